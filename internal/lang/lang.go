@@ -1,0 +1,53 @@
+// Package lang holds text in the two languages that the product speaks. It
+// knows nothing of what the text is about.
+package lang
+
+import "unicode"
+
+// A Lang is a language of the product.
+type Lang string
+
+// The languages of the product. The zero value reads as English.
+const (
+	EN Lang = "en"
+	ZH Lang = "zh"
+)
+
+// Parse reports the language that a word such as "zh", "zh_CN.UTF-8" or "EN"
+// names; ok is false for a language that the product does not speak.
+func Parse(word string) (l Lang, ok bool) {
+	if len(word) < 2 {
+		return EN, false
+	}
+	switch word[:2] {
+	case "en", "EN", "En":
+		return EN, true
+	case "zh", "ZH", "Zh", "cn", "CN":
+		return ZH, true
+	}
+	return EN, false
+}
+
+// Of guesses the language of text: Chinese when any rune is Han, else English.
+func Of(text string) Lang {
+	for _, r := range text {
+		if unicode.Is(unicode.Han, r) {
+			return ZH
+		}
+	}
+	return EN
+}
+
+// A Text says one thing in each language.
+type Text struct {
+	EN string `json:"en"`
+	ZH string `json:"zh"`
+}
+
+// In returns the text in l, or in English where l has none.
+func (t Text) In(l Lang) string {
+	if l == ZH && t.ZH != "" {
+		return t.ZH
+	}
+	return t.EN
+}

@@ -1,0 +1,79 @@
+// Package slurm is the vocabulary of Slurm: job ids, states, reasons, jobs and
+// nodes, and the reading of what Slurm prints. It starts nothing.
+package slurm
+
+import (
+	"regexp"
+	"time"
+)
+
+// A JobID is a job id as Slurm prints it: "4711", or "4711_3" for an element
+// of an array.
+type JobID string
+
+var jobIDForm = regexp.MustCompile(`^[0-9]+(_[0-9]+)?$`)
+
+// IsJobID reports whether word has the form of a job id.
+func IsJobID(word string) bool { return jobIDForm.MatchString(word) }
+
+// A State is a job's base state in Slurm's own words. A word this version does
+// not know is kept as it came.
+type State string
+
+// The states that the product itself speaks of; States lists them all.
+const (
+	Pending     State = "PENDING"
+	Running     State = "RUNNING"
+	Completing  State = "COMPLETING"
+	Completed   State = "COMPLETED"
+	Failed      State = "FAILED"
+	Cancelled   State = "CANCELLED"
+	Timeout     State = "TIMEOUT"
+	NodeFail    State = "NODE_FAIL"
+	OutOfMemory State = "OUT_OF_MEMORY"
+	Preempted   State = "PREEMPTED"
+	BootFail    State = "BOOT_FAIL"
+	Deadline    State = "DEADLINE"
+)
+
+// Ended reports whether a job in state s will not run again by itself. It is
+// false for a state that this version does not know.
+func (s State) Ended() bool {
+	switch s {
+	case Completed, Failed, Cancelled, Timeout, NodeFail, OutOfMemory, Preempted, BootFail, Deadline:
+		return true
+	}
+	return false
+}
+
+// A Job is what a cluster says of one job. Times are zero and pointers nil
+// where the cluster does not say.
+type Job struct {
+	ID          JobID      `json:"job_id"`
+	Cluster     string     `json:"cluster,omitempty"`
+	Name        string     `json:"name"`
+	User        string     `json:"user,omitempty"`
+	Account     string     `json:"account,omitempty"`
+	Partition   string     `json:"partition,omitempty"`
+	QOS         string     `json:"qos,omitempty"`
+	State       State      `json:"state"`
+	Reason      string     `json:"reason,omitempty"`
+	Nodes       []string   `json:"nodes"`
+	NumNodes    int        `json:"num_nodes,omitempty"`
+	GPUs        int        `json:"gpus,omitempty"`
+	ElapsedS    int64      `json:"elapsed_s"`
+	TimeLimitS  *int64     `json:"time_limit_s"` // nil: none, or not known
+	ExitCode    *string    `json:"exit_code"`    // "code:signal", as sacct has it
+	SubmittedAt *time.Time `json:"submitted_at"`
+	StartedAt   *time.Time `json:"started_at"`
+	EndedAt     *time.Time `json:"ended_at"`
+	EstStart    *time.Time `json:"estimated_start,omitempty"`
+	Priority    *int64     `json:"priority,omitempty"`
+	Restarts    int        `json:"restarts,omitempty"`
+	WorkDir     string     `json:"work_dir,omitempty"`
+	Stdout      string     `json:"stdout,omitempty"` // expanded path
+	Stderr      string     `json:"stderr,omitempty"`
+	Comment     string     `json:"comment,omitempty"`
+	// Requeues lists earlier ends of the same job, oldest first, such as PREEMPTED.
+	Requeues []State `json:"requeues,omitempty"`
+}
