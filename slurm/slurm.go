@@ -3,6 +3,7 @@
 package slurm
 
 import (
+	"errors"
 	"regexp"
 	"time"
 )
@@ -76,4 +77,37 @@ type Job struct {
 	Comment     string     `json:"comment,omitempty"`
 	// Requeues lists earlier ends of the same job, oldest first, such as PREEMPTED.
 	Requeues []State `json:"requeues,omitempty"`
+}
+
+// ErrNotFound says that the cluster does not know the job.
+var ErrNotFound = errors.New("not known to Slurm")
+
+// A Submission is one script on its way to a cluster.
+type Submission struct {
+	// Script is the whole batch script, its #SBATCH lines included.
+	Script string
+	// Dir is the directory that the job starts in; absolute.
+	Dir string
+	// Name is the job's name, for back ends that keep tokens there.
+	Name string
+	// Token names this submission for ever: it travels with the job, so that a
+	// lost answer can be found again.
+	Token string
+	// LogDir is made before the script is handed over; Slurm does not make it.
+	LogDir string
+	// Args are further sbatch arguments, each one element; Env replaces the
+	// environment that the job inherits where it is not nil.
+	Args []string
+	Env  []string
+}
+
+// A Filter chooses jobs; the zero Filter means everything that is queued or
+// running.
+type Filter struct {
+	User      string
+	Partition string
+	States    []State
+	IDs       []JobID
+	// Since adds jobs that ended after it.
+	Since time.Time
 }

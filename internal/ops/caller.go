@@ -1,0 +1,87 @@
+package ops
+
+import (
+	"context"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+)
+
+// A Surface is the door that a call came through.
+type Surface string
+
+// The doors.
+const (
+	Shell   Surface = "shell"
+	Chat    Surface = "chat"
+	Slack   Surface = "slack"
+	MCP     Surface = "mcp"      // stdio: the person who runs it
+	MCPHTTP Surface = "mcp-http" // a bearer's
+	Watcher Surface = "watcher"  // the product's own recovery
+)
+
+// A Caller is who asks, as far as it is proved.
+type Caller struct {
+	Surface Surface
+	// ID is the proved identity on that surface: team and user id in Slack, the
+	// token's subject over HTTP, the OS user elsewhere.
+	ID string
+	// User is the cluster user that the caller acts as; empty: not linked, may
+	// read and ask only.
+	User string
+	// Operator may act on other people's jobs.
+	Operator bool
+	// ReadOnly refuses every effect but Read.
+	ReadOnly bool
+	// Agent names the agent that asks for its person, such as "claude-code".
+	Agent string
+}
+
+// A Call is one operation being carried out for one caller.
+type Call struct {
+	*Service
+	Who  Caller
+	Lang lang.Lang
+	// Dir is where relative paths of the shell resolve; empty on other surfaces,
+	// which take absolute paths only.
+	Dir string
+	// Confirmed reports that a person has said yes to what would be asked.
+	Confirmed bool
+	// Progress is told of steps on long calls; nil is fine.
+	Progress func(done, total int, what string)
+}
+
+func (c *Call) step(done, total int, what string) {
+	if c.Progress != nil {
+		c.Progress(done, total, what)
+	}
+}
+
+// authorise refuses what the caller may not do whatever the input is.
+func (c *Call) authorise(o Op) error {
+	if o.Effect == Read {
+		return nil
+	}
+	if c.Who.ReadOnly {
+		return &Error{
+			Code:    NotAllowed,
+			Message: o.Name + " changes something, and this connection may only read",
+			Fix:     "use a connection with write rights: a bearer token over HTTP, or the shell",
+		}
+	}
+	if c.Who.User == "" {
+		return &Error{
+			Code:    NotAllowed,
+			Message: "you are not linked to a cluster user yet, so you can read and ask but not " + o.Name,
+			Fix:     "run `/megatron link` here and follow its one-time code on the cluster",
+		}
+	}
+	return nil
+}
+
+// audit writes down who changed what, and what came of it.
+func (c *Call) audit(ctx context.Context, o Op, in, out any, err error) {
+	if o.Effect == Read || c.Service == nil || c.Audit == nil {
+		return
+	}
+	c.Audit(ctx, AuditEntry{At: c.Now(), Who: c.Who, Op: o.Name, In: in, Out: out, Err: err})
+}

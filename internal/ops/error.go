@@ -1,0 +1,76 @@
+package ops
+
+import (
+	"errors"
+	"fmt"
+)
+
+// A Code says, for machines, what kind of error it is.
+type Code string
+
+// The codes, in the words of the contract.
+const (
+	BadInput   Code = "bad_input"
+	Failed     Code = "failed"
+	NotAllowed Code = "not_allowed"
+	NotFound   Code = "not_found"
+	Preflight  Code = "preflight"
+)
+
+// ExitCode is the shell's exit code for c.
+func (c Code) ExitCode() int {
+	switch c {
+	case BadInput:
+		return 2
+	case Preflight:
+		return 3
+	case NotAllowed:
+		return 4
+	case NotFound:
+		return 5
+	}
+	return 1
+}
+
+// An Error says what was given, what is wrong and what would work.
+type Error struct {
+	Code Code `json:"code"`
+	// Field is the specification's path, such as "container.image"; empty where no
+	// field is to blame.
+	Field string `json:"field,omitempty"`
+	// Message says what is wrong, Fix what would work.
+	Message string `json:"message"`
+	Fix     string `json:"fix,omitempty"`
+	// Confirm marks a refusal that a confirmation would lift: the caller's surface
+	// asks its person.
+	Confirm bool `json:"-"`
+	// More are further errors of the same input.
+	More []*Error `json:"more,omitempty"`
+}
+
+// Error puts the field before the message.
+func (e *Error) Error() string {
+	if e.Field != "" {
+		return e.Field + ": " + e.Message
+	}
+	return e.Message
+}
+
+// AsError returns err as an *Error; one that is not becomes Failed.
+func AsError(err error) *Error {
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	return &Error{Code: Failed, Message: err.Error()}
+}
+
+func badInput(field, fix, format string, args ...any) *Error {
+	return &Error{Code: BadInput, Field: field, Message: fmt.Sprintf(format, args...), Fix: fix}
+}
+
+func notFound(field, fix, format string, args ...any) *Error {
+	return &Error{Code: NotFound, Field: field, Message: fmt.Sprintf(format, args...), Fix: fix}
+}

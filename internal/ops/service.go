@@ -1,0 +1,43 @@
+package ops
+
+import (
+	"context"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A Cluster is what the operations ask of a back end. slurm/cluster provides
+// them; the zero of every answer means "not known".
+type Cluster interface {
+	Name() string
+	Kind() string
+	Submit(context.Context, slurm.Submission) (slurm.JobID, error)
+	// Job returns slurm.ErrNotFound for a job that the cluster does not know.
+	Job(context.Context, slurm.JobID) (slurm.Job, error)
+	Jobs(context.Context, slurm.Filter) ([]slurm.Job, error)
+	Cancel(context.Context, slurm.JobID) error
+	// Find looks for the job that was submitted with token, in the queue first and
+	// then in the accounts.
+	Find(ctx context.Context, token string, since time.Time) (slurm.JobID, bool, error)
+}
+
+// An AuditEntry is one write, refused ones included.
+type AuditEntry struct {
+	At  time.Time
+	Who Caller
+	Op  string
+	In  any
+	Out any
+	Err error
+}
+
+// A Service is what the operations act on. cmd builds one; tests build theirs.
+type Service struct {
+	// Clusters by name; Default is the one that a call without a cluster means.
+	Clusters map[string]Cluster
+	Default  string
+	Now      func() time.Time
+	// Audit writes an entry down; nil keeps none.
+	Audit func(context.Context, AuditEntry)
+}
