@@ -1,0 +1,90 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// migrations bring an empty database to the present one, in order; a released
+// one never changes. "SERIAL" stands for the key that counts by itself.
+var migrations = []string{
+	`CREATE TABLE submissions (
+		key        TEXT PRIMARY KEY,
+		token      TEXT NOT NULL UNIQUE,
+		cluster    TEXT NOT NULL,
+		owner      TEXT NOT NULL,
+		asked_by   TEXT NOT NULL,
+		name       TEXT NOT NULL,
+		spec       TEXT NOT NULL,
+		spec_hash  TEXT NOT NULL,
+		script     TEXT NOT NULL,
+		dir        TEXT NOT NULL,
+		state      TEXT NOT NULL,
+		job_id     TEXT NOT NULL DEFAULT '',
+		message    TEXT NOT NULL DEFAULT '',
+		created_at BIGINT NOT NULL,
+		updated_at BIGINT NOT NULL
+	);
+	CREATE INDEX submissions_job ON submissions (cluster, job_id);
+	CREATE INDEX submissions_state ON submissions (state);
+	CREATE TABLE audit (
+		id      SERIAL,
+		at      BIGINT NOT NULL,
+		surface TEXT NOT NULL,
+		who     TEXT NOT NULL,
+		owner   TEXT NOT NULL,
+		agent   TEXT NOT NULL,
+		op      TEXT NOT NULL,
+		input   TEXT NOT NULL,
+		result  TEXT NOT NULL,
+		digest  TEXT NOT NULL
+	);`,
+}
+
+// migrate applies what is missing, each step in a transaction of its own.
+func (s *Store) migrate(ctx context.Context) error {
+	if _, err := s.db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)`); err != nil {
+		return err
+	}
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() //nolint:errcheck // a committed transaction cannot be rolled back
+	if s.postgres {
+		// Two instances that start together take turns.
+		if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(7220431)`); err != nil {
+			return err
+		}
+	}
+	var version int
+	if err := tx.QueryRowContext(ctx, `SELECT COALESCE(MAX(version), 0) FROM schema_version`).Scan(&version); err != nil {
+		return err
+	}
+	if version > len(migrations) {
+		return fmt.Errorf("the database has schema %d, this program knows up to %d: use a newer megatron-ops", version, len(migrations))
+	}
+	if version == len(migrations) {
+		return nil
+	}
+	serial := "INTEGER PRIMARY KEY AUTOINCREMENT"
+	if s.postgres {
+		serial = "BIGSERIAL PRIMARY KEY"
+	}
+	for _, m := range migrations[version:] {
+		for stmt := range strings.SplitSeq(m, ";") {
+			if strings.TrimSpace(stmt) == "" {
+				continue
+			}
+			if _, err := tx.ExecContext(ctx, strings.ReplaceAll(stmt, "SERIAL", serial)); err != nil {
+				return fmt.Errorf("schema %d: %w", version+1, err)
+			}
+		}
+		version++
+		if _, err := tx.ExecContext(ctx, s.rebind(`INSERT INTO schema_version (version) VALUES (?)`), version); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}

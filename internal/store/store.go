@@ -1,0 +1,128 @@
+// Package store keeps what must survive the process: submissions with their
+// idempotency keys, the audit trail, and what the surfaces persist. SQLite is
+// the default, PostgreSQL by one URL; the SQL is the same for both.
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ErrNotFound says that no row has that key.
+var ErrNotFound = errors.New("not in the store")
+
+// A Store is an open database, safe for several goroutines.
+type Store struct {
+	db       *sql.DB
+	postgres bool
+}
+
+// Open opens the database that url names: a postgres:// URL, or the path of a
+// SQLite file, which is made with its folder when absent. It brings the schema
+// up to date, and refuses one that is newer than this program.
+func Open(ctx context.Context, url string) (*Store, error) {
+	s := &Store{postgres: strings.HasPrefix(url, "postgres://") || strings.HasPrefix(url, "postgresql://")}
+	driver, dsn := "pgx", url
+	if !s.postgres {
+		if err := os.MkdirAll(filepath.Dir(url), 0o700); err != nil {
+			return nil, fmt.Errorf("state directory: %w", err)
+		}
+		driver, dsn = "sqlite", sqliteDSN(url)
+	}
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		return nil, fmt.Errorf("store %s: %w", redactURL(url), err)
+	}
+	if !s.postgres {
+		// One writer: SQLite serialises writes anyway, and a second connection would
+		// only wait inside of the busy handler.
+		db.SetMaxOpenConns(1)
+	}
+	s.db = db
+	if err := s.migrate(ctx); err != nil {
+		db.Close()
+		return nil, fmt.Errorf("store %s: %w", redactURL(url), err)
+	}
+	return s, nil
+}
+
+// Close closes the database.
+func (s *Store) Close() error { return s.db.Close() }
+
+// sqliteDSN asks for a write-ahead log that loses no acknowledged commit, or a
+// rollback journal on a network file system, where WAL's shared memory does
+// not work.
+func sqliteDSN(path string) string {
+	journal := "WAL"
+	if onNetworkFS(filepath.Dir(path)) {
+		journal = "DELETE"
+	}
+	return "file:" + path + "?_txlock=immediate" +
+		"&_pragma=busy_timeout(10000)&_pragma=foreign_keys(1)" +
+		"&_pragma=synchronous(FULL)&_pragma=journal_mode(" + journal + ")"
+}
+
+// redactURL drops the password of a database URL before it is shown.
+func redactURL(url string) string {
+	scheme, rest, ok := strings.Cut(url, "://")
+	if !ok {
+		return url
+	}
+	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
+		user, _, _ := strings.Cut(rest[:at], ":")
+		rest = user + rest[at:]
+	}
+	return scheme + "://" + rest
+}
+
+// rebind writes the placeholders of query as the database wants them.
+func (s *Store) rebind(query string) string {
+	if !s.postgres {
+		return query
+	}
+	var b strings.Builder
+	n := 0
+	for _, r := range query {
+		if r == '?' {
+			n++
+			b.WriteString("$" + strconv.Itoa(n))
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+func (s *Store) exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	return s.db.ExecContext(ctx, s.rebind(query), args...)
+}
+
+func (s *Store) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	return s.db.QueryContext(ctx, s.rebind(query), args...)
+}
+
+func (s *Store) row(ctx context.Context, query string, args ...any) *sql.Row {
+	return s.db.QueryRowContext(ctx, s.rebind(query), args...)
+}
+
+// millis is how times are kept: milliseconds since 1970, 0 for the zero time.
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+func fromMillis(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}
