@@ -1,0 +1,160 @@
+// Package redact makes text from outside fit to show: Clean takes away what
+// could act on a terminal or a reader, Text takes away secrets. It knows
+// nothing of where the text goes.
+package redact
+
+import (
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// Mask stands where a secret was.
+const Mask = "[redacted]"
+
+// A form is one way in which secrets are written. group is the part to hide.
+type form struct {
+	name  string
+	re    *regexp.Regexp
+	group int
+	hint  string // a cheap literal without which re cannot match
+}
+
+// keyNames are the names of settings that hold secrets.
+const keyNames = `[A-Za-z0-9_.-]*(?:secret|token|passwd|password|passphrase|api[_-]?key|apikey|access[_-]?key|private[_-]?key|credential|auth[_-]?key|SLURM_JWT)[A-Za-z0-9_.-]*`
+
+var forms = []form{
+	{"private key block", regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----|\z)`), 0, "PRIVATE KEY"},
+	{"authorization header", regexp.MustCompile(`(?i)\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:(?:basic|bearer|token|digest)\s+)?([^\s"',;]+)`), 1, ""},
+	{"bearer", regexp.MustCompile(`(?i)\bbearer\s+([A-Za-z0-9._~+/=-]{8,})`), 1, ""},
+	{"json web token", regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*`), 0, "eyJ"},
+	{"slack", regexp.MustCompile(`\bx(?:ox[abcdeoprs]|app)-[A-Za-z0-9-]{8,}`), 0, "x"},
+	{"slack hook", regexp.MustCompile(`hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9/_-]+`), 0, "hooks.slack"},
+	{"github", regexp.MustCompile(`\b(?:gh[opsur]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{20,})`), 0, "g"},
+	{"gitlab", regexp.MustCompile(`\bgl(?:pat|rt|dt|cbt|ptt|soat)-[A-Za-z0-9_-]{16,}`), 0, "gl"},
+	{"hugging face", regexp.MustCompile(`\b(?:hf|api_org)_[A-Za-z0-9]{16,}`), 0, "_"},
+	{"weights and biases", regexp.MustCompile(`\bwandb_v\d_[A-Za-z0-9_-]{16,}`), 0, "wandb_v"},
+	{"nvidia", regexp.MustCompile(`\bnvapi-[A-Za-z0-9_-]{16,}`), 0, "nvapi-"},
+	{"openai and kin", regexp.MustCompile(`\bsk-[A-Za-z0-9_-]{16,}`), 0, "sk-"},
+	{"google", regexp.MustCompile(`\bAIza[A-Za-z0-9_-]{30,}`), 0, "AIza"},
+	{"google oauth", regexp.MustCompile(`\bya29\.[A-Za-z0-9_-]{20,}`), 0, "ya29."},
+	{"aws key id", regexp.MustCompile(`\b(?:AKIA|ASIA|AROA|AIDA)[0-9A-Z]{16}\b`), 0, "A"},
+	{"pypi", regexp.MustCompile(`\bpypi-[A-Za-z0-9_-]{20,}`), 0, "pypi-"},
+	{"npm", regexp.MustCompile(`\bnpm_[A-Za-z0-9]{30,}`), 0, "npm_"},
+	{"age key", regexp.MustCompile(`\bAGE-SECRET-KEY-1[0-9A-Z]{20,}`), 0, "AGE-SECRET"},
+	{"password in an address", regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@'"]*:([^\s/@'"]+)@`), 1, "://"},
+	{"signed address", regexp.MustCompile(`(?i)[?&](?:X-Amz-Signature|X-Amz-Credential|X-Amz-Security-Token|X-Goog-Signature|Signature|sig|access_token|token|api_key|key)=([^&\s"']+)`), 1, "="},
+	// A name that says it: WANDB_API_KEY=…, "password": "…", --token …
+	{"named setting", regexp.MustCompile(`(?i)\b` + keyNames + `["']?\s*(?:=|:|=>)\s*["']?([^\s"',;&)}\]]{4,})`), 1, ""},
+	{"named option", regexp.MustCompile(`(?i)--` + keyNames + `\s+["']?([^\s"'-][^\s"']{3,})`), 1, "--"},
+}
+
+// Ordinary words after a name such as tokenizer or tokens are not secrets:
+// "tokens per second: 412.3", "--tokenizer-type GPT2BPETokenizer".
+var (
+	notSecretName  = regexp.MustCompile(`(?i)tokeni[sz]|tokens|num_token|token_?(?:type|id|length|count|dispatcher|drop|s?_per)|moe-token|per_token|max_token|eod|secretary|key_?size|pad_token|special_token`)
+	notSecretValue = regexp.MustCompile(`^(?:None|null|true|false|True|False|unset|set|required|missing|invalid|not|\*+|<[^>]*>|\$\{?[A-Za-z_]\w*\}?|[-+]?[0-9]+(?:\.[0-9]+)?)$`)
+)
+
+// Text returns s with every known form of secret masked. Known names decide
+// for plain hexadecimal words, so that a commit's hash is left alone.
+func Text(s string) string {
+	for _, f := range forms {
+		if f.hint != "" && !strings.Contains(s, f.hint) {
+			continue
+		}
+		s = hide(s, f)
+	}
+	return s
+}
+
+func hide(s string, f form) string {
+	found := f.re.FindAllStringSubmatchIndex(s, -1)
+	if found == nil {
+		return s
+	}
+	var b strings.Builder
+	last := 0
+	for _, m := range found {
+		from, to := m[2*f.group], m[2*f.group+1]
+		if from < last || strings.HasPrefix(s[from:to], Mask[:len(Mask)-1]) {
+			continue
+		}
+		if f.name == "named setting" || f.name == "named option" {
+			if notSecretName.MatchString(s[m[0]:from]) || notSecretValue.MatchString(s[from:to]) {
+				continue
+			}
+		}
+		b.WriteString(s[last:from])
+		b.WriteString(Mask)
+		last = to
+	}
+	b.WriteString(s[last:])
+	return b.String()
+}
+
+// Values returns a function that masks the given values wherever they stand,
+// before all known forms: for secrets that the configuration itself names.
+func Values(values ...string) func(string) string {
+	var pairs []string
+	for _, v := range values {
+		if len(v) >= 4 {
+			pairs = append(pairs, v, Mask)
+		}
+	}
+	known := strings.NewReplacer(pairs...)
+	return func(s string) string { return Text(known.Replace(s)) }
+}
+
+// escapes are terminal control sequences: CSI, OSC (titles, links, clipboard),
+// other string sequences, and the two-byte ones.
+var escapes = regexp.MustCompile("(?s)\x1b\\[[0-?]*[ -/]*[@-~]|\x1b[\\]PX^_].*?(?:\x07|\x1b\\\\|\\z)|\x1b[ -/]*[0-~]|\x1b")
+
+// Clean returns s as text that is safe to print: terminal sequences and
+// control characters are gone, a carriage return keeps only what came last on
+// its line, bidirectional and invisible marks are gone, and bytes that are
+// not UTF-8 show as U+FFFD. Newlines and tabs stay.
+func Clean(s string) string {
+	if plain(s) {
+		return s
+	}
+	s = escapes.ReplaceAllString(s, "")
+	if strings.Contains(s, "\r") {
+		lines := strings.Split(s, "\n")
+		for i, l := range lines {
+			lines[i] = LastOverwrite(l)
+		}
+		s = strings.Join(lines, "\n")
+	}
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case r < 0x20, r >= 0x7f && r < 0xa0: // C0, DEL, C1
+			return -1
+		case r == 0x61c, r >= 0x200b && r <= 0x200f, r >= 0x202a && r <= 0x202e,
+			r >= 0x2060 && r <= 0x206f, r == 0xfeff, r >= 0xe0000 && r <= 0xe007f:
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, string(utf8.RuneError)))
+}
+
+// LastOverwrite returns what a terminal would show last of a line that
+// carriage returns overwrite, as progress bars do.
+func LastOverwrite(line string) string {
+	line = strings.TrimRight(line, "\r")
+	if i := strings.LastIndexByte(line, '\r'); i >= 0 {
+		return line[i+1:]
+	}
+	return line
+}
+
+func plain(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c >= 0x7f || c < 0x20 && c != '\n' && c != '\t' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,83 @@
+package redact_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/redact"
+)
+
+func TestSecretsAreMasked(t *testing.T) {
+	hex := strings.Repeat("0123456789abcdef", 3)[:40]
+	for name, s := range map[string]struct{ text, secret string }{
+		"wandb key by name":   {"export WANDB_API_KEY=" + hex, hex},
+		"hub token":           {"login with hf_" + strings.Repeat("aB3", 8), "hf_" + strings.Repeat("aB3", 8)},
+		"aws key id":          {"key AKIA" + "ABCDEFGHIJKLMNOP used", "AKIA" + "ABCDEFGHIJKLMNOP"},
+		"bearer":              {"Authorization: Bearer abcdefgh12345678", "abcdefgh12345678"},
+		"basic":               {"authorization: Basic dXNlcjpwYXNz", "dXNlcjpwYXNz"},
+		"slack":               {"token is xo" + "xb-123456789012-abcdefgh", "123456789012-abcdefgh"},
+		"github":              {"clone with gh" + "p_" + strings.Repeat("a1B2", 9), strings.Repeat("a1B2", 9)},
+		"address":             {"postgres://bot:s3cr3tpw@db/ops", "s3cr3tpw"},
+		"json setting":        {`{"api_key": "abcd1234efgh"}`, "abcd1234efgh"},
+		"option":              {"train.py --wandb-api-key abcd1234efgh --lr 1", "abcd1234efgh"},
+		"private key":         {"-----BEGIN RSA PRIVATE KEY-----\nMIIE\nxyz\n-----END RSA PRIVATE KEY-----", "MIIE"},
+		"cut private key":     {"-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNz", "b3BlbnNz"},
+		"json web token":      {"SLURM_JWT=eyJhbGciOiJI.eyJleHAiOjE3.c2lnbmF0dXJl", "eyJleHAiOjE3"},
+		"signed address":      {"GET https://s/x?X-Amz-Signature=deadbeefdeadbeef&a=1", "deadbeefdeadbeef"},
+		"password by name":    {"DB_PASSWORD='hunter22'", "hunter22"},
+		"hook":                {"post to https://hooks.slack.com/services/T0/B0/abcdef", "T0/B0/abcdef"},
+		"nvidia registry key": {"nvapi-" + strings.Repeat("xY9", 8), strings.Repeat("xY9", 8)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := redact.Text(s.text)
+			require.NotContains(t, got, s.secret)
+			require.Contains(t, got, redact.Mask)
+			require.Equal(t, got, redact.Text(got), "masking twice changes nothing")
+		})
+	}
+}
+
+func TestOrdinaryTextStays(t *testing.T) {
+	for _, s := range []string{
+		"commit d98e8a64" + strings.Repeat("0", 32) + " of Megatron-LM",
+		"tokens per second per GPU: 4123.5",
+		"--tokenizer-type GPT2BPETokenizer --max-tokens-to-oom 12000",
+		"  num_tokens .......................... 1024",
+		"token: None",
+		"moe_token_dispatcher_type ....... alltoall",
+		"[rank3]: RuntimeError: The size of tensor a (132) must match the size of tensor b (131)",
+	} {
+		require.Equal(t, s, redact.Text(s))
+	}
+}
+
+func TestConfiguredValuesAreMasked(t *testing.T) {
+	require.Equal(t, "it is "+redact.Mask+"!", redact.Values("plainword", "")("it is plainword!"))
+}
+
+func TestCleanTakesAwayWhatActs(t *testing.T) {
+	for in, want := range map[string]string{
+		"\x1b[31mred\x1b[0m":                       "red",
+		"a\x1b]8;;http://x\x07link\x1b]8;;\x1b\\b": "alinkb",
+		"\x1b]52;c;aGk=\x07":                       "",
+		"10%\r50%\r100%\nnext":                     "100%\nnext",
+		"line\r\n":                                 "line\n",
+		"nul\x00 and \u202eright to left\u2066":    "nul and right to left",
+		"bad \xff byte":                            "bad \ufffd byte",
+		"c1 \u009b31m":                             "c1 31m",
+		"中文 stays, tab\ttoo":                       "中文 stays, tab\ttoo",
+	} {
+		require.Equal(t, want, redact.Clean(in))
+	}
+}
+
+func FuzzCleanIsStable(f *testing.F) {
+	f.Add("\x1b\x1b[[31m\r\x9b")
+	f.Fuzz(func(t *testing.T, s string) {
+		once := redact.Clean(s)
+		require.Equal(t, once, redact.Clean(once))
+		require.False(t, strings.ContainsAny(once, "\x1b\x07\x00\r"))
+	})
+}
