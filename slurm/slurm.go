@@ -3,8 +3,8 @@
 package slurm
 
 import (
-	"errors"
 	"regexp"
+	"strings"
 	"time"
 )
 
@@ -16,6 +16,12 @@ var jobIDForm = regexp.MustCompile(`^[0-9]+(_[0-9]+)?$`)
 
 // IsJobID reports whether word has the form of a job id.
 func IsJobID(word string) bool { return jobIDForm.MatchString(word) }
+
+// Array returns the id of the array that id is an element of, or id itself.
+func (id JobID) Array() JobID {
+	array, _, _ := strings.Cut(string(id), "_")
+	return JobID(array)
+}
 
 // A State is a job's base state in Slurm's own words. A word this version does
 // not know is kept as it came.
@@ -77,37 +83,4 @@ type Job struct {
 	Comment     string     `json:"comment,omitempty"`
 	// Requeues lists earlier ends of the same job, oldest first, such as PREEMPTED.
 	Requeues []State `json:"requeues,omitempty"`
-}
-
-// ErrNotFound says that the cluster does not know the job.
-var ErrNotFound = errors.New("not known to Slurm")
-
-// A Submission is one script on its way to a cluster.
-type Submission struct {
-	// Script is the whole batch script, its #SBATCH lines included.
-	Script string
-	// Dir is the directory that the job starts in; absolute.
-	Dir string
-	// Name is the job's name, for back ends that keep tokens there.
-	Name string
-	// Token names this submission for ever: it travels with the job, so that a
-	// lost answer can be found again.
-	Token string
-	// LogDir is made before the script is handed over; Slurm does not make it.
-	LogDir string
-	// Args are further sbatch arguments, each one element; Env replaces the
-	// environment that the job inherits where it is not nil.
-	Args []string
-	Env  []string
-}
-
-// A Filter chooses jobs; the zero Filter means everything that is queued or
-// running.
-type Filter struct {
-	User      string
-	Partition string
-	States    []State
-	IDs       []JobID
-	// Since adds jobs that ended after it.
-	Since time.Time
 }

@@ -1,0 +1,192 @@
+// Package hostlist reads and writes Slurm's compressed lists of nodes, such as
+// "gpu[01-03,7],login1". It knows names only, never the nodes behind them.
+package hostlist
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// maxNodes bounds an expansion, so that a stranger's "n[0-999999999]" costs an
+// error and no memory. Slurm itself stops at 64k (MAX_RANGE in hostlist.h).
+const maxNodes = 1 << 16
+
+// Expand returns the nodes that list names, in its order. An empty list and
+// Slurm's words for none, "(null)" and "None assigned", name no nodes.
+func Expand(list string) ([]string, error) {
+	switch list = strings.TrimSpace(list); list {
+	case "", "(null)", "None assigned", "N/A":
+		return nil, nil
+	}
+	var nodes []string
+	for start := 0; start <= len(list); {
+		end, err := wordEnd(list, start)
+		if err != nil {
+			return nil, err
+		}
+		word := strings.TrimSpace(list[start:end])
+		if word == "" {
+			return nil, fmt.Errorf("node list %q: empty name at column %d", list, start+1)
+		}
+		names, err := expandWord(word, maxNodes-len(nodes))
+		if err != nil {
+			return nil, fmt.Errorf("node list %q: %w", list, err)
+		}
+		nodes = append(nodes, names...)
+		start = end + 1
+	}
+	return nodes, nil
+}
+
+// wordEnd returns where the word that starts at start ends: at a comma outside
+// brackets, or at the end of the list.
+func wordEnd(list string, start int) (int, error) {
+	open := -1
+	for i := start; i < len(list); i++ {
+		switch c := list[i]; {
+		case c == '[' && open >= 0:
+			return 0, fmt.Errorf("node list %q: '[' inside brackets at column %d", list, i+1)
+		case c == '[':
+			open = i
+		case c == ']' && open < 0:
+			return 0, fmt.Errorf("node list %q: ']' without '[' at column %d", list, i+1)
+		case c == ']':
+			open = -1
+		case c == ',' && open < 0:
+			return i, nil
+		}
+	}
+	if open >= 0 {
+		return 0, fmt.Errorf("node list %q: missing ']' for the '[' at column %d", list, open+1)
+	}
+	return len(list), nil
+}
+
+// expandWord expands one word, with any number of bracketed ranges in it.
+func expandWord(word string, limit int) ([]string, error) {
+	open := strings.IndexByte(word, '[')
+	if open < 0 {
+		if limit < 1 {
+			return nil, fmt.Errorf("more than %d nodes", maxNodes)
+		}
+		return []string{word}, nil
+	}
+	end := strings.IndexByte(word, ']')
+	numbers, err := expandRanges(word[open+1:end], limit)
+	if err != nil {
+		return nil, err
+	}
+	tails := []string{""}
+	if word[end+1:] != "" {
+		if tails, err = expandWord(word[end+1:], limit); err != nil {
+			return nil, err
+		}
+	}
+	if len(numbers)*len(tails) > limit {
+		return nil, fmt.Errorf("more than %d nodes", maxNodes)
+	}
+	names := make([]string, 0, len(numbers)*len(tails))
+	for _, n := range numbers {
+		for _, tail := range tails {
+			names = append(names, word[:open]+n+tail)
+		}
+	}
+	return names, nil
+}
+
+// expandRanges expands what stands inside brackets, such as "01-03,7".
+func expandRanges(ranges string, limit int) ([]string, error) {
+	var numbers []string
+	for part := range strings.SplitSeq(ranges, ",") {
+		first, last, isRange := strings.Cut(part, "-")
+		if !isRange {
+			last = first
+		}
+		lo, err1 := strconv.ParseUint(first, 10, 32)
+		hi, err2 := strconv.ParseUint(last, 10, 32)
+		if err1 != nil || err2 != nil {
+			return nil, fmt.Errorf("%q is not a number or a range such as 01-16", part)
+		}
+		if hi < lo {
+			return nil, fmt.Errorf("range %q runs backwards", part)
+		}
+		if hi-lo >= uint64(max(limit-len(numbers), 0)) {
+			return nil, fmt.Errorf("more than %d nodes", maxNodes)
+		}
+		for n := lo; n <= hi; n++ {
+			numbers = append(numbers, fmt.Sprintf("%0*d", len(first), n))
+		}
+	}
+	return numbers, nil
+}
+
+// A numbered is a node name split where Compress may join it with others.
+type numbered struct {
+	prefix string
+	width  int // digits, as zero padding is part of the name
+	n      uint64
+}
+
+// Compress returns the shortest usual list that Expand turns back into nodes,
+// sorted and without doubles. Zero padding is kept: n1 and n01 are two nodes.
+func Compress(nodes []string) string {
+	var plain []string
+	var split []numbered
+	for _, name := range nodes {
+		digits := len(name)
+		for digits > 0 && name[digits-1] >= '0' && name[digits-1] <= '9' {
+			digits--
+		}
+		n, err := strconv.ParseUint(name[digits:], 10, 32)
+		if err != nil {
+			plain = append(plain, name)
+			continue
+		}
+		split = append(split, numbered{name[:digits], len(name) - digits, n})
+	}
+	slices.SortFunc(split, func(a, b numbered) int {
+		return cmp.Or(cmp.Compare(a.prefix, b.prefix), cmp.Compare(a.n, b.n), cmp.Compare(a.width, b.width))
+	})
+	split = slices.Compact(split)
+	slices.Sort(plain)
+	words := slices.Compact(plain)
+	for len(split) > 0 {
+		var word string
+		word, split = compressPrefix(split)
+		words = append(words, word)
+	}
+	return strings.Join(words, ",")
+}
+
+// compressPrefix joins the names that share the first one's prefix and returns
+// the rest.
+func compressPrefix(names []numbered) (word string, rest []numbered) {
+	prefix := names[0].prefix
+	var ranges []string
+	for len(names) > 0 && names[0].prefix == prefix {
+		run := 1
+		for run < len(names) && names[run].prefix == prefix && follows(names[run-1], names[run], names[0].width) {
+			run++
+		}
+		first, last := names[0], names[run-1]
+		r := fmt.Sprintf("%0*d", first.width, first.n)
+		if run > 1 {
+			r += fmt.Sprintf("-%0*d", last.width, last.n)
+		}
+		ranges = append(ranges, r)
+		names = names[run:]
+	}
+	if len(ranges) == 1 && !strings.Contains(ranges[0], "-") {
+		return prefix + ranges[0], names
+	}
+	return prefix + "[" + strings.Join(ranges, ",") + "]", names
+}
+
+// follows reports whether b can continue a range that a is in and whose first
+// number has width digits: 9 is followed by 10, 09 by 10, but 09 not by 010.
+func follows(a, b numbered, width int) bool {
+	return b.n == a.n+1 && len(fmt.Sprintf("%0*d", width, b.n)) == b.width
+}
