@@ -40,6 +40,7 @@ var migrations = []string{
 		result  TEXT NOT NULL,
 		digest  TEXT NOT NULL
 	);`,
+	slackSchema,
 }
 
 // migrate applies what is missing, each step in a transaction of its own.

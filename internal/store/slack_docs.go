@@ -1,0 +1,78 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Put keeps value as the document kind/key. A zero expires keeps it for good.
+func (s *Slack) Put(ctx context.Context, kind, key string, value any, expires time.Time) error {
+	b, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", kind, key, err)
+	}
+	_, err = s.exec(ctx, `INSERT INTO slack_docs (kind, key, value, expires) VALUES (?, ?, ?, ?)
+		ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value, expires = excluded.expires`,
+		kind, key, string(b), millis(expires))
+	return err
+}
+
+// Get reads the document kind/key into value; ok is false where there is none
+// that is still valid.
+func (s *Slack) Get(ctx context.Context, kind, key string, now time.Time, value any) (ok bool, err error) {
+	return s.read(ctx, now, kind, key, value,
+		`SELECT value, expires FROM slack_docs WHERE kind = ? AND key = ?`)
+}
+
+// Take is Get and forgets the document: of several takers exactly one gets it.
+func (s *Slack) Take(ctx context.Context, kind, key string, now time.Time, value any) (ok bool, err error) {
+	return s.read(ctx, now, kind, key, value,
+		`DELETE FROM slack_docs WHERE kind = ? AND key = ? RETURNING value, expires`)
+}
+
+func (s *Slack) read(ctx context.Context, now time.Time, kind, key string, value any, query string) (bool, error) {
+	var b string
+	var expires int64
+	err := s.row(ctx, query, kind, key).Scan(&b, &expires)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if expires != 0 && expires <= millis(now) {
+		return false, nil
+	}
+	if err := json.Unmarshal([]byte(b), value); err != nil {
+		return false, fmt.Errorf("%s %s: %w", kind, key, err)
+	}
+	return true, nil
+}
+
+// Delete forgets the document kind/key.
+func (s *Slack) Delete(ctx context.Context, kind, key string) error {
+	_, err := s.exec(ctx, `DELETE FROM slack_docs WHERE kind = ? AND key = ?`, kind, key)
+	return err
+}
+
+// Keys lists the keys of a kind that are still valid, in order.
+func (s *Slack) Keys(ctx context.Context, kind string, now time.Time) (keys []string, err error) {
+	rows, err := s.query(ctx,
+		`SELECT key FROM slack_docs WHERE kind = ? AND (expires = 0 OR expires > ?) ORDER BY key`, kind, millis(now))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var k string
+		if err := rows.Scan(&k); err != nil {
+			return nil, err
+		}
+		keys = append(keys, k)
+	}
+	return keys, rows.Err()
+}

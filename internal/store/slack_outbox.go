@@ -1,0 +1,135 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+)
+
+// Enqueue queues messages, all or none.
+func (s *Slack) Enqueue(ctx context.Context, owed ...SlackMessage) error {
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		for _, m := range owed {
+			if err := s.enqueue(ctx, tx, m); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (s *Slack) enqueue(ctx context.Context, tx *sql.Tx, m SlackMessage) error {
+	if m.Collapse != "" {
+		// Never replace a message whose send has begun: its result is not known. The
+		// earlier of both times holds, so that an urgent change is not kept waiting.
+		res, err := tx.ExecContext(ctx, s.rebind(`UPDATE slack_outbox
+			SET body = ?, not_before = CASE WHEN not_before < ? THEN not_before ELSE ? END
+			WHERE collapse = ? AND state = 'due' AND tried = 0`),
+			m.Body, millis(m.NotBefore), millis(m.NotBefore), m.Collapse)
+		if err != nil {
+			return err
+		}
+		if n, err := res.RowsAffected(); err != nil || n > 0 {
+			return err
+		}
+	}
+	_, err := tx.ExecContext(ctx, s.rebind(`INSERT INTO slack_outbox (key, lane, collapse, body, not_before, queued)
+		VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING`),
+		m.Key, m.Lane, m.Collapse, m.Body, millis(m.NotBefore), millis(m.Queued))
+	return err
+}
+
+const messageColumns = `id, key, lane, collapse, body, not_before, attempts, tried, error, queued`
+
+func (s *Slack) messages(ctx context.Context, query string, args ...any) (list []SlackMessage, err error) {
+	rows, err := s.query(ctx, `SELECT `+messageColumns+` FROM slack_outbox o `+query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var m SlackMessage
+		var notBefore, tried, queued int64
+		if err := rows.Scan(&m.ID, &m.Key, &m.Lane, &m.Collapse, &m.Body, &notBefore, &m.Attempts, &tried, &m.Error, &queued); err != nil {
+			return nil, err
+		}
+		m.NotBefore, m.Tried, m.Queued = fromMillis(notBefore), fromMillis(tried), fromMillis(queued)
+		list = append(list, m)
+	}
+	return list, rows.Err()
+}
+
+// Due lists the messages that may be sent now: the oldest of each lane, where
+// its time has come.
+func (s *Slack) Due(ctx context.Context, now time.Time, limit int) ([]SlackMessage, error) {
+	return s.messages(ctx, `WHERE state = 'due' AND not_before <= ?
+		AND NOT EXISTS (SELECT 1 FROM slack_outbox p WHERE p.state = 'due' AND p.lane = o.lane AND p.id < o.id)
+		ORDER BY id LIMIT ?`, millis(now), limit)
+}
+
+// Trying notes that a send of the message begins.
+func (s *Slack) Trying(ctx context.Context, id int64, now time.Time) error {
+	_, err := s.exec(ctx, `UPDATE slack_outbox
+		SET attempts = attempts + 1, tried = CASE tried WHEN 0 THEN ? ELSE tried END WHERE id = ?`, millis(now), id)
+	return err
+}
+
+// Sent notes that the message reached Slack, and where it is.
+func (s *Slack) Sent(ctx context.Context, m SlackMessage, at SlackRef) error {
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		if at.TS != "" {
+			if _, err := tx.ExecContext(ctx, s.rebind(`INSERT INTO slack_refs (key, channel, ts) VALUES (?, ?, ?)
+				ON CONFLICT (key) DO UPDATE SET channel = excluded.channel, ts = excluded.ts`), m.Key, at.Channel, at.TS); err != nil {
+				return err
+			}
+		}
+		// The row stays, without its text, so that its key is not taken again.
+		_, err := tx.ExecContext(ctx, s.rebind(`UPDATE slack_outbox SET state = 'sent', body = '', error = '' WHERE id = ?`), m.ID)
+		return err
+	})
+}
+
+// Later puts the message off. settled says that Slack surely did not take it,
+// so that it may still be replaced.
+func (s *Slack) Later(ctx context.Context, id int64, until time.Time, why string, settled bool) error {
+	_, err := s.exec(ctx, `UPDATE slack_outbox SET not_before = ?, error = ?,
+		tried = CASE WHEN ? THEN 0 ELSE tried END WHERE id = ?`, millis(until), why, settled, id)
+	return err
+}
+
+// Bury gives the message up: Slack will never take it. Buried lists such.
+func (s *Slack) Bury(ctx context.Context, id int64, why string) error {
+	_, err := s.exec(ctx, `UPDATE slack_outbox SET state = 'dead', error = ? WHERE id = ?`, why, id)
+	return err
+}
+
+// Buried lists the messages that were given up, newest first.
+func (s *Slack) Buried(ctx context.Context, limit int) ([]SlackMessage, error) {
+	return s.messages(ctx, `WHERE state = 'dead' ORDER BY id DESC LIMIT ?`, limit)
+}
+
+// Waiting counts the messages that are still owed.
+func (s *Slack) Waiting(ctx context.Context) (n int, err error) {
+	err = s.row(ctx, `SELECT COUNT(*) FROM slack_outbox WHERE state = 'due'`).Scan(&n)
+	return n, err
+}
+
+// Ref returns where the message of that key is; ok is false while it is not
+// sent.
+func (s *Slack) Ref(ctx context.Context, key string) (r SlackRef, ok bool, err error) {
+	err = s.row(ctx, `SELECT channel, ts FROM slack_refs WHERE key = ?`, key).Scan(&r.Channel, &r.TS)
+	if errors.Is(err, sql.ErrNoRows) {
+		return SlackRef{}, false, nil
+	}
+	return r, err == nil, err
+}
+
+// Find returns the key of the message that is at that place.
+func (s *Slack) Find(ctx context.Context, at SlackRef) (key string, ok bool, err error) {
+	err = s.row(ctx, `SELECT key FROM slack_refs WHERE channel = ? AND ts = ?`, at.Channel, at.TS).Scan(&key)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", false, nil
+	}
+	return key, err == nil, err
+}
