@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -11,8 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// each runs a test on every database at hand: SQLite always, PostgreSQL where
-// MEGATRON_OPS_TEST_POSTGRES names a server.
+// each runs a test on both databases.
 func each(t *testing.T, test func(*testing.T, *Store)) {
 	t.Run("sqlite", func(t *testing.T) {
 		s, err := Open(t.Context(), filepath.Join(t.TempDir(), "state", "state.db"))
@@ -21,14 +19,7 @@ func each(t *testing.T, test func(*testing.T, *Store)) {
 		test(t, s)
 	})
 	t.Run("postgres", func(t *testing.T) {
-		url := os.Getenv("MEGATRON_OPS_TEST_POSTGRES")
-		if url == "" {
-			if os.Getenv("CI") == "true" {
-				t.Fatal("CI promises a PostgreSQL server, and MEGATRON_OPS_TEST_POSTGRES is not set")
-			}
-			t.Skip("MEGATRON_OPS_TEST_POSTGRES names no server; `make test` starts one")
-		}
-		s, err := Open(t.Context(), url)
+		s, err := Open(t.Context(), needPostgres(t))
 		require.NoError(t, err)
 		t.Cleanup(func() {
 			for _, table := range []string{"submissions", "audit"} {

@@ -1,0 +1,60 @@
+# What a person and CI call. `make help` lists the targets.
+export CGO_ENABLED ?= 0
+GO      ?= go
+BIN     := bin
+TOOLS   := .cache/tools
+SLURM   ?= /tmp/megatron-ops-slurm
+GOLANGCI_VERSION := v2.15.0
+GOFUMPT_VERSION  := v0.12.0
+
+.PHONY: help build demo test unit lint fmt generate conformance bench-diagnose slurm-up slurm-down setup clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## one static binary: bin/megatron-ops
+	$(GO) build -trimpath -o $(BIN)/megatron-ops ./cmd/megatron-ops
+
+demo: build ## the main job on the embedded back end, on this machine
+	$(BIN)/megatron-ops demo
+
+test: setup build ## set up everything, then every test
+	$(GO) test -timeout 20m ./...
+
+unit: ## the tests that need nothing but Go
+	$(GO) test -short ./...
+
+setup: ## Debian packages, npm packages and servers that the tests need
+	.ci/setup
+
+lint: $(TOOLS)/golangci-lint ## go vet, golangci-lint, gofumpt
+	$(GO) vet ./...
+	$(TOOLS)/golangci-lint run ./...
+
+fmt: $(TOOLS)/gofumpt ## format as gofumpt wants it
+	$(TOOLS)/gofumpt -w $$(git ls-files '*.go')
+
+$(TOOLS)/golangci-lint:
+	GOBIN=$(abspath $(TOOLS)) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+
+$(TOOLS)/gofumpt:
+	GOBIN=$(abspath $(TOOLS)) $(GO) install mvdan.cc/gofumpt@$(GOFUMPT_VERSION)
+
+generate: ## write what is generated from code: docs, skills' tables, manifests
+	$(GO) generate ./...
+
+conformance: ## score rules, lint, diagnosis and answers, by topic
+	$(GO) test -count=1 -v -run 'Conformance' ./knowledge/... ./slurm/lint ./slurm/diagnose
+
+bench-diagnose: ## diagnosis of 3.3 GB of logs beside ripgrep; makes its own data
+	$(GO) test -run '^$$' -bench Folder -benchtime 3x ./slurm/diagnose
+
+slurm-up: ## start a real Slurm on loopback: four nodes of eight fake GPUs
+	@.ci/setup slurm
+	@$(GO) run ./slurm/slurmtest/cmd up $(abspath $(SLURM))
+
+slurm-down: ## end that Slurm, and nothing else
+	@$(GO) run ./slurm/slurmtest/cmd down $(abspath $(SLURM))
+
+clean: ## remove what was built and set up here
+	rm -rf $(BIN) .cache

@@ -1,0 +1,108 @@
+package layers
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/tools/go/packages"
+)
+
+const module = "github.com/megatron-ops/megatron-ops/"
+
+// A room is a folder, what it may import of ours, and the reason that a failing
+// test prints. "x/..." means x and everything below it. internal/lang and
+// internal/view, the words that all rooms speak, are open to all.
+type room struct {
+	folder string
+	may    []string
+	why    string
+}
+
+var rooms = []room{
+	{"internal/lang", nil, "the words of both languages know nothing of what is said"},
+	{"internal/view", nil, "an answer's form knows nothing of the answer"},
+	{"internal/redact", nil, "cleaning text from outside needs no other room"},
+	{"internal/layers", nil, "it only tests"},
+	{"knowledge/megatron", nil, "arithmetic of a run must be checkable on a laptop, with no cluster"},
+	{"knowledge/rules", []string{"knowledge/megatron"}, "a rule must be checkable on a laptop, with no cluster"},
+	{"skills", nil, "skills are read by people and agents as they are"},
+	{"skills/generate", []string{"skills", "knowledge/rules", "knowledge/megatron"}, "only generation may read the rules"},
+	{"knowledge", []string{"knowledge/...", "skills", "slurm", "slurm/hostlist", "internal/redact"}, "an answer comes from rules and skills, never from a cluster"},
+	{"knowledge/...", []string{"knowledge/...", "skills", "slurm", "slurm/hostlist", "internal/redact"}, "an answer comes from rules and skills, never from a cluster"},
+	{"slurm/hostlist", nil, "hostlists are text"},
+	{"slurm", []string{"slurm/hostlist"}, "the vocabulary must be usable without the rest"},
+	{"slurm/job", []string{"knowledge/...", "slurm", "slurm/hostlist", "slurm/script"}, "rendering is pure: specification in, script out"},
+	{"slurm/script", []string{"slurm", "slurm/hostlist"}, "reading a script is pure"},
+	{"slurm/lint", []string{"knowledge/...", "slurm", "slurm/hostlist", "slurm/script", "slurm/job"}, "lint reads text and starts nothing"},
+	{"slurm/cluster", []string{"slurm", "slurm/hostlist", "slurm/job"}, "a back end moves scripts, it does not judge them"},
+	{"slurm/watch", []string{"slurm", "slurm/hostlist", "slurm/metrics"}, "watching sees clusters through interfaces of its own"},
+	{"slurm/metrics", []string{"slurm", "knowledge/megatron"}, "metrics are read from files"},
+	{"slurm/diagnose", []string{"knowledge/...", "slurm", "slurm/hostlist", "slurm/metrics", "internal/redact"}, "a diagnosis never starts a process"},
+	{"slurm/diagnose/...", []string{"slurm/diagnose"}, "a bench or generator serves the diagnosis"},
+	{"internal/store", []string{"slurm"}, "the store keeps, it does not act"},
+	{"internal/ops", []string{"knowledge", "knowledge/...", "skills", "slurm", "slurm/...", "internal/store", "internal/redact"}, "the operations stand above every room and below every surface"},
+	{"internal/config", []string{"slurm", "slurm/job", "internal/ops"}, "the configuration file names what cmd wires"},
+	{"bot", []string{"bot/...", "internal/ops", "slurm", "slurm/metrics", "internal/redact", "internal/store"}, "Slack is one door, not the room, and never speaks MCP"},
+	{"bot/...", []string{"bot", "bot/...", "internal/ops", "slurm", "slurm/metrics", "internal/redact", "internal/store"}, "Slack is one door, not the room, and never speaks MCP"},
+	{"mcp", []string{"mcp/...", "internal/ops", "skills", "slurm", "internal/redact", "internal/store", "knowledge/...", "slurm/job"}, "MCP is one door, not the room, and never speaks Slack"},
+	{"mcp/...", []string{"mcp", "mcp/...", "internal/ops", "skills", "slurm", "internal/redact"}, "MCP is one door, not the room, and never speaks Slack"},
+	{"slurm/slurmtest", []string{"slurm", "slurm/slurmtest"}, "it stands in for a site"},
+	{"slurm/slurmtest/...", []string{"slurm/slurmtest"}, "it stands in for a site"},
+	{"internal/demo", []string{"..."}, "the demo is a user of everything"},
+	{"cmd/...", []string{"..."}, "wiring only happens here"},
+}
+
+var open = []string{"internal/lang", "internal/view"}
+
+func match(pattern, folder string) bool {
+	if pattern == "..." {
+		return true
+	}
+	if base, ok := strings.CutSuffix(pattern, "/..."); ok {
+		return folder == base || strings.HasPrefix(folder, base+"/")
+	}
+	return pattern == folder
+}
+
+// roomOf is the room with the longest pattern that holds folder.
+func roomOf(folder string) (room, bool) {
+	var best room
+	found := false
+	for _, r := range rooms {
+		if match(r.folder, folder) && (!found || len(r.folder) >= len(best.folder)) && (r.folder == folder || strings.HasSuffix(r.folder, "/...")) {
+			if found && best.folder == folder {
+				continue
+			}
+			best, found = r, true
+		}
+	}
+	return best, found
+}
+
+func TestImportsPointDownwards(t *testing.T) {
+	pkgs, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedImports}, module+"...")
+	require.NoError(t, err)
+	require.NotEmpty(t, pkgs)
+	for _, p := range pkgs {
+		folder := strings.TrimPrefix(p.PkgPath, module)
+		r, ok := roomOf(folder)
+		if !ok {
+			t.Errorf("%s has no row in the table of rooms: say what it may import, and why", folder)
+			continue
+		}
+	imports:
+		for path := range p.Imports {
+			target, ours := strings.CutPrefix(path, module)
+			if !ours {
+				continue
+			}
+			for _, may := range append(open, r.may...) {
+				if match(may, target) {
+					continue imports
+				}
+			}
+			t.Errorf("%s imports %s, an upper room: %s", folder, target, r.why)
+		}
+	}
+}

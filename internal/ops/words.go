@@ -1,0 +1,192 @@
+package ops
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+)
+
+// Words fills in, a pointer that NewIn returned, from what a person typed after
+// the operation's name, in a shell or in Slack: the same words and flags in
+// both. The error is an *Error with the code BadInput.
+//
+// kong reads the words because it takes its grammar from struct tags: the
+// struct that MCP and YAML fill is the one that flags fill.
+func (o Op) Words(in any, words []string) error {
+	parser, err := grammar(o.Name, in)
+	if err != nil {
+		return fmt.Errorf("ops: flags of %s: %w", o.Name, err)
+	}
+	if _, err := parser.Parse(words); err != nil {
+		return wordsError(o, parser.Model, err)
+	}
+	return nil
+}
+
+func grammar(name string, in any) (*kong.Kong, error) {
+	return kong.New(in,
+		kong.Name(name),
+		kong.NoDefaultHelp(),
+		kong.Writers(io.Discard, io.Discard),
+		kong.Exit(func(int) {}),
+	)
+}
+
+var (
+	unknownFlag = regexp.MustCompile(`unknown flag (--?[^\s,]+)`)
+	flagInError = regexp.MustCompile(`(--[a-z][a-z0-9-]*)`)
+	extraWord   = regexp.MustCompile(`unexpected argument (.+?)(, did you mean|$)`)
+	missingArgs = regexp.MustCompile(`expected "(.+)"`)
+)
+
+// wordsError says what kong found in the contract's form.
+func wordsError(o Op, model *kong.Application, err error) *Error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	msg := err.Error()
+	e := &Error{Code: BadInput, Message: msg, Fix: "see: megatron-ops help " + o.Name}
+	switch {
+	case unknownFlag.MatchString(msg):
+		flag := unknownFlag.FindStringSubmatch(msg)[1]
+		e.Field = flag
+		e.Message = fmt.Sprintf("%s has no flag %s", o.Name, flag)
+		if near := nearest(strings.TrimLeft(flag, "-"), flagNames(model)); near != "" {
+			e.Fix = "did you mean --" + near + "?"
+		}
+		if strings.Contains(flag, "model-parallel-size") || strings.Contains(flag, "num-") {
+			e.Fix = "Megatron's own flags come after `--`: megatron-ops " + o.Name + " … -- " + flag + " …"
+		}
+	case extraWord.MatchString(msg):
+		word := extraWord.FindStringSubmatch(msg)[1]
+		e.Field, e.Message = word, fmt.Sprintf("%s does not know what to do with %q", o.Name, word)
+	case missingArgs.MatchString(msg):
+		what := strings.Trim(missingArgs.FindStringSubmatch(msg)[1], "<>. ")
+		e.Field, e.Message = strings.Fields(what)[0], fmt.Sprintf("%s needs a %s", o.Name, what)
+		e.Field = strings.Trim(e.Field, "<>")
+		e.Fix = "for example: megatron-ops " + o.Example
+	case flagInError.MatchString(msg):
+		e.Field = strings.ReplaceAll(strings.TrimPrefix(flagInError.FindString(msg), "--"), "-", "_")
+	}
+	return e
+}
+
+func flagNames(model *kong.Application) []string {
+	var names []string
+	for _, group := range model.AllFlags(false) {
+		for _, f := range group {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+// nearest is the one of names that word was likely meant to be, or "".
+func nearest(word string, names []string) string {
+	best, bestD := "", len(word)/3+2
+	for _, n := range names {
+		if d := distance(word, n); d < bestD {
+			best, bestD = n, d
+		}
+	}
+	return best
+}
+
+// distance is the number of letters to insert, delete or change (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		prev := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			prev, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, prev+cost)
+		}
+	}
+	return row[len(b)]
+}
+
+// NearestOp is the operation that word was likely meant to be, or "".
+func NearestOp(word string) string {
+	var names []string
+	for _, o := range Table() {
+		names = append(names, o.Name)
+	}
+	return nearest(strings.ToLower(word), names)
+}
+
+// A Param is one flag or argument of an operation, as help and docs show it.
+type Param struct {
+	// Name is the flag without dashes, or the argument's name.
+	Name string
+	// Short is the one-letter form, 0 where there is none.
+	Short    rune
+	Arg      bool
+	Required bool
+	Type     string
+	Enum     []string
+	Default  string
+	Help     lang.Text
+}
+
+// Params are o's flags and arguments, arguments first, as the struct has them.
+func (o Op) Params() []Param {
+	parser, err := grammar(o.Name, o.NewIn())
+	if err != nil {
+		panic(err) // a wrong tag: found by the first test that walks the table
+	}
+	var ps []Param
+	for _, a := range parser.Model.Positional {
+		ps = append(ps, param(a, 0, true))
+	}
+	for _, group := range parser.Model.AllFlags(true) {
+		for _, f := range group {
+			ps = append(ps, param(f.Value, f.Short, false))
+		}
+	}
+	return ps
+}
+
+func param(v *kong.Value, short rune, arg bool) Param {
+	p := Param{Name: v.Name, Short: short, Arg: arg, Required: v.Required, Default: v.Default, Help: lang.Text{EN: v.Help}}
+	if v.Tag != nil {
+		p.Help.ZH = v.Tag.Get("zh")
+		if v.Tag.Enum != "" {
+			p.Enum = slices.DeleteFunc(strings.Split(v.Tag.Enum, ","), func(s string) bool { return s == "" })
+		}
+	}
+	if v.Target.IsValid() {
+		p.Type = typeWord(v.Target.Type())
+	}
+	return p
+}
+
+func typeWord(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return typeWord(t.Elem())
+	case reflect.Bool:
+		return "switch"
+	case reflect.Int, reflect.Int64:
+		return "number"
+	case reflect.Slice:
+		return "list"
+	case reflect.Map:
+		return "NAME=value"
+	}
+	return "text"
+}

@@ -1,0 +1,180 @@
+package view
+
+import (
+	"io"
+	"strings"
+	"unicode"
+
+	"charm.land/lipgloss/v2"
+)
+
+// Style says how Text draws. The zero Style is what a pipe gets: no colour.
+type Style struct {
+	Color bool
+	// Program is the name before a command worth running next, such as
+	// "megatron-ops" or "/megatron".
+	Program string
+	// Next is the word before those commands, in the reader's language.
+	Next string
+}
+
+var (
+	bold   = lipgloss.NewStyle().Bold(true)
+	faint  = lipgloss.NewStyle().Faint(true)
+	colour = map[Tone]lipgloss.Style{
+		Plain: bold,
+		Good:  bold.Foreground(lipgloss.Green),
+		Warn:  bold.Foreground(lipgloss.Yellow),
+		Bad:   bold.Foreground(lipgloss.Red),
+	}
+)
+
+// Text draws d for a terminal or a pipe. Control characters in d's strings are
+// shown, not obeyed.
+func Text(w io.Writer, d Doc, s Style) error {
+	t := textWriter{s: s}
+	if d.Title != "" {
+		t.line(t.paint(colour[d.Tone], Plainly(d.Title)))
+	}
+	for _, sec := range d.Sections {
+		t.section(sec)
+	}
+	if len(d.Next) > 0 {
+		t.blank()
+		for _, n := range d.Next {
+			t.line(t.paint(faint, strings.TrimSpace(s.Next)+" "+s.Program+" ") + Plainly(n))
+		}
+	}
+	_, err := io.WriteString(w, t.b.String())
+	return err
+}
+
+type textWriter struct {
+	b strings.Builder
+	s Style
+}
+
+func (t *textWriter) paint(st lipgloss.Style, text string) string {
+	if !t.s.Color {
+		return text
+	}
+	return st.Render(text)
+}
+
+func (t *textWriter) line(s string) { t.b.WriteString(strings.TrimRight(s, " ") + "\n") }
+
+func (t *textWriter) blank() {
+	if t.b.Len() > 0 && !strings.HasSuffix(t.b.String(), "\n\n") {
+		t.b.WriteByte('\n')
+	}
+}
+
+func (t *textWriter) section(s Section) {
+	if s.Heading != "" {
+		t.blank()
+		t.line(t.paint(bold, Plainly(s.Heading)))
+	}
+	if s.Text != "" {
+		for l := range strings.SplitSeq(s.Text, "\n") {
+			t.line(Plainly(l))
+		}
+	}
+	if len(s.Facts) > 0 {
+		width := 0
+		for _, f := range s.Facts {
+			width = max(width, lipgloss.Width(f.Name))
+		}
+		for _, f := range s.Facts {
+			for i, l := range strings.Split(f.Value, "\n") {
+				name := ""
+				if i == 0 {
+					name = Plainly(f.Name)
+				}
+				t.line("  " + t.paint(faint, pad(name, width)) + "  " + Plainly(l))
+			}
+		}
+	}
+	if s.Table != nil {
+		t.table(*s.Table)
+	}
+	for _, item := range s.Items {
+		lines := strings.Split(item, "\n")
+		t.line("  - " + Plainly(lines[0]))
+		for _, l := range lines[1:] {
+			t.line("    " + Plainly(l))
+		}
+	}
+	if s.Code != "" {
+		for l := range strings.SplitSeq(strings.TrimSuffix(s.Code, "\n"), "\n") {
+			t.b.WriteString("  " + Plainly(l) + "\n")
+		}
+	}
+}
+
+func (t *textWriter) table(tab Table) {
+	rows := append([][]string{tab.Header}, tab.Rows...)
+	var width []int
+	for _, r := range rows {
+		for i, c := range r {
+			if i == len(width) {
+				width = append(width, 0)
+			}
+			width[i] = max(width[i], lipgloss.Width(Plainly(c)))
+		}
+	}
+	for n, r := range rows {
+		var b strings.Builder
+		for i, c := range r {
+			b.WriteString("  " + pad(Plainly(c), width[i]))
+		}
+		line := strings.TrimRight(b.String(), " ")
+		if n == 0 {
+			line = t.paint(faint, line)
+		}
+		t.line(line)
+	}
+}
+
+// pad fills s with blanks to width columns; a Chinese character takes two.
+func pad(s string, width int) string {
+	return s + strings.Repeat(" ", max(0, width-lipgloss.Width(s)))
+}
+
+// Plainly shows control and direction characters of s as visible escapes, so
+// that text from outside cannot drive a terminal. Tabs become blanks.
+func Plainly(s string) string {
+	clean := true
+	for _, r := range s {
+		if hostile(r) {
+			clean = false
+			break
+		}
+	}
+	if clean {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r == '\t':
+			b.WriteString("    ")
+		case hostile(r):
+			b.WriteString("\uFFFD")
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// hostile reports whether r drives a terminal or reorders text instead of
+// showing something: control characters, bidirectional and zero-width marks.
+func hostile(r rune) bool {
+	switch {
+	case unicode.IsControl(r):
+		return true
+	case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x2028, r == 0x2029, r == 0xfeff:
+		return true
+	}
+	return false
+}
