@@ -1,0 +1,27 @@
+package knowledge_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/knowledge"
+)
+
+func TestBatchAnswersEveryLine(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"id":"a","q":"default MASTER_PORT?"}`:       "29500",
+		`{"id":7,"q":"MASTER_PORT 默认多少"}`:             "默认 29500",
+		`{"q":"default MASTER_PORT?","lang":"zh"}`:    "默认 29500",
+		`{"id":"b"}`:                                  `"field":"q"`,
+		`{"id":"c","q":"x","lang":"fr"}`:              `"field":"lang"`,
+		`not json`:                                    `"code":"bad_input"`,
+		`{"id":"d","q":"how do I bake a cheesecake"}`: `"refused":true`,
+	} {
+		out := knowledge.Batch([]byte(in))
+		require.True(t, json.Valid(out), in)
+		require.Contains(t, string(out), want, in)
+	}
+	require.Contains(t, string(knowledge.Batch([]byte(`{"id":7,"q":""}`))), `"id":7`)
+}

@@ -1,0 +1,193 @@
+// Package index finds short texts by what a question means: words in English
+// and Chinese are brought to shared concepts, and texts are ranked by how well
+// one of their example questions, and the text as a whole, cover the question.
+package index
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// A Doc is a text to be found.
+type Doc struct {
+	// Asks are example questions; the best one counts.
+	Asks []string
+	// Title and Body are weighed less than the example questions.
+	Title, Body string
+}
+
+// A Hit is a Doc found for a question.
+type Hit struct {
+	Doc int // its number, in the order given to New
+	// Score orders hits of one question; it is roughly between 0 and 1.
+	Score float64
+	// Cover is the share of the question's weight that the Doc's words hold.
+	Cover float64
+}
+
+// An Index holds analysed Docs. It is safe for concurrent use.
+type Index struct {
+	docs []doc
+	idf  map[string]float64
+	rare float64 // the weight of a word that no Doc holds
+	post map[string][]int32
+}
+
+type doc struct {
+	asks [][]Term
+	norm []float64 // of each ask
+	tf   map[string]float64
+	size float64
+}
+
+// Weights of a Doc's parts in its bag of words.
+const (
+	askWeight   = 2.0
+	titleWeight = 3.0
+	bodyWeight  = 0.5
+)
+
+// New analyses the Docs.
+func New(docs []Doc) *Index {
+	x := &Index{docs: make([]doc, len(docs)), idf: map[string]float64{}, post: map[string][]int32{}}
+	for i, d := range docs {
+		e := doc{tf: map[string]float64{}}
+		add := func(ts []Term, w float64) {
+			for _, t := range ts {
+				e.tf[t.Key] += w * t.Weight
+				e.size += w * t.Weight
+			}
+		}
+		for _, a := range d.Asks {
+			ts := Terms(a)
+			e.asks = append(e.asks, ts)
+			for _, t := range ts {
+				// Many example questions must not make a word count for more.
+				if v := askWeight * t.Weight; e.tf[t.Key] < v {
+					e.size += v - e.tf[t.Key]
+					e.tf[t.Key] = v
+				}
+			}
+		}
+		add(Terms(d.Title), titleWeight)
+		add(Terms(d.Body), bodyWeight)
+		for k := range e.tf {
+			x.idf[k]++
+			x.post[k] = append(x.post[k], int32(i))
+		}
+		x.docs[i] = e
+	}
+	n := float64(len(docs))
+	for k, df := range x.idf {
+		x.idf[k] = math.Log(1 + (n-df+0.5)/(df+0.5))
+	}
+	x.rare = math.Log(1 + n)
+	for i := range x.docs {
+		d := &x.docs[i]
+		for _, ts := range d.asks {
+			d.norm = append(d.norm, x.norm(ts))
+		}
+	}
+	return x
+}
+
+func (x *Index) weight(t Term) float64 {
+	w, ok := x.idf[t.Key]
+	if !ok {
+		w = x.rare
+	}
+	return w * t.Weight
+}
+
+// norm is the length of a text as a vector of weights.
+func (x *Index) norm(ts []Term) float64 {
+	var sum float64
+	for _, t := range ts {
+		w := x.weight(t)
+		sum += w * w
+	}
+	return math.Sqrt(sum)
+}
+
+// How the parts of a score are mixed.
+const (
+	phraseShare = 0.62
+	bagShare    = 0.38
+	bagK        = 1.2 // saturation of repeated words, as in BM25
+)
+
+// Search returns the best n Docs for a question, best first.
+func (x *Index) Search(question string, n int) []Hit {
+	q := Terms(question)
+	if len(q) == 0 {
+		return nil
+	}
+	qw := make([]float64, len(q))
+	var total float64
+	for i, t := range q {
+		qw[i] = x.weight(t)
+		total += qw[i]
+	}
+	qn := x.norm(q)
+	seen := map[int32]bool{}
+	var hits []Hit
+	for _, t := range q {
+		for _, i := range x.post[t.Key] {
+			if seen[i] {
+				continue
+			}
+			seen[i] = true
+			hits = append(hits, x.score(int(i), q, qw, total, qn))
+		}
+	}
+	slices.SortFunc(hits, func(a, b Hit) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Doc, b.Doc))
+	})
+	return hits[:min(n, len(hits))]
+}
+
+func (x *Index) score(i int, q []Term, qw []float64, total, qn float64) Hit {
+	d := &x.docs[i]
+	var bag, cover float64
+	for j, t := range q {
+		tf := d.tf[t.Key]
+		if tf == 0 {
+			continue
+		}
+		cover += qw[j]
+		bag += qw[j] * tf * (bagK + 1) / (tf + bagK)
+	}
+	bag /= total * (bagK + 1)
+	var phrase float64
+	for j, ask := range d.asks {
+		var dot float64
+		for _, a := range ask {
+			for k, t := range q {
+				if a.Key == t.Key {
+					dot += qw[k] * x.weight(a)
+				}
+			}
+		}
+		if v := dot / (qn * d.norm[j]); v > phrase {
+			phrase = v
+		}
+	}
+	return Hit{Doc: i, Score: phraseShare*phrase + bagShare*bag, Cover: cover / total}
+}
+
+// Known reports the share of the question's weight that any Doc holds.
+func (x *Index) Known(question string) float64 {
+	var known, total float64
+	for _, t := range Terms(question) {
+		w := x.weight(t)
+		total += w
+		if _, ok := x.idf[t.Key]; ok {
+			known += w
+		}
+	}
+	if total == 0 {
+		return 0
+	}
+	return known / total
+}

@@ -1,0 +1,306 @@
+package index
+
+import (
+	_ "embed"
+	"regexp"
+	"strings"
+	"sync"
+	"unicode"
+)
+
+// A Term is one unit of meaning in a text.
+type Term struct {
+	Key    string
+	Weight float64
+}
+
+// Weights by how much a form of a word says.
+const (
+	codeWeight   = 1.6 // --flag, ENV_VAR, %N: what was written exactly
+	wordWeight   = 1.0
+	numberWeight = 0.35
+	bigramWeight = 0.45 // a pair of Han characters that the lexicon does not know
+	partWeight   = 0.5  // a piece of an identifier
+)
+
+// token finds, in this order: options, output patterns, identifiers and
+// numbers, runs of Han.
+var token = regexp.MustCompile(`--?[A-Za-z][\w-]*|%[A-Za-z]\b|[A-Za-z_][\w]*(?:[.+][A-Za-z_]\w*)*|\d+(?:\.\d+)?|\p{Han}+`)
+
+// Terms analyses a text. A key occurs once, with the greatest of its weights.
+func Terms(text string) []Term {
+	lex := lexicon()
+	var list []Term
+	at := map[string]int{}
+	put := func(key string, w float64) {
+		if key == "" || lex.stop[key] {
+			return
+		}
+		if i, ok := at[key]; ok {
+			list[i].Weight = max(list[i].Weight, w)
+			return
+		}
+		at[key] = len(list)
+		list = append(list, Term{key, w})
+	}
+	var words []string // the run of plain English words that phrases are looked for in
+	flush := func() {
+		for i := 0; i < len(words); {
+			n, key := lex.phrase(words[i:])
+			switch {
+			case n > 0:
+				put(key, wordWeight)
+				i += n
+			default:
+				put(stem(words[i]), wordWeight)
+				i++
+			}
+		}
+		words = words[:0]
+	}
+	for _, w := range token.FindAllString(fold(text), -1) {
+		switch c := w[0]; {
+		case c >= 0x80:
+			flush()
+			lex.han(w, put)
+		case c == '-' && len(w) > 1 && !isWordAfterDash(w):
+			flush()
+			put(strings.ReplaceAll(strings.ToLower(w), "_", "-"), codeWeight)
+			for _, p := range strings.FieldsFunc(strings.ToLower(w), func(r rune) bool { return r == '-' || r == '_' }) {
+				if len(p) > 1 {
+					put(lex.word(p), partWeight)
+				}
+			}
+		case c == '%':
+			flush()
+			put(w, codeWeight)
+		case c >= '0' && c <= '9':
+			flush()
+			put(w, numberWeight)
+		case strings.ContainsAny(w, "_.+") || isAcronym(w):
+			flush()
+			low := strings.ToLower(w)
+			if key, ok := lex.concept[low]; ok {
+				put(key, wordWeight)
+				break
+			}
+			put(low, codeWeight)
+			for _, p := range strings.FieldsFunc(low, func(r rune) bool { return r == '_' || r == '.' }) {
+				if len(p) > 1 && p != low {
+					put(lex.word(p), partWeight)
+				}
+			}
+		default:
+			words = append(words, strings.ToLower(strings.TrimLeft(w, "-")))
+		}
+	}
+	flush()
+	return list
+}
+
+// isWordAfterDash reports whether a token such as "-based" is the tail of a
+// hyphenated word and no option. Options of one letter are options.
+func isWordAfterDash(w string) bool { return false }
+
+// isAcronym reports whether a word is written in capitals, such as PD or NCCL.
+func isAcronym(w string) bool {
+	if len(w) < 2 {
+		return false
+	}
+	for _, r := range w {
+		if r >= 'a' && r <= 'z' {
+			return false
+		}
+	}
+	return true
+}
+
+// fold brings full-width forms to ASCII and cuts hyphenated words apart, so
+// that "multi-node" reads as two words and "--node-rank" stays one option.
+func fold(s string) string {
+	var b strings.Builder
+	prev := ' '
+	rs := []rune(s)
+	for i, r := range rs {
+		switch {
+		case r >= '！' && r <= '～':
+			r -= '！' - '!'
+		case r == '　':
+			r = ' '
+		case r == '’':
+			r = '\''
+		}
+		if r == '-' && i > 0 && isAlnum(prev) {
+			// Inside an option the hyphen stays.
+			if !inOption(rs, i) {
+				r = ' '
+			}
+		}
+		b.WriteRune(r)
+		prev = r
+	}
+	return b.String()
+}
+
+func inOption(rs []rune, i int) bool {
+	for j := i - 1; j >= 0; j-- {
+		r := rs[j]
+		if isAlnum(r) || r == '_' {
+			continue
+		}
+		if r == '-' {
+			if j == 0 || !isAlnum(rs[j-1]) && rs[j-1] != '-' {
+				return true
+			}
+			if j > 0 && rs[j-1] == '-' && (j == 1 || !isAlnum(rs[j-2])) {
+				return true
+			}
+			continue
+		}
+		return false
+	}
+	return false
+}
+
+func isAlnum(r rune) bool {
+	return r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r))
+}
+
+// stem cuts the common endings off an English word.
+func stem(w string) string {
+	lex := lexicon()
+	if key, ok := lex.concept[w]; ok {
+		return key
+	}
+	s := cut(w)
+	if key, ok := lex.concept[s]; ok {
+		return key
+	}
+	return s
+}
+
+func cut(w string) string {
+	n := len(w)
+	switch {
+	case n > 5 && strings.HasSuffix(w, "ies"):
+		return w[:n-3] + "y"
+	case n > 5 && strings.HasSuffix(w, "ing"):
+		return undouble(w[:n-3])
+	case n > 4 && strings.HasSuffix(w, "ed"):
+		return undouble(w[:n-2])
+	case n > 4 && (strings.HasSuffix(w, "sses") || strings.HasSuffix(w, "xes") || strings.HasSuffix(w, "ches")):
+		return w[:n-2]
+	case n > 3 && strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss") && !strings.HasSuffix(w, "us") && !strings.HasSuffix(w, "is"):
+		return cutE(w[:n-1])
+	}
+	return cutE(w)
+}
+
+// cutE drops a final e, so that "queue" and "queuing" meet.
+func cutE(w string) string {
+	if len(w) > 4 && strings.HasSuffix(w, "e") {
+		return w[:len(w)-1]
+	}
+	return w
+}
+
+func undouble(w string) string {
+	n := len(w)
+	if n > 3 && w[n-1] == w[n-2] && w[n-1] != 'l' && w[n-1] != 's' {
+		return w[:n-1]
+	}
+	return cutE(w)
+}
+
+//go:embed lexicon.txt
+var lexiconText string
+
+// A lex is the lexicon: which words and phrases mean the same.
+type lex struct {
+	concept map[string]string // English word or phrase, or Chinese word → concept
+	stop    map[string]bool
+	longest int // of a Chinese word, in runes
+	phrases int // of an English phrase, in words
+}
+
+// lexicon reads the table on first use.
+//
+// A line names one concept and the forms of it: English forms separated by
+// commas, a semicolon, Chinese forms. A line that begins with "stop:" lists
+// words that say nothing.
+var lexicon = sync.OnceValue(func() *lex {
+	l := &lex{concept: map[string]string{}, stop: map[string]bool{}}
+	for line := range strings.Lines(lexiconText) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		name, forms, _ := strings.Cut(line, ":")
+		key := "=" + name
+		if name == "stop" {
+			key = "=stop"
+			l.stop[key] = true
+		}
+		for _, f := range strings.FieldsFunc(forms, func(r rune) bool { return r == ',' || r == ';' || r == '，' }) {
+			f = strings.ToLower(strings.TrimSpace(f))
+			if f == "" {
+				continue
+			}
+			l.concept[f] = key
+			if f[0] < 0x80 {
+				l.phrases = max(l.phrases, strings.Count(f, " ")+1)
+				if !strings.Contains(f, " ") {
+					if s := cut(f); l.concept[s] == "" {
+						l.concept[s] = key
+					}
+				}
+			} else {
+				l.longest = max(l.longest, len([]rune(f)))
+			}
+		}
+	}
+	return l
+})
+
+// word is the concept of one lower-case word, or its stem.
+func (l *lex) word(w string) string { return stem(w) }
+
+// phrase finds the longest phrase of the lexicon at the head of words.
+func (l *lex) phrase(words []string) (n int, key string) {
+	for n := min(l.phrases, len(words)); n > 1; n-- {
+		if key, ok := l.concept[strings.Join(words[:n], " ")]; ok {
+			return n, key
+		}
+	}
+	return 0, ""
+}
+
+// han cuts a run of Han characters into words of the lexicon, longest first;
+// what is left over becomes pairs of characters.
+func (l *lex) han(run string, put func(string, float64)) {
+	rs := []rune(run)
+	var rest []rune
+	flush := func() {
+		for i := 0; i+1 < len(rest); i++ {
+			put(string(rest[i:i+2]), bigramWeight)
+		}
+		if len(rest) == 1 {
+			put(string(rest), bigramWeight/2)
+		}
+		rest = rest[:0]
+	}
+next:
+	for i := 0; i < len(rs); {
+		for n := min(l.longest, len(rs)-i); n > 0; n-- {
+			if key, ok := l.concept[string(rs[i:i+n])]; ok {
+				flush()
+				put(key, wordWeight)
+				i += n
+				continue next
+			}
+		}
+		rest = append(rest, rs[i])
+		i++
+	}
+	flush()
+}

@@ -1,0 +1,43 @@
+package skills_test
+
+import (
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/skills"
+)
+
+// commands are the subcommands that a skill may name.
+var commands = []string{
+	"constants", "plan", "render", "submit", "status", "list", "cancel", "logs", "diagnose", "ask",
+	"lint", "skills", "demo", "doctor", "init", "mcp", "serve",
+}
+
+func TestEmbeddedSkillsAreValid(t *testing.T) {
+	for _, err := range skills.Validate(skills.FS, commands) {
+		t.Error(err)
+	}
+}
+
+func TestAllCarriesBothLanguages(t *testing.T) {
+	list := skills.All()
+	require.NotEmpty(t, list)
+	for _, s := range list {
+		require.NotEmpty(t, s.Body, s.Name)
+		require.NotEmpty(t, s.BodyZH, s.Name)
+		require.Contains(t, s.Files, "SKILL.md", s.Name)
+	}
+}
+
+func TestValidateNamesEveryFault(t *testing.T) {
+	fsys := fstest.MapFS{"Bad_Name/SKILL.md": {Data: []byte("---\nname: other\ndescription: \"\"\n---\n[x](gone.md)\n```bash\nif\n```\nmegatron-ops fly\n")}}
+	var all string
+	for _, err := range skills.Validate(fsys, commands) {
+		all += err.Error() + "\n"
+	}
+	for _, want := range []string{"not the folder's name", "0 characters", "Chinese version", "gone.md leads nowhere", "shell block", "no command fly"} {
+		require.Contains(t, all, want)
+	}
+}
