@@ -11,12 +11,12 @@ import (
 
 func TestBatchAnswersEveryLine(t *testing.T) {
 	for in, want := range map[string]string{
-		`{"id":"a","q":"default MASTER_PORT?"}`:       "29500",
-		`{"id":7,"q":"MASTER_PORT 默认多少"}`:             "默认 29500",
-		`{"q":"default MASTER_PORT?","lang":"zh"}`:    "默认 29500",
-		`{"id":"b"}`:                                  `"field":"q"`,
-		`{"id":"c","q":"x","lang":"fr"}`:              `"field":"lang"`,
-		`not json`:                                    `"code":"bad_input"`,
+		`{"id":"a","q":"default MASTER_PORT?"}`:    "29500",
+		`{"id":7,"q":"MASTER_PORT 默认多少"}`:          "默认 29500",
+		`{"q":"default MASTER_PORT?","lang":"zh"}`: "默认 29500",
+		`{"id":"b"}`:                     `"field":"q"`,
+		`{"id":"c","q":"x","lang":"fr"}`: `"field":"lang"`,
+		`not json`:                       `"code":"bad_input"`,
 		`{"id":"d","q":"how do I bake a cheesecake"}`: `"refused":true`,
 	} {
 		out := knowledge.Batch([]byte(in))
