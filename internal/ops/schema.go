@@ -1,0 +1,330 @@
+package ops
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Schema is the part of JSON Schema 2020-12 that the table needs. Properties
+// keep the order of the struct, because people and models read them from the top.
+type Schema struct {
+	// Type is empty where any JSON value will do.
+	Type        string
+	Nullable    bool
+	Description string
+	Format      string
+	Enum        []string
+	Default     any
+	Items       *Schema
+	Properties  []Property
+	Required    []string
+	// Values describes the values of an object whose keys are free.
+	Values *Schema
+	// Closed refuses properties that are not listed.
+	Closed bool
+}
+
+// A Property is a named part of an object.
+type Property struct {
+	Name   string
+	Schema *Schema
+}
+
+// MarshalJSON writes s in the order type, description, constraints, parts.
+func (s *Schema) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	sep := byte('{')
+	put := func(key string, v any) error {
+		raw, err := marshalPlain(v)
+		if err != nil {
+			return err
+		}
+		b.WriteByte(sep)
+		sep = ','
+		b.WriteByte('"')
+		b.WriteString(key)
+		b.WriteString(`":`)
+		b.Write(raw)
+		return nil
+	}
+	var err error
+	add := func(set bool, key string, v any) {
+		if set && err == nil {
+			err = put(key, v)
+		}
+	}
+	if s.Nullable {
+		add(s.Type != "", "type", []string{s.Type, "null"})
+	} else {
+		add(s.Type != "", "type", s.Type)
+	}
+	add(s.Description != "", "description", s.Description)
+	add(s.Format != "", "format", s.Format)
+	add(len(s.Enum) > 0, "enum", s.Enum)
+	add(s.Default != nil, "default", s.Default)
+	add(s.Items != nil, "items", s.Items)
+	if s.Type == "object" && s.Values == nil && (len(s.Properties) > 0 || s.Closed) {
+		add(true, "properties", properties(s.Properties))
+	}
+	add(len(s.Required) > 0, "required", s.Required)
+	if s.Closed {
+		add(true, "additionalProperties", false)
+	} else {
+		add(s.Values != nil, "additionalProperties", s.Values)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if sep == '{' {
+		b.WriteByte('{')
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+type properties []Property
+
+func (ps properties) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, p := range ps {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		name, err := json.Marshal(p.Name)
+		if err != nil {
+			return nil, err
+		}
+		value, err := p.Schema.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		b.Write(name)
+		b.WriteByte(':')
+		b.Write(value)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// marshalPlain is json.Marshal without the escapes that only HTML needs: a
+// schema's words are read as they are.
+func marshalPlain(v any) ([]byte, error) {
+	if s, ok := v.(*Schema); ok {
+		return s.MarshalJSON()
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
+}
+
+// Property returns the schema of the property of that name, or nil.
+func (s *Schema) Property(name string) *Schema {
+	for _, p := range s.Properties {
+		if p.Name == name {
+			return p.Schema
+		}
+	}
+	return nil
+}
+
+// InputSchema describes o's input struct whole. It is closed: an argument that
+// it does not name is a mistake.
+func (o Op) InputSchema() *Schema { return Describe(o.in, Input) }
+
+// OutputSchema describes o's output. It is open, so that a later version may
+// say more.
+func (o Op) OutputSchema() *Schema { return Describe(o.out, Output) }
+
+// A Direction says whether a schema is of what comes in or of what goes out:
+// what comes in is required only where its tags say so.
+type Direction bool
+
+// The directions.
+const (
+	Input  Direction = false
+	Output Direction = true
+)
+
+// Describe returns the schema of a Go type as encoding/json and the tags see it.
+func Describe(t reflect.Type, d Direction) *Schema {
+	return describe(t, d, map[reflect.Type]bool{})
+}
+
+var (
+	timeType       = reflect.TypeFor[time.Time]()
+	marshalerType  = reflect.TypeFor[json.Marshaler]()
+	textMarshaler  = reflect.TypeFor[encoding.TextMarshaler]()
+	unmarshaler    = reflect.TypeFor[json.Unmarshaler]()
+	textUnmarshal  = reflect.TypeFor[encoding.TextUnmarshaler]()
+	rawMessageType = reflect.TypeFor[json.RawMessage]()
+)
+
+func describe(t reflect.Type, d Direction, seen map[reflect.Type]bool) *Schema {
+	switch {
+	case t == timeType:
+		return &Schema{Type: "string", Format: "date-time"}
+	case t == rawMessageType:
+		return &Schema{}
+	case t.Kind() == reflect.Pointer:
+		s := describe(t.Elem(), d, seen)
+		s.Nullable = d == Output && s.Type != ""
+		return s
+	case t.Implements(textMarshaler) || d == Input && reflect.PointerTo(t).Implements(textUnmarshal):
+		return &Schema{Type: "string"}
+	case t.Implements(marshalerType) && t.Kind() != reflect.Struct:
+		return &Schema{}
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return &Schema{Type: "boolean"}
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return &Schema{Type: "integer"}
+	case reflect.Float32, reflect.Float64:
+		return &Schema{Type: "number"}
+	case reflect.String:
+		return &Schema{Type: "string"}
+	case reflect.Slice, reflect.Array:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return &Schema{Type: "string"}
+		}
+		return &Schema{Type: "array", Items: describe(t.Elem(), d, seen)}
+	case reflect.Map:
+		return &Schema{Type: "object", Values: describe(t.Elem(), d, seen)}
+	case reflect.Struct:
+		return describeStruct(t, d, seen)
+	}
+	return &Schema{}
+}
+
+func describeStruct(t reflect.Type, d Direction, seen map[reflect.Type]bool) *Schema {
+	s := &Schema{Type: "object", Closed: d == Input}
+	if seen[t] {
+		s.Closed = false
+		return s
+	}
+	seen[t] = true
+	defer delete(seen, t)
+	for _, f := range fieldsOf(t) {
+		p := describe(f.typ, d, seen)
+		p.Description = f.help
+		target := p
+		if p.Type == "array" && p.Items.Type == "string" {
+			target = p.Items
+		}
+		if target.Type == "string" {
+			target.Enum = f.enum
+		}
+		if d == Input && f.def != "" {
+			p.Default = typedDefault(f.def, p.Type)
+		}
+		s.Properties = append(s.Properties, Property{Name: f.name, Schema: p})
+		if d == Input && f.required || d == Output && !f.omit {
+			s.Required = append(s.Required, f.name)
+		}
+	}
+	return s
+}
+
+// typedDefault reads a tag's default in the type of its property; nil where
+// the schema cannot say it.
+func typedDefault(word, typ string) any {
+	if typ == "string" {
+		return word
+	}
+	var v any
+	if json.Unmarshal([]byte(word), &v) != nil {
+		return nil
+	}
+	switch v.(type) {
+	case bool:
+		if typ == "boolean" {
+			return v
+		}
+	case float64:
+		if typ == "integer" || typ == "number" {
+			return json.Number(word)
+		}
+	}
+	return nil
+}
+
+// A field is one property of an input or output struct.
+type field struct {
+	name     string
+	index    []int
+	typ      reflect.Type
+	help     string
+	enum     []string
+	def      string
+	required bool
+	omit     bool // left out of the output when empty
+}
+
+// fieldsOf lists what encoding/json would read and write of struct t, embedded
+// structs flattened, in order.
+func fieldsOf(t reflect.Type) []field {
+	var all []field
+	for i := range t.NumField() {
+		sf := t.Field(i)
+		name, opts, _ := strings.Cut(sf.Tag.Get("json"), ",")
+		if sf.Anonymous && name == "" {
+			et := sf.Type
+			if et.Kind() == reflect.Struct {
+				for _, f := range fieldsOf(et) {
+					f.index = append([]int{i}, f.index...)
+					all = append(all, f)
+				}
+				continue
+			}
+		}
+		if !sf.IsExported() || name == "-" {
+			continue
+		}
+		if name == "" {
+			name = sf.Name
+		}
+		_, isArg := sf.Tag.Lookup("arg")
+		_, optional := sf.Tag.Lookup("optional")
+		_, required := sf.Tag.Lookup("required")
+		f := field{
+			name: name, index: []int{i}, typ: sf.Type, help: sf.Tag.Get("help"), def: sf.Tag.Get("default"),
+			required: required || isArg && !optional,
+			omit:     strings.Contains(opts, "omitempty") || strings.Contains(opts, "omitzero"),
+		}
+		if e := sf.Tag.Get("enum"); e != "" {
+			for w := range strings.SplitSeq(e, ",") {
+				if w = strings.TrimSpace(w); w != "" && w != "${enum}" {
+					f.enum = append(f.enum, w)
+				}
+			}
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// Only keeps the properties that names lists, in that order, and opens the
+// schema: what is left out is still allowed. It serves an agent's listing, in
+// which every property costs its reader.
+func (s *Schema) Only(names ...string) *Schema {
+	short := *s
+	short.Properties, short.Closed = nil, false
+	for _, n := range names {
+		if p := s.Property(n); p != nil {
+			short.Properties = append(short.Properties, Property{Name: n, Schema: p})
+		}
+	}
+	short.Required = slices.DeleteFunc(slices.Clone(s.Required), func(n string) bool { return !slices.Contains(names, n) })
+	return &short
+}

@@ -1,0 +1,465 @@
+package ops
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// maxDepth is how deep arguments may nest; no operation needs a tenth of it.
+const maxDepth = 64
+
+// Decode reads one JSON object into the struct that into points to, by the
+// field names of its schema and by nothing looser: encoding/json alone would
+// take "JOB" for "job", the last of two equal keys, and would say "cannot
+// unmarshal number into Go struct field" to somebody who never saw a struct.
+// Every mistake is told at once, each with the field's path. The names in own
+// are arguments of the surface itself: strings that are not part of the struct.
+func Decode(raw []byte, into any, own map[string]*string) error {
+	if len(bytes.TrimSpace(raw)) == 0 || string(bytes.TrimSpace(raw)) == "null" {
+		raw = []byte("{}")
+	}
+	tree, err := parseTree(raw)
+	if err != nil {
+		return err
+	}
+	v := reflect.ValueOf(into).Elem()
+	var d decoder
+	top, ok := tree.(object)
+	if !ok {
+		return badInput("", `send an object such as {"name": "value"}`, "arguments are %s, not an object", kindOf(tree))
+	}
+	tree = slices.DeleteFunc(top, func(m member) bool {
+		p, mine := own[m.key]
+		if mine {
+			d.value(m.key, m.value, reflect.ValueOf(p).Elem())
+		}
+		return mine
+	})
+	d.value("", tree, v)
+	if len(d.errs) == 0 {
+		return nil
+	}
+	first := *d.errs[0]
+	first.More = d.errs[1:]
+	return &first
+}
+
+// An object keeps the order of its keys, so that mistakes come in the order
+// in which they were written.
+type object []member
+
+type member struct {
+	key   string
+	value any
+}
+
+// parseTree reads one JSON value, refusing repeated keys and deep nesting.
+func parseTree(raw []byte) (any, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	v, err := parseValue(dec, "", 0)
+	if err != nil {
+		if e, ok := err.(*Error); ok {
+			return nil, e
+		}
+		return nil, badInput("", "send one JSON object", "arguments are not valid JSON: %v", err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, badInput("", "send one JSON object", "arguments have something after the object")
+	}
+	return v, nil
+}
+
+func parseValue(dec *json.Decoder, path string, depth int) (any, error) {
+	if depth > maxDepth {
+		return nil, badInput(path, "send flatter arguments", "nests deeper than %d levels", maxDepth)
+	}
+	tok, err := dec.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch tok {
+	case json.Delim('{'):
+		o := object{}
+		for dec.More() {
+			k, err := dec.Token()
+			if err != nil {
+				return nil, err
+			}
+			key := k.(string)
+			if slices.ContainsFunc(o, func(m member) bool { return m.key == key }) {
+				return nil, badInput(join(path, key), "give it once", "is given twice")
+			}
+			v, err := parseValue(dec, join(path, key), depth+1)
+			if err != nil {
+				return nil, err
+			}
+			o = append(o, member{key, v})
+		}
+		_, err := dec.Token()
+		return o, err
+	case json.Delim('['):
+		list := []any{}
+		for dec.More() {
+			v, err := parseValue(dec, fmt.Sprintf("%s[%d]", path, len(list)), depth+1)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, v)
+		}
+		_, err := dec.Token()
+		return list, err
+	}
+	return tok, nil
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+type decoder struct{ errs []*Error }
+
+func (d *decoder) bad(path, fix, format string, args ...any) {
+	d.errs = append(d.errs, badInput(path, fix, format, args...))
+}
+
+func (d *decoder) want(path, what, example string, got any) {
+	d.bad(path, "give "+what+", such as "+example, "is %s, not %s", show(got), what)
+}
+
+func (d *decoder) value(path string, in any, v reflect.Value) {
+	t := v.Type()
+	if in == nil {
+		return // null is the same as not given
+	}
+	if t.Kind() == reflect.Pointer {
+		v.Set(reflect.New(t.Elem()))
+		d.value(path, in, v.Elem())
+		return
+	}
+	if t.Kind() != reflect.Struct || t == timeType {
+		pt := reflect.PointerTo(t)
+		if pt.Implements(unmarshaler) || pt.Implements(textUnmarshal) || t == rawMessageType {
+			if err := json.Unmarshal(encodeTree(in), v.Addr().Interface()); err != nil {
+				d.bad(path, "see the schema of this argument", "%v", err)
+			}
+			return
+		}
+	}
+	switch t.Kind() {
+	case reflect.String:
+		s, ok := in.(string)
+		if !ok {
+			d.want(path, "a string", quoted(in), in)
+			return
+		}
+		v.SetString(s)
+	case reflect.Bool:
+		b, ok := in.(bool)
+		if !ok {
+			d.want(path, "a boolean", "true", in)
+			return
+		}
+		v.SetBool(b)
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		n, ok := whole(in)
+		if !ok || v.OverflowInt(n) {
+			d.want(path, "a whole number", "8", in)
+			return
+		}
+		v.SetInt(n)
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		n, ok := whole(in)
+		if !ok || n < 0 || v.OverflowUint(uint64(n)) {
+			d.want(path, "a whole number from 0 on", "8", in)
+			return
+		}
+		v.SetUint(uint64(n))
+	case reflect.Float32, reflect.Float64:
+		n, ok := in.(json.Number)
+		f, err := n.Float64()
+		if !ok || err != nil {
+			d.want(path, "a number", "1.5", in)
+			return
+		}
+		v.SetFloat(f)
+	case reflect.Slice:
+		list, ok := in.([]any)
+		if !ok {
+			d.want(path, "a list", `["a", "b"]`, in)
+			return
+		}
+		out := reflect.MakeSlice(t, len(list), len(list))
+		for i, e := range list {
+			d.value(fmt.Sprintf("%s[%d]", path, i), e, out.Index(i))
+		}
+		v.Set(out)
+	case reflect.Map:
+		o, ok := in.(object)
+		if !ok {
+			d.want(path, "an object", `{"NAME": "value"}`, in)
+			return
+		}
+		out := reflect.MakeMapWithSize(t, len(o))
+		for _, m := range o {
+			e := reflect.New(t.Elem()).Elem()
+			d.value(join(path, m.key), m.value, e)
+			out.SetMapIndex(reflect.ValueOf(m.key).Convert(t.Key()), e)
+		}
+		v.Set(out)
+	case reflect.Struct:
+		d.structure(path, in, v)
+	default:
+		if t.Kind() == reflect.Interface {
+			v.Set(reflect.ValueOf(plain(in)))
+			return
+		}
+		d.bad(path, "leave it out", "cannot be given here")
+	}
+}
+
+func (d *decoder) structure(path string, in any, v reflect.Value) {
+	o, ok := in.(object)
+	if !ok {
+		d.want(path, "an object", `{"name": "value"}`, in)
+		return
+	}
+	fs := cachedFields(v.Type())
+	for _, m := range o {
+		i := slices.IndexFunc(fs, func(f field) bool { return f.name == m.key })
+		if i < 0 {
+			d.bad(join(path, m.key), unknownFix(m.key, fs), "is not an argument here")
+			continue
+		}
+		before := len(d.errs)
+		f := fs[i]
+		target := v.FieldByIndex(f.index)
+		d.value(join(path, m.key), m.value, target)
+		if len(d.errs) == before {
+			d.check(join(path, m.key), f, target)
+		}
+	}
+	for _, f := range fs {
+		given := slices.ContainsFunc(o, func(m member) bool { return m.key == f.name && m.value != nil })
+		switch {
+		case given:
+		case f.required:
+			d.bad(join(path, f.name), "give "+f.name+hint(f), "is missing")
+		case f.def != "":
+			setDefault(v.FieldByIndex(f.index), f.def)
+		}
+	}
+}
+
+// check holds a value against the words that its tag allows.
+func (d *decoder) check(path string, f field, v reflect.Value) {
+	if len(f.enum) == 0 {
+		return
+	}
+	one := func(path string, v reflect.Value) {
+		if v.Kind() == reflect.String && v.String() != "" && !slices.Contains(f.enum, v.String()) {
+			d.bad(path, "use one of "+strings.Join(f.enum, ", "), "is %q, which is not one of the words known here", v.String())
+		}
+	}
+	if v.Kind() == reflect.Slice {
+		for i := range v.Len() {
+			one(fmt.Sprintf("%s[%d]", path, i), v.Index(i))
+		}
+		return
+	}
+	one(path, v)
+}
+
+func hint(f field) string {
+	if f.help == "" {
+		return ""
+	}
+	return ": " + f.help
+}
+
+// setDefault fills a field from its tag, as the shell's flags do.
+func setDefault(v reflect.Value, word string) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(word)
+	case reflect.Bool:
+		v.SetBool(word == "true")
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		if n, err := strconv.ParseInt(word, 10, 64); err == nil {
+			v.SetInt(n)
+		} else if p := v.Addr(); p.Type().Implements(textUnmarshal) || p.Type().Implements(unmarshaler) {
+			_ = json.Unmarshal([]byte(strconv.Quote(word)), p.Interface())
+		}
+	case reflect.Float32, reflect.Float64:
+		if f, err := strconv.ParseFloat(word, 64); err == nil {
+			v.SetFloat(f)
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.String {
+			for w := range strings.SplitSeq(word, ",") {
+				v.Set(reflect.Append(v, reflect.ValueOf(w).Convert(v.Type().Elem())))
+			}
+		}
+	}
+}
+
+var fieldCache sync.Map // reflect.Type → []field
+
+func cachedFields(t reflect.Type) []field {
+	if fs, ok := fieldCache.Load(t); ok {
+		return fs.([]field)
+	}
+	fs := fieldsOf(t)
+	fieldCache.Store(t, fs)
+	return fs
+}
+
+// unknownFix names the argument that was probably meant, or all of them.
+func unknownFix(word string, fs []field) string {
+	names := make([]string, 0, len(fs))
+	best, bestCost := "", 3
+	for _, f := range fs {
+		names = append(names, f.name)
+		a := strings.NewReplacer("-", "_").Replace(strings.ToLower(word))
+		if cost := editDistance(a, f.name, bestCost); cost < bestCost {
+			best, bestCost = f.name, cost
+		}
+	}
+	switch {
+	case best != "":
+		return "did you mean " + best + "?"
+	case len(names) == 0:
+		return "this operation takes no arguments"
+	case len(names) > 16:
+		return "known here: " + strings.Join(names[:16], ", ") + ", …"
+	}
+	return "known here: " + strings.Join(names, ", ")
+}
+
+// editDistance is Levenshtein's, or limit where it is not smaller.
+func editDistance(a, b string, limit int) int {
+	if d := len(a) - len(b); d >= limit || -d >= limit {
+		return limit
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diag := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diag
+			if a[i] != b[j] {
+				cost++
+			}
+			diag = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return min(row[len(b)], limit)
+}
+
+// whole reads a JSON number that has no fraction; 8.0 is 8.
+func whole(in any) (int64, bool) {
+	n, ok := in.(json.Number)
+	if !ok {
+		return 0, false
+	}
+	if i, err := n.Int64(); err == nil {
+		return i, true
+	}
+	f, err := n.Float64()
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+func kindOf(in any) string {
+	switch in.(type) {
+	case string:
+		return "a string"
+	case json.Number:
+		return "a number"
+	case bool:
+		return "a boolean"
+	case []any:
+		return "a list"
+	case object:
+		return "an object"
+	}
+	return "null"
+}
+
+// show is a short form of a wrong value: scalars as they are, the rest by kind.
+func show(in any) string {
+	switch v := in.(type) {
+	case string:
+		if len(v) > 40 {
+			v = v[:40] + "…"
+		}
+		return "the string " + strconv.Quote(v)
+	case json.Number:
+		return "the number " + v.String()
+	case bool:
+		return strconv.FormatBool(v)
+	}
+	return kindOf(in)
+}
+
+// plain turns a tree into what encoding/json would have made of it.
+func plain(in any) any {
+	switch v := in.(type) {
+	case object:
+		m := make(map[string]any, len(v))
+		for _, e := range v {
+			m[e.key] = plain(e.value)
+		}
+		return m
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = plain(e)
+		}
+		return out
+	case json.Number:
+		if f, err := v.Float64(); err == nil {
+			return f
+		}
+		return v.String()
+	}
+	return in
+}
+
+func encodeTree(in any) []byte {
+	switch v := in.(type) {
+	case json.Number:
+		return []byte(v.String())
+	default:
+		raw, _ := json.Marshal(plain(v)) // plain holds JSON's own types only
+		return raw
+	}
+}
+
+// quoted is a scalar written as the string that was wanted.
+func quoted(in any) string {
+	switch v := in.(type) {
+	case json.Number:
+		return strconv.Quote(v.String())
+	case bool:
+		return strconv.Quote(strconv.FormatBool(v))
+	}
+	return `"text"`
+}

@@ -1,0 +1,118 @@
+package ops
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+type shape struct {
+	Job   string            `json:"job" arg:"" help:"job id"`
+	Tail  int               `json:"tail" default:"50" help:"how many lines"`
+	Mode  string            `json:"mode,omitempty" enum:"fast,slow" default:"fast"`
+	Args  []string          `json:"args,omitempty"`
+	Env   map[string]string `json:"env,omitempty"`
+	Spec  inner             `json:"spec"`
+	Limit *int              `json:"limit"`
+	When  time.Time         `json:"when"`
+	Any   any               `json:"any,omitempty"`
+	inner2
+	Hidden string `json:"-"`
+}
+
+type inner struct {
+	Nodes int     `json:"nodes"`
+	Ratio float64 `json:"ratio"`
+}
+
+type inner2 struct {
+	Flat bool `json:"flat"`
+}
+
+func TestSchemaOfAnInputIsClosedAndInTheStructsOrder(t *testing.T) {
+	raw, err := Describe(reflect.TypeFor[shape](), Input).MarshalJSON()
+	require.NoError(t, err)
+	require.JSONEq(t, `{"type":"object","properties":{
+		"job":{"type":"string","description":"job id"},
+		"tail":{"type":"integer","description":"how many lines","default":50},
+		"mode":{"type":"string","enum":["fast","slow"],"default":"fast"},
+		"args":{"type":"array","items":{"type":"string"}},
+		"env":{"type":"object","additionalProperties":{"type":"string"}},
+		"spec":{"type":"object","properties":{"nodes":{"type":"integer"},"ratio":{"type":"number"}},"additionalProperties":false},
+		"limit":{"type":"integer"},"when":{"type":"string","format":"date-time"},"any":{},"flat":{"type":"boolean"}},
+		"required":["job"],"additionalProperties":false}`, string(raw))
+	require.Less(t, strings.Index(string(raw), `"job"`), strings.Index(string(raw), `"tail"`))
+}
+
+func TestSchemaOfAnOutputRequiresWhatIsAlwaysThere(t *testing.T) {
+	s := Describe(reflect.TypeFor[shape](), Output)
+	require.Equal(t, []string{"job", "tail", "spec", "limit", "when", "flat"}, s.Required)
+	require.True(t, s.Property("limit").Nullable, "a pointer may be null")
+	require.False(t, s.Closed, "a later version may say more")
+}
+
+func TestDecodeFillsFieldsAndDefaults(t *testing.T) {
+	var in shape
+	token := ""
+	err := Decode([]byte(`{"job":"4711","args":["--a","1e-05"],"spec":{"nodes":2.0,"ratio":0.5},"limit":3,"any":{"x":[1]},"flat":true,"confirm":"t"}`),
+		&in, map[string]*string{"confirm": &token})
+	require.NoError(t, err)
+	three := 3
+	require.Equal(t, shape{
+		Job: "4711", Tail: 50, Mode: "fast", Args: []string{"--a", "1e-05"}, Spec: inner{Nodes: 2, Ratio: 0.5},
+		Limit: &three, Any: map[string]any{"x": []any{1.0}}, inner2: inner2{Flat: true},
+	}, in)
+	require.Equal(t, "t", token)
+}
+
+func TestDecodeTellsEveryMistakeWithItsField(t *testing.T) {
+	for _, c := range []struct{ in, field, message, fix string }{
+		{`{"jbo":"1","job":"1"}`, "jbo", "is not an argument here", "did you mean job?"},
+		{`{"JOB":"1","job":"1"}`, "JOB", "is not an argument here", "did you mean job?"},
+		{`{"job":"1","job":"2"}`, "job", "is given twice", ""},
+		{`{}`, "job", "is missing", "give job: job id"},
+		{`{"job":1}`, "job", "is the number 1, not a string", `such as "1"`},
+		{`{"job":"1","tail":"many"}`, "tail", `is the string "many", not a whole number`, "such as 8"},
+		{`{"job":"1","tail":1.5}`, "tail", "is the number 1.5", ""},
+		{`{"job":"1","mode":"quick"}`, "mode", `is "quick"`, "use one of fast, slow"},
+		{`{"job":"1","args":["a",2]}`, "args[1]", "is the number 2, not a string", `such as "2"`},
+		{`{"job":"1","spec":{"nodse":1}}`, "spec.nodse", "is not an argument here", "did you mean nodes?"},
+		{`{"job":"1","spec":[]}`, "spec", "is a list, not an object", ""},
+		{`[]`, "", "arguments are a list, not an object", ""},
+		{`{"job":`, "", "not valid JSON", ""},
+		{`{"job":"1"} {}`, "", "something after the object", ""},
+		{`{"any":` + strings.Repeat("[", 80) + strings.Repeat("]", 80) + `}`, "any", "nests deeper than", ""},
+		{`{"job":"1","Hidden":"x"}`, "Hidden", "is not an argument here", "known here"},
+	} {
+		var in shape
+		err := Decode([]byte(c.in), &in, nil)
+		require.Error(t, err, c.in)
+		e := AsError(err)
+		require.Equal(t, BadInput, e.Code, c.in)
+		require.Truef(t, strings.HasPrefix(e.Field, c.field) && (c.field != "" || e.Field == ""), "%s: field %q", c.in, e.Field)
+		require.Contains(t, e.Message, c.message, c.in)
+		require.Contains(t, e.Fix, c.fix, c.in)
+	}
+}
+
+func TestDecodeTellsAllMistakesAtOnce(t *testing.T) {
+	var in shape
+	err := Decode([]byte(`{"tail":"x","bogus":1}`), &in, nil)
+	require.Error(t, err)
+	require.Len(t, AsError(err).More, 2, "tail, bogus and the missing job")
+}
+
+func TestEveryOperationHasSchemas(t *testing.T) {
+	for _, o := range Table() {
+		for _, s := range []*Schema{o.InputSchema(), o.OutputSchema()} {
+			raw, err := s.MarshalJSON()
+			require.NoError(t, err, o.Name)
+			require.True(t, json.Valid(raw), o.Name)
+			require.Equal(t, "object", s.Type, o.Name)
+		}
+	}
+}

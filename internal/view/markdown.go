@@ -1,0 +1,124 @@
+package view
+
+import (
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/redact"
+)
+
+// Markdown draws d as compact Markdown, for agents and other readers of text.
+// What is data stays data: no value can open a code fence, a table cell, a
+// link or a heading of its own.
+func Markdown(d Doc) string {
+	var b strings.Builder
+	if d.Title != "" {
+		b.WriteString("# " + inline(d.Title) + "\n")
+	}
+	for _, s := range d.Sections {
+		markdownSection(&b, s)
+	}
+	if len(d.Next) > 0 {
+		b.WriteString("\nNext:\n")
+		for _, n := range d.Next {
+			b.WriteString("- " + codeSpan(n) + "\n")
+		}
+	}
+	return strings.Trim(b.String(), "\n") + "\n"
+}
+
+// MarkdownOf draws what v says in l.
+func MarkdownOf(v Viewer, l lang.Lang) string { return Markdown(v.View(l)) }
+
+func markdownSection(b *strings.Builder, s Section) {
+	if s.Heading != "" {
+		b.WriteString("\n## " + inline(s.Heading) + "\n")
+	}
+	if s.Text != "" {
+		for p := range strings.SplitSeq(s.Text, "\n") {
+			b.WriteString(inline(p) + "\n")
+		}
+	}
+	for _, f := range s.Facts {
+		b.WriteString("- " + inline(f.Name) + ": " + inline(f.Value) + "\n")
+	}
+	if t := s.Table; t != nil && len(t.Header) > 0 {
+		markdownRow(b, t.Header)
+		b.WriteString("|" + strings.Repeat("-|", len(t.Header)) + "\n")
+		for _, r := range t.Rows {
+			markdownRow(b, r)
+		}
+	}
+	for _, i := range s.Items {
+		b.WriteString("- " + strings.ReplaceAll(inline(i), "\n", "\n  ") + "\n")
+	}
+	if s.Code != "" {
+		fence := strings.Repeat("`", max(3, longestRun(s.Code, '`')+1))
+		b.WriteString(fence + s.Lang + "\n" + strings.TrimRight(printable(s.Code, true), "\n") + "\n" + fence + "\n")
+	}
+}
+
+func markdownRow(b *strings.Builder, cells []string) {
+	b.WriteString("|")
+	for _, c := range cells {
+		b.WriteString(strings.ReplaceAll(inline(c), "|", `\|`) + "|")
+	}
+	b.WriteString("\n")
+}
+
+// inline makes one line of plain words out of a value: control characters and
+// line breaks gone, and whatever would start a heading, a fence, a link or
+// HTML made literal.
+func inline(s string) string {
+	s = strings.TrimRight(printable(s, false), " ")
+	s = strings.ReplaceAll(s, "](", "] (")
+	if strings.Contains(s, "```") {
+		s = strings.ReplaceAll(s, "```", "'''")
+	}
+	if t := strings.TrimLeft(s, " "); t != "" && (t[0] == '#' || t[0] == '>') {
+		s = `\` + t
+	}
+	return s
+}
+
+func codeSpan(s string) string {
+	s = printable(s, false)
+	tick := strings.Repeat("`", longestRun(s, '`')+1)
+	if strings.Contains(s, "`") {
+		return tick + " " + s + " " + tick
+	}
+	return tick + s + tick
+}
+
+// printable drops what a reader cannot see: escape sequences, control
+// characters, and the invisible or direction-changing ones with which text
+// hides instructions. Line breaks stay where lines is set; else they are spaces.
+func printable(s string, lines bool) string {
+	plain := true
+	for i := 0; i < len(s) && plain; i++ {
+		c := s[i]
+		plain = c >= ' ' && c < 0x7f || c == '\n' && lines
+	}
+	if plain {
+		return s
+	}
+	s = redact.Clean(s)
+	if !lines {
+		s = strings.NewReplacer("\n", " ", "\t", " ").Replace(s)
+	}
+	return s
+}
+
+// longestRun is the length of the longest run of c in s.
+func longestRun(s string, c byte) int {
+	best, run := 0, 0
+	for i := 0; i < len(s); i++ {
+		if s[i] != c {
+			run = 0
+			continue
+		}
+		run++
+		best = max(best, run)
+	}
+	return best
+}

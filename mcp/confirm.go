@@ -1,0 +1,319 @@
+package mcp
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/mark3labs/mcp-go/mcp"
+	sdkserver "github.com/mark3labs/mcp-go/server"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A Policy says how an agent's write is confirmed. A model writes a tool's
+// arguments, so no argument of its own choosing confirms anything: a person
+// does, asked through the client where the client can ask, and else a second
+// call must bring a token that this server made for exactly that call.
+type Policy struct {
+	// Approve asks somebody outside of the client, as by a button in Slack, and
+	// returns at once: approved, or a refusal that says who was asked. With it
+	// set, no token is made and no client is asked.
+	Approve func(ctx context.Context, who ops.Caller, op string, in any, question string) (approved bool, err error)
+	// Refuse refuses every write whose client cannot ask its person.
+	Refuse bool
+}
+
+// tokenLife is how long a confirmation may take.
+const tokenLife = 10 * time.Minute
+
+// confirm settles whether a call that changes something may go on. A nil result
+// and a nil error say yes; the result is otherwise the question or the refusal.
+func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op, call *ops.Call, in any, token string) (*sdk.CallToolResult, error) {
+	if dry, ok := boolField(in, "dry_run"); ok && dry {
+		return nil, nil
+	}
+	if call.Who.ReadOnly || call.Who.User == "" {
+		return nil, nil // ops refuses this caller, in its own words
+	}
+	digest := digest(o, call.Who, in)
+	if req.Params.RequestState != "" {
+		return s.answered(req, call, digest)
+	}
+	if token != "" && s.cfg.Policy.Approve == nil && !canAsk(ctx) {
+		if err := s.tokens.spend(token, digest); err != nil {
+			return refusal(&ops.Error{
+				Code: ops.NotAllowed, Field: tokenField, Message: err.Error(),
+				Fix: "call " + o.Name + " again without it, show your person what it answers, and bring the new token",
+			}), nil
+		}
+		call.Confirmed = true
+		return nil, nil
+	}
+	question, stop := s.question(ctx, call, o, in)
+	if stop != nil {
+		return stop, nil
+	}
+	switch {
+	case s.cfg.Policy.Approve != nil:
+		ok, err := s.cfg.Policy.Approve(ctx, call.Who, o.Name, in, question.text)
+		if err != nil {
+			return refusal(ops.AsError(err)), nil
+		}
+		if !ok {
+			return refusal(&ops.Error{
+				Code: ops.NotAllowed, Message: o.Name + " waits for an approval in Slack",
+				Fix: "call " + o.Name + " again with the same arguments once it is approved",
+			}), nil
+		}
+		call.Confirmed = true
+		return nil, nil
+	case canAsk(ctx):
+		return sdkserver.NewInputRequestBuilder(s.tokens.issue(digest)).Elicit("confirm", sdk.ElicitationParams{
+			Mode:    sdk.ElicitationModeForm,
+			Message: question.text,
+			RequestedSchema: map[string]any{
+				"type": "object",
+				"properties": map[string]any{
+					"ok": map[string]any{"type": "boolean", "title": "Yes, " + o.Name, "default": false},
+				},
+				"required": []string{"ok"},
+			},
+		}).ToolResult(), nil
+	case s.cfg.Policy.Refuse || question.foreign:
+		why := "this server's policy wants a person's yes for " + o.Name
+		if question.foreign {
+			why = "the job is not yours, so a person has to say yes to " + o.Name
+		}
+		return refusal(&ops.Error{
+			Code: ops.NotAllowed, Message: why + ", and this client cannot ask one",
+			Fix: "have a person run `megatron-ops " + o.Name + "` in a shell or in Slack",
+		}), nil
+	}
+	return s.handToken(o, question, digest), nil
+}
+
+// handToken refuses for now and says what a second call must bring.
+func (s *Server) handToken(o ops.Op, q question, digest []byte) *sdk.CallToolResult {
+	token := s.tokens.issue(digest)
+	res := refusal(&ops.Error{
+		Code: ops.NotAllowed, Field: tokenField, Message: o.Name + " needs a confirmation; nothing was done",
+		Fix: fmt.Sprintf("show your person what follows; if they agree, call %s again within %d minutes with the same arguments and %s %q",
+			o.Name, int(tokenLife.Minutes()), tokenField, token),
+	})
+	res.Content = append(res.Content, sdk.NewTextContent(fence(q.text)))
+	res.RawStructuredContent = withField(res.RawStructuredContent, tokenField, token)
+	return res
+}
+
+// answered reads the person's answer to the question of an earlier round. The
+// state that comes back with it is the token of that question: a made-up,
+// repeated or foreign one is a broken protocol, not a mistake to repair.
+func (s *Server) answered(req sdk.CallToolRequest, call *ops.Call, digest []byte) (*sdk.CallToolResult, error) {
+	if err := s.tokens.spend(req.Params.RequestState, digest); err != nil {
+		return nil, fmt.Errorf("requestState: %w: %w", err, sdk.ErrInvalidParams)
+	}
+	said := sdkserver.ElicitationResponse(req.Params.InputResponses, "confirm")
+	if said != nil && said.Action == sdk.ElicitationResponseActionAccept {
+		content, _ := said.Content.(map[string]any)
+		if yes, _ := content["ok"].(bool); yes {
+			call.Confirmed = true
+			return nil, nil
+		}
+	}
+	return refusal(&ops.Error{
+		Code: ops.NotAllowed, Message: "the person who was asked said no; nothing was done",
+		Fix: "ask them what to change before calling again",
+	}), nil
+}
+
+// A question is what a person is asked, and whether it is about a job that is
+// not the caller's.
+type question struct {
+	text    string
+	foreign bool
+}
+
+// question says what the call would do: for submit what a dry run finds, for
+// the rest whose job it is and what it holds. What can be refused now is
+// refused now.
+func (s *Server) question(ctx context.Context, call *ops.Call, o ops.Op, in any) (question, *sdk.CallToolResult) {
+	q := question{text: o.Name + "?"}
+	if dry := withBool(in, "dry_run"); dry != nil {
+		preview := *call
+		preview.Progress = nil
+		out, err := o.Run(ctx, &preview, dry)
+		if err != nil {
+			return q, refusal(ops.AsError(err))
+		}
+		if f, ok := out.(ops.Finder); ok && f.Found() {
+			res, aerr := answer(o, out, call.Lang, defaultBudget)
+			if aerr != nil {
+				return q, refusal(ops.AsError(aerr))
+			}
+			return q, res
+		}
+		if v, ok := out.(view.Viewer); ok {
+			d := v.View(call.Lang)
+			d.Next = nil
+			q.text = clip(view.Markdown(d), 3000)
+		}
+		return q, nil
+	}
+	id, ok := stringField(in, "job")
+	if !ok || !slurm.IsJobID(id) || call.Service == nil {
+		return q, nil
+	}
+	cluster := call.Clusters[call.Default]
+	if name, named := stringField(in, "cluster"); named && name != "" {
+		cluster = call.Clusters[name]
+	}
+	if cluster == nil {
+		return q, nil
+	}
+	job, err := cluster.Job(ctx, slurm.JobID(id))
+	if err != nil {
+		return q, nil // the operation itself says it better
+	}
+	q.foreign = job.User != "" && job.User != call.Who.User
+	q.text = fmt.Sprintf("%s job %s %q of %s: %s, %d nodes, %d GPUs, running for %s?",
+		o.Name, job.ID, plain(job.Name), plain(job.User), job.State, max(job.NumNodes, len(job.Nodes)), job.GPUs,
+		(time.Duration(job.ElapsedS) * time.Second).String())
+	return q, nil
+}
+
+// offerToken adds to plan's answer the token with which submit accepts the
+// same specification, so that an agent's run is two calls.
+func (s *Server) offerToken(ctx context.Context, call *ops.Call, o ops.Op, in, out any, res *sdk.CallToolResult) {
+	if o.Name != "plan" || call.Who.ReadOnly || call.Who.User == "" || canAsk(ctx) || s.cfg.Policy.Refuse || s.cfg.Policy.Approve != nil {
+		return
+	}
+	if f, ok := out.(ops.Finder); ok && f.Found() {
+		return
+	}
+	submit, ok := s.offers("submit")
+	if !ok {
+		return
+	}
+	target := submit.NewIn()
+	if !copyField(target, in, "spec") {
+		return
+	}
+	copyField(target, in, "cluster")
+	token := s.tokens.issue(digest(submit, call.Who, target))
+	res.RawStructuredContent = withField(res.RawStructuredContent, tokenField, token)
+	res.Content = append(res.Content, sdk.NewTextContent(fmt.Sprintf(
+		"To run this, show your person the plan; if they agree, call submit within %d minutes with the same spec and %s %q.\n",
+		int(tokenLife.Minutes()), tokenField, token)))
+}
+
+func (s *Server) offers(name string) (ops.Op, bool) {
+	for _, o := range s.offered {
+		if o.Name == name {
+			return o, true
+		}
+	}
+	return ops.Op{}, false
+}
+
+// canAsk reports whether ctx's client can ask its person.
+func canAsk(ctx context.Context) bool {
+	if info := sdkserver.RequestProtocolInfoFromContext(ctx); info != nil && info.Modern {
+		return info.ClientCapabilities != nil && info.ClientCapabilities.Elicitation != nil
+	}
+	s, ok := sdkserver.ClientSessionFromContext(ctx).(sdkserver.SessionWithClientInfo)
+	return ok && s.GetClientCapabilities().Elicitation != nil
+}
+
+// digest names one call: who, what and every argument that decides what is
+// done. An idempotency key does not, so that a plan's token fits a submit that
+// brings one.
+func digest(o ops.Op, who ops.Caller, in any) []byte {
+	h := sha256.New()
+	write := func(v any) {
+		raw, err := json.Marshal(v)
+		if err != nil {
+			raw = fmt.Appendf(nil, "%#v", v)
+		}
+		var n [8]byte
+		binary.BigEndian.PutUint64(n[:], uint64(len(raw)))
+		h.Write(n[:])
+		h.Write(raw)
+	}
+	write(o.Name)
+	write([]string{string(who.Surface), who.ID, who.User})
+	v := reflect.ValueOf(in).Elem()
+	for i := range v.NumField() {
+		if name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ","); name != "idempotency_key" && v.Type().Field(i).IsExported() {
+			write(name)
+			write(v.Field(i).Interface())
+		}
+	}
+	return h.Sum(nil)
+}
+
+// tokens makes and spends confirmations. They are signed rather than kept, so
+// that asking costs no memory; only spent ones are, until they expire.
+type tokens struct {
+	key []byte
+	now func() time.Time
+
+	mu    sync.Mutex
+	spent map[string]time.Time // by signature, until when
+}
+
+func newTokens() *tokens {
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never fails: it would end the program
+	return &tokens{key: key, now: time.Now, spent: map[string]time.Time{}}
+}
+
+func (t *tokens) issue(digest []byte) string {
+	head := make([]byte, 16) // expiry, then a nonce
+	binary.BigEndian.PutUint64(head, uint64(t.now().Add(tokenLife).Unix()))
+	_, _ = rand.Read(head[8:])
+	return base64.RawURLEncoding.EncodeToString(append(head, t.sign(head, digest)...))
+}
+
+func (t *tokens) sign(head, digest []byte) []byte {
+	m := hmac.New(sha256.New, t.key)
+	m.Write(head)
+	m.Write(digest)
+	return m.Sum(nil)[:16]
+}
+
+// spend accepts a token once, in time, and for the call that it was made for.
+func (t *tokens) spend(token string, digest []byte) error {
+	raw, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil || len(raw) != 32 || !hmac.Equal(raw[16:], t.sign(raw[:16], digest)) {
+		return fmt.Errorf("the confirmation does not belong to this call and these arguments")
+	}
+	now := t.now()
+	until := time.Unix(int64(binary.BigEndian.Uint64(raw)), 0)
+	if now.After(until) {
+		return fmt.Errorf("the confirmation is older than %d minutes", int(tokenLife.Minutes()))
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for k, u := range t.spent {
+		if now.After(u) {
+			delete(t.spent, k)
+		}
+	}
+	if _, twice := t.spent[string(raw)]; twice {
+		return fmt.Errorf("the confirmation was used already")
+	}
+	t.spent[string(raw)] = until
+	return nil
+}

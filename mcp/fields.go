@@ -1,0 +1,64 @@
+package mcp
+
+import (
+	"reflect"
+	"strings"
+)
+
+// An operation's input is a struct of its own; these read the few fields that
+// mean the same in all of them, by their JSON names.
+
+func fieldOf(in any, name string) (reflect.Value, bool) {
+	v := reflect.ValueOf(in).Elem()
+	if v.Kind() != reflect.Struct {
+		return reflect.Value{}, false
+	}
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		if n, _, _ := strings.Cut(f.Tag.Get("json"), ","); n == name && f.IsExported() {
+			return v.FieldByIndex(f.Index), true
+		}
+	}
+	return reflect.Value{}, false
+}
+
+func boolField(in any, name string) (value, ok bool) {
+	f, ok := fieldOf(in, name)
+	if !ok || f.Kind() != reflect.Bool {
+		return false, false
+	}
+	return f.Bool(), true
+}
+
+func stringField(in any, name string) (string, bool) {
+	f, ok := fieldOf(in, name)
+	if !ok || f.Kind() != reflect.String {
+		return "", false
+	}
+	return f.String(), true
+}
+
+// withBool returns a copy of in with that field true, or nil where in has none.
+func withBool(in any, name string) any {
+	c := reflect.New(reflect.TypeOf(in).Elem())
+	c.Elem().Set(reflect.ValueOf(in).Elem())
+	f, ok := fieldOf(c.Interface(), name)
+	if !ok || f.Kind() != reflect.Bool {
+		return nil
+	}
+	f.SetBool(true)
+	return c.Interface()
+}
+
+// copyField sets to's field of that name from from's, where both are of a type.
+func copyField(to, from any, name string) bool {
+	t, ok := fieldOf(to, name)
+	if !ok {
+		return false
+	}
+	f, ok := fieldOf(from, name)
+	if !ok || f.Type() != t.Type() {
+		return false
+	}
+	t.Set(f)
+	return true
+}

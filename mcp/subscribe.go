@@ -1,0 +1,5 @@
+package mcp
+
+type subscriptions struct{}
+
+func newSubscriptions(*Server) *subscriptions { return &subscriptions{} }

@@ -1,0 +1,207 @@
+package mcp
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/redact"
+)
+
+// tidy returns a copy of an output in which every list that is missing is an
+// empty one, as the schema promises, and, where clean is set, every string is
+// without secrets and control characters. What needs no change is shared with
+// the original, which is never written to.
+func tidy(out any, clean bool) any {
+	v := reflect.ValueOf(out)
+	if !v.IsValid() {
+		return out
+	}
+	return tidyValue(v, clean).Interface()
+}
+
+var timeType = reflect.TypeFor[time.Time]()
+
+func tidyValue(v reflect.Value, clean bool) reflect.Value {
+	t := v.Type()
+	switch t.Kind() {
+	case reflect.String:
+		if !clean {
+			return v
+		}
+		s := v.String()
+		if c := redact.Text(redact.Clean(s)); c != s {
+			return reflect.ValueOf(c).Convert(t)
+		}
+		return v
+	case reflect.Slice:
+		if v.IsNil() && t.Elem().Kind() != reflect.Uint8 {
+			return reflect.MakeSlice(t, 0, 0)
+		}
+		if !clean && flat(t.Elem()) {
+			return v
+		}
+		out := reflect.MakeSlice(t, v.Len(), v.Len())
+		for i := range v.Len() {
+			out.Index(i).Set(tidyValue(v.Index(i), clean))
+		}
+		return out
+	case reflect.Map:
+		if v.IsNil() {
+			return reflect.MakeMap(t)
+		}
+		if !clean && flat(t.Elem()) {
+			return v
+		}
+		out := reflect.MakeMapWithSize(t, v.Len())
+		for k, e := range v.Seq2() {
+			out.SetMapIndex(tidyValue(k, clean), tidyValue(e, clean))
+		}
+		return out
+	case reflect.Pointer:
+		if v.IsNil() {
+			return v
+		}
+		out := reflect.New(t.Elem())
+		out.Elem().Set(tidyValue(v.Elem(), clean))
+		return out
+	case reflect.Interface:
+		if v.IsNil() {
+			return v
+		}
+		out := reflect.New(t).Elem()
+		out.Set(tidyValue(v.Elem(), clean))
+		return out
+	case reflect.Struct:
+		if t == timeType {
+			return v
+		}
+		out := reflect.New(t).Elem()
+		out.Set(v)
+		for i := range t.NumField() {
+			if t.Field(i).IsExported() {
+				out.Field(i).Set(tidyValue(v.Field(i), clean))
+			}
+		}
+		return out
+	}
+	return v
+}
+
+// flat reports whether values of type t hold no list, map or struct that tidy
+// could have to change.
+func flat(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Slice, reflect.Map, reflect.Pointer, reflect.Interface, reflect.Struct, reflect.Array:
+		return t == timeType
+	}
+	return true
+}
+
+// shorten cuts out's longest lists, and then its longest strings, until its
+// JSON fits into room bytes. It returns what was left out, in words. out is a
+// tidied copy, whose lists are its own.
+func shorten(out any, room int, keepTail bool) (any, []byte, []string, error) {
+	v := reflect.New(reflect.TypeOf(out)).Elem()
+	v.Set(reflect.ValueOf(out))
+	whole := map[string]int{}
+	left := map[string]int{}
+	var order []string
+	raw, err := json.Marshal(v.Interface())
+	for range 24 {
+		if err != nil || len(raw) <= room {
+			break
+		}
+		c, ok := heaviest(v)
+		if !ok {
+			break
+		}
+		if _, seen := whole[c.path]; !seen {
+			whole[c.path] = c.length()
+			order = append(order, c.path)
+		}
+		c.cut(max(0, c.size-(len(raw)-room)), keepTail)
+		left[c.path] = c.length()
+		raw, err = json.Marshal(v.Interface())
+	}
+	var omitted []string
+	for _, p := range order {
+		omitted = append(omitted, fmt.Sprintf("%s shortened: %d of %d shown; ask for less at a time, or give a limit, for the rest", p, left[p], whole[p]))
+	}
+	return v.Interface(), raw, omitted, err
+}
+
+// A piece is a list or a string of an output that can be cut.
+type piece struct {
+	path string
+	v    reflect.Value
+	size int // of its JSON
+}
+
+// heaviest finds the piece with the longest JSON among v's fields and those of
+// the structs in it.
+func heaviest(v reflect.Value) (best piece, ok bool) {
+	var walk func(path string, v reflect.Value)
+	walk = func(path string, v reflect.Value) {
+		switch v.Kind() {
+		case reflect.Pointer:
+			if !v.IsNil() {
+				walk(path, v.Elem())
+			}
+		case reflect.Struct:
+			if v.Type() == timeType {
+				return
+			}
+			for i := range v.NumField() {
+				f := v.Type().Field(i)
+				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+				if !f.IsExported() || name == "-" {
+					continue
+				}
+				if name == "" && !f.Anonymous {
+					name = f.Name
+				}
+				walk(strings.Trim(path+"."+name, "."), v.Field(i))
+			}
+		case reflect.Slice, reflect.String:
+			if v.Len() == 0 || !v.CanSet() {
+				return
+			}
+			size := v.Len()
+			if v.Kind() == reflect.Slice {
+				raw, err := json.Marshal(v.Interface())
+				if err != nil {
+					return
+				}
+				size = len(raw)
+			} else if size < 400 {
+				return // a short string is not what makes an answer long
+			}
+			if size > best.size {
+				best, ok = piece{path, v, size}, true
+			}
+		}
+	}
+	walk("", v)
+	return best, ok && best.size > 100
+}
+
+func (p piece) length() int { return p.v.Len() }
+
+// cut keeps about room bytes of the piece's JSON.
+func (p piece) cut(room int, tail bool) {
+	n := p.v.Len()
+	keep := min(n-1, n*room/max(p.size, 1))
+	if p.v.Kind() == reflect.String {
+		s := strings.ToValidUTF8(p.v.String()[:max(keep, 0)], "")
+		p.v.SetString(s)
+		return
+	}
+	if tail {
+		p.v.Set(p.v.Slice(n-keep, n))
+		return
+	}
+	p.v.Set(p.v.Slice(0, keep))
+}

@@ -1,0 +1,232 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"time"
+
+	sdk "github.com/mark3labs/mcp-go/mcp"
+	sdkserver "github.com/mark3labs/mcp-go/server"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+)
+
+func (s *Server) addTools() {
+	tools := make([]sdkserver.ServerTool, 0, len(s.offered))
+	for _, o := range s.offered {
+		tools = append(tools, sdkserver.ServerTool{Tool: s.tool(o), Handler: s.handler(o)})
+	}
+	s.sdk.AddTools(tools...)
+}
+
+// tool describes o to a model.
+func (s *Server) tool(o ops.Op) sdk.Tool {
+	yes, no := true, false
+	is := func(b bool) *bool {
+		if b {
+			return &yes
+		}
+		return &no
+	}
+	return sdk.Tool{
+		Name:            o.Name,
+		Description:     description(o),
+		RawInputSchema:  inputSchema(o),
+		RawOutputSchema: outputSchema(o),
+		Annotations: sdk.ToolAnnotation{
+			Title:           o.Summary.In(lang.EN),
+			ReadOnlyHint:    is(o.Effect == ops.Read),
+			DestructiveHint: is(o.Effect == ops.Destructive),
+			IdempotentHint:  is(o.Idempotent || o.Effect == ops.Read),
+			OpenWorldHint:   is(!o.Closed),
+		},
+	}
+}
+
+// description is what a model chooses by: what it does, when to use it and when
+// not. Agents read English, whatever their person speaks.
+func description(o ops.Op) string {
+	d := strings.TrimRight(o.Summary.In(lang.EN), ".") + "."
+	if h := o.Help.In(lang.EN); h != "" {
+		d += " " + h
+	}
+	return d
+}
+
+// specFields are the fields of a job specification that a listing shows; the
+// resource megatron-ops://schema/job has all of them.
+var specFields = []string{"name", "nodes", "gpus_per_node", "gpu", "partition", "account", "time", "worktree", "script", "args", "env", "container"}
+
+// tokenField is the argument that repeats a call once its person has seen it.
+const tokenField = "confirm_token"
+
+// inputSchema is o's input as an agent is shown it: the specification in short,
+// and the confirmation where o changes something.
+func inputSchema(o ops.Op) json.RawMessage {
+	in := o.InputSchema()
+	for i, p := range in.Properties {
+		if p.Name == "spec" && len(p.Schema.Properties) > len(specFields) {
+			short := p.Schema.Only(specFields...)
+			for j, f := range short.Properties {
+				short.Properties[j].Schema = brief(f.Name, f.Schema)
+			}
+			short.Description = "job specification; args are Megatron's flags; more fields: resource " + jobSchemaURI
+			in.Properties[i].Schema = short
+		}
+	}
+	if o.Effect != ops.Read {
+		in.Properties = append(in.Properties, ops.Property{Name: tokenField, Schema: &ops.Schema{
+			Type: "string", Description: "from plan, or from this tool's refusal, once your person agreed",
+		}})
+	}
+	raw, err := in.MarshalJSON()
+	if err != nil {
+		panic("mcp: schema of " + o.Name + ": " + err.Error()) // a mistake in the table, found at start
+	}
+	return raw
+}
+
+// brief is one field of a shortened specification: its type, and words only
+// where the name does not say enough.
+func brief(name string, s *ops.Schema) *ops.Schema {
+	words := map[string]string{
+		"time":      "such as 24:00:00",
+		"gpu":       "such as h100",
+		"worktree":  "absolute path of the Megatron-LM checkout",
+		"container": "runtime, image, mounts",
+	}
+	short := &ops.Schema{Type: s.Type, Description: words[name]}
+	if s.Items != nil {
+		short.Items = &ops.Schema{Type: s.Items.Type}
+	}
+	if s.Values != nil {
+		short.Values = &ops.Schema{Type: s.Values.Type}
+	}
+	return short
+}
+
+// outputSchema is o's output. Nothing in it is required at the top, because a
+// refusal answers with the field error in its place.
+func outputSchema(o ops.Op) json.RawMessage {
+	out := o.OutputSchema()
+	if out.Type != "object" {
+		return nil
+	}
+	out.Required = nil
+	out.Values = nil
+	str := func(words string) *ops.Schema { return &ops.Schema{Type: "string", Description: words} }
+	out.Properties = append(out.Properties,
+		ops.Property{Name: "notice", Schema: str("what to know about this answer: where its words come from, what was left out")},
+		ops.Property{Name: "error", Schema: &ops.Schema{Type: "object", Description: "a refusal, with what would work", Properties: []ops.Property{
+			{Name: "code", Schema: str("")}, {Name: "field", Schema: str("")}, {Name: "message", Schema: str("")}, {Name: "fix", Schema: str("")},
+		}}},
+	)
+	if o.Name == "plan" {
+		out.Properties = append(out.Properties, ops.Property{Name: tokenField, Schema: str("submit accepts this specification with it")})
+	}
+	raw, err := out.MarshalJSON()
+	if err != nil {
+		panic("mcp: schema of " + o.Name + ": " + err.Error())
+	}
+	return raw
+}
+
+// handler carries out o for one request.
+func (s *Server) handler(o ops.Op) sdkserver.ToolHandlerFunc {
+	return func(ctx context.Context, req sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		start := time.Now()
+		res, err := s.call(ctx, o, req)
+		if err != nil {
+			s.cfg.Log.Error("call", "tool", o.Name, "err", err, "took", time.Since(start))
+			if isProtocolError(err) {
+				return nil, err
+			}
+			return nil, errInternal
+		}
+		s.cfg.Log.Info("call", "tool", o.Name, "refused", res.IsError, "took", time.Since(start))
+		return res, nil
+	}
+}
+
+func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	in := o.NewIn()
+	token, err := decode(o, req, in)
+	if err != nil {
+		return refusal(ops.AsError(err)), nil
+	}
+	svc, err := s.service()
+	if err != nil {
+		return refusal(ops.AsError(err)), nil
+	}
+	call := &ops.Call{Service: svc, Who: s.caller(ctx), Lang: s.cfg.Lang, Progress: progress(ctx, req)}
+	if o.Effect != ops.Read {
+		if res, err := s.confirm(ctx, req, o, call, in, token); res != nil || err != nil {
+			return res, err
+		}
+	}
+	out, err := o.Run(ctx, call, in)
+	if err != nil {
+		return s.failed(o, out, err)
+	}
+	res, err := answer(o, out, s.cfg.Lang, budget(req))
+	if err != nil {
+		return nil, err
+	}
+	s.offerToken(ctx, call, o, in, out, res)
+	return res, nil
+}
+
+// service makes the service at the first call that needs it.
+func (s *Server) service() (*ops.Service, error) {
+	if s.cfg.Service == nil {
+		return &ops.Service{Now: time.Now}, nil
+	}
+	return s.cfg.Service()
+}
+
+// failed tells what an operation's error means to the caller. A partial answer
+// is shown along with it.
+func (s *Server) failed(o ops.Op, out any, err error) (*sdk.CallToolResult, error) {
+	if errors.Is(err, context.Canceled) {
+		return nil, err
+	}
+	res := refusal(ops.AsError(err))
+	if v := reflect.ValueOf(out); v.IsValid() && !v.IsZero() {
+		if part, perr := answer(o, out, s.cfg.Lang, defaultBudget); perr == nil {
+			res.Content = append(res.Content, part.Content...)
+		}
+	}
+	return res, nil
+}
+
+// budget is what the answer to req may hold: more where the caller says how
+// much it wants.
+func budget(req sdk.CallToolRequest) int {
+	args := req.GetArguments()
+	for _, name := range []string{"tail", "limit", "head", "lines"} {
+		if _, asked := args[name]; asked {
+			return askedBudget
+		}
+	}
+	return defaultBudget
+}
+
+// decode reads the request's arguments into in, and apart from them the
+// confirmation token.
+func decode(o ops.Op, req sdk.CallToolRequest, in any) (token string, err error) {
+	raw := []byte(req.Params.RawArguments)
+	if len(raw) == 0 && req.Params.Arguments != nil {
+		if raw, err = json.Marshal(req.Params.Arguments); err != nil {
+			return "", err
+		}
+	}
+	if o.Effect == ops.Read {
+		return "", ops.Decode(raw, in, nil)
+	}
+	err = ops.Decode(raw, in, map[string]*string{tokenField: &token})
+	return token, err
+}
