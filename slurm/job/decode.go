@@ -1,0 +1,223 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Decode reads a specification from YAML or JSON. It takes no key that it does
+// not know, no key twice and no value of another type, and reports every such
+// fault at once: the error is a *FieldError or FieldErrors. It does not judge
+// the values; see Validate.
+func Decode(data []byte) (Spec, error) {
+	root, err := parse(data)
+	if err != nil {
+		return Spec{}, err
+	}
+	if root.kind != isMap {
+		return Spec{}, notSpec(fmt.Sprintf("is %s", root.kind), "write name: value lines")
+	}
+	var s Spec
+	var d decoder
+	d.structure(root, reflect.ValueOf(&s).Elem(), "")
+	switch len(d.errs) {
+	case 0:
+		return s, nil
+	case 1:
+		return Spec{}, d.errs[0]
+	}
+	return Spec{}, d.errs
+}
+
+// AsFieldErrors returns the field errors inside err, which may hold none.
+func AsFieldErrors(err error) FieldErrors {
+	var many FieldErrors
+	if errors.As(err, &many) {
+		return many
+	}
+	var one *FieldError
+	if errors.As(err, &one) {
+		return FieldErrors{one}
+	}
+	return nil
+}
+
+type decoder struct{ errs FieldErrors }
+
+func (d *decoder) fail(path string, n node, msg, fix string) {
+	d.errs = append(d.errs, &FieldError{Field: path, Value: n.text, Msg: msg, Fix: fix})
+}
+
+func (d *decoder) structure(n node, v reflect.Value, path string) {
+	if n.kind == isNull {
+		return
+	}
+	if n.kind != isMap {
+		d.fail(path, n, "is "+string(n.kind), "write a map of "+strings.Join(namesOf(v.Type()), ", "))
+		return
+	}
+	for i, key := range n.keys {
+		at := join(path, key)
+		f, ok := fieldNamed(v.Type(), key)
+		if !ok {
+			d.errs = append(d.errs, unknown(at, key, namesOf(v.Type())))
+			continue
+		}
+		target := v.FieldByIndex(f.Index)
+		if target.Kind() == reflect.Struct {
+			d.structure(n.list[i], target, at)
+			continue
+		}
+		d.value(n.list[i], target, f.Tag, at)
+	}
+}
+
+func fieldNamed(t reflect.Type, key string) (reflect.StructField, bool) {
+	for f := range t.Fields() {
+		if jsonName(f) == key {
+			return f, true
+		}
+	}
+	return reflect.StructField{}, false
+}
+
+func namesOf(t reflect.Type) []string {
+	var names []string
+	for f := range t.Fields() {
+		names = append(names, jsonName(f))
+	}
+	return names
+}
+
+func (d *decoder) value(n node, v reflect.Value, tag reflect.StructTag, path string) {
+	if n.kind == isNull {
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		p := reflect.New(v.Type().Elem())
+		if d.pointed(n, p.Elem(), path) {
+			v.Set(p)
+		}
+	case reflect.String:
+		if sep := tag.Get("join"); sep != "" && n.kind == isList {
+			words := make([]string, len(n.list))
+			for i, e := range n.list {
+				words[i], _ = d.text(e, path)
+			}
+			n = node{kind: isText, text: strings.Join(words, sep)}
+		}
+		if text, ok := d.text(n, path); ok {
+			if text == "" {
+				d.fail(path, n, "is empty", "leave it out, or give a value")
+			}
+			v.SetString(text)
+		}
+	case reflect.Slice:
+		_, scalar := tag.Lookup("scalar")
+		if scalar && n.kind == isText {
+			n = node{kind: isList, list: []node{n}}
+		}
+		if n.kind != isList {
+			d.fail(path, n, "is "+string(n.kind), "write a list, one element each")
+			return
+		}
+		v.Set(reflect.MakeSlice(v.Type(), len(n.list), len(n.list)))
+		for i, e := range n.list {
+			text, _ := d.text(e, path)
+			v.Index(i).SetString(text)
+		}
+	case reflect.Map:
+		if n.kind != isMap {
+			d.fail(path, n, "is "+string(n.kind), "write a map of NAME: value")
+			return
+		}
+		v.Set(reflect.MakeMap(v.Type()))
+		for i, key := range n.keys {
+			text, _ := d.text(n.list[i], join(path, key))
+			v.SetMapIndex(reflect.ValueOf(key), reflect.ValueOf(text))
+		}
+	}
+}
+
+// pointed sets the number or the truth value behind an optional field.
+func (d *decoder) pointed(n node, v reflect.Value, path string) bool {
+	if v.Kind() == reflect.Bool {
+		switch {
+		case n.kind == isBool || n.kind == isText && slices.Contains([]string{"true", "false"}, n.text):
+			v.SetBool(strings.EqualFold(n.text, "true"))
+			return true
+		}
+		d.fail(path, n, "is "+string(n.kind), "write true or false")
+		return false
+	}
+	i, err := strconv.Atoi(n.text)
+	if n.kind != isInt || err != nil {
+		d.fail(path, n, "is not a whole number", "write a number such as 8")
+		return false
+	}
+	v.SetInt(int64(i))
+	return true
+}
+
+// text takes any scalar as it was written: "3e-4" stays "3e-4".
+func (d *decoder) text(n node, path string) (string, bool) {
+	switch n.kind {
+	case isText, isInt, isReal, isBool:
+		return n.text, true
+	}
+	d.fail(path, n, "is "+string(n.kind), "write one value, in quotes where needed")
+	return "", false
+}
+
+// unknown is the error for a key that is no field, with the nearest one that is.
+func unknown(path, key string, names []string) *FieldError {
+	e := &FieldError{Field: path, Msg: "is not a field of the job specification"}
+	if near := nearest(key, names); near != "" {
+		e.Fix = "did you mean " + strings.TrimSuffix(path, key) + near + "?"
+	} else {
+		e.Fix = "the fields are " + strings.Join(names, ", ")
+	}
+	return e
+}
+
+// nearest returns the name that differs from word in the fewest letters, or ""
+// where none is close.
+func nearest(word string, names []string) string {
+	word = strings.ToLower(strings.ReplaceAll(word, "-", "_"))
+	if len(word) > 64 {
+		return ""
+	}
+	best, most := "", min(3, 1+len(word)/2)
+	for _, n := range names {
+		if d := distance(word, n); d < most {
+			best, most = n, d
+		}
+	}
+	return best
+}
+
+// distance counts the letters to insert, delete or change from a to b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,80 @@
+package job_test
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// Every testdata/NAME.yaml is a specification, and NAME.sh the script that an
+// expert would have written for it. NAME.minimal.yaml is rendered bare.
+func TestScriptsAreWhatAnExpertWouldWrite(t *testing.T) {
+	specs, err := filepath.Glob("testdata/*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, specs)
+	for _, file := range specs {
+		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+		t.Run(name, func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			spec, err := job.Decode(text)
+			require.NoError(t, err)
+			script, err := job.Render(spec, optionsFor(name))
+			require.NoError(t, err)
+			compareGolden(t, strings.TrimSuffix(file, ".yaml")+".sh", script.Text)
+			requireClean(t, script.Text)
+			again, err := job.Render(spec, optionsFor(name))
+			require.NoError(t, err)
+			require.Equal(t, script, again, "the same specification gives the same bytes")
+		})
+	}
+}
+
+func optionsFor(name string) job.Options {
+	o := job.Options{Version: "v0.0.0"}
+	if strings.HasSuffix(name, ".minimal") {
+		o.Minimal = true
+	}
+	if strings.HasPrefix(name, "site") {
+		o.Site = testSite
+	}
+	return o
+}
+
+var testSite = job.Site{}
+
+func compareGolden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err, "run go test ./slurm/job -update")
+	require.Equal(t, string(want), got, "run go test ./slurm/job -update and read the difference")
+}
+
+// requireClean says that script parses as bash and that shellcheck, where it
+// is installed, finds nothing.
+func requireClean(t *testing.T, script string) {
+	t.Helper()
+	_, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(script), "script")
+	require.NoError(t, err, script)
+	if _, err := exec.LookPath("shellcheck"); err != nil {
+		t.Log("shellcheck is not installed: the script is only parsed")
+		return
+	}
+	cmd := exec.Command("shellcheck", "--shell=bash", "-")
+	cmd.Stdin = strings.NewReader(script)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s\n%s", out, script)
+}

@@ -1,0 +1,215 @@
+package job
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"path"
+	"strings"
+)
+
+// Options say what surrounds a rendering. The zero value is the usual one.
+type Options struct {
+	// Version is the program's, for the header; empty: devel.
+	Version string
+	// Minimal leaves out everything but the bare launch: no guards, no traces, no
+	// options of srun.
+	Minimal bool
+	// Connections is the CUDA_DEVICE_MAX_CONNECTIONS that the configuration asks
+	// for; the zero value leaves the variable alone.
+	Connections Connections
+	// Site is the cluster's profile; it fills what the specification leaves out.
+	Site Site
+}
+
+// Connections is a value of CUDA_DEVICE_MAX_CONNECTIONS and the reason for it.
+type Connections struct{ Value, Reason string }
+
+// A Script is a rendered job.
+type Script struct {
+	// Text is what sbatch reads.
+	Text string
+	// Hash is the SHA-256 of the specification that it came from, in hex.
+	Hash string
+	// Name is the job's name.
+	Name string
+	// WorkDir is where it must be submitted from: the log paths are relative to it.
+	WorkDir string
+	// LogDir must exist before it is submitted; relative to WorkDir.
+	LogDir string
+	// LogPaths are the patterns of its output and error files, relative to WorkDir.
+	LogPaths []string
+	// Warnings are things that work and that an expert would not do.
+	Warnings []string
+}
+
+// Render writes the batch script of a specification. The same specification
+// gives the same bytes. A specification that Validate faults is not rendered:
+// the error is FieldErrors.
+func Render(s Spec, o Options) (Script, error) {
+	s = o.Site.Fill(s)
+	if errs := s.Validate(); len(errs) > 0 {
+		return Script{}, FieldErrors(errs)
+	}
+	hash := Hash(s)
+	s = s.WithDefaults()
+	r := rendering{Spec: s, Options: o}
+	if err := r.prepare(); err != nil {
+		return Script{}, err
+	}
+	out, errLog := s.logPaths()
+	script := Script{
+		Hash: hash, Name: s.Name, WorkDir: s.Worktree, LogDir: s.LogDir,
+		LogPaths: []string{out, errLog}, Warnings: r.warnings,
+	}
+	r.line("#!/bin/bash")
+	r.line("# Rendered by megatron-ops %s from specification sha256:%s", cmpOr(o.Version, "devel"), hash)
+	r.line("# shellcheck disable=SC1003,SC1112,SC2016,SC2088 # single quotes hold literal text, or text for the nodes")
+	for _, d := range s.directives(o.Site) {
+		r.line("%s", d)
+	}
+	r.sections()
+	script.Text = r.text.String()
+	return script, nil
+}
+
+// Hash is the SHA-256 of a specification, in hex. The order of keys and the
+// form it was written in do not matter.
+func Hash(s Spec) string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // a Spec holds only strings, numbers and lists of them
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// logPaths are the patterns of the job's two logs. An array's logs carry the
+// array's id and the element's index.
+func (s Spec) logPaths() (out, err string) {
+	base := "%x-%j"
+	if s.Array != "" {
+		base = "%x-%A_%a"
+	}
+	base = path.Join(s.LogDir, base)
+	return base + ".out", base + ".err"
+}
+
+// A rendering is one script being written.
+type rendering struct {
+	Spec
+	Options
+	text     strings.Builder
+	presets  []setting
+	warnings []string
+}
+
+// line writes one line of the script.
+func (r *rendering) line(format string, a ...any) {
+	fmt.Fprintf(&r.text, format+"\n", a...)
+}
+
+// block writes lines that belong together, after an empty one.
+func (r *rendering) block(text string) {
+	if text != "" {
+		r.line("\n%s", strings.TrimRight(text, "\n"))
+	}
+}
+
+func (r *rendering) prepare() error {
+	var err error
+	r.presets, err = expandPresets(r.Preset, r.Site)
+	return err
+}
+
+// traced reports whether the job leaves traces for diagnosis.
+func (r *rendering) traced() bool { return *r.Monitor && !r.Minimal }
+
+// guarded reports whether the script checks the nodes.
+func (r *rendering) guarded() bool { return *r.Guards && !r.Minimal }
+
+// sections writes everything after the directives.
+func (r *rendering) sections() {
+	r.block("set -euo pipefail\ncd " + quote(r.Worktree))
+	r.block(r.rendezvous())
+	r.block(r.environment())
+	r.block(r.traces())
+	r.block(r.batchGuards())
+	r.block(r.arguments())
+	r.block(r.launch())
+}
+
+// rendezvous is how the nodes find one another, the same constants in every job.
+func (r *rendering) rendezvous() string {
+	port := "${MASTER_PORT:-29500}"
+	if r.MasterPort != nil {
+		port = fmt.Sprint(*r.MasterPort)
+	}
+	world := "$((NNODES * GPUS_PER_NODE))"
+	if *r.GPUsPerNode == 0 {
+		world = "$NNODES"
+	}
+	// head may leave before scontrol has written every name; without +o pipefail
+	// a large job would die of that.
+	return `MASTER_ADDR=$(set +o pipefail; scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)
+export MASTER_ADDR
+export MASTER_PORT=` + port + `
+export NNODES=$SLURM_NNODES
+export GPUS_PER_NODE=` + fmt.Sprint(*r.GPUsPerNode) + `
+export WORLD_SIZE=` + world
+}
+
+// environment is the exports that the user, the presets and the rules ask for.
+// A variable of the user's own wins.
+func (r *rendering) environment() string {
+	var b strings.Builder
+	if c := r.Connections; c.Value != "" && !r.sets("CUDA_DEVICE_MAX_CONNECTIONS") {
+		fmt.Fprintf(&b, "# %s\nexport CUDA_DEVICE_MAX_CONNECTIONS=%s\n", oneLine(c.Reason), quote(c.Value))
+	}
+	for _, p := range r.presets {
+		if _, own := r.Env[p.name]; !own {
+			fmt.Fprintf(&b, "export %s=%s\n", p.name, p.shell())
+		}
+	}
+	for _, name := range sorted(r.Env) {
+		fmt.Fprintf(&b, "export %s=%s\n", name, quote(r.Env[name]))
+	}
+	return b.String()
+}
+
+// sets reports whether the specification itself gives the variable a value.
+func (r *rendering) sets(name string) bool {
+	_, own := r.Env[name]
+	return own
+}
+
+// oneLine makes text safe inside a comment of the script.
+func oneLine(s string) string {
+	return strings.Map(func(c rune) rune {
+		if invisible(c) {
+			return ' '
+		}
+		return c
+	}, s)
+}
+
+// arguments is the program's command line as an array: one element for each,
+// a flag and its values on one line.
+func (r *rendering) arguments() string {
+	if len(r.Args) == 0 {
+		return "ARGS=()"
+	}
+	var b strings.Builder
+	b.WriteString("ARGS=(")
+	for i, a := range r.Args {
+		if i == 0 || strings.HasPrefix(a, "--") {
+			b.WriteString("\n  ")
+		} else {
+			b.WriteString(" ")
+		}
+		b.WriteString(quote(a))
+	}
+	b.WriteString("\n)")
+	return b.String()
+}

@@ -1,0 +1,50 @@
+package job
+
+// A Site is what a cluster's profile knows and a specification may leave out.
+type Site struct {
+	Account      string `json:"account,omitempty"`
+	Partition    string `json:"partition,omitempty"`
+	CPUPartition string `json:"cpu_partition,omitempty"` // for jobs without GPUs
+	GPUsPerNode  int    `json:"gpus_per_node,omitempty"`
+	GPU          string `json:"gpu,omitempty"`
+	GPURequest   string `json:"gpu_request,omitempty"`
+	GRESType     string `json:"gres_type,omitempty"` // type word in GPU requests
+	CPUsPerTask  int    `json:"cpus_per_task,omitempty"`
+	// ThreadsPerCore of the nodes; 2 where hyper-threading is on.
+	ThreadsPerCore int       `json:"threads_per_core,omitempty"`
+	Time           string    `json:"time,omitempty"`
+	Container      Container `json:"container,omitzero"`
+	Shared         []string  `json:"shared,omitempty"` // file systems that every node sees
+	// SecretsFile is a file of NAME=value lines with mode 600 that scripts read.
+	SecretsFile string `json:"secrets_file,omitempty"`
+	// Presets are the site's own sets of variables, by name.
+	Presets map[string]map[string]string `json:"presets,omitempty"`
+}
+
+// Fill gives s what it leaves out and the site knows.
+func (site Site) Fill(s Spec) Spec {
+	or := func(p *string, v string) {
+		if *p == "" {
+			*p = v
+		}
+	}
+	orInt := func(p **int, v int) {
+		if *p == nil && v != 0 {
+			*p = &v
+		}
+	}
+	or(&s.Account, site.Account)
+	if s.GPUsPerNode != nil && *s.GPUsPerNode == 0 {
+		or(&s.Partition, site.CPUPartition)
+	}
+	or(&s.Partition, site.Partition)
+	orInt(&s.GPUsPerNode, site.GPUsPerNode)
+	or(&s.GPU, site.GPU)
+	or(&s.GPURequest, site.GPURequest)
+	orInt(&s.CPUsPerTask, site.CPUsPerTask)
+	or(&s.Time, site.Time)
+	if s.Container.Runtime == "" && s.Container.Image != "" {
+		s.Container.Runtime = site.Container.Runtime
+	}
+	return s
+}

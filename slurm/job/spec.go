@@ -1,0 +1,153 @@
+// Package job is the job specification and its rendering to a batch script:
+// decoding and checking what a person wrote, and writing the script that
+// Slurm runs. It also reads existing scripts back. It is pure: a
+// specification in, text out; no clock, no files, no cluster.
+package job
+
+// A Spec is one job as a person describes it. The same struct reads YAML and
+// JSON, and its tags name the shell's flags: name is the flag, help and zh say
+// what the field means, ex shows a value. Fields lists them all. A nil pointer
+// is a field left out, so that 0 and false can be said.
+type Spec struct {
+	Name        string `json:"name,omitempty" name:"name" placeholder:"NAME" help:"job name" zh:"作业名" ex:"gpt-7b"`
+	Cluster     string `json:"cluster,omitempty" name:"cluster" placeholder:"NAME" help:"cluster to run on, as the configuration names it" zh:"运行所在的集群（配置中的名称）" ex:"prod"`
+	Team        string `json:"team,omitempty" name:"team" placeholder:"NAME" help:"team that the job is counted for" zh:"作业所属的团队" ex:"pretrain"`
+	Account     string `json:"account,omitempty" name:"account" placeholder:"ACCOUNT" help:"Slurm account" zh:"Slurm 账户" ex:"research"`
+	Partition   string `json:"partition,omitempty" name:"partition" placeholder:"PARTITION" help:"Slurm partition, or several with commas" zh:"Slurm 分区，多个用逗号分隔" ex:"prod"`
+	QOS         string `json:"qos,omitempty" name:"qos" placeholder:"QOS" help:"Slurm quality of service" zh:"Slurm 服务质量（QOS）" ex:"normal"`
+	Reservation string `json:"reservation,omitempty" name:"reservation" placeholder:"NAME" help:"Slurm reservation" zh:"Slurm 预留" ex:"maint"`
+	Constraint  string `json:"constraint,omitempty" name:"constraint" placeholder:"FEATURES" help:"node features, as --constraint takes them" zh:"节点特性，写法同 --constraint" ex:"h100&ib"`
+
+	Nodes       *int   `json:"nodes,omitempty" name:"nodes" placeholder:"N" help:"number of nodes" zh:"节点数" def:"1" ex:"2"`
+	GPUsPerNode *int   `json:"gpus_per_node,omitempty" name:"gpus-per-node" placeholder:"N" help:"GPUs on each node, 0 for none" zh:"每个节点的 GPU 数，0 表示不用 GPU" def:"8" ex:"8"`
+	GPURequest  string `json:"gpu_request,omitempty" name:"gpu-request" placeholder:"FORM" help:"how the site asks for GPUs: gpus-per-node, gres or gpus" zh:"本站点申请 GPU 的方式：gpus-per-node、gres 或 gpus" def:"gpus-per-node" ex:"gres"`
+	GPU         string `json:"gpu,omitempty" name:"gpu" placeholder:"KIND" help:"kind of GPU, which decides the architecture" zh:"GPU 型号，决定其架构" ex:"h100"`
+	CPUsPerTask *int   `json:"cpus_per_task,omitempty" name:"cpus-per-task" placeholder:"N" help:"CPUs for the one task of each node" zh:"每个节点上那一个任务的 CPU 数" ex:"96"`
+	Mem         string `json:"mem,omitempty" name:"mem" placeholder:"SIZE" help:"memory for each node, 0 for all of it" zh:"每个节点的内存，0 表示全部" ex:"1000G"`
+	Time        string `json:"time,omitempty" name:"time" placeholder:"TIME" help:"time limit: minutes, HH:MM:SS or D-HH:MM:SS" zh:"时间上限：分钟数、HH:MM:SS 或 D-HH:MM:SS" ex:"04:00:00"`
+	Exclusive   *bool  `json:"exclusive,omitempty" name:"exclusive" negatable:"" help:"share the nodes with no other job" zh:"独占节点" ex:"true"`
+	Hint        string `json:"hint,omitempty" name:"hint" placeholder:"HINT" help:"multithread, nomultithread, compute_bound or memory_bound" zh:"multithread、nomultithread、compute_bound 或 memory_bound" ex:"nomultithread"`
+	Nodelist    string `json:"nodelist,omitempty" name:"nodelist" placeholder:"NODES" help:"nodes that the job must have" zh:"必须使用的节点" join:"," ex:"gpu[01-04]"`
+	Exclude     string `json:"exclude,omitempty" name:"exclude" placeholder:"NODES" help:"nodes that the job must not have" zh:"必须避开的节点" join:"," ex:"gpu[07,09]"`
+
+	Dependency string `json:"dependency,omitempty" name:"dependency" placeholder:"EXPR" help:"jobs to wait for, such as afterok:4711" zh:"要等待的作业，如 afterok:4711" join:"," ex:"afterok:4711"`
+	Begin      string `json:"begin,omitempty" name:"begin" placeholder:"TIME" help:"earliest start, such as 16:00, now+2hours or 2030-01-20T12:34:00" zh:"最早开始时间，如 16:00、now+2hours 或 2030-01-20T12:34:00" ex:"now+2hours"`
+	Array      string `json:"array,omitempty" name:"array" placeholder:"RANGE" help:"array elements, such as 1-10%1 for ten, one at a time" zh:"作业数组，如 1-10%1 表示十个、每次一个" join:"," ex:"1-10%1"`
+	Chain      *int   `json:"chain,omitempty" name:"chain" placeholder:"N" help:"submit N jobs, each after the one before" zh:"依次提交 N 个作业，前一个结束后才开始下一个" ex:"5"`
+	Train      string `json:"train,omitempty" name:"train" placeholder:"FILE" help:"shell script in the worktree that every array element sources, so that it can be edited between elements" zh:"每个数组元素都会 source 的脚本（位于工作树中），可在元素之间修改" ex:"train-64.sh"`
+	Every      string `json:"every,omitempty" name:"every" placeholder:"PERIOD" help:"run again and again: hourly, daily, weekly or a period such as 12h" zh:"周期性运行：hourly、daily、weekly 或如 12h 的间隔" ex:"daily"`
+	Signal     string `json:"signal,omitempty" name:"signal" placeholder:"SIG@SECS" help:"signal before the time limit, so that Megatron saves and exits" zh:"到达时间上限前发送的信号，让 Megatron 保存并退出" ex:"USR1@300"`
+	Requeue    *bool  `json:"requeue,omitempty" name:"requeue" negatable:"" help:"whether Slurm may start the job again after a node failure" zh:"节点故障后是否允许 Slurm 重新排队" ex:"true"`
+	Comment    string `json:"comment,omitempty" name:"comment" placeholder:"TEXT" help:"comment that Slurm keeps with the job" zh:"Slurm 随作业保存的备注" ex:"lr sweep"`
+	MailUser   string `json:"mail_user,omitempty" name:"mail-user" placeholder:"ADDRESS" help:"who gets Slurm's mail" zh:"Slurm 邮件的收件人" ex:"alice@example.org"`
+	MailType   string `json:"mail_type,omitempty" name:"mail-type" placeholder:"EVENTS" help:"events that Slurm mails about" zh:"Slurm 发邮件的事件" join:"," ex:"END,FAIL"`
+
+	Worktree string            `json:"worktree,omitempty" name:"worktree" placeholder:"DIR" help:"Megatron-LM checkout on a file system that every node sees" zh:"所有节点可见的文件系统上的 Megatron-LM 代码目录" ex:"/lustre/alice/Megatron-LM"`
+	Venv     string            `json:"venv,omitempty" name:"venv" placeholder:"DIR" help:"virtual environment, relative to the worktree or inside the image" zh:"虚拟环境，相对于工作树，或位于镜像内" def:".venv" ex:"/opt/venv"`
+	Script   string            `json:"script,omitempty" name:"script" placeholder:"FILE" help:"program to train with, relative to the worktree" zh:"训练程序，相对于工作树" def:"pretrain_gpt.py" ex:"pretrain_gpt.py"`
+	Args     []string          `json:"args,omitempty" name:"args" sep:"none" placeholder:"ARG" help:"the program's arguments, one element each" zh:"程序的参数，每项一个" ex:"[--tensor-model-parallel-size, 4]"`
+	Env      map[string]string `json:"env,omitempty" name:"env" mapsep:"none" placeholder:"NAME=VALUE" help:"environment variables of the ranks" zh:"各 rank 的环境变量" ex:"{NCCL_SOCKET_IFNAME: eth0}"`
+	Preset   []string          `json:"preset,omitempty" name:"preset" placeholder:"NAME" help:"named sets of environment variables, such as debug-nccl" zh:"按名称引用的环境变量组合，如 debug-nccl" scalar:"" ex:"[debug-nccl]"`
+
+	Launcher     string   `json:"launcher,omitempty" name:"launcher" placeholder:"NAME" help:"uv, python, accelerate or custom" zh:"uv、python、accelerate 或 custom" def:"uv" ex:"uv"`
+	LauncherArgv []string `json:"launcher_argv,omitempty" name:"launcher-argv" sep:"none" placeholder:"WORD" help:"the words of a custom launcher; the program follows them" zh:"custom 启动器的各个词，程序接在其后" ex:"[python, -m, mylauncher]"`
+	Rdzv         Rdzv     `json:"rdzv,omitzero" embed:"" prefix:"rdzv-" help:"how the nodes find one another" zh:"节点如何会合"`
+	MasterPort   *int     `json:"master_port,omitempty" name:"master-port" placeholder:"PORT" help:"port of the first node that the ranks meet at" zh:"各 rank 在首节点上会合的端口" def:"29500" ex:"29500"`
+	SrunArgs     []string `json:"srun_args,omitempty" name:"srun-args" sep:"none" placeholder:"OPTION" help:"options of srun, added to the usual ones or replacing them" zh:"srun 选项，追加或替换默认选项" ex:"[--cpu-bind=cores]"`
+
+	Container Container `json:"container,omitzero" embed:"" prefix:"container-" help:"container that the ranks run in" zh:"各 rank 所在的容器"`
+
+	LogDir     string   `json:"log_dir,omitempty" name:"log-dir" placeholder:"DIR" help:"folder of the logs, relative to the worktree" zh:"日志目录，相对于工作树" def:"logs" ex:"logs"`
+	Guards     *bool    `json:"guards,omitempty" name:"guards" negatable:"" help:"checks in the script that stop a job whose nodes differ" zh:"脚本内的检查：节点不一致时停止作业" def:"true" ex:"false"`
+	NodeCheck  *bool    `json:"node_check,omitempty" name:"node-check" negatable:"" help:"test every node's GPUs and network before training" zh:"训练前检测每个节点的 GPU 与网络" def:"false" ex:"true"`
+	Monitor    *bool    `json:"monitor,omitempty" name:"monitor" negatable:"" help:"per-rank logs, flight recorder and start markers, which diagnosis reads" zh:"每个 rank 的日志、flight recorder 与启动标记，供诊断读取" def:"true" ex:"false"`
+	Artifact   Artifact `json:"artifact,omitzero" embed:"" prefix:"artifact-" help:"result file that says the job has done its work" zh:"表明作业已完成工作的结果文件"`
+	Retry      Retry    `json:"retry,omitzero" embed:"" prefix:"retry-" help:"when to submit a failed job again" zh:"失败后何时重新提交"`
+	KillSwitch string   `json:"kill_switch,omitempty" name:"kill-switch" placeholder:"FILE" help:"file whose presence makes the job save and end" zh:"该文件一旦出现，作业保存并结束" ex:"/lustre/alice/STOP"`
+}
+
+// A Container says where the ranks run.
+type Container struct {
+	Runtime string            `json:"runtime,omitempty" name:"runtime" placeholder:"NAME" help:"none, pyxis, enroot, singularity, apptainer or docker" zh:"none、pyxis、enroot、singularity、apptainer 或 docker" def:"none" ex:"pyxis"`
+	Image   string            `json:"image,omitempty" name:"image" placeholder:"IMAGE" help:"image: a registry name, a .sqsh or a .sif file" zh:"镜像：仓库名、.sqsh 或 .sif 文件" ex:"/images/megatron.sqsh"`
+	Mounts  Mounts            `json:"mounts,omitempty" name:"mounts" sep:"none" placeholder:"HOST:INSIDE" help:"folders of the node seen inside: host:inside[:flags]" zh:"容器内可见的节点目录：host:inside[:flags]" scalar:"" ex:"[\"/lustre:/lustre\"]"`
+	Workdir string            `json:"workdir,omitempty" name:"workdir" placeholder:"DIR" help:"working directory inside the container" zh:"容器内的工作目录" ex:"/workspace"`
+	Env     map[string]string `json:"env,omitempty" name:"env" mapsep:"none" placeholder:"NAME=VALUE" help:"environment variables that only the container gets" zh:"只在容器内设置的环境变量" ex:"{UV_PROJECT_ENVIRONMENT: /opt/venv}"`
+}
+
+// An Rdzv says how torch.distributed.run's agents meet.
+type Rdzv struct {
+	Backend string            `json:"backend,omitempty" name:"backend" placeholder:"NAME" help:"static or c10d" zh:"static 或 c10d" def:"static" ex:"c10d"`
+	Conf    map[string]string `json:"conf,omitempty" name:"conf" mapsep:"none" placeholder:"KEY=VALUE" help:"rendezvous options, and max_restarts" zh:"会合选项，以及 max_restarts" ex:"{join_timeout: 600}"`
+}
+
+// An Artifact is a file whose appearance means that the job's work is done.
+type Artifact struct {
+	Path   string `json:"path,omitempty" name:"path" placeholder:"FILE" help:"result file, relative to the worktree" zh:"结果文件，相对于工作树" ex:"out/metrics.json"`
+	Cancel *bool  `json:"cancel,omitempty" name:"cancel" negatable:"" help:"cancel the job once the file is there" zh:"文件出现后取消作业" def:"false" ex:"true"`
+}
+
+// A Retry says when a failed job is submitted again.
+type Retry struct {
+	Max *int     `json:"max,omitempty" name:"max" placeholder:"N" help:"how many times at most" zh:"最多几次" def:"0" ex:"2"`
+	On  []string `json:"on,omitempty" name:"on" placeholder:"CLASS" help:"failure classes that may be tried again" zh:"允许重试的故障类别" scalar:"" ex:"[nccl-no-traceback, node-failure]"`
+}
+
+// The runtimes of a container.
+const (
+	NoContainer = "none"
+	Pyxis       = "pyxis"
+	Enroot      = "enroot"
+	Singularity = "singularity"
+	Apptainer   = "apptainer"
+	Docker      = "docker"
+)
+
+// The launchers.
+const (
+	UV         = "uv"
+	Python     = "python"
+	Accelerate = "accelerate"
+	Custom     = "custom"
+)
+
+// WithDefaults returns s with every field that has a fixed default filled in.
+// What only the site knows stays as it is; see Site.
+func (s Spec) WithDefaults() Spec {
+	or := func(p *string, v string) {
+		if *p == "" {
+			*p = v
+		}
+	}
+	orInt := func(p **int, v int) {
+		if *p == nil {
+			*p = &v
+		}
+	}
+	orBool := func(p **bool, v bool) {
+		if *p == nil {
+			*p = &v
+		}
+	}
+	or(&s.Name, "megatron")
+	orInt(&s.Nodes, 1)
+	orInt(&s.GPUsPerNode, 8)
+	or(&s.GPURequest, "gpus-per-node")
+	or(&s.Venv, ".venv")
+	or(&s.Script, "pretrain_gpt.py")
+	or(&s.Launcher, UV)
+	or(&s.Rdzv.Backend, "static")
+	or(&s.Container.Runtime, NoContainer)
+	or(&s.LogDir, "logs")
+	orBool(&s.Guards, true)
+	orBool(&s.Monitor, true)
+	orBool(&s.NodeCheck, false)
+	return s
+}
+
+// WorldSize is the number of ranks: one for each GPU, or one for each node
+// where there are none.
+func (s Spec) WorldSize() int {
+	s = s.WithDefaults()
+	return *s.Nodes * max(1, *s.GPUsPerNode)
+}
