@@ -161,7 +161,7 @@ func writeError(b *strings.Builder, e *ops.Error) {
 // length: a message may quote what Slurm or a job said.
 func cleanError(e *ops.Error) *ops.Error {
 	c := *e
-	c.Message, c.Fix, c.Field = bounded(e.Message), bounded(e.Fix), bounded(e.Field)
+	c.Message, c.Fix, c.Field = limited(e.Message), limited(e.Fix), limited(e.Field)
 	c.More = nil
 	for i, m := range e.More {
 		if i == 20 {
@@ -172,7 +172,7 @@ func cleanError(e *ops.Error) *ops.Error {
 	return &c
 }
 
-func bounded(s string) string {
+func limited(s string) string {
 	s = redact.Text(redact.Clean(s))
 	if len(s) > 1000 {
 		s = strings.ToValidUTF8(s[:1000], "") + "…"

@@ -42,6 +42,7 @@ func (g guard) tool(next sdkserver.ToolHandlerFunc) sdkserver.ToolHandlerFunc {
 		last := new(atomic.Int64)
 		res, err = next(context.WithValue(ctx, notifiedKey{}, last), req)
 		waitSettled(ctx, last)
+		noteMissingCapability(ctx, err)
 		return res, err
 	}
 }

@@ -8,6 +8,7 @@ package mcp
 import (
 	"context"
 	"log/slog"
+	"slices"
 
 	sdk "github.com/mark3labs/mcp-go/mcp"
 	sdkserver "github.com/mark3labs/mcp-go/server"
@@ -112,27 +113,47 @@ func (s *Server) Tools() []sdk.Tool {
 	return tools
 }
 
-// caller is who asks in ctx: over HTTP the bearer of the request's token.
-func (s *Server) caller(ctx context.Context) ops.Caller {
-	who, ok := ctx.Value(callerKey{}).(ops.Caller)
-	if !ok {
-		who = s.cfg.Caller
-		if who.Surface == "" {
-			who.Surface = ops.MCP
-		}
-	}
-	who.ReadOnly = who.ReadOnly || s.cfg.ReadOnly
-	if who.Agent == "" {
-		who.Agent = clientName(ctx)
-	}
-	return who
+// A Grant is who asks over HTTP and what the request's token allows.
+type Grant struct {
+	ops.Caller
+	// Effects are those that the token's scopes allow; nil: all that the caller's
+	// own rights do.
+	Effects []ops.Effect
 }
 
-type callerKey struct{}
+type grantKey struct{}
 
-// WithCaller returns a context whose calls are who's.
-func WithCaller(ctx context.Context, who ops.Caller) context.Context {
-	return context.WithValue(ctx, callerKey{}, who)
+// withGrant returns a context whose calls are g's.
+func withGrant(ctx context.Context, g Grant) context.Context {
+	return context.WithValue(ctx, grantKey{}, g)
+}
+
+// grant is who asks in ctx: over HTTP as the request's token says, else the
+// person whom the server was started for.
+func (s *Server) grant(ctx context.Context) Grant {
+	g, ok := ctx.Value(grantKey{}).(Grant)
+	if !ok {
+		g.Caller = s.cfg.Caller
+		if g.Surface == "" {
+			g.Surface = ops.MCP
+		}
+	}
+	g.ReadOnly = g.ReadOnly || s.cfg.ReadOnly
+	if g.Agent == "" {
+		g.Agent = clientName(ctx)
+	}
+	return g
+}
+
+// scope is the refusal of an effect that the token does not allow, or nil.
+func (g Grant) scope(o ops.Op) *ops.Error {
+	if g.Effects == nil || slices.Contains(g.Effects, o.Effect) {
+		return nil
+	}
+	return &ops.Error{
+		Code: ops.NotAllowed, Message: "the access token does not allow " + o.Name,
+		Fix: "get a token with the scope " + scopeOf[o.Effect],
+	}
 }
 
 // clientName is what the client calls itself: for the audit, never for rights.

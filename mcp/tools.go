@@ -162,7 +162,11 @@ func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*
 	if err != nil {
 		return refusal(ops.AsError(err)), nil
 	}
-	call := &ops.Call{Service: svc, Who: s.caller(ctx), Lang: s.cfg.Lang, Progress: progress(ctx, req)}
+	grant := s.grant(ctx)
+	if e := grant.scope(o); e != nil {
+		return refusal(e), nil
+	}
+	call := &ops.Call{Service: svc, Who: grant.Caller, Lang: s.cfg.Lang, Progress: progress(ctx, req)}
 	if o.Effect != ops.Read {
 		if res, err := s.confirm(ctx, req, o, call, in, token); res != nil || err != nil {
 			return res, err

@@ -1,0 +1,225 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	sdkserver "github.com/mark3labs/mcp-go/server"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+)
+
+// sessionIdle is how long a session that says nothing is kept.
+const sessionIdle = 30 * time.Minute
+
+// HTTP says who may speak to a server over Streamable HTTP, and from where.
+type HTTP struct {
+	// Hosts and Origins are further names that the Host and Origin headers may
+	// carry; this machine's loopback names always may.
+	Hosts   []string
+	Origins []string
+	// Tokens are bearer tokens and whom each stands for.
+	Tokens map[string]ops.Caller
+	// OAuth accepts tokens of an external issuer; nil: none.
+	OAuth *OAuth
+	// Reader is who may read without a token from this machine; with Reader nil
+	// every request needs a token.
+	Reader *ops.Caller
+}
+
+// HTTPHandler serves s at /mcp. Stop frees what it keeps for its sessions.
+func (s *Server) HTTPHandler(h HTTP) (handler http.Handler, stop func()) {
+	h.init(s)
+	lib, stop := NewHTTPWiring(s.sdk, h)
+	return lib, stop
+}
+
+func (h *HTTP) init(s *Server) {
+	if h.Reader == nil && len(h.Tokens) == 0 && h.OAuth == nil {
+		who := s.cfg.Caller
+		who.Surface = ops.MCPHTTP
+		h.Reader = &who
+	}
+	if h.OAuth != nil {
+		h.OAuth.init()
+	}
+}
+
+// NewHTTPWiring puts lib behind everything that every HTTP server of ours
+// stands behind: Host, Origin, size and depth of the body, who asks, sessions
+// that belong to whom they were given, streams that resume.
+func NewHTTPWiring(lib *sdkserver.MCPServer, h HTTP) (http.Handler, func()) {
+	streamable := sdkserver.NewStreamableHTTPServer(lib,
+		sdkserver.WithEndpointPath("/mcp"),
+		sdkserver.WithSessionIdManagerResolver(newSessions()),
+		sdkserver.WithSessionIdleTTL(sessionIdle),
+		sdkserver.WithEventStore(newEvents()),
+		sdkserver.WithHeartbeatInterval(30*time.Second),
+		// Ours checks the Host of every request, not only on loopback sockets.
+		sdkserver.WithDisableLocalhostProtection(true),
+	)
+	mcp := h.authorised(bounded(capabilities(streamable)))
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", mcp)
+	if h.OAuth != nil {
+		meta := sdkserver.NewProtectedResourceMetadataHandler(h.OAuth.metadata())
+		mux.Handle(sdkserver.WellKnownProtectedResourcePath, meta)
+		mux.Handle(sdkserver.ProtectedResourceMetadataPath(h.OAuth.Resource), meta)
+	}
+	return h.fromHere(mux), func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		streamable.CloseSessions(ctx)
+		_ = streamable.Shutdown(ctx) // it listens on nothing: only its sweeper stops
+	}
+}
+
+// fromHere refuses, on every request, a Host or an Origin that is not this
+// server's. A web page that makes the browser believe that its name is this
+// machine's could otherwise use the server with its visitor's rights.
+func (h HTTP) fromHere(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !loopbackName(r.Host) && !h.knownHost(r.Host) {
+			http.Error(w, "host "+printableHeader(r.Host)+" is not served here", http.StatusForbidden)
+			return
+		}
+		if origin := r.Header.Get("Origin"); origin != "" && !h.knownOrigin(origin) {
+			http.Error(w, "origin "+printableHeader(origin)+" may not use this server", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (h HTTP) knownHost(host string) bool {
+	bare := hostOf(host)
+	return slices.ContainsFunc(h.Hosts, func(k string) bool { return strings.EqualFold(k, host) || strings.EqualFold(k, bare) }) ||
+		h.OAuth != nil && strings.EqualFold(h.OAuth.host(), host)
+}
+
+func (h HTTP) knownOrigin(origin string) bool {
+	if slices.Contains(h.Origins, origin) {
+		return true
+	}
+	u, err := url.Parse(origin)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && loopbackName(u.Host)
+}
+
+// loopbackName reports whether host, with or without a port, is this machine's
+// name for itself.
+func loopbackName(host string) bool {
+	host = hostOf(host)
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}
+
+func hostOf(hostport string) string {
+	if host, _, err := net.SplitHostPort(hostport); err == nil {
+		return host
+	}
+	return strings.Trim(hostport, "[]")
+}
+
+func printableHeader(s string) string {
+	s = plain(s)
+	if len(s) > 100 {
+		s = s[:100]
+	}
+	return s
+}
+
+// bounded reads a request's body up to maxMessage and refuses what is
+// longer or nests too deep, before the library reads it whole.
+func bounded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost {
+			next.ServeHTTP(w, r)
+			return
+		}
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
+		var tooBig *http.MaxBytesError
+		switch {
+		case errors.As(err, &tooBig):
+			http.Error(w, "message is longer than 4 MiB", http.StatusRequestEntityTooLarge)
+			return
+		case err != nil:
+			http.Error(w, "message could not be read", http.StatusBadRequest)
+			return
+		case tooDeep(body):
+			http.Error(w, "message nests too deep", http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		next.ServeHTTP(w, r)
+	})
+}
+
+// authorised finds out who asks and hands it on in the request's context.
+func (h HTTP) authorised(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g, problem := h.who(r)
+		if problem != "" {
+			challenge := `Bearer error="invalid_token", error_description="` + problem + `"`
+			if h.OAuth != nil {
+				challenge += `, resource_metadata="` + h.OAuth.metadataURL() + `"`
+			}
+			w.Header().Set("WWW-Authenticate", challenge)
+			http.Error(w, problem, http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(withGrant(r.Context(), g)))
+	})
+}
+
+// who is the caller of r, or what is wrong with its token.
+func (h HTTP) who(r *http.Request) (g Grant, problem string) {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	token = strings.TrimSpace(token)
+	switch {
+	case scheme == "" && h.Reader == nil:
+		return g, "a bearer token is needed: send it in the Authorization header"
+	case scheme == "" && !localRequest(r):
+		return g, "without a bearer token only this machine itself may read"
+	case scheme == "":
+		g.Caller = *h.Reader
+		g.Surface, g.ReadOnly = ops.MCPHTTP, true
+		return g, ""
+	case !strings.EqualFold(scheme, "Bearer"):
+		return g, "the Authorization header must be of the form: Bearer TOKEN"
+	}
+	if who, ok := staticToken(h.Tokens, token); ok {
+		who.Surface = ops.MCPHTTP
+		return Grant{Caller: who}, ""
+	}
+	if h.OAuth == nil {
+		return g, "the bearer token is not known here"
+	}
+	g, err := h.OAuth.Verify(r.Context(), token)
+	if err != nil {
+		return g, err.Error()
+	}
+	return g, ""
+}
+
+// localRequest reports whether r comes from this machine itself, and not
+// through a proxy that runs on it.
+func localRequest(r *http.Request) bool {
+	for _, forwarded := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"} {
+		if r.Header.Get(forwarded) != "" {
+			return false
+		}
+	}
+	return loopbackName(r.RemoteAddr)
+}
