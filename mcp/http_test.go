@@ -1,0 +1,213 @@
+package mcp_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/mcp"
+	"github.com/megatron-ops/megatron-ops/mcp/mcptest"
+)
+
+// serve starts a server of the operations.
+func serve(t *testing.T, cfg mcp.Config, h mcp.HTTP) string {
+	t.Helper()
+	s, err := mcp.NewServer(cfg)
+	require.NoError(t, err)
+	handler, stop := s.HTTPHandler(h)
+	srv := httptest.NewServer(handler)
+	t.Cleanup(func() { srv.CloseClientConnections(); srv.Close(); stop() })
+	return srv.URL + "/mcp"
+}
+
+// A client is a few lines of HTTP, so that a test sees what is on the wire.
+type client struct {
+	t       *testing.T
+	url     string
+	session string
+	header  map[string]string
+}
+
+// post sends one message and returns the status and the body.
+func (c *client) post(body string) (*http.Response, string) {
+	c.t.Helper()
+	req, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, c.url, strings.NewReader(body))
+	require.NoError(c.t, err)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	if c.session != "" {
+		req.Header.Set("Mcp-Session-Id", c.session)
+	}
+	for k, v := range c.header {
+		req.Header.Set(k, v)
+		if k == "Host" {
+			req.Host = v
+		}
+	}
+	res, err := http.DefaultClient.Do(req)
+	require.NoError(c.t, err)
+	defer res.Body.Close()
+	raw, err := io.ReadAll(res.Body)
+	require.NoError(c.t, err)
+	return res, string(raw)
+}
+
+// connect initializes a session.
+func connect(t *testing.T, url string, header map[string]string) *client {
+	t.Helper()
+	c := &client{t: t, url: url, header: header}
+	res, body := c.post(hello)
+	require.Equal(t, http.StatusOK, res.StatusCode, body)
+	c.session = res.Header.Get("Mcp-Session-Id")
+	require.NotEmpty(t, c.session)
+	c.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return c
+}
+
+// call calls a tool and returns all the messages of the answer.
+func (c *client) call(tool, args, meta string) []map[string]any {
+	c.t.Helper()
+	if meta != "" {
+		meta = `,"_meta":` + meta
+	}
+	res, body := c.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":%q,"arguments":%s%s}}`, tool, args, meta))
+	require.Equal(c.t, http.StatusOK, res.StatusCode, body)
+	var messages []map[string]any
+	for line := range strings.SplitSeq(body, "\n") {
+		line = strings.TrimPrefix(line, "data: ")
+		if strings.HasPrefix(line, "{") {
+			var m map[string]any
+			require.NoError(c.t, json.Unmarshal([]byte(line), &m))
+			messages = append(messages, m)
+		}
+	}
+	return messages
+}
+
+func TestRequestsFromElsewhereAreRefused(t *testing.T) {
+	url := serve(t, mcp.Config{}, mcp.HTTP{Hosts: []string{"ops.example.com"}, Origins: []string{"https://ops.example.com"}})
+	for _, c := range []struct {
+		header, value string
+		status        int
+	}{
+		{"Origin", "https://evil.example", 403},
+		{"Origin", "null", 403},
+		{"Origin", "https://localhost.evil.example", 403},
+		{"Host", "evil.example", 403},
+		{"Host", "evil.example:80", 403},
+		{"Host", "127.0.0.1.evil.example", 403},
+		{"Origin", "http://localhost:3000", 200},
+		{"Origin", "https://ops.example.com", 200},
+		{"Host", "ops.example.com", 200},
+		{"Host", "[::1]:80", 200},
+	} {
+		res, _ := (&client{t: t, url: url, header: map[string]string{c.header: c.value}}).post(hello)
+		require.Equal(t, c.status, res.StatusCode, "%s: %s", c.header, c.value)
+	}
+	for _, method := range []string{http.MethodGet, http.MethodOptions, http.MethodDelete} {
+		req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+		require.NoError(t, err)
+		req.Header.Set("Origin", "https://evil.example")
+		res, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		res.Body.Close()
+		require.Equal(t, 403, res.StatusCode, method)
+	}
+}
+
+func TestBodiesAreBounded(t *testing.T) {
+	c := &client{t: t, url: serve(t, mcp.Config{}, mcp.HTTP{})}
+	res, _ := c.post(`{"x":"` + strings.Repeat("x", 5<<20) + `"}`)
+	require.Equal(t, http.StatusRequestEntityTooLarge, res.StatusCode)
+	res, body := c.post(`{"jsonrpc":"2.0","id":1,"method":"ping","params":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}`)
+	require.Equal(t, http.StatusBadRequest, res.StatusCode)
+	require.Contains(t, body, "nests too deep")
+}
+
+func TestSessionsServeOnlyWhoTheyWereGivenTo(t *testing.T) {
+	tokens := map[string]ops.Caller{"alice-token": {ID: "alice", User: "alice"}, "bob-token": {ID: "bob", User: "bob"}}
+	url := serve(t, mcp.Config{}, mcp.HTTP{Tokens: tokens, Reader: &ops.Caller{ID: "local"}})
+	alice := connect(t, url, map[string]string{"Authorization": "Bearer alice-token"})
+	ping := `{"jsonrpc":"2.0","id":2,"method":"ping"}`
+	res, _ := alice.post(ping)
+	require.Equal(t, 200, res.StatusCode)
+	for name, c := range map[string]*client{
+		"made up":          {t: t, url: url, session: "mcp-session-0f8fad5b-d9cb-469f-a165-70867728950e", header: alice.header},
+		"bob with alice's": {t: t, url: url, session: alice.session, header: map[string]string{"Authorization": "Bearer bob-token"}},
+		"nobody":           {t: t, url: url, session: alice.session},
+		"none":             {t: t, url: url, header: alice.header},
+	} {
+		res, _ := c.post(ping)
+		require.Equal(t, http.StatusNotFound, res.StatusCode, name)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, url, nil)
+	require.NoError(t, err)
+	req.Header.Set("Mcp-Session-Id", alice.session)
+	req.Header.Set("Authorization", "Bearer alice-token")
+	res, err = http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	res.Body.Close()
+	require.Equal(t, 200, res.StatusCode)
+	res, _ = alice.post(ping)
+	require.Equal(t, http.StatusNotFound, res.StatusCode, "ended")
+}
+
+func TestTokensDecideWhoAsks(t *testing.T) {
+	url := serve(t, mcp.Config{}, mcp.HTTP{Tokens: map[string]ops.Caller{"right": {ID: "alice", User: "alice"}}})
+	for auth, status := range map[string]int{"": 401, "Bearer wrong": 401, "Bearer ": 401, "Basic right": 401, "Bearer right": 200} {
+		c := &client{t: t, url: url, header: map[string]string{}}
+		if auth != "" {
+			c.header["Authorization"] = auth
+		}
+		res, body := c.post(hello)
+		require.Equal(t, status, res.StatusCode, auth)
+		if status == 401 {
+			require.Contains(t, res.Header.Get("WWW-Authenticate"), "Bearer ")
+			require.NotContains(t, body, "wrong", "a token is never repeated")
+		}
+	}
+}
+
+func TestWithoutATokenAProxyIsNotThisMachine(t *testing.T) {
+	url := serve(t, mcp.Config{}, mcp.HTTP{})
+	res, _ := (&client{t: t, url: url}).post(hello)
+	require.Equal(t, 200, res.StatusCode)
+	res, _ = (&client{t: t, url: url, header: map[string]string{"X-Forwarded-For": "203.0.113.9"}}).post(hello)
+	require.Equal(t, 401, res.StatusCode)
+}
+
+func TestTheLastNotificationArrives(t *testing.T) {
+	c := connect(t, suiteServer(t), nil)
+	for i := range 30 {
+		m := c.call("test_tool_with_progress", `{}`, fmt.Sprintf(`{"progressToken":%d}`, i))
+		require.Len(t, m, 4, "three notifications, then the answer")
+		require.Equal(t, "notifications/progress", m[2]["method"])
+		require.NotNil(t, m[3]["result"])
+	}
+}
+
+func TestAPanicsTextStaysInside(t *testing.T) {
+	var log bytes.Buffer
+	lib := mcp.NewWiring("test", "1", slog.New(slog.NewTextHandler(&log, nil)))
+	mcptest.Toolset{Server: lib, Notified: mcp.Notified}.Add()
+	handler, stop := mcp.NewHTTPWiring(lib, mcp.HTTP{Reader: &ops.Caller{}})
+	srv := httptest.NewServer(handler)
+	defer stop()
+	defer srv.Close()
+	c := connect(t, srv.URL+"/mcp", nil)
+	raw, err := json.Marshal(c.call("test_panic", `{}`, ""))
+	require.NoError(t, err)
+	require.NotContains(t, string(raw), "secret")
+	require.Contains(t, string(raw), "internal error")
+	require.Contains(t, log.String(), "a secret that no client may read")
+	require.Contains(t, log.String(), "mcptest.go", "the stack is logged")
+}
