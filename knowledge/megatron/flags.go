@@ -1,0 +1,331 @@
+package megatron
+
+import (
+	"fmt"
+	"reflect"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// A Type is how Megatron's parser reads a flag's value.
+type Type string
+
+// The types of Megatron's flags. Switch takes no value; Pattern is an integer
+// or a list expression such as ([0]*3+[1])*8.
+const (
+	Int         Type = "int"
+	Float       Type = "float"
+	Str         Type = "string"
+	Switch      Type = "switch"
+	Truth       Type = "truth"
+	Enum        Type = "enum"
+	Signal      Type = "signal"
+	Pattern     Type = "pattern"
+	Tuple       Type = "tuple"
+	GraphModule Type = "graph module"
+)
+
+// An Action is what a flag does with its value.
+type Action uint8
+
+// The actions of Megatron's flags. A Toggle has a second name that begins with
+// --no- and switches it off.
+const (
+	Store Action = iota
+	SetTrue
+	SetFalse
+	Toggle
+)
+
+// A Flag is one flag of Megatron's parser.
+type Flag struct {
+	Name    string
+	Aliases []string
+	// Dest is the name under which Megatron's code reads the value.
+	Dest    string
+	Type    Type
+	Action  Action
+	Choices []string
+	// Nargs is how many values the flag takes: "" for one (none for a switch),
+	// "+" for one or more, "*" for any number, or a number.
+	Nargs string
+	// Default is the value without the flag; empty means none.
+	Default string
+	Group   string
+	// ModelOpt marks a flag that is only known where nvidia-modelopt is installed.
+	ModelOpt bool
+
+	field int
+}
+
+// An Opt is a value that may be absent, as None is in Megatron.
+type Opt[T any] struct {
+	V  T
+	OK bool
+}
+
+// Or returns the value, or other where there is none.
+func (o Opt[T]) Or(other T) T {
+	if o.OK {
+		return o.V
+	}
+	return other
+}
+
+// Some returns a value that is there.
+func Some[T any](v T) Opt[T] { return Opt[T]{v, true} }
+
+// A Freq says which layers are special: every N-th, or those with a 1 in List.
+type Freq struct {
+	N      int
+	List   []int
+	IsList bool
+}
+
+// Flags returns every flag of Megatron's parser, in its own order.
+func Flags() []Flag { return flagTable[:] }
+
+var flagIndex = sync.OnceValue(func() map[string]int {
+	index := make(map[string]int, 2*len(flagTable))
+	for i := range flagTable {
+		index[flagTable[i].Name] = i
+		for _, a := range flagTable[i].Aliases {
+			index[a] = i
+		}
+	}
+	return index
+})
+
+// LookupFlag returns the flag that name is a spelling of. The two leading
+// dashes may be left out.
+func LookupFlag(name string) (Flag, bool) {
+	if !strings.HasPrefix(name, "-") {
+		name = "--" + name
+	}
+	i, ok := flagIndex()[name]
+	if !ok {
+		return Flag{}, false
+	}
+	return flagTable[i], true
+}
+
+// renamed maps spellings that people bring from other programs, from older
+// versions or from Megatron's own messages to the flags that exist.
+var renamed = map[string]string{
+	"--batch-size":                           "--micro-batch-size",
+	"--train-batch-size":                     "--global-batch-size",
+	"--per-device-train-batch-size":          "--micro-batch-size",
+	"--per_device_train_batch_size":          "--micro-batch-size",
+	"--gradient-accumulation-steps":          "--global-batch-size",
+	"--gradient_accumulation_steps":          "--global-batch-size",
+	"--gradient-clip-val":                    "--clip-grad",
+	"--max-grad-norm":                        "--clip-grad",
+	"--grad-clip":                            "--clip-grad",
+	"--train-steps":                          "--train-iters",
+	"--max-steps":                            "--train-iters",
+	"--max_steps":                            "--train-iters",
+	"--num-train-steps":                      "--train-iters",
+	"--learning-rate":                        "--lr",
+	"--learning_rate":                        "--lr",
+	"--warmup-steps":                         "--lr-warmup-iters",
+	"--warmup_steps":                         "--lr-warmup-iters",
+	"--warmup":                               "--lr-warmup-fraction",
+	"--lr-scheduler-type":                    "--lr-decay-style",
+	"--model-parallel-size":                  "--tensor-model-parallel-size",
+	"--tensor-parallel-size":                 "--tensor-model-parallel-size",
+	"--tp":                                   "--tensor-model-parallel-size",
+	"--tp-size":                              "--tensor-model-parallel-size",
+	"--pipeline-parallel-size":               "--pipeline-model-parallel-size",
+	"--pp":                                   "--pipeline-model-parallel-size",
+	"--pp-size":                              "--pipeline-model-parallel-size",
+	"--cp":                                   "--context-parallel-size",
+	"--cp-size":                              "--context-parallel-size",
+	"--context-model-parallel-size":          "--context-parallel-size",
+	"--ep":                                   "--expert-model-parallel-size",
+	"--ep-size":                              "--expert-model-parallel-size",
+	"--expert-parallel-size":                 "--expert-model-parallel-size",
+	"--vpp":                                  "--num-virtual-stages-per-pipeline-rank",
+	"--virtual-pipeline-model-parallel-size": "--num-virtual-stages-per-pipeline-rank",
+	"--seq-len":                              "--seq-length",
+	"--sequence-length":                      "--seq-length",
+	"--max-seq-len":                          "--seq-length",
+	"--max-seq-length":                       "--seq-length",
+	"--context-length":                       "--seq-length",
+	"--n-layers":                             "--num-layers",
+	"--num-hidden-layers":                    "--num-layers",
+	"--n-heads":                              "--num-attention-heads",
+	"--num-heads":                            "--num-attention-heads",
+	"--num-kv-heads":                         "--num-query-groups",
+	"--num-key-value-heads":                  "--num-query-groups",
+	"--intermediate-size":                    "--ffn-hidden-size",
+	"--d-model":                              "--hidden-size",
+	"--n-embd":                               "--hidden-size",
+	"--num-local-experts":                    "--num-experts",
+	"--num-moe-experts":                      "--num-experts",
+	"--num-experts-per-tok":                  "--moe-router-topk",
+	"--gradient-checkpointing":               "--recompute-activations",
+	"--activation-checkpointing":             "--recompute-activations",
+	"--checkpoint-activations":               "--recompute-activations",
+	"--zero-stage":                           "--use-distributed-optimizer",
+	"--fsdp":                                 "--use-megatron-fsdp",
+	"--use-custom-fsdp":                      "--use-megatron-fsdp",
+	"--fp8":                                  "--fp8-format",
+	"--fp4":                                  "--fp4-format",
+	"--nccl-ub":                              "--use-nccl-ub",
+	"--local-ckpt-dir":                       "--non-persistent-local-ckpt-dir",
+	"--non_persistent_ckpt_type":             "--non-persistent-ckpt-type",
+	"--standalone-embedding-stage":           "--account-for-embedding-in-pipeline-split",
+	"--standalone-loss-stage":                "--account-for-loss-in-pipeline-split",
+	"--gtp_remat-weight-remat-size":          "--tensor-parallel-num-weight-shards",
+	"--expert-generalized-tensor-parallel-remat-size": "--expert-tensor-parallel-num-weight-shards",
+	"--moe-extended-tp":        "--expert-tensor-parallel-size",
+	"--align-param-gather":     "--no-align-grad-reduce",
+	"--save-steps":             "--save-interval",
+	"--save_steps":             "--save-interval",
+	"--eval-steps":             "--eval-interval",
+	"--logging-steps":          "--log-interval",
+	"--output-dir":             "--save",
+	"--output_dir":             "--save",
+	"--resume-from-checkpoint": "--load",
+	"--use-flash-attention":    "--attention-backend",
+	"--rope-theta":             "--rotary-base",
+	"--rms-norm-eps":           "--norm-epsilon",
+	"--tie-word-embeddings":    "--untie-embeddings-and-output-weights",
+	"--rampup-batch-size":      "--step-batch-size-schedule",
+	"--cuda-graph-scope":       "--cuda-graph-modules",
+}
+
+// Renamed returns the flag of Megatron that does what name does elsewhere, or
+// did in an older version.
+func Renamed(name string) (string, bool) {
+	to, ok := renamed[name]
+	return to, ok
+}
+
+// Nearest returns the flags whose names are most like name, best first, at
+// most three; none where nothing is alike.
+func Nearest(name string) []string {
+	name, _, _ = strings.Cut(name, "=")
+	if to, ok := renamed[name]; ok {
+		return []string{to}
+	}
+	type near struct {
+		name string
+		cost float64
+	}
+	asked := strings.Split(strings.Trim(strings.ReplaceAll(name, "_", "-"), "-"), "-")
+	var found []near
+	for flag := range flagIndex() {
+		cost := unlike(name, flag, asked)
+		if cost < 0.42 {
+			found = append(found, near{flag, cost})
+		}
+	}
+	sort.Slice(found, func(i, j int) bool {
+		if found[i].cost != found[j].cost {
+			return found[i].cost < found[j].cost
+		}
+		return found[i].name < found[j].name
+	})
+	var names []string
+	for _, f := range found[:min(3, len(found))] {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// unlike is 0 for the same name and 1 for nothing in common: the edit distance
+// over the longer length, lessened where the words are the same in any order.
+func unlike(name, flag string, words []string) float64 {
+	longest := max(len(name), len(flag))
+	if d := len(name) - len(flag); d > longest/2 || -d > longest/2 {
+		return 1
+	}
+	cost := float64(distance(name, flag)) / float64(longest)
+	shared := 0
+	theirs := strings.Split(flag[2:], "-")
+	for _, w := range words {
+		for _, t := range theirs {
+			if w == t {
+				shared++
+				break
+			}
+		}
+	}
+	overlap := 1 - float64(2*shared)/float64(len(words)+len(theirs))
+	return min(cost, 0.5*cost+0.5*overlap)
+}
+
+// distance is the number of letters to insert, delete or change between a and b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diagonal := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := diagonal
+			if a[i-1] != b[j-1] {
+				cost = 1 + min(diagonal, row[j], row[j-1])
+			}
+			diagonal, row[j] = row[j], cost
+		}
+	}
+	return row[len(b)]
+}
+
+// Value writes the flag's value in o as one would type it; empty where it has
+// none, and for a switch whether it is on.
+func (f Flag) Value(o *Options) string {
+	switch v := reflect.ValueOf(o).Elem().Field(f.field).Addr().Interface().(type) {
+	case *bool:
+		return strconv.FormatBool(*v)
+	case *int:
+		return strconv.Itoa(*v)
+	case *float64:
+		return number(*v)
+	case *string:
+		return *v
+	case *Freq:
+		return v.String()
+	case *Opt[int]:
+		if v.OK {
+			return strconv.Itoa(v.V)
+		}
+	case *Opt[float64]:
+		if v.OK {
+			return number(v.V)
+		}
+	case *Opt[string]:
+		return v.V
+	case *Opt[bool]:
+		if v.OK {
+			return strconv.FormatBool(v.V)
+		}
+	case *Opt[Freq]:
+		if v.OK {
+			return v.V.String()
+		}
+	case *[]string:
+		return strings.Join(*v, " ")
+	case *[]int:
+		return strings.Trim(fmt.Sprint(*v), "[]")
+	case *[]float64:
+		return strings.Trim(fmt.Sprint(*v), "[]")
+	}
+	return ""
+}
+
+func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// String writes the pattern as its number or as its list.
+func (f Freq) String() string {
+	if f.IsList {
+		return strings.ReplaceAll(fmt.Sprint(f.List), " ", ",")
+	}
+	return strconv.Itoa(f.N)
+}

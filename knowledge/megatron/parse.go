@@ -1,0 +1,342 @@
+package megatron
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Args is a command line as Megatron's parser would leave it.
+type Args struct {
+	Options
+	// Run is the launch that was parsed.
+	Run Run
+	// given marks the destinations that the command line names.
+	given []bool
+}
+
+// Given reports whether the command line names the flag, under any spelling.
+func (a *Args) Given(name string) bool {
+	f, ok := LookupFlag(name)
+	return ok && a.given[f.field]
+}
+
+// A Fault is why Megatron's parser refuses a piece of the command line.
+type Fault string
+
+// The faults of a command line.
+const (
+	UnknownFlag  Fault = "unknown flag"
+	StrayValue   Fault = "stray value"
+	BadValue     Fault = "bad value"
+	BadChoice    Fault = "bad choice"
+	MissingValue Fault = "missing value"
+	ExtraValue   Fault = "value for a switch"
+	AsksForHelp  Fault = "asks for help"
+)
+
+// A ParseError is one piece of the command line that Megatron's parser refuses.
+type ParseError struct {
+	Fault Fault
+	// Flag is the flag as written; for a stray value the flag before it, if any.
+	Flag string
+	// Values are the words at fault.
+	Values []string
+	// Known is the row of the flag where Megatron has it.
+	Known Flag
+	// Nearest are the flags that an unknown one is most like.
+	Nearest []string
+}
+
+// Parse reads a command line as Megatron's parser does, with abbreviations
+// off. Every fault is returned, not only the first; a flag at fault keeps its
+// default.
+func Parse(run Run) (*Args, []ParseError) {
+	p := parser{
+		args: &Args{Options: defaultOptions, Run: run, given: make([]bool, fieldCount)},
+		argv: run.Argv,
+	}
+	p.options = reflect.ValueOf(&p.args.Options).Elem()
+	p.parse()
+	return p.args, p.errors
+}
+
+// KnownEntry reports whether entry is one of Megatron's own pretrain scripts,
+// which refuse a flag that Megatron does not have.
+func KnownEntry(entry string) bool {
+	switch entry {
+	case "", "gpt", "hybrid", "t5", "bert":
+		return true
+	}
+	return false
+}
+
+var fieldCount = reflect.TypeFor[Options]().NumField()
+
+type parser struct {
+	args    *Args
+	argv    []string
+	options reflect.Value
+	errors  []ParseError
+}
+
+func (p *parser) parse() {
+	index := flagIndex()
+	last := "" // the flag before a stray value
+	for i := 0; i < len(p.argv); {
+		word := p.argv[i]
+		if word == "--" {
+			// All that follows is positional, and Megatron takes none.
+			if rest := p.argv[i+1:]; len(rest) > 0 {
+				p.fail(ParseError{Fault: StrayValue, Flag: last, Values: rest})
+			}
+			return
+		}
+		if !looksLikeFlag(word, index) {
+			j := i + 1
+			for j < len(p.argv) && p.argv[j] != "--" && !looksLikeFlag(p.argv[j], index) {
+				j++
+			}
+			p.fail(ParseError{Fault: StrayValue, Flag: last, Values: p.argv[i:j]})
+			i = j
+			continue
+		}
+		i++
+		name, explicit, hasExplicit := word, "", false
+		if _, ok := index[word]; !ok {
+			name, explicit, hasExplicit = strings.Cut(word, "=")
+		}
+		last = name
+		j := i
+		for j < len(p.argv) && p.argv[j] != "--" && !looksLikeFlag(p.argv[j], index) {
+			j++
+		}
+		at, ok := index[name]
+		if !ok {
+			if word == "-h" || word == "--help" {
+				p.fail(ParseError{Fault: AsksForHelp, Flag: word})
+				continue
+			}
+			var values []string
+			if hasExplicit {
+				values = []string{explicit}
+			}
+			p.fail(ParseError{Fault: UnknownFlag, Flag: name, Values: append(values, p.argv[i:j]...), Nearest: Nearest(name)})
+			i = j
+			continue
+		}
+		i += p.take(&flagTable[at], name, explicit, hasExplicit, p.argv[i:j])
+	}
+}
+
+// looksLikeFlag follows argparse: a word with a blank in it and a negative
+// number are values, everything else that begins with a dash is a flag.
+func looksLikeFlag(word string, index map[string]int) bool {
+	if len(word) < 2 || word[0] != '-' {
+		return false
+	}
+	if _, ok := index[word]; ok {
+		return true
+	}
+	if name, _, ok := strings.Cut(word, "="); ok {
+		if _, ok := index[name]; ok {
+			return true
+		}
+	}
+	return !negativeNumber(word[1:]) && !strings.Contains(word, " ")
+}
+
+// negativeNumber matches \d+ or \d*\.\d+, without an exponent, as argparse does.
+func negativeNumber(s string) bool {
+	whole, fraction, dotted := strings.Cut(s, ".")
+	if dotted {
+		return digits(whole) && digits(fraction) && fraction != ""
+	}
+	return digits(whole) && whole != ""
+}
+
+func digits(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// take stores the flag's values and returns how many of the words it used.
+func (p *parser) take(f *Flag, name, explicit string, hasExplicit bool, words []string) int {
+	if f.Type == Switch {
+		if hasExplicit {
+			p.fail(ParseError{Fault: ExtraValue, Flag: name, Values: []string{explicit}, Known: *f})
+			return 0
+		}
+		on := f.Action == SetTrue || f.Action == Toggle && !strings.HasPrefix(name, "--no-")
+		p.options.Field(f.field).SetBool(on)
+		p.args.given[f.field] = true
+		return 0
+	}
+	values, used := words, 0
+	switch {
+	case hasExplicit:
+		values = []string{explicit}
+	case f.Nargs == "+" || f.Nargs == "*":
+		used = len(words)
+	default:
+		used = min(f.count(), len(words))
+		values = words[:used]
+	}
+	if f.Nargs != "*" && len(values) < f.count() {
+		p.fail(ParseError{Fault: MissingValue, Flag: name, Known: *f})
+		return used
+	}
+	if fault := f.store(p.options.Field(f.field), values); fault != "" {
+		p.fail(ParseError{Fault: fault, Flag: name, Values: values, Known: *f})
+		return used
+	}
+	p.args.given[f.field] = true
+	return used
+}
+
+// fail keeps an error. A script of the user's own may add flags, so that an
+// unknown one and the words after it are left to the caller's judgement: they
+// are kept too, told apart by their Fault.
+func (p *parser) fail(e ParseError) { p.errors = append(p.errors, e) }
+
+// count is how many values the flag needs at least.
+func (f *Flag) count() int {
+	if n, err := strconv.Atoi(f.Nargs); err == nil {
+		return n
+	}
+	return 1
+}
+
+// store converts the words and puts them into the field; it returns the fault
+// of the first word that Megatron would refuse.
+func (f *Flag) store(field reflect.Value, words []string) Fault {
+	switch to := field.Addr().Interface().(type) {
+	case *int:
+		return keep(to, words[0], parseInt)
+	case *Opt[int]:
+		return keepOpt(to, words[0], parseInt)
+	case *float64:
+		return keep(to, words[0], parseFloat)
+	case *Opt[float64]:
+		return keepOpt(to, words[0], parseFloat)
+	case *string:
+		return keep(to, words[0], f.parseWord)
+	case *Opt[string]:
+		return keepOpt(to, words[0], f.parseWord)
+	case *Opt[bool]:
+		*to = Some(words[0] != "") // Python's bool: any text is true, also "False"
+	case *Freq:
+		return keep(to, words[0], parseFreq)
+	case *Opt[Freq]:
+		return keepOpt(to, words[0], parseFreq)
+	case *[]string:
+		return keepAll(to, words, f.parseWord)
+	case *[]int:
+		if f.Type == Tuple {
+			words = strings.Split(strings.Trim(words[0], "()"), ",")
+		}
+		return keepAll(to, words, parseInt)
+	case *[]float64:
+		return keepAll(to, words, parseFloat)
+	}
+	return ""
+}
+
+func keep[T any](to *T, word string, parse func(string) (T, Fault)) Fault {
+	v, fault := parse(word)
+	if fault == "" {
+		*to = v
+	}
+	return fault
+}
+
+func keepOpt[T any](to *Opt[T], word string, parse func(string) (T, Fault)) Fault {
+	v, fault := parse(word)
+	if fault == "" {
+		*to = Some(v)
+	}
+	return fault
+}
+
+func keepAll[T any](to *[]T, words []string, parse func(string) (T, Fault)) Fault {
+	all := make([]T, 0, len(words))
+	for _, w := range words {
+		v, fault := parse(w)
+		if fault != "" {
+			return fault
+		}
+		all = append(all, v)
+	}
+	*to = all
+	return ""
+}
+
+// graphModules are the words that --cuda-graph-modules knows, old ones included
+// (megatron/core/transformer/enums.py:61, megatron/training/arguments.py:257).
+var graphModules = []string{"attn", "mlp", "moe", "moe_router", "moe_preprocess", "mamba", "full", "full_iteration", "full_iteration_inference"}
+
+func (f *Flag) parseWord(word string) (string, Fault) {
+	choices := f.Choices
+	switch f.Type {
+	case GraphModule:
+		choices = graphModules
+	case Signal:
+		if !strings.HasPrefix(word, "SIG") {
+			return "", BadChoice
+		}
+	}
+	if len(choices) > 0 && !slices.Contains(choices, word) {
+		return "", BadChoice
+	}
+	return word, ""
+}
+
+// parseInt reads what Python's int() reads. A number too large for a machine
+// word is held at the largest.
+func parseInt(word string) (int, Fault) {
+	s, ok := withoutUnderscores(strings.TrimSpace(word))
+	if !ok {
+		return 0, BadValue
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		if ne, ok := err.(*strconv.NumError); ok && ne.Err == strconv.ErrRange {
+			return int(max(min(n, 1<<53), -1<<53)), ""
+		}
+		return 0, BadValue
+	}
+	return int(max(min(n, 1<<53), -1<<53)), ""
+}
+
+// parseFloat reads what Python's float() reads.
+func parseFloat(word string) (float64, Fault) {
+	s, ok := withoutUnderscores(strings.TrimSpace(word))
+	if !ok || strings.ContainsAny(s, "xXpP") {
+		return 0, BadValue
+	}
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		if ne, ok := err.(*strconv.NumError); !ok || ne.Err != strconv.ErrRange {
+			return 0, BadValue
+		}
+	}
+	return v, ""
+}
+
+// withoutUnderscores drops the underscores that Python allows between digits.
+func withoutUnderscores(s string) (string, bool) {
+	if !strings.Contains(s, "_") {
+		return s, s != ""
+	}
+	for i := range len(s) {
+		if s[i] == '_' && (i == 0 || i == len(s)-1 || !digits(s[i-1:i]) || !digits(s[i+1:i+2])) {
+			return "", false
+		}
+	}
+	return strings.ReplaceAll(s, "_", ""), true
+}

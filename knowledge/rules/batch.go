@@ -1,0 +1,239 @@
+package rules
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"sync"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+)
+
+// maxLine bounds one line of a batch; a longer one is answered with an error.
+const maxLine = 4 << 20
+
+// A lineError is why a line could not be judged.
+type lineError struct {
+	Code    string `json:"code"`
+	Field   string `json:"field"`
+	Message string `json:"message"`
+}
+
+type lineIn struct {
+	ID        json.RawMessage `json:"id"`
+	Entry     json.RawMessage `json:"entry"`
+	Argv      json.RawMessage `json:"argv"`
+	WorldSize json.RawMessage `json:"world_size"`
+	Arch      json.RawMessage `json:"arch"`
+	Env       json.RawMessage `json:"env"`
+}
+
+type lineOut struct {
+	ID       json.RawMessage `json:"id"`
+	OK       bool            `json:"ok"`
+	Problems []Problem       `json:"problems"`
+	Derived  map[string]any  `json:"derived"`
+}
+
+type lineFault struct {
+	ID    json.RawMessage `json:"id"`
+	Error lineError       `json:"error"`
+}
+
+// Batch judges one line of a batch, a JSON object with argv, world_size, arch,
+// and optionally id, entry and env; the answer is one line of JSON without its
+// end. A line that cannot be read is answered with an error.
+func Batch(line []byte) []byte { return BatchIn(line, lang.EN) }
+
+// BatchIn is Batch in a language.
+func BatchIn(line []byte, l lang.Lang) []byte {
+	var in lineIn
+	if err := json.Unmarshal(line, &in); err != nil {
+		return fault(idOf(line), "", "the line is not a JSON object: "+err.Error())
+	}
+	if bytes.TrimSpace(line)[0] != '{' {
+		return fault(nil, "", "the line is not a JSON object")
+	}
+	run := megatron.Run{Arch: 9}
+	for _, f := range []struct {
+		name     string
+		raw      json.RawMessage
+		into     any
+		required bool
+		want     string
+	}{
+		{"entry", in.Entry, &run.Entry, false, "a word such as gpt, hybrid, t5 or bert"},
+		{"argv", in.Argv, &run.Argv, true, "a list of strings"},
+		{"world_size", in.WorldSize, &run.WorldSize, true, "a whole number of at least 1"},
+		{"arch", in.Arch, &run.Arch, false, "the compute capability's major number, such as 8, 9 or 10"},
+		{"env", in.Env, &run.Env, false, "an object of strings"},
+	} {
+		if f.raw == nil || string(f.raw) == "null" {
+			if f.required {
+				return fault(in.ID, f.name, f.name+" is missing: give "+f.want)
+			}
+			continue
+		}
+		if err := json.Unmarshal(f.raw, f.into); err != nil {
+			return fault(in.ID, f.name, fmt.Sprintf("%s is %s: give %s", f.name, clip(string(f.raw)), f.want))
+		}
+	}
+	switch {
+	case run.WorldSize < 1:
+		return fault(in.ID, "world_size", fmt.Sprintf("world_size is %d: give a whole number of at least 1", run.WorldSize))
+	case run.Arch < 7:
+		return fault(in.ID, "arch", fmt.Sprintf("arch is %d: give 7 or more, such as 8, 9 or 10", run.Arch))
+	}
+	v := CheckIn(run, l)
+	if v.Problems == nil {
+		v.Problems = []Problem{}
+	}
+	return encode(lineOut{ID: null(in.ID), OK: v.OK, Problems: v.Problems, Derived: v.Derived})
+}
+
+func fault(id json.RawMessage, field, message string) []byte {
+	return encode(lineFault{ID: null(id), Error: lineError{Code: "bad_input", Field: field, Message: message}})
+}
+
+// idOf finds the id of a line whose other fields could not be read.
+func idOf(line []byte) json.RawMessage {
+	var only struct {
+		ID json.RawMessage `json:"id"`
+	}
+	if json.Unmarshal(line, &only) != nil {
+		return nil
+	}
+	return only.ID
+}
+
+func null(id json.RawMessage) json.RawMessage {
+	if id == nil {
+		return json.RawMessage("null")
+	}
+	return id
+}
+
+// encode writes v on one line, leaving <, > and & as they are.
+func encode(v any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return []byte(`{"id":null,"error":{"code":"failed","field":"","message":"the answer cannot be written as JSON"}}`)
+	}
+	return bytes.TrimRight(b.Bytes(), "\n")
+}
+
+// PlanBatch judges every line that r gives and writes the answers to w in the
+// same order. It uses every core and holds only a bounded number of lines. It
+// returns an error only where r or w fails.
+func PlanBatch(r io.Reader, w io.Writer) error { return PlanBatchIn(r, w, lang.EN) }
+
+// PlanBatchIn is PlanBatch in a language.
+func PlanBatchIn(r io.Reader, w io.Writer, l lang.Lang) error {
+	return eachLine(r, w, func(line []byte) []byte { return BatchIn(line, l) })
+}
+
+// eachLine answers lines on all cores and keeps their order: a slot travels to
+// the writer in the order of reading and is filled by whichever worker is free.
+func eachLine(r io.Reader, w io.Writer, answer func([]byte) []byte) error {
+	type slot struct {
+		line   []byte
+		tooBig bool
+		done   chan []byte
+	}
+	workers := runtime.GOMAXPROCS(0)
+	todo := make(chan *slot, 4*workers)
+	order := make(chan *slot, 4*workers)
+
+	var group sync.WaitGroup
+	for range workers {
+		group.Go(func() {
+			for s := range todo {
+				if s.tooBig {
+					s.done <- fault(nil, "", fmt.Sprintf("the line is longer than %d bytes", maxLine))
+					continue
+				}
+				s.done <- answer(s.line)
+			}
+		})
+	}
+	written := make(chan error, 1)
+	stop := make(chan struct{})
+	go func() {
+		out := bufio.NewWriter(w)
+		var failed error
+		for s := range order {
+			text := <-s.done
+			if failed != nil {
+				continue
+			}
+			if _, err := out.Write(append(text, '\n')); err != nil {
+				failed = err
+				close(stop)
+			}
+			if len(order) == 0 && failed == nil { // a reader at the other end of a pipe may wait for it
+				if err := out.Flush(); err != nil {
+					failed = err
+					close(stop)
+				}
+			}
+		}
+		if failed == nil {
+			failed = out.Flush()
+		}
+		written <- failed
+	}()
+
+	in := bufio.NewReaderSize(r, 64<<10)
+	var failed error
+reading:
+	for {
+		line, tooBig, err := readLine(in)
+		if len(bytes.TrimSpace(line)) > 0 || tooBig {
+			s := &slot{line: line, tooBig: tooBig, done: make(chan []byte, 1)}
+			select {
+			case todo <- s:
+				order <- s
+			case <-stop:
+				break reading
+			}
+		}
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				failed = err
+			}
+			break
+		}
+	}
+	close(todo)
+	group.Wait()
+	close(order)
+	if err := <-written; err != nil {
+		return err
+	}
+	return failed
+}
+
+// readLine reads one line without its end; of a line that is too long it
+// keeps nothing and says so.
+func readLine(in *bufio.Reader) (line []byte, tooBig bool, err error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		if !tooBig {
+			line = append(line, part...)
+		}
+		if len(line) > maxLine {
+			line, tooBig = nil, true
+		}
+		if err == bufio.ErrBufferFull {
+			continue
+		}
+		return line, tooBig, err
+	}
+}

@@ -1,0 +1,300 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+)
+
+// Check judges one launch and says every problem in English.
+func Check(run megatron.Run) Verdict { return CheckIn(run, lang.EN) }
+
+// CheckIn judges one launch: every problem at once, in the order in which
+// Megatron would meet them, consequences of others last.
+func CheckIn(run megatron.Run, l lang.Lang) Verdict {
+	args, errs := megatron.Parse(run)
+	return judge(args.Effective(), errs, l)
+}
+
+// CheckConfig judges a launch that is parsed already.
+func CheckConfig(c *megatron.Config, l lang.Lang) Verdict { return judge(c, nil, l) }
+
+// Legal reports whether Megatron would start c. It stops at the first problem.
+func Legal(c *megatron.Config) bool {
+	for i := range table() {
+		r := &table()[i]
+		if r.stage != advising && r.severity == Error && r.broken(c) {
+			return false
+		}
+	}
+	return true
+}
+
+func judge(c *cfg, errs []megatron.ParseError, l lang.Lang) Verdict {
+	v := Verdict{OK: true, Derived: derived(c)}
+	// A flag that could not be read keeps its default; what would follow from
+	// the default is not told.
+	var unread []string
+	for _, e := range errs {
+		p := parserProblem(e, c, l)
+		v.Problems = append(v.Problems, p)
+		if p.Severity == Error {
+			v.OK = false
+		}
+		if e.Known.Name != "" {
+			unread = append(unread, e.Known.Name)
+		}
+	}
+	rows := table()
+	var hit []*row
+	for i := range rows {
+		r := &rows[i]
+		if !r.broken(c) || slices.ContainsFunc(unread, func(f string) bool { return slices.Contains(r.names, f) }) {
+			continue
+		}
+		hit = append(hit, r)
+		if r.stage != advising && r.severity == Error {
+			v.OK = false
+		}
+	}
+	var consequences []Problem
+	for _, r := range hit {
+		p := r.problem(c, l)
+		if r.after != "" && slices.ContainsFunc(hit, func(other *row) bool { return other.id == r.after }) {
+			p.Follows = r.after
+			consequences = append(consequences, p)
+			continue
+		}
+		v.Problems = append(v.Problems, p)
+	}
+	v.Problems = append(v.Problems, consequences...)
+	slices.SortStableFunc(v.Problems, func(a, b Problem) int { return weight(a) - weight(b) })
+	return v
+}
+
+// weight puts errors before warnings before notes, and consequences after
+// their causes.
+func weight(p Problem) int {
+	w := map[Severity]int{Error: 0, Warning: 2, Note: 4}[p.Severity]
+	if p.Follows != "" {
+		w++
+	}
+	return w
+}
+
+func (r *row) problem(c *cfg, l lang.Lang) Problem {
+	p := Problem{
+		Rule: r.id, Severity: r.severity, Field: r.names[0], Source: r.source, Effect: r.effect,
+		Message: r.must.In(l), Fix: r.do.In(l),
+	}
+	if given := r.given(c, l); given != "" {
+		p.Message += given
+	}
+	if r.fix != nil {
+		if fix := r.fix(c).In(l); fix != "" {
+			p.Fix = fix
+		}
+	}
+	return p
+}
+
+// given lists the values that the rule looked at.
+func (r *row) given(c *cfg, l lang.Lang) string {
+	var facts []string
+	for _, name := range r.names {
+		if v := valueOf(c, name, l); v != "" {
+			facts = append(facts, name+" "+v)
+		}
+	}
+	if len(facts) == 0 {
+		return ""
+	}
+	if l == lang.ZH {
+		return "（当前：" + strings.Join(facts, "，") + "）"
+	}
+	return " (now " + strings.Join(facts, ", ") + ")"
+}
+
+// valueOf writes the effective value of a flag, of a variable of the
+// environment, or of WORLD_SIZE and DP.
+func valueOf(c *cfg, name string, l lang.Lang) string {
+	switch name {
+	case "WORLD_SIZE":
+		return strconv.Itoa(c.World)
+	case "DP":
+		return strconv.Itoa(c.DP)
+	case epFlag:
+		return strconv.Itoa(c.EP)
+	case "--expert-tensor-parallel-size":
+		return strconv.Itoa(c.ETP)
+	}
+	if !strings.HasPrefix(name, "--") {
+		v, ok := c.Env(name)
+		if !ok {
+			return t("unset", "未设置").In(l)
+		}
+		return clip(v)
+	}
+	f, ok := megatron.LookupFlag(name)
+	if !ok {
+		return ""
+	}
+	return clip(f.Value(&c.Options))
+}
+
+// clip keeps a value from outside short enough for a message.
+func clip(s string) string {
+	const most = 60
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return s
+}
+
+// derived holds the values that follow from the arguments, under Megatron's
+// own names.
+func derived(c *cfg) map[string]any {
+	value, _ := recommendedConnections(c)
+	d := map[string]any{
+		"data_parallel_size":                   c.DP,
+		"expert_data_parallel_size":            c.EDP,
+		"num_microbatches":                     c.Microbatches,
+		"micro_batch_size":                     orNull(c.MicroBatchSize),
+		"global_batch_size":                    orNull(c.GlobalBatchSize),
+		"expert_tensor_parallel_size":          c.ETP,
+		"sequence_parallel":                    c.SequenceParallel,
+		"use_distributed_optimizer":            c.UseDistributedOptimizer,
+		"overlap_grad_reduce":                  c.OverlapGradReduce,
+		"overlap_param_gather":                 c.OverlapParamGather,
+		"overlap_p2p_comm":                     c.OverlapP2pComm,
+		"ffn_hidden_size":                      orNull(c.FfnHiddenSize),
+		"kv_channels":                          orNull(c.KvChannels),
+		"num_query_groups":                     c.NumQueryGroups,
+		"num_layers":                           orNull(c.NumLayers),
+		"recompute_granularity":                orNull(c.RecomputeGranularity),
+		"params_dtype":                         c.ParamsDtype,
+		"ckpt_format":                          c.CkptFormat,
+		"cuda_device_max_connections":          value,
+		"virtual_pipeline_model_parallel_size": orNull(c.VP),
+	}
+	return d
+}
+
+func orNull[T any](o megatron.Opt[T]) any {
+	if !o.OK {
+		return nil
+	}
+	return o.V
+}
+
+// parserRules are the rows for what Megatron's parser itself refuses.
+var parserRules = []Rule{
+	{
+		ID: "unknown-flag", Topic: "command line", Severity: Error, Stage: "argparse", Source: inArgs + "132", Effect: PerformanceOnly,
+		Condition: t("Megatron's own entry scripts; elsewhere a warning", "Megatron 自带的入口脚本；其他脚本只警告"), Requirement: t("every flag must be one that Megatron's parser knows, written in full", "每个参数都必须是 Megatron 解析器认识的完整写法"),
+		Reason: t("abbreviations are off: one unknown word and the job ends before any GPU work", "不支持缩写：出现一个不认识的词，作业在用到 GPU 之前就结束"), Remedy: t("use the nearest name that exists", "改用最接近的已有名称"),
+	},
+	{
+		ID: "stray-value", Topic: "command line", Severity: Error, Stage: "argparse", Source: inArgs + "132", Effect: PerformanceOnly,
+		Condition: t("a word that belongs to no flag", "不属于任何参数的词"), Requirement: t("every word must be a flag or a flag's value", "每个词都必须是参数或参数的值"),
+		Reason: t("Megatron takes no positional arguments; a value with blanks must be one quoted word", "Megatron 不接受位置参数；含空格的值必须用引号括成一个词"), Remedy: t("quote the value, or remove the word", "给值加引号，或去掉多余的词"),
+	},
+	{
+		ID: "bad-value", Topic: "command line", Severity: Error, Stage: "argparse", Source: inArgs + "132", Effect: PerformanceOnly,
+		Condition: t("a flag with a typed value", "带类型的参数值"), Requirement: t("the value must be of the flag's type", "值必须符合参数的类型"),
+		Reason: t("the parser converts the word and refuses what it cannot read", "解析器转换失败即拒绝"), Remedy: t("give a value of the type", "给出符合类型的值"),
+	},
+	{
+		ID: "bad-choice", Topic: "command line", Severity: Error, Stage: "argparse", Source: inArgs + "132", Effect: PerformanceOnly,
+		Condition: t("a flag with a fixed list of values", "取值固定的参数"), Requirement: t("the value must be one of the list", "值必须在列表之内"),
+		Reason: t("the parser refuses every other word", "其他取值一律被解析器拒绝"), Remedy: t("use one of the values", "从列表中选择"),
+	},
+	{
+		ID: "missing-value", Topic: "command line", Severity: Error, Stage: "argparse", Source: inArgs + "132", Effect: PerformanceOnly,
+		Condition: t("a flag that takes a value", "需要取值的参数"), Requirement: t("the value must follow", "后面必须跟值"),
+		Reason: t("the next word is a flag again, or the line ends; a negative number in scientific notation also reads as a flag", "后面又是参数或已到行尾；科学计数法的负数也会被当成参数"), Remedy: t("add the value; write --flag=-1e-5 for such a number", "补上取值；这类数写成 --flag=-1e-5"),
+	},
+	{
+		ID: "value-for-switch", Topic: "command line", Severity: Error, Stage: "argparse", Source: inArgs + "132", Effect: PerformanceOnly,
+		Condition: t("--flag=value on a switch", "给开关写 --flag=value"), Requirement: t("a switch takes no value", "开关参数不带值"),
+		Reason: t("a switch is on because it is there", "开关写上即生效"), Remedy: t("write the flag alone, or leave it out", "只写参数名，或去掉"),
+	},
+	{
+		ID: "asks-for-help", Topic: "command line", Severity: Error, Stage: "argparse", Source: inArgs + "132", Effect: PerformanceOnly,
+		Condition: t("-h or --help", ""), Requirement: t("the help flag must not be among a job's arguments", "作业参数里不能有帮助参数"),
+		Reason: t("the parser prints its help and leaves with status 0, so Slurm reports success", "解析器打印帮助后以状态 0 退出，Slurm 会报告成功"), Remedy: t("remove it", "去掉它"),
+	},
+}
+
+var parserRuleOf = map[megatron.Fault]string{
+	megatron.UnknownFlag:  "unknown-flag",
+	megatron.StrayValue:   "stray-value",
+	megatron.BadValue:     "bad-value",
+	megatron.BadChoice:    "bad-choice",
+	megatron.MissingValue: "missing-value",
+	megatron.ExtraValue:   "value-for-switch",
+	megatron.AsksForHelp:  "asks-for-help",
+}
+
+// parserProblem tells what the parser refuses. A script of the user's own may
+// add flags, so that an unknown one is only a warning there.
+func parserProblem(e megatron.ParseError, c *cfg, l lang.Lang) Problem {
+	rule := parserRules[slices.IndexFunc(parserRules, func(r Rule) bool { return r.ID == parserRuleOf[e.Fault] })]
+	p := Problem{Rule: rule.ID, Severity: Error, Field: e.Flag, Source: rule.Source, Effect: rule.Effect, Fix: rule.Remedy.In(l)}
+	if p.Field == "" {
+		p.Field = "argv"
+	}
+	words := clip(strings.Join(e.Values, " "))
+	var message, fix lang.Text
+	switch e.Fault {
+	case megatron.UnknownFlag:
+		message = t(fmt.Sprintf("Megatron has no flag %s", e.Flag), fmt.Sprintf("Megatron 没有参数 %s", e.Flag))
+		if len(e.Nearest) > 0 {
+			fix = t("use "+strings.Join(e.Nearest, " or "), "改用 "+strings.Join(e.Nearest, " 或 "))
+		} else {
+			fix = t("remove it: no flag of Megatron is like it", "去掉它：Megatron 没有相近的参数")
+		}
+	case megatron.StrayValue:
+		message = t(fmt.Sprintf("%q belongs to no flag", words), fmt.Sprintf("%q 不属于任何参数", words))
+		if e.Flag != "" {
+			message = t(fmt.Sprintf("%q after %s belongs to no flag", words, e.Flag), fmt.Sprintf("%s 之后的 %q 不属于任何参数", e.Flag, words))
+		}
+	case megatron.BadValue:
+		message = t(fmt.Sprintf("%s takes %s, not %q", e.Flag, kindOf(e.Known).EN, words), fmt.Sprintf("%s 需要%s，而不是 %q", e.Flag, kindOf(e.Known).ZH, words))
+	case megatron.BadChoice:
+		message = t(fmt.Sprintf("%s has no choice %q", e.Flag, words), fmt.Sprintf("%s 没有取值 %q", e.Flag, words))
+		if len(e.Known.Choices) > 0 {
+			fix = t("use one of "+strings.Join(e.Known.Choices, ", "), "取其一："+strings.Join(e.Known.Choices, "、"))
+		}
+	case megatron.MissingValue:
+		message = t(fmt.Sprintf("%s needs a value", e.Flag), fmt.Sprintf("%s 缺少取值", e.Flag))
+	case megatron.ExtraValue:
+		message = t(fmt.Sprintf("%s takes no value, but %q was given", e.Flag, words), fmt.Sprintf("%s 不带值，却给了 %q", e.Flag, words))
+	case megatron.AsksForHelp:
+		message = t(fmt.Sprintf("%s prints the help and ends the job with status 0", e.Flag), fmt.Sprintf("%s 会打印帮助并以状态 0 结束作业", e.Flag))
+	}
+	p.Message = message.In(l)
+	if fix.EN != "" {
+		p.Fix = fix.In(l)
+	}
+	if (e.Fault == megatron.UnknownFlag || e.Fault == megatron.StrayValue) && !megatron.KnownEntry(c.Asked.Run.Entry) {
+		p.Severity = Warning
+	}
+	return p
+}
+
+func kindOf(f megatron.Flag) lang.Text {
+	switch f.Type {
+	case megatron.Int, megatron.Tuple:
+		return t("a whole number", "整数")
+	case megatron.Float:
+		return t("a number", "数值")
+	case megatron.Pattern:
+		return t("a whole number or a list such as ([0]*3+[1])*8", "整数或形如 ([0]*3+[1])*8 的列表")
+	}
+	return t("another value", "其他值")
+}

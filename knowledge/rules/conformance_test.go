@@ -1,0 +1,175 @@
+package rules
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+)
+
+// A conformanceCase is a launch with Megatron's own verdict.
+type conformanceCase struct {
+	ID      string            `json:"id"`
+	Entry   string            `json:"entry"`
+	Argv    []string          `json:"argv"`
+	World   int               `json:"world_size"`
+	Arch    int               `json:"arch"`
+	Env     map[string]string `json:"env"`
+	OK      bool              `json:"ok"`
+	Derived map[string]any    `json:"derived"`
+	Stage   string            `json:"stage"`
+	Error   string            `json:"error"`
+	Where   string            `json:"where"`
+	Class   string            `json:"class"`
+}
+
+func (c conformanceCase) run() megatron.Run {
+	return megatron.Run{Entry: c.Entry, Argv: c.Argv, WorldSize: c.World, Arch: c.Arch, Env: c.Env}
+}
+
+// conformanceFile is Megatron's verdicts on many configurations, where they
+// are at hand: beside the module, or in the folder that the variable names.
+func conformanceFile(t testing.TB) string {
+	t.Helper()
+	_, here, _, _ := runtime.Caller(0)
+	root := filepath.Join(filepath.Dir(here), "..", "..", "..", "shared")
+	if dir := os.Getenv("MEGATRON_OPS_SHARED"); dir != "" {
+		root = dir
+	}
+	path := filepath.Join(root, "megatron", "cases.jsonl")
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("Megatron's verdicts are not at %s; set MEGATRON_OPS_SHARED to the folder that holds megatron/cases.jsonl", path)
+	}
+	return path
+}
+
+// TestAgreesWithMegatron scores the rules on configurations that Megatron's
+// own code has judged, and prints the score by topic.
+func TestAgreesWithMegatron(t *testing.T) {
+	file, err := os.Open(conformanceFile(t))
+	require.NoError(t, err)
+	defer file.Close()
+
+	var s score
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<22)
+	for lines.Scan() {
+		var c conformanceCase
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &c))
+		s.add(c, Check(c.run()))
+	}
+	require.NoError(t, lines.Err())
+	s.print(t)
+	require.GreaterOrEqual(t, s.share(s.agree, s.all), 0.70, "ok or refused as Megatron says")
+	require.GreaterOrEqual(t, s.share(s.located, s.refused), 0.40, "refused for Megatron's own reason")
+	require.Zero(t, s.derivedWrong, "derived values as Megatron derives them")
+}
+
+type score struct {
+	all, agree, refused, located, first, derivedWrong int
+	wrong                                             []string
+	topics                                            map[string]*[2]int
+}
+
+func (s *score) share(part, whole int) float64 { return float64(part) / float64(max(whole, 1)) }
+
+func (s *score) add(c conformanceCase, v Verdict) {
+	s.all++
+	if s.topics == nil {
+		s.topics = map[string]*[2]int{}
+	}
+	topic := c.Stage
+	if c.OK {
+		topic = "accepted"
+	}
+	if s.topics[topic] == nil {
+		s.topics[topic] = &[2]int{}
+	}
+	s.topics[topic][1]++
+	if v.OK != c.OK {
+		var told []string
+		for _, p := range v.Problems {
+			if p.Severity == Error {
+				told = append(told, p.Rule)
+			}
+		}
+		s.wrong = append(s.wrong, fmt.Sprintf("%s %s ok=%v, Megatron says %v %s %s; told %v", c.ID, c.Entry, v.OK, c.OK, c.Class, c.Error, told))
+	} else {
+		s.agree++
+		s.topics[topic][0]++
+	}
+	if c.OK {
+		for name, want := range c.Derived {
+			if got := fmt.Sprint(plainNumber(v.Derived[name])); got != fmt.Sprint(plainNumber(want)) {
+				s.derivedWrong++
+				s.wrong = append(s.wrong, fmt.Sprintf("%s derived %s = %s, Megatron says %v", c.ID, name, got, want))
+			}
+		}
+		return
+	}
+	s.refused++
+	at := slices.IndexFunc(v.Problems, func(p Problem) bool { return located(c, p) })
+	if at < 0 {
+		var told []string
+		for _, p := range v.Problems {
+			told = append(told, p.Source)
+		}
+		s.wrong = append(s.wrong, fmt.Sprintf("%s not located: %s %s; told %v", c.ID, c.Where, c.Error, told))
+		return
+	}
+	s.located++
+	if at == 0 {
+		s.first++
+	}
+}
+
+// located reports that a problem is the one that Megatron stopped at; for the
+// parser's own errors it names the same flag.
+func located(c conformanceCase, p Problem) bool {
+	if c.Stage != "argparse" {
+		return p.Source == c.Where
+	}
+	return strings.Contains(c.Error, p.Field) || slices.Contains(strings.Fields(c.Error), p.Field) || p.Rule == "stray-value"
+}
+
+func plainNumber(v any) any {
+	switch v := v.(type) {
+	case float64:
+		if v == float64(int(v)) {
+			return int(v)
+		}
+	case nil:
+		return "null"
+	}
+	return v
+}
+
+func (s *score) print(t testing.TB) {
+	var names []string
+	for name := range s.topics {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	var b strings.Builder
+	for _, name := range names {
+		n := s.topics[name]
+		fmt.Fprintf(&b, "%-20s %5d of %5d agree (%.2f %%)\n", name, n[0], n[1], 100*s.share(n[0], n[1]))
+	}
+	fmt.Fprintf(&b, "%-20s %5d of %5d agree (%.2f %%)\n", "all", s.agree, s.all, 100*s.share(s.agree, s.all))
+	fmt.Fprintf(&b, "%-20s %5d of %5d refusals name Megatron's check (%.2f %%), %d first\n", "located", s.located, s.refused, 100*s.share(s.located, s.refused), s.first)
+	fmt.Fprintf(&b, "%-20s %5d\n", "derived values wrong", s.derivedWrong)
+	t.Log("\n" + b.String())
+	for _, w := range s.wrong[:min(len(s.wrong), 60)] {
+		t.Log(w)
+	}
+}

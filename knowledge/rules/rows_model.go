@@ -1,0 +1,516 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+)
+
+func modelRows() []row {
+	return topics("model", []row{
+		{
+			id: "layers-given-once", flags: "--num-layers --encoder-num-layers", source: inArgs + "1305", effect: ChangesExperiment,
+			when:   t("--num-layers", ""),
+			must:   t("--encoder-num-layers must not be given as well", "不能同时给 --encoder-num-layers"),
+			why:    t("both name the same number", "两者指同一个数"),
+			do:     t("keep one of the two", "只保留一个"),
+			broken: func(c *cfg) bool { return (c.Asked.NumLayers.OK || c.Hybrid != nil) && c.EncoderNumLayers.OK },
+		},
+		{
+			id: "layers-given", flags: "--num-layers --encoder-num-layers", source: inArgs + "1309", effect: ChangesExperiment,
+			when:   t("always", "任何情况"),
+			must:   t("--num-layers (or --encoder-num-layers) must be given", "必须给 --num-layers（或 --encoder-num-layers）"),
+			why:    t("the number of layers has no default", "层数没有默认值"),
+			do:     t("add --num-layers", "加上 --num-layers"),
+			broken: func(c *cfg) bool { return !c.NumLayers.OK },
+		},
+		required("hidden-size-given", "--hidden-size", func(c *cfg) bool { return c.HiddenSize.OK }),
+		required("attention-heads-given", "--num-attention-heads", func(c *cfg) bool { return c.NumAttentionHeads.OK }),
+		required("max-position-given", "--max-position-embeddings", func(c *cfg) bool { return c.MaxPositionEmbeddings.OK }),
+		{
+			id: "hidden-multiple-of-heads", flags: "--hidden-size --num-attention-heads --kv-channels", source: inArgs + "1332", effect: ChangesExperiment,
+			when: t("--kv-channels not given", "未给 --kv-channels"),
+			must: t("--hidden-size must be a multiple of --num-attention-heads", "--hidden-size 必须是 --num-attention-heads 的整数倍"),
+			why:  t("the width of a head is hidden size / heads; the assertion has no text", "每个头的宽度是 hidden size / 头数；该断言没有文字说明"),
+			do:   t("change one of the two, or give --kv-channels", "改其中之一，或给出 --kv-channels"),
+			broken: func(c *cfg) bool {
+				return !c.Asked.KvChannels.OK && c.HiddenSize.OK && c.NumAttentionHeads.OK && !multiple(c.HiddenSize.V, c.NumAttentionHeads.V)
+			},
+			fix: func(c *cfg) lang.Text {
+				h, n := c.HiddenSize.V, max(c.NumAttentionHeads.V, 1)
+				return t(fmt.Sprintf("use --hidden-size %d, or %s heads, or give --kv-channels", (h/n+1)*n, nearDivisors(h, n)),
+					fmt.Sprintf("改用 --hidden-size %d，或 %s 个头，或给出 --kv-channels", (h/n+1)*n, nearDivisors(h, n)))
+			},
+		},
+		{
+			id: "seq-length-for-cp", flags: "--seq-length " + cpFlag, source: inArgs + "1336", effect: ChangesExperiment,
+			when:   t("CP > 1", ""),
+			must:   t("--seq-length must be a multiple of 2 × CP", "--seq-length 必须是 2 × CP 的整数倍"),
+			why:    t("each rank takes one piece from the front and one from the back, to balance the causal mask", "为平衡因果掩码，每个 rank 从前后各取一段"),
+			do:     t("change --seq-length or CP", "调整 --seq-length 或 CP"),
+			broken: func(c *cfg) bool { return c.CP > 1 && c.Asked.SeqLength.OK && !multiple(c.Asked.SeqLength.V, 2*c.CP) },
+			fix: func(c *cfg) lang.Text {
+				up := (c.Asked.SeqLength.V/(2*c.CP) + 1) * 2 * c.CP
+				return t(fmt.Sprintf("use --seq-length %d", up), fmt.Sprintf("改用 --seq-length %d", up))
+			},
+		},
+		{
+			id: "seq-length-given-once", flags: "--seq-length --encoder-seq-length", source: inArgs + "1347", effect: ChangesExperiment,
+			when:   t("--seq-length", ""),
+			must:   t("--encoder-seq-length must not be given as well", "不能同时给 --encoder-seq-length"),
+			why:    t("both name the same number", "两者指同一个数"),
+			do:     t("keep one of the two", "只保留一个"),
+			broken: func(c *cfg) bool { return c.Asked.SeqLength.OK && c.EncoderSeqLength.OK },
+		},
+		{
+			id: "seq-length-given", flags: "--seq-length --encoder-seq-length", source: inArgs + "1350", effect: ChangesExperiment,
+			when:   t("always", "任何情况"),
+			must:   t("--seq-length (or --encoder-seq-length) must be given", "必须给 --seq-length（或 --encoder-seq-length）"),
+			why:    t("the sequence length has no default", "序列长度没有默认值"),
+			do:     t("add --seq-length", "加上 --seq-length"),
+			broken: func(c *cfg) bool { return !c.SeqLength.OK },
+		},
+		{
+			id: "max-position-covers-seq", flags: "--max-position-embeddings --seq-length", source: inArgs + "1354",
+			when: t("always, for rotary positions too", "任何情况，使用 RoPE 时也一样"),
+			must: t("--max-position-embeddings must be at least --seq-length", "--max-position-embeddings 不能小于 --seq-length"),
+			why:  t("a learned table needs a row for each position; for rotary positions the value is otherwise unused but still checked", "可学习位置表每个位置都要有一行；RoPE 虽不用该值，仍会检查"),
+			do:   t("raise --max-position-embeddings", "增大 --max-position-embeddings"),
+			broken: func(c *cfg) bool {
+				return c.SeqLength.OK && c.MaxPositionEmbeddings.OK && c.MaxPositionEmbeddings.V < c.SeqLength.V
+			},
+			fix: func(c *cfg) lang.Text {
+				return t(fmt.Sprintf("use --max-position-embeddings %d", c.SeqLength.V), fmt.Sprintf("改用 --max-position-embeddings %d", c.SeqLength.V))
+			},
+		},
+		{
+			id: "max-position-covers-decoder", flags: "--max-position-embeddings --decoder-seq-length", source: inArgs + "1358",
+			when: t("--decoder-seq-length", ""),
+			must: t("--max-position-embeddings must be at least --decoder-seq-length", "--max-position-embeddings 不能小于 --decoder-seq-length"),
+			why:  t("the decoder's positions come from the same table; the assertion has no text", "解码器的位置来自同一张表；该断言没有文字说明"),
+			do:   t("raise --max-position-embeddings", "增大 --max-position-embeddings"),
+			broken: func(c *cfg) bool {
+				return c.DecoderSeqLength.OK && c.MaxPositionEmbeddings.OK && c.MaxPositionEmbeddings.V < c.DecoderSeqLength.V
+			},
+		},
+		{
+			id: "no-position-embedding-gone", flags: "--no-position-embedding --position-embedding-type", source: inArgs + "1634",
+			when:   t("--no-position-embedding", ""),
+			must:   t("the position embedding must be rope", "位置编码类型必须是 rope"),
+			why:    t("the flag is from an older Megatron; only its use beside rope is left", "该参数来自旧版本，如今只允许与 rope 同用"),
+			do:     t("drop --no-position-embedding and give --position-embedding-type", "去掉 --no-position-embedding，改给 --position-embedding-type"),
+			broken: func(c *cfg) bool { return !c.AddPositionEmbedding && c.PositionEmbeddingType != "rope" },
+		},
+		{
+			id: "relative-needs-te", flags: "--position-embedding-type --transformer-impl", source: inArgs + "1638", effect: ChangesExperiment,
+			when: t("--position-embedding-type relative", ""),
+			must: t("--transformer-impl must be transformer_engine", "--transformer-impl 必须是 transformer_engine"),
+			why:  t("the local attention takes no bias", "local 实现的注意力不支持偏置"),
+			do:   t("use --transformer-impl transformer_engine", "改用 --transformer-impl transformer_engine"),
+			broken: func(c *cfg) bool {
+				return c.PositionEmbeddingType == "relative" && c.TransformerImpl != "transformer_engine"
+			},
+		},
+		{
+			id: "mrope-needs-section", flags: "--mrope-section --position-embedding-type", source: inArgs + "1644", effect: ChangesExperiment,
+			when:   t("--position-embedding-type mrope", ""),
+			must:   t("--mrope-section must be given", "必须给 --mrope-section"),
+			why:    t("the sections say which channels turn with time, height and width", "它规定哪些通道分别随时间、高、宽旋转"),
+			do:     t("add --mrope-section", "加上 --mrope-section"),
+			broken: func(c *cfg) bool { return c.PositionEmbeddingType == "mrope" && c.MropeSection == nil },
+		},
+		{
+			id: "mtp-position-type", flags: "--mtp-num-layers --position-embedding-type", source: inArgs + "883", effect: ChangesExperiment,
+			when: t("--mtp-num-layers above 0", "--mtp-num-layers 大于 0"),
+			must: t("the position embedding must be rope or none", "位置编码类型必须是 rope 或 none"),
+			why:  t("multi-token prediction shifts the tokens and knows no learned positions", "多 token 预测要平移 token，不支持可学习位置编码"),
+			do:   t("use --position-embedding-type rope, or drop --mtp-num-layers", "改用 --position-embedding-type rope，或去掉 --mtp-num-layers"),
+			broken: func(c *cfg) bool {
+				// Judged before --use-rotary-position-embeddings takes effect.
+				p := c.Asked.PositionEmbeddingType
+				return c.MtpNumLayers.Or(0) != 0 && p != "rope" && p != "none"
+			},
+		},
+		{
+			id: "qk-clip-alpha", flags: "--qk-clip-alpha --qk-clip", source: inArgs + "1615", effect: ChangesExperiment,
+			when:   t("--qk-clip", ""),
+			must:   t("--qk-clip-alpha must lie between 0 and 1", "--qk-clip-alpha 必须在 0 与 1 之间"),
+			why:    t("it shares the clipping between query and key weights", "它在 query 与 key 权重之间分配裁剪"),
+			do:     t("give --qk-clip-alpha 0.5", "改成 --qk-clip-alpha 0.5"),
+			broken: func(c *cfg) bool { return c.QkClip && !(c.QkClipAlpha > 0 && c.QkClipAlpha < 1) },
+		},
+		{
+			id: "qk-clip-threshold", flags: "--qk-clip-threshold --qk-clip", source: inArgs + "1617", effect: ChangesExperiment,
+			when:   t("--qk-clip", ""),
+			must:   t("--qk-clip-threshold must be above 0", "--qk-clip-threshold 必须大于 0"),
+			why:    t("logits are clipped down to it", "logits 会被裁剪到该值"),
+			do:     t("give a positive threshold", "给一个正的阈值"),
+			broken: func(c *cfg) bool { return c.QkClip && c.QkClipThreshold <= 0 },
+		},
+		{
+			id: "mla-no-gqa", flags: "--group-query-attention --multi-latent-attention", source: inArgs + "1974", effect: ChangesExperiment,
+			when:   t("--multi-latent-attention (a hybrid pattern with + or D switches it on)", "--multi-latent-attention（混合层模式含 + 或 D 时会自动打开）"),
+			must:   t("--group-query-attention must not be given", "不能使用 --group-query-attention"),
+			why:    t("latent attention replaces grouped queries", "潜变量注意力取代了分组查询"),
+			do:     t("drop --group-query-attention", "去掉 --group-query-attention"),
+			broken: func(c *cfg) bool { return c.MultiLatentAttention && c.GroupQueryAttention },
+		},
+		{
+			id: "mla-down-proj-fusion-needs-mla", flags: "--mla-down-proj-fusion --multi-latent-attention", source: inArgs + "1977",
+			when:   t("--mla-down-proj-fusion", ""),
+			must:   t("--multi-latent-attention must be given", "必须使用 --multi-latent-attention"),
+			why:    t("it fuses projections that only latent attention has", "它融合的是潜变量注意力才有的投影"),
+			do:     t("drop --mla-down-proj-fusion", "去掉 --mla-down-proj-fusion"),
+			broken: func(c *cfg) bool { return c.MlaDownProjFusion && !c.MultiLatentAttention },
+		},
+		{
+			id: "squared-relu-no-swiglu", flags: "--squared-relu --swiglu", source: inUtils + "321", effect: ChangesExperiment,
+			when:   t("--squared-relu", ""),
+			must:   t("--swiglu must not be given", "不能使用 --swiglu"),
+			why:    t("a layer has one activation; the assertion has no text", "一层只有一种激活函数；该断言没有文字说明"),
+			do:     t("keep one of the two", "只保留一个"),
+			broken: func(c *cfg) bool { return c.SquaredRelu && c.Swiglu },
+		},
+		{
+			id: "quick-geglu-no-swiglu", flags: "--quick-geglu --swiglu", source: inUtils + "324", effect: ChangesExperiment,
+			when:   t("--quick-geglu", ""),
+			must:   t("--swiglu must not be given", "不能使用 --swiglu"),
+			why:    t("a layer has one activation; the assertion has no text", "一层只有一种激活函数；该断言没有文字说明"),
+			do:     t("keep one of the two", "只保留一个"),
+			broken: func(c *cfg) bool { return c.QuickGeglu && !c.SquaredRelu && c.Swiglu },
+		},
+		{
+			id: "rope-type-needs-mla", flags: "--rope-type --multi-latent-attention", source: inUtils + "339", effect: ChangesExperiment,
+			when:   t("--rope-type other than rope", "--rope-type 不是 rope"),
+			must:   t("--multi-latent-attention must be given", "必须使用 --multi-latent-attention"),
+			why:    t("common attention reads --position-embedding-type instead", "普通注意力看的是 --position-embedding-type"),
+			do:     t("drop --rope-type, or use --position-embedding-type yarn", "去掉 --rope-type，或改用 --position-embedding-type yarn"),
+			broken: func(c *cfg) bool { return c.RopeType.OK && c.RopeType.V != "rope" && !c.MultiLatentAttention },
+		},
+		{
+			id: "heads-multiple-of-tp", flags: tpFlag + " --num-attention-heads", source: inConfig + "1447",
+			when:   t("TP > 1", ""),
+			must:   t("--num-attention-heads must be a multiple of TP", "--num-attention-heads 必须是 TP 的整数倍"),
+			why:    t("each tensor-parallel rank holds the same number of heads", "每个张量并行 rank 持有同样多的注意力头"),
+			do:     t("use a TP that divides the heads", "选能整除头数的 TP"),
+			broken: func(c *cfg) bool { return c.NumAttentionHeads.OK && c.TP > 0 && !multiple(c.NumAttentionHeads.V, c.TP) },
+			fix: func(c *cfg) lang.Text {
+				n := c.NumAttentionHeads.V
+				best := 1
+				for d := 1; d < c.TP; d++ {
+					if multiple(n, d) && multiple(c.World, d*c.PP*c.CP) {
+						best = d
+					}
+				}
+				return t(fmt.Sprintf("use TP %d: %d heads are divisible by %s", best, n, divisors(n)),
+					fmt.Sprintf("改用 TP %d：%d 个头可被 %s 整除", best, n, divisors(n)))
+			},
+		},
+		{
+			id: "query-groups-fit-tp", flags: "--num-query-groups " + tpFlag + " --group-query-attention", source: inConfig + "1465", effect: ChangesExperiment,
+			when: t("--group-query-attention", ""),
+			must: t("--num-query-groups must be a multiple or a divisor of TP", "--num-query-groups 必须是 TP 的倍数或约数"),
+			why:  t("groups are spread over the ranks, or each copied to as many ranks", "各组要么均分到 rank 上，要么各自复制到同样多的 rank 上"),
+			do:   t("change --num-query-groups or TP", "调整 --num-query-groups 或 TP"),
+			broken: func(c *cfg) bool {
+				return c.GroupQueryAttention && c.TP > 0 && !multiple(c.NumQueryGroups, c.TP) && !multiple(c.TP, c.NumQueryGroups)
+			},
+		},
+		{
+			id: "gdn-needs-frequency", flags: "--linear-attention-freq --experimental-attention-variant", source: inConfig + "1475", effect: ChangesExperiment,
+			when:   t("--experimental-attention-variant gdn", ""),
+			must:   t("--linear-attention-freq must be given", "必须给 --linear-attention-freq"),
+			why:    t("it says which layers are linear", "它决定哪些层使用线性注意力"),
+			do:     t("add --linear-attention-freq 4", "加上 --linear-attention-freq 4"),
+			broken: func(c *cfg) bool { return c.Variant == "gdn" && !c.LinearAttentionFreq.OK },
+		},
+		{
+			id: "gdn-value-heads", flags: "--linear-num-value-heads --linear-num-key-heads", source: inConfig + "1495", effect: ChangesExperiment,
+			when:   t("a gated delta net", "门控 delta 网络"),
+			must:   t("--linear-num-value-heads must be a multiple of --linear-num-key-heads", "--linear-num-value-heads 必须是 --linear-num-key-heads 的整数倍"),
+			why:    t("each key head serves a whole number of value heads", "每个 key 头对应整数个 value 头"),
+			do:     t("change one of the two", "调整其中之一"),
+			broken: func(c *cfg) bool { return gatedDelta(c) && !multiple(c.LinearNumValueHeads, c.LinearNumKeyHeads) },
+		},
+		{
+			id: "gdn-key-heads-fit-tp", flags: "--linear-num-key-heads " + tpFlag + " " + cpFlag, source: inConfig + "1502", effect: ChangesExperiment,
+			when:   t("a gated delta net", "门控 delta 网络"),
+			must:   t("--linear-num-key-heads must be a multiple of TP × CP", "--linear-num-key-heads 必须是 TP × CP 的整数倍"),
+			why:    t("the heads are spread over both axes", "这些头分布在两个并行维度上"),
+			do:     t("use smaller TP × CP, or more key heads", "减小 TP × CP，或增加 key 头"),
+			broken: func(c *cfg) bool { return gatedDelta(c) && c.TP*c.CP > 0 && !multiple(c.LinearNumKeyHeads, c.TP*c.CP) },
+		},
+		{
+			id: "gdn-value-heads-fit-tp", flags: "--linear-num-value-heads " + tpFlag + " " + cpFlag, source: inConfig + "1506", effect: ChangesExperiment,
+			when: t("a gated delta net", "门控 delta 网络"),
+			must: t("--linear-num-value-heads must be a multiple of TP × CP", "--linear-num-value-heads 必须是 TP × CP 的整数倍"),
+			why:  t("the heads are spread over both axes", "这些头分布在两个并行维度上"),
+			do:   t("use smaller TP × CP, or more value heads", "减小 TP × CP，或增加 value 头"),
+			broken: func(c *cfg) bool {
+				return gatedDelta(c) && c.TP*c.CP > 0 && !multiple(c.LinearNumValueHeads, c.TP*c.CP)
+			},
+			after: "gdn-key-heads-fit-tp",
+		},
+		{
+			id: "gdp-householder", flags: "--gdp-num-householder", source: inConfig + "1438", effect: ChangesExperiment,
+			when:   t("always", "任何情况"),
+			must:   t("--gdp-num-householder must be at least 1", "--gdp-num-householder 必须不小于 1"),
+			why:    t("it counts the reflections of a delta product", "它是 delta product 的反射次数"),
+			do:     t("leave it at the default", "用默认值"),
+			broken: func(c *cfg) bool { return c.GdpNumHouseholder < 1 },
+		},
+		{
+			id: "dsa-no-bias", flags: "--disable-bias-linear --experimental-attention-variant", source: inConfig + "1513", effect: ChangesExperiment,
+			when:   t("DeepSeek sparse attention", "DeepSeek 稀疏注意力（DSA）"),
+			must:   t("--disable-bias-linear must be given", "必须加 --disable-bias-linear"),
+			why:    t("its absorbed projections have no bias", "其吸收式投影没有偏置"),
+			do:     t("add --disable-bias-linear", "加上 --disable-bias-linear"),
+			broken: func(c *cfg) bool { return c.Variant == "dsa" && c.AddBiasLinear },
+		},
+		{
+			id: "dsa-topk-freq", flags: "--dsa-indexer-topk-freq", source: inConfig + "1518", effect: ChangesExperiment,
+			when:   t("DeepSeek sparse attention", "DeepSeek 稀疏注意力（DSA）"),
+			must:   t("--dsa-indexer-topk-freq must be at least 1", "--dsa-indexer-topk-freq 必须不小于 1"),
+			why:    t("it counts layers between two index computations", "它是两次索引计算之间的层数"),
+			do:     t("give 1", "改成 1"),
+			broken: func(c *cfg) bool { return c.Variant == "dsa" && c.DsaIndexerTopkFreq < 1 },
+		},
+		{
+			id: "dsa-topk-offset", flags: "--dsa-indexer-skip-topk-offset", source: inConfig + "1522", effect: ChangesExperiment,
+			when:   t("DeepSeek sparse attention", "DeepSeek 稀疏注意力（DSA）"),
+			must:   t("--dsa-indexer-skip-topk-offset must not be negative", "--dsa-indexer-skip-topk-offset 不能为负"),
+			why:    t("it counts layers from the first", "它从首层开始计数"),
+			do:     t("give 0", "改成 0"),
+			broken: func(c *cfg) bool { return c.Variant == "dsa" && c.DsaIndexerSkipTopkOffset < 0 },
+		},
+		{
+			id: "dsa-no-rope-fusion", flags: "--no-rope-fusion --experimental-attention-variant", source: inConfig + "3163",
+			when:   t("DeepSeek sparse attention", "DeepSeek 稀疏注意力（DSA）"),
+			must:   t("--no-rope-fusion must be given", "必须加 --no-rope-fusion"),
+			why:    t("the fused rotary kernel does not know the indexer's layout", "融合 RoPE 内核不认识索引器的布局"),
+			do:     t("add --no-rope-fusion", "加上 --no-rope-fusion"),
+			broken: func(c *cfg) bool { return c.Variant == "dsa" && c.ApplyRopeFusion },
+		},
+		{
+			id: "dsa-cp-allgather", flags: "--cp-comm-type " + cpFlag + " --experimental-attention-variant", source: inConfig + "3170",
+			when: t("DeepSeek sparse attention and CP > 1", "DeepSeek 稀疏注意力（DSA）且 CP > 1"),
+			must: t("--cp-comm-type must be allgather", "--cp-comm-type 必须是 allgather"),
+			why:  t("the indexer needs all keys", "索引器需要全部 key"),
+			do:   t("use --cp-comm-type allgather", "改用 --cp-comm-type allgather"),
+			broken: func(c *cfg) bool {
+				return c.Variant == "dsa" && c.CP > 1 && slices.ContainsFunc(c.CpCommType, func(s string) bool {
+					return strings.ToLower(strings.ReplaceAll(s, "_", "")) != "allgather"
+				})
+			},
+		},
+		{
+			id: "cp-comm-type-per-layer", flags: "--cp-comm-type --num-layers " + cpFlag, source: inConfig + "3105",
+			when:   t("CP > 1 and several values of --cp-comm-type", "CP > 1 且 --cp-comm-type 给了多个值"),
+			must:   t("there must be one value, or one for each layer", "只能给一个值，或每层一个值"),
+			why:    t("a list is read layer by layer", "列表按层读取"),
+			do:     t("give one value", "只给一个值"),
+			broken: func(c *cfg) bool { return c.CP > 1 && len(c.CpCommType) > 1 && len(c.CpCommType) != c.Layers },
+		},
+		{
+			id: "mtp-hsm-depth", flags: "--mtp-hsm --mtp-num-layers", source: inArgs + "888", severity: Note, effect: ChangesExperiment,
+			when:   t("--mtp-hsm with fewer than two MTP layers", "--mtp-hsm 且 MTP 层少于两层"),
+			must:   t("--mtp-hsm is switched off silently", "--mtp-hsm 会被静默关闭"),
+			why:    t("hidden-state mixing needs two layers to mix", "隐状态混合至少需要两层"),
+			do:     t("drop --mtp-hsm, or give --mtp-num-layers 2", "去掉 --mtp-hsm，或给 --mtp-num-layers 2"),
+			broken: func(c *cfg) bool { return c.Asked.MtpHsm && !c.MtpHsm },
+		},
+		{
+			id: "bias-fusion-activation", flags: "--no-bias-gelu-fusion --squared-relu --disable-bias-linear", source: inConfig + "2422",
+			when:   t("bias fusion on (the default with linear biases)", "启用偏置融合（有线性偏置时为默认）"),
+			must:   t("the activation must be gelu, swiglu or quick_geglu", "激活函数必须是 gelu、swiglu 或 quick_geglu"),
+			why:    t("there is no fused kernel for other activations", "其他激活函数没有融合内核"),
+			do:     t("add --no-bias-gelu-fusion (or --disable-bias-linear, which changes the model)", "加 --no-bias-gelu-fusion（或 --disable-bias-linear，但会改变模型）"),
+			broken: func(c *cfg) bool { return c.BiasActivationFusion && c.Activation == "squared_relu" },
+		},
+		{
+			id: "gelu-fusion-needs-bias", flags: "--no-bias-gelu-fusion --disable-bias-linear", source: inConfig + "2431",
+			when: t("gelu with bias fusion", "gelu 且启用偏置融合"),
+			must: t("linear layers must have biases", "线性层必须有偏置"),
+			why:  t("there is no bias to fuse", "没有可融合的偏置"),
+			do:   t("add --no-bias-gelu-fusion", "加上 --no-bias-gelu-fusion"),
+			broken: func(c *cfg) bool {
+				return c.BiasActivationFusion && c.Activation == "gelu" && !c.Gated && !c.AddBiasLinear
+			},
+		},
+		{
+			id: "glu-offset-needs-quick-gelu", flags: "--glu-linear-offset --quick-geglu", source: inConfig + "2441", effect: ChangesExperiment,
+			when: t("bias fusion on and --glu-linear-offset not 0", "启用偏置融合且 --glu-linear-offset 非 0"),
+			must: t("the activation must be quick_geglu", "激活函数必须是 quick_geglu"),
+			why:  t("only its fused kernel adds an offset", "只有它的融合内核支持偏移"),
+			do:   t("use --quick-geglu, or drop the offset", "改用 --quick-geglu，或去掉偏移"),
+			broken: func(c *cfg) bool {
+				return c.BiasActivationFusion && c.GluLinearOffset != 0 && c.Activation != "quick_gelu"
+			},
+		},
+		{
+			id: "te-activation-no-bias-fusion", flags: "--use-te-activation-func --no-bias-gelu-fusion", source: inConfig + "2447",
+			when:   t("--use-te-activation-func", ""),
+			must:   t("bias fusion must be off", "必须关闭偏置融合"),
+			why:    t("the activation is computed either by Transformer Engine or by the fused kernel", "激活函数要么由 Transformer Engine 计算，要么由融合内核计算"),
+			do:     t("add --no-bias-gelu-fusion or --no-bias-swiglu-fusion", "加 --no-bias-gelu-fusion 或 --no-bias-swiglu-fusion"),
+			broken: func(c *cfg) bool { return c.BiasActivationFusion && c.UseTeActivationFunc },
+		},
+		{
+			id: "te-activation-known", flags: "--use-te-activation-func --squared-relu --quick-geglu", source: inConfig + "2461", effect: ChangesExperiment,
+			when:   t("--use-te-activation-func", ""),
+			must:   t("the activation must be gelu or swiglu", "激活函数必须是 gelu 或 swiglu"),
+			why:    t("Transformer Engine has no other activation modules", "Transformer Engine 没有其他激活模块"),
+			do:     t("drop --use-te-activation-func", "去掉 --use-te-activation-func"),
+			broken: func(c *cfg) bool { return c.UseTeActivationFunc && c.Activation != "gelu" && c.Activation != "silu" },
+		},
+		{
+			id: "fused-residual-needs-rmsnorm", flags: "--normalization --fused-residual-rmsnorm", source: inConfig + "2455", effect: ChangesExperiment,
+			when:   t("--fused-residual-rmsnorm", ""),
+			must:   t("--normalization must be RMSNorm", "--normalization 必须是 RMSNorm"),
+			why:    t("the fused kernel computes an RMS norm", "融合内核计算的是 RMSNorm"),
+			do:     t("drop --fused-residual-rmsnorm", "去掉 --fused-residual-rmsnorm"),
+			broken: func(c *cfg) bool { return c.FusedResidualRmsnorm && c.Normalization != "RMSNorm" },
+		},
+		{
+			id: "swiglu-clamp-positive", flags: "--activation-func-clamp-value --swiglu", source: inConfig + "2480", effect: ChangesExperiment,
+			when: t("--activation-func-clamp-value with --swiglu", "--activation-func-clamp-value 与 --swiglu 同用"),
+			must: t("the clamp must be finite and above 0", "截断值必须有限且大于 0"),
+			why:  t("activations are clamped to it on both sides", "激活值会被双向截断到该值"),
+			do:   t("give a positive number", "改成正数"),
+			broken: func(c *cfg) bool {
+				return clampedSwiglu(c) && !(c.ActivationFuncClampValue.V > 0 && c.ActivationFuncClampValue.V < 1e308)
+			},
+		},
+		{
+			id: "swiglu-clamp-needs-moe", flags: "--activation-func-clamp-value --num-experts", source: inConfig + "2484", effect: ChangesExperiment,
+			when:   t("--activation-func-clamp-value with --swiglu", "--activation-func-clamp-value 与 --swiglu 同用"),
+			must:   t("the model must have experts", "模型必须是 MoE"),
+			why:    t("only the expert layers clamp SwiGLU", "只有专家层支持截断 SwiGLU"),
+			do:     t("drop --activation-func-clamp-value", "去掉 --activation-func-clamp-value"),
+			broken: func(c *cfg) bool { return clampedSwiglu(c) && c.Experts == 0 },
+		},
+		{
+			id: "swiglu-clamp-no-offset", flags: "--glu-linear-offset --activation-func-clamp-value", source: inConfig + "2488", effect: ChangesExperiment,
+			when:   t("--activation-func-clamp-value with --swiglu", "--activation-func-clamp-value 与 --swiglu 同用"),
+			must:   t("--glu-linear-offset must be 0", "--glu-linear-offset 必须为 0"),
+			why:    t("the clamped kernel adds no offset", "带截断的内核不支持偏移"),
+			do:     t("drop --glu-linear-offset", "去掉 --glu-linear-offset"),
+			broken: func(c *cfg) bool { return clampedSwiglu(c) && c.GluLinearOffset != 0 },
+		},
+		{
+			id: "mla-no-rotary-interleaved", flags: "--rotary-interleaved --multi-latent-attention", source: inConfig + "2527", effect: ChangesExperiment,
+			when:   t("--multi-latent-attention", ""),
+			must:   t("--rotary-interleaved must not be given", "不能使用 --rotary-interleaved"),
+			why:    t("latent attention lays its rotary channels out in its own way", "潜变量注意力有自己的 RoPE 通道排布"),
+			do:     t("drop --rotary-interleaved", "去掉 --rotary-interleaved"),
+			broken: func(c *cfg) bool { return c.MultiLatentAttention && c.RotaryInterleaved },
+		},
+		{
+			id: "mla-rope-fusion-needs-yarn", flags: "--no-rope-fusion --rope-type --multi-latent-attention", source: inConfig + "3346",
+			when: t("--multi-latent-attention with rope fusion (the default)", "--multi-latent-attention 且启用 RoPE 融合（默认）"),
+			must: t("--rope-type must be yarn (the default)", "--rope-type 必须是 yarn（默认）"),
+			why:  t("the fused kernel is written for YaRN", "融合内核只为 YaRN 编写"),
+			do:   t("add --no-rope-fusion", "加上 --no-rope-fusion"),
+			broken: func(c *cfg) bool {
+				return c.MultiLatentAttention && c.ApplyRopeFusion && c.RopeType.OK && c.RopeType.V != "yarn"
+			},
+		},
+		{
+			id: "mla-no-output-gate", flags: "--attention-output-gate --multi-latent-attention", source: inConfig + "3349", effect: ChangesExperiment,
+			when:   t("--multi-latent-attention", ""),
+			must:   t("--attention-output-gate must not be given", "不能使用 --attention-output-gate"),
+			why:    t("latent attention has no output gate yet", "潜变量注意力尚不支持输出门"),
+			do:     t("drop --attention-output-gate", "去掉 --attention-output-gate"),
+			broken: func(c *cfg) bool { return c.MultiLatentAttention && c.AttentionOutputGate },
+		},
+		{
+			id: "mup-base-positive", flags: "--mup-base-hidden-size --use-mup", source: inConfig + "2534", effect: ChangesExperiment,
+			when:   t("--use-mup", ""),
+			must:   t("--mup-base-hidden-size must be above 0", "--mup-base-hidden-size 必须大于 0"),
+			why:    t("widths are scaled by it", "宽度按它缩放"),
+			do:     t("give the base model's hidden size", "给出基准模型的 hidden size"),
+			broken: func(c *cfg) bool { return c.UseMup && c.MupBaseHiddenSize.OK && c.MupBaseHiddenSize.V <= 0 },
+		},
+		{
+			id: "no-rope-divides-layers", flags: "--no-rope-freq --num-layers", source: inConfig + "3141", effect: ChangesExperiment,
+			when: t("--no-rope-freq N", ""),
+			must: t("--num-layers must be a multiple of N", "--num-layers 必须是 N 的整数倍"),
+			why:  t("the pattern repeats a whole number of times (Megatron's message says it the wrong way round)", "该模式要重复整数次（Megatron 的报错把关系说反了）"),
+			do:   t("use a divisor of the layers, or a list", "改成层数的约数，或给出列表"),
+			broken: func(c *cfg) bool {
+				f := c.NoRopeFreq
+				return f.OK && !f.V.IsList && f.V.N != 0 && !multiple(c.Layers, f.V.N)
+			},
+		},
+		{
+			id: "no-rope-list-length", flags: "--no-rope-freq --num-layers", source: inConfig + "3150", effect: ChangesExperiment,
+			when: t("--no-rope-freq with a list", "--no-rope-freq 给列表"),
+			must: t("the list must have one entry for each layer", "列表必须每层一项"),
+			why:  t("it is read layer by layer", "它按层读取"),
+			do:   t("make the list as long as --num-layers", "让列表长度等于 --num-layers"),
+			broken: func(c *cfg) bool {
+				f := c.NoRopeFreq
+				return f.OK && f.V.IsList && len(f.V.List) > 0 && len(f.V.List) != c.Layers
+			},
+		},
+		{
+			id: "no-rope-no-flash-decode", flags: "--flash-decode --no-rope-freq", source: inConfig + "3139",
+			when: t("--no-rope-freq", ""),
+			must: t("--flash-decode must not be given", "不能使用 --flash-decode"),
+			why:  t("flash decoding turns every layer's keys", "flash decode 会旋转每一层的 key"),
+			do:   t("drop --flash-decode", "去掉 --flash-decode"),
+			broken: func(c *cfg) bool {
+				f := c.NoRopeFreq
+				return f.OK && (f.V.N != 0 || len(f.V.List) > 0) && c.FlashDecode
+			},
+		},
+		{
+			id: "flash-attention-version", flags: "--flash-attention-version", source: inConfig + "3195",
+			when:   t("--flash-attention-version", ""),
+			must:   t("the version must be 2, 3 or 4", "版本必须是 2、3 或 4"),
+			why:    t("no other version is bound", "没有绑定其他版本"),
+			do:     t("leave it out", "去掉该参数"),
+			broken: func(c *cfg) bool { v := c.FlashAttentionVersion; return v.OK && (v.V < 2 || v.V > 4) },
+		},
+	})
+}
+
+func required(id, flag string, given func(*cfg) bool) row {
+	return row{
+		id: id, flags: flag, source: inArgs + "2005", at: 1316, effect: ChangesExperiment,
+		when:   t("always", "任何情况"),
+		must:   t(flag+" must be given", "必须给 "+flag),
+		why:    t("it has no default", "它没有默认值"),
+		do:     t("add "+flag, "加上 "+flag),
+		broken: func(c *cfg) bool { return !given(c) },
+	}
+}
+
+func gatedDelta(c *cfg) bool { return c.Variant == "gdn" || c.Variant == "gdn2" }
+
+func clampedSwiglu(c *cfg) bool {
+	return c.ActivationFuncClampValue.OK && c.Activation == "silu" && c.Gated
+}
+
+// nearDivisors are the divisors of n on both sides of near.
+func nearDivisors(n, near int) string {
+	below, above := 0, 0
+	for d := near; d > 0; d-- {
+		if n%d == 0 {
+			below = d
+			break
+		}
+	}
+	for d := near; d <= n && d < 4*near; d++ {
+		if n%d == 0 {
+			above = d
+			break
+		}
+	}
+	if above == 0 || above == below {
+		return fmt.Sprint(below)
+	}
+	return fmt.Sprintf("%d / %d", below, above)
+}
