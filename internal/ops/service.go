@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -38,6 +39,9 @@ type Service struct {
 	Clusters map[string]Cluster
 	Default  string
 	Now      func() time.Time
+	// Store opens the database once and returns it after; operations that need
+	// none never open it. Nil where nothing is kept.
+	Store func() (*store.Store, error)
 	// Audit writes an entry down; nil keeps none.
 	Audit func(context.Context, AuditEntry)
 }

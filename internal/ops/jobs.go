@@ -1,0 +1,273 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// StatusIn asks for one job.
+type StatusIn struct {
+	Job slurm.JobID `json:"job" arg:"" help:"job id as squeue prints it: 4711, or 4711_3" zh:"squeue 显示的作业号：4711 或 4711_3"`
+	OnCluster
+}
+
+// StatusOut is one job, and what its state means.
+type StatusOut struct {
+	slurm.Job
+	// Meaning says the state and reason in words, and what one can do.
+	Meaning string `json:"meaning,omitempty"`
+}
+
+func status(ctx context.Context, c *Call, in StatusIn) (StatusOut, error) {
+	_, j, err := c.job(ctx, in.Cluster, in.Job)
+	if err != nil {
+		return StatusOut{}, err
+	}
+	return StatusOut{Job: j, Meaning: meaning(j, c.Lang)}, nil
+}
+
+// meaning says a job's state and pending reason in words.
+func meaning(j slurm.Job, l lang.Lang) string {
+	said := slurm.ExplainState(j.State).In(l)
+	if j.State == slurm.Pending && j.Reason != "" && j.Reason != "None" {
+		if r := slurm.ExplainReason(j.Reason).In(l); r != "" {
+			said += " " + r
+		}
+	}
+	return strings.TrimSpace(said)
+}
+
+// View shows the job as facts, most asked first.
+func (o StatusOut) View(l lang.Lang) view.Doc {
+	d := view.Doc{
+		Title:    fmt.Sprintf("%s  %s  %s", o.ID, o.Name, o.State),
+		Tone:     tone(o.State),
+		Sections: []view.Section{{Text: o.Meaning, Facts: jobFacts(o.Job, l)}},
+	}
+	switch {
+	case o.State == slurm.Running:
+		d.Next = []string{"logs " + string(o.ID) + " --tail 20"}
+	case o.State.Ended() && o.State != slurm.Completed:
+		d.Next = []string{"diagnose " + string(o.ID)}
+	}
+	return d
+}
+
+func tone(s slurm.State) view.Tone {
+	switch {
+	case s == slurm.Completed || s == slurm.Running:
+		return view.Good
+	case s == slurm.Cancelled || s == slurm.Preempted || s == slurm.Timeout:
+		return view.Warn
+	case s.Ended():
+		return view.Bad
+	}
+	return view.Plain
+}
+
+func jobFacts(j slurm.Job, l lang.Lang) []view.Fact {
+	var fs []view.Fact
+	add := func(en, zh, value string) {
+		if value != "" && value != "0" {
+			fs = append(fs, view.Fact{Name: lang.Text{EN: en, ZH: zh}.In(l), Value: value})
+		}
+	}
+	if j.State == slurm.Pending {
+		add("waiting for", "等待原因", j.Reason)
+	} else if j.Reason != "None" {
+		add("reason", "原因", j.Reason)
+	}
+	add("cluster", "集群", j.Cluster)
+	add("user", "用户", j.User)
+	add("partition", "分区", j.Partition)
+	add("nodes", "节点", strings.Join(j.Nodes, ","))
+	if len(j.Nodes) == 0 {
+		add("nodes asked", "申请节点数", strconv.Itoa(j.NumNodes))
+	}
+	add("GPUs", "GPU 数", strconv.Itoa(j.GPUs))
+	elapsed := Duration(j.ElapsedS)
+	if j.TimeLimitS != nil {
+		elapsed += " / " + Duration(*j.TimeLimitS)
+	}
+	add("elapsed / limit", "已运行 / 时限", elapsed)
+	if j.EstStart != nil && j.State == slurm.Pending {
+		add("estimated start", "预计开始", j.EstStart.Format(time.DateTime))
+	}
+	if j.ExitCode != nil && j.State.Ended() {
+		add("exit code", "退出码", *j.ExitCode)
+	}
+	add("output", "标准输出", j.Stdout)
+	if j.Stderr != j.Stdout {
+		add("errors", "标准错误", j.Stderr)
+	}
+	return fs
+}
+
+// Duration is seconds as Slurm prints them: 1-02:03:04, 02:03:04, 03:04.
+func Duration(s int64) string {
+	d, h, m, s := s/86400, s/3600%24, s/60%60, s%60
+	switch {
+	case d > 0:
+		return fmt.Sprintf("%d-%02d:%02d:%02d", d, h, m, s)
+	case h > 0:
+		return fmt.Sprintf("%02d:%02d:%02d", h, m, s)
+	}
+	return fmt.Sprintf("%02d:%02d", m, s)
+}
+
+// ListIn chooses jobs.
+type ListIn struct {
+	All       bool          `json:"all,omitempty" help:"ended jobs of the last seven days too" zh:"也列出最近七天已结束的作业"`
+	User      string        `json:"user,omitempty" help:"only this user's; several by commas; all for everybody's" zh:"只列出该用户的作业；多个用户用逗号分隔；all 表示所有人"`
+	State     []slurm.State `json:"state,omitempty" help:"only these states, such as RUNNING" zh:"只列出这些状态，例如 RUNNING"`
+	Partition string        `json:"partition,omitempty" help:"only this partition's" zh:"只列出该分区的作业"`
+	OnCluster
+}
+
+// ListOut is the jobs that were found, newest first.
+type ListOut struct {
+	Jobs []slurm.Job `json:"jobs"`
+}
+
+func list(ctx context.Context, c *Call, in ListIn) (ListOut, error) {
+	cl, err := c.cluster(in.Cluster)
+	if err != nil {
+		return ListOut{}, err
+	}
+	f := slurm.Filter{Partition: in.Partition, All: in.All}
+	for _, s := range in.State {
+		f.States = append(f.States, slurm.State(strings.ToUpper(string(s))))
+	}
+	users := []string{in.User}
+	switch {
+	case in.User == "all":
+		users = []string{""}
+	case in.User == "":
+		users = []string{c.Who.User}
+	case strings.Contains(in.User, ","):
+		users = strings.Split(in.User, ",")
+	}
+	if len(users) == 1 {
+		f.User = users[0]
+	}
+	if in.All || slices.ContainsFunc(f.States, slurm.State.Ended) {
+		f.Since = c.Now().AddDate(0, 0, -7)
+	}
+	jobs, err := cl.Jobs(ctx, f)
+	if err != nil {
+		return ListOut{}, c.slurmError(err, "")
+	}
+	if len(users) > 1 {
+		jobs = slices.DeleteFunc(jobs, func(j slurm.Job) bool { return !slices.Contains(users, j.User) })
+	}
+	for i := range jobs {
+		jobs[i].Cluster = cl.Name()
+	}
+	slices.SortStableFunc(jobs, func(a, b slurm.Job) int { return submitted(b).Compare(submitted(a)) })
+	return ListOut{Jobs: append([]slurm.Job{}, jobs...)}, nil
+}
+
+func submitted(j slurm.Job) time.Time {
+	if j.SubmittedAt == nil {
+		return time.Time{}
+	}
+	return *j.SubmittedAt
+}
+
+// View is one line a job.
+func (o ListOut) View(l lang.Lang) view.Doc {
+	if len(o.Jobs) == 0 {
+		return view.Doc{Title: lang.Text{EN: "no jobs", ZH: "没有作业"}.In(l)}
+	}
+	header := []string{"job", "name", "user", "partition", "state", "nodes", "elapsed", "where / why"}
+	if l == lang.ZH {
+		header = []string{"作业", "名称", "用户", "分区", "状态", "节点数", "已运行", "所在节点 / 原因"}
+	}
+	t := &view.Table{Header: header}
+	for _, j := range o.Jobs {
+		where := j.Reason
+		if len(j.Nodes) > 0 {
+			where = strings.Join(j.Nodes, ",")
+		}
+		nodes := j.NumNodes
+		if nodes == 0 {
+			nodes = len(j.Nodes)
+		}
+		t.Rows = append(t.Rows, []string{
+			string(j.ID), j.Name, j.User, j.Partition, string(j.State), strconv.Itoa(nodes), Duration(j.ElapsedS), where,
+		})
+	}
+	return view.Doc{Sections: []view.Section{{Table: t}}}
+}
+
+// CancelIn names what to end.
+type CancelIn struct {
+	Job slurm.JobID `json:"job" arg:"" help:"job id; an array's id ends every task of it" zh:"作业号；数组的作业号会结束其所有任务"`
+	Yes bool        `json:"yes,omitempty" help:"do not ask before ending it" zh:"不再询问，直接结束"`
+	OnCluster
+}
+
+// CancelOut says what was ended.
+type CancelOut struct {
+	JobID     slurm.JobID `json:"job_id"`
+	Cancelled bool        `json:"cancelled"`
+	// State is the job's state after the request: a job that had ended by itself
+	// is told as such.
+	State slurm.State `json:"state,omitempty"`
+	Name  string      `json:"name,omitempty"`
+}
+
+func cancel(ctx context.Context, c *Call, in CancelIn) (CancelOut, error) {
+	cl, j, err := c.job(ctx, in.Cluster, in.Job)
+	if err != nil {
+		return CancelOut{}, err
+	}
+	out := CancelOut{JobID: in.Job, State: j.State, Name: j.Name}
+	if j.State.Ended() {
+		return out, nil
+	}
+	if j.User != "" && j.User != c.Who.User && !c.Who.Operator {
+		return out, &Error{
+			Code: NotAllowed, Field: "job",
+			Message: fmt.Sprintf("job %s belongs to %s, and you act as %s", in.Job, j.User, c.Who.User),
+			Fix:     "ask its owner or an operator",
+		}
+	}
+	if !in.Yes && !c.Confirmed {
+		return out, &Error{
+			Code: NotAllowed, Confirm: true,
+			Message: fmt.Sprintf("cancelling %s (%s, %s, running for %s) cannot be undone", in.Job, j.Name, plural(max(j.NumNodes, len(j.Nodes)), "node"), Duration(j.ElapsedS)),
+			Fix:     "say yes: --yes",
+		}
+	}
+	if err := cl.Cancel(ctx, in.Job); err != nil {
+		return out, c.slurmError(err, in.Job)
+	}
+	out.Cancelled = true
+	// scancel is silent for a job that just ended: what is true is what the
+	// cluster says afterwards.
+	if after, err := cl.Job(ctx, in.Job); err == nil {
+		out.State = after.State
+	}
+	return out, nil
+}
+
+// View says in one line what became of the job.
+func (o CancelOut) View(l lang.Lang) view.Doc {
+	if !o.Cancelled {
+		return view.Doc{Tone: view.Warn, Title: fmt.Sprintf(lang.Text{
+			EN: "%s had ended already: %s", ZH: "%s 此前已结束：%s",
+		}.In(l), o.JobID, o.State)}
+	}
+	return view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{
+		EN: "%s %s: cancelled", ZH: "%s %s：已取消",
+	}.In(l), o.JobID, o.Name)}
+}

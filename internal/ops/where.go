@@ -1,0 +1,87 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// OnCluster is the part of an input that says where.
+type OnCluster struct {
+	Cluster string `json:"cluster,omitempty" kong:"-" help:"which cluster; the default one where it is left out" zh:"哪个集群；省略时为默认集群"`
+}
+
+// cluster is the back end that name means, the default one for "".
+func (c *Call) cluster(name string) (Cluster, error) {
+	if name == "" {
+		name = c.Default
+	}
+	cl, ok := c.Clusters[name]
+	if !ok {
+		return nil, badInput("cluster", "clusters here: "+strings.Join(slices.Sorted(maps.Keys(c.Clusters)), ", "),
+			"cluster %q is not configured", name)
+	}
+	return cl, nil
+}
+
+// job asks the cluster for one job, in our words where it is not known.
+func (c *Call) job(ctx context.Context, on string, id slurm.JobID) (Cluster, slurm.Job, error) {
+	if !slurm.IsJobID(string(id)) {
+		return nil, slurm.Job{}, badInput("job", "a job id such as 4711, or 4711_3 for one task of an array", "%q is not a job id", id)
+	}
+	cl, err := c.cluster(on)
+	if err != nil {
+		return nil, slurm.Job{}, err
+	}
+	j, err := cl.Job(ctx, id)
+	if err != nil {
+		return nil, slurm.Job{}, c.slurmError(err, id)
+	}
+	j.Cluster = cl.Name()
+	return cl, j, nil
+}
+
+// slurmError gives what a back end said its code, and the fix that Slurm's own
+// words ask for.
+func (c *Call) slurmError(err error, id slurm.JobID) error {
+	if errors.Is(err, slurm.ErrNotFound) {
+		return notFound("job", "`megatron-ops list --all` shows the jobs that are known", "job %s: not known to Slurm", id)
+	}
+	e := &Error{Code: Failed, Message: err.Error(), Fix: slurm.FixOf(err).In(c.Lang)}
+	if s, ok := errors.AsType[*slurm.Error](err); ok {
+		switch s.Kind {
+		case slurm.Denied:
+			e.Code = NotAllowed
+		case slurm.NotFound:
+			e.Code = NotFound
+		}
+	}
+	return e
+}
+
+// submission is what the store knows of a job, if it was submitted through us.
+func (c *Call) submission(ctx context.Context, cluster string, id slurm.JobID) (store.Submission, bool) {
+	if c.Store == nil {
+		return store.Submission{}, false
+	}
+	st, err := c.Store()
+	if err != nil {
+		return store.Submission{}, false
+	}
+	sub, err := st.ByJob(ctx, cluster, id.Array())
+	return sub, err == nil
+}
+
+// plural is "1 node", "2 nodes".
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
