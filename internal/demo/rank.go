@@ -20,7 +20,7 @@ type trainer struct {
 	rank, local, world int
 	micro, global      int
 	seq, hidden        int
-	layers, heads, tp  int
+	layers, tp, pp     int
 	iters              int
 	vocab              int
 	save               string
@@ -51,8 +51,8 @@ func Rank(args []string, stdout, stderr io.Writer) int {
 	}
 	t.micro, t.global = flag("--micro-batch-size", 1), flag("--global-batch-size", 16)
 	t.seq, t.hidden = flag("--seq-length", 2048), flag("--hidden-size", 1024)
-	t.layers, t.heads = flag("--num-layers", 24), flag("--num-attention-heads", 16)
-	t.tp, t.iters, t.vocab = flag("--tensor-model-parallel-size", 1), flag("--train-iters", 20), 51200
+	t.layers, t.tp, t.pp = flag("--num-layers", 24), flag("--tensor-model-parallel-size", 1), flag("--pipeline-model-parallel-size", 1)
+	t.iters, t.vocab = flag("--train-iters", 20), 51200
 	for i, a := range args {
 		if a == "--save" && i+1 < len(args) {
 			t.save = args[i+1]
@@ -70,16 +70,17 @@ const gib = 1 << 30
 
 // activations are the bytes that one rank keeps for the backward pass, by the
 // formula of Korthikanti et al., "Reducing Activation Recomputation in Large
-// Transformer Models" (arXiv 2205.05198, equation 2), plus the logits in fp32.
+// Transformer Models" (arXiv 2205.05198, equation 2, attention recomputed as
+// flash attention does), plus the logits in fp32.
 func (t trainer) activations() float64 {
-	s, b, h, a, tp := float64(t.seq), float64(t.micro), float64(t.hidden), float64(t.heads), float64(t.tp)
-	perLayer := s * b * h * (10 + 24/tp + 5*a*s/(h*tp))
-	return perLayer*float64(t.layers) + 4*s*b*float64(t.vocab)/tp
+	s, b, h, tp := float64(t.seq), float64(t.micro), float64(t.hidden), float64(t.tp)
+	perLayer := s * b * h * (10 + 24/tp)
+	return perLayer*float64(t.layers)/float64(t.pp) + 4*s*b*float64(t.vocab)/tp
 }
 
 func (t trainer) train() int {
 	if t.rank == 0 {
-		fmt.Fprintf(t.stdout, "using world size: %d, data-parallel size: %d, tensor-model-parallel size: %d (stand-in for a GPU training)\n", t.world, t.world/max(1, t.tp), t.tp)
+		fmt.Fprintf(t.stdout, "using world size: %d, data-parallel size: %d, tensor-model-parallel size: %d, pipeline-model-parallel size: %d (stand-in for a GPU training)\n", t.world, t.world/max(1, t.tp*t.pp), t.tp, t.pp)
 		fmt.Fprintln(t.stdout, "[before the start of training step] datetime:", time.Now().Format(time.DateTime))
 	}
 	step, err := joinBarrier(t.rank, t.world, net.JoinHostPort(os.Getenv("MASTER_ADDR"), os.Getenv("MASTER_PORT")), 20*time.Second)

@@ -19,11 +19,9 @@ type StatusIn struct {
 	OnCluster
 }
 
-// StatusOut is one job, and what its state means.
+// StatusOut is one job.
 type StatusOut struct {
 	slurm.Job
-	// Meaning says the state and reason in words, and what one can do.
-	Meaning string `json:"meaning,omitempty"`
 }
 
 func status(ctx context.Context, c *Call, in StatusIn) (StatusOut, error) {
@@ -31,18 +29,7 @@ func status(ctx context.Context, c *Call, in StatusIn) (StatusOut, error) {
 	if err != nil {
 		return StatusOut{}, err
 	}
-	return StatusOut{Job: j, Meaning: meaning(j, c.Lang)}, nil
-}
-
-// meaning says a job's state and pending reason in words.
-func meaning(j slurm.Job, l lang.Lang) string {
-	said := slurm.ExplainState(j.State).In(l)
-	if j.State == slurm.Pending && j.Reason != "" && j.Reason != "None" {
-		if r := slurm.ExplainReason(j.Reason).In(l); r != "" {
-			said += " " + r
-		}
-	}
-	return strings.TrimSpace(said)
+	return StatusOut{Job: j}, nil
 }
 
 // View shows the job as facts, most asked first.
@@ -50,7 +37,7 @@ func (o StatusOut) View(l lang.Lang) view.Doc {
 	d := view.Doc{
 		Title:    fmt.Sprintf("%s  %s  %s", o.ID, o.Name, o.State),
 		Tone:     tone(o.State),
-		Sections: []view.Section{{Text: o.Meaning, Facts: jobFacts(o.Job, l)}},
+		Sections: []view.Section{{Facts: jobFacts(o.Job, l)}},
 	}
 	switch {
 	case o.State == slurm.Running:

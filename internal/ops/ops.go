@@ -7,6 +7,7 @@ package ops
 import (
 	"context"
 	"fmt"
+	"io"
 	"reflect"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -55,6 +56,9 @@ type Op struct {
 	Help    lang.Text
 	// Example is what one would type after the program's name.
 	Example string
+	// Batch answers JSON Lines, in order, one answer a line; nil where the
+	// operation has no batch form.
+	Batch func(io.Reader, io.Writer) error
 
 	in, out reflect.Type
 	run     func(context.Context, *Call, any) (any, error)

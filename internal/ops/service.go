@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/knowledge"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
 // A Cluster is what the operations ask of a back end. slurm/cluster provides
@@ -42,6 +44,12 @@ type Service struct {
 	// Store opens the database once and returns it after; operations that need
 	// none never open it. Nil where nothing is kept.
 	Store func() (*store.Store, error)
+	// Sites gives a cluster's profile; nil: none is known.
+	Sites func(cluster string) job.Site
+	// Answerer answers questions; it is made at the first one.
+	Answerer func() *knowledge.Answerer
+	// Version is the program's, for the header of scripts.
+	Version string
 	// Audit writes an entry down; nil keeps none.
 	Audit func(context.Context, AuditEntry)
 }

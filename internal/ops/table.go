@@ -1,4 +1,112 @@
 package ops
 
+import (
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+)
+
 // Table is every operation, in the order in which help shows them.
-func Table() []Op { return nil }
+func Table() []Op { return table }
+
+var table = []Op{
+	define(Op{
+		Name: "constants", Effect: Read, Toolset: PlanSet, Idempotent: true, Closed: true,
+		Summary: lang.Text{
+			EN: "the launch constants for a configuration, each with its reason",
+			ZH: "某个配置的启动常量及其理由",
+		},
+		Help: lang.Text{
+			EN: "Use first for any question about how Megatron-LM is launched on Slurm: worktree, srun, torch.distributed.run, MASTER_ADDR, WORLD_SIZE, CUDA_DEVICE_MAX_CONNECTIONS. For a whole script use render.",
+			ZH: "关于如何在 Slurm 上启动 Megatron-LM 的问题先看这里：工作树、srun、torch.distributed.run、MASTER_ADDR、WORLD_SIZE、CUDA_DEVICE_MAX_CONNECTIONS。需要完整脚本时用 render。",
+		},
+		Example: "constants --nodes 2 --gpus-per-node 8 --gpu h100 --tp 4",
+	}, constants),
+	define(Op{
+		Name: "plan", Effect: Read, Toolset: PlanSet, Core: true, Idempotent: true,
+		Summary: lang.Text{
+			EN: "judge a job by Megatron's own rules before it queues, with a fix for each problem",
+			ZH: "排队之前按 Megatron 自身的规则检查作业，并给出每个问题的修复办法",
+		},
+		Help: lang.Text{
+			EN: "Use before submit, and whenever a layout or a flag is in doubt. It tells every problem at once: what Megatron would refuse (ok false), what the documents warn of, what Megatron changes silently. It submits nothing.",
+			ZH: "提交之前使用，或在不确定并行配置、参数时使用。一次列出全部问题：Megatron 会拒绝的（ok 为 false）、文档提醒的、Megatron 会悄悄改动的。不会提交任何作业。",
+		},
+		Example: "plan -f job.yaml",
+		Batch:   rules.PlanBatch,
+	}, plan),
+	define(Op{
+		Name: "render", Effect: Read, Toolset: PlanSet, Core: true, Idempotent: true, Closed: true,
+		Summary: lang.Text{
+			EN: "write the sbatch script for a job",
+			ZH: "为作业生成 sbatch 脚本",
+		},
+		Help: lang.Text{
+			EN: "Use to see or keep the script. The same specification gives the same bytes; every value is quoted, none is interpreted. It submits nothing: use submit for that.",
+			ZH: "用于查看或保存脚本。相同的规格得到完全相同的脚本；所有取值都会被引用，绝不会被解释执行。不会提交；提交请用 submit。",
+		},
+		Example: "render -f job.yaml > run.sbatch",
+		Batch:   renderBatch,
+	}, render),
+	define(Op{
+		Name: "submit", Effect: Write, Toolset: JobsSet, Core: true,
+		Summary: lang.Text{
+			EN: "plan, render and submit a job, exactly once",
+			ZH: "检查、渲染并提交作业，且只提交一次",
+		},
+		Help: lang.Text{
+			EN: "Use to start a run. Errors of the plan stop it. Give an idempotency key and a retry answers with the first job instead of starting a second. dry_run shows the script and submits nothing.",
+			ZH: "用于启动训练。检查出的错误会阻止提交。给出幂等键后，重试会返回第一次的作业而不会再提交一次。dry_run 只显示脚本，不提交。",
+		},
+		Example: "submit -f job.yaml --yes",
+	}, submit),
+	define(Op{
+		Name: "status", Effect: Read, Toolset: JobsSet, Core: true, Idempotent: true,
+		Summary: lang.Text{
+			EN: "one job: state in words, nodes, times, why it waits",
+			ZH: "单个作业：状态说明、节点、时间、等待原因",
+		},
+		Help: lang.Text{
+			EN: "Use for one job's state. For many use list; for why it failed use diagnose.",
+			ZH: "查看单个作业的状态。查看多个用 list；查失败原因用 diagnose。",
+		},
+		Example: "status 4711",
+	}, status),
+	define(Op{
+		Name: "list", Effect: Read, Toolset: JobsSet, Core: true, Idempotent: true,
+		Summary: lang.Text{
+			EN: "my jobs that wait or run; with all, those that ended too",
+			ZH: "我排队和运行中的作业；加 all 也列出已结束的",
+		},
+		Help: lang.Text{
+			EN: "Use to find a job's id. user all lists everybody's.",
+			ZH: "用于查找作业号。user 为 all 时列出所有人的作业。",
+		},
+		Example: "list --all",
+	}, list),
+	define(Op{
+		Name: "cancel", Effect: Destructive, Toolset: JobsSet, Core: true, Idempotent: true,
+		Summary: lang.Text{
+			EN: "end a job, or one task of an array",
+			ZH: "结束作业，或数组中的一个任务",
+		},
+		Help: lang.Text{
+			EN: "Use only when its owner wants it ended: what was computed since the last checkpoint is lost. Only owners and operators may.",
+			ZH: "仅在作业所有者希望结束时使用：最后一个检查点之后的计算会丢失。只有所有者和管理员可以执行。",
+		},
+		Example: "cancel 4711 --yes",
+	}, cancel),
+	define(Op{
+		Name: "ask", Effect: Read, Toolset: KnowledgeSet, Core: true, Idempotent: true, Closed: true,
+		Summary: lang.Text{
+			EN: "a set-up question, answered from the rules and the skills with its source",
+			ZH: "依据规则与技能文档回答环境与启动问题，并给出来源",
+		},
+		Help: lang.Text{
+			EN: "Use for questions about Megatron-LM on Slurm: launching, layout, arguments, containers, logs, errors. It says when it does not know. It never acts.",
+			ZH: "用于 Megatron-LM 与 Slurm 的问题：启动、并行配置、参数、容器、日志、报错。不知道时会直说，从不执行操作。",
+		},
+		Example: `ask "how do I set MASTER_ADDR?"`,
+		Batch:   byLine(knowledge.Batch),
+	}, ask),
+}

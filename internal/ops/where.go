@@ -17,6 +17,9 @@ type OnCluster struct {
 	Cluster string `json:"cluster,omitempty" kong:"-" help:"which cluster; the default one where it is left out" zh:"哪个集群；省略时为默认集群"`
 }
 
+// On names the cluster, as the flag that every command takes does.
+func (o *OnCluster) On(cluster string) { o.Cluster = cluster }
+
 // cluster is the back end that name means, the default one for "".
 func (c *Call) cluster(name string) (Cluster, error) {
 	if name == "" {

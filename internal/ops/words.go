@@ -21,6 +21,14 @@ import (
 // kong reads the words because it takes its grammar from struct tags: the
 // struct that MCP and YAML fill is the one that flags fill.
 func (o Op) Words(in any, words []string) error {
+	if i := slices.Index(words, "--"); i >= 0 {
+		taker, ok := in.(interface{ AfterDashes([]string) })
+		if !ok {
+			return &Error{Code: BadInput, Field: "--", Message: o.Name + " takes no arguments after --", Fix: "leave them out"}
+		}
+		taker.AfterDashes(words[i+1:])
+		words = words[:i]
+	}
 	parser, err := grammar(o.Name, in)
 	if err != nil {
 		return fmt.Errorf("ops: flags of %s: %w", o.Name, err)
@@ -42,6 +50,8 @@ func grammar(name string, in any) (*kong.Kong, error) {
 
 var (
 	unknownFlag = regexp.MustCompile(`unknown flag (--?[^\s,]+)`)
+	wrongValue  = regexp.MustCompile(`^--([a-z0-9-]+): expected (?:a valid )?(.+?)(?: value)? but got "(.*?)"`)
+	wrongChoice = regexp.MustCompile(`^--([a-z0-9-]+) must be one of (.+) but got "(.*?)"`)
 	flagInError = regexp.MustCompile(`(--[a-z][a-z0-9-]*)`)
 	extraWord   = regexp.MustCompile(`unexpected argument (.+?)(, did you mean|$)`)
 	missingArgs = regexp.MustCompile(`expected "(.+)"`)
@@ -73,10 +83,58 @@ func wordsError(o Op, model *kong.Application, err error) *Error {
 		e.Field, e.Message = strings.Fields(what)[0], fmt.Sprintf("%s needs a %s", o.Name, what)
 		e.Field = strings.Trim(e.Field, "<>")
 		e.Fix = "for example: megatron-ops " + o.Example
+	case wrongValue.MatchString(msg):
+		m := wrongValue.FindStringSubmatch(msg)
+		e.Field = fieldOf(m[1])
+		e.Message = fmt.Sprintf("%q is not %s", m[3], kindWords(m[2]))
+		if m[3] == "EOL" {
+			e.Message = "--" + m[1] + " needs a value"
+		}
+		e.Fix = "for example: --" + m[1] + " " + exampleOf(model, m[1])
+	case wrongChoice.MatchString(msg):
+		m := wrongChoice.FindStringSubmatch(msg)
+		e.Field, e.Message = fieldOf(m[1]), fmt.Sprintf("%q is not among its choices", m[3])
+		e.Fix = "one of " + strings.TrimPrefix(m[2], `"",`)
 	case flagInError.MatchString(msg):
-		e.Field = strings.ReplaceAll(strings.TrimPrefix(flagInError.FindString(msg), "--"), "-", "_")
+		e.Field = fieldOf(strings.TrimPrefix(flagInError.FindString(msg), "--"))
 	}
 	return e
+}
+
+// fieldOf is the specification's path that a flag fills.
+func fieldOf(flag string) string {
+	for _, nested := range []string{"container", "rdzv", "artifact", "retry"} {
+		if rest, ok := strings.CutPrefix(flag, nested+"-"); ok {
+			return nested + "." + strings.ReplaceAll(rest, "-", "_")
+		}
+	}
+	return strings.ReplaceAll(flag, "-", "_")
+}
+
+func kindWords(kind string) string {
+	switch kind {
+	case "int", "64 bit int":
+		return "a number of 0 or more"
+	case "bool":
+		return "yes or no"
+	}
+	return "a " + kind
+}
+
+// exampleOf is what a flag's tag shows, or its placeholder.
+func exampleOf(model *kong.Application, name string) string {
+	for _, group := range model.AllFlags(false) {
+		for _, f := range group {
+			if f.Name != name {
+				continue
+			}
+			if ex := f.Tag.Get("ex"); ex != "" {
+				return ex
+			}
+			return f.FormatPlaceHolder()
+		}
+	}
+	return "…"
 }
 
 func flagNames(model *kong.Application) []string {

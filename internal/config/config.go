@@ -1,0 +1,145 @@
+// Package config reads megatron-ops.yaml and the MEGATRON_OPS_ variables: which
+// clusters there are, what a site wants by default, and where state lives.
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// A Config is everything that the file may say. The zero Config is what one
+// has without a file.
+type Config struct {
+	// Cluster is the default cluster's name.
+	Cluster string `json:"cluster"`
+	// Lang is en or zh.
+	Lang string `json:"lang"`
+	// Store is a postgres:// URL, or the path of a SQLite file; by default a file
+	// in the state directory.
+	Store string `json:"store"`
+	// Site fills what a specification leaves out, on every cluster.
+	Site     job.Site           `json:"site"`
+	Clusters map[string]Cluster `json:"clusters"`
+	// Path is the file that was read; empty where there is none.
+	Path string `json:"-"`
+}
+
+// A Cluster is one place that jobs can go.
+type Cluster struct {
+	// Kind is local, cli, ssh or rest.
+	Kind string `json:"kind"`
+	// SlurmConf is the SLURM_CONF of kind cli.
+	SlurmConf string `json:"slurm_conf"`
+	// Host is what kind ssh connects to: a name of ssh_config.
+	Host string `json:"host"`
+	// URL and TokenFile are slurmrestd's address and the file with the JWT, for
+	// kind rest.
+	URL       string   `json:"url"`
+	TokenFile string   `json:"token_file"`
+	Site      job.Site `json:"site"`
+}
+
+// Kinds are the kinds that a cluster may have.
+var Kinds = []string{"local", "cli", "ssh", "rest"}
+
+// Load reads the first of the files that there is: in dir, in the user's
+// configuration directory, in /etc/megatron-ops; then the variables of getenv.
+func Load(dir string, getenv func(string) string) (Config, error) {
+	var c Config
+	files := []string{filepath.Join(dir, "megatron-ops.yaml")}
+	if home := userConfigDir(getenv); home != "" {
+		files = append(files, filepath.Join(home, "megatron-ops", "megatron-ops.yaml"))
+	}
+	files = append(files, "/etc/megatron-ops/megatron-ops.yaml")
+	if f := getenv("MEGATRON_OPS_CONFIG"); f != "" {
+		files = []string{f}
+	}
+	for i, f := range files {
+		b, err := os.ReadFile(f)
+		if errors.Is(err, fs.ErrNotExist) && (i < len(files)-1 || len(files) > 1) {
+			continue
+		}
+		if err != nil {
+			return c, &ops.Error{Code: ops.BadInput, Field: "MEGATRON_OPS_CONFIG", Message: err.Error(), Fix: "name a file that can be read, or unset the variable"}
+		}
+		if err := decode(b, &c); err != nil {
+			return c, &ops.Error{Code: ops.BadInput, Field: f, Message: err.Error(), Fix: "docs/configuration.md lists every key"}
+		}
+		c.Path = f
+		break
+	}
+	for name, cl := range c.Clusters {
+		if !isKind(cl.Kind) {
+			return c, &ops.Error{Code: ops.BadInput, Field: "clusters." + name + ".kind", Message: fmt.Sprintf("%q is no kind of cluster", cl.Kind), Fix: strings.Join(Kinds, ", ")}
+		}
+	}
+	for env, field := range map[string]*string{
+		"MEGATRON_OPS_CLUSTER": &c.Cluster, "MEGATRON_OPS_LANG": &c.Lang, "MEGATRON_OPS_STORE": &c.Store,
+	} {
+		if v := getenv(env); v != "" {
+			*field = v
+		}
+	}
+	return c, nil
+}
+
+// decode reads YAML into the names that JSON has, so that a site's profile has
+// one set of names everywhere. An unknown key is an error.
+func decode(b []byte, c *Config) error {
+	asJSON, err := yaml.YAMLToJSON(b)
+	if err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(asJSON))
+	d.DisallowUnknownFields()
+	if err := d.Decode(c); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}
+
+func isKind(k string) bool {
+	for _, known := range Kinds {
+		if k == known {
+			return true
+		}
+	}
+	return false
+}
+
+func userConfigDir(getenv func(string) string) string {
+	if d := getenv("XDG_CONFIG_HOME"); d != "" {
+		return d
+	}
+	if h := getenv("HOME"); h != "" {
+		return filepath.Join(h, ".config")
+	}
+	return ""
+}
+
+// StateDir is where state lives: MEGATRON_OPS_STATE_DIR, else
+// $XDG_STATE_HOME/megatron-ops, else ~/.local/state/megatron-ops.
+func StateDir(getenv func(string) string) (string, error) {
+	if d := getenv("MEGATRON_OPS_STATE_DIR"); d != "" {
+		return filepath.Abs(d)
+	}
+	if d := getenv("XDG_STATE_HOME"); d != "" {
+		return filepath.Join(d, "megatron-ops"), nil
+	}
+	if h := getenv("HOME"); h != "" {
+		return filepath.Join(h, ".local", "state", "megatron-ops"), nil
+	}
+	return "", &ops.Error{Code: ops.BadInput, Field: "MEGATRON_OPS_STATE_DIR", Message: "there is no home directory to keep state in", Fix: "set MEGATRON_OPS_STATE_DIR"}
+}

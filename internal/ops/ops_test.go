@@ -1,0 +1,269 @@
+package ops
+
+import (
+	"context"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A site is a cluster that answers from a map and counts what it is asked.
+type site struct {
+	jobs      map[slurm.JobID]slurm.Job
+	submitted []slurm.Submission
+	refuse    error
+	found     slurm.JobID
+}
+
+func (s *site) Name() string { return "test" }
+func (s *site) Kind() string { return "rest" }
+
+func (s *site) Submit(_ context.Context, sub slurm.Submission) (slurm.JobID, error) {
+	if s.refuse != nil {
+		return "", s.refuse
+	}
+	s.submitted = append(s.submitted, sub)
+	return slurm.JobID("470" + string(rune('0'+len(s.submitted)))), nil
+}
+
+func (s *site) Job(_ context.Context, id slurm.JobID) (slurm.Job, error) {
+	j, ok := s.jobs[id]
+	if !ok {
+		return slurm.Job{}, slurm.JobNotFound(id)
+	}
+	return j, nil
+}
+
+func (s *site) Jobs(_ context.Context, f slurm.Filter) ([]slurm.Job, error) {
+	var out []slurm.Job
+	for _, j := range s.jobs {
+		if f.Match(j) {
+			out = append(out, j)
+		}
+	}
+	return out, nil
+}
+
+func (s *site) Cancel(_ context.Context, id slurm.JobID) error {
+	j := s.jobs[id]
+	j.State = slurm.Cancelled
+	s.jobs[id] = j
+	return nil
+}
+
+func (s *site) Find(context.Context, string, time.Time) (slurm.JobID, bool, error) {
+	return s.found, s.found != "", nil
+}
+
+func newCall(t *testing.T, s *site) *Call {
+	st, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { st.Close() })
+	return &Call{
+		Service: &Service{
+			Clusters: map[string]Cluster{"test": s}, Default: "test", Now: time.Now,
+			Store: func() (*store.Store, error) { return st, nil },
+		},
+		Who: Caller{Surface: Shell, ID: "alice", User: "alice"},
+	}
+}
+
+func do(t *testing.T, c *Call, name string, words ...string) (any, error) {
+	t.Helper()
+	op, ok := Lookup(name)
+	require.True(t, ok, name)
+	in := op.NewIn()
+	if err := op.Words(in, words); err != nil {
+		return nil, err
+	}
+	return op.Run(t.Context(), c, in)
+}
+
+var goodJob = []string{
+	"--name", "gpt", "--nodes", "2", "--gpu", "h100", "--time", "1:00:00", "--worktree", "/lustre/m", "--",
+	"--num-layers", "24", "--hidden-size", "1024", "--num-attention-heads", "16", "--seq-length", "2048",
+	"--max-position-embeddings", "2048", "--micro-batch-size", "2", "--global-batch-size", "64", "--train-iters", "100",
+	"--lr", "1e-4", "--tensor-model-parallel-size", "4",
+}
+
+func TestEveryOperationSpeaksBothLanguagesAndShowsItself(t *testing.T) {
+	for _, op := range Table() {
+		require.NotEmpty(t, op.Summary.EN, op.Name)
+		require.NotEmpty(t, op.Summary.ZH, op.Name)
+		require.NotEmpty(t, op.Help.EN, op.Name)
+		require.NotEmpty(t, op.Help.ZH, op.Name)
+		require.NotEmpty(t, op.Example, op.Name)
+		require.True(t, op.Out().Implements(reflect.TypeFor[view.Viewer]()), "%s: its output has no View", op.Name)
+		for _, p := range op.Params() {
+			require.NotEmpty(t, p.Help.EN, "%s --%s", op.Name, p.Name)
+			require.NotEmpty(t, p.Help.ZH, "%s --%s", op.Name, p.Name)
+		}
+	}
+}
+
+func TestPlanTellsAllProblemsAtOnce(t *testing.T) {
+	c := newCall(t, &site{})
+	out, err := do(t, c, "plan", append(append([]string{}, goodJob...), "--num-attention-heads", "18", "--global-batch-size", "63")...)
+	require.NoError(t, err)
+	p := out.(PlanOut)
+	require.False(t, p.OK)
+	require.True(t, p.Found())
+	require.GreaterOrEqual(t, len(p.Problems), 2)
+}
+
+func TestPlanOfAGoodJob(t *testing.T) {
+	out, err := do(t, newCall(t, &site{}), "plan", goodJob...)
+	require.NoError(t, err)
+	p := out.(PlanOut)
+	require.True(t, p.OK, "%+v", p.Problems)
+	require.Equal(t, 16, p.WorldSize)
+	require.Equal(t, "1", p.Derived["cuda_device_max_connections"])
+}
+
+func TestSubmitOnceForOneKey(t *testing.T) {
+	s := &site{}
+	c := newCall(t, s)
+	words := append([]string{"--yes", "--idempotency-key", "k1"}, goodJob...)
+	first, err := do(t, c, "submit", words...)
+	require.NoError(t, err)
+	again, err := do(t, c, "submit", words...)
+	require.NoError(t, err)
+	require.Equal(t, first.(SubmitOut).JobID, again.(SubmitOut).JobID)
+	require.False(t, first.(SubmitOut).AlreadySubmitted)
+	require.True(t, again.(SubmitOut).AlreadySubmitted)
+	require.Len(t, s.submitted, 1)
+
+	other := append([]string{"--qos", "urgent"}, words...)
+	_, err = do(t, c, "submit", other...)
+	require.Equal(t, BadInput, AsError(err).Code, "a key belongs to one specification")
+}
+
+func TestSubmitAfterALostAnswerFindsTheJob(t *testing.T) {
+	s := &site{refuse: &slurm.Error{Op: "submit", Kind: slurm.Unknown, Msg: "timed out"}}
+	c := newCall(t, s)
+	words := append([]string{"--yes", "--idempotency-key", "k1"}, goodJob...)
+	_, err := do(t, c, "submit", words...)
+	require.Error(t, err)
+	s.refuse, s.found = nil, "4799"
+	out, err := do(t, c, "submit", words...)
+	require.NoError(t, err)
+	require.Equal(t, slurm.JobID("4799"), *out.(SubmitOut).JobID)
+	require.Empty(t, s.submitted, "it was there already")
+}
+
+func TestErrorsOfThePlanStopSubmit(t *testing.T) {
+	s := &site{}
+	words := append([]string{"--yes"}, goodJob...)
+	words = append(words, "--num-attention-heads", "18")
+	out, err := do(t, newCall(t, s), "submit", words...)
+	require.NoError(t, err)
+	require.Nil(t, out.(SubmitOut).JobID)
+	require.True(t, out.(SubmitOut).Found())
+	require.Empty(t, s.submitted)
+}
+
+func TestSubmitAsksFirst(t *testing.T) {
+	s := &site{}
+	_, err := do(t, newCall(t, s), "submit", goodJob...)
+	require.True(t, AsError(err).Confirm)
+	require.Empty(t, s.submitted)
+}
+
+func TestOnlyOwnersAndOperatorsCancel(t *testing.T) {
+	s := &site{jobs: map[slurm.JobID]slurm.Job{"51": {ID: "51", User: "bob", State: slurm.Running}}}
+	c := newCall(t, s)
+	_, err := do(t, c, "cancel", "51", "--yes")
+	require.Equal(t, NotAllowed, AsError(err).Code)
+	require.Equal(t, slurm.Running, s.jobs["51"].State)
+
+	c.Who.Operator = true
+	out, err := do(t, c, "cancel", "51", "--yes")
+	require.NoError(t, err)
+	require.True(t, out.(CancelOut).Cancelled)
+}
+
+func TestWritesNeedALinkedCaller(t *testing.T) {
+	c := newCall(t, &site{})
+	c.Who = Caller{Surface: Slack, ID: "T1/U1"}
+	_, err := do(t, c, "submit", goodJob...)
+	require.Equal(t, NotAllowed, AsError(err).Code)
+	_, err = do(t, c, "plan", goodJob...)
+	require.NoError(t, err, "reading is open")
+}
+
+func TestEveryWriteIsAudited(t *testing.T) {
+	c := newCall(t, &site{jobs: map[slurm.JobID]slurm.Job{"51": {ID: "51", User: "bob", State: slurm.Running}}})
+	var entries []AuditEntry
+	c.Audit = func(_ context.Context, e AuditEntry) { entries = append(entries, e) }
+	_, _ = do(t, c, "submit", append([]string{"--yes"}, goodJob...)...)
+	_, _ = do(t, c, "cancel", "51", "--yes")
+	_, _ = do(t, c, "status", "51")
+	require.Len(t, entries, 2, "reads are not writes")
+	require.Error(t, entries[1].Err, "a refusal is written down too")
+}
+
+func TestBadWordsNameTheField(t *testing.T) {
+	c := newCall(t, &site{})
+	for _, tt := range []struct {
+		op, field, says string
+		words           []string
+	}{
+		{"submit", "--nodez", "no flag --nodez", []string{"--nodez", "2"}},
+		{"submit", "nodes", `"x" is not a number`, []string{"--nodes", "x"}},
+		{"submit", "nodes", "-3", []string{"--nodes=-3", "--worktree", "/w"}},
+		{"submit", "name", "", []string{"--name", "a\nb", "--worktree", "/w"}},
+		{"plan", "file", "no such file", []string{"-f", "/nosuch/job.yaml"}},
+		{"status", "job", "needs a", nil},
+		{"status", "job", `"abc" is not a job id`, []string{"abc"}},
+	} {
+		_, err := do(t, c, tt.op, tt.words...)
+		e := AsError(err)
+		require.NotNil(t, e, tt.words)
+		require.Equal(t, BadInput, e.Code, "%v: %v", tt.words, e)
+		require.Equal(t, tt.field, e.Field, "%v: %v", tt.words, e)
+		require.Contains(t, e.Message, tt.says)
+		require.NotEmpty(t, e.Fix, tt.words)
+	}
+}
+
+func TestUnknownJobIsNotFound(t *testing.T) {
+	_, err := do(t, newCall(t, &site{}), "status", "9999")
+	require.Equal(t, NotFound, AsError(err).Code)
+}
+
+func TestFlagsWinOverTheFile(t *testing.T) {
+	c := newCall(t, &site{})
+	s, err := c.spec(SpecIn{YAML: "name: a\nnodes: 2\nworktree: /w\nargs: [--lr, '1']\nenv: {A: '1'}\n"})
+	require.NoError(t, err)
+	require.Equal(t, 2, *s.Nodes)
+	in := SpecIn{YAML: "name: a\nnodes: 2\nworktree: /w\nargs: [--lr, '1']\nenv: {A: '1'}\n"}
+	four := 4
+	in.Spec.Nodes, in.Spec.Env = &four, map[string]string{"B": "2"}
+	in.AfterDashes([]string{"--lr", "2"})
+	s, err = c.spec(in)
+	require.NoError(t, err)
+	require.Equal(t, 4, *s.Nodes)
+	require.Equal(t, []string{"--lr", "1", "--lr", "2"}, s.Args)
+	require.Equal(t, map[string]string{"A": "1", "B": "2"}, s.Env)
+}
+
+func TestListShowsMine(t *testing.T) {
+	s := &site{jobs: map[slurm.JobID]slurm.Job{
+		"1": {ID: "1", User: "alice", State: slurm.Running}, "2": {ID: "2", User: "bob", State: slurm.Running},
+	}}
+	out, err := do(t, newCall(t, s), "list")
+	require.NoError(t, err)
+	require.Len(t, out.(ListOut).Jobs, 1)
+	require.NotEmpty(t, out.(ListOut).View(lang.ZH).Sections)
+	out, err = do(t, newCall(t, s), "list", "--user", "all")
+	require.NoError(t, err)
+	require.Len(t, out.(ListOut).Jobs, 2)
+}

@@ -1,0 +1,198 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// PlanIn is the specification to judge.
+type PlanIn struct {
+	SpecIn
+}
+
+// PlanOut is what the rules say of a job.
+type PlanOut struct {
+	// OK is false exactly where Megatron itself would refuse to start.
+	OK       bool            `json:"ok"`
+	Problems []rules.Problem `json:"problems"`
+	Derived  map[string]any  `json:"derived"`
+	// Name, Nodes and WorldSize say what was judged.
+	Name      string `json:"name"`
+	Nodes     int    `json:"nodes"`
+	WorldSize int    `json:"world_size"`
+}
+
+// Found reports that submit would be stopped.
+func (o PlanOut) Found() bool { return rules.Blocking(o.Problems) }
+
+func plan(_ context.Context, c *Call, in PlanIn) (PlanOut, error) {
+	s, err := c.spec(in.SpecIn)
+	if err != nil {
+		return PlanOut{}, err
+	}
+	return c.judge(s)
+}
+
+// judge applies Megatron's rules and the documents' to s.
+func (c *Call) judge(s job.Spec) (PlanOut, error) {
+	full := s.WithDefaults()
+	out := PlanOut{OK: true, Problems: []rules.Problem{}, Derived: map[string]any{}, Name: full.Name, Nodes: *full.Nodes, WorldSize: full.WorldSize()}
+	run := megatronRun(full)
+	if trains(full) {
+		v := rules.CheckIn(run, c.Lang)
+		out.OK, out.Derived = v.OK, v.Derived
+		out.Problems = append(out.Problems, v.Problems...)
+	}
+	out.Problems = append(out.Problems, c.surroundings(full)...)
+	return out, nil
+}
+
+// trains reports whether the job runs a program that takes Megatron's flags.
+func trains(s job.Spec) bool { return s.Launcher != job.Custom && *s.GPUsPerNode > 0 && s.Train == "" }
+
+// entryOf is which of Megatron's entry scripts a program is, or its own name.
+func entryOf(script string) string {
+	base := strings.TrimSuffix(path.Base(script), ".py")
+	for file, entry := range map[string]string{
+		"pretrain_gpt": "gpt", "pretrain_hybrid": "hybrid", "pretrain_mamba": "hybrid", "pretrain_t5": "t5", "pretrain_bert": "bert",
+	} {
+		if base == file {
+			return entry
+		}
+	}
+	return base
+}
+
+// megatronRun is the launch that the rendered script would make: its
+// environment is what the script sets, where the specification's own wins.
+func megatronRun(s job.Spec) megatron.Run {
+	run := bareRun(s)
+	if v := connectionsOf(s).Value; v != "" {
+		run.Env[connections] = v
+	}
+	return run
+}
+
+// bareRun is the launch with nothing but the specification's own environment.
+func bareRun(s job.Spec) megatron.Run {
+	arch, ok := megatron.GPUArch(s.GPU)
+	if !ok {
+		arch = defaultArch
+	}
+	run := megatron.Run{Entry: entryOf(s.Script), Argv: s.Args, WorldSize: s.WorldSize(), Arch: arch, Env: map[string]string{}}
+	for k, v := range s.Env {
+		run.Env[k] = v
+	}
+	return run
+}
+
+// connectionsOf is the value that the script sets, and why.
+func connectionsOf(s job.Spec) job.Connections {
+	full := s.WithDefaults()
+	if _, own := full.Env[connections]; own || !trains(full) {
+		return job.Connections{}
+	}
+	args, _ := megatron.Parse(bareRun(full))
+	m := args.Effective()
+	v, reason := rules.Connections(m.Arch, m.TP, m.CP, m.UseTorchFsdp2, m.UseMegatronFsdp, m.OverlapMoeExpertParallelComm)
+	if v == "unset" {
+		return job.Connections{}
+	}
+	return job.Connections{Value: v, Reason: reason.EN}
+}
+
+const (
+	connections = "CUDA_DEVICE_MAX_CONNECTIONS"
+	// defaultArch is Hopper's: where the GPU is not told, the strictest rules that
+	// most clusters in use today have.
+	defaultArch = 9
+)
+
+// View shows every problem, what to fix first at the top.
+func (o PlanOut) View(l lang.Lang) view.Doc {
+	d := view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{
+		EN: "%s: %d nodes, %d ranks: Megatron would start it", ZH: "%s：%d 个节点，%d 个 rank：Megatron 可以启动",
+	}.In(l), o.Name, o.Nodes, o.WorldSize)}
+	switch {
+	case !o.OK:
+		d.Tone = view.Bad
+		d.Title = fmt.Sprintf(lang.Text{
+			EN: "%s: %d nodes, %d ranks: Megatron would refuse it", ZH: "%s：%d 个节点，%d 个 rank：Megatron 会拒绝启动",
+		}.In(l), o.Name, o.Nodes, o.WorldSize)
+	case o.Found():
+		d.Tone = view.Bad
+		d.Title = fmt.Sprintf(lang.Text{
+			EN: "%s: %d nodes, %d ranks: not ready to submit", ZH: "%s：%d 个节点，%d 个 rank：还不能提交",
+		}.In(l), o.Name, o.Nodes, o.WorldSize)
+	}
+	d.Sections = append(d.Sections, problemSections(o.Problems, l)...)
+	if facts := derivedFacts(o.Derived); len(facts) > 0 && o.OK {
+		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "what follows from it", ZH: "由此得出"}.In(l), Facts: facts})
+	}
+	return d
+}
+
+var severityWords = map[rules.Severity]lang.Text{
+	rules.Error:   {EN: "errors", ZH: "错误"},
+	rules.Warning: {EN: "warnings", ZH: "警告"},
+	rules.Note:    {EN: "notes", ZH: "说明"},
+}
+
+// problemSections is one section for each severity that occurs.
+func problemSections(ps []rules.Problem, l lang.Lang) []view.Section {
+	var out []view.Section
+	for _, sev := range []rules.Severity{rules.Error, rules.Warning, rules.Note} {
+		s := view.Section{Heading: severityWords[sev].In(l), Fold: sev == rules.Note}
+		for _, p := range ps {
+			if p.Severity != sev {
+				continue
+			}
+			item := p.Field + ": " + p.Message
+			if p.Fix != "" {
+				item += "\n" + lang.Text{EN: "fix: ", ZH: "修复："}.In(l) + p.Fix
+			}
+			where := p.Rule
+			if p.Source != "" {
+				where += "  " + p.Source
+			}
+			if p.Follows != "" {
+				where += lang.Text{EN: "  (follows from ", ZH: "（由 "}.In(l) + p.Follows + lang.Text{EN: ")", ZH: " 引起）"}.In(l)
+			}
+			s.Items = append(s.Items, item+"\n["+where+"]")
+		}
+		if len(s.Items) > 0 {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// derivedFacts picks what a person asks for first.
+func derivedFacts(derived map[string]any) []view.Fact {
+	var fs []view.Fact
+	for _, name := range []string{
+		"data_parallel_size", "global_batch_size", "micro_batch_size", "num_microbatches",
+		"virtual_pipeline_model_parallel_size", "cuda_device_max_connections",
+	} {
+		if v, ok := derived[name]; ok && v != nil {
+			fs = append(fs, view.Fact{Name: name, Value: fmt.Sprint(v)})
+		}
+	}
+	return fs
+}
+
+// mountsOf says whether the job's program runs inside of a container.
+func contained(s job.Spec) bool {
+	return s.Container.Runtime != job.NoContainer && s.Container.Runtime != ""
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

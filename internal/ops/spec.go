@@ -1,0 +1,150 @@
+package ops
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// SpecIn is a job specification as it comes: a file, its text, or field by
+// field. Fields given beside a file or text win over it.
+type SpecIn struct {
+	File string   `json:"-" short:"f" name:"file" placeholder:"FILE" help:"job specification, YAML or JSON" zh:"作业规格文件（YAML 或 JSON）"`
+	YAML string   `json:"yaml,omitempty" name:"yaml" placeholder:"TEXT" help:"the job specification as YAML text" zh:"YAML 文本形式的作业规格"`
+	Spec job.Spec `json:"spec,omitzero" embed:"" help:"the job specification"`
+	// Place is the file, said without a flag.
+	Place string `json:"-" arg:"" optional:"" name:"job.yaml" help:"the job specification's file; after -- come the program's own arguments" zh:"作业规格文件；-- 之后是程序自身的参数"`
+	words []string
+}
+
+// AfterDashes takes the words after "--": the program's own arguments.
+func (in *SpecIn) AfterDashes(words []string) { in.words = words }
+
+const maxSpec = 1 << 20
+
+// spec reads what in says and fills in what the site knows. Every fault of
+// every field is told at once.
+func (c *Call) spec(in SpecIn) (job.Spec, error) {
+	var base job.Spec
+	text := []byte(in.YAML)
+	if in.File == "" {
+		in.File = in.Place
+	}
+	if in.File != "" {
+		b, err := c.readFile("file", in.File)
+		if err != nil {
+			return base, err
+		}
+		text = b
+	}
+	if len(text) > 0 {
+		s, err := job.Decode(text)
+		if err != nil {
+			return base, fieldErrors(err)
+		}
+		base = s
+	}
+	over := in.Spec
+	over.Args = append(append([]string{}, over.Args...), in.words...)
+	s := job.Spec{}
+	overlay(reflect.ValueOf(&s).Elem(), reflect.ValueOf(base))
+	overlay(reflect.ValueOf(&s).Elem(), reflect.ValueOf(over))
+	if c.Dir != "" && s.Worktree != "" && !filepath.IsAbs(s.Worktree) {
+		s.Worktree = filepath.Join(c.Dir, s.Worktree)
+	}
+	s = c.site(s).Fill(s)
+	if errs := s.Validate(); len(errs) > 0 {
+		return s, fieldErrors(job.FieldErrors(errs))
+	}
+	return s, nil
+}
+
+// site is the profile of the cluster that s goes to.
+func (c *Call) site(s job.Spec) job.Site {
+	if c.Sites == nil {
+		return job.Site{}
+	}
+	name := s.Cluster
+	if name == "" {
+		name = c.Default
+	}
+	return c.Sites(name)
+}
+
+// On names the cluster, as the flag that every command takes does.
+func (in *SpecIn) On(cluster string) { in.Spec.Cluster = cluster }
+
+// overlay copies the fields of over that are set onto dst. Arguments given
+// twice follow one another, since argparse lets the last one win.
+func overlay(dst, over reflect.Value) {
+	for i := range over.NumField() {
+		d, o := dst.Field(i), over.Field(i)
+		switch {
+		case o.Kind() == reflect.Struct:
+			overlay(d, o)
+		case o.IsZero() || (o.Kind() == reflect.Slice && o.Len() == 0):
+		case o.Kind() == reflect.Map && !d.IsNil():
+			for _, k := range o.MapKeys() {
+				d.SetMapIndex(k, o.MapIndex(k))
+			}
+		case over.Type().Field(i).Name == "Args":
+			d.Set(reflect.AppendSlice(d, o))
+		default:
+			d.Set(o)
+		}
+	}
+}
+
+// fieldErrors turns what the specification says of its fields into one error:
+// the first field, and the others with it.
+func fieldErrors(err error) error {
+	var all []*Error
+	for _, f := range job.AsFieldErrors(err) {
+		msg := f.Msg
+		if f.Value != "" {
+			msg = fmt.Sprintf("%q %s", f.Value, f.Msg)
+		}
+		all = append(all, &Error{Code: BadInput, Field: f.Field, Message: msg, Fix: f.Fix})
+	}
+	if len(all) == 0 {
+		return &Error{Code: BadInput, Message: err.Error()}
+	}
+	all[0].More = all[1:]
+	return all[0]
+}
+
+// readFile reads a file that the shell named; other surfaces have no files of
+// their own here.
+func (c *Call) readFile(field, path string) ([]byte, error) {
+	if c.Who.Surface != Shell && c.Who.Surface != Chat {
+		return nil, badInput(field, "give the text itself", "files are read in the shell only")
+	}
+	if path == "-" {
+		return nil, badInput(field, "write it to a file first", "standard input is not a file here")
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(c.Dir, path)
+	}
+	st, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, badInput(field, "check the path", "%s: there is no such file", path)
+	case err != nil:
+		return nil, badInput(field, "check the path and its permissions", "%s", strings.TrimPrefix(err.Error(), "stat "))
+	case !st.Mode().IsRegular():
+		return nil, badInput(field, "name a file", "%s is not a regular file", path)
+	case st.Size() > maxSpec:
+		return nil, badInput(field, "a specification has a few lines", "%s has %d bytes, more than %d", path, st.Size(), maxSpec)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, badInput(field, "check the file's permissions", "%s", strings.TrimPrefix(err.Error(), "open "))
+	}
+	return b, nil
+}

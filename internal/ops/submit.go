@@ -1,0 +1,197 @@
+package ops
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// SubmitIn is the job to run.
+type SubmitIn struct {
+	SpecIn
+	IdempotencyKey string `json:"idempotency_key,omitempty" name:"idempotency-key" placeholder:"KEY" help:"a second call with the same key answers with the first one's job" zh:"相同的键再次调用时，返回第一次提交的作业"`
+	DryRun         bool   `json:"dry_run,omitempty" name:"dry-run" help:"plan and render, submit nothing" zh:"只做检查和渲染，不提交"`
+	Yes            bool   `json:"yes,omitempty" help:"do not ask before submitting" zh:"不再询问，直接提交"`
+	Force          bool   `json:"force,omitempty" help:"submit in spite of errors" zh:"有错误也提交"`
+}
+
+// SubmitOut is what became of it. JobID is nil where nothing was submitted.
+type SubmitOut struct {
+	JobID            *slurm.JobID    `json:"job_id"`
+	Cluster          string          `json:"cluster"`
+	Script           string          `json:"script"`
+	LogPaths         []string        `json:"log_paths"`
+	IdempotencyKey   string          `json:"idempotency_key"`
+	AlreadySubmitted bool            `json:"already_submitted"`
+	Problems         []rules.Problem `json:"problems"`
+	Name             string          `json:"name"`
+	// DryRun says that submitting was not asked for.
+	DryRun bool `json:"dry_run,omitempty"`
+}
+
+// Found reports that errors stopped the submission.
+func (o SubmitOut) Found() bool { return o.JobID == nil && rules.Blocking(o.Problems) }
+
+func submit(ctx context.Context, c *Call, in SubmitIn) (SubmitOut, error) {
+	s, err := c.spec(in.SpecIn)
+	if err != nil {
+		return SubmitOut{}, err
+	}
+	cl, err := c.cluster(s.Cluster)
+	if err != nil {
+		return SubmitOut{}, err
+	}
+	sc, err := job.Render(s, job.Options{Version: c.Version, Connections: connectionsOf(s), Site: c.site(s)})
+	if err != nil {
+		return SubmitOut{}, fieldErrors(err)
+	}
+	full := s.WithDefaults()
+	out := SubmitOut{
+		Cluster: cl.Name(), Script: sc.Text, Name: full.Name, DryRun: in.DryRun,
+		IdempotencyKey: in.IdempotencyKey, LogPaths: []string{}, Problems: []rules.Problem{},
+	}
+	for _, p := range sc.LogPaths {
+		out.LogPaths = append(out.LogPaths, filepath.Join(s.Worktree, p))
+	}
+	c.step(1, 3, "planned")
+	verdict, err := c.judge(s)
+	if err != nil {
+		return out, err
+	}
+	out.Problems = verdict.Problems
+	if in.DryRun || rules.Blocking(out.Problems) && !in.Force {
+		return out, nil
+	}
+	if !in.Yes && !c.Confirmed {
+		return out, &Error{
+			Code: NotAllowed, Confirm: true,
+			Message: fmt.Sprintf("this submits %s to %s: %s, %d GPUs, time limit %s", full.Name, cl.Name(), plural(*full.Nodes, "node"), full.WorldSize(), orNone(full.Time)),
+			Fix:     "say yes: --yes",
+		}
+	}
+	if out.IdempotencyKey == "" {
+		out.IdempotencyKey = rand.Text()
+	}
+	id, already, err := c.submitOnce(ctx, cl, s, sc, out.IdempotencyKey)
+	if err != nil {
+		return out, err
+	}
+	out.JobID, out.AlreadySubmitted = &id, already
+	return out, nil
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "the partition's"
+	}
+	return s
+}
+
+// tokenOf names one request for ever: the same person, cluster and key give the
+// same token, 128 bits and more, in letters that Slurm keeps as they are.
+func tokenOf(owner, cluster, key string) string {
+	sum := sha256.Sum256([]byte("megatron-ops submission\x00" + owner + "\x00" + cluster + "\x00" + key))
+	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))[:26]
+}
+
+// submitOnce stores the intent, then hands the script over, then stores the
+// job's id. Of equal requests, one reaches the cluster; after a crash in
+// between, the job is looked for by its token before anything is sent again.
+func (c *Call) submitOnce(ctx context.Context, cl Cluster, s job.Spec, sc job.Script, key string) (id slurm.JobID, already bool, err error) {
+	if c.Store == nil {
+		return "", false, &Error{Code: Failed, Message: "there is no store to keep the submission in"}
+	}
+	st, err := c.Store()
+	if err != nil {
+		return "", false, err
+	}
+	spec, err := json.Marshal(s)
+	if err != nil {
+		return "", false, err
+	}
+	full := s.WithDefaults()
+	want := store.Submission{
+		Key: c.Who.User + "/" + cl.Name() + "/" + key, Token: tokenOf(c.Who.User, cl.Name(), key),
+		Cluster: cl.Name(), Owner: c.Who.User, AskedBy: string(c.Who.Surface) + ":" + c.Who.ID,
+		Name: full.Name, Spec: spec, SpecHash: sc.Hash, Script: sc.Text, Dir: s.Worktree, CreatedAt: c.Now(),
+	}
+	sub, first, err := st.Begin(ctx, want)
+	if err != nil {
+		return "", false, fmt.Errorf("nothing was submitted: the intent could not be stored: %w", err)
+	}
+	if !first {
+		if sub.SpecHash != want.SpecHash {
+			return "", false, badInput("idempotency_key", "use a new key for a changed job", "this key belongs to another specification, of %s", sub.CreatedAt.Format("2006-01-02 15:04"))
+		}
+		switch sub.State {
+		case store.Submitted:
+			return sub.JobID, true, nil
+		case store.Submitting:
+			// Begun before, by a process that died or still runs: perhaps it is there.
+			id, found, err := cl.Find(ctx, sub.Token, sub.CreatedAt)
+			if err != nil {
+				return "", false, c.slurmError(err, "")
+			}
+			if found {
+				return id, true, st.Finish(ctx, sub.Key, store.Submitted, id, "", c.Now())
+			}
+		}
+	}
+	if sub.State == store.Rejected {
+		// Refused before, asked again: open once more, or a crash would forget it.
+		if err := st.Finish(ctx, sub.Key, store.Submitting, "", "", c.Now()); err != nil {
+			return "", false, err
+		}
+	}
+	c.step(2, 3, "handing it to "+cl.Name())
+	id, err = cl.Submit(ctx, slurm.Submission{
+		Script: sc.Text, Dir: s.Worktree, Name: full.Name, Token: sub.Token, LogDir: full.LogDir,
+	})
+	if err != nil {
+		// A refusal is final; anything else may have been accepted all the same, and
+		// stays open to be looked for.
+		if errors.Is(err, slurm.ErrRejected) || errors.Is(err, slurm.ErrDenied) {
+			if ferr := st.Finish(ctx, sub.Key, store.Rejected, "", err.Error(), c.Now()); ferr != nil {
+				err = errors.Join(err, ferr)
+			}
+		}
+		return "", false, c.slurmError(err, "")
+	}
+	return id, false, st.Finish(ctx, sub.Key, store.Submitted, id, "", c.Now())
+}
+
+// View says what was submitted, or what stands in the way.
+func (o SubmitOut) View(l lang.Lang) view.Doc {
+	d := view.Doc{Sections: problemSections(o.Problems, l)}
+	switch {
+	case o.JobID != nil:
+		format := lang.Text{EN: "%s submitted to %s as job %s", ZH: "%s 已提交到 %s，作业号 %s"}
+		if o.AlreadySubmitted {
+			format = lang.Text{EN: "%s had been submitted to %s already: job %s", ZH: "%s 此前已提交到 %s：作业号 %s"}
+		}
+		d.Title, d.Tone = fmt.Sprintf(format.In(l), o.Name, o.Cluster, *o.JobID), view.Good
+		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "logs", ZH: "日志"}.In(l), Items: o.LogPaths})
+		d.Next = []string{"status " + string(*o.JobID), "logs " + string(*o.JobID) + " --tail 20"}
+	case o.Found():
+		d.Title, d.Tone = fmt.Sprintf(lang.Text{
+			EN: "%s was not submitted: mend the errors, or use --force", ZH: "%s 没有提交：请先修复错误，或使用 --force",
+		}.In(l), o.Name), view.Bad
+	default:
+		d.Title = fmt.Sprintf(lang.Text{EN: "%s: dry run, nothing was submitted", ZH: "%s：试运行，没有提交"}.In(l), o.Name)
+		d.Sections = append(d.Sections, view.Section{Code: o.Script, Lang: "bash", Fold: true})
+	}
+	return d
+}

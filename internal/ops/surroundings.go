@@ -1,0 +1,159 @@
+package ops
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// A circumstance is a rule of the documents about what lies around a job: its
+// folders, its environment. check returns what is wrong, or "".
+type circumstance struct {
+	id       string
+	severity rules.Severity
+	field    string
+	check    func(*Call, job.Spec) lang.Text
+	fix      lang.Text
+	source   string
+}
+
+var circumstances = []circumstance{
+	{
+		id: "worktree-given", severity: rules.Error, field: "worktree",
+		check: func(_ *Call, s job.Spec) lang.Text {
+			if s.Worktree != "" {
+				return lang.Text{}
+			}
+			return lang.Text{EN: "no worktree: the job would run wherever it was submitted", ZH: "没有给出工作树：作业会在提交时所在的目录运行"}
+		},
+		fix:    lang.Text{EN: "worktree: the absolute path of a Megatron-LM checkout that every node sees", ZH: "worktree：所有节点都能访问的 Megatron-LM 代码目录的绝对路径"},
+		source: "run-on-slurm: multi-node rules",
+	},
+	{
+		id: "worktree-exists", severity: rules.Error, field: "worktree",
+		check: func(c *Call, s job.Spec) lang.Text {
+			if s.Worktree == "" || !c.hereToo(s) {
+				return lang.Text{}
+			}
+			if st, err := os.Stat(s.Worktree); err == nil && st.IsDir() || err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return lang.Text{}
+			}
+			return lang.Text{EN: s.Worktree + " does not exist here, or is not a directory", ZH: s.Worktree + " 在本机不存在，或不是目录"}
+		},
+		fix:    lang.Text{EN: "check out Megatron-LM there, or name the directory that holds it", ZH: "在该处检出 Megatron-LM，或改成实际的目录"},
+		source: "run-on-slurm: prerequisites",
+	},
+	{
+		id: "script-exists", severity: rules.Warning, field: "script",
+		check: func(c *Call, s job.Spec) lang.Text {
+			if s.Worktree == "" || !c.hereToo(s) || filepath.IsAbs(s.Script) || contained(s) {
+				return lang.Text{}
+			}
+			if _, err := os.Stat(s.Worktree); err != nil {
+				return lang.Text{} // told already
+			}
+			if _, err := os.Stat(filepath.Join(s.Worktree, s.Script)); !errors.Is(err, fs.ErrNotExist) {
+				return lang.Text{}
+			}
+			return lang.Text{EN: s.Script + " is not in the worktree", ZH: "工作树中没有 " + s.Script}
+		},
+		fix:    lang.Text{EN: "script: the program's path, relative to the worktree", ZH: "script：程序相对于工作树的路径"},
+		source: "run-on-slurm: import errors",
+	},
+	{
+		id: "venv-synced", severity: rules.Warning, field: "venv",
+		check: func(c *Call, s job.Spec) lang.Text {
+			if s.Launcher != job.UV || s.Worktree == "" || contained(s) || filepath.IsAbs(s.Venv) || !c.hereToo(s) {
+				return lang.Text{}
+			}
+			if _, err := os.Stat(s.Worktree); err != nil {
+				return lang.Text{}
+			}
+			if _, err := os.Stat(filepath.Join(s.Worktree, s.Venv)); !errors.Is(err, fs.ErrNotExist) {
+				return lang.Text{}
+			}
+			return lang.Text{EN: "no " + s.Venv + " in the worktree: every job would build it again, on GPU time", ZH: "工作树中没有 " + s.Venv + "：每个作业都会占用 GPU 时间重新构建它"}
+		},
+		fix:    lang.Text{EN: "once, before submitting: uv sync --extra training --extra dev", ZH: "提交前执行一次：uv sync --extra training --extra dev"},
+		source: "run-on-slurm: common pitfalls",
+	},
+	{
+		id: "worktree-node-local", severity: rules.Warning, field: "worktree",
+		check: func(c *Call, s job.Spec) lang.Text {
+			if *s.Nodes < 2 || !nodeLocal(s.Worktree) || c.oneHost(s) {
+				return lang.Text{}
+			}
+			return lang.Text{EN: s.Worktree + " looks local to one node, and " + itoa(*s.Nodes) + " nodes must see it", ZH: s.Worktree + " 像是单个节点的本地路径，而 " + itoa(*s.Nodes) + " 个节点都要访问它"}
+		},
+		fix:    lang.Text{EN: "a path on NFS, Lustre or another shared file system", ZH: "放在 NFS、Lustre 等共享文件系统上"},
+		source: "run-on-slurm: multi-node rules",
+	},
+	{
+		id: "no-such-timeout", severity: rules.Warning, field: "env.NCCL_TIMEOUT",
+		check: func(_ *Call, s job.Spec) lang.Text {
+			if _, ok := s.Env["NCCL_TIMEOUT"]; !ok {
+				return lang.Text{}
+			}
+			return lang.Text{EN: "NCCL reads no variable NCCL_TIMEOUT: nothing waits longer", ZH: "NCCL 并没有 NCCL_TIMEOUT 这个变量：超时不会变长"}
+		},
+		fix:    lang.Text{EN: "args: --distributed-timeout-minutes N", ZH: "在 args 中使用 --distributed-timeout-minutes N"},
+		source: "NCCL user guide: environment variables",
+	},
+	{
+		id: "no-time-limit", severity: rules.Warning, field: "time",
+		check: func(_ *Call, s job.Spec) lang.Text {
+			if s.Time != "" {
+				return lang.Text{}
+			}
+			return lang.Text{EN: "no time limit: the partition's default decides when the job is killed", ZH: "没有设置时间上限：何时被终止由分区默认值决定"}
+		},
+		fix:    lang.Text{EN: "time: HH:MM:SS", ZH: "time：HH:MM:SS"},
+		source: "sbatch(1): --time",
+	},
+}
+
+var nodeLocalRoots = []string{"/tmp", "/var/tmp", "/dev/shm", "/local", "/scratch/local"}
+
+func nodeLocal(p string) bool {
+	for dir := filepath.Clean(p); dir != "/" && dir != "."; dir = filepath.Dir(dir) {
+		if slices.Contains(nodeLocalRoots, dir) {
+			return true
+		}
+	}
+	return false
+}
+
+// hereToo reports whether paths of the job mean the same on this machine: the
+// back end runs here, or submits from here as this person.
+func (c *Call) hereToo(s job.Spec) bool {
+	cl, err := c.cluster(s.Cluster)
+	return err == nil && (cl.Kind() == "local" || cl.Kind() == "cli")
+}
+
+// oneHost reports whether all nodes of the job are this machine.
+func (c *Call) oneHost(s job.Spec) bool {
+	cl, err := c.cluster(s.Cluster)
+	return err == nil && cl.Kind() == "local"
+}
+
+// surroundings is what the documents' rules say of s.
+func (c *Call) surroundings(s job.Spec) []rules.Problem {
+	var ps []rules.Problem
+	for _, r := range circumstances {
+		said := r.check(c, s)
+		if said.EN == "" {
+			continue
+		}
+		ps = append(ps, rules.Problem{
+			Rule: r.id, Severity: r.severity, Field: r.field,
+			Message: said.In(c.Lang), Fix: r.fix.In(c.Lang), Source: r.source,
+		})
+	}
+	return ps
+}
