@@ -1,0 +1,121 @@
+// Package docs writes the reference pages under docs/ from the code that they
+// describe: operations, the job specification, rules. A page that drifts fails a
+// test.
+package docs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+//go:generate go test . -run TestPagesAreWhatTheCodeSays -update
+
+// A Page is one generated file.
+type Page struct {
+	Name string
+	text func() string
+}
+
+// Text is what the page must hold.
+func (p Page) Text() string {
+	return "<!-- Written from the code by `make generate`: change the code instead. -->\n\n" + p.text()
+}
+
+// Pages are the generated pages of docs/.
+func Pages() []Page {
+	return []Page{
+		{"operations.md", operations},
+		{"specification.md", specification},
+		{"rules.md", ruleTable},
+	}
+}
+
+// cell makes text safe inside of a Markdown table.
+func cell(s string) string {
+	return strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;").Replace(s)
+}
+
+func operations() string {
+	var b strings.Builder
+	b.WriteString("# Operations\n\nOne table serves the shell (`megatron-ops NAME`), Slack (`/megatron NAME`) and agents (the MCP tool `NAME`): the same words, fields and answers. ")
+	b.WriteString("In the shell every operation takes `--output text|json`, `--lang en|zh` and `--cluster NAME`.\n\n")
+	b.WriteString("| operation | effect | what it does |\n|---|---|---|\n")
+	for _, op := range ops.Table() {
+		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s |\n", op.Name, op.Name, op.Effect, cell(op.Summary.EN))
+	}
+	for _, op := range ops.Table() {
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n%s\n\n    megatron-ops %s\n", op.Name, op.Help.EN, op.Help.ZH, op.Example)
+		var rows []string
+		spec := takesSpec(op)
+		for _, p := range op.Params() {
+			if spec && specFlags[p.Name] {
+				continue
+			}
+			name := "`--" + p.Name + "`"
+			if p.Arg {
+				name = "`" + p.Name + "`"
+			}
+			rows = append(rows, fmt.Sprintf("| %s | %s | %s |", name, p.Type, cell(p.Help.EN)))
+		}
+		if op.Batch != nil {
+			rows = append(rows, "| `--batch` | text | JSON Lines in a file, `-` for standard input: one answer a line, in order |")
+		}
+		if len(rows) > 0 {
+			b.WriteString("\n| word | type | meaning |\n|---|---|---|\n" + strings.Join(rows, "\n") + "\n")
+		}
+		if spec {
+			b.WriteString("\nIt also takes every field of the [job specification](specification.md) as a flag.\n")
+		}
+	}
+	return b.String()
+}
+
+var specFlags = func() map[string]bool {
+	m := map[string]bool{}
+	for _, f := range job.Fields() {
+		m[strings.NewReplacer(".", "-", "_", "-").Replace(f.Name)] = true
+	}
+	return m
+}()
+
+// takesSpec reports whether every field of the specification is a flag of op.
+func takesSpec(op ops.Op) bool {
+	return slices.ContainsFunc(op.Params(), func(p ops.Param) bool { return p.Name == "worktree" })
+}
+
+func specification() string {
+	var b strings.Builder
+	b.WriteString("# The job specification\n\nA YAML or JSON file, flags (`_` becomes `-`, and `container.image` is `--container-image`), Slack words and MCP arguments share these names. An unknown key is an error.\n\n")
+	b.WriteString("| field | type | meaning | 说明 | example | default |\n|---|---|---|---|---|---|\n")
+	for _, f := range job.Fields() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", f.Name, f.Type, cell(f.Doc.EN), cell(f.Doc.ZH), code(f.Example), code(f.Default))
+	}
+	return b.String()
+}
+
+func code(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "`" + cell(s) + "`"
+}
+
+func ruleTable() string {
+	var b strings.Builder
+	b.WriteString("# Rules\n\nEvery launch rule that `plan` judges. A rule whose source is a file of Megatron-LM (at commit d98e8a64) is one that Megatron itself checks: breaking it makes `ok` false. `megatron-ops explain ID` tells one in full, in English or Chinese.\n")
+	topic := ""
+	for _, r := range rules.Table() {
+		if r.Topic != topic {
+			topic = r.Topic
+			fmt.Fprintf(&b, "\n## %s\n\n| rule | when | must hold | why | severity | source |\n|---|---|---|---|---|---|\n", topic)
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", r.ID, cell(r.Condition.In(lang.EN)), cell(r.Requirement.In(lang.EN)), cell(r.Reason.In(lang.EN)), r.Severity, cell(r.Source))
+	}
+	return b.String()
+}
