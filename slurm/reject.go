@@ -60,7 +60,7 @@ var rejections = []Rejection{
 		EN: "the controller limits requests per user; wait and ask less often",
 		ZH: "控制器按用户限流；请稍候并降低查询频率",
 	}},
-	{"Unable to establish configuration source", Unreachable, lang.Text{
+	{"establish a configuration source", Unreachable, lang.Text{
 		EN: "no slurm.conf was found; set SLURM_CONF or run this on a login node",
 		ZH: "找不到 slurm.conf；请设置 SLURM_CONF，或在登录节点上运行",
 	}},

@@ -41,6 +41,7 @@ const (
 	Preempted   State = "PREEMPTED"
 	BootFail    State = "BOOT_FAIL"
 	Deadline    State = "DEADLINE"
+	Requeued    State = "REQUEUED"
 )
 
 // Ended reports whether a job in state s will not run again by itself. It is
@@ -57,6 +58,7 @@ func (s State) Ended() bool {
 // where the cluster does not say.
 type Job struct {
 	ID          JobID      `json:"job_id"`
+	RawID       JobID      `json:"raw_id,omitempty"` // of an array element: its own number
 	Cluster     string     `json:"cluster,omitempty"`
 	Name        string     `json:"name"`
 	User        string     `json:"user,omitempty"`

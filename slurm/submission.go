@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"os"
 	"slices"
 	"time"
 )
@@ -24,6 +25,9 @@ type Submission struct {
 	// replaces the environment that the job inherits where it is not nil.
 	Args []string
 	Env  []string
+	// Lock, where it is not nil, is inherited by the process that submits, so that
+	// a lock on it lasts for as long as the request may still go through.
+	Lock *os.File
 }
 
 // A Filter chooses jobs; the zero Filter means everything that is queued or

@@ -1,0 +1,90 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
+)
+
+// Hold keeps a pending job from starting.
+func (c *CLI) Hold(ctx context.Context, id slurm.JobID) error {
+	return c.control(ctx, "hold", id, "hold", string(id))
+}
+
+// Release lets a held job start.
+func (c *CLI) Release(ctx context.Context, id slurm.JobID) error {
+	return c.control(ctx, "release", id, "release", string(id))
+}
+
+// Requeue stops a running job and puts it back into the queue.
+func (c *CLI) Requeue(ctx context.Context, id slurm.JobID) error {
+	return c.control(ctx, "requeue", id, "requeue", string(id))
+}
+
+// Update changes a job that has not ended.
+func (c *CLI) Update(ctx context.Context, id slurm.JobID, u slurm.Update) error {
+	return c.control(ctx, "update", id, updateArgs(id, u)...)
+}
+
+// updateArgs is the command line after "scontrol".
+func updateArgs(id slurm.JobID, u slurm.Update) []string {
+	args := []string{"update", "JobId=" + string(id)}
+	if u.NumNodes > 0 {
+		args = append(args, fmt.Sprintf("NumNodes=%d", u.NumNodes))
+	}
+	if u.Partition != "" {
+		args = append(args, "Partition="+u.Partition)
+	}
+	if u.TimeLimit > 0 {
+		args = append(args, fmt.Sprintf("TimeLimit=%d", int(math.Ceil(u.TimeLimit.Minutes()))))
+	}
+	if u.QOS != "" {
+		args = append(args, "QOS="+u.QOS)
+	}
+	if len(u.Exclude) > 0 {
+		args = append(args, "ExcNodeList="+hostlist.Compress(u.Exclude))
+	}
+	if u.Priority != nil {
+		args = append(args, fmt.Sprintf("Priority=%d", *u.Priority))
+	}
+	if u.Comment != nil {
+		args = append(args, "Comment="+*u.Comment)
+	}
+	return args
+}
+
+func (c *CLI) control(ctx context.Context, op string, id slurm.JobID, args ...string) error {
+	if !slurm.IsJobID(string(id)) {
+		return slurm.JobNotFound(id)
+	}
+	_, err := c.order(ctx, fmt.Sprintf("%s %s", op, id), queryEnviron(c.Environ()), append([]string{"scontrol"}, args...)...)
+	return err
+}
+
+// estimate is the form of what sbatch --test-only says of a job that could run.
+var estimate = regexp.MustCompile(`Job [0-9]+ to start at (\S+)(?: a)? using [0-9]+ processors on (?:nodes )?(\S+)(?: in partition (\S+))?`)
+
+// Test asks Slurm what it would do with s. Nothing is queued.
+func (c *CLI) Test(ctx context.Context, s slurm.Submission) (slurm.Estimate, error) {
+	s.LogDir, s.Lock = "", nil
+	r, err := c.sbatch(ctx, "test", s, "--test-only")
+	if err != nil {
+		return slurm.Estimate{}, err
+	}
+	e := slurm.Estimate{Text: strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(r.stderr), "sbatch: "))}
+	if m := estimate.FindStringSubmatch(r.stderr); m != nil {
+		e.Partition = m[3]
+		e.Nodes, _ = hostlist.Expand(m[2])
+		// sbatch runs with the submitter's environment, so its times are local.
+		if t, err := time.ParseInLocation("2006-01-02T15:04:05", m[1], time.Local); err == nil {
+			e.Start = t
+		}
+	}
+	return e, nil
+}

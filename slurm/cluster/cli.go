@@ -1,0 +1,434 @@
+// Package cluster is the back ends: Slurm by its commands here or over ssh, and
+// by its REST service. They answer in the words of package slurm; what to make
+// of the answers is left to others. Package local, below, is the back end that
+// needs no Slurm.
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A CLI is a Slurm reached by its commands: sbatch, squeue, sacct, scancel,
+// scontrol, sinfo. Arguments go as lists; nothing meets a shell.
+type CLI struct {
+	name string
+	kind string
+	// Environ is what commands inherit: os.Environ, or a test's.
+	Environ func() []string
+	// TokenInName puts a submission's token behind the job's name, for clusters
+	// that keep no comments.
+	TokenInName bool
+
+	runner runner
+	mkdir  func(ctx context.Context, dir string) error
+}
+
+// NewCLI returns the Slurm of this machine: its commands on the PATH, and its
+// SLURM_CONF.
+func NewCLI(name string) *CLI {
+	return &CLI{
+		name: name, kind: "cli", Environ: os.Environ, runner: here{},
+		mkdir: func(_ context.Context, dir string) error { return os.MkdirAll(dir, 0o777) },
+	}
+}
+
+// Name is the cluster's name in the configuration.
+func (c *CLI) Name() string { return c.name }
+
+// Kind is "cli" or "ssh".
+func (c *CLI) Kind() string { return c.kind }
+
+// ask runs a command that changes nothing, and returns its standard output.
+func (c *CLI) ask(ctx context.Context, op string, argv ...string) (string, error) {
+	return c.order(ctx, op, queryEnviron(c.Environ()), argv...)
+}
+
+// order runs a command and turns a refusal into an *slurm.Error.
+func (c *CLI) order(ctx context.Context, op string, env []string, argv ...string) (string, error) {
+	r, err := c.runner.run(ctx, command{argv: argv, env: env})
+	if err != nil {
+		return r.stdout, named(op, err)
+	}
+	if r.code != 0 {
+		return r.stdout, refusal(op, r)
+	}
+	return r.stdout, nil
+}
+
+// refusal is the error of a command that said no.
+func refusal(op string, r result) *slurm.Error {
+	e := slurm.FromStderr(op, r.stderr)
+	if e.Msg == "" {
+		e.Msg = fmt.Sprintf("exit status %d without a word", r.code)
+		e.Kind = slurm.Broken
+	}
+	return e
+}
+
+// named puts op on err.
+func named(op string, err error) error {
+	if e, ok := errors.AsType[*slurm.Error](err); ok {
+		named := *e
+		named.Op = op
+		return &named
+	}
+	return fmt.Errorf("%s: %w", op, err)
+}
+
+// separator is a string that no job's name can have been made to hold.
+func separator() string { return "\x1f" + rand.Text() + "\x1f" }
+
+// Job asks squeue and then sacct. A job that has left the queue and whose end is
+// not in the accounts yet comes as the accounts have it, with
+// slurm.ReasonUnsettled: absence is never an end.
+func (c *CLI) Job(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
+	op := fmt.Sprintf("job %s", id)
+	if !slurm.IsJobID(string(id)) {
+		return slurm.Job{}, slurm.JobNotFound(id)
+	}
+	rows, err := c.queue(ctx, op, "--jobs="+string(id))
+	if err != nil {
+		return slurm.Job{}, err
+	}
+	if j, ok := slurm.Fold(id, rows); ok {
+		c.addDetail(ctx, &j)
+		return j, nil
+	}
+	rows, err = c.accounts(ctx, op, "--jobs="+string(id))
+	if err != nil {
+		return slurm.Job{}, err
+	}
+	j, ok := slurm.Fold(id, rows)
+	if !ok && id.Array() != id {
+		return c.vanished(ctx, op, id)
+	}
+	if !ok {
+		return j, slurm.JobNotFound(id)
+	}
+	if !j.State.Ended() {
+		j.Reason = slurm.ReasonUnsettled
+	}
+	return j, nil
+}
+
+// vanished answers for an array's element that is nowhere, from its array.
+func (c *CLI) vanished(ctx context.Context, op string, id slurm.JobID) (slurm.Job, error) {
+	array, err := c.queue(ctx, op, "--jobs="+string(id.Array()))
+	if err == nil && len(array) == 0 {
+		array, err = c.accounts(ctx, op, "--jobs="+string(id.Array()))
+	}
+	if err != nil {
+		return slurm.Job{}, err
+	}
+	if j, ok := slurm.Vanished(id, array); ok {
+		return j, nil
+	}
+	return slurm.Job{}, slurm.JobNotFound(id)
+}
+
+// addDetail fills what only a question for one job can tell.
+func (c *CLI) addDetail(ctx context.Context, j *slurm.Job) {
+	if out, err := c.ask(ctx, "", "squeue", "--noheader", "--array", "--states=all", "--jobs="+string(j.ID), "--Format="+slurm.DetailFormat()); err == nil {
+		slurm.AddDetail(j, out)
+	}
+}
+
+// queue asks squeue. An id that the controller does not know is no error here:
+// with one id squeue fails, with two it does not.
+func (c *CLI) queue(ctx context.Context, op string, args ...string) ([]slurm.Job, error) {
+	sep := separator()
+	argv := append([]string{"squeue", "--noheader", "--array", "--states=all", "--format=" + slurm.QueueFormat(sep)}, args...)
+	out, err := c.ask(ctx, op, argv...)
+	if errors.Is(err, slurm.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	jobs, err := slurm.ParseQueue(out, sep)
+	return c.claim(jobs), broken(op, err)
+}
+
+// accounts asks sacct, requeued runs included.
+func (c *CLI) accounts(ctx context.Context, op string, args ...string) ([]slurm.Job, error) {
+	sep := separator()
+	argv := append([]string{
+		"sacct", "--noheader", "--parsable2", "--allocations", "--duplicates",
+		"--delimiter=" + sep, "--format=" + slurm.AccountFormat(),
+	}, args...)
+	out, err := c.ask(ctx, op, argv...)
+	if err != nil {
+		if strings.Contains(err.Error(), "accounting storage is disabled") {
+			return nil, nil
+		}
+		return nil, err
+	}
+	jobs, err := slurm.ParseAccounts(out, sep)
+	return c.claim(jobs), broken(op, err)
+}
+
+func (c *CLI) claim(jobs []slurm.Job) []slurm.Job {
+	for i := range jobs {
+		jobs[i].Cluster = c.name
+	}
+	return jobs
+}
+
+// broken wraps an answer that could not be read.
+func broken(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &slurm.Error{Op: op, Msg: err.Error(), Kind: slurm.Broken}
+}
+
+// manyIDs is from where on asking for everything is cheaper for the controller
+// than asking by id, and safe from the limit on a command line's length.
+const manyIDs = 200
+
+// Jobs lists jobs: one squeue, and one sacct where ended ones are asked for. If
+// only the accounts fail, the queue's jobs come with the error.
+func (c *CLI) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
+	var args []string
+	if f.User != "" {
+		args = append(args, "--user="+f.User)
+	}
+	if f.Partition != "" {
+		args = append(args, "--partition="+f.Partition)
+	}
+	if n := len(f.IDs); n > 0 && n <= manyIDs {
+		args = append(args, "--jobs="+joinIDs(f.IDs))
+	}
+	jobs, err := c.queue(ctx, "list", args...)
+	if err != nil {
+		return nil, err
+	}
+	jobs = slices.DeleteFunc(jobs, func(j slurm.Job) bool { return !f.Match(j) })
+	if f.Since.IsZero() {
+		return jobs, nil
+	}
+	past, err := c.past(ctx, f)
+	known := map[slurm.JobID]bool{}
+	for _, j := range jobs {
+		known[j.ID] = true
+	}
+	for _, j := range past {
+		if !known[j.ID] && j.State.Ended() && f.Match(j) {
+			jobs = append(jobs, j)
+		}
+	}
+	return jobs, err
+}
+
+// past asks the accounts for the jobs of f.
+func (c *CLI) past(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
+	args := []string{"--starttime=" + f.Since.UTC().Format("2006-01-02T15:04:05")}
+	switch {
+	case f.User != "":
+		args = append(args, "--user="+f.User)
+	default:
+		args = append(args, "--allusers")
+	}
+	if f.Partition != "" {
+		args = append(args, "--partition="+f.Partition)
+	}
+	if len(f.IDs) == 0 {
+		return c.accounts(ctx, "history", args...)
+	}
+	var jobs []slurm.Job
+	for ids := range slices.Chunk(f.IDs, 1000) {
+		some, err := c.accounts(ctx, "history", append(args, "--jobs="+joinIDs(ids))...)
+		if err != nil {
+			return jobs, err
+		}
+		jobs = append(jobs, some...)
+	}
+	return jobs, nil
+}
+
+func joinIDs(ids []slurm.JobID) string {
+	words := make([]string, len(ids))
+	for i, id := range ids {
+		words[i] = string(id)
+	}
+	return strings.Join(words, ",")
+}
+
+// Find looks for the job that carries token: in the queue, where a comment is
+// from the first second on, and then in the accounts, where it is written when
+// the job ends.
+func (c *CLI) Find(ctx context.Context, token string, since time.Time) (slurm.JobID, bool, error) {
+	op := "find submission " + token
+	rows, err := c.queue(ctx, op, "--me")
+	if err != nil {
+		return "", false, err
+	}
+	if id, ok := withToken(rows, token); ok {
+		return id, true, nil
+	}
+	rows, err = c.accounts(ctx, op, "--starttime="+since.Add(-time.Hour).UTC().Format("2006-01-02T15:04:05"))
+	if err != nil {
+		return "", false, err
+	}
+	id, ok := withToken(rows, token)
+	return id, ok, nil
+}
+
+// withToken returns the job among rows that carries token; an array's elements
+// stand for their array.
+func withToken(rows []slurm.Job, token string) (slurm.JobID, bool) {
+	for _, j := range rows {
+		if slurm.HasToken(j, token) {
+			return j.ID.Array(), true
+		}
+	}
+	return "", false
+}
+
+// Cancel ends a job, an array or an element of one. It is idempotent: a job that
+// has ended already is no error. That the job is cancelled is only known once
+// its state says so.
+func (c *CLI) Cancel(ctx context.Context, id slurm.JobID) error {
+	op := fmt.Sprintf("cancel %s", id)
+	if !slurm.IsJobID(string(id)) {
+		return slurm.JobNotFound(id)
+	}
+	// Without --verbose scancel is silent, with status 0, about a job that does
+	// not exist.
+	env := queryEnviron(c.Environ())
+	r, err := c.runner.run(ctx, command{argv: []string{"scancel", "--verbose", string(id)}, env: env})
+	if err != nil {
+		return named(op, err)
+	}
+	errs := errorLines(r.stderr)
+	switch {
+	case errs == "" && r.code == 0, strings.Contains(errs, "already completing or completed"):
+		return nil
+	case strings.Contains(errs, "Invalid job id specified"):
+		if j, err := c.Job(ctx, id); err == nil && j.State.Ended() {
+			return nil
+		}
+		return slurm.JobNotFound(id)
+	}
+	r.stderr = errs
+	return refusal(op, r)
+}
+
+// errorLines keeps the lines that tell of an error.
+func errorLines(stderr string) string {
+	var kept strings.Builder
+	for line := range strings.Lines(stderr) {
+		if strings.Contains(line, "error:") {
+			kept.WriteString(line)
+		}
+	}
+	return kept.String()
+}
+
+// submitArgs is the command line of sbatch, whose script goes to standard input.
+func (c *CLI) submitArgs(s slurm.Submission) ([]string, error) {
+	argv := []string{"sbatch", "--parsable"}
+	if s.Token != "" {
+		opts, err := slurm.ReadDirectives(s.Script)
+		if err != nil {
+			return nil, &slurm.Error{Op: "submit", Msg: err.Error(), Kind: slurm.Rejected}
+		}
+		if c.TokenInName {
+			argv = append(argv, "--job-name="+slurm.TagName(firstOf(s.Name, opts.Value("job-name"), "job"), s.Token))
+		} else {
+			argv = append(argv, "--comment="+slurm.TagComment(opts.Value("comment"), s.Token))
+		}
+	}
+	return append(argv, s.Args...), nil
+}
+
+func firstOf(words ...string) string {
+	for _, w := range words {
+		if w != "" {
+			return w
+		}
+	}
+	return ""
+}
+
+// submitID is the form of what sbatch --parsable prints: an id, and the cluster
+// where one was chosen.
+var submitID = regexp.MustCompile(`^([1-9][0-9]*)(;[^\s;]+)?$`)
+
+// Submit makes the log directory and hands the script to sbatch. An error of the
+// kind Unknown or Unreachable leaves open whether there is a job now: Find
+// tells.
+func (c *CLI) Submit(ctx context.Context, s slurm.Submission) (slurm.JobID, error) {
+	r, err := c.sbatch(ctx, "submit", s)
+	if err != nil {
+		return "", err
+	}
+	// A site's wrapper may print more; only a line that is an id counts.
+	var ids []string
+	for line := range strings.Lines(r.stdout) {
+		if m := submitID.FindStringSubmatch(strings.TrimSpace(line)); m != nil && strings.HasSuffix(line, "\n") {
+			ids = append(ids, m[1])
+		}
+	}
+	if len(ids) != 1 {
+		return "", &slurm.Error{Op: "submit", Kind: slurm.Unknown, Msg: fmt.Sprintf("sbatch answered %s, which is no job id; there may be a job all the same", strconv.Quote(cut(r.stdout, 200)))}
+	}
+	return slurm.JobID(ids[0]), nil
+}
+
+// sbatch runs sbatch for s.
+func (c *CLI) sbatch(ctx context.Context, op string, s slurm.Submission, more ...string) (result, error) {
+	argv, err := c.submitArgs(s)
+	if err != nil {
+		return result{}, err
+	}
+	if s.LogDir != "" {
+		dir := s.LogDir
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(s.Dir, dir)
+		}
+		if err := c.mkdir(ctx, dir); err != nil {
+			return result{}, &slurm.Error{Op: op, Msg: "log directory: " + err.Error(), Kind: slurm.Rejected}
+		}
+	}
+	env := s.Env
+	if env == nil {
+		env = c.Environ()
+	}
+	env = withDefaults(JobEnviron(env), c.Environ(), "PATH", "SLURM_CONF", "HOME", "USER")
+	r, err := c.runner.run(ctx, command{argv: append(argv, more...), env: env, dir: s.Dir, stdin: s.Script, held: s.Lock})
+	switch {
+	case err != nil && errors.Is(err, slurm.ErrUnreachable):
+		// A command that was cut off may have reached the controller.
+		e, _ := errors.AsType[*slurm.Error](err)
+		return r, &slurm.Error{Op: op, Msg: e.Msg, Kind: slurm.Unknown, Fix: e.Fix}
+	case err != nil:
+		return r, named(op, err)
+	case r.code != 0:
+		e := refusal(op, r)
+		if strings.Contains(r.stderr, "Socket timed out") {
+			e.Kind = slurm.Unknown
+		}
+		return r, e
+	}
+	return r, nil
+}
+
+func cut(s string, n int) string {
+	if len(s) > n {
+		return s[:n] + "…"
+	}
+	return s
+}

@@ -1,0 +1,301 @@
+package cluster_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster/local"
+)
+
+func TestMain(m *testing.M) {
+	if code, ok := local.Standin(os.Args); ok {
+		os.Exit(code)
+	}
+	os.Exit(m.Run())
+}
+
+// backend is what every back end can do.
+type backend interface {
+	Name() string
+	Kind() string
+	Submit(context.Context, slurm.Submission) (slurm.JobID, error)
+	Job(context.Context, slurm.JobID) (slurm.Job, error)
+	Jobs(context.Context, slurm.Filter) ([]slurm.Job, error)
+	Cancel(context.Context, slurm.JobID) error
+	Find(ctx context.Context, token string, since time.Time) (slurm.JobID, bool, error)
+	Test(context.Context, slurm.Submission) (slurm.Estimate, error)
+	Hold(context.Context, slurm.JobID) error
+	Release(context.Context, slurm.JobID) error
+	Requeue(context.Context, slurm.JobID) error
+	Update(context.Context, slurm.JobID, slurm.Update) error
+}
+
+// A site is a back end with a directory that its nodes can write to.
+type site struct {
+	backend
+	dir string
+}
+
+// script is a batch script with directives and then body.
+func script(directives, body string) string {
+	var b strings.Builder
+	b.WriteString("#!/bin/bash\n")
+	for d := range strings.FieldsSeq(directives) {
+		fmt.Fprintf(&b, "#SBATCH %s\n", d)
+	}
+	return b.String() + body + "\n"
+}
+
+// submit hands in a script and answers its id.
+func (s site) submit(t *testing.T, directives, body string, more ...func(*slurm.Submission)) slurm.JobID {
+	t.Helper()
+	sub := slurm.Submission{Script: script(directives, body), Dir: s.dir, LogDir: "logs"}
+	for _, m := range more {
+		m(&sub)
+	}
+	id, err := s.Submit(t.Context(), sub)
+	require.NoError(t, err)
+	require.True(t, slurm.IsJobID(string(id)), "%q", id)
+	t.Cleanup(func() { _ = s.Cancel(context.Background(), id) })
+	return id
+}
+
+// until waits for a job for which ok holds.
+func (s site) until(t *testing.T, id slurm.JobID, what string, ok func(slurm.Job) bool) slurm.Job {
+	t.Helper()
+	var j slurm.Job
+	for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		var err error
+		j, err = s.Job(t.Context(), id)
+		require.NoError(t, err)
+		if ok(j) {
+			return j
+		}
+		if j.State.Ended() || time.Now().After(deadline) {
+			require.Failf(t, "job did not come to be "+what, "%+v", j)
+		}
+	}
+}
+
+func (s site) state(t *testing.T, id slurm.JobID, want slurm.State) slurm.Job {
+	t.Helper()
+	return s.until(t, id, string(want), func(j slurm.Job) bool { return j.State == want })
+}
+
+// log reads one file of the site's directory.
+func (s site) log(t *testing.T, name string) string {
+	t.Helper()
+	var text []byte
+	require.Eventually(t, func() (ok bool) {
+		var err error
+		text, err = os.ReadFile(filepath.Join(s.dir, name))
+		return err == nil && len(text) > 0
+	}, 10*time.Second, 50*time.Millisecond, name)
+	return string(text)
+}
+
+// behaviours are what every back end must do alike.
+var behaviours = []struct {
+	name string
+	test func(t *testing.T, s site)
+}{
+	{"a job on two nodes runs to its end and its output is kept", func(t *testing.T, s site) {
+		id := s.submit(t, "--job-name=pair --nodes=2 --ntasks-per-node=1 --gpus-per-node=2 --time=5 --output=logs/%x-%j.out --error=logs/%x-%j.err",
+			`echo first >&2; srun --label bash -c 'echo $SLURM_NODEID of $SLURM_NNODES with $CUDA_VISIBLE_DEVICES; sleep 2'`)
+		j := s.state(t, id, slurm.Running)
+		require.Len(t, j.Nodes, 2)
+		require.Equal(t, "pair", j.Name)
+		require.NotNil(t, j.StartedAt)
+		require.NotNil(t, j.TimeLimitS)
+		require.EqualValues(t, 300, *j.TimeLimitS)
+		j = s.state(t, id, slurm.Completed)
+		require.NotNil(t, j.EndedAt)
+		require.Equal(t, filepath.Join(s.dir, "logs", fmt.Sprintf("pair-%s.out", id)), j.Stdout)
+		require.Equal(t, 4, j.GPUs)
+		out := s.log(t, fmt.Sprintf("logs/pair-%s.out", id))
+		require.Contains(t, out, "0: 0 of 2 with 0,1\n")
+		require.Contains(t, out, "1: 1 of 2 with 0,1\n")
+		require.Contains(t, s.log(t, fmt.Sprintf("logs/pair-%s.err", id)), "first\n")
+	}},
+	{"a failure keeps its exit code", func(t *testing.T, s site) {
+		id := s.submit(t, "--time=5 --output=logs/%j.out", "exit 3")
+		j := s.until(t, id, "FAILED", func(j slurm.Job) bool { return j.State == slurm.Failed && j.ExitCode != nil })
+		require.Equal(t, "3:0", *j.ExitCode)
+	}},
+	{"cancel ends a running job and may be said twice", func(t *testing.T, s site) {
+		id := s.submit(t, "--time=5 --output=logs/%j.out", "sleep 100")
+		s.state(t, id, slurm.Running)
+		require.NoError(t, s.Cancel(t.Context(), id))
+		s.state(t, id, slurm.Cancelled)
+		require.NoError(t, s.Cancel(t.Context(), id))
+		require.Contains(t, s.log(t, fmt.Sprintf("logs/%s.out", id)), "CANCELLED AT")
+	}},
+	{"a job nobody knows is not found", func(t *testing.T, s site) {
+		for _, id := range []slurm.JobID{"999999", "999999_3", "word", "1;2", "-1"} {
+			_, err := s.Job(t.Context(), id)
+			require.ErrorIs(t, err, slurm.ErrNotFound, id)
+			require.ErrorIs(t, s.Cancel(t.Context(), id), slurm.ErrNotFound, id)
+		}
+	}},
+	{"a refusal keeps Slurm's words and says what to do", func(t *testing.T, s site) {
+		for directive, want := range map[string]string{
+			"--bogus=1":          "unrecognized option",
+			"--time=soon":        "Invalid --time specification",
+			"--nodes=abc":        "is not a valid node count",
+			"--gpus-per-node=99": "configuration is not available",
+			"--signal=NOPE":      "Invalid --signal specification",
+			"--begin=never":      "Invalid --begin specification",
+			"--array=5-1":        "Invalid job array specification",
+			"--dependency=x":     "Job dependency problem",
+		} {
+			_, err := s.Submit(t.Context(), slurm.Submission{Script: script(directive, "true"), Dir: s.dir})
+			require.ErrorContains(t, err, want, directive)
+			require.NotEmpty(t, slurm.FixOf(err).EN, directive)
+			require.NotEmpty(t, slurm.FixOf(err).ZH, directive)
+		}
+		_, err := s.Submit(t.Context(), slurm.Submission{Script: "echo no interpreter\n", Dir: s.dir})
+		require.ErrorContains(t, err, "does not look like a batch script")
+	}},
+	{"a token finds its job, waiting, running and ended", func(t *testing.T, s site) {
+		token := fmt.Sprintf("tok%d", time.Now().UnixNano())
+		since := time.Now()
+		_, found, err := s.Find(t.Context(), token, since)
+		require.NoError(t, err)
+		require.False(t, found)
+		id := s.submit(t, "--time=5 --output=logs/%j.out --comment=mine", "sleep 1", func(sub *slurm.Submission) {
+			sub.Token = token
+			sub.Args = []string{"--hold"}
+		})
+		find := func() {
+			t.Helper()
+			got, found, err := s.Find(t.Context(), token, since)
+			require.NoError(t, err)
+			require.True(t, found)
+			require.Equal(t, id, got)
+		}
+		find()
+		j, err := s.Job(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, "mine", slurm.UserComment(j.Comment))
+		require.NoError(t, s.Release(t.Context(), id))
+		s.state(t, id, slurm.Completed)
+		find()
+	}},
+	{"hold and release", func(t *testing.T, s site) {
+		id := s.submit(t, "--time=5 --output=logs/%j.out --begin=now+1hour", "true")
+		s.until(t, id, "waiting for its time", func(j slurm.Job) bool { return j.Reason == "BeginTime" })
+		require.NoError(t, s.Hold(t.Context(), id))
+		s.until(t, id, "held", func(j slurm.Job) bool { return strings.HasPrefix(j.Reason, "JobHeld") })
+		require.NoError(t, s.Release(t.Context(), id))
+		s.until(t, id, "waiting again", func(j slurm.Job) bool { return j.Reason == "BeginTime" })
+	}},
+	{"a dependent waits for its job and never runs after a failure", func(t *testing.T, s site) {
+		first := s.submit(t, "--time=5 --output=logs/%j.out", "sleep 2; exit 1")
+		ok := s.submit(t, "--time=5 --output=logs/%j.out --dependency=afterok:"+string(first), "true")
+		after := s.submit(t, "--time=5 --output=logs/%j.out --dependency=afterany:"+string(first), "true")
+		s.until(t, ok, "waiting", func(j slurm.Job) bool { return j.Reason == "Dependency" })
+		s.state(t, first, slurm.Failed)
+		s.state(t, after, slurm.Completed)
+		s.until(t, ok, "hopeless", func(j slurm.Job) bool { return j.Reason == "DependencyNeverSatisfied" })
+	}},
+	{"an array runs its elements, few at a time, and one can be cancelled", func(t *testing.T, s site) {
+		id := s.submit(t, "--time=5 --array=1-3%1 --output=logs/%x-%A_%a.out --job-name=many", "echo element $SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_TASK_COUNT; sleep 1")
+		two := slurm.JobID(string(id) + "_2")
+		require.NoError(t, s.Cancel(t.Context(), two))
+		s.state(t, two, slurm.Cancelled)
+		s.state(t, slurm.JobID(string(id)+"_3"), slurm.Completed)
+		require.Contains(t, s.log(t, fmt.Sprintf("logs/many-%s_3.out", id)), "element 3 of 3")
+		jobs, err := s.Jobs(t.Context(), slurm.Filter{IDs: []slurm.JobID{id}, All: true, Since: time.Now().Add(-time.Hour)})
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, len(jobs), 2) // Slurm forgets one that never started
+	}},
+	{"lists what is queued or running, and by id, state and past", func(t *testing.T, s site) {
+		held := s.submit(t, "--time=5 --output=logs/%j.out --hold", "true")
+		done := s.submit(t, "--time=5 --output=logs/%j.out", "true")
+		s.state(t, done, slurm.Completed)
+		has := func(f slurm.Filter, id slurm.JobID) bool {
+			t.Helper()
+			jobs, err := s.Jobs(t.Context(), f)
+			require.NoError(t, err)
+			for _, j := range jobs {
+				if j.ID == id {
+					require.Equal(t, s.Name(), j.Cluster)
+					return true
+				}
+			}
+			return false
+		}
+		require.True(t, has(slurm.Filter{}, held))
+		require.False(t, has(slurm.Filter{}, done))
+		require.True(t, has(slurm.Filter{IDs: []slurm.JobID{held}}, held))
+		require.False(t, has(slurm.Filter{IDs: []slurm.JobID{done}}, held))
+		require.False(t, has(slurm.Filter{States: []slurm.State{slurm.Running}}, held))
+		require.Eventually(t, func() bool {
+			return has(slurm.Filter{Since: time.Now().Add(-time.Minute)}, done)
+		}, 10*time.Second, 100*time.Millisecond)
+		require.False(t, has(slurm.Filter{User: "nobody-of-this-name"}, held))
+	}},
+	{"trying a submission tells the start and queues nothing", func(t *testing.T, s site) {
+		e, err := s.Test(t.Context(), slurm.Submission{Script: script("--nodes=2 --time=5 --job-name=tried", "true"), Dir: s.dir})
+		require.NoError(t, err)
+		require.WithinDuration(t, time.Now(), e.Start, 2*time.Hour)
+		require.Len(t, e.Nodes, 2)
+		jobs, err := s.Jobs(t.Context(), slurm.Filter{All: true})
+		require.NoError(t, err)
+		for _, j := range jobs {
+			require.NotEqual(t, "tried", j.Name)
+		}
+		_, err = s.Test(t.Context(), slurm.Submission{Script: script("--gpus-per-node=99", "true"), Dir: s.dir})
+		require.ErrorIs(t, err, slurm.ErrRejected)
+	}},
+	{"the time limit and comment of a job can be changed", func(t *testing.T, s site) {
+		id := s.submit(t, "--time=50 --hold --output=logs/%j.out", "true")
+		text := "later, please"
+		require.NoError(t, s.Update(t.Context(), id, slurm.Update{TimeLimit: 10 * time.Minute, Comment: &text}))
+		require.NoError(t, s.Release(t.Context(), id))
+		j := s.until(t, id, "changed", func(j slurm.Job) bool { return *j.TimeLimitS == 600 })
+		require.Equal(t, text, j.Comment)
+	}},
+	{"strangers' text in a name stays a name", func(t *testing.T, s site) {
+		name := "a|b 'c' \"d\" $(touch pwned) `x` ; 4711|COMPLETED"
+		id := s.submit(t, "--time=5 --hold --output=logs/%j.out", "true", func(sub *slurm.Submission) { sub.Args = []string{"--job-name=" + name} })
+		j, err := s.Job(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, name, j.Name)
+		require.Equal(t, slurm.Pending, j.State)
+		require.NoFileExists(t, filepath.Join(s.dir, "pwned"))
+	}},
+	{"a job does not see our secrets", func(t *testing.T, s site) {
+		id := s.submit(t, "--time=5 --output=logs/%j.out", `env | cut -d= -f1 | sort`, func(sub *slurm.Submission) {
+			sub.Env = append(os.Environ(), "SLACK_BOT_TOKEN=x", "OPENAI_API_KEY=x", "SLURM_JWT=x", "MEGATRON_OPS_STATE_DIR=x", "KEPT=x")
+		})
+		s.state(t, id, slurm.Completed)
+		out := s.log(t, fmt.Sprintf("logs/%s.out", id))
+		require.Contains(t, out, "KEPT\n")
+		require.Contains(t, out, "SLURM_JOB_ID\n")
+		for _, secret := range []string{"SLACK_BOT_TOKEN", "OPENAI_API_KEY", "SLURM_JWT", "MEGATRON_OPS_STATE_DIR"} {
+			require.NotContains(t, out, secret)
+		}
+	}},
+}
+
+func conform(t *testing.T, s site) {
+	for _, b := range behaviours {
+		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
+			b.test(t, s)
+		})
+	}
+}
+
+func TestLocalConforms(t *testing.T) {
+	conform(t, site{local.New("here", t.TempDir()), t.TempDir()})
+}

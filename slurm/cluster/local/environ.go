@@ -1,0 +1,193 @@
+package local
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
+)
+
+// hidden names what a job must not inherit: a whole name, or a prefix ending in
+// "_". Variables of a job around us are not those of the new one.
+var hidden = []string{
+	"SLURM_JWT", "SLACK_", "OPENAI_", "MEGATRON_OPS_",
+	"SLURM_", "SBATCH_", "SLURMD_", "CUDA_VISIBLE_DEVICES",
+}
+
+func jobEnviron(environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.ContainsFunc(hidden, func(h string) bool {
+			return name == h || strings.HasSuffix(h, "_") && strings.HasPrefix(name, h)
+		})
+	})
+}
+
+// An environ is a set of variables in which a later value replaces an earlier.
+type environ map[string]string
+
+func environOf(entries []string) environ {
+	e := environ{}
+	for _, entry := range entries {
+		name, value, _ := strings.Cut(entry, "=")
+		e[name] = value
+	}
+	return e
+}
+
+func (e environ) entries() []string {
+	all := make([]string, 0, len(e))
+	for name, value := range e {
+		all = append(all, name+"="+value)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// export applies --export=[ALL|NONE|NIL|NAME[=value],...].
+func (e environ) export(list string) environ {
+	if list == "" || list == "ALL" {
+		return e
+	}
+	kept := environ{}
+	for item := range strings.SplitSeq(list, ",") {
+		name, value, has := strings.Cut(item, "=")
+		switch {
+		case item == "ALL":
+			for k, v := range e {
+				if _, set := kept[k]; !set {
+					kept[k] = v
+				}
+			}
+		case item == "NONE", item == "NIL", name == "":
+		case has:
+			kept[name] = value
+		default:
+			if v, ok := e[name]; ok {
+				kept[name] = v
+			}
+		}
+	}
+	for k, v := range e {
+		// What Slurm itself sets always comes along.
+		if strings.HasPrefix(k, "SLURM_") || strings.HasPrefix(k, storeVar) || k == "PATH" || k == "HOME" || k == "USER" {
+			if _, set := kept[k]; !set {
+				kept[k] = v
+			}
+		}
+	}
+	return kept
+}
+
+// storeVar tells a job's stand-ins where their cluster's state is.
+const storeVar = "MEGATRON_LOCAL_DIR"
+
+// batchEnviron is the environment of the batch script, on the first node.
+func batchEnviron(sub submission, rec record, s store, bin string) []string {
+	r, j := sub.Request, rec.Job
+	e := environOf(sub.Env).export(r.Export)
+	id := firstOf(string(j.RawID), string(j.ID))
+	set := func(name string, value any) { e[name] = fmt.Sprint(value) }
+
+	set("PATH", bin+":"+e["PATH"])
+	set(storeVar, s.dir)
+	set("MASTER_PORT", rec.Port)
+	if e["GLOO_SOCKET_IFNAME"] == "" && nodeAddress(1) != "127.0.0.1" {
+		set("GLOO_SOCKET_IFNAME", "lo") // all nodes are this machine
+	}
+	set("SLURM_CLUSTER_NAME", "local")
+	set("SLURM_JOB_ID", id)
+	set("SLURM_JOBID", id)
+	set("SLURM_JOB_NAME", j.Name)
+	set("SLURM_JOB_PARTITION", j.Partition)
+	set("SLURM_JOB_USER", j.User)
+	set("SLURM_JOB_UID", os.Getuid())
+	set("SLURM_SUBMIT_DIR", sub.Dir)
+	set("SLURM_SUBMIT_HOST", "localhost")
+	set("SLURM_JOB_NODELIST", hostlist.Compress(j.Nodes))
+	set("SLURM_NODELIST", hostlist.Compress(j.Nodes))
+	set("SLURM_JOB_NUM_NODES", len(j.Nodes))
+	set("SLURM_NNODES", len(j.Nodes))
+	set("SLURM_TASKS_PER_NODE", perNode(max(r.TasksPerNode, 1), len(j.Nodes)))
+	set("SLURM_JOB_CPUS_PER_NODE", perNode(r.CPUsPerTask*max(r.TasksPerNode, 1), len(j.Nodes)))
+	set("SLURM_CPUS_ON_NODE", r.CPUsPerTask*max(r.TasksPerNode, 1))
+	set("SLURM_JOB_START_TIME", j.StartedAt.Unix())
+	set("SLURM_NODEID", 0)
+	set("SLURM_PROCID", 0)
+	set("SLURM_LOCALID", 0)
+	set("SLURM_TASK_PID", os.Getpid())
+	set("SLURM_GTIDS", 0)
+	set("SLURMD_NODENAME", j.Nodes[0])
+	set("SLURM_TOPOLOGY_ADDR", j.Nodes[0])
+	set("ENVIRONMENT", "BATCH")
+	if r.TimeLimit > 0 {
+		set("SLURM_JOB_END_TIME", j.StartedAt.Add(r.TimeLimit).Unix())
+	}
+	for name, value := range map[string]string{
+		"SLURM_JOB_ACCOUNT": r.Account, "SLURM_JOB_QOS": r.QOS, "SLURM_JOB_DEPENDENCY": r.Dependency,
+	} {
+		if value != "" {
+			e[name] = value
+		}
+	}
+	if r.NTasks > 0 || r.TasksPerNode > 0 {
+		set("SLURM_NTASKS", r.tasks())
+		set("SLURM_NPROCS", r.tasks())
+	}
+	if r.TasksPerNode > 0 {
+		set("SLURM_NTASKS_PER_NODE", r.TasksPerNode)
+	}
+	set("SLURM_CPUS_PER_TASK", r.CPUsPerTask)
+	setGPUs(e, r.GPUsPerNode)
+	if r.GPUsPerNode > 0 {
+		set("SLURM_GPUS_PER_NODE", r.GPUsPerNode)
+		set("SLURM_JOB_GPUS", gpuList(r.GPUsPerNode))
+	}
+	if j.Restarts > 0 {
+		set("SLURM_RESTART_COUNT", j.Restarts)
+	}
+	if n := len(r.Array); n > 0 {
+		_, element, _ := strings.Cut(string(j.ID), "_")
+		set("SLURM_ARRAY_JOB_ID", j.ID.Array())
+		set("SLURM_ARRAY_TASK_ID", element)
+		set("SLURM_ARRAY_TASK_COUNT", n)
+		set("SLURM_ARRAY_TASK_MIN", r.Array[0])
+		set("SLURM_ARRAY_TASK_MAX", r.Array[n-1])
+		if n > 1 {
+			set("SLURM_ARRAY_TASK_STEP", r.Array[1]-r.Array[0])
+		}
+	}
+	return e.entries()
+}
+
+// setGPUs sets what a program reads to know its GPUs; a job without any has no
+// variable at all, as under Slurm.
+func setGPUs(e environ, n int) {
+	if n == 0 {
+		delete(e, "CUDA_VISIBLE_DEVICES")
+		delete(e, "GPU_DEVICE_ORDINAL")
+		delete(e, "SLURM_GPUS_ON_NODE")
+		return
+	}
+	e["CUDA_VISIBLE_DEVICES"], e["GPU_DEVICE_ORDINAL"] = gpuList(n), gpuList(n)
+	e["SLURM_GPUS_ON_NODE"] = strconv.Itoa(n)
+}
+
+func gpuList(n int) string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = strconv.Itoa(i)
+	}
+	return strings.Join(all, ",")
+}
+
+// perNode writes one number for each node as Slurm does: "8(x2)".
+func perNode(n, nodes int) string {
+	if nodes == 1 {
+		return strconv.Itoa(n)
+	}
+	return fmt.Sprintf("%d(x%d)", n, nodes)
+}

@@ -1,0 +1,399 @@
+// Package local is the back end that needs no Slurm: it runs batch scripts for
+// real on this machine, which stands for a number of nodes. It reads #SBATCH
+// lines as sbatch does, sets the SLURM_ variables, and puts stand-ins for srun,
+// scontrol, sbatch and scancel first in a job's PATH. What Slurm does for a site
+// (accounts, limits, priorities, sharing nodes) it leaves out.
+//
+// A job has a supervisor process of its own, so it outlives the process that
+// submitted it. The stand-ins and the supervisor are this same binary started
+// anew; a program that uses the package calls Standin first thing in main:
+//
+//	if code, ok := local.Standin(os.Args); ok {
+//		os.Exit(code)
+//	}
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A Cluster is this machine as a cluster. The zero value is not usable; see New.
+type Cluster struct {
+	name string
+	// Nodes is how many nodes the machine stands for, and GPUs how many each has.
+	Nodes, GPUs int
+	store       store
+}
+
+// New returns the cluster whose state lies in dir, which must be absolute. Two
+// processes with the same directory share its jobs.
+func New(name, dir string) *Cluster {
+	return &Cluster{name: name, Nodes: 64, GPUs: 8, store: store{dir}}
+}
+
+// Name is the cluster's name in the configuration.
+func (c *Cluster) Name() string { return c.name }
+
+// Kind is "local".
+func (c *Cluster) Kind() string { return "local" }
+
+// refused is the error of a request that sbatch would refuse.
+func refused(op string, err error) error { return slurm.FromStderr(op, err.Error()) }
+
+// Submit writes the job down and starts its supervisor.
+func (c *Cluster) Submit(_ context.Context, s slurm.Submission) (slurm.JobID, error) {
+	if !standing {
+		return "", errors.New("local: this program's main does not call local.Standin, so it cannot run jobs")
+	}
+	r, err := newRequest(s, c.Nodes, c.GPUs)
+	if err != nil {
+		return "", refused("submit", err)
+	}
+	sub, err := c.describe(s, r)
+	if err != nil {
+		return "", refused("submit", err)
+	}
+	if s.LogDir != "" {
+		if err := os.MkdirAll(under(s.Dir, s.LogDir), 0o777); err != nil {
+			return "", refused("submit", fmt.Errorf("log directory: %w", err))
+		}
+	}
+	id, err := c.store.add(sub, s.Script)
+	if err != nil {
+		return "", err
+	}
+	return id, c.store.supervise(id)
+}
+
+// under returns path below dir, unless it is absolute.
+func under(dir, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}
+
+// describe is the part of a submission that is kept.
+func (c *Cluster) describe(s slurm.Submission, r request) (submission, error) {
+	dir := s.Dir
+	if dir == "" {
+		var err error
+		if dir, err = os.Getwd(); err != nil {
+			return submission{}, err
+		}
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return submission{}, fmt.Errorf("working directory %s does not exist", dir)
+	}
+	env := s.Env
+	if env == nil {
+		env = os.Environ()
+	}
+	who := "?"
+	if u, err := user.Current(); err == nil {
+		who = u.Username
+	}
+	if s.Token != "" {
+		r.Comment = slurm.TagComment(r.Comment, s.Token)
+	}
+	return submission{Request: r, Dir: dir, Env: jobEnviron(env), User: who, Token: s.Token, At: time.Now(), Machine: c.Nodes}, nil
+}
+
+// add writes a new job down. It appears whole or not at all.
+func (s store) add(sub submission, script string) (id slurm.JobID, err error) {
+	err = s.lock(func() error {
+		n, err := s.nextID(max(len(sub.Request.Array), 1))
+		if err != nil {
+			return err
+		}
+		id = slurm.JobID(strconv.Itoa(n))
+		tmp, err := os.MkdirTemp(filepath.Join(s.dir, "jobs"), ".new-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(tmp)
+		if err := os.WriteFile(filepath.Join(tmp, "script"), []byte(script), 0o700); err != nil {
+			return err
+		}
+		for _, r := range newRecords(id, n, sub) {
+			if err := writeJSON(filepath.Join(tmp, string(r.Job.ID)+".json"), r); err != nil {
+				return err
+			}
+		}
+		if err := writeJSON(filepath.Join(tmp, "submission.json"), sub); err != nil {
+			return err
+		}
+		return os.Rename(tmp, s.jobDir(id))
+	})
+	return id, err
+}
+
+// newRecords are the first records of a job, one for each element of an array.
+func newRecords(id slurm.JobID, number int, sub submission) []record {
+	r := sub.Request
+	job := slurm.Job{
+		ID: id, Name: r.Name, User: sub.User, Account: r.Account, Partition: r.Partition, QOS: r.QOS,
+		State: slurm.Pending, Reason: "None", Nodes: []string{}, NumNodes: r.Nodes, GPUs: r.Nodes * r.GPUsPerNode,
+		SubmittedAt: &sub.At, WorkDir: firstOf(r.Chdir, sub.Dir), Comment: r.Comment,
+	}
+	job.WorkDir = under(sub.Dir, job.WorkDir)
+	if r.TimeLimit > 0 {
+		seconds := int64(r.TimeLimit / time.Second)
+		job.TimeLimitS = &seconds
+	}
+	if r.Hold {
+		job.Reason = "JobHeldUser"
+	}
+	if len(r.Array) == 0 {
+		return []record{{Job: withOutputs(job, r)}}
+	}
+	var all []record
+	for i, element := range r.Array {
+		j := job
+		j.ID = slurm.JobID(fmt.Sprintf("%s_%d", id, element))
+		j.RawID = slurm.JobID(strconv.Itoa(number + i))
+		all = append(all, record{Job: withOutputs(j, r)})
+	}
+	return all
+}
+
+// withOutputs fills in the paths of j's output files.
+func withOutputs(j slurm.Job, r request) slurm.Job {
+	pattern := r.Output
+	if pattern == "" {
+		pattern = "slurm-%j.out"
+		if j.RawID != "" {
+			pattern = "slurm-%A_%a.out"
+		}
+	}
+	j.Stdout = slurm.ExpandPattern(pattern, j)
+	j.Stderr = slurm.ExpandPattern(firstOf(r.Error, pattern), j)
+	return j
+}
+
+func firstOf(words ...string) string {
+	for _, w := range words {
+		if w != "" {
+			return w
+		}
+	}
+	return ""
+}
+
+// supervise starts the supervisor of id, detached from this process.
+func (s store) supervise(id slurm.JobID) error {
+	dir := s.jobDir(id)
+	log, err := os.OpenFile(filepath.Join(dir, "supervisor.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd, err := again("supervise", s.dir, string(id))
+	if err != nil {
+		return err
+	}
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("job %s: start its supervisor: %w", id, err)
+	}
+	go func() { _ = cmd.Wait() }() // reaped while we live; init does it after
+	return nil
+}
+
+// again is a command that starts this binary anew as one of its stand-ins.
+func again(args ...string) (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self, append([]string{standinWord}, args...)...)
+	cmd.Env = append(os.Environ(), standinMark+"=1")
+	return cmd, nil
+}
+
+// refresh returns the record of id. A job whose processes are gone, as after a
+// reboot, is told so here: a pending one gets a new supervisor, a running one has
+// lost its node.
+func (s store) refresh(id slurm.JobID) (record, error) {
+	r, err := s.record(id)
+	if err != nil || r.Job.State.Ended() || isHeld(s.supervisorLock(id)) {
+		return r, err
+	}
+	if time.Since(*r.Job.SubmittedAt) < 2*time.Second && r.Job.State == slurm.Pending {
+		return r, nil // the supervisor is on its way
+	}
+	if r.Job.State == slurm.Pending {
+		return r, s.supervise(id)
+	}
+	if isHeld(s.runLock(id)) {
+		return r, nil
+	}
+	// It may have ended between the two looks.
+	if r, err = s.record(id); err != nil || r.Job.State != slurm.Running {
+		return r, err
+	}
+	r.end(slurm.NodeFail, "NodeDown", "0:0", time.Now())
+	s.free(id, r.Job.Nodes)
+	return r, s.setRecord(r)
+}
+
+// end writes into r that the job has ended.
+func (r *record) end(state slurm.State, reason, code string, at time.Time) {
+	r.Job.State, r.Job.Reason, r.Job.ExitCode, r.Job.EndedAt = state, reason, &code, &at
+	r.Batch = 0
+}
+
+// view is the job that a caller sees.
+func (c *Cluster) view(r record) slurm.Job {
+	j := r.Job
+	j.Cluster = c.name
+	ctl := c.store.control(j.ID)
+	if ctl.Comment != nil {
+		j.Comment = *ctl.Comment
+	}
+	if ctl.TimeLimit != nil {
+		seconds := int64(*ctl.TimeLimit / time.Second)
+		j.TimeLimitS = &seconds
+	}
+	if j.StartedAt != nil {
+		end := time.Now()
+		if j.EndedAt != nil {
+			end = *j.EndedAt
+		}
+		j.ElapsedS = int64(end.Sub(*j.StartedAt) / time.Second)
+	}
+	return j
+}
+
+// Job returns one job, an array element, or a summary of an array.
+func (c *Cluster) Job(_ context.Context, id slurm.JobID) (slurm.Job, error) {
+	if !slurm.IsJobID(string(id)) {
+		return slurm.Job{}, slurm.JobNotFound(id)
+	}
+	ids, err := c.store.elements(id)
+	if err != nil {
+		return slurm.Job{}, err
+	}
+	var rows []slurm.Job
+	for _, e := range ids {
+		r, err := c.store.refresh(e)
+		if err != nil {
+			return slurm.Job{}, err
+		}
+		rows = append(rows, c.view(r))
+	}
+	j, _ := slurm.Fold(id, rows)
+	return j, nil
+}
+
+// Jobs lists jobs, oldest first.
+func (c *Cluster) Jobs(_ context.Context, f slurm.Filter) ([]slurm.Job, error) {
+	ids, err := c.store.ids()
+	if err != nil {
+		return nil, err
+	}
+	jobs := []slurm.Job{}
+	for _, id := range ids {
+		r, err := c.store.refresh(id)
+		if errors.Is(err, slurm.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return jobs, err
+		}
+		if j := c.view(r); f.Match(j) {
+			jobs = append(jobs, j)
+		}
+	}
+	return jobs, nil
+}
+
+// Find looks for the job that was submitted with token.
+func (c *Cluster) Find(_ context.Context, token string, since time.Time) (slurm.JobID, bool, error) {
+	dirs, err := os.ReadDir(filepath.Join(c.store.dir, "jobs"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", false, err
+	}
+	for _, d := range slices.Backward(dirs) {
+		if !slurm.IsJobID(d.Name()) {
+			continue
+		}
+		sub, err := c.store.submission(slurm.JobID(d.Name()))
+		if err == nil && token != "" && sub.Token == token && sub.At.After(since.Add(-time.Hour)) {
+			return slurm.JobID(d.Name()), true, nil
+		}
+	}
+	return "", false, nil
+}
+
+// each gives an order to every element that id names.
+func (c *Cluster) each(op string, id slurm.JobID, order func(r record) error) error {
+	if !slurm.IsJobID(string(id)) {
+		return slurm.JobNotFound(id)
+	}
+	ids, err := c.store.elements(id)
+	if err != nil {
+		return err
+	}
+	for _, e := range ids {
+		r, err := c.store.refresh(e)
+		if err == nil {
+			err = order(r)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", op, err)
+		}
+	}
+	return nil
+}
+
+// Cancel ends a job, an array or an element of one; one that has ended already
+// is no error.
+func (c *Cluster) Cancel(_ context.Context, id slurm.JobID) error {
+	return c.each("cancel", id, func(r record) error {
+		if r.Job.State.Ended() {
+			return nil
+		}
+		return c.store.order(r.Job.ID, func(ctl *control) { ctl.Cancel = true })
+	})
+}
+
+// Test says what Submit would answer, and when the job would start.
+func (c *Cluster) Test(_ context.Context, s slurm.Submission) (slurm.Estimate, error) {
+	r, err := newRequest(s, c.Nodes, c.GPUs)
+	if err != nil {
+		return slurm.Estimate{}, refused("test", err)
+	}
+	var free []string
+	for n := 1; n <= c.Nodes && len(free) < r.Nodes; n++ {
+		if c.store.isFree(nodeName(n)) {
+			free = append(free, nodeName(n))
+		}
+	}
+	e := slurm.Estimate{Partition: r.Partition}
+	if len(free) < r.Nodes {
+		e.Text = fmt.Sprintf("%d of %d nodes are free; the job starts when others end", len(free), r.Nodes)
+		return e, nil
+	}
+	e.Start, e.Nodes = time.Now(), free
+	if r.Begin.After(e.Start) {
+		e.Start = r.Begin
+	}
+	e.Text = "to start at " + e.Start.Format(time.RFC3339) + " on " + strings.Join(free, ",")
+	return e, nil
+}

@@ -1,0 +1,69 @@
+package local
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// descendants lists the processes below pid, parents before children.
+func descendants(pid int) []int {
+	children := map[int][]int{}
+	for p, parent := range parents() {
+		children[parent] = append(children[parent], p)
+	}
+	var all []int
+	for next := children[pid]; len(next) > 0; {
+		all = append(all, next...)
+		var below []int
+		for _, p := range next {
+			below = append(below, children[p]...)
+		}
+		next = below
+	}
+	return all
+}
+
+// signalAll sends sig to every process below pid but those in except, and
+// reports whether there was any.
+func signalAll(pid int, sig syscall.Signal, except ...int) bool {
+	any := false
+	for _, p := range descendants(pid) {
+		skip := false
+		for _, e := range except {
+			skip = skip || p == e
+		}
+		if !skip && syscall.Kill(p, sig) == nil {
+			any = true
+		}
+	}
+	return any
+}
+
+// killAll ends every process below this one, those that fork meanwhile too, and
+// reaps the ones that it has adopted.
+func killAll() {
+	for range 100 {
+		if !signalAll(os.Getpid(), syscall.SIGKILL) {
+			break
+		}
+	}
+	for {
+		if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid <= 0 || err != nil {
+			return
+		}
+	}
+}
+
+// signalNumber reads a signal as sbatch takes it: "USR1", "SIGUSR1" or "10".
+func signalNumber(name string) (syscall.Signal, bool) {
+	if n, err := strconv.Atoi(name); err == nil {
+		return syscall.Signal(n), n > 0 && n < 65
+	}
+	name = strings.ToUpper(name)
+	sig := unix.SignalNum("SIG" + strings.TrimPrefix(name, "SIG"))
+	return sig, sig != 0
+}

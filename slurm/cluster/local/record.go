@@ -1,0 +1,267 @@
+package local
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// On disk, DIR/jobs/ID holds one submission: script, submission.json (what was
+// asked, never changed), ID.json for the job or ID_N.json for each element of an
+// array (its state; written by whoever runs it), and ID.control.json (what was
+// asked of it since; written by clients). DIR/nodes/NAME names the job that has
+// the node. Every file is replaced whole, so that a reader never sees half.
+
+// A submission is what never changes after sbatch.
+type submission struct {
+	Request request
+	Dir     string
+	Env     []string
+	User    string
+	Token   string
+	At      time.Time
+	// Machine is how many nodes the machine stands for.
+	Machine int
+}
+
+// A record is the state of one job or array element.
+type record struct {
+	Job slurm.Job
+	// Requeued counts the orders to requeue that were carried out.
+	Requeued int
+	// Batch is the process id of the batch script while it runs.
+	Batch int
+	// Port is MASTER_PORT.
+	Port int
+}
+
+// A control is what clients ask of a job that was submitted.
+type control struct {
+	Cancel    bool           `json:",omitempty"`
+	Hold      *bool          `json:",omitempty"`
+	Requeue   int            `json:",omitempty"`
+	TimeLimit *time.Duration `json:",omitempty"`
+	Comment   *string        `json:",omitempty"`
+	Nodes     int            `json:",omitempty"`
+}
+
+// A store is the directory that a local cluster lives in.
+type store struct{ dir string }
+
+func (s store) jobDir(id slurm.JobID) string {
+	return filepath.Join(s.dir, "jobs", string(id.Array()))
+}
+
+func (s store) recordPath(id slurm.JobID) string {
+	return filepath.Join(s.jobDir(id), string(id)+".json")
+}
+
+func (s store) controlPath(id slurm.JobID) string {
+	return filepath.Join(s.jobDir(id), string(id)+".control.json")
+}
+
+// lock holds the store's lock while f runs: job numbers and nodes are given out
+// under it.
+func (s store) lock(f func() error) error {
+	if err := os.MkdirAll(filepath.Join(s.dir, "jobs"), 0o755); err != nil {
+		return err
+	}
+	return withLock(filepath.Join(s.dir, "lock"), f)
+}
+
+func withLock(path string, f func() error) error {
+	l, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	if err := flock(l, syscall.LOCK_EX); err != nil {
+		return fmt.Errorf("lock %s: %w", path, err)
+	}
+	return f()
+}
+
+func flock(f *os.File, how int) error {
+	for {
+		err := syscall.Flock(int(f.Fd()), how)
+		if !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}
+
+// take takes the lock at path for as long as this process lives; ok is false
+// where another process has it.
+func take(path string) (held *os.File, ok bool, err error) {
+	l, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, false, err
+	}
+	if err := flock(l, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		l.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, false, nil
+		}
+		return nil, false, err
+	}
+	return l, true, nil
+}
+
+// isHeld reports whether a living process has the lock at path. The kernel gives
+// a lock back when its process dies, however it dies, so no process id that came
+// back can deceive.
+func isHeld(path string) bool {
+	l, ok, err := take(path)
+	if ok {
+		l.Close()
+	}
+	return err == nil && !ok
+}
+
+// nextID gives out a job number; call it under the lock.
+func (s store) nextID(n int) (int, error) {
+	path := filepath.Join(s.dir, "next")
+	last := 0
+	if text, err := os.ReadFile(path); err == nil {
+		if last, err = strconv.Atoi(strings.TrimSpace(string(text))); err != nil {
+			return 0, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return last + 1, writeFile(path, []byte(strconv.Itoa(last+n)+"\n"))
+}
+
+// ids lists the jobs and array elements of the store, oldest first.
+func (s store) ids() ([]slurm.JobID, error) {
+	files, err := filepath.Glob(filepath.Join(s.dir, "jobs", "*", "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	var ids []slurm.JobID
+	for _, f := range files {
+		if name := strings.TrimSuffix(filepath.Base(f), ".json"); slurm.IsJobID(name) {
+			ids = append(ids, slurm.JobID(name))
+		}
+	}
+	slices.SortFunc(ids, func(a, b slurm.JobID) int {
+		return slices.Compare(numbers(a), numbers(b))
+	})
+	return ids, nil
+}
+
+func numbers(id slurm.JobID) []int {
+	var n []int
+	for word := range strings.SplitSeq(string(id), "_") {
+		v, _ := strconv.Atoi(word)
+		n = append(n, v)
+	}
+	return n
+}
+
+// elements lists the records of one submission.
+func (s store) elements(id slurm.JobID) ([]slurm.JobID, error) {
+	entries, err := os.ReadDir(s.jobDir(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, slurm.JobNotFound(id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var ids []slurm.JobID
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), ".json"); ok && slurm.IsJobID(name) {
+			if element := slurm.JobID(name); id == element || id == element.Array() {
+				ids = append(ids, element)
+			}
+		}
+	}
+	if len(ids) == 0 {
+		return nil, slurm.JobNotFound(id)
+	}
+	slices.SortFunc(ids, func(a, b slurm.JobID) int { return slices.Compare(numbers(a), numbers(b)) })
+	return ids, nil
+}
+
+func (s store) record(id slurm.JobID) (record, error) {
+	var r record
+	err := readJSON(s.recordPath(id), &r)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, slurm.JobNotFound(id)
+	}
+	return r, err
+}
+
+func (s store) setRecord(r record) error { return writeJSON(s.recordPath(r.Job.ID), r) }
+
+func (s store) submission(id slurm.JobID) (submission, error) {
+	var sub submission
+	err := readJSON(filepath.Join(s.jobDir(id), "submission.json"), &sub)
+	return sub, err
+}
+
+// control returns what is asked of id: of the element itself, and of its array
+// as a whole.
+func (s store) control(id slurm.JobID) control {
+	var c control
+	_ = readJSON(s.controlPath(id), &c) // no file: nothing asked
+	return c
+}
+
+// order changes what is asked of id.
+func (s store) order(id slurm.JobID, change func(*control)) error {
+	return withLock(filepath.Join(s.jobDir(id), "control.lock"), func() error {
+		c := s.control(id)
+		change(&c)
+		return writeJSON(s.controlPath(id), c)
+	})
+}
+
+func readJSON(path string, v any) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, v); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+func writeJSON(path string, v any) error {
+	text, err := json.MarshalIndent(v, "", "\t")
+	if err != nil {
+		return err
+	}
+	return writeFile(path, append(text, '\n'))
+}
+
+// writeFile replaces the file at path whole.
+func writeFile(path string, text []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}

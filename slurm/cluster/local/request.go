@@ -1,0 +1,335 @@
+package local
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A request is what a script's directives and sbatch's arguments ask for, as far
+// as this machine can give it.
+type request struct {
+	Name          string
+	Account       string
+	Partition     string
+	QOS           string
+	Comment       string
+	Nodes         int
+	NTasks        int // 0: not given
+	TasksPerNode  int // 0: not given
+	CPUsPerTask   int
+	GPUsPerNode   int
+	TimeLimit     time.Duration // 0: none
+	Begin         time.Time
+	Hold          bool
+	Requeue       bool
+	Append        bool // --open-mode=append
+	Dependency    string
+	Output, Error string
+	Chdir         string
+	Export        string
+	Signal        signalAhead
+	Array         []int
+	ArrayLimit    int
+	ArrayText     string
+}
+
+// A signalAhead is --signal=[B:]NAME[@seconds].
+type signalAhead struct {
+	BatchOnly bool
+	Name      string
+	Before    time.Duration
+}
+
+// accepted are the options that sbatch has and that have no meaning on one
+// machine. An option in neither table is refused, as sbatch does.
+var accepted = words(`acctg-freq batch bb bbf burst-buffer cluster-constraint clusters constraint container
+	contiguous core-spec cores-per-socket cpu-freq cpus-per-gpu deadline delay-boot distribution
+	exclude exclusive export-file get-user-env gid gpu-bind gpu-freq gres-flags hint ignore-pbs
+	immediate input kill-on-invalid-dep licenses mail-type mail-user mcs-label mem mem-bind mem-per-cpu
+	mem-per-gpu mincpus network nice nodefile nodelist no-kill oom-kill-step overcommit oversubscribe
+	parsable power prefer priority profile propagate quiet reboot reservation resv-ports share
+	sockets-per-node spread-job switches test-only thread-spec threads-per-core time-min tmp tres-bind
+	tres-per-task uid use-min-nodes verbose wait wait-all-nodes wckey tres-per-job segment`)
+
+func words(s string) []string { return strings.Fields(s) }
+
+// readers read the options that count here.
+var readers = map[string]func(r *request, v string) error{
+	"job-name":        func(r *request, v string) error { r.Name = v; return nil },
+	"account":         func(r *request, v string) error { r.Account = v; return nil },
+	"partition":       func(r *request, v string) error { r.Partition = v; return nil },
+	"qos":             func(r *request, v string) error { r.QOS = v; return nil },
+	"comment":         func(r *request, v string) error { r.Comment = v; return nil },
+	"output":          func(r *request, v string) error { r.Output = v; return nil },
+	"error":           func(r *request, v string) error { r.Error = v; return nil },
+	"chdir":           func(r *request, v string) error { r.Chdir = v; return nil },
+	"export":          func(r *request, v string) error { r.Export = v; return nil },
+	"hold":            func(r *request, _ string) error { r.Hold = true; return nil },
+	"requeue":         func(r *request, _ string) error { r.Requeue = true; return nil },
+	"no-requeue":      func(r *request, _ string) error { r.Requeue = false; return nil },
+	"nodes":           readNodes,
+	"ntasks":          count("ntasks", func(r *request) *int { return &r.NTasks }),
+	"ntasks-per-node": count("ntasks-per-node", func(r *request) *int { return &r.TasksPerNode }),
+	"cpus-per-task":   count("cpus-per-task", func(r *request) *int { return &r.CPUsPerTask }),
+	"gpus-per-node":   func(r *request, v string) (err error) { r.GPUsPerNode, err = gpuCount(v); return err },
+	"gres": func(r *request, v string) (err error) {
+		for item := range strings.SplitSeq(v, ",") {
+			item = strings.TrimPrefix(item, "gres:")
+			if kind, n, _ := strings.Cut(item, ":"); kind == "gpu" && err == nil {
+				r.GPUsPerNode, err = gpuCount(n)
+			}
+		}
+		return err
+	},
+	"gpus": func(r *request, v string) error {
+		n, err := gpuCount(v)
+		r.GPUsPerNode = -n // divided among the nodes once their number is known
+		return err
+	},
+	"gpus-per-task":   func(r *request, v string) (err error) { r.GPUsPerNode, err = gpuCount(v); return err },
+	"ntasks-per-gpu":  func(*request, string) error { return nil },
+	"gpus-per-socket": func(*request, string) error { return nil },
+	"open-mode": func(r *request, v string) error {
+		r.Append = strings.HasPrefix(v, "a")
+		return nil
+	},
+	"time": func(r *request, v string) error {
+		if slices.Contains([]string{"UNLIMITED", "infinite", "-1"}, v) {
+			r.TimeLimit = 0
+			return nil
+		}
+		d, ok := slurm.ParseDuration(v)
+		if !ok {
+			return fmt.Errorf("Invalid --time specification") //nolint:staticcheck // sbatch's words
+		}
+		r.TimeLimit = d
+		return nil
+	},
+	"begin": func(r *request, v string) (err error) {
+		r.Begin, err = readBegin(v, time.Now())
+		return err
+	},
+	"signal":     readSignal,
+	"dependency": readDependency,
+	"array":      readArray,
+}
+
+func count(name string, field func(*request) *int) func(*request, string) error {
+	return func(r *request, v string) error {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 1 {
+			return fmt.Errorf("Invalid numeric value %q for --%s.", v, name) //nolint:revive,staticcheck // sbatch's words
+		}
+		*field(r) = n
+		return nil
+	}
+}
+
+// gpuCount reads "8", "h100:8" or "".
+func gpuCount(v string) (int, error) {
+	if _, n, typed := strings.Cut(v, ":"); typed {
+		v = n
+	}
+	if v == "" {
+		return 1, nil
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("Invalid generic resource (gres) specification") //nolint:staticcheck // sbatch's words
+	}
+	return n, nil
+}
+
+func readNodes(r *request, v string) error {
+	low, _, _ := strings.Cut(v, "-")
+	n, err := strconv.Atoi(low)
+	if err != nil {
+		return fmt.Errorf("%q is not a valid node count", v)
+	}
+	if n < 1 {
+		return fmt.Errorf("Node count specification invalid") //nolint:staticcheck // sbatch's words
+	}
+	r.Nodes = n
+	return nil
+}
+
+// readBegin reads the forms of --begin that people use: now, now+N[unit], a
+// clock time, a date, or both.
+func readBegin(v string, now time.Time) (time.Time, error) {
+	if rest, ok := strings.CutPrefix(v, "now"); ok {
+		if rest == "" {
+			return now, nil
+		}
+		n := strings.TrimLeft(rest, "+0123456789")
+		amount, err := strconv.Atoi(strings.TrimPrefix(strings.TrimSuffix(rest, n), "+"))
+		unit := map[string]time.Duration{
+			"": time.Second, "second": time.Second, "seconds": time.Second,
+			"minute": time.Minute, "minutes": time.Minute, "hour": time.Hour, "hours": time.Hour,
+			"day": 24 * time.Hour, "days": 24 * time.Hour, "week": 7 * 24 * time.Hour, "weeks": 7 * 24 * time.Hour,
+		}[n]
+		if err == nil && unit > 0 {
+			return now.Add(time.Duration(amount) * unit), nil
+		}
+	}
+	switch v {
+	case "tomorrow":
+		y, m, d := now.Date()
+		return time.Date(y, m, d+1, 0, 0, 0, 0, now.Location()), nil
+	case "today":
+		return now, nil
+	}
+	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02"} {
+		if t, err := time.ParseInLocation(layout, v, now.Location()); err == nil {
+			return t, nil
+		}
+	}
+	for _, layout := range []string{"15:04:05", "15:04"} {
+		if c, err := time.Parse(layout, v); err == nil {
+			y, m, d := now.Date()
+			t := time.Date(y, m, d, c.Hour(), c.Minute(), c.Second(), 0, now.Location())
+			if t.Before(now) {
+				t = t.AddDate(0, 0, 1)
+			}
+			return t, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("Invalid --begin specification") //nolint:staticcheck // sbatch's words
+}
+
+func readSignal(r *request, v string) error {
+	rest, batch := strings.CutPrefix(v, "B:")
+	name, ahead, has := strings.Cut(rest, "@")
+	seconds := 60
+	if has {
+		n, err := strconv.Atoi(ahead)
+		if err != nil || n < 0 || n > 65535 {
+			return fmt.Errorf("Invalid --signal specification") //nolint:staticcheck // sbatch's words
+		}
+		seconds = n
+	}
+	if _, ok := signalNumber(name); !ok {
+		return fmt.Errorf("Invalid --signal specification") //nolint:staticcheck // sbatch's words
+	}
+	r.Signal = signalAhead{batch, name, time.Duration(seconds) * time.Second}
+	return nil
+}
+
+// maxArray is Slurm's default MaxArraySize less one.
+const maxArray = 1000
+
+func readArray(r *request, v string) error {
+	bad := fmt.Errorf("Invalid job array specification") //nolint:staticcheck // sbatch's words
+	list, limit, has := strings.Cut(v, "%")
+	if has {
+		n, err := strconv.Atoi(limit)
+		if err != nil || n < 1 {
+			return bad
+		}
+		r.ArrayLimit = n
+	}
+	r.Array, r.ArrayText = nil, v
+	for part := range strings.SplitSeq(list, ",") {
+		span, step, hasStep := strings.Cut(part, ":")
+		lo, hi, isRange := strings.Cut(span, "-")
+		if !isRange {
+			hi = lo
+		}
+		a, err1 := strconv.Atoi(lo)
+		b, err2 := strconv.Atoi(hi)
+		by := 1
+		var err3 error
+		if hasStep {
+			by, err3 = strconv.Atoi(step)
+		}
+		if err1 != nil || err2 != nil || err3 != nil || a < 0 || b < a || by < 1 || b > maxArray {
+			return bad
+		}
+		for n := a; n <= b; n += by {
+			r.Array = append(r.Array, n)
+		}
+	}
+	slices.Sort(r.Array)
+	r.Array = slices.Compact(r.Array)
+	return nil
+}
+
+// newRequest reads what s asks of a machine that stands for nodes nodes with
+// gpus GPUs each.
+func newRequest(s slurm.Submission, nodes, gpus int) (request, error) {
+	r := request{Name: "sbatch", Partition: "local", CPUsPerTask: 1, Requeue: true, Export: "ALL"}
+	if err := checkScript(s.Script); err != nil {
+		return r, err
+	}
+	directives, err := slurm.ReadDirectives(s.Script)
+	if err != nil {
+		return r, err
+	}
+	args, err := slurm.ReadOptions(s.Args)
+	if err != nil {
+		return r, err
+	}
+	for _, o := range append(directives, args...) {
+		read, known := readers[o.Name]
+		switch {
+		case known:
+			if err := read(&r, o.Value); err != nil {
+				return r, err
+			}
+		case !slices.Contains(accepted, o.Name):
+			return r, fmt.Errorf("unrecognized option '--%s'", o.Name)
+		}
+	}
+	r.settle()
+	if s.Name != "" && directives.Value("job-name") == "" && args.Value("job-name") == "" {
+		r.Name = s.Name
+	}
+	if r.Nodes > nodes || r.GPUsPerNode > gpus {
+		return r, fmt.Errorf("Requested node configuration is not available: this machine stands for %d nodes with %d GPUs each", nodes, gpus) //nolint:staticcheck // sbatch's words
+	}
+	return r, nil
+}
+
+// settle works out the numbers that follow from others.
+func (r *request) settle() {
+	if r.Nodes == 0 {
+		r.Nodes = 1
+		if r.TasksPerNode > 0 && r.NTasks > 0 {
+			r.Nodes = int(math.Ceil(float64(r.NTasks) / float64(r.TasksPerNode)))
+		}
+	}
+	if r.GPUsPerNode < 0 {
+		r.GPUsPerNode = int(math.Ceil(float64(-r.GPUsPerNode) / float64(r.Nodes)))
+	}
+}
+
+// tasks is how many tasks an srun without numbers of its own starts.
+func (r request) tasks() int {
+	switch {
+	case r.NTasks > 0:
+		return r.NTasks
+	case r.TasksPerNode > 0:
+		return r.TasksPerNode * r.Nodes
+	}
+	return r.Nodes
+}
+
+// checkScript refuses what sbatch refuses to read as a script.
+func checkScript(script string) error {
+	switch {
+	case strings.TrimSpace(script) == "":
+		return fmt.Errorf("Batch script is empty!") //nolint:revive,staticcheck // sbatch's words
+	case !strings.HasPrefix(script, "#!"):
+		return fmt.Errorf("This does not look like a batch script. The first line must start with #! followed by the path to an interpreter") //nolint:staticcheck // sbatch's words
+	case strings.Contains(script, "\r\n"):
+		return fmt.Errorf(`Batch script contains DOS line breaks (\r\n)`) //nolint:staticcheck // sbatch's words
+	case strings.Contains(script, "\x00"):
+		return fmt.Errorf("The Slurm controller does not allow scripts that contain a NULL character '\\0'.") //nolint:revive,staticcheck // sbatch's words
+	}
+	return nil
+}

@@ -1,0 +1,227 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// killWait is how long a job has between SIGTERM and SIGKILL: Slurm's KillWait,
+// shorter.
+const killWait = 5 * time.Second
+
+// A runner runs one job on its nodes, from its batch script's start to the death
+// of its last process.
+type runner struct {
+	store
+	sub submission
+	rec record
+	// batch is the script's process; ended carries how it ended.
+	batch *exec.Cmd
+	ended chan error
+	errs  *os.File // the job's standard error
+}
+
+// runMain is the runner's process: run DIR ID.
+func runMain(args []string) int {
+	if len(args) != 2 {
+		return 2
+	}
+	r := runner{store: store{args[0]}}
+	id := slurm.JobID(args[1])
+	lock, ok, err := take(r.runLock(id))
+	if err != nil || !ok {
+		return 1
+	}
+	defer lock.Close()
+	_ = adoptOrphans()
+	if r.sub, err = r.submission(id); err == nil {
+		r.rec, err = r.record(id)
+	}
+	if err == nil {
+		err = r.main()
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "runner: job %s: %v\n", id, err)
+		return 1
+	}
+	return 0
+}
+
+func (r *runner) main() error {
+	now := time.Now()
+	j := &r.rec.Job
+	j.State, j.Reason, j.StartedAt = slurm.Running, "None", &now
+	r.rec.Port = freePort(numbers(j.ID)[0])
+	if err := r.start(); err != nil {
+		// sbatch accepts a job whose output or directory is not there; it then
+		// fails without a word.
+		r.rec.end(slurm.Failed, "JobLaunchFailure", "0:53", time.Now())
+		fmt.Fprintf(os.Stderr, "runner: job %s: %v\n", j.ID, err)
+		return r.setRecord(r.rec)
+	}
+	r.rec.Batch = r.batch.Process.Pid
+	if err := r.setRecord(r.rec); err != nil {
+		return err
+	}
+	state, reason := r.watch()
+	killAll()
+	return r.finish(state, reason)
+}
+
+// start starts the batch script on the first node.
+func (r *runner) start() error {
+	j := r.rec.Job
+	dir := r.jobDir(j.ID)
+	bin := filepath.Join(dir, "bin")
+	if err := writeCommands(bin, self()); err != nil {
+		return err
+	}
+	mode := os.O_CREATE | os.O_WRONLY | os.O_APPEND
+	if !r.sub.Request.Append {
+		mode |= os.O_TRUNC
+	}
+	out, err := os.OpenFile(j.Stdout, mode, 0o644)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	r.errs = out
+	if j.Stderr != j.Stdout {
+		if r.errs, err = os.OpenFile(j.Stderr, mode, 0o644); err != nil {
+			return err
+		}
+	} else if r.errs, err = os.OpenFile(j.Stdout, os.O_WRONLY|os.O_APPEND, 0o644); err != nil {
+		return err
+	}
+	cmd := exec.Command(filepath.Join(dir, "script"))
+	cmd.Dir = j.WorkDir
+	cmd.Env = batchEnviron(r.sub, r.rec, r.store, bin)
+	cmd.Stdout, cmd.Stderr = out, r.errs
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	r.batch, r.ended = cmd, make(chan error, 1)
+	go func() { r.ended <- cmd.Wait() }()
+	return nil
+}
+
+// watch waits for the script's end, for orders and for the time limit, and
+// returns the state that the job ends in; "" means: as the script's exit code
+// says.
+func (r *runner) watch() (state slurm.State, reason string) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	limit := r.sub.Request.TimeLimit
+	warned := r.sub.Request.Signal.Name == ""
+	var killAt time.Time
+	for {
+		select {
+		case err := <-r.ended:
+			r.ended <- err
+			return state, reason
+		case <-tick.C:
+		}
+		if state != "" {
+			if time.Now().After(killAt) {
+				signalAll(os.Getpid(), syscall.SIGKILL)
+			}
+			continue
+		}
+		c := r.control(r.rec.Job.ID)
+		if c.TimeLimit != nil && *c.TimeLimit != limit {
+			limit = *c.TimeLimit
+			seconds := int64(limit / time.Second)
+			r.rec.Job.TimeLimitS = &seconds
+			_ = r.setRecord(r.rec)
+		}
+		ran := time.Since(*r.rec.Job.StartedAt)
+		if ahead := r.sub.Request.Signal; !warned && limit > 0 && ran >= limit-ahead.Before {
+			warned = true
+			r.signal(ahead)
+		}
+		switch {
+		case c.Cancel:
+			state, reason = slurm.Cancelled, "None"
+			r.say("")
+		case c.Requeue > r.rec.Requeued:
+			state, reason = slurm.Requeued, "None"
+			r.say(" DUE TO JOB REQUEUE")
+		case limit > 0 && ran >= limit:
+			state, reason = slurm.Timeout, "TimeLimit"
+			r.say(" DUE TO TIME LIMIT")
+		default:
+			continue
+		}
+		killAt = time.Now().Add(killWait)
+		signalAll(os.Getpid(), syscall.SIGCONT)
+		signalAll(os.Getpid(), syscall.SIGTERM)
+	}
+}
+
+// say writes slurmstepd's line about a job that is stopped, as people and
+// diagnoses know it.
+func (r *runner) say(why string) {
+	fmt.Fprintf(r.errs, "slurmstepd: error: *** JOB %s ON %s CANCELLED AT %s%s ***\n",
+		r.rec.Job.ID.Array(), r.rec.Job.Nodes[0], time.Now().Format("2006-01-02T15:04:05"), why)
+}
+
+// signal sends the signal that the job asked for ahead of its limit: to the
+// batch shell alone, or to all steps but not the shell.
+func (r *runner) signal(s signalAhead) {
+	sig, _ := signalNumber(s.Name)
+	if s.BatchOnly {
+		_ = syscall.Kill(r.rec.Batch, sig)
+		return
+	}
+	signalAll(os.Getpid(), sig, r.rec.Batch)
+}
+
+// finish writes the end down.
+func (r *runner) finish(state slurm.State, reason string) error {
+	defer r.errs.Close()
+	now := time.Now()
+	if state == slurm.Requeued {
+		r.rec.Requeued++
+		j := &r.rec.Job
+		j.Requeues = append(j.Requeues, slurm.Requeued)
+		j.Restarts++
+		r.free(j.ID, j.Nodes)
+		j.State, j.Reason, j.StartedAt, j.Nodes = slurm.Pending, "BeginTime", nil, []string{}
+		r.rec.Batch = 0
+		return r.setRecord(r.rec)
+	}
+	code := "0:0"
+	if state == "" {
+		state, reason = slurm.Completed, "None"
+		if code = waitCode(<-r.ended); code != "0:0" {
+			state, reason = slurm.Failed, "NonZeroExitCode"
+		}
+	}
+	r.rec.end(state, reason, code, now)
+	return r.setRecord(r.rec)
+}
+
+// waitCode is how a process ended, as "code:signal".
+func waitCode(err error) string {
+	if err == nil {
+		return "0:0"
+	}
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok {
+		return "1:0"
+	}
+	status := exit.Sys().(syscall.WaitStatus) //nolint:forcetypeassert // always so on Unix
+	if status.Signaled() {
+		return "0:" + strconv.Itoa(int(status.Signal()))
+	}
+	return strconv.Itoa(status.ExitStatus()) + ":0"
+}

@@ -1,0 +1,112 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
+)
+
+// here is the cluster of the job that a stand-in runs in.
+func here() *Cluster { return New("local", os.Getenv(storeVar)) }
+
+// scontrolMain is the stand-in for what job scripts ask of scontrol. Its
+// `show hostnames` gives addresses in place of names: scripts take MASTER_ADDR
+// from it, and no resolver knows local1.
+func scontrolMain(args []string) int {
+	ctx := context.Background()
+	verb := strings.Join(args[:min(2, len(args))], " ")
+	var err error
+	switch {
+	case verb == "show hostnames", verb == "show hostname":
+		list := os.Getenv("SLURM_JOB_NODELIST")
+		if len(args) > 2 {
+			list = args[2]
+		}
+		var nodes []string
+		nodes, err = hostlist.Expand(list)
+		for _, node := range nodes {
+			fmt.Println(hostname(node))
+		}
+	case verb == "show hostlist" && len(args) > 2:
+		var nodes []string
+		nodes, err = hostlist.Expand(args[2])
+		fmt.Println(hostlist.Compress(nodes))
+	case verb == "show job" && len(args) > 2, verb == "show jobid" && len(args) > 2:
+		var j slurm.Job
+		if j, err = here().Job(ctx, slurm.JobID(args[2])); err == nil {
+			fmt.Printf("JobId=%s JobName=%s\n   UserId=%s\n   JobState=%s Reason=%s\n   Requeue=1 Restarts=%d ExitCode=%s\n   NumNodes=%d\n   NodeList=%s\n   WorkDir=%s\n   StdErr=%s\n   StdOut=%s\n",
+				j.ID, j.Name, j.User, j.State, j.Reason, j.Restarts, code(j), j.NumNodes, hostlist.Compress(j.Nodes), j.WorkDir, j.Stderr, j.Stdout)
+		}
+	case len(args) == 2 && args[0] == "requeue":
+		err = here().Requeue(ctx, slurm.JobID(args[1]))
+	case len(args) == 2 && args[0] == "hold":
+		err = here().Hold(ctx, slurm.JobID(args[1]))
+	case len(args) == 2 && args[0] == "release":
+		err = here().Release(ctx, slurm.JobID(args[1]))
+	default:
+		err = fmt.Errorf("`scontrol %s` is not known to the embedded back end, which runs jobs on this machine without Slurm", strings.Join(args, " "))
+	}
+	return told("scontrol", err)
+}
+
+func code(j slurm.Job) string {
+	if j.ExitCode == nil {
+		return "0:0"
+	}
+	return *j.ExitCode
+}
+
+func told(command string, err error) int {
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: error: %v\n", command, err)
+		return 1
+	}
+	return 0
+}
+
+// scancelMain is the stand-in for `scancel JOB...`.
+func scancelMain(args []string) int {
+	failed := 0
+	for _, id := range args {
+		if strings.HasPrefix(id, "-") {
+			return told("scancel", fmt.Errorf("option %s is not known to the embedded back end", id))
+		}
+		failed = max(failed, told("scancel", here().Cancel(context.Background(), slurm.JobID(id))))
+	}
+	return failed
+}
+
+// sbatchMain is the stand-in for `sbatch [options] [script]` inside a job, as
+// chains of jobs use it.
+func sbatchMain(args []string) int {
+	var script []byte
+	var err error
+	parsable := false
+	options := args
+	if n := len(args); n > 0 && isFile(args[n-1]) {
+		options = args[:n-1]
+		script, err = os.ReadFile(args[n-1])
+	} else {
+		script, err = io.ReadAll(os.Stdin)
+	}
+	for _, o := range options {
+		parsable = parsable || o == "--parsable"
+	}
+	if err != nil {
+		return told("sbatch", err)
+	}
+	id, err := here().Submit(context.Background(), slurm.Submission{Script: string(script), Args: options})
+	if err != nil {
+		return told("sbatch", err)
+	}
+	if !parsable {
+		fmt.Print("Submitted batch job ")
+	}
+	fmt.Println(id)
+	return 0
+}

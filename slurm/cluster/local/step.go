@@ -1,0 +1,283 @@
+package local
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
+)
+
+// A step is what one srun starts.
+type step struct {
+	Nodes        []string
+	NTasks       int
+	TasksPerNode int
+	Argv         []string
+	Label        bool
+	KillOnBad    bool
+	Wait         time.Duration // 0: for ever
+	Output       string
+	Error        string
+	Input        string
+	Chdir        string
+	Export       string
+	GPUs         int // -1: as the job has them
+	CPUs         int
+	Limit        time.Duration
+	JobName      string
+	Quiet        bool
+	nodesSet     int
+}
+
+// stepFlags are srun's options without a value; stepIgnored those with one that
+// mean nothing on one machine.
+var (
+	stepFlags = map[string]func(*step){
+		"label":             func(s *step) { s.Label = true },
+		"kill-on-bad-exit":  func(s *step) { s.KillOnBad = true },
+		"quiet":             func(s *step) { s.Quiet = true },
+		"unbuffered":        nil,
+		"overlap":           nil,
+		"exact":             nil,
+		"exclusive":         nil,
+		"overcommit":        nil,
+		"oversubscribe":     nil,
+		"verbose":           nil,
+		"pty":               nil,
+		"preserve-env":      nil,
+		"no-kill":           nil,
+		"disable-status":    nil,
+		"whole":             nil,
+		"interactive":       nil,
+		"propagate":         nil,
+		"spread-job":        nil,
+		"use-min-nodes":     nil,
+		"contiguous":        nil,
+		"no-allocate":       nil,
+		"send-libs":         nil,
+		"external-launcher": nil,
+	}
+	stepIgnored = words(`account accel-bind acctg-freq bcast constraint core-spec cores-per-socket
+		cpu-bind cpu-freq cpus-per-gpu deadline dependency distribution epilog extra-node-info gpu-bind
+		gpu-freq gres-flags hint jobid licenses mem mem-bind mem-per-cpu mem-per-gpu mincpus mpi
+		network nice ntasks-per-core ntasks-per-gpu ntasks-per-socket open-mode partition priority
+		profile prolog qos reservation resv-ports slurmd-debug sockets-per-node task-epilog
+		task-prolog thread-spec threads threads-per-core tmp tres-bind tres-per-task treewidth time-min
+		exclude comment immediate msg-timeout relative het-group`)
+	stepShort = map[byte]string{
+		'c': "cpus-per-task", 'D': "chdir", 'e': "error", 'E': "preserve-env", 'G': "gpus", 'i': "input",
+		'I': "immediate", 'J': "job-name", 'K': "kill-on-bad-exit", 'l': "label", 'm': "distribution",
+		'n': "ntasks", 'N': "nodes", 'o': "output", 'O': "overcommit", 'p': "partition", 'q': "qos",
+		'Q': "quiet", 'r': "relative", 's': "oversubscribe", 't': "time", 'T': "threads", 'u': "unbuffered",
+		'v': "verbose", 'w': "nodelist", 'W': "wait", 'x': "exclude", 'A': "account", 'B': "extra-node-info",
+		'k': "no-kill", 'X': "disable-status", 'Z': "no-allocate",
+	}
+)
+
+// stepValues are srun's options with a value that count here.
+var stepValues = map[string]func(s *step, v string) error{
+	"ntasks":          stepCount(func(s *step) *int { return &s.NTasks }),
+	"ntasks-per-node": stepCount(func(s *step) *int { return &s.TasksPerNode }),
+	"cpus-per-task":   stepCount(func(s *step) *int { return &s.CPUs }),
+	"nodes": func(s *step, v string) error {
+		v, _, _ = strings.Cut(v, "-")
+		return stepCount(func(s *step) *int { return &s.nodesSet })(s, v)
+	},
+	"nodelist": func(s *step, v string) error {
+		nodes, err := hostlist.Expand(v)
+		if err != nil {
+			return err
+		}
+		for i, node := range nodes {
+			n, ok := nodeNumber(node)
+			if !ok {
+				return fmt.Errorf("Invalid node name specified: %s", node) //nolint:staticcheck // srun's words
+			}
+			nodes[i] = nodeName(n)
+		}
+		s.Nodes = nodes
+		return nil
+	},
+	"wait": func(s *step, v string) error {
+		n, err := strconv.Atoi(v)
+		s.Wait = time.Duration(n) * time.Second
+		return err
+	},
+	"output":   func(s *step, v string) error { s.Output = v; return nil },
+	"error":    func(s *step, v string) error { s.Error = v; return nil },
+	"input":    func(s *step, v string) error { s.Input = v; return nil },
+	"chdir":    func(s *step, v string) error { s.Chdir = v; return nil },
+	"export":   func(s *step, v string) error { s.Export = v; return nil },
+	"job-name": func(s *step, v string) error { s.JobName = v; return nil },
+	"gres": func(s *step, v string) (err error) {
+		if v == "none" {
+			s.GPUs = 0
+			return nil
+		}
+		for item := range strings.SplitSeq(v, ",") {
+			if kind, n, _ := strings.Cut(strings.TrimPrefix(item, "gres:"), ":"); kind == "gpu" && err == nil {
+				s.GPUs, err = gpuCount(n)
+			}
+		}
+		return err
+	},
+	"gpus-per-node": func(s *step, v string) (err error) { s.GPUs, err = gpuCount(v); return err },
+	"gpus-per-task": func(s *step, v string) (err error) { s.GPUs, err = gpuCount(v); return err },
+	"gpus":          func(*step, string) error { return nil },
+	"time": func(s *step, v string) error {
+		d, ok := parseLimit(v)
+		if !ok {
+			return fmt.Errorf("Invalid --time specification") //nolint:staticcheck // srun's words
+		}
+		s.Limit = d
+		return nil
+	},
+}
+
+func stepCount(field func(*step) *int) func(*step, string) error {
+	return func(s *step, v string) error {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 1 {
+			return fmt.Errorf("invalid number %q", v)
+		}
+		*field(s) = n
+		return nil
+	}
+}
+
+// readStep reads an srun command line inside a job that has the nodes given.
+func readStep(args []string, env environ, allocated []string) (step, error) {
+	s := step{Export: "ALL", GPUs: -1, Wait: 0}
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		if arg == "--" {
+			s.Argv = args[i+1:]
+			break
+		}
+		if !strings.HasPrefix(arg, "-") || arg == "-" {
+			s.Argv = args[i:]
+			break
+		}
+		name, value, has := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+		if !strings.HasPrefix(arg, "--") {
+			if name = stepShort[arg[1]]; name == "" {
+				return s, fmt.Errorf("unrecognized option '%s'", arg)
+			}
+			value, has = arg[2:], len(arg) > 2
+			if _, isFlag := stepFlags[name]; isFlag && has && name != "kill-on-bad-exit" {
+				// Flags may be written together: -lu.
+				args = slices.Insert(slices.Clone(args), i+1, "-"+value)
+			}
+		}
+		if f, isFlag := stepFlags[name]; isFlag {
+			if f != nil && value != "0" {
+				f(&s)
+			}
+			continue
+		}
+		read := stepValues[name]
+		if read == nil && !slices.Contains(stepIgnored, name) {
+			return s, fmt.Errorf("unrecognized option '%s'", arg)
+		}
+		if !has {
+			if i++; i == len(args) {
+				return s, fmt.Errorf("option '%s' requires an argument", arg)
+			}
+			value = args[i]
+		}
+		if read != nil {
+			if err := read(&s, value); err != nil {
+				return s, err
+			}
+		}
+	}
+	if len(s.Argv) == 0 {
+		return s, fmt.Errorf("fatal: No command given to execute.") //nolint:revive,staticcheck // srun's words
+	}
+	return s, s.settle(env, allocated)
+}
+
+// settle works out how many tasks run on which nodes, from the options and then
+// from what the job was given.
+func (s *step) settle(env environ, allocated []string) error {
+	fromJob := func(name string) int {
+		n, _ := strconv.Atoi(env[name])
+		return n
+	}
+	if s.TasksPerNode == 0 {
+		s.TasksPerNode = fromJob("SLURM_NTASKS_PER_NODE")
+	}
+	for _, node := range s.Nodes {
+		if !slices.Contains(allocated, node) {
+			return fmt.Errorf("Unable to create step for job %s: Requested nodes not in the allocation: %s", env["SLURM_JOB_ID"], node) //nolint:staticcheck // srun's words
+		}
+	}
+	if s.nodesSet > len(allocated) {
+		return fmt.Errorf("Only allocated %d nodes asked for %d", len(allocated), s.nodesSet) //nolint:staticcheck // srun's words
+	}
+	explicit := s.NTasks > 0
+	want := len(allocated)
+	switch {
+	case s.nodesSet > 0:
+		want = s.nodesSet
+	case len(s.Nodes) > 0:
+		want = len(s.Nodes)
+	case explicit && s.TasksPerNode > 0:
+		want = min(want, int(math.Ceil(float64(s.NTasks)/float64(s.TasksPerNode))))
+	case explicit:
+		want = min(want, s.NTasks)
+	}
+	for _, node := range allocated {
+		if len(s.Nodes) < want && !slices.Contains(s.Nodes, node) {
+			s.Nodes = append(s.Nodes, node)
+		}
+	}
+	switch narrowed := len(s.Nodes) < len(allocated); {
+	case explicit:
+	case s.TasksPerNode > 0:
+		s.NTasks = s.TasksPerNode * len(s.Nodes)
+	case !narrowed && fromJob("SLURM_NTASKS") > 0:
+		s.NTasks = fromJob("SLURM_NTASKS")
+	default:
+		s.NTasks = len(s.Nodes)
+	}
+	if s.NTasks < len(s.Nodes) {
+		s.Nodes = s.Nodes[:s.NTasks]
+	}
+	if s.GPUs < 0 {
+		s.GPUs = fromJob("SLURM_GPUS_ON_NODE")
+	}
+	return nil
+}
+
+// A task is one process of a step.
+type task struct {
+	Proc, Node, Local int
+	Name              string // of its node
+}
+
+// tasks places the step's tasks in blocks: nodes in order, each filled before
+// the next, as even as can be.
+func (s step) tasks() []task {
+	counts := make([]int, len(s.Nodes))
+	left := s.NTasks
+	for i := range counts {
+		n := int(math.Ceil(float64(left) / float64(len(s.Nodes)-i)))
+		if s.TasksPerNode > 0 && s.TasksPerNode*len(s.Nodes) >= s.NTasks {
+			n = min(s.TasksPerNode, left)
+		}
+		counts[i] = n
+		left -= n
+	}
+	var all []task
+	for node, n := range counts {
+		for local := range n {
+			all = append(all, task{len(all), node, local, s.Nodes[node]})
+		}
+	}
+	return all
+}

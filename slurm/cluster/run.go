@@ -1,0 +1,149 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A command is one Slurm command to be run somewhere.
+type command struct {
+	argv  []string
+	env   []string // whole environment
+	dir   string
+	stdin string
+	// held is inherited by the process, so that a lock lasts as long as it does.
+	held *os.File
+	// limit is how long it may take.
+	limit time.Duration
+}
+
+// A result is what a command that ran to its end left behind.
+type result struct {
+	stdout, stderr string
+	code           int
+}
+
+// A runner runs commands: on this machine or over ssh. Its error is an
+// *slurm.Error and means that the command did not run to its end; a command that
+// ended with a code other than 0 is a result.
+type runner interface {
+	run(ctx context.Context, c command) (result, error)
+}
+
+// Limits on what a command may take of us: the controller itself gives up after
+// 9 to 10 seconds (MessageTimeout), and sacct never does.
+const (
+	commandLimit = 15 * time.Second
+	maxStdout    = 32 << 20
+	maxStderr    = 64 << 10
+)
+
+// here runs commands on this machine.
+type here struct{}
+
+func (here) run(ctx context.Context, c command) (result, error) {
+	name := c.argv[0]
+	if c.limit == 0 {
+		c.limit = commandLimit
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, c.argv[1:]...)
+	cmd.Env, cmd.Dir = c.env, c.dir
+	cmd.Stdin = strings.NewReader(c.stdin)
+	if c.held != nil {
+		cmd.ExtraFiles = []*os.File{c.held}
+	}
+	stdout, stderr := &capped{left: maxStdout}, &capped{left: maxStderr}
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	// The whole process group goes, or a wrapper script's child would live on.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	err := cmd.Run()
+	r := result{stdout.String(), stderr.String(), 0}
+	if cmd.ProcessState != nil {
+		r.code = cmd.ProcessState.ExitCode()
+	}
+	exit, isExit := errors.AsType[*exec.ExitError](err)
+	switch {
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist) && cmd.Process == nil:
+		return r, noCommand(name, c.dir, err)
+	case cmd.Process == nil:
+		return r, &slurm.Error{Op: name, Msg: err.Error(), Kind: slurm.Broken}
+	case ctx.Err() != nil && r.code != 0:
+		return r, &slurm.Error{
+			Op: name, Kind: slurm.Unreachable,
+			Msg: fmt.Sprintf("no answer within %s%s", c.limit, saidSoFar(r.stderr)),
+			Fix: lang.Text{
+				EN: "the controller may be stopped or overloaded; try again in a minute",
+				ZH: "控制器可能已停止或过载；请一分钟后重试",
+			},
+		}
+	case isExit && r.code < 0:
+		return r, &slurm.Error{Op: name, Msg: "ended by " + exit.Error() + saidSoFar(r.stderr), Kind: slurm.Unreachable}
+	case stdout.full:
+		return r, &slurm.Error{Op: name, Msg: fmt.Sprintf("the answer is longer than %d MiB", maxStdout>>20), Kind: slurm.Broken}
+	case err != nil && !isExit && !errors.Is(err, exec.ErrWaitDelay):
+		return r, &slurm.Error{Op: name, Msg: err.Error(), Kind: slurm.Broken}
+	}
+	return r, nil
+}
+
+// noCommand tells a missing command from a missing directory, which the
+// operating system reports alike.
+func noCommand(name, dir string, err error) *slurm.Error {
+	if dir != "" {
+		if _, statErr := os.Stat(dir); statErr != nil {
+			return &slurm.Error{Op: name, Msg: fmt.Sprintf("working directory %s: %v", dir, errors.Unwrap(statErr)), Kind: slurm.Rejected, Fix: lang.Text{
+				EN: "give a directory that exists on this machine and on the nodes",
+				ZH: "请给出在本机与计算节点上都存在的目录",
+			}}
+		}
+	}
+	return &slurm.Error{Op: name, Msg: err.Error(), Kind: slurm.Broken, Fix: lang.Text{
+		EN: "Slurm's commands are not on the PATH of this machine: run on a login node, or use --cluster local",
+		ZH: "本机 PATH 中没有 Slurm 命令：请在登录节点上运行，或使用 --cluster local",
+	}}
+}
+
+func saidSoFar(stderr string) string {
+	if stderr = strings.TrimSpace(stderr); stderr != "" {
+		return ", having said: " + stderr
+	}
+	return ""
+}
+
+// A capped buffer keeps the first bytes written to it and drops the rest, so
+// that a command gone wild costs no memory.
+type capped struct {
+	bytes.Buffer
+	left int
+	full bool
+}
+
+func (c *capped) Write(p []byte) (int, error) {
+	keep := p
+	if len(p) > c.left {
+		keep, c.full = p[:c.left], true
+	}
+	n, _ := c.Buffer.Write(keep)
+	c.left -= n
+	return len(p), nil
+}
+
+// ReadFrom is shadowed so that io.Copy cannot pass the cap by.
+func (c *capped) ReadFrom(r io.Reader) (int64, error) {
+	return io.Copy(struct{ io.Writer }{c}, r)
+}

@@ -1,0 +1,170 @@
+package slurm
+
+import (
+	"fmt"
+	"strings"
+)
+
+// An Option is one option of sbatch, by its long name without dashes.
+type Option struct {
+	Name  string
+	Value string
+	// Line is the script's line that it stands on, from 1; 0 on a command line.
+	Line int
+}
+
+// Options are the options of one submission, in order: later ones win.
+type Options []Option
+
+// Value returns the value of the last option called name, or "".
+func (o Options) Value(name string) string {
+	v, _ := o.Lookup(name)
+	return v
+}
+
+// Lookup returns the value of the last option called name, and whether there is
+// one.
+func (o Options) Lookup(name string) (string, bool) {
+	for i := len(o) - 1; i >= 0; i-- {
+		if o[i].Name == name {
+			return o[i].Value, true
+		}
+	}
+	return "", false
+}
+
+// shortOptions are sbatch's one-letter options.
+var shortOptions = map[byte]string{
+	'a': "array", 'A': "account", 'b': "begin", 'c': "cpus-per-task", 'C': "constraint",
+	'd': "dependency", 'D': "chdir", 'e': "error", 'F': "nodefile", 'G': "gpus", 'H': "hold",
+	'h': "help", 'i': "input", 'I': "immediate", 'J': "job-name", 'k': "no-kill", 'L': "licenses",
+	'm': "distribution", 'M': "clusters", 'n': "ntasks", 'N': "nodes", 'o': "output",
+	'O': "overcommit", 'p': "partition", 'q': "qos", 'Q': "quiet", 's': "oversubscribe",
+	'S': "core-spec", 't': "time", 'u': "usage", 'v': "verbose", 'V': "version",
+	'w': "nodelist", 'W': "wait", 'x': "exclude",
+}
+
+// flagOptions take no value, or one only behind "=".
+var flagOptions = map[string]bool{
+	"hold": true, "help": true, "immediate": true, "no-kill": true, "overcommit": true, "quiet": true,
+	"oversubscribe": true, "usage": true, "verbose": true, "version": true, "wait": true,
+	"contiguous": true, "exclusive": true, "get-user-env": true, "ignore-pbs": true, "no-requeue": true,
+	"nodes-from-file": true, "parsable": true, "reboot": true, "requeue": true, "spread-job": true,
+	"test-only": true, "use-min-nodes": true, "propagate": true, "nice": true, "share": true,
+	"enable-epilog": true, "stepmgr": true,
+}
+
+// ReadDirectives returns the options of a script's #SBATCH lines as sbatch takes
+// them: up to the first command, only where "#SBATCH" is at the very start of
+// the line, several to a line, quotes as in a shell, " #" starting a comment,
+// and nothing expanded.
+func ReadDirectives(script string) (Options, error) {
+	var opts Options
+	number := 0
+	for line := range strings.Lines(script) {
+		number++
+		line = strings.TrimRight(line, "\r\n")
+		if blank := strings.TrimSpace(line); blank != "" && !strings.HasPrefix(blank, "#") {
+			break
+		}
+		rest, ok := strings.CutPrefix(line, "#SBATCH")
+		if !ok {
+			continue
+		}
+		if rest != "" && rest[0] != ' ' && rest[0] != '\t' && rest[0] != '-' {
+			continue
+		}
+		words, err := splitDirective(rest)
+		if err != nil {
+			return opts, fmt.Errorf("line %d: %w", number, err)
+		}
+		if len(words) == 1 && words[0] == "hetjob" {
+			return opts, fmt.Errorf("line %d: heterogeneous jobs are not supported", number)
+		}
+		some, err := ReadOptions(words)
+		if err != nil {
+			return opts, fmt.Errorf("line %d: %w", number, err)
+		}
+		for _, o := range some {
+			o.Line = number
+			opts = append(opts, o)
+		}
+	}
+	return opts, nil
+}
+
+// ReadOptions reads sbatch arguments.
+func ReadOptions(args []string) (Options, error) {
+	var opts Options
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		var o Option
+		var has bool
+		switch {
+		case strings.HasPrefix(arg, "--") && len(arg) > 2:
+			o.Name, o.Value, has = strings.Cut(arg[2:], "=")
+		case strings.HasPrefix(arg, "-") && len(arg) > 1 && shortOptions[arg[1]] != "":
+			o.Name = shortOptions[arg[1]]
+			if has = len(arg) > 2; has && !flagOptions[o.Name] {
+				o.Value = arg[2:]
+			}
+		case strings.HasPrefix(arg, "-"):
+			return opts, fmt.Errorf("unrecognized option '%s'", arg)
+		default:
+			return opts, fmt.Errorf("invalid directive found in batch script: %s", arg)
+		}
+		if !has && !flagOptions[o.Name] {
+			if i+1 == len(args) {
+				return opts, fmt.Errorf("option '--%s' requires an argument", o.Name)
+			}
+			i++
+			o.Value = args[i]
+		}
+		opts = append(opts, o)
+	}
+	return opts, nil
+}
+
+// splitDirective splits the text of one #SBATCH line into words.
+func splitDirective(line string) ([]string, error) {
+	var words []string
+	var word strings.Builder
+	inWord := false
+	quote := byte(0)
+	for i := 0; i < len(line); i++ {
+		c := line[i]
+		switch {
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote == '\'':
+			word.WriteByte(c)
+		case c == '\\' && i+1 < len(line):
+			i++
+			word.WriteByte(line[i])
+			inWord = true
+		case quote != 0:
+			word.WriteByte(c)
+		case c == '\'' || c == '"':
+			quote, inWord = c, true
+		case c == ' ' || c == '\t':
+			if inWord {
+				words = append(words, word.String())
+				word.Reset()
+				inWord = false
+			}
+		case c == '#':
+			// sbatch takes what follows as a comment even inside a word.
+			i = len(line)
+		default:
+			word.WriteByte(c)
+			inWord = true
+		}
+	}
+	if quote != 0 {
+		return nil, fmt.Errorf("unmatched `%c` in %s", quote, line)
+	}
+	if inWord {
+		words = append(words, word.String())
+	}
+	return words, nil
+}

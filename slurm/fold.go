@@ -1,0 +1,110 @@
+package slurm
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
+)
+
+// Fold returns the one job that id means among rows: the row itself, or, for an
+// array or a heterogeneous job asked for as a whole, a summary of its elements.
+// ok is false when no row belongs to id.
+func Fold(id JobID, rows []Job) (j Job, ok bool) {
+	var parts []Job
+	for _, r := range rows {
+		if r.ID == id {
+			return r, true
+		}
+		if r.covers(id) {
+			r.ID = id
+			return r, true
+		}
+		head, _, _ := strings.Cut(string(r.ID.Array()), "+")
+		if JobID(head) == id {
+			parts = append(parts, r)
+		}
+	}
+	if len(parts) == 0 {
+		return Job{}, false
+	}
+	// The part that a person would look at first speaks for the whole.
+	j = parts[0]
+	nodes := []string{}
+	for _, p := range parts {
+		if weight(p.State) > weight(j.State) {
+			j = p
+		}
+		nodes = append(nodes, p.Nodes...)
+	}
+	j.ID = id
+	j.Nodes, j.NumNodes = nodes, max(j.NumNodes, len(nodes))
+	return j, true
+}
+
+// weight orders the states of an array's elements: while one runs the array
+// runs, while one waits it waits, and when all have ended the worst end counts.
+func weight(s State) int {
+	switch s {
+	case Running, Completing:
+		return 5
+	case Completed:
+		return 0
+	case Cancelled:
+		return 1
+	}
+	if s.Ended() {
+		return 2
+	}
+	return 4
+}
+
+var arrayLimit = regexp.MustCompile(`%[0-9]+\]`)
+
+// covers reports whether j is the one line for elements of an array that have
+// not been split off it, such as "34_[1-4%1]", and id is among them.
+func (j Job) covers(id JobID) bool {
+	if !strings.Contains(string(j.ID), "_[") {
+		return false
+	}
+	elements, err := hostlist.Expand(arrayLimit.ReplaceAllString(string(j.ID), "]"))
+	if err != nil {
+		return false
+	}
+	for _, e := range elements {
+		if JobID(e) == id {
+			return true
+		}
+	}
+	return false
+}
+
+// Vanished makes the job of an array's element that neither the queue nor the
+// accounts have, from what they have of its array: Slurm forgets an element that
+// is cancelled before it starts (seen in 22.05). ok is false where the array is
+// not known either, or has no other element.
+func Vanished(id JobID, array []Job) (j Job, ok bool) {
+	_, word, isElement := strings.Cut(string(id), "_")
+	if _, err := strconv.Atoi(word); !isElement || err != nil {
+		return Job{}, false
+	}
+	others := false
+	for _, r := range array {
+		if r.ID.Array() != id.Array() {
+			continue
+		}
+		_, word, _ := strings.Cut(string(r.ID), "_")
+		if other, err := strconv.Atoi(word); err == nil && other >= 0 {
+			j, others = r, true
+		}
+	}
+	if !others {
+		return Job{}, false
+	}
+	return Job{
+		ID: id, Cluster: j.Cluster, Name: j.Name, User: j.User, Account: j.Account, Partition: j.Partition, QOS: j.QOS,
+		State: Cancelled, Reason: ReasonVanished, Nodes: []string{}, TimeLimitS: j.TimeLimitS,
+		SubmittedAt: j.SubmittedAt, WorkDir: j.WorkDir, Comment: j.Comment,
+	}, true
+}

@@ -1,0 +1,95 @@
+package slurm
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// ExpandPattern writes the name of j's output file: sbatch's filename pattern
+// with %x %j %J %A %a %u %N %n %t %s %b %% replaced as Slurm does (sbatch(1),
+// "filename pattern"), a number between % and letter padding with zeros. A name
+// that is not absolute is relative to the job's directory. Per-task letters are
+// those of the batch step.
+func ExpandPattern(pattern string, j Job) string {
+	if pattern == "" {
+		return ""
+	}
+	array, element, isArray := strings.Cut(string(j.ID), "_")
+	if !isArray {
+		element = "4294967294" // what Slurm itself writes for %a outside an array
+	}
+	first := ""
+	if len(j.Nodes) > 0 {
+		first = j.Nodes[0]
+	}
+	name := ExpandLetters(pattern, func(letter byte) (string, bool) {
+		switch letter {
+		case 'x':
+			return j.Name, true
+		case 'j', 'J':
+			if j.RawID != "" {
+				return string(j.RawID), true
+			}
+			return string(j.ID), true
+		case 'A':
+			return array, true
+		case 'a':
+			return element, true
+		case 'u':
+			return j.User, true
+		case 'N':
+			return first, first != ""
+		case 'n', 't':
+			return "0", true
+		case 's':
+			return "batch", true
+		}
+		return "", false
+	})
+	if !filepath.IsAbs(name) && j.WorkDir != "" {
+		name = filepath.Join(j.WorkDir, name)
+	}
+	return name
+}
+
+// ExpandLetters replaces each %letter of a filename pattern by what value gives
+// for it, and leaves alone what value does not know. A backslash anywhere
+// switches all replacing off, as in Slurm.
+func ExpandLetters(pattern string, value func(letter byte) (string, bool)) string {
+	if strings.Contains(pattern, `\`) {
+		return strings.ReplaceAll(pattern, `\`, "")
+	}
+	var b strings.Builder
+	for i := 0; i < len(pattern); i++ {
+		if pattern[i] != '%' {
+			b.WriteByte(pattern[i])
+			continue
+		}
+		end := i + 1
+		for end < len(pattern) && pattern[end] >= '0' && pattern[end] <= '9' {
+			end++
+		}
+		if end == len(pattern) {
+			b.WriteString(pattern[i:])
+			break
+		}
+		if pattern[end] == '%' {
+			b.WriteByte('%')
+			i = end
+			continue
+		}
+		v, ok := value(pattern[end])
+		if !ok {
+			v = pattern[i : end+1]
+		} else if width, err := strconv.Atoi(pattern[i+1 : end]); err == nil {
+			if n, err := strconv.ParseUint(v, 10, 64); err == nil {
+				v = fmt.Sprintf("%0*d", min(width, 10), n)
+			}
+		}
+		b.WriteString(v)
+		i = end
+	}
+	return b.String()
+}

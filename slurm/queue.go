@@ -1,0 +1,148 @@
+package slurm
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A queueField is one column asked of squeue --format.
+type queueField struct {
+	code string
+	set  func(j *Job, value string)
+}
+
+// queueFields are the columns of a queue listing. What a user can write freely
+// comes last.
+var queueFields = []queueField{
+	{"%i", func(j *Job, v string) { j.ID = JobID(v) }},
+	{"%A", func(j *Job, v string) {
+		if v != string(j.ID) {
+			j.RawID = JobID(v)
+		}
+	}},
+	{"%T", func(j *Job, v string) { j.State = ParseState(v) }},
+	{"%r", func(j *Job, v string) { j.Reason = none(v) }},
+	{"%u", func(j *Job, v string) { j.User = v }},
+	{"%a", func(j *Job, v string) { j.Account = none(v) }},
+	{"%P", func(j *Job, v string) { j.Partition = v }},
+	{"%q", func(j *Job, v string) { j.QOS = none(v) }},
+	{"%D", func(j *Job, v string) { j.NumNodes = parseCount(v) }},
+	{"%N", func(j *Job, v string) { j.Nodes = nodesOf(v) }},
+	{"%M", func(j *Job, v string) {
+		if d, ok := ParseDuration(v); ok {
+			j.ElapsedS = int64(d.Seconds())
+		}
+	}},
+	{"%l", func(j *Job, v string) { j.TimeLimitS = parseLimit(v) }},
+	{"%V", func(j *Job, v string) { j.SubmittedAt = parseTime(v) }},
+	// squeue's start is an estimate while the job waits, and its end one while
+	// the job runs.
+	{"%S", func(j *Job, v string) {
+		if j.State == Pending {
+			j.EstStart = parseTime(v)
+		} else {
+			j.StartedAt = parseTime(v)
+		}
+	}},
+	{"%e", func(j *Job, v string) {
+		if j.State.Ended() {
+			j.EndedAt = parseTime(v)
+		}
+	}},
+	{"%Q", func(j *Job, v string) {
+		n := int64(parseCount(v))
+		j.Priority = &n
+	}},
+	{"%b", func(j *Job, v string) { j.GPUs = gpusPerNode(v) * max(j.NumNodes, 1) }},
+	{"%Z", func(j *Job, v string) { j.WorkDir = v }},
+	{"%j", func(j *Job, v string) { j.Name = v }},
+	{"%k", func(j *Job, v string) { j.Comment = none(v) }},
+}
+
+// QueueFormat is the format to give squeue for ParseQueue. sep stands between
+// the fields and must be a string that nobody can foresee: a job's name may hold
+// any character, but not a random one chosen after it.
+func QueueFormat(sep string) string {
+	codes := make([]string, len(queueFields))
+	for i, f := range queueFields {
+		codes[i] = f.code
+	}
+	return sep + strings.Join(codes, sep) + sep
+}
+
+// ParseQueue reads what squeue --noheader printed in QueueFormat(sep), with
+// SLURM_TIME_FORMAT=%s in its environment.
+func ParseQueue(out, sep string) ([]Job, error) {
+	if strings.TrimSpace(out) == "" {
+		return nil, nil
+	}
+	// Each record is sep f1 sep … fn sep newline: splitting gives n+1 pieces a
+	// record, the first of which is what stood between two records.
+	pieces := strings.Split(out, sep)
+	width := len(queueFields) + 1
+	if len(pieces)%width != 1 {
+		return nil, fmt.Errorf("squeue's answer is cut short: %d pieces are no multiple of %d fields", len(pieces)-1, width)
+	}
+	jobs := make([]Job, 0, len(pieces)/width)
+	for at := 0; at+width < len(pieces); at += width {
+		var j Job
+		for i, f := range queueFields {
+			f.set(&j, pieces[at+1+i])
+		}
+		jobs = append(jobs, j)
+	}
+	return jobs, nil
+}
+
+// A detailField is one column asked of squeue --Format, which pads to a width.
+type detailField struct {
+	name  string
+	width int
+	set   func(j *Job, value string)
+}
+
+// Names and comments are left out: fixed columns cannot hold a line break.
+var detailFields = []detailField{
+	{"JobArrayID", 64, func(*Job, string) {}},
+	{"exit_code", 24, func(j *Job, v string) {
+		if j.State.Ended() {
+			j.ExitCode = exitCode(v)
+		}
+	}},
+	{"tres-alloc", 512, func(j *Job, v string) {
+		if n := gpusInTRES(v); n > 0 {
+			j.GPUs = n
+		}
+	}},
+	{"RestartCnt", 16, func(j *Job, v string) { j.Restarts = parseCount(v) }},
+	{"STDOUT", 4096, func(j *Job, v string) { j.Stdout = ExpandPattern(none(v), *j) }},
+	{"STDERR", 4096, func(j *Job, v string) {
+		if j.Stderr = ExpandPattern(none(v), *j); j.Stderr == "" {
+			j.Stderr = j.Stdout
+		}
+	}},
+}
+
+// DetailFormat is the --Format to give squeue for AddDetail.
+func DetailFormat() string {
+	columns := make([]string, len(detailFields))
+	for i, f := range detailFields {
+		columns[i] = fmt.Sprintf("%s:%d", f.name, f.width)
+	}
+	return strings.Join(columns, ",")
+}
+
+// AddDetail fills j with what squeue --noheader printed in DetailFormat for it.
+// A line of another form changes nothing: the detail is a help, not a need.
+func AddDetail(j *Job, out string) {
+	line, _, _ := strings.Cut(out, "\n")
+	at := 0
+	for _, f := range detailFields {
+		if at >= len(line) {
+			return
+		}
+		end := min(at+f.width, len(line))
+		f.set(j, strings.TrimSpace(line[at:end]))
+		at = end
+	}
+}
