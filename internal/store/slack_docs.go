@@ -53,6 +53,22 @@ func (s *Slack) read(ctx context.Context, now time.Time, kind, key string, value
 	return true, nil
 }
 
+// Claim notes that by owns the document kind/key, unless somebody owned it
+// before, and returns the owner. The owner may claim again: after a crash it is
+// still theirs.
+func (s *Slack) Claim(ctx context.Context, kind, key, by string, expires time.Time) (owner string, err error) {
+	raw, err := json.Marshal(by)
+	if err != nil {
+		return "", err
+	}
+	if _, err := s.exec(ctx, `INSERT INTO slack_docs (kind, key, value, expires) VALUES (?, ?, ?, ?)
+		ON CONFLICT (kind, key) DO NOTHING`, kind, key, string(raw), millis(expires)); err != nil {
+		return "", err
+	}
+	_, err = s.Get(ctx, kind, key, time.Time{}, &owner)
+	return owner, err
+}
+
 // Delete forgets the document kind/key.
 func (s *Slack) Delete(ctx context.Context, kind, key string) error {
 	_, err := s.exec(ctx, `DELETE FROM slack_docs WHERE kind = ? AND key = ?`, kind, key)

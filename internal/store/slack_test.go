@@ -150,3 +150,13 @@ func TestDocumentsExpire(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, ks)
 }
+
+func TestAClaimIsTheFirstOnes(t *testing.T) {
+	t.Parallel()
+	s, ctx := openSlack(t), t.Context()
+	for _, by := range []string{"first", "second", "first"} {
+		owner, err := s.Claim(ctx, "claim", "x", by, noon.Add(time.Hour))
+		require.NoError(t, err)
+		require.Equal(t, "first", owner, "claimed by %s", by)
+	}
+}

@@ -1,0 +1,411 @@
+package bot
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+)
+
+// Slack's published limits, and one that it does not publish: a message whose
+// blocks hold more than about 13,200 characters is refused (bolt-js issue 2509).
+const (
+	maxHeader  = 150
+	maxText    = 3000
+	maxBlocks  = 50
+	maxButton  = 75
+	maxValue   = 2000
+	maxMessage = 12000 // characters over all blocks of a message
+	maxRows    = 100   // of a table
+	maxColumns = 20
+	maxCells   = 9500 // characters over all cells; Slack's own limit is 10,000
+	// maxParts is how many messages one answer may become before the rest goes
+	// into a file: a response_url may be used five times.
+	maxParts = 4
+	// Longer code is a file, because a wall of text hides the answer.
+	inlineCode = 2800
+	foldedCode = 900
+)
+
+// A File is text that goes beside a message.
+type File struct {
+	Name    string
+	Title   string
+	Content string
+}
+
+// A Rendered is a document as Slack takes it.
+type Rendered struct {
+	Text     string          // the notification, and what a screen reader says
+	Messages [][]slack.Block // at most four
+	Files    []File
+}
+
+// Blocks returns the first message of doc, for callers with room for one.
+func Blocks(doc view.Doc, l lang.Lang) []slack.Block { return Render(doc, l).Messages[0] }
+
+// Render draws doc within Slack's limits: it splits what is long over several
+// messages and moves long code, and what is left after the last message, into
+// files.
+func Render(doc view.Doc, l lang.Lang) Rendered {
+	r := Rendered{Text: Summary(doc)}
+	p := packer{}
+	if doc.Title != "" {
+		p.add(piece{block: header(toneMark[doc.Tone] + oneLine(doc.Title)), size: maxHeader})
+	}
+	for i, s := range doc.Sections {
+		ps, files := section(s, i, l)
+		for _, x := range ps {
+			p.add(x)
+		}
+		r.Files = append(r.Files, files...)
+	}
+	if b := NextButtons(doc.Next); b != nil {
+		p.add(piece{block: b, size: 500})
+	}
+	r.Messages = p.messages()
+	if len(r.Messages) > maxParts {
+		r.Messages = r.Messages[:maxParts]
+		last := r.Messages[maxParts-1]
+		note := lang.Text{
+			EN: "The rest is in the attached file.",
+			ZH: "其余内容见附件。",
+		}.In(l)
+		r.Messages[maxParts-1] = append(last[:min(len(last), maxBlocks-1)], contextLine(note))
+		r.Files = append(r.Files, File{Name: "answer.txt", Title: oneLine(doc.Title), Content: Plain(doc)})
+	}
+	return r
+}
+
+var toneMark = map[view.Tone]string{view.Good: "✅ ", view.Warn: "⚠️ ", view.Bad: "❌ "}
+
+// Summary is doc in one line, escaped.
+func Summary(doc view.Doc) string {
+	s := oneLine(doc.Title)
+	for _, sec := range doc.Sections {
+		if sec.Text != "" {
+			s += ": " + oneLine(sec.Text)
+			break
+		}
+	}
+	s = strings.TrimPrefix(s, ": ")
+	if s == "" {
+		s = "megatron"
+	}
+	// A bare address would be made a link here.
+	return Escape(strings.ReplaceAll(cut(s, 300), "://", "[:]//"))
+}
+
+// A piece is one block with its weight against the limits of a message.
+type piece struct {
+	block slack.Block
+	size  int
+	table bool
+}
+
+// A packer fills messages with pieces in order.
+type packer struct {
+	done   [][]slack.Block
+	now    []slack.Block
+	size   int
+	tables int
+}
+
+func (p *packer) add(x piece) {
+	full := len(p.now) == maxBlocks || p.size+x.size > maxMessage || x.table && p.tables == 1
+	if full && len(p.now) > 0 {
+		p.done = append(p.done, p.now)
+		p.now, p.size, p.tables = nil, 0, 0
+	}
+	p.now = append(p.now, x.block)
+	p.size += x.size
+	if x.table {
+		p.tables++
+	}
+}
+
+func (p *packer) messages() [][]slack.Block {
+	if len(p.now) > 0 || len(p.done) == 0 {
+		return append(p.done, p.now)
+	}
+	return p.done
+}
+
+// section draws one section; n numbers it for the names of files.
+func section(s view.Section, n int, l lang.Lang) (ps []piece, files []File) {
+	if s.Heading != "" {
+		ps = append(ps, rich(slack.NewRichTextSection(bold(oneLine(s.Heading)))))
+	}
+	for _, part := range chunks(clean(strings.TrimSpace(s.Text)), maxText) {
+		ps = append(ps, rich(slack.NewRichTextSection(prose(part)...)))
+	}
+	ps = append(ps, facts(s.Facts)...)
+	if s.Table != nil && len(s.Table.Rows) > 0 {
+		tp, tf := table(s, n)
+		ps, files = append(ps, tp...), append(files, tf...)
+	}
+	ps = append(ps, items(s.Items)...)
+	if s.Code != "" {
+		cp, cf := code(s, n, l)
+		ps, files = append(ps, cp...), append(files, cf...)
+	}
+	return ps, files
+}
+
+func header(text string) slack.Block {
+	return slack.NewHeaderBlock(plain(cut(text, maxHeader)))
+}
+
+func plain(text string) *slack.TextBlockObject {
+	return slack.NewTextBlockObject(slack.PlainTextType, text, false, false)
+}
+
+// contextLine is a small grey line.
+func contextLine(text string) slack.Block {
+	return slack.NewContextBlock("", plain(cut(Inert(clean(text)), maxText)))
+}
+
+func rich(e ...slack.RichTextElement) piece {
+	size := 0
+	for _, x := range e {
+		size += richSize(x)
+	}
+	return piece{block: slack.NewRichTextBlock("", e...), size: size}
+}
+
+func richSize(e slack.RichTextElement) (n int) {
+	count := func(list []slack.RichTextSectionElement) {
+		for _, x := range list {
+			switch x := x.(type) {
+			case *slack.RichTextSectionTextElement:
+				n += utf8.RuneCountInString(x.Text)
+			case *slack.RichTextSectionLinkElement:
+				n += utf8.RuneCountInString(x.Text) + utf8.RuneCountInString(x.URL)
+			}
+		}
+	}
+	switch e := e.(type) {
+	case *slack.RichTextSection:
+		count(e.Elements)
+	case *slack.RichTextPreformatted:
+		count(e.Elements)
+	case *slack.RichTextList:
+		for _, x := range e.Elements {
+			n += richSize(x)
+		}
+	}
+	return n
+}
+
+func bold(s string) slack.RichTextSectionElement {
+	return slack.NewRichTextSectionTextElement(Inert(s), &slack.RichTextSectionTextStyle{Bold: true})
+}
+
+// LinkHosts are the hosts that an answer may link to: the documents that our
+// own words cite. Any other address stays text.
+var LinkHosts = map[string]bool{
+	"docs.nvidia.com": true, "github.com": true, "slurm.schedmd.com": true,
+	"pytorch.org": true, "docs.pytorch.org": true, "docs.slack.dev": true,
+}
+
+var (
+	address = regexp.MustCompile(`https?://[^\s<>"'` + "`" + `，。；、（）)\]]+`)
+	ticks   = regexp.MustCompile("`([^`\n]+)`")
+)
+
+// prose turns a paragraph into rich text: `words` become code, addresses of
+// known documents become links, and everything else is plain.
+func prose(s string) []slack.RichTextSectionElement {
+	var es []slack.RichTextSectionElement
+	text := func(t string) {
+		for t != "" {
+			at := address.FindStringIndex(t)
+			if at == nil {
+				break
+			}
+			link := strings.TrimRight(t[at[0]:at[1]], ".,;:")
+			u, err := url.Parse(link)
+			end := at[0] + len(link)
+			if err == nil && u.Scheme == "https" && u.User == nil && LinkHosts[u.Host] && len(link) < maxText {
+				if at[0] > 0 {
+					es = append(es, slack.NewRichTextSectionTextElement(Inert(t[:at[0]]), nil))
+				}
+				es = append(es, slack.NewRichTextSectionLinkElement(link, link, nil))
+			} else {
+				es = append(es, slack.NewRichTextSectionTextElement(Inert(t[:end]), nil))
+			}
+			t = t[end:]
+		}
+		if t != "" {
+			es = append(es, slack.NewRichTextSectionTextElement(Inert(t), nil))
+		}
+	}
+	for {
+		at := ticks.FindStringSubmatchIndex(s)
+		if at == nil {
+			break
+		}
+		text(s[:at[0]])
+		es = append(es, slack.NewRichTextSectionTextElement(Inert(s[at[2]:at[3]]), &slack.RichTextSectionTextStyle{Code: true}))
+		s = s[at[1]:]
+	}
+	text(s)
+	if len(es) == 0 {
+		es = append(es, slack.NewRichTextSectionTextElement(" ", nil))
+	}
+	return es
+}
+
+// facts draws names and values as lines.
+func facts(fs []view.Fact) (ps []piece) {
+	var es []slack.RichTextSectionElement
+	size := 0
+	flush := func() {
+		if len(es) > 0 {
+			ps = append(ps, rich(slack.NewRichTextSection(es...)))
+		}
+		es, size = nil, 0
+	}
+	for _, f := range fs {
+		name, value := oneLine(f.Name), cut(clean(strings.TrimSpace(f.Value)), maxText-500)
+		if value == "" {
+			value = "–"
+		}
+		n := utf8.RuneCountInString(name) + utf8.RuneCountInString(value) + 4
+		if size+n > maxText {
+			flush()
+		}
+		if len(es) > 0 {
+			es = append(es, slack.NewRichTextSectionTextElement("\n", nil))
+		}
+		es = append(es, bold(cut(name, 200)), slack.NewRichTextSectionTextElement("  ", nil))
+		es = append(es, prose(value)...)
+		size += n
+	}
+	flush()
+	return ps
+}
+
+// items draws a list.
+func items(list []string) (ps []piece) {
+	var es []slack.RichTextElement
+	size := 0
+	flush := func() {
+		if len(es) > 0 {
+			ps = append(ps, rich(slack.NewRichTextList(slack.RTEListBullet, 0, es...)))
+		}
+		es, size = nil, 0
+	}
+	for _, it := range list {
+		it = cut(clean(strings.TrimSpace(it)), maxText)
+		n := utf8.RuneCountInString(it)
+		if size+n > maxText {
+			flush()
+		}
+		es = append(es, slack.NewRichTextSection(prose(it)...))
+		size += n
+	}
+	flush()
+	return ps
+}
+
+// table draws a table; rows beyond Slack's limits go into a file, whole.
+func table(s view.Section, n int) (ps []piece, files []File) {
+	t := slack.NewTableBlock("")
+	size, dropped := 0, len(s.Table.Header) > maxColumns
+	row := func(cells []string) bool {
+		var out []slack.TableCell
+		more := 0
+		for i, c := range cells {
+			if i == maxColumns {
+				break
+			}
+			c = cut(oneLine(c), 500)
+			if c == "" {
+				c = "–" // an empty cell is refused
+			}
+			more += utf8.RuneCountInString(c)
+			out = append(out, slack.NewTableRawTextCell(Inert(c)))
+		}
+		if size+more > maxCells || len(t.Rows) == maxRows {
+			return false
+		}
+		size += more
+		t.AddRow(out...)
+		return true
+	}
+	if len(s.Table.Header) > 0 {
+		row(s.Table.Header)
+	}
+	for _, r := range s.Table.Rows {
+		if !row(r) {
+			dropped = true
+			break
+		}
+	}
+	ps = append(ps, piece{block: t, size: size, table: true})
+	if dropped {
+		files = append(files, File{
+			Name:    fmt.Sprintf("table-%d.txt", n+1),
+			Title:   oneLine(s.Heading),
+			Content: plainTable(*s.Table),
+		})
+	}
+	return ps, files
+}
+
+// code draws verbatim text, or says which file it is in.
+func code(s view.Section, n int, l lang.Lang) (ps []piece, files []File) {
+	text := clean(strings.TrimRight(s.Code, "\n"))
+	limit := inlineCode
+	if s.Fold {
+		limit = foldedCode
+	}
+	shown := text
+	if utf8.RuneCountInString(text) > limit {
+		lines := strings.Split(text, "\n")
+		shown = ""
+		kept := 0
+		for _, line := range lines {
+			line = cut(line, 300)
+			if utf8.RuneCountInString(shown)+utf8.RuneCountInString(line) > limit-100 {
+				break
+			}
+			shown += line + "\n"
+			kept++
+		}
+		f := File{Name: fileName(s, n), Title: oneLine(s.Heading), Content: text + "\n"}
+		files = append(files, f)
+		note := lang.Text{EN: "%d of %d lines; all of them are in %s", ZH: "显示 %d / %d 行；全文见 %s"}.In(l)
+		defer func() {
+			c := contextLine(fmt.Sprintf(note, kept, len(lines), f.Name))
+			ps = append(ps, piece{block: c, size: 100})
+		}()
+	}
+	if strings.TrimSpace(shown) != "" {
+		el := slack.NewRichTextSectionTextElement(Inert(strings.TrimRight(shown, "\n")), nil)
+		ps = append(ps, rich(&slack.RichTextPreformatted{
+			Type: slack.RTEPreformatted, Elements: []slack.RichTextSectionElement{el},
+		}))
+	}
+	return ps, files
+}
+
+// fileName names a code section's file after its language.
+func fileName(s view.Section, n int) string {
+	switch s.Lang {
+	case "bash":
+		return fmt.Sprintf("script-%d.sh", n+1)
+	case "yaml":
+		return fmt.Sprintf("job-%d.yaml", n+1)
+	case "log":
+		return fmt.Sprintf("output-%d.log", n+1)
+	}
+	return fmt.Sprintf("text-%d.txt", n+1)
+}

@@ -1,0 +1,222 @@
+// Package bot is the Slack door: it turns what people do in Slack into calls of
+// the table of operations and the answers into Block Kit. A request is written
+// down, acknowledged, and worked on afterwards; what is owed to Slack is queued
+// in the database, so that a crash loses nothing and repeats nothing. What an
+// operation does, and who may call it, is decided in internal/ops.
+package bot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+)
+
+// Config says how to reach Slack and what to serve there.
+type Config struct {
+	// SigningSecret proves that HTTP requests come from Slack; OldSigningSecret is
+	// accepted too, while secrets are being changed.
+	SigningSecret    string
+	OldSigningSecret string
+	// BotToken is the token of the one workspace; empty where workspaces install
+	// the app by OAuth.
+	BotToken string
+	// AppToken switches Socket Mode on.
+	AppToken string
+	// Connections is how many Socket Mode connections are kept; zero is two, so
+	// that one may be renewed while the other serves.
+	Connections int
+	// APIURL is another server than Slack's, in tests. Its scheme, host and port
+	// then count as Slack's for response URLs and uploads.
+	APIURL string
+	// OAuth lets workspaces install the app; nil where BotToken serves one.
+	OAuth *OAuth
+
+	Service *ops.Service
+	Store   Store
+	Policy  Policy
+	// Site gives the submit form its first values; nil starts empty.
+	Site func() map[string]string
+
+	Now func() time.Time // nil: time.Now
+	Log *slog.Logger     // nil: slog.Default
+}
+
+// A Policy says who may do what, in Slack's ids.
+type Policy struct {
+	// Operators may act on everybody's jobs and approve; a user id (U…), a user
+	// group (S…) or a channel (C…).
+	Operators []string
+	// Viewers may only read, whatever they are linked to.
+	Viewers []string
+	// Channels, where not empty, are the only channels in which jobs may be
+	// changed; direct messages always are.
+	Channels []string
+	// Links maps a Slack user, as U… or T…/U…, to a cluster user: the operator's
+	// word, instead of the one-time code.
+	Links map[string]string
+	// LinkProof reads the proof that a code was written on the cluster; nil
+	// switches linking by code off.
+	LinkProof LinkProof
+	// PerMinute is how many requests one person may make a minute; zero is 20.
+	PerMinute int
+	// Approve says why a call needs an operator's approval; empty: it does not.
+	Approve func(op string, in any) string
+}
+
+// A Bot serves Slack. Run must be running for anything to be answered.
+type Bot struct {
+	cfg     Config
+	log     *slog.Logger
+	now     func() time.Time
+	api     *url.URL // nil: Slack itself
+	plain   *http.Client
+	limit   *limiter
+	work    signal
+	send    signal
+	flying  flight
+	clients sync.Map // team → *slack.Client
+	paces   pacer
+	groups  groupCache
+}
+
+// New checks cfg and returns a bot.
+func New(cfg Config) (*Bot, error) {
+	if cfg.Store == nil || cfg.Service == nil {
+		return nil, errors.New("bot: needs a Service and a Store")
+	}
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	b := &Bot{cfg: cfg, log: cfg.Log, now: cfg.Now, work: newSignal(), send: newSignal()}
+	if b.log == nil {
+		b.log = slog.Default()
+	}
+	if b.now == nil {
+		b.now = time.Now
+	}
+	if cfg.APIURL != "" {
+		u, err := url.Parse(cfg.APIURL)
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return nil, fmt.Errorf("SLACK_API_URL %q is not an http address", cfg.APIURL)
+		}
+		b.api = u
+	}
+	perMinute := cfg.Policy.PerMinute
+	if perMinute == 0 {
+		perMinute = 20
+	}
+	b.limit = newLimiter(perMinute)
+	b.plain = &http.Client{
+		Timeout: 10 * time.Second,
+		// A response URL that leads on could lead anywhere.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return b, nil
+}
+
+// check refuses a configuration that could never serve.
+func (c Config) check() error {
+	if c.BotToken == "" && c.OAuth == nil {
+		if c.AppToken != "" || c.SigningSecret != "" {
+			return errors.New("SLACK_BOT_TOKEN is missing: the app token or signing secret alone cannot answer; set it to the xoxb- token of the app's installation")
+		}
+		return errors.New("no Slack token: set SLACK_BOT_TOKEN, and SLACK_SIGNING_SECRET or SLACK_APP_TOKEN")
+	}
+	if c.BotToken != "" && !strings.HasPrefix(c.BotToken, "xox") {
+		return errors.New("SLACK_BOT_TOKEN does not look like one: a bot token begins with xoxb-")
+	}
+	if c.AppToken != "" && !strings.HasPrefix(c.AppToken, "xapp-") {
+		return errors.New("SLACK_APP_TOKEN does not look like one: an app-level token begins with xapp-")
+	}
+	if c.AppToken == "" && c.SigningSecret == "" {
+		return errors.New("SLACK_BOT_TOKEN is set, but neither SLACK_SIGNING_SECRET (Slack's HTTP requests) nor SLACK_APP_TOKEN (Socket Mode): requests could not be trusted; set one of them")
+	}
+	return nil
+}
+
+// Run works until ctx ends: it carries accepted requests out, sends what is
+// owed, and keeps the Socket Mode connections where an app token is set.
+func (b *Bot) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	wg.Go(func() { b.workLoop(ctx) })
+	wg.Go(func() { b.sendLoop(ctx) })
+	wg.Go(func() { b.sweepLoop(ctx) })
+	if b.cfg.AppToken != "" {
+		n := b.cfg.Connections
+		if n == 0 {
+			n = 2
+		}
+		for i := range n {
+			wg.Go(func() { b.socketLoop(ctx, i) })
+		}
+	}
+	wg.Wait()
+	return nil
+}
+
+// sweepLoop forgets what was settled more than two days ago: Slack repeats
+// nothing that late.
+func (b *Bot) sweepLoop(ctx context.Context) {
+	tick := time.NewTicker(time.Hour)
+	defer tick.Stop()
+	for {
+		if err := b.cfg.Store.Sweep(ctx, b.now().Add(-48*time.Hour), b.now()); err != nil && ctx.Err() == nil {
+			b.log.Warn("slack: sweep", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// client returns the client of a workspace.
+func (b *Bot) client(ctx context.Context, team string) (*slack.Client, error) {
+	if c, ok := b.clients.Load(team); ok {
+		return c.(*slack.Client), nil
+	}
+	token := b.cfg.BotToken
+	if token == "" {
+		var err error
+		if token, err = b.installed(ctx, team); err != nil {
+			return nil, err
+		}
+	}
+	c := slack.New(token, b.options()...)
+	b.clients.Store(team, c)
+	return c, nil
+}
+
+func (b *Bot) options() []slack.Option {
+	opts := []slack.Option{slack.OptionHTTPClient(&http.Client{Timeout: 20 * time.Second})}
+	if b.cfg.AppToken != "" {
+		opts = append(opts, slack.OptionAppLevelToken(b.cfg.AppToken))
+	}
+	if b.api != nil {
+		opts = append(opts, slack.OptionAPIURL(strings.TrimSuffix(b.cfg.APIURL, "/")+"/"))
+	}
+	return opts
+}
+
+// A signal wakes a loop; several wakes before it looks are one.
+type signal chan struct{}
+
+func newSignal() signal { return make(signal, 1) }
+
+func (s signal) wake() {
+	select {
+	case s <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,327 @@
+package bot_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/bot"
+	"github.com/megatron-ops/megatron-ops/bot/slacktest"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/knowledge"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+const secret = "8f742231b10e8888abcd99yyyzzz85a5"
+
+// A yard is a cluster that keeps its jobs in memory and counts submissions.
+type yard struct {
+	mu        sync.Mutex
+	jobs      map[slurm.JobID]slurm.Job
+	submitted []slurm.Submission
+	slow      time.Duration
+}
+
+func (y *yard) Name() string { return "yard" }
+func (y *yard) Kind() string { return "rest" }
+
+func (y *yard) Submit(_ context.Context, s slurm.Submission) (slurm.JobID, error) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.submitted = append(y.submitted, s)
+	id := slurm.JobID(fmt.Sprint(4710 + len(y.submitted)))
+	limit := int64(3600)
+	y.jobs[id] = slurm.Job{ID: id, Name: s.Name, User: "ada", Partition: "gpu", State: slurm.Pending, Reason: "Priority", Nodes: []string{}, NumNodes: 2, TimeLimitS: &limit}
+	return id, nil
+}
+
+func (y *yard) Job(_ context.Context, id slurm.JobID) (slurm.Job, error) {
+	time.Sleep(y.slow)
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	j, ok := y.jobs[id]
+	if !ok {
+		return slurm.Job{}, slurm.JobNotFound(id)
+	}
+	return j, nil
+}
+
+func (y *yard) Jobs(_ context.Context, f slurm.Filter) (out []slurm.Job, err error) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	for _, j := range y.jobs {
+		if f.Match(j) {
+			out = append(out, j)
+		}
+	}
+	return out, nil
+}
+
+func (y *yard) Cancel(_ context.Context, id slurm.JobID) error {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	j := y.jobs[id]
+	j.State = slurm.Cancelled
+	y.jobs[id] = j
+	return nil
+}
+
+func (y *yard) Find(context.Context, string, time.Time) (slurm.JobID, bool, error) {
+	return "", false, nil
+}
+
+func (y *yard) count() int {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return len(y.submitted)
+}
+
+func (y *yard) put(j slurm.Job) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.jobs[j.ID] = j
+}
+
+// A stage is the bot in front of a Slack of its own, a separate process.
+type stage struct {
+	*slacktest.Process
+	t     testing.TB
+	yard  *yard
+	store *store.Store
+	bot   *bot.Bot
+	url   string
+}
+
+// play starts a Slack and the bot. The person U1 is the cluster user ada.
+func play(t testing.TB, change ...func(*bot.Config)) *stage {
+	t.Helper()
+	s := &stage{t: t, yard: &yard{jobs: map[slurm.JobID]slurm.Job{}}}
+	s.Process = slacktest.Start(t, slacktest.Config{SigningSecret: secret, BotScopes: strings.Join(bot.Scopes(bot.Policy{}), ",")})
+	st, err := store.Open(context.Background(), filepath.Join(t.TempDir(), "state.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, st.Close()) })
+	s.store = st
+	cfg := bot.Config{
+		SigningSecret: secret, BotToken: "xoxb-test", APIURL: s.APIURL, Store: st.Slack(),
+		Service: &ops.Service{
+			Clusters: map[string]ops.Cluster{"yard": s.yard}, Default: "yard", Now: time.Now,
+			Store:    func() (*store.Store, error) { return st, nil },
+			Answerer: sync.OnceValue(func() *knowledge.Answerer { return knowledge.New(knowledge.Options{}) }),
+		},
+		Policy: bot.Policy{Links: map[string]string{"U1": "ada"}, PerMinute: 1000},
+		Log:    slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}
+	for _, f := range change {
+		f(&cfg)
+	}
+	s.bot, err = bot.New(cfg)
+	require.NoError(t, err)
+	srv := httptest.NewServer(s.bot.Handler())
+	t.Cleanup(srv.Close)
+	s.url = srv.URL
+	s.Target(srv.URL)
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = s.bot.Run(ctx) }()
+	t.Cleanup(func() { stop(); <-done })
+	return s
+}
+
+// text is everything that a message says, in one string.
+func text(msg *slacktest.Message) string {
+	raw, err := json.Marshal(msg.Blocks)
+	if err != nil {
+		return err.Error()
+	}
+	var b strings.Builder
+	var walk func(any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, x := range v {
+				walk(x)
+			}
+		case map[string]any:
+			for k, x := range v {
+				if s, ok := x.(string); ok && (k == "text" || k == "url") {
+					b.WriteString(s + "\n")
+					continue
+				}
+				walk(x)
+			}
+		}
+	}
+	var v any
+	_ = json.Unmarshal(raw, &v)
+	walk(v)
+	return msg.Text + "\n" + b.String()
+}
+
+// said waits for a message that holds all of the words, and returns it.
+func (s *stage) said(words ...string) *slacktest.Message {
+	s.t.Helper()
+	var found *slacktest.Message
+	s.Wait(fmt.Sprintf("a message with %q", words), func(st slacktest.State) bool {
+		for _, m := range st.Messages {
+			all := true
+			for _, w := range words {
+				all = all && strings.Contains(text(m), w)
+			}
+			if all {
+				found = m
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// buttonOf returns the action id and value of a message's button by its text.
+func buttonOf(t testing.TB, msg *slacktest.Message, label string) (action, value string) {
+	t.Helper()
+	for _, x := range msg.Blocks {
+		b := x.(map[string]any)
+		if b["type"] != "actions" {
+			continue
+		}
+		for _, e := range b["elements"].([]any) {
+			el := e.(map[string]any)
+			if el["text"].(map[string]any)["text"] == label {
+				v, _ := el["value"].(string)
+				return el["action_id"].(string), v
+			}
+		}
+	}
+	t.Fatalf("no button %q in %s", label, text(msg))
+	return "", ""
+}
+
+const spec = "```name: gpt\nnodes: 2\ngpu: h100\ntime: \"1:00:00\"\nworktree: /lustre/m\nargs: [--num-layers, \"24\", --hidden-size, \"1024\", --num-attention-heads, \"16\", --seq-length, \"2048\", --max-position-embeddings, \"2048\", --micro-batch-size, \"2\", --global-batch-size, \"64\", --train-iters, \"100\", --lr, \"1e-4\", --tensor-model-parallel-size, \"4\"]\n```"
+
+func TestHelpIsAnsweredPrivately(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	r := s.Slash("help")
+	require.Equal(t, http.StatusOK, r.Status)
+	require.Empty(t, r.Body)
+	require.Less(t, r.MS, 3000.0)
+	msg := s.said("What you can do now", "submit", "status")
+	require.Equal(t, "U1", msg.Only)
+	require.Equal(t, "response_url", msg.Via)
+}
+
+func TestTheBotSpeaksTheLanguageOfWhoAsks(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	s.Slash("帮助")
+	s.said("现在可以做什么", "查看与提问")
+}
+
+func TestSubmitAsksThenSubmitsOnce(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	require.Equal(t, http.StatusOK, s.Slash("submit "+spec).Status)
+	q := s.said("Please confirm", "2 nodes")
+	require.Zero(t, s.yard.count())
+	action, value := buttonOf(t, q, "Yes, do it")
+	for range 3 { // an eager finger
+		s.Press(q, action, value, "U1")
+	}
+	s.said("gpt submitted to yard as job 4711")
+	time.Sleep(200 * time.Millisecond)
+	require.Equal(t, 1, s.yard.count())
+}
+
+func TestSomebodyElseCannotSayYes(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	s.Slash("submit " + spec)
+	q := s.said("Please confirm")
+	action, value := buttonOf(t, q, "Yes, do it")
+	s.Press(q, action, value, "U2")
+	s.said("Only the person who asked")
+	require.Zero(t, s.yard.count())
+}
+
+func TestUnlinkedPeopleReadAndAskOnly(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	s.yard.put(slurm.Job{ID: "4000", Name: "run", User: "ada", State: slurm.Running})
+	stranger := map[string]any{"user_id": "U7"}
+	s.Slash("submit --yes "+spec, stranger)
+	s.said("not linked to a cluster user")
+	require.Zero(t, s.yard.count())
+	s.Slash("status 4000", stranger)
+	s.said("4000", "RUNNING")
+}
+
+func TestStatusOfAnUnknownJobSaysSo(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	s.Slash("status 99")
+	s.said("Not found", "job 99")
+}
+
+func TestATypoIsAnsweredWithWhatWasMeant(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	s.Slash("statsu 4711")
+	msg := s.said("I do not know the command", "Did you mean")
+	_, value := buttonOf(t, msg, "status")
+	require.Equal(t, "status", value)
+}
+
+func TestAskAnswersTheConstantFirst(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	s.Slash("ask What should CUDA_DEVICE_MAX_CONNECTIONS be on H100 with TP=4?")
+	s.said("CUDA_DEVICE_MAX_CONNECTIONS")
+}
+
+func TestOnlySlackIsBelieved(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	for name, d := range map[string]slacktest.Delivery{
+		"another secret":    {Kind: "slash_commands", Raw: "text=help", Secret: "guess"},
+		"six minutes old":   {Kind: "slash_commands", Raw: "text=help", AgeS: 360},
+		"from the future":   {Kind: "slash_commands", Raw: "text=help", AgeS: -360},
+		"no signature":      {Kind: "slash_commands", Raw: "text=help", Headers: map[string]string{"X-Slack-Signature": ""}},
+		"no time":           {Kind: "slash_commands", Raw: "text=help", Headers: map[string]string{"X-Slack-Request-Timestamp": ""}},
+		"a changed body":    {Kind: "slash_commands", Raw: "text=help", Headers: map[string]string{"X-Slack-Signature": slacktest.Sign(secret, "1", []byte("x"))}},
+		"an unsigned check": {Kind: "slash_commands", Raw: "ssl_check=1", Secret: "guess"},
+	} {
+		require.Equal(t, http.StatusUnauthorized, s.Deliver(d).Status, name)
+	}
+	require.Equal(t, http.StatusOK, s.Deliver(slacktest.Delivery{Kind: "slash_commands", Raw: "ssl_check=1&token=x"}).Status)
+	r := s.Deliver(slacktest.Delivery{Kind: "events_api", Raw: `{"type":"url_verification","challenge":"<b>3eZbrw1aB</b>"}`})
+	require.Equal(t, "<b>3eZbrw1aB</b>", r.Body)
+	require.Contains(t, r.Header.Get("Content-Type"), "text/plain")
+	require.Empty(t, s.State().Calls)
+}
+
+func TestARepeatedDeliveryHasOneEffect(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	d := slacktest.Command("help")
+	d.Times = 4
+	require.Equal(t, http.StatusOK, s.Deliver(d).Status)
+	s.Deliver(slacktest.Delivery{Kind: "events_api", Times: 3, Payload: map[string]any{
+		"team_id": "T1", "event": map[string]any{"type": "app_mention", "user": "U1", "channel": "C1", "ts": "1700000000.000100", "text": "<@UBOT> status 99"},
+	}})
+	s.said("Not found", "job 99")
+	s.said("What you can do now")
+	time.Sleep(300 * time.Millisecond)
+	require.Len(t, s.State().Messages, 2)
+}

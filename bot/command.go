@@ -1,0 +1,299 @@
+package bot
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+)
+
+// command answers /megatron ….
+func (b *Bot) command(ctx context.Context, a ask) []store.SlackMessage {
+	t := Type(a.Text)
+	c := b.call(ctx, a)
+	words, f := takeFlags(unglue(t.Words))
+	if len(words) == 0 && len(t.Blocks) > 0 {
+		return b.pasted(ctx, a, c, t, f.share)
+	}
+	if len(words) == 0 {
+		return b.reply(a, b.helpDoc(ctx, c, ""), f.share)
+	}
+	name, ok := resolve(words[0])
+	switch {
+	case ok:
+		return b.perform(ctx, a, c, name, words[1:], t, f)
+	case isQuestion(a.Text, words):
+		return b.perform(ctx, a, c, "ask", nil, Typed{Rest: t.whole(), Blocks: t.Blocks}, f)
+	}
+	return b.reply(a, unknownDoc(words[0], c.Lang), false)
+}
+
+// whole is everything typed, for a question without a command word.
+func (t Typed) whole() string { return strings.Join(t.Words, " ") }
+
+// flags are the words that belong to the chat and not to an operation.
+type flags struct {
+	share bool // show the answer to everybody here
+	yes   bool // do not ask
+}
+
+// takeFlags takes --share out of words, wherever it stands. --yes stays for
+// operations that declare it.
+func takeFlags(words []string) (rest []string, f flags) {
+	for i, w := range words {
+		switch w {
+		case "--":
+			return append(rest, words[i:]...), f // what follows is the program's own
+		case "--share", "--公开":
+			f.share = true
+		case "--yes":
+			f.yes = true
+		default:
+			rest = append(rest, w)
+		}
+	}
+	return rest, f
+}
+
+// isQuestion guesses whether text without a command word is a question.
+func isQuestion(text string, words []string) bool {
+	if strings.ContainsAny(text, "?？") || len(words) >= 3 {
+		return true
+	}
+	return guess(text) == lang.ZH && len([]rune(text)) >= 5
+}
+
+func unknownDoc(word string, l lang.Lang) view.Doc {
+	d := view.Doc{
+		Title:    fmt.Sprintf(textUnknown.In(l), cut(word, 40)),
+		Tone:     view.Warn,
+		Sections: []view.Section{{}},
+		Next:     []string{"help"},
+	}
+	if near := didYouMean(word); len(near) > 0 {
+		d.Sections[0].Text = textMean.In(l)
+		d.Next = append(near, "help")
+	} else {
+		d.Sections = nil
+	}
+	return d
+}
+
+// perform carries out the operation, or the bot's own word, of that name.
+func (b *Bot) perform(ctx context.Context, a ask, c *ops.Call, name string, words []string, t Typed, f flags) []store.SlackMessage {
+	if slices.Contains(ownWords, name) {
+		return b.own(ctx, a, c, name, words, f)
+	}
+	op, ok := ops.Lookup(name)
+	if !ok {
+		return b.reply(a, unknownDoc(name, c.Lang), false)
+	}
+	if err := b.mayHere(a, op, c.Lang); err != nil {
+		return b.reply(a, errorDoc(err, c.Lang), false)
+	}
+	c.Confirmed = f.yes
+	return b.run(ctx, a, c, op, typedCall{
+		Op: op.Name, Words: words, Blocks: t.Blocks, Rest: t.Rest, Key: a.Key, Share: f.share,
+	})
+}
+
+// mayHere refuses what the place does not allow, whoever asks.
+func (b *Bot) mayHere(a ask, op ops.Op, l lang.Lang) *ops.Error {
+	if a.Foreign && op.Name != "ask" {
+		return &ops.Error{Code: ops.NotAllowed, Message: textForeign.In(l)}
+	}
+	open := b.cfg.Policy.Channels
+	if op.Effect != ops.Read && len(open) > 0 && !a.Direct && a.Channel != "" && !slices.Contains(open, a.Channel) {
+		return &ops.Error{Code: ops.NotAllowed, Message: textChannel.In(l), Fix: textChannelFix.In(l)}
+	}
+	return nil
+}
+
+// run runs the operation and answers with what came of it.
+func (b *Bot) run(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typedCall) []store.SlackMessage {
+	in, err := fill(op, t)
+	if err != nil {
+		d := errorDoc(ops.AsError(err), c.Lang)
+		d.Next = []string{"help " + op.Name}
+		return b.reply(a, d, false)
+	}
+	if q, ok := in.(*ops.AskIn); ok {
+		q.Thread = b.said(ctx, a)
+	}
+	if why := b.needsApproval(c, op, in); why != "" {
+		return b.askApproval(ctx, a, c, op, t, why)
+	}
+	result, err := op.Run(ctx, c, in)
+	if err != nil {
+		e := ops.AsError(err)
+		if e.Confirm && !c.Confirmed {
+			return b.askFirst(ctx, a, c, op, t, e, result)
+		}
+		return b.reply(a, b.failed(e, result, c), t.Share)
+	}
+	return b.done(ctx, a, c, op, in, result, t.Share)
+}
+
+// failed shows an error, below what was found out before it.
+func (b *Bot) failed(e *ops.Error, result any, c *ops.Call) view.Doc {
+	d := errorDoc(e, c.Lang)
+	if v, ok := result.(view.Viewer); ok && !isZero(result) && e.Code == ops.Failed {
+		part := v.View(c.Lang)
+		d.Sections = append(d.Sections, part.Sections...)
+		d.Next = part.Next
+	}
+	return d
+}
+
+// done answers with a result.
+func (b *Bot) done(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, result any, share bool) []store.SlackMessage {
+	v, ok := result.(view.Viewer)
+	if !ok {
+		raw, err := json.MarshalIndent(result, "", "  ")
+		if err != nil {
+			return b.reply(a, b.sorry(ctx, a), false)
+		}
+		return b.reply(a, view.Doc{Title: op.Name, Sections: []view.Section{{Code: string(raw)}}}, share)
+	}
+	doc := v.View(c.Lang)
+	owed := b.replyWith(a, doc, share, b.below(a, op, in, share)...)
+	return append(owed, b.follow(ctx, a, c, op, in, result)...)
+}
+
+// A held call waits for a person to say yes.
+type held struct {
+	Call typedCall `json:"call"`
+	Ask  ask       `json:"ask"`
+	// Approve says that an operator must answer, and not the person who asked.
+	Approve bool `json:"approve,omitempty"`
+}
+
+// hold keeps the call and returns its id, which cannot be guessed. A request
+// that is carried out again after a crash holds the same call anew.
+func (b *Bot) hold(ctx context.Context, a ask, t typedCall, approve bool) (id string, err error) {
+	id = rand.Text()
+	return id, b.cfg.Store.Put(ctx, docHeld, id, held{Call: t, Ask: a, Approve: approve}, b.now().Add(time.Hour))
+}
+
+// askFirst asks the person for a yes, and shows what it would be for.
+func (b *Bot) askFirst(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typedCall, e *ops.Error, result any) []store.SlackMessage {
+	id, err := b.hold(ctx, a, t, false)
+	if err != nil {
+		return b.reply(a, errorDoc(ops.AsError(err), c.Lang), false)
+	}
+	doc := view.Doc{Title: textConfirm.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Text: e.Message}}}
+	if e.Fix != "" && !strings.Contains(e.Fix, "--yes") {
+		doc.Sections = append(doc.Sections, view.Section{Text: e.Fix})
+	}
+	if s, ok := result.(ops.SubmitOut); ok {
+		doc.Sections = append(doc.Sections, view.Section{Heading: textScript.In(c.Lang), Code: s.Script, Lang: "bash", Fold: true})
+	}
+	return b.replyWith(a, doc, false, yesNo(id, c.Lang, op.Effect == ops.Destructive))
+}
+
+// yesNo are the two buttons below a question.
+func yesNo(id string, l lang.Lang, danger bool) slack.Block {
+	yes := slack.NewButtonBlockElement(actYes, id, plain(textYes.In(l)))
+	yes.Style = slack.StylePrimary
+	if danger {
+		yes.Style = slack.StyleDanger
+	}
+	return slack.NewActionBlock("", yes, slack.NewButtonBlockElement(actNo, id, plain(textNo.In(l))))
+}
+
+// button answers a pressed button.
+func (b *Bot) button(ctx context.Context, a ask) []store.SlackMessage {
+	action, _, _ := strings.Cut(a.Action, ":")
+	switch action {
+	case actRun:
+		a.Text = a.Value
+		return b.command(ctx, a)
+	case actYes, actNo:
+		return b.answered(ctx, a, action == actYes)
+	}
+	if handle := buttons[action]; handle != nil {
+		return handle(b, ctx, a)
+	}
+	return nil // a link button, or one of an older version
+}
+
+// answered carries a held call out, or forgets it. Of two presses one is the
+// first; the other finds nothing.
+func (b *Bot) answered(ctx context.Context, a ask, yes bool) []store.SlackMessage {
+	l := b.langOf(ctx, a)
+	var h held
+	found, err := b.cfg.Store.Get(ctx, docHeld, a.Value, b.now(), &h)
+	if err != nil || !found {
+		return b.replace(a, view.Doc{Title: textExpired.In(l), Tone: view.Warn})
+	}
+	c := b.call(ctx, a)
+	if refusal := b.mayAnswer(a, c, h); refusal != nil {
+		return b.reply(a, errorDoc(refusal, l), false)
+	}
+	owner, err := b.cfg.Store.Claim(ctx, docClaim, a.Value, a.Key, b.now().Add(2*time.Hour))
+	if err != nil || owner != a.Key {
+		return b.replace(a, view.Doc{Title: textExpired.In(l), Tone: view.Warn})
+	}
+	if !yes {
+		return b.declined(ctx, a, c, h)
+	}
+	op, ok := ops.Lookup(h.Call.Op)
+	if !ok {
+		return b.replace(a, unknownDoc(h.Call.Op, l))
+	}
+	if h.Approve {
+		return b.approved(ctx, a, c, h, op)
+	}
+	c.Confirmed = true
+	owed := b.replace(a, view.Doc{Title: textConfirm.In(l) + " ✓"})
+	return append(owed, b.run(ctx, a, c, op, h.Call)...)
+}
+
+// mayAnswer refuses the wrong person's answer.
+func (b *Bot) mayAnswer(a ask, c *ops.Call, h held) *ops.Error {
+	same := h.Ask.Team == a.Team && h.Ask.User == a.User
+	switch {
+	case h.Approve && same:
+		return &ops.Error{Code: ops.NotAllowed, Message: textFourEyes.In(c.Lang)}
+	case h.Approve && !c.Who.Operator:
+		return &ops.Error{Code: ops.NotAllowed, Message: textOperators.In(c.Lang)}
+	case !h.Approve && !same:
+		return &ops.Error{Code: ops.NotAllowed, Message: textNotYours.In(c.Lang)}
+	}
+	return nil
+}
+
+// declined says that nothing was done.
+func (b *Bot) declined(_ context.Context, a ask, c *ops.Call, h held) []store.SlackMessage {
+	owed := b.replace(a, view.Doc{Title: textLeft.In(c.Lang)})
+	if h.Approve {
+		owed = append(owed, b.tellRequester(a, h, view.Doc{Title: textRefused.In(c.Lang), Tone: view.Warn})...)
+	}
+	return owed
+}
+
+// replace rewrites the message that the button was in, so that it cannot be
+// pressed again.
+func (b *Bot) replace(a ask, doc view.Doc) []store.SlackMessage {
+	r := Render(doc, guessDoc(doc))
+	o := out{Team: a.Team, Channel: a.Channel, User: a.User, Text: r.Text, Blocks: blocksJSON(r.Messages[0])}
+	switch {
+	case a.Response != "":
+		o.Do, o.URL, o.Replace = doRespond, a.Response, true
+	case a.TS != "" && !a.Hidden:
+		o.Do, o.TS = doUpdate, a.TS
+	default:
+		return b.reply(a, doc, false)
+	}
+	return []store.SlackMessage{b.owe(a.Key+"/replace", "r/"+a.Key, o)}
+}

@@ -1,0 +1,97 @@
+package bot
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+)
+
+// typedCall is a call as it was typed: what a confirmation keeps, since words
+// may hold more than the input's JSON does.
+type typedCall struct {
+	Op     string   `json:"op"`
+	Words  []string `json:"words,omitempty"`
+	Blocks []string `json:"blocks,omitempty"`
+	Rest   string   `json:"rest,omitempty"`
+	// Key names the submission that may come of it.
+	Key   string `json:"key"`
+	Share bool   `json:"share,omitempty"`
+}
+
+// fill makes an operation's input of what was typed: the words as flags, and a
+// code block as the specification, or as part of the question.
+func fill(op ops.Op, t typedCall) (any, error) {
+	in := op.NewIn()
+	words := t.Words
+	if op.Name == "ask" && !slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "--") }) {
+		// A question is taken as it was typed, quotes and all.
+		if q := strings.TrimSpace(strings.Join(append([]string{t.Rest}, t.Blocks...), "\n")); q != "" {
+			words = []string{q}
+		}
+	}
+	if err := op.Words(in, words); err != nil {
+		return nil, err
+	}
+	if len(t.Blocks) > 0 && op.Name != "ask" {
+		setIfEmpty(in, "yaml", t.Blocks[0])
+	}
+	setIfEmpty(in, "idempotency_key", "slack-"+t.Key)
+	return in, nil
+}
+
+// looksLikeSpec reports whether s is a YAML mapping with a field of the job
+// specification.
+func looksLikeSpec(s string) bool {
+	if strings.HasPrefix(strings.TrimSpace(s), "#!") {
+		return false
+	}
+	var m map[string]any
+	if yaml.Unmarshal([]byte(s), &m) != nil {
+		return false
+	}
+	for _, k := range []string{"name", "nodes", "args", "partition", "worktree", "gpus_per_node", "preset"} {
+		if _, ok := m[k]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// setIfEmpty sets a string field of in by its JSON name, where it has one that
+// is empty.
+func setIfEmpty(in any, name, value string) {
+	if f := fieldNamed(reflect.ValueOf(in), name); f.IsValid() && f.Kind() == reflect.String && f.String() == "" {
+		f.SetString(value)
+	}
+}
+
+// fieldNamed finds a field by its JSON name, in embedded structs too.
+func fieldNamed(v reflect.Value, name string) reflect.Value {
+	for v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return reflect.Value{}
+		}
+		v = v.Elem()
+	}
+	if v.Kind() != reflect.Struct {
+		return reflect.Value{}
+	}
+	for f, x := range v.Fields() {
+		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if tag == name {
+			return x
+		}
+		if f.Anonymous || tag == "" && x.Kind() == reflect.Struct && f.IsExported() {
+			if y := fieldNamed(x, name); y.IsValid() {
+				return y
+			}
+		}
+	}
+	return reflect.Value{}
+}
+
+func isZero(v any) bool { return v == nil || reflect.ValueOf(v).IsZero() }

@@ -1,0 +1,132 @@
+package bot
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+)
+
+// ownHelp is what the bot's own words do.
+var ownHelp = []struct {
+	word string
+	text lang.Text
+}{
+	{"help", lang.Text{EN: "what you can do now; `help COMMAND` for one command", ZH: "现在能做什么；`help 命令` 查看单个命令"}},
+	{"link", lang.Text{EN: "prove which cluster user you are", ZH: "证明您是集群上的哪个用户"}},
+	{"unlink", lang.Text{EN: "forget which cluster user you are", ZH: "解除与集群用户的绑定"}},
+	{"whoami", lang.Text{EN: "who you are here and what you may do", ZH: "您在这里的身份和权限"}},
+	{"settings", lang.Text{EN: "language, notifications, cluster", ZH: "语言、通知、集群"}},
+	{"subscribe", lang.Text{EN: "follow a job, a person or everything in this channel", ZH: "订阅作业、某人或本频道的全部事件"}},
+	{"unsubscribe", lang.Text{EN: "end a subscription", ZH: "取消订阅"}},
+	{"mute", lang.Text{EN: "hear no more of a job", ZH: "不再接收某作业的消息"}},
+	{"unmute", lang.Text{EN: "hear of a job again", ZH: "恢复接收某作业的消息"}},
+}
+
+var (
+	textHelpTitle = lang.Text{EN: "What you can do now", ZH: "现在可以做什么"}
+	textHelpRead  = lang.Text{EN: "Look and ask", ZH: "查看与提问"}
+	textHelpWrite = lang.Text{EN: "Change something", ZH: "执行操作"}
+	textHelpOwn   = lang.Text{EN: "Here in Slack", ZH: "Slack 相关"}
+	textHelpHow   = lang.Text{
+		EN: "Type `/megatron COMMAND …`, or mention the bot with a question. Answers are for you alone; add `--share` to show one to everybody here.",
+		ZH: "输入 `/megatron 命令 …`，或在消息中提到机器人提问。回答默认只有您能看到，加 `--share` 则所有人可见。",
+	}
+	textHelpUnlinked = lang.Text{
+		EN: "You are not linked to a cluster user yet: you can look and ask. To change something, run `/megatron link` first.",
+		ZH: "您尚未绑定集群用户，只能查看和提问；要执行操作，请先运行 `/megatron link`。",
+	}
+	textHelpLinked = lang.Text{EN: "You act as the cluster user `%s`.", ZH: "您以集群用户 `%s` 的身份操作。"}
+	textHelpRO     = lang.Text{EN: "You may look and ask here, and change nothing.", ZH: "您在这里只能查看和提问，不能修改。"}
+	textExample    = lang.Text{EN: "Example", ZH: "示例"}
+	textFlags      = lang.Text{EN: "Words", ZH: "参数"}
+)
+
+// helpDoc says what this person can do now, or how one command works.
+func (b *Bot) helpDoc(_ context.Context, c *ops.Call, topic string) view.Doc {
+	if topic != "" {
+		name, ok := resolve(topic)
+		if !ok {
+			return unknownDoc(topic, c.Lang)
+		}
+		if op, ok := ops.Lookup(name); ok {
+			return opHelp(op, c.Lang)
+		}
+		for _, h := range ownHelp {
+			if h.word == name {
+				return view.Doc{Title: "/megatron " + name, Sections: []view.Section{{Text: h.text.In(c.Lang)}}}
+			}
+		}
+	}
+	l := c.Lang
+	doc := view.Doc{Title: textHelpTitle.In(l), Sections: []view.Section{{Text: textHelpHow.In(l)}}}
+	var read, write []string
+	for _, op := range ops.Table() {
+		line := "`" + op.Name + "`  " + op.Summary.In(l)
+		if op.Effect == ops.Read {
+			read = append(read, line)
+		} else {
+			write = append(write, line)
+		}
+	}
+	doc.Sections = append(doc.Sections, view.Section{Heading: textHelpRead.In(l), Items: read})
+	state := ""
+	switch {
+	case c.Who.ReadOnly:
+		state = textHelpRO.In(l)
+	case c.Who.User == "":
+		state = textHelpUnlinked.In(l)
+	default:
+		state = fmt.Sprintf(textHelpLinked.In(l), c.Who.User)
+	}
+	if len(write) > 0 {
+		doc.Sections = append(doc.Sections, view.Section{Heading: textHelpWrite.In(l), Text: state, Items: write})
+	}
+	var own []string
+	for _, h := range ownHelp {
+		own = append(own, "`"+h.word+"`  "+h.text.In(l))
+	}
+	doc.Sections = append(doc.Sections, view.Section{Heading: textHelpOwn.In(l), Items: own})
+	doc.Next = []string{"list", "status"}
+	if c.Who.User == "" && !c.Who.ReadOnly {
+		doc.Next = []string{"link", "list"}
+	}
+	return doc
+}
+
+// opHelp explains one operation.
+func opHelp(op ops.Op, l lang.Lang) view.Doc {
+	doc := view.Doc{Title: "/megatron " + op.Name, Sections: []view.Section{{Text: op.Summary.In(l)}}}
+	if h := op.Help.In(l); h != "" {
+		doc.Sections = append(doc.Sections, view.Section{Text: h})
+	}
+	if op.Example != "" {
+		example := strings.TrimPrefix(op.Example, "megatron-ops ")
+		doc.Sections = append(doc.Sections, view.Section{Heading: textExample.In(l), Code: "/megatron " + example})
+	}
+	if f := flagRows(op, l); len(f) > 0 {
+		doc.Sections = append(doc.Sections, view.Section{Heading: textFlags.In(l), Table: &view.Table{
+			Header: []string{textFlags.In(l), ""}, Rows: f,
+		}})
+	}
+	return doc
+}
+
+// flagRows are the operation's arguments and flags, with what they mean.
+func flagRows(op ops.Op, l lang.Lang) (rows [][]string) {
+	for _, p := range op.Params() {
+		name := "--" + p.Name
+		if p.Arg {
+			name = strings.ToUpper(p.Name)
+		}
+		help := p.Help.In(l)
+		if len(p.Enum) > 0 {
+			help += " (" + strings.Join(p.Enum, ", ") + ")"
+		}
+		rows = append(rows, []string{name, help})
+	}
+	return rows
+}

@@ -1,0 +1,6 @@
+package bot
+
+// Scopes are what the bot token needs.
+func Scopes(p Policy) []string {
+	return []string{"commands", "chat:write"}
+}

@@ -1,0 +1,133 @@
+package bot
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+)
+
+// A method is a way of telling Slack something.
+type method string
+
+// The methods.
+const (
+	doPost      method = "post"      // a message, in a thread or not
+	doUpdate    method = "update"    // an edit of a message that Ref names
+	doEphemeral method = "ephemeral" // a message that one person sees
+	doRespond   method = "respond"   // through a response_url
+	doUpload    method = "upload"    // a file
+	doHome      method = "home"      // the person's home tab
+	doModal     method = "modal"     // an update of an open modal
+	doUnfurl    method = "unfurl"
+	doPrompts   method = "prompts" // of an assistant thread
+)
+
+// An out is one thing to tell Slack. It is kept as JSON in the outbox.
+type out struct {
+	Do      method `json:"do"`
+	Team    string `json:"team,omitempty"`
+	Channel string `json:"channel,omitempty"` // a user id: the direct message with them
+	User    string `json:"user,omitempty"`
+	Thread  string `json:"thread,omitempty"`
+	// ThreadOf and Ref name messages of ours by key: the one whose thread this goes
+	// to, and the one to edit. Their place is known when they were sent.
+	ThreadOf string `json:"thread_of,omitempty"`
+	Ref      string `json:"ref,omitempty"`
+	TS       string `json:"ts,omitempty"` // of the message to edit or unfurl
+
+	URL     string `json:"url,omitempty"` // a response_url
+	Share   bool   `json:"share,omitempty"`
+	Replace bool   `json:"replace,omitempty"` // the message that the button was in
+	// Instead is who gets the message directly where the channel does not take it.
+	Instead string `json:"instead,omitempty"`
+
+	Text   string          `json:"text,omitempty"` // escaped
+	Blocks json.RawMessage `json:"blocks,omitempty"`
+	File   *File           `json:"file,omitempty"`
+	Bytes  []byte          `json:"bytes,omitempty"` // a picture's
+	View   json.RawMessage `json:"view,omitempty"`
+	Extra  json.RawMessage `json:"extra,omitempty"`
+}
+
+// owe makes o a message of the outbox.
+func (b *Bot) owe(key, lane string, o out) store.SlackMessage {
+	body, err := json.Marshal(o)
+	if err != nil {
+		panic("bot: an out is always JSON: " + err.Error())
+	}
+	return store.SlackMessage{Key: key, Lane: lane, Body: string(body), Queued: b.now()}
+}
+
+func blocksJSON(bs []slack.Block) json.RawMessage {
+	if len(bs) == 0 {
+		return nil
+	}
+	raw, err := json.Marshal(slack.Blocks{BlockSet: bs})
+	if err != nil {
+		panic("bot: blocks are always JSON: " + err.Error())
+	}
+	return raw
+}
+
+// place says where an answer to a goes: a template for its messages, the lane
+// that keeps them in order, and the channel that its files go to.
+func (a ask) place(share bool) (o out, lane, files, thread string) {
+	o = out{Team: a.Team, Channel: a.Channel, User: a.User, Instead: a.User}
+	switch {
+	case a.Kind == asMessage || a.Kind == asAssistant:
+		o.Do, o.Thread = doPost, a.Thread
+		if o.Thread == "" {
+			o.Thread = a.TS
+		}
+		if !share && !a.Direct {
+			o.Do = doEphemeral
+			return o, "t/" + a.Channel + "/" + o.Thread, a.User, ""
+		}
+		return o, "t/" + a.Channel + "/" + o.Thread, a.Channel, o.Thread
+	case a.Response != "":
+		o.Do, o.URL, o.Share = doRespond, a.Response, share
+		if share {
+			return o, "r/" + a.Key, a.Channel, ""
+		}
+		return o, "r/" + a.Key, a.User, ""
+	case a.Channel != "" && share:
+		o.Do, o.Thread = doPost, a.Thread
+		return o, "t/" + a.Channel + "/" + a.Thread, a.Channel, a.Thread
+	case a.Channel != "" && !a.Direct:
+		o.Do, o.Thread = doEphemeral, a.Thread
+		return o, "t/" + a.Channel + "/" + a.Thread, a.User, ""
+	}
+	o.Do, o.Channel = doPost, a.User
+	return o, "t/" + a.User, a.User, ""
+}
+
+// reply answers a with doc: to the person alone, or to the place where they
+// asked when share is set.
+func (b *Bot) reply(a ask, doc view.Doc, share bool) []store.SlackMessage {
+	return b.replyWith(a, doc, share)
+}
+
+// replyWith is reply with further blocks below the last message.
+func (b *Bot) replyWith(a ask, doc view.Doc, share bool, below ...slack.Block) []store.SlackMessage {
+	r := Render(doc, guessDoc(doc))
+	o, lane, files, thread := a.place(share)
+	var owed []store.SlackMessage
+	for i, bs := range r.Messages {
+		m := o
+		m.Text, m.Blocks = r.Text, nil
+		if i == len(r.Messages)-1 && len(bs)+len(below) <= maxBlocks {
+			bs = append(bs, below...)
+		}
+		m.Blocks = blocksJSON(bs)
+		owed = append(owed, b.owe(fmt.Sprintf("%s/%d", a.Key, i), lane, m))
+	}
+	for i, f := range r.Files {
+		owed = append(owed, b.owe(fmt.Sprintf("%s/file%d", a.Key, i), lane,
+			out{Do: doUpload, Team: a.Team, Channel: files, Thread: thread, Instead: a.User, File: &f}))
+	}
+	return owed
+}

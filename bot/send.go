@@ -1,0 +1,277 @@
+package bot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/internal/store"
+)
+
+// sendLoop sends what is owed: lanes side by side, each in its order.
+func (b *Bot) sendLoop(ctx context.Context) {
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		for b.sendDue(ctx) && ctx.Err() == nil { //nolint:revive // until nothing more can go now
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.send:
+		case <-tick.C:
+		}
+	}
+}
+
+// sendDue sends one message of every lane that has one due, and reports whether
+// there was any progress.
+func (b *Bot) sendDue(ctx context.Context) (progress bool) {
+	due, err := b.cfg.Store.Due(ctx, b.now(), 64)
+	if err != nil {
+		if ctx.Err() == nil {
+			b.log.Error("slack: outbox", "err", err)
+		}
+		return false
+	}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	slots := make(chan struct{}, 8)
+	for _, m := range due {
+		var o out
+		if err := json.Unmarshal([]byte(m.Body), &o); err != nil {
+			b.settle(ctx, m, o, store.SlackRef{}, permanentError{err})
+			continue
+		}
+		if !b.paces.ready(o, b.now()) {
+			continue
+		}
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			if b.sendOne(ctx, m, o) {
+				mu.Lock()
+				progress = true
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return progress
+}
+
+// sendOne sends m and settles it; it reports whether m is off the queue.
+func (b *Bot) sendOne(ctx context.Context, m store.SlackMessage, o out) bool {
+	if wait, err := b.place(ctx, &o); err != nil {
+		return b.settle(ctx, m, o, store.SlackRef{}, err)
+	} else if wait {
+		_ = b.cfg.Store.Later(ctx, m.ID, b.now().Add(time.Second), "waits for the message it belongs to", true)
+		return false
+	}
+	// A send that began and was not settled may have gone through: look before
+	// sending again.
+	if !m.Tried.IsZero() && o.Do == doPost {
+		if ref, ok := b.lookUp(ctx, m, o); ok {
+			return b.settle(ctx, m, o, ref, nil)
+		}
+	}
+	if err := b.cfg.Store.Trying(ctx, m.ID, b.now()); err != nil {
+		return false
+	}
+	m.Attempts++
+	ref, err := b.tell(ctx, m.Key, o)
+	if ctx.Err() != nil && err != nil {
+		return false // unknown; the next start looks
+	}
+	return b.settle(ctx, m, o, ref, err)
+}
+
+// place resolves the messages that o names by key; wait is true while one of
+// them is not sent.
+func (b *Bot) place(ctx context.Context, o *out) (wait bool, err error) {
+	for _, named := range []struct {
+		key string
+		ts  *string
+	}{{o.ThreadOf, &o.Thread}, {o.Ref, &o.TS}} {
+		if named.key == "" {
+			continue
+		}
+		ref, ok, err := b.cfg.Store.Ref(ctx, named.key)
+		if err != nil || !ok {
+			return true, err
+		}
+		o.Channel, *named.ts = ref.Channel, ref.TS
+	}
+	return false, nil
+}
+
+// A permanentError is one that no later attempt would lift.
+type permanentError struct{ error }
+
+// A waitError asks to be called again after a time.
+type waitError struct {
+	after time.Duration
+	why   string
+}
+
+func (e waitError) Error() string { return e.why }
+
+// settle writes the result of a send down.
+func (b *Bot) settle(ctx context.Context, m store.SlackMessage, o out, ref store.SlackRef, err error) bool {
+	st := b.cfg.Store
+	if err == nil {
+		if err := st.Sent(ctx, m, ref); err != nil {
+			b.log.Error("slack: sent, but not noted", "key", m.Key, "err", err)
+			return false
+		}
+		return true
+	}
+	if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok {
+		b.paces.hold(o, b.now().Add(limited.RetryAfter))
+		_ = st.Later(ctx, m.ID, b.now().Add(limited.RetryAfter), err.Error(), true)
+		return false
+	}
+	if w, ok := errors.AsType[waitError](err); ok {
+		_ = st.Later(ctx, m.ID, b.now().Add(w.after), w.why, true)
+		return false
+	}
+	if next, ok := b.instead(m, o, err); ok {
+		if err := st.Enqueue(ctx, next); err == nil {
+			b.log.Info("slack: sent another way", "key", m.Key, "why", err)
+			_ = st.Bury(ctx, m.ID, "sent another way: "+err2text(err))
+			return true
+		}
+	}
+	if permanent(err) {
+		b.log.Error("slack: gave a message up", "key", m.Key, "do", o.Do, "err", err)
+		_ = st.Bury(ctx, m.ID, err.Error())
+		return true
+	}
+	// 5xx, a time-out, a connection that broke: Slack may have taken it.
+	back := min(5*time.Minute, time.Second<<min(m.Attempts, 9))
+	back += rand.N(back / 4) //nolint:gosec // jitter, not a secret
+	b.log.Warn("slack: will send again", "key", m.Key, "do", o.Do, "after", back, "err", err)
+	_ = st.Later(ctx, m.ID, b.now().Add(back), err.Error(), false)
+	return false
+}
+
+func err2text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// permanent reports whether err will not go away: Slack has understood the
+// request and refuses it.
+func permanent(err error) bool {
+	if _, ok := errors.AsType[permanentError](err); ok {
+		return true
+	}
+	if e, ok := errors.AsType[slack.SlackErrorResponse](err); ok {
+		switch e.Err {
+		case "internal_error", "fatal_error", "service_unavailable", "request_timeout", "ratelimited", "team_added_to_org":
+			return false
+		}
+		return true
+	}
+	if e, ok := errors.AsType[slack.StatusCodeError](err); ok {
+		return e.Code >= 400 && e.Code < 500 && e.Code != http.StatusRequestTimeout && e.Code != http.StatusTooManyRequests
+	}
+	return false
+}
+
+// instead is another way to say what could not be said: a direct message where
+// the channel or the response_url does not take it, plain words where the
+// blocks are refused.
+func (b *Bot) instead(m store.SlackMessage, o out, err error) (store.SlackMessage, bool) {
+	if !permanent(err) || strings.HasSuffix(m.Key, "~") {
+		return store.SlackMessage{}, false
+	}
+	code := err.Error()
+	next := o
+	switch {
+	case strings.Contains(code, "invalid_blocks"), strings.Contains(code, "msg_blocks_too_long"):
+		if o.Blocks == nil || o.Text == "" {
+			return store.SlackMessage{}, false
+		}
+		next.Blocks = nil
+	case o.Do == doRespond && o.User != "":
+		// A response_url ends after thirty minutes or five uses.
+		next.Do, next.URL, next.Channel, next.Thread = doPost, "", o.User, ""
+	case o.Instead != "" && o.Channel != o.Instead && (strings.Contains(code, "not_in_channel") ||
+		strings.Contains(code, "channel_not_found") || strings.Contains(code, "is_archived") ||
+		strings.Contains(code, "restricted_action") || strings.Contains(code, "user_not_in_channel")):
+		next.Channel, next.Thread, next.ThreadOf = o.Instead, "", ""
+		if o.Do == doEphemeral {
+			next.Do = doPost
+		}
+	default:
+		return store.SlackMessage{}, false
+	}
+	n := b.owe(m.Key+"~", m.Lane+"~", next)
+	return n, true
+}
+
+// A pacer keeps us within what Slack asks: about one message a second and
+// channel, with a small burst, and silence after a 429.
+type pacer struct {
+	mu    sync.Mutex
+	posts map[string]*bucket
+	until map[string]time.Time
+}
+
+const (
+	postBurst = 4
+	postRate  = 1.0 // a second
+)
+
+func (p *pacer) ready(o out, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t := p.until[o.lane()]; now.Before(t) {
+		return false
+	}
+	if o.Do != doPost {
+		return true
+	}
+	if p.posts == nil {
+		p.posts = map[string]*bucket{}
+	}
+	k := p.posts[o.Team+o.Channel]
+	if k == nil {
+		if len(p.posts) > 10_000 {
+			clear(p.posts)
+		}
+		k = &bucket{left: postBurst, at: now}
+		p.posts[o.Team+o.Channel] = k
+	}
+	k.left = min(postBurst, k.left+now.Sub(k.at).Seconds()*postRate)
+	k.at = now
+	if k.left < 1 {
+		return false
+	}
+	k.left--
+	return true
+}
+
+// hold keeps everything of the same method and channel back.
+func (p *pacer) hold(o out, until time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.until == nil || len(p.until) > 10_000 {
+		p.until = map[string]time.Time{}
+	}
+	p.until[o.lane()] = until
+}
+
+// lane is what Slack counts together when it limits us.
+func (o out) lane() string { return fmt.Sprint(o.Do, "/", o.Team, "/", o.Channel) }

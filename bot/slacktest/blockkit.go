@@ -1,0 +1,507 @@
+package slacktest
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// A Surface is where blocks are shown; the limits differ.
+type Surface string
+
+// The surfaces.
+const (
+	InMessage Surface = "message"
+	InModal   Surface = "modal"
+	InHome    Surface = "home"
+)
+
+// m is a JSON object.
+type m = map[string]any
+
+// CheckBlocks returns what Slack would refuse in blocks, by the limits that it
+// publishes (docs.slack.dev/reference/block-kit). The result is empty for blocks
+// that Slack accepts.
+func CheckBlocks(raw []byte, on Surface) []string {
+	var blocks []any
+	if err := json.Unmarshal(raw, &blocks); err != nil {
+		return []string{"blocks: not an array of JSON: " + err.Error()}
+	}
+	c := &checker{on: on, blockIDs: map[string]bool{}}
+	c.blocks(blocks)
+	return c.found
+}
+
+// CheckView returns what Slack would refuse in a modal or a home tab.
+func CheckView(raw []byte) []string {
+	var v m
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return []string{"view: not a JSON object: " + err.Error()}
+	}
+	c := &checker{blockIDs: map[string]bool{}}
+	switch v["type"] {
+	case "modal":
+		c.on = InModal
+		c.text(v["title"], "view.title", 24, "plain_text", true)
+		c.text(v["submit"], "view.submit", 24, "plain_text", false)
+		c.text(v["close"], "view.close", 24, "plain_text", false)
+	case "home":
+		c.on = InHome
+	default:
+		return []string{fmt.Sprintf("view.type: %v is not modal or home", v["type"])}
+	}
+	c.length(v["private_metadata"], "view.private_metadata", 0, 3000)
+	c.length(v["callback_id"], "view.callback_id", 0, 255)
+	c.length(v["external_id"], "view.external_id", 0, 255)
+	list, ok := v["blocks"].([]any)
+	if !ok {
+		c.say("view.blocks", "missing")
+		return c.found
+	}
+	c.blocks(list)
+	if c.on == InModal && c.inputs > 0 && v["submit"] == nil {
+		c.say("view.submit", "needed with input blocks")
+	}
+	return c.found
+}
+
+// A checker gathers what is wrong.
+type checker struct {
+	on       Surface
+	found    []string
+	blockIDs map[string]bool
+	inputs   int
+	tables   int
+	cells    int
+	markdown int
+	total    int
+}
+
+func (c *checker) say(where, format string, args ...any) {
+	c.found = append(c.found, where+": "+fmt.Sprintf(format, args...))
+}
+
+// everywhere are the blocks of all surfaces; the others name theirs.
+var blockSurfaces = map[string][]Surface{
+	"actions": nil, "context": nil, "divider": nil, "header": nil, "image": nil, "input": nil,
+	"rich_text": nil, "section": nil, "video": nil, "alert": nil, "card": nil, "carousel": nil, "container": nil,
+	"file": {InMessage}, "markdown": {InMessage}, "table": {InMessage}, "data_table": {InMessage},
+	"context_actions": {InMessage}, "task_card": {InMessage}, "plan": {InMessage},
+}
+
+func (c *checker) blocks(list []any) {
+	most := 100
+	if c.on == InMessage {
+		most = 50
+	}
+	if len(list) > most {
+		c.say("blocks", "%d blocks, at most %d", len(list), most)
+	}
+	for i, x := range list {
+		where := fmt.Sprintf("blocks[%d]", i)
+		b, ok := x.(m)
+		if !ok {
+			c.say(where, "not an object")
+			continue
+		}
+		c.block(b, where)
+	}
+	if c.cells > 10000 {
+		c.say("blocks", "%d characters in table cells, at most 10000", c.cells)
+	}
+	if c.markdown > 12000 {
+		c.say("blocks", "%d characters of markdown, at most 12000", c.markdown)
+	}
+	if c.on == InMessage && c.total > 13200 {
+		c.say("msg_blocks_too_long", "%d characters over all blocks", c.total)
+	}
+}
+
+func (c *checker) block(b m, where string) {
+	typ, _ := b["type"].(string)
+	surfaces, known := blockSurfaces[typ]
+	if !known {
+		c.say(where, "unknown type %q", typ)
+		return
+	}
+	if surfaces != nil && !slices.Contains(surfaces, c.on) {
+		c.say(where, "%s is not for a %s", typ, c.on)
+	}
+	if id, ok := b["block_id"].(string); ok {
+		if utf8.RuneCountInString(id) > 255 {
+			c.say(where+".block_id", "over 255")
+		}
+		if c.blockIDs[id] {
+			c.say(where+".block_id", "%q twice", id)
+		}
+		c.blockIDs[id] = true
+	}
+	if check := blockChecks[typ]; check != nil {
+		check(c, b, where)
+	}
+}
+
+// blockChecks are the rules of each block.
+var blockChecks map[string]func(*checker, m, string)
+
+func init() { //nolint:gochecknoinits // the table and the functions in it refer to each other
+	blockChecks = map[string]func(*checker, m, string){
+		"header":          func(c *checker, b m, w string) { c.text(b["text"], w+".text", 150, "plain_text", true) },
+		"section":         (*checker).section,
+		"context":         (*checker).context,
+		"actions":         (*checker).actions,
+		"image":           (*checker).image,
+		"input":           (*checker).input,
+		"markdown":        (*checker).markdownBlock,
+		"table":           (*checker).table,
+		"rich_text":       (*checker).richText,
+		"context_actions": (*checker).contextActions,
+	}
+}
+
+func (c *checker) section(b m, w string) {
+	c.text(b["text"], w+".text", 3000, "", false)
+	fields, has := b["fields"].([]any)
+	if b["text"] == nil && !has {
+		c.say(w, "needs text or fields")
+	}
+	if has && (len(fields) < 1 || len(fields) > 10) {
+		c.say(w+".fields", "%d fields, 1 to 10", len(fields))
+	}
+	for i, f := range fields {
+		c.text(f, fmt.Sprintf("%s.fields[%d]", w, i), 2000, "", true)
+	}
+	if a, ok := b["accessory"].(m); ok {
+		c.element(a, w+".accessory", map[string]bool{})
+	}
+}
+
+func (c *checker) context(b m, w string) {
+	es, _ := b["elements"].([]any)
+	if len(es) < 1 || len(es) > 10 {
+		c.say(w+".elements", "%d elements, 1 to 10", len(es))
+	}
+	for i, e := range es {
+		x, _ := e.(m)
+		at := fmt.Sprintf("%s.elements[%d]", w, i)
+		if x["type"] == "image" {
+			c.image(x, at)
+			continue
+		}
+		c.text(e, at, 3000, "", true)
+	}
+}
+
+func (c *checker) actions(b m, w string) {
+	es, _ := b["elements"].([]any)
+	if len(es) < 1 || len(es) > 25 {
+		c.say(w+".elements", "%d elements, 1 to 25", len(es))
+	}
+	ids := map[string]bool{}
+	for i, e := range es {
+		x, _ := e.(m)
+		c.element(x, fmt.Sprintf("%s.elements[%d]", w, i), ids)
+	}
+}
+
+func (c *checker) contextActions(b m, w string) {
+	es, _ := b["elements"].([]any)
+	if len(es) < 1 || len(es) > 5 {
+		c.say(w+".elements", "%d elements, 1 to 5", len(es))
+	}
+	for i, e := range es {
+		x, _ := e.(m)
+		at := fmt.Sprintf("%s.elements[%d]", w, i)
+		switch x["type"] {
+		case "feedback_buttons":
+			for _, side := range []string{"positive_button", "negative_button"} {
+				bt, _ := x[side].(m)
+				c.text(bt["text"], at+"."+side+".text", 75, "plain_text", true)
+				c.length(bt["value"], at+"."+side+".value", 1, 2000)
+			}
+		case "icon_button":
+			c.text(x["text"], at+".text", 75, "plain_text", true)
+		default:
+			c.say(at, "%v is not for context_actions", x["type"])
+		}
+	}
+}
+
+func (c *checker) image(b m, w string) {
+	c.length(b["alt_text"], w+".alt_text", 1, 2000)
+	if b["image_url"] == nil && b["slack_file"] == nil {
+		c.say(w, "needs image_url or slack_file")
+	}
+	c.length(b["image_url"], w+".image_url", 0, 3000)
+	c.text(b["title"], w+".title", 2000, "plain_text", false)
+}
+
+func (c *checker) input(b m, w string) {
+	c.inputs++
+	c.text(b["label"], w+".label", 2000, "plain_text", true)
+	c.text(b["hint"], w+".hint", 2000, "plain_text", false)
+	e, ok := b["element"].(m)
+	if !ok {
+		c.say(w+".element", "missing")
+		return
+	}
+	if e["type"] == "button" || e["type"] == "overflow" {
+		c.say(w+".element", "%v is not for input blocks", e["type"])
+	}
+	c.element(e, w+".element", map[string]bool{})
+}
+
+func (c *checker) markdownBlock(b m, w string) {
+	s, _ := b["text"].(string)
+	if s == "" {
+		c.say(w+".text", "empty")
+	}
+	c.markdown += utf8.RuneCountInString(s)
+	c.total += utf8.RuneCountInString(s)
+}
+
+func (c *checker) table(b m, w string) {
+	if c.tables++; c.tables > 1 {
+		c.say(w, "invalid_attachments: only one table a message")
+	}
+	rows, _ := b["rows"].([]any)
+	if len(rows) < 1 || len(rows) > 100 {
+		c.say(w+".rows", "%d rows, 1 to 100", len(rows))
+	}
+	for i, r := range rows {
+		cells, _ := r.([]any)
+		if len(cells) < 1 || len(cells) > 20 {
+			c.say(fmt.Sprintf("%s.rows[%d]", w, i), "%d cells, 1 to 20", len(cells))
+		}
+		for j, x := range cells {
+			cell, _ := x.(m)
+			at := fmt.Sprintf("%s.rows[%d][%d]", w, i, j)
+			switch cell["type"] {
+			case "raw_text":
+				s, _ := cell["text"].(string)
+				if s == "" {
+					c.say(at, "empty text")
+				}
+				c.cells += utf8.RuneCountInString(s)
+				c.total += utf8.RuneCountInString(s)
+			case "rich_text":
+				c.richText(cell, at)
+			default:
+				c.say(at, "cell type %v", cell["type"])
+			}
+		}
+	}
+	if cs, ok := b["column_settings"].([]any); ok && len(cs) > 20 {
+		c.say(w+".column_settings", "over 20")
+	}
+}
+
+// richText walks a rich_text block.
+func (c *checker) richText(b m, w string) {
+	es, _ := b["elements"].([]any)
+	if len(es) < 1 {
+		c.say(w+".elements", "empty")
+	}
+	for i, e := range es {
+		x, _ := e.(m)
+		at := fmt.Sprintf("%s.elements[%d]", w, i)
+		switch x["type"] {
+		case "rich_text_section", "rich_text_preformatted", "rich_text_quote":
+			c.richElements(x, at)
+		case "rich_text_list":
+			if x["style"] != "bullet" && x["style"] != "ordered" {
+				c.say(at+".style", "%v is not bullet or ordered", x["style"])
+			}
+			items, _ := x["elements"].([]any)
+			if len(items) < 1 {
+				c.say(at+".elements", "empty")
+			}
+			for j, it := range items {
+				y, _ := it.(m)
+				if y["type"] != "rich_text_section" {
+					c.say(fmt.Sprintf("%s.elements[%d]", at, j), "a list holds sections")
+					continue
+				}
+				c.richElements(y, fmt.Sprintf("%s.elements[%d]", at, j))
+			}
+		default:
+			c.say(at, "unknown rich text %v", x["type"])
+		}
+	}
+}
+
+var richTypes = map[string]bool{
+	"text": true, "link": true, "emoji": true, "user": true, "channel": true, "usergroup": true,
+	"date": true, "broadcast": true, "color": true, "team": true,
+}
+
+func (c *checker) richElements(x m, w string) {
+	es, _ := x["elements"].([]any)
+	if len(es) < 1 {
+		c.say(w+".elements", "empty")
+	}
+	for i, e := range es {
+		y, _ := e.(m)
+		at := fmt.Sprintf("%s.elements[%d]", w, i)
+		typ, _ := y["type"].(string)
+		if !richTypes[typ] {
+			c.say(at, "unknown element %q", typ)
+		}
+		if typ == "text" {
+			s, _ := y["text"].(string)
+			if s == "" {
+				c.say(at+".text", "empty")
+			}
+			c.total += utf8.RuneCountInString(s)
+		}
+		if typ == "link" {
+			u, _ := y["url"].(string)
+			if u == "" || utf8.RuneCountInString(u) > 3000 {
+				c.say(at+".url", "1 to 3000 characters")
+			}
+			c.total += utf8.RuneCountInString(u)
+		}
+	}
+}
+
+// text checks a text object.
+func (c *checker) text(x any, w string, most int, only string, needed bool) {
+	if x == nil {
+		if needed {
+			c.say(w, "missing")
+		}
+		return
+	}
+	t, ok := x.(m)
+	if !ok {
+		c.say(w, "not a text object")
+		return
+	}
+	typ, _ := t["type"].(string)
+	if typ != "plain_text" && typ != "mrkdwn" {
+		c.say(w+".type", "%q is not plain_text or mrkdwn", typ)
+	}
+	if only != "" && typ != only {
+		c.say(w+".type", "must be %s, is %s", only, typ)
+	}
+	if typ == "mrkdwn" && t["emoji"] != nil {
+		c.say(w+".emoji", "only with plain_text")
+	}
+	s, _ := t["text"].(string)
+	n := utf8.RuneCountInString(s)
+	if n < 1 || n > most {
+		c.say(w+".text", "%d characters, 1 to %d", n, most)
+	}
+	c.total += n
+}
+
+// length checks a plain string.
+func (c *checker) length(x any, w string, least, most int) {
+	s, ok := x.(string)
+	if !ok {
+		if least > 0 {
+			c.say(w, "missing")
+		}
+		return
+	}
+	if n := utf8.RuneCountInString(s); n < least || n > most {
+		c.say(w, "%d characters, %d to %d", n, least, most)
+	}
+}
+
+var elementTypes = map[string]bool{
+	"button": true, "checkboxes": true, "datepicker": true, "datetimepicker": true, "email_text_input": true,
+	"file_input": true, "image": true, "number_input": true, "overflow": true, "plain_text_input": true,
+	"radio_buttons": true, "rich_text_input": true, "static_select": true, "external_select": true,
+	"users_select": true, "conversations_select": true, "channels_select": true, "multi_static_select": true,
+	"multi_users_select": true, "multi_conversations_select": true, "multi_channels_select": true,
+	"multi_external_select": true, "timepicker": true, "url_text_input": true, "workflow_button": true,
+}
+
+// element checks an interactive element.
+func (c *checker) element(e m, w string, ids map[string]bool) {
+	typ, _ := e["type"].(string)
+	if !elementTypes[typ] {
+		c.say(w, "unknown element %q", typ)
+		return
+	}
+	if id, ok := e["action_id"].(string); ok {
+		if utf8.RuneCountInString(id) > 255 || id == "" {
+			c.say(w+".action_id", "1 to 255 characters")
+		}
+		if ids[id] {
+			c.say(w+".action_id", "%q twice", id)
+		}
+		ids[id] = true
+	}
+	c.text(e["placeholder"], w+".placeholder", 150, "plain_text", false)
+	switch {
+	case typ == "button":
+		c.text(e["text"], w+".text", 75, "plain_text", true)
+		c.length(e["value"], w+".value", 0, 2000)
+		c.length(e["url"], w+".url", 0, 3000)
+		if s, ok := e["style"].(string); ok && s != "primary" && s != "danger" {
+			c.say(w+".style", "%q is not primary or danger", s)
+		}
+	case typ == "overflow":
+		c.options(e, w, 5, 75)
+	case typ == "checkboxes" || typ == "radio_buttons":
+		c.options(e, w, 10, 75)
+	case strings.HasSuffix(typ, "static_select"):
+		c.options(e, w, 100, 75)
+	case typ == "plain_text_input":
+		c.length(e["initial_value"], w+".initial_value", 0, 3000)
+		if n, ok := e["max_length"].(float64); ok && (n < 1 || n > 3000) {
+			c.say(w+".max_length", "1 to 3000")
+		}
+	case typ == "number_input":
+		if _, ok := e["is_decimal_allowed"].(bool); !ok {
+			c.say(w+".is_decimal_allowed", "missing")
+		}
+	}
+	if x, ok := e["confirm"].(m); ok {
+		c.text(x["title"], w+".confirm.title", 100, "plain_text", true)
+		c.text(x["text"], w+".confirm.text", 300, "", true)
+		c.text(x["confirm"], w+".confirm.confirm", 30, "plain_text", true)
+		c.text(x["deny"], w+".confirm.deny", 30, "plain_text", true)
+	}
+}
+
+// options checks the choices of a select, of radio buttons and their kin.
+func (c *checker) options(e m, w string, most, textMost int) {
+	list, _ := e["options"].([]any)
+	if groups, ok := e["option_groups"].([]any); ok && len(list) == 0 {
+		if len(groups) < 1 || len(groups) > 100 {
+			c.say(w+".option_groups", "%d groups, 1 to 100", len(groups))
+		}
+		return
+	}
+	if len(list) < 1 || len(list) > most {
+		c.say(w+".options", "%d options, 1 to %d", len(list), most)
+	}
+	values := map[string]bool{}
+	for i, o := range list {
+		x, _ := o.(m)
+		at := fmt.Sprintf("%s.options[%d]", w, i)
+		c.text(x["text"], at+".text", textMost, "", true)
+		c.text(x["description"], at+".description", 75, "", false)
+		c.length(x["value"], at+".value", 1, 150)
+		v, _ := x["value"].(string)
+		values[v] = true
+	}
+	var initial []any
+	if one, ok := e["initial_option"].(m); ok {
+		initial = append(initial, one)
+	}
+	if many, ok := e["initial_options"].([]any); ok {
+		initial = append(initial, many...)
+	}
+	for _, o := range initial {
+		x, _ := o.(m)
+		if v, _ := x["value"].(string); !values[v] {
+			c.say(w+".initial_option", "%q is not one of the options", v)
+		}
+	}
+}

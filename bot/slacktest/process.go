@@ -1,0 +1,209 @@
+package slacktest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A Process is fakeslack running as a process of its own.
+type Process struct {
+	t testing.TB
+	// URL is its address, and APIURL what SLACK_API_URL is to be.
+	URL    string
+	APIURL string
+}
+
+// built is the program, built once for all tests of a package.
+var built = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "fakeslack")
+	if err != nil {
+		return "", err
+	}
+	bin := filepath.Join(dir, "fakeslack")
+	cmd := exec.Command("go", "build", "-o", bin, "github.com/megatron-ops/megatron-ops/bot/slacktest/fakeslack")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return bin, nil
+})
+
+// Start builds fakeslack, starts it, and ends it with the test.
+func Start(t testing.TB, cfg Config) *Process {
+	t.Helper()
+	bin, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, bin, "-listen", "127.0.0.1:0", "-secret", cfg.SigningSecret, "-target", cfg.Target, "-scopes", cfg.BotScopes) //nolint:gosec // our own program
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cancel(); _ = cmd.Wait() })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("fakeslack did not say where it listens: %v", err)
+	}
+	url := strings.TrimSpace(line)
+	return &Process{t: t, URL: url, APIURL: url + "/api/"}
+}
+
+func (p *Process) ctl(path string, in, out any) {
+	p.t.Helper()
+	raw, err := json.Marshal(in)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	res, err := http.Post(p.URL+"/_ctl/"+path, "application/json", bytes.NewReader(raw))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		p.t.Fatalf("%s: %s %s %v", path, res.Status, body, err)
+	}
+	if out != nil {
+		if err := json.Unmarshal(body, out); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+// State reads everything.
+func (p *Process) State() (s State) {
+	p.t.Helper()
+	res, err := http.Get(p.URL + "/_ctl/state")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if err := json.NewDecoder(res.Body).Decode(&s); err != nil {
+		p.t.Fatal(err)
+	}
+	return s
+}
+
+// Target tells Slack where the app is.
+func (p *Process) Target(url string) { p.ctl("target?url="+url, nil, nil) }
+
+// Deliver hands d to the app.
+func (p *Process) Deliver(d Delivery) (r Receipt) {
+	p.t.Helper()
+	p.ctl("deliver", d, &r)
+	return r
+}
+
+// Slash types a command as U1 in C1, or as and where more says.
+func (p *Process) Slash(text string, more ...map[string]any) Receipt {
+	p.t.Helper()
+	return p.Deliver(Command(text, more...))
+}
+
+// Command is a slash command's delivery.
+func Command(text string, more ...map[string]any) Delivery {
+	payload := m{
+		"token": "not-looked-at", "team_id": "T1", "team_domain": "test", "channel_id": "C1", "channel_name": "general",
+		"user_id": "U1", "user_name": "somebody", "command": "/megatron", "text": text, "api_app_id": "A1",
+	}
+	for _, x := range more {
+		for k, v := range x {
+			payload[k] = v
+		}
+	}
+	return Delivery{Kind: "slash_commands", Payload: payload}
+}
+
+// Event sends an event.
+func (p *Process) Event(event map[string]any) Receipt {
+	p.t.Helper()
+	return p.Deliver(Delivery{Kind: "events_api", Payload: m{"team_id": "T1", "event": event}})
+}
+
+// Interact sends an interaction: a button, a form, a shortcut.
+func (p *Process) Interact(payload map[string]any) Receipt {
+	p.t.Helper()
+	full := m{"type": "block_actions", "team": m{"id": "T1"}, "user": m{"id": "U1", "team_id": "T1"}, "api_app_id": "A1"}
+	for k, v := range payload {
+		full[k] = v
+	}
+	return p.Deliver(Delivery{Kind: "interactive", Payload: full})
+}
+
+// Press presses the button with that action id in a message.
+func (p *Process) Press(msg *Message, action, value, user string) Receipt {
+	p.t.Helper()
+	return p.Interact(m{
+		"user": m{"id": user, "team_id": "T1"}, "channel": m{"id": msg.Channel},
+		"container": m{"type": "message", "message_ts": msg.TS, "channel_id": msg.Channel, "is_ephemeral": msg.Only != "", "thread_ts": msg.Thread},
+		"message":   m{"ts": msg.TS, "text": msg.Text},
+		"actions":   []any{m{"action_id": action, "type": "button", "value": value, "block_id": "b"}},
+	})
+}
+
+// Fault makes something go wrong.
+func (p *Process) Fault(f Fault) { p.t.Helper(); p.ctl("fault", f, nil) }
+
+// Calm ends all faults.
+func (p *Process) Calm() { p.t.Helper(); p.ctl("calm", nil, nil) }
+
+// Disconnect ends the Socket Mode connections.
+func (p *Process) Disconnect(reason string) {
+	p.t.Helper()
+	p.ctl("disconnect?reason="+reason, nil, nil)
+}
+
+// Age makes trigger ids and response URLs older.
+func (p *Process) Age(d time.Duration) { p.t.Helper(); p.ctl("age?by="+d.String(), nil, nil) }
+
+// Members says who is in a channel or group.
+func (p *Process) Members(of map[string][]string) { p.t.Helper(); p.ctl("members", of, nil) }
+
+// File puts a file into Slack, as if somebody had uploaded it.
+func (p *Process) File(name, content string) (f map[string]any) {
+	p.t.Helper()
+	p.ctl("file", Stored{Name: name, Data: []byte(content)}, &f)
+	return f
+}
+
+// Wait waits until ok holds of the state, at most ten seconds, and returns it.
+func (p *Process) Wait(what string, ok func(State) bool) State {
+	p.t.Helper()
+	end := time.Now().Add(15 * time.Second)
+	for {
+		s := p.State()
+		if ok(s) {
+			return s
+		}
+		if time.Now().After(end) {
+			p.t.Fatalf("Slack never saw %s; it saw:\n%s", what, s.brief())
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// brief says what happened in a line for each call.
+func (s State) brief() string {
+	var b strings.Builder
+	for _, c := range s.Calls {
+		fmt.Fprintf(&b, "%s: %s %q %v\n", c.Method, c.Answer, c.Args["text"], c.Problems)
+	}
+	return b.String()
+}

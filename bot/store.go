@@ -1,0 +1,62 @@
+package bot
+
+import (
+	"context"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/store"
+)
+
+// Store is what the bot must not forget over a crash. *store.Slack is one.
+type Store interface {
+	inbox
+	outbox
+	documents
+	Sweep(ctx context.Context, before, now time.Time) error
+}
+
+// inbox holds the requests that Slack delivered. One is accepted before it is
+// acknowledged, and finished together with what it owes.
+type inbox interface {
+	Accept(context.Context, store.SlackRequest) (fresh bool, err error)
+	Unfinished(ctx context.Context, limit int) ([]store.SlackRequest, error)
+	Finish(ctx context.Context, key string, at time.Time, owed ...store.SlackMessage) error
+}
+
+// outbox holds the messages owed to Slack, in order within a lane.
+type outbox interface {
+	Enqueue(ctx context.Context, owed ...store.SlackMessage) error
+	Due(ctx context.Context, now time.Time, limit int) ([]store.SlackMessage, error)
+	Trying(ctx context.Context, id int64, now time.Time) error
+	Sent(ctx context.Context, m store.SlackMessage, at store.SlackRef) error
+	Later(ctx context.Context, id int64, until time.Time, why string, settled bool) error
+	Bury(ctx context.Context, id int64, why string) error
+	Buried(ctx context.Context, limit int) ([]store.SlackMessage, error)
+	Ref(ctx context.Context, key string) (store.SlackRef, bool, error)
+	Find(ctx context.Context, at store.SlackRef) (key string, ok bool, err error)
+}
+
+// documents holds small things by kind and key: cards, links, settings, held
+// calls. Take gives a document to exactly one of several takers; Claim does too,
+// and gives it to the same one again.
+type documents interface {
+	Put(ctx context.Context, kind, key string, value any, expires time.Time) error
+	Get(ctx context.Context, kind, key string, now time.Time, value any) (ok bool, err error)
+	Take(ctx context.Context, kind, key string, now time.Time, value any) (ok bool, err error)
+	Claim(ctx context.Context, kind, key, by string, expires time.Time) (owner string, err error)
+	Delete(ctx context.Context, kind, key string) error
+	Keys(ctx context.Context, kind string, now time.Time) ([]string, error)
+}
+
+// The kinds of documents.
+const (
+	docLink     = "link"     // team/user → the cluster user
+	docCode     = "code"     // a one-time code → who asked for it
+	docHeld     = "held"     // an id → a call that waits for a yes
+	docClaim    = "claim"    // an id of a held call → the request that answered it
+	docCard     = "card"     // cluster/job → the job's card
+	docThread   = "thread"   // channel/ts → what the thread is about
+	docSettings = "settings" // team/user → a person's settings
+	docInstall  = "install"  // team → its encrypted token
+	docFollow   = "follow"   // subscriptions
+)
