@@ -126,3 +126,6 @@ func fromMillis(ms int64) time.Time {
 	}
 	return time.UnixMilli(ms)
 }
+
+// Ping reports whether the database answers.
+func (s *Store) Ping(ctx context.Context) error { return s.db.PingContext(ctx) }

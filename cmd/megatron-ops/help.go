@@ -1,0 +1,115 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+)
+
+// surfaces are the commands that are not operations, with their words.
+var surfaces = []struct {
+	name string
+	text lang.Text
+}{
+	{"demo", lang.Text{EN: "the main job, end to end, on this machine", ZH: "在本机完整演示一次主要流程"}},
+	{"mcp", lang.Text{EN: "serve coding agents on standard input and output", ZH: "通过标准输入输出为编码智能体提供 MCP 服务"}},
+	{"serve", lang.Text{EN: "serve Slack and MCP over HTTP", ZH: "通过 HTTP 提供 Slack 与 MCP 服务"}},
+	{"version", lang.Text{EN: "the version", ZH: "版本"}},
+	{"help", lang.Text{EN: "this list, or one command's flags", ZH: "本列表，或某个命令的参数"}},
+}
+
+var exitCodes = lang.Text{
+	EN: "0 done  1 failed  2 bad usage or input, nothing was done  3 something was found  4 not allowed  5 not found",
+	ZH: "0 完成  1 失败  2 用法或输入有误，什么也没做  3 发现问题  4 不允许  5 未找到",
+}
+
+// help shows every command, or one.
+func (sh *shell) help(words []string) error {
+	if len(words) > 0 {
+		if op, ok := ops.Lookup(words[0]); ok {
+			return sh.draw(opHelp(op, sh.lang))
+		}
+		if i := slices.IndexFunc(surfaces, func(s struct {
+			name string
+			text lang.Text
+		}) bool {
+			return s.name == words[0]
+		}); i >= 0 {
+			return sh.draw(view.Doc{Title: "megatron-ops " + words[0], Sections: []view.Section{{Text: surfaces[i].text.In(sh.lang)}}})
+		}
+		return sh.dispatch(nil, []string{words[0]}) //nolint:staticcheck // an unknown word never uses its context
+	}
+	d := view.Doc{
+		Title: lang.Text{
+			EN: "megatron-ops: plan, render, submit, watch and diagnose Megatron-LM jobs on Slurm",
+			ZH: "megatron-ops：在 Slurm 上检查、渲染、提交、监视和诊断 Megatron-LM 作业",
+		}.In(sh.lang),
+	}
+	var opRows, others []view.Fact
+	for _, op := range ops.Table() {
+		opRows = append(opRows, view.Fact{Name: op.Name, Value: op.Summary.In(sh.lang)})
+	}
+	for _, s := range surfaces {
+		others = append(others, view.Fact{Name: s.name, Value: s.text.In(sh.lang)})
+	}
+	d.Sections = []view.Section{
+		{Heading: lang.Text{EN: "operations", ZH: "操作"}.In(sh.lang), Facts: opRows},
+		{Heading: lang.Text{EN: "the rest", ZH: "其他"}.In(sh.lang), Facts: others},
+		{Heading: lang.Text{EN: "every command takes", ZH: "所有命令都接受"}.In(sh.lang), Facts: []view.Fact{
+			{Name: "-o, --output", Value: "text | json"},
+			{Name: "--lang", Value: "en | zh"},
+			{Name: "--cluster", Value: lang.Text{EN: "local, slurm, or one of the configuration's", ZH: "local、slurm，或配置中的集群名"}.In(sh.lang)},
+		}},
+		{Heading: lang.Text{EN: "exit codes", ZH: "退出码"}.In(sh.lang), Text: exitCodes.In(sh.lang)},
+	}
+	d.Next = []string{"demo", `ask "how do I launch two nodes?"`, "help submit"}
+	return sh.draw(d)
+}
+
+func (sh *shell) draw(d view.Doc) error {
+	return view.Text(sh.out, d, view.Style{Color: sh.color, Program: "megatron-ops", Next: lang.Text{EN: "try:", ZH: "试试："}.In(sh.lang)})
+}
+
+// opHelp is an operation's words and flags.
+func opHelp(op ops.Op, l lang.Lang) view.Doc {
+	var args, flags []view.Fact
+	usage := "megatron-ops " + op.Name
+	for _, p := range op.Params() {
+		text := p.Help.In(l)
+		if len(p.Enum) > 0 {
+			text += " (" + strings.Join(p.Enum, ", ") + ")"
+		}
+		if p.Arg {
+			word := "<" + p.Name + ">"
+			if !p.Required {
+				word = "[" + p.Name + "]"
+			}
+			usage += " " + word
+			args = append(args, view.Fact{Name: p.Name, Value: text})
+			continue
+		}
+		name := "--" + p.Name
+		if p.Short != 0 {
+			name = fmt.Sprintf("-%c, %s", p.Short, name)
+		}
+		flags = append(flags, view.Fact{Name: name, Value: text})
+	}
+	if op.Batch != nil {
+		flags = append(flags, view.Fact{Name: "--batch", Value: lang.Text{EN: "JSON Lines in a file, - for standard input: one answer a line", ZH: "从文件读取 JSON Lines（- 表示标准输入），每行一个回答"}.In(l)})
+	}
+	d := view.Doc{
+		Title: usage,
+		Sections: []view.Section{
+			{Text: op.Summary.In(l) + "\n\n" + op.Help.In(l)},
+			{Facts: args},
+			{Heading: lang.Text{EN: "flags", ZH: "参数"}.In(l), Facts: flags},
+			{Heading: lang.Text{EN: "exit codes", ZH: "退出码"}.In(l), Text: exitCodes.In(l)},
+		},
+		Next: []string{op.Example},
+	}
+	return d
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/user"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+)
+
+// operation runs one row of the table for the person at this shell.
+func (sh *shell) operation(ctx context.Context, op ops.Op, words []string) error {
+	if file, rest, ok := takeFlag(words, "--batch"); ok {
+		return sh.batch(op, file, rest)
+	}
+	in := op.NewIn()
+	if err := op.Words(in, words); err != nil {
+		return err
+	}
+	if w, ok := in.(interface{ On(cluster string) }); ok && sh.cluster != "" {
+		w.On(sh.cluster)
+	}
+	call, err := sh.call()
+	if err != nil {
+		return err
+	}
+	out, err := op.Run(ctx, call, in)
+	if e := ops.AsError(err); e != nil && e.Confirm && sh.asks(e) {
+		call.Confirmed = true
+		out, err = op.Run(ctx, call, in)
+	}
+	if err != nil {
+		return err
+	}
+	return sh.show(out)
+}
+
+// asks puts e's question to the person, where there is one to answer.
+func (sh *shell) asks(e *ops.Error) bool {
+	in, ok := sh.in.(*os.File)
+	if !ok || !isTerminal(in) || sh.json {
+		return false
+	}
+	fmt.Fprintf(sh.err, "%s. %s ", view.Plainly(e.Message), lang.Text{EN: "Go on? [y/N]", ZH: "继续吗？[y/N]"}.In(sh.lang))
+	answer, _ := bufio.NewReader(in).ReadString('\n')
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes", "是", "好":
+		return true
+	}
+	return false
+}
+
+// call is the person at this shell: the OS user of this process.
+func (sh *shell) call() (*ops.Call, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	svc, err := sh.service(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &ops.Call{Service: svc, Who: osUser(ops.Shell), Lang: sh.lang, Dir: dir, Progress: sh.progress()}, nil
+}
+
+// osUser is the caller that one person on one machine is.
+func osUser(s ops.Surface) ops.Caller {
+	name := os.Getenv("USER")
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	return ops.Caller{Surface: s, ID: name, User: name}
+}
+
+// progress tells of long work on standard error, when it does take long and
+// somebody watches.
+func (sh *shell) progress() func(int, int, string) {
+	if !isTerminal(sh.err) {
+		return nil
+	}
+	start := time.Now()
+	return func(done, total int, what string) {
+		if time.Since(start) > time.Second {
+			fmt.Fprintf(sh.err, "[%d/%d] %s\n", done, total, view.Plainly(what))
+		}
+	}
+}
+
+// takeFlag takes "name value" or "name=value" out of words.
+func takeFlag(words []string, name string) (value string, rest []string, ok bool) {
+	for i, w := range words {
+		if w == "--" {
+			break
+		}
+		if w == name && i+1 < len(words) {
+			return words[i+1], append(append([]string{}, words[:i]...), words[i+2:]...), true
+		}
+		if v, found := strings.CutPrefix(w, name+"="); found {
+			return v, append(append([]string{}, words[:i]...), words[i+1:]...), true
+		}
+	}
+	return "", words, false
+}
+
+// batch answers JSON Lines, one line for each, in order, whatever the lines
+// hold. It ends with 0 once every line has its answer.
+func (sh *shell) batch(op ops.Op, file string, rest []string) error {
+	if op.Batch == nil {
+		return &ops.Error{Code: ops.BadInput, Field: "batch", Message: op.Name + " has no --batch", Fix: "plan, render, lint, diagnose and ask have one"}
+	}
+	if len(rest) > 0 {
+		return &ops.Error{Code: ops.BadInput, Field: rest[0], Message: fmt.Sprintf("%q beside --batch: the lines say everything", rest[0])}
+	}
+	in := sh.in
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return &ops.Error{Code: ops.BadInput, Field: "batch", Message: strings.TrimPrefix(err.Error(), "open "), Fix: "--batch - reads standard input"}
+		}
+		defer f.Close()
+		in = f
+	}
+	if err := op.Batch(in, sh.out); err != nil {
+		return &ops.Error{Code: ops.BadInput, Field: "batch", Message: err.Error()}
+	}
+	return nil
+}

@@ -1,0 +1,237 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+)
+
+// streams are the standard streams, so that tests run a command in-process.
+type streams struct {
+	in  io.Reader
+	out io.Writer
+	err io.Writer
+}
+
+// A shell is one run of the program: its streams and what the flags that every
+// command takes have said.
+type shell struct {
+	streams
+	lang lang.Lang
+	// langGiven reports that --lang was said.
+	langGiven bool
+	json      bool
+	cluster   string
+	color     bool
+}
+
+// A command is a word that is not an operation: a surface, or what wires one.
+// It takes the words after its name.
+type command func(ctx context.Context, sh *shell, words []string) error
+
+func lookupCommand(name string) (command, bool) {
+	switch name {
+	case "mcp":
+		return mcpCommand, true
+	case "serve":
+		return serve, true
+	case "demo":
+		return demoCommand, true
+	}
+	return nil, false
+}
+
+// run carries out one command line and returns the exit code. A panic is told
+// as a bug, with the place, and never as a bare stack.
+func run(ctx context.Context, args []string, st streams) (code int) {
+	sh := &shell{streams: st, lang: envLang(), color: isTerminal(st.out) && os.Getenv("NO_COLOR") == ""}
+	defer func() {
+		if r := recover(); r != nil {
+			fmt.Fprintf(st.err, "megatron-ops: a bug in megatron-ops %s: %v\n", version(), r)
+			if os.Getenv("MEGATRON_OPS_DEBUG") != "" {
+				fmt.Fprintf(st.err, "%s\n", debug.Stack())
+			}
+			code = 1
+		}
+	}()
+	words, err := sh.globals(args)
+	if err == nil {
+		err = sh.dispatch(ctx, words)
+	}
+	return sh.exit(err)
+}
+
+// globals takes the flags that every command has out of args.
+func (sh *shell) globals(args []string) (words []string, err error) {
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		if a == "--" {
+			return append(words, args[i:]...), nil
+		}
+		name, value, inline := strings.Cut(a, "=")
+		set, ok := map[string]func(string) error{
+			"-o": sh.setOutput, "--output": sh.setOutput,
+			"--lang":    sh.setLang,
+			"--cluster": func(v string) error { sh.cluster = v; return nil },
+		}[name]
+		if !ok {
+			words = append(words, a)
+			continue
+		}
+		// `ask --lang zh` is the same wish as `--lang zh ask`.
+		if !inline {
+			if i+1 == len(args) {
+				return nil, &ops.Error{Code: ops.BadInput, Field: strings.TrimLeft(name, "-"), Message: name + " needs a value"}
+			}
+			i++
+			value = args[i]
+		}
+		if err := set(value); err != nil {
+			return nil, err
+		}
+	}
+	return words, nil
+}
+
+func (sh *shell) setOutput(v string) error {
+	switch v {
+	case "json":
+		sh.json = true
+	case "text":
+		sh.json = false
+	default:
+		return &ops.Error{Code: ops.BadInput, Field: "output", Message: fmt.Sprintf("output %q is not known", v), Fix: "--output text or --output json"}
+	}
+	return nil
+}
+
+func (sh *shell) setLang(v string) error {
+	l, ok := lang.Parse(v)
+	if !ok {
+		return &ops.Error{Code: ops.BadInput, Field: "lang", Message: fmt.Sprintf("language %q is not spoken here", v), Fix: "--lang en or --lang zh"}
+	}
+	sh.lang, sh.langGiven = l, true
+	return nil
+}
+
+func (sh *shell) dispatch(ctx context.Context, words []string) error {
+	if len(words) == 0 {
+		return sh.help(nil)
+	}
+	name, rest := words[0], words[1:]
+	switch name {
+	case "help", "-h", "--help":
+		return sh.help(rest)
+	case "version", "--version":
+		fmt.Fprintln(sh.out, "megatron-ops", version())
+		return nil
+	}
+	if i := slices.IndexFunc(rest, func(w string) bool { return w == "-h" || w == "--help" || w == "--" }); i >= 0 && rest[i] != "--" {
+		return sh.help([]string{name})
+	}
+	if c, ok := lookupCommand(name); ok {
+		return c(ctx, sh, rest)
+	}
+	if op, ok := ops.Lookup(name); ok {
+		return sh.operation(ctx, op, rest)
+	}
+	e := &ops.Error{Code: ops.BadInput, Field: "command", Message: fmt.Sprintf("%q is no command", name), Fix: "see: megatron-ops help"}
+	if near := ops.NearestOp(name); near != "" {
+		e.Fix = "did you mean `megatron-ops " + near + "`?"
+	}
+	return e
+}
+
+// found is what run returns for an answer that found something: exit code 3.
+type found struct{}
+
+func (found) Error() string { return "something was found" }
+
+// exit tells err, in the form that was asked for, and returns the exit code.
+func (sh *shell) exit(err error) int {
+	if err == nil {
+		return 0
+	}
+	if _, ok := err.(found); ok { //nolint:errorlint // never wrapped: it is a value of this file
+		return 3
+	}
+	e := ops.AsError(err)
+	if sh.json {
+		sh.printJSON(map[string]any{"error": e})
+		return e.Code.ExitCode()
+	}
+	for _, e := range append([]*ops.Error{e}, e.More...) {
+		fmt.Fprintf(sh.err, "megatron-ops: %s\n", view.Plainly(e.Error()))
+		if e.Fix != "" {
+			fmt.Fprintf(sh.err, "megatron-ops: %s %s\n", lang.Text{EN: "try:", ZH: "建议:"}.In(sh.lang), view.Plainly(e.Fix))
+		}
+	}
+	return e.Code.ExitCode()
+}
+
+func (sh *shell) printJSON(v any) {
+	enc := json.NewEncoder(sh.out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		fmt.Fprintf(sh.err, "megatron-ops: %v\n", err)
+	}
+}
+
+// show prints an operation's answer.
+func (sh *shell) show(out any) error {
+	if sh.json {
+		sh.printJSON(out)
+	} else if v, ok := out.(view.Viewer); ok {
+		style := view.Style{Color: sh.color, Program: "megatron-ops", Next: lang.Text{EN: "next:", ZH: "下一步:"}.In(sh.lang)}
+		if err := view.Text(sh.out, v.View(sh.lang), style); err != nil {
+			return err
+		}
+	}
+	if f, ok := out.(ops.Finder); ok && f.Found() {
+		return found{}
+	}
+	return nil
+}
+
+// version is what the build knows of itself.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return s.Value[:12]
+		}
+	}
+	return "devel"
+}
+
+func envLang() lang.Lang {
+	for _, name := range []string{"MEGATRON_OPS_LANG", "LC_ALL", "LC_MESSAGES", "LANG"} {
+		if l, ok := lang.Parse(os.Getenv(name)); ok {
+			return l
+		}
+	}
+	return lang.EN
+}
+
+func isTerminal(w any) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}

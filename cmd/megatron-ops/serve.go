@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/megatron-ops/megatron-ops/bot"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/mcp"
+)
+
+// mcpCommand serves one agent on standard input and output.
+func mcpCommand(ctx context.Context, sh *shell, words []string) error {
+	fs := flag.NewFlagSet("mcp", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	readOnly := fs.Bool("read-only", false, "")
+	toolsets := fs.String("toolsets", "", "")
+	tools := fs.String("tools", "", "")
+	if err := fs.Parse(words); err != nil {
+		return &ops.Error{Code: ops.BadInput, Message: err.Error(), Fix: "mcp takes --read-only, --toolsets plan,jobs,… and --tools NAME,…"}
+	}
+	if fs.NArg() > 0 {
+		return &ops.Error{Code: ops.BadInput, Field: fs.Arg(0), Message: fmt.Sprintf("mcp does not know %q", fs.Arg(0))}
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	srv, err := mcp.NewServer(mcp.Config{
+		Service: sync.OnceValues(func() (*ops.Service, error) { return sh.service(dir) }),
+		Caller:  osUser(ops.MCP), Toolsets: split(*toolsets), Tools: split(*tools), ReadOnly: *readOnly,
+		Lang: sh.lang, Version: version(), Log: sh.logger(),
+	})
+	if err != nil {
+		return &ops.Error{Code: ops.BadInput, Message: err.Error()}
+	}
+	return srv.ServeStdio(ctx, sh.in, sh.out)
+}
+
+func split(list string) []string {
+	if list == "" {
+		return nil
+	}
+	return strings.Split(list, ",")
+}
+
+// logger writes to standard error: standard output is an answer's.
+func (sh *shell) logger() *slog.Logger {
+	level := slog.LevelWarn
+	if os.Getenv("MEGATRON_OPS_DEBUG") != "" {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(sh.err, &slog.HandlerOptions{Level: level}))
+}
+
+// serve answers Slack and agents over HTTP until ctx ends.
+func serve(ctx context.Context, sh *shell, words []string) error {
+	fs := flag.NewFlagSet("serve", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	listen := fs.String("listen", "127.0.0.1:8080", "")
+	if err := fs.Parse(words); err != nil {
+		return &ops.Error{Code: ops.BadInput, Message: err.Error(), Fix: "serve takes --listen ADDRESS:PORT"}
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	svc, err := sh.service(dir)
+	if err != nil {
+		return err
+	}
+	st, err := svc.Store()
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(sh.err, nil))
+
+	mux := http.NewServeMux()
+	var running sync.WaitGroup
+	slackOn := false
+	for _, name := range []string{"SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET"} {
+		slackOn = slackOn || os.Getenv(name) != ""
+	}
+	if slackOn {
+		b, err := bot.New(bot.Config{
+			SigningSecret: os.Getenv("SLACK_SIGNING_SECRET"), BotToken: os.Getenv("SLACK_BOT_TOKEN"),
+			AppToken: os.Getenv("SLACK_APP_TOKEN"), APIURL: os.Getenv("SLACK_API_URL"),
+			Service: svc, Store: st.Slack(), Log: log,
+		})
+		if err != nil {
+			return &ops.Error{Code: ops.BadInput, Field: "SLACK_BOT_TOKEN", Message: err.Error(), Fix: "docs/slack.md has the steps"}
+		}
+		if os.Getenv("SLACK_APP_TOKEN") == "" {
+			mux.Handle("/slack/", b.Handler())
+		}
+		running.Go(func() {
+			if err := b.Run(ctx); err != nil && ctx.Err() == nil {
+				log.Error("slack stopped", "error", err)
+			}
+		})
+	}
+	agents, err := mcp.NewServer(mcp.Config{
+		Service: func() (*ops.Service, error) { return svc, nil },
+		Caller:  ops.Caller{Surface: ops.MCPHTTP, ID: "loopback", ReadOnly: true},
+		Lang:    sh.lang, Version: version(), Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	handler, stop := agents.HTTPHandler(mcp.HTTP{})
+	defer stop()
+	mux.Handle("/mcp", handler)
+
+	reg := prometheus.NewRegistry()
+	requests := promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
+		Name: "megatron_ops_http_requests_total", Help: "HTTP requests, by the first part of their path and status class.",
+	}, []string{"path", "class"})
+	mux.Handle("/metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) {
+		if err := st.Ping(r.Context()); err != nil {
+			http.Error(w, "the store does not answer", http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ready")
+	})
+
+	ln, err := net.Listen("tcp", *listen)
+	if err != nil {
+		return &ops.Error{Code: ops.Failed, Field: "listen", Message: err.Error(), Fix: "--listen another address or port"}
+	}
+	server := &http.Server{
+		Handler:           counted(mux, requests),
+		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	fmt.Fprintf(sh.err, "megatron-ops: serving on http://%s (Slack: %s)\n", ln.Addr(), onOff(slackOn))
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(ln) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	// What was accepted is carried on with or is in the store: ten seconds are for
+	// answers that are being written.
+	shut, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := server.Shutdown(shut); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	running.Wait()
+	return nil
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off, no SLACK_ variables"
+}
+
+// counted counts requests; the path's label is one of few, whatever is asked.
+func counted(mux *http.ServeMux, requests *prometheus.CounterVec) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, pattern := mux.Handler(r)
+		if pattern == "" {
+			pattern = "other"
+		}
+		rec := &statusRecorder{ResponseWriter: w, status: http.StatusOK}
+		mux.ServeHTTP(rec, r)
+		requests.WithLabelValues(pattern, fmt.Sprintf("%dxx", rec.status/100)).Inc()
+	})
+}
+
+type statusRecorder struct {
+	http.ResponseWriter
+	status int
+}
+
+func (s *statusRecorder) WriteHeader(code int) {
+	s.status = code
+	s.ResponseWriter.WriteHeader(code)
+}
+
+// Flush sends what is written so far, as streams need.
+func (s *statusRecorder) Flush() {
+	if f, ok := s.ResponseWriter.(http.Flusher); ok {
+		f.Flush()
+	}
+}
+
+// Unwrap lets streams be flushed through the recorder.
+func (s *statusRecorder) Unwrap() http.ResponseWriter { return s.ResponseWriter }

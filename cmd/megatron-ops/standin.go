@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/megatron-ops/megatron-ops/internal/demo"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster/local"
+)
+
+// Words that make this program play another: never typed by a person.
+const (
+	// demoLaunchWord and demoRankWord play torch.distributed.run and a rank.
+	demoLaunchWord = "__demo-launch"
+	demoRankWord   = "__demo-rank"
+)
+
+// standIn plays the program that this process was started as, if any.
+func standIn() (code int, ok bool) {
+	// The embedded back end's srun and its kin, and the supervisor of a job.
+	if code, ok := local.Standin(os.Args); ok {
+		return code, true
+	}
+	if len(os.Args) < 2 {
+		return 0, false
+	}
+	switch os.Args[1] {
+	case demoLaunchWord:
+		self, err := os.Executable()
+		if err != nil {
+			self = os.Args[0]
+		}
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		defer stop()
+		return demo.Launch(ctx, os.Args[2:], []string{self, demoRankWord}, os.Stdout, os.Stderr), true
+	case demoRankWord:
+		return demo.Rank(os.Args[2:], os.Stdout, os.Stderr), true
+	}
+	return 0, false
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/config"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/redact"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/knowledge"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster/local"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// The built-in clusters.
+const (
+	localCluster = "local"
+	slurmCluster = "slurm"
+)
+
+// service wires the operations to what the configuration names. Nothing is
+// opened or asked yet.
+func (sh *shell) service(dir string) (*ops.Service, error) {
+	cfg, err := config.Load(dir, os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	if l, ok := lang.Parse(cfg.Lang); ok && os.Getenv("MEGATRON_OPS_LANG") == "" && !sh.langGiven {
+		sh.lang = l
+	}
+	state, err := config.StateDir(os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	clusters, err := clusters(cfg, state)
+	if err != nil {
+		return nil, err
+	}
+	svc := &ops.Service{
+		Clusters: clusters,
+		Default:  defaultCluster(cfg, sh.cluster),
+		Now:      time.Now,
+		Version:  version(),
+		Sites:    sites(cfg),
+		Answerer: sync.OnceValue(func() *knowledge.Answerer { return knowledge.New(knowledge.Options{}) }),
+		Store: sync.OnceValues(func() (*store.Store, error) {
+			url := cfg.Store
+			if url == "" {
+				url = filepath.Join(state, "state.db")
+			}
+			return store.Open(context.Background(), url)
+		}),
+	}
+	if _, ok := clusters[svc.Default]; !ok {
+		return nil, &ops.Error{
+			Code: ops.BadInput, Field: "cluster", Message: fmt.Sprintf("cluster %q is not configured", svc.Default),
+			Fix: "--cluster local, --cluster slurm, or a name from " + orFile(cfg.Path),
+		}
+	}
+	svc.Audit = auditor(svc)
+	return svc, nil
+}
+
+func orFile(path string) string {
+	if path == "" {
+		return "megatron-ops.yaml"
+	}
+	return path
+}
+
+// defaultCluster is what a command without --cluster means.
+func defaultCluster(cfg config.Config, asked string) string {
+	if asked != "" {
+		return asked
+	}
+	if cfg.Cluster != "" {
+		return cfg.Cluster
+	}
+	if _, err := exec.LookPath("sbatch"); err == nil {
+		return slurmCluster
+	}
+	return localCluster
+}
+
+func clusters(cfg config.Config, state string) (map[string]ops.Cluster, error) {
+	all := map[string]ops.Cluster{localCluster: local.New(localCluster, filepath.Join(state, "local")), slurmCluster: cluster.NewCLI(slurmCluster)}
+	for name, c := range cfg.Clusters {
+		switch c.Kind {
+		case "cli":
+			all[name] = cluster.NewCLI(name)
+		default:
+			return nil, &ops.Error{Code: ops.BadInput, Field: "clusters." + name + ".kind", Message: fmt.Sprintf("kind %q cannot be wired yet", c.Kind), Fix: "kind: cli"}
+		}
+	}
+	return all, nil
+}
+
+func sites(cfg config.Config) func(string) job.Site {
+	return func(name string) job.Site {
+		if c, ok := cfg.Clusters[name]; ok {
+			return c.Site
+		}
+		return cfg.Site
+	}
+}
+
+// auditor writes every change to the store, secrets masked.
+func auditor(svc *ops.Service) func(context.Context, ops.AuditEntry) {
+	return func(ctx context.Context, e ops.AuditEntry) {
+		st, err := svc.Store()
+		if err != nil {
+			return // the operation itself has told, or needed no store
+		}
+		input, _ := json.Marshal(e.In)
+		result := "done"
+		if e.Err != nil {
+			result = e.Err.Error()
+		}
+		entry := store.Entry{
+			At: e.At, Surface: string(e.Who.Surface), Who: e.Who.ID, Owner: e.Who.User, Agent: e.Who.Agent,
+			Op: e.Op, Input: redact.Text(string(input)), Result: redact.Text(result),
+		}
+		if err := st.AddAudit(context.WithoutCancel(ctx), entry); err != nil {
+			fmt.Fprintln(os.Stderr, "megatron-ops: the audit trail could not be written:", err)
+		}
+	}
+}
