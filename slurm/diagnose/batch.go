@@ -1,0 +1,70 @@
+package diagnose
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+)
+
+// A request is one line of `diagnose --batch`.
+type request struct {
+	ID      json.RawMessage `json:"id"`
+	Path    string          `json:"path"`
+	Context Context         `json:"context"`
+}
+
+// A refusal is the answer to a line that could not be diagnosed.
+type refusal struct {
+	ID    json.RawMessage `json:"id,omitempty"`
+	Error problem         `json:"error"`
+}
+
+type problem struct {
+	Code    string `json:"code"`
+	Field   string `json:"field"`
+	Message string `json:"message"`
+	Fix     string `json:"fix"`
+}
+
+// Batch answers one line of `diagnose --batch`: a JSON object without a
+// newline at its end, whatever the line holds.
+func Batch(ctx context.Context, line []byte) []byte {
+	var q request
+	if err := json.Unmarshal(bytes.TrimSpace(line), &q); err != nil {
+		return answer(refusal{ID: idOf(line), Error: problem{"bad_input", "", "not a JSON object of the expected form: " + err.Error(), `write {"id":…,"path":"file or directory"}`}})
+	}
+	if q.Path == "" {
+		return answer(refusal{q.ID, problem{"bad_input", "path", "path is empty", "name a log file or a directory of logs"}})
+	}
+	r, err := Path(ctx, q.Path, q.Context)
+	if err != nil {
+		code := "failed"
+		if errors.Is(err, fs.ErrNotExist) {
+			code = "not_found"
+		}
+		return answer(refusal{q.ID, problem{code, "path", err.Error(), "name a log file or a directory of logs"}})
+	}
+	return answer(struct {
+		ID json.RawMessage `json:"id,omitempty"`
+		Report
+	}{q.ID, r})
+}
+
+// idOf reads the id of a line whose other fields have wrong types.
+func idOf(line []byte) json.RawMessage {
+	var q struct {
+		ID json.RawMessage `json:"id"`
+	}
+	_ = json.Unmarshal(line, &q)
+	return q.ID
+}
+
+func answer(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil { // a raw id is the only part that could fail
+		b = []byte(`{"error":{"code":"bad_input","field":"id","message":"id is not JSON","fix":""}}`)
+	}
+	return b
+}

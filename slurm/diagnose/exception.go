@@ -1,0 +1,193 @@
+package diagnose
+
+import (
+	"regexp"
+	"strings"
+)
+
+// A Frame is one line of a Python traceback.
+type Frame struct {
+	File     string `json:"file"`
+	Line     int    `json:"line"`
+	Function string `json:"function"`
+}
+
+// A traceback is the stack of one exception, outermost frame first, as
+// assembled from the lines of one rank.
+type traceback struct {
+	frames []Frame
+	caught bool // introduced by words that say that the program goes on
+	inset  bool // quoted inside torchelastic's summary
+}
+
+const header = "Traceback (most recent call last)"
+
+// maxFrames bounds a traceback: the outermost and the innermost ones stay.
+const maxFrames = 64
+
+func (t *traceback) add(f Frame) {
+	if len(t.frames) >= maxFrames {
+		copy(t.frames[maxFrames/2:], t.frames[maxFrames/2+1:])
+		t.frames = t.frames[:maxFrames-1]
+	}
+	t.frames = append(t.frames, f)
+}
+
+// frameOf reads `  File "/x/y.py", line 12, in f`.
+func frameOf(text string) (Frame, bool) {
+	text = strings.TrimLeft(text, " \t|")
+	rest, ok := strings.CutPrefix(text, `File "`)
+	if !ok {
+		return Frame{}, false
+	}
+	file, rest, ok := strings.Cut(rest, `", line `)
+	if !ok {
+		return Frame{}, false
+	}
+	num, function, _ := strings.Cut(rest, ", in ")
+	n, ok := number(strings.TrimSpace(num))
+	return Frame{file, n, strings.TrimSpace(function)}, ok
+}
+
+// exceptionName matches the last line of a traceback: a dotted class name,
+// alone or followed by its message.
+var exceptionName = regexp.MustCompile(`^([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?::(?:\s(.*))?)?$`)
+
+// exceptionKinds are the endings of class names that are exceptions wherever
+// they stand; within a traceback any class name is one.
+var exceptionKinds = regexp.MustCompile(`(?:Error|Exception|Interrupt|Failure|Exit|Timeout|StopIteration|Expired|Abort|Fault|Invalid|OfMemory|NotFound|Unavailable|Enabled|OutOfResources)$`)
+
+// exceptionOf splits the last line of a traceback into type and message.
+func exceptionOf(text string, within bool) (kind, message string, ok bool) {
+	text = strings.TrimRight(text, " \t\r")
+	m := exceptionName.FindStringSubmatch(text[:min(len(text), 4096)])
+	if m == nil {
+		return "", "", false
+	}
+	known := exceptionKinds.MatchString(m[1])
+	if !known && (!within || len(m[1]) == len(text) && !strings.Contains(m[1], ".")) {
+		return "", "", false
+	}
+	if !within && !strings.HasPrefix(text[len(m[1]):], ":") {
+		return "", "", false
+	}
+	return m[1], m[2], true
+}
+
+// libraries are the path parts of code that the user did not write.
+var libraries = []string{"/site-packages/", "/dist-packages/", "/lib/python3", "<frozen ", "<string>", "/usr/lib/python"}
+
+// innermost returns the deepest frame of the user's own code, or the deepest
+// of all.
+func (t *traceback) innermost() (Frame, bool) {
+	if t == nil || len(t.frames) == 0 {
+		return Frame{}, false
+	}
+	for i := len(t.frames) - 1; i >= 0; i-- {
+		if !inLibrary(t.frames[i].File) {
+			return t.frames[i], true
+		}
+	}
+	return t.frames[len(t.frames)-1], true
+}
+
+func inLibrary(file string) bool {
+	for _, l := range libraries {
+		if strings.Contains(file, l) {
+			return true
+		}
+	}
+	return false
+}
+
+// has reports whether any frame stands in the named file or function.
+func (t *traceback) has(names ...string) bool {
+	if t == nil {
+		return false
+	}
+	for _, f := range t.frames {
+		for _, n := range names {
+			if f.Function == n || strings.HasSuffix(f.File, n) || strings.HasSuffix(n, "/") && strings.Contains(f.File, n) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// phases name what a run was doing, by the functions on the stack; the first
+// row that occurs decides.
+var phases = []struct {
+	phase string
+	names []string
+}{
+	{"checkpoint load", []string{"load_checkpoint", "_load_base_checkpoint", "dist_checkpointing/"}},
+	{"checkpoint save", []string{"save_checkpoint", "save_checkpoint_and_time"}},
+	{"evaluation", []string{"evaluate", "evaluate_and_print_results"}},
+	{"data", []string{"get_batch", "get_batch_on_this_tp_rank", "build_train_valid_test_data_iterators", "train_valid_test_datasets_provider", "datasets/", "_next_data", "dataloader.py"}},
+	{"optimizer", []string{"step_with_ready_grads", "optimizer/", "clip_grad_norm", "_copy_main_params_to_model_params", "adam.py", "fused_adam.py"}},
+	{"backward", []string{"backward_step", "custom_backward", "_engine_run_backward", "run_backward", "backward"}},
+	{"forward", []string{"forward_step", "forward", "_call_impl"}},
+	{"setup", []string{"initialize_megatron", "setup_model_and_optimizer", "get_model", "parse_args", "validate_args", "build_tokenizer", "init_process_group"}},
+	{"import", []string{"_find_and_load"}},
+}
+
+// phase names what the run was doing when the exception was raised.
+func (t *traceback) phase() string {
+	if t == nil {
+		return ""
+	}
+	for _, p := range phases {
+		if t.has(p.names...) {
+			return p.phase
+		}
+	}
+	return ""
+}
+
+// A refinement decides an exception that no pattern knows, or knows too
+// generally, by where it was raised.
+type refinement struct {
+	class  string
+	weight int
+	kind   *regexp.Regexp // exception type
+	says   *regexp.Regexp // message, nil for any
+	within []string       // functions or files of the stack, nil for any
+	deep   bool           // only the last three frames count
+}
+
+var refinements = []refinement{
+	{
+		CheckpointLoad, specific + 1, regexp.MustCompile(`(FileNotFound|EOF|Key|Runtime|OS|Value|Unpickling|Assertion|IO|Attribute|Type)Error$`), nil,
+		[]string{"load_checkpoint", "_load_base_checkpoint", "load_state_dict", "_load_global_dist_base_checkpoint", "_load_non_persistent_base_checkpoint", "load_args_from_checkpoint", "read_metadata", "load_checkpoint_metadata"},
+		false,
+	},
+	{
+		DatasetMissing, specific, regexp.MustCompile(`(FileNotFound|IsADirectory|NotADirectory|OS|Assertion|Value|EOF)Error$`), regexp.MustCompile(`(?i)no such file|not found|does not exist|is a directory|empty|missing|cannot|invalid|header|size|corrupt`),
+		[]string{"datasets/", "indexed_dataset.py", "gpt_dataset.py", "blended_dataset.py", "blended_megatron_dataset_builder.py", "train_valid_test_datasets_provider", "build_train_valid_test_data_iterators", "build_train_valid_test_datasets", "tokenizer/", "tokenizers/", "build_tokenizer"},
+		false,
+	},
+	{
+		BadArgs, specific, regexp.MustCompile(`(Assertion|Value|Runtime|NotImplemented|Type|Key|Attribute)Error$`), nil,
+		[]string{"validate_args", "arguments.py", "parse_args", "_check_arg_is_not_none", "core_transformer_config_from_args", "__post_init__", "validate_yaml", "yaml_arguments.py", "argparse.py"},
+		true,
+	},
+	{DatasetMissing, specific - 2, regexp.MustCompile(`FileNotFoundError$`), regexp.MustCompile(`(?i)\.(idx|bin|jsonl?|txt|model|npy|npz|parquet|arrow|tar|zst|gz|csv)['"]?$|/data|corpus|dataset|token`), nil, false},
+}
+
+// refine returns the class and weight that the stack gives an exception.
+func refine(kind, message string, t *traceback) (string, int) {
+	for _, r := range refinements {
+		if !r.kind.MatchString(kind) || r.says != nil && !r.says.MatchString(message) {
+			continue
+		}
+		stack := t
+		if r.deep && t != nil && len(t.frames) > 3 {
+			stack = &traceback{frames: t.frames[len(t.frames)-3:]}
+		}
+		if r.within == nil || stack.has(r.within...) {
+			return r.class, r.weight
+		}
+	}
+	return UserException, generic
+}

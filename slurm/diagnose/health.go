@@ -1,0 +1,202 @@
+package diagnose
+
+import (
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// How long a running job may write nothing before it counts as hung: at least
+// the quiet times below, and so many of its own iterations.
+const (
+	quiet       = 10 * time.Minute
+	quietPhase  = 20 * time.Minute // while it saves, loads, evaluates or builds
+	quietFactor = 15
+)
+
+// health is the verdict where nothing failed: finished, healthy, or hung.
+func (j *job) health() verdict {
+	running, known := j.given.running()
+	age, _ := j.age(now())
+	switch {
+	case j.finished(), j.endedWell():
+		return verdict{class: Success, why: "finished"}
+	case known && !running:
+		return j.endedQuietly()
+	case j.given.state() == slurm.Pending:
+		return verdict{class: Success, why: "not started"}
+	case j.stalled():
+		v := verdict{class: Hang, why: "no progress", since: age}
+		v.event = j.lastSign()
+		return v
+	}
+	return verdict{class: Success, why: "progress", since: age}
+}
+
+// now is the clock, replaced in tests.
+var now = time.Now
+
+// endedQuietly is for a job that ended, with logs that name no failure.
+func (j *job) endedQuietly() verdict {
+	switch j.given.state() {
+	case slurm.Failed:
+		return verdict{class: UnknownExit, event: j.lastSign(), why: "slurm's state"}
+	case slurm.Cancelled:
+		return verdict{class: SlurmCancelled, event: j.lastSign(), why: "slurm's state"}
+	}
+	if code, _, _ := strings.Cut(j.given.ExitCode, ":"); code != "" && code != "0" {
+		return verdict{class: UnknownExit, event: j.lastSign(), why: "slurm's state"}
+	}
+	return verdict{class: Success, why: "no failure in the logs"}
+}
+
+// stalled reports whether the job has been silent for longer than its own
+// pace explains.
+func (j *job) stalled() bool {
+	age, known := j.age(now())
+	if !known {
+		return false
+	}
+	limit := quiet
+	if j.inPhase() {
+		limit = quietPhase
+	}
+	return age > max(limit, quietFactor*j.pace())
+}
+
+// inPhase reports whether the last line of any file names something slow.
+func (j *job) inPhase() bool {
+	for _, f := range j.files {
+		if f.doing.text != "" && (len(f.progress) == 0 || f.doing.off > f.progress[len(f.progress)-1].off) && !strings.Contains(f.doing.text, "training ...") {
+			return true
+		}
+	}
+	return false
+}
+
+// pace is the usual time between two reports of iterations.
+func (j *job) pace() time.Duration {
+	var gaps []time.Duration
+	for _, f := range j.files {
+		var prev time.Time
+		for _, m := range f.progress {
+			at, ok := timestamp(m.text)
+			if ok && !prev.IsZero() && at.After(prev) {
+				gaps = append(gaps, at.Sub(prev))
+			}
+			if ok {
+				prev = at
+			}
+			if ms, ok := field(m.text, "elapsed time per iteration (ms): "); ok && prev.IsZero() {
+				gaps = append(gaps, time.Duration(ms)*time.Millisecond)
+			}
+		}
+	}
+	if len(gaps) == 0 {
+		return 0
+	}
+	sort.Slice(gaps, func(a, b int) bool { return gaps[a] < gaps[b] })
+	return gaps[len(gaps)/2]
+}
+
+// field reads the number after a name in an iteration line.
+func field(line, name string) (float64, bool) {
+	i := strings.Index(line, name)
+	if i < 0 {
+		return 0, false
+	}
+	rest := strings.TrimLeft(line[i+len(name):], " ")
+	end := strings.IndexAny(rest, " |")
+	if end < 0 {
+		end = len(rest)
+	}
+	v, err := strconv.ParseFloat(rest[:end], 64)
+	return v, err == nil
+}
+
+// lastSign is the newest line of any rank, as an event.
+func (j *job) lastSign() *event {
+	var best *event
+	for i, f := range j.files {
+		var m mark
+		if n := len(f.last); n > 0 {
+			m = f.last[n-1]
+		}
+		if n := len(f.progress); n > 0 && (f.progress[n-1].off > m.off || m.text == "") {
+			m = f.progress[n-1]
+			m.at, _ = timestamp(m.text)
+		}
+		if m.text == "" {
+			continue
+		}
+		t, text := untag(m.text)
+		e := &event{file: i, off: m.off, raw: m.text, text: text, tag: t, rank: -1, before: m.at}
+		if best == nil || e.before.After(best.before) {
+			best = e
+		}
+	}
+	return best
+}
+
+var notANumber = regexp.MustCompile(`(?i)(?:loss|grad norm)[^|:]*: *[-+]?(?:nan|inf)\b`)
+
+// badNumbers finds a run whose own reports show that it diverged: NaN or
+// infinite values that stay, or a loss that jumped and did not come back.
+func (j *job) badNumbers([]*event) (verdict, bool) {
+	for i, f := range j.files {
+		if v, ok := diverged(f.progress); ok && (f.finished == nil || true) {
+			t, text := untag(v.text)
+			return verdict{class: NaNLoss, why: "the numbers", event: &event{file: i, off: v.off, raw: v.text, text: text, tag: t, class: NaNLoss, rank: -1, node: j.fileNode[i]}}, true
+		}
+	}
+	return verdict{}, false
+}
+
+// spikeFactor is how far above its median a loss must stay to count as diverged.
+const spikeFactor = 2
+
+// diverged returns the first iteration line of a divergence that lasts to the
+// end. A loss-scaled run starts with a few infinite gradients, so three in a
+// row are asked for.
+func diverged(lines []mark) (mark, bool) {
+	n := len(lines)
+	run := 0
+	for run < n && notANumber.MatchString(lines[n-1-run].text) {
+		run++
+	}
+	if run >= 3 || run > 0 && run == n && run >= 2 {
+		return lines[n-run], true
+	}
+	if n < 6 {
+		return mark{}, false
+	}
+	var losses []float64
+	for _, m := range lines {
+		if l, ok := field(m.text, "lm loss: "); ok {
+			losses = append(losses, l)
+		}
+	}
+	if len(losses) != n {
+		return mark{}, false
+	}
+	for start := n - 3; start >= 3; start-- {
+		before := append([]float64(nil), losses[:start]...)
+		sort.Float64s(before)
+		median := before[len(before)/2]
+		low := losses[start]
+		for _, l := range losses[start:] {
+			low = min(low, l)
+		}
+		if low > spikeFactor*median {
+			for start > 1 && losses[start-1] > spikeFactor*median {
+				start--
+			}
+			return lines[start], true
+		}
+	}
+	return mark{}, false
+}

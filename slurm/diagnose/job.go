@@ -1,0 +1,501 @@
+package diagnose
+
+import (
+	"path"
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A job is all that its files tell, put together.
+type job struct {
+	src      Source
+	files    []*facts
+	given    Context
+	events   []*event // of the last attempt, in the order of files and lines
+	earlier  []*event // of attempts before it
+	attempts int
+	world    int
+	perNode  int // processes of one node
+	nodes    map[string]int
+	args     map[string]string
+	nccl     map[int]*ncclRank
+	taskRank bool // Slurm tasks are ranks, not nodes
+	fileRank []int
+	fileNode []string
+	baseRank []int // the global rank of local rank 0 in each file, or -1
+	year     int
+	from     time.Time // start of the last attempt, where it is known
+}
+
+func newJob(src Source, files []*facts, c Context) *job {
+	j := &job{src: src, files: files, given: c, nodes: map[string]int{}, args: map[string]string{}, nccl: map[int]*ncclRank{}}
+	for _, f := range files {
+		for k, v := range f.args {
+			j.args[k] = v
+		}
+		for h, n := range f.hosts {
+			j.nodes[h] += n
+		}
+		for r, n := range f.nccl {
+			if o := j.nccl[r]; o == nil || !o.timedOut && n.timedOut {
+				j.nccl[r] = n
+			}
+		}
+		for l := range f.locals {
+			j.perNode = max(j.perNode, l+1)
+		}
+	}
+	for _, n := range c.Nodes {
+		j.nodes[n]++
+	}
+	j.world = j.argument("world_size")
+	return j
+}
+
+// argument returns a number that the run printed of its own arguments, or 0.
+func (j *job) argument(name string) int {
+	n, _ := strconv.Atoi(j.args[name])
+	return n
+}
+
+// resolve works out attempts, times, nodes and ranks, in this order.
+func (j *job) resolve() {
+	j.fixYears()
+	j.placeFiles()
+	j.splitAttempts()
+	j.placeEvents()
+}
+
+// fixYears gives a year to the times whose format has none.
+func (j *job) fixYears() {
+	for i, f := range j.files {
+		for _, t := range []time.Time{f.lastTime} {
+			if t.Year() > 1 && t.Year() > j.year {
+				j.year = t.Year()
+			}
+		}
+		for _, e := range f.events {
+			j.year = max(j.year, e.before.Year(), e.after.Year())
+		}
+		for _, m := range f.progress {
+			if at, ok := timestamp(m.text); ok {
+				j.year = max(j.year, at.Year())
+				break
+			}
+		}
+		if j.year <= 1 && !j.src.files[i].mtime.IsZero() {
+			j.year = max(j.year, j.src.files[i].mtime.Year())
+		}
+	}
+	fix := func(t *time.Time) {
+		if !t.IsZero() && t.Year() == yearless {
+			*t = t.AddDate(j.year, 0, 0)
+		}
+	}
+	for _, f := range j.files {
+		fix(&f.lastTime)
+		for _, e := range f.events {
+			fix(&e.before)
+			fix(&e.after)
+		}
+		for _, ms := range f.starts {
+			for k := range ms {
+				fix(&ms[k].at)
+			}
+		}
+		if f.finished != nil {
+			fix(&f.finished.at)
+		}
+		if f.failed != nil {
+			fix(&f.failed.at)
+		}
+		fix(&f.doing.at)
+		for k := range f.last {
+			fix(&f.last[k].at)
+		}
+	}
+}
+
+var (
+	attemptPath = regexp.MustCompile(`(?:^|/)attempt_(\d+)/(\d+)/(?:stdout|stderr)(?:\.log)?(?:\.gz|\.zst)?$`)
+	plainPath   = regexp.MustCompile(`(?:^|/)(\d+)/(\d+)/(?:stdout|stderr)\.log$`)
+	rankPath    = regexp.MustCompile(`(?i)(?:^|[^a-z0-9])(?:rank|global_?rank|r|task|proc|worker)[-_.=]?(\d{1,6})(?:[^a-z0-9]|$)`)
+	indexPath   = regexp.MustCompile(`(?i)(?:^|[^a-z])node[-_]?(\d{1,5})[-_]`)
+	afterJob    = regexp.MustCompile(`(?:^|[-_.])\d{1,9}[-_.]([A-Za-z][\w.-]*?)(?:[-_.]\d+)?\.(?:out|err|log|txt)`)
+	afterIndex  = regexp.MustCompile(`(?i)node[-_]?\d{1,5}[-_]([A-Za-z][\w-]*)\.(?:out|err|log|txt)`)
+)
+
+// placeFiles works out which rank, node and attempt a file belongs to.
+func (j *job) placeFiles() {
+	n := len(j.files)
+	j.fileRank, j.fileNode, j.baseRank = make([]int, n), make([]string, n), make([]int, n)
+	known := make([]string, 0, len(j.nodes))
+	for h := range j.nodes {
+		if len(h) >= 2 {
+			known = append(known, h)
+		}
+	}
+	sort.Slice(known, func(a, b int) bool { return len(known[a]) > len(known[b]) })
+	for i, f := range j.files {
+		name := j.src.files[i].name
+		j.fileRank[i], j.baseRank[i] = -1, -1
+		if m := rankPath.FindStringSubmatch(path.Base(name)); m != nil {
+			j.fileRank[i], _ = strconv.Atoi(m[1])
+		} else if len(f.ranks) == 1 && len(f.labels) == 0 && len(f.locals) == 0 {
+			for r := range f.ranks {
+				if attemptPath.MatchString(name) || plainPath.MatchString(name) {
+					j.fileRank[i] = r
+				}
+			}
+		}
+		j.fileNode[i] = nodeOfPath(name, known)
+		if m := attemptPath.FindStringSubmatch(name); m != nil {
+			l, _ := strconv.Atoi(m[2])
+			j.perNode = max(j.perNode, l+1)
+		}
+	}
+	j.placeTasks()
+	for i, f := range j.files {
+		for t, rank := range f.bases {
+			if t.local >= 0 && t.label < 0 {
+				j.baseRank[i] = rank - t.local
+			}
+		}
+		if j.baseRank[i] < 0 && len(f.local0) > 0 && same(f.local0) {
+			j.baseRank[i] = f.local0[0]
+		}
+		if m := attemptPath.FindStringSubmatch(j.src.files[i].name); m != nil && j.fileRank[i] >= 0 {
+			l, _ := strconv.Atoi(m[2])
+			j.baseRank[i] = j.fileRank[i] - l
+		}
+	}
+	// A node's files share its base; a node's index gives it where nothing else does.
+	byNode := map[string]int{}
+	for i := range j.files {
+		if j.baseRank[i] >= 0 && j.fileNode[i] != "" {
+			byNode[j.fileNode[i]] = j.baseRank[i]
+		}
+	}
+	for i := range j.files {
+		if j.baseRank[i] >= 0 {
+			continue
+		}
+		if b, ok := byNode[j.fileNode[i]]; ok && j.fileNode[i] != "" {
+			j.baseRank[i] = b
+		} else if m := indexPath.FindStringSubmatch(path.Base(j.src.files[i].name)); m != nil && j.perNode > 0 {
+			k, _ := strconv.Atoi(m[1])
+			if j.world == 0 || k*j.perNode < j.world {
+				j.baseRank[i] = k * j.perNode
+			}
+		}
+	}
+}
+
+func same(ns []int) bool {
+	for _, n := range ns {
+		if n != ns[0] {
+			return false
+		}
+	}
+	return true
+}
+
+// placeTasks decides whether srun's tasks are ranks or whole nodes.
+func (j *job) placeTasks() {
+	most, agree, differ := -1, 0, 0
+	for _, f := range j.files {
+		for l := range f.labels {
+			most = max(most, l)
+		}
+		for t, rank := range f.bases {
+			if t.label >= 0 && t.label == rank {
+				agree++
+			} else if t.label >= 0 {
+				differ++
+			}
+		}
+	}
+	for _, f := range j.files {
+		for _, e := range f.events {
+			for _, task := range e.tasks {
+				most = max(most, task)
+			}
+		}
+	}
+	switch {
+	case agree+differ > 0:
+		j.taskRank = agree >= differ
+	case j.perNode > 1:
+		j.taskRank = false
+	case j.world > 0:
+		j.taskRank = most+1 >= j.world || most >= len(j.nodes) && len(j.nodes) > 0 || j.world == 1
+	default:
+		j.taskRank = most >= 0 && (len(j.nodes) <= 1 || most >= len(j.nodes))
+	}
+}
+
+// nodeOfPath finds the node that a path names: one that the logs name too, or
+// what stands where launch scripts put %N.
+func nodeOfPath(name string, known []string) string {
+	for _, h := range known {
+		for from := 0; ; {
+			i := strings.Index(name[from:], h)
+			if i < 0 {
+				break
+			}
+			i += from
+			from = i + 1
+			if edge(name, i-1) && edge(name, i+len(h)) {
+				return h
+			}
+		}
+	}
+	base := path.Base(name)
+	for _, re := range []*regexp.Regexp{afterIndex, afterJob} {
+		if m := re.FindStringSubmatch(base); m != nil && hasDigit(m[1]) && !rankPath.MatchString(m[1]) {
+			return m[1]
+		}
+	}
+	if attemptPath.MatchString(name) {
+		if parts := strings.Split(name, "/"); len(parts) >= 5 && hasDigit(parts[len(parts)-5]) {
+			return parts[len(parts)-5]
+		}
+	}
+	return ""
+}
+
+func hasDigit(s string) bool { return strings.ContainsAny(s, "0123456789") }
+
+// edge reports whether position i of s is outside a word, so that node1 is
+// not found in node12.
+func edge(s string, i int) bool {
+	if i < 0 || i >= len(s) {
+		return true
+	}
+	c := s[i]
+	return (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')
+}
+
+// splitAttempts keeps the events of the last attempt apart from earlier ones.
+func (j *job) splitAttempts() {
+	last := map[string]int{} // directory of attempts → the last one
+	for i := range j.files {
+		if m := attemptPath.FindStringSubmatchIndex(j.src.files[i].name); m != nil {
+			n, _ := strconv.Atoi(j.src.files[i].name[m[2]:m[3]])
+			dir := j.src.files[i].name[:m[0]]
+			last[dir] = max(last[dir], n)
+			j.attempts = max(j.attempts, n+1)
+		}
+	}
+	cuts := make([]int64, len(j.files))
+	for i, f := range j.files {
+		for kind, ms := range f.starts {
+			from := 1
+			if kind == "elastic" || kind == "requeue" {
+				from = 0
+			}
+			if len(ms) <= from {
+				continue
+			}
+			m := ms[len(ms)-1]
+			if kind == "elastic" && strings.Contains(m.text, "FAILED") && strings.Contains(m.text, " 0/") {
+				continue
+			}
+			j.attempts = max(j.attempts, len(ms)+1-from)
+			if m.off > cuts[i] {
+				cuts[i] = m.off
+				if !m.at.IsZero() && m.at.After(j.from) {
+					j.from = m.at
+				}
+			}
+		}
+	}
+	j.attempts = max(j.attempts, 1)
+	for i, f := range j.files {
+		m := attemptPath.FindStringSubmatchIndex(j.src.files[i].name)
+		old := false
+		if m != nil {
+			n, _ := strconv.Atoi(j.src.files[i].name[m[2]:m[3]])
+			old = n < last[j.src.files[i].name[:m[0]]]
+		}
+		for _, e := range f.events {
+			before := old || e.off < cuts[i]
+			if cuts[i] == 0 && !j.from.IsZero() && !before {
+				w := e.when()
+				before = !w.IsZero() && w.Before(j.from.Add(-skew)) && (e.after.IsZero() || e.after.Before(j.from))
+			}
+			if before {
+				j.earlier = append(j.earlier, e)
+			} else {
+				j.events = append(j.events, e)
+			}
+		}
+		if f.finished != nil && (old || f.finished.off < cuts[i]) {
+			f.finished = nil
+		}
+		if f.failed != nil && (old || f.failed.off < cuts[i]) {
+			f.failed = nil
+		}
+	}
+}
+
+// skew is how far the clocks of two nodes may differ before the order of
+// their lines is believed.
+const skew = 5 * time.Second
+
+// placeEvents gives each event its rank and node.
+func (j *job) placeEvents() {
+	hostBase := map[string]int{}
+	for _, f := range j.files {
+		for _, e := range f.elastic {
+			if e.rank >= 0 && e.local >= 0 && e.host != "" {
+				hostBase[e.host] = e.rank - e.local
+			}
+		}
+	}
+	nodeOfRank := map[int]string{}
+	for i, f := range j.files {
+		for t, h := range f.hostOf {
+			if r := j.rankOf(i, t, hostBase); r >= 0 {
+				nodeOfRank[r] = h
+			}
+		}
+		for _, e := range f.elastic {
+			if e.rank >= 0 {
+				nodeOfRank[e.rank] = e.host
+			}
+		}
+	}
+	for _, e := range j.events {
+		for _, t := range e.tasks {
+			if j.taskRank && e.node != "" {
+				nodeOfRank[t] = e.node
+			}
+		}
+	}
+	for _, list := range [][]*event{j.events, j.earlier} {
+		for _, e := range list {
+			e.rank = j.rankOf(e.file, e.tag, hostBase)
+			// slurmstepd is labelled with the first task of its node.
+			daemon := strings.HasPrefix(e.text, "slurmstepd") || strings.HasPrefix(e.text, "srun:")
+			if daemon {
+				e.rank = -1
+				if !strings.HasPrefix(e.text, "srun:") && e.tag.label >= 0 && j.taskRank && e.class == Container {
+					e.rank = e.tag.label
+				}
+			}
+			if len(e.tasks) > 0 && j.taskRank {
+				e.rank = e.tasks[0]
+			}
+			switch {
+			case e.node != "" && (daemon || e.class == SlurmNodeFail || j.nodes[e.node] > 1):
+			case j.fileNode[e.file] != "":
+				e.node = j.fileNode[e.file]
+			case e.rank >= 0 && nodeOfRank[e.rank] != "":
+				e.node = nodeOfRank[e.rank]
+			case e.node == "":
+				e.node = j.files[e.file].hostOf[e.tag]
+			}
+			if e.node == "" && e.rank >= 0 {
+				e.node = j.nodeByRank(e.rank, nodeOfRank)
+			}
+		}
+	}
+}
+
+// nodeByRank finds the node of a rank from its neighbours on the same node.
+func (j *job) nodeByRank(rank int, nodeOfRank map[int]string) string {
+	per := j.perNode
+	if per == 0 {
+		per = 8
+		if n := len(j.given.Nodes); n > 0 && j.world > 0 {
+			per = max(1, j.world/n)
+		}
+	}
+	for r := rank / per * per; r < (rank/per+1)*per; r++ {
+		if h := nodeOfRank[r]; h != "" {
+			return h
+		}
+	}
+	if k := rank / per; k < len(j.given.Nodes) {
+		return j.given.Nodes[k]
+	}
+	return ""
+}
+
+// rankOf returns the global rank that a tag in a file stands for, or -1.
+func (j *job) rankOf(file int, t tag, hostBase map[string]int) int {
+	if t.rank >= 0 {
+		return t.rank
+	}
+	f := j.files[file]
+	if r, ok := f.bases[tag{t.label, t.local, -1}]; ok {
+		return r
+	}
+	if t.local >= 0 {
+		if t.label >= 0 {
+			for k, r := range f.bases {
+				if k.label == t.label && k.local >= 0 {
+					return r - k.local + t.local
+				}
+			}
+			if j.perNode > 0 {
+				return t.label*j.perNode + t.local
+			}
+		}
+		if b := j.baseRank[file]; b >= 0 {
+			return b + t.local
+		}
+		if b, ok := hostBase[j.fileNode[file]]; ok && j.fileNode[file] != "" {
+			return b + t.local
+		}
+		if j.world > 0 && j.world == j.perNode || len(j.files) == 1 && t.label < 0 && (j.world == 0 || j.world <= j.perNode) {
+			return t.local
+		}
+		return -1
+	}
+	if t.label >= 0 {
+		if j.taskRank {
+			return t.label
+		}
+		return -1
+	}
+	if j.fileRank[file] >= 0 {
+		return j.fileRank[file]
+	}
+	if m := attemptPath.FindStringSubmatch(j.src.files[file].name); m != nil {
+		l, _ := strconv.Atoi(m[2])
+		if b := j.baseRank[file]; b >= 0 {
+			return b + l
+		}
+		if b, ok := hostBase[j.fileNode[file]]; ok {
+			return b + l
+		}
+	}
+	if j.world == 1 {
+		return 0
+	}
+	return -1
+}
+
+// age returns how long ago the job wrote last, and whether that is known.
+func (j *job) age(now time.Time) (time.Duration, bool) {
+	if s := j.given.SecondsSinceLastWrite; s != nil {
+		return time.Duration(*s) * time.Second, true
+	}
+	var newest time.Time
+	for _, f := range j.src.files {
+		if f.mtime.After(newest) {
+			newest = f.mtime
+		}
+	}
+	return now.Sub(newest), !newest.IsZero()
+}
+
+// endedWell reports whether Slurm calls the job completed.
+func (j *job) endedWell() bool { return j.given.state() == slurm.Completed }

@@ -1,0 +1,423 @@
+package diagnose
+
+import (
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A verdict is what the evidence comes to.
+type verdict struct {
+	class   string
+	event   *event   // the line that says it; nil where none does
+	others  []*event // further lines of the same cause
+	laggard *laggard
+	why     string // which step of the method decided
+	since   time.Duration
+}
+
+// judge names the cause. The steps are those of the method, in its order.
+func (j *job) judge() verdict {
+	live := j.candidates()
+	for _, step := range []func([]*event) (verdict, bool){j.firstCause, j.slurmEnd, j.betweenRanks, j.badNumbers, j.silentDeath} {
+		if v, ok := step(live); ok {
+			return v
+		}
+	}
+	return j.health()
+}
+
+// candidates are the events that may be causes: what the program caught, and
+// what came after Slurm had begun to end the job, is left out.
+func (j *job) candidates() (live []*event) {
+	ends := map[int]int64{} // file → first line that ends the job
+	endAt := time.Time{}
+	for _, e := range j.events {
+		if endsJob(e) {
+			if at, ok := ends[e.file]; !ok || e.off < at {
+				ends[e.file] = e.off
+			}
+			if isEnd(e.class) && e.class != SlurmNodeFail && !e.stepOnly() {
+				if w := e.when(); !w.IsZero() && (endAt.IsZero() || w.Before(endAt)) {
+					endAt = w
+				}
+			}
+		}
+	}
+	for _, e := range j.events {
+		if e.caught && !j.fatalAnyway(e) {
+			continue
+		}
+		at, ended := ends[e.file]
+		if ended && e.off > at && e.class == HostOOM && e.weight == death {
+			continue // killed by Slurm, not by the kernel
+		}
+		if e.weight < specific && e.weight > symptom && !isEnd(e.class) && !endAt.IsZero() && !e.before.IsZero() && e.before.After(endAt) {
+			continue
+		}
+		live = append(live, e)
+	}
+	return live
+}
+
+// endsJob reports whether a line is Slurm's word that it ends the job or step.
+func endsJob(e *event) bool {
+	return isEnd(e.class) || strings.HasPrefix(e.text, "srun: ") && (strings.Contains(e.text, "Terminating") || strings.Contains(e.text, "step aborted") || strings.Contains(e.text, "First task exited"))
+}
+
+func isEnd(class string) bool {
+	switch class {
+	case SlurmTimeLimit, SlurmPreempted, SlurmNodeFail, SlurmCancelled:
+		return true
+	}
+	return false
+}
+
+// stepOnly reports whether Slurm ended only the step, as it does after a task
+// failed (srun --kill-on-bad-exit).
+func (e *event) stepOnly() bool {
+	return e.class == SlurmCancelled && strings.Contains(e.text, "*** STEP ")
+}
+
+// fatalAnyway reports whether words such as "retrying" in a line do not matter:
+// Slurm's and the kernel's facts hold whatever else the line says.
+func (j *job) fatalAnyway(e *event) bool { return e.logged && e.weight == fact }
+
+// firstCause finds the earliest cause that is none of NCCL's: an exception, a
+// crash, a fault. Where two are close, the one that says more wins.
+func (j *job) firstCause(live []*event) (verdict, bool) {
+	var causes []*event
+	var hard *event
+	for _, e := range live {
+		if e.weight >= death && !isEnd(e.class) {
+			causes = append(causes, e)
+			if e.class == GPUHardware && e.weight == fact && hard == nil {
+				hard = e
+			}
+		}
+	}
+	if len(causes) == 0 || j.harmlessAll(causes) {
+		return verdict{}, false
+	}
+	if hard != nil {
+		causes = overrule(causes, hard)
+	}
+	best := causes[0]
+	for _, e := range causes[1:] {
+		if j.before(e, best) {
+			best = e
+		}
+	}
+	v := verdict{class: best.class, event: best, why: "first cause"}
+	for _, e := range causes {
+		if e != best && e.class == best.class {
+			v.others = append(v.others, e)
+		}
+	}
+	v = j.exactRank(v, live)
+	return v, true
+}
+
+// overrule drops what a broken GPU makes Python say.
+func overrule(causes []*event, hard *event) (kept []*event) {
+	for _, e := range causes {
+		switch e.class {
+		case CUDAIllegalAccess, CUDADriver, UserException, Segfault, NaNLoss, GPUHardware, DeviceAssert:
+			if e.class != GPUHardware || e.weight < fact {
+				continue
+			}
+		}
+		kept = append(kept, e)
+	}
+	return kept
+}
+
+// before reports whether a is the better first cause than b.
+func (j *job) before(a, b *event) bool {
+	ta, tb := a.when(), b.when()
+	gap := ta.Sub(tb)
+	if ta.IsZero() || tb.IsZero() {
+		gap = 0
+	}
+	late := func(e *event) bool { return e.weight >= fact-1 } // written after the fact
+	slack := skew
+	if late(a) != late(b) {
+		slack = 2 * time.Minute
+	}
+	if gap > slack || gap < -slack {
+		return gap < 0
+	}
+	if d := a.weight - b.weight; d >= 10 || d <= -10 {
+		return d > 0
+	}
+	if a.file == b.file {
+		if a.tag == b.tag && a.weight != b.weight && a.off-b.off < 4096 && b.off-a.off < 4096 {
+			return a.weight > b.weight // one story told twice: the line that says more
+		}
+		return a.off < b.off
+	}
+	if gap != 0 {
+		return gap < 0
+	}
+	if a.weight != b.weight {
+		return a.weight > b.weight
+	}
+	return a.rank >= 0 && (b.rank < 0 || a.rank < b.rank)
+}
+
+// harmlessAll reports whether a job that ended well, or runs on, only logged
+// exceptions that it survived.
+func (j *job) harmlessAll(causes []*event) bool {
+	running, known := j.given.running()
+	finished := j.finished()
+	if j.deathSeen() {
+		return false
+	}
+	if !finished && !(known && running && !j.stalled()) && !j.endedWell() {
+		return false
+	}
+	for _, e := range causes {
+		if e.weight >= fact && e.class != GPUHardware {
+			return false
+		}
+		if finished || j.endedWell() {
+			continue
+		}
+		if j.progressAfter(e) {
+			continue
+		}
+		return false
+	}
+	return true
+}
+
+// progressAfter reports whether iterations went on after an event.
+func (j *job) progressAfter(e *event) bool {
+	for i, f := range j.files {
+		if len(f.progress) == 0 {
+			continue
+		}
+		last := f.progress[len(f.progress)-1]
+		if i == e.file && last.off > e.off {
+			return true
+		}
+		if at, ok := timestamp(last.text); ok && !e.when().IsZero() && at.After(e.when()) {
+			return true
+		}
+	}
+	return false
+}
+
+// finished reports whether any file holds the words of a run that ended well.
+func (j *job) finished() bool {
+	for _, f := range j.files {
+		if f.finished != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// deathSeen reports whether a launcher or Slurm said that a process failed.
+func (j *job) deathSeen() bool {
+	for _, f := range j.files {
+		if f.failed != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// exactRank finds the rank of a cause that Slurm's daemon told of its node,
+// from srun's word on the same thing.
+func (j *job) exactRank(v verdict, live []*event) verdict {
+	if v.event.rank >= 0 {
+		return v
+	}
+	for _, e := range live {
+		if e.class == v.class && e.rank >= 0 && e != v.event && (e.node == v.event.node || v.event.node == "" || e.node == "") && e.weight >= death {
+			v.event.rank = e.rank
+			if v.event.node == "" {
+				v.event.node = e.node
+			}
+			break
+		}
+	}
+	return v
+}
+
+// slurmEnd is Slurm ending the job: time limit, preemption, node failure,
+// scancel. A step that is cancelled after a task failed is no cause.
+func (j *job) slurmEnd(live []*event) (verdict, bool) {
+	var best *event
+	for _, e := range live {
+		if !isEnd(e.class) || e.class == SlurmCancelled && j.failedBefore(e, live) {
+			continue
+		}
+		if best == nil || e.weight > best.weight+1 || e.weight >= best.weight-1 && e.file == best.file && e.off < best.off {
+			best = e
+		}
+	}
+	if best != nil {
+		return verdict{class: best.class, event: best, why: "slurm ended it"}, true
+	}
+	byState := map[slurm.State]string{slurm.Timeout: SlurmTimeLimit, slurm.Deadline: SlurmTimeLimit, slurm.Preempted: SlurmPreempted, "REQUEUED": SlurmPreempted, slurm.NodeFail: SlurmNodeFail, slurm.BootFail: SlurmNodeFail, slurm.OutOfMemory: HostOOM}
+	if class := byState[j.given.state()]; class != "" {
+		return verdict{class: class, why: "slurm's state"}, true
+	}
+	if j.given.OOMKilled {
+		return verdict{class: HostOOM, why: "slurm's state"}, true
+	}
+	return verdict{}, false
+}
+
+// failedBefore reports whether something had failed before Slurm cancelled.
+func (j *job) failedBefore(end *event, live []*event) bool {
+	for _, e := range live {
+		if isEnd(e.class) || e.weight <= symptom || e.weight >= death {
+			continue
+		}
+		if e.file == end.file && e.off < end.off {
+			return true
+		}
+		if w, at := e.when(), end.when(); e.file != end.file && !w.IsZero() && !at.IsZero() && w.Before(at.Add(skew)) {
+			return true
+		}
+	}
+	return false
+}
+
+// betweenRanks is for jobs where only the network between ranks complained.
+func (j *job) betweenRanks(live []*event) (verdict, bool) {
+	var best *event
+	for _, e := range live {
+		if e.weight > timedOut+5 && e.weight < ended && !isEnd(e.class) && (best == nil || e.weight >= best.weight+3 || j.earlier2(e, best)) {
+			best = e
+		}
+	}
+	if best != nil {
+		v := verdict{class: best.class, event: best, why: "only the network complained"}
+		if best.class == Rendezvous && j.ranksMissing() {
+			v.class = NodeCountMismatch
+		}
+		if best.class != NCCLIB && j.sameNodeRank() {
+			v.class = NodeCountMismatch
+		}
+		return v, true
+	}
+	for _, e := range live {
+		if e.weight >= timedOut-5 && e.weight <= timedOut+5 && (best == nil || e.weight > best.weight+4 || e.weight >= best.weight && j.earlier2(e, best)) && e.weight != aborted {
+			best = e
+		}
+	}
+	if best == nil {
+		return verdict{}, false
+	}
+	v := verdict{class: best.class, event: best, why: "only collectives complained"}
+	if best.class == NCCLTimeout {
+		if l, ok := behind(j.nccl, j.world); ok {
+			v.laggard = &l
+			v.event = j.laggardEvent(l, live, best)
+		}
+	}
+	return v, true
+}
+
+// laggardEvent is the line that shows the rank that others waited for.
+func (j *job) laggardEvent(l laggard, live []*event, otherwise *event) *event {
+	if l.by == nil {
+		e := *otherwise
+		e.rank, e.node = l.rank, j.nodeByRank(l.rank, map[int]string{})
+		return &e
+	}
+	e := &event{file: l.by.file, off: l.by.off, raw: l.by.raw, text: l.by.raw, tag: l.by.tag, class: NCCLTimeout, weight: timedOut, rank: l.rank, node: j.fileNode[l.by.file]}
+	for _, o := range live {
+		if o.rank == l.rank && o.node != "" {
+			e.node = o.node
+			break
+		}
+	}
+	if e.node == "" {
+		for _, f := range j.files {
+			for t, h := range f.hostOf {
+				if t.rank == l.rank || j.taskRank && t.label == l.rank {
+					e.node = h
+				}
+			}
+		}
+	}
+	return e
+}
+
+// earlier2 reports whether a comes before b, by time and then by place.
+func (j *job) earlier2(a, b *event) bool {
+	ta, tb := a.when(), b.when()
+	if a.file == b.file {
+		return a.off < b.off
+	}
+	if !ta.IsZero() && !tb.IsZero() && !ta.Equal(tb) {
+		return ta.Before(tb)
+	}
+	return a.file < b.file
+}
+
+// ranksMissing reports whether fewer Slurm tasks spoke than the world has.
+func (j *job) ranksMissing() bool {
+	tasks := map[int]bool{}
+	for _, f := range j.files {
+		for l := range f.labels {
+			tasks[l] = true
+		}
+	}
+	return j.taskRank && len(tasks) > 0 && j.world > len(tasks)
+}
+
+// sameNodeRank reports whether two nodes started with one node rank.
+func (j *job) sameNodeRank() bool {
+	nodes := map[string]string{}
+	for _, f := range j.files {
+		for node, rank := range f.nodeRank {
+			if other, ok := nodes[rank]; ok && other != node {
+				return true
+			}
+			nodes[rank] = node
+		}
+	}
+	return false
+}
+
+// silentDeath is for processes that died without a word: only symptoms and
+// exit codes are left.
+func (j *job) silentDeath(live []*event) (verdict, bool) {
+	var left []*event
+	for _, e := range live {
+		if e.weight <= aborted && e.weight >= symptom {
+			left = append(left, e)
+		}
+	}
+	if len(left) == 0 {
+		return verdict{}, false
+	}
+	running, known := j.given.running()
+	heavy := left[0]
+	for _, e := range left[1:] {
+		if e.weight > heavy.weight || e.weight == heavy.weight && j.earlier2(e, heavy) {
+			heavy = e
+		}
+	}
+	onlyHints := heavy.weight == symptom
+	switch {
+	case onlyHints && (j.finished() || j.endedWell() || known && running):
+		return verdict{}, false
+	case j.finished() && !j.deathSeen():
+		return verdict{}, false
+	case j.endedWell() && j.finished():
+		return verdict{}, false
+	case j.given.state() == slurm.Cancelled && heavy.weight <= exited:
+		return verdict{class: SlurmCancelled, event: heavy, why: "slurm's state"}, true
+	}
+	sort.SliceStable(left, func(a, b int) bool { return j.earlier2(left[a], left[b]) })
+	return verdict{class: heavy.class, event: heavy, others: left[:min(3, len(left))], why: "nothing says why"}, true
+}

@@ -1,0 +1,284 @@
+package diagnose
+
+import (
+	"bufio"
+	"bytes"
+	"container/heap"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"regexp"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/redact"
+)
+
+// A Line is one line of a job's output, and who wrote it.
+type Line struct {
+	File   string     `json:"file"`
+	LineNo int        `json:"line_no"`
+	Rank   *int       `json:"rank"`
+	Node   string     `json:"node"`
+	Text   string     `json:"text"`
+	Time   *time.Time `json:"time,omitempty"`
+	// Ranks is how many ranks wrote the same, where lines were collapsed.
+	Ranks int `json:"ranks,omitempty"`
+}
+
+// A Filter chooses lines. The zero value chooses all.
+type Filter struct {
+	Tail  int    // only so many of the newest lines; 0: all
+	Rank  *int   // only this global rank
+	Node  string // only this node
+	Level string // only lines at this level or above: error, warning; empty: all
+}
+
+// Lines calls yield with the job's lines of all ranks, merged by time and
+// within one file in its order, clean and free of secrets. It stops at the
+// first error that yield returns.
+func Lines(ctx context.Context, src Source, f Filter, yield func(Line) error) error {
+	all, err := scanAll(ctx, src)
+	if err != nil {
+		return err
+	}
+	j := newJob(src, all, Context{})
+	j.resolve()
+	hostBase := map[string]int{}
+	var tail []Line
+	emit := func(l Line) error {
+		if f.Tail <= 0 {
+			return yield(l)
+		}
+		if len(tail) >= 2*f.Tail {
+			tail = append(tail[:0], tail[len(tail)-f.Tail:]...)
+		}
+		tail = append(tail, l)
+		return nil
+	}
+	m := &merge{}
+	for i, file := range src.files {
+		r, err := openReader(file, f.Tail)
+		if err != nil {
+			continue // a file that vanished or cannot be read has no lines
+		}
+		defer r.close()
+		r.index, r.year = i, j.year
+		if r.next() {
+			heap.Push(m, r)
+		}
+	}
+	for m.Len() > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		r := (*m)[0]
+		t, text := untag(r.text)
+		rank, node := j.rankOf(r.index, t, hostBase), j.fileNode[r.index]
+		if node == "" {
+			node = nodeIn(text)
+		}
+		if (f.Rank == nil || rank == *f.Rank) && (f.Node == "" || node == f.Node) && atLevel(text, f.Level) {
+			l := Line{File: src.files[r.index].name, LineNo: r.no, Node: node, Text: redact.Text(r.text)}
+			if rank >= 0 {
+				l.Rank = &rank
+			}
+			if !r.at.IsZero() {
+				at := r.at
+				l.Time = &at
+			}
+			if err := emit(l); err != nil {
+				return err
+			}
+		}
+		if r.next() {
+			heap.Fix(m, 0)
+		} else {
+			heap.Pop(m)
+		}
+	}
+	for _, l := range tail[max(0, len(tail)-max(f.Tail, 0)):] {
+		if err := yield(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Collapse joins lines that several ranks wrote in the same words, within
+// runs of neighbouring lines, into the first of them with its count.
+func Collapse(lines []Line) []Line {
+	const window = 4096
+	var out []Line
+	seen := map[string]int{}
+	for _, l := range lines {
+		_, key := untag(l.Text)
+		if i, ok := seen[key]; ok && len(out)-i < window && key != "" && !sameRank(out[i].Rank, l.Rank) {
+			if out[i].Ranks == 0 {
+				out[i].Ranks = 1
+			}
+			out[i].Ranks++
+			continue
+		}
+		seen[key] = len(out)
+		out = append(out, l)
+	}
+	return out
+}
+
+func sameRank(a, b *int) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
+
+var (
+	errorLevel   = regexp.MustCompile(`(?i)\b(?:error|fatal|critical|exception|failed|failure|traceback|panic|killed|aborted|segmentation fault|cancelled)\b|\w(?:Error|Exception)\b|^\[?[EF]\d{4} |^\[[EF] |NCCL WARN`)
+	warningLevel = regexp.MustCompile(`(?i)\bwarn(?:ing)?\b|^\[?W\d{4} |^\[W `)
+)
+
+func atLevel(text, level string) bool {
+	switch level {
+	case "error":
+		return errorLevel.MatchString(text)
+	case "warning", "warn":
+		return errorLevel.MatchString(text) || warningLevel.MatchString(text)
+	}
+	return true
+}
+
+// A lineReader gives the lines of one file, one at a time.
+type lineReader struct {
+	index, year int
+	file        *os.File
+	buf         *bufio.Reader
+	no          int
+	text        string
+	at          time.Time
+}
+
+// maxTailRead bounds how far back the newest lines of one file are looked for.
+const maxTailRead = 8 << 20
+
+// openReader opens a log at its start, or where its newest lines begin.
+func openReader(f *logFile, tail int) (*lineReader, error) {
+	if f.kept != nil {
+		r := &lineReader{buf: bufio.NewReader(io.MultiReader(bytes.NewReader(f.kept.head), bytes.NewReader(f.kept.tail)))}
+		return r, nil
+	}
+	file, err := open(f.path)
+	if err != nil {
+		return nil, err
+	}
+	r := &lineReader{file: file}
+	if tail > 0 {
+		from := tailOffset(file, f.size, tail)
+		r.no = f.lineAt(from) - 1
+		if _, err := file.Seek(from, io.SeekStart); err != nil {
+			file.Close()
+			return nil, err
+		}
+	}
+	r.buf = bufio.NewReaderSize(io.LimitReader(file, max(f.size, 0)), 16<<10)
+	return r, nil
+}
+
+// tailOffset finds where the last n lines of a file begin.
+func tailOffset(file *os.File, size int64, n int) int64 {
+	buf := make([]byte, 64<<10)
+	lines := 0
+	for end := size; end > 0 && size-end < maxTailRead; {
+		from := max(0, end-int64(len(buf)))
+		got, err := file.ReadAt(buf[:end-from], from)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return end
+		}
+		for i := got - 1; i >= 0; i-- {
+			if buf[i] == '\n' && from+int64(i) < size-1 {
+				if lines++; lines == n {
+					return from + int64(i) + 1
+				}
+			}
+		}
+		end = from
+		if end == 0 {
+			return 0
+		}
+	}
+	return max(0, size-maxTailRead)
+}
+
+func (r *lineReader) close() {
+	if r.file != nil {
+		r.file.Close()
+	}
+}
+
+// next reads the next line that is not empty; a long one is cut.
+func (r *lineReader) next() bool {
+	for {
+		part, err := r.buf.ReadSlice('\n')
+		line := string(part[:min(len(part), maxLineLength)])
+		for errors.Is(err, bufio.ErrBufferFull) {
+			part, err = r.buf.ReadSlice('\n')
+			if room := maxLineLength - len(line); room > 0 {
+				line += string(part[:min(len(part), room)])
+			}
+		}
+		if line == "" && err != nil {
+			return false
+		}
+		r.no++
+		r.text = redact.Clean(trimEnd(line))
+		if r.text == "" {
+			if err != nil {
+				return false
+			}
+			continue
+		}
+		_, text := untag(r.text)
+		if at, ok := timestamp(text); ok {
+			if at.Year() == yearless {
+				at = at.AddDate(r.year, 0, 0)
+			}
+			r.at = at
+		}
+		return true
+	}
+}
+
+func trimEnd(s string) string {
+	for len(s) > 0 && (s[len(s)-1] == '\n' || s[len(s)-1] == '\r' || s[len(s)-1] == ' ') {
+		s = s[:len(s)-1]
+	}
+	return s
+}
+
+// A merge is a heap of readers, the one with the oldest line on top.
+type merge []*lineReader
+
+func (m merge) Len() int { return len(m) }
+func (m merge) Less(a, b int) bool {
+	if m[a].at.Equal(m[b].at) {
+		return m[a].index < m[b].index
+	}
+	return m[a].at.Before(m[b].at)
+}
+func (m merge) Swap(a, b int) { m[a], m[b] = m[b], m[a] }
+
+// Push adds a reader; it is for the heap package.
+func (m *merge) Push(x any) { *m = append(*m, x.(*lineReader)) }
+
+// Pop takes the last reader; it is for the heap package.
+func (m *merge) Pop() any {
+	old := *m
+	r := old[len(old)-1]
+	*m = old[:len(old)-1]
+	return r
+}
+
+// AllLines returns the lines that f chooses, merged as Lines merges them.
+func AllLines(ctx context.Context, src Source, f Filter) ([]Line, error) {
+	lines := []Line{}
+	err := Lines(ctx, src, f, func(l Line) error {
+		lines = append(lines, l)
+		return nil
+	})
+	return lines, err
+}

@@ -1,0 +1,366 @@
+package diagnose
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// An elasticEntry is one process in a launcher's account of what failed:
+// torchelastic's summary, its log line, or srun's.
+type elasticEntry struct {
+	off         int64
+	raw, text   string
+	host        string
+	rank, local int
+	exit        int // as a shell or torchelastic has it: -9 for signal 9
+	at          time.Time
+	first       bool // called "Root Cause (first observed failure)"
+	open        bool
+}
+
+// starts are lines that every attempt of a job prints once, by kind; the
+// second one of a kind in a file begins a new attempt.
+var starts = []struct {
+	kind string
+	re   *regexp.Regexp
+}{
+	{"megatron", regexp.MustCompile(`^using world size: \d+, `)}, // megatron/training/arguments.py: rank 0, at every start
+	{"script", regexp.MustCompile(`^(?:START TIME: |=+ ?(?:START|BEGIN)|(?:Job )?(?:started|starting) (?:at|on) .*\d\d:\d\d:\d\d|Job \d+ on \S+, \d+ nodes)`)},
+	{"elastic", regexp.MustCompile(`Restarting worker group|Worker group FAILED. \d+/\d+ attempts left|will restart worker group`)},
+	{"requeue", regexp.MustCompile(`SLURM_RESTART_COUNT=[1-9]|(?:restart|requeue) count:? [1-9]`)},
+}
+
+// endings are lines that only a run that ended well prints.
+var endings = regexp.MustCompile(`^\[after training is done\]|^\[exiting program (?:at|after)|^exiting program (?:at|after) |training (?:is )?(?:finished|complete|completed|done)\b|^Training (?:finished|complete|completed)|successfully finished training|validation loss at iteration \d+ on (?:test|validation) set|^Trainer\.fit.* stopped: .max_steps|reached train_iters|max_steps=\d+. reached`)
+
+// phasesOf are lines that name what the run does between iterations.
+var phasesOf = regexp.MustCompile(`^\s*(?:saving checkpoint|successfully saved checkpoint|Evaluating (?:on|iter)|loading checkpoint|loading distributed checkpoint|> building|> compiling|>>> done|building |done with setup|training \.\.\.|> initializ|\[(?:after|before) |validation loss|Storing distributed|> finished|scheduled an async checkpoint|setting random|> setting)`)
+
+var (
+	argLine     = regexp.MustCompile(`^ {2}(\w+) \.{2,} (.*)$`)
+	worldLine   = regexp.MustCompile(`^using world size: (\d+), data-parallel size: (\d+),(?:.*context-parallel size: (\d+),)?.*tensor-model-parallel size: (\d+),.*pipeline-model-parallel size: (\d+)`)
+	summaryLine = regexp.MustCompile(`^\s{2}(time|host|rank|exitcode|error_file|traceback)\s*: (.*)$`)
+	rankLocal   = regexp.MustCompile(`^(\d+) \(local_rank: (\d+)\)`)
+	exitPid     = regexp.MustCompile(`^(-?\d+) `)
+	agentFailed = regexp.MustCompile(`failed \(exitcode: (-?\d+)\) local_rank: (\d+)`)
+	srunTask    = regexp.MustCompile(`^srun: error: (\S+?): tasks? ([\d,\[\]-]+): (.*)$`)
+	nodeRankIs  = regexp.MustCompile(`(?i)\bNODE_?RANK\s*[=:]\s*(\d+)\b.*?\b(?:on|host|node|hostname)\s*[=:]?\s*([\w.-]+)`)
+	hostRankIs  = regexp.MustCompile(`(?i)^([\w.-]+)\s*:?\s+NODE_?RANK\s*[=:]\s*(\d+)\b`)
+	ncclHost    = regexp.MustCompile(`^(?:\[[^\]]*\] )?([A-Za-z][\w.-]*):(\d+):\d+ \[(\d+)\] `)
+	daemonHost  = regexp.MustCompile(`^slurmstepd-([\w.-]+): `)
+	onHost      = regexp.MustCompile(`(?:\b[Nn]ode:? |\b[Hh]ost(?:name)?[:= ]+|\bON )([A-Za-z][\w-]*\d[\w.-]*)`)
+	failureOn   = regexp.MustCompile(`(?i)node failure on ([\w,\[\].-]+)|failed on node ([\w.-]+)|nodes? ([\w,\[\].-]*\d[\w,\[\].-]*) (?:is |are )?not responding`)
+	nodesLine   = regexp.MustCompile(`^(?:NODES|NODELIST|SLURM_(?:JOB_)?NODELIST|Nodes|nodelist)\s*[:=]\s*(\S+)`)
+	startMarker = regexp.MustCompile(`(?i)^\W*(?:megatron-ops )?(commit|git commit|argv|command|container|image|venv|worktree)\s*[:=]\s*(\S.*)$`)
+)
+
+// marks reads a line that says where the run is or who failed. It reports
+// whether the line says nothing else.
+func (s *scanner) marks(t tag, text, raw string, off int64) bool {
+	m := mark{off: off, text: raw, at: s.now, tag: t}
+	if !agentLine(text) {
+		s.lastOff = off
+	}
+	for _, k := range starts {
+		if len(s.starts[k.kind]) < 1024 && k.re.MatchString(text) {
+			s.starts[k.kind] = append(s.starts[k.kind], m)
+			if len(s.starts[k.kind]) > 1 {
+				s.counts = map[quota]int{} // a new attempt has its own bounds
+			}
+			break
+		}
+	}
+	switch {
+	case strings.Contains(text, " ....") && argLine.MatchString(text):
+		if g := argLine.FindStringSubmatch(text); len(s.args) < 2048 {
+			s.args[g[1]] = strings.TrimSpace(g[2])
+		}
+		return true
+	case strings.HasPrefix(text, "using world size: "):
+		if g := worldLine.FindStringSubmatch(text); g != nil {
+			for i, name := range []string{"world_size", "data_parallel_size", "context_parallel_size", "tensor_model_parallel_size", "pipeline_model_parallel_size"} {
+				if g[i+1] != "" {
+					s.args[name] = g[i+1]
+				}
+			}
+		}
+		return true
+	case endings.MatchString(text):
+		s.finished = &m
+		return true
+	case phasesOf.MatchString(text):
+		s.doing = m
+		return strings.HasSuffix(text, "...") || strings.HasPrefix(text, "[")
+	case strings.HasPrefix(text, "  ") || s.summary.open:
+		if s.summaryField(text, raw, off) {
+			return true
+		}
+	}
+	if strings.Contains(text, "Root Cause (first observed failure)") {
+		s.summary = elasticEntry{first: true, open: true, rank: -1, local: -1}
+		return true
+	}
+	if g := agentFailed.FindStringSubmatch(text); g != nil {
+		code, _ := strconv.Atoi(g[1])
+		local, _ := strconv.Atoi(g[2])
+		s.failed = &m
+		s.died(elasticEntry{off: off, raw: raw, text: text, rank: -1, local: local, exit: code, at: s.now}, t)
+		return true
+	}
+	if g := srunTask.FindStringSubmatch(text); g != nil {
+		s.hosts[g[1]]++
+		return s.taskEnded(g[1], taskList(g[2]), g[3], t, text, raw, off)
+	}
+	if g := nodeRankIs.FindStringSubmatch(text); g != nil {
+		s.nodeRank[g[2]] = g[1]
+	} else if g := hostRankIs.FindStringSubmatch(text); g != nil {
+		s.nodeRank[g[1]] = g[2]
+	}
+	if g := startMarker.FindStringSubmatch(text); g != nil && len(s.markers) < 64 {
+		s.markers[strings.ToLower(g[1])] = g[2]
+	}
+	s.watchdog(t, text, raw, off)
+	return otherProgress.MatchString(text) && s.otherProgress(m)
+}
+
+func (s *scanner) otherProgress(m mark) bool {
+	s.note(&s.progress, m, maxProgress)
+	return true
+}
+
+// seen notes who speaks, and from which node.
+func (s *scanner) seen(t tag, text string) {
+	if t.label >= 0 {
+		s.labels[t.label] = true
+	}
+	if t.local >= 0 {
+		s.locals[t.local] = true
+	}
+	if t.rank >= 0 {
+		s.ranks[t.rank] = true
+		if t.label >= 0 || t.local >= 0 {
+			s.bases[tag{t.label, t.local, -1}] = t.rank
+		}
+	}
+	if g := ncclHost.FindStringSubmatch(text); g != nil {
+		s.hosts[g[1]]++
+		if len(s.hostOf) < 1<<16 {
+			s.hostOf[t] = g[1]
+		}
+		return
+	}
+	if g := nodesLine.FindStringSubmatch(text); g != nil {
+		for _, n := range expandNodes(g[1]) {
+			s.hosts[n]++
+		}
+		return
+	}
+	if n := nodeIn(text); n != "" {
+		s.hosts[n]++
+	}
+}
+
+// nodeIn returns the node that a line of NCCL, Slurm or Megatron names as its
+// own or as the one at fault.
+func nodeIn(text string) string {
+	if g := failureOn.FindStringSubmatch(text); g != nil {
+		for _, list := range g[1:] {
+			if nodes := expandNodes(list); len(nodes) == 1 {
+				return nodes[0]
+			}
+		}
+	}
+	if g := srunTask.FindStringSubmatch(text); g != nil {
+		return g[1]
+	}
+	if g := ncclHost.FindStringSubmatch(text); g != nil {
+		return g[1]
+	}
+	if g := daemonHost.FindStringSubmatch(text); g != nil {
+		return g[1]
+	}
+	if g := onHost.FindStringSubmatch(text); g != nil {
+		return strings.TrimRight(g[1], ".")
+	}
+	return ""
+}
+
+// summaryField reads one field of torchelastic's summary
+// (torch/distributed/elastic/multiprocessing/errors/__init__.py).
+func (s *scanner) summaryField(text, raw string, off int64) bool {
+	g := summaryLine.FindStringSubmatch(text)
+	if g == nil {
+		return false
+	}
+	e := &s.summary
+	switch g[1] {
+	case "time":
+		*e = elasticEntry{first: e.first && e.open, open: true, rank: -1, local: -1}
+		e.at, _ = timestamp(g[2])
+	case "host":
+		e.host = strings.TrimSpace(g[2])
+		s.hosts[e.host]++
+	case "rank":
+		if r := rankLocal.FindStringSubmatch(g[2]); r != nil {
+			e.rank, _ = strconv.Atoi(r[1])
+			e.local, _ = strconv.Atoi(r[2])
+			s.local0 = append(s.local0, e.rank-e.local)
+		}
+	case "exitcode":
+		if c := exitPid.FindStringSubmatch(g[2]); c != nil {
+			e.exit, _ = strconv.Atoi(c[1])
+			e.off, e.raw, e.text = off, raw, text
+			s.failed = &mark{off: off, text: raw, at: e.at}
+			s.died(*e, noTag)
+		}
+	case "traceback":
+		e.open = false
+		return !strings.Contains(text, header)
+	}
+	return true
+}
+
+// signals is what a process that died of a signal says of the cause, where
+// nothing else does. 6 and 15 are how launchers and watchdogs end others.
+var signals = map[int]struct {
+	class  string
+	weight int
+}{
+	9: {HostOOM, death}, 7: {ShmBusError, death + 6}, 11: {Segfault, death + 6}, 8: {Segfault, death + 5}, 4: {Segfault, death + 5},
+	6: {Segfault, aborted}, 15: {UnknownExit, symptom}, 2: {SlurmCancelled, ended - 5}, 1: {UnknownExit, symptom}, 3: {UnknownExit, symptom},
+}
+
+// aborted is the weight of SIGABRT: watchdogs end their own process so.
+const aborted = 15
+
+// exited is the weight of a plain exit code other than zero.
+const exited = 12
+
+// exitClass maps an exit code as shells and torchelastic have it.
+func exitClass(code int) (class string, weight int) {
+	if code > 128 && code < 160 {
+		code = -(code - 128)
+	}
+	if sig, ok := signals[-code]; ok && code < 0 {
+		return sig.class, sig.weight
+	}
+	switch code {
+	case 126, 127:
+		return EnvLaunch, death
+	}
+	return UnknownExit, exited
+}
+
+// died notes a process that a launcher's account says has failed.
+func (s *scanner) died(entry elasticEntry, t tag) {
+	s.elastic = append(s.elastic, entry)
+	class, weight := exitClass(entry.exit)
+	e := &event{off: entry.off, raw: entry.raw, text: strings.TrimSpace(entry.text), tag: t, class: class, weight: weight, node: entry.host, agent: true}
+	if entry.rank >= 0 {
+		e.tag.rank = entry.rank
+	}
+	if entry.local >= 0 {
+		e.tag.local = entry.local
+	}
+	s.add(e)
+	if !entry.at.IsZero() {
+		e.before, e.after = entry.at, entry.at
+	}
+}
+
+var exitCode = regexp.MustCompile(`[Ee]xited with exit code (\d+)|[Ee]xit(?:ed with)? (?:code|status):? (\d+)`)
+
+// taskEnded reads srun's word on tasks that ended: a signal by its name as
+// strsignal(3) has it, or an exit code.
+func (s *scanner) taskEnded(node string, tasks []int, how string, t tag, text, raw string, off int64) bool {
+	if g := exitCode.FindStringSubmatch(how); g != nil {
+		code, _ := strconv.Atoi(g[1] + g[2])
+		if code == 0 {
+			return true
+		}
+		class, weight := exitClass(code)
+		s.failed = &mark{off: off, text: raw, at: s.now, tag: t}
+		s.add(&event{off: off, raw: raw, text: text, tag: t, class: class, weight: weight, node: node, tasks: tasks, agent: true})
+		return true
+	}
+	class, weight := UnknownExit, symptom
+	switch low := strings.ToLower(how); {
+	case strings.HasPrefix(low, "out of memory"):
+		class, weight = HostOOM, fact-1
+	case strings.HasPrefix(low, "killed"):
+		class, weight = HostOOM, death
+	case strings.HasPrefix(low, "segmentation fault"):
+		class, weight = Segfault, death+6
+	case strings.HasPrefix(low, "bus error"):
+		class, weight = ShmBusError, death+6
+	case strings.HasPrefix(low, "floating point"), strings.HasPrefix(low, "illegal instruction"):
+		class, weight = Segfault, death+5
+	case strings.HasPrefix(low, "aborted"):
+		class, weight = Segfault, aborted
+	}
+	s.failed = &mark{off: off, text: raw, at: s.now, tag: t}
+	s.add(&event{off: off, raw: raw, text: text, tag: t, class: class, weight: weight, node: node, tasks: tasks, agent: true})
+	return true
+}
+
+// taskList reads srun's task list: "3", "0,2", "0-3,7", "[0-3]".
+func taskList(s string) (tasks []int) {
+	for _, part := range strings.Split(strings.Trim(s, "[]"), ",") {
+		a, b, isRange := strings.Cut(part, "-")
+		lo, ok1 := number(a)
+		hi, ok2 := number(b)
+		if !isRange {
+			hi, ok2 = lo, ok1
+		}
+		for n := lo; ok1 && ok2 && n <= hi && len(tasks) < 1<<14; n++ {
+			tasks = append(tasks, n)
+		}
+	}
+	return tasks
+}
+
+// expandNodes expands the simple hostlists that logs print; what it cannot
+// read it leaves out.
+func expandNodes(list string) (nodes []string) {
+	for len(list) > 0 && len(nodes) < 4096 {
+		depth, end := 0, len(list)
+		for i := 0; i < len(list); i++ {
+			if list[i] == '[' {
+				depth++
+			} else if list[i] == ']' {
+				depth--
+			} else if list[i] == ',' && depth == 0 {
+				end = i
+				break
+			}
+		}
+		item := list[:end]
+		list = strings.TrimPrefix(list[end:], ",")
+		before, rest, ranged := strings.Cut(item, "[")
+		if !ranged {
+			if isWord(strings.ReplaceAll(item, ".", "")) {
+				nodes = append(nodes, item)
+			}
+			continue
+		}
+		inside, after, _ := strings.Cut(rest, "]")
+		for _, part := range strings.Split(inside, ",") {
+			a, b, isRange := strings.Cut(part, "-")
+			if !isRange {
+				b = a
+			}
+			lo, ok1 := number(a)
+			hi, ok2 := number(b)
+			for n := lo; ok1 && ok2 && n <= hi && len(nodes) < 4096; n++ {
+				digits := strconv.Itoa(n)
+				for len(digits) < len(a) {
+					digits = "0" + digits
+				}
+				nodes = append(nodes, before+digits+after)
+			}
+		}
+	}
+	return nodes
+}

@@ -1,0 +1,125 @@
+package diagnose
+
+import "strings"
+
+// A tag is what launchers put before a line: srun --label's task, torchrun's
+// local rank, PyTorch's or mpirun's global rank. -1 where a line has none.
+type tag struct{ label, local, rank int }
+
+var noTag = tag{-1, -1, -1}
+
+// untag splits the launchers' prefixes from a line, outermost first:
+// "12: [default3]: [rank99]: text".
+func untag(line string) (tag, string) {
+	t := noTag
+	for {
+		switch rest, n, ok := cutLabel(line); {
+		case ok && t == noTag:
+			t.label, line = n, rest
+			continue
+		}
+		rest, name, a, b, ok := cutBracket(line)
+		if !ok {
+			return t, line
+		}
+		switch {
+		case name == "rank":
+			t.rank = a
+			rest = strings.TrimPrefix(rest, " ")
+		case b >= 0: // torchrun's template "[role3|11]:" or mpirun's "[1,11]<stderr>:"
+			t.rank = b
+		default:
+			t.local = a
+		}
+		line = rest
+	}
+}
+
+// cutLabel cuts srun's "%*d: ". A task without text prints "3:" alone.
+func cutLabel(line string) (rest string, n int, ok bool) {
+	i := 0
+	for i < len(line) && i < 6 && line[i] == ' ' {
+		i++
+	}
+	start := i
+	for i < len(line) && i-start < 6 && line[i] >= '0' && line[i] <= '9' {
+		n = n*10 + int(line[i]-'0')
+		i++
+	}
+	if i == start || i >= len(line) || line[i] != ':' {
+		return line, -1, false
+	}
+	if i+1 == len(line) {
+		return "", n, true
+	}
+	if line[i+1] != ' ' {
+		return line, -1, false
+	}
+	return line[i+2:], n, true
+}
+
+// cutBracket cuts "[name3]:", "[name3|11]:" and "[1,11]<stderr>:".
+func cutBracket(line string) (rest, name string, a, b int, ok bool) {
+	if len(line) < 4 || line[0] != '[' {
+		return line, "", -1, -1, false
+	}
+	end := strings.IndexByte(line[:min(len(line), 48)], ']')
+	if end < 2 {
+		return line, "", -1, -1, false
+	}
+	inner, after := line[1:end], line[end+1:]
+	if mpi, found := strings.CutPrefix(after, "<std"); found {
+		if i := strings.Index(mpi, ">:"); i >= 0 && i <= 3 {
+			if _, r, two := strings.Cut(inner, ","); two {
+				if n, isNumber := number(r); isNumber {
+					return mpi[i+2:], "", -1, n, true
+				}
+			}
+		}
+		return line, "", -1, -1, false
+	}
+	if !strings.HasPrefix(after, ":") {
+		return line, "", -1, -1, false
+	}
+	b = -1
+	if left, right, two := strings.Cut(inner, "|"); two {
+		n, isNumber := number(right)
+		if !isNumber {
+			return line, "", -1, -1, false
+		}
+		inner, b = left, n
+	}
+	i := len(inner)
+	for i > 0 && inner[i-1] >= '0' && inner[i-1] <= '9' {
+		i--
+	}
+	a, isNumber := number(inner[i:])
+	if i == 0 || !isNumber || !isWord(inner[:i]) {
+		return line, "", -1, -1, false
+	}
+	return after[1:], inner[:i], a, b, true
+}
+
+func isWord(s string) bool {
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '_' && c != '-' && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// number reads a decimal number of at most nine digits that is all of s.
+func number(s string) (n int, ok bool) {
+	if s == "" || len(s) > 9 {
+		return 0, false
+	}
+	for i := 0; i < len(s); i++ {
+		if s[i] < '0' || s[i] > '9' {
+			return 0, false
+		}
+		n = n*10 + int(s[i]-'0')
+	}
+	return n, true
+}

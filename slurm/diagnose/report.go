@@ -1,0 +1,398 @@
+package diagnose
+
+import (
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/redact"
+)
+
+// A Report is the answer to what broke. Its JSON is the contract's; unknown
+// values are null. All text from logs is clean and free of secrets.
+type Report struct {
+	Class           string   `json:"class"`
+	Retry           bool     `json:"retry"`
+	RootFile        string   `json:"root_file"`
+	RootLineNo      *int     `json:"root_line_no"`
+	RootLine        string   `json:"root_line"`
+	RootRank        *int     `json:"root_rank"`
+	RootNode        *string  `json:"root_node"`
+	ExcludeNodes    []string `json:"exclude_nodes"`
+	DownstreamRanks int      `json:"downstream_ranks"`
+	Summary         string   `json:"summary"`
+	Advice          []string `json:"advice"`
+
+	Who       string     `json:"who"`
+	Phase     string     `json:"phase,omitempty"`
+	Traceback *Frame     `json:"traceback,omitempty"`
+	Memory    *Memory    `json:"memory,omitempty"`
+	Layout    *Layout    `json:"layout,omitempty"`
+	Attempts  int        `json:"attempts"`
+	SinceS    *int64     `json:"seconds_without_progress,omitempty"`
+	LastIter  *int       `json:"last_iteration,omitempty"`
+	Evidence  []Evidence `json:"evidence"`
+	Notes     []string   `json:"notes,omitempty"`
+
+	// Why names the step of the method that decided, and Laggard the rank
+	// that a collective waited for.
+	Why     string `json:"why,omitempty"`
+	Laggard string `json:"laggard,omitempty"`
+}
+
+// Evidence is one line that the answer rests on.
+type Evidence struct {
+	File   string     `json:"file"`
+	LineNo int        `json:"line_no"`
+	Rank   *int       `json:"rank"`
+	Node   string     `json:"node,omitempty"`
+	Time   *time.Time `json:"time"`
+	Text   string     `json:"text"`
+	Why    string     `json:"why"` // cause, same cause, downstream, earlier attempt, last sign, start
+}
+
+// Memory is what an out-of-memory error says, in GiB as it prints them.
+type Memory struct {
+	TriedGiB     float64 `json:"tried_gib,omitempty"`
+	TotalGiB     float64 `json:"total_gib,omitempty"`
+	FreeGiB      float64 `json:"free_gib,omitempty"`
+	AllocatedGiB float64 `json:"allocated_gib,omitempty"`
+	ReservedGiB  float64 `json:"reserved_unallocated_gib,omitempty"`
+	OthersGiB    float64 `json:"other_processes_gib,omitempty"`
+}
+
+// Layout is what the run printed of its own shape.
+type Layout struct {
+	WorldSize      int `json:"world_size,omitempty"`
+	TP             int `json:"tp,omitempty"`
+	PP             int `json:"pp,omitempty"`
+	CP             int `json:"cp,omitempty"`
+	DP             int `json:"dp,omitempty"`
+	EP             int `json:"ep,omitempty"`
+	MicroBatchSize int `json:"micro_batch_size,omitempty"`
+	SeqLength      int `json:"seq_length,omitempty"`
+}
+
+// Found reports whether something is wrong with the job.
+func (r Report) Found() bool { return r.Class != Success }
+
+// maxShown bounds a line that is shown.
+const maxShown = 1200
+
+func show(raw string) string {
+	s := redact.Text(redact.Clean(raw))
+	s = strings.TrimRight(strings.ReplaceAll(s, "\n", " "), " \t")
+	if len(s) > maxShown {
+		s = strings.ToValidUTF8(s[:maxShown], "") + "…"
+	}
+	return s
+}
+
+// report turns the verdict into the answer.
+func (j *job) report() Report {
+	v := j.judge()
+	r := Report{Class: v.class, Attempts: j.attempts, Why: v.why, ExcludeNodes: []string{}, Advice: []string{}, Evidence: []Evidence{}, Notes: j.notes()}
+	r.Layout = j.layout()
+	if n, ok := j.lastIteration(); ok {
+		r.LastIter = &n
+	}
+	if v.since > 0 && v.class == Hang {
+		s := int64(v.since.Seconds())
+		r.SinceS = &s
+	}
+	if e := v.event; e != nil {
+		j.root(&r, v, e)
+	}
+	if v.class == SlurmNodeFail && r.RootNode == nil && len(j.given.FailedNodes) > 0 {
+		r.RootNode = &j.given.FailedNodes[0]
+	}
+	r.DownstreamRanks = j.downstream(v)
+	j.placesToAvoid(&r, v)
+	r.Retry = retryWorth(r, v)
+	j.addEvidence(&r, v)
+	r.finish()
+	return r
+}
+
+// root fills what the line of the cause tells.
+func (j *job) root(r *Report, v verdict, e *event) {
+	if v.class != Success && v.class != Hang {
+		no := j.src.files[e.file].lineAt(e.off)
+		r.RootFile, r.RootLineNo, r.RootLine = j.src.files[e.file].name, &no, show(e.raw)
+		if e.rank >= 0 && v.class != SlurmNodeFail {
+			r.RootRank = &e.rank
+		}
+		if e.node != "" {
+			r.RootNode = &e.node
+		}
+	}
+	if v.laggard != nil {
+		r.Laggard = v.laggard.why
+	}
+	r.Phase = e.stack.phase()
+	if f, ok := e.stack.innermost(); ok {
+		f.File, f.Function = show(f.File), show(f.Function)
+		r.Traceback = &f
+	}
+	if v.class == CUDAOOM {
+		r.Memory = memoryOf(e.text)
+	}
+}
+
+var memoryFields = []struct {
+	re  *regexp.Regexp
+	set func(*Memory, float64)
+}{
+	{regexp.MustCompile(`Tried to allocate ([\d.]+) (\w+)`), func(m *Memory, v float64) { m.TriedGiB = v }},
+	{regexp.MustCompile(`total capac\w+ of ([\d.]+) (\w+)`), func(m *Memory, v float64) { m.TotalGiB = v }},
+	{regexp.MustCompile(`([\d.]+) (\w+) total capacity`), func(m *Memory, v float64) { m.TotalGiB = v }},
+	{regexp.MustCompile(`of which ([\d.]+) (\w+) is free`), func(m *Memory, v float64) { m.FreeGiB = v }},
+	{regexp.MustCompile(`([\d.]+) (\w+) free;`), func(m *Memory, v float64) { m.FreeGiB = v }},
+	{regexp.MustCompile(`([\d.]+) (\w+) is allocated by PyTorch`), func(m *Memory, v float64) { m.AllocatedGiB = v }},
+	{regexp.MustCompile(`([\d.]+) (\w+) already allocated`), func(m *Memory, v float64) { m.AllocatedGiB = v }},
+	{regexp.MustCompile(`([\d.]+) (\w+) is reserved by PyTorch but unallocated`), func(m *Memory, v float64) { m.ReservedGiB = v }},
+}
+
+var otherProcess = regexp.MustCompile(`Process \d+ has ([\d.]+) (\w+) memory in use`)
+
+// memoryOf reads the caching allocator's message (CUDACachingAllocator.cpp).
+func memoryOf(text string) *Memory {
+	var m Memory
+	for _, f := range memoryFields {
+		if g := f.re.FindStringSubmatch(text); g != nil {
+			f.set(&m, gib(g[1], g[2]))
+		}
+	}
+	if all := otherProcess.FindAllStringSubmatch(text, -1); len(all) > 1 || len(all) == 1 && strings.Contains(text, "this process has") {
+		for _, g := range all {
+			m.OthersGiB += gib(g[1], g[2])
+		}
+		if !strings.Contains(text, "this process has") {
+			most := 0.0
+			for _, g := range all {
+				most = max(most, gib(g[1], g[2]))
+			}
+			m.OthersGiB -= most // the largest one is the rank itself
+		}
+	}
+	if m == (Memory{}) {
+		return nil
+	}
+	return &m
+}
+
+func gib(number, unit string) float64 {
+	v, _ := strconv.ParseFloat(number, 64)
+	switch unit {
+	case "MiB":
+		v /= 1 << 10
+	case "KiB":
+		v /= 1 << 20
+	case "bytes":
+		v /= 1 << 30
+	}
+	return float64(int(v*1000+0.5)) / 1000
+}
+
+func (j *job) layout() *Layout {
+	l := Layout{
+		WorldSize: j.world, TP: j.argument("tensor_model_parallel_size"), PP: j.argument("pipeline_model_parallel_size"), CP: j.argument("context_parallel_size"),
+		DP: j.argument("data_parallel_size"), EP: j.argument("expert_model_parallel_size"), MicroBatchSize: j.argument("micro_batch_size"), SeqLength: j.argument("seq_length"),
+	}
+	if l == (Layout{}) {
+		return nil
+	}
+	return &l
+}
+
+var iterationNumber = regexp.MustCompile(`iteration +(\d+)`)
+
+func (j *job) lastIteration() (int, bool) {
+	most, found := 0, false
+	for _, f := range j.files {
+		if n := len(f.progress); n > 0 {
+			if g := iterationNumber.FindStringSubmatch(f.progress[n-1].text); g != nil {
+				k, _ := strconv.Atoi(g[1])
+				most, found = max(most, k), true
+			}
+		}
+	}
+	return most, found
+}
+
+func (j *job) notes() []string {
+	notes := append([]string(nil), j.src.notes...)
+	for i, f := range j.files {
+		if f.reads != nil && len(notes) < 8 {
+			notes = append(notes, j.src.files[i].name+": "+f.reads.Error())
+		}
+	}
+	for i := range notes {
+		notes[i] = show(notes[i])
+	}
+	return notes
+}
+
+// downstream counts the ranks that only report consequences.
+func (j *job) downstream(v verdict) int {
+	if v.class == Success || v.class == Hang || v.event == nil {
+		return 0
+	}
+	roots, hurt := map[int]bool{v.event.rank: true}, map[int]bool{}
+	for _, e := range v.others {
+		roots[e.rank] = true
+	}
+	for _, e := range j.events {
+		if e.caught || e.weight >= death {
+			continue
+		}
+		if len(e.tasks) > 0 && j.taskRank {
+			for _, t := range e.tasks {
+				hurt[t] = true
+			}
+		} else if e.rank >= 0 {
+			hurt[e.rank] = true
+		}
+	}
+	n := 0
+	for r := range hurt {
+		if !roots[r] {
+			n++
+		}
+	}
+	return n
+}
+
+var permission = regexp.MustCompile(`(?i)permission denied|operation not permitted|PermissionError|\[Errno (?:1|13)\]`)
+
+// serverFault are answers of a hub or registry that another try may not get.
+var serverFault = regexp.MustCompile(`(?i)\b(?:429|5\d\d)\b (?:Client|Server)? ?Error|Too Many Requests|toomanyrequests|rate limit|\b50[0234]\b|Bad Gateway|Service Unavailable|Internal Server Error|Gateway Time-?out|\b429\b|HTTP (?:error )?5\d\d`)
+
+// portFault is what InfiniBand says of the port of the node that says it; a
+// connection that times out may be the peer's fault.
+var portFault = regexp.MustCompile(`(?i)async event|port (?:error|down)|catastrophic|device fatal|link.*down|local (?:protection|qp|length) |hardware`)
+
+// placesToAvoid names the nodes that another try should do without.
+func (j *job) placesToAvoid(r *Report, v verdict) {
+	if r.RootNode == nil || *r.RootNode == "" {
+		return
+	}
+	node := *r.RootNode
+	switch v.class {
+	case GPUHardware, SlurmNodeFail:
+		seen := map[string]bool{node: true}
+		for _, e := range v.others {
+			if e.node != "" && e.weight >= specific {
+				seen[e.node] = true
+			}
+		}
+		if v.class == SlurmNodeFail {
+			seen = map[string]bool{node: true}
+			for _, e := range j.events {
+				if e.class == SlurmNodeFail && failureOn.MatchString(e.text) && e.node != "" {
+					seen[e.node] = true
+				}
+			}
+		}
+		for n := range seen {
+			r.ExcludeNodes = append(r.ExcludeNodes, n)
+		}
+		sort.Strings(r.ExcludeNodes)
+	case NCCLIB:
+		if portFault.MatchString(v.event.text) {
+			r.ExcludeNodes = []string{node}
+		}
+	case CUDADriver, Container, Filesystem:
+		if !permission.MatchString(v.event.text) && j.oneOfManyNodes(v) && (v.class != Container || nodeContainer.MatchString(v.event.text)) {
+			r.ExcludeNodes = []string{node}
+		}
+	}
+}
+
+// nodeContainer is a container failure that belongs to the node, not to the
+// image or the command line.
+var nodeContainer = regexp.MustCompile(`(?i)nvidia-container|libnvidia|nvml|driver|cgroup|initialization error|input/output|no space|stale|squashfuse|mount: .*(?:resource|busy)|daemon is not running|couldn't (?:create|remove)|timed out`)
+
+// oneOfManyNodes reports whether one node alone shows the cause while others
+// took part.
+func (j *job) oneOfManyNodes(v verdict) bool {
+	bad := map[string]bool{}
+	for _, e := range append([]*event{v.event}, v.others...) {
+		if e.node != "" {
+			bad[e.node] = true
+		}
+	}
+	nodes := len(j.nodes)
+	if n := len(j.given.Nodes); n > 0 {
+		nodes = n
+	}
+	return len(bad) == 1 && (nodes > 1 || j.perNode > 0 && j.world > j.perNode)
+}
+
+// retryWorth is the class's advice, refined by what the line says.
+func retryWorth(r Report, v verdict) bool {
+	text := r.RootLine
+	switch v.class {
+	case Filesystem:
+		return !permission.MatchString(text)
+	case HFHub, Container:
+		return serverFault.MatchString(text) || len(r.ExcludeNodes) > 0
+	}
+	return classOf(v.class).Retry.Worth()
+}
+
+// maxEvidence bounds the chain.
+const maxEvidence = 12
+
+func (j *job) addEvidence(r *Report, v verdict) {
+	seen := map[*event]bool{}
+	add := func(e *event, why string) {
+		if e == nil || seen[e] || len(r.Evidence) >= maxEvidence {
+			return
+		}
+		seen[e] = true
+		ev := Evidence{File: j.src.files[e.file].name, LineNo: j.src.files[e.file].lineAt(e.off), Node: e.node, Text: show(e.raw), Why: why}
+		if e.rank >= 0 {
+			rank := e.rank
+			ev.Rank = &rank
+		}
+		if w := e.when(); !w.IsZero() {
+			ev.Time = &w
+		}
+		r.Evidence = append(r.Evidence, ev)
+	}
+	if v.class == Success || v.class == Hang {
+		add(j.lastSign(), "last sign")
+		return
+	}
+	add(v.event, "cause")
+	for i, e := range v.others {
+		if i < 3 {
+			add(e, "same cause")
+		}
+	}
+	n := 0
+	for _, e := range j.events {
+		if n < 4 && !e.caught && e != v.event && e.class != v.class && e.weight < death && e.rank != v.event0().rank {
+			add(e, "downstream")
+			n++
+		}
+	}
+	n = 0
+	for _, e := range j.earlier {
+		if n < 2 && !e.caught && e.weight >= exited {
+			add(e, "earlier attempt")
+			n++
+		}
+	}
+}
+
+// event0 is the verdict's event, or an empty one.
+func (v verdict) event0() *event {
+	if v.event == nil {
+		return &event{rank: -1}
+	}
+	return v.event
+}

@@ -1,0 +1,139 @@
+// Package diagnose reads the logs of a job and names what broke first: the
+// class of the cause, the rank, node, file and line, who should act and
+// whether a retry is worth it. It reads every rank, separates causes from
+// their consequences, and says that nothing broke when nothing did. It starts
+// no process and opens only regular files, with bounded reads.
+package diagnose
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A Context is what is known of a job besides its logs. The zero value knows
+// nothing.
+type Context struct {
+	// JobState is any state in Slurm's words, or "ENDED".
+	JobState string `json:"job_state,omitempty"`
+	// SecondsSinceLastWrite is the age of the newest line; nil: the files'
+	// own times count.
+	SecondsSinceLastWrite *int64 `json:"seconds_since_last_write,omitempty"`
+
+	Reason      string   `json:"reason,omitempty"`       // Slurm's reason
+	ExitCode    string   `json:"exit_code,omitempty"`    // "1:0"
+	FailedNodes []string `json:"failed_nodes,omitempty"` // nodes that Slurm holds down
+	Nodes       []string `json:"nodes,omitempty"`        // of the job
+	OOMKilled   bool     `json:"oom_killed,omitempty"`   // by Slurm's accounting
+}
+
+// FromJob returns what a cluster's record of a job tells a diagnosis.
+func FromJob(j slurm.Job) Context {
+	c := Context{JobState: string(j.State), Reason: j.Reason, Nodes: j.Nodes, OOMKilled: j.State == slurm.OutOfMemory}
+	if j.ExitCode != nil {
+		c.ExitCode = *j.ExitCode
+	}
+	return c
+}
+
+func (c Context) state() slurm.State { return slurm.State(c.JobState) }
+
+// running reports whether the job may still write; known tells whether the
+// context says.
+func (c Context) running() (is, known bool) {
+	switch s := c.state(); {
+	case s == "":
+		return false, false
+	case s == slurm.Running, s == slurm.Completing, s == slurm.Pending, s == "CONFIGURING", s == "SUSPENDED", s == "RESIZING", s == "STAGE_OUT", s == "SIGNALING", s == "STOPPED":
+		return true, true
+	}
+	return false, true
+}
+
+// Run diagnoses the logs in src. Files that cannot be read are noted in the
+// report; an error means that no answer could be given.
+func Run(ctx context.Context, src Source, c Context) (Report, error) {
+	all, err := scanAll(ctx, src)
+	if err != nil {
+		return Report{}, err
+	}
+	j := newJob(src, all, c)
+	j.resolve()
+	return j.report(), nil
+}
+
+// Path diagnoses the logs at one path.
+func Path(ctx context.Context, path string, c Context) (Report, error) {
+	src, err := Open(path)
+	if err != nil {
+		return Report{}, err
+	}
+	return Run(ctx, src, c)
+}
+
+// scanAll reads all files, on all cores.
+func scanAll(ctx context.Context, src Source) ([]*facts, error) {
+	all := make([]*facts, len(src.files))
+	want := min(max(allWindows/max(1, len(src.files)), minWindow), maxWindow)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(src.files)) {
+		wg.Go(func() {
+			var buf []byte
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(src.files) || ctx.Err() != nil {
+					return
+				}
+				all[i] = scanFile(ctx, src.files[i], i, want, &buf)
+				if len(buf) > maxExtended/2 {
+					buf = nil
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("diagnosis stopped: %w", err)
+	}
+	return all, nil
+}
+
+// scanFile reads one file. What goes wrong is kept with its facts.
+func scanFile(ctx context.Context, f *logFile, i, want int, buf *[]byte) *facts {
+	s := newScanner(i)
+	windows, err := f.windows(ctx, buf, want, healthy)
+	s.reads = err
+	s.cut = len(windows) > 1
+	for n, w := range windows {
+		if n > 0 {
+			s.gap()
+		}
+		s.scan(w)
+	}
+	s.finish()
+	return s.facts
+}
+
+// gap is crossed between two windows: what was open stays unfinished.
+func (s *scanner) gap() {
+	s.streams = map[tag]*stream{}
+	s.waiting = s.waiting[:0]
+	s.now = time.Time{}
+	s.counts = map[quota]int{}
+}
+
+// finish ends what is still open at the end of a file.
+func (s *scanner) finish() {
+	for t, st := range s.streams {
+		if st.pending != "" {
+			s.endPending(st, t)
+		}
+	}
+	s.streams, s.counts, s.waiting, s.table = nil, nil, nil, nil
+}

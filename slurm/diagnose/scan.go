@@ -1,0 +1,425 @@
+package diagnose
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/redact"
+)
+
+// An event is one line of one rank that says something about a failure.
+type event struct {
+	file          int // index into the source
+	off           int64
+	text          string // without launchers' prefixes, clean, not redacted
+	raw           string // the whole line, clean, not redacted
+	tag           tag
+	node          string
+	class         string
+	weight        int
+	kind, message string // of an exception
+	stack         *traceback
+	before, after time.Time // the nearest times that the log names
+	caught        bool
+	tasks         []int // Slurm tasks that the line names
+	rank          int   // resolved; -1 where no single rank is known
+	attempt       int
+	logged        bool // at a level below error
+	agent         bool // said by a launcher about a rank, not by the rank
+}
+
+// when is the best guess of the event's time.
+func (e *event) when() time.Time {
+	if !e.after.IsZero() && (e.before.IsZero() || e.agent || e.after.Sub(e.before) < 2*time.Minute) {
+		return e.after
+	}
+	if !e.before.IsZero() {
+		return e.before
+	}
+	return e.after
+}
+
+// A mark is a line that says where the run is.
+type mark struct {
+	off  int64
+	text string
+	at   time.Time
+	tag  tag
+}
+
+// facts is what one log file tells.
+type facts struct {
+	events   []*event
+	starts   map[string][]mark // lines that begin an attempt, by their kind
+	finished *mark             // the end of a run that went well
+	failed   *mark             // a launcher or Slurm saying that a process failed
+	progress []mark            // the last iteration lines
+	doing    mark              // the last line that names a phase: saving, evaluating
+	last     []mark            // the last lines
+	lastTime time.Time
+	lastOff  int64 // of the last line that is not a launcher's
+	args     map[string]string
+	bases    map[tag]int       // tag without rank → the global rank seen with it
+	local0   []int             // rank − local rank, as launchers' summaries pair them
+	hosts    map[string]int    // nodes that lines name → how often
+	ranks    map[int]bool      // ranks that spoke
+	labels   map[int]bool      // srun tasks that spoke
+	locals   map[int]bool      // local ranks that spoke
+	hostOf   map[tag]string    // tag → node that its NCCL lines name
+	nccl     map[int]*ncclRank // what watchdogs say of each rank
+	nodeRank map[string]string // node → the node rank its launcher printed
+	markers  map[string]string // start markers: commit, argv, environment
+	elastic  []elasticEntry
+	lines    int
+	bytes    int64
+	reads    error
+	cut      bool // parts in the middle were not read
+}
+
+// A stream is the text of one rank in one file.
+type stream struct {
+	open     *traceback // being read
+	previous string     // the last line before it that was not empty
+	pending  string     // an exception's name whose message has not come yet
+	first    string     // the raw line of pending
+	firstOff int64
+	after    int // lines since the last exception
+}
+
+type scanner struct {
+	*facts
+	file    int
+	table   *table
+	streams map[tag]*stream
+	counts  map[quota]int
+	now     time.Time // the last time that the file named
+	waiting []*event  // events that wait for the next time
+	summary elasticEntry
+	inArgs  bool
+}
+
+type quota struct {
+	tag   tag
+	class string
+}
+
+// keepFirst and keepLast bound the events of one class and rank.
+const keepFirst, keepLast = 4, 2
+
+func newScanner(file int) *scanner {
+	return &scanner{
+		file: file, table: loadTable(), streams: map[tag]*stream{}, counts: map[quota]int{},
+		facts: &facts{starts: map[string][]mark{}, args: map[string]string{}, bases: map[tag]int{}, hosts: map[string]int{}, ranks: map[int]bool{}, labels: map[int]bool{}, locals: map[int]bool{}, hostOf: map[tag]string{}, nccl: map[int]*ncclRank{}, nodeRank: map[string]string{}, markers: map[string]string{}},
+	}
+}
+
+var (
+	iterationWord = []byte("iteration")
+	elapsedWord   = []byte("elapsed time per iteration")
+)
+
+// isProgress reports whether a line is a trainer's report of an iteration.
+func isProgress(line []byte) bool {
+	head := line[:min(len(line), 320)]
+	if bytes.Contains(head, iterationWord) && bytes.Contains(head, elapsedWord) {
+		return true
+	}
+	return false
+}
+
+// otherProgress are the forms of trainers beside Megatron's own loop.
+var otherProgress = regexp.MustCompile(`(?i)(?:^|[\s|\[])(?:global_?step|step|iter|iteration)[ :=]+\d+ ?(?:/|of) ?\d+.*(?:loss|lr|s/it|it/s|time)|train_step_timing in s|\d+/\d+ \[[\d:]+<[\d:?]+,.*(?:it/s|s/it)`)
+
+// healthy reports whether a piece of a log shows progress in its first half,
+// so that nothing before it can matter for the end.
+func healthy(piece []byte) bool {
+	first := bytes.Index(piece, elapsedWord)
+	return first >= 0 && first < len(piece)*3/4
+}
+
+// scan reads one window.
+func (s *scanner) scan(w window) {
+	s.bytes += int64(len(w.data))
+	for at := 0; at < len(w.data); {
+		end := bytes.IndexByte(w.data[at:], '\n')
+		next := at + end + 1
+		if end < 0 {
+			next = len(w.data)
+			end = next - at
+		}
+		line := w.data[at : at+end]
+		off := w.off + int64(at)
+		at = next
+		s.lines++
+		if len(line) > 0 {
+			s.line(line[:min(len(line), maxLineLength)], off)
+		}
+	}
+}
+
+// maxProgress is how many iteration lines are kept for spikes and intervals.
+const maxProgress = 256
+
+func (s *scanner) line(line []byte, off int64) {
+	if isProgress(line) {
+		s.note(&s.progress, mark{off: off, text: string(line)}, maxProgress)
+		s.lastOff = off
+		return
+	}
+	raw := string(line)
+	if acts(line) {
+		raw = redact.Clean(raw)
+	}
+	raw = strings.TrimRight(raw, " \r\t")
+	t, text := untag(raw)
+	if strings.TrimSpace(text) == "" {
+		return
+	}
+	if at, ok := timestamp(text); ok {
+		s.tick(at)
+	}
+	s.seen(t, text)
+	s.note(&s.last, mark{off: off, text: raw, at: s.now, tag: t}, 8)
+	if s.marks(t, text, raw, off) {
+		return
+	}
+	s.read(t, text, raw, off)
+}
+
+// acts reports whether a line holds bytes that Clean would change.
+func acts(line []byte) bool {
+	for _, c := range line {
+		if c >= 0x7f || c < 0x20 && c != '\t' {
+			return true
+		}
+	}
+	return false
+}
+
+// note appends to a list that keeps its last n.
+func (s *scanner) note(list *[]mark, m mark, n int) {
+	if len(*list) >= 2*n {
+		*list = append((*list)[:0], (*list)[n:]...)
+	}
+	*list = append(*list, m)
+}
+
+// tick takes a time that the log names: events that waited for one get it.
+func (s *scanner) tick(at time.Time) {
+	s.now, s.lastTime = at, at
+	for _, e := range s.waiting {
+		e.after = at
+	}
+	s.waiting = s.waiting[:0]
+}
+
+// read looks for exceptions and patterns in one line of one rank.
+func (s *scanner) read(t tag, text, raw string, off int64) {
+	st := s.streams[t]
+	if st == nil {
+		st = &stream{}
+		s.streams[t] = st
+	}
+	if st.pending != "" && s.continuePending(st, t, text) {
+		return
+	}
+	if i := strings.Index(text, header); i >= 0 {
+		if st.open != nil && len(st.open.frames) > 0 && st.open.inset {
+			st.open = nil
+		}
+		st.open = &traceback{caught: introducesCaught.MatchString(st.previous), inset: strings.Contains(text[:i], "traceback :")}
+		return
+	}
+	if st.open != nil {
+		if f, ok := frameOf(text); ok {
+			st.open.add(f)
+			return
+		}
+		inset := st.open.inset && strings.HasPrefix(text, "    ") && !strings.HasPrefix(text, "      ")
+		if !inset && (text[0] == ' ' || text[0] == '\t') || underline(text) {
+			return
+		}
+		if s.exception(st, t, strings.TrimSpace(text), raw, off) {
+			return
+		}
+		if strings.HasPrefix(text, "The above exception was") || strings.HasPrefix(text, "During handling of") {
+			return
+		}
+		if len(st.open.frames) > 0 && !looksLikeCode(text) {
+			st.open = nil // interrupted by something else
+		}
+	} else if kind, message, ok := exceptionOf(strings.TrimSpace(text), false); ok && !skipped(text) {
+		s.add(s.classify(&event{off: off, raw: raw, text: text, tag: t, kind: kind, message: message}))
+		st.previous = text
+		return
+	}
+	s.plain(st, t, text, raw, off)
+	st.previous = text
+}
+
+// underline reports whether a line only points at the line above it.
+func underline(text string) bool { return strings.Trim(text, " ^~\t") == "" }
+
+func looksLikeCode(text string) bool {
+	return strings.HasSuffix(text, "(") || strings.HasSuffix(text, ")") || strings.HasSuffix(text, ",") || strings.Contains(text, " = ")
+}
+
+// exception ends an open traceback with its last line.
+func (s *scanner) exception(st *stream, t tag, text, raw string, off int64) bool {
+	kind, message, ok := exceptionOf(text, true)
+	if !ok {
+		// A labelled, unbuffered traceback comes in pieces: the name alone first.
+		if len(st.open.frames) > 0 && bareName.MatchString(text) {
+			st.pending, st.first, st.firstOff = text, raw, off
+			return true
+		}
+		return false
+	}
+	if message == "" && t.label >= 0 && !strings.HasSuffix(text, ".") {
+		st.pending, st.first, st.firstOff = text, raw, off
+		return true
+	}
+	s.add(s.classify(&event{off: off, raw: raw, text: text, tag: t, kind: kind, message: message, stack: st.open, caught: st.open.caught}))
+	st.open, st.previous = nil, text
+	return true
+}
+
+var bareName = regexp.MustCompile(`^[A-Za-z_][\w.]*$`)
+
+// continuePending joins the pieces of an exception's last line.
+func (s *scanner) continuePending(st *stream, t tag, text string) bool {
+	joined := st.pending
+	switch {
+	case strings.HasPrefix(text, ":"):
+		st.pending += text + " "
+		if strings.Trim(text, ": ") == "" {
+			return true
+		}
+		joined = strings.TrimSpace(st.pending)
+	case strings.HasSuffix(strings.TrimSpace(st.pending), ":"):
+		joined = strings.TrimSpace(st.pending) + " " + strings.TrimSpace(text)
+	default:
+		s.endPending(st, t)
+		return false
+	}
+	st.pending = joined
+	s.endPending(st, t)
+	return true
+}
+
+func (s *scanner) endPending(st *stream, t tag) {
+	kind, message, _ := strings.Cut(st.pending, ":")
+	e := &event{off: st.firstOff, raw: st.first, text: strings.TrimSpace(st.pending), tag: t, kind: kind, message: strings.TrimSpace(message), stack: st.open}
+	e.caught = st.open != nil && st.open.caught
+	s.add(s.classify(e))
+	st.open, st.pending, st.previous = nil, "", e.text
+}
+
+// classify gives an exception its class.
+func (s *scanner) classify(e *event) *event {
+	best := s.table.match(e.text)
+	switch {
+	case best != nil && (best.weight < generic && best.weight != death || best.weight >= specific-2):
+		e.class, e.weight = best.class, best.weight
+	default:
+		e.class, e.weight = refine(e.kind, e.message, e.stack)
+		if best != nil && best.weight > e.weight {
+			e.class, e.weight = best.class, best.weight
+		}
+	}
+	if e.stack == nil && e.class == UserException {
+		e.weight--
+	}
+	return e
+}
+
+// plain looks for patterns in a line that belongs to no exception.
+func (s *scanner) plain(st *stream, t tag, text, raw string, off int64) {
+	if skipped(text) {
+		return
+	}
+	p := s.table.match(text)
+	if p == nil {
+		return
+	}
+	e := &event{off: off, raw: raw, text: text, tag: t, class: p.class, weight: p.weight, agent: agentLine(text)}
+	if harmless(text) && p.weight != fact && !lastRetry(text) {
+		e.caught, e.logged = true, true
+	}
+	s.add(e)
+}
+
+// add keeps an event, within its class's and rank's bounds.
+func (s *scanner) add(e *event) {
+	e.file, e.before, e.rank = s.file, s.now, -1
+	if e.node == "" {
+		e.node = nodeIn(e.text)
+	}
+	key := quota{e.tag, e.class}
+	if e.caught {
+		key.class += "?"
+	}
+	n := s.counts[key]
+	s.counts[key]++
+	if n >= keepFirst+keepLast {
+		// Keep the newest in place of the oldest of the last ones.
+		for i := len(s.events) - 1; i >= 0; i-- {
+			if o := s.events[i]; o.tag == e.tag && o.class == e.class && o.caught == e.caught {
+				copy(s.events[i:], s.events[i+1:])
+				s.events[len(s.events)-1] = e
+				break
+			}
+		}
+	} else {
+		s.events = append(s.events, e)
+	}
+	s.waiting = append(s.waiting, e)
+}
+
+// skipped are lines that name failures without reporting one: commands that
+// are echoed, arguments that are listed, native stack frames, usage texts.
+func skipped(text string) bool {
+	switch text[0] {
+	case '+', '$':
+		return len(text) > 1 && (text[1] == ' ' || text[1] == '+')
+	case '-', '=', '*':
+		return strings.HasPrefix(text, "---") && !strings.Contains(text, "signal") || strings.HasPrefix(text, "===") || strings.HasPrefix(text, "****")
+	}
+	trimmed := strings.TrimLeft(text, " ")
+	return strings.HasPrefix(trimmed, "frame #") || strings.HasPrefix(trimmed, "usage:") || strings.Contains(text, " .....") ||
+		strings.HasPrefix(trimmed, "#") || strings.HasPrefix(trimmed, "File \"")
+}
+
+// harmlessWords say that the program goes on.
+var harmlessWords = regexp.MustCompile(`(?i)\(ignored\)|ignored on this|\bignoring\b|\bignored\b|\(optional\)|fall(?:ing)? ?-?back|\bcaught\b.*\b(?:try|retry|skip|contin)|\bcaught[,;)]|\bskip(?:ped|ping)\b|\bretry(?:ing)?\b|\bre-?trying\b|will (?:be )?(?:re)?tr(?:y|ied)|continuing|exception ignored|deprecat|(?:future|user|runtime|resource|import|syntax)warning|couldn't chdir|gid table change|port active|client reregister|^wandb:|telemetry|not supported \(|non-fatal|nonfatal|harmless|can be ignored|safely ignore|will not be (?:registered|used|loaded)|is disabled|are disabled|disabling|using (?:the )?(?:default|slow|torch|native|python|internal)\b|recover(?:ed|ing)\b|resum(?:ed|ing) (?:after|from)|^\s*warn(?:ing)?\b|unable to .*; using|instead\.?$|compat/lib|will start from random|leaked semaphore|leaked shared_memory|no checkpoint.*starting|starting from (?:scratch|random)|address family not supported|trying (?:a |another |again|next)|attempt \d+ ?(?:/|of) ?\d+|no action (?:is )?needed|for (?:your )?information|as expected|expected failure|best.?effort`)
+
+// lowLevel are the marks of lines that are logged below error.
+var lowLevel = regexp.MustCompile(`^(?:\[?\d{4}[-/]\d\d[-/]\d\d[^a-zA-Z]*\s)?\[?(?:WARNING|WARN|INFO|DEBUG|NOTICE|Warning|Info)\b|^\[?[WID]\d{4} \d|^\[[WI] |^\[[WI]\d{4} |\[(?:WARNING|INFO|DEBUG|WARN)\]|\| ?(?:WARNING|INFO|DEBUG) ?\||- (?:WARNING|INFO|DEBUG) -|\bNCCL (?:INFO|TRACE)\b|^\[NeMo [WI]|:(?:WARNING|INFO|DEBUG):|\((?:WARNING|INFO|DEBUG)\)`)
+
+// introducesCaught matches the line before a traceback that a program logged
+// and survived.
+var introducesCaught = regexp.MustCompile(`(?i)^exception ignored|fall(?:ing|s)? ?-?back|\boptional\b|\bignor(?:ed|ing)\b|\bcaught\b|\bretry(?:ing)?\b|continuing|could not import|failed to import|unable to import|import failed|\bskip(?:ped|ping)\b|^(?:\S+ )?(?:WARN(?:ING)?|INFO|DEBUG)\b.*(?:error|exception|fail|could not|unable)`)
+
+// harmless reports whether a line says that it is no failure.
+func harmless(text string) bool {
+	return text != "" && (harmlessWords.MatchString(text) || lowLevel.MatchString(text))
+}
+
+var retries = regexp.MustCompile(`retrying \((\d+)/(\d+)\)`)
+
+// lastRetry reports whether a line is a connection's retry of many: NCCL
+// counts them and gives up after the last (NCCL_SOCKET_RETRY_CNT).
+func lastRetry(text string) bool {
+	m := retries.FindStringSubmatch(text)
+	if m == nil {
+		return strings.Contains(text, "NCCL INFO") && (strings.Contains(text, " failed : ") || strings.Contains(text, "returned "))
+	}
+	return m[1] == m[2]
+}
+
+// agentLine reports whether a launcher or Slurm speaks about other processes.
+func agentLine(text string) bool {
+	return strings.HasPrefix(text, "srun:") || strings.HasPrefix(text, "slurmstepd") || strings.Contains(text, "of binary:")
+}

@@ -1,0 +1,433 @@
+package diagnose
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Bounds on what is read, whatever is there to read.
+const (
+	maxFiles      = 65536
+	headWindow    = 64 << 10
+	minWindow     = 64 << 10 // of the end of each file, at least
+	maxWindow     = 4 << 20  // of the end of each file, where there are few
+	allWindows    = 32 << 20 // the ends of all files together, before any is extended
+	maxExtended   = 16 << 20 // of one file whose end shows no progress
+	keepHead      = 1 << 20  // of a stream that cannot be read backwards
+	keepTail      = 16 << 20
+	maxUnpacked   = 4 << 30 // of one compressed stream
+	maxArchive    = 256 << 20
+	maxLineLength = 4 << 10 // of a line that is looked at; the rest of it is skipped
+)
+
+// A Source is a set of log files of one job.
+type Source struct {
+	root  string
+	files []*logFile
+	notes []string // what could not be read, for the report
+}
+
+// A logFile is one log: a regular file that is opened when it is read, or the
+// ends of a stream that were kept.
+type logFile struct {
+	name  string // relative to the source's root
+	path  string // on disk; empty for a stream
+	size  int64
+	mtime time.Time
+	kept  *kept
+}
+
+// Open gathers the logs under the given paths: files, directories and glob
+// patterns. Only regular files are opened, symbolic links are not followed out
+// of a directory, and nothing is started. Compressed files and archives are
+// read through.
+func Open(paths ...string) (Source, error) {
+	var s Source
+	for _, p := range paths {
+		names := []string{p}
+		info, err := os.Stat(p)
+		if err != nil && strings.ContainsAny(p, "*?[") {
+			if names, err = filepath.Glob(p); err == nil && len(names) == 0 {
+				err = fs.ErrNotExist
+			}
+		}
+		if err != nil {
+			return s, fmt.Errorf("logs %q: %w", p, err)
+		}
+		if len(paths) == 1 && len(names) == 1 && info != nil && info.IsDir() {
+			s.root = p
+		}
+		for _, name := range names {
+			if err := s.addPath(name); err != nil {
+				return s, err
+			}
+		}
+	}
+	if len(s.files) == 0 {
+		return s, fmt.Errorf("logs %q: no readable log file in it: %w", strings.Join(paths, " "), fs.ErrNotExist)
+	}
+	sort.SliceStable(s.files, func(i, j int) bool { return s.files[i].name < s.files[j].name })
+	return s, nil
+}
+
+// Read gathers one log from a stream such as standard input, keeping its ends
+// where it is long.
+func Read(name string, r io.Reader) (Source, error) {
+	k, err := keep(r)
+	if err != nil {
+		return Source{}, fmt.Errorf("logs %q: %w", name, err)
+	}
+	return Source{files: []*logFile{{name: name, size: k.size, kept: k}}}, nil
+}
+
+// Files returns the names of the logs in the source, relative to its root.
+func (s Source) Files() []string {
+	names := make([]string, len(s.files))
+	for i, f := range s.files {
+		names[i] = f.name
+	}
+	return names
+}
+
+func (s *Source) addPath(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("logs %q: %w", path, err)
+	}
+	if !info.IsDir() {
+		return s.addFile(path, filepath.Base(path), info)
+	}
+	return filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			s.notes = append(s.notes, err.Error())
+			return nil
+		}
+		if d.IsDir() {
+			if d.Name() == ".git" || d.Name() == ".venv" {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil || !info.Mode().IsRegular() || !isLog(d.Name(), info.Size()) || len(s.files) >= maxFiles {
+			return nil
+		}
+		rel, err := filepath.Rel(path, p)
+		if err != nil {
+			return nil
+		}
+		return s.addFile(p, filepath.ToSlash(rel), info)
+	})
+}
+
+// notLogs are files that lie beside logs and are none.
+var notLogs = []string{".json", ".jsonl", ".yaml", ".yml", ".py", ".pyc", ".sh", ".sbatch", ".bin", ".idx", ".pt", ".pth", ".npy", ".npz", ".safetensors", ".distcp", ".png", ".so", ".o", ".lock", ".pid", ".db", ".sqlite", ".nsys-rep", ".qdrep", ".md", ".toml", ".csv", ".html", ".svg", ".sqsh", ".sif", ".whl", ".pickle", ".pkl"}
+
+// dumpName reports whether a file is a flight recorder's dump, which PyTorch
+// names by prefix and rank without an ending (TORCH_NCCL_DEBUG_INFO_TEMP_FILE).
+func dumpName(name string) bool {
+	return strings.HasPrefix(name, "nccl_trace_rank_") || strings.HasPrefix(name, "comm_lib_trace_rank_")
+}
+
+func isLog(name string, size int64) bool {
+	if size == 0 || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "events.out.tfevents") {
+		return false
+	}
+	low := strings.ToLower(name)
+	for _, end := range notLogs {
+		if strings.HasSuffix(low, end) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Source) addFile(path, name string, info fs.FileInfo) error {
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("logs %q: not a regular file", path)
+	}
+	switch low := strings.ToLower(name); {
+	case strings.HasSuffix(low, ".zip"):
+		return s.addZip(path)
+	case strings.HasSuffix(low, ".tar"), strings.HasSuffix(low, ".tar.gz"), strings.HasSuffix(low, ".tgz"), strings.HasSuffix(low, ".tar.zst"):
+		return s.withReader(path, func(r io.Reader) error { return s.addTar(r) })
+	case strings.HasSuffix(low, ".gz"), strings.HasSuffix(low, ".zst"):
+		return s.withReader(path, func(r io.Reader) error {
+			k, err := keep(r)
+			if err != nil {
+				s.notes = append(s.notes, fmt.Sprintf("%s: %v", name, err))
+			}
+			if k != nil && k.size > 0 {
+				s.files = append(s.files, &logFile{name: name, size: k.size, mtime: info.ModTime(), kept: k})
+			}
+			return nil
+		})
+	}
+	s.files = append(s.files, &logFile{name: name, path: path, size: info.Size(), mtime: info.ModTime()})
+	return nil
+}
+
+// open opens a regular file for reading, and nothing that could block.
+func open(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("not a regular file")
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (s *Source) withReader(path string, use func(io.Reader) error) error {
+	f, err := open(path)
+	if err != nil {
+		return fmt.Errorf("logs %q: %w", path, err)
+	}
+	defer f.Close()
+	r, done, err := unpack(path, f)
+	if err != nil {
+		return fmt.Errorf("logs %q: %w", path, err)
+	}
+	defer done()
+	return use(io.LimitReader(r, maxUnpacked))
+}
+
+// unpack undoes the compression that the name's ending tells.
+func unpack(name string, r io.Reader) (io.Reader, func(), error) {
+	switch low := strings.ToLower(name); {
+	case strings.HasSuffix(low, "gz"):
+		z, err := gzip.NewReader(r)
+		return z, func() {}, err
+	case strings.HasSuffix(low, ".zst"):
+		z, err := zstd.NewReader(r, zstd.WithDecoderMaxMemory(64<<20), zstd.WithDecoderConcurrency(1))
+		if err != nil {
+			return nil, nil, err
+		}
+		return z, z.Close, nil
+	}
+	return r, func() {}, nil
+}
+
+func (s *Source) addZip(path string) error {
+	z, err := zip.OpenReader(path)
+	if err != nil {
+		return fmt.Errorf("logs %q: %w", path, err)
+	}
+	defer z.Close()
+	left := int64(maxArchive)
+	for _, m := range z.File {
+		if !m.Mode().IsRegular() || !isLog(filepath.Base(m.Name), int64(m.UncompressedSize64)) || left <= 0 {
+			continue
+		}
+		r, err := m.Open()
+		if err != nil {
+			s.notes = append(s.notes, fmt.Sprintf("%s: %v", m.Name, err))
+			continue
+		}
+		left -= s.addMember(m.Name, m.Modified, r)
+		r.Close()
+	}
+	return nil
+}
+
+func (s *Source) addTar(r io.Reader) error {
+	left := int64(maxArchive)
+	for t := tar.NewReader(r); left > 0; {
+		h, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			s.notes = append(s.notes, fmt.Sprintf("archive: %v", err))
+			break
+		}
+		if h.Typeflag == tar.TypeReg && isLog(filepath.Base(h.Name), h.Size) {
+			left -= s.addMember(h.Name, h.ModTime, t)
+		}
+	}
+	return nil
+}
+
+// addMember keeps one member of an archive under its cleaned name; a name is
+// only shown, never opened. It returns how many bytes are kept.
+func (s *Source) addMember(name string, mtime time.Time, r io.Reader) int64 {
+	u, done, err := unpack(name, r)
+	if err != nil {
+		s.notes = append(s.notes, fmt.Sprintf("%s: %v", name, err))
+		return 0
+	}
+	defer done()
+	k, err := keep(io.LimitReader(u, maxUnpacked))
+	if err != nil {
+		s.notes = append(s.notes, fmt.Sprintf("%s: %v", name, err))
+	}
+	if k == nil || k.size == 0 {
+		return 0
+	}
+	name = strings.TrimPrefix(filepath.ToSlash(filepath.Clean("/"+name)), "/")
+	s.files = append(s.files, &logFile{name: name, size: k.size, mtime: mtime, kept: k})
+	return int64(len(k.head) + len(k.tail))
+}
+
+// kept holds the two ends of a stream, and how many lines lie between them.
+type kept struct {
+	head, tail []byte
+	gapLines   int
+	gapBytes   int64
+	size       int64
+}
+
+// keep reads r to its end in bounded memory. What was read before an error is
+// kept with it.
+func keep(r io.Reader) (*kept, error) {
+	k := &kept{}
+	buf := make([]byte, 256<<10)
+	var ring []byte
+	for {
+		n, err := r.Read(buf)
+		b := buf[:n]
+		k.size += int64(n)
+		if room := keepHead - len(k.head); room > 0 {
+			take := min(room, len(b))
+			k.head = append(k.head, b[:take]...)
+			b = b[take:]
+		}
+		ring = append(ring, b...)
+		if len(ring) > 2*keepTail {
+			drop := ring[:len(ring)-keepTail]
+			k.gapLines += bytes.Count(drop, newline)
+			k.gapBytes += int64(len(drop))
+			ring = append(ring[:0:0], ring[len(ring)-keepTail:]...)
+		}
+		if err != nil {
+			k.tail = ring
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			if k.gapBytes == 0 { // nothing was dropped: one piece
+				k.head, k.tail = append(k.head, k.tail...), nil
+			}
+			return k, err
+		}
+	}
+}
+
+var newline = []byte{'\n'}
+
+// A window is a piece of a log.
+type window struct {
+	data []byte
+	off  int64 // where it starts in the file
+}
+
+// windows reads the parts of the log that matter: its head, and from the end
+// back until healthy progress is seen, at least want bytes.
+func (f *logFile) windows(ctx context.Context, buf *[]byte, want int, healthy func([]byte) bool) ([]window, error) {
+	if f.kept != nil {
+		ws := []window{{f.kept.head, 0}}
+		if f.kept.tail != nil {
+			ws = append(ws, window{f.kept.tail, int64(len(f.kept.head)) + f.kept.gapBytes})
+		}
+		return ws, nil
+	}
+	file, err := open(f.path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		from := max(0, f.size-int64(want))
+		tail, err := readAt(file, buf, 0, from, int(f.size-from))
+		if err != nil {
+			return nil, err
+		}
+		if from > 0 && want < maxExtended && !healthy(tail) {
+			want = min(4*want, maxExtended)
+			continue
+		}
+		if from == 0 {
+			return []window{{tail, 0}}, nil
+		}
+		if i := bytes.IndexByte(tail, '\n'); i >= 0 && i < len(tail)-1 {
+			tail, from = tail[i+1:], from+int64(i)+1
+		}
+		n := int(min(headWindow, from))
+		head, err := readAt(file, buf, want+1, 0, n)
+		if err != nil {
+			return nil, err
+		}
+		if i := bytes.LastIndexByte(head, '\n'); i >= 0 {
+			head = head[:i+1]
+		}
+		return []window{{head, 0}, {tail, from}}, nil
+	}
+}
+
+// readAt reads n bytes at off into *buf from position at on, growing it.
+func readAt(file *os.File, buf *[]byte, at int, off int64, n int) ([]byte, error) {
+	if need := at + n; len(*buf) < need {
+		bigger := make([]byte, need+need/8)
+		copy(bigger, *buf)
+		*buf = bigger
+	}
+	got, err := file.ReadAt((*buf)[at:at+n], off)
+	if errors.Is(err, io.EOF) {
+		err = nil // the file became shorter
+	}
+	return (*buf)[at : at+got], err
+}
+
+var countBuffers = sync.Pool{New: func() any { b := make([]byte, 1<<20); return &b }}
+
+// lineAt returns the number, from 1, of the line that starts at off.
+func (f *logFile) lineAt(off int64) int {
+	if k := f.kept; k != nil {
+		if off <= int64(len(k.head)) {
+			return bytes.Count(k.head[:off], newline) + 1
+		}
+		inTail := off - int64(len(k.head)) - k.gapBytes
+		return bytes.Count(k.head, newline) + k.gapLines + bytes.Count(k.tail[:max(0, min(inTail, int64(len(k.tail))))], newline) + 1
+	}
+	file, err := open(f.path)
+	if err != nil {
+		return 0
+	}
+	defer file.Close()
+	buf := countBuffers.Get().(*[]byte)
+	defer countBuffers.Put(buf)
+	lines := 1
+	for at := int64(0); at < off; {
+		n, err := file.ReadAt((*buf)[:min(int64(len(*buf)), off-at)], at)
+		lines += bytes.Count((*buf)[:n], newline)
+		at += int64(n)
+		if n == 0 || err != nil && !errors.Is(err, io.EOF) {
+			break
+		}
+	}
+	return lines
+}

@@ -1,0 +1,325 @@
+package diagnose
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+)
+
+// finish writes the sentences that depend on all the rest, in English; View
+// says them in the language asked for.
+func (r *Report) finish() {
+	c := classOf(r.Class)
+	r.Who = c.Who.EN
+	r.Summary = r.summary(lang.EN)
+	r.Advice = r.advice(lang.EN)
+}
+
+// summary says in one or two sentences what broke, where and when.
+func (r Report) summary(l lang.Lang) string {
+	zh := l == lang.ZH
+	c := classOf(r.Class)
+	switch r.Class {
+	case Success:
+		return r.wellSummary(l)
+	case Hang:
+		age := ""
+		if r.SinceS != nil {
+			age = (time.Duration(*r.SinceS) * time.Second).Round(time.Minute).String()
+			age = strings.TrimSuffix(age, "0s")
+		}
+		if zh {
+			return fmt.Sprintf("作业仍在运行，但已有 %s 没有任何输出，也没有报错%s。", age, r.iteration(" 最后一次迭代为第 %d 次", "，"))
+		}
+		return fmt.Sprintf("The job runs, but no rank has written anything for %s, and none reports an error%s.", age, r.iteration("the last iteration was %d", "; "))
+	}
+	where := r.where(l)
+	if zh {
+		s := c.Name.ZH
+		if where != "" {
+			s = where + "：" + s
+		}
+		s += "。"
+		if d := r.detail(l); d != "" {
+			s += d
+		}
+		if r.DownstreamRanks > 0 {
+			s += fmt.Sprintf("另有 %d 个 rank 的报错只是其后果。", r.DownstreamRanks)
+		}
+		return s
+	}
+	s := strings.ToUpper(c.Name.EN[:1]) + c.Name.EN[1:]
+	if where != "" {
+		s += " " + where
+	}
+	s += "."
+	if d := r.detail(l); d != "" {
+		s += " " + d
+	}
+	if r.DownstreamRanks > 0 {
+		s += fmt.Sprintf(" %s only %s the consequences.", count(r.DownstreamRanks, "other rank"), verb(r.DownstreamRanks, "reports", "report"))
+	}
+	return s
+}
+
+func (r Report) wellSummary(l lang.Lang) string {
+	zh := l == lang.ZH
+	switch r.Why {
+	case "finished":
+		if zh {
+			return "作业正常结束，没有失败" + r.iteration("，最后一次迭代为第 %d 次", "") + "。"
+		}
+		return "The job finished; nothing failed" + r.iteration(" (last iteration %d)", "") + "."
+	case "progress":
+		if zh {
+			return "作业在正常推进，没有失败" + r.iteration("，最近一次迭代为第 %d 次", "") + "。"
+		}
+		return "The job makes progress; nothing failed" + r.iteration(" (last iteration %d)", "") + "."
+	case "not started":
+		if zh {
+			return "作业尚未开始。"
+		}
+		return "The job has not started."
+	}
+	if zh {
+		return "日志中没有任何失败的迹象。"
+	}
+	return "The logs show no failure."
+}
+
+func (r Report) iteration(form, before string) string {
+	if r.LastIter == nil {
+		return ""
+	}
+	return before + fmt.Sprintf(form, *r.LastIter)
+}
+
+// where names rank and node.
+func (r Report) where(l lang.Lang) string {
+	var parts []string
+	if r.RootRank != nil {
+		parts = append(parts, "rank "+strconv.Itoa(*r.RootRank))
+	}
+	if r.RootNode != nil {
+		if l == lang.ZH {
+			parts = append(parts, "节点 "+*r.RootNode)
+		} else {
+			parts = append(parts, "node "+*r.RootNode)
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	if l == lang.ZH {
+		return strings.Join(parts, "，")
+	}
+	return "on " + strings.Join(parts, ", ")
+}
+
+var phaseZH = map[string]string{"checkpoint load": "加载检查点", "checkpoint save": "保存检查点", "evaluation": "评估", "data": "读取数据", "optimizer": "优化器", "backward": "反向传播", "forward": "前向传播", "setup": "初始化", "import": "导入模块"}
+
+// detail says what the class's own facts add.
+func (r Report) detail(l lang.Lang) string {
+	zh := l == lang.ZH
+	var s []string
+	say := func(en, cn string) {
+		if zh {
+			s = append(s, cn)
+		} else {
+			s = append(s, en)
+		}
+	}
+	if r.Phase != "" {
+		say("It was in the "+r.Phase+" phase.", "发生在"+phaseZH[r.Phase]+"阶段。")
+	}
+	if m := r.Memory; m != nil && m.TriedGiB > 0 {
+		say(fmt.Sprintf("It tried to allocate %.2f GiB with %.2f of %.2f GiB free.", m.TriedGiB, m.FreeGiB, m.TotalGiB),
+			fmt.Sprintf("试图分配 %.2f GiB，而 %.2f GiB 中仅剩 %.2f GiB。", m.TriedGiB, m.TotalGiB, m.FreeGiB))
+		if m.OthersGiB > 0 {
+			say(fmt.Sprintf("Other processes on that GPU hold %.2f GiB.", m.OthersGiB), fmt.Sprintf("该 GPU 上其他进程占用 %.2f GiB。", m.OthersGiB))
+		}
+	}
+	switch r.Laggard {
+	case "behind":
+		say("All others waited for this rank: it had enqueued fewer collectives.", "其他 rank 都在等它：它提交的集合操作更少。")
+	case "other":
+		say("This rank waited in another collective than all others.", "它等待的集合操作与其他 rank 不同。")
+	case "silent":
+		say("This rank alone said nothing when all others timed out.", "其他 rank 都报告超时，只有它没有任何输出。")
+	}
+	if r.Traceback != nil && r.Traceback.File != "" {
+		at := fmt.Sprintf("%s:%d", r.Traceback.File, r.Traceback.Line)
+		if r.Traceback.Function != "" {
+			at += " (" + r.Traceback.Function + ")"
+		}
+		say("Raised at "+at+".", "出错位置："+at+"。")
+	}
+	if zh {
+		return strings.Join(s, "")
+	}
+	return strings.Join(s, " ")
+}
+
+// advice is what to do: the class's remedies, after what this case adds.
+func (r Report) advice(l lang.Lang) []string {
+	out := []string{}
+	add := func(t lang.Text) { out = append(out, t.In(l)) }
+	if len(r.ExcludeNodes) > 0 {
+		nodes := strings.Join(r.ExcludeNodes, ",")
+		add(said("Resubmit with --exclude="+nodes+".", "使用 --exclude="+nodes+" 重新提交。"))
+	}
+	if r.Class == CUDAOOM {
+		for _, t := range r.memoryAdvice() {
+			add(t)
+		}
+	}
+	if r.Class == ImportError {
+		if t, ok := r.importAdvice(); ok {
+			add(t)
+		}
+	}
+	for _, t := range classOf(r.Class).Advice {
+		add(t)
+	}
+	return out
+}
+
+// memoryAdvice puts the run's own numbers before the general advice.
+func (r Report) memoryAdvice() (out []lang.Text) {
+	if m := r.Memory; m != nil && m.OthersGiB > 1 {
+		out = append(out, said("Another process holds memory on this GPU: find it with nvidia-smi, and ask for the node with --exclusive.", "该 GPU 上另有进程占用显存：用 nvidia-smi 查出该进程，并用 --exclusive 独占节点。"))
+	}
+	if y := r.Layout; y != nil && y.MicroBatchSize > 1 {
+		half := y.MicroBatchSize / 2
+		out = append(out, said(fmt.Sprintf("The run used --micro-batch-size %d with sequence length %d, TP %d, PP %d, CP %d: try --micro-batch-size %d.", y.MicroBatchSize, y.SeqLength, y.TP, y.PP, max(1, y.CP), half),
+			fmt.Sprintf("本次运行使用 --micro-batch-size %d，序列长度 %d，TP %d、PP %d、CP %d：可先试 --micro-batch-size %d。", y.MicroBatchSize, y.SeqLength, y.TP, y.PP, max(1, y.CP), half)))
+	}
+	return out
+}
+
+// importAdvice tells a wrong worktree from a missing `uv sync` by the missing
+// module and the path of the importing file.
+func (r Report) importAdvice() (lang.Text, bool) {
+	_, module, _ := strings.Cut(r.RootLine, "No module named ")
+	module = strings.Trim(strings.TrimSpace(module), `'"`)
+	switch {
+	case module == "":
+		return lang.Text{}, false
+	case module == "megatron", strings.HasPrefix(module, "megatron."):
+		return said("`"+module+"` is part of the worktree itself: the job runs in another worktree or PYTHONPATH names a stale checkout.", "`"+module+"` 属于 worktree 本身：作业进入了别的 worktree，或 PYTHONPATH 指向了旧的代码目录。"), true
+	}
+	return said("`"+module+"` is not in the environment that ran: `uv sync` in the worktree, or an image that has it.", "运行环境中没有 `"+module+"`：在 worktree 中执行 `uv sync`，或换用包含它的镜像。"), true
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
+func verb(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// View says the report: the root cause first, then advice, evidence folded.
+func (r Report) View(l lang.Lang) view.Doc {
+	zh := l == lang.ZH
+	word := func(en, cn string) string {
+		if zh {
+			return cn
+		}
+		return en
+	}
+	c := classOf(r.Class)
+	doc := view.Doc{Title: c.Name.In(l), Tone: view.Bad}
+	switch {
+	case r.Class == Success:
+		doc.Tone = view.Good
+	case r.Class == SlurmCancelled, r.Class == SlurmPreempted, r.Class == SlurmTimeLimit, r.Class == Hang:
+		doc.Tone = view.Warn
+	}
+	doc.Sections = append(doc.Sections, view.Section{Text: r.summary(l)})
+	if r.RootLine != "" {
+		doc.Sections = append(doc.Sections, view.Section{Heading: word("Root cause", "根本原因"), Code: r.RootLine, Lang: "log"})
+	}
+	doc.Sections = append(doc.Sections, view.Section{Facts: r.facts(l)})
+	if a := r.advice(l); len(a) > 0 {
+		doc.Sections = append(doc.Sections, view.Section{Heading: word("What to do", "处理建议"), Items: a})
+	}
+	if len(r.Evidence) > 0 {
+		t := view.Table{Header: []string{word("why", "依据"), word("where", "位置"), word("line", "内容")}}
+		for _, e := range r.Evidence {
+			where := fmt.Sprintf("%s:%d", e.File, e.LineNo)
+			if e.Rank != nil {
+				where += fmt.Sprintf(" (rank %d)", *e.Rank)
+			}
+			t.Rows = append(t.Rows, []string{whyIn(e.Why, l), where, e.Text})
+		}
+		doc.Sections = append(doc.Sections, view.Section{Heading: word("Evidence", "证据链"), Table: &t, Fold: true})
+	}
+	if len(r.Notes) > 0 {
+		doc.Sections = append(doc.Sections, view.Section{Heading: word("Not read", "未能读取"), Items: r.Notes, Fold: true})
+	}
+	return doc
+}
+
+func whyIn(why string, l lang.Lang) string {
+	if l == lang.ZH {
+		if t, ok := map[string]string{"cause": "原因", "same cause": "同一原因", "downstream": "后果", "earlier attempt": "之前的尝试", "last sign": "最后输出", "start": "启动"}[why]; ok {
+			return t
+		}
+	}
+	return why
+}
+
+// facts are the short values of the answer.
+func (r Report) facts(l lang.Lang) (fs []view.Fact) {
+	zh := l == lang.ZH
+	add := func(en, cn, value string) {
+		if value == "" {
+			return
+		}
+		if zh {
+			en = cn
+		}
+		fs = append(fs, view.Fact{Name: en, Value: value})
+	}
+	yesNo := func(b bool) string {
+		switch {
+		case zh && b:
+			return "是"
+		case zh:
+			return "否"
+		case b:
+			return "yes"
+		}
+		return "no"
+	}
+	add("Class", "类别", r.Class)
+	if r.RootLineNo != nil {
+		add("Place", "位置", r.RootFile+":"+strconv.Itoa(*r.RootLineNo))
+	}
+	if r.RootRank != nil {
+		add("Rank", "Rank", strconv.Itoa(*r.RootRank))
+	}
+	if r.RootNode != nil {
+		add("Node", "节点", *r.RootNode)
+	}
+	if r.Found() {
+		add("Who acts", "由谁处理", classOf(r.Class).Who.In(l))
+		add("Retry as it is", "原样重试", yesNo(r.Retry))
+	}
+	add("Exclude", "排除节点", strings.Join(r.ExcludeNodes, ","))
+	if r.Attempts > 1 {
+		add("Attempts", "尝试次数", strconv.Itoa(r.Attempts))
+	}
+	return fs
+}

@@ -1,0 +1,136 @@
+package diagnose
+
+import (
+	"regexp"
+	"sort"
+	"strconv"
+)
+
+// An ncclRank is what a rank's watchdog says of its collectives
+// (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp).
+type ncclRank struct {
+	timedOut  bool
+	seq       int64 // the collective that timed out
+	op        string
+	enqueued  int64 // -1 where it does not say
+	completed int64
+	file      int
+	off       int64 // the line that shows it best
+	raw       string
+	tag       tag
+}
+
+var (
+	ofRank    = regexp.MustCompile(`\bRank (\d+)\]`)
+	watchWork = regexp.MustCompile(`collective operation timeout: WorkNCCL\(SeqNum=(\d+), OpType=(\w+)`)
+	lastWork  = regexp.MustCompile(`[Ll]ast enqueued (?:NCCL )?work: (-?\d+), last completed (?:NCCL )?work: (-?\d+)`)
+	// torch's desync debugging names them outright (TraceUtils.h).
+	notJoined = regexp.MustCompile(`[Rr]anks? \[?([\d, ]+)\]? (?:has not|have not|did(?:n't| not)) join|joined but didn't finish|\[([\d, ]+)\] (?:finished|has finished|have finished) collective .* but didn't (?:join|start)`)
+	barrier   = regexp.MustCompile(`[Rr]anks? ([\d, ]+) failed to pass monitoredBarrier|errors while waiting for (?:send|recv)(?:/recv)? from rank (\d+)|received errors.*rank (\d+)`)
+)
+
+// watchdog reads what a line says of a rank's collectives.
+func (s *scanner) watchdog(t tag, text, raw string, off int64) {
+	who := -1
+	if g := ofRank.FindStringSubmatch(text[:min(len(text), 400)]); g != nil {
+		who, _ = strconv.Atoi(g[1])
+	} else if t.rank >= 0 {
+		who = t.rank
+	}
+	if who < 0 {
+		return
+	}
+	w, l := watchWork.FindStringSubmatch(text), lastWork.FindStringSubmatch(text)
+	if w == nil && l == nil {
+		return
+	}
+	r := s.nccl[who]
+	if r == nil {
+		r = &ncclRank{enqueued: -1, completed: -1, file: s.file, off: off, raw: raw, tag: t}
+		s.nccl[who] = r
+	}
+	if w != nil && !r.timedOut {
+		r.timedOut, r.op = true, w[2]
+		r.seq, _ = strconv.ParseInt(w[1], 10, 64)
+		r.file, r.off, r.raw, r.tag = s.file, off, raw, t
+	}
+	if l != nil && r.enqueued < 0 {
+		r.enqueued, _ = strconv.ParseInt(l[1], 10, 64)
+		r.completed, _ = strconv.ParseInt(l[2], 10, 64)
+		if !r.timedOut {
+			r.off, r.raw, r.tag = off, raw, t
+		}
+	}
+}
+
+// A laggard is a rank that a collective waited for, and how that is known.
+type laggard struct {
+	rank int
+	by   *ncclRank // nil where the rank said nothing
+	why  string    // one of the keys of laggardWhy
+}
+
+// behind names the rank that others waited for, from what all watchdogs say:
+// the one that enqueued less than all others, the one that waited in another
+// collective, or the only one that said nothing.
+func behind(all map[int]*ncclRank, world int) (laggard, bool) {
+	var ranks []int
+	for r := range all {
+		ranks = append(ranks, r)
+	}
+	sort.Ints(ranks)
+	if len(ranks) < 2 {
+		return laggard{}, false
+	}
+	least, second := int64(-1), int64(-1)
+	who := -1
+	for _, r := range ranks {
+		n := all[r].enqueued
+		if n < 0 {
+			if n = all[r].seq; !all[r].timedOut {
+				continue
+			}
+		}
+		switch {
+		case least < 0 || n < least:
+			second, least, who = least, n, r
+		case second < 0 || n < second:
+			second = n
+		}
+	}
+	if who >= 0 && second > least {
+		return laggard{who, all[who], "behind"}, true
+	}
+	if r, ok := oddOne(ranks, all); ok {
+		return laggard{r, all[r], "other"}, true
+	}
+	if world > len(ranks) && world-len(ranks) <= max(1, world/8) {
+		for r := range world {
+			if all[r] == nil {
+				return laggard{r, nil, "silent"}, true
+			}
+		}
+	}
+	return laggard{}, false
+}
+
+// oddOne finds the single rank that waited in another kind of collective.
+func oddOne(ranks []int, all map[int]*ncclRank) (int, bool) {
+	by := map[string][]int{}
+	for _, r := range ranks {
+		if all[r].timedOut {
+			by[all[r].op] = append(by[all[r].op], r)
+		}
+	}
+	if len(by) != 2 {
+		return -1, false
+	}
+	odd, rest := -1, 0
+	for _, rs := range by {
+		if len(rs) == 1 {
+			odd = rs[0]
+		}
+		rest = max(rest, len(rs))
+	}
+	return odd, odd >= 0 && rest >= 3
+}
