@@ -3,6 +3,7 @@ package ops
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // A Code says, for machines, what kind of error it is.
@@ -50,7 +51,7 @@ type Error struct {
 
 // Error puts the field before the message.
 func (e *Error) Error() string {
-	if e.Field != "" {
+	if e.Field != "" && !strings.HasPrefix(e.Message, e.Field) {
 		return e.Field + ": " + e.Message
 	}
 	return e.Message

@@ -34,7 +34,10 @@ func render(_ context.Context, c *Call, in RenderIn) (RenderOut, error) {
 	return RenderOut{Script: sc.Text, Hash: sc.Hash}, nil
 }
 
-// View is the script and nothing else, so that it can be piped into a file.
+// Verbatim is the script and nothing else, so that it can be piped into a file.
+func (o RenderOut) Verbatim() string { return o.Script }
+
+// View is the script.
 func (o RenderOut) View(lang.Lang) view.Doc {
 	return view.Doc{Sections: []view.Section{{Code: o.Script, Lang: "bash"}}}
 }

@@ -90,6 +90,9 @@ func submit(ctx context.Context, c *Call, in SubmitIn) (SubmitOut, error) {
 		return out, err
 	}
 	out.JobID, out.AlreadySubmitted = &id, already
+	for i, p := range out.LogPaths {
+		out.LogPaths[i] = slurm.ExpandPattern(p, slurm.Job{ID: id, Name: full.Name})
+	}
 	return out, nil
 }
 

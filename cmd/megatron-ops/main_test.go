@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain lets the test binary stand in for the command, and for the programs
+// that the command plays in a job.
+func TestMain(m *testing.M) {
+	if code, ok := standIn(); ok {
+		os.Exit(code)
+	}
+	testscript.Main(m, map[string]func(){
+		"megatron-ops": func() {
+			os.Exit(run(context.Background(), os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
+		},
+	})
+}
+
+// TestScripts runs every session in testdata/script, each in a folder and with
+// a state of its own.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "script"),
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("MEGATRON_OPS_STATE_DIR", filepath.Join(env.WorkDir, ".state"))
+			env.Setenv("MEGATRON_OPS_CLUSTER", localCluster)
+			env.Setenv("HOME", env.WorkDir)
+			env.Setenv("USER", "tester")
+			return os.MkdirAll(filepath.Join(env.WorkDir, "tree", ".venv"), 0o755)
+		},
+	})
+}
