@@ -94,11 +94,13 @@ var (
 	rdzvKeyGrammar = form(`[a-z][a-z0-9_]{0,63}`, "an option such as join_timeout")
 )
 
+var hostsForm = regexp.MustCompile(`^[A-Za-z0-9._,\[\]-]+$`)
+
 func checkHosts(v string) string {
 	if strings.Contains(v, "/") {
 		return "has a '/', with which Slurm reads names from a file"
 	}
-	if strings.Trim(v, plainWord+"[]") != "" || strings.ContainsAny(v, "@%+=:") {
+	if len(v) > 64<<10 || !hostsForm.MatchString(v) {
 		return cmpOr(unprintable(v), "is not a list of nodes")
 	}
 	names, err := hostlist.Expand(v)

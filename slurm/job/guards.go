@@ -1,6 +1,156 @@
 package job
 
-func (r *rendering) traces() string      { return "" }
-func (r *rendering) batchGuards() string { return "" }
-func (r *rendering) nodeGuards() string  { return "" }
-func (r *rendering) marker() string      { return "" }
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// nodeLocal are stat's names of file systems that no other node sees.
+const nodeLocal = "tmpfs|overlayfs|ext2/ext3|xfs|btrfs|zfs"
+
+// batchGuards are the checks that the first node makes before the launch. They
+// stop the job on proof of a fault only; what they cannot see is one warning.
+func (r *rendering) batchGuards() string {
+	if !r.guarded() {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString(`# Guards: proof of a fault stops the job, a doubt is one line (guards: false leaves them out).
+` + guardFunction)
+	fmt.Fprintf(&b, `[[ $NNODES == %d ]] || guard stop "nodes: %d asked for, $NNODES given"
+getent hosts "$MASTER_ADDR" >/dev/null 2>&1 || guard warning "$MASTER_ADDR does not resolve, or getent is missing"
+! (: <"/dev/tcp/127.0.0.1/$MASTER_PORT") 2>/dev/null || guard stop "port $MASTER_PORT is taken on $MASTER_ADDR; choose another master_port"
+`, *r.Nodes, *r.Nodes)
+	if r.Launcher == UV && r.venvOnHost() != "" {
+		fmt.Fprintf(&b, "[[ -x %s ]] || guard warning %s\n", quote(path.Join(r.venvOnHost(), "bin/python")),
+			quote("no virtual environment in "+r.Venv+"; without one uv run builds it on every node: run uv sync first"))
+	}
+	if *r.Nodes > 1 {
+		b.WriteString(`case $(stat -f -c %T . 2>/dev/null) in ` + nodeLocal + `) guard warning "$PWD looks local to this node" ;; esac
+`)
+		b.WriteString(r.seen() + "\n")
+	}
+	if on := r.nodeGuards(); on != "" {
+		b.WriteString("GUARDS='  # what every node looks at itself\n" + on + "'")
+	}
+	return b.String()
+}
+
+// seen lists, for the other nodes, what the first one sees: the worktree, the
+// environment, the program, its data, and a file just written beside the logs.
+func (r *rendering) seen() string {
+	host := r.sharedPaths()
+	if r.contained() {
+		var b strings.Builder
+		b.WriteString("SEEN=\n")
+		for _, p := range host {
+			in, ok := r.mounts().ToContainer(r.absolute(p))
+			if ok {
+				fmt.Fprintf(&b, "[[ ! -e %s ]] || SEEN+=%s$'\\n'\n", quote(p), quote(in))
+			}
+		}
+		if r.traced() {
+			b.WriteString(`: >"$RUN_DIR_HERE/seen"; SEEN+=$RUN_DIR/seen` + "\n")
+		}
+		return b.String() + "export SEEN"
+	}
+	words := make([]string, 0, len(host)+1)
+	for _, p := range host {
+		words = append(words, quote(p))
+	}
+	b := "SEEN=\n"
+	if r.traced() {
+		b += `: >"$RUN_DIR/seen"` + "\n"
+		words = append(words, `"$RUN_DIR/seen"`)
+	}
+	return b + "for p in " + strings.Join(words, " ") + `; do [[ ! -e $p ]] || SEEN+=$p$'\n'; done
+export SEEN`
+}
+
+// pathFlags are Megatron's flags whose values are files or folders that every
+// node reads; a data path is a prefix of .bin and .idx.
+var (
+	pathFlags = strings.Fields("--load --save --vocab-file --merge-file --tokenizer-model --data-cache-path --tensorboard-dir --data-args-path --per-split-data-args-path --nccl-communicator-config-path")
+	dataFlags = strings.Fields("--data-path --train-data-path --valid-data-path --test-data-path")
+)
+
+// sharedPaths are the paths that every node must see, as the host has them.
+func (r *rendering) sharedPaths() []string {
+	paths := []string{r.Script}
+	if v := r.venvOnHost(); v != "" {
+		paths = append(paths, v)
+	}
+	flag := ""
+	for _, a := range r.Args {
+		value := a
+		if strings.HasPrefix(a, "--") {
+			var has bool
+			if flag, value, has = strings.Cut(a, "="); !has {
+				continue
+			}
+		}
+		isData := slices.Contains(dataFlags, flag)
+		if !isData && !slices.Contains(pathFlags, flag) || !strings.HasPrefix(value, "/") || checkPath(value) != "" {
+			continue
+		}
+		if isData {
+			value += ".idx"
+		}
+		if r.contained() {
+			host, ok := r.mounts().ToHost(value)
+			if !ok {
+				continue
+			}
+			value = host
+		}
+		if !slices.Contains(paths, value) {
+			paths = append(paths, value)
+		}
+	}
+	// A list in a variable is no place for names with quotes in them.
+	return slices.DeleteFunc(paths, func(p string) bool { return strings.ContainsAny(p, `'"\`) })
+}
+
+// nodeGuards are the checks that every node makes before it starts its ranks.
+// The text stands in single quotes, so it holds none.
+func (r *rendering) nodeGuards() string {
+	b := ""
+	if *r.Nodes > 1 {
+		b += `while IFS= read -r p; do  # a file system may need a moment to show what is new
+  [[ -z $p || -e $p ]] || { sleep 5; [[ -e $p ]]; } || guard stop "$p is seen by the first node and not here"
+done <<<"$SEEN"
+`
+	}
+	if r.Launcher == UV {
+		b += `command -v uv >/dev/null || guard warning "uv is not on the PATH"
+`
+	}
+	if *r.GPUsPerNode > 0 {
+		b += `free=0 odd=
+while IFS=", " read -r gpu used; do  # a GPU with less than 2 GB in use counts as free
+  if [[ ! $gpu$used =~ ^[0-9]+$ || -z $used ]]; then odd=1; elif ((10#$used < 2000)); then free=$((free + 1)); fi
+done <<<"$(nvidia-smi --query-gpu=index,memory.used --format=csv,noheader,nounits 2>/dev/null)"
+if [[ $odd ]]; then guard warning "nvidia-smi does not say which GPUs are free"
+elif ((free < GPUS_PER_NODE)); then guard stop "$free GPUs are free and $GPUS_PER_NODE are needed"; fi
+`
+	}
+	if *r.Nodes > 1 {
+		b += `[[ $SLURM_NODEID == 0 ]] || (  # says so if the first node stays out of reach
+  for _ in {1..60}; do
+    sleep 2; kill -0 $$ 2>/dev/null || exit
+    (: <"/dev/tcp/$MASTER_ADDR/$MASTER_PORT") 2>/dev/null && exit
+  done
+  guard warning "no answer from $MASTER_ADDR port $MASTER_PORT for two minutes") &
+`
+	}
+	if b == "" {
+		return ""
+	}
+	return guardFunction + b
+}
+
+// guardFunction says what a guard found, and ends the shell that found proof.
+const guardFunction = `guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || exit 3; }
+`

@@ -2,6 +2,8 @@ package job
 
 import (
 	"fmt"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -10,10 +12,13 @@ import (
 func (r *rendering) launch() string {
 	var b strings.Builder
 	b.WriteString("# One task a node. The text in single quotes is read there, not here.\n")
-	b.WriteString("srun " + strings.Join(r.srunOptions(), " ") + " \\\n")
-	b.WriteString("  bash -c '\n")
+	words := append([]string{"srun " + strings.Join(r.srunOptions(), " ")}, r.containerOptions()...)
+	words = append(words, r.containerWords()...)
+	b.WriteString(strings.Join(words, " \\\n  "))
+	b.WriteString(" \\\n  bash -c " + r.prelude() + "'\n")
 	b.WriteString(indent(r.onNode(), "    "))
 	b.WriteString("  ' _ " + strings.Join(r.program(), " ") + ` "${ARGS[@]}"`)
+	b.WriteString(r.afterStart())
 	return b.String()
 }
 
@@ -39,6 +44,9 @@ func (r *rendering) srunOptions() []string {
 	if !r.Minimal {
 		options = append(options, "--kill-on-bad-exit=1", "--wait=60", "--unbuffered", "--label")
 	}
+	if slices.Contains(r.Preset, perNodeLogs) {
+		options = append(options, "--output="+quote(path.Join(r.LogDir, "%x-%j-%N.out")), "--error="+quote(path.Join(r.LogDir, "%x-%j-%N.err")))
+	}
 	for _, a := range r.SrunArgs {
 		name, _, _ := strings.Cut(a, "=")
 		off, isOff := strings.CutPrefix(name, "--no-")
@@ -55,31 +63,127 @@ func (r *rendering) srunOptions() []string {
 	return options
 }
 
-// onNode is what each node's shell does: its guards, its marker, the launcher.
-func (r *rendering) onNode() string {
-	return r.nodeGuards() + r.marker() + "exec " + strings.Join(r.launcher(), " \\\n  ") + " \\\n  \"$@\"\n"
+// prelude is what each node's shell does before the launch.
+func (r *rendering) prelude() string {
+	text := ""
+	if r.guarded() && r.nodeGuards() != "" {
+		text += "$GUARDS"
+	}
+	if r.traced() {
+		text += "$MARK"
+	}
+	if text == "" {
+		return ""
+	}
+	return `"` + text + `"`
 }
 
-// program is what the launcher starts; the arguments follow.
-func (r *rendering) program() []string {
-	return []string{quote(r.Script)}
+// onNode is what each node's shell does: it becomes the launcher.
+func (r *rendering) onNode() string {
+	var b strings.Builder
+	if r.signalled() {
+		b.WriteString("trap \"\" " + r.exitSignal() + "  # for the ranks alone: they save and end, their launcher waits\n")
+	}
+	switch {
+	case r.Launcher == Custom && r.named():
+		return b.String() + placeholders
+	case r.Launcher == Custom:
+		return b.String() + "exec \"$@\"\n"
+	}
+	b.WriteString("exec " + strings.Join(r.launcher(), " \\\n  ") + " \\\n  \"$@\"\n")
+	return b.String()
 }
+
+// program is what bash gets after its text: a custom launcher's length and
+// words, and what is launched. The arguments follow.
+func (r *rendering) program() []string {
+	var words []string
+	if r.Launcher == Custom {
+		if r.named() {
+			words = append(words, fmt.Sprint(len(r.LauncherArgv)))
+		}
+		for _, w := range r.LauncherArgv {
+			words = append(words, quote(w))
+		}
+	}
+	return append(words, quote(r.Script))
+}
+
+// named reports whether a custom launcher's words name what only the node knows.
+func (r *rendering) named() bool {
+	return slices.ContainsFunc(r.LauncherArgv, placeholder.MatchString)
+}
+
+var placeholder = regexp.MustCompile(`\{(?:node_rank|nnodes|world_size|gpus_per_node|master_addr|master_port)\}`)
+
+// placeholders runs a custom launcher. Its words may name what only the node
+// knows; nothing else in them has a meaning.
+const placeholders = `n=$1; shift; launcher=()
+for w in "${@:1:n}"; do  # what a custom launcher may name
+  w=${w//"{node_rank}"/"$SLURM_NODEID"}; w=${w//"{nnodes}"/"$NNODES"}; w=${w//"{world_size}"/"$WORLD_SIZE"}
+  w=${w//"{gpus_per_node}"/"$GPUS_PER_NODE"}; w=${w//"{master_addr}"/"$MASTER_ADDR"}; w=${w//"{master_port}"/"$MASTER_PORT"}
+  launcher+=("$w")
+done
+exec "${launcher[@]}" "${@:n+1}"
+`
 
 // launcher is the command that starts the ranks of one node, one option a
 // line, as it stands inside single quotes.
 func (r *rendering) launcher() []string {
+	if r.Launcher == Accelerate {
+		return r.accelerate()
+	}
 	run := []string{"python -m torch.distributed.run"}
 	if r.Launcher == UV {
 		run[0] = "uv run " + run[0]
 	}
-	procs := `"$GPUS_PER_NODE"`
-	if *r.GPUsPerNode == 0 {
-		procs = "1"
+	run = append(run, `--nnodes="$NNODES"`, "--nproc-per-node="+r.procs())
+	if r.Rdzv.Backend == "c10d" {
+		run = append(run, "--rdzv-backend=c10d", `--rdzv-endpoint="$MASTER_ADDR:$MASTER_PORT"`, `--rdzv-id="$SLURM_JOB_ID"`)
+	} else {
+		run = append(run, `--node-rank="$SLURM_NODEID"`, `--master-addr="$MASTER_ADDR"`, `--master-port="$MASTER_PORT"`)
 	}
-	return append(run,
-		`--nnodes="$NNODES"`,
-		"--nproc-per-node="+procs,
-		`--node-rank="$SLURM_NODEID"`,
-		`--master-addr="$MASTER_ADDR"`,
-		`--master-port="$MASTER_PORT"`)
+	var conf []string
+	for _, k := range sorted(r.Rdzv.Conf) {
+		if k == "max_restarts" {
+			run = append(run, "--max-restarts="+r.Rdzv.Conf[k])
+			continue
+		}
+		conf = append(conf, k+"="+r.Rdzv.Conf[k])
+	}
+	if len(conf) > 0 {
+		run = append(run, "--rdzv-conf="+strings.Join(conf, ","))
+	}
+	if r.traced() {
+		// The role is what torch puts before each line: the node's name.
+		run = append(run, `--role="${SLURMD_NODENAME:-$HOSTNAME}:" --tee=3 --log-dir="$RUN_DIR/node-$SLURM_NODEID"`)
+	}
+	return run
+}
+
+// procs is the number of ranks on a node.
+func (r *rendering) procs() string {
+	if *r.GPUsPerNode == 0 {
+		return "1"
+	}
+	return `"$GPUS_PER_NODE"`
+}
+
+func (r *rendering) accelerate() []string {
+	run := []string{
+		"python -m accelerate.commands.launch",
+		`--num_machines="$NNODES"`,
+		`--num_processes="$WORLD_SIZE"`,
+		`--machine_rank="$SLURM_NODEID"`,
+		`--main_process_ip="$MASTER_ADDR"`,
+		`--main_process_port="$MASTER_PORT"`,
+		"--rdzv_backend=" + r.Rdzv.Backend,
+	}
+	if n, ok := r.Rdzv.Conf["max_restarts"]; ok {
+		run = append(run, "--max_restarts="+n)
+	}
+	if r.traced() {
+		run = append(run, `--role="${SLURMD_NODENAME:-$HOSTNAME}:" --tee=3 --log_dir="$RUN_DIR/node-$SLURM_NODEID"`)
+	}
+	return run
 }

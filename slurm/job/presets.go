@@ -7,13 +7,13 @@ import (
 // A setting is one variable of a preset.
 type setting struct {
 	name, value string
-	inRunDir    bool // value is a file name below the run's own folder
+	inRunDir    bool // value is a plain file name below the run's own folder
 }
 
 // shell is the value as the script writes it.
 func (s setting) shell() string {
 	if s.inRunDir {
-		return `"$RUN_DIR"/` + quote(s.value)
+		return `"$RUN_DIR/` + s.value + `"`
 	}
 	return quote(s.value)
 }
@@ -48,10 +48,20 @@ var presets = map[string][]setting{
 		{name: "NCCL_IB_TIMEOUT", value: "22"},
 		{name: "NCCL_IB_RETRY_CNT", value: "13"},
 	},
+	joinedLog:   {},
+	perNodeLogs: {},
+	privileged:  {},
 	"ethernet": {
 		{name: "NCCL_IB_DISABLE", value: "1"},
 	},
 }
+
+// The presets that change the launch and set no variable.
+const (
+	joinedLog   = "joined-log"        // all ranks in one file as well
+	perNodeLogs = "per-node-logs"     // a pair of logs for each node
+	privileged  = "docker-privileged" // docker run --privileged
+)
 
 // expandPresets looks up presets, the site's own first. A later one wins.
 func expandPresets(names []string, site Site) ([]setting, error) {

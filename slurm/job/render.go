@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -119,8 +120,11 @@ func (r *rendering) block(text string) {
 
 func (r *rendering) prepare() error {
 	var err error
-	r.presets, err = expandPresets(r.Preset, r.Site)
-	return err
+	if r.presets, err = expandPresets(r.Preset, r.Site); err != nil {
+		return err
+	}
+	r.warn()
+	return nil
 }
 
 // traced reports whether the job leaves traces for diagnosis.
@@ -132,10 +136,20 @@ func (r *rendering) guarded() bool { return *r.Guards && !r.Minimal }
 // sections writes everything after the directives.
 func (r *rendering) sections() {
 	r.block("set -euo pipefail\ncd " + quote(r.Worktree))
+	r.block(r.beforeStart())
+	r.block(r.series())
+	r.block(r.secrets())
+	if r.Train != "" {
+		r.block(r.environment())
+		r.block(r.sourced())
+		return
+	}
 	r.block(r.rendezvous())
-	r.block(r.environment())
 	r.block(r.traces())
+	r.block(r.environment())
 	r.block(r.batchGuards())
+	r.block(r.imageGuard())
+	r.block(r.nodeCheck())
 	r.block(r.arguments())
 	r.block(r.launch())
 }
@@ -197,12 +211,13 @@ func oneLine(s string) string {
 // arguments is the program's command line as an array: one element for each,
 // a flag and its values on one line.
 func (r *rendering) arguments() string {
-	if len(r.Args) == 0 {
+	args := append(slices.Clone(r.Args), r.exitFlags()...)
+	if len(args) == 0 {
 		return "ARGS=()"
 	}
 	var b strings.Builder
 	b.WriteString("ARGS=(")
-	for i, a := range r.Args {
+	for i, a := range args {
 		if i == 0 || strings.HasPrefix(a, "--") {
 			b.WriteString("\n  ")
 		} else {

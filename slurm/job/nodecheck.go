@@ -1,0 +1,3 @@
+package job
+
+func (r *rendering) nodeCheck() string { return "" }

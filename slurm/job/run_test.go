@@ -1,0 +1,186 @@
+package job_test
+
+import (
+	"fmt"
+	"math/rand"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+func twoNodes(args ...string) job.Spec {
+	return job.Spec{Name: "gpt", Nodes: ptr(2), GPUsPerNode: ptr(8), Worktree: "/shared/tree", Args: args}
+}
+
+func TestTheLaunchLineOfEveryNode(t *testing.T) {
+	r := execute(t, twoNodes("--lr", "3e-4"), job.Options{})
+	require.Zero(t, r.code, r.output)
+	ranks := r.of("python")
+	require.Len(t, ranks, 2)
+	for node, c := range ranks {
+		require.Equal(t, []string{
+			"-m", "torch.distributed.run", "--nnodes=2", "--nproc-per-node=8", fmt.Sprint("--node-rank=", node),
+			"--master-addr=node0", "--master-port=29500", fmt.Sprintf("--role=node%d:", node), "--tee=3",
+			fmt.Sprintf("--log-dir=%s/logs/42/attempt-0/node-%d", r.dir, node), "pretrain_gpt.py", "--lr", "3e-4",
+		}, c.Argv)
+		require.Equal(t, "16", c.Env["WORLD_SIZE"])
+		require.Equal(t, "1", c.Env["PYTHONFAULTHANDLER"])
+		require.Equal(t, r.dir, c.Dir)
+		require.FileExists(t, filepath.Join(r.dir, "logs/42/attempt-0", fmt.Sprint("start-", node)))
+	}
+	require.Contains(t, r.output, "start: attempt=0 node=1 host=node1 ranks=8-15 commit=")
+}
+
+func TestMinimalIsTheBareSkeleton(t *testing.T) {
+	r := execute(t, twoNodes(), job.Options{Minimal: true})
+	require.Zero(t, r.code, r.output)
+	require.Empty(t, r.output)
+	require.Equal(t, []string{"--ntasks=2", "--ntasks-per-node=1", "bash", "-c"}, r.of("srun")[0].Argv[:4])
+	require.Equal(t, "pretrain_gpt.py", r.of("python")[1].Argv[7])
+}
+
+func TestEveryGoldenScriptStartsItsProgramOnEveryNode(t *testing.T) {
+	specs, err := filepath.Glob("testdata/*.yaml")
+	require.NoError(t, err)
+	for _, file := range specs {
+		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+		t.Run(name, func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			spec, err := job.Decode(text)
+			require.NoError(t, err)
+			if spec.Train != "" {
+				t.Log("the sourced script starts the program")
+				return
+			}
+			nodes := fmt.Sprint(*spec.WithDefaults().Nodes)
+			r := execute(t, spec, optionsFor(name), "SLURM_NNODES="+nodes)
+			require.Zero(t, r.code, r.output)
+			var started []call
+			for _, c := range append(r.of("python"), r.of("mylauncher")...) {
+				if i := len(c.Argv) - len(spec.Args); i >= 0 && strings.Contains(strings.Join(c.Argv, " "), spec.WithDefaults().Script) {
+					started = append(started, c)
+				}
+			}
+			require.Len(t, started, *spec.WithDefaults().Nodes, r.output)
+			for _, c := range started {
+				require.Subset(t, c.Argv, spec.Args)
+				for k, v := range spec.Env {
+					require.Equal(t, v, c.Env[k], k)
+				}
+			}
+		})
+	}
+}
+
+func TestGuardsStopOnProof(t *testing.T) {
+	for name, c := range map[string]struct {
+		settings []string
+		says     string
+	}{
+		"Slurm gave other nodes": {[]string{"SLURM_NNODES=1"}, "stop: .*: nodes: 2 asked for, 1 given"},
+		"a busy GPU":             {[]string{"STANDIN_GPUS=" + strings.Repeat("0, 3\n", 7) + "7, 70000\n"}, "stop: node0: 7 GPUs are free and 8 are needed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := execute(t, twoNodes(), job.Options{}, c.settings...)
+			require.Equal(t, 3, r.code, r.output)
+			require.Regexp(t, c.says, r.output)
+			require.Empty(t, r.of("python"))
+		})
+	}
+}
+
+func TestGuardsOnlyWarnOfWhatTheyCannotSee(t *testing.T) {
+	for name, gpus := range map[string]string{"no answer": "", "another form": "0, NVIDIA H100, 81559 MiB\n", "a partitioned GPU": "0, [N/A]\n"} {
+		t.Run(name, func(t *testing.T) {
+			r := execute(t, twoNodes(), job.Options{}, "STANDIN_GPUS="+gpus)
+			require.Zero(t, r.code, r.output)
+			require.Contains(t, r.output, "guard: warning: node1: nvidia-smi does not say which GPUs are free")
+			require.Len(t, r.of("python"), 2)
+		})
+	}
+}
+
+func TestTheScriptEndsAsItsRanksDo(t *testing.T) {
+	for name, change := range map[string]func(*job.Spec){
+		"plain":       func(*job.Spec) {},
+		"joined log":  func(s *job.Spec) { s.Preset = []string{"joined-log"} },
+		"kill switch": func(s *job.Spec) { s.KillSwitch = "STOP" },
+		"signal":      func(s *job.Spec) { s.Signal = "B:USR1@300" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := twoNodes()
+			change(&s)
+			r := execute(t, s, job.Options{}, "STANDIN_EXIT=7")
+			require.Equal(t, 7, r.code, r.output)
+			r = execute(t, s, job.Options{})
+			require.Zero(t, r.code, r.output)
+		})
+	}
+}
+
+// nasty are the pieces that values are made of below: everything that a shell,
+// sbatch or a container's command line could take for more than text.
+var nasty = []string{
+	"a", " ", "'", `"`, `\`, "$", "$(touch \"$CANARY\")", "`touch \"$CANARY\"`", ";touch \"$CANARY\";", "\n", "\r", "\t", "|", "&&",
+	"${x:-", "}", "$((", "))", "#", "!", "*", "?", "[", "]", "{a,b}", "~", "%", "-", "--", "=", ",", ":", "é", "中", "\u202e", "\u00a0",
+	"\u2028", "\x01", "\x7f", "\\n", "EOF", "$'", "fi", "\u0301",
+}
+
+func word(r *rand.Rand) string {
+	var b strings.Builder
+	for range r.Intn(5) {
+		b.WriteString(nasty[r.Intn(len(nasty))])
+	}
+	return b.String()
+}
+
+func randomSpec(r *rand.Rand) job.Spec {
+	s := twoNodes()
+	for range r.Intn(6) {
+		s.Args = append(s.Args, word(r))
+	}
+	s.Env = map[string]string{"T_ONE": word(r), "T_TWO": word(r)}
+	s.Container.Runtime = []string{"none", "docker", "singularity", "enroot"}[r.Intn(4)]
+	if s.Container.Runtime != "none" {
+		s.Container.Image = "/images/a.sqsh"
+		s.Container.Env = map[string]string{"T_IN": word(r)}
+	}
+	s.Launcher = []string{"uv", "python", "custom"}[r.Intn(3)]
+	if s.Launcher == "custom" {
+		s.LauncherArgv = []string{"mylauncher", word(r), "{node_rank}"}
+	}
+	return s
+}
+
+func FuzzWhateverIsAskedForArrivesWhole(f *testing.F) {
+	for seed := range int64(24) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed int64) {
+		s := randomSpec(rand.New(rand.NewSource(seed)))
+		r := execute(t, s, job.Options{})
+		require.Zero(t, r.code, r.output)
+		ranks := r.of("python")
+		if s.Launcher == "custom" {
+			ranks = r.of("mylauncher")
+		}
+		require.Len(t, ranks, 2, r.output)
+		for node, c := range ranks {
+			require.Equal(t, append([]string{"pretrain_gpt.py"}, s.Args...), c.Argv[len(c.Argv)-len(s.Args)-1:])
+			if s.Launcher == "custom" {
+				require.Equal(t, []string{s.LauncherArgv[1], fmt.Sprint(node)}, c.Argv[:2])
+			}
+			require.Equal(t, s.Env["T_ONE"], c.Env["T_ONE"])
+			require.Equal(t, s.Env["T_TWO"], c.Env["T_TWO"])
+			require.Equal(t, s.Container.Env["T_IN"], c.Env["T_IN"])
+		}
+	})
+}

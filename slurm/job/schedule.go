@@ -1,0 +1,180 @@
+package job
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// signalled reports whether the ranks are to be told to save and end.
+func (s Spec) signalled() bool { return s.Signal != "" || s.KillSwitch != "" }
+
+// exitSignal is the signal that makes Megatron save and end. torch's launcher
+// ends its ranks itself on TERM, INT, HUP and QUIT, so it is USR1 unless the
+// specification asks for another one.
+func (s Spec) exitSignal() string {
+	if s.Signal == "" {
+		return "USR1"
+	}
+	name, _, _ := strings.Cut(s.Signal, "@")
+	if i := strings.IndexByte(name, ':'); i >= 0 {
+		name = name[i+1:]
+	}
+	name = strings.TrimPrefix(name, "SIG")
+	if n, ok := signalNames[name]; ok {
+		return n
+	}
+	return name
+}
+
+// signalNames are the numbers that people write, on Linux.
+var signalNames = map[string]string{"1": "HUP", "2": "INT", "3": "QUIT", "10": "USR1", "12": "USR2", "15": "TERM"}
+
+// toBatch reports whether Slurm sends the signal to the batch shell alone.
+func (s Spec) toBatch() bool {
+	who, _, ok := strings.Cut(s.Signal, ":")
+	return ok && strings.Contains(who, "B")
+}
+
+// exitFlags are the flags with which Megatron takes the signal as a wish to
+// save and end, where the arguments lack them.
+func (r *rendering) exitFlags() []string {
+	if !r.signalled() || r.Minimal || !strings.HasPrefix(path.Base(r.Script), "pretrain_") || slices.Contains(r.Args, "--exit-signal-handler") {
+		return nil
+	}
+	flags := []string{"--exit-signal-handler"}
+	if !slices.ContainsFunc(r.Args, func(a string) bool { return a == "--exit-signal" || strings.HasPrefix(a, "--exit-signal=") }) {
+		flags = append(flags, "--exit-signal", "SIG"+r.exitSignal())
+	}
+	return flags
+}
+
+// beforeStart ends an element of an array, or a restart, while the kill switch
+// is there.
+func (r *rendering) beforeStart() string {
+	if r.KillSwitch == "" {
+		return ""
+	}
+	file := quote(r.KillSwitch)
+	return `# Kill switch: while this file is there every rank saves and ends, and nothing starts. Remove it
+# before the next start. A job that hangs does not hear it: scancel ends that.
+KILL_SWITCH=` + file + `
+[[ ! -e $KILL_SWITCH ]] || { echo "kill switch $KILL_SWITCH is there: not starting; remove it first" >&2; exit 0; }`
+}
+
+// afterStart waits for the step where the batch shell has something to do
+// meanwhile: to pass a signal on, or to look for the kill switch.
+func (r *rendering) afterStart() string {
+	if !r.toBatch() && r.KillSwitch == "" {
+		return r.joined()
+	}
+	sig := r.exitSignal()
+	var b strings.Builder
+	b.WriteString(r.joined() + " &\nSTEP=$!\n")
+	if r.toBatch() {
+		fmt.Fprintf(&b, "trap 'kill -%s \"$STEP\"' %s  # srun passes it on to the ranks\n", sig, sig)
+	}
+	if r.KillSwitch != "" {
+		fmt.Fprintf(&b, `while sleep 10; do
+  [[ ! -e $KILL_SWITCH ]] || { echo "kill switch $KILL_SWITCH: the ranks save and end" >&2; kill -%s "$STEP"; break; }
+done &
+WATCH=$!
+`, sig)
+	}
+	b.WriteString(`CODE=0
+until wait "$STEP"; do  # a signal ends wait, not the step
+  CODE=$?
+  kill -0 "$STEP" 2>/dev/null || break
+  CODE=0
+done
+`)
+	if r.KillSwitch != "" {
+		b.WriteString("kill \"$WATCH\" 2>/dev/null || true\n")
+	}
+	b.WriteString(`exit "$CODE"`)
+	return b.String()
+}
+
+// joined also writes both streams of every rank to one file, keeping the exit
+// status (pipefail).
+func (r *rendering) joined() string {
+	if !slices.Contains(r.Preset, joinedLog) {
+		return ""
+	}
+	return ` \
+  > >(tee -a ` + quote(r.LogDir+"/") + `"$SLURM_JOB_NAME-$SLURM_JOB_ID.log") 2>&1`
+}
+
+// series queues the next run of a job that repeats itself, first of all, so
+// that a failure of this run does not end the series.
+func (r *rendering) series() string {
+	if r.Every == "" {
+		return ""
+	}
+	stop := path.Join(r.LogDir, r.Name+".stop")
+	return fmt.Sprintf(`# Runs again %s; the next run is queued first, so that a failure does not end the series.
+# List: squeue --me --name=%s   Stop: touch %s (or scancel the queued one)
+if [[ ! -e %s ]]; then
+  scontrol write batch_script "$SLURM_JOB_ID" - | sbatch --begin=%s >&2 ||
+    echo "the next run could not be queued: the series ends here" >&2
+fi
+find %s -maxdepth 1 -name %s -mtime +7 -delete  # old logs of the series`,
+		r.Every, r.Name, quote(stop), quote(stop), periods(r.Every), quote(r.LogDir), quote(r.Name+"-*"))
+}
+
+// periods turns the specification's word to a form of --begin.
+func periods(every string) string {
+	switch every {
+	case "hourly":
+		return "now+1hour"
+	case "daily":
+		return "now+1day"
+	case "weekly":
+		return "now+1week"
+	}
+	n := strings.TrimRight(every, "abcdefghijklmnopqrstuvwxyz")
+	unit := map[byte]string{'m': "minutes", 'h': "hours", 'd': "days"}[every[len(n)]]
+	return "now+" + n + unit
+}
+
+// sourced is the body of a train: each element reads the script anew, so that
+// it can be edited, or linked to another one, before the next element starts.
+func (r *rendering) sourced() string {
+	return `# The train: hold it with scontrol hold, edit the file, release it; no place in the queue is lost.
+# shellcheck source=/dev/null
+source ` + quote(sourcePath(r.Train))
+}
+
+// sourcePath keeps source from searching the PATH for a bare name.
+func sourcePath(p string) string {
+	if path.IsAbs(p) {
+		return p
+	}
+	return "./" + strings.TrimPrefix(p, "./")
+}
+
+// secretNames are the variables that the secrets file may set.
+var secretNames = strings.Fields("HF_TOKEN HUGGING_FACE_HUB_TOKEN WANDB_API_KEY COMET_API_KEY MLFLOW_TRACKING_TOKEN NGC_API_KEY AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN")
+
+// secrets reads tokens from a file of the user's own, so that they stand
+// neither in this text nor in any command line.
+func (r *rendering) secrets() string {
+	file := r.Site.SecretsFile
+	if file == "" {
+		return ""
+	}
+	name := quote(file)
+	if rest, ok := strings.CutPrefix(file, "~/"); ok {
+		name = `"$HOME"/` + quote(rest)
+	}
+	return `# Secrets: NAME=value lines of a file that only its owner may read.
+SECRETS=` + name + `
+if [[ -f $SECRETS ]]; then
+  [[ -O $SECRETS && $(stat -c %a "$SECRETS") == 600 ]] || { echo "$SECRETS must be yours, with mode 600" >&2; exit 3; }
+  while IFS= read -r secret || [[ -n $secret ]]; do
+    case ${secret%%=*} in ` + strings.Join(secretNames, "|") + `) export "${secret?}" ;; esac
+  done <"$SECRETS"
+  unset secret
+fi`
+}

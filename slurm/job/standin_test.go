@@ -1,0 +1,183 @@
+package job_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// The test binary stands in for the programs that a script starts: a link with
+// such a name to the binary records its words, its folder and its environment
+// in $STANDIN_LOG and imitates the program just enough.
+func TestMain(m *testing.M) {
+	if name := filepath.Base(os.Args[0]); slices.Contains(standIns, name) {
+		os.Exit(standIn(name, os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+var standIns = []string{"srun", "scontrol", "sbatch", "uv", "python", "docker", "singularity", "apptainer", "enroot", "nvidia-smi", "mylauncher"}
+
+// A call is one program that was started.
+type call struct {
+	Prog string
+	Argv []string
+	Dir  string
+	Env  map[string]string
+}
+
+func standIn(name string, argv []string) int {
+	dir, _ := os.Getwd()
+	c := call{Prog: name, Argv: argv, Dir: dir, Env: map[string]string{}}
+	for _, kv := range os.Environ() {
+		k, v, _ := strings.Cut(kv, "=")
+		c.Env[k] = v
+	}
+	line, _ := json.Marshal(c)
+	log, err := os.OpenFile(os.Getenv("STANDIN_LOG"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return 99
+	}
+	_, _ = log.Write(append(line, '\n'))
+	switch name {
+	case "srun":
+		return onEachNode(argv)
+	case "scontrol":
+		if len(argv) > 1 && argv[1] == "hostnames" {
+			fmt.Println("node0\nnode1")
+		}
+		if len(argv) > 1 && argv[1] == "batch_script" {
+			fmt.Println("#!/bin/bash")
+		}
+	case "uv":
+		return become(argv[1:], os.Environ())
+	case "nvidia-smi":
+		fmt.Print(os.Getenv("STANDIN_GPUS"))
+	case "docker", "enroot":
+		return isolated(argv)
+	case "singularity", "apptainer":
+		i := slices.IndexFunc(argv, func(a string) bool { return a == "bash" || a == "env" })
+		return become(argv[i:], os.Environ())
+	case "python":
+		code, _ := strconv.Atoi(os.Getenv("STANDIN_EXIT"))
+		return code
+	}
+	return 0
+}
+
+// onEachNode runs srun's command once for each node, one after the other.
+func onEachNode(argv []string) int {
+	i := slices.IndexFunc(argv, func(a string) bool { return !strings.HasPrefix(a, "-") })
+	if i < 0 {
+		return 0
+	}
+	worst := 0
+	nodes, _ := strconv.Atoi(os.Getenv("SLURM_NNODES"))
+	for n := range nodes {
+		cmd := exec.Command(argv[i], argv[i+1:]...)
+		cmd.Env = append(os.Environ(), fmt.Sprint("SLURM_NODEID=", n), fmt.Sprint("SLURM_PROCID=", n), fmt.Sprint("SLURMD_NODENAME=node", n))
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		if err := cmd.Run(); err != nil {
+			worst = max(worst, cmd.ProcessState.ExitCode())
+		}
+	}
+	return worst
+}
+
+// isolated runs a command as a runtime that passes on only the variables that
+// it is told to.
+func isolated(argv []string) int {
+	if argv[0] == "image" {
+		return 0
+	}
+	env := []string{"PATH=" + os.Getenv("PATH"), "STANDIN_LOG=" + os.Getenv("STANDIN_LOG"), "STANDIN_GPUS=" + os.Getenv("STANDIN_GPUS")}
+	for i, a := range argv {
+		switch a {
+		case "-e", "--env":
+			if v, ok := os.LookupEnv(argv[i+1]); ok {
+				env = append(env, argv[i+1]+"="+v)
+			}
+		case "bash", "env":
+			return become(argv[i:], env)
+		}
+	}
+	return 99
+}
+
+func become(argv, env []string) int {
+	path, err := exec.LookPath(argv[0])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 127
+	}
+	fmt.Fprintln(os.Stderr, syscall.Exec(path, argv, env))
+	return 126
+}
+
+// A run is what came of executing a script.
+type run struct {
+	calls  []call
+	code   int
+	output string
+	dir    string
+}
+
+// of returns the calls of one program.
+func (r run) of(prog string) []call {
+	return slices.DeleteFunc(slices.Clone(r.calls), func(c call) bool { return c.Prog != prog })
+}
+
+// execute renders spec for a worktree of its own and runs the script as Slurm
+// would on two nodes, with stand-ins. Settings are further NAME=value pairs.
+func execute(t testing.TB, spec job.Spec, o job.Options, settings ...string) run {
+	t.Helper()
+	root := t.TempDir()
+	tree, bin := filepath.Join(root, "tree"), filepath.Join(root, "bin")
+	require.NoError(t, os.MkdirAll(tree, 0o755))
+	require.NoError(t, os.MkdirAll(bin, 0o755))
+	self, err := os.Executable()
+	require.NoError(t, err)
+	for _, name := range standIns {
+		require.NoError(t, os.Symlink(self, filepath.Join(bin, name)))
+	}
+	spec.Worktree = tree
+	script, err := job.Render(spec, o)
+	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll(filepath.Join(tree, script.LogDir), 0o755))
+	file := filepath.Join(root, "script.sh")
+	require.NoError(t, os.WriteFile(file, []byte(script.Text), 0o644))
+
+	log := filepath.Join(root, "calls")
+	cmd := exec.Command("/bin/bash", file)
+	cmd.Dir = tree
+	cmd.Env = append([]string{
+		"PATH=" + bin + ":/usr/bin:/bin", "HOME=" + root, "STANDIN_LOG=" + log, "CANARY=" + filepath.Join(root, "canary"),
+		"STANDIN_GPUS=" + strings.Repeat("0, 3\n", 8),
+		"SLURM_JOB_ID=42", "SLURM_NNODES=2", "SLURM_JOB_NODELIST=node[0-1]", "SLURM_JOB_NAME=x", "SLURM_NODEID=0",
+	}, settings...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.WaitDelay = 1
+	_ = cmd.Run()
+	r := run{code: cmd.ProcessState.ExitCode(), output: out.String(), dir: tree}
+	text, _ := os.ReadFile(log)
+	for line := range bytes.Lines(text) {
+		var c call
+		require.NoError(t, json.Unmarshal(line, &c))
+		r.calls = append(r.calls, c)
+	}
+	require.NoFileExists(t, filepath.Join(root, "canary"), "a value was executed")
+	return r
+}

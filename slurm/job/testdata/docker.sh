@@ -1,0 +1,110 @@
+#!/bin/bash
+# Rendered by megatron-ops v0.0.0 from specification sha256:56e14a2c97b16b9f8abc20931d122e419e6c581527916c43000fb2d0f4169663
+# shellcheck disable=SC1003,SC1112,SC2016,SC2088 # single quotes hold literal text, or text for the nodes
+#SBATCH --job-name=gpt-docker
+#SBATCH --account=research
+#SBATCH --partition=prod
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --gres=gpu:8
+#SBATCH --cpus-per-task=64
+#SBATCH --mem=1000G
+#SBATCH --time=1-00:00:00
+#SBATCH --exclude=g[01-86,88-89,91]
+#SBATCH --output=logs/%x-%j.out
+#SBATCH --error=logs/%x-%j.err
+
+set -euo pipefail
+cd /home/alice/files/Megatron-LM
+
+MASTER_ADDR=$(set +o pipefail; scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)
+export MASTER_ADDR
+export MASTER_PORT=${MASTER_PORT:-29500}
+export NNODES=$SLURM_NNODES
+export GPUS_PER_NODE=8
+export WORLD_SIZE=$((NNODES * GPUS_PER_NODE))
+
+# What a diagnosis reads, one folder for each attempt (monitor: false leaves it out).
+RUN_DIR_HERE=logs/$SLURM_JOB_ID/attempt-${SLURM_RESTART_COUNT:-0}
+mkdir -p "$RUN_DIR_HERE"
+export RUN_DIR=/workspace/files/Megatron-LM/$RUN_DIR_HERE
+export PYTHONFAULTHANDLER=1 NCCL_DEBUG=WARN NCCL_DEBUG_FILE="$RUN_DIR/nccl.%h.%p.log"
+export TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
+DIRTY=$(git diff --no-ext-diff --no-textconv HEAD 2>/dev/null | sha256sum | cut -c1-12) || DIRTY=unknown
+export DIRTY
+MARK='  # one line a node: what was started there
+short() { sha256sum | cut -c1-12; }
+echo "start: attempt=${SLURM_RESTART_COUNT:-0} node=$SLURM_NODEID host=${SLURMD_NODENAME:-$HOSTNAME} ranks=$((SLURM_NODEID * GPUS_PER_NODE))-$(((SLURM_NODEID + 1) * GPUS_PER_NODE - 1)) \
+commit=$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown) dirty=$DIRTY argv=$(printf "%s\0" "$@" | short) \
+env=$(env | grep -E "^(CUDA_|NCCL_|TORCH_|PYTHON|UV_|OMP_|NVTE_)" | grep -v VISIBLE_DEVICES | LC_ALL=C sort | short)" | tee "$RUN_DIR/start-$SLURM_NODEID"
+'
+
+export NCCL_SOCKET_IFNAME=ib0
+
+# Guards: proof of a fault stops the job, a doubt is one line (guards: false leaves them out).
+guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || exit 3; }
+[[ $NNODES == 2 ]] || guard stop "nodes: 2 asked for, $NNODES given"
+getent hosts "$MASTER_ADDR" >/dev/null 2>&1 || guard warning "$MASTER_ADDR does not resolve, or getent is missing"
+! (: <"/dev/tcp/127.0.0.1/$MASTER_PORT") 2>/dev/null || guard stop "port $MASTER_PORT is taken on $MASTER_ADDR; choose another master_port"
+case $(stat -f -c %T . 2>/dev/null) in tmpfs|overlayfs|ext2/ext3|xfs|btrfs|zfs) guard warning "$PWD looks local to this node" ;; esac
+SEEN=
+[[ ! -e pretrain_gpt.py ]] || SEEN+=/workspace/files/Megatron-LM/pretrain_gpt.py$'\n'
+[[ ! -e .venv ]] || SEEN+=/workspace/files/Megatron-LM/.venv$'\n'
+[[ ! -e /home/alice/files/data/math_prefix.idx ]] || SEEN+=/workspace/files/data/math_prefix.idx$'\n'
+[[ ! -e /home/alice/files/ckpt ]] || SEEN+=/workspace/files/ckpt$'\n'
+: >"$RUN_DIR_HERE/seen"; SEEN+=$RUN_DIR/seen
+export SEEN
+GUARDS='  # what every node looks at itself
+guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || exit 3; }
+while IFS= read -r p; do  # a file system may need a moment to show what is new
+  [[ -z $p || -e $p ]] || { sleep 5; [[ -e $p ]]; } || guard stop "$p is seen by the first node and not here"
+done <<<"$SEEN"
+free=0 odd=
+while IFS=", " read -r gpu used; do  # a GPU with less than 2 GB in use counts as free
+  if [[ ! $gpu$used =~ ^[0-9]+$ || -z $used ]]; then odd=1; elif ((10#$used < 2000)); then free=$((free + 1)); fi
+done <<<"$(nvidia-smi --query-gpu=index,memory.used --format=csv,noheader,nounits 2>/dev/null)"
+if [[ $odd ]]; then guard warning "nvidia-smi does not say which GPUs are free"
+elif ((free < GPUS_PER_NODE)); then guard stop "$free GPUs are free and $GPUS_PER_NODE are needed"; fi
+[[ $SLURM_NODEID == 0 ]] || (  # says so if the first node stays out of reach
+  for _ in {1..60}; do
+    sleep 2; kill -0 $$ 2>/dev/null || exit
+    (: <"/dev/tcp/$MASTER_ADDR/$MASTER_PORT") 2>/dev/null && exit
+  done
+  guard warning "no answer from $MASTER_ADDR port $MASTER_PORT for two minutes") &
+'
+
+# The image, on every node, pulled where it is missing.
+srun --ntasks="$NNODES" --ntasks-per-node=1 bash -c '
+  command -v docker >/dev/null || { echo "guard: warning: ${SLURMD_NODENAME:-$HOSTNAME}: docker is not on the PATH" >&2; exit 0; }
+  docker image inspect "$1" >/dev/null 2>&1 || docker pull --quiet "$1" >&2 || {
+    echo "guard: stop: ${SLURMD_NODENAME:-$HOSTNAME}: image $1 is neither here nor can be pulled" >&2; exit 3; }
+' _ megatron_pytorch:latest
+
+ARGS=(
+  --num-layers 28
+  --data-path 1.0 /workspace/files/data/math_prefix
+  --load /workspace/files/ckpt
+  --tokenizer-model /opt/tok
+)
+
+# One task a node. The text in single quotes is read there, not here.
+srun --ntasks="$NNODES" --ntasks-per-node=1 --cpus-per-task=64 --kill-on-bad-exit=1 --wait=60 --unbuffered --label \
+  docker run --rm --init \
+  --gpus all --network host --ipc=host --ulimit memlock=-1 --ulimit stack=67108864 \
+  -v /home/alice/files:/workspace/files \
+  -w /workspace/files/Megatron-LM \
+  -e MASTER_ADDR -e MASTER_PORT -e NNODES -e GPUS_PER_NODE -e WORLD_SIZE -e SLURM_JOB_ID \
+  -e SLURM_NODEID -e SLURM_PROCID -e SLURM_NNODES -e SLURM_RESTART_COUNT -e SLURMD_NODENAME -e CUDA_VISIBLE_DEVICES \
+  -e RUN_DIR -e DIRTY -e SEEN -e PYTHONFAULTHANDLER -e NCCL_DEBUG -e NCCL_DEBUG_FILE \
+  -e TORCH_NCCL_TRACE_BUFFER_SIZE -e TORCH_NCCL_DUMP_ON_TIMEOUT -e TORCH_NCCL_DEBUG_INFO_TEMP_FILE -e NCCL_SOCKET_IFNAME \
+  megatron_pytorch:latest \
+  bash -c "$GUARDS$MARK"'
+    exec python -m torch.distributed.run \
+      --nnodes="$NNODES" \
+      --nproc-per-node="$GPUS_PER_NODE" \
+      --node-rank="$SLURM_NODEID" \
+      --master-addr="$MASTER_ADDR" \
+      --master-port="$MASTER_PORT" \
+      --role="${SLURMD_NODENAME:-$HOSTNAME}:" --tee=3 --log-dir="$RUN_DIR/node-$SLURM_NODEID" \
+      "$@"
+  ' _ pretrain_gpt.py "${ARGS[@]}"

@@ -1,0 +1,82 @@
+package job
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// traceSettings are the variables that make NCCL, torch and Python leave
+// something to diagnose. Sources: NCCL's environment variables (NCCL_DEBUG_FILE,
+// with %h and %p), torch's ProcessGroupNCCL.hpp and TraceUtils.h.
+var traceSettings = []setting{
+	{name: "PYTHONFAULTHANDLER", value: "1"},
+	{name: "NCCL_DEBUG", value: "WARN"},
+	{name: "NCCL_DEBUG_FILE", value: "nccl.%h.%p.log", inRunDir: true},
+	{name: "TORCH_NCCL_TRACE_BUFFER_SIZE", value: "2000"},
+	{name: "TORCH_NCCL_DUMP_ON_TIMEOUT", value: "1"},
+	{name: "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", value: "flight-recorder-", inRunDir: true},
+}
+
+// traces makes the run's own folder, one for each attempt, and points
+// everything that can tell of a failure there.
+func (r *rendering) traces() string {
+	if !r.traced() {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("# What a diagnosis reads, one folder for each attempt (monitor: false leaves it out).\n")
+	here := path.Join(".", r.LogDir) + "/"
+	run := quote(here) + "$SLURM_JOB_ID/attempt-${SLURM_RESTART_COUNT:-0}"
+	if r.contained() {
+		fmt.Fprintf(&b, "RUN_DIR_HERE=%s\nmkdir -p \"$RUN_DIR_HERE\"\nexport RUN_DIR=%s/$RUN_DIR_HERE\n", run, quote(r.inside(r.Worktree)))
+	} else {
+		fmt.Fprintf(&b, "export RUN_DIR=$PWD/%s\nmkdir -p \"$RUN_DIR\"\n", run)
+	}
+	for line := range slices.Chunk(r.traceSettings(), 3) {
+		b.WriteString("export")
+		for _, s := range line {
+			b.WriteString(" " + s.name + "=" + s.shell())
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString(`DIRTY=$(git diff --no-ext-diff --no-textconv HEAD 2>/dev/null | sha256sum | cut -c1-12) || DIRTY=unknown
+export DIRTY
+` + r.marker())
+	return b.String()
+}
+
+// traceSettings are the variables of the traces that neither the user nor a
+// preset sets otherwise.
+func (r *rendering) traceSettings() []setting {
+	return slices.DeleteFunc(slices.Clone(traceSettings), func(s setting) bool {
+		return r.sets(s.name) || r.presetSets(s.name)
+	})
+}
+
+func (r *rendering) presetSets(name string) bool {
+	for _, p := range r.presets {
+		if p.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// marker is one line per node and attempt that says what was started there;
+// nodes that were started differently show by their hashes. Its text is for
+// the nodes, in single quotes.
+func (r *rendering) marker() string {
+	last := "$(((SLURM_NODEID + 1) * GPUS_PER_NODE - 1))"
+	first := "$((SLURM_NODEID * GPUS_PER_NODE))"
+	if *r.GPUsPerNode == 0 {
+		first, last = "$SLURM_NODEID", "$SLURM_NODEID"
+	}
+	return `MARK='  # one line a node: what was started there
+short() { sha256sum | cut -c1-12; }
+echo "start: attempt=${SLURM_RESTART_COUNT:-0} node=$SLURM_NODEID host=${SLURMD_NODENAME:-$HOSTNAME} ranks=` + first + "-" + last + ` \
+commit=$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown) dirty=$DIRTY argv=$(printf "%s\0" "$@" | short) \
+env=$(env | grep -E "^(CUDA_|NCCL_|TORCH_|PYTHON|UV_|OMP_|NVTE_)" | grep -v VISIBLE_DEVICES | LC_ALL=C sort | short)" | tee "$RUN_DIR/start-$SLURM_NODEID"
+'`
+}

@@ -1,0 +1,27 @@
+package job
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// warn says what works and an expert would not do.
+func (r *rendering) warn() {
+	add := func(cond bool, text string) {
+		if cond {
+			r.warnings = append(r.warnings, text)
+		}
+	}
+	sig := r.exitSignal()
+	add(slices.Contains(r.Preset, privileged), "docker-privileged gives the container the whole node; most sites forbid it, and training does not need it")
+	add(r.Signal != "" && slices.Contains([]string{"TERM", "INT", "HUP", "QUIT"}, sig), "signal: torch's launcher ends the ranks itself on SIG"+sig+", after 30 seconds whether they have saved or not; USR1 leaves them the time")
+	add(r.signalled() && r.Container.Runtime == Docker, "docker passes a signal on to the container's first process only, so the ranks may not save; scancel still ends the job")
+	add(r.Signal != "" && !strings.Contains(r.Signal, "@"), "signal: without @seconds Slurm sends it 60 seconds before the end, which is short for a checkpoint")
+	add(r.Container.Runtime == Enroot && !strings.HasSuffix(r.Container.Image, ".sqsh") && strings.ContainsAny(r.Container.Image, ":/"), "enroot starts a .sqsh file: make it once with enroot import --output FILE.sqsh docker://IMAGE")
+	add(slices.Contains(r.Preset, perNodeLogs) && slices.Contains(r.Preset, joinedLog), "joined-log gets nothing where per-node-logs takes the output")
+	for _, dir := range []string{"/tmp", "/var/tmp", "/dev/shm"} {
+		_, local := below(dir, path.Clean(r.Worktree))
+		add(local && *r.Nodes > 1, "worktree: "+dir+" is local to each node on most clusters")
+	}
+}
