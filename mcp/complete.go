@@ -2,16 +2,109 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
 
 	sdk "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/skills"
 )
 
+// maxCompletions is how many values the protocol allows in one answer.
+const maxCompletions = 100
+
+// A completer completes the arguments of prompts and of resource templates.
+// Both mean the same by a name, so one table serves both.
 type completer struct{ s *Server }
 
-func (c completer) CompletePromptArgument(context.Context, string, sdk.CompleteArgument, sdk.CompleteContext) (*sdk.Completion, error) {
-	return &sdk.Completion{Values: []string{}}, nil
+// CompletePromptArgument completes a prompt's argument.
+func (c completer) CompletePromptArgument(ctx context.Context, _ string, arg sdk.CompleteArgument, with sdk.CompleteContext) (*sdk.Completion, error) {
+	return c.complete(ctx, arg, with)
 }
 
-func (c completer) CompleteResourceArgument(context.Context, string, sdk.CompleteArgument, sdk.CompleteContext) (*sdk.Completion, error) {
-	return &sdk.Completion{Values: []string{}}, nil
+// CompleteResourceArgument completes a template's variable.
+func (c completer) CompleteResourceArgument(ctx context.Context, _ string, arg sdk.CompleteArgument, with sdk.CompleteContext) (*sdk.Completion, error) {
+	return c.complete(ctx, arg, with)
+}
+
+func (c completer) complete(ctx context.Context, arg sdk.CompleteArgument, with sdk.CompleteContext) (done *sdk.Completion, err error) {
+	defer guard{c.s.cfg.Log}.recovered("completion", &err)
+	var all []string
+	switch arg.Name {
+	case "job":
+		all = c.jobs(ctx, func(j listed) string { return j.ID })
+	case "partition":
+		all = c.jobs(ctx, func(j listed) string { return j.Partition })
+	case "node":
+		all = c.job(ctx, with).Nodes
+	case "rank":
+		for i := range c.job(ctx, with).ranks() {
+			all = append(all, strconv.Itoa(i))
+		}
+	case "skill", "name":
+		for _, k := range skills.All() {
+			all = append(all, k.Name)
+		}
+	case "file":
+		if k, ok := skills.Get(with.Arguments["name"]); ok {
+			all = k.Files
+		}
+	case "id":
+		for _, r := range rules.Table() {
+			all = append(all, r.ID)
+		}
+	}
+	values := []string{}
+	for _, v := range all {
+		if v != "" && strings.HasPrefix(v, arg.Value) && !slices.Contains(values, v) {
+			values = append(values, v)
+		}
+	}
+	total := len(values)
+	return &sdk.Completion{Values: values[:min(total, maxCompletions)], Total: total, HasMore: total > maxCompletions}, nil
+}
+
+// listed is what a completion needs of a job.
+type listed struct {
+	ID        string   `json:"job_id"`
+	Partition string   `json:"partition"`
+	Nodes     []string `json:"nodes"`
+	GPUs      int      `json:"gpus"`
+}
+
+func (j listed) ranks() int { return max(j.GPUs, len(j.Nodes)) }
+
+// jobs are the jobs that list shows, ended ones too; none where it fails: a
+// completion is a help, not an answer.
+func (c completer) jobs(ctx context.Context, of func(listed) string) []string {
+	var doc struct {
+		Jobs []listed `json:"jobs"`
+	}
+	c.fetch(ctx, "list", map[string]any{"all": true}, &doc)
+	var values []string
+	for _, j := range doc.Jobs {
+		values = append(values, of(j))
+	}
+	return values
+}
+
+// job is the job that was chosen before, in the same prompt or template.
+func (c completer) job(ctx context.Context, with sdk.CompleteContext) (j listed) {
+	if id := with.Arguments["job"]; id != "" {
+		c.fetch(ctx, "status", map[string]any{"job": id}, &j)
+	}
+	return j
+}
+
+func (c completer) fetch(ctx context.Context, op string, a map[string]any, into any) {
+	_, out, err := c.s.run(ctx, op, a)
+	if err != nil {
+		return
+	}
+	if raw, err := json.Marshal(tidy(out, true)); err == nil {
+		_ = json.Unmarshal(raw, into) // what does not fit completes nothing
+	}
 }

@@ -157,7 +157,8 @@ func (s *Server) question(ctx context.Context, call *ops.Call, o ops.Op, in any)
 		if err != nil {
 			return q, refusal(ops.AsError(err))
 		}
-		if f, ok := out.(ops.Finder); ok && f.Found() {
+		force, _ := boolField(in, "force")
+		if f, ok := out.(ops.Finder); ok && f.Found() && !force {
 			res, aerr := answer(o, out, call.Lang, defaultBudget)
 			if aerr != nil {
 				return q, refusal(ops.AsError(aerr))
@@ -207,9 +208,10 @@ func (s *Server) offerToken(ctx context.Context, call *ops.Call, o ops.Op, in, o
 		return
 	}
 	target := submit.NewIn()
-	if !copyField(target, in, "spec") {
+	if ops.Decode([]byte("{}"), target, nil) != nil || !copyField(target, in, "spec") {
 		return
 	}
+	copyField(target, in, "yaml")
 	copyField(target, in, "cluster")
 	token := s.tokens.issue(digest(submit, call.Who, target))
 	res.RawStructuredContent = withField(res.RawStructuredContent, tokenField, token)

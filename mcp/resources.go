@@ -1,6 +1,245 @@
 package mcp
 
-// jobSchemaURI is the resource with the whole job specification's schema.
-const jobSchemaURI = "megatron-ops://schema/job"
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
 
-func (s *Server) addResources() {}
+	sdk "github.com/mark3labs/mcp-go/mcp"
+	sdkserver "github.com/mark3labs/mcp-go/server"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/skills"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// The addresses of what can be read.
+const (
+	constantsURI = "megatron-ops://constants"
+	rulesURI     = "megatron-ops://rules"
+	jobSchemaURI = "megatron-ops://schema/job"
+	jobsURI      = "megatron-ops://jobs/"
+
+	ruleTemplate  = "megatron-ops://rules/{id}"
+	jobTemplate   = "megatron-ops://jobs/{job}"
+	logsTemplate  = "megatron-ops://jobs/{job}/logs{?page,rank,node}"
+	skillTemplate = "skill://{name}/{+file}"
+)
+
+// pageLines is how many log lines a page has; page 0 is the newest.
+const pageLines = 200
+
+const (
+	markdown = "text/markdown"
+	jsonType = "application/json"
+)
+
+func (s *Server) addResources() {
+	s.fixed(constantsURI, "constants", "the launch constants of Megatron-LM on Slurm, each with its reason", markdown, func(ctx context.Context) (string, error) {
+		return s.read(ctx, "constants", nil)
+	})
+	s.fixed(rulesURI, "rules", "every launch rule by id: what must hold, and where Megatron checks it", markdown, func(context.Context) (string, error) {
+		return rulesIndex(s.cfg.Lang), nil
+	})
+	s.fixed(jobSchemaURI, "job specification", "JSON schema of the job specification, every field", jsonType, func(context.Context) (string, error) {
+		raw, err := json.MarshalIndent(job.Schema(), "", " ")
+		return string(raw), err
+	})
+	for _, k := range skills.All() {
+		s.fixed("skill://"+k.Name+"/SKILL.md", k.Name, k.Description, markdown, func(context.Context) (string, error) {
+			raw, err := skills.File(k.Name, "SKILL.md")
+			return string(raw), err
+		})
+	}
+	s.template(skillTemplate, "skill file", "a file of a skill, such as skill://run-on-slurm/references/commands.md", "text/plain", readSkill)
+	s.template(ruleTemplate, "rule", "one launch rule, with its condition, reason, remedy and source", markdown, s.readRule)
+	s.template(jobTemplate, "job", "one job: state, nodes, times; can be subscribed to", markdown, func(ctx context.Context, a args) (string, error) {
+		return s.read(ctx, "status", map[string]any{"job": a["job"]})
+	})
+	s.template(logsTemplate, "job logs", "a job's log lines, page 0 the newest "+strconv.Itoa(pageLines)+", of all ranks or of one rank or node", "text/plain", s.readLogs)
+}
+
+// args are the values of a template's variables.
+type args map[string]string
+
+func (s *Server) fixed(uri, name, description, mime string, read func(context.Context) (string, error)) {
+	s.sdk.AddResource(sdk.NewResource(uri, name, sdk.WithResourceDescription(description), sdk.WithMIMEType(mime)),
+		func(ctx context.Context, _ sdk.ReadResourceRequest) ([]sdk.ResourceContents, error) {
+			return s.contents(uri, mime, func() (string, error) { return read(ctx) })
+		})
+}
+
+func (s *Server) template(uri, name, description, mime string, read func(context.Context, args) (string, error)) {
+	var handler sdkserver.ResourceTemplateHandlerFunc = func(ctx context.Context, req sdk.ReadResourceRequest) ([]sdk.ResourceContents, error) {
+		a := args{}
+		for k, v := range req.Params.Arguments {
+			if words, ok := v.([]string); ok && len(words) > 0 {
+				a[k] = words[0]
+			}
+		}
+		return s.contents(req.Params.URI, mime, func() (string, error) { return read(ctx, a) })
+	}
+	s.sdk.AddResourceTemplate(sdk.NewResourceTemplate(uri, name, sdk.WithTemplateDescription(description), sdk.WithTemplateMIMEType(mime)), handler)
+}
+
+// contents reads, and gives an error in the form that a client shows.
+func (s *Server) contents(uri, mime string, read func() (string, error)) ([]sdk.ResourceContents, error) {
+	text, err := read()
+	if err != nil {
+		e := cleanError(ops.AsError(err))
+		s.cfg.Log.Info("read", "uri", plain(uri), "err", e.Message)
+		if e.Fix != "" {
+			return nil, fmt.Errorf("%w; %s", e, e.Fix)
+		}
+		return nil, e
+	}
+	return []sdk.ResourceContents{sdk.TextResourceContents{URI: uri, MIMEType: mime, Text: text}}, nil
+}
+
+// run carries out a reading operation for a resource, a prompt or a completion.
+func (s *Server) run(ctx context.Context, name string, a map[string]any) (ops.Op, any, error) {
+	o, ok := ops.Lookup(name)
+	if !ok || o.Effect != ops.Read {
+		return o, nil, &ops.Error{Code: ops.NotFound, Message: "there is nothing to read here"}
+	}
+	if e := s.grant(ctx).scope(o); e != nil {
+		return o, nil, e
+	}
+	raw, err := json.Marshal(a)
+	if err != nil {
+		return o, nil, err
+	}
+	in := o.NewIn()
+	if err := ops.Decode(raw, in, nil); err != nil {
+		return o, nil, err
+	}
+	svc, err := s.service()
+	if err != nil {
+		return o, nil, err
+	}
+	out, err := o.Run(ctx, &ops.Call{Service: svc, Who: s.grant(ctx).Caller, Lang: s.cfg.Lang}, in)
+	return o, out, err
+}
+
+// read is a reading operation's answer as text.
+func (s *Server) read(ctx context.Context, name string, a map[string]any) (string, error) {
+	o, out, err := s.run(ctx, name, a)
+	if err != nil {
+		return "", err
+	}
+	v, ok := tidy(out, !o.Closed).(view.Viewer)
+	if !ok {
+		return "", errInternal
+	}
+	return words(v.View(s.cfg.Lang), !o.Closed, 2*askedBudget/4), nil
+}
+
+// readLogs is one page of a job's log, counted from the newest line back.
+func (s *Server) readLogs(ctx context.Context, a args) (string, error) {
+	page, err := strconv.Atoi(orZero(a["page"]))
+	if err != nil || page < 0 || page > 1000 {
+		return "", &ops.Error{Code: ops.BadInput, Field: "page", Message: fmt.Sprintf("%q is not a page", a["page"]), Fix: "use 0 for the newest lines, 1 for those before them"}
+	}
+	in := map[string]any{"job": a["job"], "tail": (page + 1) * pageLines}
+	if a["rank"] != "" {
+		rank, err := strconv.Atoi(a["rank"])
+		if err != nil {
+			return "", &ops.Error{Code: ops.BadInput, Field: "rank", Message: fmt.Sprintf("%q is not a rank", a["rank"]), Fix: "use a number such as 3"}
+		}
+		in["rank"] = rank
+	}
+	if a["node"] != "" {
+		in["node"] = a["node"]
+	}
+	_, out, err := s.run(ctx, "logs", in)
+	if err != nil {
+		return "", err
+	}
+	lines, err := logLines(tidy(out, true))
+	if err != nil {
+		return "", err
+	}
+	end := max(0, len(lines)-page*pageLines)
+	start := max(0, end-pageLines)
+	body := clip(strings.Join(lines[start:end], "\n"), 16<<10)
+	more := "This is the start of the log.\n"
+	if start > 0 || len(lines) >= (page+1)*pageLines {
+		more = fmt.Sprintf("Older lines: page=%d.\n", page+1)
+	}
+	return fence(body) + more, nil
+}
+
+// logLines are the lines of the logs operation's output, each with its rank.
+func logLines(out any) ([]string, error) {
+	raw, err := json.Marshal(out)
+	if err != nil {
+		return nil, err
+	}
+	var doc struct {
+		Lines []struct {
+			Rank *int   `json:"rank"`
+			Text string `json:"text"`
+		} `json:"lines"`
+	}
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		return nil, err
+	}
+	lines := make([]string, len(doc.Lines))
+	for i, l := range doc.Lines {
+		lines[i] = l.Text
+		if l.Rank != nil {
+			lines[i] = fmt.Sprintf("[rank %d] %s", *l.Rank, l.Text)
+		}
+	}
+	return lines, nil
+}
+
+func orZero(s string) string {
+	if s == "" {
+		return "0"
+	}
+	return s
+}
+
+func readSkill(_ context.Context, a args) (string, error) {
+	file := path.Clean(a["file"])
+	raw, err := skills.File(a["name"], file)
+	if err != nil {
+		return "", &ops.Error{Code: ops.NotFound, Message: "there is no such file of a skill", Fix: "resources/list names the skills; each SKILL.md names its files"}
+	}
+	return string(raw), nil
+}
+
+func rulesIndex(l lang.Lang) string {
+	d := view.Doc{Title: "launch rules"}
+	t := &view.Table{Header: []string{"id", "must hold", "source"}}
+	for _, r := range rules.Table() {
+		t.Rows = append(t.Rows, []string{r.ID, r.Requirement.In(l), r.Source})
+	}
+	d.Sections = []view.Section{{Text: "More of one: " + ruleTemplate, Table: t}}
+	return view.Markdown(d)
+}
+
+func (s *Server) readRule(_ context.Context, a args) (string, error) {
+	r, ok := rules.Explain(a["id"])
+	if !ok {
+		return "", &ops.Error{Code: ops.NotFound, Field: "id", Message: fmt.Sprintf("there is no rule %q", a["id"]), Fix: rulesURI + " lists them"}
+	}
+	l := s.cfg.Lang
+	d := view.Doc{Title: r.ID, Sections: []view.Section{{Facts: []view.Fact{
+		{Name: "severity", Value: string(r.Severity)},
+		{Name: "applies when", Value: r.Condition.In(l)},
+		{Name: "must hold", Value: r.Requirement.In(l)},
+		{Name: "why", Value: r.Reason.In(l)},
+		{Name: "remedy", Value: r.Remedy.In(l)},
+		{Name: "flags", Value: strings.Join(r.Flags, ", ")},
+		{Name: "source", Value: r.Source},
+	}}}}
+	return view.Markdown(d), nil
+}

@@ -9,6 +9,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"time"
 
 	sdk "github.com/mark3labs/mcp-go/mcp"
 	sdkserver "github.com/mark3labs/mcp-go/server"
@@ -35,6 +36,9 @@ type Config struct {
 	Version string
 	// Policy says how a write is confirmed.
 	Policy Policy
+	// PollEvery is how often jobs that somebody subscribed to are looked at, all in
+	// one question; 0 means every 30 seconds.
+	PollEvery time.Duration
 	// Log gets a line for each call and each mistake of ours; nil discards them.
 	// On stdio it must not write to standard output, which is the protocol's.
 	Log *slog.Logger
@@ -67,11 +71,26 @@ func NewServer(cfg Config) (*Server, error) {
 		sdkserver.WithInstructions(instructions),
 		sdkserver.WithPromptCompletionProvider(completer{s}),
 		sdkserver.WithResourceCompletionProvider(completer{s}),
+		sdkserver.WithHooks(s.hooks()),
 	)
 	s.addTools()
 	s.addResources()
 	s.addPrompts()
 	return s, nil
+}
+
+// hooks are the subscriptions', and one that leaves out of a reader's listing
+// what it could not call; a call of it is refused in words all the same.
+func (s *Server) hooks() *sdkserver.Hooks {
+	h := s.subs.hooks()
+	h.AddAfterListTools(func(ctx context.Context, _ any, _ *sdk.ListToolsRequest, res *sdk.ListToolsResult) {
+		g := s.grant(ctx)
+		res.Tools = slices.DeleteFunc(res.Tools, func(t sdk.Tool) bool {
+			o, ok := ops.Lookup(t.Name)
+			return ok && (g.ReadOnly && o.Effect != ops.Read || g.scope(o) != nil)
+		})
+	})
+	return h
 }
 
 // instructions are what an agent reads first. They are fixed: no text from a

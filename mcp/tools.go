@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,10 +52,26 @@ func (s *Server) tool(o ops.Op) sdk.Tool {
 // not. Agents read English, whatever their person speaks.
 func description(o ops.Op) string {
 	d := strings.TrimRight(o.Summary.In(lang.EN), ".") + "."
+	d = strings.ToUpper(d[:1]) + d[1:]
 	if h := o.Help.In(lang.EN); h != "" {
 		d += " " + h
 	}
+	if e := examples[o.Name]; e != "" {
+		d += " Example: " + e
+	}
 	return d
+}
+
+// examples are arguments that do something useful, for tools whose schema
+// alone does not show how they are meant.
+var examples = map[string]string{
+	"constants": `{"nodes":2,"gpus_per_node":8,"gpu":"h100","tp":4}`,
+	"plan":      `{"spec":{"name":"gpt-7b","nodes":2,"gpus_per_node":8,"gpu":"h100","worktree":"/lustre/me/Megatron-LM","args":["--tensor-model-parallel-size","4","--num-attention-heads","32"]}}`,
+	"list":      `{"state":["RUNNING"]}`,
+	"logs":      `{"job":"4711","tail":50,"rank":3}`,
+	"diagnose":  `{"job":"4711"}`,
+	"status":    `{"job":"4711"}`,
+	"ask":       `{"question":"how do I set MASTER_ADDR?"}`,
 }
 
 // specFields are the fields of a job specification that a listing shows; the
@@ -64,10 +81,15 @@ var specFields = []string{"name", "nodes", "gpus_per_node", "gpu", "partition", 
 // tokenField is the argument that repeats a call once its person has seen it.
 const tokenField = "confirm_token"
 
+// yesField is the shell's "do not ask". An agent writes its own arguments, so
+// here it is none of them.
+const yesField = "yes"
+
 // inputSchema is o's input as an agent is shown it: the specification in short,
 // and the confirmation where o changes something.
 func inputSchema(o ops.Op) json.RawMessage {
 	in := o.InputSchema()
+	in.Properties = slices.DeleteFunc(in.Properties, func(p ops.Property) bool { return p.Name == yesField })
 	for i, p := range in.Properties {
 		if p.Name == "spec" && len(p.Schema.Properties) > len(specFields) {
 			short := p.Schema.Only(specFields...)
@@ -80,7 +102,7 @@ func inputSchema(o ops.Op) json.RawMessage {
 	}
 	if o.Effect != ops.Read {
 		in.Properties = append(in.Properties, ops.Property{Name: tokenField, Schema: &ops.Schema{
-			Type: "string", Description: "from plan, or from this tool's refusal, once your person agreed",
+			Type: "string", Description: "from plan or from a refusal, once your person agreed",
 		}})
 	}
 	raw, err := in.MarshalJSON()
@@ -231,6 +253,6 @@ func decode(o ops.Op, req sdk.CallToolRequest, in any) (token string, err error)
 	if o.Effect == ops.Read {
 		return "", ops.Decode(raw, in, nil)
 	}
-	err = ops.Decode(raw, in, map[string]*string{tokenField: &token})
+	err = ops.Decode(raw, in, map[string]*string{tokenField: &token, yesField: nil})
 	return token, err
 }

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
 // maxDepth is how deep arguments may nest; no operation needs a tenth of it.
@@ -21,7 +23,8 @@ const maxDepth = 64
 // take "JOB" for "job", the last of two equal keys, and would say "cannot
 // unmarshal number into Go struct field" to somebody who never saw a struct.
 // Every mistake is told at once, each with the field's path. The names in own
-// are arguments of the surface itself: strings that are not part of the struct.
+// are arguments of the surface itself: strings that are not part of the struct,
+// or, where nil, fields of the struct that this surface's callers may not give.
 func Decode(raw []byte, into any, own map[string]*string) error {
 	if len(bytes.TrimSpace(raw)) == 0 || string(bytes.TrimSpace(raw)) == "null" {
 		raw = []byte("{}")
@@ -38,7 +41,10 @@ func Decode(raw []byte, into any, own map[string]*string) error {
 	}
 	tree = slices.DeleteFunc(top, func(m member) bool {
 		p, mine := own[m.key]
-		if mine {
+		switch {
+		case mine && p == nil:
+			d.bad(m.key, "leave it out", "is not an argument here")
+		case mine:
 			d.value(m.key, m.value, reflect.ValueOf(p).Elem())
 		}
 		return mine
@@ -128,6 +134,8 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
+var specType = reflect.TypeFor[job.Spec]()
+
 type decoder struct{ errs []*Error }
 
 func (d *decoder) bad(path, fix, format string, args ...any) {
@@ -146,6 +154,10 @@ func (d *decoder) value(path string, in any, v reflect.Value) {
 	if t.Kind() == reflect.Pointer {
 		v.Set(reflect.New(t.Elem()))
 		d.value(path, in, v.Elem())
+		return
+	}
+	if t == specType {
+		d.spec(in, v)
 		return
 	}
 	if t.Kind() != reflect.Struct || t == timeType {
@@ -227,6 +239,20 @@ func (d *decoder) value(path string, in any, v reflect.Value) {
 		}
 		d.bad(path, "leave it out", "cannot be given here")
 	}
+}
+
+// spec reads a job specification as a file of it is read, so that an agent may
+// write what a person may: 4 for "4" among the arguments, one word for a list
+// of one. Its fields are named by the specification's own paths.
+func (d *decoder) spec(in any, v reflect.Value) {
+	s, err := job.Decode(encodeTree(in))
+	if err != nil {
+		e := AsError(fieldErrors(err))
+		d.errs = append(append(d.errs, e), e.More...)
+		e.More = nil
+		return
+	}
+	v.Set(reflect.ValueOf(s))
 }
 
 func (d *decoder) structure(path string, in any, v reflect.Value) {
@@ -443,13 +469,40 @@ func plain(in any) any {
 	return in
 }
 
+// encodeTree writes a tree as JSON again, its numbers as they were written.
 func encodeTree(in any) []byte {
+	var b bytes.Buffer
+	writeTree(&b, in)
+	return b.Bytes()
+}
+
+func writeTree(b *bytes.Buffer, in any) {
 	switch v := in.(type) {
+	case object:
+		b.WriteByte('{')
+		for i, m := range v {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			writeTree(b, m.key)
+			b.WriteByte(':')
+			writeTree(b, m.value)
+		}
+		b.WriteByte('}')
+	case []any:
+		b.WriteByte('[')
+		for i, e := range v {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			writeTree(b, e)
+		}
+		b.WriteByte(']')
 	case json.Number:
-		return []byte(v.String())
+		b.WriteString(v.String())
 	default:
-		raw, _ := json.Marshal(plain(v)) // plain holds JSON's own types only
-		return raw
+		raw, _ := json.Marshal(v) // a string, a boolean or null
+		b.Write(raw)
 	}
 }
 

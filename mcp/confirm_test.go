@@ -1,0 +1,191 @@
+package mcp_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/mcp"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+const goodSpec = `{"name":"gpt","nodes":2,"gpus_per_node":8,"gpu":"h100","partition":"prod","worktree":"/lustre/alice/Megatron-LM",` +
+	`"args":["--tensor-model-parallel-size","4","--num-layers","32","--hidden-size","4096","--num-attention-heads","32","--seq-length","4096",` +
+	`"--max-position-embeddings","4096","--micro-batch-size","1","--global-batch-size","128","--train-iters","100","--lr","1e-4","--bf16","--mock-data","--tokenizer-type","NullTokenizer","--vocab-size","32000"]}`
+
+func submitArgs(spec, token string) string {
+	if token != "" {
+		return fmt.Sprintf(`{"spec":%s,"confirm_token":%q}`, spec, token)
+	}
+	return fmt.Sprintf(`{"spec":%s}`, spec)
+}
+
+func TestAPlansTokenSubmitsThatPlanOnce(t *testing.T) {
+	s := newSite()
+	c := talking(t, s)
+	plan := c.do("plan", submitArgs(goodSpec, ""))
+	require.False(t, plan.IsError, plan.Text)
+	require.Equal(t, true, plan.Structured["ok"], plan.Text)
+	token, _ := plan.Structured["confirm_token"].(string)
+	require.NotEmpty(t, token, plan.Text)
+
+	other := c.do("submit", submitArgs(strings.Replace(goodSpec, `"nodes":2`, `"nodes":4`, 1), token))
+	require.True(t, other.IsError)
+	require.Contains(t, other.Text, "does not belong to this call")
+	require.Empty(t, s.subs)
+
+	first := c.do("submit", fmt.Sprintf(`{"spec":%s,"confirm_token":%q,"idempotency_key":"k1"}`, goodSpec, token))
+	require.False(t, first.IsError, first.Text)
+	require.Equal(t, "5001", first.Structured["job_id"])
+
+	again := c.do("submit", submitArgs(goodSpec, token))
+	require.True(t, again.IsError)
+	require.Contains(t, again.Text, "used already")
+	require.Len(t, s.subs, 1)
+}
+
+func TestSubmitWithoutATokenShowsWhatItWouldDoAndGivesOne(t *testing.T) {
+	s := newSite()
+	c := talking(t, s)
+	asked := c.do("submit", submitArgs(goodSpec, ""))
+	require.True(t, asked.IsError)
+	require.Empty(t, s.subs)
+	require.Contains(t, asked.Text, "nothing was done")
+	require.Contains(t, asked.Text, "#SBATCH --nodes=2", "the person sees the script")
+	done := c.do("submit", submitArgs(goodSpec, asked.Structured["confirm_token"].(string)))
+	require.False(t, done.IsError, done.Text)
+	require.Len(t, s.subs, 1)
+}
+
+func TestAModelCannotConfirmForItsPerson(t *testing.T) {
+	s := newSite()
+	c := talking(t, s)
+	for _, args := range []string{
+		`{"spec":` + goodSpec + `,"yes":true}`,
+		`{"spec":` + goodSpec + `,"confirm":true}`,
+		submitArgs(goodSpec, "yes"),
+		submitArgs(goodSpec, strings.Repeat("A", 43)),
+	} {
+		r := c.do("submit", args)
+		require.True(t, r.IsError, args)
+	}
+	require.Empty(t, s.subs)
+}
+
+func TestADryRunNeedsNoConfirmation(t *testing.T) {
+	s := newSite()
+	r := talking(t, s).do("submit", `{"spec":`+goodSpec+`,"dry_run":true}`)
+	require.False(t, r.IsError, r.Text)
+	require.Nil(t, r.Structured["job_id"])
+	require.Empty(t, s.subs)
+}
+
+func TestARefusedPlanGivesNoToken(t *testing.T) {
+	c := talking(t, newSite())
+	bad := strings.Replace(goodSpec, `"--num-attention-heads","32"`, `"--num-attention-heads","30"`, 1)
+	plan := c.do("plan", submitArgs(bad, ""))
+	require.Equal(t, false, plan.Structured["ok"])
+	require.NotContains(t, plan.Structured, "confirm_token")
+	require.Contains(t, plan.Text, "num-attention-heads")
+	submit := c.do("submit", submitArgs(bad, ""))
+	require.NotContains(t, submit.Structured, "confirm_token")
+	require.Contains(t, submit.Text, "num-attention-heads")
+}
+
+func TestCancellingSomebodyElsesJobIsRefused(t *testing.T) {
+	s := newSite()
+	c := talking(t, s)
+	r := c.do("cancel", `{"job":"4712"}`)
+	require.True(t, r.IsError)
+	require.Contains(t, r.Text, "not yours")
+	require.NotContains(t, r.Structured, "confirm_token")
+	require.Equal(t, slurm.Running, s.jobs["4712"].State)
+
+	own := c.do("cancel", `{"job":"4711"}`)
+	require.True(t, own.IsError)
+	require.Contains(t, own.Text, `"gpt-7b" of alice: RUNNING, 2 nodes, 16 GPUs, running for 1h0m0s`)
+	done := c.do("cancel", fmt.Sprintf(`{"job":"4711","confirm_token":%q}`, own.Structured["confirm_token"]))
+	require.False(t, done.IsError, done.Text)
+	require.Equal(t, slurm.Cancelled, s.jobs["4711"].State)
+}
+
+// A person is asked over a real stdio conversation; what they say decides.
+func TestTheClientsPersonIsAsked(t *testing.T) {
+	for answer, want := range map[string]slurm.State{
+		`{"action":"accept","content":{"ok":true}}`:  slurm.Cancelled,
+		`{"action":"accept","content":{"ok":false}}`: slurm.Running,
+		`{"action":"decline"}`:                       slurm.Running,
+		`{"action":"cancel"}`:                        slurm.Running,
+	} {
+		s := newSite()
+		cfg, audit := config(t, s)
+		conv := converse(t, cfg)
+		conv.send(strings.Replace(hello, `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1))
+		conv.read()
+		conv.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		conv.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"cancel","arguments":{"job":"4711"}}}`)
+		question := conv.read()
+		require.Equal(t, "elicitation/create", question["method"])
+		message := question["params"].(map[string]any)["message"].(string)
+		require.Contains(t, message, `cancel job 4711 "gpt-7b" of alice`)
+		conv.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%v,"result":%s}`, question["id"], answer))
+		reply := conv.read()
+		require.EqualValues(t, 2, reply["id"])
+		require.Equal(t, want, s.jobs["4711"].State, answer)
+		if want == slurm.Cancelled {
+			require.Len(t, *audit, 1)
+			require.Equal(t, "test", (*audit)[0].Who.Agent, "the audit names the agent")
+			require.Equal(t, "alice", (*audit)[0].Who.User, "and its person")
+		} else {
+			raw, err := json.Marshal(reply)
+			require.NoError(t, err)
+			require.Contains(t, string(raw), "said no")
+		}
+		conv.close()
+	}
+}
+
+// A conversation is a stdio session, line by line.
+type conversation struct {
+	t   *testing.T
+	in  io.WriteCloser
+	out *bufio.Reader
+	end chan error
+}
+
+func converse(t *testing.T, cfg mcp.Config) *conversation {
+	t.Helper()
+	s, err := mcp.NewServer(cfg)
+	require.NoError(t, err)
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	c := &conversation{t, inW, bufio.NewReader(outR), make(chan error, 1)}
+	go func() { c.end <- s.ServeStdio(t.Context(), inR, outW) }()
+	return c
+}
+
+func (c *conversation) send(line string) {
+	c.t.Helper()
+	_, err := io.WriteString(c.in, line+"\n")
+	require.NoError(c.t, err)
+}
+
+func (c *conversation) read() map[string]any {
+	c.t.Helper()
+	line, err := c.out.ReadString('\n')
+	require.NoError(c.t, err)
+	var m map[string]any
+	require.NoError(c.t, json.Unmarshal([]byte(line), &m), line)
+	return m
+}
+
+func (c *conversation) close() {
+	c.t.Helper()
+	require.NoError(c.t, c.in.Close())
+	require.NoError(c.t, <-c.end)
+}

@@ -1,0 +1,144 @@
+package mcp_test
+
+import (
+	"context"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/knowledge"
+	"github.com/megatron-ops/megatron-ops/mcp"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A site is a cluster that answers from a map.
+type site struct {
+	mu   sync.Mutex
+	jobs map[slurm.JobID]slurm.Job
+	subs []slurm.Submission
+}
+
+func (s *site) Name() string { return "test" }
+func (s *site) Kind() string { return "rest" }
+
+func (s *site) Submit(_ context.Context, sub slurm.Submission) (slurm.JobID, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.subs = append(s.subs, sub)
+	id := slurm.JobID(strconv.Itoa(5000 + len(s.subs)))
+	s.jobs[id] = slurm.Job{ID: id, Name: sub.Name, User: "alice", State: slurm.Pending, Reason: "Priority"}
+	return id, nil
+}
+
+func (s *site) Job(_ context.Context, id slurm.JobID) (slurm.Job, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j, ok := s.jobs[id]
+	if !ok {
+		return slurm.Job{}, slurm.JobNotFound(id)
+	}
+	return j, nil
+}
+
+func (s *site) Jobs(_ context.Context, f slurm.Filter) ([]slurm.Job, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []slurm.Job
+	for _, j := range s.jobs {
+		if f.Match(j) {
+			out = append(out, j)
+		}
+	}
+	return out, nil
+}
+
+func (s *site) Cancel(_ context.Context, id slurm.JobID) error {
+	s.set(id, func(j *slurm.Job) { j.State = slurm.Cancelled })
+	return nil
+}
+
+func (s *site) Find(context.Context, string, time.Time) (slurm.JobID, bool, error) {
+	return "", false, nil
+}
+
+func (s *site) set(id slurm.JobID, change func(*slurm.Job)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j := s.jobs[id]
+	change(&j)
+	s.jobs[id] = j
+}
+
+// newSite has one job of alice's and one of bob's, both running.
+func newSite() *site {
+	limit := int64(86400)
+	at := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
+	running := func(id slurm.JobID, name, user string) slurm.Job {
+		return slurm.Job{
+			ID: id, Name: name, User: user, Partition: "prod", State: slurm.Running, Nodes: []string{"n1", "n2"},
+			NumNodes: 2, GPUs: 16, ElapsedS: 3600, TimeLimitS: &limit, SubmittedAt: &at, StartedAt: &at,
+		}
+	}
+	return &site{jobs: map[slurm.JobID]slurm.Job{
+		"4711": running("4711", "gpt-7b", "alice"),
+		"4712": running("4712", "bobs", "bob"),
+	}}
+}
+
+// alice is who stdio serves in these tests.
+var alice = ops.Caller{ID: "alice", User: "alice"}
+
+// config is a server over s, with a store of its own and what was audited.
+func config(t *testing.T, s *site) (mcp.Config, *[]ops.AuditEntry) {
+	t.Helper()
+	st, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { st.Close() })
+	var audit []ops.AuditEntry
+	answerer := sync.OnceValue(func() *knowledge.Answerer { return knowledge.New(knowledge.Options{}) })
+	svc := &ops.Service{
+		Clusters: map[string]ops.Cluster{"test": s}, Default: "test", Now: time.Now,
+		Store:    func() (*store.Store, error) { return st, nil },
+		Answerer: answerer,
+		Audit:    func(_ context.Context, e ops.AuditEntry) { audit = append(audit, e) },
+	}
+	return mcp.Config{Service: func() (*ops.Service, error) { return svc, nil }, Caller: alice, Toolsets: []string{"all"}}, &audit
+}
+
+// talking is a session of alice's, who may write.
+func talking(t *testing.T, s *site) *client {
+	t.Helper()
+	cfg, _ := config(t, s)
+	url := serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}})
+	return connect(t, url, map[string]string{"Authorization": "Bearer t"})
+}
+
+// A result is a tool's answer.
+type result struct {
+	Text       string
+	Structured map[string]any
+	IsError    bool
+}
+
+// do calls a tool and returns its answer; a protocol error fails the test.
+func (c *client) do(tool, args string) result {
+	c.t.Helper()
+	m := c.call(tool, args, "")
+	last := m[len(m)-1]
+	res, ok := last["result"].(map[string]any)
+	require.True(c.t, ok, "%v", last)
+	r := result{}
+	for _, part := range res["content"].([]any) {
+		text, _ := part.(map[string]any)["text"].(string)
+		r.Text += text
+	}
+	r.Structured, _ = res["structuredContent"].(map[string]any)
+	r.IsError, _ = res["isError"].(bool)
+	return r
+}
