@@ -16,6 +16,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
+//go:generate go test . -run TestToolsAreAsReviewed -update
+
 func (s *Server) addTools() {
 	tools := make([]sdkserver.ServerTool, 0, len(s.offered))
 	for _, o := range s.offered {
