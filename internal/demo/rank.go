@@ -39,13 +39,19 @@ func Rank(args []string, stdout, stderr io.Writer) int {
 		stdout: stdout, stderr: stderr,
 		tick: 60 * time.Millisecond, patience: 1500 * time.Millisecond,
 	}
-	flag := func(name string, otherwise int) int {
+	word := func(name string) (value string) {
 		for i, a := range args {
 			if v, ok := strings.CutPrefix(a, name+"="); ok {
-				otherwise, _ = strconv.Atoi(v)
+				value = v
 			} else if a == name && i+1 < len(args) {
-				otherwise, _ = strconv.Atoi(args[i+1])
+				value = args[i+1]
 			}
+		}
+		return value
+	}
+	flag := func(name string, otherwise int) int {
+		if n, err := strconv.Atoi(word(name)); err == nil {
+			return n
 		}
 		return otherwise
 	}
@@ -53,11 +59,7 @@ func Rank(args []string, stdout, stderr io.Writer) int {
 	t.seq, t.hidden = flag("--seq-length", 2048), flag("--hidden-size", 1024)
 	t.layers, t.tp, t.pp = flag("--num-layers", 24), flag("--tensor-model-parallel-size", 1), flag("--pipeline-model-parallel-size", 1)
 	t.iters, t.vocab = flag("--train-iters", 20), 51200
-	for i, a := range args {
-		if a == "--save" && i+1 < len(args) {
-			t.save = args[i+1]
-		}
-	}
+	t.save = word("--save")
 	return t.train()
 }
 

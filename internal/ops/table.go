@@ -1,9 +1,12 @@
 package ops
 
 import (
+	"context"
+
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/knowledge"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 )
 
 // Table is every operation, in the order in which help shows them.
@@ -96,6 +99,31 @@ var table = []Op{
 		},
 		Example: "cancel 4711 --yes",
 	}, cancel),
+	define(Op{
+		Name: "logs", Effect: Read, Toolset: LogsSet, Core: true, Idempotent: true,
+		Summary: lang.Text{
+			EN: "a job's log lines over all ranks, by rank or node, newest last",
+			ZH: "作业所有 rank 的日志，可按 rank 或节点筛选，最新的在最后",
+		},
+		Help: lang.Text{
+			EN: "Use to read. To find what broke first use diagnose: it reads every rank.",
+			ZH: "用于阅读日志。想知道最先出错的地方请用 diagnose：它会读取每个 rank。",
+		},
+		Example: "logs 4711 --tail 50 --rank 3",
+	}, logs),
+	define(Op{
+		Name: "diagnose", Effect: Read, Toolset: LogsSet, Core: true, Idempotent: true,
+		Summary: lang.Text{
+			EN: "what broke first, on which rank and node, why, and what to do",
+			ZH: "最先出错的是什么、在哪个 rank 和节点、原因以及处理办法",
+		},
+		Help: lang.Text{
+			EN: "Use when a job failed or hangs. It takes a job id, or a file or folder of logs, reads every rank's log, and tells the first cause from its consequences. It says so when nothing failed.",
+			ZH: "作业失败或卡住时使用。接受作业号、日志文件或目录，读取每个 rank 的日志，区分最初原因与连锁反应。没有失败时也会如实说明。",
+		},
+		Example: "diagnose 4711",
+		Batch:   byLine(func(line []byte) []byte { return diagnose.Batch(context.Background(), line) }),
+	}, diagnoseOp),
 	define(Op{
 		Name: "ask", Effect: Read, Toolset: KnowledgeSet, Core: true, Idempotent: true, Closed: true,
 		Summary: lang.Text{

@@ -1,0 +1,121 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+)
+
+// DiagnoseIn names a job, or a file or folder of logs.
+type DiagnoseIn struct {
+	Target string `json:"target" arg:"" name:"job-or-path" help:"job id, or a file or folder of logs (./123 for a file named 123)" zh:"作业号，或日志文件、目录（名为 123 的文件写作 ./123）"`
+	OnCluster
+}
+
+// DiagnoseOut is the root cause and its evidence.
+type DiagnoseOut struct{ diagnose.Report }
+
+// View says the cause first.
+func (o DiagnoseOut) View(l lang.Lang) view.Doc { return o.Report.View(l) }
+
+func diagnoseOp(ctx context.Context, c *Call, in DiagnoseIn) (DiagnoseOut, error) {
+	if in.Target == "" {
+		return DiagnoseOut{}, badInput("target", "a job id, or the path of a log file or folder", "there is nothing to diagnose")
+	}
+	if slurm.IsJobID(in.Target) {
+		return c.diagnoseJob(ctx, in)
+	}
+	if c.Who.Surface != Shell && c.Who.Surface != Chat && c.Who.Surface != MCP {
+		return DiagnoseOut{}, badInput("target", "a job id", "paths are read in the shell only")
+	}
+	path := in.Target
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(c.Dir, path)
+	}
+	r, err := diagnose.Path(ctx, path, diagnose.Context{})
+	if errors.Is(err, fs.ErrNotExist) {
+		return DiagnoseOut{}, badInput("target", "a job id, or the path of a log file or folder", "%s: there is no such file, or no log in it", in.Target)
+	}
+	return DiagnoseOut{r}, err
+}
+
+func (c *Call) diagnoseJob(ctx context.Context, in DiagnoseIn) (DiagnoseOut, error) {
+	cl, j, err := c.job(ctx, in.Cluster, slurm.JobID(in.Target))
+	if err != nil {
+		return DiagnoseOut{}, err
+	}
+	if j.State == slurm.Pending {
+		return DiagnoseOut{}, &Error{Code: Failed, Message: fmt.Sprintf("job %s has not started: it waits for %s", j.ID, j.Reason), Fix: "status " + string(j.ID) + " says what that means"}
+	}
+	paths := c.logFiles(ctx, cl.Name(), j)
+	if len(paths) == 0 {
+		// A job whose log could not be opened leaves none: Slurm's word is all there is.
+		src, err := diagnose.Read("(no log)", strings.NewReader(""))
+		if err != nil {
+			return DiagnoseOut{}, err
+		}
+		r, err := diagnose.Run(ctx, src, diagnose.FromJob(j))
+		r.Notes = append(r.Notes, noLog(j))
+		return DiagnoseOut{r}, err
+	}
+	src, err := diagnose.Open(paths...)
+	if err != nil {
+		return DiagnoseOut{}, &Error{Code: Failed, Message: err.Error(), Fix: "diagnose the folder of the logs by its path"}
+	}
+	r, err := diagnose.Run(ctx, src, diagnose.FromJob(j))
+	return DiagnoseOut{r}, err
+}
+
+// noLog says what a job without any log means.
+func noLog(j slurm.Job) string {
+	said := "no log was found at " + j.Stdout
+	if j.ExitCode != nil && *j.ExitCode == "0:53" {
+		// Measured on 22.05: FAILED, JobLaunchFailure, 0:53, and no log.
+		said += ": exit code 0:53 means that Slurm could not open the log file or enter the work directory; make the folder before sbatch"
+	}
+	return said
+}
+
+// logFiles are the logs of a job: what Slurm says it writes, and what carries
+// its id beside them.
+func (c *Call) logFiles(ctx context.Context, cluster string, j slurm.Job) []string {
+	var named []string
+	for _, p := range []string{j.Stdout, j.Stderr} {
+		if p != "" && p != "/dev/null" && !slices.Contains(named, p) {
+			named = append(named, p)
+		}
+	}
+	if len(named) == 0 {
+		if sub, ok := c.submission(ctx, cluster, j.ID); ok {
+			named = append(named, filepath.Join(sub.Dir, "logs", "x"))
+		}
+	}
+	carries := regexp.MustCompile(`(^|[^0-9])` + regexp.QuoteMeta(string(j.ID)) + `([^0-9_]|$)`)
+	var found []string
+	for _, p := range named {
+		dir := filepath.Dir(p)
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			full := filepath.Join(dir, e.Name())
+			if (full == p || carries.MatchString(e.Name())) && !slices.Contains(found, full) {
+				found = append(found, full)
+			}
+		}
+	}
+	slices.Sort(found)
+	return found
+}
