@@ -41,7 +41,8 @@ type backend interface {
 // A site is a back end with a directory that its nodes can write to.
 type site struct {
 	backend
-	dir string
+	dir     string
+	environ func() []string // nil: this process's
 }
 
 // script is a batch script with directives and then body.
@@ -275,7 +276,7 @@ var behaviours = []struct {
 	}},
 	{"a job does not see our secrets", func(t *testing.T, s site) {
 		id := s.submit(t, "--time=5 --output=logs/%j.out", `env | cut -d= -f1 | sort`, func(sub *slurm.Submission) {
-			sub.Env = append(os.Environ(), "SLACK_BOT_TOKEN=x", "OPENAI_API_KEY=x", "SLURM_JWT=x", "MEGATRON_OPS_STATE_DIR=x", "KEPT=x")
+			sub.Env = append(environ(s), "SLACK_BOT_TOKEN=x", "OPENAI_API_KEY=x", "SLURM_JWT=x", "MEGATRON_OPS_STATE_DIR=x", "KEPT=x")
 		})
 		s.state(t, id, slurm.Completed)
 		out := s.log(t, fmt.Sprintf("logs/%s.out", id))
@@ -297,5 +298,5 @@ func conform(t *testing.T, s site) {
 }
 
 func TestLocalConforms(t *testing.T) {
-	conform(t, site{local.New("here", t.TempDir()), t.TempDir()})
+	conform(t, site{backend: local.New("here", t.TempDir()), dir: t.TempDir()})
 }

@@ -1,0 +1,192 @@
+package slurmtest
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// mark is in the environment of every process we start, and of those that they
+// start, with the cluster's directory.
+const mark = "SLURMTEST_DIR"
+
+// daemon starts a program as user, and writes its process id and start time
+// down: a process id alone may come to be another's.
+func (c *Cluster) daemon(name, as string, env []string, argv ...string) error {
+	log, err := os.OpenFile(c.path("log", name+".console"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = append(append(c.Environ(), env...), mark+"="+c.Dir)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if as != "root" {
+		if cmd.SysProcAttr.Credential, err = credential(as); err != nil {
+			return err
+		}
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", name, err)
+	}
+	since, err := startTime(cmd.Process.Pid)
+	if err != nil {
+		return fmt.Errorf("start %s: %w", name, err)
+	}
+	go func() { _ = cmd.Wait() }()
+	return os.WriteFile(c.path("pids", name), fmt.Appendf(nil, "%d %s\n", cmd.Process.Pid, since), 0o644)
+}
+
+// startTime is when a process started, in the kernel's ticks.
+func startTime(pid int) (string, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return "", err
+	}
+	// Field 22, counted behind the name in parentheses, which may hold anything.
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	if len(fields) < 20 || fields[0] == "Z" {
+		return "", errors.New("the process has ended")
+	}
+	return fields[19], nil
+}
+
+// pid returns the process that was started as name, while it is the same.
+func pid(dir, name string) (int, bool) {
+	text, err := os.ReadFile(filepath.Join(dir, "pids", name))
+	if err != nil {
+		return 0, false
+	}
+	var id int
+	var since string
+	if _, err := fmt.Sscan(string(text), &id, &since); err != nil {
+		return 0, false
+	}
+	now, err := startTime(id)
+	return id, err == nil && now == since
+}
+
+// Signal sends sig to a daemon: "slurmctld", "slurmdbd", "slurmd.gpu1" and so on.
+func (c *Cluster) Signal(name string, sig syscall.Signal) error {
+	id, ok := pid(c.Dir, name)
+	if !ok {
+		return fmt.Errorf("%s does not run", name)
+	}
+	return syscall.Kill(id, sig)
+}
+
+// StopController ends slurmctld in good order and waits for its end.
+func (c *Cluster) StopController() error {
+	if err := c.Signal("slurmctld", syscall.SIGTERM); err != nil {
+		return err
+	}
+	for range 300 {
+		if _, runs := pid(c.Dir, "slurmctld"); !runs {
+			return nil
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return errors.New("slurmctld did not end within 15s")
+}
+
+// Down ends the Slurm in dir and removes dir. Nothing of it is worth keeping, so
+// nothing is asked to end in good order.
+func Down(dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	names, err := os.ReadDir(filepath.Join(dir, "pids"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s holds no Slurm of ours", dir)
+	}
+	if err != nil {
+		return err
+	}
+	var ids []int
+	for _, n := range names {
+		if id, runs := pid(dir, n.Name()); runs {
+			ids = append(ids, id)
+		}
+	}
+	ids = append(ids, marked(dir)...)
+	slices.Sort(ids)
+	for _, id := range slices.Compact(ids) {
+		for _, p := range append(below(id), id) {
+			_ = syscall.Kill(p, syscall.SIGKILL)
+		}
+	}
+	for range 100 {
+		if len(marked(dir)) == 0 {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return os.RemoveAll(dir)
+}
+
+// marked lists the processes whose environment names dir: daemons, and the step
+// daemons that they left behind.
+func marked(dir string) []int {
+	var ids []int
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		id, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		env, err := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
+		if err == nil && slices.Contains(strings.Split(string(env), "\x00"), mark+"="+dir) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// below lists the processes that descend from id: a step's tasks have the
+// environment of their user.
+func below(id int) []int {
+	var all []int
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", id))
+	for _, f := range files {
+		text, _ := os.ReadFile(f)
+		for word := range strings.FieldsSeq(string(text)) {
+			if child, err := strconv.Atoi(word); err == nil {
+				all = append(append(all, below(child)...), child)
+			}
+		}
+	}
+	return all
+}
+
+//go:embed janitor.sh
+var janitor string
+
+// endWithUs sees to it that the Slurm in dir ends when this process does, by
+// whatever end: a shell waits for the closing of a pipe that only we hold.
+func endWithUs(dir string) error {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command("/bin/sh", "-c", janitor, "slurmtest-janitor", dir)
+	cmd.Stdin, cmd.Dir = r, "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	err = cmd.Start()
+	r.Close()
+	held = append(held, w)
+	return err
+}
+
+// held keeps the pipes open: a file that nobody refers to is closed.
+var held []*os.File

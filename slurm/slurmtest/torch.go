@@ -1,0 +1,47 @@
+package slurmtest
+
+import (
+	"embed"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+//go:embed torch
+var torch embed.FS
+
+// Torch writes what a script needs to launch a real torch.distributed.run on this
+// machine into a new directory, and returns it: "uv", to be first in PATH, and
+// "train.py". It skips the test where there is no PyTorch, and fails it when CI
+// is true.
+func Torch(t testing.TB) string {
+	t.Helper()
+	if err := exec.Command("/usr/bin/python3", "-c", "import importlib.util as u, sys; sys.exit(not u.find_spec('torch'))").Run(); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("CI=true promises PyTorch: apt-get install python3-torch")
+		}
+		t.Skip("no PyTorch to test with: apt-get install python3-torch")
+	}
+	dir := t.TempDir()
+	err := fs.WalkDir(torch, "torch", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		to, _ := filepath.Rel("torch", path)
+		to = filepath.Join(dir, to)
+		if d.IsDir() {
+			return os.MkdirAll(to, 0o755)
+		}
+		text, err := torch.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(to, text, 0o755)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
