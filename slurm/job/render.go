@@ -17,8 +17,8 @@ type Options struct {
 	// Minimal leaves out everything but the bare launch: no guards, no traces, no
 	// options of srun.
 	Minimal bool
-	// Connections is the CUDA_DEVICE_MAX_CONNECTIONS that the configuration asks
-	// for; the zero value leaves the variable alone.
+	// Connections is the CUDA_DEVICE_MAX_CONNECTIONS to set; the zero value stands
+	// for what RecommendedConnections says.
 	Connections Connections
 	// Site is the cluster's profile; it fills what the specification leaves out.
 	Site Site
@@ -123,6 +123,9 @@ func (r *rendering) prepare() error {
 	if r.presets, err = expandPresets(r.Preset, r.Site); err != nil {
 		return err
 	}
+	if r.Connections.Value == "" {
+		r.Connections = RecommendedConnections(r.Spec)
+	}
 	r.warn()
 	return nil
 }
@@ -178,8 +181,8 @@ export WORLD_SIZE=` + world
 // A variable of the user's own wins.
 func (r *rendering) environment() string {
 	var b strings.Builder
-	if c := r.Connections; c.Value != "" && !r.sets("CUDA_DEVICE_MAX_CONNECTIONS") {
-		fmt.Fprintf(&b, "# %s\nexport CUDA_DEVICE_MAX_CONNECTIONS=%s\n", oneLine(c.Reason), quote(c.Value))
+	if c := r.Connections; c.Value != "" && !r.sets("CUDA_DEVICE_MAX_CONNECTIONS") && !r.presetSets("CUDA_DEVICE_MAX_CONNECTIONS") {
+		fmt.Fprintf(&b, "# Megatron: %s.\nexport CUDA_DEVICE_MAX_CONNECTIONS=%s\n", oneLine(c.Reason), quote(c.Value))
 	}
 	for _, p := range r.presets {
 		if _, own := r.Env[p.name]; !own {

@@ -184,3 +184,37 @@ func FuzzWhateverIsAskedForArrivesWhole(f *testing.F) {
 		}
 	})
 }
+
+func TestConnectionsOnlyWhereTheMatrixAsks(t *testing.T) {
+	tp := []string{"--tensor-model-parallel-size", "2"}
+	for name, c := range map[string]struct {
+		gpu  string
+		args []string
+		want string
+	}{
+		"tensor parallel on Hopper":         {"h100", tp, "1"},
+		"context parallel on Ampere":        {"a100", []string{"--context-parallel-size=2"}, "1"},
+		"neither":                           {"h100", nil, ""},
+		"Blackwell":                         {"gb200", tp, ""},
+		"Megatron-FSDP":                     {"h100", append([]string{"--use-megatron-fsdp"}, tp...), ""},
+		"overlapped expert communication":   {"b200", []string{"--overlap-moe-expert-parallel-comm"}, "32"},
+		"a GPU that nobody named is Hopper": {"", tp, "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := twoNodes(c.args...)
+			s.GPU = c.gpu
+			script, err := job.Render(s, job.Options{})
+			require.NoError(t, err)
+			line := "export CUDA_DEVICE_MAX_CONNECTIONS=" + c.want + "\n"
+			if c.want == "" {
+				require.NotContains(t, script.Text, "CUDA_DEVICE_MAX_CONNECTIONS")
+				return
+			}
+			require.Regexp(t, "# Megatron: .*\n"+line, script.Text)
+			s.Env = map[string]string{"CUDA_DEVICE_MAX_CONNECTIONS": "8"}
+			script, err = job.Render(s, job.Options{})
+			require.NoError(t, err)
+			require.NotContains(t, script.Text, line, "the specification's own value wins")
+		})
+	}
+}

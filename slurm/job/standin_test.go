@@ -167,11 +167,15 @@ func execute(t testing.TB, spec job.Spec, o job.Options, settings ...string) run
 		"STANDIN_GPUS=" + strings.Repeat("0, 3\n", 8),
 		"SLURM_JOB_ID=42", "SLURM_NNODES=2", "SLURM_JOB_NODELIST=node[0-1]", "SLURM_JOB_NAME=x", "SLURM_NODEID=0",
 	}, settings...)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.WaitDelay = 1
+	// A file, not a pipe: what stays in the background must not hold up the test.
+	out, err := os.Create(filepath.Join(root, "output"))
+	require.NoError(t, err)
+	defer out.Close()
+	cmd.Stdout, cmd.Stderr = out, out
 	_ = cmd.Run()
-	r := run{code: cmd.ProcessState.ExitCode(), output: out.String(), dir: tree}
+	output, err := os.ReadFile(out.Name())
+	require.NoError(t, err)
+	r := run{code: cmd.ProcessState.ExitCode(), output: string(output), dir: tree}
 	text, _ := os.ReadFile(log)
 	for line := range bytes.Lines(text) {
 		var c call

@@ -21,6 +21,8 @@ export NNODES=$SLURM_NNODES
 export GPUS_PER_NODE=8
 export WORLD_SIZE=$((NNODES * GPUS_PER_NODE))
 
+# Megatron: on Ampere and Hopper, tensor and context parallelism rely on kernels starting in the order of launch; Megatron refuses to start without exactly 1.
+export CUDA_DEVICE_MAX_CONNECTIONS=1
 export NCCL_SOCKET_IFNAME=eth0
 
 ARGS=(

@@ -35,6 +35,8 @@ commit=$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown) dirty=$DIRTY
 env=$(env | grep -E "^(CUDA_|NCCL_|TORCH_|PYTHON|UV_|OMP_|NVTE_)" | grep -v VISIBLE_DEVICES | LC_ALL=C sort | short)" | tee "$RUN_DIR/start-$SLURM_NODEID"
 '
 
+# Megatron: on Ampere and Hopper, tensor and context parallelism rely on kernels starting in the order of launch; Megatron refuses to start without exactly 1.
+export CUDA_DEVICE_MAX_CONNECTIONS=1
 export NCCL_SOCKET_IFNAME=eth0
 
 # Guards: proof of a fault stops the job, a doubt is one line (guards: false leaves them out).

@@ -1,0 +1,55 @@
+package job
+
+import (
+	"path"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+)
+
+// hopper is the architecture that is assumed where the GPU is not told: of
+// those in use, the one with the strictest rules.
+const hopper = 9
+
+// entries are Megatron's own programs and what its flag table calls them.
+var entries = map[string]string{
+	"pretrain_gpt.py": "gpt", "pretrain_hybrid.py": "hybrid", "pretrain_mamba.py": "hybrid",
+	"pretrain_t5.py": "t5", "pretrain_bert.py": "bert",
+}
+
+// Run is the launch of s as Megatron would see it, with the environment that
+// the specification itself gives it.
+func (s Spec) Run() megatron.Run {
+	s = s.WithDefaults()
+	arch, ok := megatron.GPUArch(s.GPU)
+	if !ok {
+		arch = hopper
+	}
+	base := path.Base(s.Script)
+	entry, ok := entries[base]
+	if !ok {
+		entry = strings.TrimSuffix(base, ".py")
+	}
+	env := map[string]string{}
+	for k, v := range s.Env {
+		env[k] = v
+	}
+	return megatron.Run{Entry: entry, Argv: s.Args, WorldSize: s.WorldSize(), Arch: arch, Env: env}
+}
+
+// RecommendedConnections is the value of CUDA_DEVICE_MAX_CONNECTIONS that the
+// script of s sets, and why; the zero value where it leaves the variable alone.
+func RecommendedConnections(s Spec) Connections {
+	s = s.WithDefaults()
+	if *s.GPUsPerNode == 0 || s.Launcher == Custom {
+		return Connections{}
+	}
+	args, _ := megatron.Parse(s.Run())
+	c := args.Effective()
+	value, reason := rules.Connections(c.Arch, c.TP, c.CP, c.UseTorchFsdp2, c.UseMegatronFsdp, c.OverlapMoeExpertParallelComm)
+	if value == rules.Unset {
+		return Connections{}
+	}
+	return Connections{Value: value, Reason: reason.EN}
+}
