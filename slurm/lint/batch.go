@@ -1,0 +1,82 @@
+package lint
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+)
+
+type request struct {
+	ID   json.RawMessage `json:"id"`
+	Path *string         `json:"path"`
+}
+
+type answer struct {
+	ID       json.RawMessage `json:"id,omitempty"`
+	Findings *[]Finding      `json:"findings,omitempty"`
+	Error    *fault          `json:"error,omitempty"`
+}
+
+type fault struct {
+	Code    string `json:"code"`
+	Field   string `json:"field,omitempty"`
+	Message string `json:"message"`
+}
+
+// Batch answers one line of a batch, {"id","path"}, with {"id","findings"} or
+// {"id","error"}. A relative path counts from the working directory.
+func Batch(line []byte) []byte { return batch(line, readFile) }
+
+func batch(line []byte, read func(string) ([]byte, error)) []byte {
+	var q request
+	var a answer
+	if err := json.Unmarshal(line, &q); err != nil {
+		a.Error = &fault{Code: "bad_input", Message: "not a JSON object with id and path: " + err.Error()}
+		return encode(a)
+	}
+	a.ID = q.ID
+	switch {
+	case q.Path == nil || *q.Path == "":
+		a.Error = &fault{"bad_input", "path", "path is missing: name the script to read"}
+	default:
+		src, err := read(*q.Path)
+		if errors.Is(err, fs.ErrNotExist) {
+			a.Error = &fault{"not_found", "path", err.Error()}
+		} else if err != nil {
+			a.Error = &fault{"bad_input", "path", err.Error()}
+		} else {
+			f := Check(*q.Path, src)
+			if f == nil {
+				f = []Finding{}
+			}
+			a.Findings = &f
+		}
+	}
+	return encode(a)
+}
+
+func encode(a answer) []byte {
+	out, err := json.Marshal(a)
+	if err != nil {
+		return []byte(`{"error":{"code":"failed","message":"the answer cannot be written as JSON"}}`)
+	}
+	return out
+}
+
+// maxScript bounds what is read of a file: no batch script is larger.
+const maxScript = 4 << 20
+
+func readFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("not a regular file")}
+	}
+	if info.Size() > maxScript {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("larger than any batch script (4 MiB)")}
+	}
+	return os.ReadFile(path)
+}

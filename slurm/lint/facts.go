@@ -1,0 +1,266 @@
+package lint
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/slurm/script"
+)
+
+// several reports whether the job surely has more than one node.
+func (c *checker) several() bool { return c.job.Several() }
+
+// starts are the starts of trainings that really run: not those in handlers.
+func (c *checker) starts() []*script.Start {
+	var out []*script.Start
+	for _, s := range c.job.Starts {
+		if !s.Trap && !s.Subst && training(s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+var (
+	trainingName = regexp.MustCompile(`(?i)train|finetun|fine_tun|sft|main|run_|ddp|dist|gpt|llama|bert|t5|dpo|ppo|grpo|rlhf|lora|fsdp|deepspeed|megatron|launch`)
+	sideName     = regexp.MustCompile(`(?i)preproc|prepare|convert|download|tokenize|check|plot|merge|monitor|watch|collect|summar|upload|export|build|install|diagnos|bench|nccl|test|parse|report|clean|copy|stage|hostlist|config_gen|gen_|make_`)
+)
+
+// training reports whether s trains: a launcher does, plain Python where the
+// program's name says so.
+func training(s *script.Start) bool {
+	name := programName(s)
+	switch s.Launcher {
+	case script.Python:
+		if s.Module {
+			return trainingName.MatchString(name) && !sideName.MatchString(name)
+		}
+		if strings.HasPrefix(name, "pretrain_") {
+			return true
+		}
+		return trainingName.MatchString(name) && !sideName.MatchString(name)
+	case script.Wrapper:
+		return s.Step != nil && !sideName.MatchString(name)
+	}
+	return true
+}
+
+// programName is the last part of the program's path.
+func programName(s *script.Start) string {
+	t := s.Program.Text()
+	return t[strings.LastIndexByte(t, '/')+1:]
+}
+
+// nodesOf is the number of nodes that s runs on; ok is false where the script
+// does not say.
+func (c *checker) nodesOf(cmd *script.Command) (int, bool) {
+	if cmd.Step == nil {
+		return 1, cmd.Remote == nil
+	}
+	o := cmd.Step.Options
+	if x, has := o.Get("nodes"); has {
+		if n, ok := c.job.Int(x.Value); ok {
+			return n, true
+		}
+		if isNodeCount(x.Value) {
+			n, _, ok := c.job.Nodes()
+			return n, ok
+		}
+		return 0, false
+	}
+	if x, has := o.Get("ntasks"); has {
+		if n, ok := c.job.Int(x.Value); ok && n == 1 {
+			return 1, true
+		}
+	}
+	if o.Has("nodelist", "relative") {
+		return 1, true
+	}
+	if cmd.Step.OptionsUnknown {
+		return 0, false
+	}
+	n, _, ok := c.job.Nodes()
+	return n, ok
+}
+
+// isNodeCount reports whether v is Slurm's own count of the nodes.
+func isNodeCount(v script.Value) bool {
+	r := v.Only()
+	return r != nil && (r.Name == "SLURM_NNODES" || r.Name == "SLURM_JOB_NUM_NODES")
+}
+
+// isTaskCount reports whether v is Slurm's own count of the tasks.
+func isTaskCount(v script.Value) bool {
+	r := v.Only()
+	return r != nil && (r.Name == "SLURM_NTASKS" || r.Name == "SLURM_NPROCS")
+}
+
+// tasksPerNode is the number of tasks that a step has on each node.
+func (c *checker) tasksPerNode(cmd *script.Command) (int, bool) {
+	if cmd.Step == nil {
+		return 1, true
+	}
+	o := cmd.Step.Options
+	if x, has := o.Get("ntasks-per-node"); has {
+		return c.job.Int(x.Value)
+	}
+	if x, has := o.Get("ntasks"); has {
+		if isNodeCount(x.Value) {
+			return 1, true
+		}
+		n, ok := c.job.Int(x.Value)
+		nodes, okN := c.nodesOf(cmd)
+		if ok && okN && nodes > 0 {
+			return max(1, n/nodes), true
+		}
+		return 0, false
+	}
+	if cmd.Step.OptionsUnknown {
+		return 0, false
+	}
+	if n, ok := c.job.TasksPerNode(c.job.Options); ok {
+		return n, true
+	}
+	if c.job.Batch() && !c.job.Options.Has("ntasks", "ntasks-per-gpu", "ntasks-per-socket", "ntasks-per-core", "gpus-per-task") {
+		return 1, true
+	}
+	return 0, false
+}
+
+// tasks is the number of tasks of a step.
+func (c *checker) tasks(cmd *script.Command) (int, bool) {
+	if cmd.Step == nil {
+		return 1, true
+	}
+	if x, has := cmd.Step.Options.Get("ntasks"); has {
+		return c.job.Int(x.Value)
+	}
+	per, ok := c.tasksPerNode(cmd)
+	nodes, okN := c.nodesOf(cmd)
+	return per * nodes, ok && okN
+}
+
+// workers is the number of workers that a launcher forks on each node: n where
+// it is written, auto where the launcher counts the GPUs itself.
+func (c *checker) workers(s *script.Start) (n int, auto, ok bool, line int) {
+	line = s.Line
+	read := func(v script.Value, l int) (int, bool, bool, int) {
+		if l == 0 {
+			l = s.Line
+		}
+		switch t := v.String(); t {
+		case "gpu", "auto", "cpu":
+			return 0, true, true, l
+		}
+		n, ok := c.job.Int(v)
+		return n, false, ok, l
+	}
+	switch {
+	case s.Launcher.Elastic():
+		if o, has := s.Flag("nproc-per-node"); has {
+			return read(o.Value, o.Line)
+		}
+		if v, has := s.Env.Env("PET_NPROC_PER_NODE"); has {
+			return read(v, v.Line())
+		}
+		if s.FlagsUnknown {
+			return 0, false, false, line
+		}
+		return 1, false, true, line
+	case s.Launcher == script.Accelerate:
+		if o, has := s.Flag("num-processes"); has {
+			total, ok := c.job.Int(o.Value)
+			machines := 1
+			if m, has := s.Flag("num-machines"); has {
+				x, okM := c.job.Int(m.Value)
+				ok, machines = ok && okM && x > 0, x
+			} else if nodes, _, okN := c.job.Nodes(); okN {
+				machines = nodes
+			}
+			if ok && machines > 0 {
+				return total / machines, false, total%machines == 0, o.Line
+			}
+			return 0, false, false, o.Line
+		}
+		return 0, true, !s.FlagsUnknown, line
+	case s.Launcher == script.DeepSpeed:
+		if o, has := s.Flag("num-gpus"); has {
+			return read(o.Value, o.Line)
+		}
+		return 0, true, !s.FlagsUnknown && !hasFlag(s, "include", "exclude"), line
+	}
+	return 0, false, false, line
+}
+
+func hasFlag(s *script.Start, names ...string) bool {
+	_, ok := s.Flag(names...)
+	return ok
+}
+
+// commandBefore reports whether a command that matches runs before seq.
+func (c *checker) commandBefore(seq int, match func(*script.Command) bool) bool {
+	return slices.ContainsFunc(c.job.Commands, func(x *script.Command) bool { return x.Seq < seq && match(x) })
+}
+
+// anyCommand reports whether a command that matches is in the job.
+func (c *checker) anyCommand(match func(*script.Command) bool) bool {
+	return slices.ContainsFunc(c.job.Commands, match)
+}
+
+// comments is the text of all comments, in small letters.
+func (c *checker) comments() string {
+	var b strings.Builder
+	for _, x := range c.job.Comments {
+		b.WriteString(strings.ToLower(x.Text))
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// head is a line of the head of the script for what is missing there.
+func (c *checker) head() int {
+	for _, d := range c.job.Directives {
+		if d.Ignored == "" {
+			return d.Line
+		}
+	}
+	return c.job.FirstLine
+}
+
+// optionLine is the line of an option of the job.
+func optionLine(o script.Option) int { return max(o.Line, 1) }
+
+// conditionNames reports whether a branch that the command stands in depends on one
+// of the words.
+func conditionNames(cmd *script.Command, words ...string) bool {
+	for _, a := range cmd.Branch {
+		for _, w := range words {
+			if strings.Contains(a.Condition, w) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// argTexts are the words of a command as text.
+func argTexts(args []script.Arg) []string {
+	out := make([]string, len(args))
+	for i, a := range args {
+		out[i] = a.Text()
+	}
+	return out
+}
+
+// unknownArgs reports whether an argument of the program hides words.
+func unknownArgs(s *script.Start) bool {
+	for _, a := range s.ProgramArgs {
+		for _, p := range a.Value {
+			if p.Ref != nil && len(a.Value) == 1 {
+				return true
+			}
+		}
+	}
+	return false
+}

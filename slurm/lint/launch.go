@@ -1,0 +1,441 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm/script"
+)
+
+// launchRules are about who starts how many workers on which nodes.
+var launchRules = []Rule{
+	{
+		ID: "missing-srun", Severity: rules.Error, check: missingSrun,
+		Why: lang.Text{
+			EN: "the batch shell runs on the first node only; the other nodes stay idle and the rendezvous waits for ever",
+			ZH: "批处理 shell 只在第一个节点上运行；其余节点空闲，rendezvous 会一直等待",
+		},
+		Fix: lang.Text{
+			EN: "put srun --nodes=$SLURM_NNODES --ntasks=$SLURM_NNODES --ntasks-per-node=1 before the command",
+			ZH: "在命令前加上 srun --nodes=$SLURM_NNODES --ntasks=$SLURM_NNODES --ntasks-per-node=1",
+		},
+	},
+	{
+		ID: "tasks-per-node", Severity: rules.Error, check: tasksPerNode,
+		Why: lang.Text{
+			EN: "several tasks on a node each start a launcher that forks a worker for every GPU: too many workers, and EADDRINUSE on the port",
+			ZH: "每个节点有多个任务，每个任务又各起一个 launcher、为每张 GPU fork 一个 worker：worker 数成倍增加，端口报 EADDRINUSE",
+		},
+		Fix: lang.Text{EN: "use --ntasks-per-node=1", ZH: "改为 --ntasks-per-node=1"},
+	},
+	{
+		ID: "bare-torchrun", Severity: rules.Warning, check: bareTorchrun,
+		Why: lang.Text{
+			EN: "torchrun is taken from the PATH and may use a Python that does not see the project's environment",
+			ZH: "torchrun 从 PATH 中查找，用到的 Python 可能看不到项目的虚拟环境",
+		},
+		Fix: lang.Text{
+			EN: "uv run python -m torch.distributed.run (or python -m torch.distributed.run of the wanted environment)",
+			ZH: "改用 uv run python -m torch.distributed.run（或目标环境里的 python -m torch.distributed.run）",
+		},
+	},
+	{
+		ID: "early-rank-interpolation", Severity: rules.Error, check: earlyRank,
+		Why: lang.Text{
+			EN: "the batch shell expands this before the tasks start, so every node gets rank 0 and the rendezvous hangs",
+			ZH: "它在任务启动之前就被批处理 shell 展开，所有节点都得到 rank 0，rendezvous 会卡住",
+		},
+		Fix: lang.Text{
+			EN: "let the task expand it: single quotes around the command, or a backslash before the $",
+			ZH: "让任务自己展开：整条命令用单引号，或在 $ 前加反斜杠",
+		},
+	},
+	{
+		ID: "nnodes-mismatch", Severity: rules.Error, check: nnodesMismatch,
+		Why: lang.Text{
+			EN: "the written number of nodes differs from the allocation: the launch waits for nodes that never come, or leaves some out",
+			ZH: "写死的节点数与申请的节点数不一致：要么一直等待不存在的节点，要么有节点被漏掉",
+		},
+		Fix: lang.Text{EN: "use $SLURM_NNODES", ZH: "改用 $SLURM_NNODES"},
+	},
+	{
+		ID: "nproc-mismatch", Severity: rules.Error, check: nprocMismatch,
+		Why: lang.Text{
+			EN: "workers per node and GPUs per node differ: more workers fail with an invalid device ordinal, fewer leave GPUs idle",
+			ZH: "每节点 worker 数与 GPU 数不一致：多了会报 invalid device ordinal，少了会有 GPU 闲置",
+		},
+		Fix: lang.Text{
+			EN: "make both the same, or use --nproc-per-node=$SLURM_GPUS_ON_NODE",
+			ZH: "使两者一致，或使用 --nproc-per-node=$SLURM_GPUS_ON_NODE",
+		},
+	},
+	{
+		ID: "world-size-from-ntasks", Severity: rules.Error, check: worldSize,
+		Why: lang.Text{
+			EN: "this counts tasks or nodes, not ranks: with one task per node the world size is too small by the number of GPUs per node",
+			ZH: "这里数的是任务数或节点数而不是 rank 数：每节点一个任务时，world size 会少一个“每节点 GPU 数”的倍数",
+		},
+		Fix: lang.Text{EN: "use $((SLURM_NNODES * GPUS_PER_NODE))", ZH: "改为 $((SLURM_NNODES * GPUS_PER_NODE))"},
+	},
+}
+
+// reachesNodes reports whether the start brings itself to the other nodes.
+func (c *checker) reachesNodes(s *script.Start) bool {
+	if s.Launcher == script.DeepSpeed && hasFlag(s, "hostfile", "H") || s.Launcher == script.Accelerate && hasFlag(s, "deepspeed-hostfile") {
+		return true
+	}
+	return c.anyCommand(func(x *script.Command) bool { return x.Name() == "ray" })
+}
+
+func missingSrun(c *checker) {
+	if !c.several() {
+		return
+	}
+	steps := slices.ContainsFunc(c.starts(), func(s *script.Start) bool { return s.Step != nil || s.Remote != nil })
+	for _, s := range c.starts() {
+		switch {
+		case s.Step != nil, s.Remote != nil, s.Launcher == script.Wrapper, c.reachesNodes(s):
+			continue
+		case conditionNames(s.Command, "NNODES", "NUM_NODES"):
+			continue
+		case steps && !s.Launcher.Forks():
+			continue // a helper in Python beside the real launch
+		case steps && (hasFlag(s, "standalone") || c.writtenNodes(s) == 1):
+			continue
+		}
+		c.report(s.Line, s.Args[0].Text())
+	}
+}
+
+// writtenNodes is the number of nodes that the launcher is told, or 0.
+func (c *checker) writtenNodes(s *script.Start) int {
+	if o, has := s.Flag("nnodes", "num-machines", "num-nodes"); has {
+		n, _ := c.job.Int(o.Value)
+		return n
+	}
+	return 0
+}
+
+func tasksPerNode(c *checker) {
+	for _, s := range c.starts() {
+		if s.Step == nil || s.Remote != nil || !s.Launcher.Forks() {
+			continue
+		}
+		per, ok := c.tasksPerNode(s.Command)
+		if !ok || per < 2 {
+			continue
+		}
+		if n, auto, ok, _ := c.workers(s); ok && !auto && n <= 1 {
+			continue
+		}
+		line := s.Line
+		if o, has := c.job.Options.Get("ntasks-per-node"); has && !s.Step.Options.Has("ntasks-per-node", "ntasks") {
+			line = optionLine(o)
+		}
+		c.report(line, fmt.Sprintf("--ntasks-per-node=%d", per))
+	}
+}
+
+// environments are the commands that run another one inside an environment.
+var environments = []string{"uv", "poetry", "pixi", "conda", "mamba", "micromamba", "rye", "hatch", "pipenv"}
+
+func bareTorchrun(c *checker) {
+	for _, s := range c.job.Starts {
+		if s.Launcher != script.Torchrun || s.Args[0].Text() != "torchrun" || s.Container != nil {
+			continue
+		}
+		if slices.ContainsFunc(s.Chain(), func(x *script.Command) bool { return slices.Contains(environments, x.Name()) }) {
+			continue
+		}
+		if c.commandBefore(s.Seq, activates) {
+			continue
+		}
+		c.report(s.Line, "torchrun")
+	}
+}
+
+// activates reports whether x puts an environment's programs on the PATH.
+func activates(x *script.Command) bool {
+	switch x.Name() {
+	case "source", ".":
+		return len(x.Args) > 1 && strings.HasSuffix(strings.TrimRight(x.Args[1].Text(), "/"), "activate")
+	case "conda", "mamba", "micromamba", "pyenv", "workon":
+		return len(x.Args) > 1 && x.Args[1].Text() == "activate"
+	case "export":
+		return len(x.Args) > 1 && strings.HasPrefix(x.Args[1].Text(), "PATH=")
+	}
+	return slices.Contains(x.Assigns, "PATH")
+}
+
+func nnodesMismatch(c *checker) {
+	n, exact, ok := c.job.Nodes()
+	if !ok || !exact || c.comparesNodes() {
+		return
+	}
+	starts := c.starts()
+	reported := map[int]bool{}
+	say := func(line int, what string, said int) {
+		if !reported[said] {
+			reported[said] = true
+			c.report(line, fmt.Sprintf("%s, --nodes=%d", what, n))
+		}
+	}
+	main := 0 // starts that use every node
+	for _, s := range starts {
+		if k, ok := c.nodesOf(s.Command); ok && k >= n {
+			main++
+		}
+	}
+	for _, s := range starts {
+		if conditionNames(s.Command, "NNODES", "NUM_NODES") {
+			continue
+		}
+		value, line, given := c.nodeFlag(s)
+		if lo, hi, isRange := strings.Cut(value.String(), ":"); isRange {
+			a, errA := strconv.Atoi(lo)
+			b, errB := strconv.Atoi(hi)
+			if errA == nil && errB == nil && (n < a || n > b) {
+				say(line, s.Launcher.NodesFlag()+"="+value.String(), a)
+			}
+			continue
+		}
+		on, onKnown := c.nodesOf(s.Command)
+		if said, ok := c.job.Int(value); given && ok && said != n && said > 1 {
+			if s.Step != nil && onKnown && on == said && on < n && (main > 0 || len(starts) > 1) {
+				continue // a side step, or one of several that share the nodes
+			}
+			say(line, s.Launcher.NodesFlag()+"="+strconv.Itoa(said), said)
+			continue
+		}
+		if s.Step == nil || len(starts) > 1 {
+			continue
+		}
+		if o, has := s.Step.Options.Get("nodes"); has && onKnown && on != n && (on > n || s.Launcher != script.Wrapper) && on > 1 {
+			say(o.Line, "srun --nodes="+strconv.Itoa(on), on)
+		}
+	}
+	for _, a := range c.job.Assignments {
+		if !slices.Contains([]string{"NNODES", "NUM_NODES", "N_NODES", "PET_NNODES", "NUM_MACHINES"}, a.Name) || len(a.Branch) > 0 {
+			continue
+		}
+		lit, ok := a.Var.Value.Literal()
+		said, err := strconv.Atoi(lit)
+		if ok && err == nil && said != n && said > 0 && !(said == 1 && n > 1 && c.onlyAlone()) && c.used(a.Name) {
+			say(a.Line, a.Name+"="+lit, said)
+		}
+	}
+}
+
+// onlyAlone reports whether every start is told one node, which
+// independent-groups speaks of.
+func (c *checker) onlyAlone() bool {
+	return !slices.ContainsFunc(c.starts(), func(s *script.Start) bool { return c.writtenNodes(s) != 1 })
+}
+
+// nodeFlag is the value that tells a launcher the number of nodes.
+func (c *checker) nodeFlag(s *script.Start) (script.Value, int, bool) {
+	if o, has := s.Flag("nnodes", "num-machines", "num-nodes"); has && o.Has {
+		return o.Value, o.Line, true
+	}
+	if v, has := s.Env.Env("PET_NNODES"); has && s.Launcher.Elastic() {
+		return v, v.Line(), true
+	}
+	return nil, 0, false
+}
+
+// used reports whether a variable is read by a command, or exported.
+func (c *checker) used(name string) bool {
+	if c.anyCommand(func(x *script.Command) bool {
+		return slices.ContainsFunc(x.Expansions, func(e script.Expansion) bool { return e.Name == name })
+	}) {
+		return true
+	}
+	v := c.job.Shell.Lookup(name)
+	return v != nil && v.Exported
+}
+
+// comparesNodes reports whether the script itself compares a count with the
+// allocation.
+func (c *checker) comparesNodes() bool {
+	return c.anyCommand(func(x *script.Command) bool {
+		n := x.Name()
+		if n != "[" && n != "[[" && n != "test" {
+			return false
+		}
+		allocation, literal := false, false
+		for _, a := range x.Args[1:] {
+			if isNodeCount(a.Value) {
+				allocation = true
+			} else if k, ok := c.job.Int(a.Value); ok && k > 1 {
+				literal = true
+			}
+		}
+		return allocation && literal
+	})
+}
+
+func nprocMismatch(c *checker) {
+	starts := c.starts()
+	type found struct {
+		s          *script.Start
+		n, g, line int
+	}
+	var bad []found
+	full := false
+	background := 0
+	for _, s := range starts {
+		g, ok := c.gpusFor(s)
+		if !ok || g == 0 {
+			continue
+		}
+		n, auto, ok, line := c.workers(s)
+		if s.Launcher == script.Python {
+			n, ok = c.tasksPerNode(s.Command)
+			auto, line = false, s.Line
+			if s.Step == nil || n < 2 {
+				continue
+			}
+			if o, has := c.job.Options.Get("ntasks-per-node"); has {
+				line = optionLine(o)
+			}
+		} else if s.Launcher.Forks() {
+			if per, okT := c.tasksPerNode(s.Command); okT && per > 1 {
+				continue // tasks-per-node, or one worker for each task
+			}
+		}
+		if auto || !ok || s.Launcher == script.Wrapper {
+			full = full || auto
+			continue
+		}
+		if n == g {
+			full = true
+			continue
+		}
+		if chainBackground(s.Command) {
+			background += n
+		}
+		bad = append(bad, found{s, n, g, line})
+	}
+	for _, f := range bad {
+		if f.n < f.g && (full || background > 0 && background <= f.g && len(bad) > 1 || f.s.Loop != nil && chainBackground(f.s.Command)) {
+			continue
+		}
+		c.report(f.line, fmt.Sprintf("%d workers per node, %d GPUs per node", f.n, f.g))
+	}
+}
+
+// chainBackground reports whether the command runs beside the script.
+func chainBackground(cmd *script.Command) bool {
+	return slices.ContainsFunc(cmd.Chain(), func(x *script.Command) bool { return x.Background > 0 })
+}
+
+// gpusFor is the number of GPUs on each node that a start sees.
+func (c *checker) gpusFor(s *script.Start) (int, bool) {
+	if v, has := s.Env.Env("CUDA_VISIBLE_DEVICES"); has {
+		lit, ok := v.Literal()
+		if !ok {
+			return 0, false
+		}
+		if lit == "" {
+			return 0, false
+		}
+		return len(strings.Split(strings.Trim(lit, ","), ",")), true
+	}
+	if s.Step != nil {
+		for _, name := range []string{"gpus-per-node", "gres", "tres-per-node", "gpus", "gpus-per-task"} {
+			o, has := s.Step.Options.Get(name)
+			if !has {
+				continue
+			}
+			n, ok := gpuCount(o.Text())
+			nodes, okN := c.nodesOf(s.Command)
+			switch name {
+			case "gpus":
+				return n / max(nodes, 1), ok && okN && nodes > 0 && n%max(nodes, 1) == 0
+			case "gpus-per-task":
+				per, okT := c.tasksPerNode(s.Command)
+				return n * per, ok && okT
+			}
+			return n, ok
+		}
+	}
+	n, _, ok := c.job.GPUs()
+	return n, ok
+}
+
+// gpuCount reads gpu:type:8, type:8 or 8.
+func gpuCount(s string) (int, bool) {
+	s, _, _ = strings.Cut(s, "(")
+	n, err := strconv.Atoi(s[strings.LastIndexByte(s, ':')+1:])
+	return n, err == nil
+}
+
+func worldSize(c *checker) {
+	for _, s := range c.starts() {
+		per, ok := c.tasksPerNode(s.Command)
+		if ok && per > 1 {
+			continue
+		}
+		n, auto, okW, _ := c.workers(s)
+		forks := s.Launcher.Forks() && (auto || okW && n > 1 || !okW)
+		if !forks {
+			continue
+		}
+		counts := func(v script.Value) bool { return isNodeCount(v) || isTaskCount(v) }
+		if o, has := s.ProgramFlag("--world-size", "--world_size"); has {
+			if counts(o.Value) {
+				c.report(o.Line, o.Given+" "+o.Text())
+				continue
+			}
+			nodes, exact, okN := c.job.Nodes()
+			if size, ok := c.job.Int(o.Value); ok && okN && exact && okW && !auto && size != nodes*n && size < nodes*n {
+				c.report(o.Line, o.Given+" "+o.Text())
+				continue
+			}
+		}
+		if o, has := s.Flag("num-processes"); has && s.Launcher == script.Accelerate && counts(o.Value) {
+			c.report(o.Line, o.Given+" "+o.Text())
+			continue
+		}
+		if v, has := s.Env.Env("WORLD_SIZE"); has && counts(v) {
+			if nodes, _, given := c.nodeFlag(s); given && counts(nodes) && c.names(s, "WORLD_SIZE") {
+				continue // the name is odd, and its use is right
+			}
+			c.report(v.Line(), "WORLD_SIZE="+v.String())
+		}
+	}
+	if c.found("world-size-from-ntasks") {
+		return
+	}
+	for _, a := range c.job.Assignments {
+		if a.Name != "WORLD_SIZE" || !(isNodeCount(a.Var.Value) || isTaskCount(a.Var.Value)) {
+			continue
+		}
+		for _, s := range c.starts() {
+			per, ok := c.tasksPerNode(s.Command)
+			if s.Launcher.Forks() && !(ok && per > 1) && !c.names(s, "WORLD_SIZE") {
+				c.report(a.Line, "WORLD_SIZE="+a.Var.Value.String())
+				return
+			}
+		}
+	}
+}
+
+// names reports whether the value of the launcher's node count is spelt with
+// the variable.
+func (c *checker) names(_ *script.Start, variable string) bool {
+	for _, x := range c.job.Sources {
+		for _, flag := range []string{"nnodes", "num_machines", "num_nodes", "num-machines"} {
+			for _, form := range []string{"$" + variable, "${" + variable + "}", "\"$" + variable + "\"", "\\$" + variable, "\\${" + variable + "}"} {
+				if strings.Contains(x.Text(), flag+"="+form) || strings.Contains(x.Text(), flag+" "+form) {
+					return true
+				}
+			}
+		}
+	}
+	return c.anyCommand(func(x *script.Command) bool { return slices.Contains(x.Assigns, "NNODES") })
+}

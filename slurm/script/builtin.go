@@ -1,0 +1,281 @@
+package script
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+func (r *reader) set(c *Command, f frame) {
+	for i := 1; i < len(c.Args); i++ {
+		s := c.Args[i].Text()
+		if s == "--" || len(s) < 2 {
+			return
+		}
+		on := s[0] == '-'
+		if !on && s[0] != '+' {
+			return
+		}
+		for _, o := range s[1:] {
+			name := string(o)
+			if o == 'o' {
+				if i++; i >= len(c.Args) {
+					return
+				}
+				name = c.Args[i].Text()
+			}
+			f.sh.option(name, on)
+		}
+	}
+}
+
+func (sh *Shell) option(name string, on bool) {
+	switch name {
+	case "e", "errexit":
+		sh.ErrExit = on
+	case "u", "nounset":
+		sh.NoUnset = on
+	case "a", "allexport":
+		sh.AllExport = on
+	case "pipefail":
+		sh.PipeFail = on
+	}
+}
+
+func (r *reader) exit(_ *Command, f frame) {
+	f.sh.ended = f.sh.ended || !f.trap
+}
+
+func (r *reader) cd(c *Command, f frame) {
+	for _, a := range c.Args[1:] {
+		if s := a.Text(); s != "--" && s != "-P" && s != "-L" {
+			f.sh.Dir = a.Value
+			return
+		}
+	}
+	f.sh.Dir = textValue("~", c.Line)
+}
+
+// harmlessSources are files that set up a program, not a job: what they set is
+// no launch value.
+var harmlessSources = []string{
+	"activate", "conda.sh", "mamba.sh", ".bashrc", ".bash_profile", ".profile", "/etc/profile", "modules.sh", "lmod.sh", "/init/bash", "z00_lmod.sh",
+}
+
+func (r *reader) source(c *Command, f frame) {
+	if len(c.Args) < 2 {
+		return
+	}
+	file := c.Args[1].Text()
+	if t, ok := r.written(file); ok {
+		parsed, t, _ := parse(t)
+		g := f
+		g.text = t
+		r.stmts(parsed.Stmts, g)
+		return
+	}
+	for _, s := range harmlessSources {
+		if strings.HasSuffix(file, s) {
+			return
+		}
+	}
+	f.sh.Sourced = true
+}
+
+func (r *reader) eval(c *Command, f frame) {
+	var words []Value
+	for _, a := range c.Args[1:] {
+		words = append(words, a.Value)
+	}
+	file, t, _ := parse(r.flatten(joinWords(words)))
+	f.text = t
+	r.stmts(file.Stmts, f)
+}
+
+// A Handler is one trap.
+type Handler struct {
+	Signals []string // without SIG
+	Shell   *Shell
+	Line    int
+	Seq     int
+	// Ignores is true for an empty handler, Resets for "-".
+	Ignores, Resets bool
+	Text            string
+}
+
+func (r *reader) trap(c *Command, f frame) {
+	args := c.Args[1:]
+	if len(args) > 0 && args[0].Text() == "--" {
+		args = args[1:]
+	}
+	if len(args) < 2 {
+		return
+	}
+	h := Handler{Shell: f.sh, Line: c.Line, Seq: c.Seq, Text: args[0].Text()}
+	h.Ignores, h.Resets = h.Text == "", h.Text == "-"
+	for _, a := range args[1:] {
+		h.Signals = append(h.Signals, SignalName(a.Text()))
+	}
+	r.job.Handlers = append(r.job.Handlers, h)
+	if h.Ignores || h.Resets {
+		return
+	}
+	r.handler(args[0].Value, f)
+}
+
+// handler reads the commands of a trap. What it calls may be defined later, so
+// it is read once more at the end of the script.
+func (r *reader) handler(v Value, f frame) {
+	file, t, _ := parse(r.flatten(v))
+	g := frame{sh: f.sh, text: t, trap: true, depth: f.depth + 1}
+	r.later = append(r.later, func() {
+		g.sh = g.sh.fork()
+		g.sh.ended = false
+		r.stmts(file.Stmts, g)
+	})
+}
+
+var signalNumbers = map[string]string{
+	"0": "EXIT", "1": "HUP", "2": "INT", "3": "QUIT", "9": "KILL", "10": "USR1", "12": "USR2", "14": "ALRM", "15": "TERM", "18": "CONT", "19": "STOP", "23": "URG", "24": "XCPU",
+}
+
+// SignalName is a signal's name in capitals without SIG, whatever its form.
+func SignalName(s string) string {
+	if n, ok := signalNumbers[s]; ok {
+		return n
+	}
+	return strings.TrimPrefix(strings.ToUpper(s), "SIG")
+}
+
+func (r *reader) read(c *Command, f frame) {
+	array := c.Name() != "read"
+	var from Value
+	for _, red := range c.Redirects {
+		if red.Target != nil {
+			from = red.Target
+		}
+	}
+	for i := 1; i < len(c.Args); i++ {
+		s := c.Args[i].Text()
+		if strings.HasPrefix(s, "-") {
+			if strings.HasSuffix(s, "a") && c.Name() == "read" {
+				array = true
+			} else if strings.ContainsAny(s[1:], "dnNpsuitcCO") && len(s) == 2 && s != "-s" && s != "-t" || s == "-t" && c.Name() == "read" {
+				i++
+			}
+			continue
+		}
+		if !isName(s) {
+			continue
+		}
+		ref := &Ref{Name: s, Line: c.Line, Shell: f.sh, Guarded: true, Of: from, Source: "$" + s}
+		if array {
+			v := &Var{Array: true, Line: c.Line, Elems: []Value{from}}
+			if from.Only() == nil {
+				v.Elems = []Value{refValue(ref)}
+			}
+			f.sh.vars[s] = v
+			r.noteAssignment(s, v, f)
+			continue
+		}
+		r.assign(s, refValue(ref), f, c.Line)
+	}
+}
+
+func (r *reader) getopts(c *Command, f frame) {
+	for _, n := range append([]string{"OPTARG", "OPTIND"}, c.argText(2)) {
+		if isName(n) {
+			r.assign(n, refValue(&Ref{Name: n, Line: c.Line, Shell: f.sh, Guarded: true, Source: "$" + n}), f, c.Line)
+		}
+	}
+}
+
+func (r *reader) printf(c *Command, f frame) {
+	if c.argText(1) == "-v" && isName(c.argText(2)) {
+		n := c.argText(2)
+		r.assign(n, refValue(&Ref{Name: n, Line: c.Line, Shell: f.sh, Guarded: true, Source: "$" + n}), f, c.Line)
+	}
+}
+
+func (r *reader) unset(c *Command, f frame) {
+	for _, a := range c.Args[1:] {
+		delete(f.sh.vars, a.Text())
+	}
+}
+
+func (r *reader) shift(_ *Command, f frame) {
+	if f.args == nil {
+		return
+	}
+	if len(f.args.list) > 0 {
+		f.args.list = slices.Clone(f.args.list[1:])
+	}
+}
+
+// argText is the text of the i-th word, or "".
+func (c *Command) argText(i int) string {
+	if i < len(c.Args) {
+		return c.Args[i].Text()
+	}
+	return ""
+}
+
+// write remembers a here-document that is written to a file.
+func (r *reader) write(c *Command, _ frame) {
+	var doc *Document
+	name := ""
+	for _, red := range c.Redirects {
+		if red.Doc != nil {
+			doc = red.Doc
+		} else if strings.HasSuffix(red.Op, ">") || strings.HasSuffix(red.Op, ">>") || strings.HasSuffix(red.Op, ">|") {
+			name = red.Target.String()
+		}
+	}
+	if c.Name() == "tee" {
+		for _, a := range c.Args[1:] {
+			if s := a.Text(); !strings.HasPrefix(s, "-") {
+				name = s
+			}
+		}
+	}
+	if doc == nil || name == "" {
+		return
+	}
+	r.files[fileKey(name)] = doc.text
+	r.job.Written = append(r.job.Written, Written{Name: name, Document: doc, Command: c})
+}
+
+// fileKey names a file the same however its folder is written.
+func fileKey(name string) string {
+	if i := strings.LastIndexByte(name, '/'); i >= 0 {
+		return name[i+1:]
+	}
+	return name
+}
+
+func (r *reader) written(name string) (text, bool) {
+	t, ok := r.files[fileKey(name)]
+	return t, ok
+}
+
+// functionCall runs the body of a function of the script.
+func (r *reader) functionCall(fn function, c *Command, f frame) {
+	r.job.Functions[c.Name()] = true
+	f.text = fn.text
+	f.function = c.Name()
+	f.callLine = c.Line
+	f.redirs = c.Redirects
+	p := &params{[]Value{}}
+	for _, a := range c.Args[1:] {
+		p.list = append(p.list, a.Value)
+	}
+	f.args = p
+	if c.Env != c.Shell {
+		saved := f.sh.vars
+		f.sh.vars = maps.Clone(c.Env.vars)
+		r.stmt(fn.body, f)
+		f.sh.vars = saved
+		return
+	}
+	r.stmt(fn.body, f)
+}

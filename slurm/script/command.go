@@ -1,0 +1,310 @@
+package script
+
+import (
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// A Command is one simple command, in the order in which commands run.
+type Command struct {
+	// Shell is the shell that expands its words; Env is what it sees of the
+	// environment, which differs where it is started by srun or in a container.
+	Shell, Env *Shell
+	Place
+	// Args are its words, the name first.
+	Args []Arg
+	// Assigns are the NAME=value before it.
+	Assigns []string
+	// Line and End are its first and last line.
+	Line, End int
+	Redirects []Redirect
+	// Expansions are the variables in its words.
+	Expansions []Expansion
+	// By is the command that starts this one: srun, docker, env, bash -c.
+	By *Command
+	// Starts are the commands that this one starts.
+	Starts []*Command
+
+	Background int // line of the &, or 0
+	Pipe       *Pipe
+	PipedInto  bool
+	Masked     int  // line of `|| true`, or 0
+	Checked    bool // if, &&, ||, !
+	Branch     []Arm
+	Loop       *Loop
+	Trap       bool // in a trap's handler
+	Subst      bool // in $( … )
+	Function   string
+	CallLine   int // line of the call of Function
+	Seq        int // order of running
+	ErrExit    bool
+	Sourced    bool // a file that is not shown was read in before
+}
+
+// An Arg is one word of a command.
+type Arg struct {
+	Value Value
+	Line  int
+}
+
+// Text is the word's text, with unknown parts as they are written.
+func (a Arg) Text() string { return a.Value.String() }
+
+// Name is the first word without its folder, or "".
+func (c *Command) Name() string {
+	if len(c.Args) == 0 {
+		return ""
+	}
+	return baseName(c.Args[0].Value)
+}
+
+// baseName is the last element of a path, also where its folder is unknown.
+func baseName(v Value) string {
+	if len(v) == 0 || v[len(v)-1].Ref != nil {
+		return ""
+	}
+	s := v.String()
+	if i := strings.LastIndexByte(s, '/'); i >= 0 {
+		return s[i+1:]
+	}
+	if v.Unknown() {
+		return ""
+	}
+	return s
+}
+
+// A Redirect is a redirection of a command.
+type Redirect struct {
+	Op     string
+	Target Value
+	Line   int
+	// Doc is the text of a here-document; Quoted is true for <<'EOF'.
+	Doc    *Document
+	Quoted bool
+}
+
+// A Document is the text of a here-document or here-string.
+type Document struct {
+	Line   int
+	Quoted bool
+	text   text
+	// Expansions are the variables that are expanded while it is written.
+	Expansions []Expansion
+	// Source is the text as it stands in the file.
+	Source string
+}
+
+// Text is the document after expansion, with unknown parts as written.
+func (d *Document) Text() string { return d.text.src }
+
+// redirects expands redirections and here-documents.
+func (r *reader) redirects(list []*syntax.Redirect, f frame) []Redirect {
+	var out []Redirect
+	for _, x := range list {
+		red := Redirect{Op: x.Op.String(), Line: f.text.at(x.OpPos.Offset())}
+		if x.N != nil {
+			red.Op = x.N.Value + red.Op
+		}
+		switch x.Op {
+		case syntax.Hdoc, syntax.DashHdoc:
+			red.Doc = r.document(x, f)
+		default:
+			red.Target = joinFields(r.word(x.Word, f))
+			if x.Op == syntax.WordHdoc {
+				red.Doc = &Document{Line: red.Line, text: r.flatten(red.Target)}
+			}
+		}
+		out = append(out, red)
+	}
+	return out
+}
+
+func (r *reader) document(x *syntax.Redirect, f frame) *Document {
+	d := &Document{Line: f.text.at(x.OpPos.Offset())}
+	for _, p := range x.Word.Parts {
+		if l, ok := p.(*syntax.Lit); !ok || strings.Contains(f.text.slice(l.ValuePos, l.ValueEnd), "\\") {
+			d.Quoted = true
+		}
+	}
+	if x.Hdoc == nil {
+		d.text = fileText("")
+		return d
+	}
+	d.Source = f.text.slice(x.Hdoc.Pos(), x.Hdoc.End())
+	f.document = true
+	f.expansions = &d.Expansions
+	f.words = nil
+	var v Value
+	for _, p := range x.Hdoc.Parts {
+		switch p := p.(type) {
+		case *syntax.Lit:
+			q := document
+			if d.Quoted {
+				q = raw
+			}
+			v = append(v, r.literal(f.text.slice(p.ValuePos, p.ValueEnd), p.ValuePos.Offset(), q, f)...)
+		default:
+			var l fieldList
+			r.quotedPart(p, f, &l, false)
+			l.end()
+			v = append(v, joinWords(l.out)...)
+		}
+	}
+	d.text = r.flatten(v)
+	if x.Op == syntax.DashHdoc {
+		d.text = untab(d.text)
+	}
+	return d
+}
+
+// untab removes the leading tabs that <<- removes.
+func untab(t text) text {
+	var b strings.Builder
+	var lines []int32
+	start := true
+	for i := range len(t.src) {
+		if start && t.src[i] == '\t' {
+			continue
+		}
+		start = t.src[i] == '\n'
+		b.WriteByte(t.src[i])
+		lines = append(lines, t.line[i])
+	}
+	return text{b.String(), append(lines, t.line[len(t.src)])}
+}
+
+// declare runs export, declare, local, readonly.
+func (r *reader) declare(c *syntax.DeclClause, s *syntax.Stmt, f frame) {
+	var exps []Expansion
+	f.expansions = &exps
+	export := c.Variant.Value == "export"
+	line := f.text.at(c.Pos().Offset())
+	cmd := r.command(f, line, f.text.at(c.End().Offset()))
+	cmd.Args = []Arg{{textValue(c.Variant.Value, line), line}}
+	for _, a := range c.Args {
+		if a.Name == nil {
+			w := joinFields(r.word(a.Value, f))
+			if s, ok := w.Literal(); ok && strings.HasPrefix(s, "-") && c.Variant.Value != "export" && strings.Contains(s, "x") {
+				export = true
+			}
+			cmd.Args = append(cmd.Args, Arg{w, f.text.at(a.Value.Pos().Offset())})
+			continue
+		}
+		r.assignment(a, f, export)
+		src := f.text.slice(a.Pos(), a.End())
+		cmd.Args = append(cmd.Args, Arg{textValue(src, f.text.at(a.Pos().Offset())), f.text.at(a.Pos().Offset())})
+	}
+	cmd.Redirects = r.redirects(s.Redirs, f)
+	cmd.Expansions = exps
+	r.record(cmd)
+}
+
+// command is an empty command in the circumstances of f.
+func (r *reader) command(f frame, line, end int) *Command {
+	c := &Command{
+		Shell: f.sh, Env: f.sh, Place: f.sh.Place, Line: line, End: end,
+		Background: f.background, Pipe: f.pipe, PipedInto: f.pipedInto, Masked: f.masked, Checked: f.checked,
+		Branch: f.branch, Loop: f.loop, Trap: f.trap, Subst: f.substitution, Function: f.function, CallLine: f.callLine,
+		ErrExit: f.sh.ErrExit, Sourced: f.sh.Sourced, Redirects: f.redirs,
+	}
+	return c
+}
+
+func (r *reader) record(c *Command) {
+	r.count++
+	c.Seq = r.count
+	r.job.Commands = append(r.job.Commands, c)
+}
+
+// call runs a simple command.
+func (r *reader) call(c *syntax.CallExpr, s *syntax.Stmt, f frame) {
+	var exps []Expansion
+	f.expansions = &exps
+	line := f.text.at(s.Position.Offset())
+	if len(c.Args) == 0 {
+		for _, a := range c.Assigns {
+			r.assignment(a, f, false)
+		}
+		r.redirects(s.Redirs, f)
+		cmd := r.command(f, line, f.text.at(c.End().Offset()))
+		cmd.Expansions = exps
+		for _, a := range c.Assigns {
+			cmd.Assigns = append(cmd.Assigns, a.Name.Value)
+		}
+		r.record(cmd)
+		return
+	}
+	line = f.text.at(c.Args[0].Pos().Offset())
+	var args []Arg
+	for i, w := range c.Args {
+		f.words = &i
+		at := f.text.at(w.Pos().Offset())
+		for _, v := range r.word(w, f) {
+			l := v.Line()
+			if l == 0 || i == 0 {
+				l = at
+			}
+			args = append(args, Arg{v, l})
+		}
+	}
+	f.words = nil
+	if len(args) == 0 {
+		return
+	}
+	cmd := r.command(f, line, f.text.at(c.End().Offset()-1))
+	cmd.Args = args
+	cmd.Redirects = append(slices.Clip(f.redirs), r.redirects(s.Redirs, f)...)
+	if len(c.Assigns) > 0 {
+		env := f.sh.fork()
+		g := f
+		g.sh = env
+		for _, a := range c.Assigns {
+			r.assignment(a, g, true)
+			cmd.Assigns = append(cmd.Assigns, a.Name.Value)
+		}
+		cmd.Env = env
+	}
+	cmd.Expansions = exps
+	r.record(cmd)
+	r.run(cmd, f)
+}
+
+// start records the command that by starts with args in env.
+func (r *reader) start(by *Command, args []Arg, env *Shell, f frame) {
+	if len(args) == 0 || f.depth > maxDepth || r.count > maxCommands {
+		return
+	}
+	f.depth++
+	c := *by
+	c.By, c.Starts, c.Args, c.Env, c.Place = by, nil, args, env, env.Place
+	c.Line = min(by.End, max(by.Line, args[0].Line))
+	by.Starts = append(by.Starts, &c)
+	r.record(&c)
+	r.run(&c, f)
+}
+
+// nested reads t with the shell sh, which by starts.
+func (r *reader) nested(by *Command, sh *Shell, t text, args []Value, f frame) {
+	if f.depth > maxDepth || r.count > maxCommands {
+		return
+	}
+	file, t, bad := parse(t)
+	if bad != nil {
+		r.job.Refusals = append(r.job.Refusals, Refusal{*bad, sh})
+	}
+	g := frame{
+		sh: sh, text: t, args: &params{args}, depth: f.depth + 1, trap: f.trap, substitution: f.substitution,
+		loop: f.loop, branch: f.branch,
+	}
+	r.job.Sources = append(r.job.Sources, Source{sh, file, t})
+	n := len(r.job.Commands)
+	r.stmts(file.Stmts, g)
+	for _, c := range r.job.Commands[n:] {
+		if c.By == nil {
+			c.By = by
+			by.Starts = append(by.Starts, c)
+		}
+	}
+}

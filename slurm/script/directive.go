@@ -1,0 +1,198 @@
+package script
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A Directive is one line that is, or was meant to be, a #SBATCH line.
+type Directive struct {
+	Line int
+	// Text is what stands after #SBATCH.
+	Text string
+	// Options are those that it gives.
+	Options Options
+	// Ignored says why sbatch does not read it, or "".
+	Ignored Reason
+	// Fault is what sbatch refuses about it, or "".
+	Fault string
+	// FaultOption is the option that Fault is about, without dashes.
+	FaultOption string
+}
+
+// A Reason is why sbatch does not read a directive.
+type Reason string
+
+// The reasons.
+const (
+	Late    Reason = "after the first command"
+	Indent  Reason = "blanks before #SBATCH"
+	Spelled Reason = "not spelt #SBATCH"
+)
+
+// directives reads the head of a batch script line by line, as sbatch does:
+// until the first line that is neither blank nor a comment.
+func (r *reader) directives(t text, inside func(offset int) bool) []Directive {
+	var out []Directive
+	late := false
+	for _, l := range t.lines() {
+		trimmed := strings.TrimLeft(l.text, " \t")
+		if inside(l.start) {
+			late = true // the body of a here-document is no comment of ours
+			continue
+		}
+		if trimmed == "" {
+			continue
+		}
+		if trimmed[0] != '#' {
+			late = true
+			continue
+		}
+		word, rest := trimmed, ""
+		if len(trimmed) >= len("#SBATCH") {
+			word, rest = trimmed[:len("#SBATCH")], trimmed[len("#SBATCH"):]
+		}
+		if !strings.EqualFold(word, "#SBATCH") {
+			continue
+		}
+		if rest != "" && rest[0] != ' ' && rest[0] != '\t' && rest[0] != '-' {
+			continue
+		}
+		d := Directive{Line: l.line, Text: strings.TrimSpace(rest)}
+		exact := word == "#SBATCH"
+		option := strings.HasPrefix(d.Text, "-")
+		switch {
+		case !option && (!exact || late || trimmed != l.text):
+			continue // prose
+		case !exact:
+			d.Ignored = Spelled
+		case trimmed != l.text:
+			d.Ignored = Indent
+		case late:
+			d.Ignored = Late
+		}
+		r.readDirective(&d)
+		out = append(out, d)
+	}
+	return out
+}
+
+// readDirective splits a directive into words as sbatch does and reads its
+// options as getopt_long does.
+func (r *reader) readDirective(d *Directive) {
+	words, fault := directiveWords(d.Text)
+	if fault != "" {
+		d.Fault = fault
+		return
+	}
+	fail := func(option, format string, args ...any) {
+		if d.Fault == "" {
+			d.Fault = fmt.Sprintf(format, args...)
+			d.FaultOption = option
+		}
+	}
+	for len(words) > 0 {
+		w := words[0]
+		words = words[1:]
+		switch {
+		case strings.HasPrefix(w, "--") && len(w) > 2:
+			given, val, has := strings.Cut(w, "=")
+			name, arg, ok := known(given[2:], longOptions)
+			if !ok {
+				if strings.HasPrefix(given, "--container-") || strings.HasPrefix(given, "--no-container-") {
+					d.Options = append(d.Options, Option{Name: given[2:], Given: given, Value: r.decode(val, d.Line), Has: has, Line: d.Line})
+					continue
+				}
+				fail(given[2:], "sbatch has no option %s", given)
+				// A misspelt option still says what was meant to be given.
+				if !has && len(words) > 0 && !strings.HasPrefix(words[0], "-") {
+					words = words[1:]
+				}
+				continue
+			}
+			o := Option{Name: name, Given: given, Has: has, Line: d.Line}
+			switch {
+			case arg == none && has:
+				fail(name, "%s takes no value", given)
+			case arg == required && !has && len(words) == 0:
+				fail(name, "%s needs a value", given)
+			case arg == required && !has:
+				val, o.Has, words = words[0], true, words[1:]
+			}
+			o.Value = r.decode(val, d.Line)
+			r.addOption(d, o, val, fail)
+		case len(w) > 1 && w[0] == '-':
+			for i := 1; i < len(w); i++ {
+				name, ok := shortOptions[w[i]]
+				if !ok {
+					fail(w[i:i+1], "sbatch has no option -%c", w[i])
+					break
+				}
+				o := Option{Name: name, Given: w[:1] + w[i:i+1], Line: d.Line}
+				if arg := longOptions[name]; arg == required || arg == optional && strings.IndexByte(optionalShort, w[i]) >= 0 {
+					val := w[i+1:]
+					if val == "" && arg == required {
+						if len(words) == 0 {
+							fail(name, "-%c needs a value", w[i])
+							break
+						}
+						val, words = words[0], words[1:]
+					}
+					o.Value, o.Has = r.decode(val, d.Line), true
+					r.addOption(d, o, val, fail)
+					break
+				}
+				d.Options = append(d.Options, o)
+			}
+		default:
+			fail("", "%q is not an option", w)
+		}
+	}
+}
+
+func (r *reader) addOption(d *Directive, o Option, val string, fail func(string, string, ...any)) {
+	d.Options = append(d.Options, o)
+	// A value with an unknown part is judged when it is known.
+	if o.Has && !strings.Contains(val, "$") && !o.Value.Unknown() {
+		if bad := badValue(o.Name, val); bad != "" {
+			fail(o.Name, "%s", bad)
+		}
+	}
+}
+
+// directiveWords splits as sbatch does: quotes join, a # at the start of a
+// word begins a comment.
+func directiveWords(s string) (words []string, fault string) {
+	for i := 0; i < len(s); {
+		switch {
+		case s[i] == ' ' || s[i] == '\t':
+			i++
+			continue
+		case s[i] == '#':
+			return words, ""
+		}
+		var b strings.Builder
+		for i < len(s) && s[i] != ' ' && s[i] != '\t' {
+			switch c := s[i]; c {
+			case '"', '\'':
+				end := strings.IndexByte(s[i+1:], c)
+				if end < 0 {
+					return words, fmt.Sprintf("the quote %c is not closed", c)
+				}
+				b.WriteString(s[i+1 : i+1+end])
+				i += end + 2
+				continue
+			case '#':
+				// sbatch ends the word at a #, with or without a blank before it.
+				if b.Len() > 0 {
+					words = append(words, b.String())
+				}
+				return words, ""
+			}
+			b.WriteByte(s[i])
+			i++
+		}
+		words = append(words, b.String())
+	}
+	return words, ""
+}

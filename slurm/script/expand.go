@@ -1,0 +1,416 @@
+package script
+
+import (
+	"strconv"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// An Expansion is one `$NAME` of a command.
+type Expansion struct {
+	Name, Index string
+	Line        int
+	// Quoted is true inside double quotes, Whole where the word is nothing else.
+	Quoted, Whole bool
+	// Word is the number of the word in the command, -1 outside of its words.
+	Word  int
+	Shell *Shell
+	// Var is the variable where this shell has it; Outer is that of a shell
+	// around it, which did not export it.
+	Var, Outer *Var
+	Guarded    bool
+	HereDoc    bool
+	Op         string
+}
+
+// quoting says how backslashes and dollars are read.
+type quoting int
+
+const (
+	bare quoting = iota
+	double
+	document // an unquoted here-document
+	raw
+)
+
+// literal turns source bytes into pieces, one for each line, without the
+// backslashes that the shell removes.
+func (r *reader) literal(src string, off uint, q quoting, f frame) Value {
+	var out Value
+	var b strings.Builder
+	line := f.text.at(off)
+	emit := func() {
+		if b.Len() > 0 {
+			for _, p := range r.decode(b.String(), line) {
+				p.Quoted = true
+				out = append(out, p)
+			}
+			b.Reset()
+		}
+	}
+	for i := 0; i < len(src); i++ {
+		if at := f.text.at(off + uint(i)); at != line {
+			emit()
+			line = at
+		}
+		c := src[i]
+		if c == '\\' && q != raw && i+1 < len(src) {
+			n := src[i+1]
+			switch {
+			case n == '\n':
+				i++
+				continue
+			case q == bare, n == '$', n == '\\', n == '`', q == double && n == '"':
+				i++
+				c = n
+			}
+		}
+		b.WriteByte(c)
+	}
+	emit()
+	return out
+}
+
+type fieldList struct {
+	out  []Value
+	cur  Value
+	open bool
+}
+
+func (l *fieldList) add(v Value) {
+	l.cur = append(l.cur, v...)
+	l.open = true
+}
+
+func (l *fieldList) end() {
+	if l.open {
+		l.out = append(l.out, l.cur)
+	}
+	l.cur, l.open = nil, false
+}
+
+// split adds v as an unquoted expansion: its blanks end words.
+func (l *fieldList) split(v Value) {
+	for _, p := range v {
+		if p.Ref != nil {
+			p.Quoted = false
+			l.add(Value{p})
+			continue
+		}
+		rest := p.Text
+		for rest != "" {
+			i := strings.IndexAny(rest, " \t\n")
+			if i < 0 {
+				l.add(Value{{Text: rest, Line: p.Line}})
+				break
+			}
+			if i > 0 {
+				l.add(Value{{Text: rest[:i], Line: p.Line}})
+			}
+			l.end()
+			rest = rest[i+1:]
+		}
+	}
+}
+
+// list adds the elements of an array as words of their own.
+func (l *fieldList) list(vs []Value, quoted bool) {
+	for i, v := range vs {
+		if i > 0 {
+			l.end()
+		}
+		if quoted {
+			l.add(v.quoted())
+		} else {
+			l.split(v)
+		}
+	}
+}
+
+// word expands w into the words that the command gets.
+func (r *reader) word(w *syntax.Word, f frame) []Value {
+	var l fieldList
+	if w == nil {
+		return nil
+	}
+	whole := len(w.Parts) == 1
+	for _, part := range w.Parts {
+		switch p := part.(type) {
+		case *syntax.Lit:
+			if v := r.literal(f.text.slice(p.ValuePos, p.ValueEnd), p.ValuePos.Offset(), bare, f); len(v) > 0 {
+				for i := range v {
+					v[i].Quoted = v[i].Ref == nil
+				}
+				l.add(v)
+			}
+		case *syntax.SglQuoted:
+			l.add(r.single(p, f))
+		case *syntax.DblQuoted:
+			l.open = true
+			for _, q := range p.Parts {
+				r.quotedPart(q, f, &l, whole && len(p.Parts) == 1)
+			}
+		case *syntax.ParamExp:
+			if vs, multi := r.param(p, f, false, whole); multi {
+				l.list(vs, false)
+			} else {
+				l.split(vs[0])
+			}
+		default:
+			l.split(r.other(part, f))
+		}
+	}
+	l.end()
+	return l.out
+}
+
+func (r *reader) quotedPart(q syntax.WordPart, f frame, l *fieldList, whole bool) {
+	switch q := q.(type) {
+	case *syntax.Lit:
+		l.add(r.literal(f.text.slice(q.ValuePos, q.ValueEnd), q.ValuePos.Offset(), double, f))
+	case *syntax.ParamExp:
+		if vs, multi := r.param(q, f, true, whole); multi && len(vs) == 0 {
+			l.open = l.open && !whole
+		} else if multi {
+			l.list(vs, true)
+		} else {
+			l.add(vs[0].quoted())
+		}
+	default:
+		l.add(r.other(q, f).quoted())
+	}
+}
+
+func (r *reader) single(p *syntax.SglQuoted, f frame) Value {
+	off := p.Left.Offset() + 1
+	if p.Dollar {
+		off++
+	}
+	end := p.Right.Offset()
+	if end < off || int(end) > len(f.text.src) {
+		return textValue(p.Value, f.text.at(off))
+	}
+	return r.literal(f.text.src[off:end], off, raw, f)
+}
+
+// other expands what is neither text nor a variable.
+func (r *reader) other(part syntax.WordPart, f frame) Value {
+	line := f.text.at(part.Pos().Offset())
+	source := f.text.slice(part.Pos(), part.End())
+	switch p := part.(type) {
+	case *syntax.ArithmExp:
+		return sumValue(r.arith(p.X, f), f, line, source)
+	case *syntax.CmdSubst:
+		return r.substitute(p.Stmts, f, line, source)
+	case *syntax.ProcSubst:
+		return r.substitute(p.Stmts, f, line, source)
+	}
+	return r.literal(source, part.Pos().Offset(), bare, f)
+}
+
+// substitute runs the commands of $( … ) for the record; what they print is
+// not known, but for plain text given to echo.
+func (r *reader) substitute(stmts []*syntax.Stmt, f frame, line int, source string) Value {
+	inner := f
+	inner.substitution = true
+	inner.background, inner.pipe = 0, nil
+	inner.sh = f.sh.fork()
+	from := len(r.job.Commands)
+	r.stmts(stmts, inner)
+	cmds := r.job.Commands[from:len(r.job.Commands):len(r.job.Commands)]
+	if len(cmds) == 1 && cmds[0].Name() == "echo" && len(cmds[0].Args) > 1 && cmds[0].Pipe == nil && cmds[0].Loop == nil && len(cmds[0].Branch) == len(f.branch) {
+		var v Value
+		for i, a := range cmds[0].Args[1:] {
+			if i > 0 {
+				v = append(v, Piece{Text: " ", Line: line})
+			}
+			v = append(v, a.Value...)
+		}
+		return v
+	}
+	return refValue(&Ref{Kind: Output, Commands: cmds, Shell: f.sh, Line: line, Source: source})
+}
+
+// param expands ${…}. multi is true for "${A[@]}" and "$@", whose values are
+// words of their own.
+func (r *reader) param(p *syntax.ParamExp, f frame, quoted, whole bool) (vs []Value, multi bool) {
+	if p.Param == nil {
+		return []Value{nil}, false
+	}
+	name := p.Param.Value
+	line := f.text.at(p.Pos().Offset())
+	source := f.text.slice(p.Pos(), p.End())
+	index := ""
+	if p.Index != nil {
+		index = f.text.slice(p.Index.Pos(), p.Index.End())
+		if index != "@" && index != "*" {
+			if s, ok := joinFields(r.indexValue(p.Index, f)).Literal(); ok {
+				index = s
+			}
+		}
+	}
+	op := operator(p)
+	guarded := op == ":-" || op == "-" || op == ":?" || op == "?" || op == ":=" || op == "=" || op == ":+" || op == "+" || op == "!"
+	v, found := f.sh.vars[name]
+	e := Expansion{Name: name, Index: index, Line: line, Quoted: quoted, Whole: whole, Word: f.wordIndex(), Shell: f.sh, Guarded: guarded, HereDoc: f.document, Op: op}
+	if found {
+		e.Var = v
+	} else {
+		e.Outer = f.sh.outer(name)
+	}
+	if f.expansions != nil {
+		*f.expansions = append(*f.expansions, e)
+	}
+	ref := &Ref{Name: name, Line: line, Shell: f.sh, Op: op, Index: index, Guarded: guarded, Positional: isPositional(name), Source: source}
+	var value Value
+	switch {
+	case isPositional(name):
+		if f.args != nil {
+			vs, multi, value = positional(name, f.args.list)
+			if multi && op == "" {
+				return vs, name == "@" || !quoted
+			}
+		}
+	case found && v.Array:
+		ref.Of = joinWords(v.Elems)
+		if op == "" || op == "length" {
+			if index == "@" || index == "*" {
+				if op == "length" {
+					for _, e := range v.Elems {
+						if e.Unknown() {
+							return []Value{refValue(ref)}, false
+						}
+					}
+					return []Value{textValue(strconv.Itoa(len(v.Elems)), line)}, false
+				}
+				if index == "*" && quoted {
+					return []Value{joinWords(v.Elems)}, false
+				}
+				return v.Elems, true
+			}
+			i, err := strconv.Atoi(index)
+			if index == "" {
+				i, err = 0, nil
+			}
+			if i < 0 {
+				i += len(v.Elems)
+			}
+			if err == nil && i >= 0 && i < len(v.Elems) {
+				value = v.Elems[i]
+				if r := value.Only(); r != nil && r.Kind == Output {
+					// One word of what a command prints: which one matters.
+					value, ref.Index = nil, strconv.Itoa(i)
+				}
+			}
+		}
+	case found:
+		value = v.Value
+	}
+	return []Value{r.operate(p, op, value, found, ref, f)}, false
+}
+
+// operate applies the operator of an expansion to the variable's value.
+func (r *reader) operate(p *syntax.ParamExp, op string, value Value, found bool, ref *Ref, f frame) Value {
+	unknown := value == nil && !found
+	switch op {
+	case "":
+		if value != nil || found && ref.Of == nil {
+			return value
+		}
+		return refValue(ref)
+	case ":-", "-", ":=", "=":
+		def := joinFields(r.word(p.Exp.Word, f))
+		if s, ok := value.Literal(); found && ok && s != "" || found && !ok {
+			return value
+		}
+		ref.Default = def
+		if op == ":=" || op == "=" {
+			r.assign(ref.Name, refValue(ref), f, ref.Line)
+		}
+		if found && value != nil {
+			return def
+		}
+	case ":?", "?":
+		if value != nil {
+			return value
+		}
+	case "length":
+		if s, ok := value.Literal(); ok && !unknown {
+			return textValue(strconv.Itoa(len(s)), ref.Line)
+		}
+	default:
+		if p.Exp != nil {
+			r.word(p.Exp.Word, f)
+		}
+	}
+	if ref.Of == nil {
+		ref.Of = value
+	}
+	return refValue(ref)
+}
+
+func operator(p *syntax.ParamExp) string {
+	switch {
+	case p.Excl, p.Names != 0:
+		return "!"
+	case p.Length:
+		return "length"
+	case p.Slice != nil:
+		return "slice"
+	case p.Repl != nil:
+		return "replace"
+	case p.Exp != nil:
+		return p.Exp.Op.String()
+	}
+	return ""
+}
+
+func isPositional(name string) bool {
+	if len(name) == 1 && strings.Contains("@*#?$!-", name) {
+		return true
+	}
+	_, err := strconv.Atoi(name)
+	return err == nil
+}
+
+func positional(name string, args []Value) (vs []Value, multi bool, v Value) {
+	switch name {
+	case "@", "*":
+		return args, true, joinWords(args)
+	case "#":
+		return nil, false, textValue(strconv.Itoa(len(args)), 0)
+	}
+	if i, err := strconv.Atoi(name); err == nil && i >= 1 && i <= len(args) {
+		return nil, false, args[i-1]
+	}
+	return nil, false, nil
+}
+
+func (r *reader) indexValue(x syntax.ArithmExpr, f frame) []Value {
+	return []Value{sumValue(r.arith(x, f), f, f.text.at(x.Pos().Offset()), "")}
+}
+
+// variable is the value of $name without an expansion being noted as such.
+func (r *reader) variable(name string, f frame, line int, source string) Value {
+	if v, ok := f.sh.vars[name]; ok && !v.Array {
+		return v.Value
+	}
+	if f.expansions != nil {
+		*f.expansions = append(*f.expansions, Expansion{Name: name, Line: line, Word: f.wordIndex(), Shell: f.sh, Outer: f.sh.outer(name), HereDoc: f.document})
+	}
+	return refValue(&Ref{Name: name, Line: line, Shell: f.sh, Source: source})
+}
+
+func joinFields(vs []Value) Value { return joinWords(vs) }
+
+func joinWords(vs []Value) Value {
+	var out Value
+	for i, v := range vs {
+		if i > 0 {
+			out = append(out, Piece{Text: " ", Line: v.Line()})
+		}
+		out = append(out, v...)
+	}
+	return out
+}

@@ -1,0 +1,412 @@
+package script
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// A Script is the reading of one file.
+type Script struct {
+	Name string
+	// BOM is true for a byte order mark, CRLF is the first line with a DOS line
+	// end, or 0.
+	BOM  bool
+	CRLF int
+	// Lines are the lines of the file, without line ends.
+	Lines []string
+	// Jobs are the job of the file itself, and those that it submits as
+	// here-documents.
+	Jobs []*Job
+}
+
+// A Job is one batch or launch script: the file, or one that it writes and
+// submits.
+type Job struct {
+	Script *Script
+	// Inner is true for a job that the file writes; Wrapped for sbatch --wrap.
+	Inner   bool
+	Shebang string
+	// FirstLine is the line of the file that its first line is.
+	FirstLine  int
+	Directives []Directive
+	// Options are those of the directives that sbatch reads, then those of the
+	// command that submits.
+	Options Options
+	Shell   *Shell
+	// Commands are in the order in which they run.
+	Commands    []*Command
+	Starts      []*Start
+	Steps       []*Step
+	Allocations []*Step
+	Containers  []*Container
+	Handlers    []Handler
+	Assignments []Assignment
+	// Assigned are the names that anything assigns.
+	Assigned    map[string]bool
+	Written     []Written
+	Submissions []*Submission
+	Functions   map[string]bool // whether each is called
+	Refusals    []Refusal
+	Sources     []Source
+	// Comments are those of the file, as they stand.
+	Comments []Comment
+}
+
+// An Assignment is one change of a variable.
+type Assignment struct {
+	Name   string
+	Var    *Var
+	Shell  *Shell
+	Line   int
+	Branch []Arm
+	Seq    int
+	Trap   bool
+}
+
+// A Written is a file that the script writes from a here-document.
+type Written struct {
+	Name     string
+	Document *Document
+	Command  *Command
+}
+
+// A Submission is one sbatch.
+type Submission struct {
+	Command *Command
+	Options Options
+	File    string
+	Job     *Job // nil where the script is not shown
+}
+
+// A Refusal is text that bash does not take.
+type Refusal struct {
+	SyntaxError
+	Shell *Shell
+}
+
+// A Source is text that a shell reads, with its syntax.
+type Source struct {
+	Shell  *Shell
+	Syntax *syntax.File
+	text   text
+}
+
+// Line is the line of the file that a position of the syntax is on.
+func (s Source) Line(p syntax.Pos) int { return s.text.at(p.Offset()) }
+
+// Slice is the source between two positions.
+func (s Source) Slice(from, to syntax.Pos) string { return s.text.slice(from, to) }
+
+// Text is all of the source.
+func (s Source) Text() string { return s.text.src }
+
+// A Comment is one comment of the file.
+type Comment struct {
+	Line int
+	Text string
+}
+
+// reader is the state of one reading.
+type reader struct {
+	script *Script
+	job    *Job
+	refs   []*Ref
+	files  map[string]text
+	later  []func()
+	count  int
+}
+
+// Read reads a script. It takes any bytes.
+func Read(name string, src []byte) *Script {
+	s := &Script{Name: name}
+	if rest, ok := bytes.CutPrefix(src, []byte("\xef\xbb\xbf")); ok {
+		s.BOM, src = true, rest
+	}
+	const most = 1 << 20
+	if len(src) > most {
+		src = src[:most]
+	}
+	body := string(src)
+	if i := strings.Index(body, "\r\n"); i >= 0 {
+		s.CRLF = 1 + strings.Count(body[:i], "\n")
+		body = strings.ReplaceAll(body, "\r\n", "\n")
+	}
+	body = strings.ReplaceAll(body, "\x00", " ")
+	s.Lines = strings.Split(body, "\n")
+	r := &reader{script: s, files: map[string]text{}}
+	r.readJob(fileText(body), nil)
+	return s
+}
+
+// readJob reads t as a script of its own.
+func (r *reader) readJob(t text, cli Options) *Job {
+	j := &Job{Script: r.script, Inner: len(r.script.Jobs) > 0, Assigned: map[string]bool{}, Functions: map[string]bool{}, FirstLine: t.at(0)}
+	r.script.Jobs = append(r.script.Jobs, j)
+	saved := r.job
+	r.job = j
+	defer func() { r.job = saved }()
+	if line, _, _ := strings.Cut(t.src, "\n"); strings.HasPrefix(line, "#!") {
+		j.Shebang = line
+	}
+	sh := &Shell{Kind: Batch, vars: map[string]*Var{}, funcs: map[string]function{}}
+	j.Shell = sh
+	words := strings.Fields(j.Shebang)
+	for i, w := range words {
+		if i > 0 && strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") {
+			for _, o := range w[1:] {
+				if o == 'l' || o == 'i' {
+					sh.Login = true
+				}
+				sh.option(string(o), true)
+			}
+		}
+		sh.Login = sh.Login || w == "--login"
+	}
+	file, parsed, bad := parse(t)
+	if bad != nil {
+		j.Refusals = append(j.Refusals, Refusal{*bad, sh})
+	}
+	j.Sources = append(j.Sources, Source{sh, file, parsed})
+	j.comments(file, parsed)
+	docs := hereDocuments(file)
+	j.Directives = r.directives(t, func(off int) bool {
+		for _, d := range docs {
+			if uint(off) >= d[0] && uint(off) < d[1] {
+				return true
+			}
+		}
+		return false
+	})
+	for _, d := range j.Directives {
+		if d.Ignored == "" {
+			j.Options = append(j.Options, d.Options...)
+		}
+	}
+	j.Options = append(j.Options, cli...)
+	r.stmts(file.Stmts, frame{sh: sh, text: parsed})
+	for len(r.later) > 0 {
+		f := r.later[0]
+		r.later = r.later[1:]
+		f()
+	}
+	return j
+}
+
+func (r *reader) subjob(_ *Command, t text, cli Options, f frame) *Job {
+	if f.depth > maxDepth || len(r.script.Jobs) > 8 {
+		return nil
+	}
+	later := r.later
+	r.later = nil
+	j := r.readJob(t, cli)
+	r.later = later
+	return j
+}
+
+func (j *Job) comments(file *syntax.File, t text) {
+	syntax.Walk(file, func(n syntax.Node) bool {
+		if c, ok := n.(*syntax.Comment); ok {
+			j.Comments = append(j.Comments, Comment{t.at(c.Hash.Offset()), c.Text})
+		}
+		return true
+	})
+}
+
+// hereDocuments are the offsets of the bodies of here-documents and of strings
+// over several lines: lines that are no lines of the script.
+func hereDocuments(file *syntax.File) [][2]uint {
+	var out [][2]uint
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.Redirect:
+			if n.Hdoc != nil {
+				out = append(out, [2]uint{n.Hdoc.Pos().Offset(), n.Hdoc.End().Offset()})
+			}
+		case *syntax.SglQuoted:
+			out = append(out, [2]uint{n.Left.Offset() + 1, n.Right.Offset()})
+		case *syntax.DblQuoted:
+			out = append(out, [2]uint{n.Left.Offset() + 1, n.Right.Offset()})
+		}
+		return true
+	})
+	return out
+}
+
+// Batch reports whether the job is meant for sbatch: it has directives.
+func (j *Job) Batch() bool { return len(j.Directives) > 0 }
+
+// Nodes is the number of nodes that the job asks for; ok is false where the
+// script does not say. Of a range it is the least, with exact false.
+func (j *Job) Nodes() (n int, exact, ok bool) {
+	if o, has := j.Options.Get("nodes"); has {
+		return nodeCount(o.Value)
+	}
+	if !j.Batch() && len(j.Options) == 0 {
+		for _, a := range j.Allocations {
+			if o, has := a.Options.Get("nodes"); has {
+				return nodeCount(o.Value)
+			}
+		}
+		return 0, false, false
+	}
+	tasks, okT := intOption(j.Options, "ntasks")
+	per, okP := intOption(j.Options, "ntasks-per-node")
+	if okT && okP && per > 0 && tasks%per == 0 {
+		return tasks / per, true, true
+	}
+	return 0, false, false
+}
+
+func nodeCount(v Value) (n int, exact, ok bool) {
+	s, known := v.Literal()
+	if !known {
+		return 0, false, false
+	}
+	lo, hi, isRange := strings.Cut(s, "-")
+	n, err := strconv.Atoi(lo)
+	return n, !isRange || lo == hi, err == nil && n > 0
+}
+
+func intOption(o Options, name string) (int, bool) {
+	x, ok := o.Get(name)
+	if !ok {
+		return 0, false
+	}
+	s, known := x.Value.Literal()
+	n, err := strconv.Atoi(s)
+	return n, known && err == nil
+}
+
+// Several reports whether the job surely has more than one node.
+func (j *Job) Several() bool {
+	n, _, ok := j.Nodes()
+	return ok && n > 1
+}
+
+// GPUs is the number of GPUs on each node, by options; ok is false where they
+// do not say.
+func (j *Job) GPUs() (n int, o Option, ok bool) { return j.gpus(j.Options) }
+
+func (j *Job) gpus(opts Options) (n int, o Option, ok bool) {
+	if o, has := opts.Get("gpus-per-node"); has {
+		n, ok = gpuNumber(o.Text())
+		return n, o, ok
+	}
+	if o, has := opts.Get("gres", "tres-per-node"); has {
+		for g := range strings.SplitSeq(o.Text(), ",") {
+			g = strings.TrimPrefix(g, "gres/")
+			if g == "gpu" {
+				return 1, o, true
+			}
+			if rest, is := strings.CutPrefix(g, "gpu:"); is {
+				n, ok = gpuNumber(rest)
+				return n, o, ok
+			}
+		}
+	}
+	if o, has := opts.Get("gpus-per-task"); has {
+		if n, ok = gpuNumber(o.Text()); ok {
+			t, known := j.TasksPerNode(opts)
+			return n * t, o, known
+		}
+	}
+	if o, has := opts.Get("gpus"); has {
+		total, okG := gpuNumber(o.Text())
+		nodes, exact, okN := j.Nodes()
+		if okG && okN && exact && total%nodes == 0 {
+			return total / nodes, o, true
+		}
+	}
+	return 0, Option{}, false
+}
+
+// gpuNumber reads [type:]N, with what may follow such as (S:0).
+func gpuNumber(s string) (int, bool) {
+	if n, ok := leadingInt(s); ok && (len(s) == len(strconv.Itoa(n)) || s[len(strconv.Itoa(n))] == '(') {
+		return n, true
+	}
+	i := strings.LastIndexByte(s, ':')
+	if i < 0 {
+		return 1, s != "" && !strings.ContainsAny(s, "$") && s[0] > '9' // a type alone is one
+	}
+	return leadingInt(s[i+1:])
+}
+
+// TasksPerNode is the number of tasks on each node by opts, or by the job's.
+func (j *Job) TasksPerNode(opts Options) (int, bool) {
+	if n, ok := intOption(opts, "ntasks-per-node"); ok {
+		return n, true
+	}
+	if n, ok := intOption(opts, "ntasks"); ok {
+		if nodes, exact, ok := j.Nodes(); ok && exact && n%nodes == 0 {
+			return n / nodes, true
+		}
+		if n == 1 {
+			return 1, true
+		}
+	}
+	return 0, false
+}
+
+// Int is v as a number, with what Slurm sets filled in from the options.
+func (j *Job) Int(v Value) (int, bool) {
+	s, ok := (&Expr{Leaf: v}).Span(j.span)
+	if !ok || s.Lo != s.Hi {
+		return 0, false
+	}
+	return int(s.Lo), true
+}
+
+// Span is the smallest and largest number that v can be.
+func (j *Job) Span(v Value) (Span, bool) { return (&Expr{Leaf: v}).Span(j.span) }
+
+func (j *Job) span(v Value) (Span, bool) {
+	ref := v.Only()
+	if ref == nil || ref.Kind != Variable || ref.Op != "" && !ref.Guarded {
+		return Span{}, false
+	}
+	exactly := func(n int, ok bool) (Span, bool) { return Span{int64(n), int64(n)}, ok }
+	switch ref.Name {
+	case "SLURM_NNODES", "SLURM_JOB_NUM_NODES":
+		n, exact, ok := j.Nodes()
+		return exactly(n, ok && exact)
+	case "SLURM_NTASKS", "SLURM_NPROCS":
+		if n, ok := intOption(j.Options, "ntasks"); ok {
+			return exactly(n, true)
+		}
+		per, ok := intOption(j.Options, "ntasks-per-node")
+		nodes, exact, okN := j.Nodes()
+		return exactly(per*nodes, ok && okN && exact)
+	case "SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE":
+		return exactly(intOption(j.Options, "ntasks-per-node"))
+	case "SLURM_CPUS_PER_TASK":
+		return exactly(intOption(j.Options, "cpus-per-task"))
+	case "SLURM_GPUS_ON_NODE":
+		n, _, ok := j.GPUs()
+		return exactly(n, ok)
+	case "SLURM_GPUS_PER_NODE":
+		o, ok := j.Options.Get("gpus-per-node")
+		if !ok {
+			return Span{}, false
+		}
+		return exactly(gpuNumber(o.Text()))
+	case "RANDOM":
+		return Span{0, 32767}, true
+	case "SRANDOM":
+		return Span{0, 1<<32 - 1}, true
+	case "SLURM_JOB_ID", "SLURM_JOBID", "SLURM_ARRAY_JOB_ID":
+		return Span{1, 1 << 26}, true
+	case "SLURM_ARRAY_TASK_ID":
+		return Span{0, 4000000}, true
+	case "SLURM_PROCID", "SLURM_NODEID", "SLURM_LOCALID", "SLURM_RESTART_COUNT":
+		return Span{0, 4096}, true
+	case "UID", "EUID":
+		return Span{0, 1 << 31}, true
+	case "$", "BASHPID", "PPID":
+		return Span{1, 1 << 22}, true
+	}
+	return Span{}, false
+}

@@ -1,0 +1,235 @@
+package script
+
+import "strings"
+
+// An argument says whether an option takes one.
+type argument int
+
+const (
+	none argument = iota
+	required
+	optional
+)
+
+// longOptions are the options of sbatch, srun and salloc of Slurm 20.11 to
+// 25.05 (their manual pages), with the old spellings that still work. Those of
+// srun alone are in stepOptions.
+var longOptions = map[string]argument{
+	"account": required, "acctg-freq": required, "array": required, "batch": required, "bb": required, "bbf": required,
+	"begin": required, "chdir": required, "cluster": required, "cluster-constraint": required, "clusters": required, "comment": required,
+	"constraint": required, "container": required, "container-id": required, "contiguous": none, "core-spec": required,
+	"cores-per-socket": required, "cpu-freq": required, "cpus-per-gpu": required, "cpus-per-task": required,
+	"deadline": required, "delay-boot": required, "dependency": required, "distribution": required, "error": required,
+	"exclude": required, "exclusive": optional, "export": required, "export-file": required, "extra": required, "extra-node-info": required,
+	"get-user-env": optional, "gid": required, "gpu-bind": required, "gpu-freq": required, "gpus": required,
+	"gpus-per-node": required, "gpus-per-socket": required, "gpus-per-task": required, "gres": required,
+	"gres-flags": required, "help": none, "hint": required, "hold": none, "ignore-pbs": none, "input": required,
+	"job-name": required, "kill-on-invalid-dep": required, "licenses": required, "mail-type": required,
+	"mail-user": required, "mcs-label": required, "mem": required, "mem-bind": required, "mem-per-cpu": required,
+	"mem-per-gpu": required, "mincores": required, "mincpus": required, "minsockets": required, "minthreads": required,
+	"network": required, "nice": optional, "no-kill": optional, "no-requeue": none, "nodefile": required,
+	"nodelist": required, "nodes": required, "ntasks": required, "ntasks-per-core": required, "ntasks-per-gpu": required,
+	"ntasks-per-node": required, "ntasks-per-socket": required, "ntasks-per-tres": required, "oom-kill-step": optional, "open-mode": required, "output": required,
+	"overcommit": none, "oversubscribe": none, "parsable": none, "partition": required, "power": required,
+	"prefer": required, "priority": required, "profile": required, "propagate": optional, "qos": required, "quiet": none,
+	"reboot": none, "requeue": none, "reservation": required, "resv-ports": optional, "segment": required, "signal": required,
+	"sockets-per-node": required, "spread-job": none, "stepmgr": none, "switches": required, "tasks-per-node": required,
+	"test-only": none, "thread-spec": required, "threads-per-core": required, "time": required, "time-min": required,
+	"tmp": required, "tres-bind": required, "tres-per-job": required, "tres-per-node": required, "tres-per-socket": required, "tres-per-task": required, "uid": required,
+	"usage": none, "use-min-nodes": none, "verbose": none, "version": none, "wait": none, "wait-all-nodes": required,
+	"wckey": required, "wrap": required, "consolidate-segments": none, "spread-segments": none, "autocomplete": required,
+}
+
+var stepOptions = map[string]argument{
+	"accel-bind": required, "bcast": optional, "bcast-exclude": required, "compress": optional, "cpu-bind": required, "cpu_bind": required, "mem_bind": required,
+	"debugger-test": none, "disable-status": none, "epilog": required, "exact": none, "het-group": required, "pack-group": required, "immediate": optional,
+	"interactive": none, "jobid": required, "kill-on-bad-exit": optional, "label": none, "launch-cmd": none, "mpi": required,
+	"msg-timeout": required, "multi-prog": none, "no-allocate": none, "ntasks-per-tres": required, "overlap": none,
+	"preserve-env": none, "preserve-slurm-env": none, "prolog": required, "pty": optional, "quit-on-interrupt": none, "relative": required,
+	"send-libs": optional, "slurmd-debug": required, "task-epilog": required, "task-prolog": required, "threads": required,
+	"unbuffered": none, "wait": required, "whole": none, "external-launcher": optional, "treewidth": required,
+	// salloc's own.
+	"x11": optional, "bell": none, "no-bell": none, "no-shell": none, "kill-command": optional,
+	// pyxis, the container plugin.
+	"container-image": required, "container-mounts": required, "container-workdir": required, "container-name": required,
+	"container-save": required, "container-mount-home": none, "no-container-mount-home": none, "container-remap-root": none,
+	"no-container-remap-root": none, "container-entrypoint": none, "no-container-entrypoint": none, "container-writable": none,
+	"container-readonly": none, "container-env": required, "container-entrypoint-log": none,
+}
+
+var shortOptions = map[byte]string{
+	'A': "account", 'a': "array", 'b': "begin", 'D': "chdir", 'M': "clusters", 'C': "constraint", 'S': "core-spec",
+	'c': "cpus-per-task", 'd': "dependency", 'm': "distribution", 'e': "error", 'x': "exclude", 'B': "extra-node-info",
+	'G': "gpus", 'h': "help", 'H': "hold", 'i': "input", 'J': "job-name", 'L': "licenses", 'k': "no-kill", 'F': "nodefile",
+	'w': "nodelist", 'N': "nodes", 'n': "ntasks", 'o': "output", 'O': "overcommit", 's': "oversubscribe", 'p': "partition",
+	'q': "qos", 'Q': "quiet", 't': "time", 'v': "verbose", 'V': "version", 'W': "wait",
+}
+
+var stepShort = map[byte]string{
+	'X': "disable-status", 'I': "immediate", 'K': "kill-on-bad-exit", 'l': "label", 'Z': "no-allocate", 'E': "preserve-env",
+	'r': "relative", 'T': "threads", 'u': "unbuffered",
+}
+
+// optionalShort are the short options whose argument must be joined.
+const optionalShort = "IKk"
+
+// old spellings and what they are called now.
+var aliases = map[string]string{
+	"tasks-per-node": "ntasks-per-node", "cpu_bind": "cpu-bind", "mem_bind": "mem-bind", "cluster": "clusters",
+}
+
+// An Option is one option of sbatch, srun or salloc.
+type Option struct {
+	Name  string // the long name, without dashes
+	Given string // as written, with dashes
+	Value Value
+	// Has is true where it has an argument.
+	Has  bool
+	Line int
+}
+
+// Text is the option's argument as text, with unknown parts as written.
+func (o Option) Text() string { return o.Value.String() }
+
+// Options are those of one command line, or of all directives of a script.
+type Options []Option
+
+// Get is the last option of that name, since the last one counts.
+func (o Options) Get(names ...string) (Option, bool) {
+	for i := len(o) - 1; i >= 0; i-- {
+		for _, n := range names {
+			if o[i].Name == n {
+				return o[i], true
+			}
+		}
+	}
+	return Option{}, false
+}
+
+// Has reports whether one of the names is given.
+func (o Options) Has(names ...string) bool {
+	_, ok := o.Get(names...)
+	return ok
+}
+
+// known finds an option by its long name, or by a beginning that only it has.
+func known(name string, tables ...map[string]argument) (full string, arg argument, ok bool) {
+	n := 0
+	for _, t := range tables {
+		if a, ok := t[name]; ok {
+			return canonical(name), a, true
+		}
+		for long, a := range t {
+			if strings.HasPrefix(long, name) {
+				full, arg = long, a
+				n++
+			}
+		}
+	}
+	return canonical(full), arg, n == 1
+}
+
+func canonical(name string) string {
+	if a, ok := aliases[name]; ok {
+		return a
+	}
+	return name
+}
+
+// stepArgs reads the options of srun or salloc; rest is the command.
+func stepArgs(args []Arg) (opts Options, rest []Arg) {
+	for len(args) > 0 {
+		a := args[0]
+		s := a.Text()
+		lead := ""
+		if len(a.Value) > 0 && a.Value[0].Ref == nil {
+			lead = a.Value[0].Text
+		}
+		switch {
+		case s == "--":
+			return opts, args[1:]
+		case s == ":":
+			// The next component of a heterogeneous step.
+			args = args[1:]
+		case strings.HasPrefix(lead, "--"):
+			name, val, has := cutValue(a.Value)
+			full, arg, ok := known(strings.TrimPrefix(name, "--"), longOptions, stepOptions)
+			o := Option{Name: full, Given: name, Value: val, Has: has, Line: a.Line}
+			if !ok {
+				o.Name = strings.TrimPrefix(name, "--")
+			}
+			if full == "wait" {
+				arg = required // srun's -W takes seconds
+			}
+			args = args[1:]
+			if ok && arg == required && !has && len(args) > 0 {
+				o.Value, o.Has, args = args[0].Value, true, args[1:]
+			}
+			opts = append(opts, o)
+		case len(lead) > 1 && lead[0] == '-':
+			args = args[1:]
+			opts, args = shortArgs(a, args, opts)
+		case s != "" && len(a.Value) == 1 && a.Value[0].Ref != nil && !a.Value[0].Quoted && len(opts) >= 0 && len(args) > 1:
+			// $SRUN_ARGS: options that the file does not show.
+			opts = append(opts, Option{Name: "", Given: s, Line: a.Line})
+			args = args[1:]
+		default:
+			return opts, args
+		}
+	}
+	return opts, nil
+}
+
+// shortArgs reads a cluster of short options such as -N2 or -lu.
+func shortArgs(a Arg, args []Arg, opts Options) (Options, []Arg) {
+	v := a.Value
+	text := v[0].Text
+	for i := 1; i < len(text); i++ {
+		name, ok := shortOptions[text[i]]
+		if !ok {
+			name = stepShort[text[i]]
+		}
+		o := Option{Name: name, Given: "-" + text[i:i+1], Line: a.Line}
+		arg := longOptions[name]
+		if x, ok := stepOptions[name]; ok {
+			arg = x
+		}
+		if arg == required || arg == optional && strings.IndexByte(optionalShort, text[i]) >= 0 {
+			rest := v[1:]
+			if i+1 < len(text) {
+				p := v[0]
+				p.Text = text[i+1:]
+				rest = append(Value{p}, rest...)
+			}
+			if len(rest) > 0 {
+				o.Value, o.Has = rest, true
+			} else if arg == required && len(args) > 0 {
+				o.Value, o.Has, args = args[0].Value, true, args[1:]
+			}
+			return append(opts, o), args
+		}
+		opts = append(opts, o)
+	}
+	return opts, args
+}
+
+// cutValue cuts a word at its first =.
+func cutValue(v Value) (name string, val Value, has bool) {
+	var b strings.Builder
+	for i, p := range v {
+		if p.Ref != nil {
+			b.WriteString(p.Ref.Source)
+			continue
+		}
+		before, after, ok := strings.Cut(p.Text, "=")
+		b.WriteString(before)
+		if ok {
+			if after != "" || i == len(v)-1 {
+				p.Text = after
+				val = append(val, p)
+			}
+			return b.String(), append(val, v[i+1:]...), true
+		}
+	}
+	return b.String(), nil, false
+}

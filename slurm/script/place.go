@@ -1,0 +1,265 @@
+package script
+
+import (
+	"slices"
+	"strings"
+)
+
+// A Place is where a command runs.
+type Place struct {
+	// Step is the srun step, nil in the batch shell.
+	Step *Step
+	// Container is nil on the host itself.
+	Container *Container
+	// Remote is true where another starter brought it to a node: ssh, pdsh,
+	// mpirun.
+	Remote *Command
+	// Allocation is the salloc command around it.
+	Allocation *Step
+}
+
+// A Step is one srun, or salloc with a command.
+type Step struct {
+	Options Options
+	Line    int
+	End     int
+	Command *Command
+	// OptionsUnknown is true where a variable hides some of the options.
+	OptionsUnknown bool
+}
+
+// A Container is one start of a container.
+type Container struct {
+	// Runtime is docker, podman, pyxis, enroot, singularity or apptainer.
+	Runtime string
+	Image   Value
+	Options []Option
+	Line    int
+	End     int
+	Command *Command
+	// PassesEnv is true where the environment outside is seen inside.
+	PassesEnv bool
+	// EnvFile is true where a file that is not shown sets variables.
+	EnvFile bool
+	// Env are the variables that the options set; nil takes it from outside.
+	Env    map[string]*Var
+	Mounts []Mount
+	// MountsUnknown is true where a mount cannot be read.
+	MountsUnknown bool
+	Workdir       Value
+}
+
+// A Mount makes a path of the host visible inside.
+type Mount struct {
+	Host, Inside Value
+	Line         int
+}
+
+// Docker reports whether c is docker or works like it.
+func (c *Container) Docker() bool { return c.Runtime == "docker" || c.Runtime == "podman" }
+
+// Get is the last option of one of the names.
+func (c *Container) Get(names ...string) (Option, bool) { return Options(c.Options).Get(names...) }
+
+// dockerSwitches are the options of docker run and exec that take no value.
+var dockerSwitches = strings.Fields("rm it ti i t d interactive tty detach init privileged read-only no-healthcheck oom-kill-disable publish-all P sig-proxy disable-content-trust help q quiet env-host no-hosts replace rmi systemd tls-verify http-proxy")
+
+// singularitySwitches are those of singularity and apptainer exec and run.
+var singularitySwitches = strings.Fields("nv rocm nvccli cleanenv e contain c containall C no-home no-init fakeroot f writable w writable-tmpfs compat net n ipc i pid p uts u userns U keep-privs no-privs unsquash disable-cache vm allow-setuid no-eval nohttps no-https underlay no-umask")
+
+// containerOptions reads options until the image; letters says how single
+// dashes bundle.
+func containerOptions(args []Arg, switches []string) (opts []Option, rest []Arg) {
+	for len(args) > 0 {
+		a := args[0]
+		if len(a.Value) == 0 {
+			return opts, args
+		}
+		lead := a.Value[0].Text
+		if a.Value[0].Ref != nil {
+			if len(a.Value) == 1 && !a.Value[0].Quoted && len(args) > 1 && moreOptions(args[1:]) {
+				opts = append(opts, Option{Given: a.Text(), Line: a.Line, Value: a.Value})
+				args = args[1:]
+				continue
+			}
+			return opts, args
+		}
+		if !strings.HasPrefix(lead, "-") || lead == "-" {
+			return opts, args
+		}
+		args = args[1:]
+		name, val, has := cutValue(a.Value)
+		o := Option{Name: strings.TrimLeft(name, "-"), Given: name, Value: val, Has: has, Line: a.Line}
+		single := !strings.HasPrefix(name, "--")
+		if has || slices.Contains(switches, o.Name) {
+			opts = append(opts, o)
+			continue
+		}
+		if single && len(o.Name) > 1 {
+			if strings.Trim(o.Name, "itdPq") == "" {
+				for _, c := range o.Name {
+					opts = append(opts, Option{Name: string(c), Given: name, Line: a.Line})
+				}
+				continue
+			}
+			// -v/a:/b, -eNAME=x
+			p := a.Value[0]
+			p.Text = p.Text[2:]
+			o.Name = o.Name[:1]
+			o.Value, o.Has = append(Value{p}, a.Value[1:]...), true
+			opts = append(opts, o)
+			continue
+		}
+		if len(args) > 0 {
+			o.Value, o.Has, args = args[0].Value, true, args[1:]
+		}
+		opts = append(opts, o)
+	}
+	return opts, nil
+}
+
+// moreOptions reports whether the next word is an option again.
+func moreOptions(args []Arg) bool {
+	return strings.HasPrefix(args[0].Text(), "-")
+}
+
+func (c *Container) setEnv(v Value, line int) {
+	name, val, has := cutValue(v)
+	if c.Env == nil {
+		c.Env = map[string]*Var{}
+	}
+	if !has {
+		c.Env[name] = nil
+		return
+	}
+	c.Env[name] = &Var{Value: val, Exported: true, Line: line}
+}
+
+// mount reads host:inside[:flags].
+func (c *Container) mount(v Value, line int) {
+	parts := splitValue(v, ':')
+	m := Mount{Host: parts[0], Inside: parts[0], Line: line}
+	if len(parts) > 1 && len(parts[1]) > 0 {
+		m.Inside = parts[1]
+	}
+	if r := v.Only(); r != nil {
+		c.MountsUnknown = true
+	}
+	c.Mounts = append(c.Mounts, m)
+}
+
+// splitValue cuts v at sep, outside of unknown parts.
+func splitValue(v Value, sep byte) []Value {
+	out := []Value{nil}
+	for _, p := range v {
+		if p.Ref != nil {
+			out[len(out)-1] = append(out[len(out)-1], p)
+			continue
+		}
+		for i, s := range strings.Split(p.Text, string(sep)) {
+			if i > 0 {
+				out = append(out, nil)
+			}
+			if s != "" {
+				q := p
+				q.Text = s
+				out[len(out)-1] = append(out[len(out)-1], q)
+			}
+		}
+	}
+	return out
+}
+
+func dockerContainer(name string, opts []Option) *Container {
+	c := &Container{Runtime: name, Options: opts, Env: map[string]*Var{}}
+	for _, o := range opts {
+		switch o.Name {
+		case "":
+			c.MountsUnknown, c.EnvFile = true, true
+		case "e", "env":
+			c.setEnv(o.Value, o.Line)
+		case "env-file":
+			c.EnvFile = true
+		case "env-host":
+			c.PassesEnv = true
+		case "v", "volume":
+			c.mount(o.Value, o.Line)
+		case "volumes-from":
+			c.MountsUnknown = true
+		case "mount":
+			m := Mount{Line: o.Line}
+			for _, kv := range splitValue(o.Value, ',') {
+				k, v, _ := cutValue(kv)
+				switch k {
+				case "src", "source":
+					m.Host = v
+				case "dst", "target", "destination":
+					m.Inside = v
+				}
+			}
+			c.Mounts = append(c.Mounts, m)
+		case "w", "workdir":
+			c.Workdir = o.Value
+		}
+	}
+	return c
+}
+
+func singularityContainer(name string, opts []Option, sh *Shell) *Container {
+	c := &Container{Runtime: name, Options: opts, PassesEnv: true, Env: map[string]*Var{}, Workdir: sh.Dir}
+	for _, o := range opts {
+		switch o.Name {
+		case "":
+			c.MountsUnknown = true
+		case "cleanenv", "e", "containall", "C":
+			c.PassesEnv = false
+		case "env":
+			for _, kv := range splitValue(o.Value, ',') {
+				c.setEnv(kv, o.Line)
+			}
+		case "env-file":
+			c.EnvFile = true
+		case "B", "bind", "mount":
+			for _, m := range splitValue(o.Value, ',') {
+				c.mount(m, o.Line)
+			}
+		case "pwd", "cwd":
+			c.Workdir = o.Value
+		}
+	}
+	for _, n := range sh.Names() {
+		for _, prefix := range []string{"SINGULARITYENV_", "APPTAINERENV_"} {
+			if inner, ok := strings.CutPrefix(n, prefix); ok {
+				v, _ := sh.Env(n)
+				c.Env[inner] = &Var{Value: v, Exported: true}
+			}
+		}
+		if n == "SINGULARITY_BIND" || n == "APPTAINER_BIND" || n == "SINGULARITY_BINDPATH" || n == "APPTAINER_BINDPATH" {
+			v, _ := sh.Env(n)
+			for _, m := range splitValue(v, ',') {
+				c.mount(m, 0)
+			}
+		}
+	}
+	return c
+}
+
+// pyxisContainer is the container of an srun with --container-image, or nil.
+func pyxisContainer(opts Options) *Container {
+	img, ok := opts.Get("container-image", "container-name")
+	if !ok {
+		return nil
+	}
+	c := &Container{Runtime: "pyxis", Image: img.Value, Options: opts, PassesEnv: true}
+	for _, o := range opts {
+		switch o.Name {
+		case "container-mounts":
+			for _, m := range splitValue(o.Value, ',') {
+				c.mount(m, o.Line)
+			}
+		case "container-workdir":
+			c.Workdir = o.Value
+		}
+	}
+	return c
+}

@@ -1,0 +1,151 @@
+package script
+
+import (
+	"errors"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// A text is shell source with the line of the file that each of its bytes
+// comes from. A here-document or the argument of `bash -c` is a text too, so
+// that a finding deep inside names a line that the reader can see.
+type text struct {
+	src  string
+	line []int32 // of each byte; one entry more than src
+}
+
+func fileText(src string) text {
+	t := text{src: src, line: make([]int32, len(src)+1)}
+	n := int32(1)
+	for i := range len(src) {
+		t.line[i] = n
+		if src[i] == '\n' {
+			n++
+		}
+	}
+	t.line[len(src)] = n
+	return t
+}
+
+// at is the line of the byte at offset.
+func (t text) at(offset uint) int {
+	if len(t.line) == 0 {
+		return 1
+	}
+	return int(t.line[min(int(offset), len(t.line)-1)])
+}
+
+// slice is the source between two positions of its syntax tree.
+func (t text) slice(from, to syntax.Pos) string {
+	a, b := int(from.Offset()), int(to.Offset())
+	if a > b || b > len(t.src) {
+		return ""
+	}
+	return t.src[a:b]
+}
+
+func (t text) lines() []textLine {
+	var out []textLine
+	for start := 0; start < len(t.src); {
+		end := strings.IndexByte(t.src[start:], '\n')
+		if end < 0 {
+			end = len(t.src)
+		} else {
+			end += start
+		}
+		out = append(out, textLine{t.src[start:end], t.at(uint(start)), start})
+		start = end + 1
+	}
+	return out
+}
+
+type textLine struct {
+	text  string
+	line  int
+	start int // offset of its first byte
+}
+
+// A SyntaxError is a place where bash refuses the script.
+type SyntaxError struct {
+	Line    int
+	Message string
+}
+
+// parse reads t as bash. Where bash would refuse it, it is mended as little as
+// needed to read the rest, and the first refusal is reported. The text that
+// comes back is the one that the positions of the syntax tree count in.
+func parse(t text) (*syntax.File, text, *SyntaxError) {
+	var first *SyntaxError
+	for range 24 {
+		p := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true))
+		file, err := p.Parse(strings.NewReader(t.src), "")
+		if err == nil {
+			return file, t, first
+		}
+		pos, msg := errorAt(err)
+		if first == nil {
+			first = &SyntaxError{Line: t.at(pos.Offset()), Message: msg}
+		}
+		next := mend(t.src, pos, msg)
+		if next == t.src {
+			break
+		}
+		t.src = next
+	}
+	return &syntax.File{}, t, first
+}
+
+func errorAt(err error) (syntax.Pos, string) {
+	var pe syntax.ParseError
+	if errors.As(err, &pe) {
+		return pe.Pos, pe.Text
+	}
+	var le syntax.LangError
+	if errors.As(err, &le) {
+		return le.Pos, le.Feature + " is not bash"
+	}
+	return syntax.Pos{}, err.Error()
+}
+
+// openEnded are the messages of the parser for what the end of the file left
+// open; what would close it is the last word of each in backquotes.
+var openEnded = []string{"without closing quote", "without matching", "must end with", "unclosed here-document"}
+
+// mend closes what is open at the end of src, or blanks the line that cannot
+// be read; it never moves what comes before.
+func mend(src string, pos syntax.Pos, msg string) string {
+	for _, says := range openEnded {
+		if !strings.Contains(msg, says) {
+			continue
+		}
+		_, closer, _ := strings.Cut(msg, says)
+		if _, with, ok := strings.Cut(closer, " with "); ok {
+			closer = with
+		}
+		closer = strings.Trim(strings.TrimSpace(closer), "`\"")
+		switch closer {
+		case "":
+			closer = "`"
+			if strings.HasSuffix(msg, "`\"`") {
+				closer = "\""
+			}
+			return src + closer
+		case "'", ")", "))":
+			return src + closer
+		case "]]":
+			return src + " ]]"
+		}
+		return strings.TrimSuffix(src, "\n") + "\n" + closer + "\n"
+	}
+	at := min(int(pos.Offset()), len(src))
+	start := strings.LastIndexByte(src[:at], '\n') + 1
+	end := len(src)
+	if i := strings.IndexByte(src[at:], '\n'); i >= 0 {
+		end = at + i
+	}
+	if strings.TrimSpace(src[start:end]) == "" {
+		return src
+	}
+	return src[:start] + strings.Repeat(" ", end-start) + src[end:]
+}

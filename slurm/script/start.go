@@ -1,0 +1,262 @@
+package script
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A Start is one start of a training program: by a launcher, by Python itself,
+// or through a script that the file does not show.
+type Start struct {
+	*Command
+	// Launcher is one of the Launchers.
+	Launcher Launcher
+	// Flags are the launcher's own options, underscores written as dashes.
+	Flags Options
+	// FlagsUnknown is true where some of them are not shown.
+	FlagsUnknown bool
+	// Program is the script or module that is trained; Module is true for -m.
+	Program Arg
+	Module  bool
+	// ProgramArgs are the program's own arguments.
+	ProgramArgs []Arg
+	// Python is the interpreter, where there is one.
+	Python Arg
+}
+
+// A Launcher is what starts the workers.
+type Launcher string
+
+// The launchers.
+const (
+	Torchrun   Launcher = "torchrun"
+	RunModule  Launcher = "torch.distributed.run"
+	OldModule  Launcher = "torch.distributed.launch"
+	Accelerate Launcher = "accelerate"
+	DeepSpeed  Launcher = "deepspeed"
+	Python     Launcher = "python"
+	Wrapper    Launcher = "script" // a script or program that the file does not show
+)
+
+// Elastic reports whether l is torchrun under one of its names.
+func (l Launcher) Elastic() bool { return l == Torchrun || l == RunModule || l == OldModule }
+
+// Forks reports whether l starts one worker for each GPU of its node.
+func (l Launcher) Forks() bool { return l.Elastic() || l == Accelerate || l == DeepSpeed }
+
+// launcherSwitches are the launchers' options that take no value.
+var launcherSwitches = strings.Fields("standalone no-python run-path h help use-env " +
+	"multi-gpu cpu tpu mps use-deepspeed use-fsdp use-megatron-lm use-xpu debug quiet q same-network use-cpu ipex " +
+	"no-ssh no-local-rank force-multi save-pid no-ssh-check bind-cores-to-rank no-tpu-cluster tpu-use-sudo enable-cpu-affinity")
+
+var pythonName = regexp.MustCompile(`^python[0-9.]*$`)
+
+// modules are the names of -m that are launchers.
+var modules = map[string]Launcher{
+	"torch.distributed.run": RunModule, "torch.distributed.launch": OldModule,
+	"accelerate.commands.launch": Accelerate, "deepspeed.launcher.runner": DeepSpeed, "deepspeed": DeepSpeed,
+}
+
+// launch records c where it starts a program worth speaking of.
+func (r *reader) launch(c *Command, f frame) {
+	name := c.Name()
+	s := &Start{Command: c}
+	args := c.Args[1:]
+	switch {
+	case name == "torchrun" || name == "torchrun.py":
+		s.Launcher = Torchrun
+		s.elastic(args)
+	case name == "accelerate":
+		if c.argText(1) != "launch" {
+			return
+		}
+		s.Launcher = Accelerate
+		s.elastic(args[1:])
+	case name == "accelerate-launch":
+		s.Launcher = Accelerate
+		s.elastic(args)
+	case name == "deepspeed" || name == "deepspeed.pt" || name == "ds":
+		s.Launcher = DeepSpeed
+		s.elastic(args)
+	case pythonName.MatchString(name):
+		s.Python = c.Args[0]
+		if !s.python(args) {
+			return
+		}
+	case name == "ray" || strings.HasSuffix(name, ".py"):
+		if name == "ray" {
+			return
+		}
+		s.Launcher = Python
+		s.Program, s.ProgramArgs = c.Args[0], args
+	default:
+		if c.Step != nil && c.By != nil {
+			r.wrapper(c)
+		}
+		return
+	}
+	r.job.Starts = append(r.job.Starts, s)
+}
+
+// helpers are commands that are run on nodes beside a training.
+var helpers = strings.Fields("hostname nvidia-smi echo printf mkdir cp rsync rm mv ls df du free sleep true false date cat tee uname env printenv " +
+	"sbcast pkill killall kill ulimit which id lscpu lspci ibstat ibv_devinfo ibstatus dcgmi nvcc module tar unzip git chmod chown ln touch head tail grep sed awk wc sort uptime top ps ip ifconfig ping nc curl wget find test [ sh.exe sync numactl taskset pip pip3 uv conda mamba docker podman enroot singularity apptainer pgrep dmesg sysctl nproc lsof fuser stat readlink realpath basename dirname seq ray scontrol squeue sacct sinfo sstat scancel sattach sbatch wandb huggingface-cli hf aws gsutil rclone dstat sar nvtop gpustat iostat vmstat mpstat dool telegraf node_exporter dcgm-exporter prometheus")
+
+// wrapper records a program of unknown content that is started on nodes.
+func (r *reader) wrapper(c *Command) {
+	if len(c.Args) == 0 || slices.Contains(helpers, c.Name()) {
+		return
+	}
+	s := &Start{Command: c, Launcher: Wrapper, Program: c.Args[0], ProgramArgs: c.Args[1:]}
+	if n := c.Name(); n == "bash" || n == "sh" || n == "zsh" || n == "dash" {
+		rest := skipOptions(c.Args[1:], []string{"-o"})
+		if len(rest) == 0 {
+			return
+		}
+		s.Program, s.ProgramArgs = rest[0], rest[1:]
+	}
+	r.job.Starts = append(r.job.Starts, s)
+}
+
+// pythonValues are the interpreter's options with a value.
+var pythonValues = []string{"-W", "-X", "--check-hash-based-pycs"}
+
+// python reads the interpreter's arguments; ok is false where no program is
+// started that way (python -c, python -V).
+func (s *Start) python(args []Arg) bool {
+	for len(args) > 0 {
+		t := args[0].Text()
+		if t == "-m" || t == "-um" {
+			if len(args) < 2 {
+				return false
+			}
+			mod := args[1].Text()
+			if l, ok := modules[mod]; ok {
+				s.Launcher = l
+				s.elastic(args[2:])
+				return true
+			}
+			s.Launcher, s.Module = Python, true
+			s.Program, s.ProgramArgs = args[1], args[2:]
+			return !slices.Contains([]string{"pip", "venv", "ensurepip", "http.server", "torch.utils.collect_env", "json.tool", "site", "wandb"}, mod)
+		}
+		if t == "-c" || t == "-V" || t == "--version" || t == "-" {
+			return false
+		}
+		if !strings.HasPrefix(t, "-") {
+			s.Launcher = Python
+			s.Program, s.ProgramArgs = args[0], args[1:]
+			return true
+		}
+		if strings.HasPrefix(t, "-c") && len(t) > 2 {
+			return false
+		}
+		args = args[1:]
+		if slices.Contains(pythonValues, t) && len(args) > 0 {
+			args = args[1:]
+		}
+	}
+	return false
+}
+
+// flagName is the name of a launcher's option: no leading dashes, no
+// underscores.
+func flagName(s string) string {
+	return strings.ReplaceAll(strings.TrimLeft(s, "-"), "_", "-")
+}
+
+// elastic reads the options of a launcher and the program after them.
+func (s *Start) elastic(args []Arg) {
+	for len(args) > 0 {
+		a := args[0]
+		if len(a.Value) == 0 {
+			args = args[1:]
+			continue
+		}
+		if p := a.Value[0]; p.Ref != nil {
+			if len(a.Value) > 1 || p.Quoted && !p.Ref.list() || len(args) == 1 && programLike(p.Ref) {
+				s.program(a, args[1:])
+				return
+			}
+			// An unquoted variable may hold options, the program, or both.
+			s.FlagsUnknown = true
+			args = args[1:]
+			continue
+		}
+		text := a.Text()
+		if !strings.HasPrefix(text, "-") {
+			s.program(a, args[1:])
+			return
+		}
+		args = args[1:]
+		name, val, has := cutValue(a.Value)
+		o := Option{Name: flagName(name), Given: name, Value: val, Has: has, Line: a.Line}
+		switch {
+		case has:
+		case o.Name == "m" || o.Name == "module":
+			s.Module = true
+		case slices.Contains(launcherSwitches, o.Name):
+		case len(args) > 0 && !startsOption(args[0]) && !(strings.HasSuffix(args[0].Text(), ".py") && !strings.Contains(o.Name, "config")):
+			o.Value, o.Has, args = args[0].Value, true, args[1:]
+		}
+		s.Flags = append(s.Flags, o)
+	}
+}
+
+func (s *Start) program(a Arg, rest []Arg) {
+	s.Program, s.ProgramArgs = a, rest
+}
+
+// list reports whether r is an array or the positional parameters.
+func (r *Ref) list() bool { return r.Index == "@" || r.Index == "*" || r.Name == "@" || r.Name == "*" }
+
+func programLike(r *Ref) bool {
+	n := strings.ToUpper(r.Name)
+	return strings.Contains(n, "SCRIPT") || strings.Contains(n, "PROGRAM") || strings.Contains(n, "ENTRY")
+}
+
+func startsOption(a Arg) bool {
+	return len(a.Value) > 0 && a.Value[0].Ref == nil && strings.HasPrefix(a.Value[0].Text, "--")
+}
+
+// Flag is the launcher's option of one of the names, with dashes.
+func (s *Start) Flag(names ...string) (Option, bool) { return s.Flags.Get(names...) }
+
+// ProgramFlag is the program's option name, such as "--save"; the last one counts.
+func (s *Start) ProgramFlag(names ...string) (Option, bool) {
+	for i := len(s.ProgramArgs) - 1; i >= 0; i-- {
+		a := s.ProgramArgs[i]
+		name, val, has := cutValue(a.Value)
+		if !slices.Contains(names, name) {
+			continue
+		}
+		o := Option{Name: strings.TrimLeft(name, "-"), Given: name, Value: val, Has: has, Line: a.Line}
+		if !has && i+1 < len(s.ProgramArgs) && !startsOption(s.ProgramArgs[i+1]) {
+			o.Value, o.Has = s.ProgramArgs[i+1].Value, true
+			o.Line = s.ProgramArgs[i+1].Line
+		}
+		return o, true
+	}
+	return Option{}, false
+}
+
+// Chain is the command and those that start it, innermost first.
+func (c *Command) Chain() []*Command {
+	var out []*Command
+	for x := c; x != nil && len(out) < maxDepth; x = x.By {
+		out = append(out, x)
+	}
+	return out
+}
+
+// NodesFlag is the launcher's option for the number of nodes.
+func (l Launcher) NodesFlag() string {
+	switch l {
+	case Accelerate:
+		return "--num_machines"
+	case DeepSpeed:
+		return "--num_nodes"
+	}
+	return "--nnodes"
+}

@@ -1,0 +1,440 @@
+package script
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A prefix is a command that runs the command after it, here and as it is.
+type prefix struct {
+	sub      []string // the subcommand that does so, such as run
+	values   []string // its options that take a word
+	operands int      // words before the command
+}
+
+var prefixes = map[string]prefix{
+	"nohup": {}, "exec": {values: []string{"-a"}}, "command": {}, "builtin": {}, "setsid": {}, "unbuffer": {}, "catchsegv": {},
+	"time": {values: []string{"-f", "-o"}}, "nice": {values: []string{"-n"}}, "ionice": {values: []string{"-c", "-n"}},
+	"stdbuf": {values: []string{"-i", "-o", "-e"}}, "chrt": {operands: 1}, "taskset": {operands: 1}, "flock": {operands: 1},
+	"timeout": {values: []string{"-s", "-k", "--signal", "--kill-after"}, operands: 1},
+	"numactl": {values: strings.Fields("-N -m -C -i -p -c --cpunodebind --membind --physcpubind --interleave --preferred --localalloc=")},
+	"sudo":    {values: []string{"-u", "-g", "-C"}}, "strace": {values: strings.Fields("-o -e -p -s")}, "xvfb-run": {values: []string{"-s", "-n"}},
+	"nsys":   {sub: []string{"profile", "launch"}, values: strings.Fields("-o -t -c -s -w -x -y -d -f -b -n -p --output --trace --capture-range --sample --delay --duration --stats --cudabacktrace --gpu-metrics-device --capture-range-end")},
+	"ncu":    {values: strings.Fields("-o -f -k -c -s --set --section --metrics --target-processes")},
+	"uv":     {sub: []string{"run"}, values: strings.Fields("--with --extra --group --python -p --project --directory --env-file --package --index-url --with-editable --only-group --no-group --no-extra --index --with-requirements --config-setting")},
+	"uvx":    {},
+	"poetry": {sub: []string{"run"}}, "pipenv": {sub: []string{"run"}}, "rye": {sub: []string{"run"}}, "hatch": {sub: []string{"run"}},
+	"pixi":  {sub: []string{"run"}, values: []string{"-e", "--environment", "--manifest-path"}},
+	"conda": {sub: []string{"run"}, values: strings.Fields("-n -p --name --prefix --cwd")}, "mamba": {sub: []string{"run"}, values: strings.Fields("-n -p --name --prefix --cwd")},
+	"micromamba": {sub: []string{"run"}, values: strings.Fields("-n -p --name --prefix --cwd")},
+	"xargs":      {values: strings.Fields("-n -P -I -L -d -a")},
+	"gdb":        {sub: []string{"--args"}},
+}
+
+// run does what a command does to the rest of the script: a builtin changes
+// the shell, a wrapper starts another command, a launcher is a Start.
+func (r *reader) run(c *Command, f frame) {
+	name := c.Name()
+	if name == "" {
+		if len(c.Args) > 0 && c.Step != nil && c.By != nil {
+			r.wrapper(c)
+		}
+		return
+	}
+	if fn, ok := c.Env.funcs[name]; ok && c.Args[0].Text() == name {
+		r.functionCall(fn, c, f)
+		return
+	}
+	if b, ok := builtins[name]; ok {
+		b(r, c, f)
+		return
+	}
+	if w, ok := wrappers[name]; ok {
+		w(r, c, f)
+		return
+	}
+	if p, ok := prefixes[name]; ok {
+		rest := c.Args[1:]
+		if len(p.sub) > 0 {
+			if len(rest) == 0 || !slices.Contains(p.sub, rest[0].Text()) {
+				return
+			}
+			rest = rest[1:]
+		}
+		rest = skipOptions(rest, p.values)
+		if len(rest) > p.operands {
+			r.start(c, rest[p.operands:], c.Env.spawn(c.Place, Direct, c.Line), f)
+		}
+		return
+	}
+	if t, ok := r.written(c.Args[0].Text()); ok && (strings.Contains(c.Args[0].Text(), "/") || c.Step != nil) {
+		r.nested(c, c.Env.spawn(c.Place, File, c.Line), t, values(c.Args[1:]), f)
+		return
+	}
+	r.launch(c, f)
+}
+
+// A command that runs itself is one of builtins, which change the shell, or of
+// wrappers, which start another command.
+var builtins, wrappers map[string]func(r *reader, c *Command, f frame)
+
+func init() {
+	builtins = map[string]func(r *reader, c *Command, f frame){
+		"set": (*reader).set, "cd": (*reader).cd, "pushd": (*reader).cd, "source": (*reader).source, ".": (*reader).source,
+		"eval": (*reader).eval, "trap": (*reader).trap, "read": (*reader).read, "mapfile": (*reader).read,
+		"readarray": (*reader).read, "getopts": (*reader).getopts, "printf": (*reader).printf, "unset": (*reader).unset,
+		"shift": (*reader).shift, "exit": (*reader).exit, "cat": (*reader).write, "tee": (*reader).write,
+	}
+	wrappers = map[string]func(r *reader, c *Command, f frame){
+		"srun": (*reader).srun, "salloc": (*reader).salloc, "sbatch": (*reader).sbatch, "env": (*reader).env,
+		"bash": (*reader).bash, "sh": (*reader).bash, "dash": (*reader).bash, "zsh": (*reader).bash, "ksh": (*reader).bash,
+		"docker": (*reader).docker, "podman": (*reader).docker, "nvidia-docker": (*reader).docker, "podman-hpc": (*reader).docker,
+		"singularity": (*reader).singularity, "apptainer": (*reader).singularity, "enroot": (*reader).enroot, "shifter": (*reader).shifter,
+		"ssh": (*reader).ssh, "pdsh": (*reader).ssh, "clush": (*reader).ssh, "parallel-ssh": (*reader).ssh, "pssh": (*reader).ssh,
+		"mpirun": (*reader).mpirun, "mpiexec": (*reader).mpirun, "mpiexec.hydra": (*reader).mpirun, "orterun": (*reader).mpirun, "horovodrun": (*reader).mpirun,
+	}
+}
+
+// skipOptions drops options; those of values take the next word too.
+func skipOptions(args []Arg, values []string) []Arg {
+	for len(args) > 0 {
+		s := args[0].Text()
+		if s == "--" {
+			return args[1:]
+		}
+		if !strings.HasPrefix(s, "-") || s == "-" {
+			return args
+		}
+		args = args[1:]
+		if slices.Contains(values, s) && len(args) > 0 {
+			args = args[1:]
+		}
+	}
+	return args
+}
+
+func (r *reader) srun(c *Command, f frame) {
+	opts, rest := stepArgs(c.Args[1:])
+	step := &Step{Options: opts, Line: c.Line, End: c.End, Command: c}
+	for _, o := range opts {
+		if o.Name == "" {
+			step.OptionsUnknown = true
+		}
+	}
+	r.job.Steps = append(r.job.Steps, step)
+	p := c.Place
+	p.Step = step
+	if box := pyxisContainer(opts); box != nil {
+		box.Line, box.End, box.Command = c.Line, c.End, c
+		p.Container = box
+	}
+	env := c.Env.spawn(p, Direct, c.Line)
+	if e, ok := opts.Get("export"); ok {
+		for _, kv := range splitValue(e.Value, ',') {
+			if name, val, has := cutValue(kv); has && isName(name) {
+				env.vars[name] = &Var{Value: val, Exported: true, Line: e.Line}
+			}
+		}
+	}
+	if d, ok := opts.Get("chdir"); ok {
+		env.Dir = d.Value
+	}
+	c.Place.Step = step
+	if len(rest) > 0 {
+		r.start(c, rest, env, f)
+	}
+}
+
+func (r *reader) salloc(c *Command, f frame) {
+	opts, rest := stepArgs(c.Args[1:])
+	p := c.Place
+	p.Allocation = &Step{Options: opts, Line: c.Line, End: c.End, Command: c}
+	r.job.Allocations = append(r.job.Allocations, p.Allocation)
+	if len(rest) > 0 {
+		r.start(c, rest, c.Env.spawn(p, Direct, c.Line), f)
+	}
+}
+
+// sbatch reads the batch script that a here-document gives, or a file that
+// this one wrote.
+func (r *reader) sbatch(c *Command, f frame) {
+	opts, rest := stepArgs(c.Args[1:])
+	sub := &Submission{Command: c, Options: opts}
+	r.job.Submissions = append(r.job.Submissions, sub)
+	for _, red := range c.Redirects {
+		if red.Doc != nil && len(rest) == 0 {
+			r.later = append(r.later, func() { sub.Job = r.subjob(c, red.Doc.text, opts, f) })
+			return
+		}
+	}
+	if len(rest) > 0 {
+		sub.File = rest[0].Text()
+		if t, ok := r.written(sub.File); ok {
+			r.later = append(r.later, func() { sub.Job = r.subjob(c, t, opts, f) })
+		}
+	}
+}
+
+var assignmentWord = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+func (r *reader) env(c *Command, f frame) {
+	args := skipOptions(c.Args[1:], []string{"-u", "--unset", "-C", "--chdir", "-S"})
+	env := c.Env.spawn(c.Place, Direct, c.Line)
+	for len(args) > 0 {
+		name, val, has := cutValue(args[0].Value)
+		if !has || !assignmentWord.MatchString(name) {
+			break
+		}
+		env.vars[name] = &Var{Value: val, Exported: true, Line: args[0].Line}
+		r.job.Assigned[name] = true
+		r.job.Assignments = append(r.job.Assignments, Assignment{Name: name, Var: env.vars[name], Shell: c.Shell, Line: args[0].Line, Branch: f.branch, Seq: r.count})
+		args = args[1:]
+	}
+	if len(args) > 0 {
+		r.start(c, args, env, f)
+	}
+}
+
+func values(args []Arg) []Value {
+	out := make([]Value, len(args))
+	for i, a := range args {
+		out[i] = a.Value
+	}
+	return out
+}
+
+// bash reads the text of -c, a here-document, or a script that this file
+// wrote; another script is a Start of unknown content.
+func (r *reader) bash(c *Command, f frame) {
+	sh := c.Env.spawn(c.Place, CommandText, c.Line)
+	args := c.Args[1:]
+	command := false
+	for len(args) > 0 {
+		s := args[0].Text()
+		if s == "--" {
+			args = args[1:]
+			break
+		}
+		if len(s) < 2 || s[0] != '-' && s[0] != '+' {
+			break
+		}
+		args = args[1:]
+		switch {
+		case s == "--login":
+			sh.Login = true
+		case s == "--rcfile", s == "--init-file":
+			if len(args) > 0 {
+				args = args[1:]
+			}
+		case strings.HasPrefix(s, "--"):
+		default:
+			for _, o := range s[1:] {
+				switch o {
+				case 'c':
+					command = true
+				case 'l', 'i':
+					sh.Login = true
+				case 'o':
+					if len(args) > 0 {
+						sh.option(args[0].Text(), s[0] == '-')
+						args = args[1:]
+					}
+				default:
+					sh.option(string(o), s[0] == '-')
+				}
+			}
+		}
+		if command {
+			break
+		}
+	}
+	switch {
+	case command && len(args) > 0:
+		pos := args[1:]
+		if len(pos) > 0 {
+			pos = pos[1:]
+		}
+		r.nested(c, sh, r.flatten(args[0].Value), values(pos), f)
+	case len(args) == 0 || args[0].Text() == "-s" || args[0].Text() == "-":
+		for _, red := range c.Redirects {
+			if red.Doc != nil {
+				sh.Kind = HereDoc
+				r.nested(c, sh, red.Doc.text, nil, f)
+				return
+			}
+		}
+	default:
+		if t, ok := r.written(args[0].Text()); ok {
+			sh.Kind = File
+			r.nested(c, sh, t, values(args[1:]), f)
+			return
+		}
+		r.wrapper(c)
+	}
+}
+
+func (r *reader) docker(c *Command, f frame) {
+	args := c.Args[1:]
+	name := strings.TrimPrefix(c.Name(), "nvidia-")
+	if name == "podman-hpc" {
+		name = "podman"
+	}
+	for len(args) > 0 && strings.HasPrefix(args[0].Text(), "-") {
+		args = args[1:]
+	}
+	if len(args) > 0 && args[0].Text() == "container" {
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		return
+	}
+	sub := args[0].Text()
+	if sub != "run" && sub != "exec" && sub != "create" {
+		return
+	}
+	opts, rest := containerOptions(args[1:], dockerSwitches)
+	box := dockerContainer(name, opts)
+	if sub == "exec" {
+		box.MountsUnknown = true
+	}
+	r.inside(c, box, rest, f)
+}
+
+// inside starts the command in a container; the image comes first.
+func (r *reader) inside(c *Command, box *Container, rest []Arg, f frame) {
+	box.Line, box.End, box.Command = c.Line, c.End, c
+	r.job.Containers = append(r.job.Containers, box)
+	if len(rest) == 0 {
+		return
+	}
+	box.Image = rest[0].Value
+	p := c.Place
+	p.Container = box
+	rest = rest[1:]
+	if ep, ok := box.Get("entrypoint"); ok && ep.Has {
+		rest = append([]Arg{{ep.Value, ep.Line}}, rest...)
+	}
+	if len(rest) > 0 {
+		r.start(c, rest, c.Env.spawn(p, Direct, c.Line), f)
+	}
+}
+
+func (r *reader) singularity(c *Command, f frame) {
+	args := c.Args[1:]
+	for len(args) > 0 && strings.HasPrefix(args[0].Text(), "-") {
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		return
+	}
+	switch args[0].Text() {
+	case "exec", "run", "shell":
+		opts, rest := containerOptions(args[1:], singularitySwitches)
+		r.inside(c, singularityContainer(c.Name(), opts, c.Env), rest, f)
+	}
+}
+
+func (r *reader) enroot(c *Command, f frame) {
+	if c.argText(1) != "start" {
+		return
+	}
+	opts, rest := containerOptions(c.Args[2:], strings.Fields("rw w root r"))
+	box := singularityContainer("enroot", opts, c.Env)
+	box.Workdir = nil
+	for _, o := range opts {
+		switch o.Name {
+		case "m":
+			box.mount(o.Value, o.Line)
+		case "e":
+			box.setEnv(o.Value, o.Line)
+		}
+	}
+	box.PassesEnv = true
+	r.inside(c, box, rest, f)
+}
+
+func (r *reader) shifter(c *Command, f frame) {
+	opts, rest := containerOptions(c.Args[1:], nil)
+	box := &Container{Runtime: "shifter", Options: opts, PassesEnv: true, MountsUnknown: true, Workdir: c.Env.Dir, Line: c.Line, End: c.End, Command: c}
+	r.job.Containers = append(r.job.Containers, box)
+	p := c.Place
+	p.Container = box
+	if len(rest) > 0 {
+		r.start(c, rest, c.Env.spawn(p, Direct, c.Line), f)
+	}
+}
+
+// ssh reads what a remote shell is given: the words joined by blanks.
+func (r *reader) ssh(c *Command, f frame) {
+	rest := skipOptions(c.Args[1:], strings.Fields("-p -i -l -o -J -F -w -h -H -t -f -u -g -x -b"))
+	if c.Name() == "ssh" {
+		if len(rest) == 0 {
+			return
+		}
+		rest = rest[1:]
+	}
+	p := c.Place
+	p.Remote = c
+	sh := c.Env.spawn(p, CommandText, c.Line)
+	sh.vars = map[string]*Var{}
+	if len(rest) == 0 {
+		for _, red := range c.Redirects {
+			if red.Doc != nil {
+				sh.Kind = HereDoc
+				r.nested(c, sh, red.Doc.text, nil, f)
+			}
+		}
+		return
+	}
+	if (rest[0].Text() == "bash" || rest[0].Text() == "sh") && len(c.Redirects) > 0 {
+		r.start(c, rest, sh, f)
+		return
+	}
+	r.nested(c, sh, r.flatten(joinWords(values(rest))), nil, f)
+}
+
+// mpiOne and mpiTwo are the options of mpirun with one and with two words.
+var (
+	mpiOne = strings.Fields("-np -n -c -N -npernode --npernode -x -H -host --host -hostfile --hostfile -machinefile --machinefile --map-by -map-by --bind-to -bind-to -ppn -wdir --wdir --rank-by -bootstrap -f -genvlist -iface -hosts -perhost --output-filename --timeout --prefix --tune -am --ppr -p --np -launcher --num-proc --hosts")
+	mpiTwo = strings.Fields("--mca -mca -genv -env --pmca --gmca -gmca")
+)
+
+func (r *reader) mpirun(c *Command, f frame) {
+	args := c.Args[1:]
+	p := c.Place
+	p.Remote = c
+	env := c.Env.spawn(p, Direct, c.Line)
+	for len(args) > 0 {
+		s := args[0].Text()
+		if !strings.HasPrefix(s, "-") {
+			break
+		}
+		n := 1
+		if slices.Contains(mpiTwo, s) {
+			n = 3
+		} else if slices.Contains(mpiOne, s) {
+			n = 2
+		}
+		if s == "-x" && len(args) > 1 {
+			if name, val, has := cutValue(args[1].Value); has {
+				env.vars[name] = &Var{Value: val, Exported: true, Line: args[1].Line}
+			}
+		}
+		args = args[min(n, len(args)):]
+	}
+	if len(args) > 0 {
+		r.start(c, args, env, f)
+	}
+}
+
+// leadingInt reads the number at the start of s, such as 8 of "8(S:0)".
+func leadingInt(s string) (int, bool) {
+	i := 0
+	for i < len(s) && s[i] >= '0' && s[i] <= '9' {
+		i++
+	}
+	n, err := strconv.Atoi(s[:i])
+	return n, err == nil
+}
