@@ -66,7 +66,7 @@ func (sh *shell) call() (*ops.Call, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ops.Call{Service: svc, Who: osUser(ops.Shell), Lang: sh.lang, Dir: dir, Progress: sh.progress()}, nil
+	return &ops.Call{Service: svc, Who: osUser(ops.Shell), Lang: sh.lang, Dir: dir, Stdin: sh.in, Progress: sh.progress()}, nil
 }
 
 // osUser is the caller that one person on one machine is.

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"context"
+	"io"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
@@ -44,6 +45,8 @@ type Call struct {
 	// Dir is where relative paths of the shell resolve; empty on other surfaces,
 	// which take absolute paths only.
 	Dir string
+	// Stdin is what "-" reads in the shell.
+	Stdin io.Reader
 	// Confirmed reports that a person has said yes to what would be asked.
 	Confirmed bool
 	// Progress is told of steps on long calls; nil is fine.

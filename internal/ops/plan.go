@@ -3,9 +3,7 @@ package ops
 import (
 	"context"
 	"fmt"
-	"path"
 	"strconv"
-	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/view"
@@ -59,63 +57,19 @@ func (c *Call) judge(s job.Spec) (PlanOut, error) {
 // trains reports whether the job runs a program that takes Megatron's flags.
 func trains(s job.Spec) bool { return s.Launcher != job.Custom && *s.GPUsPerNode > 0 && s.Train == "" }
 
-// entryOf is which of Megatron's entry scripts a program is, or its own name.
-func entryOf(script string) string {
-	base := strings.TrimSuffix(path.Base(script), ".py")
-	for file, entry := range map[string]string{
-		"pretrain_gpt": "gpt", "pretrain_hybrid": "hybrid", "pretrain_mamba": "hybrid", "pretrain_t5": "t5", "pretrain_bert": "bert",
-	} {
-		if base == file {
-			return entry
-		}
-	}
-	return base
-}
-
 // megatronRun is the launch that the rendered script would make: its
 // environment is what the script sets, where the specification's own wins.
 func megatronRun(s job.Spec) megatron.Run {
-	run := bareRun(s)
-	if v := connectionsOf(s).Value; v != "" {
-		run.Env[connections] = v
+	run := s.Run()
+	if _, own := run.Env[connections]; !own {
+		if v := job.RecommendedConnections(s).Value; v != "" {
+			run.Env[connections] = v
+		}
 	}
 	return run
 }
 
-// bareRun is the launch with nothing but the specification's own environment.
-func bareRun(s job.Spec) megatron.Run {
-	arch, ok := megatron.GPUArch(s.GPU)
-	if !ok {
-		arch = defaultArch
-	}
-	run := megatron.Run{Entry: entryOf(s.Script), Argv: s.Args, WorldSize: s.WorldSize(), Arch: arch, Env: map[string]string{}}
-	for k, v := range s.Env {
-		run.Env[k] = v
-	}
-	return run
-}
-
-// connectionsOf is the value that the script sets, and why.
-func connectionsOf(s job.Spec) job.Connections {
-	full := s.WithDefaults()
-	if _, own := full.Env[connections]; own || !trains(full) {
-		return job.Connections{}
-	}
-	args, _ := megatron.Parse(bareRun(full))
-	m := args.Effective()
-	v, reason := rules.Connections(m.Arch, m.TP, m.CP, m.UseTorchFsdp2, m.UseMegatronFsdp, m.OverlapMoeExpertParallelComm)
-	if v == "unset" {
-		return job.Connections{}
-	}
-	return job.Connections{Value: v, Reason: reason.EN}
-}
-
-const (
-	connections = "CUDA_DEVICE_MAX_CONNECTIONS"
-	// defaultArch is Hopper's: where the GPU is not told, the strictest rules that
-	// most clusters in use today have.
-	defaultArch = 9
-)
+const connections = "CUDA_DEVICE_MAX_CONNECTIONS"
 
 // View shows every problem, what to fix first at the top.
 func (o PlanOut) View(l lang.Lang) view.Doc {

@@ -27,7 +27,7 @@ func render(_ context.Context, c *Call, in RenderIn) (RenderOut, error) {
 	if err != nil {
 		return RenderOut{}, err
 	}
-	sc, err := job.Render(s, job.Options{Minimal: in.Minimal, Version: c.Version, Connections: connectionsOf(s), Site: c.site(s)})
+	sc, err := job.Render(s, job.Options{Minimal: in.Minimal, Version: c.Version, Site: c.site(s)})
 	if err != nil {
 		return RenderOut{}, fieldErrors(err)
 	}

@@ -3,6 +3,7 @@ package ops
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -125,8 +126,8 @@ func (c *Call) readFile(field, path string) ([]byte, error) {
 	if c.Who.Surface != Shell && c.Who.Surface != Chat {
 		return nil, badInput(field, "give the text itself", "files are read in the shell only")
 	}
-	if path == "-" {
-		return nil, badInput(field, "write it to a file first", "standard input is not a file here")
+	if path == "-" && c.Stdin != nil {
+		return io.ReadAll(io.LimitReader(c.Stdin, maxSpec))
 	}
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(c.Dir, path)

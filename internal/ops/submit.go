@@ -54,7 +54,7 @@ func submit(ctx context.Context, c *Call, in SubmitIn) (SubmitOut, error) {
 	if err != nil {
 		return SubmitOut{}, err
 	}
-	sc, err := job.Render(s, job.Options{Version: c.Version, Connections: connectionsOf(s), Site: c.site(s)})
+	sc, err := job.Render(s, job.Options{Version: c.Version, Site: c.site(s)})
 	if err != nil {
 		return SubmitOut{}, fieldErrors(err)
 	}

@@ -404,7 +404,8 @@ var introducesCaught = regexp.MustCompile(`(?i)^exception ignored|fall(?:ing|s)?
 
 // harmless reports whether a line says that it is no failure.
 func harmless(text string) bool {
-	return text != "" && (harmlessWords.MatchString(text) || lowLevel.MatchString(text))
+	return text != "" && (harmlessWords.MatchString(text) || lowLevel.MatchString(text) ||
+		strings.Contains(text, "guard: warning: ")) // our own scripts' guards, which let the job go on
 }
 
 var retries = regexp.MustCompile(`retrying \((\d+)/(\d+)\)`)

@@ -156,7 +156,7 @@ func (r *rendering) launcher() []string {
 	}
 	if r.traced() {
 		// The role is what torch puts before each line: the node's name.
-		run = append(run, `--role="${SLURMD_NODENAME:-$HOSTNAME}:" --tee=3 --log-dir="$RUN_DIR/node-$SLURM_NODEID"`)
+		run = append(run, `--role="${SLURMD_NODENAME:-$HOSTNAME}:" --tee=3 --log-dir="$RUN_DIR/${SLURMD_NODENAME:-node-$SLURM_NODEID}"`)
 	}
 	return run
 }
@@ -183,7 +183,7 @@ func (r *rendering) accelerate() []string {
 		run = append(run, "--max_restarts="+n)
 	}
 	if r.traced() {
-		run = append(run, `--role="${SLURMD_NODENAME:-$HOSTNAME}:" --tee=3 --log_dir="$RUN_DIR/node-$SLURM_NODEID"`)
+		run = append(run, `--role="${SLURMD_NODENAME:-$HOSTNAME}:" --tee=3 --log_dir="$RUN_DIR/${SLURMD_NODENAME:-node-$SLURM_NODEID}"`)
 	}
 	return run
 }

@@ -28,7 +28,7 @@ func TestTheLaunchLineOfEveryNode(t *testing.T) {
 		require.Equal(t, []string{
 			"-m", "torch.distributed.run", "--nnodes=2", "--nproc-per-node=8", fmt.Sprint("--node-rank=", node),
 			"--master-addr=node0", "--master-port=29500", fmt.Sprintf("--role=node%d:", node), "--tee=3",
-			fmt.Sprintf("--log-dir=%s/logs/42/attempt-0/node-%d", r.dir, node), "pretrain_gpt.py", "--lr", "3e-4",
+			fmt.Sprintf("--log-dir=%s/logs/42/attempt-0/node%d", r.dir, node), "pretrain_gpt.py", "--lr", "3e-4",
 		}, c.Argv)
 		require.Equal(t, "16", c.Env["WORLD_SIZE"])
 		require.Equal(t, "1", c.Env["PYTHONFAULTHANDLER"])

@@ -81,7 +81,7 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --cpus-per-task=96 --kill-on-bad-exi
       --rdzv-id="$SLURM_JOB_ID" \
       --max-restarts=0 \
       --rdzv-conf=join_timeout=600 \
-      --role="${SLURMD_NODENAME:-$HOSTNAME}:" --tee=3 --log-dir="$RUN_DIR/node-$SLURM_NODEID" \
+      --role="${SLURMD_NODENAME:-$HOSTNAME}:" --tee=3 --log-dir="$RUN_DIR/${SLURMD_NODENAME:-node-$SLURM_NODEID}" \
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}" \
   > >(tee -a logs/"$SLURM_JOB_NAME-$SLURM_JOB_ID.log") 2>&1
