@@ -1,0 +1,97 @@
+package rules
+
+import (
+	"fmt"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+)
+
+func hybridRows() []row {
+	const pattern = "--hybrid-layer-pattern"
+	stages := t("the pattern's | signs say where stages begin", "模式中的 | 已规定各级的起点")
+	drop := func(flag string) lang.Text { return t("drop "+flag, "去掉 "+flag) }
+	banned := func(id, flag, line string, given func(*cfg) bool) row {
+		return row{
+			id: id, flags: flag + " " + pattern, source: inArgs + line,
+			when: t(pattern, ""), must: t(flag+" must not be given", "不能使用 "+flag), why: stages, do: drop(flag),
+			broken: func(c *cfg) bool { return c.Hybrid != nil && given(c) },
+		}
+	}
+	return topics("hybrid models", []row{
+		{
+			id: "one-hybrid-pattern", flags: "--hybrid-override-pattern " + pattern, source: inArgs + "746", effect: ChangesExperiment,
+			when: t("--hybrid-override-pattern", ""), must: t(pattern+" must not be given as well", "不能同时给 "+pattern),
+			why: t("the first is the old name of the second", "前者是后者的旧名"), do: drop("--hybrid-override-pattern"),
+			broken: func(c *cfg) bool { return c.Asked.HybridOverridePattern.OK && c.Asked.HybridLayerPattern.OK },
+		},
+		{
+			id: "hybrid-pattern-letters", flags: pattern, source: inHybrid + "291", at: 785, effect: ChangesExperiment,
+			when: t(pattern, ""), must: t("only the layers M, G, *, D, +, -, E and the signs | and / may occur", "只能出现层符号 M、G、*、D、+、-、E 以及 | 与 /"),
+			why: t("each letter is a layer: Mamba, delta net, attention, DSA, MLA, MLP, experts", "每个字母是一层：Mamba、delta net、注意力、DSA、MLA、MLP、专家"), do: t("mend the pattern", "修正模式"),
+			broken: func(c *cfg) bool { return c.Hybrid != nil && c.Hybrid.Bad != 0 },
+		},
+		{
+			id: "hybrid-one-kind-of-attention", flags: pattern, source: inHybrid + "298", at: 786, effect: ChangesExperiment,
+			when: t(pattern, ""), must: t("* must not stand beside D or +", "* 不能与 D 或 + 同时出现"),
+			why: t("attention and latent attention cannot share a model configuration", "普通注意力与潜变量注意力不能共用一个模型配置"), do: t("use one kind of attention", "只用一种注意力"),
+			broken: func(c *cfg) bool { return c.Hybrid != nil && c.Hybrid.Mixed },
+		},
+		{
+			id: "hybrid-pipes-no-first-count", flags: ppFirst + " " + pattern, source: inArgs + "804",
+			when: t(pattern+" with |", pattern+" 含 |"), must: t(ppFirst+" must not be given", "不能使用 "+ppFirst), why: stages, do: drop(ppFirst),
+			broken: func(c *cfg) bool {
+				return c.Hybrid != nil && c.Hybrid.Segments > 1 && c.DecoderFirstPipelineNumLayers.OK
+			},
+		},
+		{
+			id: "hybrid-pipes-no-last-count", flags: ppLast + " " + pattern, source: inArgs + "809",
+			when: t(pattern+" with |", pattern+" 含 |"), must: t(ppLast+" must not be given", "不能使用 "+ppLast), why: stages, do: drop(ppLast),
+			broken: func(c *cfg) bool {
+				return c.Hybrid != nil && c.Hybrid.Segments > 1 && c.DecoderLastPipelineNumLayers.OK
+			},
+		},
+		banned("hybrid-no-virtual-layers", vpLayers, "814", func(c *cfg) bool { return c.NumLayersPerVirtualPipelineStage.OK }),
+		banned("hybrid-no-virtual-stages", vpStages, "820", func(c *cfg) bool { return c.NumVirtualStagesPerPipelineRank.OK }),
+		banned("hybrid-no-layout", ppLayout, "825", func(c *cfg) bool { return c.PipelineModelParallelLayout.OK }),
+		banned("hybrid-no-embedding-account", forEmbed, "829", func(c *cfg) bool { return c.AccountForEmbeddingInPipelineSplit }),
+		banned("hybrid-no-loss-account", forLoss, "834", func(c *cfg) bool { return c.AccountForLossInPipelineSplit }),
+		{
+			id: "hybrid-segments-multiple-of-pp", flags: pattern + " " + ppFlag, source: inArgs + "849",
+			when: t(pattern+" with |", pattern+" 含 |"), must: t("the number of segments must be a multiple of PP", "段数必须是 PP 的整数倍"),
+			why: t("each rank takes the same number of segments", "每个 rank 承担同样多的段"), do: t("move the | signs", "调整 | 的位置"),
+			broken: func(c *cfg) bool {
+				return c.Hybrid != nil && c.PP > 0 && (c.Hybrid.Segments > 1 || c.PP <= 1) && !multiple(c.Hybrid.Segments, c.PP)
+			},
+			fix: func(c *cfg) lang.Text {
+				return t(fmt.Sprintf("the pattern has %d segments; PP is %d", c.Hybrid.Segments, c.PP), fmt.Sprintf("模式有 %d 段，而 PP 为 %d", c.Hybrid.Segments, c.PP))
+			},
+		},
+		{
+			id: "hybrid-mtp-same", flags: pattern, source: inHybrid + "262", at: 862, effect: ChangesExperiment,
+			when: t(pattern+" with /", pattern+" 含 /"), must: t("every MTP depth must have the same layers", "每个 MTP 深度的层必须相同"),
+			why: t("the depths share one definition", "各深度共用一个定义"), do: t("repeat the same pattern after each /", "每个 / 之后写同样的模式"),
+			broken: func(c *cfg) bool { return c.Hybrid != nil && c.Hybrid.Uneven },
+		},
+		{
+			id: "hybrid-middle-multiple", flags: ppFirst + " " + ppLast + " " + pattern, source: inHybrid + "414",
+			when: t(pattern+" without | and first or last counts", pattern+" 不含 | 且给了首末级层数"), must: t("the layers left must be a multiple of the stages left", "剩余层数必须是剩余级数的整数倍"),
+			why: t("the middle stages are even", "中间各级层数相同"), do: t("mend the counts, or write | into the pattern", "修正层数，或在模式里写 |"),
+			broken: func(c *cfg) bool {
+				layers, left := middle(c)
+				return autoSplit(c) && unevenStages(c) && left > 0 && layers%left != 0
+			},
+			after: "middle-layers-multiple",
+		},
+		{
+			id: "hybrid-layers-multiple-of-pp", flags: pattern + " " + ppFlag, source: inHybrid + "437",
+			when: t(pattern+" without | and PP > 1", pattern+" 不含 | 且 PP > 1"), must: t("the pattern's length must be a multiple of PP", "模式长度必须是 PP 的整数倍"),
+			why: t("it is cut into even stages; found only when the model is built", "它会被均分成各级；要到构建模型时才发现"), do: t("write | into the pattern, or choose another PP", "在模式里写 |，或换一个 PP"),
+			broken: func(c *cfg) bool { return autoSplit(c) && !unevenStages(c) && !multiple(c.Layers, c.PP) },
+		},
+	})
+}
+
+// autoSplit reports a hybrid model whose pattern leaves the stages to Megatron.
+func autoSplit(c *cfg) bool {
+	return c.Entry == "hybrid" && c.Hybrid != nil && c.Hybrid.Segments == 1 && c.PP > 1
+}
