@@ -52,17 +52,29 @@ func (s *Schema) MarshalJSON() ([]byte, error) {
 		b.Write(raw)
 		return nil
 	}
+	if s.Nullable && s.Type != "" {
+		// Two branches rather than a list of types: some clients map a schema onto a
+		// dialect in which a type is one word.
+		one := *s
+		one.Nullable, one.Description = false, ""
+		if s.Description != "" {
+			if err := put("description", s.Description); err != nil {
+				return nil, err
+			}
+		}
+		if err := put("anyOf", []*Schema{&one, {Type: "null"}}); err != nil {
+			return nil, err
+		}
+		b.WriteByte('}')
+		return b.Bytes(), nil
+	}
 	var err error
 	add := func(set bool, key string, v any) {
 		if set && err == nil {
 			err = put(key, v)
 		}
 	}
-	if s.Nullable {
-		add(s.Type != "", "type", []string{s.Type, "null"})
-	} else {
-		add(s.Type != "", "type", s.Type)
-	}
+	add(s.Type != "", "type", s.Type)
 	add(s.Description != "", "description", s.Description)
 	add(s.Format != "", "format", s.Format)
 	add(len(s.Enum) > 0, "enum", s.Enum)

@@ -171,14 +171,19 @@ func (d *decoder) value(path string, in any, v reflect.Value) {
 	}
 	switch t.Kind() {
 	case reflect.String:
-		s, ok := in.(string)
-		if !ok {
+		switch s := in.(type) {
+		case string:
+			v.SetString(s)
+		case json.Number: // clients and models write a job's id as a number
+			v.SetString(s.String())
+		default:
 			d.want(path, "a string", quoted(in), in)
-			return
 		}
-		v.SetString(s)
 	case reflect.Bool:
 		b, ok := in.(bool)
+		if word, isWord := in.(string); isWord && (word == "true" || word == "false") {
+			b, ok = word == "true", true
+		}
 		if !ok {
 			d.want(path, "a boolean", "true", in)
 			return
@@ -397,8 +402,12 @@ func editDistance(a, b string, limit int) int {
 	return min(row[len(b)], limit)
 }
 
-// whole reads a JSON number that has no fraction; 8.0 is 8.
+// whole reads a number that has no fraction; 8.0 is 8, and so is "8".
 func whole(in any) (int64, bool) {
+	if word, isWord := in.(string); isWord {
+		n, err := strconv.ParseInt(word, 10, 64)
+		return n, err == nil
+	}
 	n, ok := in.(json.Number)
 	if !ok {
 		return 0, false
@@ -509,8 +518,6 @@ func writeTree(b *bytes.Buffer, in any) {
 // quoted is a scalar written as the string that was wanted.
 func quoted(in any) string {
 	switch v := in.(type) {
-	case json.Number:
-		return strconv.Quote(v.String())
 	case bool:
 		return strconv.Quote(strconv.FormatBool(v))
 	}

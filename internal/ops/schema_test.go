@@ -75,11 +75,13 @@ func TestDecodeTellsEveryMistakeWithItsField(t *testing.T) {
 		{`{"JOB":"1","job":"1"}`, "JOB", "is not an argument here", "did you mean job?"},
 		{`{"job":"1","job":"2"}`, "job", "is given twice", ""},
 		{`{}`, "job", "is missing", "give job: job id"},
-		{`{"job":1}`, "job", "is the number 1, not a string", `such as "1"`},
+		{`{"job":true}`, "job", "is true, not a string", `such as "true"`},
+		{`{"job":["1"]}`, "job", "is a list, not a string", ""},
 		{`{"job":"1","tail":"many"}`, "tail", `is the string "many", not a whole number`, "such as 8"},
 		{`{"job":"1","tail":1.5}`, "tail", "is the number 1.5", ""},
 		{`{"job":"1","mode":"quick"}`, "mode", `is "quick"`, "use one of fast, slow"},
-		{`{"job":"1","args":["a",2]}`, "args[1]", "is the number 2, not a string", `such as "2"`},
+		{`{"job":"1","args":["a",{}]}`, "args[1]", "is an object, not a string", ""},
+		{`{"job":"1","flat":"yes"}`, "flat", "is the string \"yes\", not a boolean", ""},
 		{`{"job":"1","spec":{"nodse":1}}`, "spec.nodse", "is not an argument here", "did you mean nodes?"},
 		{`{"job":"1","spec":[]}`, "spec", "is a list, not an object", ""},
 		{`[]`, "", "arguments are a list, not an object", ""},
@@ -97,6 +99,15 @@ func TestDecodeTellsEveryMistakeWithItsField(t *testing.T) {
 		require.Contains(t, e.Message, c.message, c.in)
 		require.Contains(t, e.Fix, c.fix, c.in)
 	}
+}
+
+func TestDecodeForgivesHowClientsWriteScalars(t *testing.T) {
+	var in shape
+	require.NoError(t, Decode([]byte(`{"job":4711,"tail":"20","flat":"true","args":["--lr",1e-05]}`), &in, nil))
+	require.Equal(t, "4711", in.Job)
+	require.Equal(t, 20, in.Tail)
+	require.True(t, in.Flat)
+	require.Equal(t, []string{"--lr", "1e-05"}, in.Args, "a number stays as it was written")
 }
 
 func TestDecodeTellsAllMistakesAtOnce(t *testing.T) {

@@ -40,7 +40,12 @@ func markdownSection(b *strings.Builder, s Section) {
 		}
 	}
 	for _, f := range s.Facts {
-		b.WriteString("- " + inline(f.Name) + ": " + inline(f.Value) + "\n")
+		value, detail, more := strings.Cut(f.Value, "\n")
+		b.WriteString("- " + inline(f.Name) + ": " + inline(value))
+		if more {
+			b.WriteString(" (" + inline(detail) + ")")
+		}
+		b.WriteString("\n")
 	}
 	if t := s.Table; t != nil && len(t.Header) > 0 {
 		markdownRow(b, t.Header)

@@ -1,0 +1,230 @@
+package mcp_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/mcp"
+)
+
+// built is the real binary, made once, as `make build` makes it.
+var built = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "megatron-ops-mcp")
+	if err != nil {
+		return "", err
+	}
+	bin := filepath.Join(dir, "megatron-ops")
+	cmd := exec.Command("go", "build", "-trimpath", "-o", bin, "../cmd/megatron-ops")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return string(out), err
+	}
+	return bin, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if bin, err := built(); err == nil && code >= 0 {
+		os.RemoveAll(filepath.Dir(bin))
+	}
+	os.Exit(code)
+}
+
+// A home is a scratch folder for one real client: its HOME, a project, and the
+// state of the server that it starts.
+type home struct {
+	t       *testing.T
+	kit     nodeKit
+	bin     string
+	dir     string
+	project string
+	env     []string
+}
+
+func newHome(t *testing.T) *home {
+	t.Helper()
+	kit := needsNode(t)
+	bin, err := built()
+	require.NoError(t, err, bin)
+	h := &home{t: t, kit: kit, bin: bin, dir: t.TempDir()}
+	h.project = filepath.Join(h.dir, "project")
+	require.NoError(t, os.Mkdir(h.project, 0o755))
+	h.env = []string{
+		"HOME=" + h.dir, "PATH=" + kit.path, "MEGATRON_OPS_STATE_DIR=" + filepath.Join(h.dir, "state"),
+		"DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "GEMINI_CLI_TRUST_WORKSPACE=true",
+	}
+	return h
+}
+
+// run runs one of the installed programs in the project.
+func (h *home) run(name string, args ...string) string {
+	h.t.Helper()
+	out, err := run(h.t, 2*time.Minute, h.project, h.env, h.program(name), args...)
+	require.NoError(h.t, err, out)
+	return out
+}
+
+// program is where npm put it. Claude Code's own binary is used at once: the
+// script that would link it does not run where install scripts are off.
+func (h *home) program(name string) string {
+	if name == "node" {
+		return h.kit.node
+	}
+	if name == "claude" {
+		found, err := filepath.Glob(filepath.Join(h.kit.modules, "@anthropic-ai", "claude-code-linux-*", "claude"))
+		require.NoError(h.t, err)
+		for _, f := range found {
+			if !strings.Contains(f, "musl") {
+				return f
+			}
+		}
+	}
+	return filepath.Join(h.kit.modules, ".bin", name)
+}
+
+func TestInspectorListsAndCalls(t *testing.T) {
+	h := newHome(t)
+	out := h.run("inspector", "--cli", "--method", "tools/list", "--strict", "--", h.bin, "mcp")
+	for _, name := range []string{"plan", "render", "submit", "status", "list", "cancel"} {
+		require.Contains(t, out, `"name": "`+name+`"`)
+	}
+	out = h.run("inspector", "--cli", "--method", "tools/call", "--tool-name", "constants", "--tool-args-json", `{"gpu":"h100","tp":4}`,
+		"--", h.bin, "mcp", "--toolsets", "all")
+	require.Contains(t, out, "CUDA_DEVICE_MAX_CONNECTIONS")
+	require.Contains(t, out, `"structuredContent"`)
+	out = h.run("inspector", "--cli", "--method", "resources/read", "--uri", "skill://run-on-slurm/SKILL.md", "--", h.bin, "mcp")
+	require.Contains(t, out, "MASTER_ADDR")
+	out = h.run("inspector", "--cli", "--method", "prompts/get", "--prompt-name", "diagnose-job", "--prompt-args", "job=4711", "--", h.bin, "mcp")
+	require.Contains(t, out, "4711")
+	out = h.run("inspector", "--cli", "--protocol-era", "modern", "--method", "tools/list", "--", h.bin, "mcp")
+	require.Contains(t, out, `"name": "submit"`)
+}
+
+func TestInspectorOverHTTP(t *testing.T) {
+	h := newHome(t)
+	cfg, _ := config(t, newSite())
+	url := serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"secret": alice}})
+	out := h.run("inspector", "--cli", url, "--transport", "http", "--header", "Authorization: Bearer secret",
+		"--method", "tools/call", "--tool-name", "status", "--tool-arg", "job=4711")
+	require.Contains(t, out, "RUNNING")
+}
+
+// The official TypeScript client checks every structured answer against its
+// tool's schema, and answers the question that a cancel asks.
+func TestTypeScriptClient(t *testing.T) {
+	h := newHome(t)
+	s := newSite()
+	cfg, _ := config(t, s)
+	url := serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"secret": alice}})
+	script, err := filepath.Abs("testdata/drive.mjs")
+	require.NoError(t, err)
+	// Packages are found from the script's own folder upwards.
+	work := filepath.Join(filepath.Dir(h.kit.modules), "node_modules", ".drive.mjs")
+	raw, err := os.ReadFile(script)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(work, raw, 0o644))
+	out := h.run("node", work, url, "secret")
+	var got struct {
+		Protocol  string   `json:"protocol"`
+		Tools     []string `json:"tools"`
+		Templates []string `json:"templates"`
+		Prompts   []string `json:"prompts"`
+		Status    struct {
+			State string `json:"state"`
+		} `json:"status"`
+		Asked     string `json:"asked"`
+		Cancelled bool   `json:"cancelled"`
+		Refused   bool   `json:"refused"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(out), &got), out)
+	require.Equal(t, "2025-11-25", got.Protocol)
+	require.Len(t, got.Tools, len(ops.Table()))
+	require.Len(t, got.Templates, 4)
+	require.Len(t, got.Prompts, 4)
+	require.Equal(t, "RUNNING", got.Status.State)
+	require.True(t, got.Refused, "a tool error is a result, not an exception")
+	require.Contains(t, got.Asked, "cancel job 4711")
+	require.True(t, got.Cancelled)
+}
+
+func TestClaudeCodeConnects(t *testing.T) {
+	h := newHome(t)
+	setup, err := mcp.ClientConfig("claude", h.bin)
+	require.NoError(t, err)
+	h.shell(strings.Replace(setup.Command, "claude ", h.program("claude")+" ", 1))
+	require.Regexp(t, `megatron-ops: .* - ✔ Connected`, h.run("claude", "mcp", "list"))
+}
+
+func TestGeminiConnects(t *testing.T) {
+	h := newHome(t)
+	setup, err := mcp.ClientConfig("gemini", h.bin)
+	require.NoError(t, err)
+	h.shell(setup.Command)
+	require.Regexp(t, `✓ megatron-ops.* - Connected`, h.runBoth("gemini", "mcp", "list"))
+}
+
+func TestCodexTakesTheConfiguration(t *testing.T) {
+	h := newHome(t)
+	setup, err := mcp.ClientConfig("codex", h.bin)
+	require.NoError(t, err)
+	h.shell(setup.Command)
+	require.Contains(t, h.run("codex", "mcp", "list"), "megatron-ops")
+	// The printed snippet says the same as the command wrote.
+	written, err := os.ReadFile(filepath.Join(h.dir, ".codex", "config.toml"))
+	require.NoError(t, err)
+	for line := range strings.SplitSeq(strings.TrimSpace(setup.Snippet), "\n") {
+		require.Contains(t, string(written), line)
+	}
+}
+
+// shell runs a printed command as a person would paste it.
+func (h *home) shell(command string) {
+	h.t.Helper()
+	out, err := run(h.t, time.Minute, h.project, h.env, "sh", "-c", command+" </dev/null")
+	require.NoError(h.t, err, out)
+}
+
+// runBoth returns standard error too, where some clients write their lists.
+func (h *home) runBoth(name string, args ...string) string {
+	h.t.Helper()
+	out, err := run(h.t, time.Minute, h.project, h.env, "sh", append([]string{"-c", `"$0" "$@" 2>&1 </dev/null`, h.program(name)}, args...)...)
+	require.NoError(h.t, err, out)
+	return out
+}
+
+func TestEveryClientsSnippet(t *testing.T) {
+	for _, name := range mcp.Clients() {
+		setup, err := mcp.ClientConfig(name, "/opt/a b/megatron-ops", "--read-only")
+		require.NoError(t, err)
+		require.NotEmpty(t, setup.File, name)
+		if name == "codex" {
+			require.Contains(t, setup.Snippet, `command = "/opt/a b/megatron-ops"`)
+			require.Contains(t, setup.Snippet, `args = ["mcp", "--read-only"]`)
+		} else {
+			var doc map[string]map[string]struct {
+				Command string   `json:"command"`
+				Args    []string `json:"args"`
+			}
+			require.NoError(t, json.Unmarshal([]byte(setup.Snippet), &doc), name)
+			for _, servers := range doc {
+				require.Equal(t, "/opt/a b/megatron-ops", servers["megatron-ops"].Command)
+				require.Equal(t, []string{"mcp", "--read-only"}, servers["megatron-ops"].Args)
+			}
+		}
+		if setup.Command != "" && name != "vscode" {
+			require.Contains(t, setup.Command, `'/opt/a b/megatron-ops' mcp --read-only`, name)
+		}
+	}
+	_, err := mcp.ClientConfig("emacs", "x")
+	require.ErrorContains(t, err, `"emacs" is not known`)
+}
