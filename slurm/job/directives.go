@@ -2,13 +2,32 @@ package job
 
 import "fmt"
 
-// directives are the #SBATCH lines, one option each. Every value has passed
-// its field's grammar.
-func (s Spec) directives(site Site) []string {
-	var ds []string
-	add := func(option, value string) {
+// An option is one of sbatch's, with its value where it has one.
+type option struct{ name, value string }
+
+// line is the option as a #SBATCH line.
+func (o option) line() string {
+	if o.value == "" {
+		return "#SBATCH --" + o.name
+	}
+	return directive(o.name, o.value)
+}
+
+// word is the option as a word of a command line.
+func (o option) word() string {
+	if o.value == "" {
+		return "--" + o.name
+	}
+	return "--" + o.name + "=" + quote(o.value)
+}
+
+// options are what the job asks of Slurm, in the order of the script. Every
+// value has passed its field's grammar.
+func (s Spec) options(site Site) []option {
+	var ds []option
+	add := func(name, value string) {
 		if value != "" {
-			ds = append(ds, directive(option, value))
+			ds = append(ds, option{name, value})
 		}
 	}
 	number := func(option string, n *int) {
@@ -19,9 +38,9 @@ func (s Spec) directives(site Site) []string {
 	flag := func(set *bool, yes, no string) {
 		switch {
 		case set != nil && *set && yes != "":
-			ds = append(ds, "#SBATCH --"+yes)
+			ds = append(ds, option{name: yes})
 		case set != nil && !*set && no != "":
-			ds = append(ds, "#SBATCH --"+no)
+			ds = append(ds, option{name: no})
 		}
 	}
 	out, errLog := s.logPaths()
@@ -44,9 +63,11 @@ func (s Spec) directives(site Site) []string {
 	add("dependency", s.Dependency)
 	add("begin", s.Begin)
 	add("array", s.Array)
-	add("signal", s.batchSignal())
+	add("signal", s.Signal)
 	flag(s.Requeue, "requeue", "no-requeue")
-	flag(s.Requeue, "open-mode=append", "") // a restart truncates the logs otherwise
+	if s.Requeue != nil && *s.Requeue {
+		add("open-mode", "append") // a restart truncates the logs otherwise
+	}
 	add("comment", s.Comment)
 	add("mail-user", s.MailUser)
 	add("mail-type", s.MailType)
@@ -72,10 +93,4 @@ func (s Spec) gpuDirective(site Site) (option, value string) {
 		return "gpus", fmt.Sprintf("%s%d", kind, n**s.Nodes)
 	}
 	return "gpus-per-node", fmt.Sprintf("%s%d", kind, n)
-}
-
-// batchSignal is the value of --signal. The script itself handles the signal,
-// so it must be sent to the batch shell alone, which B: asks for.
-func (s Spec) batchSignal() string {
-	return s.Signal
 }

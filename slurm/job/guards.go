@@ -21,8 +21,11 @@ func (r *rendering) batchGuards() string {
 ` + guardFunction)
 	fmt.Fprintf(&b, `[[ $NNODES == %d ]] || guard stop "nodes: %d asked for, $NNODES given"
 getent hosts "$MASTER_ADDR" >/dev/null 2>&1 || guard warning "$MASTER_ADDR does not resolve, or getent is missing"
-! (: <"/dev/tcp/127.0.0.1/$MASTER_PORT") 2>/dev/null || guard stop "port $MASTER_PORT is taken on $MASTER_ADDR; choose another master_port"
 `, *r.Nodes, *r.Nodes)
+	if r.into == "" { // here is the first node
+		b.WriteString(`! (: <"/dev/tcp/127.0.0.1/$MASTER_PORT") 2>/dev/null || guard stop "port $MASTER_PORT is taken on $MASTER_ADDR; choose another master_port"
+`)
+	}
 	if r.Launcher == UV && r.venvOnHost() != "" {
 		fmt.Fprintf(&b, "[[ -x %s ]] || guard warning %s\n", quote(path.Join(r.venvOnHost(), "bin/python")),
 			quote("no virtual environment in "+r.Venv+"; without one uv run builds it on every node: run uv sync first"))

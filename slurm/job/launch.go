@@ -133,17 +133,18 @@ func (r *rendering) launcher() []string {
 	if r.Launcher == Accelerate {
 		return r.accelerate()
 	}
-	run := []string{"python -m torch.distributed.run"}
+	run, conf := []string{"python -m torch.distributed.run"}, []string{}
 	if r.Launcher == UV {
 		run[0] = "uv run " + run[0]
 	}
 	run = append(run, `--nnodes="$NNODES"`, "--nproc-per-node="+r.procs())
 	if r.Rdzv.Backend == "c10d" {
 		run = append(run, "--rdzv-backend=c10d", `--rdzv-endpoint="$MASTER_ADDR:$MASTER_PORT"`, `--rdzv-id="$SLURM_JOB_ID"`)
+		// Agents that share a host name, or have several, cannot tell who hosts the store.
+		conf = append(conf, `is_host="$((SLURM_NODEID == 0))"`)
 	} else {
 		run = append(run, `--node-rank="$SLURM_NODEID"`, `--master-addr="$MASTER_ADDR"`, `--master-port="$MASTER_PORT"`)
 	}
-	var conf []string
 	for _, k := range sorted(r.Rdzv.Conf) {
 		if k == "max_restarts" {
 			run = append(run, "--max-restarts="+r.Rdzv.Conf[k])

@@ -22,6 +22,8 @@ type Options struct {
 	Connections Connections
 	// Site is the cluster's profile; it fills what the specification leaves out.
 	Site Site
+	// into is the id of the allocation that the script is a step of.
+	into string
 }
 
 // Connections is a value of CUDA_DEVICE_MAX_CONNECTIONS and the reason for it.
@@ -67,8 +69,10 @@ func Render(s Spec, o Options) (Script, error) {
 	r.line("#!/bin/bash")
 	r.line("# Rendered by megatron-ops %s from specification sha256:%s", cmpOr(o.Version, "devel"), hash)
 	r.line("# shellcheck disable=SC1003,SC1112,SC2016,SC2088 # single quotes hold literal text, or text for the nodes")
-	for _, d := range s.directives(o.Site) {
-		r.line("%s", d)
+	if o.into == "" {
+		for _, d := range s.options(o.Site) {
+			r.line("%s", d.line())
+		}
 	}
 	r.sections()
 	script.Text = r.text.String()
@@ -139,6 +143,9 @@ func (r *rendering) guarded() bool { return *r.Guards && !r.Minimal }
 // sections writes everything after the directives.
 func (r *rendering) sections() {
 	r.block("set -euo pipefail\ncd " + quote(r.Worktree))
+	if r.into != "" {
+		r.block(into(r.into))
+	}
 	r.block(r.beforeStart())
 	r.block(r.series())
 	r.block(r.secrets())
@@ -218,16 +225,5 @@ func (r *rendering) arguments() string {
 	if len(args) == 0 {
 		return "ARGS=()"
 	}
-	var b strings.Builder
-	b.WriteString("ARGS=(")
-	for i, a := range args {
-		if i == 0 || strings.HasPrefix(a, "--") {
-			b.WriteString("\n  ")
-		} else {
-			b.WriteString(" ")
-		}
-		b.WriteString(quote(a))
-	}
-	b.WriteString("\n)")
-	return b.String()
+	return "ARGS=(\n  " + strings.Join(argumentLines(args), "\n  ") + "\n)"
 }

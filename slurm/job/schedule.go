@@ -109,7 +109,7 @@ func (r *rendering) joined() string {
 // series queues the next run of a job that repeats itself, first of all, so
 // that a failure of this run does not end the series.
 func (r *rendering) series() string {
-	if r.Every == "" {
+	if r.Every == "" || r.into != "" {
 		return ""
 	}
 	stop := path.Join(r.LogDir, r.Name+".stop")

@@ -106,7 +106,9 @@ func isolated(argv []string) int {
 	for i, a := range argv {
 		switch a {
 		case "-e", "--env":
-			if v, ok := os.LookupEnv(argv[i+1]); ok {
+			if strings.Contains(argv[i+1], "=") {
+				env = append(env, argv[i+1])
+			} else if v, ok := os.LookupEnv(argv[i+1]); ok {
 				env = append(env, argv[i+1]+"="+v)
 			}
 		case "bash", "env":
@@ -176,12 +178,19 @@ func execute(t testing.TB, spec job.Spec, o job.Options, settings ...string) run
 	output, err := os.ReadFile(out.Name())
 	require.NoError(t, err)
 	r := run{code: cmd.ProcessState.ExitCode(), output: string(output), dir: tree}
+	r.calls = readCalls(t, log)
+	require.NoFileExists(t, filepath.Join(root, "canary"), "a value was executed")
+	return r
+}
+
+func readCalls(t testing.TB, log string) []call {
+	t.Helper()
 	text, _ := os.ReadFile(log)
+	var calls []call
 	for line := range bytes.Lines(text) {
 		var c call
 		require.NoError(t, json.Unmarshal(line, &c))
-		r.calls = append(r.calls, c)
+		calls = append(calls, c)
 	}
-	require.NoFileExists(t, filepath.Join(root, "canary"), "a value was executed")
-	return r
+	return calls
 }

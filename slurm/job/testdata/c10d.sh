@@ -80,7 +80,7 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --cpus-per-task=96 --kill-on-bad-exi
       --rdzv-endpoint="$MASTER_ADDR:$MASTER_PORT" \
       --rdzv-id="$SLURM_JOB_ID" \
       --max-restarts=0 \
-      --rdzv-conf=join_timeout=600 \
+      --rdzv-conf=is_host="$((SLURM_NODEID == 0))",join_timeout=600 \
       --role="${SLURMD_NODENAME:-$HOSTNAME}:" --tee=3 --log-dir="$RUN_DIR/${SLURMD_NODENAME:-node-$SLURM_NODEID}" \
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}" \

@@ -1,0 +1,230 @@
+package job
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A Place is where a launch by hand runs: the nodes in rank order. Without
+// names the commands say NODE0 and so on.
+type Place struct {
+	Nodes []string
+}
+
+// ForShell writes the launch as commands to type, one for each node, without
+// Slurm: the container included, every value quoted.
+func ForShell(s Spec, o Options, where Place) ([]string, error) {
+	s = o.Site.Fill(s)
+	if errs := s.Validate(); len(errs) > 0 {
+		return nil, FieldErrors(errs)
+	}
+	s = s.WithDefaults()
+	if s.Container.Runtime == Pyxis {
+		return nil, FieldErrors{{Field: "container.runtime", Value: Pyxis, Msg: "starts containers through Slurm alone", Fix: "use enroot, which reads the same .sqsh files"}}
+	}
+	o.Minimal = true
+	r := rendering{Spec: s, Options: o}
+	if err := r.prepare(); err != nil {
+		return nil, err
+	}
+	if len(where.Nodes) > 0 && len(where.Nodes) != *s.Nodes {
+		return nil, FieldErrors{{Field: "nodes", Value: fmt.Sprint(*s.Nodes), Msg: fmt.Sprintf("does not match the %d nodes named", len(where.Nodes)), Fix: "name as many nodes"}}
+	}
+	commands := make([]string, *s.Nodes)
+	for node := range commands {
+		commands[node] = r.byHand(node, where)
+	}
+	return commands, nil
+}
+
+// byHand is the command for one node.
+func (r *rendering) byHand(node int, where Place) string {
+	master := "NODE0"
+	switch {
+	case len(where.Nodes) > 0:
+		master = where.Nodes[0]
+	case *r.Nodes == 1:
+		master = "localhost"
+	}
+	port := 29500
+	if r.MasterPort != nil {
+		port = *r.MasterPort
+	}
+	known := strings.NewReplacer(
+		`"$SLURM_NODEID"`, fmt.Sprint(node), `"$NNODES"`, fmt.Sprint(*r.Nodes), `"$GPUS_PER_NODE"`, fmt.Sprint(*r.GPUsPerNode),
+		`"$MASTER_ADDR:$MASTER_PORT"`, fmt.Sprintf("%s:%d", quote(master), port), `"$MASTER_ADDR"`, quote(master), `"$MASTER_PORT"`, fmt.Sprint(port),
+		`"$((SLURM_NODEID == 0))"`, fmt.Sprint(isHost(node)), `"$WORLD_SIZE"`, fmt.Sprint(r.WorldSize()), `"$SLURM_JOB_ID"`, quote(r.Name))
+	env := r.environmentOf()
+	var words []string
+	words = append(words, "cd "+quote(r.Worktree)+" &&")
+	if r.contained() {
+		words = append(words, r.containerByHand(env)...)
+	} else {
+		for _, e := range env {
+			words = append(words, e.name+"="+quote(e.value))
+		}
+	}
+	if r.Launcher == Custom {
+		for _, w := range r.LauncherArgv {
+			words = append(words, quote(strings.NewReplacer("{node_rank}", fmt.Sprint(node), "{nnodes}", fmt.Sprint(*r.Nodes), "{world_size}", fmt.Sprint(r.WorldSize()),
+				"{gpus_per_node}", fmt.Sprint(*r.GPUsPerNode), "{master_addr}", master, "{master_port}", fmt.Sprint(port)).Replace(w)))
+		}
+	} else {
+		for _, w := range r.launcher() {
+			words = append(words, known.Replace(w))
+		}
+	}
+	words = append(words, quote(r.Script))
+	words = append(words, argumentLines(r.Args)...)
+	return strings.Join(words, " \\\n  ")
+}
+
+// isHost is 1 for the node that keeps the rendezvous' store.
+func isHost(node int) int {
+	if node == 0 {
+		return 1
+	}
+	return 0
+}
+
+// environmentOf is every variable that the launch sets, by hand.
+func (r *rendering) environmentOf() []setting {
+	var out []setting
+	if c := r.Connections; c.Value != "" && !r.sets("CUDA_DEVICE_MAX_CONNECTIONS") && !r.presetSets("CUDA_DEVICE_MAX_CONNECTIONS") {
+		out = append(out, setting{name: "CUDA_DEVICE_MAX_CONNECTIONS", value: c.Value})
+	}
+	for _, p := range r.presets {
+		if !r.sets(p.name) {
+			out = append(out, p)
+		}
+	}
+	for _, name := range sorted(r.Env) {
+		out = append(out, setting{name: name, value: r.Env[name]})
+	}
+	return out
+}
+
+// containerByHand starts the container with the variables written out.
+func (r *rendering) containerByHand(env []setting) []string {
+	var words []string
+	pass := map[string]string{Docker: "-e ", Enroot: "--env "}[r.Container.Runtime]
+	for _, w := range r.containerWords() {
+		if pass != "" && strings.HasPrefix(w, pass) {
+			for _, e := range env {
+				words = append(words, pass+quote(e.name+"="+e.value))
+			}
+			continue
+		}
+		words = append(words, w)
+	}
+	if pass == "" && len(env) > 0 {
+		if len(r.insideEnv()) == 0 {
+			words = append(words, "env")
+		}
+		for _, e := range env {
+			words = append(words, quote(e.name+"="+e.value))
+		}
+	}
+	return words
+}
+
+// argumentLines are the arguments, a flag and its values on one line.
+func argumentLines(args []string) []string {
+	var lines []string
+	for _, a := range args {
+		if len(lines) == 0 || strings.HasPrefix(a, "--") {
+			lines = append(lines, quote(a))
+			continue
+		}
+		lines[len(lines)-1] += " " + quote(a)
+	}
+	return lines
+}
+
+// Hostfile writes the nodes as a hostfile of launchers that want one, a line
+// "NODE slots=GPUS" each.
+func Hostfile(nodes []string, gpusPerNode int) string {
+	var b strings.Builder
+	for _, n := range nodes {
+		fmt.Fprintf(&b, "%s slots=%d\n", n, gpusPerNode)
+	}
+	return b.String()
+}
+
+// An Interactive is a session as commands to type.
+type Interactive struct {
+	Allocate string // takes the nodes and keeps them
+	Shell    string // one node at once, in a shell on it
+	Join     string // a further shell in the allocation; JOBID is to be filled in
+	Side     string // a step beside the training, which takes no GPU
+	Release  string
+}
+
+// ForSession writes the commands of an interactive session with the nodes that
+// s asks for.
+func ForSession(s Spec, o Options) (Interactive, error) {
+	s = o.Site.Fill(s)
+	if errs := s.Validate(); len(errs) > 0 {
+		return Interactive{}, FieldErrors(errs)
+	}
+	s = s.WithDefaults()
+	ask := strings.Join(s.words(o.Site), " ")
+	one := s
+	one.Nodes = ptr(1)
+	one.Nodelist, one.Begin, one.Dependency = s.Nodelist, "", ""
+	gpus := ""
+	if *s.GPUsPerNode > 0 {
+		gpus = " --gres=gpu:0"
+	}
+	node := ""
+	if s.Nodelist != "" {
+		node = " -w " + quote(s.Nodelist)
+	}
+	return Interactive{
+		Allocate: "salloc --no-shell " + ask,
+		Shell:    "srun --pty " + strings.Join(one.words(o.Site), " ") + " bash",
+		Join:     "srun --jobid=JOBID --overlap --pty" + node + " bash",
+		Side:     "srun --jobid=JOBID --overlap" + gpus + " --ntasks-per-node=1 nvidia-smi",
+		Release:  "scancel JOBID",
+	}, nil
+}
+
+// ptr returns a pointer to v.
+func ptr[T any](v T) *T { return &v }
+
+// words are the directives as words of a command line. Logs, arrays and
+// requeueing mean nothing to a session.
+func (s Spec) words(site Site) []string {
+	s.Array, s.Requeue, s.Signal, s.Comment = "", nil, "", ""
+	var words []string
+	for _, d := range s.options(site) {
+		if d.name == "output" || d.name == "error" {
+			continue
+		}
+		words = append(words, d.word())
+	}
+	return words
+}
+
+// IntoStep writes the launch as a script that runs inside an allocation that
+// one already holds: `bash script`, again and again. It has no directives, and
+// its step takes the allocation's nodes.
+func IntoStep(s Spec, o Options, id slurm.JobID) (Script, error) {
+	if !slurm.IsJobID(string(id)) {
+		return Script{}, &FieldError{Field: "into", Value: string(id), Msg: "is not a job id", Fix: "give a number such as 4711"}
+	}
+	o.into = string(id)
+	return Render(s, o)
+}
+
+// into reads, from Slurm, what a batch shell would have in its environment.
+func into(id string) string {
+	return `export SLURM_JOB_ID=` + quote(id) + `
+IFS=' ' read -r SLURM_NNODES SLURM_JOB_NODELIST <<<"$(squeue --noheader --job="$SLURM_JOB_ID" --states=RUNNING --format='%D %N')"
+[[ $SLURM_JOB_NODELIST ]] || { echo "job $SLURM_JOB_ID does not run: allocate first" >&2; exit 3; }
+export SLURM_NNODES SLURM_JOB_NODELIST SLURM_JOB_NAME=step SLURM_RESTART_COUNT
+SLURM_RESTART_COUNT=$(date +%s)  # a folder of its own for each launch
+`
+}
