@@ -11,7 +11,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
+	"github.com/megatron-ops/megatron-ops/slurm/lint"
 )
 
 //go:generate go test . -run TestPagesAreWhatTheCodeSays -update
@@ -33,6 +35,8 @@ func Pages() []Page {
 		{"operations.md", operations},
 		{"specification.md", specification},
 		{"rules.md", ruleTable},
+		{"lint.md", lintTable},
+		{"failures.md", failures},
 	}
 }
 
@@ -116,6 +120,30 @@ func ruleTable() string {
 			fmt.Fprintf(&b, "\n## %s\n\n| rule | when | must hold | why | severity | source |\n|---|---|---|---|---|---|\n", topic)
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", r.ID, cell(r.Condition.In(lang.EN)), cell(r.Requirement.In(lang.EN)), cell(r.Reason.In(lang.EN)), r.Severity, cell(r.Source))
+	}
+	return b.String()
+}
+
+func lintTable() string {
+	var b strings.Builder
+	b.WriteString("# Lint rules\n\n`megatron-ops lint FILE` reads somebody's sbatch or launch script as bash would. An error means that the job is refused, fails, hangs or does another thing than written; a warning that it can run but will likely hurt. A rule stays silent where the script does not show the facts.\n\n")
+	b.WriteString("| rule | severity | why | fix | 原因 |\n|---|---|---|---|---|\n")
+	for _, r := range lint.Rules() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", r.ID, r.Severity, cell(r.Why.EN), cell(r.Fix.EN), cell(r.Why.ZH))
+	}
+	return b.String()
+}
+
+func failures() string {
+	var b strings.Builder
+	b.WriteString("# Failure classes\n\nWhat `megatron-ops diagnose` calls the first cause of a job's end. Retry says whether the same job, unchanged, is worth starting again.\n\n")
+	b.WriteString("| class | name | 名称 | who acts | retry | first remedies | source |\n|---|---|---|---|---|---|---|\n")
+	for _, c := range diagnose.Classes() {
+		var advice []string
+		for _, a := range c.Advice {
+			advice = append(advice, a.EN)
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s |\n", c.ID, cell(c.Name.EN), cell(c.Name.ZH), cell(c.Who.EN), c.Retry, cell(strings.Join(advice, " ")), cell(c.Source))
 	}
 	return b.String()
 }

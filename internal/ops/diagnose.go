@@ -19,7 +19,7 @@ import (
 
 // DiagnoseIn names a job, or a file or folder of logs.
 type DiagnoseIn struct {
-	Target string `json:"target" arg:"" name:"job-or-path" help:"job id, or a file or folder of logs (./123 for a file named 123)" zh:"作业号，或日志文件、目录（名为 123 的文件写作 ./123）"`
+	Target string `json:"job" arg:"" name:"job-or-path" help:"job id, or a file or folder of logs (./123 for a file named 123)" zh:"作业号，或日志文件、目录（名为 123 的文件写作 ./123）"`
 	OnCluster
 }
 
@@ -31,13 +31,13 @@ func (o DiagnoseOut) View(l lang.Lang) view.Doc { return o.Report.View(l) }
 
 func diagnoseOp(ctx context.Context, c *Call, in DiagnoseIn) (DiagnoseOut, error) {
 	if in.Target == "" {
-		return DiagnoseOut{}, badInput("target", "a job id, or the path of a log file or folder", "there is nothing to diagnose")
+		return DiagnoseOut{}, badInput("job", "a job id, or the path of a log file or folder", "there is nothing to diagnose")
 	}
 	if slurm.IsJobID(in.Target) {
 		return c.diagnoseJob(ctx, in)
 	}
 	if c.Who.Surface != Shell && c.Who.Surface != Chat && c.Who.Surface != MCP {
-		return DiagnoseOut{}, badInput("target", "a job id", "paths are read in the shell only")
+		return DiagnoseOut{}, badInput("job", "a job id", "paths are read in the shell only")
 	}
 	path := in.Target
 	if !filepath.IsAbs(path) {
@@ -45,7 +45,7 @@ func diagnoseOp(ctx context.Context, c *Call, in DiagnoseIn) (DiagnoseOut, error
 	}
 	r, err := diagnose.Path(ctx, path, diagnose.Context{})
 	if errors.Is(err, fs.ErrNotExist) {
-		return DiagnoseOut{}, badInput("target", "a job id, or the path of a log file or folder", "%s: there is no such file, or no log in it", in.Target)
+		return DiagnoseOut{}, badInput("job", "a job id, or the path of a log file or folder", "%s: there is no such file, or no log in it", in.Target)
 	}
 	return DiagnoseOut{r}, err
 }

@@ -221,12 +221,8 @@ func cancel(ctx context.Context, c *Call, in CancelIn) (CancelOut, error) {
 	if j.State.Ended() {
 		return out, nil
 	}
-	if j.User != "" && j.User != c.Who.User && !c.Who.Operator {
-		return out, &Error{
-			Code: NotAllowed, Field: "job",
-			Message: fmt.Sprintf("job %s belongs to %s, and you act as %s", in.Job, j.User, c.Who.User),
-			Fix:     "ask its owner or an operator",
-		}
+	if err := c.mayChange(j); err != nil {
+		return out, err
 	}
 	if !in.Yes && !c.Confirmed {
 		return out, &Error{

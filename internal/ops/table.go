@@ -7,6 +7,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/lint"
 )
 
 // Table is every operation, in the order in which help shows them.
@@ -14,7 +15,7 @@ func Table() []Op { return table }
 
 var table = []Op{
 	define(Op{
-		Name: "constants", Effect: Read, Toolset: PlanSet, Idempotent: true, Closed: true,
+		Name: "constants", Effect: Read, Toolset: PlanSet, Core: true, Idempotent: true, Closed: true,
 		Summary: lang.Text{
 			EN: "the launch constants for a configuration, each with its reason",
 			ZH: "某个配置的启动常量及其理由",
@@ -137,4 +138,62 @@ var table = []Op{
 		Example: `ask "how do I set MASTER_ADDR?"`,
 		Batch:   byLine(knowledge.Batch),
 	}, ask),
+	define(Op{
+		Name: "lint", Effect: Read, Toolset: PlanSet, Idempotent: true, Closed: true,
+		Summary: lang.Text{EN: "the faults of an existing sbatch or launch script, with line and fix", ZH: "检查现有的 sbatch 或启动脚本：问题所在行与修复办法"},
+		Help: lang.Text{
+			EN: "Use for a script that somebody already has. It reads the script as bash would and stays silent where the script does not show the facts. For a job specification use plan.",
+			ZH: "用于检查已有脚本。它按 bash 的方式读取脚本，脚本中看不出的事实不会乱报。检查作业规格请用 plan。",
+		},
+		Example: "lint run.sbatch",
+		Batch:   byLine(lint.Batch),
+	}, lintOp),
+	define(Op{
+		Name: "rules", Effect: Read, Toolset: KnowledgeSet, Idempotent: true, Closed: true,
+		Summary: lang.Text{EN: "the rules table: what a launch must satisfy, and where Megatron checks it", ZH: "规则表：启动必须满足的条件，以及 Megatron 的检查位置"},
+		Help: lang.Text{
+			EN: "Use to look a rule up by topic, flag or word. To judge a job use plan.",
+			ZH: "按主题、参数或关键词查规则。检查作业请用 plan。",
+		},
+		Example: "rules heads",
+	}, listRules),
+	define(Op{
+		Name: "hold", Effect: Write, Toolset: JobsSet, Idempotent: true,
+		Summary: lang.Text{EN: "keep a waiting job, or the rest of an array, from starting", ZH: "暂停排队中的作业或数组的剩余任务"},
+		Help: lang.Text{
+			EN: "Use to pause a train of jobs while a script is mended: it keeps its age. release lets it go on.",
+			ZH: "修改脚本期间暂停作业序列：保留排队时长。用 release 继续。",
+		},
+		Example: "hold 4711",
+	}, hold),
+	define(Op{
+		Name: "release", Effect: Write, Toolset: JobsSet, Idempotent: true,
+		Summary: lang.Text{EN: "let a held job start again", ZH: "释放被暂停的作业"},
+		Help:    lang.Text{EN: "Use after hold.", ZH: "在 hold 之后使用。"},
+		Example: "release 4711",
+	}, release),
+	define(Op{
+		Name: "requeue", Effect: Destructive, Toolset: JobsSet,
+		Summary: lang.Text{EN: "end a job's run and put it back into the queue", ZH: "结束作业的本次运行并重新排队"},
+		Help: lang.Text{
+			EN: "Use when the same job should start over from its last checkpoint. What was computed since is lost.",
+			ZH: "希望同一作业从最后一个检查点重新开始时使用。之后的计算会丢失。",
+		},
+		Example: "requeue 4711",
+	}, requeue),
+	define(Op{
+		Name: "update", Effect: Write, Toolset: JobsSet, Idempotent: true,
+		Summary: lang.Text{EN: "change a waiting job's nodes, partition, time limit, QOS or excluded nodes", ZH: "修改排队作业的节点数、分区、时限、QOS 或排除节点"},
+		Help: lang.Text{
+			EN: "Use to get a waiting job in sooner without losing its age. A running job's nodes cannot change.",
+			ZH: "在不丢失排队时长的情况下让作业更早开始。运行中的作业不能改变节点。",
+		},
+		Example: "update 4711 --time 2:00:00",
+	}, update),
+	define(Op{
+		Name: "hostlist", Effect: Read, Toolset: NodesSet, Idempotent: true, Closed: true,
+		Summary: lang.Text{EN: "expand node-[42,49-51] to names, or compress names", ZH: "展开 node-[42,49-51] 形式的节点列表，或压缩节点名"},
+		Help:    lang.Text{EN: "Use instead of scontrol show hostnames, also without Slurm.", ZH: "可代替 scontrol show hostnames，没有 Slurm 也能用。"},
+		Example: "hostlist 'node-[42,49-51]'",
+	}, expandHosts),
 }

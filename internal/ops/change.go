@@ -1,0 +1,156 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
+)
+
+// A changer is a cluster that can change jobs which it has.
+type changer interface {
+	Hold(context.Context, slurm.JobID) error
+	Release(context.Context, slurm.JobID) error
+	Requeue(context.Context, slurm.JobID) error
+	Update(context.Context, slurm.JobID, slurm.Update) error
+}
+
+// JobIn names one job.
+type JobIn struct {
+	Job slurm.JobID `json:"job" arg:"" help:"job id, or an array's id" zh:"作业号，或数组作业号"`
+	OnCluster
+}
+
+// ChangeOut is the job after a change.
+type ChangeOut struct {
+	JobID slurm.JobID `json:"job_id"`
+	State slurm.State `json:"state"`
+	Did   string      `json:"did"`
+	Name  string      `json:"name,omitempty"`
+}
+
+// View says what was done, and the state after.
+func (o ChangeOut) View(lang.Lang) view.Doc {
+	return view.Doc{Tone: view.Good, Title: fmt.Sprintf("%s %s: %s (%s)", o.JobID, o.Name, o.Did, o.State)}
+}
+
+// change carries one change out on a job of the caller's.
+func (c *Call) change(ctx context.Context, in JobIn, did lang.Text, do func(changer) error) (ChangeOut, error) {
+	cl, j, err := c.job(ctx, in.Cluster, in.Job)
+	if err != nil {
+		return ChangeOut{}, err
+	}
+	if err := c.mayChange(j); err != nil {
+		return ChangeOut{}, err
+	}
+	ch, ok := cl.(changer)
+	if !ok {
+		return ChangeOut{}, badInput("cluster", "use another cluster", "cluster %s cannot change jobs", cl.Name())
+	}
+	if err := do(ch); err != nil {
+		return ChangeOut{}, c.slurmError(err, in.Job)
+	}
+	out := ChangeOut{JobID: in.Job, Name: j.Name, State: j.State, Did: did.In(c.Lang)}
+	if after, err := cl.Job(ctx, in.Job); err == nil {
+		out.State = after.State
+	}
+	return out, nil
+}
+
+// mayChange refuses what Slurm itself would refuse: another person's job.
+func (c *Call) mayChange(j slurm.Job) error {
+	if j.User == "" || j.User == c.Who.User || c.Who.Operator {
+		return nil
+	}
+	return &Error{
+		Code: NotAllowed, Field: "job",
+		Message: fmt.Sprintf("job %s belongs to %s, and you act as %s", j.ID, j.User, c.Who.User),
+		Fix:     "ask its owner or an operator",
+	}
+}
+
+func hold(ctx context.Context, c *Call, in JobIn) (ChangeOut, error) {
+	return c.change(ctx, in, lang.Text{EN: "held; it keeps its age in the queue", ZH: "已暂停，保留排队时长"}, func(ch changer) error { return ch.Hold(ctx, in.Job) })
+}
+
+func release(ctx context.Context, c *Call, in JobIn) (ChangeOut, error) {
+	return c.change(ctx, in, lang.Text{EN: "released", ZH: "已释放"}, func(ch changer) error { return ch.Release(ctx, in.Job) })
+}
+
+func requeue(ctx context.Context, c *Call, in JobIn) (ChangeOut, error) {
+	return c.change(ctx, in, lang.Text{EN: "requeued; Slurm starts it again after about two minutes", ZH: "已重新排队；Slurm 约两分钟后再次启动"}, func(ch changer) error { return ch.Requeue(ctx, in.Job) })
+}
+
+// UpdateIn changes a job that has not ended.
+type UpdateIn struct {
+	JobIn
+	Nodes     int    `json:"nodes,omitempty" name:"nodes" help:"another number of nodes, while it waits" zh:"改变节点数（排队中）"`
+	Partition string `json:"partition,omitempty" help:"another partition, while it waits" zh:"改变分区（排队中）"`
+	Time      string `json:"time,omitempty" help:"another time limit; a running job's can only be shortened" zh:"改变时间上限；运行中的作业只能缩短"`
+	QOS       string `json:"qos,omitempty" name:"qos" help:"another QOS" zh:"改变 QOS"`
+	Exclude   string `json:"exclude,omitempty" help:"nodes to avoid, while it waits" zh:"要避开的节点（排队中）"`
+}
+
+func update(ctx context.Context, c *Call, in UpdateIn) (ChangeOut, error) {
+	u := slurm.Update{NumNodes: in.Nodes, Partition: in.Partition, QOS: in.QOS}
+	if in.Nodes < 0 {
+		return ChangeOut{}, badInput("nodes", "a number of 1 or more", "%d is negative", in.Nodes)
+	}
+	if in.Time != "" {
+		d, ok := slurm.ParseDuration(in.Time)
+		if !ok {
+			return ChangeOut{}, badInput("time", "minutes, HH:MM:SS or D-HH:MM:SS", "%q is not a time limit", in.Time)
+		}
+		u.TimeLimit = d
+	}
+	if in.Exclude != "" {
+		nodes, err := hostlist.Expand(in.Exclude)
+		if err != nil {
+			return ChangeOut{}, badInput("exclude", "for example gpu[01-04,07]", "%v", err)
+		}
+		u.Exclude = nodes
+	}
+	if u.NumNodes == 0 && u.Partition == "" && u.TimeLimit == 0 && u.QOS == "" && len(u.Exclude) == 0 {
+		return ChangeOut{}, badInput("", "--nodes, --partition, --time, --qos or --exclude", "there is nothing to change")
+	}
+	return c.change(ctx, in.JobIn, lang.Text{EN: "changed", ZH: "已修改"}, func(ch changer) error { return ch.Update(ctx, in.Job, u) })
+}
+
+// HostlistIn is a hostlist in either form.
+type HostlistIn struct {
+	Nodes    []string `json:"nodes" arg:"" help:"node-[42,49-51], or names to compress" zh:"node-[42,49-51]，或要压缩的节点名"`
+	Compress bool     `json:"compress,omitempty" help:"write the short form" zh:"输出压缩形式"`
+}
+
+// HostlistOut is both forms.
+type HostlistOut struct {
+	Nodes    []string `json:"nodes"`
+	Hostlist string   `json:"hostlist"`
+	Count    int      `json:"count"`
+	compress bool
+}
+
+func expandHosts(_ context.Context, _ *Call, in HostlistIn) (HostlistOut, error) {
+	names, err := hostlist.Expand(strings.Join(in.Nodes, ","))
+	if err != nil {
+		return HostlistOut{}, badInput("nodes", "for example gpu[01-04,07]", "%v", err)
+	}
+	return HostlistOut{Nodes: names, Hostlist: hostlist.Compress(names), Count: len(names), compress: in.Compress}, nil
+}
+
+// Verbatim is one name a line, or the short form.
+func (o HostlistOut) Verbatim() string {
+	if o.compress {
+		return o.Hostlist + "\n"
+	}
+	return strings.Join(o.Nodes, "\n") + "\n"
+}
+
+// View is the short form and the names.
+func (o HostlistOut) View(lang.Lang) view.Doc {
+	return view.Doc{Title: fmt.Sprintf("%s (%d)", o.Hostlist, o.Count), Sections: []view.Section{{Code: strings.Join(o.Nodes, "\n")}}}
+}

@@ -1,0 +1,57 @@
+package ops
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+)
+
+// RulesIn chooses rows of the rules table.
+type RulesIn struct {
+	Topic string `json:"topic,omitempty" help:"only this topic" zh:"只列出该主题"`
+	Find  string `json:"find,omitempty" arg:"" optional:"" help:"only rules that hold this word: a flag, an id" zh:"只列出含该词的规则：参数名或规则 id"`
+}
+
+// RulesOut is the rows.
+type RulesOut struct {
+	Rules []rules.Rule `json:"rules"`
+}
+
+func listRules(_ context.Context, _ *Call, in RulesIn) (RulesOut, error) {
+	out := RulesOut{Rules: []rules.Rule{}}
+	var topics []string
+	for _, r := range rules.Table() {
+		if !slices.Contains(topics, r.Topic) {
+			topics = append(topics, r.Topic)
+		}
+		held := strings.ToLower(strings.Join([]string{r.ID, r.Condition.EN, r.Requirement.EN, r.Condition.ZH, r.Requirement.ZH, strings.Join(r.Flags, " ")}, " "))
+		if (in.Topic == "" || strings.EqualFold(r.Topic, in.Topic)) && strings.Contains(held, strings.ToLower(in.Find)) {
+			out.Rules = append(out.Rules, r)
+		}
+	}
+	if len(out.Rules) == 0 {
+		return out, notFound("find", "topics: "+strings.Join(topics, ", "), "no rule has %q", strings.TrimSpace(in.Topic+" "+in.Find))
+	}
+	return out, nil
+}
+
+// View is one line a rule, under its topic.
+func (o RulesOut) View(l lang.Lang) view.Doc {
+	var d view.Doc
+	for _, r := range o.Rules {
+		if n := len(d.Sections); n == 0 || d.Sections[n-1].Heading != r.Topic {
+			d.Sections = append(d.Sections, view.Section{Heading: r.Topic})
+		}
+		s := &d.Sections[len(d.Sections)-1]
+		text := r.Requirement.In(l)
+		if when := r.Condition.In(l); when != "" {
+			text = when + " → " + text
+		}
+		s.Facts = append(s.Facts, view.Fact{Name: r.ID, Value: text})
+	}
+	return d
+}
