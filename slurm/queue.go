@@ -73,25 +73,37 @@ func QueueFormat(sep string) string {
 // ParseQueue reads what squeue --noheader printed in QueueFormat(sep), with
 // SLURM_TIME_FORMAT=%s in its environment.
 func ParseQueue(out, sep string) ([]Job, error) {
-	if strings.TrimSpace(out) == "" {
-		return nil, nil
+	records, err := split(out, sep, len(queueFields))
+	if err != nil {
+		return nil, fmt.Errorf("squeue's answer: %w", err)
 	}
-	// Each record is sep f1 sep … fn sep newline: splitting gives n+1 pieces a
-	// record, the first of which is what stood between two records.
-	pieces := strings.Split(out, sep)
-	width := len(queueFields) + 1
-	if len(pieces)%width != 1 {
-		return nil, fmt.Errorf("squeue's answer is cut short: %d pieces are no multiple of %d fields", len(pieces)-1, width)
-	}
-	jobs := make([]Job, 0, len(pieces)/width)
-	for at := 0; at+width < len(pieces); at += width {
+	jobs := make([]Job, 0, len(records))
+	for _, values := range records {
 		var j Job
 		for i, f := range queueFields {
-			f.set(&j, pieces[at+1+i])
+			f.set(&j, values[i])
 		}
 		jobs = append(jobs, j)
 	}
 	return jobs, nil
+}
+
+// split splits records of n fields, each record written as sep f1 sep … fn sep
+// and a line break. Splitting at sep gives n+1 pieces a record, the first of
+// which is what stood between two records.
+func split(out, sep string, n int) ([][]string, error) {
+	if strings.TrimSpace(out) == "" {
+		return nil, nil
+	}
+	pieces := strings.Split(out, sep)
+	if len(pieces)%(n+1) != 1 {
+		return nil, fmt.Errorf("cut short: %d pieces are no multiple of %d", len(pieces)-1, n+1)
+	}
+	records := make([][]string, 0, len(pieces)/(n+1))
+	for at := 1; at+n <= len(pieces); at += n + 1 {
+		records = append(records, pieces[at:at+n])
+	}
+	return records, nil
 }
 
 // A detailField is one column asked of squeue --Format, which pads to a width.

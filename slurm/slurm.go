@@ -46,13 +46,7 @@ const (
 
 // Ended reports whether a job in state s will not run again by itself. It is
 // false for a state that this version does not know.
-func (s State) Ended() bool {
-	switch s {
-	case Completed, Failed, Cancelled, Timeout, NodeFail, OutOfMemory, Preempted, BootFail, Deadline:
-		return true
-	}
-	return false
-}
+func (s State) Ended() bool { return s.Explain().Ended }
 
 // A Job is what a cluster says of one job. Times are zero and pointers nil
 // where the cluster does not say.

@@ -36,6 +36,9 @@ type backend interface {
 	Release(context.Context, slurm.JobID) error
 	Requeue(context.Context, slurm.JobID) error
 	Update(context.Context, slurm.JobID, slurm.Update) error
+	Nodes(context.Context) ([]slurm.Node, error)
+	Partitions(context.Context) ([]slurm.Partition, error)
+	Exec(context.Context, slurm.Exec) ([]slurm.NodeOutput, error)
 }
 
 // A site is a back end with a directory that its nodes can write to.
@@ -264,6 +267,48 @@ var behaviours = []struct {
 		require.NoError(t, s.Release(t.Context(), id))
 		j := s.until(t, id, "changed", func(j slurm.Job) bool { return *j.TimeLimitS == 600 })
 		require.Equal(t, text, j.Comment)
+	}},
+	{"nodes and partitions are listed with their GPUs", func(t *testing.T, s site) {
+		id := s.submit(t, "--time=5 --gpus-per-node=2 --output=logs/%j.out", "sleep 30")
+		j := s.state(t, id, slurm.Running)
+		nodes, err := s.Nodes(t.Context())
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, len(nodes), 4)
+		var mine slurm.Node
+		for _, n := range nodes {
+			if n.Name == j.Nodes[0] {
+				mine = n
+			}
+		}
+		require.Equal(t, 8, mine.GPUs)
+		require.GreaterOrEqual(t, mine.GPUsUsed, 2)
+		require.Contains(t, []string{"mixed", "allocated"}, mine.State)
+		require.NotEmpty(t, mine.Partitions)
+		partitions, err := s.Partitions(t.Context())
+		require.NoError(t, err)
+		p := partitions[0]
+		require.True(t, p.Default && p.Up, "%+v", p)
+		require.Equal(t, len(nodes), p.Total)
+		require.Equal(t, p.Total, p.Allocated+p.Idle+p.Other)
+		require.Equal(t, 8, p.GPUs)
+	}},
+	{"a command runs on every node of a running job, beside its step", func(t *testing.T, s site) {
+		id := s.submit(t, "--time=5 --nodes=2 --ntasks-per-node=1 --gpus-per-node=1 --output=logs/%j.out", "srun sleep 30")
+		_, err := s.Exec(t.Context(), slurm.Exec{Job: "999999", Argv: []string{"true"}})
+		require.ErrorIs(t, err, slurm.ErrNotFound)
+		j := s.state(t, id, slurm.Running)
+		outs, err := s.Exec(t.Context(), slurm.Exec{Job: id, Argv: []string{"bash", "-c", `echo "at $SLURMD_NODENAME, GPUs: ${CUDA_VISIBLE_DEVICES-none} $1"`, "x", "$(id) 'y'"}})
+		require.NoError(t, err)
+		require.Len(t, outs, 2)
+		for i, o := range outs {
+			require.Equal(t, j.Nodes[i], o.Node)
+			require.Equal(t, "at "+o.Node+", GPUs: none $(id) 'y'\n", o.Text)
+		}
+		outs, err = s.Exec(t.Context(), slurm.Exec{Job: id, Nodes: j.Nodes[1:], Argv: []string{"false"}})
+		require.Error(t, err)
+		require.Equal(t, j.Nodes[1], outs[0].Node)
+		_, err = s.Exec(t.Context(), slurm.Exec{Job: id, Nodes: []string{"elsewhere"}, Argv: []string{"true"}})
+		require.ErrorContains(t, err, "elsewhere is not one of the job's nodes")
 	}},
 	{"strangers' text in a name stays a name", func(t *testing.T, s site) {
 		name := "a|b 'c' \"d\" $(touch pwned) `x` ; 4711|COMPLETED"

@@ -52,7 +52,7 @@ func (c *Cluster) Update(_ context.Context, id slurm.JobID, u slurm.Update) erro
 	if u.Partition != "" || u.QOS != "" || u.Priority != nil || len(u.Exclude) > 0 {
 		return refused(op, errors.New("this machine has no partitions, QOS or priorities to change"))
 	}
-	if u.NumNodes > c.Nodes {
+	if u.NumNodes > c.Size {
 		return refused(op, errors.New("Node count specification invalid")) //nolint:staticcheck // Slurm's words
 	}
 	return c.each("update", id, func(r record) error {

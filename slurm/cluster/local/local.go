@@ -34,15 +34,15 @@ import (
 // A Cluster is this machine as a cluster. The zero value is not usable; see New.
 type Cluster struct {
 	name string
-	// Nodes is how many nodes the machine stands for, and GPUs how many each has.
-	Nodes, GPUs int
-	store       store
+	// Size is how many nodes the machine stands for, and GPUs how many each has.
+	Size, GPUs int
+	store      store
 }
 
 // New returns the cluster whose state lies in dir, which must be absolute. Two
 // processes with the same directory share its jobs.
 func New(name, dir string) *Cluster {
-	return &Cluster{name: name, Nodes: 64, GPUs: 8, store: store{dir}}
+	return &Cluster{name: name, Size: 64, GPUs: 8, store: store{dir}}
 }
 
 // Name is the cluster's name in the configuration.
@@ -59,7 +59,7 @@ func (c *Cluster) Submit(_ context.Context, s slurm.Submission) (slurm.JobID, er
 	if !standing {
 		return "", errors.New("local: this program's main does not call local.Standin, so it cannot run jobs")
 	}
-	r, err := newRequest(s, c.Nodes, c.GPUs)
+	r, err := newRequest(s, c.Size, c.GPUs)
 	if err != nil {
 		return "", refused("submit", err)
 	}
@@ -110,7 +110,7 @@ func (c *Cluster) describe(s slurm.Submission, r request) (submission, error) {
 	if s.Token != "" {
 		r.Comment = slurm.TagComment(r.Comment, s.Token)
 	}
-	return submission{Request: r, Dir: dir, Env: jobEnviron(env), User: who, Token: s.Token, At: time.Now(), Machine: c.Nodes}, nil
+	return submission{Request: r, Dir: dir, Env: jobEnviron(env), User: who, Token: s.Token, At: time.Now(), Machine: c.Size}, nil
 }
 
 // add writes a new job down. It appears whole or not at all.
@@ -375,12 +375,12 @@ func (c *Cluster) Cancel(_ context.Context, id slurm.JobID) error {
 
 // Test says what Submit would answer, and when the job would start.
 func (c *Cluster) Test(_ context.Context, s slurm.Submission) (slurm.Estimate, error) {
-	r, err := newRequest(s, c.Nodes, c.GPUs)
+	r, err := newRequest(s, c.Size, c.GPUs)
 	if err != nil {
 		return slurm.Estimate{}, refused("test", err)
 	}
 	var free []string
-	for n := 1; n <= c.Nodes && len(free) < r.Nodes; n++ {
+	for n := 1; n <= c.Size && len(free) < r.Nodes; n++ {
 		if c.store.isFree(nodeName(n)) {
 			free = append(free, nodeName(n))
 		}

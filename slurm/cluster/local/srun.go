@@ -198,6 +198,9 @@ func (s *srun) complain(format string, args ...any) {
 // input returns the file that every task reads, or "" for none: what stands on
 // our standard input goes to all tasks.
 func (s *srun) input() (string, error) {
+	if s.Input == "none" {
+		return "", nil
+	}
 	if s.Input != "" && s.Input != "all" {
 		return s.Input, nil
 	}

@@ -1,0 +1,92 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// Nodes lists the nodes that this machine stands for.
+func (c *Cluster) Nodes(context.Context) ([]slurm.Node, error) {
+	var nodes []slurm.Node
+	for i := range c.Size {
+		n := slurm.Node{Name: nodeName(i + 1), State: "idle", Partitions: []string{"local"}, GPUs: c.GPUs}
+		if !c.store.isFree(n.Name) {
+			n.State = "allocated"
+			if holder, err := os.ReadFile(filepath.Join(c.store.dir, "nodes", n.Name)); err == nil {
+				if sub, err := c.store.submission(slurm.JobID(holder)); err == nil {
+					n.GPUsUsed = sub.Request.GPUsPerNode
+				}
+			}
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes, nil
+}
+
+// Partitions is the one partition "local".
+func (c *Cluster) Partitions(ctx context.Context) ([]slurm.Partition, error) {
+	nodes, err := c.Nodes(ctx)
+	p := slurm.Partition{
+		Name: "local", Default: true, Up: true, State: "up", Total: len(nodes), GPUs: c.GPUs,
+		Nodes: fmt.Sprintf("local[1-%d]", c.Size),
+	}
+	for _, n := range nodes {
+		if n.State == "idle" {
+			p.Idle++
+		} else {
+			p.Allocated++
+		}
+	}
+	return []slurm.Partition{p}, err
+}
+
+// Exec runs a command on the nodes of a running job, beside its own steps.
+func (c *Cluster) Exec(ctx context.Context, e slurm.Exec) ([]slurm.NodeOutput, error) {
+	r, err := c.store.refresh(e.Job)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := slurm.ExecNodes(r.Job, e.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	sub, err := c.store.submission(e.Job)
+	if err != nil {
+		return nil, err
+	}
+	if e.Limit == 0 {
+		e.Limit = time.Minute
+	}
+	cmd, err := again(append([]string{"srun"}, e.Args(nodes)...)...)
+	if err != nil {
+		return nil, err
+	}
+	env := batchEnviron(sub, r, c.store, filepath.Join(c.store.jobDir(e.Job), "bin"))
+	cmd.Env = append(env, standinMark+"=1")
+	cmd.Dir = r.Job.WorkDir
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = killWait + time.Second
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.Limit)
+	defer cancel()
+	// srun passes the signal on to its tasks, which have groups of their own.
+	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
+	defer stop()
+	err = cmd.Wait()
+	outputs := slurm.Outputs(out.String(), nodes)
+	if err != nil {
+		err = &slurm.Error{Op: "run on " + string(e.Job), Msg: err.Error(), Kind: slurm.Rejected}
+	}
+	return outputs, err
+}

@@ -1,0 +1,94 @@
+package slurm
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
+)
+
+// An Exec is a command to be run once on each node of a running job, beside what
+// runs there.
+type Exec struct {
+	Job   JobID
+	Nodes []string // empty: all of the job's
+	Argv  []string
+	// GPUs lets the command see the job's GPUs; without, it cannot disturb them.
+	GPUs bool
+	// Limit is how long it may take; zero: one minute.
+	Limit time.Duration
+}
+
+// A NodeOutput is what a command said on one node, both streams together.
+type NodeOutput struct {
+	Node string `json:"node"`
+	Text string `json:"text"`
+}
+
+// Args is the command line of e after "srun". Without --overlap the step would
+// wait until the job's own steps have ended.
+func (e Exec) Args(nodes []string) []string {
+	n := strconv.Itoa(len(nodes))
+	args := []string{
+		"--jobid=" + string(e.Job), "--overlap", "--label", "--unbuffered", "--input=none",
+		"--nodes=" + n, "--ntasks=" + n, "--ntasks-per-node=1", "--nodelist=" + strings.Join(nodes, ","),
+	}
+	if !e.GPUs {
+		args = append(args, "--gres=gpu:0")
+	}
+	return append(append(args, "--"), e.Argv...)
+}
+
+// Outputs sorts labelled lines of srun out by node; tasks are numbered in the
+// order of nodes. What has no label comes under the node "".
+func Outputs(labelled string, nodes []string) []NodeOutput {
+	texts := make([]strings.Builder, len(nodes))
+	var rest strings.Builder
+	for line := range strings.Lines(labelled) {
+		label, text, ok := strings.Cut(line, ": ")
+		n, err := strconv.Atoi(strings.TrimSpace(label))
+		if !ok {
+			label, ok = strings.CutSuffix(strings.TrimSuffix(line, "\n"), ":")
+			n, err = strconv.Atoi(strings.TrimSpace(label))
+			text = "\n"
+		}
+		if !ok || err != nil || n < 0 || n >= len(nodes) {
+			rest.WriteString(line)
+			continue
+		}
+		texts[n].WriteString(text)
+	}
+	var all []NodeOutput
+	for i, node := range nodes {
+		all = append(all, NodeOutput{node, texts[i].String()})
+	}
+	if rest.Len() > 0 {
+		all = append(all, NodeOutput{"", rest.String()})
+	}
+	return all
+}
+
+// ExecNodes returns the nodes of j to run on: those wanted, or all. Only a
+// running job has nodes to run on.
+func ExecNodes(j Job, wanted []string) ([]string, error) {
+	op := "run on " + string(j.ID)
+	if j.State != Running || len(j.Nodes) == 0 {
+		return nil, &Error{Op: op, Msg: "the job is " + string(j.State) + " and has no nodes", Kind: Rejected, Fix: lang.Text{
+			EN: "a command can be run on the nodes of a running job only", ZH: "只能在运行中作业的节点上执行命令",
+		}}
+	}
+	if len(wanted) == 0 {
+		return j.Nodes, nil
+	}
+	for _, node := range wanted {
+		if !slices.Contains(j.Nodes, node) {
+			return nil, &Error{Op: op, Msg: node + " is not one of the job's nodes: " + hostlist.Compress(j.Nodes), Kind: Rejected, Fix: lang.Text{
+				EN: "name nodes of the job, or none for all", ZH: "请指定该作业的节点，或不指定以选择全部",
+			}}
+		}
+	}
+	return wanted, nil
+}

@@ -1,0 +1,214 @@
+package slurm
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Node is what a cluster says of one node.
+type Node struct {
+	Name       string     `json:"node"`
+	State      string     `json:"state"` // as sinfo %T has it, such as "mixed" or "drained*"
+	Partitions []string   `json:"partitions"`
+	GPUs       int        `json:"gpus"`
+	GPUType    string     `json:"gpu_type,omitempty"`
+	GPUsUsed   int        `json:"gpus_used"`
+	CPUs       int        `json:"cpus"`
+	CPUsUsed   int        `json:"cpus_used"`
+	MemoryMB   int64      `json:"memory_mb"`
+	Features   []string   `json:"features,omitempty"`
+	Reason     string     `json:"reason,omitempty"` // why it is down or drained
+	ReasonBy   string     `json:"reason_by,omitempty"`
+	ReasonAt   *time.Time `json:"reason_at,omitempty"`
+}
+
+// A Partition is what a cluster says of one partition. Nodes are counted as
+// sinfo does: allocated, idle, other (down, drained), total.
+type Partition struct {
+	Name       string   `json:"partition"`
+	Default    bool     `json:"default"`
+	Up         bool     `json:"up"`
+	State      string   `json:"state"`
+	TimeLimitS *int64   `json:"time_limit_s"` // nil: none
+	MaxNodes   int      `json:"max_nodes,omitempty"`
+	Allocated  int      `json:"allocated"`
+	Idle       int      `json:"idle"`
+	Other      int      `json:"other"`
+	Total      int      `json:"total"`
+	GPUs       int      `json:"gpus_per_node"`
+	Features   []string `json:"features,omitempty"`
+	Nodes      string   `json:"nodes"` // hostlist
+}
+
+// Usable reports whether the node takes or runs jobs.
+func (n Node) Usable() bool {
+	word := strings.TrimRight(strings.ToLower(n.State), "~#!%$@^-")
+	switch word {
+	case "allocated", "mixed", "idle", "completing", "planned", "powered_down", "powering_up", "reserved":
+		return true
+	}
+	return false
+}
+
+// nodeFields are the columns asked of sinfo for nodes; the free text is last.
+var nodeFields = []struct {
+	code string
+	set  func(n *Node, v string)
+}{
+	{"%N", func(n *Node, v string) { n.Name = v }},
+	{"%T", func(n *Node, v string) { n.State = v }},
+	{"%R", func(n *Node, v string) { n.Partitions = []string{v} }},
+	{"%G", func(n *Node, v string) { n.GPUs, n.GPUType = gpusPerNode(v), gpuType(v) }},
+	{"%C", func(n *Node, v string) {
+		if f := strings.Split(v, "/"); len(f) == 4 {
+			n.CPUsUsed, n.CPUs = parseCount(f[0]), parseCount(f[3])
+		}
+	}},
+	{"%m", func(n *Node, v string) { n.MemoryMB, _ = strconv.ParseInt(strings.TrimSuffix(v, "+"), 10, 64) }},
+	{"%f", func(n *Node, v string) { n.Features = features(v) }},
+	{"%H", func(n *Node, v string) { n.ReasonAt = parseTime(v) }},
+	{"%u", func(n *Node, v string) { n.ReasonBy = none(v) }},
+	{"%E", func(n *Node, v string) {
+		if v != "none" {
+			n.Reason = v
+		}
+	}},
+}
+
+// NodeFormat is the --format to give sinfo --Node for ParseNodes.
+func NodeFormat(sep string) string {
+	codes := make([]string, len(nodeFields))
+	for i, f := range nodeFields {
+		codes[i] = f.code
+	}
+	return sep + strings.Join(codes, sep) + sep
+}
+
+// ParseNodes reads what sinfo --noheader --Node printed in NodeFormat(sep). A
+// node that is in several partitions comes once.
+func ParseNodes(out, sep string) ([]Node, error) {
+	records, err := split(out, sep, len(nodeFields))
+	if err != nil {
+		return nil, fmt.Errorf("sinfo's answer: %w", err)
+	}
+	var nodes []Node
+	at := map[string]int{}
+	for _, values := range records {
+		var n Node
+		for i, f := range nodeFields {
+			f.set(&n, values[i])
+		}
+		if n.State == "" || n.Name == "" {
+			continue
+		}
+		if i, seen := at[n.Name]; seen {
+			nodes[i].Partitions = append(nodes[i].Partitions, n.Partitions...)
+			continue
+		}
+		at[n.Name] = len(nodes)
+		nodes = append(nodes, n)
+	}
+	return nodes, nil
+}
+
+// AddGPUsUsed fills in what sinfo --Format=NodeList:128,GresUsed:256 printed.
+func AddGPUsUsed(nodes []Node, out string) {
+	used := map[string]int{}
+	for line := range strings.Lines(out) {
+		if f := strings.Fields(line); len(f) == 2 {
+			used[f[0]] = gpusPerNode(f[1])
+		}
+	}
+	for i := range nodes {
+		nodes[i].GPUsUsed = used[nodes[i].Name]
+	}
+}
+
+// partitionFields are the columns asked of sinfo --summarize-like listings.
+var partitionFields = []struct {
+	code string
+	set  func(p *Partition, v string)
+}{
+	{"%P", func(p *Partition, v string) {
+		p.Name, p.Default = strings.TrimSuffix(v, "*"), strings.HasSuffix(v, "*")
+	}},
+	{"%a", func(p *Partition, v string) { p.State, p.Up = v, v == "up" }},
+	{"%l", func(p *Partition, v string) { p.TimeLimitS = parseLimit(v) }},
+	{"%s", func(p *Partition, v string) { // "1-2", "1-infinite"
+		_, most, _ := strings.Cut(v, "-")
+		p.MaxNodes, _ = strconv.Atoi(most)
+	}},
+	{"%F", func(p *Partition, v string) {
+		if f := strings.Split(v, "/"); len(f) == 4 {
+			p.Allocated, p.Idle, p.Other, p.Total = parseCount(f[0]), parseCount(f[1]), parseCount(f[2]), parseCount(f[3])
+		}
+	}},
+	{"%G", func(p *Partition, v string) { p.GPUs = gpusPerNode(v) }},
+	{"%f", func(p *Partition, v string) { p.Features = features(v) }},
+	{"%N", func(p *Partition, v string) { p.Nodes = v }},
+}
+
+// PartitionFormat is the --format to give sinfo for ParsePartitions.
+func PartitionFormat(sep string) string {
+	codes := make([]string, len(partitionFields))
+	for i, f := range partitionFields {
+		codes[i] = f.code
+	}
+	return sep + strings.Join(codes, sep) + sep
+}
+
+// ParsePartitions reads what sinfo --noheader printed in PartitionFormat(sep).
+// sinfo writes a line for each kind of node; they are added up.
+func ParsePartitions(out, sep string) ([]Partition, error) {
+	records, err := split(out, sep, len(partitionFields))
+	if err != nil {
+		return nil, fmt.Errorf("sinfo's answer: %w", err)
+	}
+	var all []Partition
+	at := map[string]int{}
+	for _, values := range records {
+		var p Partition
+		for i, f := range partitionFields {
+			f.set(&p, values[i])
+		}
+		i, seen := at[p.Name]
+		if !seen {
+			at[p.Name] = len(all)
+			all = append(all, p)
+			continue
+		}
+		q := &all[i]
+		q.Allocated += p.Allocated
+		q.Idle += p.Idle
+		q.Other += p.Other
+		q.Total += p.Total
+		q.GPUs = max(q.GPUs, p.GPUs)
+		q.Nodes += "," + p.Nodes
+		for _, f := range p.Features {
+			if !strings.Contains(","+strings.Join(q.Features, ",")+",", ","+f+",") {
+				q.Features = append(q.Features, f)
+			}
+		}
+	}
+	return all, nil
+}
+
+// gpuType reads the type out of a GRES list such as "gpu:h100:8(S:0-1)".
+func gpuType(gres string) string {
+	for item := range strings.SplitSeq(gres, ",") {
+		item, _, _ = strings.Cut(item, "(")
+		if f := strings.Split(item, ":"); len(f) == 3 && f[0] == "gpu" {
+			return f[1]
+		}
+	}
+	return ""
+}
+
+func features(v string) []string {
+	if none(v) == "" {
+		return nil
+	}
+	return strings.Split(v, ",")
+}

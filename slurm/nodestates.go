@@ -1,0 +1,88 @@
+package slurm
+
+import (
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+)
+
+// nodeSuffixes are the marks that sinfo puts behind a node's state (sinfo(1),
+// "NODE STATE CODES").
+var nodeSuffixes = []Meaning{
+	reason("*", "does not answer", "没有响应", "it takes no new work; tell the operators if it lasts", "不会接受新作业；若持续请告知管理员"),
+	reason("~", "is powered down to save power", "为节能已断电", "it boots when a job needs it", "有作业需要时会启动"),
+	reason("#", "is being powered up or configured", "正在上电或配置", "", ""),
+	reason("!", "is waiting to be powered down", "等待断电", "", ""),
+	reason("%", "is being powered down", "正在断电", "", ""),
+	reason("$", "is in a reservation for maintenance", "处于维护预留中", "", ""),
+	reason("@", "is waiting to be rebooted", "等待重启", "", ""),
+	reason("^", "a reboot has been issued", "已下达重启命令", "", ""),
+	reason("-", "is planned for a job of higher priority by the backfill scheduler", "已被回填调度器预定给更高优先级作业", "", ""),
+}
+
+var nodeStates = []Meaning{
+	reason("allocated", "is given to jobs in full", "已全部分配给作业", "", ""),
+	reason("mixed", "is given to jobs in part", "部分分配给作业", "", ""),
+	reason("idle", "is free", "空闲", "", ""),
+	reason("completing", "is cleaning up after a job", "作业收尾中", "if it lasts, a process hangs: tell the operators", "若持续，说明有进程卡住：请告知管理员"),
+	reason("down", "is out of use", "不可用", "exclude it; the operators bring it back (scontrol update state=resume)", "排除它；由管理员恢复（scontrol update state=resume）"),
+	reason("drained", "takes no jobs, by an operator's or a health check's order; none runs on it", "按管理员或健康检查的指令不接受作业，且没有作业在运行", "read its reason", "请查看原因"),
+	reason("draining", "takes no new jobs; those on it run to their end", "不接受新作业；现有作业运行到结束", "read its reason", "请查看原因"),
+	reason("fail", "is about to fail and takes no jobs", "即将故障，不接受作业", "", ""),
+	reason("failing", "is about to fail while jobs run on it", "运行作业时即将故障", "save a checkpoint", "请尽快保存检查点"),
+	reason("future", "is defined but not there yet", "已定义但尚未存在", "", ""),
+	reason("inval", "did not register as configured, as with a GPU missing", "注册信息与配置不符（如缺少 GPU）", "tell the operators", "请告知管理员"),
+	reason("maint", "is reserved for maintenance", "处于维护预留", "", ""),
+	reason("blocked", "is blocked by a job that has it exclusively by topology", "因拓扑独占作业而被阻塞", "", ""),
+	reason("perfctrs", "counts network performance for a job and takes no other", "正在为作业采集网络性能计数，不接受其他作业", "", ""),
+	reason("planned", "is planned for a job of higher priority", "已预定给更高优先级作业", "", ""),
+	reason("powered_down", "is powered down to save power", "为节能已断电", "", ""),
+	reason("powering_down", "is being powered down", "正在断电", "", ""),
+	reason("powering_up", "is being powered up", "正在上电", "", ""),
+	reason("power_down", "is about to be powered down", "即将断电", "", ""),
+	reason("power_up", "is being powered up", "正在上电", "", ""),
+	reason("reboot_issued", "a reboot has been issued", "已下达重启命令", "", ""),
+	reason("reboot_requested", "is waiting to be rebooted", "等待重启", "", ""),
+	reason("reboot", "is waiting to be rebooted", "等待重启", "", ""),
+	reason("reserved", "is in a reservation", "处于预留中", "", ""),
+	reason("unknown", "has not reported since the controller started", "控制器启动后尚未上报", "", ""),
+}
+
+// nodeShort are sinfo's short codes (%t).
+var nodeShort = map[string]string{
+	"alloc": "allocated", "mix": "mixed", "comp": "completing", "drain": "drained", "drng": "draining",
+	"failg": "failing", "futr": "future", "npc": "perfctrs", "plnd": "planned", "pow_dn": "powered_down",
+	"pow_up": "powering_up", "resv": "reserved", "unk": "unknown", "block": "blocked",
+}
+
+// NodeStates lists the states of nodes, in sinfo's long words.
+func NodeStates() []Meaning { return nodeStates }
+
+// NodeSuffixes lists the marks behind a node's state.
+func NodeSuffixes() []Meaning { return nodeSuffixes }
+
+// ExplainNode returns what a node's state means, such as "down*" or "mix-".
+func ExplainNode(state string) Meaning {
+	word := strings.ToLower(strings.TrimRight(state, "*~#!%$@^-"))
+	if long := nodeShort[word]; long != "" {
+		word = long
+	}
+	m := Meaning{Word: state, Says: lang.Text{EN: "a state that this version does not know", ZH: "当前版本不认识的状态"}}
+	for _, s := range nodeStates {
+		if s.Word == word {
+			m.Says, m.Do = s.Says, s.Do
+		}
+	}
+	for _, mark := range state[len(strings.TrimRight(state, "*~#!%$@^-")):] {
+		for _, s := range nodeSuffixes {
+			if s.Word == string(mark) {
+				m.Says.EN += "; " + s.Says.EN
+				m.Says.ZH += "；" + s.Says.ZH
+				if m.Do == (lang.Text{}) {
+					m.Do = s.Do
+				}
+			}
+		}
+	}
+	return m
+}

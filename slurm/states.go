@@ -1,0 +1,68 @@
+package slurm
+
+import "github.com/megatron-ops/megatron-ops/internal/lang"
+
+// A Meaning is what a word of Slurm's says, and what a person can do.
+type Meaning struct {
+	Word string
+	Says lang.Text
+	Do   lang.Text // empty: nothing needs doing
+}
+
+// A StateMeaning is a job state explained.
+type StateMeaning struct {
+	Meaning
+	// Short is squeue's two-letter code.
+	Short string
+	// Ended reports that a job in the state does not run again by itself.
+	Ended bool
+}
+
+// States lists the job states and state flags of Slurm (squeue(1), "JOB STATE
+// CODES"; sacct(1)).
+func States() []StateMeaning { return states }
+
+// Explain returns what s means; a word that this version does not know is said
+// to be one.
+func (s State) Explain() StateMeaning {
+	for _, m := range states {
+		if m.Word == string(s) {
+			return m
+		}
+	}
+	return StateMeaning{Meaning: Meaning{
+		Word: string(s),
+		Says: lang.Text{EN: "a state that this version does not know; Slurm may be newer", ZH: "当前版本不认识该状态；Slurm 可能更新"},
+		Do:   lang.Text{EN: "look it up in squeue(1) of your site's Slurm", ZH: "请查阅站点 Slurm 的 squeue(1)"},
+	}}
+}
+
+func state(word, short string, ended bool, en, zh, doEN, doZH string) StateMeaning {
+	return StateMeaning{Meaning{word, lang.Text{EN: en, ZH: zh}, lang.Text{EN: doEN, ZH: doZH}}, short, ended}
+}
+
+var states = []StateMeaning{
+	state("PENDING", "PD", false, "waits for resources, or for what its reason names", "等待资源，或等待其原因所述的条件", "look at the reason", "请查看原因（reason）"),
+	state("CONFIGURING", "CF", false, "has its nodes, which are being made ready or booted", "已分配节点，节点正在准备或启动", "", ""),
+	state("RUNNING", "R", false, "runs on its nodes", "正在节点上运行", "", ""),
+	state("COMPLETING", "CG", false, "is ending: processes or the epilog still run on some node", "正在收尾：部分节点上仍有进程或 epilog 在运行", "if it lasts more than some minutes, a process hangs; tell the operators the node", "若持续数分钟以上，说明有进程卡住；请把节点告诉管理员"),
+	state("COMPLETED", "CD", true, "ended with exit code 0 on all nodes", "在所有节点上以退出码 0 结束", "", ""),
+	state("FAILED", "F", true, "ended with another exit code than 0", "以非 0 退出码结束", "diagnose the job", "请诊断（diagnose）该作业"),
+	state("CANCELLED", "CA", true, "was cancelled by its owner or an operator, before or while it ran", "被所有者或管理员取消（运行前或运行中）", "submit it again if that was not meant", "若并非有意取消，请重新提交"),
+	state("TIMEOUT", "TO", true, "was ended at its time limit", "到达时限而被终止", "resume from the last checkpoint; ask for more time or chain jobs", "从最近的检查点恢复；申请更长时限或使用作业链"),
+	state("NODE_FAIL", "NF", true, "was ended because a node of it failed or stopped answering", "因节点故障或失联而被终止", "submit it again without the node", "排除该节点后重新提交"),
+	state("OUT_OF_MEMORY", "OOM", true, "was ended because it used more host memory than it was given", "因主机内存超出申请量而被终止", "ask for more memory (mem), or use fewer data loader workers", "申请更多内存（mem），或减少数据加载进程"),
+	state("PREEMPTED", "PR", true, "was ended to make room for a job of higher priority", "为更高优先级的作业让位而被终止", "it can be submitted again as it is; resume from the last checkpoint", "可原样重新提交；从最近的检查点恢复"),
+	state("BOOT_FAIL", "BF", true, "was ended because a node did not boot", "因节点启动失败而被终止", "submit it again; tell the operators the node", "请重新提交，并把节点告诉管理员"),
+	state("DEADLINE", "DL", true, "was ended because it could not finish before its deadline", "因无法在截止时间（deadline）前完成而被终止", "give a later deadline or a shorter time limit", "推迟 deadline 或缩短时限"),
+	state("SUSPENDED", "S", false, "is stopped; it keeps its nodes but not its CPUs", "已挂起；保留节点但让出 CPU", "an operator resumes it; a long NCCL time-out may pass meanwhile", "由管理员恢复；期间可能触发 NCCL 超时"),
+	state("STOPPED", "ST", false, "is stopped by a signal and keeps all its resources", "被信号停止，仍占有全部资源", "continue it with scancel --signal=CONT", "用 scancel --signal=CONT 继续"),
+	state("REQUEUED", "RQ", false, "was put back into the queue after a run", "运行后被放回队列", "it starts again by itself; look whether it resumes from a checkpoint", "会自动再次启动；请确认能从检查点恢复"),
+	state("REQUEUE_HOLD", "RH", false, "was put back into the queue and is held", "被放回队列并处于保持状态", "release it when the cause is mended", "排除原因后 release"),
+	state("REQUEUE_FED", "RF", false, "is being requeued by a federation of clusters", "正由集群联邦重新排队", "", ""),
+	state("SPECIAL_EXIT", "SE", false, "was requeued in a special state, held, by its site's rules", "按站点规则以特殊状态重新排队并保持", "read its log, then release it", "查看日志后再 release"),
+	state("RESIZING", "RS", false, "is about to change its size", "即将改变规模", "", ""),
+	state("SIGNALING", "SI", false, "is being signalled", "正在接收信号", "", ""),
+	state("STAGE_OUT", "SO", false, "copies its results out", "正在转出结果文件", "", ""),
+	state("REVOKED", "RV", true, "was taken over by another cluster of the federation", "已由联邦中的另一集群接管", "look for it on the other cluster", "请在另一集群上查看"),
+}
