@@ -404,9 +404,12 @@ var introducesCaught = regexp.MustCompile(`(?i)^exception ignored|fall(?:ing|s)?
 
 // harmless reports whether a line says that it is no failure.
 func harmless(text string) bool {
-	return text != "" && (harmlessWords.MatchString(text) || lowLevel.MatchString(text) ||
+	return text != "" && !gaveUp.MatchString(text) && (harmlessWords.MatchString(text) || lowLevel.MatchString(text) ||
 		strings.Contains(text, "guard: warning: ")) // our own scripts' guards, which let the job go on
 }
+
+// gaveUp matches lines that name retries only to say that they are used up.
+var gaveUp = regexp.MustCompile(`(?i)retr(?:y|ies).{0,40}(?:exceeded|exhausted|failed)|exceeded.{0,30}retr|(?:max|too many|all) retries|giving up|gave up`)
 
 var retries = regexp.MustCompile(`retrying \((\d+)/(\d+)\)`)
 
