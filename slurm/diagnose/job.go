@@ -18,6 +18,7 @@ type job struct {
 	given    Context
 	events   []*event // of the last attempt, in the order of files and lines
 	earlier  []*event // of attempts before it
+	unsure   []*event // those of earlier that no time tells apart
 	attempts int
 	world    int
 	perNode  int // processes of one node
@@ -323,11 +324,15 @@ func (j *job) splitAttempts() {
 			n, _ := strconv.Atoi(j.src.files[i].name[m[2]:m[3]])
 			old = n < last[j.src.files[i].name[:m[0]]]
 		}
+		seenOld := false
 		for _, e := range f.events {
 			before := old || e.off < cuts[i]
 			if cuts[i] == 0 && !j.from.IsZero() && !before {
-				w := e.when()
-				before = !w.IsZero() && w.Before(j.from.Add(-skew)) && (e.after.IsZero() || e.after.Before(j.from))
+				var sure bool
+				if before, sure = j.beforeStart(e, seenOld); before && !sure {
+					j.unsure = append(j.unsure, e)
+				}
+				seenOld = seenOld || before
 			}
 			if before {
 				j.earlier = append(j.earlier, e)
@@ -338,10 +343,33 @@ func (j *job) splitAttempts() {
 		if f.finished != nil && (old || f.finished.off < cuts[i]) {
 			f.finished = nil
 		}
-		if f.failed != nil && (old || f.failed.off < cuts[i]) {
+		if m := f.failed; m != nil && (old || m.off < cuts[i] || !m.at.IsZero() && m.at.Before(j.from.Add(-skew))) {
 			f.failed = nil
 		}
 	}
+	if j.attempts > 1 && j.finished() { // an undated death belongs to the attempt that died
+		for _, f := range j.files {
+			if f.failed != nil && f.failed.at.IsZero() {
+				f.failed = nil
+			}
+		}
+	}
+}
+
+// beforeStart reports whether an event in a file without start lines belongs
+// to an attempt before the last. An event between two times, one of each
+// attempt, belongs to the first failure that its file shows.
+func (j *job) beforeStart(e *event, seenOld bool) (before, sure bool) {
+	from := j.from.Add(-skew)
+	switch {
+	case e.dated:
+		return e.before.Before(from), true
+	case !e.before.IsZero() && !e.before.Before(from):
+		return false, true
+	case !e.after.IsZero() && e.after.Before(from):
+		return true, true
+	}
+	return !seenOld, false
 }
 
 // skew is how far the clocks of two nodes may differ before the order of

@@ -29,6 +29,17 @@ func (j *job) judge() verdict {
 	return j.health()
 }
 
+// judgeAll is judge, with a second look at events of which it is not sure
+// that they belong to an earlier attempt, where nothing else explains a death.
+func (j *job) judgeAll() verdict {
+	v := j.judge()
+	if len(j.unsure) == 0 || !j.deathSeen() || v.class != UnknownExit && v.class != Success && v.class != Hang {
+		return v
+	}
+	j.events, j.unsure = append(j.events, j.unsure...), nil
+	return j.judge()
+}
+
 // candidates are the events that may be causes: what the program caught, and
 // what came after Slurm had begun to end the job, is left out.
 func (j *job) candidates() (live []*event) {
@@ -172,7 +183,7 @@ func (j *job) before(a, b *event) bool {
 func (j *job) harmlessAll(causes []*event) bool {
 	running, known := j.given.running()
 	finished := j.finished()
-	if j.deathSeen() {
+	if j.deathSeen() && !(finished && j.endedWell()) {
 		return false
 	}
 	if !finished && !(known && running && !j.stalled()) && !j.endedWell() {
@@ -185,12 +196,19 @@ func (j *job) harmlessAll(causes []*event) bool {
 		if finished || j.endedWell() {
 			continue
 		}
-		if j.progressAfter(e) {
+		if j.progressAfter(e) || e.when().IsZero() && j.fresh() {
 			continue
 		}
 		return false
 	}
 	return true
+}
+
+// fresh reports whether a job writes so recently that no rank can be missing:
+// the others would wait for it.
+func (j *job) fresh() bool {
+	age, known := j.age(now())
+	return known && age < time.Minute+3*j.pace()
 }
 
 // progressAfter reports whether iterations went on after an event.
@@ -282,7 +300,12 @@ func (j *job) failedBefore(end *event, live []*event) bool {
 		if e.file == end.file && e.off < end.off {
 			return true
 		}
-		if w, at := e.when(), end.when(); e.file != end.file && !w.IsZero() && !at.IsZero() && w.Before(at.Add(skew)) {
+		// A step is cancelled at once when a task fails; a job, by someone.
+		slack := -skew
+		if end.stepOnly() {
+			slack = skew
+		}
+		if w, at := e.when(), end.when(); e.file != end.file && !w.IsZero() && !at.IsZero() && w.Before(at.Add(slack)) {
 			return true
 		}
 	}

@@ -66,6 +66,9 @@ func (s *scanner) marks(t tag, text, raw string, off int64) bool {
 	for _, k := range starts {
 		if len(s.starts[k.kind]) < 1024 && k.re.MatchString(text) {
 			s.starts[k.kind] = append(s.starts[k.kind], m)
+			if _, dated := timestamp(text); !dated {
+				s.begun = k.kind
+			}
 			if len(s.starts[k.kind]) > 1 {
 				s.counts = map[quota]int{} // a new attempt has its own bounds
 			}

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"regexp"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -92,7 +93,7 @@ func show(raw string) string {
 
 // report turns the verdict into the answer.
 func (j *job) report() Report {
-	v := j.judge()
+	v := j.judgeAll()
 	r := Report{Class: v.class, Attempts: j.attempts, Why: v.why, ExcludeNodes: []string{}, Advice: []string{}, Evidence: []Evidence{}, Notes: j.notes()}
 	r.Layout = j.layout()
 	if n, ok := j.lastIteration(); ok {
@@ -380,8 +381,10 @@ func (j *job) addEvidence(r *Report, v verdict) {
 			n++
 		}
 	}
+	earlier := slices.Clone(j.earlier)
+	slices.SortStableFunc(earlier, func(a, b *event) int { return b.weight - a.weight })
 	n = 0
-	for _, e := range j.earlier {
+	for _, e := range earlier {
 		if n < 2 && !e.caught && e.weight >= exited {
 			add(e, "earlier attempt")
 			n++

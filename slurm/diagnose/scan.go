@@ -27,6 +27,7 @@ type event struct {
 	rank          int   // resolved; -1 where no single rank is known
 	attempt       int
 	logged        bool // at a level below error
+	dated         bool // its own line names the time before
 	agent         bool // said by a launcher about a rank, not by the rank
 }
 
@@ -97,7 +98,7 @@ type scanner struct {
 	now     time.Time // the last time that the file named
 	waiting []*event  // events that wait for the next time
 	summary elasticEntry
-	inArgs  bool
+	begun   string // the kind of a start line that waits for a time
 }
 
 type quota struct {
@@ -209,6 +210,10 @@ func (s *scanner) note(list *[]mark, m mark, n int) {
 // tick takes a time that the log names: events that waited for one get it.
 func (s *scanner) tick(at time.Time) {
 	s.now, s.lastTime = at, at
+	if s.begun != "" {
+		ms := s.starts[s.begun]
+		ms[len(ms)-1].at, s.begun = at, ""
+	}
 	for _, e := range s.waiting {
 		e.after = at
 	}
@@ -354,6 +359,7 @@ func (s *scanner) plain(st *stream, t tag, text, raw string, off int64) {
 // add keeps an event, within its class's and rank's bounds.
 func (s *scanner) add(e *event) {
 	e.file, e.before, e.rank = s.file, s.now, -1
+	_, e.dated = timestamp(e.text)
 	if e.node == "" {
 		e.node = nodeIn(e.text)
 	}
