@@ -1,3 +1,268 @@
 package lint
 
-var stepRules []Rule
+import (
+	"slices"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm/script"
+)
+
+// stepRules are about the srun steps and what stands around them.
+var stepRules = []Rule{
+	{
+		ID: "no-worktree-cd", Severity: rules.Warning, check: noWorktree,
+		Why: lang.Text{
+			EN: "the program is named by a relative path and nothing sets the folder: it runs wherever sbatch was typed",
+			ZH: "程序用的是相对路径，脚本又没有切换目录：它会在提交 sbatch 时所在的目录里运行",
+		},
+		Fix: lang.Text{
+			EN: "cd to the shared work tree before the launch (or set #SBATCH --chdir)",
+			ZH: "启动前先 cd 到共享的代码目录（或使用 #SBATCH --chdir）",
+		},
+	},
+	{
+		ID: "background-no-wait", Severity: rules.Error, check: backgroundNoWait,
+		Why: lang.Text{
+			EN: "the training runs in the background and nothing waits for it: the batch script ends and Slurm kills it",
+			ZH: "训练放在后台运行却没有 wait：批处理脚本随即结束，Slurm 会把训练杀掉",
+		},
+		Fix: lang.Text{EN: "add wait at the end", ZH: "在末尾加上 wait"},
+	},
+	{
+		ID: "step-without-overlap", Severity: rules.Error, check: stepWithoutOverlap,
+		Why: lang.Text{
+			EN: "a second step beside a running one wants the same resources, so it waits until the first one ends",
+			ZH: "另一个 step 与正在运行的 step 抢同一份资源，会一直等到前者结束才启动",
+		},
+		Fix: lang.Text{EN: "srun --overlap --gres=gpu:0 for the helper step", ZH: "给辅助 step 加上 srun --overlap --gres=gpu:0"},
+	},
+	{
+		ID: "tty-in-batch", Severity: rules.Error, check: ttyInBatch,
+		Why: lang.Text{
+			EN: `a batch job has no terminal: "the input device is not a TTY"`,
+			ZH: "批处理作业没有终端：会报 “the input device is not a TTY”",
+		},
+		Fix: lang.Text{EN: "drop -t, -it or --pty", ZH: "去掉 -t、-it 或 --pty"},
+	},
+}
+
+func noWorktree(c *checker) {
+	if !c.job.Batch() || c.job.Options.Has("chdir") {
+		return
+	}
+	for _, s := range c.starts() {
+		if s.Module || !relative(s.Program.Value) || s.Env.Dir != nil {
+			continue
+		}
+		if s.Step != nil && s.Step.Options.Has("chdir", "container-workdir") || s.Remote != nil && strings.Contains(strings.Join(argTexts(s.Remote.Args), " "), "wdir") {
+			continue
+		}
+		if s.Launcher == script.Wrapper && s.Program.Text() != "" && !strings.Contains(s.Program.Text(), "/") && !strings.HasSuffix(s.Program.Text(), ".sh") {
+			continue // a program on the PATH
+		}
+		if o, has := s.Flag("chdir"); has && o.Has {
+			continue
+		}
+		line := s.Line
+		if s.Program.Line > 0 {
+			line = s.Program.Line
+		}
+		c.report(line, s.Program.Text())
+		return
+	}
+}
+
+// relative reports whether v is surely a relative path.
+func relative(v script.Value) bool {
+	s, ok := v.Literal()
+	if !ok {
+		return len(v) > 0 && v[0].Ref == nil && v[0].Text != "" && v[0].Text[0] != '/' && v[0].Text[0] != '~'
+	}
+	return s != "" && s[0] != '/' && s[0] != '~' && s[0] != '-'
+}
+
+// waits reports whether x waits for what runs in the background.
+func waits(x *script.Command) bool {
+	switch x.Name() {
+	case "wait", "fg":
+		return true
+	case "tail":
+		return slices.ContainsFunc(x.Args, func(a script.Arg) bool { return strings.HasPrefix(a.Text(), "--pid") })
+	case "kill":
+		return len(x.Args) > 1 && x.Args[1].Text() == "-0"
+	}
+	return false
+}
+
+func backgroundNoWait(c *checker) {
+	if !c.job.Batch() {
+		return
+	}
+	starts := c.starts()
+	seen := map[int]bool{}
+	for _, s := range starts {
+		for _, x := range s.Chain() {
+			if x.Background == 0 || seen[x.Background] {
+				continue
+			}
+			waited := slices.ContainsFunc(c.job.Commands, func(y *script.Command) bool {
+				return y.Seq > x.Seq && (waits(y) && sameShell(y, x) || y.Name() == "sleep" && sameShell(y, x) && len(y.Args) > 1 && y.Args[1].Text() == "infinity")
+			})
+			front := slices.ContainsFunc(starts, func(y *script.Start) bool { return y.Seq > s.Seq && !chainBackground(y.Command) })
+			if waited || front {
+				continue
+			}
+			seen[x.Background] = true
+			line := x.Background
+			if x.CallLine > 0 {
+				line = x.CallLine
+			}
+			c.report(line, "&")
+		}
+	}
+}
+
+// sameShell reports whether both commands are of the same kind of shell at the
+// same place.
+func sameShell(a, b *script.Command) bool {
+	return a.Shell == b.Shell || a.Shell.Kind == b.Shell.Kind && a.Shell.Line == b.Shell.Line
+}
+
+func stepWithoutOverlap(c *checker) {
+	var steps []*script.Command
+	for _, x := range c.job.Commands {
+		if x.Name() == "srun" && !x.Trap && (x.By == nil || x.By.Name() != "srun") && x.Step != nil && !x.Step.OptionsUnknown && len(x.Starts) > 0 {
+			if o, has := x.Step.Options.Get("jobid"); has && !strings.HasPrefix(o.Text(), "$") {
+				continue
+			}
+			steps = append(steps, x)
+		}
+	}
+	reported := map[int]bool{}
+	report := func(x *script.Command) {
+		if !reported[x.Line] {
+			reported[x.Line] = true
+			c.report(x.Line, "srun")
+		}
+	}
+	for i, a := range steps {
+		if !chainBackground(a) || a.Subst {
+			continue
+		}
+		if a.Loop != nil && a.Loop.Name != "" && len(a.Loop.Items) != 1 && c.clash(a, a) && a.Step.Options.Has("nodes") == c.several() && !c.waitsIn(a) {
+			if n, ok := c.nodesOf(a); !ok || n > 1 || !c.several() {
+				report(a)
+			}
+		}
+		for _, b := range steps[i+1:] {
+			if !sameShell(a, b) && chainTop(a) == chainTop(b) || exclusive(a, b) || !c.clash(a, b) {
+				continue
+			}
+			if slices.ContainsFunc(c.job.Commands, func(y *script.Command) bool {
+				return y.Seq > a.Seq && y.Seq < b.Seq && waits(y) && !y.Trap && y.Shell.Step == nil
+			}) {
+				break
+			}
+			report(c.helper(a, b))
+		}
+	}
+}
+
+func (c *checker) waitsIn(a *script.Command) bool {
+	return c.anyCommand(func(y *script.Command) bool { return y.Name() == "wait" && y.Loop == a.Loop })
+}
+
+func chainTop(x *script.Command) *script.Command {
+	ch := x.Chain()
+	return ch[len(ch)-1]
+}
+
+// exclusive reports whether two commands stand in different branches of one if.
+func exclusive(a, b *script.Command) bool {
+	for _, x := range a.Branch {
+		for _, y := range b.Branch {
+			if x.Node == y.Node && x.Arm != y.Arm {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// helper is the one of two steps that does not train, else the second.
+func (c *checker) helper(a, b *script.Command) *script.Command {
+	trains := func(x *script.Command) bool {
+		return slices.ContainsFunc(c.starts(), func(s *script.Start) bool { return slices.Contains(s.Chain(), x) })
+	}
+	if trains(b) && !trains(a) {
+		return a
+	}
+	return b
+}
+
+// clash reports whether two steps surely want the same resources.
+func (c *checker) clash(a, b *script.Command) bool {
+	for _, x := range []*script.Command{a, b} {
+		o := x.Step.Options
+		if o.Has("overlap", "het-group", "pack-group") || noGPUs(o) {
+			return false
+		}
+		if o.Has("exact") && o.Has("gpus-per-node", "gres", "gpus-per-task") {
+			return false
+		}
+		if v, ok := x.Env.Env("SLURM_OVERLAP"); ok && len(v) > 0 {
+			return false
+		}
+	}
+	oa, ob := a.Step.Options, b.Step.Options
+	if oa.Has("nodelist", "relative", "exclude") && ob.Has("nodelist", "relative", "exclude") {
+		return false
+	}
+	na, okA := c.nodesOf(a)
+	nb, okB := c.nodesOf(b)
+	if n, _, ok := c.job.Nodes(); ok && n > 1 && oa.Has("nodes") && ob.Has("nodes") && okA && okB && na+nb <= n && a != b {
+		return false
+	}
+	if a == b && c.several() && okA && na == 1 {
+		return false
+	}
+	return true
+}
+
+func noGPUs(o script.Options) bool {
+	for _, n := range []string{"gres", "gpus", "gpus-per-node", "gpus-per-task"} {
+		if x, has := o.Get(n); has {
+			switch x.Text() {
+			case "gpu:0", "0", "none", "NONE", "gpu:none":
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func ttyInBatch(c *checker) {
+	if !c.job.Batch() {
+		return
+	}
+	for _, x := range c.job.Commands {
+		if x.Name() == "srun" && x.Step != nil && x.Step.Command == x {
+			if o, has := x.Step.Options.Get("pty"); has && o.Text() != "0" {
+				c.report(o.Line, "--pty")
+			}
+		}
+		if x.Name() == "ssh" || x.Name() == "script" {
+			continue
+		}
+	}
+	for _, box := range c.job.Containers {
+		if !box.Docker() {
+			continue
+		}
+		if o, has := box.Get("t", "it", "ti", "tty"); has && o.Text() != "false" {
+			c.report(o.Line, o.Given)
+		}
+	}
+}

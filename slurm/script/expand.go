@@ -55,6 +55,9 @@ func (r *reader) literal(src string, off uint, q quoting, f frame) Value {
 			line = at
 		}
 		c := src[i]
+		if c == '\\' && q != raw && i+1 == len(src) && f.text.byteAt(off+uint(len(src))) == '\n' {
+			continue // the parser ends a literal between a backslash and its newline
+		}
 		if c == '\\' && q != raw && i+1 < len(src) {
 			n := src[i+1]
 			switch {

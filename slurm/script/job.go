@@ -27,8 +27,8 @@ type Script struct {
 type Job struct {
 	Script *Script
 	// Inner is true for a job that the file writes; Wrapped for sbatch --wrap.
-	Inner   bool
-	Shebang string
+	Inner, Wrapped bool
+	Shebang        string
 	// FirstLine is the line of the file that its first line is.
 	FirstLine  int
 	Directives []Directive
@@ -400,13 +400,23 @@ func (j *Job) span(v Value) (Span, bool) {
 	case "SLURM_JOB_ID", "SLURM_JOBID", "SLURM_ARRAY_JOB_ID":
 		return Span{1, 1 << 26}, true
 	case "SLURM_ARRAY_TASK_ID":
-		return Span{0, 4000000}, true
+		return Span{0, j.lastIndex()}, true
 	case "SLURM_PROCID", "SLURM_NODEID", "SLURM_LOCALID", "SLURM_RESTART_COUNT":
-		return Span{0, 4096}, true
-	case "UID", "EUID":
-		return Span{0, 1 << 31}, true
-	case "$", "BASHPID", "PPID":
-		return Span{1, 1 << 22}, true
+		return Span{0, 512}, true
 	}
 	return Span{}, false
+}
+
+// lastIndex is the largest index of the job's array.
+func (j *Job) lastIndex() int64 {
+	last := int64(0)
+	if o, ok := j.Options.Get("array"); ok {
+		indexes, _, _ := strings.Cut(o.Text(), "%")
+		for f := range strings.FieldsFuncSeq(indexes, func(r rune) bool { return r < '0' || r > '9' }) {
+			if n, err := strconv.ParseInt(f, 10, 64); err == nil {
+				last = max(last, n)
+			}
+		}
+	}
+	return last
 }

@@ -45,6 +45,14 @@ func (t text) slice(from, to syntax.Pos) string {
 	return t.src[a:b]
 }
 
+// byteAt is the byte at offset, or 0.
+func (t text) byteAt(offset uint) byte {
+	if offset < uint(len(t.src)) {
+		return t.src[offset]
+	}
+	return 0
+}
+
 func (t text) lines() []textLine {
 	var out []textLine
 	for start := 0; start < len(t.src); {

@@ -1,0 +1,329 @@
+package lint
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/slurm/script"
+)
+
+// An endpoint is a value that the workers take for the address or the port of
+// rank 0.
+type endpoint struct {
+	value script.Value
+	line  int
+	name  string
+	start *script.Start
+}
+
+// cutPort cuts host:port.
+func cutPort(v script.Value) (host, port script.Value) {
+	for i := len(v) - 1; i >= 0; i-- {
+		if v[i].Ref != nil {
+			continue
+		}
+		if at := strings.LastIndexByte(v[i].Text, ':'); at >= 0 {
+			before, after := v[i], v[i]
+			before.Text, after.Text = v[i].Text[:at], v[i].Text[at+1:]
+			host = append(host, v[:i]...)
+			if before.Text != "" {
+				host = append(host, before)
+			}
+			if after.Text != "" {
+				port = append(port, after)
+			}
+			return host, append(port, v[i+1:]...)
+		}
+	}
+	return v, nil
+}
+
+// endpoints are the addresses and the ports that the job's starts use.
+func (c *checker) endpoints() (hosts, ports []endpoint) {
+	for _, s := range c.job.Starts {
+		if s.Trap || s.Subst {
+			continue
+		}
+		for _, f := range s.Flags {
+			e := endpoint{f.Value, f.Line, f.Given, s}
+			switch f.Name {
+			case "master-addr", "main-process-ip":
+				hosts = append(hosts, e)
+			case "master-port", "main-process-port":
+				ports = append(ports, e)
+			case "rdzv-endpoint":
+				h, p := cutPort(f.Value)
+				hosts = append(hosts, endpoint{h, f.Line, f.Given, s})
+				if p != nil {
+					ports = append(ports, endpoint{p, f.Line, f.Given, s})
+				}
+			}
+		}
+		if o, has := s.ProgramFlag("--init-method", "--init_method", "--dist-url", "--dist_url"); has {
+			if addr, ok := trimPrefix(o.Value, "tcp://"); ok {
+				h, p := cutPort(addr)
+				hosts = append(hosts, endpoint{h, o.Line, o.Given, s})
+				if p != nil {
+					ports = append(ports, endpoint{p, o.Line, o.Given, s})
+				}
+			}
+		}
+		for _, n := range []string{"PET_MASTER_ADDR", "MASTER_ADDR"} {
+			if v, ok := s.Env.Env(n); ok && (n != "MASTER_ADDR" || s.Launcher == script.Python || s.Launcher == script.Wrapper) {
+				hosts = append(hosts, endpoint{v, v.Line(), n, s})
+			}
+		}
+		for _, n := range []string{"PET_MASTER_PORT", "MASTER_PORT"} {
+			if v, ok := s.Env.Env(n); ok && (n != "MASTER_PORT" || s.Launcher == script.Python || s.Launcher == script.Wrapper) {
+				ports = append(ports, endpoint{v, v.Line(), n, s})
+			}
+		}
+	}
+	return hosts, ports
+}
+
+func trimPrefix(v script.Value, prefix string) (script.Value, bool) {
+	if len(v) == 0 || v[0].Ref != nil || !strings.HasPrefix(v[0].Text, prefix) {
+		return v, false
+	}
+	out := slices.Clone(v)
+	out[0].Text = strings.TrimPrefix(out[0].Text, prefix)
+	if out[0].Text == "" {
+		out = out[1:]
+	}
+	return out, true
+}
+
+func masterAddr(c *checker) {
+	hosts, _ := c.endpoints()
+	// An address that is set and not seen in use counts too: the program or a
+	// sourced file may read it.
+	var last *script.Start
+	for _, s := range c.starts() {
+		if c.spread(s) {
+			last = s
+		}
+	}
+	if last != nil {
+		for _, a := range c.job.Assignments {
+			if a.Name == "MASTER_ADDR" && len(a.Branch) == 0 && !a.Trap && last.Seq > a.Seq {
+				hosts = append(hosts, endpoint{a.Var.Value, a.Line, a.Name, last})
+			}
+		}
+	}
+	seen := map[int]bool{}
+	for _, h := range hosts {
+		if !c.spread(h.start) || c.alone(h.start) || h.start.Launcher == script.Wrapper && !c.several() {
+			continue
+		}
+		if h.start.Launcher.Elastic() && h.name == "MASTER_ADDR" && len(hosts) > 1 && slices.ContainsFunc(hosts, func(x endpoint) bool { return x.name != "MASTER_ADDR" }) {
+			// What the launcher is told wins over the variable.
+			if !usedBy(hosts, h) {
+				continue
+			}
+		}
+		if c.badHost(h.value) {
+			line := h.line
+			if l := h.value.Line(); l > 0 {
+				line = l
+			}
+			if !seen[line] {
+				seen[line] = true
+				c.report(line, h.name+"="+h.value.String())
+			}
+		}
+	}
+}
+
+// usedBy reports whether one of the launchers' addresses is h's value.
+func usedBy(hosts []endpoint, h endpoint) bool {
+	return slices.ContainsFunc(hosts, func(x endpoint) bool { return x.name != "MASTER_ADDR" && x.value.String() == h.value.String() })
+}
+
+var (
+	local     = regexp.MustCompile(`^(localhost|127\.\d+\.\d+\.\d+|0\.0\.0\.0|::1|\[::1\]|localhost\.localdomain)$`)
+	otherLine = regexp.MustCompile(`tail\s+-n?\s*1\b|tail\s+-1\b|\btail\s*$|sed\s+-n\s+['"]?([02-9]|1\d|\$)\d*p|NR\s*==\s*([02-9]|1\d)|sort\s+-[a-zA-Z]*[rR]|\bshuf\b|\btac\b|\bEND\s*\{`)
+	listVar   = regexp.MustCompile(`SLURM_(JOB_)?NODELIST`)
+)
+
+// badHost reports whether v is surely no address of the first node that every
+// task agrees on.
+func (c *checker) badHost(v script.Value) bool {
+	if s, ok := v.Literal(); ok {
+		return local.MatchString(s) || c.notFirst(s)
+	}
+	r := v.Only()
+	if r == nil {
+		return false
+	}
+	switch r.Kind {
+	case script.Output:
+		return badHostOutput(r)
+	case script.Variable:
+		return badHostVariable(r)
+	}
+	return false
+}
+
+// notFirst reports whether --nodelist names the nodes and s is not the first.
+func (c *checker) notFirst(s string) bool {
+	o, has := c.job.Options.Get("nodelist")
+	if !has || s == "" {
+		return false
+	}
+	names := strings.Split(o.Text(), ",")
+	return len(names) > 1 && !strings.ContainsAny(o.Text(), "[$") && slices.Contains(names, s) && names[0] != s
+}
+
+func badHostVariable(r *script.Ref) bool {
+	switch {
+	case listVar.MatchString(r.Name):
+		return true // the compressed list, or a cut of it
+	case r.Name == "HOSTNAME" || r.Name == "SLURMD_NODENAME" || r.Name == "SLURM_TOPOLOGY_ADDR":
+		return r.Shell != nil && r.Shell.Step != nil
+	case r.Index != "" && r.Index != "0" && r.Index != "@" && r.Index != "*":
+		// One of an array of host names that is not the first.
+		n, err := strconv.Atoi(r.Index)
+		if err == nil && n != 0 || strings.HasPrefix(r.Index, "-") || strings.Contains(r.Index, "- 1") || strings.Contains(r.Index, "-1") {
+			return listsHosts(r.Of)
+		}
+	case r.Op != "" && !r.Guarded && len(r.Of) > 0:
+		// ${LIST%%,*} of a copy of the compressed list.
+		inner := r.Of.Only()
+		return inner != nil && inner.Kind == script.Variable && listVar.MatchString(inner.Name)
+	}
+	return false
+}
+
+func listsHosts(v script.Value) bool {
+	return slices.ContainsFunc(v.Refs(), func(r *script.Ref) bool {
+		return r.Kind == script.Output && (strings.Contains(r.Source, "hostname") || strings.Contains(r.Source, "nodeset") || listVar.MatchString(r.Source))
+	})
+}
+
+func badHostOutput(r *script.Ref) bool {
+	if len(r.Commands) == 0 {
+		return false
+	}
+	first := r.Commands[0]
+	inTask := r.Shell != nil && r.Shell.Step != nil
+	for _, x := range r.Commands {
+		switch x.Name() {
+		case "hostname":
+			if x.Step != nil && x.Step.Options.Has("nodelist", "relative", "nodes", "ntasks") {
+				return false // asked of one node on purpose
+			}
+			return inTask && (r.Shell.Step.Command != x) && !oneNode(r)
+		case "srun", "python", "python3", "nslookup", "getent", "dig", "host", "ssh":
+			return false
+		case "ip", "ifconfig":
+			return inTask
+		}
+	}
+	src := r.Source
+	if !listVar.MatchString(src) && !strings.Contains(src, "scontrol") && !strings.Contains(src, "nodeset") {
+		return false
+	}
+	if first.Name() == "scontrol" || first.Name() == "nodeset" || slices.ContainsFunc(r.Commands, func(x *script.Command) bool {
+		return x.Name() == "scontrol" || x.Name() == "nodeset" || x.Name() == "hostlist"
+	}) {
+		if len(r.Commands) == 1 && first.Name() == "scontrol" {
+			return true // all names, one a line
+		}
+		if strings.Contains(src, "head") {
+			return wrongHead(src)
+		}
+		return otherLine.MatchString(src)
+	}
+	// echo $SLURM_JOB_NODELIST | cut …: a cut of the compressed list.
+	return first.Name() == "echo" || first.Name() == "printf" || slices.Contains([]string{"cut", "sed", "awk", "tr", "head"}, first.Name())
+}
+
+func oneNode(r *script.Ref) bool {
+	st := r.Shell.Step
+	o, has := st.Options.Get("nodes", "ntasks")
+	return has && o.Text() == "1"
+}
+
+var headCount = regexp.MustCompile(`head\s+(?:-n\s*|-)(\d+)`)
+
+// wrongHead reports whether the line that head and tail leave is not the first.
+func wrongHead(src string) bool {
+	at := strings.Index(src, "head")
+	tail := strings.Index(src, "tail")
+	m := headCount.FindStringSubmatch(src)
+	if tail > at && m != nil && m[1] != "1" {
+		return true // head -n 2 | tail -n 1
+	}
+	if tail >= 0 && tail < at {
+		rest := src[tail:at]
+		return !strings.Contains(rest, "+1")
+	}
+	if m != nil && m[1] != "1" && m[1] != "0" && tail < 0 {
+		return true
+	}
+	return regexp.MustCompile(`sort\s+-[a-zA-Z]*[rR]|\bshuf\b|\btac\b`).MatchString(src[:max(at, 0)])
+}
+
+func masterPort(c *checker) {
+	_, ports := c.endpoints()
+	for _, a := range c.job.Assignments {
+		if (a.Name == "MASTER_PORT" || a.Name == "PORT" && c.usedAsPort(a)) && len(c.job.Starts) > 0 && !a.Trap {
+			ports = append(ports, endpoint{a.Var.Value, a.Line, a.Name, nil})
+		}
+	}
+	seen := map[int]bool{}
+	for _, p := range ports {
+		if !c.badPort(p) {
+			continue
+		}
+		line := p.line
+		if l := p.value.Line(); l > 0 {
+			line = l
+		}
+		if !seen[line] {
+			seen[line] = true
+			c.report(line, p.name+"="+p.value.String())
+		}
+	}
+}
+
+func (c *checker) usedAsPort(a script.Assignment) bool {
+	return strings.HasSuffix(a.Name, "MASTER_PORT")
+}
+
+// search are words of a command that finds another port each time it is run.
+var search = regexp.MustCompile(`socket|bind\(|shuf|RANDOM|\bss\b|netstat|randint|free_port|freeport|/dev/urandom|\bod\b|ephemeral`)
+
+// badPort reports whether the port is refused, or differs from task to task.
+func (c *checker) badPort(p endpoint) bool {
+	if s, ok := p.value.Literal(); ok {
+		n, err := strconv.Atoi(s)
+		return err == nil && (n < 1024 && n != 0 || n > 65535)
+	}
+	several := p.start != nil && c.spread(p.start)
+	for _, r := range p.value.Refs() {
+		inTask := r.Shell != nil && r.Shell.Step != nil && r.Shell.Remote == nil && several
+		switch r.Kind {
+		case script.Output:
+			if inTask && search.MatchString(r.Source) {
+				return true
+			}
+		case script.Variable:
+			perTask := slices.Contains([]string{"RANDOM", "SRANDOM", "$", "BASHPID", "SLURM_PROCID", "SLURM_NODEID", "SLURM_LOCALID", "SLURM_TASK_PID"}, r.Name)
+			if inTask && perTask {
+				return true
+			}
+		}
+	}
+	if r := p.value.Only(); r != nil && r.Kind == script.Variable && r.Guarded {
+		return false
+	}
+	span, ok := c.job.Span(p.value)
+	if !ok {
+		return false
+	}
+	return span.Hi > 65535 || span.Lo < 1024
+}
