@@ -218,3 +218,15 @@ func TestConnectionsOnlyWhereTheMatrixAsks(t *testing.T) {
 		})
 	}
 }
+
+func TestABadNodeEndsTheJobBeforeTraining(t *testing.T) {
+	s := twoNodes("--lr", "1")
+	s.NodeCheck = ptr(true)
+	r := execute(t, s, job.Options{}, "STANDIN_EXIT=1")
+	require.Equal(t, 3, r.code, r.output)
+	require.Contains(t, r.output, "node check: stop: a node is bad")
+	for _, c := range r.of("python") {
+		require.NotContains(t, c.Argv, "--lr", "the training was started")
+	}
+	require.Len(t, execute(t, s, job.Options{}).of("python"), 4, "the check and the training, on both nodes")
+}

@@ -41,7 +41,9 @@ func (site Site) Fill(s Spec) Spec {
 	orInt(&s.GPUsPerNode, site.GPUsPerNode)
 	or(&s.GPU, site.GPU)
 	or(&s.GPURequest, site.GPURequest)
-	orInt(&s.CPUsPerTask, site.CPUsPerTask)
+	if s.GPUsPerNode == nil || *s.GPUsPerNode > 0 {
+		orInt(&s.CPUsPerTask, site.CPUsPerTask)
+	}
 	or(&s.Time, site.Time)
 	if s.Container.Runtime == "" && s.Container.Image != "" {
 		s.Container.Runtime = site.Container.Runtime

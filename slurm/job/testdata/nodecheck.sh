@@ -1,0 +1,127 @@
+#!/bin/bash
+# Rendered by megatron-ops v0.0.0 from specification sha256:bc20b95f03cb6af3a2e96f1350d4edfb3a2a6837af0cc24b7d0db5ea4866b249
+# shellcheck disable=SC1003,SC1112,SC2016,SC2088 # single quotes hold literal text, or text for the nodes
+#SBATCH --job-name=checked
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --gpus-per-node=8
+#SBATCH --output=logs/%x-%j.out
+#SBATCH --error=logs/%x-%j.err
+
+set -euo pipefail
+cd /lustre/alice/Megatron-LM
+
+MASTER_ADDR=$(set +o pipefail; scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)
+export MASTER_ADDR
+export MASTER_PORT=${MASTER_PORT:-29500}
+export NNODES=$SLURM_NNODES
+export GPUS_PER_NODE=8
+export WORLD_SIZE=$((NNODES * GPUS_PER_NODE))
+
+# What a diagnosis reads, one folder for each attempt (monitor: false leaves it out).
+export RUN_DIR=$PWD/logs/$SLURM_JOB_ID/attempt-${SLURM_RESTART_COUNT:-0}
+mkdir -p "$RUN_DIR"
+export PYTHONFAULTHANDLER=1 NCCL_DEBUG=WARN NCCL_DEBUG_FILE="$RUN_DIR/nccl.%h.%p.log"
+export TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
+DIRTY=$(git diff --no-ext-diff --no-textconv HEAD 2>/dev/null | sha256sum | cut -c1-12) || DIRTY=unknown
+export DIRTY
+MARK='  # one line a node: what was started there
+short() { sha256sum | cut -c1-12; }
+echo "start: attempt=${SLURM_RESTART_COUNT:-0} node=$SLURM_NODEID host=${SLURMD_NODENAME:-$HOSTNAME} ranks=$((SLURM_NODEID * GPUS_PER_NODE))-$(((SLURM_NODEID + 1) * GPUS_PER_NODE - 1)) \
+commit=$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown) dirty=$DIRTY argv=$(printf "%s\0" "$@" | short) \
+env=$(env | grep -E "^(CUDA_|NCCL_|TORCH_|PYTHON|UV_|OMP_|NVTE_)" | grep -v VISIBLE_DEVICES | LC_ALL=C sort | short)" | tee "$RUN_DIR/start-$SLURM_NODEID"
+'
+
+# Guards: proof of a fault stops the job, a doubt is one line (guards: false leaves them out).
+guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || exit 3; }
+[[ $NNODES == 2 ]] || guard stop "nodes: 2 asked for, $NNODES given"
+getent hosts "$MASTER_ADDR" >/dev/null 2>&1 || guard warning "$MASTER_ADDR does not resolve, or getent is missing"
+! (: <"/dev/tcp/127.0.0.1/$MASTER_PORT") 2>/dev/null || guard stop "port $MASTER_PORT is taken on $MASTER_ADDR; choose another master_port"
+case $(stat -f -c %T . 2>/dev/null) in tmpfs|overlayfs|ext2/ext3|xfs|btrfs|zfs) guard warning "$PWD looks local to this node" ;; esac
+SEEN=
+: >"$RUN_DIR/seen"
+for p in pretrain_gpt.py .venv "$RUN_DIR/seen"; do [[ ! -e $p ]] || SEEN+=$p$'\n'; done
+export SEEN
+GUARDS='  # what every node looks at itself
+guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || exit 3; }
+while IFS= read -r p; do  # a file system may need a moment to show what is new
+  [[ -z $p || -e $p ]] || { sleep 5; [[ -e $p ]]; } || guard stop "$p is seen by the first node and not here"
+done <<<"$SEEN"
+free=0 odd=
+while IFS=", " read -r gpu used; do  # a GPU with less than 2 GB in use counts as free
+  if [[ ! $gpu$used =~ ^[0-9]+$ || -z $used ]]; then odd=1; elif ((10#$used < 2000)); then free=$((free + 1)); fi
+done <<<"$(nvidia-smi --query-gpu=index,memory.used --format=csv,noheader,nounits 2>/dev/null)"
+if [[ $odd ]]; then guard warning "nvidia-smi does not say which GPUs are free"
+elif ((free < GPUS_PER_NODE)); then guard stop "$free GPUs are free and $GPUS_PER_NODE are needed"; fi
+[[ $SLURM_NODEID == 0 ]] || (  # says so if the first node stays out of reach
+  for _ in {1..60}; do
+    sleep 2; kill -0 $$ 2>/dev/null || exit
+    (: <"/dev/tcp/$MASTER_ADDR/$MASTER_PORT") 2>/dev/null && exit
+  done
+  guard warning "no answer from $MASTER_ADDR port $MASTER_PORT for two minutes") &
+'
+
+# Node check: every GPU gives most of its memory and answers over NCCL, before any training.
+NODE_CHECK='
+import datetime, os, socket, sys, time
+import torch, torch.distributed as dist
+host = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
+local = int(os.environ["LOCAL_RANK"])
+def say(status, more):
+    print(f"node-check: host={host} gpu={local} status={status} {more}", flush=True)
+def bad(step, error):
+    say("bad", f"step={step} error={type(error).__name__}: " + " ".join(str(error).split())[:200])
+    sys.exit(1)
+try:
+    torch.cuda.set_device(local)
+    free, total = torch.cuda.mem_get_info()
+    block = torch.ones(int(free * 0.9) // 4, device="cuda")
+    block.sum().item()
+    del block
+    torch.cuda.empty_cache()
+except Exception as error:
+    bad("memory", error)
+try:
+    dist.init_process_group("nccl", timeout=datetime.timedelta(seconds=120))
+    x = torch.ones(1 << 26, device="cuda")
+    dist.all_reduce(x)
+    torch.cuda.synchronize()
+    start = time.time()
+    for _ in range(5):
+        dist.all_reduce(x)
+    dist.barrier()
+    torch.cuda.synchronize()
+    rate = 5 * x.numel() * 4 / (time.time() - start) / 1e9
+except Exception as error:
+    bad("nccl", error)
+if local == 0:
+    say("ok", f"gpus={torch.cuda.device_count()} memory_gib={total / 2**30:.0f} allreduce_gb_per_s={rate:.1f}")
+dist.destroy_process_group()
+'
+srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unbuffered --label \
+  bash -c '
+    exec python -m torch.distributed.run \
+      --nnodes="$NNODES" \
+      --nproc-per-node="$GPUS_PER_NODE" \
+      --node-rank="$SLURM_NODEID" \
+      --master-addr="$MASTER_ADDR" \
+      --master-port="$MASTER_PORT" \
+      --no-python python -c "$1"
+  ' _ "$NODE_CHECK" || { echo "node check: stop: a node is bad; give the nodes of the lines above as exclude" >&2; exit 3; }
+
+ARGS=(
+  --num-layers 4
+)
+
+# One task a node. The text in single quotes is read there, not here.
+srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unbuffered --label \
+  bash -c "$GUARDS$MARK"'
+    exec python -m torch.distributed.run \
+      --nnodes="$NNODES" \
+      --nproc-per-node="$GPUS_PER_NODE" \
+      --node-rank="$SLURM_NODEID" \
+      --master-addr="$MASTER_ADDR" \
+      --master-port="$MASTER_PORT" \
+      --role="${SLURMD_NODENAME:-$HOSTNAME}:" --tee=3 --log-dir="$RUN_DIR/${SLURMD_NODENAME:-node-$SLURM_NODEID}" \
+      "$@"
+  ' _ pretrain_gpt.py "${ARGS[@]}"
