@@ -67,8 +67,14 @@ type Policy struct {
 	// LinkProof reads the proof that a code was written on the cluster; nil
 	// switches linking by code off.
 	LinkProof LinkProof
+	// LinkDomain is the host of the pages that show jobs, where a site has such:
+	// links to https://HOST/…/jobs/ID are shown as the job.
+	LinkDomain string
 	// PerMinute is how many requests one person may make a minute; zero is 20.
 	PerMinute int
+	// ApprovalChannel is where operators are asked; empty: where the request was
+	// made.
+	ApprovalChannel string
 	// Approve says why a call needs an operator's approval; empty: it does not.
 	Approve func(op string, in any) string
 }
@@ -87,6 +93,7 @@ type Bot struct {
 	clients sync.Map // team → *slack.Client
 	paces   pacer
 	groups  groupCache
+	cards   sync.Mutex // one change of a card at a time
 }
 
 // New checks cfg and returns a bot.

@@ -325,3 +325,11 @@ func TestARepeatedDeliveryHasOneEffect(t *testing.T) {
 	time.Sleep(300 * time.Millisecond)
 	require.Len(t, s.State().Messages, 2)
 }
+
+// answerOf is the JSON that a receipt carries.
+func answerOf(t testing.TB, r slacktest.Receipt) (a map[string]any) {
+	t.Helper()
+	require.Equal(t, http.StatusOK, r.Status)
+	require.NoError(t, json.Unmarshal([]byte(r.Body), &a), r.Body)
+	return a
+}

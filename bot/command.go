@@ -45,21 +45,40 @@ func (t Typed) whole() string { return strings.Join(t.Words, " ") }
 type flags struct {
 	share bool // show the answer to everybody here
 	yes   bool // do not ask
+	json  bool // answer with the operation's JSON
+	// cluster is the one that is meant; empty: the person's own, else the default.
+	cluster string
+	lang    lang.Lang
 }
 
-// takeFlags takes --share out of words, wherever it stands. --yes stays for
-// operations that declare it.
+// takeFlags takes the flags that every command has out of words, wherever they
+// stand: those of the shell, and --share.
 func takeFlags(words []string) (rest []string, f flags) {
-	for i, w := range words {
-		switch w {
+	for i := 0; i < len(words); i++ {
+		name, value, has := strings.Cut(words[i], "=")
+		// take reads the flag's value, from behind "=" or from the next word.
+		take := func() string {
+			if !has && i+1 < len(words) {
+				i++
+				return words[i]
+			}
+			return value
+		}
+		switch name {
 		case "--":
 			return append(rest, words[i:]...), f // what follows is the program's own
 		case "--share", "--公开":
 			f.share = true
 		case "--yes":
 			f.yes = true
+		case "--cluster":
+			f.cluster = take()
+		case "--lang":
+			f.lang, _ = lang.Parse(take())
+		case "--output", "-o":
+			f.json = take() == "json"
 		default:
-			rest = append(rest, w)
+			rest = append(rest, words[i])
 		}
 	}
 	return rest, f
@@ -82,7 +101,7 @@ func unknownDoc(word string, l lang.Lang) view.Doc {
 	}
 	if near := didYouMean(word); len(near) > 0 {
 		d.Sections[0].Text = textMean.In(l)
-		d.Next = append(near, "help")
+		d.Next = slices.Concat(near, []string{"help"})
 	} else {
 		d.Sections = nil
 	}
@@ -98,12 +117,21 @@ func (b *Bot) perform(ctx context.Context, a ask, c *ops.Call, name string, word
 	if !ok {
 		return b.reply(a, unknownDoc(name, c.Lang), false)
 	}
+	if name == "submit" && len(words) == 0 && len(t.Blocks) == 0 && c.Who.User != "" && !c.Who.ReadOnly {
+		return b.openForm(ctx, a, c)
+	}
 	if err := b.mayHere(a, op, c.Lang); err != nil {
 		return b.reply(a, errorDoc(err, c.Lang), false)
 	}
 	c.Confirmed = f.yes
+	if f.lang != "" {
+		c.Lang = f.lang
+	}
+	if f.cluster == "" {
+		f.cluster = b.settings(ctx, a.Team, a.User).Cluster
+	}
 	return b.run(ctx, a, c, op, typedCall{
-		Op: op.Name, Words: words, Blocks: t.Blocks, Rest: t.Rest, Key: a.Key, Share: f.share,
+		Op: op.Name, Words: words, Blocks: t.Blocks, Rest: t.Rest, Key: a.Key, Share: f.share, Cluster: f.cluster, JSON: f.json,
 	})
 }
 
@@ -131,7 +159,7 @@ func (b *Bot) run(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typedCal
 		q.Thread = b.said(ctx, a)
 	}
 	if why := b.needsApproval(c, op, in); why != "" {
-		return b.askApproval(ctx, a, c, op, t, why)
+		return b.askApproval(ctx, a, c, t, why)
 	}
 	result, err := op.Run(ctx, c, in)
 	if err != nil {
@@ -141,7 +169,7 @@ func (b *Bot) run(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typedCal
 		}
 		return b.reply(a, b.failed(e, result, c), t.Share)
 	}
-	return b.done(ctx, a, c, op, in, result, t.Share)
+	return b.done(ctx, a, c, op, in, result, t)
 }
 
 // failed shows an error, below what was found out before it.
@@ -156,17 +184,20 @@ func (b *Bot) failed(e *ops.Error, result any, c *ops.Call) view.Doc {
 }
 
 // done answers with a result.
-func (b *Bot) done(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, result any, share bool) []store.SlackMessage {
+func (b *Bot) done(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, result any, t typedCall) []store.SlackMessage {
 	v, ok := result.(view.Viewer)
-	if !ok {
+	if !ok || t.JSON {
 		raw, err := json.MarshalIndent(result, "", "  ")
 		if err != nil {
 			return b.reply(a, b.sorry(ctx, a), false)
 		}
-		return b.reply(a, view.Doc{Title: op.Name, Sections: []view.Section{{Code: string(raw)}}}, share)
+		return b.reply(a, view.Doc{Title: op.Name, Sections: []view.Section{{Code: string(raw)}}}, t.Share)
 	}
 	doc := v.View(c.Lang)
-	owed := b.replyWith(a, doc, share, b.below(a, op, in, share)...)
+	if q, ok := result.(ops.AskOut); ok {
+		b.remember(ctx, a, t.Rest, q.Answer.Answer)
+	}
+	owed := b.replyWith(a, doc, t.Share, b.below(a, op, in, t)...)
 	return append(owed, b.follow(ctx, a, c, op, in, result)...)
 }
 

@@ -25,6 +25,7 @@ const (
 	asHome      kind = "home"      // opened the app's home
 	asAssistant kind = "assistant" // opened an assistant thread
 	asLinks     kind = "links"     // posted links to our jobs
+	asGone      kind = "gone"      // removed the app, or its token
 )
 
 // An ask is what somebody did in Slack, in our words. It is kept as JSON until
@@ -58,6 +59,8 @@ type ask struct {
 	Meta     string            `json:"meta,omitempty"` // the modal's private metadata
 	Fields   map[string]string `json:"fields,omitempty"`
 	Links    []string          `json:"links,omitempty"`
+	// Approver is the operator who said yes.
+	Approver string `json:"approver,omitempty"`
 }
 
 // A file is one that somebody attached.
@@ -260,6 +263,9 @@ func decodeEvent(e event) (a ask, ok bool) {
 		a.Kind = asAssistant
 		a.User, a.Channel, a.Thread = v.Assistant.UserID, v.Assistant.ChannelID, v.Assistant.ThreadTS
 		a.Direct = true
+		return a, true
+	case "app_uninstalled", "tokens_revoked":
+		a.Kind = asGone
 		return a, true
 	case "link_shared":
 		a.Kind, a.TS = asLinks, v.MessageTS

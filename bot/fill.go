@@ -18,8 +18,10 @@ type typedCall struct {
 	Blocks []string `json:"blocks,omitempty"`
 	Rest   string   `json:"rest,omitempty"`
 	// Key names the submission that may come of it.
-	Key   string `json:"key"`
-	Share bool   `json:"share,omitempty"`
+	Key     string `json:"key"`
+	Share   bool   `json:"share,omitempty"`
+	JSON    bool   `json:"json,omitempty"`
+	Cluster string `json:"cluster,omitempty"`
 }
 
 // fill makes an operation's input of what was typed: the words as flags, and a
@@ -35,6 +37,9 @@ func fill(op ops.Op, t typedCall) (any, error) {
 	}
 	if err := op.Words(in, words); err != nil {
 		return nil, err
+	}
+	if where, ok := in.(interface{ On(cluster string) }); ok && t.Cluster != "" {
+		where.On(t.Cluster)
 	}
 	if len(t.Blocks) > 0 && op.Name != "ask" {
 		setIfEmpty(in, "yaml", t.Blocks[0])

@@ -73,7 +73,7 @@ func (b *Bot) helpDoc(_ context.Context, c *ops.Call, topic string) view.Doc {
 		}
 	}
 	doc.Sections = append(doc.Sections, view.Section{Heading: textHelpRead.In(l), Items: read})
-	state := ""
+	var state string
 	switch {
 	case c.Who.ReadOnly:
 		state = textHelpRO.In(l)

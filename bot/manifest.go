@@ -1,6 +1,140 @@
 package bot
 
-// Scopes are what the bot token needs.
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// A Scope is one right of the bot token, and why it is asked for.
+type Scope struct {
+	Name string
+	Why  string
+	when func(Policy) bool // nil: always
+}
+
+// scopeTable is everything that the bot may do. Nothing is asked for that the
+// code does not use; the tests play a Slack that refuses a call without its
+// scope.
+var scopeTable = []Scope{
+	{Name: "app_mentions:read", Why: "to hear when somebody mentions the bot"},
+	{Name: "assistant:write", Why: "to suggest questions and show that an answer is coming in an assistant thread"},
+	{Name: "channels:history", Why: "to find a message of our own again when Slack's answer was lost, instead of posting it twice"},
+	{Name: "chat:write", Why: "to post answers and job cards, and to keep cards up to date"},
+	{Name: "commands", Why: "for /megatron and the shortcuts"},
+	{Name: "files:read", Why: "to read a log or script that somebody gives the bot"},
+	{Name: "files:write", Why: "to attach scripts, logs and loss curves"},
+	{Name: "groups:history", Why: "as channels:history, in private channels that the bot was invited to"},
+	{Name: "im:history", Why: "to read what people write to the bot directly"},
+	{Name: "im:write", Why: "to send private files as a direct message"},
+	{Name: "links:read", Why: "to hear of links to jobs", when: func(p Policy) bool { return p.LinkDomain != "" }},
+	{Name: "links:write", Why: "to show a job below a link to it", when: func(p Policy) bool { return p.LinkDomain != "" }},
+	{Name: "channels:read", Why: "to know who is in a channel that the policy names", when: func(p Policy) bool { return p.names('C') }},
+	{Name: "groups:read", Why: "to know who is in a private channel that the policy names", when: func(p Policy) bool { return p.names('C') || p.names('G') }},
+	{Name: "usergroups:read", Why: "to know who is in a user group that the policy names", when: func(p Policy) bool { return p.names('S') }},
+}
+
+// names reports whether the policy gives rights to a group of that kind.
+func (p Policy) names(kind byte) bool {
+	return slices.ContainsFunc(slices.Concat(p.Operators, p.Viewers), func(id string) bool {
+		return id != "" && id[0] == kind
+	})
+}
+
+// Scopes are what the bot token needs under a policy.
 func Scopes(p Policy) []string {
-	return []string{"commands", "chat:write"}
+	var names []string
+	for _, s := range scopeTable {
+		if s.when == nil || s.when(p) {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// eventTable are the events that decodeEvent reads.
+var eventTable = []string{
+	"app_home_opened", "app_mention", "app_uninstalled", "assistant_thread_started", "message.im", "tokens_revoked",
+}
+
+// The callbacks of the shortcuts.
+const (
+	callDiagnose = "diagnose_message"
+	callSubmit   = "submit_job"
+)
+
+// ManifestOptions say how the app is reached.
+type ManifestOptions struct {
+	// URL is this server's address as Slack reaches it, such as
+	// https://ops.example.com; empty for Socket Mode.
+	URL    string
+	Policy Policy
+	// OAuth adds the redirect address, for several workspaces.
+	OAuth bool
+}
+
+// object keeps a manifest short to write and in JSON's shape.
+type object = map[string]any
+
+// Manifest is the app's manifest, to paste at api.slack.com/apps or to hand to
+// apps.manifest.create.
+func Manifest(o ManifestOptions) ([]byte, error) {
+	url := strings.TrimSuffix(o.URL, "/")
+	command := object{
+		"command": "/megatron", "description": "Megatron-LM jobs on Slurm",
+		"usage_hint": "help | submit | status JOB | diagnose JOB | ask …", "should_escape": false,
+	}
+	interactivity := object{"is_enabled": true}
+	events := object{"bot_events": botEvents(o.Policy)}
+	settings := object{
+		"interactivity": interactivity, "event_subscriptions": events,
+		"org_deploy_enabled": false, "socket_mode_enabled": url == "", "token_rotation_enabled": false,
+	}
+	if url != "" {
+		command["url"] = url + "/slack/commands"
+		interactivity["request_url"] = url + "/slack/interactions"
+		events["request_url"] = url + "/slack/events"
+	}
+	features := object{
+		"app_home":       object{"home_tab_enabled": true, "messages_tab_enabled": true, "messages_tab_read_only_enabled": false},
+		"bot_user":       object{"display_name": "megatron", "always_online": true},
+		"slash_commands": []any{command},
+		"shortcuts": []any{
+			object{"name": "Diagnose this", "type": "message", "callback_id": callDiagnose, "description": "Find the root cause in this error or log"},
+			object{"name": "Submit a Megatron job", "type": "global", "callback_id": callSubmit, "description": "Plan, check and submit a training job"},
+		},
+		"assistant_view": object{
+			"assistant_description": "Plans, submits, watches and diagnoses Megatron-LM jobs on Slurm.",
+			"suggested_prompts":     suggested(),
+		},
+	}
+	if d := o.Policy.LinkDomain; d != "" {
+		features["unfurl_domains"] = []string{d}
+	}
+	oauth := object{"scopes": object{"bot": Scopes(o.Policy)}}
+	if o.OAuth && url != "" {
+		oauth["redirect_urls"] = []string{url + "/slack/oauth"}
+	}
+	return json.MarshalIndent(object{
+		"_metadata":           object{"major_version": 1, "minor_version": 1},
+		"display_information": object{"name": "megatron-ops", "description": "Plan, submit, watch and diagnose Megatron-LM jobs on Slurm", "background_color": "#1d2b1f"},
+		"features":            features, "oauth_config": oauth, "settings": settings,
+	}, "", "  ")
+}
+
+func botEvents(p Policy) []string {
+	events := slices.Clone(eventTable)
+	if p.LinkDomain != "" {
+		events = append(events, "link_shared")
+		slices.Sort(events)
+	}
+	return events
+}
+
+func suggested() []any {
+	var list []any
+	for _, p := range prompts {
+		list = append(list, object{"title": p.title.EN, "message": p.text.EN})
+	}
+	return list
 }

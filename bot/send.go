@@ -21,7 +21,8 @@ func (b *Bot) sendLoop(ctx context.Context) {
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		for b.sendDue(ctx) && ctx.Err() == nil { //nolint:revive // until nothing more can go now
+		for b.sendDue(ctx) && ctx.Err() == nil {
+			// until nothing more can go now
 		}
 		select {
 		case <-ctx.Done():

@@ -59,4 +59,5 @@ const (
 	docSettings = "settings" // team/user → a person's settings
 	docInstall  = "install"  // team → its encrypted token
 	docFollow   = "follow"   // subscriptions
+	docLast     = "last"     // team/user → the last form that was submitted
 )

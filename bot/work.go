@@ -123,6 +123,8 @@ func (b *Bot) handle(ctx context.Context, a ask) (owed []store.SlackMessage) {
 		return b.assistant(ctx, a)
 	case asLinks:
 		return b.unfurl(ctx, a)
+	case asGone:
+		b.uninstalled(ctx, a.Team)
 	}
 	return nil
 }

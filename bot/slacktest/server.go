@@ -220,3 +220,14 @@ func str(v any) string {
 func base(r *http.Request) string { return "http://" + r.Host }
 
 func wsBase(r *http.Request) string { return strings.Replace(base(r), "http", "ws", 1) }
+
+// JSON is v as JSON text, for tests that look for something in it.
+func JSON(v any) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return err.Error()
+	}
+	return b.String()
+}

@@ -1,0 +1,96 @@
+package bot
+
+import (
+	"context"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/knowledge"
+)
+
+const actFeedback = "feedback"
+
+var (
+	textGood   = lang.Text{EN: "Good answer", ZH: "有帮助"}
+	textBad    = lang.Text{EN: "Bad answer", ZH: "没帮助"}
+	textThanks = lang.Text{EN: "Thank you, noted.", ZH: "谢谢，已记录。"}
+)
+
+func init() { //nolint:gochecknoinits // the handlers refer to the table
+	buttons[actFeedback] = (*Bot).feedbackGiven
+}
+
+// below are the blocks under an answer: for what was found out or said, whether
+// it helped.
+func (b *Bot) below(_ ask, op ops.Op, in any, t typedCall) []slack.Block {
+	_ = in
+	if op.Name != "ask" && op.Name != "diagnose" || t.JSON {
+		return nil
+	}
+	return []slack.Block{feedback(op.Name, lang.Of(t.Rest))}
+}
+
+// feedback are the two thumbs.
+func feedback(about string, l lang.Lang) slack.Block {
+	return slack.NewContextActionsBlock("", slack.NewFeedbackButtonsBlockElement(actFeedback,
+		slack.NewFeedbackButton(plain(textGood.In(l)), "good/"+about),
+		slack.NewFeedbackButton(plain(textBad.In(l)), "bad/"+about)))
+}
+
+// feedbackGiven notes a thumb where the operator finds it: in the audit trail.
+func (b *Bot) feedbackGiven(ctx context.Context, a ask) []store.SlackMessage {
+	c := b.call(ctx, a)
+	b.audit(ctx, c, "feedback", map[string]string{"verdict": cut(a.Value, 40), "channel": a.Channel, "message": a.TS}, nil)
+	return b.reply(a, view.Doc{Title: textThanks.In(c.Lang)}, false)
+}
+
+// A talk is what a thread has said so far.
+type talk struct {
+	Turns []knowledge.Turn `json:"turns"`
+}
+
+// maxTurns is how far back a conversation is remembered.
+const maxTurns = 6
+
+func (a ask) thread() string {
+	ts := a.Thread
+	if ts == "" {
+		ts = a.TS
+	}
+	if ts == "" || a.Kind != asMessage {
+		return ""
+	}
+	return a.Team + "/" + a.Channel + "/" + ts
+}
+
+// said is the conversation before this message, from our own notes: Slack's
+// history is never read for it.
+func (b *Bot) said(ctx context.Context, a ask) []knowledge.Turn {
+	var t talk
+	if id := a.thread(); id != "" {
+		if _, err := b.cfg.Store.Get(ctx, docThread, id, b.now(), &t); err != nil {
+			b.log.Warn("slack: thread", "err", err)
+		}
+	}
+	return t.Turns
+}
+
+// remember adds an answered question to its thread.
+func (b *Bot) remember(ctx context.Context, a ask, question, answer string) {
+	id := a.thread()
+	if id == "" {
+		return
+	}
+	turns := append(b.said(ctx, a), knowledge.Turn{Question: question, Answer: answer})
+	if len(turns) > maxTurns {
+		turns = turns[len(turns)-maxTurns:]
+	}
+	if err := b.cfg.Store.Put(ctx, docThread, id, talk{turns}, b.now().Add(30*24*time.Hour)); err != nil {
+		b.log.Warn("slack: thread", "err", err)
+	}
+}

@@ -1,0 +1,312 @@
+package bot
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// News is what the watcher has seen of a job. Zero values are not known.
+type News struct {
+	Job slurm.Job
+	// Position is the job's place in the queue, from 1.
+	Position int
+
+	Iteration    int
+	Iterations   int
+	Loss         *float64
+	TFLOPs       *float64 // a GPU
+	ETA          time.Duration
+	Checkpoint   int // the iteration of the last one
+	CheckpointAt time.Time
+
+	// Cause is the diagnosis of a job that failed, root cause first; Class is its
+	// class and Exclude are the nodes to avoid.
+	Cause   *view.Doc
+	Class   string
+	Exclude []string
+	// Fixed says that the diagnosis has a change that `resubmit --fix` would make.
+	Fixed bool
+	// Curve is a picture of the loss, PNG.
+	Curve []byte
+}
+
+// A card is a job's message: one in each place that follows the job, edited in
+// place for as long as the job lives.
+type card struct {
+	Team     string    `json:"team"`
+	User     string    `json:"user"` // who asked for the job; empty: not from Slack
+	Approver string    `json:"approver,omitempty"`
+	Acted    string    `json:"acted,omitempty"` // who changed it last
+	Places   []place   `json:"places"`
+	Muted    []string  `json:"muted,omitempty"` // people
+	News     News      `json:"news"`
+	Began    time.Time `json:"began"`
+	EndedAt  time.Time `json:"ended_at,omitzero"`
+	Edits    int       `json:"edits"`
+}
+
+// A place is where a card stands.
+type place struct {
+	Team    string    `json:"team"`
+	Channel string    `json:"channel"` // or a user's id
+	Hash    string    `json:"hash,omitempty"`
+	Edited  time.Time `json:"edited,omitzero"`
+}
+
+// editPace is how long a card rests between edits that bring numbers only; a
+// change of state is shown at once.
+const editPace = 20 * time.Second
+
+func cardID(cluster string, id slurm.JobID) string { return cluster + "/" + string(id) }
+
+// key names the card's message in a place.
+func (p place) key(id string) string { return "card/" + id + "@" + p.Team + "/" + p.Channel }
+
+// follow gives a submitted job its card, in the place where it was asked for,
+// and remembers who changed a job.
+func (b *Bot) follow(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, result any) []store.SlackMessage {
+	if op.Effect == ops.Read {
+		return nil
+	}
+	cluster, id := stringField(result, "cluster"), stringField(result, "job_id")
+	if op.Name != "submit" && op.Name != "resubmit" {
+		if id = stringField(in, "job"); id != "" {
+			b.acted(ctx, a, c, cluster, slurm.JobID(id))
+		}
+		return nil
+	}
+	if id == "" {
+		return nil
+	}
+	if cluster == "" {
+		cluster = c.Default
+	}
+	news := News{Job: slurm.Job{ID: slurm.JobID(id), Cluster: cluster, Name: stringField(result, "name"), User: c.Who.User, State: slurm.Pending}}
+	if cl, ok := c.Clusters[cluster]; ok {
+		if j, err := cl.Job(ctx, slurm.JobID(id)); err == nil {
+			j.Cluster = cluster
+			news.Job = j
+		}
+	}
+	where := a.Channel
+	if where == "" {
+		where = a.User
+	}
+	k := card{Team: a.Team, User: a.User, Approver: a.Approver, News: news, Began: b.now(), Places: []place{{Team: a.Team, Channel: where}}}
+	var old card
+	if have, err := b.cfg.Store.Get(ctx, docCard, cardID(cluster, slurm.JobID(id)), b.now(), &old); err == nil && have {
+		// Asked for again, or carried out again after a crash: what is queued or sent
+		// already has these keys and is not taken twice.
+		for i := range old.Places {
+			old.Places[i].Hash = ""
+		}
+		return b.draw(ctx, &old)
+	}
+	owed := b.draw(ctx, &k)
+	if err := b.cfg.Store.Put(ctx, docCard, cardID(cluster, slurm.JobID(id)), k, time.Time{}); err != nil {
+		b.log.Error("slack: card", "err", err)
+	}
+	return owed
+}
+
+// acted remembers who changed a job, so that they are not called for it.
+func (b *Bot) acted(ctx context.Context, a ask, c *ops.Call, cluster string, id slurm.JobID) {
+	if cluster == "" {
+		cluster = c.Default
+	}
+	b.withCard(ctx, cluster, id, func(k *card) { k.Acted = a.User })
+}
+
+// withCard changes a card that exists.
+func (b *Bot) withCard(ctx context.Context, cluster string, id slurm.JobID, change func(*card)) bool {
+	b.cards.Lock()
+	defer b.cards.Unlock()
+	var k card
+	ok, err := b.cfg.Store.Get(ctx, docCard, cardID(cluster, id), b.now(), &k)
+	if err != nil || !ok {
+		return false
+	}
+	change(&k)
+	return b.cfg.Store.Put(ctx, docCard, cardID(cluster, id), k, time.Time{}) == nil
+}
+
+// Tell brings what the watcher has seen to the job's cards. Jobs that nobody
+// follows here are passed over.
+func (b *Bot) Tell(ctx context.Context, n News) error {
+	b.cards.Lock()
+	defer b.cards.Unlock()
+	id := cardID(n.Job.Cluster, n.Job.ID)
+	var k card
+	have, err := b.cfg.Store.Get(ctx, docCard, id, b.now(), &k)
+	if err != nil {
+		return err
+	}
+	followers, err := b.followers(ctx, n.Job)
+	if err != nil {
+		return err
+	}
+	if !have {
+		if len(followers) == 0 {
+			return nil
+		}
+		k = card{Began: b.now(), Team: followers[0].Team}
+	}
+	for _, p := range followers {
+		if !slices.ContainsFunc(k.Places, func(q place) bool { return q.Team == p.Team && q.Channel == p.Channel }) {
+			k.Places = append(k.Places, p)
+		}
+	}
+	before := k.News
+	k.News = n.keep(before)
+	if n.Job.State.Ended() && k.EndedAt.IsZero() {
+		k.EndedAt = b.now()
+	}
+	owed := b.draw(ctx, &k)
+	if have && before.Job.State != n.Job.State || !have && n.Job.State.Ended() {
+		owed = append(owed, b.tale(ctx, &k)...)
+	}
+	if err := b.cfg.Store.Enqueue(ctx, owed...); err != nil {
+		return err
+	}
+	b.send.wake()
+	return b.cfg.Store.Put(ctx, docCard, id, k, time.Time{})
+}
+
+// keep fills in from before what this news does not tell.
+func (n News) keep(before News) News {
+	to, from := reflect.ValueOf(&n).Elem(), reflect.ValueOf(before)
+	for i := range to.NumField() {
+		if f := to.Field(i); f.IsZero() && to.Type().Field(i).Name != "Position" {
+			f.Set(from.Field(i))
+		}
+	}
+	n.Curve = nil // sent once, when it comes
+	return n
+}
+
+// draw queues the card's message in each place: the first time a message, then
+// edits of it.
+func (b *Bot) draw(ctx context.Context, k *card) (owed []store.SlackMessage) {
+	id := cardID(k.News.Job.Cluster, k.News.Job.ID)
+	for i := range k.Places {
+		p := &k.Places[i]
+		s := b.settings(ctx, k.Team, k.User)
+		l := s.Lang
+		posted := p.Hash != ""
+		text, blocks := drawCard(*k, l, posted)
+		sum := sha256.Sum256(blocks)
+		hash := hex.EncodeToString(sum[:8]) + string(k.News.Job.State)
+		if hash == p.Hash {
+			continue
+		}
+		urgent := !posted || !strings.HasSuffix(p.Hash, string(k.News.Job.State)) || k.News.Job.State.Ended()
+		key := p.key(id)
+		o := out{Do: doPost, Team: p.Team, Channel: p.Channel, Instead: k.User, Text: text, Blocks: blocks}
+		m := b.owe(key, key, o)
+		if posted {
+			k.Edits++
+			o.Do, o.Ref = doUpdate, key
+			m = b.owe(fmt.Sprintf("%s/%d", key, k.Edits), key, o)
+			m.Collapse = key
+			if !urgent {
+				m.NotBefore = p.Edited.Add(editPace)
+			}
+		}
+		p.Hash = hash
+		if p.Edited = b.now(); m.NotBefore.After(p.Edited) {
+			p.Edited = m.NotBefore
+		}
+		owed = append(owed, m)
+	}
+	return owed
+}
+
+// tale is what the thread below the card tells when the state has changed. A
+// reply is never shown in the channel too, and calls the person only for an end
+// that they did not bring about themselves.
+func (b *Bot) tale(ctx context.Context, k *card) (owed []store.SlackMessage) {
+	j := k.News.Job
+	id := cardID(j.Cluster, j.ID)
+	s := b.settings(ctx, k.Team, k.User)
+	l := s.Lang
+	doc := view.Doc{Title: stateWords(j.State, l), Tone: toneOf(j.State)}
+	switch {
+	case j.State == slurm.Running:
+		doc.Sections = []view.Section{{Text: fmt.Sprintf(textStarted.In(l), strings.Join(j.Nodes, ", "))}}
+	case j.State.Ended() && k.News.Cause != nil:
+		doc = *k.News.Cause
+	case j.State.Ended():
+		doc.Sections = []view.Section{{Facts: endFacts(j, l)}}
+	default:
+		return nil
+	}
+	r := Render(doc, l)
+	if j.State.Ended() && k.User != "" && b.mayCall(s, k) {
+		call := slack.NewRichTextBlock("", slack.NewRichTextSection(slack.NewRichTextSectionUserElement(k.User, nil)))
+		r.Messages[0] = append([]slack.Block{call}, r.Messages[0][:min(len(r.Messages[0]), maxBlocks-1)]...)
+	}
+	for _, p := range k.Places {
+		key := p.key(id)
+		lane := key + "/thread"
+		for i, bs := range r.Messages {
+			owed = append(owed, b.owe(fmt.Sprintf("%s/%s%d/%d", key, j.State, j.Restarts, i), lane,
+				out{Do: doPost, Team: p.Team, ThreadOf: key, Text: r.Text, Blocks: blocksJSON(bs)}))
+		}
+		for i, f := range r.Files {
+			owed = append(owed, b.owe(fmt.Sprintf("%s/%s%d/file%d", key, j.State, j.Restarts, i), lane,
+				out{Do: doUpload, Team: p.Team, ThreadOf: key, File: &f}))
+		}
+	}
+	return owed
+}
+
+// mayCall reports whether the person may be called by a mention now.
+func (b *Bot) mayCall(s settings, k *card) bool {
+	if s.Notify == "ends" && k.News.Job.State == slurm.Completed {
+		return false
+	}
+	return s.Notify != "none" && !s.quiet(b.now()) && k.Acted != k.User && !slices.Contains(k.Muted, k.User)
+}
+
+// Curve posts a picture of the loss into the thread of the job's card.
+func (b *Bot) Curve(ctx context.Context, cluster string, id slurm.JobID, name string, png []byte) error {
+	var k card
+	ok, err := b.cfg.Store.Get(ctx, docCard, cardID(cluster, id), b.now(), &k)
+	if err != nil || !ok || len(png) == 0 {
+		return err
+	}
+	sum := sha256.Sum256(png)
+	var owed []store.SlackMessage
+	for _, p := range k.Places {
+		key := p.key(cardID(cluster, id))
+		owed = append(owed, b.owe(key+"/curve/"+hex.EncodeToString(sum[:8]), key+"/thread",
+			out{Do: doUpload, Team: p.Team, ThreadOf: key, Bytes: png, File: &File{Name: "loss.png", Title: name}}))
+	}
+	defer b.send.wake()
+	return b.cfg.Store.Enqueue(ctx, owed...)
+}
+
+// stringField reads a string, or a pointer to one, by its JSON name.
+func stringField(v any, name string) string {
+	f := fieldNamed(reflect.ValueOf(v), name)
+	for f.IsValid() && f.Kind() == reflect.Pointer {
+		f = f.Elem()
+	}
+	if !f.IsValid() || f.Kind() != reflect.String {
+		return ""
+	}
+	return f.String()
+}

@@ -1,0 +1,292 @@
+package bot
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+var stateText = map[slurm.State]lang.Text{
+	slurm.Pending:     {EN: "Waiting in the queue", ZH: "排队中"},
+	slurm.Running:     {EN: "Running", ZH: "运行中"},
+	slurm.Completing:  {EN: "Ending", ZH: "正在结束"},
+	slurm.Completed:   {EN: "Completed", ZH: "已完成"},
+	slurm.Failed:      {EN: "Failed", ZH: "失败"},
+	slurm.Cancelled:   {EN: "Cancelled", ZH: "已取消"},
+	slurm.Timeout:     {EN: "Time limit reached", ZH: "达到时间上限"},
+	slurm.NodeFail:    {EN: "A node failed", ZH: "节点故障"},
+	slurm.OutOfMemory: {EN: "Out of host memory", ZH: "主机内存不足"},
+	slurm.Preempted:   {EN: "Preempted", ZH: "被抢占"},
+	slurm.BootFail:    {EN: "A node did not boot", ZH: "节点启动失败"},
+	slurm.Deadline:    {EN: "Deadline reached", ZH: "超过截止时间"},
+}
+
+// stateWords is the state in words, with Slurm's own word.
+func stateWords(s slurm.State, l lang.Lang) string {
+	if t, ok := stateText[s]; ok {
+		return t.In(l) + " (" + string(s) + ")"
+	}
+	return string(s)
+}
+
+func toneOf(s slurm.State) view.Tone {
+	switch {
+	case s == slurm.Completed:
+		return view.Good
+	case s == slurm.Cancelled || s == slurm.Preempted:
+		return view.Warn
+	case s.Ended():
+		return view.Bad
+	}
+	return view.Plain
+}
+
+var stateMark = map[slurm.State]string{slurm.Pending: "⏳ ", slurm.Running: "▶️ ", slurm.Completing: "▶️ "}
+
+var (
+	textStarted    = lang.Text{EN: "Started on %s.", ZH: "已在 %s 上开始运行。"}
+	textState      = lang.Text{EN: "State", ZH: "状态"}
+	textReason     = lang.Text{EN: "Waits for", ZH: "等待原因"}
+	textPosition   = lang.Text{EN: "Place in the queue", ZH: "排队位置"}
+	textEstimate   = lang.Text{EN: "Estimated start", ZH: "预计开始"}
+	textElapsed    = lang.Text{EN: "Elapsed / limit", ZH: "已运行 / 时限"}
+	textNodes      = lang.Text{EN: "Nodes", ZH: "节点"}
+	textIteration  = lang.Text{EN: "Iteration", ZH: "迭代"}
+	textLoss       = lang.Text{EN: "Loss", ZH: "损失"}
+	textSpeed      = lang.Text{EN: "Speed", ZH: "速度"}
+	textETA        = lang.Text{EN: "Ends in about", ZH: "预计剩余"}
+	textCheckpoint = lang.Text{EN: "Last checkpoint", ZH: "最近检查点"}
+	textExit       = lang.Text{EN: "Exit code", ZH: "退出码"}
+	textApprover   = lang.Text{EN: "Approved by", ZH: "审批人"}
+	textJob        = lang.Text{EN: "Job", ZH: "作业"}
+)
+
+// drawCard draws a job's card. People are named by mention only where the
+// message is edited, because an edit notifies nobody.
+func drawCard(k card, l lang.Lang, edit bool) (text string, blocks json.RawMessage) {
+	n, j := k.News, k.News.Job
+	mark := stateMark[j.State]
+	if j.State.Ended() {
+		mark = toneMark[toneOf(j.State)]
+	}
+	title := mark + oneLine(string(j.ID)+"  "+j.Name)
+	bs := []slack.Block{header(title)}
+	if n.Cause != nil && j.State.Ended() {
+		// What went wrong comes before everything else.
+		cause := Summary(*n.Cause)
+		bs = append(bs, slack.NewRichTextBlock("", slack.NewRichTextSection(bold(cut(oneLine(n.Cause.Title), 500)))))
+		text = cause
+	}
+	for _, p := range facts(cardFacts(n, l)) {
+		bs = append(bs, p.block)
+	}
+	if who := people(k, l, edit); who != nil {
+		bs = append(bs, who)
+	}
+	if row := cardButtons(n, l); row != nil {
+		bs = append(bs, row)
+	}
+	return cut(Escape(title+": "+stateWords(j.State, l))+" "+text, 1000), blocksJSON(bs)
+}
+
+// people says who asked and who approved.
+func people(k card, l lang.Lang, edit bool) slack.Block {
+	if !edit || k.User == "" {
+		return nil
+	}
+	es := []slack.RichTextSectionElement{
+		bold(textRequester.In(l)), slack.NewRichTextSectionTextElement("  ", nil), slack.NewRichTextSectionUserElement(k.User, nil),
+	}
+	if k.Approver != "" {
+		es = append(es, slack.NewRichTextSectionTextElement("   ", nil), bold(textApprover.In(l)),
+			slack.NewRichTextSectionTextElement("  ", nil), slack.NewRichTextSectionUserElement(k.Approver, nil))
+	}
+	return slack.NewRichTextBlock("", slack.NewRichTextSection(es...))
+}
+
+// cardFacts are the lines of a card, by the job's state.
+func cardFacts(n News, l lang.Lang) []view.Fact {
+	j := n.Job
+	var fs []view.Fact
+	add := func(name lang.Text, value string) {
+		if value != "" {
+			fs = append(fs, view.Fact{Name: name.In(l), Value: value})
+		}
+	}
+	add(textState, stateWords(j.State, l))
+	add(textJob, strings.Trim(string(j.ID)+" · "+j.Cluster+" · "+j.Partition, " ·"))
+	add(textActsAs, j.User)
+	if j.State == slurm.Pending {
+		add(textReason, j.Reason)
+		if n.Position > 0 {
+			add(textPosition, strconv.Itoa(n.Position))
+		}
+		if j.EstStart != nil {
+			add(textEstimate, j.EstStart.UTC().Format("2006-01-02 15:04 UTC"))
+		}
+	}
+	if j.State != slurm.Pending || j.ElapsedS > 0 {
+		elapsed := ops.Duration(j.ElapsedS)
+		if j.TimeLimitS != nil {
+			elapsed += " / " + ops.Duration(*j.TimeLimitS)
+		}
+		add(textElapsed, elapsed)
+	}
+	if len(j.Nodes) > 0 {
+		add(textNodes, cut(strings.Join(j.Nodes, ", "), 300))
+	} else if j.NumNodes > 0 {
+		add(textNodes, strconv.Itoa(j.NumNodes))
+	}
+	fs = append(fs, progressFacts(n, l)...)
+	if j.State.Ended() && j.ExitCode != nil {
+		add(textExit, *j.ExitCode)
+	}
+	return fs
+}
+
+// progressFacts are what the training itself says.
+func progressFacts(n News, l lang.Lang) (fs []view.Fact) {
+	add := func(name lang.Text, value string) { fs = append(fs, view.Fact{Name: name.In(l), Value: value}) }
+	if n.Iteration > 0 {
+		v := strconv.Itoa(n.Iteration)
+		if n.Iterations > 0 {
+			v = fmt.Sprintf("%s %d / %d (%d %%)", bar(n.Iteration, n.Iterations), n.Iteration, n.Iterations, 100*n.Iteration/n.Iterations)
+		}
+		add(textIteration, v)
+	}
+	if n.Loss != nil {
+		add(textLoss, strconv.FormatFloat(*n.Loss, 'g', 6, 64))
+	}
+	if n.TFLOPs != nil {
+		add(textSpeed, strconv.FormatFloat(*n.TFLOPs, 'f', 1, 64)+" TFLOP/s/GPU")
+	}
+	if n.ETA > 0 && n.Job.State == slurm.Running {
+		add(textETA, ops.Duration(int64(n.ETA.Seconds())))
+	}
+	if n.Checkpoint > 0 {
+		v := strconv.Itoa(n.Checkpoint)
+		if !n.CheckpointAt.IsZero() {
+			v += n.CheckpointAt.UTC().Format(" (15:04 UTC)")
+		}
+		add(textCheckpoint, v)
+	}
+	return fs
+}
+
+func endFacts(j slurm.Job, l lang.Lang) []view.Fact {
+	fs := []view.Fact{{Name: textElapsed.In(l), Value: ops.Duration(j.ElapsedS)}}
+	if j.ExitCode != nil {
+		fs = append(fs, view.Fact{Name: textExit.In(l), Value: *j.ExitCode})
+	}
+	return fs
+}
+
+// bar draws a share in ten signs.
+func bar(part, whole int) string {
+	n := min(10, max(0, 10*part/whole))
+	return strings.Repeat("▓", n) + strings.Repeat("░", 10-n)
+}
+
+// A cardButton is one that a card has in some states.
+type cardButton struct {
+	label  lang.Text
+	words  func(News) string // a command; empty: not now
+	danger bool
+	sure   lang.Text // asked before
+}
+
+func onJob(verb string, when func(News) bool) func(News) string {
+	return func(n News) string {
+		if !when(n) {
+			return ""
+		}
+		return verb + " " + string(n.Job.ID)
+	}
+}
+
+func waits(n News) bool  { return n.Job.State == slurm.Pending }
+func runs(n News) bool   { return n.Job.State == slurm.Running }
+func ended(n News) bool  { return n.Job.State.Ended() }
+func alive(n News) bool  { return !n.Job.State.Ended() }
+func failed(n News) bool { return ended(n) && n.Job.State != slurm.Completed }
+func isHeld(n News) bool { return waits(n) && strings.HasPrefix(n.Job.Reason, "JobHeld") }
+
+// cardButtonTable is every button of a card, in order. What the presser may do
+// is judged when it is pressed.
+var cardButtonTable = []cardButton{
+	{label: lang.Text{EN: "Diagnose", ZH: "诊断"}, words: onJob("diagnose", func(n News) bool { return runs(n) || failed(n) })},
+	{label: lang.Text{EN: "Logs", ZH: "日志"}, words: func(n News) string {
+		if waits(n) {
+			return ""
+		}
+		return "logs " + string(n.Job.ID) + " --tail 20"
+	}},
+	{label: lang.Text{EN: "Apply fix and resubmit", ZH: "应用修复并重新提交"}, words: func(n News) string {
+		if !failed(n) || !n.Fixed {
+			return ""
+		}
+		return "resubmit " + string(n.Job.ID) + " --fix"
+	}, sure: lang.Text{EN: "The job is submitted again with the change that the diagnosis names.", ZH: "将按诊断给出的修改重新提交该作业。"}},
+	{label: lang.Text{EN: "Retry without the bad node", ZH: "排除故障节点后重试"}, words: func(n News) string {
+		if !failed(n) || len(n.Exclude) == 0 {
+			return ""
+		}
+		return "resubmit " + string(n.Job.ID) + " --exclude " + strings.Join(n.Exclude, ",")
+	}, sure: lang.Text{EN: "The job is submitted again and kept off the nodes that the diagnosis names.", ZH: "将重新提交该作业，并避开诊断指出的节点。"}},
+	{
+		label: lang.Text{EN: "Resubmit", ZH: "重新提交"}, words: onJob("resubmit", ended),
+		sure: lang.Text{EN: "The same job is submitted again.", ZH: "将再次提交同一作业。"},
+	},
+	{label: lang.Text{EN: "Hold", ZH: "挂起"}, words: onJob("hold", func(n News) bool { return waits(n) && !isHeld(n) })},
+	{label: lang.Text{EN: "Release", ZH: "释放"}, words: onJob("release", isHeld)},
+	{
+		label: lang.Text{EN: "Cancel", ZH: "取消作业"}, words: onJob("cancel", alive), danger: true,
+		sure: lang.Text{EN: "The job ends now. What was computed since the last checkpoint is lost.", ZH: "作业将立即结束，最近检查点之后的计算会丢失。"},
+	},
+	{label: lang.Text{EN: "Mute", ZH: "静音"}, words: onJob("mute", alive)},
+}
+
+// cardButtons are the buttons that a job's card has now.
+func cardButtons(n News, l lang.Lang) slack.Block {
+	var es []slack.BlockElement
+	for i, x := range cardButtonTable {
+		words := x.words(n)
+		verb, _, _ := strings.Cut(words, " ")
+		if words == "" || !known(verb) {
+			continue
+		}
+		switch {
+		case n.Job.Cluster == "":
+		case verb == "mute":
+			words += " " + n.Job.Cluster
+		default:
+			words += " --cluster " + n.Job.Cluster
+		}
+		if x.sure.EN != "" {
+			words += " --yes" // Slack asks, by the button's own dialog
+		}
+		if len(words) > maxValue {
+			continue
+		}
+		e := slack.NewButtonBlockElement(fmt.Sprintf("%s:card%d", actRun, i), words, plain(x.label.In(l)))
+		if x.danger {
+			e.Style = slack.StyleDanger
+		}
+		if x.sure.EN != "" {
+			e.Confirm = slack.NewConfirmationBlockObject(plain(x.label.In(l)), plain(x.sure.In(l)), plain(textYes.In(l)), plain(textNo.In(l)))
+		}
+		es = append(es, e)
+	}
+	if len(es) == 0 {
+		return nil
+	}
+	return slack.NewActionBlock("", es...)
+}

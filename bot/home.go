@@ -1,0 +1,323 @@
+package bot
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+const (
+	actSetLang   = "set_lang"
+	actSetNotify = "set_notify"
+)
+
+func init() { //nolint:gochecknoinits // the handlers refer to the table
+	buttons[actSetLang] = func(b *Bot, ctx context.Context, a ask) []store.SlackMessage { return b.homeSet(ctx, a, "language") }
+	buttons[actSetNotify] = func(b *Bot, ctx context.Context, a ask) []store.SlackMessage { return b.homeSet(ctx, a, "notify") }
+}
+
+var (
+	textMyJobs    = lang.Text{EN: "My jobs", ZH: "我的作业"}
+	textNoJobs    = lang.Text{EN: "No job waits or runs.", ZH: "没有排队或运行中的作业。"}
+	textGlance    = lang.Text{EN: "The cluster at a glance", ZH: "集群概览"}
+	textFailures  = lang.Text{EN: "Recent failures by cause", ZH: "近期失败原因"}
+	textNoFailure = lang.Text{EN: "No job has failed in the last seven days.", ZH: "最近七天没有失败的作业。"}
+	textNotKnown  = lang.Text{EN: "cause not known", ZH: "原因未知"}
+	textIdentity  = lang.Text{EN: "Identity", ZH: "身份"}
+	textUpdated   = lang.Text{EN: "As of %s. Open this tab again for the present state.", ZH: "数据时间：%s。重新打开本页即可刷新。"}
+	textPing      = lang.Text{EN: "Call me", ZH: "提醒方式"}
+	notifyText    = map[string]lang.Text{
+		"all": {EN: "for every end", ZH: "所有结束事件"}, "ends": {EN: "for failures", ZH: "仅失败"}, "none": {EN: "never", ZH: "从不"},
+	}
+)
+
+// home draws the person's home tab.
+func (b *Bot) home(ctx context.Context, a ask) []store.SlackMessage {
+	c := b.call(ctx, a)
+	v := slack.HomeTabViewRequest{Type: slack.VTHomeTab}
+	v.Blocks.BlockSet = b.homeBlocks(ctx, a, c)
+	raw, err := json.Marshal(v)
+	if err != nil {
+		b.log.Error("slack: home", "err", err)
+		return nil
+	}
+	m := b.owe(a.Key+"/home", "home/"+a.Team+"/"+a.User, out{Do: doHome, Team: a.Team, User: a.User, View: raw})
+	m.Collapse = "home/" + a.Team + "/" + a.User
+	return []store.SlackMessage{m}
+}
+
+func (b *Bot) homeBlocks(ctx context.Context, a ask, c *ops.Call) []slack.Block {
+	l := c.Lang
+	bs := []slack.Block{header("megatron-ops"), homeActions(l)}
+	add := func(heading lang.Text, blocks ...slack.Block) {
+		bs = append(append(bs, slack.NewDividerBlock(), header(heading.In(l))), blocks...)
+	}
+	add(textMyJobs, b.myJobs(ctx, a, c)...)
+	if s := b.glance(ctx, c); s != nil {
+		add(textGlance, s...)
+	}
+	add(textFailures, b.failures(ctx, l)...)
+	add(textSettings, b.homeSettings(ctx, a, c)...)
+	if len(bs) > 98 {
+		bs = bs[:98]
+	}
+	return append(bs, contextLine(fmt.Sprintf(textUpdated.In(l), b.now().UTC().Format("2006-01-02 15:04 UTC"))))
+}
+
+func homeActions(l lang.Lang) slack.Block {
+	submit := slack.NewButtonBlockElement(actRun+":submit", "submit", plain(textFormTitle.In(l)))
+	submit.Style = slack.StylePrimary
+	return slack.NewActionBlock("", submit,
+		slack.NewButtonBlockElement(actRun+":list", "list --all", plain(lang.Text{EN: "All my jobs", ZH: "我的全部作业"}.In(l))),
+		slack.NewButtonBlockElement(actRun+":help", "help", plain(lang.Text{EN: "Help", ZH: "帮助"}.In(l))))
+}
+
+// myJobs are the person's jobs that wait or run, each with its buttons.
+func (b *Bot) myJobs(ctx context.Context, a ask, c *ops.Call) []slack.Block {
+	if c.Who.User == "" {
+		return []slack.Block{
+			docBlocks(view.Section{Text: textHelpUnlinked.In(c.Lang)}),
+			slack.NewActionBlock("", slack.NewButtonBlockElement(actRun+":link", "link", plain(textLinkTitle.In(c.Lang)))),
+		}
+	}
+	jobs, err := b.jobs(ctx, c, slurm.Filter{User: c.Who.User})
+	if err != nil {
+		return []slack.Block{docBlocks(view.Section{Text: err.Error()})}
+	}
+	if len(jobs) == 0 {
+		return []slack.Block{docBlocks(view.Section{Text: textNoJobs.In(c.Lang)})}
+	}
+	var bs []slack.Block
+	for i, j := range jobs[:min(len(jobs), 8)] {
+		where := j.Reason
+		if len(j.Nodes) > 0 {
+			where = cut(strings.Join(j.Nodes, ","), 120)
+		}
+		line := view.Section{Facts: []view.Fact{{
+			Name:  string(j.ID) + "  " + j.Name,
+			Value: strings.Join([]string{stateWords(j.State, c.Lang), ops.Duration(j.ElapsedS), where}, " · "),
+		}}}
+		bs = append(bs, docBlocks(line))
+		on := " --cluster " + j.Cluster
+		es := []slack.BlockElement{slack.NewButtonBlockElement(fmt.Sprintf("%s:s%d", actRun, i), "status "+string(j.ID)+on, plain(textState.In(c.Lang)))}
+		if known("logs") && j.State != slurm.Pending {
+			es = append(es, slack.NewButtonBlockElement(fmt.Sprintf("%s:l%d", actRun, i), "logs "+string(j.ID)+" --tail 20"+on, plain(lang.Text{EN: "Logs", ZH: "日志"}.In(c.Lang))))
+		}
+		stop := slack.NewButtonBlockElement(fmt.Sprintf("%s:c%d", actRun, i), "cancel "+string(j.ID)+on, plain(lang.Text{EN: "Cancel", ZH: "取消作业"}.In(c.Lang)))
+		stop.Style = slack.StyleDanger
+		bs = append(bs, slack.NewActionBlock("", append(es, stop)...))
+	}
+	return bs
+}
+
+// jobs asks the cluster that the person has chosen.
+func (b *Bot) jobs(ctx context.Context, c *ops.Call, f slurm.Filter) ([]slurm.Job, error) {
+	cl, ok := c.Clusters[c.Default]
+	if !ok {
+		return nil, fmt.Errorf("cluster %q is not configured", c.Default)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	jobs, err := cl.Jobs(ctx, f)
+	for i := range jobs {
+		jobs[i].Cluster = cl.Name()
+	}
+	slices.SortFunc(jobs, func(x, y slurm.Job) int { return strings.Compare(string(y.ID), string(x.ID)) })
+	return jobs, err
+}
+
+// glance is the operation nodes, where there is one, in short.
+func (b *Bot) glance(ctx context.Context, c *ops.Call) []slack.Block {
+	op, ok := ops.Lookup("nodes")
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	result, err := op.Run(ctx, c, op.NewIn())
+	if err != nil {
+		return []slack.Block{docBlocks(view.Section{Text: ops.AsError(err).Message})}
+	}
+	v, ok := result.(view.Viewer)
+	if !ok {
+		return nil
+	}
+	doc := v.View(c.Lang)
+	var bs []slack.Block
+	for _, s := range doc.Sections {
+		s.Fold = false
+		if s.Table != nil {
+			// Tables are for messages only.
+			t := *s.Table
+			t.Rows = t.Rows[:min(len(t.Rows), 12)]
+			s.Code, s.Table = plainTable(t), nil
+		}
+		ps, _ := section(s, 0, c.Lang)
+		for _, p := range ps[:min(len(ps), 6)] {
+			bs = append(bs, p.block)
+		}
+	}
+	return bs[:min(len(bs), 15)]
+}
+
+// failures counts the failed jobs of the last seven days by cause.
+func (b *Bot) failures(ctx context.Context, l lang.Lang) []slack.Block {
+	by, _ := b.failuresSince(ctx, b.now().AddDate(0, 0, -7))
+	if len(by) == 0 {
+		return []slack.Block{docBlocks(view.Section{Text: textNoFailure.In(l)})}
+	}
+	var lines []string
+	causes := slices.SortedFunc(maps.Keys(by), func(x, y string) int { return len(by[y]) - len(by[x]) })
+	for _, cause := range causes[:min(len(causes), 10)] {
+		shown := cause
+		if cause == "" {
+			shown = textNotKnown.In(l)
+		}
+		lines = append(lines, fmt.Sprintf("%s: %d (%s)", shown, len(by[cause]), cut(strings.Join(by[cause], ", "), 100)))
+	}
+	return []slack.Block{docBlocks(view.Section{Items: lines})}
+}
+
+// failuresSince are the failed jobs that have a card, by the class of their
+// cause, and the GPU hours that they took.
+func (b *Bot) failuresSince(ctx context.Context, t time.Time) (by map[string][]string, gpuHours float64) {
+	by = map[string][]string{}
+	for _, k := range b.cardsEndedSince(ctx, t) {
+		j := k.News.Job
+		if j.State == slurm.Completed || j.State == slurm.Cancelled {
+			continue
+		}
+		by[k.News.Class] = append(by[k.News.Class], string(j.ID))
+		gpuHours += float64(j.GPUs) * float64(j.ElapsedS) / 3600
+	}
+	return by, gpuHours
+}
+
+func (b *Bot) cardsEndedSince(ctx context.Context, t time.Time) (list []card) {
+	keys, err := b.cfg.Store.Keys(ctx, docCard, b.now())
+	if err != nil {
+		b.log.Warn("slack: cards", "err", err)
+	}
+	for _, key := range keys {
+		var k card
+		if ok, err := b.cfg.Store.Get(ctx, docCard, key, b.now(), &k); err == nil && ok && k.EndedAt.After(t) {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+// homeSettings are the settings with selects, and who the person is.
+func (b *Bot) homeSettings(ctx context.Context, a ask, c *ops.Call) []slack.Block {
+	l := c.Lang
+	s := b.settings(ctx, a.Team, a.User)
+	who := c.Who.User
+	if who == "" {
+		who = textNobody.In(l)
+	}
+	choose := func(id string, label lang.Text, now string, values []string, shown func(string) string) slack.Block {
+		var opts []*slack.OptionBlockObject
+		var first *slack.OptionBlockObject
+		for _, v := range values {
+			o := slack.NewOptionBlockObject(v, plain(shown(v)), nil)
+			opts = append(opts, o)
+			if v == now {
+				first = o
+			}
+		}
+		e := slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, nil, id, opts...)
+		e.InitialOption = first
+		return slack.NewSectionBlock(plain(label.In(l)), nil, slack.NewAccessory(e))
+	}
+	langNow, notifyNow := string(s.Lang), s.Notify
+	if langNow == "" {
+		langNow = "auto"
+	}
+	if notifyNow == "" {
+		notifyNow = "all"
+	}
+	return []slack.Block{
+		docBlocks(view.Section{Facts: []view.Fact{
+			{Name: textIdentity.In(l), Value: who},
+			{Name: textCluster.In(l), Value: c.Default},
+			{Name: textQuiet.In(l), Value: s.quietWords(l)},
+		}}),
+		choose(actSetLang, textLanguage, langNow, []string{"auto", "en", "zh"}, func(v string) string {
+			return map[string]string{"auto": textAuto.In(l), "en": "English", "zh": "中文"}[v]
+		}),
+		choose(actSetNotify, textPing, notifyNow, []string{"all", "ends", "none"}, func(v string) string { return notifyText[v].In(l) }),
+	}
+}
+
+// homeSet changes a setting by a select of the home tab and draws it anew.
+func (b *Bot) homeSet(ctx context.Context, a ask, name string) []store.SlackMessage {
+	s := b.settings(ctx, a.Team, a.User)
+	if err := s.set([]string{name, a.Value}, b.call(ctx, a)); err != nil {
+		return nil // not one of ours: the select offers good values only
+	}
+	if err := b.cfg.Store.Put(ctx, docSettings, a.Team+"/"+a.User, s, time.Time{}); err != nil {
+		b.log.Error("slack: settings", "err", err)
+		return nil
+	}
+	return b.home(ctx, a)
+}
+
+// docBlocks is one section as one block; what does not fit into one is cut.
+func docBlocks(s view.Section) slack.Block {
+	ps, _ := section(s, 0, lang.EN)
+	if len(ps) == 0 {
+		return contextLine("–")
+	}
+	return ps[0].block
+}
+
+// unfurl shows the jobs that links of our own pages lead to.
+func (b *Bot) unfurl(ctx context.Context, a ask) []store.SlackMessage {
+	c := b.call(ctx, a)
+	shown := map[string]slack.Attachment{}
+	for _, raw := range a.Links[:min(len(a.Links), 5)] {
+		u, err := url.Parse(raw)
+		id := ""
+		if err == nil {
+			id = path.Base(u.Path)
+		}
+		if err != nil || u.Host != b.cfg.Policy.LinkDomain || !slurm.IsJobID(id) || a.Foreign {
+			continue
+		}
+		op, ok := ops.Lookup("status")
+		if !ok {
+			continue
+		}
+		in, err := fill(op, typedCall{Words: []string{id}})
+		if err != nil {
+			continue
+		}
+		result, err := op.Run(ctx, c, in)
+		if v, ok := result.(view.Viewer); err == nil && ok {
+			shown[raw] = slack.Attachment{Blocks: slack.Blocks{BlockSet: Blocks(v.View(c.Lang), c.Lang)}}
+		}
+	}
+	if len(shown) == 0 {
+		return nil
+	}
+	extra, err := json.Marshal(shown)
+	if err != nil {
+		return nil
+	}
+	return []store.SlackMessage{b.owe(a.Key+"/unfurl", "t/"+a.Channel+"/"+a.TS,
+		out{Do: doUnfurl, Team: a.Team, Channel: a.Channel, TS: a.TS, Extra: extra})}
+}

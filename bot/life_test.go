@@ -1,0 +1,305 @@
+package bot_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/bot"
+	"github.com/megatron-ops/megatron-ops/bot/slacktest"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// card returns the messages that are a job's card: those in the channel itself.
+func cards(st slacktest.State, id string) (list []*slacktest.Message) {
+	for _, m := range st.Messages {
+		if m.Only == "" && m.Thread == "" && strings.Contains(m.Text, id) {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// submitted submits the job of the specification and waits for its card.
+func submitted(t *testing.T, s *stage) *slacktest.Message {
+	t.Helper()
+	s.Slash("submit --yes " + spec)
+	var c *slacktest.Message
+	s.Wait("the job's card", func(st slacktest.State) bool {
+		if list := cards(st, "4711"); len(list) == 1 {
+			c = list[0]
+			return true
+		}
+		return false
+	})
+	return c
+}
+
+func TestAJobHasOneCardThatIsEditedInPlace(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	c := submitted(t, s)
+	require.Contains(t, text(c), "Waiting in the queue (PENDING)")
+	require.NotContains(t, text(c), "<@U1>")
+
+	loss, speed, limit := 2.345, 412.5, int64(3600)
+	job := slurm.Job{
+		ID: "4711", Cluster: "yard", Name: "gpt", User: "ada", Partition: "gpu", State: slurm.Running,
+		Nodes: []string{"n1", "n2"}, GPUs: 16, ElapsedS: 600, TimeLimitS: &limit,
+	}
+	for i := range 20 { // numbers come often
+		require.NoError(t, s.bot.Tell(t.Context(), bot.News{
+			Job: job, Iteration: 100 + i, Iterations: 1000, Loss: &loss, TFLOPs: &speed, ETA: time.Hour, Checkpoint: 100,
+		}))
+	}
+	st := s.Wait("the running card", func(st slacktest.State) bool {
+		list := cards(st, "4711")
+		return len(list) == 1 && strings.Contains(text(list[0]), "Running (RUNNING)")
+	})
+	c = cards(st, "4711")[0]
+	require.LessOrEqual(t, c.Edits, 2, "edits that bring numbers only are collapsed")
+	require.Contains(t, text(c), "412.5 TFLOP/s/GPU")
+	require.Contains(t, text(c), "10:00 / 01:00:00")
+	buttonOf(t, c, "Cancel")
+	buttonOf(t, c, "Diagnose")
+
+	exit := "1:0"
+	job.State, job.ExitCode = slurm.Failed, &exit
+	require.NoError(t, s.bot.Tell(t.Context(), bot.News{
+		Job: job, Class: "cuda_oom", Exclude: []string{"n2"},
+		Cause: &view.Doc{Title: "Rank 9 on n2 ran out of GPU memory", Tone: view.Bad, Sections: []view.Section{
+			{Text: "torch.OutOfMemoryError in the backward pass."},
+			{Heading: "Evidence", Code: strings.Repeat("OutOfMemoryError: tried to allocate\n", 200), Lang: "log", Fold: true},
+		}},
+	}))
+	st = s.Wait("the failed card and its thread", func(st slacktest.State) bool {
+		list := cards(st, "4711")
+		return len(list) == 1 && strings.Contains(text(list[0]), "Failed (FAILED)") &&
+			slices.ContainsFunc(st.Messages, func(m *slacktest.Message) bool {
+				return m.Thread == list[0].TS && strings.Contains(text(m), "backward pass")
+			}) && len(st.Files) == 1 && st.Files[0].Done
+	})
+	c = cards(st, "4711")[0]
+	require.Contains(t, text(c), "Rank 9 on n2 ran out of GPU memory")
+	require.Equal(t, c.TS, st.Files[0].Thread, "the evidence is a file in the thread")
+	for _, m := range st.Messages {
+		require.False(t, m.Broadcast, "a reply is never shown in the channel too")
+	}
+}
+
+func TestNobodyIsCalledForTheirOwnAction(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	submitted(t, s)
+	s.Slash("cancel 4711 --yes")
+	s.said("4711", "cancelled")
+	require.NoError(t, s.bot.Tell(t.Context(), bot.News{Job: slurm.Job{ID: "4711", Cluster: "yard", Name: "gpt", User: "ada", State: slurm.Cancelled}}))
+	s.said("Cancelled (CANCELLED)")
+	require.Zero(t, callsFor(s.State(), "U1"))
+}
+
+func TestAnEndCallsTheRequesterOnceAndNotInQuietHours(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		setting string
+		calls   int
+	}{
+		"by default":     {"settings", 1},
+		"in quiet hours": {"settings quiet 00:00-23:59", 0},
+		"never":          {"settings notify none", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := play(t)
+			s.Slash(c.setting)
+			s.said("Your settings")
+			submitted(t, s)
+			for range 3 {
+				require.NoError(t, s.bot.Tell(t.Context(), bot.News{Job: slurm.Job{ID: "4711", Cluster: "yard", Name: "gpt", User: "ada", State: slurm.Timeout}}))
+			}
+			s.said("Time limit reached (TIMEOUT)", "Elapsed")
+			require.Equal(t, c.calls, callsFor(s.State(), "U1"))
+		})
+	}
+}
+
+// callsFor counts the mentions of a user in messages that were posted.
+func callsFor(st slacktest.State, user string) (n int) {
+	for _, c := range st.Calls {
+		if c.Method == "chat.postMessage" && strings.Contains(slacktest.JSON(c.Args["blocks"]), `"user_id":"`+user+`"`) {
+			n++
+		}
+	}
+	return n
+}
+
+func TestFollowersSeeJobsThatOthersSubmitted(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	s.Slash("subscribe grace", map[string]any{"channel_id": "C9"})
+	s.said("Followed here: grace")
+	job := slurm.Job{ID: "5000", Cluster: "yard", Name: "moe", User: "grace", State: slurm.Running, Nodes: []string{"n7"}}
+	require.NoError(t, s.bot.Tell(t.Context(), bot.News{Job: job}))
+	require.NoError(t, s.bot.Tell(t.Context(), bot.News{Job: slurm.Job{ID: "5001", Cluster: "yard", User: "somebody"}}))
+	st := s.Wait("the followed job's card", func(st slacktest.State) bool { return len(cards(st, "5000")) == 1 })
+	require.Equal(t, "C9", cards(st, "5000")[0].Channel)
+	require.Empty(t, cards(st, "5001"))
+}
+
+func TestTheFormCheckFieldsAndSubmitsOnce(t *testing.T) {
+	t.Parallel()
+	s := play(t, func(c *bot.Config) {
+		c.Site = func() map[string]string { return map[string]string{"partition": "gpu", "account": "llm"} }
+	})
+	s.Slash("submit")
+	st := s.Wait("the form", func(st slacktest.State) bool { return len(st.Views) == 1 })
+	var form map[string]any
+	for _, v := range st.Views {
+		form = v
+	}
+	require.Contains(t, slacktest.JSON(form), `"initial_value":"llm"`, "the site's profile fills the form")
+
+	send := func(values map[string]string) map[string]any {
+		return answerOf(t, s.Interact(map[string]any{"type": "view_submission", "view": map[string]any{
+			"id": form["id"], "callback_id": form["callback_id"], "private_metadata": form["private_metadata"],
+			"state": map[string]any{"values": stateOf(values)},
+		}}))
+	}
+	good := map[string]string{
+		"name": "gpt", "worktree": "/lustre/m", "nodes": "2", "gpus_per_node": "8", "gpu": "h100", "time": "1:00:00",
+		"args": "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 " +
+			"--micro-batch-size 2 --global-batch-size 64 --train-iters 100 --lr 1e-4 —tensor-model-parallel-size 4",
+	}
+	bad := map[string]string{"name": "gpt", "worktree": "relative/path", "nodes": "two", "args": good["args"]}
+	a := send(bad)
+	require.Equal(t, "errors", a["response_action"])
+	require.Contains(t, a["errors"], "nodes")
+
+	bad["nodes"] = "2"
+	a = send(bad)
+	require.Equal(t, "errors", a["response_action"])
+	require.Contains(t, a["errors"], "worktree")
+
+	heads := map[string]string{}
+	for k, v := range good {
+		heads[k] = strings.ReplaceAll(v, "--num-attention-heads 16", "--num-attention-heads 18")
+	}
+	a = send(heads)
+	require.Equal(t, "errors", a["response_action"], "%v", a)
+	require.Contains(t, slacktest.JSON(a["errors"]), "attention")
+
+	a = send(good)
+	require.Equal(t, "update", a["response_action"], "%v", a)
+	confirm := a["view"].(map[string]any)
+	require.Empty(t, slacktest.CheckView([]byte(slacktest.JSON(confirm))))
+	require.Contains(t, slacktest.JSON(confirm), "#SBATCH")
+	require.Zero(t, s.yard.count())
+	for range 2 { // a double click
+		r := s.Interact(map[string]any{"type": "view_submission", "view": map[string]any{
+			"id": form["id"], "callback_id": confirm["callback_id"], "private_metadata": confirm["private_metadata"], "state": map[string]any{"values": map[string]any{}},
+		}})
+		require.Equal(t, http.StatusOK, r.Status)
+	}
+	s.said("gpt submitted to yard as job 4711")
+	s.Wait("the card", func(st slacktest.State) bool { return len(cards(st, "4711")) == 1 })
+	time.Sleep(200 * time.Millisecond)
+	require.Equal(t, 1, s.yard.count())
+
+	s.Slash("submit")
+	st = s.Wait("the second form", func(st slacktest.State) bool { return len(st.Views) == 2 })
+	last := slacktest.JSON(st.Views)
+	require.Contains(t, last, `"initial_value":"/lustre/m"`, "the last run fills the form")
+}
+
+// stateOf is the state of a form that holds values.
+func stateOf(values map[string]string) map[string]any {
+	st := map[string]any{}
+	for k, v := range values {
+		x := map[string]any{"type": "plain_text_input", "value": v}
+		if k == "gpu" {
+			x = map[string]any{"type": "static_select", "selected_option": map[string]any{"value": v}}
+		}
+		st[k] = map[string]any{k: x}
+	}
+	return st
+}
+
+func TestTheHomeTabShowsJobsAndSettings(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	s.yard.put(slurm.Job{ID: "4000", Name: "run", User: "ada", State: slurm.Running, Nodes: []string{"n1"}})
+	s.Event(map[string]any{"type": "app_home_opened", "user": "U1", "channel": "D1", "tab": "home", "event_ts": "1.1"})
+	st := s.Wait("the home tab", func(st slacktest.State) bool { return st.Homes["U1"] != nil })
+	home := slacktest.JSON(st.Homes["U1"])
+	require.Contains(t, home, "My jobs")
+	require.Contains(t, home, "4000")
+	s.Interact(map[string]any{
+		"view": map[string]any{"id": "V1", "type": "home"}, "container": map[string]any{"type": "view"},
+		"actions": []any{map[string]any{"action_id": "set_lang", "block_id": "b", "type": "static_select", "selected_option": map[string]any{"value": "zh"}}},
+	})
+	s.Wait("the home tab in Chinese", func(st slacktest.State) bool {
+		return strings.Contains(slacktest.JSON(st.Homes["U1"]), "我的作业")
+	})
+}
+
+func TestAPastedTracebackIsDiagnosedInItsThread(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	log := "```[rank3]: Traceback (most recent call last):\n[rank3]:   File \"/w/megatron/core/tensor_parallel/layers.py\", line 812, in forward\n[rank3]:     output = torch.matmul(a, b)\n[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total capacity of 79.11 GiB\n```"
+	s.Event(map[string]any{"type": "app_mention", "user": "U1", "channel": "C1", "ts": "1700000001.000100", "text": "<@UBOT> what is this? " + log})
+	msg := s.said("memory")
+	require.Equal(t, "1700000001.000100", msg.Thread)
+	s.Interact(map[string]any{
+		"type": "message_action", "callback_id": "diagnose_message", "channel": map[string]any{"id": "C1"},
+		"message": map[string]any{"ts": "1700000002.000100", "user": "U2", "text": log},
+	})
+	s.Wait("a private diagnosis", func(st slacktest.State) bool {
+		return slices.ContainsFunc(st.Messages, func(m *slacktest.Message) bool { return m.Only == "U1" && strings.Contains(text(m), "memory") })
+	})
+}
+
+func TestAFileIsReadFromSlackOnly(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	f := s.File("rank0.log", "Traceback (most recent call last):\n  File \"/w/pretrain_gpt.py\", line 3, in <module>\n    import megatron.core\nModuleNotFoundError: No module named 'megatron'\n")
+	dm := map[string]any{"type": "message", "subtype": "file_share", "channel_type": "im", "user": "U1", "channel": "D1", "ts": "1.000200", "text": "", "files": []any{f}}
+	s.Event(dm)
+	s.said("megatron")
+	f["url_private"] = "http://169.254.169.254/latest/meta-data"
+	dm["ts"], dm["files"] = "1.000300", []any{f}
+	s.Event(dm)
+	s.said("it is not on Slack")
+}
+
+func TestOperatorsApproveAndRequestersDoNot(t *testing.T) {
+	t.Parallel()
+	s := play(t, func(c *bot.Config) {
+		c.Policy.Operators = []string{"S1"}
+		c.Policy.Approve = func(op string, _ any) string {
+			if op == "submit" {
+				return "more than 8 GPUs"
+			}
+			return ""
+		}
+	})
+	s.Members(map[string][]string{"S1": {"U5"}})
+	s.Slash("submit --yes " + spec)
+	q := s.said("Approval needed", "more than 8 GPUs")
+	s.said("I have asked the operators")
+	action, value := buttonOf(t, q, "Approve")
+	s.Press(q, action, value, "U1")
+	s.said("somebody else than the requester")
+	s.Press(q, action, value, "U2")
+	s.said("only operators may approve")
+	require.Zero(t, s.yard.count())
+	for range 2 {
+		s.Press(q, action, value, "U5")
+	}
+	s.said("gpt submitted to yard as job 4711")
+	require.Equal(t, 1, s.yard.count())
+}

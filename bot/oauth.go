@@ -1,0 +1,178 @@
+package bot
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+)
+
+// OAuth lets workspaces install the app by themselves. Their tokens are kept
+// encrypted.
+type OAuth struct {
+	ClientID     string
+	ClientSecret string
+	// RedirectURL is our /slack/oauth as Slack reaches it.
+	RedirectURL string
+	// Key encrypts tokens: 32 bytes for AES-256-GCM. Who loses it installs again.
+	Key []byte
+	// Policy decides which scopes are asked for.
+	Policy Policy
+}
+
+// An install is one workspace's token, encrypted.
+type install struct {
+	Team   string    `json:"team"`
+	Name   string    `json:"name"`
+	Scopes string    `json:"scopes"`
+	Token  []byte    `json:"token"` // nonce, then the sealed token
+	At     time.Time `json:"at"`
+}
+
+const stateCookie = "megatron_ops_install"
+
+// serveInstall sends the browser to Slack. The state is tied to this browser by
+// a cookie and works once, so that nobody can be made to finish another's
+// installation.
+func (b *Bot) serveInstall(w http.ResponseWriter, r *http.Request) {
+	state := rand.Text()
+	if err := b.cfg.Store.Put(r.Context(), docInstall, "state/"+state, true, b.now().Add(10*time.Minute)); err != nil {
+		http.Error(w, "not stored", http.StatusServiceUnavailable)
+		return
+	}
+	http.SetCookie(w, &http.Cookie{
+		Name: stateCookie, Value: state, Path: "/slack/", MaxAge: 600, HttpOnly: true, SameSite: http.SameSiteLaxMode,
+		Secure: strings.HasPrefix(b.cfg.OAuth.RedirectURL, "https:"),
+	})
+	to := url.URL{Scheme: "https", Host: "slack.com", Path: "/oauth/v2/authorize"}
+	to.RawQuery = url.Values{
+		"client_id": {b.cfg.OAuth.ClientID}, "scope": {strings.Join(Scopes(b.cfg.OAuth.Policy), ",")},
+		"redirect_uri": {b.cfg.OAuth.RedirectURL}, "state": {state},
+	}.Encode()
+	http.Redirect(w, r, to.String(), http.StatusFound)
+}
+
+// serveOAuth takes the browser back from Slack, exchanges the code for a token
+// and keeps it.
+func (b *Bot) serveOAuth(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	if q.Get("error") != "" {
+		http.Error(w, "the installation was not allowed in Slack", http.StatusForbidden)
+		return
+	}
+	var known bool
+	cookie, err := r.Cookie(stateCookie)
+	if err == nil && cookie.Value == q.Get("state") {
+		_, err = b.cfg.Store.Take(r.Context(), docInstall, "state/"+q.Get("state"), b.now(), &known)
+	}
+	if err != nil || !known {
+		http.Error(w, "this installation did not begin here, or took longer than ten minutes: open /slack/install again", http.StatusBadRequest)
+		return
+	}
+	if err := b.install(r.Context(), q.Get("code")); err != nil {
+		b.log.Error("slack: install", "err", err)
+		http.Error(w, "Slack did not give a token: open /slack/install again", http.StatusBadGateway)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	fmt.Fprintln(w, "megatron-ops is installed. Type /megatron help in Slack.")
+}
+
+func (b *Bot) install(ctx context.Context, code string) error {
+	o := b.cfg.OAuth
+	var opts []slack.OAuthOption
+	if b.api != nil {
+		opts = append(opts, slack.OAuthOptionAPIURL(strings.TrimSuffix(b.cfg.APIURL, "/")+"/"))
+	}
+	res, err := slack.GetOAuthV2ResponseContext(ctx, &http.Client{Timeout: 20 * time.Second}, o.ClientID, o.ClientSecret, code, o.RedirectURL, opts...)
+	if err != nil {
+		return err
+	}
+	if res.Team.ID == "" || res.AccessToken == "" {
+		return errors.New("no workspace in Slack's answer")
+	}
+	sealed, err := seal(o.Key, res.AccessToken, res.Team.ID)
+	if err != nil {
+		return err
+	}
+	b.clients.Delete(res.Team.ID)
+	return b.cfg.Store.Put(ctx, docInstall, "team/"+res.Team.ID,
+		install{Team: res.Team.ID, Name: res.Team.Name, Scopes: res.Scope, Token: sealed, At: b.now()}, time.Time{})
+}
+
+// installed returns a workspace's token.
+func (b *Bot) installed(ctx context.Context, team string) (string, error) {
+	if b.cfg.OAuth == nil {
+		return "", permanentError{errors.New("no bot token")}
+	}
+	var i install
+	ok, err := b.cfg.Store.Get(ctx, docInstall, "team/"+team, b.now(), &i)
+	if err != nil {
+		return "", err
+	}
+	if !ok {
+		return "", permanentError{fmt.Errorf("workspace %q has not installed the app", team)}
+	}
+	token, err := unseal(b.cfg.OAuth.Key, i.Token, team)
+	if err != nil {
+		return "", permanentError{fmt.Errorf("the token of workspace %q cannot be read with this key: install the app again", team)}
+	}
+	return token, nil
+}
+
+// uninstalled forgets a workspace whose token Slack has ended.
+func (b *Bot) uninstalled(ctx context.Context, team string) {
+	b.clients.Delete(team)
+	if err := b.cfg.Store.Delete(ctx, docInstall, "team/"+team); err != nil {
+		b.log.Warn("slack: uninstall", "err", err)
+	}
+}
+
+// seal encrypts a token for one workspace; it cannot be opened for another.
+func seal(key []byte, token, team string) ([]byte, error) {
+	g, err := gcm(key)
+	if err != nil {
+		return nil, err
+	}
+	nonce := make([]byte, g.NonceSize())
+	_, _ = rand.Read(nonce) // never fails
+	return g.Seal(nonce, nonce, []byte(token), []byte(team)), nil
+}
+
+func unseal(key, sealed []byte, team string) (string, error) {
+	g, err := gcm(key)
+	if err != nil {
+		return "", err
+	}
+	if len(sealed) < g.NonceSize() {
+		return "", errors.New("too short")
+	}
+	token, err := g.Open(nil, sealed[:g.NonceSize()], sealed[g.NonceSize():], []byte(team))
+	return string(token), err
+}
+
+func gcm(key []byte) (cipher.AEAD, error) {
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, fmt.Errorf("the key for Slack's tokens: %w", err)
+	}
+	return cipher.NewGCM(block)
+}
+
+// ParseKey reads a key for OAuth.Key from base64.
+func ParseKey(s string) ([]byte, error) {
+	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(s))
+	if err != nil || len(key) != 32 {
+		return nil, errors.New("the key for Slack's tokens must be 32 bytes in base64: openssl rand -base64 32")
+	}
+	return key, nil
+}
