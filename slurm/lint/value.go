@@ -1,3 +1,436 @@
 package lint
 
-var valueRules []Rule
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm/script"
+)
+
+// valueRules are about what variables and words expand to.
+var valueRules = []Rule{
+	{
+		ID: "unexported-variable", Severity: rules.Error, check: unexported,
+		Why: lang.Text{
+			EN: "the task uses a variable that the batch script sets without export: it is empty there",
+			ZH: "任务里用到的变量在批处理脚本中没有 export：在任务里它是空的",
+		},
+		Fix: lang.Text{EN: "export it before srun", ZH: "在 srun 之前 export 这个变量"},
+	},
+	{
+		ID: "unset-variable", Severity: rules.Error, check: unset,
+		Why: lang.Text{
+			EN: "nothing sets this variable: the flag before it swallows the next word, or the value is empty",
+			ZH: "没有任何地方设置这个变量：它前面的参数会吞掉下一个词，或得到空值",
+		},
+		Fix: lang.Text{
+			EN: "set it, or use a variable that Slurm always sets, such as SLURM_GPUS_ON_NODE",
+			ZH: "先给它赋值，或改用 Slurm 一定会设置的变量，例如 SLURM_GPUS_ON_NODE",
+		},
+	},
+	{
+		ID: "heredoc-expansion", Severity: rules.Error, check: heredocExpansion,
+		Why: lang.Text{
+			EN: "the here-document is not quoted, so this is expanded while the file is written, mostly to nothing, and not when it runs",
+			ZH: "here-document 没有加引号：变量在写文件时就被展开（多半为空），而不是在脚本运行时",
+		},
+		Fix: lang.Text{EN: `quote the word (<<'EOF'), or write \$ before what the file expands itself`, ZH: `给结束标记加引号（<<'EOF'），或把文件自己的变量写成 \$`},
+	},
+	{
+		ID: "args-splitting", Severity: rules.Error, check: argsSplitting,
+		Why: lang.Text{
+			EN: "the list of arguments does not expand to its words: the program gets one giant argument, or only the first one",
+			ZH: "参数列表没有展开成一个个参数：程序只得到一个巨大的参数，或只得到第一个",
+		},
+		Fix: lang.Text{
+			EN: `"${ARGS[@]}" for an array, $ARGS without quotes for a string, "${ARGS[*]}" inside bash -c "…"`,
+			ZH: `数组用 "${ARGS[@]}"，字符串用不带引号的 $ARGS，bash -c "…" 里用 ${ARGS[*]}`,
+		},
+	},
+	{
+		ID: "bad-assignment", Severity: rules.Error, check: badAssignment,
+		Why: lang.Text{
+			EN: "this is no assignment in bash: the value stays unset",
+			ZH: "这不是 bash 的赋值写法：变量不会被设置",
+		},
+		Fix: lang.Text{EN: "NAME=value, without blanks, $ or set", ZH: "写成 NAME=value：不要空格，不要 $，不要 set"},
+	},
+}
+
+// reserved are variables that bash, Slurm, the launcher or the site sets.
+var reserved = regexp.MustCompile(`^(_|PATH|HOME|USER|LOGNAME|PWD|OLDPWD|HOSTNAME|HOSTTYPE|SHELL|SHLVL|LANG|LC_\w+|TERM|TZ|UID|EUID|PPID|RANDOM|SRANDOM|SECONDS|LINENO|EPOCHSECONDS|EPOCHREALTIME|IFS|REPLY|OPTARG|OPTIND|BASH\w*|PIPESTATUS|FUNCNAME|DIRSTACK|GROUPS|TMPDIR|TMP|TEMP|EDITOR|MAIL|DISPLAY|` +
+	`SLURM\w*|SBATCH_\w+|SRUN_\w+|CUDA_\w+|NVIDIA_\w+|NCCL_\w+|LD_\w+|PYTHON\w*|VIRTUAL_ENV|CONDA_\w+|MAMBA_\w+|LMOD_\w+|MODULE\w*|LOADEDMODULES|EBROOT\w*|EB\w+|OMPI_\w+|PMIX?_\w+|MPI_\w+|I_MPI_\w+|PBS_\w+|LSB_\w+|SSH_\w+|XDG_\w+|HF_\w+|WANDB_\w+|PROXY|HTTPS?_PROXY|https?_proxy|no_proxy|NO_PROXY|RANK|LOCAL_RANK|GPU_DEVICE_ORDINAL|ROCR_VISIBLE_DEVICES|HIP_\w+|` +
+	`\w*(WORK|SCRATCH|STORE|PROJECT|HOME|ROOT|FAST|LUSTRE|GPFS|DSDIR|JOBSCRATCH)\w*)$`)
+
+// slurmNeeds are the variables that Slurm sets only where an option is given.
+var slurmNeeds = map[string][]string{
+	"SLURM_GPUS_PER_NODE":   {"gpus-per-node"},
+	"SLURM_NTASKS_PER_NODE": {"ntasks-per-node"},
+	"SLURM_CPUS_PER_TASK":   {"cpus-per-task"},
+	"SLURM_GPUS":            {"gpus"},
+	"SLURM_GPUS_PER_TASK":   {"gpus-per-task"},
+	"SLURM_CPUS_PER_GPU":    {"cpus-per-gpu"},
+	"SLURM_MEM_PER_GPU":     {"mem-per-gpu"},
+	"SLURM_MEM_PER_CPU":     {"mem-per-cpu"},
+	"SLURM_ARRAY_TASK_ID":   {"array"},
+}
+
+// inTask reports whether x runs where srun or bash -c brought its text.
+func inTask(x *script.Command) bool {
+	return x.Shell.Kind != script.Batch && x.Remote == nil
+}
+
+func unexported(c *checker) {
+	type key struct {
+		name string
+		line int
+	}
+	seen := map[key]bool{}
+	for _, x := range c.job.Commands {
+		if !inTask(x) || x.Trap || x.Shell.Sourced && x.Shell.Step == nil {
+			continue
+		}
+		if x.Container != nil && !x.Container.PassesEnv {
+			continue // container-env-missing
+		}
+		for _, e := range x.Expansions {
+			if e.Outer == nil || e.Var != nil || e.Guarded || e.Outer.Exported && c.job.Shell.Lookup(e.Name) == e.Outer {
+				continue
+			}
+			if e.Outer.Array || reassigned(c, x, e.Name) {
+				continue // args-splitting; or set here on another way
+			}
+			k := key{e.Name, 0}
+			if seen[k] {
+				continue
+			}
+			seen[k] = true
+			c.say(e.Line, "$"+e.Name, lang.Text{
+				EN: "export " + e.Name + " before srun",
+				ZH: "在 srun 之前 export " + e.Name,
+			})
+		}
+	}
+}
+
+// reassigned reports whether the shell of x sets name itself somewhere.
+func reassigned(c *checker, x *script.Command, name string) bool {
+	return slices.ContainsFunc(c.job.Assignments, func(a script.Assignment) bool {
+		return a.Name == name && a.Shell != c.job.Shell && a.Shell.Line == x.Shell.Line && a.Shell.Kind == x.Shell.Kind
+	})
+}
+
+// launches reports whether x starts something whose words matter: srun, a
+// launcher, a container, a program.
+func (c *checker) launches(x *script.Command) bool {
+	if x.Name() == "srun" || x.Name() == "docker" || x.Name() == "mpirun" {
+		return true
+	}
+	return slices.ContainsFunc(c.job.Starts, func(s *script.Start) bool { return s.Command == x || slices.Contains(s.Chain(), x) })
+}
+
+func unset(c *checker) {
+	seen := map[string]bool{}
+	comments := ""
+	for _, x := range c.job.Commands {
+		if x.Trap || x.Remote != nil && x.Shell.Remote != nil || x.Container != nil && x.Shell.Container != nil {
+			continue
+		}
+		launch := c.launches(x)
+		for _, e := range x.Expansions {
+			if e.Var != nil || e.Guarded || e.Outer != nil || e.Op == "length" || seen[e.Name] || c.job.Assigned[e.Name] || positionalName(e.Name) {
+				continue
+			}
+			needs, slurm := slurmNeeds[e.Name]
+			switch {
+			case slurm:
+				if !launch && !e.Shell.NoUnset && !c.launchValue(e) {
+					continue
+				}
+				if !c.job.Batch() || c.job.Options.Has(needs...) || x.Step != nil && x.Step.Options.Has(needs...) || e.Shell.Step != nil && e.Shell.Step.Options.Has(needs...) {
+					continue
+				}
+				if e.Shell.Sourced || c.shownSubmission(regexp.MustCompile("--"+needs[0])) {
+					continue
+				}
+			case !launch || reserved.MatchString(e.Name) || e.Shell.Sourced || c.job.Inner:
+				continue
+			case badlyAssigned(c, e.Name):
+				continue
+			default:
+				if comments == "" {
+					comments = c.comments() + "."
+				}
+				if strings.Contains(comments, strings.ToLower(e.Name)) {
+					continue // the head of the script says who sets it
+				}
+				if strings.ToLower(e.Name) == e.Name && x.Loop != nil {
+					continue
+				}
+			}
+			seen[e.Name] = true
+			c.report(e.Line, "$"+e.Name)
+		}
+	}
+}
+
+func positionalName(s string) bool {
+	return s == "" || !(s[0] >= 'a' && s[0] <= 'z' || s[0] >= 'A' && s[0] <= 'Z' || s[0] == '_')
+}
+
+// launchValue reports whether the variable that an assignment makes of e ends
+// up in a launch.
+func (c *checker) launchValue(e script.Expansion) bool {
+	for _, s := range c.job.Starts {
+		for _, a := range append(slices.Clone(s.Args), flagArgs(s)...) {
+			for _, r := range a.Value.Refs() {
+				if r.Name == e.Name && r.Line == e.Line {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+func flagArgs(s *script.Start) []script.Arg {
+	var out []script.Arg
+	for _, f := range s.Flags {
+		out = append(out, script.Arg{Value: f.Value, Line: f.Line})
+	}
+	return out
+}
+
+// badlyAssigned reports whether the script tries to set name and bash does not
+// take it so.
+func badlyAssigned(c *checker, name string) bool {
+	return slices.ContainsFunc(badAssignments(c), func(b badAssign) bool { return b.name == name })
+}
+
+// scriptName is the form of the names that scripts are written to.
+var scriptName = regexp.MustCompile(`\.(sh|bash|slurm|sbatch|job|run)$|^[\w/.-]*(run|entry|launch|train|job)[\w-]*$`)
+
+func heredocExpansion(c *checker) {
+	type doc struct {
+		d       *script.Document
+		submits bool
+	}
+	var docs []doc
+	for _, w := range c.job.Written {
+		if scriptName.MatchString(w.Name) || strings.HasPrefix(w.Document.Text(), "#!") {
+			docs = append(docs, doc{w.Document, strings.Contains(w.Document.Text(), "#SBATCH")})
+		}
+	}
+	for _, x := range c.job.Commands {
+		switch x.Name() {
+		case "sbatch", "bash", "sh", "ssh":
+			for _, red := range x.Redirects {
+				if red.Doc != nil && (x.Name() != "ssh" || len(x.Starts) > 0) {
+					docs = append(docs, doc{red.Doc, x.Name() == "sbatch"})
+				}
+			}
+		}
+	}
+	seen := map[*script.Document]bool{}
+	for _, d := range docs {
+		if d.d.Quoted || seen[d.d] {
+			continue
+		}
+		seen[d.d] = true
+		own := ownNames(d.d.Source)
+		for _, e := range d.d.Expansions {
+			if !e.HereDoc {
+				continue
+			}
+			known := e.Var != nil || e.Guarded && e.Op != "" && e.Op != "!"
+			late := strings.Contains("@*?!#", e.Name) || e.Name != "0" && isDigits(e.Name) && c.job.Batch()
+			if own[e.Name] && !known || late && !known || d.submits && !c.job.Batch() && strings.HasPrefix(e.Name, "SLURM_") && !known {
+				c.report(e.Line, "$"+e.Name)
+				break
+			}
+		}
+	}
+}
+
+func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+var ownName = regexp.MustCompile(`(?m)(?:^|;|&&|\b(?:export|local|declare|readonly)\s)\s*([A-Za-z_]\w*)\+?=|\bfor\s+([A-Za-z_]\w*)\s+in|\bread\s+(?:-\w+\s+)*([A-Za-z_]\w*)`)
+
+// ownNames are the variables that the text of a script sets itself.
+func ownNames(text string) map[string]bool {
+	out := map[string]bool{}
+	for _, m := range ownName.FindAllStringSubmatch(text, -1) {
+		for _, n := range m[1:] {
+			if n != "" {
+				out[n] = true
+			}
+		}
+	}
+	return out
+}
+
+// several options in one string: it has blanks, and one of its words is a flag.
+func manyOptions(v script.Value) bool {
+	s := strings.TrimSpace(v.String())
+	if !strings.ContainsAny(s, " \t\n") {
+		return false
+	}
+	return strings.HasPrefix(s, "-") || strings.Contains(s, " -")
+}
+
+func argsSplitting(c *checker) {
+	seen := map[int]bool{}
+	report := func(e script.Expansion, what string) {
+		if !seen[e.Line] {
+			seen[e.Line] = true
+			c.report(e.Line, what)
+		}
+	}
+	for _, x := range c.job.Commands {
+		if x.Trap || !c.launches(x) {
+			continue
+		}
+		text := commandText(x)
+		for _, e := range x.Expansions {
+			v := e.Var
+			list := e.Index == "@"
+			switch {
+			case e.Word < 0 || e.Guarded && e.Op != "" || e.Op != "":
+			case v == nil && e.Outer != nil && e.Outer.Array && !c.declares(e):
+				// An array does not reach another shell.
+				report(e, "${"+e.Name+"[…]}")
+			case v == nil || text < 0 && v == nil:
+			case v.Array && e.Index == "" && len(v.Elems) > 1:
+				report(e, "$"+e.Name)
+			case v.Array && list && e.Quoted && !e.Whole && text == e.Word && len(v.Elems) > 1:
+				report(e, "${"+e.Name+"[@]}")
+			case v.Array && e.Index == "*" && e.Quoted && e.Whole && len(v.Elems) > 1 && text != e.Word && x.Name() != "eval":
+				report(e, "${"+e.Name+"[*]}")
+			case !v.Array && e.Quoted && e.Whole && text != e.Word && manyOptions(v.Value) && !isText(x, e):
+				report(e, `"$`+e.Name+`"`)
+			}
+		}
+	}
+}
+
+// declares reports whether the shell that reads the array declares it itself.
+func (c *checker) declares(e script.Expansion) bool {
+	return slices.ContainsFunc(c.job.Assignments, func(a script.Assignment) bool {
+		return a.Name == e.Name && a.Shell != nil && a.Shell.Line == e.Shell.Line && a.Shell.Kind == e.Shell.Kind && a.Shell.Kind != script.Batch
+	})
+}
+
+// commandText is the number of the word that is text for another shell
+// (bash -c TEXT, ssh host TEXT), or -1.
+func commandText(x *script.Command) int {
+	for i, a := range x.Args {
+		t := a.Text()
+		if len(t) > 1 && t[0] == '-' && t[1] != '-' && strings.HasSuffix(t, "c") && i > 0 {
+			for _, b := range x.Args[:i] {
+				switch n := b.Text(); n[strings.LastIndexByte(n, '/')+1:] {
+				case "bash", "sh", "zsh", "dash":
+					return i + 1
+				}
+			}
+		}
+	}
+	switch x.Name() {
+	case "ssh", "pdsh", "clush", "eval":
+		return len(x.Args) - 1
+	}
+	return -1
+}
+
+// isText reports whether the word of e is the value of an option that takes
+// blanks, such as --wrap or --comment.
+func isText(x *script.Command, e script.Expansion) bool {
+	if e.Word < 1 || e.Word > len(x.Args) {
+		return false
+	}
+	switch x.Args[e.Word-1].Text() {
+	case "--wrap", "--comment", "--prompt", "--notes", "--description", "--wandb-notes", "echo", "--export":
+		return true
+	}
+	return false
+}
+
+type badAssign struct {
+	name, text string
+	line       int
+}
+
+var (
+	setWord    = regexp.MustCompile(`^([A-Za-z_]\w*)=`)
+	plainName  = regexp.MustCompile(`^[A-Za-z_]\w*$`)
+	plainValue = regexp.MustCompile(`^(\d[\w.:-]*|true|false|localhost|/.*|[A-Z_]+)$`)
+)
+
+func badAssignments(c *checker) []badAssign {
+	var out []badAssign
+	for _, x := range c.job.Commands {
+		t := argTexts(x.Args)
+		if len(t) == 0 {
+			continue
+		}
+		add := func(name string) { out = append(out, badAssign{name, strings.Join(t, " "), x.Line}) }
+		switch {
+		case plainName.MatchString(t[0]) && len(t) > 1 && (t[1] == "=" || strings.HasPrefix(t[1], "=") && !strings.HasPrefix(t[1], "==")) && x.Name() != "test" && t[0] != "expr" && t[0] != "export" && t[0] != "let" && t[0] != "declare" && t[0] != "local" && t[0] != "readonly":
+			add(t[0])
+		case dollarWord(x, 0) != "":
+			add(dollarWord(x, 0))
+		case t[0] == "export" || t[0] == "declare" || t[0] == "local" || t[0] == "readonly":
+			for i := 1; i < len(t); i++ {
+				if n := dollarWord(x, i); n != "" {
+					add(n)
+				}
+				if t[i] == "=" || strings.HasPrefix(t[i], "=") {
+					add(t[i-1])
+				}
+			}
+		case t[0] == "set" && len(t) == 2 && setWord.MatchString(t[1]), t[0] == "setenv" && len(t) == 3:
+			name, _, _ := strings.Cut(t[1], "=")
+			add(name)
+		case t[0] == "set" && len(t) == 4 && t[2] == "=" && plainName.MatchString(t[1]):
+			add(t[1])
+		case len(t) == 1 && len(x.Assigns) == 1 && x.By == nil && x.Shell.Lookup(x.Assigns[0]) == nil && emptyAssign(x) && plainValue.MatchString(t[0]) && !strings.HasPrefix(t[0], "/"):
+			add(x.Assigns[0])
+		}
+	}
+	return out
+}
+
+// emptyAssign reports whether the assignment before a command is empty: X= 1.
+func emptyAssign(x *script.Command) bool {
+	v := x.Env.Lookup(x.Assigns[0])
+	s, ok := "", false
+	if v != nil {
+		s, ok = v.Value.Literal()
+	}
+	return ok && s == ""
+}
+
+// dollarWord is the name where the i-th word is $NAME=value, as written.
+func dollarWord(x *script.Command, i int) string {
+	v := x.Args[i].Value
+	if len(v) > 1 && v[0].Ref != nil && v[0].Ref.Kind == script.Variable && v[0].Ref.Op == "" && !v[0].Ref.Loop && !v[0].Ref.Positional && !v[0].Ref.Guarded && v[1].Ref == nil && strings.HasPrefix(v[1].Text, "=") && !v[0].Quoted {
+		return v[0].Ref.Name
+	}
+	// A variable that has a value: $X=1 where X=8 runs "8=1".
+	for _, e := range x.Expansions {
+		if e.Word == i && e.Var != nil && !e.Quoted && !e.Var.Array && e.Op == "" {
+			if s, ok := e.Var.Value.Literal(); ok && !plainName.MatchString(s) && strings.HasPrefix(x.Args[i].Text(), s+"=") {
+				return e.Name
+			}
+		}
+	}
+	return ""
+}
+
+func badAssignment(c *checker) {
+	for _, b := range badAssignments(c) {
+		c.report(b.line, b.text)
+	}
+}

@@ -290,10 +290,7 @@ func (r *reader) nested(by *Command, sh *Shell, t text, args []Value, f frame) {
 	if f.depth > maxDepth || r.count > maxCommands {
 		return
 	}
-	file, t, bad := parse(t)
-	if bad != nil {
-		r.job.Refusals = append(r.job.Refusals, Refusal{*bad, sh})
-	}
+	file, t := r.load(t, sh)
 	g := frame{
 		sh: sh, text: t, args: &params{args}, depth: f.depth + 1, trap: f.trap, substitution: f.substitution,
 		loop: f.loop, branch: f.branch,

@@ -50,6 +50,7 @@ type Job struct {
 	Submissions []*Submission
 	Functions   map[string]bool // whether each is called
 	Refusals    []Refusal
+	Breaks      []Break
 	Sources     []Source
 	// Comments are those of the file, as they stand.
 	Comments []Comment
@@ -165,10 +166,7 @@ func (r *reader) readJob(t text, cli Options) *Job {
 		}
 		sh.Login = sh.Login || w == "--login"
 	}
-	file, parsed, bad := parse(t)
-	if bad != nil {
-		j.Refusals = append(j.Refusals, Refusal{*bad, sh})
-	}
+	file, parsed := r.load(t, sh)
 	j.Sources = append(j.Sources, Source{sh, file, parsed})
 	j.comments(file, parsed)
 	docs := hereDocuments(file)

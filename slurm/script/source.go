@@ -2,6 +2,7 @@ package script
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -89,7 +90,12 @@ func parse(t text) (*syntax.File, text, *SyntaxError) {
 		p := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true))
 		file, err := p.Parse(strings.NewReader(t.src), "")
 		if err == nil {
-			return file, t, first
+			plain := endComments(file, t.src)
+			if plain == t.src {
+				return file, t, first
+			}
+			t.src = plain
+			continue
 		}
 		pos, msg := errorAt(err)
 		if first == nil {
@@ -102,6 +108,50 @@ func parse(t text) (*syntax.File, text, *SyntaxError) {
 		t.src = next
 	}
 	return &syntax.File{}, t, first
+}
+
+// endComments blanks the backslash at the end of a comment. Bash ends the
+// comment, and with it the command, at the newline all the same; the parser
+// would go on with the command of the line before.
+func endComments(file *syntax.File, src string) string {
+	if !strings.Contains(src, "\\\n") {
+		return src
+	}
+	var quoted [][2]uint
+	out := []byte(src)
+	for start := 0; start < len(src); {
+		end := strings.IndexByte(src[start:], '\n')
+		if end < 0 {
+			break
+		}
+		end += start
+		line := src[start:end]
+		if strings.HasSuffix(line, "\\") && strings.Contains(line, "#") {
+			if quoted == nil {
+				quoted = hereDocuments(file)
+			}
+			if commentAt(line, uint(start), quoted) {
+				out[end-1] = ' '
+			}
+		}
+		start = end + 1
+	}
+	return string(out)
+}
+
+// commentAt reports whether the line at offset start has a comment: a # at the
+// start of a word, outside of all quotes.
+func commentAt(line string, start uint, quoted [][2]uint) bool {
+	for i := range len(line) {
+		if line[i] != '#' || i > 0 && !strings.ContainsRune(" \t;&|()", rune(line[i-1])) {
+			continue
+		}
+		at := start + uint(i)
+		if !slices.ContainsFunc(quoted, func(q [2]uint) bool { return at >= q[0] && at < q[1] }) {
+			return true
+		}
+	}
+	return false
 }
 
 func errorAt(err error) (syntax.Pos, string) {

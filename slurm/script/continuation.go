@@ -1,0 +1,121 @@
+package script
+
+import (
+	"regexp"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// A Break is a command that ends before its author meant it to: the rest of
+// its flags stands alone.
+type Break struct {
+	Line  int
+	Text  string // the word that stands alone, or the backslash and its blanks
+	Shell *Shell
+}
+
+// load parses t and joins the commands whose continuation is broken, so that
+// the rest is read as it was meant.
+func (r *reader) load(t text, sh *Shell) (*syntax.File, text) {
+	file, t, bad := parse(t)
+	if bad != nil {
+		r.job.Refusals = append(r.job.Refusals, Refusal{*bad, sh})
+	}
+	for range 8 {
+		b, from, to := broken(file, t)
+		if b.Line == 0 {
+			break
+		}
+		b.Shell = sh
+		r.job.Breaks = append(r.job.Breaks, b)
+		joined := join(t.src, from, to)
+		if joined == t.src {
+			break
+		}
+		next, mended, again := parse(text{joined, t.line})
+		if again != nil && bad == nil {
+			break
+		}
+		file, t = next, mended
+	}
+	return file, t
+}
+
+// join makes one line of the source between two offsets: comments, backslashes
+// and line ends become blanks.
+func join(src string, from, to int) string {
+	if from < 0 || to > len(src) || from >= to {
+		return src
+	}
+	return src[:from] + strings.Repeat(" ", to-from) + src[to:]
+}
+
+// broken finds a statement that was meant to be the rest of the one before, and
+// the offsets between them.
+func broken(file *syntax.File, t text) (b Break, from, to int) {
+	prevEnd := -1
+	syntax.Walk(file, func(n syntax.Node) bool {
+		if b.Line > 0 {
+			return false
+		}
+		st, ok := n.(*syntax.Stmt)
+		if !ok {
+			return true
+		}
+		call, ok := st.Cmd.(*syntax.CallExpr)
+		if !ok || len(call.Args) == 0 {
+			return true
+		}
+		if at := escapedBlank(call, t); at >= 0 {
+			end := at + strings.IndexByte(t.src[at:], '\n') + 1
+			b, from, to = Break{Line: t.at(uint(at)), Text: strings.TrimRight(t.src[at:end], "\n")}, at, end
+			return false
+		}
+		start := int(call.Args[0].Pos().Offset())
+		if prevEnd > 0 && start > prevEnd && start <= len(t.src) && len(call.Assigns) == 0 {
+			word := t.slice(call.Args[0].Pos(), call.Args[0].End())
+			between := t.src[prevEnd:start]
+			alone := flagWord.MatchString(word) || argumentLike(word) && strings.Contains(between, "\\\n")
+			if alone && strings.Contains(between, "\n") && !strings.ContainsAny(between, ";|&(){}") {
+				b, from, to = Break{Line: t.at(uint(start)), Text: word}, prevEnd, start
+				return false
+			}
+		}
+		prevEnd = int(call.End().Offset())
+		return true
+	})
+	return b, from, to
+}
+
+var flagWord = regexp.MustCompile(`^--?[A-Za-z]`)
+
+// argumentLike reports whether a word is more likely an argument than a command.
+func argumentLike(w string) bool {
+	if strings.HasSuffix(w, ".py") && !strings.HasPrefix(w, "./") && !strings.HasPrefix(w, "/") {
+		return true
+	}
+	return (strings.HasPrefix(w, "$") || strings.HasPrefix(w, `"$`)) && strings.Contains(strings.ToUpper(w), "ARGS")
+}
+
+// escapedBlank is the offset of a backslash that blanks follow where the end of
+// the line was meant to, or -1.
+func escapedBlank(call *syntax.CallExpr, t text) int {
+	for _, w := range call.Args {
+		for _, p := range w.Parts {
+			lit, ok := p.(*syntax.Lit)
+			if !ok {
+				continue
+			}
+			s := t.slice(lit.ValuePos, lit.ValueEnd)
+			end := int(lit.ValueEnd.Offset())
+			if !strings.HasSuffix(s, "\\ ") && !strings.HasSuffix(s, "\\\t") {
+				continue
+			}
+			if rest, _, more := strings.Cut(t.src[end:], "\n"); more && strings.Trim(rest, " \t") == "" {
+				return end - 2
+			}
+		}
+	}
+	return -1
+}
