@@ -19,9 +19,12 @@ type StatusIn struct {
 	OnCluster
 }
 
-// StatusOut is one job.
+// StatusOut is one job, and what its state means.
 type StatusOut struct {
 	slurm.Job
+	// Meaning says the state and reason in words, and Do what one can do about it.
+	Meaning string `json:"meaning,omitempty"`
+	Do      string `json:"do,omitempty"`
 }
 
 func status(ctx context.Context, c *Call, in StatusIn) (StatusOut, error) {
@@ -29,7 +32,13 @@ func status(ctx context.Context, c *Call, in StatusIn) (StatusOut, error) {
 	if err != nil {
 		return StatusOut{}, err
 	}
-	return StatusOut{Job: j}, nil
+	out := StatusOut{Job: j}
+	m := j.State.Explain().Meaning
+	if j.State == slurm.Pending && j.Reason != "" && j.Reason != "None" {
+		m = slurm.ExplainReason(j.Reason)
+	}
+	out.Meaning, out.Do = m.Says.In(c.Lang), m.Do.In(c.Lang)
+	return out, nil
 }
 
 // View shows the job as facts, most asked first.
@@ -37,7 +46,7 @@ func (o StatusOut) View(l lang.Lang) view.Doc {
 	d := view.Doc{
 		Title:    fmt.Sprintf("%s  %s  %s", o.ID, o.Name, o.State),
 		Tone:     tone(o.State),
-		Sections: []view.Section{{Facts: jobFacts(o.Job, l)}},
+		Sections: []view.Section{{Text: strings.TrimSpace(o.Meaning + "\n" + o.Do), Facts: jobFacts(o.Job, l)}},
 	}
 	switch {
 	case o.State == slurm.Running:

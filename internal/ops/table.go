@@ -191,6 +191,42 @@ var table = []Op{
 		Example: "update 4711 --time 2:00:00",
 	}, update),
 	define(Op{
+		Name: "nodes", Effect: Read, Toolset: NodesSet, Core: true, Idempotent: true,
+		Summary: lang.Text{EN: "what is free by partition, and nodes with their states and drain reasons", ZH: "各分区的空闲情况，以及节点状态与下线原因"},
+		Help: lang.Text{
+			EN: "Use for: what is free, which partition, which nodes are drained and why.",
+			ZH: "用于查看哪里有空闲、选哪个分区、哪些节点下线及原因。",
+		},
+		Example: "nodes --drained",
+	}, nodes),
+	define(Op{
+		Name: "run", Effect: Write, Toolset: NodesSet,
+		Summary: lang.Text{EN: "run a command on every node of a running job, beside what runs there", ZH: "在运行中作业的每个节点上执行命令，不影响作业本身"},
+		Help: lang.Text{
+			EN: "Use for nvidia-smi, py-spy dump or df on the nodes of a job. It takes no GPU unless told to, and never waits for the job's own steps.",
+			ZH: "在作业节点上执行 nvidia-smi、py-spy dump、df 等。除非指定，否则不占用 GPU，也不会等待作业自身的步骤。",
+		},
+		Example: "run 4711 -- nvidia-smi",
+	}, runOn),
+	define(Op{
+		Name: "explain", Effect: Read, Toolset: KnowledgeSet, Idempotent: true, Closed: true,
+		Summary: lang.Text{EN: "what a rule, flag, state, pending reason, failure class or field means", ZH: "解释规则、参数、状态、等待原因、故障类别或规格字段"},
+		Help: lang.Text{
+			EN: "Use for one word. For a question in words use ask.",
+			ZH: "用于查一个词。完整的问题请用 ask。",
+		},
+		Example: "explain --tensor-model-parallel-size",
+	}, explain),
+	define(Op{
+		Name: "audit", Effect: Read, Toolset: AdminSet, Idempotent: true,
+		Summary: lang.Text{EN: "who changed what, from where, with what result", ZH: "谁在何处做了什么改动，结果如何"},
+		Help: lang.Text{
+			EN: "Use to see who submitted or cancelled. It also tells when the trail itself was changed.",
+			ZH: "查看是谁提交或取消了作业。审计记录被改动时也会指出。",
+		},
+		Example: "audit --limit 20",
+	}, auditTrail),
+	define(Op{
 		Name: "hostlist", Effect: Read, Toolset: NodesSet, Idempotent: true, Closed: true,
 		Summary: lang.Text{EN: "expand node-[42,49-51] to names, or compress names", ZH: "展开 node-[42,49-51] 形式的节点列表，或压缩节点名"},
 		Help:    lang.Text{EN: "Use instead of scontrol show hostnames, also without Slurm.", ZH: "可代替 scontrol show hostnames，没有 Slurm 也能用。"},

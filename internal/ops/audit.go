@@ -1,0 +1,62 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+)
+
+// AuditIn chooses entries of the audit trail.
+type AuditIn struct {
+	Limit int `json:"limit,omitempty" default:"50" help:"at most so many, newest first" zh:"最多显示的条数，最新的在前"`
+}
+
+// AuditOut is the entries, newest first.
+type AuditOut struct {
+	Entries []store.Entry `json:"entries"`
+	// Broken is the first entry that was changed after it was written; 0: none.
+	Broken int64 `json:"broken,omitempty"`
+}
+
+// Found reports that the trail was tampered with.
+func (o AuditOut) Found() bool { return o.Broken != 0 }
+
+func auditTrail(ctx context.Context, c *Call, in AuditIn) (AuditOut, error) {
+	if in.Limit < 1 {
+		return AuditOut{}, badInput("limit", "a number of 1 or more", "%d", in.Limit)
+	}
+	if !c.Who.Operator && c.Who.Surface != Shell && c.Who.Surface != Chat && c.Who.Surface != MCP {
+		return AuditOut{}, &Error{Code: NotAllowed, Message: "the audit trail is for operators", Fix: "ask an operator"}
+	}
+	st, err := c.Store()
+	if err != nil {
+		return AuditOut{}, err
+	}
+	broken, err := st.VerifyAudit(ctx)
+	if err != nil {
+		return AuditOut{}, err
+	}
+	entries, err := st.Audit(ctx, in.Limit)
+	return AuditOut{Entries: append([]store.Entry{}, entries...), Broken: broken}, err
+}
+
+// View is one line an entry.
+func (o AuditOut) View(l lang.Lang) view.Doc {
+	var d view.Doc
+	if o.Broken != 0 {
+		d.Tone, d.Title = view.Bad, fmt.Sprintf(lang.Text{EN: "entry %d does not follow from the one before: the trail was changed", ZH: "第 %d 条与前一条不衔接：审计记录被改动过"}.In(l), o.Broken)
+	}
+	t := &view.Table{Header: []string{"when", "who", "as", "where", "what", "result"}}
+	if l == lang.ZH {
+		t.Header = []string{"时间", "谁", "身份", "来源", "操作", "结果"}
+	}
+	for _, e := range o.Entries {
+		t.Rows = append(t.Rows, []string{e.At.Format(time.DateTime), e.Who, e.Owner, e.Surface, e.Op, e.Result})
+	}
+	d.Sections = []view.Section{{Table: t}}
+	return d
+}

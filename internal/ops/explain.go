@@ -1,0 +1,204 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/knowledge"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+	"github.com/megatron-ops/megatron-ops/slurm/lint"
+)
+
+// ExplainIn is a word to explain.
+type ExplainIn struct {
+	Words []string `json:"-" arg:"" passthrough:"" name:"word" help:"a rule, Megatron flag, job or node state, pending reason, failure class, field or SLURM_ variable" zh:"规则、Megatron 参数、作业或节点状态、等待原因、故障类别、规格字段或 SLURM_ 变量"`
+	Word  string   `json:"word" kong:"-" help:"a rule, Megatron flag, job or node state, pending reason, failure class, field or SLURM_ variable"`
+}
+
+// ExplainOut is what the word means.
+type ExplainOut struct {
+	Word  string      `json:"word"`
+	Kind  string      `json:"kind"`
+	Says  string      `json:"says"`
+	Do    string      `json:"do,omitempty"`
+	Facts []view.Fact `json:"facts,omitempty"`
+	// Rules are the rules that look at a flag.
+	Rules []string `json:"rules,omitempty"`
+}
+
+// explainers know one kind of word each; the first that does answers.
+var explainers = []func(c *Call, word string) (ExplainOut, bool){
+	explainRule, explainFlag, explainJobState, explainReason, explainNodeState, explainClass, explainLint, explainField,
+}
+
+func explain(ctx context.Context, c *Call, in ExplainIn) (ExplainOut, error) {
+	word := strings.TrimSpace(strings.Join(append(in.Words, in.Word), " "))
+	if word == "" {
+		return ExplainOut{}, badInput("word", "for example: megatron-ops explain heads-multiple-of-tp", "there is nothing to explain")
+	}
+	for _, e := range explainers {
+		if out, ok := e(c, word); ok {
+			return out, nil
+		}
+	}
+	// sbatch's options and Slurm's variables are among the cards.
+	if c.Answerer != nil {
+		if a, err := c.Answerer().Ask(ctx, knowledge.Question{Text: questionAbout(word, c.Lang), Lang: c.Lang}); err == nil && !a.Refused {
+			return ExplainOut{Word: word, Kind: "knowledge", Says: a.Answer}, nil
+		}
+	}
+	fix := "a rule id, a Megatron flag, a Slurm state, reason or option"
+	if near := megatron.Nearest(word); len(near) > 0 {
+		fix = "did you mean " + strings.Join(near, ", ") + "?"
+	}
+	return ExplainOut{}, notFound("word", fix, "%q is not known here", word)
+}
+
+func questionAbout(word string, l lang.Lang) string {
+	return fmt.Sprintf(lang.Text{EN: "what does %s do?", ZH: "%s 是什么意思？"}.In(l), word)
+}
+
+func explainRule(c *Call, word string) (ExplainOut, bool) {
+	r, ok := rules.Explain(word)
+	if !ok {
+		return ExplainOut{}, false
+	}
+	out := ExplainOut{Word: r.ID, Kind: "rule", Says: r.Requirement.In(c.Lang) + "\n" + r.Reason.In(c.Lang), Do: r.Remedy.In(c.Lang)}
+	if when := r.Condition.In(c.Lang); when != "" {
+		out.Facts = append(out.Facts, view.Fact{Name: lang.Text{EN: "when", ZH: "适用条件"}.In(c.Lang), Value: when})
+	}
+	out.Facts = append(out.Facts,
+		view.Fact{Name: lang.Text{EN: "severity", ZH: "严重程度"}.In(c.Lang), Value: string(r.Severity)},
+		view.Fact{Name: lang.Text{EN: "source", ZH: "来源"}.In(c.Lang), Value: r.Source},
+	)
+	return out, true
+}
+
+func explainFlag(c *Call, word string) (ExplainOut, bool) {
+	foreign := ""
+	if to, ok := megatron.Renamed(word); ok {
+		foreign, word = word, to
+	}
+	if !strings.HasPrefix(word, "--") {
+		return ExplainOut{}, false
+	}
+	f, ok := megatron.LookupFlag(word)
+	if !ok {
+		return ExplainOut{}, false
+	}
+	out := ExplainOut{Word: f.Name, Kind: "flag", Says: lang.Text{EN: "a flag of Megatron-LM, of type ", ZH: "Megatron-LM 的参数，类型 "}.In(c.Lang) + string(f.Type)}
+	if f.Action != megatron.Store {
+		out.Says = lang.Text{EN: "a switch of Megatron-LM: it takes no value", ZH: "Megatron-LM 的开关参数，不带取值"}.In(c.Lang)
+	}
+	if foreign != "" {
+		out.Says = fmt.Sprintf(lang.Text{EN: "%s is another program's or an older name: Megatron-LM calls it %s", ZH: "%s 是其他程序或旧版本的名称：在 Megatron-LM 中是 %s"}.In(c.Lang), foreign, f.Name)
+	}
+	add := func(en, zh, v string) {
+		if v != "" {
+			out.Facts = append(out.Facts, view.Fact{Name: lang.Text{EN: en, ZH: zh}.In(c.Lang), Value: v})
+		}
+	}
+	add("also", "别名", strings.Join(f.Aliases, ", "))
+	add("choices", "可选值", strings.Join(f.Choices, ", "))
+	add("default", "默认值", f.Default)
+	add("values", "取值个数", f.Nargs)
+	add("group", "分组", f.Group)
+	for _, r := range rules.Table() {
+		for _, name := range r.Flags {
+			if name == f.Name {
+				out.Rules = append(out.Rules, r.ID+": "+r.Requirement.In(c.Lang))
+				break
+			}
+		}
+	}
+	return out, true
+}
+
+func said(c *Call, kind string, m slurm.Meaning) ExplainOut {
+	return ExplainOut{Word: m.Word, Kind: kind, Says: m.Says.In(c.Lang), Do: m.Do.In(c.Lang)}
+}
+
+func explainJobState(c *Call, word string) (ExplainOut, bool) {
+	for _, m := range slurm.States() {
+		if strings.EqualFold(m.Word, word) || m.Short == strings.ToUpper(word) {
+			return said(c, "job state", m.Meaning), true
+		}
+	}
+	return ExplainOut{}, false
+}
+
+func explainReason(c *Call, word string) (ExplainOut, bool) {
+	head, _, _ := strings.Cut(strings.Trim(word, "()"), ",")
+	for _, m := range slurm.Reasons() {
+		if m.Word == head || strings.HasSuffix(m.Word, "*") && strings.HasPrefix(head, strings.TrimSuffix(m.Word, "*")) {
+			return said(c, "pending reason", slurm.ExplainReason(word)), true
+		}
+	}
+	return ExplainOut{}, false
+}
+
+func explainNodeState(c *Call, word string) (ExplainOut, bool) {
+	m := slurm.ExplainNode(word)
+	if strings.Contains(m.Says.EN, "does not know") {
+		return ExplainOut{}, false
+	}
+	return said(c, "node state", m), true
+}
+
+func explainClass(c *Call, word string) (ExplainOut, bool) {
+	for _, k := range diagnose.Classes() {
+		if k.ID == word {
+			out := ExplainOut{Word: k.ID, Kind: "failure class", Says: k.Name.In(c.Lang)}
+			for _, a := range k.Advice {
+				out.Do += a.In(c.Lang) + "\n"
+			}
+			out.Do = strings.TrimSpace(out.Do)
+			return out, true
+		}
+	}
+	return ExplainOut{}, false
+}
+
+func explainLint(c *Call, word string) (ExplainOut, bool) {
+	for _, r := range lint.Rules() {
+		if r.ID == word {
+			return ExplainOut{Word: r.ID, Kind: "lint rule", Says: r.Why.In(c.Lang), Do: r.Fix.In(c.Lang)}, true
+		}
+	}
+	return ExplainOut{}, false
+}
+
+func explainField(c *Call, word string) (ExplainOut, bool) {
+	for _, f := range job.Fields() {
+		if f.Name == word {
+			out := ExplainOut{Word: f.Name, Kind: "field of the job specification", Says: f.Doc.In(c.Lang)}
+			if f.Example != "" {
+				out.Facts = append(out.Facts, view.Fact{Name: lang.Text{EN: "example", ZH: "示例"}.In(c.Lang), Value: f.Example})
+			}
+			if f.Default != "" {
+				out.Facts = append(out.Facts, view.Fact{Name: lang.Text{EN: "default", ZH: "默认值"}.In(c.Lang), Value: f.Default})
+			}
+			return out, true
+		}
+	}
+	return ExplainOut{}, false
+}
+
+// View says what the word means first.
+func (o ExplainOut) View(l lang.Lang) view.Doc {
+	d := view.Doc{Title: o.Word, Sections: []view.Section{{Text: o.Says, Facts: o.Facts}}}
+	if o.Do != "" {
+		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "what to do", ZH: "怎么办"}.In(l), Text: o.Do})
+	}
+	if len(o.Rules) > 0 {
+		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "rules that look at it", ZH: "相关规则"}.In(l), Items: o.Rules})
+	}
+	return d
+}

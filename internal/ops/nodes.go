@@ -1,0 +1,233 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
+)
+
+// A surveyor is a cluster that tells of its nodes and partitions.
+type surveyor interface {
+	Nodes(context.Context) ([]slurm.Node, error)
+	Partitions(context.Context) ([]slurm.Partition, error)
+}
+
+// NodesIn chooses nodes.
+type NodesIn struct {
+	Partition string `json:"partition,omitempty" help:"only this partition's" zh:"只看该分区"`
+	Drained   bool   `json:"drained,omitempty" help:"only nodes that take no jobs, with the reason" zh:"只列出不可用的节点及原因"`
+	Reason    string `json:"reason,omitempty" placeholder:"TEXT" help:"only nodes whose drain reason holds this text" zh:"只列出原因中含该文字的节点"`
+	Nodes     string `json:"nodes,omitempty" arg:"" optional:"" help:"only these nodes, a hostlist" zh:"只看这些节点（hostlist）"`
+	OnCluster
+}
+
+// NodesOut is what is free by partition, and the nodes that were asked for.
+type NodesOut struct {
+	Partitions []PartitionFree `json:"partitions"`
+	Nodes      []NodeOut       `json:"nodes"`
+	// Listed says that single nodes were asked for, or are few.
+	Listed bool `json:"-"`
+}
+
+// A PartitionFree is a partition at a glance.
+type PartitionFree struct {
+	slurm.Partition
+	FreeGPUs  int `json:"free_gpus"`
+	TotalGPUs int `json:"total_gpus"`
+}
+
+// A NodeOut is a node and what its state means.
+type NodeOut struct {
+	slurm.Node
+	Meaning string `json:"meaning,omitempty"`
+}
+
+// fewNodes are listed one by one without being asked for.
+const fewNodes = 16
+
+func nodes(ctx context.Context, c *Call, in NodesIn) (NodesOut, error) {
+	cl, err := c.cluster(in.Cluster)
+	if err != nil {
+		return NodesOut{}, err
+	}
+	s, ok := cl.(surveyor)
+	if !ok {
+		return NodesOut{}, badInput("cluster", "use another cluster", "cluster %s does not tell of its nodes", cl.Name())
+	}
+	var only []string
+	if in.Nodes != "" {
+		if only, err = hostlist.Expand(in.Nodes); err != nil {
+			return NodesOut{}, badInput("nodes", "for example gpu[01-04,07]", "%v", err)
+		}
+	}
+	all, err := s.Nodes(ctx)
+	if err != nil {
+		return NodesOut{}, c.slurmError(err, "")
+	}
+	parts, err := s.Partitions(ctx)
+	if err != nil {
+		return NodesOut{}, c.slurmError(err, "")
+	}
+	out := NodesOut{Partitions: []PartitionFree{}, Nodes: []NodeOut{}}
+	for _, p := range parts {
+		if in.Partition != "" && p.Name != in.Partition {
+			continue
+		}
+		free := PartitionFree{Partition: p}
+		for _, n := range all {
+			if slices.Contains(n.Partitions, p.Name) {
+				free.TotalGPUs += n.GPUs
+				if n.Usable() {
+					free.FreeGPUs += n.GPUs - n.GPUsUsed
+				}
+			}
+		}
+		out.Partitions = append(out.Partitions, free)
+	}
+	if in.Partition != "" && len(out.Partitions) == 0 {
+		var names []string
+		for _, p := range parts {
+			names = append(names, p.Name)
+		}
+		return out, notFound("partition", "partitions here: "+strings.Join(names, ", "), "there is no partition %q", in.Partition)
+	}
+	for _, n := range all {
+		switch {
+		case in.Partition != "" && !slices.Contains(n.Partitions, in.Partition),
+			len(only) > 0 && !slices.Contains(only, n.Name),
+			in.Drained && n.Usable(),
+			in.Reason != "" && !strings.Contains(strings.ToLower(n.Reason), strings.ToLower(in.Reason)):
+			continue
+		}
+		m := slurm.ExplainNode(n.State)
+		out.Nodes = append(out.Nodes, NodeOut{Node: n, Meaning: m.Says.In(c.Lang)})
+	}
+	out.Listed = in.Drained || in.Reason != "" || len(only) > 0 || len(out.Nodes) <= fewNodes
+	return out, nil
+}
+
+// View is the partitions, then the nodes that were asked for.
+func (o NodesOut) View(l lang.Lang) view.Doc {
+	d := view.Doc{}
+	if len(o.Partitions) > 0 {
+		t := &view.Table{Header: []string{"partition", "free GPUs", "nodes A/I/O/T", "time limit", "GPUs a node"}}
+		if l == lang.ZH {
+			t.Header = []string{"分区", "空闲 GPU", "节点 A/I/O/T", "时限", "每节点 GPU"}
+		}
+		for _, p := range o.Partitions {
+			name, limit := p.Name, "-"
+			if p.Default {
+				name += "*"
+			}
+			if p.TimeLimitS != nil {
+				limit = Duration(*p.TimeLimitS)
+			}
+			t.Rows = append(t.Rows, []string{
+				name, fmt.Sprintf("%d / %d", p.FreeGPUs, p.TotalGPUs),
+				fmt.Sprintf("%d/%d/%d/%d", p.Allocated, p.Idle, p.Other, p.Total), limit, strconv.Itoa(p.GPUs),
+			})
+		}
+		d.Sections = append(d.Sections, view.Section{Table: t})
+	}
+	if !o.Listed || len(o.Nodes) == 0 {
+		return d
+	}
+	t := &view.Table{Header: []string{"node", "state", "GPUs used", "CPUs used", "why"}}
+	if l == lang.ZH {
+		t.Header = []string{"节点", "状态", "已用 GPU", "已用 CPU", "说明"}
+	}
+	for _, n := range o.Nodes {
+		why := n.Meaning
+		if n.Reason != "" {
+			why = n.Reason
+			if n.ReasonBy != "" {
+				why += " (" + n.ReasonBy + ")"
+			}
+		}
+		t.Rows = append(t.Rows, []string{n.Name, n.State, fmt.Sprintf("%d/%d", n.GPUsUsed, n.GPUs), fmt.Sprintf("%d/%d", n.CPUsUsed, n.CPUs), why})
+	}
+	d.Sections = append(d.Sections, view.Section{Table: t})
+	return d
+}
+
+// RunIn is a command for every node of a job.
+type RunIn struct {
+	Job   slurm.JobID `json:"job" arg:"" help:"job id of a running job" zh:"运行中的作业号"`
+	Nodes string      `json:"nodes,omitempty" help:"only these of its nodes" zh:"只在这些节点上执行"`
+	GPUs  bool        `json:"gpus,omitempty" name:"gpus" help:"let the command see the job's GPUs" zh:"让命令能看到作业的 GPU"`
+	Limit int         `json:"limit_s,omitempty" name:"limit" help:"seconds that it may take; 60 where left out" zh:"允许的秒数，默认 60"`
+	Argv  []string    `json:"argv" kong:"-" help:"the command, one element a word"`
+	OnCluster
+}
+
+// AfterDashes takes the command.
+func (in *RunIn) AfterDashes(words []string) { in.Argv = words }
+
+// RunOut is what every node said.
+type RunOut struct {
+	JobID slurm.JobID        `json:"job_id"`
+	Nodes []slurm.NodeOutput `json:"nodes"`
+}
+
+func runOn(ctx context.Context, c *Call, in RunIn) (RunOut, error) {
+	out := RunOut{JobID: in.Job, Nodes: []slurm.NodeOutput{}}
+	if len(in.Argv) == 0 {
+		return out, badInput("argv", "for example: megatron-ops run 4711 -- nvidia-smi", "there is no command to run")
+	}
+	if in.Limit < 0 {
+		return out, badInput("limit_s", "seconds, such as 60", "%d is negative", in.Limit)
+	}
+	cl, j, err := c.job(ctx, in.Cluster, in.Job)
+	if err != nil {
+		return out, err
+	}
+	if err := c.mayChange(j); err != nil {
+		return out, err
+	}
+	if j.State != slurm.Running {
+		return out, &Error{Code: Failed, Field: "job", Message: fmt.Sprintf("job %s is %s: commands run beside a running job only", j.ID, j.State)}
+	}
+	ex, ok := cl.(interface {
+		Exec(context.Context, slurm.Exec) ([]slurm.NodeOutput, error)
+	})
+	if !ok {
+		return out, badInput("cluster", "use another cluster", "cluster %s cannot run commands on nodes", cl.Name())
+	}
+	e := slurm.Exec{Job: in.Job, Argv: in.Argv, GPUs: in.GPUs, Limit: time.Duration(in.Limit) * time.Second}
+	if in.Nodes != "" {
+		if e.Nodes, err = hostlist.Expand(in.Nodes); err != nil {
+			return out, badInput("nodes", "for example gpu[01-04]", "%v", err)
+		}
+	}
+	said, err := ex.Exec(ctx, e)
+	out.Nodes = append(out.Nodes, said...)
+	if err != nil {
+		return out, c.slurmError(err, in.Job)
+	}
+	return out, nil
+}
+
+// View shows each node's words; nodes that said the same share one section.
+func (o RunOut) View(lang.Lang) view.Doc {
+	var d view.Doc
+	byText := map[string][]string{}
+	var order []string
+	for _, n := range o.Nodes {
+		if byText[n.Text] == nil {
+			order = append(order, n.Text)
+		}
+		byText[n.Text] = append(byText[n.Text], n.Node)
+	}
+	for _, text := range order {
+		d.Sections = append(d.Sections, view.Section{Heading: hostlist.Compress(byText[text]), Code: text})
+	}
+	return d
+}
