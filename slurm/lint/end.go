@@ -1,3 +1,329 @@
 package lint
 
-var endRules []Rule
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm/script"
+)
+
+// endRules are about how the job ends: its status and its signals.
+var endRules = []Rule{
+	{
+		ID: "missing-pipefail", Severity: rules.Warning, check: missingPipefail,
+		Why: lang.Text{
+			EN: "a pipe has the status of its last command: the job is COMPLETED although the training failed",
+			ZH: "管道的返回值取最后一个命令：训练失败了，作业仍显示 COMPLETED",
+		},
+		Fix: lang.Text{EN: "set -o pipefail", ZH: "加上 set -o pipefail"},
+	},
+	{
+		ID: "exit-status-lost", Severity: rules.Warning, check: exitStatusLost,
+		Why: lang.Text{
+			EN: "the status of the training is thrown away: a failed training looks COMPLETED, and afterok goes on",
+			ZH: "训练的返回值被丢弃：失败的训练看起来是 COMPLETED，afterok 的作业也会继续",
+		},
+		Fix: lang.Text{EN: "set -e, or rc=$? after the launch and exit $rc at the end", ZH: "使用 set -e，或在启动后 rc=$?，最后 exit $rc"},
+	},
+	{
+		ID: "signal-without-handler", Severity: rules.Warning, check: signalWithoutHandler,
+		Why: lang.Text{
+			EN: "nobody handles the signal of --signal where it is sent: the job is killed early, or nothing happens",
+			ZH: "--signal 指定的信号没有人处理：作业会被提前杀掉，或什么也不发生",
+		},
+		Fix: lang.Text{
+			EN: "--signal=B:SIGNAL@seconds with a trap in the script, or --exit-signal-handler for the trainer",
+			ZH: "使用 --signal=B:信号@秒数 并在脚本里写 trap，或给训练程序加 --exit-signal-handler",
+		},
+	},
+	{
+		ID: "trap-blocked", Severity: rules.Warning, check: trapBlocked,
+		Why: lang.Text{
+			EN: "bash runs a trap only after the command in the foreground has ended: too late",
+			ZH: "前台命令结束之后 bash 才会执行 trap：那时已经太晚",
+		},
+		Fix: lang.Text{EN: "start the launch with & and wait for it: srun … & wait $!", ZH: "把启动命令放到后台再等待：srun … & wait $!"},
+	},
+}
+
+// launchesOf are the starts whose status matters.
+func (c *checker) launched() []*script.Start {
+	var out []*script.Start
+	for _, s := range c.starts() {
+		if s.Launcher == script.Wrapper && s.Step == nil {
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func missingPipefail(c *checker) {
+	if c.readsPipeStatus() {
+		return
+	}
+	seen := map[int]bool{}
+	for _, s := range c.launched() {
+		for _, x := range s.Chain() {
+			if x.Pipe == nil || x.Pipe.Safe || x.Background > 0 && x.Pipe.Reader == "" || seen[x.Line] {
+				continue
+			}
+			switch x.Pipe.Reader {
+			case "grep", "head", "wc", "awk", "cut":
+				if s.Launcher == script.Wrapper {
+					continue
+				}
+			}
+			seen[x.Line] = true
+			c.report(x.Line, "| "+x.Pipe.Reader)
+			return
+		}
+	}
+}
+
+func (c *checker) readsPipeStatus() bool {
+	return c.anyCommand(func(x *script.Command) bool {
+		return slices.ContainsFunc(x.Expansions, func(e script.Expansion) bool { return e.Name == "PIPESTATUS" })
+	}) || slices.ContainsFunc(c.job.Assignments, func(a script.Assignment) bool {
+		return slices.ContainsFunc(append(a.Var.Value.Refs(), refsOf(a.Var.Elems)...), func(r *script.Ref) bool { return r.Name == "PIPESTATUS" })
+	})
+}
+
+func refsOf(vs []script.Value) []*script.Ref {
+	var out []*script.Ref
+	for _, v := range vs {
+		out = append(out, v.Refs()...)
+	}
+	return out
+}
+
+func exitStatusLost(c *checker) {
+	if !c.job.Batch() || len(c.job.Refusals) > 0 {
+		return
+	}
+	starts := c.launched()
+	if len(starts) == 0 {
+		return
+	}
+	for _, s := range starts {
+		for _, x := range s.Chain() {
+			if x.Masked > 0 {
+				c.report(x.Masked, "|| …")
+				return
+			}
+		}
+	}
+	last := starts[len(starts)-1]
+	for _, x := range last.Chain() {
+		if x.By != nil && x.By.Shell == x.Shell {
+			continue // started by a command of the same shell
+		}
+		if line, what := c.lostAfter(x); line > 0 {
+			c.report(line, what)
+			return
+		}
+	}
+}
+
+// lostAfter is the later command of the same shell that ends the script in
+// place of x, or 0.
+func (c *checker) lostAfter(x *script.Command) (line int, what string) {
+	if x.Loop != nil || x.Checked || x.ErrExit || x.Name() == "exec" || slices.ContainsFunc(x.Starts, func(*script.Command) bool { return x.Name() == "exec" }) {
+		return 0, ""
+	}
+	background := x.Background > 0
+	waited := false
+	for _, y := range c.job.Commands {
+		if y.Seq <= x.Seq || y.Shell != x.Shell || y.By != nil && y.By.Shell == y.Shell || y.Trap || y.Subst && !background || exclusive(x, y) {
+			continue
+		}
+		if y.Subst {
+			continue
+		}
+		if slices.Contains(x.Starts, y) {
+			continue
+		}
+		switch y.Name() {
+		case "wait":
+			if background && len(y.Args) > 1 {
+				waited = true
+				line, what = 0, ""
+				continue
+			}
+			if background {
+				waited = true
+				continue
+			}
+		case "exit", "return":
+			if len(y.Args) > 1 {
+				t := y.Args[1].Text()
+				if t == "0" && len(y.Branch) == 0 {
+					return y.Line, "exit 0"
+				}
+				if t != "$?" || line == 0 {
+					if len(y.Branch) == 0 || t != "0" {
+						return 0, ""
+					}
+				}
+			}
+			continue
+		case "":
+			// A saved status: rc=$?.
+			if saves(c, y) {
+				if c.statusUsed(y) {
+					return 0, ""
+				}
+			}
+			continue
+		case "[", "[[", "test", "(( ":
+			if slices.ContainsFunc(y.Expansions, func(e script.Expansion) bool { return e.Name == "?" }) && line == 0 {
+				return 0, ""
+			}
+			continue
+		case "set":
+			continue
+		case "declare", "local", "export", "typeset":
+			if slices.ContainsFunc(y.Expansions, func(e script.Expansion) bool { return e.Name == "?" }) && line == 0 {
+				return 0, ""
+			}
+		}
+		if background && !waited {
+			continue
+		}
+		if slices.ContainsFunc(c.starts(), func(s *script.Start) bool { return s.Command == y || slices.Contains(s.Chain(), y) }) {
+			return 0, ""
+		}
+		if y.Checked && !y.ErrExit && y.Name() != "echo" {
+			continue
+		}
+		line, what = y.Line, y.Name()
+	}
+	return line, what
+}
+
+// saves reports whether an assignment keeps $?.
+func saves(c *checker, y *script.Command) bool {
+	return slices.ContainsFunc(y.Expansions, func(e script.Expansion) bool { return e.Name == "?" || e.Name == "PIPESTATUS" })
+}
+
+// statusUsed reports whether one of the names that y assigns is used to end
+// the script or to decide something.
+func (c *checker) statusUsed(y *script.Command) bool {
+	return c.anyCommand(func(z *script.Command) bool {
+		if z.Seq <= y.Seq {
+			return false
+		}
+		switch z.Name() {
+		case "exit", "return", "[", "[[", "test", "case", "":
+			return slices.ContainsFunc(z.Expansions, func(e script.Expansion) bool { return slices.Contains(y.Assigns, e.Name) })
+		}
+		return false
+	})
+}
+
+// signal is what --signal asks for.
+func (c *checker) signal() (o script.Option, name string, toBatch, has bool) {
+	o, has = c.job.Options.Get("signal")
+	if !has {
+		return o, "", false, false
+	}
+	text := o.Text()
+	if to, rest, cut := strings.Cut(text, ":"); cut {
+		toBatch = strings.Contains(strings.ToUpper(to), "B")
+		text = rest
+	}
+	text, _, _ = strings.Cut(text, "@")
+	return o, script.SignalName(text), toBatch, true
+}
+
+// signalHandlers are the arguments with which programs handle signals.
+var signalHandlers = regexp.MustCompile(`(?i)exit[-_]signal|signal[-_]handler|preempt|graceful|sigusr|sigterm|interruptible|stop[-_]file`)
+
+// handlesSignals reports whether the program, or a word about it, says so.
+func (c *checker) handlesSignals(s *script.Start) bool {
+	if slices.ContainsFunc(argTexts(s.ProgramArgs), signalHandlers.MatchString) || c.slurmAware(s) {
+		return true
+	}
+	return false
+}
+
+var aboutSignals = regexp.MustCompile(`(?i)signal|usr1|sigterm|信号`)
+
+func signalWithoutHandler(c *checker) {
+	o, name, toBatch, has := c.signal()
+	if !has || strings.HasPrefix(name, "$") {
+		return
+	}
+	trapped := func(inBatch bool) bool {
+		return slices.ContainsFunc(c.job.Handlers, func(h script.Handler) bool {
+			return (h.Shell.Kind == script.Batch) == inBatch && !h.Resets && slices.Contains(h.Signals, name)
+		})
+	}
+	if toBatch {
+		if !trapped(true) && !c.execs() && !c.anySourced() {
+			c.report(optionLine(o), "--signal="+o.Text())
+		}
+		return
+	}
+	if trapped(false) {
+		return
+	}
+	known := false
+	for _, s := range c.starts() {
+		if s.Launcher == script.Wrapper {
+			return // what it handles is not shown
+		}
+		if c.handlesSignals(s) {
+			return
+		}
+		known = true
+	}
+	if !known {
+		return
+	}
+	if !trapped(true) && aboutSignals.MatchString(c.comments()) && !c.megatronStart() {
+		return // a comment says who handles it
+	}
+	c.report(optionLine(o), "--signal="+o.Text())
+}
+
+func (c *checker) megatronStart() bool {
+	return slices.ContainsFunc(c.starts(), func(s *script.Start) bool { return strings.HasPrefix(programName(s), "pretrain_") })
+}
+
+// execs reports whether the batch shell is replaced by the launch.
+func (c *checker) execs() bool {
+	return c.anyCommand(func(x *script.Command) bool { return x.Name() == "exec" && len(x.Args) > 1 && x.Shell == c.job.Shell })
+}
+
+func (c *checker) anySourced() bool { return c.job.Shell.Sourced }
+
+func trapBlocked(c *checker) {
+	if !c.job.Batch() {
+		return
+	}
+	for _, h := range c.job.Handlers {
+		if h.Shell.Kind != script.Batch || h.Ignores || h.Resets || !slices.ContainsFunc(h.Signals, catchable) {
+			continue
+		}
+		for _, s := range c.launched() {
+			if s.Seq < h.Seq || chainBackground(s.Command) || slices.ContainsFunc(s.Chain(), func(x *script.Command) bool { return x.Name() == "exec" }) {
+				continue
+			}
+			top := chainTop(s.Command)
+			if top.Shell.Kind != script.Batch {
+				continue
+			}
+			c.report(h.Line, "trap … "+strings.Join(h.Signals, " "))
+			return
+		}
+	}
+}
+
+// catchable reports whether a trap on name is about a signal.
+func catchable(name string) bool {
+	return !slices.Contains([]string{"EXIT", "ERR", "DEBUG", "RETURN"}, name)
+}

@@ -1,3 +1,356 @@
 package lint
 
-var logRules []Rule
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm/script"
+)
+
+// logRules are about where a job leaves what it writes.
+var logRules = []Rule{
+	{
+		ID: "log-dir-missing", Severity: rules.Warning, check: logDirMissing,
+		Why: lang.Text{
+			EN: "Slurm opens the log before the first line of the script runs, so this mkdir comes too late: the job dies without a log (exit 0:53)",
+			ZH: "Slurm 在脚本第一行运行之前就要打开日志文件，这里的 mkdir 已经太晚：作业会在没有日志的情况下失败（0:53）",
+		},
+		Fix: lang.Text{EN: "mkdir -p the folder before sbatch", ZH: "在执行 sbatch 之前先 mkdir -p 该目录"},
+	},
+	{
+		ID: "log-name-fixed", Severity: rules.Warning, check: logNameFixed,
+		Why: lang.Text{
+			EN: "the log has the same name every time: the next run or the next array task overwrites it",
+			ZH: "日志文件名固定：下一次运行或另一个数组任务会把它覆盖",
+		},
+		Fix: lang.Text{EN: "%x-%j.out (in arrays %x-%A_%a.out)", ZH: "改为 %x-%j.out（数组作业用 %x-%A_%a.out）"},
+	},
+	{
+		ID: "node-local-path", Severity: rules.Warning, check: nodeLocalPath,
+		Why: lang.Text{
+			EN: "this path is local to each node: what is written there is gone when the job ends, and other nodes do not see it",
+			ZH: "这是节点本地路径：作业结束后内容会消失，其他节点也看不到",
+		},
+		Fix: lang.Text{EN: "use a path on shared storage", ZH: "改用共享存储上的路径"},
+	},
+	{
+		ID: "requeue-log-truncated", Severity: rules.Warning, check: requeueLog,
+		Why: lang.Text{
+			EN: "a requeued job writes to the same log and truncates it: what the failed run said is lost",
+			ZH: "重新排队的作业会写同一个日志并把它清空：失败那一次的输出就丢了",
+		},
+		Fix: lang.Text{EN: "#SBATCH --open-mode=append", ZH: "加上 #SBATCH --open-mode=append"},
+	},
+	{
+		ID: "restart-without-load", Severity: rules.Warning, check: restartWithoutLoad,
+		Why: lang.Text{
+			EN: "the job is meant to go on after a restart, but saves without loading: every part starts from step 0 and overwrites",
+			ZH: "作业会重启接力，却只有 --save 没有 --load：每一段都从第 0 步开始并覆盖之前的结果",
+		},
+		Fix: lang.Text{EN: "add --load with the folder of --save", ZH: "加上 --load，指向与 --save 相同的目录"},
+	},
+}
+
+func (c *checker) appends() bool {
+	o, has := c.job.Options.Get("open-mode")
+	return has && strings.HasPrefix(o.Text(), "a")
+}
+
+// outputs are the log options of the job.
+func (c *checker) outputs() []script.Option {
+	var out []script.Option
+	for _, n := range []string{"output", "error"} {
+		if o, has := c.job.Options.Get(n); has && o.Has {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+func logDirMissing(c *checker) {
+	if !c.job.Batch() || c.job.Inner {
+		return
+	}
+	for _, o := range c.outputs() {
+		text := o.Text()
+		dir := path.Dir(text)
+		if dir == "." || dir == "/" || variable.MatchString(text) || strings.Contains(dir, "%") {
+			continue
+		}
+		for _, x := range c.job.Commands {
+			if x.Name() != "mkdir" || x.Step != nil || x.Trap {
+				continue
+			}
+			for _, a := range x.Args[1:] {
+				if makes(a.Value, dir) {
+					c.report(optionLine(o), o.Given+"="+text+", mkdir "+a.Text())
+					return
+				}
+			}
+		}
+	}
+}
+
+// makes reports whether mkdir of v makes dir.
+func makes(v script.Value, dir string) bool {
+	made := path.Clean(v.String())
+	dir = path.Clean(dir)
+	if made == dir || strings.HasPrefix(made, dir+"/") && !path.IsAbs(dir) || strings.HasPrefix(made, dir+"/") {
+		return true
+	}
+	// $SLURM_SUBMIT_DIR/logs
+	return !path.IsAbs(dir) && v.Unknown() && strings.HasSuffix(made, "/"+dir) && strings.Contains(made, "SUBMIT_DIR")
+}
+
+var (
+	jobNumber   = regexp.MustCompile(`%\d*[jJA]`)
+	arrayNumber = regexp.MustCompile(`%\d*[ajJ]`)
+)
+
+func logNameFixed(c *checker) {
+	if !c.job.Batch() || c.appends() {
+		return
+	}
+	array := c.job.Options.Has("array")
+	for _, o := range c.outputs() {
+		text := o.Text()
+		if text == "" || variable.MatchString(text) || strings.Contains(text, "$") || text == "/dev/null" || text == "none" {
+			continue
+		}
+		if array && !arrayNumber.MatchString(text) || !jobNumber.MatchString(text) {
+			c.report(optionLine(o), o.Given+"="+text)
+			return
+		}
+	}
+}
+
+var localPath = regexp.MustCompile(`^(/tmp|/var/tmp|/dev/shm|/local|/localscratch|/local_scratch|/local-scratch|/scratch/local|/scratch_local|/lscratch|/nvme|/ssd|/mnt/nvme\w*|/mnt/local\w*|/raid/local|/run/user|/run/shm|/temp)(/|$)`)
+
+// nodeLocal reports whether v is a path on a node's own disk.
+func nodeLocal(v script.Value) bool {
+	if len(v) == 0 {
+		return false
+	}
+	if r := v[0].Ref; r != nil {
+		switch r.Name {
+		case "TMPDIR", "SLURM_TMPDIR", "LOCAL_SCRATCH", "LOCALSCRATCH", "SLURM_JOB_TMP", "JOBSCRATCH_LOCAL", "TMP":
+			return r.Op == "" || r.Guarded && r.Default == nil
+		}
+		return r.Guarded && r.Name != "" && nodeLocal(r.Default) && false
+	}
+	return localPath.MatchString(v.String())
+}
+
+// keptFlags are the program's options that name what must outlive the job.
+var keptFlags = regexp.MustCompile(`(?i)^--?(save|load|save[-_]dir|checkpoint[-_]?dir|checkpoint[-_]?path|ckpt[-_]?(dir|path)?|output|output[-_]dir|out[-_]dir|log[-_]dir|logging[-_]dir|tensorboard[-_]dir|tb[-_]dir|tensorboard[-_]logdir|wandb[-_]save[-_]dir|wandb[-_]dir|logdir|logs?|results?[-_]?dir|default[-_]root[-_]dir|save[-_]path|async[-_]save[-_]dir)$`)
+
+// keptVariables are names of variables with the like.
+var keptVariables = regexp.MustCompile(`(?i)(^|_)(ckpt|checkpoint|save|tensorboard|tb|log|logs|output)s?(_?(dir|path|root|folder))?$|^(ckpt|checkpoint|save|tensorboard|log|output)_?(dir|path|root|folder)$`)
+
+func nodeLocalPath(c *checker) {
+	seen := map[int]bool{}
+	report := func(line int, what string) {
+		if !seen[line] {
+			seen[line] = true
+			c.report(line, what)
+		}
+	}
+	for _, o := range c.outputs() {
+		if nodeLocal(o.Value) {
+			report(optionLine(o), o.Given+"="+o.Text())
+		}
+	}
+	if o, has := c.job.Options.Get("chdir"); has && nodeLocal(o.Value) {
+		report(optionLine(o), o.Given+"="+o.Text())
+	}
+	for _, s := range c.job.Starts {
+		if s.Trap || s.Subst {
+			continue
+		}
+		for i, a := range s.ProgramArgs {
+			name, val := a.Text(), script.Value(nil)
+			line := a.Line
+			if n, rest, has := strings.Cut(name, "="); has && strings.HasPrefix(n, "--") {
+				name = n
+				val = afterEquals(a.Value)
+				_ = rest
+			} else if i+1 < len(s.ProgramArgs) {
+				val = s.ProgramArgs[i+1].Value
+				line = s.ProgramArgs[i+1].Line
+			}
+			if keptFlags.MatchString(name) && nodeLocal(val) && !c.savedFrom(s, val) && (s.Container == nil || !covered(s.Container, val)) {
+				report(line, name+" "+val.String())
+			}
+		}
+		if o, has := s.Flag("log-dir"); has && nodeLocal(o.Value) && !c.savedFrom(s, o.Value) {
+			report(o.Line, o.Given+" "+o.Text())
+		}
+		if dir := s.Env.Dir; s.Container == nil && nodeLocal(dir) && relative(s.Program.Value) && !c.staged(dir) && !c.savedFrom(s, dir) {
+			report(max(dir.Line(), 1), "cd "+dir.String())
+		}
+		for _, x := range s.Chain() {
+			for _, red := range x.Redirects {
+				if strings.Contains(red.Op, ">") && nodeLocal(red.Target) && !c.savedFrom(s, red.Target) && s.Container == nil {
+					report(red.Line, red.Op+red.Target.String())
+				}
+			}
+		}
+	}
+	for _, x := range c.job.Commands {
+		if x.Name() == "tee" && x.PipedInto && len(x.Args) > 1 && x.Container == nil {
+			if last := x.Args[len(x.Args)-1]; nodeLocal(last.Value) && !c.copiesFrom(last.Value) {
+				report(x.Line, "tee "+last.Text())
+			}
+		}
+		if x.Step == nil || x.Step.Command != x {
+			continue
+		}
+		for _, n := range []string{"output", "error"} {
+			if o, has := x.Step.Options.Get(n); has && nodeLocal(o.Value) {
+				report(o.Line, "srun "+o.Given+"="+o.Text())
+			}
+		}
+	}
+}
+
+func afterEquals(v script.Value) script.Value {
+	out := slices.Clone(v)
+	for i, p := range out {
+		if p.Ref != nil {
+			continue
+		}
+		if _, after, ok := strings.Cut(p.Text, "="); ok {
+			out[i].Text = after
+			if after == "" {
+				return out[i+1:]
+			}
+			return out[i:]
+		}
+	}
+	return nil
+}
+
+var copies = []string{"cp", "rsync", "mv", "tar", "sbcast", "sgather", "rclone", "dcp", "mpifileutils", "aws", "gsutil", "hf", "scp"}
+
+// copiesFrom reports whether something copies what is below v.
+func (c *checker) copiesFrom(v script.Value) bool {
+	from := strings.TrimRight(v.String(), "/")
+	root := from
+	if parts := strings.SplitN(strings.TrimPrefix(from, "/"), "/", 3); len(parts) >= 2 && strings.HasPrefix(from, "/") {
+		root = "/" + parts[0] + "/" + parts[1]
+	}
+	return c.anyCommand(func(x *script.Command) bool {
+		if !slices.Contains(copies, x.Name()) || len(x.Args) < 3 {
+			return false
+		}
+		for _, a := range x.Args[1 : len(x.Args)-1] {
+			t := strings.TrimRight(a.Text(), "/.*")
+			if t == "" || strings.HasPrefix(t, "-") {
+				continue
+			}
+			if strings.HasPrefix(t, root) || strings.HasPrefix(from, t) && len(t) > 4 && nodeLocal(a.Value) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// savedFrom reports whether a job on one node copies v back before it ends.
+func (c *checker) savedFrom(_ *script.Start, v script.Value) bool {
+	return !c.several() && c.copiesFrom(v)
+}
+
+// staged reports whether a step on every node brings the folder there.
+func (c *checker) staged(dir script.Value) bool {
+	d := strings.TrimRight(dir.String(), "/")
+	return c.anyCommand(func(x *script.Command) bool {
+		if x.Step == nil && c.several() || !slices.Contains(append(slices.Clone(copies), "git", "unzip", "mkdir"), x.Name()) || len(x.Args) < 2 {
+			return false
+		}
+		last := strings.TrimRight(x.Args[len(x.Args)-1].Text(), "/")
+		return x.Name() != "mkdir" && (strings.HasPrefix(d, last) || strings.HasPrefix(last, d)) && strings.HasPrefix(last, "/")
+	})
+}
+
+// requeues reports whether the job is put back into the queue, and where that
+// is said.
+func (c *checker) requeues() (line int, what string) {
+	req, has := 0, false
+	for i, o := range c.job.Options {
+		switch o.Name {
+		case "requeue":
+			req, has = i, true
+		case "no-requeue":
+			has = false
+		}
+	}
+	if has {
+		return optionLine(c.job.Options[req]), "--requeue"
+	}
+	for _, x := range c.job.Commands {
+		if x.Name() == "scontrol" && len(x.Args) > 1 && strings.HasPrefix(x.Args[1].Text(), "requeue") {
+			return x.Line, "scontrol requeue"
+		}
+	}
+	return 0, ""
+}
+
+func requeueLog(c *checker) {
+	if line, what := c.requeues(); line > 0 && !c.appends() && c.job.Batch() {
+		c.report(line, what)
+	}
+}
+
+// loads are the options with which programs take up a training again.
+var loads = regexp.MustCompile(`(?i)^--?(load|resume|restore|auto[-_]?resume|from[-_]checkpoint|init[-_]from|continue|ckpt[-_]path|use[-_]checkpoint|load[-_]\w+|resume[-_]\w+)|resume|(^|\.)load`)
+
+func restartWithoutLoad(c *checker) {
+	again, _ := c.requeues()
+	self := c.resubmits()
+	array := false
+	if o, has := c.job.Options.Get("array"); has && !c.usesIndex() {
+		indexes, _, _ := strings.Cut(o.Text(), "%")
+		array = strings.ContainsAny(indexes, "-,")
+	}
+	if again == 0 && !self && !array {
+		return
+	}
+	for _, s := range c.starts() {
+		if s.Sourced || s.Launcher == script.Wrapper {
+			continue
+		}
+		save, has := s.ProgramFlag("--save", "--save-dir", "--save_dir")
+		if !has || slices.ContainsFunc(argTexts(s.ProgramArgs), func(a string) bool {
+			name, _, _ := strings.Cut(a, "=")
+			return loads.MatchString(name)
+		}) || hiddenWords(s) {
+			continue
+		}
+		c.report(save.Line, "--save "+save.Text())
+	}
+}
+
+// hiddenWords reports whether a variable that the script does not set may hold
+// arguments of the program.
+func hiddenWords(s *script.Start) bool {
+	for _, a := range s.ProgramArgs {
+		if r := a.Value.Only(); r != nil && r.Kind == script.Variable && !a.Value[0].Quoted {
+			return true
+		}
+	}
+	return false
+}
+
+// resubmits reports whether the script submits itself again.
+func (c *checker) resubmits() bool {
+	name := path.Base(c.job.Script.Name)
+	return slices.ContainsFunc(c.job.Submissions, func(s *script.Submission) bool {
+		f := s.File
+		return f == "$0" || f == "${0}" || f == "${BASH_SOURCE[0]}" || f == "$BASH_SOURCE" || name != "" && name != "." && path.Base(f) == name || strings.Contains(f, "SLURM_JOB_SCRIPT") || strings.HasSuffix(f, "$SLURM_JOB_NAME.sh")
+	})
+}

@@ -132,19 +132,23 @@ func (r *reader) document(x *syntax.Redirect, f frame) *Document {
 		d.text = fileText("")
 		return d
 	}
-	d.Source = f.text.slice(x.Hdoc.Pos(), x.Hdoc.End())
 	f.document = true
 	f.expansions = &d.Expansions
 	f.words = nil
 	var v Value
-	for _, p := range x.Hdoc.Parts {
+	delimiter, _ := joinWords(r.word(x.Word, frame{sh: f.sh, text: f.text})).Literal()
+	for i, p := range x.Hdoc.Parts {
 		switch p := p.(type) {
 		case *syntax.Lit:
 			q := document
 			if d.Quoted {
 				q = raw
 			}
-			v = append(v, r.literal(f.text.slice(p.ValuePos, p.ValueEnd), p.ValuePos.Offset(), q, f)...)
+			src := f.text.slice(p.ValuePos, p.ValueEnd)
+			if i == len(x.Hdoc.Parts)-1 {
+				src = withoutDelimiter(src, delimiter)
+			}
+			v = append(v, r.literal(src, p.ValuePos.Offset(), q, f)...)
 		default:
 			var l fieldList
 			r.quotedPart(p, f, &l, false)
@@ -152,11 +156,26 @@ func (r *reader) document(x *syntax.Redirect, f frame) *Document {
 			v = append(v, joinWords(l.out)...)
 		}
 	}
+	d.Source = withoutDelimiter(f.text.slice(x.Hdoc.Pos(), x.Hdoc.End()), delimiter)
 	d.text = r.flatten(v)
 	if x.Op == syntax.DashHdoc {
 		d.text = untab(d.text)
 	}
 	return d
+}
+
+// withoutDelimiter cuts the line that ends a here-document, which the parser
+// counts among its text.
+func withoutDelimiter(src, delimiter string) string {
+	rest, ok := strings.CutSuffix(src, delimiter)
+	if !ok {
+		return src
+	}
+	rest = strings.TrimRight(rest, "\t")
+	if rest == "" || strings.HasSuffix(rest, "\n") {
+		return rest
+	}
+	return src
 }
 
 // untab removes the leading tabs that <<- removes.

@@ -82,7 +82,7 @@ func broken(file *syntax.File, t text) (b Break, from, to int) {
 				return false
 			}
 		}
-		prevEnd = int(call.End().Offset())
+		prevEnd = max(prevEnd, int(call.End().Offset()))
 		return true
 	})
 	return b, from, to
