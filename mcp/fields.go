@@ -3,6 +3,7 @@ package mcp
 import (
 	"reflect"
 	"strings"
+	"sync"
 )
 
 // An operation's input is a struct of its own; these read the few fields that
@@ -13,12 +14,27 @@ func fieldOf(in any, name string) (reflect.Value, bool) {
 	if v.Kind() != reflect.Struct {
 		return reflect.Value{}, false
 	}
-	for _, f := range reflect.VisibleFields(v.Type()) {
-		if n, _, _ := strings.Cut(f.Tag.Get("json"), ","); n == name && f.IsExported() {
-			return v.FieldByIndex(f.Index), true
+	index, ok := indexesOf(v.Type())[name]
+	if !ok {
+		return reflect.Value{}, false
+	}
+	return v.FieldByIndex(index), true
+}
+
+var indexes sync.Map // reflect.Type → map[string][]int
+
+func indexesOf(t reflect.Type) map[string][]int {
+	if known, ok := indexes.Load(t); ok {
+		return known.(map[string][]int)
+	}
+	byName := map[string][]int{}
+	for _, f := range reflect.VisibleFields(t) {
+		if n, _, _ := strings.Cut(f.Tag.Get("json"), ","); n != "" && f.IsExported() {
+			byName[n] = f.Index
 		}
 	}
-	return reflect.Value{}, false
+	indexes.Store(t, byName)
+	return byName
 }
 
 func boolField(in any, name string) (value, ok bool) {

@@ -31,7 +31,7 @@ func serve(t *testing.T, cfg mcp.Config, h mcp.HTTP) string {
 
 // A client is a few lines of HTTP, so that a test sees what is on the wire.
 type client struct {
-	t       *testing.T
+	t       testing.TB
 	url     string
 	session string
 	header  map[string]string

@@ -133,11 +133,11 @@ func (s *Server) read(ctx context.Context, name string, a map[string]any) (strin
 	if err != nil {
 		return "", err
 	}
-	v, ok := tidy(out, !o.Closed).(view.Viewer)
+	v, ok := tidy(out, strangers(o)).(view.Viewer)
 	if !ok {
 		return "", errInternal
 	}
-	return words(v.View(s.cfg.Lang), !o.Closed, 2*askedBudget/4), nil
+	return words(v.View(s.cfg.Lang), strangers(o), 16<<10), nil
 }
 
 // readLogs is one page of a job's log, counted from the newest line back.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/redact"
@@ -26,11 +27,11 @@ var timeType = reflect.TypeFor[time.Time]()
 
 func tidyValue(v reflect.Value, clean bool) reflect.Value {
 	t := v.Type()
+	if !clean && flat(t) {
+		return v
+	}
 	switch t.Kind() {
 	case reflect.String:
-		if !clean {
-			return v
-		}
 		s := v.String()
 		if c := redact.Text(redact.Clean(s)); c != s {
 			return reflect.ValueOf(c).Convert(t)
@@ -90,15 +91,30 @@ func tidyValue(v reflect.Value, clean bool) reflect.Value {
 	return v
 }
 
-// flat reports whether values of type t hold no list, map or struct that tidy
-// could have to change.
+// flat reports whether a value of type t, one that is not cleaned, is right as
+// it is: there is no list or map in it that could be missing. What an interface
+// holds has no schema, so it may hold null.
 func flat(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.Slice, reflect.Map, reflect.Pointer, reflect.Interface, reflect.Struct, reflect.Array:
-		return t == timeType
+	if known, ok := flatTypes.Load(t); ok {
+		return known.(bool)
 	}
-	return true
+	is := true
+	switch t.Kind() {
+	case reflect.Slice, reflect.Map:
+		is = false
+	case reflect.Pointer:
+		flatTypes.Store(t, false) // a type that holds itself ends here
+		is = flat(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			is = is && (t == timeType || !t.Field(i).IsExported() || flat(t.Field(i).Type))
+		}
+	}
+	flatTypes.Store(t, is)
+	return is
 }
+
+var flatTypes sync.Map // reflect.Type → bool
 
 // shorten cuts out's longest lists, and then its longest strings, until its
 // JSON fits into room bytes. It returns what was left out, in words. out is a

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"reflect"
 	"slices"
@@ -14,9 +13,6 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
-
-// maxDepth is how deep arguments may nest; no operation needs a tenth of it.
-const maxDepth = 64
 
 // Decode reads one JSON object into the struct that into points to, by the
 // field names of its schema and by nothing looser: encoding/json alone would
@@ -56,75 +52,6 @@ func Decode(raw []byte, into any, own map[string]*string) error {
 	first := *d.errs[0]
 	first.More = d.errs[1:]
 	return &first
-}
-
-// An object keeps the order of its keys, so that mistakes come in the order
-// in which they were written.
-type object []member
-
-type member struct {
-	key   string
-	value any
-}
-
-// parseTree reads one JSON value, refusing repeated keys and deep nesting.
-func parseTree(raw []byte) (any, error) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	v, err := parseValue(dec, "", 0)
-	if err != nil {
-		if e, ok := err.(*Error); ok {
-			return nil, e
-		}
-		return nil, badInput("", "send one JSON object", "arguments are not valid JSON: %v", err)
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return nil, badInput("", "send one JSON object", "arguments have something after the object")
-	}
-	return v, nil
-}
-
-func parseValue(dec *json.Decoder, path string, depth int) (any, error) {
-	if depth > maxDepth {
-		return nil, badInput(path, "send flatter arguments", "nests deeper than %d levels", maxDepth)
-	}
-	tok, err := dec.Token()
-	if err != nil {
-		return nil, err
-	}
-	switch tok {
-	case json.Delim('{'):
-		o := object{}
-		for dec.More() {
-			k, err := dec.Token()
-			if err != nil {
-				return nil, err
-			}
-			key := k.(string)
-			if slices.ContainsFunc(o, func(m member) bool { return m.key == key }) {
-				return nil, badInput(join(path, key), "give it once", "is given twice")
-			}
-			v, err := parseValue(dec, join(path, key), depth+1)
-			if err != nil {
-				return nil, err
-			}
-			o = append(o, member{key, v})
-		}
-		_, err := dec.Token()
-		return o, err
-	case json.Delim('['):
-		list := []any{}
-		for dec.More() {
-			v, err := parseValue(dec, fmt.Sprintf("%s[%d]", path, len(list)), depth+1)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, v)
-		}
-		_, err := dec.Token()
-		return list, err
-	}
-	return tok, nil
 }
 
 func join(path, key string) string {
@@ -250,6 +177,13 @@ func (d *decoder) value(path string, in any, v reflect.Value) {
 // write what a person may: 4 for "4" among the arguments, one word for a list
 // of one. Its fields are named by the specification's own paths.
 func (d *decoder) spec(in any, v reflect.Value) {
+	// The usual case fits as it stands; the rest is read, or refused, in the
+	// specification's own words.
+	var plain decoder
+	if plain.structure("", in, v); len(plain.errs) == 0 {
+		return
+	}
+	v.SetZero()
 	s, err := job.Decode(encodeTree(in))
 	if err != nil {
 		e := AsError(fieldErrors(err))
@@ -452,67 +386,6 @@ func show(in any) string {
 		return strconv.FormatBool(v)
 	}
 	return kindOf(in)
-}
-
-// plain turns a tree into what encoding/json would have made of it.
-func plain(in any) any {
-	switch v := in.(type) {
-	case object:
-		m := make(map[string]any, len(v))
-		for _, e := range v {
-			m[e.key] = plain(e.value)
-		}
-		return m
-	case []any:
-		out := make([]any, len(v))
-		for i, e := range v {
-			out[i] = plain(e)
-		}
-		return out
-	case json.Number:
-		if f, err := v.Float64(); err == nil {
-			return f
-		}
-		return v.String()
-	}
-	return in
-}
-
-// encodeTree writes a tree as JSON again, its numbers as they were written.
-func encodeTree(in any) []byte {
-	var b bytes.Buffer
-	writeTree(&b, in)
-	return b.Bytes()
-}
-
-func writeTree(b *bytes.Buffer, in any) {
-	switch v := in.(type) {
-	case object:
-		b.WriteByte('{')
-		for i, m := range v {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			writeTree(b, m.key)
-			b.WriteByte(':')
-			writeTree(b, m.value)
-		}
-		b.WriteByte('}')
-	case []any:
-		b.WriteByte('[')
-		for i, e := range v {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			writeTree(b, e)
-		}
-		b.WriteByte(']')
-	case json.Number:
-		b.WriteString(v.String())
-	default:
-		raw, _ := json.Marshal(v) // a string, a boolean or null
-		b.Write(raw)
-	}
 }
 
 // quoted is a scalar written as the string that was wanted.

@@ -86,7 +86,7 @@ func TestDecodeTellsEveryMistakeWithItsField(t *testing.T) {
 		{`{"job":"1","spec":[]}`, "spec", "is a list, not an object", ""},
 		{`[]`, "", "arguments are a list, not an object", ""},
 		{`{"job":`, "", "not valid JSON", ""},
-		{`{"job":"1"} {}`, "", "something after the object", ""},
+		{`{"job":"1"} {}`, "", "something comes after the object", ""},
 		{`{"any":` + strings.Repeat("[", 80) + strings.Repeat("]", 80) + `}`, "any", "nests deeper than", ""},
 		{`{"job":"1","Hidden":"x"}`, "Hidden", "is not an argument here", "known here"},
 	} {
@@ -115,6 +115,27 @@ func TestDecodeTellsAllMistakesAtOnce(t *testing.T) {
 	err := Decode([]byte(`{"tail":"x","bogus":1}`), &in, nil)
 	require.Error(t, err)
 	require.Len(t, AsError(err).More, 2, "tail, bogus and the missing job")
+}
+
+func FuzzDecodeAgreesWithJSON(f *testing.F) {
+	for _, seed := range []string{`{}`, `{"any":{"a":[1,2.5e3,null,true,false,"x\\n\\u00e9 é"]}}`, `{"any":"\\\\\\""}`, ` { "any" : [ ] } `} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var in shape
+		if Decode([]byte(text), &in, nil) != nil {
+			return
+		}
+		var want struct {
+			Any any `json:"any"`
+		}
+		if strings.TrimSpace(text) != "" {
+			require.NoError(t, json.Unmarshal([]byte(text), &want))
+		}
+		if want.Any != nil && strings.Count(text, `"any"`) == 1 {
+			require.Equal(t, want.Any, in.Any)
+		}
+	})
 }
 
 func TestEveryOperationHasSchemas(t *testing.T) {

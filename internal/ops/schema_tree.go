@@ -1,0 +1,191 @@
+package ops
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// maxDepth is how deep arguments may nest; no operation needs a tenth of it.
+const maxDepth = 64
+
+// An object keeps the order of its keys, so that mistakes come in the order
+// in which they were written.
+type object []member
+
+type member struct {
+	key   string
+	value any
+}
+
+// parseTree reads one JSON value, refusing repeated keys and deep nesting.
+// Numbers stay as they were written.
+func parseTree(raw []byte) (any, error) {
+	if !json.Valid(raw) {
+		var v any
+		err := json.Unmarshal(raw, &v) // for its words only
+		if bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) && json.NewDecoder(bytes.NewReader(raw)).Decode(&v) == nil {
+			err = errors.New("something comes after the object")
+		}
+		return nil, badInput("", "send one JSON object", "arguments are not valid JSON: %v", err)
+	}
+	p := treeParser{rest: raw}
+	return p.value("", 0)
+}
+
+// A treeParser walks a text that is known to be valid JSON.
+type treeParser struct{ rest []byte }
+
+// next drops blanks and separators and returns the first byte that counts.
+func (p *treeParser) next() byte {
+	p.rest = bytes.TrimLeft(p.rest, " \t\r\n,:")
+	return p.rest[0]
+}
+
+func (p *treeParser) value(path string, depth int) (any, error) {
+	if depth > maxDepth {
+		return nil, badInput(path, "send flatter arguments", "nests deeper than %d levels", maxDepth)
+	}
+	switch c := p.next(); c {
+	case '{':
+		return p.object(path, depth)
+	case '[':
+		p.rest = p.rest[1:]
+		list := []any{}
+		for p.next() != ']' {
+			v, err := p.value(fmt.Sprintf("%s[%d]", path, len(list)), depth+1)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, v)
+		}
+		p.rest = p.rest[1:]
+		return list, nil
+	case '"':
+		return p.text(), nil
+	case 't', 'f', 'n':
+		n := 4
+		if c == 'f' {
+			n = 5
+		}
+		p.rest = p.rest[n:]
+		return map[byte]any{'t': true, 'f': false}[c], nil
+	}
+	n := bytes.IndexAny(p.rest, " \t\r\n,]}")
+	if n < 0 {
+		n = len(p.rest)
+	}
+	number := json.Number(p.rest[:n])
+	p.rest = p.rest[n:]
+	return number, nil
+}
+
+func (p *treeParser) object(path string, depth int) (any, error) {
+	p.rest = p.rest[1:]
+	o := object{}
+	for p.next() != '}' {
+		key := p.text()
+		if slices.ContainsFunc(o, func(m member) bool { return m.key == key }) {
+			return nil, badInput(join(path, key), "give it once", "is given twice")
+		}
+		v, err := p.value(join(path, key), depth+1)
+		if err != nil {
+			return nil, err
+		}
+		o = append(o, member{key, v})
+	}
+	p.rest = p.rest[1:]
+	return o, nil
+}
+
+// text reads a string, which begins here.
+func (p *treeParser) text() string {
+	end, escaped := 1, false
+	for p.rest[end] != '"' {
+		if p.rest[end] == '\\' {
+			escaped = true
+			end++
+		}
+		end++
+	}
+	raw := p.rest[:end+1]
+	p.rest = p.rest[end+1:]
+	if !escaped && isASCII(raw) {
+		return string(raw[1:end])
+	}
+	var s string
+	_ = json.Unmarshal(raw, &s) // valid: it is part of a valid text
+	return s
+}
+
+func isASCII(b []byte) bool {
+	for _, c := range b {
+		if c >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+// plain turns a tree into what encoding/json would have made of it.
+func plain(in any) any {
+	switch v := in.(type) {
+	case object:
+		m := make(map[string]any, len(v))
+		for _, e := range v {
+			m[e.key] = plain(e.value)
+		}
+		return m
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = plain(e)
+		}
+		return out
+	case json.Number:
+		if f, err := v.Float64(); err == nil {
+			return f
+		}
+		return v.String()
+	}
+	return in
+}
+
+// encodeTree writes a tree as JSON again, its numbers as they were written.
+func encodeTree(in any) []byte {
+	var b bytes.Buffer
+	writeTree(&b, in)
+	return b.Bytes()
+}
+
+func writeTree(b *bytes.Buffer, in any) {
+	switch v := in.(type) {
+	case object:
+		b.WriteByte('{')
+		for i, m := range v {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			writeTree(b, m.key)
+			b.WriteByte(':')
+			writeTree(b, m.value)
+		}
+		b.WriteByte('}')
+	case []any:
+		b.WriteByte('[')
+		for i, e := range v {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			writeTree(b, e)
+		}
+		b.WriteByte(']')
+	case json.Number:
+		b.WriteString(v.String())
+	default:
+		raw, _ := json.Marshal(v) // a string, a boolean or null
+		b.Write(raw)
+	}
+}
