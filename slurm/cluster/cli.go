@@ -219,7 +219,7 @@ func (c *CLI) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
 	if f.Since.IsZero() {
 		return jobs, nil
 	}
-	past, err := c.past(ctx, f)
+	past, err := c.Past(ctx, f)
 	known := map[slurm.JobID]bool{}
 	for _, j := range jobs {
 		known[j.ID] = true
@@ -232,9 +232,13 @@ func (c *CLI) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
 	return jobs, err
 }
 
-// past asks the accounts for the jobs of f.
-func (c *CLI) past(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
-	args := []string{"--starttime=" + f.Since.UTC().Format("2006-01-02T15:04:05")}
+// Past asks the accounts alone for the jobs of f that began or ended after
+// f.Since; without Since, for those of f.IDs whenever they were.
+func (c *CLI) Past(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
+	var args []string
+	if !f.Since.IsZero() {
+		args = append(args, "--starttime="+f.Since.UTC().Format("2006-01-02T15:04:05"))
+	}
 	switch {
 	case f.User != "":
 		args = append(args, "--user="+f.User)

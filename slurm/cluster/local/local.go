@@ -323,6 +323,12 @@ func (c *Cluster) Jobs(_ context.Context, f slurm.Filter) ([]slurm.Job, error) {
 	return jobs, nil
 }
 
+// Past lists the jobs of f, ended ones included.
+func (c *Cluster) Past(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
+	f.All = f.All || f.Since.IsZero()
+	return c.Jobs(ctx, f)
+}
+
 // Find looks for the job that was submitted with token.
 func (c *Cluster) Find(_ context.Context, token string, since time.Time) (slurm.JobID, bool, error) {
 	dirs, err := os.ReadDir(filepath.Join(c.store.dir, "jobs"))

@@ -1,0 +1,419 @@
+// Package watch follows jobs on a cluster with bounded load: whatever the number
+// of jobs and of those who look on, one question to the queue and at most one to
+// the accounts in an interval. It tells what changed; what that means, and whom
+// to tell, is left to others.
+//
+// A job that is in neither the queue nor final in the accounts is asked for
+// again: absence is never an end.
+package watch
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// cluster is what a watcher asks of a back end.
+type cluster interface {
+	Name() string
+	// Jobs answers from the queue: f has IDs and All.
+	Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error)
+	// Past answers from the accounts: f has IDs.
+	Past(ctx context.Context, f slurm.Filter) ([]slurm.Job, error)
+}
+
+// A Kind says what an event tells.
+type Kind string
+
+// The kinds of event.
+const (
+	Changed     Kind = "changed"     // Job is not as Before was
+	Ended       Kind = "ended"       // Job will not run again by itself; it is not followed any more
+	Lost        Kind = "lost"        // neither queue nor accounts have known Job for a day
+	Unreachable Kind = "unreachable" // the cluster does not answer since At; told once
+	Reachable   Kind = "reachable"   // it answers again
+)
+
+// An Event is one thing that happened.
+type Event struct {
+	Kind    Kind
+	Cluster string
+	At      time.Time
+	// Job and Before are the job now and as it was last told of; Before is zero at
+	// first.
+	Job, Before slurm.Job
+	Err         error // of Unreachable
+}
+
+// Options are a watcher's paces. Zero fields take the defaults.
+type Options struct {
+	Interval time.Duration // between two looks: 30 s
+	Floor    time.Duration // a refresh sooner than this after a look is answered by it: 10 s
+	Longest  time.Duration // the interval that failures and slow answers lead to: 5 min
+	Forget   time.Duration // after which a job that nobody knows is lost: 24 h
+}
+
+// A Watcher follows the jobs of one cluster under one identity.
+type Watcher struct {
+	cluster cluster
+	opts    Options
+
+	mu       sync.Mutex
+	jobs     map[slurm.JobID]*watched
+	subs     map[*Subscription]bool
+	interval time.Duration
+	quiet    int           // looks in a row that showed nothing new
+	looking  chan struct{} // closed when the look under way ends; nil: none
+	looked   time.Time     // the last look that was answered
+	lookErr  error
+	down     time.Time // since when the cluster does not answer; zero: it does
+	wake     chan struct{}
+}
+
+// a watched job.
+type watched struct {
+	job    slurm.Job
+	told   bool      // job has been told of
+	absent time.Time // since when nobody knows it
+	waits  int       // looks that an end in the queue has waited for the accounts
+}
+
+// New returns a watcher of c. Nothing is asked before Run, or Refresh.
+func New(c cluster, o Options) *Watcher {
+	for _, d := range []struct {
+		field     *time.Duration
+		otherwise time.Duration
+	}{
+		{&o.Interval, 30 * time.Second},
+		{&o.Floor, 10 * time.Second},
+		{&o.Longest, 5 * time.Minute},
+		{&o.Forget, 24 * time.Hour},
+	} {
+		if *d.field == 0 {
+			*d.field = d.otherwise
+		}
+	}
+	return &Watcher{
+		cluster: c, opts: o, interval: o.Interval,
+		jobs: map[slurm.JobID]*watched{}, subs: map[*Subscription]bool{}, wake: make(chan struct{}, 1),
+	}
+}
+
+// Watch follows a job from now on. known is the job as it was last told of, as a
+// restart has it from its store: if it is still so, nothing is told. Its zero
+// value but for the ID is a job that nothing is known of.
+func (w *Watcher) Watch(known slurm.Job) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, is := w.jobs[known.ID]; is {
+		return
+	}
+	w.jobs[known.ID] = &watched{job: known, told: known.State != ""}
+	w.nudge()
+}
+
+// Forget follows a job no more.
+func (w *Watcher) Forget(id slurm.JobID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.jobs, id)
+}
+
+// nudge makes Run look whether it has something to do.
+func (w *Watcher) nudge() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Job returns a job that is followed as it was at the last look, and when that
+// was.
+func (w *Watcher) Job(id slurm.JobID) (j slurm.Job, at time.Time, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if x, is := w.jobs[id]; is {
+		return x.job, w.looked, true
+	}
+	return slurm.Job{}, w.looked, false
+}
+
+// Down returns since when the cluster does not answer; zero: it does.
+func (w *Watcher) Down() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.down
+}
+
+// Run looks at the cluster at the watcher's pace until ctx ends. While no job is
+// followed it asks nothing.
+func (w *Watcher) Run(ctx context.Context) {
+	for {
+		w.mu.Lock()
+		idle := len(w.jobs) == 0
+		// Many watchers that started together must not stay together.
+		pause := time.Duration(float64(w.interval) * (0.8 + 0.4*rand.Float64()))
+		next := w.looked.Add(pause)
+		if w.looked.IsZero() {
+			next = time.Now()
+		}
+		if !w.down.IsZero() {
+			next = time.Now().Add(pause)
+		}
+		w.mu.Unlock()
+		if idle {
+			select {
+			case <-ctx.Done():
+				return
+			case <-w.wake:
+			}
+			continue
+		}
+		timer := time.NewTimer(time.Until(next))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+			_ = w.look(ctx)
+		}
+	}
+}
+
+// Refresh brings what is known up to date and returns when it is. However many
+// ask at once, one look answers them all; one that was answered within Floor
+// answers them too.
+func (w *Watcher) Refresh(ctx context.Context) error {
+	w.mu.Lock()
+	fresh := w.looking == nil && !w.looked.IsZero() && time.Since(w.looked) < w.opts.Floor
+	err := w.lookErr
+	w.mu.Unlock()
+	if fresh {
+		return err
+	}
+	return w.look(ctx)
+}
+
+// look asks the cluster, or joins the look under way.
+func (w *Watcher) look(ctx context.Context) error {
+	w.mu.Lock()
+	if under := w.looking; under != nil {
+		w.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-under:
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.lookErr
+	}
+	done := make(chan struct{})
+	w.looking = done
+	ids := make([]slurm.JobID, 0, len(w.jobs))
+	for id := range w.jobs {
+		ids = append(ids, id)
+	}
+	w.mu.Unlock()
+	slices.Sort(ids)
+
+	begin := time.Now()
+	seen, err := w.ask(ctx, ids)
+	took := time.Since(begin)
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	news := w.take(ids, seen, err)
+	w.pace(news, took, err)
+	w.lookErr = err
+	w.looking = nil
+	close(done)
+	return err
+}
+
+// A sighting is what one look showed.
+type sighting struct {
+	queue   map[slurm.JobID][]slurm.Job // by array
+	past    map[slurm.JobID][]slurm.Job
+	pastErr error
+}
+
+// ask asks the queue for all, and the accounts for those that the queue has no
+// more.
+func (w *Watcher) ask(ctx context.Context, ids []slurm.JobID) (sighting, error) {
+	var s sighting
+	rows, err := w.cluster.Jobs(ctx, slurm.Filter{IDs: ids, All: true})
+	if err != nil {
+		return s, err
+	}
+	s.queue = byArray(rows)
+	var left []slurm.JobID
+	for _, id := range ids {
+		if j, ok := slurm.Fold(id, s.queue[id.Array()]); !ok || j.State.Ended() {
+			left = append(left, id)
+		}
+	}
+	if len(left) > 0 {
+		rows, s.pastErr = w.cluster.Past(ctx, slurm.Filter{IDs: left})
+		s.past = byArray(rows)
+	}
+	return s, nil
+}
+
+func byArray(rows []slurm.Job) map[slurm.JobID][]slurm.Job {
+	all := make(map[slurm.JobID][]slurm.Job, len(rows))
+	for _, r := range rows {
+		all[r.ID.Array()] = append(all[r.ID.Array()], r)
+	}
+	return all
+}
+
+// take takes in what a look showed and tells of it. It reports whether anything
+// was new.
+func (w *Watcher) take(ids []slurm.JobID, s sighting, err error) (news bool) {
+	now := time.Now()
+	if err != nil {
+		if w.down.IsZero() && !errors.Is(err, context.Canceled) {
+			w.down = now
+			w.tell(Event{Kind: Unreachable, At: now, Err: err})
+		}
+		return false
+	}
+	w.looked = now
+	if !w.down.IsZero() {
+		w.down = time.Time{}
+		w.tell(Event{Kind: Reachable, At: now})
+	}
+	for _, id := range ids {
+		x, followed := w.jobs[id]
+		if !followed {
+			continue
+		}
+		j, final, known := settle(x, s)
+		if !known {
+			if s.pastErr == nil {
+				news = w.absent(x, now) || news
+			}
+			continue
+		}
+		x.absent = time.Time{}
+		if x.told && same(x.job, j) && !final {
+			x.job = j
+			continue
+		}
+		e := Event{Kind: Changed, At: now, Job: j, Before: x.job}
+		if final {
+			e.Kind = Ended
+			delete(w.jobs, id)
+		}
+		x.job, x.told, news = j, true, true
+		w.tell(e)
+	}
+	return news
+}
+
+// settle decides what a look says of one job, and whether it is the last word.
+func settle(x *watched, s sighting) (j slurm.Job, final, known bool) {
+	id := x.job.ID
+	queue, past := s.queue[id.Array()], s.past[id.Array()]
+	if j, ok := slurm.Fold(id, queue); ok && !j.State.Ended() {
+		x.waits = 0
+		return j, false, true
+	}
+	j, known = slurm.Fold(id, merge(queue, past))
+	if !known {
+		return j, false, false
+	}
+	if p, ok := slurm.Fold(id, past); ok && p.State.Ended() && j.State.Ended() {
+		return j, true, true
+	}
+	if j.State.Ended() {
+		// The queue has its end; the accounts, which have the exit code too, will
+		// have it soon, unless the site keeps none.
+		x.waits++
+		if s.pastErr == nil && x.waits >= patience {
+			return j, true, true
+		}
+	}
+	j.Reason = slurm.ReasonUnsettled
+	return j, false, true
+}
+
+// patience is for how many looks an end in the queue waits for the accounts.
+const patience = 3
+
+// merge puts together what queue and accounts say of one array's elements: they
+// leave the queue one by one. The accounts know more of an end, the queue all
+// else.
+func merge(queue, past []slurm.Job) []slurm.Job {
+	rows := slices.Clone(queue)
+	for _, p := range past {
+		i := slices.IndexFunc(rows, func(r slurm.Job) bool { return r.ID == p.ID })
+		switch {
+		case i < 0:
+			rows = append(rows, p)
+		case p.State.Ended() && rows[i].State.Ended():
+			rows[i] = p
+		}
+	}
+	return rows
+}
+
+// absent deals with a job that nobody knows.
+func (w *Watcher) absent(x *watched, now time.Time) (news bool) {
+	if x.job.State.Ended() {
+		// Its end was seen in the queue, and the site keeps no accounts.
+		delete(w.jobs, x.job.ID)
+		w.tell(Event{Kind: Ended, At: now, Job: x.job, Before: x.job})
+		return true
+	}
+	if x.absent.IsZero() {
+		x.absent = now
+		before := x.job
+		x.job.Reason = slurm.ReasonUnsettled
+		w.tell(Event{Kind: Changed, At: now, Job: x.job, Before: before})
+		return true
+	}
+	if now.Sub(x.absent) >= w.opts.Forget {
+		delete(w.jobs, x.job.ID)
+		w.tell(Event{Kind: Lost, At: now, Job: x.job, Before: x.job})
+		return true
+	}
+	return false
+}
+
+// same reports whether there is nothing to tell between two sights of a job.
+func same(a, b slurm.Job) bool {
+	return a.State == b.State && a.Reason == b.Reason && a.Restarts == b.Restarts &&
+		len(a.Requeues) == len(b.Requeues) && slices.Equal(a.Nodes, b.Nodes) && sameTime(a.SubmittedAt, b.SubmittedAt)
+}
+
+// sameTime compares submit times: a requeue rewrites it, so a second run that
+// looks like the first is told of.
+func sameTime(a, b *time.Time) bool {
+	return a == nil || b == nil || a.Equal(*b)
+}
+
+// pace chooses the next interval: longer after a failure or a slow answer, a
+// little longer when nothing happens, the usual one after news.
+func (w *Watcher) pace(news bool, took time.Duration, err error) {
+	switch {
+	case err != nil || took > time.Second:
+		w.interval = min(2*w.interval, w.opts.Longest)
+	case news:
+		w.interval, w.quiet = w.opts.Interval, 0
+	case w.quiet < quietLooks:
+		w.interval = w.opts.Interval
+		w.quiet++
+	default:
+		w.interval = min(w.interval*5/4, 2*w.opts.Interval)
+	}
+}
+
+// quietLooks is after how many looks without news the interval grows.
+const quietLooks = 20

@@ -1,0 +1,324 @@
+package watch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/watch"
+)
+
+// fake is a cluster that answers from two maps and counts the questions.
+type fake struct {
+	mu           sync.Mutex
+	queue, past  map[slurm.JobID]slurm.Job
+	err, pastErr error
+	slow         time.Duration
+	asked        []time.Time
+	pastAsked    [][]slurm.JobID
+}
+
+func newFake(jobs ...slurm.Job) *fake {
+	f := &fake{queue: map[slurm.JobID]slurm.Job{}, past: map[slurm.JobID]slurm.Job{}}
+	for _, j := range jobs {
+		f.queue[j.ID] = j
+	}
+	return f
+}
+
+func (f *fake) Name() string { return "fake" }
+
+func (f *fake) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
+func (f *fake) Jobs(_ context.Context, filter slurm.Filter) ([]slurm.Job, error) {
+	time.Sleep(f.slow)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked = append(f.asked, time.Now())
+	if f.err != nil {
+		return nil, f.err
+	}
+	var rows []slurm.Job
+	for _, id := range filter.IDs {
+		if j, ok := f.queue[id]; ok {
+			rows = append(rows, j)
+		}
+	}
+	return rows, nil
+}
+
+func (f *fake) Past(_ context.Context, filter slurm.Filter) ([]slurm.Job, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.pastAsked = append(f.pastAsked, filter.IDs)
+	var rows []slurm.Job
+	for _, id := range filter.IDs {
+		if j, ok := f.past[id]; ok {
+			rows = append(rows, j)
+		}
+	}
+	return rows, f.pastErr
+}
+
+func job(id slurm.JobID, s slurm.State) slurm.Job { return slurm.Job{ID: id, State: s} }
+
+func ended(id slurm.JobID, s slurm.State, code string) slurm.Job {
+	return slurm.Job{ID: id, State: s, ExitCode: &code}
+}
+
+// story runs a watcher over f in a bubble of its own time. do is told of events
+// as "kind state reason".
+func story(t *testing.T, f *fake, o watch.Options, do func(w *watch.Watcher, told func() []string)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		w := watch.New(f, o)
+		sub := w.Subscribe()
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		var events []string
+		all.Go(func() { w.Run(ctx) })
+		all.Go(func() {
+			for {
+				e, err := sub.Next(ctx)
+				if err != nil {
+					return
+				}
+				mu.Lock()
+				events = append(events, fmt.Sprintf("%s %s%s", e.Kind, e.Job.State, reason(e.Job)))
+				mu.Unlock()
+			}
+		})
+		do(w, func() []string {
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			got := events
+			events = nil
+			return got
+		})
+		stop()
+		all.Wait()
+	})
+}
+
+func reason(j slurm.Job) string {
+	if j.Reason == "" {
+		return ""
+	}
+	return " " + j.Reason
+}
+
+func TestAJobIsToldOfOnceAtEachChange(t *testing.T) {
+	f := newFake(job("7", slurm.Pending))
+	story(t, f, watch.Options{}, func(w *watch.Watcher, told func() []string) {
+		w.Watch(slurm.Job{ID: "7"})
+		time.Sleep(time.Second)
+		require.Equal(t, []string{"changed PENDING"}, told())
+		time.Sleep(10 * time.Minute)
+		require.Empty(t, told())
+		f.set(func() { f.queue["7"] = job("7", slurm.Running) })
+		time.Sleep(75 * time.Second)
+		require.Equal(t, []string{"changed RUNNING"}, told())
+		f.set(func() {
+			delete(f.queue, "7")
+			f.past["7"] = ended("7", slurm.Failed, "3:0")
+		})
+		time.Sleep(40 * time.Second)
+		require.Equal(t, []string{"ended FAILED"}, told())
+		asked := len(f.asked)
+		time.Sleep(time.Hour)
+		require.Len(t, f.asked, asked, "nothing is watched, so nothing is asked")
+	})
+}
+
+func TestAbsenceIsNeverAnEnd(t *testing.T) {
+	f := newFake(job("7", slurm.Running))
+	story(t, f, watch.Options{}, func(w *watch.Watcher, told func() []string) {
+		w.Watch(slurm.Job{ID: "7"})
+		time.Sleep(time.Second)
+		told()
+		// It leaves the queue; the accounts lag, then are away, then have it.
+		f.set(func() { delete(f.queue, "7"); f.past["7"] = job("7", slurm.Running) })
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, []string{"changed RUNNING AccountingPending"}, told())
+		f.set(func() { f.pastErr = slurm.ErrUnreachable; f.past = map[slurm.JobID]slurm.Job{} })
+		time.Sleep(10 * time.Minute)
+		require.Empty(t, told())
+		f.set(func() { f.pastErr = nil; f.past["7"] = ended("7", slurm.Completed, "0:0") })
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, []string{"ended COMPLETED"}, told())
+	})
+}
+
+func TestAJobNobodyKnowsIsLostAfterADay(t *testing.T) {
+	f := newFake()
+	story(t, f, watch.Options{}, func(w *watch.Watcher, told func() []string) {
+		w.Watch(job("7", slurm.Running))
+		time.Sleep(time.Hour)
+		require.Equal(t, []string{"changed RUNNING AccountingPending"}, told())
+		time.Sleep(24 * time.Hour)
+		require.Equal(t, []string{"lost RUNNING AccountingPending"}, told())
+	})
+}
+
+func TestWithoutAccountsTheQueueHasTheLastWord(t *testing.T) {
+	f := newFake(job("7", slurm.Failed))
+	story(t, f, watch.Options{}, func(w *watch.Watcher, told func() []string) {
+		w.Watch(slurm.Job{ID: "7"})
+		time.Sleep(5 * time.Minute)
+		require.Equal(t, []string{"changed FAILED AccountingPending", "ended FAILED"}, told())
+	})
+}
+
+func TestARequeuedJobIsFollowedOn(t *testing.T) {
+	first := time.Unix(1e9, 0)
+	second := first.Add(time.Hour)
+	f := newFake(slurm.Job{ID: "7", State: slurm.Running, SubmittedAt: &first})
+	story(t, f, watch.Options{}, func(w *watch.Watcher, told func() []string) {
+		w.Watch(slurm.Job{ID: "7"})
+		time.Sleep(time.Second)
+		f.set(func() {
+			f.queue["7"] = slurm.Job{ID: "7", State: slurm.Pending, Reason: "BeginTime", SubmittedAt: &second}
+		})
+		time.Sleep(40 * time.Second)
+		f.set(func() { f.queue["7"] = slurm.Job{ID: "7", State: slurm.Running, SubmittedAt: &second} })
+		time.Sleep(40 * time.Second)
+		require.Equal(t, []string{"changed RUNNING", "changed PENDING BeginTime", "changed RUNNING"}, told())
+	})
+}
+
+func TestAnArrayEndsWhenItsLastElementDoes(t *testing.T) {
+	f := newFake()
+	rows := func(queue, past []slurm.Job) {
+		f.set(func() {
+			f.queue, f.past = map[slurm.JobID]slurm.Job{}, map[slurm.JobID]slurm.Job{}
+			if len(queue) > 0 {
+				f.queue["8"] = queue[0]
+			}
+			if len(past) > 0 {
+				f.past["8"] = past[0]
+			}
+		})
+	}
+	story(t, f, watch.Options{}, func(w *watch.Watcher, told func() []string) {
+		w.Watch(slurm.Job{ID: "8"})
+		rows([]slurm.Job{job("8_2", slurm.Running)}, []slurm.Job{ended("8_1", slurm.Failed, "1:0")})
+		time.Sleep(40 * time.Second)
+		require.Equal(t, []string{"changed RUNNING"}, told())
+		rows(nil, []slurm.Job{ended("8_2", slurm.Completed, "0:0")})
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, []string{"ended COMPLETED"}, told())
+	})
+}
+
+func TestAnOutageIsToldOnceAndCaughtUpWith(t *testing.T) {
+	f := newFake(job("7", slurm.Running))
+	story(t, f, watch.Options{}, func(w *watch.Watcher, told func() []string) {
+		w.Watch(slurm.Job{ID: "7"})
+		time.Sleep(time.Second)
+		told()
+		f.set(func() { f.err = slurm.ErrUnreachable; f.asked = nil })
+		time.Sleep(time.Hour)
+		require.Equal(t, []string{"unreachable "}, told())
+		require.LessOrEqual(t, len(f.asked), 20, "backs off to five minutes")
+		j, at, ok := w.Job("7")
+		require.True(t, ok)
+		require.Equal(t, slurm.Running, j.State)
+		require.Greater(t, time.Since(at), 59*time.Minute, "the last known state comes with its age")
+		require.False(t, w.Down().IsZero())
+		f.set(func() { f.err = nil; f.queue["7"] = job("7", slurm.Completing) })
+		time.Sleep(7 * time.Minute)
+		require.Equal(t, []string{"reachable ", "changed COMPLETING"}, told())
+	})
+}
+
+func TestARestartTellsNoOldNews(t *testing.T) {
+	f := newFake(job("7", slurm.Running), job("8", slurm.Running))
+	story(t, f, watch.Options{}, func(w *watch.Watcher, told func() []string) {
+		w.Watch(job("7", slurm.Running))
+		w.Watch(job("8", slurm.Pending))
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"changed RUNNING"}, told())
+	})
+}
+
+func TestAHundredViewersAreOneQuestion(t *testing.T) {
+	f := newFake(job("7", slurm.Running))
+	f.slow = 500 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		w := watch.New(f, watch.Options{})
+		w.Watch(slurm.Job{ID: "7"})
+		var all sync.WaitGroup
+		for range 100 {
+			all.Go(func() { require.NoError(t, w.Refresh(t.Context())) })
+		}
+		all.Wait()
+		require.Len(t, f.asked, 1)
+		require.NoError(t, w.Refresh(t.Context()))
+		require.Len(t, f.asked, 1, "a look of a moment ago answers too")
+		time.Sleep(11 * time.Second)
+		require.NoError(t, w.Refresh(t.Context()))
+		require.Len(t, f.asked, 2)
+	})
+}
+
+func TestTenThousandJobsAreOneQuestionAnInterval(t *testing.T) {
+	f := newFake()
+	for i := range 10000 {
+		id := slurm.JobID(fmt.Sprint(i + 1))
+		f.queue[id] = job(id, slurm.Pending)
+	}
+	story(t, f, watch.Options{}, func(w *watch.Watcher, told func() []string) {
+		for id := range f.queue {
+			w.Watch(slurm.Job{ID: id})
+		}
+		time.Sleep(5 * time.Minute)
+		require.Equal(t, 10000, len(told())) //nolint:testifylint // Len would print them all
+		require.LessOrEqual(t, len(f.asked), 14)
+		require.Empty(t, f.pastAsked)
+		f.set(func() {
+			for id := range f.queue {
+				f.past[id] = ended(id, slurm.Completed, "0:0")
+			}
+			clear(f.queue)
+		})
+		time.Sleep(40 * time.Second)
+		require.Equal(t, 10000, len(told()))  //nolint:testifylint // Len would print them all
+		require.Equal(t, 1, len(f.pastAsked)) //nolint:testifylint // as above
+	})
+}
+
+func TestASlowClusterIsAskedLessOften(t *testing.T) {
+	f := newFake(job("7", slurm.Running))
+	f.slow = 2 * time.Second
+	story(t, f, watch.Options{}, func(w *watch.Watcher, _ func() []string) {
+		w.Watch(slurm.Job{ID: "7"})
+		time.Sleep(time.Hour)
+		require.LessOrEqual(t, len(f.asked), 18)
+	})
+}
+
+var errOther = errors.New("something else")
+
+func TestAnErrorThatIsNoOutageIsToldToo(t *testing.T) {
+	f := newFake(job("7", slurm.Running))
+	f.err = errOther
+	synctest.Test(t, func(t *testing.T) {
+		w := watch.New(f, watch.Options{})
+		w.Watch(slurm.Job{ID: "7"})
+		require.ErrorIs(t, w.Refresh(t.Context()), errOther)
+		require.False(t, w.Down().IsZero())
+	})
+}
