@@ -58,12 +58,15 @@ var (
 
 // marks reads a line that says where the run is or who failed. It reports
 // whether the line says nothing else.
-func (s *scanner) marks(t tag, text, raw string, off int64) bool {
+func (s *scanner) marks(t tag, text, raw string, off int64, h hits) bool {
 	m := mark{off: off, text: raw, at: s.now, tag: t}
 	if !agentLine(text) {
 		s.lastOff = off
 	}
 	for _, k := range starts {
+		if h.ask&askStart == 0 {
+			break
+		}
 		if len(s.starts[k.kind]) < 1024 && k.re.MatchString(text) {
 			s.starts[k.kind] = append(s.starts[k.kind], m)
 			if _, dated := timestamp(text); !dated {
@@ -90,10 +93,10 @@ func (s *scanner) marks(t tag, text, raw string, off int64) bool {
 			}
 		}
 		return true
-	case endings.MatchString(text):
+	case h.ask&askEnd != 0 && endings.MatchString(text):
 		s.finished = &m
 		return true
-	case phasesOf.MatchString(text):
+	case h.ask&askPhase != 0 && phasesOf.MatchString(text):
 		s.doing = m
 		return strings.HasSuffix(text, "...") || strings.HasPrefix(text, "[")
 	case strings.HasPrefix(text, "  ") || s.summary.open:
@@ -101,40 +104,50 @@ func (s *scanner) marks(t tag, text, raw string, off int64) bool {
 			return true
 		}
 	}
-	if strings.Contains(text, "Root Cause (first observed failure)") {
+	if h.ask&askAgent != 0 && strings.Contains(text, "Root Cause (first observed failure)") {
 		s.summary = elasticEntry{first: true, open: true, rank: -1, local: -1}
 		return true
 	}
-	if g := agentFailed.FindStringSubmatch(text); g != nil {
+	if g := find(h.ask&askAgent, agentFailed, text); g != nil {
 		code, _ := strconv.Atoi(g[1])
 		local, _ := strconv.Atoi(g[2])
 		s.failed = &m
 		s.died(elasticEntry{off: off, raw: raw, text: text, rank: -1, local: local, exit: code, at: s.now}, t)
 		return true
 	}
-	if g := srunTask.FindStringSubmatch(text); g != nil {
+	if g := find(h.ask&askTask, srunTask, text); g != nil {
 		s.hosts[g[1]]++
 		return s.taskEnded(g[1], taskList(g[2]), g[3], t, text, raw, off)
 	}
-	if g := nodeRankIs.FindStringSubmatch(text); g != nil {
+	if g := find(h.ask&askNodeRank, nodeRankIs, text); g != nil {
 		s.nodeRank[g[2]] = g[1]
-	} else if g := hostRankIs.FindStringSubmatch(text); g != nil {
+	} else if g := find(h.ask&askNodeRank, hostRankIs, text); g != nil {
 		s.nodeRank[g[1]] = g[2]
 	}
-	if g := startMarker.FindStringSubmatch(text); g != nil && len(s.markers) < 64 {
+	if g := find(h.ask&askMarker, startMarker, text); g != nil && len(s.markers) < 64 {
 		s.markers[strings.ToLower(g[1])] = g[2]
 	}
-	s.watchdog(t, text, raw, off)
-	return otherProgress.MatchString(text) && s.otherProgress(m)
+	if h.ask&askCollective != 0 {
+		s.watchdog(t, text, raw, off)
+	}
+	return h.ask&askProgress != 0 && otherProgress.MatchString(text) && s.otherProgress(m)
 }
 
 func (s *scanner) otherProgress(m mark) bool {
-	s.note(&s.progress, m, maxProgress)
+	s.note(&s.progress, m, s.keep)
 	return true
 }
 
+// find applies an expression where its guard lets it.
+func find(ask guard, re *regexp.Regexp, text string) []string {
+	if ask == 0 {
+		return nil
+	}
+	return re.FindStringSubmatch(text)
+}
+
 // seen notes who speaks, and from which node.
-func (s *scanner) seen(t tag, text string) {
+func (s *scanner) seen(t tag, text string, h hits) {
 	if t.label >= 0 {
 		s.labels[t.label] = true
 	}
@@ -147,6 +160,9 @@ func (s *scanner) seen(t tag, text string) {
 			s.bases[tag{t.label, t.local, -1}] = t.rank
 		}
 	}
+	if h.ask&(askNode|askNodes) == 0 {
+		return
+	}
 	if g := ncclHost.FindStringSubmatch(text); g != nil {
 		s.hosts[g[1]]++
 		if len(s.hostOf) < 1<<16 {
@@ -154,7 +170,7 @@ func (s *scanner) seen(t tag, text string) {
 		}
 		return
 	}
-	if g := nodesLine.FindStringSubmatch(text); g != nil {
+	if g := find(h.ask&askNodes, nodesLine, text); g != nil {
 		for _, n := range expandNodes(g[1]) {
 			s.hosts[n]++
 		}

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -51,15 +52,33 @@ type compiled struct {
 }
 
 type table struct {
-	rows  []compiled
-	words *automaton
-	of    [][]int // literal → rows
+	rows   []compiled
+	words  *automaton
+	of     [][]int // literal → rows
+	guards []guard // literal → questions
 }
 
-var loadTable = sync.OnceValue(func() *table {
+var loadTable = sync.OnceValue(func() *table { return newTable(patterns) })
+
+func newTable(patterns []pattern) *table {
 	t := &table{}
 	index := map[string]int{}
 	var literals []string
+	literal := func(w string) int {
+		i, seen := index[w]
+		if !seen {
+			i = len(literals)
+			index[w] = i
+			literals = append(literals, w)
+			t.of, t.guards = append(t.of, nil), append(t.guards, 0)
+		}
+		return i
+	}
+	for g, words := range guardWords {
+		for _, w := range oneOf(words) {
+			t.guards[literal(w)] |= g
+		}
+	}
 	for _, p := range patterns {
 		row := len(t.rows)
 		c := compiled{pattern: p}
@@ -68,33 +87,96 @@ var loadTable = sync.OnceValue(func() *table {
 		}
 		t.rows = append(t.rows, c)
 		for _, w := range p.on {
-			i, seen := index[w]
-			if !seen {
-				i = len(literals)
-				index[w] = i
-				literals = append(literals, w)
-				t.of = append(t.of, nil)
-			}
+			i := literal(w)
 			t.of[i] = append(t.of[i], row)
 		}
 	}
 	t.words = newAutomaton(literals)
 	return t
-})
+}
+
+// shows reports whether text shows any row.
+func (t *table) shows(text string) bool {
+	for _, row := range t.look(text, nil).rows {
+		if c := &t.rows[row]; c.re == nil || c.re.MatchString(text) {
+			return true
+		}
+	}
+	return false
+}
 
 // match returns the heaviest pattern that text shows, or nil.
 func (t *table) match(text string) *compiled {
+	return t.best(text, t.look(text, nil))
+}
+
+// best returns the heaviest of the rows that text shows, or nil.
+func (t *table) best(text string, h hits) *compiled {
 	var best *compiled
+	for _, row := range h.rows {
+		c := &t.rows[row]
+		if best != nil && c.weight <= best.weight {
+			continue
+		}
+		if c.re == nil || c.re.MatchString(text) {
+			best = c
+		}
+	}
+	return best
+}
+
+// hits is what one pass over a line finds: rows of the table whose literals
+// occur, and which of the scanner's own questions are worth asking.
+type hits struct {
+	rows []int
+	ask  guard
+}
+
+// look passes over text once; rows are appended to buf.
+func (t *table) look(text string, buf []int) hits {
+	h := hits{rows: buf[:0]}
 	t.words.each(text, func(word int) {
+		h.ask |= t.guards[word]
 		for _, row := range t.of[word] {
-			c := &t.rows[row]
-			if best != nil && c.weight <= best.weight {
-				continue
-			}
-			if c.re == nil || c.re.MatchString(text) {
-				best = c
+			if !slices.Contains(h.rows, row) {
+				h.rows = append(h.rows, row)
 			}
 		}
 	})
-	return best
+	return h
+}
+
+// A guard is a question that costs an expression, and is only asked of lines
+// that hold one of its literals.
+type guard uint32
+
+const (
+	askStart guard = 1 << iota
+	askEnd
+	askPhase
+	askAgent
+	askTask
+	askNodeRank
+	askMarker
+	askCollective
+	askProgress
+	askNode
+	askNodes
+	askHarmless
+)
+
+// guardWords are the literals of the guards, in lower case.
+var guardWords = map[guard]string{
+	askStart:      "using world size|start|starting|started|job |restart|worker group|requeue",
+	askEnd:        "training|exiting program|validation loss|trainer.fit|train_iters|max_steps",
+	askPhase:      "checkpoint|evaluating|building|compiling|>>> done|done with setup|training ...|initializ|[after |[before |validation loss|storing|> finished|random|> setting",
+	askAgent:      "failed (exitcode|(first observed failure)",
+	askTask:       "srun: error",
+	askNodeRank:   "node_rank|noderank",
+	askMarker:     "commit|argv|command|container|image|venv|worktree",
+	askCollective: "collective operation timeout|last enqueued",
+	askProgress:   "step|iter|it/s|s/it",
+	askNode:       "srun: |slurmstepd-|nccl |] |node|host| on ",
+	askNodes:      "nodes|nodelist",
+	askHarmless:   "ignor|optional|fall|caught|skip|retr|re-tr|tried|continu|deprecat|warn|chdir|gid table|port active|reregister|wandb|telemetry|not supported (|fatal|harmless|will not be|disabl|using|recover|resum|instead|compat/lib|start from|leaked|starting|address family|trying|attempt|action|for your information|for information|as expected|expected failure|effort|info|debug|notice|trace|[w|[i|[d|w0|w1|i0|i1|d0|d1|[nemo",
 }

@@ -80,6 +80,7 @@ func Path(ctx context.Context, path string, c Context) (Report, error) {
 func scanAll(ctx context.Context, src Source) ([]*facts, error) {
 	all := make([]*facts, len(src.files))
 	want := min(max(allWindows/max(1, len(src.files)), minWindow), maxWindow)
+	keep := min(max(allProgress/max(1, len(src.files)), minProgress), maxProgress)
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(src.files)) {
@@ -90,7 +91,7 @@ func scanAll(ctx context.Context, src Source) ([]*facts, error) {
 				if i >= len(src.files) || ctx.Err() != nil {
 					return
 				}
-				all[i] = scanFile(ctx, src.files[i], i, want, &buf)
+				all[i] = scanFile(ctx, src.files[i], newScanner(i, keep), want, &buf)
 				if len(buf) > maxExtended/2 {
 					buf = nil
 				}
@@ -105,8 +106,7 @@ func scanAll(ctx context.Context, src Source) ([]*facts, error) {
 }
 
 // scanFile reads one file. What goes wrong is kept with its facts.
-func scanFile(ctx context.Context, f *logFile, i, want int, buf *[]byte) *facts {
-	s := newScanner(i)
+func scanFile(ctx context.Context, f *logFile, s *scanner, want int, buf *[]byte) *facts {
 	windows, err := f.windows(ctx, buf, want, healthy)
 	s.reads = err
 	s.cut = len(windows) > 1
@@ -135,5 +135,5 @@ func (s *scanner) finish() {
 			s.endPending(st, t)
 		}
 	}
-	s.streams, s.counts, s.waiting, s.table = nil, nil, nil, nil
+	s.streams, s.counts, s.waiting, s.recent, s.buf = nil, nil, nil, nil, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/redact"
@@ -95,10 +96,19 @@ type scanner struct {
 	table   *table
 	streams map[tag]*stream
 	counts  map[quota]int
+	buf     []int // of look
+	recent  []span
+	keep    int       // iteration lines
 	now     time.Time // the last time that the file named
 	waiting []*event  // events that wait for the next time
 	summary elasticEntry
 	begun   string // the kind of a start line that waits for a time
+}
+
+// A span is a line within a window.
+type span struct {
+	from, to int
+	off      int64
 }
 
 type quota struct {
@@ -109,9 +119,9 @@ type quota struct {
 // keepFirst and keepLast bound the events of one class and rank.
 const keepFirst, keepLast = 4, 2
 
-func newScanner(file int) *scanner {
+func newScanner(file, keep int) *scanner {
 	return &scanner{
-		file: file, table: loadTable(), streams: map[tag]*stream{}, counts: map[quota]int{},
+		file: file, keep: keep, table: loadTable(), streams: map[tag]*stream{}, counts: map[quota]int{},
 		facts: &facts{starts: map[string][]mark{}, args: map[string]string{}, bases: map[tag]int{}, hosts: map[string]int{}, ranks: map[int]bool{}, labels: map[int]bool{}, locals: map[int]bool{}, hostOf: map[tag]string{}, nccl: map[int]*ncclRank{}, nodeRank: map[string]string{}, markers: map[string]string{}},
 	}
 }
@@ -154,21 +164,31 @@ func (s *scanner) scan(w window) {
 		off := w.off + int64(at)
 		at = next
 		s.lines++
-		if len(line) > 0 {
+		if isProgress(line) {
+			if len(s.recent) >= 2*s.keep {
+				s.recent = append(s.recent[:0], s.recent[s.keep:]...)
+			}
+			s.recent = append(s.recent, span{int(off - w.off), int(off-w.off) + end, off})
+			s.lastOff = off
+		} else if len(line) > 0 {
 			s.line(line[:min(len(line), maxLineLength)], off)
 		}
 	}
+	for _, p := range s.recent[max(0, len(s.recent)-s.keep):] {
+		s.note(&s.progress, mark{off: p.off, text: string(w.data[p.from:min(p.to, p.from+maxLineLength)])}, s.keep)
+	}
+	s.recent = s.recent[:0]
 }
 
-// maxProgress is how many iteration lines are kept for spikes and intervals.
-const maxProgress = 256
+// Iteration lines are kept for spikes and intervals: so many of one file, and
+// of all files together.
+const (
+	minProgress = 12
+	maxProgress = 256
+	allProgress = 16384
+)
 
 func (s *scanner) line(line []byte, off int64) {
-	if isProgress(line) {
-		s.note(&s.progress, mark{off: off, text: string(line)}, maxProgress)
-		s.lastOff = off
-		return
-	}
 	raw := string(line)
 	if acts(line) {
 		raw = redact.Clean(raw)
@@ -181,12 +201,14 @@ func (s *scanner) line(line []byte, off int64) {
 	if at, ok := timestamp(text); ok {
 		s.tick(at)
 	}
-	s.seen(t, text)
+	h := s.table.look(text, s.buf)
+	s.buf = h.rows
+	s.seen(t, text, h)
 	s.note(&s.last, mark{off: off, text: raw, at: s.now, tag: t}, 8)
-	if s.marks(t, text, raw, off) {
+	if s.marks(t, text, raw, off, h) {
 		return
 	}
-	s.read(t, text, raw, off)
+	s.read(t, text, raw, off, h)
 }
 
 // acts reports whether a line holds bytes that Clean would change.
@@ -221,7 +243,7 @@ func (s *scanner) tick(at time.Time) {
 }
 
 // read looks for exceptions and patterns in one line of one rank.
-func (s *scanner) read(t tag, text, raw string, off int64) {
+func (s *scanner) read(t tag, text, raw string, off int64, h hits) {
 	st := s.streams[t]
 	if st == nil {
 		st = &stream{}
@@ -260,7 +282,7 @@ func (s *scanner) read(t tag, text, raw string, off int64) {
 		st.previous = text
 		return
 	}
-	s.plain(st, t, text, raw, off)
+	s.plain(t, text, raw, off, h)
 	st.previous = text
 }
 
@@ -341,16 +363,16 @@ func (s *scanner) classify(e *event) *event {
 }
 
 // plain looks for patterns in a line that belongs to no exception.
-func (s *scanner) plain(st *stream, t tag, text, raw string, off int64) {
-	if skipped(text) {
+func (s *scanner) plain(t tag, text, raw string, off int64, h hits) {
+	if len(h.rows) == 0 || skipped(text) {
 		return
 	}
-	p := s.table.match(text)
+	p := s.table.best(text, h)
 	if p == nil {
 		return
 	}
 	e := &event{off: off, raw: raw, text: text, tag: t, class: p.class, weight: p.weight, agent: agentLine(text)}
-	if harmless(text) && p.weight != fact && !lastRetry(text) {
+	if h.ask&askHarmless != 0 && p.weight != fact && harmless(text) && !lastRetry(text) {
 		e.caught, e.logged = true, true
 	}
 	s.add(e)
@@ -398,8 +420,28 @@ func skipped(text string) bool {
 		strings.HasPrefix(trimmed, "#") || strings.HasPrefix(trimmed, "File \"")
 }
 
-// harmlessWords say that the program goes on.
-var harmlessWords = regexp.MustCompile(`(?i)\(ignored\)|ignored on this|\bignoring\b|\bignored\b|\(optional\)|fall(?:ing)? ?-?back|\bcaught\b.*\b(?:try|retry|skip|contin)|\bcaught[,;)]|\bskip(?:ped|ping)\b|\bretry(?:ing)?\b|\bre-?trying\b|will (?:be )?(?:re)?tr(?:y|ied)|continuing|exception ignored|deprecat|(?:future|user|runtime|resource|import|syntax)warning|couldn't chdir|gid table change|port active|client reregister|^wandb:|telemetry|not supported \(|non-fatal|nonfatal|harmless|can be ignored|safely ignore|will not be (?:registered|used|loaded)|is disabled|are disabled|disabling|using (?:the )?(?:default|slow|torch|native|python|internal)\b|recover(?:ed|ing)\b|resum(?:ed|ing) (?:after|from)|^\s*warn(?:ing)?\b|unable to .*; using|instead\.?$|compat/lib|will start from random|leaked semaphore|leaked shared_memory|no checkpoint.*starting|starting from (?:scratch|random)|address family not supported|trying (?:a |another |again|next)|attempt \d+ ?(?:/|of) ?\d+|no action (?:is )?needed|for (?:your )?information|as expected|expected failure|best.?effort`)
+// harmlessPatterns say that the program goes on.
+var harmlessPatterns = []pattern{
+	{on: oneOf("ignored|ignoring|ignore"), re: `\(ignored\)|\bignoring\b|\bignored\b|can be ignored|safely ignore`},
+	{on: oneOf("(optional)|exception ignored|telemetry|gid table change|port active|compat/lib|leaked semaphore|leaked shared_memory|address family not supported|non-fatal|nonfatal|harmless|will start from random|couldn't chdir|client reregister|deprecat|not supported (")},
+	{on: oneOf("falling back|fall back|fallback|falls back")},
+	{on: oneOf("caught,|caught)|caught and|caught an"), re: `\bcaught[,)]|\bcaught\b.*\b(?:try|retry|skip|contin)`},
+	{on: oneOf("skip"), re: `\bskip(?:ped|ping)?\b`},
+	{on: oneOf("retry|re-try|tried|retried"), re: `\bretry(?:ing)?\b|\bre-?trying\b|will (?:be )?(?:re)?tr(?:y|ied)`},
+	{on: oneOf("continuing|disabling|is disabled|are disabled|recovered|recovering|starting from scratch|starting from random|best effort|best-effort|for your information|for information|as expected|expected failure"), re: ``},
+	{on: oneOf("warning"), re: `(?:future|user|runtime|resource|import|syntax|deprecation)warning|^\s*warning\b`},
+	{on: oneOf("wandb:"), re: `^wandb:`},
+	{on: oneOf("will not be"), re: `will not be (?:registered|used|loaded)`},
+	{on: oneOf("using"), re: `using (?:the )?(?:default|slow|torch|native|python|internal)\b|unable to .*; using`},
+	{on: oneOf("resum"), re: `resum(?:ed|ing) (?:after|from)`},
+	{on: oneOf("instead"), re: `instead\.?$`},
+	{on: oneOf("no checkpoint"), re: `no checkpoint.*starting`},
+	{on: oneOf("trying"), re: `trying (?:a |another |again|next)`},
+	{on: oneOf("attempt"), re: `attempt \d+ ?(?:/|of) ?\d+`},
+	{on: oneOf("action"), re: `no action (?:is )?needed`},
+}
+
+var harmlessTable = sync.OnceValue(func() *table { return newTable(harmlessPatterns) })
 
 // lowLevel are the marks of lines that are logged below error.
 var lowLevel = regexp.MustCompile(`^(?:\[?\d{4}[-/]\d\d[-/]\d\d[^a-zA-Z]*\s)?\[?(?:WARNING|WARN|INFO|DEBUG|NOTICE|Warning|Info)\b|^\[?[WID]\d{4} \d|^\[[WI] |^\[[WI]\d{4} |\[(?:WARNING|INFO|DEBUG|WARN)\]|\| ?(?:WARNING|INFO|DEBUG) ?\||- (?:WARNING|INFO|DEBUG) -|\bNCCL (?:INFO|TRACE)\b|^\[NeMo [WI]|:(?:WARNING|INFO|DEBUG):|\((?:WARNING|INFO|DEBUG)\)`)
@@ -410,7 +452,7 @@ var introducesCaught = regexp.MustCompile(`(?i)^exception ignored|fall(?:ing|s)?
 
 // harmless reports whether a line says that it is no failure.
 func harmless(text string) bool {
-	return text != "" && !gaveUp.MatchString(text) && (harmlessWords.MatchString(text) || lowLevel.MatchString(text) ||
+	return text != "" && (harmlessTable().shows(text) && !gaveUp.MatchString(text) || lowLevel.MatchString(text[:min(len(text), 160)]) ||
 		strings.Contains(text, "guard: warning: ")) // our own scripts' guards, which let the job go on
 }
 

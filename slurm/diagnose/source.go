@@ -25,6 +25,7 @@ import (
 const (
 	maxFiles      = 65536
 	headWindow    = 64 << 10
+	smallHead     = 8 << 10  // where only the smallest end is read
 	minWindow     = 64 << 10 // of the end of each file, at least
 	maxWindow     = 4 << 20  // of the end of each file, where there are few
 	allWindows    = 32 << 20 // the ends of all files together, before any is extended
@@ -377,6 +378,9 @@ func (f *logFile) windows(ctx context.Context, buf *[]byte, want int, healthy fu
 			tail, from = tail[i+1:], from+int64(i)+1
 		}
 		n := int(min(headWindow, from))
+		if want <= minWindow {
+			n = min(n, smallHead)
+		}
 		head, err := readAt(file, buf, want+1, 0, n)
 		if err != nil {
 			return nil, err
