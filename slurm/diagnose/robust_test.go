@@ -1,0 +1,226 @@
+package diagnose_test
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+)
+
+const oomLog = "Traceback (most recent call last):\n  File \"/w/train.py\", line 3, in step\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB.\n"
+
+func diagnoseText(t *testing.T, text string) diagnose.Report {
+	t.Helper()
+	src, err := diagnose.Read("log", strings.NewReader(text))
+	require.NoError(t, err)
+	r, err := diagnose.Run(context.Background(), src, diagnose.Context{JobState: "ENDED"})
+	require.NoError(t, err)
+	return r
+}
+
+// TestOneLineOfAGigabyte is a sparse file of NUL bytes without a newline,
+// followed by the failure.
+func TestOneLineOfAGigabyte(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rank0.log")
+	f, err := os.Create(path)
+	require.NoError(t, err)
+	require.NoError(t, f.Truncate(1<<30))
+	_, err = f.Seek(0, io.SeekEnd)
+	require.NoError(t, err)
+	_, err = f.WriteString("\n" + oomLog)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	r, err := diagnose.Path(context.Background(), path, diagnose.Context{})
+	require.NoError(t, err)
+	require.Equal(t, diagnose.CUDAOOM, r.Class)
+	require.Equal(t, 4, *r.RootLineNo)
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	require.Less(t, m.Sys, uint64(200<<20))
+}
+
+func TestBytesThatActAreTakenAway(t *testing.T) {
+	r := diagnoseText(t, "a\x00b\xff\xfe\n\x1b[31m[rank3]:\x1b[0m Traceback (most recent call last):\n"+
+		"\x1b[31m[rank3]: torch.OutOfMemoryError: CUDA out of memory\u202e. \x1b]52;c;aGk=\x07Tried hf_"+strings.Repeat("aB3", 8)+"\x1b[0m\r\n")
+	require.Equal(t, diagnose.CUDAOOM, r.Class)
+	require.Equal(t, 3, *r.RootRank)
+	require.NotContains(t, r.RootLine, "\x1b")
+	require.NotContains(t, r.RootLine, "\u202e")
+	require.Contains(t, r.RootLine, "[redacted]")
+	require.True(t, utf8.ValidString(r.RootLine))
+}
+
+func TestProgressBarsThatOverwriteThemselves(t *testing.T) {
+	bar := strings.Repeat("Map: 10%|█▏| 10/100 [00:01<00:09]\r", 50000)
+	r := diagnoseText(t, bar+"\n"+oomLog)
+	require.Equal(t, diagnose.CUDAOOM, r.Class)
+}
+
+func TestCompressedLogsAndArtifacts(t *testing.T) {
+	dir := t.TempDir()
+	var gz, zs, tgz, zp bytes.Buffer
+	w := gzip.NewWriter(&gz)
+	_, _ = w.Write([]byte(oomLog))
+	require.NoError(t, w.Close())
+	z, err := zstd.NewWriter(&zs)
+	require.NoError(t, err)
+	_, _ = z.Write([]byte(oomLog))
+	require.NoError(t, z.Close())
+	g := gzip.NewWriter(&tgz)
+	a := tar.NewWriter(g)
+	require.NoError(t, a.WriteHeader(&tar.Header{Name: "../../logs/rank7.log", Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(oomLog))}))
+	_, _ = a.Write([]byte(oomLog))
+	require.NoError(t, a.Close())
+	require.NoError(t, g.Close())
+	p := zip.NewWriter(&zp)
+	m, err := p.Create("logs/rank7.log")
+	require.NoError(t, err)
+	_, _ = m.Write([]byte(oomLog))
+	require.NoError(t, p.Close())
+	for name, b := range map[string][]byte{"rank7.log.gz": gz.Bytes(), "rank7.log.zst": zs.Bytes(), "artifact.tar.gz": tgz.Bytes(), "artifact.zip": zp.Bytes()} {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, b, 0o644))
+		r, err := diagnose.Path(context.Background(), path, diagnose.Context{})
+		require.NoError(t, err, name)
+		require.Equal(t, diagnose.CUDAOOM, r.Class, name)
+		require.Equal(t, 3, *r.RootLineNo, name)
+		require.Equal(t, 7, *r.RootRank, name)
+		require.NotContains(t, r.RootFile, "..")
+	}
+	cut := filepath.Join(dir, "cut.log.gz")
+	require.NoError(t, os.WriteFile(cut, gz.Bytes()[:gz.Len()-9], 0o644))
+	_, err = diagnose.Path(context.Background(), cut, diagnose.Context{})
+	require.NoError(t, err, "what is there of a truncated file is read")
+}
+
+func TestOnlyRegularFilesAreOpened(t *testing.T) {
+	dir := t.TempDir()
+	fifo := filepath.Join(dir, "rank0.log")
+	require.NoError(t, syscall.Mkfifo(fifo, 0o644))
+	_, err := diagnose.Open(fifo)
+	require.Error(t, err)
+	_, err = diagnose.Open(dir)
+	require.ErrorIs(t, err, fs.ErrNotExist, "a folder with a FIFO alone has no log")
+	secret := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(secret, []byte(oomLog), 0o644))
+	require.NoError(t, os.Symlink(secret, filepath.Join(dir, "rank1.log")))
+	_, err = diagnose.Open(dir)
+	require.ErrorIs(t, err, fs.ErrNotExist, "links out of a folder are not followed")
+}
+
+func TestGlobAndMissingPaths(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "slurm-5.out"), []byte(oomLog), 0o644))
+	r, err := diagnose.Path(context.Background(), filepath.Join(dir, "slurm-*.out"), diagnose.Context{})
+	require.NoError(t, err)
+	require.Equal(t, diagnose.CUDAOOM, r.Class)
+	_, err = diagnose.Path(context.Background(), filepath.Join(dir, "none-*.out"), diagnose.Context{})
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	_, err = diagnose.Path(context.Background(), filepath.Join(dir, "none"), diagnose.Context{})
+	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+func TestBatchAnswersEveryLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "slurm-5.out")
+	require.NoError(t, os.WriteFile(path, []byte(oomLog), 0o644))
+	q, err := json.Marshal(map[string]any{"id": 7, "path": path})
+	require.NoError(t, err)
+	for in, want := range map[string]string{
+		string(q):                         `"class":"cuda_oom"`,
+		`{"id":"a","path":"/none"}`:       `"code":"not_found"`,
+		`{"id":"a","path":5}`:             `"code":"bad_input"`,
+		`{"id":"a"}`:                      `"field":"path"`,
+		`not json`:                        `"code":"bad_input"`,
+		``:                                `"code":"bad_input"`,
+		`{"id":{"x":[1]},"path":"/none"}`: `"id":{"x":[1]}`,
+	} {
+		out := diagnose.Batch(context.Background(), []byte(in))
+		require.True(t, json.Valid(out), "%s", out)
+		require.NotContains(t, string(out), "\n")
+		require.Contains(t, string(out), want)
+	}
+	out := diagnose.Batch(context.Background(), q)
+	for _, key := range []string{"id", "class", "retry", "root_file", "root_line_no", "root_line", "root_rank", "root_node", "exclude_nodes", "downstream_ranks", "summary", "advice"} {
+		require.Contains(t, string(out), `"`+key+`":`)
+	}
+}
+
+func TestTheReportSaysItselfInBothLanguages(t *testing.T) {
+	r := diagnoseText(t, "  micro_batch_size ................ 4\n  seq_length ................ 8192\n"+oomLog)
+	require.Equal(t, 2.5, r.Memory.TriedGiB)
+	require.Equal(t, "/w/train.py", r.Traceback.File)
+	b, err := json.Marshal(r)
+	require.NoError(t, err)
+	var back diagnose.Report
+	require.NoError(t, json.Unmarshal(b, &back))
+	en, zh := back.View(lang.EN), back.View(lang.ZH)
+	require.Equal(t, r.View(lang.EN), en, "a report that was sent says the same")
+	require.Equal(t, len(en.Sections), len(zh.Sections))
+	require.Contains(t, zh.Title, "显存")
+	require.Contains(t, strings.Join(en.Sections[3].Items, " "), "--micro-batch-size 2")
+}
+
+func FuzzAnyBytes(f *testing.F) {
+	f.Add([]byte(oomLog))
+	f.Add([]byte("1: [default3]:[rank3]: Traceback (most recent call last):\n1: [default3]:KeyError\n1: [default3]:: \n1: [default3]:'x'\nsrun: error: n1: tasks 0-3,9: Killed\n"))
+	f.Add([]byte("\x80\x02]q\x00."))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		src, err := diagnose.Read("log", bytes.NewReader(b))
+		require.NoError(t, err)
+		r, err := diagnose.Run(context.Background(), src, diagnose.Context{})
+		require.NoError(t, err)
+		out, err := json.Marshal(r)
+		require.NoError(t, err)
+		require.True(t, utf8.Valid(out))
+		if r.RootLineNo != nil {
+			require.GreaterOrEqual(t, *r.RootLineNo, 1)
+			require.LessOrEqual(t, *r.RootLineNo, bytes.Count(b, []byte("\n"))+1)
+		}
+	})
+}
+
+func TestLinesMergeAllRanks(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"rank0.log": "[2026-06-11 10:00:01] zero\n[2026-06-11 10:00:05] same\n",
+		"rank1.log": "[2026-06-11 10:00:02] one\nno time\n[2026-06-11 10:00:05] same\n",
+		"rank2.log": "[2026-06-11 10:00:00] RuntimeError: two\n[2026-06-11 10:00:05] same\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	src, err := diagnose.Open(dir)
+	require.NoError(t, err)
+	texts := func(f diagnose.Filter) (got []string) {
+		lines, err := diagnose.AllLines(context.Background(), src, f)
+		require.NoError(t, err)
+		for _, l := range diagnose.Collapse(lines) {
+			got = append(got, l.Text)
+			if l.Ranks > 0 {
+				require.Equal(t, 3, l.Ranks)
+			}
+		}
+		return got
+	}
+	require.Equal(t, []string{"[2026-06-11 10:00:00] RuntimeError: two", "[2026-06-11 10:00:01] zero", "[2026-06-11 10:00:02] one", "no time", "[2026-06-11 10:00:05] same"}, texts(diagnose.Filter{}))
+	one := 1
+	require.Equal(t, []string{"[2026-06-11 10:00:02] one", "no time", "[2026-06-11 10:00:05] same"}, texts(diagnose.Filter{Rank: &one}))
+	require.Equal(t, []string{"no time", "[2026-06-11 10:00:05] same"}, texts(diagnose.Filter{Rank: &one, Tail: 2}))
+	require.Equal(t, []string{"[2026-06-11 10:00:00] RuntimeError: two"}, texts(diagnose.Filter{Level: "error"}))
+}
