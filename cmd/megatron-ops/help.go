@@ -18,6 +18,11 @@ var surfaces = []struct {
 	{"demo", lang.Text{EN: "the main job, end to end, on this machine", ZH: "在本机完整演示一次主要流程"}},
 	{"mcp", lang.Text{EN: "serve coding agents on standard input and output", ZH: "通过标准输入输出为编码智能体提供 MCP 服务"}},
 	{"serve", lang.Text{EN: "serve Slack and MCP over HTTP", ZH: "通过 HTTP 提供 Slack 与 MCP 服务"}},
+	{"mcp config", lang.Text{EN: "the lines that make Claude Code, Codex, Gemini CLI, Cursor or VS Code start it", ZH: "输出各客户端的 MCP 配置"}},
+	{"init", lang.Text{EN: "look this site over and write its profile", ZH: "探测本站点并写出配置"}},
+	{"skills", lang.Text{EN: "list, show NAME, export NAME|all FOLDER", ZH: "list、show NAME、export NAME|all FOLDER"}},
+	{"slack manifest", lang.Text{EN: "the Slack app's manifest", ZH: "输出 Slack 应用清单"}},
+	{"link", lang.Text{EN: "prove to Slack who you are here, with its one-time code", ZH: "用一次性代码向 Slack 证明身份"}},
 	{"version", lang.Text{EN: "the version", ZH: "版本"}},
 	{"help", lang.Text{EN: "this list, or one command's flags", ZH: "本列表，或某个命令的参数"}},
 }

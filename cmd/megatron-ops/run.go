@@ -48,6 +48,14 @@ func lookupCommand(name string) (command, bool) {
 		return serve, true
 	case "demo":
 		return demoCommand, true
+	case "init":
+		return initCommand, true
+	case "skills":
+		return skillsCommand, true
+	case "slack":
+		return slackCommand, true
+	case "link":
+		return linkCommand, true
 	}
 	return nil, false
 }

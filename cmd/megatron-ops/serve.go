@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -25,16 +24,21 @@ import (
 
 // mcpCommand serves one agent on standard input and output.
 func mcpCommand(ctx context.Context, sh *shell, words []string) error {
-	fs := flag.NewFlagSet("mcp", flag.ContinueOnError)
-	fs.SetOutput(io.Discard)
-	readOnly := fs.Bool("read-only", false, "")
-	toolsets := fs.String("toolsets", "", "")
-	tools := fs.String("tools", "", "")
-	if err := fs.Parse(words); err != nil {
-		return &ops.Error{Code: ops.BadInput, Message: err.Error(), Fix: "mcp takes --read-only, --toolsets plan,jobs,… and --tools NAME,…"}
+	if len(words) > 0 && words[0] == "config" {
+		return mcpConfig(sh, words[1:])
 	}
-	if fs.NArg() > 0 {
-		return &ops.Error{Code: ops.BadInput, Field: fs.Arg(0), Message: fmt.Sprintf("mcp does not know %q", fs.Arg(0))}
+	var readOnly bool
+	var toolsets, tools string
+	rest, err := flags("mcp", words, func(f *flag.FlagSet) {
+		f.BoolVar(&readOnly, "read-only", false, "")
+		f.StringVar(&toolsets, "toolsets", "", "")
+		f.StringVar(&tools, "tools", "", "")
+	})
+	if err != nil {
+		return err
+	}
+	if len(rest) > 0 {
+		return &ops.Error{Code: ops.BadInput, Field: rest[0], Message: fmt.Sprintf("mcp does not know %q", rest[0]), Fix: "mcp, or mcp config --client NAME"}
 	}
 	dir, err := os.Getwd()
 	if err != nil {
@@ -42,7 +46,7 @@ func mcpCommand(ctx context.Context, sh *shell, words []string) error {
 	}
 	srv, err := mcp.NewServer(mcp.Config{
 		Service: sync.OnceValues(func() (*ops.Service, error) { return sh.service(dir) }),
-		Caller:  osUser(ops.MCP), Toolsets: split(*toolsets), Tools: split(*tools), ReadOnly: *readOnly,
+		Caller:  osUser(ops.MCP), Toolsets: split(toolsets), Tools: split(tools), ReadOnly: readOnly,
 		Lang: sh.lang, Version: version(), Log: sh.logger(),
 	})
 	if err != nil {
@@ -69,11 +73,13 @@ func (sh *shell) logger() *slog.Logger {
 
 // serve answers Slack and agents over HTTP until ctx ends.
 func serve(ctx context.Context, sh *shell, words []string) error {
-	fs := flag.NewFlagSet("serve", flag.ContinueOnError)
-	fs.SetOutput(io.Discard)
-	listen := fs.String("listen", "127.0.0.1:8080", "")
-	if err := fs.Parse(words); err != nil {
-		return &ops.Error{Code: ops.BadInput, Message: err.Error(), Fix: "serve takes --listen ADDRESS:PORT"}
+	listen := "127.0.0.1:8080"
+	if _, err := flags("serve", words, func(f *flag.FlagSet) { f.StringVar(&listen, "listen", listen, "") }); err != nil {
+		return err
+	}
+	cfg, err := loadConfig()
+	if err != nil {
+		return err
 	}
 	dir, err := os.Getwd()
 	if err != nil {
@@ -99,7 +105,7 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 		b, err := bot.New(bot.Config{
 			SigningSecret: os.Getenv("SLACK_SIGNING_SECRET"), BotToken: os.Getenv("SLACK_BOT_TOKEN"),
 			AppToken: os.Getenv("SLACK_APP_TOKEN"), APIURL: os.Getenv("SLACK_API_URL"),
-			Service: svc, Store: st.Slack(), Log: log,
+			Service: svc, Store: st.Slack(), Policy: slackPolicy(cfg.Slack), Log: log,
 		})
 		if err != nil {
 			return &ops.Error{Code: ops.BadInput, Field: "SLACK_BOT_TOKEN", Message: err.Error(), Fix: "docs/slack.md has the steps"}
@@ -121,7 +127,11 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 	if err != nil {
 		return err
 	}
-	handler, stop := agents.HTTPHandler(mcp.HTTP{})
+	access, err := mcpAccess(cfg.MCP)
+	if err != nil {
+		return err
+	}
+	handler, stop := agents.HTTPHandler(access)
 	defer stop()
 	mux.Handle("/mcp", handler)
 
@@ -139,7 +149,7 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 		fmt.Fprintln(w, "ready")
 	})
 
-	ln, err := net.Listen("tcp", *listen)
+	ln, err := net.Listen("tcp", listen)
 	if err != nil {
 		return &ops.Error{Code: ops.Failed, Field: "listen", Message: err.Error(), Fix: "--listen another address or port"}
 	}

@@ -23,15 +23,17 @@ import (
 // has without a file.
 type Config struct {
 	// Cluster is the default cluster's name.
-	Cluster string `json:"cluster"`
+	Cluster string `json:"cluster,omitempty"`
 	// Lang is en or zh.
-	Lang string `json:"lang"`
+	Lang string `json:"lang,omitempty"`
 	// Store is a postgres:// URL, or the path of a SQLite file; by default a file
 	// in the state directory.
-	Store string `json:"store"`
+	Store string `json:"store,omitempty"`
 	// Site fills what a specification leaves out, on every cluster.
-	Site     job.Site           `json:"site"`
-	Clusters map[string]Cluster `json:"clusters"`
+	Site     job.Site           `json:"site,omitzero"`
+	Clusters map[string]Cluster `json:"clusters,omitempty"`
+	Slack    Slack              `json:"slack,omitzero"`
+	MCP      MCP                `json:"mcp,omitzero"`
 	// Path is the file that was read; empty where there is none.
 	Path string `json:"-"`
 }
@@ -41,14 +43,66 @@ type Cluster struct {
 	// Kind is local, cli, ssh or rest.
 	Kind string `json:"kind"`
 	// SlurmConf is the SLURM_CONF of kind cli.
-	SlurmConf string `json:"slurm_conf"`
+	SlurmConf string `json:"slurm_conf,omitempty"`
 	// Host is what kind ssh connects to: a name of ssh_config.
-	Host string `json:"host"`
+	Host string `json:"host,omitempty"`
 	// URL and TokenFile are slurmrestd's address and the file with the JWT, for
 	// kind rest.
-	URL       string   `json:"url"`
-	TokenFile string   `json:"token_file"`
-	Site      job.Site `json:"site"`
+	URL       string   `json:"url,omitempty"`
+	TokenFile string   `json:"token_file,omitempty"`
+	Site      job.Site `json:"site,omitzero"`
+}
+
+// Slack says who may do what there, in Slack's ids. The tokens themselves are
+// variables: SLACK_BOT_TOKEN, SLACK_APP_TOKEN, SLACK_SIGNING_SECRET.
+type Slack struct {
+	// Operators may act on everybody's jobs and approve, Viewers only read: users
+	// (U…), groups (S…) or channels (C…).
+	Operators []string `json:"operators,omitempty"`
+	Viewers   []string `json:"viewers,omitempty"`
+	// Channels, where not empty, are the only ones in which jobs may be changed.
+	Channels []string `json:"channels,omitempty"`
+	// Links maps a Slack user, as U… or T…/U…, to a cluster user.
+	Links map[string]string `json:"links,omitempty"`
+	// LinkDir is the folder, mode 1777, that `megatron-ops link` writes codes to.
+	LinkDir string `json:"link_dir,omitempty"`
+	// LinkDomain is the host of pages that show jobs.
+	LinkDomain string `json:"link_domain,omitempty"`
+	PerMinute  int    `json:"per_minute,omitempty"`
+	// Approval asks an operator before larger submissions.
+	Approval Approval `json:"approval,omitzero"`
+}
+
+// An Approval says which submissions an operator must approve. Zero and empty
+// ask for none.
+type Approval struct {
+	Channel    string   `json:"channel,omitempty"`
+	GPUHours   float64  `json:"gpu_hours,omitempty"` // more than so many
+	Partitions []string `json:"partitions,omitempty"`
+}
+
+// MCP says who may use /mcp beyond reading on this machine.
+type MCP struct {
+	Hosts   []string `json:"hosts,omitempty"`
+	Origins []string `json:"origins,omitempty"`
+	Tokens  []Token  `json:"tokens,omitempty"`
+	OAuth   OAuth    `json:"oauth,omitzero"`
+}
+
+// A Token is a bearer token, in a file with mode 600, and whom it stands for.
+type Token struct {
+	File     string `json:"file"`
+	ID       string `json:"id"`
+	User     string `json:"user,omitempty"` // cluster user; empty may only read
+	Operator bool   `json:"operator,omitempty"`
+}
+
+// OAuth names an external issuer of tokens.
+type OAuth struct {
+	Issuer   string            `json:"issuer,omitempty"`
+	Resource string            `json:"resource,omitempty"`
+	JWKS     string            `json:"jwks,omitempty"`
+	Users    map[string]string `json:"users,omitempty"` // subject → cluster user
 }
 
 // Kinds are the kinds that a cluster may have.

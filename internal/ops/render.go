@@ -2,24 +2,33 @@ package ops
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
 // RenderIn is the specification to write as a script.
 type RenderIn struct {
 	SpecIn
-	Minimal bool `json:"minimal,omitempty" help:"the documents' bare skeleton: no guards, no monitoring" zh:"只输出文档中的最小骨架：没有检查与监控"`
+	Minimal bool        `json:"minimal,omitempty" help:"the documents' bare skeleton: no guards, no monitoring" zh:"只输出文档中的最小骨架：没有检查与监控"`
+	For     string      `json:"for,omitempty" enum:",sbatch,shell,session,hostfile" default:"" help:"sbatch; shell: one command for each node, by hand; session: an interactive allocation; hostfile" zh:"sbatch；shell：每个节点手动执行一条命令；session：交互式分配；hostfile"`
+	On      string      `json:"on_nodes,omitempty" name:"on-nodes" placeholder:"HOSTLIST" help:"the nodes' names, for shell and hostfile" zh:"节点名，用于 shell 与 hostfile"`
+	Into    slurm.JobID `json:"into,omitempty" placeholder:"JOBID" help:"a script that starts the launch as a step in this allocation" zh:"生成在该已有分配中启动的脚本"`
 }
 
 // RenderOut is the script.
 type RenderOut struct {
 	Script string `json:"script"`
 	// Hash is the specification's, as the script's header has it.
-	Hash string `json:"hash"`
+	Hash string `json:"hash,omitempty"`
+	// Warnings are things that work and that an expert would not do.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 func render(_ context.Context, c *Call, in RenderIn) (RenderOut, error) {
@@ -27,11 +36,59 @@ func render(_ context.Context, c *Call, in RenderIn) (RenderOut, error) {
 	if err != nil {
 		return RenderOut{}, err
 	}
-	sc, err := job.Render(s, job.Options{Minimal: in.Minimal, Version: c.Version, Site: c.site(s)})
+	opts := job.Options{Minimal: in.Minimal, Version: c.Version, Site: c.site(s)}
+	var place job.Place
+	if in.On != "" {
+		if place.Nodes, err = hostlist.Expand(in.On); err != nil {
+			return RenderOut{}, badInput("on_nodes", "for example gpu[01-02]", "%v", err)
+		}
+	}
+	switch {
+	case in.For == "shell":
+		lines, err := job.ForShell(s, opts, place)
+		if err != nil {
+			return RenderOut{}, fieldErrors(err)
+		}
+		return RenderOut{Script: byHand(lines, place)}, nil
+	case in.For == "hostfile":
+		if len(place.Nodes) == 0 {
+			return RenderOut{}, badInput("on_nodes", "--on-nodes gpu[01-02]", "a hostfile needs the nodes' names")
+		}
+		return RenderOut{Script: job.Hostfile(place.Nodes, *s.WithDefaults().GPUsPerNode)}, nil
+	case in.For == "session":
+		i, err := job.ForSession(s, opts)
+		if err != nil {
+			return RenderOut{}, fieldErrors(err)
+		}
+		return RenderOut{Script: session(i)}, nil
+	}
+	render := job.Render
+	if in.Into != "" {
+		render = func(s job.Spec, o job.Options) (job.Script, error) { return job.IntoStep(s, o, in.Into) }
+	}
+	sc, err := render(s, opts)
 	if err != nil {
 		return RenderOut{}, fieldErrors(err)
 	}
-	return RenderOut{Script: sc.Text, Hash: sc.Hash}, nil
+	return RenderOut{Script: sc.Text, Hash: sc.Hash, Warnings: sc.Warnings}, nil
+}
+
+// byHand puts the node before each command that is typed on it.
+func byHand(commands []string, place job.Place) string {
+	var b strings.Builder
+	for i, c := range commands {
+		name := fmt.Sprintf("node %d", i)
+		if len(place.Nodes) > 0 {
+			name = place.Nodes[i]
+		}
+		fmt.Fprintf(&b, "# on %s\n%s\n", name, c)
+	}
+	return b.String()
+}
+
+func session(i job.Interactive) string {
+	return fmt.Sprintf("# take the nodes, and keep them when this shell ends\n%s\n# or one node at once, in a shell on it\n%s\n# a further shell in the allocation\n%s\n# beside the training, without a GPU\n%s\n# give the nodes back\n%s\n",
+		i.Allocate, i.Shell, i.Join, i.Side, i.Release)
 }
 
 // Verbatim is the script and nothing else, so that it can be piped into a file.
@@ -39,7 +96,11 @@ func (o RenderOut) Verbatim() string { return o.Script }
 
 // View is the script.
 func (o RenderOut) View(lang.Lang) view.Doc {
-	return view.Doc{Sections: []view.Section{{Code: o.Script, Lang: "bash"}}}
+	d := view.Doc{Sections: []view.Section{{Code: o.Script, Lang: "bash"}}}
+	if len(o.Warnings) > 0 {
+		d.Sections = append(d.Sections, view.Section{Items: o.Warnings})
+	}
+	return d
 }
 
 // renderBatch looks at the specifications alone: no rules, files or cluster.

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/bot"
+	"github.com/megatron-ops/megatron-ops/internal/config"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/mcp"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// slackPolicy turns what the configuration says of Slack into the bot's terms.
+func slackPolicy(c config.Slack) bot.Policy {
+	p := bot.Policy{
+		Operators: c.Operators, Viewers: c.Viewers, Channels: c.Channels, Links: c.Links,
+		LinkDomain: c.LinkDomain, PerMinute: c.PerMinute, ApprovalChannel: c.Approval.Channel,
+	}
+	if c.LinkDir != "" {
+		p.LinkProof = bot.FolderProof(c.LinkDir)
+	}
+	if c.Approval.GPUHours > 0 || len(c.Approval.Partitions) > 0 {
+		p.Approve = func(op string, in any) string { return needsApproval(c.Approval, op, in) }
+	}
+	return p
+}
+
+// needsApproval says why a submission must be approved; empty: it need not.
+func needsApproval(a config.Approval, op string, in any) string {
+	submit, ok := in.(*ops.SubmitIn)
+	if op != "submit" || !ok || submit.DryRun {
+		return ""
+	}
+	s := submit.Spec
+	if submit.YAML != "" {
+		if decoded, err := job.Decode([]byte(submit.YAML)); err == nil {
+			s = decoded
+		}
+	}
+	for p := range strings.SplitSeq(s.Partition, ",") {
+		if slices.Contains(a.Partitions, p) {
+			return "partition " + p + " is for approved jobs"
+		}
+	}
+	if a.GPUHours > 0 {
+		full := s.WithDefaults()
+		limit, known := slurm.ParseDuration(full.Time)
+		if !known {
+			return "its time limit is not known"
+		}
+		if hours := float64(*full.Nodes**full.GPUsPerNode) * limit.Hours(); hours > a.GPUHours {
+			return fmt.Sprintf("it may use %.0f GPU hours, more than %.0f", hours, a.GPUHours)
+		}
+	}
+	return ""
+}
+
+// mcpAccess says who may use /mcp. Without tokens and issuer, this machine may
+// read.
+func mcpAccess(c config.MCP) (mcp.HTTP, error) {
+	h := mcp.HTTP{Hosts: c.Hosts, Origins: c.Origins, Tokens: map[string]ops.Caller{}}
+	for i, t := range c.Tokens {
+		field := fmt.Sprintf("mcp.tokens[%d].file", i)
+		st, err := os.Stat(t.File)
+		if err != nil {
+			return h, &ops.Error{Code: ops.BadInput, Field: field, Message: err.Error(), Fix: "a file with the token on its one line, mode 600"}
+		}
+		if st.Mode().Perm()&0o077 != 0 {
+			return h, &ops.Error{Code: ops.BadInput, Field: field, Message: fmt.Sprintf("%s can be read by others (mode %o)", t.File, st.Mode().Perm()), Fix: "chmod 600 " + t.File}
+		}
+		b, err := os.ReadFile(t.File)
+		token := strings.TrimSpace(string(b))
+		if err != nil || len(token) < 16 {
+			return h, &ops.Error{Code: ops.BadInput, Field: field, Message: t.File + " holds no token of 16 characters or more", Fix: "openssl rand -hex 32 > " + t.File}
+		}
+		h.Tokens[token] = ops.Caller{Surface: ops.MCPHTTP, ID: t.ID, User: t.User, Operator: t.Operator}
+	}
+	if c.OAuth.Issuer != "" {
+		h.OAuth = &mcp.OAuth{
+			Issuer: c.OAuth.Issuer, Resource: c.OAuth.Resource, JWKS: c.OAuth.JWKS,
+			User: func(subject string) string { return c.OAuth.Users[subject] },
+		}
+	}
+	return h, nil
+}

@@ -1,0 +1,251 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/megatron-ops/megatron-ops/bot"
+	"github.com/megatron-ops/megatron-ops/internal/config"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/mcp"
+	"github.com/megatron-ops/megatron-ops/skills"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// flags parses the words of a command that is not an operation.
+func flags(name string, words []string, define func(*flag.FlagSet)) (rest []string, err error) {
+	fs := flag.NewFlagSet(name, flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	define(fs)
+	if err := fs.Parse(words); err != nil {
+		var known []string
+		fs.VisitAll(func(f *flag.Flag) { known = append(known, "--"+f.Name) })
+		return nil, &ops.Error{Code: ops.BadInput, Message: name + ": " + err.Error(), Fix: name + " takes " + strings.Join(known, ", ")}
+	}
+	return fs.Args(), nil
+}
+
+// initCommand looks the site over and writes its profile.
+func initCommand(ctx context.Context, sh *shell, words []string) error {
+	out := "megatron-ops.yaml"
+	force := false
+	if _, err := flags("init", words, func(f *flag.FlagSet) {
+		f.StringVar(&out, "file", out, "")
+		f.BoolVar(&force, "force", false, "")
+	}); err != nil {
+		return err
+	}
+	if _, err := os.Stat(out); err == nil && !force && out != "-" {
+		return &ops.Error{Code: ops.BadInput, Field: "file", Message: out + " is there already", Fix: "--force writes over it, --file - shows the profile"}
+	}
+	said := map[string]string{}
+	for _, p := range job.Probes(osUser(ops.Shell).User) {
+		said[p.Name] = probe(ctx, p.Argv)
+	}
+	site, found := job.Detect(said)
+	for _, f := range found {
+		fmt.Fprintf(sh.err, "%s: %s (%s)\n", f.Field, view.Plainly(f.Value), f.Why.In(sh.lang))
+	}
+	if len(found) == 0 {
+		fmt.Fprintln(sh.err, lang.Text{
+			EN: "no Slurm answers here: the profile is empty, and jobs go to the embedded back end",
+			ZH: "这里没有可用的 Slurm：配置为空，作业将在内置后端上运行",
+		}.In(sh.lang))
+	}
+	text, err := yaml.MarshalWithOptions(config.Config{Site: site}, yaml.UseJSONMarshaler())
+	if err != nil {
+		return err
+	}
+	text = append([]byte("# The site's profile: what a job specification may leave out. docs/configuration.md lists every key.\n"), text...)
+	if out == "-" {
+		_, err = sh.out.Write(text)
+		return err
+	}
+	if err := os.WriteFile(out, text, 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintln(sh.err, "wrote", out)
+	return nil
+}
+
+// probe runs one command and returns what it printed; a missing one says
+// nothing.
+func probe(ctx context.Context, argv []string) string {
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env = cluster.JobEnviron(os.Environ())
+	cmd.WaitDelay = time.Second
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	if cmd.Run() != nil && out.Len() == 0 {
+		return ""
+	}
+	return out.String()
+}
+
+// skillsCommand lists, shows and exports the built-in skills.
+func skillsCommand(_ context.Context, sh *shell, words []string) error {
+	if len(words) == 0 {
+		words = []string{"list"}
+	}
+	switch verb, rest := words[0], words[1:]; {
+	case verb == "list" && len(rest) == 0:
+		var s view.Section
+		for _, k := range skills.All() {
+			s.Facts = append(s.Facts, view.Fact{Name: k.Name, Value: k.Description})
+		}
+		return sh.draw(view.Doc{Sections: []view.Section{s}})
+	case verb == "show" && len(rest) == 1:
+		k, ok := skills.Get(rest[0])
+		if !ok {
+			return noSkill(rest[0])
+		}
+		body := k.Body
+		if sh.lang == lang.ZH && k.BodyZH != "" {
+			body = k.BodyZH
+		}
+		_, err := io.WriteString(sh.out, body)
+		return err
+	case verb == "export" && len(rest) == 2:
+		return exportSkill(rest[0], rest[1])
+	}
+	return &ops.Error{Code: ops.BadInput, Message: "skills list, skills show NAME, or skills export NAME|all FOLDER"}
+}
+
+func noSkill(name string) error {
+	var names []string
+	for _, k := range skills.All() {
+		names = append(names, k.Name)
+	}
+	return &ops.Error{Code: ops.NotFound, Field: "skill", Message: fmt.Sprintf("there is no skill %q", name), Fix: strings.Join(names, ", ")}
+}
+
+// exportSkill writes a skill's folder, or all of them, below dir.
+func exportSkill(name, dir string) error {
+	if name != "all" {
+		if _, ok := skills.Get(name); !ok {
+			return noSkill(name)
+		}
+	}
+	return fs.WalkDir(skills.FS, ".", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		first, _, nested := strings.Cut(path, "/")
+		if !nested || name != "all" && first != name {
+			return nil
+		}
+		b, err := fs.ReadFile(skills.FS, path)
+		if err != nil {
+			return err
+		}
+		file := filepath.Join(dir, filepath.FromSlash(path))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return err
+		}
+		mode := os.FileMode(0o644)
+		if strings.Contains(path, "/scripts/") {
+			mode = 0o755
+		}
+		return os.WriteFile(file, b, mode)
+	})
+}
+
+// slackCommand prints the app's manifest.
+func slackCommand(_ context.Context, sh *shell, words []string) error {
+	if len(words) == 0 || words[0] != "manifest" {
+		return &ops.Error{Code: ops.BadInput, Message: "slack manifest [--url https://…]"}
+	}
+	url := ""
+	if _, err := flags("slack manifest", words[1:], func(f *flag.FlagSet) { f.StringVar(&url, "url", "", "") }); err != nil {
+		return err
+	}
+	cfg, err := loadConfig()
+	if err != nil {
+		return err
+	}
+	m, err := bot.Manifest(bot.ManifestOptions{URL: url, Policy: slackPolicy(cfg.Slack)})
+	if err != nil {
+		return &ops.Error{Code: ops.BadInput, Field: "url", Message: err.Error()}
+	}
+	_, err = sh.out.Write(append(bytes.TrimRight(m, "\n"), '\n'))
+	return err
+}
+
+// linkCommand writes a code's file on the cluster, as the person who runs it.
+func linkCommand(_ context.Context, sh *shell, words []string) error {
+	if len(words) != 1 {
+		return &ops.Error{Code: ops.BadInput, Field: "code", Message: "link CODE: the code that /megatron link shows"}
+	}
+	cfg, err := loadConfig()
+	if err != nil {
+		return err
+	}
+	if cfg.Slack.LinkDir == "" {
+		return &ops.Error{Code: ops.BadInput, Field: "slack.link_dir", Message: "no folder for link codes is configured here", Fix: "an operator sets slack.link_dir in /etc/megatron-ops/megatron-ops.yaml to a folder with mode 1777"}
+	}
+	if err := bot.WriteCode(cfg.Slack.LinkDir, words[0]); err != nil {
+		code := ops.Failed
+		if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) {
+			code = ops.BadInput
+		}
+		return &ops.Error{Code: code, Field: "code", Message: err.Error()}
+	}
+	fmt.Fprintln(sh.out, lang.Text{EN: "written: press the button in Slack now", ZH: "已写入：现在在 Slack 中点击按钮"}.In(sh.lang))
+	return nil
+}
+
+// mcpConfig prints how a client starts this program.
+func mcpConfig(sh *shell, words []string) error {
+	client := ""
+	if _, err := flags("mcp config", words, func(f *flag.FlagSet) { f.StringVar(&client, "client", "", "") }); err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	names := mcp.Clients()
+	if client != "" {
+		names = []string{client}
+	}
+	for _, name := range names {
+		setup, err := mcp.ClientConfig(name, self)
+		if err != nil {
+			return err
+		}
+		d := view.Doc{Title: setup.Title}
+		if setup.Command != "" {
+			d.Sections = append(d.Sections, view.Section{Code: setup.Command})
+		}
+		d.Sections = append(d.Sections, view.Section{Text: setup.File, Code: setup.Snippet})
+		if err := sh.draw(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func loadConfig() (config.Config, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return config.Config{}, err
+	}
+	return config.Load(dir, os.Getenv)
+}
