@@ -1,0 +1,248 @@
+package watch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// An Artifact is a file that a job is run for.
+type Artifact struct {
+	// Path names it; *, ? and [ ] stand for what they do in a shell, and the letters
+	// of sbatch's file patterns (%x %j %A %a %u) for what they do there. It is
+	// relative to the job's working directory.
+	Path string
+	// JSON, where it is not empty, is a condition on the file's content: a path of
+	// keys such as "metrics.loss", or with a value such as "status=done".
+	JSON string
+	// Stable is for how long its size and time must not have changed; zero: 10 s.
+	Stable time.Duration
+}
+
+// A Sight is one look at an artifact.
+type Sight struct {
+	Path string // the file; "" where there is none
+	Size int64
+	Time time.Time // of its last change
+	At   time.Time // of the look, or of the first look that saw it as it is
+	// Done reports that it is there, at rest, and as it must be.
+	Done bool
+	// Why says what it lacks.
+	Why string
+}
+
+// statLimit is how long one look at a file system may take: a network file
+// system that hangs must not hang the watcher.
+const statLimit = 5 * time.Second
+
+// Look looks at the artifact of j. before is what the look before saw; its zero
+// value is none. A file system that does not answer is an error.
+func (a Artifact) Look(ctx context.Context, j slurm.Job, before Sight) (Sight, error) {
+	type answer struct {
+		s   Sight
+		err error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		s, err := a.look(j, before, time.Now())
+		done <- answer{s, err}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, statLimit)
+	defer cancel()
+	select {
+	case got := <-done:
+		return got.s, got.err
+	case <-ctx.Done():
+		return before, fmt.Errorf("artifact %s: the file system does not answer: %w", a.Path, ctx.Err())
+	}
+}
+
+func (a Artifact) look(j slurm.Job, before Sight, now time.Time) (Sight, error) {
+	pattern := slurm.ExpandPattern(a.Path, j)
+	files, err := filepath.Glob(pattern)
+	if err != nil {
+		return Sight{}, fmt.Errorf("artifact %q: the pattern cannot be read: %w", a.Path, err)
+	}
+	s := Sight{At: now, Why: "no file " + pattern + " yet"}
+	for _, f := range files {
+		info, err := os.Stat(f)
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		// One from before the job is not the job's.
+		if j.StartedAt != nil && info.ModTime().Before(j.StartedAt.Add(-time.Second)) {
+			s.Why = f + " is older than the job"
+			continue
+		}
+		if s.Path == "" || info.ModTime().After(s.Time) {
+			s.Path, s.Size, s.Time, s.Why = f, info.Size(), info.ModTime(), ""
+		}
+	}
+	if s.Path == "" {
+		return s, nil
+	}
+	if s.Path == before.Path && s.Size == before.Size && s.Time.Equal(before.Time) {
+		s.At = before.At
+	}
+	stable := a.Stable
+	if stable == 0 {
+		stable = 10 * time.Second
+	}
+	switch {
+	case s.Size == 0:
+		s.Why = s.Path + " is empty"
+	case now.Sub(s.At) < stable:
+		s.Why = s.Path + " may still be written to"
+	case a.JSON != "":
+		if err := checkJSON(s.Path, a.JSON); err != nil {
+			s.Why = err.Error()
+			return s, nil
+		}
+		s.Done = true
+	default:
+		s.Done = true
+	}
+	return s, nil
+}
+
+// maxJSON bounds the files whose content is looked at.
+const maxJSON = 16 << 20
+
+func checkJSON(path, condition string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.Size() > maxJSON {
+		return fmt.Errorf("%s is too large to be checked as JSON: %d bytes, at most %d", path, info.Size(), maxJSON)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var v any
+	if err := json.Unmarshal(text, &v); err != nil {
+		return fmt.Errorf("%s is not whole JSON: %w", path, err)
+	}
+	keys, want, hasValue := strings.Cut(condition, "=")
+	for key := range strings.SplitSeq(keys, ".") {
+		object, _ := v.(map[string]any)
+		inner, ok := object[key]
+		if !ok {
+			return fmt.Errorf("%s has no %s", path, keys)
+		}
+		v = inner
+	}
+	if hasValue && fmt.Sprint(v) != want {
+		return fmt.Errorf("%s has %s = %v, not %s", path, keys, v, want)
+	}
+	return nil
+}
+
+// Await looks every pause until the artifact of j is done, or ctx ends. job
+// answers how j is now; when it has ended, one more look decides. It returns the
+// last sight.
+func (a Artifact) Await(ctx context.Context, job func() slurm.Job, pause time.Duration) (Sight, error) {
+	var s Sight
+	var err error
+	for {
+		ended := job().State.Ended()
+		if s, err = a.Look(ctx, job(), s); err == nil && s.Done {
+			return s, nil
+		}
+		if ended && s.Path == "" {
+			return s, errors.Join(err, fmt.Errorf("the job ended without its artifact: %s", s.Why))
+		}
+		if ended && s.Why != "" && !strings.HasSuffix(s.Why, "may still be written to") {
+			return s, fmt.Errorf("the job ended and its artifact is not as it must be: %s", s.Why)
+		}
+		select {
+		case <-ctx.Done():
+			return s, ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+// Saved is how many GPU hours cancelling j now saves of what it could still have
+// used; 0 where its time limit is not known.
+func Saved(j slurm.Job) float64 {
+	if j.TimeLimitS == nil || j.State.Ended() {
+		return 0
+	}
+	left := *j.TimeLimitS - j.ElapsedS
+	return max(float64(left), 0) / 3600 * float64(j.GPUs)
+}
+
+// A Checkpoint is the last complete checkpoint in a directory.
+type Checkpoint struct {
+	Iteration string // as Megatron wrote it, such as "5000" or "release"
+	At        time.Time
+}
+
+// tracker is the file in which Megatron-LM names its last complete checkpoint;
+// it is written after all ranks have saved (megatron/training/checkpointing.py,
+// get_checkpoint_tracker_filename).
+const tracker = "latest_checkpointed_iteration.txt"
+
+// LastCheckpoint reads what the last complete checkpoint in dir is; ok is false
+// where there is none yet.
+func LastCheckpoint(dir string) (c Checkpoint, ok bool, err error) {
+	path := filepath.Join(dir, tracker)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, false, nil
+	}
+	if err != nil {
+		return c, false, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return c, false, err
+	}
+	word := strings.TrimSpace(string(text))
+	if len(word) > 32 || word == "" {
+		return c, false, fmt.Errorf("%s does not name an iteration", path)
+	}
+	return Checkpoint{word, info.ModTime()}, true, nil
+}
+
+// A Risk is what a running job stands to lose.
+type Risk struct {
+	GPUHours float64 // worked since the last checkpoint, or since the start
+	Left     time.Duration
+	Next     time.Duration // until the next checkpoint is due
+	// TooLate reports that the job ends at its limit before the next checkpoint.
+	TooLate bool
+}
+
+// RiskOf reckons what j loses if it ends now, and whether its time limit comes
+// before its next checkpoint; every is the usual time between two, zero where it
+// is not known.
+func RiskOf(j slurm.Job, last Checkpoint, every time.Duration, now time.Time) Risk {
+	var r Risk
+	if j.StartedAt == nil || j.State != slurm.Running {
+		return r
+	}
+	since := *j.StartedAt
+	if last.At.After(since) {
+		since = last.At
+	}
+	r.GPUHours = now.Sub(since).Hours() * float64(j.GPUs)
+	if every > 0 {
+		r.Next = max(since.Add(every).Sub(now), 0)
+	}
+	if j.TimeLimitS != nil {
+		r.Left = max(j.StartedAt.Add(time.Duration(*j.TimeLimitS)*time.Second).Sub(now), 0)
+		r.TooLate = every > 0 && r.Next > r.Left
+	}
+	return r
+}

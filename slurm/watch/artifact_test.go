@@ -1,0 +1,101 @@
+package watch_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/watch"
+)
+
+func TestArtifact(t *testing.T) {
+	dir := t.TempDir()
+	start := time.Now().Add(-time.Hour)
+	j := slurm.Job{ID: "7", Name: "gpt", State: slurm.Running, WorkDir: dir, StartedAt: &start}
+	write := func(name, text string) {
+		t.Helper()
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	look := func(a watch.Artifact, before watch.Sight) watch.Sight {
+		t.Helper()
+		s, err := a.Look(t.Context(), j, before)
+		require.NoError(t, err)
+		return s
+	}
+	const still = time.Nanosecond
+
+	a := watch.Artifact{Path: "out/%x-%j-*.json", Stable: still}
+	s := look(a, watch.Sight{})
+	require.False(t, s.Done)
+	require.Contains(t, s.Why, "no file")
+	write("out/gpt-7-a.json", "")
+	require.Contains(t, look(a, s).Why, "is empty")
+	write("out/gpt-7-a.json", `{"status":`)
+	s = look(a, watch.Sight{})
+	require.Contains(t, s.Why, "may still be written")
+	require.True(t, look(a, s).Done)
+
+	a.JSON = "status=done"
+	require.Contains(t, look(a, s).Why, "not whole JSON")
+	write("out/gpt-7-a.json", `{"status":"running"}`)
+	s = look(a, look(a, s))
+	require.False(t, s.Done)
+	require.Contains(t, s.Why, "status = running, not done")
+	write("out/gpt-7-a.json", `{"status":"done","metrics":{"loss":1.5}}`)
+	require.True(t, look(a, look(a, s)).Done)
+	a.JSON = "metrics.loss"
+	require.True(t, look(a, look(a, s)).Done)
+	a.JSON = "metrics.accuracy"
+	require.Contains(t, look(a, look(a, s)).Why, "has no metrics.accuracy")
+
+	old := time.Now().Add(-2 * time.Hour)
+	require.NoError(t, os.Chtimes(filepath.Join(dir, "out/gpt-7-a.json"), old, old))
+	require.Contains(t, look(a, watch.Sight{}).Why, "older than the job")
+
+	_, err := watch.Artifact{Path: "["}.Look(t.Context(), j, watch.Sight{})
+	require.ErrorContains(t, err, "pattern cannot be read")
+}
+
+func TestAwaitEndsWithTheJob(t *testing.T) {
+	dir := t.TempDir()
+	j := slurm.Job{ID: "7", State: slurm.Failed, WorkDir: dir}
+	_, err := watch.Artifact{Path: "x.bin"}.Await(t.Context(), func() slurm.Job { return j }, time.Millisecond)
+	require.ErrorContains(t, err, "ended without its artifact")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "x.bin"), []byte("x"), 0o644))
+	s, err := watch.Artifact{Path: "x.bin", Stable: 20 * time.Millisecond}.Await(t.Context(), func() slurm.Job { return j }, time.Millisecond)
+	require.NoError(t, err)
+	require.True(t, s.Done)
+}
+
+func TestSavedAndRisk(t *testing.T) {
+	limit := int64(4 * 3600)
+	now := time.Now()
+	start := now.Add(-time.Hour)
+	j := slurm.Job{State: slurm.Running, GPUs: 16, TimeLimitS: &limit, ElapsedS: 3600, StartedAt: &start}
+	require.InDelta(t, 48, watch.Saved(j), 0.01)
+
+	dir := t.TempDir()
+	_, ok, err := watch.LastCheckpoint(dir)
+	require.NoError(t, err)
+	require.False(t, ok)
+	require.InDelta(t, 16, watch.RiskOf(j, watch.Checkpoint{}, 0, now).GPUHours, 0.01)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "latest_checkpointed_iteration.txt"), []byte("5000\n"), 0o644))
+	last, ok, err := watch.LastCheckpoint(dir)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, "5000", last.Iteration)
+	last.At = now.Add(-30 * time.Minute)
+	r := watch.RiskOf(j, last, time.Hour, now)
+	require.InDelta(t, 8, r.GPUHours, 0.01)
+	require.False(t, r.TooLate)
+	require.Equal(t, 30*time.Minute, r.Next)
+	limit = 3600 + 600
+	r = watch.RiskOf(j, last, time.Hour, now)
+	require.True(t, r.TooLate)
+	require.Equal(t, 10*time.Minute, r.Left)
+}
