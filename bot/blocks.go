@@ -56,7 +56,7 @@ func Blocks(doc view.Doc, l lang.Lang) []slack.Block { return Render(doc, l).Mes
 func Render(doc view.Doc, l lang.Lang) Rendered {
 	r := Rendered{Text: Summary(doc)}
 	p := packer{}
-	if doc.Title != "" {
+	if oneLine(doc.Title) != "" {
 		p.add(piece{block: header(toneMark[doc.Tone] + oneLine(doc.Title)), size: maxHeader})
 	}
 	for i, s := range doc.Sections {
@@ -139,7 +139,7 @@ func (p *packer) messages() [][]slack.Block {
 
 // section draws one section; n numbers it for the names of files.
 func section(s view.Section, n int, l lang.Lang) (ps []piece, files []File) {
-	if s.Heading != "" {
+	if oneLine(s.Heading) != "" {
 		ps = append(ps, rich(slack.NewRichTextSection(bold(oneLine(s.Heading)))))
 	}
 	for _, part := range chunks(clean(strings.TrimSpace(s.Text)), maxText) {
@@ -163,6 +163,9 @@ func header(text string) slack.Block {
 }
 
 func plain(text string) *slack.TextBlockObject {
+	if text = Inert(text); text == "" {
+		text = "–" // an empty text is refused
+	}
 	return slack.NewTextBlockObject(slack.PlainTextType, text, false, false)
 }
 
@@ -204,6 +207,9 @@ func richSize(e slack.RichTextElement) (n int) {
 }
 
 func bold(s string) slack.RichTextSectionElement {
+	if s == "" {
+		s = "–"
+	}
 	return slack.NewRichTextSectionTextElement(Inert(s), &slack.RichTextSectionTextStyle{Bold: true})
 }
 

@@ -1,6 +1,7 @@
 package bot_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -101,19 +102,20 @@ type stage struct {
 	store *store.Store
 	bot   *bot.Bot
 	url   string
+	// service is what the bot acts on.
+	service *ops.Service
 }
 
 // play starts a Slack and the bot. The person U1 is the cluster user ada.
 func play(t testing.TB, change ...func(*bot.Config)) *stage {
 	t.Helper()
 	s := &stage{t: t, yard: &yard{jobs: map[slurm.JobID]slurm.Job{}}}
-	s.Process = slacktest.Start(t, slacktest.Config{SigningSecret: secret, BotScopes: strings.Join(bot.Scopes(bot.Policy{}), ",")})
 	st, err := store.Open(context.Background(), filepath.Join(t.TempDir(), "state.db"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, st.Close()) })
 	s.store = st
 	cfg := bot.Config{
-		SigningSecret: secret, BotToken: "xoxb-test", APIURL: s.APIURL, Store: st.Slack(),
+		SigningSecret: secret, BotToken: "xoxb-test", Store: st.Slack(),
 		Service: &ops.Service{
 			Clusters: map[string]ops.Cluster{"yard": s.yard}, Default: "yard", Now: time.Now,
 			Store:    func() (*store.Store, error) { return st, nil },
@@ -125,17 +127,27 @@ func play(t testing.TB, change ...func(*bot.Config)) *stage {
 	for _, f := range change {
 		f(&cfg)
 	}
+	// Slack gives the token the scopes of the manifest, and no more.
+	s.Process = slacktest.Start(t, slacktest.Config{SigningSecret: secret, BotScopes: strings.Join(bot.Scopes(cfg.Policy), ",")})
+	cfg.APIURL = cmp.Or(cfg.APIURL, s.APIURL)
 	s.bot, err = bot.New(cfg)
 	require.NoError(t, err)
-	srv := httptest.NewServer(s.bot.Handler())
-	t.Cleanup(srv.Close)
-	s.url = srv.URL
-	s.Target(srv.URL)
+	s.service = cfg.Service
+	s.url = newServer(t, s.bot.Handler())
+	s.Target(s.url)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = s.bot.Run(ctx) }()
 	t.Cleanup(func() { stop(); <-done })
 	return s
+}
+
+// newServer serves h until the test ends and returns its address.
+func newServer(t testing.TB, h http.Handler) string {
+	t.Helper()
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	return srv.URL
 }
 
 // text is everything that a message says, in one string.

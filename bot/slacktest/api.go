@@ -150,6 +150,29 @@ var methods = map[string]func(*Server, m, *http.Request) m{
 	"oauth.v2.access":                       oauthAccess,
 }
 
+// needs are the scopes of the methods; any one of several will do. A method
+// without a row needs none.
+var needs = map[string][]string{
+	"chat.postMessage": {"chat:write"}, "chat.postEphemeral": {"chat:write"}, "chat.update": {"chat:write"}, "chat.delete": {"chat:write"},
+	"chat.unfurl":           {"links:write"},
+	"conversations.history": {"channels:history", "groups:history", "im:history"},
+	"conversations.replies": {"channels:history", "groups:history", "im:history"},
+	"conversations.open":    {"im:write"}, "conversations.members": {"channels:read", "groups:read"},
+	"conversations.info":    {"channels:read", "groups:read"},
+	"usergroups.users.list": {"usergroups:read"}, "users.info": {"users:read"},
+	"files.getUploadURLExternal": {"files:write"}, "files.completeUploadExternal": {"files:write"}, "files.info": {"files:read"},
+	"assistant.threads.setStatus": {"assistant:write"}, "assistant.threads.setTitle": {"assistant:write"},
+	"assistant.threads.setSuggestedPrompts": {"assistant:write"}, "reactions.add": {"reactions:write"},
+}
+
+func (s *Server) allowed(method string) bool {
+	if s.cfg.BotScopes == "" || needs[method] == nil {
+		return true
+	}
+	have := strings.Split(s.cfg.BotScopes, ",")
+	return slices.ContainsFunc(needs[method], func(n string) bool { return slices.Contains(have, n) })
+}
+
 func (s *Server) answer(method string, a m, token string, r *http.Request, problems []string) m {
 	if method == "oauth.v2.access" {
 		return oauthAccess(s, a, r)
@@ -164,6 +187,9 @@ func (s *Server) answer(method string, a m, token string, r *http.Request, probl
 	do := methods[method]
 	if do == nil {
 		return m{"error": "unknown_method"}
+	}
+	if !s.allowed(method) {
+		return m{"error": "missing_scope", "needed": strings.Join(needs[method], ","), "provided": s.cfg.BotScopes}
 	}
 	if len(problems) > 0 {
 		code, _, _ := strings.Cut(problems[0], ":")

@@ -1,0 +1,233 @@
+package bot_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/bot"
+	"github.com/megatron-ops/megatron-ops/bot/slacktest"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// posted counts the messages that stand in a channel, by their text.
+func posted(st slacktest.State, containing string) (n int) {
+	for _, m := range st.Messages {
+		if strings.Contains(text(m), containing) {
+			n++
+		}
+	}
+	return n
+}
+
+// follow makes everything visible in C1 and tells of n jobs.
+func follow(t *testing.T, s *stage, n int) {
+	t.Helper()
+	s.Slash("subscribe all")
+	s.said("Followed here")
+	for i := range n {
+		require.NoError(t, s.bot.Tell(t.Context(), bot.News{Job: slurm.Job{
+			ID: slurm.JobID(fmt.Sprint(9000 + i)), Cluster: "yard", Name: "run", User: "grace", State: slurm.Pending,
+		}}))
+	}
+}
+
+func TestALimitIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	s.Fault(slacktest.Fault{Method: "chat.postMessage", Times: 1, Status: http.StatusTooManyRequests, RetryAfter: 1})
+	follow(t, s, 2)
+	st := s.Wait("both cards", func(st slacktest.State) bool { return len(cards(st, "900")) == 2 })
+	require.Empty(t, st.Early, "no call before the Retry-After has passed")
+}
+
+func TestAServersErrorIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	s.Fault(slacktest.Fault{Method: "response_url", Times: 1, Status: http.StatusInternalServerError})
+	s.Slash("help")
+	s.said("What you can do now")
+	require.Equal(t, 1, posted(s.State(), "What you can do now"))
+}
+
+func TestAMessageWhoseAnswerWasLostIsNotPostedTwice(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	s.Fault(slacktest.Fault{Method: "chat.postMessage", Times: 1, Reset: "after"})
+	follow(t, s, 1)
+	s.Wait("a look for the message", func(st slacktest.State) bool {
+		for _, c := range st.Calls {
+			if c.Method == "conversations.history" {
+				return true
+			}
+		}
+		return false
+	})
+	require.NoError(t, s.bot.Tell(t.Context(), bot.News{Job: slurm.Job{ID: "9000", Cluster: "yard", Name: "run", User: "grace", State: slurm.Running, Nodes: []string{"n1"}}}))
+	s.said("Running (RUNNING)")
+	require.Len(t, cards(s.State(), "9000"), 1, "found again, and edited in place")
+}
+
+func TestWhereTheBotMayNotPostItWritesDirectly(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	s.Fault(slacktest.Fault{Method: "chat.postMessage", Times: 1, Error: "not_in_channel"})
+	s.Slash("submit --yes " + spec)
+	st := s.Wait("the card", func(st slacktest.State) bool { return len(cards(st, "4711")) == 1 })
+	require.Equal(t, "DU1", cards(st, "4711")[0].Channel)
+}
+
+func TestAnOldResponseURLIsNotTheEnd(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	s.Fault(slacktest.Fault{Method: "response_url", Times: 1, Status: http.StatusNotFound})
+	s.Slash("help")
+	msg := s.said("What you can do now")
+	require.Equal(t, "DU1", msg.Channel)
+}
+
+func TestAnswersGoToSlackOnly(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	var hit bool
+	other := newCatcher(t, &hit)
+	s.Slash("help", map[string]any{"response_url": other + "/steal"})
+	s.said("What you can do now") // directly, instead
+	require.False(t, hit)
+}
+
+func TestWhatSlackRefusesIsSaidInPlainWords(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	s.Fault(slacktest.Fault{Method: "chat.postMessage", Times: 1, Error: "invalid_blocks"})
+	follow(t, s, 1)
+	s.Wait("a message without blocks", func(st slacktest.State) bool {
+		return len(cards(st, "9000")) == 1 && len(cards(st, "9000")[0].Blocks) == 0
+	})
+}
+
+func TestEverythingArrivesOnceThroughABadHour(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	s.Slash("subscribe all")
+	s.said("Followed here")
+	s.Fault(slacktest.Fault{Method: "chat.postMessage", Rate: 0.2, Status: http.StatusTooManyRequests, RetryAfter: 1})
+	s.Fault(slacktest.Fault{Method: "chat.postMessage", Rate: 0.15, Status: http.StatusInternalServerError})
+	s.Fault(slacktest.Fault{Method: "chat.postMessage", Rate: 0.1, Reset: "after"})
+	const n = 10
+	for i := range n {
+		require.NoError(t, s.bot.Tell(t.Context(), bot.News{Job: slurm.Job{ID: slurm.JobID(fmt.Sprint(9000 + i)), Cluster: "yard", Name: "run", User: "grace", State: slurm.Pending}}))
+	}
+	time.Sleep(3 * time.Second)
+	s.Calm()
+	st := s.Wait("every card", func(st slacktest.State) bool { return len(cards(st, "900")) >= n })
+	require.Len(t, cards(st, "900"), n)
+	require.Empty(t, st.Early)
+}
+
+// newCatcher is a server that must never be called.
+func newCatcher(t *testing.T, hit *bool) string {
+	t.Helper()
+	srv := newServer(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { *hit = true }))
+	return srv
+}
+
+// TestMain lets the test binary be the bot of TestKilledAtAnyMoment.
+func TestMain(m *testing.M) {
+	if os.Getenv("BOT_TEST_STATE") != "" {
+		os.Exit(serveForKill())
+	}
+	os.Exit(m.Run())
+}
+
+// serveForKill runs a bot until it is killed, telling of jobs from where the
+// last one stopped.
+func serveForKill() int {
+	ctx := context.Background()
+	st, err := store.Open(ctx, os.Getenv("BOT_TEST_STATE"))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	yard := &yard{jobs: map[slurm.JobID]slurm.Job{}}
+	b, err := bot.New(bot.Config{
+		SigningSecret: secret, BotToken: "xoxb-test", APIURL: os.Getenv("BOT_TEST_API"), Store: st.Slack(),
+		Service: &ops.Service{Clusters: map[string]ops.Cluster{"yard": yard}, Default: "yard", Now: time.Now, Store: func() (*store.Store, error) { return st, nil }},
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if err := st.Slack().Put(ctx, "follow", "all@T1/C1", "U1", time.Time{}); err != nil {
+		return 1
+	}
+	go func() { _ = b.Run(ctx) }()
+	n, _ := strconv.Atoi(os.Getenv("BOT_TEST_JOBS"))
+	for i := range n {
+		_ = b.Tell(ctx, bot.News{Job: slurm.Job{ID: slurm.JobID(fmt.Sprint(9000 + i)), Cluster: "yard", Name: "run", User: "grace", State: slurm.Pending}})
+		time.Sleep(5 * time.Millisecond)
+	}
+	fmt.Println("told")
+	select {}
+}
+
+func TestKilledAtAnyMomentNothingIsLostAndNothingTwice(t *testing.T) {
+	t.Parallel()
+	slackd := slacktest.Start(t, slacktest.Config{SigningSecret: secret})
+	slackd.Fault(slacktest.Fault{Method: "chat.postMessage", Rate: 1, DelayMS: 60}) // so that kills hit sends
+	state := filepath.Join(t.TempDir(), "state.db")
+	start := func(jobs int) *exec.Cmd {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "BOT_TEST_STATE="+state, "BOT_TEST_API="+slackd.APIURL, "BOT_TEST_JOBS="+strconv.Itoa(jobs))
+		cmd.Stderr = os.Stderr
+		require.NoError(t, cmd.Start())
+		return cmd
+	}
+	const jobs = 6
+	for i := range 12 {
+		cmd := start(jobs)
+		time.Sleep(time.Duration(120+i*37) * time.Millisecond)
+		require.NoError(t, cmd.Process.Kill())
+		_ = cmd.Wait()
+	}
+	slackd.Calm()
+	last := start(jobs)
+	t.Cleanup(func() { _ = last.Process.Kill(); _ = last.Wait() })
+	st := slackd.Wait("every card", func(st slacktest.State) bool { return len(cards(st, "900")) >= jobs })
+	time.Sleep(500 * time.Millisecond)
+	st = slackd.State()
+	seen := map[string]int{}
+	for _, m := range cards(st, "900") {
+		seen[strings.Fields(m.Text)[1]]++
+	}
+	require.Len(t, seen, jobs, "%v", seen)
+	for id, n := range seen {
+		require.Equal(t, 1, n, "job %s has %d cards", id, n)
+	}
+}
+
+func TestAnAcceptedCommandSurvivesARestart(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	raw, err := json.Marshal(map[string]any{
+		"kind": "command", "at": time.Now(), "team": "T1", "user": "U1", "channel": "C1", "text": "submit --yes " + spec,
+	})
+	require.NoError(t, err)
+	// What a process that died has left behind.
+	_, err = s.store.Slack().Accept(t.Context(), store.SlackRequest{Key: "left-behind", Body: string(raw), At: time.Now()})
+	require.NoError(t, err)
+	s.said("gpt submitted to yard as job 4711")
+	require.Equal(t, 1, s.yard.count())
+}
