@@ -45,16 +45,16 @@ var gpus = []GPU{
 	{"rtxpro6000", 12, 96, 504, 0, "NVIDIA RTX PRO 6000 Blackwell data sheet (dense)"},
 }
 
+// gpuSpelling drops makers' words and writes one separator.
+var gpuSpelling = strings.NewReplacer("nvidia", "", "tesla", "", "geforce", "", "rtx ", "rtx", "rtx-", "rtx", "rtx pro ", "rtxpro", "rtx-pro-", "rtxpro", " ", "-", "_", "-")
+
 // GPUs returns every kind of accelerator that is known.
 func GPUs() []GPU { return slices.Clone(gpus) }
 
 // LookupGPU returns the kind that a word such as "h100", "H100-SXM5-80GB",
 // "nvidia_a100" or "NVIDIA GB200" names: the longest name that is part of it.
 func LookupGPU(word string) (GPU, bool) {
-	w := strings.ToLower(word)
-	for _, drop := range []string{"nvidia", "tesla", "geforce", " ", "_"} {
-		w = strings.ReplaceAll(w, drop, "")
-	}
+	w := gpuSpelling.Replace(strings.ToLower(word))
 	best := GPU{}
 	for _, g := range gpus {
 		i := strings.Index(w, g.Name)

@@ -37,7 +37,9 @@ type lineOut struct {
 	ID       json.RawMessage `json:"id"`
 	OK       bool            `json:"ok"`
 	Problems []Problem       `json:"problems"`
-	Derived  map[string]any  `json:"derived"`
+	// Notes are what Megatron changes silently; nothing is wrong with them.
+	Notes   []Problem      `json:"notes,omitempty"`
+	Derived map[string]any `json:"derived"`
 }
 
 type lineFault struct {
@@ -90,10 +92,15 @@ func BatchIn(line []byte, l lang.Lang) []byte {
 		return fault(in.ID, "arch", fmt.Sprintf("arch is %d: give 7 or more, such as 8, 9 or 10", run.Arch))
 	}
 	v := CheckIn(run, l)
-	if v.Problems == nil {
-		v.Problems = []Problem{}
+	out := lineOut{ID: null(in.ID), OK: v.OK, Problems: []Problem{}, Derived: v.Derived}
+	for _, p := range v.Problems {
+		if p.Severity == Note {
+			out.Notes = append(out.Notes, p)
+			continue
+		}
+		out.Problems = append(out.Problems, p)
 	}
-	return encode(lineOut{ID: null(in.ID), OK: v.OK, Problems: v.Problems, Derived: v.Derived})
+	return encode(out)
 }
 
 func fault(id json.RawMessage, field, message string) []byte {

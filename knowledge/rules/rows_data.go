@@ -78,15 +78,15 @@ func noteRows() []row {
 	note := func(id, flags, line string, when, must, why [2]string, effect string, broken func(*cfg) bool) row {
 		return row{
 			id: id, flags: flags, source: inArgs + line, severity: Note, effect: effect,
-			when: t(when[0], when[1]), must: t(must[0], must[1]), why: t(why[0], why[1]), do: t("", ""),
+			when: t(when[0], when[1]), must: t(must[0], must[1]), why: t(why[0], why[1]), do: t("nothing needs to change; write it so if it was not meant", "无需改动；若并非本意请写明"),
 			broken: broken,
 		}
 	}
-	dead := func(id, flag, line, instead string, broken func(*cfg) bool) row {
+	dead := func(id, flag, line, instead, zh string, broken func(*cfg) bool) row {
 		return row{
 			id: id, flags: flag, source: inArgs + line, severity: Note,
 			when: t(flag, ""), must: t(flag+" has no effect", flag+" 不起任何作用"),
-			why: t("it is parsed for old scripts and then used by nothing", "它只为兼容旧脚本而解析，之后无人使用"), do: t(instead, instead),
+			why: t("it is parsed for old scripts and then used by nothing", "它只为兼容旧脚本而解析，之后无人使用"), do: t(instead, zh),
 			broken: broken,
 		}
 	}
@@ -133,13 +133,21 @@ func noteRows() []row {
 			func(c *cfg) bool {
 				return !c.VP.OK && (c.NumVirtualStagesPerPipelineRank.V == 1 || c.NumLayersPerVirtualPipelineStage.OK && c.PP > 0 && c.SplitLayers/c.PP == c.NumLayersPerVirtualPipelineStage.V)
 			}),
-		note("onnx-safe-is-true", "--onnx-safe", "1",
+		note("onnx-safe-is-true", "--onnx-safe", "2454",
 			[2]string{"--onnx-safe with any word", "--onnx-safe 后跟任意词"}, [2]string{"the value counts as true, the word False too", "取值一律为真，写 False 也是真"}, [2]string{"the parser applies Python's bool to the word", "解析器对该词用 Python 的 bool()"}, PerformanceOnly,
 			func(c *cfg) bool { return c.OnnxSafe.OK && c.OnnxSafe.V }),
-		dead("rampup-has-no-effect", "--rampup-batch-size", "2", "use --step-batch-size-schedule", func(c *cfg) bool { return c.RampupBatchSize != nil }),
-		dead("use-dist-ckpt-has-no-effect", "--use-dist-ckpt", "1778", "use --ckpt-format", func(c *cfg) bool { return c.UseDistCkptDeprecated }),
-		dead("dist-ckpt-format-has-no-effect", "--dist-ckpt-format", "1781", "use --ckpt-format", func(c *cfg) bool { return c.DistCkptFormatDeprecated.OK }),
-		dead("fully-parallel-save-has-no-effect", "--ckpt-fully-parallel-save", "1765", "drop it: parallel saving is the default", func(c *cfg) bool { return c.CkptFullyParallelSaveDeprecated }),
-		dead("use-mcore-models-has-no-effect", "--use-mcore-models", "3", "drop it: they are the default", func(c *cfg) bool { return c.Flag("--use-mcore-models") }),
+		{
+			id: "decrease-rounds-batch-down", flags: "--global-batch-size --decrease-batch-size-if-needed", source: inBatch + "372", severity: Note, effect: ChangesExperiment,
+			when: t("--decrease-batch-size-if-needed", ""), must: t("the global batch is rounded down to a multiple of micro batch × DP", "全局批会被向下取整为微批 × DP 的倍数"),
+			why: t("the evaluation check still uses the number as given, so the flag alone does not make an odd batch legal", "评估检查仍用原值，因此仅靠该参数不能让不整除的批大小合法"), do: t("give a multiple", "直接给出倍数"),
+			broken: func(c *cfg) bool {
+				return c.DecreaseBatchSizeIfNeeded && c.Microbatches > 0 && c.Batch > c.Microbatches*c.MicroBatchSize.V*c.DP*c.GTP
+			},
+		},
+		dead("rampup-has-no-effect", "--rampup-batch-size", "699", "use --step-batch-size-schedule", "改用 --step-batch-size-schedule", func(c *cfg) bool { return c.RampupBatchSize != nil }),
+		dead("use-dist-ckpt-has-no-effect", "--use-dist-ckpt", "1778", "use --ckpt-format", "改用 --ckpt-format", func(c *cfg) bool { return c.UseDistCkptDeprecated }),
+		dead("dist-ckpt-format-has-no-effect", "--dist-ckpt-format", "1781", "use --ckpt-format", "改用 --ckpt-format", func(c *cfg) bool { return c.DistCkptFormatDeprecated.OK }),
+		dead("fully-parallel-save-has-no-effect", "--ckpt-fully-parallel-save", "1766", "drop it: parallel saving is the default", "去掉它：并行保存是默认行为", func(c *cfg) bool { return c.CkptFullyParallelSaveDeprecated }),
+		dead("use-mcore-models-has-no-effect", "--use-mcore-models", "2949", "drop it: they are the default", "去掉它：默认即是", func(c *cfg) bool { return c.Flag("--use-mcore-models") }),
 	})
 }

@@ -3,7 +3,6 @@ package rules
 import "slices"
 
 func precisionRows() []row {
-	fp8 := t("--fp8-format", "")
 	return topics("precision", []row{
 		{
 			id: "fp8-gather-needs-sharding", flags: "--fp8-param-gather --use-distributed-optimizer", source: inArgs + "1096",
@@ -115,7 +114,7 @@ func precisionRows() []row {
 		{
 			id: "fp8-inference-block-recipe", flags: "--fp8-recipe --inference-cuda-graph-scope", source: inArgs + "1244",
 			when: t("--inference-cuda-graph-scope block with fp8", "--inference-cuda-graph-scope block 且用 fp8"), must: t("--fp8-recipe must be mxfp8", "--fp8-recipe 必须是 mxfp8"),
-			why: fp8, do: t("drop --inference-cuda-graph-scope", "去掉 --inference-cuda-graph-scope"),
+			why: t("only its block scales stay fixed while a graph is replayed", "只有它的分块缩放在重放图时保持不变"), do: t("drop --inference-cuda-graph-scope", "去掉 --inference-cuda-graph-scope"),
 			broken: func(c *cfg) bool {
 				return c.InferenceCudaGraphScope.V == "block" && c.Fp8.OK && c.Fp8Recipe != "mxfp8"
 			},
