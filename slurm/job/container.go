@@ -41,11 +41,22 @@ func (s Spec) absolute(p string) string {
 // venvOnHost is the virtual environment as the host sees it, or "" where it
 // lies in the image.
 func (s Spec) venvOnHost() string {
+	if s.Venv == "" {
+		return ""
+	}
 	if s.contained() && path.IsAbs(s.Venv) {
 		host, _ := s.mounts().ToHost(s.Venv)
 		return host
 	}
 	return s.Venv
+}
+
+// venvInside is the virtual environment as the ranks see it.
+func (s Spec) venvInside() string {
+	if path.IsAbs(s.Venv) {
+		return s.Venv
+	}
+	return s.inside(s.absolute(s.Venv))
 }
 
 // workdir is where the ranks start.
@@ -174,6 +185,9 @@ func (r *rendering) passed(option string) string {
 	}
 	if r.guarded() && *r.Nodes > 1 {
 		names = append(names, "SEEN")
+	}
+	if r.ownPython() {
+		names = append(names, "VENV")
 	}
 	names = append(names, r.ownNames()...)
 	if r.Site.SecretsFile != "" {

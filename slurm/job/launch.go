@@ -133,7 +133,7 @@ func (r *rendering) launcher() []string {
 	if r.Launcher == Accelerate {
 		return r.accelerate()
 	}
-	run, conf := []string{"python -m torch.distributed.run"}, []string{}
+	run, conf := []string{r.python() + " -m torch.distributed.run"}, []string{}
 	if r.Launcher == UV {
 		run[0] = "uv run " + run[0]
 	}
@@ -162,6 +162,20 @@ func (r *rendering) launcher() []string {
 	return run
 }
 
+// python is the interpreter of the ranks: uv's, the named environment's, or
+// the one on the PATH.
+func (r *rendering) python() string {
+	if r.ownPython() {
+		return `"$VENV/bin/python"`
+	}
+	return "python"
+}
+
+// ownPython reports whether an environment is named that nothing else enters.
+func (r *rendering) ownPython() bool {
+	return r.Venv != "" && (r.Launcher == Python || r.Launcher == Accelerate)
+}
+
 // procs is the number of ranks on a node.
 func (r *rendering) procs() string {
 	if *r.GPUsPerNode == 0 {
@@ -172,7 +186,7 @@ func (r *rendering) procs() string {
 
 func (r *rendering) accelerate() []string {
 	run := []string{
-		"python -m accelerate.commands.launch",
+		r.python() + " -m accelerate.commands.launch",
 		`--num_machines="$NNODES"`,
 		`--num_processes="$WORLD_SIZE"`,
 		`--machine_rank="$SLURM_NODEID"`,

@@ -191,6 +191,9 @@ func (r *rendering) environment() string {
 	if c := r.Connections; c.Value != "" && !r.sets("CUDA_DEVICE_MAX_CONNECTIONS") && !r.presetSets("CUDA_DEVICE_MAX_CONNECTIONS") {
 		fmt.Fprintf(&b, "# Megatron: %s.\nexport CUDA_DEVICE_MAX_CONNECTIONS=%s\n", oneLine(c.Reason), quote(c.Value))
 	}
+	if r.ownPython() {
+		fmt.Fprintf(&b, "export VENV=%s\n", quote(r.venvInside()))
+	}
 	for _, p := range r.presets {
 		if _, own := r.Env[p.name]; !own {
 			fmt.Fprintf(&b, "export %s=%s\n", p.name, p.shell())

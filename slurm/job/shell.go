@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"path"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -55,7 +56,7 @@ func (r *rendering) byHand(node int, where Place) string {
 	known := strings.NewReplacer(
 		`"$SLURM_NODEID"`, fmt.Sprint(node), `"$NNODES"`, fmt.Sprint(*r.Nodes), `"$GPUS_PER_NODE"`, fmt.Sprint(*r.GPUsPerNode),
 		`"$MASTER_ADDR:$MASTER_PORT"`, fmt.Sprintf("%s:%d", quote(master), port), `"$MASTER_ADDR"`, quote(master), `"$MASTER_PORT"`, fmt.Sprint(port),
-		`"$((SLURM_NODEID == 0))"`, fmt.Sprint(isHost(node)), `"$WORLD_SIZE"`, fmt.Sprint(r.WorldSize()), `"$SLURM_JOB_ID"`, quote(r.Name))
+		`"$((SLURM_NODEID == 0))"`, fmt.Sprint(isHost(node)), `"$VENV/bin/python"`, quote(path.Join(r.venvInside(), "bin/python")), `"$WORLD_SIZE"`, fmt.Sprint(r.WorldSize()), `"$SLURM_JOB_ID"`, quote(r.Name))
 	env := r.environmentOf()
 	var words []string
 	words = append(words, "cd "+quote(r.Worktree)+" &&")

@@ -43,7 +43,7 @@ type Spec struct {
 	MailType   string `json:"mail_type,omitempty" name:"mail-type" placeholder:"EVENTS" help:"events that Slurm mails about" zh:"Slurm 发邮件的事件" join:"," ex:"END,FAIL"`
 
 	Worktree string            `json:"worktree,omitempty" name:"worktree" placeholder:"DIR" help:"Megatron-LM checkout on a file system that every node sees" zh:"所有节点可见的文件系统上的 Megatron-LM 代码目录" ex:"/lustre/alice/Megatron-LM"`
-	Venv     string            `json:"venv,omitempty" name:"venv" placeholder:"DIR" help:"virtual environment, relative to the worktree or inside the image" zh:"虚拟环境，相对于工作树，或位于镜像内" def:".venv" ex:"/opt/venv"`
+	Venv     string            `json:"venv,omitempty" name:"venv" placeholder:"DIR" help:"virtual environment, relative to the worktree or inside the image; .venv where uv launches" zh:"虚拟环境，相对于工作树，或位于镜像内；launcher 为 uv 时默认 .venv" ex:"/opt/venv"`
 	Script   string            `json:"script,omitempty" name:"script" placeholder:"FILE" help:"program to train with, relative to the worktree" zh:"训练程序，相对于工作树" def:"pretrain_gpt.py" ex:"pretrain_gpt.py"`
 	Args     []string          `json:"args,omitempty" name:"args" sep:"none" placeholder:"ARG" help:"the program's arguments, one element each" zh:"程序的参数，每项一个" ex:"[--tensor-model-parallel-size, 4]"`
 	Env      map[string]string `json:"env,omitempty" name:"env" mapsep:"none" placeholder:"NAME=VALUE" help:"environment variables of the ranks" zh:"各 rank 的环境变量" ex:"{NCCL_SOCKET_IFNAME: eth0}"`
@@ -133,9 +133,11 @@ func (s Spec) WithDefaults() Spec {
 	orInt(&s.Nodes, 1)
 	orInt(&s.GPUsPerNode, 8)
 	or(&s.GPURequest, "gpus-per-node")
-	or(&s.Venv, ".venv")
 	or(&s.Script, "pretrain_gpt.py")
 	or(&s.Launcher, UV)
+	if s.Launcher == UV {
+		or(&s.Venv, ".venv")
+	}
 	or(&s.Rdzv.Backend, "static")
 	or(&s.Container.Runtime, NoContainer)
 	or(&s.LogDir, "logs")

@@ -49,7 +49,6 @@ getent hosts "$MASTER_ADDR" >/dev/null 2>&1 || guard warning "$MASTER_ADDR does 
 case $(stat -f -c %T . 2>/dev/null) in tmpfs|overlayfs|ext2/ext3|xfs|btrfs|zfs) guard warning "$PWD looks local to this node" ;; esac
 SEEN=
 [[ ! -e pretrain_gpt.py ]] || SEEN+=/workspace/files/Megatron-LM/pretrain_gpt.py$'\n'
-[[ ! -e .venv ]] || SEEN+=/workspace/files/Megatron-LM/.venv$'\n'
 [[ ! -e /home/alice/files/data/math_prefix.idx ]] || SEEN+=/workspace/files/data/math_prefix.idx$'\n'
 [[ ! -e /home/alice/files/ckpt ]] || SEEN+=/workspace/files/ckpt$'\n'
 : >"$RUN_DIR_HERE/seen"; SEEN+=$RUN_DIR/seen

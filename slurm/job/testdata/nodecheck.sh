@@ -40,7 +40,7 @@ getent hosts "$MASTER_ADDR" >/dev/null 2>&1 || guard warning "$MASTER_ADDR does 
 case $(stat -f -c %T . 2>/dev/null) in tmpfs|overlayfs|ext2/ext3|xfs|btrfs|zfs) guard warning "$PWD looks local to this node" ;; esac
 SEEN=
 : >"$RUN_DIR/seen"
-for p in pretrain_gpt.py .venv "$RUN_DIR/seen"; do [[ ! -e $p ]] || SEEN+=$p$'\n'; done
+for p in pretrain_gpt.py "$RUN_DIR/seen"; do [[ ! -e $p ]] || SEEN+=$p$'\n'; done
 export SEEN
 GUARDS='  # what every node looks at itself
 guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || exit 3; }

@@ -1,0 +1,87 @@
+package job
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+)
+
+// Encode writes a specification as YAML, fields in their order, those left out
+// left out. Decode gives the same specification back.
+func Encode(s Spec) []byte {
+	var b strings.Builder
+	encodeStruct(&b, reflect.ValueOf(s), "")
+	return []byte(b.String())
+}
+
+func encodeStruct(b *strings.Builder, v reflect.Value, by string) {
+	for f, field := range v.Fields() {
+		if field.IsZero() {
+			continue
+		}
+		name := by + jsonName(f) + ":"
+		switch field.Kind() {
+		case reflect.Struct:
+			b.WriteString(name + "\n")
+			encodeStruct(b, field, by+"  ")
+		case reflect.Map:
+			if field.Len() == 0 {
+				continue
+			}
+			b.WriteString(name + "\n")
+			m := field.Interface().(map[string]string)
+			for _, k := range sorted(m) {
+				fmt.Fprintf(b, "%s  %s: %s\n", by, scalar(k), scalar(m[k]))
+			}
+		case reflect.Slice:
+			if field.Len() == 0 {
+				continue
+			}
+			b.WriteString(name + "\n")
+			for i := range field.Len() {
+				fmt.Fprintf(b, "%s  - %s\n", by, scalar(field.Index(i).String()))
+			}
+		case reflect.Pointer:
+			fmt.Fprintf(b, "%s %v\n", name, field.Elem())
+		default:
+			fmt.Fprintf(b, "%s %s\n", name, scalar(field.String()))
+		}
+	}
+}
+
+// plainScalar are values that YAML reads as they stand.
+var plainScalar = regexp.MustCompile(`^[A-Za-z0-9_./+-][A-Za-z0-9_./+=@%^-]*$`)
+
+// scalar writes a value so that YAML reads it as the same text: double-quoted,
+// with escapes, wherever it could be read as anything else.
+func scalar(s string) string {
+	if plainScalar.MatchString(s) && !strings.HasPrefix(s, "-") && s[0] != '.' && !strings.EqualFold(s, "null") {
+		return s
+	}
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case r == '\r':
+			b.WriteString(`\r`)
+		case r < 0x100 && invisible(r):
+			fmt.Fprintf(&b, `\x%02x`, r)
+		case r < 0x10000 && invisible(r):
+			fmt.Fprintf(&b, `\u%04x`, r)
+		case invisible(r):
+			fmt.Fprintf(&b, `\U%08x`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}

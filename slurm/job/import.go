@@ -1,0 +1,485 @@
+package job
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/slurm/script"
+)
+
+// A Note is something of an imported file that the specification does not
+// carry, or carries otherwise.
+type Note struct {
+	Line int       `json:"line,omitempty"` // of the file; 0 where no one line is meant
+	What string    `json:"what"`           // as written; text from outside
+	Why  lang.Text `json:"why"`
+}
+
+// Import turns an existing batch script into a specification, with a note of
+// everything that it could not carry. Nothing is run or opened.
+func Import(name string, text []byte) (Spec, []Note) {
+	read := script.Read(name, text)
+	if len(read.Jobs) == 0 {
+		return Spec{}, []Note{{What: name, Why: lang.Text{EN: "nothing in it starts a job", ZH: "其中没有启动作业的内容"}}}
+	}
+	m := importer{job: read.Jobs[0]}
+	m.options(m.job.Options)
+	m.start()
+	m.rest()
+	m.logs()
+	m.dropBad()
+	slices.SortStableFunc(m.notes, func(a, b Note) int { return a.Line - b.Line })
+	return m.spec, m.notes
+}
+
+type importer struct {
+	job      *script.Job
+	spec     Spec
+	notes    []Note
+	known    map[*script.Command]bool // commands that the rendering makes itself
+	patterns []string
+}
+
+func (m *importer) note(line int, what, en, zh string) {
+	n := Note{line, what, lang.Text{EN: en, ZH: zh}}
+	if !slices.Contains(m.notes, n) {
+		m.notes = append(m.notes, n)
+	}
+}
+
+// texts are the options that a field takes as they are.
+func (m *importer) texts() map[string]*string {
+	s := &m.spec
+	return map[string]*string{
+		"job-name": &s.Name, "account": &s.Account, "partition": &s.Partition, "qos": &s.QOS, "reservation": &s.Reservation,
+		"constraint": &s.Constraint, "mem": &s.Mem, "time": &s.Time, "hint": &s.Hint, "nodelist": &s.Nodelist, "exclude": &s.Exclude,
+		"dependency": &s.Dependency, "begin": &s.Begin, "array": &s.Array, "signal": &s.Signal, "comment": &s.Comment,
+		"mail-user": &s.MailUser, "mail-type": &s.MailType,
+	}
+}
+
+// usual are options that the rendering has an answer of its own to.
+var usual = strings.Fields("ntasks open-mode export chdir parsable wait-all-nodes")
+
+func (m *importer) options(options script.Options) {
+	texts := m.texts()
+	for _, o := range options {
+		value, literal := o.Value.Literal()
+		field, known := texts[o.Name]
+		switch {
+		case o.Has && !literal:
+			m.note(o.Line, "--"+o.Name+"="+o.Text(), "the file does not show this value", "文件没有给出该值")
+		case known:
+			*field = value
+		case o.Name == "nodes":
+			m.nodes(o, value)
+		case o.Name == "gpus-per-node" || o.Name == "gres" || o.Name == "gpus" || o.Name == "gpus-per-task":
+			m.gpus(o, value)
+		case o.Name == "cpus-per-task":
+			m.spec.CPUsPerTask = whole(value)
+		case o.Name == "exclusive":
+			m.spec.Exclusive = ptr(true)
+		case o.Name == "requeue" || o.Name == "no-requeue":
+			m.spec.Requeue = ptr(o.Name == "requeue")
+		case o.Name == "output" || o.Name == "error":
+			m.patterns = append(m.patterns, value)
+		case o.Name == "ntasks-per-node":
+			if value != "1" {
+				m.note(o.Line, "--ntasks-per-node="+value, "one task a node: the launcher starts the ranks", "每个节点一个任务：rank 由启动器创建")
+			}
+		case !slices.Contains(usual, o.Name):
+			m.note(o.Line, "--"+o.Name+eq(o, value), "the specification has no field for this option", "规格中没有对应此选项的字段")
+		}
+	}
+}
+
+func eq(o script.Option, value string) string {
+	if o.Has {
+		return "=" + value
+	}
+	return ""
+}
+
+func whole(s string) *int {
+	n, err := strconv.Atoi(strings.TrimSpace(s))
+	if err != nil {
+		return nil
+	}
+	return &n
+}
+
+func (m *importer) nodes(o script.Option, value string) {
+	m.spec.Nodes = whole(value)
+	if lo, _, isRange := strings.Cut(value, "-"); isRange {
+		m.spec.Nodes = whole(lo)
+		m.note(o.Line, "--nodes="+value, "the layout of the ranks needs one number of nodes: the smaller one is taken", "rank 布局需要确定的节点数：取较小值")
+	}
+}
+
+var gpuCount = regexp.MustCompile(`^(?:gpu:)?(?:([A-Za-z][A-Za-z0-9_.-]*):)?([0-9]+)$`)
+
+// gpus reads a request for GPUs in any of its forms, for each node.
+func (m *importer) gpus(o script.Option, value string) {
+	g := gpuCount.FindStringSubmatch(value)
+	if g == nil || o.Name == "gres" && !strings.HasPrefix(value, "gpu:") {
+		m.note(o.Line, "--"+o.Name+"="+value, "only GPUs of one kind are asked for", "只能申请一种 GPU")
+		return
+	}
+	n, _ := strconv.Atoi(g[2])
+	if o.Name == "gpus" {
+		nodes := 1
+		if given, _, ok := m.job.Nodes(); ok {
+			nodes = max(1, given)
+		}
+		if n%nodes != 0 {
+			m.note(o.Line, "--gpus="+value, "not the same number on every node", "各节点的 GPU 数不相同")
+		}
+		n /= nodes
+	}
+	m.spec.GPUsPerNode = &n
+	if o.Name == "gres" || o.Name == "gpus" {
+		m.spec.GPURequest = o.Name
+	}
+	if g[1] != "" {
+		m.spec.GPU = g[1]
+	}
+}
+
+// start reads the training command: where it stands, what starts it, with
+// which words and which environment.
+func (m *importer) start() {
+	m.known = map[*script.Command]bool{}
+	if len(m.job.Starts) == 0 {
+		m.note(0, m.job.Script.Name, "no training command is found in it", "没有找到训练命令")
+		return
+	}
+	st := m.job.Starts[len(m.job.Starts)-1]
+	if len(m.job.Starts) > 1 {
+		m.note(st.Line, st.Name(), "the last of several starts is taken", "有多条启动命令，取最后一条")
+	}
+	for _, c := range st.Chain() {
+		m.known[c] = true
+	}
+	m.launcher(st)
+	m.words(st)
+	m.variables(st)
+	if st.Step != nil {
+		m.step(st.Step)
+	}
+	if st.Container != nil {
+		m.container(st.Container)
+		m.outside(st)
+	}
+	m.worktree(st)
+}
+
+func (m *importer) launcher(st *script.Start) {
+	for _, c := range st.Chain() {
+		if c.Name() == "uv" {
+			m.spec.Launcher = UV
+		}
+	}
+	switch {
+	case m.spec.Launcher == UV && st.Launcher.Elastic():
+	case st.Launcher.Elastic():
+		m.spec.Launcher = Python
+		if st.Launcher != script.RunModule {
+			m.note(st.Line, string(st.Launcher), "started as python -m torch.distributed.run, which finds the environment's packages", "改用 python -m torch.distributed.run 启动，以便找到环境中的包")
+		}
+	case st.Launcher == script.Accelerate:
+		m.spec.Launcher = Accelerate
+	default:
+		m.spec.Launcher = Custom
+		for _, a := range st.Args {
+			if a.Line == st.Program.Line && a.Text() == st.Program.Text() {
+				break
+			}
+			m.spec.LauncherArgv = append(m.spec.LauncherArgv, a.Text())
+		}
+		if len(m.spec.LauncherArgv) == 0 {
+			m.spec.LauncherArgv = []string{"bash"}
+		}
+	}
+	for _, f := range st.Flags {
+		m.launcherFlag(f)
+	}
+	if st.FlagsUnknown {
+		m.note(st.Line, st.Name(), "some of the launcher's options are not shown by the file", "启动器的部分选项文件中没有给出")
+	}
+}
+
+// launcherFlag carries an option of torch.distributed.run.
+func (m *importer) launcherFlag(f script.Option) {
+	value := f.Text()
+	switch strings.ReplaceAll(f.Name, "_", "-") {
+	case "nnodes", "node-rank", "master-addr", "standalone", "rdzv-id", "rdzv-endpoint", "machine-rank", "num-machines", "num-processes", "main-process-ip":
+	case "nproc-per-node":
+		if n := whole(value); n != nil && m.spec.GPUsPerNode == nil {
+			m.spec.GPUsPerNode = n
+		}
+	case "master-port", "main-process-port":
+		if n := whole(value); n != nil {
+			m.spec.MasterPort = n
+		}
+	case "rdzv-backend":
+		if value != "static" {
+			m.spec.Rdzv.Backend = value
+		}
+	case "max-restarts":
+		m.conf("max_restarts", value)
+	case "rdzv-conf":
+		for _, kv := range strings.Split(value, ",") {
+			if k, v, ok := strings.Cut(kv, "="); ok {
+				m.conf(k, v)
+			}
+		}
+	case "tee", "log-dir", "redirects", "role":
+		m.note(f.Line, "--"+f.Name, "monitor sets it", "由 monitor 设置")
+	default:
+		m.note(f.Line, "--"+f.Name, "an option of the launcher that the specification does not carry", "规格不包含的启动器选项")
+	}
+}
+
+func (m *importer) conf(k, v string) {
+	if m.spec.Rdzv.Conf == nil {
+		m.spec.Rdzv.Conf = map[string]string{}
+	}
+	m.spec.Rdzv.Conf[k] = v
+}
+
+// words are the program and its arguments.
+func (m *importer) words(st *script.Start) {
+	m.spec.Script = st.Program.Text()
+	if st.Module {
+		m.note(st.Line, "-m "+st.Program.Text(), "a module is started through launcher: custom", "模块需通过 launcher: custom 启动")
+	}
+	for _, a := range st.ProgramArgs {
+		if a.Value.Unknown() {
+			m.note(a.Line, a.Text(), "the file does not show this value: write it out, nothing is expanded", "文件没有给出该值：请直接写出，此处不做展开")
+		}
+		m.spec.Args = append(m.spec.Args, a.Text())
+	}
+}
+
+// variables are what the program finds in its environment by the script's doing.
+func (m *importer) variables(st *script.Start) {
+	for _, name := range st.Env.Names() {
+		v, ok := st.Env.Env(name)
+		if !ok {
+			continue
+		}
+		value, literal := v.Literal()
+		switch {
+		case ours[name] != "":
+			if n := whole(value); name == "MASTER_PORT" && n != nil && *n != 29500 {
+				m.spec.MasterPort = n
+			}
+			if n := whole(value); name == "GPUS_PER_NODE" && n != nil && m.spec.GPUsPerNode == nil {
+				m.spec.GPUsPerNode = n
+			}
+		case secretName.MatchString(name):
+			m.note(v.Line(), name, "a secret stays out of the specification: export it before submitting, or use the secrets file", "密钥不写入规格：请在提交前导出，或使用密钥文件")
+		case isDenied(name):
+			m.note(v.Line(), name, "this variable changes the shell or Slurm itself and is not carried", "该变量会改变 shell 或 Slurm 本身，不导入")
+		case !literal:
+			m.note(v.Line(), name+"="+v.String(), "the file does not show this value", "文件没有给出该值")
+		default:
+			m.setEnv(name, value)
+		}
+	}
+}
+
+// outside notes what the script exports and a container never sees.
+func (m *importer) outside(st *script.Start) {
+	for _, name := range m.job.Shell.Names() {
+		if _, inside := st.Env.Env(name); inside || ours[name] != "" {
+			continue
+		}
+		if v, ok := m.job.Shell.Env(name); ok {
+			m.note(v.Line(), name, "set outside the container, which does not see it: put it in env if it is wanted", "在容器外设置，容器内看不到：若需要请写入 env")
+		}
+	}
+}
+
+func (m *importer) setEnv(name, value string) {
+	if m.spec.Env == nil {
+		m.spec.Env = map[string]string{}
+	}
+	m.spec.Env[name] = value
+}
+
+// stepUsual are srun's options that the rendering gives itself.
+var stepUsual = strings.Fields("nodes ntasks ntasks-per-node jobid cpus-per-task label unbuffered kill-on-bad-exit wait gpus-per-node gres container-image container-mounts container-workdir container-env export")
+
+func (m *importer) step(s *script.Step) {
+	for _, o := range s.Options {
+		if slices.Contains(stepUsual, o.Name) {
+			if o.Name == "wait" || o.Name == "kill-on-bad-exit" {
+				m.srun(o, map[string]string{"wait": "60", "kill-on-bad-exit": "1"}[o.Name])
+			}
+			continue
+		}
+		m.srun(o, "")
+	}
+	if s.OptionsUnknown {
+		m.note(s.Line, "srun", "some of its options are not shown by the file", "部分选项文件中没有给出")
+	}
+}
+
+func (m *importer) srun(o script.Option, byDefault string) {
+	value, literal := o.Value.Literal()
+	w := "--" + o.Name + eq(o, value)
+	switch {
+	case !literal || !srunWord.MatchString(w):
+		m.note(o.Line, "srun --"+o.Name+eq(o, o.Text()), "the file does not show this value", "文件没有给出该值")
+	case value != byDefault || !o.Has:
+		m.spec.SrunArgs = append(m.spec.SrunArgs, w)
+	}
+}
+
+func (m *importer) container(c *script.Container) {
+	m.spec.Container.Runtime = c.Runtime
+	if c.Runtime == "podman" {
+		m.spec.Container.Runtime = Docker
+		m.note(c.Line, "podman", "docker is the nearest runtime", "最接近的运行时是 docker")
+	}
+	m.spec.Container.Image = c.Image.String()
+	if c.Image.Unknown() {
+		m.note(c.Line, c.Image.String(), "the file does not show the image", "文件没有给出镜像")
+	}
+	for _, mount := range c.Mounts {
+		text := mount.Host.String() + ":" + mount.Inside.String()
+		if mount.Host.Unknown() || mount.Inside.Unknown() {
+			m.note(mount.Line, text, "the file does not show this mount", "文件没有给出该挂载")
+			continue
+		}
+		m.spec.Container.Mounts = append(m.spec.Container.Mounts, text)
+	}
+	if c.MountsUnknown {
+		m.note(c.Line, c.Runtime, "some mounts are not shown by the file", "部分挂载文件中没有给出")
+	}
+	if dir, ok := c.Workdir.Literal(); ok && dir != "" {
+		m.spec.Container.Workdir = dir
+	}
+	if c.EnvFile {
+		m.note(c.Line, "--env-file", "what that file sets is not carried", "该文件设置的变量没有导入")
+	}
+}
+
+// worktree is where the batch shell stands when it starts the training.
+func (m *importer) worktree(st *script.Start) {
+	shells := []*script.Shell{m.job.Shell, st.Shell}
+	for _, sh := range shells {
+		for ; sh != nil; sh = sh.Parent {
+			if dir, ok := sh.Dir.Literal(); ok && path.IsAbs(dir) {
+				m.spec.Worktree = m.onHost(dir)
+				m.relative()
+				return
+			}
+		}
+	}
+	if o, ok := m.job.Options.Get("chdir"); ok && path.IsAbs(o.Text()) {
+		m.spec.Worktree = o.Text()
+		m.relative()
+		return
+	}
+	m.note(0, "worktree", "the script does not say where the code lies: give worktree", "脚本没有说明代码目录：请填写 worktree")
+}
+
+// onHost is a folder of the container as the host has it.
+func (m *importer) onHost(dir string) string {
+	if host, ok := m.spec.Container.Mounts.ToHost(dir); ok {
+		return host
+	}
+	return dir
+}
+
+// relative writes the program relative to the worktree where it lies there.
+func (m *importer) relative() {
+	if rest, ok := below(path.Clean(m.spec.Worktree), path.Clean(m.onHost(m.spec.Script))); ok && path.IsAbs(m.spec.Script) && rest != "" {
+		m.spec.Script = rest
+	}
+}
+
+// quiet are commands that the rendering makes needless, or that change nothing.
+var quiet = strings.Fields("cd export set echo printf mkdir date hostname scontrol head srun true : [ [[ test readonly local declare unset shopt ulimit umask exit return wait tee bash uv grep awk sed cut tr sort wc basename dirname realpath readlink pwd nvidia-smi getent env sleep trap docker singularity apptainer enroot squeue sinfo sacct ls cat shift")
+
+// rest notes the commands that do something the specification does not.
+func (m *importer) rest() {
+	for _, c := range m.job.Commands {
+		name := c.Name()
+		if m.known[c] || c.By != nil || c.Subst || name == "" || slices.Contains(quiet, name) || c.Trap {
+			continue
+		}
+		var words []string
+		for _, a := range c.Args {
+			words = append(words, a.Text())
+		}
+		if m.activates(words) {
+			continue
+		}
+		m.note(c.Line, strings.Join(words, " "), "this command is not carried: do it before submitting, in the image, or in the environment", "该命令没有导入：请在提交前、镜像内或环境中完成")
+	}
+	for _, h := range m.job.Handlers {
+		m.note(h.Line, "trap "+strings.Join(h.Signals, " "), "a handler of signals is not carried: see signal and kill_switch", "信号处理没有导入：参见 signal 与 kill_switch")
+	}
+}
+
+// activates takes the environment that a script enters as venv.
+func (m *importer) activates(words []string) bool {
+	if len(words) != 2 || words[0] != "source" && words[0] != "." {
+		return false
+	}
+	dir, ok := strings.CutSuffix(words[1], "/bin/activate")
+	if !ok || checkPath(dir) != "" || strings.ContainsAny(dir, "$`") {
+		return false
+	}
+	if rest, in := below(path.Clean(m.spec.Worktree), path.Clean(dir)); in && path.IsAbs(dir) {
+		dir = rest
+	}
+	m.spec.Venv = dir
+	return true
+}
+
+// logs keeps the folder of the logs and says where their names change.
+func (m *importer) logs() {
+	for _, p := range m.patterns {
+		dir, base := path.Split(p)
+		dir = strings.TrimSuffix(dir, "/")
+		if rest, ok := below(path.Clean(m.spec.Worktree), path.Clean(dir)); ok && path.IsAbs(dir) {
+			dir = rest
+		}
+		if dir != "" && checkLogDir(dir) == "" {
+			m.spec.LogDir = dir
+		}
+		if want := strings.TrimSuffix(base, path.Ext(base)); want != "%x-%j" && want != "%x-%A_%a" || dir == "" {
+			m.note(0, p, "logs are named NAME-JOBID.out and .err in log_dir", "日志名为 log_dir 下的 NAME-JOBID.out 与 .err")
+		}
+	}
+	if m.spec.LogDir == "logs" {
+		m.spec.LogDir = ""
+	}
+}
+
+// dropBad takes out what the specification's own grammar refuses, with a note,
+// so that what is left can be rendered.
+func (m *importer) dropBad() {
+	texts := map[string]*string{"launcher": &m.spec.Launcher, "script": &m.spec.Script, "gpu": &m.spec.GPU, "worktree": &m.spec.Worktree, "container.image": &m.spec.Container.Image}
+	for name, p := range m.texts() {
+		field := strings.ReplaceAll(name, "-", "_")
+		if name == "job-name" {
+			field = "name"
+		}
+		texts[field] = p
+	}
+	for _, e := range m.spec.Validate() {
+		if p, ok := texts[e.Field]; ok && *p != "" {
+			m.note(0, e.Field+": "+*p, "left out: "+e.Msg, "已略去："+e.Msg)
+			*p = ""
+		}
+	}
+}

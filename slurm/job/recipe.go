@@ -1,0 +1,182 @@
+package job
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/slurm/script"
+)
+
+// maxProducts bounds what one recipe expands to.
+const maxProducts = 2000
+
+// ImportRecipe turns one of Megatron's CI recipes into specifications, one for
+// each combination that its products name, with notes of what they do not
+// carry. The form is that of tests/test_utils/python_scripts/recipe_parser.py.
+func ImportRecipe(text []byte) ([]Spec, []Note, error) {
+	root, err := parseYAML(text)
+	if err != nil {
+		return nil, nil, err
+	}
+	common, ok := root.get("spec")
+	if root.kind != isMap || !ok || common.kind != isMap {
+		return nil, nil, notSpec("is not a recipe: it has no spec", "give a file of tests/test_utils/recipes")
+	}
+	rows, err := products(root)
+	if err != nil {
+		return nil, nil, err
+	}
+	var specs []Spec
+	var notes []Note
+	seen := map[string]bool{}
+	for _, row := range rows {
+		values := map[string]string{}
+		for i, key := range common.keys {
+			values[key] = common.list[i].text
+		}
+		for k, v := range row {
+			values[k] = v
+		}
+		s, ns := fromRecipe(values)
+		specs = append(specs, s)
+		for _, n := range ns {
+			if key := n.What + n.Why.EN; !seen[key] {
+				seen[key] = true
+				notes = append(notes, n)
+			}
+		}
+	}
+	return specs, notes, nil
+}
+
+// get is the value of a key of a map.
+func (n node) get(key string) (node, bool) {
+	for i, k := range n.keys {
+		if k == key {
+			return n.list[i], true
+		}
+	}
+	return node{}, false
+}
+
+// lists is a value as a list of texts, a single one being a list of one.
+func (n node) lists() []string {
+	if n.kind != isList {
+		return []string{n.text}
+	}
+	var out []string
+	for _, e := range n.list {
+		out = append(out, e.text)
+	}
+	return out
+}
+
+// products expands the nested products: every combination of the lists of the
+// inner ones, for the first test case of the outer one. cadence is a label and
+// multiplies nothing.
+func products(root node) ([]map[string]string, error) {
+	outer, _ := root.get("products")
+	var rows []map[string]string
+	for _, p := range outer.list {
+		test, _ := p.get("test_case")
+		inner, ok := p.get("products")
+		if names := test.lists(); !ok || len(names) == 0 || names[0] == "" {
+			continue
+		}
+		for _, in := range inner.list {
+			combos := []map[string]string{{"test_case": test.lists()[0]}}
+			for i, key := range in.keys {
+				if key == "cadence" {
+					continue
+				}
+				var next []map[string]string
+				for _, c := range combos {
+					for _, v := range in.list[i].lists() {
+						if len(next)+len(rows) > maxProducts {
+							return nil, notSpec(fmt.Sprintf("names more than %d combinations", maxProducts), "split the recipe")
+						}
+						with := map[string]string{key: v}
+						for k, old := range c {
+							with[k] = old
+						}
+						next = append(next, with)
+					}
+				}
+				combos = next
+			}
+			rows = append(rows, combos...)
+		}
+	}
+	if len(rows) == 0 {
+		return nil, notSpec("is not a recipe: its products name no test case", "give a file of tests/test_utils/recipes")
+	}
+	return rows, nil
+}
+
+var (
+	recipeField = regexp.MustCompile(`\{[a-z_]+\}`)
+	badInName   = regexp.MustCompile(`[^A-Za-z0-9._+-]+`)
+)
+
+// fill writes a recipe's template out as Python's str.format does: {name} is a
+// value, {{ and }} are braces.
+func fill(template string, values map[string]string) string {
+	const open, shut = "\x01", "\x02"
+	t := strings.NewReplacer("{{", open, "}}", shut).Replace(template)
+	t = recipeField.ReplaceAllStringFunc(t, func(f string) string {
+		if v, ok := values[f[1:len(f)-1]]; ok {
+			return v
+		}
+		return f
+	})
+	return strings.NewReplacer(open, "{", shut, "}").Replace(t)
+}
+
+// fromRecipe is one workload: its script is read as any other, then what the
+// recipe itself says wins.
+func fromRecipe(values map[string]string) (Spec, []Note) {
+	m := importer{job: script.Read("recipe", []byte("#!/bin/bash\n"+fill(values["script"], values)+"\n")).Jobs[0]}
+	m.start()
+	m.rest()
+	m.dropBad()
+	for i := range m.notes {
+		m.notes[i].Line = 0 // of the filled script, not of the recipe
+	}
+	s := m.spec
+	name := strings.Trim(badInName.ReplaceAllString(fill(values["name"], values), "-"), "-")
+	s.Name = name[:min(len(name), 64)]
+	if n := whole(values["nodes"]); n != nil {
+		s.Nodes = n
+	}
+	if n := whole(values["gpus"]); n != nil {
+		s.GPUsPerNode = n
+	}
+	if secs, err := strconv.Atoi(values["time_limit"]); err == nil && secs > 0 && secs < 1e8 {
+		s.Time = fmt.Sprintf("%02d:%02d:%02d", secs/3600, secs/60%60, secs%60)
+	}
+	if gpu, ok := megatron.LookupGPU(strings.TrimPrefix(values["platforms"], "dgx_")); ok {
+		s.GPU = gpu.Name
+	}
+	for _, a := range s.Args {
+		if f := recipeField.FindString(a); f != "" {
+			m.notes = append(m.notes, Note{What: a, Why: lang.Text{EN: "CI's runner fills in " + f + ": write it out", ZH: f + " 由 CI 运行器填写：请直接写出"}})
+		}
+	}
+	tell := func(what, en, zh string) {
+		m.notes = append(m.notes, Note{What: what, Why: lang.Text{EN: en, ZH: zh}})
+	}
+	if build := fill(values["build"], values); build != "" {
+		tell("build: "+build, "the image that CI builds: give container.image", "CI 构建的镜像：请填写 container.image")
+	}
+	if values["script_setup"] != "" {
+		tell("script_setup", "prepares the container in CI and is not carried", "在 CI 中准备容器的步骤，没有导入")
+	}
+	if n := values["n_repeat"]; n != "" && n != "1" {
+		tell("n_repeat: "+n, "CI runs it so often: submit it again, or use an array", "CI 会重复运行这么多次：请重复提交，或使用数组")
+	}
+	return s, m.notes
+}
