@@ -1,7 +1,339 @@
 package lint
 
-import "github.com/megatron-ops/megatron-ops/slurm/script"
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
 
-var containerRules []Rule
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm/script"
+)
 
-func covered(*script.Container, script.Value) bool { return false }
+// containerRules are about what a container sees of the host.
+var containerRules = []Rule{
+	{
+		ID: "scontrol-in-container", Severity: rules.Error, check: scontrolInContainer,
+		Why: lang.Text{
+			EN: "a Slurm command runs inside the container: the image has no Slurm client, or not its configuration",
+			ZH: "在容器内执行 Slurm 命令：镜像里没有 Slurm 客户端或其配置",
+		},
+		Fix: lang.Text{
+			EN: "compute it in the batch shell and pass the value in (export, or -e NAME for docker)",
+			ZH: "在批处理 shell 里先算好，再传进容器（export，docker 用 -e NAME）",
+		},
+	},
+	{
+		ID: "container-env-missing", Severity: rules.Error, check: containerEnvMissing,
+		Why: lang.Text{
+			EN: "the container does not get this variable from outside: it is empty inside",
+			ZH: "容器拿不到外面的这个变量：在容器里它是空的",
+		},
+		Fix: lang.Text{EN: "pass it with -e NAME (or --env-file)", ZH: "用 -e 变量名（或 --env-file）传入"},
+	},
+	{
+		ID: "container-mount-missing", Severity: rules.Error, check: containerMountMissing,
+		Why: lang.Text{
+			EN: "this host path is used inside the container and no mount covers it: it is not found, or what is written there is lost",
+			ZH: "容器里用到了这个宿主机路径，但没有挂载：要么找不到，要么写进去的内容会丢失",
+		},
+		Fix: lang.Text{EN: "add a mount for it", ZH: "为它加上挂载"},
+	},
+	{
+		ID: "docker-privileged", Severity: rules.Warning, check: dockerPrivileged,
+		Why: lang.Text{
+			EN: "--privileged gives full rights on the host; GPUs and InfiniBand do not need it",
+			ZH: "--privileged 会赋予宿主机的全部权限；使用 GPU 和 InfiniBand 并不需要它",
+		},
+		Fix: lang.Text{EN: "--gpus all --device /dev/infiniband --cap-add IPC_LOCK", ZH: "改为 --gpus all --device /dev/infiniband --cap-add IPC_LOCK"},
+	},
+	{
+		ID: "docker-network-ipc", Severity: rules.Warning, check: dockerNetwork,
+		Why: lang.Text{
+			EN: "docker's own network breaks a rendezvous of several nodes, and its 64 MB of shared memory kill NCCL and data loaders",
+			ZH: "docker 默认网络的 NAT 会破坏多节点 rendezvous，默认 64 MB 共享内存会让 NCCL 和 DataLoader 崩溃",
+		},
+		Fix: lang.Text{EN: "--network host --ipc=host", ZH: "加上 --network host --ipc=host"},
+	},
+}
+
+var slurmClients = []string{"scontrol", "squeue", "sbatch", "sinfo", "sacct", "srun", "scancel", "sstat"}
+
+func scontrolInContainer(c *checker) {
+	for _, x := range c.job.Commands {
+		if x.Container == nil || x.Shell.Container == nil && x.Env.Container == nil || !slices.Contains(slurmClients, x.Name()) {
+			continue
+		}
+		if x.Shell.Container == nil && x.By == nil {
+			continue
+		}
+		if c.bringsSlurm(x.Container) {
+			continue
+		}
+		if x.Name() == "srun" && x.Step != nil && x.Step.Command == x && x.Step.Options.Has("container-image") {
+			continue // the step is outside, its command inside
+		}
+		c.report(x.Line, x.Name())
+		return
+	}
+}
+
+// bringsSlurm reports whether Slurm's configuration or clients are mounted.
+func (c *checker) bringsSlurm(box *script.Container) bool {
+	return slices.ContainsFunc(box.Mounts, func(m script.Mount) bool {
+		h := m.Host.String()
+		return strings.Contains(h, "slurm") || strings.Contains(h, "scontrol") || strings.Contains(h, "munge")
+	})
+}
+
+// carried are the variables of the host that a training in a container needs.
+var carried = regexp.MustCompile(`^(CUDA_DEVICE_MAX_CONNECTIONS|NCCL_\w+|TORCH_NCCL_\w+|TORCH_DISTRIBUTED_\w+|GLOO_\w+|UCX_\w+|MASTER_ADDR|MASTER_PORT|WORLD_SIZE|RANK|LOCAL_RANK|NODE_RANK|NVTE_\w+|WANDB_API_KEY|HF_TOKEN|HUGGING_FACE_HUB_TOKEN|HF_HOME|PYTORCH_CUDA_ALLOC_CONF)$`)
+
+// rendezvousNames are read by a program without a launcher only.
+var rendezvousNames = []string{"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK", "NODE_RANK"}
+
+func containerEnvMissing(c *checker) {
+	seen := map[*script.Container]bool{}
+	report := func(box *script.Container, line int, name string) {
+		if !seen[box] {
+			seen[box] = true
+			c.say(line, "$"+name, lang.Text{EN: "-e " + name, ZH: "加上 -e " + name})
+		}
+	}
+	for _, x := range c.job.Commands {
+		box := x.Container
+		if box == nil || box.PassesEnv || box.EnvFile || x.Shell.Container != box || x.Trap {
+			continue
+		}
+		for _, e := range x.Expansions {
+			if e.Var != nil || e.Guarded || c.setInside(x, e.Name) {
+				continue
+			}
+			if e.Outer != nil || slurmOrRendezvous(e.Name) {
+				report(box, e.Line, e.Name)
+			}
+		}
+	}
+	for _, s := range c.job.Starts {
+		box := s.Container
+		if box == nil || box.PassesEnv || box.EnvFile || s.Trap || !training(s) && s.Launcher != script.Wrapper {
+			continue
+		}
+		if s.Launcher == script.Wrapper && s.Container.Command == nil {
+			continue
+		}
+		outer := box.Command.Env
+		for _, n := range outer.Names() {
+			if !carried.MatchString(n) || env(s, n) {
+				continue
+			}
+			if slices.Contains(rendezvousNames, n) && s.Launcher != script.Python {
+				continue
+			}
+			if _, declared := box.Env[n]; declared {
+				continue
+			}
+			report(box, box.Line, n)
+		}
+	}
+}
+
+func slurmOrRendezvous(name string) bool {
+	return strings.HasPrefix(name, "SLURM_") || slices.Contains([]string{"MASTER_ADDR", "MASTER_PORT", "CUDA_DEVICE_MAX_CONNECTIONS", "NODE_RANK"}, name)
+}
+
+// setInside reports whether a shell inside the container sets name.
+func (c *checker) setInside(x *script.Command, name string) bool {
+	return slices.ContainsFunc(c.job.Assignments, func(a script.Assignment) bool { return a.Name == name && a.Shell.Container == x.Container })
+}
+
+// imagePaths are folders that belong to an image, not to the host.
+var imagePaths = regexp.MustCompile(`^/(opt|usr|bin|sbin|lib\w*|etc|root|tmp|dev|proc|sys|var|run|workspace|app|venv|srv|boot|opt|conda|miniconda3?|code|src|megatron|Megatron-LM|models?|data|dataset|datasets|checkpoints?|output|outputs|logs?|results?|mnt/?$)(/|$)`)
+
+// sharedRoots are the first folders that are a cluster's own.
+var sharedRoots = regexp.MustCompile(`^/(home\w*|gpfs\w*|lustre\w*|fsx|efs|nfs\w*|share\w*|shared|scratch\w*|work\w{0,2}|works|proj\w*|projects?|p|nas\w*|ceph\w*|beegfs|weka\w*|vast\w*|storage\w*|users?|fs\w*|lfs\w*|mnt|cluster|group\w*|store|archive|hpc\w*|iopsstor|capstor|ssd\w*|data\d+|pfs|cfs|public|nvme\w*|raid|hdd\w*|blob|s3|afs|cpfs|oss|jfs|juicefs|volume\w*|large_storage)(/|$)`)
+
+// covered reports whether a mount of the container makes the path v visible.
+func covered(box *script.Container, v script.Value) bool {
+	p := path.Clean(v.String())
+	for _, m := range box.Mounts {
+		inside := path.Clean(m.Inside.String())
+		if p == inside || strings.HasPrefix(p, strings.TrimRight(inside, "/")+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// defaultMount reports whether the runtime mounts p without being asked.
+func (c *checker) defaultMount(box *script.Container, p string) bool {
+	if box.Docker() {
+		return false
+	}
+	if box.Runtime == "pyxis" || box.Runtime == "enroot" {
+		if o, has := box.Get("container-mount-home"); has && strings.HasPrefix(p, "/home") {
+			_ = o
+			return true
+		}
+		return strings.HasPrefix(p, "/tmp")
+	}
+	if _, has := box.Get("no-home", "contain", "c", "containall", "C", "no-mount"); has {
+		return false
+	}
+	if strings.HasPrefix(p, "/home") || strings.HasPrefix(p, "/tmp") || strings.HasPrefix(p, "/root") {
+		return true
+	}
+	if box.Command != nil {
+		if dir, ok := box.Command.Env.Dir.Literal(); ok && dir != "" && (p == dir || strings.HasPrefix(p, strings.TrimRight(dir, "/")+"/")) {
+			return true
+		}
+		if box.Command.Env.Dir == nil || box.Command.Env.Dir.Unknown() {
+			return false
+		}
+	}
+	return false
+}
+
+// hostPath reports whether p, used inside box, is surely meant on the host.
+func (c *checker) hostPath(box *script.Container, p string) bool {
+	if !path.IsAbs(p) || c.defaultMount(box, p) {
+		return false
+	}
+	if sharedRoots.MatchString(p) {
+		return true
+	}
+	if imagePaths.MatchString(p) && !c.namesOnHost(box, p) {
+		return false
+	}
+	return c.namesOnHost(box, p)
+}
+
+// namesOnHost reports whether the script uses the top of p outside of the
+// container: as a folder to go to, or as the host's side of a mount.
+func (c *checker) namesOnHost(box *script.Container, p string) bool {
+	parts := strings.SplitN(strings.TrimPrefix(p, "/"), "/", 3)
+	if len(parts) < 2 {
+		return false
+	}
+	top := "/" + parts[0] + "/"
+	for _, m := range box.Mounts {
+		h := m.Host.String()
+		if strings.HasPrefix(h+"/", top) && path.Clean(h) != path.Clean(m.Inside.String()) {
+			return true
+		}
+	}
+	for _, x := range c.job.Commands {
+		if x.Container == nil && (x.Name() == "cd" || x.Name() == "source" || x.Name() == "mkdir") && len(x.Args) > 1 && strings.HasPrefix(x.Args[len(x.Args)-1].Text(), top) {
+			return true
+		}
+	}
+	return false
+}
+
+func containerMountMissing(c *checker) {
+	for _, box := range c.job.Containers {
+		c.mountMissing(box)
+	}
+	for _, st := range c.job.Steps {
+		for _, x := range st.Command.Starts {
+			if x.Container != nil && x.Container.Runtime == "pyxis" && x.Container.Command == st.Command {
+				c.mountMissing(x.Container)
+			}
+		}
+	}
+}
+
+func (c *checker) mountMissing(box *script.Container) {
+	if box.MountsUnknown {
+		return
+	}
+	if _, has := box.Get("container-name"); has && len(box.Mounts) == 0 {
+		return // a container made before, with its mounts
+	}
+	missing := func(v script.Value, line int) bool {
+		p := v.String()
+		if v.Unknown() {
+			// A path below an unknown root cannot be compared.
+			return false
+		}
+		if strings.ContainsAny(p, ",;|()<>=: ") || !c.hostPath(box, p) || covered(box, v) || anyUnknown(box) {
+			return false
+		}
+		c.report(line, p)
+		return true
+	}
+	if w := box.Workdir; w != nil && box.Docker() || box.Runtime == "pyxis" && w != nil {
+		if missing(box.Workdir, max(box.Workdir.Line(), 1)) {
+			return
+		}
+	}
+	for _, x := range c.job.Commands {
+		if x.Container != box || x.Trap || x.Env.Container != box {
+			continue
+		}
+		args := x.Args
+		if len(x.Starts) > 0 && len(args) > 0 && commandText(x) >= 0 {
+			continue // its text is read as commands
+		}
+		for i, a := range args {
+			v, line := a.Value, a.Line
+			if strings.HasPrefix(v.String(), "-") {
+				v = afterEquals(v)
+			}
+			if i == 0 && x.Name() == "srun" || len(v) == 0 {
+				continue
+			}
+			if missing(v, line) {
+				return
+			}
+		}
+	}
+}
+
+// anyUnknown reports whether a mount's inside cannot be read.
+func anyUnknown(box *script.Container) bool {
+	return slices.ContainsFunc(box.Mounts, func(m script.Mount) bool { return m.Inside.Unknown() })
+}
+
+func dockerPrivileged(c *checker) {
+	for _, box := range c.job.Containers {
+		if o, has := box.Get("privileged"); has && box.Docker() && o.Text() != "false" {
+			c.report(o.Line, o.Given)
+		}
+	}
+}
+
+func dockerNetwork(c *checker) {
+	for _, s := range c.job.Starts {
+		box := s.Container
+		if box == nil || !box.Docker() || !training(s) && s.Launcher != script.Wrapper || c.job.Script == nil {
+			continue
+		}
+		if _, exec := box.Get("volumes-from"); exec || box.MountsUnknown || box.Command.Name() == "" || isExec(box) {
+			continue
+		}
+		net, hasNet := box.Get("network", "net")
+		ipc, hasIPC := box.Get("ipc")
+		_, hasShm := box.Get("shm-size")
+		shm := hasShm || hasIPC && ipc.Text() == "host" || shmMounted(box)
+		host := hasNet && net.Text() != "bridge" && net.Text() != "none"
+		n, ok := c.nodesOf(s.Command)
+		if ok && n > 1 && !host {
+			c.report(box.Line, "docker run")
+			return
+		}
+		if !shm && (ok && n > 1 || s.Launcher.Forks()) {
+			c.report(box.Line, "docker run")
+			return
+		}
+	}
+}
+
+func shmMounted(box *script.Container) bool {
+	return slices.ContainsFunc(box.Mounts, func(m script.Mount) bool { return m.Inside.String() == "/dev/shm" })
+}
+
+func isExec(box *script.Container) bool {
+	return slices.Contains(argTexts(box.Command.Args[:min(4, len(box.Command.Args))]), "exec")
+}

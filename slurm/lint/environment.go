@@ -1,3 +1,357 @@
 package lint
 
-var environmentRules []Rule
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm/script"
+)
+
+// environmentRules are about the environment that a training starts with.
+var environmentRules = []Rule{
+	{
+		ID: "uv-sync-in-job", Severity: rules.Warning, check: uvSync,
+		Why: lang.Text{
+			EN: "packages are installed inside the job: minutes of GPU time, and several nodes race on one environment",
+			ZH: "在作业里安装依赖：白白占用 GPU 时间，多个节点还会同时改写同一个环境",
+		},
+		Fix: lang.Text{EN: "do it once before sbatch", ZH: "在提交作业之前装好一次"},
+	},
+	{
+		ID: "conda-activate", Severity: rules.Error, check: condaActivate,
+		Why: lang.Text{
+			EN: `conda activate needs conda's shell function, which this shell does not have: "Run 'conda init' before", and the wrong Python runs`,
+			ZH: "conda activate 需要 conda 的 shell 函数，这个 shell 里没有：会提示 “Run 'conda init' before”，并用错 Python",
+		},
+		Fix: lang.Text{
+			EN: `source "$(conda info --base)/etc/profile.d/conda.sh" before it`,
+			ZH: `之前先 source "$(conda info --base)/etc/profile.d/conda.sh"`,
+		},
+	},
+	{
+		ID: "secrets-in-script", Severity: rules.Error, check: secrets,
+		Why: lang.Text{
+			EN: "a secret is written out: others can read it in scontrol, in git and in logs",
+			ZH: "密钥明文写在脚本里：别人可以通过 scontrol、git 或日志读到",
+		},
+		Fix: lang.Text{
+			EN: `read it from a file that only you can read: export NAME="$(cat ~/.secrets/name)", and withdraw this one`,
+			ZH: `从权限 600 的文件读取：export NAME="$(cat ~/.secrets/name)"，并作废当前这个密钥`,
+		},
+	},
+	{
+		ID: "no-such-timeout", Severity: rules.Warning, check: noSuchTimeout,
+		Why: lang.Text{
+			EN: "this variable sets no timeout: nothing gets longer",
+			ZH: "这个变量并不设置超时：不会有任何超时变长",
+		},
+		Fix: lang.Text{EN: "--distributed-timeout-minutes", ZH: "改用 --distributed-timeout-minutes"},
+	},
+	{
+		ID: "debug-left-on", Severity: rules.Warning, check: debugLeftOn,
+		Why: lang.Text{
+			EN: "a debugging switch is on in a real training: every kernel or collective waits",
+			ZH: "正式训练里还开着调试开关：每个 kernel 或集合通信都会变成同步等待",
+		},
+		Fix: lang.Text{EN: "remove it", ZH: "删掉它"},
+	},
+}
+
+// installs are the commands that change an environment: name, then words.
+func installs(x *script.Command) bool {
+	t := argTexts(x.Args)
+	has := func(i int, words ...string) bool { return len(t) > i && slices.Contains(words, t[i]) }
+	if slices.Contains(t, "--dry-run") || slices.Contains(t, "--help") {
+		return false
+	}
+	switch n := x.Name(); {
+	case n == "uv":
+		return has(1, "sync", "add") || has(1, "pip") && has(2, "install", "sync")
+	case n == "pip" || n == "pip3" || strings.HasPrefix(n, "pip3."):
+		return slices.Contains(t, "install")
+	case strings.HasPrefix(n, "python"):
+		return len(t) > 3 && t[1] == "-m" && t[2] == "pip" && slices.Contains(t[3:], "install")
+	case n == "conda" || n == "mamba" || n == "micromamba":
+		return has(1, "install", "create", "update") || has(1, "env") && has(2, "create", "update")
+	case n == "poetry" || n == "pipenv" || n == "pdm" || n == "pixi":
+		return has(1, "install", "sync")
+	case n == "apt-get" || n == "apt" || n == "yum" || n == "dnf":
+		return slices.Contains(t, "install")
+	}
+	return false
+}
+
+func uvSync(c *checker) {
+	if len(c.starts()) == 0 || !c.job.Batch() && len(c.job.Steps) == 0 {
+		return
+	}
+	for _, x := range c.job.Commands {
+		if installs(x) && !x.Trap && (c.job.Batch() || x.Step != nil) {
+			c.report(x.Line, strings.Join(argTexts(x.Args), " "))
+			return
+		}
+	}
+}
+
+func condaActivate(c *checker) {
+	for _, x := range c.job.Commands {
+		n := x.Name()
+		if n != "conda" && n != "mamba" && n != "micromamba" || len(x.Args) < 2 || x.Args[1].Text() != "activate" || x.Container != nil || x.Trap {
+			continue
+		}
+		if !c.job.Batch() && x.Shell.Kind == script.Batch {
+			continue // typed, or sourced, in a shell of its own
+		}
+		if x.Shell.Login || x.Sourced || c.hasConda(x) {
+			continue
+		}
+		c.report(x.Line, n+" activate")
+	}
+}
+
+var condaHook = regexp.MustCompile(`conda\.sh|mamba\.sh|\.bashrc|\.bash_profile|\.profile|\.zshrc|shell\.bash|shell\.posix|shell hook|hook\b|/bin/activate|conda_init|miniconda|anaconda|miniforge|mambaforge`)
+
+// hasConda reports whether something before x in its shell brings conda's
+// function.
+func (c *checker) hasConda(x *script.Command) bool {
+	return c.commandBefore(x.Seq, func(y *script.Command) bool {
+		if !sameShell(y, x) {
+			return false
+		}
+		t := strings.Join(argTexts(y.Args), " ")
+		switch y.Name() {
+		case "source", ".", "eval":
+			return condaHook.MatchString(t)
+		case "module", "ml":
+			return regexp.MustCompile(`(?i)conda|miniforge|mamba|python|pytorch`).MatchString(t)
+		case "conda", "mamba":
+			return len(y.Args) > 1 && y.Args[1].Text() == "init" && false
+		}
+		return false
+	})
+}
+
+var (
+	secretName = regexp.MustCompile(`(?i)(^|_)(token|api_?key|secret|passwd|password|access_key|secret_key|private_key|auth_?key|credentials?|apikey|pat)(_id)?$|(?i)(wandb|hf|openai|aws|github|gitlab|swanlab|comet|neptune|mlflow)\w*(key|token|password)$`)
+	// secretForms are texts that are secrets wherever they stand.
+	secretForms = regexp.MustCompile(`\b(hf_[A-Za-z0-9]{24,}|sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{30,}|glpat-[\w-]{16,}|xox[abpr]-[\w-]{10,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|eyJ[\w-]{16,}\.eyJ[\w-]{10,}\.[\w-]+|local-[0-9a-f]{40})`)
+	userInURL   = regexp.MustCompile(`\w+://[^\s/:@"'$<>{}]+:([^\s/@"'$<>{}]{4,})@`)
+	placeholder = regexp.MustCompile(`(?i)^$|<|>|x{4,}|\*{3,}|\.{3}|your|change_?me|replace|placeholder|example|dummy|todo|insert|fill|secret_?here|_here$|token_?here|^(none|null|true|false|offline|disabled|online|test|password|token|secret|key)$|my_?(token|key|secret)|0{8,}|1234567|在此|你的|填写|替换`)
+	loginWords  = []string{"login"}
+)
+
+func secrets(c *checker) {
+	if c.job.Inner {
+		return
+	}
+	seen := map[int]bool{}
+	report := func(line int, what string) {
+		if line > 0 && !seen[line] {
+			seen[line] = true
+			c.report(line, what)
+		}
+	}
+	for i, l := range c.job.Script.Lines {
+		if m := secretForms.FindString(l); m != "" && !placeholder.MatchString(m) {
+			report(i+1, m[:min(4, len(m))]+"…")
+		} else if m := userInURL.FindStringSubmatch(l); m != nil && !placeholder.MatchString(m[1]) {
+			report(i+1, "://…:…@")
+		}
+	}
+	for _, a := range c.job.Assignments {
+		lit, ok := a.Var.Value.Literal()
+		if ok && secretName.MatchString(a.Name) && secretValue(a.Name, lit) {
+			report(a.Line, a.Name)
+		}
+	}
+	for _, st := range c.job.Steps {
+		if o, has := st.Options.Get("export"); has {
+			for kv := range strings.SplitSeq(o.Text(), ",") {
+				if name, val, ok := strings.Cut(kv, "="); ok && secretName.MatchString(name) && secretValue(name, val) {
+					report(o.Line, name)
+				}
+			}
+		}
+	}
+	for _, x := range c.job.Commands {
+		t := argTexts(x.Args)
+		for i := 1; i < len(t); i++ {
+			name, val, has := strings.Cut(strings.TrimLeft(t[i], "-"), "=")
+			if strings.HasPrefix(t[i], "--") && !has && i+1 < len(t) {
+				val, has = t[i+1], true
+			}
+			if (t[i] == "-e" || t[i] == "--env" || t[i] == "-x") && i+1 < len(t) {
+				name, val, has = strings.Cut(t[i+1], "=")
+			}
+			name = strings.ReplaceAll(name, "-", "_")
+			if has && secretName.MatchString(name) && !strings.Contains(name, " ") && secretValue(name, val) && !strings.Contains(t[i], " ") {
+				report(x.Args[i].Line, name)
+			}
+		}
+		if slices.Contains(loginWords, argAt(t, 1)) || slices.Contains(loginWords, argAt(t, 2)) {
+			for i, a := range t[2:] {
+				if hexKey.MatchString(a) || (argAt(t, i+1) == "-p" || argAt(t, i+1) == "--password") && secretValue("password", a) {
+					report(x.Args[i+2].Line, t[0]+" login")
+				}
+			}
+		}
+	}
+}
+
+var hexKey = regexp.MustCompile(`^[0-9a-f]{40}$`)
+
+func argAt(t []string, i int) string {
+	if i < len(t) {
+		return t[i]
+	}
+	return ""
+}
+
+// secretValue reports whether val, given to name, is a real secret.
+func secretValue(name, val string) bool {
+	val = strings.Trim(val, `"'`)
+	if placeholder.MatchString(val) || strings.ContainsAny(val, "$/` ") && !strings.Contains(strings.ToLower(name), "secret") || strings.Contains(val, "$") {
+		return false
+	}
+	lower := strings.ToLower(name)
+	if strings.Contains(lower, "passw") {
+		return len(val) >= 4
+	}
+	if strings.HasPrefix(val, "/") || strings.HasPrefix(val, "~") || strings.HasSuffix(lower, "tokens") {
+		return false
+	}
+	if _, err := strconv.Atoi(val); err == nil && len(val) < 12 {
+		return false
+	}
+	return len(val) >= 8
+}
+
+var (
+	fakeTimeout  = regexp.MustCompile(`^(TORCH_)?NCCL_TIMEOUT(_\w+)?$`)
+	timeoutWords = regexp.MustCompile(`(?i)time-?\s?out|超时|longer|wait|等待|延长`)
+)
+
+func noSuchTimeout(c *checker) {
+	seen := map[int]bool{}
+	report := func(line int, what string) {
+		if !seen[line] {
+			seen[line] = true
+			c.report(line, what)
+		}
+	}
+	check := func(name, val string, line int) {
+		if fakeTimeout.MatchString(name) {
+			report(line, name)
+			return
+		}
+		if name == "NCCL_SOCKET_NTHREADS" {
+			n, err := strconv.Atoi(val)
+			if err == nil && n > 16 || c.aboutTimeout(line) {
+				report(line, name+"="+val)
+			}
+		}
+	}
+	for _, a := range c.job.Assignments {
+		check(a.Name, a.Var.Value.String(), a.Line)
+	}
+	for _, x := range c.job.Commands {
+		for _, a := range x.Args {
+			if name, val, ok := strings.Cut(a.Text(), "="); ok {
+				for _, kv := range strings.Split(a.Text(), ",") {
+					name, val, _ = strings.Cut(kv, "=")
+					name = name[strings.LastIndexAny(name, " =")+1:]
+					if strings.HasPrefix(name, "NCCL_") || strings.HasPrefix(name, "TORCH_NCCL") {
+						check(name, val, a.Line)
+					}
+				}
+			}
+		}
+	}
+}
+
+// aboutTimeout reports whether a comment on the line, or the line before,
+// speaks of a timeout.
+func (c *checker) aboutTimeout(line int) bool {
+	lines := c.job.Script.Lines
+	for l := line; l >= line-1 && l >= 1 && l <= len(lines); l-- {
+		_, comment, ok := strings.Cut(lines[l-1], "#")
+		if ok && timeoutWords.MatchString(comment) && (l == line || strings.HasPrefix(strings.TrimSpace(lines[l-1]), "#")) {
+			return true
+		}
+	}
+	return false
+}
+
+var debugWords = regexp.MustCompile(`(?i)debug|dbg|smoke|repro|triage|hang|profil|调试|排查|test`)
+
+func debugLeftOn(c *checker) {
+	if len(c.job.Starts) == 0 || c.debugJob() {
+		return
+	}
+	seen := map[int]bool{}
+	say := func(name, val string, line int, branch []script.Arm) {
+		val = strings.Trim(val, `"'`)
+		on := name == "CUDA_LAUNCH_BLOCKING" && val == "1" || name == "TORCH_DISTRIBUTED_DEBUG" && strings.EqualFold(val, "DETAIL")
+		if on && len(branch) == 0 && !seen[line] {
+			seen[line] = true
+			c.report(line, name+"="+val)
+		}
+	}
+	for _, a := range c.job.Assignments {
+		lit, ok := a.Var.Value.Literal()
+		if ok {
+			say(a.Name, lit, a.Line, a.Branch)
+		}
+	}
+	for _, x := range c.job.Commands {
+		for _, a := range x.Args {
+			for _, kv := range strings.Split(a.Text(), ",") {
+				name, val, ok := strings.Cut(kv, "=")
+				if ok && !strings.Contains(a.Text(), "\n") {
+					say(strings.TrimPrefix(name, "--export="), val, a.Line, x.Branch)
+				}
+			}
+		}
+	}
+}
+
+// debugJob reports whether the script says that it debugs.
+func (c *checker) debugJob() bool {
+	for _, n := range []string{"job-name", "partition", "qos", "comment"} {
+		if o, has := c.job.Options.Get(n); has && debugWords.MatchString(o.Text()) {
+			return true
+		}
+	}
+	if regexp.MustCompile(`(?i)debug|调试|排查|repro`).MatchString(c.comments()) {
+		return true
+	}
+	o, has := c.job.Options.Get("time")
+	return has && shortTime(o.Text())
+}
+
+// shortTime reports whether a time limit is half an hour or less.
+func shortTime(s string) bool {
+	if strings.Contains(s, "-") {
+		return false
+	}
+	p := strings.Split(s, ":")
+	n := make([]int, len(p))
+	for i := range p {
+		v, err := strconv.Atoi(p[i])
+		if err != nil {
+			return false
+		}
+		n[i] = v
+	}
+	switch len(n) {
+	case 1, 2:
+		return n[0] <= 30
+	case 3:
+		return n[0] == 0 && n[1] <= 30
+	}
+	return false
+}
