@@ -183,10 +183,10 @@ func (j *job) before(a, b *event) bool {
 func (j *job) harmlessAll(causes []*event) bool {
 	running, known := j.given.running()
 	finished := j.finished()
-	if j.deathSeen() && !(finished && j.endedWell()) {
-		return false
-	}
-	if !finished && !(known && running && !j.stalled()) && !j.endedWell() {
+	runsOn := known && running && !j.stalled()
+	switch {
+	case finished && j.endedWell():
+	case j.deathSeen(), !finished && !runsOn && !j.endedWell():
 		return false
 	}
 	for _, e := range causes {
@@ -340,12 +340,29 @@ func (j *job) betweenRanks(live []*event) (verdict, bool) {
 	}
 	v := verdict{class: best.class, event: best, why: "only collectives complained"}
 	if best.class == NCCLTimeout {
-		if l, ok := behind(j.nccl, j.world); ok {
+		l, ok := j.named()
+		if !ok {
+			l, ok = behind(j.nccl, j.world)
+		}
+		if ok {
 			v.laggard = &l
 			v.event = j.laggardEvent(l, live, best)
 		}
 	}
 	return v, true
+}
+
+// named is the rank that errors of the others name, where they agree.
+func (j *job) named() (laggard, bool) {
+	votes, most := map[int]int{}, -1
+	for _, f := range j.files {
+		for _, r := range f.missing {
+			if votes[r]++; most < 0 || votes[r] > votes[most] || votes[r] == votes[most] && r < most {
+				most = r
+			}
+		}
+	}
+	return laggard{most, j.nccl[most], "named"}, most >= 0
 }
 
 // laggardEvent is the line that shows the rank that others waited for.

@@ -174,7 +174,7 @@ var guardWords = map[guard]string{
 	askTask:       "srun: error",
 	askNodeRank:   "node_rank|noderank",
 	askMarker:     "commit|argv|command|container|image|venv|worktree",
-	askCollective: "collective operation timeout|last enqueued",
+	askCollective: "collective operation timeout|last enqueued|join|failed to pass monitoredbarrier|errors while waiting",
 	askProgress:   "step|iter|it/s|s/it",
 	askNode:       "srun: |slurmstepd-|nccl |] |node|host| on ",
 	askNodes:      "nodes|nodelist",

@@ -13,8 +13,7 @@ var noTag = tag{-1, -1, -1}
 func untag(line string) (tag, string) {
 	t := noTag
 	for {
-		switch rest, n, ok := cutLabel(line); {
-		case ok && t == noTag:
+		if rest, n, ok := cutLabel(line); ok && t == noTag {
 			t.label, line = n, rest
 			continue
 		}

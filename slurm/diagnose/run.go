@@ -46,10 +46,10 @@ func (c Context) state() slurm.State { return slurm.State(c.JobState) }
 // running reports whether the job may still write; known tells whether the
 // context says.
 func (c Context) running() (is, known bool) {
-	switch s := c.state(); {
-	case s == "":
+	switch c.state() {
+	case "":
 		return false, false
-	case s == slurm.Running, s == slurm.Completing, s == slurm.Pending, s == "CONFIGURING", s == "SUSPENDED", s == "RESIZING", s == "STAGE_OUT", s == "SIGNALING", s == "STOPPED":
+	case slurm.Running, slurm.Completing, slurm.Pending, "CONFIGURING", "SUSPENDED", "RESIZING", "STAGE_OUT", "SIGNALING", "STOPPED":
 		return true, true
 	}
 	return false, true

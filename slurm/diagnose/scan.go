@@ -26,10 +26,9 @@ type event struct {
 	caught        bool
 	tasks         []int // Slurm tasks that the line names
 	rank          int   // resolved; -1 where no single rank is known
-	attempt       int
-	logged        bool // at a level below error
-	dated         bool // its own line names the time before
-	agent         bool // said by a launcher about a rank, not by the rank
+	logged        bool  // at a level below error
+	dated         bool  // its own line names the time before
+	agent         bool  // said by a launcher about a rank, not by the rank
 }
 
 // when is the best guess of the event's time.
@@ -70,6 +69,7 @@ type facts struct {
 	labels   map[int]bool      // srun tasks that spoke
 	locals   map[int]bool      // local ranks that spoke
 	hostOf   map[tag]string    // tag → node that its NCCL lines name
+	missing  []int             // ranks that others' errors say did not join
 	nccl     map[int]*ncclRank // what watchdogs say of each rank
 	nodeRank map[string]string // node → the node rank its launcher printed
 	markers  map[string]string // start markers: commit, argv, environment
@@ -87,7 +87,6 @@ type stream struct {
 	pending  string     // an exception's name whose message has not come yet
 	first    string     // the raw line of pending
 	firstOff int64
-	after    int // lines since the last exception
 }
 
 type scanner struct {
@@ -317,7 +316,7 @@ var bareName = regexp.MustCompile(`^[A-Za-z_][\w.]*$`)
 
 // continuePending joins the pieces of an exception's last line.
 func (s *scanner) continuePending(st *stream, t tag, text string) bool {
-	joined := st.pending
+	var joined string
 	switch {
 	case strings.HasPrefix(text, ":"):
 		st.pending += text + " "

@@ -140,12 +140,6 @@ func (s *Source) addPath(path string) error {
 // notLogs are files that lie beside logs and are none.
 var notLogs = []string{".json", ".jsonl", ".yaml", ".yml", ".py", ".pyc", ".sh", ".sbatch", ".bin", ".idx", ".pt", ".pth", ".npy", ".npz", ".safetensors", ".distcp", ".png", ".so", ".o", ".lock", ".pid", ".db", ".sqlite", ".nsys-rep", ".qdrep", ".md", ".toml", ".csv", ".html", ".svg", ".sqsh", ".sif", ".whl", ".pickle", ".pkl"}
 
-// dumpName reports whether a file is a flight recorder's dump, which PyTorch
-// names by prefix and rank without an ending (TORCH_NCCL_DEBUG_INFO_TEMP_FILE).
-func dumpName(name string) bool {
-	return strings.HasPrefix(name, "nccl_trace_rank_") || strings.HasPrefix(name, "comm_lib_trace_rank_")
-}
-
 func isLog(name string, size int64) bool {
 	if size == 0 || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "events.out.tfevents") {
 		return false
@@ -236,7 +230,7 @@ func (s *Source) addZip(path string) error {
 	if err != nil {
 		return fmt.Errorf("logs %q: %w", path, err)
 	}
-	defer z.Close()
+	defer func() { _ = z.Close() }()
 	left := int64(maxArchive)
 	for _, m := range z.File {
 		if !m.Mode().IsRegular() || !isLog(filepath.Base(m.Name), int64(m.UncompressedSize64)) || left <= 0 {

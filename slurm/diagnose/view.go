@@ -148,6 +148,8 @@ func (r Report) detail(l lang.Lang) string {
 		say("All others waited for this rank: it had enqueued fewer collectives.", "其他 rank 都在等它：它提交的集合操作更少。")
 	case "other":
 		say("This rank waited in another collective than all others.", "它等待的集合操作与其他 rank 不同。")
+	case "named":
+		say("The others' error names this rank as the one that did not join.", "其他 rank 的报错点名它没有参与集合操作。")
 	case "silent":
 		say("This rank alone said nothing when all others timed out.", "其他 rank 都报告超时，只有它没有任何输出。")
 	}
@@ -240,10 +242,10 @@ func (r Report) View(l lang.Lang) view.Doc {
 	}
 	c := classOf(r.Class)
 	doc := view.Doc{Title: c.Name.In(l), Tone: view.Bad}
-	switch {
-	case r.Class == Success:
+	switch r.Class {
+	case Success:
 		doc.Tone = view.Good
-	case r.Class == SlurmCancelled, r.Class == SlurmPreempted, r.Class == SlurmTimeLimit, r.Class == Hang:
+	case SlurmCancelled, SlurmPreempted, SlurmTimeLimit, Hang:
 		doc.Tone = view.Warn
 	}
 	doc.Sections = append(doc.Sections, view.Section{Text: r.summary(l)})

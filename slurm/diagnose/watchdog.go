@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"sort"
 	"strconv"
+	"strings"
 )
 
 // An ncclRank is what a rank's watchdog says of its collectives
@@ -25,12 +26,21 @@ var (
 	watchWork = regexp.MustCompile(`collective operation timeout: WorkNCCL\(SeqNum=(\d+), OpType=(\w+)`)
 	lastWork  = regexp.MustCompile(`[Ll]ast enqueued (?:NCCL )?work: (-?\d+), last completed (?:NCCL )?work: (-?\d+)`)
 	// torch's desync debugging names them outright (TraceUtils.h).
-	notJoined = regexp.MustCompile(`[Rr]anks? \[?([\d, ]+)\]? (?:has not|have not|did(?:n't| not)) join|joined but didn't finish|\[([\d, ]+)\] (?:finished|has finished|have finished) collective .* but didn't (?:join|start)`)
-	barrier   = regexp.MustCompile(`[Rr]anks? ([\d, ]+) failed to pass monitoredBarrier|errors while waiting for (?:send|recv)(?:/recv)? from rank (\d+)|received errors.*rank (\d+)`)
+	// monitoredBarrier does too (ProcessGroupGloo.cpp).
+	notJoined = regexp.MustCompile(`[Rr]anks? \[?([\d, ]+)\]? (?:has not|have not|did(?:n't| not)) join|\[([\d, ]+)\] (?:has |have )?finished collective .* but didn't (?:join|start)|[Rr]anks? ([\d, ]+) failed to pass monitoredBarrier|errors while waiting for \S+ from rank (\d+)`)
 )
 
 // watchdog reads what a line says of a rank's collectives.
 func (s *scanner) watchdog(t tag, text, raw string, off int64) {
+	if g := notJoined.FindStringSubmatch(text); g != nil && len(s.missing) < 64 {
+		for _, list := range g[1:] {
+			for _, n := range strings.Split(list, ",") {
+				if rank, ok := number(strings.TrimSpace(n)); ok {
+					s.missing = append(s.missing, rank)
+				}
+			}
+		}
+	}
 	who := -1
 	if g := ofRank.FindStringSubmatch(text[:min(len(text), 400)]); g != nil {
 		who, _ = strconv.Atoi(g[1])
