@@ -42,17 +42,18 @@ func answer(o ops.Op, out any, l lang.Lang, budget int) (*sdk.CallToolResult, er
 	}
 	var omitted []string
 	if len(raw) > budget*5/8 {
-		out, raw, omitted, err = shorten(out, budget*5/8, o.Toolset == ops.LogsSet)
+		out, raw, omitted, err = shorten(out, budget*5/8, newestLast(o))
 		if err != nil {
 			return nil, fmt.Errorf("output of %s: %w", o.Name, err)
 		}
 	}
 	text := ""
 	if v, ok := out.(view.Viewer); ok {
-		text = words(v.View(l), strangers(o), budget-len(raw)-400)
+		text = words(o, v.View(l), budget-len(raw)-600)
 	}
-	for _, m := range omitted {
-		text += m + "\n"
+	if len(omitted) > 0 {
+		omitted = append(omitted, more(o))
+		text += strings.Join(omitted, "; ") + "\n"
 	}
 	res := &sdk.CallToolResult{RawStructuredContent: raw}
 	if strangers(o) || len(omitted) > 0 {
@@ -69,14 +70,29 @@ func answer(o ops.Op, out any, l lang.Lang, budget int) (*sdk.CallToolResult, er
 	return res, nil
 }
 
-// words draws d within room bytes. Where the document holds strangers' words it
+// newestLast reports whether the end of o's answer is what matters most.
+func newestLast(o ops.Op) bool { return o.Name == "logs" }
+
+// more says how to get what was left out.
+func more(o ops.Op) string {
+	if newestLast(o) {
+		return "for more: tail, rank, node or level; older pages: resource " + jobsURI + "JOB/logs?page=1"
+	}
+	return "for the rest ask for less at a time"
+}
+
+// words draws o's document within room bytes. Where it holds strangers' words it
 // stands between two marks that nobody outside of this call can know.
-func words(d view.Doc, foreign bool, room int) string {
+func words(o ops.Op, d view.Doc, room int) string {
 	next := d.Next
 	d.Next = nil
 	body := view.Markdown(d)
-	body = clip(body, max(room, 1000))
-	if foreign {
+	if newestLast(o) {
+		body = clipHead(body, max(room, 1000))
+	} else {
+		body = clip(body, max(room, 1000))
+	}
+	if strangers(o) {
 		body = fence(body)
 	}
 	if len(next) > 0 {
@@ -109,6 +125,22 @@ func clip(text string, room int) string {
 		text += "\n```"
 	}
 	return text + "\n… shortened; the structured content has more, and a narrower call has all\n"
+}
+
+// clipHead is clip for text whose end matters most.
+func clipHead(text string, room int) string {
+	if len(text) <= room {
+		return text
+	}
+	text = text[len(text)-room:]
+	if nl := strings.IndexByte(text, '\n'); nl >= 0 {
+		text = text[nl+1:]
+	}
+	open := ""
+	if strings.Count(text, "```")%2 == 1 {
+		open = "```\n"
+	}
+	return "… shortened; the structured content has more, and a narrower call has all\n" + open + strings.ToValidUTF8(text, "")
 }
 
 // withField adds a field at the head of a JSON object.

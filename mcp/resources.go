@@ -137,7 +137,7 @@ func (s *Server) read(ctx context.Context, name string, a map[string]any) (strin
 	if !ok {
 		return "", errInternal
 	}
-	return words(v.View(s.cfg.Lang), strangers(o), 16<<10), nil
+	return words(o, v.View(s.cfg.Lang), 16<<10), nil
 }
 
 // readLogs is one page of a job's log, counted from the newest line back.

@@ -34,6 +34,9 @@ type Config struct {
 	Lang     lang.Lang
 	// Version is the program's, told in initialize.
 	Version string
+	// Roots are the absolute folders below which an agent may name files; none:
+	// it may name jobs only.
+	Roots []string
 	// Policy says how a write is confirmed.
 	Policy Policy
 	// PollEvery is how often jobs that somebody subscribed to are looked at, all in

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
@@ -24,8 +25,13 @@ const (
 )
 
 // ServeStdio speaks the protocol on in and out, one message a line, until in
-// ends or ctx is done. Nothing else may write to out.
+// ends or ctx is done. Nothing else may write to out. Without roots in its
+// configuration, the agent may name files below the working directory, which is
+// the project that it was started in.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
+	if wd, err := os.Getwd(); s.cfg.Roots == nil && err == nil && wd != "/" {
+		s.cfg.Roots = []string{wd}
+	}
 	return ServeStdio(ctx, s.sdk, s.cfg.Log, in, out)
 }
 

@@ -144,7 +144,7 @@ func shorten(out any, room int, keepTail bool) (any, []byte, []string, error) {
 	}
 	var omitted []string
 	for _, p := range order {
-		omitted = append(omitted, fmt.Sprintf("%s shortened: %d of %d shown; ask for less at a time, or give a limit, for the rest", p, left[p], whole[p]))
+		omitted = append(omitted, fmt.Sprintf("%s shortened: %d of %d shown", p, left[p], whole[p]))
 	}
 	return v.Interface(), raw, omitted, err
 }

@@ -182,13 +182,16 @@ func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*
 	if err != nil {
 		return refusal(ops.AsError(err)), nil
 	}
-	svc, err := s.service()
-	if err != nil {
-		return refusal(ops.AsError(err)), nil
-	}
 	grant := s.grant(ctx)
 	if e := grant.scope(o); e != nil {
 		return refusal(e), nil
+	}
+	if e := s.outside(o, in); e != nil {
+		return refusal(e), nil
+	}
+	svc, err := s.service()
+	if err != nil {
+		return refusal(ops.AsError(err)), nil
 	}
 	call := &ops.Call{Service: svc, Who: grant.Caller, Lang: s.cfg.Lang, Progress: progress(ctx, req)}
 	if o.Effect != ops.Read {
@@ -253,7 +256,11 @@ func decode(o ops.Op, req sdk.CallToolRequest, in any) (token string, err error)
 		}
 	}
 	if o.Effect == ops.Read {
-		return "", ops.Decode(raw, in, nil)
+		err = ops.Decode(raw, in, nil)
+		if tail, ok := fieldOf(in, "tail"); ok && tail.CanInt() && tail.Int() == 0 {
+			tail.SetInt(pageLines)
+		}
+		return "", err
 	}
 	err = ops.Decode(raw, in, map[string]*string{tokenField: &token, yesField: nil})
 	return token, err
