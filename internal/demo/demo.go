@@ -116,20 +116,19 @@ process on that GPU. Times are shortened: a collective is given up after 1.5 s.`
 		return err
 	}
 	t.say("7. Its result is watched for, instead of its end: useful output comes before a job is over.")
-	artifact := filepath.Join(worktree, "results", "metrics.json")
-	if err := t.until(ctx, 30*time.Second, func() bool { _, err := os.Stat(artifact); return err == nil }); err != nil {
-		return t.stopped("%s did not appear: %v", artifact, err)
+	if code := t.do(ctx, "wait", id, "--timeout", "30", "--cancel"); code != 0 {
+		return t.stopped("the result did not appear (exit code %d)", code)
 	}
-	b, _ := os.ReadFile(artifact)
-	t.say("   " + artifact + ": " + string(b))
-	t.do(ctx, "metrics", id)
-	t.say("8. The result is there, so the allocation is given back.")
-	if code := t.do(ctx, "cancel", id, "--yes"); code != 0 {
-		return t.stopped("cancel failed (exit code %d)", code)
+	b, err := os.ReadFile(filepath.Join(worktree, "results", "metrics.json"))
+	if err != nil {
+		return t.stopped("%v", err)
 	}
+	t.say("   results/metrics.json: " + string(b))
+	t.say("8. The allocation was given back. This is how the loss went.")
 	if state, err := t.wait(ctx, id, 20*time.Second); err != nil || state != "CANCELLED" {
 		return t.stopped("job %s is %s, and should be cancelled: %v", id, state, err)
 	}
+	t.do(ctx, "metrics", id)
 	t.do(ctx, "list", "--all")
 	t.say("That is the whole way. On your cluster: the same commands, with your worktree and --cluster slurm.")
 	return nil

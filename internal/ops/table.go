@@ -139,6 +139,15 @@ var table = []Op{
 		Batch:   byLine(knowledge.Batch),
 	}, ask),
 	define(Op{
+		Name: "wait", Effect: Read, Toolset: JobsSet, Core: true, Idempotent: true,
+		Summary: lang.Text{EN: "wait for a job's result file, its start or its end", ZH: "等待作业的结果文件、开始或结束"},
+		Help: lang.Text{
+			EN: "Use instead of asking for the state again and again. With an artifact it returns as soon as the file is there and at rest, and cancel then gives the nodes back.",
+			ZH: "代替反复查询状态。指定结果文件时，文件出现并稳定后立即返回；cancel 会随后归还节点。",
+		},
+		Example: "wait 4711 --artifact results/metrics.json --cancel",
+	}, wait),
+	define(Op{
 		Name: "lint", Effect: Read, Toolset: PlanSet, Idempotent: true, Closed: true,
 		Summary: lang.Text{EN: "the faults of an existing sbatch or launch script, with line and fix", ZH: "检查现有的 sbatch 或启动脚本：问题所在行与修复办法"},
 		Help: lang.Text{

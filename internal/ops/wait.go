@@ -1,0 +1,197 @@
+package ops
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+	"github.com/megatron-ops/megatron-ops/slurm/watch"
+)
+
+// WaitIn says what to wait for.
+type WaitIn struct {
+	Job      slurm.JobID `json:"job" arg:"" help:"job id" zh:"作业号"`
+	Artifact string      `json:"artifact,omitempty" placeholder:"FILE" help:"wait for this file of the job rather than its end; the specification's artifact where left out" zh:"等待该结果文件而不是作业结束；省略时用规格中的 artifact"`
+	JSON     string      `json:"json,omitempty" name:"json" placeholder:"KEY=VALUE" help:"a condition on the file's JSON, such as status=done" zh:"对文件 JSON 内容的条件，例如 status=done"`
+	End      bool        `json:"end,omitempty" help:"wait for the job's end, whatever its artifact" zh:"等待作业结束，不看结果文件"`
+	Running  bool        `json:"running,omitempty" help:"wait until it runs" zh:"等到开始运行"`
+	Timeout  int         `json:"timeout_s,omitempty" name:"timeout" placeholder:"SECONDS" help:"give up after so many seconds; the job goes on" zh:"最多等待的秒数；作业不受影响"`
+	// Cancel is not offered to agents: to them, waiting only reads.
+	Cancel bool `json:"-" help:"cancel the job once the artifact is there, and give its nodes back" zh:"结果文件出现后取消作业，归还节点"`
+	OnCluster
+}
+
+// WaitOut is how the wait ended.
+type WaitOut struct {
+	slurm.Job
+	Artifact string `json:"artifact,omitempty"` // the file that was seen
+	// Cancelled says that the job was cancelled because its artifact is there, and
+	// SavedGPUHours what it could still have used.
+	Cancelled     bool    `json:"cancelled,omitempty"`
+	SavedGPUHours float64 `json:"saved_gpu_hours,omitempty"`
+	// TimedOut says that the time was up first.
+	TimedOut bool `json:"timed_out,omitempty"`
+}
+
+// Found reports that the job ended badly.
+func (o WaitOut) Found() bool {
+	return !o.Cancelled && o.State.Ended() && o.State != slurm.Completed
+}
+
+// pause is how often a cluster is asked: politely where others use it too.
+func pause(cl Cluster) time.Duration {
+	if cl.Kind() == "local" {
+		return 300 * time.Millisecond
+	}
+	return 15 * time.Second
+}
+
+func wait(ctx context.Context, c *Call, in WaitIn) (WaitOut, error) {
+	if in.Timeout < 0 {
+		return WaitOut{}, badInput("timeout_s", "seconds, such as 600", "%d is negative", in.Timeout)
+	}
+	cl, j, err := c.job(ctx, in.Cluster, in.Job)
+	if err != nil {
+		return WaitOut{}, err
+	}
+	if in.Cancel {
+		if c.Who.ReadOnly || c.Who.User == "" {
+			return WaitOut{}, &Error{Code: NotAllowed, Field: "cancel", Message: "this caller may only read", Fix: "wait without cancel"}
+		}
+		if err := c.mayChange(j); err != nil {
+			return WaitOut{}, err
+		}
+	}
+	if in.Timeout > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, time.Duration(in.Timeout)*time.Second)
+		defer stop()
+	}
+	out := WaitOut{Job: j}
+	artifact := c.artifactOf(ctx, cl.Name(), j, in)
+	if artifact.Path != "" && !in.End && !in.Running {
+		return c.awaitArtifact(ctx, cl, artifact, in, out)
+	}
+	for !out.State.Ended() && (!in.Running || out.State != slurm.Running) {
+		select {
+		case <-ctx.Done():
+			return c.timedOut(ctx, out)
+		case <-time.After(pause(cl)):
+		}
+		if j, err := cl.Job(ctx, in.Job); err == nil {
+			j.Cluster = cl.Name()
+			out.Job = j
+			c.step(int(j.ElapsedS), 0, string(j.State))
+		}
+	}
+	return out, nil
+}
+
+// timedOut tells a wait that ran out of time from one that was broken off.
+func (c *Call) timedOut(ctx context.Context, out WaitOut) (WaitOut, error) {
+	if ctx.Err() == context.DeadlineExceeded { //nolint:errorlint // a context's own error
+		out.TimedOut = true
+		return out, nil
+	}
+	return out, ctx.Err()
+}
+
+// artifactOf is what the wait is for: as asked, or as the job's specification
+// has it.
+func (c *Call) artifactOf(ctx context.Context, cluster string, j slurm.Job, in WaitIn) watch.Artifact {
+	a := watch.Artifact{Path: in.Artifact, JSON: in.JSON, Stable: 2 * time.Second}
+	if a.Path == "" {
+		if s, ok := c.specOf(ctx, cluster, j.ID); ok {
+			a.Path = s.Artifact.Path
+		}
+	}
+	return a
+}
+
+// specOf is the specification that a job was submitted with.
+func (c *Call) specOf(ctx context.Context, cluster string, id slurm.JobID) (job.Spec, bool) {
+	sub, ok := c.submission(ctx, cluster, id)
+	if !ok {
+		return job.Spec{}, false
+	}
+	var s job.Spec
+	return s, json.Unmarshal(sub.Spec, &s) == nil
+}
+
+func (c *Call) awaitArtifact(ctx context.Context, cl Cluster, a watch.Artifact, in WaitIn, out WaitOut) (WaitOut, error) {
+	if c.Who.Surface != Shell && c.Who.Surface != Chat && !c.inJobFolders(out.Job, a.Path) {
+		return out, badInput("artifact", "a path relative to the job's work directory", "%s lies outside of the job's own folders", a.Path)
+	}
+	sight, err := a.Await(ctx, func() slurm.Job {
+		if j, err := cl.Job(ctx, in.Job); err == nil {
+			j.Cluster = cl.Name()
+			out.Job = j
+			c.step(int(j.ElapsedS), 0, string(j.State))
+		}
+		return out.Job
+	}, pause(cl))
+	if ctx.Err() != nil {
+		return c.timedOut(ctx, out)
+	}
+	if err != nil {
+		if out.State.Ended() {
+			return out, nil // how it ended says more than that the file is not there
+		}
+		return out, &Error{Code: Failed, Field: "artifact", Message: err.Error()}
+	}
+	out.Artifact = sight.Path
+	if in.Cancel && !out.State.Ended() {
+		saved := watch.Saved(out.Job)
+		if err := cl.Cancel(ctx, in.Job); err != nil {
+			return out, c.slurmError(err, in.Job)
+		}
+		out.Cancelled, out.SavedGPUHours = true, saved
+	}
+	return out, nil
+}
+
+// inJobFolders reports whether path, once resolved, lies in the job's work
+// directory.
+func (c *Call) inJobFolders(j slurm.Job, path string) bool {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(j.WorkDir, path)
+	}
+	root, err := filepath.EvalSymlinks(j.WorkDir)
+	if err != nil {
+		return false
+	}
+	// The folder is resolved, so that no link leads out; the file itself may not be
+	// there yet.
+	dir, err := filepath.EvalSymlinks(filepath.Dir(filepath.Clean(path)))
+	if err != nil {
+		return false
+	}
+	rel, err := filepath.Rel(root, dir)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// View says how the wait ended.
+func (o WaitOut) View(l lang.Lang) view.Doc {
+	d := StatusOut{Job: o.Job}.View(l)
+	switch {
+	case o.Cancelled:
+		d.Tone = view.Good
+		d.Title = fmt.Sprintf(lang.Text{
+			EN: "%s %s: %s is there; cancelled, which saves up to %.1f GPU hours",
+			ZH: "%s %s：%s 已出现；已取消作业，最多节省 %.1f GPU 小时",
+		}.In(l), o.ID, o.Name, o.Artifact, o.SavedGPUHours)
+	case o.Artifact != "":
+		d.Tone = view.Good
+		d.Title = fmt.Sprintf(lang.Text{EN: "%s %s: %s is there", ZH: "%s %s：%s 已出现"}.In(l), o.ID, o.Name, o.Artifact)
+	case o.TimedOut:
+		d.Tone = view.Warn
+		d.Title = fmt.Sprintf(lang.Text{EN: "%s %s: still %s; the time to wait is up", ZH: "%s %s：仍为 %s；等待时间已到"}.In(l), o.ID, o.Name, o.State)
+	}
+	return d
+}
