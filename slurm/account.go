@@ -41,11 +41,11 @@ var accountFields = []accountField{
 	{"NodeList", func(j *Job, v string) { j.Nodes = nodesOf(v) }},
 	{"ElapsedRaw", func(j *Job, v string) { j.ElapsedS, _ = strconv.ParseInt(v, 10, 64) }},
 	{"TimelimitRaw", func(j *Job, v string) { j.TimeLimitS = parseLimit(v) }}, // minutes
-	{"Submit", func(j *Job, v string) { j.SubmittedAt = parseTime(v) }},
-	{"Start", func(j *Job, v string) { j.StartedAt = parseTime(v) }},
+	{"Submit", func(j *Job, v string) { j.SubmittedAt = ParseTime(v) }},
+	{"Start", func(j *Job, v string) { j.StartedAt = ParseTime(v) }},
 	{"End", func(j *Job, v string) {
 		if j.State.Ended() || j.State == Requeued {
-			j.EndedAt = parseTime(v)
+			j.EndedAt = ParseTime(v)
 		}
 	}},
 	{"Priority", func(j *Job, v string) {

@@ -8,9 +8,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
-// parseTime reads a time as Slurm prints it under SLURM_TIME_FORMAT=%s, or in
+// ParseTime reads a time as Slurm prints it under SLURM_TIME_FORMAT=%s, or in
 // its usual local form; nil where Slurm has none.
-func parseTime(s string) *time.Time {
+func ParseTime(s string) *time.Time {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		if n <= 0 {
 			return nil

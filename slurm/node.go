@@ -68,7 +68,7 @@ var nodeFields = []struct {
 	}},
 	{"%m", func(n *Node, v string) { n.MemoryMB, _ = strconv.ParseInt(strings.TrimSuffix(v, "+"), 10, 64) }},
 	{"%f", func(n *Node, v string) { n.Features = features(v) }},
-	{"%H", func(n *Node, v string) { n.ReasonAt = parseTime(v) }},
+	{"%H", func(n *Node, v string) { n.ReasonAt = ParseTime(v) }},
 	{"%u", func(n *Node, v string) { n.ReasonBy = none(v) }},
 	{"%E", func(n *Node, v string) {
 		if v != "none" {

@@ -34,19 +34,19 @@ var queueFields = []queueField{
 		}
 	}},
 	{"%l", func(j *Job, v string) { j.TimeLimitS = parseLimit(v) }},
-	{"%V", func(j *Job, v string) { j.SubmittedAt = parseTime(v) }},
+	{"%V", func(j *Job, v string) { j.SubmittedAt = ParseTime(v) }},
 	// squeue's start is an estimate while the job waits, and its end one while
 	// the job runs.
 	{"%S", func(j *Job, v string) {
 		if j.State == Pending {
-			j.EstStart = parseTime(v)
+			j.EstStart = ParseTime(v)
 		} else {
-			j.StartedAt = parseTime(v)
+			j.StartedAt = ParseTime(v)
 		}
 	}},
 	{"%e", func(j *Job, v string) {
 		if j.State.Ended() {
-			j.EndedAt = parseTime(v)
+			j.EndedAt = ParseTime(v)
 		}
 	}},
 	{"%Q", func(j *Job, v string) {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
@@ -73,6 +73,10 @@ var estimate = regexp.MustCompile(`Job [0-9]+ to start at (\S+)(?: a)? using [0-
 // Test asks Slurm what it would do with s. Nothing is queued.
 func (c *CLI) Test(ctx context.Context, s slurm.Submission) (slurm.Estimate, error) {
 	s.LogDir, s.Lock = "", nil
+	if s.Env == nil {
+		s.Env = c.Environ()
+	}
+	s.Env = append(slices.Clone(s.Env), "SLURM_TIME_FORMAT=%s")
 	r, err := c.sbatch(ctx, "test", s, "--test-only")
 	if err != nil {
 		return slurm.Estimate{}, err
@@ -81,9 +85,8 @@ func (c *CLI) Test(ctx context.Context, s slurm.Submission) (slurm.Estimate, err
 	if m := estimate.FindStringSubmatch(r.stderr); m != nil {
 		e.Partition = m[3]
 		e.Nodes, _ = hostlist.Expand(m[2])
-		// sbatch runs with the submitter's environment, so its times are local.
-		if t, err := time.ParseInLocation("2006-01-02T15:04:05", m[1], time.Local); err == nil {
-			e.Start = t
+		if t := slurm.ParseTime(m[1]); t != nil {
+			e.Start = *t
 		}
 	}
 	return e, nil

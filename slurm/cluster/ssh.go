@@ -1,0 +1,171 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// SSHOptions say how a login node is reached. All else is the person's
+// ssh_config: jump hosts, keys, agents, shared connections.
+type SSHOptions struct {
+	// Host is a host of ssh_config, or a name or address.
+	Host string
+	// User is the login; empty: as ssh_config says.
+	User string
+	// Config is an ssh_config to use in place of the person's; may be empty.
+	Config string
+	// ControlDir is a directory, private and short, where connections are kept open
+	// for a minute and shared; empty: as ssh_config says.
+	ControlDir string
+	// Env is exported on the host before every command, such as SLURM_CONF.
+	Env []string
+}
+
+// Host and user names: nothing that ssh could take for an option, or a proxy
+// command's shell for its own.
+var (
+	hostForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:%-]*$`)
+	userForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@-]*$`)
+)
+
+// NewSSH returns the Slurm of a login node, reached by the system's OpenSSH. What
+// is run there arrives as a script on standard input, every word of it quoted:
+// nothing of a job's stands on ssh's command line.
+func NewSSH(name string, o SSHOptions) (*CLI, error) {
+	if !hostForm.MatchString(o.Host) {
+		return nil, fmt.Errorf("cluster %s: host %q is no host name; use a name from ssh_config, a DNS name or an address", name, o.Host)
+	}
+	if o.User != "" && !userForm.MatchString(o.User) {
+		return nil, fmt.Errorf("cluster %s: user %q is no login name", name, o.User)
+	}
+	r := &there{SSHOptions: o}
+	return &CLI{
+		name: name, kind: "ssh", runner: r,
+		// The environment of jobs is the host's, never that of this machine.
+		Environ: func() []string { return nil },
+		mkdir: func(ctx context.Context, dir string) error {
+			res, err := r.run(ctx, command{argv: []string{"mkdir", "-p", "--", dir}})
+			if err == nil && res.code != 0 {
+				err = errors.New(strings.TrimSpace(res.stderr))
+			}
+			return err
+		},
+	}, nil
+}
+
+// there runs commands on another host.
+type there struct{ SSHOptions }
+
+// args is the command line of ssh.
+func (t *there) args() []string {
+	args := []string{
+		"ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10",
+		"-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=2",
+	}
+	if t.Config != "" {
+		args = append(args, "-F", t.Config)
+	}
+	if t.ControlDir != "" {
+		args = append(args, "-o", "ControlMaster=auto", "-o", "ControlPersist=60",
+			"-o", "ControlPath="+filepath.Join(t.ControlDir, "%C"))
+	}
+	if t.User != "" {
+		args = append(args, "-l", t.User)
+	}
+	return append(args, "--", t.Host, "exec /bin/sh -s")
+}
+
+// remoteScript is what the host's shell is given to read. hello is said on
+// standard error before anything else: ssh's own failures and a command that
+// exits with 255 look alike otherwise.
+func remoteScript(c command, exports []string, hello string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "echo %s >&2\n", hello)
+	for _, entry := range append(exports, c.env...) {
+		name, value, _ := strings.Cut(entry, "=")
+		if envName.MatchString(name) {
+			fmt.Fprintf(&b, "export %s=%s\n", name, quote(value))
+		}
+	}
+	if c.dir != "" {
+		fmt.Fprintf(&b, "cd -- %s || exit 72\n", quote(c.dir))
+	}
+	for i, word := range c.argv {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(quote(word))
+	}
+	if c.stdin == "" {
+		b.WriteString(" </dev/null\n")
+		return b.String()
+	}
+	end := rand.Text() // a line that no script can hold on purpose
+	fmt.Fprintf(&b, " <<'%s'\n%s\n%s\n", end, strings.TrimSuffix(c.stdin, "\n"), end)
+	return b.String()
+}
+
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// quote makes one word of s for a POSIX shell.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+func (t *there) run(ctx context.Context, c command) (result, error) {
+	if c.limit == 0 {
+		c.limit = commandLimit + 10*time.Second // for the connection
+	}
+	if strings.Contains(c.stdin, "\x00") {
+		return result{}, &slurm.Error{Op: c.argv[0], Kind: slurm.Rejected, Msg: "the script holds a NUL character"}
+	}
+	hello := rand.Text()
+	r, err := here{}.run(ctx, command{
+		argv: t.args(), env: os.Environ(), limit: c.limit, held: c.held,
+		stdin: remoteScript(c, t.Env, hello),
+	})
+	// What stands before are banners and warnings of ssh.
+	_, after, connected := strings.Cut(r.stderr, hello+"\n")
+	if !connected {
+		said := strings.TrimSpace(r.stderr)
+		if err != nil {
+			said = err.Error()
+		}
+		return r, &slurm.Error{Op: "ssh " + t.Host, Kind: sshKind(said), Msg: firstOf(said, "the connection ended without a word"), Fix: lang.Text{
+			EN: "try `ssh " + t.Host + " true` by hand: it must work without a question",
+			ZH: "请手动执行 `ssh " + t.Host + " true`：应能无交互成功",
+		}}
+	}
+	r.stderr = after
+	if err == nil && r.code == 72 && after != "" && strings.Contains(after, "cd:") {
+		return r, &slurm.Error{Op: c.argv[0], Kind: slurm.Rejected, Msg: "working directory: " + strings.TrimSpace(after)}
+	}
+	if err == nil && r.code == 255 && strings.Contains(after, "onnection") && !strings.Contains(after, "sbatch:") {
+		return r, &slurm.Error{Op: "ssh " + t.Host, Kind: slurm.Unreachable, Msg: strings.TrimSpace(after)}
+	}
+	if err == nil && r.code == 127 {
+		return r, &slurm.Error{Op: c.argv[0], Kind: slurm.Broken, Msg: strings.TrimSpace(after), Fix: lang.Text{
+			EN: "Slurm's commands are not on the PATH of a non-interactive login on " + t.Host,
+			ZH: "在 " + t.Host + " 的非交互登录环境中找不到 Slurm 命令（PATH）",
+		}}
+	}
+	return r, err
+}
+
+// sshKind tells a login that is refused from a host that cannot be reached.
+func sshKind(said string) slurm.ErrorKind {
+	for _, word := range []string{"Permission denied", "Host key verification failed", "Too many authentication failures"} {
+		if strings.Contains(said, word) {
+			return slurm.Denied
+		}
+	}
+	return slurm.Unreachable
+}
