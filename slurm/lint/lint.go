@@ -108,3 +108,9 @@ func clip(s string) string {
 	}
 	return string(out)
 }
+
+// warn is report for a case of the rule that does not stop the job.
+func (c *checker) warn(line int, what string) {
+	c.report(line, what)
+	c.out[len(c.out)-1].Severity = rules.Warning
+}

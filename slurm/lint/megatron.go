@@ -1,3 +1,521 @@
 package lint
 
-var megatronRules []Rule
+import (
+	"slices"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm/script"
+)
+
+const connections = "CUDA_DEVICE_MAX_CONNECTIONS"
+
+// megatronRules are Megatron-LM's own, for its own pretrain scripts.
+var megatronRules = []Rule{
+	{
+		ID: "cdmc-missing", Severity: rules.Error, check: connectionsMissing,
+		Why: lang.Text{
+			EN: "before Blackwell, TP or CP above 1 needs CUDA_DEVICE_MAX_CONNECTIONS=1: Megatron stops with an assertion",
+			ZH: "在 Blackwell 之前的 GPU 上，TP 或 CP 大于 1 时必须设置 CUDA_DEVICE_MAX_CONNECTIONS=1：否则 Megatron 启动时断言失败",
+		},
+		Fix: lang.Text{EN: "export CUDA_DEVICE_MAX_CONNECTIONS=1", ZH: "export CUDA_DEVICE_MAX_CONNECTIONS=1"},
+	},
+	{
+		ID: "cdmc-wrong", Severity: rules.Error, check: connectionsWrong,
+		Why: lang.Text{
+			EN: "CUDA_DEVICE_MAX_CONNECTIONS has the wrong value for this layout",
+			ZH: "CUDA_DEVICE_MAX_CONNECTIONS 的取值与并行方式不符",
+		},
+		Fix: lang.Text{
+			EN: "1 for TP or CP above 1 before Blackwell, unset with FSDP, 32 with --overlap-moe-expert-parallel-comm",
+			ZH: "Blackwell 之前 TP 或 CP 大于 1 时取 1；FSDP 时不设置；--overlap-moe-expert-parallel-comm 时取 32",
+		},
+	},
+	{
+		ID: "illegal-layout", Severity: rules.Error, check: illegalLayout,
+		Why: lang.Text{
+			EN: "Megatron refuses these arguments when it starts, after the wait in the queue",
+			ZH: "Megatron 启动时会拒绝这组参数，而那时已经排完队",
+		},
+		Fix: lang.Text{EN: "change the arguments as the rule asks", ZH: "按规则修改参数"},
+	},
+	{
+		ID: "unknown-megatron-flag", Severity: rules.Error, check: unknownFlag,
+		Why: lang.Text{
+			EN: "Megatron's parser does not know this flag (abbreviations are off) and ends",
+			ZH: "Megatron 的解析器不认识这个参数（不支持缩写），会直接退出",
+		},
+		Fix: lang.Text{EN: "remove it, or give its right name", ZH: "删掉它，或改成正确的名字"},
+	},
+	{
+		ID: "megatron-flag-type", Severity: rules.Error, check: flagType,
+		Why: lang.Text{
+			EN: "Megatron's parser refuses the value",
+			ZH: "Megatron 的解析器会拒绝这个取值",
+		},
+		Fix: lang.Text{EN: "mend the value", ZH: "改正取值"},
+	},
+}
+
+// entries are Megatron's own entry scripts, and what they train.
+var entries = map[string]string{
+	"pretrain_gpt.py": "gpt", "pretrain_hybrid.py": "hybrid", "pretrain_mamba.py": "hybrid", "pretrain_bert.py": "bert", "pretrain_t5.py": "t5",
+}
+
+// A flagUse is one flag of a Megatron command line, as far as it is shown.
+type flagUse struct {
+	name   string
+	line   int
+	values []string
+	lines  []int
+	// hidden is true where a value, or whether there is one, is not shown.
+	hidden bool
+	known  megatron.Flag
+	ok     bool
+}
+
+// A trainer is one start of Megatron, with its arguments as far as the script
+// shows them.
+type trainer struct {
+	start *script.Start
+	entry string
+	flags []flagUse
+	stray []script.Arg
+	// partial is true where words are hidden that may be flags.
+	partial bool
+}
+
+// trainers are the starts of Megatron's own scripts.
+func (c *checker) trainers() []trainer {
+	var out []trainer
+	for _, s := range c.job.Starts {
+		entry, ok := entries[programName(s)]
+		if !ok || s.Trap || s.Subst || c.fork(s) {
+			continue
+		}
+		out = append(out, read(s, entry))
+	}
+	return out
+}
+
+// fork reports whether the program is of another project that took the names
+// over: Megatron-DeepSpeed and its like have flags of their own.
+func (c *checker) fork(s *script.Start) bool {
+	other := func(t string) bool {
+		l := strings.ToLower(t)
+		return strings.Contains(l, "deepspeed") || strings.Contains(l, "gpt-neox") || strings.Contains(l, "mindspeed") || strings.Contains(l, "pai-megatron") || strings.Contains(l, "bigscience") || strings.Contains(l, "bigcode") || strings.Contains(l, "epfllm") || strings.Contains(l, "modellink")
+	}
+	if s.Launcher == script.DeepSpeed || other(s.Program.Text()) || other(s.Env.Dir.String()) {
+		return true
+	}
+	return slices.ContainsFunc(argTexts(s.ProgramArgs), func(a string) bool {
+		return strings.HasPrefix(a, "--deepspeed") || strings.HasPrefix(a, "--zero-stage") || strings.HasPrefix(a, "--ds-")
+	})
+}
+
+// read takes the words after the program apart as argparse does.
+func read(s *script.Start, entry string) trainer {
+	t := trainer{start: s, entry: entry}
+	for _, a := range s.ProgramArgs {
+		text, shown := a.Value.Literal()
+		switch {
+		case !shown && wholeWord(a.Value):
+			// --flag=$X or a value with an unknown part.
+			if name, ok := flagBefore(a.Value); ok {
+				t.add(name, a.Line)
+				t.flags[len(t.flags)-1].hidden = true
+			} else if len(t.flags) > 0 {
+				t.flags[len(t.flags)-1].hidden = true
+			}
+		case !shown:
+			t.partial = true
+			if len(t.flags) > 0 {
+				t.flags[len(t.flags)-1].hidden = true
+			}
+		case strings.HasPrefix(text, "-") && len(text) > 1 && !number(text):
+			name, val, has := strings.Cut(text, "=")
+			if _, ok := megatron.LookupFlag(text); ok || !has {
+				t.add(text, a.Line)
+				break
+			}
+			t.add(name, a.Line)
+			f := &t.flags[len(t.flags)-1]
+			f.values, f.lines = append(f.values, val), append(f.lines, a.Line)
+		case len(t.flags) == 0:
+			t.stray = append(t.stray, a)
+		default:
+			f := &t.flags[len(t.flags)-1]
+			f.values, f.lines = append(f.values, text), append(f.lines, a.Line)
+		}
+	}
+	// A command line that shows no model at all is cut short.
+	if !t.given("--num-layers") && !t.given("--hybrid-layer-pattern") && !t.given("--hybrid-override-pattern") {
+		t.partial = true
+	}
+	return t
+}
+
+func (t *trainer) add(name string, line int) {
+	f := flagUse{name: name, line: line}
+	f.known, f.ok = megatron.LookupFlag(name)
+	if !strings.HasPrefix(name, "--") {
+		f.ok = false
+	}
+	t.flags = append(t.flags, f)
+}
+
+func (t *trainer) given(name string) bool {
+	return slices.ContainsFunc(t.flags, func(f flagUse) bool { return f.name == name || f.ok && f.known.Name == name })
+}
+
+func number(s string) bool {
+	return len(s) > 1 && (s[1] >= '0' && s[1] <= '9' || s[1] == '.')
+}
+
+// wholeWord reports whether an unknown value is surely one word: it is quoted,
+// or only a part of it is unknown.
+func wholeWord(v script.Value) bool {
+	for _, p := range v {
+		if p.Ref != nil && !p.Quoted && len(v) == 1 {
+			// $X of a name that is one word by its use: SLURM_*, a loop's variable,
+			// a positional parameter.
+			r := p.Ref
+			return strings.HasPrefix(r.Name, "SLURM_") || r.Loop || r.Kind == script.Sum
+		}
+	}
+	return true
+}
+
+func flagBefore(v script.Value) (string, bool) {
+	if len(v) < 2 || v[0].Ref != nil {
+		return "", false
+	}
+	name, _, ok := strings.Cut(v[0].Text, "=")
+	return name, ok && strings.HasPrefix(name, "--")
+}
+
+func unknownFlag(c *checker) {
+	seen := map[string]bool{}
+	for _, t := range c.trainers() {
+		for _, f := range t.flags {
+			if f.ok || seen[f.name] || f.name == "--" || f.name == "-h" || f.name == "--help" || strings.Contains(f.name, "$") {
+				continue
+			}
+			seen[f.name] = true
+			fix := lang.Text{}
+			if near := megatron.Nearest(f.name); len(near) > 0 {
+				fix = lang.Text{EN: "use " + strings.Join(near, " or "), ZH: "改用 " + strings.Join(near, " 或 ")}
+			}
+			if to, ok := megatron.Renamed(f.name); ok {
+				fix = lang.Text{EN: "use " + to, ZH: "改用 " + to}
+			}
+			c.say(f.line, f.name, fix)
+		}
+	}
+}
+
+func flagType(c *checker) {
+	for _, t := range c.trainers() {
+		for _, f := range t.flags {
+			if !f.ok || f.hidden {
+				continue
+			}
+			_, errs := megatron.Parse(megatron.Run{Entry: t.entry, Argv: append([]string{f.name}, f.values...)})
+			for _, e := range errs {
+				if e.Fault == megatron.UnknownFlag {
+					continue
+				}
+				line := f.line
+				for i, v := range f.values {
+					if slices.Contains(e.Values, v) {
+						line = f.lines[i]
+						break
+					}
+				}
+				c.report(line, strings.Join(append([]string{f.name}, f.values...), " "))
+				break
+			}
+		}
+	}
+}
+
+// run is what is known of a start for Megatron's own rules.
+func (c *checker) run(t trainer) (run megatron.Run, world bool) {
+	run = megatron.Run{Entry: t.entry, Arch: 10, Env: map[string]string{}}
+	if a, ok := c.arch(t.start); ok {
+		run.Arch = a
+	}
+	for _, f := range t.flags {
+		if f.ok && !f.hidden {
+			if _, errs := megatron.Parse(megatron.Run{Argv: append([]string{f.name}, f.values...)}); len(errs) > 0 {
+				continue
+			}
+			run.Argv = append(append(run.Argv, f.name), f.values...)
+		}
+	}
+	for _, n := range t.start.Env.Names() {
+		if v, ok := t.start.Env.Env(n); ok {
+			run.Env[n] = v.String()
+		}
+	}
+	run.WorldSize, world = c.worldSize(t.start)
+	return run, world
+}
+
+// worldSize is the number of ranks of a start.
+func (c *checker) worldSize(s *script.Start) (int, bool) {
+	nodes, okN := 1, s.Step == nil
+	if v, _, given := c.nodeFlag(s); given {
+		nodes, okN = c.job.Int(v)
+	} else if hasFlag(s, "standalone") {
+		nodes, okN = 1, true
+	} else if n, exact, ok := c.job.Nodes(); ok && exact {
+		nodes, okN = n, true
+		if s.Step == nil {
+			nodes = 1
+		}
+	}
+	if !okN {
+		return 0, false
+	}
+	if s.Launcher == script.Python {
+		n, ok := c.tasks(s.Command)
+		return n, ok && s.Step != nil
+	}
+	per, auto, ok, _ := c.workers(s)
+	if auto || !ok {
+		if per, ok = c.gpusFor(s); !ok {
+			return 0, false
+		}
+		if o, has := s.Flag("nproc-per-node"); has && !auto {
+			if r := o.Value.Only(); r == nil || r.Name != "SLURM_GPUS_ON_NODE" && r.Kind != script.Output {
+				return 0, false
+			}
+		}
+	}
+	return nodes * per, per > 0
+}
+
+// modelSize is a number of ranks that the layout divides, for where the
+// script does not show the number.
+func modelSize(c *megatron.Config) int {
+	return max(1, c.TP) * max(1, c.PP) * max(1, c.CP) * max(1, c.EP)
+}
+
+// arch is the compute capability of the GPUs that the script names.
+func (c *checker) arch(s *script.Start) (int, bool) {
+	var words []string
+	opts := c.job.Options
+	if s.Step != nil {
+		opts = append(slices.Clip(opts), s.Step.Options...)
+	}
+	for _, n := range []string{"gpus-per-node", "gres", "gpus", "gpus-per-task", "constraint", "partition", "prefer"} {
+		if o, has := opts.Get(n); has {
+			words = append(words, strings.FieldsFunc(strings.ToLower(o.Text()), func(r rune) bool { return strings.ContainsRune("|&,:[]()*", r) })...)
+		}
+	}
+	found, arch := false, 0
+	for _, w := range words {
+		a, ok := gpuWord(w)
+		if !ok {
+			continue
+		}
+		if found && (a >= 10) != (arch >= 10) {
+			return 0, false
+		}
+		found, arch = true, a
+	}
+	return arch, found
+}
+
+// gpuFamilies are names of accelerators that are sold under others, and of
+// their families.
+var gpuFamilies = []struct {
+	word string
+	arch int
+}{
+	{"a800", 8}, {"a6000", 8}, {"a30", 8}, {"a5000", 8}, {"3090", 8}, {"4090", 8}, {"l20", 8}, {"ampere", 8}, {"hopper", 9}, {"h20", 9}, {"volta", 7}, {"b100", 10}, {"blackwell", 10},
+}
+
+func gpuWord(w string) (int, bool) {
+	if a, ok := megatron.GPUArch(w); ok {
+		return a, true
+	}
+	for _, f := range gpuFamilies {
+		if i := strings.Index(w, f.word); i >= 0 && (i == 0 || w[i-1] < 'a' || w[i-1] > 'z') {
+			if end := i + len(f.word); end == len(w) || w[end] < '0' || w[end] > '9' {
+				return f.arch, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// rowFlags are the flags that each rule of the core looks at.
+func rowFlags() map[string][]string {
+	out := map[string][]string{}
+	for _, r := range rules.Table() {
+		out[r.ID] = r.Flags
+	}
+	return out
+}
+
+func illegalLayout(c *checker) {
+	for _, t := range c.trainers() {
+		run, world := c.run(t)
+		args, _ := megatron.Parse(run)
+		if !world {
+			run.WorldSize = modelSize(args.Effective())
+		}
+		verdict := rules.CheckIn(run, c.lang)
+		if verdict.OK {
+			continue
+		}
+		flags := rowFlags()
+		for _, p := range verdict.Problems {
+			if p.Severity != rules.Error || p.Follows != "" || !strings.HasPrefix(p.Source, "megatron/") || !c.certain(t, flags[p.Rule], world, p) {
+				continue
+			}
+			line := c.flagLine(t, append([]string{p.Field}, flags[p.Rule]...))
+			c.out = append(c.out, Finding{c.rule.ID, line, c.rule.Severity, clipLong(p.Message) + ": " + c.rule.Why.In(c.lang), p.Fix})
+			break
+		}
+	}
+}
+
+func clipLong(s string) string {
+	return strings.Join(strings.Fields(s), " ")
+}
+
+// certain reports whether everything that a rule looks at is shown.
+func (c *checker) certain(t trainer, names []string, world bool, p rules.Problem) bool {
+	if len(names) == 0 {
+		return false
+	}
+	for _, n := range names {
+		switch {
+		case n == connections:
+			return false
+		case n == "WORLD_SIZE" || n == "DP":
+			if !world {
+				return false
+			}
+		case !strings.HasPrefix(n, "--"):
+			if t.start.Sourced || t.partial {
+				return false
+			}
+		default:
+			for _, f := range t.flags {
+				if f.ok && f.known.Name == n && f.hidden {
+					return false
+				}
+			}
+			if t.partial && !t.given(n) {
+				return false
+			}
+		}
+	}
+	if t.partial && slices.Contains(names, "DP") {
+		// How many replicas there are depends on every size of the layout.
+		for _, n := range []string{"--tensor-model-parallel-size", "--pipeline-model-parallel-size"} {
+			if !t.given(n) {
+				return false
+			}
+		}
+	}
+	for _, f := range t.flags {
+		if f.hidden && f.ok && sizes[f.known.Name] && (slices.Contains(names, "DP") || slices.Contains(names, "WORLD_SIZE")) {
+			return false
+		}
+	}
+	return true
+}
+
+// sizes are the flags that decide how ranks are divided.
+var sizes = map[string]bool{
+	"--tensor-model-parallel-size": true, "--pipeline-model-parallel-size": true, "--context-parallel-size": true,
+	"--expert-model-parallel-size": true, "--expert-tensor-parallel-size": true,
+}
+
+// flagLine is the line of the first of the flags that is given.
+func (c *checker) flagLine(t trainer, names []string) int {
+	for _, n := range names {
+		for _, f := range t.flags {
+			if f.name == n || f.ok && f.known.Name == n {
+				return f.line
+			}
+		}
+	}
+	return t.start.Line
+}
+
+// layout is what the connections variable depends on.
+type layout struct {
+	parallel, fsdp, overlap bool
+	line                    int
+}
+
+func (t trainer) layout() layout {
+	l := layout{line: t.start.Line}
+	for _, f := range t.flags {
+		if !f.ok || f.hidden {
+			continue
+		}
+		switch f.known.Name {
+		case "--tensor-model-parallel-size", "--context-parallel-size":
+			if len(f.values) == 1 && f.values[0] != "1" && f.values[0] != "0" {
+				l.parallel, l.line = true, f.line
+			}
+		case "--use-torch-fsdp2", "--use-megatron-fsdp":
+			l.fsdp = true
+		case "--overlap-moe-expert-parallel-comm":
+			l.overlap = true
+		}
+	}
+	return l
+}
+
+func connectionsMissing(c *checker) {
+	for _, t := range c.trainers() {
+		l := t.layout()
+		arch, ok := c.arch(t.start)
+		if !ok || arch >= 10 || !l.parallel || l.fsdp || l.overlap || t.start.Sourced || c.found("container-env-missing") {
+			continue
+		}
+		if _, set := t.start.Env.Env(connections); set || t.start.Container != nil && t.start.Container.EnvFile {
+			continue
+		}
+		c.report(l.line, connections)
+		return
+	}
+}
+
+func connectionsWrong(c *checker) {
+	for _, t := range c.trainers() {
+		v, set := t.start.Env.Env(connections)
+		value, shown := v.Literal()
+		if !set || !shown {
+			continue
+		}
+		l := t.layout()
+		arch, known := c.arch(t.start)
+		line := max(v.Line(), 1)
+		switch {
+		case l.overlap && !l.fsdp:
+			if value != "32" {
+				c.warn(line, connections+"="+value)
+				return
+			}
+		case l.fsdp:
+			if value == "1" {
+				c.report(line, connections+"="+value)
+				return
+			}
+		case l.parallel && known && arch < 10 && value != "1":
+			c.report(line, connections+"="+value)
+			return
+		}
+	}
+}
