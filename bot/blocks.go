@@ -198,7 +198,7 @@ func richSize(e slack.RichTextElement) (n int) {
 		count(e.Elements)
 	case *slack.RichTextPreformatted:
 		count(e.Elements)
-	case *slack.RichTextList:
+	case *bullets:
 		for _, x := range e.Elements {
 			n += richSize(x)
 		}
@@ -298,13 +298,24 @@ func facts(fs []view.Fact) (ps []piece) {
 	return ps
 }
 
+// bullets is a list as Slack's own types have it: slack-go's always writes an
+// offset, which they do not know.
+type bullets struct {
+	Type     slack.RichTextElementType     `json:"type"`
+	Style    slack.RichTextListElementType `json:"style"`
+	Elements []slack.RichTextElement       `json:"elements"`
+}
+
+// RichTextElementType makes bullets an element of rich text.
+func (b *bullets) RichTextElementType() slack.RichTextElementType { return b.Type }
+
 // items draws a list.
 func items(list []string) (ps []piece) {
 	var es []slack.RichTextElement
 	size := 0
 	flush := func() {
 		if len(es) > 0 {
-			ps = append(ps, rich(slack.NewRichTextList(slack.RTEListBullet, 0, es...)))
+			ps = append(ps, rich(&bullets{Type: slack.RTEList, Style: slack.RTEListBullet, Elements: es}))
 		}
 		es, size = nil, 0
 	}

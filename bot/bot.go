@@ -19,6 +19,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // Config says how to reach Slack and what to serve there.
@@ -44,6 +45,9 @@ type Config struct {
 	Service *ops.Service
 	Store   Store
 	Policy  Policy
+	// Watch is told of every job that is submitted here, so that a watcher follows
+	// it; what it sees comes back through Bot.Watch. Nil follows nothing.
+	Watch func(slurm.Job)
 	// Site gives the submit form its first values; nil starts empty.
 	Site func() map[string]string
 

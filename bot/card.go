@@ -12,6 +12,7 @@ import (
 
 	"github.com/slack-go/slack"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
@@ -49,6 +50,7 @@ type card struct {
 	Team     string    `json:"team"`
 	User     string    `json:"user"` // who asked for the job; empty: not from Slack
 	Approver string    `json:"approver,omitempty"`
+	Lang     lang.Lang `json:"lang,omitempty"`
 	Acted    string    `json:"acted,omitempty"` // who changed it last
 	Places   []place   `json:"places"`
 	Muted    []string  `json:"muted,omitempty"` // people
@@ -105,7 +107,7 @@ func (b *Bot) follow(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, res
 	if where == "" {
 		where = a.User
 	}
-	k := card{Team: a.Team, User: a.User, Approver: a.Approver, News: news, Began: b.now(), Places: []place{{Team: a.Team, Channel: where}}}
+	k := card{Team: a.Team, User: a.User, Lang: c.Lang, Approver: a.Approver, News: news, Began: b.now(), Places: []place{{Team: a.Team, Channel: where}}}
 	var old card
 	if have, err := b.cfg.Store.Get(ctx, docCard, cardID(cluster, slurm.JobID(id)), b.now(), &old); err == nil && have {
 		// Asked for again, or carried out again after a crash: what is queued or sent
@@ -118,6 +120,9 @@ func (b *Bot) follow(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, res
 	owed := b.draw(ctx, &k)
 	if err := b.cfg.Store.Put(ctx, docCard, cardID(cluster, slurm.JobID(id)), k, time.Time{}); err != nil {
 		b.log.Error("slack: card", "err", err)
+	}
+	if b.cfg.Watch != nil {
+		b.cfg.Watch(news.Job)
 	}
 	return owed
 }
@@ -203,8 +208,7 @@ func (b *Bot) draw(ctx context.Context, k *card) (owed []store.SlackMessage) {
 	id := cardID(k.News.Job.Cluster, k.News.Job.ID)
 	for i := range k.Places {
 		p := &k.Places[i]
-		s := b.settings(ctx, k.Team, k.User)
-		l := s.Lang
+		l := b.langOfCard(ctx, k)
 		posted := p.Hash != ""
 		text, blocks := drawCard(*k, l, posted)
 		sum := sha256.Sum256(blocks)
@@ -241,7 +245,7 @@ func (b *Bot) tale(ctx context.Context, k *card) (owed []store.SlackMessage) {
 	j := k.News.Job
 	id := cardID(j.Cluster, j.ID)
 	s := b.settings(ctx, k.Team, k.User)
-	l := s.Lang
+	l := b.langOfCard(ctx, k)
 	doc := view.Doc{Title: stateWords(j.State, l), Tone: toneOf(j.State)}
 	switch {
 	case j.State == slurm.Running:
@@ -271,6 +275,24 @@ func (b *Bot) tale(ctx context.Context, k *card) (owed []store.SlackMessage) {
 		}
 	}
 	return owed
+}
+
+// langOfCard is the language of a card: the one that its requester chose, else
+// the one that they asked in.
+func (b *Bot) langOfCard(ctx context.Context, k *card) lang.Lang {
+	if s := b.settings(ctx, k.Team, k.User); s.Lang != "" {
+		return s.Lang
+	}
+	return k.Lang
+}
+
+// cardLang is the language of a job's card.
+func (b *Bot) cardLang(ctx context.Context, j slurm.Job) lang.Lang {
+	var k card
+	if ok, err := b.cfg.Store.Get(ctx, docCard, cardID(j.Cluster, j.ID), b.now(), &k); err != nil || !ok {
+		return lang.EN
+	}
+	return b.langOfCard(ctx, &k)
 }
 
 // mayCall reports whether the person may be called by a mention now.

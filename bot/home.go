@@ -48,14 +48,7 @@ var (
 // home draws the person's home tab.
 func (b *Bot) home(ctx context.Context, a ask) []store.SlackMessage {
 	c := b.call(ctx, a)
-	v := slack.HomeTabViewRequest{Type: slack.VTHomeTab}
-	v.Blocks.BlockSet = b.homeBlocks(ctx, a, c)
-	raw, err := json.Marshal(v)
-	if err != nil {
-		b.log.Error("slack: home", "err", err)
-		return nil
-	}
-	m := b.owe(a.Key+"/home", "home/"+a.Team+"/"+a.User, out{Do: doHome, Team: a.Team, User: a.User, View: raw})
+	m := b.owe(a.Key+"/home", "home/"+a.Team+"/"+a.User, out{Do: doHome, Team: a.Team, User: a.User, Blocks: blocksJSON(b.homeBlocks(ctx, a, c))})
 	m.Collapse = "home/" + a.Team + "/" + a.User
 	return []store.SlackMessage{m}
 }

@@ -21,7 +21,6 @@ const (
 	doRespond   method = "respond"   // through a response_url
 	doUpload    method = "upload"    // a file
 	doHome      method = "home"      // the person's home tab
-	doModal     method = "modal"     // an update of an open modal
 	doUnfurl    method = "unfurl"
 	doPrompts   method = "prompts" // of an assistant thread
 )
@@ -49,7 +48,6 @@ type out struct {
 	Blocks json.RawMessage `json:"blocks,omitempty"`
 	File   *File           `json:"file,omitempty"`
 	Bytes  []byte          `json:"bytes,omitempty"` // a picture's
-	View   json.RawMessage `json:"view,omitempty"`
 	Extra  json.RawMessage `json:"extra,omitempty"`
 }
 
@@ -60,6 +58,34 @@ func (b *Bot) owe(key, lane string, o out) store.SlackMessage {
 		panic("bot: an out is always JSON: " + err.Error())
 	}
 	return store.SlackMessage{Key: key, Lane: lane, Body: string(body), Queued: b.now()}
+}
+
+// A rawBlock is a block that was drawn before and goes to Slack as it is.
+type rawBlock struct{ json.RawMessage }
+
+// BlockType reads the block's type.
+func (r rawBlock) BlockType() slack.MessageBlockType {
+	var b struct {
+		Type slack.MessageBlockType `json:"type"`
+	}
+	_ = json.Unmarshal(r.RawMessage, &b) // empty where there is none
+	return b.Type
+}
+
+// ID is empty: our blocks have none.
+func (r rawBlock) ID() string { return "" }
+
+// rawBlocks reads drawn blocks without interpreting them.
+func rawBlocks(drawn json.RawMessage) ([]slack.Block, error) {
+	var list []json.RawMessage
+	if err := json.Unmarshal(drawn, &list); err != nil {
+		return nil, permanentError{err}
+	}
+	bs := make([]slack.Block, len(list))
+	for i, b := range list {
+		bs[i] = rawBlock{b}
+	}
+	return bs, nil
 }
 
 func blocksJSON(bs []slack.Block) json.RawMessage {

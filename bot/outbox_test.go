@@ -149,7 +149,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv("BOT_TEST_STATE") != "" {
 		os.Exit(serveForKill())
 	}
-	os.Exit(m.Run())
+	os.Exit(slacktest.Main(m))
 }
 
 // serveForKill runs a bot until it is killed, telling of jobs from where the
@@ -205,9 +205,9 @@ func TestKilledAtAnyMomentNothingIsLostAndNothingTwice(t *testing.T) {
 	slackd.Calm()
 	last := start(jobs)
 	t.Cleanup(func() { _ = last.Process.Kill(); _ = last.Wait() })
-	st := slackd.Wait("every card", func(st slacktest.State) bool { return len(cards(st, "900")) >= jobs })
+	slackd.Wait("every card", func(st slacktest.State) bool { return len(cards(st, "900")) >= jobs })
 	time.Sleep(500 * time.Millisecond)
-	st = slackd.State()
+	st := slackd.State()
 	seen := map[string]int{}
 	for _, m := range cards(st, "900") {
 		seen[strings.Fields(m.Text)[1]]++

@@ -97,7 +97,9 @@ func TestDoctorNamesWhatIsMissing(t *testing.T) {
 	for _, c := range s.bot.Doctor(t.Context()) {
 		require.True(t, c.OK, "%s: %s", c.Name, c.Detail)
 	}
-	narrow := play(t, func(c *bot.Config) { c.APIURL = slacktest.Start(t, slacktest.Config{BotScopes: "chat:write,commands"}).APIURL })
+	narrow := play(t, func(c *bot.Config) {
+		c.APIURL = slacktest.Start(t, slacktest.Config{BotScopes: "chat:write,commands"}).APIURL
+	})
 	var found bool
 	for _, c := range narrow.bot.Doctor(t.Context()) {
 		if strings.Contains(c.Detail, "files:read") {

@@ -58,18 +58,12 @@ func (b *Bot) tell(ctx context.Context, key string, o out) (store.SlackRef, erro
 	case doUpload:
 		return b.upload(ctx, api, o)
 	case doHome:
-		var v slack.HomeTabViewRequest
-		if err := json.Unmarshal(o.View, &v); err != nil {
-			return store.SlackRef{}, permanentError{err}
+		bs, err := rawBlocks(o.Blocks)
+		if err != nil {
+			return store.SlackRef{}, err
 		}
-		_, err := api.PublishViewContext(ctx, slack.PublishViewContextRequest{UserID: o.User, View: v})
-		return store.SlackRef{}, err
-	case doModal:
-		var v slack.ModalViewRequest
-		if err := json.Unmarshal(o.View, &v); err != nil {
-			return store.SlackRef{}, permanentError{err}
-		}
-		_, err := api.UpdateViewContext(ctx, v, "", "", o.TS)
+		v := slack.HomeTabViewRequest{Type: slack.VTHomeTab, Blocks: slack.Blocks{BlockSet: bs}}
+		_, err = api.PublishViewContext(ctx, slack.PublishViewContextRequest{UserID: o.User, View: v})
 		return store.SlackRef{}, err
 	case doUnfurl:
 		var u map[string]slack.Attachment
@@ -97,11 +91,11 @@ func (o out) message() ([]slack.MsgOption, error) {
 		slack.MsgOptionParse(false), slack.MsgOptionLinkNames(false),
 	}
 	if o.Blocks != nil {
-		var bs slack.Blocks
-		if err := json.Unmarshal(o.Blocks, &bs); err != nil {
-			return nil, permanentError{err}
+		bs, err := rawBlocks(o.Blocks)
+		if err != nil {
+			return nil, err
 		}
-		opts = append(opts, slack.MsgOptionBlocks(bs.BlockSet...))
+		opts = append(opts, slack.MsgOptionBlocks(bs...))
 	}
 	if o.Thread != "" && o.Do != doUpdate {
 		opts = append(opts, slack.MsgOptionTS(o.Thread))
@@ -123,10 +117,11 @@ func (b *Bot) respond(ctx context.Context, o out) error {
 		msg.ResponseType = slack.ResponseTypeInChannel
 	}
 	if o.Blocks != nil {
-		msg.Blocks = &slack.Blocks{}
-		if err := json.Unmarshal(o.Blocks, msg.Blocks); err != nil {
-			return permanentError{err}
+		bs, err := rawBlocks(o.Blocks)
+		if err != nil {
+			return err
 		}
+		msg.Blocks = &slack.Blocks{BlockSet: bs}
 	}
 	err = slack.PostWebhookCustomHTTPContext(ctx, to, b.plain, msg)
 	if e, ok := errors.AsType[slack.StatusCodeError](err); ok && e.Code >= 300 && e.Code < 400 {

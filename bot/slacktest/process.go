@@ -25,12 +25,25 @@ type Process struct {
 	APIURL string
 }
 
+// buildDir holds the program; Main removes it.
+var buildDir string
+
+// Main runs a package's tests and removes what Start has built.
+func Main(m *testing.M) int {
+	code := m.Run()
+	if buildDir != "" {
+		_ = os.RemoveAll(buildDir)
+	}
+	return code
+}
+
 // built is the program, built once for all tests of a package.
 var built = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "fakeslack")
 	if err != nil {
 		return "", err
 	}
+	buildDir = dir
 	bin := filepath.Join(dir, "fakeslack")
 	cmd := exec.Command("go", "build", "-o", bin, "github.com/megatron-ops/megatron-ops/bot/slacktest/fakeslack")
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -1,0 +1,57 @@
+package bot
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/slack-go/slack"
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// oneJob is a cluster with a single job.
+type oneJob struct{ ops.Cluster }
+
+func (oneJob) Name() string { return "slurm" }
+func (oneJob) Kind() string { return "rest" }
+
+func (oneJob) Jobs(context.Context, slurm.Filter) ([]slurm.Job, error) {
+	return []slurm.Job{
+		{ID: "4711", Name: "gpt-8b", User: "ada", State: slurm.Running, Nodes: []string{"gpu-01", "gpu-02"}, ElapsedS: 5025},
+		{ID: "4712", Name: "moe", User: "ada", State: slurm.Pending, Reason: "Resources"},
+	}, nil
+}
+
+func (oneJob) Nodes(context.Context) ([]slurm.Node, error) {
+	return []slurm.Node{}, nil
+}
+
+func (oneJob) Partitions(context.Context) ([]slurm.Partition, error) {
+	return []slurm.Partition{}, nil
+}
+
+// sampleHome draws the home tab of somebody with two jobs and a failed one.
+func sampleHome(t testing.TB, l lang.Lang) []slack.Block {
+	t.Helper()
+	st, err := store.Open(context.Background(), filepath.Join(t.TempDir(), "s.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, st.Close()) })
+	svc := &ops.Service{Clusters: map[string]ops.Cluster{"slurm": oneJob{}}, Default: "slurm", Now: func() time.Time { return noon }}
+	b, err := New(Config{
+		SigningSecret: "s", BotToken: "xoxb-1", Service: svc, Store: st.Slack(), Now: func() time.Time { return noon },
+		Policy: Policy{Links: map[string]string{"U1": "ada"}},
+	})
+	require.NoError(t, err)
+	bad := sampleCard(slurm.Failed, l)
+	bad.EndedAt = noon.Add(-time.Hour)
+	require.NoError(t, st.Slack().Put(t.Context(), docCard, "slurm/4700", bad, time.Time{}))
+	require.NoError(t, st.Slack().Put(t.Context(), docSettings, "T1/U1", settings{Lang: l}, time.Time{}))
+	a := ask{Team: "T1", User: "U1", Kind: asHome}
+	return b.homeBlocks(t.Context(), a, b.call(t.Context(), a))
+}

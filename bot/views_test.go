@@ -1,0 +1,152 @@
+package bot
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slack-go/slack"
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/bot/slacktest"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// A drawn view is what a person sees at one place.
+type drawn struct {
+	name string
+	on   slacktest.Surface
+	json []byte // blocks of a message, or a whole view
+}
+
+// mainViews draws the views that people see most, each from the code that
+// draws it in service.
+func mainViews(t testing.TB, l lang.Lang) []drawn {
+	t.Helper()
+	b := &Bot{}
+	person := &ops.Call{Service: &ops.Service{Default: "slurm", Now: func() time.Time { return noon }}, Who: ops.Caller{User: "ada"}, Lang: l}
+	message := func(name string, bs []slack.Block) drawn { return drawn{name, slacktest.InMessage, raw(t, bs)} }
+	asView := func(name string, on slacktest.Surface, v any) drawn {
+		j, err := json.Marshal(v)
+		require.NoError(t, err)
+		return drawn{name, on, j}
+	}
+	_, running := drawCard(sampleCard(slurm.Running, l), l, true)
+	_, failed := drawCard(sampleCard(slurm.Failed, l), l, true)
+	planned := ops.SubmitOut{
+		Name: "gpt-8b", Cluster: "slurm", DryRun: true, Script: "#!/bin/bash\n#SBATCH --job-name=gpt-8b\n#SBATCH --nodes=2\nset -euo pipefail\n",
+		Problems: []rules.Problem{{Rule: "no-time-limit", Severity: rules.Warning, Field: "time", Message: lang.Text{EN: "no time limit", ZH: "没有设置时间上限"}.In(l), Fix: "time: HH:MM:SS"}},
+	}
+	ask := view.Doc{
+		Title: lang.Text{EN: "CUDA_DEVICE_MAX_CONNECTIONS=1", ZH: "CUDA_DEVICE_MAX_CONNECTIONS=1"}.In(l),
+		Sections: []view.Section{
+			{Text: lang.Text{EN: "Hopper with tensor parallel size above 1: communication must be queued before the kernels that hide it.", ZH: "Hopper 且张量并行大于 1：通信必须先于掩盖它的计算核函数入队。"}.In(l)},
+			{Heading: lang.Text{EN: "Sources", ZH: "来源"}.In(l), Items: []string{"run-on-slurm https://docs.nvidia.com/megatron-core/"}},
+		},
+		Next: []string{"constants --tp 4"},
+	}
+	return []drawn{
+		message("help", Blocks(b.helpDoc(t.Context(), person, ""), l)),
+		message("error", Blocks(errorDoc(&ops.Error{Code: ops.BadInput, Field: "nodes", Message: "-1 is negative", Fix: "1 or more"}, l), l)),
+		message("question", append(Blocks(view.Doc{Title: textConfirm.In(l), Tone: view.Warn, Sections: []view.Section{{Text: "4711 gpt-8b"}}}, l), yesNo("ID", l, true))),
+		message("answer", append(Blocks(ask, l), feedback("ask", l))),
+		{"card-running", slacktest.InMessage, running},
+		{"card-failed", slacktest.InMessage, failed},
+		asView("form", slacktest.InModal, submitForm(map[string]string{"name": "gpt-8b", "partition": "gpu", "gpu": "h100"}, `{"channel":"C1"}`, l)),
+		asView("confirm", slacktest.InModal, confirmView(planned, "ID", lang.Text{EN: "more than 512 GPU hours", ZH: "超过 512 GPU 小时"}.In(l), l)),
+		asView("home", slacktest.InHome, slack.HomeTabViewRequest{Type: slack.VTHomeTab, Blocks: slack.Blocks{BlockSet: sampleHome(t, l)}}),
+	}
+}
+
+func sampleCard(state slurm.State, l lang.Lang) card {
+	loss, speed, limit, exit := 2.3456, 412.5, int64(86400), "1:0"
+	n := News{
+		Job: slurm.Job{
+			ID: "4711", Cluster: "slurm", Name: "gpt-8b", User: "ada", Partition: "gpu", State: state, Nodes: []string{"gpu-01", "gpu-02"},
+			GPUs: 16, ElapsedS: 5025, TimeLimitS: &limit,
+		},
+		Iteration: 1200, Iterations: 5000, Loss: &loss, TFLOPs: &speed, ETA: 4 * time.Hour, Checkpoint: 1000, CheckpointAt: noon,
+	}
+	if state == slurm.Failed {
+		n.Job.ExitCode = &exit
+		n.Class, n.Exclude, n.Fixed = "cuda_oom", []string{"gpu-02"}, true
+		n.Cause = &view.Doc{Title: lang.Text{EN: "Rank 9 on gpu-02 ran out of GPU memory", ZH: "gpu-02 上的 rank 9 显存不足"}.In(l), Tone: view.Bad}
+	}
+	return card{Team: "T1", User: "U1", Approver: "U5", News: n}
+}
+
+func TestViewsAreWhatTheyWere(t *testing.T) {
+	for _, l := range []lang.Lang{lang.EN, lang.ZH} {
+		for _, v := range mainViews(t, l) {
+			file := filepath.Join("testdata", "views", v.name+"."+string(l)+".json")
+			var x any
+			require.NoError(t, json.Unmarshal(v.json, &x))
+			var b strings.Builder
+			e := json.NewEncoder(&b)
+			e.SetEscapeHTML(false)
+			e.SetIndent("", "  ")
+			require.NoError(t, e.Encode(x))
+			if *update {
+				require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+				require.NoError(t, os.WriteFile(file, []byte(b.String()), 0o644))
+				continue
+			}
+			want, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.Equal(t, string(want), b.String(), "%s: go test ./bot -run TestViewsAreWhatTheyWere -update writes it", file)
+		}
+	}
+}
+
+func TestViewsKeepToSlacksLimits(t *testing.T) {
+	for _, l := range []lang.Lang{lang.EN, lang.ZH} {
+		for _, v := range mainViews(t, l) {
+			if v.on == slacktest.InMessage {
+				require.Empty(t, slacktest.CheckBlocks(v.json, v.on), "%s %s", v.name, l)
+				continue
+			}
+			require.Empty(t, slacktest.CheckView(v.json), "%s %s", v.name, l)
+		}
+	}
+}
+
+// Slack's own types, read by the TypeScript compiler, judge every view.
+func TestViewsHaveSlacksTypes(t *testing.T) {
+	modules, err := filepath.Abs(filepath.Join("..", "tools", "node", "node_modules"))
+	require.NoError(t, err)
+	tsc := filepath.Join(modules, ".bin", "tsc")
+	if _, err := os.Stat(tsc); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("%s is missing: run .ci/setup", tsc)
+		}
+		t.Skip("needs @slack/types and tsc: run .ci/setup")
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.Symlink(modules, filepath.Join(dir, "node_modules")))
+	var ts strings.Builder
+	ts.WriteString("import type { KnownBlock, ModalView, HomeView } from \"@slack/types\";\n")
+	for _, l := range []lang.Lang{lang.EN, lang.ZH} {
+		for i, v := range mainViews(t, l) {
+			typ := map[slacktest.Surface]string{slacktest.InMessage: "KnownBlock[]", slacktest.InModal: "ModalView", slacktest.InHome: "HomeView"}[v.on]
+			fmt.Fprintf(&ts, "// %s\nexport const %s%d: %s = %s;\n", v.name, l, i, typ, v.json)
+		}
+	}
+	file := filepath.Join(dir, "views.ts")
+	require.NoError(t, os.WriteFile(file, []byte(ts.String()), 0o600))
+	out, err := exec.Command(tsc, "--noEmit", "--strict", "--skipLibCheck", "--module", "nodenext", "--moduleResolution", "nodenext", file).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
