@@ -3,7 +3,12 @@
 // works the answer out; it never guesses one.
 package compute
 
-import "github.com/megatron-ops/megatron-ops/internal/lang"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+)
 
 // A Result is a computed answer and where its rule is told.
 type Result struct {
@@ -11,6 +16,77 @@ type Result struct {
 	Skill, Section, URL string
 }
 
+// A question is what the answerers below look at.
+type question struct {
+	text string // as asked
+	low  string // folded: lower case, ASCII punctuation
+	lang lang.Lang
+	cfg  Config
+}
+
+// say is a text in the question's language.
+func (q *question) say(en, zh string, args ...any) string {
+	return fmt.Sprintf(lang.Text{EN: en, ZH: zh}.In(q.lang), args...)
+}
+
+// has reports whether the question holds one of the words.
+func (q *question) has(words ...string) bool {
+	for _, w := range words {
+		if strings.Contains(q.low, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// An answerer is one kind of computed answer: an empty text means that the
+// question is not of its kind.
+type answerer struct {
+	section string
+	skill   string
+	url     string
+	answer  func(*question) string
+}
+
+const (
+	guide    = "slurm-user-guide"
+	parallel = "parallel-layout"
+	run      = "run-on-slurm"
+	sbatch   = "https://slurm.schedmd.com/sbatch.html"
+)
+
+// answerers are tried in order.
+var answerers = []answerer{
+	{"Dependencies", guide, sbatch + "#OPT_dependency", dependency},
+	{"Job arrays", guide, "https://slurm.schedmd.com/job_array.html", array},
+	{"Node lists", guide, "https://slurm.schedmd.com/scontrol.html", hosts},
+	{"sinfo", guide, "https://slurm.schedmd.com/sinfo.html", sinfo},
+	{"Time limits", guide, sbatch + "#OPT_time", duration},
+	{"Begin times", guide, sbatch + "#OPT_begin", begin},
+	{"Signals", guide, sbatch + "#OPT_signal", signal},
+	{"Exit codes", guide, "https://slurm.schedmd.com/job_exit_code.html", exitCode},
+	{"CUDA_DEVICE_MAX_CONNECTIONS", run, "", connections},
+	{"Hyper-threading", guide, sbatch + "#OPT_hint", threads},
+	{"Ranks", parallel, "", rankPlace},
+	{"Micro batches", parallel, "", microbatches},
+	{"Heads", parallel, "", heads},
+	{"Context parallel", parallel, "", contextParallel},
+	{"Experts", parallel, "", experts},
+	{"Layers", parallel, "", layers},
+	{"Layout", parallel, "", layout},
+	{"GPU hours", guide, "", gpuHours},
+	{"World size", run, "", world},
+	{"States", guide, "https://slurm.schedmd.com/squeue.html#SECTION_JOB-STATE-CODES", state},
+}
+
 // Answer computes an answer; ok is false where the question asks for nothing
 // that can be computed.
-func Answer(text string, l lang.Lang) (Result, bool) { return Result{}, false }
+func Answer(text string, l lang.Lang) (Result, bool) {
+	q := &question{text: text, low: fold(text), lang: l, cfg: Read(text)}
+	for _, a := range answerers {
+		if t := a.answer(q); t != "" {
+			return Result{Text: t, Skill: a.skill, Section: a.section, URL: a.url}, true
+		}
+	}
+	return Result{}, false
+}

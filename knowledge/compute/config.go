@@ -1,0 +1,229 @@
+package compute
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+)
+
+// A Config is what a question says of a run; zero means it does not say.
+type Config struct {
+	Nodes, PerNode, World                        int
+	TP, PP, CP, EP, ETP, DP, VPP                 int
+	MBS, GBS, Accum                              int
+	Heads, Groups, Layers, Hidden, Seq, Experts  int
+	Sockets, Cores, Threads                      int
+	Arch                                         int
+	GPU                                          string
+	TorchFSDP, FSDP, Overlap, SP, Tensor, Contxt bool
+}
+
+// A quantity is a number that a question may give, and the words before or
+// behind which it stands.
+type quantity struct {
+	to   func(*Config) *int
+	name string // alternatives that stand before the number
+	unit string // alternatives that stand behind it; may be empty
+}
+
+var quantities = []quantity{
+	{func(c *Config) *int { return &c.ETP }, `expert-tensor-parallel-size|etp`, ``},
+	{func(c *Config) *int { return &c.EP }, `expert-model-parallel-size|expert[- ]parallel(?:ism)?(?: size)?|专家并行度?|\bep`, `way expert|-way ep|路专家并行`},
+	{func(c *Config) *int { return &c.TP }, `tensor-model-parallel-size|tensor[- ]model[- ]parallel(?:[- ]size)?|tensor[- ]parallel(?:ism)?(?:[- ]size)?|张量并行度?|\btp(?:[- ]size)?`, `[- ]way (?:tensor|tp)|路张量并行`},
+	{func(c *Config) *int { return &c.VPP }, `num-virtual-stages-per-pipeline-rank|\bvpp`, ``},
+	{func(c *Config) *int { return &c.PP }, `pipeline-model-parallel-size|pipeline[- ](?:model[- ])?parallel(?:ism)?(?:[- ]size)?|流水线?并行度?|\bpp(?:[- ]size)?`, `[- ]way (?:pipeline|pp)|路流水线?并行|pipeline stages|stages|个流水线阶段`},
+	{func(c *Config) *int { return &c.CP }, `context-parallel-size|context[- ]parallel(?:ism)?(?:[- ]size)?|上下文并行度?|\bcp(?:[- ]size)?`, `[- ]way (?:context|cp)|路上下文并行`},
+	{func(c *Config) *int { return &c.DP }, `data-parallel-size|data[- ]parallel(?:ism)?(?:[- ]size)?|数据并行度?|\bdp(?:[- ]size)?`, `[- ]way (?:data|dp)|路数据并行|replicas|个副本`},
+	{func(c *Config) *int { return &c.MBS }, `micro-batch-size|micro[- ]?batch(?:[- ]size)?|\bmbs|微批(?:次)?(?:大小)?`, ``},
+	{func(c *Config) *int { return &c.GBS }, `global-batch-size|global[- ]?batch(?:[- ]size)?|\bgbs|全局批(?:次)?(?:大小)?`, ``},
+	{func(c *Config) *int { return &c.Groups }, `num-query-groups|query groups|kv heads|kv 头数?`, `query groups|kv heads|个? ?kv 头`},
+	{func(c *Config) *int { return &c.Heads }, `num-attention-heads|attention heads|num heads|heads|注意力头数?|头数`, `(?:attention )?heads|个注意力头|个头|注意力头|头`},
+	{func(c *Config) *int { return &c.Layers }, `num-layers|layers|层数|模型层数`, `(?:transformer )?layers?|-layer|个? ?transformer 层|层`},
+	{func(c *Config) *int { return &c.Hidden }, `hidden-size|hidden size|隐藏层(?:大小|维度)`, ``},
+	{func(c *Config) *int { return &c.Seq }, `seq-length|sequence[- ]length|seq[- ]?len(?:gth)?|序列长度?|上下文长度|\bseq|context length`, `tokens?`},
+	{func(c *Config) *int { return &c.Experts }, `num-experts|experts|专家数量?|专家个数`, `experts|个专家`},
+	{func(c *Config) *int { return &c.Threads }, `threads per core|每核(?:心)?线程数?|超线程`, `threads? per core|threads each|(?:hyper-?)?threads`},
+	{func(c *Config) *int { return &c.Cores }, `cores per socket|每路|每颗|每个? ?cpu`, `(?:physical )?cores?(?: each| per (?:socket|cpu))?|个?(?:物理)?核心?`},
+	{func(c *Config) *int { return &c.Sockets }, `sockets`, `[- ]?sockets?|cpus|颗 ?cpu|个 ?cpu|路`},
+}
+
+// number is how a count is written: 4096, 4,096 is not read, 4k is 4096.
+const number = `(\d+)(k\b)?`
+
+// between stands between a name and its number.
+const between = `\)?\s*(?:size|degree|度|大小|数|数量)?\s*(?:=+|:|\(|is|of|to|为|是|设为|设成|设置为|等于|取|开)?\s*(?:=|:)?\s*\(?`
+
+type reader struct{ before, behind *regexp.Regexp }
+
+var readers = func() []reader {
+	list := make([]reader, len(quantities))
+	for i, q := range quantities {
+		list[i].before = regexp.MustCompile(`(?:^|[^a-z])(?:--)?(?:` + q.name + `)` + between + number)
+		if q.unit != "" {
+			list[i].behind = regexp.MustCompile(`(?:^|[^0-9.a-z-])` + number + `\s*-?(?:` + q.unit + `)`)
+		}
+	}
+	return list
+}()
+
+var (
+	gpuWord  = `(?:gpus?|cards?|卡|显卡|加速卡|[abhlv]\d{2,3}s?|gb\d00s?)`
+	perNode  = regexp.MustCompile(`(\d+)\s*(?:x\s*)?(?:张|块|个)?\s*` + gpuWord + `?\s*(?:gpus?\s*)?(?:per|/|a|an|on each|on every|in each|each|in every)\s*(?:node|host|machine|server|box)|(\d+)\s*(?:张|块|个)?\s*` + gpuWord + `\s*each|(?:每|单)(?:个|台)?\s*(?:节点|机器|机|台|node)\s*(?:有|上|都|带|是|为|用|只有|跑)?\s*(\d+)\s*(?:张|块|个)?\s*(?:` + gpuWord + `|进程)?|(\d+)[- ]?gpu\s*(?:nodes?|machines?|hosts?)|gpus-per-node[= ]+(\d+)|gres=gpu:(?:\w+:)?(\d+)|nproc-per-node[= ]+(\d+)|(\d+)\s*卡\s*(?:机器|节点|服务器)|(\d+)\s*(?:ranks?|processes|workers) (?:per|a) node`)
+	nodesBy  = regexp.MustCompile(`(\d+)\s*(?:个|台)?\s*(?:nodes?|机器|节点|机|machines?|hosts?|servers?)\s*(?:[x*,]|of|with|having|各|每台|乘)?\s*(?:each\s*)?(?:having\s*)?(\d+)\s*(?:张|块|个|x)?\s*` + gpuWord)
+	times    = regexp.MustCompile(`(\d+)\s*[x*]\s*(\d+)\s*` + gpuWord)
+	nodeNum  = regexp.MustCompile(`(\d+)\s*(?:个|台)?\s*(?:compute\s*|gpu\s*|dgx\s*|hgx\s*)?(?:nodes?\b|节点|机器|台|machines?\b|hosts\b|servers?\b)|(?:--nodes|nnodes|-n)[= ]+(\d+)|(?:节点数|number of nodes)\s*(?:=|:|is|为|是)?\s*(\d+)`)
+	worldNum = regexp.MustCompile(`world[- ]?size\s*(?:=|:|\(|is|of|为|是|等于)?\s*\(?(\d+)|(?:total|总共|一共|共|总)\s*(?:of\s*)?(\d+)\s*(?:张|块|个)?\s*` + gpuWord + `|(\d+)\s*(?:张|块|个|x)?\s*` + gpuWord + `|(\d+)\s*(?:个)?\s*(?:ranks?\b|processes|总卡数|个 rank)|(?:总卡数|gpu 数|卡数|gpu count|number of gpus|num gpus)\s*(?:=|:|is|为|是)?\s*(\d+)|on (\d+)\b`)
+	gpuName  = regexp.MustCompile(`\b(?:g?[abhlv]\d{2,3}s?|gh200|gb\d00|h20|l4|t4|rtx ?(?:pro ?)?\d{4})\b|(hopper)|(ampere)|(blackwell)|(\bada\b|lovelace)|(volta)|pre-(blackwell)`)
+)
+
+// fold brings a question to one spelling: lower case, ASCII, hyphens in names.
+func fold(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case r >= '！' && r <= '～':
+			r -= '！' - '!'
+		case r == '×' || r == '✕':
+			r = 'x'
+		case r == '，' || r == '、':
+			r = ','
+		case r == '_':
+			r = '-'
+		case r == '　':
+			r = ' '
+		}
+		b.WriteRune(r)
+	}
+	return strings.ToLower(b.String())
+}
+
+// Read finds what a question says of a run.
+func Read(text string) Config {
+	s := fold(text)
+	var c Config
+	for i, q := range quantities {
+		for _, re := range []*regexp.Regexp{readers[i].before, readers[i].behind} {
+			if re == nil {
+				continue
+			}
+			for *q.to(&c) == 0 {
+				m := re.FindStringSubmatchIndex(s)
+				if m == nil {
+					break
+				}
+				*q.to(&c) = value(s, m)
+				s = blank(s, m[0], m[1])
+			}
+		}
+	}
+	c.counts(s)
+	c.kind(s, fold(text))
+	return c
+}
+
+// value is the number of a match, with k for 1024.
+func value(s string, m []int) int {
+	n, _ := strconv.Atoi(s[m[2]:m[3]])
+	if m[4] >= 0 {
+		n *= 1024
+	}
+	return n
+}
+
+// blank takes a part that was read out of the text, so that its numbers are
+// not read again.
+func blank(s string, from, to int) string { return s[:from] + " ; " + s[to:] }
+
+// first is the first group of a match that is there.
+func first(m []string) int {
+	for _, g := range m[1:] {
+		if g != "" {
+			n, _ := strconv.Atoi(g)
+			return n
+		}
+	}
+	return 0
+}
+
+// counts reads nodes, GPUs on each and GPUs in all.
+func (c *Config) counts(s string) {
+	if m := nodesBy.FindStringSubmatchIndex(s); m != nil && !strings.Contains(s[m[0]:m[1]], "total") {
+		c.Nodes, _ = strconv.Atoi(s[m[2]:m[3]])
+		c.PerNode, _ = strconv.Atoi(s[m[4]:m[5]])
+		s = blank(s, m[0], m[1])
+	}
+	if m := perNode.FindStringSubmatchIndex(s); m != nil && c.PerNode == 0 {
+		c.PerNode = first(perNode.FindStringSubmatch(s))
+		s = blank(s, m[0], m[1])
+	}
+	if m := times.FindStringSubmatchIndex(s); m != nil && c.Nodes == 0 && c.PerNode == 0 {
+		c.Nodes, _ = strconv.Atoi(s[m[2]:m[3]])
+		c.PerNode, _ = strconv.Atoi(s[m[4]:m[5]])
+		s = blank(s, m[0], m[1])
+	}
+	if m := nodeNum.FindStringSubmatchIndex(s); m != nil && c.Nodes == 0 {
+		c.Nodes = first(nodeNum.FindStringSubmatch(s))
+		s = blank(s, m[0], m[1])
+	}
+	c.World = first(append([]string{""}, append(worldNum.FindStringSubmatch(s), "")...))
+	if m := worldNum.FindStringSubmatch(s); m != nil {
+		c.World = first(m)
+	} else {
+		c.World = 0
+	}
+	if c.World == 0 && c.Nodes > 0 && c.PerNode > 0 {
+		c.World = c.Nodes * c.PerNode
+	}
+}
+
+// kind reads the GPU and the modes of a run.
+func (c *Config) kind(s, whole string) {
+	if m := gpuName.FindStringSubmatch(whole); m != nil {
+		c.GPU = m[0]
+		switch {
+		case m[1] != "":
+			c.Arch = 9
+		case m[2] != "", m[4] != "":
+			c.Arch = 8
+		case m[3] != "" || m[6] != "":
+			c.Arch = 10
+			if strings.Contains(whole, "pre-blackwell") {
+				c.Arch = 9
+			}
+		case m[5] != "":
+			c.Arch = 7
+		default:
+			if a, ok := megatron.GPUArch(strings.TrimSuffix(m[0], "s")); ok {
+				c.Arch = a
+			} else if a, ok := megatron.GPUArch(m[0]); ok {
+				c.Arch = a
+			} else if strings.HasPrefix(m[0], "a800") {
+				c.Arch = 8
+			} else if strings.Contains(m[0], "b") {
+				c.Arch = 10
+			}
+		}
+		if c.GPU == "a800" {
+			c.Arch = 8
+		}
+	}
+	has := func(words ...string) bool {
+		for _, w := range words {
+			if strings.Contains(whole, w) {
+				return true
+			}
+		}
+		return false
+	}
+	c.TorchFSDP = has("torch-fsdp", "fsdp2", "torch fsdp")
+	without := regexp.MustCompile(`(?:no|non|not|without|w/o|非|不用|没有|没用|不开|无)[- ]*(?:using )?(?:(?:megatron|torch)[- ])?fsdp`).MatchString(whole)
+	c.FSDP = has("fsdp") && !without
+	c.TorchFSDP = c.TorchFSDP && c.FSDP
+	c.Overlap = has("overlap-moe-expert-parallel-comm") ||
+		has("overlap", "重叠") && has("moe", "expert", "专家") && !has("no overlap", "without overlap", "不重叠")
+	c.SP = has("sequence-parallel", "sequence parallel", "序列并行")
+	c.Tensor = c.TP > 1 || c.TP == 0 && has("tensor model parallel", "tensor parallel", "tp>1", "tp > 1", "张量并行")
+	c.Contxt = c.CP > 1 || c.CP == 0 && has("cp>1", "cp > 1")
+}

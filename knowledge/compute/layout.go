@@ -1,0 +1,321 @@
+package compute
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+)
+
+// one is n, or 1 where the question does not say.
+func one(n int) int { return max(n, 1) }
+
+// product names the factors of a model replica and their product: "TP 4 × PP 3".
+func (c Config) product() (int, string) {
+	n, parts := 1, []string{}
+	for _, f := range []struct {
+		name string
+		n    int
+	}{{"TP", c.TP}, {"PP", c.PP}, {"CP", c.CP}} {
+		if f.n > 0 {
+			n *= f.n
+			parts = append(parts, fmt.Sprintf("%s %d", f.name, f.n))
+		}
+	}
+	return n, strings.Join(parts, " × ")
+}
+
+// divisors of n up to limit.
+func divisors(n, limit int) string {
+	var list []string
+	for d := 1; d <= min(n, limit); d++ {
+		if n%d == 0 {
+			list = append(list, fmt.Sprint(d))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// near are the multiples of m just below and above n.
+func near(n, m int) string {
+	if n < m {
+		return fmt.Sprint(m)
+	}
+	return fmt.Sprintf("%d, %d", n/m*m, (n/m+1)*m)
+}
+
+// layout answers with the data parallel size, or that the layout does not divide.
+func layout(q *question) string {
+	c := q.cfg
+	if c.TP == 0 && c.PP == 0 && c.CP == 0 {
+		return ""
+	}
+	size, factors := c.product()
+	if c.World == 0 {
+		if c.DP > 0 { // how many GPUs are needed
+			n := size * c.DP
+			t := q.say("WORLD_SIZE = %[1]s × DP %[2]d = %[3]d GPUs", "WORLD_SIZE = %[1]s × DP %[2]d = %[3]d 张 GPU", factors, c.DP, n)
+			if c.PerNode > 0 {
+				t += q.say(", i.e. %d nodes of %d", ",即 %d 个节点,每节点 %d 张", (n+c.PerNode-1)/c.PerNode, c.PerNode)
+			}
+			return t + q.say(".", "。")
+		}
+		if q.has("how many gpu", "minimum", "at least", "min gpu", "几张", "多少卡", "多少张", "几卡", "至少", "最少") {
+			return q.say("At least %[1]d GPUs: one model replica takes %[2]s = %[1]d (DP = 1); the total must be a multiple of %[1]d.",
+				"至少 %[1]d 张 GPU:一个模型副本占 %[2]s = %[1]d 张(DP = 1);总数必须是 %[1]d 的倍数。", size, factors)
+		}
+		return ""
+	}
+	if c.World%size != 0 {
+		return q.say("Not valid: WORLD_SIZE %[1]d is not divisible by %[2]s = %[3]d (%[1]d %% %[3]d = %[4]d), so DP would not be a whole number and Megatron refuses to start. Use %[5]s GPUs, or change TP/PP/CP so that their product divides %[1]d.",
+			"不合法:WORLD_SIZE %[1]d 不能被 %[2]s = %[3]d 整除(%[1]d %% %[3]d = %[4]d,余 %[4]d),DP 不是整数,Megatron 会拒绝启动。改用 %[5]s 张 GPU,或调整 TP/PP/CP(张量/流水线/上下文并行)使乘积整除 %[1]d。",
+			c.World, factors, size, c.World%size, near(c.World, size))
+	}
+	dp := c.World / size
+	if c.DP > 0 && c.DP != dp {
+		return q.say("That does not fit: %[1]s × DP %[2]d = %[3]d, not %[4]d GPUs. With %[4]d GPUs DP = %[5]d.",
+			"对不上:%[1]s × DP %[2]d = %[3]d,不等于 %[4]d 张 GPU。%[4]d 张 GPU 时 DP = %[5]d。", factors, c.DP, size*c.DP, c.World, dp)
+	}
+	if c.GBS > 0 && c.MBS > 0 {
+		return ""
+	}
+	t := q.say("DP = %[1]d: WORLD_SIZE / (%[2]s) = %[3]d / %[4]d = %[1]d. The layout divides: %[1]d data parallel replicas of %[4]d GPUs each.",
+		"DP = %[1]d:WORLD_SIZE / (%[2]s) = %[3]d / %[4]d = %[1]d。可以整除:%[1]d 个数据并行副本,每个占 %[4]d 张 GPU。", dp, factors, c.World, size)
+	if c.TP > 8 || c.PerNode > 0 && c.TP > c.PerNode {
+		t += q.say(" TP is larger than a node: it will be slow without NVLink between nodes.", " TP 超过单节点卡数,跨节点没有 NVLink 会很慢。")
+	}
+	if c.Nodes > 0 && c.PerNode > 0 {
+		t += q.say(" (%d nodes × %d GPUs = %d.)", "(%d 个节点 × %d 张 = %d。)", c.Nodes, c.PerNode, c.World)
+	}
+	return t
+}
+
+// world answers with nodes, GPUs per node and their product.
+func world(q *question) string {
+	c := q.cfg
+	switch {
+	case c.Nodes > 0 && c.PerNode > 0 && q.has("world", "rank", "gpu", "卡", "process", "进程", "total", "总", "worker", "nproc", "多少"):
+		return q.say("%[3]d: WORLD_SIZE = nodes × GPUs per node = %[1]d × %[2]d = %[3]d (one rank per GPU; --nnodes=%[1]d --nproc-per-node=%[2]d).",
+			"%[3]d:WORLD_SIZE = 节点数 × 每节点 GPU 数 = %[1]d × %[2]d = %[3]d(每张 GPU 一个 rank;--nnodes=%[1]d --nproc-per-node=%[2]d)。", c.Nodes, c.PerNode, c.Nodes*c.PerNode)
+	case c.World > 0 && c.PerNode > 0 && c.Nodes == 0 && q.has("node", "节点", "机", "台"):
+		n := (c.World + c.PerNode - 1) / c.PerNode
+		t := q.say("%[1]d nodes: %[2]d / %[3]d GPUs per node = %[1]d (`--nodes=%[1]d`).", "%[1]d 个节点:%[2]d / 每节点 %[3]d 张 GPU = %[1]d(`--nodes=%[1]d`)。", n, c.World, c.PerNode)
+		if c.World%c.PerNode != 0 {
+			t = q.say("%[1]d nodes: %[2]d is not a multiple of %[3]d, so the last node would have idle GPUs (%[1]d × %[3]d = %[4]d).",
+				"%[1]d 个节点:%[2]d 不是 %[3]d 的倍数,最后一个节点会有空闲 GPU(%[1]d × %[3]d = %[4]d)。", n, c.World, c.PerNode, n*c.PerNode)
+		}
+		return t
+	case c.World > 0 && c.Nodes > 0 && c.PerNode == 0 && q.has("per node", "each node", "每节点", "每个节点", "每台", "nproc"):
+		if c.World%c.Nodes != 0 {
+			return q.say("%d GPUs cannot be spread evenly over %d nodes (remainder %d).", "%d 张 GPU 不能平均分到 %d 个节点(余 %d)。", c.World, c.Nodes, c.World%c.Nodes)
+		}
+		return q.say("%[3]d GPUs per node: %[1]d / %[2]d nodes = %[3]d (`--gpus-per-node=%[3]d`).", "每节点 %[3]d 张 GPU:%[1]d / %[2]d 个节点 = %[3]d(`--gpus-per-node=%[3]d`)。", c.World, c.Nodes, c.World/c.Nodes)
+	}
+	return ""
+}
+
+// microbatches answers with the gradient accumulation steps, or that the batch
+// does not divide.
+func microbatches(q *question) string {
+	c := q.cfg
+	if c.MBS == 0 || c.GBS == 0 && c.Accum == 0 && !q.has("gbs", "global batch", "全局批") {
+		return ""
+	}
+	dp, how := c.DP, fmt.Sprintf("DP = %d", c.DP)
+	if dp == 0 {
+		if c.World == 0 {
+			return ""
+		}
+		size, factors := c.product()
+		if c.World%size != 0 {
+			return ""
+		}
+		dp = c.World / size
+		if factors == "" {
+			how = fmt.Sprintf("DP = %d", dp)
+		} else {
+			how = fmt.Sprintf("DP = %d / (%s) = %d", c.World, factors, dp)
+		}
+	}
+	step := c.MBS * dp
+	if c.GBS == 0 {
+		return ""
+	}
+	if c.GBS%step != 0 {
+		return q.say("Not accepted: global batch %[1]d is not divisible by micro batch × DP = %[2]d × %[3]d = %[4]d (%[1]d %% %[4]d = %[5]d). %[6]s. Use a global batch of %[7]s, or another micro batch.",
+			"不行,不会被接受:global batch %[1]d 不能被 micro batch × DP = %[2]d × %[3]d = %[4]d 整除(%[1]d %% %[4]d = %[5]d,余 %[5]d)。%[6]s。把 global batch 改为 %[7]s,或换 micro batch(批次)。",
+			c.GBS, c.MBS, dp, step, c.GBS%step, how, near(c.GBS, step))
+	}
+	t := q.say("%[1]d micro batches (gradient accumulation steps): global batch %[2]d / (micro batch %[3]d × DP %[4]d) = %[1]d. %[5]s.",
+		"%[1]d 个微批次(梯度累积步数):global batch %[2]d / (micro batch %[3]d × DP %[4]d) = %[1]d。%[5]s。", c.GBS/step, c.GBS, c.MBS, dp, how)
+	if c.PP > 1 {
+		t += q.say(" Pipeline bubble about (PP−1)/micro batches = %d/%d.", " 流水线气泡约 (PP−1)/微批次数 = %d/%d。", c.PP-1, c.GBS/step)
+	}
+	return t
+}
+
+// heads answers whether the attention heads divide.
+func heads(q *question) string {
+	c := q.cfg
+	if c.Heads == 0 || c.TP == 0 {
+		if c.Heads > 0 && c.TP == 0 && q.has("tp", "tensor", "张量") && q.has("which", "what", "valid", "allowed", "哪些", "可以", "几") {
+			return q.say("TP must divide the %d attention heads: TP can be %s (keep it within a node).", "TP 必须整除 %d 个注意力头:TP 可取 %s(不要超过单节点卡数)。", c.Heads, divisors(c.Heads, 64))
+		}
+		return ""
+	}
+	if c.Heads%c.TP != 0 {
+		return q.say("Not valid: %[1]d attention heads are not divisible by TP %[2]d (num_attention_heads %% TP: %[1]d %% %[2]d = %[3]d, must be 0), so Megatron stops with an error. TP can be %[4]s.",
+			"不行:注意力头数 %[1]d 不能被张量并行度 TP=%[2]d 整除(num_attention_heads %% TP:%[1]d %% %[2]d = %[3]d,必须为 0),Megatron 会报错退出。TP 可取 %[4]s。",
+			c.Heads, c.TP, c.Heads%c.TP, divisors(c.Heads, 64))
+	}
+	t := q.say("Valid: %[1]d %% %[2]d == 0, so %[1]d heads are divisible by TP %[2]d: %[3]d heads on each tensor parallel rank.",
+		"合法,可以:%[1]d %% %[2]d == 0,%[1]d 个注意力头能被 TP %[2]d 整除,每个张量并行 rank 上 %[3]d 个头。", c.Heads, c.TP, c.Heads/c.TP)
+	if g := c.Groups; g > 0 && g%c.TP != 0 && c.TP%g != 0 {
+		t = q.say("Not valid: num_query_groups %[1]d is neither a multiple nor a divisor of TP %[2]d (remainder %[3]d).",
+			"不行:num_query_groups %[1]d 既不是 TP %[2]d 的倍数也不是约数(余 %[3]d)。", g, c.TP, g%c.TP)
+	}
+	return t
+}
+
+// contextParallel answers whether the sequence divides by 2 × CP.
+func contextParallel(q *question) string {
+	c := q.cfg
+	if c.Seq == 0 || c.CP == 0 {
+		return ""
+	}
+	if c.CP == 1 {
+		return q.say("Valid: with CP = 1 the sequence is not split; any length does.", "合法:CP = 1 不切分序列,任何长度都可以。")
+	}
+	if c.Seq%(2*c.CP) != 0 {
+		return q.say("Not valid: seq-length %[1]d is not divisible by 2 × CP = %[2]d (%[1]d %% %[2]d = %[3]d). Use %[4]s, or another CP.",
+			"不行:序列长度 %[1]d 不能被 2 × CP = %[2]d 整除(%[1]d %% %[2]d = %[3]d,余 %[3]d)。改用 %[4]s,或换 CP。", c.Seq, 2*c.CP, c.Seq%(2*c.CP), near(c.Seq, 2*c.CP))
+	}
+	return q.say("Valid: seq-length %[1]d is divisible by 2 × CP = %[2]d (%[1]d %% %[2]d == 0); each context parallel rank holds %[3]d tokens, in two chunks of %[4]d.",
+		"合法,可以:序列长度 %[1]d 能被 2 × CP = %[2]d 整除(%[1]d %% %[2]d == 0);每个上下文并行 rank 处理 %[3]d 个 token,分两段各 %[4]d。", c.Seq, 2*c.CP, c.Seq/c.CP, c.Seq/c.CP/2)
+}
+
+// experts answers how many experts a rank holds.
+func experts(q *question) string {
+	c := q.cfg
+	if c.Experts == 0 || c.EP == 0 {
+		return ""
+	}
+	if c.Experts%c.EP != 0 {
+		return q.say("Not valid: %[1]d experts are not divisible by EP %[2]d (%[1]d %% %[2]d = %[3]d). EP can be %[4]s.",
+			"不行:专家数 %[1]d 不能被 EP %[2]d 整除(%[1]d %% %[2]d = %[3]d,余 %[3]d)。EP 可取 %[4]s。", c.Experts, c.EP, c.Experts%c.EP, divisors(c.Experts, 256))
+	}
+	return q.say("%[3]d experts on each expert parallel rank: %[1]d / EP %[2]d = %[3]d (divisible, so valid).",
+		"每个专家并行 rank 上 %[3]d 个专家:%[1]d / EP %[2]d = %[3]d(能整除,合法)。", c.Experts, c.EP, c.Experts/c.EP)
+}
+
+// layers answers how many layers a pipeline stage holds.
+func layers(q *question) string {
+	c := q.cfg
+	if c.Layers == 0 || c.PP == 0 {
+		return ""
+	}
+	if c.Layers%c.PP != 0 {
+		return q.say("Not valid as it is: %[1]d layers are not divisible by PP %[2]d (%[1]d %% %[2]d = %[3]d). PP can be %[4]s, or say the split with --decoder-first-pipeline-num-layers / --decoder-last-pipeline-num-layers.",
+			"不行:%[1]d 层不能被 PP %[2]d 整除(%[1]d %% %[2]d = %[3]d,余 %[3]d)。PP 可取 %[4]s,或用 --decoder-first-pipeline-num-layers / --decoder-last-pipeline-num-layers 指定切法。", c.Layers, c.PP, c.Layers%c.PP, divisors(c.Layers, 64))
+	}
+	per := c.Layers / c.PP
+	t := q.say("%[3]d layers per pipeline stage: %[1]d / PP %[2]d = %[3]d (divisible).", "每个流水线阶段 %[3]d 层:%[1]d / PP %[2]d = %[3]d(能整除)。", c.Layers, c.PP, per)
+	if c.VPP > 1 {
+		if per%c.VPP != 0 {
+			return q.say("Not valid: %d layers per stage are not divisible by %d virtual stages (remainder %d).", "不行:每阶段 %d 层不能被 %d 个虚拟阶段整除(余 %d)。", per, c.VPP, per%c.VPP)
+		}
+		t += q.say(" With %d virtual stages: %d layers in each.", " %d 个虚拟阶段时每个 %d 层。", c.VPP, per/c.VPP)
+	}
+	return t
+}
+
+// rankPlace answers on which node and in which groups a rank is.
+func rankPlace(q *question) string {
+	r, ok := q.after(`\brank\s*(?:=|is|number|号|为)?\s*(\d+)`, `全局 ?rank ?(\d+)`, `第 ?(\d+) ?号 ?rank`)
+	c := q.cfg
+	if c.PerNode == 0 && q.has("8-gpu", "dgx") {
+		c.PerNode = 8
+	}
+	if !ok {
+		node, okN := q.after(`(?:slurm-nodeid|node-?rank|node id|node|节点)\s*(?:=|is|号|为|:)?\s*(\d+)`, `第 ?(\d+) ?个?节点`)
+		local, okL := q.after(`local[- ]?rank\s*(?:=|is|为|:)?\s*(\d+)`, `本地 ?rank ?(\d+)`)
+		if okN && okL && c.PerNode > 0 && q.has("global", "rank", "全局") {
+			return q.say("Global rank %[4]d = node rank × GPUs per node + local rank = %[1]d × %[3]d + %[2]d.", "全局 rank = 节点序号 × 每节点卡数 + local rank = %[1]d × %[3]d + %[2]d = %[4]d。", node, local, c.PerNode, node*c.PerNode+local)
+		}
+		return ""
+	}
+	if c.PerNode == 0 || !q.has("node", "节点", "机", "local", "host", "where", "哪") {
+		return ""
+	}
+	return q.say("Global rank %[1]d is on node %[3]d (counted from 0, so the %[5]s node), local rank (GPU) %[4]d: %[1]d / %[2]d = %[3]d remainder %[4]d.",
+		"全局 rank %[1]d 在节点 %[3]d(从 0 数,即第 %[6]d 个节点),local rank(GPU)为 %[4]d:%[1]d / %[2]d = %[3]d 余 %[4]d。",
+		r, c.PerNode, r/c.PerNode, r%c.PerNode, ordinal(r/c.PerNode+1), r/c.PerNode+1)
+}
+
+func ordinal(n int) string {
+	suffix := "th"
+	if n%100 < 11 || n%100 > 13 {
+		switch n % 10 {
+		case 1:
+			suffix = "st"
+		case 2:
+			suffix = "nd"
+		case 3:
+			suffix = "rd"
+		}
+	}
+	return fmt.Sprint(n) + suffix
+}
+
+// connections answers with CUDA_DEVICE_MAX_CONNECTIONS for a configuration.
+func connections(q *question) string {
+	c := q.cfg
+	if !q.has("cuda-device-max-connections", "max-connections", "max connections", "连接数", "cdmc") {
+		return ""
+	}
+	tp, cp := c.TP, c.CP
+	if c.Tensor {
+		tp = max(tp, 2)
+	}
+	if c.Contxt {
+		cp = max(cp, 2)
+	}
+	said := c.TP > 0 || c.CP > 0 || c.Tensor || c.Contxt
+	switch {
+	case c.Overlap, c.FSDP:
+	case c.Arch == 0 || c.Arch < 10 && !said:
+		return "" // the table of all cases answers
+	}
+	if c.Arch >= 10 && !said && !c.FSDP && !c.Overlap && q.has("hang", "卡", "死锁", "deadlock") {
+		return ""
+	}
+	if why := q.has("why", "为什么", "原理", "reason", "为啥"); why && !(c.TP > 0 || c.CP > 0) {
+		return ""
+	}
+	value, _ := rules.Connections(one(c.Arch), tp, cp, c.TorchFSDP, c.FSDP && !c.TorchFSDP, c.Overlap)
+	gpu := strings.ToUpper(c.GPU)
+	if slices.Contains([]string{"HOPPER", "AMPERE", "BLACKWELL", "ADA", "VOLTA"}, gpu) {
+		gpu = ""
+	} else if gpu != "" {
+		gpu += ", "
+	}
+	family := map[int]string{7: "Volta", 8: "Ampere", 9: "Hopper"}[c.Arch]
+	switch {
+	case value == "32":
+		return q.say("32: with `--overlap-moe-expert-parallel-comm` set CUDA_DEVICE_MAX_CONNECTIONS=32 in the sbatch script, whatever the GPU, TP and CP are, so that the MoE exchange and the expert compute overlap.",
+			"32:开启 `--overlap-moe-expert-parallel-comm`(MoE 专家通信重叠)时在 sbatch 脚本里设 CUDA_DEVICE_MAX_CONNECTIONS=32,与 GPU、TP、CP 无关,让 MoE 通信与专家计算重叠。")
+	case c.FSDP:
+		return q.say("Not 1: with FSDP leave CUDA_DEVICE_MAX_CONNECTIONS unset or make it greater than 1 (8, 32), on any GPU and whatever TP and CP are. FSDP overlaps its gathers with compute over several queues, and Megatron refuses 1 with an assertion.",
+			"不能为 1:FSDP 下 CUDA_DEVICE_MAX_CONNECTIONS 不设,或设为大于 1 的值(8、32),与 GPU 型号、TP、CP 无关。FSDP 靠多条队列让聚合与计算重叠,Megatron 会断言拒绝 1。")
+	case c.Arch >= 10:
+		return q.say("Leave it unset: it is not required on Blackwell (%sTP/CP do not matter); setting it has no effect and does no harm. Exceptions: FSDP (not 1) and --overlap-moe-expert-parallel-comm (32).",
+			"不用设:Blackwell(%s与 TP/CP 无关)不需要 CUDA_DEVICE_MAX_CONNECTIONS,设了也没有效果、也无害。例外:FSDP(不能为 1)和 --overlap-moe-expert-parallel-comm(32)。", gpu)
+	case value == "1":
+		return q.say("CUDA_DEVICE_MAX_CONNECTIONS=1: %s%s is pre-Blackwell, and with TP>1 or CP>1 and no FSDP Megatron asserts on exactly 1 (it stops at start, it does not deadlock). Put `export CUDA_DEVICE_MAX_CONNECTIONS=1` into the sbatch script before srun. (Hopper and Ampere alike.)",
+			"CUDA_DEVICE_MAX_CONNECTIONS=1:%s%s 属于 Blackwell 之前的架构,TP>1 或 CP>1 且非 FSDP 时 Megatron 断言必须恰好为 1(启动时报错退出,不是死锁)。在 sbatch 脚本的 srun 之前写 `export CUDA_DEVICE_MAX_CONNECTIONS=1`。(Hopper 与 Ampere 相同。)", gpu, family)
+	default:
+		return q.say("Leave it unset, it is not required: with TP = 1 and CP = 1 on %s%s nothing depends on CUDA_DEVICE_MAX_CONNECTIONS. It would be 1 only with TP>1 or CP>1 (no FSDP).",
+			"不用设:%s%s 上 TP = 1 且 CP = 1 时没有任何东西依赖 CUDA_DEVICE_MAX_CONNECTIONS。只有 TP>1 或 CP>1(非 FSDP)才需要 1。", gpu, family)
+	}
+}

@@ -1,0 +1,310 @@
+package compute
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
+)
+
+// after is the number that the first matching expression captures.
+func (q *question) after(exprs ...string) (int, bool) {
+	for _, e := range exprs {
+		if m := pattern(e).FindStringSubmatch(q.low); m != nil {
+			if n, err := strconv.Atoi(m[1]); err == nil {
+				return n, true
+			}
+		}
+	}
+	return 0, false
+}
+
+var (
+	hostWord = regexp.MustCompile(`[A-Za-z][\w.-]*\[[0-9][0-9,\-\s]*\][\w.-]*(?:\[[0-9,\-]+\])?(?:,\s*[A-Za-z][\w.-]*(?:\[[0-9,\-]+\][\w.-]*|\d+))*`)
+	hostEnum = regexp.MustCompile(`[A-Za-z][A-Za-z-]*\d+(?:\s*[,，]\s*[A-Za-z][A-Za-z-]*\d+)+`)
+)
+
+// hosts answers about a compressed node list: its members, their number, the first.
+func hosts(q *question) string {
+	word := hostWord.FindString(q.text)
+	if strings.HasPrefix(strings.ToUpper(word), "SLURM_") {
+		word = ""
+	}
+	if word == "" {
+		if list := hostEnum.FindString(q.text); list != "" && q.has("compress", "compact", "short form", "压缩", "紧凑", "缩写") {
+			names := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == '，' || r == ' ' })
+			return q.say("%s (`scontrol show hostlistsorted %s`).", "%s(`scontrol show hostlistsorted %s`)。", hostlist.Compress(names), strings.Join(names, ","))
+		}
+		return ""
+	}
+	names, err := hostlist.Expand(strings.ReplaceAll(word, " ", ""))
+	if err != nil || len(names) == 0 {
+		return ""
+	}
+	switch {
+	case q.has("master-addr", "master", "head node", "first", "主节点", "第一个", "首个", "rank 0"):
+		return q.say("MASTER_ADDR is %[1]s, the first (head) node of %[2]s: `scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n1`.",
+			"MASTER_ADDR 是 %[1]s,即 %[2]s 的第一个节点(first):`scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n1`。", names[0], word)
+	case q.has("exclude", "排除", "--nodelist", "-w ") && !q.has("how many", "几", "多少", "expand", "展开"):
+		return ""
+	case q.cfg.PerNode > 0 && q.has("gpu", "卡", "world", "rank"):
+		n := len(names) * q.cfg.PerNode
+		return q.say("%[1]d GPUs: %[2]d nodes in %[3]s × %[4]d GPUs per node = %[1]d (WORLD_SIZE).", "%[1]d 张 GPU:%[3]s 共 %[2]d 个节点 × 每节点 %[4]d 张 = %[1]d(WORLD_SIZE)。", n, len(names), word, q.cfg.PerNode)
+	case q.has("how many", "count", "number of", "几", "多少", "数一下", "个数", "size of"):
+		return q.say("%[1]d nodes: %[2]s to %[3]s%[4]s. (`scontrol show hostnames %[5]s | wc -l`)", "%[1]d 个节点:%[2]s 到 %[3]s%[4]s。(`scontrol show hostnames %[5]s | wc -l`)",
+			len(names), names[0], names[len(names)-1], enumerate(names, 24), word)
+	}
+	shown := names
+	more := ""
+	if len(shown) > 64 {
+		shown, more = shown[:64], " …"
+	}
+	return q.say("%s%s (%d nodes; `scontrol show hostnames %s`).", "%s%s(共 %d 个节点;`scontrol show hostnames %s`)。", strings.Join(shown, ", "), more, len(names), word)
+}
+
+// enumerate lists names in brackets where there are few enough.
+func enumerate(names []string, limit int) string {
+	if len(names) > limit {
+		return ""
+	}
+	return " (" + strings.Join(names, ", ") + ")"
+}
+
+var (
+	arrayForm = regexp.MustCompile(`(?:--array|-a|array|数组)\s*(?:=|:|\s|为|是)\s*([0-9][0-9,\-:]*)(?:%(\d+))?`)
+	arrayElem = regexp.MustCompile(`\b(\d{2,})_(\d+)\b`)
+)
+
+// array answers how many elements an array has and how many run at once, and
+// writes one from the numbers.
+func array(q *question) string {
+	low := strings.ReplaceAll(q.low, "％", "%")
+	m := arrayForm.FindStringSubmatch(low)
+	if m == nil {
+		return arrayFor(q)
+	}
+	n, ok := elements(m[1])
+	if !ok {
+		return ""
+	}
+	if n == 1 && m[2] == "" {
+		return ""
+	}
+	if q.has("right?", "对吧", "百分", "percent", "cancel", "取消") && !q.has("how many", "多少", "几个") {
+		return ""
+	}
+	form := m[1]
+	if m[2] == "" {
+		return q.say("%[1]d array tasks (--array=%[2]s); without `%%N` all may run at the same time, as far as resources and limits allow.",
+			"共 %[1]d 个数组任务(--array=%[2]s);没有 `%%N` 时可能同时全部运行,取决于资源和限额。", n, form)
+	}
+	return q.say("%[1]d array tasks, at most %[3]s at the same time: `--array=%[2]s%%%[3]s` has %[1]d elements, and `%%%[3]s` limits how many run at once (simultaneously).",
+		"共 %[1]d 个数组任务,同时最多运行 %[3]s 个:`--array=%[2]s%%%[3]s` 有 %[1]d 个元素,`%%%[3]s` 限制并发数。", n, form, m[2])
+}
+
+// arrayFor writes the option for so many tasks, so many at a time.
+func arrayFor(q *question) string {
+	if !q.has("array", "数组") || q.has("cancel", "取消", "hold", "暂停", "update", "修改", "log", "日志") {
+		return ""
+	}
+	if m := arrayElem.FindStringSubmatch(q.low); m != nil {
+		return ""
+	}
+	n, ok := q.after(`(\d+)\s*(?:个|次)?\s*(?:array\s*)?(?:tasks?|jobs?|elements?|作业|任务|runs?|元素)`, `(?:of|size|大小|长度)\s*(\d+)`)
+	if !ok || n < 2 {
+		return ""
+	}
+	k, ok := q.after(`(?:at most|max(?:imum)?|only|up to|no more than|最多|同时只?|一次只?|并发|限制)\D{0,12}(\d+)`, `(\d+)\s*(?:at a time|at once|simultaneous|concurrent|in parallel|at the same time|个?并发|个?同时)`)
+	if !ok {
+		if !q.has("one at a time", "one after another", "sequential", "一次一个", "依次", "串行", "逐个") {
+			return ""
+		}
+		k = 1
+	}
+	if k == n {
+		return ""
+	}
+	return q.say("`--array=1-%[1]d%%%[2]d`: %[1]d array tasks, `%%%[2]d` lets at most %[2]d run at the same time.",
+		"`--array=1-%[1]d%%%[2]d`:%[1]d 个数组任务,`%%%[2]d` 表示同时最多运行 %[2]d 个。", n, k)
+}
+
+// elements counts an array specification such as 0-31:4,40.
+func elements(spec string) (int, bool) {
+	n := 0
+	for part := range strings.SplitSeq(strings.Trim(spec, ",-:"), ",") {
+		r, stepText, stepped := strings.Cut(part, ":")
+		step := 1
+		if stepped {
+			step, _ = strconv.Atoi(stepText)
+		}
+		lo, hi, isRange := strings.Cut(r, "-")
+		a, err := strconv.Atoi(lo)
+		if err != nil || step < 1 {
+			return 0, false
+		}
+		b := a
+		if isRange {
+			if b, err = strconv.Atoi(hi); err != nil || b < a {
+				return 0, false
+			}
+		}
+		n += (b-a)/step + 1
+	}
+	return n, true
+}
+
+// dependency writes --dependency for a condition on given jobs.
+func dependency(q *question) string {
+	if strings.Contains(q.low, "satisfied") || !q.has("job", "作业", "任务", "depend", "依赖", "after", "以后", "之后") {
+		return ""
+	}
+	var ids []string
+	for _, m := range regexp.MustCompile(`(?:^|[^\w:.\-=])#?(\d{1,9}(?:_\d+)?)(?:[^\w:.\-%]|$)`).FindAllStringSubmatch(strings.ReplaceAll(q.text, " ", "  "), -1) {
+		ids = append(ids, m[1])
+	}
+	if m := regexp.MustCompile(`(?:作业|任务|job)\s*(\d{1,9}(?:_\d+)?)`).FindStringSubmatch(q.low); m != nil && len(ids) == 0 {
+		ids = []string{m[1]}
+	}
+	if len(ids) == 0 || q.has("node", "gpu", "卡", "--time", "hour", "小时", "节点", "array", "数组", "exit code", "退出码", "%") {
+		return ""
+	}
+	kind := ""
+	switch {
+	case q.has("right?", "对吧", "correct?"):
+		return ""
+	case q.has("regardless", "no matter", "whether or not", "either way", "any way", "in any case", "不管", "无论", "不论", "成败", "ended", "whatever"):
+		kind = "afterany"
+	case q.has("fail", "crash", "失败", "出错", "non-zero", "挂了", "not succeed"):
+		kind = "afternotok"
+	case q.has("succe", "成功", "ok", "exit 0", "正常结束", "completed", "without error"):
+		kind = "afterok"
+	case q.has("has started", "starts", "started", "begins", "开始后", "启动后", "开始运行后"):
+		kind = "after"
+	case q.has("finish", "end", "done", "结束", "跑完", "完成"):
+		kind = "afterany"
+	default:
+		return ""
+	}
+	if !q.has("run", "start", "submit", "launch", "only", "wait", "跑", "运行", "启动", "提交", "depend", "依赖", "再", "才", "执行", "清理") {
+		return ""
+	}
+	list := strings.Join(ids, ":")
+	means := map[string][2]string{
+		"afterok":    {"starts only if it ended with success (exit code 0)", "只有成功结束(退出码 0)才启动"},
+		"afternotok": {"starts only if it failed (non-zero exit, time-out, node failure)", "只有失败(非零退出、超时、节点故障)才启动"},
+		"afterany":   {"starts once it ended, whatever the result", "结束后启动,不论结果"},
+		"after":      {"starts once it has begun (or was cancelled)", "在它开始运行(或被取消)后启动"},
+	}[kind]
+	if kind == "afterok" || kind == "afternotok" {
+		means[0] += "; otherwise it stays pending as DependencyNeverSatisfied (add --kill-on-invalid-dep=yes)"
+		means[1] += ";否则一直排队,原因 DependencyNeverSatisfied(可加 --kill-on-invalid-dep=yes)"
+	}
+	return q.say("`sbatch --dependency=%[1]s:%[2]s job.slurm`: %[3]s.", "`sbatch --dependency=%[1]s:%[2]s job.slurm`:%[4]s。", kind, list, means[0], means[1])
+}
+
+var sinfoForm = regexp.MustCompile(`(?:^|[^\d/])(\d+)/(\d+)/(\d+)/(\d+)(?:[^\d/]|$)`)
+var sinfoShort = regexp.MustCompile(`(?:^|[^\d/])(\d+)/(\d+)(?:[^\d/]|$)`)
+
+// sinfo reads the numbers of sinfo's A/I/O/T column.
+func sinfo(q *question) string {
+	if m := sinfoForm.FindStringSubmatch(q.low); m != nil {
+		return q.say("Allocated %[1]s, idle %[2]s, other %[3]s (drained, down …), total %[4]s nodes: A/I/O/T = allocated/idle/other/total. So %[2]s are idle (free) now.",
+			"已分配(allocated)%[1]s 个、空闲(idle)%[2]s 个、其他(other,drain/down 等)%[3]s 个、总数(total)%[4]s 个:A/I/O/T 的含义。即当时空闲节点 %[2]s 个。", m[1], m[2], m[3], m[4])
+	}
+	if m := sinfoShort.FindStringSubmatch(q.low); m != nil && q.has("sinfo", "%a", "a/i") {
+		return q.say("Allocated %[1]s, idle %[2]s: sinfo's %%A prints NODES(A/I) = allocated/idle.", "已分配 %[1]s 个,空闲 %[2]s 个:sinfo 的 %%A 输出 NODES(A/I) = 已分配/空闲。", m[1], m[2])
+	}
+	return ""
+}
+
+// gpuHours multiplies GPUs by hours.
+func gpuHours(q *question) string {
+	if !q.has("gpu hour", "gpu-hour", "gpu 小时", "卡时", "gpu时", "机时", "node hour", "node-hour") {
+		return ""
+	}
+	h, ok := q.after(`(\d+)\s*(?:个)?\s*(?:hours?|h\b|小时)`)
+	d, okD := q.after(`(\d+)\s*(?:days?|天)`)
+	if !ok && !okD {
+		return ""
+	}
+	h += 24 * d
+	gpus := q.cfg.World
+	if gpus == 0 {
+		return ""
+	}
+	return q.say("%[1]d GPU hours: %[2]d GPUs × %[3]d h.", "%[1]d GPU 小时:%[2]d 张 × %[3]d 小时。", gpus*h, gpus, h)
+}
+
+// threads answers with --cpus-per-task from sockets, cores and threads.
+func threads(q *question) string {
+	c := q.cfg
+	if c.Cores == 0 || !q.has("thread", "超线程", "ht", "cpus-per-task", "smt", "hint", "逻辑核", "物理核") {
+		return ""
+	}
+	sockets := c.Sockets
+	if sockets == 0 {
+		sockets = 1
+		if q.has("dual", "双路", "two sockets", "2s") {
+			sockets = 2
+		}
+	}
+	physical := sockets * c.Cores
+	t := c.Threads
+	if t == 0 {
+		t = 2
+	}
+	off := q.has("no hyper", "without", "disable", "turn off", "off", "nomultithread", "不用超线程", "不使用超线程", "关闭", "关掉", "不用 ht", "不用ht", "physical", "物理核", "不要超线程", "不开")
+	if off {
+		return q.say("`--cpus-per-task=%[1]d` with `--hint=nomultithread`: %[2]d × %[3]d = %[1]d physical cores, one thread each (with hyper-threading it would be %[4]d).",
+			"`--cpus-per-task=%[1]d` 加 `--hint=nomultithread`:%[2]d × %[3]d = %[1]d 个物理核,每核一个线程(用超线程则为 %[4]d)。", physical, sockets, c.Cores, physical*t)
+	}
+	return q.say("`--cpus-per-task=%[4]d` to use the whole node with hyper-threading: %[2]d × %[3]d cores × %[5]d threads = %[4]d; without it %[1]d and `--hint=nomultithread`.",
+		"用满整个节点(含超线程)写 `--cpus-per-task=%[4]d`:%[2]d × %[3]d 核 × %[5]d 线程 = %[4]d;不用超线程为 %[1]d,并加 `--hint=nomultithread`。", physical, sockets, c.Cores, physical*t, t)
+}
+
+var patterns = map[string]*regexp.Regexp{}
+
+func pattern(e string) *regexp.Regexp {
+	patternMu.Lock()
+	defer patternMu.Unlock()
+	re, ok := patterns[e]
+	if !ok {
+		re = regexp.MustCompile(e)
+		patterns[e] = re
+	}
+	return re
+}
+
+// span says seconds in days, hours, minutes and seconds.
+func (q *question) span(sec int) string {
+	units := []struct {
+		n      int
+		one    string
+		many   string
+		inChin string
+	}{{86400, "day", "days", "天"}, {3600, "hour", "hours", "小时"}, {60, "minute", "minutes", "分钟"}, {1, "second", "seconds", "秒"}}
+	var parts []string
+	for _, u := range units {
+		k := sec / u.n
+		sec %= u.n
+		if k == 0 {
+			continue
+		}
+		name := u.many
+		if k == 1 {
+			name = u.one
+		}
+		parts = append(parts, q.say("%[1]d "+name, "%[1]d "+u.inChin, k))
+	}
+	if len(parts) == 0 {
+		return q.say("0 seconds", "0 秒")
+	}
+	return strings.Join(parts, " ")
+}
+
+// hoursOf writes seconds as hours, with a fraction where needed.
+func hoursOf(sec int) string {
+	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", float64(sec)/3600), "0"), ".")
+}

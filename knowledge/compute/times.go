@@ -1,0 +1,220 @@
+package compute
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+var patternMu sync.Mutex
+
+var (
+	timeGiven = regexp.MustCompile(`(?:--time|(?:^|\s)-t|time limit|timelimit|time|walltime|时限|时间)\s*(?:=|of|is|为|是|:|设为|设成|写)?\s*["']?(\d+(?:-\d+)?(?::\d+){0,2})`)
+	timeForm  = regexp.MustCompile(`(?:^|[^\w:-])(\d+-\d{1,2}(?::\d{2}){0,2}|\d+:\d{2}:\d{2})(?:[^\w:-]|$)`)
+	wanted    = regexp.MustCompile(`(\d+(?:\.\d+)?)\s*(?:个)?\s*(days?|天|hours?|hrs?|h\b|小时|minutes?|mins?|分钟|seconds?|secs?|秒)`)
+)
+
+// duration reads a Slurm time, or writes one.
+func duration(q *question) string {
+	if q.has("--begin", "now+", "--signal", "elapsed=") || q.has("gpu hour", "gpu-hour", "卡时", "gpu 小时") {
+		return ""
+	}
+	form := ""
+	if m := timeGiven.FindStringSubmatch(q.low); m != nil {
+		form = m[1]
+	} else if m := timeForm.FindStringSubmatch(q.low); m != nil && q.has("time", "long", "hour", "多久", "多长", "小时", "时间", "how", "day") {
+		form = m[1]
+	}
+	asksWrite := q.has("how do i write", "how to write", "how to specify", "how to ask", "what --time", "which --time", "format", "express", "怎么写", "如何写", "写成", "怎么表示", "--time for", "--time 写", "--time=? ")
+	if m := wanted.FindAllStringSubmatch(q.low, -1); m != nil && (form == "" || asksWrite) && q.has("--time", "time limit", "walltime", "时限", "slurm time", "time format") && asksWrite {
+		total := 0.0
+		for _, w := range m {
+			n, _ := strconv.ParseFloat(w[1], 64)
+			switch w[2][0] {
+			case 'd', "天"[0]:
+				if strings.HasPrefix(w[2], "d") || w[2] == "天" {
+					n *= 86400
+				}
+				if w[2] == "分钟" {
+					n *= 60
+				}
+				if w[2] == "小时" {
+					n *= 3600
+				}
+			case 'h':
+				n *= 3600
+			case 'm':
+				n *= 60
+			default:
+				switch w[2] {
+				case "小时":
+					n *= 3600
+				case "分钟":
+					n *= 60
+				}
+			}
+			total += n
+		}
+		sec := int(total)
+		return q.say("`--time=%[1]s` (%[2]s).", "`--time=%[1]s`(%[2]s)。", slurmTime(sec), q.span(sec))
+	}
+	if form == "" {
+		return ""
+	}
+	sec, unit, ok := readTime(form)
+	if !ok {
+		return ""
+	}
+	plain := !strings.ContainsAny(form, "-:")
+	if plain && !q.has("--time", " -t ", "#sbatch") {
+		return ""
+	}
+	t := q.say("%[1]s = %[2]s hours: `--time=%[3]s` has the form %[4]s.", "%[1]s(= %[2]s 小时,hours):`--time=%[3]s` 的格式是 %[4]s。", q.span(sec), hoursOf(sec), form, unit)
+	if plain {
+		t = q.say("%[1]s minutes, not hours: a plain number in `--time=%[1]s` counts minutes (%[2]s). For %[1]s hours write `--time=%[1]s:00:00`.",
+			"%[1]s 分钟(minutes),不是小时:`--time=%[1]s` 只写一个数字时单位是分钟(%[2]s)。要 %[1]s 小时请写 `--time=%[1]s:00:00`。", form, q.span(sec))
+	}
+	return t
+}
+
+// readTime reads the forms of --time: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S.
+func readTime(form string) (sec int, unit string, ok bool) {
+	day, rest, dayed := strings.Cut(form, "-")
+	if !dayed {
+		day, rest = "0", form
+	}
+	d, err := strconv.Atoi(day)
+	if err != nil {
+		return 0, "", false
+	}
+	var v []int
+	for part := range strings.SplitSeq(rest, ":") {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			return 0, "", false
+		}
+		v = append(v, n)
+	}
+	switch {
+	case dayed:
+		for len(v) < 3 {
+			v = append(v, 0)
+		}
+		return d*86400 + v[0]*3600 + v[1]*60 + v[2], "days-hours[:minutes[:seconds]]", true
+	case len(v) == 3:
+		return v[0]*3600 + v[1]*60 + v[2], "hours:minutes:seconds", true
+	case len(v) == 2:
+		return v[0]*60 + v[1], "minutes:seconds", true
+	}
+	return v[0] * 60, "minutes", true
+}
+
+// slurmTime writes seconds as Slurm does: [D-]HH:MM:SS.
+func slurmTime(sec int) string {
+	d := sec / 86400
+	sec %= 86400
+	two := func(n int) string {
+		if n < 10 {
+			return "0" + strconv.Itoa(n)
+		}
+		return strconv.Itoa(n)
+	}
+	s := two(sec/3600) + ":" + two(sec/60%60) + ":" + two(sec%60)
+	if d > 0 {
+		s = strconv.Itoa(d) + "-" + s
+	}
+	return s
+}
+
+var beginForm = regexp.MustCompile(`now\+(\d+)\s*(seconds?|minutes?|hours?|days?|weeks?)?`)
+
+// begin reads a relative --begin.
+func begin(q *question) string {
+	m := beginForm.FindStringSubmatch(q.low)
+	if m == nil || q.has("self", "自我", "自己") {
+		return ""
+	}
+	n, _ := strconv.Atoi(m[1])
+	unit := map[string]int{"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+	if m[2] == "" {
+		return q.say("%[1]d seconds from now (%[2]s): in `--begin=now+%[1]d` the default unit is seconds; others are written out: minutes, hours, days, weeks.",
+			"%[1]d 秒(seconds)之后(%[2]s):`--begin=now+%[1]d` 默认单位是秒;其他单位要写出来:minutes、hours、days、weeks。", n, q.span(n))
+	}
+	return q.say("The job is considered %[2]s from now at the earliest (`--begin=now+%[1]s`); before that the scheduler ignores it, then it waits for resources like any other.",
+		"作业最早在 %[2]s 后参与调度(`--begin=now+%[1]s`);此前调度器忽略它,到时再像其他作业一样等资源。", m[1]+m[2], q.span(n*unit[m[2][:1]]))
+}
+
+var signalForm = regexp.MustCompile(`--signal[= ]+(?:([rb]{1,2}):)?([a-z0-9]+)(?:@(\d+))?`)
+
+// signal reads a --signal option.
+func signal(q *question) string {
+	m := signalForm.FindStringSubmatch(q.low)
+	if m == nil || m[2] == "r" || m[2] == "b" {
+		return ""
+	}
+	sec := 60
+	if m[3] != "" {
+		sec, _ = strconv.Atoi(m[3])
+	}
+	who := q.say("all job steps (the srun tasks), not the batch shell", "所有作业步(srun 的任务),不发给批处理 shell")
+	if strings.Contains(m[1], "b") {
+		who = q.say("only the batch shell, which must trap it; the srun steps do not get it", "只发给批处理 shell(需要 trap),srun 作业步收不到")
+	}
+	name := strings.ToUpper(m[2])
+	return q.say("Slurm sends SIG%[1]s about %[2]d seconds (%[3]s) before the time limit, to %[4]s. It may come up to 60 s earlier.",
+		"Slurm 在时限前约 %[2]d 秒(%[3]s)发送 SIG%[1]s,%[4]s。可能提前最多 60 秒。", strings.TrimPrefix(name, "SIG"), sec, q.span(sec), who)
+}
+
+var (
+	exitPair  = regexp.MustCompile(`(?:^|[^\d:])(\d{1,3}):(\d{1,2})(?:[^\d:]|$)`)
+	exitPlain = regexp.MustCompile(`(?:exit ?code|exit status|exitcode|退出码|返回码|code)\s*(?:=|:|is|of|为|是)?\s*(-?\d{1,3})\b|(?:退出码|exited with)\s*(?:exit code)?\s*(-?\d{1,3})`)
+)
+
+// signals are the signals that end jobs.
+var signals = map[int][3]string{
+	1:  {"SIGHUP", "the terminal or connection closed", "终端或连接断开"},
+	2:  {"SIGINT", "interrupted (Ctrl-C)", "被中断(Ctrl-C)"},
+	6:  {"SIGABRT", "abort: a C++ or NCCL check failed", "abort:C++ 或 NCCL 检查失败"},
+	7:  {"SIGBUS", "bus error, often /dev/shm too small", "总线错误,常见于 /dev/shm 太小"},
+	8:  {"SIGFPE", "arithmetic error", "算术错误"},
+	9:  {"SIGKILL", "killed: usually out of host memory (OOM killer, --mem), or KillWait ran out after scancel or the time limit", "被强杀:通常是主机内存不足(OOM killer、--mem),或 scancel/到时限后 KillWait 用尽"},
+	11: {"SIGSEGV", "segmentation fault: suspect a compiled extension", "段错误:怀疑编译的扩展"},
+	13: {"SIGPIPE", "the reader of a pipe went away", "管道读端已关闭"},
+	15: {"SIGTERM", "asked to end: scancel, time limit, preemption, or another task failed", "被要求结束:scancel、时限、抢占或其他任务失败"},
+	53: {"53", "Slurm could not set up the job's files, such as a missing output directory", "Slurm 无法建立作业文件,例如输出目录不存在"},
+}
+
+// exitCode reads Slurm's code:signal and the shell's 128+signal.
+func exitCode(q *question) string {
+	if m := exitPair.FindStringSubmatch(q.low); m != nil && q.has("exit", "退出", "sacct", "code", "返回码") {
+		code, _ := strconv.Atoi(m[1])
+		sig, _ := strconv.Atoi(m[2])
+		if s, ok := signals[sig]; ok && sig > 0 {
+			return q.say("Exit code %[1]d, ended by signal %[2]d (%[3]s): %[4]s. ExitCode is code:signal.", "退出码 %[1]d,被信号 %[2]d(%[3]s)结束:%[5]s。ExitCode 的格式是 退出码:信号。", code, sig, s[0], s[1], s[2])
+		}
+		if code == 0 {
+			return q.say("Success: exit code 0 and no signal (ExitCode is code:signal).", "成功:退出码 0,无信号(ExitCode 的格式是 退出码:信号)。")
+		}
+		return q.say("The program itself exited with code %[1]d, not by a signal (ExitCode is code:signal); read its traceback on all ranks.", "程序自己以退出码 %[1]d 结束,不是被信号杀死(ExitCode 的格式是 退出码:信号);到各 rank 日志里找 traceback。", code)
+	}
+	m := exitPlain.FindStringSubmatch(q.low)
+	if m == nil {
+		return ""
+	}
+	n, _ := strconv.Atoi(m[1] + m[2])
+	sig := 0
+	switch {
+	case n > 128 && n < 193:
+		sig = n - 128
+	case n < 0:
+		sig = -n
+	default:
+		return ""
+	}
+	s, ok := signals[sig]
+	if !ok {
+		return ""
+	}
+	return q.say("%[1]d means ended by signal %[2]d (%[3]s): %[4]s. (A shell reports 128 + signal, Python -signal.)", "%[1]d 表示被信号 %[2]d(%[3]s)结束:%[5]s。(shell 报 128+信号,Python 报 -信号。)", n, sig, s[0], s[1], s[2])
+}
