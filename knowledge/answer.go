@@ -112,10 +112,16 @@ func newLibrary() *library {
 	return lib
 }
 
-// Below these a question is declined.
+// Below these a question is declined: a card has to fit it at least so well,
+// less well where the question uses the words of the field.
 const (
-	minScore = 0.30
-	minCover = 0.34
+	minScore       = 0.36
+	minScoreField  = 0.17
+	minCover       = 0.34
+	minCoverField  = 0.12
+	relatedShare   = 0.72 // of the best score, for a second card to be shown as well
+	certain        = 0.86 // a best score above which no second card is shown
+	maxWithRelated = 1500 // characters of an answer with a second card
 )
 
 // Ask answers one question. It returns an error only when ctx is done.
@@ -141,10 +147,17 @@ func (a *Answerer) Ask(ctx context.Context, q Question) (Answer, error) {
 		}
 	}
 	hits := lib.index.Search(text, 4)
-	if len(hits) == 0 || hits[0].Score < minScore || hits[0].Cover < minCover {
+	if len(hits) == 0 {
 		return lib.decline(text, l, unknown), nil
 	}
-	return lib.answer(hits[0].Doc, l), nil
+	score, cover := minScore, minCover
+	if lib.index.Field(text) {
+		score, cover = minScoreField, minCoverField
+	}
+	if hits[0].Score < score || hits[0].Cover < cover {
+		return lib.decline(text, l, unknown), nil
+	}
+	return lib.found(hits, l), nil
 }
 
 // answer is card i in language l.
@@ -154,6 +167,26 @@ func (lib *library) answer(i int, l lang.Lang) Answer {
 		Answer:  c.Text.In(l),
 		Sources: []Source{{Skill: c.Skill, Section: c.Title.In(l), URL: c.URL}},
 	}
+}
+
+// found answers with the best card; where a second one fits nearly as well, it
+// follows under its title.
+func (lib *library) found(hits []index.Hit, l lang.Lang) Answer {
+	ans := lib.answer(hits[0].Doc, l)
+	best := hits[0].Score
+	for _, h := range hits[1:min(len(hits), 3)] {
+		if best > certain || h.Score < relatedShare*best {
+			break
+		}
+		c := lib.cards[h.Doc]
+		more := "\n\n" + lang.Text{EN: "Related: ", ZH: "相关:"}.In(l) + c.Title.In(l) + "\n" + c.Text.In(l)
+		if len([]rune(ans.Answer))+len([]rune(more)) > maxWithRelated {
+			break
+		}
+		ans.Answer += more
+		ans.Sources = append(ans.Sources, Source{Skill: c.Skill, Section: c.Title.In(l), URL: c.URL})
+	}
+	return ans
 }
 
 // decline says why there is no answer and offers the nearest topics.

@@ -45,9 +45,11 @@ func All() []Card {
 
 var all = sync.OnceValues(func() ([]Card, error) { return Load(data) })
 
-// Load reads the cards (*.md) and the tables of terms (*.tsv) of fsys.
+// Load reads the cards (*.md), the tables of terms (*.tsv) and the further
+// questions (*.txt) of fsys.
 func Load(fsys fs.FS) ([]Card, error) {
 	var list []Card
+	asks := map[string][]string{}
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -62,6 +64,8 @@ func Load(fsys fs.FS) ([]Card, error) {
 			more, err = parse(string(text))
 		case ".tsv":
 			more, err = parseTerms(string(text))
+		case ".txt":
+			err = parseAsks(string(text), asks)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
@@ -69,7 +73,32 @@ func Load(fsys fs.FS) ([]Card, error) {
 		list = append(list, more...)
 		return nil
 	})
-	return list, err
+	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		list[i].Asks = append(list[i].Asks, asks[list[i].ID]...)
+		delete(asks, list[i].ID)
+	}
+	for id := range asks {
+		return nil, fmt.Errorf("questions are listed for %s, which is no card", id)
+	}
+	return list, nil
+}
+
+// parseAsks reads further questions into asks: a line is "id: question | question".
+func parseAsks(text string, asks map[string][]string) error {
+	for i, line := range strings.Split(text, "\n") {
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		id, list, ok := strings.Cut(line, ": ")
+		if !ok {
+			return fmt.Errorf("line %d: want id: question | question", i+1)
+		}
+		asks[id] = append(asks[id], strings.Split(list, " | ")...)
+	}
+	return nil
 }
 
 // parse reads a file of cards:

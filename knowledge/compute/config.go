@@ -43,7 +43,7 @@ var quantities = []quantity{
 	{func(c *Config) *int { return &c.Layers }, `num-layers|layers|层数|模型层数`, `(?:transformer )?layers?|-layer|个? ?transformer 层|层`},
 	{func(c *Config) *int { return &c.Hidden }, `hidden-size|hidden size|隐藏层(?:大小|维度)`, ``},
 	{func(c *Config) *int { return &c.Seq }, `seq-length|sequence[- ]length|seq[- ]?len(?:gth)?|序列长度?|上下文长度|\bseq|context length`, `tokens?`},
-	{func(c *Config) *int { return &c.Experts }, `num-experts|experts|专家数量?|专家个数`, `experts|个专家`},
+	{func(c *Config) *int { return &c.Experts }, `num-experts|experts|专家数量?|专家个数`, `experts?|个? ?专家|个? ?expert`},
 	{func(c *Config) *int { return &c.Threads }, `threads per core|每核(?:心)?线程数?|超线程`, `threads? per core|threads each|(?:hyper-?)?threads`},
 	{func(c *Config) *int { return &c.Cores }, `cores per socket|每路|每颗|每个? ?cpu`, `(?:physical )?cores?(?: each| per (?:socket|cpu))?|个?(?:物理)?核心?`},
 	{func(c *Config) *int { return &c.Sockets }, `sockets`, `[- ]?sockets?|cpus|颗 ?cpu|个 ?cpu|路`},
@@ -218,7 +218,7 @@ func (c *Config) kind(s, whole string) {
 		return false
 	}
 	c.TorchFSDP = has("torch-fsdp", "fsdp2", "torch fsdp")
-	without := regexp.MustCompile(`(?:no|non|not|without|w/o|非|不用|没有|没用|不开|无)[- ]*(?:using )?(?:(?:megatron|torch)[- ])?fsdp`).MatchString(whole)
+	without := regexp.MustCompile(`(?:no|non|not|without|w/o|非|不用|没有?用?|没开|不开|不是|未用|未开|无)[- ]*(?:using |use )?(?:(?:megatron|torch)[- ])?fsdp`).MatchString(whole)
 	c.FSDP = has("fsdp") && !without
 	c.TorchFSDP = c.TorchFSDP && c.FSDP
 	c.Overlap = has("overlap-moe-expert-parallel-comm") ||

@@ -48,7 +48,7 @@ func near(n, m int) string {
 // layout answers with the data parallel size, or that the layout does not divide.
 func layout(q *question) string {
 	c := q.cfg
-	if c.TP == 0 && c.PP == 0 && c.CP == 0 {
+	if c.TP == 0 && c.PP == 0 && c.CP == 0 || q.writes() {
 		return ""
 	}
 	size, factors := c.product()
@@ -91,9 +91,19 @@ func layout(q *question) string {
 	return t
 }
 
+// writes reports whether the question asks for a command or a script and not
+// for a number.
+func (q *question) writes() bool {
+	return q.has("how do i run", "how to run", "how do i write", "command", "cmd", "flags", "script", "example", "怎么写", "怎么跑", "怎么启动", "命令", "脚本", "参数怎么", "示例", "怎么起") &&
+		!q.has("how many", "几个", "多少", "valid", "合法", "dp=?", "dp =", "行不行", "可以吗")
+}
+
 // world answers with nodes, GPUs per node and their product.
 func world(q *question) string {
 	c := q.cfg
+	if q.writes() || q.has("slurm-ntasks", "ntasks-per-node", "task 8", "right?", "对吗", "对吧") {
+		return ""
+	}
 	switch {
 	case c.Nodes > 0 && c.PerNode > 0 && q.has("world", "rank", "gpu", "卡", "process", "进程", "total", "总", "worker", "nproc", "多少"):
 		return q.say("%[3]d: WORLD_SIZE = nodes × GPUs per node = %[1]d × %[2]d = %[3]d (one rank per GPU; --nnodes=%[1]d --nproc-per-node=%[2]d).",
@@ -232,25 +242,31 @@ func layers(q *question) string {
 
 // rankPlace answers on which node and in which groups a rank is.
 func rankPlace(q *question) string {
+	if t := globalRank(q); t != "" {
+		return t
+	}
 	r, ok := q.after(`\brank\s*(?:=|is|number|号|为)?\s*(\d+)`, `全局 ?rank ?(\d+)`, `第 ?(\d+) ?号 ?rank`)
 	c := q.cfg
 	if c.PerNode == 0 && q.has("8-gpu", "dgx") {
 		c.PerNode = 8
 	}
-	if !ok {
-		node, okN := q.after(`(?:slurm-nodeid|node-?rank|node id|node|节点)\s*(?:=|is|号|为|:)?\s*(\d+)`, `第 ?(\d+) ?个?节点`)
-		local, okL := q.after(`local[- ]?rank\s*(?:=|is|为|:)?\s*(\d+)`, `本地 ?rank ?(\d+)`)
-		if okN && okL && c.PerNode > 0 && q.has("global", "rank", "全局") {
-			return q.say("Global rank %[4]d = node rank × GPUs per node + local rank = %[1]d × %[3]d + %[2]d.", "全局 rank = 节点序号 × 每节点卡数 + local rank = %[1]d × %[3]d + %[2]d = %[4]d。", node, local, c.PerNode, node*c.PerNode+local)
-		}
-		return ""
-	}
-	if c.PerNode == 0 || !q.has("node", "节点", "机", "local", "host", "where", "哪") {
+	if !ok || c.PerNode == 0 || !q.has("node", "节点", "机", "local", "host", "where", "哪") {
 		return ""
 	}
 	return q.say("Global rank %[1]d is on node %[3]d (counted from 0, so the %[5]s node), local rank (GPU) %[4]d: %[1]d / %[2]d = %[3]d remainder %[4]d.",
 		"全局 rank %[1]d 在节点 %[3]d(从 0 数,即第 %[6]d 个节点),local rank(GPU)为 %[4]d:%[1]d / %[2]d = %[3]d 余 %[4]d。",
 		r, c.PerNode, r/c.PerNode, r%c.PerNode, ordinal(r/c.PerNode+1), r/c.PerNode+1)
+}
+
+// globalRank answers with the global rank of a local one.
+func globalRank(q *question) string {
+	node, okN := q.after(`(?:slurm-nodeid|node[- ]?rank|node id|node number|node|节点 ?rank|节点序号|节点)\s*(?:=|is|号|为|:|number)?\s*(\d+)`, `第 ?(\d+) ?个?节点`)
+	local, okL := q.after(`local[- ]?rank\s*(?:=|is|为|:)?\s*(\d+)`, `本地 ?(?:rank|序号) ?(\d+)`)
+	c := q.cfg
+	if !okN || !okL || c.PerNode == 0 {
+		return ""
+	}
+	return q.say("%[4]d: global rank = node rank × GPUs per node + local rank = %[1]d × %[3]d + %[2]d = %[4]d.", "%[4]d:全局 rank = 节点序号 × 每节点卡数 + local rank = %[1]d × %[3]d + %[2]d = %[4]d。", node, local, c.PerNode, node*c.PerNode+local)
 }
 
 func ordinal(n int) string {
@@ -273,6 +289,9 @@ func connections(q *question) string {
 	c := q.cfg
 	if !q.has("cuda-device-max-connections", "max-connections", "max connections", "连接数", "cdmc") {
 		return ""
+	}
+	if q.has("assertionerror", "traceback") && c.FSDP {
+		return "" // the card of the error message says more
 	}
 	tp, cp := c.TP, c.CP
 	if c.Tensor {

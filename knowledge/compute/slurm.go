@@ -47,6 +47,8 @@ func hosts(q *question) string {
 	case q.has("master-addr", "master", "head node", "first", "主节点", "第一个", "首个", "rank 0"):
 		return q.say("MASTER_ADDR is %[1]s, the first (head) node of %[2]s: `scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n1`.",
 			"MASTER_ADDR 是 %[1]s,即 %[2]s 的第一个节点(first):`scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n1`。", names[0], word)
+	case q.has("notavail", "unavailable", "pending", "reason", "原因", "error", "报错"):
+		return ""
 	case q.has("exclude", "排除", "--nodelist", "-w ") && !q.has("how many", "几", "多少", "expand", "展开"):
 		return ""
 	case q.cfg.PerNode > 0 && q.has("gpu", "卡", "world", "rank"):
@@ -96,6 +98,13 @@ func array(q *question) string {
 		return ""
 	}
 	form := m[1]
+	if q.has("which", "哪些", "哪几", "indices", "indexes", "编号", "list the", "索引") && n <= 40 {
+		limit := ""
+		if m[2] != "" {
+			limit = q.say("; at most %s at the same time", ";同时最多 %s 个", m[2])
+		}
+		return q.say("%[1]s: %[2]d array tasks (--array=%[3]s)%[4]s.", "%[1]s:共 %[2]d 个数组任务(--array=%[3]s)%[4]s。", indices(form), n, form, limit)
+	}
 	if m[2] == "" {
 		return q.say("%[1]d array tasks (--array=%[2]s); without `%%N` all may run at the same time, as far as resources and limits allow.",
 			"共 %[1]d 个数组任务(--array=%[2]s);没有 `%%N` 时可能同时全部运行,取决于资源和限额。", n, form)
@@ -112,11 +121,11 @@ func arrayFor(q *question) string {
 	if m := arrayElem.FindStringSubmatch(q.low); m != nil {
 		return ""
 	}
-	n, ok := q.after(`(\d+)\s*(?:个|次)?\s*(?:array\s*)?(?:tasks?|jobs?|elements?|作业|任务|runs?|元素)`, `(?:of|size|大小|长度)\s*(\d+)`)
+	n, ok := q.after(`(\d+)\s*(?:个|次)?\s*(?:array\s*|数组\s*)?(?:tasks?|jobs?|elements?|作业|任务|runs?|元素)`, `(?:of|size|大小|长度)\s*(\d+)`)
 	if !ok || n < 2 {
 		return ""
 	}
-	k, ok := q.after(`(?:at most|max(?:imum)?|only|up to|no more than|最多|同时只?|一次只?|并发|限制)\D{0,12}(\d+)`, `(\d+)\s*(?:at a time|at once|simultaneous|concurrent|in parallel|at the same time|个?并发|个?同时)`)
+	k, ok := q.after(`(?:at most|max(?:imum)?|only|up to|no more than|最多|同时只?|[一每]次只?|并发|限制)\D{0,12}(\d+)`, `(\d+)\s*(?:at a time|at once|simultaneous|concurrent|in parallel|at the same time|个?并发|个?同时)`)
 	if !ok {
 		if !q.has("one at a time", "one after another", "sequential", "一次一个", "依次", "串行", "逐个") {
 			return ""
@@ -155,6 +164,28 @@ func elements(spec string) (int, bool) {
 	return n, true
 }
 
+// indices lists the elements of an array specification.
+func indices(spec string) string {
+	var list []string
+	for part := range strings.SplitSeq(strings.Trim(spec, ",-:"), ",") {
+		r, stepText, stepped := strings.Cut(part, ":")
+		step := 1
+		if stepped {
+			step, _ = strconv.Atoi(stepText)
+		}
+		lo, hi, isRange := strings.Cut(r, "-")
+		a, _ := strconv.Atoi(lo)
+		b := a
+		if isRange {
+			b, _ = strconv.Atoi(hi)
+		}
+		for i := a; i <= b; i += max(step, 1) {
+			list = append(list, strconv.Itoa(i))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
 // dependency writes --dependency for a condition on given jobs.
 func dependency(q *question) string {
 	if strings.Contains(q.low, "satisfied") || !q.has("job", "作业", "任务", "depend", "依赖", "after", "以后", "之后") {
@@ -172,7 +203,7 @@ func dependency(q *question) string {
 	}
 	kind := ""
 	switch {
-	case q.has("right?", "对吧", "correct?"):
+	case q.has("right?", "对吧", "correct?", "对不对", "对吗", "是吧", "--dependency=", "yes?"):
 		return ""
 	case q.has("regardless", "no matter", "whether or not", "either way", "any way", "in any case", "不管", "无论", "不论", "成败", "ended", "whatever"):
 		kind = "afterany"
@@ -204,8 +235,10 @@ func dependency(q *question) string {
 	return q.say("`sbatch --dependency=%[1]s:%[2]s job.slurm`: %[3]s.", "`sbatch --dependency=%[1]s:%[2]s job.slurm`:%[4]s。", kind, list, means[0], means[1])
 }
 
-var sinfoForm = regexp.MustCompile(`(?:^|[^\d/])(\d+)/(\d+)/(\d+)/(\d+)(?:[^\d/]|$)`)
-var sinfoShort = regexp.MustCompile(`(?:^|[^\d/])(\d+)/(\d+)(?:[^\d/]|$)`)
+var (
+	sinfoForm  = regexp.MustCompile(`(?:^|[^\d/])(\d+)/(\d+)/(\d+)/(\d+)(?:[^\d/]|$)`)
+	sinfoShort = regexp.MustCompile(`(?:^|[^\d/])(\d+)/(\d+)(?:[^\d/]|$)`)
+)
 
 // sinfo reads the numbers of sinfo's A/I/O/T column.
 func sinfo(q *question) string {

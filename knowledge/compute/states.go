@@ -73,25 +73,49 @@ var codes = []code{
 }
 
 var (
-	stateTalk = regexp.MustCompile(`state|status|code|mean|stand for|squeue|sinfo|st column|suffix|symbol|node|job|what is|what's|which|explain|状态|状态码|代码|含义|意思|代表|是什么|是啥|表示|啥|后缀|符号|节点|作业|怎么回事`)
 	tokenForm = regexp.MustCompile(`[A-Za-z_]+`)
 	suffixed  = regexp.MustCompile(`(?:idle|alloc|mix(?:ed)?|drain(?:ed)?|drng|down|comp|maint|resv|allocated)([*~#!%$@^-])(?:[^\w-]|$)`)
 	quoted    = regexp.MustCompile("(?:^|[\\s\"'`“‘(（「带是的码缀号])([*~#!%$@^-])(?:[\\s\"'`”’)）」,，?？是表代什]|$)")
+	// stateTalk is what a question about the meaning of a state says.
+	stateTalk = regexp.MustCompile(`\bstates?\b|\bstatus\b|\bcodes?\b|\bmeans?\b|\bmeaning\b|stands? for|st column|suffix|symbol|what(?:'s| is| are)|says|shows|显示|explain|definition|状态|代码|含义|意思|代表|是什么|是啥|表示|啥|后缀|符号|什么叫|怎么理解|定义|指的是`)
+	// stateAct is what a question says that is about something else than meaning.
+	stateAct = regexp.MustCompile(`how do i|how to|how can|怎么办|怎么取消|列出|\blist\b|avoid|排除|command|命令|right\?|对吧|对吗|是吧|\bmy (?:running|pending)|马上|^why |为什么|原因|reason|error|报错|due to|_%a|%a_|--array|--begin|--output|checkpoint|训练|tests?\b|label|标签|pull request`)
 )
+
+// pendingReason is a reason as squeue prints it behind a pending job.
+var pendingReason = regexp.MustCompile(`\([A-Z][A-Za-z]{5,}`)
+
+// signs are the words for the characters behind a node state.
+var signs = []struct{ sign, words string }{
+	{"*", `asterisk|\bstar\b|星号`},
+	{"~", `tilde|波浪`},
+	{"#", `\bhash\b|pound|井号`},
+	{"!", `exclamation|感叹号|叹号`},
+	{"%", `percent sign|百分号`},
+	{"$", `dollar|美元符|美元号|钱号`},
+	{"@", `\bat[- ]sign\b|at 符号|艾特`},
+	{"^", `caret|circumflex|脱字符|尖号|上尖`},
+	{"-", `\bminus\b|\bdash\b|hyphen|减号|横杠|连字符`},
+}
 
 // state explains a state, a state code or a suffix that the question names.
 func state(q *question) string {
-	if !stateTalk.MatchString(q.low) || len([]rune(q.text)) > 120 {
+	if len([]rune(q.text)) > 120 || stateAct.MatchString(q.low) || pendingReason.MatchString(q.text) {
 		return ""
 	}
-	// Questions about doing something with such nodes or jobs are not asked here.
-	if q.has("how do i", "how to", "怎么办", "怎么取消", "list ", "列出", "avoid", "排除", "command", "命令", "right?", "对吧", "kill my", "马上", "why is", "为什么", "原因", "reason", "error", "报错", "fail with", "%a_", "--array", "--begin", "array", "数组", "--output", "checkpoint", "训练") && !q.has("state code", "状态码") {
+	short := len(tokenForm.FindAllString(q.text, -1)) <= 3
+	if !short && !stateTalk.MatchString(q.low) {
 		return ""
 	}
 	if m := suffixed.FindStringSubmatch(q.low); m != nil {
 		return q.tell("suffix", m[1])
 	}
-	if q.has("suffix", "symbol", "behind", "sign", "后缀", "符号", "状态", "state", "sinfo") && q.has("node", "节点", "sinfo", "状态", "state", "suffix", "后缀") {
+	if q.has("node", "节点", "sinfo", "状态", "state", "suffix", "后缀") {
+		for _, s := range signs {
+			if pattern(s.words).MatchString(q.low) {
+				return q.tell("suffix", s.sign)
+			}
+		}
 		if m := quoted.FindStringSubmatch(q.low); m != nil {
 			return q.tell("suffix", m[1])
 		}
@@ -102,19 +126,16 @@ func state(q *question) string {
 	jobTalk := q.has("job", "squeue", "作业", "任务", "sacct", "st column")
 	for _, w := range tokenForm.FindAllString(q.text, -1) {
 		for _, c := range codes {
-			if c.kind == "suffix" || !names(c, w, q) || c.kind == "job" && nodeTalk && !jobTalk && c.long != w {
-				continue
-			}
-			if c.kind == "node" && jobTalk && !nodeTalk && !strings.EqualFold(c.short, w) {
-				continue
-			}
-			if c.kind == "node" && c.long == "COMPLETING" && !nodeTalk {
-				continue
-			}
-			t := q.sentence(c)
-			if !seen[t] {
-				seen[t] = true
-				found = append(found, t)
+			switch {
+			case c.kind == "suffix" || !c.named(w, q):
+			case c.kind == "job" && nodeTalk && !jobTalk && c.long != w:
+			case c.kind == "node" && jobTalk && !nodeTalk && !strings.EqualFold(c.short, w):
+			case c.kind == "node" && c.long == "COMPLETING" && !nodeTalk:
+			default:
+				if t := q.sentence(c); !seen[t] {
+					seen[t] = true
+					found = append(found, t)
+				}
 			}
 		}
 	}
@@ -124,17 +145,18 @@ func state(q *question) string {
 	return strings.Join(found, "\n")
 }
 
-// names reports whether word is the code of c: short codes of jobs only in
-// capitals, long names in any case.
-func names(c code, word string, q *question) bool {
-	if c.kind == "job" && word == c.short {
-		// A single letter or a common word needs talk of states around it.
-		return len(word) > 1 || q.has("state", "status", "code", "squeue", "st ", "状态", "代码", "job ", "作业")
+// named reports whether word is a name of c: short codes of jobs only in
+// capitals, long names in any case where the question speaks of states.
+func (c code) named(word string, q *question) bool {
+	talk := stateTalk.MatchString(q.low)
+	switch {
+	case c.kind == "job" && word == c.short:
+		return len(word) > 1 && (talk || q.has("squeue", "job", "作业")) || q.has("state", "status", "code", "squeue", "st ", "状态", "代码")
+	case c.kind == "node" && strings.EqualFold(word, c.short):
+		// Words such as down, fail and boot are English as well.
+		return talk && (word != "down" && word != "fail" && word != "boot" || q.has("node", "节点", "sinfo", "状态", "state"))
 	}
-	if c.kind == "node" && strings.EqualFold(word, c.short) {
-		return true
-	}
-	return strings.EqualFold(word, c.long) && (word == strings.ToUpper(word) || q.has("state", "status", "状态", "code", "mean", "意思", "job", "作业", "node", "节点"))
+	return strings.EqualFold(word, c.long) && (word == strings.ToUpper(word) || talk && q.has("state", "status", "状态", "code"))
 }
 
 func (q *question) tell(kind, short string) string {
@@ -156,4 +178,6 @@ func (q *question) sentence(c code) string {
 	return q.say("`%[1]s` = %[2]s (job state): %[3]s.", "`%[1]s` = %[2]s(作业状态):%[3]s。", c.short, c.long, lang2(q, c))
 }
 
-func lang2(q *question, c code) string { return q.say(strings.ReplaceAll(c.en, "%", "%%"), strings.ReplaceAll(c.zh, "%", "%%")) }
+func lang2(q *question, c code) string {
+	return q.say(strings.ReplaceAll(c.en, "%", "%%"), strings.ReplaceAll(c.zh, "%", "%%"))
+}

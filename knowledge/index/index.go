@@ -176,18 +176,16 @@ func (x *Index) score(i int, q []Term, qw []float64, total, qn float64) Hit {
 	return Hit{Doc: i, Score: phraseShare*phrase + bagShare*bag, Cover: cover / total}
 }
 
-// Known reports the share of the question's weight that any Doc holds.
-func (x *Index) Known(question string) float64 {
-	var known, total float64
+// Field reports whether the question uses a word of the field, as the lexicon
+// marks them, or names an option or variable that a Doc holds.
+func (x *Index) Field(question string) bool {
 	for _, t := range Terms(question) {
-		w := x.weight(t)
-		total += w
-		if _, ok := x.idf[t.Key]; ok {
-			known += w
+		if lexicon().field[t.Key] {
+			return true
+		}
+		if _, ok := x.idf[t.Key]; ok && t.Weight == codeWeight {
+			return true
 		}
 	}
-	if total == 0 {
-		return 0
-	}
-	return known / total
+	return false
 }

@@ -27,6 +27,9 @@ const (
 // numbers, runs of Han.
 var token = regexp.MustCompile(`--?[A-Za-z][\w-]*|%[A-Za-z]\b|[A-Za-z_][\w]*(?:[.+][A-Za-z_]\w*)*|\d+(?:\.\d+)?|\p{Han}+`)
 
+// hostName finds the name of one machine, such as node-3, gpu07 or dgx12.
+var hostName = regexp.MustCompile(`(?i)(?:^|[^\w-])(?:node|gpu|dgx|hgx|cn|gn|host|worker|compute|rack|nid|g|n)-?\d+(?:[^\w-]|$)`)
+
 // Terms analyses a text. A key occurs once, with the greatest of its weights.
 func Terms(text string) []Term {
 	lex := lexicon()
@@ -57,6 +60,9 @@ func Terms(text string) []Term {
 			}
 		}
 		words = words[:0]
+	}
+	if hostName.MatchString(text) {
+		put("=nodelist", partWeight)
 	}
 	for _, w := range token.FindAllString(fold(text), -1) {
 		switch c := w[0]; {
@@ -219,24 +225,30 @@ var lexiconText string
 type lex struct {
 	concept map[string]string // English word or phrase, or Chinese word → concept
 	stop    map[string]bool
-	longest int // of a Chinese word, in runes
-	phrases int // of an English phrase, in words
+	field   map[string]bool // concepts of the field
+	longest int             // of a Chinese word, in runes
+	phrases int             // of an English phrase, in words
 }
 
 // lexicon reads the table on first use.
 //
 // A line names one concept and the forms of it: English forms separated by
-// commas, a semicolon, Chinese forms. A line that begins with "stop:" lists
-// words that say nothing.
+// commas, a semicolon, Chinese forms. A ~ marks a concept of everyday language,
+// which does not tell that a question is about the field. The line "stop"
+// lists words that say nothing.
 var lexicon = sync.OnceValue(func() *lex {
-	l := &lex{concept: map[string]string{}, stop: map[string]bool{}}
+	l := &lex{concept: map[string]string{}, stop: map[string]bool{}, field: map[string]bool{}}
 	for line := range strings.Lines(lexiconText) {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
 		name, forms, _ := strings.Cut(line, ":")
+		name, general := strings.CutPrefix(name, "~")
 		key := "=" + name
+		if !general {
+			l.field[key] = true
+		}
 		if name == "stop" {
 			key = "=stop"
 			l.stop[key] = true
