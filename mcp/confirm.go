@@ -49,9 +49,9 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 	}
 	digest := digest(o, call.Who, in)
 	if req.Params.RequestState != "" {
-		return s.answered(req, call, digest)
+		return s.answered(ctx, req, o, call, in, digest)
 	}
-	if token != "" && s.cfg.Policy.Approve == nil && !canAsk(ctx) {
+	if token != "" && s.cfg.Policy.Approve == nil {
 		if err := s.tokens.spend(token, digest); err != nil {
 			return refusal(&ops.Error{
 				Code: ops.NotAllowed, Field: tokenField, Message: err.Error(),
@@ -120,12 +120,28 @@ func (s *Server) handToken(o ops.Op, q question, digest []byte) *sdk.CallToolRes
 // answered reads the person's answer to the question of an earlier round. The
 // state that comes back with it is the token of that question: a made-up,
 // repeated or foreign one is a broken protocol, not a mistake to repair.
-func (s *Server) answered(req sdk.CallToolRequest, call *ops.Call, digest []byte) (*sdk.CallToolResult, error) {
+//
+// A client that runs without a person says cancel by itself. That is no yes, and
+// not the no of somebody who was asked: what is not destructive then goes the
+// way of clients that cannot ask.
+func (s *Server) answered(ctx context.Context, req sdk.CallToolRequest, o ops.Op, call *ops.Call, in any, digest []byte) (*sdk.CallToolResult, error) {
 	if err := s.tokens.spend(req.Params.RequestState, digest); err != nil {
 		return nil, fmt.Errorf("requestState: %w: %w", err, sdk.ErrInvalidParams)
 	}
 	said := sdkserver.ElicitationResponse(req.Params.InputResponses, "confirm")
-	if said != nil && said.Action == sdk.ElicitationResponseActionAccept {
+	switch {
+	case said == nil || said.Action == sdk.ElicitationResponseActionCancel:
+		if o.Effect == ops.Destructive || s.cfg.Policy.Refuse {
+			break
+		}
+		q, stop := s.question(ctx, call, o, in)
+		if stop != nil {
+			return stop, nil
+		}
+		if !q.foreign {
+			return s.handToken(o, q, digest), nil
+		}
+	case said.Action == sdk.ElicitationResponseActionAccept:
 		content, _ := said.Content.(map[string]any)
 		if yes, _ := content["ok"].(bool); yes {
 			call.Confirmed = true
@@ -133,7 +149,7 @@ func (s *Server) answered(req sdk.CallToolRequest, call *ops.Call, digest []byte
 		}
 	}
 	return refusal(&ops.Error{
-		Code: ops.NotAllowed, Message: "the person who was asked said no; nothing was done",
+		Code: ops.NotAllowed, Message: "the person who was asked did not say yes; nothing was done",
 		Fix: "ask them what to change before calling again",
 	}), nil
 }

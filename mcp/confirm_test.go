@@ -144,7 +144,8 @@ func TestTheClientsPersonIsAsked(t *testing.T) {
 		} else {
 			raw, err := json.Marshal(reply)
 			require.NoError(t, err)
-			require.Contains(t, string(raw), "said no")
+			require.Contains(t, string(raw), "did not say yes")
+			require.NotContains(t, string(raw), "confirm_token")
 		}
 		conv.close()
 	}
