@@ -120,7 +120,11 @@ func (d *decoder) value(n node, v reflect.Value, tag reflect.StructTag, path str
 	case reflect.Slice:
 		_, scalar := tag.Lookup("scalar")
 		if scalar && n.kind == isText {
-			n = node{kind: isList, list: []node{n}}
+			one := node{kind: isList}
+			for _, w := range strings.Split(n.text, ",") {
+				one.list = append(one.list, node{kind: isText, text: w})
+			}
+			n = one
 		}
 		if n.kind != isList {
 			d.fail(path, n, "is "+string(n.kind), "write a list, one element each")

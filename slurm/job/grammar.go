@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
@@ -80,7 +81,7 @@ var (
 	dependencyGrammar = grammar{checkDependency, "such as afterok:4711, afterany:12:13 or singleton, joined with ',' for all or '?' for any"}
 	arrayGrammar      = grammar{checkArray, "such as 1-10%1, 0-15:4 or 1,3,5-7"}
 	constraintGrammar = grammar{checkConstraint, "features joined with & or |, such as h100&ib or [rack1|rack2]"}
-	beginGrammar      = form(beginForm(), "such as 16:00, now+2hours, tomorrow or 2030-01-20T12:34:00")
+	beginGrammar      = grammar{checkBegin, "such as 16:00, now+2hours, tomorrow or 2030-01-20T12:34:00"}
 	mailUserGrammar   = form(`[A-Za-z0-9_][A-Za-z0-9._+-]{0,63}(?:@[A-Za-z0-9][A-Za-z0-9.-]{0,252})?`, "a user or an address such as alice@example.org")
 	mailTypeGrammar   = grammar{checkMailTypes, "of " + strings.Join(mailTypes, ", ")}
 	commentGrammar    = grammar{func(v string) string {
@@ -120,7 +121,7 @@ func checkHosts(v string) string {
 // signals are the names that Slurm's --signal knows, without SIG.
 var signals = strings.Fields("HUP INT QUIT ABRT KILL ALRM TERM USR1 USR2 URG CONT STOP TSTP TTIN TTOU")
 
-var signalForm = regexp.MustCompile(`^(?:(?:R|B|RB|BR):)?(?:SIG)?([A-Z0-9]{1,8})(?:@([0-9]{1,5}))?$`)
+var signalForm = regexp.MustCompile(`^(?:(?i:R|B|RB|BR):)?(?i:SIG)?([A-Za-z0-9]{1,8})(?:@([0-9]{1,5}))?$`)
 
 func checkSignal(v string) string {
 	m := signalForm.FindStringSubmatch(v)
@@ -130,7 +131,7 @@ func checkSignal(v string) string {
 	if n, err := strconv.Atoi(m[1]); err == nil && n >= 1 && n <= 64 {
 		return secondsOf(m[2])
 	}
-	if !slices.Contains(signals, m[1]) {
+	if !slices.Contains(signals, strings.ToUpper(m[1])) {
 		return "names no signal that Slurm knows"
 	}
 	return secondsOf(m[2])
@@ -206,6 +207,8 @@ func checkArray(v string) string {
 
 var constraintForm = regexp.MustCompile(`^[A-Za-z0-9_.:=+&|*()\[\],-]{1,512}$`)
 
+var uncounted = regexp.MustCompile(`\*(?:0|[^0-9]|$)`)
+
 func checkConstraint(v string) string {
 	if !constraintForm.MatchString(v) {
 		return cmpOr(unprintable(v), "has a character that features do not have")
@@ -225,6 +228,9 @@ func checkConstraint(v string) string {
 	if len(open) > 0 {
 		return "has brackets that do not match"
 	}
+	if uncounted.MatchString(v) {
+		return "has a '*' without a number of nodes of at least 1"
+	}
 	if strings.IndexAny(v[:1], "&|*-,=") == 0 || strings.ContainsAny(v[len(v)-1:], "&|*,") {
 		return "starts or ends with an operator"
 	}
@@ -243,6 +249,23 @@ func beginForm() string {
 		`|(?:` + named + `|` + clock + `)(?: (?:` + day + `|` + date + `))?` +
 		`|(?:` + day + `)` +
 		`|(?:` + date + `)(?:[T ](?:` + clock + `))?`
+}
+
+var (
+	beginWords = regexp.MustCompile(`^(?:` + beginForm() + `)$`)
+	isoDate    = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}`)
+)
+
+func checkBegin(v string) string {
+	if !beginWords.MatchString(v) {
+		return cmpOr(unprintable(v), "is not a time that Slurm knows")
+	}
+	if d := isoDate.FindString(v); d != "" {
+		if _, err := time.Parse(time.DateOnly, d); err != nil {
+			return "names a day that no month has"
+		}
+	}
+	return ""
 }
 
 var mailTypes = strings.Fields("NONE BEGIN END FAIL REQUEUE ALL INVALID_DEPEND STAGE_OUT TIME_LIMIT TIME_LIMIT_90 TIME_LIMIT_80 TIME_LIMIT_50 ARRAY_TASKS")
@@ -328,6 +351,9 @@ func checkMount(v string) string {
 		if strings.Contains(p, ",") {
 			return "has a comma, which separates mounts"
 		}
+	}
+	if len(parts) > 1 && path.Clean(parts[1]) == "/" {
+		return "would hide the whole image"
 	}
 	if len(parts) == 3 && !mountFlags.MatchString(parts[2]) {
 		return "has flags that no runtime knows"

@@ -19,9 +19,12 @@ func (r *rendering) batchGuards() string {
 	var b strings.Builder
 	b.WriteString(`# Guards: proof of a fault stops the job, a doubt is one line (guards: false leaves them out).
 ` + guardFunction)
-	fmt.Fprintf(&b, `[[ $NNODES == %d ]] || guard stop "nodes: %d asked for, $NNODES given"
-getent hosts "$MASTER_ADDR" >/dev/null 2>&1 || guard warning "$MASTER_ADDR does not resolve, or getent is missing"
+	if r.nodesGiven {
+		fmt.Fprintf(&b, `[[ $NNODES == %d ]] || guard stop "nodes: %d asked for, $NNODES given"
 `, *r.Nodes, *r.Nodes)
+	}
+	b.WriteString(`getent hosts "$MASTER_ADDR" >/dev/null 2>&1 || guard warning "$MASTER_ADDR does not resolve, or getent is missing"
+`)
 	if r.into == "" { // here is the first node
 		b.WriteString(`! (: <"/dev/tcp/127.0.0.1/$MASTER_PORT") 2>/dev/null || guard stop "port $MASTER_PORT is taken on $MASTER_ADDR; choose another master_port"
 `)
@@ -68,7 +71,7 @@ func (r *rendering) seen() string {
 		b += `: >"$RUN_DIR/seen"` + "\n"
 		words = append(words, `"$RUN_DIR/seen"`)
 	}
-	return b + "for p in " + strings.Join(words, " ") + `; do [[ ! -e $p ]] || SEEN+=$p$'\n'; done
+	return b + "for SHARED in " + strings.Join(words, " ") + `; do [[ ! -e $SHARED ]] || SEEN+=$SHARED$'\n'; done
 export SEEN`
 }
 
@@ -81,7 +84,7 @@ var (
 
 // sharedPaths are the paths that every node must see, as the host has them.
 func (r *rendering) sharedPaths() []string {
-	paths := []string{r.Script}
+	paths := []string{r.Worktree, r.Script}
 	if v := r.venvOnHost(); v != "" {
 		paths = append(paths, v)
 	}
@@ -119,39 +122,38 @@ func (r *rendering) sharedPaths() []string {
 // nodeGuards are the checks that every node makes before it starts its ranks.
 // The text stands in single quotes, so it holds none.
 func (r *rendering) nodeGuards() string {
-	b := ""
+	var b strings.Builder
 	if *r.Nodes > 1 {
-		b += `while IFS= read -r p; do  # a file system may need a moment to show what is new
-  [[ -z $p || -e $p ]] || { sleep 5; [[ -e $p ]]; } || guard stop "$p is seen by the first node and not here"
-done <<<"$SEEN"
-`
+		b.WriteString(`  while IFS= read -r p; do  # a file system may need a moment to show what is new
+    [[ -z $p || -e $p ]] || { sleep 5; [[ -e $p ]]; } || guard stop "$p is seen by the first node and not here"
+  done <<<"$SEEN"
+`)
 	}
 	if r.Launcher == UV {
-		b += `command -v uv >/dev/null || guard warning "uv is not on the PATH"
-`
+		b.WriteString(`  command -v uv >/dev/null || guard warning "uv is not on the PATH"
+`)
 	}
 	if *r.GPUsPerNode > 0 {
-		b += `free=0 odd=
-while IFS=", " read -r gpu used; do  # a GPU with less than 2 GB in use counts as free
-  if [[ ! $gpu$used =~ ^[0-9]+$ || -z $used ]]; then odd=1; elif ((10#$used < 2000)); then free=$((free + 1)); fi
-done <<<"$(nvidia-smi --query-gpu=index,memory.used --format=csv,noheader,nounits 2>/dev/null)"
-if [[ $odd ]]; then guard warning "nvidia-smi does not say which GPUs are free"
-elif ((free < GPUS_PER_NODE)); then guard stop "$free GPUs are free and $GPUS_PER_NODE are needed"; fi
-`
+		b.WriteString(`  while IFS=", " read -r gpu used; do  # a GPU with less than 2 GB in use counts as free
+    if [[ ! $gpu$used =~ ^[0-9]+$ || -z $used ]]; then odd=1; elif ((10#$used < 2000)); then free=$((free + 1)); fi
+  done <<<"$(nvidia-smi --query-gpu=index,memory.used --format=csv,noheader,nounits 2>/dev/null)"
+  if [[ $odd ]]; then guard warning "nvidia-smi does not say which GPUs are free"
+  elif ((free < GPUS_PER_NODE)); then guard stop "$free GPUs are free and $GPUS_PER_NODE are needed"; fi
+`)
 	}
 	if *r.Nodes > 1 {
-		b += `[[ $SLURM_NODEID == 0 ]] || (  # says so if the first node stays out of reach
-  for _ in {1..60}; do
-    sleep 2; kill -0 $$ 2>/dev/null || exit
-    (: <"/dev/tcp/$MASTER_ADDR/$MASTER_PORT") 2>/dev/null && exit
-  done
-  guard warning "no answer from $MASTER_ADDR port $MASTER_PORT for two minutes") &
-`
+		b.WriteString(`  [[ $SLURM_NODEID == 0 ]] || (  # says so if the first node stays out of reach
+    for _ in {1..60}; do
+      sleep 2; kill -0 $$ 2>/dev/null || exit
+      (: <"/dev/tcp/$MASTER_ADDR/$MASTER_PORT") 2>/dev/null && exit
+    done
+    guard warning "no answer from $MASTER_ADDR port $MASTER_PORT for two minutes") &
+`)
 	}
-	if b == "" {
+	if b.Len() == 0 {
 		return ""
 	}
-	return guardFunction + b
+	return guardFunction + "look() {\n  local p gpu used free=0 odd=\n" + b.String() + "}\nlook\n"
 }
 
 // guardFunction says what a guard found, and ends the shell that found proof.

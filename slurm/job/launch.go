@@ -118,13 +118,13 @@ var placeholder = regexp.MustCompile(`\{(?:node_rank|nnodes|world_size|gpus_per_
 
 // placeholders runs a custom launcher. Its words may name what only the node
 // knows; nothing else in them has a meaning.
-const placeholders = `n=$1; shift; launcher=()
-for w in "${@:1:n}"; do  # what a custom launcher may name
-  w=${w//"{node_rank}"/"$SLURM_NODEID"}; w=${w//"{nnodes}"/"$NNODES"}; w=${w//"{world_size}"/"$WORLD_SIZE"}
-  w=${w//"{gpus_per_node}"/"$GPUS_PER_NODE"}; w=${w//"{master_addr}"/"$MASTER_ADDR"}; w=${w//"{master_port}"/"$MASTER_PORT"}
-  launcher+=("$w")
+const placeholders = `ops_n=$1 ops_words=(); shift
+for ops_w in "${@:1:ops_n}"; do  # what a custom launcher may name
+  ops_w=${ops_w//"{node_rank}"/"$SLURM_NODEID"}; ops_w=${ops_w//"{nnodes}"/"$NNODES"}; ops_w=${ops_w//"{world_size}"/"$WORLD_SIZE"}
+  ops_w=${ops_w//"{gpus_per_node}"/"$GPUS_PER_NODE"}; ops_w=${ops_w//"{master_addr}"/"$MASTER_ADDR"}; ops_w=${ops_w//"{master_port}"/"$MASTER_PORT"}
+  ops_words+=("$ops_w")
 done
-exec "${launcher[@]}" "${@:n+1}"
+exec "${ops_words[@]}" "${@:ops_n+1}"
 `
 
 // launcher is the command that starts the ranks of one node, one option a

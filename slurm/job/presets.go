@@ -1,6 +1,8 @@
 package job
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -72,6 +74,9 @@ func expandPresets(names []string, site Site) ([]setting, error) {
 		if own, is := site.Presets[n]; is {
 			set, ok = nil, true
 			for _, k := range sorted(own) {
+				if envNameGrammar.check(k) != "" || isDenied(k) || slices.Contains(taken, k) || ours[k] != "" {
+					return nil, FieldErrors{{Field: "preset", Value: n, Msg: "sets " + strconv.Quote(k) + ", which a script may not set", Fix: "mend the preset in the configuration"}}
+				}
 				set = append(set, setting{name: k, value: own[k]})
 			}
 		}

@@ -56,8 +56,9 @@ func Render(s Spec, o Options) (Script, error) {
 		return Script{}, FieldErrors(errs)
 	}
 	hash := Hash(s)
+	r := rendering{nodesGiven: s.Nodes != nil, Options: o}
 	s = s.WithDefaults()
-	r := rendering{Spec: s, Options: o}
+	r.Spec = s
 	if err := r.prepare(); err != nil {
 		return Script{}, err
 	}
@@ -105,9 +106,10 @@ func (s Spec) logPaths() (out, err string) {
 type rendering struct {
 	Spec
 	Options
-	text     strings.Builder
-	presets  []setting
-	warnings []string
+	text       strings.Builder
+	nodesGiven bool // and not a default
+	presets    []setting
+	warnings   []string
 }
 
 // line writes one line of the script.

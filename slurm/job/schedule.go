@@ -21,7 +21,7 @@ func (s Spec) exitSignal() string {
 	if i := strings.IndexByte(name, ':'); i >= 0 {
 		name = name[i+1:]
 	}
-	name = strings.TrimPrefix(name, "SIG")
+	name = strings.TrimPrefix(strings.ToUpper(name), "SIG")
 	if n, ok := signalNames[name]; ok {
 		return n
 	}
@@ -34,7 +34,7 @@ var signalNames = map[string]string{"1": "HUP", "2": "INT", "3": "QUIT", "10": "
 // toBatch reports whether Slurm sends the signal to the batch shell alone.
 func (s Spec) toBatch() bool {
 	who, _, ok := strings.Cut(s.Signal, ":")
-	return ok && strings.Contains(who, "B")
+	return ok && strings.ContainsAny(who, "Bb")
 }
 
 // exitFlags are the flags with which Megatron takes the signal as a wish to
@@ -172,9 +172,9 @@ func (r *rendering) secrets() string {
 SECRETS=` + name + `
 if [[ -f $SECRETS ]]; then
   [[ -O $SECRETS && $(stat -c %a "$SECRETS") == 600 ]] || { echo "$SECRETS must be yours, with mode 600" >&2; exit 3; }
-  while IFS= read -r secret || [[ -n $secret ]]; do
-    case ${secret%%=*} in ` + strings.Join(secretNames, "|") + `) export "${secret?}" ;; esac
+  while IFS= read -r SECRET || [[ -n $SECRET ]]; do
+    case ${SECRET%%=*} in ` + strings.Join(secretNames, "|") + `) export "${SECRET?}" ;; esac
   done <"$SECRETS"
-  unset secret
+  unset SECRET
 fi`
 }

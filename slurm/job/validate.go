@@ -116,6 +116,9 @@ func (v *validator) program(s Spec) {
 	case path.Clean(s.Worktree) == "/":
 		v.add("worktree", s.Worktree, "is the root directory", "give the Megatron-LM checkout")
 	}
+	if s.contained() && strings.ContainsAny(s.Worktree, ":,") {
+		v.add("worktree", s.Worktree, "has a ':' or a ',', which no container's mount can carry", "give a path without them")
+	}
 	if path.IsAbs(s.Script) && checkPath(s.Script) == "" && !insideJob(s, s.Script) {
 		v.add("script", s.Script, "lies outside the worktree", "give a path relative to the worktree, such as pretrain_gpt.py")
 	}
@@ -134,11 +137,18 @@ func (v *validator) program(s Spec) {
 	v.number("chain", s.Chain, 1, 1000)
 }
 
+// maxWord is Linux's MAX_ARG_STRLEN: what one argument or variable may hold.
+const maxWord = 128 << 10
+
 // words checks arguments, which may hold any character but one.
 func (v *validator) words(field string, words []string) {
 	for _, w := range words {
-		if strings.ContainsRune(w, 0) {
+		switch {
+		case strings.ContainsRune(w, 0):
 			v.add(field, w, "holds a NUL byte, which no argument can carry", "leave it out")
+			return
+		case len(w) >= maxWord:
+			v.add(field, w, "is longer than the system takes as one argument", "put it in a file")
 			return
 		}
 	}
@@ -160,9 +170,13 @@ func insideJob(s Spec, p string) bool {
 // that no quoting of their value helps; ours are set by the script.
 var (
 	denied         = strings.Fields("ENV PATH IFS PS0 PS1 PS2 PS4 PROMPT_COMMAND SHELLOPTS CDPATH GLOBIGNORE POSIXLY_CORRECT PYTHONSTARTUP PYTHONINSPECT PYTHONHOME PERL5OPT PERL5LIB RUBYOPT NODE_OPTIONS GCONV_PATH GIT_SSH GIT_SSH_COMMAND GIT_EXTERNAL_DIFF GIT_CONFIG_COUNT")
-	deniedPrefixes = strings.Fields("BASH LD_ SLURM_ SBATCH_ SRUN_ SALLOC_")
-	ours           = map[string]string{"MASTER_ADDR": "it is the job's first node", "MASTER_PORT": "use master_port", "NNODES": "use nodes", "GPUS_PER_NODE": "use gpus_per_node", "WORLD_SIZE": "it follows from nodes and gpus_per_node", "NODE_RANK": "it is read on the node", "RANK": "torch sets it", "LOCAL_RANK": "torch sets it", "LOCAL_WORLD_SIZE": "torch sets it"}
-	secretName     = regexp.MustCompile(`(?i)(?:^|_)(?:API_?KEY|ACCESS_KEY|SECRET_KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|JWT)$`)
+	deniedPrefixes = strings.Fields("BASH LD_ SLURM_ SBATCH_ SRUN_ SALLOC_ ops_")
+	// ours are the variables that the script sets itself, with what to say instead.
+	ours = map[string]string{"MASTER_ADDR": "it is the job's first node", "MASTER_PORT": "use master_port", "NNODES": "use nodes", "GPUS_PER_NODE": "use gpus_per_node", "WORLD_SIZE": "it follows from nodes and gpus_per_node", "NODE_RANK": "it is read on the node", "RANK": "torch sets it", "LOCAL_RANK": "torch sets it", "LOCAL_WORLD_SIZE": "torch sets it"}
+	// taken are the names that the script uses for itself, and bash for its own.
+	taken = strings.Fields("ARGS CODE DIRTY GUARDS KILL_SWITCH MARK NODE_CHECK RUN_DIR RUN_DIR_HERE SECRET SECRETS SEEN SHARED STEP VENV WATCH " +
+		"_ COMP_WORDBREAKS DIRSTACK EPOCHREALTIME EPOCHSECONDS EUID FUNCNAME GROUPS HISTCMD HOSTNAME LINENO OLDPWD OPTARG OPTERR OPTIND PIPESTATUS PPID PWD RANDOM REPLY SECONDS SHLVL SRANDOM UID")
+	secretName = regexp.MustCompile(`(?i)(?:^|_)(?:API_?KEY|ACCESS_KEY|SECRET_KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|JWT)$`)
 )
 
 func (v *validator) environment(field string, env map[string]string) {
@@ -173,13 +187,15 @@ func (v *validator) environment(field string, env map[string]string) {
 			v.add(field, name, "is not a variable's name", "give "+envNameGrammar.fix)
 		case isDenied(name):
 			v.add(at, "", "may not be set: it changes how the shell, the loader or Slurm works", "leave it out")
+		case slices.Contains(taken, name):
+			v.add(at, "", "is a name that bash or the script uses for itself", "choose another name")
 		case ours[name] != "":
 			v.add(at, "", "is set by the script", ours[name])
 		case secretName.MatchString(name) && value != "":
 			v.add(at, "", "looks like a secret, and a specification is stored and shown", "leave it out: export it before submitting, or put it in the secrets file (mode 600)")
 		case strings.ContainsRune(value, 0):
 			v.add(at, value, "holds a NUL byte, which no variable can carry", "leave it out")
-		case len(value) > 128<<10:
+		case len(name)+len(value)+2 > maxWord:
 			v.add(at, "", "is longer than the system takes", "put it in a file")
 		}
 	}

@@ -20,6 +20,9 @@ func (r *rendering) warn() {
 	add(r.Signal != "" && !strings.Contains(r.Signal, "@"), "signal: without @seconds Slurm sends it 60 seconds before the end, which is short for a checkpoint")
 	add(r.Container.Runtime == Enroot && !strings.HasSuffix(r.Container.Image, ".sqsh") && strings.ContainsAny(r.Container.Image, ":/"), "enroot starts a .sqsh file: make it once with enroot import --output FILE.sqsh docker://IMAGE")
 	add(slices.Contains(r.Preset, perNodeLogs) && slices.Contains(r.Preset, joinedLog), "joined-log gets nothing where per-node-logs takes the output")
+	saves := slices.ContainsFunc(r.Args, func(a string) bool { return strings.HasPrefix(a, "--exit-duration-in-mins") })
+	add(r.Time != "" && !r.signalled() && !saves && strings.HasPrefix(path.Base(r.Script), "pretrain_"),
+		"nothing makes the job save before its time limit: set signal: USR1@300, or give --exit-duration-in-mins")
 	for _, dir := range []string{"/tmp", "/var/tmp", "/dev/shm"} {
 		_, local := below(dir, path.Clean(r.Worktree))
 		add(local && *r.Nodes > 1, "worktree: "+dir+" is local to each node on most clusters")

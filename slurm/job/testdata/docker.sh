@@ -48,6 +48,7 @@ getent hosts "$MASTER_ADDR" >/dev/null 2>&1 || guard warning "$MASTER_ADDR does 
 ! (: <"/dev/tcp/127.0.0.1/$MASTER_PORT") 2>/dev/null || guard stop "port $MASTER_PORT is taken on $MASTER_ADDR; choose another master_port"
 case $(stat -f -c %T . 2>/dev/null) in tmpfs|overlayfs|ext2/ext3|xfs|btrfs|zfs) guard warning "$PWD looks local to this node" ;; esac
 SEEN=
+[[ ! -e /home/alice/files/Megatron-LM ]] || SEEN+=/workspace/files/Megatron-LM$'\n'
 [[ ! -e pretrain_gpt.py ]] || SEEN+=/workspace/files/Megatron-LM/pretrain_gpt.py$'\n'
 [[ ! -e /home/alice/files/data/math_prefix.idx ]] || SEEN+=/workspace/files/data/math_prefix.idx$'\n'
 [[ ! -e /home/alice/files/ckpt ]] || SEEN+=/workspace/files/ckpt$'\n'
@@ -55,21 +56,24 @@ SEEN=
 export SEEN
 GUARDS='  # what every node looks at itself
 guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || exit 3; }
-while IFS= read -r p; do  # a file system may need a moment to show what is new
-  [[ -z $p || -e $p ]] || { sleep 5; [[ -e $p ]]; } || guard stop "$p is seen by the first node and not here"
-done <<<"$SEEN"
-free=0 odd=
-while IFS=", " read -r gpu used; do  # a GPU with less than 2 GB in use counts as free
-  if [[ ! $gpu$used =~ ^[0-9]+$ || -z $used ]]; then odd=1; elif ((10#$used < 2000)); then free=$((free + 1)); fi
-done <<<"$(nvidia-smi --query-gpu=index,memory.used --format=csv,noheader,nounits 2>/dev/null)"
-if [[ $odd ]]; then guard warning "nvidia-smi does not say which GPUs are free"
-elif ((free < GPUS_PER_NODE)); then guard stop "$free GPUs are free and $GPUS_PER_NODE are needed"; fi
-[[ $SLURM_NODEID == 0 ]] || (  # says so if the first node stays out of reach
-  for _ in {1..60}; do
-    sleep 2; kill -0 $$ 2>/dev/null || exit
-    (: <"/dev/tcp/$MASTER_ADDR/$MASTER_PORT") 2>/dev/null && exit
-  done
-  guard warning "no answer from $MASTER_ADDR port $MASTER_PORT for two minutes") &
+look() {
+  local p gpu used free=0 odd=
+  while IFS= read -r p; do  # a file system may need a moment to show what is new
+    [[ -z $p || -e $p ]] || { sleep 5; [[ -e $p ]]; } || guard stop "$p is seen by the first node and not here"
+  done <<<"$SEEN"
+  while IFS=", " read -r gpu used; do  # a GPU with less than 2 GB in use counts as free
+    if [[ ! $gpu$used =~ ^[0-9]+$ || -z $used ]]; then odd=1; elif ((10#$used < 2000)); then free=$((free + 1)); fi
+  done <<<"$(nvidia-smi --query-gpu=index,memory.used --format=csv,noheader,nounits 2>/dev/null)"
+  if [[ $odd ]]; then guard warning "nvidia-smi does not say which GPUs are free"
+  elif ((free < GPUS_PER_NODE)); then guard stop "$free GPUs are free and $GPUS_PER_NODE are needed"; fi
+  [[ $SLURM_NODEID == 0 ]] || (  # says so if the first node stays out of reach
+    for _ in {1..60}; do
+      sleep 2; kill -0 $$ 2>/dev/null || exit
+      (: <"/dev/tcp/$MASTER_ADDR/$MASTER_PORT") 2>/dev/null && exit
+    done
+    guard warning "no answer from $MASTER_ADDR port $MASTER_PORT for two minutes") &
+}
+look
 '
 
 # The image, on every node, pulled where it is missing.
