@@ -1,0 +1,190 @@
+package metrics
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math"
+	"strings"
+	"time"
+)
+
+// maxRecord bounds one record of an event file; images and graphs are skipped.
+const maxRecord = 16 << 20
+
+// tags are the names that Megatron gives its scalars
+// (megatron/training/training.py), and those of the fields here.
+var tags = map[string]string{
+	"lm loss": "lm loss", "learning-rate": "learning rate", "batch-size": "global batch size", "grad-norm": "grad norm", "loss-scale": "loss scale",
+	"throughput": "throughput per GPU (TFLOP/s/GPU)", "iteration-time": "elapsed time per iteration (ms)",
+}
+
+// events reads an event file: a sequence of length, checksum, record,
+// checksum, each record an Event message (tensorflow/core/util/event.proto).
+// A record that is cut off ends the file, as in a run that still writes.
+func (r *reader) events(ctx context.Context, in io.Reader) error {
+	b := bufio.NewReaderSize(in, 64<<10)
+	byStep := map[int]*Iteration{}
+	var order []int
+	var head [12]byte
+	for ctx.Err() == nil {
+		if _, err := io.ReadFull(b, head[:]); err != nil {
+			break
+		}
+		n := binary.LittleEndian.Uint64(head[:8])
+		if n > maxRecord {
+			if _, err := b.Discard(int(min(n, math.MaxInt32))); err != nil {
+				break
+			}
+		} else {
+			record := make([]byte, n)
+			if _, err := io.ReadFull(b, record); err != nil {
+				break
+			}
+			readEvent(record, func(step int, wall float64, tag string, v float64) {
+				it := byStep[step]
+				if it == nil {
+					at := time.Unix(0, int64(wall*1e9)).UTC()
+					it = &Iteration{N: step, Time: &at}
+					byStep[step] = it
+					order = append(order, step)
+				}
+				switch name, known := tags[tag]; {
+				case tag == "world-size":
+					r.run.WorldSize = int(v)
+				case tag == "iteration-time":
+					it.set(name, v*1000)
+				case known:
+					it.set(name, v)
+				case strings.HasSuffix(tag, "lm loss validation"):
+					r.run.Validation = append(r.run.Validation, Point{step, v})
+				case !strings.Contains(tag, " vs samples"):
+					it.set(tag, v)
+				}
+			})
+		}
+		if _, err := b.Discard(4); err != nil {
+			break
+		}
+	}
+	for _, step := range order {
+		if it := byStep[step]; it.Loss != nil || it.ElapsedMS != nil || it.TFLOPs != nil || it.GradNorm != nil || it.LearningRate != nil {
+			r.keep(*it)
+		}
+	}
+	return ctx.Err()
+}
+
+// readEvent calls found for each scalar of an Event message.
+func readEvent(record []byte, found func(step int, wall float64, tag string, v float64)) {
+	var step int
+	var wall float64
+	var summary []byte
+	fields(record, func(n int, kind uint64, v uint64, b []byte) {
+		switch {
+		case n == 1 && kind == 1:
+			wall = math.Float64frombits(v)
+		case n == 2 && kind == 0:
+			step = int(int64(v))
+		case n == 5 && kind == 2:
+			summary = b
+		}
+	})
+	fields(summary, func(n int, kind uint64, _ uint64, b []byte) {
+		if n != 1 || kind != 2 {
+			return
+		}
+		tag, value, ok := "", 0.0, false
+		fields(b, func(n int, kind uint64, v uint64, b []byte) {
+			switch {
+			case n == 1 && kind == 2:
+				tag = string(b)
+			case n == 2 && kind == 5:
+				value, ok = float64(math.Float32frombits(uint32(v))), true
+			case n == 8 && kind == 2:
+				if t, isScalar := tensorScalar(b); isScalar {
+					value, ok = t, true
+				}
+			}
+		})
+		if ok && step >= 0 {
+			found(step, wall, tag, value)
+		}
+	})
+}
+
+// tensorScalar reads the first value of a TensorProto of floats or doubles.
+func tensorScalar(b []byte) (value float64, ok bool) {
+	var dtype uint64
+	var content []byte
+	fields(b, func(n int, kind uint64, v uint64, b []byte) {
+		switch {
+		case n == 1 && kind == 0:
+			dtype = v
+		case n == 4 && kind == 2:
+			content = b
+		case n == 5 && kind == 5:
+			value, ok = float64(math.Float32frombits(uint32(v))), true
+		case n == 5 && kind == 2 && len(b) >= 4:
+			value, ok = float64(math.Float32frombits(binary.LittleEndian.Uint32(b))), true
+		case n == 6 && kind == 1:
+			value, ok = math.Float64frombits(v), true
+		case n == 6 && kind == 2 && len(b) >= 8:
+			value, ok = math.Float64frombits(binary.LittleEndian.Uint64(b)), true
+		}
+	})
+	switch {
+	case ok:
+	case dtype == 1 && len(content) >= 4: // DT_FLOAT
+		return float64(math.Float32frombits(binary.LittleEndian.Uint32(content))), true
+	case dtype == 2 && len(content) >= 8: // DT_DOUBLE
+		return math.Float64frombits(binary.LittleEndian.Uint64(content)), true
+	}
+	return value, ok
+}
+
+var errWire = errors.New("not a protocol buffer message")
+
+// fields calls use with each field of a protocol buffer message: its number,
+// wire type, and its value or bytes.
+func fields(b []byte, use func(n int, kind uint64, v uint64, b []byte)) {
+	for len(b) > 0 {
+		key, n := binary.Uvarint(b)
+		if n <= 0 {
+			return
+		}
+		b = b[n:]
+		v, rest, body, err := field(key&7, b)
+		if err != nil {
+			return
+		}
+		use(int(key>>3), key&7, v, body)
+		b = rest
+	}
+}
+
+func field(kind uint64, b []byte) (v uint64, rest, body []byte, err error) {
+	switch kind {
+	case 0:
+		v, n := binary.Uvarint(b)
+		if n > 0 {
+			return v, b[n:], nil, nil
+		}
+	case 1:
+		if len(b) >= 8 {
+			return binary.LittleEndian.Uint64(b), b[8:], nil, nil
+		}
+	case 2:
+		size, n := binary.Uvarint(b)
+		if n > 0 && size <= uint64(len(b)-n) {
+			return 0, b[n+int(size):], b[n : n+int(size)], nil
+		}
+	case 5:
+		if len(b) >= 4 {
+			return uint64(binary.LittleEndian.Uint32(b)), b[4:], nil, nil
+		}
+	}
+	return 0, nil, nil, errWire
+}

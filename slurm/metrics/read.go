@@ -1,0 +1,360 @@
+// Package metrics reads the numbers that a training run reports of itself:
+// Megatron's iteration lines and TensorBoard's event files. It starts
+// nothing, opens only regular files, and knows nothing of clusters.
+package metrics
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// An Iteration is what a run reports of one optimizer step. Values that the
+// run does not report are nil.
+type Iteration struct {
+	N            int        `json:"iteration"`
+	Time         *time.Time `json:"time"`
+	Samples      *int64     `json:"consumed_samples"`
+	ElapsedMS    *float64   `json:"elapsed_ms"`
+	TFLOPs       *float64   `json:"tflops_per_gpu"`
+	TokensPerGPU *float64   `json:"tokens_per_s_per_gpu"`
+	MFU          *float64   `json:"mfu"`
+	LearningRate *float64   `json:"learning_rate"`
+	GlobalBatch  *int       `json:"global_batch_size"`
+	Loss         *float64   `json:"loss"`
+	LossScale    *float64   `json:"loss_scale"`
+	GradNorm     *float64   `json:"grad_norm"`
+	Skipped      *int       `json:"skipped_iterations"`
+	NaN          *int       `json:"nan_iterations"`
+
+	// Other holds the values under names that have no field, such as "mtp_1 loss".
+	Other map[string]float64 `json:"other,omitempty"`
+}
+
+// Memory is what Megatron reports of one rank's GPU memory, in MB of 1024² bytes.
+type Memory struct {
+	Rank         int     `json:"rank"`
+	AllocatedMB  float64 `json:"allocated_mb"`
+	MaxMB        float64 `json:"max_allocated_mb"`
+	ReservedMB   float64 `json:"reserved_mb"`
+	MaxReserveMB float64 `json:"max_reserved_mb"`
+}
+
+// A Run is one job's numbers, in the order of iterations; of an iteration
+// that was repeated after a restart the last report counts.
+type Run struct {
+	Name       string      `json:"name"`
+	Iterations []Iteration `json:"iterations"`
+	Of         int         `json:"train_iters"` // 0 where not known
+	WorldSize  int         `json:"world_size"`
+	SeqLength  int         `json:"seq_length"`
+	GPU        string      `json:"gpu,omitempty"`
+	Memory     []Memory    `json:"memory,omitempty"`
+	Validation []Point     `json:"validation,omitempty"`
+	Restarts   int         `json:"restarts"`
+}
+
+// A Point is one value at an iteration.
+type Point struct {
+	N int     `json:"iteration"`
+	V float64 `json:"value"`
+}
+
+// Read reads the run at path: a log, an event file, or a directory of both.
+// GPU names the kind of GPU for MFU, or is empty.
+func Read(ctx context.Context, path, gpu string) (Run, error) {
+	r := reader{run: Run{Name: filepath.Base(path), GPU: gpu}, at: map[int]int{}, memory: map[int]Memory{}}
+	info, err := os.Stat(path)
+	if err != nil {
+		return r.run, fmt.Errorf("metrics %q: %w", path, err)
+	}
+	if !info.IsDir() {
+		err = r.file(ctx, path)
+	} else {
+		err = filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() || !mayHold(d.Name()) {
+				return nil // what cannot be listed has no numbers
+			}
+			if err := r.file(ctx, p); err != nil && ctx.Err() != nil {
+				return err
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		return r.run, fmt.Errorf("metrics %q: %w", path, err)
+	}
+	return r.finish(), nil
+}
+
+// ReadFrom reads iteration lines from a stream.
+func ReadFrom(name string, in io.Reader, gpu string) (Run, error) {
+	r := reader{run: Run{Name: name, GPU: gpu}, at: map[int]int{}, memory: map[int]Memory{}}
+	err := r.lines(context.Background(), in)
+	return r.finish(), err
+}
+
+func mayHold(name string) bool {
+	if isEvents(name) {
+		return true
+	}
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".log", ".out", ".err", ".txt", "":
+		return true
+	}
+	return false
+}
+
+func isEvents(name string) bool { return strings.Contains(name, "tfevents") }
+
+type reader struct {
+	run    Run
+	at     map[int]int // iteration → index
+	memory map[int]Memory
+	last   int
+}
+
+func (r *reader) file(ctx context.Context, path string) error {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return errors.Join(err, errors.New("not a regular file"))
+	}
+	if isEvents(filepath.Base(path)) {
+		return r.events(ctx, f)
+	}
+	return r.lines(ctx, f)
+}
+
+var (
+	iterationWord  = []byte("iteration")
+	elapsedWord    = []byte("elapsed time per iteration (ms):")
+	memoryWord     = []byte("memory (MB) | allocated:")
+	argumentDots   = []byte(" ....")
+	validationWord = []byte("validation loss at iteration ")
+)
+
+func (r *reader) lines(ctx context.Context, in io.Reader) error {
+	r.last = 0
+	b := bufio.NewReaderSize(in, 256<<10)
+	for n := 0; ; n++ {
+		if n%4096 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		line, err := b.ReadSlice('\n')
+		switch {
+		case bytes.Contains(line, elapsedWord):
+			r.iteration(string(line))
+		case bytes.Contains(line, memoryWord):
+			r.memoryLine(string(line))
+		case bytes.Contains(line, validationWord):
+			r.validation(string(line))
+		case bytes.Contains(line, argumentDots):
+			r.argument(string(line))
+		}
+		for errors.Is(err, bufio.ErrBufferFull) {
+			_, err = b.ReadSlice('\n')
+		}
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// iteration reads one line of training_log (megatron/training/training.py).
+func (r *reader) iteration(line string) {
+	i := strings.Index(line, "iteration ")
+	if i < 0 {
+		return
+	}
+	head, fields, _ := strings.Cut(line[i+len("iteration "):], "|")
+	n, of, _ := strings.Cut(head, "/")
+	number, err := strconv.Atoi(strings.TrimSpace(n))
+	if err != nil || number < 0 {
+		return
+	}
+	it := Iteration{N: number}
+	if total, err := strconv.Atoi(strings.TrimSpace(of)); err == nil {
+		r.run.Of = total
+	}
+	if at, ok := stamp(line[:i]); ok {
+		it.Time = &at
+	}
+	for _, f := range strings.Split(fields, "|") {
+		name, value, ok := strings.Cut(f, ":")
+		v, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+		if !ok || err != nil {
+			continue
+		}
+		it.set(strings.TrimSpace(name), v)
+	}
+	r.keep(it)
+}
+
+// set stores a value under the name that the run gives it.
+func (it *Iteration) set(name string, v float64) {
+	whole := func() *int { n := int(v); return &n }
+	switch name {
+	case "consumed samples":
+		n := int64(v)
+		it.Samples = &n
+	case "elapsed time per iteration (ms)":
+		it.ElapsedMS = &v
+	case "throughput per GPU (TFLOP/s/GPU)":
+		it.TFLOPs = &v
+	case "learning rate":
+		it.LearningRate = &v
+	case "global batch size":
+		it.GlobalBatch = whole()
+	case "lm loss", "loss":
+		it.Loss = &v
+	case "loss scale":
+		it.LossScale = &v
+	case "grad norm":
+		it.GradNorm = &v
+	case "number of skipped iterations":
+		it.Skipped = whole()
+	case "number of nan iterations":
+		it.NaN = whole()
+	default:
+		if it.Other == nil {
+			it.Other = map[string]float64{}
+		}
+		it.Other[name] = v
+	}
+}
+
+// keep adds an iteration; the last report of one counts.
+func (r *reader) keep(it Iteration) {
+	if it.N < r.last {
+		r.run.Restarts++
+	}
+	r.last = it.N
+	if i, seen := r.at[it.N]; seen {
+		r.run.Iterations[i] = it
+		return
+	}
+	r.at[it.N] = len(r.run.Iterations)
+	r.run.Iterations = append(r.run.Iterations, it)
+}
+
+// stamp reads "[2026-11-20 07:58:11.116419]".
+func stamp(head string) (time.Time, bool) {
+	i := strings.LastIndexByte(head, '[')
+	if i < 0 {
+		return time.Time{}, false
+	}
+	text, _, ok := strings.Cut(head[i+1:], "]")
+	if !ok {
+		return time.Time{}, false
+	}
+	at, err := time.Parse("2006-01-02 15:04:05", text)
+	return at, err == nil
+}
+
+// memoryLine reads report_memory (megatron/training/utils).
+func (r *reader) memoryLine(line string) {
+	m := Memory{Rank: -1}
+	if i := strings.Index(line, "[Rank "); i >= 0 {
+		if n, _, ok := strings.Cut(line[i+len("[Rank "):], "]"); ok {
+			m.Rank, _ = strconv.Atoi(n)
+		}
+	}
+	for _, f := range strings.Split(line, "|")[1:] {
+		name, value, _ := strings.Cut(f, ":")
+		v, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+		if err != nil {
+			continue
+		}
+		switch strings.TrimSpace(name) {
+		case "allocated":
+			m.AllocatedMB = v
+		case "max allocated":
+			m.MaxMB = v
+		case "reserved":
+			m.ReservedMB = v
+		case "max reserved":
+			m.MaxReserveMB = v
+		}
+	}
+	r.memory[m.Rank] = m
+}
+
+// validation reads "validation loss at iteration 1000 | lm loss value: 2.5E+00 | …".
+func (r *reader) validation(line string) {
+	_, rest, _ := strings.Cut(line, "validation loss at iteration ")
+	n, _, _ := strings.Cut(rest, " ")
+	number, err := strconv.Atoi(n)
+	if err != nil {
+		return
+	}
+	_, value, ok := strings.Cut(rest, "loss value: ")
+	if !ok {
+		return
+	}
+	v, err := strconv.ParseFloat(strings.TrimSpace(strings.SplitN(value, "|", 2)[0]), 64)
+	if err == nil {
+		r.run.Validation = append(r.run.Validation, Point{number, v})
+	}
+}
+
+// argument reads what the run prints of its own arguments.
+func (r *reader) argument(line string) {
+	name, rest, _ := strings.Cut(line, " ....")
+	value, err := strconv.Atoi(strings.TrimSpace(strings.TrimLeft(rest, ".")))
+	if err != nil {
+		return
+	}
+	words := strings.Fields(name)
+	if len(words) == 0 {
+		return
+	}
+	switch words[len(words)-1] {
+	case "world_size":
+		r.run.WorldSize = value
+	case "seq_length":
+		r.run.SeqLength = value
+	case "train_iters":
+		r.run.Of = max(r.run.Of, value)
+	}
+}
+
+// finish orders the iterations and works out what follows from others.
+func (r *reader) finish() Run {
+	run := r.run
+	sort.SliceStable(run.Iterations, func(a, b int) bool { return run.Iterations[a].N < run.Iterations[b].N })
+	for _, m := range r.memory {
+		run.Memory = append(run.Memory, m)
+	}
+	sort.Slice(run.Memory, func(a, b int) bool { return run.Memory[a].Rank < run.Memory[b].Rank })
+	peak := PeakTFLOPs(run.GPU)
+	for i := range run.Iterations {
+		it := &run.Iterations[i]
+		if it.GlobalBatch != nil && it.ElapsedMS != nil && *it.ElapsedMS > 0 && run.SeqLength > 0 && run.WorldSize > 0 {
+			v := float64(*it.GlobalBatch) * float64(run.SeqLength) / (*it.ElapsedMS / 1000) / float64(run.WorldSize)
+			it.TokensPerGPU = &v
+		}
+		if it.TFLOPs != nil && peak > 0 {
+			v := *it.TFLOPs / peak
+			it.MFU = &v
+		}
+	}
+	return run
+}

@@ -1,0 +1,214 @@
+package metrics
+
+import (
+	"math"
+	"sort"
+	"strings"
+	"time"
+)
+
+// peaks are dense BF16 tensor-core rates in TFLOP/s, from NVIDIA's data sheets.
+// Longer names stand first.
+var peaks = []struct {
+	gpu    string
+	tflops float64
+}{
+	{"gb300", 2500},
+	{"gb200", 2500},
+	{"b300", 2250},
+	{"b200", 2250},
+	{"gh200", 989.4},
+	{"h200", 989.4},
+	{"h100 pcie", 756},
+	{"h100-pcie", 756},
+	{"h100", 989.4},
+	{"h800", 989.4},
+	{"h20", 148},
+	{"a100", 312},
+	{"a800", 312},
+	{"l40s", 362},
+	{"l40", 181},
+	{"a40", 149.7},
+	{"a30", 165},
+	{"a10", 125},
+	{"v100", 125},
+}
+
+// PeakTFLOPs returns the dense BF16 peak of a kind of GPU, or 0 for one that
+// it does not know. V100's is FP16's.
+func PeakTFLOPs(gpu string) float64 {
+	low := strings.ToLower(gpu)
+	if low == "" {
+		return 0
+	}
+	for _, p := range peaks {
+		if strings.Contains(low, p.gpu) {
+			return p.tflops
+		}
+	}
+	return 0
+}
+
+// A Summary is a run in a few numbers. Means are over the iterations after
+// the first tenth (at most 20), which are slower.
+type Summary struct {
+	Name         string   `json:"name"`
+	Iterations   int      `json:"iterations"`
+	Last         int      `json:"last_iteration"`
+	Of           int      `json:"train_iters"`
+	Loss         *float64 `json:"loss"`
+	BestLoss     *float64 `json:"best_loss"`
+	GradNorm     *float64 `json:"grad_norm"`
+	LearningRate *float64 `json:"learning_rate"`
+	IterationMS  *float64 `json:"iteration_ms"`     // median
+	IterationP99 *float64 `json:"iteration_ms_p99"` // the slow ones
+	TFLOPs       *float64 `json:"tflops_per_gpu"`
+	TokensPerGPU *float64 `json:"tokens_per_s_per_gpu"`
+	MFU          *float64 `json:"mfu"`
+	MaxMemoryMB  *float64 `json:"max_memory_mb"`
+	Validation   *float64 `json:"validation_loss"`
+	ETASeconds   *int64   `json:"eta_s"`
+	Skipped      int      `json:"skipped_iterations"`
+	NaN          int      `json:"nan_iterations"`
+	Restarts     int      `json:"restarts"`
+}
+
+// Summary sums the run up.
+func (r Run) Summary() Summary {
+	s := Summary{Name: r.Name, Iterations: len(r.Iterations), Of: r.Of, Restarts: r.Restarts}
+	if len(r.Iterations) == 0 {
+		return s
+	}
+	last := r.Iterations[len(r.Iterations)-1]
+	s.Last, s.Loss, s.GradNorm, s.LearningRate = last.N, last.Loss, last.GradNorm, last.LearningRate
+	steady := r.Iterations[min(len(r.Iterations)/10, 20):]
+	s.IterationMS = quantile(values(steady, Elapsed), 0.5)
+	s.IterationP99 = quantile(values(steady, Elapsed), 0.99)
+	s.TFLOPs = mean(values(steady, Throughput))
+	s.TokensPerGPU = mean(values(steady, Tokens))
+	s.MFU = mean(values(steady, Utilization))
+	s.BestLoss = quantile(values(r.Iterations, Loss), 0)
+	for _, it := range r.Iterations {
+		if it.Skipped != nil {
+			s.Skipped += *it.Skipped
+		}
+		if it.NaN != nil {
+			s.NaN += *it.NaN
+		}
+	}
+	for _, m := range r.Memory {
+		if s.MaxMemoryMB == nil || m.MaxMB > *s.MaxMemoryMB {
+			v := m.MaxMB
+			s.MaxMemoryMB = &v
+		}
+	}
+	if n := len(r.Validation); n > 0 {
+		s.Validation = &r.Validation[n-1].V
+	}
+	if eta, ok := r.ETA(); ok {
+		n := int64(eta.Seconds())
+		s.ETASeconds = &n
+	}
+	return s
+}
+
+// ETA is how long the remaining iterations take at the run's own pace, which
+// includes evaluation and checkpoints where lines carry times.
+func (r Run) ETA() (time.Duration, bool) {
+	n := len(r.Iterations)
+	if n == 0 || r.Of <= 0 {
+		return 0, false
+	}
+	last := r.Iterations[n-1]
+	left := r.Of - last.N
+	if left <= 0 {
+		return 0, true
+	}
+	from := r.Iterations[min(n/10, 20)]
+	if from.Time != nil && last.Time != nil && last.N > from.N && last.Time.After(*from.Time) {
+		return time.Duration(float64(last.Time.Sub(*from.Time)) / float64(last.N-from.N) * float64(left)), true
+	}
+	if ms := quantile(values(r.Iterations, Elapsed), 0.5); ms != nil {
+		return time.Duration(*ms * float64(left) * float64(time.Millisecond)), true
+	}
+	return 0, false
+}
+
+// Suffices reports whether the run will end within what is left of its time
+// limit, and by how much; ok is false where that cannot be told.
+func (r Run) Suffices(left time.Duration) (spare time.Duration, ok bool) {
+	eta, ok := r.ETA()
+	return left - eta, ok
+}
+
+// A Series names one of an iteration's values.
+type Series struct {
+	Name string // a short name, as in commands and files
+	Unit string
+	of   func(Iteration) *float64
+}
+
+// The series that runs can report.
+var (
+	Loss         = Series{"loss", "", func(i Iteration) *float64 { return i.Loss }}
+	GradNorm     = Series{"grad_norm", "", func(i Iteration) *float64 { return i.GradNorm }}
+	LearningRate = Series{"learning_rate", "", func(i Iteration) *float64 { return i.LearningRate }}
+	Elapsed      = Series{"iteration_ms", "ms", func(i Iteration) *float64 { return i.ElapsedMS }}
+	Throughput   = Series{"tflops", "TFLOP/s/GPU", func(i Iteration) *float64 { return i.TFLOPs }}
+	Tokens       = Series{"tokens", "tokens/s/GPU", func(i Iteration) *float64 { return i.TokensPerGPU }}
+	Utilization  = Series{"mfu", "", func(i Iteration) *float64 { return i.MFU }}
+	LossScale    = Series{"loss_scale", "", func(i Iteration) *float64 { return i.LossScale }}
+)
+
+// AllSeries lists the series in the order in which they are shown.
+var AllSeries = []Series{Loss, GradNorm, LearningRate, Elapsed, Tokens, Throughput, Utilization, LossScale}
+
+// SeriesByName returns the series with the given name.
+func SeriesByName(name string) (Series, bool) {
+	for _, s := range AllSeries {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return Series{}, false
+}
+
+// Points returns a series of the run; values that are not finite are left out.
+func (r Run) Points(s Series) (ps []Point) {
+	for _, it := range r.Iterations {
+		if v := s.of(it); v != nil && !math.IsNaN(*v) && !math.IsInf(*v, 0) {
+			ps = append(ps, Point{it.N, *v})
+		}
+	}
+	return ps
+}
+
+func values(its []Iteration, s Series) (vs []float64) {
+	for _, p := range (Run{Iterations: its}).Points(s) {
+		vs = append(vs, p.V)
+	}
+	return vs
+}
+
+func mean(vs []float64) *float64 {
+	if len(vs) == 0 {
+		return nil
+	}
+	sum := 0.0
+	for _, v := range vs {
+		sum += v
+	}
+	sum /= float64(len(vs))
+	return &sum
+}
+
+// quantile returns the q-quantile of vs, or nil where there is none.
+func quantile(vs []float64, q float64) *float64 {
+	if len(vs) == 0 {
+		return nil
+	}
+	sorted := append([]float64(nil), vs...)
+	sort.Float64s(sorted)
+	v := sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
+	return &v
+}

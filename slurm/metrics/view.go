@@ -1,0 +1,63 @@
+package metrics
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+)
+
+// View shows one or more runs: their summaries, and the loss as a chart.
+func View(runs []Run, l lang.Lang) view.Doc {
+	word := func(en, zh string) string {
+		if l == lang.ZH {
+			return zh
+		}
+		return en
+	}
+	doc := view.Doc{Title: word("Metrics", "训练指标")}
+	t := view.Table{Header: []string{word("run", "运行"), word("iteration", "迭代"), word("loss", "损失"), word("best", "最低"), word("ms/iteration", "毫秒/迭代"), "tokens/s/GPU", "TFLOP/s/GPU", "MFU", word("remaining", "预计剩余")}}
+	var losses [][]Point
+	for _, r := range runs {
+		s := r.Summary()
+		at := strconv.Itoa(s.Last)
+		if s.Of > 0 {
+			at += "/" + strconv.Itoa(s.Of)
+		}
+		left := ""
+		if s.ETASeconds != nil {
+			left = (time.Duration(*s.ETASeconds) * time.Second).String()
+		}
+		t.Rows = append(t.Rows, []string{s.Name, at, number(s.Loss, 4), number(s.BestLoss, 4), number(s.IterationMS, 1), number(s.TokensPerGPU, 0), number(s.TFLOPs, 1), percent(s.MFU), left})
+		if ps := r.Points(Loss); len(ps) > 0 {
+			losses = append(losses, ps)
+		}
+	}
+	doc.Sections = append(doc.Sections, view.Section{Table: &t})
+	if chart := Chart(word("loss", "损失"), losses, 72, 12); chart != "" {
+		doc.Sections = append(doc.Sections, view.Section{Code: chart})
+	}
+	for _, r := range runs {
+		for _, f := range r.Check() {
+			doc.Tone = view.Warn
+			doc.Sections = append(doc.Sections, view.Section{Text: f.What.In(l) + " " + f.Fix.In(l)})
+		}
+	}
+	return doc
+}
+
+func number(v *float64, decimals int) string {
+	if v == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*v, 'f', decimals, 64)
+}
+
+func percent(v *float64) string {
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprintf("%.1f %%", 100**v)
+}
