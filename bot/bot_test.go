@@ -117,6 +117,7 @@ func play(t testing.TB, change ...func(*bot.Config)) *stage {
 	cfg := bot.Config{
 		SigningSecret: secret, BotToken: "xoxb-test", Store: st.Slack(),
 		Service: &ops.Service{
+			As:       func(cl ops.Cluster, _ string) (ops.Cluster, error) { return cl, nil },
 			Clusters: map[string]ops.Cluster{"yard": s.yard}, Default: "yard", Now: time.Now,
 			Store:    func() (*store.Store, error) { return st, nil },
 			Answerer: sync.OnceValue(func() *knowledge.Answerer { return knowledge.New(knowledge.Options{}) }),

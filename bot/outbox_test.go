@@ -164,7 +164,7 @@ func serveForKill() int {
 	yard := &yard{jobs: map[slurm.JobID]slurm.Job{}}
 	b, err := bot.New(bot.Config{
 		SigningSecret: secret, BotToken: "xoxb-test", APIURL: os.Getenv("BOT_TEST_API"), Store: st.Slack(),
-		Service: &ops.Service{Clusters: map[string]ops.Cluster{"yard": yard}, Default: "yard", Now: time.Now, Store: func() (*store.Store, error) { return st, nil }},
+		Service: &ops.Service{As: func(cl ops.Cluster, _ string) (ops.Cluster, error) { return cl, nil }, Clusters: map[string]ops.Cluster{"yard": yard}, Default: "yard", Now: time.Now, Store: func() (*store.Store, error) { return st, nil }},
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

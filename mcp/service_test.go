@@ -103,6 +103,7 @@ func config(t *testing.T, s *site) (mcp.Config, *[]ops.AuditEntry) {
 	var audit []ops.AuditEntry
 	answerer := sync.OnceValue(func() *knowledge.Answerer { return knowledge.New(knowledge.Options{}) })
 	svc := &ops.Service{
+		As:       func(cl ops.Cluster, _ string) (ops.Cluster, error) { return cl, nil },
 		Clusters: map[string]ops.Cluster{"test": s}, Default: "test", Now: time.Now,
 		Store:    func() (*store.Store, error) { return st, nil },
 		Answerer: answerer,

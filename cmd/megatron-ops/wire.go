@@ -50,6 +50,7 @@ func (sh *shell) service(dir string) (*ops.Service, error) {
 		Default:  defaultCluster(cfg, sh.cluster),
 		Now:      time.Now,
 		Version:  version(),
+		Self:     osUser(ops.Shell).User,
 		Sites:    sites(cfg),
 		Answerer: sync.OnceValue(func() *knowledge.Answerer { return knowledge.New(knowledge.Options{}) }),
 		Store: sync.OnceValues(func() (*store.Store, error) {

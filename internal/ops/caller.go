@@ -49,6 +49,7 @@ type Call struct {
 	Stdin io.Reader
 	// Confirmed reports that a person has said yes to what would be asked.
 	Confirmed bool
+	effect    Effect // of the operation being carried out
 	// Progress is told of steps on long calls; nil is fine.
 	Progress func(done, total int, what string)
 }

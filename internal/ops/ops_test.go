@@ -267,3 +267,21 @@ func TestListShowsMine(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, out.(ListOut).Jobs, 2)
 }
+
+func TestNobodyElseActsAsTheServer(t *testing.T) {
+	s := &site{}
+	c := newCall(t, s)
+	c.Self = "bot"
+	c.Who = Caller{Surface: Slack, ID: "T1/U1", User: "alice"}
+	_, err := do(t, c, "submit", append([]string{"--yes"}, goodJob...)...)
+	require.Equal(t, NotAllowed, AsError(err).Code, "a job must not run as the bot")
+	require.Empty(t, s.submitted)
+	_, err = do(t, c, "list")
+	require.NoError(t, err, "reading is open")
+
+	acted := ""
+	c.As = func(cl Cluster, user string) (Cluster, error) { acted = user; return cl, nil }
+	_, err = do(t, c, "submit", append([]string{"--yes"}, goodJob...)...)
+	require.NoError(t, err)
+	require.Equal(t, "alice", acted)
+}

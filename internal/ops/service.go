@@ -50,6 +50,11 @@ type Service struct {
 	Answerer func() *knowledge.Answerer
 	// Version is the program's, for the header of scripts.
 	Version string
+	// Self is the user that this process is on the cluster. Where somebody else
+	// asks through Slack or HTTP, As gives the back end that acts as that person;
+	// without it, nobody else can change anything: a job must never run as the bot.
+	Self string
+	As   func(cl Cluster, user string) (Cluster, error)
 	// Audit writes an entry down; nil keeps none.
 	Audit func(context.Context, AuditEntry)
 }

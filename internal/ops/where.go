@@ -30,7 +30,28 @@ func (c *Call) cluster(name string) (Cluster, error) {
 		return nil, badInput("cluster", "clusters here: "+strings.Join(slices.Sorted(maps.Keys(c.Clusters)), ", "),
 			"cluster %q is not configured", name)
 	}
-	return cl, nil
+	return c.actingAs(cl)
+}
+
+// actingAs is cl as the person who asks, where that is not who runs this
+// process and something is to be changed.
+func (c *Call) actingAs(cl Cluster) (Cluster, error) {
+	proxy := c.Who.Surface == Slack || c.Who.Surface == MCPHTTP || c.Who.Surface == Watcher
+	if !proxy || c.effect == Read || c.effect == "" || c.Who.User == "" || c.Who.User == c.Self {
+		return cl, nil
+	}
+	if c.As == nil {
+		return nil, &Error{
+			Code: NotAllowed, Field: "cluster",
+			Message: fmt.Sprintf("this server runs as %s on %s and cannot act as %s", c.Self, cl.Name(), c.Who.User),
+			Fix:     "an operator sets clusters." + cl.Name() + ".act_as; in your own shell it works at once",
+		}
+	}
+	as, err := c.As(cl, c.Who.User)
+	if err != nil {
+		return nil, &Error{Code: NotAllowed, Field: "cluster", Message: err.Error(), Fix: "in your own shell it works at once"}
+	}
+	return as, nil
 }
 
 // job asks the cluster for one job, in our words where it is not known.
