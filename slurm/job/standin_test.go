@@ -99,7 +99,7 @@ func onEachNode(argv []string) int {
 // isolated runs a command as a runtime that passes on only the variables that
 // it is told to.
 func isolated(argv []string) int {
-	if argv[0] == "image" {
+	if slices.Contains([]string{"image", "pull", "load"}, argv[0]) {
 		return 0
 	}
 	env := []string{"PATH=" + os.Getenv("PATH"), "STANDIN_LOG=" + os.Getenv("STANDIN_LOG"), "STANDIN_GPUS=" + os.Getenv("STANDIN_GPUS")}

@@ -1,0 +1,144 @@
+package job
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+)
+
+// A Step is one command of a procedure, and what it is for. It is text to
+// type; nothing runs it.
+type Step struct {
+	Does    lang.Text
+	Command string
+}
+
+// An Image says which image the commands of Images are for.
+type Image struct {
+	// Variant is dev or lts; empty means dev.
+	Variant string
+	// Base is the text of docker/.ngc_version.dev or .lts where it is known.
+	Base string
+	// Worktree is the Megatron-LM checkout; empty means the current folder.
+	Worktree string
+	// Remote is the URL of the git remote whose registry holds CI's images; empty
+	// leaves pulling out.
+	Remote string
+	// NoCache leaves uv's cache of the host out.
+	NoCache bool
+}
+
+// Images lists the commands that get Megatron's image, turn it into the files
+// that Slurm's runtimes start, and enter it. The build stops at the stage main:
+// the one after it needs a secret that only NVIDIA's own CI has.
+func Images(in Image) ([]Step, error) {
+	if in.Variant == "" {
+		in.Variant = "dev"
+	}
+	if in.Variant != "dev" && in.Variant != "lts" {
+		return nil, &FieldError{Field: "variant", Value: in.Variant, Msg: "is not an image of Megatron-LM's", Fix: "dev or lts"}
+	}
+	tree := "."
+	if in.Worktree != "" {
+		if why := checkAbsolute(in.Worktree); why != "" {
+			return nil, &FieldError{Field: "worktree", Value: in.Worktree, Msg: why, Fix: "give an absolute path"}
+		}
+		tree = quote(in.Worktree)
+	}
+	base := `"$(cat docker/.ngc_version.` + in.Variant + `)"`
+	if b := strings.TrimSpace(in.Base); b != "" {
+		if checkImage(b) != "" {
+			return nil, &FieldError{Field: "base", Value: b, Msg: "is not an image's name", Fix: "give the text of docker/.ngc_version." + in.Variant}
+		}
+		base = quote(b)
+	}
+	tag := "megatron-lm:local"
+	if in.Variant == "lts" {
+		tag += "-lts"
+	}
+	file := strings.ReplaceAll(strings.ReplaceAll(tag, ":", "-"), "-local", "") + ".sqsh"
+	var steps []Step
+	add := func(en, zh, command string) {
+		steps = append(steps, Step{lang.Text{EN: en, ZH: zh}, command})
+	}
+	if in.Remote != "" {
+		host, err := registryHost(in.Remote)
+		if err != nil {
+			return nil, err
+		}
+		add("pull what CI built, from the registry beside the git remote", "从 git 远端所在的镜像仓库拉取 CI 构建的镜像",
+			"docker pull "+quote(host+"/adlr/megatron-lm/mcore_ci_"+in.Variant+":main"))
+	}
+	add("build it; --target main stops before the stage that needs CI's secret", "构建镜像；--target main 停在需要 CI 密钥的阶段之前",
+		"cd "+tree+" && docker build --target main --build-arg FROM_IMAGE_NAME="+base+" --build-arg IMAGE_TYPE="+in.Variant+" -f docker/Dockerfile.ci.dev -t "+tag+" .")
+	add("make a file for pyxis and enroot, once, on a shared file system", "为 pyxis 与 enroot 生成一个文件，放在共享文件系统上，只需一次",
+		"enroot import -o "+file+" dockerd://"+tag)
+	add("make a file for singularity or apptainer", "为 singularity 或 apptainer 生成一个文件",
+		"apptainer build "+strings.TrimSuffix(file, ".sqsh")+".sif docker-daemon://"+tag)
+	cache := ` -v "$HOME/.cache/uv:/root/.cache/uv"`
+	if in.NoCache {
+		cache = ""
+	}
+	at := `"$PWD"`
+	if in.Worktree != "" {
+		at = tree
+	}
+	add("enter it; uv's cache of the host keeps downloads and the container's disk small", "进入容器；挂载宿主机的 uv 缓存可减少下载与容器磁盘占用",
+		"docker run --rm -it --gpus all --network host --ipc=host --ulimit memlock=-1 --ulimit stack=67108864 -v "+at+":/workspace"+cache+" -w /workspace "+tag+" bash")
+	return steps, nil
+}
+
+var scpRemote = regexp.MustCompile(`^(?:[A-Za-z0-9._-]+@)?([A-Za-z0-9][A-Za-z0-9.-]*):[^/].*$`)
+
+// registryHost is the host of a git remote, in any of git's forms, without its
+// port, which is git's and not the registry's.
+func registryHost(remote string) (string, error) {
+	bad := &FieldError{Field: "remote", Value: remote, Msg: "is not the URL of a git remote", Fix: "such as git@gitlab.example.com:group/project.git"}
+	host := ""
+	if m := scpRemote.FindStringSubmatch(remote); m != nil && !strings.Contains(remote, "://") {
+		host = m[1]
+	} else if u, err := url.Parse(remote); err == nil {
+		host = u.Hostname()
+	}
+	if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]*$`).MatchString(host) {
+		return "", bad
+	}
+	return host, nil
+}
+
+// Distribute renders a short job that brings the image of s to every node of
+// the same request: docker pulls it, or loads it from the tar file; a file is
+// read once, so that each node's cache has it. It takes no GPU.
+func Distribute(s Spec, o Options, tar string) (Script, error) {
+	s = o.Site.Fill(s)
+	if !s.contained() {
+		return Script{}, FieldErrors{{Field: "container.image", Msg: "is missing", Fix: "give the image to distribute, and container.runtime"}}
+	}
+	if tar != "" && checkAbsolute(tar) != "" {
+		return Script{}, FieldErrors{{Field: "tar", Value: tar, Msg: checkAbsolute(tar), Fix: "give the absolute path of a docker save file that every node sees"}}
+	}
+	image := s.Container.Image
+	get := `cat -- "$1" >/dev/null`
+	from := image
+	switch {
+	case s.Container.Runtime == Docker && tar != "":
+		get, from = `docker load --quiet --input "$1"`, tar
+	case s.Container.Runtime == Docker:
+		get = `docker pull --quiet "$1"`
+	case !strings.HasPrefix(image, "/") && !strings.HasPrefix(image, "./"):
+		return Script{}, FieldErrors{{Field: "container.image", Value: image, Msg: "is a registry's name, which each node would fetch by itself", Fix: "make a file of it once: enroot import -o FILE.sqsh docker://IMAGE"}}
+	}
+	if errs := s.Validate(); len(errs) > 0 {
+		return Script{}, FieldErrors(errs)
+	}
+	name := "image-" + s.WithDefaults().Name
+	return Render(Spec{
+		Name: name[:min(64, len(name))], Account: s.Account, Partition: s.Partition, QOS: s.QOS, Reservation: s.Reservation,
+		Nodes: s.Nodes, GPUsPerNode: ptr(0), Nodelist: s.Nodelist, Exclude: s.Exclude, Time: "30",
+		Worktree: s.Worktree, LogDir: s.LogDir, Monitor: ptr(false), Guards: ptr(false), Launcher: Custom,
+		LauncherArgv: []string{"bash", "-c", get + ` && echo "image: ready on ${SLURMD_NODENAME:-$HOSTNAME}"`},
+		Script:       "image", Args: []string{from},
+	}, Options{Version: o.Version})
+}
