@@ -90,9 +90,9 @@ func (b *Bot) helpDoc(_ context.Context, c *ops.Call, topic string) view.Doc {
 		own = append(own, "`"+h.word+"`  "+h.text.In(l))
 	}
 	doc.Sections = append(doc.Sections, view.Section{Heading: textHelpOwn.In(l), Items: own})
-	doc.Next = []string{"list", "status"}
+	doc.Next = []string{"list", "nodes", "whoami"}
 	if c.Who.User == "" && !c.Who.ReadOnly {
-		doc.Next = []string{"link", "list"}
+		doc.Next = []string{"link", "list", "nodes"}
 	}
 	return doc
 }

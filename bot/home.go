@@ -133,7 +133,8 @@ func (b *Bot) jobs(ctx context.Context, c *ops.Call, f slurm.Filter) ([]slurm.Jo
 	return jobs, err
 }
 
-// glance is the operation nodes, where there is one, in short.
+// glance is the operation nodes in short: what is free by partition, and the
+// nodes that take no jobs.
 func (b *Bot) glance(ctx context.Context, c *ops.Call) []slack.Block {
 	op, ok := ops.Lookup("nodes")
 	if !ok {
@@ -141,7 +142,7 @@ func (b *Bot) glance(ctx context.Context, c *ops.Call) []slack.Block {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	result, err := op.Run(ctx, c, op.NewIn())
+	result, err := op.Run(ctx, c, &ops.NodesIn{Drained: true})
 	if err != nil {
 		return []slack.Block{docBlocks(view.Section{Text: ops.AsError(err).Message})}
 	}

@@ -29,11 +29,16 @@ func (oneJob) Jobs(context.Context, slurm.Filter) ([]slurm.Job, error) {
 }
 
 func (oneJob) Nodes(context.Context) ([]slurm.Node, error) {
-	return []slurm.Node{}, nil
+	return []slurm.Node{
+		{Name: "gpu-01", State: "allocated", Partitions: []string{"gpu"}, GPUs: 8, GPUsUsed: 8},
+		{Name: "gpu-02", State: "mixed", Partitions: []string{"gpu"}, GPUs: 8, GPUsUsed: 2},
+		{Name: "gpu-03", State: "drained", Partitions: []string{"gpu"}, GPUs: 8, Reason: "row remap pending"},
+	}, nil
 }
 
 func (oneJob) Partitions(context.Context) ([]slurm.Partition, error) {
-	return []slurm.Partition{}, nil
+	limit := int64(86400)
+	return []slurm.Partition{{Name: "gpu", Default: true, Up: true, TimeLimitS: &limit, Allocated: 2, Other: 1, Total: 3, GPUs: 8}}, nil
 }
 
 // sampleHome draws the home tab of somebody with two jobs and a failed one.
