@@ -1,0 +1,149 @@
+package ops
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/metrics"
+)
+
+// MetricsIn names runs.
+type MetricsIn struct {
+	Runs []string `json:"jobs" arg:"" name:"job-or-path" help:"job ids, or logs, event files and folders; several are compared" zh:"作业号，或日志、事件文件、目录；给出多个时进行比较"`
+	GPU  string   `json:"gpu,omitempty" name:"gpu" placeholder:"KIND" help:"kind of GPU, for MFU; the specification's where left out" zh:"GPU 型号，用于计算 MFU；省略时取规格中的值"`
+	CSV  string   `json:"-" name:"csv" placeholder:"FILE" help:"write every iteration there" zh:"把每次迭代写入该文件"`
+	PNG  string   `json:"-" name:"png" placeholder:"FILE" help:"draw the curves there" zh:"把曲线画到该文件"`
+	OnCluster
+}
+
+// MetricsOut is the summary of each run.
+type MetricsOut struct {
+	Runs []metrics.Summary `json:"runs"`
+	// Findings are what is odd about them while they go on.
+	Findings []string `json:"findings"`
+	// TimeLeftS is what a running job has left, and SpareS what would remain of it
+	// at the end, negative where the time limit will not suffice.
+	TimeLeftS *int64 `json:"time_left_s,omitempty"`
+	SpareS    *int64 `json:"spare_s,omitempty"`
+
+	runs []metrics.Run
+}
+
+func metricsOp(ctx context.Context, c *Call, in MetricsIn) (MetricsOut, error) {
+	out := MetricsOut{Runs: []metrics.Summary{}, Findings: []string{}}
+	for _, name := range in.Runs {
+		run, j, err := c.runOf(ctx, in, name)
+		if err != nil {
+			return out, err
+		}
+		if len(run.Iterations) == 0 {
+			return out, notFound("job", "Megatron writes iteration lines every --log-interval iterations", "%s: no iteration was logged yet", name)
+		}
+		out.runs = append(out.runs, run)
+		out.Runs = append(out.Runs, run.Summary())
+		for _, f := range run.Check() {
+			out.Findings = append(out.Findings, f.What.In(c.Lang)+" "+f.Fix.In(c.Lang))
+		}
+		if len(in.Runs) == 1 && j.State == slurm.Running && j.TimeLimitS != nil {
+			left := *j.TimeLimitS - j.ElapsedS
+			out.TimeLeftS = &left
+			if spare, ok := run.Suffices(time.Duration(left) * time.Second); ok {
+				s := int64(spare.Seconds())
+				out.SpareS = &s
+			}
+		}
+	}
+	return out, c.export(in, out.runs)
+}
+
+// runOf reads the numbers of one job or path.
+func (c *Call) runOf(ctx context.Context, in MetricsIn, name string) (metrics.Run, slurm.Job, error) {
+	if !slurm.IsJobID(name) {
+		if c.Who.Surface != Shell && c.Who.Surface != Chat && c.Who.Surface != MCP {
+			return metrics.Run{}, slurm.Job{}, badInput("job", "a job id", "paths are read in the shell only")
+		}
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(c.Dir, name)
+		}
+		run, err := metrics.Read(ctx, name, in.GPU)
+		if err != nil {
+			err = badInput("job", "a job id, a log, an event file or a folder of them", "%v", err)
+		}
+		return run, slurm.Job{}, err
+	}
+	cl, j, err := c.job(ctx, in.Cluster, slurm.JobID(name))
+	if err != nil {
+		return metrics.Run{}, j, err
+	}
+	gpu := in.GPU
+	if gpu == "" {
+		if s, ok := c.specOf(ctx, cl.Name(), j.ID); ok {
+			gpu = c.site(s).Fill(s).GPU
+		}
+	}
+	best := metrics.Run{Name: name}
+	for _, p := range c.logFiles(ctx, cl.Name(), j) {
+		run, err := metrics.Read(ctx, p, gpu)
+		if err != nil {
+			continue // a log that cannot be read has no numbers; another may
+		}
+		if len(run.Iterations) > len(best.Iterations) {
+			best = run
+		}
+	}
+	best.Name = j.Name + " " + name
+	return best, j, nil
+}
+
+// export writes the files that were asked for.
+func (c *Call) export(in MetricsIn, runs []metrics.Run) error {
+	write := func(file string, draw func(io.Writer) error) error {
+		if file == "" {
+			return nil
+		}
+		if c.Who.Surface != Shell && c.Who.Surface != Chat {
+			return badInput("csv", "use the shell", "files are written in the shell only")
+		}
+		if !filepath.IsAbs(file) {
+			file = filepath.Join(c.Dir, file)
+		}
+		f, err := os.Create(file)
+		if err != nil {
+			return &Error{Code: Failed, Message: err.Error()}
+		}
+		if err := draw(f); err != nil {
+			f.Close()
+			return &Error{Code: Failed, Message: err.Error()}
+		}
+		return f.Close()
+	}
+	if err := write(in.CSV, func(w io.Writer) error {
+		for _, r := range runs {
+			if err := r.WriteCSV(w); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return write(in.PNG, func(w io.Writer) error { return metrics.WritePNG(w, runs, metrics.AllSeries) })
+}
+
+// View is the summaries and the loss curve.
+func (o MetricsOut) View(l lang.Lang) view.Doc {
+	d := metrics.View(o.runs, l)
+	if o.SpareS != nil && *o.SpareS < 0 {
+		d.Tone = view.Warn
+		d.Sections = append(d.Sections, view.Section{Text: lang.Text{
+			EN: "the time limit will not suffice: short by ", ZH: "时间上限不够，还差 ",
+		}.In(l) + Duration(-*o.SpareS)})
+	}
+	return d
+}
