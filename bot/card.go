@@ -103,6 +103,12 @@ func (b *Bot) follow(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, res
 			news.Job = j
 		}
 	}
+	if a.local != nil {
+		k := card{News: news}
+		a.local.jobs[cardID(cluster, slurm.JobID(id))] = k
+		text, blocks := drawCard(k, c.Lang, false)
+		return []store.SlackMessage{b.owe(a.Key+"/card", "local", out{Do: doPost, Text: text, Blocks: blocks})}
+	}
 	where := a.Channel
 	if where == "" {
 		where = a.User

@@ -59,6 +59,8 @@ type ask struct {
 	Meta     string            `json:"meta,omitempty"` // the modal's private metadata
 	Fields   map[string]string `json:"fields,omitempty"`
 	Links    []string          `json:"links,omitempty"`
+	// local is the terminal where it was done; nil: Slack. It is not kept.
+	local *Local
 	// Approver is the operator who said yes.
 	Approver string `json:"approver,omitempty"`
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -120,19 +121,12 @@ func (f formField) block(value string, l lang.Lang) slack.Block {
 // openForm opens the submit form, which Slack allows for three seconds after
 // the command or the press.
 func (b *Bot) openForm(ctx context.Context, a ask, c *ops.Call) []store.SlackMessage {
-	values := map[string]string{}
-	if b.cfg.Site != nil {
-		for k, v := range b.cfg.Site() {
-			values[k] = v
-		}
-	}
-	var last map[string]string
-	if _, err := b.cfg.Store.Get(ctx, docLast, a.Team+"/"+a.User, b.now(), &last); err == nil {
-		for k, v := range last {
-			values[k] = v
-		}
-	}
+	values := b.formValues(ctx, a)
 	meta, err := json.Marshal(formMeta{Channel: a.Channel, Direct: a.Direct, Lang: c.Lang})
+	if a.local != nil && err == nil {
+		a.local.form = string(meta)
+		return nil
+	}
 	late := err != nil || a.Trigger == "" || b.now().Sub(a.At) > 2500*time.Millisecond
 	if !late {
 		var api *slack.Client
@@ -146,6 +140,20 @@ func (b *Bot) openForm(ctx context.Context, a ask, c *ops.Call) []store.SlackMes
 	}
 	open := slack.NewActionBlock("", slack.NewButtonBlockElement(actRun+":form", "submit", plain(textFormTitle.In(c.Lang))))
 	return b.replyWith(a, view.Doc{Title: textFormLate.In(c.Lang)}, false, open)
+}
+
+// formValues are the form's first values: the site's profile, then the person's
+// last run.
+func (b *Bot) formValues(ctx context.Context, a ask) map[string]string {
+	values := map[string]string{}
+	if b.cfg.Site != nil {
+		maps.Copy(values, b.cfg.Site())
+	}
+	var last map[string]string
+	if _, err := b.cfg.Store.Get(ctx, docLast, a.Team+"/"+a.User, b.now(), &last); err == nil {
+		maps.Copy(values, last)
+	}
+	return values
 }
 
 // formMeta travels in the form; it comes back from the client and gives no

@@ -37,6 +37,9 @@ func (b *Bot) message(ctx context.Context, a ask) []store.SlackMessage {
 			return b.question(ctx, a, c, t.Rest)
 		}
 	}
+	if a.Direct && len(words) > 0 && len(words) <= 2 && !isQuestion(a.Text, words) && len(didYouMean(words[0])) > 0 {
+		return b.reply(a, unknownDoc(words[0], c.Lang), true)
+	}
 	return b.question(ctx, a, c, t.whole())
 }
 
@@ -67,7 +70,7 @@ func (b *Bot) question(ctx context.Context, a ask, c *ops.Call, q string) []stor
 	if !ok {
 		return b.reply(a, unknownDoc("ask", c.Lang), true)
 	}
-	if a.Direct && a.Thread != "" {
+	if a.Direct && a.Thread != "" && a.local == nil {
 		b.thinking(ctx, a, c.Lang)
 	}
 	return b.run(ctx, a, c, op, typedCall{Op: op.Name, Rest: q, Key: a.Key, Share: true})

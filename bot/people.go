@@ -60,6 +60,9 @@ func (b *Bot) linked(ctx context.Context, team, user string) (link, bool) {
 
 // caller is who asks, as far as it is proved.
 func (b *Bot) caller(ctx context.Context, a ask) ops.Caller {
+	if a.local != nil {
+		return a.local.caller()
+	}
 	c := ops.Caller{Surface: ops.Slack, ID: a.Team + "/" + a.User}
 	if a.Foreign {
 		c.ReadOnly = true
@@ -76,7 +79,11 @@ func (b *Bot) caller(ctx context.Context, a ask) ops.Caller {
 // call makes the call for a; words typed decide the language where the person
 // chose none.
 func (b *Bot) call(ctx context.Context, a ask) *ops.Call {
-	return &ops.Call{Service: b.cfg.Service, Who: b.caller(ctx, a), Lang: b.langOf(ctx, a)}
+	c := &ops.Call{Service: b.cfg.Service, Who: b.caller(ctx, a), Lang: b.langOf(ctx, a)}
+	if a.local != nil {
+		c.Dir = a.local.dir
+	}
+	return c
 }
 
 // oneOf reports whether the person is in list, by id, user group or channel.

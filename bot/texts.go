@@ -66,7 +66,10 @@ func (b *Bot) langOf(ctx context.Context, a ask) lang.Lang {
 	if s := b.settings(ctx, a.Team, a.User); s.Lang != "" {
 		return s.Lang
 	}
-	return guess(a.Text)
+	if l := guess(a.Text); a.local == nil || l != lang.EN {
+		return l
+	}
+	return a.local.lang
 }
 
 // errorDoc shows an error: what was given, what is wrong, what would work.

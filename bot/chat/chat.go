@@ -1,0 +1,254 @@
+// Package chat is the Slack bot at a terminal: the same words and answers, its
+// cards drawn as text and its buttons as numbered choices. Whoever has no
+// workspace tries everything here, and whoever helps somebody sees what they
+// saw.
+package chat
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/bot"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+)
+
+// A Terminal is where the conversation takes place.
+type Terminal struct {
+	In  io.Reader
+	Out io.Writer
+	// Prompt is shown before the person's turn; empty for input from a pipe.
+	Prompt string
+	Lang   lang.Lang
+	// Every is how often submitted jobs are looked at; zero is two seconds.
+	Every time.Duration
+}
+
+var (
+	textWelcome = lang.Text{
+		EN: "This is the bot of Slack, at your terminal. Type help, a command or a question; a number presses a button; exit ends.",
+		ZH: "这是终端里的 Slack 机器人。输入 help、命令或问题；输入数字即点击按钮；输入 exit 退出。",
+	}
+	textNoChoice = lang.Text{EN: "there is no choice %d now", ZH: "当前没有选项 %d"}
+	textSure     = lang.Text{EN: "%s Type yes to go on: ", ZH: "%s 输入 yes 继续："}
+	textLeft     = lang.Text{EN: "Left as it was.", ZH: "未执行。"}
+	textForm     = lang.Text{EN: "Answer each question; an empty line takes what stands in brackets, a dot alone ends the form.", ZH: "请逐项回答；空行表示采用方括号中的值，单独一个点表示退出表单。"}
+	textBlock    = lang.Text{EN: "(a code block: end it with ```)", ZH: "（代码块：以 ``` 结束）"}
+)
+
+// A chat is one running conversation.
+type chat struct {
+	t       Terminal
+	talk    *bot.Local
+	lines   chan string
+	choices []bot.Choice
+}
+
+// Run talks until the person says exit, the input ends, or ctx does.
+func Run(ctx context.Context, talk *bot.Local, t Terminal) error {
+	if t.Every == 0 {
+		t.Every = 2 * time.Second
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	c := &chat{t: t, talk: talk, lines: make(chan string)}
+	go c.read(ctx)
+	c.say(textWelcome.In(t.Lang))
+	for {
+		line, err := c.next(ctx)
+		if errors.Is(err, io.EOF) {
+			return c.last(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		switch strings.TrimSpace(line) {
+		case "":
+			continue
+		case "exit", "quit", "bye", "退出":
+			return nil
+		}
+		if err := c.turn(ctx, line); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// read passes lines on; a code block of several lines is one.
+func (c *chat) read(ctx context.Context) {
+	defer close(c.lines)
+	in := bufio.NewScanner(c.t.In)
+	in.Buffer(make([]byte, 64<<10), 1<<20)
+	var block strings.Builder
+	open := false
+	for in.Scan() {
+		line := in.Text()
+		if strings.Count(line, "```")%2 == 1 {
+			open = !open
+			if open && c.t.Prompt != "" {
+				fmt.Fprintln(c.t.Out, textBlock.In(c.t.Lang))
+			}
+		}
+		block.WriteString(line)
+		if open {
+			block.WriteString("\n")
+			continue
+		}
+		select {
+		case c.lines <- block.String():
+		case <-ctx.Done():
+			return
+		}
+		block.Reset()
+	}
+}
+
+// next waits for a line, and tells of jobs meanwhile.
+func (c *chat) next(ctx context.Context) (string, error) {
+	fmt.Fprint(c.t.Out, c.t.Prompt)
+	tick := time.NewTicker(c.t.Every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case line, ok := <-c.lines:
+			if !ok {
+				return "", io.EOF
+			}
+			return line, nil
+		case <-tick.C:
+			if news := c.talk.Look(ctx); len(news) > 0 {
+				fmt.Fprintln(c.t.Out)
+				c.show(news)
+				fmt.Fprint(c.t.Out, c.t.Prompt)
+			}
+		}
+	}
+}
+
+// last tells what became of the jobs meanwhile, before a pipe's end ends us.
+func (c *chat) last(ctx context.Context) error {
+	c.show(c.talk.Look(ctx))
+	return nil
+}
+
+// turn answers one line.
+func (c *chat) turn(ctx context.Context, line string) error {
+	r, err := c.answer(ctx, line)
+	if err != nil {
+		return err
+	}
+	c.show(r.Said)
+	for len(r.Fields) > 0 {
+		values, ok, err := c.form(ctx, r)
+		if err != nil || !ok {
+			return err
+		}
+		if r, err = c.talk.Fill(ctx, values); err != nil {
+			return err
+		}
+		c.show(r.Said)
+	}
+	return nil
+}
+
+// answer presses the numbered button, or passes the words on.
+func (c *chat) answer(ctx context.Context, line string) (bot.Reply, error) {
+	n, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil || len(c.choices) == 0 {
+		return c.talk.Type(ctx, line), nil
+	}
+	if n < 1 || n > len(c.choices) {
+		c.say(fmt.Sprintf(textNoChoice.In(c.t.Lang), n))
+		return bot.Reply{}, nil
+	}
+	choice := c.choices[n-1]
+	if choice.Sure != "" {
+		fmt.Fprintf(c.t.Out, textSure.In(c.t.Lang), choice.Sure)
+		yes, ok := <-c.lines
+		if !ok {
+			return bot.Reply{}, io.EOF
+		}
+		if y := strings.ToLower(strings.TrimSpace(yes)); y != "yes" && y != "y" && y != "是" {
+			c.say(textLeft.In(c.t.Lang))
+			return bot.Reply{}, nil
+		}
+	}
+	return c.talk.Press(ctx, choice), nil
+}
+
+// form asks the fields of a form one by one; ok is false where the person ends
+// it. After errors, only the fields that had one are asked again.
+func (c *chat) form(ctx context.Context, r bot.Reply) (values map[string]string, ok bool, err error) {
+	if r.Errors == nil {
+		c.say(textForm.In(c.t.Lang))
+	}
+	values = map[string]string{}
+	for _, f := range r.Fields {
+		values[f.Name] = f.Value
+		wrong, again := r.Errors[f.Name]
+		if r.Errors != nil && !again {
+			continue
+		}
+		if again {
+			c.say("✗ " + f.Label + ": " + wrong)
+		}
+		hint := f.Hint
+		if len(f.Choices) > 0 {
+			hint = strings.Join(f.Choices, ", ")
+		}
+		if hint != "" {
+			hint = " (" + hint + ")"
+		}
+		fmt.Fprintf(c.t.Out, "%s%s [%s]: ", f.Label, hint, f.Value)
+		select {
+		case <-ctx.Done():
+			return nil, false, ctx.Err()
+		case line, open := <-c.lines:
+			if !open {
+				return nil, false, io.EOF
+			}
+			switch line = strings.TrimSpace(line); line {
+			case ".":
+				c.say(textLeft.In(c.t.Lang))
+				return nil, false, nil
+			case "":
+			default:
+				values[f.Name] = line
+			}
+		}
+	}
+	return values, true, nil
+}
+
+// show prints what the bot says and numbers its buttons. The numbers of earlier
+// messages end with it.
+func (c *chat) show(said []bot.Said) {
+	if len(said) > 0 {
+		c.choices = nil
+	}
+	for _, s := range said {
+		if s.Text != "" {
+			c.say(s.Text)
+		}
+		var row []string
+		for _, x := range s.Choices {
+			c.choices = append(c.choices, x)
+			row = append(row, fmt.Sprintf("[%d] %s", len(c.choices), x.Label))
+		}
+		if len(row) > 0 {
+			c.say(strings.Join(row, "   "))
+		}
+	}
+}
+
+func (c *chat) say(text string) { fmt.Fprintln(c.t.Out, text) }

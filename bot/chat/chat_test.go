@@ -1,0 +1,145 @@
+package chat_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/bot"
+	"github.com/megatron-ops/megatron-ops/bot/chat"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/knowledge"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A bench is a cluster whose jobs run as soon as they are looked at.
+type bench struct {
+	ops.Cluster
+	mu   sync.Mutex
+	jobs map[slurm.JobID]slurm.Job
+}
+
+func (*bench) Name() string { return "bench" }
+func (*bench) Kind() string { return "rest" }
+
+func (b *bench) Submit(_ context.Context, s slurm.Submission) (slurm.JobID, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	id := slurm.JobID(fmt.Sprint(1 + len(b.jobs)))
+	b.jobs[id] = slurm.Job{ID: id, Name: s.Name, User: "ada", State: slurm.Pending, Reason: "Priority"}
+	return id, nil
+}
+
+func (b *bench) Job(_ context.Context, id slurm.JobID) (slurm.Job, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	j, ok := b.jobs[id]
+	if !ok {
+		return j, slurm.JobNotFound(id)
+	}
+	if j.State == slurm.Pending {
+		later := j
+		later.State, later.Nodes = slurm.Running, []string{"n1"}
+		b.jobs[id] = later
+	}
+	return j, nil
+}
+
+func (b *bench) Jobs(context.Context, slurm.Filter) ([]slurm.Job, error) { return nil, nil }
+
+func (b *bench) Cancel(_ context.Context, id slurm.JobID) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	j := b.jobs[id]
+	j.State = slurm.Cancelled
+	b.jobs[id] = j
+	return nil
+}
+
+// converse types lines and returns everything that the bot has said.
+func converse(t *testing.T, dir string, l lang.Lang, lines ...string) (string, *bench) {
+	t.Helper()
+	st, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, st.Close()) })
+	cl := &bench{jobs: map[slurm.JobID]slurm.Job{}}
+	b, err := bot.NewLocal(bot.Config{
+		Store: st.Slack(),
+		Service: &ops.Service{
+			Clusters: map[string]ops.Cluster{"bench": cl}, Default: "bench", Now: time.Now,
+			Store:    func() (*store.Store, error) { return st, nil },
+			Answerer: func() *knowledge.Answerer { return knowledge.New(knowledge.Options{}) },
+		},
+	})
+	require.NoError(t, err)
+	var out strings.Builder
+	err = chat.Run(t.Context(), b.Local("ada", dir, l), chat.Terminal{In: strings.NewReader(strings.Join(lines, "\n") + "\n"), Out: &out, Lang: l})
+	require.NoError(t, err)
+	return out.String(), cl
+}
+
+const args = "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 2 --global-batch-size 64 --train-iters 100 --lr 1e-4 --tensor-model-parallel-size 4"
+
+func TestTheTerminalKnowsSlacksWords(t *testing.T) {
+	t.Parallel()
+	said, _ := converse(t, "/", lang.EN, "/megatron help", "stauts", "帮助", "exit", "list")
+	require.Contains(t, said, "What you can do now")
+	require.Contains(t, said, "Did you mean one of these?")
+	require.Contains(t, said, "现在可以做什么")
+	require.NotContains(t, said, "no jobs", "nothing is read after exit")
+}
+
+func TestAButtonIsANumber(t *testing.T) {
+	t.Parallel()
+	said, cl := converse(t, "/", lang.EN,
+		"submit --name gpt --nodes 2 --gpu h100 --time 1:00:00 --worktree /lustre/m -- "+args, "1", "status 1", "cancel 1", "2", "cancel 1", "1")
+	require.Contains(t, said, "[1] Yes, do it")
+	require.Contains(t, said, "gpt submitted to bench as job 1")
+	require.Contains(t, said, "Left as it was")
+	require.Contains(t, said, "1 gpt: cancelled")
+	require.Equal(t, slurm.Cancelled, cl.jobs["1"].State)
+}
+
+func TestAFormIsAskedFieldByField(t *testing.T) {
+	t.Parallel()
+	said, cl := converse(t, "/", lang.EN,
+		"submit", "gpt", "not/absolute", "", args, "2", "8", "h100", "", "", "", "1:00:00", "", // the form
+		"/lustre/m", // the worktree once more
+		"1", "exit") // submit
+	require.Contains(t, said, "✗ Worktree")
+	require.Contains(t, said, "#SBATCH")
+	require.Contains(t, said, "gpt submitted to bench as job 1")
+	require.Len(t, cl.jobs, 1)
+}
+
+func TestFilesAreReadBelowWhereOneIs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "job.yaml"), []byte("name: gpt\nnodes: 2\ngpu: h100\nworktree: /lustre/m\nargs: [--num-layers, \"24\"]\n"), 0o600))
+	said, _ := converse(t, dir, lang.ZH, "检查 -f job.yaml")
+	require.Contains(t, said, "gpt")
+	require.Contains(t, said, "错误")
+}
+
+func TestACodeBlockMayHaveManyLines(t *testing.T) {
+	t.Parallel()
+	said, _ := converse(t, "/", lang.EN, "```", "Traceback (most recent call last):", "  File \"/w/pretrain_gpt.py\", line 3, in <module>", "    import megatron.core", "ModuleNotFoundError: No module named 'megatron'", "```")
+	require.Contains(t, said, "megatron")
+	require.NotContains(t, said, "do not know the command")
+}
+
+func TestJobsAreToldOfWhileOneWaits(t *testing.T) {
+	t.Parallel()
+	said, _ := converse(t, "/", lang.EN, "submit --yes --name gpt --nodes 2 --gpu h100 --time 1:00:00 --worktree /lustre/m -- "+args)
+	require.Contains(t, said, "Waiting in the queue (PENDING)")
+	require.Contains(t, said, "Running (RUNNING)", "the card is drawn again when the state changes")
+}

@@ -1,0 +1,206 @@
+package bot
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// NewLocal returns a bot that talks to one person at a terminal instead of to
+// Slack; cfg needs no tokens, and Run is not called.
+func NewLocal(cfg Config) (*Bot, error) {
+	cfg.BotToken, cfg.SigningSecret = "xoxb-none", "none"
+	return New(cfg)
+}
+
+// localTeam is the workspace of people at a terminal.
+const localTeam = "local"
+
+// A Local is one person's conversation with the bot at a terminal: the same
+// words, answers and buttons as in Slack.
+type Local struct {
+	b    *Bot
+	user string
+	dir  string
+	lang lang.Lang
+	n    int
+	jobs map[string]card // submitted here
+	form string          // the metadata of the form that is open
+}
+
+// Said is one thing that the bot says.
+type Said struct {
+	Text    string
+	Choices []Choice
+}
+
+// A Choice is a button.
+type Choice struct {
+	Label  string
+	Sure   string // to be asked before, where not empty
+	action string
+	value  string
+}
+
+// A Field is one question of a form.
+type Field struct {
+	Name    string
+	Label   string
+	Hint    string
+	Value   string // what an empty answer means
+	Choices []string
+	Needed  bool
+}
+
+// A Reply is what came of one thing that the person did. Fields is set where a
+// form is to be filled in, with Errors at the fields that were wrong.
+type Reply struct {
+	Said   []Said
+	Fields []Field
+	Errors map[string]string
+}
+
+// Local begins a conversation with the operating system's user, who acts as
+// the cluster user of the same name. Relative paths are below dir.
+func (b *Bot) Local(user, dir string, l lang.Lang) *Local {
+	return &Local{b: b, user: user, dir: dir, lang: l, jobs: map[string]card{}}
+}
+
+// ask is what the person does next.
+func (s *Local) ask(k kind) ask {
+	s.n++
+	return ask{
+		Key: keyOf("local", s.user, strconv.FormatInt(s.b.now().UnixNano(), 36), strconv.Itoa(s.n)), Kind: k, At: s.b.now(),
+		Team: localTeam, User: s.user, Channel: "D" + s.user, Direct: true, Thread: "terminal", local: s,
+	}
+}
+
+// Type answers a line that the person typed.
+func (s *Local) Type(ctx context.Context, text string) Reply {
+	a := s.ask(asMessage)
+	a.Text = strings.TrimPrefix(strings.TrimSpace(text), "/megatron")
+	return s.reply(ctx, a)
+}
+
+// Press answers a choice.
+func (s *Local) Press(ctx context.Context, c Choice) Reply {
+	a := s.ask(asButton)
+	a.Action, a.Value = c.action, c.value
+	return s.reply(ctx, a)
+}
+
+// Fill answers a form: with errors at its fields, or with what would be
+// submitted and the choice to do it.
+func (s *Local) Fill(ctx context.Context, values map[string]string) (Reply, error) {
+	a := s.ask(asForm)
+	a.Callback, a.Fields, a.Meta = viewSubmit, values, s.form
+	answer, err := s.b.checkForm(ctx, a)
+	if err != nil {
+		return Reply{}, err
+	}
+	raw, err := json.Marshal(answer)
+	if err != nil {
+		return Reply{}, err
+	}
+	var r struct {
+		Errors map[string]string `json:"errors"`
+		View   struct {
+			Meta   string          `json:"private_metadata"`
+			Blocks json.RawMessage `json:"blocks"`
+		} `json:"view"`
+	}
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return Reply{}, err
+	}
+	if len(r.Errors) > 0 {
+		return Reply{Fields: formQuestions(values, s.lang), Errors: r.Errors}, nil
+	}
+	said := terminalText(r.View.Blocks)
+	said.Choices = append(said.Choices,
+		Choice{Label: textFormSubmit.In(s.lang), action: actYes, value: r.View.Meta},
+		Choice{Label: textNo.In(s.lang), action: actNo, value: r.View.Meta})
+	return Reply{Said: []Said{said}}, nil
+}
+
+func (s *Local) reply(ctx context.Context, a ask) Reply {
+	s.form = ""
+	owed := s.b.handle(ctx, a)
+	r := Reply{Said: s.draw(owed)}
+	if s.form != "" {
+		r.Fields = formQuestions(s.b.formValues(ctx, a), s.lang)
+	}
+	return r
+}
+
+// draw turns what would go to Slack into text.
+func (s *Local) draw(owed []store.SlackMessage) (said []Said) {
+	for _, m := range owed {
+		var o out
+		if json.Unmarshal([]byte(m.Body), &o) != nil {
+			continue
+		}
+		switch {
+		case o.File != nil && o.Bytes == nil:
+			said = append(said, Said{Text: "── " + o.File.Name + " ──\n" + strings.TrimRight(o.File.Content, "\n")})
+		case o.Blocks != nil && o.Do != doHome:
+			said = append(said, terminalText(o.Blocks))
+		}
+	}
+	return said
+}
+
+// Look tells of the jobs that were submitted here and have changed since.
+func (s *Local) Look(ctx context.Context) (said []Said) {
+	for id, k := range s.jobs {
+		cl, ok := s.b.cfg.Service.Clusters[k.News.Job.Cluster]
+		if !ok || k.News.Job.State.Ended() {
+			continue
+		}
+		j, err := cl.Job(ctx, k.News.Job.ID)
+		if err != nil || j.State == k.News.Job.State {
+			continue
+		}
+		j.Cluster = k.News.Job.Cluster
+		k.News.Job = j
+		if j.State.Ended() && j.State != slurm.Completed && j.State != slurm.Cancelled {
+			s.b.findCause(ctx, &k.News)
+		}
+		s.jobs[id] = k
+		_, blocks := drawCard(k, s.lang, false)
+		said = append(said, terminalText(blocks))
+	}
+	return said
+}
+
+// Waiting reports whether a job that was submitted here has not ended.
+func (s *Local) Waiting() bool {
+	for _, k := range s.jobs {
+		if !k.News.Job.State.Ended() {
+			return true
+		}
+	}
+	return false
+}
+
+// caller is who sits at the terminal.
+func (s *Local) caller() ops.Caller {
+	return ops.Caller{Surface: ops.Chat, ID: s.user, User: s.user}
+}
+
+// formQuestions are the fields of the submit form.
+func formQuestions(values map[string]string, l lang.Lang) (fs []Field) {
+	for _, f := range formFields {
+		value, ok := values[f.name]
+		if !ok {
+			value = f.initial
+		}
+		fs = append(fs, Field{Name: f.name, Label: f.label.In(l), Hint: f.hint.In(l), Value: value, Choices: f.choices, Needed: f.needed})
+	}
+	return fs
+}
