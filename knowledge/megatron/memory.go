@@ -1,0 +1,401 @@
+package megatron
+
+import "math"
+
+// The parts of the memory of a GPU.
+const (
+	PartParameters  = "parameters"
+	PartGradients   = "gradients"
+	PartOptimizer   = "optimizer"
+	PartActivations = "activations"
+	PartLogits      = "logits"
+	PartFramework   = "framework"
+)
+
+// A MemoryPart is one use of a GPU's memory.
+type MemoryPart struct {
+	Name  string  `json:"name"`
+	Bytes float64 `json:"bytes"`
+}
+
+// A Memory is the estimated use of one GPU of the fullest pipeline stage.
+type Memory struct {
+	// Stage counts pipeline stages from 0.
+	Stage int          `json:"stage"`
+	Parts []MemoryPart `json:"parts"`
+	Bytes float64      `json:"bytes"`
+	// InFlight is how many microbatches' activations the stage holds at once, in
+	// units of its own layers.
+	InFlight float64 `json:"in_flight"`
+}
+
+// GiB is the whole use in GiB.
+func (m Memory) GiB() float64 { return m.Bytes / (1 << 30) }
+
+// Part is the bytes of a part by name.
+func (m Memory) Part(name string) float64 {
+	for _, p := range m.Parts {
+		if p.Name == name {
+			return p.Bytes
+		}
+	}
+	return 0
+}
+
+// frameworkBytes is what CUDA, NCCL's buffers and the libraries' workspaces
+// take, and fragmentation the share that the allocator loses.
+const (
+	frameworkBytes = 3 << 30
+	fragmentation  = 0.03
+)
+
+// Memory estimates the use of the fullest GPU. Parameters, gradients and
+// optimizer are exact counts; activations follow Korthikanti et al.,
+// arXiv:2205.05198, widened to gated and grouped layers, experts, context
+// parallelism and recompute by module. What depends on kernels and allocator
+// is a flat allowance.
+func (c *Config) Memory() Memory {
+	s := c.Shape()
+	var worst Memory
+	for _, stage := range []int{0, min(1, c.PP-1), c.PP / 2, c.PP - 1} {
+		if m := c.stageMemory(s, stage); m.Bytes > worst.Bytes {
+			worst = m
+		}
+	}
+	return worst
+}
+
+func (c *Config) stageMemory(s Shape, stage int) Memory {
+	params, experts := c.stageParams(s, stage)
+	perParam, perGrad, perState := c.bytesPerParam()
+	dp, edp := float64(max(c.DP*c.CP, 1)), float64(max(c.EDP, 1))
+	optimizer := func(shard float64) float64 {
+		if !c.UseDistributedOptimizer && !c.UseTorchFsdp2 && !c.UseMegatronFsdp && !c.LayerWise {
+			return perState
+		}
+		return perState / shard
+	}
+	paramShard, gradShard := c.fsdpShards(dp)
+	eParamShard, eGradShard := c.fsdpShards(edp)
+
+	activations, inFlight := c.activations(s, stage)
+	parts := []MemoryPart{
+		{PartParameters, perParam * (params/paramShard + experts/eParamShard)},
+		{PartGradients, perGrad * (params/gradShard + experts/eGradShard)},
+		{PartOptimizer, params*optimizer(dp) + experts*optimizer(edp)},
+		{PartActivations, activations},
+		{PartLogits, c.logits(s, stage)},
+	}
+	m := Memory{Stage: stage, InFlight: inFlight}
+	for _, p := range parts {
+		m.Bytes += p.Bytes
+	}
+	allowance := frameworkBytes + fragmentation*m.Bytes
+	m.Parts = append(parts, MemoryPart{PartFramework, allowance})
+	m.Bytes += allowance
+	return m
+}
+
+// stageLayers is how many layers a stage holds, and which share of them are
+// expert layers.
+func (c *Config) stageLayers(stage int) int {
+	if c.Stages != nil && c.PP > 0 {
+		n := 0
+		for i, letters := range c.Stages {
+			if i%c.PP == stage {
+				n += Stages{letters}.Count('t')
+			}
+		}
+		return n
+	}
+	first, last := c.DecoderFirstPipelineNumLayers, c.DecoderLastPipelineNumLayers
+	switch {
+	case stage == 0 && first.OK:
+		return first.V
+	case stage == c.PP-1 && last.OK:
+		return last.V
+	case first.OK || last.OK:
+		left, stages := c.Layers, c.PP
+		for _, n := range []Opt[int]{first, last} {
+			if n.OK {
+				left -= n.V
+				stages--
+			}
+		}
+		return quotient(left, stages)
+	}
+	n := c.Layers
+	if c.AccountForEmbeddingInPipelineSplit {
+		n++
+	}
+	if c.AccountForLossInPipelineSplit {
+		n++
+	}
+	n = (n + c.PP - 1) / max(c.PP, 1)
+	if stage == 0 && c.AccountForEmbeddingInPipelineSplit {
+		n--
+	}
+	if stage == c.PP-1 && c.AccountForLossInPipelineSplit {
+		n--
+	}
+	return n
+}
+
+// stageParams counts the weights on a rank of a stage: those outside the
+// experts, and those of the experts.
+func (c *Config) stageParams(s Shape, stage int) (dense, experts float64) {
+	tp, ep := float64(max(c.TP, 1)), float64(max(c.ETP*c.EP, 1))
+	n := float64(c.stageLayers(stage))
+	share := 0.0
+	if s.Layers > 0 {
+		share = float64(s.MoELayers) / float64(s.Layers)
+	}
+	plain, moe := s.dense(), s.moe()
+	add := func(p layerParams, count float64) {
+		dense += count * (p.split/tp + p.replicated)
+		experts += count * p.experts / ep
+	}
+	add(plain, n*(1-share))
+	add(moe, n*share)
+	embedding := float64(s.Hidden) * float64(s.Vocab) / tp
+	if stage == 0 {
+		dense += embedding
+	}
+	if stage == c.PP-1 {
+		if s.Untied || c.PP > 1 {
+			dense += embedding // the output layer, its own or a copy of the embedding
+		}
+		dense += float64(s.Hidden * s.NormSize)
+		if s.LastMoE {
+			add(moe, float64(s.MTP))
+		} else {
+			add(plain, float64(s.MTP))
+		}
+	}
+	return dense, experts
+}
+
+// bytesPerParam are the bytes of a weight, of its gradient and of its
+// optimizer state: the fp32 copy and the two moments of Adam.
+func (c *Config) bytesPerParam() (param, grad, state float64) {
+	state = dtypeBytes(c.ExpAvgDtype) + dtypeBytes(c.ExpAvgSqDtype)
+	if c.ParamsDtype == "torch.float32" {
+		return 4, 4, state
+	}
+	grad = 2
+	if c.AccumulateAllreduceGradsInFp32 {
+		grad = 4
+	}
+	if c.MainGradsDtype == "bf16" {
+		grad = 2
+	}
+	return 2, grad, state + dtypeBytes(c.MainParamsDtype)
+}
+
+func dtypeBytes(name string) float64 {
+	switch name {
+	case "bf16", "fp16":
+		return 2
+	case "fp8":
+		return 1
+	}
+	return 4
+}
+
+// fsdpShards is over how many ranks FSDP spreads the parameters and gradients.
+func (c *Config) fsdpShards(dp float64) (params, grads float64) {
+	switch {
+	case c.UseTorchFsdp2, c.UseMegatronFsdp && c.DataParallelShardingStrategy == "optim_grads_params":
+		return dp, dp
+	case c.UseMegatronFsdp && c.DataParallelShardingStrategy == "optim_grads":
+		return 1, dp
+	}
+	return 1, 1
+}
+
+// tokens is the number of tokens of a microbatch on a rank.
+func (c *Config) tokens(s Shape) float64 {
+	return float64(c.MicroBatchSize.Or(1)) * float64(s.Seq) / float64(max(c.CP, 1))
+}
+
+// activations is what a stage keeps for its backward passes.
+func (c *Config) activations(s Shape, stage int) (bytes, inFlight float64) {
+	n := float64(c.stageLayers(stage))
+	inFlight = c.inFlight(stage)
+	plain, checkpoint := c.layerActivations(s, false), c.checkpointBytes(s)
+	share := 0.0
+	if s.Layers > 0 {
+		share = float64(s.MoELayers) / float64(s.Layers)
+	}
+	layer := plain
+	if share > 0 {
+		layer = plain*(1-share) + c.layerActivations(s, true)*share
+	}
+	if c.Recompute != "full" {
+		return inFlight * n * layer, inFlight
+	}
+	each := float64(max(c.RecomputeNumLayers.Or(1), 1))
+	if c.RecomputeMethod.V == "block" {
+		again := math.Min(each, n)
+		return inFlight * (again*checkpoint + (n-again)*layer), inFlight
+	}
+	// One checkpoint for every group of layers, and the group that is being
+	// computed again.
+	return inFlight*math.Ceil(n/each)*checkpoint + each*layer, inFlight
+}
+
+// inFlight is how many microbatches a stage has begun and not finished at its
+// peak, in units of all of its layers: PP - stage with one forward and one
+// backward in turn, somewhat more when stages are interleaved
+// (megatron/core/pipeline_parallel/schedules.py:1190).
+func (c *Config) inFlight(stage int) float64 {
+	m := float64(max(c.Microbatches, 1))
+	if !c.VP.OK || c.VP.V <= 1 {
+		return math.Min(m, float64(c.PP-stage))
+	}
+	v := float64(c.VP.V)
+	chunks := 2*float64(c.PP-stage-1) + (v-1)*float64(c.PP) + 1
+	return math.Min(m, chunks/v)
+}
+
+// checkpointBytes is the input of a layer, which full recompute keeps.
+func (c *Config) checkpointBytes(s Shape) float64 {
+	b := 2 * c.tokens(s) * float64(s.Hidden)
+	if c.SequenceParallel || c.DistributeSavedActivations {
+		b /= float64(c.TP)
+	}
+	return b
+}
+
+// layerActivations is what one layer keeps of one microbatch on a rank.
+func (c *Config) layerActivations(s Shape, moe bool) float64 {
+	tp := float64(max(c.TP, 1))
+	sequence := 1.0 // ranks over which the parts outside tensor parallelism are spread
+	if c.SequenceParallel {
+		sequence = tp
+	}
+	h := float64(s.Hidden)
+	tokens := c.tokens(s)
+
+	// What a projection takes is kept in 8 bits where it is computed in 8 bits.
+	taken := 2.0
+	if c.Fp8.OK || c.Fp4.OK {
+		taken = 1
+	}
+
+	// Outside tensor parallelism: the inputs of both norms, and what the norms
+	// give to the projections.
+	norms := 4 * h
+	normed := 2 * taken * h
+	if c.recomputes("layernorm") {
+		normed = 0
+	}
+	if s.Dropout {
+		norms += 2 * h
+	}
+	outside := norms + normed
+
+	qkv := 2 * float64(s.QueryDim+2*s.KVDim)
+	out := taken * float64(s.QueryDim)
+	if c.MultiLatentAttention {
+		heads := float64(s.Heads)
+		qkv = 2 * heads * (2*float64(c.QkHeadDim+c.QkPosEmbHeadDim) + float64(c.VHeadDim))
+		if c.recomputes("mla_up_proj") {
+			qkv = 0
+		}
+		out = taken * heads * float64(c.VHeadDim)
+		outside += 2 * float64(c.QLoraRank.Or(0)+c.KvLoraRank+c.QkPosEmbHeadDim)
+	}
+	inside := qkv + out
+	if (c.AttentionBackend == "unfused" || c.AttentionBackend == "local") && !c.recomputes("core_attn") {
+		inside += 5 * float64(s.Heads) * float64(s.Seq) / float64(max(c.CP, 1))
+	}
+
+	width := 2 + taken // what the first projection gives and what the second one takes
+	if s.Gated {
+		width = 4 + taken
+	}
+	if !moe {
+		if !c.recomputes("mlp") {
+			inside += width * float64(s.FFN)
+		}
+		return tokens * (outside/sequence + inside/tp)
+	}
+	if !c.recomputes("shared_experts") {
+		inside += width * float64(s.SharedFFN)
+	}
+	routed := 0.0
+	if !c.recomputes("moe") {
+		each := width * float64(s.ExpertFFN)
+		if c.recomputes("moe_act") {
+			each -= taken * float64(s.ExpertFFN)
+		}
+		routed = float64(s.TopK) * (taken*h*float64(max(c.ETP, 1)) + each)
+	}
+	return tokens * (outside/sequence + inside/tp + routed/sequence)
+}
+
+// logits is the peak of the last stage's loss: the logits in bf16 and fp32,
+// and the gradient.
+func (c *Config) logits(s Shape, stage int) float64 {
+	if stage != c.PP-1 {
+		return 0
+	}
+	return 8 * c.tokens(s) * float64(s.Vocab) / float64(max(c.TP, 1)) * float64(1+s.MTP)
+}
+
+// TheoreticalMemory is Megatron's own estimate for the fullest GPU, weights
+// and optimizer apart from activations, by the definition of
+// megatron/training/theoretical_memory_usage.py. It knows neither context
+// parallelism nor the recompute mode, and counts for bf16 training.
+func (c *Config) TheoreticalMemory() (weights, activations float64) {
+	s := c.Shape()
+	tp, pp, ep := float64(max(c.TP, 1)), float64(max(c.PP, 1)), float64(max(c.ETP*c.EP, 1))
+	dense, moe := s.dense(), s.moe()
+	nd, nm := float64(s.Layers-s.MoELayers), float64(s.MoELayers)
+	last := dense
+	if s.LastMoE {
+		last = moe
+	}
+	mtp := float64(s.MTP)
+	embedding := float64(s.Hidden) * float64(s.Vocab)
+
+	split := ((dense.split*nd+moe.split*nm)/pp + last.split*mtp + embedding) / tp
+	if s.Untied && c.PP == 1 {
+		split += embedding / tp
+	}
+	replicated := (dense.replicated*nd+moe.replicated*nm+float64(s.Hidden*s.NormSize))/pp + last.replicated*mtp
+	experts := (moe.experts*nm/pp + last.experts*mtp) / ep
+	each := func(dp int) float64 {
+		if !c.UseDistributedOptimizer {
+			return 18
+		}
+		return 6 + 12/float64(max(dp, 1))
+	}
+	weights = (split+replicated)*each(c.DP) + experts*each(c.EDP)
+
+	sbh := float64(s.Seq) * float64(c.MicroBatchSize.Or(1)) * float64(s.Hidden)
+	embedded := 8*sbh/float64(max(s.Hidden, 1))*pp + sbh*pp
+	withSP := c.SequenceParallel && c.RecomputeGranularity.V == "selective"
+	perLayer := sbh * (10 + 24/tp)
+	if withSP {
+		perLayer = sbh * (18 + 4*float64(s.FFN)/float64(max(s.Hidden, 1)))
+	}
+	activations = perLayer*float64(s.Layers) + embedded
+	if c.VP.OK && c.VP.V > 0 {
+		activations *= 1 + (pp-1)/(pp*float64(c.VP.V))
+	} else if c.PP > 1 && c.Microbatches > 0 {
+		activations *= math.Min(1, float64(c.Microbatches)/pp)
+	}
+	logits := float64(s.Seq) * float64(c.MicroBatchSize.Or(1)) * float64(s.Vocab)
+	if withSP {
+		if c.PP == 1 {
+			activations += 4*sbh + 4*logits
+		}
+		return weights, activations / tp
+	}
+	if c.PP == 1 {
+		activations += 2 * (logits/tp + sbh)
+	}
+	return weights, activations * 1.05
+}

@@ -1,0 +1,112 @@
+package megatron
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func effective(t *testing.T, world int, line string) *Config {
+	t.Helper()
+	a, errs := Parse(Run{Argv: strings.Fields(line), WorldSize: world, Arch: 9})
+	require.Empty(t, errs)
+	return a.Effective()
+}
+
+const (
+	rms      = " --swiglu --disable-bias-linear --normalization RMSNorm --untie-embeddings-and-output-weights --bf16 --use-distributed-optimizer --hidden-dropout 0.0 --attention-dropout 0.0"
+	gpt175b  = "--num-layers 96 --hidden-size 12288 --num-attention-heads 96 --padded-vocab-size 51200 --seq-length 2048 --bf16 --use-distributed-optimizer"
+	llama8b  = "--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 --group-query-attention --num-query-groups 8 --padded-vocab-size 128256 --seq-length 8192" + rms
+	llama70b = "--num-layers 80 --hidden-size 8192 --ffn-hidden-size 28672 --num-attention-heads 64 --group-query-attention --num-query-groups 8 --padded-vocab-size 128256 --seq-length 8192" + rms
+	mixtral  = "--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 --group-query-attention --num-query-groups 8 --padded-vocab-size 32000 --seq-length 4096 --num-experts 8 --moe-router-topk 2" + rms
+	deepseek = "--num-layers 61 --hidden-size 7168 --ffn-hidden-size 18432 --num-attention-heads 128 --multi-latent-attention --q-lora-rank 1536 --kv-lora-rank 512 --qk-head-dim 128 --qk-pos-emb-head-dim 64 --v-head-dim 128 --padded-vocab-size 129280 --seq-length 4096 --num-experts 256 --moe-router-topk 8 --moe-ffn-hidden-size 2048 --moe-shared-expert-intermediate-size 2048 --moe-layer-freq ([0]*3+[1]*58)" + rms
+)
+
+// TestParameterCounts compares with the sizes that the papers give.
+func TestParameterCounts(t *testing.T) {
+	for name, c := range map[string]struct {
+		line        string
+		all, active float64 // in 10^9
+	}{
+		"GPT-3 175B, arXiv:2005.14165":   {gpt175b, 174.6, 174.6},
+		"Llama 3 8B, arXiv:2407.21783":   {llama8b, 8.03, 8.03},
+		"Llama 3 70B, arXiv:2407.21783":  {llama70b, 70.55, 70.55},
+		"Mixtral 8x7B, arXiv:2401.04088": {mixtral, 46.7, 12.9},
+		"DeepSeek-V3, arXiv:2412.19437":  {deepseek, 671, 37.5},
+	} {
+		all, active := effective(t, 8, c.line).Shape().Params()
+		require.InEpsilon(t, c.all, all/1e9, 0.005, name)
+		require.InEpsilon(t, c.active, active/1e9, 0.01, name)
+	}
+}
+
+// TestTheoreticalMemory compares with what Megatron's own
+// theoretical_memory_usage.py computes for the same arguments.
+func TestTheoreticalMemory(t *testing.T) {
+	for name, c := range map[string]struct {
+		world                int
+		line                 string
+		weights, activations float64
+	}{
+		"GPT-3 175B":                           {128, gpt175b + " --tensor-model-parallel-size 8 --pipeline-model-parallel-size 8 --micro-batch-size 1 --global-batch-size 128", 33565741056, 33188826316.8},
+		"GPT-3 175B with sequence parallelism": {128, gpt175b + " --tensor-model-parallel-size 8 --pipeline-model-parallel-size 8 --micro-batch-size 1 --global-batch-size 128 --sequence-parallel --recompute-activations", 33565741056, 10292838400},
+		"Llama 3 70B":                          {64, llama70b + " --tensor-model-parallel-size 4 --pipeline-model-parallel-size 4 --num-virtual-stages-per-pipeline-rank 5 --micro-batch-size 1 --global-batch-size 256", 40870692864, 104047912550.4},
+		"Mixtral 8x7B":                         {64, mixtral + " --pipeline-model-parallel-size 4 --expert-model-parallel-size 8 --micro-batch-size 1 --global-batch-size 256", 20063312640, 19236893491.2},
+		"DeepSeek-V3":                          {64, deepseek + " --mtp-num-layers 1 --expert-model-parallel-size 64 --micro-batch-size 1 --global-batch-size 8192", 294439761216, 65142084403.2},
+	} {
+		weights, activations := effective(t, c.world, c.line).TheoreticalMemory()
+		require.InEpsilon(t, c.weights, weights, 1e-9, name)
+		require.InEpsilon(t, c.activations, activations, 1e-9, name)
+	}
+}
+
+// TestEstimateAgreesOnWeights holds our count of weights and optimizer near
+// Megatron's where both know the same: no context parallelism, bf16.
+func TestEstimateAgreesOnWeights(t *testing.T) {
+	for name, c := range map[string]struct {
+		world int
+		line  string
+	}{
+		"GPT-3 175B":   {128, gpt175b + " --tensor-model-parallel-size 8 --pipeline-model-parallel-size 8 --micro-batch-size 1"},
+		"Llama 3 70B":  {64, llama70b + " --tensor-model-parallel-size 8 --pipeline-model-parallel-size 4 --micro-batch-size 1"},
+		"Mixtral 8x7B": {64, mixtral + " --pipeline-model-parallel-size 4 --expert-model-parallel-size 8 --micro-batch-size 1"},
+	} {
+		config := effective(t, c.world, c.line)
+		want, _ := config.TheoreticalMemory()
+		m := config.Memory()
+		got := m.Part(PartParameters) + m.Part(PartGradients) + m.Part(PartOptimizer)
+		require.InEpsilon(t, want, got, 0.06, name)
+	}
+}
+
+func TestMemoryAnswersToItsFlags(t *testing.T) {
+	const base = llama8b + " --tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 --micro-batch-size 1 --global-batch-size 128"
+	memory := func(more string) Memory { return effective(t, 16, base+" "+more).Memory() }
+	plain := memory("")
+	sum := 0.0
+	for _, p := range plain.Parts {
+		require.GreaterOrEqual(t, p.Bytes, 0.0, p.Name)
+		sum += p.Bytes
+	}
+	require.InDelta(t, plain.Bytes, sum, 1, "the parts are the whole")
+
+	less := func(part, more string) {
+		t.Helper()
+		require.Less(t, memory(more).Part(part), plain.Part(part), more)
+	}
+	less(PartActivations, "--sequence-parallel")
+	less(PartActivations, "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1")
+	less(PartActivations, "--recompute-granularity selective --recompute-modules mlp layernorm")
+	less(PartActivations, "--context-parallel-size 2")
+	less(PartActivations, "--fp8-format hybrid")
+	less(PartGradients, "--grad-reduce-in-bf16")
+	less(PartParameters, "--tensor-model-parallel-size 4")
+	less(PartParameters, "--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params")
+	require.Greater(t, effective(t, 16, strings.ReplaceAll(base, "--use-distributed-optimizer", "")).Memory().Part(PartOptimizer), plain.Part(PartOptimizer))
+	require.Greater(t, memory("--num-virtual-stages-per-pipeline-rank 4").Part(PartActivations), plain.Part(PartActivations), "interleaving holds more in flight")
+
+	last := effective(t, 16, base)
+	require.Zero(t, last.stageMemory(last.Shape(), 0).Part(PartLogits), "logits are the last stage's")
+	require.Positive(t, last.stageMemory(last.Shape(), 1).Part(PartLogits))
+}

@@ -1,0 +1,163 @@
+package megatron
+
+import "slices"
+
+// A Shape is a model without its layout: what the parameters and activations
+// are counted from.
+type Shape struct {
+	Layers, Hidden, Heads int
+	// QueryDim and KVDim are the widths of all query and all key (or value) heads.
+	QueryDim, KVDim int
+	FFN, Vocab, Seq int
+	Gated, Untied   bool
+	// NormSize is the number of weights of a norm over the hidden size: 1 for
+	// RMSNorm, 2 with a bias.
+	NormSize int
+	// Experts is 0 for a dense model; MoELayers of the Layers have experts.
+	Experts, TopK, ExpertFFN, SharedFFN, LatentMoE, MoELayers int
+	SharedGate, RouterBias                                    bool
+	// MTP is the number of multi-token-prediction layers; they are of the last
+	// layer's kind.
+	MTP     int
+	LastMoE bool
+	// AttentionParams is the number of attention weights of a layer.
+	AttentionParams float64
+	Dropout         bool
+	// AssumedVocab reports that the vocabulary was not given.
+	AssumedVocab bool
+}
+
+// assumedVocab is used where neither --padded-vocab-size nor --vocab-size is given.
+const assumedVocab = 51200
+
+// Shape counts out the model of c.
+func (c *Config) Shape() Shape {
+	s := Shape{
+		Layers: c.Layers, Hidden: c.HiddenSize.Or(0), Heads: c.NumAttentionHeads.Or(0),
+		FFN: c.FfnHiddenSize.Or(0), Seq: c.SeqLength.Or(0), Gated: c.Gated, Untied: c.UntieEmbeddingsAndOutputWeights,
+		NormSize: 2, Experts: max(c.Experts, 0), TopK: c.MoeRouterTopk, ExpertFFN: c.MoeFfnHiddenSize.Or(0),
+		SharedFFN: c.MoeSharedExpertIntermediateSize.Or(0), LatentMoE: c.MoeLatentSize.Or(0),
+		SharedGate: c.MoeSharedExpertGate, RouterBias: c.AddBiasLinear, MTP: c.MtpNumLayers.Or(0),
+		Dropout: c.HiddenDropout > 0 || c.AttentionDropout > 0,
+	}
+	if c.Normalization == "RMSNorm" {
+		s.NormSize = 1
+	}
+	s.QueryDim, s.KVDim = c.KvChannels.Or(0)*s.Heads, c.KvChannels.Or(0)*c.NumQueryGroups
+	s.Vocab = c.vocab()
+	s.AssumedVocab = !c.PaddedVocabSize.OK && !c.VocabSize.OK
+	if s.Experts > 0 {
+		s.MoELayers, s.LastMoE = c.moeLayers()
+	}
+	s.AttentionParams = c.attentionParams(s)
+	return s
+}
+
+// vocab is the padded size of the vocabulary (megatron/core/tokenizers pads to
+// a multiple of --make-vocab-size-divisible-by times TP).
+func (c *Config) vocab() int {
+	if c.PaddedVocabSize.OK {
+		return c.PaddedVocabSize.V
+	}
+	n := c.VocabSize.Or(assumedVocab)
+	unit := max(c.MakeVocabSizeDivisibleBy, 1) * max(c.TP, 1)
+	return (n + unit - 1) / unit * unit
+}
+
+// moeLayers counts the expert layers and says whether the last layer is one.
+func (c *Config) moeLayers() (count int, last bool) {
+	f := c.MoeLayerFreq
+	if f.IsList {
+		for _, v := range f.List {
+			count += v
+		}
+		return count, len(f.List) > 0 && f.List[len(f.List)-1] == 1
+	}
+	n := max(f.N, 1)
+	return (c.Layers + n - 1) / n, c.Layers > 0 && (c.Layers-1)%n == 0
+}
+
+// attentionParams follows the definition in
+// megatron/training/theoretical_memory_usage.py:54.
+func (c *Config) attentionParams(s Shape) float64 {
+	h, heads := float64(s.Hidden), float64(s.Heads)
+	if !c.MultiLatentAttention {
+		return 2 * h * float64(s.QueryDim+s.KVDim)
+	}
+	head, rope, value := float64(c.QkHeadDim), float64(c.QkPosEmbHeadDim), float64(c.VHeadDim)
+	norm := float64(s.NormSize)
+	query := h * heads * (head + rope)
+	if c.QLoraRank.OK {
+		query = float64(c.QLoraRank.V) * (h + heads*(head+rope) + norm)
+	}
+	kv := float64(c.KvLoraRank)*(h+heads*(head+value)+norm) + h*rope
+	return query + kv + heads*value*h
+}
+
+// layerParams are the weights of one layer by how they are held on a rank.
+type layerParams struct {
+	split      float64 // divided by TP
+	replicated float64
+	experts    float64 // divided by ETP × EP
+}
+
+func (p layerParams) total() float64 { return p.split + p.replicated + p.experts }
+
+func (s Shape) gate() float64 {
+	if s.Gated {
+		return 3
+	}
+	return 2
+}
+
+func (s Shape) dense() layerParams {
+	return layerParams{
+		split:      s.AttentionParams + float64(s.Hidden)*float64(s.FFN)*s.gate(),
+		replicated: 2 * float64(s.Hidden*s.NormSize),
+	}
+}
+
+func (s Shape) moe() layerParams {
+	h := float64(s.Hidden)
+	p := layerParams{
+		split:      s.AttentionParams + h*float64(s.SharedFFN)*s.gate(),
+		replicated: 2*h*float64(s.NormSize) + h*float64(s.Experts),
+	}
+	if s.RouterBias {
+		p.replicated += float64(s.Experts)
+	}
+	if s.SharedGate && s.SharedFFN > 0 {
+		p.replicated += h
+	}
+	width := h
+	if s.LatentMoE > 0 {
+		width = float64(s.LatentMoE)
+		p.replicated += 2 * h * width
+	}
+	p.experts = width * float64(s.ExpertFFN) * s.gate() * float64(s.Experts)
+	return p
+}
+
+// Params is the number of weights of the model, Active of those that a token uses.
+func (s Shape) Params() (all, active float64) {
+	dense, moe := s.dense(), s.moe()
+	used := moe
+	if s.Experts > 0 {
+		used.experts = moe.experts * float64(s.TopK) / float64(s.Experts)
+	}
+	mtp := dense.total()
+	if s.LastMoE {
+		mtp = moe.total()
+	}
+	embedding := float64(s.Hidden) * float64(s.Vocab)
+	if s.Untied {
+		embedding *= 2
+	}
+	rest := embedding + float64(s.Hidden*s.NormSize) + mtp*float64(s.MTP) + dense.total()*float64(s.Layers-s.MoELayers)
+	return rest + moe.total()*float64(s.MoELayers), rest + used.total()*float64(s.MoELayers)
+}
+
+// recomputes reports that a module is computed again in the backward pass.
+func (c *Config) recomputes(module string) bool {
+	return c.Recompute == "selective" && slices.Contains(c.RecomputeModules, module)
+}

@@ -1,0 +1,97 @@
+package rules
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+)
+
+const mixed = " --bf16 --use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather --attention-dropout 0.0 --hidden-dropout 0.0 --train-iters 1000 --lr 1e-4 --min-lr 1e-5 --lr-warmup-iters 10 --mock-data"
+
+const llamaLike = " --swiglu --disable-bias-linear --normalization RMSNorm --position-embedding-type rope --untie-embeddings-and-output-weights --group-query-attention --num-query-groups 8 --vocab-size 128256 --seq-length 8192 --max-position-embeddings 8192"
+
+// models are published architectures as Megatron's flags.
+var models = map[string]string{
+	// Llama 3, arXiv:2407.21783, table 3.
+	"Llama 3 8B":   "--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32" + llamaLike + mixed,
+	"Llama 3 70B":  "--num-layers 80 --hidden-size 8192 --ffn-hidden-size 28672 --num-attention-heads 64" + llamaLike + mixed,
+	"Llama 3 405B": "--num-layers 126 --hidden-size 16384 --ffn-hidden-size 53248 --num-attention-heads 128" + llamaLike + mixed,
+	// GPT-3, arXiv:2005.14165, table 2.1.
+	"GPT-3 175B": "--num-layers 96 --hidden-size 12288 --num-attention-heads 96 --seq-length 2048 --max-position-embeddings 2048 --vocab-size 50257" + mixed,
+	// Mixtral, arXiv:2401.04088, table 1.
+	"Mixtral 8x7B": "--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 --group-query-attention --num-query-groups 8 --vocab-size 32000 --seq-length 4096 --max-position-embeddings 32768 --swiglu --disable-bias-linear --normalization RMSNorm --position-embedding-type rope --untie-embeddings-and-output-weights --num-experts 8 --moe-router-topk 2 --moe-grouped-gemm --moe-token-dispatcher-type alltoall" + mixed,
+	// DeepSeek-V3, arXiv:2412.19437, section 4.2.
+	"DeepSeek-V3": "--num-layers 61 --hidden-size 7168 --ffn-hidden-size 18432 --num-attention-heads 128 --multi-latent-attention --q-lora-rank 1536 --kv-lora-rank 512 --qk-head-dim 128 --qk-pos-emb-head-dim 64 --v-head-dim 128 --vocab-size 129280 --seq-length 4096 --max-position-embeddings 4096 --swiglu --disable-bias-linear --normalization RMSNorm --position-embedding-type rope --untie-embeddings-and-output-weights --num-experts 256 --moe-router-topk 8 --moe-ffn-hidden-size 2048 --moe-shared-expert-intermediate-size 2048 --moe-layer-freq ([0]*3+[1]*58) --moe-router-score-function sigmoid --moe-grouped-gemm --moe-token-dispatcher-type alltoall --mtp-num-layers 1" + mixed,
+}
+
+// published are layouts that were really used, with where they are told.
+var published = []struct {
+	model, flags, gpu string
+	gpus              int
+	layout            megatron.Layout // sizes of 0 may be any
+	source            string
+}{
+	{"Llama 3 8B", "--global-batch-size 128 --grad-reduce-in-bf16", "h100", 8, megatron.Layout{TP: 1, PP: 1, CP: 2}, "docs/user-guide/parallelism-guide.md of Megatron-LM; Megatron-Bridge llama3_8b_pretrain_8gpu_h100_bf16_config"},
+	{"Llama 3 70B", "--global-batch-size 256 --grad-reduce-in-bf16", "h100", 64, megatron.Layout{TP: 4, PP: 4, CP: 2}, "docs/user-guide/parallelism-guide.md of Megatron-LM; Megatron-Bridge llama3_70b_pretrain_64gpu_h100_bf16_config"},
+	{"Llama 3 405B", "--global-batch-size 1536 --grad-reduce-in-bf16", "h100", 1024, megatron.Layout{TP: 8, PP: 8, CP: 2}, "docs/user-guide/parallelism-guide.md of Megatron-LM; Megatron-Bridge llama31_405b_pretrain_1024gpu_h100_bf16_config"},
+	{"GPT-3 175B", "--global-batch-size 256", "h100", 128, megatron.Layout{TP: 4, PP: 8, CP: 1}, "docs/user-guide/parallelism-guide.md of Megatron-LM"},
+	{"GPT-3 175B", "--global-batch-size 1536", "a100", 1024, megatron.Layout{TP: 8, PP: 16, CP: 1}, "examples/gpt3/train_gpt3_175b_distributed.sh of Megatron-LM"},
+	{"Mixtral 8x7B", "--global-batch-size 256", "h100", 64, megatron.Layout{TP: 1, PP: 4, CP: 1, EP: 8}, "examples/mixtral/train_mixtral_8x7b_distributed.sh of Megatron-LM"},
+	{"DeepSeek-V3", "--global-batch-size 15360 --fp8-format e4m3 --fp8-recipe blockwise", "h800", 2048, megatron.Layout{TP: 1, PP: 16, CP: 1, EP: 64}, "arXiv:2412.19437, section 3.2"},
+	{"DeepSeek-V3", "--global-batch-size 8192", "h100", 1024, megatron.Layout{TP: 2, PP: 16, CP: 1, EP: 64}, "docs/user-guide/parallelism-guide.md of Megatron-LM"},
+}
+
+func same(want, got megatron.Layout) bool {
+	return want.TP == got.TP && want.PP == got.PP && want.CP == got.CP && (want.EP == 0 || want.EP == got.EP)
+}
+
+// TestPublishedLayoutsAreRecommended asks for what others really used: it must
+// be legal, fit in memory, and rank in the top fifth.
+func TestPublishedLayoutsAreRecommended(t *testing.T) {
+	for _, p := range published {
+		t.Run(fmt.Sprintf("%s on %d %s", p.model, p.gpus, p.gpu), func(t *testing.T) {
+			r, err := Recommend(Question{Argv: strings.Fields(models[p.model] + " " + p.flags), GPUs: p.gpus, GPU: p.gpu})
+			require.NoError(t, err)
+			rank := -1
+			for i, o := range r.Options {
+				if same(p.layout, o.Layout) {
+					rank = i
+					break
+				}
+			}
+			for i, o := range r.Best(3) {
+				t.Logf("%d: %s mbs %d %s %.1f GiB %.0f TFLOP/s %.2f s", i+1, o.Layout, o.MicroBatch, o.Recompute, o.Memory.GiB(), o.TFLOPs, o.StepSeconds)
+			}
+			require.GreaterOrEqual(t, rank, 0, "%v is not among the %d legal layouts that fit (%s)", p.layout, len(r.Options), p.source)
+			o := r.Options[rank]
+			t.Logf("published %s: rank %d of %d, mbs %d %s %.1f GiB, %.0f TFLOP/s", o.Layout, rank+1, len(r.Options), o.MicroBatch, o.Recompute, o.Memory.GiB(), o.TFLOPs)
+			require.LessOrEqual(t, rank+1, (len(r.Options)+4)/5, "%v ranks %d of %d (%s)", p.layout, rank+1, len(r.Options), p.source)
+		})
+	}
+}
+
+func TestRecommendForManyGPUsIsFast(t *testing.T) {
+	start := time.Now()
+	r, err := Recommend(Question{Argv: strings.Fields(models["Llama 3 405B"] + " --global-batch-size 2048"), GPUs: 4096, GPU: "h100"})
+	require.NoError(t, err)
+	require.NotEmpty(t, r.Options)
+	require.Less(t, time.Since(start), time.Second, "ten times the target, so that a busy machine does not fail the test")
+}
+
+// BenchmarkRecommend ranks all layouts of 4,096 GPUs; it must stay under 100 ms.
+func BenchmarkRecommend(b *testing.B) {
+	for _, model := range []string{"Llama 3 405B", "DeepSeek-V3"} {
+		argv := strings.Fields(models[model] + " --global-batch-size 8192")
+		b.Run(model, func(b *testing.B) {
+			for b.Loop() {
+				_, err := Recommend(Question{Argv: argv, GPUs: 4096, GPU: "h100"})
+				require.NoError(b, err)
+			}
+		})
+	}
+}
