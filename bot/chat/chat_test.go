@@ -112,10 +112,10 @@ func TestAButtonIsANumber(t *testing.T) {
 func TestAFormIsAskedFieldByField(t *testing.T) {
 	t.Parallel()
 	said, cl := converse(t, "/", lang.EN,
-		"submit", "gpt", "not/absolute", "", args, "2", "8", "h100", "", "", "", "1:00:00", "", // the form
-		"/lustre/m", // the worktree once more
+		"submit", "gpt", "/lustre/m", "", args, "two", "8", "h100", "", "", "", "1:00:00", "", // the form
+		"2",         // the nodes once more
 		"1", "exit") // submit
-	require.Contains(t, said, "✗ Worktree")
+	require.Contains(t, said, "✗ Nodes")
 	require.Contains(t, said, "#SBATCH")
 	require.Contains(t, said, "gpt submitted to bench as job 1")
 	require.Len(t, cl.jobs, 1)
