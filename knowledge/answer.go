@@ -115,12 +115,14 @@ func newLibrary() *library {
 // Below these a question is declined: a card has to fit it at least so well,
 // less well where the question uses the words of the field.
 const (
-	minScore       = 0.36
-	minScoreField  = 0.17
-	minCover       = 0.34
-	minCoverField  = 0.12
-	relatedShare   = 0.72 // of the best score, for a second card to be shown as well
-	certain        = 0.86 // a best score above which no second card is shown
+	minScore       = 0.48
+	minCover       = 0.50
+	minScoreField  = 0.22
+	minCoverField  = 0.16
+	wholeScore     = 0.30 // where the card holds every word of the question
+	wholeCover     = 0.95
+	relatedShare   = 0.78 // of the best score, for a second card to be shown as well
+	certain        = 0.90 // a best score above which no second card is shown
 	maxWithRelated = 1500 // characters of an answer with a second card
 )
 
@@ -150,14 +152,18 @@ func (a *Answerer) Ask(ctx context.Context, q Question) (Answer, error) {
 	if len(hits) == 0 {
 		return lib.decline(text, l, unknown), nil
 	}
-	score, cover := minScore, minCover
-	if lib.index.Field(text) {
-		score, cover = minScoreField, minCoverField
-	}
-	if hits[0].Score < score || hits[0].Cover < cover {
+	if !lib.fits(text, hits[0]) {
 		return lib.decline(text, l, unknown), nil
 	}
 	return lib.found(hits, l), nil
+}
+
+// fits reports whether the best card is close enough to be an answer.
+func (lib *library) fits(text string, h index.Hit) bool {
+	if h.Score >= minScore && h.Cover >= minCover || h.Score >= wholeScore && h.Cover >= wholeCover {
+		return true
+	}
+	return h.Score >= minScoreField && h.Cover >= minCoverField && lib.index.Field(text)
 }
 
 // answer is card i in language l.

@@ -89,7 +89,7 @@ var scopeRules = []scopeRule{
 		regexp.MustCompile(`how (?:do|can|could|to)|怎么|如何|怎样|什么命令|哪个命令`),
 	},
 	{
-		live, regexp.MustCompile(`(?:right now|currently|at (?:this|the) moment|at present|this minute|as of now|today|\bnow\b|现在|目前|当前|此刻|实时|眼下|这会儿|刚刚?).{0,60}(?:how many|which|\bwho\b|\blist\b|\bidle\b|\bfree\b|running|busy|queue|load|几个|几台|多少|哪些|哪台|谁|空闲|空着|在跑|排队|有没有|占用)|(?:how many|which|\bwho\b|\bis\b|\bare\b|\blist\b|几个|几台|多少|哪些|哪台|谁|是否|有没有).{0,60}(?:right now|currently|at (?:this|the) moment|at present|this minute|as of now|现在|目前|当前|此刻|实时)`),
+		live, regexp.MustCompile(`(?:right now|currently|at (?:this|the) moment|at present|this minute|as of now|today|\bnow\b|现在|目前|当前|此刻|实时|眼下|这会儿|刚刚?).{0,60}(?:how many|which|\bwho\b|\blist\b|\bidle\b|\bfree\b|running|busy|queue|load|几个|几台|多少|哪些|哪台|谁|空闲|空着|在跑|排队|有没有|占用)|(?:how many|which|\bwho\b|\bis\b|\bare\b|\blist\b|几个|几台|多少|哪些|哪台|谁|是否|有没有).{0,60}(?:right now|currently|at (?:this|the) moment|at present|this minute|as of now|\bnow\b|现在|目前|当前|此刻|实时)`),
 		regexp.MustCompile(`how (?:do|can|could|to)|command|what does|\bmean|stands? for|怎么|如何|命令|意思|含义|表示|代表|是什么|error|traceback|unless|now\+|\bok\b|allowed|still (?:use|need|valid)|megatron版本|默认|推荐|supported|默认值|必须|应该|需要|hang|卡住|报错|cuda_device`),
 	},
 	{

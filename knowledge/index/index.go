@@ -112,9 +112,10 @@ func (x *Index) norm(ts []Term) float64 {
 
 // How the parts of a score are mixed.
 const (
-	phraseShare = 0.62
-	bagShare    = 0.38
-	bagK        = 1.2 // saturation of repeated words, as in BM25
+	phraseShare = 0.48 // the best example question, as a cosine
+	bagShare    = 0.24 // all words, as in BM25
+	coverShare  = 0.28 // the share of the question that the Doc holds at all
+	bagK        = 1.2  // saturation of repeated words
 )
 
 // Search returns the best n Docs for a question, best first.
@@ -173,7 +174,8 @@ func (x *Index) score(i int, q []Term, qw []float64, total, qn float64) Hit {
 			phrase = v
 		}
 	}
-	return Hit{Doc: i, Score: phraseShare*phrase + bagShare*bag, Cover: cover / total}
+	cover /= total
+	return Hit{Doc: i, Score: phraseShare*phrase + bagShare*bag + coverShare*cover, Cover: cover}
 }
 
 // Field reports whether the question uses a word of the field, as the lexicon

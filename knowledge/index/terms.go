@@ -19,6 +19,7 @@ const (
 	codeWeight   = 1.6 // --flag, ENV_VAR, %N: what was written exactly
 	wordWeight   = 1.0
 	numberWeight = 0.35
+	plainWeight  = 0.75 // an English word that the lexicon does not know
 	bigramWeight = 0.45 // a pair of Han characters that the lexicon does not know
 	partWeight   = 0.5  // a piece of an identifier
 )
@@ -55,7 +56,11 @@ func Terms(text string) []Term {
 				put(key, wordWeight)
 				i += n
 			default:
-				put(stem(words[i]), wordWeight)
+				key, w := stem(words[i]), wordWeight
+				if key[0] != '=' {
+					w = plainWeight
+				}
+				put(key, w)
 				i++
 			}
 		}
