@@ -121,7 +121,7 @@ const (
 	minCoverField  = 0.16
 	wholeScore     = 0.30 // where the card holds every word of the question
 	wholeCover     = 0.95
-	relatedShare   = 0.78 // of the best score, for a second card to be shown as well
+	relatedShare   = 0.72 // of the best score, for a second card to be shown as well
 	certain        = 0.90 // a best score above which no second card is shown
 	maxWithRelated = 1500 // characters of an answer with a second card
 )
