@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"regexp"
 	"sort"
 	"strings"
 	"time"
@@ -260,10 +261,33 @@ func (j *job) exactRank(v verdict, live []*event) verdict {
 			if v.event.node == "" {
 				v.event.node = e.node
 			}
-			break
+			return v
+		}
+	}
+	if v.event.kind != "" {
+		if e := onlyExit(live); e != nil {
+			v.event.rank = e.rank
+			if v.event.node == "" {
+				v.event.node = e.node
+			}
 		}
 	}
 	return v
+}
+
+// onlyExit is the account of the only rank that exited by itself, as one does
+// after an exception; the others were ended by a signal.
+func onlyExit(live []*event) (only *event) {
+	for _, e := range live {
+		if !e.agent || e.class != UnknownExit || e.weight != exited {
+			continue
+		}
+		if e.rank < 0 || len(e.tasks) > 1 || only != nil && only.rank != e.rank {
+			return nil
+		}
+		only = e
+	}
+	return only
 }
 
 // slurmEnd is Slurm ending the job: time limit, preemption, node failure,
@@ -304,6 +328,9 @@ func (j *job) failedBefore(end *event, live []*event) bool {
 		slack := -skew
 		if end.stepOnly() {
 			slack = skew
+		}
+		if end.stepOnly() && e.file != end.file && e.when().IsZero() {
+			return true
 		}
 		if w, at := e.when(), end.when(); e.file != end.file && !w.IsZero() && !at.IsZero() && w.Before(at.Add(slack)) {
 			return true
@@ -428,6 +455,10 @@ func (j *job) sameNodeRank() bool {
 	return false
 }
 
+// ownFailure are exceptions that mostly come of another rank's death, and are
+// the rank's own failure where nobody else complains.
+var ownFailure = regexp.MustCompile(`^(?:\w+\.)*(?:Connection\w*|BrokenPipe|EOF)Error$`)
+
 // silentDeath is for processes that died without a word: only symptoms and
 // exit codes are left.
 func (j *job) silentDeath(live []*event) (verdict, bool) {
@@ -445,6 +476,13 @@ func (j *job) silentDeath(live []*event) (verdict, bool) {
 	for _, e := range left[1:] {
 		if e.weight > heavy.weight || e.weight == heavy.weight && j.earlier2(e, heavy) {
 			heavy = e
+		}
+	}
+	if heavy.weight <= exited+1 && heavy.class == UnknownExit {
+		for _, e := range left {
+			if ownFailure.MatchString(e.kind) && e.stack != nil {
+				return verdict{class: UserException, event: e, why: "first cause"}, true
+			}
 		}
 	}
 	onlyHints := heavy.weight == symptom

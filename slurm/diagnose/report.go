@@ -374,6 +374,11 @@ func (j *job) addEvidence(r *Report, v verdict) {
 			add(e, "same cause")
 		}
 	}
+	if v.class == UnknownExit || v.event != nil && v.event.agent && v.event.kind == "" {
+		for _, e := range j.lastWords(v.event) {
+			add(e, "last words")
+		}
+	}
 	n := 0
 	for _, e := range j.events {
 		if n < 4 && !e.caught && e != v.event && e.class != v.class && e.weight < death && e.rank != v.event0().rank {
@@ -390,6 +395,30 @@ func (j *job) addEvidence(r *Report, v verdict) {
 			n++
 		}
 	}
+}
+
+// lastWords are the last lines, at most three, of the rank that died, or of
+// all where no rank is known.
+func (j *job) lastWords(dead *event) (words []*event) {
+	if dead == nil {
+		return nil
+	}
+	for i, f := range j.files {
+		for t, m := range f.lastBy {
+			if r := j.rankOf(i, t, nil); dead.rank >= 0 && r != dead.rank || agentLine(m.text) || m.off == dead.off && i == dead.file {
+				continue
+			}
+			_, text := untag(m.text)
+			words = append(words, &event{file: i, off: m.off, raw: m.text, text: text, tag: t, rank: j.rankOf(i, t, nil), node: j.fileNode[i], before: m.at})
+		}
+	}
+	slices.SortFunc(words, func(a, b *event) int {
+		if c := b.before.Compare(a.before); c != 0 {
+			return c
+		}
+		return int(b.off - a.off)
+	})
+	return words[:min(3, len(words))]
 }
 
 // event0 is the verdict's event, or an empty one.

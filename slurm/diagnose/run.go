@@ -130,7 +130,11 @@ func (s *scanner) gap() {
 
 // finish ends what is still open at the end of a file.
 func (s *scanner) finish() {
+	s.lastBy = map[tag]mark{}
 	for t, st := range s.streams {
+		if st.last.text != "" && len(s.lastBy) < 1<<14 {
+			s.lastBy[t] = st.last
+		}
 		if st.pending != "" {
 			s.endPending(st, t)
 		}

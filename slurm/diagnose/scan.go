@@ -69,6 +69,7 @@ type facts struct {
 	labels   map[int]bool      // srun tasks that spoke
 	locals   map[int]bool      // local ranks that spoke
 	hostOf   map[tag]string    // tag → node that its NCCL lines name
+	lastBy   map[tag]mark      // the last words of each rank
 	missing  []int             // ranks that others' errors say did not join
 	nccl     map[int]*ncclRank // what watchdogs say of each rank
 	nodeRank map[string]string // node → the node rank its launcher printed
@@ -85,6 +86,7 @@ type stream struct {
 	open     *traceback // being read
 	previous string     // the last line before it that was not empty
 	pending  string     // an exception's name whose message has not come yet
+	last     mark       // the line previous, as it stands
 	first    string     // the raw line of pending
 	firstOff int64
 }
@@ -248,6 +250,9 @@ func (s *scanner) read(t tag, text, raw string, off int64, h hits) {
 		st = &stream{}
 		s.streams[t] = st
 	}
+	if g := strings.TrimLeft(text, " "); strings.HasPrefix(g, "| ") || strings.HasPrefix(g, "+ Exception Group") {
+		text = g[2:] // the margin of an exception group
+	}
 	if st.pending != "" && s.continuePending(st, t, text) {
 		return
 	}
@@ -282,7 +287,7 @@ func (s *scanner) read(t tag, text, raw string, off int64, h hits) {
 		return
 	}
 	s.plain(t, text, raw, off, h)
-	st.previous = text
+	st.previous, st.last = text, mark{off: off, text: raw, at: s.now, tag: t}
 }
 
 // underline reports whether a line only points at the line above it.

@@ -275,7 +275,7 @@ func (r Report) View(l lang.Lang) view.Doc {
 
 func whyIn(why string, l lang.Lang) string {
 	if l == lang.ZH {
-		if t, ok := map[string]string{"cause": "原因", "same cause": "同一原因", "downstream": "后果", "earlier attempt": "之前的尝试", "last sign": "最后输出", "start": "启动"}[why]; ok {
+		if t, ok := map[string]string{"cause": "原因", "same cause": "同一原因", "downstream": "后果", "earlier attempt": "之前的尝试", "last sign": "最后输出", "last words": "该 rank 的最后输出", "start": "启动"}[why]; ok {
 			return t
 		}
 	}

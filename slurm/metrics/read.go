@@ -141,7 +141,6 @@ func (r *reader) file(ctx context.Context, path string) error {
 }
 
 var (
-	iterationWord  = []byte("iteration")
 	elapsedWord    = []byte("elapsed time per iteration (ms):")
 	memoryWord     = []byte("memory (MB) | allocated:")
 	argumentDots   = []byte(" ....")
