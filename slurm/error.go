@@ -20,6 +20,7 @@ const (
 	Unreachable ErrorKind = "unreachable"
 	RateLimited ErrorKind = "rate limited"
 	Unknown     ErrorKind = "unknown"
+	Unsupported ErrorKind = "not supported"
 	Broken      ErrorKind = "broken" // an answer that cannot be read, or a missing command
 )
 
@@ -29,6 +30,7 @@ var (
 	ErrUnreachable = &Error{Kind: Unreachable, Msg: "the cluster does not answer"}
 	ErrDenied      = &Error{Kind: Denied, Msg: "not allowed by Slurm"}
 	ErrRejected    = &Error{Kind: Rejected, Msg: "refused by Slurm"}
+	ErrUnsupported = &Error{Kind: Unsupported, Msg: "not supported by this kind of cluster"}
 	ErrUnknown     = &Error{Kind: Unknown, Msg: "the outcome is not known"}
 )
 

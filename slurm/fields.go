@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -159,4 +160,70 @@ func ParseState(s string) State {
 		s = s[:i]
 	}
 	return State(strings.ToUpper(s))
+}
+
+// ParseMemory reads --mem in megabytes: "512", "64G", "1T"; K, M, G and T count
+// in 1024, M where there is none.
+func ParseMemory(s string) (mb int64, ok bool) {
+	if s == "" {
+		return 0, false
+	}
+	unit := s[len(s)-1]
+	digits := strings.TrimRight(s, "KMGTkmgt")
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n < 0 || len(s)-len(digits) > 1 || n > 1<<40 {
+		return 0, false
+	}
+	switch unit {
+	case 'K', 'k':
+		return (n + 1023) / 1024, true
+	case 'G', 'g':
+		return n << 10, true
+	case 'T', 't':
+		return n << 20, true
+	}
+	return n, true
+}
+
+// ParseBegin reads the forms of --begin that people use: now, now+N[unit], a
+// clock time, a date, or both, in the zone of now.
+func ParseBegin(v string, now time.Time) (time.Time, error) {
+	if rest, ok := strings.CutPrefix(v, "now"); ok {
+		if rest == "" {
+			return now, nil
+		}
+		n := strings.TrimLeft(rest, "+0123456789")
+		amount, err := strconv.Atoi(strings.TrimPrefix(strings.TrimSuffix(rest, n), "+"))
+		unit := map[string]time.Duration{
+			"": time.Second, "second": time.Second, "seconds": time.Second,
+			"minute": time.Minute, "minutes": time.Minute, "hour": time.Hour, "hours": time.Hour,
+			"day": 24 * time.Hour, "days": 24 * time.Hour, "week": 7 * 24 * time.Hour, "weeks": 7 * 24 * time.Hour,
+		}[n]
+		if err == nil && unit > 0 {
+			return now.Add(time.Duration(amount) * unit), nil
+		}
+	}
+	switch v {
+	case "tomorrow":
+		y, m, d := now.Date()
+		return time.Date(y, m, d+1, 0, 0, 0, 0, now.Location()), nil
+	case "today":
+		return now, nil
+	}
+	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02"} {
+		if t, err := time.ParseInLocation(layout, v, now.Location()); err == nil {
+			return t, nil
+		}
+	}
+	for _, layout := range []string{"15:04:05", "15:04"} {
+		if c, err := time.Parse(layout, v); err == nil {
+			y, m, d := now.Date()
+			t := time.Date(y, m, d, c.Hour(), c.Minute(), c.Second(), 0, now.Location())
+			if t.Before(now) {
+				t = t.AddDate(0, 0, 1)
+			}
+			return t, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("Invalid --begin specification") //nolint:staticcheck // sbatch's words
 }

@@ -97,6 +97,11 @@ var rejections = []Rejection{
 		ZH: "用 `list` 核对作业号；结束较久的作业只在记账数据库中",
 	}},
 
+	{"Nothing found", NotFound, lang.Text{
+		EN: "the accounting has no such record; check the number with `list`",
+		ZH: "记账数据库中没有该记录；请用 `list` 核对作业号",
+	}},
+
 	// Partition, account, QOS.
 	{"invalid partition", Rejected, lang.Text{
 		EN: "name a partition that `partitions` (sinfo -s) lists, or leave it out for the default",

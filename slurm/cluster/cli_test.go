@@ -18,7 +18,7 @@ func realSite(t *testing.T) (site, *slurmtest.Cluster) {
 	c.Environ = real.Environ
 	dir, err := os.MkdirTemp(real.Work, "cli-")
 	require.NoError(t, err)
-	return site{c, dir, real.Environ}, real
+	return site{backend: c, dir: dir, environ: real.Environ}, real
 }
 
 func TestCLIConforms(t *testing.T) {

@@ -98,7 +98,7 @@ func TestSSHConforms(t *testing.T) {
 	dir, err := os.MkdirTemp(real.Work, "ssh-")
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o777))
-	s := site{c, dir, func() []string { return []string{"SLURM_CONF=" + real.Conf()} }}
+	s := site{backend: c, dir: dir, environ: func() []string { return []string{"SLURM_CONF=" + real.Conf()} }}
 	conform(t, s)
 
 	t.Run("the job is the login's own, and another's cannot be cancelled", func(t *testing.T) {

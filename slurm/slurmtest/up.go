@@ -247,9 +247,19 @@ func (c *Cluster) StartNode(node string) error {
 		`hostname "$1" && mount --bind "$2" /etc/hosts && exec slurmd -D -N "$1"`, "sh", node, c.path("etc", "hosts"))
 }
 
-func (c *Cluster) startREST(context.Context) error {
+func (c *Cluster) startREST(ctx context.Context) error {
 	env := []string{"SLURM_JWT=daemon", "SLURMRESTD_SECURITY=disable_unshare_files,disable_unshare_sysv,disable_user_check"}
-	return c.daemon("slurmrestd", "nobody", env, "slurmrestd", "-a", "rest_auth/jwt", strings.TrimPrefix(c.REST, "http://"))
+	address := strings.TrimPrefix(c.REST, "http://")
+	if err := c.daemon("slurmrestd", "nobody", env, "slurmrestd", "-a", "rest_auth/jwt", address); err != nil {
+		return err
+	}
+	return c.await(ctx, "slurmrestd", 10*time.Second, func() bool {
+		conn, err := net.Dial("tcp", address)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	})
 }
 
 func (c *Cluster) awaitNodes(ctx context.Context) error {

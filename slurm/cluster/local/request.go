@@ -112,7 +112,7 @@ var readers = map[string]func(r *request, v string) error{
 		return nil
 	},
 	"begin": func(r *request, v string) (err error) {
-		r.Begin, err = readBegin(v, time.Now())
+		r.Begin, err = slurm.ParseBegin(v, time.Now())
 		return err
 	},
 	"signal":     readSignal,
@@ -157,49 +157,6 @@ func readNodes(r *request, v string) error {
 	}
 	r.Nodes = n
 	return nil
-}
-
-// readBegin reads the forms of --begin that people use: now, now+N[unit], a
-// clock time, a date, or both.
-func readBegin(v string, now time.Time) (time.Time, error) {
-	if rest, ok := strings.CutPrefix(v, "now"); ok {
-		if rest == "" {
-			return now, nil
-		}
-		n := strings.TrimLeft(rest, "+0123456789")
-		amount, err := strconv.Atoi(strings.TrimPrefix(strings.TrimSuffix(rest, n), "+"))
-		unit := map[string]time.Duration{
-			"": time.Second, "second": time.Second, "seconds": time.Second,
-			"minute": time.Minute, "minutes": time.Minute, "hour": time.Hour, "hours": time.Hour,
-			"day": 24 * time.Hour, "days": 24 * time.Hour, "week": 7 * 24 * time.Hour, "weeks": 7 * 24 * time.Hour,
-		}[n]
-		if err == nil && unit > 0 {
-			return now.Add(time.Duration(amount) * unit), nil
-		}
-	}
-	switch v {
-	case "tomorrow":
-		y, m, d := now.Date()
-		return time.Date(y, m, d+1, 0, 0, 0, 0, now.Location()), nil
-	case "today":
-		return now, nil
-	}
-	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02"} {
-		if t, err := time.ParseInLocation(layout, v, now.Location()); err == nil {
-			return t, nil
-		}
-	}
-	for _, layout := range []string{"15:04:05", "15:04"} {
-		if c, err := time.Parse(layout, v); err == nil {
-			y, m, d := now.Date()
-			t := time.Date(y, m, d, c.Hour(), c.Minute(), c.Second(), 0, now.Location())
-			if t.Before(now) {
-				t = t.AddDate(0, 0, 1)
-			}
-			return t, nil
-		}
-	}
-	return time.Time{}, fmt.Errorf("Invalid --begin specification") //nolint:staticcheck // sbatch's words
 }
 
 func readSignal(r *request, v string) error {

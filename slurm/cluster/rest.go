@@ -1,0 +1,407 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A REST is a Slurm reached through its slurmrestd, as one user.
+type REST struct {
+	name string
+	base string
+	user string
+	// Token gives a JSON web token that Slurm takes for the user's; it is asked for
+	// each request, so that one that has run out is replaced.
+	Token func(context.Context) (string, error)
+	// Client is how requests are made.
+	Client *http.Client
+	// DefaultEnv is a job's environment where a submission gives none: slurmrestd
+	// has none of the person's.
+	DefaultEnv []string
+
+	mu      sync.Mutex
+	version int // of the API, such as 38 for v0.0.38; 0: not negotiated yet
+}
+
+// The API versions whose shapes are known: those of Slurm 22.05 to 26.05. Each
+// is served for about three releases (upstream's release notes), so any of these
+// releases serves one of them.
+const (
+	oldestAPI = 38
+	newestAPI = 44
+)
+
+// NewREST returns the Slurm behind the slurmrestd at base, such as
+// http://127.0.0.1:6820, for user.
+func NewREST(name, base, user string, token func(context.Context) (string, error)) (*REST, error) {
+	u, err := url.Parse(base)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+		return nil, fmt.Errorf("cluster %s: %q is no address of a slurmrestd; it is like http://login1:6820", name, base)
+	}
+	return &REST{
+		name: name, base: strings.TrimSuffix(base, "/"), user: user, Token: token,
+		Client:     &http.Client{Timeout: commandLimit},
+		DefaultEnv: []string{"PATH=/usr/local/bin:/usr/bin:/bin"},
+	}, nil
+}
+
+// Name is the cluster's name in the configuration.
+func (r *REST) Name() string { return r.name }
+
+// Kind is "rest".
+func (r *REST) Kind() string { return "rest" }
+
+var servedAPI = regexp.MustCompile(`"/slurm/v0\.0\.([0-9]+)/`)
+
+// api returns the newest API version that both sides know.
+func (r *REST) api(ctx context.Context) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.version > 0 {
+		return r.version, nil
+	}
+	text, _, err := r.exchange(ctx, "connect", http.MethodGet, "/openapi/v3", nil)
+	if err != nil {
+		return 0, err
+	}
+	best, served := 0, map[string]bool{}
+	// JSON may write a slash as \/.
+	for _, m := range servedAPI.FindAllStringSubmatch(strings.ReplaceAll(string(text), `\/`, "/"), -1) {
+		served["v0.0."+m[1]] = true
+		if n, err := strconv.Atoi(m[1]); err == nil && n >= oldestAPI && n <= newestAPI {
+			best = max(best, n)
+		}
+	}
+	if best == 0 {
+		return 0, &slurm.Error{Op: "connect", Kind: slurm.Broken, Msg: fmt.Sprintf("slurmrestd serves %d API versions, none of v0.0.%d to v0.0.%d", len(served), oldestAPI, newestAPI)}
+	}
+	r.version = best
+	return best, nil
+}
+
+// An answer is what every request is answered with; each uses its own part.
+type answer struct {
+	Jobs       []map[string]any `json:"jobs"`
+	Nodes      []map[string]any `json:"nodes"`
+	Partitions []map[string]any `json:"partitions"`
+	JobID      int64            `json:"job_id"`
+	Errors     []struct {
+		Error       string `json:"error"`
+		Description string `json:"description"`
+		Number      int    `json:"error_number"`
+		Code        int    `json:"error_code"`
+	} `json:"errors"`
+}
+
+// call makes a request of the API; path is behind the version, and area "slurm"
+// or "slurmdb".
+func (r *REST) call(ctx context.Context, op, method, area, path string, body any) (answer, error) {
+	var a answer
+	version, err := r.api(ctx)
+	if err != nil {
+		return a, named(op, err)
+	}
+	text, status, err := r.exchange(ctx, op, method, fmt.Sprintf("/%s/v0.0.%d/%s", area, version, path), body)
+	if err != nil {
+		return a, err
+	}
+	if err := json.Unmarshal(text, &a); err != nil {
+		if status >= 400 {
+			return a, slurm.FromStderr(op, strings.TrimSpace(cut(string(text), 500)))
+		}
+		return a, &slurm.Error{Op: op, Kind: slurm.Broken, Msg: "slurmrestd's answer cannot be read: " + err.Error()}
+	}
+	// A status alone tells nothing: 22.05 says 500 for a job that does not exist,
+	// and lists an error beside a job that was accepted and is held.
+	if a.JobID > 0 {
+		return a, nil
+	}
+	var said []string
+	for _, e := range a.Errors {
+		if words := firstOf(e.Error, e.Description); words != "" && words != "No error" && !slices.Contains(said, words) {
+			said = append(said, words)
+			if e.Description != "" && e.Description != words {
+				said = append(said, e.Description)
+			}
+		}
+	}
+	if len(said) > 0 && said[0] == "Unspecified error" && method == http.MethodGet {
+		// This is all that 22.05 says of a token that it does not take.
+		return a, slurm.FromStderr(op, "Authentication failure: "+strings.Join(said, "; "))
+	}
+	if len(said) > 0 {
+		return a, slurm.FromStderr(op, strings.Join(said, "\n"))
+	}
+	if status >= 400 {
+		return a, &slurm.Error{Op: op, Kind: slurm.Broken, Msg: fmt.Sprintf("slurmrestd answered with status %d and no word", status)}
+	}
+	return a, nil
+}
+
+// exchange makes one HTTP request.
+func (r *REST) exchange(ctx context.Context, op, method, path string, body any) (text []byte, status int, err error) {
+	var payload io.Reader
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			return nil, 0, err
+		}
+		payload = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, r.base+path, payload)
+	if err != nil {
+		return nil, 0, err
+	}
+	token, err := r.Token(ctx)
+	if err != nil {
+		return nil, 0, &slurm.Error{Op: op, Kind: slurm.Denied, Msg: "no token for " + r.user + ": " + err.Error()}
+	}
+	req.Header.Set("X-SLURM-USER-NAME", r.user)
+	req.Header.Set("X-SLURM-USER-TOKEN", token)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := r.Client.Do(req)
+	if err != nil {
+		return nil, 0, &slurm.Error{Op: op, Kind: slurm.Unreachable, Msg: err.Error(), Fix: lang.Text{
+			EN: "slurmrestd at " + r.base + " does not answer; check the address and whether it runs",
+			ZH: r.base + " 上的 slurmrestd 没有响应；请检查地址以及服务是否运行",
+		}}
+	}
+	defer res.Body.Close()
+	text, err = io.ReadAll(io.LimitReader(res.Body, maxStdout+1))
+	switch {
+	case err != nil:
+		return nil, res.StatusCode, &slurm.Error{Op: op, Kind: slurm.Unreachable, Msg: "the answer broke off: " + err.Error()}
+	case len(text) > maxStdout:
+		return nil, res.StatusCode, &slurm.Error{Op: op, Kind: slurm.Broken, Msg: fmt.Sprintf("the answer is longer than %d MiB", maxStdout>>20)}
+	case res.StatusCode == http.StatusUnauthorized:
+		return nil, res.StatusCode, slurm.FromStderr(op, "Authentication failure")
+	}
+	return text, res.StatusCode, nil
+}
+
+// Job asks the controller and then the accounts; see CLI.Job.
+func (r *REST) Job(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
+	op := "job " + string(id)
+	if !slurm.IsJobID(string(id)) {
+		return slurm.Job{}, slurm.JobNotFound(id)
+	}
+	rows, err := r.queue(ctx, op, "job/"+string(id.Array()))
+	if err != nil {
+		return slurm.Job{}, err
+	}
+	if j, ok := slurm.Fold(id, rows); ok {
+		return j, nil
+	}
+	past, err := r.accounts(ctx, op, "job/"+string(id.Array()))
+	if err != nil {
+		return slurm.Job{}, err
+	}
+	j, ok := slurm.Fold(id, past)
+	if !ok {
+		if j, ok = slurm.Vanished(id, append(rows, past...)); ok {
+			return j, nil
+		}
+		return j, slurm.JobNotFound(id)
+	}
+	if !j.State.Ended() {
+		j.Reason = slurm.ReasonUnsettled
+	}
+	return j, nil
+}
+
+// queue asks the controller for jobs; one that it does not know is no error.
+func (r *REST) queue(ctx context.Context, op, path string) ([]slurm.Job, error) {
+	a, err := r.call(ctx, op, http.MethodGet, "slurm", path, nil)
+	if err != nil && !errors.Is(err, slurm.ErrNotFound) {
+		return nil, err
+	}
+	var rows []slurm.Job
+	for _, m := range a.Jobs {
+		rows = append(rows, slurm.JobsFromJSON(m)...)
+	}
+	return r.claim(rows), nil
+}
+
+// accounts asks the accounts for jobs.
+func (r *REST) accounts(ctx context.Context, op, path string) ([]slurm.Job, error) {
+	a, err := r.call(ctx, op, http.MethodGet, "slurmdb", path, nil)
+	if err != nil && !errors.Is(err, slurm.ErrNotFound) {
+		return nil, err
+	}
+	var rows []slurm.Job
+	for _, m := range a.Jobs {
+		j := slurm.AccountFromJSON(m)
+		// v0.0.38 of 22.05.8 tells exit code 0 of jobs that failed with another.
+		if j.State == slurm.Failed && j.ExitCode != nil && *j.ExitCode == "0:0" {
+			j.ExitCode = nil
+		}
+		rows = append(rows, j)
+	}
+	return r.claim(rows), nil
+}
+
+func (r *REST) claim(jobs []slurm.Job) []slurm.Job {
+	for i := range jobs {
+		jobs[i].Cluster = r.name
+	}
+	return jobs
+}
+
+// Jobs lists jobs.
+func (r *REST) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
+	jobs, err := r.queue(ctx, "list", "jobs")
+	if err != nil {
+		return nil, err
+	}
+	jobs = slices.DeleteFunc(jobs, func(j slurm.Job) bool { return !f.Match(j) })
+	if f.Since.IsZero() {
+		return jobs, nil
+	}
+	past, err := r.Past(ctx, f)
+	known := map[slurm.JobID]bool{}
+	for _, j := range jobs {
+		known[j.ID] = true
+	}
+	for _, j := range past {
+		if !known[j.ID] && j.State.Ended() && f.Match(j) {
+			jobs = append(jobs, j)
+		}
+	}
+	return jobs, err
+}
+
+// Past asks the accounts alone; see CLI.Past.
+func (r *REST) Past(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
+	if len(f.IDs) > 0 && len(f.IDs) <= 20 {
+		var jobs []slurm.Job
+		for _, id := range f.IDs {
+			some, err := r.accounts(ctx, "history", "job/"+string(id.Array()))
+			if err != nil {
+				return jobs, err
+			}
+			jobs = append(jobs, some...)
+		}
+		return jobs, nil
+	}
+	since := f.Since
+	if since.IsZero() {
+		since = time.Now().Add(-7 * 24 * time.Hour)
+	}
+	return r.since(ctx, "history", since)
+}
+
+// since asks the accounts for all jobs since t.
+func (r *REST) since(ctx context.Context, op string, t time.Time) ([]slurm.Job, error) {
+	version, err := r.api(ctx)
+	if err != nil {
+		return nil, named(op, err)
+	}
+	return r.accounts(ctx, op, "jobs?skip_steps=true&start_time="+timestamp(version, t))
+}
+
+// timestamp is how an API version takes a point in time: 22.05 hands it to the
+// reader of --begin and the like, which knows seconds by the prefix "uts".
+func timestamp(version int, t time.Time) string {
+	seconds := strconv.FormatInt(t.Unix(), 10)
+	if version < 39 {
+		return "uts" + seconds
+	}
+	return seconds
+}
+
+// Find looks for the job that carries token; see CLI.Find.
+func (r *REST) Find(ctx context.Context, token string, since time.Time) (slurm.JobID, bool, error) {
+	op := "find submission " + token
+	rows, err := r.queue(ctx, op, "jobs")
+	if err != nil {
+		return "", false, err
+	}
+	if id, ok := withToken(rows, token); ok {
+		return id, true, nil
+	}
+	rows, err = r.since(ctx, op, since.Add(-time.Hour))
+	if err != nil {
+		return "", false, err
+	}
+	id, ok := withToken(rows, token)
+	return id, ok, nil
+}
+
+// Cancel ends a job; see CLI.Cancel.
+func (r *REST) Cancel(ctx context.Context, id slurm.JobID) error {
+	op := "cancel " + string(id)
+	if !slurm.IsJobID(string(id)) {
+		return slurm.JobNotFound(id)
+	}
+	_, err := r.call(ctx, op, http.MethodDelete, "slurm", "job/"+string(id), nil)
+	if err == nil || strings.Contains(err.Error(), "already completing or completed") {
+		return nil
+	}
+	if errors.Is(err, slurm.ErrNotFound) {
+		if j, err := r.Job(ctx, id); err == nil && j.State.Ended() {
+			return nil
+		}
+		return slurm.JobNotFound(id)
+	}
+	return err
+}
+
+// Nodes lists the cluster's nodes.
+func (r *REST) Nodes(ctx context.Context) ([]slurm.Node, error) {
+	a, err := r.call(ctx, "nodes", http.MethodGet, "slurm", "nodes", nil)
+	var nodes []slurm.Node
+	for _, m := range a.Nodes {
+		nodes = append(nodes, slurm.NodeFromJSON(m))
+	}
+	return nodes, err
+}
+
+// Partitions lists the cluster's partitions; how many nodes of each are in use
+// is counted from the nodes.
+func (r *REST) Partitions(ctx context.Context) ([]slurm.Partition, error) {
+	a, err := r.call(ctx, "partitions", http.MethodGet, "slurm", "partitions", nil)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := r.Nodes(ctx)
+	var all []slurm.Partition
+	for _, m := range a.Partitions {
+		all = append(all, slurm.PartitionFromJSON(m, nodes))
+	}
+	return all, err
+}
+
+// cannot is the error of what slurmrestd has no request for.
+func (r *REST) cannot(op string) error {
+	return &slurm.Error{Op: op, Kind: slurm.Unsupported, Msg: "slurmrestd has no request for this", Fix: lang.Text{
+		EN: "use a cluster of kind cli or ssh for it", ZH: "请使用 cli 或 ssh 类型的集群执行此操作",
+	}}
+}
+
+// Test cannot be done through slurmrestd.
+func (r *REST) Test(context.Context, slurm.Submission) (slurm.Estimate, error) {
+	return slurm.Estimate{}, r.cannot("test")
+}
+
+// Exec cannot be done through slurmrestd.
+func (r *REST) Exec(context.Context, slurm.Exec) ([]slurm.NodeOutput, error) {
+	return nil, r.cannot("run a command")
+}
+
+// Requeue cannot be done through slurmrestd.
+func (r *REST) Requeue(context.Context, slurm.JobID) error { return r.cannot("requeue") }

@@ -1,0 +1,355 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
+)
+
+// A description is a job as slurmrestd takes it. slurmrestd does not read
+// #SBATCH lines, so each option is turned into a field.
+type description struct {
+	version int
+	fields  map[string]any
+	nodes   int
+	perNode int
+	tasks   int
+}
+
+func (d *description) set(name string, v any) { d.fields[name] = v }
+
+// number is how the API version writes a number that may be unset.
+func (d *description) number(n int64) any {
+	if d.version < 39 {
+		return n
+	}
+	return map[string]any{"set": true, "infinite": false, "number": n}
+}
+
+// restFields says how an sbatch option is said to slurmrestd.
+var restFields = map[string]func(d *description, v string) error{
+	"job-name":     text("name"),
+	"partition":    text("partition"),
+	"account":      text("account"),
+	"qos":          text("qos"),
+	"comment":      text("comment"),
+	"output":       text("standard_output"),
+	"error":        text("standard_error"),
+	"input":        text("standard_input"),
+	"chdir":        text("current_working_directory"),
+	"dependency":   text("dependency"),
+	"array":        text("array"),
+	"constraint":   text("constraints"),
+	"reservation":  text("reservation"),
+	"licenses":     text("licenses"),
+	"mail-user":    text("mail_user"),
+	"open-mode":    text("open_mode"),
+	"wckey":        text("wckey"),
+	"hold":         func(d *description, _ string) error { d.set("hold", true); return nil },
+	"requeue":      func(d *description, _ string) error { d.set("requeue", true); return nil },
+	"no-requeue":   func(d *description, _ string) error { d.set("requeue", false); return nil },
+	"parsable":     func(*description, string) error { return nil },
+	"export":       func(*description, string) error { return nil }, // the environment is given whole
+	"get-user-env": func(d *description, _ string) error { d.set("get_user_environment", true); return nil },
+	"nodes": func(d *description, v string) error {
+		low, high, isRange := strings.Cut(v, "-")
+		lo, err1 := strconv.Atoi(low)
+		hi := lo
+		var err2 error
+		if isRange {
+			hi, err2 = strconv.Atoi(high)
+		}
+		if err1 != nil || err2 != nil || lo < 1 {
+			return fmt.Errorf("%q is not a valid node count", v)
+		}
+		d.nodes = lo
+		if d.version < 39 {
+			d.set("nodes", []int{lo, hi})
+		} else {
+			d.set("nodes", v)
+		}
+		return nil
+	},
+	"ntasks":          whole(func(d *description, n int) { d.tasks = n }),
+	"ntasks-per-node": whole(func(d *description, n int) { d.perNode = n; d.set("tasks_per_node", n) }),
+	"cpus-per-task":   whole(func(d *description, n int) { d.set("cpus_per_task", n) }),
+	"gpus-per-node":   gpus("gpus_per_node", "tres_per_node"),
+	"gpus":            gpus("gpus", "tres_per_job"),
+	"gpus-per-task":   gpus("gpus_per_task", "tres_per_task"),
+	"gres": func(d *description, v string) error {
+		if d.version < 39 {
+			d.set("gres", v)
+		} else {
+			d.set("tres_per_node", "gres/"+strings.TrimPrefix(v, "gres:"))
+		}
+		return nil
+	},
+	"time": func(d *description, v string) error {
+		span, ok := slurm.ParseDuration(v)
+		if !ok {
+			return errors.New("Invalid --time specification") //nolint:staticcheck // sbatch's words
+		}
+		d.set("time_limit", d.number(int64(math.Ceil(span.Minutes()))))
+		return nil
+	},
+	"begin": func(d *description, v string) error {
+		t, err := slurm.ParseBegin(v, time.Now())
+		if err != nil {
+			return err
+		}
+		if d.version < 39 {
+			d.set("begin_time", timestamp(d.version, t))
+		} else {
+			d.set("begin_time", d.number(t.Unix()))
+		}
+		return nil
+	},
+	"mem": func(d *description, v string) error {
+		mb, ok := slurm.ParseMemory(v)
+		if !ok {
+			return fmt.Errorf("invalid memory constraint: %s", v)
+		}
+		d.set("memory_per_node", d.number(mb))
+		return nil
+	},
+	"exclusive": func(d *description, v string) error {
+		if d.version < 39 {
+			d.set("exclusive", firstOf(v, "true"))
+		} else {
+			d.set("shared", []string{firstOf(v, "none")})
+		}
+		return nil
+	},
+	"nodelist": func(d *description, v string) error {
+		nodes, err := hostlist.Expand(v)
+		if err == nil && d.version < 39 {
+			d.set("nodelist", v)
+		} else if err == nil {
+			d.set("required_nodes", nodes)
+		}
+		return err
+	},
+	"exclude": func(d *description, v string) error {
+		nodes, err := hostlist.Expand(v)
+		if err == nil && d.version < 39 {
+			d.set("exclude", v)
+		} else if err == nil {
+			d.set("excluded_nodes", nodes)
+		}
+		return err
+	},
+	"mail-type": func(d *description, v string) error {
+		if d.version < 39 {
+			d.set("mail_type", v)
+		} else {
+			d.set("mail_type", strings.Split(v, ","))
+		}
+		return nil
+	},
+	"signal": func(d *description, v string) error {
+		rest, batch := strings.CutPrefix(v, "B:")
+		name, seconds, hasSeconds := strings.Cut(rest, "@")
+		number, err := strconv.Atoi(name)
+		if err != nil {
+			number = int(unix.SignalNum("SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG")))
+		}
+		if number < 1 || number > 64 {
+			return errors.New("Invalid --signal specification") //nolint:staticcheck // sbatch's words
+		}
+		said := strconv.Itoa(number)
+		if batch {
+			said = "B:" + said
+		}
+		if hasSeconds {
+			said += "@" + seconds
+		}
+		d.set("signal", said)
+		return nil
+	},
+}
+
+func text(field string) func(*description, string) error {
+	return func(d *description, v string) error { d.set(field, v); return nil }
+}
+
+func whole(set func(*description, int)) func(*description, string) error {
+	return func(d *description, v string) error {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 1 {
+			return fmt.Errorf("invalid number %q", v)
+		}
+		set(d, n)
+		return nil
+	}
+}
+
+func gpus(oldField, newField string) func(*description, string) error {
+	return func(d *description, v string) error {
+		if d.version < 39 {
+			d.set(oldField, v)
+		} else {
+			d.set(newField, "gres/gpu:"+v)
+		}
+		return nil
+	}
+}
+
+// describe turns a submission into what slurmrestd takes.
+func (r *REST) describe(s slurm.Submission, version int) (map[string]any, error) {
+	if !strings.HasPrefix(s.Script, "#!") {
+		return nil, errors.New("This does not look like a batch script: the first line must start with #!") //nolint:staticcheck // sbatch's words
+	}
+	directives, err := slurm.ReadDirectives(s.Script)
+	if err != nil {
+		return nil, err
+	}
+	args, err := slurm.ReadOptions(s.Args)
+	if err != nil {
+		return nil, err
+	}
+	d := description{version: version, fields: map[string]any{"current_working_directory": s.Dir}}
+	if s.Name != "" {
+		d.set("name", s.Name)
+	}
+	for _, o := range append(directives, args...) {
+		say, known := restFields[o.Name]
+		if !known {
+			return nil, fmt.Errorf("unrecognized option '--%s': it cannot be said through slurmrestd", o.Name)
+		}
+		if err := say(&d, o.Value); err != nil {
+			return nil, err
+		}
+	}
+	// sbatch works the number of tasks out; slurmrestd 22.05 takes one task, and
+	// with it one node, where none is given.
+	if d.tasks == 0 && d.nodes > 0 {
+		d.tasks = d.nodes * max(d.perNode, 1)
+	}
+	if d.tasks > 0 {
+		d.set("tasks", d.tasks)
+	}
+	if s.Token != "" {
+		comment, _ := d.fields["comment"].(string)
+		d.set("comment", slurm.TagComment(comment, s.Token))
+	}
+	env := s.Env
+	if env == nil {
+		env = r.DefaultEnv
+	}
+	env = JobEnviron(env)
+	if version < 39 {
+		object := map[string]string{}
+		for _, e := range env {
+			name, value, _ := strings.Cut(e, "=")
+			object[name] = value
+		}
+		d.set("environment", object)
+	} else {
+		d.set("environment", env)
+	}
+	return map[string]any{"script": s.Script, "job": d.fields}, nil
+}
+
+// Submit hands the script over; see CLI.Submit. The log directory is made on this
+// machine, which must share the file system with the nodes.
+func (r *REST) Submit(ctx context.Context, s slurm.Submission) (slurm.JobID, error) {
+	version, err := r.api(ctx)
+	if err != nil {
+		return "", named("submit", err)
+	}
+	job, err := r.describe(s, version)
+	if err != nil {
+		return "", slurm.FromStderr("submit", err.Error())
+	}
+	if s.LogDir != "" {
+		dir := s.LogDir
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(s.Dir, dir)
+		}
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			return "", &slurm.Error{Op: "submit", Kind: slurm.Rejected, Msg: "log directory: " + err.Error(), Fix: lang.Text{
+				EN: "through slurmrestd no directory can be made: make it on the cluster, or use a shared file system",
+				ZH: "通过 slurmrestd 无法创建目录：请在集群上创建，或使用共享文件系统",
+			}}
+		}
+	}
+	a, err := r.call(ctx, "submit", http.MethodPost, "slurm", "job/submit", job)
+	if err != nil {
+		if errors.Is(err, slurm.ErrUnreachable) {
+			e, _ := errors.AsType[*slurm.Error](err)
+			return "", &slurm.Error{Op: "submit", Kind: slurm.Unknown, Msg: e.Msg, Fix: e.Fix}
+		}
+		return "", err
+	}
+	if a.JobID <= 0 {
+		return "", &slurm.Error{Op: "submit", Kind: slurm.Unknown, Msg: "slurmrestd answered without a job id"}
+	}
+	return slurm.JobID(strconv.FormatInt(a.JobID, 10)), nil
+}
+
+// change posts new values of a job's fields.
+func (r *REST) change(ctx context.Context, op string, id slurm.JobID, fields map[string]any) error {
+	if !slurm.IsJobID(string(id)) {
+		return slurm.JobNotFound(id)
+	}
+	_, err := r.call(ctx, op+" "+string(id), http.MethodPost, "slurm", "job/"+string(id), fields)
+	return err
+}
+
+// Hold keeps a pending job from starting.
+func (r *REST) Hold(ctx context.Context, id slurm.JobID) error {
+	return r.change(ctx, "hold", id, map[string]any{"hold": true})
+}
+
+// Release lets a held job start.
+func (r *REST) Release(ctx context.Context, id slurm.JobID) error {
+	return r.change(ctx, "release", id, map[string]any{"hold": false})
+}
+
+// Update changes a job that has not ended.
+func (r *REST) Update(ctx context.Context, id slurm.JobID, u slurm.Update) error {
+	version, err := r.api(ctx)
+	if err != nil {
+		return named("update", err)
+	}
+	d := description{version: version, fields: map[string]any{}}
+	if u.NumNodes > 0 {
+		if err := restFields["nodes"](&d, strconv.Itoa(u.NumNodes)); err != nil {
+			return err
+		}
+	}
+	if u.Partition != "" {
+		d.set("partition", u.Partition)
+	}
+	if u.TimeLimit > 0 {
+		d.set("time_limit", d.number(int64(math.Ceil(u.TimeLimit.Minutes()))))
+	}
+	if u.QOS != "" {
+		d.set("qos", u.QOS)
+	}
+	if len(u.Exclude) > 0 {
+		if err := restFields["exclude"](&d, hostlist.Compress(u.Exclude)); err != nil {
+			return err
+		}
+	}
+	if u.Comment != nil {
+		d.set("comment", *u.Comment)
+	}
+	if u.Priority != nil {
+		d.set("priority", d.number(*u.Priority))
+	}
+	return r.change(ctx, "update", id, d.fields)
+}

@@ -1,0 +1,358 @@
+package slurm
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Slurm's JSON changes shape from release to release (data_parser v0.0.38 of
+// 22.05 to v0.0.44 of 25.11): a number becomes {"set","infinite","number"}, a
+// state a list of states. These readers take every form, by shape.
+
+// A jsonObject is an object of which a field may be missing.
+type jsonObject map[string]any
+
+func (o jsonObject) object(names ...string) jsonObject {
+	for _, name := range names {
+		inner, _ := o[name].(map[string]any)
+		o = inner
+	}
+	return o
+}
+
+// number reads a number in any form; ok is false for one that is unset, null or
+// infinite.
+func number(v any) (n int64, ok bool) {
+	switch v := v.(type) {
+	case float64:
+		return int64(v), true
+	case string:
+		n, err := strconv.ParseInt(v, 10, 64)
+		return n, err == nil
+	case map[string]any:
+		if set, has := v["set"].(bool); has && !set {
+			return 0, false
+		}
+		if infinite, _ := v["infinite"].(bool); infinite {
+			return 0, false
+		}
+		return number(v["number"])
+	}
+	return 0, false
+}
+
+func (o jsonObject) number(name string) int64 {
+	n, _ := number(o[name])
+	return n
+}
+
+// text reads a string, or the first of a list of strings.
+func (o jsonObject) text(name string) string {
+	switch v := o[name].(type) {
+	case string:
+		return v
+	case []any:
+		if len(v) > 0 {
+			s, _ := v[0].(string)
+			return s
+		}
+	}
+	return ""
+}
+
+// list reads a list of strings, or a string with commas.
+func (o jsonObject) list(name string) []string {
+	switch v := o[name].(type) {
+	case string:
+		if v == "" {
+			return nil
+		}
+		return strings.Split(v, ",")
+	case []any:
+		var all []string
+		for _, x := range v {
+			if s, ok := x.(string); ok {
+				all = append(all, s)
+			}
+		}
+		return all
+	}
+	return nil
+}
+
+func (o jsonObject) time(name string) *time.Time {
+	n, ok := number(o[name])
+	if !ok || n <= 0 {
+		return nil
+	}
+	t := time.Unix(n, 0)
+	return &t
+}
+
+// limit reads a time limit in minutes.
+func (o jsonObject) limit(name string) *int64 {
+	n, ok := number(o[name])
+	if !ok || n >= 1<<32-2 { // INFINITE and NO_VAL of Slurm
+		return nil
+	}
+	n *= 60
+	return &n
+}
+
+// exit reads an exit code: a wait status, or an object with return_code and
+// signal.
+func (o jsonObject) exit(name string) *string {
+	switch v := o[name].(type) {
+	case float64:
+		return exitCode(strconv.FormatInt(int64(v), 10))
+	case map[string]any:
+		x := jsonObject(v)
+		if _, raw := v["number"]; raw {
+			if n, ok := number(v); ok {
+				return exitCode(strconv.FormatInt(n, 10))
+			}
+			return nil
+		}
+		code := max(x.number("return_code"), 0)
+		sig := x.object("signal")
+		signal := sig.number("signal_id")
+		if signal == 0 {
+			signal = sig.number("id")
+		}
+		s := fmt.Sprintf("%d:%d", code, signal)
+		return &s
+	}
+	return nil
+}
+
+// arrayID makes the id of an array's element, or of its elements that have not
+// been split off.
+func arrayID(id, array int64, element any, rest string) JobID {
+	if array == 0 {
+		return JobID(strconv.FormatInt(id, 10))
+	}
+	if rest != "" {
+		return JobID(fmt.Sprintf("%d_[%s]", array, rest))
+	}
+	if n, ok := number(element); ok {
+		return JobID(fmt.Sprintf("%d_%d", array, n))
+	}
+	return JobID(strconv.FormatInt(array, 10))
+}
+
+// JobsFromJSON reads one job of squeue --json or of slurmrestd's jobs; elements
+// of an array that Slurm gives as one come as one job each.
+func JobsFromJSON(m map[string]any) []Job {
+	o := jsonObject(m)
+	id := o.number("job_id")
+	j := Job{
+		ID:   arrayID(id, o.number("array_job_id"), o["array_task_id"], o.text("array_task_string")),
+		Name: o.text("name"), User: o.text("user_name"), Account: o.text("account"),
+		Partition: o.text("partition"), QOS: o.text("qos"),
+		State: ParseState(o.text("job_state")), Reason: none(o.text("state_reason")),
+		Nodes: nodesOf(o.text("nodes")), NumNodes: int(o.number("node_count")),
+		TimeLimitS: o.limit("time_limit"), SubmittedAt: o.time("submit_time"),
+		Restarts: int(o.number("restart_cnt")), WorkDir: o.text("current_working_directory"), Comment: o.text("comment"),
+	}
+	if j.Nodes == nil {
+		j.Nodes = []string{}
+	}
+	if n, ok := number(o["priority"]); ok {
+		j.Priority = &n
+	}
+	start := o.time("start_time")
+	switch {
+	case j.State == Pending:
+		j.EstStart = start
+	default:
+		j.StartedAt = start
+	}
+	if j.State.Ended() {
+		j.EndedAt, j.ExitCode = o.time("end_time"), o.exit("exit_code")
+	}
+	if j.StartedAt != nil {
+		end := time.Now()
+		if j.EndedAt != nil {
+			end = *j.EndedAt
+		}
+		j.ElapsedS = max(int64(end.Sub(*j.StartedAt)/time.Second), 0)
+	}
+	j.GPUs = gpusInTRES(firstText(o.text("tres_alloc_str"), o.text("tres_req_str")))
+	if strings.Contains(string(j.ID), "_[") {
+		return eachElement(j, o)
+	}
+	if raw := JobID(strconv.FormatInt(id, 10)); raw != j.ID {
+		j.RawID = raw
+	}
+	return []Job{withPaths(j, o)}
+}
+
+// eachElement makes one job of each element of an array that comes as one.
+func eachElement(j Job, o jsonObject) []Job {
+	var all []Job
+	for _, id := range nodesOf(arrayLimit.ReplaceAllString(string(j.ID), "]")) {
+		e := j
+		e.ID = JobID(id)
+		all = append(all, withPaths(e, o))
+	}
+	return all
+}
+
+func withPaths(j Job, o jsonObject) Job {
+	out := o.text("standard_output")
+	if out == "" {
+		out = "slurm-%j.out"
+		if j.ID != j.ID.Array() {
+			out = "slurm-%A_%a.out"
+		}
+	}
+	j.Stdout = ExpandPattern(out, j)
+	j.Stderr = ExpandPattern(firstText(o.text("standard_error"), out), j)
+	return j
+}
+
+func firstText(words ...string) string {
+	for _, w := range words {
+		if w != "" {
+			return w
+		}
+	}
+	return ""
+}
+
+// AccountFromJSON reads one job of sacct --json or of slurmrestd's accounts.
+func AccountFromJSON(m map[string]any) Job {
+	o := jsonObject(m)
+	times, array := o.object("time"), o.object("array")
+	rest := array.text("task") // null, or the elements not split off
+	j := Job{
+		ID:   arrayID(o.number("job_id"), array.number("job_id"), array["task_id"], rest),
+		Name: o.text("name"), User: firstText(o.text("user"), o.object("association").text("user")),
+		Account: o.text("account"), Partition: o.text("partition"), QOS: o.text("qos"),
+		State: ParseState(o.object("state").text("current")), Reason: none(o.object("state").text("reason")),
+		Nodes: nodesOf(o.text("nodes")), NumNodes: int(o.number("allocation_nodes")),
+		ElapsedS: times.number("elapsed"), TimeLimitS: times.limit("limit"),
+		SubmittedAt: times.time("submission"), StartedAt: times.time("start"),
+		WorkDir: o.text("working_directory"), Comment: o.object("comment").text("job"),
+	}
+	if j.Nodes == nil {
+		j.Nodes = []string{}
+	}
+	if raw := JobID(strconv.FormatInt(o.number("job_id"), 10)); raw != j.ID && rest == "" {
+		j.RawID = raw
+	}
+	if j.State.Ended() {
+		j.EndedAt, j.ExitCode = times.time("end"), o.exit("exit_code")
+	}
+	if n, ok := number(o["priority"]); ok {
+		j.Priority = &n
+	}
+	allocated, _ := o.object("tres")["allocated"].([]any)
+	for _, t := range allocated {
+		tres, _ := t.(map[string]any)
+		x := jsonObject(tres)
+		if x.text("type") == "gres" && (x.text("name") == "gpu" || strings.HasPrefix(x.text("name"), "gpu:") && j.GPUs == 0) {
+			j.GPUs = int(x.number("count"))
+		}
+	}
+	return j
+}
+
+// NodeFromJSON reads one node of slurmrestd, or of scontrol show nodes --json.
+func NodeFromJSON(m map[string]any) Node {
+	o := jsonObject(m)
+	states := o.list("state")
+	flags := o.list("state_flags")
+	if len(states) > 1 {
+		flags = append(flags, states[1:]...)
+	}
+	state := "unknown"
+	if len(states) > 0 {
+		state = strings.ToLower(states[0])
+	}
+	n := Node{
+		Name: o.text("name"), Partitions: o.list("partitions"),
+		GPUs: gpusPerNode(o.text("gres")), GPUType: gpuType(o.text("gres")), GPUsUsed: gpusPerNode(o.text("gres_used")),
+		CPUs: int(o.number("cpus")), CPUsUsed: int(o.number("alloc_cpus")), MemoryMB: o.number("real_memory"),
+		Features: o.list("features"), Reason: o.text("reason"), ReasonBy: o.text("reason_set_by_user"), ReasonAt: o.time("reason_changed_at"),
+	}
+	n.State = nodeState(state, flags)
+	return n
+}
+
+// nodeState puts a base state and flags together as sinfo prints them.
+func nodeState(state string, flags []string) string {
+	busy := state == "allocated" || state == "mixed"
+	suffix := ""
+	for _, f := range flags {
+		switch strings.ToUpper(f) {
+		case "DRAIN":
+			if state = "drained"; busy {
+				state = "draining"
+			}
+		case "NOT_RESPONDING":
+			suffix = "*"
+		case "COMPLETING":
+			if !busy {
+				state = "completing"
+			}
+		case "MAINTENANCE":
+			suffix = "$"
+		case "POWERED_DOWN", "POWER_DOWN":
+			suffix = "~"
+		case "POWERING_UP", "POWER_UP":
+			suffix = "#"
+		case "REBOOT_REQUESTED":
+			suffix = "@"
+		case "REBOOT_ISSUED":
+			suffix = "^"
+		case "PLANNED":
+			suffix = "-"
+		}
+	}
+	return state + suffix
+}
+
+// PartitionFromJSON reads one partition of slurmrestd; nodes are the cluster's.
+func PartitionFromJSON(m map[string]any, nodes []Node) Partition {
+	o := jsonObject(m)
+	state := strings.ToLower(firstText(o.text("state"), o.object("partition").text("state")))
+	p := Partition{Name: o.text("name"), State: state, Up: state == "up"}
+	for _, f := range o.list("flags") {
+		p.Default = p.Default || f == "default" || f == "DEFAULT"
+	}
+	p.TimeLimitS = o.limit("maximum_time_limit") // 22.05; newer:
+	if p.TimeLimitS == nil {
+		p.TimeLimitS = o.object("maximums").limit("time")
+	}
+	most, ok := number(o["maximum_nodes_per_job"])
+	if !ok {
+		most, ok = number(o.object("maximums")["nodes"])
+	}
+	if ok && most < 1<<31 {
+		p.MaxNodes = int(most)
+	}
+	p.Nodes = firstText(o.text("nodes"), o.object("nodes").text("configured"))
+	member := map[string]bool{}
+	for _, n := range nodesOf(p.Nodes) {
+		member[n] = true
+	}
+	for _, n := range nodes {
+		if !member[n.Name] {
+			continue
+		}
+		p.Total++
+		p.GPUs = max(p.GPUs, n.GPUs)
+		switch word := strings.TrimRight(n.State, "~#!%$@^-"); word {
+		case "allocated", "mixed", "completing":
+			p.Allocated++
+		case "idle", "planned":
+			p.Idle++
+		default:
+			p.Other++
+		}
+	}
+	return p
+}
