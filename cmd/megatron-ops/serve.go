@@ -18,7 +18,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/megatron-ops/megatron-ops/bot"
+	"github.com/megatron-ops/megatron-ops/internal/follow"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/mcp"
 )
 
@@ -98,6 +101,7 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 	mux := http.NewServeMux()
 	var running sync.WaitGroup
 	slackOn := false
+	tell := func(context.Context, follow.News) {}
 	for _, name := range []string{"SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET"} {
 		slackOn = slackOn || os.Getenv(name) != ""
 	}
@@ -110,6 +114,7 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 		if err != nil {
 			return &ops.Error{Code: ops.BadInput, Field: "SLACK_BOT_TOKEN", Message: err.Error(), Fix: "docs/slack.md has the steps"}
 		}
+		tell = cardNews(b, log)
 		if os.Getenv("SLACK_APP_TOKEN") == "" {
 			mux.Handle("/slack/", b.Handler())
 		}
@@ -119,6 +124,12 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 			}
 		})
 	}
+	follower := follow.Follower{Service: svc, Tell: tell, Log: log}
+	running.Go(func() {
+		if err := follower.Run(ctx); err != nil {
+			log.Error("jobs are not followed", "error", err)
+		}
+	})
 	agents, err := mcp.NewServer(mcp.Config{
 		Service: func() (*ops.Service, error) { return svc, nil },
 		Caller:  ops.Caller{Surface: ops.MCPHTTP, ID: "loopback", ReadOnly: true},
@@ -175,6 +186,29 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 	}
 	running.Wait()
 	return nil
+}
+
+// cardNews shows what is seen of a job on its card.
+func cardNews(b *bot.Bot, log *slog.Logger) func(context.Context, follow.News) {
+	return func(ctx context.Context, n follow.News) {
+		card := bot.News{Job: n.Job}
+		if s := n.Summary; s != nil {
+			card.Iteration, card.Iterations, card.Loss, card.TFLOPs = s.Last, s.Of, s.Loss, s.TFLOPs
+			if s.ETASeconds != nil {
+				card.ETA = time.Duration(*s.ETASeconds) * time.Second
+			}
+		}
+		if r := n.Report; r != nil {
+			doc := r.View(lang.EN)
+			if n.Why.EN != "" {
+				doc.Sections = append(doc.Sections, view.Section{Text: n.Why.EN})
+			}
+			card.Cause, card.Class, card.Exclude = &doc, r.Class, r.ExcludeNodes
+		}
+		if err := b.Tell(ctx, card); err != nil && ctx.Err() == nil {
+			log.Error("a job's card was not written", "job", n.Job.ID, "error", err)
+		}
+	}
 }
 
 func onOff(on bool) string {

@@ -20,6 +20,13 @@ type room struct {
 	why    string
 }
 
+// belowOps is what a surface may use besides the operations: the types of their
+// answers.
+var belowOps = []string{
+	"bot/...", "internal/ops", "internal/store", "knowledge", "knowledge/...", "skills",
+	"slurm", "slurm/hostlist", "slurm/job", "slurm/lint", "slurm/diagnose", "slurm/metrics", "slurm/watch",
+}
+
 var rooms = []room{
 	{"internal/lang", nil, "the words of both languages know nothing of what is said"},
 	{"internal/view", nil, "an answer's form knows nothing of the answer"},
@@ -37,6 +44,7 @@ var rooms = []room{
 	{"slurm/script", []string{"slurm", "slurm/hostlist"}, "reading a script is pure"},
 	{"slurm/lint", []string{"knowledge/...", "slurm", "slurm/hostlist", "slurm/script", "slurm/job"}, "lint reads text and starts nothing"},
 	{"slurm/cluster", []string{"slurm", "slurm/hostlist", "slurm/job"}, "a back end moves scripts, it does not judge them"},
+	{"slurm/cluster/...", []string{"slurm", "slurm/hostlist", "slurm/cluster/..."}, "a back end moves scripts, it does not judge them"},
 	{"slurm/watch", []string{"slurm", "slurm/hostlist", "slurm/metrics"}, "watching sees clusters through interfaces of its own"},
 	{"slurm/metrics", []string{"slurm", "knowledge/megatron"}, "metrics are read from files"},
 	{"slurm/diagnose", []string{"knowledge/...", "slurm", "slurm/hostlist", "slurm/metrics", "internal/redact"}, "a diagnosis never starts a process"},
@@ -44,12 +52,13 @@ var rooms = []room{
 	{"internal/store", []string{"slurm"}, "the store keeps, it does not act"},
 	{"internal/ops", []string{"knowledge", "knowledge/...", "skills", "slurm", "slurm/...", "internal/store", "internal/redact"}, "the operations stand above every room and below every surface"},
 	{"internal/config", []string{"slurm", "slurm/job", "internal/ops"}, "the configuration file names what cmd wires"},
-	{"bot", []string{"bot/...", "internal/ops", "slurm", "slurm/metrics", "internal/redact", "internal/store"}, "Slack is one door, not the room, and never speaks MCP"},
-	{"bot/...", []string{"bot", "bot/...", "internal/ops", "slurm", "slurm/metrics", "internal/redact", "internal/store"}, "Slack is one door, not the room, and never speaks MCP"},
+	{"bot", belowOps, "Slack is one door, not the room: operations and what lies below them, no back end, never MCP"},
+	{"bot/...", append([]string{"bot"}, belowOps...), "Slack is one door, not the room: operations and what lies below them, no back end, never MCP"},
 	{"mcp", []string{"mcp/...", "internal/ops", "skills", "slurm", "internal/redact", "internal/store", "knowledge/...", "slurm/job"}, "MCP is one door, not the room, and never speaks Slack"},
 	{"mcp/...", []string{"mcp", "mcp/...", "internal/ops", "skills", "slurm", "internal/redact"}, "MCP is one door, not the room, and never speaks Slack"},
 	{"slurm/slurmtest", []string{"slurm", "slurm/slurmtest"}, "it stands in for a site"},
 	{"slurm/slurmtest/...", []string{"slurm/slurmtest"}, "it stands in for a site"},
+	{"internal/follow", []string{"internal/ops", "internal/store", "slurm", "slurm/..."}, "it stands above the operations and below the surfaces that show what it tells"},
 	{"internal/demo", []string{"..."}, "the demo is a user of everything"},
 	{"internal/docs", []string{"..."}, "pages are written from every table"},
 	{"cmd/...", []string{"..."}, "wiring only happens here"},

@@ -1,0 +1,284 @@
+// Package follow is the life of a job after its submission: it watches every
+// job that was submitted here, diagnoses one that fails, gives nodes back once
+// the result is there, and submits again where the specification allows it.
+// What it sees it tells; where that is shown is not its business.
+package follow
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+	"github.com/megatron-ops/megatron-ops/slurm/metrics"
+	"github.com/megatron-ops/megatron-ops/slurm/watch"
+)
+
+// News is what was seen of a job. Zero values are not known.
+type News struct {
+	Job     slurm.Job
+	Summary *metrics.Summary
+	// Report is the diagnosis of a job that ended badly.
+	Report *diagnose.Report
+	// Next is the job that was submitted in place of this one.
+	Next slurm.JobID
+	// Why says what was done beyond watching, or why it was not.
+	Why lang.Text
+}
+
+// A Follower follows the jobs of a service. Tell is called for each piece of
+// news, one at a time for one job.
+type Follower struct {
+	Service *ops.Service
+	Tell    func(context.Context, News)
+	Log     *slog.Logger
+	// Interval is between two looks at a cluster, and Progress between two
+	// readings of a running job's log. Zero: 30 s and 60 s.
+	Interval, Progress time.Duration
+
+	watchers map[string]*watch.Watcher
+	mu       sync.Mutex
+	awaited  map[string]bool // jobs whose artifact is being awaited
+}
+
+// memory is how far back submissions are taken up at a start.
+const memory = 14 * 24 * time.Hour
+
+// Run follows until ctx ends.
+func (f *Follower) Run(ctx context.Context) error {
+	st, err := f.Service.Store()
+	if err != nil {
+		return err
+	}
+	if f.Interval == 0 {
+		f.Interval = 30 * time.Second
+	}
+	if f.Progress == 0 {
+		f.Progress = time.Minute
+	}
+	f.watchers, f.awaited = map[string]*watch.Watcher{}, map[string]bool{}
+	var wg sync.WaitGroup
+	for name, cl := range f.Service.Clusters {
+		c, ok := cl.(source)
+		if !ok {
+			continue // a cluster without accounts cannot be followed
+		}
+		w := watch.New(c, watch.Options{Interval: f.Interval, Floor: min(f.Interval, 10*time.Second)})
+		f.watchers[name] = w
+		sub := w.Subscribe()
+		wg.Go(func() { w.Run(ctx) })
+		wg.Go(func() { f.listen(ctx, st, sub) })
+	}
+	wg.Go(func() { f.takeUp(ctx, st) })
+	wg.Go(func() { f.readProgress(ctx, st) })
+	wg.Wait()
+	return nil
+}
+
+// A source is a cluster that can be watched.
+type source interface {
+	Name() string
+	Jobs(context.Context, slurm.Filter) ([]slurm.Job, error)
+	Past(context.Context, slurm.Filter) ([]slurm.Job, error)
+}
+
+// last is the state in which a job was last told of; it outlives the process,
+// so that a restart tells no old news.
+const last = "followed"
+
+func key(cluster string, id slurm.JobID) string { return cluster + "/" + string(id) }
+
+// takeUp starts to follow what was submitted since the last look.
+func (f *Follower) takeUp(ctx context.Context, st *store.Store) {
+	seen := map[string]bool{}
+	for {
+		subs, err := st.Submissions(ctx, "", "", 2000)
+		if err != nil && ctx.Err() == nil {
+			f.Log.Error("submissions could not be read", "error", err)
+		}
+		for _, sub := range subs {
+			k := key(sub.Cluster, sub.JobID)
+			if sub.State != store.Submitted || seen[k] || time.Since(sub.CreatedAt) > memory {
+				continue
+			}
+			seen[k] = true
+			known := slurm.Job{ID: sub.JobID}
+			if _, err := st.Slack().Get(ctx, last, k, time.Now(), &known); err != nil {
+				f.Log.Error("a followed job could not be read", "job", sub.JobID, "error", err)
+			}
+			if w := f.watchers[sub.Cluster]; w != nil && !known.State.Ended() {
+				w.Watch(known)
+			}
+		}
+		if !sleep(ctx, min(f.Interval, 2*time.Second)) {
+			return
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// listen carries out what each event asks for.
+func (f *Follower) listen(ctx context.Context, st *store.Store, sub *watch.Subscription) {
+	defer sub.Close()
+	for {
+		ev, err := sub.Next(ctx)
+		if err != nil {
+			return
+		}
+		switch ev.Kind {
+		case watch.Changed, watch.Ended:
+			ev.Job.Cluster = ev.Cluster
+			f.seen(ctx, st, ev.Job)
+		case watch.Unreachable:
+			f.Log.Warn("cluster does not answer", "cluster", ev.Cluster, "error", ev.Err)
+		case watch.Reachable:
+			f.Log.Info("cluster answers again", "cluster", ev.Cluster)
+		}
+	}
+}
+
+// seen tells of a job as it is now, and does what its end asks for. It is
+// written down after it was told: a crash in between tells again, and the
+// telling is by job and state, so that it shows once.
+func (f *Follower) seen(ctx context.Context, st *store.Store, j slurm.Job) {
+	n := News{Job: j}
+	if j.State == slurm.Running {
+		f.await(ctx, st, j)
+	}
+	if j.State.Ended() {
+		n.Summary = f.summary(ctx, j)
+		if j.State != slurm.Completed && j.State != slurm.Cancelled {
+			n.Report = f.diagnosis(ctx, j)
+			f.recover(ctx, st, &n)
+		}
+	}
+	f.Tell(ctx, n)
+	if err := st.Slack().Put(ctx, last, key(j.Cluster, j.ID), j, time.Now().Add(2*memory)); err != nil && ctx.Err() == nil {
+		f.Log.Error("a followed job could not be written", "job", j.ID, "error", err)
+	}
+}
+
+// reader is who reads logs here: this process, which changes nothing by it.
+func (f *Follower) reader() *ops.Call {
+	return &ops.Call{Service: f.Service, Who: ops.Caller{Surface: ops.Watcher, ID: "follow", ReadOnly: true}}
+}
+
+func (f *Follower) diagnosis(ctx context.Context, j slurm.Job) *diagnose.Report {
+	out, err := do[ops.DiagnoseOut](ctx, f.reader(), "diagnose", &ops.DiagnoseIn{Target: string(j.ID), OnCluster: ops.OnCluster{Cluster: j.Cluster}})
+	if err != nil {
+		f.Log.Warn("no diagnosis", "job", j.ID, "error", err)
+		return nil
+	}
+	return &out.Report
+}
+
+func (f *Follower) summary(ctx context.Context, j slurm.Job) *metrics.Summary {
+	out, err := do[ops.MetricsOut](ctx, f.reader(), "metrics", &ops.MetricsIn{Runs: []string{string(j.ID)}, OnCluster: ops.OnCluster{Cluster: j.Cluster}})
+	if err != nil || len(out.Runs) == 0 {
+		return nil // it has logged no iteration yet
+	}
+	return &out.Runs[0]
+}
+
+// do runs an operation of the table.
+func do[Out any](ctx context.Context, c *ops.Call, name string, in any) (Out, error) {
+	var none Out
+	op, _ := ops.Lookup(name)
+	out, err := op.Run(ctx, c, in)
+	if err != nil {
+		return none, err
+	}
+	return out.(Out), nil
+}
+
+// readProgress tells how running jobs go on.
+func (f *Follower) readProgress(ctx context.Context, st *store.Store) {
+	at := map[string]int{}
+	for sleep(ctx, f.Progress) {
+		subs, err := st.Submissions(ctx, "", "", 500)
+		if err != nil {
+			continue
+		}
+		for _, sub := range subs {
+			w := f.watchers[sub.Cluster]
+			if w == nil || sub.JobID == "" {
+				continue
+			}
+			j, _, ok := w.Job(sub.JobID)
+			if !ok || j.State != slurm.Running {
+				continue
+			}
+			j.Cluster = sub.Cluster
+			k := key(j.Cluster, j.ID)
+			if s := f.summary(ctx, j); s != nil && s.Last != at[k] {
+				at[k] = s.Last
+				f.Tell(ctx, News{Job: j, Summary: s})
+			}
+		}
+	}
+}
+
+// await gives a job's nodes back once its artifact is there, where its
+// specification asks for that.
+func (f *Follower) await(ctx context.Context, st *store.Store, j slurm.Job) {
+	sub, s, ok := specOf(ctx, st, j)
+	if !ok || s.Artifact.Path == "" || s.Artifact.Cancel == nil || !*s.Artifact.Cancel {
+		return
+	}
+	k := key(j.Cluster, j.ID)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.awaited[k] {
+		return
+	}
+	f.awaited[k] = true
+	go func() {
+		a := watch.Artifact{Path: s.Artifact.Path}
+		now := func() slurm.Job {
+			if w, _, ok := f.watchers[j.Cluster].Job(j.ID); ok {
+				return w
+			}
+			return slurm.Job{ID: j.ID, State: slurm.Cancelled, WorkDir: j.WorkDir}
+		}
+		if _, err := a.Await(ctx, now, min(f.Interval, 10*time.Second)); err != nil {
+			return // it ended, and the watcher tells how
+		}
+		call := &ops.Call{Service: f.Service, Who: owner(sub), Confirmed: true}
+		if _, err := do[ops.CancelOut](ctx, call, "cancel", &ops.CancelIn{Job: j.ID, OnCluster: ops.OnCluster{Cluster: j.Cluster}}); err != nil {
+			f.Log.Error("the result is there and the job could not be cancelled", "job", j.ID, "error", err)
+			return
+		}
+		f.Tell(ctx, News{Job: j, Why: lang.Text{
+			EN: s.Artifact.Path + " is there: the nodes were given back", ZH: s.Artifact.Path + " 已出现：节点已归还",
+		}})
+	}()
+}
+
+// owner is who a job's recovery acts as: the person whose job it is.
+func owner(sub store.Submission) ops.Caller {
+	return ops.Caller{Surface: ops.Watcher, ID: sub.AskedBy, User: sub.Owner}
+}
+
+func specOf(ctx context.Context, st *store.Store, j slurm.Job) (store.Submission, job.Spec, bool) {
+	sub, err := st.ByJob(ctx, j.Cluster, j.ID)
+	if err != nil {
+		return sub, job.Spec{}, false
+	}
+	var s job.Spec
+	return sub, s, json.Unmarshal(sub.Spec, &s) == nil
+}

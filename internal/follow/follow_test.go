@@ -1,0 +1,152 @@
+package follow
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/user"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster/local"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// TestMain lets the test binary play srun and its kin for the embedded back end.
+func TestMain(m *testing.M) {
+	if code, ok := local.Standin(os.Args); ok {
+		os.Exit(code)
+	}
+	os.Exit(m.Run())
+}
+
+// A yard is an embedded back end, followed.
+type yard struct {
+	t    *testing.T
+	call *ops.Call
+	tree string
+	mu   sync.Mutex
+	news []News
+}
+
+func newYard(t *testing.T, uv string) *yard {
+	me, err := user.Current()
+	require.NoError(t, err)
+	dir := t.TempDir()
+	y := &yard{t: t, tree: filepath.Join(dir, "tree")}
+	require.NoError(t, os.MkdirAll(filepath.Join(y.tree, ".venv"), 0o755))
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "bin"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "bin", "uv"), []byte("#!/bin/sh\n"+uv), 0o755))
+	t.Setenv("PATH", filepath.Join(dir, "bin")+":"+os.Getenv("PATH"))
+	st, err := store.Open(t.Context(), filepath.Join(dir, "state.db"))
+	require.NoError(t, err)
+	y.call = &ops.Call{
+		Service: &ops.Service{
+			Clusters: map[string]ops.Cluster{"local": local.New("local", filepath.Join(dir, "local"))}, Default: "local",
+			Now: time.Now, Store: func() (*store.Store, error) { return st, nil }, Self: me.Username,
+		},
+		Who: ops.Caller{Surface: ops.Shell, ID: me.Username, User: me.Username},
+	}
+	f := &Follower{
+		Service: y.call.Service, Log: slog.New(slog.DiscardHandler), Interval: 200 * time.Millisecond, Progress: 200 * time.Millisecond,
+		Tell: func(_ context.Context, n News) {
+			y.mu.Lock()
+			defer y.mu.Unlock()
+			y.news = append(y.news, n)
+		},
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		require.NoError(t, <-done)
+		st.Close()
+	})
+	return y
+}
+
+func (y *yard) submit(s job.Spec) slurm.JobID {
+	y.t.Helper()
+	none, time := 0, "10:00"
+	s.Worktree, s.Script, s.GPUsPerNode, s.Time, s.Name = y.tree, "train.py", &none, time, "run"
+	op, _ := ops.Lookup("submit")
+	out, err := op.Run(y.t.Context(), y.call, &ops.SubmitIn{SpecIn: ops.SpecIn{Spec: s}, Yes: true, Force: true})
+	require.NoError(y.t, err)
+	require.NotNil(y.t, out.(ops.SubmitOut).JobID)
+	return *out.(ops.SubmitOut).JobID
+}
+
+// until waits for news that fits, and returns it.
+func (y *yard) until(what string, fits func(News) bool) News {
+	y.t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for time.Now().Before(deadline) {
+		y.mu.Lock()
+		for _, n := range y.news {
+			if fits(n) {
+				y.mu.Unlock()
+				return n
+			}
+		}
+		y.mu.Unlock()
+		time.Sleep(50 * time.Millisecond)
+	}
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.t.Fatalf("nothing was told of %s; told was %+v", what, y.news)
+	return News{}
+}
+
+func TestAFailureIsDiagnosedAndTriedAgainOnce(t *testing.T) {
+	y := newYard(t, `echo 'Traceback (most recent call last):
+  File "/m/train.py", line 3, in <module>
+    fail()
+ValueError: the number is odd' >&2
+exit 1
+`)
+	two := 2
+	first := y.submit(job.Spec{Retry: job.Retry{Max: &two, On: []string{"user_exception"}}})
+	n := y.until("the first failure", func(n News) bool { return n.Job.ID == first && n.Report != nil })
+	require.Equal(t, slurm.Failed, n.Job.State)
+	require.Equal(t, "user_exception", n.Report.Class)
+	require.NotEmpty(t, n.Next, "%v", n.Why)
+	require.Contains(t, n.Why.EN, "retry 1 of 2")
+
+	// The retry waits in the queue, where it can be seen, until its time.
+	j, err := y.call.Clusters["local"].Job(t.Context(), n.Next)
+	require.NoError(t, err)
+	require.Equal(t, slurm.Pending, j.State)
+}
+
+func TestNoRetryThatNobodyAskedFor(t *testing.T) {
+	y := newYard(t, "exit 3\n")
+	id := y.submit(job.Spec{})
+	n := y.until("the failure", func(n News) bool { return n.Job.ID == id && n.Report != nil })
+	require.Empty(t, n.Next)
+	require.Empty(t, n.Why.EN)
+}
+
+func TestNodesAreGivenBackOnceTheResultIsThere(t *testing.T) {
+	y := newYard(t, `mkdir -p results; echo '{"done": true}' > results/metrics.json; exec sleep 60
+`)
+	yes := true
+	id := y.submit(job.Spec{Artifact: job.Artifact{Path: "results/metrics.json", Cancel: &yes}})
+	y.until("the end", func(n News) bool { return n.Job.ID == id && n.Job.State == slurm.Cancelled })
+}
+
+func TestRetriesEnd(t *testing.T) {
+	require.Equal(t, []int{1, 2, 4, 60}, []int{delayMinutes(0), delayMinutes(1), delayMinutes(2), delayMinutes(30)})
+	require.Equal(t, shape("rank 3 at 10.1.2.3: lost"), shape("rank 17 at 10.1.2.44: lost"))
+	lineage, attempt := lineageOf(store.Submission{Key: "me/local/abc/retry-2", Owner: "me", Cluster: "local"})
+	require.Equal(t, "abc", lineage)
+	require.Equal(t, 2, attempt)
+	require.Equal(t, "gpu[1-3]", without(job.Spec{Exclude: "gpu[1-2]"}, []string{"gpu3", "gpu1"}).Exclude)
+}
