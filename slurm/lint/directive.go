@@ -302,7 +302,7 @@ func exportNone(c *checker) {
 		if s.Step == nil || s.Trap {
 			continue
 		}
-		if e, has := s.Step.Options.Get("export"); has && withoutAll(e.Text()) {
+		if e, has := s.Step.Options.Get("export"); has && withoutAll(e.Text()) && !(s.Container != nil && len(c.job.Shell.Names()) == 0) {
 			c.report(e.Line, "srun --export="+e.Text())
 		}
 	}

@@ -141,7 +141,9 @@ var (
 	secretForms = regexp.MustCompile(`\b(hf_[A-Za-z0-9]{24,}|sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{30,}|glpat-[\w-]{16,}|xox[abpr]-[\w-]{10,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|eyJ[\w-]{16,}\.eyJ[\w-]{10,}\.[\w-]+|local-[0-9a-f]{40})`)
 	userInURL   = regexp.MustCompile(`\w+://[^\s/:@"'$<>{}]+:([^\s/@"'$<>{}]{4,})@`)
 	placeholder = regexp.MustCompile(`(?i)^$|<|>|x{4,}|\*{3,}|\.{3}|your|change_?me|replace|placeholder|example|dummy|todo|insert|fill|secret_?here|_here$|token_?here|^(none|null|true|false|offline|disabled|online|test|password|token|secret|key)$|my_?(token|key|secret)|0{8,}|1234567|在此|你的|填写|替换`)
-	loginWords  = []string{"login"}
+	// tokenNames are names of a tokenizer's tokens.
+	tokenNames = regexp.MustCompile(`(?i)(^|_)(bos|eos|pad|unk|cls|mask|sep|special|class|image|video|stop|end|start|eod|vision|max|num|min|new|per|sample|begin)_?token`)
+	loginWords = []string{"login"}
 )
 
 func secrets(c *checker) {
@@ -214,6 +216,9 @@ func argAt(t []string, i int) string {
 // secretValue reports whether val, given to name, is a real secret.
 func secretValue(name, val string) bool {
 	val = strings.Trim(val, `"'`)
+	if strings.HasPrefix(val, "-") || tokenNames.MatchString(name) {
+		return false
+	}
 	if placeholder.MatchString(val) || strings.ContainsAny(val, "$/` ") && !strings.Contains(strings.ToLower(name), "secret") || strings.Contains(val, "$") {
 		return false
 	}
@@ -227,7 +232,7 @@ func secretValue(name, val string) bool {
 	if _, err := strconv.Atoi(val); err == nil && len(val) < 12 {
 		return false
 	}
-	return len(val) >= 8
+	return len(val) >= 20 || len(val) >= 8 && strings.ContainsAny(val, "0123456789")
 }
 
 var (

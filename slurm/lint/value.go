@@ -164,8 +164,8 @@ func unset(c *checker) {
 				if comments == "" {
 					comments = c.comments() + "."
 				}
-				if strings.Contains(comments, strings.ToLower(e.Name)) {
-					continue // the head of the script says who sets it
+				if strings.Contains(comments, strings.ToLower(e.Name)) || c.speaksOf(e.Name) || pathRoot(x, e.Name) {
+					continue // the script says who sets it; or a site's own folder
 				}
 				if strings.ToLower(e.Name) == e.Name && x.Loop != nil {
 					continue
@@ -175,6 +175,27 @@ func unset(c *checker) {
 			c.report(e.Line, "$"+e.Name)
 		}
 	}
+}
+
+// speaksOf reports whether the script names the variable other than by
+// expanding it: in a check, a list of what must be set, a usage text.
+func (c *checker) speaksOf(name string) bool {
+	re := regexp.MustCompile(`(^|[^$\w{])` + regexp.QuoteMeta(name) + `\b`)
+	return slices.ContainsFunc(c.job.Script.Lines, func(l string) bool {
+		return re.MatchString(l) && !strings.Contains(l, "--"+name)
+	})
+}
+
+// pathRoot reports whether the variable is the first part of a path.
+func pathRoot(x *script.Command, name string) bool {
+	for _, a := range x.Args {
+		for i, p := range a.Value {
+			if p.Ref != nil && p.Ref.Name == name && i+1 < len(a.Value) && strings.HasPrefix(a.Value[i+1].Text, "/") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func positionalName(s string) bool {
@@ -323,7 +344,7 @@ func (c *checker) declares(e script.Expansion) bool {
 	})
 }
 
-// commandText is the number of the word that is text for another shell
+// commandText is the number of the word, as written, that is text for another shell
 // (bash -c TEXT, ssh host TEXT), or -1.
 func commandText(x *script.Command) int {
 	for i, a := range x.Args {
@@ -332,14 +353,16 @@ func commandText(x *script.Command) int {
 			for _, b := range x.Args[:i] {
 				switch n := b.Text(); n[strings.LastIndexByte(n, '/')+1:] {
 				case "bash", "sh", "zsh", "dash":
-					return i + 1
+					if i+1 < len(x.Args) {
+						return x.Args[i+1].Word
+					}
 				}
 			}
 		}
 	}
 	switch x.Name() {
 	case "ssh", "pdsh", "clush", "eval":
-		return len(x.Args) - 1
+		return x.Args[len(x.Args)-1].Word
 	}
 	return -1
 }
@@ -347,10 +370,11 @@ func commandText(x *script.Command) int {
 // isText reports whether the word of e is the value of an option that takes
 // blanks, such as --wrap or --comment.
 func isText(x *script.Command, e script.Expansion) bool {
-	if e.Word < 1 || e.Word > len(x.Args) {
+	i := slices.IndexFunc(x.Args, func(a script.Arg) bool { return a.Word == e.Word })
+	if i < 1 {
 		return false
 	}
-	switch x.Args[e.Word-1].Text() {
+	switch x.Args[i-1].Text() {
 	case "--wrap", "--comment", "--prompt", "--notes", "--description", "--wandb-notes", "echo", "--export":
 		return true
 	}
@@ -420,7 +444,7 @@ func dollarWord(x *script.Command, i int) string {
 	}
 	// A variable that has a value: $X=1 where X=8 runs "8=1".
 	for _, e := range x.Expansions {
-		if e.Word == i && e.Var != nil && !e.Quoted && !e.Var.Array && e.Op == "" {
+		if e.Word == x.Args[i].Word && e.Var != nil && !e.Quoted && !e.Var.Array && e.Op == "" {
 			if s, ok := e.Var.Value.Literal(); ok && !plainName.MatchString(s) && strings.HasPrefix(x.Args[i].Text(), s+"=") {
 				return e.Name
 			}

@@ -139,10 +139,12 @@ func (r *reader) arith(x syntax.ArithmExpr, f frame) *Expr {
 // computed.
 func sumValue(e *Expr, f frame, line int, source string) Value {
 	if n, ok := e.Int(); ok {
-		return textValue(strconv.FormatInt(n, 10), line)
+		return textValue(textOf(n), line)
 	}
 	return refValue(&Ref{Kind: Sum, Expr: e, Shell: f.sh, Line: line, Source: source})
 }
+
+func textOf(n int64) string { return strconv.FormatInt(n, 10) }
 
 func isName(s string) bool {
 	for i, c := range s {

@@ -47,6 +47,8 @@ type Command struct {
 type Arg struct {
 	Value Value
 	Line  int
+	// Word is the number of the word as written that it comes from.
+	Word int
 }
 
 // Text is the word's text, with unknown parts as they are written.
@@ -201,19 +203,19 @@ func (r *reader) declare(c *syntax.DeclClause, s *syntax.Stmt, f frame) {
 	export := c.Variant.Value == "export"
 	line := f.text.at(c.Pos().Offset())
 	cmd := r.command(f, line, f.text.at(c.End().Offset()))
-	cmd.Args = []Arg{{textValue(c.Variant.Value, line), line}}
+	cmd.Args = []Arg{{Value: textValue(c.Variant.Value, line), Line: line}}
 	for _, a := range c.Args {
 		if a.Name == nil {
 			w := joinFields(r.word(a.Value, f))
 			if s, ok := w.Literal(); ok && strings.HasPrefix(s, "-") && c.Variant.Value != "export" && strings.Contains(s, "x") {
 				export = true
 			}
-			cmd.Args = append(cmd.Args, Arg{w, f.text.at(a.Value.Pos().Offset())})
+			cmd.Args = append(cmd.Args, Arg{Value: w, Line: f.text.at(a.Value.Pos().Offset())})
 			continue
 		}
 		r.assignment(a, f, export)
 		src := f.text.slice(a.Pos(), a.End())
-		cmd.Args = append(cmd.Args, Arg{textValue(src, f.text.at(a.Pos().Offset())), f.text.at(a.Pos().Offset())})
+		cmd.Args = append(cmd.Args, Arg{Value: textValue(src, f.text.at(a.Pos().Offset())), Line: f.text.at(a.Pos().Offset())})
 	}
 	cmd.Redirects = r.redirects(s.Redirs, f)
 	cmd.Expansions = exps
@@ -265,7 +267,7 @@ func (r *reader) call(c *syntax.CallExpr, s *syntax.Stmt, f frame) {
 			if l == 0 || i == 0 {
 				l = at
 			}
-			args = append(args, Arg{v, l})
+			args = append(args, Arg{v, l, i})
 		}
 	}
 	f.words = nil
@@ -292,7 +294,7 @@ func (r *reader) call(c *syntax.CallExpr, s *syntax.Stmt, f frame) {
 
 // start records the command that by starts with args in env.
 func (r *reader) start(by *Command, args []Arg, env *Shell, f frame) {
-	if len(args) == 0 || f.depth > maxDepth || r.count > maxCommands {
+	if len(args) == 0 || f.depth > maxDepth || r.spent() {
 		return
 	}
 	f.depth++
@@ -306,7 +308,7 @@ func (r *reader) start(by *Command, args []Arg, env *Shell, f frame) {
 
 // nested reads t with the shell sh, which by starts.
 func (r *reader) nested(by *Command, sh *Shell, t text, args []Value, f frame) {
-	if f.depth > maxDepth || r.count > maxCommands {
+	if f.depth > maxDepth || r.spent() {
 		return
 	}
 	file, t := r.load(t, sh)

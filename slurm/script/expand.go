@@ -69,6 +69,12 @@ func (r *reader) literal(src string, off uint, q quoting, f frame) Value {
 				c = n
 			}
 		}
+		switch c {
+		case plainBracket:
+			c = '['
+		case plainDollar:
+			c = '$'
+		}
 		b.WriteByte(c)
 	}
 	emit()
@@ -134,7 +140,7 @@ func (l *fieldList) list(vs []Value, quoted bool) {
 // word expands w into the words that the command gets.
 func (r *reader) word(w *syntax.Word, f frame) []Value {
 	var l fieldList
-	if w == nil {
+	if w == nil || r.spent() {
 		return nil
 	}
 	whole := len(w.Parts) == 1
@@ -165,7 +171,18 @@ func (r *reader) word(w *syntax.Word, f frame) []Value {
 		}
 	}
 	l.end()
+	for _, v := range l.out {
+		r.cost(v)
+	}
 	return l.out
+}
+
+// cost counts what v takes.
+func (r *reader) cost(v Value) {
+	r.bytes += 8 * len(v)
+	for _, p := range v {
+		r.bytes += len(p.Text)
+	}
 }
 
 func (r *reader) quotedPart(q syntax.WordPart, f frame, l *fieldList, whole bool) {

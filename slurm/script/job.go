@@ -2,6 +2,7 @@ package script
 
 import (
 	"bytes"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -117,8 +118,11 @@ type reader struct {
 	refs   []*Ref
 	files  map[string]text
 	later  []func()
-	count  int
+	// What the reading has cost: see spent.
+	count, steps, bytes int
 }
+
+var setLine = regexp.MustCompile(`(?m)^\s*(?:export\s+)?([A-Za-z_]\w*)=`)
 
 // Read reads a script. It takes any bytes.
 func Read(name string, src []byte) *Script {
@@ -135,7 +139,12 @@ func Read(name string, src []byte) *Script {
 		s.CRLF = 1 + strings.Count(body[:i], "\n")
 		body = strings.ReplaceAll(body, "\r\n", "\n")
 	}
-	body = strings.ReplaceAll(body, "\x00", " ")
+	body = strings.Map(func(r rune) rune {
+		if r == 0 || r == plainBracket || r == plainDollar {
+			return ' '
+		}
+		return r
+	}, body)
 	s.Lines = strings.Split(body, "\n")
 	r := &reader{script: s, files: map[string]text{}}
 	r.readJob(fileText(body), nil)
@@ -169,6 +178,12 @@ func (r *reader) readJob(t text, cli Options) *Job {
 	file, parsed := r.load(t, sh)
 	j.Sources = append(j.Sources, Source{sh, file, parsed})
 	j.comments(file, parsed)
+	if len(j.Refusals) > 0 {
+		// What could not be read may still have set something.
+		for _, m := range setLine.FindAllStringSubmatch(t.src, -1) {
+			j.Assigned[m[1]] = true
+		}
+	}
 	docs := hereDocuments(file)
 	j.Directives = r.directives(t, func(off int) bool {
 		for _, d := range docs {

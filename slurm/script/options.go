@@ -233,3 +233,47 @@ func cutValue(v Value) (name string, val Value, has bool) {
 	}
 	return b.String(), nil, false
 }
+
+// NearestOption is the option of sbatch that a misspelt name, without dashes,
+// was surely meant to be: it differs by one letter, or by - for _.
+func NearestOption(name string) (string, bool) {
+	if _, _, ok := known(name, longOptions); ok || len(name) < 4 {
+		return "", false
+	}
+	plain := strings.ReplaceAll(name, "_", "-")
+	if _, ok := longOptions[plain]; ok {
+		return plain, true
+	}
+	best := ""
+	for long := range longOptions {
+		if oneEdit(plain, long) {
+			if best != "" {
+				return "", false
+			}
+			best = long
+		}
+	}
+	return best, best != ""
+}
+
+// oneEdit reports whether a becomes b by one letter more, less, other, or by
+// two that change places.
+func oneEdit(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	if len(b)-len(a) > 1 {
+		return false
+	}
+	i := 0
+	for i < len(a) && a[i] == b[i] {
+		i++
+	}
+	if len(a) < len(b) {
+		return a[i:] == b[i+1:]
+	}
+	if i >= len(a) {
+		return false
+	}
+	return a[i+1:] == b[i+1:] || i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
+}

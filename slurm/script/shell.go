@@ -188,11 +188,20 @@ func (f frame) wordIndex() int {
 	return *f.words
 }
 
-// maxDepth and maxCommands bound what a script that calls itself can cost.
+// These bound what a script that calls itself, or doubles its variables, can
+// cost: the depth of shells and functions, the commands, the statements, and
+// the bytes that its words expand to.
 const (
 	maxDepth    = 24
 	maxCommands = 4000
+	maxStmts    = 20000
+	maxBytes    = 8 << 20
 )
+
+// spent reports whether the reading has cost enough.
+func (r *reader) spent() bool {
+	return r.count > maxCommands || r.steps > maxStmts || r.bytes > maxBytes
+}
 
 func (r *reader) stmts(list []*syntax.Stmt, f frame) {
 	for _, s := range list {
@@ -204,9 +213,10 @@ func (r *reader) stmts(list []*syntax.Stmt, f frame) {
 }
 
 func (r *reader) stmt(s *syntax.Stmt, f frame) {
-	if f.depth > maxDepth || r.count > maxCommands {
+	if f.depth > maxDepth || r.spent() {
 		return
 	}
+	r.steps++
 	f.depth++
 	if s.Background {
 		f.background = f.text.at(s.Semicolon.Offset())
@@ -589,6 +599,7 @@ func (r *reader) assignment(a *syntax.Assign, f frame, export bool) {
 		if val == nil {
 			val = textValue("", line)
 		}
+		r.cost(val)
 		v.Value = val
 	}
 	f.sh.vars[name] = v

@@ -86,7 +86,7 @@ type SyntaxError struct {
 // comes back is the one that the positions of the syntax tree count in.
 func parse(t text) (*syntax.File, text, *SyntaxError) {
 	var first *SyntaxError
-	for range 24 {
+	for range 64 {
 		p := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true))
 		file, err := p.Parse(strings.NewReader(t.src), "")
 		if err == nil {
@@ -98,6 +98,10 @@ func parse(t text) (*syntax.File, text, *SyntaxError) {
 			continue
 		}
 		pos, msg := errorAt(err)
+		if lenient := tolerate(t.src, pos, msg); lenient != t.src {
+			t.src = lenient
+			continue
+		}
 		if first == nil {
 			first = &SyntaxError{Line: t.at(pos.Offset()), Message: msg}
 		}
@@ -108,6 +112,31 @@ func parse(t text) (*syntax.File, text, *SyntaxError) {
 		t.src = next
 	}
 	return &syntax.File{}, t, first
+}
+
+// Bytes that stand for [ and $ where bash takes them for text and the parser
+// does not.
+const (
+	plainBracket = '\x01'
+	plainDollar  = '\x02'
+)
+
+var plainBytes = strings.NewReplacer("\x01", "[", "\x02", "$")
+
+// tolerate changes what the parser refuses and bash reads: a word such as
+// [0]*3+[1] in an array, and an expansion that is only refused when it runs.
+func tolerate(src string, pos syntax.Pos, msg string) string {
+	at := int(pos.Offset())
+	switch {
+	case at >= len(src):
+	case strings.Contains(msg, "must be followed by `=`") && src[at] == '[':
+		return src[:at] + string(plainBracket) + src[at+1:]
+	case strings.Contains(msg, "parameter expansion"):
+		if i := strings.LastIndex(src[:at], "${"); i >= 0 && strings.Contains(src[at:], "}") {
+			return src[:i] + string(plainDollar) + src[i+1:]
+		}
+	}
+	return src
 }
 
 // endComments blanks the backslash at the end of a comment. Bash ends the

@@ -103,19 +103,19 @@ func (r *reader) test(c *syntax.TestClause, f frame) {
 	f.expansions = &exps
 	line := f.text.at(c.Left.Offset())
 	cmd := r.command(f, line, f.text.at(c.Right.Offset()))
-	cmd.Args = []Arg{{textValue("[[", line), line}}
+	cmd.Args = []Arg{{Value: textValue("[[", line), Line: line}}
 	var walk func(x syntax.TestExpr)
 	walk = func(x syntax.TestExpr) {
 		switch x := x.(type) {
 		case *syntax.Word:
-			cmd.Args = append(cmd.Args, Arg{joinFields(r.word(x, f)), line})
+			cmd.Args = append(cmd.Args, Arg{Value: joinFields(r.word(x, f)), Line: line})
 		case *syntax.UnaryTest:
 			walk(x.X)
 		case *syntax.ParenTest:
 			walk(x.X)
 		case *syntax.BinaryTest:
 			walk(x.X)
-			cmd.Args = append(cmd.Args, Arg{textValue(x.Op.String(), line), line})
+			cmd.Args = append(cmd.Args, Arg{Value: textValue(x.Op.String(), line), Line: line})
 			walk(x.Y)
 		}
 	}

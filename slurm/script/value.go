@@ -175,6 +175,7 @@ func (r *reader) flatten(v Value) text {
 	var b strings.Builder
 	var lines []int32
 	last := 1
+	r.cost(v)
 	for _, p := range v {
 		s := p.Text
 		if p.Ref != nil {

@@ -314,7 +314,7 @@ func (r *reader) inside(c *Command, box *Container, rest []Arg, f frame) {
 	p.Container = box
 	rest = rest[1:]
 	if ep, ok := box.Get("entrypoint"); ok && ep.Has {
-		rest = append([]Arg{{ep.Value, ep.Line}}, rest...)
+		rest = append([]Arg{{Value: ep.Value, Line: ep.Line}}, rest...)
 	}
 	if len(rest) > 0 {
 		r.start(c, rest, c.Env.spawn(p, Direct, c.Line), f)

@@ -1,0 +1,479 @@
+package lint
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/slurm/script"
+)
+
+// A mend changes the lines of a script so that a finding goes away; ok is
+// false where it does not know how. Lines of a finding count from 1.
+type mend func(lines []string, f Finding) (out []string, ok bool)
+
+// Fix mends what can be mended without knowing what the author meant, and says
+// what it mended and what is left. A change is kept only where a second
+// reading finds that the fault is gone and no other has come.
+func Fix(src []byte) (mended []byte, applied, left []Finding) { return FixIn(src, lang.EN) }
+
+// FixIn is Fix with the findings told in l.
+func FixIn(src []byte, l lang.Lang) (mended []byte, applied, left []Finding) {
+	mended = src
+	found := CheckIn("", mended, l)
+	tried := map[string]bool{}
+	for range 100 {
+		next, f, ok := improve(mended, found, tried, l)
+		if !ok {
+			return mended, applied, found
+		}
+		mended, applied = next, append(applied, f)
+		found = CheckIn("", mended, l)
+	}
+	return mended, applied, found
+}
+
+// improve applies the first mend that helps.
+func improve(src []byte, found []Finding, tried map[string]bool, l lang.Lang) ([]byte, Finding, bool) {
+	for _, f := range found {
+		m, ok := mends[f.Rule]
+		key := f.Rule + ":" + strconv.Itoa(f.Line) + ":" + f.Message
+		if !ok || tried[key] {
+			continue
+		}
+		tried[key] = true
+		text := string(bytes.TrimPrefix(src, []byte("\xef\xbb\xbf")))
+		lines, ok := m(strings.Split(text, "\n"), f)
+		if !ok {
+			continue
+		}
+		next := []byte(strings.Join(lines, "\n"))
+		if after := CheckIn("", next, l); count(after, f.Rule) < count(found, f.Rule) && noneNew(found, after) {
+			return next, f, true
+		}
+	}
+	return src, Finding{}, false
+}
+
+func count(fs []Finding, rule string) int {
+	n := 0
+	for _, f := range fs {
+		if f.Rule == rule {
+			n++
+		}
+	}
+	return n
+}
+
+// noneNew reports whether no rule has more findings after than before. What
+// hid behind a fault that stopped the reading may come to light.
+func noneNew(before, after []Finding) bool {
+	for _, f := range after {
+		if count(after, f.Rule) > count(before, f.Rule) && f.Rule == "syntax-error" {
+			return false
+		}
+		if count(after, f.Rule) > max(count(before, f.Rule), 0) && !hides(before) {
+			return false
+		}
+	}
+	return true
+}
+
+func hides(fs []Finding) bool {
+	return slices.ContainsFunc(fs, func(f Finding) bool {
+		return slices.Contains([]string{"syntax-error", "broken-continuation", "no-shebang", "crlf", "bad-assignment", "sbatch-ignored", "bad-directive"}, f.Rule)
+	})
+}
+
+var mends map[string]mend
+
+func init() {
+	mends = map[string]mend{
+		"crlf":                     mendCRLF,
+		"no-shebang":               mendShebang,
+		"bash-in-sh":               replaceAt(regexp.MustCompile(`^#!.*$`), "#!/bin/bash", 1),
+		"sbatch-ignored":           mendIgnored,
+		"sbatch-variable":          mendVariable,
+		"bad-directive":            mendDirective,
+		"tasks-per-node":           replaceIn(regexp.MustCompile(`--n?tasks-per-node[= ]\d+`), "--ntasks-per-node=1"),
+		"tty-in-batch":             mendTTY,
+		"array-without-limit":      replaceIn(regexp.MustCompile(`(--array=|--array |-a )([\d,:-]+)(%\d+)?`), "${1}${2}%1"),
+		"dependency-bare-id":       replaceIn(regexp.MustCompile(`(--dependency[= ]|-d )("?)`), "${1}${2}afterok:"),
+		"export-none":              mendExport,
+		"log-name-fixed":           mendLogName,
+		"requeue-log-truncated":    insertDirective("#SBATCH --open-mode=append"),
+		"missing-pipefail":         insertCommand("set -o pipefail"),
+		"background-no-wait":       appendLine("wait"),
+		"docker-privileged":        replaceIn(regexp.MustCompile(` --privileged(=true)?`), ""),
+		"docker-network-ipc":       mendDocker,
+		"bad-assignment":           mendAssignment,
+		"broken-continuation":      mendContinuation,
+		"unexported-variable":      mendExported,
+		"early-rank-interpolation": mendEarly,
+		"nnodes-mismatch":          replaceIn(regexp.MustCompile(`((?:NNODES|NUM_NODES|N_NODES)=|--nnodes[= ])"?\d+"?`), "${1}$$SLURM_NNODES"),
+		"cdmc-missing":             insertCommand("export CUDA_DEVICE_MAX_CONNECTIONS=1"),
+		"cdmc-wrong":               replaceIn(regexp.MustCompile(`(CUDA_DEVICE_MAX_CONNECTIONS=)\S+`), "${1}1"),
+		"no-such-timeout":          dropLine(regexp.MustCompile(`^\s*export\s+\w+=\S*\s*(#.*)?$`)),
+		"debug-left-on":            dropLine(regexp.MustCompile(`^\s*export\s+\w+=\S*\s*(#.*)?$`)),
+		"step-without-overlap":     replaceIn(regexp.MustCompile(`\bsrun\b`), "srun --overlap --gres=gpu:0"),
+		"args-splitting":           mendArguments,
+		"conda-activate":           insertBefore(`source "$(conda info --base)/etc/profile.d/conda.sh"`),
+		"heredoc-expansion":        mendHereDoc,
+		"bare-torchrun":            replaceIn(regexp.MustCompile(`\btorchrun\b`), "python -m torch.distributed.run"),
+		"exit-status-lost":         mendStatus,
+	}
+}
+
+func at(lines []string, f Finding) (int, bool) {
+	i := f.Line - 1
+	return i, i >= 0 && i < len(lines)
+}
+
+// replaceAt replaces in one line of the file.
+func replaceAt(re *regexp.Regexp, with string, line int) mend {
+	return func(lines []string, f Finding) ([]string, bool) {
+		f.Line = line
+		return replaceIn(re, with)(lines, f)
+	}
+}
+
+// replaceIn replaces the first match in the finding's line, or in the lines of
+// the same command after it.
+func replaceIn(re *regexp.Regexp, with string) mend {
+	return func(lines []string, f Finding) ([]string, bool) {
+		i, ok := at(lines, f)
+		if !ok {
+			return nil, false
+		}
+		for ; i < len(lines); i++ {
+			if loc := re.FindStringSubmatchIndex(lines[i]); loc != nil {
+				out := slices.Clone(lines)
+				rest := re.ExpandString(nil, with, lines[i], loc)
+				out[i] = lines[i][:loc[0]] + string(rest) + lines[i][loc[1]:]
+				return out, true
+			}
+			if !strings.HasSuffix(lines[i], "\\") {
+				break
+			}
+		}
+		return nil, false
+	}
+}
+
+// headEnd is the index after the last #SBATCH line of the head.
+func headEnd(lines []string) int {
+	end := 0
+	for i, l := range lines {
+		switch t := strings.TrimSpace(l); {
+		case strings.HasPrefix(l, "#SBATCH"), i == 0 && strings.HasPrefix(l, "#!"):
+			end = i + 1
+		case t == "" || t[0] == '#':
+		default:
+			return end
+		}
+	}
+	return end
+}
+
+func insertAt(lines []string, i int, s string) []string {
+	return slices.Insert(slices.Clone(lines), i, s)
+}
+
+func insertDirective(s string) mend {
+	return func(lines []string, _ Finding) ([]string, bool) { return insertAt(lines, headEnd(lines), s), true }
+}
+
+func insertCommand(s string) mend {
+	return func(lines []string, _ Finding) ([]string, bool) { return insertAt(lines, headEnd(lines), s), true }
+}
+
+func insertBefore(s string) mend {
+	return func(lines []string, f Finding) ([]string, bool) {
+		i, ok := at(lines, f)
+		if !ok {
+			return nil, false
+		}
+		indent := lines[i][:len(lines[i])-len(strings.TrimLeft(lines[i], " \t"))]
+		return insertAt(lines, i, indent+s), true
+	}
+}
+
+func appendLine(s string) mend {
+	return func(lines []string, _ Finding) ([]string, bool) {
+		if n := len(lines); n > 0 && lines[n-1] == "" {
+			return insertAt(lines, n-1, s), true
+		}
+		return append(slices.Clone(lines), s, ""), true
+	}
+}
+
+func dropLine(re *regexp.Regexp) mend {
+	return func(lines []string, f Finding) ([]string, bool) {
+		i, ok := at(lines, f)
+		if !ok || !re.MatchString(lines[i]) {
+			return nil, false
+		}
+		return slices.Delete(slices.Clone(lines), i, i+1), true
+	}
+}
+
+func mendCRLF(lines []string, _ Finding) ([]string, bool) {
+	out := slices.Clone(lines)
+	for i := range out {
+		out[i] = strings.TrimSuffix(out[i], "\r")
+	}
+	return out, true
+}
+
+func mendShebang(lines []string, _ Finding) ([]string, bool) {
+	for i, l := range lines {
+		if strings.TrimSpace(l) == "" {
+			continue
+		}
+		if strings.HasPrefix(l, "#!") {
+			return lines[i:], true // the byte order mark, or blank lines, are gone
+		}
+		break
+	}
+	return insertAt(lines, 0, "#!/bin/bash"), true
+}
+
+var sbatchWord = regexp.MustCompile(`(?i)^\s*#SBATCH`)
+
+func mendIgnored(lines []string, f Finding) ([]string, bool) {
+	i, ok := at(lines, f)
+	if !ok || !sbatchWord.MatchString(lines[i]) {
+		return nil, false
+	}
+	fixed := sbatchWord.ReplaceAllString(lines[i], "#SBATCH")
+	out := slices.Delete(slices.Clone(lines), i, i+1)
+	return insertAt(out, min(headEnd(out), i), fixed), true
+}
+
+func mendVariable(lines []string, f Finding) ([]string, bool) {
+	i, ok := at(lines, f)
+	if !ok {
+		return nil, false
+	}
+	l := lines[i]
+	for _, r := range [][2]string{{"USER", "%u"}, {"SLURM_JOB_ID", "%j"}, {"SLURM_JOBID", "%j"}, {"SLURM_JOB_NAME", "%x"}, {"SLURM_ARRAY_JOB_ID", "%A"}, {"SLURM_ARRAY_TASK_ID", "%a"}} {
+		l = strings.ReplaceAll(strings.ReplaceAll(l, "${"+r[0]+"}", r[1]), "$"+r[0], r[1])
+	}
+	if l == lines[i] || !regexp.MustCompile(`--(output|error)|-[oe]\b`).MatchString(l) {
+		return nil, false
+	}
+	out := slices.Clone(lines)
+	out[i] = l
+	return out, true
+}
+
+var (
+	blankEquals = regexp.MustCompile(`(--[a-z_-]+)\s*=\s*`)
+	shortEquals = regexp.MustCompile(`(\s-[A-Za-z])=`)
+	unitTime    = regexp.MustCompile(`(--time=|-t\s*)(\d+)\s*([hHdDmM])\w*`)
+	blankUnit   = regexp.MustCompile(`(--mem\S*=\d+)\s+([KMGTkmgt][Bb]?)`)
+	longName    = regexp.MustCompile(`--[A-Za-z_-]+`)
+)
+
+func mendDirective(lines []string, f Finding) ([]string, bool) {
+	i, ok := at(lines, f)
+	if !ok {
+		return nil, false
+	}
+	l := strings.ReplaceAll(strings.ReplaceAll(lines[i], "—", "--"), "–", "--")
+	l = blankEquals.ReplaceAllString(l, "$1=")
+	l = shortEquals.ReplaceAllString(l, "$1 ")
+	l = blankUnit.ReplaceAllString(l, "$1$2")
+	l = unitTime.ReplaceAllStringFunc(l, func(s string) string {
+		m := unitTime.FindStringSubmatch(s)
+		switch strings.ToLower(m[3]) {
+		case "h":
+			return m[1] + m[2] + ":00:00"
+		case "d":
+			return m[1] + m[2] + "-00:00:00"
+		}
+		return m[1] + m[2]
+	})
+	l = longName.ReplaceAllStringFunc(l, func(s string) string {
+		if near, ok := script.NearestOption(s[2:]); ok {
+			return "--" + near
+		}
+		return s
+	})
+	if l == lines[i] {
+		return nil, false
+	}
+	out := slices.Clone(lines)
+	out[i] = l
+	return out, true
+}
+
+func mendTTY(lines []string, f Finding) ([]string, bool) {
+	for _, r := range [][2]string{{` --pty`, ``}, {` -(it|ti)\b`, ` -i`}, {` (-t|--tty)\b`, ``}} {
+		if out, ok := replaceIn(regexp.MustCompile(r[0]), r[1])(lines, f); ok {
+			return out, true
+		}
+	}
+	return nil, false
+}
+
+func mendExport(lines []string, f Finding) ([]string, bool) {
+	if out, ok := replaceIn(regexp.MustCompile(`--export[= ](NONE|NIL)`), "--export=ALL")(lines, f); ok {
+		return out, true
+	}
+	return replaceIn(regexp.MustCompile(`--export[= ]`), "--export=ALL,")(lines, f)
+}
+
+func mendLogName(lines []string, f Finding) ([]string, bool) {
+	i, ok := at(lines, f)
+	if !ok {
+		return nil, false
+	}
+	number := "-%j"
+	if slices.ContainsFunc(lines, func(l string) bool {
+		return strings.HasPrefix(l, "#SBATCH --array") || strings.HasPrefix(l, "#SBATCH -a")
+	}) {
+		number = "-%A_%a"
+	}
+	re := regexp.MustCompile(`((?:--(?:output|error)[= ]|-[oe]\s*)\S*?)((?:\.\w+)?)(\s|$)`)
+	m := re.FindStringSubmatchIndex(lines[i])
+	if m == nil {
+		return nil, false
+	}
+	out := slices.Clone(lines)
+	out[i] = lines[i][:m[3]] + number + lines[i][m[4]:]
+	return out, true
+}
+
+func mendDocker(lines []string, f Finding) ([]string, bool) {
+	add := ""
+	command := commandLines(lines, f)
+	if !regexp.MustCompile(`--net(work)?[= ]`).MatchString(command) {
+		add += " --network host"
+	}
+	if !regexp.MustCompile(`--ipc[= ]|--shm-size`).MatchString(command) {
+		add += " --ipc=host"
+	}
+	return replaceIn(regexp.MustCompile(`\b(docker|podman) run\b`), "${0}"+add)(lines, f)
+}
+
+// commandLines is the finding's line and those that continue it.
+func commandLines(lines []string, f Finding) string {
+	var b strings.Builder
+	for i := f.Line - 1; i >= 0 && i < len(lines); i++ {
+		b.WriteString(lines[i] + "\n")
+		if !strings.HasSuffix(lines[i], "\\") {
+			break
+		}
+	}
+	return b.String()
+}
+
+func mendAssignment(lines []string, f Finding) ([]string, bool) {
+	for _, r := range [][2]string{
+		{`^(\s*(?:export\s+)?[A-Za-z_]\w*)\s*=\s*`, `${1}=`},
+		{`^(\s*(?:export\s+)?)\$\{?([A-Za-z_]\w*)\}?=`, `${1}${2}=`},
+		{`^(\s*)set\s+([A-Za-z_]\w*)\s*=\s*`, `${1}${2}=`},
+		{`^(\s*)setenv\s+([A-Za-z_]\w*)\s+`, `${1}export ${2}=`},
+	} {
+		if out, ok := replaceIn(regexp.MustCompile(r[0]), r[1])(lines, f); ok && !slices.Equal(out, lines) {
+			return out, true
+		}
+	}
+	return nil, false
+}
+
+func mendContinuation(lines []string, f Finding) ([]string, bool) {
+	i, ok := at(lines, f)
+	if !ok {
+		return nil, false
+	}
+	out := slices.Clone(lines)
+	if t := strings.TrimRight(lines[i], " \t"); t != lines[i] && strings.HasSuffix(t, "\\") {
+		out[i] = t
+		return out, true
+	}
+	// The line stands alone: take what is between it and its command away.
+	for i > 0 {
+		prev := strings.TrimSpace(out[i-1])
+		if prev != "" && prev[0] != '#' {
+			break
+		}
+		out = slices.Delete(out, i-1, i)
+		i--
+	}
+	if i == 0 {
+		return nil, false
+	}
+	if !strings.HasSuffix(out[i-1], "\\") {
+		out[i-1] += " \\"
+	}
+	return out, true
+}
+
+func mendExported(lines []string, f Finding) ([]string, bool) {
+	name, _, _ := strings.Cut(strings.TrimPrefix(f.Message, "$"), ":")
+	re := regexp.MustCompile(`^(\s*)` + regexp.QuoteMeta(name) + `(\+?=)`)
+	for i, l := range lines {
+		if re.MatchString(l) && i < f.Line {
+			out := slices.Clone(lines)
+			out[i] = re.ReplaceAllString(l, "${1}export "+name+"${2}")
+			return out, true
+		}
+	}
+	return nil, false
+}
+
+var rankExpansion = regexp.MustCompile(`([^\\$]|^)\$(\{?SLURM_(?:PROCID|NODEID|LOCALID)\}?)`)
+
+func mendEarly(lines []string, f Finding) ([]string, bool) {
+	i, ok := at(lines, f)
+	if !ok || !rankExpansion.MatchString(lines[i]) {
+		return nil, false
+	}
+	out := slices.Clone(lines)
+	out[i] = rankExpansion.ReplaceAllString(lines[i], `${1}\$$${2}`)
+	return out, true
+}
+
+func mendArguments(lines []string, f Finding) ([]string, bool) {
+	for _, r := range [][2]string{
+		{`"\$\{?([A-Za-z_]\w*)\}?"`, `$$${1}`},
+		{`\$([A-Za-z_]\w*)\b`, `"$${${1}[@]}"`},
+		{`\[@\]`, `[*]`},
+	} {
+		out, ok := replaceIn(regexp.MustCompile(r[0]), r[1])(lines, f)
+		if !ok {
+			continue
+		}
+		after := CheckIn("", []byte(strings.Join(out, "\n")), lang.EN)
+		if !slices.ContainsFunc(after, func(g Finding) bool { return g.Rule == f.Rule && g.Line == f.Line }) {
+			return out, true
+		}
+	}
+	return nil, false
+}
+
+// mendHereDoc quotes the word of the here-document where nothing in it is
+// meant to be filled in; the second reading decides.
+func mendHereDoc(lines []string, f Finding) ([]string, bool) {
+	re := regexp.MustCompile(`<<(-?)\s*([A-Za-z_]\w*)`)
+	for i := min(f.Line, len(lines)) - 1; i >= 0; i-- {
+		if re.MatchString(lines[i]) {
+			out := slices.Clone(lines)
+			out[i] = re.ReplaceAllString(lines[i], "<<${1}'${2}'")
+			return out, true
+		}
+	}
+	return nil, false
+}
+
+func mendStatus(lines []string, f Finding) ([]string, bool) {
+	if out, ok := replaceIn(regexp.MustCompile(`\s*\|\|\s*(true|:)\s*$`), "")(lines, f); ok {
+		return out, true
+	}
+	return insertAt(lines, headEnd(lines), "set -e"), true
+}
