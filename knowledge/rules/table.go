@@ -189,21 +189,30 @@ var table = sync.OnceValue(func() []row {
 	return rows
 })
 
-// Table returns every rule, in the order in which Megatron asks them; rules
-// that only documents state come last.
-func Table() []Rule {
-	rows := table()
-	rules := make([]Rule, 0, len(rows)+len(parserRules))
-	rules = append(rules, parserRules...)
-	for _, r := range rows {
+// Table returns every rule, topic by topic, and within a topic in the order in
+// which Megatron asks them.
+func Table() []Rule { return slices.Clone(listed()) }
+
+var listed = sync.OnceValue(func() []Rule {
+	rules := slices.Clone(parserRules)
+	for _, r := range table() {
 		rules = append(rules, r.rule())
 	}
+	var topics []string
+	for _, r := range rules {
+		if !slices.Contains(topics, r.Topic) {
+			topics = append(topics, r.Topic)
+		}
+	}
+	slices.SortStableFunc(rules, func(a, b Rule) int {
+		return cmp.Compare(slices.Index(topics, a.Topic), slices.Index(topics, b.Topic))
+	})
 	return rules
-}
+})
 
 // Explain returns the rule with the id.
 func Explain(id string) (Rule, bool) {
-	for _, r := range Table() {
+	for _, r := range listed() {
 		if r.ID == id {
 			return r, true
 		}
@@ -214,7 +223,7 @@ func Explain(id string) (Rule, bool) {
 // Mentions returns the rules that look at the flag or variable, in the table's order.
 func Mentions(flag string) []Rule {
 	var found []Rule
-	for _, r := range Table() {
+	for _, r := range listed() {
 		if slices.Contains(r.Flags, flag) {
 			found = append(found, r)
 		}

@@ -1,0 +1,104 @@
+package megatron
+
+import (
+	"fmt"
+	"strings"
+)
+
+// SplitWords splits a command line as a shell would: blanks part words, quotes
+// and backslashes keep them together, a backslash at the end of a line joins
+// it to the next, and # begins a comment. Nothing is expanded: a $ or a
+// backquote that a shell would expand is an error, because its value is not
+// known here.
+func SplitWords(text string) ([]string, error) {
+	var words []string
+	var word strings.Builder
+	inWord := false
+	quote := rune(0)
+	runes := []rune(text)
+	for i := 0; i < len(runes); i++ {
+		r := runes[i]
+		switch {
+		case quote == '\'':
+			if r == '\'' {
+				quote = 0
+				continue
+			}
+			word.WriteRune(r)
+		case r == '\\':
+			i++
+			switch {
+			case i == len(runes):
+				return nil, fmt.Errorf("the command line ends in a backslash")
+			case runes[i] == '\n':
+				continue
+			case quote == '"' && !strings.ContainsRune("$`\"\\", runes[i]):
+				word.WriteRune('\\')
+			}
+			word.WriteRune(runes[i])
+			inWord = true
+		case r == '$' || r == '`':
+			return nil, fmt.Errorf("%q is expanded by the shell, and its value is not known here: write the value", excerpt(runes[i:]))
+		case quote == '"':
+			if r == '"' {
+				quote = 0
+				continue
+			}
+			word.WriteRune(r)
+		case r == '\'' || r == '"':
+			quote, inWord = r, true
+		case r == ' ' || r == '\t' || r == '\n' || r == '\r':
+			if inWord {
+				words = append(words, word.String())
+			}
+			word.Reset()
+			inWord = false
+		case r == '#' && !inWord:
+			for i+1 < len(runes) && runes[i+1] != '\n' {
+				i++
+			}
+		default:
+			word.WriteRune(r)
+			inWord = true
+		}
+	}
+	if quote != 0 {
+		return nil, fmt.Errorf("the quote %c is not closed", quote)
+	}
+	if inWord {
+		words = append(words, word.String())
+	}
+	return words, nil
+}
+
+// excerpt is the start of text, for a message.
+func excerpt(text []rune) string {
+	return string(text[:min(len(text), 20)])
+}
+
+// entryScripts are Megatron's own pretrain scripts.
+var entryScripts = map[string]string{
+	"pretrain_gpt.py": "gpt", "pretrain_hybrid.py": "hybrid", "pretrain_mamba.py": "hybrid", "pretrain_t5.py": "t5", "pretrain_bert.py": "bert",
+}
+
+// EntryOf is the entry that a script's path stands for: gpt, hybrid, t5 or
+// bert for Megatron's own scripts, else the script's file name.
+func EntryOf(script string) string {
+	name := script[strings.LastIndexAny(script, `/\`)+1:]
+	if entry, ok := entryScripts[name]; ok {
+		return entry
+	}
+	return name
+}
+
+// FromLaunch finds the training program in the words of a launch command and
+// returns its entry and what follows it: Megatron's own arguments. The program
+// is the first word that ends in .py and is not a flag's value of the launcher.
+func FromLaunch(words []string) (entry string, argv []string, ok bool) {
+	for i, w := range words {
+		if strings.HasSuffix(w, ".py") && !strings.HasPrefix(w, "-") {
+			return EntryOf(w), words[i+1:], true
+		}
+	}
+	return "", nil, false
+}
