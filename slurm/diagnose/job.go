@@ -30,6 +30,7 @@ type job struct {
 	fileNode []string
 	baseRank []int // the global rank of local rank 0 in each file, or -1
 	year     int
+	missed   *missed   // from flight recorder dumps
 	from     time.Time // start of the last attempt, where it is known
 }
 

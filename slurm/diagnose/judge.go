@@ -367,7 +367,10 @@ func (j *job) betweenRanks(live []*event) (verdict, bool) {
 	}
 	v := verdict{class: best.class, event: best, why: "only collectives complained"}
 	if best.class == NCCLTimeout {
-		l, ok := j.named()
+		l, ok := j.recorded()
+		if !ok {
+			l, ok = j.named()
+		}
 		if !ok {
 			l, ok = behind(j.nccl, j.world)
 		}
@@ -377,6 +380,14 @@ func (j *job) betweenRanks(live []*event) (verdict, bool) {
 		}
 	}
 	return v, true
+}
+
+// recorded is the rank that flight recorder dumps show to be missing.
+func (j *job) recorded() (laggard, bool) {
+	if j.missed == nil {
+		return laggard{}, false
+	}
+	return laggard{j.missed.rank, j.nccl[j.missed.rank], "recorder"}, true
 }
 
 // named is the rank that errors of the others name, where they agree.

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"sort"
@@ -41,6 +42,8 @@ type Report struct {
 	// that a collective waited for.
 	Why     string `json:"why,omitempty"`
 	Laggard string `json:"laggard,omitempty"`
+	// Collective is the one that the laggard never entered.
+	Collective string `json:"collective,omitempty"`
 }
 
 // Evidence is one line that the answer rests on.
@@ -131,6 +134,12 @@ func (j *job) root(r *Report, v verdict, e *event) {
 	}
 	if v.laggard != nil {
 		r.Laggard = v.laggard.why
+	}
+	if m := j.missed; m != nil && v.class == Hang {
+		r.Laggard, r.RootRank = "recorder", &m.rank
+	}
+	if m := j.missed; m != nil && r.Laggard == "recorder" {
+		r.Collective = fmt.Sprintf("%s #%d of group %s (%d ranks wait in it)", show(m.op), m.seq, show(m.group), m.waiting)
 	}
 	r.Phase = e.stack.phase()
 	if f, ok := e.stack.innermost(); ok {

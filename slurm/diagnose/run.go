@@ -64,6 +64,11 @@ func Run(ctx context.Context, src Source, c Context) (Report, error) {
 	}
 	j := newJob(src, all, c)
 	j.resolve()
+	recorded, unread := src.recordings()
+	j.src.notes = append(j.src.notes, unread...)
+	if m, ok := whoMissed(recorded); ok {
+		j.missed = &m
+	}
 	return j.report(), nil
 }
 

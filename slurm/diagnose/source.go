@@ -41,7 +41,8 @@ const (
 type Source struct {
 	root  string
 	files []*logFile
-	notes []string // what could not be read, for the report
+	dumps []*logFile // of the flight recorder
+	notes []string   // what could not be read, for the report
 }
 
 // A logFile is one log: a regular file that is opened when it is read, or the
@@ -80,7 +81,7 @@ func Open(paths ...string) (Source, error) {
 			}
 		}
 	}
-	if len(s.files) == 0 {
+	if len(s.files)+len(s.dumps) == 0 {
 		return s, fmt.Errorf("logs %q: no readable log file in it: %w", strings.Join(paths, " "), fs.ErrNotExist)
 	}
 	sort.SliceStable(s.files, func(i, j int) bool { return s.files[i].name < s.files[j].name })
@@ -126,6 +127,11 @@ func (s *Source) addPath(path string) error {
 			return nil
 		}
 		info, err := d.Info()
+		if err == nil && info.Mode().IsRegular() && dumpName.MatchString(d.Name()) && len(s.dumps) < maxFiles {
+			rel, _ := filepath.Rel(path, p)
+			s.dumps = append(s.dumps, &logFile{name: filepath.ToSlash(rel), path: p, size: info.Size(), mtime: info.ModTime()})
+			return nil
+		}
 		if err != nil || !info.Mode().IsRegular() || !isLog(d.Name(), info.Size()) || len(s.files) >= maxFiles {
 			return nil
 		}

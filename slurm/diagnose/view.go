@@ -33,9 +33,9 @@ func (r Report) summary(l lang.Lang) string {
 			age = strings.TrimSuffix(age, "0s")
 		}
 		if zh {
-			return fmt.Sprintf("作业仍在运行，但已有 %s 没有任何输出，也没有报错%s。", age, r.iteration(" 最后一次迭代为第 %d 次", "，"))
+			return fmt.Sprintf("作业仍在运行，但已有 %s 没有任何输出，也没有报错%s。%s", age, r.iteration("最后一次迭代为第 %d 次", "，"), r.detail(l))
 		}
-		return fmt.Sprintf("The job runs, but no rank has written anything for %s, and none reports an error%s.", age, r.iteration("the last iteration was %d", "; "))
+		return strings.TrimSpace(fmt.Sprintf("The job runs, but no rank has written anything for %s, and none reports an error%s. %s", age, r.iteration("the last iteration was %d", "; "), r.detail(l)))
 	}
 	where := r.where(l)
 	if zh {
@@ -148,6 +148,8 @@ func (r Report) detail(l lang.Lang) string {
 		say("All others waited for this rank: it had enqueued fewer collectives.", "其他 rank 都在等它：它提交的集合操作更少。")
 	case "other":
 		say("This rank waited in another collective than all others.", "它等待的集合操作与其他 rank 不同。")
+	case "recorder":
+		say("By the flight recorder it never entered "+r.Collective+".", "flight recorder 显示它从未进入 "+r.Collective+"。")
 	case "named":
 		say("The others' error names this rank as the one that did not join.", "其他 rank 的报错点名它没有参与集合操作。")
 	case "silent":

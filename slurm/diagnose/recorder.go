@@ -1,0 +1,222 @@
+package diagnose
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// dumpName matches the names of flight recorder dumps
+// (TORCH_NCCL_DEBUG_INFO_TEMP_FILE and its rank; comm_lib since PyTorch 2.5).
+var dumpName = regexp.MustCompile(`(?:^|[/_-])(?:nccl_trace|comm_lib_trace|flight_?recorder|fr_trace)[\w.-]*?rank[_-]?(\d{1,6})(?:\.(?:pkl|pickle))?$`)
+
+// maxDump bounds one flight recorder dump.
+const maxDump = 64 << 20
+
+// A recording is what one rank's flight recorder holds of its collectives
+// (torch/csrc/distributed/c10d/FlightRecorder.cpp).
+type recording struct {
+	rank   int
+	groups map[string]*groupState
+}
+
+// A groupState is how far a rank came in one process group.
+type groupState struct {
+	enqueued int64 // the last collective that the rank entered
+	waiting  int64 // the first that did not complete; 0 where all did
+	op       string
+	members  []int
+}
+
+// readRecording reads a dump; nothing in it is executed.
+func readRecording(name string, in io.Reader) (*recording, error) {
+	m := dumpName.FindStringSubmatch(name)
+	if m == nil {
+		return nil, errors.New("not a flight recorder dump's name")
+	}
+	rank, _ := strconv.Atoi(m[1])
+	v, err := unpickle(io.LimitReader(in, maxDump))
+	if err != nil {
+		return nil, err
+	}
+	top, ok := v.(pyDict)
+	if !ok {
+		return nil, errors.New("not a flight recorder dump: no dictionary")
+	}
+	r := &recording{rank: rank, groups: map[string]*groupState{}}
+	members := map[string][]int{}
+	if config, ok := top["pg_config"].(pyDict); ok {
+		for id, c := range config {
+			if d, ok := c.(pyDict); ok {
+				members[id] = rankList(d["ranks"])
+			}
+		}
+	}
+	if entries, ok := top["entries"].(*pyList); ok {
+		for _, e := range entries.items {
+			if d, ok := e.(pyDict); ok {
+				r.entry(d)
+			}
+		}
+	}
+	if status, ok := top["pg_status"].(pyDict); ok {
+		for id, s := range status {
+			d, ok := s.(pyDict)
+			if g := r.groups[id]; ok && g != nil {
+				if n, ok := d["last_enqueued_collective"].(int64); ok {
+					g.enqueued = max(g.enqueued, n)
+				}
+			}
+		}
+	}
+	for id, g := range r.groups {
+		g.members = members[id]
+	}
+	return r, nil
+}
+
+// entry adds one collective to its group.
+func (r *recording) entry(d pyDict) {
+	if p2p, _ := d["is_p2p"].(bool); p2p {
+		return
+	}
+	id := fmt.Sprint(plainKey(d["pg_id"]))
+	if t, ok := d["process_group"].(pyTuple); ok && len(t) > 0 {
+		id = fmt.Sprint(plainKey(t[0]))
+	}
+	seq, ok := d["collective_seq_id"].(int64)
+	if !ok {
+		seq, ok = d["seq_id"].(int64)
+	}
+	if !ok {
+		return
+	}
+	g := r.groups[id]
+	if g == nil {
+		g = &groupState{}
+		r.groups[id] = g
+	}
+	g.enqueued = max(g.enqueued, seq)
+	state, _ := d["state"].(string)
+	if state != "completed" && (g.waiting == 0 || seq < g.waiting) {
+		g.waiting = seq
+		name, _ := d["profiling_name"].(string)
+		g.op = strings.TrimPrefix(name, "nccl:")
+	}
+}
+
+// rankList reads "[0, 1, 2]" or a list.
+func rankList(v any) (ranks []int) {
+	switch l := v.(type) {
+	case string:
+		for _, w := range strings.FieldsFunc(l, func(r rune) bool { return r < '0' || r > '9' }) {
+			n, _ := strconv.Atoi(w)
+			ranks = append(ranks, n)
+		}
+	case *pyList:
+		for _, n := range l.items {
+			if k, ok := n.(int64); ok {
+				ranks = append(ranks, int(k))
+			}
+		}
+	}
+	return ranks
+}
+
+// A missed collective is one that some ranks wait in and one never entered.
+type missed struct {
+	rank    int
+	group   string
+	seq     int64
+	op      string
+	waiting int // ranks that wait in it
+}
+
+// whoMissed finds, over all recordings, the rank that most others wait for:
+// it did not enter the earliest collective that did not complete. A rank
+// without a recording counts only where its group names it.
+func whoMissed(all []*recording) (missed, bool) {
+	byRank := map[int]*recording{}
+	groups := map[string]bool{}
+	for _, r := range all {
+		byRank[r.rank] = r
+		for id := range r.groups {
+			groups[id] = true
+		}
+	}
+	ids := make([]string, 0, len(groups))
+	for id := range groups {
+		ids = append(ids, id)
+	}
+	sort.Strings(ids)
+	var best missed
+	for _, id := range ids {
+		first := missed{group: id}
+		members := map[int]bool{}
+		for _, r := range all {
+			g := r.groups[id]
+			if g == nil {
+				continue
+			}
+			members[r.rank] = true
+			for _, m := range g.members {
+				members[m] = true
+			}
+			switch {
+			case g.waiting == 0:
+			case first.seq == 0 || g.waiting < first.seq:
+				first.seq, first.op, first.waiting = g.waiting, g.op, 1
+			case g.waiting == first.seq:
+				first.waiting++
+			}
+		}
+		if first.seq == 0 {
+			continue
+		}
+		for _, m := range sorted(members) {
+			if r := byRank[m]; r != nil && r.groups[id] != nil && r.groups[id].enqueued >= first.seq {
+				continue
+			}
+			if first.waiting > best.waiting {
+				best = first
+				best.rank = m
+			}
+			break
+		}
+	}
+	return best, best.waiting > 0
+}
+
+func sorted(set map[int]bool) []int {
+	list := make([]int, 0, len(set))
+	for n := range set {
+		list = append(list, n)
+	}
+	sort.Ints(list)
+	return list
+}
+
+// recordings reads all flight recorder dumps of a source; what cannot be read
+// is noted.
+func (s Source) recordings() (all []*recording, notes []string) {
+	for _, p := range s.dumps {
+		f, err := open(p.path)
+		if err != nil {
+			notes = append(notes, p.name+": "+err.Error())
+			continue
+		}
+		r, err := readRecording(path.Base(p.name), f)
+		f.Close()
+		if err != nil {
+			notes = append(notes, p.name+": "+err.Error())
+			continue
+		}
+		all = append(all, r)
+	}
+	return all, notes
+}

@@ -1,0 +1,125 @@
+package diagnose_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+)
+
+// pickled writes values as PyTorch's C++ pickler does: protocol 2, typed lists
+// as calls of a named function.
+func pickled(b *bytes.Buffer, v any) {
+	switch x := v.(type) {
+	case string:
+		b.WriteByte('X')
+		_ = binary.Write(b, binary.LittleEndian, uint32(len(x)))
+		b.WriteString(x)
+	case int:
+		b.WriteByte(0x8a)
+		b.WriteByte(8)
+		_ = binary.Write(b, binary.LittleEndian, int64(x))
+	case bool:
+		b.WriteByte(map[bool]byte{true: 0x88, false: 0x89}[x])
+	case []int:
+		b.WriteString("ctorch.jit._pickle\nbuild_intlist\n(](")
+		for _, n := range x {
+			pickled(b, n)
+		}
+		b.WriteString("etR")
+	case []any:
+		b.WriteString("](")
+		for _, e := range x {
+			pickled(b, e)
+		}
+		b.WriteByte('e')
+	case [2]string:
+		pickled(b, x[0])
+		pickled(b, x[1])
+		b.WriteByte(0x86)
+	case map[string]any:
+		b.WriteString("}(")
+		for k, e := range x {
+			pickled(b, k)
+			pickled(b, e)
+		}
+		b.WriteByte('u')
+	}
+}
+
+// dump writes a rank's flight recorder dump: it entered collectives up to
+// enqueued, and those after completed did not end.
+func dump(t *testing.T, dir string, rank, enqueued, completed int) {
+	t.Helper()
+	entries := []any{}
+	for seq := completed - 2; seq <= enqueued; seq++ {
+		state := "completed"
+		if seq > completed {
+			state = "started"
+		}
+		entries = append(entries, map[string]any{"collective_seq_id": seq, "process_group": [2]string{"0", "default_pg"}, "profiling_name": "nccl:all_reduce", "state": state, "is_p2p": false, "input_sizes": []int{4, 2}})
+	}
+	var b bytes.Buffer
+	b.WriteString("\x80\x02")
+	pickled(&b, map[string]any{"version": "2.4", "pg_config": map[string]any{"0": map[string]any{"name": "0", "ranks": "[0, 1, 2, 3]"}}, "entries": entries})
+	b.WriteByte('.')
+	require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("nccl_trace_rank_%d", rank)), b.Bytes(), 0o644))
+}
+
+func TestFlightRecorderNamesTheRank(t *testing.T) {
+	r := &run{world: 4, perNode: 4}
+	r.healthy(0, time.Minute)
+	dir := t.TempDir()
+	layouts["ranks"](t, r, dir)
+	for rank := range 4 {
+		if rank == 2 {
+			dump(t, dir, rank, 811, 811)
+		} else {
+			dump(t, dir, rank, 813, 811)
+		}
+	}
+	silent := int64(5400)
+	got, err := diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: &silent})
+	require.NoError(t, err)
+	require.Equal(t, diagnose.Hang, got.Class)
+	require.Equal(t, 2, *got.RootRank)
+	require.Equal(t, "all_reduce #812 of group 0 (3 ranks wait in it)", got.Collective)
+	require.Contains(t, got.Summary, "never entered all_reduce #812")
+}
+
+func TestFlightRecorderOfADeadRank(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "slurm-1.out"), []byte("[rank0]:[E ProcessGroupNCCL.cpp:632] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=812, OpType=ALLREDUCE, NumelIn=4, NumelOut=1, Timeout(ms)=1800000) ran for 1800091 milliseconds before timing out.\n"), 0o644))
+	for _, rank := range []int{0, 1, 3} {
+		dump(t, dir, rank, 813, 811)
+	}
+	got, err := diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "FAILED"})
+	require.NoError(t, err)
+	require.Equal(t, diagnose.NCCLTimeout, got.Class)
+	require.Equal(t, 2, *got.RootRank, "the member without a dump")
+}
+
+// TestAPickleIsNeverExecuted has the classic attack: a call of os.system.
+func TestAPickleIsNeverExecuted(t *testing.T) {
+	dir := t.TempDir()
+	marker := filepath.Join(dir, "executed")
+	for i, attack := range []string{
+		"cos\nsystem\n(X" + string(binary.LittleEndian.AppendUint32(nil, uint32(6+len(marker)))) + "touch " + marker + "tR.",
+		"\x80\x04\x8c\x02os\x8c\x06system\x93\x8c\x01x\x85R.",
+		"ios\nsystem\n.", "(]\x81b.", "\x80\x02}q\x00(X\xff\xff\xff\xff", "\x95\x00", "X\xff\xff\xff\x7f", "e.", "u", "\x87.",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("nccl_trace_rank_%d", i)), []byte(attack), 0o644))
+	}
+	got, err := diagnose.Path(context.Background(), dir, diagnose.Context{})
+	require.NoError(t, err)
+	require.NotEmpty(t, got.Notes)
+	require.NoFileExists(t, marker)
+}
