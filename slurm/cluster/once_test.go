@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster/local"
+	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
 // heldScript stays in the queue, so that its copies can be counted.
@@ -33,6 +35,7 @@ func submitOnce(kind, state, dir, token string) {
 	var err error
 	fmt.Println("go")
 	if kind == "local" {
+		in.Gap = 20 * time.Millisecond
 		id, _, err = in.Submit(context.Background(), local.New("here", state+"/local"), sub)
 	} else {
 		id, _, err = in.Submit(context.Background(), cluster.NewCLI("real"), sub)
@@ -128,10 +131,35 @@ func TestKilledWhileSubmittingToSlurm(t *testing.T) {
 	exactlyOne(t, s, ids)
 }
 
+// A controller that is stopped takes sbatch's request and does not answer. The
+// submission is unknown then, and settled by a retry once it goes on again.
+func TestSubmittingToAStoppedController(t *testing.T) {
+	real := slurmtest.Start(t, slurmtest.Options{MinJobAge: 60})
+	c := cluster.NewCLI("real")
+	c.Environ = real.Environ
+	s := site{backend: c, dir: real.Work, environ: real.Environ}
+	in := cluster.Intake{Dir: t.TempDir()}
+	require.NoError(t, real.Signal("slurmctld", syscall.SIGSTOP))
+	goOn := sync.OnceFunc(func() { _ = real.Signal("slurmctld", syscall.SIGCONT) })
+	defer goOn()
+	token := fmt.Sprintf("stopped%x", time.Now().UnixNano())
+	sub := slurm.Submission{Script: heldScript, Dir: s.dir, Token: token}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	_, _, err := in.Submit(ctx, c, sub)
+	require.ErrorIs(t, err, slurm.ErrUnknown)
+	require.NotEmpty(t, slurm.FixOf(err).EN)
+	goOn()
+	begin := time.Now()
+	id, _, err := in.Submit(t.Context(), c, sub)
+	require.NoError(t, err)
+	require.Less(t, time.Since(begin), 5*time.Second)
+	exactlyOne(t, s, map[string]slurm.JobID{token: id})
+}
+
 func TestKilledWhileSubmittingToLocal(t *testing.T) {
-	dir := t.TempDir()
-	s := site{backend: local.New("here", dir), dir: t.TempDir()}
 	state := t.TempDir()
+	s := site{backend: local.New("here", state+"/local"), dir: t.TempDir()}
 	ids := map[string]slurm.JobID{}
 	for i := range 20 {
 		token := fmt.Sprintf("localtoken%d", i)
@@ -144,7 +172,6 @@ func TestKilledWhileSubmittingToLocal(t *testing.T) {
 		require.NoError(t, cmd.Wait())
 		ids[token] = slurm.JobID(strings.TrimSpace(id))
 	}
-	s.backend = local.New("here", state+"/local")
 	exactlyOne(t, s, ids)
 }
 

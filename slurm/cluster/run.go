@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -61,6 +63,9 @@ func (here) run(ctx context.Context, c command) (result, error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, c.argv[1:]...)
 	cmd.Env, cmd.Dir = c.env, c.dir
+	if path := lookIn(c.env, name); path != "" {
+		cmd.Path, cmd.Err = path, nil
+	}
 	cmd.Stdin = strings.NewReader(c.stdin)
 	if c.held != nil {
 		cmd.ExtraFiles = []*os.File{c.held}
@@ -146,4 +151,20 @@ func (c *capped) Write(p []byte) (int, error) {
 // ReadFrom is shadowed so that io.Copy cannot pass the cap by.
 func (c *capped) ReadFrom(r io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{c}, r)
+}
+
+// lookIn finds a program in the PATH of env, which need not be ours; "" where
+// env has none or the program is not in it.
+func lookIn(env []string, name string) string {
+	i := slices.IndexFunc(env, func(e string) bool { return strings.HasPrefix(e, "PATH=") })
+	if i < 0 || strings.Contains(name, "/") {
+		return ""
+	}
+	for _, dir := range filepath.SplitList(strings.TrimPrefix(env[i], "PATH=")) {
+		path := filepath.Join(dir, name)
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 && filepath.IsAbs(path) {
+			return path
+		}
+	}
+	return ""
 }
