@@ -19,7 +19,6 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
-	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // Config says how to reach Slack and what to serve there.
@@ -45,9 +44,8 @@ type Config struct {
 	Service *ops.Service
 	Store   Store
 	Policy  Policy
-	// Watch is told of every job that is submitted here, so that a watcher follows
-	// it; what it sees comes back through Bot.Watch. Nil follows nothing.
-	Watch func(slurm.Job)
+	// Interval is how often the jobs that have a card are looked at; zero is 30 s.
+	Interval time.Duration
 	// Site gives the submit form its first values; nil starts empty.
 	Site func() map[string]string
 
@@ -85,19 +83,20 @@ type Policy struct {
 
 // A Bot serves Slack. Run must be running for anything to be answered.
 type Bot struct {
-	cfg     Config
-	log     *slog.Logger
-	now     func() time.Time
-	api     *url.URL // nil: Slack itself
-	plain   *http.Client
-	limit   *limiter
-	work    signal
-	send    signal
-	flying  flight
-	clients sync.Map // team → *slack.Client
-	paces   pacer
-	groups  groupCache
-	cards   sync.Mutex // one change of a card at a time
+	cfg      Config
+	log      *slog.Logger
+	now      func() time.Time
+	api      *url.URL // nil: Slack itself
+	plain    *http.Client
+	limit    *limiter
+	work     signal
+	send     signal
+	flying   flight
+	clients  sync.Map // team → *slack.Client
+	paces    pacer
+	groups   groupCache
+	cards    sync.Mutex // one change of a card at a time
+	watchers watchers
 }
 
 // New checks cfg and returns a bot.
@@ -162,6 +161,8 @@ func (b *Bot) Run(ctx context.Context) error {
 	wg.Go(func() { b.workLoop(ctx) })
 	wg.Go(func() { b.sendLoop(ctx) })
 	wg.Go(func() { b.sweepLoop(ctx) })
+	wg.Go(func() { b.watchLoop(ctx) })
+	wg.Go(func() { b.digestLoop(ctx) })
 	if b.cfg.AppToken != "" {
 		n := b.cfg.Connections
 		if n == 0 {

@@ -127,9 +127,7 @@ func (b *Bot) follow(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, res
 	if err := b.cfg.Store.Put(ctx, docCard, cardID(cluster, slurm.JobID(id)), k, time.Time{}); err != nil {
 		b.log.Error("slack: card", "err", err)
 	}
-	if b.cfg.Watch != nil {
-		b.cfg.Watch(news.Job)
-	}
+	b.watchers.follow(news.Job)
 	return owed
 }
 

@@ -1,40 +1,237 @@
 package bot
 
 import (
+	"bytes"
 	"context"
+	"sync"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
-// events is what the bot reads of a watcher.
-type events interface {
-	Next(ctx context.Context) (watch.Event, error)
+// watchable is a cluster that a watcher can follow.
+type watchable interface {
+	Name() string
+	Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error)
+	Past(ctx context.Context, f slurm.Filter) ([]slurm.Job, error)
 }
 
-// Watch brings what a watcher tells to the cards until ctx ends. A job that
-// failed is diagnosed first, so that the news begins with the cause.
-func (b *Bot) Watch(ctx context.Context, from events) error {
+// watchers are the clusters' watchers, one each whatever the number of cards.
+type watchers struct {
+	mu sync.Mutex
+	by map[string]*watch.Watcher
+}
+
+// follow asks for news of a job from now on.
+func (w *watchers) follow(j slurm.Job) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if x := w.by[j.Cluster]; x != nil {
+		x.Watch(j)
+	}
+}
+
+// now is the job as its watcher has seen it last.
+func (w *watchers) now(j slurm.Job) slurm.Job {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if x := w.by[j.Cluster]; x != nil {
+		if seen, _, ok := x.Job(j.ID); ok && seen.State != "" {
+			seen.Cluster = j.Cluster
+			return seen
+		}
+	}
+	return j
+}
+
+// watchLoop follows every job that has a card or a follower until ctx ends:
+// one question to each cluster in an interval.
+func (b *Bot) watchLoop(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	b.watchers.mu.Lock()
+	b.watchers.by = map[string]*watch.Watcher{}
+	for name, cl := range b.cfg.Service.Clusters {
+		c, ok := cl.(watchable)
+		if !ok {
+			continue
+		}
+		w := watch.New(c, watch.Options{Interval: b.cfg.Interval, Floor: min(b.cfg.Interval, 10*time.Second)})
+		b.watchers.by[name] = w
+		sub := w.Subscribe()
+		wg.Go(func() { w.Run(ctx) })
+		wg.Go(func() {
+			defer sub.Close()
+			b.hear(ctx, name, sub)
+		})
+	}
+	none := len(b.watchers.by) == 0
+	b.watchers.mu.Unlock()
+	if none {
+		return
+	}
+	jobs, err := b.unfinished(ctx)
+	if err != nil {
+		b.log.Error("slack: cards", "err", err)
+	}
+	for _, j := range jobs {
+		b.watchers.follow(j)
+	}
+	every := b.cfg.Interval
+	if every == 0 {
+		every = 30 * time.Second
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			b.discover(ctx)
+			b.numbers(ctx)
+		}
+	}
+}
+
+// hear brings what a watcher tells to the cards. A job that failed is diagnosed
+// first, so that the news begins with the cause.
+func (b *Bot) hear(ctx context.Context, cluster string, from *watch.Subscription) {
 	for {
 		e, err := from.Next(ctx)
 		if err != nil {
-			return err
+			return
 		}
 		if e.Kind != watch.Changed && e.Kind != watch.Ended {
 			continue
 		}
 		n := News{Job: e.Job}
-		if n.Job.Cluster == "" {
-			n.Job.Cluster = e.Cluster
-		}
-		if e.Kind == watch.Ended && e.Job.State != slurm.Completed && e.Job.State != slurm.Cancelled && b.followed(ctx, n.Job) {
-			b.findCause(ctx, &n)
+		n.Job.Cluster = cluster
+		if e.Kind == watch.Ended && b.followed(ctx, n.Job) {
+			if n.Job.State != slurm.Completed && n.Job.State != slurm.Cancelled {
+				b.findCause(ctx, &n)
+			}
+			b.addNumbers(ctx, &n)
 		}
 		if err := b.Tell(ctx, n); err != nil {
 			b.log.Error("slack: news", "job", n.Job.ID, "err", err)
 		}
+		if e.Kind == watch.Ended {
+			b.drawCurve(ctx, n.Job)
+		}
+	}
+}
+
+// discover begins to watch jobs that somebody follows without having submitted
+// them here.
+func (b *Bot) discover(ctx context.Context) {
+	keys, err := b.cfg.Store.Keys(ctx, docFollow, b.now())
+	if err != nil || len(keys) == 0 {
+		return
+	}
+	for name, cl := range b.cfg.Service.Clusters {
+		jobs, err := cl.Jobs(ctx, slurm.Filter{})
+		if err != nil {
+			b.log.Warn("slack: jobs", "cluster", name, "err", err)
+			continue
+		}
+		for _, j := range jobs {
+			j.Cluster = name
+			if places, err := b.followers(ctx, j); err == nil && len(places) > 0 {
+				b.watchers.follow(slurm.Job{ID: j.ID, Cluster: name})
+			}
+		}
+	}
+}
+
+// numbers brings what the trainings say of themselves to the cards of running
+// jobs.
+func (b *Bot) numbers(ctx context.Context) {
+	jobs, err := b.unfinished(ctx)
+	if err != nil {
+		return
+	}
+	for _, j := range jobs {
+		n := News{Job: b.watchers.now(j)}
+		if n.Job.State != slurm.Running || !b.addNumbers(ctx, &n) {
+			continue
+		}
+		if err := b.Tell(ctx, n); err != nil {
+			b.log.Error("slack: news", "job", j.ID, "err", err)
+		}
+	}
+}
+
+// reader is the watcher's own call: it reads what a card shows.
+func (b *Bot) reader(ctx context.Context, j slurm.Job) *ops.Call {
+	return &ops.Call{
+		Service: b.cfg.Service, Lang: b.cardLang(ctx, j),
+		Who: ops.Caller{Surface: ops.Watcher, ID: "watcher", User: j.User, ReadOnly: true},
+	}
+}
+
+// addNumbers adds iteration, loss and speed; ok is false where there are none.
+func (b *Bot) addNumbers(ctx context.Context, n *News) (ok bool) {
+	result, ok := b.readJob(ctx, "metrics", n.Job)
+	m, isMetrics := result.(ops.MetricsOut)
+	if !ok || !isMetrics || len(m.Runs) != 1 {
+		return false
+	}
+	s := m.Runs[0]
+	n.Iteration, n.Iterations, n.Loss, n.TFLOPs = s.Last, s.Of, s.Loss, s.TFLOPs
+	if s.ETASeconds != nil {
+		n.ETA = time.Duration(*s.ETASeconds) * time.Second
+	}
+	return true
+}
+
+// findCause adds the diagnosis to the news. Without one the news goes all the
+// same.
+func (b *Bot) findCause(ctx context.Context, n *News) {
+	result, ok := b.readJob(ctx, "diagnose", n.Job)
+	if d, isDiagnosis := result.(ops.DiagnoseOut); ok && isDiagnosis {
+		doc := d.View(b.cardLang(ctx, n.Job))
+		n.Cause, n.Class, n.Exclude = &doc, d.Class, d.ExcludeNodes
+	}
+}
+
+// readJob runs a reading operation on one job.
+func (b *Bot) readJob(ctx context.Context, name string, j slurm.Job) (result any, ok bool) {
+	op, ok := ops.Lookup(name)
+	if !ok {
+		return nil, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	in, err := fill(op, typedCall{Words: []string{string(j.ID)}, Cluster: j.Cluster})
+	if err != nil {
+		return nil, false
+	}
+	result, err = op.Run(ctx, b.reader(ctx, j), in)
+	if err != nil {
+		b.log.Debug("slack: no "+name, "job", j.ID, "err", err)
+	}
+	return result, err == nil
+}
+
+// drawCurve posts the loss curve of a job that has ended.
+func (b *Bot) drawCurve(ctx context.Context, j slurm.Job) {
+	if j.Stdout == "" || !b.followed(ctx, j) {
+		return
+	}
+	run, err := metrics.Read(ctx, j.Stdout, "")
+	if err != nil || len(run.Iterations) < 2 {
+		return
+	}
+	var png bytes.Buffer
+	if err := metrics.WritePNG(&png, []metrics.Run{run}, []metrics.Series{metrics.Loss}); err != nil {
+		return
+	}
+	if err := b.Curve(ctx, j.Cluster, j.ID, string(j.ID)+" "+j.Name, png.Bytes()); err != nil {
+		b.log.Warn("slack: curve", "job", j.ID, "err", err)
 	}
 }
 
@@ -48,35 +245,8 @@ func (b *Bot) followed(ctx context.Context, j slurm.Job) bool {
 	return err == nil && len(places) > 0
 }
 
-// findCause adds the diagnosis to the news. Without one the news goes all the
-// same.
-func (b *Bot) findCause(ctx context.Context, n *News) {
-	op, ok := ops.Lookup("diagnose")
-	if !ok {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
-	defer cancel()
-	l := b.cardLang(ctx, n.Job)
-	c := &ops.Call{Service: b.cfg.Service, Who: ops.Caller{Surface: ops.Watcher, ID: "watcher", User: n.Job.User, ReadOnly: true}, Lang: l}
-	in, err := fill(op, typedCall{Words: []string{string(n.Job.ID)}, Cluster: n.Job.Cluster})
-	if err != nil {
-		return
-	}
-	result, err := op.Run(ctx, c, in)
-	if err != nil {
-		b.log.Warn("slack: no diagnosis", "job", n.Job.ID, "err", err)
-		return
-	}
-	if d, ok := result.(ops.DiagnoseOut); ok {
-		doc := d.View(l)
-		n.Cause, n.Class, n.Exclude = &doc, d.Class, d.ExcludeNodes
-	}
-}
-
-// Unfinished lists the jobs whose cards still wait for an end, for a watcher
-// that begins.
-func (b *Bot) Unfinished(ctx context.Context) (jobs []slurm.Job, err error) {
+// unfinished lists the jobs whose cards wait for an end.
+func (b *Bot) unfinished(ctx context.Context) (jobs []slurm.Job, err error) {
 	keys, err := b.cfg.Store.Keys(ctx, docCard, b.now())
 	if err != nil {
 		return nil, err

@@ -1,0 +1,180 @@
+package bot_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/bot"
+	"github.com/megatron-ops/megatron-ops/bot/slacktest"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A watchedYard keeps accounts too, so that a watcher can follow it.
+type watchedYard struct{ *yard }
+
+func (w watchedYard) Past(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
+	f.All = true
+	return w.Jobs(ctx, f)
+}
+
+func watched(c *bot.Config) {
+	y := c.Service.Clusters["yard"].(*yard)
+	c.Service.Clusters["yard"] = watchedYard{y}
+	c.Interval = 100 * time.Millisecond
+}
+
+func TestAJobsLifeIsSeenInItsThread(t *testing.T) {
+	t.Parallel()
+	s := play(t, watched)
+	submitted(t, s)
+
+	log := filepath.Join(t.TempDir(), "gpt-4711.out")
+	var b strings.Builder
+	for i := 1; i <= 40; i++ {
+		fmt.Fprintf(&b, " [2026-11-20 12:00:%02d] iteration %8d/     100 | consumed samples: %12d | elapsed time per iteration (ms): 1234.5 | throughput per GPU (TFLOP/s/GPU): 410.2 | learning rate: 1.000000E-04 | global batch size:    64 | lm loss: %.6E | loss scale: 1.0 | grad norm: 1.234 | number of skipped iterations:   0 | number of nan iterations:   0 |\n", i, i, i*64, 10.0/float64(i))
+	}
+	require.NoError(t, os.WriteFile(log, []byte(b.String()), 0o600))
+	limit := int64(3600)
+	job := slurm.Job{ID: "4711", Name: "gpt", User: "ada", Partition: "gpu", State: slurm.Running, Nodes: []string{"n1", "n2"}, GPUs: 16, ElapsedS: 60, TimeLimitS: &limit, Stdout: log}
+	s.yard.put(job)
+	s.Wait("numbers on the card", func(st slacktest.State) bool {
+		list := cards(st, "4711")
+		return len(list) == 1 && strings.Contains(text(list[0]), "Running (RUNNING)")
+	})
+
+	b.WriteString("[rank3]: Traceback (most recent call last):\n[rank3]:   File \"/w/pretrain_gpt.py\", line 12, in forward_step\n[rank3]:     x = model(tokens)\n[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total capacity of 79.11 GiB of which 1.00 GiB is free.\n")
+	require.NoError(t, os.WriteFile(log, []byte(b.String()), 0o600))
+	exit := "1:0"
+	job.State, job.ExitCode = slurm.Failed, &exit
+	s.yard.put(job)
+	st := s.Wait("the cause and the curve", func(st slacktest.State) bool {
+		list := cards(st, "4711")
+		return len(list) == 1 && strings.Contains(text(list[0]), "Failed (FAILED)") &&
+			slices.ContainsFunc(st.Files, func(f *slacktest.Stored) bool { return f.Name == "loss.png" && f.Done })
+	})
+	c := cards(st, "4711")[0]
+	require.Contains(t, strings.ToLower(text(c)), "memory", "the cause comes first")
+	require.Contains(t, text(c), "40 / 100")
+	for _, f := range st.Files {
+		if f.Name == "loss.png" {
+			require.True(t, bytes.HasPrefix(f.Data, []byte("\x89PNG")))
+			require.Equal(t, c.TS, f.Thread)
+		}
+	}
+	n := 0
+	for _, m := range st.Messages {
+		if m.Only == "" && m.Thread == "" && m.Channel == "C1" {
+			n++
+		}
+	}
+	require.Equal(t, 1, n, "one message in the channel for the whole life of the job")
+}
+
+func TestWatchingGoesOnAfterARestart(t *testing.T) {
+	t.Parallel()
+	s := play(t, watched)
+	submitted(t, s)
+	again := bot.Config{
+		SigningSecret: secret, BotToken: "xoxb-test", APIURL: s.APIURL, Store: s.store.Slack(), Service: s.service, Interval: 50 * time.Millisecond,
+	}
+	b, err := bot.New(again)
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = b.Run(ctx) }()
+	defer func() { stop(); <-done }()
+	s.yard.put(slurm.Job{ID: "4711", Name: "gpt", User: "ada", State: slurm.Completed})
+	st := s.Wait("the end", func(st slacktest.State) bool {
+		list := cards(st, "4711")
+		return len(list) == 1 && strings.Contains(text(list[0]), "Completed (COMPLETED)")
+	})
+	require.Len(t, cards(st, "4711"), 1)
+}
+
+func TestTheDigestComesOnceADay(t *testing.T) {
+	t.Parallel()
+	morning := time.Now().UTC().Truncate(24 * time.Hour).Add(9*time.Hour + time.Minute)
+	s := play(t, func(c *bot.Config) {
+		c.Now = func() time.Time { return morning }
+		// Signatures are of the real time; this bot's time is another.
+		c.AppToken, c.SigningSecret = "xapp-test", ""
+	})
+	require.NoError(t, s.store.Slack().Put(t.Context(), "settings", "T1/U1", map[string]any{"digest": true}, time.Time{}))
+	require.NoError(t, s.store.Slack().Put(t.Context(), "card", "yard/4000", map[string]any{
+		"team": "T1", "user": "U1", "ended_at": morning.Add(-2 * time.Hour),
+		"news": map[string]any{"Job": slurm.Job{ID: "4000", Name: "gpt", State: slurm.Failed, GPUs: 16, ElapsedS: 3600}, "Class": "cuda_oom"},
+	}, time.Time{}))
+	for range 2 {
+		s.bot.Digests(t.Context())
+	}
+	msg := s.said("Your jobs of the last day", "cuda_oom: 4000 gpt", "16.0")
+	require.Equal(t, "DU1", msg.Channel)
+	require.Equal(t, 1, posted(s.State(), "Your jobs of the last day"))
+}
+
+func TestACodeWrittenOnTheClusterLinksItsWriter(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, os.ModeSticky|0o777))
+	owner := "ada"
+	s := play(t, func(c *bot.Config) {
+		c.Policy.Links = nil
+		c.Policy.LinkProof = func(ctx context.Context, code string) (string, time.Time, error) {
+			// The test runs as root, whom nobody may become; the rest is the real proof.
+			_, at, err := bot.FolderProof(dir)(ctx, code)
+			return owner, at, err
+		}
+	})
+	s.Slash("link")
+	msg := s.said("Prove which cluster user you are", "megatron-ops link ")
+	code := strings.Fields(text(msg)[strings.Index(text(msg), "megatron-ops link ")+len("megatron-ops link "):])[0]
+	action, _ := buttonOf(t, msg, "I have run it")
+	s.Press(msg, action, "", "U1")
+	s.said("was not written on the cluster yet")
+
+	require.NoError(t, bot.WriteCode(dir, code))
+	s.Press(msg, action, "", "U2") // somebody else presses
+	s.Slash("whoami", map[string]any{"user_id": "U2"})
+	s.said("T1/U2", "not linked")
+	s.Press(msg, action, "", "U1")
+	s.said("you are ada on the cluster")
+	s.Slash("submit --yes " + spec)
+	s.said("gpt submitted to yard as job 4711")
+
+	s.Slash("unlink")
+	s.said("not linked to a cluster user any more")
+	s.Slash("cancel 4711 --yes")
+	s.said("Not allowed", "not linked")
+}
+
+func TestAFolderThatOthersMayChangeProvesNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	code := strings.Repeat("A", 26)
+	require.NoError(t, bot.WriteCode(dir, code))
+	require.Error(t, bot.WriteCode(dir, code), "a code is written once")
+	require.Error(t, bot.WriteCode(dir, "../../etc/passwd"))
+	require.NoError(t, os.Chmod(dir, 0o777))
+	_, _, err := bot.FolderProof(dir)(t.Context(), code)
+	require.ErrorContains(t, err, "sticky")
+	require.NoError(t, os.Chmod(dir, os.ModeSticky|0o777))
+	_, _, err = bot.FolderProof(dir)(t.Context(), code)
+	require.NoError(t, err)
+
+	other := strings.Repeat("B", 26)
+	require.NoError(t, os.Symlink("/etc/hostname", filepath.Join(dir, "megatron-ops-link-"+other)))
+	_, _, err = bot.FolderProof(dir)(t.Context(), other)
+	require.ErrorContains(t, err, "plain file")
+	require.NoError(t, os.Link(filepath.Join(dir, "megatron-ops-link-"+code), filepath.Join(dir, "megatron-ops-link-"+strings.Repeat("C", 26))))
+	_, _, err = bot.FolderProof(dir)(t.Context(), code)
+	require.ErrorContains(t, err, "plain file")
+}
