@@ -7,6 +7,7 @@ package diagnose
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -84,8 +85,7 @@ func Path(ctx context.Context, path string, c Context) (Report, error) {
 // scanAll reads all files, on all cores.
 func scanAll(ctx context.Context, src Source) ([]*facts, error) {
 	all := make([]*facts, len(src.files))
-	want := min(max(allWindows/max(1, len(src.files)), minWindow), maxWindow)
-	keep := min(max(allProgress/max(1, len(src.files)), minProgress), maxProgress)
+	want, keep := shares(len(src.files))
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(src.files)) {
@@ -110,8 +110,23 @@ func scanAll(ctx context.Context, src Source) ([]*facts, error) {
 	return all, nil
 }
 
+// shares is how much of the end of each of n files is read, and how many of
+// its iteration lines are kept.
+func shares(n int) (want, keep int) {
+	n = max(1, n)
+	return min(max(allWindows/n, minWindow), maxWindow), min(max(allProgress/n, minProgress), maxProgress)
+}
+
 // scanFile reads one file. What goes wrong is kept with its facts.
 func scanFile(ctx context.Context, f *logFile, s *scanner, want int, buf *[]byte) *facts {
+	if d := f.digested; d != nil {
+		if d.Error != "" {
+			s.reads = errors.New(d.Error)
+		}
+		s.replay(d)
+		s.finish()
+		return s.facts
+	}
 	windows, err := f.windows(ctx, buf, want, healthy)
 	s.reads = err
 	s.cut = len(windows) > 1

@@ -99,6 +99,7 @@ type scanner struct {
 	counts  map[quota]int
 	buf     []int // of look
 	recent  []span
+	pending []mark    // iteration lines of a digest
 	keep    int       // iteration lines
 	now     time.Time // the last time that the file named
 	waiting []*event  // events that wait for the next time

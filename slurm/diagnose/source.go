@@ -53,6 +53,8 @@ type logFile struct {
 	size  int64
 	mtime time.Time
 	kept  *kept
+
+	digested *digest
 }
 
 // Open gathers the logs under the given paths: files, directories and glob
@@ -410,6 +412,9 @@ var countBuffers = sync.Pool{New: func() any { b := make([]byte, 1<<20); return 
 
 // lineAt returns the number, from 1, of the line that starts at off.
 func (f *logFile) lineAt(off int64) int {
+	if f.digested != nil {
+		return f.digested.lineOf(off)
+	}
 	if k := f.kept; k != nil {
 		if off <= int64(len(k.head)) {
 			return bytes.Count(k.head[:off], newline) + 1

@@ -1,0 +1,48 @@
+package diagnose_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+)
+
+// TestDigestsGiveTheSameAnswer digests jobs in three parts and diagnoses them
+// from these alone.
+func TestDigestsGiveTheSameAnswer(t *testing.T) {
+	for name, layout := range layouts {
+		for i, c := range causes {
+			r := &run{world: 32, perNode: 8}
+			r.healthy(0, 2*time.Hour) // more iterations than are kept
+			c.do(r, 7205*time.Second, 11)
+			r.victims(7206*time.Second, map[int]bool{11: true})
+			r.summaries(7220*time.Second, map[int]int{11: c.code})
+			dir := t.TempDir()
+			layout(t, r, dir)
+			src, err := diagnose.Open(dir)
+			require.NoError(t, err)
+			given := diagnose.Context{JobState: "FAILED"}
+			want, err := diagnose.Run(context.Background(), src, given)
+			require.NoError(t, err)
+			var parts []io.Reader
+			for k := range 3 {
+				var b bytes.Buffer
+				require.NoError(t, diagnose.WriteDigest(context.Background(), src.Shard(k, 3), len(src.Files()), &b))
+				parts = append(parts, &b)
+			}
+			digested, err := diagnose.ReadDigests(parts...)
+			require.NoError(t, err)
+			require.Equal(t, src.Files(), digested.Files())
+			got, err := diagnose.Run(context.Background(), digested, given)
+			require.NoError(t, err)
+			require.Equal(t, want, got, "%s %d", name, i)
+		}
+	}
+	_, err := diagnose.ReadDigests(bytes.NewReader([]byte("no gzip")))
+	require.Error(t, err)
+}
