@@ -19,6 +19,8 @@ var surfaces = []struct {
 	{"mcp", lang.Text{EN: "serve coding agents on standard input and output", ZH: "通过标准输入输出为编码智能体提供 MCP 服务"}},
 	{"serve", lang.Text{EN: "serve Slack and MCP over HTTP", ZH: "通过 HTTP 提供 Slack 与 MCP 服务"}},
 	{"mcp config", lang.Text{EN: "the lines that make Claude Code, Codex, Gemini CLI, Cursor or VS Code start it", ZH: "输出各客户端的 MCP 配置"}},
+	{"chat", lang.Text{EN: "the Slack bot at this terminal", ZH: "终端里的 Slack 机器人"}},
+	{"doctor", lang.Text{EN: "check what this stands on, and what to mend", ZH: "检查运行环境，并指出要修复的地方"}},
 	{"init", lang.Text{EN: "look this site over and write its profile", ZH: "探测本站点并写出配置"}},
 	{"skills", lang.Text{EN: "list, show NAME, export NAME|all FOLDER", ZH: "list、show NAME、export NAME|all FOLDER"}},
 	{"slack manifest", lang.Text{EN: "the Slack app's manifest", ZH: "输出 Slack 应用清单"}},

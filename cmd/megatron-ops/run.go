@@ -48,6 +48,10 @@ func lookupCommand(name string) (command, bool) {
 		return serve, true
 	case "demo":
 		return demoCommand, true
+	case "chat":
+		return chatCommand, true
+	case "doctor":
+		return doctor, true
 	case "init":
 		return initCommand, true
 	case "skills":

@@ -18,9 +18,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/megatron-ops/megatron-ops/bot"
+	"github.com/megatron-ops/megatron-ops/internal/config"
 	"github.com/megatron-ops/megatron-ops/internal/follow"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/mcp"
 )
@@ -106,11 +108,9 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 		slackOn = slackOn || os.Getenv(name) != ""
 	}
 	if slackOn {
-		b, err := bot.New(bot.Config{
-			SigningSecret: os.Getenv("SLACK_SIGNING_SECRET"), BotToken: os.Getenv("SLACK_BOT_TOKEN"),
-			AppToken: os.Getenv("SLACK_APP_TOKEN"), APIURL: os.Getenv("SLACK_API_URL"),
-			Service: svc, Store: st.Slack(), Policy: slackPolicy(cfg.Slack), Log: log,
-		})
+		slackConfig := sh.slackConfig(cfg, svc, st)
+		slackConfig.Log = log
+		b, err := bot.New(slackConfig)
 		if err != nil {
 			return &ops.Error{Code: ops.BadInput, Field: "SLACK_BOT_TOKEN", Message: err.Error(), Fix: "docs/slack.md has the steps"}
 		}
@@ -186,6 +186,15 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 	}
 	running.Wait()
 	return nil
+}
+
+// slackConfig is Slack's variables and what the configuration says of it.
+func (sh *shell) slackConfig(cfg config.Config, svc *ops.Service, st *store.Store) bot.Config {
+	return bot.Config{
+		SigningSecret: os.Getenv("SLACK_SIGNING_SECRET"), BotToken: os.Getenv("SLACK_BOT_TOKEN"),
+		AppToken: os.Getenv("SLACK_APP_TOKEN"), APIURL: os.Getenv("SLACK_API_URL"),
+		Service: svc, Store: st.Slack(), Policy: slackPolicy(cfg.Slack), Log: sh.logger(),
+	}
 }
 
 // cardNews shows what is seen of a job on its card.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -51,6 +52,7 @@ func (sh *shell) service(dir string) (*ops.Service, error) {
 		Now:      time.Now,
 		Version:  version(),
 		Self:     osUser(ops.Shell).User,
+		As:       actAs(cfg, state),
 		Sites:    sites(cfg),
 		Answerer: sync.OnceValue(func() *knowledge.Answerer { return knowledge.New(knowledge.Options{}) }),
 		Store: sync.OnceValues(func() (*store.Store, error) {
@@ -95,14 +97,59 @@ func defaultCluster(cfg config.Config, asked string) string {
 func clusters(cfg config.Config, state string) (map[string]ops.Cluster, error) {
 	all := map[string]ops.Cluster{localCluster: local.New(localCluster, filepath.Join(state, "local")), slurmCluster: cluster.NewCLI(slurmCluster)}
 	for name, c := range cfg.Clusters {
-		switch c.Kind {
-		case "cli":
-			all[name] = cluster.NewCLI(name)
-		default:
-			return nil, &ops.Error{Code: ops.BadInput, Field: "clusters." + name + ".kind", Message: fmt.Sprintf("kind %q cannot be wired yet", c.Kind), Fix: "kind: cli"}
+		cl, err := newCluster(name, c, "", state)
+		if err != nil {
+			return nil, &ops.Error{Code: ops.BadInput, Field: "clusters." + name, Message: err.Error(), Fix: "docs/configuration.md has an example of each kind"}
 		}
+		all[name] = cl
 	}
 	return all, nil
+}
+
+// newCluster wires one configured cluster, as user where that is not "".
+func newCluster(name string, c config.Cluster, user, state string) (ops.Cluster, error) {
+	switch c.Kind {
+	case "cli":
+		cl := cluster.NewCLI(name)
+		if c.SlurmConf != "" {
+			cl.Environ = func() []string { return append(os.Environ(), "SLURM_CONF="+c.SlurmConf) }
+		}
+		return cl, nil
+	case "ssh":
+		var env []string
+		if c.SlurmConf != "" {
+			env = []string{"SLURM_CONF=" + c.SlurmConf}
+		}
+		return cluster.NewSSH(name, cluster.SSHOptions{Host: c.Host, User: user, Env: env})
+	case "rest":
+		if user == "" {
+			user = osUser(ops.Shell).User
+		}
+		return cluster.NewREST(name, c.URL, user, tokenOf(c.TokenFile, user))
+	}
+	return local.New(name, filepath.Join(state, name)), nil
+}
+
+// tokenOf reads a user's JWT; %u in the file's name stands for the user, so that
+// a helper that has the key can keep one for each.
+func tokenOf(file, user string) func(context.Context) (string, error) {
+	return func(context.Context) (string, error) {
+		b, err := os.ReadFile(strings.ReplaceAll(file, "%u", user))
+		return strings.TrimSpace(string(b)), err
+	}
+}
+
+// actAs gives the back end that acts as another person, where the cluster's
+// configuration allows it: by that person's own login over ssh, or that
+// person's own token.
+func actAs(cfg config.Config, state string) func(ops.Cluster, string) (ops.Cluster, error) {
+	return func(cl ops.Cluster, user string) (ops.Cluster, error) {
+		c, ok := cfg.Clusters[cl.Name()]
+		if !ok || !c.ActAs || c.Kind != "ssh" && (c.Kind != "rest" || !strings.Contains(c.TokenFile, "%u")) {
+			return nil, fmt.Errorf("this server runs as %s on %s and may not act as %s: clusters.%s.act_as, with kind ssh or rest, lets it", osUser(ops.Shell).User, cl.Name(), user, cl.Name())
+		}
+		return newCluster(cl.Name(), c, user, state)
+	}
 }
 
 func sites(cfg config.Config) func(string) job.Site {

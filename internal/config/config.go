@@ -48,9 +48,12 @@ type Cluster struct {
 	Host string `json:"host,omitempty"`
 	// URL and TokenFile are slurmrestd's address and the file with the JWT, for
 	// kind rest.
-	URL       string   `json:"url,omitempty"`
-	TokenFile string   `json:"token_file,omitempty"`
-	Site      job.Site `json:"site,omitzero"`
+	URL       string `json:"url,omitempty"`
+	TokenFile string `json:"token_file,omitempty"`
+	// ActAs lets the server act as the person who asks through Slack or HTTP: by
+	// that person's login (ssh), or by that person's token (rest, %u in token_file).
+	ActAs bool     `json:"act_as,omitempty"`
+	Site  job.Site `json:"site,omitzero"`
 }
 
 // Slack says who may do what there, in Slack's ids. The tokens themselves are

@@ -167,6 +167,48 @@ var table = []Op{
 		Batch:   byLine(lint.Batch),
 	}, lintOp),
 	define(Op{
+		Name: "recommend", Effect: Read, Toolset: PlanSet, Idempotent: true, Closed: true,
+		Summary: lang.Text{EN: "the best TP, PP, CP, EP, micro batch and recompute for a model on so many GPUs", ZH: "为模型与 GPU 数量推荐 TP、PP、CP、EP、微批与重计算"},
+		Help: lang.Text{
+			EN: "Use for: I have N GPUs of this kind and this model, what layout? It tries all layouts that Megatron's rules allow, estimates memory and cost, and says why the first is first. Give the model as Megatron's arguments.",
+			ZH: "用于回答：有 N 张某型号 GPU 和某个模型，该用什么并行配置？它尝试 Megatron 规则允许的全部配置，估算显存与代价，并说明理由。模型用 Megatron 参数给出。",
+		},
+		Example: "recommend --nodes 2 --gpu h100 --worktree /w -- --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 4096 --max-position-embeddings 4096 --global-batch-size 256 --swiglu",
+	}, recommend),
+	define(Op{
+		Name: "memory", Effect: Read, Toolset: PlanSet, Idempotent: true, Closed: true,
+		Summary: lang.Text{EN: "a job's estimated GPU memory, part by part", ZH: "估算作业的显存占用及各部分构成"},
+		Help: lang.Text{
+			EN: "Use to see whether a layout fits and what takes the memory. It is an estimate: fragmentation and NCCL's buffers come on top.",
+			ZH: "查看某个配置能否放下、显存被什么占用。这是估算：碎片与 NCCL 缓冲区另计。",
+		},
+		Example: "memory -f job.yaml",
+	}, memory),
+	define(Op{
+		Name: "import", Effect: Read, Toolset: PlanSet, Idempotent: true, Closed: true,
+		Summary: lang.Text{EN: "turn an existing sbatch script or CI recipe into a job specification", ZH: "把现有 sbatch 脚本或 CI recipe 转成作业规格"},
+		Help: lang.Text{
+			EN: "Use to port a script. It notes what the specification could not carry.",
+			ZH: "用于迁移已有脚本。规格无法表达的内容会逐条说明。",
+		},
+		Example: "import run.sbatch > job.yaml",
+	}, importing),
+	define(Op{
+		Name: "diff", Effect: Read, Toolset: JobsSet, Idempotent: true,
+		Summary: lang.Text{EN: "what changed between two submissions of a run", ZH: "同一训练两次提交之间的变化"},
+		Help: lang.Text{
+			EN: "Use first after a failure: what is different from the run that worked? It compares specification and script.",
+			ZH: "失败后先看这里：与之前成功的那次相比改了什么？比较规格与脚本。",
+		},
+		Example: "diff 4711 4698",
+	}, diff),
+	define(Op{
+		Name: "image", Effect: Read, Toolset: KnowledgeSet, Idempotent: true, Closed: true,
+		Summary: lang.Text{EN: "the commands that build, pull and enter Megatron's container image", ZH: "构建、拉取并进入 Megatron 容器镜像的命令"},
+		Help:    lang.Text{EN: "Use for container set-up with Docker, pyxis/enroot or Singularity. It runs nothing.", ZH: "用于 Docker、pyxis/enroot、Singularity 的容器准备。不执行任何命令。"},
+		Example: "image lts",
+	}, image),
+	define(Op{
 		Name: "rules", Effect: Read, Toolset: KnowledgeSet, Idempotent: true, Closed: true,
 		Summary: lang.Text{EN: "the rules table: what a launch must satisfy, and where Megatron checks it", ZH: "规则表：启动必须满足的条件，以及 Megatron 的检查位置"},
 		Help: lang.Text{

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/bot"
+	"github.com/megatron-ops/megatron-ops/internal/config"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A check is one line of the doctor's.
+type check struct {
+	what string
+	err  error
+	fix  string
+	// note is what there is to say of a check that passed.
+	note string
+}
+
+// doctor checks what the product stands on, and says what to mend.
+func doctor(ctx context.Context, sh *shell, _ []string) error {
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	var checks []check
+	cfg, err := config.Load(dir, os.Getenv)
+	checks = append(checks, check{what: "configuration", err: err, note: orFile(cfg.Path)})
+	svc, err := sh.service(dir)
+	if err != nil {
+		return sh.checked(append(checks, check{what: "set-up", err: err}))
+	}
+	state, err := config.StateDir(os.Getenv)
+	checks = append(checks, check{what: "state directory", err: err, note: state})
+	st, err := svc.Store()
+	if err == nil {
+		err = st.Ping(ctx)
+	}
+	checks = append(checks, check{what: "store", err: err, fix: "MEGATRON_OPS_STATE_DIR names a directory that you may write"})
+	if err == nil && store.OnNetworkFS(state) {
+		checks = append(checks, check{what: "state on a network file system", note: "the shell uses a rollback journal; serve needs a local disk or PostgreSQL"})
+	}
+	names := []string{svc.Default}
+	for name := range cfg.Clusters {
+		if name != svc.Default {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names[1:])
+	for _, name := range names {
+		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+		_, err := svc.Clusters[name].Jobs(ctx, slurm.Filter{User: osUser(ops.Shell).User})
+		cancel()
+		checks = append(checks, check{what: "cluster " + name, err: err, fix: slurm.FixOf(err).In(sh.lang), note: svc.Clusters[name].Kind()})
+	}
+	for _, program := range []string{"uv", "git"} {
+		c := check{what: program}
+		if _, err := exec.LookPath(program); err != nil {
+			c.note = "not on this machine; fine where the nodes have it"
+		}
+		checks = append(checks, c)
+	}
+	if os.Getenv("SLACK_BOT_TOKEN") != "" && st != nil {
+		b, err := bot.New(sh.slackConfig(cfg, svc, st))
+		if err != nil {
+			checks = append(checks, check{what: "Slack", err: err, fix: "docs/slack.md has the steps"})
+		} else {
+			for _, c := range b.Doctor(ctx) {
+				var err error
+				if !c.OK {
+					err = errors.New(c.Detail)
+				}
+				checks = append(checks, check{what: c.Name, err: err, fix: c.Fix, note: c.Detail})
+			}
+		}
+	}
+	return sh.checked(checks)
+}
+
+// checked draws the checks; one that failed makes the command find something.
+func (sh *shell) checked(checks []check) error {
+	var s view.Section
+	bad := false
+	for _, c := range checks {
+		item := "ok    " + c.what
+		if c.note != "" {
+			item += ": " + c.note
+		}
+		if c.err != nil {
+			bad = true
+			item = "wrong " + c.what + ": " + c.err.Error()
+			if c.fix != "" {
+				item += "\n      " + lang.Text{EN: "try: ", ZH: "建议："}.In(sh.lang) + c.fix
+			}
+		}
+		s.Items = append(s.Items, item)
+	}
+	if err := sh.draw(view.Doc{Sections: []view.Section{s}}); err != nil {
+		return err
+	}
+	fmt.Fprintln(sh.out)
+	if bad {
+		return found{}
+	}
+	return nil
+}

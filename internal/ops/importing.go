@@ -1,0 +1,131 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// ImportIn is an existing script, or one of Megatron's CI recipes.
+type ImportIn struct {
+	File string `json:"-" arg:"" optional:"" name:"script-or-recipe" help:"an sbatch script, or a recipe of Megatron's CI (.yaml)" zh:"sbatch 脚本，或 Megatron CI 的 recipe（.yaml）"`
+	Text string `json:"script,omitempty" kong:"-" help:"the text of an sbatch script"`
+}
+
+// ImportOut is the specifications, as YAML, and what they could not carry.
+type ImportOut struct {
+	Specs []string   `json:"specs"`
+	Notes []job.Note `json:"notes"`
+	notes []string
+}
+
+func importing(_ context.Context, c *Call, in ImportIn) (ImportOut, error) {
+	out := ImportOut{Specs: []string{}, Notes: []job.Note{}}
+	name, text := "script", []byte(in.Text)
+	if in.File != "" {
+		b, err := c.readFile("script", in.File)
+		if err != nil {
+			return out, err
+		}
+		name, text = in.File, b
+	}
+	if len(text) == 0 {
+		return out, badInput("script", "for example: megatron-ops import run.sbatch", "there is no script to read")
+	}
+	var specs []job.Spec
+	if ext := filepath.Ext(name); ext == ".yaml" || ext == ".yml" {
+		found, notes, err := job.ImportRecipe(text)
+		if err != nil {
+			return out, fieldErrors(err)
+		}
+		specs, out.Notes = found, append(out.Notes, notes...)
+	} else {
+		s, notes := job.Import(name, text)
+		specs, out.Notes = []job.Spec{s}, append(out.Notes, notes...)
+	}
+	for _, s := range specs {
+		out.Specs = append(out.Specs, string(job.Encode(s)))
+	}
+	for _, n := range out.Notes {
+		out.notes = append(out.notes, strings.TrimPrefix(fmt.Sprintf("%d: %s: %s", n.Line, n.What, n.Why.In(c.Lang)), "0: "))
+	}
+	return out, nil
+}
+
+// Verbatim is the specifications and, as comments, what they could not carry,
+// so that it can be piped into a file.
+func (o ImportOut) Verbatim() string {
+	var b strings.Builder
+	for _, n := range o.notes {
+		b.WriteString("# " + strings.ReplaceAll(view.Plainly(n), "\n", " ") + "\n")
+	}
+	b.WriteString(strings.Join(o.Specs, "---\n"))
+	return b.String()
+}
+
+// View is the specification, then what it could not carry.
+func (o ImportOut) View(l lang.Lang) view.Doc {
+	var d view.Doc
+	for _, s := range o.Specs {
+		d.Sections = append(d.Sections, view.Section{Code: s, Lang: "yaml"})
+	}
+	if len(o.notes) > 0 {
+		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "not carried over as it was", ZH: "未能原样保留"}.In(l), Items: o.notes})
+	}
+	return d
+}
+
+// ImageIn says which image.
+type ImageIn struct {
+	Variant  string `json:"variant,omitempty" arg:"" optional:"" default:"dev" help:"dev or lts" zh:"dev 或 lts"`
+	Worktree string `json:"worktree,omitempty" help:"the Megatron-LM checkout" zh:"Megatron-LM 代码目录"`
+	Remote   string `json:"remote,omitempty" help:"URL of the git remote whose registry holds CI's images" zh:"镜像仓库所在 git remote 的 URL"`
+	NoCache  bool   `json:"no_cache,omitempty" name:"no-cache" help:"leave the host's uv cache out" zh:"不挂载主机的 uv 缓存"`
+}
+
+// ImageOut is the commands, in order.
+type ImageOut struct {
+	Steps []ImageStep `json:"steps"`
+}
+
+// An ImageStep is one command and what it is for.
+type ImageStep struct {
+	Does    string `json:"does"`
+	Command string `json:"command"`
+}
+
+func image(_ context.Context, c *Call, in ImageIn) (ImageOut, error) {
+	ask := job.Image{Variant: in.Variant, Worktree: in.Worktree, Remote: in.Remote, NoCache: in.NoCache}
+	if in.Worktree != "" && (c.Who.Surface == Shell || c.Who.Surface == Chat) {
+		if !filepath.IsAbs(ask.Worktree) {
+			ask.Worktree = filepath.Join(c.Dir, ask.Worktree)
+		}
+		if b, err := os.ReadFile(filepath.Join(ask.Worktree, "docker", ".ngc_version."+in.Variant)); err == nil {
+			ask.Base = string(b)
+		}
+	}
+	steps, err := job.Images(ask)
+	if err != nil {
+		return ImageOut{}, fieldErrors(err)
+	}
+	out := ImageOut{Steps: []ImageStep{}}
+	for _, s := range steps {
+		out.Steps = append(out.Steps, ImageStep{Does: s.Does.In(c.Lang), Command: s.Command})
+	}
+	return out, nil
+}
+
+// View is each command below what it does.
+func (o ImageOut) View(lang.Lang) view.Doc {
+	var d view.Doc
+	for _, s := range o.Steps {
+		d.Sections = append(d.Sections, view.Section{Heading: s.Does, Code: s.Command, Lang: "bash"})
+	}
+	return d
+}

@@ -1,0 +1,187 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+)
+
+// RecommendIn is a model and what one has to train it on. The model is
+// Megatron's own arguments; a layout among them is replaced.
+type RecommendIn struct {
+	SpecIn
+	Show int `json:"show,omitempty" default:"3" help:"how many layouts to show" zh:"显示多少种并行配置"`
+}
+
+// RecommendOut is the best layouts.
+type RecommendOut struct {
+	Considered int            `json:"considered"`
+	Legal      int            `json:"legal"`
+	GPU        string         `json:"gpu"`
+	GPUGiB     float64        `json:"gpu_gib"`
+	Options    []rules.Option `json:"options"`
+	// SmallestGiB is the least memory that any layout needs, where none fits.
+	SmallestGiB float64 `json:"smallest_gib,omitempty"`
+}
+
+// Found reports that no layout fits.
+func (o RecommendOut) Found() bool { return len(o.Options) == 0 }
+
+func recommend(_ context.Context, c *Call, in RecommendIn) (RecommendOut, error) {
+	s, err := c.spec(in.SpecIn)
+	if err != nil {
+		return RecommendOut{}, err
+	}
+	if in.Show < 1 {
+		return RecommendOut{}, badInput("show", "a number of 1 or more", "%d", in.Show)
+	}
+	full := s.WithDefaults()
+	if full.GPU == "" {
+		full.GPU = "h100"
+	}
+	run := full.Run()
+	run.Argv = runnable(run)
+	r, err := rules.Recommend(rules.Question{Entry: run.Entry, Argv: run.Argv, GPUs: full.WorldSize(), GPUsPerNode: *full.GPUsPerNode, GPU: full.GPU})
+	if err != nil {
+		return RecommendOut{}, badInput("args", "give the model: --num-layers, --hidden-size, --num-attention-heads, --seq-length, --max-position-embeddings, --global-batch-size", "%v", err)
+	}
+	out := RecommendOut{Considered: r.Considered, Legal: r.Legal, GPU: r.GPU.Name, GPUGiB: r.GPU.MemoryGiB, Options: append([]rules.Option{}, r.Best(in.Show)...)}
+	if len(out.Options) == 0 {
+		out.SmallestGiB = r.Smallest
+		if r.Smallest < out.GPUGiB {
+			return out, notLegal(run, c.Lang)
+		}
+	}
+	return out, nil
+}
+
+// notLegal says which of Megatron's rules stands in the way of every layout.
+func notLegal(run megatron.Run, l lang.Lang) error {
+	for _, p := range rules.CheckIn(run, l).Problems {
+		if p.Severity == rules.Error {
+			return badInput(p.Field, p.Fix, "no layout that fits is legal: %s", p.Message)
+		}
+	}
+	return badInput("args", "`plan` tells what is wrong", "no layout that fits is legal")
+}
+
+// runnable adds what Megatron insists on and no layout depends on, where it is
+// left out: one asks for a layout before one has chosen a learning rate.
+func runnable(run megatron.Run) []string {
+	args, _ := megatron.Parse(run)
+	argv := slices.Clone(run.Argv)
+	for _, need := range [][2]string{{"--lr", "1e-4"}, {"--train-iters", "1000"}, {"--micro-batch-size", "1"}} {
+		if !args.Given(need[0]) {
+			argv = append(argv, need[0], need[1])
+		}
+	}
+	return argv
+}
+
+// View is the layouts in their order, and why the first is first.
+func (o RecommendOut) View(l lang.Lang) view.Doc {
+	if len(o.Options) == 0 {
+		return view.Doc{Tone: view.Bad, Title: fmt.Sprintf(lang.Text{
+			EN: "no layout fits into %.0f GiB: the smallest needs %.1f GiB; take more GPUs", ZH: "没有任何并行配置能放进 %.0f GiB：最小也需要 %.1f GiB；请增加 GPU",
+		}.In(l), o.GPUGiB, o.SmallestGiB)}
+	}
+	d := view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{
+		EN: "%d layouts are legal and fit, of %d tried; the cheapest by estimate:", ZH: "尝试了 %[2]d 种并行配置，%[1]d 种合法且放得下；估算代价最低的是：",
+	}.In(l), o.Legal, o.Considered)}
+	t := &view.Table{Header: []string{"layout", "MBS", "microbatches", "recompute", "GiB", "TFLOP/s/GPU"}}
+	if l == lang.ZH {
+		t.Header = []string{"并行配置", "MBS", "微批次数", "重计算", "GiB", "TFLOP/s/GPU"}
+	}
+	for _, op := range o.Options {
+		t.Rows = append(t.Rows, []string{
+			op.Layout.String(), strconv.Itoa(op.MicroBatch), strconv.Itoa(op.Microbatches), op.Recompute,
+			fmt.Sprintf("%.1f", op.Memory.GiB()), fmt.Sprintf("%.0f", op.TFLOPs),
+		})
+	}
+	d.Sections = []view.Section{{Table: t}}
+	for i, op := range o.Options {
+		s := view.Section{Heading: op.Layout.String(), Code: joinFlags(op.Flags), Fold: i > 0}
+		for _, r := range op.Reasons {
+			s.Items = append(s.Items, r.In(l))
+		}
+		d.Sections = append(d.Sections, s)
+	}
+	return d
+}
+
+func joinFlags(flags []string) string {
+	line := ""
+	for _, f := range flags {
+		line += f + " "
+	}
+	return line
+}
+
+// MemoryIn is the job whose memory is asked for.
+type MemoryIn struct {
+	SpecIn
+}
+
+// MemoryOut is the estimated use of the fullest GPU.
+type MemoryOut struct {
+	megatron.Memory
+	TotalGiB float64 `json:"total_gib"`
+	GPU      string  `json:"gpu,omitempty"`
+	GPUGiB   float64 `json:"gpu_gib,omitempty"`
+}
+
+// Found reports that it does not fit.
+func (o MemoryOut) Found() bool { return o.GPUGiB > 0 && o.TotalGiB > o.GPUGiB }
+
+func memory(_ context.Context, c *Call, in MemoryIn) (MemoryOut, error) {
+	s, err := c.spec(in.SpecIn)
+	if err != nil {
+		return MemoryOut{}, err
+	}
+	full := s.WithDefaults()
+	args, faults := megatron.Parse(full.Run())
+	if len(faults) > 0 {
+		return MemoryOut{}, badInput("args", "`plan` tells all that is wrong", "the arguments are not Megatron's: %s", faults[0].Flag)
+	}
+	m := args.Effective().Memory()
+	out := MemoryOut{Memory: m, TotalGiB: m.GiB()}
+	if g, ok := megatron.LookupGPU(full.GPU); ok {
+		out.GPU, out.GPUGiB = g.Name, g.MemoryGiB
+	}
+	return out, nil
+}
+
+// View is the parts, largest use last as the sum.
+func (o MemoryOut) View(l lang.Lang) view.Doc {
+	d := view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{EN: "about %.1f GiB on the fullest GPU", ZH: "占用最多的 GPU 约需 %.1f GiB"}.In(l), o.TotalGiB)}
+	if o.GPUGiB > 0 {
+		d.Title += fmt.Sprintf(lang.Text{EN: ", of %.0f GiB", ZH: "，共 %.0f GiB"}.In(l), o.GPUGiB)
+	}
+	if o.Found() {
+		d.Tone = view.Bad
+	}
+	var s view.Section
+	for _, p := range o.Parts {
+		s.Facts = append(s.Facts, view.Fact{Name: p.Name, Value: fmt.Sprintf("%8.2f GiB  %s", p.Bytes/(1<<30), bar(p.Bytes, o.Bytes))})
+	}
+	d.Sections = []view.Section{s}
+	return d
+}
+
+// bar is a share of the whole, 40 columns wide.
+func bar(part, whole float64) string {
+	if whole <= 0 {
+		return ""
+	}
+	out := ""
+	for range int(part/whole*40 + 0.5) {
+		out += "█"
+	}
+	return out
+}
