@@ -55,13 +55,13 @@ func answer(o ops.Op, out any, l lang.Lang, budget int) (*sdk.CallToolResult, er
 		omitted = append(omitted, more(o))
 		text += strings.Join(omitted, "; ") + "\n"
 	}
-	res := &sdk.CallToolResult{RawStructuredContent: raw}
+	res := &sdk.CallToolResult{StructuredContent: json.RawMessage(raw)}
 	if strangers(o) || len(omitted) > 0 {
 		note := strings.Join(omitted, "; ")
 		if strangers(o) {
 			note = strings.TrimSuffix(notice+"; "+note, "; ")
 		}
-		res.RawStructuredContent = withField(raw, "notice", note)
+		addField(res, "notice", note)
 	}
 	if text == "" {
 		text = string(raw)
@@ -143,20 +143,18 @@ func clipHead(text string, room int) string {
 	return "… shortened; the structured content has more, and a narrower call has all\n" + open + strings.ToValidUTF8(text, "")
 }
 
-// withField adds a field at the head of a JSON object.
-func withField(object []byte, name, value string) []byte {
-	if len(object) < 2 || object[0] != '{' {
-		return object
-	}
+// addField adds a field at the head of an answer's structured content.
+func addField(res *sdk.CallToolResult, name, value string) {
+	object, _ := res.StructuredContent.(json.RawMessage)
 	v, err := json.Marshal(value)
-	if err != nil {
-		return object
+	if err != nil || len(object) < 2 || object[0] != '{' {
+		return
 	}
 	head := `{"` + name + `":` + string(v)
 	if object[1] != '}' {
 		head += ","
 	}
-	return append([]byte(head), object[1:]...)
+	res.StructuredContent = append(json.RawMessage(head), object[1:]...)
 }
 
 // plain is one line of words, for places that cannot fence.
@@ -177,9 +175,9 @@ func refusal(e *ops.Error) *sdk.CallToolResult {
 		raw = nil
 	}
 	return &sdk.CallToolResult{
-		Content:              []sdk.Content{sdk.NewTextContent(b.String())},
-		RawStructuredContent: raw,
-		IsError:              true,
+		Content:           []sdk.Content{sdk.NewTextContent(b.String())},
+		StructuredContent: json.RawMessage(raw),
+		IsError:           true,
 	}
 }
 

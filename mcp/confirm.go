@@ -113,7 +113,7 @@ func (s *Server) handToken(o ops.Op, q question, digest []byte) *sdk.CallToolRes
 			o.Name, int(tokenLife.Minutes()), tokenField, token),
 	})
 	res.Content = append(res.Content, sdk.NewTextContent(fence(q.text)))
-	res.RawStructuredContent = withField(res.RawStructuredContent, tokenField, token)
+	addField(res, tokenField, token)
 	return res
 }
 
@@ -230,7 +230,7 @@ func (s *Server) offerToken(ctx context.Context, call *ops.Call, o ops.Op, in, o
 	copyField(target, in, "yaml")
 	copyField(target, in, "cluster")
 	token := s.tokens.issue(digest(submit, call.Who, target))
-	res.RawStructuredContent = withField(res.RawStructuredContent, tokenField, token)
+	addField(res, tokenField, token)
 	res.Content = append(res.Content, sdk.NewTextContent(fmt.Sprintf(
 		"To run this, show your person the plan; if they agree, call submit within %d minutes with the same spec and %s %q.\n",
 		int(tokenLife.Minutes()), tokenField, token)))

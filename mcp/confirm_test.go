@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -151,11 +152,12 @@ func TestTheClientsPersonIsAsked(t *testing.T) {
 	}
 }
 
-// A conversation is a stdio session, line by line.
+// A conversation is a stdio session, line by line. What the server says is read
+// at once, as a client does: one that does not would stop the server.
 type conversation struct {
 	t   *testing.T
 	in  io.WriteCloser
-	out *bufio.Reader
+	out chan string
 	end chan error
 }
 
@@ -165,8 +167,22 @@ func converse(t *testing.T, cfg mcp.Config) *conversation {
 	require.NoError(t, err)
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
-	c := &conversation{t, inW, bufio.NewReader(outR), make(chan error, 1)}
-	go func() { c.end <- s.ServeStdio(t.Context(), inR, outW) }()
+	c := &conversation{t, inW, make(chan string, 1000), make(chan error, 1)}
+	go func() {
+		lines := bufio.NewReader(outR)
+		for {
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				close(c.out)
+				return
+			}
+			c.out <- line
+		}
+	}()
+	go func() {
+		c.end <- s.ServeStdio(t.Context(), inR, outW)
+		outW.Close()
+	}()
 	return c
 }
 
@@ -178,15 +194,24 @@ func (c *conversation) send(line string) {
 
 func (c *conversation) read() map[string]any {
 	c.t.Helper()
-	line, err := c.out.ReadString('\n')
-	require.NoError(c.t, err)
-	var m map[string]any
-	require.NoError(c.t, json.Unmarshal([]byte(line), &m), line)
-	return m
+	select {
+	case line := <-c.out:
+		var m map[string]any
+		require.NoError(c.t, json.Unmarshal([]byte(line), &m), line)
+		return m
+	case <-time.After(20 * time.Second):
+		require.Fail(c.t, "the server says nothing")
+		return nil
+	}
 }
 
 func (c *conversation) close() {
 	c.t.Helper()
 	require.NoError(c.t, c.in.Close())
-	require.NoError(c.t, <-c.end)
+	select {
+	case err := <-c.end:
+		require.NoError(c.t, err)
+	case <-time.After(20 * time.Second):
+		require.Fail(c.t, "the server does not end")
+	}
 }

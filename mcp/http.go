@@ -31,8 +31,8 @@ type HTTP struct {
 	Tokens map[string]ops.Caller
 	// OAuth accepts tokens of an external issuer; nil: none.
 	OAuth *OAuth
-	// Reader is who may read without a token from this machine; with Reader nil
-	// every request needs a token.
+	// Reader is who may read without a token from this machine itself; nil: the
+	// configuration's caller, or nobody where there is an issuer to send clients to.
 	Reader *ops.Caller
 }
 
@@ -44,7 +44,7 @@ func (s *Server) HTTPHandler(h HTTP) (handler http.Handler, stop func()) {
 }
 
 func (h *HTTP) init(s *Server) {
-	if h.Reader == nil && len(h.Tokens) == 0 && h.OAuth == nil {
+	if h.Reader == nil && h.OAuth == nil {
 		who := s.cfg.Caller
 		who.Surface = ops.MCPHTTP
 		h.Reader = &who

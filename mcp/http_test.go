@@ -163,7 +163,7 @@ func TestSessionsServeOnlyWhoTheyWereGivenTo(t *testing.T) {
 
 func TestTokensDecideWhoAsks(t *testing.T) {
 	url := serve(t, mcp.Config{}, mcp.HTTP{Tokens: map[string]ops.Caller{"right": {ID: "alice", User: "alice"}}})
-	for auth, status := range map[string]int{"": 401, "Bearer wrong": 401, "Bearer ": 401, "Basic right": 401, "Bearer right": 200} {
+	for auth, status := range map[string]int{"": 200, "Bearer wrong": 401, "Bearer ": 401, "Basic right": 401, "Bearer right": 200} {
 		c := &client{t: t, url: url, header: map[string]string{}}
 		if auth != "" {
 			c.header["Authorization"] = auth
@@ -175,6 +175,12 @@ func TestTokensDecideWhoAsks(t *testing.T) {
 			require.NotContains(t, body, "wrong", "a token is never repeated")
 		}
 	}
+}
+
+func TestATokenMayBeNeededEvenHere(t *testing.T) {
+	url := serve(t, mcp.Config{}, mcp.HTTP{OAuth: &mcp.OAuth{Issuer: "https://issuer.example", Resource: "http://localhost/mcp"}})
+	res, _ := (&client{t: t, url: url}).post(hello)
+	require.Equal(t, 401, res.StatusCode, "a client learns where to get a token")
 }
 
 func TestWithoutATokenAProxyIsNotThisMachine(t *testing.T) {

@@ -54,6 +54,7 @@ type Server struct {
 	sdk     *sdkserver.MCPServer
 	offered []ops.Op
 	tokens  *tokens
+	tasks   *tasks
 	subs    *subscriptions
 }
 
@@ -67,7 +68,7 @@ func NewServer(cfg Config) (*Server, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg, offered: offered, tokens: newTokens()}
+	s := &Server{cfg: cfg, offered: offered, tokens: newTokens(), tasks: newTasks()}
 	s.subs = newSubscriptions(s)
 	s.sdk = NewWiring("megatron-ops", cfg.Version, cfg.Log,
 		sdkserver.WithTitle("megatron-ops"),
@@ -75,6 +76,9 @@ func NewServer(cfg Config) (*Server, error) {
 		sdkserver.WithPromptCompletionProvider(completer{s}),
 		sdkserver.WithResourceCompletionProvider(completer{s}),
 		sdkserver.WithHooks(s.hooks()),
+		sdkserver.WithTaskCapabilities(true, true, true),
+		sdkserver.WithTaskHooks(s.tasks.hooks()),
+		sdkserver.WithMaxConcurrentTasks(mostTasks),
 	)
 	s.addTools()
 	s.addResources()

@@ -22,6 +22,14 @@ type site struct {
 	mu   sync.Mutex
 	jobs map[slurm.JobID]slurm.Job
 	subs []slurm.Submission
+	// looks counts how often a job was asked for.
+	looks int
+}
+
+func (s *site) asked() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.looks
 }
 
 func (s *site) Name() string { return "test" }
@@ -39,6 +47,7 @@ func (s *site) Submit(_ context.Context, sub slurm.Submission) (slurm.JobID, err
 func (s *site) Job(_ context.Context, id slurm.JobID) (slurm.Job, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.looks++
 	j, ok := s.jobs[id]
 	if !ok {
 		return slurm.Job{}, slurm.JobNotFound(id)

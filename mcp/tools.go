@@ -35,7 +35,12 @@ func (s *Server) tool(o ops.Op) sdk.Tool {
 		}
 		return &no
 	}
+	var execution *sdk.ToolExecution
+	if long[o.Name] {
+		execution = &sdk.ToolExecution{TaskSupport: sdk.TaskSupportOptional}
+	}
 	return sdk.Tool{
+		Execution:       execution,
 		Name:            o.Name,
 		Description:     description(o),
 		RawInputSchema:  inputSchema(o),
@@ -49,6 +54,10 @@ func (s *Server) tool(o ops.Op) sdk.Tool {
 		},
 	}
 }
+
+// long are the operations that may take minutes: a client that knows tasks may
+// run them as one and ask for the result later.
+var long = map[string]bool{"wait": true, "smoke": true}
 
 // description is what a model chooses by: what it does, when to use it and when
 // not. Agents read English, whatever their person speaks.
@@ -162,6 +171,11 @@ func outputSchema(o ops.Op) json.RawMessage {
 // handler carries out o for one request.
 func (s *Server) handler(o ops.Op) sdkserver.ToolHandlerFunc {
 	return func(ctx context.Context, req sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		if req.Params.Task != nil {
+			own, done := s.tasks.detach(ctx)
+			defer done()
+			ctx = own
+		}
 		start := time.Now()
 		res, err := s.call(ctx, o, req)
 		if err != nil {

@@ -1,0 +1,228 @@
+package mcp_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/mcp"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// localSite is newSite under the name of the embedded back end, which may be
+// asked several times a second.
+type localSite struct{ *site }
+
+func (localSite) Kind() string { return "local" }
+
+func waiting(t *testing.T) (*site, *conversation) {
+	t.Helper()
+	s := newSite()
+	cfg, _ := config(t, s)
+	svc, err := cfg.Service()
+	require.NoError(t, err)
+	svc.Clusters["test"] = localSite{s}
+	conv := converse(t, cfg)
+	conv.send(hello)
+	conv.read()
+	conv.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return s, conv
+}
+
+func TestAWaitTellsItsProgress(t *testing.T) {
+	s, conv := waiting(t)
+	conv.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait","arguments":{"job":"4711"},"_meta":{"progressToken":"p"}}}`)
+	for range 2 {
+		m := conv.read()
+		require.Equal(t, "notifications/progress", m["method"])
+		require.Equal(t, "p", m["params"].(map[string]any)["progressToken"])
+	}
+	s.set("4711", func(j *slurm.Job) { j.State = slurm.Completed })
+	last := conv.read()
+	for last["method"] != nil {
+		last = conv.read()
+	}
+	require.EqualValues(t, 2, last["id"])
+	require.Equal(t, "COMPLETED", last["result"].(map[string]any)["structuredContent"].(map[string]any)["state"])
+	conv.close()
+}
+
+func TestAWaitCanBeCancelled(t *testing.T) {
+	_, conv := waiting(t)
+	conv.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait","arguments":{"job":"4711"},"_meta":{"progressToken":"p"}}}`)
+	conv.read() // it waits
+	conv.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"test"}}`)
+	conv.send(`{"jsonrpc":"2.0","id":3,"method":"ping"}`)
+	for m := conv.read(); fmt.Sprint(m["id"]) != "3"; m = conv.read() {
+		require.Nil(t, m["result"], "a cancelled call has no result")
+	}
+	start := time.Now()
+	conv.close()
+	require.Less(t, time.Since(start), 2*time.Second, "and nothing is left running")
+}
+
+func TestAWaitCanBeATask(t *testing.T) {
+	s, conv := waiting(t)
+	conv.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait","arguments":{"job":"4711"},"task":{"ttl":60000}}}`)
+	created := conv.read()
+	task := created["result"].(map[string]any)["task"].(map[string]any)
+	require.Equal(t, "working", task["status"])
+	s.set("4711", func(j *slurm.Job) { j.State = slurm.Failed })
+	conv.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":3,"method":"tasks/result","params":{"taskId":%q}}`, task["taskId"]))
+	last := conv.read()
+	for fmt.Sprint(last["id"]) != "3" {
+		last = conv.read()
+	}
+	raw, err := json.Marshal(last)
+	require.NoError(t, err)
+	require.Contains(t, string(raw), `"FAILED"`)
+	conv.close()
+}
+
+func TestATaskCanBeCancelled(t *testing.T) {
+	s, conv := waiting(t)
+	conv.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait","arguments":{"job":"4711"},"task":{}}}`)
+	task := conv.read()["result"].(map[string]any)["task"].(map[string]any)
+	require.Eventually(t, func() bool { return s.asked() > 2 }, 5*time.Second, 10*time.Millisecond, "it waits on, its request answered")
+	conv.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":3,"method":"tasks/cancel","params":{"taskId":%q}}`, task["taskId"]))
+	last := conv.read()
+	for fmt.Sprint(last["id"]) != "3" {
+		last = conv.read()
+	}
+	time.Sleep(50 * time.Millisecond)
+	asked := s.asked()
+	time.Sleep(700 * time.Millisecond)
+	require.Equal(t, asked, s.asked(), "it asks no more")
+	conv.close()
+}
+
+// From exec to the answer of initialize, and what the process weighs by then.
+// The bounds hold on a busy machine; the numbers are in the log.
+func TestTheBinaryStartsAtOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the binary; not with -short")
+	}
+	bin, err := built()
+	require.NoError(t, err, bin)
+	best, rss := time.Hour, 0
+	for range 10 {
+		cmd := exec.Command(bin, "mcp")
+		cmd.Env = append(os.Environ(), "MEGATRON_OPS_STATE_DIR="+t.TempDir())
+		in, err := cmd.StdinPipe()
+		require.NoError(t, err)
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		start := time.Now()
+		require.NoError(t, cmd.Start())
+		fmt.Fprintln(in, hello)
+		line, err := bufio.NewReader(out).ReadString('\n')
+		took := time.Since(start)
+		require.NoError(t, err)
+		require.Contains(t, line, "megatron-ops")
+		best = min(best, took)
+		rss = max(rss, residentKB(t, cmd.Process.Pid))
+		require.NoError(t, in.Close())
+		require.NoError(t, cmd.Wait())
+	}
+	t.Logf("exec to initialize: %v at best of 10; %d MB resident at most", best.Round(time.Millisecond/10), rss>>10)
+	require.Less(t, best, 150*time.Millisecond)
+	require.Less(t, rss, 40<<10)
+}
+
+func residentKB(t *testing.T, pid int) int {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	require.NoError(t, err)
+	m := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(raw)
+	require.NotNil(t, m)
+	kb, err := strconv.Atoi(string(m[1]))
+	require.NoError(t, err)
+	return kb
+}
+
+func TestAThousandSessionsAtOnce(t *testing.T) {
+	s := newSite()
+	cfg, _ := config(t, s)
+	url := serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}})
+	start := time.Now()
+	var wg sync.WaitGroup
+	open := make(chan struct{}, 64) // sockets of this machine, not sessions
+	clients := make([]*client, 1000)
+	each := func(f func(i int)) {
+		for i := range clients {
+			open <- struct{}{}
+			wg.Go(func() { f(i); <-open })
+		}
+		wg.Wait()
+	}
+	each(func(i int) { clients[i] = connect(t, url, map[string]string{"Authorization": "Bearer t"}) })
+	each(func(i int) {
+		r := clients[i].do("status", `{"job":"4711"}`)
+		require.Equal(t, "RUNNING", r.Structured["state"])
+	})
+	ids := map[string]bool{}
+	for _, c := range clients {
+		ids[c.session] = true
+	}
+	require.Len(t, ids, 1000)
+	t.Logf("1,000 sessions opened and used in %v", time.Since(start).Round(time.Millisecond))
+}
+
+func TestNoLeakOver100000Calls(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute; not with -short")
+	}
+	cfg, _ := config(t, newSite())
+	s, err := mcp.NewServer(cfg)
+	require.NoError(t, err)
+	handler, stop := s.HTTPHandler(mcp.HTTP{Reader: &ops.Caller{ID: "reader"}})
+	defer stop()
+	post := func(session, body string) *httptest.ResponseRecorder {
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/mcp", bytes.NewReader([]byte(body)))
+		req.RemoteAddr = "127.0.0.1:1"
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Mcp-Session-Id", session)
+		rec := httptest.NewRecorder()
+		handler.ServeHTTP(rec, req)
+		return rec
+	}
+	session := post("", hello).Header().Get("Mcp-Session-Id")
+	call := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"status","arguments":{"job":"4711"}}}`
+	calls := func(n int) {
+		for range n {
+			if body := post(session, call).Body.String(); !strings.Contains(body, "RUNNING") {
+				t.Fatal(body)
+			}
+		}
+	}
+	heap := func() (bytes uint64, goroutines int) {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc, runtime.NumGoroutine()
+	}
+	calls(5000)
+	before, routines := heap()
+	calls(95000)
+	after, left := heap()
+	t.Logf("heap %d KB before, %d KB after 95,000 more calls; goroutines %d and %d", before>>10, after>>10, routines, left)
+	require.Less(t, after, before+2<<20)
+	require.LessOrEqual(t, left, routines+5)
+}
