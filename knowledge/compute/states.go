@@ -3,6 +3,8 @@ package compute
 import (
 	"regexp"
 	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 // A code is a state or its sign, as squeue and sinfo print it.
@@ -11,6 +13,22 @@ type code struct {
 	short  string
 	long   string
 	en, zh string
+}
+
+// A Code is a state or its sign, with its meaning.
+type Code struct {
+	Kind        string // job, node or suffix
+	Short, Long string
+	Meaning     lang.Text
+}
+
+// Codes returns the states of jobs and nodes and the signs behind them.
+func Codes() []Code {
+	list := make([]Code, len(codes))
+	for i, c := range codes {
+		list[i] = Code{c.kind, c.short, c.long, lang.Text{EN: c.en, ZH: c.zh}}
+	}
+	return list
 }
 
 // codes are the job states, node states and node state suffixes of squeue(1)
