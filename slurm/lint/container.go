@@ -107,7 +107,8 @@ func containerEnvMissing(c *checker) {
 			continue
 		}
 		for _, e := range x.Expansions {
-			if e.Var != nil || e.Guarded || c.setInside(x, e.Name) {
+			_, passed := box.Env[e.Name]
+			if e.Var != nil || e.Guarded || passed || c.setInside(x, e.Name) {
 				continue
 			}
 			if e.Outer != nil || slurmOrRendezvous(e.Name) {

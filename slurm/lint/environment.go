@@ -65,7 +65,7 @@ var environmentRules = []Rule{
 func installs(x *script.Command) bool {
 	t := argTexts(x.Args)
 	has := func(i int, words ...string) bool { return len(t) > i && slices.Contains(words, t[i]) }
-	if slices.Contains(t, "--dry-run") || slices.Contains(t, "--help") {
+	if slices.ContainsFunc(t, func(w string) bool { return w == "--dry-run" || w == "--help" || w == "--check" }) {
 		return false
 	}
 	switch n := x.Name(); {

@@ -205,6 +205,9 @@ func nnodesMismatch(c *checker) {
 		}
 		on, onKnown := c.nodesOf(s.Command)
 		if said, ok := c.job.Int(value); given && ok && said != n && said > 1 {
+			if t, ok := c.tasks(s.Command); ok && t == said && s.Step != nil {
+				continue // every task is a node of its own to the launcher
+			}
 			if s.Step != nil && onKnown && on == said && on < n && (main > 0 || len(starts) > 1) {
 				continue // a side step, or one of several that share the nodes
 			}
@@ -307,6 +310,9 @@ func nprocMismatch(c *checker) {
 				continue // tasks-per-node, or one worker for each task
 			}
 		}
+		if o, has := s.Flag("num-processes"); has && (isNodeCount(o.Value) || isTaskCount(o.Value)) {
+			continue // world-size-from-ntasks
+		}
 		if auto || !ok || s.Launcher == script.Wrapper {
 			full = full || auto
 			continue
@@ -380,12 +386,16 @@ func worldSize(c *checker) {
 		if ok && per > 1 {
 			continue
 		}
+		counts := func(v script.Value) bool { return isNodeCount(v) || isTaskCount(v) }
+		if o, has := s.Flag("num-processes"); has && s.Launcher == script.Accelerate && counts(o.Value) {
+			c.report(o.Line, o.Given+" "+o.Text())
+			continue
+		}
 		n, auto, okW, _ := c.workers(s)
 		forks := s.Launcher.Forks() && (auto || okW && n > 1 || !okW)
 		if !forks {
 			continue
 		}
-		counts := func(v script.Value) bool { return isNodeCount(v) || isTaskCount(v) }
 		if o, has := s.ProgramFlag("--world-size", "--world_size"); has {
 			if counts(o.Value) {
 				c.report(o.Line, o.Given+" "+o.Text())
@@ -396,10 +406,6 @@ func worldSize(c *checker) {
 				c.report(o.Line, o.Given+" "+o.Text())
 				continue
 			}
-		}
-		if o, has := s.Flag("num-processes"); has && s.Launcher == script.Accelerate && counts(o.Value) {
-			c.report(o.Line, o.Given+" "+o.Text())
-			continue
 		}
 		if v, has := s.Env.Env("WORLD_SIZE"); has && counts(v) {
 			if nodes, _, given := c.nodeFlag(s); given && counts(nodes) && c.names(s, "WORLD_SIZE") {

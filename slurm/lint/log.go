@@ -77,8 +77,8 @@ func logDirMissing(c *checker) {
 	}
 	for _, o := range c.outputs() {
 		text := o.Text()
-		dir := path.Dir(text)
-		if dir == "." || dir == "/" || variable.MatchString(text) || strings.Contains(dir, "%") {
+		dir := fixedFolder(path.Dir(text))
+		if dir == "." || dir == "/" || dir == "" || variable.MatchString(text) {
 			continue
 		}
 		for _, x := range c.job.Commands {
@@ -93,6 +93,14 @@ func logDirMissing(c *checker) {
 			}
 		}
 	}
+}
+
+// fixedFolder is the part of a folder before Slurm fills in a name or number.
+func fixedFolder(dir string) string {
+	if i := strings.IndexByte(dir, '%'); i >= 0 {
+		return strings.TrimRight(dir[:strings.LastIndexByte(dir[:i], '/')+1], "/")
+	}
+	return dir
 }
 
 // makes reports whether mkdir of v makes dir.

@@ -2,6 +2,7 @@ package lint
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -131,7 +132,7 @@ func read(s *script.Start, entry string) trainer {
 			}
 		case !shown:
 			t.partial = true
-			if len(t.flags) > 0 {
+			if len(t.flags) > 0 && t.flags[len(t.flags)-1].wants() {
 				t.flags[len(t.flags)-1].hidden = true
 			}
 		case strings.HasPrefix(text, "-") && len(text) > 1 && !number(text):
@@ -155,6 +156,20 @@ func read(s *script.Start, entry string) trainer {
 		t.partial = true
 	}
 	return t
+}
+
+// wants reports whether the flag may take another value.
+func (f flagUse) wants() bool {
+	switch {
+	case !f.ok:
+		return true
+	case f.known.Action != megatron.Store:
+		return false
+	case f.known.Nargs == "":
+		return len(f.values) == 0
+	}
+	n, err := strconv.Atoi(f.known.Nargs)
+	return err != nil || len(f.values) < n
 }
 
 func (t *trainer) add(name string, line int) {
