@@ -203,3 +203,15 @@ func TestExplain(t *testing.T) {
 	require.False(t, ok)
 	require.NotEmpty(t, Mentions("--tensor-model-parallel-size"))
 }
+
+func TestAboutNamesFlagsThatExist(t *testing.T) {
+	for _, a := range about {
+		f, ok := megatron.LookupFlag(a.flag)
+		require.True(t, ok, a.flag)
+		require.Equal(t, f.Name, a.flag, "write the flag's first name")
+		require.NotEmpty(t, a.says.ZH, a.flag)
+	}
+	says, ok := About("--persistent-save-interval")
+	require.True(t, ok, "any spelling will do")
+	require.Contains(t, says.EN, "checkpoints")
+}
