@@ -165,6 +165,9 @@ func (s *scanner) seen(t tag, text string, h hits) {
 	}
 	if g := ncclHost.FindStringSubmatch(text); g != nil {
 		s.hosts[g[1]]++
+		if a := ownAddress.FindStringSubmatch(text); a != nil && len(s.addresses) < 1<<12 {
+			s.addresses[a[2]] = g[1]
+		}
 		if len(s.hostOf) < 1<<16 {
 			s.hostOf[t] = g[1]
 		}

@@ -44,6 +44,14 @@ type Report struct {
 	Laggard string `json:"laggard,omitempty"`
 	// Collective is the one that the laggard never entered.
 	Collective string `json:"collective,omitempty"`
+	// Fit is the change that would fit after an out-of-memory error, Rules the
+	// rows of the rules table that explain a refusal, Peer the address and node
+	// that could not be reached, and Differs the start markers that are not the
+	// same on all nodes.
+	Fit     *Fit     `json:"fit,omitempty"`
+	Rules   []string `json:"rules,omitempty"`
+	Peer    string   `json:"peer,omitempty"`
+	Differs []string `json:"differs,omitempty"`
 }
 
 // Evidence is one line that the answer rests on.
@@ -116,8 +124,30 @@ func (j *job) report() Report {
 	j.placesToAvoid(&r, v)
 	r.Retry = retryWorth(r, v)
 	j.addEvidence(&r, v)
+	j.join(&r, v)
 	r.finish()
 	return r
+}
+
+// join adds what the rules table, the memory estimate and the other nodes'
+// logs say of the cause.
+func (j *job) join(r *Report, v verdict) {
+	if v.class == CUDAOOM {
+		r.Fit = j.fit(r.Memory)
+	}
+	for _, rule := range j.brokenRules(v) {
+		r.Rules = append(r.Rules, rule.ID)
+	}
+	switch v.class {
+	case NCCLConnection, NCCLIB, NCCLTimeout, Rendezvous:
+		if address, node := j.peerOf(v.event0().text); address != "" {
+			r.Peer = show(address)
+			if node != "" {
+				r.Peer = show(node + " (" + address + ")")
+			}
+		}
+		r.Differs = j.differing()
+	}
 }
 
 // root fills what the line of the cause tells.

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -31,6 +32,11 @@ type Context struct {
 	FailedNodes []string `json:"failed_nodes,omitempty"` // nodes that Slurm holds down
 	Nodes       []string `json:"nodes,omitempty"`        // of the job
 	OOMKilled   bool     `json:"oom_killed,omitempty"`   // by Slurm's accounting
+
+	// Addresses are the nodes of IP addresses, as the cluster resolves them.
+	Addresses map[string]string `json:"addresses,omitempty"`
+	// Launch is the run's launch where the specification is known.
+	Launch *megatron.Run `json:"-"`
 }
 
 // FromJob returns what a cluster's record of a job tells a diagnosis.

@@ -52,33 +52,34 @@ type mark struct {
 
 // facts is what one log file tells.
 type facts struct {
-	events   []*event
-	starts   map[string][]mark // lines that begin an attempt, by their kind
-	finished *mark             // the end of a run that went well
-	failed   *mark             // a launcher or Slurm saying that a process failed
-	progress []mark            // the last iteration lines
-	doing    mark              // the last line that names a phase: saving, evaluating
-	last     []mark            // the last lines
-	lastTime time.Time
-	lastOff  int64 // of the last line that is not a launcher's
-	args     map[string]string
-	bases    map[tag]int       // tag without rank → the global rank seen with it
-	local0   []int             // rank − local rank, as launchers' summaries pair them
-	hosts    map[string]int    // nodes that lines name → how often
-	ranks    map[int]bool      // ranks that spoke
-	labels   map[int]bool      // srun tasks that spoke
-	locals   map[int]bool      // local ranks that spoke
-	hostOf   map[tag]string    // tag → node that its NCCL lines name
-	lastBy   map[tag]mark      // the last words of each rank
-	missing  []int             // ranks that others' errors say did not join
-	nccl     map[int]*ncclRank // what watchdogs say of each rank
-	nodeRank map[string]string // node → the node rank its launcher printed
-	markers  map[string]string // start markers: commit, argv, environment
-	elastic  []elasticEntry
-	lines    int
-	bytes    int64
-	reads    error
-	cut      bool // parts in the middle were not read
+	events    []*event
+	starts    map[string][]mark // lines that begin an attempt, by their kind
+	finished  *mark             // the end of a run that went well
+	failed    *mark             // a launcher or Slurm saying that a process failed
+	progress  []mark            // the last iteration lines
+	doing     mark              // the last line that names a phase: saving, evaluating
+	last      []mark            // the last lines
+	lastTime  time.Time
+	lastOff   int64 // of the last line that is not a launcher's
+	args      map[string]string
+	bases     map[tag]int       // tag without rank → the global rank seen with it
+	local0    []int             // rank − local rank, as launchers' summaries pair them
+	hosts     map[string]int    // nodes that lines name → how often
+	ranks     map[int]bool      // ranks that spoke
+	labels    map[int]bool      // srun tasks that spoke
+	locals    map[int]bool      // local ranks that spoke
+	hostOf    map[tag]string    // tag → node that its NCCL lines name
+	lastBy    map[tag]mark      // the last words of each rank
+	missing   []int             // ranks that others' errors say did not join
+	nccl      map[int]*ncclRank // what watchdogs say of each rank
+	nodeRank  map[string]string // node → the node rank its launcher printed
+	addresses map[string]string // address → node that says it is its own
+	markers   map[string]string // start markers: commit, argv, environment
+	elastic   []elasticEntry
+	lines     int
+	bytes     int64
+	reads     error
+	cut       bool // parts in the middle were not read
 }
 
 // A stream is the text of one rank in one file.
@@ -124,7 +125,7 @@ const keepFirst, keepLast = 4, 2
 func newScanner(file, keep int) *scanner {
 	return &scanner{
 		file: file, keep: keep, table: loadTable(), streams: map[tag]*stream{}, counts: map[quota]int{},
-		facts: &facts{starts: map[string][]mark{}, args: map[string]string{}, bases: map[tag]int{}, hosts: map[string]int{}, ranks: map[int]bool{}, labels: map[int]bool{}, locals: map[int]bool{}, hostOf: map[tag]string{}, nccl: map[int]*ncclRank{}, nodeRank: map[string]string{}, markers: map[string]string{}},
+		facts: &facts{starts: map[string][]mark{}, args: map[string]string{}, bases: map[tag]int{}, hosts: map[string]int{}, ranks: map[int]bool{}, labels: map[int]bool{}, locals: map[int]bool{}, hostOf: map[tag]string{}, nccl: map[int]*ncclRank{}, nodeRank: map[string]string{}, markers: map[string]string{}, addresses: map[string]string{}},
 	}
 }
 

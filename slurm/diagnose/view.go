@@ -176,6 +176,23 @@ func (r Report) advice(l lang.Lang) []string {
 		nodes := strings.Join(r.ExcludeNodes, ",")
 		add(said("Resubmit with --exclude="+nodes+".", "使用 --exclude="+nodes+" 重新提交。"))
 	}
+	if f := r.Fit; f != nil {
+		flags := strings.Join(f.Flags, " ")
+		add(said(fmt.Sprintf("Smallest change that fits by the memory estimate: %s (about %.1f of %.1f GiB).", flags, f.EstimateGiB, f.TotalGiB),
+			fmt.Sprintf("按显存估算，能放下的最小改动：%s（约 %.1f/%.1f GiB）。", flags, f.EstimateGiB, f.TotalGiB)))
+	}
+	for _, id := range r.Rules {
+		if t, ok := ruleAdvice(id); ok {
+			add(t)
+		}
+	}
+	if r.Peer != "" {
+		add(said("The peer that could not be reached is "+r.Peer+"; if it stays so, resubmit with that node in --exclude.", "无法连通的对端是 "+r.Peer+"；若持续如此，把该节点加入 --exclude 后重新提交。"))
+	}
+	if len(r.Differs) > 0 {
+		list := strings.Join(r.Differs, ", ")
+		add(said("The nodes did not start alike: "+list+" differs between them. Fix that first.", "各节点的启动条件不一致："+list+" 不同。应先修正这一点。"))
+	}
 	if r.Class == CUDAOOM {
 		for _, t := range r.memoryAdvice() {
 			add(t)

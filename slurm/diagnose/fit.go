@@ -1,0 +1,177 @@
+package diagnose
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+)
+
+// A Fit is the smallest change of a run's flags that the memory estimate says
+// would have avoided an out-of-memory error.
+type Fit struct {
+	Flags       []string `json:"flags"`
+	EstimateGiB float64  `json:"estimate_gib"`
+	TotalGiB    float64  `json:"total_gib"`
+}
+
+// printed are the arguments that a run prints of itself and that decide its
+// memory, by their destination (megatron/training/arguments.py _print_args).
+// The printed values are those after Megatron's own changes.
+var printed = []string{
+	"num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "num_query_groups", "kv_channels", "seq_length", "max_position_embeddings",
+	"micro_batch_size", "global_batch_size", "tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size", "expert_model_parallel_size",
+	"num_experts", "moe_router_topk", "moe_ffn_hidden_size", "recompute_granularity", "recompute_method", "recompute_num_layers", "vocab_size", "make_vocab_size_divisible_by",
+	"group_query_attention", "sequence_parallel", "use_distributed_optimizer", "bf16", "fp16", "swiglu", "untie_embeddings_and_output_weights", "use_flash_attn",
+}
+
+// launch is the run's launch as far as it is known: what the context gives, or
+// what the run printed of its arguments.
+func (j *job) launch() (run megatron.Run, given, ok bool) {
+	if l := j.given.Launch; l != nil {
+		return *l, true, true
+	}
+	if j.argument("num_layers") == 0 || j.argument("hidden_size") == 0 || j.world == 0 {
+		return run, false, false
+	}
+	run = megatron.Run{WorldSize: j.world, Arch: 9, Env: map[string]string{"CUDA_DEVICE_MAX_CONNECTIONS": "1"}}
+	for _, name := range printed {
+		flag := "--" + strings.ReplaceAll(name, "_", "-")
+		f, known := megatron.LookupFlag(flag)
+		switch v := j.args[name]; {
+		case !known || v == "" || v == "None" || v == "False":
+		case v == "True":
+			run.Argv = append(run.Argv, f.Name)
+		default:
+			run.Argv = append(run.Argv, f.Name, v)
+		}
+	}
+	return run, false, true
+}
+
+// fit finds the smallest change that would fit. The estimate is scaled so that
+// it agrees with what this run asked for.
+func (j *job) fit(m *Memory) *Fit {
+	run, _, ok := j.launch()
+	if !ok || m == nil || m.TotalGiB == 0 || m.TriedGiB == 0 {
+		return nil
+	}
+	args, _ := megatron.Parse(run)
+	was := args.Effective()
+	estimate := was.Memory().GiB()
+	if estimate <= 0 {
+		return nil
+	}
+	scale := (m.TotalGiB - m.FreeGiB - m.OthersGiB + m.TriedGiB) / estimate
+	broken := rules.CheckConfig(was, lang.EN).Problems // by what is not printed
+	room := 0.97 * (m.TotalGiB - m.OthersGiB)
+	for _, change := range changes(was) {
+		next := run
+		next.Argv = append(slices.Clone(run.Argv), change...)
+		args, faults := megatron.Parse(next)
+		if len(faults) > 0 {
+			continue
+		}
+		c := args.Effective()
+		if gib := c.Memory().GiB() * scale; gib <= room && !breaksMore(c, broken) {
+			return &Fit{Flags: change, EstimateGiB: float64(int(gib*10)) / 10, TotalGiB: m.TotalGiB}
+		}
+	}
+	return nil
+}
+
+// breaksMore reports whether a launch breaks a rule that it did not break before.
+func breaksMore(c *megatron.Config, before []rules.Problem) bool {
+	return slices.ContainsFunc(rules.CheckConfig(c, lang.EN).Problems, func(p rules.Problem) bool {
+		return p.Severity == rules.Error && !slices.ContainsFunc(before, func(b rules.Problem) bool { return b.Rule == p.Rule })
+	})
+}
+
+// changes are the changes to try, those that cost least first.
+func changes(c *megatron.Config) (all [][]string) {
+	set := func(words ...string) { all = append(all, words) }
+	var micro [][]string
+	for m := c.MicroBatchSize.V / 2; m >= 1; m /= 2 {
+		micro = append(micro, []string{"--micro-batch-size", strconv.Itoa(m)})
+	}
+	if len(micro) > 0 {
+		set(micro[0]...)
+	}
+	if !c.UseDistributedOptimizer {
+		set("--use-distributed-optimizer")
+	}
+	if c.Recompute == "" {
+		set("--recompute-granularity", "selective")
+	}
+	all = append(all, micro...)
+	full := []string{"--recompute-granularity", "full", "--recompute-method", "uniform", "--recompute-num-layers", "1"}
+	if c.Recompute != "full" {
+		set(full...)
+	}
+	if c.TP < 8 {
+		set("--tensor-model-parallel-size", strconv.Itoa(2*c.TP), "--sequence-parallel")
+	}
+	set("--pipeline-model-parallel-size", strconv.Itoa(2*c.PP))
+	set("--context-parallel-size", strconv.Itoa(2*c.CP))
+	if c.TP < 8 {
+		set(append(slices.Clone(full), "--tensor-model-parallel-size", strconv.Itoa(2*c.TP), "--sequence-parallel")...)
+	}
+	return all
+}
+
+// brokenRules are the rows of the rules table that explain a refusal: those
+// that the launch breaks, where it is known, or the one whose flags the
+// message names.
+func (j *job) brokenRules(v verdict) (found []rules.Rule) {
+	if v.class != ParallelConfig && v.class != BadArgs && v.class != MaxConnections || v.event == nil {
+		return nil
+	}
+	if run, given, ok := j.launch(); ok && given {
+		for _, p := range rules.Check(run).Problems {
+			if r, ok := rules.Explain(p.Rule); ok && p.Severity == rules.Error && len(found) < 3 {
+				found = append(found, r)
+			}
+		}
+		if len(found) > 0 {
+			return found
+		}
+	}
+	text := strings.NewReplacer("_", "-", " ", "-").Replace(strings.ToLower(v.event.text))
+	best, most := rules.Rule{}, 0
+	for _, r := range rules.Table() {
+		named := 0
+		for _, f := range r.Flags {
+			if word := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(f, "--"), "_", "-")); len(word) > 3 && strings.Contains(text, word) {
+				named++
+			}
+		}
+		if named == len(r.Flags) && named > most {
+			best, most = r, named
+		}
+	}
+	if most > 0 && (most > 1 || v.class == MaxConnections) {
+		found = append(found, best)
+	}
+	return found
+}
+
+// ruleAdvice says what a rule asks for, and where Megatron checks it.
+func ruleAdvice(id string) (lang.Text, bool) {
+	r, ok := rules.Explain(id)
+	if !ok {
+		return lang.Text{}, false
+	}
+	return said(fmt.Sprintf("Rule %s: %s. %s (%s)", r.ID, r.Requirement.EN, sentence(r.Remedy.EN), r.Source),
+		fmt.Sprintf("规则 %s：%s。%s。（%s）", r.ID, r.Requirement.In(lang.ZH), r.Remedy.In(lang.ZH), r.Source)), true
+}
+
+func sentence(s string) string {
+	if s == "" {
+		return ""
+	}
+	return strings.ToUpper(s[:1]) + strings.TrimSuffix(s[1:], ".") + "."
+}
