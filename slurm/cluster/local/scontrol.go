@@ -29,9 +29,13 @@ func scontrolMain(args []string) int {
 		}
 		var nodes []string
 		nodes, err = hostlist.Expand(list)
+		var names strings.Builder
 		for _, node := range nodes {
-			fmt.Println(hostname(node))
+			names.WriteString(hostname(node) + "\n")
 		}
+		// In one piece, as scontrol's buffer does: behind `| head -n1` a second write
+		// would be to a closed pipe, and pipefail would end the script.
+		fmt.Print(names.String())
 	case verb == "show hostlist" && len(args) > 2:
 		var nodes []string
 		nodes, err = hostlist.Expand(args[2])
