@@ -2,17 +2,18 @@ package compute
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
+	"github.com/megatron-ops/megatron-ops/knowledge/pattern"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
 // after is the number that the first matching expression captures.
 func (q *question) after(exprs ...string) (int, bool) {
 	for _, e := range exprs {
-		if m := pattern(e).FindStringSubmatch(q.low); m != nil {
+		if m := compiled(e).FindStringSubmatch(q.low); m != nil {
 			if n, err := strconv.Atoi(m[1]); err == nil {
 				return n, true
 			}
@@ -22,8 +23,8 @@ func (q *question) after(exprs ...string) (int, bool) {
 }
 
 var (
-	hostWord = regexp.MustCompile(`[A-Za-z][\w.-]*\[[0-9][0-9,\-\s]*\][\w.-]*(?:\[[0-9,\-]+\])?(?:,\s*[A-Za-z][\w.-]*(?:\[[0-9,\-]+\][\w.-]*|\d+))*`)
-	hostEnum = regexp.MustCompile(`[A-Za-z][A-Za-z-]*\d+(?:\s*[,，]\s*[A-Za-z][A-Za-z-]*\d+)+`)
+	hostWord = pattern.New(`[A-Za-z][\w.-]*\[[0-9][0-9,\-\s]*\][\w.-]*(?:\[[0-9,\-]+\])?(?:,\s*[A-Za-z][\w.-]*(?:\[[0-9,\-]+\][\w.-]*|\d+))*`)
+	hostEnum = pattern.New(`[A-Za-z][A-Za-z-]*\d+(?:\s*[,，]\s*[A-Za-z][A-Za-z-]*\d+)+`)
 )
 
 // hosts answers about a compressed node list: its members, their number, the first.
@@ -75,8 +76,8 @@ func enumerate(names []string, limit int) string {
 }
 
 var (
-	arrayForm = regexp.MustCompile(`(?:--array|-a|array|数组)\s*(?:=|:|\s|为|是)\s*([0-9][0-9,\-:]*)(?:%(\d+))?`)
-	arrayElem = regexp.MustCompile(`\b(\d{2,})_(\d+)\b`)
+	arrayForm = pattern.New(`(?:--array|-a|array|数组)\s*(?:=|:|\s|为|是)\s*([0-9][0-9,\-:]*)(?:%(\d+))?`)
+	arrayElem = pattern.New(`\b(\d{2,})_(\d+)\b`)
 )
 
 // array answers how many elements an array has and how many run at once, and
@@ -192,10 +193,10 @@ func dependency(q *question) string {
 		return ""
 	}
 	var ids []string
-	for _, m := range regexp.MustCompile(`(?:^|[^\w:.\-=])#?(\d{1,9}(?:_\d+)?)(?:[^\w:.\-%]|$)`).FindAllStringSubmatch(strings.ReplaceAll(q.text, " ", "  "), -1) {
+	for _, m := range compiled(`(?:^|[^\w:.\-=])#?(\d{1,9}(?:_\d+)?)(?:[^\w:.\-%]|$)`).FindAllStringSubmatch(strings.ReplaceAll(q.text, " ", "  "), -1) {
 		ids = append(ids, m[1])
 	}
-	if m := regexp.MustCompile(`(?:作业|任务|job)\s*(\d{1,9}(?:_\d+)?)`).FindStringSubmatch(q.low); m != nil && len(ids) == 0 {
+	if m := compiled(`(?:作业|任务|job)\s*(\d{1,9}(?:_\d+)?)`).FindStringSubmatch(q.low); m != nil && len(ids) == 0 {
 		ids = []string{m[1]}
 	}
 	if len(ids) == 0 || q.has("node", "gpu", "卡", "--time", "hour", "小时", "节点", "array", "数组", "exit code", "退出码", "%") {
@@ -236,8 +237,8 @@ func dependency(q *question) string {
 }
 
 var (
-	sinfoForm  = regexp.MustCompile(`(?:^|[^\d/])(\d+)/(\d+)/(\d+)/(\d+)(?:[^\d/]|$)`)
-	sinfoShort = regexp.MustCompile(`(?:^|[^\d/])(\d+)/(\d+)(?:[^\d/]|$)`)
+	sinfoForm  = pattern.New(`(?:^|[^\d/])(\d+)/(\d+)/(\d+)/(\d+)(?:[^\d/]|$)`)
+	sinfoShort = pattern.New(`(?:^|[^\d/])(\d+)/(\d+)(?:[^\d/]|$)`)
 )
 
 // sinfo reads the numbers of sinfo's A/I/O/T column.
@@ -297,17 +298,12 @@ func threads(q *question) string {
 		"用满整个节点(含超线程)写 `--cpus-per-task=%[4]d`:%[2]d × %[3]d 核 × %[5]d 线程 = %[4]d;不用超线程为 %[1]d,并加 `--hint=nomultithread`。", physical, sockets, c.Cores, physical*t, t)
 }
 
-var patterns = map[string]*regexp.Regexp{}
+// cache holds the patterns that answerers write where they use them.
+var cache sync.Map
 
-func pattern(e string) *regexp.Regexp {
-	patternMu.Lock()
-	defer patternMu.Unlock()
-	re, ok := patterns[e]
-	if !ok {
-		re = regexp.MustCompile(e)
-		patterns[e] = re
-	}
-	return re
+func compiled(expr string) *pattern.Pattern {
+	p, _ := cache.LoadOrStore(expr, pattern.New(expr))
+	return p.(*pattern.Pattern)
 }
 
 // span says seconds in days, hours, minutes and seconds.

@@ -1,10 +1,10 @@
 package compute
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge/pattern"
 )
 
 // A code is a state or its sign, as squeue and sinfo print it.
@@ -91,17 +91,17 @@ var codes = []code{
 }
 
 var (
-	tokenForm = regexp.MustCompile(`[A-Za-z_]+`)
-	suffixed  = regexp.MustCompile(`(?:idle|alloc|mix(?:ed)?|drain(?:ed)?|drng|down|comp|maint|resv|allocated)([*~#!%$@^-])(?:[^\w-]|$)`)
-	quoted    = regexp.MustCompile("(?:^|[\\s\"'`“‘(（「带是的码缀号])([*~#!%$@^-])(?:[\\s\"'`”’)）」,，?？是表代什]|$)")
+	tokenForm = pattern.New(`[A-Za-z_]+`)
+	suffixed  = pattern.New(`(?:idle|alloc|mix(?:ed)?|drain(?:ed)?|drng|down|comp|maint|resv|allocated)([*~#!%$@^-])(?:[^\w-]|$)`)
+	quoted    = pattern.New("(?:^|[\\s\"'`“‘(（「带是的码缀号])([*~#!%$@^-])(?:[\\s\"'`”’)）」,，?？是表代什]|$)")
 	// stateTalk is what a question about the meaning of a state says.
-	stateTalk = regexp.MustCompile(`\bstates?\b|\bstatus\b|\bcodes?\b|\bmeans?\b|\bmeaning\b|stands? for|st column|suffix|symbol|what(?:'s| is| are)|says|shows|显示|explain|definition|状态|代码|含义|意思|代表|是什么|是啥|表示|啥|后缀|符号|什么叫|怎么理解|定义|指的是`)
+	stateTalk = pattern.New(`\bstates?\b|\bstatus\b|\bcodes?\b|\bmeans?\b|\bmeaning\b|stands? for|st column|suffix|symbol|what(?:'s| is| are)|says|shows|显示|explain|definition|状态|代码|含义|意思|代表|是什么|是啥|表示|啥|后缀|符号|什么叫|怎么理解|定义|指的是`)
 	// stateAct is what a question says that is about something else than meaning.
-	stateAct = regexp.MustCompile(`how do i|how to|how can|怎么办|怎么取消|列出|\blist\b|avoid|排除|command|命令|right\?|对吧|对吗|是吧|\bmy (?:running|pending)|马上|^why |为什么|原因|reason|error|报错|due to|_%a|%a_|--array|--begin|--output|checkpoint|训练|tests?\b|label|标签|pull request`)
+	stateAct = pattern.New(`how do i|how to|how can|怎么办|怎么取消|列出|\blist\b|avoid|排除|command|命令|right\?|对吧|对吗|是吧|\bmy (?:running|pending)|马上|^why |为什么|原因|reason|error|报错|due to|_%a|%a_|--array|--begin|--output|checkpoint|训练|tests?\b|label|标签|pull request`)
 )
 
 // pendingReason is a reason as squeue prints it behind a pending job.
-var pendingReason = regexp.MustCompile(`\([A-Z][A-Za-z]{5,}`)
+var pendingReason = pattern.New(`\([A-Z][A-Za-z]{5,}`)
 
 // signs are the words for the characters behind a node state.
 var signs = []struct{ sign, words string }{
@@ -130,7 +130,7 @@ func state(q *question) string {
 	}
 	if q.has("node", "节点", "sinfo", "状态", "state", "suffix", "后缀") {
 		for _, s := range signs {
-			if pattern(s.words).MatchString(q.low) {
+			if compiled(s.words).MatchString(q.low) {
 				return q.tell("suffix", s.sign)
 			}
 		}

@@ -5,20 +5,20 @@ package names
 
 import (
 	_ "embed"
-	"regexp"
 	"strings"
 	"sync"
 
 	"github.com/megatron-ops/megatron-ops/knowledge/cards"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/knowledge/pattern"
 )
 
 //go:embed names.txt
 var table string
 
 var (
-	option   = regexp.MustCompile(`--[a-zA-Z][\w-]+`)
-	variable = regexp.MustCompile(`\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b`)
+	option   = pattern.New(`--[a-zA-Z][\w-]+`)
+	variable = pattern.New(`\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b`)
 )
 
 // known holds the names of the table and those that the cards speak of.

@@ -1,0 +1,38 @@
+// Package pattern holds regular expressions that are compiled on first use, so
+// that tables of them cost nothing when the program starts.
+package pattern
+
+import (
+	"regexp"
+	"sync"
+)
+
+// A Pattern is a regular expression that is compiled when first needed. The
+// methods are those of regexp.Regexp.
+type Pattern struct{ re func() *regexp.Regexp }
+
+// New returns the pattern of an expression. A wrong one panics at first use;
+// tests of the tables use every one.
+func New(expr string) *Pattern {
+	return &Pattern{sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })}
+}
+
+// MatchString reports whether s holds a match.
+func (p *Pattern) MatchString(s string) bool { return p.re().MatchString(s) }
+
+// FindString returns the leftmost match in s.
+func (p *Pattern) FindString(s string) string { return p.re().FindString(s) }
+
+// FindAllString returns the first n matches in s, all where n is negative.
+func (p *Pattern) FindAllString(s string, n int) []string { return p.re().FindAllString(s, n) }
+
+// FindStringSubmatch returns the leftmost match in s and its groups.
+func (p *Pattern) FindStringSubmatch(s string) []string { return p.re().FindStringSubmatch(s) }
+
+// FindStringSubmatchIndex returns where the leftmost match and its groups are.
+func (p *Pattern) FindStringSubmatchIndex(s string) []int { return p.re().FindStringSubmatchIndex(s) }
+
+// FindAllStringSubmatch returns the first n matches in s with their groups.
+func (p *Pattern) FindAllStringSubmatch(s string, n int) [][]string {
+	return p.re().FindAllStringSubmatch(s, n)
+}
