@@ -11,8 +11,8 @@ import (
 )
 
 // maxNodes bounds an expansion, so that a stranger's "n[0-999999999]" costs an
-// error and no memory. Slurm itself stops at 64k (MAX_RANGE in hostlist.h).
-const maxNodes = 1 << 16
+// error and no memory.
+const maxNodes = 10_000
 
 // Expand returns the nodes that list names, in its order. An empty list and
 // Slurm's words for none, "(null)" and "None assigned", name no nodes.

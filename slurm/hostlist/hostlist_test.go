@@ -36,8 +36,8 @@ func TestExpandSaysWhatIsWrong(t *testing.T) {
 		"a,,b":              "empty name at column 3",
 		"gpu[3-1]":          `range "3-1" runs backwards`,
 		"gpu[x]":            `"x" is not a number`,
-		"n[0-99999999]":     "more than 65536 nodes",
-		"n[0-999]m[0-9999]": "more than 65536 nodes",
+		"n[0-99999999]":     "more than 10000 nodes",
+		"n[0-999]m[0-9999]": "more than 10000 nodes",
 	} {
 		_, err := hostlist.Expand(list)
 		require.ErrorContains(t, err, want, list)

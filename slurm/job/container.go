@@ -189,6 +189,9 @@ func (r *rendering) passed(option string) string {
 	if r.ownPython() {
 		names = append(names, "VENV")
 	}
+	if r.hostfile() != "" {
+		names = append(names, "HOSTFILE")
+	}
 	names = append(names, r.ownNames()...)
 	if r.Site.SecretsFile != "" {
 		names = append(names, secretNames...)

@@ -243,12 +243,11 @@ func beginForm() string {
 	clock := `(?:[01]?[0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9])?(?: ?[AaPp][Mm])?`
 	date := `[0-9]{6}|(?:0?[1-9]|1[0-2])[/.](?:0?[1-9]|[12][0-9]|3[01])(?:[/.][0-9]{2,4})?|[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])`
 	day := `today|tomorrow`
-	named := `midnight|noon|fika|elevenses|teatime`
+	named := `midnight|noon|fika|teatime`
 	unit := `(?:seconds?|minutes?|hours?|days?|weeks?)`
-	return `now(?:\+[0-9]{1,9} ?` + unit + `?)?` +
+	return `(?i:now)(?:\+[0-9]{1,9} ?` + unit + `?)?` +
 		`|(?:` + named + `|` + clock + `)(?: (?:` + day + `|` + date + `))?` +
-		`|(?:` + day + `)` +
-		`|(?:` + date + `)(?:[T ](?:` + clock + `))?`
+		`|(?:` + day + `|` + date + `)(?:[T -](?:` + clock + `))?`
 }
 
 var (

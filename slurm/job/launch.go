@@ -114,7 +114,18 @@ func (r *rendering) named() bool {
 	return slices.ContainsFunc(r.LauncherArgv, placeholder.MatchString)
 }
 
-var placeholder = regexp.MustCompile(`\{(?:node_rank|nnodes|world_size|gpus_per_node|master_addr|master_port)\}`)
+var placeholder = regexp.MustCompile(`\{(?:node_rank|nnodes|world_size|gpus_per_node|master_addr|master_port|hostfile)\}`)
+
+// hostfile writes the nodes and their slots for a launcher that wants a file.
+func (r *rendering) hostfile() string {
+	if r.Launcher != Custom || !slices.Contains(placeholder.FindAllString(strings.Join(r.LauncherArgv, " "), -1), "{hostfile}") {
+		return ""
+	}
+	name := path.Join(r.LogDir, "hostfile-")
+	return `# The nodes and their slots, for the launcher.
+scontrol show hostnames "$SLURM_JOB_NODELIST" | sed "s/\$/ slots=$GPUS_PER_NODE/" >` + quote(name) + `"$SLURM_JOB_ID"
+export HOSTFILE=` + quote(path.Join(r.inside(r.Worktree), name)) + `$SLURM_JOB_ID`
+}
 
 // placeholders runs a custom launcher. Its words may name what only the node
 // knows; nothing else in them has a meaning.
@@ -122,6 +133,7 @@ const placeholders = `ops_n=$1 ops_words=(); shift
 for ops_w in "${@:1:ops_n}"; do  # what a custom launcher may name
   ops_w=${ops_w//"{node_rank}"/"$SLURM_NODEID"}; ops_w=${ops_w//"{nnodes}"/"$NNODES"}; ops_w=${ops_w//"{world_size}"/"$WORLD_SIZE"}
   ops_w=${ops_w//"{gpus_per_node}"/"$GPUS_PER_NODE"}; ops_w=${ops_w//"{master_addr}"/"$MASTER_ADDR"}; ops_w=${ops_w//"{master_port}"/"$MASTER_PORT"}
+  ops_w=${ops_w//"{hostfile}"/"${HOSTFILE:-}"}
   ops_words+=("$ops_w")
 done
 exec "${ops_words[@]}" "${@:ops_n+1}"

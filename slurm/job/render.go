@@ -162,6 +162,7 @@ func (r *rendering) sections() {
 	r.block(r.batchGuards())
 	r.block(r.imageGuard())
 	r.block(r.nodeCheck())
+	r.block(r.hostfile())
 	r.block(r.arguments())
 	r.block(r.launch())
 }

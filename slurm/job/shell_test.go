@@ -111,3 +111,16 @@ func TestAStepInAnAllocationThatOneHolds(t *testing.T) {
 	compareGolden(t, "testdata/shell/into.sh", script.Text)
 	requireClean(t, script.Text)
 }
+
+func TestALauncherFindsItsHostfile(t *testing.T) {
+	s := twoNodes()
+	s.Launcher, s.LauncherArgv = job.Custom, []string{"mylauncher", "--hostfile={hostfile}"}
+	r := execute(t, s, job.Options{})
+	require.Zero(t, r.code, r.output)
+	for _, c := range r.of("mylauncher") {
+		file := strings.TrimPrefix(c.Argv[0], "--hostfile=")
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, job.Hostfile([]string{"node0", "node1"}, 8), string(text))
+	}
+}

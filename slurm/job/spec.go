@@ -50,7 +50,7 @@ type Spec struct {
 	Preset   []string          `json:"preset,omitempty" name:"preset" placeholder:"NAME" help:"named sets of environment variables, such as debug-nccl" zh:"按名称引用的环境变量组合，如 debug-nccl" scalar:"" ex:"[debug-nccl]"`
 
 	Launcher     string   `json:"launcher,omitempty" name:"launcher" placeholder:"NAME" help:"uv, python, accelerate or custom" zh:"uv、python、accelerate 或 custom" def:"uv" ex:"uv"`
-	LauncherArgv []string `json:"launcher_argv,omitempty" name:"launcher-argv" sep:"none" placeholder:"WORD" help:"the words of a custom launcher; the program follows them" zh:"custom 启动器的各个词，程序接在其后" ex:"[python, -m, mylauncher]"`
+	LauncherArgv []string `json:"launcher_argv,omitempty" name:"launcher-argv" sep:"none" placeholder:"WORD" help:"the words of a custom launcher, the program follows; {node_rank} {nnodes} {gpus_per_node} {world_size} {master_addr} {master_port} {hostfile} are filled in on the node" zh:"custom 启动器的各个词，程序接在其后；{node_rank} {nnodes} {gpus_per_node} {world_size} {master_addr} {master_port} {hostfile} 在节点上替换" ex:"[python, -m, mylauncher]"`
 	Rdzv         Rdzv     `json:"rdzv,omitzero" embed:"" prefix:"rdzv-" help:"how the nodes find one another" zh:"节点如何会合"`
 	MasterPort   *int     `json:"master_port,omitempty" name:"master-port" placeholder:"PORT" help:"port of the first node that the ranks meet at" zh:"各 rank 在首节点上会合的端口" def:"29500" ex:"29500"`
 	SrunArgs     []string `json:"srun_args,omitempty" name:"srun-args" sep:"none" placeholder:"OPTION" help:"options of srun, added to the usual ones or replacing them" zh:"srun 选项，追加或替换默认选项" ex:"[--cpu-bind=cores]"`

@@ -48,7 +48,7 @@ var grammars = []struct {
 	{"signal", []string{"USR1@300", "B:TERM@60", "10", "SIGUSR2@5", "R:usr1@60", "B:USR1"}, []string{"NOSUCH@60", "USR1@", "USR1@99999", "X:USR1@5", "65@5", "@60", "USR1@-5"}},
 	{"dependency", []string{"afterok:12", "afterok:1:2,afterany:3", "afterok:12?afterany:13", "after:12+5", "singleton", "aftercorr:7_*", "afterok:12_3,singleton"}, []string{"12", "afterok", "afterok:", "afterok:a", "expand:1", "afterok:1,afterany:2?singleton", ",singleton", "singleton,", "afterok:0", "after:1+"}},
 	{"array", []string{"5", "1-10", "1-10%1", "0-15:4", "1,3,5-7%2"}, []string{"1-4%0", "4-1", "1,,2", "1-", "a", "1-4%", "1-4:0", "1-99999999", "-1", "1-4%2%2"}},
-	{"begin", []string{"now", "now+60", "now+2hours", "16:00", "4:30PM", "tomorrow", "noon tomorrow", "16:00 12/24/30", "010130", "2030-01-20", "2030-01-20T12:34:00", "teatime"}, []string{"yesterday", "now-1hour", "25:00", "2030-13-01", "2030-02-30", "now --qos=x", "now+1fortnight"}},
+	{"begin", []string{"now", "now+60", "now+2hours", "16:00", "4:30PM", "tomorrow", "noon tomorrow", "16:00 12/24/30", "010130", "2030-01-20", "2030-01-20T12:34:00", "teatime", "tomorrow 16:00", "12/24/30-16:00"}, []string{"yesterday", "now-1hour", "25:00", "2030-13-01", "2030-02-30", "now --qos=x", "now+1fortnight"}},
 	{"constraint", []string{"h100", "h100&ib", "[rack1|rack2]", "(a&b)|c", "[a100*2&h100*2]"}, []string{"a b", "[a", "a)", "a&", "|a", "a$b", "a*0", "[a*]"}},
 	{"nodelist", []string{"gpu1", "gpu[01-04,7],x", "r[1-2]n[1-4]"}, []string{"/etc/hosts", "gpu[3-1]", "gpu[1-99999]", "gpu[1", "gpu1,", "-gpu", "a b", "gpu[1-100][1-101]"}},
 	{"hint", []string{"nomultithread"}, []string{"fast"}},

@@ -75,6 +75,7 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --unbuffered --
     for ops_w in "${@:1:ops_n}"; do  # what a custom launcher may name
       ops_w=${ops_w//"{node_rank}"/"$SLURM_NODEID"}; ops_w=${ops_w//"{nnodes}"/"$NNODES"}; ops_w=${ops_w//"{world_size}"/"$WORLD_SIZE"}
       ops_w=${ops_w//"{gpus_per_node}"/"$GPUS_PER_NODE"}; ops_w=${ops_w//"{master_addr}"/"$MASTER_ADDR"}; ops_w=${ops_w//"{master_port}"/"$MASTER_PORT"}
+      ops_w=${ops_w//"{hostfile}"/"${HOSTFILE:-}"}
       ops_words+=("$ops_w")
     done
     exec "${ops_words[@]}" "${@:ops_n+1}"
