@@ -30,7 +30,7 @@ const (
 	maxParts = 4
 	// Longer code is a file, because a wall of text hides the answer.
 	inlineCode = 2800
-	foldedCode = 900
+	foldedCode = 2000
 )
 
 // A File is text that goes beside a message.
@@ -57,7 +57,7 @@ func Render(doc view.Doc, l lang.Lang) Rendered {
 	r := Rendered{Text: Summary(doc)}
 	p := packer{}
 	if oneLine(doc.Title) != "" {
-		p.add(piece{block: header(toneMark[doc.Tone] + oneLine(doc.Title)), size: maxHeader})
+		p.add(piece{block: header(toneMark[doc.Tone] + strings.ReplaceAll(oneLine(doc.Title), "`", "")), size: maxHeader})
 	}
 	for i, s := range doc.Sections {
 		ps, files := section(s, i, l)
@@ -93,8 +93,17 @@ func Summary(doc view.Doc) string {
 			s += ": " + oneLine(sec.Text)
 			break
 		}
+		if len(sec.Facts) > 0 {
+			for _, f := range sec.Facts[:min(len(sec.Facts), 2)] {
+				s += ": " + oneLine(f.Value)
+			}
+			break
+		}
 	}
 	s = strings.TrimPrefix(s, ": ")
+	if s == "" && len(doc.Sections) > 0 {
+		s = oneLine(cut(doc.Sections[0].Code, 200))
+	}
 	if s == "" {
 		s = "megatron"
 	}

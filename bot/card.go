@@ -38,8 +38,6 @@ type News struct {
 	Cause   *view.Doc
 	Class   string
 	Exclude []string
-	// Fixed says that the diagnosis has a change that `resubmit --fix` would make.
-	Fixed bool
 	// Curve is a picture of the loss, PNG.
 	Curve []byte
 }

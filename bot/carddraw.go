@@ -199,6 +199,7 @@ func bar(part, whole int) string {
 type cardButton struct {
 	label  lang.Text
 	words  func(News) string // a command; empty: not now
+	action string            // where it is no command: whose value words are
 	danger bool
 	sure   lang.Text // asked before
 }
@@ -229,22 +230,18 @@ var cardButtonTable = []cardButton{
 		}
 		return "logs " + string(n.Job.ID) + " --tail 20"
 	}},
-	{label: lang.Text{EN: "Apply fix and resubmit", ZH: "应用修复并重新提交"}, words: func(n News) string {
-		if !failed(n) || !n.Fixed {
-			return ""
-		}
-		return "resubmit " + string(n.Job.ID) + " --fix"
-	}, sure: lang.Text{EN: "The job is submitted again with the change that the diagnosis names.", ZH: "将按诊断给出的修改重新提交该作业。"}},
-	{label: lang.Text{EN: "Retry without the bad node", ZH: "排除故障节点后重试"}, words: func(n News) string {
+	{label: lang.Text{EN: "Retry without the bad node", ZH: "排除故障节点后重试"}, action: actAvoid, words: func(n News) string {
 		if !failed(n) || len(n.Exclude) == 0 {
 			return ""
 		}
-		return "resubmit " + string(n.Job.ID) + " --exclude " + strings.Join(n.Exclude, ",")
-	}, sure: lang.Text{EN: "The job is submitted again and kept off the nodes that the diagnosis names.", ZH: "将重新提交该作业，并避开诊断指出的节点。"}},
-	{
-		label: lang.Text{EN: "Resubmit", ZH: "重新提交"}, words: onJob("resubmit", ended),
-		sure: lang.Text{EN: "The same job is submitted again.", ZH: "将再次提交同一作业。"},
-	},
+		return cardID(n.Job.Cluster, n.Job.ID) + " " + strings.Join(n.Exclude, ",")
+	}},
+	{label: lang.Text{EN: "Change and resubmit", ZH: "修改并重新提交"}, action: actAgain, words: func(n News) string {
+		if !ended(n) {
+			return ""
+		}
+		return cardID(n.Job.Cluster, n.Job.ID)
+	}},
 	{label: lang.Text{EN: "Hold", ZH: "挂起"}, words: onJob("hold", func(n News) bool { return waits(n) && !isHeld(n) })},
 	{label: lang.Text{EN: "Release", ZH: "释放"}, words: onJob("release", isHeld)},
 	{
@@ -260,11 +257,11 @@ func cardButtons(n News, l lang.Lang) slack.Block {
 	for i, x := range cardButtonTable {
 		words := x.words(n)
 		verb, _, _ := strings.Cut(words, " ")
-		if words == "" || !known(verb) {
+		if words == "" || x.action == "" && !known(verb) {
 			continue
 		}
 		switch {
-		case n.Job.Cluster == "":
+		case n.Job.Cluster == "" || x.action != "":
 		case verb == "mute":
 			words += " " + n.Job.Cluster
 		default:
@@ -276,7 +273,11 @@ func cardButtons(n News, l lang.Lang) slack.Block {
 		if len(words) > maxValue {
 			continue
 		}
-		e := slack.NewButtonBlockElement(fmt.Sprintf("%s:card%d", actRun, i), words, plain(x.label.In(l)))
+		action := x.action
+		if action == "" {
+			action = actRun
+		}
+		e := slack.NewButtonBlockElement(fmt.Sprintf("%s:card%d", action, i), words, plain(x.label.In(l)))
 		if x.danger {
 			e.Style = slack.StyleDanger
 		}

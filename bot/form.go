@@ -121,10 +121,13 @@ func (f formField) block(value string, l lang.Lang) slack.Block {
 // openForm opens the submit form, which Slack allows for three seconds after
 // the command or the press.
 func (b *Bot) openForm(ctx context.Context, a ask, c *ops.Call) []store.SlackMessage {
-	values := b.formValues(ctx, a)
-	meta, err := json.Marshal(formMeta{Channel: a.Channel, Direct: a.Direct, Lang: c.Lang})
+	return b.openFormWith(ctx, a, c, b.formValues(ctx, a), "")
+}
+
+func (b *Bot) openFormWith(ctx context.Context, a ask, c *ops.Call, values map[string]string, began string) []store.SlackMessage {
+	meta, err := json.Marshal(formMeta{Channel: a.Channel, Direct: a.Direct, Lang: c.Lang, Base: began})
 	if a.local != nil && err == nil {
-		a.local.form = string(meta)
+		a.local.form, a.local.values = string(meta), values
 		return nil
 	}
 	late := err != nil || a.Trigger == "" || b.now().Sub(a.At) > 2500*time.Millisecond
@@ -162,6 +165,8 @@ type formMeta struct {
 	Channel string    `json:"channel"`
 	Direct  bool      `json:"direct,omitempty"`
 	Lang    lang.Lang `json:"lang"`
+	// Base names the specification that the form began with, where it was a job's.
+	Base string `json:"base,omitempty"`
 }
 
 // form answers a sent form at once: with errors at the fields, with the script
@@ -187,15 +192,19 @@ func (b *Bot) checkForm(ctx context.Context, a ask) (any, error) {
 	if meta.Lang != "" {
 		c.Lang = meta.Lang
 	}
-	spec, errs := specOf(a.Fields, c.Lang)
+	typed, errs := specOf(a.Fields, c.Lang)
 	if len(errs) > 0 {
 		return object{"response_action": "errors", "errors": errs}, nil
+	}
+	spec, err := yaml.Marshal(b.withBase(ctx, a, meta.Base, typed))
+	if err != nil {
+		return nil, err
 	}
 	op, ok := ops.Lookup("submit")
 	if !ok {
 		return nil, nil
 	}
-	t := typedCall{Op: "submit", Blocks: []string{spec}, Key: a.Key, Cluster: b.settings(ctx, a.Team, a.User).Cluster}
+	t := typedCall{Op: "submit", Blocks: []string{string(spec)}, Key: a.Key, Cluster: b.settings(ctx, a.Team, a.User).Cluster}
 	in, err := fill(op, t)
 	if err != nil {
 		return object{"response_action": "errors", "errors": atFields(c.Lang, err, nil)}, nil
@@ -268,11 +277,10 @@ func (b *Bot) submitted(ctx context.Context, a ask) []store.SlackMessage {
 	return slices.DeleteFunc(owed, func(m store.SlackMessage) bool { return m.Key == a.Key+"/replace" || m.Key == a.Key+"/0/replace" })
 }
 
-// specOf is the job specification of a form's values, as YAML; errs are by
-// field.
-func specOf(values map[string]string, l lang.Lang) (spec string, errs map[string]string) {
+// specOf is the job specification of a form's values; errs are by field.
+func specOf(values map[string]string, l lang.Lang) (s map[string]any, errs map[string]string) {
 	errs = map[string]string{}
-	s := map[string]any{}
+	s = map[string]any{}
 	for _, f := range formFields {
 		v := strings.TrimSpace(clean(values[f.name]))
 		if v == "" {
@@ -306,11 +314,7 @@ func specOf(values map[string]string, l lang.Lang) (spec string, errs map[string
 			s[f.name] = v
 		}
 	}
-	raw, err := yaml.Marshal(s)
-	if err != nil {
-		errs["args"] = err.Error()
-	}
-	return string(raw), errs
+	return s, errs
 }
 
 // atFields puts each problem at the field that it is about; what belongs to no

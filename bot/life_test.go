@@ -303,3 +303,42 @@ func TestOperatorsApproveAndRequestersDoNot(t *testing.T) {
 	s.said("gpt submitted to yard as job 4711")
 	require.Equal(t, 1, s.yard.count())
 }
+
+func TestAFailedJobIsSubmittedAgainWithChanges(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	submitted(t, s)
+	require.NoError(t, s.bot.Tell(t.Context(), bot.News{
+		Job:   slurm.Job{ID: "4711", Cluster: "yard", Name: "gpt", User: "ada", State: slurm.NodeFail},
+		Class: "node_failure", Exclude: []string{"n2"}, Cause: &view.Doc{Title: "n2 does not answer"},
+	}))
+	c := s.said("n2 does not answer", "A node failed")
+	action, value := buttonOf(t, c, "Retry without the bad node")
+	s.Press(c, action, value, "U2")
+	s.said("job 4711 belongs to ada")
+	s.Press(c, action, value, "U1")
+	q := s.said("Please confirm", "#SBATCH --exclude=n2")
+	yes, id := buttonOf(t, q, "Yes, do it")
+	s.Press(q, yes, id, "U1")
+	s.said("gpt submitted to yard as job 4712")
+
+	action, value = buttonOf(t, c, "Change and resubmit")
+	s.Press(c, action, value, "U1")
+	st := s.Wait("the form", func(st slacktest.State) bool { return len(st.Views) == 1 })
+	var form map[string]any
+	for _, v := range st.Views {
+		form = v
+	}
+	drawn := slacktest.JSON(form)
+	require.Contains(t, drawn, `"initial_value":"/lustre/m"`)
+	require.Contains(t, drawn, "--tensor-model-parallel-size 4")
+	values := map[string]string{
+		"name": "gpt", "worktree": "/lustre/m", "nodes": "2", "gpu": "h100", "time": "2:00:00",
+		"args": "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 1 --global-batch-size 64 --train-iters 100 --lr 1e-4 --tensor-model-parallel-size 4",
+	}
+	a := answerOf(t, s.Interact(map[string]any{"type": "view_submission", "view": map[string]any{
+		"id": form["id"], "callback_id": form["callback_id"], "private_metadata": form["private_metadata"], "state": map[string]any{"values": stateOf(values)},
+	}}))
+	require.Equal(t, "update", a["response_action"], "%v", a)
+	require.Contains(t, slacktest.JSON(a["view"]), "--time=2:00:00")
+}

@@ -32,6 +32,8 @@ type Local struct {
 	n    int
 	jobs map[string]card // submitted here
 	form string          // the metadata of the form that is open
+	// values are what that form begins with.
+	values map[string]string
 }
 
 // Said is one thing that the bot says.
@@ -133,7 +135,7 @@ func (s *Local) reply(ctx context.Context, a ask) Reply {
 	owed := s.b.handle(ctx, a)
 	r := Reply{Said: s.draw(owed)}
 	if s.form != "" {
-		r.Fields = formQuestions(s.b.formValues(ctx, a), s.lang)
+		r.Fields = formQuestions(s.values, s.lang)
 	}
 	return r
 }

@@ -59,5 +59,6 @@ const (
 	docSettings = "settings" // team/user → a person's settings
 	docInstall  = "install"  // team → its encrypted token
 	docFollow   = "follow"   // subscriptions
+	docBase     = "base"     // a key → the specification that a form began with
 	docLast     = "last"     // team/user → the last form that was submitted
 )

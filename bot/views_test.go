@@ -83,7 +83,7 @@ func sampleCard(state slurm.State, l lang.Lang) card {
 	}
 	if state == slurm.Failed {
 		n.Job.ExitCode = &exit
-		n.Class, n.Exclude, n.Fixed = "cuda_oom", []string{"gpu-02"}, true
+		n.Class, n.Exclude = "cuda_oom", []string{"gpu-02"}
 		n.Cause = &view.Doc{Title: lang.Text{EN: "Rank 9 on gpu-02 ran out of GPU memory", ZH: "gpu-02 上的 rank 9 显存不足"}.In(l), Tone: view.Bad}
 	}
 	return card{Team: "T1", User: "U1", Approver: "U5", News: n}
