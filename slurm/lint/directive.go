@@ -188,6 +188,11 @@ func noGPURequest(c *checker) {
 			return
 		}
 	}
+	for _, n := range []string{"partition", "account", "constraint", "qos"} {
+		if o, has := c.job.Options.Get(n); has && strings.Contains(strings.ToLower(o.Text()), "cpu") {
+			return
+		}
+	}
 	for _, st := range c.job.Steps {
 		if st.Options.Has(gpuOptions...) || st.OptionsUnknown {
 			return

@@ -153,10 +153,8 @@ func (c *checker) lostAfter(x *script.Command) (line int, what string) {
 				line, what = 0, ""
 				continue
 			}
-			if background {
-				waited = true
-				continue
-			}
+			waited = waited || background
+			continue // its own status is not asked for
 		case "exit", "return":
 			if len(y.Args) > 1 {
 				t := y.Args[1].Text()

@@ -143,7 +143,9 @@ var (
 	placeholder = regexp.MustCompile(`(?i)^$|<|>|x{4,}|\*{3,}|\.{3}|your|change_?me|replace|placeholder|example|dummy|todo|insert|fill|secret_?here|_here$|token_?here|^(none|null|true|false|offline|disabled|online|test|password|token|secret|key)$|my_?(token|key|secret)|0{8,}|1234567|在此|你的|填写|替换`)
 	// tokenNames are names of a tokenizer's tokens.
 	tokenNames = regexp.MustCompile(`(?i)(^|_)(bos|eos|pad|unk|cls|mask|sep|special|class|image|video|stop|end|start|eod|vision|max|num|min|new|per|sample|begin)_?token`)
-	loginWords = []string{"login"}
+	// variableName is the form of values that name another variable.
+	variableName = regexp.MustCompile(`^[A-Z][A-Z_]*[A-Z](=[A-Z][A-Z0-9_]*)?$`)
+	loginWords   = []string{"login"}
 )
 
 func secrets(c *checker) {
@@ -217,6 +219,9 @@ func argAt(t []string, i int) string {
 func secretValue(name, val string) bool {
 	val = strings.Trim(val, `"'`)
 	if strings.HasPrefix(val, "-") || tokenNames.MatchString(name) {
+		return false
+	}
+	if variableName.MatchString(val) {
 		return false
 	}
 	if placeholder.MatchString(val) || strings.ContainsAny(val, "$/` ") && !strings.Contains(strings.ToLower(name), "secret") || strings.Contains(val, "$") {

@@ -77,7 +77,7 @@ func logDirMissing(c *checker) {
 	}
 	for _, o := range c.outputs() {
 		text := o.Text()
-		dir := fixedFolder(path.Dir(text))
+		dir := fixedFolder(strings.ReplaceAll(path.Dir(text), "%u", "$USER"))
 		if dir == "." || dir == "/" || dir == "" || variable.MatchString(text) {
 			continue
 		}
@@ -105,7 +105,7 @@ func fixedFolder(dir string) string {
 
 // makes reports whether mkdir of v makes dir.
 func makes(v script.Value, dir string) bool {
-	made := path.Clean(v.String())
+	made := path.Clean(strings.ReplaceAll(v.String(), "${USER}", "$USER"))
 	dir = path.Clean(dir)
 	if made == dir || strings.HasPrefix(made, dir+"/") && !path.IsAbs(dir) || strings.HasPrefix(made, dir+"/") {
 		return true

@@ -193,6 +193,9 @@ func number(s string) bool {
 // or only a part of it is unknown.
 func wholeWord(v script.Value) bool {
 	for _, p := range v {
+		if p.Ref != nil && len(v) == 1 && (p.Ref.Index == "@" || p.Ref.Index == "*" || p.Ref.Name == "@" || p.Ref.Name == "*") {
+			return false
+		}
 		if p.Ref != nil && !p.Quoted && len(v) == 1 {
 			// $X of a name that is one word by its use: SLURM_*, a loop's variable,
 			// a positional parameter.

@@ -156,7 +156,7 @@ func unset(c *checker) {
 				if e.Shell.Sourced || c.shownSubmission(regexp.MustCompile("--"+needs[0])) {
 					continue
 				}
-			case !launch || reserved.MatchString(e.Name) || e.Shell.Sourced || c.job.Inner:
+			case !launch || reserved.MatchString(e.Name) || e.Shell.Sourced || c.job.Inner || !c.job.Batch() && len(c.job.Steps) == 0:
 				continue
 			case badlyAssigned(c, e.Name):
 				continue
@@ -164,7 +164,7 @@ func unset(c *checker) {
 				if comments == "" {
 					comments = c.comments() + "."
 				}
-				if strings.Contains(comments, strings.ToLower(e.Name)) || c.speaksOf(e.Name) || pathRoot(x, e.Name) {
+				if strings.Contains(comments, strings.ToLower(e.Name)) || c.speaksOf(e.Name) || !valueOf(x, e.Name, 0) {
 					continue // the script says who sets it; or a site's own folder
 				}
 				if strings.ToLower(e.Name) == e.Name && x.Loop != nil {
@@ -186,17 +186,32 @@ func (c *checker) speaksOf(name string) bool {
 	})
 }
 
-// pathRoot reports whether the variable is the first part of a path.
-func pathRoot(x *script.Command, name string) bool {
+// valueOf reports whether a word of x, or of what it starts, is the variable
+// and nothing else: $X, --flag=$X, $HOST:29500. A part of a path or of a list
+// of mounts may be a folder that the user's own environment names.
+func valueOf(x *script.Command, name string, depth int) bool {
 	for _, a := range x.Args {
 		for i, p := range a.Value {
-			if p.Ref != nil && p.Ref.Name == name && i+1 < len(a.Value) && strings.HasPrefix(a.Value[i+1].Text, "/") {
+			if p.Ref == nil || p.Ref.Name != name {
+				continue
+			}
+			before, after := "", ""
+			if i > 0 {
+				before = a.Value[i-1].Text
+			}
+			if i+1 < len(a.Value) {
+				after = a.Value[i+1].Text
+			}
+			ends := i+1 == len(a.Value) || port.MatchString(after) || after == ":"
+			if (i == 0 || strings.HasSuffix(before, "=") || before == ":") && ends {
 				return true
 			}
 		}
 	}
-	return false
+	return depth < 6 && slices.ContainsFunc(x.Starts, func(y *script.Command) bool { return valueOf(y, name, depth+1) })
 }
+
+var port = regexp.MustCompile(`^:\d+$`)
 
 func positionalName(s string) bool {
 	return s == "" || !(s[0] >= 'a' && s[0] <= 'z' || s[0] >= 'A' && s[0] <= 'Z' || s[0] == '_')
@@ -295,7 +310,15 @@ func ownNames(text string) map[string]bool {
 
 // several options in one string: it has blanks, and one of its words is a flag.
 func manyOptions(v script.Value) bool {
-	s := strings.TrimSpace(v.String())
+	var b strings.Builder
+	for _, p := range v {
+		if p.Ref != nil {
+			b.WriteByte('x')
+			continue
+		}
+		b.WriteString(p.Text)
+	}
+	s := strings.TrimSpace(b.String())
 	if !strings.ContainsAny(s, " \t\n") {
 		return false
 	}
@@ -392,6 +415,9 @@ var (
 	plainValue = regexp.MustCompile(`^(\d[\w.:-]*|true|false|localhost|/.*|[A-Z_]+)$`)
 )
 
+// takesEquals are commands that may have a word that begins with =.
+var takesEquals = strings.Fields("test expr export let declare local readonly typeset printf echo print grep egrep awk seq yes sed cut tr sort alias set eval env")
+
 func badAssignments(c *checker) []badAssign {
 	var out []badAssign
 	for _, x := range c.job.Commands {
@@ -401,7 +427,7 @@ func badAssignments(c *checker) []badAssign {
 		}
 		add := func(name string) { out = append(out, badAssign{name, strings.Join(t, " "), x.Line}) }
 		switch {
-		case plainName.MatchString(t[0]) && len(t) > 1 && (t[1] == "=" || strings.HasPrefix(t[1], "=") && !strings.HasPrefix(t[1], "==")) && x.Name() != "test" && t[0] != "expr" && t[0] != "export" && t[0] != "let" && t[0] != "declare" && t[0] != "local" && t[0] != "readonly":
+		case plainName.MatchString(t[0]) && len(t) > 1 && (t[1] == "=" || strings.HasPrefix(t[1], "=") && !strings.HasPrefix(t[1], "==")) && !slices.Contains(takesEquals, t[0]):
 			add(t[0])
 		case dollarWord(x, 0) != "":
 			add(dollarWord(x, 0))

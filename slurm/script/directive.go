@@ -2,6 +2,7 @@ package script
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -99,7 +100,7 @@ func (r *reader) readDirective(d *Directive) {
 			given, val, has := strings.Cut(w, "=")
 			name, arg, ok := known(given[2:], longOptions)
 			if !ok {
-				if strings.HasPrefix(given, "--container-") || strings.HasPrefix(given, "--no-container-") {
+				if plugin(given[2:]) {
 					d.Options = append(d.Options, Option{Name: given[2:], Given: given, Value: r.decode(val, d.Line), Has: has, Line: d.Line})
 					continue
 				}
@@ -148,6 +149,17 @@ func (r *reader) readDirective(d *Directive) {
 			fail("", "%q is not an option", w)
 		}
 	}
+}
+
+// plugins are options that Slurm's own commands do not have and widespread
+// plugins add: pyxis, uenv, the container engine of Alps, the job monitor of
+// MPCDF.
+var plugins = []string{"container-", "no-container-", "nvmps", "uenv", "view", "environment"}
+
+func plugin(name string) bool {
+	return slices.ContainsFunc(plugins, func(p string) bool {
+		return name == p || strings.HasSuffix(p, "-") && strings.HasPrefix(name, p)
+	})
 }
 
 func (r *reader) addOption(d *Directive, o Option, val string, fail func(string, string, ...any)) {

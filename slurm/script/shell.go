@@ -378,6 +378,7 @@ func uncertain(sh *Shell, name string, x, y *Var) *Var {
 	}
 	v.Value = refValue(ref)
 	if v.Array {
+		ref.Index = "@" // any number of words
 		v.Elems = []Value{v.Value}
 		v.Value = nil
 	}
