@@ -69,11 +69,13 @@ func TestEveryToolDescribesItselfTruly(t *testing.T) {
 	}
 }
 
-// Every tool's description and schemas are a file that a review sees change.
+// What agents read of every tool is a file that a review sees change. An output
+// may grow without that: its schema is left out.
 func TestToolsAreAsReviewed(t *testing.T) {
 	s, err := mcp.NewServer(mcp.Config{Toolsets: []string{"all"}})
 	require.NoError(t, err)
 	for _, tool := range s.Tools() {
+		tool.RawOutputSchema = nil
 		got, err := json.MarshalIndent(tool, "", "  ")
 		require.NoError(t, err)
 		file := filepath.Join("testdata", "tools", tool.Name+".json")
