@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -120,7 +121,7 @@ func ParseAccounts(out, sep string) ([]Job, error) {
 // afterRequeue is the record of a job's next run, with how the runs before
 // ended.
 func afterRequeue(before, now Job) Job {
-	now.Requeues = append(before.Requeues, before.State)
+	now.Requeues = append(slices.Clone(before.Requeues), before.State)
 	now.Restarts = len(now.Requeues)
 	return now
 }

@@ -111,3 +111,13 @@ func tidyStderr(stderr string) string {
 	}
 	return strings.Join(said, "; ")
 }
+
+// Words are an error in Slurm's own words, kept as Slurm writes them so that
+// FromStderr knows them again.
+type Words string
+
+// Error gives the words.
+func (w Words) Error() string { return string(w) }
+
+// Sayf is an error in Slurm's own words.
+func Sayf(format string, args ...any) error { return Words(fmt.Sprintf(format, args...)) }

@@ -1,7 +1,6 @@
 package slurm
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -225,5 +224,5 @@ func ParseBegin(v string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("Invalid --begin specification") //nolint:staticcheck // sbatch's words
+	return time.Time{}, Sayf("Invalid --begin specification")
 }

@@ -163,10 +163,9 @@ func JobsFromJSON(m map[string]any) []Job {
 		j.Priority = &n
 	}
 	start := o.time("start_time")
-	switch {
-	case j.State == Pending:
+	if j.State == Pending {
 		j.EstStart = start
-	default:
+	} else {
 		j.StartedAt = start
 	}
 	if j.State.Ended() {

@@ -100,7 +100,7 @@ var restFields = map[string]func(d *description, v string) error{
 	"time": func(d *description, v string) error {
 		span, ok := slurm.ParseDuration(v)
 		if !ok {
-			return errors.New("Invalid --time specification") //nolint:staticcheck // sbatch's words
+			return slurm.Sayf("Invalid --time specification")
 		}
 		d.set("time_limit", d.number(int64(math.Ceil(span.Minutes()))))
 		return nil
@@ -167,7 +167,7 @@ var restFields = map[string]func(d *description, v string) error{
 			number = int(unix.SignalNum("SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG")))
 		}
 		if number < 1 || number > 64 {
-			return errors.New("Invalid --signal specification") //nolint:staticcheck // sbatch's words
+			return slurm.Sayf("Invalid --signal specification")
 		}
 		said := strconv.Itoa(number)
 		if batch {
@@ -210,7 +210,7 @@ func gpus(oldField, newField string) func(*description, string) error {
 // describe turns a submission into what slurmrestd takes.
 func (r *REST) describe(s slurm.Submission, version int) (map[string]any, error) {
 	if !strings.HasPrefix(s.Script, "#!") {
-		return nil, errors.New("This does not look like a batch script: the first line must start with #!") //nolint:staticcheck // sbatch's words
+		return nil, slurm.Sayf("This does not look like a batch script: the first line must start with #!")
 	}
 	directives, err := slurm.ReadDirectives(s.Script)
 	if err != nil {

@@ -57,10 +57,12 @@ func environ(s site) []string {
 }
 
 func TestTorchOnLocal(t *testing.T) {
+	t.Parallel() // with the other: they mostly wait
 	testTorch(t, site{backend: local.New("here", t.TempDir()), dir: t.TempDir()}, 0)
 }
 
 func TestTorchOnSlurm(t *testing.T) {
+	t.Parallel()
 	s, _ := realSite(t)
 	testTorch(t, s, 21500)
 }

@@ -2,7 +2,7 @@
 # whose environment names the directory, and what descends from it.
 read -r _
 below() {
-	for child in $(cat /proc/"$1"/task/*/children 2>/dev/null); do
+	cat /proc/"$1"/task/*/children 2>/dev/null | tr ' ' '\n' | while read -r child; do
 		below "$child"
 		kill -KILL "$child" 2>/dev/null
 	done

@@ -162,7 +162,7 @@ func freePorts() (int, error) {
 		for p := base; p < base+ports && free; p++ {
 			l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(p))
 			if free = err == nil; free {
-				l.Close()
+				_ = l.Close()
 			}
 		}
 		if free {

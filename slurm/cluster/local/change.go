@@ -7,13 +7,13 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-var errEnded = errors.New("Job/step already completing or completed") //nolint:staticcheck // Slurm's words
+var errEnded = slurm.Sayf("Job/step already completing or completed")
 
 // Hold keeps a pending job from starting.
 func (c *Cluster) Hold(_ context.Context, id slurm.JobID) error {
 	return c.each("hold", id, func(r record) error {
 		if r.Job.State != slurm.Pending {
-			return refused("hold "+string(id), errors.New("Job is no longer pending execution")) //nolint:staticcheck // Slurm's words
+			return refused("hold "+string(id), errors.New("Job is no longer pending execution"))
 		}
 		yes := true
 		return c.store.order(r.Job.ID, func(ctl *control) { ctl.Hold = &yes })
@@ -35,11 +35,11 @@ func (c *Cluster) Release(_ context.Context, id slurm.JobID) error {
 func (c *Cluster) Requeue(_ context.Context, id slurm.JobID) error {
 	sub, err := c.store.submission(id)
 	if err == nil && !sub.Request.Requeue {
-		return refused("requeue "+string(id), errors.New("Requested operation is presently disabled for job "+string(id))) //nolint:staticcheck // Slurm's words
+		return refused("requeue "+string(id), errors.New("Requested operation is presently disabled for job "+string(id)))
 	}
 	return c.each("requeue", id, func(r record) error {
 		if r.Job.State != slurm.Running {
-			return refused("requeue "+string(id), errors.New("Job is not running: "+string(r.Job.State))) //nolint:staticcheck // Slurm's words
+			return refused("requeue "+string(id), errors.New("Job is not running: "+string(r.Job.State)))
 		}
 		return c.store.order(r.Job.ID, func(ctl *control) { ctl.Requeue = r.Requeued + 1 })
 	})
@@ -53,14 +53,14 @@ func (c *Cluster) Update(_ context.Context, id slurm.JobID, u slurm.Update) erro
 		return refused(op, errors.New("this machine has no partitions, QOS or priorities to change"))
 	}
 	if u.NumNodes > c.Size {
-		return refused(op, errors.New("Node count specification invalid")) //nolint:staticcheck // Slurm's words
+		return refused(op, slurm.Sayf("Node count specification invalid"))
 	}
 	return c.each("update", id, func(r record) error {
 		if r.Job.State.Ended() {
 			return refused(op, errEnded)
 		}
 		if u.NumNodes > 0 && r.Job.State != slurm.Pending {
-			return refused(op, errors.New("Job is no longer pending execution")) //nolint:staticcheck // Slurm's words
+			return refused(op, errors.New("Job is no longer pending execution"))
 		}
 		return c.store.order(r.Job.ID, func(ctl *control) {
 			if u.TimeLimit > 0 {

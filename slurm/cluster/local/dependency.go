@@ -26,12 +26,12 @@ func readDependency(r *request, v string) error {
 			continue
 		}
 		if _, ok := dependencyKinds[kind]; !ok || ids == "" {
-			return fmt.Errorf("Job dependency problem: %q", clause) //nolint:staticcheck // sbatch's words
+			return fmt.Errorf("Job dependency problem: %q", clause)
 		}
 		for id := range strings.SplitSeq(ids, ":") {
 			id, _, _ = strings.Cut(id, "+")
 			if !slurm.IsJobID(id) {
-				return fmt.Errorf("Job dependency problem: %q is no job id", id) //nolint:staticcheck // sbatch's words
+				return fmt.Errorf("Job dependency problem: %q is no job id", id)
 			}
 		}
 	}

@@ -68,8 +68,7 @@ func (c *Cluster) Exec(ctx context.Context, e slurm.Exec) ([]slurm.NodeOutput, e
 	if err != nil {
 		return nil, err
 	}
-	env := batchEnviron(sub, r, c.store, filepath.Join(c.store.jobDir(e.Job), "bin"))
-	cmd.Env = append(env, standinMark+"=1")
+	cmd.Env = append(batchEnviron(sub, r, c.store, filepath.Join(c.store.jobDir(e.Job), "bin")), standinMark+"=1")
 	cmd.Dir = r.Job.WorkDir
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

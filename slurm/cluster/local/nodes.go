@@ -120,7 +120,7 @@ func freePort(id int) int {
 	for i := range 2000 {
 		port := 20000 + (id*7+i)%10000
 		if l, err := net.Listen("tcp", ":"+strconv.Itoa(port)); err == nil {
-			l.Close()
+			_ = l.Close()
 			return port
 		}
 	}

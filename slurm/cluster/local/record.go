@@ -101,31 +101,39 @@ func flock(f *os.File, how int) error {
 }
 
 // take takes the lock at path for as long as this process lives; ok is false
-// where another process has it.
+// where another process has it. Who only looks whether it is held (isHeld) has it
+// for a moment, so one failure means nothing.
 func take(path string) (held *os.File, ok bool, err error) {
 	l, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, false, err
 	}
-	if err := flock(l, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		l.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, false, nil
+	for range 50 {
+		if err = flock(l, syscall.LOCK_EX|syscall.LOCK_NB); !errors.Is(err, syscall.EWOULDBLOCK) {
+			break
 		}
-		return nil, false, err
+		time.Sleep(10 * time.Millisecond)
 	}
-	return l, true, nil
+	if err == nil {
+		return l, true, nil
+	}
+	_ = l.Close()
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = nil
+	}
+	return nil, false, err
 }
 
 // isHeld reports whether a living process has the lock at path. The kernel gives
 // a lock back when its process dies, however it dies, so no process id that came
 // back can deceive.
 func isHeld(path string) bool {
-	l, ok, err := take(path)
-	if ok {
-		l.Close()
+	l, err := os.Open(path)
+	if err != nil {
+		return false // nobody has ever had it
 	}
-	return err == nil && !ok
+	defer l.Close()
+	return errors.Is(flock(l, syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
 // nextID gives out a job number; call it under the lock.

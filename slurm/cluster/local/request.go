@@ -106,7 +106,7 @@ var readers = map[string]func(r *request, v string) error{
 		}
 		d, ok := slurm.ParseDuration(v)
 		if !ok {
-			return fmt.Errorf("Invalid --time specification") //nolint:staticcheck // sbatch's words
+			return slurm.Sayf("Invalid --time specification")
 		}
 		r.TimeLimit = d
 		return nil
@@ -124,7 +124,7 @@ func count(name string, field func(*request) *int) func(*request, string) error 
 	return func(r *request, v string) error {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < 1 {
-			return fmt.Errorf("Invalid numeric value %q for --%s.", v, name) //nolint:revive,staticcheck // sbatch's words
+			return slurm.Sayf("Invalid numeric value %q for --%s.", v, name)
 		}
 		*field(r) = n
 		return nil
@@ -141,7 +141,7 @@ func gpuCount(v string) (int, error) {
 	}
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 0 {
-		return 0, fmt.Errorf("Invalid generic resource (gres) specification") //nolint:staticcheck // sbatch's words
+		return 0, slurm.Sayf("Invalid generic resource (gres) specification")
 	}
 	return n, nil
 }
@@ -153,7 +153,7 @@ func readNodes(r *request, v string) error {
 		return fmt.Errorf("%q is not a valid node count", v)
 	}
 	if n < 1 {
-		return fmt.Errorf("Node count specification invalid") //nolint:staticcheck // sbatch's words
+		return slurm.Sayf("Node count specification invalid")
 	}
 	r.Nodes = n
 	return nil
@@ -166,12 +166,12 @@ func readSignal(r *request, v string) error {
 	if has {
 		n, err := strconv.Atoi(ahead)
 		if err != nil || n < 0 || n > 65535 {
-			return fmt.Errorf("Invalid --signal specification") //nolint:staticcheck // sbatch's words
+			return slurm.Sayf("Invalid --signal specification")
 		}
 		seconds = n
 	}
 	if _, ok := signalNumber(name); !ok {
-		return fmt.Errorf("Invalid --signal specification") //nolint:staticcheck // sbatch's words
+		return slurm.Sayf("Invalid --signal specification")
 	}
 	r.Signal = signalAhead{batch, name, time.Duration(seconds) * time.Second}
 	return nil
@@ -181,7 +181,7 @@ func readSignal(r *request, v string) error {
 const maxArray = 1000
 
 func readArray(r *request, v string) error {
-	bad := fmt.Errorf("Invalid job array specification") //nolint:staticcheck // sbatch's words
+	bad := slurm.Sayf("Invalid job array specification")
 	list, limit, has := strings.Cut(v, "%")
 	if has {
 		n, err := strconv.Atoi(limit)
@@ -247,7 +247,7 @@ func newRequest(s slurm.Submission, nodes, gpus int) (request, error) {
 		r.Name = s.Name
 	}
 	if r.Nodes > nodes || r.GPUsPerNode > gpus {
-		return r, fmt.Errorf("Requested node configuration is not available: this machine stands for %d nodes with %d GPUs each", nodes, gpus) //nolint:staticcheck // sbatch's words
+		return r, slurm.Sayf("Requested node configuration is not available: this machine stands for %d nodes with %d GPUs each", nodes, gpus)
 	}
 	return r, nil
 }
@@ -280,13 +280,13 @@ func (r request) tasks() int {
 func checkScript(script string) error {
 	switch {
 	case strings.TrimSpace(script) == "":
-		return fmt.Errorf("Batch script is empty!") //nolint:revive,staticcheck // sbatch's words
+		return slurm.Sayf("Batch script is empty!")
 	case !strings.HasPrefix(script, "#!"):
-		return fmt.Errorf("This does not look like a batch script. The first line must start with #! followed by the path to an interpreter") //nolint:staticcheck // sbatch's words
+		return slurm.Sayf("This does not look like a batch script. The first line must start with #! followed by the path to an interpreter")
 	case strings.Contains(script, "\r\n"):
-		return fmt.Errorf(`Batch script contains DOS line breaks (\r\n)`) //nolint:staticcheck // sbatch's words
+		return slurm.Sayf(`Batch script contains DOS line breaks (\r\n)`)
 	case strings.Contains(script, "\x00"):
-		return fmt.Errorf("The Slurm controller does not allow scripts that contain a NULL character '\\0'.") //nolint:revive,staticcheck // sbatch's words
+		return slurm.Sayf("The Slurm controller does not allow scripts that contain a NULL character '\\0'.")
 	}
 	return nil
 }

@@ -164,7 +164,7 @@ func (s *srun) wait(n int, running map[int]*exec.Cmd, ended <-chan outcome) (cod
 
 // report tells of a bad end as srun does, and returns the task's exit code.
 func (s *srun) report(o outcome) int {
-	code := 0
+	var code int
 	exit, isExit := errors.AsType[*exec.ExitError](o.err)
 	switch {
 	case o.err == nil:

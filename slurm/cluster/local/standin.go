@@ -38,7 +38,7 @@ func Standin(argv []string) (code int, ok bool) {
 	if len(argv) < 3 || argv[1] != standinWord || os.Getenv(standinMark) == "" {
 		return 0, false
 	}
-	os.Unsetenv(standinMark)
+	_ = os.Unsetenv(standinMark)
 	f, known := standins[argv[2]]
 	if !known {
 		fmt.Fprintf(os.Stderr, "%s: no stand-in of this name\n", argv[2])

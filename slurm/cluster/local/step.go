@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
@@ -95,7 +96,7 @@ var stepValues = map[string]func(s *step, v string) error{
 		for i, node := range nodes {
 			n, ok := nodeNumber(node)
 			if !ok {
-				return fmt.Errorf("Invalid node name specified: %s", node) //nolint:staticcheck // srun's words
+				return slurm.Sayf("Invalid node name specified: %s", node)
 			}
 			nodes[i] = nodeName(n)
 		}
@@ -131,7 +132,7 @@ var stepValues = map[string]func(s *step, v string) error{
 	"time": func(s *step, v string) error {
 		d, ok := parseLimit(v)
 		if !ok {
-			return fmt.Errorf("Invalid --time specification") //nolint:staticcheck // srun's words
+			return slurm.Sayf("Invalid --time specification")
 		}
 		s.Limit = d
 		return nil
@@ -196,7 +197,7 @@ func readStep(args []string, env environ, allocated []string) (step, error) {
 		}
 	}
 	if len(s.Argv) == 0 {
-		return s, fmt.Errorf("fatal: No command given to execute.") //nolint:revive,staticcheck // srun's words
+		return s, slurm.Sayf("fatal: No command given to execute.")
 	}
 	return s, s.settle(env, allocated)
 }
@@ -213,11 +214,11 @@ func (s *step) settle(env environ, allocated []string) error {
 	}
 	for _, node := range s.Nodes {
 		if !slices.Contains(allocated, node) {
-			return fmt.Errorf("Unable to create step for job %s: Requested nodes not in the allocation: %s", env["SLURM_JOB_ID"], node) //nolint:staticcheck // srun's words
+			return slurm.Sayf("Unable to create step for job %s: Requested nodes not in the allocation: %s", env["SLURM_JOB_ID"], node)
 		}
 	}
 	if s.nodesSet > len(allocated) {
-		return fmt.Errorf("Only allocated %d nodes asked for %d", len(allocated), s.nodesSet) //nolint:staticcheck // srun's words
+		return slurm.Sayf("Only allocated %d nodes asked for %d", len(allocated), s.nodesSet)
 	}
 	explicit := s.NTasks > 0
 	want := len(allocated)

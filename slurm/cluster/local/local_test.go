@@ -1,0 +1,287 @@
+package local_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster/local"
+)
+
+func TestMain(m *testing.M) {
+	if code, ok := local.Standin(os.Args); ok {
+		os.Exit(code)
+	}
+	os.Exit(m.Run())
+}
+
+// a bench is a local cluster with a directory for its jobs.
+type bench struct {
+	*local.Cluster
+	dir, state string
+}
+
+func newBench(t *testing.T) bench {
+	t.Helper()
+	b := bench{dir: t.TempDir(), state: t.TempDir()}
+	b.Cluster = local.New("here", b.state)
+	return b
+}
+
+// submit hands in body with directives, one to a word.
+func (b bench) submit(t *testing.T, directives, body string) slurm.JobID {
+	t.Helper()
+	text := "#!/bin/bash\n"
+	for d := range strings.FieldsSeq(directives) {
+		text += "#SBATCH " + d + "\n"
+	}
+	id, err := b.Submit(t.Context(), slurm.Submission{Script: text + body + "\n", Dir: b.dir})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = b.Cancel(context.Background(), id) })
+	return id
+}
+
+func (b bench) until(t *testing.T, id slurm.JobID, ok func(slurm.Job) bool) slurm.Job {
+	t.Helper()
+	var j slurm.Job
+	require.Eventually(t, func() bool {
+		var err error
+		j, err = b.Job(t.Context(), id)
+		require.NoError(t, err)
+		return ok(j)
+	}, 60*time.Second, 20*time.Millisecond, "%v", id)
+	return j
+}
+
+// output runs body to its end and returns what it wrote.
+func (b bench) output(t *testing.T, directives, body string) (slurm.Job, string) {
+	t.Helper()
+	id := b.submit(t, directives, body)
+	j := b.until(t, id, func(j slurm.Job) bool { return j.State.Ended() })
+	text, err := os.ReadFile(j.Stdout)
+	require.NoError(t, err)
+	return j, string(text)
+}
+
+func TestVariablesOfAJob(t *testing.T) {
+	b := newBench(t)
+	_, out := b.output(t, "--nodes=2 --ntasks-per-node=2 --gpus-per-node=4 --cpus-per-task=3 --time=10", `
+echo "$SLURM_JOB_ID $SLURM_NNODES $SLURM_NTASKS $SLURM_JOB_NODELIST $SLURM_GPUS_ON_NODE $SLURM_GPUS_PER_NODE $SLURM_TASKS_PER_NODE ${SLURM_RESTART_COUNT-unset} $SLURM_SUBMIT_DIR"
+scontrol show hostnames "$SLURM_JOB_NODELIST" | tr '\n' ' '; echo
+srun bash -c 'echo "task $SLURM_PROCID $SLURM_NODEID $SLURM_LOCALID $SLURMD_NODENAME $SLURM_CPUS_PER_TASK $CUDA_VISIBLE_DEVICES"' | sort
+srun -N1 -n1 -w local2 --gres=gpu:0 bash -c 'echo "one on $SLURMD_NODENAME, GPUs ${CUDA_VISIBLE_DEVICES-none}, step $SLURM_STEP_ID"'`)
+	require.Contains(t, out, "1 2 4 local[1-2] 4 4 2(x2) unset "+b.dir+"\n")
+	require.Contains(t, out, "task 0 0 0 local1 3 0,1,2,3\ntask 1 0 1 local1 3 0,1,2,3\ntask 2 1 0 local2 3 0,1,2,3\ntask 3 1 1 local2 3 0,1,2,3\n")
+	require.Contains(t, out, "one on local2, GPUs none, step 1\n")
+}
+
+// The first name that scontrol gives is one to connect to, and each job has a
+// port of its own.
+func TestRendezvousOnOneHost(t *testing.T) {
+	b := newBench(t)
+	serve := `MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+export MASTER_ADDR MASTER_PORT=${MASTER_PORT:-29500}
+set -euo pipefail
+srun python3 -c '
+import os, socket, time
+where = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+if os.environ["SLURM_NODEID"] == "0":
+    s = socket.create_server(("", where[1]))
+    s.accept()[0].sendall(b"hello")
+else:
+    for _ in range(100):
+        try:
+            print(where[1], socket.create_connection(where).recv(5).decode()); break
+        except OSError:
+            time.sleep(0.1)
+'`
+	one, two := b.submit(t, "--nodes=2", serve), b.submit(t, "--nodes=2", serve)
+	ports := map[string]bool{}
+	for _, id := range []slurm.JobID{one, two} {
+		j := b.until(t, id, func(j slurm.Job) bool { return j.State.Ended() })
+		out, err := os.ReadFile(j.Stdout)
+		require.NoError(t, err)
+		require.Equal(t, slurm.Completed, j.State, "%s", out)
+		m := regexp.MustCompile(`([0-9]+) hello`).FindSubmatch(out)
+		require.NotNil(t, m, "%s", out)
+		ports[string(m[1])] = true
+	}
+	require.Len(t, ports, 2)
+}
+
+func TestSrun(t *testing.T) {
+	for _, c := range []struct{ name, directives, body, want string }{
+		{"labels", "--nodes=2", "srun --label echo hi | sort", "0: hi\n1: hi\n"},
+		{"a file for each task", "--nodes=2 --job-name=x", "srun -o 'f-%x-%j-%t-%n-%N-%2t.log' echo hi; cat f-x-*-1-1-local2-01.log", "hi\n"},
+		{"standard input for all", "--nodes=2", "srun cat <<<same", "same\nsame\n"},
+		{"exact arguments", "", `srun printf '<%s>\n' 'a b' '$HOME' "it's" '*' ''`, "<a b>\n<$HOME>\n<it's>\n<*>\n<>\n"},
+		{"the highest exit code", "--nodes=2", `srun bash -c 'exit $SLURM_PROCID' 2>&1; echo "code $?"`, "srun: error: local2: task 1: Exited with exit code 1\ncode 1\n"},
+		{"a signal", "", `srun bash -c 'kill -9 $$' 2>&1; echo "code $?"`, "srun: error: local1: task 0: Killed\ncode 137\n"},
+		{"exports", "", `A=1; export A B=2; srun --export=A,C=3 bash -c 'echo "${A-none} ${B-none} ${C-none} ${SLURM_PROCID-none}"'`, "1 none 3 0\n"},
+		{"a directory", "", "srun --chdir=/ pwd", "/\n"},
+		{"options of one letter", "--nodes=2", "srun -N1 -n2 -l -K1 -u echo hi | sort", "0: hi\n1: hi\n"},
+		{"beside a step", "", "srun sleep 1 & srun --overlap --jobid=$SLURM_JOB_ID echo beside; wait", "beside\n"},
+		{"an unknown option is refused", "", "srun --bogus=1 true 2>&1", "srun: error: unrecognized option '--bogus=1'\n"},
+		{"containers are refused", "", "srun --container-image=x true 2>&1", "srun: error: unrecognized option '--container-image=x'\n"},
+		{"too many nodes are refused", "", "srun -N2 true 2>&1", "srun: error: Only allocated 1 nodes asked for 2\n"},
+		{"no command", "", "srun -N1 2>&1", "srun: error: fatal: No command given to execute.\n"},
+		{"a program that is not there", "", "srun nosuchprogram 2>&1 | tail -n 1", "srun: error: local1: task 0: Exited with exit code 2\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			_, out := newBench(t).output(t, c.directives, c.body)
+			require.Equal(t, c.want, out)
+		})
+	}
+}
+
+func TestABadExitEndsTheOthers(t *testing.T) {
+	b := newBench(t)
+	begin := time.Now()
+	j, out := b.output(t, "--nodes=2", `srun --kill-on-bad-exit=1 bash -c '[ $SLURM_PROCID = 1 ] && exit 3; exec sleep 60' 2>&1`)
+	require.Equal(t, slurm.Failed, j.State)
+	require.Less(t, time.Since(begin), 20*time.Second)
+	require.Contains(t, out, "task 1: Exited with exit code 3")
+	require.Contains(t, out, "CANCELLED AT")
+	require.Contains(t, out, "task 0: Terminated")
+}
+
+func TestTimeLimit(t *testing.T) {
+	b := newBench(t)
+	j, out := b.output(t, "--time=0:02 --signal=B:USR1@1", "trap 'echo warned' USR1; sleep 60 & wait; wait")
+	require.Equal(t, slurm.Timeout, j.State)
+	require.Equal(t, "0:0", *j.ExitCode)
+	require.Contains(t, out, "warned\n")
+	require.Regexp(t, `slurmstepd: error: \*\*\* JOB 1 ON local1 CANCELLED AT \S+ DUE TO TIME LIMIT \*\*\*`, out)
+}
+
+func TestExitCodes(t *testing.T) {
+	b := newBench(t)
+	for body, want := range map[string]string{"exit 0": "0:0", "exit 41": "41:0", "kill -9 $$": "0:9", "nosuchcommand": "127:0"} {
+		j, _ := b.output(t, "", body)
+		require.Equal(t, want, *j.ExitCode, body)
+	}
+	id := b.submit(t, "--output=no/such/directory/x.out", "true")
+	j := b.until(t, id, func(j slurm.Job) bool { return j.State.Ended() })
+	require.Equal(t, "JobLaunchFailure 0:53", j.Reason+" "+*j.ExitCode)
+}
+
+func TestRequeueStartsAnew(t *testing.T) {
+	b := newBench(t)
+	id := b.submit(t, "--open-mode=append", `echo "run ${SLURM_RESTART_COUNT-first}"; [ "${SLURM_RESTART_COUNT-}" ] || sleep 60`)
+	b.until(t, id, func(j slurm.Job) bool { return j.State == slurm.Running })
+	require.NoError(t, b.Requeue(t.Context(), id))
+	j := b.until(t, id, func(j slurm.Job) bool { return j.State == slurm.Completed })
+	require.Equal(t, 1, j.Restarts)
+	require.Equal(t, []slurm.State{slurm.Requeued}, j.Requeues)
+	out, err := os.ReadFile(j.Stdout)
+	require.NoError(t, err)
+	require.Regexp(t, `(?s)run first\n.*DUE TO JOB REQUEUE.*run 1\n`, string(out))
+	fixed := b.submit(t, "--no-requeue", "sleep 60")
+	b.until(t, fixed, func(j slurm.Job) bool { return j.State == slurm.Running })
+	require.ErrorContains(t, b.Requeue(t.Context(), fixed), "presently disabled")
+}
+
+func TestJobsShareTheMachineByWholeNodes(t *testing.T) {
+	b := newBench(t)
+	b.Size = 3
+	first := b.submit(t, "--nodes=2", "sleep 60")
+	j := b.until(t, first, func(j slurm.Job) bool { return j.State == slurm.Running })
+	require.Equal(t, []string{"local1", "local2"}, j.Nodes)
+	second := b.submit(t, "--nodes=2", "true")
+	b.until(t, second, func(j slurm.Job) bool { return j.Reason == "Resources" })
+	require.NoError(t, b.Cancel(t.Context(), first))
+	b.until(t, second, func(j slurm.Job) bool { return j.State == slurm.Completed })
+	_, err := b.Submit(t.Context(), slurm.Submission{Script: "#!/bin/sh\n#SBATCH --nodes=4\n", Dir: b.dir})
+	require.ErrorContains(t, err, "configuration is not available: this machine stands for 3 nodes")
+}
+
+// What a job started goes with it, even what detached itself.
+func TestNothingOutlivesItsJob(t *testing.T) {
+	b := newBench(t)
+	id := b.submit(t, "", `setsid bash -c 'trap "" TERM HUP; echo $$ >stray; exec sleep 300' & sleep 0.5; exit 0`)
+	b.until(t, id, func(j slurm.Job) bool { return j.State == slurm.Completed })
+	text, err := os.ReadFile(filepath.Join(b.dir, "stray"))
+	require.NoError(t, err)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return syscall.Kill(pid, 0) != nil }, 10*time.Second, 20*time.Millisecond)
+}
+
+// A job goes on when its submitter is gone; when its supervisor and runner are
+// killed too it has lost its node, and one that waited is taken up again.
+func TestJobsSurviveTheirKeepers(t *testing.T) {
+	b := newBench(t)
+	running := b.submit(t, "", "sleep 300")
+	waiting := b.submit(t, "--hold", "echo taken up")
+	b.until(t, running, func(j slurm.Job) bool { return j.State == slurm.Running })
+	time.Sleep(2100 * time.Millisecond) // a job this young may still get its supervisor
+	kill := func(words ...string) {
+		t.Helper()
+		out, err := exec.Command("pgrep", "-f", strings.Join(words, " ")).Output()
+		require.NoError(t, err, "%v", words)
+		for pid := range strings.FieldsSeq(string(out)) {
+			n, _ := strconv.Atoi(pid)
+			_ = syscall.Kill(n, syscall.SIGKILL)
+		}
+	}
+	kill("__standin supervise", b.state, string(waiting))
+	kill("__standin supervise", b.state, string(running))
+	other := bench{local.New("again", b.state), b.dir, b.state}
+	j, err := other.Job(t.Context(), running)
+	require.NoError(t, err)
+	require.Equal(t, slurm.Running, j.State, "the runner goes on without a supervisor")
+	kill("__standin run", b.state, string(running))
+	j = other.until(t, running, func(j slurm.Job) bool { return j.State.Ended() })
+	require.Equal(t, slurm.NodeFail, j.State)
+	require.NoError(t, other.Release(t.Context(), waiting))
+	j = other.until(t, waiting, func(j slurm.Job) bool { return j.State.Ended() })
+	require.Equal(t, slurm.Completed, j.State)
+}
+
+func TestChainsOfJobs(t *testing.T) {
+	b := newBench(t)
+	require.NoError(t, os.WriteFile(filepath.Join(b.dir, "next.sh"), []byte("#!/bin/bash\n#SBATCH --output=next.out\necho next\n"), 0o755))
+	_, out := b.output(t, "", `n=$(sbatch --parsable --dependency=afterok:$SLURM_JOB_ID next.sh); echo "next is $n"; scontrol show job $SLURM_JOB_ID | grep -o 'JobState=[A-Z]*'`)
+	require.Equal(t, "next is 2\nJobState=RUNNING\n", out)
+	j := b.until(t, "2", func(j slurm.Job) bool { return j.State.Ended() })
+	require.Equal(t, slurm.Completed, j.State)
+}
+
+func TestAHundredSubmissionsAtOnceGetAHundredNumbers(t *testing.T) {
+	b := newBench(t)
+	got := make(chan slurm.JobID, 100)
+	for range 100 {
+		go func() {
+			id, err := b.Submit(context.Background(), slurm.Submission{Script: "#!/bin/sh\n#SBATCH --hold\n", Dir: b.dir})
+			if err != nil {
+				id = slurm.JobID(fmt.Sprint(err))
+			}
+			got <- id
+		}()
+	}
+	seen := map[slurm.JobID]bool{}
+	for range 100 {
+		id := <-got
+		require.True(t, slurm.IsJobID(string(id)), "%s", id)
+		require.False(t, seen[id], "%s twice", id)
+		seen[id] = true
+	}
+	for id := range seen {
+		require.NoError(t, b.Cancel(t.Context(), id))
+	}
+	for id := range seen {
+		b.until(t, id, func(j slurm.Job) bool { return j.State == slurm.Cancelled })
+	}
+}
