@@ -71,6 +71,7 @@ var answerers = []answerer{
 	{"Micro batches", parallel, "", microbatches},
 	{"Heads", parallel, "", heads},
 	{"Context parallel", parallel, "", contextParallel},
+	{"Vocabulary", parallel, "", vocabulary},
 	{"Experts", parallel, "", experts},
 	{"Layers", parallel, "", layers},
 	{"Layout", parallel, "", layout},

@@ -191,6 +191,12 @@ func heads(q *question) string {
 // contextParallel answers whether the sequence divides by 2 × CP.
 func contextParallel(q *question) string {
 	c := q.cfg
+	if c.Seq > 0 && c.CP == 0 && c.TP > 0 && c.SP {
+		if c.Seq%c.TP != 0 {
+			return q.say("Not valid: with sequence parallelism seq-length %[1]d is not divisible by TP %[2]d (%[1]d %% %[2]d = %[3]d).", "不行:开序列并行时序列长度 %[1]d 不能被 TP %[2]d 整除(余 %[3]d)。", c.Seq, c.TP, c.Seq%c.TP)
+		}
+		return q.say("Valid: with sequence parallelism seq-length %[1]d is divisible by TP %[2]d (%[1]d %% %[2]d == 0), %[3]d tokens on each rank.", "合法,可以:开序列并行时序列长度 %[1]d 能被 TP %[2]d 整除(%[1]d %% %[2]d == 0),每个 rank %[3]d 个 token。", c.Seq, c.TP, c.Seq/c.TP)
+	}
 	if c.Seq == 0 || c.CP == 0 {
 		return ""
 	}
@@ -203,6 +209,17 @@ func contextParallel(q *question) string {
 	}
 	return q.say("Valid: seq-length %[1]d is divisible by 2 × CP = %[2]d (%[1]d %% %[2]d == 0); each context parallel rank holds %[3]d tokens, in two chunks of %[4]d.",
 		"合法,可以:序列长度 %[1]d 能被 2 × CP = %[2]d 整除(%[1]d %% %[2]d == 0);每个上下文并行 rank 处理 %[3]d 个 token,分两段各 %[4]d。", c.Seq, 2*c.CP, c.Seq/c.CP, c.Seq/c.CP/2)
+}
+
+// vocabulary answers with Megatron's padded vocabulary size.
+func vocabulary(q *question) string {
+	c := q.cfg
+	if c.Vocab == 0 || !q.has("pad", "补齐", "填充", "对齐") {
+		return ""
+	}
+	unit := 128 * one(c.TP)
+	padded := (c.Vocab + unit - 1) / unit * unit
+	return q.say("%[1]d: the vocabulary of %[2]d is padded to a multiple of --make-vocab-size-divisible-by (128) × TP %[3]d = %[4]d.", "%[1]d:词表 %[2]d 补齐到 --make-vocab-size-divisible-by(128)× TP %[3]d = %[4]d 的倍数。", padded, c.Vocab, one(c.TP), unit)
 }
 
 // experts answers how many experts a rank holds.
@@ -320,6 +337,9 @@ func connections(q *question) string {
 		gpu += ", "
 	}
 	family := map[int]string{7: "Volta", 8: "Ampere", 9: "Hopper"}[c.Arch]
+	if strings.HasPrefix(c.GPU, "l4") || strings.HasPrefix(strings.ReplaceAll(c.GPU, " ", ""), "rtx4") || c.GPU == "ada" {
+		family = "Ada"
+	}
 	switch {
 	case value == "32":
 		return q.say("32: with `--overlap-moe-expert-parallel-comm` set CUDA_DEVICE_MAX_CONNECTIONS=32 in the sbatch script, whatever the GPU, TP and CP are, so that the MoE exchange and the expert compute overlap.",

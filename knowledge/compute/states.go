@@ -100,6 +100,9 @@ var (
 	stateAct = pattern.New(`how do i|how to|how can|怎么办|怎么取消|列出|\blist\b|avoid|排除|command|命令|right\?|对吧|对吗|是吧|\bmy (?:running|pending)|马上|^why |为什么|原因|reason|error|报错|due to|_%a|%a_|--array|--begin|--output|checkpoint|训练|tests?\b|label|标签|pull request`)
 )
 
+// column is what squeue heads its column of codes with.
+var column = pattern.New(`\bST (?:column|列)|\bST\b的?列`)
+
 // pendingReason is a reason as squeue prints it behind a pending job.
 var pendingReason = pattern.New(`\([A-Z][A-Za-z]{5,}`)
 
@@ -142,7 +145,7 @@ func state(q *question) string {
 	seen := map[string]bool{}
 	nodeTalk := q.has("node", "节点", "sinfo", "机器")
 	jobTalk := q.has("job", "squeue", "作业", "任务", "sacct", "st column")
-	for _, w := range tokenForm.FindAllString(q.text, -1) {
+	for _, w := range tokenForm.FindAllString(column.ReplaceAllString(q.text, "state"), -1) {
 		for _, c := range codes {
 			switch {
 			case c.kind == "suffix" || !c.named(w, q):

@@ -36,3 +36,6 @@ func (p *Pattern) FindStringSubmatchIndex(s string) []int { return p.re().FindSt
 func (p *Pattern) FindAllStringSubmatch(s string, n int) [][]string {
 	return p.re().FindAllStringSubmatch(s, n)
 }
+
+// ReplaceAllString returns s with every match replaced.
+func (p *Pattern) ReplaceAllString(s, by string) string { return p.re().ReplaceAllString(s, by) }
