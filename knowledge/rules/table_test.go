@@ -46,6 +46,7 @@ func TestEveryRowIsWhole(t *testing.T) {
 func TestAdviceNamesFlagsThatExist(t *testing.T) {
 	quoted := map[string]bool{ // told as the wrong spellings of Megatron's own messages, or not Megatron's at all
 		"--nccl-ub": true, "--local-ckpt-dir": true, "--non_persistent_ckpt_type": true, "--help": true, "--flag": true,
+		"--nnodes": true, "--nproc-per-node": true, "--ntasks-per-node": true, // the launcher's and sbatch's
 	}
 	flag := regexp.MustCompile(`--[a-z][a-z0-9_-]*[a-z0-9]`)
 	for _, r := range Table() {
