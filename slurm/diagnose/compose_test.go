@@ -238,6 +238,16 @@ var causes = []struct {
 	{diagnose.DiskFull, "No space left", func(r *run, at time.Duration, rank int) {
 		r.raise(at, rank, "save_checkpoint", "OSError: [Errno 28] No space left on device: '/ckpt/x.distcp'")
 	}, 1, false},
+	{diagnose.DeviceAssert, "srcIndex < srcSelectDimSize", func(r *run, at time.Duration, rank int) {
+		r.say(at, rank, "/pytorch/aten/src/ATen/native/cuda/Indexing.cu:1553: indexSelectLargeIndex: block: [17,0,0], thread: [64,0,0] Assertion `srcIndex < srcSelectDimSize` failed.")
+		r.raise(at+time.Second, rank, "forward_step", "RuntimeError: CUDA error: device-side assert triggered")
+	}, 1, false},
+	{diagnose.ShapeMismatch, "must match the size", func(r *run, at time.Duration, rank int) {
+		r.raise(at, rank, "forward_step", "RuntimeError: The size of tensor a (4096) must match the size of tensor b (2048) at non-singleton dimension 1")
+	}, 1, false},
+	{diagnose.CUDADriver, "No CUDA GPUs are available", func(r *run, at time.Duration, rank int) {
+		r.raise(at, rank, "initialize_megatron", "RuntimeError: No CUDA GPUs are available")
+	}, 1, true},
 	{diagnose.HostOOM, "-9", func(*run, time.Duration, int) {}, -9, false},
 	{diagnose.ShmBusError, "-7", func(*run, time.Duration, int) {}, -7, false},
 }
@@ -381,6 +391,14 @@ func TestHealthyShapes(t *testing.T) {
 			}
 			r.healthy(70*time.Second, 2*time.Minute)
 		}, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: seconds(9)}},
+		"a link that came back": {func(r *run) {
+			r.say(15*time.Second, 9, "{host}:91:92 [{local}] transport/net_ib.cc:94 NCCL WARN NET/IB : mlx5_3:1 Got async event : port error", "{host}:91:92 [{local}] transport/net_ib.cc:94 NCCL WARN NET/IB : mlx5_3:1 Got async event : port active")
+			r.healthy(70*time.Second, 2*time.Minute)
+		}, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: seconds(9)}},
+		"warnings of NCCL, finished": {func(r *run) {
+			r.say(5*time.Second, 9, "{host}:91:92 [{local}] graph/topo.h:230 NCCL WARN Could not find NET with id 0", "{host}:91:92 [{local}] misc/socket.cc:483 NCCL WARN socketStartConnect: Connect to 10.1.2.3<45123> failed : Connection refused")
+			r.say(70*time.Second, 0, "[after training is done] datetime: {time} ")
+		}, diagnose.Context{JobState: "ENDED", SecondsSinceLastWrite: seconds(9000)}},
 		"retried download": {func(r *run) {
 			r.say(5*time.Second, 2, "WARNING:urllib3.connectionpool:Retrying (Retry(total=4)) after connection broken by 'ReadTimeoutError': /org/m/resolve/main/config.json")
 		}, diagnose.Context{JobState: "COMPLETED", SecondsSinceLastWrite: seconds(90)}},
@@ -411,6 +429,9 @@ func TestHangs(t *testing.T) {
 		"in evaluation":      func(r *run) { r.say(61*time.Second, 0, "Evaluating on 3200 samples") },
 		"in a checkpoint": func(r *run) {
 			r.say(61*time.Second, 0, "saving checkpoint at iteration     105 to /ckpt/run in torch_dist format")
+		},
+		"after old warnings": func(r *run) {
+			r.say(5*time.Second, 9, "{host}:91:92 [{local}] graph/topo.h:230 NCCL WARN Could not find NET with id 0")
 		},
 		"at the start": func(r *run) { r.lines = nil; r.say(0, 0, "> initializing torch distributed ...") },
 	} {

@@ -157,6 +157,12 @@ type refinement struct {
 }
 
 var refinements = []refinement{
+	// The other end of a pipe between processes is gone.
+	{
+		UnknownExit, symptom, regexp.MustCompile(`(EOF|BrokenPipe|ConnectionReset|ConnectionRefused|ConnectionAborted)Error$`), nil,
+		[]string{"multiprocessing/", "_utils/", "dataloader.py", "pin_memory.py", "resource_sharer.py"},
+		false,
+	},
 	{
 		CheckpointLoad, specific + 1, regexp.MustCompile(`(FileNotFound|EOF|Key|Runtime|OS|Value|Unpickling|Assertion|IO|Attribute|Type)Error$`), nil,
 		[]string{"load_checkpoint", "_load_base_checkpoint", "load_state_dict", "_load_global_dist_base_checkpoint", "_load_non_persistent_base_checkpoint", "load_args_from_checkpoint", "read_metadata", "load_checkpoint_metadata"},

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -341,6 +342,15 @@ func (j *job) failedBefore(end *event, live []*event) bool {
 
 // betweenRanks is for jobs where only the network between ranks complained.
 func (j *job) betweenRanks(live []*event) (verdict, bool) {
+	running, known := j.given.running()
+	if !j.deathSeen() {
+		if j.finished() || j.endedWell() {
+			return verdict{}, false
+		}
+		if known && running {
+			live = slices.DeleteFunc(slices.Clone(live), j.progressAfter)
+		}
+	}
 	var best *event
 	for _, e := range live {
 		if e.weight > timedOut+5 && e.weight < ended && !isEnd(e.class) && (best == nil || e.weight >= best.weight+3 || j.earlier2(e, best)) {
@@ -498,6 +508,8 @@ func (j *job) silentDeath(live []*event) (verdict, bool) {
 	}
 	onlyHints := heavy.weight == symptom
 	switch {
+	case known && running && !j.deathSeen():
+		return verdict{}, false
 	case onlyHints && (j.finished() || j.endedWell() || known && running):
 		return verdict{}, false
 	case j.finished() && !j.deathSeen():

@@ -59,7 +59,7 @@ func TestIterationLines(t *testing.T) {
 	require.InDelta(t, 4000, *it.ElapsedMS, 1e-9)
 	require.InDelta(t, 1.5e-4, *it.LearningRate, 1e-12)
 	require.InDelta(t, 256*4096/4.0/64, *it.TokensPerGPU, 1e-6)
-	require.InDelta(t, 400/989.4, *it.MFU, 1e-9)
+	require.InDelta(t, 400/989.0, *it.MFU, 1e-9)
 	s := r.Summary()
 	require.Equal(t, 100, s.Last)
 	require.Equal(t, 1000, s.Of)

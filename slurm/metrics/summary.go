@@ -3,50 +3,16 @@ package metrics
 import (
 	"math"
 	"sort"
-	"strings"
 	"time"
+
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
-// peaks are dense BF16 tensor-core rates in TFLOP/s, from NVIDIA's data sheets.
-// Longer names stand first.
-var peaks = []struct {
-	gpu    string
-	tflops float64
-}{
-	{"gb300", 2500},
-	{"gb200", 2500},
-	{"b300", 2250},
-	{"b200", 2250},
-	{"gh200", 989.4},
-	{"h200", 989.4},
-	{"h100 pcie", 756},
-	{"h100-pcie", 756},
-	{"h100", 989.4},
-	{"h800", 989.4},
-	{"h20", 148},
-	{"a100", 312},
-	{"a800", 312},
-	{"l40s", 362},
-	{"l40", 181},
-	{"a40", 149.7},
-	{"a30", 165},
-	{"a10", 125},
-	{"v100", 125},
-}
-
-// PeakTFLOPs returns the dense BF16 peak of a kind of GPU, or 0 for one that
-// it does not know. V100's is FP16's.
+// PeakTFLOPs returns the dense BF16 peak of a kind of GPU (FP16 before
+// Ampere), or 0 for one that is not known.
 func PeakTFLOPs(gpu string) float64 {
-	low := strings.ToLower(gpu)
-	if low == "" {
-		return 0
-	}
-	for _, p := range peaks {
-		if strings.Contains(low, p.gpu) {
-			return p.tflops
-		}
-	}
-	return 0
+	g, _ := megatron.LookupGPU(gpu)
+	return g.TFLOPS
 }
 
 // A Summary is a run in a few numbers. Means are over the iterations after

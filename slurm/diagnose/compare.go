@@ -1,0 +1,236 @@
+package diagnose
+
+import (
+	"cmp"
+	"context"
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+)
+
+// A Comparison sets a failed run beside a good one of the same lineage, by
+// what their logs say.
+type Comparison struct {
+	Arguments []Change `json:"arguments"` // of Megatron, as both runs printed them
+	Start     []Change `json:"start"`     // commit, argv, container and other start markers
+	Nodes     []string `json:"new_nodes"` // nodes that only the failed run used
+	New       []Line   `json:"new_lines"` // lines of a form that the good run never wrote
+}
+
+// A Change is one value that differs. An absent value is empty.
+type Change struct {
+	Name string `json:"name"`
+	Good string `json:"good"`
+	Bad  string `json:"bad"`
+}
+
+// maxNew bounds the new lines that are told.
+const maxNew = 40
+
+// ownPaths are arguments that differ between any two runs.
+var ownPaths = map[string]bool{"save": true, "tensorboard_dir": true, "rank": true, "local_rank": true, "wandb_exp_name": true, "iteration": true, "consumed_train_samples": true}
+
+// Compare sets the failed run's logs beside a good run's.
+func Compare(ctx context.Context, failed, good Source) (Comparison, error) {
+	var c Comparison
+	bad, err := scanAll(ctx, failed)
+	if err != nil {
+		return c, err
+	}
+	well, err := scanAll(ctx, good)
+	if err != nil {
+		return c, err
+	}
+	a, b := newJob(good, well, Context{}), newJob(failed, bad, Context{})
+	c.Arguments = changed(a.args, b.args)
+	c.Start = changed(markersOf(well), markersOf(bad))
+	for n := range b.nodes {
+		if a.nodes[n] == 0 && b.nodes[n] > 1 {
+			c.Nodes = append(c.Nodes, n)
+		}
+	}
+	sort.Strings(c.Nodes)
+	seen := map[string]bool{}
+	for _, f := range good.files {
+		for _, l := range templateLines(ctx, f) {
+			seen[template(l.Text)] = true
+		}
+	}
+	for _, f := range failed.files {
+		for _, l := range templateLines(ctx, f) {
+			if t := template(l.Text); !seen[t] && len(c.New) < maxNew {
+				seen[t] = true
+				l.File, l.Text = f.name, show(l.Text)
+				c.New = append(c.New, l)
+			}
+		}
+	}
+	return c, ctx.Err()
+}
+
+func changed(good, bad map[string]string) (all []Change) {
+	names := map[string]bool{}
+	for n := range good {
+		names[n] = true
+	}
+	for n := range bad {
+		names[n] = true
+	}
+	for n := range names {
+		if good[n] != bad[n] && !ownPaths[n] {
+			all = append(all, Change{n, show(good[n]), show(bad[n])})
+		}
+	}
+	slices.SortFunc(all, func(a, b Change) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+func markersOf(files []*facts) map[string]string {
+	all := map[string]string{}
+	for _, f := range files {
+		for n, v := range f.markers {
+			all[n] = v
+		}
+	}
+	return all
+}
+
+// templateLines are the lines of a log that a diagnosis would look at, less
+// the iteration lines.
+func templateLines(ctx context.Context, f *logFile) (lines []Line) {
+	var buf []byte
+	var d digest
+	if f.digested != nil {
+		d = *f.digested
+	} else {
+		d = f.digest(ctx, &buf, minWindow, 0)
+	}
+	for _, l := range d.Lines {
+		if _, text := untag(strings.TrimRight(string(l.Text), "\r ")); text != "" && !isProgress(l.Text) {
+			lines = append(lines, Line{LineNo: l.No, Text: text})
+		}
+	}
+	return lines
+}
+
+// varying are the parts of a line that differ between runs: addresses, paths,
+// identifiers and numbers.
+var varying = regexp.MustCompile(`0x[0-9a-fA-F]+|/[\w./-]{2,}|\b[0-9a-f]{8,}\b|\b[A-Za-z]+[\w-]*\d[\w.-]*:\d+|\d+(?:[.:,-]\d+)*`)
+
+// template is a line with what varies taken out.
+func template(text string) string { return varying.ReplaceAllString(text, "#") }
+
+// View shows the comparison.
+func (c Comparison) View(l lang.Lang) view.Doc {
+	word := func(en, zh string) string { return said(en, zh).In(l) }
+	doc := view.Doc{Title: word("Compared with the good run", "与成功的运行比较")}
+	table := func(heading string, changes []Change) {
+		if len(changes) == 0 {
+			return
+		}
+		t := view.Table{Header: []string{word("name", "名称"), word("good run", "成功的运行"), word("failed run", "失败的运行")}}
+		for _, ch := range changes {
+			t.Rows = append(t.Rows, []string{ch.Name, ch.Good, ch.Bad})
+		}
+		doc.Sections = append(doc.Sections, view.Section{Heading: heading, Table: &t})
+	}
+	table(word("Arguments that differ", "不同的参数"), c.Arguments)
+	table(word("Start that differs", "不同的启动条件"), c.Start)
+	if len(c.Nodes) > 0 {
+		doc.Sections = append(doc.Sections, view.Section{Heading: word("New nodes", "新出现的节点"), Items: c.Nodes})
+	}
+	if len(c.New) > 0 {
+		var b strings.Builder
+		for _, n := range c.New {
+			b.WriteString(n.File + ": " + n.Text + "\n")
+		}
+		doc.Sections = append(doc.Sections, view.Section{Heading: word("Lines of a new form", "新出现的日志形式"), Code: b.String(), Lang: "log", Fold: true})
+	}
+	if len(doc.Sections) == 0 {
+		doc.Sections = []view.Section{{Text: word("The two runs say the same.", "两次运行的日志没有差别。")}}
+	}
+	return doc
+}
+
+// A Failure is one job's diagnosis, for finding what several jobs share.
+type Failure struct {
+	JobID  string    `json:"job_id"`
+	At     time.Time `json:"at"`
+	Report Report    `json:"report"`
+}
+
+// An Incident is one cause that hit several jobs within a window of time.
+type Incident struct {
+	Class string    `json:"class"`
+	Where string    `json:"where"` // a node, or the file system or address that lines name
+	Jobs  []string  `json:"jobs"`
+	From  time.Time `json:"from"`
+	To    time.Time `json:"to"`
+}
+
+// shared are classes that a site shares: the same one in several jobs at
+// once is one event, even without a common node.
+var shared = map[string]bool{Filesystem: true, DiskFull: true, HFHub: true, SlurmNodeFail: true, NCCLIB: true, Container: true}
+
+// mountOf names the file system that a line's path lies on, by its first parts.
+var mountOf = regexp.MustCompile(`['" (](/[\w.-]+/[\w.-]+)`)
+
+// Incidents groups failures that have one cause: the same node, or for what a
+// site shares the same file system or class, within window of each other.
+func Incidents(failures []Failure, window time.Duration) []Incident {
+	sorted := slices.Clone(failures)
+	slices.SortStableFunc(sorted, func(a, b Failure) int { return a.At.Compare(b.At) })
+	var all []*Incident
+	for _, f := range sorted {
+		where := whereOf(f.Report)
+		if where == "" {
+			continue
+		}
+		var joined *Incident
+		for _, i := range all {
+			if i.Where == where && (i.Class == f.Report.Class || f.Report.RootNode != nil && *f.Report.RootNode == where) && f.At.Sub(i.To) <= window {
+				joined = i
+			}
+		}
+		if joined == nil {
+			joined = &Incident{Class: f.Report.Class, Where: where, From: f.At}
+			all = append(all, joined)
+		}
+		if !slices.Contains(joined.Jobs, f.JobID) {
+			joined.Jobs = append(joined.Jobs, f.JobID)
+		}
+		joined.To = f.At
+	}
+	var several []Incident
+	for _, i := range all {
+		if len(i.Jobs) > 1 {
+			several = append(several, *i)
+		}
+	}
+	return several
+}
+
+// whereOf names what a failure may have in common with others.
+func whereOf(r Report) string {
+	switch r.Class {
+	case Success, Hang, UserException, SlurmCancelled, SlurmTimeLimit, SlurmPreempted, ParallelConfig, BadArgs, ShapeMismatch, MaxConnections, NaNLoss:
+		return ""
+	}
+	if shared[r.Class] {
+		if m := mountOf.FindStringSubmatch(r.RootLine); m != nil && (r.Class == Filesystem || r.Class == DiskFull) {
+			return m[1]
+		}
+		if r.Class == HFHub || r.Class == Container && r.RootNode == nil {
+			return r.Class
+		}
+	}
+	if r.RootNode != nil {
+		return *r.RootNode
+	}
+	return ""
+}

@@ -1,0 +1,52 @@
+package diagnose_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+)
+
+func TestCompareTellsWhatIsDifferent(t *testing.T) {
+	good := "commit: aaaa1111\n" + printedArguments + "gpu1:12:12 [0] NCCL INFO Bootstrap : Using ib0:10.1.2.1<0>\ngpu1:12:12 [0] NCCL INFO done\n> building 3 datasets from /d/a ...\n"
+	bad := strings.Replace(strings.NewReplacer("aaaa1111", "bbbb2222", "gpu1", "gpu9", "building 3 datasets from /d/a", "building 4 datasets from /e/b").Replace(good), "micro_batch_size ................................ 4", "micro_batch_size ................................ 8", 1) +
+		"WARNING: the link of mlx5_3 trains at 100 Gb/s\n" + oomLog
+	read := func(text string) diagnose.Source {
+		src, err := diagnose.Read("log", strings.NewReader(text))
+		require.NoError(t, err)
+		return src
+	}
+	c, err := diagnose.Compare(context.Background(), read(bad), read(good))
+	require.NoError(t, err)
+	require.Equal(t, []diagnose.Change{{Name: "micro_batch_size", Good: "4", Bad: "8"}}, c.Arguments)
+	require.Equal(t, []diagnose.Change{{Name: "commit", Good: "aaaa1111", Bad: "bbbb2222"}}, c.Start)
+	require.Equal(t, []string{"gpu9"}, c.Nodes)
+	require.Equal(t, "WARNING: the link of mlx5_3 trains at 100 Gb/s", c.New[0].Text)
+	for _, l := range c.New {
+		require.NotContains(t, l.Text, "datasets", "numbers and paths do not make a new form")
+	}
+	require.Len(t, c.View(lang.ZH).Sections, 4)
+	same, err := diagnose.Compare(context.Background(), read(good), read(good))
+	require.NoError(t, err)
+	require.Len(t, same.View(lang.EN).Sections, 1)
+}
+
+func TestOneCauseOfSeveralJobsIsOneIncident(t *testing.T) {
+	at := func(m int) time.Time { return start.Add(time.Duration(m) * time.Minute) }
+	node := "gpu9"
+	ecc := diagnose.Report{Class: diagnose.GPUHardware, RootNode: &node}
+	stale := diagnose.Report{Class: diagnose.Filesystem, RootLine: "OSError: [Errno 116] Stale file handle: '/lustre/proj/x/y.bin'"}
+	mine := diagnose.Report{Class: diagnose.UserException, RootNode: &node}
+	got := diagnose.Incidents([]diagnose.Failure{
+		{"1", at(0), ecc}, {"2", at(5), stale}, {"3", at(9), ecc}, {"4", at(12), stale}, {"5", at(500), ecc}, {"6", at(7), mine},
+	}, 30*time.Minute)
+	require.Equal(t, []diagnose.Incident{
+		{Class: diagnose.GPUHardware, Where: "gpu9", Jobs: []string{"1", "3"}, From: at(0), To: at(9)},
+		{Class: diagnose.Filesystem, Where: "/lustre/proj", Jobs: []string{"2", "4"}, From: at(5), To: at(12)},
+	}, got)
+}
