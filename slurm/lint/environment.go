@@ -140,11 +140,11 @@ var (
 	// secretForms are texts that are secrets wherever they stand.
 	secretForms = regexp.MustCompile(`\b(hf_[A-Za-z0-9]{24,}|sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{30,}|glpat-[\w-]{16,}|xox[abpr]-[\w-]{10,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|eyJ[\w-]{16,}\.eyJ[\w-]{10,}\.[\w-]+|local-[0-9a-f]{40})`)
 	userInURL   = regexp.MustCompile(`\w+://[^\s/:@"'$<>{}]+:([^\s/@"'$<>{}]{4,})@`)
-	placeholder = regexp.MustCompile(`(?i)^$|<|>|x{4,}|\*{3,}|\.{3}|your|change_?me|replace|placeholder|example|dummy|todo|insert|fill|secret_?here|_here$|token_?here|^(none|null|true|false|offline|disabled|online|test|password|token|secret|key)$|my_?(token|key|secret)|0{8,}|1234567|在此|你的|填写|替换`)
+	placeholder = regexp.MustCompile(`(?i)^$|<|>|x{4,}|\*{3,}|\.{3}|your|change_?me|replace|placeholder|example|dummy|todo|insert|fill|secret_?here|_here$|token_?here|^(none|null|true|false|offline|disabled|online|test|password|token|secret|key)$|my_?(token|key|secret)|0{8,}|^[a-z_-]*0?1234567\d*$|在此|你的|填写|替换`)
 	// tokenNames are names of a tokenizer's tokens.
 	tokenNames = regexp.MustCompile(`(?i)(^|_)(bos|eos|pad|unk|cls|mask|sep|special|class|image|video|stop|end|start|eod|vision|max|num|min|new|per|sample|begin)_?token`)
 	// variableName is the form of values that name another variable.
-	variableName = regexp.MustCompile(`^[A-Z][A-Z_]*[A-Z](=[A-Z][A-Z0-9_]*)?$`)
+	variableName = regexp.MustCompile(`^[A-Z][A-Z0-9]*(_[A-Z0-9]+)+(=[A-Z][A-Z0-9_]*)?$`)
 	loginWords   = []string{"login"}
 )
 

@@ -205,7 +205,8 @@ func nnodesMismatch(c *checker) {
 		}
 		on, onKnown := c.nodesOf(s.Command)
 		if said, ok := c.job.Int(value); given && ok && said != n && said > 1 {
-			if t, ok := c.tasks(s.Command); ok && t == said && s.Step != nil {
+			per, _ := c.tasksPerNode(s.Command)
+			if t, ok := c.tasks(s.Command); ok && t == said && per > 1 {
 				continue // every task is a node of its own to the launcher
 			}
 			if s.Step != nil && onKnown && on == said && on < n && (main > 0 || len(starts) > 1) {

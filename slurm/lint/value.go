@@ -203,7 +203,7 @@ func valueOf(x *script.Command, name string, depth int) bool {
 				after = a.Value[i+1].Text
 			}
 			ends := i+1 == len(a.Value) || port.MatchString(after) || after == ":"
-			if (i == 0 || strings.HasSuffix(before, "=") || before == ":") && ends {
+			if (i == 0 || strings.HasSuffix(before, "=") || before == ":" && i <= 3) && ends {
 				return true
 			}
 		}
