@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -366,6 +367,7 @@ func TestCarriedConformance(t *testing.T) {
 	require.Equal(t, want.String(), string(file), "run: go test ./knowledge/rules -run TestCarriedConformance -update")
 
 	total, accepted := 0, 0
+	byTopic := map[string]*[2]int{} // agreed, all
 	lines := bufio.NewScanner(bytes.NewReader(file))
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -375,6 +377,12 @@ func TestCarriedConformance(t *testing.T) {
 		if c.OK {
 			accepted++
 		}
+		rule, ok := Explain(c.Rule)
+		require.True(t, ok, "%s is no rule", c.Rule)
+		if byTopic[rule.Topic] == nil {
+			byTopic[rule.Topic] = &[2]int{}
+		}
+		byTopic[rule.Topic][1]++
 		v := Check(megatron.Run{Entry: c.Entry, Argv: c.Argv, WorldSize: c.World, Arch: c.Arch, Env: c.Env})
 		var told []string
 		for _, p := range v.Problems {
@@ -383,9 +391,15 @@ func TestCarriedConformance(t *testing.T) {
 			}
 		}
 		assert.Equal(t, c.OK, v.OK, "%s: %s: told %v", c.ID, c.Because, told)
+		if c.OK == v.OK {
+			byTopic[rule.Topic][0]++
+		}
 		if !c.OK {
 			assert.Contains(t, told, c.Rule, "%s: %s", c.ID, c.Because)
 		}
+	}
+	for _, topic := range slices.Sorted(maps.Keys(byTopic)) {
+		t.Logf("%-30s %4d of %4d agree", topic, byTopic[topic][0], byTopic[topic][1])
 	}
 	require.GreaterOrEqual(t, total, 600)
 	require.InDelta(t, 0.5, float64(accepted)/float64(total), 0.1, "balanced between accepted and refused")

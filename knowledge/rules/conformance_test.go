@@ -88,10 +88,7 @@ func (s *score) add(c conformanceCase, v Verdict) {
 	if s.topics == nil {
 		s.topics = map[string]*[2]int{}
 	}
-	topic := c.Stage
-	if c.OK {
-		topic = "accepted"
-	}
+	topic := topicOf(c)
 	if s.topics[topic] == nil {
 		s.topics[topic] = &[2]int{}
 	}
@@ -133,6 +130,19 @@ func (s *score) add(c conformanceCase, v Verdict) {
 	}
 }
 
+// topicOf is the topic of the rule that Megatron stopped at.
+func topicOf(c conformanceCase) string {
+	if c.OK {
+		return "accepted"
+	}
+	for _, r := range Table() {
+		if r.Source == c.Where {
+			return r.Topic
+		}
+	}
+	return "command line"
+}
+
 // located reports that a problem is the one that Megatron stopped at; for the
 // parser's own errors it names the same flag.
 func located(c conformanceCase, p Problem) bool {
@@ -163,11 +173,11 @@ func (s *score) print(t testing.TB) {
 	var b strings.Builder
 	for _, name := range names {
 		n := s.topics[name]
-		fmt.Fprintf(&b, "%-20s %5d of %5d agree (%.2f %%)\n", name, n[0], n[1], 100*s.share(n[0], n[1]))
+		fmt.Fprintf(&b, "%-30s %5d of %5d agree (%.2f %%)\n", name, n[0], n[1], 100*s.share(n[0], n[1]))
 	}
-	fmt.Fprintf(&b, "%-20s %5d of %5d agree (%.2f %%)\n", "all", s.agree, s.all, 100*s.share(s.agree, s.all))
-	fmt.Fprintf(&b, "%-20s %5d of %5d refusals name Megatron's check (%.2f %%), %d first\n", "located", s.located, s.refused, 100*s.share(s.located, s.refused), s.first)
-	fmt.Fprintf(&b, "%-20s %5d\n", "derived values wrong", s.derivedWrong)
+	fmt.Fprintf(&b, "%-30s %5d of %5d agree (%.2f %%)\n", "all", s.agree, s.all, 100*s.share(s.agree, s.all))
+	fmt.Fprintf(&b, "%-30s %5d of %5d refusals name Megatron's check (%.2f %%), %d first\n", "located", s.located, s.refused, 100*s.share(s.located, s.refused), s.first)
+	fmt.Fprintf(&b, "%-30s %5d\n", "derived values wrong", s.derivedWrong)
 	t.Log("\n" + b.String())
 	for _, w := range s.wrong[:min(len(s.wrong), 60)] {
 		t.Log(w)
