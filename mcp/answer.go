@@ -88,9 +88,9 @@ func words(o ops.Op, d view.Doc, room int) string {
 	d.Next = nil
 	body := view.Markdown(d)
 	if newestLast(o) {
-		body = clipHead(body, max(room, 1000))
+		body = clipHead(body, max(room, 600))
 	} else {
-		body = clip(body, max(room, 1000))
+		body = clip(body, max(room, 600))
 	}
 	if strangers(o) {
 		body = fence(body)

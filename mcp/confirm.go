@@ -24,16 +24,38 @@ import (
 
 // A Policy says how an agent's write is confirmed. A model writes a tool's
 // arguments, so no argument of its own choosing confirms anything: a person
-// does, asked through the client where the client can ask, and else a second
-// call must bring a token that this server made for exactly that call.
+// does, asked through the client where the client can, and else a second call
+// must bring a token that this server made for exactly that call.
 type Policy struct {
+	// Beyond says why a call is more than a token may confirm, such as its GPU
+	// hours; empty: it is not. A person who is asked may still say yes.
+	Beyond func(op string, in any) string
 	// Approve asks somebody outside of the client, as by a button in Slack, and
-	// returns at once: approved, or a refusal that says who was asked. With it
-	// set, no token is made and no client is asked.
-	Approve func(ctx context.Context, who ops.Caller, op string, in any, question string) (approved bool, err error)
+	// returns at once: approved, or not yet. It decides about what is Beyond, and
+	// about every write where ApproveAll is set.
+	Approve    func(ctx context.Context, who ops.Caller, op string, in any, question string) (approved bool, err error)
+	ApproveAll bool
 	// Refuse refuses every write whose client cannot ask its person.
 	Refuse bool
 }
+
+// A verdict is what the policy says of one call.
+type verdict struct {
+	beyond   string // why a token is not enough
+	approval bool   // somebody outside decides
+}
+
+func (p Policy) judge(o ops.Op, in any) verdict {
+	v := verdict{}
+	if p.Beyond != nil {
+		v.beyond = p.Beyond(o.Name, in)
+	}
+	v.approval = p.Approve != nil && (p.ApproveAll || v.beyond != "")
+	return v
+}
+
+// token reports whether a token may confirm the call.
+func (p Policy) token(v verdict) bool { return !p.Refuse && !v.approval && v.beyond == "" }
 
 // tokenLife is how long a confirmation may take.
 const tokenLife = 10 * time.Minute
@@ -51,7 +73,9 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 	if req.Params.RequestState != "" {
 		return s.answered(ctx, req, o, call, in, digest)
 	}
-	if token != "" && s.cfg.Policy.Approve == nil {
+	policy := s.cfg.Policy
+	v := policy.judge(o, in)
+	if token != "" && policy.token(v) {
 		if err := s.tokens.spend(token, digest); err != nil {
 			return refusal(&ops.Error{
 				Code: ops.NotAllowed, Field: tokenField, Message: err.Error(),
@@ -66,8 +90,8 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 		return stop, nil
 	}
 	switch {
-	case s.cfg.Policy.Approve != nil:
-		ok, err := s.cfg.Policy.Approve(ctx, call.Who, o.Name, in, question.text)
+	case v.approval:
+		ok, err := policy.Approve(ctx, call.Who, o.Name, in, question.text)
 		if err != nil {
 			return refusal(ops.AsError(err)), nil
 		}
@@ -91,10 +115,13 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 				"required": []string{"ok"},
 			},
 		}).ToolResult(), nil
-	case s.cfg.Policy.Refuse || question.foreign:
+	case !policy.token(v) || question.foreign:
 		why := "this server's policy wants a person's yes for " + o.Name
-		if question.foreign {
+		switch {
+		case question.foreign:
 			why = "the job is not yours, so a person has to say yes to " + o.Name
+		case v.beyond != "":
+			why = v.beyond + ", so a person has to say yes"
 		}
 		return refusal(&ops.Error{
 			Code: ops.NotAllowed, Message: why + ", and this client cannot ask one",
@@ -131,7 +158,7 @@ func (s *Server) answered(ctx context.Context, req sdk.CallToolRequest, o ops.Op
 	said := sdkserver.ElicitationResponse(req.Params.InputResponses, "confirm")
 	switch {
 	case said == nil || said.Action == sdk.ElicitationResponseActionCancel:
-		if o.Effect == ops.Destructive || s.cfg.Policy.Refuse {
+		if o.Effect == ops.Destructive || !s.cfg.Policy.token(s.cfg.Policy.judge(o, in)) {
 			break
 		}
 		q, stop := s.question(ctx, call, o, in)
@@ -213,7 +240,7 @@ func (s *Server) question(ctx context.Context, call *ops.Call, o ops.Op, in any)
 // offerToken adds to plan's answer the token with which submit accepts the
 // same specification, so that an agent's run is two calls.
 func (s *Server) offerToken(ctx context.Context, call *ops.Call, o ops.Op, in, out any, res *sdk.CallToolResult) {
-	if o.Name != "plan" || call.Who.ReadOnly || call.Who.User == "" || canAsk(ctx) || s.cfg.Policy.Refuse || s.cfg.Policy.Approve != nil {
+	if o.Name != "plan" || call.Who.ReadOnly || call.Who.User == "" || canAsk(ctx) {
 		return
 	}
 	if f, ok := out.(ops.Finder); ok && f.Found() {
@@ -229,6 +256,9 @@ func (s *Server) offerToken(ctx context.Context, call *ops.Call, o ops.Op, in, o
 	}
 	copyField(target, in, "yaml")
 	copyField(target, in, "cluster")
+	if !s.cfg.Policy.token(s.cfg.Policy.judge(submit, target)) {
+		return
+	}
 	token := s.tokens.issue(digest(submit, call.Who, target))
 	addField(res, tokenField, token)
 	res.Content = append(res.Content, sdk.NewTextContent(fmt.Sprintf(

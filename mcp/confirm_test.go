@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/mcp"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -96,6 +98,48 @@ func TestARefusedPlanGivesNoToken(t *testing.T) {
 	submit := c.do("submit", submitArgs(bad, ""))
 	require.NotContains(t, submit.Structured, "confirm_token")
 	require.Contains(t, submit.Text, "num-attention-heads")
+}
+
+func TestWhatIsBeyondTheLimitsNeedsMoreThanAToken(t *testing.T) {
+	s := newSite()
+	cfg, _ := config(t, s)
+	var asked []string
+	approved := false
+	big := func(op string, in any) string {
+		if submit, ok := in.(*ops.SubmitIn); ok && submit.Spec.Nodes != nil && *submit.Spec.Nodes > 2 {
+			return "it asks for more than 2 nodes"
+		}
+		return ""
+	}
+	cfg.Policy = mcp.Policy{Beyond: big}
+	bigSpec := strings.Replace(goodSpec, `"nodes":2`, `"nodes":4`, 1)
+	as := func() *client {
+		return connect(t, serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}}), map[string]string{"Authorization": "Bearer t"})
+	}
+	c := as()
+	require.Contains(t, c.do("plan", submitArgs(goodSpec, "")).Structured, "confirm_token", "within the limits")
+	require.NotContains(t, c.do("plan", submitArgs(bigSpec, "")).Structured, "confirm_token")
+	r := c.do("submit", submitArgs(bigSpec, ""))
+	require.Contains(t, r.Text, "more than 2 nodes")
+	require.NotContains(t, r.Structured, "confirm_token")
+
+	cfg.Policy.Approve = func(_ context.Context, who ops.Caller, op string, _ any, question string) (bool, error) {
+		asked = append(asked, who.User+" "+op)
+		require.Contains(t, question, "#SBATCH --nodes=4")
+		return approved, nil
+	}
+	c = as()
+	require.Contains(t, c.do("submit", submitArgs(bigSpec, "")).Text, "waits for an approval")
+	require.Empty(t, s.subs)
+	approved = true
+	require.False(t, c.do("submit", submitArgs(bigSpec, "")).IsError)
+	require.Len(t, s.subs, 1)
+	require.Equal(t, []string{"alice submit", "alice submit"}, asked)
+
+	cfg.Policy = mcp.Policy{Refuse: true}
+	r = as().do("submit", submitArgs(goodSpec, ""))
+	require.Contains(t, r.Text, "cannot ask one")
+	require.Len(t, s.subs, 1)
 }
 
 func TestCancellingSomebodyElsesJobIsRefused(t *testing.T) {

@@ -116,9 +116,17 @@ func flat(t reflect.Type) bool {
 
 var flatTypes sync.Map // reflect.Type → bool
 
-// shorten cuts out's longest lists, and then its longest strings, until its
-// JSON fits into room bytes. It returns what was left out, in words. out is a
-// tidied copy, whose lists are its own.
+// smallPiece is a list's JSON that is not worth cutting: it is not what makes an
+// answer long.
+const smallPiece = 1500
+
+// maxString is how long a string may make an answer: half a script is worth
+// nothing, so strings are cut only where they are no script any more.
+const maxString = 16 << 10
+
+// shorten cuts out's longest lists until its JSON fits into room bytes, and its
+// longest strings where they alone are too long. It returns what was left out,
+// in words. out is a tidied copy, whose lists are its own.
 func shorten(out any, room int, keepTail bool) (any, []byte, []string, error) {
 	v := reflect.New(reflect.TypeOf(out)).Elem()
 	v.Set(reflect.ValueOf(out))
@@ -138,7 +146,7 @@ func shorten(out any, room int, keepTail bool) (any, []byte, []string, error) {
 			whole[c.path] = c.length()
 			order = append(order, c.path)
 		}
-		c.cut(max(0, c.size-(len(raw)-room)), keepTail)
+		c.cut(max(smallPiece/2, c.size-(len(raw)-room)), keepTail)
 		left[c.path] = c.length()
 		raw, err = json.Marshal(v.Interface())
 	}
@@ -192,8 +200,8 @@ func heaviest(v reflect.Value) (best piece, ok bool) {
 					return
 				}
 				size = len(raw)
-			} else if size < 400 {
-				return // a short string is not what makes an answer long
+			} else if size < maxString {
+				return
 			}
 			if size > best.size {
 				best, ok = piece{path, v, size}, true
@@ -201,7 +209,7 @@ func heaviest(v reflect.Value) (best piece, ok bool) {
 		}
 	}
 	walk("", v)
-	return best, ok && best.size > 100
+	return best, ok && best.size > smallPiece
 }
 
 func (p piece) length() int { return p.v.Len() }

@@ -134,7 +134,15 @@ func TestAnswersFitTheirSchemas(t *testing.T) {
 		"status":    {`{"job":"4711"}`, `{"job":"9"}`, `{"job":"x"}`, `{}`},
 		"list":      {`{}`, `{"user":"all"}`, `{"partition":"none"}`},
 		"cancel":    {`{"job":"4711"}`},
-		"ask":       {`{"question":"how do I set MASTER_ADDR?"}`, `{"question":"what is the capital of France?"}`},
+		"ask":       {`{"question":"how do I set MASTER_ADDR?"}`, `{"question":"what is the capital of France?"}`, `{"question":"如何在 Slurm 上提交一个两节点的训练作业？请给出完整脚本"}`},
+		"lint":      {`{"script":"#!/bin/bash\n#SBATCH --nodes=2\nexport CUDA_DEVICE_MAX_CONNECTIONS=8\nsrun torchrun pretrain_gpt.py\n"}`},
+		"rules":     {`{}`},
+		"explain":   {`{"word":"PENDING"}`, `{}`},
+		"nodes":     {`{}`},
+		"hostlist":  {`{"hosts":"n[1-4000]"}`, `{}`},
+		"audit":     {`{}`},
+		"logs":      {`{"job":"4711"}`},
+		"diagnose":  {`{"job":"4711"}`},
 	}
 	for _, tool := range server.Tools() {
 		var schema jsonschema.Schema
@@ -146,6 +154,10 @@ func TestAnswersFitTheirSchemas(t *testing.T) {
 			require.NotNil(t, r.Structured, "%s %s", tool.Name, args)
 			require.NoError(t, resolved.Validate(r.Structured), "%s %s: %v", tool.Name, args, r.Structured)
 			require.NotEmpty(t, r.Text)
+			raw, err := json.Marshal(r)
+			require.NoError(t, err)
+			t.Logf("%s: %d tokens", tool.Name, len(raw)/4)
+			require.LessOrEqual(t, len(raw)/4, 2000, "%s %s: tokens", tool.Name, args)
 			if r.IsError {
 				e, _ := r.Structured["error"].(map[string]any)
 				require.NotEmpty(t, e["code"], "%s %s", tool.Name, args)
@@ -153,6 +165,17 @@ func TestAnswersFitTheirSchemas(t *testing.T) {
 				require.NotEmpty(t, e["fix"], "%s %s: %v", tool.Name, args, e)
 			}
 		}
+	}
+}
+
+func TestAScriptComesWhole(t *testing.T) {
+	c := talking(t, newSite())
+	for _, r := range []result{c.do("render", submitArgs(goodSpec, "")), c.do("submit", `{"spec":`+goodSpec+`,"dry_run":true}`)} {
+		script, _ := r.Structured["script"].(string)
+		require.True(t, strings.HasPrefix(script, "#!"), script)
+		require.True(t, strings.HasSuffix(script, "\n"))
+		require.Contains(t, script, "srun")
+		require.NotContains(t, fmt.Sprint(r.Structured["notice"]), "shortened", "nothing was left out")
 	}
 }
 
