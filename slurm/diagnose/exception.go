@@ -178,7 +178,7 @@ var refinements = []refinement{
 		[]string{"validate_args", "arguments.py", "parse_args", "_check_arg_is_not_none", "core_transformer_config_from_args", "__post_init__", "validate_yaml", "yaml_arguments.py", "argparse.py"},
 		true,
 	},
-	{DatasetMissing, specific - 2, regexp.MustCompile(`FileNotFoundError$`), regexp.MustCompile(`(?i)\.(idx|bin|jsonl?|txt|model|npy|npz|parquet|arrow|tar|zst|gz|csv)['"]?$|/data|corpus|dataset|token`), nil, false},
+	{DatasetMissing, specific - 2, regexp.MustCompile(`(FileNotFound|IsADirectory|NotADirectory)Error$`), regexp.MustCompile(`(?i)\.(idx|bin|jsonl?|txt|model|npy|npz|parquet|arrow|tar|zst|gz|csv)['"]?$|/data|_document|corpus|dataset|token`), nil, false},
 }
 
 // refine returns the class and weight that the stack gives an exception.

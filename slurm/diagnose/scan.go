@@ -354,7 +354,9 @@ func (s *scanner) endPending(st *stream, t tag) {
 func (s *scanner) classify(e *event) *event {
 	best := s.table.match(e.text)
 	switch {
-	case best != nil && (best.weight < generic && best.weight != death || best.weight >= specific-2):
+	case best != nil && best.weight == death:
+		e.class, e.weight = best.class, generic
+	case best != nil && (best.weight < generic || best.weight >= specific-2):
 		e.class, e.weight = best.class, best.weight
 	default:
 		e.class, e.weight = refine(e.kind, e.message, e.stack)
@@ -422,7 +424,7 @@ func skipped(text string) bool {
 		return strings.HasPrefix(text, "---") && !strings.Contains(text, "signal") || strings.HasPrefix(text, "===") || strings.HasPrefix(text, "****")
 	}
 	trimmed := strings.TrimLeft(text, " ")
-	return strings.HasPrefix(trimmed, "frame #") || strings.HasPrefix(trimmed, "usage:") || strings.Contains(text, " .....") ||
+	return strings.HasPrefix(trimmed, "frame #") || strings.HasPrefix(trimmed, "usage:") && !strings.Contains(trimmed, "error:") || strings.Contains(text, " .....") ||
 		strings.HasPrefix(trimmed, "#") || strings.HasPrefix(trimmed, "File \"")
 }
 
