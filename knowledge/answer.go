@@ -160,6 +160,9 @@ func (a *Answerer) Ask(ctx context.Context, q Question) (Answer, error) {
 
 // fits reports whether the best card is close enough to be an answer.
 func (lib *library) fits(text string, h index.Hit) bool {
+	if index.OnlyNumbers(text) {
+		return false
+	}
 	if h.Score >= minScore && h.Cover >= minCover || h.Score >= wholeScore && h.Cover >= wholeCover {
 		return true
 	}

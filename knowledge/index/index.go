@@ -191,3 +191,13 @@ func (x *Index) Field(question string) bool {
 	}
 	return false
 }
+
+// OnlyNumbers reports whether a text says nothing but numbers.
+func OnlyNumbers(text string) bool {
+	for _, t := range Terms(text) {
+		if t.Key[0] < '0' || t.Key[0] > '9' {
+			return false
+		}
+	}
+	return true
+}
