@@ -54,13 +54,24 @@ func Blocks(doc view.Doc, l lang.Lang) []slack.Block { return Render(doc, l).Mes
 // messages and moves long code, and what is left after the last message, into
 // files.
 func Render(doc view.Doc, l lang.Lang) Rendered {
+	return render(doc, l, room{inlineCode, foldedCode})
+}
+
+// A room is how many characters of code a message shows before the rest goes
+// into a file: all of it, and of what is folded.
+type room struct{ code, folded int }
+
+// terminalRoom is a terminal's, which scrolls.
+var terminalRoom = room{1 << 20, 1 << 20}
+
+func render(doc view.Doc, l lang.Lang, has room) Rendered {
 	r := Rendered{Text: Summary(doc)}
 	p := packer{}
 	if oneLine(doc.Title) != "" {
 		p.add(piece{block: header(toneMark[doc.Tone] + strings.ReplaceAll(oneLine(doc.Title), "`", "")), size: maxHeader})
 	}
 	for i, s := range doc.Sections {
-		ps, files := section(s, i, l)
+		ps, files := section(s, i, l, has)
 		for _, x := range ps {
 			p.add(x)
 		}
@@ -147,7 +158,7 @@ func (p *packer) messages() [][]slack.Block {
 }
 
 // section draws one section; n numbers it for the names of files.
-func section(s view.Section, n int, l lang.Lang) (ps []piece, files []File) {
+func section(s view.Section, n int, l lang.Lang, has room) (ps []piece, files []File) {
 	if oneLine(s.Heading) != "" {
 		ps = append(ps, rich(slack.NewRichTextSection(bold(oneLine(s.Heading)))))
 	}
@@ -161,7 +172,7 @@ func section(s view.Section, n int, l lang.Lang) (ps []piece, files []File) {
 	}
 	ps = append(ps, items(s.Items)...)
 	if s.Code != "" {
-		cp, cf := code(s, n, l)
+		cp, cf := code(s, n, l, has)
 		ps, files = append(ps, cp...), append(files, cf...)
 	}
 	return ps, files
@@ -387,11 +398,11 @@ func table(s view.Section, n int) (ps []piece, files []File) {
 }
 
 // code draws verbatim text, or says which file it is in.
-func code(s view.Section, n int, l lang.Lang) (ps []piece, files []File) {
+func code(s view.Section, n int, l lang.Lang, has room) (ps []piece, files []File) {
 	text := clean(strings.TrimRight(s.Code, "\n"))
-	limit := inlineCode
+	limit := has.code
 	if s.Fold {
-		limit = foldedCode
+		limit = has.folded
 	}
 	shown := text
 	if utf8.RuneCountInString(text) > limit {

@@ -285,6 +285,8 @@ func TestStatusOfAnUnknownJobSaysSo(t *testing.T) {
 	s := play(t)
 	s.Slash("status 99")
 	s.said("Not found", "job 99")
+	s.Slash("98") // an id alone asks for its state
+	s.said("Not found", "job 98")
 }
 
 func TestATypoIsAnsweredWithWhatWasMeant(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // command answers /megatron ….
@@ -32,6 +33,8 @@ func (b *Bot) command(ctx context.Context, a ask) []store.SlackMessage {
 	switch {
 	case ok:
 		return b.perform(ctx, a, c, name, words[1:], t, f)
+	case len(words) == 1 && slurm.IsJobID(words[0]):
+		return b.perform(ctx, a, c, "status", words, t, f)
 	case isQuestion(a.Text, words):
 		return b.perform(ctx, a, c, "ask", nil, Typed{Rest: t.whole(), Blocks: t.Blocks}, f)
 	}
@@ -151,7 +154,11 @@ func (b *Bot) mayHere(a ask, op ops.Op, l lang.Lang) *ops.Error {
 func (b *Bot) run(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typedCall) []store.SlackMessage {
 	in, err := fill(op, t)
 	if err != nil {
-		d := errorDoc(ops.AsError(err), c.Lang)
+		e := ops.AsError(err)
+		if c.Who.Surface == ops.Slack {
+			e.Fix = strings.ReplaceAll(e.Fix, "megatron-ops ", "/megatron ")
+		}
+		d := errorDoc(e, c.Lang)
 		d.Next = []string{"help " + op.Name}
 		return b.reply(a, d, false)
 	}
@@ -166,6 +173,9 @@ func (b *Bot) run(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typedCal
 		e := ops.AsError(err)
 		if e.Confirm && !c.Confirmed {
 			return b.askFirst(ctx, a, c, op, t, e, result)
+		}
+		if c.Who.Surface == ops.Slack {
+			e.Fix = strings.ReplaceAll(e.Fix, "megatron-ops ", "/megatron ")
 		}
 		return b.reply(a, b.failed(e, result, c), t.Share)
 	}

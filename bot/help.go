@@ -35,6 +35,10 @@ var (
 		EN: "Type `/megatron COMMAND …`, or mention the bot with a question. Answers are for you alone; add `--share` to show one to everybody here.",
 		ZH: "输入 `/megatron 命令 …`，或在消息中提到机器人提问。回答默认只有您能看到，加 `--share` 则所有人可见。",
 	}
+	textHelpHere = lang.Text{
+		EN: "Type a command or a question. The same words work in Slack after `/megatron`, and in the shell after `megatron-ops`.",
+		ZH: "输入命令或问题。同样的命令在 Slack 中写在 `/megatron` 之后，在命令行中写在 `megatron-ops` 之后。",
+	}
 	textHelpUnlinked = lang.Text{
 		EN: "You are not linked to a cluster user yet: you can look and ask. To change something, run `/megatron link` first.",
 		ZH: "您尚未绑定集群用户，只能查看和提问；要执行操作，请先运行 `/megatron link`。",
@@ -62,7 +66,11 @@ func (b *Bot) helpDoc(_ context.Context, c *ops.Call, topic string) view.Doc {
 		}
 	}
 	l := c.Lang
-	doc := view.Doc{Title: textHelpTitle.In(l), Sections: []view.Section{{Text: textHelpHow.In(l)}}}
+	how := textHelpHow
+	if c.Who.Surface == ops.Chat {
+		how = textHelpHere
+	}
+	doc := view.Doc{Title: textHelpTitle.In(l), Sections: []view.Section{{Text: how.In(l)}}}
 	var read, write []string
 	for _, op := range ops.Table() {
 		line := "`" + op.Name + "`  " + op.Summary.In(l)
@@ -85,12 +93,15 @@ func (b *Bot) helpDoc(_ context.Context, c *ops.Call, topic string) view.Doc {
 	if len(write) > 0 {
 		doc.Sections = append(doc.Sections, view.Section{Heading: textHelpWrite.In(l), Text: state, Items: write})
 	}
+	doc.Next = []string{"list", "nodes", "whoami"}
+	if c.Who.Surface == ops.Chat {
+		return doc // the other words are about people and channels of Slack
+	}
 	var own []string
 	for _, h := range ownHelp {
 		own = append(own, "`"+h.word+"`  "+h.text.In(l))
 	}
 	doc.Sections = append(doc.Sections, view.Section{Heading: textHelpOwn.In(l), Items: own})
-	doc.Next = []string{"list", "nodes", "whoami"}
 	if c.Who.User == "" && !c.Who.ReadOnly {
 		doc.Next = []string{"link", "list", "nodes"}
 	}

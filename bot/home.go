@@ -160,7 +160,7 @@ func (b *Bot) glance(ctx context.Context, c *ops.Call) []slack.Block {
 			t.Rows = t.Rows[:min(len(t.Rows), 12)]
 			s.Code, s.Table = plainTable(t), nil
 		}
-		ps, _ := section(s, 0, c.Lang)
+		ps, _ := section(s, 0, c.Lang, room{inlineCode, foldedCode})
 		for _, p := range ps[:min(len(ps), 6)] {
 			bs = append(bs, p.block)
 		}
@@ -272,7 +272,7 @@ func (b *Bot) homeSet(ctx context.Context, a ask, name string) []store.SlackMess
 
 // docBlocks is one section as one block; what does not fit into one is cut.
 func docBlocks(s view.Section) slack.Block {
-	ps, _ := section(s, 0, lang.EN)
+	ps, _ := section(s, 0, lang.EN, room{inlineCode, foldedCode})
 	if len(ps) == 0 {
 		return contextLine("–")
 	}

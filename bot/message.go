@@ -10,6 +10,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // message answers somebody who mentioned the bot or wrote to it: a command
@@ -25,6 +26,9 @@ func (b *Bot) message(ctx context.Context, a ask) []store.SlackMessage {
 		if owed, ok := b.pastedIn(ctx, a, c, t); ok {
 			return owed
 		}
+	}
+	if len(words) == 1 && slurm.IsJobID(words[0]) {
+		return b.perform(ctx, a, c, "status", words, t, f)
 	}
 	if len(words) > 0 {
 		if name, ok := resolve(words[0]); ok && name != "ask" && readsAsCommand(name, words[1:], t) {

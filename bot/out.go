@@ -139,7 +139,11 @@ func (b *Bot) reply(a ask, doc view.Doc, share bool) []store.SlackMessage {
 
 // replyWith is reply with further blocks below the last message.
 func (b *Bot) replyWith(a ask, doc view.Doc, share bool, below ...slack.Block) []store.SlackMessage {
-	r := Render(doc, guessDoc(doc))
+	has := room{inlineCode, foldedCode}
+	if a.local != nil {
+		has = terminalRoom
+	}
+	r := render(doc, guessDoc(doc), has)
 	o, lane, files, thread := a.place(share)
 	var owed []store.SlackMessage
 	for i, bs := range r.Messages {

@@ -164,7 +164,10 @@ func (c *chat) turn(ctx context.Context, line string) error {
 // answer presses the numbered button, or passes the words on.
 func (c *chat) answer(ctx context.Context, line string) (bot.Reply, error) {
 	n, err := strconv.Atoi(strings.TrimSpace(line))
-	if err != nil || len(c.choices) == 0 {
+	if err != nil {
+		return c.talk.Type(ctx, line), nil
+	}
+	if n > 20 { // a job's id
 		return c.talk.Type(ctx, line), nil
 	}
 	if n < 1 || n > len(c.choices) {

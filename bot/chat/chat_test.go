@@ -91,8 +91,9 @@ const args = "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-
 
 func TestTheTerminalKnowsSlacksWords(t *testing.T) {
 	t.Parallel()
-	said, _ := converse(t, "/", lang.EN, "/megatron help", "stauts", "帮助", "exit", "list")
+	said, _ := converse(t, "/", lang.EN, "/megatron help", "9", "stauts", "帮助", "exit", "list")
 	require.Contains(t, said, "What you can do now")
+	require.Contains(t, said, "there is no choice 9 now")
 	require.Contains(t, said, "Did you mean one of these?")
 	require.Contains(t, said, "现在可以做什么")
 	require.NotContains(t, said, "no jobs", "nothing is read after exit")
