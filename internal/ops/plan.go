@@ -15,6 +15,7 @@ import (
 // PlanIn is the specification to judge.
 type PlanIn struct {
 	SpecIn
+	CheckFiles bool `json:"check_files,omitempty" name:"check-files" help:"also look at the data, tokenizer, checkpoint and folders that the job will open, from here" zh:"同时检查作业将要打开的数据、分词器、检查点与目录（在本机查看）"`
 }
 
 // PlanOut is what the rules say of a job.
@@ -37,7 +38,14 @@ func plan(_ context.Context, c *Call, in PlanIn) (PlanOut, error) {
 	if err != nil {
 		return PlanOut{}, err
 	}
-	return c.judge(s)
+	out, err := c.judge(s)
+	if err == nil && in.CheckFiles {
+		if !c.hereToo(s) {
+			return out, badInput("check_files", "run it where the files are, on a login node", "files can be looked at only on this machine's own clusters")
+		}
+		out.Problems = append(out.Problems, c.checkFiles(s.WithDefaults())...)
+	}
+	return out, err
 }
 
 // judge applies Megatron's rules and the documents' to s.

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -44,7 +45,11 @@ func (c *Call) spec(in SpecIn) (job.Spec, error) {
 		}
 		text = b
 	}
-	if len(text) > 0 {
+	switch {
+	case isScript(in.File, text):
+		// Somebody's own launch script: what it says, as a specification.
+		base, _ = job.Import(in.File, text)
+	case len(text) > 0:
 		s, err := job.Decode(text)
 		if err != nil {
 			return base, fieldErrors(err)
@@ -64,6 +69,15 @@ func (c *Call) spec(in SpecIn) (job.Spec, error) {
 		return s, fieldErrors(job.FieldErrors(errs))
 	}
 	return s, nil
+}
+
+// isScript reports whether text is a shell script rather than a specification.
+func isScript(name string, text []byte) bool {
+	switch filepath.Ext(name) {
+	case ".sh", ".sbatch", ".slurm", ".bash":
+		return true
+	}
+	return bytes.HasPrefix(text, []byte("#!"))
 }
 
 // site is the profile of the cluster that s goes to.

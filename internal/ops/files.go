@@ -1,0 +1,296 @@
+package ops
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// A fileCheck looks at what a job will open, from here, as this person, with
+// bounded reads. Paths inside of a container are translated through its mounts;
+// a path of the image itself cannot be seen and is not judged.
+type fileCheck struct {
+	spec job.Spec
+	args *megatron.Config
+	lang lang.Lang
+	ps   []rules.Problem
+}
+
+// checkFiles is what is wrong with the files of s.
+func (c *Call) checkFiles(s job.Spec) []rules.Problem {
+	args, _ := megatron.Parse(s.Run())
+	f := fileCheck{spec: s, args: args.Effective(), lang: c.Lang}
+	f.data()
+	f.tokenizer()
+	f.load()
+	f.save()
+	for _, dir := range []struct{ flag, path string }{
+		{"--data-cache-path", f.args.DataCachePath.V}, {"--tensorboard-dir", f.args.TensorboardDir.V},
+	} {
+		if dir.path != "" {
+			f.writable(dir.flag, dir.path)
+		}
+	}
+	return f.ps
+}
+
+func (f *fileCheck) add(rule string, sev rules.Severity, field string, said, fix lang.Text) {
+	f.ps = append(f.ps, rules.Problem{
+		Rule: rule, Severity: sev, Field: field, Message: said.In(f.lang), Fix: fix.In(f.lang), Effect: rules.PerformanceOnly,
+	})
+}
+
+// here is where the job's path p lies on this machine; ok is false for one that
+// only the image has.
+func (f *fileCheck) here(p string) (host string, ok bool) {
+	if !path.IsAbs(p) {
+		base := f.spec.Worktree
+		if contained(f.spec) && f.spec.Container.Workdir != "" {
+			base = f.spec.Container.Workdir
+		}
+		p = path.Join(base, p)
+	}
+	if !contained(f.spec) {
+		return p, true
+	}
+	return f.spec.Container.Mounts.ToHost(p)
+}
+
+// exists reports whether the job's path is there; seen is false where this
+// machine cannot tell.
+func (f *fileCheck) exists(p string) (st os.FileInfo, there, seen bool) {
+	host, ok := f.here(p)
+	if !ok {
+		return nil, false, false
+	}
+	st, err := os.Stat(host)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, false, false
+	}
+	return st, err == nil, true
+}
+
+// data checks the .bin and .idx of every dataset, and the blend's weights.
+func (f *fileCheck) data() {
+	for _, blend := range []struct {
+		flag  string
+		words []string
+	}{
+		{"--data-path", f.args.DataPath}, {"--train-data-path", f.args.TrainDataPath},
+		{"--valid-data-path", f.args.ValidDataPath}, {"--test-data-path", f.args.TestDataPath},
+	} {
+		prefixes := blend.words
+		if len(blend.words) > 1 {
+			if _, err := strconv.ParseFloat(blend.words[0], 64); err == nil {
+				prefixes = f.weighted(blend.flag, blend.words)
+			}
+		}
+		for _, p := range prefixes {
+			f.dataset(blend.flag, p)
+		}
+	}
+}
+
+// weighted reads a blend that alternates weights and prefixes.
+func (f *fileCheck) weighted(flag string, words []string) (prefixes []string) {
+	for i, w := range words {
+		if i%2 == 1 {
+			prefixes = append(prefixes, w)
+			continue
+		}
+		if n, err := strconv.ParseFloat(w, 64); err != nil || n < 0 {
+			f.add("data-blend", rules.Error, flag, lang.Text{
+				EN: fmt.Sprintf("%q stands where a weight must: weights and prefixes alternate", w), ZH: fmt.Sprintf("%q 处应为权重：权重与前缀交替出现", w),
+			}, lang.Text{EN: flag + " WEIGHT PREFIX WEIGHT PREFIX …", ZH: flag + " 权重 前缀 权重 前缀 …"})
+		}
+	}
+	if len(words)%2 == 1 {
+		f.add("data-blend", rules.Error, flag, lang.Text{EN: "the blend ends with a weight without a prefix", ZH: "混合数据集以一个没有前缀的权重结尾"},
+			lang.Text{EN: "add the prefix, or drop the weight", ZH: "补上前缀或去掉该权重"})
+	}
+	return prefixes
+}
+
+// indexMagic begins every .idx (megatron/core/datasets/indexed_dataset.py:54).
+var indexMagic = []byte("MMIDIDX\x00\x00")
+
+func (f *fileCheck) dataset(flag, prefix string) {
+	for _, ext := range []string{".bin", ".idx"} {
+		st, there, seen := f.exists(prefix + ext)
+		switch {
+		case !seen:
+			return
+		case !there:
+			f.add("data-missing", rules.Error, flag, lang.Text{EN: prefix + ext + " is not there", ZH: prefix + ext + " 不存在"},
+				lang.Text{EN: "the prefix without .bin or .idx, as preprocess_data.py wrote it; both files must be there", ZH: "填写 preprocess_data.py 输出的前缀（不含 .bin/.idx），两个文件都要存在"})
+			return
+		case st.Size() == 0:
+			f.add("data-empty", rules.Error, flag, lang.Text{EN: prefix + ext + " is empty", ZH: prefix + ext + " 是空文件"}, lang.Text{EN: "preprocess the data again", ZH: "重新预处理数据"})
+			return
+		}
+	}
+	host, _ := f.here(prefix + ".idx")
+	file, err := os.Open(host)
+	if err != nil {
+		f.add("data-unreadable", rules.Error, flag, lang.Text{EN: prefix + ".idx cannot be read: " + err.Error(), ZH: prefix + ".idx 无法读取：" + err.Error()}, lang.Text{})
+		return
+	}
+	defer file.Close()
+	head := make([]byte, len(indexMagic))
+	if _, err := io.ReadFull(file, head); err != nil || !bytes.Equal(head, indexMagic) {
+		f.add("data-not-indexed", rules.Error, flag, lang.Text{EN: prefix + ".idx is no index of Megatron's: it does not begin with MMIDIDX", ZH: prefix + ".idx 不是 Megatron 的索引：文件头不是 MMIDIDX"},
+			lang.Text{EN: "make it with tools/preprocess_data.py", ZH: "用 tools/preprocess_data.py 生成"})
+	}
+}
+
+func (f *fileCheck) tokenizer() {
+	for flag, p := range map[string]string{"--vocab-file": f.args.VocabFile.V, "--merge-file": f.args.MergeFile.V, "--tokenizer-model": f.args.TokenizerModel.V} {
+		// A tokenizer model may also be a name on a hub, such as "org/model".
+		if p == "" || flag == "--tokenizer-model" && !path.IsAbs(p) && !strings.HasPrefix(p, ".") {
+			continue
+		}
+		if _, there, seen := f.exists(p); seen && !there {
+			f.add("tokenizer-missing", rules.Error, flag, lang.Text{EN: p + " is not there", ZH: p + " 不存在"}, lang.Text{EN: "a path that every node sees", ZH: "改成所有节点可见的路径"})
+		}
+	}
+}
+
+// tracker names the last complete checkpoint of a folder
+// (megatron/training/checkpointing.py, get_checkpoint_tracker_filename).
+const tracker = "latest_checkpointed_iteration.txt"
+
+func (f *fileCheck) load() {
+	dir := f.args.Load.V
+	if dir == "" {
+		return
+	}
+	if _, there, seen := f.exists(dir); !seen {
+		return
+	} else if !there {
+		if dir == f.args.Save.V {
+			return // the first part of a run that resumes from where it saves
+		}
+		f.add("load-missing", rules.Warning, "--load", lang.Text{EN: dir + " is not there: training starts from iteration 0", ZH: dir + " 不存在：训练将从第 0 次迭代开始"},
+			lang.Text{EN: "check the path; --exit-on-missing-checkpoint makes that an error", ZH: "检查路径；--exit-on-missing-checkpoint 可将其变为错误"})
+		return
+	}
+	host, _ := f.here(path.Join(dir, tracker))
+	file, err := os.Open(host)
+	if err != nil {
+		f.add("load-no-checkpoint", rules.Warning, "--load", lang.Text{EN: dir + " has no " + tracker + ": training starts from iteration 0", ZH: dir + " 中没有 " + tracker + "：训练将从第 0 次迭代开始"}, lang.Text{})
+		return
+	}
+	defer file.Close()
+	b, _ := io.ReadAll(io.LimitReader(file, 64))
+	word := strings.TrimSpace(string(b))
+	folder := "release"
+	if n, err := strconv.Atoi(word); err == nil {
+		folder = fmt.Sprintf("iter_%07d", n)
+	} else if word != "release" {
+		f.add("load-tracker", rules.Error, "--load", lang.Text{EN: fmt.Sprintf("%s holds %q, not an iteration", tracker, word), ZH: fmt.Sprintf("%s 的内容是 %q，不是迭代号", tracker, word)},
+			lang.Text{EN: "write the number of the last complete iteration into it", ZH: "写入最后一个完整检查点的迭代号"})
+		return
+	}
+	st, there, seen := f.exists(path.Join(dir, folder))
+	if seen && (!there || !st.IsDir()) {
+		f.add("load-incomplete", rules.Error, "--load", lang.Text{EN: fmt.Sprintf("%s names iteration %s, and %s is not there", tracker, word, folder), ZH: fmt.Sprintf("%s 指向第 %s 次迭代，但 %s 不存在", tracker, word, folder)},
+			lang.Text{EN: "load another iteration: " + f.newest(dir), ZH: "加载其他迭代：" + f.newest(dir)})
+		return
+	}
+	if seen {
+		f.format(path.Join(dir, folder))
+	}
+}
+
+// newest is the newest iteration's folder that is there.
+func (f *fileCheck) newest(dir string) string {
+	host, ok := f.here(dir)
+	if !ok {
+		return "-"
+	}
+	found, _ := filepath.Glob(filepath.Join(host, "iter_???????"))
+	if len(found) == 0 {
+		return "-"
+	}
+	return filepath.Base(found[len(found)-1])
+}
+
+// format compares what a checkpoint is with what the flags expect: the
+// distributed formats have a metadata.json or .metadata, the old one mp_rank
+// folders.
+func (f *fileCheck) format(dir string) {
+	host, _ := f.here(dir)
+	old, _ := filepath.Glob(filepath.Join(host, "mp_rank_*"))
+	_, err := os.Stat(filepath.Join(host, "metadata.json"))
+	switch {
+	case len(old) > 0 && f.args.CkptFormat != "torch" && !f.args.AutoDetectCkptFormat:
+		f.add("load-format", rules.Warning, "--ckpt-format", lang.Text{EN: "the checkpoint has the old format (mp_rank folders), and --ckpt-format is " + f.args.CkptFormat, ZH: "检查点是旧格式（mp_rank 目录），而 --ckpt-format 为 " + f.args.CkptFormat},
+			lang.Text{EN: "--ckpt-format torch, or --auto-detect-ckpt-format", ZH: "使用 --ckpt-format torch 或 --auto-detect-ckpt-format"})
+	case err == nil && len(old) == 0 && f.args.CkptFormat == "torch":
+		f.add("load-format", rules.Warning, "--ckpt-format", lang.Text{EN: "the checkpoint is a distributed one, and --ckpt-format is torch", ZH: "检查点是分布式格式，而 --ckpt-format 为 torch"},
+			lang.Text{EN: "--ckpt-format torch_dist, or --auto-detect-ckpt-format", ZH: "使用 --ckpt-format torch_dist 或 --auto-detect-ckpt-format"})
+	}
+}
+
+// save checks that a checkpoint can be written and that two of them fit.
+func (f *fileCheck) save() {
+	dir := f.args.Save.V
+	if dir == "" || !f.writable("--save", dir) {
+		return
+	}
+	host, _ := f.here(dir)
+	var st unix.Statfs_t
+	if unix.Statfs(existing(host), &st) != nil {
+		return
+	}
+	free := float64(st.Bavail) * float64(st.Bsize)
+	// Weights in bf16 and the optimizer's fp32 copies: 14 bytes a parameter.
+	params, _ := f.args.Shape().Params()
+	need := params * 14
+	if need > 0 && free < 2*need {
+		f.add("save-space", rules.Warning, "--save", lang.Text{
+			EN: fmt.Sprintf("%.0f GiB are free at %s, and one checkpoint takes about %.0f GiB", free/(1<<30), dir, need/(1<<30)),
+			ZH: fmt.Sprintf("%s 剩余 %.0f GiB，而一个检查点约需 %.0f GiB", dir, free/(1<<30), need/(1<<30)),
+		}, lang.Text{EN: "another file system, or keep fewer checkpoints", ZH: "换一个文件系统，或减少保留的检查点"})
+	}
+}
+
+// existing is the nearest folder above p that is there.
+func existing(p string) string {
+	for {
+		if _, err := os.Stat(p); err == nil || p == "/" || p == "." {
+			return cmp.Or(p, ".")
+		}
+		p = filepath.Dir(p)
+	}
+}
+
+// writable reports whether the job can make files in dir, which may have to be
+// made itself.
+func (f *fileCheck) writable(flag, dir string) bool {
+	host, ok := f.here(dir)
+	if !ok {
+		return false
+	}
+	at := existing(host)
+	if unix.Access(at, unix.W_OK) == nil {
+		return true
+	}
+	f.add("not-writable", rules.Error, flag, lang.Text{EN: at + " cannot be written to by you", ZH: "你没有 " + at + " 的写权限"}, lang.Text{EN: "a folder of yours on shared storage", ZH: "改用共享存储上自己的目录"})
+	return false
+}
