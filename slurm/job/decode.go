@@ -151,8 +151,7 @@ func (d *decoder) value(n node, v reflect.Value, tag reflect.StructTag, path str
 // pointed sets the number or the truth value behind an optional field.
 func (d *decoder) pointed(n node, v reflect.Value, path string) bool {
 	if v.Kind() == reflect.Bool {
-		switch {
-		case n.kind == isBool || n.kind == isText && slices.Contains([]string{"true", "false"}, n.text):
+		if n.kind == isBool || n.kind == isText && slices.Contains([]string{"true", "false"}, n.text) {
 			v.SetBool(strings.EqualFold(n.text, "true"))
 			return true
 		}

@@ -69,7 +69,7 @@ func Render(s Spec, o Options) (Script, error) {
 	}
 	r.line("#!/bin/bash")
 	r.line("# Rendered by megatron-ops %s from specification sha256:%s", cmpOr(o.Version, "devel"), hash)
-	r.line("# shellcheck disable=SC1003,SC1112,SC2016,SC2088 # single quotes hold literal text, or text for the nodes")
+	r.line("# shellcheck disable=SC1003,SC1112,SC2016,SC2088,SC2089,SC2090 # single quotes hold literal text, or text for the nodes")
 	if o.into == "" {
 		for _, d := range s.options(o.Site) {
 			r.line("%s", d.line())

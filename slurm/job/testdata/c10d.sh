@@ -1,6 +1,6 @@
 #!/bin/bash
 # Rendered by megatron-ops v0.0.0 from specification sha256:1fb1703169e513738cb23e953c5b4244500cbef26497ac93415e01b5d40ec44d
-# shellcheck disable=SC1003,SC1112,SC2016,SC2088 # single quotes hold literal text, or text for the nodes
+# shellcheck disable=SC1003,SC1112,SC2016,SC2088,SC2089,SC2090 # single quotes hold literal text, or text for the nodes
 #SBATCH --job-name=elastic
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=1

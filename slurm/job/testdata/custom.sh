@@ -1,6 +1,6 @@
 #!/bin/bash
 # Rendered by megatron-ops v0.0.0 from specification sha256:b4c9c1d1ac0ab7ebfffa14f09aed76b7766c8f923e06b1c46f9763da27154a92
-# shellcheck disable=SC1003,SC1112,SC2016,SC2088 # single quotes hold literal text, or text for the nodes
+# shellcheck disable=SC1003,SC1112,SC2016,SC2088,SC2089,SC2090 # single quotes hold literal text, or text for the nodes
 #SBATCH --job-name=custom
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=1

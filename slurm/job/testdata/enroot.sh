@@ -1,6 +1,6 @@
 #!/bin/bash
 # Rendered by megatron-ops v0.0.0 from specification sha256:7782af2751ed8398678fd404b729274a56469a9b0de5c119feb89d1ccdedec06
-# shellcheck disable=SC1003,SC1112,SC2016,SC2088 # single quotes hold literal text, or text for the nodes
+# shellcheck disable=SC1003,SC1112,SC2016,SC2088,SC2089,SC2090 # single quotes hold literal text, or text for the nodes
 #SBATCH --job-name=gpt-enroot
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=1

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Rendered by megatron-ops v0.0.0 from specification sha256:bde004a1419dcde59c53f409f256fdb427b687f9c039b6a63b0673b6c0e150ad
-# shellcheck disable=SC1003,SC1112,SC2016,SC2088 # single quotes hold literal text, or text for the nodes
+# shellcheck disable=SC1003,SC1112,SC2016,SC2088,SC2089,SC2090 # single quotes hold literal text, or text for the nodes
 #SBATCH --job-name=clean-up
 #SBATCH --nodes=1
 #SBATCH --ntasks-per-node=1

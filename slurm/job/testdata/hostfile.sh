@@ -1,6 +1,6 @@
 #!/bin/bash
 # Rendered by megatron-ops v0.0.0 from specification sha256:efadccf31afd56a14001442a856bc0036415ce3062d764d59674212b055a3c1f
-# shellcheck disable=SC1003,SC1112,SC2016,SC2088 # single quotes hold literal text, or text for the nodes
+# shellcheck disable=SC1003,SC1112,SC2016,SC2088,SC2089,SC2090 # single quotes hold literal text, or text for the nodes
 #SBATCH --job-name=deepspeed
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=1

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Rendered by megatron-ops v0.0.0 from specification sha256:bc20b95f03cb6af3a2e96f1350d4edfb3a2a6837af0cc24b7d0db5ea4866b249
-# shellcheck disable=SC1003,SC1112,SC2016,SC2088 # single quotes hold literal text, or text for the nodes
+# shellcheck disable=SC1003,SC1112,SC2016,SC2088,SC2089,SC2090 # single quotes hold literal text, or text for the nodes
 #SBATCH --job-name=checked
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=1

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Rendered by megatron-ops v0.0.0 from specification sha256:ae5661c7f90d2b0f00217a26647831720de4bec0125a90f3614b4a3d82c5dbf3
-# shellcheck disable=SC1003,SC1112,SC2016,SC2088 # single quotes hold literal text, or text for the nodes
+# shellcheck disable=SC1003,SC1112,SC2016,SC2088,SC2089,SC2090 # single quotes hold literal text, or text for the nodes
 #SBATCH --job-name=gpt-7b-bare
 #SBATCH --account=research
 #SBATCH --partition=prod

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Rendered by megatron-ops v0.0.0 from specification sha256:d636605eecae7c044b655bb5a138c9a9cdf75feb4ad02d868aef239e445d2184
-# shellcheck disable=SC1003,SC1112,SC2016,SC2088 # single quotes hold literal text, or text for the nodes
+# shellcheck disable=SC1003,SC1112,SC2016,SC2088,SC2089,SC2090 # single quotes hold literal text, or text for the nodes
 #SBATCH --job-name=gpt-pyxis
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=1

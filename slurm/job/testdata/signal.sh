@@ -1,6 +1,6 @@
 #!/bin/bash
 # Rendered by megatron-ops v0.0.0 from specification sha256:8b7041575efa2dafaff082e3ead0008563b7b2e28bbf0293887f868902135a53
-# shellcheck disable=SC1003,SC1112,SC2016,SC2088 # single quotes hold literal text, or text for the nodes
+# shellcheck disable=SC1003,SC1112,SC2016,SC2088,SC2089,SC2090 # single quotes hold literal text, or text for the nodes
 #SBATCH --job-name=saved
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=1

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Rendered by megatron-ops v0.0.0 from specification sha256:8cc7fc88e160d528cca5583bee8b41730cd634ce1a31e3f72a2ed8e44030d7c7
-# shellcheck disable=SC1003,SC1112,SC2016,SC2088 # single quotes hold literal text, or text for the nodes
+# shellcheck disable=SC1003,SC1112,SC2016,SC2088,SC2089,SC2090 # single quotes hold literal text, or text for the nodes
 #SBATCH --job-name=gpt-sing
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=1

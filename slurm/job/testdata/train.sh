@@ -1,6 +1,6 @@
 #!/bin/bash
 # Rendered by megatron-ops v0.0.0 from specification sha256:a5cca697b159455ceabee714a2ebd9c10baa887f4361d40e1c2aa85dd8cd7efb
-# shellcheck disable=SC1003,SC1112,SC2016,SC2088 # single quotes hold literal text, or text for the nodes
+# shellcheck disable=SC1003,SC1112,SC2016,SC2088,SC2089,SC2090 # single quotes hold literal text, or text for the nodes
 #SBATCH --job-name=tr8-104B
 #SBATCH --partition=dev
 #SBATCH --nodes=64

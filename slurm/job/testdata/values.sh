@@ -1,6 +1,6 @@
 #!/bin/bash
 # Rendered by megatron-ops v0.0.0 from specification sha256:e1b3d7de4639ea501b0ba2f0adf01c73a99e603e320d1ae8d825c2bac26ed845
-# shellcheck disable=SC1003,SC1112,SC2016,SC2088 # single quotes hold literal text, or text for the nodes
+# shellcheck disable=SC1003,SC1112,SC2016,SC2088,SC2089,SC2090 # single quotes hold literal text, or text for the nodes
 #SBATCH --job-name=tricky_1.0
 #SBATCH --constraint=[a100*2&h100*2]
 #SBATCH --nodes=2
