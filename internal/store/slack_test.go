@@ -1,29 +1,46 @@
-package store_test
+package store
 
 import (
 	"context"
+	"crypto/rand"
+	"database/sql"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
-func openSlack(t *testing.T) *store.Slack {
+// onEach runs a test on SQLite and, where it is installed, on PostgreSQL.
+func onEach(t *testing.T, test func(*testing.T, *Slack)) {
 	t.Helper()
-	s, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "s.db"))
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	return s.Slack()
+	urls := map[string]func(*testing.T) string{
+		"sqlite": func(t *testing.T) string { return filepath.Join(t.TempDir(), "s.db") },
+		"postgres": func(t *testing.T) string {
+			server := needPostgres(t)
+			name := "slack_" + strings.ToLower(rand.Text())
+			db, err := sql.Open("pgx", server)
+			require.NoError(t, err)
+			defer db.Close()
+			_, err = db.ExecContext(t.Context(), "CREATE DATABASE "+name)
+			require.NoError(t, err)
+			return strings.Replace(server, "/postgres?", "/"+name+"?", 1)
+		},
+	}
+	for name, url := range urls {
+		t.Run(name, func(t *testing.T) {
+			s, err := Open(t.Context(), url(t))
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, s.Close()) })
+			test(t, s.Slack())
+		})
+	}
 }
 
-var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-
-func keys(list []store.SlackMessage) (k []string) {
+func keys(list []SlackMessage) (k []string) {
 	for _, m := range list {
 		k = append(k, m.Key)
 	}
@@ -31,132 +48,139 @@ func keys(list []store.SlackMessage) (k []string) {
 }
 
 func TestARequestIsAcceptedOnce(t *testing.T) {
-	t.Parallel()
-	s, ctx := openSlack(t), t.Context()
-	r := store.SlackRequest{Key: "T1/trigger", Body: "hello", At: noon}
-	fresh, err := s.Accept(ctx, r)
-	require.NoError(t, err)
-	require.True(t, fresh)
-	fresh, err = s.Accept(ctx, r)
-	require.NoError(t, err)
-	require.False(t, fresh)
+	onEach(t, func(t *testing.T, s *Slack) {
+		ctx := t.Context()
+		r := SlackRequest{Key: "T1/trigger", Body: "hello", At: noon}
+		fresh, err := s.Accept(ctx, r)
+		require.NoError(t, err)
+		require.True(t, fresh)
+		fresh, err = s.Accept(ctx, r)
+		require.NoError(t, err)
+		require.False(t, fresh)
 
-	list, err := s.Unfinished(ctx, 10)
-	require.NoError(t, err)
-	require.Len(t, list, 1)
-	require.NoError(t, s.Finish(ctx, r.Key, noon, store.SlackMessage{Key: "m", Lane: "l", Queued: noon}))
-	list, err = s.Unfinished(ctx, 10)
-	require.NoError(t, err)
-	require.Empty(t, list)
-	fresh, err = s.Accept(ctx, r)
-	require.NoError(t, err)
-	require.False(t, fresh, "a finished request is still known")
-	due, err := s.Due(ctx, noon, 10)
-	require.NoError(t, err)
-	require.Equal(t, []string{"m"}, keys(due))
+		list, err := s.Unfinished(ctx, 10)
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		require.NoError(t, s.Finish(ctx, r.Key, noon, SlackMessage{Key: "m", Lane: "l", Queued: noon}))
+		list, err = s.Unfinished(ctx, 10)
+		require.NoError(t, err)
+		require.Empty(t, list)
+		fresh, err = s.Accept(ctx, r)
+		require.NoError(t, err)
+		require.False(t, fresh, "a finished request is still known")
+		due, err := s.Due(ctx, noon, 10)
+		require.NoError(t, err)
+		require.Equal(t, []string{"m"}, keys(due))
+	})
 }
 
 func TestALaneKeepsItsOrder(t *testing.T) {
-	t.Parallel()
-	s, ctx := openSlack(t), t.Context()
-	require.NoError(t, s.Enqueue(ctx,
-		store.SlackMessage{Key: "a1", Lane: "a", NotBefore: noon.Add(time.Minute)},
-		store.SlackMessage{Key: "a2", Lane: "a"},
-		store.SlackMessage{Key: "b1", Lane: "b"}))
-	due, err := s.Due(ctx, noon, 10)
-	require.NoError(t, err)
-	require.Equal(t, []string{"b1"}, keys(due), "a2 waits for a1")
-	due, err = s.Due(ctx, noon.Add(time.Hour), 10)
-	require.NoError(t, err)
-	require.Equal(t, []string{"a1", "b1"}, keys(due))
-	require.NoError(t, s.Sent(ctx, due[0], store.SlackRef{Channel: "C1", TS: "1.1"}))
-	due, err = s.Due(ctx, noon.Add(time.Hour), 10)
-	require.NoError(t, err)
-	require.Equal(t, []string{"a2", "b1"}, keys(due))
-	ref, ok, err := s.Ref(ctx, "a1")
-	require.NoError(t, err)
-	require.True(t, ok)
-	require.Equal(t, store.SlackRef{Channel: "C1", TS: "1.1"}, ref)
+	onEach(t, func(t *testing.T, s *Slack) {
+		ctx := t.Context()
+		require.NoError(t, s.Enqueue(ctx,
+			SlackMessage{Key: "a1", Lane: "a", NotBefore: noon.Add(time.Minute)},
+			SlackMessage{Key: "a2", Lane: "a"},
+			SlackMessage{Key: "b1", Lane: "b"}))
+		due, err := s.Due(ctx, noon, 10)
+		require.NoError(t, err)
+		require.Equal(t, []string{"b1"}, keys(due), "a2 waits for a1")
+		due, err = s.Due(ctx, noon.Add(time.Hour), 10)
+		require.NoError(t, err)
+		require.Equal(t, []string{"a1", "b1"}, keys(due))
+		require.NoError(t, s.Sent(ctx, due[0], SlackRef{Channel: "C1", TS: "1.1"}))
+		due, err = s.Due(ctx, noon.Add(time.Hour), 10)
+		require.NoError(t, err)
+		require.Equal(t, []string{"a2", "b1"}, keys(due))
+		ref, ok, err := s.Ref(ctx, "a1")
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.Equal(t, SlackRef{Channel: "C1", TS: "1.1"}, ref)
+	})
 }
 
 func TestEditsCollapseUntilTheyAreTried(t *testing.T) {
-	t.Parallel()
-	s, ctx := openSlack(t), t.Context()
-	edit := func(key, body string, at time.Time) {
-		require.NoError(t, s.Enqueue(ctx, store.SlackMessage{Key: key, Lane: "card", Collapse: "card", Body: body, NotBefore: at}))
-	}
-	edit("1", "old", noon.Add(time.Minute))
-	edit("2", "new", noon)
-	due, err := s.Due(ctx, noon, 10)
-	require.NoError(t, err)
-	require.Len(t, due, 1)
-	require.Equal(t, "new", due[0].Body)
-	require.NoError(t, s.Trying(ctx, due[0].ID, noon))
-	edit("3", "newest", noon)
-	require.NoError(t, s.Sent(ctx, due[0], store.SlackRef{}))
-	due, err = s.Due(ctx, noon, 10)
-	require.NoError(t, err)
-	require.Len(t, due, 1)
-	require.Equal(t, "newest", due[0].Body)
+	onEach(t, func(t *testing.T, s *Slack) {
+		ctx := t.Context()
+		edit := func(key, body string, at time.Time) {
+			require.NoError(t, s.Enqueue(ctx, SlackMessage{Key: key, Lane: "card", Collapse: "card", Body: body, NotBefore: at}))
+		}
+		edit("1", "old", noon.Add(time.Minute))
+		edit("2", "new", noon)
+		due, err := s.Due(ctx, noon, 10)
+		require.NoError(t, err)
+		require.Len(t, due, 1)
+		require.Equal(t, "new", due[0].Body)
+		require.NoError(t, s.Trying(ctx, due[0].ID, noon))
+		edit("3", "newest", noon)
+		require.NoError(t, s.Sent(ctx, due[0], SlackRef{}))
+		due, err = s.Due(ctx, noon, 10)
+		require.NoError(t, err)
+		require.Len(t, due, 1)
+		require.Equal(t, "newest", due[0].Body)
+	})
 }
 
 func TestBuriedMessagesLetTheirLaneGoOn(t *testing.T) {
-	t.Parallel()
-	s, ctx := openSlack(t), t.Context()
-	require.NoError(t, s.Enqueue(ctx, store.SlackMessage{Key: "bad", Lane: "a"}, store.SlackMessage{Key: "good", Lane: "a"}))
-	due, err := s.Due(ctx, noon, 10)
-	require.NoError(t, err)
-	require.NoError(t, s.Bury(ctx, due[0].ID, "channel_not_found"))
-	due, err = s.Due(ctx, noon, 10)
-	require.NoError(t, err)
-	require.Equal(t, []string{"good"}, keys(due))
-	dead, err := s.Buried(ctx, 10)
-	require.NoError(t, err)
-	require.Equal(t, "channel_not_found", dead[0].Error)
+	onEach(t, func(t *testing.T, s *Slack) {
+		ctx := t.Context()
+		require.NoError(t, s.Enqueue(ctx, SlackMessage{Key: "bad", Lane: "a"}, SlackMessage{Key: "good", Lane: "a"}))
+		due, err := s.Due(ctx, noon, 10)
+		require.NoError(t, err)
+		require.NoError(t, s.Bury(ctx, due[0].ID, "channel_not_found"))
+		due, err = s.Due(ctx, noon, 10)
+		require.NoError(t, err)
+		require.Equal(t, []string{"good"}, keys(due))
+		dead, err := s.Buried(ctx, 10)
+		require.NoError(t, err)
+		require.Equal(t, "channel_not_found", dead[0].Error)
+	})
 }
 
 func TestOneTakerOfMany(t *testing.T) {
-	t.Parallel()
-	s, ctx := openSlack(t), t.Context()
-	require.NoError(t, s.Put(ctx, "held", "x", map[string]string{"op": "cancel"}, noon.Add(time.Hour)))
-	var got atomic.Int32
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			var v map[string]string
-			ok, err := s.Take(context.WithoutCancel(ctx), "held", "x", noon, &v)
-			if err == nil && ok {
-				got.Add(1)
-			}
-		})
-	}
-	wg.Wait()
-	require.EqualValues(t, 1, got.Load())
+	onEach(t, func(t *testing.T, s *Slack) {
+		ctx := t.Context()
+		require.NoError(t, s.Put(ctx, "held", "x", map[string]string{"op": "cancel"}, noon.Add(time.Hour)))
+		var got atomic.Int32
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				var v map[string]string
+				ok, err := s.Take(context.WithoutCancel(ctx), "held", "x", noon, &v)
+				if err == nil && ok {
+					got.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		require.EqualValues(t, 1, got.Load())
+	})
 }
 
 func TestDocumentsExpire(t *testing.T) {
-	t.Parallel()
-	s, ctx := openSlack(t), t.Context()
-	require.NoError(t, s.Put(ctx, "code", "a", "v", noon))
-	var v string
-	ok, err := s.Get(ctx, "code", "a", noon.Add(time.Second), &v)
-	require.NoError(t, err)
-	require.False(t, ok)
-	ks, err := s.Keys(ctx, "code", noon.Add(-time.Second))
-	require.NoError(t, err)
-	require.Equal(t, []string{"a"}, ks)
-	require.NoError(t, s.Sweep(ctx, noon, noon.Add(time.Hour)))
-	ks, err = s.Keys(ctx, "code", noon.Add(-time.Second))
-	require.NoError(t, err)
-	require.Empty(t, ks)
+	onEach(t, func(t *testing.T, s *Slack) {
+		ctx := t.Context()
+		require.NoError(t, s.Put(ctx, "code", "a", "v", noon))
+		var v string
+		ok, err := s.Get(ctx, "code", "a", noon.Add(time.Second), &v)
+		require.NoError(t, err)
+		require.False(t, ok)
+		ks, err := s.Keys(ctx, "code", noon.Add(-time.Second))
+		require.NoError(t, err)
+		require.Equal(t, []string{"a"}, ks)
+		require.NoError(t, s.Sweep(ctx, noon, noon.Add(time.Hour)))
+		ks, err = s.Keys(ctx, "code", noon.Add(-time.Second))
+		require.NoError(t, err)
+		require.Empty(t, ks)
+	})
 }
 
 func TestAClaimIsTheFirstOnes(t *testing.T) {
-	t.Parallel()
-	s, ctx := openSlack(t), t.Context()
-	for _, by := range []string{"first", "second", "first"} {
-		owner, err := s.Claim(ctx, "claim", "x", by, noon.Add(time.Hour))
-		require.NoError(t, err)
-		require.Equal(t, "first", owner, "claimed by %s", by)
-	}
+	onEach(t, func(t *testing.T, s *Slack) {
+		ctx := t.Context()
+		for _, by := range []string{"first", "second", "first"} {
+			owner, err := s.Claim(ctx, "claim", "x", by, noon.Add(time.Hour))
+			require.NoError(t, err)
+			require.Equal(t, "first", owner, "claimed by %s", by)
+		}
+	})
 }
