@@ -134,7 +134,7 @@ func quotient(a, b int) int {
 
 // graphs applies the old spellings of the CUDA graph flags (arguments.py:611).
 func (c *Config) graphs() {
-	if c.Options.EnableCudaGraph {
+	if c.EnableCudaGraph {
 		c.CudaGraphImpl = "local"
 	}
 	if c.ExternalCudaGraph {

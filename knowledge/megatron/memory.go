@@ -86,12 +86,12 @@ func (c *Config) stageMemory(s Shape, stage int) Memory {
 		{PartActivations, activations},
 		{PartLogits, c.logits(s, stage)},
 	}
-	m := Memory{Stage: stage, InFlight: inFlight}
+	m := Memory{Stage: stage, InFlight: inFlight, Parts: parts}
 	for _, p := range parts {
 		m.Bytes += p.Bytes
 	}
 	allowance := frameworkBytes + fragmentation*m.Bytes
-	m.Parts = append(parts, MemoryPart{PartFramework, allowance})
+	m.Parts = append(m.Parts, MemoryPart{PartFramework, allowance})
 	m.Bytes += allowance
 	return m
 }

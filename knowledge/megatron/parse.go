@@ -1,6 +1,7 @@
 package megatron
 
 import (
+	"errors"
 	"reflect"
 	"slices"
 	"strconv"
@@ -305,10 +306,9 @@ func parseInt(word string) (int, Fault) {
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
-		if ne, ok := err.(*strconv.NumError); ok && ne.Err == strconv.ErrRange {
-			return int(max(min(n, 1<<53), -1<<53)), ""
+		if !errors.Is(err, strconv.ErrRange) {
+			return 0, BadValue
 		}
-		return 0, BadValue
 	}
 	return int(max(min(n, 1<<53), -1<<53)), ""
 }
@@ -320,10 +320,8 @@ func parseFloat(word string) (float64, Fault) {
 		return 0, BadValue
 	}
 	v, err := strconv.ParseFloat(s, 64)
-	if err != nil {
-		if ne, ok := err.(*strconv.NumError); !ok || ne.Err != strconv.ErrRange {
-			return 0, BadValue
-		}
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return 0, BadValue
 	}
 	return v, ""
 }

@@ -127,6 +127,6 @@ func FuzzParse(f *testing.F) {
 		b, again := Parse(run)
 		require.Equal(t, len(errs), len(again))
 		require.NotNil(t, a.Effective())
-		require.Equal(t, b.Options.NumLayers, a.Options.NumLayers)
+		require.Equal(t, b.NumLayers, a.NumLayers)
 	})
 }

@@ -238,7 +238,7 @@ func readLine(in *bufio.Reader) (line []byte, tooBig bool, err error) {
 		if len(line) > maxLine {
 			line, tooBig = nil, true
 		}
-		if err == bufio.ErrBufferFull {
+		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
 		return line, tooBig, err

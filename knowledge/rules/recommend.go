@@ -69,8 +69,8 @@ func Recommend(q Question) (Recommendation, error) {
 	if !ok {
 		return Recommendation{}, fmt.Errorf("gpu %q is not known: give one of h100, h200, a100, b200, gb200, b300, gb300, l40s, v100", q.GPU)
 	}
-	if q.GPUs < 1 {
-		return Recommendation{}, fmt.Errorf("gpus is %d: give at least 1", q.GPUs)
+	if q.GPUs < 1 || q.GPUs > 1<<20 {
+		return Recommendation{}, fmt.Errorf("gpus is %d: give 1 to %d", q.GPUs, 1<<20)
 	}
 	perNode := q.GPUsPerNode
 	if perNode < 1 {
@@ -125,6 +125,9 @@ func (s *search) prepare() error {
 	s.shape = c.Shape()
 	if s.shape.Layers < 1 || s.shape.Hidden < 1 || s.shape.Heads < 1 || s.shape.Seq < 1 {
 		return errors.New("the model is not whole: give --num-layers, --hidden-size, --num-attention-heads, --seq-length")
+	}
+	if s.shape.Layers > largest || s.shape.Heads > largest || s.shape.Experts > largest {
+		return fmt.Errorf("no model has %d layers, %d heads, %d experts: give at most %d of each", s.shape.Layers, s.shape.Heads, s.shape.Experts, largest)
 	}
 	s.global = o.GlobalBatchSize.Or(0)
 	if s.global == 0 {
@@ -350,7 +353,7 @@ func (s *search) recomputes(c *cfg) []recompute {
 	}
 	stages := max(c.PP*max(c.VP.V, 1), 1)
 	perStage := (s.shape.Layers + stages - 1) / stages
-	for k := 1; k < perStage && !c.OverlapMoeExpertParallelComm; k++ {
+	for k := 1; k < min(perStage, 64) && !c.OverlapMoeExpertParallelComm; k++ {
 		modes = append(modes, recompute{name: "block", layers: k, work: 1 + (fullRecompute-1)*float64(k)/float64(perStage)})
 	}
 	heavy := append(slices.Clone(light), "mlp")

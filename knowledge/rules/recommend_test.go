@@ -95,3 +95,56 @@ func BenchmarkRecommend(b *testing.B) {
 		})
 	}
 }
+
+func TestRecommendedFlagsAreAccepted(t *testing.T) {
+	for _, q := range []Question{
+		{Argv: strings.Fields(models["Llama 3 8B"] + " --global-batch-size 128 --grad-reduce-in-bf16"), GPUs: 8, GPU: "h200"},
+		{Argv: strings.Fields(models["Llama 3 70B"] + " --global-batch-size 256"), GPUs: 64, GPU: "b200"},
+		{Argv: strings.Fields(models["Mixtral 8x7B"] + " --global-batch-size 256"), GPUs: 64, GPU: "h100"},
+		{Argv: strings.Fields(models["DeepSeek-V3"] + " --global-batch-size 8192"), GPUs: 1024, GPU: "h100"},
+		{Argv: strings.Fields(models["GPT-3 175B"] + " --global-batch-size 256"), GPUs: 256, GPU: "a100"},
+	} {
+		r, err := Recommend(q)
+		require.NoError(t, err)
+		require.NotEmpty(t, r.Options)
+		gpu, _ := megatron.LookupGPU(q.GPU)
+		for _, o := range r.Best(3) {
+			env := map[string]string{}
+			if o.Connections != Unset {
+				env[connections] = o.Connections
+			}
+			v := Check(megatron.Run{Argv: append(append([]string{}, q.Argv...), o.Flags...), WorldSize: q.GPUs, Arch: gpu.Arch, Env: env})
+			require.True(t, v.OK, "%s with %v: %v", o.Layout, o.Flags, v.Problems)
+			require.Less(t, o.Memory.GiB(), gpu.MemoryGiB)
+			require.NotEmpty(t, o.Reasons)
+			for _, reason := range o.Reasons {
+				require.NotEmpty(t, reason.ZH)
+			}
+		}
+	}
+}
+
+func TestRecommendSaysWhatIsMissing(t *testing.T) {
+	_, err := Recommend(Question{Argv: strings.Fields(models["Llama 3 8B"]), GPUs: 8, GPU: "abacus"})
+	require.ErrorContains(t, err, `gpu "abacus" is not known`)
+	_, err = Recommend(Question{Argv: strings.Fields(models["Llama 3 8B"]), GPUs: 0, GPU: "h100"})
+	require.ErrorContains(t, err, "gpus is 0")
+	_, err = Recommend(Question{Argv: []string{"--num-layers", "4"}, GPUs: 8, GPU: "h100"})
+	require.ErrorContains(t, err, "--hidden-size")
+	_, err = Recommend(Question{Argv: []string{"--num-layer", "4"}, GPUs: 8, GPU: "h100"})
+	require.ErrorContains(t, err, "--num-layer")
+
+	r, err := Recommend(Question{Argv: strings.Fields(models["Llama 3 405B"] + " --global-batch-size 64"), GPUs: 8, GPU: "h100"})
+	require.NoError(t, err, "too large a model is an answer, not an error")
+	require.Empty(t, r.Options)
+	require.Greater(t, r.Smallest, 80.0, "it says how much the least layout would need")
+}
+
+func TestRecommendForOneGPU(t *testing.T) {
+	small := "--num-layers 12 --hidden-size 768 --num-attention-heads 12 --seq-length 1024 --max-position-embeddings 1024 --global-batch-size 64" + mixed
+	r, err := Recommend(Question{Argv: strings.Fields(small), GPUs: 1, GPU: "l40s"})
+	require.NoError(t, err)
+	require.Len(t, r.Options, 1)
+	require.Equal(t, megatron.Layout{TP: 1, PP: 1, CP: 1, EP: 1, ETP: 1, DP: 1, EDP: 1}, r.Options[0].Layout)
+	require.Equal(t, Unset, r.Options[0].Connections)
+}

@@ -155,7 +155,7 @@ func expertRows() []row {
 			id: "dispatch-dtype-needs-fuser", flags: "--use-transformer-engine-op-fuser --moe-grouped-gemm --moe-dispatch-fwd-dtype", source: inConfig + "1786", effect: ChangesExperiment,
 			when: t("--moe-dispatch-fwd-dtype or --moe-combine-bwd-dtype other than bf16", "--moe-dispatch-fwd-dtype 或 --moe-combine-bwd-dtype 不是 bf16"), must: t("--use-transformer-engine-op-fuser and --moe-grouped-gemm must be given", "必须加 --use-transformer-engine-op-fuser 与 --moe-grouped-gemm"),
 			why: t("only the fused grouped kernel reads quantised tokens", "只有融合的分组内核能读取量化 token"), do: t("use bf16", "改用 bf16"),
-			broken: func(c *cfg) bool { return dispatchDtype(c) && !(c.UseTransformerEngineOpFuser && c.MoeGroupedGemm) },
+			broken: func(c *cfg) bool { return dispatchDtype(c) && (!c.UseTransformerEngineOpFuser || !c.MoeGroupedGemm) },
 		},
 		{
 			id: "flex-sms-agree", flags: "--moe-deepep-num-sms --moe-hybridep-num-sms --moe-flex-dispatcher-num-sms", source: inConfig + "1807",

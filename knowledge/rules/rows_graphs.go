@@ -23,7 +23,7 @@ func graphRows() []row {
 			id: "one-old-graph-flag", flags: "--enable-cuda-graph --external-cuda-graph", source: inArgs + "615",
 			when: t("--enable-cuda-graph", ""), must: t("--external-cuda-graph must not be given as well", "不能同时给 --external-cuda-graph"),
 			why: t("they name two implementations", "两者是两种实现"), do: t("use "+impl+" local or transformer_engine", "改用 "+impl+" local 或 transformer_engine"),
-			broken: func(c *cfg) bool { return c.Options.EnableCudaGraph && c.ExternalCudaGraph },
+			broken: func(c *cfg) bool { return c.EnableCudaGraph && c.ExternalCudaGraph },
 		},
 		{
 			id: "one-graph-module-list", flags: modules + " --cuda-graph-scope", source: inArgs + "634",
@@ -266,14 +266,14 @@ func graphRows() []row {
 	})
 }
 
-func oldGraph(c *cfg) bool { return c.Options.EnableCudaGraph || c.ExternalCudaGraph }
+func oldGraph(c *cfg) bool { return c.EnableCudaGraph || c.ExternalCudaGraph }
 
 // graphBefore is the implementation before the old module names change it.
 func graphBefore(c *cfg) string {
 	switch {
 	case c.ExternalCudaGraph:
 		return "transformer_engine"
-	case c.Options.EnableCudaGraph:
+	case c.EnableCudaGraph:
 		return "local"
 	}
 	return c.Asked.CudaGraphImpl

@@ -199,7 +199,7 @@ func modelRows() []row {
 			fix: func(c *cfg) lang.Text {
 				n := c.NumAttentionHeads.V
 				best := 1
-				for d := 1; d < c.TP; d++ {
+				for d := 1; d < min(c.TP, largest); d++ {
 					if multiple(n, d) && multiple(c.World, d*c.PP*c.CP) {
 						best = d
 					}
@@ -496,6 +496,9 @@ func clampedSwiglu(c *cfg) bool {
 
 // nearDivisors are the divisors of n on both sides of near.
 func nearDivisors(n, near int) string {
+	if near > largest || n < 1 {
+		return divisors(n)
+	}
 	below, above := 0, 0
 	for d := near; d > 0; d-- {
 		if n%d == 0 {

@@ -110,7 +110,7 @@ func optimizerRows() []row {
 			when: t(aware+", unless Megatron-FSDP 2", aware+"，Megatron-FSDP 2 除外"), must: t("--use-distributed-optimizer must be given", "必须使用 --use-distributed-optimizer"),
 			why: t("found only when the optimizer is built", "要到构建优化器时才发现"), do: t("add --use-distributed-optimizer", "加上 --use-distributed-optimizer"),
 			broken: func(c *cfg) bool {
-				return c.Trains() && !emerging(c) && !(c.UseMegatronFsdp && c.MegatronFsdpVersion == 2) && c.UsePrecisionAwareOptimizer && !c.UseDistributedOptimizer
+				return c.Trains() && !emerging(c) && (!c.UseMegatronFsdp || c.MegatronFsdpVersion != 2) && c.UsePrecisionAwareOptimizer && !c.UseDistributedOptimizer
 			},
 		},
 	})

@@ -290,10 +290,14 @@ func product(sizes []int) int {
 	return p
 }
 
+// largest bounds the sizes that fixes are searched among: a command line may
+// hold any number, and no job has more of anything.
+const largest = 1 << 14
+
 // divisors lists what n is divisible by, at most a dozen of them.
 func divisors(n int) string {
 	var list []string
-	for d := 1; d <= n && len(list) < 12; d++ {
+	for d := 1; d <= min(n, largest) && len(list) < 12; d++ {
 		if n%d == 0 {
 			list = append(list, fmt.Sprint(d))
 		}
@@ -304,6 +308,9 @@ func divisors(n int) string {
 // fixWorld proposes the nearest GPU counts, and a smaller size where one fits.
 func fixWorld(c *cfg) lang.Text {
 	size := c.TP * c.PP * c.CP * c.GTP
+	if max(c.TP, c.PP, c.CP, c.GTP) > largest || size <= 0 {
+		return lang.Text{}
+	}
 	below, above := c.World/size*size, (c.World/size+1)*size
 	counts := fmt.Sprint(above)
 	if below > 0 {
@@ -311,12 +318,12 @@ func fixWorld(c *cfg) lang.Text {
 	}
 	en := fmt.Sprintf("TP × PP × CP = %d: use %s GPUs", size, counts)
 	zh := fmt.Sprintf("TP × PP × CP = %d：改用 %s 张 GPU", size, counts)
-	for pp := c.PP - 1; pp > 0; pp-- {
+	for pp := min(c.PP, largest) - 1; pp > 0; pp-- {
 		if multiple(c.World, c.TP*pp*c.CP*c.GTP) && multiple(c.Layers, pp) {
 			return t(fmt.Sprintf("%s, or PP %d", en, pp), fmt.Sprintf("%s，或 PP %d", zh, pp))
 		}
 	}
-	for tp := c.TP - 1; tp > 0; tp-- {
+	for tp := min(c.TP, largest) - 1; tp > 0; tp-- {
 		if multiple(c.World, tp*c.PP*c.CP) && multiple(c.NumAttentionHeads.Or(0), tp) {
 			return t(fmt.Sprintf("%s, or TP %d", en, tp), fmt.Sprintf("%s，或 TP %d", zh, tp))
 		}
@@ -330,7 +337,7 @@ func fixExpertGrid(c *cfg) lang.Text {
 		return t(fmt.Sprintf("add --expert-tensor-parallel-size 1: then EP %d × PP %d divides %d GPUs", c.EP, c.PP, c.World),
 			fmt.Sprintf("加 --expert-tensor-parallel-size 1：EP %d × PP %d 即可整除 %d 张 GPU", c.EP, c.PP, c.World))
 	}
-	for ep := c.EP - 1; ep > 0; ep-- {
+	for ep := min(c.EP, largest) - 1; ep > 0; ep-- {
 		if multiple(c.World, c.ETP*ep*c.PP*c.EGTP) && (c.Experts == 0 || multiple(c.Experts, ep)) {
 			return t(fmt.Sprintf("use EP %d: ETP %d × EP %d × PP %d divides %d GPUs", ep, c.ETP, ep, c.PP, c.World),
 				fmt.Sprintf("改用 EP %d：ETP %d × EP %d × PP %d 可整除 %d 张 GPU", ep, c.ETP, ep, c.PP, c.World))

@@ -436,7 +436,7 @@ func group(c *cfg) int { return c.MicrobatchGroupSizePerVpStage.Or(c.PP) }
 func fixLayersByPP(c *cfg) lang.Text {
 	n := splitLayers(c)
 	best := 1
-	for d := 1; d < c.PP; d++ {
+	for d := 1; d < min(c.PP, largest); d++ {
 		if multiple(n, d) && multiple(c.World, c.TP*d*c.CP) {
 			best = d
 		}

@@ -24,7 +24,7 @@ func sequenceRows() []row {
 			id: "hybrid-cp-no-cuda-graph", flags: "--enable-cuda-graph --hybrid-context-parallel", source: inArgs + "1446",
 			when: t("--hybrid-context-parallel", ""), must: t("CUDA graphs must be off", "必须关闭 CUDA graph"),
 			why: t("a graph fixes the shapes that this mode changes", "图会固定该模式要改变的形状"), do: t("drop --enable-cuda-graph", "去掉 --enable-cuda-graph"),
-			broken: func(c *cfg) bool { return c.HybridContextParallel && c.Options.EnableCudaGraph },
+			broken: func(c *cfg) bool { return c.HybridContextParallel && c.EnableCudaGraph },
 		},
 		{
 			id: "hybrid-cp-no-megatron-fsdp", flags: "--use-megatron-fsdp --hybrid-context-parallel", source: inArgs + "1447",

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -215,4 +216,24 @@ func TestAboutNamesFlagsThatExist(t *testing.T) {
 	says, ok := About("--persistent-save-interval")
 	require.True(t, ok, "any spelling will do")
 	require.Contains(t, says.EN, "checkpoints")
+}
+
+// TestAbsurdNumbersAreAnsweredAtOnce gives sizes that overflow or would take
+// for ever to search.
+func TestAbsurdNumbersAreAnsweredAtOnce(t *testing.T) {
+	start := time.Now()
+	for _, f := range []string{
+		"--tensor-model-parallel-size", "--pipeline-model-parallel-size", "--context-parallel-size", "--expert-model-parallel-size",
+		"--num-attention-heads", "--hidden-size", "--num-layers", "--num-experts", "--global-batch-size", "--micro-batch-size", "--num-query-groups",
+		"--num-virtual-stages-per-pipeline-rank", "--num-layers-per-virtual-pipeline-stage", "--seq-length", "--num-distributed-optimizer-instances",
+		"--expert-tensor-parallel-size", "--tensor-parallel-num-weight-shards", "--mtp-num-layers", "--decoder-first-pipeline-num-layers",
+	} {
+		for _, n := range []string{"9007199254740991", "9223372036854775807", "-9223372036854775808", "4611686018427387904", "99999999999999999999999", "0"} {
+			require.NotPanics(t, func() { check(f + " " + n) }, "%s %s", f, n)
+			require.NotPanics(t, func() {
+				check(f + " " + n + " --pipeline-model-parallel-size " + n + " --tensor-model-parallel-size " + n)
+			}, "%s %s", f, n)
+		}
+	}
+	require.Less(t, time.Since(start), 10*time.Second)
 }
