@@ -219,7 +219,8 @@ func TestAnAgentsWholeTurn(t *testing.T) {
 	var said struct {
 		Result string `json:"result"`
 	}
-	require.NoError(t, json.Unmarshal([]byte(out[strings.Index(out, "{"):]), &said), out)
+	_, document, _ := strings.Cut(out, "{") // after what else the client has to say
+	require.NoError(t, json.Unmarshal([]byte("{"+document), &said), out)
 	t.Logf("called: %v; said: %s", called, said.Result)
 	require.Equal(t, []string{"plan", "plan", "render", "submit", "submit"}, called[:min(5, len(called))], said.Result)
 	require.Equal(t, "diagnose", called[len(called)-1])

@@ -80,7 +80,7 @@ func BenchmarkPlan(b *testing.B) {
 			start := time.Now()
 			res, body := c.post(planCall)
 			took[i] = append(took[i], time.Since(start))
-			if res.StatusCode != 200 || strings.Contains(body, `"isError":true`) {
+			if res.StatusCode != http.StatusOK || strings.Contains(body, `"isError":true`) {
 				b.Fatal(body)
 			}
 		}

@@ -132,24 +132,3 @@ func quote(s string) string {
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
-
-// RegistryDocument is server.json, by which the MCP registry lists a release.
-// Version is the release's, sha256 the archive's of that release.
-func RegistryDocument(version, archiveURL, sha256 string) (string, error) {
-	doc := map[string]any{
-		"$schema":     "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json",
-		"name":        "io.github.megatron-ops/megatron-ops",
-		"title":       "megatron-ops",
-		"description": "Plan, submit, watch and diagnose NVIDIA Megatron-LM jobs on Slurm",
-		"version":     version,
-		"repository":  map[string]any{"url": "https://github.com/megatron-ops/megatron-ops", "source": "github"},
-		"packages": []any{map[string]any{
-			"registryType":     "mcpb",
-			"identifier":       archiveURL,
-			"fileSha256":       sha256,
-			"transport":        map[string]any{"type": "stdio"},
-			"packageArguments": []any{map[string]any{"type": "positional", "value": "mcp"}},
-		}},
-	}
-	return jsonDoc(doc)
-}

@@ -202,6 +202,32 @@ func (h *home) runBoth(name string, args ...string) string {
 	return out
 }
 
+func TestRegistryDocument(t *testing.T) {
+	raw, err := os.ReadFile("../server.json")
+	require.NoError(t, err)
+	var doc struct {
+		Name        string `json:"name"`
+		Description string `json:"description"`
+		Version     string `json:"version"`
+		Packages    []struct {
+			Identifier string `json:"identifier"`
+			Transport  struct {
+				Type string `json:"type"`
+			} `json:"transport"`
+			Arguments []struct {
+				Value string `json:"value"`
+			} `json:"packageArguments"`
+		} `json:"packages"`
+	}
+	require.NoError(t, json.Unmarshal(raw, &doc))
+	require.Regexp(t, `^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$`, doc.Name)
+	require.LessOrEqual(t, len(doc.Description), 100, "the registry's limit")
+	require.Len(t, doc.Packages, 1)
+	require.Contains(t, doc.Packages[0].Identifier, "v"+doc.Version, "the package is of this version")
+	require.Equal(t, "stdio", doc.Packages[0].Transport.Type)
+	require.Equal(t, "mcp", doc.Packages[0].Arguments[0].Value)
+}
+
 func TestEveryClientsSnippet(t *testing.T) {
 	for _, name := range mcp.Clients() {
 		setup, err := mcp.ClientConfig(name, "/opt/a b/megatron-ops", "--read-only")

@@ -37,8 +37,14 @@ type client struct {
 	header  map[string]string
 }
 
-// post sends one message and returns the status and the body.
-func (c *client) post(body string) (*http.Response, string) {
+// A reply is the head of an HTTP answer.
+type reply struct {
+	StatusCode int
+	Header     http.Header
+}
+
+// post sends one message and returns the answer's head and body.
+func (c *client) post(body string) (reply, string) {
 	c.t.Helper()
 	req, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, c.url, strings.NewReader(body))
 	require.NoError(c.t, err)
@@ -58,7 +64,7 @@ func (c *client) post(body string) (*http.Response, string) {
 	defer res.Body.Close()
 	raw, err := io.ReadAll(res.Body)
 	require.NoError(c.t, err)
-	return res, string(raw)
+	return reply{res.StatusCode, res.Header}, string(raw)
 }
 
 // connect initializes a session.
@@ -153,10 +159,10 @@ func TestSessionsServeOnlyWhoTheyWereGivenTo(t *testing.T) {
 	require.NoError(t, err)
 	req.Header.Set("Mcp-Session-Id", alice.session)
 	req.Header.Set("Authorization", "Bearer alice-token")
-	res, err = http.DefaultClient.Do(req)
+	deleted, err := http.DefaultClient.Do(req)
 	require.NoError(t, err)
-	res.Body.Close()
-	require.Equal(t, 200, res.StatusCode)
+	deleted.Body.Close()
+	require.Equal(t, 200, deleted.StatusCode)
 	res, _ = alice.post(ping)
 	require.Equal(t, http.StatusNotFound, res.StatusCode, "ended")
 }

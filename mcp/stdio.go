@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -143,7 +144,8 @@ func (r *lineReader) next() {
 				r.due.add(string(m.ID))
 			}
 		}
-		r.rest = append(line, '\n')
+		line = append(line, '\n')
+		r.rest = line
 	}
 }
 
@@ -157,7 +159,7 @@ func readLine(in *bufio.Reader, limit int) (line []byte, tooLong bool, err error
 		if !tooLong {
 			line = append(line, part...)
 		}
-		if err != bufio.ErrBufferFull {
+		if !errors.Is(err, bufio.ErrBufferFull) {
 			return line, tooLong, err
 		}
 	}

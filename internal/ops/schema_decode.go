@@ -390,9 +390,8 @@ func show(in any) string {
 
 // quoted is a scalar written as the string that was wanted.
 func quoted(in any) string {
-	switch v := in.(type) {
-	case bool:
-		return strconv.Quote(strconv.FormatBool(v))
+	if b, ok := in.(bool); ok {
+		return strconv.Quote(strconv.FormatBool(b))
 	}
 	return `"text"`
 }
