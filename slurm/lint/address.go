@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
@@ -115,7 +116,8 @@ func masterAddr(c *checker) {
 	}
 	seen := map[int]bool{}
 	for _, h := range hosts {
-		if !c.spread(h.start) || c.alone(h.start) || h.start.Launcher == script.Wrapper && !c.several() {
+		many := c.spread(h.start) || c.several() && c.writtenNodes(h.start) > 1
+		if !many || c.alone(h.start) {
 			continue
 		}
 		if h.start.Launcher.Elastic() && h.name == "MASTER_ADDR" && len(hosts) > 1 && slices.ContainsFunc(hosts, func(x endpoint) bool { return x.name != "MASTER_ADDR" }) {
@@ -173,8 +175,8 @@ func (c *checker) notFirst(s string) bool {
 	if !has || s == "" {
 		return false
 	}
-	names := strings.Split(o.Text(), ",")
-	return len(names) > 1 && !strings.ContainsAny(o.Text(), "[$") && slices.Contains(names, s) && names[0] != s
+	names, err := hostlist.Expand(o.Text())
+	return err == nil && len(names) > 1 && slices.Contains(names, s) && slices.Min(names) != s && names[0] != s
 }
 
 func badHostVariable(r *script.Ref) bool {

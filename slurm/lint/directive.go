@@ -166,7 +166,7 @@ func noTimeLimit(c *checker) {
 				return // given, though ignored or bad: that is said already
 			}
 		}
-		if d.FaultOption == "time" || strings.HasPrefix(d.FaultOption, "tim") {
+		if strings.Contains(d.FaultOption, "tim") {
 			return
 		}
 	}
@@ -261,7 +261,7 @@ func dependencyBareID(c *checker) {
 		c.report(optionLine(o), "--dependency="+o.Text())
 	}
 	for _, s := range c.job.Submissions {
-		if o, has := s.Options.Get("dependency"); has && s.Job == nil && len(o.Value) > 0 && bare(o.Value) {
+		if o, has := s.Options.Get("dependency"); has && s.Job == nil && (len(o.Value) > 0 && bare(o.Value) || c.laterID(s, o)) {
 			line := s.Command.Line
 			if o.Line > line {
 				line = o.Line
@@ -269,6 +269,24 @@ func dependencyBareID(c *checker) {
 			c.report(line, "--dependency="+o.Text())
 		}
 	}
+}
+
+// laterID reports whether the dependency is a variable that holds nothing yet,
+// and the number of a job once its loop goes round again.
+func (c *checker) laterID(s *script.Submission, o script.Option) bool {
+	if text, ok := o.Value.Literal(); !ok && !isVariable(o.Value) || text != "" {
+		return false
+	}
+	return slices.ContainsFunc(s.Command.Expansions, func(e script.Expansion) bool {
+		return slices.ContainsFunc(c.job.Assignments, func(a script.Assignment) bool {
+			return a.Name == e.Name && len(a.Var.Value) == 1 && a.Var.Value[0].Ref != nil && submits(a.Var.Value[0].Ref)
+		})
+	})
+}
+
+func isVariable(v script.Value) bool {
+	r := v.Only()
+	return r != nil && r.Kind == script.Variable
 }
 
 // submits reports whether r is the number that an sbatch prints.
@@ -307,7 +325,8 @@ func exportNone(c *checker) {
 		if s.Step == nil || s.Trap {
 			continue
 		}
-		if e, has := s.Step.Options.Get("export"); has && withoutAll(e.Text()) && !(s.Container != nil && len(c.job.Shell.Names()) == 0) {
+		needs := s.Container == nil || len(c.job.Shell.Names()) > 0
+		if e, has := s.Step.Options.Get("export"); has && withoutAll(e.Text()) && needs {
 			c.report(e.Line, "srun --export="+e.Text())
 		}
 	}

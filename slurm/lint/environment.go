@@ -128,8 +128,6 @@ func (c *checker) hasConda(x *script.Command) bool {
 			return condaHook.MatchString(t)
 		case "module", "ml":
 			return regexp.MustCompile(`(?i)conda|miniforge|mamba|python|pytorch`).MatchString(t)
-		case "conda", "mamba":
-			return len(y.Args) > 1 && y.Args[1].Text() == "init" && false
 		}
 		return false
 	})
@@ -270,9 +268,9 @@ func noSuchTimeout(c *checker) {
 	}
 	for _, x := range c.job.Commands {
 		for _, a := range x.Args {
-			if name, val, ok := strings.Cut(a.Text(), "="); ok {
-				for _, kv := range strings.Split(a.Text(), ",") {
-					name, val, _ = strings.Cut(kv, "=")
+			if strings.Contains(a.Text(), "=") {
+				for kv := range strings.SplitSeq(a.Text(), ",") {
+					name, val, _ := strings.Cut(kv, "=")
 					name = name[strings.LastIndexAny(name, " =")+1:]
 					if strings.HasPrefix(name, "NCCL_") || strings.HasPrefix(name, "TORCH_NCCL") {
 						check(name, val, a.Line)

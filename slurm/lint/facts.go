@@ -252,15 +252,3 @@ func argTexts(args []script.Arg) []string {
 	}
 	return out
 }
-
-// unknownArgs reports whether an argument of the program hides words.
-func unknownArgs(s *script.Start) bool {
-	for _, a := range s.ProgramArgs {
-		for _, p := range a.Value {
-			if p.Ref != nil && len(a.Value) == 1 {
-				return true
-			}
-		}
-	}
-	return false
-}

@@ -228,7 +228,10 @@ func nnodesMismatch(c *checker) {
 		}
 		lit, ok := a.Var.Value.Literal()
 		said, err := strconv.Atoi(lit)
-		if ok && err == nil && said != n && said > 0 && !(said == 1 && n > 1 && c.onlyAlone()) && c.used(a.Name) {
+		if said == 1 && n > 1 && c.onlyAlone() {
+			continue
+		}
+		if ok && err == nil && said != n && said > 0 && c.used(a.Name) {
 			say(a.Line, a.Name+"="+lit, said)
 		}
 	}

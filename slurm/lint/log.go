@@ -148,7 +148,7 @@ func nodeLocal(v script.Value) bool {
 		case "TMPDIR", "SLURM_TMPDIR", "LOCAL_SCRATCH", "LOCALSCRATCH", "SLURM_JOB_TMP", "JOBSCRATCH_LOCAL", "TMP":
 			return r.Op == "" || r.Guarded && r.Default == nil
 		}
-		return r.Guarded && r.Name != "" && nodeLocal(r.Default) && false
+		return false
 	}
 	return localPath.MatchString(v.String())
 }
@@ -206,6 +206,12 @@ func nodeLocalPath(c *checker) {
 					report(red.Line, red.Op+red.Target.String())
 				}
 			}
+		}
+	}
+	for _, a := range c.job.Assignments {
+		v := c.job.Shell.Lookup(a.Name)
+		if v == a.Var && v.Exported && keptVariables.MatchString(a.Name) && nodeLocal(v.Value) && !c.copiesFrom(v.Value) {
+			report(a.Line, a.Name+"="+v.Value.String())
 		}
 	}
 	for _, x := range c.job.Commands {

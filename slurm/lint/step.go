@@ -65,6 +65,9 @@ func noWorktree(c *checker) {
 		if o, has := s.Flag("chdir"); has && o.Has {
 			continue
 		}
+		if s.Container != nil && s.Container.Command != nil && s.Container.Command.Env.Dir != nil {
+			continue
+		}
 		line := s.Line
 		if s.Program.Line > 0 {
 			line = s.Program.Line

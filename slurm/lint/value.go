@@ -282,7 +282,7 @@ func heredocExpansion(c *checker) {
 				continue
 			}
 			known := e.Var != nil || e.Guarded && e.Op != "" && e.Op != "!"
-			late := strings.Contains("@*?!#", e.Name) || e.Name != "0" && isDigits(e.Name) && c.job.Batch()
+			late := special[e.Name] || e.Name != "0" && isDigits(e.Name) && c.job.Batch()
 			if own[e.Name] && !known || late && !known || d.submits && !c.job.Batch() && strings.HasPrefix(e.Name, "SLURM_") && !known {
 				c.report(e.Line, "$"+e.Name)
 				break
@@ -290,6 +290,9 @@ func heredocExpansion(c *checker) {
 		}
 	}
 }
+
+// special are the parameters that only the script itself knows when it runs.
+var special = map[string]bool{"@": true, "*": true, "?": true, "!": true, "#": true}
 
 func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 

@@ -54,7 +54,10 @@ func (r *reader) directives(t text, inside func(offset int) bool) []Directive {
 			word, rest = trimmed[:len("#SBATCH")], trimmed[len("#SBATCH"):]
 		}
 		if !strings.EqualFold(word, "#SBATCH") {
-			continue
+			var ok bool
+			if word, rest, ok = misspelt(trimmed); !ok {
+				continue
+			}
 		}
 		if rest != "" && rest[0] != ' ' && rest[0] != '\t' && rest[0] != '-' {
 			continue
@@ -76,6 +79,15 @@ func (r *reader) directives(t text, inside func(offset int) bool) []Directive {
 		out = append(out, d)
 	}
 	return out
+}
+
+// misspelt finds a line such as "#SBACTH --time=1:00:00".
+func misspelt(line string) (word, rest string, ok bool) {
+	word, rest, ok = strings.Cut(line, " ")
+	if !ok || len(word) < 6 || !strings.HasPrefix(strings.TrimSpace(rest), "--") || !oneEdit(strings.ToUpper(word), "#SBATCH") {
+		return "", "", false
+	}
+	return word, " " + rest, !strings.HasPrefix(word, "##")
 }
 
 // readDirective splits a directive into words as sbatch does and reads its
@@ -176,11 +188,11 @@ func (r *reader) addOption(d *Directive, o Option, val string, fail func(string,
 // word begins a comment.
 func directiveWords(s string) (words []string, fault string) {
 	for i := 0; i < len(s); {
-		switch {
-		case s[i] == ' ' || s[i] == '\t':
+		switch s[i] {
+		case ' ', '\t':
 			i++
 			continue
-		case s[i] == '#':
+		case '#':
 			return words, ""
 		}
 		var b strings.Builder

@@ -387,7 +387,8 @@ func operator(p *syntax.ParamExp) string {
 }
 
 func isPositional(name string) bool {
-	if len(name) == 1 && strings.Contains("@*#?$!-", name) {
+	switch name {
+	case "@", "*", "#", "?", "$", "!", "-":
 		return true
 	}
 	_, err := strconv.Atoi(name)

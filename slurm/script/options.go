@@ -169,7 +169,7 @@ func stepArgs(args []Arg) (opts Options, rest []Arg) {
 		case len(lead) > 1 && lead[0] == '-':
 			args = args[1:]
 			opts, args = shortArgs(a, args, opts)
-		case s != "" && len(a.Value) == 1 && a.Value[0].Ref != nil && !a.Value[0].Quoted && len(opts) >= 0 && len(args) > 1:
+		case s != "" && len(a.Value) == 1 && a.Value[0].Ref != nil && !a.Value[0].Quoted && len(args) > 1:
 			// $SRUN_ARGS: options that the file does not show.
 			opts = append(opts, Option{Name: "", Given: s, Line: a.Line})
 			args = args[1:]

@@ -119,7 +119,7 @@ func (sh *Shell) spawn(p Place, kind ShellKind, line int) *Shell {
 		}
 	}
 	for n, v := range sh.vars {
-		if v.Exported {
+		if v.Exported && !v.Array { // bash does not export arrays
 			c.vars[n] = v
 		}
 	}

@@ -121,8 +121,6 @@ const (
 	plainDollar  = '\x02'
 )
 
-var plainBytes = strings.NewReplacer("\x01", "[", "\x02", "$")
-
 // tolerate changes what the parser refuses and bash reads: a word such as
 // [0]*3+[1] in an array, and an expansion that is only refused when it runs.
 func tolerate(src string, pos syntax.Pos, msg string) string {

@@ -141,7 +141,7 @@ func (r *reader) srun(c *Command, f frame) {
 	if d, ok := opts.Get("chdir"); ok {
 		env.Dir = d.Value
 	}
-	c.Place.Step = step
+	c.Step = step
 	if len(rest) > 0 {
 		r.start(c, rest, env, f)
 	}
