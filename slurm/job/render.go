@@ -150,6 +150,7 @@ func (r *rendering) sections() {
 	}
 	r.block(r.beforeStart())
 	r.block(r.series())
+	r.block(r.chained())
 	r.block(r.secrets())
 	if r.Train != "" {
 		r.block(r.environment())

@@ -230,3 +230,31 @@ func TestABadNodeEndsTheJobBeforeTraining(t *testing.T) {
 	}
 	require.Len(t, execute(t, s, job.Options{}).of("python"), 4, "the check and the training, on both nodes")
 }
+
+func TestEachJobOfAChainQueuesTheNext(t *testing.T) {
+	s := twoNodes()
+	s.Chain = ptr(3)
+	for link, next := range map[string]string{"": "2", "2": "3", "3": "", "x[$(touch \"$CANARY\")]": "2"} {
+		r := execute(t, s, job.Options{}, "LINK="+link)
+		require.Zero(t, r.code, r.output)
+		require.Len(t, r.of("python"), 2)
+		if next == "" {
+			require.Empty(t, r.of("sbatch"))
+			continue
+		}
+		queued := r.of("sbatch")
+		require.Len(t, queued, 1)
+		require.Equal(t, []string{"--dependency=afterany:42"}, queued[0].Argv)
+		require.Equal(t, next, queued[0].Env["LINK"])
+	}
+	require.Empty(t, execute(t, s, job.Options{}, "SLURM_RESTART_COUNT=1").of("sbatch"), "a restart has queued it before")
+}
+
+func TestASeriesQueuesItsNextRunAndStops(t *testing.T) {
+	s := twoNodes()
+	s.Every = "12h"
+	r := execute(t, s, job.Options{})
+	require.Zero(t, r.code, r.output)
+	require.Equal(t, []string{"--begin=now+12hours"}, r.of("sbatch")[0].Argv)
+	require.Empty(t, execute(t, s, job.Options{}, "SLURM_RESTART_COUNT=2").of("sbatch"))
+}

@@ -115,12 +115,29 @@ func (r *rendering) series() string {
 	stop := path.Join(r.LogDir, r.Name+".stop")
 	return fmt.Sprintf(`# Runs again %s; the next run is queued first, so that a failure does not end the series.
 # List: squeue --me --name=%s   Stop: touch %s (or scancel the queued one)
-if [[ ! -e %s ]]; then
+if [[ ! -e %s && ${SLURM_RESTART_COUNT:-0} == 0 ]]; then
   scontrol write batch_script "$SLURM_JOB_ID" - | sbatch --begin=%s >&2 ||
     echo "the next run could not be queued: the series ends here" >&2
 fi
 find %s -maxdepth 1 -name %s -mtime +7 -delete  # old logs of the series`,
 		r.Every, r.Name, quote(stop), quote(stop), periods(r.Every), quote(r.LogDir), quote(r.Name+"-*"))
+}
+
+// chained queues the next job of a chain, which waits for the end of this one
+// however it comes: at the time limit, on a failure, or by being done.
+func (r *rendering) chained() string {
+	if r.Chain == nil || *r.Chain < 2 || r.into != "" {
+		return ""
+	}
+	stop := quote(path.Join(r.LogDir, r.Name+".stop"))
+	return fmt.Sprintf(`# A chain of %d jobs: the next one waits for this one's end, however it comes. touch %s ends the chain.
+[[ ! -e %s ]] || { echo "%s.stop is there: the chain ends" >&2; exit 0; }
+[[ ${LINK:-} =~ ^[1-9][0-9]{0,3}$ ]] || LINK=1
+echo "link $LINK of %d"
+if [[ $LINK -lt %d && ${SLURM_RESTART_COUNT:-0} == 0 ]]; then
+  scontrol write batch_script "$SLURM_JOB_ID" - | LINK=$((LINK + 1)) sbatch --dependency=afterany:"$SLURM_JOB_ID" >&2 ||
+    echo "the next job could not be queued: the chain ends here" >&2
+fi`, *r.Chain, stop, stop, r.Name, *r.Chain, *r.Chain)
 }
 
 // periods turns the specification's word to a form of --begin.

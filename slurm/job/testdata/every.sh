@@ -13,7 +13,7 @@ cd /lustre/alice/jobs
 
 # Runs again daily; the next run is queued first, so that a failure does not end the series.
 # List: squeue --me --name=clean-up   Stop: touch logs/clean-up.stop (or scancel the queued one)
-if [[ ! -e logs/clean-up.stop ]]; then
+if [[ ! -e logs/clean-up.stop && ${SLURM_RESTART_COUNT:-0} == 0 ]]; then
   scontrol write batch_script "$SLURM_JOB_ID" - | sbatch --begin=now+1day >&2 ||
     echo "the next run could not be queued: the series ends here" >&2
 fi
