@@ -288,6 +288,23 @@ func expertRows() []row {
 			},
 		},
 		{
+			id: "variant-moe-pattern-length", flags: "--moe-layer-freq --num-layers --experimental-attention-variant", source: inVariant + "446", stage: building, at: 446, effect: ChangesExperiment,
+			when: t("--moe-layer-freq with a list and an experimental attention variant", "--moe-layer-freq 给列表且使用实验性注意力"), must: t("its length must equal --num-layers", "其长度必须等于 --num-layers"),
+			why: t("the list says layer by layer which are expert layers; found only when the model is built", "列表逐层说明哪些是专家层；要到构建模型时才发现"), do: t("make the list as long as the model", "让列表与层数等长"),
+			broken: func(c *cfg) bool {
+				return variantModel(c) && c.Experts != 0 && c.MoeLayerFreq.IsList && len(c.MoeLayerFreq.List) != c.Layers
+			},
+		},
+		{
+			id: "variant-linear-pattern-length", flags: "--linear-attention-freq --num-layers --experimental-attention-variant", source: inVariant + "472", stage: building, at: 472, effect: ChangesExperiment,
+			when: t("--linear-attention-freq with a list", "--linear-attention-freq 给列表"), must: t("its length must equal --num-layers", "其长度必须等于 --num-layers"),
+			why: t("the list says layer by layer which are linear; found only when the model is built", "列表逐层说明哪些是线性注意力；要到构建模型时才发现"), do: t("make the list as long as the model", "让列表与层数等长"),
+			broken: func(c *cfg) bool {
+				f := c.LinearAttentionFreq
+				return variantModel(c) && gatedDelta(c) && f.OK && f.V.IsList && len(f.V.List) != c.Layers
+			},
+		},
+		{
 			id: "grouped-gemm-no-fused-bias", flags: "--no-bias-dropout-fusion --disable-bias-linear --moe-grouped-gemm", source: "megatron/core/transformer/moe/experts.py:205", stage: building, at: 9000,
 			when: t("--moe-grouped-gemm with linear biases (both dense defaults)", "--moe-grouped-gemm 且带线性偏置（均为稠密默认设置）"), must: t("--disable-bias-linear or --no-bias-dropout-fusion must be given", "必须加 --disable-bias-linear 或 --no-bias-dropout-fusion"),
 			why: t("the grouped layer adds no fused bias; found only when the model is built", "分组层不支持融合偏置；要到构建模型时才发现"), do: t("add --no-bias-dropout-fusion (or --disable-bias-linear, which changes the model)", "加 --no-bias-dropout-fusion（或 --disable-bias-linear，但会改变模型）"),
@@ -376,11 +393,11 @@ func expertLayers(c *cfg) bool {
 
 // layerSpecs reports a gpt model whose layers are specified one by one.
 func layerSpecs(c *cfg) bool {
-	if c.Entry != "gpt" || c.Spec != nil || c.Variant != "" && c.Variant != "gdn" && c.Variant != "gdn2" && c.Variant != "dsa" {
-		return false
-	}
-	return c.Variant == "" && (c.Experts != 0 || c.MtpNumLayers.OK)
+	return c.Entry == "gpt" && c.Spec == nil && c.Variant == "" && (c.Experts != 0 || c.MtpNumLayers.OK)
 }
+
+// variantModel reports a gpt model with an experimental attention variant.
+func variantModel(c *cfg) bool { return c.Entry == "gpt" && c.Spec == nil && c.Variant != "" }
 
 func flexBackend(c *cfg, backend string) bool {
 	return expertLayers(c) && c.MoeTokenDispatcherType == "flex" && c.MoeFlexDispatcherBackend == backend

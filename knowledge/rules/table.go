@@ -88,6 +88,7 @@ const (
 	inGraph    = "megatron/core/transformer/cuda_graph_config.py:"
 	inHybrid   = "megatron/core/models/hybrid/hybrid_layer_allocation.py:"
 	inPipeline = "megatron/core/pipeline_parallel/schedules.py:"
+	inVariant  = "megatron/core/models/gpt/experimental_attention_variant_module_specs.py:"
 	inUtils    = "megatron/training/argument_utils.py:"
 	inInit     = "megatron/training/initialize.py:"
 )
