@@ -408,8 +408,8 @@ func (c *CLI) sbatch(ctx context.Context, op string, s slurm.Submission, more ..
 		}
 	}
 	env := s.Env
-	if env == nil {
-		env = c.Environ()
+	if _, other := c.runner.(*sudo); env == nil && !other {
+		env = c.Environ() // another user's job does not inherit what is ours
 	}
 	env = withDefaults(JobEnviron(env), c.Environ(), "PATH", "SLURM_CONF", "HOME", "USER")
 	r, err := c.runner.run(ctx, command{argv: append(argv, more...), env: env, dir: s.Dir, stdin: s.Script, held: s.Lock})

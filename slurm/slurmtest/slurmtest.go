@@ -26,7 +26,7 @@ import (
 )
 
 // Packages are the Debian packages that it takes.
-const Packages = "slurm-wlm slurmdbd slurmrestd slurm-wlm-jwt-plugin munge mariadb-server python3-torch python3-numpy"
+const Packages = "slurm-wlm slurmdbd slurmrestd slurm-wlm-jwt-plugin munge mariadb-server sudo openssh-server python3-torch python3-numpy"
 
 // Options choose what sort of site it is. The zero value enforces nothing and
 // never preempts.

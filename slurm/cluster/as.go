@@ -1,0 +1,114 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/user"
+	"slices"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// As returns the same cluster for another of its users: over ssh as that login,
+// here by sudo. Whether this process may act for the user is the caller's to
+// know; that the user is no administrator is checked.
+func (c *CLI) As(login string) (*CLI, error) {
+	if err := checkLogin(c.name, login); err != nil {
+		return nil, err
+	}
+	other := *c
+	if t, far := c.runner.(*there); far {
+		o := t.SSHOptions
+		o.User = login
+		ssh, err := NewSSH(c.name, o)
+		if err != nil {
+			return nil, err
+		}
+		ssh.TokenInName = c.TokenInName
+		return ssh, nil
+	}
+	if me, err := user.Current(); err == nil && me.Username == login {
+		return &other, nil
+	}
+	r := &sudo{inner: c.runner, login: login}
+	other.runner = r
+	other.mkdir = func(ctx context.Context, dir string) error {
+		res, err := r.run(ctx, command{argv: []string{"mkdir", "-p", "--", dir}, env: c.Environ()})
+		if err == nil && res.code != 0 {
+			err = errors.New(strings.TrimSpace(res.stderr))
+		}
+		return err
+	}
+	return &other, nil
+}
+
+// As returns the same cluster for another of its users, with that user's tokens.
+func (r *REST) As(login string, token func(context.Context) (string, error)) (*REST, error) {
+	if err := checkLogin(r.name, login); err != nil {
+		return nil, err
+	}
+	other, err := NewREST(r.name, r.base, login, token)
+	if err == nil {
+		other.Client, other.DefaultEnv = r.Client, r.DefaultEnv
+	}
+	return other, err
+}
+
+// checkLogin refuses what is no login, and root: no job runs as an
+// administrator because somebody asked for one.
+func checkLogin(cluster, login string) error {
+	if !userForm.MatchString(login) || strings.Contains(login, "@") {
+		return fmt.Errorf("cluster %s: user %q is no login name", cluster, login)
+	}
+	if login == "root" || login == "slurm" {
+		return &slurm.Error{Op: "act as " + login, Kind: slurm.Denied, Msg: "jobs are never run as an administrator"}
+	}
+	return nil
+}
+
+// Sudoers is the rule that lets the bot's login act for the users of a group,
+// with Slurm's commands and mkdir only; it goes into /etc/sudoers.d.
+func Sudoers(bot, group string) string {
+	var commands []string
+	for _, name := range []string{"sbatch", "squeue", "sacct", "scancel", "scontrol", "sinfo", "srun", "sprio", "sshare", "sacctmgr"} {
+		commands = append(commands, "/usr/bin/"+name)
+	}
+	return fmt.Sprintf("Cmnd_Alias MEGATRON_OPS = %s, /usr/bin/mkdir -p -- *\n%s ALL=(%%%s) NOPASSWD:SETENV: MEGATRON_OPS\n",
+		strings.Join(commands, ", "), bot, group)
+}
+
+// sudo runs commands as another user of this machine.
+type sudo struct {
+	inner runner
+	login string
+}
+
+// fromUs are variables that sudo sets or that are ours: the other user's own
+// take their place.
+var fromUs = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "MAIL", "TERM"}
+
+func (s *sudo) run(ctx context.Context, c command) (result, error) {
+	argv := []string{"sudo", "--non-interactive", "--set-home", "--user=" + s.login}
+	var names []string
+	for _, entry := range c.env {
+		name, _, _ := strings.Cut(entry, "=")
+		// Of a query's environment only what Slurm reads matters; of a job's, all.
+		if slices.Contains(fromUs, name) || !envName.MatchString(name) || strings.HasPrefix(name, "SUDO_") {
+			continue
+		}
+		if c.argv[0] == "sbatch" || strings.HasPrefix(name, "SLURM_") || name == "TZ" || name == "LC_ALL" {
+			names = append(names, name)
+		}
+	}
+	if len(names) > 0 {
+		argv = append(argv, "--preserve-env="+strings.Join(names, ","))
+	}
+	c.argv = append(append(argv, "--"), c.argv...)
+	r, err := s.inner.run(ctx, c)
+	if err == nil && r.code == 1 && strings.HasPrefix(r.stderr, "sudo: ") {
+		return r, &slurm.Error{Op: "act as " + s.login, Kind: slurm.Denied, Msg: strings.TrimSpace(r.stderr)}
+	}
+	return r, err
+}
