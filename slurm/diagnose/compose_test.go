@@ -482,3 +482,13 @@ func TestSlurmEndsTheJob(t *testing.T) {
 		}
 	}
 }
+
+// TestPrefixesOfOtherLaunchers are pdsh's node and Ray's worker.
+func TestPrefixesOfOtherLaunchers(t *testing.T) {
+	r := diagnoseText(t, "c000001: Traceback (most recent call last):\nc000002: starting\nc000001:   File \"/w/gpt_dataset.py\", line 148, in build\nc000002: [rank9]: KeyError\nc000001: FileNotFoundError: [Errno 2] No such file or directory: '/d/43d5_doc_idx.npy'\n")
+	require.Equal(t, diagnose.DatasetMissing, r.Class)
+	require.Equal(t, "c000001", *r.RootNode)
+	r = diagnoseText(t, "(head, rank=3, pid=4773) Traceback (most recent call last):\n(head, rank=3, pid=4773)   File \"/w/megatron/core/datasets/indexed_dataset.py\", line 293, in __init__\n(worker1, rank=4, pid=12)  fine\n(head, rank=3, pid=4773) AssertionError\n")
+	require.Equal(t, diagnose.DatasetMissing, r.Class, "an index that contradicts itself")
+	require.Equal(t, 3, *r.RootRank)
+}

@@ -173,6 +173,7 @@ var refinements = []refinement{
 		[]string{"datasets/", "indexed_dataset.py", "gpt_dataset.py", "blended_dataset.py", "blended_megatron_dataset_builder.py", "train_valid_test_datasets_provider", "build_train_valid_test_data_iterators", "build_train_valid_test_datasets", "tokenizer/", "tokenizers/", "build_tokenizer"},
 		false,
 	},
+	{DatasetMissing, specific - 2, regexp.MustCompile(`^AssertionError$`), nil, []string{"indexed_dataset.py"}, true},
 	{
 		BadArgs, specific, regexp.MustCompile(`(Assertion|Value|Runtime|NotImplemented|Type|Key|Attribute)Error$`), nil,
 		[]string{"validate_args", "arguments.py", "parse_args", "_check_arg_is_not_none", "core_transformer_config_from_args", "__post_init__", "validate_yaml", "yaml_arguments.py", "argparse.py"},

@@ -459,6 +459,8 @@ func (j *job) placeEvents() {
 			}
 			switch {
 			case e.node != "" && (daemon || e.class == SlurmNodeFail || j.nodes[e.node] > 1):
+			case e.tag.host != "":
+				e.node = e.tag.host
 			case j.fileNode[e.file] != "":
 				e.node = j.fileNode[e.file]
 			case e.rank >= 0 && nodeOfRank[e.rank] != "":
@@ -499,7 +501,7 @@ func (j *job) rankOf(file int, t tag, hostBase map[string]int) int {
 		return t.rank
 	}
 	f := j.files[file]
-	if r, ok := f.bases[tag{t.label, t.local, -1}]; ok {
+	if r, ok := f.bases[tag{label: t.label, local: t.local, rank: -1, host: t.host}]; ok {
 		return r
 	}
 	if t.local >= 0 {

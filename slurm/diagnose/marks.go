@@ -157,7 +157,7 @@ func (s *scanner) seen(t tag, text string, h hits) {
 	if t.rank >= 0 {
 		s.ranks[t.rank] = true
 		if t.label >= 0 || t.local >= 0 {
-			s.bases[tag{t.label, t.local, -1}] = t.rank
+			s.bases[tag{label: t.label, local: t.local, rank: -1, host: t.host}] = t.rank
 		}
 	}
 	if h.ask&(askNode|askNodes) == 0 {

@@ -4,14 +4,21 @@ import "strings"
 
 // A tag is what launchers put before a line: srun --label's task, torchrun's
 // local rank, PyTorch's or mpirun's global rank. -1 where a line has none.
-type tag struct{ label, local, rank int }
+// host is the node that pdsh and its kin put there.
+type tag struct {
+	label, local, rank int
+	host               string
+}
 
-var noTag = tag{-1, -1, -1}
+var noTag = tag{label: -1, local: -1, rank: -1}
 
 // untag splits the launchers' prefixes from a line, outermost first:
 // "12: [default3]: [rank99]: text".
 func untag(line string) (tag, string) {
 	t := noTag
+	if rest, rank, ok := cutWorker(line); ok {
+		t.rank, line = rank, rest
+	}
 	for {
 		if rest, n, ok := cutLabel(line); ok && t == noTag {
 			t.label, line = n, rest
@@ -32,6 +39,39 @@ func untag(line string) (tag, string) {
 		}
 		line = rest
 	}
+}
+
+// cutWorker cuts the prefixes of Ray and SkyPilot: "(head, rank=0, pid=4773) "
+// and "(Worker pid=4773, ip=10.1.2.3) ". rank is -1 where it is not said.
+func cutWorker(line string) (rest string, rank int, ok bool) {
+	if len(line) < 8 || line[0] != '(' {
+		return line, -1, false
+	}
+	end := strings.IndexByte(line[:min(len(line), 96)], ')')
+	if end < 0 || end+1 >= len(line) || line[end+1] != ' ' || !strings.Contains(line[:end], "pid=") {
+		return line, -1, false
+	}
+	rank = -1
+	for _, f := range strings.FieldsFunc(line[1:end], func(r rune) bool { return r == ',' || r == ' ' }) {
+		if n, isRank := strings.CutPrefix(f, "rank="); isRank {
+			if k, isNumber := number(n); isNumber {
+				rank = k
+			}
+		}
+	}
+	return line[end+2:], rank, true
+}
+
+// cutHost cuts the node that pdsh, dsh and mpirun put before a line:
+// "node07: text". sure tells that what follows leaves no doubt.
+func cutHost(line string) (rest, host string, sure, ok bool) {
+	i := strings.Index(line[:min(len(line), 64)], ": ")
+	if i < 2 || !hasDigit(line[:i]) || !isWord(strings.ReplaceAll(line[:i], ".", "")) || line[0] >= '0' && line[0] <= '9' {
+		return line, "", false, false
+	}
+	rest = line[i+2:]
+	sure = strings.HasPrefix(rest, header) || strings.HasPrefix(rest, `  File "`) || strings.HasPrefix(rest, "[rank") || strings.HasPrefix(rest, "[default")
+	return rest, line[:i], sure, true
 }
 
 // cutLabel cuts srun's "%*d: ". A task without text prints "3:" alone.

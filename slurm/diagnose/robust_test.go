@@ -224,3 +224,15 @@ func TestLinesMergeAllRanks(t *testing.T) {
 	require.Equal(t, []string{"no time", "[2026-06-11 10:00:05] same"}, texts(diagnose.Filter{Rank: &one, Tail: 2}))
 	require.Equal(t, []string{"[2026-06-11 10:00:00] RuntimeError: two"}, texts(diagnose.Filter{Level: "error"}))
 }
+
+func TestEveryAnswerNamesAStepOfTheMethod(t *testing.T) {
+	steps := map[string]bool{"no failure in the logs": true, "not started": true}
+	for _, s := range diagnose.Method() {
+		require.NotEmpty(t, s.How.EN)
+		require.NotEmpty(t, s.How.ZH)
+		steps[s.ID] = true
+	}
+	for _, text := range []string{oomLog, "srun: error: n1: task 3: Exited with exit code 7\n", "srun: error: Node failure on n7\n", "all is well\n", "[after training is done]\n"} {
+		require.True(t, steps[diagnoseText(t, text).Why])
+	}
+}

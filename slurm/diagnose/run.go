@@ -1,8 +1,3 @@
-// Package diagnose reads the logs of a job and names what broke first: the
-// class of the cause, the rank, node, file and line, who should act and
-// whether a retry is worth it. It reads every rank, separates causes from
-// their consequences, and says that nothing broke when nothing did. It starts
-// no process and opens only regular files, with bounded reads.
 package diagnose
 
 import (

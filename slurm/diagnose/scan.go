@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"bytes"
+	"cmp"
 	"regexp"
 	"strings"
 	"sync"
@@ -94,18 +95,19 @@ type stream struct {
 
 type scanner struct {
 	*facts
-	file    int
-	table   *table
-	streams map[tag]*stream
-	counts  map[quota]int
-	buf     []int // of look
-	recent  []span
-	pending []mark    // iteration lines of a digest
-	keep    int       // iteration lines
-	now     time.Time // the last time that the file named
-	waiting []*event  // events that wait for the next time
-	summary elasticEntry
-	begun   string // the kind of a start line that waits for a time
+	file       int
+	table      *table
+	streams    map[tag]*stream
+	counts     map[quota]int
+	buf        []int // of look
+	recent     []span
+	pending    []mark    // iteration lines of a digest
+	keep       int       // iteration lines
+	now        time.Time // the last time that the file named
+	waiting    []*event  // events that wait for the next time
+	summary    elasticEntry
+	hostPrefix map[string]bool // nodes that stand before lines
+	begun      string          // the kind of a start line that waits for a time
 }
 
 // A span is a line within a window.
@@ -124,7 +126,7 @@ const keepFirst, keepLast = 4, 2
 
 func newScanner(file, keep int) *scanner {
 	return &scanner{
-		file: file, keep: keep, table: loadTable(), streams: map[tag]*stream{}, counts: map[quota]int{},
+		file: file, keep: keep, table: loadTable(), hostPrefix: map[string]bool{}, streams: map[tag]*stream{}, counts: map[quota]int{},
 		facts: &facts{starts: map[string][]mark{}, args: map[string]string{}, bases: map[tag]int{}, hosts: map[string]int{}, ranks: map[int]bool{}, labels: map[int]bool{}, locals: map[int]bool{}, hostOf: map[tag]string{}, nccl: map[int]*ncclRank{}, nodeRank: map[string]string{}, markers: map[string]string{}, addresses: map[string]string{}},
 	}
 }
@@ -197,7 +199,7 @@ func (s *scanner) line(line []byte, off int64) {
 		raw = redact.Clean(raw)
 	}
 	raw = strings.TrimRight(raw, " \r\t")
-	t, text := untag(raw)
+	t, text := s.untag(raw)
 	if strings.TrimSpace(text) == "" {
 		return
 	}
@@ -212,6 +214,22 @@ func (s *scanner) line(line []byte, off int64) {
 		return
 	}
 	s.read(t, text, raw, off, h)
+}
+
+// untag splits the prefixes from a line. A node before it is believed once a
+// line with that node left no doubt.
+func (s *scanner) untag(raw string) (tag, string) {
+	rest, host, sure, ok := cutHost(raw)
+	if !ok || !sure && !s.hostPrefix[host] {
+		return untag(raw)
+	}
+	if !s.hostPrefix[host] && len(s.hostPrefix) < 1<<14 {
+		s.hostPrefix[host] = true
+		s.hosts[host]++
+	}
+	t, text := untag(rest)
+	t.host = host
+	return t, text
 }
 
 // acts reports whether a line holds bytes that Clean would change.
@@ -391,7 +409,7 @@ func (s *scanner) add(e *event) {
 	e.file, e.before, e.rank = s.file, s.now, -1
 	_, e.dated = timestamp(e.text)
 	if e.node == "" {
-		e.node = nodeIn(e.text)
+		e.node = cmp.Or(e.tag.host, nodeIn(e.text))
 	}
 	key := quota{e.tag, e.class}
 	if e.caught {

@@ -1,0 +1,55 @@
+// Package diagnose reads the logs of a job and names what broke first: the
+// class of the cause, the rank, node, file and line, who should act and
+// whether a retry is worth it. It says that nothing broke when nothing did.
+// It starts no process and opens only regular files, with bounded reads.
+//
+// Every rank's log is read from its end back to where healthy progress is
+// seen (source.go), its lines are freed of launchers' prefixes (prefix.go) and
+// looked up in a table of patterns (patterns_*.go) in one pass (automaton.go).
+// Tracebacks are assembled per rank (scan.go, exception.go). What all files
+// tell is put together: attempts, clocks, ranks, nodes (job.go). The steps of
+// Method then decide (judge.go, health.go), and the answer carries the lines
+// that it rests on (report.go).
+package diagnose
+
+import "github.com/megatron-ops/megatron-ops/internal/lang"
+
+// A Step is one step of the method. ID is what a report's Why holds where the
+// step decided.
+type Step struct {
+	ID  string
+	How lang.Text
+}
+
+// Method returns the steps in the order in which they are tried: the first one
+// that finds something decides.
+func Method() []Step { return method }
+
+var method = []Step{
+	{"first cause", said(
+		"The earliest exception, crash or fault that is none of NCCL's, in the last attempt. Lines that the program survived, and what a rank prints because another one died, do not count. Clocks of two nodes are believed to five seconds; within that, the line that says more wins. What the kernel, the driver or Slurm state of hardware and memory overrules the error that Python made of it.",
+		"最后一次尝试中最早出现的、与 NCCL 无关的异常、崩溃或故障。程序自己挺过去的报错、以及因其他 rank 死亡而打印的内容不算。两节点的时钟差在五秒内不分先后，此时以信息更明确的那一行为准。内核、驱动或 Slurm 关于硬件与内存的陈述优先于 Python 由此产生的报错。")},
+	{"slurm ended it", said(
+		"Slurm's word that it ended the job: time limit, preemption, node failure, cancellation. A step that is cancelled right after a task failed is a consequence.",
+		"Slurm 说明由它结束了作业：时间限制、抢占、节点故障、取消。任务失败后随即被取消的作业步只是后果。")},
+	{"slurm's state", said(
+		"Slurm's state of the job, where no line says more.",
+		"没有更明确的日志时，以 Slurm 记录的作业状态为准。")},
+	{"only the network complained", said(
+		"Where only the network between ranks complained: the earliest error of InfiniBand, sockets or rendezvous, unless the run went on after it.",
+		"只有 rank 之间的网络报错时：取最早的 InfiniBand、套接字或 rendezvous 错误，除非之后训练仍在推进。")},
+	{"only collectives complained", said(
+		"Where only collectives timed out: the rank that the others waited for, from flight recorder dumps, from errors that name it, from the watchdogs' sequence numbers, or because it alone is silent.",
+		"只有集合通信超时时：找出其他 rank 在等待的那个 rank，依据 flight recorder 转储、点名它的报错、watchdog 的序号，或只有它没有输出。")},
+	{"the numbers", said(
+		"Iteration lines whose loss or gradient norm stays NaN or infinite, or whose loss jumped and did not come back.",
+		"迭代日志中损失或梯度范数持续为 NaN/无穷大，或损失跳升后未回落。")},
+	{"nothing says why", said(
+		"Processes that died without a word: the exit code or signal, and the last words of the rank.",
+		"进程无声退出：给出退出码或信号，以及该 rank 最后的输出。")},
+	{"no progress", said(
+		"A running job that has been silent for longer than fifteen of its own iterations and at least ten minutes (twenty while it saves, loads, evaluates or builds) hangs.",
+		"运行中的作业若静默时间超过其自身 15 次迭代且至少 10 分钟（保存、加载、评估或构建期间为 20 分钟），判为挂起。")},
+	{"finished", said("The words of a run that ended well, or Slurm's COMPLETED.", "正常结束的日志，或 Slurm 的 COMPLETED 状态。")},
+	{"progress", said("Fresh iterations.", "有新的迭代输出。")},
+}
