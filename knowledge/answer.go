@@ -8,6 +8,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/view"
@@ -23,6 +24,11 @@ type Question struct {
 	Lang lang.Lang
 	// History holds the earlier turns of the same thread, oldest first.
 	History []Turn
+	// User is who asks, for the model's budget; it may be empty.
+	User string
+	// Stream, where set, is given the answer piece by piece as a model writes it.
+	// What Ask returns stands, also where it differs.
+	Stream func(piece string)
 }
 
 // A Turn is one earlier question of a thread and its answer.
@@ -75,12 +81,22 @@ func (s Source) String() string {
 }
 
 // Options of an Answerer. The zero value answers from what is built in.
-type Options struct{}
+type Options struct {
+	// Site lists folders of Markdown pages (a wiki, runbooks) that hold what is
+	// particular to the place. They go before what is built in.
+	Site []string
+	// Model is a language model that words the answers; nil for none.
+	Model *Model
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
 
 // An Answerer answers Questions. It is safe for concurrent use.
 type Answerer struct {
-	opts  Options
 	ready func() *library
+	site  *site
+	model *Model
+	spent *budget
 }
 
 // A library is the cards and their index, made when first asked.
@@ -93,11 +109,19 @@ type library struct {
 // New returns an Answerer. It reads nothing yet: the index is built on the
 // first question.
 func New(opts Options) *Answerer {
-	return &Answerer{opts: opts, ready: sync.OnceValue(newLibrary)}
+	now := opts.Now
+	if now == nil {
+		now = time.Now
+	}
+	return &Answerer{
+		ready: sync.OnceValue(func() *library { return makeLibrary(cards.All()) }),
+		site:  &site{folders: opts.Site, now: now},
+		model: opts.Model,
+		spent: &budget{now: now},
+	}
 }
 
-func newLibrary() *library {
-	list := cards.All()
+func makeLibrary(list []cards.Card) *library {
 	docs := make([]index.Doc, len(list))
 	lib := &library{cards: list, byID: make(map[string]int, len(list))}
 	for i, c := range list {
@@ -131,38 +155,74 @@ func (a *Answerer) Ask(ctx context.Context, q Question) (Answer, error) {
 	if err := ctx.Err(); err != nil {
 		return Answer{}, err
 	}
-	text := strings.TrimSpace(q.Text)
-	l := q.Lang
-	if l == "" {
-		l = lang.Of(text)
+	q.Text = strings.TrimSpace(q.Text)
+	if q.Lang == "" {
+		q.Lang = lang.Of(q.Text)
 	}
-	lib := a.ready()
-	if why := outOfScope(text); why != "" {
-		return lib.decline(text, l, why), nil
+	found := a.find(q)
+	if a.model == nil || found.closed {
+		return found.Answer, nil
 	}
-	if r, ok := compute.Answer(text, l); ok {
-		return Answer{Answer: r.Text, Sources: []Source{{Skill: r.Skill, Section: r.Section, URL: r.URL}}}, nil
+	if ans, ok := a.worded(ctx, q, found); ok {
+		return ans, nil
 	}
-	if id := signature(text); id != "" {
-		if i, ok := lib.byID[id]; ok {
-			return lib.answer(i, l), nil
+	return found.Answer, ctx.Err()
+}
+
+// A finding is a deterministic answer and how it came about.
+type finding struct {
+	Answer
+	// closed says that no model may answer either: a request to act, for a
+	// secret, or with instructions of its own.
+	closed bool
+	// computed says that the answer was worked out; its numbers stand.
+	computed bool
+	// hits are the cards that came nearest.
+	hits []index.Hit
+}
+
+// find answers without a model.
+func (a *Answerer) find(q Question) finding {
+	lib, text, l := a.ready(), q.Text, q.Lang
+	hits := lib.index.Search(text, 4)
+	why := outOfScope(text)
+	if why != "" && !siteMay(why) {
+		return finding{Answer: lib.decline(text, l, why), closed: true}
+	}
+	whole := inContext(text, q.History)
+	if why == "" {
+		for _, t := range []string{whole, text} {
+			if t == "" {
+				continue
+			}
+			if r, ok := compute.Answer(t, l); ok {
+				return finding{Answer: Answer{Answer: r.Text, Sources: []Source{{Skill: r.Skill, Section: r.Section, URL: r.URL}}}, computed: true, hits: hits}
+			}
 		}
 	}
-	hits := lib.index.Search(text, 4)
-	if len(hits) == 0 {
-		return lib.decline(text, l, unknown), nil
+	if ans, ok := a.local(text, l, hits); ok {
+		return finding{Answer: ans, hits: hits}
 	}
-	if !lib.fits(text, hits[0]) {
-		return lib.decline(text, l, unknown), nil
+	switch {
+	case why != "":
+		return finding{Answer: lib.decline(text, l, why), hits: hits}
+	case lib.fits(text, hits):
+		return finding{Answer: lib.found(hits, l), hits: hits}
 	}
-	return lib.found(hits, l), nil
+	if whole != "" {
+		if hits := lib.index.Search(whole, 4); lib.fits(whole, hits) {
+			return finding{Answer: lib.found(hits, l), hits: hits}
+		}
+	}
+	return finding{Answer: lib.decline(text, l, unknown), hits: hits}
 }
 
 // fits reports whether the best card is close enough to be an answer.
-func (lib *library) fits(text string, h index.Hit) bool {
-	if index.OnlyNumbers(text) {
+func (lib *library) fits(text string, hits []index.Hit) bool {
+	if len(hits) == 0 || index.OnlyNumbers(text) {
 		return false
 	}
+	h := hits[0]
 	if h.Score >= minScore && h.Cover >= minCover || h.Score >= wholeScore && h.Cover >= wholeCover {
 		return true
 	}

@@ -166,6 +166,3 @@ func asksForUnknownName(text string) bool {
 	}
 	return strange > 0 && known == 0
 }
-
-// signature finds the card of an error message pasted into the question.
-func signature(string) string { return "" }
