@@ -122,8 +122,14 @@ func (b *Bot) follow(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, res
 		return b.draw(ctx, &old)
 	}
 	owed := b.draw(ctx, &k)
-	if err := b.cfg.Store.Put(ctx, docCard, cardID(cluster, slurm.JobID(id)), k, time.Time{}); err != nil {
+	if err := b.keepCard(ctx, k); err != nil {
 		b.log.Error("slack: card", "err", err)
+	}
+	if script := stringField(result, "script"); script != "" {
+		key := k.Places[0].key(cardID(cluster, slurm.JobID(id)))
+		owed = append(owed, b.owe(key+"/script", key+"/thread", out{
+			Do: doUpload, Team: a.Team, ThreadOf: key, File: &File{Name: id + ".sbatch", Title: news.Job.Name, Content: script},
+		}))
 	}
 	b.watchers.follow(news.Job)
 	return owed
@@ -147,7 +153,22 @@ func (b *Bot) withCard(ctx context.Context, cluster string, id slurm.JobID, chan
 		return false
 	}
 	change(&k)
-	return b.cfg.Store.Put(ctx, docCard, cardID(cluster, id), k, time.Time{}) == nil
+	return b.keepCard(ctx, k) == nil
+}
+
+// keepCard stores a card: for good while its job lives, and for a month after.
+func (b *Bot) keepCard(ctx context.Context, k card) error {
+	id := cardID(k.News.Job.Cluster, k.News.Job.ID)
+	if k.EndedAt.IsZero() {
+		if err := b.cfg.Store.Put(ctx, docAlive, id, true, time.Time{}); err != nil {
+			return err
+		}
+		return b.cfg.Store.Put(ctx, docCard, id, k, time.Time{})
+	}
+	if err := b.cfg.Store.Put(ctx, docCard, id, k, k.EndedAt.AddDate(0, 1, 0)); err != nil {
+		return err
+	}
+	return b.cfg.Store.Delete(ctx, docAlive, id)
 }
 
 // Tell brings what the watcher has seen to the job's cards. Jobs that nobody
@@ -189,7 +210,7 @@ func (b *Bot) Tell(ctx context.Context, n News) error {
 		return err
 	}
 	b.send.wake()
-	return b.cfg.Store.Put(ctx, docCard, id, k, time.Time{})
+	return b.keepCard(ctx, k)
 }
 
 // keep fills in from before what this news does not tell.

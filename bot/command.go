@@ -126,6 +126,9 @@ func (b *Bot) perform(ctx context.Context, a ask, c *ops.Call, name string, word
 	if err := b.mayHere(a, op, c.Lang); err != nil {
 		return b.reply(a, errorDoc(err, c.Lang), false)
 	}
+	if a.Open && op.Name != "ask" {
+		f.share = false
+	}
 	c.Confirmed = f.yes
 	if f.lang != "" {
 		c.Lang = f.lang

@@ -38,7 +38,10 @@ type ask struct {
 	Enterprise string    `json:"enterprise,omitempty"`
 	User       string    `json:"user,omitempty"`
 	// Foreign says that the person or the channel belongs to another workspace.
-	Foreign bool   `json:"foreign,omitempty"`
+	Foreign bool `json:"foreign,omitempty"`
+	// Open says that people of other workspaces read the channel: what is said
+	// of jobs there stays private, asked for or not.
+	Open    bool   `json:"open,omitempty"`
 	Channel string `json:"channel,omitempty"`
 	Direct  bool   `json:"direct,omitempty"` // a direct message with the bot
 	Thread  string `json:"thread,omitempty"` // the thread that it is in
@@ -250,6 +253,7 @@ func decodeEvent(e event) (a ask, ok bool) {
 		Foreign: v.UserTeam != "" && v.UserTeam != e.TeamID,
 		TS:      v.TS, Thread: v.ThreadTS, Files: v.Files,
 		Direct: v.ChannelType == "im" || strings.HasPrefix(v.Channel, "D"),
+		Open:   e.External,
 	}
 	switch v.Type {
 	case "app_mention":

@@ -45,7 +45,9 @@ func TestAJobHasOneCardThatIsEditedInPlace(t *testing.T) {
 	s := play(t)
 	c := submitted(t, s)
 	require.Contains(t, text(c), "Waiting in the queue (PENDING)")
-	require.NotContains(t, text(c), "<@U1>")
+	s.Wait("the script in the thread", func(st slacktest.State) bool {
+		return len(st.Files) == 1 && st.Files[0].Done && st.Files[0].Thread == c.TS && strings.Contains(string(st.Files[0].Data), "#SBATCH")
+	})
 
 	loss, speed, limit := 2.345, 412.5, int64(3600)
 	job := slurm.Job{
@@ -82,11 +84,13 @@ func TestAJobHasOneCardThatIsEditedInPlace(t *testing.T) {
 		return len(list) == 1 && strings.Contains(text(list[0]), "Failed (FAILED)") &&
 			slices.ContainsFunc(st.Messages, func(m *slacktest.Message) bool {
 				return m.Thread == list[0].TS && strings.Contains(text(m), "backward pass")
-			}) && len(st.Files) == 1 && st.Files[0].Done
+			}) && len(st.Files) == 2 && st.Files[0].Done && st.Files[1].Done
 	})
 	c = cards(st, "4711")[0]
 	require.Contains(t, text(c), "Rank 9 on n2 ran out of GPU memory")
-	require.Equal(t, c.TS, st.Files[0].Thread, "the evidence is a file in the thread")
+	for _, f := range st.Files {
+		require.Equal(t, c.TS, f.Thread, "scripts and evidence are files in the thread")
+	}
 	for _, m := range st.Messages {
 		require.False(t, m.Broadcast, "a reply is never shown in the channel too")
 	}
@@ -99,7 +103,11 @@ func TestNobodyIsCalledForTheirOwnAction(t *testing.T) {
 	s.Slash("cancel 4711 --yes")
 	s.said("4711", "cancelled")
 	require.NoError(t, s.bot.Tell(t.Context(), bot.News{Job: slurm.Job{ID: "4711", Cluster: "yard", Name: "gpt", User: "ada", State: slurm.Cancelled}}))
-	s.said("Cancelled (CANCELLED)")
+	s.Wait("the end in the thread", func(st slacktest.State) bool {
+		return slices.ContainsFunc(st.Messages, func(m *slacktest.Message) bool {
+			return m.Thread != "" && strings.Contains(text(m), "Cancelled (CANCELLED)")
+		})
+	})
 	require.Zero(t, callsFor(s.State(), "U1"))
 }
 
@@ -122,7 +130,11 @@ func TestAnEndCallsTheRequesterOnceAndNotInQuietHours(t *testing.T) {
 			for range 3 {
 				require.NoError(t, s.bot.Tell(t.Context(), bot.News{Job: slurm.Job{ID: "4711", Cluster: "yard", Name: "gpt", User: "ada", State: slurm.Timeout}}))
 			}
-			s.said("Time limit reached (TIMEOUT)", "Elapsed")
+			s.Wait("the end in the thread", func(st slacktest.State) bool {
+				return slices.ContainsFunc(st.Messages, func(m *slacktest.Message) bool {
+					return m.Thread != "" && strings.Contains(text(m), "Time limit reached (TIMEOUT)")
+				})
+			})
 			require.Equal(t, c.calls, callsFor(s.State(), "U1"))
 		})
 	}
@@ -341,4 +353,15 @@ func TestAFailedJobIsSubmittedAgainWithChanges(t *testing.T) {
 	}}))
 	require.Equal(t, "update", a["response_action"], "%v", a)
 	require.Contains(t, slacktest.JSON(a["view"]), "--time=2:00:00")
+}
+
+func TestWhereOthersReadAlongAnswersStayPrivate(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	s.yard.put(jobNamed("4000", "run"))
+	s.Deliver(slacktest.Delivery{Kind: "events_api", Payload: map[string]any{
+		"team_id": "T1", "is_ext_shared_channel": true,
+		"event": map[string]any{"type": "app_mention", "user": "U1", "channel": "C1", "ts": "1.000100", "text": "<@UBOT> status 4000 --share"},
+	}})
+	require.Equal(t, "U1", s.said("4000 run").Only)
 }

@@ -55,6 +55,7 @@ const (
 	docHeld     = "held"     // an id → a call that waits for a yes
 	docClaim    = "claim"    // an id of a held call → the request that answered it
 	docCard     = "card"     // cluster/job → the job's card
+	docAlive    = "alive"    // cluster/job → nothing: the cards that wait for an end
 	docThread   = "thread"   // channel/ts → what the thread is about
 	docSettings = "settings" // team/user → a person's settings
 	docInstall  = "install"  // team → its encrypted token

@@ -247,13 +247,13 @@ func (b *Bot) followed(ctx context.Context, j slurm.Job) bool {
 
 // unfinished lists the jobs whose cards wait for an end.
 func (b *Bot) unfinished(ctx context.Context) (jobs []slurm.Job, err error) {
-	keys, err := b.cfg.Store.Keys(ctx, docCard, b.now())
+	keys, err := b.cfg.Store.Keys(ctx, docAlive, b.now())
 	if err != nil {
 		return nil, err
 	}
 	for _, key := range keys {
 		var k card
-		if ok, err := b.cfg.Store.Get(ctx, docCard, key, b.now(), &k); err == nil && ok && k.EndedAt.IsZero() {
+		if ok, err := b.cfg.Store.Get(ctx, docCard, key, b.now(), &k); err == nil && ok {
 			jobs = append(jobs, k.News.Job)
 		}
 	}

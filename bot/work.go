@@ -106,6 +106,12 @@ func (b *Bot) handle(ctx context.Context, a ask) (owed []store.SlackMessage) {
 			owed = b.reply(a, b.sorry(ctx, a), false)
 		}
 	}()
+	if a.Kind == asMessage || a.Kind == asButton || a.Kind == asShortcut {
+		// A command was judged when it was acknowledged.
+		if words := b.overLimit(a); words != "" {
+			return b.reply(a, view.Doc{Title: words, Tone: view.Warn}, false)
+		}
+	}
 	switch a.Kind {
 	case asCommand:
 		return b.command(ctx, a)
@@ -210,6 +216,9 @@ func (l *limiter) take(who string, now time.Time) (wait time.Duration, ok bool) 
 
 // overLimit returns what to tell a person who asks too often; empty: go on.
 func (b *Bot) overLimit(a ask) string {
+	if a.local != nil {
+		return ""
+	}
 	wait, ok := b.limit.take(a.Team+"/"+a.User, b.now())
 	if ok {
 		return ""
