@@ -196,6 +196,48 @@ func TestTheClientsPersonIsAsked(t *testing.T) {
 	}
 }
 
+// Protocol version 2026-07-28 has no sessions: the question is an answer, and the
+// person's yes comes with a second, whole request.
+func TestAPersonIsAskedWithoutASession(t *testing.T) {
+	s := newSite()
+	cfg, _ := config(t, s)
+	url := serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}})
+	c := &client{t: t, url: url, header: map[string]string{
+		"Authorization": "Bearer t", "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "cancel",
+	}}
+	call := func(job, more string) (reply, string) {
+		return c.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cancel","arguments":{"job":%q}%s,"_meta":{`+
+			`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"modern","version":"1"},`+
+			`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}`, job, more))
+	}
+	_, body := call("4711", "")
+	var asked struct {
+		Result struct {
+			State    string                     `json:"requestState"`
+			Requests map[string]json.RawMessage `json:"inputRequests"`
+		} `json:"result"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(body), &asked), body)
+	require.Contains(t, string(asked.Result.Requests["confirm"]), "cancel job 4711")
+	yes := func(state string) string {
+		return fmt.Sprintf(`,"requestState":%q,"inputResponses":{"confirm":{"action":"accept","content":{"ok":true}}}`, state)
+	}
+	tampered := "A" + asked.Result.State[1:]
+	if tampered == asked.Result.State {
+		tampered = "B" + asked.Result.State[1:]
+	}
+	for name, state := range map[string]string{"tampered": tampered, "made up": "x"} {
+		_, body = call("4711", yes(state))
+		require.Contains(t, body, `"error"`, name)
+		require.Equal(t, slurm.Running, s.jobs["4711"].State, name)
+	}
+	_, body = call("4712", yes(asked.Result.State))
+	require.Contains(t, body, `"error"`, "the answer to another question")
+	_, body = call("4711", yes(asked.Result.State))
+	require.Contains(t, body, `"cancelled":true`)
+	require.Equal(t, slurm.Cancelled, s.jobs["4711"].State)
+}
+
 // A conversation is a stdio session, line by line. What the server says is read
 // at once, as a client does: one that does not would stop the server.
 type conversation struct {

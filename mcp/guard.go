@@ -100,3 +100,14 @@ func progress(ctx context.Context, req sdk.CallToolRequest) func(done, total int
 		Notified(ctx)
 	}
 }
+
+// atLeast passes on what is of a level or above.
+type atLeast struct {
+	slog.Handler
+	level slog.Level
+}
+
+// Enabled reports whether a record of that level is passed on.
+func (h atLeast) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= h.level && h.Handler.Enabled(ctx, l)
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -34,6 +35,8 @@ type HTTP struct {
 	// Reader is who may read without a token from this machine itself; nil: the
 	// configuration's caller, or nobody where there is an issuer to send clients to.
 	Reader *ops.Caller
+	// Log hears of the transport's troubles; nil: the server's own.
+	Log *slog.Logger
 }
 
 // HTTPHandler serves s at /mcp. Stop frees what it keeps for its sessions.
@@ -44,6 +47,9 @@ func (s *Server) HTTPHandler(h HTTP) (handler http.Handler, stop func()) {
 }
 
 func (h *HTTP) init(s *Server) {
+	if h.Log == nil {
+		h.Log = s.cfg.Log
+	}
 	if h.Reader == nil && h.OAuth == nil {
 		who := s.cfg.Caller
 		who.Surface = ops.MCPHTTP
@@ -58,11 +64,16 @@ func (h *HTTP) init(s *Server) {
 // stands behind: Host, Origin, size and depth of the body, who asks, sessions
 // that belong to whom they were given, streams that resume.
 func NewHTTPWiring(lib *sdkserver.MCPServer, h HTTP) (http.Handler, func()) {
+	if h.Log == nil {
+		h.Log = slog.New(slog.DiscardHandler)
+	}
 	streamable := sdkserver.NewStreamableHTTPServer(lib,
 		sdkserver.WithEndpointPath("/mcp"),
 		sdkserver.WithSessionIdManagerResolver(newSessions()),
 		sdkserver.WithSessionIdleTTL(sessionIdle),
 		sdkserver.WithEventStore(newEvents()),
+		// The library tells of each answer by its session's id, which is a secret.
+		sdkserver.WithStreamableHTTPLogger(slog.New(atLeast{h.Log.Handler(), slog.LevelWarn})),
 		sdkserver.WithHeartbeatInterval(30*time.Second),
 		// Ours checks the Host of every request, not only on loopback sockets.
 		sdkserver.WithDisableLocalhostProtection(true),
