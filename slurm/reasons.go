@@ -68,7 +68,7 @@ var reasons = []Meaning{
 	reason("PartitionInactive", "the partition takes no jobs", "分区为 INACTIVE 状态", "choose another partition", "更换分区"),
 	reason("PartitionNodeLimit", "asks for more or fewer nodes than the partition allows, so it never starts as it is", "节点数超出分区限制，按现状永远不会启动", "change nodes or the partition", "修改节点数或分区"),
 	reason("PartitionTimeLimit", "asks for more time than the partition allows, so it never starts as it is", "时限超过分区上限，按现状永远不会启动", "shorten time or choose another partition", "缩短时限或更换分区"),
-	reason("PartitionConfig", "asks for what the partition is not set up for", "请求与分区配置不符", "compare it with `partitions`", "对照 `partitions` 检查"),
+	reason("PartitionConfig", "asks for what the partition is not set up for", "请求与分区配置不符", "compare it with `nodes`", "对照 `nodes` 检查"),
 	reason("AccountNotAllowed", "the account may not use the partition", "账户无权使用该分区", "use another account or partition", "更换账户或分区"),
 	reason("QOSNotAllowed", "the QOS may not be used with the partition or account", "该 QOS 不能用于此分区或账户", "use another QOS", "更换 QOS"),
 	reason("InvalidAccount", "the account is not valid any more", "账户已失效", "use another account", "更换账户"),

@@ -104,8 +104,8 @@ var rejections = []Rejection{
 
 	// Partition, account, QOS.
 	{"invalid partition", Rejected, lang.Text{
-		EN: "name a partition that `partitions` (sinfo -s) lists, or leave it out for the default",
-		ZH: "请使用 `partitions`（sinfo -s）列出的分区名，或留空使用默认分区",
+		EN: "name a partition that `nodes` (sinfo -s) lists, or leave it out for the default",
+		ZH: "请使用 `nodes`（sinfo -s）列出的分区名，或留空使用默认分区",
 	}},
 	{"Invalid account or account/partition combination", Rejected, lang.Text{
 		EN: "name an account that you belong to (`accounts`, or sacctmgr show assoc user=$USER) and that may use this partition",
@@ -150,12 +150,12 @@ var rejections = []Rejection{
 		ZH: "作业超出 QOS 或账户限制：请减少节点、GPU 或时间，或更换 QOS（sacctmgr show qos）",
 	}},
 	{"Requested time limit is invalid", Rejected, lang.Text{
-		EN: "shorten `time` to the partition's limit: `partitions` shows it",
-		ZH: "请把 `time` 缩短到分区上限以内：`partitions` 可查看",
+		EN: "shorten `time` to the partition's limit: `nodes` shows it",
+		ZH: "请把 `time` 缩短到分区上限以内：`nodes` 可查看",
 	}},
 	{"Node count specification invalid", Rejected, lang.Text{
-		EN: "ask for a number of nodes between 1 and the partition's limit: `partitions` shows it",
-		ZH: "节点数应在 1 与分区上限之间：`partitions` 可查看",
+		EN: "ask for a number of nodes between 1 and the partition's limit: `nodes` shows it",
+		ZH: "节点数应在 1 与分区上限之间：`nodes` 可查看",
 	}},
 	{"is not a valid node count", Rejected, lang.Text{
 		EN: "give `nodes` as a whole number from 1 on", ZH: "`nodes` 应为不小于 1 的整数",
@@ -179,8 +179,8 @@ var rejections = []Rejection{
 
 	// Names of things that are not there.
 	{"Invalid feature specification", Rejected, lang.Text{
-		EN: "name a feature that `partitions` lists in `constraint`, or leave it out",
-		ZH: "`constraint` 请使用 `partitions` 列出的特性，或留空",
+		EN: "name a feature that `nodes` lists in `constraint`, or leave it out",
+		ZH: "`constraint` 请使用 `nodes` 列出的特性，或留空",
 	}},
 	{"Invalid node name specified", Rejected, lang.Text{
 		EN: "nodelist or exclude names a node that the cluster does not have: `nodes` lists them",

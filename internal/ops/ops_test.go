@@ -12,6 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -284,4 +285,18 @@ func TestNobodyElseActsAsTheServer(t *testing.T) {
 	_, err = do(t, c, "submit", append([]string{"--yes"}, goodJob...)...)
 	require.NoError(t, err)
 	require.Equal(t, "alice", acted)
+}
+
+func TestSomebodysOwnProgramIsJudgedByWhatItSays(t *testing.T) {
+	c := newCall(t, &site{})
+	own := []string{"--name", "x", "--nodes", "2", "--gpu", "h100", "--time", "10", "--worktree", "/w", "--script", "train.py", "--"}
+	out, err := do(t, c, "plan", append(own, "data.json", "--epochs", "3")...)
+	require.NoError(t, err)
+	require.True(t, out.(PlanOut).OK, "%+v", out)
+	for _, p := range out.(PlanOut).Problems {
+		require.NotEqual(t, rules.Error, p.Severity, "%+v", p)
+	}
+	out, err = do(t, c, "plan", append(own, "--num-attention-heads", "12", "--tensor-model-parallel-size", "8")...)
+	require.NoError(t, err)
+	require.False(t, out.(PlanOut).OK, "12 heads on TP 8 are wrong in any program that takes these flags")
 }

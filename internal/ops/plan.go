@@ -3,7 +3,9 @@ package ops
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/view"
@@ -56,10 +58,27 @@ func (c *Call) judge(s job.Spec) (PlanOut, error) {
 	if trains(full) {
 		v := rules.CheckIn(run, c.Lang)
 		out.OK, out.Derived = v.OK, v.Derived
+		if !megatron.KnownEntry(run.Entry) {
+			v.Problems = saidOnly(run, v.Problems)
+			out.OK = !rules.Blocking(v.Problems)
+		}
 		out.Problems = append(out.Problems, v.Problems...)
 	}
 	out.Problems = append(out.Problems, c.surroundings(full)...)
 	return out, nil
+}
+
+// saidOnly keeps what the command line or the environment of somebody's own
+// program says wrongly. What it leaves out may have a default there, and words
+// without a flag a meaning: not knowing is not a fault.
+func saidOnly(run megatron.Run, ps []rules.Problem) []rules.Problem {
+	args, _ := megatron.Parse(run)
+	return slices.DeleteFunc(slices.Clone(ps), func(p rules.Problem) bool {
+		return p.Field != connections && !args.Given(p.Field) && !slices.ContainsFunc(run.Argv, func(a string) bool {
+			name, _, _ := strings.Cut(a, "=")
+			return name == p.Field
+		})
+	})
 }
 
 // trains reports whether the job runs a program that takes Megatron's flags.

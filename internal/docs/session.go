@@ -1,0 +1,86 @@
+package docs
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/knowledge"
+)
+
+// The README's session: real answers to a specification and to logs in testdata.
+var session = []struct{ say, op, words string }{
+	{"A job that would queue for hours and die in its first second:", "plan", "-f gpt-8b.yaml"},
+	{"The launch constants for any configuration:", "constants", "--gpu gb200 --tp 4 --nodes 2 --gpus-per-node 4"},
+	{"Sixteen ranks, fifteen of them with NCCL time-outs. Who died first?", "diagnose", "gpt-8b-4711"},
+	{"A question:", "ask", "do I need to set CUDA_DEVICE_MAX_CONNECTIONS with FSDP?"},
+	{"一个问题：", "ask", "36 个注意力头可以用 TP 8 吗？"},
+}
+
+// shown bounds the lines of one answer in the README.
+const shown = 14
+
+// Session runs the README's session in dir and returns it as Markdown.
+func Session(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	call := &ops.Call{
+		Service: &ops.Service{Now: time.Now, Answerer: func() *knowledge.Answerer { return knowledge.New(knowledge.Options{}) }},
+		Who:     ops.Caller{Surface: ops.Shell}, Dir: abs, Lang: lang.EN,
+	}
+	var b strings.Builder
+	for _, s := range session {
+		op, ok := ops.Lookup(s.op)
+		if !ok {
+			return "", fmt.Errorf("the README's session uses %s, which is no operation", s.op)
+		}
+		words := strings.Fields(s.words)
+		if s.op == "ask" {
+			words = []string{s.words}
+		}
+		in := op.NewIn()
+		if err := op.Words(in, words); err != nil {
+			return "", err
+		}
+		out, err := op.Run(context.Background(), call, in)
+		if err != nil {
+			return "", err
+		}
+		l := lang.Of(s.words)
+		typed := s.op + " " + s.words
+		if s.op == "ask" {
+			typed = fmt.Sprintf("ask %q", s.words)
+		}
+		fmt.Fprintf(&b, "%s\n\n    $ megatron-ops %s\n", s.say, typed)
+		b.WriteString(indent(out.(view.Viewer).View(l)) + "\n")
+	}
+	return b.String(), nil
+}
+
+// indent draws d as an indented block, long answers cut.
+func indent(d view.Doc) string {
+	d.Next = nil
+	var text strings.Builder
+	_ = view.Text(&text, d, view.Style{})
+	lines := strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
+	var b strings.Builder
+	for i, l := range lines {
+		if i == shown {
+			io.WriteString(&b, "    …\n")
+			break
+		}
+		if len([]rune(l)) > 150 {
+			l = string([]rune(l)[:149]) + "…"
+		}
+		b.WriteString(strings.TrimRight("    "+l, " ") + "\n")
+	}
+	return b.String()
+}
