@@ -64,8 +64,8 @@ func judge(c *cfg, errs []megatron.ParseError, l lang.Lang) Verdict {
 	var consequences []Problem
 	for _, r := range hit {
 		p := r.problem(c, l)
-		if r.after != "" && slices.ContainsFunc(hit, func(other *row) bool { return other.id == r.after }) {
-			p.Follows = r.after
+		if cause := r.cause(hit); cause != "" {
+			p.Follows = cause
 			consequences = append(consequences, p)
 			continue
 		}
@@ -74,6 +74,16 @@ func judge(c *cfg, errs []megatron.ParseError, l lang.Lang) Verdict {
 	v.Problems = append(v.Problems, consequences...)
 	slices.SortStableFunc(v.Problems, func(a, b Problem) int { return weight(a) - weight(b) })
 	return v
+}
+
+// cause is the first row among hit that r only follows from, or empty.
+func (r *row) cause(hit []*row) string {
+	for _, id := range strings.Fields(r.after) {
+		if slices.ContainsFunc(hit, func(other *row) bool { return other.id == id }) {
+			return id
+		}
+	}
+	return ""
 }
 
 // weight puts errors before warnings before notes, and consequences after
@@ -143,7 +153,19 @@ func valueOf(c *cfg, name string, l lang.Lang) string {
 	if !ok {
 		return ""
 	}
+	if f.Type == megatron.Switch {
+		return switchValue(f, f.Value(&c.Options) == "true").In(l)
+	}
 	return clip(f.Value(&c.Options))
+}
+
+// switchValue says whether a switch is on. One that switches something off,
+// such as --disable-bias-linear, is on where that something is not.
+func switchValue(f megatron.Flag, value bool) lang.Text {
+	if value == (f.Action != megatron.SetFalse) {
+		return t("on", "已启用")
+	}
+	return t("off", "未启用")
 }
 
 // clip keeps a value from outside short enough for a message.

@@ -119,6 +119,7 @@ func scheduleRows() []row {
 			when: t("training", "训练"), must: t("the decay must be longer than 0", "衰减长度必须大于 0"),
 			why: t("the schedule divides by it", "学习率计划要除以它"), do: t("leave it out: it defaults to the length of training", "去掉它：默认等于训练长度"),
 			broken: func(c *cfg) bool { s, ok := lrSpan(c); return ok && s.decay <= 0 },
+			after:  "micro-batch-given micro-batch-positive global-batch-positive",
 		},
 		{
 			id: "warmup-shorter-than-decay", flags: "--lr-warmup-iters --lr-warmup-samples --lr-warmup-fraction --lr-decay-iters --train-iters --train-samples", source: inSchedule + "160", effect: ChangesExperiment,
@@ -131,7 +132,7 @@ func scheduleRows() []row {
 						fmt.Sprintf("改用 --lr-warmup-iters %d，或让 --lr-decay-iters 大于 %d", max(c.TrainIters.V/10, 0), c.LrWarmupIters))
 				}
 				return lang.Text{}
-			}, after: "decay-positive",
+			}, after: "decay-positive micro-batch-given micro-batch-positive global-batch-positive",
 		},
 		{
 			id: "wsd-needs-decay", flags: "--lr-wsd-decay-iters --lr-wsd-decay-samples --lr-decay-style", source: inSchedule + "164", effect: ChangesExperiment,

@@ -58,7 +58,7 @@ type row struct {
 	do       lang.Text
 	broken   func(*cfg) bool
 	fix      func(*cfg) lang.Text
-	// after is a row of which this one is only a consequence when both are broken.
+	// after are the rows of which this one is only a consequence when both are broken.
 	after string
 	// at is the line of arguments.py from which a check elsewhere is called.
 	at int

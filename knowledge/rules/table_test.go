@@ -36,8 +36,8 @@ func TestEveryRowIsWhole(t *testing.T) {
 		}
 	}
 	for _, r := range table() {
-		if r.after != "" {
-			require.True(t, seen[r.after], "%s follows %s, which is no rule", r.id, r.after)
+		for _, cause := range strings.Fields(r.after) {
+			require.True(t, seen[cause], "%s follows %s, which is no rule", r.id, cause)
 		}
 	}
 }
@@ -117,6 +117,14 @@ func TestFixesAreComputed(t *testing.T) {
 
 	v = check("--num-layers 25")
 	require.Contains(t, problem(t, v, "layers-multiple-of-pp").Fix, "use PP 1")
+}
+
+func TestSwitchesAreToldAsTheyAreTyped(t *testing.T) {
+	v := check("--num-experts 4 --moe-grouped-gemm --sequence-parallel --expert-tensor-parallel-size 1")
+	p := problem(t, v, "grouped-gemm-no-fused-bias")
+	require.Contains(t, p.Message, "--no-bias-dropout-fusion off")
+	require.Contains(t, p.Message, "--disable-bias-linear off")
+	require.Contains(t, p.Message, "--moe-grouped-gemm on")
 }
 
 func TestAllProblemsAtOnceConsequencesLast(t *testing.T) {
