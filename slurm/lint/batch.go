@@ -13,7 +13,7 @@ type request struct {
 }
 
 type answer struct {
-	ID       json.RawMessage `json:"id,omitempty"`
+	ID       json.RawMessage `json:"id"`
 	Findings *[]Finding      `json:"findings,omitempty"`
 	Error    *fault          `json:"error,omitempty"`
 }
@@ -32,6 +32,7 @@ func batch(line []byte, read func(string) ([]byte, error)) []byte {
 	var q request
 	var a answer
 	if err := json.Unmarshal(line, &q); err != nil {
+		a.ID = idOf(line)
 		a.Error = &fault{Code: "bad_input", Message: "not a JSON object with id and path: " + err.Error()}
 		return encode(a)
 	}
@@ -54,6 +55,17 @@ func batch(line []byte, read func(string) ([]byte, error)) []byte {
 		}
 	}
 	return encode(a)
+}
+
+// idOf finds the id of a line whose other fields could not be read.
+func idOf(line []byte) json.RawMessage {
+	var only struct {
+		ID json.RawMessage `json:"id"`
+	}
+	if json.Unmarshal(line, &only) != nil {
+		return nil
+	}
+	return only.ID
 }
 
 func encode(a answer) []byte {

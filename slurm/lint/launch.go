@@ -422,12 +422,12 @@ func worldSize(c *checker) {
 		return
 	}
 	for _, a := range c.job.Assignments {
-		if a.Name != "WORLD_SIZE" || !(isNodeCount(a.Var.Value) || isTaskCount(a.Var.Value)) {
+		if a.Name != "WORLD_SIZE" || !isNodeCount(a.Var.Value) && !isTaskCount(a.Var.Value) {
 			continue
 		}
 		for _, s := range c.starts() {
 			per, ok := c.tasksPerNode(s.Command)
-			if s.Launcher.Forks() && !(ok && per > 1) && !c.names(s, "WORLD_SIZE") {
+			if s.Launcher.Forks() && (!ok || per <= 1) && !c.names(s, "WORLD_SIZE") {
 				c.report(a.Line, "WORLD_SIZE="+a.Var.Value.String())
 				return
 			}

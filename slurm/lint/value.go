@@ -214,7 +214,7 @@ func valueOf(x *script.Command, name string, depth int) bool {
 var port = regexp.MustCompile(`^:\d+$`)
 
 func positionalName(s string) bool {
-	return s == "" || !(s[0] >= 'a' && s[0] <= 'z' || s[0] >= 'A' && s[0] <= 'Z' || s[0] == '_')
+	return !plainName.MatchString(s)
 }
 
 // launchValue reports whether the variable that an assignment makes of e ends

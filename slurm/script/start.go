@@ -197,7 +197,7 @@ func (s *Start) elastic(args []Arg) {
 		case o.Name == "m" || o.Name == "module":
 			s.Module = true
 		case slices.Contains(launcherSwitches, o.Name):
-		case len(args) > 0 && !startsOption(args[0]) && !(strings.HasSuffix(args[0].Text(), ".py") && !strings.Contains(o.Name, "config")):
+		case len(args) > 0 && !startsOption(args[0]) && (!strings.HasSuffix(args[0].Text(), ".py") || strings.Contains(o.Name, "config")):
 			o.Value, o.Has, args = args[0].Value, true, args[1:]
 		}
 		s.Flags = append(s.Flags, o)

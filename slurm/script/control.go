@@ -1,0 +1,258 @@
+package script
+
+import (
+	"maps"
+	"path"
+	"slices"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// body runs the body of a loop once; what it changes is not certain afterwards.
+func (r *reader) body(list []*syntax.Stmt, f frame) {
+	before := maps.Clone(f.sh.vars)
+	r.stmts(list, f)
+	f.sh.ended = false
+	f.sh.vars = merge(f.sh, before, f.sh.vars)
+}
+
+func (r *reader) forClause(c *syntax.ForClause, f frame) {
+	line := f.text.at(c.ForPos.Offset())
+	switch l := c.Loop.(type) {
+	case *syntax.WordIter:
+		loop := &Loop{Name: l.Name.Value, Line: line}
+		for _, w := range l.Items {
+			loop.Items = append(loop.Items, r.word(w, f)...)
+		}
+		ref := &Ref{Name: l.Name.Value, Line: line, Shell: f.sh, Loop: true, Alt: loop.Items, Source: "$" + l.Name.Value}
+		r.assign(l.Name.Value, refValue(ref), f, line)
+		f.loop = loop
+	case *syntax.CStyleLoop:
+		f.loop = &Loop{Line: line}
+		for _, x := range []syntax.ArithmExpr{l.Init, l.Cond, l.Post} {
+			if x != nil {
+				r.arith(x, f)
+			}
+		}
+	}
+	r.body(c.Do, f)
+}
+
+// branches runs each arm from the same start and joins what they leave.
+func (r *reader) branches(f frame, arms []func(frame), complete bool, node syntax.Node, cond string) {
+	start := f.sh.vars
+	var ends []map[string]*Var
+	if !complete {
+		ends = append(ends, start)
+	}
+	line := f.text.at(node.Pos().Offset())
+	allEnded := complete
+	for i, arm := range arms {
+		g := f
+		g.branch = append(slices.Clip(f.branch), Arm{node, i, cond, line})
+		f.sh.vars = maps.Clone(start)
+		arm(g)
+		if f.sh.ended {
+			f.sh.ended = false
+			continue
+		}
+		allEnded = false
+		ends = append(ends, f.sh.vars)
+	}
+	if allEnded && len(arms) > 0 {
+		f.sh.ended = true
+	}
+	if len(ends) == 0 {
+		f.sh.vars = start
+		return
+	}
+	f.sh.vars = ends[0]
+	for _, e := range ends[1:] {
+		f.sh.vars = merge(f.sh, f.sh.vars, e)
+	}
+}
+
+// merge is what is known after one of two ways was taken.
+func merge(sh *Shell, a, b map[string]*Var) map[string]*Var {
+	out := maps.Clone(b)
+	for n, x := range a {
+		if _, ok := b[n]; !ok {
+			out[n] = uncertain(sh, n, x, nil)
+		}
+	}
+	for n, y := range b {
+		x := a[n]
+		if x == y {
+			continue
+		}
+		if x != nil && !x.Array && !y.Array && sameValue(x.Value, y.Value) {
+			out[n] = &Var{Value: y.Value, Exported: x.Exported || y.Exported, Line: y.Line}
+			continue
+		}
+		out[n] = uncertain(sh, n, y, x)
+	}
+	return out
+}
+
+func uncertain(sh *Shell, name string, x, y *Var) *Var {
+	v := &Var{Exported: x.Exported || y != nil && y.Exported, Line: x.Line, Array: x.Array || y != nil && y.Array}
+	ref := &Ref{Name: name, Line: x.Line, Shell: sh, Source: "$" + name, Guarded: true}
+	for _, z := range []*Var{y, x} {
+		if z != nil {
+			ref.Alt = append(ref.Alt, z.Value)
+			ref.Alt = append(ref.Alt, z.Elems...)
+		}
+	}
+	v.Value = refValue(ref)
+	if v.Array {
+		ref.Index = "@" // any number of words
+		v.Elems = []Value{v.Value}
+		v.Value = nil
+	}
+	return v
+}
+
+func (r *reader) ifClause(c *syntax.IfClause, f frame) {
+	var arms []func(frame)
+	complete := false
+	cond := ""
+	for e := c; e != nil; e = e.Else {
+		if len(e.Cond) == 0 {
+			complete = true
+			arms = append(arms, func(g frame) { r.stmts(e.Then, g) })
+			break
+		}
+		g := f
+		g.checked = true
+		if len(arms) > 0 {
+			g.branch = append(slices.Clip(f.branch), Arm{c, len(arms), cond, f.text.at(c.Pos().Offset())})
+		}
+		r.stmts(e.Cond, g)
+		cond += " " + f.text.slice(e.Cond[0].Pos(), e.Cond[len(e.Cond)-1].End())
+		if len(arms) == 0 {
+			if yes, known := r.decide(e.Cond, f); known && yes {
+				r.stmts(e.Then, f)
+				return
+			} else if known {
+				if e.Else == nil {
+					return
+				}
+				if len(e.Else.Cond) == 0 {
+					r.stmts(e.Else.Then, f)
+					return
+				}
+				continue
+			}
+		}
+		arms = append(arms, func(g frame) { r.stmts(e.Then, g) })
+	}
+	r.branches(f, arms, complete, c, cond)
+}
+
+func (r *reader) caseClause(c *syntax.CaseClause, f frame) {
+	v := r.word(c.Word, f)
+	subject, known := joinWords(v).Literal()
+	known = known && len(v) > 0
+	complete := false
+	var arms []func(frame)
+	for _, it := range c.Items {
+		arm := func(g frame) { r.stmts(it.Stmts, g) }
+		for _, p := range it.Patterns {
+			lit := p.Lit()
+			if lit == "*" {
+				complete = true
+			}
+			if known && lit != "" {
+				if ok, err := path.Match(lit, subject); err == nil && ok {
+					arm(f)
+					return
+				}
+			}
+		}
+		arms = append(arms, arm)
+	}
+	r.branches(f, arms, complete, c, f.text.slice(c.Word.Pos(), c.Word.End()))
+}
+
+func (r *reader) binary(c *syntax.BinaryCmd, f frame) {
+	line := f.text.at(c.OpPos.Offset())
+	x, y := f, f
+	switch c.Op {
+	case syntax.AndStmt:
+		x.checked = true
+		r.stmt(c.X, x)
+		if isTest(c.X) {
+			if yes, known := r.decide([]*syntax.Stmt{c.X}, f); known && !yes {
+				return
+			} else if !known {
+				y.branch = append(slices.Clip(f.branch), Arm{c, 1, f.text.slice(c.X.Pos(), c.X.End()), line})
+			}
+		}
+		before := maps.Clone(f.sh.vars)
+		r.stmt(c.Y, y)
+		if f.sh.ended {
+			f.sh.ended = false
+			f.sh.vars = before
+		} else if isTest(c.X) {
+			f.sh.vars = merge(f.sh, before, f.sh.vars)
+		}
+	case syntax.OrStmt:
+		x.checked = true
+		if harmless(c.Y) {
+			x.masked = f.text.at(c.Y.Pos().Offset())
+		}
+		r.stmt(c.X, x)
+		y.branch = append(slices.Clip(f.branch), Arm{c, 1, "||" + f.text.slice(c.X.Pos(), c.X.End()), line})
+		before := maps.Clone(f.sh.vars)
+		r.stmt(c.Y, y)
+		if f.sh.ended {
+			f.sh.ended = false
+			f.sh.vars = before
+		} else {
+			f.sh.vars = merge(f.sh, before, f.sh.vars)
+		}
+	default:
+		p := &Pipe{Line: line, Safe: f.sh.PipeFail}
+		if call, ok := c.Y.Cmd.(*syntax.CallExpr); ok && len(call.Args) > 0 {
+			p.Reader = call.Args[0].Lit()
+		}
+		x.pipe, x.checked = p, false
+		if f.pipe != nil {
+			y.pipe = f.pipe
+		}
+		y.pipedInto = true
+		sh := f.sh
+		x.sh = sh.fork()
+		r.stmt(c.X, x)
+		y.sh = sh.fork()
+		r.stmt(c.Y, y)
+	}
+}
+
+func isTest(s *syntax.Stmt) bool {
+	switch c := s.Cmd.(type) {
+	case *syntax.TestClause, *syntax.ArithmCmd:
+		return true
+	case *syntax.CallExpr:
+		return len(c.Args) > 0 && (c.Args[0].Lit() == "[" || c.Args[0].Lit() == "test")
+	}
+	return false
+}
+
+// harmless reports whether s is a command that hides a failure: true, :, echo.
+func harmless(s *syntax.Stmt) bool {
+	if b, ok := s.Cmd.(*syntax.Block); ok && len(b.Stmts) > 0 {
+		return harmless(b.Stmts[len(b.Stmts)-1])
+	}
+	call, ok := s.Cmd.(*syntax.CallExpr)
+	if !ok || len(call.Args) == 0 {
+		return false
+	}
+	switch call.Args[0].Lit() {
+	case "true", ":", "echo", "printf", "/bin/true", "date":
+		return true
+	case "exit":
+		return len(call.Args) > 1 && call.Args[1].Lit() == "0"
+	}
+	return false
+}
