@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"sort"
@@ -44,14 +45,16 @@ type Report struct {
 	Laggard string `json:"laggard,omitempty"`
 	// Collective is the one that the laggard never entered.
 	Collective string `json:"collective,omitempty"`
+	// Stacks are what py-spy dumps in the logs show, the smallest group first.
 	// Fit is the change that would fit after an out-of-memory error, Rules the
 	// rows of the rules table that explain a refusal, Peer the address and node
 	// that could not be reached, and Differs the start markers that are not the
 	// same on all nodes.
-	Fit     *Fit     `json:"fit,omitempty"`
-	Rules   []string `json:"rules,omitempty"`
-	Peer    string   `json:"peer,omitempty"`
-	Differs []string `json:"differs,omitempty"`
+	Stacks  []StackGroup `json:"stacks,omitempty"`
+	Fit     *Fit         `json:"fit,omitempty"`
+	Rules   []string     `json:"rules,omitempty"`
+	Peer    string       `json:"peer,omitempty"`
+	Differs []string     `json:"differs,omitempty"`
 }
 
 // Evidence is one line that the answer rests on.
@@ -106,7 +109,7 @@ func show(raw string) string {
 func (j *job) report() Report {
 	v := j.judgeAll()
 	r := Report{Class: v.class, Attempts: j.attempts, Why: v.why, ExcludeNodes: []string{}, Advice: []string{}, Evidence: []Evidence{}, Notes: j.notes()}
-	r.Layout = j.layout()
+	r.Layout, r.Stacks = j.layout(), j.stacks()
 	if n, ok := j.lastIteration(); ok {
 		r.LastIter = &n
 	}
@@ -269,10 +272,27 @@ func (j *job) notes() []string {
 			notes = append(notes, j.src.files[i].name+": "+f.reads.Error())
 		}
 	}
+	if n := j.ranksRead(); n > 0 && j.world > n {
+		notes = append(notes, fmt.Sprintf("logs of %d of %d ranks are here", n, j.world))
+	}
 	for i := range notes {
 		notes[i] = show(notes[i])
 	}
 	return notes
+}
+
+// ranksRead counts the ranks that have a log of their own, where logs are kept
+// so. A torchrun that was told to filter keeps some ranks only.
+func (j *job) ranksRead() int {
+	ranks := map[string]bool{}
+	for i, f := range j.src.files {
+		if attemptPath.MatchString(f.name) {
+			ranks[path.Dir(f.name)] = true
+		} else if j.fileRank[i] >= 0 {
+			ranks[strconv.Itoa(j.fileRank[i])] = true
+		}
+	}
+	return len(ranks)
 }
 
 // downstream counts the ranks that only report consequences.

@@ -71,6 +71,7 @@ type facts struct {
 	locals    map[int]bool      // local ranks that spoke
 	hostOf    map[tag]string    // tag → node that its NCCL lines name
 	lastBy    map[tag]mark      // the last words of each rank
+	spied     []spied           // main threads' stacks
 	missing   []int             // ranks that others' errors say did not join
 	nccl      map[int]*ncclRank // what watchdogs say of each rank
 	nodeRank  map[string]string // node → the node rank its launcher printed
@@ -88,6 +89,7 @@ type stream struct {
 	open     *traceback // being read
 	previous string     // the last line before it that was not empty
 	pending  string     // an exception's name whose message has not come yet
+	spying   int        // index+1 of the main thread whose frames come
 	last     mark       // the line previous, as it stands
 	first    string     // the raw line of pending
 	firstOff int64
@@ -272,6 +274,9 @@ func (s *scanner) read(t tag, text, raw string, off int64, h hits) {
 	}
 	if g := strings.TrimLeft(text, " "); strings.HasPrefix(g, "| ") || strings.HasPrefix(g, "+ Exception Group") {
 		text = g[2:] // the margin of an exception group
+	}
+	if s.spy(st, t, text) {
+		return
 	}
 	if st.pending != "" && s.continuePending(st, t, text) {
 		return

@@ -286,8 +286,15 @@ func (r Report) View(l lang.Lang) view.Doc {
 		}
 		doc.Sections = append(doc.Sections, view.Section{Heading: word("Evidence", "证据链"), Table: &t, Fold: true})
 	}
+	if len(r.Stacks) > 0 {
+		var b strings.Builder
+		for _, g := range r.Stacks {
+			fmt.Fprintf(&b, "ranks %s\n    %s\n", strings.Trim(fmt.Sprint(g.Ranks), "[]"), strings.Join(g.Frames, "\n    "))
+		}
+		doc.Sections = append(doc.Sections, view.Section{Heading: word("Stacks, smallest group first", "堆栈（最小的一组在前）"), Code: b.String(), Fold: true})
+	}
 	if len(r.Notes) > 0 {
-		doc.Sections = append(doc.Sections, view.Section{Heading: word("Not read", "未能读取"), Items: r.Notes, Fold: true})
+		doc.Sections = append(doc.Sections, view.Section{Heading: word("Notes", "说明"), Items: r.Notes, Fold: true})
 	}
 	return doc
 }

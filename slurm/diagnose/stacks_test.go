@@ -1,0 +1,92 @@
+package diagnose_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+)
+
+func TestPySpyStacksAreGrouped(t *testing.T) {
+	var b strings.Builder
+	for rank := range 8 {
+		where := "    all_reduce (torch/distributed/distributed_c10d.py:2259)\n"
+		if rank == 5 {
+			where = "    read (gpt_dataset.py:77)\n"
+		}
+		for _, l := range strings.Split(fmt.Sprintf("Process %d: python pretrain_gpt.py\nPython v3.12.3 (/usr/bin/python3.12)\n\nThread %d (idle): \"MainThread\"\n%s    train_step (training.py:%d)\nThread 99 (idle): \"Thread-1\"\n    wait (threading.py:359)\n", 100+rank, 100+rank, where, 50), "\n") {
+			fmt.Fprintf(&b, "%d: %s\n", rank, l)
+		}
+	}
+	silent := int64(5400)
+	src, err := diagnose.Read("slurm-1.out", strings.NewReader(b.String()))
+	require.NoError(t, err)
+	r, err := diagnose.Run(context.Background(), src, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: &silent})
+	require.NoError(t, err)
+	require.Equal(t, diagnose.Hang, r.Class)
+	require.Equal(t, []diagnose.StackGroup{
+		{Ranks: []int{5}, Frames: []string{"read (gpt_dataset.py)", "train_step (training.py)"}},
+		{Ranks: []int{0, 1, 2, 3, 4, 6, 7}, Frames: []string{"all_reduce (torch/distributed/distributed_c10d.py)", "train_step (training.py)"}},
+	}, r.Stacks)
+}
+
+func TestMissingRanksAreSaid(t *testing.T) {
+	dir := t.TempDir()
+	for _, rank := range []string{"0", "3"} {
+		p := filepath.Join(dir, "attempt_0", rank)
+		require.NoError(t, os.MkdirAll(p, 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(p, "stdout.log"), []byte("  world_size ...................................... 8\n"+oomLog), 0o644))
+	}
+	r, err := diagnose.Path(context.Background(), dir, diagnose.Context{})
+	require.NoError(t, err)
+	require.Contains(t, r.Notes, "logs of 2 of 8 ranks are here")
+}
+
+func TestFollowTellsEachLineOnce(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "rank0.log")
+	put := func(flag int, text string) {
+		f, err := os.OpenFile(path, flag|os.O_CREATE|os.O_WRONLY, 0o644)
+		require.NoError(t, err)
+		_, err = f.WriteString(text)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+	}
+	put(os.O_APPEND, "old\n")
+	enough := errors.New("enough")
+	var got []string
+	steps := []func(){
+		func() { put(os.O_APPEND, "half") },
+		func() { put(os.O_APPEND, " and whole\n") },
+		func() { put(os.O_TRUNC, "anew\n") },
+		func() { require.NoError(t, os.WriteFile(filepath.Join(dir, "rank1.log"), []byte("other\n"), 0o644)) },
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for _, s := range steps {
+			time.Sleep(60 * time.Millisecond)
+			s()
+		}
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	err := diagnose.Follow(ctx, []string{dir}, diagnose.Filter{}, 10*time.Millisecond, func(l diagnose.Line) error {
+		got = append(got, fmt.Sprintf("%d %d %s", *l.Rank, l.LineNo, l.Text))
+		if len(got) == 3 {
+			return enough
+		}
+		return nil
+	})
+	<-done
+	require.ErrorIs(t, err, enough)
+	require.Equal(t, []string{"0 2 half and whole", "0 1 anew", "1 1 other"}, got)
+}
