@@ -93,7 +93,11 @@ func (r *rendering) containerWords() []string {
 	add := func(w ...string) { words = append(words, w...) }
 	switch c.Runtime {
 	case Docker:
-		add("docker run --rm --init", "--gpus all --network host --ipc=host --ulimit memlock=-1 --ulimit stack=67108864")
+		gpus := ""
+		if *r.GPUsPerNode > 0 {
+			gpus = "--gpus all "
+		}
+		add("docker run --rm --init", gpus+"--network host --ipc=host --ulimit memlock=-1 --ulimit stack=67108864")
 		if slices.Contains(r.Preset, privileged) {
 			add("--privileged")
 		}
@@ -102,7 +106,11 @@ func (r *rendering) containerWords() []string {
 		}
 		add("-w "+quote(r.workdir()), r.passed("-e"), quote(c.Image))
 	case Singularity, Apptainer:
-		add(c.Runtime + " exec --nv")
+		exec := c.Runtime + " exec"
+		if *r.GPUsPerNode > 0 {
+			exec += " --nv"
+		}
+		add(exec)
 		for _, m := range r.mounts() {
 			add("--bind " + quote(bind(m)))
 		}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 // A setting is one variable of a preset.
@@ -20,57 +22,66 @@ func (s setting) shell() string {
 	return quote(s.value)
 }
 
-// presets are the sets of variables that every site has, by name.
-var presets = map[string][]setting{
-	"debug-nccl": {
-		{name: "NCCL_DEBUG", value: "INFO"},
-		{name: "NCCL_DEBUG_SUBSYS", value: "INIT,NET,GRAPH,ENV"},
-		{name: "TORCH_NCCL_DESYNC_DEBUG", value: "1"},
-	},
-	"debug-torch": {
-		{name: "TORCH_DISTRIBUTED_DEBUG", value: "DETAIL"},
-		{name: "TORCH_SHOW_CPP_STACKTRACES", value: "1"},
-		{name: "TORCH_CPP_LOG_LEVEL", value: "INFO"},
-	},
-	"debug-cuda": {
-		{name: "CUDA_LAUNCH_BLOCKING", value: "1"},
-		{name: "TORCH_SHOW_CPP_STACKTRACES", value: "1"},
-	},
-	"offline": {
-		{name: "HF_HUB_OFFLINE", value: "1"},
-		{name: "HF_DATASETS_OFFLINE", value: "1"},
-		{name: "TRANSFORMERS_OFFLINE", value: "1"},
-		{name: "WANDB_MODE", value: "offline"},
-		{name: "UV_OFFLINE", value: "1"},
-	},
-	"memory": {
-		{name: "PYTORCH_CUDA_ALLOC_CONF", value: "expandable_segments:True"},
-	},
-	"ib": {
-		{name: "NCCL_IB_TIMEOUT", value: "22"},
-		{name: "NCCL_IB_RETRY_CNT", value: "13"},
-	},
-	joinedLog:   {},
-	perNodeLogs: {},
-	privileged:  {},
-	"ethernet": {
-		{name: "NCCL_IB_DISABLE", value: "1"},
-	},
+// A Preset is a named set of variables, or a way to launch.
+type Preset struct {
+	Name string
+	Doc  lang.Text
+	// Sets are its variables, NAME=value.
+	Sets []string
+	set  []setting
 }
 
 // The presets that change the launch and set no variable.
 const (
-	joinedLog   = "joined-log"        // all ranks in one file as well
-	perNodeLogs = "per-node-logs"     // a pair of logs for each node
-	privileged  = "docker-privileged" // docker run --privileged
+	joinedLog   = "joined-log"
+	perNodeLogs = "per-node-logs"
+	privileged  = "docker-privileged"
 )
+
+// presets are those that every site has.
+var presets = []Preset{
+	preset("debug-nccl", "what NCCL sees of the network, and which rank desynchronised", "NCCL 看到的网络情况，以及哪个 rank 失去同步",
+		"NCCL_DEBUG=INFO", "NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH,ENV", "TORCH_NCCL_DESYNC_DEBUG=1"),
+	preset("debug-torch", "torch checks its collectives and shows C++ stacks", "torch 检查集合通信并显示 C++ 调用栈",
+		"TORCH_DISTRIBUTED_DEBUG=DETAIL", "TORCH_SHOW_CPP_STACKTRACES=1", "TORCH_CPP_LOG_LEVEL=INFO"),
+	preset("debug-cuda", "kernels run one after the other, so that a traceback names the right one; slow", "内核逐个执行，回溯能指到正确的内核；较慢",
+		"CUDA_LAUNCH_BLOCKING=1", "TORCH_SHOW_CPP_STACKTRACES=1"),
+	preset("offline", "nothing is fetched: for nodes without a way out", "不联网获取任何内容：用于不能访问外网的节点",
+		"HF_HUB_OFFLINE=1", "HF_DATASETS_OFFLINE=1", "TRANSFORMERS_OFFLINE=1", "WANDB_MODE=offline", "UV_OFFLINE=1"),
+	preset("memory", "less fragmentation of the GPU's memory", "减少显存碎片",
+		"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"),
+	preset("ib", "InfiniBand links that flap are given more time", "给抖动的 InfiniBand 链路更多时间",
+		"NCCL_IB_TIMEOUT=22", "NCCL_IB_RETRY_CNT=13"),
+	preset("ethernet", "NCCL keeps off InfiniBand", "NCCL 不使用 InfiniBand",
+		"NCCL_IB_DISABLE=1"),
+	preset(joinedLog, "all ranks in one file as well, NAME-JOBID.log", "所有 rank 另外合并写入一个文件 NAME-JOBID.log"),
+	preset(perNodeLogs, "a pair of logs for each node, NAME-JOBID-NODE", "每个节点一对日志 NAME-JOBID-NODE"),
+	preset(privileged, "docker run --privileged, which most sites forbid", "docker run --privileged，多数站点禁止"),
+}
+
+func preset(name, en, zh string, sets ...string) Preset {
+	p := Preset{Name: name, Doc: lang.Text{EN: en, ZH: zh}, Sets: sets}
+	for _, s := range sets {
+		k, v, _ := strings.Cut(s, "=")
+		p.set = append(p.set, setting{name: k, value: v})
+	}
+	return p
+}
+
+// Presets lists the presets that every site has.
+func Presets() []Preset { return slices.Clone(presets) }
 
 // expandPresets looks up presets, the site's own first. A later one wins.
 func expandPresets(names []string, site Site) ([]setting, error) {
 	var out []setting
 	at := map[string]int{}
 	for _, n := range names {
-		set, ok := presets[n]
+		row := slices.IndexFunc(presets, func(p Preset) bool { return p.Name == n })
+		ok := row >= 0
+		var set []setting
+		if ok {
+			set = presets[row].set
+		}
 		if own, is := site.Presets[n]; is {
 			set, ok = nil, true
 			for _, k := range sorted(own) {
@@ -81,7 +92,10 @@ func expandPresets(names []string, site Site) ([]setting, error) {
 			}
 		}
 		if !ok {
-			known := append(sorted(presets), sorted(site.Presets)...)
+			known := sorted(site.Presets)
+			for _, p := range presets {
+				known = append(known, p.Name)
+			}
 			return nil, FieldErrors{{Field: "preset", Value: n, Msg: "is not a preset", Fix: "one of " + strings.Join(known, ", ")}}
 		}
 		for _, s := range set {

@@ -20,6 +20,8 @@ func (r *rendering) warn() {
 	add(r.Signal != "" && !strings.Contains(r.Signal, "@"), "signal: without @seconds Slurm sends it 60 seconds before the end, which is short for a checkpoint")
 	add(r.Container.Runtime == Enroot && !strings.HasSuffix(r.Container.Image, ".sqsh") && strings.ContainsAny(r.Container.Image, ":/"), "enroot starts a .sqsh file: make it once with enroot import --output FILE.sqsh docker://IMAGE")
 	add(slices.Contains(r.Preset, perNodeLogs) && slices.Contains(r.Preset, joinedLog), "joined-log gets nothing where per-node-logs takes the output")
+	add(*r.GPUsPerNode > 0 && r.CPUsPerTask == nil && !(r.Exclusive != nil && *r.Exclusive),
+		"cpus_per_task is not given: on many clusters the ranks of a node then share one CPU")
 	saves := slices.ContainsFunc(r.Args, func(a string) bool { return strings.HasPrefix(a, "--exit-duration-in-mins") })
 	add(r.Time != "" && !r.signalled() && !saves && strings.HasPrefix(path.Base(r.Script), "pretrain_"),
 		"nothing makes the job save before its time limit: set signal: USR1@300, or give --exit-duration-in-mins")
