@@ -13,17 +13,22 @@ import (
 // ok is false when no row belongs to id.
 func Fold(id JobID, rows []Job) (j Job, ok bool) {
 	var parts []Job
-	for _, r := range rows {
+	array := id.Array() == id
+	for i := range rows { // by pointer: an array may have thousands
+		r := &rows[i]
 		if r.ID == id {
-			return r, true
+			return *r, true
 		}
-		if r.covers(id) {
-			r.ID = id
-			return r, true
+		if !array {
+			if r.covers(id) {
+				part := *r
+				part.ID = id
+				return part, true
+			}
+			continue
 		}
-		head, _, _ := strings.Cut(string(r.ID.Array()), "+")
-		if JobID(head) == id {
-			parts = append(parts, r)
+		if head, _, _ := strings.Cut(string(r.ID.Array()), "+"); JobID(head) == id {
+			parts = append(parts, *r)
 		}
 	}
 	if len(parts) == 0 {
@@ -64,7 +69,7 @@ var arrayLimit = regexp.MustCompile(`%[0-9]+\]`)
 
 // covers reports whether j is the one line for elements of an array that have
 // not been split off it, such as "34_[1-4%1]", and id is among them.
-func (j Job) covers(id JobID) bool {
+func (j *Job) covers(id JobID) bool {
 	if !strings.Contains(string(j.ID), "_[") {
 		return false
 	}

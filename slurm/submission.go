@@ -43,19 +43,26 @@ type Filter struct {
 	All bool
 }
 
-// Match reports whether j passes f.
-func (f Filter) Match(j Job) bool {
-	if j.State.Ended() && !f.All && len(f.States) == 0 &&
-		(f.Since.IsZero() || j.EndedAt != nil && j.EndedAt.Before(f.Since)) {
-		return false
+// Matcher returns a function that reports whether a job passes f.
+func (f Filter) Matcher() func(j Job) bool {
+	ids := make(map[JobID]bool, len(f.IDs))
+	for _, id := range f.IDs {
+		ids[id] = true
 	}
-	return (f.User == "" || f.User == j.User) &&
-		(f.Partition == "" || f.Partition == j.Partition) &&
-		(len(f.States) == 0 || slices.Contains(f.States, j.State)) &&
-		(len(f.IDs) == 0 || slices.ContainsFunc(f.IDs, func(id JobID) bool {
-			return id == j.ID || id == j.ID.Array()
-		}))
+	return func(j Job) bool {
+		if j.State.Ended() && !f.All && len(f.States) == 0 &&
+			(f.Since.IsZero() || j.EndedAt != nil && j.EndedAt.Before(f.Since)) {
+			return false
+		}
+		return (f.User == "" || f.User == j.User) &&
+			(f.Partition == "" || f.Partition == j.Partition) &&
+			(len(f.States) == 0 || slices.Contains(f.States, j.State)) &&
+			(len(ids) == 0 || ids[j.ID] || ids[j.ID.Array()])
+	}
 }
+
+// Match reports whether j passes f. For many jobs, take the Matcher.
+func (f Filter) Match(j Job) bool { return f.Matcher()(j) }
 
 // An Estimate is Slurm's answer to a submission that is only tried.
 type Estimate struct {

@@ -215,7 +215,8 @@ func (c *CLI) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	jobs = slices.DeleteFunc(jobs, func(j slurm.Job) bool { return !f.Match(j) })
+	match := f.Matcher()
+	jobs = slices.DeleteFunc(jobs, func(j slurm.Job) bool { return !match(j) })
 	if f.Since.IsZero() {
 		return jobs, nil
 	}
@@ -225,7 +226,7 @@ func (c *CLI) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
 		known[j.ID] = true
 	}
 	for _, j := range past {
-		if !known[j.ID] && j.State.Ended() && f.Match(j) {
+		if !known[j.ID] && j.State.Ended() && match(j) {
 			jobs = append(jobs, j)
 		}
 	}

@@ -268,7 +268,8 @@ func (r *REST) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	jobs = slices.DeleteFunc(jobs, func(j slurm.Job) bool { return !f.Match(j) })
+	match := f.Matcher()
+	jobs = slices.DeleteFunc(jobs, func(j slurm.Job) bool { return !match(j) })
 	if f.Since.IsZero() {
 		return jobs, nil
 	}
@@ -278,7 +279,7 @@ func (r *REST) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
 		known[j.ID] = true
 	}
 	for _, j := range past {
-		if !known[j.ID] && j.State.Ended() && f.Match(j) {
+		if !known[j.ID] && j.State.Ended() && match(j) {
 			jobs = append(jobs, j)
 		}
 	}

@@ -307,7 +307,7 @@ func (c *Cluster) Jobs(_ context.Context, f slurm.Filter) ([]slurm.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	jobs := []slurm.Job{}
+	jobs, match := []slurm.Job{}, f.Matcher()
 	for _, id := range ids {
 		r, err := c.store.refresh(id)
 		if errors.Is(err, slurm.ErrNotFound) {
@@ -316,7 +316,7 @@ func (c *Cluster) Jobs(_ context.Context, f slurm.Filter) ([]slurm.Job, error) {
 		if err != nil {
 			return jobs, err
 		}
-		if j := c.view(r); f.Match(j) {
+		if j := c.view(r); match(j) {
 			jobs = append(jobs, j)
 		}
 	}
