@@ -155,7 +155,7 @@ func (a *Answerer) Ask(ctx context.Context, q Question) (Answer, error) {
 	if err := ctx.Err(); err != nil {
 		return Answer{}, err
 	}
-	q.Text = strings.TrimSpace(q.Text)
+	q.Text = excerpt(strings.TrimSpace(q.Text))
 	if q.Lang == "" {
 		q.Lang = lang.Of(q.Text)
 	}
@@ -167,6 +167,21 @@ func (a *Answerer) Ask(ctx context.Context, q Question) (Answer, error) {
 		return ans, nil
 	}
 	return found.Answer, ctx.Err()
+}
+
+// maxText is how many characters of a question are read, half from its
+// beginning and half from its end: a pasted log tells both there.
+const maxText = 4000
+
+func excerpt(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	rs := []rune(text)
+	if len(rs) <= maxText {
+		return text
+	}
+	return string(rs[:maxText/2]) + "\n" + string(rs[len(rs)-maxText/2:])
 }
 
 // A finding is a deterministic answer and how it came about.

@@ -164,7 +164,7 @@ func (m *Model) round(ctx context.Context, client *openai.Client, list []openai.
 	if err != nil {
 		return "", nil, err
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	var text strings.Builder
 	var calls []openai.ToolCall
 	for {

@@ -203,7 +203,9 @@ func parseTerms(text string) ([]Card, error) {
 		}
 		if len(col) > 3 {
 			for ask := range strings.SplitSeq(col[3], " | ") {
-				c.Asks = append(c.Asks, ask)
+				if ask != "" {
+					c.Asks = append(c.Asks, ask)
+				}
 			}
 		}
 		list = append(list, c)

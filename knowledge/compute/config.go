@@ -117,8 +117,12 @@ func Read(text string) Config {
 				if m == nil {
 					break
 				}
-				*q.to(&c) = value(s, m)
+				n := value(s, m)
 				s = blank(s, m[0], m[1])
+				if n == 0 {
+					continue
+				}
+				*q.to(&c) = n
 			}
 		}
 	}
@@ -127,9 +131,16 @@ func Read(text string) Config {
 	return c
 }
 
+// most bounds a number that is read, so that no product of sizes overflows; a
+// larger one counts as not given.
+const most = 1 << 20
+
 // value is the number of a match, with k for 1024.
 func value(s string, m []int) int {
-	n, _ := strconv.Atoi(s[m[2]:m[3]])
+	n, err := strconv.Atoi(s[m[2]:m[3]])
+	if err != nil || n > most {
+		return 0
+	}
 	if m[4] >= 0 {
 		n *= 1024
 	}
@@ -144,11 +155,19 @@ func blank(s string, from, to int) string { return s[:from] + " ; " + s[to:] }
 func first(m []string) int {
 	for _, g := range m[1:] {
 		if g != "" {
-			n, _ := strconv.Atoi(g)
-			return n
+			return small(g)
 		}
 	}
 	return 0
+}
+
+// small reads a count; one that is too large counts as not given.
+func small(digits string) int {
+	n, err := strconv.Atoi(digits)
+	if err != nil || n > most {
+		return 0
+	}
+	return n
 }
 
 // counts reads nodes, GPUs on each and GPUs in all.
@@ -171,11 +190,8 @@ func (c *Config) counts(s string) {
 		c.Nodes = first(nodeNum.FindStringSubmatch(s))
 		s = blank(s, m[0], m[1])
 	}
-	c.World = first(append([]string{""}, append(worldNum.FindStringSubmatch(s), "")...))
 	if m := worldNum.FindStringSubmatch(s); m != nil {
 		c.World = first(m)
-	} else {
-		c.World = 0
 	}
 	if c.World == 0 && c.Nodes > 0 && c.PerNode > 0 {
 		c.World = c.Nodes * c.PerNode

@@ -14,7 +14,7 @@ import (
 func (q *question) after(exprs ...string) (int, bool) {
 	for _, e := range exprs {
 		if m := compiled(e).FindStringSubmatch(q.low); m != nil {
-			if n, err := strconv.Atoi(m[1]); err == nil {
+			if n, err := strconv.Atoi(m[1]); err == nil && n <= most {
 				return n, true
 			}
 		}
@@ -202,7 +202,7 @@ func dependency(q *question) string {
 	if len(ids) == 0 || q.has("node", "gpu", "卡", "--time", "hour", "小时", "节点", "array", "数组", "exit code", "退出码", "%") {
 		return ""
 	}
-	kind := ""
+	var kind string
 	switch {
 	case q.has("right?", "对吧", "correct?", "对不对", "对吗", "是吧", "--dependency=", "yes?"):
 		return ""

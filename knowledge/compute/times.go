@@ -83,13 +83,13 @@ func readTime(form string) (sec int, unit string, ok bool) {
 		day, rest = "0", form
 	}
 	d, err := strconv.Atoi(day)
-	if err != nil {
+	if err != nil || d > most {
 		return 0, "", false
 	}
 	var v []int
 	for part := range strings.SplitSeq(rest, ":") {
 		n, err := strconv.Atoi(part)
-		if err != nil {
+		if err != nil || n > most {
 			return 0, "", false
 		}
 		v = append(v, n)
@@ -201,7 +201,7 @@ func exitCode(q *question) string {
 		return ""
 	}
 	n, _ := strconv.Atoi(m[1] + m[2])
-	sig := 0
+	var sig int
 	switch {
 	case n > 128 && n < 193:
 		sig = n - 128

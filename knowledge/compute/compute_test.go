@@ -1,0 +1,104 @@
+package compute_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge/compute"
+)
+
+func TestAnswerWorksItOut(t *testing.T) {
+	for q, want := range map[string]string{
+		// layouts
+		"what is DP for 256 GPUs with TP=8, PP=4?":                              "DP = 8:",
+		"32 节点 × 8 卡,TP=8,PP=8,CP=2,DP 等于几":                                     "DP = 2:",
+		"can I run TP 4 x PP 4 on 24 gpus":                                      "not divisible",
+		"minimum number of GPUs for TP 8 PP 8 CP 2":                             "At least 128 GPUs",
+		"512 张 GPU,每台 8 张,需要多少台":                                                "64 个节点",
+		"nnodes=6, nproc_per_node=4: WORLD_SIZE?":                               "24:",
+		"GQA 8 groups tp 3 with 48 heads":                                       "neither a multiple nor a divisor",
+		"64 个注意力头 TP 4 每张卡几个头":                                                  "16 个头",
+		"gbs 512 mbs 2 on 64 gpus tp 4 pp 2 how many microbatches":              "32 micro batches",
+		"--global-batch-size 100 --micro-batch-size 4 dp 8 ok?":                 "100 % 32 = 4",
+		"32k 序列 CP 4 每个 rank 多少 token":                                          "8192 个 token",
+		"60 层 PP=8 行吗":                                                          "余 4",
+		"num-experts 8 EP 3":                                                    "not divisible",
+		"vocab size 50257 tp 8 padded to":                                       "51200:",
+		"node rank 3 local rank 5, 8 gpus per node, global rank?":               "29:",
+		"全局 rank 42,每节点 4 卡,在第几个节点":                                             "节点 10",
+		"H200 CP=4 TP=1 no FSDP, CUDA_DEVICE_MAX_CONNECTIONS":                   "CUDA_DEVICE_MAX_CONNECTIONS=1:",
+		"B200 with torch fsdp2 CUDA_DEVICE_MAX_CONNECTIONS?":                    "Not 1:",
+		"GB300 with tp4: CUDA_DEVICE_MAX_CONNECTIONS?":                          "not required on Blackwell",
+		"A100 tp1 cp1 CUDA_DEVICE_MAX_CONNECTIONS":                              "not required",
+		"H100 tp2 overlap_moe_expert_parallel_comm CUDA_DEVICE_MAX_CONNECTIONS": "32:",
+		// Slurm
+		"expand gpu[1-3,7]":                            "gpu1, gpu2, gpu3, gpu7",
+		"n[1-64] 有多少个节点":                               "64 个节点",
+		"first host of dgx[05-12]":                     "dgx05",
+		"how many gpus are in node[01-16] with 8 each": "128 GPUs",
+		"--time=90":                                         "minutes, not hours",
+		"what does --time=2-06:00 mean in hours":            "54 hours",
+		"怎么把 36 小时写成 --time":                                "`--time=1-12:00:00`",
+		"--array=1-100:5 how many tasks":                    "20 array tasks",
+		"100 个任务的数组,最多并发 10 个":                              "`--array=1-100%10`",
+		"--array=1-7:2 会跑哪些编号":                              "1, 3, 5, 7",
+		"run job only after 100 and 200 both succeeded":     "afterok:100:200",
+		"作业 88 失败后才跑清理脚本":                                   "afternotok:88",
+		"2 sockets 32 cores each, cpus-per-task without HT": "--cpus-per-task=64",
+		"squeue shows CG":                                   "COMPLETING",
+		"节点状态 down* ":                                       "没有响应",
+		"64 gpus for 12 hours how many gpu hours":           "768",
+		"exit code 137":                                     "SIGKILL",
+		"sacct ExitCode 1:0":                                "code 1",
+		"--begin=now+60 is what":                            "60 seconds",
+		"--signal=B:USR1@300 meaning":                       "only the batch shell",
+		"100/20/5/125 in sinfo":                             "idle 20",
+	} {
+		r, ok := compute.Answer(q, lang.Of(q))
+		require.True(t, ok, q)
+		require.Contains(t, r.Text, want, q)
+		require.NotContains(t, r.Text, "%!", q)
+	}
+}
+
+// What asks for no computation is left to the cards.
+func TestAnswerLeavesTheRest(t *testing.T) {
+	for _, q := range []string{
+		"", "how do I cancel a job", "torchrun command TP=2 on 8 gpus", "8 卡 TP2 PP2 脚本怎么写",
+		"when will my pending job start", "--dependency=77 waits for success, right?", "summary of CUDA_DEVICE_MAX_CONNECTIONS",
+		"JOB 1022 CANCELLED DUE TO PREEMPTION", "PD (Resources)", "show my running job",
+	} {
+		r, ok := compute.Answer(q, lang.Of(q))
+		require.False(t, ok, "%q: %s", q, r.Text)
+	}
+}
+
+func TestReadTakesNumbersWhereTheyBelong(t *testing.T) {
+	c := compute.Read("--tensor-model-parallel-size 4 --num-attention-heads=32 seq 8k, 2 nodes of 8 H100, mbs: 2, gbs (128)")
+	require.Equal(t, compute.Config{TP: 4, Heads: 32, Seq: 8192, Nodes: 2, PerNode: 8, World: 16, MBS: 2, GBS: 128, Arch: 9, GPU: "h100", Tensor: true}, c)
+}
+
+// Numbers beyond any cluster must not overflow into nonsense or a panic.
+func TestAnswerSurvivesHugeNumbers(t *testing.T) {
+	for _, q := range []string{
+		"TP=4294967296 PP=4294967296 CP=2 on 64 gpus dp?", "99999999999999999999 nodes 8 gpus per node WORLD_SIZE",
+		"--time=99999999999999-00:00:00", "--array=0-99999999999999999999", "rank 99999999999999999999 8 gpus per node which node",
+		"gbs 9999999999999 mbs 1048576 dp 1048576 microbatches", "64 gpus 99999999999 hours gpu hours",
+	} {
+		r, _ := compute.Answer(q, lang.EN)
+		require.NotContains(t, r.Text, "-9", q)
+	}
+}
+
+func FuzzAnswer(f *testing.F) {
+	for _, s := range []string{"TP=8 PP=0 on 64 gpus", "--array=5-1", "n[9-1]", "--time=::", "rank 3 8 gpus per node", "gbs 0 mbs 0 dp 0"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if r, ok := compute.Answer(s, lang.Of(s)); ok && r.Text == "" {
+			t.Error("an answer without text")
+		}
+	})
+}
