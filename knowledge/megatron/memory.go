@@ -54,46 +54,69 @@ const (
 // arXiv:2205.05198, widened to gated and grouped layers, experts, context
 // parallelism and recompute by module. What depends on kernels and allocator
 // is a flat allowance.
-func (c *Config) Memory() Memory {
-	s := c.Shape()
-	var worst Memory
-	for _, stage := range []int{0, min(1, c.PP-1), c.PP / 2, c.PP - 1} {
-		if m := c.stageMemory(s, stage); m.Bytes > worst.Bytes {
-			worst = m
+func (c *Config) Memory() Memory { return c.MemoryOf(c.Shape()) }
+
+// MemoryOf is Memory for a shape that is counted out already.
+func (c *Config) MemoryOf(s Shape) Memory {
+	var worst use
+	for _, stage := range [...]int{0, min(1, c.PP-1), c.PP / 2, c.PP - 1} {
+		if u := c.stageUse(&s, stage); u.total() > worst.total() {
+			worst = u
 		}
 	}
-	return worst
+	m := Memory{Stage: worst.stage, InFlight: worst.inFlight, Bytes: worst.total()}
+	for i, name := range partNames {
+		m.Parts = append(m.Parts, MemoryPart{name, worst.bytes[i]})
+	}
+	return m
 }
 
-func (c *Config) stageMemory(s Shape, stage int) Memory {
+// GiBOf is how many GiB the fullest GPU uses, without the break-down.
+func (c *Config) GiBOf(s *Shape) float64 {
+	most := 0.0
+	for _, stage := range [...]int{0, min(1, c.PP-1), c.PP / 2, c.PP - 1} {
+		u := c.stageUse(s, stage)
+		most = max(most, u.total())
+	}
+	return most / (1 << 30)
+}
+
+var partNames = [...]string{PartParameters, PartGradients, PartOptimizer, PartActivations, PartLogits, PartFramework}
+
+// A use is the memory of a stage, in the order of partNames.
+type use struct {
+	stage    int
+	bytes    [len(partNames)]float64
+	inFlight float64
+}
+
+func (u *use) total() float64 {
+	sum := 0.0
+	for _, b := range u.bytes {
+		sum += b
+	}
+	return sum
+}
+
+func (c *Config) stageUse(s *Shape, stage int) use {
 	params, experts := c.stageParams(s, stage)
 	perParam, perGrad, perState := c.bytesPerParam()
 	dp, edp := float64(max(c.DP*c.CP, 1)), float64(max(c.EDP, 1))
-	optimizer := func(shard float64) float64 {
-		if !c.UseDistributedOptimizer && !c.UseTorchFsdp2 && !c.UseMegatronFsdp && !c.LayerWise {
-			return perState
-		}
-		return perState / shard
+	stateShard, eStateShard := 1.0, 1.0
+	if c.UseDistributedOptimizer || c.UseTorchFsdp2 || c.UseMegatronFsdp || c.LayerWise {
+		stateShard, eStateShard = dp, edp
 	}
 	paramShard, gradShard := c.fsdpShards(dp)
 	eParamShard, eGradShard := c.fsdpShards(edp)
 
-	activations, inFlight := c.activations(s, stage)
-	parts := []MemoryPart{
-		{PartParameters, perParam * (params/paramShard + experts/eParamShard)},
-		{PartGradients, perGrad * (params/gradShard + experts/eGradShard)},
-		{PartOptimizer, params*optimizer(dp) + experts*optimizer(edp)},
-		{PartActivations, activations},
-		{PartLogits, c.logits(s, stage)},
-	}
-	m := Memory{Stage: stage, InFlight: inFlight, Parts: parts}
-	for _, p := range parts {
-		m.Bytes += p.Bytes
-	}
-	allowance := frameworkBytes + fragmentation*m.Bytes
-	m.Parts = append(m.Parts, MemoryPart{PartFramework, allowance})
-	m.Bytes += allowance
-	return m
+	u := use{stage: stage}
+	u.bytes[0] = perParam * (params/paramShard + experts/eParamShard)
+	u.bytes[1] = perGrad * (params/gradShard + experts/eGradShard)
+	u.bytes[2] = perState * (params/stateShard + experts/eStateShard)
+	u.bytes[3], u.inFlight = c.activations(s, stage)
+	u.bytes[4] = c.logits(s, stage)
+	u.bytes[5] = frameworkBytes + fragmentation*u.total()
+	return u
 }
 
 // stageLayers is how many layers a stage holds, and which share of them are
@@ -143,7 +166,7 @@ func (c *Config) stageLayers(stage int) int {
 
 // stageParams counts the weights on a rank of a stage: those outside the
 // experts, and those of the experts.
-func (c *Config) stageParams(s Shape, stage int) (dense, experts float64) {
+func (c *Config) stageParams(s *Shape, stage int) (dense, experts float64) {
 	tp, ep := float64(max(c.TP, 1)), float64(max(c.ETP*c.EP, 1))
 	n := float64(c.stageLayers(stage))
 	share := 0.0
@@ -214,12 +237,12 @@ func (c *Config) fsdpShards(dp float64) (params, grads float64) {
 }
 
 // tokens is the number of tokens of a microbatch on a rank.
-func (c *Config) tokens(s Shape) float64 {
+func (c *Config) tokens(s *Shape) float64 {
 	return float64(c.MicroBatchSize.Or(1)) * float64(s.Seq) / float64(max(c.CP, 1))
 }
 
 // activations is what a stage keeps for its backward passes.
-func (c *Config) activations(s Shape, stage int) (bytes, inFlight float64) {
+func (c *Config) activations(s *Shape, stage int) (bytes, inFlight float64) {
 	n := float64(c.stageLayers(stage))
 	inFlight = c.inFlight(stage)
 	plain, checkpoint := c.layerActivations(s, false), c.checkpointBytes(s)
@@ -259,7 +282,7 @@ func (c *Config) inFlight(stage int) float64 {
 }
 
 // checkpointBytes is the input of a layer, which full recompute keeps.
-func (c *Config) checkpointBytes(s Shape) float64 {
+func (c *Config) checkpointBytes(s *Shape) float64 {
 	b := 2 * c.tokens(s) * float64(s.Hidden)
 	if c.SequenceParallel || c.DistributeSavedActivations {
 		b /= float64(c.TP)
@@ -268,7 +291,7 @@ func (c *Config) checkpointBytes(s Shape) float64 {
 }
 
 // layerActivations is what one layer keeps of one microbatch on a rank.
-func (c *Config) layerActivations(s Shape, moe bool) float64 {
+func (c *Config) layerActivations(s *Shape, moe bool) float64 {
 	tp := float64(max(c.TP, 1))
 	sequence := 1.0 // ranks over which the parts outside tensor parallelism are spread
 	if c.SequenceParallel {
@@ -337,7 +360,7 @@ func (c *Config) layerActivations(s Shape, moe bool) float64 {
 
 // logits is the peak of the last stage's loss: the logits in bf16 and fp32,
 // and the gradient.
-func (c *Config) logits(s Shape, stage int) float64 {
+func (c *Config) logits(s *Shape, stage int) float64 {
 	if stage != c.PP-1 {
 		return 0
 	}

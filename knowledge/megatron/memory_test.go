@@ -107,6 +107,8 @@ func TestMemoryAnswersToItsFlags(t *testing.T) {
 	require.Greater(t, memory("--num-virtual-stages-per-pipeline-rank 4").Part(PartActivations), plain.Part(PartActivations), "interleaving holds more in flight")
 
 	last := effective(t, 16, base)
-	require.Zero(t, last.stageMemory(last.Shape(), 0).Part(PartLogits), "logits are the last stage's")
-	require.Positive(t, last.stageMemory(last.Shape(), 1).Part(PartLogits))
+	shape := last.Shape()
+	require.Zero(t, last.logits(&shape, 0), "logits are the last stage's")
+	require.Positive(t, last.logits(&shape, 1))
+	require.InDelta(t, plain.GiB(), last.GiBOf(&shape), 1e-9)
 }

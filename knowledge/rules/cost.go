@@ -68,7 +68,7 @@ func (s *search) cost(c *cfg, work float64) (seconds, tflops float64) {
 	tp, cp, ep := float64(c.TP), float64(c.CP), float64(c.EP)
 
 	// Work: six operations for each weight and token, and causal attention.
-	_, active := shape.Params()
+	active := s.active
 	if shape.Untied {
 		active -= h * float64(shape.Vocab) // looking an embedding up is no GEMM
 	}
@@ -124,7 +124,7 @@ func (s *search) cost(c *cfg, work float64) (seconds, tflops float64) {
 	}
 
 	// Between steps: gradients reduced and parameters gathered once.
-	dense, experts := stageParams(c)
+	dense, experts := s.stageParams(c)
 	replicas := float64(c.DP * c.CP)
 	dpTime := exposedDP * (ring(6*dense, replicas)/link(c.TP*c.CP*c.DP) + ring(6*experts, float64(max(c.EDP, 1)))/link(c.ETP*c.EP*c.EDP))
 
@@ -133,11 +133,10 @@ func (s *search) cost(c *cfg, work float64) (seconds, tflops float64) {
 }
 
 // stageParams is the number of weights on a rank, outside the experts and in them.
-func stageParams(c *cfg) (dense, experts float64) {
-	s := c.Shape()
-	all, _ := s.Params()
-	expert := float64(s.MoELayers) * float64(s.Experts) * float64(s.ExpertFFN) * float64(s.Hidden) * 3
-	if !s.Gated {
+func (s *search) stageParams(c *cfg) (dense, experts float64) {
+	all, shape := s.all, s.shape
+	expert := float64(shape.MoELayers) * float64(shape.Experts) * float64(shape.ExpertFFN) * float64(shape.Hidden) * 3
+	if !shape.Gated {
 		expert = expert / 3 * 2
 	}
 	expert = math.Min(expert, all)

@@ -103,6 +103,7 @@ type search struct {
 	perNode, world int
 	base           *megatron.Args
 	shape          megatron.Shape
+	all, active    float64 // weights
 	global         int
 	found          Recommendation
 }
@@ -123,6 +124,7 @@ func (s *search) prepare() error {
 	o.TensorModelParallelSize, o.PipelineModelParallelSize, o.ContextParallelSize, o.ExpertModelParallelSize = 1, 1, 1, 1
 	c := s.base.Effective()
 	s.shape = c.Shape()
+	s.all, s.active = s.shape.Params()
 	if s.shape.Layers < 1 || s.shape.Hidden < 1 || s.shape.Heads < 1 || s.shape.Seq < 1 {
 		return errors.New("the model is not whole: give --num-layers, --hidden-size, --num-attention-heads, --seq-length")
 	}
@@ -247,18 +249,18 @@ func (s *search) batches() {
 		}
 		for _, r := range modes {
 			r.set(c)
-			m := c.Memory()
-			if s.found.Smallest == 0 || m.GiB() < s.found.Smallest {
-				s.found.Smallest = m.GiB()
+			gib := c.GiBOf(&s.shape)
+			if s.found.Smallest == 0 || gib < s.found.Smallest {
+				s.found.Smallest = gib
 			}
-			if m.GiB() > headroom*s.gpu.MemoryGiB {
+			if gib > headroom*s.gpu.MemoryGiB {
 				continue
 			}
 			seconds, tflops := s.cost(c, r.work)
 			if !found || seconds < best.StepSeconds {
 				best = Option{
 					Layout: c.Layout, MicroBatch: micro, Microbatches: c.Microbatches, Recompute: r.name,
-					Memory: m, StepSeconds: seconds, TFLOPs: tflops,
+					StepSeconds: seconds, TFLOPs: tflops,
 				}
 				mode, found = r, true
 			}
@@ -273,6 +275,7 @@ func (s *search) batches() {
 	if !s.legal(c) {
 		return
 	}
+	best.Memory = c.MemoryOf(s.shape)
 	s.found.Legal++
 	best.Connections, _ = recommendedConnections(c)
 	best.Flags = append(s.flags(c, best), mode.flags()...)
