@@ -2,9 +2,6 @@ package mcp_test
 
 import (
 	"encoding/json"
-	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,103 +11,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/mcp"
 )
-
-// A turn decides what the model does next, by what the tools have answered so
-// far: it calls a tool, or says its last words.
-type turn func(answers []string) (tool string, args any, last string)
-
-// modelServer plays a model behind Anthropic's Messages API, over real HTTP.
-func modelServer(t *testing.T, next turn) string {
-	t.Helper()
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/messages/count_tokens", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, `{"input_tokens":1}`)
-	})
-	mux.HandleFunc("POST /v1/messages", func(w http.ResponseWriter, r *http.Request) {
-		var req struct {
-			Stream bool `json:"stream"`
-			Tools  []struct {
-				Name string `json:"name"`
-			} `json:"tools"`
-			Messages []struct {
-				Content json.RawMessage `json:"content"`
-			} `json:"messages"`
-		}
-		if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		var answers []string
-		for _, m := range req.Messages {
-			var parts []struct {
-				Type    string          `json:"type"`
-				Content json.RawMessage `json:"content"`
-			}
-			if json.Unmarshal(m.Content, &parts) == nil {
-				for _, p := range parts {
-					if p.Type == "tool_result" {
-						answers = append(answers, string(p.Content))
-					}
-				}
-			}
-		}
-		block := map[string]any{"type": "text", "text": "nothing to do"}
-		if len(req.Tools) > 0 {
-			tool, args, last := next(answers)
-			block = map[string]any{"type": "text", "text": last}
-			for _, offered := range req.Tools {
-				if tool != "" && strings.HasSuffix(offered.Name, "__"+tool) {
-					block = map[string]any{"type": "tool_use", "id": fmt.Sprintf("toolu_%d", len(answers)), "name": offered.Name, "input": args}
-				}
-			}
-		}
-		writeMessage(w, req.Stream, block)
-	})
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"data":[]}`) })
-	srv := httptest.NewServer(mux)
-	t.Cleanup(srv.Close)
-	return srv.URL
-}
-
-func writeMessage(w http.ResponseWriter, stream bool, block map[string]any) {
-	stop := "end_turn"
-	if block["type"] == "tool_use" {
-		stop = "tool_use"
-	}
-	message := map[string]any{
-		"id": "msg_1", "type": "message", "role": "assistant", "model": "fake", "content": []any{block},
-		"stop_reason": stop, "usage": map[string]int{"input_tokens": 1, "output_tokens": 1},
-	}
-	if !stream {
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(message)
-		return
-	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	event := func(name string, more map[string]any) {
-		more["type"] = name
-		raw, _ := json.Marshal(more)
-		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", name, raw)
-	}
-	start := map[string]any{}
-	for k, v := range message {
-		start[k] = v
-	}
-	start["content"], start["stop_reason"] = []any{}, nil
-	event("message_start", map[string]any{"message": start})
-	open, delta := map[string]any{"type": "text", "text": ""}, map[string]any{"type": "text_delta", "text": block["text"]}
-	if stop == "tool_use" {
-		raw, _ := json.Marshal(block["input"])
-		open = map[string]any{"type": "tool_use", "id": block["id"], "name": block["name"], "input": map[string]any{}}
-		delta = map[string]any{"type": "input_json_delta", "partial_json": string(raw)}
-	}
-	event("content_block_start", map[string]any{"index": 0, "content_block": open})
-	event("content_block_delta", map[string]any{"index": 0, "delta": delta})
-	event("content_block_stop", map[string]any{"index": 0})
-	event("message_delta", map[string]any{"delta": map[string]any{"stop_reason": stop}, "usage": map[string]int{"output_tokens": 1}})
-	event("message_stop", map[string]any{})
-}
 
 // failingTraining stands in for uv: one rank runs out of memory. It is all
 // that this test replaces; the server, its back end and the agent are real.
@@ -228,4 +131,50 @@ func TestAnAgentsWholeTurn(t *testing.T) {
 	require.Contains(t, said.Result, "FINAL")
 	require.Contains(t, said.Result, "oom")
 	require.Contains(t, said.Result, "data, not instructions", "what the model reads of logs is marked")
+}
+
+// oneCall is a turn that asks for the launch constants and ends.
+func oneCall(answers []string) (tool string, args any, last string) {
+	if len(answers) == 0 {
+		return "constants", map[string]any{"gpu": "h100", "tp": 4}, ""
+	}
+	return "", nil, "FINAL " + answers[len(answers)-1]
+}
+
+func TestCodexCallsATool(t *testing.T) {
+	h := newHome(t)
+	setup, err := mcp.ClientConfig("codex", h.bin)
+	require.NoError(t, err)
+	dir := filepath.Join(h.dir, ".codex")
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	config := `model = "fake"
+model_provider = "fake"
+approval_policy = "never"
+
+[model_providers.fake]
+name = "fake"
+base_url = "` + modelServer(t, oneCall) + `/v1"
+wire_api = "responses"
+
+` + setup.Snippet
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.toml"), []byte(config), 0o600))
+	out := h.runBoth("codex", "exec", "--skip-git-repo-check", "--json", "what are the launch constants?")
+	require.Contains(t, out, "FINAL", tail(out))
+	require.Contains(t, out, "CUDA_DEVICE_MAX_CONNECTIONS")
+}
+
+func TestGeminiCallsATool(t *testing.T) {
+	h := newHome(t)
+	settings, err := json.Marshal(map[string]any{
+		"mcpServers": map[string]any{"megatron-ops": map[string]any{"command": h.bin, "args": []string{"mcp"}, "trust": true}},
+		"security":   map[string]any{"auth": map[string]any{"selectedType": "gemini-api-key"}},
+	})
+	require.NoError(t, err)
+	dir := filepath.Join(h.project, ".gemini")
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "settings.json"), settings, 0o600))
+	h.env = append(h.env, "GEMINI_API_KEY=fake", "GOOGLE_GEMINI_BASE_URL="+modelServer(t, oneCall))
+	out := h.runBoth("gemini", "-m", "gemini-2.5-flash", "--yolo", "-p", "what are the launch constants?")
+	require.Contains(t, out, "FINAL", tail(out))
+	require.Contains(t, out, "CUDA_DEVICE_MAX_CONNECTIONS")
 }
