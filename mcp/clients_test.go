@@ -61,6 +61,8 @@ func newHome(t *testing.T) *home {
 	require.NoError(t, os.Mkdir(h.project, 0o755))
 	h.env = []string{
 		"HOME=" + h.dir, "PATH=" + kit.path, "MEGATRON_OPS_STATE_DIR=" + filepath.Join(h.dir, "state"),
+		// Some clients look for news of their own: they are to fail at once.
+		"HTTPS_PROXY=http://127.0.0.1:9", "https_proxy=http://127.0.0.1:9", "NO_PROXY=127.0.0.1,localhost", "no_proxy=127.0.0.1,localhost",
 		"DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "GEMINI_CLI_TRUST_WORKSPACE=true",
 	}
 	return h
