@@ -79,6 +79,26 @@ func TestDecodeNamesTheFieldAndWhatWouldWork(t *testing.T) {
 	}
 }
 
+func TestScalarsStayAsTheyAreWritten(t *testing.T) {
+	words := []string{"0x1F", "0b1", "0o17", "017", "1_000", "+5", "-7", ".5", "1.", "1e-5", "1E5", ".inf", "yes", "No", "TRUE", "2030-01-20", "1:30:00", "a b", "é", "--x=#y", "-"}
+	text := "worktree: /w\r\nargs:\r\n"
+	for _, w := range words[:len(words)-1] {
+		text += "  - " + w + "\r\n"
+	}
+	spec, err := job.Decode([]byte("\ufeff" + text + "  - '-'\r\n"))
+	require.NoError(t, err)
+	require.Equal(t, words, spec.Args)
+}
+
+func TestTextThatIsNoTextIsRefused(t *testing.T) {
+	for _, text := range []string{"name: \xff", `{"name": "\ud800"}`, "{\"name\": \"\xc3\"}", "name: \"\\ud800\""} {
+		spec, err := job.Decode([]byte(text))
+		if err == nil {
+			require.NotEmpty(t, spec.Validate(), "%q: %q", text, spec.Name)
+		}
+	}
+}
+
 func TestDecodeReportsEveryFaultAtOnce(t *testing.T) {
 	_, err := job.Decode([]byte("nodes: x\ntime: []\nfoo: 1"))
 	require.Len(t, job.AsFieldErrors(err), 3)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/lexer"
@@ -46,6 +47,10 @@ func parse(data []byte) (node, error) {
 	if len(data) > maxBytes {
 		return node{}, notSpec(fmt.Sprintf("%d bytes are more than a specification may have", len(data)), fmt.Sprintf("at most %d", maxBytes))
 	}
+	if !utf8.Valid(data) {
+		return node{}, notSpec("is not valid UTF-8", "save the file as UTF-8")
+	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if s := bytes.TrimSpace(data); len(s) > 0 && s[0] == '{' && json.Valid(s) {
 		dec := json.NewDecoder(bytes.NewReader(s))
 		dec.UseNumber()
@@ -75,6 +80,9 @@ func parseJSON(dec *json.Decoder, path string, depth int) (node, error) {
 	case json.Number:
 		return node{kind: numberKind(v.String()), text: v.String()}, nil
 	case string:
+		if strings.ContainsRune(v, utf8.RuneError) { // half of a pair, such as "\ud800"
+			return node{}, &FieldError{Field: cmpOr(path, "spec"), Value: v, Msg: "holds what is no character", Fix: "leave it out"}
+		}
 		return node{kind: isText, text: v}, nil
 	case json.Delim:
 		n := node{kind: isList}
