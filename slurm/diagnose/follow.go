@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"context"
+	"errors"
 	"io"
 	"time"
 
@@ -75,7 +76,7 @@ func (s *followed) read(j *job, i int, file *logFile, f Filter, yield func(Line)
 	defer in.Close()
 	b := make([]byte, min(file.size-s.off, maxFollowed))
 	n, err := in.ReadAt(b, s.off)
-	if err != nil && n == 0 && err != io.EOF {
+	if err != nil && n == 0 && !errors.Is(err, io.EOF) {
 		return nil
 	}
 	s.off += int64(n)

@@ -416,8 +416,12 @@ const skew = 5 * time.Second
 // placeEvents gives each event its rank and node.
 func (j *job) placeEvents() {
 	hostBase := map[string]int{}
+	byPid := map[string]int{} // node and process, as NCCL's lines name both
 	for _, f := range j.files {
 		for _, e := range f.elastic {
+			if e.rank >= 0 && e.pid != "" {
+				byPid[e.host+":"+e.pid] = e.rank
+			}
 			if e.rank >= 0 && e.local >= 0 && e.host != "" {
 				hostBase[e.host] = e.rank - e.local
 			}
@@ -457,6 +461,9 @@ func (j *job) placeEvents() {
 			if len(e.tasks) > 0 && j.taskRank {
 				e.rank = e.tasks[0]
 			}
+			if e.rank < 0 {
+				e.rank = ncclRankOf(e.text, byPid, hostBase)
+			}
 			switch {
 			case e.node != "" && (daemon || e.class == SlurmNodeFail || j.nodes[e.node] > 1):
 			case e.tag.host != "":
@@ -473,6 +480,25 @@ func (j *job) placeEvents() {
 			}
 		}
 	}
+}
+
+// ncclRankOf finds the rank behind NCCL's "node:pid:tid [device]": by the
+// process, which a launcher's summary names, or by the device, which is the
+// local rank.
+func ncclRankOf(text string, byPid, hostBase map[string]int) int {
+	g := ncclHost.FindStringSubmatch(text)
+	if g == nil {
+		return -1
+	}
+	if r, ok := byPid[g[1]+":"+g[2]]; ok {
+		return r
+	}
+	if base, ok := hostBase[g[1]]; ok {
+		if device, isNumber := number(g[3]); isNumber {
+			return base + device
+		}
+	}
+	return -1
 }
 
 // nodeByRank finds the node of a rank from its neighbours on the same node.

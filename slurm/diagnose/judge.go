@@ -114,14 +114,18 @@ func (j *job) firstCause(live []*event) (verdict, bool) {
 	if len(causes) == 0 || j.harmlessAll(causes) {
 		return verdict{}, false
 	}
+	all := causes
 	if hard != nil {
-		causes = overrule(causes, hard)
+		causes = overrule(causes)
 	}
 	best := causes[0]
 	for _, e := range causes[1:] {
 		if j.before(e, best) {
 			best = e
 		}
+	}
+	if best == hard && best.rank < 0 {
+		best.rank = victimOf(hard, all)
 	}
 	v := verdict{class: best.class, event: best, why: "first cause"}
 	for _, e := range causes {
@@ -134,7 +138,7 @@ func (j *job) firstCause(live []*event) (verdict, bool) {
 }
 
 // overrule drops what a broken GPU makes Python say.
-func overrule(causes []*event, hard *event) (kept []*event) {
+func overrule(causes []*event) (kept []*event) {
 	for _, e := range causes {
 		switch e.class {
 		case CUDAIllegalAccess, CUDADriver, UserException, Segfault, NaNLoss, GPUHardware, DeviceAssert:
@@ -145,6 +149,21 @@ func overrule(causes []*event, hard *event) (kept []*event) {
 		kept = append(kept, e)
 	}
 	return kept
+}
+
+// victimOf is the only rank of a broken GPU's node that failed of it, or -1.
+func victimOf(hard *event, causes []*event) int {
+	rank := -1
+	for _, e := range causes {
+		if e.rank < 0 || e.node != hard.node || e.node == "" {
+			continue
+		}
+		if rank >= 0 && rank != e.rank {
+			return -1
+		}
+		rank = e.rank
+	}
+	return rank
 }
 
 // before reports whether a is the better first cause than b.

@@ -14,6 +14,7 @@ type elasticEntry struct {
 	raw, text   string
 	host        string
 	rank, local int
+	pid         string
 	exit        int // as a shell or torchelastic has it: -9 for signal 9
 	at          time.Time
 	first       bool // called "Root Cause (first observed failure)"
@@ -43,7 +44,7 @@ var (
 	worldLine   = regexp.MustCompile(`^using world size: (\d+), data-parallel size: (\d+),(?:.*context-parallel size: (\d+),)?.*tensor-model-parallel size: (\d+),.*pipeline-model-parallel size: (\d+)`)
 	summaryLine = regexp.MustCompile(`^\s{2}(time|host|rank|exitcode|error_file|traceback)\s*: (.*)$`)
 	rankLocal   = regexp.MustCompile(`^(\d+) \(local_rank: (\d+)\)`)
-	exitPid     = regexp.MustCompile(`^(-?\d+) `)
+	exitPid     = regexp.MustCompile(`^(-?\d+) (?:\(pid: (\d+)\))?`)
 	agentFailed = regexp.MustCompile(`failed \(exitcode: (-?\d+)\) local_rank: (\d+)`)
 	srunTask    = regexp.MustCompile(`^srun: error: (\S+?): tasks? ([\d,\[\]-]+): (.*)$`)
 	nodeRankIs  = regexp.MustCompile(`(?i)\bNODE_?RANK\s*[=:]\s*(\d+)\b.*?\b(?:on|host|node|hostname)\s*[=:]?\s*([\w.-]+)`)
@@ -233,6 +234,7 @@ func (s *scanner) summaryField(text, raw string, off int64) bool {
 	case "exitcode":
 		if c := exitPid.FindStringSubmatch(g[2]); c != nil {
 			e.exit, _ = strconv.Atoi(c[1])
+			e.pid = c[2]
 			e.off, e.raw, e.text = off, raw, text
 			s.failed = &mark{off: off, text: raw, at: e.at}
 			s.died(*e, noTag)

@@ -35,5 +35,6 @@ var networkPatterns = []pattern{
 	{Rendezvous, fabric - 5, oneOf("etcd"), `etcd.{0,60}(timed? ?out|timeout|refused|failed|exception|unreachable)`},
 
 	{NCCLTimeout, timedOut + 5, oneOf("to our best knowledge|joined but didn't finish|detected mismatch between collectives|mismatch between collectives|failed to pass monitoredbarrier|monitoredbarrier|collectivefingerprint|desync"), ``},
+	{NCCLTimeout, timedOut + 5, oneOf("got stuck for"), `watchdog got stuck for`},
 	{NCCLTimeout, timedOut, oneOf("caught collective operation timeout|watchdog got stuck|collective timeout|heartbeat monitor timed out|collective operation timeout|observed flight recorder dump signal|received a dump signal|timed out in call|timed out waiting|application timeout caused pair closure|nccl timeout|nccl communicator was aborted on rank|collective timed out|ranks to join"), `caught collective operation timeout|watchdog.{0,4} ?got stuck|watchdog got stuck|heartbeat monitor timed out|collective (operation )?time(d )?out|received a dump signal|timed out waiting \d+ms for (send|recv)|application timeout caused pair closure|nccl.{0,30}timed? ?out|timed out in call`},
 }
