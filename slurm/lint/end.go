@@ -118,7 +118,7 @@ func exitStatusLost(c *checker) {
 	}
 	last := starts[len(starts)-1]
 	for _, x := range last.Chain() {
-		if x.By != nil && x.By.Shell == x.Shell {
+		if x.By != nil && sameShell(x.By, x) {
 			continue // started by a command of the same shell
 		}
 		if line, what := c.lostAfter(x); line > 0 {
@@ -137,10 +137,7 @@ func (c *checker) lostAfter(x *script.Command) (line int, what string) {
 	background := x.Background > 0
 	waited := false
 	for _, y := range c.job.Commands {
-		if y.Seq <= x.Seq || y.Shell != x.Shell || y.By != nil && y.By.Shell == y.Shell || y.Trap || y.Subst && !background || exclusive(x, y) {
-			continue
-		}
-		if y.Subst {
+		if y.Seq <= x.Seq || !sameShell(x, y) || y.By != nil && sameShell(y.By, y) || y.Trap || y.Subst || y.PipedInto || exclusive(x, y) {
 			continue
 		}
 		if slices.Contains(x.Starts, y) {
@@ -177,7 +174,7 @@ func (c *checker) lostAfter(x *script.Command) (line int, what string) {
 			}
 			continue
 		case "[", "[[", "test", "(( ":
-			if slices.ContainsFunc(y.Expansions, func(e script.Expansion) bool { return e.Name == "?" }) && line == 0 {
+			if slices.ContainsFunc(y.Expansions, func(e script.Expansion) bool { return e.Name == "?" }) && line == 0 && c.endsBadly(y) {
 				return 0, ""
 			}
 			continue
@@ -214,9 +211,26 @@ func (c *checker) statusUsed(y *script.Command) bool {
 		if z.Seq <= y.Seq {
 			return false
 		}
+		uses := slices.ContainsFunc(z.Expansions, func(e script.Expansion) bool { return slices.Contains(y.Assigns, e.Name) })
 		switch z.Name() {
-		case "exit", "return", "[", "[[", "test", "case", "":
-			return slices.ContainsFunc(z.Expansions, func(e script.Expansion) bool { return slices.Contains(y.Assigns, e.Name) })
+		case "exit", "return":
+			return uses
+		case "[", "[[", "test", "case", "":
+			return uses && c.endsBadly(z)
+		}
+		return false
+	})
+}
+
+// endsBadly reports whether the script ends with a status other than 0
+// somewhere after y, or is queued again.
+func (c *checker) endsBadly(y *script.Command) bool {
+	return c.anyCommand(func(z *script.Command) bool {
+		switch z.Name() {
+		case "exit", "return":
+			return z.Seq > y.Seq && len(z.Args) > 1 && z.Args[1].Text() != "0"
+		case "scontrol", "false", "scancel":
+			return z.Seq > y.Seq
 		}
 		return false
 	})

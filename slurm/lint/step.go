@@ -127,11 +127,8 @@ func backgroundNoWait(c *checker) {
 	}
 }
 
-// sameShell reports whether both commands are of the same kind of shell at the
-// same place.
-func sameShell(a, b *script.Command) bool {
-	return a.Shell == b.Shell || a.Shell.Kind == b.Shell.Kind && a.Shell.Line == b.Shell.Line
-}
+// sameShell reports whether both commands stand in the same text.
+func sameShell(a, b *script.Command) bool { return a.Shell.Same(b.Shell) }
 
 func stepWithoutOverlap(c *checker) {
 	var steps []*script.Command

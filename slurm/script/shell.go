@@ -28,6 +28,8 @@ type Shell struct {
 	vars  map[string]*Var
 	funcs map[string]function
 	ended bool // exit was reached
+	// whole is the shell that this one is a subshell of.
+	whole *Shell
 }
 
 // A ShellKind says what a shell reads.
@@ -97,8 +99,20 @@ func (sh *Shell) outer(name string) *Var {
 func (sh *Shell) fork() *Shell {
 	c := *sh
 	c.vars = maps.Clone(sh.vars)
+	c.whole = sh.top()
 	return &c
 }
+
+func (sh *Shell) top() *Shell {
+	if sh.whole != nil {
+		return sh.whole
+	}
+	return sh
+}
+
+// Same reports whether two shells read the same text: one may be a subshell of
+// the other, such as a part of a pipe.
+func (sh *Shell) Same(other *Shell) bool { return sh.top() == other.top() }
 
 // spawn is a new process of sh in place: it sees what is exported.
 func (sh *Shell) spawn(p Place, kind ShellKind, line int) *Shell {
