@@ -176,7 +176,7 @@ func (b *Bot) download(ctx context.Context, a ask, f file) (paste, error) {
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return paste{}, fmt.Errorf("Slack answers %s", res.Status) //nolint:staticcheck // a name
+		return paste{}, fmt.Errorf("Slack answers %s", res.Status)
 	}
 	raw, err := io.ReadAll(io.LimitReader(res.Body, maxFile))
 	if err != nil {

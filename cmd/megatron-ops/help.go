@@ -25,6 +25,7 @@ var surfaces = []struct {
 	{"skills", lang.Text{EN: "list, show NAME, export NAME|all FOLDER", ZH: "list、show NAME、export NAME|all FOLDER"}},
 	{"slack manifest", lang.Text{EN: "the Slack app's manifest", ZH: "输出 Slack 应用清单"}},
 	{"link", lang.Text{EN: "prove to Slack who you are here, with its one-time code", ZH: "用一次性代码向 Slack 证明身份"}},
+	{"sudoers", lang.Text{EN: "the rule that lets serve act as the person who asks", ZH: "输出让 serve 以提问者身份执行的 sudo 规则"}},
 	{"version", lang.Text{EN: "the version", ZH: "版本"}},
 	{"help", lang.Text{EN: "this list, or one command's flags", ZH: "本列表，或某个命令的参数"}},
 }
@@ -43,7 +44,8 @@ func (sh *shell) help(words []string) error {
 		if i := slices.IndexFunc(surfaces, func(s struct {
 			name string
 			text lang.Text
-		}) bool {
+		},
+		) bool {
 			return s.name == words[0]
 		}); i >= 0 {
 			return sh.draw(view.Doc{Title: "megatron-ops " + words[0], Sections: []view.Section{{Text: surfaces[i].text.In(sh.lang)}}})

@@ -58,6 +58,8 @@ func lookupCommand(name string) (command, bool) {
 		return skillsCommand, true
 	case "slack":
 		return slackCommand, true
+	case "sudoers":
+		return sudoersCommand, true
 	case "link":
 		return linkCommand, true
 	}

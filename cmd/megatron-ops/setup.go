@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -187,6 +188,27 @@ func slackCommand(_ context.Context, sh *shell, words []string) error {
 	_, err = sh.out.Write(append(bytes.TrimRight(m, "\n"), '\n'))
 	return err
 }
+
+// sudoersCommand prints the rule that lets the server's login act for people.
+func sudoersCommand(_ context.Context, sh *shell, words []string) error {
+	login, group := "", ""
+	if _, err := flags("sudoers", words, func(f *flag.FlagSet) {
+		f.StringVar(&login, "login", "", "")
+		f.StringVar(&group, "group", "", "")
+	}); err != nil {
+		return err
+	}
+	for field, name := range map[string]string{"login": login, "group": group} {
+		if !unixName.MatchString(name) {
+			return &ops.Error{Code: ops.BadInput, Field: field, Message: fmt.Sprintf("%q is no name of this system's", name), Fix: "sudoers --login megatron-ops --group researchers"}
+		}
+	}
+	_, err := io.WriteString(sh.out, cluster.Sudoers(login, group))
+	return err
+}
+
+// unixName is what useradd and groupadd accept.
+var unixName = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
 
 // linkCommand writes a code's file on the cluster, as the person who runs it.
 func linkCommand(_ context.Context, sh *shell, words []string) error {

@@ -52,7 +52,7 @@ func (sh *shell) service(dir string) (*ops.Service, error) {
 		Now:      time.Now,
 		Version:  version(),
 		Self:     osUser(ops.Shell).User,
-		As:       actAs(cfg, state),
+		As:       actAs(cfg),
 		Sites:    sites(cfg),
 		Answerer: sync.OnceValue(func() *knowledge.Answerer { return knowledge.New(knowledge.Options{}) }),
 		Store: sync.OnceValues(func() (*store.Store, error) {
@@ -97,7 +97,7 @@ func defaultCluster(cfg config.Config, asked string) string {
 func clusters(cfg config.Config, state string) (map[string]ops.Cluster, error) {
 	all := map[string]ops.Cluster{localCluster: local.New(localCluster, filepath.Join(state, "local")), slurmCluster: cluster.NewCLI(slurmCluster)}
 	for name, c := range cfg.Clusters {
-		cl, err := newCluster(name, c, "", state)
+		cl, err := newCluster(name, c, state)
 		if err != nil {
 			return nil, &ops.Error{Code: ops.BadInput, Field: "clusters." + name, Message: err.Error(), Fix: "docs/configuration.md has an example of each kind"}
 		}
@@ -106,8 +106,8 @@ func clusters(cfg config.Config, state string) (map[string]ops.Cluster, error) {
 	return all, nil
 }
 
-// newCluster wires one configured cluster, as user where that is not "".
-func newCluster(name string, c config.Cluster, user, state string) (ops.Cluster, error) {
+// newCluster wires one configured cluster.
+func newCluster(name string, c config.Cluster, state string) (ops.Cluster, error) {
 	switch c.Kind {
 	case "cli":
 		cl := cluster.NewCLI(name)
@@ -120,12 +120,10 @@ func newCluster(name string, c config.Cluster, user, state string) (ops.Cluster,
 		if c.SlurmConf != "" {
 			env = []string{"SLURM_CONF=" + c.SlurmConf}
 		}
-		return cluster.NewSSH(name, cluster.SSHOptions{Host: c.Host, User: user, Env: env})
+		return cluster.NewSSH(name, cluster.SSHOptions{Host: c.Host, Env: env})
 	case "rest":
-		if user == "" {
-			user = osUser(ops.Shell).User
-		}
-		return cluster.NewREST(name, c.URL, user, tokenOf(c.TokenFile, user))
+		me := osUser(ops.Shell).User
+		return cluster.NewREST(name, c.URL, me, tokenOf(c.TokenFile, me))
 	}
 	return local.New(name, filepath.Join(state, name)), nil
 }
@@ -140,15 +138,24 @@ func tokenOf(file, user string) func(context.Context) (string, error) {
 }
 
 // actAs gives the back end that acts as another person, where the cluster's
-// configuration allows it: by that person's own login over ssh, or that
-// person's own token.
-func actAs(cfg config.Config, state string) func(ops.Cluster, string) (ops.Cluster, error) {
+// configuration allows it: by sudo here, by that person's own login over ssh, or
+// by that person's own token.
+func actAs(cfg config.Config) func(ops.Cluster, string) (ops.Cluster, error) {
 	return func(cl ops.Cluster, user string) (ops.Cluster, error) {
 		c, ok := cfg.Clusters[cl.Name()]
-		if !ok || !c.ActAs || c.Kind != "ssh" && (c.Kind != "rest" || !strings.Contains(c.TokenFile, "%u")) {
-			return nil, fmt.Errorf("this server runs as %s on %s and may not act as %s: clusters.%s.act_as, with kind ssh or rest, lets it", osUser(ops.Shell).User, cl.Name(), user, cl.Name())
+		if !ok || !c.ActAs {
+			return nil, fmt.Errorf("this server runs as %s on %s and may not act as %s: clusters.%s.act_as lets it", osUser(ops.Shell).User, cl.Name(), user, cl.Name())
 		}
-		return newCluster(cl.Name(), c, user, state)
+		switch cl := cl.(type) {
+		case *cluster.CLI:
+			return cl.As(user)
+		case *cluster.REST:
+			if strings.Contains(c.TokenFile, "%u") {
+				return cl.As(user, tokenOf(c.TokenFile, user))
+			}
+			return nil, fmt.Errorf("clusters.%s.token_file has no %%u for each person's own token", cl.Name())
+		}
+		return nil, fmt.Errorf("%s is this machine's embedded back end: only %s can act on it", cl.Name(), osUser(ops.Shell).User)
 	}
 }
 

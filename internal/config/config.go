@@ -51,7 +51,8 @@ type Cluster struct {
 	URL       string `json:"url,omitempty"`
 	TokenFile string `json:"token_file,omitempty"`
 	// ActAs lets the server act as the person who asks through Slack or HTTP: by
-	// that person's login (ssh), or by that person's token (rest, %u in token_file).
+	// sudo (cli; `megatron-ops sudoers` prints the rule), by that person's login
+	// (ssh), or by that person's token (rest, %u in token_file).
 	ActAs bool     `json:"act_as,omitempty"`
 	Site  job.Site `json:"site,omitzero"`
 }

@@ -193,7 +193,7 @@ func joinBarrier(rank, world int, addr string, patience time.Duration) (*barrier
 		if err != nil {
 			return nil, err
 		}
-		b.stop = func() { ln.Close() }
+		b.stop = func() { _ = ln.Close() }
 		go serveBarrier(ln, world)
 	}
 	deadline := time.Now().Add(patience)

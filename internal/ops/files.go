@@ -91,8 +91,10 @@ func (f *fileCheck) data() {
 		flag  string
 		words []string
 	}{
-		{"--data-path", f.args.DataPath}, {"--train-data-path", f.args.TrainDataPath},
-		{"--valid-data-path", f.args.ValidDataPath}, {"--test-data-path", f.args.TestDataPath},
+		{"--data-path", f.args.DataPath},
+		{"--train-data-path", f.args.TrainDataPath},
+		{"--valid-data-path", f.args.ValidDataPath},
+		{"--test-data-path", f.args.TestDataPath},
 	} {
 		prefixes := blend.words
 		if len(blend.words) > 1 {

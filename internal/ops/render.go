@@ -43,19 +43,19 @@ func render(_ context.Context, c *Call, in RenderIn) (RenderOut, error) {
 			return RenderOut{}, badInput("on_nodes", "for example gpu[01-02]", "%v", err)
 		}
 	}
-	switch {
-	case in.For == "shell":
+	switch in.For {
+	case "shell":
 		lines, err := job.ForShell(s, opts, place)
 		if err != nil {
 			return RenderOut{}, fieldErrors(err)
 		}
 		return RenderOut{Script: byHand(lines, place)}, nil
-	case in.For == "hostfile":
+	case "hostfile":
 		if len(place.Nodes) == 0 {
 			return RenderOut{}, badInput("on_nodes", "--on-nodes gpu[01-02]", "a hostfile needs the nodes' names")
 		}
 		return RenderOut{Script: job.Hostfile(place.Nodes, *s.WithDefaults().GPUsPerNode)}, nil
-	case in.For == "session":
+	case "session":
 		i, err := job.ForSession(s, opts)
 		if err != nil {
 			return RenderOut{}, fieldErrors(err)

@@ -3,6 +3,7 @@ package ops
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -95,7 +96,7 @@ func wait(ctx context.Context, c *Call, in WaitIn) (WaitOut, error) {
 
 // timedOut tells a wait that ran out of time from one that was broken off.
 func (c *Call) timedOut(ctx context.Context, out WaitOut) (WaitOut, error) {
-	if ctx.Err() == context.DeadlineExceeded { //nolint:errorlint // a context's own error
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		out.TimedOut = true
 		return out, nil
 	}
