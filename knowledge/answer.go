@@ -218,10 +218,13 @@ func (a *Answerer) find(q Question) finding {
 	if ans, ok := a.local(text, l, hits); ok {
 		return finding{Answer: ans, hits: hits}
 	}
-	switch {
-	case why != "":
+	if why != "" {
 		return finding{Answer: lib.decline(text, l, why), hits: hits}
-	case lib.fits(text, hits):
+	}
+	if ans, ok := lib.flagFact(text, l, hits); ok {
+		return finding{Answer: ans, hits: hits}
+	}
+	if lib.fits(text, hits) {
 		return finding{Answer: lib.found(hits, l), hits: hits}
 	}
 	if whole != "" {
