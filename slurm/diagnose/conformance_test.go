@@ -89,9 +89,9 @@ func readLines[T any](t *testing.T, path string) (all []T) {
 	return all
 }
 
-// TestLabelledCases scores the diagnosis on labelled logs and prints the
+// TestConformance scores the diagnosis on labelled logs and prints the
 // confusion table.
-func TestLabelledCases(t *testing.T) {
+func TestConformance(t *testing.T) {
 	root := sharedFailures(t)
 	t.Run("composed", func(t *testing.T) {
 		score(t, root, func(l label) string {

@@ -1,0 +1,169 @@
+package diagnose
+
+import (
+	"strconv"
+	"strings"
+)
+
+// placeEvents gives each event its rank and node.
+func (j *job) placeEvents() {
+	hostBase := map[string]int{}
+	byPid := map[string]int{} // node and process, as NCCL's lines name both
+	for _, f := range j.files {
+		for _, e := range f.elastic {
+			if e.rank >= 0 && e.pid != "" {
+				byPid[e.host+":"+e.pid] = e.rank
+			}
+			if e.rank >= 0 && e.local >= 0 && e.host != "" {
+				hostBase[e.host] = e.rank - e.local
+			}
+		}
+	}
+	nodeOfRank := map[int]string{}
+	for i, f := range j.files {
+		for t, h := range f.hostOf {
+			if r := j.rankOf(i, t, hostBase); r >= 0 {
+				nodeOfRank[r] = h
+			}
+		}
+		for _, e := range f.elastic {
+			if e.rank >= 0 {
+				nodeOfRank[e.rank] = e.host
+			}
+		}
+	}
+	for _, e := range j.events {
+		for _, t := range e.tasks {
+			if j.taskRank && e.node != "" {
+				nodeOfRank[t] = e.node
+			}
+		}
+	}
+	for _, list := range [][]*event{j.events, j.earlier} {
+		for _, e := range list {
+			e.rank = j.rankOf(e.file, e.tag, hostBase)
+			// slurmstepd is labelled with the first task of its node.
+			daemon := strings.HasPrefix(e.text, "slurmstepd") || strings.HasPrefix(e.text, "srun:")
+			if daemon {
+				e.rank = -1
+				if !strings.HasPrefix(e.text, "srun:") && e.tag.label >= 0 && j.taskRank && e.class == Container {
+					e.rank = e.tag.label
+				}
+			}
+			if len(e.tasks) > 0 && j.taskRank {
+				e.rank = e.tasks[0]
+			}
+			if e.rank < 0 {
+				e.rank = ncclRankOf(e.text, byPid, hostBase)
+			}
+			switch {
+			case e.node != "" && (daemon || e.class == SlurmNodeFail || j.nodes[e.node] > 1):
+			case e.tag.host != "":
+				e.node = e.tag.host
+			case j.fileNode[e.file] != "":
+				e.node = j.fileNode[e.file]
+			case e.rank >= 0 && nodeOfRank[e.rank] != "":
+				e.node = nodeOfRank[e.rank]
+			case e.node == "":
+				e.node = j.files[e.file].hostOf[e.tag]
+			}
+			if e.node == "" && e.rank >= 0 {
+				e.node = j.nodeByRank(e.rank, nodeOfRank)
+			}
+		}
+	}
+}
+
+// ncclRankOf finds the rank behind NCCL's "node:pid:tid [device]": by the
+// process, which a launcher's summary names, or by the device, which is the
+// local rank.
+func ncclRankOf(text string, byPid, hostBase map[string]int) int {
+	g := ncclHost.FindStringSubmatch(text)
+	if g == nil {
+		return -1
+	}
+	if r, ok := byPid[g[1]+":"+g[2]]; ok {
+		return r
+	}
+	if base, ok := hostBase[g[1]]; ok {
+		if device, isNumber := number(g[3]); isNumber {
+			return base + device
+		}
+	}
+	return -1
+}
+
+// nodeByRank finds the node of a rank from its neighbours on the same node.
+func (j *job) nodeByRank(rank int, nodeOfRank map[int]string) string {
+	per := j.perNode
+	if per == 0 {
+		per = 8
+		if n := len(j.given.Nodes); n > 0 && j.world > 0 {
+			per = max(1, j.world/n)
+		}
+	}
+	for r := rank / per * per; r < (rank/per+1)*per; r++ {
+		if h := nodeOfRank[r]; h != "" {
+			return h
+		}
+	}
+	if k := rank / per; k < len(j.given.Nodes) {
+		return j.given.Nodes[k]
+	}
+	return ""
+}
+
+// rankOf returns the global rank that a tag in a file stands for, or -1.
+func (j *job) rankOf(file int, t tag, hostBase map[string]int) int {
+	if t.rank >= 0 {
+		return t.rank
+	}
+	f := j.files[file]
+	if r, ok := f.bases[tag{label: t.label, local: t.local, rank: -1, host: t.host}]; ok {
+		return r
+	}
+	if t.local >= 0 {
+		if t.label >= 0 {
+			for k, r := range f.bases {
+				if k.label == t.label && k.local >= 0 {
+					return r - k.local + t.local
+				}
+			}
+			if j.perNode > 0 {
+				return t.label*j.perNode + t.local
+			}
+		}
+		if b := j.baseRank[file]; b >= 0 {
+			return b + t.local
+		}
+		if b, ok := hostBase[j.fileNode[file]]; ok && j.fileNode[file] != "" {
+			return b + t.local
+		}
+		if j.world > 0 && j.world == j.perNode || len(j.files) == 1 && t.label < 0 && (j.world == 0 || j.world <= j.perNode) {
+			return t.local
+		}
+		return -1
+	}
+	if t.label >= 0 {
+		if j.taskRank {
+			return t.label
+		}
+		return -1
+	}
+	if j.fileRank[file] >= 0 {
+		return j.fileRank[file]
+	}
+	if m := attemptPath.FindStringSubmatch(j.src.files[file].name); m != nil {
+		l, _ := strconv.Atoi(m[2])
+		if b := j.baseRank[file]; b >= 0 {
+			return b + l
+		}
+		if b, ok := hostBase[j.fileNode[file]]; ok {
+			return b + l
+		}
+	}
+	if j.world == 1 {
+		return 0
+	}
+	return -1
+}
