@@ -198,6 +198,12 @@ func (b *Bot) Tell(ctx context.Context, n News) error {
 		}
 	}
 	before := k.News
+	if before.Job.State.Ended() && !n.Job.State.Ended() {
+		if n.Job.Restarts <= before.Job.Restarts {
+			return nil // numbers that were read before the end
+		}
+		k.EndedAt = time.Time{} // requeued
+	}
 	k.News = n.keep(before)
 	if n.Job.State.Ended() && k.EndedAt.IsZero() {
 		k.EndedAt = b.now()

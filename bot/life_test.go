@@ -365,3 +365,20 @@ func TestWhereOthersReadAlongAnswersStayPrivate(t *testing.T) {
 	}})
 	require.Equal(t, "U1", s.said("4000 run").Only)
 }
+
+func TestOldNumbersDoNotWakeAnEndedJob(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	submitted(t, s)
+	job := slurm.Job{ID: "4711", Cluster: "yard", Name: "gpt", User: "ada", State: slurm.Failed}
+	require.NoError(t, s.bot.Tell(t.Context(), bot.News{Job: job}))
+	job.State = slurm.Running
+	require.NoError(t, s.bot.Tell(t.Context(), bot.News{Job: job, Iteration: 7}))
+	s.said("4711 gpt", "Failed (FAILED)")
+	job.State, job.Restarts = slurm.Pending, 1
+	require.NoError(t, s.bot.Tell(t.Context(), bot.News{Job: job}))
+	s.Wait("the requeued job", func(st slacktest.State) bool {
+		list := cards(st, "4711")
+		return len(list) == 1 && strings.Contains(text(list[0]), "Waiting in the queue")
+	})
+}

@@ -231,3 +231,17 @@ func TestAnAcceptedCommandSurvivesARestart(t *testing.T) {
 	s.said("gpt submitted to yard as job 4711")
 	require.Equal(t, 1, s.yard.count())
 }
+
+func TestACallThatHangsHoldsUpNobodyElse(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	s.Fault(slacktest.Fault{Method: "chat.postMessage", Times: 1, DelayMS: 8000})
+	s.Slash("subscribe all")
+	s.said("Followed here")
+	require.NoError(t, s.bot.Tell(t.Context(), bot.News{Job: slurm.Job{ID: "9000", Cluster: "yard", Name: "run", User: "grace", State: slurm.Pending}}))
+	time.Sleep(100 * time.Millisecond)
+	began := time.Now()
+	s.Slash("help")
+	s.said("What you can do now")
+	require.Less(t, time.Since(began), 6*time.Second)
+}

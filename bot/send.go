@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -16,13 +17,62 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
-// sendLoop sends what is owed: lanes side by side, each in its order.
+// atATime is how many calls to Slack are under way at a time.
+const atATime = 8
+
+// sendLoop sends what is owed: lanes side by side, each in its order. A call
+// that hangs holds up its own lane only.
 func (b *Bot) sendLoop(ctx context.Context) {
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	var mu sync.Mutex
+	busy := map[string]bool{} // lanes, ours and Slack's
+	slots := make(chan struct{}, atATime)
 	for {
-		for b.sendDue(ctx) && ctx.Err() == nil {
-			// until nothing more can go now
+		// Only this loop makes lanes busy. One that was busy before the question may
+		// be settled by now, and what was read of it is old.
+		mu.Lock()
+		skip := maps.Clone(busy)
+		mu.Unlock()
+		due, err := b.cfg.Store.Due(ctx, b.now(), 200)
+		if err != nil && ctx.Err() == nil {
+			b.log.Error("slack: outbox", "err", err)
+		}
+		for _, m := range due {
+			if len(slots) == atATime {
+				break // whoever ends wakes us
+			}
+			if skip[m.Lane] {
+				continue
+			}
+			var o out
+			if err := json.Unmarshal([]byte(m.Body), &o); err != nil {
+				b.settle(ctx, m, o, store.SlackRef{}, permanentError{err})
+				continue
+			}
+			// One call of a kind to a channel at a time: what Slack says to it, such as
+			// to wait, holds for the next.
+			mu.Lock()
+			taken := busy[o.lane()]
+			mu.Unlock()
+			if taken || !b.paces.ready(o, b.now()) {
+				continue
+			}
+			slots <- struct{}{}
+			mu.Lock()
+			busy[m.Lane], busy[o.lane()] = true, true
+			mu.Unlock()
+			wg.Go(func() {
+				b.sendOne(ctx, m, o)
+				mu.Lock()
+				delete(busy, m.Lane)
+				delete(busy, o.lane())
+				mu.Unlock()
+				<-slots
+				b.send.wake()
+			})
 		}
 		select {
 		case <-ctx.Done():
@@ -30,43 +80,14 @@ func (b *Bot) sendLoop(ctx context.Context) {
 		case <-b.send:
 		case <-tick.C:
 		}
-	}
-}
-
-// sendDue sends one message of every lane that has one due, and reports whether
-// there was any progress.
-func (b *Bot) sendDue(ctx context.Context) (progress bool) {
-	due, err := b.cfg.Store.Due(ctx, b.now(), 64)
-	if err != nil {
-		if ctx.Err() == nil {
-			b.log.Error("slack: outbox", "err", err)
+		// Several ends are one question: the acknowledgements of new requests use the
+		// same database.
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(20 * time.Millisecond):
 		}
-		return false
 	}
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	slots := make(chan struct{}, 8)
-	for _, m := range due {
-		var o out
-		if err := json.Unmarshal([]byte(m.Body), &o); err != nil {
-			b.settle(ctx, m, o, store.SlackRef{}, permanentError{err})
-			continue
-		}
-		if !b.paces.ready(o, b.now()) {
-			continue
-		}
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			if b.sendOne(ctx, m, o) {
-				mu.Lock()
-				progress = true
-				mu.Unlock()
-			}
-		})
-	}
-	wg.Wait()
-	return progress
 }
 
 // sendOne sends m and settles it; it reports whether m is off the queue.
@@ -275,4 +296,9 @@ func (p *pacer) hold(o out, until time.Time) {
 }
 
 // lane is what Slack counts together when it limits us.
-func (o out) lane() string { return fmt.Sprint(o.Do, "/", o.Team, "/", o.Channel) }
+func (o out) lane() string {
+	if o.Do == doRespond {
+		return "respond/" + o.URL
+	}
+	return fmt.Sprint(o.Do, "/", o.Team, "/", o.Channel, o.ThreadOf, o.Ref)
+}
