@@ -55,7 +55,13 @@ func markdownSection(b *strings.Builder, s Section) {
 		}
 	}
 	for _, i := range s.Items {
-		b.WriteString("- " + strings.ReplaceAll(inline(i), "\n", "\n  ") + "\n")
+		lead := "- "
+		for line := range strings.SplitSeq(i, "\n") {
+			if line = inline(line); line != "" {
+				b.WriteString(lead + line + "\n")
+				lead = "  "
+			}
+		}
 	}
 	if s.Code != "" {
 		fence := strings.Repeat("`", max(3, longestRun(s.Code, '`')+1))

@@ -12,12 +12,12 @@ func TestMarkdownDrawsEveryPart(t *testing.T) {
 		Title: "Job 4711",
 		Sections: []Section{
 			{Heading: "State", Text: "It runs.", Facts: []Fact{{"nodes", "2"}}},
-			{Table: &Table{Header: []string{"job", "name"}, Rows: [][]string{{"1", "a|b"}}}, Items: []string{"one"}},
+			{Table: &Table{Header: []string{"job", "name"}, Rows: [][]string{{"1", "a|b"}}}, Items: []string{"one\nmore of it"}},
 			{Code: "echo ```hi```", Lang: "bash"},
 		},
 		Next: []string{"logs 4711"},
 	})
-	require.Equal(t, "# Job 4711\n\n## State\nIt runs.\n- nodes: 2\n|job|name|\n|-|-|\n|1|a\\|b|\n- one\n"+
+	require.Equal(t, "# Job 4711\n\n## State\nIt runs.\n- nodes: 2\n|job|name|\n|-|-|\n|1|a\\|b|\n- one\n  more of it\n"+
 		"````bash\necho ```hi```\n````\n\nNext:\n- `logs 4711`\n", got)
 }
 
