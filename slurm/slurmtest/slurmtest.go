@@ -179,11 +179,14 @@ var (
 )
 
 // Start returns a running Slurm. Tests of one package that ask with the same
-// options share it; it ends with the test process, however that ends. Where it
-// cannot be started the test is skipped with the reason, but fails when CI is
-// true.
+// options share it; it ends with the test process, however that ends. With
+// -short, and where it cannot be started, the test is skipped with the reason;
+// where CI is true the latter fails.
 func Start(t testing.TB, o Options) *Cluster {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("a real Slurm is not for -short")
+	}
 	startedMu.Lock()
 	defer startedMu.Unlock()
 	if c := started[o]; c != nil {
@@ -195,20 +198,30 @@ func Start(t testing.TB, o Options) *Cluster {
 		}
 		t.Skipf("no Slurm to test with: %s", missing)
 	}
-	dir, err := os.MkdirTemp("", "slurmtest-")
+	c, err := start(o)
 	if err != nil {
-		t.Fatal(err)
+		// Another process may have taken our ports meanwhile: once more.
+		t.Logf("Slurm did not start at first: %v", err)
+		c, err = start(o)
 	}
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // other users' jobs run below it
-		t.Fatal(err)
-	}
-	if err := endWithUs(dir); err != nil {
-		t.Fatal(err)
-	}
-	c, err := Up(context.Background(), dir, o)
 	if err != nil {
 		t.Fatalf("Slurm does not start: %v", err)
 	}
 	started[o] = c
 	return c
+}
+
+// start starts a Slurm that ends with this process.
+func start(o Options) (*Cluster, error) {
+	dir, err := os.MkdirTemp("", "slurmtest-")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // other users' jobs run below it
+		return nil, err
+	}
+	if err := endWithUs(dir); err != nil {
+		return nil, err
+	}
+	return Up(context.Background(), dir, o)
 }

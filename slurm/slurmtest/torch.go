@@ -18,6 +18,9 @@ var torch embed.FS
 // is true.
 func Torch(t testing.TB) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("PyTorch is not for -short")
+	}
 	if err := exec.Command("/usr/bin/python3", "-c", "import importlib.util as u, sys; sys.exit(not u.find_spec('torch'))").Run(); err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatal("CI=true promises PyTorch: apt-get install python3-torch")

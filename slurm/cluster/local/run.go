@@ -63,6 +63,7 @@ func (r *runner) main() error {
 	if err := r.start(); err != nil {
 		// sbatch accepts a job whose output or directory is not there; it then
 		// fails without a word.
+		r.free(j.ID, j.Nodes)
 		r.rec.end(slurm.Failed, "JobLaunchFailure", "0:53", time.Now())
 		fmt.Fprintf(os.Stderr, "runner: job %s: %v\n", j.ID, err)
 		return r.setRecord(r.rec)
@@ -206,6 +207,8 @@ func (r *runner) finish(state slurm.State, reason string) error {
 			state, reason = slurm.Failed, "NonZeroExitCode"
 		}
 	}
+	// The end is the last thing written: who sees it may remove the directory.
+	r.free(r.rec.Job.ID, r.rec.Job.Nodes)
 	r.rec.end(state, reason, code, now)
 	return r.setRecord(r.rec)
 }

@@ -175,12 +175,17 @@ func (s *supervisor) run(id slurm.JobID) {
 	}
 	// A runner that was killed could not write the end down.
 	r, err := s.record(id)
-	if err == nil && !r.Job.State.Ended() && r.Job.State != slurm.Pending {
+	switch {
+	case err != nil || r.Job.State.Ended():
+		return
+	case r.Job.State != slurm.Pending:
+		s.free(id, r.Job.Nodes)
 		r.end(slurm.NodeFail, "NodeDown", "0:0", time.Now())
-		_ = s.setRecord(r)
-	} else if err == nil && r.Job.State == slurm.Pending && r.Job.StartedAt == nil && r.Job.Restarts == 0 {
+	case r.Job.Restarts == 0:
+		s.free(id, r.Job.Nodes)
 		r.end(slurm.Failed, "JobLaunchFailure", "0:53", time.Now())
-		_ = s.setRecord(r)
+	default:
+		return // it was requeued
 	}
-	s.free(id, r.Job.Nodes)
+	_ = s.setRecord(r)
 }
