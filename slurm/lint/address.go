@@ -225,6 +225,13 @@ func badHostOutput(r *script.Ref) bool {
 		}
 	}
 	src := r.Source
+	if first.Name() == "echo" || first.Name() == "printf" {
+		for _, a := range first.Args[1:] {
+			if listsHosts(a.Value) {
+				return otherField.MatchString(src)
+			}
+		}
+	}
 	if !listVar.MatchString(src) && !strings.Contains(src, "scontrol") && !strings.Contains(src, "nodeset") {
 		return false
 	}
@@ -242,6 +249,9 @@ func badHostOutput(r *script.Ref) bool {
 	// echo $SLURM_JOB_NODELIST | cut …: a cut of the compressed list.
 	return first.Name() == "echo" || first.Name() == "printf" || slices.Contains([]string{"cut", "sed", "awk", "tr", "head"}, first.Name())
 }
+
+// otherField matches what takes another word than the first of a list.
+var otherField = regexp.MustCompile(`\$NF|print\s+\$([2-9]|1\d)|-f\s*([2-9]|1\d)|\btail\b|\bshuf\b|\btac\b|NR\s*==\s*([02-9]|1\d)|\brev\b`)
 
 func oneNode(r *script.Ref) bool {
 	st := r.Shell.Step

@@ -134,11 +134,11 @@ func (c *checker) hasConda(x *script.Command) bool {
 }
 
 var (
-	secretName = regexp.MustCompile(`(?i)(^|_)(token|api_?key|secret|passwd|password|access_key|secret_key|private_key|auth_?key|credentials?|apikey|pat)(_id)?$|(?i)(wandb|hf|openai|aws|github|gitlab|swanlab|comet|neptune|mlflow)\w*(key|token|password)$`)
+	secretName = regexp.MustCompile(`(?i)(^|_)(token|api_?key|secret|passwd|password|pwd|access_key|secret_key|private_key|auth_?key|credentials?|apikey|pat)(_id)?$|(?i)(wandb|hf|openai|aws|github|gitlab|swanlab|comet|neptune|mlflow)\w*(key|token|password)$`)
 	// secretForms are texts that are secrets wherever they stand.
-	secretForms = regexp.MustCompile(`\b(hf_[A-Za-z0-9]{24,}|sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{30,}|glpat-[\w-]{16,}|xox[abpr]-[\w-]{10,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|eyJ[\w-]{16,}\.eyJ[\w-]{10,}\.[\w-]+|local-[0-9a-f]{40})`)
+	secretForms = regexp.MustCompile(`\b(hf_[A-Za-z0-9]{24,}|sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{30,}|glpat-[\w-]{16,}|xox[abpr]-[\w-]{10,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|eyJ[\w-]{16,}\.eyJ[\w-]{10,}\.[\w-]+|local-[0-9a-f]{40}|[Bb]earer\s+[A-Za-z0-9._-]{20,})`)
 	userInURL   = regexp.MustCompile(`\w+://[^\s/:@"'$<>{}]+:([^\s/@"'$<>{}]{4,})@`)
-	placeholder = regexp.MustCompile(`(?i)^$|<|>|x{4,}|\*{3,}|\.{3}|your|change_?me|replace|placeholder|example|dummy|todo|insert|fill|secret_?here|_here$|token_?here|^(none|null|true|false|offline|disabled|online|test|password|token|secret|key)$|my_?(token|key|secret)|0{8,}|^[a-z_-]*0?1234567\d*$|在此|你的|填写|替换`)
+	placeholder = regexp.MustCompile(`(?i)^$|<|>|x{4,}|\*{3,}|\.{3}|your|change_?me|replace|placeholder|\bexample\b|dummy|todo|insert|fill|secret_?here|_here$|token_?here|^(none|null|true|false|offline|disabled|online|test|password|token|secret|key)$|my_?(token|key|secret)|0{8,}|^[a-z_-]*0?1234567\d*$|在此|你的|填写|替换`)
 	// tokenNames are names of a tokenizer's tokens.
 	tokenNames = regexp.MustCompile(`(?i)(^|_)(bos|eos|pad|unk|cls|mask|sep|special|class|image|video|stop|end|start|eod|vision|max|num|min|new|per|sample|begin)_?token`)
 	// variableName is the form of values that name another variable.
@@ -170,8 +170,12 @@ func secrets(c *checker) {
 			report(a.Line, a.Name)
 		}
 	}
+	all := []script.Options{c.job.Options}
 	for _, st := range c.job.Steps {
-		if o, has := st.Options.Get("export"); has {
+		all = append(all, st.Options)
+	}
+	for _, opts := range all {
+		if o, has := opts.Get("export"); has {
 			for kv := range strings.SplitSeq(o.Text(), ",") {
 				if name, val, ok := strings.Cut(kv, "="); ok && secretName.MatchString(name) && secretValue(name, val) {
 					report(o.Line, name)
@@ -193,6 +197,9 @@ func secrets(c *checker) {
 			if has && secretName.MatchString(name) && !strings.Contains(name, " ") && secretValue(name, val) && !strings.Contains(t[i], " ") {
 				report(x.Args[i].Line, name)
 			}
+		}
+		if t != nil && x.Name() == "sshpass" && argAt(t, 1) == "-p" && secretValue("password", argAt(t, 2)) {
+			report(x.Line, "sshpass -p")
 		}
 		if slices.Contains(loginWords, argAt(t, 1)) || slices.Contains(loginWords, argAt(t, 2)) {
 			for i, a := range t[2:] {
@@ -226,7 +233,7 @@ func secretValue(name, val string) bool {
 		return false
 	}
 	lower := strings.ToLower(name)
-	if strings.Contains(lower, "passw") {
+	if strings.Contains(lower, "passw") || strings.HasSuffix(lower, "pwd") {
 		return len(val) >= 4
 	}
 	if strings.HasPrefix(val, "/") || strings.HasPrefix(val, "~") || strings.HasSuffix(lower, "tokens") {

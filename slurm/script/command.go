@@ -32,6 +32,7 @@ type Command struct {
 	PipedInto  bool
 	Masked     int  // line of `|| true`, or 0
 	Checked    bool // if, &&, ||, !
+	Condition  bool // it is what an if asks
 	Branch     []Arm
 	Loop       *Loop
 	Trap       bool // in a trap's handler
@@ -226,7 +227,7 @@ func (r *reader) declare(c *syntax.DeclClause, s *syntax.Stmt, f frame) {
 func (r *reader) command(f frame, line, end int) *Command {
 	c := &Command{
 		Shell: f.sh, Env: f.sh, Place: f.sh.Place, Line: line, End: end,
-		Background: f.background, Pipe: f.pipe, PipedInto: f.pipedInto, Masked: f.masked, Checked: f.checked,
+		Background: f.background, Pipe: f.pipe, PipedInto: f.pipedInto, Masked: f.masked, Checked: f.checked, Condition: f.condition,
 		Branch: f.branch, Loop: f.loop, Trap: f.trap, Subst: f.substitution, Function: f.function, CallLine: f.callLine,
 		ErrExit: f.sh.ErrExit, Sourced: f.sh.Sourced, Redirects: f.redirs,
 	}
