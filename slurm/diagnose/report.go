@@ -440,7 +440,7 @@ func (j *job) addEvidence(r *Report, v verdict) {
 	}
 	n := 0
 	for _, e := range j.events {
-		if n < 4 && !e.caught && e != v.event && e.class != v.class && e.weight < death && e.rank != v.event0().rank {
+		if n < 2 && !e.caught && e != v.event && e.class != v.class && e.weight < death && e.rank != v.event0().rank {
 			add(e, "downstream")
 			n++
 		}

@@ -28,7 +28,7 @@ const (
 	smallHead     = 8 << 10  // where only the smallest end is read
 	minWindow     = 64 << 10 // of the end of each file, at least
 	maxWindow     = 4 << 20  // of the end of each file, where there are few
-	allWindows    = 32 << 20 // the ends of all files together, before any is extended
+	allWindows    = 16 << 20 // the ends of all files together, before any is extended
 	maxExtended   = 16 << 20 // of one file whose end shows no progress
 	keepHead      = 1 << 20  // of a stream that cannot be read backwards
 	keepTail      = 16 << 20
@@ -380,7 +380,7 @@ func (f *logFile) windows(ctx context.Context, buf *[]byte, want int, healthy fu
 			tail, from = tail[i+1:], from+int64(i)+1
 		}
 		n := int(min(headWindow, from))
-		if want <= minWindow {
+		if want <= 2*minWindow {
 			n = min(n, smallHead)
 		}
 		head, err := readAt(file, buf, want+1, 0, n)
