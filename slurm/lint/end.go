@@ -131,6 +131,10 @@ func exitStatusLost(c *checker) {
 // lostAfter is the later command of the same shell that ends the script in
 // place of x, or 0.
 func (c *checker) lostAfter(x *script.Command) (line int, what string) {
+	if x.Condition && x.Loop == nil && !x.ErrExit && !c.endsBadly(x) {
+		last := c.job.Commands[len(c.job.Commands)-1]
+		return last.Line, "if " + x.Name()
+	}
 	if x.Loop != nil || x.Checked || x.ErrExit || x.Name() == "exec" || slices.ContainsFunc(x.Starts, func(*script.Command) bool { return x.Name() == "exec" }) {
 		return 0, ""
 	}

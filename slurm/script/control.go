@@ -123,7 +123,7 @@ func (r *reader) ifClause(c *syntax.IfClause, f frame) {
 			break
 		}
 		g := f
-		g.checked = true
+		g.checked, g.condition = true, true
 		if len(arms) > 0 {
 			g.branch = append(slices.Clip(f.branch), Arm{c, len(arms), cond, f.text.at(c.Pos().Offset())})
 		}

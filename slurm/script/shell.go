@@ -179,6 +179,7 @@ type frame struct {
 	pipedInto    bool // reads from a pipe
 	masked       int  // line of `|| true`
 	checked      bool // its status is looked at: if, &&, ||, !
+	condition    bool // it is what an if asks
 	branch       []Arm
 	loop         *Loop
 	trap         bool
