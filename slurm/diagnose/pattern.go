@@ -45,11 +45,14 @@ var patterns = func() (all []pattern) {
 	return all
 }()
 
-// A compiled pattern has its expression ready.
+// A compiled pattern has its expression at hand, compiled when it is first
+// asked: most runs ask few of them.
 type compiled struct {
 	pattern
-	re *regexp.Regexp
+	re func() *regexp.Regexp // nil where literals suffice
 }
+
+func (c *compiled) matches(text string) bool { return c.re == nil || c.re().MatchString(text) }
 
 type table struct {
 	rows   []compiled
@@ -83,7 +86,7 @@ func newTable(patterns []pattern) *table {
 		row := len(t.rows)
 		c := compiled{pattern: p}
 		if p.re != "" {
-			c.re = regexp.MustCompile("(?i)" + p.re)
+			c.re = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?i)" + p.re) })
 		}
 		t.rows = append(t.rows, c)
 		for _, w := range p.on {
@@ -98,7 +101,7 @@ func newTable(patterns []pattern) *table {
 // shows reports whether text shows any row.
 func (t *table) shows(text string) bool {
 	for _, row := range t.look(text, nil).rows {
-		if c := &t.rows[row]; c.re == nil || c.re.MatchString(text) {
+		if c := &t.rows[row]; c.matches(text) {
 			return true
 		}
 	}
@@ -118,7 +121,7 @@ func (t *table) best(text string, h hits) *compiled {
 		if best != nil && c.weight <= best.weight {
 			continue
 		}
-		if c.re == nil || c.re.MatchString(text) {
+		if c.matches(text) {
 			best = c
 		}
 	}
