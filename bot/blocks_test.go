@@ -81,6 +81,22 @@ func eachString(v any, f func(key, s string)) {
 	}
 }
 
+func TestSecretsAreNotShown(t *testing.T) {
+	t.Parallel()
+	secret := "export WANDB_API_KEY=0123456789abcdef0123456789abcdef01234567\nexport HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyzABCDEF\n"
+	long := strings.Repeat("a line of the script\n", 300)
+	r := Render(view.Doc{Title: secret, Sections: []view.Section{{Text: secret, Code: secret + long}, {Items: []string{secret}, Facts: []view.Fact{{Name: "env", Value: secret}}}}}, lang.EN)
+	all := r.Text
+	for _, bs := range r.Messages {
+		all += string(raw(t, bs))
+	}
+	for _, f := range r.Files {
+		all += f.Content
+	}
+	require.NotContains(t, all, "0123456789abcdef0123456789abcdef01234567")
+	require.NotContains(t, all, "hf_abcdefghijklmnopqrstuvwxyz")
+}
+
 func TestLongAnswersStayWithinSlacksLimits(t *testing.T) {
 	t.Parallel()
 	long := view.Doc{Title: strings.Repeat("long ", 100)}

@@ -128,7 +128,7 @@ func (b *Bot) follow(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, res
 	if script := stringField(result, "script"); script != "" {
 		key := k.Places[0].key(cardID(cluster, slurm.JobID(id)))
 		owed = append(owed, b.owe(key+"/script", key+"/thread", out{
-			Do: doUpload, Team: a.Team, ThreadOf: key, File: &File{Name: id + ".sbatch", Title: news.Job.Name, Content: script},
+			Do: doUpload, Team: a.Team, ThreadOf: key, File: &File{Name: id + ".sbatch", Title: news.Job.Name, Content: clean(script)},
 		}))
 	}
 	b.watchers.follow(news.Job)

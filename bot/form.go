@@ -15,6 +15,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
@@ -106,7 +107,7 @@ func (f formField) block(value string, l lang.Lang) slack.Block {
 	} else {
 		t := slack.NewPlainTextInputBlockElement(nil, f.name)
 		t.Multiline = f.lines
-		t.InitialValue = cut(clean(value), maxText)
+		t.InitialValue = cut(visible(value), maxText)
 		e = t
 	}
 	var hint *slack.TextBlockObject
@@ -267,7 +268,11 @@ func (b *Bot) submitted(ctx context.Context, a ask) []store.SlackMessage {
 	var h held
 	if ok, err := b.cfg.Store.Get(ctx, docHeld, a.Meta, b.now(), &h); err == nil && ok {
 		a.Channel, a.Direct = h.Ask.Channel, h.Ask.Direct
-		if err := b.cfg.Store.Put(ctx, docLast, a.Team+"/"+a.User, h.Ask.Fields, time.Time{}); err != nil {
+		last := maps.Clone(h.Ask.Fields)
+		if redact.Text(last["env"]) != last["env"] {
+			delete(last, "env") // secrets are not kept
+		}
+		if err := b.cfg.Store.Put(ctx, docLast, a.Team+"/"+a.User, last, time.Time{}); err != nil {
 			b.log.Warn("slack: last run", "err", err)
 		}
 	}
@@ -282,7 +287,7 @@ func specOf(values map[string]string, l lang.Lang) (s map[string]any, errs map[s
 	errs = map[string]string{}
 	s = map[string]any{}
 	for _, f := range formFields {
-		v := strings.TrimSpace(clean(values[f.name]))
+		v := strings.TrimSpace(visible(values[f.name]))
 		if v == "" {
 			continue
 		}

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/megatron-ops/megatron-ops/internal/redact"
 )
 
 // Job names, log lines and model output are strangers' text. Blocks carry it as
@@ -34,9 +36,15 @@ func Escape(s string) string {
 	return escaper.Replace(s)
 }
 
-// clean drops what no Slack text may hold: bytes that are not UTF-8, terminal
-// escapes, and the characters that turn the reading direction.
+// clean drops what no Slack text may hold: secrets, bytes that are not UTF-8,
+// terminal escapes, and the characters that turn the reading direction.
 func clean(s string) string {
+	return visible(redact.Text(s))
+}
+
+// visible is clean for what a person has filled in and sends back: a masked
+// value would be submitted.
+func visible(s string) string {
 	if !utf8.ValidString(s) {
 		s = strings.ToValidUTF8(s, "\uFFFD")
 	}

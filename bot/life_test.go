@@ -355,6 +355,23 @@ func TestAFailedJobIsSubmittedAgainWithChanges(t *testing.T) {
 	require.Contains(t, slacktest.JSON(a["view"]), "--time=2:00:00")
 }
 
+func TestAFormsSecretIsRefusedAtItsFieldAndShownNowhere(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	const key = "0123456789abcdef0123456789abcdef01234567"
+	a := answerOf(t, s.Interact(map[string]any{"type": "view_submission", "view": map[string]any{
+		"id": "V1", "callback_id": "submit", "private_metadata": `{"channel":"C1","lang":"en"}`, "state": map[string]any{"values": stateOf(map[string]string{
+			"name": "gpt", "worktree": "/lustre/m", "nodes": "1", "gpu": "h100", "time": "1:00:00", "env": "WANDB_API_KEY=" + key, "args": "--num-layers 24",
+		})},
+	}}))
+	require.Equal(t, "errors", a["response_action"])
+	require.Contains(t, a["errors"], "env")
+	require.NotContains(t, slacktest.JSON(a), key)
+	s.Slash("submit --yes --name gpt --nodes 1 --worktree /lustre/m --env WANDB_API_KEY=" + key)
+	s.said("env")
+	require.NotContains(t, slacktest.JSON(s.State().Calls), key)
+}
+
 func TestWhereOthersReadAlongAnswersStayPrivate(t *testing.T) {
 	t.Parallel()
 	s := play(t)
