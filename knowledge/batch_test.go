@@ -1,9 +1,12 @@
 package knowledge_test
 
 import (
+	"context"
 	"encoding/json"
+	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/knowledge"
@@ -24,4 +27,17 @@ func TestBatchAnswersEveryLine(t *testing.T) {
 		require.Contains(t, string(out), want, in)
 	}
 	require.Contains(t, string(knowledge.Batch([]byte(`{"id":7,"q":""}`))), `"id":7`)
+}
+
+func TestAskServesManyAtOnce(t *testing.T) {
+	a := knowledge.New(knowledge.Options{Site: []string{t.TempDir()}})
+	var wg sync.WaitGroup
+	for i := range 50 {
+		wg.Go(func() {
+			q := []string{"DP for 64 gpus tp 4 pp 2?", "怎么取消作业", "weather in Rome", "squeue shows CG"}[i%4]
+			_, err := a.Ask(context.Background(), knowledge.Question{Text: q})
+			assert.NoError(t, err)
+		})
+	}
+	wg.Wait()
 }
