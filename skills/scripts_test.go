@@ -73,7 +73,9 @@ func TestStacksTakesNoGPUs(t *testing.T) {
 
 func TestBatchScriptsReachTheLauncher(t *testing.T) {
 	bin := t.TempDir()
-	stub(t, bin, "scontrol", "printf 'n1\\nn2\\n'")
+	// In one piece, as scontrol writes: behind head -n1 a second write would be to a
+	// closed pipe, and pipefail would end the script.
+	stub(t, bin, "scontrol", "cat <<'END'\nn1\nn2\nEND")
 	stub(t, bin, "srun", `while [[ $1 == --* ]]; do shift; done; SLURM_NODEID=1 exec "$@"`)
 	stub(t, bin, "docker", `[ "$1" = stop ] || printf '%s\n' "$@"`)
 	stub(t, bin, "python3", `printf '%s\n' "$@"`)

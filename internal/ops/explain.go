@@ -97,6 +97,9 @@ func explainFlag(c *Call, word string) (ExplainOut, bool) {
 	if f.Action != megatron.Store {
 		out.Says = lang.Text{EN: "a switch of Megatron-LM: it takes no value", ZH: "Megatron-LM 的开关参数，不带取值"}.In(c.Lang)
 	}
+	if about, ok := rules.About(f.Name); ok {
+		out.Says = about.In(c.Lang)
+	}
 	if foreign != "" {
 		out.Says = fmt.Sprintf(lang.Text{EN: "%s is another program's or an older name: Megatron-LM calls it %s", ZH: "%s 是其他程序或旧版本的名称：在 Megatron-LM 中是 %s"}.In(c.Lang), foreign, f.Name)
 	}

@@ -95,17 +95,6 @@ var circumstances = []circumstance{
 		source: "run-on-slurm: multi-node rules",
 	},
 	{
-		id: "no-such-timeout", severity: rules.Warning, field: "env.NCCL_TIMEOUT",
-		check: func(_ *Call, s job.Spec) lang.Text {
-			if _, ok := s.Env["NCCL_TIMEOUT"]; !ok {
-				return lang.Text{}
-			}
-			return lang.Text{EN: "NCCL reads no variable NCCL_TIMEOUT: nothing waits longer", ZH: "NCCL 并没有 NCCL_TIMEOUT 这个变量：超时不会变长"}
-		},
-		fix:    lang.Text{EN: "args: --distributed-timeout-minutes N", ZH: "在 args 中使用 --distributed-timeout-minutes N"},
-		source: "NCCL user guide: environment variables",
-	},
-	{
 		id: "no-time-limit", severity: rules.Warning, field: "time",
 		check: func(_ *Call, s job.Spec) lang.Text {
 			if s.Time != "" {
