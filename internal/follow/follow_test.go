@@ -17,6 +17,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster/local"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
+	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
 // TestMain lets the test binary play srun and its kin for the embedded back end.
@@ -39,7 +40,7 @@ type yard struct {
 func newYard(t *testing.T, uv string) *yard {
 	me, err := user.Current()
 	require.NoError(t, err)
-	dir := t.TempDir()
+	dir := slurmtest.Dir(t)
 	y := &yard{t: t, tree: filepath.Join(dir, "tree")}
 	require.NoError(t, os.MkdirAll(filepath.Join(y.tree, ".venv"), 0o755))
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "bin"), 0o755))

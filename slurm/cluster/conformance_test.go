@@ -14,6 +14,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster/local"
+	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
 func TestMain(m *testing.M) {
@@ -356,5 +357,5 @@ func conform(t *testing.T, s site) {
 }
 
 func TestLocalConforms(t *testing.T) {
-	conform(t, site{backend: local.New("here", t.TempDir()), dir: t.TempDir()})
+	conform(t, site{backend: local.New("here", slurmtest.Dir(t)), dir: slurmtest.Dir(t)})
 }

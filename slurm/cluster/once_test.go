@@ -158,8 +158,8 @@ func TestSubmittingToAStoppedController(t *testing.T) {
 }
 
 func TestKilledWhileSubmittingToLocal(t *testing.T) {
-	state := t.TempDir()
-	s := site{backend: local.New("here", state+"/local"), dir: t.TempDir()}
+	state := slurmtest.Dir(t)
+	s := site{backend: local.New("here", state+"/local"), dir: slurmtest.Dir(t)}
 	ids := map[string]slurm.JobID{}
 	for i := range 20 {
 		token := fmt.Sprintf("localtoken%d", i)

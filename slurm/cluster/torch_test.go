@@ -58,7 +58,7 @@ func environ(s site) []string {
 
 func TestTorchOnLocal(t *testing.T) {
 	t.Parallel() // with the other: they mostly wait
-	testTorch(t, site{backend: local.New("here", t.TempDir()), dir: t.TempDir()}, 0)
+	testTorch(t, site{backend: local.New("here", slurmtest.Dir(t)), dir: slurmtest.Dir(t)}, 0)
 }
 
 func TestTorchOnSlurm(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster/local"
+	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
 func TestMain(m *testing.M) {
@@ -34,7 +35,7 @@ type bench struct {
 
 func newBench(t *testing.T) bench {
 	t.Helper()
-	b := bench{dir: t.TempDir(), state: t.TempDir()}
+	b := bench{dir: slurmtest.Dir(t), state: slurmtest.Dir(t)}
 	b.Cluster = local.New("here", b.state)
 	return b
 }
