@@ -39,3 +39,9 @@ func (p *Pattern) FindAllStringSubmatch(s string, n int) [][]string {
 
 // ReplaceAllString returns s with every match replaced.
 func (p *Pattern) ReplaceAllString(s, by string) string { return p.re().ReplaceAllString(s, by) }
+
+// ReplaceAllStringFunc returns s with every match replaced by what by makes of
+// it.
+func (p *Pattern) ReplaceAllStringFunc(s string, by func(string) string) string {
+	return p.re().ReplaceAllStringFunc(s, by)
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/knowledge/pattern"
 )
 
 // A Probe is one command whose output tells of a site; Detect reads it.
@@ -65,7 +66,7 @@ type nodeGroup struct {
 	timeLimit     string
 }
 
-var gresForm = regexp.MustCompile(`\bgpu:(?:([A-Za-z][A-Za-z0-9_.-]*):)?([0-9]+)`)
+var gresForm = pattern.New(`\bgpu:(?:([A-Za-z][A-Za-z0-9_.-]*):)?([0-9]+)`)
 
 func readNodes(text string) []nodeGroup {
 	var groups []nodeGroup
@@ -90,7 +91,7 @@ func readNodes(text string) []nodeGroup {
 	return groups
 }
 
-var defaultForm = regexp.MustCompile(`(?m)^PartitionName=(\S+).*\bDefault=YES\b`)
+var defaultForm = pattern.New(`(?m)^PartitionName=(\S+).*\bDefault=YES\b`)
 
 func defaultPartition(text string) string {
 	if m := defaultForm.FindStringSubmatch(text); m != nil {

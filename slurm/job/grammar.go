@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/megatron-ops/megatron-ops/knowledge/pattern"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
@@ -21,7 +22,7 @@ type grammar struct {
 
 // form is a grammar that one regular expression describes.
 func form(re, fix string) grammar {
-	r := regexp.MustCompile(`^(?:` + re + `)$`)
+	r := pattern.New(`^(?:` + re + `)$`)
 	return grammar{func(v string) string {
 		if r.MatchString(v) {
 			return ""
@@ -95,7 +96,7 @@ var (
 	rdzvKeyGrammar = form(`[a-z][a-z0-9_]{0,63}`, "an option such as join_timeout")
 )
 
-var hostsForm = regexp.MustCompile(`^[A-Za-z0-9._,\[\]-]+$`)
+var hostsForm = pattern.New(`^[A-Za-z0-9._,\[\]-]+$`)
 
 func checkHosts(v string) string {
 	if strings.Contains(v, "/") {
@@ -121,7 +122,7 @@ func checkHosts(v string) string {
 // signals are the names that Slurm's --signal knows, without SIG.
 var signals = strings.Fields("HUP INT QUIT ABRT KILL ALRM TERM USR1 USR2 URG CONT STOP TSTP TTIN TTOU")
 
-var signalForm = regexp.MustCompile(`^(?:(?i:R|B|RB|BR):)?(?i:SIG)?([A-Za-z0-9]{1,8})(?:@([0-9]{1,5}))?$`)
+var signalForm = pattern.New(`^(?:(?i:R|B|RB|BR):)?(?i:SIG)?([A-Za-z0-9]{1,8})(?:@([0-9]{1,5}))?$`)
 
 func checkSignal(v string) string {
 	m := signalForm.FindStringSubmatch(v)
@@ -146,8 +147,8 @@ func secondsOf(s string) string {
 
 var (
 	jobs           = `[1-9][0-9]{0,9}(?:_(?:[0-9]{1,7}|\*))?`
-	dependencyForm = regexp.MustCompile(`^(?:singleton|after(?::` + jobs + `(?:\+[0-9]{1,6})?)+|(?:afterany|afterok|afternotok|aftercorr|afterburstbuffer)(?::` + jobs + `)+)$`)
-	bareID         = regexp.MustCompile(`^` + jobs + `$`)
+	dependencyForm = pattern.New(`^(?:singleton|after(?::` + jobs + `(?:\+[0-9]{1,6})?)+|(?:afterany|afterok|afternotok|aftercorr|afterburstbuffer)(?::` + jobs + `)+)$`)
+	bareID         = pattern.New(`^` + jobs + `$`)
 )
 
 func checkDependency(v string) string {
@@ -171,7 +172,7 @@ func checkDependency(v string) string {
 	return ""
 }
 
-var arrayPart = regexp.MustCompile(`^([0-9]{1,7})(?:-([0-9]{1,7})(?::([0-9]{1,7}))?)?$`)
+var arrayPart = pattern.New(`^([0-9]{1,7})(?:-([0-9]{1,7})(?::([0-9]{1,7}))?)?$`)
 
 // maxArray is the highest index that Slurm's MaxArraySize can be set to allow.
 const maxArray = 4_000_000
@@ -205,9 +206,9 @@ func checkArray(v string) string {
 	return ""
 }
 
-var constraintForm = regexp.MustCompile(`^[A-Za-z0-9_.:=+&|*()\[\],-]{1,512}$`)
+var constraintForm = pattern.New(`^[A-Za-z0-9_.:=+&|*()\[\],-]{1,512}$`)
 
-var uncounted = regexp.MustCompile(`\*(?:0|[^0-9]|$)`)
+var uncounted = pattern.New(`\*(?:0|[^0-9]|$)`)
 
 func checkConstraint(v string) string {
 	if !constraintForm.MatchString(v) {
@@ -251,8 +252,8 @@ func beginForm() string {
 }
 
 var (
-	beginWords = regexp.MustCompile(`^(?:` + beginForm() + `)$`)
-	isoDate    = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}`)
+	beginWords = pattern.New(`^(?:` + beginForm() + `)$`)
+	isoDate    = pattern.New(`[0-9]{4}-[0-9]{2}-[0-9]{2}`)
 )
 
 func checkBegin(v string) string {
@@ -320,7 +321,7 @@ func checkLogDir(v string) string {
 	return ""
 }
 
-var registry = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@#+=-]{0,511}$`)
+var registry = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._:/@#+=-]{0,511}$`)
 
 // checkImage takes a path of an image file or a name in a registry.
 func checkImage(v string) string {
@@ -336,7 +337,7 @@ func checkImage(v string) string {
 	return ""
 }
 
-var mountFlags = regexp.MustCompile(`^[A-Za-z0-9_=+,-]{1,128}$`)
+var mountFlags = pattern.New(`^[A-Za-z0-9_=+,-]{1,128}$`)
 
 func checkMount(v string) string {
 	parts := strings.Split(v, ":")

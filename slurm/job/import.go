@@ -2,12 +2,12 @@ package job
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge/pattern"
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
@@ -120,7 +120,7 @@ func (m *importer) nodes(o script.Option, value string) {
 	}
 }
 
-var gpuCount = regexp.MustCompile(`^(?:gpu:)?(?:([A-Za-z][A-Za-z0-9_.-]*):)?([0-9]+)$`)
+var gpuCount = pattern.New(`^(?:gpu:)?(?:([A-Za-z][A-Za-z0-9_.-]*):)?([0-9]+)$`)
 
 // gpus reads a request for GPUs in any of its forms, for each node.
 func (m *importer) gpus(o script.Option, value string) {

@@ -2,12 +2,12 @@ package job
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/knowledge/pattern"
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
@@ -118,8 +118,8 @@ func products(root node) ([]map[string]string, error) {
 }
 
 var (
-	recipeField = regexp.MustCompile(`\{[a-z_]+\}`)
-	badInName   = regexp.MustCompile(`[^A-Za-z0-9._+-]+`)
+	recipeField = pattern.New(`\{[a-z_]+\}`)
+	badInName   = pattern.New(`[^A-Za-z0-9._+-]+`)
 )
 
 // fill writes a recipe's template out as Python's str.format does: {name} is a
