@@ -19,6 +19,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
 // Config says how to reach Slack and what to serve there.
@@ -42,8 +43,11 @@ type Config struct {
 	OAuth *OAuth
 
 	Service *ops.Service
-	Store   Store
-	Policy  Policy
+	// Watchers are the running watchers of the clusters; a cluster without one has
+	// cards that stay as they were.
+	Watchers map[string]*watch.Watcher
+	Store    Store
+	Policy   Policy
 	// Interval is how often the jobs that have a card are looked at; zero is 30 s.
 	Interval time.Duration
 	// Site gives the submit form its first values; nil starts empty.

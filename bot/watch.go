@@ -12,13 +12,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
-// watchable is a cluster that a watcher can follow.
-type watchable interface {
-	Name() string
-	Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error)
-	Past(ctx context.Context, f slurm.Filter) ([]slurm.Job, error)
-}
-
 // watchers are the clusters' watchers, one each whatever the number of cards.
 type watchers struct {
 	mu sync.Mutex
@@ -54,15 +47,9 @@ func (b *Bot) watchLoop(ctx context.Context) {
 	defer wg.Wait()
 	b.watchers.mu.Lock()
 	b.watchers.by = map[string]*watch.Watcher{}
-	for name, cl := range b.cfg.Service.Clusters {
-		c, ok := cl.(watchable)
-		if !ok {
-			continue
-		}
-		w := watch.New(c, watch.Options{Interval: b.cfg.Interval, Floor: min(b.cfg.Interval, 10*time.Second)})
+	for name, w := range b.cfg.Watchers {
 		b.watchers.by[name] = w
 		sub := w.Subscribe()
-		wg.Go(func() { w.Run(ctx) })
 		wg.Go(func() {
 			defer sub.Close()
 			b.hear(ctx, name, sub)

@@ -16,6 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
 // A watchedYard keeps accounts too, so that a watcher can follow it.
@@ -30,6 +31,14 @@ func watched(c *bot.Config) {
 	y := c.Service.Clusters["yard"].(*yard)
 	c.Service.Clusters["yard"] = watchedYard{y}
 	c.Interval = 100 * time.Millisecond
+	c.Watchers = watching(watchedYard{y}, c.Interval)
+}
+
+// watching runs a watcher of a yard for as long as the tests run.
+func watching(y watchedYard, every time.Duration) map[string]*watch.Watcher {
+	w := watch.New(y, watch.Options{Interval: every, Floor: every})
+	go w.Run(context.Background())
+	return map[string]*watch.Watcher{"yard": w}
 }
 
 func TestAJobsLifeIsSeenInItsThread(t *testing.T) {
@@ -85,6 +94,7 @@ func TestWatchingGoesOnAfterARestart(t *testing.T) {
 	submitted(t, s)
 	again := bot.Config{
 		SigningSecret: secret, BotToken: "xoxb-test", APIURL: s.APIURL, Store: s.store.Slack(), Service: s.service, Interval: 50 * time.Millisecond,
+		Watchers: watching(s.service.Clusters["yard"].(watchedYard), 50*time.Millisecond),
 	}
 	b, err := bot.New(again)
 	require.NoError(t, err)

@@ -11,11 +11,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/mcp"
 	"github.com/megatron-ops/megatron-ops/slurm"
-	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
 // slackPolicy turns what the configuration says of Slack into the bot's terms.
-func slackPolicy(c config.Slack) bot.Policy {
+func slackPolicy(svc *ops.Service, c config.Slack) bot.Policy {
 	p := bot.Policy{
 		Operators: c.Operators, Viewers: c.Viewers, Channels: c.Channels, Links: c.Links,
 		LinkDomain: c.LinkDomain, PerMinute: c.PerMinute, ApprovalChannel: c.Approval.Channel,
@@ -24,22 +23,22 @@ func slackPolicy(c config.Slack) bot.Policy {
 		p.LinkProof = bot.FolderProof(c.LinkDir)
 	}
 	if c.Approval.GPUHours > 0 || len(c.Approval.Partitions) > 0 {
-		p.Approve = func(op string, in any) string { return needsApproval(c.Approval, op, in) }
+		p.Approve = func(op string, in any) string { return needsApproval(svc, c.Approval, op, in) }
 	}
 	return p
 }
 
 // needsApproval says why a submission must be approved; empty: it need not.
-func needsApproval(a config.Approval, op string, in any) string {
+func needsApproval(svc *ops.Service, a config.Approval, op string, in any) string {
 	submit, ok := in.(*ops.SubmitIn)
 	if op != "submit" || !ok || submit.DryRun {
 		return ""
 	}
-	s := submit.Spec
-	if submit.YAML != "" {
-		if decoded, err := job.Decode([]byte(submit.YAML)); err == nil {
-			s = decoded
-		}
+	// What would be submitted decides: the text, the fields beside it and the site's
+	// profile together.
+	s, err := (&ops.Call{Service: svc}).Resolve(submit.SpecIn)
+	if err != nil {
+		return "" // submit itself refuses it
 	}
 	for p := range strings.SplitSeq(s.Partition, ",") {
 		if slices.Contains(a.Partitions, p) {

@@ -25,6 +25,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/mcp"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
 // mcpCommand serves one agent on standard input and output.
@@ -104,12 +106,13 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 	var running sync.WaitGroup
 	slackOn := false
 	tell := func(context.Context, follow.News) {}
+	watchers := startWatchers(ctx, svc, &running)
 	for _, name := range []string{"SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET"} {
 		slackOn = slackOn || os.Getenv(name) != ""
 	}
 	if slackOn {
 		slackConfig := sh.slackConfig(cfg, svc, st)
-		slackConfig.Log = log
+		slackConfig.Log, slackConfig.Watchers = log, watchers
 		b, err := bot.New(slackConfig)
 		if err != nil {
 			return &ops.Error{Code: ops.BadInput, Field: "SLACK_BOT_TOKEN", Message: err.Error(), Fix: "docs/slack.md has the steps"}
@@ -124,7 +127,7 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 			}
 		})
 	}
-	follower := follow.Follower{Service: svc, Tell: tell, Log: log}
+	follower := follow.Follower{Service: svc, Watchers: watchers, Tell: tell, Log: log}
 	running.Go(func() {
 		if err := follower.Run(ctx); err != nil {
 			log.Error("jobs are not followed", "error", err)
@@ -134,6 +137,7 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 		Service: func() (*ops.Service, error) { return svc, nil },
 		Caller:  ops.Caller{Surface: ops.MCPHTTP, ID: "loopback", ReadOnly: true},
 		Lang:    sh.lang, Version: version(), Log: log,
+		Policy: mcp.Policy{Beyond: func(op string, in any) string { return needsApproval(svc, cfg.Slack.Approval, op, in) }},
 	})
 	if err != nil {
 		return err
@@ -144,7 +148,9 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 	}
 	handler, stop := agents.HTTPHandler(access)
 	defer stop()
-	mux.Handle("/mcp", handler)
+	for _, path := range []string{"/mcp", "/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"} {
+		mux.Handle(path, handler)
+	}
 
 	reg := prometheus.NewRegistry()
 	requests := promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
@@ -193,25 +199,39 @@ func (sh *shell) slackConfig(cfg config.Config, svc *ops.Service, st *store.Stor
 	return bot.Config{
 		SigningSecret: os.Getenv("SLACK_SIGNING_SECRET"), BotToken: os.Getenv("SLACK_BOT_TOKEN"),
 		AppToken: os.Getenv("SLACK_APP_TOKEN"), APIURL: os.Getenv("SLACK_API_URL"),
-		Service: svc, Store: st.Slack(), Policy: slackPolicy(cfg.Slack), Log: sh.logger(),
+		Service: svc, Store: st.Slack(), Policy: slackPolicy(svc, cfg.Slack), Log: sh.logger(),
 	}
 }
 
-// cardNews shows what is seen of a job on its card.
+// startWatchers runs one watcher for each cluster that can be watched: whoever
+// wants to know of jobs subscribes, and the cluster is asked once.
+func startWatchers(ctx context.Context, svc *ops.Service, running *sync.WaitGroup) map[string]*watch.Watcher {
+	all := map[string]*watch.Watcher{}
+	for name, cl := range svc.Clusters {
+		if c, ok := cl.(interface {
+			Name() string
+			Jobs(context.Context, slurm.Filter) ([]slurm.Job, error)
+			Past(context.Context, slurm.Filter) ([]slurm.Job, error)
+		}); ok {
+			w := watch.New(c, watch.Options{})
+			all[name] = w
+			running.Go(func() { w.Run(ctx) })
+		}
+	}
+	return all
+}
+
+// cardNews adds to a job's card what was done beyond watching; the states
+// themselves the bot has from the watchers.
 func cardNews(b *bot.Bot, log *slog.Logger) func(context.Context, follow.News) {
 	return func(ctx context.Context, n follow.News) {
-		card := bot.News{Job: n.Job}
-		if s := n.Summary; s != nil {
-			card.Iteration, card.Iterations, card.Loss, card.TFLOPs = s.Last, s.Of, s.Loss, s.TFLOPs
-			if s.ETASeconds != nil {
-				card.ETA = time.Duration(*s.ETASeconds) * time.Second
-			}
+		if n.Why == (lang.Text{}) {
+			return
 		}
+		card := bot.News{Job: n.Job}
 		if r := n.Report; r != nil {
 			doc := r.View(lang.EN)
-			if n.Why.EN != "" {
-				doc.Sections = append(doc.Sections, view.Section{Text: n.Why.EN})
-			}
+			doc.Sections = append(doc.Sections, view.Section{Text: n.Why.EN})
 			card.Cause, card.Class, card.Exclude = &doc, r.Class, r.ExcludeNodes
 		}
 		if err := b.Tell(ctx, card); err != nil && ctx.Err() == nil {

@@ -17,14 +17,12 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
-	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
 // News is what was seen of a job. Zero values are not known.
 type News struct {
-	Job     slurm.Job
-	Summary *metrics.Summary
+	Job slurm.Job
 	// Report is the diagnosis of a job that ended badly.
 	Report *diagnose.Report
 	// Next is the job that was submitted in place of this one.
@@ -39,13 +37,13 @@ type Follower struct {
 	Service *ops.Service
 	Tell    func(context.Context, News)
 	Log     *slog.Logger
-	// Interval is between two looks at a cluster, and Progress between two
-	// readings of a running job's log. Zero: 30 s and 60 s.
-	Interval, Progress time.Duration
+	// Watchers are the running watchers of the clusters.
+	Watchers map[string]*watch.Watcher
+	// Interval is between two looks at the store and at artifacts. Zero: 30 s.
+	Interval time.Duration
 
-	watchers map[string]*watch.Watcher
-	mu       sync.Mutex
-	awaited  map[string]bool // jobs whose artifact is being awaited
+	mu      sync.Mutex
+	awaited map[string]bool // jobs whose artifact is being awaited
 }
 
 // memory is how far back submissions are taken up at a start.
@@ -60,33 +58,15 @@ func (f *Follower) Run(ctx context.Context) error {
 	if f.Interval == 0 {
 		f.Interval = 30 * time.Second
 	}
-	if f.Progress == 0 {
-		f.Progress = time.Minute
-	}
-	f.watchers, f.awaited = map[string]*watch.Watcher{}, map[string]bool{}
+	f.awaited = map[string]bool{}
 	var wg sync.WaitGroup
-	for name, cl := range f.Service.Clusters {
-		c, ok := cl.(source)
-		if !ok {
-			continue // a cluster without accounts cannot be followed
-		}
-		w := watch.New(c, watch.Options{Interval: f.Interval, Floor: min(f.Interval, 10*time.Second)})
-		f.watchers[name] = w
+	for _, w := range f.Watchers {
 		sub := w.Subscribe()
-		wg.Go(func() { w.Run(ctx) })
 		wg.Go(func() { f.listen(ctx, st, sub) })
 	}
 	wg.Go(func() { f.takeUp(ctx, st) })
-	wg.Go(func() { f.readProgress(ctx, st) })
 	wg.Wait()
 	return nil
-}
-
-// A source is a cluster that can be watched.
-type source interface {
-	Name() string
-	Jobs(context.Context, slurm.Filter) ([]slurm.Job, error)
-	Past(context.Context, slurm.Filter) ([]slurm.Job, error)
 }
 
 // last is the state in which a job was last told of; it outlives the process,
@@ -113,7 +93,7 @@ func (f *Follower) takeUp(ctx context.Context, st *store.Store) {
 			if _, err := st.Slack().Get(ctx, last, k, time.Now(), &known); err != nil {
 				f.Log.Error("a followed job could not be read", "job", sub.JobID, "error", err)
 			}
-			if w := f.watchers[sub.Cluster]; w != nil && !known.State.Ended() {
+			if w := f.Watchers[sub.Cluster]; w != nil && !known.State.Ended() {
 				w.Watch(known)
 			}
 		}
@@ -160,12 +140,9 @@ func (f *Follower) seen(ctx context.Context, st *store.Store, j slurm.Job) {
 	if j.State == slurm.Running {
 		f.await(ctx, st, j)
 	}
-	if j.State.Ended() {
-		n.Summary = f.summary(ctx, j)
-		if j.State != slurm.Completed && j.State != slurm.Cancelled {
-			n.Report = f.diagnosis(ctx, j)
-			f.recover(ctx, st, &n)
-		}
+	if j.State.Ended() && j.State != slurm.Completed && j.State != slurm.Cancelled {
+		n.Report = f.diagnosis(ctx, j)
+		f.recover(ctx, st, &n)
 	}
 	f.Tell(ctx, n)
 	if err := st.Slack().Put(ctx, last, key(j.Cluster, j.ID), j, time.Now().Add(2*memory)); err != nil && ctx.Err() == nil {
@@ -187,14 +164,6 @@ func (f *Follower) diagnosis(ctx context.Context, j slurm.Job) *diagnose.Report 
 	return &out.Report
 }
 
-func (f *Follower) summary(ctx context.Context, j slurm.Job) *metrics.Summary {
-	out, err := do[ops.MetricsOut](ctx, f.reader(), "metrics", &ops.MetricsIn{Runs: []string{string(j.ID)}, OnCluster: ops.OnCluster{Cluster: j.Cluster}})
-	if err != nil || len(out.Runs) == 0 {
-		return nil // it has logged no iteration yet
-	}
-	return &out.Runs[0]
-}
-
 // do runs an operation of the table.
 func do[Out any](ctx context.Context, c *ops.Call, name string, in any) (Out, error) {
 	var none Out
@@ -204,33 +173,6 @@ func do[Out any](ctx context.Context, c *ops.Call, name string, in any) (Out, er
 		return none, err
 	}
 	return out.(Out), nil
-}
-
-// readProgress tells how running jobs go on.
-func (f *Follower) readProgress(ctx context.Context, st *store.Store) {
-	at := map[string]int{}
-	for sleep(ctx, f.Progress) {
-		subs, err := st.Submissions(ctx, "", "", 500)
-		if err != nil {
-			continue
-		}
-		for _, sub := range subs {
-			w := f.watchers[sub.Cluster]
-			if w == nil || sub.JobID == "" {
-				continue
-			}
-			j, _, ok := w.Job(sub.JobID)
-			if !ok || j.State != slurm.Running {
-				continue
-			}
-			j.Cluster = sub.Cluster
-			k := key(j.Cluster, j.ID)
-			if s := f.summary(ctx, j); s != nil && s.Last != at[k] {
-				at[k] = s.Last
-				f.Tell(ctx, News{Job: j, Summary: s})
-			}
-		}
-	}
 }
 
 // await gives a job's nodes back once its artifact is there, where its
@@ -250,7 +192,7 @@ func (f *Follower) await(ctx context.Context, st *store.Store, j slurm.Job) {
 	go func() {
 		a := watch.Artifact{Path: s.Artifact.Path}
 		now := func() slurm.Job {
-			if w, _, ok := f.watchers[j.Cluster].Job(j.ID); ok {
+			if w, _, ok := f.Watchers[j.Cluster].Job(j.ID); ok {
 				return w
 			}
 			return slurm.Job{ID: j.ID, State: slurm.Cancelled, WorkDir: j.WorkDir}

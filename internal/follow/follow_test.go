@@ -18,6 +18,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/cluster/local"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
+	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
 // TestMain lets the test binary play srun and its kin for the embedded back end.
@@ -48,15 +49,18 @@ func newYard(t *testing.T, uv string) *yard {
 	t.Setenv("PATH", filepath.Join(dir, "bin")+":"+os.Getenv("PATH"))
 	st, err := store.Open(t.Context(), filepath.Join(dir, "state.db"))
 	require.NoError(t, err)
+	yard := local.New("local", filepath.Join(dir, "local"))
 	y.call = &ops.Call{
 		Service: &ops.Service{
-			Clusters: map[string]ops.Cluster{"local": local.New("local", filepath.Join(dir, "local"))}, Default: "local",
+			Clusters: map[string]ops.Cluster{"local": yard}, Default: "local",
 			Now: time.Now, Store: func() (*store.Store, error) { return st, nil }, Self: me.Username,
 		},
 		Who: ops.Caller{Surface: ops.Shell, ID: me.Username, User: me.Username},
 	}
+	w := watch.New(yard, watch.Options{Interval: 200 * time.Millisecond, Floor: 200 * time.Millisecond})
 	f := &Follower{
-		Service: y.call.Service, Log: slog.New(slog.DiscardHandler), Interval: 200 * time.Millisecond, Progress: 200 * time.Millisecond,
+		Service: y.call.Service, Log: slog.New(slog.DiscardHandler), Interval: 200 * time.Millisecond,
+		Watchers: map[string]*watch.Watcher{"local": w},
 		Tell: func(_ context.Context, n News) {
 			y.mu.Lock()
 			defer y.mu.Unlock()
@@ -64,6 +68,7 @@ func newYard(t *testing.T, uv string) *yard {
 		},
 	}
 	ctx, stop := context.WithCancel(context.Background())
+	go w.Run(ctx)
 	done := make(chan error, 1)
 	go func() { done <- f.Run(ctx) }()
 	t.Cleanup(func() {

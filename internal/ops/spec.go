@@ -30,6 +30,13 @@ func (in *SpecIn) AfterDashes(words []string) { in.words = words }
 
 const maxSpec = 1 << 20
 
+// Resolve is the specification that an operation would act on: what in says,
+// and what the site's profile fills in. No file is read for it.
+func (c *Call) Resolve(in SpecIn) (job.Spec, error) {
+	in.File, in.Place = "", ""
+	return c.spec(in)
+}
+
 // spec reads what in says and fills in what the site knows. Every fault of
 // every field is told at once.
 func (c *Call) spec(in SpecIn) (job.Spec, error) {
