@@ -292,4 +292,34 @@ var table = []Op{
 		Help:    lang.Text{EN: "Use instead of scontrol show hostnames, also without Slurm.", ZH: "可代替 scontrol show hostnames，没有 Slurm 也能用。"},
 		Example: "hostlist 'node-[42,49-51]'",
 	}, expandHosts),
+	define(Op{
+		Name: "queue", Effect: Read, Toolset: JobsSet, Idempotent: true,
+		Summary: lang.Text{EN: "who waits: place in line, estimated start, and why, in words", ZH: "排队情况：排位、预计开始时间与原因说明"},
+		Help:    lang.Text{EN: "Use to see when jobs start. For one job's priority use priority.", ZH: "查看作业何时开始。单个作业的优先级用 priority。"},
+		Example: "queue --mine",
+	}, queue),
+	define(Op{
+		Name: "priority", Effect: Read, Toolset: JobsSet, Idempotent: true,
+		Summary: lang.Text{EN: "what a waiting job's priority is made of, and who is ahead", ZH: "排队作业的优先级构成，以及排在前面的作业"},
+		Help:    lang.Text{EN: "Use for: why is mine behind others?", ZH: "用于回答：为什么我的作业排在后面？"},
+		Example: "priority 4711",
+	}, priority),
+	define(Op{
+		Name: "partitions", Effect: Read, Toolset: NodesSet, Idempotent: true,
+		Summary: lang.Text{EN: "partitions: limits, features, nodes allocated, idle, other, total", ZH: "分区：限制、特性，以及已分配、空闲、其他、总节点数"},
+		Help:    lang.Text{EN: "Use before choosing one. What is free: nodes.", ZH: "选择分区前查看。空闲情况用 nodes。"},
+		Example: "partitions dev",
+	}, partitions),
+	define(Op{
+		Name: "accounts", Effect: Read, Toolset: JobsSet, Idempotent: true,
+		Summary: lang.Text{EN: "my accounts and QOS, their limits, and my fair share in words", ZH: "我的账户与 QOS、其限制，以及公平份额说明"},
+		Help:    lang.Text{EN: "Use to choose account and qos, or to see why a limit holds a job.", ZH: "用于选择 account 与 qos，或查看作业受何限制。"},
+		Example: "accounts",
+	}, accounts),
+	define(Op{
+		Name: "history", Effect: Read, Toolset: JobsSet, Idempotent: true,
+		Summary: lang.Text{EN: "jobs that ended, with GPU hours, by state and user", ZH: "已结束的作业与 GPU 小时，按状态和用户汇总"},
+		Help:    lang.Text{EN: "Use for what was run and what it cost. What runs now: list.", ZH: "查看运行过什么、用了多少。当前作业用 list。"},
+		Example: "history --days 30 --partition prod",
+	}, history),
 }

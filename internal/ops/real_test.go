@@ -1,0 +1,131 @@
+package ops
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
+	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
+)
+
+// onSlurm is a call of alice's on a real Slurm, which this package's tests share.
+func onSlurm(t *testing.T) (*Call, *slurmtest.Cluster) {
+	t.Helper()
+	real := slurmtest.Start(t, slurmtest.Options{})
+	cl := cluster.NewCLI("real")
+	cl.Environ = real.Environ
+	c := newCall(t, &site{})
+	c.Clusters, c.Default = map[string]Cluster{"real": cl}, "real"
+	return c, real
+}
+
+// sbatch submits as a user and answers the job's id.
+func sbatch(t *testing.T, real *slurmtest.Cluster, user string, words ...string) slurm.JobID {
+	t.Helper()
+	out, err := real.RunAs(t.Context(), user, append([]string{"sbatch", "--parsable", "--output=/dev/null"}, words...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { _, _ = real.Run(t.Context(), "scancel", out) })
+	return slurm.JobID(out)
+}
+
+func text(t *testing.T, out any, l lang.Lang) string {
+	t.Helper()
+	var b strings.Builder
+	require.NoError(t, view.Text(&b, out.(view.Viewer).View(l), view.Style{}))
+	return b.String()
+}
+
+func TestStandingOnSlurm(t *testing.T) {
+	c, real := onSlurm(t)
+	busy := sbatch(t, real, "bob", "--partition=prod", "--nodes=4", "--gpus-per-node=8", "--time=60", "--wrap=sleep 300")
+	mine := sbatch(t, real, "alice", "--partition=prod", "--nodes=2", "--gpus-per-node=8", "--time=60", "--job-name=a|b", "--wrap=true")
+	held := sbatch(t, real, "alice", "--partition=prod", "--hold", "--wrap=true")
+	array := sbatch(t, real, "bob", "--partition=prod", "--array=1-3", "--nodes=4", "--gpus-per-node=8", "--qos=scavenge", "--wrap=true")
+	require.Eventually(t, func() bool {
+		out, err := do(t, c, "queue")
+		require.NoError(t, err)
+		return len(out.(QueueOut).Jobs) == 3 && out.(QueueOut).Jobs[0].EstStart != nil
+	}, 15*time.Second, 200*time.Millisecond)
+
+	t.Run("queue", func(t *testing.T) {
+		out, err := do(t, c, "queue", "--mine")
+		require.NoError(t, err)
+		q := out.(QueueOut)
+		require.Len(t, q.Jobs, 2)
+		require.Equal(t, mine, q.Jobs[0].ID)
+		require.Equal(t, 1, q.Jobs[0].Position)
+		require.Equal(t, "a|b", q.Jobs[0].Name)
+		require.Zero(t, q.Jobs[1].Position, "a held job is not in line")
+		require.Equal(t, held, q.Jobs[1].ID)
+		require.Contains(t, text(t, q, lang.ZH), "JobHeldUser (1)")
+
+		out, err = do(t, c, "queue", "--user", "bob,alice", "--short")
+		require.NoError(t, err)
+		require.Len(t, out.(QueueOut).Jobs, 3)
+		require.Contains(t, text(t, out, lang.EN), string(array)+" (×3)")
+		require.NotContains(t, text(t, out, lang.EN), "prod")
+	})
+	t.Run("priority", func(t *testing.T) {
+		out, err := do(t, c, "priority", string(array))
+		require.NoError(t, err)
+		p := out.(PriorityOut)
+		require.Equal(t, 2, p.Position)
+		require.Equal(t, mine, p.Line[0].ID)
+		out, err = do(t, c, "priority", string(mine))
+		require.NoError(t, err)
+		require.Equal(t, "QOS", out.(PriorityOut).Parts[0].Part)
+		require.Equal(t, int64(10000), out.(PriorityOut).Parts[0].Most)
+		_, err = do(t, c, "priority", string(busy))
+		require.ErrorContains(t, err, "only a waiting job")
+	})
+	t.Run("partitions", func(t *testing.T) {
+		out, err := do(t, c, "partitions", "dev")
+		require.NoError(t, err)
+		p := out.(PartitionsOut).Partitions
+		require.Len(t, p, 1)
+		require.Equal(t, int64(600), *p[0].Limits.DefaultTimeS)
+		require.Equal(t, 2, p[0].Limits.MaxNodes)
+		require.Contains(t, text(t, out, lang.EN), "4/0/0/4")
+		require.Contains(t, p[0].Features, "nvlink")
+		_, err = do(t, c, "partitions", "nosuch")
+		require.Equal(t, NotFound, AsError(err).Code)
+	})
+	t.Run("accounts", func(t *testing.T) {
+		out, err := do(t, c, "accounts")
+		require.NoError(t, err)
+		a := out.(AccountsOut)
+		require.Len(t, a.Accounts, 2)
+		require.NotNil(t, a.Accounts[0].Standing)
+		require.LessOrEqual(t, a.Accounts[0].Standing.Rank, a.Accounts[0].Standing.Of)
+		require.Contains(t, text(t, a, lang.EN), "time 00:30:00; a user gres/gpu=8")
+		require.Contains(t, text(t, a, lang.ZH), "公平份额")
+		_, err = do(t, c, "accounts", "nobody-here")
+		require.Equal(t, NotFound, AsError(err).Code)
+		_, err = do(t, c, "accounts", "a,b")
+		require.Equal(t, BadInput, AsError(err).Code)
+	})
+	t.Run("history", func(t *testing.T) {
+		_, err := real.Run(t.Context(), "scancel", string(mine), string(held), string(array), string(busy))
+		require.NoError(t, err)
+		var h HistoryOut
+		require.Eventually(t, func() bool {
+			out, err := do(t, c, "history", "--user", "alice,bob", "--partition", "prod", "--days", "1")
+			require.NoError(t, err)
+			h = out.(HistoryOut)
+			return h.Total >= 3 && len(h.Users) == 2
+		}, 20*time.Second, 300*time.Millisecond)
+		require.Equal(t, slurm.Cancelled, h.States[0].State)
+		require.Equal(t, "bob", h.Users[0].User, "who used most comes first")
+		require.Positive(t, h.GPUHours)
+		require.Contains(t, text(t, h, lang.EN), "a|b")
+		out, err := do(t, c, "history", "--state", "completed")
+		require.NoError(t, err)
+		require.Zero(t, out.(HistoryOut).Total)
+	})
+}
