@@ -22,7 +22,7 @@ var surfaces = []struct {
 	{"chat", lang.Text{EN: "the Slack bot at this terminal", ZH: "终端里的 Slack 机器人"}},
 	{"doctor", lang.Text{EN: "check what this stands on, and what to mend", ZH: "检查运行环境，并指出要修复的地方"}},
 	{"init", lang.Text{EN: "look this site over and write its profile", ZH: "探测本站点并写出配置"}},
-	{"skills", lang.Text{EN: "list, show NAME, export NAME|all FOLDER", ZH: "list、show NAME、export NAME|all FOLDER"}},
+	{"skills", lang.Text{EN: "list, show NAME, export NAME|all FOLDER, eval [NAME]", ZH: "list、show NAME、export NAME|all FOLDER、eval [NAME]"}},
 	{"slack manifest", lang.Text{EN: "the Slack app's manifest", ZH: "输出 Slack 应用清单"}},
 	{"link", lang.Text{EN: "prove to Slack who you are here, with its one-time code", ZH: "用一次性代码向 Slack 证明身份"}},
 	{"sudoers", lang.Text{EN: "the rule that lets serve act as the person who asks", ZH: "输出让 serve 以提问者身份执行的 sudo 规则"}},

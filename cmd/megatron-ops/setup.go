@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +24,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/knowledge"
+	"github.com/megatron-ops/megatron-ops/knowledge/eval"
 	"github.com/megatron-ops/megatron-ops/mcp"
 	"github.com/megatron-ops/megatron-ops/skills"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
@@ -101,7 +105,7 @@ func probe(ctx context.Context, argv []string) string {
 }
 
 // skillsCommand lists, shows and exports the built-in skills.
-func skillsCommand(_ context.Context, sh *shell, words []string) error {
+func skillsCommand(ctx context.Context, sh *shell, words []string) error {
 	if len(words) == 0 {
 		words = []string{"list"}
 	}
@@ -123,10 +127,37 @@ func skillsCommand(_ context.Context, sh *shell, words []string) error {
 		}
 		_, err := io.WriteString(sh.out, body)
 		return err
+	case verb == "eval" && len(rest) <= 1:
+		return evalSkills(ctx, sh, rest)
 	case verb == "export" && len(rest) == 2:
 		return exportSkill(rest[0], rest[1])
 	}
-	return &ops.Error{Code: ops.BadInput, Message: "skills list, skills show NAME, or skills export NAME|all FOLDER"}
+	return &ops.Error{Code: ops.BadInput, Message: "skills list, skills show NAME, skills export NAME|all FOLDER, or skills eval [NAME]"}
+}
+
+// evalSkills asks the skills' own questions and scores the answers.
+func evalSkills(ctx context.Context, sh *shell, names []string) error {
+	all, err := eval.Load(skills.FS)
+	if err != nil {
+		return err
+	}
+	if len(names) == 1 {
+		qs, ok := all[names[0]]
+		if !ok {
+			return noSkill(names[0])
+		}
+		all = map[string][]eval.Question{names[0]: qs}
+	}
+	answerer := knowledge.New(knowledge.Options{})
+	t := &view.Table{Header: []string{"skill", "questions", "right", "share"}}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		score, err := eval.Run(ctx, answerer, all[name])
+		if err != nil {
+			return err
+		}
+		t.Rows = append(t.Rows, []string{name, fmt.Sprint(score.Total), fmt.Sprint(score.Passed), fmt.Sprintf("%.1f %%", 100*score.Share())})
+	}
+	return sh.draw(view.Doc{Sections: []view.Section{{Table: t}}})
 }
 
 func noSkill(name string) error {

@@ -54,7 +54,9 @@ func (sh *shell) service(dir string) (*ops.Service, error) {
 		Self:     osUser(ops.Shell).User,
 		As:       actAs(cfg),
 		Sites:    sites(cfg),
-		Answerer: sync.OnceValue(func() *knowledge.Answerer { return knowledge.New(knowledge.Options{}) }),
+		Answerer: sync.OnceValue(func() *knowledge.Answerer {
+			return knowledge.New(knowledge.Options{Site: cfg.Knowledge.Folders, Model: model(cfg.Knowledge)})
+		}),
 		Store: sync.OnceValues(func() (*store.Store, error) {
 			url := cfg.Store
 			if url == "" {
@@ -166,6 +168,15 @@ func sites(cfg config.Config) func(string) job.Site {
 		}
 		return cfg.Site
 	}
+}
+
+// model is the language model that words answers, where one is switched on.
+func model(c config.Knowledge) *knowledge.Model {
+	key, name := os.Getenv("OPENAI_API_KEY"), os.Getenv("OPENAI_MODEL")
+	if key == "" || name == "" {
+		return nil
+	}
+	return &knowledge.Model{BaseURL: os.Getenv("OPENAI_BASE_URL"), Key: key, Name: name, PerDay: c.ModelPerDay}
 }
 
 // auditor writes every change to the store, secrets masked.

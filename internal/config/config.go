@@ -30,10 +30,11 @@ type Config struct {
 	// in the state directory.
 	Store string `json:"store,omitempty"`
 	// Site fills what a specification leaves out, on every cluster.
-	Site     job.Site           `json:"site,omitzero"`
-	Clusters map[string]Cluster `json:"clusters,omitempty"`
-	Slack    Slack              `json:"slack,omitzero"`
-	MCP      MCP                `json:"mcp,omitzero"`
+	Site      job.Site           `json:"site,omitzero"`
+	Clusters  map[string]Cluster `json:"clusters,omitempty"`
+	Slack     Slack              `json:"slack,omitzero"`
+	MCP       MCP                `json:"mcp,omitzero"`
+	Knowledge Knowledge          `json:"knowledge,omitzero"`
 	// Path is the file that was read; empty where there is none.
 	Path string `json:"-"`
 }
@@ -83,6 +84,15 @@ type Approval struct {
 	Channel    string   `json:"channel,omitempty"`
 	GPUHours   float64  `json:"gpu_hours,omitempty"` // more than so many
 	Partitions []string `json:"partitions,omitempty"`
+}
+
+// Knowledge is what answers come from besides what is built in. A model is
+// switched on by OPENAI_API_KEY and OPENAI_MODEL.
+type Knowledge struct {
+	// Folders hold Markdown pages of the site: a wiki, runbooks. They win.
+	Folders []string `json:"folders,omitempty"`
+	// ModelPerDay bounds how many answers one person has worded in a day; 0: none.
+	ModelPerDay int `json:"model_per_day,omitempty"`
 }
 
 // MCP says who may use /mcp beyond reading on this machine.

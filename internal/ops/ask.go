@@ -12,7 +12,7 @@ import (
 // AskIn is a set-up question.
 type AskIn struct {
 	Question []string `json:"-" arg:"" name:"question" help:"the question, in English or Chinese" zh:"问题，中英文均可"`
-	Q        string   `json:"question" kong:"-" help:"the question, in English or Chinese"`
+	Q        string   `json:"question" kong:"-" required:"" help:"the question, in English or Chinese"`
 	// Thread is what was said before in the same conversation.
 	Thread []knowledge.Turn `json:"-" kong:"-"`
 }
@@ -26,7 +26,7 @@ func ask(ctx context.Context, c *Call, in AskIn) (AskOut, error) {
 		return AskOut{}, badInput("question", `for example: megatron-ops ask "what should CUDA_DEVICE_MAX_CONNECTIONS be on H100 with TP 4?"`, "there is no question")
 	}
 	// The answer comes in the language of the question, whatever the surface's.
-	a, err := c.Answerer().Ask(ctx, knowledge.Question{Text: q, History: in.Thread})
+	a, err := c.Answerer().Ask(ctx, knowledge.Question{Text: q, History: in.Thread, User: c.Who.ID})
 	return AskOut{a}, err
 }
 

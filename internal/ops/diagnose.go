@@ -73,8 +73,28 @@ func (c *Call) diagnoseJob(ctx context.Context, in DiagnoseIn) (DiagnoseOut, err
 	if err != nil {
 		return DiagnoseOut{}, &Error{Code: Failed, Message: err.Error(), Fix: "diagnose the folder of the logs by its path"}
 	}
-	r, err := diagnose.Run(ctx, src, diagnose.FromJob(j))
+	r, err := diagnose.Run(ctx, src, c.evidence(ctx, cl, j))
 	return DiagnoseOut{r}, err
+}
+
+// evidence is what is known of a job besides its logs: Slurm's word, the nodes
+// that it holds down, and the launch that was asked for.
+func (c *Call) evidence(ctx context.Context, cl Cluster, j slurm.Job) diagnose.Context {
+	d := diagnose.FromJob(j)
+	if s, ok := c.specOf(ctx, cl.Name(), j.ID); ok {
+		run := megatronRun(c.site(s).Fill(s).WithDefaults())
+		d.Launch = &run
+	}
+	if s, ok := cl.(surveyor); ok && j.State != slurm.Running && j.State != slurm.Completed {
+		if all, err := s.Nodes(ctx); err == nil {
+			for _, n := range all {
+				if slices.Contains(j.Nodes, n.Name) && !n.Usable() {
+					d.FailedNodes = append(d.FailedNodes, n.Name)
+				}
+			}
+		}
+	}
+	return d
 }
 
 // noLog says what a job without any log means.
@@ -111,6 +131,10 @@ func (c *Call) logFiles(ctx context.Context, cluster string, j slurm.Job) []stri
 		}
 		for _, e := range entries {
 			full := filepath.Join(dir, e.Name())
+			// A job could swap its log for a link to somebody else's file.
+			if e.Type()&fs.ModeSymlink != 0 {
+				continue
+			}
 			if (full == p || carries.MatchString(e.Name())) && !slices.Contains(found, full) {
 				found = append(found, full)
 			}

@@ -40,6 +40,10 @@ type SubmitOut struct {
 	Name             string          `json:"name"`
 	// DryRun says that submitting was not asked for.
 	DryRun bool `json:"dry_run,omitempty"`
+
+	// elsewhere is what a command on the job must add, where it is not on the
+	// default cluster.
+	elsewhere string
 }
 
 // Found reports that errors stopped the submission.
@@ -62,6 +66,9 @@ func submit(ctx context.Context, c *Call, in SubmitIn) (SubmitOut, error) {
 	out := SubmitOut{
 		Cluster: cl.Name(), Script: sc.Text, Name: full.Name, DryRun: in.DryRun,
 		IdempotencyKey: in.IdempotencyKey, LogPaths: []string{}, Problems: []rules.Problem{},
+	}
+	if cl.Name() != c.Default {
+		out.elsewhere = " --cluster " + cl.Name()
 	}
 	for _, p := range sc.LogPaths {
 		out.LogPaths = append(out.LogPaths, filepath.Join(s.Worktree, p))
@@ -187,7 +194,7 @@ func (o SubmitOut) View(l lang.Lang) view.Doc {
 		}
 		d.Title, d.Tone = fmt.Sprintf(format.In(l), o.Name, o.Cluster, *o.JobID), view.Good
 		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "logs", ZH: "日志"}.In(l), Items: o.LogPaths})
-		d.Next = []string{"status " + string(*o.JobID), "logs " + string(*o.JobID) + " --tail 20"}
+		d.Next = []string{"status " + string(*o.JobID) + o.elsewhere, "logs " + string(*o.JobID) + " --tail 20" + o.elsewhere}
 	case o.Found():
 		d.Title, d.Tone = fmt.Sprintf(lang.Text{
 			EN: "%s was not submitted: mend the errors, or use --force", ZH: "%s 没有提交：请先修复错误，或使用 --force",

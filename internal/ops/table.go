@@ -260,7 +260,7 @@ var table = []Op{
 		Example: "nodes --drained",
 	}, nodes),
 	define(Op{
-		Name: "run", Effect: Write, Toolset: NodesSet,
+		Name: "run", Effect: Destructive, Toolset: NodesSet,
 		Summary: lang.Text{EN: "run a command on every node of a running job, beside what runs there", ZH: "在运行中作业的每个节点上执行命令，不影响作业本身"},
 		Help: lang.Text{
 			EN: "Use for nvidia-smi, py-spy dump or df on the nodes of a job. It takes no GPU unless told to, and never waits for the job's own steps.",
