@@ -3,13 +3,13 @@ package bot
 import (
 	"fmt"
 	"net/url"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/slack-go/slack"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
@@ -241,8 +241,8 @@ var LinkHosts = map[string]bool{
 }
 
 var (
-	address = regexp.MustCompile(`https?://[^\s<>"'` + "`" + `，。；、（）)\]]+`)
-	ticks   = regexp.MustCompile("`([^`\n]+)`")
+	address = lazy.New(`https?://[^\s<>"'` + "`" + `，。；、（）)\]]+`)
+	ticks   = lazy.New("`([^`\n]+)`")
 )
 
 // prose turns a paragraph into rich text: `words` become code, addresses of

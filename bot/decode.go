@@ -5,11 +5,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 // A kind is the kind of thing that a person did.
@@ -238,7 +239,7 @@ type event struct {
 	} `json:"event"`
 }
 
-var selfMention = regexp.MustCompile(`^\s*<@[A-Z0-9]+(?:\|[^>]*)?>[\s:,，：]*`)
+var selfMention = lazy.New(`^\s*<@[A-Z0-9]+(?:\|[^>]*)?>[\s:,，：]*`)
 
 // decodeEvent reads an event; ok is false for one that is not for us: our own
 // message, an edit, another bot.

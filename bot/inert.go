@@ -1,10 +1,10 @@
 package bot
 
 import (
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 )
 
@@ -17,7 +17,7 @@ var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
 // mention is the form of everything that could call somebody or lead somewhere:
 // <!channel>, <@U1>, <#C1|name>, <https://host|text>.
-var mention = regexp.MustCompile(`<([!@#][^<>]{1,200}|(?:https?|mailto|slack):[^<>]+)>`)
+var mention = lazy.New(`<([!@#][^<>]{1,200}|(?:https?|mailto|slack):[^<>]+)>`)
 
 // Inert replaces the angle brackets of anything that reads as a mention or a
 // link by other, visible ones. Nothing else is changed, so that a log line stays
@@ -63,7 +63,7 @@ func visible(s string) string {
 }
 
 // terminalEscape is a CSI or OSC sequence as terminals know them.
-var terminalEscape = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])`)
+var terminalEscape = lazy.New(`\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])`)
 
 // cut shortens s to at most n characters and says so by an ellipsis.
 func cut(s string, n int) string {

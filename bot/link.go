@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,6 +17,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
@@ -33,7 +33,7 @@ const codeLife = 10 * time.Minute
 // codePrefix names the file of a code.
 const codePrefix = "megatron-ops-link-"
 
-var codeForm = regexp.MustCompile(`^[A-Z2-7]{26}$`)
+var codeForm = lazy.New(`^[A-Z2-7]{26}$`)
 
 // WriteCode writes the file of a code into dir, as the person who runs it: the
 // file's owner is the proof.

@@ -2,11 +2,11 @@ package bot
 
 import (
 	"html"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
@@ -24,11 +24,11 @@ type Typed struct {
 // Slack and the keyboards of phones and Macs change what is typed: links get
 // angle brackets, quotes become curly, two dashes become one long one.
 var (
-	codeBlock  = regexp.MustCompile("(?s)```(?:[a-zA-Z]*\n)?(.*?)```")
-	slackLink  = regexp.MustCompile(`<((?:https?|mailto|tel|slack):[^|>]+)(?:\|([^>]*))?>`)
-	slackRef   = regexp.MustCompile(`<([@#!])([^|>]+)(?:\|([^>]*))?>`)
-	lineJoin   = regexp.MustCompile(`\\[ \t]*\n`)
-	longDash   = regexp.MustCompile(`(^|[\s])(?:[—―]|–(\p{L}[\p{L}\p{N}-]))`)
+	codeBlock  = lazy.New("(?s)```(?:[a-zA-Z]*\n)?(.*?)```")
+	slackLink  = lazy.New(`<((?:https?|mailto|tel|slack):[^|>]+)(?:\|([^>]*))?>`)
+	slackRef   = lazy.New(`<([@#!])([^|>]+)(?:\|([^>]*))?>`)
+	lineJoin   = lazy.New(`\\[ \t]*\n`)
+	longDash   = lazy.New(`(^|[\s])(?:[—―]|–(\p{L}[\p{L}\p{N}-]))`)
 	softSpaces = strings.NewReplacer("\u00a0", " ", "\u3000", " ", "\u2007", " ", "\u202f", " ", "\u200b", "", "\ufeff", "", "\r\n", "\n", "\r", "\n")
 	curly      = strings.NewReplacer("“", `"`, "”", `"`, "„", `"`, "«", `"`, "»", `"`, "＂", `"`, "‘", "'", "’", "'", "‚", "'", "＇", "'", "－", "-", "＝", "=")
 )

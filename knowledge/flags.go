@@ -4,13 +4,13 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/knowledge/index"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
-	"github.com/megatron-ops/megatron-ops/knowledge/pattern"
 )
 
 // defaultTalk is what a question about a flag's default says.
-var defaultTalk = pattern.New(`(?i)\bdefaults?\b|\bchoices?\b|\btype\b|\bvalues?\b|默认|取值|可选|类型`)
+var defaultTalk = lazy.New(`(?i)\bdefaults?\b|\bchoices?\b|\btype\b|\bvalues?\b|默认|取值|可选|类型`)
 
 // flagFact answers from Megatron's flag table where the question names one
 // flag: what it takes and its default. It leaves flags that the best card

@@ -3,11 +3,11 @@ package knowledge
 import (
 	"strings"
 
-	"github.com/megatron-ops/megatron-ops/knowledge/pattern"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 // follows finds how a question begins that goes on from the one before.
-var follows = pattern.New(`(?i)^(?:and|and what|what about|how about|what if|what happens|then|with|for|same|but|now|instead|if|or|on)\b|^(?:那|那么|如果|换成|改成|换|改|要是|再|还有|同样|和|若|在|用)`)
+var follows = lazy.New(`(?i)^(?:and|and what|what about|how about|what if|what happens|then|with|for|same|but|now|instead|if|or|on)\b|^(?:那|那么|如果|换成|改成|换|改|要是|再|还有|同样|和|若|在|用)`)
 
 // maxTurns is how far back a question reaches.
 const maxTurns = 4

@@ -14,9 +14,9 @@ import (
 	"github.com/sashabaranov/go-openai"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/knowledge/names"
-	"github.com/megatron-ops/megatron-ops/knowledge/pattern"
 )
 
 // A Model is a language model behind an OpenAI-compatible endpoint. It words
@@ -232,8 +232,8 @@ func (m *Model) call(ctx context.Context, c openai.ToolCall) string {
 }
 
 var (
-	numberForm = pattern.New(`\d+(?:\.\d+)?`)
-	wordedFlag = pattern.New(`(?:^|[\s` + "`" + `(])(--[a-z][a-z0-9-]+)`)
+	numberForm = lazy.New(`\d+(?:\.\d+)?`)
+	wordedFlag = lazy.New(`(?:^|[\s` + "`" + `(])(--[a-z][a-z0-9-]+)`)
 )
 
 // sound reports whether a worded answer may be shown: it answers, in the right

@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/knowledge/names"
-	"github.com/megatron-ops/megatron-ops/knowledge/pattern"
 )
 
 // A reason says why a question is declined.
@@ -66,57 +66,57 @@ var refusals = map[reason]lang.Text{
 // A scopeRule declines the questions that match re and do not match unless.
 type scopeRule struct {
 	why        reason
-	re, unless *pattern.Pattern
+	re, unless *lazy.Pattern
 }
 
 // scopeRules are tried in order; the first that matches declines. The text is
 // lower case.
 var scopeRules = []scopeRule{
-	{injection, pattern.New(`(?:ignore|disregard|forget|override|bypass)\b.{0,30}\b(?:instruction|rule|prompt|guideline|restriction|above|previous)|system prompt|developer mode|jailbreak|hidden (?:rule|instruction|prompt)|your (?:prompt|instructions|hidden|internal rules)|you are now\b|pretend (?:to be|you)|from now on you|new (?:system )?(?:instructions?|message|prompt):|\bpwned\b|initial instructions|(?:repeat|print|output|show|reveal) (?:me )?(?:the (?:text|words|content)|everything|all) (?:above|before)|assume the role|you must (?:now )?obey|without (?:any )?restrictions|do anything now|\bdan mode|as an unrestricted|act as (?:a|an|if|my)\b|` +
+	{injection, lazy.New(`(?:ignore|disregard|forget|override|bypass)\b.{0,30}\b(?:instruction|rule|prompt|guideline|restriction|above|previous)|system prompt|developer mode|jailbreak|hidden (?:rule|instruction|prompt)|your (?:prompt|instructions|hidden|internal rules)|you are now\b|pretend (?:to be|you)|from now on you|new (?:system )?(?:instructions?|message|prompt):|\bpwned\b|initial instructions|(?:repeat|print|output|show|reveal) (?:me )?(?:the (?:text|words|content)|everything|all) (?:above|before)|assume the role|you must (?:now )?obey|without (?:any )?restrictions|do anything now|\bdan mode|as an unrestricted|act as (?:a|an|if|my)\b|` +
 		`(?:忽略|无视|忘记|忘掉|绕过|抛开).{0,12}(?:指令|规则|要求|限制|提示|设定|约束)|系统提示词?|系统指令|隐藏(?:的)?(?:规则|指令|提示)|你现在是|你现在没有|没有任何限制|扮演|越狱|开发者模式|从现在(?:起|开始)?,?你|初始(?:指令|提示)|提示词|(?:重复|复述|输出).{0,6}(?:上面|以上|前面)的?(?:内容|文字|话)|不要遵守|不受(?:任何)?限制|没有(?:任何)?限制的|以管理员身份|忽略上文|忽略上面`), nil},
 	{
-		secret, pattern.New(`\b(?:password|passwd|passphrase|api key|private key|ssh key|id_rsa|bot token|slack token|app token|jwt|credit card|login credentials)\b|/etc/(?:passwd|shadow)|\.ssh/|\.aws/|(?:print|show|dump|reveal|leak|cat|echo|give me|tell me|what(?:'s| is)|输出|打印|显示|告诉|给我|发我|读取|看看|泄露).{0,30}(?:\btokens?\b|\bsecrets?\b|\bcredentials?\b|令牌|口令|密钥|凭证)|密码|口令|私钥|(?:slack|openai|aws|bot|webhook)[\w -]{0,14}(?:token|secret|key|令牌|密钥)|openai_api_key|/proc/|(?:cat|ls|read|open|列出|读取|查看|打开) (?:/root|/etc|/home|~)/?|(?:curl|wget|post|send|upload|发送|上传|发到|传到).{0,40}https?://|(?:print|dump|show|list|output|打印|输出|列出).{0,12}(?:your|all|bot'?s?|server'?s?|你的|所有|全部).{0,8}(?:env\b|environment|环境变量)|(?:env|environment) of the (?:bot|host|server)|机器人的(?:token|令牌|环境)|slack.{0,12}(?:token|令牌)`),
-		pattern.New(`docker build|build secret|secret[- ]related|jet|/root/\.cache|enroot|ngc|401|gated|tokeni[sz]er|gitlab_token|sequence|seq|vocab|per second|构建|镜像`),
+		secret, lazy.New(`\b(?:password|passwd|passphrase|api key|private key|ssh key|id_rsa|bot token|slack token|app token|jwt|credit card|login credentials)\b|/etc/(?:passwd|shadow)|\.ssh/|\.aws/|(?:print|show|dump|reveal|leak|cat|echo|give me|tell me|what(?:'s| is)|输出|打印|显示|告诉|给我|发我|读取|看看|泄露).{0,30}(?:\btokens?\b|\bsecrets?\b|\bcredentials?\b|令牌|口令|密钥|凭证)|密码|口令|私钥|(?:slack|openai|aws|bot|webhook)[\w -]{0,14}(?:token|secret|key|令牌|密钥)|openai_api_key|/proc/|(?:cat|ls|read|open|列出|读取|查看|打开) (?:/root|/etc|/home|~)/?|(?:curl|wget|post|send|upload|发送|上传|发到|传到).{0,40}https?://|(?:print|dump|show|list|output|打印|输出|列出).{0,12}(?:your|all|bot'?s?|server'?s?|你的|所有|全部).{0,8}(?:env\b|environment|环境变量)|(?:env|environment) of the (?:bot|host|server)|机器人的(?:token|令牌|环境)|slack.{0,12}(?:token|令牌)`),
+		lazy.New(`docker build|build secret|secret[- ]related|jet|/root/\.cache|enroot|ngc|401|gated|tokeni[sz]er|gitlab_token|sequence|seq|vocab|per second|构建|镜像`),
 	},
 	{
-		act, pattern.New(`(?:cancel|kill|delete|remove|scancel|terminate|stop|drain|reboot|shut ?down|wipe|purge|erase|requeue)\b.{0,30}(?:everyone|everybody|all users|all the users|other users|other people|others'|another user|someone else|all jobs (?:on|in|of) the|every job (?:on|in)|all nodes|the (?:whole|entire) cluster)|rm -rf|drop (?:table|database)|` +
+		act, lazy.New(`(?:cancel|kill|delete|remove|scancel|terminate|stop|drain|reboot|shut ?down|wipe|purge|erase|requeue)\b.{0,30}(?:everyone|everybody|all users|all the users|other users|other people|others'|another user|someone else|all jobs (?:on|in|of) the|every job (?:on|in)|all nodes|the (?:whole|entire) cluster)|rm -rf|drop (?:table|database)|` +
 			`(?:delete|erase|wipe|remove) (?:all|every|everything|the) ?(?:\w+ )?(?:files?|data|checkpoints?|directories|home|jobs?)\b|(?:取消|删除|删掉|删了|杀掉|停掉|终止|清空|重启|关掉|干掉).{0,10}(?:所有人|别人|其他人|其他用户|全部用户|所有用户|大家|他人|整个集群|所有节点)|(?:把|将).{0,12}(?:所有人|别人|其他人|其他用户|全部用户|所有用户|大家|他人|整个集群|所有节点|所有作业|全部作业|所有文件|检查点).{0,12}(?:取消|删|杀|停|清空|重启|关掉|kill)|(?:删除|删掉|清空).{0,4}(?:所有|全部).{0,8}(?:文件|数据|检查点|目录)|格式化(?:硬盘|磁盘)|^(?:请|帮我|把|给我)?.{0,2}(?:删除|删掉|清空|删光).{0,10}(?:目录|文件|数据|检查点|硬盘)`),
-		pattern.New(`how (?:do|can|could|to)|without sudo|no sudo|colleague|kill ?switch|怎么|如何|怎样|同事`),
+		lazy.New(`how (?:do|can|could|to)|without sudo|no sudo|colleague|kill ?switch|怎么|如何|怎样|同事`),
 	},
 	{
-		act, pattern.New(`^(?:please |pls |can you |could you |would you |go ahead and |just |now |hey,? )*(?:cancel|kill|delete|submit|stop|requeue|hold|release|restart|drain|reboot)\b.{0,40}(?:\bfor me\b|\bnow\b|right away|immediately|\bplease\b)|^(?:please |pls |can you |could you |would you |go ahead and )+(?:cancel|kill|delete|submit|stop|requeue|hold|release|restart|drain|reboot|run|execute|start)\b.{0,24}(?:\d{2,}|my job|the job|all|node)|` +
+		act, lazy.New(`^(?:please |pls |can you |could you |would you |go ahead and |just |now |hey,? )*(?:cancel|kill|delete|submit|stop|requeue|hold|release|restart|drain|reboot)\b.{0,40}(?:\bfor me\b|\bnow\b|right away|immediately|\bplease\b)|^(?:please |pls |can you |could you |would you |go ahead and )+(?:cancel|kill|delete|submit|stop|requeue|hold|release|restart|drain|reboot|run|execute|start)\b.{0,24}(?:\d{2,}|my job|the job|all|node)|` +
 			`(?:帮我|替我|请你?|麻烦|立刻|马上|赶紧|现在就).{0,3}(?:取消|杀掉|删除|删掉|停掉|提交|重启|暂停|释放|执行|运行).{0,12}(?:作业|任务|job|节点|\d{2,}|命令)|(?:帮我|替我|请).{0,2}把.{0,16}(?:取消|杀|删|停|提交|重启)`),
-		pattern.New(`how (?:do|can|could|to)|怎么|如何|怎样|什么命令|哪个命令`),
+		lazy.New(`how (?:do|can|could|to)|怎么|如何|怎样|什么命令|哪个命令`),
 	},
 	{
-		live, pattern.New(`(?:right now|currently|at (?:this|the) moment|at present|this minute|as of now|today|\bnow\b|现在|目前|当前|此刻|实时|眼下|这会儿|刚刚?).{0,60}(?:how many|which|\bwho\b|\blist\b|\bidle\b|\bfree\b|running|busy|queue|load|alive|down\b|活着|挂了|宕机|几个|几台|多少|哪些|哪台|谁|空闲|空着|在跑|排队|有没有|占用)|(?:how many|which|\bwho\b|\bis\b|\bare\b|\blist\b|几个|几台|多少|哪些|哪台|谁|是否|有没有).{0,60}(?:right now|currently|at (?:this|the) moment|at present|this minute|as of now|\bnow\b|现在|目前|当前|此刻|实时)`),
-		pattern.New(`how (?:do|can|could|to)|command|what does|\bmean|stands? for|怎么|如何|命令|意思|含义|表示|代表|是什么|error|traceback|unless|now\+|\bok\b|allowed|still (?:use|need|valid)|变量|variable|第几个|megatron版本|默认|推荐|supported|默认值|必须|应该|需要|hang|卡住|报错|cuda_device`),
+		live, lazy.New(`(?:right now|currently|at (?:this|the) moment|at present|this minute|as of now|today|\bnow\b|现在|目前|当前|此刻|实时|眼下|这会儿|刚刚?).{0,60}(?:how many|which|\bwho\b|\blist\b|\bidle\b|\bfree\b|running|busy|queue|load|alive|down\b|活着|挂了|宕机|几个|几台|多少|哪些|哪台|谁|空闲|空着|在跑|排队|有没有|占用)|(?:how many|which|\bwho\b|\bis\b|\bare\b|\blist\b|几个|几台|多少|哪些|哪台|谁|是否|有没有).{0,60}(?:right now|currently|at (?:this|the) moment|at present|this minute|as of now|\bnow\b|现在|目前|当前|此刻|实时)`),
+		lazy.New(`how (?:do|can|could|to)|command|what does|\bmean|stands? for|怎么|如何|命令|意思|含义|表示|代表|是什么|error|traceback|unless|now\+|\bok\b|allowed|still (?:use|need|valid)|变量|variable|第几个|megatron版本|默认|推荐|supported|默认值|必须|应该|需要|hang|卡住|报错|cuda_device`),
 	},
 	{
-		live, pattern.New(`^(?:is|are|did|has|was|will)\b.{0,24}\b(?:my job|job|node|partition) [\w-]*\d[\w-]*\b.{0,30}(?:idle|up\b|down\b|alive|healthy|done|finish|finished|running|complete|still|ready|free|ok\b|start)|(?:status|state|progress|loss) of (?:my )?job \d+|who is (?:using|running|on|hogging)|(?:作业|任务|job) ?\d{3,}.{0,6}(?:跑完了|结束了|完成了|怎么样了|状态如何|到哪了|还在跑|什么状态)|(?:节点|机器)? ?[a-z]+-?\d+ ?.{0,6}(?:空闲|挂了|活着|在线|正常|有空|宕机|坏了|可用|闲着)(?:吗|没|么|不)|谁在(?:用|占|跑)|give me the (?:exact )?(?:number|count)|直接(?:告诉|给)我|(?:how (?:busy|long|full) is|what(?:'s| is) the (?:length|size) of) the (?:queue|cluster)|queue length|排队的?人多|队列里?(?:有|还有)多少|集群(?:忙|满|空)(?:吗|不)|(?:load|utili[sz]ation) of (?:the|our) cluster`),
-		pattern.New(`how (?:do|can|to)|怎么|如何|命令`),
+		live, lazy.New(`^(?:is|are|did|has|was|will)\b.{0,24}\b(?:my job|job|node|partition) [\w-]*\d[\w-]*\b.{0,30}(?:idle|up\b|down\b|alive|healthy|done|finish|finished|running|complete|still|ready|free|ok\b|start)|(?:status|state|progress|loss) of (?:my )?job \d+|who is (?:using|running|on|hogging)|(?:作业|任务|job) ?\d{3,}.{0,6}(?:跑完了|结束了|完成了|怎么样了|状态如何|到哪了|还在跑|什么状态)|(?:节点|机器)? ?[a-z]+-?\d+ ?.{0,6}(?:空闲|挂了|活着|在线|正常|有空|宕机|坏了|可用|闲着)(?:吗|没|么|不)|谁在(?:用|占|跑)|give me the (?:exact )?(?:number|count)|直接(?:告诉|给)我|(?:how (?:busy|long|full) is|what(?:'s| is) the (?:length|size) of) the (?:queue|cluster)|queue length|排队的?人多|队列里?(?:有|还有)多少|集群(?:忙|满|空)(?:吗|不)|(?:load|utili[sz]ation) of (?:the|our) cluster`),
+		lazy.New(`how (?:do|can|to)|怎么|如何|命令`),
 	},
 	{
-		live, pattern.New(`(?:my|our|remaining|left|我的?|我们的?|剩余|还剩|剩下).{0,24}(?:quota|gpu[- ]?hours?|budget|balance|allocation hours|disk space|storage space|存储空间|磁盘空间|配额|机时|卡时|余额|预算|额度)|(?:quota|gpu[- ]?hours?|budget|balance|disk space|storage|配额|机时|卡时|余额|预算|额度|存储空间|磁盘空间).{0,24}(?:\bleft\b|remain|do i have|do we have|还有多少|还剩|剩多少|是多少|有多大|剩余)`),
-		pattern.New(`exceeded|error|no space left|on device|不足|how (?:do|can|to)|command|save|write|超了|报错|怎么查|命令|\d+ ?(?:gpus|卡|张)`),
+		live, lazy.New(`(?:my|our|remaining|left|我的?|我们的?|剩余|还剩|剩下).{0,24}(?:quota|gpu[- ]?hours?|budget|balance|allocation hours|disk space|storage space|存储空间|磁盘空间|配额|机时|卡时|余额|预算|额度)|(?:quota|gpu[- ]?hours?|budget|balance|disk space|storage|配额|机时|卡时|余额|预算|额度|存储空间|磁盘空间).{0,24}(?:\bleft\b|remain|do i have|do we have|还有多少|还剩|剩多少|是多少|有多大|剩余)`),
+		lazy.New(`exceeded|error|no space left|on device|不足|how (?:do|can|to)|command|save|write|超了|报错|怎么查|命令|\d+ ?(?:gpus|卡|张)`),
 	},
 	{
-		person, pattern.New(`phone|telephone|e-?mail address|\bemail of|home address|birthday|salary|wechat|whatsapp|\bwho (?:is|are) (?:our|the|your|my) |who (?:made|created|wrote|built|owns) (?:you|this bot|the bot)|contact (?:details|info)|\bwho (?:do|should|can|could) i (?:talk|contact|ask|call|email|ping)|on-?call|slack handle|负责人|值班|找谁|谁负责|谁来审批|how much does .{0,40}cost|what does .{0,30} cost|\bprices?\b|pricing|invoice|电话|手机号|邮箱|微信|联系方式|工资|薪水|生日|住址|多少钱|价格|报价|费用|收费|是谁$|管理员是谁|谁是(?:我们的?)?(?:管理员|老板|经理)`),
-		pattern.New(`mail-user|mail-type|pip |notify|通知|--mail|master|rank 0|主节点`),
+		person, lazy.New(`phone|telephone|e-?mail address|\bemail of|home address|birthday|salary|wechat|whatsapp|\bwho (?:is|are) (?:our|the|your|my) |who (?:made|created|wrote|built|owns) (?:you|this bot|the bot)|contact (?:details|info)|\bwho (?:do|should|can|could) i (?:talk|contact|ask|call|email|ping)|on-?call|slack handle|负责人|值班|找谁|谁负责|谁来审批|how much does .{0,40}cost|what does .{0,30} cost|\bprices?\b|pricing|invoice|电话|手机号|邮箱|微信|联系方式|工资|薪水|生日|住址|多少钱|价格|报价|费用|收费|是谁$|管理员是谁|谁是(?:我们的?)?(?:管理员|老板|经理)`),
+		lazy.New(`mail-user|mail-type|pip |notify|通知|--mail|master|rank 0|主节点`),
 	},
 	{
-		predict, pattern.New(`(?:what|how (?:much|many|fast|high|long)|exact|guarantee|多少|几|多快|多高|保证).{0,50}(?:\bmfu\b|tokens?(?:/| per )s|tflops?|samples?(?:/| per )s|throughput|\bloss\b|吞吐|训练(?:要|需要)多(?:久|长)).{0,60}(?:will|would|can|do|does|should|expect|get|reach|achiev|能|会|达到|可以|跑)|(?:\bmfu\b|tflops?|吞吐).{0,40}(?:will|would|expect|guarantee|reach|achiev|能到|能达到|会是|是多少|多少|保证)|(?:will|would|can) (?:my|our|the|we|i|it)\b.{0,40}(?:\bmfu\b|tflops|tokens per second)|how long will (?:it|my training|training|the training) take|(?:训练|训完|训).{0,20}(?:要|需要)(?:多久|多长时间|几天)|(?:is|are).{0,30}(?:\d+%|percent) mfu`),
-		pattern.New(`flag|log|how (?:do|to)|怎么|如何|参数|日志|low|slow|slurm|上不去|太低|字段`),
+		predict, lazy.New(`(?:what|how (?:much|many|fast|high|long)|exact|guarantee|多少|几|多快|多高|保证).{0,50}(?:\bmfu\b|tokens?(?:/| per )s|tflops?|samples?(?:/| per )s|throughput|\bloss\b|吞吐|训练(?:要|需要)多(?:久|长)).{0,60}(?:will|would|can|do|does|should|expect|get|reach|achiev|能|会|达到|可以|跑)|(?:\bmfu\b|tflops?|吞吐).{0,40}(?:will|would|expect|guarantee|reach|achiev|能到|能达到|会是|是多少|多少|保证)|(?:will|would|can) (?:my|our|the|we|i|it)\b.{0,40}(?:\bmfu\b|tflops|tokens per second)|how long will (?:it|my training|training|the training) take|(?:训练|训完|训).{0,20}(?:要|需要)(?:多久|多长时间|几天)|(?:is|are).{0,30}(?:\d+%|percent) mfu`),
+		lazy.New(`flag|log|how (?:do|to)|怎么|如何|参数|日志|low|slow|slurm|上不去|太低|字段`),
 	},
 	{
-		foreign, pattern.New(`\b(?:kubernetes|k8s|kubectl|helm|kubeflow|openshift|nomad|mesos|htcondor|condor_submit|pbs|pbspro|torque|qsub|qstat|lsf|bsub|bjobs|sge|grid engine|oar|flux|airflow|argo|terraform|ansible|jenkins|tensorflow|tf\.\w+|keras|jax|flax|mxnet|paddlepaddle|mindspore|pytorch lightning|sklearn|scikit|pandas|excel|powerpoint|photoshop|mysql|postgres|mongodb|redis|react|vue|angular|django|javascript|typescript|php|wordpress|android|iphone|minecraft|bitcoin|crypto|ethereum|stock|stocks|nasdaq|weather|forecast|rain|raining|rainy|sunny|snowing|umbrella|nvda|share price|market cap|invest|investing|temperature outside|restaurant|pizza|dough|cook|cooking|bake|cake|cheesecake|soup|poem|haiku|joke|limerick|lyrics|song|movie|film|novel|football|soccer|basketball|world cup|olympics|president|election|politics|capital of|horoscope|dating|girlfriend|boyfriend|flights?(?: ticket)?$|plane ticket|hotel|fever|headache|medicine|ibuprofen|paracetamol|doctor|lawyer|lawsuit|divorce|tax|visa application|homework|essay|flask|django|fastapi|nodejs|node\.js|npm|spring boot|java|html|css|sql|graphql|web app|website|scraper|scrape|ray|dask|spark|hadoop|flink|kafka|celery|prefect|dagster|luigi|snakemake|nextflow|docker[- ]compose|docker swarm|vllm|sglang|tensorrt-llm|ollama|llama\.cpp|comfyui|stable diffusion|langchain|autocad|latex|word document|spreadsheet|laptop|smartphone|car|recipe for|story|rap|cough|vaccine|dosage|hurts|toothache|back pain|meditation|workout|calories|wedding|birthday|translate|landlord|mortgage|philosophy|meaning of life|what time is it|today'?s date|quantum|physics|chemistry|biology|who was|who invented|emperor|painting|guitar|piano|pods?|kubelet|eks|gke|volcano)\b|kubernetes|天气|气温|下雪|晴天|预报|咳嗽|医院|疼|头晕|过敏|量子|学物理|物理学|化学|历史(?:人物|事件|故事)|三国|哲学|人生|爬虫|网站|网页设计|mysql|手机推荐|买(?:什么|哪款)?(?:手机|电脑)|买房|租房|房东|贷款|结婚|聚餐|唱歌|写首|写个故事|故事|画画|英语作文|高考|数学题|方程|书推荐|推荐一本|推荐一部|推荐一个(?:餐|电|手)|容器编排|下雨|股票|股价|基金|比特币|汇率|吃什么|菜谱|做饭|红烧|炒菜|蛋糕|餐厅|外卖|电影|电视剧|小说|歌词|写(?:一)?首|写诗|作诗|首诗|笑话|讲个故事|星座|星期几|几点了|旅游|机票|酒店|签证|足球|篮球|世界杯|奥运|总统|首都|选举|政治|发烧|头疼|头痛|感冒|吃药|什么药|看病|医生|律师|离婚|起诉|税|作文|情书|女朋友|男朋友|减肥|彩票`),
-		pattern.New(`stock (?:image|script)|ignore[- ]pbs|git history|job history|history of (?:my|the|a) job|历史(?:作业|记录|任务)|作业历史|sacct|--label|array|ray_|array task|合上笔记本|close the laptop|loss (?:curve|history)|slurmdbd|记账`),
+		foreign, lazy.New(`\b(?:kubernetes|k8s|kubectl|helm|kubeflow|openshift|nomad|mesos|htcondor|condor_submit|pbs|pbspro|torque|qsub|qstat|lsf|bsub|bjobs|sge|grid engine|oar|flux|airflow|argo|terraform|ansible|jenkins|tensorflow|tf\.\w+|keras|jax|flax|mxnet|paddlepaddle|mindspore|pytorch lightning|sklearn|scikit|pandas|excel|powerpoint|photoshop|mysql|postgres|mongodb|redis|react|vue|angular|django|javascript|typescript|php|wordpress|android|iphone|minecraft|bitcoin|crypto|ethereum|stock|stocks|nasdaq|weather|forecast|rain|raining|rainy|sunny|snowing|umbrella|nvda|share price|market cap|invest|investing|temperature outside|restaurant|pizza|dough|cook|cooking|bake|cake|cheesecake|soup|poem|haiku|joke|limerick|lyrics|song|movie|film|novel|football|soccer|basketball|world cup|olympics|president|election|politics|capital of|horoscope|dating|girlfriend|boyfriend|flights?(?: ticket)?$|plane ticket|hotel|fever|headache|medicine|ibuprofen|paracetamol|doctor|lawyer|lawsuit|divorce|tax|visa application|homework|essay|flask|django|fastapi|nodejs|node\.js|npm|spring boot|java|html|css|sql|graphql|web app|website|scraper|scrape|ray|dask|spark|hadoop|flink|kafka|celery|prefect|dagster|luigi|snakemake|nextflow|docker[- ]compose|docker swarm|vllm|sglang|tensorrt-llm|ollama|llama\.cpp|comfyui|stable diffusion|langchain|autocad|latex|word document|spreadsheet|laptop|smartphone|car|recipe for|story|rap|cough|vaccine|dosage|hurts|toothache|back pain|meditation|workout|calories|wedding|birthday|translate|landlord|mortgage|philosophy|meaning of life|what time is it|today'?s date|quantum|physics|chemistry|biology|who was|who invented|emperor|painting|guitar|piano|pods?|kubelet|eks|gke|volcano)\b|kubernetes|天气|气温|下雪|晴天|预报|咳嗽|医院|疼|头晕|过敏|量子|学物理|物理学|化学|历史(?:人物|事件|故事)|三国|哲学|人生|爬虫|网站|网页设计|mysql|手机推荐|买(?:什么|哪款)?(?:手机|电脑)|买房|租房|房东|贷款|结婚|聚餐|唱歌|写首|写个故事|故事|画画|英语作文|高考|数学题|方程|书推荐|推荐一本|推荐一部|推荐一个(?:餐|电|手)|容器编排|下雨|股票|股价|基金|比特币|汇率|吃什么|菜谱|做饭|红烧|炒菜|蛋糕|餐厅|外卖|电影|电视剧|小说|歌词|写(?:一)?首|写诗|作诗|首诗|笑话|讲个故事|星座|星期几|几点了|旅游|机票|酒店|签证|足球|篮球|世界杯|奥运|总统|首都|选举|政治|发烧|头疼|头痛|感冒|吃药|什么药|看病|医生|律师|离婚|起诉|税|作文|情书|女朋友|男朋友|减肥|彩票`),
+		lazy.New(`stock (?:image|script)|ignore[- ]pbs|git history|job history|history of (?:my|the|a) job|历史(?:作业|记录|任务)|作业历史|sacct|--label|array|ray_|array task|合上笔记本|close the laptop|loss (?:curve|history)|slurmdbd|记账`),
 	},
 	{
-		foreign, pattern.New(`(?:install|build|compile|set ?up|deploy|configure|upgrade)\w*\s+(?:a |an |the |own |my |new )?(?:slurm|slurmctld|slurmdbd|slurmd|munge)\b|slurm (?:installation|from source|from scratch|deb|rpm|upgrade guide)|(?:安装|部署|搭建|编译|装|升级|配置)(?:一个|一套)? ?(?:slurm|slurmctld|slurmdbd|munge)(?:$|[^a-z_ ]| (?:\d|集群|服务|数据库|教程))|slurm.{0,6}(?:安装|部署|搭建)`),
-		pattern.New(`partition|job`),
+		foreign, lazy.New(`(?:install|build|compile|set ?up|deploy|configure|upgrade)\w*\s+(?:a |an |the |own |my |new )?(?:slurm|slurmctld|slurmdbd|slurmd|munge)\b|slurm (?:installation|from source|from scratch|deb|rpm|upgrade guide)|(?:安装|部署|搭建|编译|装|升级|配置)(?:一个|一套)? ?(?:slurm|slurmctld|slurmdbd|munge)(?:$|[^a-z_ ]| (?:\d|集群|服务|数据库|教程))|slurm.{0,6}(?:安装|部署|搭建)`),
+		lazy.New(`partition|job`),
 	},
-	{foreign, pattern.New(`\b(?:translate|summari[sz]e|rewrite|proofread)\b.{0,30}(?:this|the following|into|to) |翻译|润色|改写这|总结这篇`), nil},
+	{foreign, lazy.New(`\b(?:translate|summari[sz]e|rewrite|proofread)\b.{0,30}(?:this|the following|into|to) |翻译|润色|改写这|总结这篇`), nil},
 }
 
 // outOfScope reports why a question is declined before it is looked up; empty
@@ -135,10 +135,10 @@ func outOfScope(text string) reason {
 }
 
 var (
-	optionForm   = pattern.New(`(?:^|[^\w-])(--[a-zA-Z][\w-]+)`)
-	variableForm = pattern.New(`\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b`)
-	variableTalk = pattern.New(`env|variable|export|\bset\b|setting|value|what (?:does|is)|use|default|环境变量|变量|设|取值|作用|是什么|干什么|多少|怎么用`)
-	pasted       = pattern.New(`(?i)unrecogni[sz]ed|error:|traceback|no such option|invalid choice|exception`)
+	optionForm   = lazy.New(`(?:^|[^\w-])(--[a-zA-Z][\w-]+)`)
+	variableForm = lazy.New(`\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b`)
+	variableTalk = lazy.New(`env|variable|export|\bset\b|setting|value|what (?:does|is)|use|default|环境变量|变量|设|取值|作用|是什么|干什么|多少|怎么用`)
+	pasted       = lazy.New(`(?i)unrecogni[sz]ed|error:|traceback|no such option|invalid choice|exception`)
 )
 
 // asksForUnknownName reports whether the question is about an option or a

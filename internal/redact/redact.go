@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 // Mask stands where a secret was.
@@ -52,8 +54,8 @@ var forms = []form{
 // Ordinary words after a name such as tokenizer or tokens are not secrets:
 // "tokens per second: 412.3", "--tokenizer-type GPT2BPETokenizer".
 var (
-	notSecretName  = regexp.MustCompile(`(?i)tokeni[sz]|tokens|num_token|token_?(?:type|id|length|count|dispatcher|drop|s?_per)|moe-token|per_token|max_token|eod|secretary|key_?size|pad_token|special_token`)
-	notSecretValue = regexp.MustCompile(`^(?:None|null|true|false|True|False|unset|set|required|missing|invalid|not|\*+|<[^>]*>|\$\{?[A-Za-z_]\w*\}?|[-+]?[0-9]+(?:\.[0-9]+)?)$`)
+	notSecretName  = lazy.New(`(?i)tokeni[sz]|tokens|num_token|token_?(?:type|id|length|count|dispatcher|drop|s?_per)|moe-token|per_token|max_token|eod|secretary|key_?size|pad_token|special_token`)
+	notSecretValue = lazy.New(`^(?:None|null|true|false|True|False|unset|set|required|missing|invalid|not|\*+|<[^>]*>|\$\{?[A-Za-z_]\w*\}?|[-+]?[0-9]+(?:\.[0-9]+)?)$`)
 )
 
 // Text returns s with every known form of secret masked. Known names decide
@@ -108,7 +110,7 @@ func Values(values ...string) func(string) string {
 
 // escapes are terminal control sequences: CSI, OSC (titles, links, clipboard),
 // other string sequences, and the two-byte ones.
-var escapes = regexp.MustCompile("(?s)\x1b\\[[0-?]*[ -/]*[@-~]|\x1b[\\]PX^_].*?(?:\x07|\x1b\\\\|\\z)|\x1b[ -/]*[0-~]|\x1b")
+var escapes = lazy.New("(?s)\x1b\\[[0-?]*[ -/]*[@-~]|\x1b[\\]PX^_].*?(?:\x07|\x1b\\\\|\\z)|\x1b[ -/]*[0-~]|\x1b")
 
 // Clean returns s as text that is safe to print: terminal sequences and
 // control characters are gone, a carriage return keeps only what came last on

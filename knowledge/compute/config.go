@@ -5,8 +5,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
-	"github.com/megatron-ops/megatron-ops/knowledge/pattern"
 )
 
 // A Config is what a question says of a run; zero means it does not say.
@@ -58,14 +58,14 @@ const number = `(\d+)(k\b)?`
 // between stands between a name and its number.
 const between = `\)?\s*(?:size|degree|度|大小|数|数量)?\s*(?:=+|:|\(|is|of|to|为|是|设为|设成|设置为|等于|取|开)?\s*(?:=|:)?\s*\(?`
 
-type reader struct{ before, behind *pattern.Pattern }
+type reader struct{ before, behind *lazy.Pattern }
 
 var readers = sync.OnceValue(func() []reader {
 	list := make([]reader, len(quantities))
 	for i, q := range quantities {
-		list[i].before = pattern.New(`(?:^|[^a-z])(?:--)?(?:` + q.name + `)` + between + number)
+		list[i].before = lazy.New(`(?:^|[^a-z])(?:--)?(?:` + q.name + `)` + between + number)
 		if q.unit != "" {
-			list[i].behind = pattern.New(`(?:^|[^0-9.a-z-])` + number + `\s*-?(?:` + q.unit + `)`)
+			list[i].behind = lazy.New(`(?:^|[^0-9.a-z-])` + number + `\s*-?(?:` + q.unit + `)`)
 		}
 	}
 	return list
@@ -73,12 +73,12 @@ var readers = sync.OnceValue(func() []reader {
 
 var (
 	gpuWord  = `(?:gpus?|cards?|卡|显卡|加速卡|[abhlv]\d{2,3}s?|gb\d00s?)`
-	perNode  = pattern.New(`(\d+)\s*(?:x\s*)?(?:张|块|个)?\s*` + gpuWord + `?\s*(?:gpus?\s*)?(?:per|/|a|an|on each|on every|in each|each|in every)\s*(?:node|host|machine|server|box)|(\d+)\s*(?:张|块|个)?\s*` + gpuWord + `\s*each|(?:每|单)(?:个|台)?\s*(?:节点|机器|机|台|node)\s*(?:有|上|都|带|是|为|用|只有|跑)?\s*(\d+)\s*(?:张|块|个)?\s*(?:` + gpuWord + `|进程)?|(\d+)[- ]?gpu\s*(?:nodes?|machines?|hosts?)|gpus-per-node[= ]+(\d+)|gres=gpu:(?:\w+:)?(\d+)|nproc-per-node[= ]+(\d+)|(\d+)\s*卡\s*(?:机器|节点|服务器)|(\d+)\s*(?:ranks?|processes|workers) (?:per|a) node|(\d+) each\b`)
-	nodesBy  = pattern.New(`(\d+)\s*(?:个|台)?\s*(?:nodes?|机器|节点|机|machines?|hosts?|servers?)\s*(?:[x*,]|of|with|having|各|每台|乘)?\s*(?:each\s*)?(?:having\s*)?(\d+)\s*(?:张|块|个|x)?\s*` + gpuWord)
-	times    = pattern.New(`(\d+)\s*[x*]\s*(\d+)\s*` + gpuWord)
-	nodeNum  = pattern.New(`(\d+)\s*(?:个|台)?\s*(?:compute\s*|gpu\s*|dgx\s*|hgx\s*)?(?:nodes?\b|节点|机器|台|machines?\b|hosts\b|servers?\b)|(?:--nodes|nnodes|-n)[= ]+(\d+)|(?:节点数|number of nodes)\s*(?:=|:|is|为|是)?\s*(\d+)`)
-	worldNum = pattern.New(`world[- ]?size\s*(?:=|:|\(|is|of|为|是|等于)?\s*\(?(\d+)|(?:total|总共|一共|共|总)\s*(?:of\s*)?(\d+)\s*(?:张|块|个)?\s*` + gpuWord + `|(\d+)\s*(?:张|块|个|x)?\s*` + gpuWord + `|(\d+)\s*(?:个)?\s*(?:ranks?\b|processes|总卡数|个 rank)|(?:总卡数|gpu 数|卡数|gpu count|number of gpus|num gpus)\s*(?:=|:|is|为|是)?\s*(\d+)|on (\d+)\b`)
-	gpuName  = pattern.New(`\b(?:g?[abhlv]\d{2,3}s?|gh200|gb\d00|h20|l4|t4|rtx ?(?:pro ?)?\d{4})\b|(hopper)|(ampere)|(blackwell)|(\bada\b|lovelace)|(volta)|pre-(blackwell)`)
+	perNode  = lazy.New(`(\d+)\s*(?:x\s*)?(?:张|块|个)?\s*` + gpuWord + `?\s*(?:gpus?\s*)?(?:per|/|a|an|on each|on every|in each|each|in every)\s*(?:node|host|machine|server|box)|(\d+)\s*(?:张|块|个)?\s*` + gpuWord + `\s*each|(?:每|单)(?:个|台)?\s*(?:节点|机器|机|台|node)\s*(?:有|上|都|带|是|为|用|只有|跑)?\s*(\d+)\s*(?:张|块|个)?\s*(?:` + gpuWord + `|进程)?|(\d+)[- ]?gpu\s*(?:nodes?|machines?|hosts?)|gpus-per-node[= ]+(\d+)|gres=gpu:(?:\w+:)?(\d+)|nproc-per-node[= ]+(\d+)|(\d+)\s*卡\s*(?:机器|节点|服务器)|(\d+)\s*(?:ranks?|processes|workers) (?:per|a) node|(\d+) each\b`)
+	nodesBy  = lazy.New(`(\d+)\s*(?:个|台)?\s*(?:nodes?|机器|节点|机|machines?|hosts?|servers?)\s*(?:[x*,]|of|with|having|各|每台|乘)?\s*(?:each\s*)?(?:having\s*)?(\d+)\s*(?:张|块|个|x)?\s*` + gpuWord)
+	times    = lazy.New(`(\d+)\s*[x*]\s*(\d+)\s*` + gpuWord)
+	nodeNum  = lazy.New(`(\d+)\s*(?:个|台)?\s*(?:compute\s*|gpu\s*|dgx\s*|hgx\s*)?(?:nodes?\b|节点|机器|台|machines?\b|hosts\b|servers?\b)|(?:--nodes|nnodes|-n)[= ]+(\d+)|(?:节点数|number of nodes)\s*(?:=|:|is|为|是)?\s*(\d+)`)
+	worldNum = lazy.New(`world[- ]?size\s*(?:=|:|\(|is|of|为|是|等于)?\s*\(?(\d+)|(?:total|总共|一共|共|总)\s*(?:of\s*)?(\d+)\s*(?:张|块|个)?\s*` + gpuWord + `|(\d+)\s*(?:张|块|个|x)?\s*` + gpuWord + `|(\d+)\s*(?:个)?\s*(?:ranks?\b|processes|总卡数|个 rank)|(?:总卡数|gpu 数|卡数|gpu count|number of gpus|num gpus)\s*(?:=|:|is|为|是)?\s*(\d+)|on (\d+)\b`)
+	gpuName  = lazy.New(`\b(?:g?[abhlv]\d{2,3}s?|gh200|gb\d00|h20|l4|t4|rtx ?(?:pro ?)?\d{4})\b|(hopper)|(ampere)|(blackwell)|(\bada\b|lovelace)|(volta)|pre-(blackwell)`)
 )
 
 // fold brings a question to one spelling: lower case, ASCII, hyphens in names.
@@ -108,7 +108,7 @@ func Read(text string) Config {
 	var c Config
 	all := readers()
 	for i, q := range quantities {
-		for _, re := range []*pattern.Pattern{all[i].before, all[i].behind} {
+		for _, re := range []*lazy.Pattern{all[i].before, all[i].behind} {
 			if re == nil {
 				continue
 			}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/megatron-ops/megatron-ops/knowledge/pattern"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
@@ -23,8 +23,8 @@ func (q *question) after(exprs ...string) (int, bool) {
 }
 
 var (
-	hostWord = pattern.New(`[A-Za-z][\w.-]*\[[0-9][0-9,\-\s]*\][\w.-]*(?:\[[0-9,\-]+\])?(?:,\s*[A-Za-z][\w.-]*(?:\[[0-9,\-]+\][\w.-]*|\d+))*`)
-	hostEnum = pattern.New(`[A-Za-z][A-Za-z-]*\d+(?:\s*[,，]\s*[A-Za-z][A-Za-z-]*\d+)+`)
+	hostWord = lazy.New(`[A-Za-z][\w.-]*\[[0-9][0-9,\-\s]*\][\w.-]*(?:\[[0-9,\-]+\])?(?:,\s*[A-Za-z][\w.-]*(?:\[[0-9,\-]+\][\w.-]*|\d+))*`)
+	hostEnum = lazy.New(`[A-Za-z][A-Za-z-]*\d+(?:\s*[,，]\s*[A-Za-z][A-Za-z-]*\d+)+`)
 )
 
 // hosts answers about a compressed node list: its members, their number, the first.
@@ -76,8 +76,8 @@ func enumerate(names []string, limit int) string {
 }
 
 var (
-	arrayForm = pattern.New(`(?:--array|-a|array|数组)\s*(?:=|:|\s|为|是)\s*([0-9][0-9,\-:]*)(?:%(\d+))?`)
-	arrayElem = pattern.New(`\b(\d{2,})_(\d+)\b`)
+	arrayForm = lazy.New(`(?:--array|-a|array|数组)\s*(?:=|:|\s|为|是)\s*([0-9][0-9,\-:]*)(?:%(\d+))?`)
+	arrayElem = lazy.New(`\b(\d{2,})_(\d+)\b`)
 )
 
 // array answers how many elements an array has and how many run at once, and
@@ -237,8 +237,8 @@ func dependency(q *question) string {
 }
 
 var (
-	sinfoForm  = pattern.New(`(?:^|[^\d/])(\d+)/(\d+)/(\d+)/(\d+)(?:[^\d/]|$)`)
-	sinfoShort = pattern.New(`(?:^|[^\d/])(\d+)/(\d+)(?:[^\d/]|$)`)
+	sinfoForm  = lazy.New(`(?:^|[^\d/])(\d+)/(\d+)/(\d+)/(\d+)(?:[^\d/]|$)`)
+	sinfoShort = lazy.New(`(?:^|[^\d/])(\d+)/(\d+)(?:[^\d/]|$)`)
 )
 
 // sinfo reads the numbers of sinfo's A/I/O/T column.
@@ -301,9 +301,9 @@ func threads(q *question) string {
 // cache holds the patterns that answerers write where they use them.
 var cache sync.Map
 
-func compiled(expr string) *pattern.Pattern {
-	p, _ := cache.LoadOrStore(expr, pattern.New(expr))
-	return p.(*pattern.Pattern)
+func compiled(expr string) *lazy.Pattern {
+	p, _ := cache.LoadOrStore(expr, lazy.New(expr))
+	return p.(*lazy.Pattern)
 }
 
 // span says seconds in days, hours, minutes and seconds.

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/knowledge/pattern"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 // A code is a state or its sign, as squeue and sinfo print it.
@@ -91,20 +91,20 @@ var codes = []code{
 }
 
 var (
-	tokenForm = pattern.New(`[A-Za-z_]+`)
-	suffixed  = pattern.New(`(?:idle|alloc|mix(?:ed)?|drain(?:ed)?|drng|down|comp|maint|resv|allocated)([*~#!%$@^-])(?:[^\w-]|$)`)
-	quoted    = pattern.New("(?:^|[\\s\"'`“‘(（「带是的码缀号])([*~#!%$@^-])(?:[\\s\"'`”’)）」,，?？是表代什]|$)")
+	tokenForm = lazy.New(`[A-Za-z_]+`)
+	suffixed  = lazy.New(`(?:idle|alloc|mix(?:ed)?|drain(?:ed)?|drng|down|comp|maint|resv|allocated)([*~#!%$@^-])(?:[^\w-]|$)`)
+	quoted    = lazy.New("(?:^|[\\s\"'`“‘(（「带是的码缀号])([*~#!%$@^-])(?:[\\s\"'`”’)）」,，?？是表代什]|$)")
 	// stateTalk is what a question about the meaning of a state says.
-	stateTalk = pattern.New(`\bstates?\b|\bstatus\b|\bcodes?\b|\bmeans?\b|\bmeaning\b|stands? for|st column|suffix|symbol|what(?:'s| is| are)|says|shows|显示|explain|definition|状态|代码|含义|意思|代表|是什么|是啥|表示|啥|后缀|符号|什么叫|怎么理解|定义|指的是`)
+	stateTalk = lazy.New(`\bstates?\b|\bstatus\b|\bcodes?\b|\bmeans?\b|\bmeaning\b|stands? for|st column|suffix|symbol|what(?:'s| is| are)|says|shows|显示|explain|definition|状态|代码|含义|意思|代表|是什么|是啥|表示|啥|后缀|符号|什么叫|怎么理解|定义|指的是`)
 	// stateAct is what a question says that is about something else than meaning.
-	stateAct = pattern.New(`how do i|how to|how can|怎么办|怎么取消|列出|\blist\b|avoid|排除|command|命令|right\?|对吧|对吗|是吧|\bmy (?:running|pending)|马上|^why |为什么|原因|reason|error|报错|due to|_%a|%a_|--array|--begin|--output|checkpoint|训练|tests?\b|label|标签|pull request`)
+	stateAct = lazy.New(`how do i|how to|how can|怎么办|怎么取消|列出|\blist\b|avoid|排除|command|命令|right\?|对吧|对吗|是吧|\bmy (?:running|pending)|马上|^why |为什么|原因|reason|error|报错|due to|_%a|%a_|--array|--begin|--output|checkpoint|训练|tests?\b|label|标签|pull request`)
 )
 
 // column is what squeue heads its column of codes with.
-var column = pattern.New(`\bST (?:column|列)|\bST\b的?列`)
+var column = lazy.New(`\bST (?:column|列)|\bST\b的?列`)
 
 // pendingReason is a reason as squeue prints it behind a pending job.
-var pendingReason = pattern.New(`\([A-Z][A-Za-z]{5,}`)
+var pendingReason = lazy.New(`\([A-Z][A-Za-z]{5,}`)
 
 // signs are the words for the characters behind a node state.
 var signs = []struct{ sign, words string }{

@@ -4,13 +4,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/megatron-ops/megatron-ops/knowledge/pattern"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 var (
-	timeGiven = pattern.New(`(?:--time|(?:^|\s)-t|time limit|timelimit|time|walltime|时限|时间)\s*(?:=|of|is|为|是|:|设为|设成|写)?\s*["']?(\d+(?:-\d+)?(?::\d+){0,2})`)
-	timeForm  = pattern.New(`(?:^|[^\w:-])(\d+-\d{1,2}(?::\d{2}){0,2}|\d+:\d{2}:\d{2})(?:[^\w:-]|$)`)
-	wanted    = pattern.New(`(\d+(?:\.\d+)?)\s*(?:个)?\s*(days?|天|hours?|hrs?|h\b|小时|minutes?|mins?|分钟|seconds?|secs?|秒)`)
+	timeGiven = lazy.New(`(?:--time|(?:^|\s)-t|time limit|timelimit|time|walltime|时限|时间)\s*(?:=|of|is|为|是|:|设为|设成|写)?\s*["']?(\d+(?:-\d+)?(?::\d+){0,2})`)
+	timeForm  = lazy.New(`(?:^|[^\w:-])(\d+-\d{1,2}(?::\d{2}){0,2}|\d+:\d{2}:\d{2})(?:[^\w:-]|$)`)
+	wanted    = lazy.New(`(\d+(?:\.\d+)?)\s*(?:个)?\s*(days?|天|hours?|hrs?|h\b|小时|minutes?|mins?|分钟|seconds?|secs?|秒)`)
 )
 
 // duration reads a Slurm time, or writes one.
@@ -125,7 +125,7 @@ func slurmTime(sec int) string {
 	return s
 }
 
-var beginForm = pattern.New(`now\+(\d+)\s*(seconds?|minutes?|hours?|days?|weeks?)?`)
+var beginForm = lazy.New(`now\+(\d+)\s*(seconds?|minutes?|hours?|days?|weeks?)?`)
 
 // begin reads a relative --begin.
 func begin(q *question) string {
@@ -143,7 +143,7 @@ func begin(q *question) string {
 		"作业最早在 %[2]s 后参与调度(`--begin=now+%[1]s`);此前调度器忽略它,到时再像其他作业一样等资源。", m[1]+m[2], q.span(n*unit[m[2][:1]]))
 }
 
-var signalForm = pattern.New(`--signal[= ]+(?:([rb]{1,2}):)?([a-z0-9]+)(?:@(\d+))?`)
+var signalForm = lazy.New(`--signal[= ]+(?:([rb]{1,2}):)?([a-z0-9]+)(?:@(\d+))?`)
 
 // signal reads a --signal option.
 func signal(q *question) string {
@@ -165,8 +165,8 @@ func signal(q *question) string {
 }
 
 var (
-	exitPair  = pattern.New(`(?:^|[^\d:])(\d{1,3}):(\d{1,2})(?:[^\d:]|$)`)
-	exitPlain = pattern.New(`(?:exit ?code|exit status|exitcode|退出码|返回码|code)\s*(?:=|:|is|of|为|是)?\s*(-?\d{1,3})\b|(?:退出码|exited with)\s*(?:exit code)?\s*(-?\d{1,3})`)
+	exitPair  = lazy.New(`(?:^|[^\d:])(\d{1,3}):(\d{1,2})(?:[^\d:]|$)`)
+	exitPlain = lazy.New(`(?:exit ?code|exit status|exitcode|退出码|返回码|code)\s*(?:=|:|is|of|为|是)?\s*(-?\d{1,3})\b|(?:退出码|exited with)\s*(?:exit code)?\s*(-?\d{1,3})`)
 )
 
 // signals are the signals that end jobs.

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"unicode"
 
-	"github.com/megatron-ops/megatron-ops/knowledge/pattern"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 // A Term is one unit of meaning in a text.
@@ -27,13 +27,13 @@ const (
 
 // token finds, in this order: options, output patterns, identifiers and
 // numbers, runs of Han.
-var token = pattern.New(`--?[A-Za-z][\w-]*|%[A-Za-z]\b|[A-Za-z_][\w]*(?:[.+][A-Za-z_]\w*)*|\d+(?:\.\d+)?|\p{Han}+`)
+var token = lazy.New(`--?[A-Za-z][\w-]*|%[A-Za-z]\b|[A-Za-z_][\w]*(?:[.+][A-Za-z_]\w*)*|\d+(?:\.\d+)?|\p{Han}+`)
 
 // maxAsk is the length up to which a text may be a question, in bytes.
 const maxAsk = 400
 
 // hostName finds the name of one machine, such as node-3, gpu07 or dgx12.
-var hostName = pattern.New(`(?i)(?:^|[^\w-])(?:node|gpu|dgx|hgx|cn|gn|host|worker|compute|rack|nid|g|n)-?\d+(?:[^\w-]|$)`)
+var hostName = lazy.New(`(?i)(?:^|[^\w-])(?:node|gpu|dgx|hgx|cn|gn|host|worker|compute|rack|nid|g|n)-?\d+(?:[^\w-]|$)`)
 
 // Terms analyses a text. A key occurs once, with the greatest of its weights.
 func Terms(text string) []Term {

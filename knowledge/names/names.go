@@ -8,17 +8,17 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/knowledge/cards"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
-	"github.com/megatron-ops/megatron-ops/knowledge/pattern"
 )
 
 //go:embed names.txt
 var table string
 
 var (
-	option   = pattern.New(`--[a-zA-Z][\w-]+`)
-	variable = pattern.New(`\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b`)
+	option   = lazy.New(`--[a-zA-Z][\w-]+`)
+	variable = lazy.New(`\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b`)
 )
 
 // known holds the names of the table and those that the cards speak of.

@@ -3,13 +3,13 @@ package diagnose
 import (
 	"cmp"
 	"context"
-	"regexp"
 	"slices"
 	"sort"
 	"strings"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
@@ -120,7 +120,7 @@ func templateLines(ctx context.Context, f *logFile) (lines []Line) {
 
 // varying are the parts of a line that differ between runs: addresses, paths,
 // identifiers and numbers.
-var varying = regexp.MustCompile(`0x[0-9a-fA-F]+|/[\w./-]{2,}|\b[0-9a-f]{8,}\b|\b[A-Za-z]+[\w-]*\d[\w.-]*:\d+|\d+(?:[.:,-]\d+)*`)
+var varying = lazy.New(`0x[0-9a-fA-F]+|/[\w./-]{2,}|\b[0-9a-f]{8,}\b|\b[A-Za-z]+[\w-]*\d[\w.-]*:\d+|\d+(?:[.:,-]\d+)*`)
 
 // template is a line with what varies taken out.
 func template(text string) string { return varying.ReplaceAllString(text, "#") }
@@ -178,7 +178,7 @@ type Incident struct {
 var shared = map[string]bool{Filesystem: true, DiskFull: true, HFHub: true, SlurmNodeFail: true, NCCLIB: true, Container: true}
 
 // mountOf names the file system that a line's path lies on, by its first parts.
-var mountOf = regexp.MustCompile(`['" (](/[\w.-]+/[\w.-]+)`)
+var mountOf = lazy.New(`['" (](/[\w.-]+/[\w.-]+)`)
 
 // Incidents groups failures that have one cause: the same node, or for what a
 // site shares the same file system or class, within window of each other.

@@ -3,6 +3,8 @@ package diagnose
 import (
 	"regexp"
 	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 // A Frame is one line of a Python traceback.
@@ -51,11 +53,11 @@ func frameOf(text string) (Frame, bool) {
 
 // exceptionName matches the last line of a traceback: a dotted class name,
 // alone or followed by its message.
-var exceptionName = regexp.MustCompile(`^([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?::(?:\s(.*))?)?$`)
+var exceptionName = lazy.New(`^([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?::(?:\s(.*))?)?$`)
 
 // exceptionKinds are the endings of class names that are exceptions wherever
 // they stand; within a traceback any class name is one.
-var exceptionKinds = regexp.MustCompile(`(?:Error|Exception|Interrupt|Failure|Exit|Timeout|StopIteration|Expired|Abort|Fault|Invalid|OfMemory|NotFound|Unavailable|Enabled|OutOfResources)$`)
+var exceptionKinds = lazy.New(`(?:Error|Exception|Interrupt|Failure|Exit|Timeout|StopIteration|Expired|Abort|Fault|Invalid|OfMemory|NotFound|Unavailable|Enabled|OutOfResources)$`)
 
 // exceptionOf splits the last line of a traceback into type and message.
 func exceptionOf(text string, within bool) (kind, message string, ok bool) {

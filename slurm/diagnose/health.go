@@ -1,12 +1,12 @@
 package diagnose
 
 import (
-	"regexp"
 	"sort"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -142,7 +142,7 @@ func (j *job) lastSign() *event {
 	return best
 }
 
-var notANumber = regexp.MustCompile(`(?i)(?:loss|grad norm)[^|:]*: *[-+]?(?:nan|inf)\b`)
+var notANumber = lazy.New(`(?i)(?:loss|grad norm)[^|:]*: *[-+]?(?:nan|inf)\b`)
 
 // badNumbers finds a run whose own reports show that it diverged: NaN or
 // infinite values that stay, or a loss that jumped and did not come back.

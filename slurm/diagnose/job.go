@@ -2,12 +2,12 @@ package diagnose
 
 import (
 	"path"
-	"regexp"
 	"sort"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -124,12 +124,12 @@ func (j *job) fixYears() {
 }
 
 var (
-	attemptPath = regexp.MustCompile(`(?:^|/)attempt_(\d+)/(\d+)/(?:stdout|stderr)(?:\.log)?(?:\.gz|\.zst)?$`)
-	plainPath   = regexp.MustCompile(`(?:^|/)(\d+)/(\d+)/(?:stdout|stderr)\.log$`)
-	rankPath    = regexp.MustCompile(`(?i)(?:^|[^a-z0-9])(?:rank|global_?rank|r|task|proc|worker)[-_.=]?(\d{1,6})(?:[^a-z0-9]|$)`)
-	indexPath   = regexp.MustCompile(`(?i)(?:^|[^a-z])node[-_]?(\d{1,5})[-_]`)
-	afterJob    = regexp.MustCompile(`(?:^|[-_.])\d{1,9}[-_.]([A-Za-z][\w.-]*?)(?:[-_.]\d+)?\.(?:out|err|log|txt)`)
-	afterIndex  = regexp.MustCompile(`(?i)node[-_]?\d{1,5}[-_]([A-Za-z][\w-]*)\.(?:out|err|log|txt)`)
+	attemptPath = lazy.New(`(?:^|/)attempt_(\d+)/(\d+)/(?:stdout|stderr)(?:\.log)?(?:\.gz|\.zst)?$`)
+	plainPath   = lazy.New(`(?:^|/)(\d+)/(\d+)/(?:stdout|stderr)\.log$`)
+	rankPath    = lazy.New(`(?i)(?:^|[^a-z0-9])(?:rank|global_?rank|r|task|proc|worker)[-_.=]?(\d{1,6})(?:[^a-z0-9]|$)`)
+	indexPath   = lazy.New(`(?i)(?:^|[^a-z])node[-_]?(\d{1,5})[-_]`)
+	afterJob    = lazy.New(`(?:^|[-_.])\d{1,9}[-_.]([A-Za-z][\w.-]*?)(?:[-_.]\d+)?\.(?:out|err|log|txt)`)
+	afterIndex  = lazy.New(`(?i)node[-_]?\d{1,5}[-_]([A-Za-z][\w-]*)\.(?:out|err|log|txt)`)
 )
 
 // placeFiles works out which rank, node and attempt a file belongs to.
@@ -199,7 +199,7 @@ func (j *job) placeFiles() {
 	}
 }
 
-var lastNumber = regexp.MustCompile(`^(.*[^0-9])(\d{1,5})(\.[a-z]+(?:\.gz|\.zst)?)$`)
+var lastNumber = lazy.New(`^(.*[^0-9])(\d{1,5})(\.[a-z]+(?:\.gz|\.zst)?)$`)
 
 // placeSeries reads ranks from names that count: srun --output=x-%t.log
 // writes one file for each task, from 0 on. As many files as there are nodes
@@ -294,7 +294,7 @@ func nodeOfPath(name string, known []string) string {
 		}
 	}
 	base := path.Base(name)
-	for _, re := range []*regexp.Regexp{afterIndex, afterJob} {
+	for _, re := range []*lazy.Pattern{afterIndex, afterJob} {
 		if m := re.FindStringSubmatch(base); m != nil && hasDigit(m[1]) && !rankPath.MatchString(m[1]) {
 			return m[1]
 		}

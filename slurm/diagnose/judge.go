@@ -1,12 +1,12 @@
 package diagnose
 
 import (
-	"regexp"
 	"slices"
 	"sort"
 	"strings"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -497,7 +497,7 @@ func (j *job) sameNodeRank() bool {
 
 // ownFailure are exceptions that mostly come of another rank's death, and are
 // the rank's own failure where nobody else complains.
-var ownFailure = regexp.MustCompile(`^(?:\w+\.)*(?:Connection\w*|BrokenPipe|EOF)Error$`)
+var ownFailure = lazy.New(`^(?:\w+\.)*(?:Connection\w*|BrokenPipe|EOF)Error$`)
 
 // silentDeath is for processes that died without a word: only symptoms and
 // exit codes are left.

@@ -8,9 +8,9 @@ import (
 	"errors"
 	"io"
 	"os"
-	"regexp"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 )
 
@@ -129,8 +129,8 @@ func Collapse(lines []Line) []Line {
 func sameRank(a, b *int) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
 
 var (
-	errorLevel   = regexp.MustCompile(`(?i)\b(?:error|fatal|critical|exception|failed|failure|traceback|panic|killed|aborted|segmentation fault|cancelled)\b|\w(?:Error|Exception)\b|^\[?[EF]\d{4} |^\[[EF] |NCCL WARN`)
-	warningLevel = regexp.MustCompile(`(?i)\bwarn(?:ing)?\b|^\[?W\d{4} |^\[W `)
+	errorLevel   = lazy.New(`(?i)\b(?:error|fatal|critical|exception|failed|failure|traceback|panic|killed|aborted|segmentation fault|cancelled)\b|\w(?:Error|Exception)\b|^\[?[EF]\d{4} |^\[[EF] |NCCL WARN`)
+	warningLevel = lazy.New(`(?i)\bwarn(?:ing)?\b|^\[?W\d{4} |^\[W `)
 )
 
 func atLevel(text, level string) bool {

@@ -1,10 +1,11 @@
 package diagnose
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 // An elasticEntry is one process in a launcher's account of what failed:
@@ -25,36 +26,36 @@ type elasticEntry struct {
 // second one of a kind in a file begins a new attempt.
 var starts = []struct {
 	kind string
-	re   *regexp.Regexp
+	re   *lazy.Pattern
 }{
-	{"megatron", regexp.MustCompile(`^using world size: \d+, `)}, // megatron/training/arguments.py: rank 0, at every start
-	{"script", regexp.MustCompile(`^(?:START TIME: |=+ ?(?:START|BEGIN)|(?:Job )?(?:started|starting) (?:at|on) .*\d\d:\d\d:\d\d|Job \d+ on \S+, \d+ nodes)`)},
-	{"elastic", regexp.MustCompile(`Restarting worker group|Worker group FAILED. \d+/\d+ attempts left|will restart worker group`)},
-	{"requeue", regexp.MustCompile(`SLURM_RESTART_COUNT=[1-9]|(?:restart|requeue) count:? [1-9]`)},
+	{"megatron", lazy.New(`^using world size: \d+, `)}, // megatron/training/arguments.py: rank 0, at every start
+	{"script", lazy.New(`^(?:START TIME: |=+ ?(?:START|BEGIN)|(?:Job )?(?:started|starting) (?:at|on) .*\d\d:\d\d:\d\d|Job \d+ on \S+, \d+ nodes)`)},
+	{"elastic", lazy.New(`Restarting worker group|Worker group FAILED. \d+/\d+ attempts left|will restart worker group`)},
+	{"requeue", lazy.New(`SLURM_RESTART_COUNT=[1-9]|(?:restart|requeue) count:? [1-9]`)},
 }
 
 // endings are lines that only a run that ended well prints.
-var endings = regexp.MustCompile(`^\[after training is done\]|^\[exiting program (?:at|after)|^exiting program (?:at|after) |training (?:is )?(?:finished|complete|completed|done)\b|^Training (?:finished|complete|completed)|successfully finished training|validation loss at iteration \d+ on (?:test|validation) set|^Trainer\.fit.* stopped: .max_steps|reached train_iters|max_steps=\d+. reached`)
+var endings = lazy.New(`^\[after training is done\]|^\[exiting program (?:at|after)|^exiting program (?:at|after) |training (?:is )?(?:finished|complete|completed|done)\b|^Training (?:finished|complete|completed)|successfully finished training|validation loss at iteration \d+ on (?:test|validation) set|^Trainer\.fit.* stopped: .max_steps|reached train_iters|max_steps=\d+. reached`)
 
 // phasesOf are lines that name what the run does between iterations.
-var phasesOf = regexp.MustCompile(`^\s*(?:saving checkpoint|successfully saved checkpoint|Evaluating (?:on|iter)|loading checkpoint|loading distributed checkpoint|> building|> compiling|>>> done|building |done with setup|training \.\.\.|> initializ|\[(?:after|before) |validation loss|Storing distributed|> finished|scheduled an async checkpoint|setting random|> setting)`)
+var phasesOf = lazy.New(`^\s*(?:saving checkpoint|successfully saved checkpoint|Evaluating (?:on|iter)|loading checkpoint|loading distributed checkpoint|> building|> compiling|>>> done|building |done with setup|training \.\.\.|> initializ|\[(?:after|before) |validation loss|Storing distributed|> finished|scheduled an async checkpoint|setting random|> setting)`)
 
 var (
-	argLine     = regexp.MustCompile(`^ {2}(\w+) \.{2,} (.*)$`)
-	worldLine   = regexp.MustCompile(`^using world size: (\d+), data-parallel size: (\d+),(?:.*context-parallel size: (\d+),)?.*tensor-model-parallel size: (\d+),.*pipeline-model-parallel size: (\d+)`)
-	summaryLine = regexp.MustCompile(`^\s{2}(time|host|rank|exitcode|error_file|traceback)\s*: (.*)$`)
-	rankLocal   = regexp.MustCompile(`^(\d+) \(local_rank: (\d+)\)`)
-	exitPid     = regexp.MustCompile(`^(-?\d+) (?:\(pid: (\d+)\))?`)
-	agentFailed = regexp.MustCompile(`failed \(exitcode: (-?\d+)\) local_rank: (\d+)`)
-	srunTask    = regexp.MustCompile(`^srun: error: (\S+?): tasks? ([\d,\[\]-]+): (.*)$`)
-	nodeRankIs  = regexp.MustCompile(`(?i)\bNODE_?RANK\s*[=:]\s*(\d+)\b.*?\b(?:on|host|node|hostname)\s*[=:]?\s*([\w.-]+)`)
-	hostRankIs  = regexp.MustCompile(`(?i)^([\w.-]+)\s*:?\s+NODE_?RANK\s*[=:]\s*(\d+)\b`)
-	ncclHost    = regexp.MustCompile(`^(?:\[[^\]]*\] )?([A-Za-z][\w.-]*):(\d+):\d+ \[(\d+)\] `)
-	daemonHost  = regexp.MustCompile(`^slurmstepd-([\w.-]+): `)
-	onHost      = regexp.MustCompile(`(?:\b[Nn]ode:? |\b[Hh]ost(?:name)?[:= ]+|\bON )([A-Za-z][\w-]*\d[\w.-]*)`)
-	failureOn   = regexp.MustCompile(`(?i)node failure on ([\w,\[\].-]+)|failed on node ([\w.-]+)|nodes? ([\w,\[\].-]*\d[\w,\[\].-]*) (?:is |are )?not responding`)
-	nodesLine   = regexp.MustCompile(`^(?:NODES|NODELIST|SLURM_(?:JOB_)?NODELIST|Nodes|nodelist)\s*[:=]\s*(\S+)`)
-	startMarker = regexp.MustCompile(`(?i)^\W*(?:megatron-ops )?(commit|git commit|argv|command|container|image|venv|worktree)\s*[:=]\s*(\S.*)$`)
+	argLine     = lazy.New(`^ {2}(\w+) \.{2,} (.*)$`)
+	worldLine   = lazy.New(`^using world size: (\d+), data-parallel size: (\d+),(?:.*context-parallel size: (\d+),)?.*tensor-model-parallel size: (\d+),.*pipeline-model-parallel size: (\d+)`)
+	summaryLine = lazy.New(`^\s{2}(time|host|rank|exitcode|error_file|traceback)\s*: (.*)$`)
+	rankLocal   = lazy.New(`^(\d+) \(local_rank: (\d+)\)`)
+	exitPid     = lazy.New(`^(-?\d+) (?:\(pid: (\d+)\))?`)
+	agentFailed = lazy.New(`failed \(exitcode: (-?\d+)\) local_rank: (\d+)`)
+	srunTask    = lazy.New(`^srun: error: (\S+?): tasks? ([\d,\[\]-]+): (.*)$`)
+	nodeRankIs  = lazy.New(`(?i)\bNODE_?RANK\s*[=:]\s*(\d+)\b.*?\b(?:on|host|node|hostname)\s*[=:]?\s*([\w.-]+)`)
+	hostRankIs  = lazy.New(`(?i)^([\w.-]+)\s*:?\s+NODE_?RANK\s*[=:]\s*(\d+)\b`)
+	ncclHost    = lazy.New(`^(?:\[[^\]]*\] )?([A-Za-z][\w.-]*):(\d+):\d+ \[(\d+)\] `)
+	daemonHost  = lazy.New(`^slurmstepd-([\w.-]+): `)
+	onHost      = lazy.New(`(?:\b[Nn]ode:? |\b[Hh]ost(?:name)?[:= ]+|\bON )([A-Za-z][\w-]*\d[\w.-]*)`)
+	failureOn   = lazy.New(`(?i)node failure on ([\w,\[\].-]+)|failed on node ([\w.-]+)|nodes? ([\w,\[\].-]*\d[\w,\[\].-]*) (?:is |are )?not responding`)
+	nodesLine   = lazy.New(`^(?:NODES|NODELIST|SLURM_(?:JOB_)?NODELIST|Nodes|nodelist)\s*[:=]\s*(\S+)`)
+	startMarker = lazy.New(`(?i)^\W*(?:megatron-ops )?(commit|git commit|argv|command|container|image|venv|worktree)\s*[:=]\s*(\S.*)$`)
 )
 
 // marks reads a line that says where the run is or who failed. It reports
@@ -140,7 +141,7 @@ func (s *scanner) otherProgress(m mark) bool {
 }
 
 // find applies an expression where its guard lets it.
-func find(ask guard, re *regexp.Regexp, text string) []string {
+func find(ask guard, re *lazy.Pattern, text string) []string {
 	if ask == 0 {
 		return nil
 	}
@@ -294,7 +295,7 @@ func (s *scanner) died(entry elasticEntry, t tag) {
 	}
 }
 
-var exitCode = regexp.MustCompile(`[Ee]xited with exit code (\d+)|[Ee]xit(?:ed with)? (?:code|status):? (\d+)`)
+var exitCode = lazy.New(`[Ee]xited with exit code (\d+)|[Ee]xit(?:ed with)? (?:code|status):? (\d+)`)
 
 // taskEnded reads srun's word on tasks that ended: a signal by its name as
 // strsignal(3) has it, or an exit code.

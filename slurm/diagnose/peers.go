@@ -1,16 +1,17 @@
 package diagnose
 
 import (
-	"regexp"
 	"sort"
 	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 // NCCL names peers by address; which node has an address it prints at start
 // (bootstrap.cc, net_ib.cc, net_socket.cc: "Using eth0:10.1.2.3<0>").
 var (
-	ownAddress  = regexp.MustCompile(`(?:Using|OOB|interface) (?:\[\d+\])?([A-Za-z][\w.-]*):([0-9a-f.:]+)<\d+>`)
-	peerAddress = regexp.MustCompile(`(?:to|from peer|remote peer|peer|returned from) \[?([0-9a-f.:]*[0-9a-f])\]?<\d+>`)
+	ownAddress  = lazy.New(`(?:Using|OOB|interface) (?:\[\d+\])?([A-Za-z][\w.-]*):([0-9a-f.:]+)<\d+>`)
+	peerAddress = lazy.New(`(?:to|from peer|remote peer|peer|returned from) \[?([0-9a-f.:]*[0-9a-f])\]?<\d+>`)
 )
 
 // peerOf returns the address that a connection error names, and its node where

@@ -5,15 +5,16 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"regexp"
 	"sort"
 	"strconv"
 	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 // dumpName matches the names of flight recorder dumps
 // (TORCH_NCCL_DEBUG_INFO_TEMP_FILE and its rank; comm_lib since PyTorch 2.5).
-var dumpName = regexp.MustCompile(`(?:^|[/_-])(?:nccl_trace|comm_lib_trace|flight_?recorder|fr_trace)[\w.-]*?rank[_-]?(\d{1,6})(?:\.(?:pkl|pickle))?$`)
+var dumpName = lazy.New(`(?:^|[/_-])(?:nccl_trace|comm_lib_trace|flight_?recorder|fr_trace)[\w.-]*?rank[_-]?(\d{1,6})(?:\.(?:pkl|pickle))?$`)
 
 // maxDump bounds one flight recorder dump.
 const maxDump = 64 << 20

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 )
 
@@ -198,7 +199,7 @@ var memoryFields = []struct {
 	{regexp.MustCompile(`([\d.]+) (\w+) is reserved by PyTorch but unallocated`), func(m *Memory, v float64) { m.ReservedGiB = v }},
 }
 
-var otherProcess = regexp.MustCompile(`Process \d+ has ([\d.]+) (\w+) memory in use`)
+var otherProcess = lazy.New(`Process \d+ has ([\d.]+) (\w+) memory in use`)
 
 // memoryOf reads the caching allocator's message (CUDACachingAllocator.cpp).
 func memoryOf(text string) *Memory {
@@ -250,7 +251,7 @@ func (j *job) layout() *Layout {
 	return &l
 }
 
-var iterationNumber = regexp.MustCompile(`iteration +(\d+)`)
+var iterationNumber = lazy.New(`iteration +(\d+)`)
 
 func (j *job) lastIteration() (int, bool) {
 	most, found := 0, false
@@ -325,14 +326,14 @@ func (j *job) downstream(v verdict) int {
 	return n
 }
 
-var permission = regexp.MustCompile(`(?i)permission denied|operation not permitted|PermissionError|\[Errno (?:1|13)\]`)
+var permission = lazy.New(`(?i)permission denied|operation not permitted|PermissionError|\[Errno (?:1|13)\]`)
 
 // serverFault are answers of a hub or registry that another try may not get.
-var serverFault = regexp.MustCompile(`(?i)\b(?:429|5\d\d)\b (?:Client|Server)? ?Error|Too Many Requests|toomanyrequests|rate limit|\b50[0234]\b|Bad Gateway|Service Unavailable|Internal Server Error|Gateway Time-?out|\b429\b|HTTP (?:error )?5\d\d`)
+var serverFault = lazy.New(`(?i)\b(?:429|5\d\d)\b (?:Client|Server)? ?Error|Too Many Requests|toomanyrequests|rate limit|\b50[0234]\b|Bad Gateway|Service Unavailable|Internal Server Error|Gateway Time-?out|\b429\b|HTTP (?:error )?5\d\d`)
 
 // portFault is what InfiniBand says of the port of the node that says it; a
 // connection that times out may be the peer's fault.
-var portFault = regexp.MustCompile(`(?i)async event|port (?:error|down)|catastrophic|device fatal|link.*down|local (?:protection|qp|length) |hardware`)
+var portFault = lazy.New(`(?i)async event|port (?:error|down)|catastrophic|device fatal|link.*down|local (?:protection|qp|length) |hardware`)
 
 // placesToAvoid names the nodes that another try should do without.
 func (j *job) placesToAvoid(r *Report, v verdict) {
@@ -373,7 +374,7 @@ func (j *job) placesToAvoid(r *Report, v verdict) {
 
 // nodeContainer is a container failure that belongs to the node, not to the
 // image or the command line.
-var nodeContainer = regexp.MustCompile(`(?i)nvidia-container|libnvidia|nvml|driver|cgroup|initialization error|input/output|no space|stale|squashfuse|mount: .*(?:resource|busy)|daemon is not running|couldn't (?:create|remove)|timed out`)
+var nodeContainer = lazy.New(`(?i)nvidia-container|libnvidia|nvml|driver|cgroup|initialization error|input/output|no space|stale|squashfuse|mount: .*(?:resource|busy)|daemon is not running|couldn't (?:create|remove)|timed out`)
 
 // oneOfManyNodes reports whether one node alone shows the cause while others
 // took part.

@@ -3,11 +3,11 @@ package diagnose
 import (
 	"bytes"
 	"cmp"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 )
 
@@ -148,7 +148,7 @@ func isProgress(line []byte) bool {
 }
 
 // otherProgress are the forms of trainers beside Megatron's own loop.
-var otherProgress = regexp.MustCompile(`(?i)(?:^|[\s|\[])(?:global_?step|step|iter|iteration)[ :=]+\d+ ?(?:/|of) ?\d+.*(?:loss|lr|s/it|it/s|time)|train_step_timing in s|\d+/\d+ \[[\d:]+<[\d:?]+,.*(?:it/s|s/it)`)
+var otherProgress = lazy.New(`(?i)(?:^|[\s|\[])(?:global_?step|step|iter|iteration)[ :=]+\d+ ?(?:/|of) ?\d+.*(?:loss|lr|s/it|it/s|time)|train_step_timing in s|\d+/\d+ \[[\d:]+<[\d:?]+,.*(?:it/s|s/it)`)
 
 // healthy reports whether a piece of a log shows progress in its first half,
 // so that nothing before it can matter for the end.
@@ -342,7 +342,7 @@ func (s *scanner) exception(st *stream, t tag, text, raw string, off int64) bool
 	return true
 }
 
-var bareName = regexp.MustCompile(`^[A-Za-z_][\w.]*$`)
+var bareName = lazy.New(`^[A-Za-z_][\w.]*$`)
 
 // continuePending joins the pieces of an exception's last line.
 func (s *scanner) continuePending(st *stream, t tag, text string) bool {
@@ -475,11 +475,11 @@ var harmlessPatterns = []pattern{
 var harmlessTable = sync.OnceValue(func() *table { return newTable(harmlessPatterns) })
 
 // lowLevel are the marks of lines that are logged below error.
-var lowLevel = regexp.MustCompile(`^(?:\[?\d{4}[-/]\d\d[-/]\d\d[^a-zA-Z]*\s)?\[?(?:WARNING|WARN|INFO|DEBUG|NOTICE|Warning|Info)\b|^\[?[WID]\d{4} \d|^\[[WI] |^\[[WI]\d{4} |\[(?:WARNING|INFO|DEBUG|WARN)\]|\| ?(?:WARNING|INFO|DEBUG) ?\||- (?:WARNING|INFO|DEBUG) -|\bNCCL (?:INFO|TRACE)\b|^\[NeMo [WI]|:(?:WARNING|INFO|DEBUG):|\((?:WARNING|INFO|DEBUG)\)`)
+var lowLevel = lazy.New(`^(?:\[?\d{4}[-/]\d\d[-/]\d\d[^a-zA-Z]*\s)?\[?(?:WARNING|WARN|INFO|DEBUG|NOTICE|Warning|Info)\b|^\[?[WID]\d{4} \d|^\[[WI] |^\[[WI]\d{4} |\[(?:WARNING|INFO|DEBUG|WARN)\]|\| ?(?:WARNING|INFO|DEBUG) ?\||- (?:WARNING|INFO|DEBUG) -|\bNCCL (?:INFO|TRACE)\b|^\[NeMo [WI]|:(?:WARNING|INFO|DEBUG):|\((?:WARNING|INFO|DEBUG)\)`)
 
 // introducesCaught matches the line before a traceback that a program logged
 // and survived.
-var introducesCaught = regexp.MustCompile(`(?i)^exception ignored|fall(?:ing|s)? ?-?back|\boptional\b|\bignor(?:ed|ing)\b|\bcaught\b|\bretry(?:ing)?\b|continuing|could not import|failed to import|unable to import|import failed|\bskip(?:ped|ping)\b|^(?:\S+ )?(?:WARN(?:ING)?|INFO|DEBUG)\b.*(?:error|exception|fail|could not|unable)`)
+var introducesCaught = lazy.New(`(?i)^exception ignored|fall(?:ing|s)? ?-?back|\boptional\b|\bignor(?:ed|ing)\b|\bcaught\b|\bretry(?:ing)?\b|continuing|could not import|failed to import|unable to import|import failed|\bskip(?:ped|ping)\b|^(?:\S+ )?(?:WARN(?:ING)?|INFO|DEBUG)\b.*(?:error|exception|fail|could not|unable)`)
 
 // harmless reports whether a line says that it is no failure.
 func harmless(text string) bool {
@@ -488,9 +488,9 @@ func harmless(text string) bool {
 }
 
 // gaveUp matches lines that name retries only to say that they are used up.
-var gaveUp = regexp.MustCompile(`(?i)retr(?:y|ies).{0,40}(?:exceeded|exhausted|failed)|exceeded.{0,30}retr|(?:max|too many|all) retries|giving up|gave up`)
+var gaveUp = lazy.New(`(?i)retr(?:y|ies).{0,40}(?:exceeded|exhausted|failed)|exceeded.{0,30}retr|(?:max|too many|all) retries|giving up|gave up`)
 
-var retries = regexp.MustCompile(`retrying \((\d+)/(\d+)\)`)
+var retries = lazy.New(`retrying \((\d+)/(\d+)\)`)
 
 // lastRetry reports whether a line is a connection's retry of many: NCCL
 // counts them and gives up after the last (NCCL_SOCKET_RETRY_CNT).

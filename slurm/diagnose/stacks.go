@@ -1,9 +1,10 @@
 package diagnose
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 // A StackGroup is the ranks whose main threads stand at the same place, by the
@@ -17,8 +18,8 @@ type StackGroup struct {
 const maxStack = 8
 
 var (
-	spyThread = regexp.MustCompile(`^Thread (?:0x)?[0-9A-Fa-f]+ \([^)]*\): "MainThread"|^Thread (?:0x)?[0-9A-Fa-f]+ \([^)]*\)$`)
-	spyFrame  = regexp.MustCompile(`^ {4}(\S.*) \((.+):\d+\)$`)
+	spyThread = lazy.New(`^Thread (?:0x)?[0-9A-Fa-f]+ \([^)]*\): "MainThread"|^Thread (?:0x)?[0-9A-Fa-f]+ \([^)]*\)$`)
+	spyFrame  = lazy.New(`^ {4}(\S.*) \((.+):\d+\)$`)
 )
 
 // A spied is one main thread's stack as py-spy printed it.

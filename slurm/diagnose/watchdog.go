@@ -1,10 +1,11 @@
 package diagnose
 
 import (
-	"regexp"
 	"sort"
 	"strconv"
 	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 // An ncclRank is what a rank's watchdog says of its collectives
@@ -22,12 +23,12 @@ type ncclRank struct {
 }
 
 var (
-	ofRank    = regexp.MustCompile(`\bRank (\d+)\]`)
-	watchWork = regexp.MustCompile(`collective operation timeout: WorkNCCL\(SeqNum=(\d+), OpType=(\w+)`)
-	lastWork  = regexp.MustCompile(`[Ll]ast enqueued (?:NCCL )?work: (-?\d+), last completed (?:NCCL )?work: (-?\d+)`)
+	ofRank    = lazy.New(`\bRank (\d+)\]`)
+	watchWork = lazy.New(`collective operation timeout: WorkNCCL\(SeqNum=(\d+), OpType=(\w+)`)
+	lastWork  = lazy.New(`[Ll]ast enqueued (?:NCCL )?work: (-?\d+), last completed (?:NCCL )?work: (-?\d+)`)
 	// torch's desync debugging names them outright (TraceUtils.h).
 	// monitoredBarrier does too (ProcessGroupGloo.cpp).
-	notJoined = regexp.MustCompile(`[Rr]anks? \[?([\d, ]+)\]? (?:has not|have not|did(?:n't| not)) join|\[([\d, ]+)\] (?:has |have )?finished collective .* but didn't (?:join|start)|[Rr]anks? ([\d, ]+) failed to pass monitoredBarrier|errors while waiting for \S+ from rank (\d+)`)
+	notJoined = lazy.New(`[Rr]anks? \[?([\d, ]+)\]? (?:has not|have not|did(?:n't| not)) join|\[([\d, ]+)\] (?:has |have )?finished collective .* but didn't (?:join|start)|[Rr]anks? ([\d, ]+) failed to pass monitoredBarrier|errors while waiting for \S+ from rank (\d+)`)
 )
 
 // watchdog reads what a line says of a rank's collectives.

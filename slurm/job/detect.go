@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
-	"github.com/megatron-ops/megatron-ops/knowledge/pattern"
 )
 
 // A Probe is one command whose output tells of a site; Detect reads it.
@@ -66,7 +66,7 @@ type nodeGroup struct {
 	timeLimit     string
 }
 
-var gresForm = pattern.New(`\bgpu:(?:([A-Za-z][A-Za-z0-9_.-]*):)?([0-9]+)`)
+var gresForm = lazy.New(`\bgpu:(?:([A-Za-z][A-Za-z0-9_.-]*):)?([0-9]+)`)
 
 func readNodes(text string) []nodeGroup {
 	var groups []nodeGroup
@@ -91,7 +91,7 @@ func readNodes(text string) []nodeGroup {
 	return groups
 }
 
-var defaultForm = pattern.New(`(?m)^PartitionName=(\S+).*\bDefault=YES\b`)
+var defaultForm = lazy.New(`(?m)^PartitionName=(\S+).*\bDefault=YES\b`)
 
 func defaultPartition(text string) string {
 	if m := defaultForm.FindStringSubmatch(text); m != nil {

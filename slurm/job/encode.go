@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/megatron-ops/megatron-ops/knowledge/pattern"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 // Encode writes a specification as YAML, fields in their order, those left out
@@ -52,7 +52,7 @@ func encodeStruct(b *strings.Builder, v reflect.Value, by string) {
 }
 
 // plainScalar are values that YAML reads as they stand.
-var plainScalar = pattern.New(`^[A-Za-z0-9_./+-][A-Za-z0-9_./+=@%^-]*$`)
+var plainScalar = lazy.New(`^[A-Za-z0-9_./+-][A-Za-z0-9_./+=@%^-]*$`)
 
 // scalar writes a value so that YAML reads it as the same text: double-quoted,
 // with escapes, wherever it could be read as anything else.

@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/megatron-ops/megatron-ops/knowledge/pattern"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
@@ -22,7 +22,7 @@ type grammar struct {
 
 // form is a grammar that one regular expression describes.
 func form(re, fix string) grammar {
-	r := pattern.New(`^(?:` + re + `)$`)
+	r := lazy.New(`^(?:` + re + `)$`)
 	return grammar{func(v string) string {
 		if r.MatchString(v) {
 			return ""
@@ -96,7 +96,7 @@ var (
 	rdzvKeyGrammar = form(`[a-z][a-z0-9_]{0,63}`, "an option such as join_timeout")
 )
 
-var hostsForm = pattern.New(`^[A-Za-z0-9._,\[\]-]+$`)
+var hostsForm = lazy.New(`^[A-Za-z0-9._,\[\]-]+$`)
 
 func checkHosts(v string) string {
 	if strings.Contains(v, "/") {
@@ -122,7 +122,7 @@ func checkHosts(v string) string {
 // signals are the names that Slurm's --signal knows, without SIG.
 var signals = strings.Fields("HUP INT QUIT ABRT KILL ALRM TERM USR1 USR2 URG CONT STOP TSTP TTIN TTOU")
 
-var signalForm = pattern.New(`^(?:(?i:R|B|RB|BR):)?(?i:SIG)?([A-Za-z0-9]{1,8})(?:@([0-9]{1,5}))?$`)
+var signalForm = lazy.New(`^(?:(?i:R|B|RB|BR):)?(?i:SIG)?([A-Za-z0-9]{1,8})(?:@([0-9]{1,5}))?$`)
 
 func checkSignal(v string) string {
 	m := signalForm.FindStringSubmatch(v)
@@ -147,8 +147,8 @@ func secondsOf(s string) string {
 
 var (
 	jobs           = `[1-9][0-9]{0,9}(?:_(?:[0-9]{1,7}|\*))?`
-	dependencyForm = pattern.New(`^(?:singleton|after(?::` + jobs + `(?:\+[0-9]{1,6})?)+|(?:afterany|afterok|afternotok|aftercorr|afterburstbuffer)(?::` + jobs + `)+)$`)
-	bareID         = pattern.New(`^` + jobs + `$`)
+	dependencyForm = lazy.New(`^(?:singleton|after(?::` + jobs + `(?:\+[0-9]{1,6})?)+|(?:afterany|afterok|afternotok|aftercorr|afterburstbuffer)(?::` + jobs + `)+)$`)
+	bareID         = lazy.New(`^` + jobs + `$`)
 )
 
 func checkDependency(v string) string {
@@ -172,7 +172,7 @@ func checkDependency(v string) string {
 	return ""
 }
 
-var arrayPart = pattern.New(`^([0-9]{1,7})(?:-([0-9]{1,7})(?::([0-9]{1,7}))?)?$`)
+var arrayPart = lazy.New(`^([0-9]{1,7})(?:-([0-9]{1,7})(?::([0-9]{1,7}))?)?$`)
 
 // maxArray is the highest index that Slurm's MaxArraySize can be set to allow.
 const maxArray = 4_000_000
@@ -206,9 +206,9 @@ func checkArray(v string) string {
 	return ""
 }
 
-var constraintForm = pattern.New(`^[A-Za-z0-9_.:=+&|*()\[\],-]{1,512}$`)
+var constraintForm = lazy.New(`^[A-Za-z0-9_.:=+&|*()\[\],-]{1,512}$`)
 
-var uncounted = pattern.New(`\*(?:0|[^0-9]|$)`)
+var uncounted = lazy.New(`\*(?:0|[^0-9]|$)`)
 
 func checkConstraint(v string) string {
 	if !constraintForm.MatchString(v) {
@@ -252,8 +252,8 @@ func beginForm() string {
 }
 
 var (
-	beginWords = pattern.New(`^(?:` + beginForm() + `)$`)
-	isoDate    = pattern.New(`[0-9]{4}-[0-9]{2}-[0-9]{2}`)
+	beginWords = lazy.New(`^(?:` + beginForm() + `)$`)
+	isoDate    = lazy.New(`[0-9]{4}-[0-9]{2}-[0-9]{2}`)
 )
 
 func checkBegin(v string) string {
@@ -321,7 +321,7 @@ func checkLogDir(v string) string {
 	return ""
 }
 
-var registry = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._:/@#+=-]{0,511}$`)
+var registry = lazy.New(`^[A-Za-z0-9][A-Za-z0-9._:/@#+=-]{0,511}$`)
 
 // checkImage takes a path of an image file or a name in a registry.
 func checkImage(v string) string {
@@ -337,7 +337,7 @@ func checkImage(v string) string {
 	return ""
 }
 
-var mountFlags = pattern.New(`^[A-Za-z0-9_=+,-]{1,128}$`)
+var mountFlags = lazy.New(`^[A-Za-z0-9_=+,-]{1,128}$`)
 
 func checkMount(v string) string {
 	parts := strings.Split(v, ":")

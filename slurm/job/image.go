@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/knowledge/pattern"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 // A Step is one command of a procedure, and what it is for. It is text to
@@ -91,7 +91,7 @@ func Images(in Image) ([]Step, error) {
 	return steps, nil
 }
 
-var scpRemote = pattern.New(`^(?:[A-Za-z0-9._-]+@)?([A-Za-z0-9][A-Za-z0-9.-]*):[^/].*$`)
+var scpRemote = lazy.New(`^(?:[A-Za-z0-9._-]+@)?([A-Za-z0-9][A-Za-z0-9.-]*):[^/].*$`)
 
 // registryHost is the host of a git remote, in any of git's forms, without its
 // port, which is git's and not the registry's.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/knowledge/pattern"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
@@ -120,7 +120,7 @@ func (m *importer) nodes(o script.Option, value string) {
 	}
 }
 
-var gpuCount = pattern.New(`^(?:gpu:)?(?:([A-Za-z][A-Za-z0-9_.-]*):)?([0-9]+)$`)
+var gpuCount = lazy.New(`^(?:gpu:)?(?:([A-Za-z][A-Za-z0-9_.-]*):)?([0-9]+)$`)
 
 // gpus reads a request for GPUs in any of its forms, for each node.
 func (m *importer) gpus(o script.Option, value string) {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/megatron-ops/megatron-ops/knowledge/pattern"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 // launch is the one srun that starts the training on every node.
@@ -115,7 +115,7 @@ func (r *rendering) named() bool {
 	return slices.ContainsFunc(r.LauncherArgv, placeholder.MatchString)
 }
 
-var placeholder = pattern.New(`\{(?:node_rank|nnodes|world_size|gpus_per_node|master_addr|master_port|hostfile)\}`)
+var placeholder = lazy.New(`\{(?:node_rank|nnodes|world_size|gpus_per_node|master_addr|master_port|hostfile)\}`)
 
 // hostfile writes the nodes and their slots for a launcher that wants a file.
 func (r *rendering) hostfile() string {

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
-	"github.com/megatron-ops/megatron-ops/knowledge/pattern"
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
@@ -118,8 +118,8 @@ func products(root node) ([]map[string]string, error) {
 }
 
 var (
-	recipeField = pattern.New(`\{[a-z_]+\}`)
-	badInName   = pattern.New(`[^A-Za-z0-9._+-]+`)
+	recipeField = lazy.New(`\{[a-z_]+\}`)
+	badInName   = lazy.New(`[^A-Za-z0-9._+-]+`)
 )
 
 // fill writes a recipe's template out as Python's str.format does: {name} is a

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/megatron-ops/megatron-ops/knowledge/pattern"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 // Validate checks every field by itself, and those that belong together, and
@@ -155,7 +155,7 @@ func (v *validator) words(field string, words []string) {
 	}
 }
 
-var srunWord = pattern.New(`^--[a-z][a-z0-9-]*(?:=.*)?$`)
+var srunWord = lazy.New(`^--[a-z][a-z0-9-]*(?:=.*)?$`)
 
 // insideJob reports whether an absolute path lies in the worktree, or in a
 // container, where the image may hold the code.
@@ -177,7 +177,7 @@ var (
 	// taken are the names that the script uses for itself, and bash for its own.
 	taken = strings.Fields("ARGS CODE DIRTY GUARDS HOSTFILE KILL_SWITCH LINK MARK NODE_CHECK RUN_DIR RUN_DIR_HERE SECRET SECRETS SEEN SHARED STEP VENV WATCH " +
 		"_ COMP_WORDBREAKS DIRSTACK EPOCHREALTIME EPOCHSECONDS EUID FUNCNAME GROUPS HISTCMD HOSTNAME LINENO OLDPWD OPTARG OPTERR OPTIND PIPESTATUS PPID PWD RANDOM REPLY SECONDS SHLVL SRANDOM UID")
-	secretName = pattern.New(`(?i)(?:^|_)(?:API_?KEY|ACCESS_KEY|SECRET_KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|JWT)$`)
+	secretName = lazy.New(`(?i)(?:^|_)(?:API_?KEY|ACCESS_KEY|SECRET_KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|JWT)$`)
 )
 
 func (v *validator) environment(field string, env map[string]string) {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
@@ -145,9 +146,9 @@ func usedBy(hosts []endpoint, h endpoint) bool {
 }
 
 var (
-	local     = regexp.MustCompile(`^(localhost|127\.\d+\.\d+\.\d+|0\.0\.0\.0|::1|\[::1\]|localhost\.localdomain)$`)
-	otherLine = regexp.MustCompile(`tail\s+-n?\s*1\b|tail\s+-1\b|\btail\s*$|sed\s+-n\s+['"]?([02-9]|1\d|\$)\d*p|NR\s*==\s*([02-9]|1\d)|sort\s+-[a-zA-Z]*[rR]|\bshuf\b|\btac\b|\bEND\s*\{`)
-	listVar   = regexp.MustCompile(`SLURM_(JOB_)?NODELIST`)
+	local     = lazy.New(`^(localhost|127\.\d+\.\d+\.\d+|0\.0\.0\.0|::1|\[::1\]|localhost\.localdomain)$`)
+	otherLine = lazy.New(`tail\s+-n?\s*1\b|tail\s+-1\b|\btail\s*$|sed\s+-n\s+['"]?([02-9]|1\d|\$)\d*p|NR\s*==\s*([02-9]|1\d)|sort\s+-[a-zA-Z]*[rR]|\bshuf\b|\btac\b|\bEND\s*\{`)
+	listVar   = lazy.New(`SLURM_(JOB_)?NODELIST`)
 )
 
 // badHost reports whether v is surely no address of the first node that every
@@ -251,7 +252,7 @@ func badHostOutput(r *script.Ref) bool {
 }
 
 // otherField matches what takes another word than the first of a list.
-var otherField = regexp.MustCompile(`\$NF|print\s+\$([2-9]|1\d)|-f\s*([2-9]|1\d)|\btail\b|\bshuf\b|\btac\b|NR\s*==\s*([02-9]|1\d)|\brev\b`)
+var otherField = lazy.New(`\$NF|print\s+\$([2-9]|1\d)|-f\s*([2-9]|1\d)|\btail\b|\bshuf\b|\btac\b|NR\s*==\s*([02-9]|1\d)|\brev\b`)
 
 func oneNode(r *script.Ref) bool {
 	st := r.Shell.Step
@@ -259,7 +260,7 @@ func oneNode(r *script.Ref) bool {
 	return has && o.Text() == "1"
 }
 
-var headCount = regexp.MustCompile(`head\s+(?:-n\s*|-)(\d+)`)
+var headCount = lazy.New(`head\s+(?:-n\s*|-)(\d+)`)
 
 // wrongHead reports whether the line that head and tail leave is not the first.
 func wrongHead(src string) bool {
@@ -307,7 +308,7 @@ func (c *checker) usedAsPort(a script.Assignment) bool {
 }
 
 // search are words of a command that finds another port each time it is run.
-var search = regexp.MustCompile(`socket|bind\(|shuf|RANDOM|\bss\b|netstat|randint|free_port|freeport|/dev/urandom|\bod\b|ephemeral`)
+var search = lazy.New(`socket|bind\(|shuf|RANDOM|\bss\b|netstat|randint|free_port|freeport|/dev/urandom|\bod\b|ephemeral`)
 
 // badPort reports whether the port is refused, or differs from task to task.
 func (c *checker) badPort(p endpoint) bool {

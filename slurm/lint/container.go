@@ -2,11 +2,11 @@ package lint
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
@@ -88,7 +88,7 @@ func (c *checker) bringsSlurm(box *script.Container) bool {
 }
 
 // carried are the variables of the host that a training in a container needs.
-var carried = regexp.MustCompile(`^(CUDA_DEVICE_MAX_CONNECTIONS|NCCL_\w+|TORCH_NCCL_\w+|TORCH_DISTRIBUTED_\w+|GLOO_\w+|UCX_\w+|MASTER_ADDR|MASTER_PORT|WORLD_SIZE|RANK|LOCAL_RANK|NODE_RANK|NVTE_\w+|WANDB_API_KEY|HF_TOKEN|HUGGING_FACE_HUB_TOKEN|HF_HOME|PYTORCH_CUDA_ALLOC_CONF)$`)
+var carried = lazy.New(`^(CUDA_DEVICE_MAX_CONNECTIONS|NCCL_\w+|TORCH_NCCL_\w+|TORCH_DISTRIBUTED_\w+|GLOO_\w+|UCX_\w+|MASTER_ADDR|MASTER_PORT|WORLD_SIZE|RANK|LOCAL_RANK|NODE_RANK|NVTE_\w+|WANDB_API_KEY|HF_TOKEN|HUGGING_FACE_HUB_TOKEN|HF_HOME|PYTORCH_CUDA_ALLOC_CONF)$`)
 
 // rendezvousNames are read by a program without a launcher only.
 var rendezvousNames = []string{"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK", "NODE_RANK"}
@@ -150,10 +150,10 @@ func (c *checker) setInside(x *script.Command, name string) bool {
 }
 
 // imagePaths are folders that belong to an image, not to the host.
-var imagePaths = regexp.MustCompile(`^/(opt|usr|bin|sbin|lib\w*|etc|root|tmp|dev|proc|sys|var|run|workspace|app|venv|srv|boot|opt|conda|miniconda3?|code|src|megatron|Megatron-LM|models?|data|dataset|datasets|checkpoints?|output|outputs|logs?|results?|mnt/?$)(/|$)`)
+var imagePaths = lazy.New(`^/(opt|usr|bin|sbin|lib\w*|etc|root|tmp|dev|proc|sys|var|run|workspace|app|venv|srv|boot|opt|conda|miniconda3?|code|src|megatron|Megatron-LM|models?|data|dataset|datasets|checkpoints?|output|outputs|logs?|results?|mnt/?$)(/|$)`)
 
 // sharedRoots are the first folders that are a cluster's own.
-var sharedRoots = regexp.MustCompile(`^/(home\w*|gpfs\w*|lustre\w*|fsx|efs|nfs\w*|share\w*|shared|scratch\w*|work\w{0,2}|works|proj\w*|projects?|p|nas\w*|ceph\w*|beegfs|weka\w*|vast\w*|storage\w*|users?|fs\w*|lfs\w*|mnt|cluster|group\w*|store|archive|hpc\w*|iopsstor|capstor|ssd\w*|data\d+|pfs|cfs|public|nvme\w*|raid|hdd\w*|blob|s3|afs|cpfs|oss|jfs|juicefs|volume\w*|large_storage)(/|$)`)
+var sharedRoots = lazy.New(`^/(home\w*|gpfs\w*|lustre\w*|fsx|efs|nfs\w*|share\w*|shared|scratch\w*|work\w{0,2}|works|proj\w*|projects?|p|nas\w*|ceph\w*|beegfs|weka\w*|vast\w*|storage\w*|users?|fs\w*|lfs\w*|mnt|cluster|group\w*|store|archive|hpc\w*|iopsstor|capstor|ssd\w*|data\d+|pfs|cfs|public|nvme\w*|raid|hdd\w*|blob|s3|afs|cpfs|oss|jfs|juicefs|volume\w*|large_storage)(/|$)`)
 
 // covered reports whether a mount of the container makes the path v visible.
 func covered(box *script.Container, v script.Value) bool {

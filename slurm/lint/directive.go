@@ -1,11 +1,11 @@
 package lint
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
@@ -113,7 +113,7 @@ func uncommented(s string) string {
 	return s
 }
 
-var variable = regexp.MustCompile("\\$[A-Za-z_{(]|`")
+var variable = lazy.New("\\$[A-Za-z_{(]|`")
 
 func sbatchVariable(c *checker) {
 	for _, d := range c.job.Directives {
@@ -148,13 +148,13 @@ func crlf(c *checker) {
 
 // shownSubmission reports whether a comment shows an sbatch line with one of
 // the options.
-func (c *checker) shownSubmission(options *regexp.Regexp) bool {
+func (c *checker) shownSubmission(options *lazy.Pattern) bool {
 	return slices.ContainsFunc(c.job.Comments, func(x script.Comment) bool {
 		return strings.Contains(x.Text, "sbatch ") && options.MatchString(x.Text)
 	})
 }
 
-var timeOption = regexp.MustCompile(`\s(--time[= ]|-t\s*\d)`)
+var timeOption = lazy.New(`\s(--time[= ]|-t\s*\d)`)
 
 func noTimeLimit(c *checker) {
 	if !c.job.Batch() || c.job.Options.Has("time", "deadline") || c.shownSubmission(timeOption) {
@@ -175,8 +175,8 @@ func noTimeLimit(c *checker) {
 
 var (
 	gpuOptions = []string{"gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket", "gres", "tres-per-node", "tres-per-task", "tres-per-job", "tres-per-socket", "ntasks-per-gpu", "cpus-per-gpu", "mem-per-gpu", "exclusive"}
-	gpuOption  = regexp.MustCompile(`--gpus|--gres|--tres-per|--exclusive|\s-G\s*\d`)
-	cpuOnly    = regexp.MustCompile(`(?i)--device[= ]cpu|--use[-_]cpu|--cpu\b|gloo|--no[-_]cuda|cpu[-_ ]only`)
+	gpuOption  = lazy.New(`--gpus|--gres|--tres-per|--exclusive|\s-G\s*\d`)
+	cpuOnly    = lazy.New(`(?i)--device[= ]cpu|--use[-_]cpu|--cpu\b|gloo|--no[-_]cuda|cpu[-_ ]only`)
 )
 
 func noGPURequest(c *checker) {
@@ -211,7 +211,7 @@ func noGPURequest(c *checker) {
 }
 
 // keeps are words of arguments that name where a training is kept.
-var keeps = regexp.MustCompile(`(?i)^--?(save|load|resume|ckpt|checkpoint|output[-_]dir|restore|from[-_]checkpoint)`)
+var keeps = lazy.New(`(?i)^--?(save|load|resume|ckpt|checkpoint|output[-_]dir|restore|from[-_]checkpoint)`)
 
 func arrayLimit(c *checker) {
 	o, has := c.job.Options.Get("array")
@@ -244,7 +244,7 @@ func (c *checker) usesIndex() bool {
 	})
 }
 
-var bareID = regexp.MustCompile(`^\d+([,:?]\d+)*$`)
+var bareID = lazy.New(`^\d+([,:?]\d+)*$`)
 
 func dependencyBareID(c *checker) {
 	bare := func(v script.Value) bool {

@@ -1,11 +1,11 @@
 package lint
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
@@ -256,7 +256,7 @@ func (c *checker) signal() (o script.Option, name string, toBatch, has bool) {
 }
 
 // signalHandlers are the arguments with which programs handle signals.
-var signalHandlers = regexp.MustCompile(`(?i)exit[-_]signal|signal[-_]handler|preempt|graceful|sigusr|sigterm|interruptible|stop[-_]file`)
+var signalHandlers = lazy.New(`(?i)exit[-_]signal|signal[-_]handler|preempt|graceful|sigusr|sigterm|interruptible|stop[-_]file`)
 
 // handlesSignals reports whether the program, or a word about it, says so.
 func (c *checker) handlesSignals(s *script.Start) bool {
@@ -266,7 +266,7 @@ func (c *checker) handlesSignals(s *script.Start) bool {
 	return false
 }
 
-var aboutSignals = regexp.MustCompile(`(?i)signal|usr1|sigterm|信号`)
+var aboutSignals = lazy.New(`(?i)signal|usr1|sigterm|信号`)
 
 func signalWithoutHandler(c *checker) {
 	o, name, toBatch, has := c.signal()

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
@@ -113,7 +114,7 @@ func condaActivate(c *checker) {
 	}
 }
 
-var condaHook = regexp.MustCompile(`conda\.sh|mamba\.sh|\.bashrc|\.bash_profile|\.profile|\.zshrc|shell\.bash|shell\.posix|shell hook|hook\b|/bin/activate|conda_init|miniconda|anaconda|miniforge|mambaforge`)
+var condaHook = lazy.New(`conda\.sh|mamba\.sh|\.bashrc|\.bash_profile|\.profile|\.zshrc|shell\.bash|shell\.posix|shell hook|hook\b|/bin/activate|conda_init|miniconda|anaconda|miniforge|mambaforge`)
 
 // hasConda reports whether something before x in its shell brings conda's
 // function.
@@ -134,15 +135,15 @@ func (c *checker) hasConda(x *script.Command) bool {
 }
 
 var (
-	secretName = regexp.MustCompile(`(?i)(^|_)(token|api_?key|secret|passwd|password|pwd|access_key|secret_key|private_key|auth_?key|credentials?|apikey|pat)(_id)?$|(?i)(wandb|hf|openai|aws|github|gitlab|swanlab|comet|neptune|mlflow)\w*(key|token|password)$`)
+	secretName = lazy.New(`(?i)(^|_)(token|api_?key|secret|passwd|password|pwd|access_key|secret_key|private_key|auth_?key|credentials?|apikey|pat)(_id)?$|(?i)(wandb|hf|openai|aws|github|gitlab|swanlab|comet|neptune|mlflow)\w*(key|token|password)$`)
 	// secretForms are texts that are secrets wherever they stand.
-	secretForms = regexp.MustCompile(`\b(hf_[A-Za-z0-9]{24,}|sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{30,}|glpat-[\w-]{16,}|xox[abpr]-[\w-]{10,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|eyJ[\w-]{16,}\.eyJ[\w-]{10,}\.[\w-]+|local-[0-9a-f]{40}|[Bb]earer\s+[A-Za-z0-9._-]{20,})`)
-	userInURL   = regexp.MustCompile(`\w+://[^\s/:@"'$<>{}]+:([^\s/@"'$<>{}]{4,})@`)
-	placeholder = regexp.MustCompile(`(?i)^$|<|>|x{4,}|\*{3,}|\.{3}|your|change_?me|replace|placeholder|\bexample\b|dummy|todo|insert|fill|secret_?here|_here$|token_?here|^(none|null|true|false|offline|disabled|online|test|password|token|secret|key)$|my_?(token|key|secret)|0{8,}|^[a-z_-]*0?1234567\d*$|在此|你的|填写|替换`)
+	secretForms = lazy.New(`\b(hf_[A-Za-z0-9]{24,}|sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{30,}|glpat-[\w-]{16,}|xox[abpr]-[\w-]{10,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|eyJ[\w-]{16,}\.eyJ[\w-]{10,}\.[\w-]+|local-[0-9a-f]{40}|[Bb]earer\s+[A-Za-z0-9._-]{20,})`)
+	userInURL   = lazy.New(`\w+://[^\s/:@"'$<>{}]+:([^\s/@"'$<>{}]{4,})@`)
+	placeholder = lazy.New(`(?i)^$|<|>|x{4,}|\*{3,}|\.{3}|your|change_?me|replace|placeholder|\bexample\b|dummy|todo|insert|fill|secret_?here|_here$|token_?here|^(none|null|true|false|offline|disabled|online|test|password|token|secret|key)$|my_?(token|key|secret)|0{8,}|^[a-z_-]*0?1234567\d*$|在此|你的|填写|替换`)
 	// tokenNames are names of a tokenizer's tokens.
-	tokenNames = regexp.MustCompile(`(?i)(^|_)(bos|eos|pad|unk|cls|mask|sep|special|class|image|video|stop|end|start|eod|vision|max|num|min|new|per|sample|begin)_?token`)
+	tokenNames = lazy.New(`(?i)(^|_)(bos|eos|pad|unk|cls|mask|sep|special|class|image|video|stop|end|start|eod|vision|max|num|min|new|per|sample|begin)_?token`)
 	// variableName is the form of values that name another variable.
-	variableName = regexp.MustCompile(`^[A-Z][A-Z0-9]*(_[A-Z0-9]+)+(=[A-Z][A-Z0-9_]*)?$`)
+	variableName = lazy.New(`^[A-Z][A-Z0-9]*(_[A-Z0-9]+)+(=[A-Z][A-Z0-9_]*)?$`)
 	loginWords   = []string{"login"}
 )
 
@@ -211,7 +212,7 @@ func secrets(c *checker) {
 	}
 }
 
-var hexKey = regexp.MustCompile(`^[0-9a-f]{40}$`)
+var hexKey = lazy.New(`^[0-9a-f]{40}$`)
 
 func argAt(t []string, i int) string {
 	if i < len(t) {
@@ -246,8 +247,8 @@ func secretValue(name, val string) bool {
 }
 
 var (
-	fakeTimeout  = regexp.MustCompile(`^(TORCH_)?NCCL_TIMEOUT(_\w+)?$`)
-	timeoutWords = regexp.MustCompile(`(?i)time-?\s?out|超时|longer|wait|等待|延长`)
+	fakeTimeout  = lazy.New(`^(TORCH_)?NCCL_TIMEOUT(_\w+)?$`)
+	timeoutWords = lazy.New(`(?i)time-?\s?out|超时|longer|wait|等待|延长`)
 )
 
 func noSuchTimeout(c *checker) {
@@ -301,7 +302,7 @@ func (c *checker) aboutTimeout(line int) bool {
 	return false
 }
 
-var debugWords = regexp.MustCompile(`(?i)debug|dbg|smoke|repro|triage|hang|profil|调试|排查|test`)
+var debugWords = lazy.New(`(?i)debug|dbg|smoke|repro|triage|hang|profil|调试|排查|test`)
 
 func debugLeftOn(c *checker) {
 	if len(c.job.Starts) == 0 || c.debugJob() {

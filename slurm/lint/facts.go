@@ -1,10 +1,10 @@
 package lint
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
@@ -23,8 +23,8 @@ func (c *checker) starts() []*script.Start {
 }
 
 var (
-	trainingName = regexp.MustCompile(`(?i)train|finetun|fine_tun|sft|main|run_|ddp|dist|gpt|llama|bert|t5|dpo|ppo|grpo|rlhf|lora|fsdp|deepspeed|megatron`)
-	sideName     = regexp.MustCompile(`(?i)preproc|prepare|convert|download|tokenize|check|plot|merge|monitor|watch|collect|summar|upload|export|build|install|diagnos|bench|nccl|test|parse|report|clean|copy|stage|hostlist|config_gen|gen_|make_|server|serve|router|infer|generat|chat|demo|setup|create_|_env`)
+	trainingName = lazy.New(`(?i)train|finetun|fine_tun|sft|main|run_|ddp|dist|gpt|llama|bert|t5|dpo|ppo|grpo|rlhf|lora|fsdp|deepspeed|megatron`)
+	sideName     = lazy.New(`(?i)preproc|prepare|convert|download|tokenize|check|plot|merge|monitor|watch|collect|summar|upload|export|build|install|diagnos|bench|nccl|test|parse|report|clean|copy|stage|hostlist|config_gen|gen_|make_|server|serve|router|infer|generat|chat|demo|setup|create_|_env`)
 )
 
 // training reports whether s trains: a launcher does, plain Python where the

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
@@ -241,7 +242,7 @@ func mendShebang(lines []string, _ Finding) ([]string, bool) {
 	return insertAt(lines, 0, "#!/bin/bash"), true
 }
 
-var sbatchWord = regexp.MustCompile(`(?i)^\s*#SBATCH`)
+var sbatchWord = lazy.New(`(?i)^\s*#SBATCH`)
 
 func mendIgnored(lines []string, f Finding) ([]string, bool) {
 	i, ok := at(lines, f)
@@ -271,11 +272,11 @@ func mendVariable(lines []string, f Finding) ([]string, bool) {
 }
 
 var (
-	blankEquals = regexp.MustCompile(`(--[a-z_-]+)\s*=\s*`)
-	shortEquals = regexp.MustCompile(`(\s-[A-Za-z])=`)
-	unitTime    = regexp.MustCompile(`(--time=|-t\s*)(\d+)\s*([hHdDmM])\w*`)
-	blankUnit   = regexp.MustCompile(`(--mem\S*=\d+)\s+([KMGTkmgt][Bb]?)`)
-	longName    = regexp.MustCompile(`--[A-Za-z_-]+`)
+	blankEquals = lazy.New(`(--[a-z_-]+)\s*=\s*`)
+	shortEquals = lazy.New(`(\s-[A-Za-z])=`)
+	unitTime    = lazy.New(`(--time=|-t\s*)(\d+)\s*([hHdDmM])\w*`)
+	blankUnit   = lazy.New(`(--mem\S*=\d+)\s+([KMGTkmgt][Bb]?)`)
+	longName    = lazy.New(`--[A-Za-z_-]+`)
 )
 
 func mendDirective(lines []string, f Finding) ([]string, bool) {
@@ -427,7 +428,7 @@ func mendExported(lines []string, f Finding) ([]string, bool) {
 	return nil, false
 }
 
-var rankExpansion = regexp.MustCompile(`([^\\$]|^)\$(\{?SLURM_(?:PROCID|NODEID|LOCALID)\}?)`)
+var rankExpansion = lazy.New(`([^\\$]|^)\$(\{?SLURM_(?:PROCID|NODEID|LOCALID)\}?)`)
 
 func mendEarly(lines []string, f Finding) ([]string, bool) {
 	i, ok := at(lines, f)

@@ -2,11 +2,11 @@ package lint
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
@@ -115,8 +115,8 @@ func makes(v script.Value, dir string) bool {
 }
 
 var (
-	jobNumber   = regexp.MustCompile(`%\d*[jJA]`)
-	arrayNumber = regexp.MustCompile(`%\d*[ajJ]`)
+	jobNumber   = lazy.New(`%\d*[jJA]`)
+	arrayNumber = lazy.New(`%\d*[ajJ]`)
 )
 
 func logNameFixed(c *checker) {
@@ -136,7 +136,7 @@ func logNameFixed(c *checker) {
 	}
 }
 
-var localPath = regexp.MustCompile(`^(/tmp|/var/tmp|/dev/shm|/local|/localscratch|/local_scratch|/local-scratch|/scratch/local|/scratch_local|/lscratch|/nvme|/ssd|/mnt/nvme\w*|/mnt/local\w*|/raid/local|/run/user|/run/shm|/temp)(/|$)`)
+var localPath = lazy.New(`^(/tmp|/var/tmp|/dev/shm|/local|/localscratch|/local_scratch|/local-scratch|/scratch/local|/scratch_local|/lscratch|/nvme|/ssd|/mnt/nvme\w*|/mnt/local\w*|/raid/local|/run/user|/run/shm|/temp)(/|$)`)
 
 // nodeLocal reports whether v is a path on a node's own disk.
 func nodeLocal(v script.Value) bool {
@@ -154,10 +154,10 @@ func nodeLocal(v script.Value) bool {
 }
 
 // keptFlags are the program's options that name what must outlive the job.
-var keptFlags = regexp.MustCompile(`(?i)^--?(save|load|save[-_]dir|checkpoint[-_]?dir|checkpoint[-_]?path|ckpt[-_]?(dir|path)?|output|output[-_]dir|out[-_]dir|log[-_]dir|logging[-_]dir|tensorboard[-_]dir|tb[-_]dir|tensorboard[-_]logdir|wandb[-_]save[-_]dir|wandb[-_]dir|logdir|logs?|results?[-_]?dir|default[-_]root[-_]dir|save[-_]path|async[-_]save[-_]dir)$`)
+var keptFlags = lazy.New(`(?i)^--?(save|load|save[-_]dir|checkpoint[-_]?dir|checkpoint[-_]?path|ckpt[-_]?(dir|path)?|output|output[-_]dir|out[-_]dir|log[-_]dir|logging[-_]dir|tensorboard[-_]dir|tb[-_]dir|tensorboard[-_]logdir|wandb[-_]save[-_]dir|wandb[-_]dir|logdir|logs?|results?[-_]?dir|default[-_]root[-_]dir|save[-_]path|async[-_]save[-_]dir)$`)
 
 // keptVariables are names of variables with the like.
-var keptVariables = regexp.MustCompile(`(?i)(^|_)(ckpt|checkpoint|save|tensorboard|tb|log|logs|output)s?(_?(dir|path|root|folder))?$|^(ckpt|checkpoint|save|tensorboard|log|output)_?(dir|path|root|folder)$`)
+var keptVariables = lazy.New(`(?i)(^|_)(ckpt|checkpoint|save|tensorboard|tb|log|logs|output)s?(_?(dir|path|root|folder))?$|^(ckpt|checkpoint|save|tensorboard|log|output)_?(dir|path|root|folder)$`)
 
 func nodeLocalPath(c *checker) {
 	seen := map[int]bool{}
@@ -321,7 +321,7 @@ func requeueLog(c *checker) {
 }
 
 // loads are the options with which programs take up a training again.
-var loads = regexp.MustCompile(`(?i)^--?(load|resume|restore|auto[-_]?resume|from[-_]checkpoint|init[-_]from|continue|ckpt[-_]path|use[-_]checkpoint|load[-_]\w+|resume[-_]\w+)|resume|(^|\.)load`)
+var loads = lazy.New(`(?i)^--?(load|resume|restore|auto[-_]?resume|from[-_]checkpoint|init[-_]from|continue|ckpt[-_]path|use[-_]checkpoint|load[-_]\w+|resume[-_]\w+)|resume|(^|\.)load`)
 
 func restartWithoutLoad(c *checker) {
 	again, _ := c.requeues()

@@ -1,11 +1,10 @@
 package lint
 
 import (
-	"regexp"
-
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 )
 
@@ -49,7 +48,7 @@ func brokenContinuation(c *checker) {
 	}
 }
 
-var shShebang = regexp.MustCompile(`^#!\s*(/usr)?/bin/(env\s+)?(sh|dash)(\s|$)`)
+var shShebang = lazy.New(`^#!\s*(/usr)?/bin/(env\s+)?(sh|dash)(\s|$)`)
 
 // bashInSh looks for what dash does not have.
 func bashInSh(c *checker) {

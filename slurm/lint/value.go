@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
@@ -61,7 +62,7 @@ var valueRules = []Rule{
 }
 
 // reserved are variables that bash, Slurm, the launcher or the site sets.
-var reserved = regexp.MustCompile(`^(_|PATH|HOME|USER|LOGNAME|PWD|OLDPWD|HOSTNAME|HOSTTYPE|SHELL|SHLVL|LANG|LC_\w+|TERM|TZ|UID|EUID|PPID|RANDOM|SRANDOM|SECONDS|LINENO|EPOCHSECONDS|EPOCHREALTIME|IFS|REPLY|OPTARG|OPTIND|BASH\w*|PIPESTATUS|FUNCNAME|DIRSTACK|GROUPS|TMPDIR|TMP|TEMP|EDITOR|MAIL|DISPLAY|` +
+var reserved = lazy.New(`^(_|PATH|HOME|USER|LOGNAME|PWD|OLDPWD|HOSTNAME|HOSTTYPE|SHELL|SHLVL|LANG|LC_\w+|TERM|TZ|UID|EUID|PPID|RANDOM|SRANDOM|SECONDS|LINENO|EPOCHSECONDS|EPOCHREALTIME|IFS|REPLY|OPTARG|OPTIND|BASH\w*|PIPESTATUS|FUNCNAME|DIRSTACK|GROUPS|TMPDIR|TMP|TEMP|EDITOR|MAIL|DISPLAY|` +
 	`SLURM\w*|SBATCH_\w+|SRUN_\w+|CUDA_\w+|NVIDIA_\w+|NCCL_\w+|LD_\w+|PYTHON\w*|VIRTUAL_ENV|CONDA_\w+|MAMBA_\w+|LMOD_\w+|MODULE\w*|LOADEDMODULES|EBROOT\w*|EB\w+|OMPI_\w+|PMIX?_\w+|MPI_\w+|I_MPI_\w+|PBS_\w+|LSB_\w+|SSH_\w+|XDG_\w+|HF_\w+|WANDB_\w+|PROXY|HTTPS?_PROXY|https?_proxy|no_proxy|NO_PROXY|RANK|LOCAL_RANK|GPU_DEVICE_ORDINAL|ROCR_VISIBLE_DEVICES|HIP_\w+|` +
 	`\w*(WORK|SCRATCH|STORE|PROJECT|HOME|ROOT|FAST|LUSTRE|GPFS|DSDIR|JOBSCRATCH)\w*)$`)
 
@@ -153,7 +154,7 @@ func unset(c *checker) {
 				if !c.job.Batch() || c.job.Options.Has(needs...) || x.Step != nil && x.Step.Options.Has(needs...) || e.Shell.Step != nil && e.Shell.Step.Options.Has(needs...) {
 					continue
 				}
-				if e.Shell.Sourced || c.shownSubmission(regexp.MustCompile("--"+needs[0])) {
+				if e.Shell.Sourced || c.shownSubmission(lazy.New("--"+needs[0])) {
 					continue
 				}
 			case !launch || reserved.MatchString(e.Name) || e.Shell.Sourced || c.job.Inner || !c.job.Batch() && len(c.job.Steps) == 0:
@@ -180,7 +181,7 @@ func unset(c *checker) {
 // speaksOf reports whether the script names the variable other than by
 // expanding it: in a check, a list of what must be set, a usage text.
 func (c *checker) speaksOf(name string) bool {
-	re := regexp.MustCompile(`(^|[^$\w{])` + regexp.QuoteMeta(name) + `\b`)
+	re := lazy.New(`(^|[^$\w{])` + regexp.QuoteMeta(name) + `\b`)
 	return slices.ContainsFunc(c.job.Script.Lines, func(l string) bool {
 		return re.MatchString(l) && !strings.Contains(l, "--"+name)
 	})
@@ -211,7 +212,7 @@ func valueOf(x *script.Command, name string, depth int) bool {
 	return depth < 6 && slices.ContainsFunc(x.Starts, func(y *script.Command) bool { return valueOf(y, name, depth+1) })
 }
 
-var port = regexp.MustCompile(`^:\d+$`)
+var port = lazy.New(`^:\d+$`)
 
 func positionalName(s string) bool {
 	return !plainName.MatchString(s)
@@ -247,7 +248,7 @@ func badlyAssigned(c *checker, name string) bool {
 }
 
 // scriptName is the form of the names that scripts are written to.
-var scriptName = regexp.MustCompile(`\.(sh|bash|slurm|sbatch|job|run)$|^[\w/.-]*(run|entry|launch|train|job)[\w-]*$`)
+var scriptName = lazy.New(`\.(sh|bash|slurm|sbatch|job|run)$|^[\w/.-]*(run|entry|launch|train|job)[\w-]*$`)
 
 func heredocExpansion(c *checker) {
 	type doc struct {
@@ -296,7 +297,7 @@ var special = map[string]bool{"@": true, "*": true, "?": true, "!": true, "#": t
 
 func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-var ownName = regexp.MustCompile(`(?m)(?:^|;|&&|\b(?:export|local|declare|readonly)\s)\s*([A-Za-z_]\w*)\+?=|\bfor\s+([A-Za-z_]\w*)\s+in|\bread\s+(?:-\w+\s+)*([A-Za-z_]\w*)`)
+var ownName = lazy.New(`(?m)(?:^|;|&&|\b(?:export|local|declare|readonly)\s)\s*([A-Za-z_]\w*)\+?=|\bfor\s+([A-Za-z_]\w*)\s+in|\bread\s+(?:-\w+\s+)*([A-Za-z_]\w*)`)
 
 // ownNames are the variables that the text of a script sets itself.
 func ownNames(text string) map[string]bool {
@@ -413,9 +414,9 @@ type badAssign struct {
 }
 
 var (
-	setWord    = regexp.MustCompile(`^([A-Za-z_]\w*)=`)
-	plainName  = regexp.MustCompile(`^[A-Za-z_]\w*$`)
-	plainValue = regexp.MustCompile(`^(\d[\w.:-]*|true|false|localhost|/.*|[A-Z_]+)$`)
+	setWord    = lazy.New(`^([A-Za-z_]\w*)=`)
+	plainName  = lazy.New(`^[A-Za-z_]\w*$`)
+	plainValue = lazy.New(`^(\d[\w.:-]*|true|false|localhost|/.*|[A-Z_]+)$`)
 )
 
 // takesEquals are commands that may have a word that begins with =.

@@ -1,10 +1,11 @@
 package script
 
 import (
-	"regexp"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 // A Break is a command that ends before its author meant it to: the rest of
@@ -88,7 +89,7 @@ func broken(file *syntax.File, t text) (b Break, from, to int) {
 	return b, from, to
 }
 
-var flagWord = regexp.MustCompile(`^--?[A-Za-z]`)
+var flagWord = lazy.New(`^--?[A-Za-z]`)
 
 // argumentLike reports whether a word is more likely an argument than a command.
 func argumentLike(w string) bool {

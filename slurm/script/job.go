@@ -2,11 +2,12 @@ package script
 
 import (
 	"bytes"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 // A Script is the reading of one file.
@@ -122,7 +123,7 @@ type reader struct {
 	count, steps, bytes int
 }
 
-var setLine = regexp.MustCompile(`(?m)^\s*(?:export\s+)?([A-Za-z_]\w*)=`)
+var setLine = lazy.New(`(?m)^\s*(?:export\s+)?([A-Za-z_]\w*)=`)
 
 // Read reads a script. It takes any bytes.
 func Read(name string, src []byte) *Script {

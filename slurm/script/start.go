@@ -1,9 +1,10 @@
 package script
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 // A Start is one start of a training program: by a launcher, by Python itself,
@@ -50,7 +51,7 @@ var launcherSwitches = strings.Fields("standalone no-python run-path h help use-
 	"multi-gpu cpu tpu mps use-deepspeed use-fsdp use-megatron-lm use-xpu debug quiet q same-network use-cpu ipex " +
 	"no-ssh no-local-rank force-multi save-pid no-ssh-check bind-cores-to-rank no-tpu-cluster tpu-use-sudo enable-cpu-affinity")
 
-var pythonName = regexp.MustCompile(`^python[0-9.]*$`)
+var pythonName = lazy.New(`^python[0-9.]*$`)
 
 // modules are the names of -m that are launchers.
 var modules = map[string]Launcher{

@@ -1,10 +1,11 @@
 package script
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 // A prefix is a command that runs the command after it, here and as it is.
@@ -177,7 +178,7 @@ func (r *reader) sbatch(c *Command, f frame) {
 	}
 }
 
-var assignmentWord = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var assignmentWord = lazy.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func (r *reader) env(c *Command, f frame) {
 	args := skipOptions(c.Args[1:], []string{"-u", "--unset", "-C", "--chdir", "-S"})

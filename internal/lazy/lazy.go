@@ -1,6 +1,6 @@
-// Package pattern holds regular expressions that are compiled on first use, so
+// Package lazy holds regular expressions that are compiled on first use, so
 // that tables of them cost nothing when the program starts.
-package pattern
+package lazy
 
 import (
 	"regexp"
@@ -45,3 +45,6 @@ func (p *Pattern) ReplaceAllString(s, by string) string { return p.re().ReplaceA
 func (p *Pattern) ReplaceAllStringFunc(s string, by func(string) string) string {
 	return p.re().ReplaceAllStringFunc(s, by)
 }
+
+// FindStringIndex returns where the leftmost match in s is.
+func (p *Pattern) FindStringIndex(s string) []int { return p.re().FindStringIndex(s) }
