@@ -129,3 +129,41 @@ func TestStandingOnSlurm(t *testing.T) {
 		require.Zero(t, out.(HistoryOut).Total)
 	})
 }
+
+func TestCancelOfSeveralOnSlurm(t *testing.T) {
+	c, real := onSlurm(t)
+	theirs := sbatch(t, real, "bob", "--partition=dev", "--wrap=sleep 100")
+	other := sbatch(t, real, "alice", "--partition=prod", "--wrap=srun sleep 100")
+	one := sbatch(t, real, "alice", "--partition=dev", "--wrap=sleep 100")
+	array := sbatch(t, real, "alice", "--partition=dev", "--array=1-3%1", "--wrap=sleep 100")
+	state := func(id slurm.JobID) slurm.State {
+		out, err := do(t, c, "status", string(id))
+		require.NoError(t, err)
+		return out.(StatusOut).State
+	}
+	require.Eventually(t, func() bool { return state(other) == slurm.Running && state(one) == slurm.Running }, 15*time.Second, 100*time.Millisecond)
+
+	_, err := do(t, c, "cancel", "--mine", "--partition", "dev")
+	require.True(t, AsError(err).Confirm)
+	require.ErrorContains(t, err, "2 jobs of alice")
+	out, err := do(t, c, "cancel", "--mine", "--partition", "dev", "--yes")
+	require.NoError(t, err)
+	require.Len(t, out.(CancelOut).Jobs, 2)
+	require.Contains(t, text(t, out, lang.EN), "2 jobs cancelled")
+	require.Eventually(t, func() bool { return state(one).Ended() && state(array).Ended() }, 20*time.Second, 200*time.Millisecond)
+	require.Equal(t, slurm.Running, state(other))
+	require.Equal(t, slurm.Running, state(theirs), "another's is left alone")
+
+	c.Who.Operator = true
+	require.Eventually(t, func() bool {
+		out, err = do(t, c, "cancel", string(other)+".0", "--yes")
+		return err == nil
+	}, 10*time.Second, 300*time.Millisecond, "%v", err)
+	require.Equal(t, string(other)+".0", out.(CancelOut).Step)
+	_, err = do(t, c, "cancel", string(theirs)+".7", "--yes")
+	require.Equal(t, NotFound, AsError(err).Code)
+	out, err = do(t, c, "cancel", "--mine", "--yes")
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(out.(CancelOut).Jobs), 1)
+	require.Equal(t, slurm.Running, state(theirs), "mine is mine, for operators too")
+}
