@@ -322,4 +322,10 @@ var table = []Op{
 		Help:    lang.Text{EN: "Use for what was run and what it cost. What runs now: list.", ZH: "查看运行过什么、用了多少。当前作业用 list。"},
 		Example: "history --days 30 --partition prod",
 	}, history),
+	define(Op{
+		Name: "killswitch", Effect: Write, Toolset: JobsSet, Idempotent: true,
+		Summary: lang.Text{EN: "make running jobs save and end by their kill switch, or remove it", ZH: "通过 kill switch 让作业保存并结束，或移除该开关"},
+		Help:    lang.Text{EN: "Use to stop a train of jobs with a checkpoint. Off before the next start.", ZH: "用于保存检查点后停止一串作业。下次启动前要关闭。"},
+		Example: "killswitch on 4711",
+	}, killswitch),
 }

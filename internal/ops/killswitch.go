@@ -1,0 +1,264 @@
+package ops
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// KillSwitchIn says which switch to throw, and how.
+type KillSwitchIn struct {
+	Turn string `json:"turn" arg:"" enum:"on,off" help:"on or off" zh:"on 或 off"`
+	Job  string `json:"job" arg:"" name:"job" help:"a job that has a kill_switch, or the switch's path" zh:"设置了 kill_switch 的作业号，或该文件的路径"`
+	OnCluster
+}
+
+// KillSwitchOut is the switch as it is now.
+type KillSwitchOut struct {
+	Path  string      `json:"path"`
+	On    bool        `json:"on"`
+	JobID slurm.JobID `json:"job_id,omitempty"`
+	Owner string      `json:"owner,omitempty"`
+	// Changed is false where it was so already.
+	Changed bool `json:"changed"`
+}
+
+// A killSwitch is a path, and the submission that it belongs to where one is
+// known.
+type killSwitch struct {
+	path, owner, team string
+	job               slurm.JobID
+}
+
+func killswitch(ctx context.Context, c *Call, in KillSwitchIn) (KillSwitchOut, error) {
+	on := in.Turn == "on"
+	if !on && in.Turn != "off" {
+		return KillSwitchOut{}, badInput("turn", "on or off", "%q is neither on nor off", in.Turn)
+	}
+	cl, err := c.cluster(in.Cluster)
+	if err != nil {
+		return KillSwitchOut{}, err
+	}
+	k, err := c.findSwitch(ctx, cl, in.Job)
+	if err != nil {
+		return KillSwitchOut{}, err
+	}
+	out := KillSwitchOut{Path: k.path, On: on, JobID: k.job, Owner: k.owner}
+	// A person on this machine may do what the file system lets the person do. For
+	// one who asks through a server, the server must not lend its own rights: the
+	// file is touched as the job's owner, and only for the owner's own people.
+	if c.ownHands() && (cl.Kind() == "local" || cl.Kind() == "cli") {
+		if on {
+			out.Changed, err = touch(k.path)
+		} else {
+			out.Changed, err = untouch(k.path)
+		}
+		return out, err
+	}
+	if !c.ownHands() {
+		if k.owner != c.Who.User && !c.Who.Operator && !isMember(c.Who.User, k.team) {
+			return out, &Error{
+				Code: NotAllowed, Field: "job", Message: fmt.Sprintf("the switch belongs to %s, and you act as %s", k.owner, c.Who.User),
+				Fix: "ask its owner, or be a member of the job's team: a group of that name on this machine",
+			}
+		}
+		if k.owner != c.Who.User {
+			if cl, err = c.asOwner(cl, k.owner); err != nil {
+				return out, err
+			}
+		}
+	}
+	out.Changed = true
+	return out, c.touchBeside(ctx, cl, k, on)
+}
+
+// ownHands reports whether this process is the person who asks.
+func (c *Call) ownHands() bool {
+	switch c.Who.Surface {
+	case Shell, Chat, MCP:
+		return true
+	}
+	return c.Who.User != "" && c.Who.User == c.Self
+}
+
+func (c *Call) asOwner(cl Cluster, owner string) (Cluster, error) {
+	if owner == c.Self && c.Self != "" {
+		return c.Clusters[cl.Name()], nil
+	}
+	if c.As == nil {
+		return nil, &Error{Code: NotAllowed, Field: "cluster", Message: fmt.Sprintf("this server cannot act as %s", owner), Fix: "throw it in a shell"}
+	}
+	as, err := c.As(c.Clusters[cl.Name()], owner)
+	if err != nil {
+		return nil, &Error{Code: NotAllowed, Field: "cluster", Message: err.Error(), Fix: "throw it in a shell"}
+	}
+	return as, nil
+}
+
+// touchBeside makes or removes the file on a node of the running job, where its
+// path means what the job means by it.
+func (c *Call) touchBeside(ctx context.Context, cl Cluster, k killSwitch, on bool) error {
+	ex, err := able[interface {
+		Exec(context.Context, slurm.Exec) ([]slurm.NodeOutput, error)
+	}](cl, "nodes")
+	if err != nil {
+		return err
+	}
+	j, err := cl.Job(ctx, k.job)
+	if err != nil {
+		return c.slurmError(err, k.job)
+	}
+	byHand := "touch -- "
+	argv := []string{"touch", "--", k.path}
+	if !on {
+		byHand = "rm -- "
+		argv = []string{"find", k.path, "-maxdepth", "0", "-type", "f", "-empty", "-delete"}
+	}
+	if j.State != slurm.Running || len(j.Nodes) == 0 {
+		return &Error{Code: Failed, Field: "job", Message: fmt.Sprintf("job %s is %s: there is no node of it to reach %s from", k.job, j.State, k.path), Fix: "in a shell: " + byHand + k.path}
+	}
+	if _, err := ex.Exec(ctx, slurm.Exec{Job: k.job, Nodes: j.Nodes[:1], Argv: argv}); err != nil {
+		return c.slurmError(err, k.job)
+	}
+	return nil
+}
+
+// findSwitch is the switch of a job, or the one at a path. Whoever asks through
+// a server can name only a path that a submission has.
+func (c *Call) findSwitch(ctx context.Context, cl Cluster, word string) (killSwitch, error) {
+	if slurm.IsJobID(word) {
+		sub, ok := c.submission(ctx, cl.Name(), slurm.JobID(word))
+		if !ok {
+			return killSwitch{}, notFound("job", "give the switch's path", "job %s was not submitted through here, so its kill switch is not known", word)
+		}
+		k, ok := switchOf(sub)
+		if !ok {
+			return k, badInput("job", "kill_switch: FILE in the specification, before it is submitted", "job %s has no kill switch", word)
+		}
+		return k, nil
+	}
+	path := word
+	if !filepath.IsAbs(path) && c.Dir != "" {
+		path = filepath.Join(c.Dir, path)
+	}
+	if !filepath.IsAbs(path) {
+		return killSwitch{}, badInput("job", "a job id, or an absolute path", "%q is neither", word)
+	}
+	path = filepath.Clean(path)
+	if c.Store != nil {
+		if st, err := c.Store(); err == nil {
+			subs, _ := st.Submissions(ctx, "", "", 1000)
+			for _, sub := range subs {
+				if k, ok := switchOf(sub); ok && k.path == path && sub.Cluster == cl.Name() {
+					return k, nil
+				}
+			}
+		}
+	}
+	if !c.ownHands() || cl.Kind() != "local" && cl.Kind() != "cli" {
+		return killSwitch{}, notFound("job", "give the job's id", "no job submitted through here has the kill switch %s", path)
+	}
+	return killSwitch{path: path}, nil
+}
+
+func switchOf(sub store.Submission) (killSwitch, bool) {
+	var s job.Spec
+	if json.Unmarshal(sub.Spec, &s) != nil || s.KillSwitch == "" {
+		return killSwitch{}, false
+	}
+	path := s.KillSwitch
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(sub.Dir, path)
+	}
+	return killSwitch{path: filepath.Clean(path), owner: sub.Owner, team: s.Team, job: sub.JobID}, true
+}
+
+// isMember reports whether the operating system has the user in a group of the
+// team's name: something that no one can edit about oneself.
+func isMember(login, team string) bool {
+	if login == "" || team == "" {
+		return false
+	}
+	u, err := user.Lookup(login)
+	if err != nil {
+		return false
+	}
+	g, err := user.LookupGroup(team)
+	if err != nil {
+		return false
+	}
+	ids, err := u.GroupIds()
+	return err == nil && slices.Contains(ids, g.Gid)
+}
+
+// touch makes an empty file; one that is there is left as it is.
+func touch(path string) (changed bool, err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o664) //nolint:gosec // others of the team must be able to read it
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return false, nil
+	case errors.Is(err, fs.ErrPermission):
+		return false, &Error{Code: NotAllowed, Field: "job", Message: fmt.Sprintf("%s: you may not write there", path), Fix: "ask its owner"}
+	case err != nil:
+		return false, &Error{Code: Failed, Field: "job", Message: strings.TrimPrefix(err.Error(), "open "), Fix: "the folder must exist"}
+	}
+	return true, f.Close()
+}
+
+// untouch removes the file. Only an empty file can be a switch: a path given by
+// mistake costs nobody a checkpoint.
+func untouch(path string) (changed bool, err error) {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, &Error{Code: Failed, Field: "job", Message: strings.TrimPrefix(err.Error(), "lstat ")}
+	case !info.Mode().IsRegular() || info.Size() > 0:
+		return false, badInput("job", "remove it yourself: rm -- "+path, "%s is not an empty file, so it is left alone", path)
+	}
+	if err := os.Remove(path); errors.Is(err, fs.ErrPermission) {
+		return false, &Error{Code: NotAllowed, Field: "job", Message: fmt.Sprintf("%s: you may not remove it", path), Fix: "ask its owner"}
+	} else if err != nil {
+		return false, &Error{Code: Failed, Field: "job", Message: strings.TrimPrefix(err.Error(), "remove ")}
+	}
+	return true, nil
+}
+
+// View says what the switch does now, and when it must go.
+func (o KillSwitchOut) View(l lang.Lang) view.Doc {
+	already := ""
+	if !o.Changed {
+		already = lang.Text{EN: " (it was so already)", ZH: "（此前已是如此）"}.In(l)
+	}
+	if !o.On {
+		return view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{EN: "%s is off%s: jobs start and run", ZH: "%s 已关闭%s：作业可以启动和运行"}.In(l), o.Path, already)}
+	}
+	back := o.Path
+	if o.JobID != "" {
+		back = string(o.JobID)
+	}
+	return view.Doc{
+		Tone:  view.Warn,
+		Title: fmt.Sprintf(lang.Text{EN: "%s is on%s", ZH: "%s 已打开%s"}.In(l), o.Path, already),
+		Sections: []view.Section{{Text: lang.Text{
+			EN: "Within about ten seconds every running job that has this switch saves a checkpoint and ends. While the file is there, none of them starts: each waiting job, array task or restart ends at once. Remove it before the next start. A job that hangs does not hear it: cancel ends that.",
+			ZH: "所有设置了该开关的运行中作业会在约十秒内保存检查点并结束。文件存在期间它们都不会启动：排队的作业、数组任务和重启都会立即结束。下次启动前必须移除。卡住的作业不会响应，请用 cancel。",
+		}.In(l)}},
+		Next: []string{"killswitch off " + back},
+	}
+}
