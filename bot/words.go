@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/internal/near"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
@@ -196,18 +197,18 @@ func unglue(words []string) []string {
 // didYouMean lists the commands that are nearest to word, at most three.
 func didYouMean(word string) []string {
 	word = strings.ToLower(word)
-	type near struct {
+	type similar struct {
 		name string
 		d    int
 	}
-	var all []near
+	var all []similar
 	add := func(name, shown string) {
-		d := distance(word, name)
+		d := near.Distance(word, name)
 		if strings.HasPrefix(name, word) && len(word) >= 2 {
 			d = 0
 		}
-		if d <= max(1, len([]rune(name))/3) && !slices.ContainsFunc(all, func(n near) bool { return n.name == shown }) {
-			all = append(all, near{shown, d})
+		if d <= max(1, len([]rune(name))/3) && !slices.ContainsFunc(all, func(n similar) bool { return n.name == shown }) {
+			all = append(all, similar{shown, d})
 		}
 	}
 	for _, o := range ops.Table() {
@@ -221,7 +222,7 @@ func didYouMean(word string) []string {
 			add(w, name)
 		}
 	}
-	slices.SortFunc(all, func(a, b near) int {
+	slices.SortFunc(all, func(a, b similar) int {
 		if a.d != b.d {
 			return a.d - b.d
 		}
@@ -232,30 +233,4 @@ func didYouMean(word string) []string {
 		names = append(names, n.name)
 	}
 	return names
-}
-
-// distance counts the letters to change, add, drop or swap to get from a to b.
-func distance(a, b string) int {
-	x, y := []rune(a), []rune(b)
-	d := make([][]int, len(x)+1)
-	for i := range d {
-		d[i] = make([]int, len(y)+1)
-		d[i][0] = i
-	}
-	for j := range d[0] {
-		d[0][j] = j
-	}
-	for i := 1; i <= len(x); i++ {
-		for j := 1; j <= len(y); j++ {
-			same := 1
-			if x[i-1] == y[j-1] {
-				same = 0
-			}
-			d[i][j] = min(d[i-1][j]+1, d[i][j-1]+1, d[i-1][j-1]+same)
-			if i > 1 && j > 1 && x[i-1] == y[j-2] && x[i-2] == y[j-1] {
-				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
-			}
-		}
-	}
-	return d[len(x)][len(y)]
 }

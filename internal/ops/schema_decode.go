@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/megatron-ops/megatron-ops/internal/near"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
@@ -293,14 +294,10 @@ func cachedFields(t reflect.Type) []field {
 // unknownFix names the argument that was probably meant, or all of them.
 func unknownFix(word string, fs []field) string {
 	names := make([]string, 0, len(fs))
-	best, bestCost := "", 3
 	for _, f := range fs {
 		names = append(names, f.name)
-		a := strings.NewReplacer("-", "_").Replace(strings.ToLower(word))
-		if cost := editDistance(a, f.name, bestCost); cost < bestCost {
-			best, bestCost = f.name, cost
-		}
 	}
+	best := near.Word(strings.ReplaceAll(strings.ToLower(word), "-", "_"), names, 3)
 	switch {
 	case best != "":
 		return "did you mean " + best + "?"
@@ -310,30 +307,6 @@ func unknownFix(word string, fs []field) string {
 		return "known here: " + strings.Join(names[:16], ", ") + ", …"
 	}
 	return "known here: " + strings.Join(names, ", ")
-}
-
-// editDistance is Levenshtein's, or limit where it is not smaller.
-func editDistance(a, b string, limit int) int {
-	if d := len(a) - len(b); d >= limit || -d >= limit {
-		return limit
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diag := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diag
-			if a[i] != b[j] {
-				cost++
-			}
-			diag = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return min(row[len(b)], limit)
 }
 
 // whole reads a number that has no fraction; 8.0 is 8, and so is "8".

@@ -12,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/near"
 )
 
 // Words fills in, a pointer that NewIn returned, from what a person typed after
@@ -69,8 +70,8 @@ func wordsError(o Op, model *kong.Application, err error) *Error {
 		flag := unknownFlag.FindStringSubmatch(msg)[1]
 		e.Field = flag
 		e.Message = fmt.Sprintf("%s has no flag %s", o.Name, flag)
-		if near := nearest(strings.TrimLeft(flag, "-"), flagNames(model)); near != "" {
-			e.Fix = "did you mean --" + near + "?"
+		if meant := near.Word(strings.TrimLeft(flag, "-"), flagNames(model), len(flag)/3+2); meant != "" {
+			e.Fix = "did you mean --" + meant + "?"
 		}
 		if strings.Contains(flag, "model-parallel-size") || strings.Contains(flag, "num-") {
 			e.Fix = "Megatron's own flags come after `--`: megatron-ops " + o.Name + " … -- " + flag + " …"
@@ -147,44 +148,13 @@ func flagNames(model *kong.Application) []string {
 	return names
 }
 
-// nearest is the one of names that word was likely meant to be, or "".
-func nearest(word string, names []string) string {
-	best, bestD := "", len(word)/3+2
-	for _, n := range names {
-		if d := distance(word, n); d < bestD {
-			best, bestD = n, d
-		}
-	}
-	return best
-}
-
-// distance is the number of letters to insert, delete or change (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		prev := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			prev, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, prev+cost)
-		}
-	}
-	return row[len(b)]
-}
-
 // NearestOp is the operation that word was likely meant to be, or "".
 func NearestOp(word string) string {
 	var names []string
 	for _, o := range Table() {
 		names = append(names, o.Name)
 	}
-	return nearest(strings.ToLower(word), names)
+	return near.Word(strings.ToLower(word), names, len(word)/3+2)
 }
 
 // A Param is one flag or argument of an operation, as help and docs show it.

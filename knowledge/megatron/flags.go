@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/megatron-ops/megatron-ops/internal/near"
 )
 
 // A Type is how Megatron's parser reads a flag's value.
@@ -243,7 +245,7 @@ func unlike(name, flag string, words []string) float64 {
 	if d := len(name) - len(flag); d > longest/2 || -d > longest/2 {
 		return 1
 	}
-	cost := float64(distance(name, flag)) / float64(longest)
+	cost := float64(near.Distance(name, flag)) / float64(longest)
 	shared := 0
 	theirs := strings.Split(flag[2:], "-")
 	for _, w := range words {
@@ -256,26 +258,6 @@ func unlike(name, flag string, words []string) float64 {
 	}
 	overlap := 1 - float64(2*shared)/float64(len(words)+len(theirs))
 	return min(cost, 0.5*cost+0.5*overlap)
-}
-
-// distance is the number of letters to insert, delete or change between a and b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diagonal := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := diagonal
-			if a[i-1] != b[j-1] {
-				cost = 1 + min(diagonal, row[j], row[j-1])
-			}
-			diagonal, row[j] = row[j], cost
-		}
-	}
-	return row[len(b)]
 }
 
 // Value writes the flag's value in o as one would type it; empty where it has

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/near"
 )
 
 // Decode reads a specification from YAML or JSON. It takes no key that it does
@@ -195,32 +197,5 @@ func nearest(word string, names []string) string {
 	if len(word) > 64 {
 		return ""
 	}
-	best, most := "", min(3, 1+len(word)/2)
-	for _, n := range names {
-		if d := distance(word, n); d < most {
-			best, most = n, d
-		}
-	}
-	return best
-}
-
-// distance counts the letters to insert, delete or change from a to b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return near.Word(word, names, min(3, 1+len(word)/2))
 }
