@@ -145,5 +145,9 @@ func failures() string {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s |\n", c.ID, cell(c.Name.EN), cell(c.Name.ZH), cell(c.Who.EN), c.Retry, cell(strings.Join(advice, " ")), cell(c.Source))
 	}
+	b.WriteString("\n## How the first cause is found\n\nThe answer names the step that decided (`why`), and its evidence.\n")
+	for _, step := range diagnose.Method() {
+		fmt.Fprintf(&b, "\n- **%s**: %s\n  %s\n", step.ID, step.How.EN, step.How.ZH)
+	}
 	return b.String()
 }

@@ -203,6 +203,15 @@ var table = []Op{
 		Example: "diff 4711 4698",
 	}, diff),
 	define(Op{
+		Name: "compare", Effect: Read, Toolset: LogsSet, Idempotent: true,
+		Summary: lang.Text{EN: "a failed run beside the last good one: specification, nodes, environment, new log lines", ZH: "把失败的训练与最近一次正常的训练对比：规格、节点、环境、新出现的日志"},
+		Help: lang.Text{
+			EN: "Use when diagnose alone does not explain it: what is different from the run that worked?",
+			ZH: "diagnose 还不足以解释时使用：与之前成功的那次有什么不同？",
+		},
+		Example: "compare 4711",
+	}, compare),
+	define(Op{
 		Name: "image", Effect: Read, Toolset: KnowledgeSet, Idempotent: true, Closed: true,
 		Summary: lang.Text{EN: "the commands that build, pull and enter Megatron's container image", ZH: "构建、拉取并进入 Megatron 容器镜像的命令"},
 		Help:    lang.Text{EN: "Use for container set-up with Docker, pyxis/enroot or Singularity. It runs nothing.", ZH: "用于 Docker、pyxis/enroot、Singularity 的容器准备。不执行任何命令。"},

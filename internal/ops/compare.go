@@ -1,0 +1,127 @@
+package ops
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// CompareIn names a run that failed and one that went well.
+type CompareIn struct {
+	Failed string `json:"failed" arg:"" help:"job id or logs of the run that failed" zh:"失败训练的作业号或日志"`
+	Good   string `json:"good,omitempty" arg:"" optional:"" help:"job id or logs of a run that went well; the last one of the same name that completed where left out" zh:"正常训练的作业号或日志；省略时取同名且最近完成的一次"`
+	OnCluster
+}
+
+// CompareOut is what sets the failed run apart.
+type CompareOut struct {
+	Failed string `json:"failed"`
+	Good   string `json:"good"`
+	diagnose.Comparison
+	// Changes are fields of the specification that differ, where both are known.
+	Changes []job.Change `json:"changes"`
+}
+
+func compare(ctx context.Context, c *Call, in CompareIn) (CompareOut, error) {
+	out := CompareOut{Failed: in.Failed, Good: in.Good, Changes: []job.Change{}}
+	cl, err := c.cluster(in.Cluster)
+	if err != nil {
+		return out, err
+	}
+	if out.Good == "" {
+		if out.Good, err = c.lastGood(ctx, cl, in.Failed); err != nil {
+			return out, err
+		}
+	}
+	failed, err := c.logSource(ctx, in.Cluster, in.Failed)
+	if err != nil {
+		return out, err
+	}
+	good, err := c.logSource(ctx, in.Cluster, out.Good)
+	if err != nil {
+		return out, err
+	}
+	if out.Comparison, err = diagnose.Compare(ctx, failed, good); err != nil {
+		return out, err
+	}
+	old, had := c.specOf(ctx, cl.Name(), slurm.JobID(out.Good))
+	next, has := c.specOf(ctx, cl.Name(), slurm.JobID(in.Failed))
+	if had && has {
+		out.Changes = append(out.Changes, job.Diff(old, next)...)
+	}
+	return out, nil
+}
+
+// lastGood is the newest submission of the same name that completed.
+func (c *Call) lastGood(ctx context.Context, cl Cluster, failed string) (string, error) {
+	none := badInput("good", "name the job or the logs to compare with", "there is no earlier run of the same name that completed")
+	if !slurm.IsJobID(failed) {
+		return "", none
+	}
+	sub, err := c.ours(ctx, cl, slurm.JobID(failed))
+	if err != nil {
+		return "", err
+	}
+	st, err := c.Store()
+	if err != nil {
+		return "", err
+	}
+	all, err := st.Submissions(ctx, sub.Owner, sub.Name, 50)
+	if err != nil {
+		return "", err
+	}
+	for _, s := range all {
+		if s.Cluster != cl.Name() || s.JobID == "" || !s.CreatedAt.Before(sub.CreatedAt) {
+			continue
+		}
+		if j, err := cl.Job(ctx, s.JobID); err == nil && j.State == slurm.Completed {
+			return string(s.JobID), nil
+		}
+	}
+	return "", none
+}
+
+// logSource is the logs of a job, or those at a path.
+func (c *Call) logSource(ctx context.Context, on, what string) (diagnose.Source, error) {
+	if slurm.IsJobID(what) {
+		cl, j, err := c.job(ctx, on, slurm.JobID(what))
+		if err != nil {
+			return diagnose.Source{}, err
+		}
+		paths := c.logFiles(ctx, cl.Name(), j)
+		if len(paths) == 0 {
+			return diagnose.Source{}, notFound("job", "", "%s", noLog(j))
+		}
+		return diagnose.Open(paths...)
+	}
+	if c.Who.Surface != Shell && c.Who.Surface != Chat {
+		return diagnose.Source{}, badInput("failed", "a job id", "paths are read in the shell only")
+	}
+	if !filepath.IsAbs(what) {
+		what = filepath.Join(c.Dir, what)
+	}
+	src, err := diagnose.Open(what)
+	if err != nil {
+		return src, badInput("failed", "a job id, or the path of a log file or folder", "%v", err)
+	}
+	return src, nil
+}
+
+// View is the changed fields, then what the logs have that the good run's had
+// not.
+func (o CompareOut) View(l lang.Lang) view.Doc {
+	d := o.Comparison.View(l)
+	if len(o.Changes) > 0 {
+		t := &view.Table{Header: []string{"field", o.Good, o.Failed}}
+		for _, ch := range o.Changes {
+			t.Rows = append(t.Rows, []string{ch.Field, ch.Old, ch.New})
+		}
+		d.Sections = append([]view.Section{{Heading: lang.Text{EN: "specification", ZH: "规格"}.In(l), Table: t}}, d.Sections...)
+	}
+	return d
+}
