@@ -1,7 +1,12 @@
 package ops
 
 import (
+	"context"
+	"os"
+	"os/exec"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -166,4 +171,75 @@ func TestCancelOfSeveralOnSlurm(t *testing.T) {
 	require.NoError(t, err)
 	require.LessOrEqual(t, len(out.(CancelOut).Jobs), 1)
 	require.Equal(t, slurm.Running, state(theirs), "mine is mine, for operators too")
+}
+
+func TestCleanupOnSlurm(t *testing.T) {
+	c, real := onSlurm(t)
+	alice, err := c.Clusters["real"].(*cluster.CLI).As("alice")
+	require.NoError(t, err)
+	alice.Environ = real.Environ
+	c.Clusters["real"] = alice
+	was := leftoverAge
+	leftoverAge = 0
+	t.Cleanup(func() { leftoverAge = was })
+
+	// Only these are touched: no other process has such a number in its command.
+	number := "4242." + strconv.Itoa(os.Getpid())
+	start := func(env string) *exec.Cmd {
+		cmd := exec.CommandContext(t.Context(), "setpriv", "--reuid=alice", "--regid=alice", "--clear-groups", "env", env, "sleep", number)
+		require.NoError(t, cmd.Start())
+		return cmd
+	}
+	left, login := start("SLURM_JOB_ID=99999999"), start("NO_JOB=1")
+	t.Cleanup(func() { _ = login.Process.Kill(); _ = login.Wait() })
+	mine := sbatch(t, real, "alice", "--partition=dev", "--wrap=sleep "+number)
+	require.Eventually(t, func() bool {
+		out, err := do(t, c, "status", string(mine))
+		return err == nil && out.(StatusOut).State == slurm.Running
+	}, 15*time.Second, 100*time.Millisecond)
+
+	out, err := do(t, c, "cleanup", "gpu1", "--match", number)
+	require.True(t, AsError(err).Confirm, "%v", err)
+	found := out.(CleanupOut).Processes
+	require.Len(t, found, 1, "%+v", found)
+	require.Equal(t, "gpu1", found[0].Node)
+	require.Equal(t, slurm.JobID("99999999"), found[0].JobID)
+	out, err = do(t, c, "cleanup", "gpu1", "--match", number, "--yes")
+	require.NoError(t, err)
+	require.True(t, out.(CleanupOut).Ended)
+	require.Error(t, left.Wait(), "it was ended by a signal")
+	require.NoError(t, login.Process.Signal(syscall.Signal(0)), "a login is no leftover")
+	out, err = do(t, c, "status", string(mine))
+	require.NoError(t, err)
+	require.Equal(t, slurm.Running, out.(StatusOut).State)
+	out, err = do(t, c, "cleanup", "gpu1", "--match", number)
+	require.NoError(t, err)
+	require.Empty(t, out.(CleanupOut).Processes)
+
+	c.Who.User = "root"
+	_, err = do(t, c, "cleanup", "gpu1", "--yes")
+	require.Equal(t, NotAllowed, AsError(err).Code)
+}
+
+func TestResumeOnSlurm(t *testing.T) {
+	c, real := onSlurm(t)
+	_, err := real.Run(t.Context(), "scontrol", "update", "NodeName=gpu[3-4]", "State=DRAIN", "Reason=Kill task failed")
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_, _ = real.Run(context.Background(), "scontrol", "update", "NodeName=gpu[3-4]", "State=RESUME")
+	})
+	_, err = do(t, c, "resume", "--reason", "kill task", "gpu[1-3]")
+	require.True(t, AsError(err).Confirm)
+	require.ErrorContains(t, err, "gpu3 (drained: Kill task failed)")
+	require.NotContains(t, err.Error(), "gpu4")
+	out, err := do(t, c, "resume", "--reason", "kill task", "--yes")
+	require.NoError(t, err)
+	require.Len(t, out.(ResumeOut).Nodes, 2)
+	_, err = do(t, c, "resume", "--reason", "kill task", "--yes")
+	require.Equal(t, NotFound, AsError(err).Code)
+	_, err = do(t, c, "resume", "--yes")
+	require.Equal(t, BadInput, AsError(err).Code)
+	c.Who = Caller{Surface: Slack, ID: "T1/U1", User: "alice"}
+	_, err = do(t, c, "resume", "gpu3", "--yes")
+	require.Equal(t, NotAllowed, AsError(err).Code)
 }

@@ -337,4 +337,16 @@ var table = []Op{
 		Help:    lang.Text{EN: "Use to stop a train of jobs with a checkpoint. Off before the next start.", ZH: "用于保存检查点后停止一串作业。下次启动前要关闭。"},
 		Example: "killswitch on 4711",
 	}, killswitch),
+	define(Op{
+		Name: "cleanup", Effect: Destructive, Toolset: NodesSet, Idempotent: true,
+		Summary: lang.Text{EN: "end processes that my ended jobs left on nodes; shown first", ZH: "清理我已结束作业在节点上遗留的进程；先列出再执行"},
+		Help:    lang.Text{EN: "Use when a GPU is busy with no job on it. Running jobs are spared.", ZH: "GPU 上没有作业却被占用时使用。运行中的作业不受影响。"},
+		Example: "cleanup gpu[07,09]",
+	}, cleanup),
+	define(Op{
+		Name: "resume", Effect: Write, Toolset: AdminSet, Idempotent: true,
+		Summary: lang.Text{EN: "give drained nodes back to the scheduler (operators)", ZH: "让已排空的节点恢复接收作业（管理员）"},
+		Help:    lang.Text{EN: "Use after what drained them is mended.", ZH: "排除下线原因之后使用。"},
+		Example: `resume --reason "Kill task failed"`,
+	}, resume),
 }

@@ -1,0 +1,39 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
+)
+
+// Visit runs a command once on each of the named nodes, as a job of its own.
+// Whole lines that the nodes wrote come back in any order, even where the command
+// failed on some: the command says itself where it runs.
+func (c *CLI) Visit(ctx context.Context, v slurm.Visit) (string, error) {
+	op := "visit " + hostlist.Compress(v.Nodes)
+	if len(v.Nodes) == 0 {
+		return "", &slurm.Error{Op: "visit", Kind: slurm.Rejected, Msg: "no node is named"}
+	}
+	if v.Limit == 0 {
+		v.Limit = time.Minute
+	}
+	env := append(queryEnviron(JobEnviron(c.Environ())), "SLURM_EXPORT_ENV=ALL")
+	r, err := c.runner.run(ctx, command{argv: append([]string{"srun"}, v.Args()...), env: env, limit: v.Limit})
+	if err != nil {
+		return r.stdout, named(op, err)
+	}
+	if r.code != 0 {
+		return r.stdout, &slurm.Error{
+			Op: op, Kind: slurm.Rejected, Msg: fmt.Sprintf("exit status %d: %s", r.code, slurm.FromStderr("", errorLines(r.stderr)).Msg),
+			Fix: lang.Text{
+				EN: "a node that is drained, down or full takes no visit: log in there, or ask the operators",
+				ZH: "已排空、宕机或占满的节点无法访问：请登录该节点处理，或联系管理员",
+			},
+		}
+	}
+	return r.stdout, nil
+}
