@@ -15,7 +15,8 @@ import (
 
 // StatusIn asks for one job.
 type StatusIn struct {
-	Job slurm.JobID `json:"job" arg:"" help:"job id as squeue prints it: 4711, or 4711_3" zh:"squeue 显示的作业号：4711 或 4711_3"`
+	Job     slurm.JobID `json:"job" arg:"" help:"job id as squeue prints it: 4711, or 4711_3" zh:"squeue 显示的作业号：4711 或 4711_3"`
+	Earlier bool        `json:"earlier,omitempty" help:"for a waiting job: try whether less time or fewer nodes would start sooner" zh:"排队作业：试算更短时限或更少节点能否更早开始"`
 	OnCluster
 }
 
@@ -25,14 +26,21 @@ type StatusOut struct {
 	// Meaning says the state and reason in words, and Do what one can do about it.
 	Meaning string `json:"meaning,omitempty"`
 	Do      string `json:"do,omitempty"`
+	// Earlier is told when asked for.
+	Earlier *EarlierOut `json:"earlier,omitempty"`
 }
 
 func status(ctx context.Context, c *Call, in StatusIn) (StatusOut, error) {
-	_, j, err := c.job(ctx, in.Cluster, in.Job)
+	cl, j, err := c.job(ctx, in.Cluster, in.Job)
 	if err != nil {
 		return StatusOut{}, err
 	}
 	out := StatusOut{Job: j}
+	if in.Earlier {
+		if out.Earlier, err = c.earlier(ctx, cl, j); err != nil {
+			return out, err
+		}
+	}
 	m := j.State.Explain().Meaning
 	if j.State == slurm.Pending && j.Reason != "" && j.Reason != "None" {
 		m = slurm.ExplainReason(j.Reason)
@@ -47,6 +55,9 @@ func (o StatusOut) View(l lang.Lang) view.Doc {
 		Title:    fmt.Sprintf("%s  %s  %s", o.ID, o.Name, o.State),
 		Tone:     tone(o.State),
 		Sections: []view.Section{{Text: strings.TrimSpace(o.Meaning + "\n" + o.Do), Facts: jobFacts(o.Job, l)}},
+	}
+	if o.Earlier != nil {
+		d.Sections = append(d.Sections, o.Earlier.section(o.ID, l))
 	}
 	switch {
 	case o.State == slurm.Running:

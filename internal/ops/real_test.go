@@ -2,6 +2,7 @@ package ops
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
@@ -242,4 +243,24 @@ func TestResumeOnSlurm(t *testing.T) {
 	c.Who = Caller{Surface: Slack, ID: "T1/U1", User: "alice"}
 	_, err = do(t, c, "resume", "gpu3", "--yes")
 	require.Equal(t, NotAllowed, AsError(err).Code)
+}
+
+func TestEarlierOnSlurm(t *testing.T) {
+	c, real := onSlurm(t)
+	busy := sbatch(t, real, "bob", "--partition=prod", "--nodes=2", "--gpus-per-node=8", "--time=60", "--wrap=sleep 300")
+	big := sbatch(t, real, "alice", "--partition=prod", "--nodes=4", "--gpus-per-node=8", "--time=60", "--wrap=true")
+	require.Eventually(t, func() bool {
+		out, err := do(t, c, "status", string(busy))
+		return err == nil && out.(StatusOut).State == slurm.Running
+	}, 15*time.Second, 100*time.Millisecond)
+	out, err := do(t, c, "status", string(big), "--earlier")
+	require.NoError(t, err)
+	e := out.(StatusOut).Earlier
+	require.NotNil(t, e.AsItIs)
+	require.NotEmpty(t, e.Options)
+	least := e.Options[len(e.Options)-1]
+	require.True(t, least.Start.Before(*e.AsItIs))
+	require.Contains(t, text(t, out, lang.EN), fmt.Sprintf("update %s --nodes %d", big, least.Nodes))
+	_, err = do(t, c, "status", string(busy), "--earlier")
+	require.Equal(t, BadInput, AsError(err).Code)
 }

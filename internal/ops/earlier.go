@@ -1,0 +1,103 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
+)
+
+// EarlierOut is when a waiting job would start if it asked for less.
+type EarlierOut struct {
+	// AsItIs is the start of an equal job that came now; nil: Slurm gives none.
+	AsItIs  *time.Time    `json:"as_it_is"`
+	Options []EarlierStep `json:"options"` // those that start sooner
+}
+
+// An EarlierStep is a smaller request and its start.
+type EarlierStep struct {
+	Nodes      int       `json:"nodes,omitempty"`
+	TimeLimitS int64     `json:"time_limit_s,omitempty"`
+	Start      time.Time `json:"start"`
+}
+
+// earlier tries what a waiting job asks for with less time and fewer nodes.
+// Nothing is queued.
+func (c *Call) earlier(ctx context.Context, cl Cluster, j slurm.Job) (*EarlierOut, error) {
+	if j.State != slurm.Pending {
+		return nil, badInput("earlier", "leave it out", "job %s is %s: only a waiting job could start earlier", j.ID, j.State)
+	}
+	t, err := able[interface {
+		Test(context.Context, slurm.Submission) (slurm.Estimate, error)
+	}](cl, "estimates")
+	if err != nil {
+		return nil, err
+	}
+	s := slurm.Submission{Dir: j.WorkDir}
+	if sub, ok := c.submission(ctx, cl.Name(), j.ID); ok {
+		s.Script, s.Dir = sub.Script, sub.Dir
+	} else if w, ok := cl.(interface {
+		BatchScript(context.Context, slurm.JobID) (string, error)
+	}); ok {
+		if s.Script, err = w.BatchScript(ctx, j.ID); err != nil {
+			return nil, c.slurmError(err, j.ID)
+		}
+	}
+	if s.Script == "" {
+		return nil, &Error{Code: Failed, Field: "earlier", Message: fmt.Sprintf("the script of job %s is not known here", j.ID)}
+	}
+	// What was said on sbatch's command line, or changed since, is not in the
+	// script.
+	if j.NumNodes > 0 {
+		s.Args = append(s.Args, "--nodes="+strconv.Itoa(j.NumNodes))
+	}
+	if j.TimeLimitS != nil {
+		s.Args = append(s.Args, "--time="+strconv.Itoa(int(math.Ceil(float64(*j.TimeLimitS)/60))))
+	}
+	if j.Partition != "" {
+		s.Args = append(s.Args, "--partition="+j.Partition)
+	}
+	if n := max(j.NumNodes, 1); j.GPUs > 0 && j.GPUs%n == 0 {
+		s.Args = append(s.Args, "--gpus-per-node="+strconv.Itoa(j.GPUs/n))
+	}
+	given, sooner, err := cluster.Earlier(ctx, t, s)
+	if err != nil {
+		return nil, c.slurmError(err, j.ID)
+	}
+	out := &EarlierOut{Options: []EarlierStep{}}
+	if !given.Start.IsZero() {
+		out.AsItIs = &given.Start
+	}
+	for _, v := range sooner {
+		out.Options = append(out.Options, EarlierStep{v.Nodes, int64(v.Time.Seconds()), v.Estimate.Start})
+	}
+	return out, nil
+}
+
+// section says which smaller request starts when, and how to change to it.
+func (o *EarlierOut) section(id slurm.JobID, l lang.Lang) view.Section {
+	s := view.Section{Heading: lang.Text{EN: "earlier with less", ZH: "减少申请可提前开始"}.In(l)}
+	if o.AsItIs != nil {
+		s.Text = lang.Text{EN: "As it is: ", ZH: "按现状："}.In(l) + o.AsItIs.Format(time.DateTime)
+	}
+	for _, v := range o.Options {
+		flag := fmt.Sprintf("--nodes %d", v.Nodes)
+		if v.Nodes == 0 {
+			flag = "--time " + Duration(v.TimeLimitS)
+			if v.TimeLimitS < 3600 {
+				flag = "--time 00:" + Duration(v.TimeLimitS)
+			}
+		}
+		s.Items = append(s.Items, fmt.Sprintf("%s: update %s %s", v.Start.Format(time.DateTime), id, flag))
+	}
+	if len(o.Options) == 0 {
+		s.Items = []string{lang.Text{EN: "neither half or a quarter of its time nor of its nodes would start sooner", ZH: "时限或节点数减到一半、四分之一都不会更早开始"}.In(l)}
+	}
+	return s
+}
