@@ -151,7 +151,12 @@ func list(ctx context.Context, c *Call, in ListIn) (ListOut, error) {
 	}
 	f := slurm.Filter{Partition: in.Partition, All: in.All}
 	for _, s := range in.State {
-		f.States = append(f.States, slurm.State(strings.ToUpper(string(s))))
+		state := slurm.State(strings.ToUpper(string(s)))
+		known := slices.IndexFunc(slurm.States(), func(m slurm.StateMeaning) bool { return m.Word == string(state) || m.Short == string(state) })
+		if known < 0 {
+			return ListOut{}, badInput("state", "for example PENDING, RUNNING or FAILED", "%q is no state of Slurm's", s)
+		}
+		f.States = append(f.States, slurm.State(slurm.States()[known].Word))
 	}
 	users := []string{in.User}
 	switch {

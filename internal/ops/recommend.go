@@ -10,6 +10,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
 // RecommendIn is a model and what one has to train it on. The model is
@@ -34,7 +35,7 @@ type RecommendOut struct {
 func (o RecommendOut) Found() bool { return len(o.Options) == 0 }
 
 func recommend(_ context.Context, c *Call, in RecommendIn) (RecommendOut, error) {
-	s, err := c.spec(in.SpecIn)
+	s, err := c.model(in.SpecIn)
 	if err != nil {
 		return RecommendOut{}, err
 	}
@@ -59,6 +60,15 @@ func recommend(_ context.Context, c *Call, in RecommendIn) (RecommendOut, error)
 		}
 	}
 	return out, nil
+}
+
+// model is a specification of which only the model and the GPUs matter: it may
+// have no worktree yet.
+func (c *Call) model(in SpecIn) (job.Spec, error) {
+	if in.Spec.Worktree == "" {
+		in.Spec.Worktree = "/worktree"
+	}
+	return c.spec(in)
 }
 
 // notLegal says which of Megatron's rules stands in the way of every layout.
@@ -140,7 +150,7 @@ type MemoryOut struct {
 func (o MemoryOut) Found() bool { return o.GPUGiB > 0 && o.TotalGiB > o.GPUGiB }
 
 func memory(_ context.Context, c *Call, in MemoryIn) (MemoryOut, error) {
-	s, err := c.spec(in.SpecIn)
+	s, err := c.model(in.SpecIn)
 	if err != nil {
 		return MemoryOut{}, err
 	}
