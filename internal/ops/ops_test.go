@@ -256,6 +256,15 @@ func TestFlagsWinOverTheFile(t *testing.T) {
 	require.Equal(t, map[string]string{"A": "1", "B": "2"}, s.Env)
 }
 
+func TestArgumentsAsOneQuotedLine(t *testing.T) {
+	c := newCall(t, &site{})
+	s, err := c.spec(SpecIn{YAML: "worktree: /w\nargs: [--lr, '1']\n", Line: `--data-path '/data/my set' --bf16`})
+	require.NoError(t, err)
+	require.Equal(t, []string{"--lr", "1", "--data-path", "/data/my set", "--bf16"}, s.Args)
+	_, err = c.spec(SpecIn{YAML: "worktree: /w\n", Line: "--save $HOME/x"})
+	require.Equal(t, "command_line", AsError(err).Field, "what a shell would expand is not known here")
+}
+
 func TestListShowsMine(t *testing.T) {
 	s := &site{jobs: map[slurm.JobID]slurm.Job{
 		"1": {ID: "1", User: "alice", State: slurm.Running}, "2": {ID: "2", User: "bob", State: slurm.Running},

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
@@ -20,6 +21,7 @@ type SpecIn struct {
 	File string   `json:"-" short:"f" name:"file" placeholder:"FILE" help:"job specification, YAML or JSON" zh:"作业规格文件（YAML 或 JSON）"`
 	YAML string   `json:"yaml,omitempty" name:"yaml" placeholder:"TEXT" help:"the job specification as YAML text" zh:"YAML 文本形式的作业规格"`
 	Spec job.Spec `json:"spec,omitzero" embed:"" help:"the job specification"`
+	Line string   `json:"command_line,omitempty" name:"command-line" placeholder:"TEXT" help:"the program's arguments as one shell-quoted line; added to args" zh:"以一行 shell 引用文本给出的程序参数，追加到 args"`
 	// Place is the file, said without a flag.
 	Place string `json:"-" arg:"" optional:"" name:"job.yaml" help:"the job specification's file; after -- come the program's own arguments" zh:"作业规格文件；-- 之后是程序自身的参数"`
 	words []string
@@ -64,6 +66,11 @@ func (c *Call) spec(in SpecIn) (job.Spec, error) {
 		base = s
 	}
 	over := in.Spec
+	line, err := megatron.SplitWords(in.Line)
+	if err != nil {
+		return base, badInput("command_line", "give args as a list, one element each", "%v", err)
+	}
+	in.words = append(line, in.words...)
 	over.Args = append(append([]string{}, over.Args...), in.words...)
 	s := job.Spec{}
 	overlay(reflect.ValueOf(&s).Elem(), reflect.ValueOf(base))
