@@ -157,6 +157,9 @@ func (c *Call) reasons(jobs []Waiting) []ReasonOut {
 	return out
 }
 
+// rowsShown are the rows of a table that a person reads.
+const rowsShown = 50
+
 // View is a line a job, and below what their reasons mean.
 func (o QueueOut) View(l lang.Lang) view.Doc {
 	if len(o.Jobs) == 0 {
@@ -166,7 +169,7 @@ func (o QueueOut) View(l lang.Lang) view.Doc {
 	if l == lang.ZH {
 		t.Header = []string{"作业", "排位", "预计开始", "名称", "用户", "分区", "节点数", "GPU", "时限", "优先级", "原因"}
 	}
-	for _, j := range o.Jobs {
+	for _, j := range o.Jobs[:min(len(o.Jobs), rowsShown)] {
 		id, place, start, limit, priority := string(j.ID), "-", "?", "-", "-"
 		if j.Tasks > 1 {
 			id += fmt.Sprintf(" (×%d)", j.Tasks)
@@ -187,12 +190,16 @@ func (o QueueOut) View(l lang.Lang) view.Doc {
 			id, place, start, j.Name, j.User, j.Partition, strconv.Itoa(j.NumNodes), strconv.Itoa(j.GPUs), limit, priority, j.Reason,
 		})
 	}
+	more := ""
+	if n := len(o.Jobs) - rowsShown; n > 0 {
+		more = fmt.Sprintf(lang.Text{EN: "The first %d; %d more wait.", ZH: "仅列出前 %d 个，另有 %d 个在排队。"}.In(l), rowsShown, n)
+	}
 	if o.short {
 		t.Header = t.Header[:4]
 		for i := range t.Rows {
 			t.Rows[i] = t.Rows[i][:4]
 		}
-		return view.Doc{Sections: []view.Section{{Table: t}}}
+		return view.Doc{Sections: []view.Section{{Text: more, Table: t}}}
 	}
 	why := view.Section{Heading: lang.Text{EN: "why they wait", ZH: "等待原因"}.In(l)}
 	for _, r := range o.Reasons {
@@ -202,5 +209,5 @@ func (o QueueOut) View(l lang.Lang) view.Doc {
 		}
 		why.Items = append(why.Items, text)
 	}
-	return view.Doc{Sections: []view.Section{{Table: t}, why}, Next: []string{"priority " + string(o.Jobs[0].ID)}}
+	return view.Doc{Sections: []view.Section{{Text: more, Table: t}, why}, Next: []string{"priority " + string(o.Jobs[0].ID)}}
 }

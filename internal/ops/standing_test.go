@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -53,4 +54,14 @@ func TestAClusterWithoutAccountsSaysSo(t *testing.T) {
 	require.Equal(t, 1, out.(QueueOut).Jobs[0].Position)
 	_, err = do(t, c, "history", "--days=-1")
 	require.Equal(t, "days", AsError(err).Field)
+}
+
+func TestALongQueueIsCutForPeople(t *testing.T) {
+	var q QueueOut
+	for i := range 10_000 {
+		q.Jobs = append(q.Jobs, Waiting{Job: slurm.Job{ID: slurm.JobID(strconv.Itoa(i + 1)), State: slurm.Pending}})
+	}
+	said := text(t, q, lang.EN)
+	require.Contains(t, said, "9950 more wait")
+	require.Less(t, len(said), 10_000)
 }
