@@ -17,7 +17,7 @@ import (
 type RenderIn struct {
 	SpecIn
 	Minimal bool        `json:"minimal,omitempty" help:"the documents' bare skeleton: no guards, no monitoring" zh:"只输出文档中的最小骨架：没有检查与监控"`
-	For     string      `json:"for,omitempty" enum:",sbatch,shell,session,hostfile" default:"" help:"sbatch; shell: one command for each node, by hand; session: an interactive allocation; hostfile" zh:"sbatch；shell：每个节点手动执行一条命令；session：交互式分配；hostfile"`
+	For     string      `json:"for,omitempty" enum:",sbatch,shell,session,hostfile,distribute" default:"" help:"sbatch; shell: one command for each node, by hand; session: an interactive allocation; hostfile; distribute: a short job that brings the image to every node" zh:"sbatch；shell：每个节点手动执行一条命令；session：交互式分配；hostfile；distribute：把镜像分发到各节点的短作业"`
 	On      string      `json:"on_nodes,omitempty" name:"on-nodes" placeholder:"HOSTLIST" help:"the nodes' names, for shell and hostfile" zh:"节点名，用于 shell 与 hostfile"`
 	Into    slurm.JobID `json:"into,omitempty" placeholder:"JOBID" help:"a script that starts the launch as a step in this allocation" zh:"生成在该已有分配中启动的脚本"`
 }
@@ -55,6 +55,12 @@ func render(_ context.Context, c *Call, in RenderIn) (RenderOut, error) {
 			return RenderOut{}, badInput("on_nodes", "--on-nodes gpu[01-02]", "a hostfile needs the nodes' names")
 		}
 		return RenderOut{Script: job.Hostfile(place.Nodes, *s.WithDefaults().GPUsPerNode)}, nil
+	case "distribute":
+		sc, err := job.Distribute(s, opts, "")
+		if err != nil {
+			return RenderOut{}, fieldErrors(err)
+		}
+		return RenderOut{Script: sc.Text, Hash: sc.Hash, Warnings: sc.Warnings}, nil
 	case "session":
 		i, err := job.ForSession(s, opts)
 		if err != nil {
