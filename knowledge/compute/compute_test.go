@@ -33,6 +33,18 @@ func TestAnswerWorksItOut(t *testing.T) {
 		"GB300 with tp4: CUDA_DEVICE_MAX_CONNECTIONS?":                          "not required on Blackwell",
 		"A100 tp1 cp1 CUDA_DEVICE_MAX_CONNECTIONS":                              "not required",
 		"H100 tp2 overlap_moe_expert_parallel_comm CUDA_DEVICE_MAX_CONNECTIONS": "32:",
+		// counts in words, and other ways to say them
+		"two dozen nodes, eight gpus apiece, TP=4 PP=3: data parallel size?": "DP = 16:",
+		"96 H100s, tensor 8 × pipeline 2 × context 2, DP?":                   "DP = 3:",
+		"32 boxes 8 cards each, TP8 PP4, GBS 1024, MBS 1: microbatches?":     "128 micro batches",
+		"I need 200 GPUs and boxes hold 8, node count":                       "25 nodes",
+		"十六个节点每节点 8 卡,world size 多少":                                         "128:",
+		"28 个 attention head 可以开 TP8 吗":                                      "28 % 8",
+		"序列 32768,CP 8,每个 rank 多长":                                           "4096",
+		"第 5 个节点(从 0 数)每节点 8 卡,本地第 2 号卡全局 rank":                              "42:",
+		"seven array tasks numbered from 0, 3 at once":                       "`--array=0-6%3`",
+		"slurm time string for a day and a half":                             "`--time=1-12:00:00`",
+		"node shown as idle~ in sinfo":                                       "powered off",
 		// Slurm
 		"expand gpu[1-3,7]":                            "gpu1, gpu2, gpu3, gpu7",
 		"n[1-64] 有多少个节点":                               "64 个节点",

@@ -36,16 +36,16 @@ var quantities = []quantity{
 	{func(c *Config) *int { return &c.TP }, `tensor-model-parallel-size|tensor[- ]model[- ]parallel(?:[- ]size)?|tensor[- ]parallel(?:ism)?(?:[- ]size)?|张量并行度?|\btp(?:[- ]size)?|\btensor`, `[- ]way (?:tensor|tp)|路张量并行`},
 	{func(c *Config) *int { return &c.VPP }, `num-virtual-stages-per-pipeline-rank|\bvpp`, ``},
 	{func(c *Config) *int { return &c.PP }, `pipeline-model-parallel-size|pipeline[- ](?:model[- ])?parallel(?:ism)?(?:[- ]size)?|流水线?并行度?|\bpp(?:[- ]size)?|\bpipeline`, `[- ]way (?:pipeline|pp)|路流水线?并行|pipeline stages|stages|个流水线阶段`},
-	{func(c *Config) *int { return &c.CP }, `context-parallel-size|context[- ]parallel(?:ism)?(?:[- ]size)?|上下文并行度?|\bcp(?:[- ]size)?`, `[- ]way (?:context|cp)|路上下文并行`},
+	{func(c *Config) *int { return &c.CP }, `context-parallel-size|context[- ]parallel(?:ism)?(?:[- ]size)?|上下文并行度?|\bcp(?:[- ]size)?|\bcontext`, `[- ]way (?:context|cp)|路上下文并行`},
 	{func(c *Config) *int { return &c.DP }, `data-parallel-size|data[- ]parallel(?:ism)?(?:[- ]size)?|数据并行度?|\bdp(?:[- ]size)?`, `[- ]way (?:data|dp)|路数据并行|replicas|个副本`},
 	{func(c *Config) *int { return &c.MBS }, `micro-batch-size|micro[- ]?batch(?:[- ]size)?|\bmbs|微批(?:次)?(?:大小)?`, ``},
 	{func(c *Config) *int { return &c.GBS }, `global-batch-size|global[- ]?batch(?:[- ]size)?|\bgbs|全局 ?(?:批|batch)(?:次)?(?:大小)?`, ``},
 	{func(c *Config) *int { return &c.Groups }, `num-query-groups|query groups|kv heads|kv 头数?|gqa`, `(?:gqa |query |kv )?groups|kv heads|个? ?kv 头|组 ?kv|个?分组`},
-	{func(c *Config) *int { return &c.Heads }, `num-attention-heads|attention heads|num heads|heads|注意力头数?|头数`, `(?:attention )?heads|个注意力头|个头|注意力头|头`},
+	{func(c *Config) *int { return &c.Heads }, `num-attention-heads|attention heads|num heads|heads|注意力头数?|头数`, `(?:个 ?)?(?:attention )?heads?|个注意力头|个头|注意力头|头`},
 	{func(c *Config) *int { return &c.Layers }, `num-layers|layers|层数|模型层数`, `(?:transformer )?layers?|-layer|个? ?transformer 层|层`},
 	{func(c *Config) *int { return &c.Vocab }, `vocab(?:ulary)?[- ]size|vocab(?:ulary)?|词表(?:大小)?`, ``},
 	{func(c *Config) *int { return &c.Hidden }, `hidden-size|hidden size|隐藏层(?:大小|维度)`, ``},
-	{func(c *Config) *int { return &c.Seq }, `seq-length|sequence[- ]length|seq[- ]?len(?:gth)?|序列长度?|上下文长度|\bseq(?:uence)?|context length`, `tokens?|(?:的)?序列(?:长度)?|(?:long )?sequences?`},
+	{func(c *Config) *int { return &c.Seq }, `seq-length|sequence[- ]length|seq[- ]?len(?:gth)?|序列(?:长度?)?|上下文长度|\bseq(?:uence)?|context length`, `tokens?|(?:的)?序列(?:长度)?|(?:long )?sequences?`},
 	{func(c *Config) *int { return &c.Experts }, `num-experts|experts|专家数量?|专家个数`, `experts?|个? ?专家|个? ?expert`},
 	{func(c *Config) *int { return &c.Threads }, `threads per core|每核(?:心)?线程数?|超线程`, `threads? per core|threads each|(?:hyper-?)?threads`},
 	{func(c *Config) *int { return &c.Cores }, `cores per socket|每路|每颗|每个? ?cpu`, `(?:physical )?cores?(?: each| per (?:socket|cpu))?|个?(?:物理)?核心?`},
@@ -73,10 +73,10 @@ var readers = sync.OnceValue(func() []reader {
 
 var (
 	gpuWord  = `(?:gpus?|cards?|卡|显卡|加速卡|[abhlv]\d{2,3}s?|gb\d00s?)`
-	perNode  = lazy.New(`(\d+)\s*(?:x\s*)?(?:张|块|个)?\s*` + gpuWord + `?\s*(?:gpus?\s*)?(?:per|/|a|an|on each|on every|in each|each|in every)\s*(?:node|host|machine|server|box)|(\d+)\s*(?:张|块|个)?\s*` + gpuWord + `\s*each|(?:每|单)(?:个|台)?\s*(?:节点|机器|机|台|node)\s*(?:有|上|都|带|是|为|用|只有|跑)?\s*(\d+)\s*(?:张|块|个)?\s*(?:` + gpuWord + `|进程)?|(\d+)[- ]?gpu\s*(?:nodes?|machines?|hosts?)|gpus-per-node[= ]+(\d+)|gres=gpu:(?:\w+:)?(\d+)|nproc-per-node[= ]+(\d+)|(\d+)\s*卡\s*(?:机器|节点|服务器)|(\d+)\s*(?:ranks?|processes|workers) (?:per|a) node|(\d+) each\b`)
-	nodesBy  = lazy.New(`(\d+)\s*(?:个|台)?\s*(?:nodes?|机器|节点|机|machines?|hosts?|servers?)\s*(?:[x*,]|of|with|having|各|每台|乘)?\s*(?:each\s*)?(?:having\s*)?(\d+)\s*(?:张|块|个|x)?\s*` + gpuWord)
+	perNode  = lazy.New(`(\d+)\s*(?:x\s*)?(?:张|块|个)?\s*` + gpuWord + `?\s*(?:gpus?\s*)?(?:per|/|a|an|on each|on every|in each|each|in every)\s*(?:node|host|machine|server|box)|(\d+)\s*(?:张|块|个)?\s*` + gpuWord + `\s*each|(?:每|单)(?:个|台)?\s*(?:节点|机器|机|台|node)\s*(?:有|上|都|带|是|为|用|只有|跑)?\s*(\d+)\s*(?:张|块|个)?\s*(?:` + gpuWord + `|进程)?|(\d+)[- ]?gpu\s*(?:nodes?|machines?|hosts?)|gpus-per-node[= ]+(\d+)|gres=gpu:(?:\w+:)?(\d+)|nproc-per-node[= ]+(\d+)|(\d+)\s*卡\s*(?:机器|节点|服务器)|(\d+)\s*(?:ranks?|processes|workers) (?:per|a) node|(\d+) each\b|(?:nodes|boxes|machines|hosts|servers|node|box|machine|host|server) (?:holds?|have|has|carry|carries|come with|comes with)\s*(\d+)\s*(?:` + gpuWord + `|[,;:?.)]|-|–|—|$)`)
+	nodesBy  = lazy.New(`(\d+)\s*(?:个|台)?\s*(?:nodes?|机器|节点|机|machines?|hosts?|servers?|box(?:es)?)\s*(?:[x*,]|of|with|having|各|每台|乘)?\s*(?:each\s*)?(?:having\s*)?(\d+)\s*(?:张|块|个|x)?\s*` + gpuWord)
 	times    = lazy.New(`(\d+)\s*[x*]\s*(\d+)\s*` + gpuWord)
-	nodeNum  = lazy.New(`(\d+)\s*(?:个|台)?\s*(?:compute\s*|gpu\s*|dgx\s*|hgx\s*)?(?:nodes?\b|节点|机器|台|machines?\b|hosts\b|servers?\b)|(?:--nodes|nnodes|-n)[= ]+(\d+)|(?:节点数|number of nodes)\s*(?:=|:|is|为|是)?\s*(\d+)`)
+	nodeNum  = lazy.New(`(\d+)\s*(?:个|台)?\s*(?:compute\s*|gpu\s*|dgx\s*|hgx\s*)?(?:nodes?\b|节点|机器|台|machines?\b|hosts\b|servers?\b|box(?:es)?\b)|(?:--nodes|nnodes|-n)[= ]+(\d+)|(?:节点数|number of nodes)\s*(?:=|:|is|为|是)?\s*(\d+)`)
 	worldNum = lazy.New(`world[- ]?size\s*(?:=|:|\(|is|of|为|是|等于)?\s*\(?(\d+)|(?:total|总共|一共|共|总)\s*(?:of\s*)?(\d+)\s*(?:张|块|个)?\s*` + gpuWord + `|(\d+)\s*(?:张|块|个|x)?\s*` + gpuWord + `|(\d+)\s*(?:个)?\s*(?:ranks?\b|processes|总卡数|个 rank)|(?:总卡数|gpu 数|卡数|gpu count|number of gpus|num gpus)\s*(?:=|:|is|为|是)?\s*(\d+)|on (\d+)\b`)
 	gpuName  = lazy.New(`\b(?:g?[abhlv]\d{2,3}s?|gh200|gb\d00|h20|l4|t4|rtx ?(?:pro ?)?\d{4})\b|(hopper)|(ampere)|(blackwell)|(\bada\b|lovelace)|(volta)|pre-(blackwell)`)
 )
@@ -99,7 +99,7 @@ func fold(text string) string {
 		}
 		b.WriteRune(r)
 	}
-	return strings.ToLower(b.String())
+	return numerals(strings.ToLower(b.String()))
 }
 
 // Read finds what a question says of a run.
@@ -126,10 +126,16 @@ func Read(text string) Config {
 			}
 		}
 	}
+	if c.CP > longestContext && c.Seq == 0 { // "context 8192" is a length
+		c.Seq, c.CP = c.CP, 0
+	}
 	c.counts(s)
 	c.kind(s, fold(text))
 	return c
 }
+
+// longestContext bounds what is read as a context parallel size.
+const longestContext = 512
 
 // most bounds a number that is read, so that no product of sizes overflows; a
 // larger one counts as not given.

@@ -91,7 +91,7 @@ func layout(q *question) string {
 // writes reports whether the question asks for a command or a script and not
 // for a number.
 func (q *question) writes() bool {
-	return q.has("how do i run", "how to run", "how do i write", "command", "cmd", "flags", "script", "example", "怎么写", "怎么跑", "怎么启动", "命令", "脚本", "参数怎么", "示例", "怎么起") &&
+	return q.has("how do i run", "how to run", "how do i write", "command", "cmd", "flags", "script", "example", "怎么写", "怎么跑", "怎么启动", "命令", "脚本", "参数怎么", "示例", "怎么起", "怎么敲", "怎么打", "by hand", "手动", "type") &&
 		!q.has("how many", "几个", "多少", "valid", "合法", "dp=?", "dp =", "行不行", "可以吗")
 }
 
@@ -274,8 +274,8 @@ func rankPlace(q *question) string {
 
 // globalRank answers with the global rank of a local one.
 func globalRank(q *question) string {
-	node, okN := q.after(`(?:slurm-nodeid|node[- ]?rank|node id|node number|node|节点 ?rank|节点序号|节点)\s*(?:=|is|号|为|:|number)?\s*(\d+)`, `第 ?(\d+) ?个?节点`)
-	local, okL := q.after(`local[- ]?rank\s*(?:=|is|为|:)?\s*(\d+)`, `本地 ?(?:rank|序号) ?(\d+)`)
+	node, okN := q.after(`第 ?(\d+) ?个? ?(?:节点|node)`, `(?:slurm-nodeid|node[- ]?rank|node id|node number|node|节点 ?rank|节点序号|节点)\s*(?:=|is|号|为|:|number)?\s*(\d+)`)
+	local, okL := q.after(`local[- ]?rank\s*(?:=|is|为|:)?\s*(\d+)`, `(?:本地|本机|节点内) ?(?:的|第)? ?(?:rank|序号)? ?(\d+)`, `(?:local|本地) (?:gpu|card) (?:number )?(\d+)`)
 	c := q.cfg
 	if !okN || !okL || c.PerNode == 0 {
 		return ""

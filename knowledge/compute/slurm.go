@@ -136,8 +136,12 @@ func arrayFor(q *question) string {
 	if k == n {
 		return ""
 	}
-	return q.say("`--array=1-%[1]d%%%[2]d`: %[1]d array tasks, `%%%[2]d` lets at most %[2]d run at the same time.",
-		"`--array=1-%[1]d%%%[2]d`:%[1]d 个数组任务,`%%%[2]d` 表示同时最多运行 %[2]d 个。", n, k)
+	from, to := 1, n
+	if q.has("from 0", "from zero", "at 0", "at zero", "with 0", "zero-based", "从 0", "从0", "从零") {
+		from, to = 0, n-1
+	}
+	return q.say("`--array=%[3]d-%[4]d%%%[2]d`: %[1]d array tasks, `%%%[2]d` lets at most %[2]d run at the same time.",
+		"`--array=%[3]d-%[4]d%%%[2]d`:%[1]d 个数组任务,`%%%[2]d` 表示同时最多运行 %[2]d 个。", n, k, from, to)
 }
 
 // elements counts an array specification such as 0-31:4,40.
