@@ -1,7 +1,6 @@
 package ops
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -178,5 +177,5 @@ func without(args, flags []string) []string {
 
 // size says how large a rung is.
 func (r rung) size() string {
-	return fmt.Sprintf("%s, %d GPUs", plural(*r.spec.Nodes, "node"), *r.spec.Nodes**r.spec.GPUsPerNode)
+	return plural(*r.spec.Nodes, "node") + ", " + plural(*r.spec.Nodes**r.spec.GPUsPerNode, "GPU")
 }

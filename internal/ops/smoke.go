@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -152,6 +153,9 @@ func (o SmokeOut) View(l lang.Lang) view.Doc {
 	s := view.Section{Table: t}
 	for _, r := range o.Rungs {
 		t.Rows = append(t.Rows, []string{r.Rung, r.Size, string(r.JobID), string(r.State), Duration(r.ElapsedS)})
+		if o.DryRun && len(r.Args) > 0 {
+			s.Items = append(s.Items, r.Rung+": "+strings.Join(r.Args, " "))
+		}
 		if r.Why != "" {
 			s.Items = append(s.Items, r.Rung+": "+r.Why)
 		}
