@@ -20,6 +20,9 @@ type traceback struct {
 	frames []Frame
 	caught bool // introduced by words that say that the program goes on
 	inset  bool // quoted inside torchelastic's summary
+	// headless stacks may be no traceback at all, such as those of print_stack:
+	// only a well-known name ends them.
+	headless bool
 }
 
 const header = "Traceback (most recent call last)"
@@ -173,6 +176,12 @@ var refinements = []refinement{
 	{
 		DatasetMissing, specific, regexp.MustCompile(`(FileNotFound|IsADirectory|NotADirectory|OS|Assertion|Value|EOF)Error$`), regexp.MustCompile(`(?i)no such file|not found|does not exist|is a directory|empty|missing|cannot|invalid|header|size|corrupt`),
 		[]string{"datasets/", "indexed_dataset.py", "gpt_dataset.py", "blended_dataset.py", "blended_megatron_dataset_builder.py", "train_valid_test_datasets_provider", "build_train_valid_test_data_iterators", "build_train_valid_test_datasets", "tokenizer/", "tokenizers/", "build_tokenizer"},
+		false,
+	},
+	// The stream says only that a write failed, which is what a full disk looks like from inside.
+	{
+		DiskFull, specific, regexp.MustCompile(`(Runtime|OS|IO)Error$`), regexp.MustCompile(`(?i)iostream error`),
+		[]string{"save_checkpoint", "save_checkpoint_and_time", "save", "_save"},
 		false,
 	},
 	{DatasetMissing, specific - 2, regexp.MustCompile(`^AssertionError$`), nil, []string{"indexed_dataset.py"}, true},

@@ -288,6 +288,13 @@ func (s *scanner) read(t tag, text, raw string, off int64, h hits) {
 		st.open = &traceback{caught: introducesCaught.MatchString(st.previous), inset: strings.Contains(text[:i], "traceback :")}
 		return
 	}
+	if st.open == nil && !skipped(text) {
+		if f, ok := frameOf(text); ok { // a log cut off at its head, or a header that another rank broke
+			st.open = &traceback{headless: true, caught: introducesCaught.MatchString(st.previous)}
+			st.open.add(f)
+			return
+		}
+	}
 	if st.open != nil {
 		if f, ok := frameOf(text); ok {
 			st.open.add(f)
@@ -325,6 +332,9 @@ func looksLikeCode(text string) bool {
 // exception ends an open traceback with its last line.
 func (s *scanner) exception(st *stream, t tag, text, raw string, off int64) bool {
 	kind, message, ok := exceptionOf(text, true)
+	if ok && st.open.headless && !exceptionKinds.MatchString(kind) {
+		return false
+	}
 	if !ok {
 		// A labelled, unbuffered traceback comes in pieces: the name alone first.
 		if len(st.open.frames) > 0 && bareName.MatchString(text) {
