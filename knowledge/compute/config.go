@@ -34,12 +34,12 @@ var quantities = []quantity{
 	{func(c *Config) *int { return &c.ETP }, `expert-tensor-parallel-size|etp`, ``},
 	{func(c *Config) *int { return &c.EP }, `expert-model-parallel-size|expert[- ]parallel(?:ism)?(?: size)?|专家并行度?|\bep`, `way expert|-way ep|路专家并行`},
 	{func(c *Config) *int { return &c.TP }, `tensor-model-parallel-size|tensor[- ]model[- ]parallel(?:[- ]size)?|tensor[- ]parallel(?:ism)?(?:[- ]size)?|张量并行度?|\btp(?:[- ]size)?|\btensor`, `[- ]way (?:tensor|tp)|路张量并行`},
-	{func(c *Config) *int { return &c.VPP }, `num-virtual-stages-per-pipeline-rank|\bvpp`, ``},
+	{func(c *Config) *int { return &c.VPP }, `num-virtual-stages-per-pipeline-rank|\bvpp`, `virtual (?:pipeline )?(?:stages?|chunks?)|个虚拟(?:流水线?)?阶段`},
 	{func(c *Config) *int { return &c.PP }, `pipeline-model-parallel-size|pipeline[- ](?:model[- ])?parallel(?:ism)?(?:[- ]size)?|流水线?并行度?|\bpp(?:[- ]size)?|\bpipeline`, `[- ]way (?:pipeline|pp)|路流水线?并行|pipeline stages|stages|个流水线阶段`},
 	{func(c *Config) *int { return &c.CP }, `context-parallel-size|context[- ]parallel(?:ism)?(?:[- ]size)?|上下文并行度?|\bcp(?:[- ]size)?|\bcontext`, `[- ]way (?:context|cp)|路上下文并行`},
-	{func(c *Config) *int { return &c.DP }, `data-parallel-size|data[- ]parallel(?:ism)?(?:[- ]size)?|数据并行度?|\bdp(?:[- ]size)?`, `[- ]way (?:data|dp)|路数据并行|replicas|个副本`},
-	{func(c *Config) *int { return &c.MBS }, `micro-batch-size|micro[- ]?batch(?:[- ]size)?|\bmbs|微批(?:次)?(?:大小)?`, ``},
-	{func(c *Config) *int { return &c.GBS }, `global-batch-size|global[- ]?batch(?:[- ]size)?|\bgbs|全局 ?(?:批|batch)(?:次)?(?:大小)?`, ``},
+	{func(c *Config) *int { return &c.DP }, `data-parallel-size|data[- ]parallel(?:ism)?(?:[- ]size)?|数据并行度?|\bdp(?:[- ]size)?`, `[- ]way (?:data|dp)|路数据并行|data[- ]parallel (?:ranks?|replicas?|groups?)|replicas|个副本`},
+	{func(c *Config) *int { return &c.MBS }, `micro-batch-size|micro[- ]?batch(?:[- ]size)?|\bmbs|微批(?:次)?(?:大小)?|\bmicro`, ``},
+	{func(c *Config) *int { return &c.GBS }, `global-batch-size|global[- ]?batch(?:[- ]size)?|\bgbs|全局 ?(?:批|batch)(?:次)?(?:大小)?|\bbatch`, `samples(?: per step)?|[个条] ?样本`},
 	{func(c *Config) *int { return &c.Groups }, `num-query-groups|query groups|kv heads|kv 头数?|gqa`, `(?:gqa |query |kv )?groups|kv heads|个? ?kv 头|组 ?kv|个?分组`},
 	{func(c *Config) *int { return &c.Heads }, `num-attention-heads|attention heads|num heads|heads|注意力头数?|头数`, `(?:个 ?)?(?:attention )?heads?|个注意力头|个头|注意力头|头`},
 	{func(c *Config) *int { return &c.Layers }, `num-layers|layers|层数|模型层数`, `(?:transformer )?layers?|-layer|个? ?transformer 层|层`},
@@ -230,6 +230,9 @@ func (c *Config) kind(s, whole string) {
 			} else if strings.Contains(m[0], "b") {
 				c.Arch = 10
 			}
+		}
+		if c.Arch == 0 && strings.Contains(whole, "blackwell") && !strings.Contains(whole, "pre-blackwell") {
+			c.Arch = 10
 		}
 		if c.GPU == "a800" {
 			c.Arch = 8

@@ -7,20 +7,25 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// counted are the words for small numbers. One is not among them: "one task
-// per node" is no count that a question gives.
-var counted = map[string]int{
-	"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
-	"nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "sixteen": 16, "twenty": 20,
-	"thirty-two": 32, "sixty-four": 64,
-	"两": 2, "二": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7, "八": 8, "九": 9, "十": 10,
-	"十二": 12, "十六": 16, "二十": 20, "三十二": 32, "六十四": 64,
+// englishNumber are the words that make up a small number.
+var englishNumber = map[string]int{
+	"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10,
+	"eleven": 11, "twelve": 12, "thirteen": 13, "fourteen": 14, "fifteen": 15, "sixteen": 16,
+	"seventeen": 17, "eighteen": 18, "nineteen": 19, "twenty": 20, "thirty": 30, "forty": 40,
+	"fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
 }
 
+// chineseDigit and chineseUnit make up a Chinese number: 一百二十八.
 var (
-	dozens = lazy.New(`\b(a|two|three|four|five|six|half a)? ?dozen\b`)
-	words  = lazy.New(`(\b)(two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|sixteen|twenty|thirty-two|sixty-four)( (?:more |gpu |compute |dgx |array |attention |pipeline |transformer )?(?:nodes|gpus|cards|machines|boxes|hosts|servers|layers|heads|experts|replicas|tasks|elements|hours|days|minutes|stages)\b)`)
-	hans   = lazy.New(`(^|[^一二三四五六七八九十百千万两几第])(六十四|三十二|二十|十六|十二|十|两|三|四|五|六|七|八|九)( ?(?:台机|台|个节点|节点|个机|机|张卡|张|块卡|卡|个小时|小时|天|分钟))`)
+	chineseDigit = map[rune]int{'零': 0, '一': 1, '二': 2, '两': 2, '三': 3, '四': 4, '五': 5, '六': 6, '七': 7, '八': 8, '九': 9}
+	chineseUnit  = map[rune]int{'十': 10, '百': 100, '千': 1000}
+)
+
+var (
+	dozens = lazy.New(`\b(?:(a|two|three|four|five|six|half a) )?dozen\b`)
+	words  = lazy.New(`\b((?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:[- ](?:one|two|three|four|five|six|seven|eight|nine))?|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen)` +
+		`((?: (?:more|gpu|compute|dgx|array|attention|pipeline|transformer))? (?:nodes|gpus|cards|machines|boxes|hosts|servers|layers|heads|experts|replicas|tasks|elements|hours|days|minutes|stages|at a time|at once)\b|-way\b)`)
+	hans   = lazy.New(`(^|[^零一二两三四五六七八九十百千万几第])([零一二两三四五六七八九十百千]{1,7})( ?(?:台机|台|个节点|节点|个机|机|张卡|张|块卡|卡|个小时|小时|天|分钟|路))`)
 	halves = strings.NewReplacer(
 		"a day and a half", "1.5 days", "one and a half days", "1.5 days", "an hour and a half", "1.5 hours",
 		"half a day", "12 hours", "half an hour", "30 minutes", "a quarter of an hour", "15 minutes",
@@ -29,25 +34,45 @@ var (
 )
 
 // numerals writes the counts of a folded question in digits: "two dozen
-// nodes", "十六张卡", "a day and a half".
+// nodes", "十六张卡", "a day and a half". One stays a word: "one task per node"
+// is no count that a question gives.
 func numerals(s string) string {
 	s = halves.Replace(s)
 	s = dozens.ReplaceAllStringFunc(s, func(m string) string {
-		n, _, _ := strings.Cut(m, "dozen")
-		switch n = strings.TrimSpace(n); n {
+		switch n := dozens.FindStringSubmatch(m)[1]; n {
 		case "", "a":
 			return "12"
 		case "half a":
 			return "6"
 		default:
-			return strconv.Itoa(12 * counted[n])
+			return strconv.Itoa(12 * englishNumber[n])
 		}
 	})
-	for _, re := range []*lazy.Pattern{words, hans} {
-		s = re.ReplaceAllStringFunc(s, func(m string) string {
-			g := re.FindStringSubmatch(m)
-			return g[1] + strconv.Itoa(counted[g[2]]) + g[3]
-		})
+	s = words.ReplaceAllStringFunc(s, func(m string) string {
+		g, n := words.FindStringSubmatch(m), 0
+		for _, w := range strings.FieldsFunc(g[1], func(r rune) bool { return r == '-' || r == ' ' }) {
+			n += englishNumber[w]
+		}
+		return strconv.Itoa(n) + g[2]
+	})
+	return hans.ReplaceAllStringFunc(s, func(m string) string {
+		g := hans.FindStringSubmatch(m)
+		if n := chinese(g[2]); n > 1 {
+			return g[1] + strconv.Itoa(n) + g[3]
+		}
+		return m
+	})
+}
+
+// chinese reads a Chinese number below ten thousand.
+func chinese(s string) int {
+	sum, digit := 0, 0
+	for _, r := range s {
+		if unit, ok := chineseUnit[r]; ok {
+			sum, digit = sum+max(digit, 1)*unit, 0
+			continue
+		}
+		digit = chineseDigit[r]
 	}
-	return s
+	return sum + digit
 }

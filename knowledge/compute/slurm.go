@@ -251,7 +251,7 @@ func sinfo(q *question) string {
 		return q.say("Allocated %[1]s, idle %[2]s, other %[3]s (drained, down …), total %[4]s nodes: A/I/O/T = allocated/idle/other/total. So %[2]s are idle (free) now.",
 			"已分配(allocated)%[1]s 个、空闲(idle)%[2]s 个、其他(other,drain/down 等)%[3]s 个、总数(total)%[4]s 个:A/I/O/T 的含义。即当时空闲节点 %[2]s 个。", m[1], m[2], m[3], m[4])
 	}
-	if m := sinfoShort.FindStringSubmatch(q.low); m != nil && q.has("sinfo", "%a", "a/i") {
+	if m := sinfoShort.FindStringSubmatch(q.low); m != nil && q.has("sinfo", "%a", "a/i", "输出说明", "这个输出", "idle nodes", "空闲节点") {
 		return q.say("Allocated %[1]s, idle %[2]s: sinfo's %%A prints NODES(A/I) = allocated/idle.", "已分配 %[1]s 个,空闲 %[2]s 个:sinfo 的 %%A 输出 NODES(A/I) = 已分配/空闲。", m[1], m[2])
 	}
 	return ""
