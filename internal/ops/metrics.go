@@ -103,27 +103,7 @@ func (c *Call) runOf(ctx context.Context, in MetricsIn, name string) (metrics.Ru
 
 // export writes the files that were asked for.
 func (c *Call) export(in MetricsIn, runs []metrics.Run) error {
-	write := func(file string, draw func(io.Writer) error) error {
-		if file == "" {
-			return nil
-		}
-		if c.Who.Surface != Shell && c.Who.Surface != Chat {
-			return badInput("csv", "use the shell", "files are written in the shell only")
-		}
-		if !filepath.IsAbs(file) {
-			file = filepath.Join(c.Dir, file)
-		}
-		f, err := os.Create(file)
-		if err != nil {
-			return &Error{Code: Failed, Message: err.Error()}
-		}
-		if err := draw(f); err != nil {
-			f.Close()
-			return &Error{Code: Failed, Message: err.Error()}
-		}
-		return f.Close()
-	}
-	if err := write(in.CSV, func(w io.Writer) error {
+	if err := c.writeFile("csv", in.CSV, func(w io.Writer) error {
 		for _, r := range runs {
 			if err := r.WriteCSV(w); err != nil {
 				return err
@@ -133,7 +113,29 @@ func (c *Call) export(in MetricsIn, runs []metrics.Run) error {
 	}); err != nil {
 		return err
 	}
-	return write(in.PNG, func(w io.Writer) error { return metrics.WritePNG(w, runs, metrics.AllSeries) })
+	return c.writeFile("png", in.PNG, func(w io.Writer) error { return metrics.WritePNG(w, runs, metrics.AllSeries) })
+}
+
+// writeFile writes a file that the shell named; "" is none.
+func (c *Call) writeFile(field, file string, draw func(io.Writer) error) error {
+	if file == "" {
+		return nil
+	}
+	if c.Who.Surface != Shell && c.Who.Surface != Chat {
+		return badInput(field, "use the shell", "files are written in the shell only")
+	}
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(c.Dir, file)
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return &Error{Code: Failed, Field: field, Message: err.Error()}
+	}
+	if err := draw(f); err != nil {
+		f.Close()
+		return &Error{Code: Failed, Field: field, Message: err.Error()}
+	}
+	return f.Close()
 }
 
 // View is the summaries and the loss curve.

@@ -17,7 +17,7 @@ import (
 // PlanIn is the specification to judge.
 type PlanIn struct {
 	SpecIn
-	CheckFiles bool `json:"check_files,omitempty" name:"check-files" help:"also look at the data, tokenizer, checkpoint and folders that the job will open, from here" zh:"同时检查作业将要打开的数据、分词器、检查点与目录（在本机查看）"`
+	CheckFiles bool `json:"check_files,omitempty" name:"check-files" help:"also look, from here, at the files and folders that the job will open, and at your right to its partition, account and limits" zh:"同时在本机检查作业将要打开的文件与目录，以及你对分区、账户与限额的权限"`
 }
 
 // PlanOut is what the rules say of a job.
@@ -35,7 +35,7 @@ type PlanOut struct {
 // Found reports that submit would be stopped.
 func (o PlanOut) Found() bool { return rules.Blocking(o.Problems) }
 
-func plan(_ context.Context, c *Call, in PlanIn) (PlanOut, error) {
+func plan(ctx context.Context, c *Call, in PlanIn) (PlanOut, error) {
 	s, err := c.spec(in.SpecIn)
 	if err != nil {
 		return PlanOut{}, err
@@ -46,6 +46,7 @@ func plan(_ context.Context, c *Call, in PlanIn) (PlanOut, error) {
 			return out, badInput("check_files", "run it where the files are, on a login node", "files can be looked at only on this machine's own clusters")
 		}
 		out.Problems = append(out.Problems, c.checkFiles(s.WithDefaults())...)
+		out.Problems = append(out.Problems, c.rights(ctx, s.WithDefaults())...)
 	}
 	return out, err
 }

@@ -3,6 +3,7 @@ package ops
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
+	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 )
 
 // RecommendIn is a model and what one has to train it on. The model is
@@ -136,6 +138,7 @@ func joinFlags(flags []string) string {
 // MemoryIn is the job whose memory is asked for.
 type MemoryIn struct {
 	SpecIn
+	PNG string `json:"-" name:"png" placeholder:"FILE" help:"draw the parts there" zh:"把各部分画到该文件"`
 }
 
 // MemoryOut is the estimated use of the fullest GPU.
@@ -164,7 +167,13 @@ func memory(_ context.Context, c *Call, in MemoryIn) (MemoryOut, error) {
 	if g, ok := megatron.LookupGPU(full.GPU); ok {
 		out.GPU, out.GPUGiB = g.Name, g.MemoryGiB
 	}
-	return out, nil
+	return out, c.writeFile("png", in.PNG, func(w io.Writer) error {
+		var bars []metrics.Bar
+		for _, p := range out.Parts {
+			bars = append(bars, metrics.Bar{Name: p.Name, Value: p.Bytes / (1 << 30)})
+		}
+		return metrics.WriteBars(w, fmt.Sprintf("%s: %.1f GiB on the fullest GPU", full.Name, out.TotalGiB), "GiB", append(bars, metrics.Bar{Name: "all", Value: out.TotalGiB}), out.GPUGiB, out.GPU)
+	})
 }
 
 // View is the parts, largest use last as the sum.

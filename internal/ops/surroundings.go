@@ -2,10 +2,12 @@ package ops
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
@@ -95,6 +97,32 @@ var circumstances = []circumstance{
 		source: "run-on-slurm: multi-node rules",
 	},
 	{
+		id: "world-size-literal", severity: rules.Error, field: "args",
+		check: func(_ *Call, s job.Spec) lang.Text {
+			n, given := lastValue(s.Args, "--world-size", "--world_size")
+			if !given || n == itoa(s.WorldSize()) || strings.ContainsAny(n, "${") {
+				return lang.Text{}
+			}
+			return lang.Text{
+				EN: fmt.Sprintf("--world-size %s, and the job has %d ranks", n, s.WorldSize()), ZH: fmt.Sprintf("--world-size 为 %s，而作业有 %d 个 rank", n, s.WorldSize()),
+			}
+		},
+		fix:    lang.Text{EN: "leave it out: the launcher sets WORLD_SIZE to nodes × GPUs per node", ZH: "去掉该参数：启动器会把 WORLD_SIZE 设为 节点数 × 每节点 GPU 数"},
+		source: "training guide: multi-node debugging",
+	},
+	{
+		id: "init-method-literal", severity: rules.Error, field: "args",
+		check: func(_ *Call, s job.Spec) lang.Text {
+			url, given := lastValue(s.Args, "--init-method", "--init_method", "--dist-url")
+			if !given || !strings.HasPrefix(url, "tcp://") || *s.Nodes == 1 || strings.Contains(url, "$") {
+				return lang.Text{}
+			}
+			return lang.Text{EN: url + " names one host and port, and Slurm chooses the first node", ZH: url + " 写死了主机与端口，而首节点由 Slurm 决定"}
+		},
+		fix:    lang.Text{EN: "--init-method env://: MASTER_ADDR and MASTER_PORT are in the ranks' environment", ZH: "使用 --init-method env://：各 rank 的环境中已有 MASTER_ADDR 与 MASTER_PORT"},
+		source: "training guide: multi-node debugging",
+	},
+	{
 		id: "no-time-limit", severity: rules.Warning, field: "time",
 		check: func(_ *Call, s job.Spec) lang.Text {
 			if s.Time != "" {
@@ -105,6 +133,20 @@ var circumstances = []circumstance{
 		fix:    lang.Text{EN: "time: HH:MM:SS", ZH: "time：HH:MM:SS"},
 		source: "sbatch(1): --time",
 	},
+}
+
+// lastValue is the value of the last of these flags among args.
+func lastValue(args []string, flags ...string) (value string, given bool) {
+	for i, a := range args {
+		for _, f := range flags {
+			if v, ok := strings.CutPrefix(a, f+"="); ok {
+				value, given = v, true
+			} else if a == f && i+1 < len(args) {
+				value, given = args[i+1], true
+			}
+		}
+	}
+	return value, given
 }
 
 var nodeLocalRoots = []string{"/tmp", "/var/tmp", "/dev/shm", "/local", "/scratch/local"}
