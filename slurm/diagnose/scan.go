@@ -148,7 +148,7 @@ func isProgress(line []byte) bool {
 }
 
 // otherProgress are the forms of trainers beside Megatron's own loop.
-var otherProgress = lazy.New(`(?i)(?:^|[\s|\[])(?:global_?step|step|iter|iteration)[ :=]+\d+ ?(?:/|of) ?\d+.*(?:loss|lr|s/it|it/s|time)|train_step_timing in s|\d+/\d+ \[[\d:]+<[\d:?]+,.*(?:it/s|s/it)`)
+var otherProgress = lazy.New(`(?i)(?:^|[\s|\[])(?:global_?step|step|iter|iteration)[ :=]+\d+ *(?:/|of) *\d+.*(?:loss|lr|s/it|it/s|time)|train_step_timing in s|\d+/\d+ \[[\d:]+<[\d:?]+,.*(?:it/s|s/it)`)
 
 // healthy reports whether a piece of a log shows progress in its first half,
 // so that nothing before it can matter for the end.
@@ -288,7 +288,7 @@ func (s *scanner) read(t tag, text, raw string, off int64, h hits) {
 		st.open = &traceback{caught: introducesCaught.MatchString(st.previous), inset: strings.Contains(text[:i], "traceback :")}
 		return
 	}
-	if st.open == nil && !skipped(text) {
+	if st.open == nil {
 		if f, ok := frameOf(text); ok { // a log cut off at its head, or a header that another rank broke
 			st.open = &traceback{headless: true, caught: introducesCaught.MatchString(st.previous)}
 			st.open.add(f)
@@ -497,8 +497,9 @@ func harmless(text string) bool {
 		strings.Contains(text, "guard: warning: ")) // our own scripts' guards, which let the job go on
 }
 
-// gaveUp matches lines that name retries only to say that they are used up.
-var gaveUp = lazy.New(`(?i)retr(?:y|ies).{0,40}(?:exceeded|exhausted|failed)|exceeded.{0,30}retr|(?:max|too many|all) retries|giving up|gave up`)
+// gaveUp matches lines that name retries only to say that they are used up,
+// and argparse's word for a value given to a flag.
+var gaveUp = lazy.New(`(?i)retr(?:y|ies).{0,40}(?:exceeded|exhausted|failed)|exceeded.{0,30}retr|(?:max|too many|all) retries|giving up|gave up|ignored explicit argument`)
 
 var retries = lazy.New(`retrying \((\d+)/(\d+)\)`)
 
