@@ -46,7 +46,7 @@ var quantities = []quantity{
 	{func(c *Config) *int { return &c.Vocab }, `vocab(?:ulary)?[- ]size|vocab(?:ulary)?|词表(?:大小)?`, ``},
 	{func(c *Config) *int { return &c.Hidden }, `hidden-size|hidden size|隐藏层(?:大小|维度)`, ``},
 	{func(c *Config) *int { return &c.Seq }, `seq-length|sequence[- ]length|seq[- ]?len(?:gth)?|序列(?:长度?)?|上下文长度|\bseq(?:uence)?|context length`, `tokens?|(?:的)?序列(?:长度)?|(?:long )?sequences?`},
-	{func(c *Config) *int { return &c.Experts }, `num-experts|experts|专家数量?|专家个数`, `experts?|个? ?专家|个? ?expert`},
+	{func(c *Config) *int { return &c.Experts }, `num-experts|experts|专家(?:数量?|个数)?`, `experts?|个? ?专家|个? ?expert`},
 	{func(c *Config) *int { return &c.Threads }, `threads per core|每核(?:心)?线程数?|超线程`, `threads? per core|threads each|(?:hyper-?)?threads`},
 	{func(c *Config) *int { return &c.Cores }, `cores per socket|每路|每颗|每个? ?cpu`, `(?:physical )?cores?(?: each| per (?:socket|cpu))?|个?(?:物理)?核心?`},
 	{func(c *Config) *int { return &c.Sockets }, `sockets`, `[- ]?sockets?|cpus|颗 ?cpu|个 ?cpu|路`},
@@ -74,7 +74,7 @@ var readers = sync.OnceValue(func() []reader {
 var (
 	gpuWord  = `(?:gpus?|cards?|卡|显卡|加速卡|[abhlv]\d{2,3}s?|gb\d00s?)`
 	perNode  = lazy.New(`(\d+)\s*(?:x\s*)?(?:张|块|个)?\s*` + gpuWord + `?\s*(?:gpus?\s*)?(?:per|/|a|an|on each|on every|in each|each|in every)\s*(?:node|host|machine|server|box)|(\d+)\s*(?:张|块|个)?\s*` + gpuWord + `\s*each|(?:每|单)(?:个|台)?\s*(?:节点|机器|机|台|node)\s*(?:有|上|都|带|是|为|用|只有|跑)?\s*(\d+)\s*(?:张|块|个)?\s*(?:` + gpuWord + `|进程)?|(\d+)[- ]?gpu\s*(?:nodes?|machines?|hosts?)|gpus-per-node[= ]+(\d+)|gres=gpu:(?:\w+:)?(\d+)|nproc-per-node[= ]+(\d+)|(\d+)\s*卡\s*(?:机器|节点|服务器)|(\d+)\s*(?:ranks?|processes|workers) (?:per|a) node|(\d+) each\b|(?:nodes|boxes|machines|hosts|servers|node|box|machine|host|server) (?:holds?|have|has|carry|carries|come with|comes with)\s*(\d+)\s*(?:` + gpuWord + `|[,;:?.)]|-|–|—|$)`)
-	nodesBy  = lazy.New(`(\d+)\s*(?:个|台)?\s*(?:nodes?|机器|节点|机|machines?|hosts?|servers?|box(?:es)?)\s*(?:[x*,]|of|with|having|各|每台|乘)?\s*(?:each\s*)?(?:having\s*)?(\d+)\s*(?:张|块|个|x)?\s*` + gpuWord)
+	nodesBy  = lazy.New(`(\d+)\s*(?:个|台)?\s*(?:nodes?|机器|节点|机|machines?|hosts?|servers?|box(?:es)?)\s*(?:[x*,]|of|with|at|having|各|每台|乘)?\s*(?:each\s*)?(?:having\s*)?(\d+)\s*(?:张|块|个|x)?\s*` + gpuWord)
 	times    = lazy.New(`(\d+)\s*[x*]\s*(\d+)\s*` + gpuWord)
 	nodeNum  = lazy.New(`(\d+)\s*(?:个|台)?\s*(?:compute\s*|gpu\s*|dgx\s*|hgx\s*)?(?:nodes?\b|节点|机器|台|machines?\b|hosts\b|servers?\b|box(?:es)?\b)|(?:--nodes|nnodes|-n)[= ]+(\d+)|(?:节点数|number of nodes)\s*(?:=|:|is|为|是)?\s*(\d+)`)
 	worldNum = lazy.New(`world[- ]?size\s*(?:=|:|\(|is|of|为|是|等于)?\s*\(?(\d+)|(?:total|总共|一共|共|总)\s*(?:of\s*)?(\d+)\s*(?:张|块|个)?\s*` + gpuWord + `|(\d+)\s*(?:张|块|个|x)?\s*` + gpuWord + `|(\d+)\s*(?:个)?\s*(?:ranks?\b|processes|总卡数|个 rank)|(?:总卡数|gpu 数|卡数|gpu count|number of gpus|num gpus)\s*(?:=|:|is|为|是)?\s*(\d+)|on (\d+)\b`)
@@ -137,6 +137,9 @@ func Read(text string) Config {
 // longestContext bounds what is read as a context parallel size.
 const longestContext = 512
 
+// largestNode bounds how many GPUs one node is taken to hold.
+const largestNode = 16
+
 // most bounds a number that is read, so that no product of sizes overflows; a
 // larger one counts as not given.
 const most = 1 << 20
@@ -181,6 +184,9 @@ func (c *Config) counts(s string) {
 	if m := nodesBy.FindStringSubmatchIndex(s); m != nil && !strings.Contains(s[m[0]:m[1]], "total") {
 		c.Nodes, _ = strconv.Atoi(s[m[2]:m[3]])
 		c.PerNode, _ = strconv.Atoi(s[m[4]:m[5]])
+		if n := c.PerNode; n > largestNode && c.Nodes > 0 && n%c.Nodes == 0 && !compiled(`each|per|每|各|[x*]`).MatchString(s[m[0]:m[1]]) {
+			c.World, c.PerNode = n, n/c.Nodes // "8 机 64 卡" tells the total
+		}
 		s = blank(s, m[0], m[1])
 	}
 	if m := perNode.FindStringSubmatchIndex(s); m != nil && c.PerNode == 0 {

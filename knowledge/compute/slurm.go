@@ -208,7 +208,7 @@ func dependency(q *question) string {
 	}
 	var kind string
 	switch {
-	case q.has("right?", "对吧", "correct?", "对不对", "对吗", "是吧", "--dependency=", "yes?"):
+	case q.has("right?", "对吧", "correct?", "对不对", "对吗", "是吧", "--dependency=", "yes?", "command line", "what command", "how was", "命令行"):
 		return ""
 	case q.has("regardless", "no matter", "whether or not", "either way", "any way", "in any case", "不管", "无论", "不论", "成败", "ended", "whatever"):
 		kind = "afterany"
@@ -216,14 +216,14 @@ func dependency(q *question) string {
 		kind = "afternotok"
 	case q.has("succe", "成功", "ok", "exit 0", "正常结束", "completed", "without error"):
 		kind = "afterok"
-	case q.has("has started", "starts", "started", "begins", "开始后", "启动后", "开始运行后"):
+	case q.has("has started", "starts", "started", "begins", "开始后", "启动后", "开始运行后", "开始运行之后", "开始之后", "启动之后", "跑起来之后"):
 		kind = "after"
 	case q.has("finish", "end", "done", "结束", "跑完", "完成"):
 		kind = "afterany"
 	default:
 		return ""
 	}
-	if !q.has("run", "start", "submit", "launch", "only", "wait", "跑", "运行", "启动", "提交", "depend", "依赖", "再", "才", "执行", "清理") {
+	if !q.has("run", "start", "sbatch", "submit", "launch", "only", "wait", "跑", "运行", "启动", "提交", "depend", "依赖", "再", "才", "执行", "清理") {
 		return ""
 	}
 	list := strings.Join(ids, ":")
