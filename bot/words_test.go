@@ -56,7 +56,7 @@ func TestAQuestionIsTakenAsItWasTyped(t *testing.T) {
 func TestCommandsHaveOtherNames(t *testing.T) {
 	t.Parallel()
 	for word, name := range map[string]string{
-		"STATUS": "status", "squeue": "list", "kill": "cancel", "提交": "submit", "诊断": "diagnose", "日志": "logs", "帮助": "help", "/status": "status", "help:": "help",
+		"STATUS": "status", "squeue": "queue", "kill": "cancel", "提交": "submit", "诊断": "diagnose", "日志": "logs", "帮助": "help", "/status": "status", "help:": "help",
 	} {
 		got, ok := resolve(word)
 		require.True(t, ok, word)
