@@ -27,8 +27,9 @@ unit: ## the tests that need nothing but Go
 setup: ## Debian packages, npm packages and servers that the tests need
 	.ci/setup
 
-lint: $(TOOLS)/golangci-lint ## go vet, golangci-lint, gofumpt
+lint: $(TOOLS)/golangci-lint ## go vet, golangci-lint, gofumpt; and that it builds for a Mac
 	$(GO) vet ./...
+	GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/megatron-ops
 	$(TOOLS)/golangci-lint run ./...
 
 fmt: $(TOOLS)/gofumpt ## format as gofumpt wants it

@@ -20,14 +20,12 @@ var networkFS = []int64{
 	0x01021997, // 9p
 }
 
-func onNetworkFS(dir string) bool {
+// OnNetworkFS reports whether dir lies on a file system that several hosts
+// mount, where SQLite cannot keep its write-ahead log.
+func OnNetworkFS(dir string) bool {
 	var st unix.Statfs_t
 	if unix.Statfs(dir, &st) != nil {
 		return false
 	}
 	return slices.Contains(networkFS, int64(st.Type)) //nolint:unconvert // int32 on some architectures
 }
-
-// OnNetworkFS reports whether dir lies on a file system that several hosts
-// mount, where SQLite cannot keep its write-ahead log.
-func OnNetworkFS(dir string) bool { return onNetworkFS(dir) }

@@ -61,7 +61,7 @@ func (s *Store) Close() error { return s.db.Close() }
 // not work.
 func sqliteDSN(path string) string {
 	journal := "WAL"
-	if onNetworkFS(filepath.Dir(path)) {
+	if OnNetworkFS(filepath.Dir(path)) {
 		journal = "DELETE"
 	}
 	return "file:" + path + "?_txlock=immediate" +
