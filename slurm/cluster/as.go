@@ -107,8 +107,24 @@ func (s *sudo) run(ctx context.Context, c command) (result, error) {
 	}
 	c.argv = append(append(argv, "--"), c.argv...)
 	r, err := s.inner.run(ctx, c)
-	if err == nil && r.code == 1 && strings.HasPrefix(r.stderr, "sudo: ") {
-		return r, &slurm.Error{Op: "act as " + s.login, Kind: slurm.Denied, Msg: strings.TrimSpace(r.stderr)}
+	ours, theirs := sudoSaid(r.stderr)
+	r.stderr = theirs
+	if err == nil && r.code == 1 && ours != "" && theirs == "" {
+		return r, &slurm.Error{Op: "act as " + s.login, Kind: slurm.Denied, Msg: ours}
 	}
 	return r, err
+}
+
+// sudoSaid parts sudo's own lines from the command's. sudo also warns and goes
+// on ("unable to resolve host"): only where the command said nothing was it
+// refused.
+func sudoSaid(stderr string) (ours, theirs string) {
+	for line := range strings.Lines(stderr) {
+		if strings.HasPrefix(line, "sudo: ") {
+			ours += line
+		} else {
+			theirs += line
+		}
+	}
+	return strings.TrimSpace(ours), theirs
 }

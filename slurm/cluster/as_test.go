@@ -69,6 +69,31 @@ func TestActingForOthers(t *testing.T) {
 	require.Empty(t, mine)
 }
 
+// A login node whose own name does not resolve makes sudo warn before every
+// command: that is no refusal, and not Slurm's words.
+func TestSudoThatWarns(t *testing.T) {
+	sudo := filepath.Join(t.TempDir(), "sudo")
+	t.Setenv("PATH", filepath.Dir(sudo)+":"+os.Getenv("PATH"))
+	for said, check := range map[string]func(error){
+		"sudo: unable to resolve host login1: Name or service not known\nsbatch: error: Batch job submission failed: Invalid account": func(err error) {
+			require.ErrorContains(t, err, "Invalid account")
+			require.NotContains(t, err.Error(), "resolve host")
+			require.Contains(t, slurm.FixOf(err).EN, "accounts")
+		},
+		"sudo: unable to resolve host login1: Name or service not known\nsudo: a password is required": func(err error) {
+			require.ErrorIs(t, err, slurm.ErrDenied)
+			require.ErrorContains(t, err, "a password is required")
+		},
+	} {
+		body := "#!/bin/sh\ncat >&2 <<'END'\n" + said + "\nEND\nexit 1\n"
+		require.NoError(t, os.WriteFile(sudo, []byte(body), 0o755))
+		alice, err := cluster.NewCLI("x").As("alice")
+		require.NoError(t, err)
+		_, err = alice.Submit(t.Context(), slurm.Submission{Script: script("--account=research", "true"), Dir: t.TempDir()})
+		check(err)
+	}
+}
+
 func TestNobodyBecomesRoot(t *testing.T) {
 	c := cluster.NewCLI("x")
 	token := func(context.Context) (string, error) { return "", nil }
