@@ -55,12 +55,6 @@ var nodeShort = map[string]string{
 	"pow_up": "powering_up", "resv": "reserved", "unk": "unknown", "block": "blocked",
 }
 
-// NodeStates lists the states of nodes, in sinfo's long words.
-func NodeStates() []Meaning { return nodeStates }
-
-// NodeSuffixes lists the marks behind a node's state.
-func NodeSuffixes() []Meaning { return nodeSuffixes }
-
 // ExplainNode returns what a node's state means, such as "down*" or "mix-".
 func ExplainNode(state string) Meaning {
 	word := strings.ToLower(strings.TrimRight(state, "*~#!%$@^-"))

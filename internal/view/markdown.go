@@ -3,7 +3,6 @@ package view
 import (
 	"strings"
 
-	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 )
 
@@ -26,9 +25,6 @@ func Markdown(d Doc) string {
 	}
 	return strings.Trim(b.String(), "\n") + "\n"
 }
-
-// MarkdownOf draws what v says in l.
-func MarkdownOf(v Viewer, l lang.Lang) string { return Markdown(v.View(l)) }
 
 func markdownSection(b *strings.Builder, s Section) {
 	if s.Heading != "" {

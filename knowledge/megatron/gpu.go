@@ -1,7 +1,6 @@
 package megatron
 
 import (
-	"slices"
 	"strings"
 )
 
@@ -47,9 +46,6 @@ var gpus = []GPU{
 
 // gpuSpelling drops makers' words and writes one separator.
 var gpuSpelling = strings.NewReplacer("nvidia", "", "tesla", "", "geforce", "", "rtx ", "rtx", "rtx-", "rtx", "rtx pro ", "rtxpro", "rtx-pro-", "rtxpro", " ", "-", "_", "-")
-
-// GPUs returns every kind of accelerator that is known.
-func GPUs() []GPU { return slices.Clone(gpus) }
 
 // LookupGPU returns the kind that a word such as "h100", "H100-SXM5-80GB",
 // "nvidia_a100" or "NVIDIA GB200" names: the longest name that is part of it.

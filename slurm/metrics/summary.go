@@ -129,16 +129,6 @@ var (
 // AllSeries lists the series in the order in which they are shown.
 var AllSeries = []Series{Loss, GradNorm, LearningRate, Elapsed, Tokens, Throughput, Utilization, LossScale}
 
-// SeriesByName returns the series with the given name.
-func SeriesByName(name string) (Series, bool) {
-	for _, s := range AllSeries {
-		if s.Name == name {
-			return s, true
-		}
-	}
-	return Series{}, false
-}
-
 // Points returns a series of the run; values that are not finite are left out.
 func (r Run) Points(s Series) (ps []Point) {
 	for _, it := range r.Iterations {
