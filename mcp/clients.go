@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/shellword"
 )
 
 // A ClientSetup is how one agent is told of this server.
@@ -46,7 +47,7 @@ var clients = []clientRow{
 		if err != nil {
 			return ""
 		}
-		return "code --add-mcp " + quote(entry)
+		return "code --add-mcp " + shellword.POSIX(entry)
 	}},
 }
 
@@ -115,20 +116,9 @@ func jsonLine(v any) (string, error) {
 }
 
 func shellWords(bin string, args []string) string {
-	words := []string{quote(bin)}
+	words := []string{shellword.POSIX(bin)}
 	for _, a := range args {
-		words = append(words, quote(a))
+		words = append(words, shellword.POSIX(a))
 	}
 	return strings.Join(words, " ")
-}
-
-// quote makes one word of s for a POSIX shell.
-func quote(s string) string {
-	safe := s != "" && strings.IndexFunc(s, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./:=,@%+", r)
-	}) < 0
-	if safe {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/shellword"
 )
 
 // A Tour is one walk through the main job on the embedded back end.
@@ -143,7 +145,7 @@ func (t *Tour) furnish(worktree, spec string) error {
 	}
 	quoted := make([]string, len(t.Self))
 	for i, w := range t.Self {
-		quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		quoted[i] = shellword.POSIX(w)
 	}
 	files := map[string]string{
 		filepath.Join(worktree, "pretrain_gpt.py"): "# a placeholder: the demo's stand-in for uv plays this program\n",

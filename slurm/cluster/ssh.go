@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/shellword"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -94,17 +95,17 @@ func remoteScript(c command, exports []string, hello string) string {
 	for _, entry := range append(exports, c.env...) {
 		name, value, _ := strings.Cut(entry, "=")
 		if envName.MatchString(name) {
-			fmt.Fprintf(&b, "export %s=%s\n", name, quote(value))
+			fmt.Fprintf(&b, "export %s=%s\n", name, shellword.POSIX(value))
 		}
 	}
 	if c.dir != "" {
-		fmt.Fprintf(&b, "cd -- %s || exit 72\n", quote(c.dir))
+		fmt.Fprintf(&b, "cd -- %s || exit 72\n", shellword.POSIX(c.dir))
 	}
 	for i, word := range c.argv {
 		if i > 0 {
 			b.WriteByte(' ')
 		}
-		b.WriteString(quote(word))
+		b.WriteString(shellword.POSIX(word))
 	}
 	if c.stdin == "" {
 		b.WriteString(" </dev/null\n")
@@ -116,9 +117,6 @@ func remoteScript(c command, exports []string, hello string) string {
 }
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
-// quote makes one word of s for a POSIX shell.
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 func (t *there) run(ctx context.Context, c command) (result, error) {
 	if c.limit == 0 {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/internal/shellword"
 )
 
 // Encode writes a specification as YAML, fields in their order, those left out
@@ -73,11 +74,11 @@ func scalar(s string) string {
 			b.WriteString(`\t`)
 		case r == '\r':
 			b.WriteString(`\r`)
-		case r < 0x100 && invisible(r):
+		case r < 0x100 && shellword.Invisible(r):
 			fmt.Fprintf(&b, `\x%02x`, r)
-		case r < 0x10000 && invisible(r):
+		case r < 0x10000 && shellword.Invisible(r):
 			fmt.Fprintf(&b, `\u%04x`, r)
-		case invisible(r):
+		case shellword.Invisible(r):
 			fmt.Fprintf(&b, `\U%08x`, r)
 		default:
 			b.WriteRune(r)

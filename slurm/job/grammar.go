@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/internal/shellword"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
@@ -50,7 +51,7 @@ func unprintable(v string) string {
 		return "is not valid UTF-8"
 	}
 	for _, r := range v {
-		if invisible(r) {
+		if shellword.Invisible(r) {
 			return fmt.Sprintf("holds the character %U, which does not show", r)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/shellword"
 )
 
 // Options say what surrounds a rendering. The zero value is the usual one.
@@ -218,7 +220,7 @@ func (r *rendering) sets(name string) bool {
 // oneLine makes text safe inside a comment of the script.
 func oneLine(s string) string {
 	return strings.Map(func(c rune) rune {
-		if invisible(c) {
+		if shellword.Invisible(c) {
 			return ' '
 		}
 		return c

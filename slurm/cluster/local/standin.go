@@ -5,7 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/shellword"
 )
 
 // standinWord is the first argument, and standinMark the variable, by which this
@@ -56,16 +57,13 @@ func writeCommands(dir, self string) error {
 		return err
 	}
 	for _, name := range commands {
-		text := fmt.Sprintf("#!/bin/sh\n%s=1 exec %s %s %s \"$@\"\n", standinMark, shellQuote(self), standinWord, name)
+		text := fmt.Sprintf("#!/bin/sh\n%s=1 exec %s %s %s \"$@\"\n", standinMark, shellword.POSIX(self), standinWord, name)
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-// shellQuote quotes a path of our own for sh.
-func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // self is a path to this binary that stays good while this process lives, even
 // where the file is replaced or removed meanwhile, as `go run` does.
