@@ -2,6 +2,7 @@ package bot
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -32,21 +33,68 @@ func (b *Bot) below(_ ask, op ops.Op, in any, t typedCall) []slack.Block {
 	if op.Name != "ask" && op.Name != "diagnose" || t.JSON {
 		return nil
 	}
+	if op.Name == "ask" {
+		return []slack.Block{feedback("ask/"+cut(t.Rest, maxAsked), lang.Of(t.Rest))}
+	}
 	return []slack.Block{feedback(op.Name, lang.Of(t.Rest))}
 }
 
-// feedback are the two thumbs.
+// maxAsked is how much of a question goes with the thumbs under its answer:
+// Slack takes 2,000 characters.
+const maxAsked = 500
+
+// feedback are the two thumbs. What they are about goes with them: the
+// operation, and for an answer the question behind a slash.
 func feedback(about string, l lang.Lang) slack.Block {
 	return slack.NewContextActionsBlock("", slack.NewFeedbackButtonsBlockElement(actFeedback,
 		slack.NewFeedbackButton(plain(textGood.In(l)), "good/"+about),
 		slack.NewFeedbackButton(plain(textBad.In(l)), "bad/"+about)))
 }
 
-// feedbackGiven notes a thumb where the operator finds it: in the audit trail.
+// feedbackGiven notes a thumb where the operator finds it: in the audit trail,
+// and that on an answer among the gaps as well.
 func (b *Bot) feedbackGiven(ctx context.Context, a ask) []store.SlackMessage {
 	c := b.call(ctx, a)
 	b.audit(ctx, c, "feedback", map[string]string{"verdict": cut(a.Value, 40), "channel": a.Channel, "message": a.TS}, nil)
+	verdict, about, _ := strings.Cut(a.Value, "/")
+	if question, ok := strings.CutPrefix(about, "ask/"); ok {
+		b.judge(ctx, c, verdict == "good", question, "")
+	}
 	return b.reply(a, view.Doc{Title: textThanks.In(c.Lang)}, false)
+}
+
+// judge stores a verdict on an answer.
+func (b *Bot) judge(ctx context.Context, c *ops.Call, good bool, question, answer string) {
+	verdict := ops.VerdictWrong
+	if good {
+		verdict = ops.VerdictGood
+	}
+	if err := c.Judge(ctx, verdict, question, answer); err != nil {
+		b.log.Warn("slack: feedback", "err", err)
+	}
+}
+
+// verdicts are the words and signs that judge the answer before them in a thread.
+var verdicts = map[string]bool{
+	"wrong": false, "that's wrong": false, "this is wrong": false, "incorrect": false, ":-1:": false, ":thumbsdown:": false, "👎": false,
+	"不对": false, "错了": false, "答错了": false, "回答错误": false, "不正确": false,
+	":+1:": true, ":thumbsup:": true, "👍": true, "correct": true, "答对了": true, "正确": true,
+}
+
+// judged takes a message that only says whether the thread's last answer was
+// right; ok is false for any other.
+func (b *Bot) judged(ctx context.Context, a ask, c *ops.Call) (owed []store.SlackMessage, ok bool) {
+	good, ok := verdicts[strings.ToLower(strings.Trim(a.Text, " \t\n.!。！~～"))]
+	if !ok {
+		return nil, false
+	}
+	turns := b.said(ctx, a)
+	if len(turns) == 0 {
+		return nil, false
+	}
+	last := turns[len(turns)-1]
+	b.judge(ctx, c, good, last.Question, last.Answer)
+	return b.reply(a, view.Doc{Title: textThanks.In(c.Lang)}, true), true
 }
 
 // A talk is what a thread has said so far.

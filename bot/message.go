@@ -22,6 +22,9 @@ func (b *Bot) message(ctx context.Context, a ask) []store.SlackMessage {
 	if len(words) == 0 && len(t.Blocks) == 0 && len(a.Files) == 0 {
 		return b.reply(a, b.helpDoc(ctx, c, ""), true)
 	}
+	if owed, ok := b.judged(ctx, a, c); ok {
+		return owed
+	}
 	if len(a.Files) > 0 || len(t.Blocks) > 0 {
 		if owed, ok := b.pastedIn(ctx, a, c, t); ok {
 			return owed

@@ -43,6 +43,9 @@ type Answer struct {
 	Sources []Source `json:"sources"`
 	// Topics are the nearest topics, offered where the question was declined.
 	Topics []string `json:"topics,omitempty"`
+	// Unsure reports that nothing known fits the question well, so that it shows
+	// a gap: it was declined as not known, or answered just above the bound.
+	Unsure bool `json:"-"`
 }
 
 // A Source says where an answer comes from.
@@ -145,6 +148,7 @@ const (
 	minCoverField  = 0.16
 	wholeScore     = 0.30 // where the card holds every word of the question
 	wholeCover     = 0.95
+	weakScore      = 0.35 // below it an answer counts as a gap too
 	relatedShare   = 0.72 // of the best score, for a second card to be shown as well
 	certain        = 0.90 // a best score above which no second card is shown
 	maxWithRelated = 1500 // characters of an answer with a second card
@@ -261,6 +265,7 @@ func (lib *library) answer(i int, l lang.Lang) Answer {
 func (lib *library) found(hits []index.Hit, l lang.Lang) Answer {
 	ans := lib.answer(hits[0].Doc, l)
 	best := hits[0].Score
+	ans.Unsure = best < weakScore
 	for _, h := range hits[1:min(len(hits), 3)] {
 		if best > certain || h.Score < relatedShare*best {
 			break
@@ -278,7 +283,7 @@ func (lib *library) found(hits []index.Hit, l lang.Lang) Answer {
 
 // decline says why there is no answer and offers the nearest topics.
 func (lib *library) decline(text string, l lang.Lang, why reason) Answer {
-	ans := Answer{Refused: true, Sources: []Source{}}
+	ans := Answer{Refused: true, Sources: []Source{}, Unsure: why == unknown || why == noSuch}
 	for _, h := range lib.index.Search(text, 3) {
 		ans.Topics = append(ans.Topics, lib.cards[h.Doc].Title.In(l))
 	}

@@ -27,6 +27,11 @@ func ask(ctx context.Context, c *Call, in AskIn) (AskOut, error) {
 	}
 	// The answer comes in the language of the question, whatever the surface's.
 	a, err := c.Answerer().Ask(ctx, knowledge.Question{Text: q, History: in.Thread, User: c.Who.ID})
+	if err == nil && a.Unsure {
+		// What is kept of it helps whoever writes the site's pages; the answer
+		// does not depend on it.
+		_ = c.Judge(ctx, VerdictUnknown, q, "")
+	}
 	return AskOut{a}, err
 }
 

@@ -148,6 +148,15 @@ var table = []Op{
 		Batch:   byLine(knowledge.Batch),
 	}, ask),
 	define(Op{
+		Name: "knowledge", Effect: Read, Toolset: AdminSet, Idempotent: true,
+		Summary: lang.Text{EN: "questions that were answered badly or not at all; or note that an answer was good or wrong", ZH: "列出答错或答不上的问题；或评价一个回答是对是错"},
+		Help: lang.Text{
+			EN: "Use gaps to see what the site's pages should add. It counts the thumbs of chat, wrong, and questions below confidence.",
+			ZH: "用 gaps 查看站点文档该补充什么：包括聊天中的评价、wrong，以及没有把握的问题。",
+		},
+		Example: "knowledge gaps",
+	}, knowledgeOp),
+	define(Op{
 		Name: "wait", Effect: Read, Toolset: JobsSet, Core: true, Idempotent: true,
 		Summary: lang.Text{EN: "wait for a job's result file, its start or its end", ZH: "等待作业的结果文件、开始或结束"},
 		Help: lang.Text{

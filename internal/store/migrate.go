@@ -41,6 +41,7 @@ var migrations = []string{
 		digest  TEXT NOT NULL
 	);`,
 	slackSchema,
+	feedbackSchema,
 }
 
 // migrate applies what is missing, each step in a transaction of its own.

@@ -22,7 +22,7 @@ func each(t *testing.T, test func(*testing.T, *Store)) {
 		s, err := Open(t.Context(), needPostgres(t))
 		require.NoError(t, err)
 		t.Cleanup(func() {
-			for _, table := range []string{"submissions", "audit"} {
+			for _, table := range []string{"submissions", "audit", "feedback"} {
 				_, _ = s.db.ExecContext(context.Background(), "DELETE FROM "+table)
 			}
 			s.Close()

@@ -1,0 +1,68 @@
+package bot_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/bot/slacktest"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+)
+
+// thumb returns the value of the good or the bad thumb under an answer.
+func thumb(t *testing.T, msg *slacktest.Message, which string) string {
+	t.Helper()
+	for _, x := range msg.Blocks {
+		b := x.(map[string]any)
+		if b["type"] != "context_actions" {
+			continue
+		}
+		el := b["elements"].([]any)[0].(map[string]any)
+		return el[which].(map[string]any)["value"].(string)
+	}
+	t.Fatalf("no thumbs under %s", text(msg))
+	return ""
+}
+
+// verdicts waits until there are n and returns them, newest first.
+func (s *stage) verdicts(n int) (list []store.Feedback) {
+	s.t.Helper()
+	require.Eventually(s.t, func() bool {
+		var err error
+		list, err = s.store.Feedback(s.t.Context(), 10)
+		return err == nil && len(list) == n
+	}, 10*time.Second, 20*time.Millisecond)
+	return list
+}
+
+func TestAThumbIsStoredWithItsQuestion(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	s.Slash("ask what should CUDA_DEVICE_MAX_CONNECTIONS be on H100 with TP=4?")
+	msg := s.said("CUDA_DEVICE_MAX_CONNECTIONS=1")
+	s.Press(msg, "feedback", thumb(t, msg, "negative_button"), "U1")
+	got := s.verdicts(1)
+	require.Equal(t, "wrong", got[0].Verdict)
+	require.Contains(t, got[0].Question, "on H100 with TP=4?")
+	require.Contains(t, got[0].Who, "U1")
+
+	s.Press(msg, "feedback", thumb(t, msg, "positive_button"), "U1")
+	require.Eventually(t, func() bool { return s.verdicts(1)[0].Verdict == "good" }, 10*time.Second, 20*time.Millisecond)
+}
+
+func TestWrongInAThreadIsAboutItsLastAnswer(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	say := func(ts, q string) {
+		s.Event(map[string]any{"type": "message", "channel_type": "im", "user": "U1", "channel": "D1", "ts": ts, "thread_ts": "1.000100", "text": q})
+	}
+	say("1.000200", "MASTER_ADDR 怎么设?")
+	s.said("scontrol show hostnames")
+	say("1.000300", "不对!")
+	s.said("谢谢")
+	got := s.verdicts(1)
+	require.Equal(t, "wrong", got[0].Verdict)
+	require.Equal(t, "MASTER_ADDR 怎么设?", got[0].Question)
+	require.Contains(t, got[0].Answer, "scontrol show hostnames")
+}

@@ -1,0 +1,111 @@
+package ops
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/redact"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+)
+
+// The verdicts on an answer: a person's, and the answerer's own.
+const (
+	VerdictGood    = "good"
+	VerdictWrong   = "wrong"
+	VerdictUnknown = "unknown" // declined, or answered below confidence
+)
+
+// KnowledgeIn lists what answers lack, or says of one that it was good or wrong.
+type KnowledgeIn struct {
+	What     string   `json:"what,omitempty" arg:"" optional:"" enum:"gaps,good,wrong" default:"gaps" help:"list the gaps, or say what an answer was" zh:"列出缺口，或评价一个回答"`
+	Question []string `json:"-" arg:"" optional:"" name:"question" help:"the question that was answered" zh:"被评价的问题"`
+	Q        string   `json:"question,omitempty" kong:"-" help:"the question that was answered" zh:"被评价的问题"`
+	Limit    int      `json:"limit,omitempty" default:"50" help:"at most so many, newest first" zh:"最多显示的条数，最新的在前"`
+}
+
+// KnowledgeOut is the questions that were answered badly or not at all, newest
+// first; or what was noted.
+type KnowledgeOut struct {
+	Gaps  []store.Feedback `json:"gaps"`
+	Noted string           `json:"noted,omitempty"`
+}
+
+func knowledgeOp(ctx context.Context, c *Call, in KnowledgeIn) (KnowledgeOut, error) {
+	out := KnowledgeOut{Gaps: []store.Feedback{}}
+	q := strings.TrimSpace(strings.Join(append(in.Question, in.Q), " "))
+	if in.What == VerdictGood || in.What == VerdictWrong {
+		if q == "" {
+			return out, badInput("question", "write the question that was answered: knowledge "+in.What+` "how do I set MASTER_ADDR?"`, "there is no question")
+		}
+		out.Noted = in.What
+		return out, c.Judge(ctx, in.What, q, "")
+	}
+	if in.Limit < 1 {
+		return out, badInput("limit", "a number of 1 or more", "%d", in.Limit)
+	}
+	if !c.Who.Operator && c.Who.Surface != Shell && c.Who.Surface != Chat && c.Who.Surface != MCP {
+		return out, &Error{Code: NotAllowed, Message: "what others asked is for operators to read", Fix: "ask an operator"}
+	}
+	st, err := c.Store()
+	if err != nil {
+		return out, err
+	}
+	all, err := st.Feedback(ctx, 10*in.Limit)
+	for _, f := range all {
+		if f.Verdict != VerdictGood && len(out.Gaps) < in.Limit {
+			out.Gaps = append(out.Gaps, f)
+		}
+	}
+	return out, err
+}
+
+// maxNoted is how much of a question and of its answer is kept, in characters.
+const maxNoted = 500
+
+// Judge notes a verdict on the answer to a question, without secrets.
+func (c *Call) Judge(ctx context.Context, verdict, question, answer string) error {
+	if c.Store == nil {
+		return nil
+	}
+	st, err := c.Store()
+	if err != nil {
+		return err
+	}
+	return st.AddFeedback(ctx, store.Feedback{
+		At: c.now(), Surface: string(c.Who.Surface), Who: c.Who.ID, Verdict: verdict,
+		Question: brief(redact.Text(question)), Answer: brief(redact.Text(answer)),
+	})
+}
+
+func (c *Call) now() time.Time {
+	if c.Now == nil {
+		return time.Now()
+	}
+	return c.Now()
+}
+
+func brief(s string) string {
+	rs := []rune(strings.TrimSpace(s))
+	return string(rs[:min(len(rs), maxNoted)])
+}
+
+// View is one line a question.
+func (o KnowledgeOut) View(l lang.Lang) view.Doc {
+	if o.Noted != "" {
+		return view.Doc{Tone: view.Good, Title: lang.Text{EN: "Noted.", ZH: "已记录。"}.In(l)}
+	}
+	if len(o.Gaps) == 0 {
+		return view.Doc{Tone: view.Good, Title: lang.Text{EN: "No answer was called wrong, and no question stayed open.", ZH: "没有被评为错误的回答，也没有未答的问题。"}.In(l)}
+	}
+	t := &view.Table{Header: []string{"when", "verdict", "question", "who"}}
+	if l == lang.ZH {
+		t.Header = []string{"时间", "评价", "问题", "谁"}
+	}
+	for _, f := range o.Gaps {
+		t.Rows = append(t.Rows, []string{f.At.Format(time.DateTime), f.Verdict, f.Question, f.Who})
+	}
+	return view.Doc{Sections: []view.Section{{Table: t}}}
+}
