@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -127,6 +128,19 @@ func TestPlanOfAGoodJob(t *testing.T) {
 	require.True(t, p.OK, "%+v", p.Problems)
 	require.Equal(t, 16, p.WorldSize)
 	require.Equal(t, "1", p.Derived["cuda_device_max_connections"])
+}
+
+// The arguments can be judged before there is a worktree; a submit cannot.
+func TestPlanWithoutAWorktreeStillJudges(t *testing.T) {
+	words := slices.Concat(goodJob[:8], goodJob[10:])
+	require.NotContains(t, words, "--worktree")
+	out, err := do(t, newCall(t, &site{}), "plan", words...)
+	require.NoError(t, err)
+	p := out.(PlanOut)
+	require.True(t, p.OK)
+	require.True(t, slices.ContainsFunc(p.Problems, func(r rules.Problem) bool { return r.Rule == "worktree-given" && r.Severity == rules.Error }), "%+v", p.Problems)
+	_, err = do(t, newCall(t, &site{}), "submit", append([]string{"--yes"}, words...)...)
+	require.ErrorContains(t, err, "worktree")
 }
 
 func TestSubmitOnceForOneKey(t *testing.T) {

@@ -36,9 +36,15 @@ type PlanOut struct {
 func (o PlanOut) Found() bool { return rules.Blocking(o.Problems) }
 
 func plan(ctx context.Context, c *Call, in PlanIn) (PlanOut, error) {
-	s, err := c.spec(in.SpecIn)
+	s, err := c.draft(in.SpecIn)
 	if err != nil {
 		return PlanOut{}, err
+	}
+	// A worktree that is not there yet is one more row of the answer: the
+	// arguments can be judged without it.
+	errs := slices.DeleteFunc(s.Validate(), func(e *job.FieldError) bool { return e.Field == "worktree" && e.Value == "" })
+	if len(errs) > 0 {
+		return PlanOut{}, fieldErrors(job.FieldErrors(errs))
 	}
 	out, err := c.judge(s)
 	if err == nil && in.CheckFiles {

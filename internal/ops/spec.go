@@ -42,6 +42,18 @@ func (c *Call) Resolve(in SpecIn) (job.Spec, error) {
 // spec reads what in says and fills in what the site knows. Every fault of
 // every field is told at once.
 func (c *Call) spec(in SpecIn) (job.Spec, error) {
+	s, err := c.draft(in)
+	if err != nil {
+		return s, err
+	}
+	if errs := s.Validate(); len(errs) > 0 {
+		return s, fieldErrors(job.FieldErrors(errs))
+	}
+	return s, nil
+}
+
+// draft is the specification before its fields are checked.
+func (c *Call) draft(in SpecIn) (job.Spec, error) {
 	var base job.Spec
 	text := []byte(in.YAML)
 	if in.File == "" {
@@ -78,11 +90,7 @@ func (c *Call) spec(in SpecIn) (job.Spec, error) {
 	if c.Dir != "" && s.Worktree != "" && !filepath.IsAbs(s.Worktree) {
 		s.Worktree = filepath.Join(c.Dir, s.Worktree)
 	}
-	s = c.site(s).Fill(s)
-	if errs := s.Validate(); len(errs) > 0 {
-		return s, fieldErrors(job.FieldErrors(errs))
-	}
-	return s, nil
+	return c.site(s).Fill(s), nil
 }
 
 // isScript reports whether text is a shell script rather than a specification.
