@@ -167,6 +167,7 @@ func (b *Bot) Run(ctx context.Context) error {
 	wg.Go(func() { b.sweepLoop(ctx) })
 	wg.Go(func() { b.watchLoop(ctx) })
 	wg.Go(func() { b.digestLoop(ctx) })
+	wg.Go(func() { b.mailLoop(ctx) })
 	if b.cfg.AppToken != "" {
 		n := b.cfg.Connections
 		if n == 0 {

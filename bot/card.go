@@ -288,8 +288,7 @@ func (b *Bot) tale(ctx context.Context, k *card) (owed []store.SlackMessage) {
 	}
 	r := Render(doc, l)
 	if j.State.Ended() && k.User != "" && b.mayCall(s, k) {
-		call := slack.NewRichTextBlock("", slack.NewRichTextSection(slack.NewRichTextSectionUserElement(k.User, nil)))
-		r.Messages[0] = append([]slack.Block{call}, r.Messages[0][:min(len(r.Messages[0]), maxBlocks-1)]...)
+		r.Messages[0] = append([]slack.Block{calling(k.User)}, r.Messages[0][:min(len(r.Messages[0]), maxBlocks-1)]...)
 	}
 	for _, p := range k.Places {
 		key := p.key(id)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -56,6 +57,16 @@ func needsApproval(svc *ops.Service, a config.Approval, op string, in any) strin
 		}
 	}
 	return ""
+}
+
+// askInSlack lets operators decide by a button about what an agent may not do by
+// itself.
+func askInSlack(p mcp.Policy, svc *ops.Service, a config.Approval) mcp.Policy {
+	p.ApproveAll = a.Agents
+	p.Approve = func(ctx context.Context, who ops.Caller, op string, in any, question string) (bool, error) {
+		return svc.Approved(ctx, who, op, in, needsApproval(svc, a, op, in), question)
+	}
+	return p
 }
 
 // mcpAccess says who may use /mcp. Without tokens and issuer, this machine may

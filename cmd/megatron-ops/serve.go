@@ -23,7 +23,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
-	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/mcp"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
@@ -106,6 +105,7 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 	var running sync.WaitGroup
 	slackOn := false
 	tell := func(context.Context, follow.News) {}
+	agentPolicy := mcp.Policy{Beyond: func(op string, in any) string { return needsApproval(svc, cfg.Slack.Approval, op, in) }}
 	watchers := startWatchers(ctx, svc, &running)
 	for _, name := range []string{"SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET"} {
 		slackOn = slackOn || os.Getenv(name) != ""
@@ -118,6 +118,9 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 			return &ops.Error{Code: ops.BadInput, Field: "SLACK_BOT_TOKEN", Message: err.Error(), Fix: "docs/slack.md has the steps"}
 		}
 		tell = cardNews(b, log)
+		if b.Decides() {
+			agentPolicy = askInSlack(agentPolicy, svc, cfg.Slack.Approval)
+		}
 		if os.Getenv("SLACK_APP_TOKEN") == "" {
 			mux.Handle("/slack/", b.Handler())
 		}
@@ -137,7 +140,7 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 		Service: func() (*ops.Service, error) { return svc, nil },
 		Caller:  ops.Caller{Surface: ops.MCPHTTP, ID: "loopback", ReadOnly: true},
 		Lang:    sh.lang, Version: version(), Log: log,
-		Policy: mcp.Policy{Beyond: func(op string, in any) string { return needsApproval(svc, cfg.Slack.Approval, op, in) }},
+		Policy: agentPolicy,
 	})
 	if err != nil {
 		return err
@@ -221,21 +224,15 @@ func startWatchers(ctx context.Context, svc *ops.Service, running *sync.WaitGrou
 	return all
 }
 
-// cardNews adds to a job's card what was done beyond watching; the states
-// themselves the bot has from the watchers.
+// cardNews tells in the thread of a job's card what was done beyond watching;
+// the states themselves the bot has from the watchers.
 func cardNews(b *bot.Bot, log *slog.Logger) func(context.Context, follow.News) {
 	return func(ctx context.Context, n follow.News) {
 		if n.Why == (lang.Text{}) {
 			return
 		}
-		card := bot.News{Job: n.Job}
-		if r := n.Report; r != nil {
-			doc := r.View(lang.EN)
-			doc.Sections = append(doc.Sections, view.Section{Text: n.Why.EN})
-			card.Cause, card.Class, card.Exclude = &doc, r.Class, r.ExcludeNodes
-		}
-		if err := b.Tell(ctx, card); err != nil && ctx.Err() == nil {
-			log.Error("a job's card was not written", "job", n.Job.ID, "error", err)
+		if err := b.Note(ctx, n.Job, n.Why.EN, n.Why); err != nil && ctx.Err() == nil {
+			log.Error("a job's thread was not written", "job", n.Job.ID, "error", err)
 		}
 	}
 }

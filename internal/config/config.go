@@ -84,6 +84,8 @@ type Approval struct {
 	Channel    string   `json:"channel,omitempty"`
 	GPUHours   float64  `json:"gpu_hours,omitempty"` // more than so many
 	Partitions []string `json:"partitions,omitempty"`
+	// Agents asks for every write of an agent, within the limits too.
+	Agents bool `json:"agents,omitempty"`
 }
 
 // Knowledge is what answers come from besides what is built in. A model is

@@ -1,0 +1,292 @@
+package bot
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// The buttons below an agent's request.
+const (
+	actAgentYes = "agent_yes" // value: the approval's id
+	actAgentNo  = "agent_no"
+)
+
+func init() { //nolint:gochecknoinits // the handlers refer to the table
+	buttons[actAgentYes] = func(b *Bot, ctx context.Context, a ask) []store.SlackMessage { return b.decide(ctx, a, true) }
+	buttons[actAgentNo] = func(b *Bot, ctx context.Context, a ask) []store.SlackMessage { return b.decide(ctx, a, false) }
+}
+
+var (
+	textAgentAsks = lang.Text{EN: "An agent asks for your approval", ZH: "智能体申请审批"}
+	textAgent     = lang.Text{EN: "Agent", ZH: "智能体"}
+	textAgentFrom = lang.Text{EN: "Comes from", ZH: "来源"}
+	textAgentYes  = lang.Text{EN: "Approved: the agent's next call does it", ZH: "已批准：智能体再次调用即执行"}
+	textAgentNo   = lang.Text{EN: "Declined: nothing was done", ZH: "已拒绝：没有执行任何操作"}
+	textDecidedBy = lang.Text{EN: "Decided by", ZH: "审批人"}
+	textYourAgent = lang.Text{EN: "Your agent's %s was decided", ZH: "您的智能体申请的 %s 已有结果"}
+)
+
+// mailPace is how often the store is looked at for what others have left there.
+const mailPace = 2 * time.Second
+
+// mailLoop shows what other doors have left for people in Slack: calls of agents
+// that wait for a yes, and notices about jobs.
+func (b *Bot) mailLoop(ctx context.Context) {
+	tick := time.NewTicker(mailPace)
+	defer tick.Stop()
+	seen := map[string]bool{}
+	for {
+		if err := b.fetchMail(ctx, seen); err != nil && ctx.Err() == nil {
+			b.log.Error("slack: requests and notices", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// fetchMail queues what is new. seen only saves work: the messages' keys are
+// what makes each one come once.
+func (b *Bot) fetchMail(ctx context.Context, seen map[string]bool) error {
+	if b.cfg.Service.Store == nil {
+		return nil
+	}
+	asked, err := b.cfg.Service.Approvals(ctx)
+	if err != nil {
+		return err
+	}
+	if len(seen) > 10_000 {
+		clear(seen)
+	}
+	for _, r := range asked {
+		if seen[r.ID] {
+			continue
+		}
+		if err := b.cfg.Store.Enqueue(ctx, b.agentAsks(r)...); err != nil {
+			return err
+		}
+		seen[r.ID] = true
+		b.send.wake()
+	}
+	told, err := b.cfg.Service.Notices(ctx)
+	if err != nil {
+		return err
+	}
+	for _, n := range told {
+		if err := b.Notify(ctx, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deciders are the places where an agent's request is shown: the approvals'
+// channel, else each operator that the policy names by a user's or a channel's
+// id.
+func (b *Bot) deciders() (ps []place) {
+	to := b.cfg.Policy.Operators
+	if c := b.cfg.Policy.ApprovalChannel; c != "" {
+		to = []string{c}
+	}
+	for _, id := range to {
+		team, channel, ok := strings.Cut(id, "/")
+		if !ok {
+			team, channel = "", id
+		}
+		if channel != "" && strings.ContainsRune("UWCG", rune(channel[0])) {
+			ps = append(ps, place{Team: team, Channel: channel})
+		}
+	}
+	return ps[:min(len(ps), 10)]
+}
+
+// Decides reports whether there is anybody whom an agent's request could be
+// shown to.
+func (b *Bot) Decides() bool { return len(b.deciders()) > 0 }
+
+func agentKey(id string, p place) string { return "agent/" + id + "@" + p.Team + "/" + p.Channel }
+
+// agentAsks is the message with the two buttons, in each place.
+func (b *Bot) agentAsks(r ops.Approval) (owed []store.SlackMessage) {
+	l := lang.Of(r.Question)
+	rendered := Render(agentDoc(r, l), l)
+	yes := slack.NewButtonBlockElement(actAgentYes, r.ID, plain(textApprove.In(l)))
+	yes.Style = slack.StylePrimary
+	row := slack.NewActionBlock("", yes, slack.NewButtonBlockElement(actAgentNo, r.ID, plain(textDecline.In(l))))
+	first := rendered.Messages[0]
+	bs := slices.Concat(first[:min(len(first), maxBlocks-1)], []slack.Block{row})
+	for _, p := range b.deciders() {
+		key := agentKey(r.ID, p)
+		owed = append(owed, b.owe(key, key, out{Do: doPost, Team: p.Team, Channel: p.Channel, Text: rendered.Text, Blocks: blocksJSON(bs)}))
+		for i, f := range rendered.Files {
+			owed = append(owed, b.owe(fmt.Sprintf("%s/file%d", key, i), key+"/thread", out{Do: doUpload, Team: p.Team, ThreadOf: key, File: &f}))
+		}
+	}
+	return owed
+}
+
+// agentDoc says what an agent wants to do, for whom, and why that needs a yes.
+func agentDoc(r ops.Approval, l lang.Lang) view.Doc {
+	fs := []view.Fact{{Name: textCommand.In(l), Value: r.Op}}
+	if r.Who.Agent != "" {
+		fs = append(fs, view.Fact{Name: textAgent.In(l), Value: r.Who.Agent})
+	}
+	fs = append(fs,
+		view.Fact{Name: textActsAs.In(l), Value: r.Who.User},
+		view.Fact{Name: textAgentFrom.In(l), Value: string(r.Who.Surface) + " " + r.Who.ID})
+	if r.Why != "" {
+		fs = append(fs, view.Fact{Name: textWhy.In(l), Value: r.Why})
+	}
+	return view.Doc{Title: textAgentAsks.In(l), Tone: view.Warn, Sections: []view.Section{{Facts: fs}, {Code: r.Question, Fold: true}}}
+}
+
+// decide passes an operator's press on, and rewrites the request wherever it
+// stands.
+func (b *Bot) decide(ctx context.Context, a ask, yes bool) []store.SlackMessage {
+	c := b.call(ctx, a)
+	r, err := b.cfg.Service.Decide(ctx, a.Value, c.Who, a.Team+"/"+a.User, yes)
+	if err != nil {
+		return b.reply(a, errorDoc(ops.AsError(err), c.Lang), false)
+	}
+	l := lang.Of(r.Question)
+	doc := agentDoc(r, l)
+	doc.Title, doc.Tone = textAgentYes.In(l), view.Good
+	if !yes {
+		doc.Title, doc.Tone = textAgentNo.In(l), view.Bad
+	}
+	doc.Sections = doc.Sections[:1]
+	rendered := Render(doc, l)
+	// An edit notifies nobody, so the mention only names them.
+	bs := slices.Concat(rendered.Messages[0], []slack.Block{slack.NewRichTextBlock("", slack.NewRichTextSection(
+		bold(textDecidedBy.In(l)), slack.NewRichTextSectionTextElement("  ", nil), slack.NewRichTextSectionUserElement(a.User, nil)))})
+	var owed []store.SlackMessage
+	for _, p := range b.deciders() {
+		key := agentKey(r.ID, p)
+		owed = append(owed, b.owe(key+"/decided", key, out{Do: doUpdate, Team: p.Team, Ref: key, Text: rendered.Text, Blocks: blocksJSON(bs)}))
+	}
+	// Whoever the agent works for hears of it, unless they have decided themselves.
+	for _, who := range b.peopleOf(ctx, r.Who.User) {
+		if who.Channel == a.User && (who.Team == "" || who.Team == a.Team) {
+			continue
+		}
+		told := Render(view.Doc{Title: fmt.Sprintf(textYourAgent.In(l), r.Op), Tone: doc.Tone, Sections: []view.Section{{Text: doc.Title}}}, l)
+		owed = append(owed, b.owe(agentKey(r.ID, who)+"/told", "t/"+who.Channel,
+			out{Do: doPost, Team: who.Team, Channel: who.Channel, Text: told.Text, Blocks: blocksJSON(told.Messages[0])}))
+	}
+	return owed
+}
+
+// peopleOf are the people in Slack who are a cluster user.
+func (b *Bot) peopleOf(ctx context.Context, user string) (ps []place) {
+	if user == "" {
+		return nil
+	}
+	add := func(id string) {
+		team, who, ok := strings.Cut(id, "/")
+		if !ok {
+			team, who = "", id
+		}
+		if !slices.ContainsFunc(ps, func(p place) bool { return p.Channel == who }) {
+			ps = append(ps, place{Team: team, Channel: who})
+		}
+	}
+	keys, err := b.cfg.Store.Keys(ctx, docLink, b.now())
+	if err != nil {
+		b.log.Warn("slack: links", "err", err)
+	}
+	for _, k := range keys {
+		var l link
+		if ok, err := b.cfg.Store.Get(ctx, docLink, k, b.now(), &l); err == nil && ok && l.User == user {
+			add(k)
+		}
+	}
+	for id, u := range b.cfg.Policy.Links {
+		if u == user {
+			add(id)
+		}
+	}
+	slices.SortFunc(ps, func(x, y place) int { return strings.Compare(x.Channel, y.Channel) })
+	return ps
+}
+
+// Notify shows a notice in the thread of the job's card, or directly to its
+// owner where the job has no card; it is then forgotten. Where there is neither,
+// it waits.
+func (b *Bot) Notify(ctx context.Context, n ops.Notice) error {
+	owed := b.noticeMessages(ctx, n)
+	if len(owed) == 0 {
+		return nil
+	}
+	if err := b.cfg.Store.Enqueue(ctx, owed...); err != nil {
+		return err
+	}
+	b.send.wake()
+	return b.cfg.Service.Noticed(ctx, n)
+}
+
+func (b *Bot) noticeMessages(ctx context.Context, n ops.Notice) (owed []store.SlackMessage) {
+	sum := sha256.Sum256([]byte(n.Key))
+	id := "notice/" + hex.EncodeToString(sum[:8])
+	add := func(p place, l lang.Lang, thread, call string) {
+		doc := view.Doc{Title: n.Title.In(l), Tone: view.Warn}
+		if n.Text != (lang.Text{}) {
+			doc.Sections = []view.Section{{Text: n.Text.In(l)}}
+		}
+		r := Render(doc, l)
+		bs := r.Messages[0]
+		if call != "" {
+			bs = append([]slack.Block{calling(call)}, bs...)
+		}
+		o, lane := out{Do: doPost, Team: p.Team, Channel: p.Channel, Text: r.Text, Blocks: blocksJSON(bs)}, "t/"+p.Channel
+		if thread != "" {
+			o.Channel, o.ThreadOf, lane = "", thread, thread+"/thread"
+		}
+		owed = append(owed, b.owe(id+"@"+p.Team+"/"+p.Channel, lane, o))
+	}
+	var k card
+	job := cardID(n.Cluster, n.Job)
+	if ok, err := b.cfg.Store.Get(ctx, docCard, job, b.now(), &k); err == nil && ok && len(k.Places) > 0 {
+		call := ""
+		if n.Alarm && k.User != "" && n.By != k.Team+"/"+k.User && b.mayCall(b.settings(ctx, k.Team, k.User), &k) {
+			call = k.User
+		}
+		for _, p := range k.Places {
+			add(p, b.langOfCard(ctx, &k), p.key(job), call)
+		}
+		return owed
+	}
+	for _, p := range b.peopleOf(ctx, n.Owner) {
+		if n.By == p.Team+"/"+p.Channel || p.Team == "" && strings.HasSuffix(n.By, "/"+p.Channel) {
+			continue // they know
+		}
+		add(p, b.settings(ctx, p.Team, p.Channel).Lang, "", "")
+	}
+	return owed
+}
+
+// calling is a line that calls a person by a mention.
+func calling(user string) slack.Block {
+	return slack.NewRichTextBlock("", slack.NewRichTextSection(slack.NewRichTextSectionUserElement(user, nil)))
+}
+
+// Note is a notice that the process itself has about a job.
+func (b *Bot) Note(ctx context.Context, j slurm.Job, what string, said lang.Text) error {
+	return b.Notify(ctx, ops.Notice{
+		Key: fmt.Sprintf("%s/%s%d/%s", cardID(j.Cluster, j.ID), j.State, j.Restarts, what), Cluster: j.Cluster, Job: j.ID, Owner: j.User, Title: said,
+	})
+}

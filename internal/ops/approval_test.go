@@ -1,0 +1,138 @@
+package ops_test
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+)
+
+// desk is a service with a store and a clock, and nothing to act on.
+func desk(t *testing.T) (s *ops.Service, now *time.Time, audited *[]string) {
+	t.Helper()
+	st, err := store.Open(context.Background(), filepath.Join(t.TempDir(), "state.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, st.Close()) })
+	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	var list []string
+	return &ops.Service{
+		Store: func() (*store.Store, error) { return st, nil }, Now: func() time.Time { return noon },
+		Audit: func(_ context.Context, e ops.AuditEntry) { list = append(list, e.Who.ID+" "+e.Op) },
+	}, &noon, &list
+}
+
+var (
+	agent    = ops.Caller{Surface: ops.MCPHTTP, ID: "ada-agent", User: "ada", Agent: "claude-code"}
+	operator = ops.Caller{Surface: ops.Slack, ID: "T1/U5", User: "grace", Operator: true}
+	person   = ops.Caller{Surface: ops.Slack, ID: "T1/U1", User: "ada"}
+	stranger = ops.Caller{Surface: ops.Slack, ID: "T1/U9", User: "eve"}
+)
+
+func TestAnApprovalServesExactlyOneCall(t *testing.T) {
+	s, now, audited := desk(t)
+	in := &ops.CancelIn{Job: "4711"}
+	ask := func() bool {
+		t.Helper()
+		ok, err := s.Approved(t.Context(), agent, "cancel", in, "more than 512 GPU hours", "cancel 4711?")
+		require.NoError(t, err)
+		return ok
+	}
+	require.False(t, ask())
+	require.False(t, ask(), "asked twice, it is one request")
+	list, err := s.Approvals(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.Equal(t, "cancel 4711?", list[0].Question)
+
+	for who, c := range map[string]ops.Caller{"a stranger": stranger, "its own person, beyond a limit": person, "nobody": {}} {
+		_, err = s.Decide(t.Context(), list[0].ID, c, "x", true)
+		require.ErrorContains(t, err, "only operators", who)
+	}
+	a, err := s.Decide(t.Context(), list[0].ID, operator, "T1/U5", true)
+	require.NoError(t, err)
+	require.True(t, a.Yes)
+	_, err = s.Decide(t.Context(), list[0].ID, ops.Caller{ID: "T1/U6", Operator: true}, "T1/U6", false)
+	require.ErrorContains(t, err, "T1/U5 has decided already")
+	require.Equal(t, []string{"T1/U5 approve"}, *audited)
+
+	other, err := s.Approved(t.Context(), agent, "cancel", &ops.CancelIn{Job: "4712"}, "", "")
+	require.NoError(t, err)
+	require.False(t, other, "another job is another call")
+	var wg sync.WaitGroup
+	went := make(chan bool, 8)
+	for range 8 {
+		wg.Go(func() {
+			ok, err := s.Approved(t.Context(), agent, "cancel", in, "", "cancel 4711?")
+			went <- ok && err == nil
+		})
+	}
+	wg.Wait()
+	close(went)
+	n := 0
+	for ok := range went {
+		if ok {
+			n++
+		}
+	}
+	require.Equal(t, 1, n, "of calls at once, one is approved")
+	*now = now.Add(2 * time.Hour)
+	list, err = s.Approvals(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, list, "a request ends after an hour")
+}
+
+func TestARefusalIsToldOnceAndAnApprovalEnds(t *testing.T) {
+	s, now, _ := desk(t)
+	in := &ops.SubmitIn{IdempotencyKey: "one"}
+	ask := func(key string) (bool, error) {
+		in.IdempotencyKey = key
+		return s.Approved(t.Context(), agent, "submit", in, "", "submit?")
+	}
+	decide := func(by ops.Caller, yes bool) {
+		list, err := s.Approvals(t.Context())
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		_, err = s.Decide(t.Context(), list[0].ID, by, by.ID, yes)
+		require.NoError(t, err)
+	}
+	_, err := ask("one")
+	require.NoError(t, err)
+	decide(person, false) // within the limits, its own person may decide
+	_, err = ask("two")
+	require.ErrorContains(t, err, "T1/U1 has declined this submit")
+	ok, err := ask("three")
+	require.NoError(t, err)
+	require.False(t, ok)
+	decide(person, true)
+	*now = now.Add(61 * time.Minute)
+	ok, err = ask("four")
+	require.NoError(t, err)
+	require.False(t, ok, "an approval that nobody used is no standing right")
+}
+
+func TestANoticeWaitsUntilItIsShown(t *testing.T) {
+	s, now, _ := desk(t)
+	n := ops.Notice{Key: "killswitch/4711", Cluster: "slurm", Job: "4711", Title: lang.Text{EN: "thrown", ZH: "已打开"}}
+	require.NoError(t, s.Notify(t.Context(), n))
+	require.NoError(t, s.Notify(t.Context(), n))
+	list, err := s.Notices(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.Equal(t, "已打开", list[0].Title.ZH)
+	require.NoError(t, s.Noticed(t.Context(), list[0]))
+	list, err = s.Notices(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, list)
+	require.NoError(t, s.Notify(t.Context(), n))
+	*now = now.Add(25 * time.Hour)
+	list, err = s.Notices(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, list, "old news is not told")
+}
