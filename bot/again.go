@@ -71,18 +71,7 @@ func (b *Bot) avoid(ctx context.Context, a ask) []store.SlackMessage {
 		nodes = had + "," + nodes
 	}
 	spec["exclude"] = nodes
-	op, ok := ops.Lookup("submit")
-	if !ok {
-		return nil
-	}
-	if err := b.mayHere(a, op, c.Lang); err != nil {
-		return b.reply(a, errorDoc(err, c.Lang), false)
-	}
-	raw, yamlErr := yaml.Marshal(spec)
-	if yamlErr != nil {
-		return b.reply(a, errorDoc(ops.AsError(yamlErr), c.Lang), false)
-	}
-	return b.run(ctx, a, c, op, typedCall{Op: op.Name, Blocks: []string{string(raw)}, Key: a.Key, Cluster: cluster})
+	return b.submitSpec(ctx, a, c, spec, typedCall{Cluster: cluster})
 }
 
 // specOfJob is what a job was submitted with, for its owner and for operators.

@@ -50,7 +50,7 @@ func (b *Bot) askApproval(ctx context.Context, a ask, c *ops.Call, t typedCall, 
 		{Name: textCommand.In(c.Lang), Value: t.Op},
 		{Name: textActsAs.In(c.Lang), Value: c.Who.User},
 		{Name: textWhy.In(c.Lang), Value: why},
-	}}}}
+	}, Items: t.Note}}}
 	for _, s := range t.Blocks {
 		doc.Sections = append(doc.Sections, view.Section{Code: s, Lang: "yaml", Fold: true})
 	}
@@ -98,7 +98,8 @@ func (b *Bot) approved(ctx context.Context, a ask, c *ops.Call, h held, op ops.O
 	if v, ok := result.(view.Viewer); ok {
 		owed = append(owed, b.tellRequester(a, h, v.View(call.Lang))...)
 	}
-	return append(owed, b.follow(ctx, asker, call, op, in, result)...)
+	owed = append(owed, b.follow(ctx, asker, call, op, in, result)...)
+	return append(owed, b.andThen(ctx, asker, call, h.Call, result)...)
 }
 
 // tellRequester writes to who asked, directly: their response_url may be over.

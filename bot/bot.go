@@ -50,6 +50,9 @@ type Config struct {
 	Policy   Policy
 	// Interval is how often the jobs that have a card are looked at; zero is 30 s.
 	Interval time.Duration
+	// EditPace is how long a card rests between edits that bring numbers only; zero
+	// is 20 s. A change of state is shown at once.
+	EditPace time.Duration
 	// Site gives the submit form its first values; nil starts empty.
 	Site func() map[string]string
 
@@ -110,6 +113,9 @@ func New(cfg Config) (*Bot, error) {
 	}
 	if err := cfg.check(); err != nil {
 		return nil, err
+	}
+	if cfg.EditPace == 0 {
+		cfg.EditPace = 20 * time.Second
 	}
 	b := &Bot{cfg: cfg, log: cfg.Log, now: cfg.Now, work: newSignal(), send: newSignal()}
 	if b.log == nil {

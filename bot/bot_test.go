@@ -88,6 +88,13 @@ func (y *yard) count() int {
 	return len(y.submitted)
 }
 
+// last is what was submitted last.
+func (y *yard) last() slurm.Submission {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return y.submitted[len(y.submitted)-1]
+}
+
 func (y *yard) put(j slurm.Job) {
 	y.mu.Lock()
 	defer y.mu.Unlock()

@@ -22,8 +22,9 @@ import (
 // News is what the watcher has seen of a job. Zero values are not known.
 type News struct {
 	Job slurm.Job
-	// Position is the job's place in the queue, from 1.
-	Position int
+	// Position is the job's place among the InLine jobs that wait for the same
+	// partition, from 1; below 0: it is not in line.
+	Position, InLine int
 
 	Iteration    int
 	Iterations   int
@@ -38,6 +39,8 @@ type News struct {
 	Cause   *view.Doc
 	Class   string
 	Exclude []string
+	// Fix says what a button would change before it submits the job again.
+	Fix []string
 	// Curve is a picture of the loss, PNG.
 	Curve []byte
 }
@@ -65,10 +68,6 @@ type place struct {
 	Hash    string    `json:"hash,omitempty"`
 	Edited  time.Time `json:"edited,omitzero"`
 }
-
-// editPace is how long a card rests between edits that bring numbers only; a
-// change of state is shown at once.
-const editPace = 20 * time.Second
 
 func cardID(cluster string, id slurm.JobID) string { return cluster + "/" + string(id) }
 
@@ -223,7 +222,7 @@ func (b *Bot) Tell(ctx context.Context, n News) error {
 func (n News) keep(before News) News {
 	to, from := reflect.ValueOf(&n).Elem(), reflect.ValueOf(before)
 	for i := range to.NumField() {
-		if f := to.Field(i); f.IsZero() && to.Type().Field(i).Name != "Position" {
+		if f := to.Field(i); f.IsZero() {
 			f.Set(from.Field(i))
 		}
 	}
@@ -255,7 +254,7 @@ func (b *Bot) draw(ctx context.Context, k *card) (owed []store.SlackMessage) {
 			m = b.owe(fmt.Sprintf("%s/%d", key, k.Edits), key, o)
 			m.Collapse = key
 			if !urgent {
-				m.NotBefore = p.Edited.Add(editPace)
+				m.NotBefore = p.Edited.Add(b.cfg.EditPace)
 			}
 		}
 		p.Hash = hash

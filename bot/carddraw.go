@@ -56,6 +56,7 @@ var (
 	textState      = lang.Text{EN: "State", ZH: "状态"}
 	textReason     = lang.Text{EN: "Waits for", ZH: "等待原因"}
 	textPosition   = lang.Text{EN: "Place in the queue", ZH: "排队位置"}
+	textOf         = lang.Text{EN: "%d of %d", ZH: "第 %d 位，共 %d 个"}
 	textEstimate   = lang.Text{EN: "Estimated start", ZH: "预计开始"}
 	textElapsed    = lang.Text{EN: "Elapsed / limit", ZH: "已运行 / 时限"}
 	textNodes      = lang.Text{EN: "Nodes", ZH: "节点"}
@@ -65,6 +66,7 @@ var (
 	textETA        = lang.Text{EN: "Ends in about", ZH: "预计剩余"}
 	textCheckpoint = lang.Text{EN: "Last checkpoint", ZH: "最近检查点"}
 	textExit       = lang.Text{EN: "Exit code", ZH: "退出码"}
+	textRemedy     = lang.Text{EN: "What a fix would change", ZH: "可应用的修复"}
 	textApprover   = lang.Text{EN: "Approved by", ZH: "审批人"}
 	textJob        = lang.Text{EN: "Job", ZH: "作业"}
 )
@@ -127,7 +129,7 @@ func cardFacts(n News, l lang.Lang) []view.Fact {
 	if j.State == slurm.Pending {
 		add(textReason, j.Reason)
 		if n.Position > 0 {
-			add(textPosition, strconv.Itoa(n.Position))
+			add(textPosition, fmt.Sprintf(textOf.In(l), n.Position, max(n.Position, n.InLine)))
 		}
 		if j.EstStart != nil {
 			add(textEstimate, j.EstStart.UTC().Format("2006-01-02 15:04 UTC"))
@@ -148,6 +150,9 @@ func cardFacts(n News, l lang.Lang) []view.Fact {
 	fs = append(fs, progressFacts(n, l)...)
 	if j.State.Ended() && j.ExitCode != nil {
 		add(textExit, *j.ExitCode)
+	}
+	if j.State.Ended() && len(n.Fix) > 0 {
+		add(textRemedy, strings.Join(n.Fix, "\n"))
 	}
 	return fs
 }
@@ -235,6 +240,18 @@ var cardButtonTable = []cardButton{
 			return ""
 		}
 		return cardID(n.Job.Cluster, n.Job.ID) + " " + strings.Join(n.Exclude, ",")
+	}},
+	{label: lang.Text{EN: "Apply fix and resubmit", ZH: "应用修复并重新提交"}, action: actMend, words: func(n News) string {
+		if !failed(n) || len(n.Fix) == 0 {
+			return ""
+		}
+		return cardID(n.Job.Cluster, n.Job.ID)
+	}},
+	{label: lang.Text{EN: "Extend chain", ZH: "延长作业链"}, action: actExtend, words: func(n News) string {
+		if ended(n) {
+			return ""
+		}
+		return cardID(n.Job.Cluster, n.Job.ID)
 	}},
 	{label: lang.Text{EN: "Change and resubmit", ZH: "修改并重新提交"}, action: actAgain, words: func(n News) string {
 		if !ended(n) {

@@ -211,7 +211,31 @@ func (b *Bot) done(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, resul
 		b.remember(ctx, a, t.Rest, q.Answer.Answer)
 	}
 	owed := b.replyWith(a, doc, t.Share, b.below(a, op, in, t)...)
-	return append(owed, b.follow(ctx, a, c, op, in, result)...)
+	owed = append(owed, b.follow(ctx, a, c, op, in, result)...)
+	return append(owed, b.andThen(ctx, a, c, t, result)...)
+}
+
+// andThen carries out what was to follow a call.
+func (b *Bot) andThen(ctx context.Context, a ask, c *ops.Call, t typedCall, result any) []store.SlackMessage {
+	id := stringField(result, "job_id")
+	if t.Op == "submit" && id == "" {
+		return nil // it did not go through
+	}
+	if t.Longer != "" {
+		b.longer(ctx, t.Longer, slurm.JobID(id))
+	}
+	words := strings.Fields(t.Then)
+	if len(words) == 0 {
+		return nil
+	}
+	op, ok := ops.Lookup(words[0])
+	if !ok {
+		return nil
+	}
+	a.Key += "/then"
+	next := *c
+	next.Confirmed = true
+	return b.run(ctx, a, &next, op, typedCall{Op: op.Name, Words: words[1:], Key: a.Key, Cluster: t.Cluster})
 }
 
 // A held call waits for a person to say yes.
@@ -235,7 +259,7 @@ func (b *Bot) askFirst(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typ
 	if err != nil {
 		return b.reply(a, errorDoc(ops.AsError(err), c.Lang), false)
 	}
-	doc := view.Doc{Title: textConfirm.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Text: e.Message}}}
+	doc := view.Doc{Title: textConfirm.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Text: e.Message, Items: t.Note}}}
 	if e.Fix != "" && !strings.Contains(e.Fix, "--yes") {
 		doc.Sections = append(doc.Sections, view.Section{Text: e.Fix})
 	}

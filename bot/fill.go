@@ -22,6 +22,12 @@ type typedCall struct {
 	Share   bool   `json:"share,omitempty"`
 	JSON    bool   `json:"json,omitempty"`
 	Cluster string `json:"cluster,omitempty"`
+	// Note says what a button has changed, for whoever says yes to it.
+	Note []string `json:"note,omitempty"`
+	// Then is a command that follows once this call has gone through.
+	Then string `json:"then,omitempty"`
+	// Longer is the job, as cluster/id, that the submitted one waits for.
+	Longer string `json:"longer,omitempty"`
 }
 
 // fill makes an operation's input of what was typed: the words as flags, and a

@@ -61,5 +61,7 @@ const (
 	docInstall  = "install"  // team → its encrypted token
 	docFollow   = "follow"   // subscriptions
 	docBase     = "base"     // a key → the specification that a form began with
+	docRemedy   = "remedy"   // cluster/job → what would mend a failed job
+	docLonger   = "longer"   // cluster/job → the last job that waits for it
 	docLast     = "last"     // team/user → the last form that was submitted
 )

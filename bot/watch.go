@@ -141,15 +141,56 @@ func (b *Bot) numbers(ctx context.Context) {
 	if err != nil {
 		return
 	}
+	places := b.queued(ctx, jobs)
 	for _, j := range jobs {
 		n := News{Job: b.watchers.now(j)}
-		if n.Job.State != slurm.Running || !b.addNumbers(ctx, &n) {
+		w, waits := places[cardID(j.Cluster, j.ID.Array())]
+		switch {
+		case n.Job.State == slurm.Pending && waits:
+			n.Position, n.InLine = w.Position, w.InLine
+			if n.Position == 0 {
+				n.Position = -1
+			}
+			if w.EstStart != nil {
+				n.Job.EstStart = w.EstStart
+			}
+		case n.Job.State == slurm.Running && b.addNumbers(ctx, &n):
+		default:
 			continue
 		}
 		if err := b.Tell(ctx, n); err != nil {
 			b.log.Error("slack: news", "job", j.ID, "err", err)
 		}
 	}
+}
+
+// queued are the waiting jobs of the clusters where a card waits, each with its
+// place in line: one question to a cluster.
+func (b *Bot) queued(ctx context.Context, cards []slurm.Job) map[string]ops.Waiting {
+	places := map[string]ops.Waiting{}
+	asked := map[string]bool{}
+	op, ok := ops.Lookup("queue")
+	if !ok {
+		return places
+	}
+	for _, j := range cards {
+		if asked[j.Cluster] || b.watchers.now(j).State != slurm.Pending {
+			continue
+		}
+		asked[j.Cluster] = true
+		short, cancel := context.WithTimeout(ctx, 20*time.Second)
+		result, err := op.Run(short, b.reader(ctx, j), &ops.QueueIn{OnCluster: ops.OnCluster{Cluster: j.Cluster}})
+		cancel()
+		q, ok := result.(ops.QueueOut)
+		if err != nil || !ok {
+			b.log.Debug("slack: no queue", "cluster", j.Cluster, "err", err)
+			continue
+		}
+		for _, w := range q.Jobs {
+			places[cardID(j.Cluster, w.ID.Array())] = w
+		}
+	}
+	return places
 }
 
 // reader is the watcher's own call: it reads what a card shows.
@@ -182,6 +223,23 @@ func (b *Bot) findCause(ctx context.Context, n *News) {
 	if d, isDiagnosis := result.(ops.DiagnoseOut); ok && isDiagnosis {
 		doc := d.View(b.cardLang(ctx, n.Job))
 		n.Cause, n.Class, n.Exclude = &doc, d.Class, d.ExcludeNodes
+		b.findRemedy(ctx, n, d)
+	}
+}
+
+// findRemedy adds what a button could mend, and keeps it for that button.
+func (b *Bot) findRemedy(ctx context.Context, n *News, d ops.DiagnoseOut) {
+	call := b.reader(ctx, n.Job)
+	r, ok := call.Remedy(ctx, n.Job.Cluster, n.Job.ID, d.Report)
+	if !ok {
+		return
+	}
+	if err := b.cfg.Store.Put(ctx, docRemedy, cardID(n.Job.Cluster, n.Job.ID), r, b.now().AddDate(0, 1, 0)); err != nil {
+		b.log.Warn("slack: remedy", "job", n.Job.ID, "err", err)
+		return
+	}
+	for _, x := range r.Changes {
+		n.Fix = append(n.Fix, x.In(call.Lang))
 	}
 }
 
