@@ -21,6 +21,8 @@ var models = map[string]string{
 	"Llama 3 8B":   "--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32" + llamaLike + mixed,
 	"Llama 3 70B":  "--num-layers 80 --hidden-size 8192 --ffn-hidden-size 28672 --num-attention-heads 64" + llamaLike + mixed,
 	"Llama 3 405B": "--num-layers 126 --hidden-size 16384 --ffn-hidden-size 53248 --num-attention-heads 128" + llamaLike + mixed,
+	// The same with the sequences of its last stage of training, section 3.4.2.
+	"Llama 3 405B, 131k": "--num-layers 126 --hidden-size 16384 --ffn-hidden-size 53248 --num-attention-heads 128" + strings.ReplaceAll(llamaLike, "8192", "131072") + mixed,
 	// GPT-3, arXiv:2005.14165, table 2.1.
 	"GPT-3 175B": "--num-layers 96 --hidden-size 12288 --num-attention-heads 96 --seq-length 2048 --max-position-embeddings 2048 --vocab-size 50257" + mixed,
 	// Mixtral, arXiv:2401.04088, table 1.
@@ -29,21 +31,32 @@ var models = map[string]string{
 	"DeepSeek-V3": "--num-layers 61 --hidden-size 7168 --ffn-hidden-size 18432 --num-attention-heads 128 --multi-latent-attention --q-lora-rank 1536 --kv-lora-rank 512 --qk-head-dim 128 --qk-pos-emb-head-dim 64 --v-head-dim 128 --vocab-size 129280 --seq-length 4096 --max-position-embeddings 4096 --swiglu --disable-bias-linear --normalization RMSNorm --position-embedding-type rope --untie-embeddings-and-output-weights --num-experts 256 --moe-router-topk 8 --moe-ffn-hidden-size 2048 --moe-shared-expert-intermediate-size 2048 --moe-layer-freq ([0]*3+[1]*58) --moe-router-score-function sigmoid --moe-grouped-gemm --moe-token-dispatcher-type alltoall --mtp-num-layers 1" + mixed,
 }
 
+// shardedGrads is what Meta's trainer does and plain data parallelism does not:
+// gradients lie spread over the data-parallel ranks as the optimizer's state
+// does, weights stay whole after the forward pass (arXiv:2407.21783, section
+// 3.3.2). Without it the paper's layouts do not fit without recompute.
+const shardedGrads = " --use-megatron-fsdp --data-parallel-sharding-strategy optim_grads --ckpt-format fsdp_dtensor"
+
 // published are layouts that were really used, with where they are told.
 var published = []struct {
 	model, flags, gpu string
 	gpus              int
 	layout            megatron.Layout // sizes of 0 may be any
-	source            string
+	// tflops is the speed for each GPU that was measured, where it is told.
+	tflops float64
+	source string
 }{
-	{"Llama 3 8B", "--global-batch-size 128 --grad-reduce-in-bf16", "h100", 8, megatron.Layout{TP: 1, PP: 1, CP: 2}, "docs/user-guide/parallelism-guide.md of Megatron-LM; Megatron-Bridge llama3_8b_pretrain_8gpu_h100_bf16_config"},
-	{"Llama 3 70B", "--global-batch-size 256 --grad-reduce-in-bf16", "h100", 64, megatron.Layout{TP: 4, PP: 4, CP: 2}, "docs/user-guide/parallelism-guide.md of Megatron-LM; Megatron-Bridge llama3_70b_pretrain_64gpu_h100_bf16_config"},
-	{"Llama 3 405B", "--global-batch-size 1536 --grad-reduce-in-bf16", "h100", 1024, megatron.Layout{TP: 8, PP: 8, CP: 2}, "docs/user-guide/parallelism-guide.md of Megatron-LM; Megatron-Bridge llama31_405b_pretrain_1024gpu_h100_bf16_config"},
-	{"GPT-3 175B", "--global-batch-size 256", "h100", 128, megatron.Layout{TP: 4, PP: 8, CP: 1}, "docs/user-guide/parallelism-guide.md of Megatron-LM"},
-	{"GPT-3 175B", "--global-batch-size 1536", "a100", 1024, megatron.Layout{TP: 8, PP: 16, CP: 1}, "examples/gpt3/train_gpt3_175b_distributed.sh of Megatron-LM"},
-	{"Mixtral 8x7B", "--global-batch-size 256", "h100", 64, megatron.Layout{TP: 1, PP: 4, CP: 1, EP: 8}, "examples/mixtral/train_mixtral_8x7b_distributed.sh of Megatron-LM"},
-	{"DeepSeek-V3", "--global-batch-size 15360 --fp8-format e4m3 --fp8-recipe blockwise", "h800", 2048, megatron.Layout{TP: 1, PP: 16, CP: 1, EP: 64}, "arXiv:2412.19437, section 3.2"},
-	{"DeepSeek-V3", "--global-batch-size 8192", "h100", 1024, megatron.Layout{TP: 2, PP: 16, CP: 1, EP: 64}, "docs/user-guide/parallelism-guide.md of Megatron-LM"},
+	{"Llama 3 8B", "--global-batch-size 128 --grad-reduce-in-bf16", "h100", 8, megatron.Layout{TP: 1, PP: 1, CP: 2}, 0, "docs/user-guide/parallelism-guide.md of Megatron-LM; Megatron-Bridge llama3_8b_pretrain_8gpu_h100_bf16_config"},
+	{"Llama 3 70B", "--global-batch-size 256 --grad-reduce-in-bf16", "h100", 64, megatron.Layout{TP: 4, PP: 4, CP: 2}, 0, "docs/user-guide/parallelism-guide.md of Megatron-LM; Megatron-Bridge llama3_70b_pretrain_64gpu_h100_bf16_config"},
+	{"Llama 3 405B", "--global-batch-size 1536 --grad-reduce-in-bf16", "h100", 1024, megatron.Layout{TP: 8, PP: 8, CP: 2}, 0, "docs/user-guide/parallelism-guide.md of Megatron-LM; Megatron-Bridge llama31_405b_pretrain_1024gpu_h100_bf16_config"},
+	{"Llama 3 405B", "--global-batch-size 2048" + shardedGrads, "h100", 8192, megatron.Layout{TP: 8, PP: 16, CP: 1}, 430, "arXiv:2407.21783, table 4"},
+	{"Llama 3 405B", "--global-batch-size 2048" + shardedGrads, "h100", 16384, megatron.Layout{TP: 8, PP: 16, CP: 1}, 400, "arXiv:2407.21783, table 4"},
+	{"Llama 3 405B, 131k", "--global-batch-size 128" + shardedGrads, "h100", 16384, megatron.Layout{TP: 8, PP: 16, CP: 16}, 380, "arXiv:2407.21783, table 4"},
+	{"GPT-3 175B", "--global-batch-size 256", "h100", 128, megatron.Layout{TP: 4, PP: 8, CP: 1}, 0, "docs/user-guide/parallelism-guide.md of Megatron-LM"},
+	{"GPT-3 175B", "--global-batch-size 1536", "a100", 1024, megatron.Layout{TP: 8, PP: 16, CP: 1}, 0, "examples/gpt3/train_gpt3_175b_distributed.sh of Megatron-LM"},
+	{"Mixtral 8x7B", "--global-batch-size 256", "h100", 64, megatron.Layout{TP: 1, PP: 4, CP: 1, EP: 8}, 0, "examples/mixtral/train_mixtral_8x7b_distributed.sh of Megatron-LM"},
+	{"DeepSeek-V3", "--global-batch-size 15360 --fp8-format e4m3 --fp8-recipe blockwise", "h800", 2048, megatron.Layout{TP: 1, PP: 16, CP: 1, EP: 64}, 0, "arXiv:2412.19437, section 3.2"},
+	{"DeepSeek-V3", "--global-batch-size 8192", "h100", 1024, megatron.Layout{TP: 2, PP: 16, CP: 1, EP: 64}, 0, "docs/user-guide/parallelism-guide.md of Megatron-LM"},
 }
 
 func same(want, got megatron.Layout) bool {
@@ -70,6 +83,9 @@ func TestPublishedLayoutsAreRecommended(t *testing.T) {
 			require.GreaterOrEqual(t, rank, 0, "%v is not among the %d legal layouts that fit (%s)", p.layout, len(r.Options), p.source)
 			o := r.Options[rank]
 			t.Logf("published %s: rank %d of %d, mbs %d %s %.1f GiB, %.0f TFLOP/s", o.Layout, rank+1, len(r.Options), o.MicroBatch, o.Recompute, o.Memory.GiB(), o.TFLOPs)
+			if p.tflops > 0 {
+				require.InEpsilon(t, p.tflops, o.TFLOPs, 0.1, "the cost model is near what was measured")
+			}
 			require.LessOrEqual(t, rank+1, (len(r.Options)+4)/5, "%v ranks %d of %d (%s)", p.layout, rank+1, len(r.Options), p.source)
 		})
 	}
