@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -277,6 +278,29 @@ func TestArgumentsAsOneQuotedLine(t *testing.T) {
 	require.Equal(t, []string{"--lr", "1", "--data-path", "/data/my set", "--bf16"}, s.Args)
 	_, err = c.spec(SpecIn{YAML: "worktree: /w\n", Line: "--save $HOME/x"})
 	require.Equal(t, "command_line", AsError(err).Field, "what a shell would expand is not known here")
+}
+
+func TestAFlagOfMegatronsIsToldWhereItBelongs(t *testing.T) {
+	c := newCall(t, &site{})
+	for _, tt := range []struct{ op, words, fix string }{
+		{"plan", "--tp 4", "plan … -- --tensor-model-parallel-size 4, or in the specification's args: [--tensor-model-parallel-size, 4]"},
+		{"plan", "--pp=2", "plan … -- --pipeline-model-parallel-size 2,"},
+		{"submit", "--lr 1e-4", "submit … -- --lr 1e-4,"},
+		{"render", "--seq-length 8192", "render … -- --seq-length 8192,"},
+		{"recommend", "--num-layers", "recommend … -- --num-layers,"},
+		{"plan", "--bf16 --nodes 2", "plan … -- --bf16,"},
+		{"plan", "--batch-size 3", "(--batch-size is not its name there)"},
+		{"plan", "--gpus-per-nod 8", "did you mean --gpus-per-node?"},
+		{"constants", "--pp 2", ""},
+	} {
+		_, err := do(t, c, tt.op, strings.Fields(tt.words)...)
+		e := AsError(err)
+		require.Equal(t, BadInput, e.Code, tt.words)
+		require.Contains(t, e.Fix, tt.fix, tt.words)
+		if tt.op == "constants" {
+			require.NotContains(t, e.Fix, "after --", "it takes no arguments of Megatron's")
+		}
+	}
 }
 
 func TestListShowsMine(t *testing.T) {

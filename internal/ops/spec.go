@@ -30,6 +30,9 @@ type SpecIn struct {
 // AfterDashes takes the words after "--": the program's own arguments.
 func (in *SpecIn) AfterDashes(words []string) { in.words = words }
 
+// megatronArgs marks the inputs whose words after "--" are Megatron's flags.
+func (in *SpecIn) megatronArgs() {}
+
 const maxSpec = 1 << 20
 
 // Resolve is the specification that an operation would act on: what in says,

@@ -13,6 +13,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/near"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
 // Words fills in, a pointer that NewIn returned, from what a person typed after
@@ -35,7 +36,7 @@ func (o Op) Words(in any, words []string) error {
 		return fmt.Errorf("ops: flags of %s: %w", o.Name, err)
 	}
 	if _, err := parser.Parse(words); err != nil {
-		return wordsError(o, parser.Model, err)
+		return wordsError(o, parser.Model, words, err)
 	}
 	return nil
 }
@@ -59,7 +60,7 @@ var (
 )
 
 // wordsError says what kong found in the contract's form.
-func wordsError(o Op, model *kong.Application, err error) *Error {
+func wordsError(o Op, model *kong.Application, words []string, err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
@@ -70,11 +71,14 @@ func wordsError(o Op, model *kong.Application, err error) *Error {
 		flag := unknownFlag.FindStringSubmatch(msg)[1]
 		e.Field = flag
 		e.Message = fmt.Sprintf("%s has no flag %s", o.Name, flag)
+		if _, takes := o.NewIn().(interface{ megatronArgs() }); takes {
+			if fix := megatronsOwn(o, flag, words); fix != "" {
+				e.Fix = fix
+				break
+			}
+		}
 		if meant := near.Word(strings.TrimLeft(flag, "-"), flagNames(model), len(flag)/3+2); meant != "" {
 			e.Fix = "did you mean --" + meant + "?"
-		}
-		if strings.Contains(flag, "model-parallel-size") || strings.Contains(flag, "num-") {
-			e.Fix = "Megatron's own flags come after `--`: megatron-ops " + o.Name + " … -- " + flag + " …"
 		}
 	case extraWord.MatchString(msg):
 		word := extraWord.FindStringSubmatch(msg)[1]
@@ -100,6 +104,32 @@ func wordsError(o Op, model *kong.Application, err error) *Error {
 		e.Field = fieldOf(strings.TrimPrefix(flagInError.FindString(msg), "--"))
 	}
 	return e
+}
+
+// megatronsOwn says how to give a flag that is Megatron's, under whichever
+// name it was asked for, or "" where it is none of Megatron's.
+func megatronsOwn(o Op, flag string, words []string) string {
+	name, why := flag, ""
+	if to, ok := megatron.Renamed(flag); ok {
+		name, why = to, " ("+flag+" is not its name there)"
+	}
+	f, ok := megatron.LookupFlag(name)
+	if !ok {
+		return ""
+	}
+	argv := []string{f.Name}
+	for i, w := range words {
+		value, joined := strings.CutPrefix(w, flag+"=")
+		if !joined && w == flag && i+1 < len(words) && f.Action == megatron.Store && !strings.HasPrefix(words[i+1], "-") {
+			value = words[i+1]
+		}
+		if value != "" && value != w {
+			argv = append(argv, value)
+			break
+		}
+	}
+	return fmt.Sprintf("it is a flag of Megatron's%s: give it after --, as megatron-ops %s … -- %s, or in the specification's args: [%s]",
+		why, o.Name, strings.Join(argv, " "), strings.Join(argv, ", "))
 }
 
 // fieldOf is the specification's path that a flag fills.

@@ -94,12 +94,24 @@ var carried = lazy.New(`^(CUDA_DEVICE_MAX_CONNECTIONS|NCCL_\w+|TORCH_NCCL_\w+|TO
 var rendezvousNames = []string{"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK", "NODE_RANK"}
 
 func containerEnvMissing(c *checker) {
-	seen := map[*script.Container]bool{}
-	report := func(box *script.Container, line int, name string) {
-		if !seen[box] {
-			seen[box] = true
-			c.say(line, "$"+name, lang.Text{EN: "-e " + name, ZH: "加上 -e " + name})
+	type missing struct {
+		box  *script.Container
+		name string
+	}
+	seen := map[missing]bool{}
+	report := func(x *script.Command, box *script.Container, line int, name string) {
+		if seen[missing{box, name}] {
+			return
 		}
+		seen[missing{box, name}] = true
+		fix := lang.Text{EN: "-e " + name, ZH: "加上 -e " + name}
+		if x != nil && slices.Contains(x.Assigns, "WORLD_SIZE") && slices.Contains(counts, name) {
+			// The name is odd and, as the launcher's node count, right; filled in it
+			// would still be taken for the number of ranks.
+			fix.EN += ", and name it NNODES: it counts tasks or nodes, and the launcher sets WORLD_SIZE itself"
+			fix.ZH += "，并改名为 NNODES：它数的是任务或节点，WORLD_SIZE 由启动器设置"
+		}
+		c.say(line, "$"+name, fix)
 	}
 	for _, x := range c.job.Commands {
 		box := x.Container
@@ -112,7 +124,7 @@ func containerEnvMissing(c *checker) {
 				continue
 			}
 			if e.Outer != nil || slurmOrRendezvous(e.Name) {
-				report(box, e.Line, e.Name)
+				report(x, box, e.Line, e.Name)
 			}
 		}
 	}
@@ -135,10 +147,13 @@ func containerEnvMissing(c *checker) {
 			if _, declared := box.Env[n]; declared {
 				continue
 			}
-			report(box, box.Line, n)
+			report(nil, box, box.Line, n)
 		}
 	}
 }
+
+// counts are Slurm's counts of nodes and tasks.
+var counts = []string{"SLURM_NNODES", "SLURM_JOB_NUM_NODES", "SLURM_NTASKS", "SLURM_NPROCS"}
 
 func slurmOrRendezvous(name string) bool {
 	return strings.HasPrefix(name, "SLURM_") || slices.Contains([]string{"MASTER_ADDR", "MASTER_PORT", "CUDA_DEVICE_MAX_CONNECTIONS", "NODE_RANK"}, name)
