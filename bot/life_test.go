@@ -11,6 +11,8 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -398,4 +400,32 @@ func TestOldNumbersDoNotWakeAnEndedJob(t *testing.T) {
 		list := cards(st, "4711")
 		return len(list) == 1 && strings.Contains(text(list[0]), "Waiting in the queue")
 	})
+}
+
+func TestAnAlarmIsSaidOnceInTheThread(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	c := submitted(t, s)
+	job := slurm.Job{ID: "4711", Cluster: "yard", Name: "gpt", User: "ada", State: slurm.Running, Nodes: []string{"n1", "n2"}}
+	require.NoError(t, s.bot.Tell(t.Context(), bot.News{Job: job}))
+	rank := 9
+	alarm := ops.Alarm{
+		ID: "straggler", Job: "4711", Rank: &rank, Node: "n2",
+		What: lang.Text{EN: "Rank 9 is a straggler.", ZH: "rank 9 明显偏慢。"}, Fix: lang.Text{EN: "Look at <!channel> that GPU.", ZH: "检查该 GPU。"},
+	}
+	for range 3 {
+		require.NoError(t, s.bot.Notify(t.Context(), alarm.Notice(job)))
+	}
+	about := func(st slacktest.State) (n int) {
+		for _, m := range st.Messages {
+			if strings.Contains(text(m), "Rank 9 is a straggler. Node: n2.") {
+				require.Equal(t, c.TS, m.Thread)
+				n++
+			}
+		}
+		return n
+	}
+	s.Wait("the alarm", func(st slacktest.State) bool { return about(st) > 0 })
+	require.NoError(t, s.bot.Notify(t.Context(), alarm.Notice(job)))
+	s.Wait("still one", func(st slacktest.State) bool { return about(st) == 1 })
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -34,6 +35,10 @@ type Local struct {
 	form string          // the metadata of the form that is open
 	// values are what that form begins with.
 	values map[string]string
+	// heard are the alarms that were told, by job and alarm, and looked when a
+	// running job's numbers were read last.
+	heard  map[string]bool
+	looked map[string]time.Time
 }
 
 // Said is one thing that the bot says.
@@ -71,7 +76,7 @@ type Reply struct {
 // Local begins a conversation with the operating system's user, who acts as
 // the cluster user of the same name. Relative paths are below dir.
 func (b *Bot) Local(user, dir string, l lang.Lang) *Local {
-	return &Local{b: b, user: user, dir: dir, lang: l, jobs: map[string]card{}}
+	return &Local{b: b, user: user, dir: dir, lang: l, jobs: map[string]card{}, heard: map[string]bool{}, looked: map[string]time.Time{}}
 }
 
 // ask is what the person does next.
@@ -165,10 +170,14 @@ func (s *Local) Look(ctx context.Context) (said []Said) {
 			continue
 		}
 		j, err := cl.Job(ctx, k.News.Job.ID)
-		if err != nil || j.State == k.News.Job.State {
+		if err != nil {
 			continue
 		}
 		j.Cluster = k.News.Job.Cluster
+		if j.State == k.News.Job.State {
+			said = append(said, s.alarms(ctx, id, j)...)
+			continue
+		}
 		k.News.Job = j
 		if j.State.Ended() && j.State != slurm.Completed && j.State != slurm.Cancelled {
 			s.b.findCause(ctx, &k.News)
@@ -176,6 +185,27 @@ func (s *Local) Look(ctx context.Context) (said []Said) {
 		s.jobs[id] = k
 		_, blocks := drawCard(k, s.lang, false)
 		said = append(said, terminalText(blocks))
+	}
+	return said
+}
+
+// alarms tells what goes wrong with a running job, each once.
+func (s *Local) alarms(ctx context.Context, id string, j slurm.Job) (said []Said) {
+	if j.State != slurm.Running || s.b.now().Sub(s.looked[id]) < 15*time.Second {
+		return nil
+	}
+	s.looked[id] = s.b.now()
+	all, err := s.b.reader(ctx, j).Alarms(ctx, j)
+	if err != nil {
+		return nil // the next look asks again
+	}
+	for _, a := range all {
+		if key := id + "/" + a.ID; !s.heard[key] {
+			s.heard[key] = true
+			for _, bs := range Render(a.View(s.lang), s.lang).Messages {
+				said = append(said, terminalText(blocksJSON(bs)))
+			}
+		}
 	}
 	return said
 }

@@ -26,6 +26,7 @@ type bench struct {
 	ops.Cluster
 	mu   sync.Mutex
 	jobs map[slurm.JobID]slurm.Job
+	log  string // what running jobs write
 }
 
 func (*bench) Name() string { return "bench" }
@@ -48,7 +49,7 @@ func (b *bench) Job(_ context.Context, id slurm.JobID) (slurm.Job, error) {
 	}
 	if j.State == slurm.Pending {
 		later := j
-		later.State, later.Nodes = slurm.Running, []string{"n1"}
+		later.State, later.Nodes, later.Stdout = slurm.Running, []string{"n1"}, b.log
 		b.jobs[id] = later
 	}
 	return j, nil
@@ -143,4 +144,38 @@ func TestJobsAreToldOfWhileOneWaits(t *testing.T) {
 	said, _ := converse(t, "/", lang.EN, "submit --yes --name gpt --nodes 2 --gpu h100 --time 1:00:00 --worktree /lustre/m -- "+args)
 	require.Contains(t, said, "Waiting in the queue (PENDING)")
 	require.Contains(t, said, "Running (RUNNING)", "the card is drawn again when the state changes")
+}
+
+func TestTheTerminalHearsOnceOfWhatGoesWrong(t *testing.T) {
+	t.Parallel()
+	st, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, st.Close()) })
+	log := filepath.Join(t.TempDir(), "gpt-1.out")
+	var lines strings.Builder
+	for i := 1; i <= 40; i++ {
+		fmt.Fprintf(&lines, " [2026-06-11 10:00:%02d.000000] iteration %8d/     100 | consumed samples: 64 | elapsed time per iteration (ms): 1000.0 | lm loss: NAN | grad norm: nan |\n", i, i)
+	}
+	require.NoError(t, os.WriteFile(log, []byte(lines.String()), 0o600))
+	now := time.Now()
+	b, err := bot.NewLocal(bot.Config{
+		Store: st.Slack(), Now: func() time.Time { return now },
+		Service: &ops.Service{
+			Clusters: map[string]ops.Cluster{"bench": &bench{jobs: map[slurm.JobID]slurm.Job{}, log: log}}, Default: "bench", Now: time.Now,
+			Store: func() (*store.Store, error) { return st, nil },
+		},
+	})
+	require.NoError(t, err)
+	talk := b.Local("ada", "/", lang.ZH)
+	talk.Type(t.Context(), "submit --yes --name gpt --nodes 2 --gpu h100 --time 1:00:00 --worktree /lustre/m -- "+args)
+	var told []string
+	for range 4 {
+		for _, s := range talk.Look(t.Context()) {
+			told = append(told, s.Text)
+		}
+		now = now.Add(time.Minute)
+	}
+	said := strings.Join(told, "\n")
+	require.Equal(t, 1, strings.Count(said, "损失不是有限值"), said)
+	require.Contains(t, said, "n1")
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/mcp"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
@@ -104,7 +105,7 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 	mux := http.NewServeMux()
 	var running sync.WaitGroup
 	slackOn := false
-	tell := func(context.Context, follow.News) {}
+	tell := logNews(log, sh.lang)
 	agentPolicy := mcp.Policy{Beyond: func(op string, in any) string { return needsApproval(svc, cfg.Slack.Approval, op, in) }}
 	watchers := startWatchers(ctx, svc, &running)
 	for _, name := range []string{"SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET"} {
@@ -224,10 +225,26 @@ func startWatchers(ctx context.Context, svc *ops.Service, running *sync.WaitGrou
 	return all
 }
 
-// cardNews tells in the thread of a job's card what was done beyond watching;
-// the states themselves the bot has from the watchers.
+// logNews is where there is no Slack: the server's own terminal hears of what
+// goes wrong with running jobs.
+func logNews(log *slog.Logger, l lang.Lang) func(context.Context, follow.News) {
+	return func(_ context.Context, n follow.News) {
+		for _, a := range n.Alarms {
+			log.Warn(view.Plainly(a.Says(l)), "job", n.Job.ID, "name", n.Job.Name, "alarm", a.ID, "node", a.Node)
+		}
+	}
+}
+
+// cardNews tells in the thread of a job's card what was done beyond watching,
+// and what goes wrong while the job runs; the states themselves the bot has
+// from the watchers.
 func cardNews(b *bot.Bot, log *slog.Logger) func(context.Context, follow.News) {
 	return func(ctx context.Context, n follow.News) {
+		for _, a := range n.Alarms {
+			if err := b.Notify(ctx, a.Notice(n.Job)); err != nil && ctx.Err() == nil {
+				log.Error("an alarm was not posted", "job", n.Job.ID, "alarm", a.ID, "error", err)
+			}
+		}
 		if n.Why == (lang.Text{}) {
 			return
 		}

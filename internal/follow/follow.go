@@ -29,6 +29,8 @@ type News struct {
 	Next slurm.JobID
 	// Why says what was done beyond watching, or why it was not.
 	Why lang.Text
+	// Alarms are what goes wrong with a job that runs, each told once.
+	Alarms []ops.Alarm
 }
 
 // A Follower follows the jobs of a service. Tell is called for each piece of
@@ -44,6 +46,7 @@ type Follower struct {
 
 	mu      sync.Mutex
 	awaited map[string]bool // jobs whose artifact is being awaited
+	running map[string]slurm.Job
 }
 
 // memory is how far back submissions are taken up at a start.
@@ -58,13 +61,14 @@ func (f *Follower) Run(ctx context.Context) error {
 	if f.Interval == 0 {
 		f.Interval = 30 * time.Second
 	}
-	f.awaited = map[string]bool{}
+	f.awaited, f.running = map[string]bool{}, map[string]slurm.Job{}
 	var wg sync.WaitGroup
 	for _, w := range f.Watchers {
 		sub := w.Subscribe()
 		wg.Go(func() { f.listen(ctx, st, sub) })
 	}
 	wg.Go(func() { f.takeUp(ctx, st) })
+	wg.Go(func() { f.patrol(ctx, st) })
 	wg.Wait()
 	return nil
 }
@@ -95,6 +99,8 @@ func (f *Follower) takeUp(ctx context.Context, st *store.Store) {
 			}
 			if w := f.Watchers[sub.Cluster]; w != nil && !known.State.Ended() {
 				w.Watch(known)
+				known.Cluster = sub.Cluster
+				f.follow(known)
 			}
 		}
 		if !sleep(ctx, min(f.Interval, 2*time.Second)) {
@@ -137,6 +143,7 @@ func (f *Follower) listen(ctx context.Context, st *store.Store, sub *watch.Subsc
 // telling is by job and state, so that it shows once.
 func (f *Follower) seen(ctx context.Context, st *store.Store, j slurm.Job) {
 	n := News{Job: j}
+	f.follow(j)
 	if j.State == slurm.Running {
 		f.await(ctx, st, j)
 	}

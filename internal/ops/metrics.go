@@ -47,8 +47,17 @@ func metricsOp(ctx context.Context, c *Call, in MetricsIn) (MetricsOut, error) {
 		}
 		out.runs = append(out.runs, run)
 		out.Runs = append(out.Runs, run.Summary())
-		for _, f := range run.Check() {
-			out.Findings = append(out.Findings, f.What.In(c.Lang)+" "+f.Fix.In(c.Lang))
+		alarms, err := c.Alarms(ctx, j)
+		if err != nil {
+			return out, err
+		}
+		if alarms == nil {
+			for _, f := range run.Check() {
+				alarms = append(alarms, Alarm{ID: f.ID, What: f.What, Fix: f.Fix})
+			}
+		}
+		for _, a := range alarms {
+			out.Findings = append(out.Findings, a.Says(c.Lang)+" "+a.Fix.In(c.Lang))
 		}
 		if len(in.Runs) == 1 && j.State == slurm.Running && j.TimeLimitS != nil {
 			left := *j.TimeLimitS - j.ElapsedS

@@ -38,6 +38,8 @@ type WaitOut struct {
 	SavedGPUHours float64 `json:"saved_gpu_hours,omitempty"`
 	// TimedOut says that the time was up first.
 	TimedOut bool `json:"timed_out,omitempty"`
+	// Alarms are what was wrong with it while it ran, each told once.
+	Alarms []string `json:"alarms,omitempty"`
 }
 
 // Found reports that the job ended badly.
@@ -79,6 +81,8 @@ func wait(ctx context.Context, c *Call, in WaitIn) (WaitOut, error) {
 	if artifact.Path != "" && !in.End && !in.Running {
 		return c.awaitArtifact(ctx, cl, artifact, in, out)
 	}
+	ring := bell{told: map[string]bool{}}
+	ring.look(ctx, c, &out)
 	for !out.State.Ended() && (!in.Running || out.State != slurm.Running) {
 		select {
 		case <-ctx.Done():
@@ -89,9 +93,40 @@ func wait(ctx context.Context, c *Call, in WaitIn) (WaitOut, error) {
 			j.Cluster = cl.Name()
 			out.Job = j
 			c.step(int(j.ElapsedS), 0, string(j.State))
+			ring.look(ctx, c, &out)
 		}
 	}
 	return out, nil
+}
+
+// A bell tells of a job's alarms while it is waited for.
+type bell struct {
+	looked time.Time
+	told   map[string]bool
+}
+
+// bellPause is between two looks at the numbers of a job that is waited for.
+const bellPause = 30 * time.Second
+
+// look rings for what is new, as a step that the person sees at once, and adds
+// it to the answer.
+func (b *bell) look(ctx context.Context, c *Call, out *WaitOut) {
+	if c.Now().Sub(b.looked) < bellPause {
+		return
+	}
+	b.looked = c.Now()
+	all, err := c.Alarms(ctx, out.Job)
+	if err != nil {
+		return // the next look asks again
+	}
+	for _, a := range all {
+		if !b.told[a.ID] {
+			b.told[a.ID] = true
+			says := a.Says(c.Lang) + " " + a.Fix.In(c.Lang)
+			out.Alarms = append(out.Alarms, says)
+			c.step(int(out.ElapsedS), 0, says)
+		}
+	}
 }
 
 // timedOut tells a wait that ran out of time from one that was broken off.
@@ -129,11 +164,13 @@ func (c *Call) awaitArtifact(ctx context.Context, cl Cluster, a watch.Artifact, 
 	if c.Who.Surface != Shell && c.Who.Surface != Chat && !c.inJobFolders(out.Job, a.Path) {
 		return out, badInput("artifact", "a path relative to the job's work directory", "%s lies outside of the job's own folders", a.Path)
 	}
+	ring := bell{told: map[string]bool{}}
 	sight, err := a.Await(ctx, func() slurm.Job {
 		if j, err := cl.Job(ctx, in.Job); err == nil {
 			j.Cluster = cl.Name()
 			out.Job = j
 			c.step(int(j.ElapsedS), 0, string(j.State))
+			ring.look(ctx, c, &out)
 		}
 		return out.Job
 	}, pause(cl))
@@ -180,6 +217,9 @@ func (c *Call) inJobFolders(j slurm.Job, path string) bool {
 // View says how the wait ended.
 func (o WaitOut) View(l lang.Lang) view.Doc {
 	d := StatusOut{Job: o.Job}.View(l)
+	if len(o.Alarms) > 0 {
+		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "while it ran", ZH: "运行期间"}.In(l), Items: o.Alarms})
+	}
 	switch {
 	case o.Cancelled:
 		d.Tone = view.Good

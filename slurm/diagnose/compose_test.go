@@ -454,6 +454,49 @@ func TestHangs(t *testing.T) {
 	}
 }
 
+// TestAJobThatOnlyChattersHangs has a job that writes on without an iteration,
+// and one whose other program writes the times of another zone.
+func TestAJobThatOnlyChattersHangs(t *testing.T) {
+	fresh := int64(20)
+	for after, want := range map[time.Duration]string{
+		2*time.Hour + 5*time.Minute: diagnose.Hang, 8*time.Hour + 30*time.Second: diagnose.Success, 10 * time.Minute: diagnose.Success,
+	} {
+		var b strings.Builder
+		at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
+		for i := 1; i <= 60; i++ {
+			at = at.Add(4 * time.Second)
+			fmt.Fprintf(&b, "[%s] iteration %8d/    1000 | consumed samples: 64 | elapsed time per iteration (ms): 4000.0 | lm loss: 2.000000E+00 | grad norm: 0.5 |\n", at.Format("2006-01-02 15:04:05.000000"), i)
+		}
+		fmt.Fprintf(&b, "%s heartbeat: the exporter is alive\n", at.Add(after).Format("2006-01-02 15:04:05"))
+		src, err := diagnose.Read("a.log", strings.NewReader(b.String()))
+		require.NoError(t, err)
+		got, err := diagnose.Run(context.Background(), src, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: &fresh})
+		require.NoError(t, err)
+		require.Equal(t, want, got.Class, after)
+	}
+}
+
+// TestAPauseThatTheRunKnowsIsNoHang has a run whose evaluation takes half an
+// hour each time.
+func TestAPauseThatTheRunKnowsIsNoHang(t *testing.T) {
+	var b strings.Builder
+	at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
+	for i := 1; i <= 60; i++ {
+		at = at.Add(4 * time.Second)
+		if i%20 == 0 {
+			at = at.Add(30 * time.Minute)
+		}
+		fmt.Fprintf(&b, "[%s] iteration %8d/    1000 | consumed samples: 64 | elapsed time per iteration (ms): 4000.0 | lm loss: 2.000000E+00 | grad norm: 0.5 |\n", at.Format("2006-01-02 15:04:05.000000"), i)
+	}
+	for silent, want := range map[int64]string{40 * 60: diagnose.Success, 70 * 60: diagnose.Hang} {
+		src, err := diagnose.Read("a.log", strings.NewReader(b.String()))
+		require.NoError(t, err)
+		got, err := diagnose.Run(context.Background(), src, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: &silent})
+		require.NoError(t, err)
+		require.Equal(t, want, got.Class, silent)
+	}
+}
+
 // TestSlurmEndsTheJob checks that Slurm's word wins over what ranks say of it.
 func TestSlurmEndsTheJob(t *testing.T) {
 	for class, line := range map[string]string{

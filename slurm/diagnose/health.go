@@ -55,7 +55,7 @@ func (j *job) endedQuietly() verdict {
 }
 
 // stalled reports whether the job has been silent for longer than its own
-// pace explains.
+// pace explains, or writes on and makes no progress for twice as long.
 func (j *job) stalled() bool {
 	age, known := j.age(now())
 	if !known {
@@ -65,7 +65,36 @@ func (j *job) stalled() bool {
 	if j.inPhase() {
 		limit = quietPhase
 	}
-	return age > max(limit, quietFactor*j.pace())
+	usual, longest := j.pace()
+	limit = max(limit, quietFactor*usual, min(2*longest, longestPause))
+	if age > limit {
+		return true
+	}
+	chatter, known := j.sinceProgress()
+	return known && age+chatter > 2*limit
+}
+
+// sinceProgress is how long the job has written other lines after its last
+// report of an iteration, by the times in the log.
+func (j *job) sinceProgress() (time.Duration, bool) {
+	var progress, newest time.Time
+	for _, f := range j.files {
+		if f.lastTime.After(newest) {
+			newest = f.lastTime
+		}
+		if n := len(f.progress); n > 0 {
+			if at, ok := timestamp(f.progress[n-1].text); ok && at.Year() != yearless && at.After(progress) {
+				progress = at
+			}
+		}
+	}
+	chatter := newest.Sub(progress)
+	// Two programs of one job may write the times of two zones, which are whole
+	// quarters of an hour apart.
+	const quarter = 15 * time.Minute
+	apart := (chatter + quarter/2) % quarter
+	zones := chatter > 2*quarter && apart > quarter/2-2*time.Minute && apart < quarter/2+2*time.Minute
+	return chatter, !progress.IsZero() && newest.After(progress) && !zones
 }
 
 // inPhase reports whether the last line of any file names something slow.
@@ -78,8 +107,12 @@ func (j *job) inPhase() bool {
 	return false
 }
 
-// pace is the usual time between two reports of iterations.
-func (j *job) pace() time.Duration {
+// longestPause bounds how much an earlier pause of a run excuses.
+const longestPause = 2 * time.Hour
+
+// pace is the usual time between two reports of iterations, and the longest
+// that the run came back from, as after an evaluation or a checkpoint.
+func (j *job) pace() (usual, longest time.Duration) {
 	var gaps []time.Duration
 	for _, f := range j.files {
 		var prev time.Time
@@ -97,10 +130,10 @@ func (j *job) pace() time.Duration {
 		}
 	}
 	if len(gaps) == 0 {
-		return 0
+		return 0, 0
 	}
 	sort.Slice(gaps, func(a, b int) bool { return gaps[a] < gaps[b] })
-	return gaps[len(gaps)/2]
+	return gaps[len(gaps)/2], gaps[len(gaps)-1]
 }
 
 // field reads the number after a name in an iteration line.

@@ -229,7 +229,8 @@ func (j *job) harmlessAll(causes []*event) bool {
 // the others would wait for it.
 func (j *job) fresh() bool {
 	age, known := j.age(now())
-	return known && age < time.Minute+3*j.pace()
+	usual, _ := j.pace()
+	return known && age < time.Minute+3*usual
 }
 
 // progressAfter reports whether iterations went on after an event.

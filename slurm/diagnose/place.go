@@ -95,11 +95,14 @@ func ncclRankOf(text string, byPid, hostBase map[string]int) int {
 
 // nodeByRank finds the node of a rank from its neighbours on the same node.
 func (j *job) nodeByRank(rank int, nodeOfRank map[int]string) string {
+	if h := nodeOfRank[rank]; h != "" {
+		return h
+	}
 	per := j.perNode
 	if per == 0 {
 		per = 8
-		if n := len(j.given.Nodes); n > 0 && j.world > 0 {
-			per = max(1, j.world/n)
+		if n := len(j.given.Nodes); n > 0 && j.ranks() > 0 {
+			per = max(1, j.ranks()/n)
 		}
 	}
 	for r := rank / per * per; r < (rank/per+1)*per; r++ {
@@ -111,6 +114,23 @@ func (j *job) nodeByRank(rank int, nodeOfRank map[int]string) string {
 		return j.given.Nodes[k]
 	}
 	return ""
+}
+
+// ranks is the world size, or how many ranks the logs show where it is not said.
+func (j *job) ranks() int {
+	if j.world > 0 {
+		return j.world
+	}
+	most := -1
+	for i, f := range j.files {
+		most = max(most, j.fileRank[i])
+		if j.taskRank {
+			for l := range f.labels {
+				most = max(most, l)
+			}
+		}
+	}
+	return most + 1
 }
 
 // rankOf returns the global rank that a tag in a file stands for, or -1.

@@ -56,6 +56,8 @@ type Report struct {
 	Rules   []string     `json:"rules,omitempty"`
 	Peer    string       `json:"peer,omitempty"`
 	Differs []string     `json:"differs,omitempty"`
+	// Behind is who a hanging job waits for, where the logs show it.
+	Behind *Behind `json:"behind,omitempty"`
 }
 
 // Evidence is one line that the answer rests on.
@@ -141,6 +143,9 @@ func (j *job) join(r *Report, v verdict) {
 	}
 	for _, rule := range j.brokenRules(v) {
 		r.Rules = append(r.Rules, rule.ID)
+	}
+	if v.class == Hang {
+		r.Behind = j.whoIsBehind()
 	}
 	switch v.class {
 	case NCCLConnection, NCCLIB, NCCLTimeout, Rendezvous:

@@ -143,6 +143,10 @@ func (r Report) detail(l lang.Lang) string {
 			say(fmt.Sprintf("Other processes on that GPU hold %.2f GiB.", m.OthersGiB), fmt.Sprintf("该 GPU 上其他进程占用 %.2f GiB。", m.OthersGiB))
 		}
 	}
+	if r.Behind != nil && r.Laggard == "" {
+		b := r.Behind.Says()
+		say(b.EN, b.ZH)
+	}
 	switch r.Laggard {
 	case "behind":
 		say("All others waited for this rank: it had enqueued fewer collectives.", "其他 rank 都在等它：它提交的集合操作更少。")

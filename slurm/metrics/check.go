@@ -3,15 +3,18 @@ package metrics
 import (
 	"fmt"
 	"math"
+	"strconv"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
 // A Finding is something about a running job's numbers that a person should
 // hear of once. ID stays the same for the same thing.
 type Finding struct {
-	ID        string    `json:"id"` // not_finite, loss_spike, slower, slow_start
+	ID        string    `json:"id"` // not_finite, loss_spike, slower, straggler, slow_start
 	Iteration int       `json:"iteration"`
+	Rank      *int      `json:"rank,omitempty"` // where one is to blame
 	What      lang.Text `json:"what"`
 	Fix       lang.Text `json:"fix"`
 }
@@ -26,11 +29,15 @@ const (
 	slowerWindow = 15   // iterations whose median is compared
 	slowerFactor = 1.25 // times the median before
 	slowMFU      = 0.20 // below which a run is slow from the start
+	dataShare    = 0.10 // of an iteration in the batch generator: data are slow
+	roomShare    = 0.70 // of a GPU's memory at the most: there is room
+	sameSlow     = 3    // reports in a row that call the same rank slow
+	slowShare    = 0.85 // of the fastest rank's speed: slow
 )
 
 // Check looks at a run's latest iterations as they stand now.
 func (r Run) Check() (found []Finding) {
-	for _, check := range []func(Run) (Finding, bool){notFinite, lossSpike, slower, slowStart} {
+	for _, check := range []func(Run) (Finding, bool){notFinite, lossSpike, straggler, slower, slowStart} {
 		if f, ok := check(r); ok {
 			found = append(found, f)
 		}
@@ -46,12 +53,16 @@ func notFinite(r Run) (Finding, bool) {
 	for run < n && bad(r.Iterations[n-1-run]) {
 		run++
 	}
-	if run < runLength {
+	lossToo := false
+	for _, it := range r.Iterations[n-run:] {
+		lossToo = lossToo || it.Loss != nil && (math.IsNaN(*it.Loss) || math.IsInf(*it.Loss, 0))
+	}
+	if run < runLength || !lossToo && n < enough {
 		return Finding{}, false
 	}
 	at := r.Iterations[n-run].N
 	return Finding{
-		"not_finite", at,
+		"not_finite", at, nil,
 		lang.Text{EN: fmt.Sprintf("Loss or gradient norm has been NaN or infinite since iteration %d.", at), ZH: fmt.Sprintf("自第 %d 次迭代起，损失或梯度范数一直为 NaN 或无穷大。", at)},
 		lang.Text{EN: "Stop it and go back to a checkpoint before that iteration, with a lower learning rate or without that data.", ZH: "停止作业，回退到该迭代之前的检查点，降低学习率或跳过这些数据。"},
 	}, true
@@ -81,15 +92,16 @@ func lossSpike(r Run) (Finding, bool) {
 	}
 	at := recent[0].N
 	return Finding{
-		"loss_spike", at,
+		"loss_spike", at, nil,
 		lang.Text{EN: fmt.Sprintf("The loss jumped from about %.3g to %.3g at iteration %d and stays there.", median, recent[0].V, at), ZH: fmt.Sprintf("损失在第 %d 次迭代从约 %.3g 跳升到 %.3g，且没有回落。", at, median, recent[0].V)},
 		lang.Text{EN: "If it does not come back, restart from a checkpoint before it and skip that data or lower the learning rate.", ZH: "若不回落，从之前的检查点重启，跳过这些数据或降低学习率。"},
 	}, true
 }
 
-// slower finds iterations that take longer than earlier ones did.
+// slower finds iterations that take longer than earlier ones did. Where the
+// batch grows by plan, the time of a sample is compared.
 func slower(r Run) (Finding, bool) {
-	ps := r.Points(Elapsed)
+	ps := r.Points(sampleTime)
 	if len(ps) < enough+slowerWindow {
 		return Finding{}, false
 	}
@@ -105,11 +117,60 @@ func slower(r Run) (Finding, bool) {
 		return Finding{}, false
 	}
 	at := recent[0].N
-	return Finding{
-		"slower", at,
-		lang.Text{EN: fmt.Sprintf("Iterations take %.0f ms now, %.0f %% longer than the %.0f ms before.", is, 100*(is/was-1), was), ZH: fmt.Sprintf("当前每次迭代 %.0f 毫秒，比之前的 %.0f 毫秒慢 %.0f%%。", is, was, 100*(is/was-1))},
+	// Told in milliseconds of an iteration of the present size.
+	now := *quantile(values(r.Iterations[max(0, len(r.Iterations)-slowerWindow):], Elapsed), 0.5)
+	f := Finding{
+		"slower", at, nil,
+		lang.Text{EN: fmt.Sprintf("Iterations take %.0f ms now, %.0f %% longer than the %.0f ms before.", now, 100*(is/was-1), now*was/is), ZH: fmt.Sprintf("当前每次迭代 %.0f 毫秒，比之前的 %.0f 毫秒慢 %.0f%%。", now, now*was/is, 100*(is/was-1))},
 		lang.Text{EN: "Look for a throttled or failing GPU, a flapping link or slow storage; --log-straggler names the slow rank.", ZH: "检查是否有 GPU 降频或故障、链路抖动或存储变慢；--log-straggler 可指出慢的 rank。"},
-	}, true
+	}
+	if data, ok := r.slowData(); ok {
+		f.Fix = data
+	}
+	return f, true
+}
+
+// sampleTime is the time that an iteration takes, for each sample where the
+// batch size is known.
+var sampleTime = Series{"sample_ms", "ms", func(i Iteration) *float64 {
+	if i.ElapsedMS == nil || i.GlobalBatch == nil || *i.GlobalBatch <= 0 {
+		return i.ElapsedMS
+	}
+	v := *i.ElapsedMS / float64(*i.GlobalBatch)
+	return &v
+}}
+
+// straggler finds a rank that every report of late calls the slowest, and by
+// far: pipeline stages differ a little by nature.
+func straggler(r Run) (Finding, bool) {
+	n := len(r.Slowest)
+	if n == 0 {
+		return Finding{}, false
+	}
+	last := r.Slowest[n-1]
+	if !last.Judged {
+		if n < sameSlow {
+			return Finding{}, false
+		}
+		for _, s := range r.Slowest[n-sameSlow:] {
+			if s.Rank != last.Rank || s.Share > slowShare {
+				return Finding{}, false
+			}
+		}
+	}
+	if len(r.Iterations) > 0 && r.Iterations[len(r.Iterations)-1].N-last.Iteration > 100 {
+		return Finding{}, false // old news
+	}
+	f := Finding{
+		"straggler", last.Iteration, &last.Rank,
+		lang.Text{EN: fmt.Sprintf("Rank %d is a straggler: all others wait for it.", last.Rank), ZH: fmt.Sprintf("rank %d 明显偏慢，其他 rank 都在等它。", last.Rank)},
+		lang.Text{EN: "Look at that GPU's clocks, temperature and links (nvidia-smi -q -d PERFORMANCE,CLOCK; `megatron-ops run JOB -- nvidia-smi`); if it stays slow, go on from the last checkpoint with its node in --exclude.", ZH: "检查该 GPU 的频率、温度与链路（nvidia-smi -q -d PERFORMANCE,CLOCK；`megatron-ops run JOB -- nvidia-smi`）；若持续偏慢，从最近的检查点继续，并用 --exclude 排除该节点。"},
+	}
+	if last.Share > 0 {
+		f.What.EN = fmt.Sprintf("Rank %d is a straggler: it reaches %.0f %% of the others' speed, and all wait for it.", last.Rank, 100*last.Share)
+		f.What.ZH = fmt.Sprintf("rank %d 明显偏慢：只有其他 rank 的 %.0f%%，所有 rank 都在等它。", last.Rank, 100*last.Share)
+	}
+	return f, true
 }
 
 // slowStart finds a run that never reached a fair share of its GPUs' peak.
@@ -123,20 +184,69 @@ func slowStart(r Run) (Finding, bool) {
 		return Finding{}, false
 	}
 	return Finding{
-		"slow_start", r.Iterations[0].N,
+		"slow_start", r.Iterations[0].N, nil,
 		lang.Text{EN: fmt.Sprintf("The run reaches %.0f %% of its GPUs' peak, less than expected from the start.", 100*mfu), ZH: fmt.Sprintf("从一开始就只达到 GPU 峰值的 %.0f%%，低于预期。", 100*mfu)},
 		r.slowFix(),
 	}, true
 }
 
-// slowFix names the flag that the run's own numbers point at.
+// slowFix names the flag that the run's own numbers point at: data that the
+// timers show to be slow, memory that is left, then the layout.
 func (r Run) slowFix() lang.Text {
-	for _, m := range r.Memory {
-		if m.MaxMB > 0 && m.MaxReserveMB > 0 && m.MaxMB < 0.6*m.MaxReserveMB {
-			return lang.Text{EN: "Memory is left: raise --micro-batch-size or turn recomputation off.", ZH: "显存仍有富余：提高 --micro-batch-size 或关闭重计算。"}
+	if data, ok := r.slowData(); ok {
+		return data
+	}
+	if left, ok := r.room(); ok {
+		gib := fmt.Sprintf("%.0f", left/1024)
+		if r.args["recompute_granularity"] == "full" {
+			return lang.Text{EN: "About " + gib + " GiB of each GPU are not used: recompute less, --recompute-granularity selective in place of full.", ZH: "每张 GPU 约有 " + gib + " GiB 显存未使用：减少重计算，用 --recompute-granularity selective 代替 full。"}
 		}
+		larger := ""
+		if n, err := strconv.Atoi(r.args["micro_batch_size"]); err == nil {
+			larger = " " + strconv.Itoa(2*n)
+		}
+		return lang.Text{EN: "About " + gib + " GiB of each GPU are not used: --micro-batch-size" + larger + ", or less TP and PP.", ZH: "每张 GPU 约有 " + gib + " GiB 显存未使用：--micro-batch-size" + larger + "，或减小 TP 与 PP。"}
+	}
+	if tp, _ := strconv.Atoi(r.args["tensor_model_parallel_size"]); tp > 8 {
+		return lang.Text{EN: fmt.Sprintf("Tensor parallelism of %d leaves the node: --tensor-model-parallel-size 8 and more --pipeline-model-parallel-size.", tp), ZH: fmt.Sprintf("张量并行度 %d 跨越了节点：改用 --tensor-model-parallel-size 8，并增大 --pipeline-model-parallel-size。", tp)}
+	}
+	if r.args["overlap_grad_reduce"] == "False" {
+		return lang.Text{EN: "Communication is not overlapped: --overlap-grad-reduce --overlap-param-gather --use-distributed-optimizer.", ZH: "通信没有与计算重叠：--overlap-grad-reduce --overlap-param-gather --use-distributed-optimizer。"}
 	}
 	return lang.Text{EN: "Check data loading (--num-workers, the batch-generator timer), then --overlap-grad-reduce, --overlap-param-gather and the smallest TP and PP that fit.", ZH: "先检查数据读取（--num-workers 与 batch-generator 计时），再检查 --overlap-grad-reduce、--overlap-param-gather，并采用能放下的最小 TP 与 PP。"}
+}
+
+// slowData reports whether the timers show that ranks wait for their batches,
+// and the flag to change.
+func (r Run) slowData() (lang.Text, bool) {
+	data := r.timer("batch-generator")
+	all := quantile(values(r.Iterations[max(0, len(r.Iterations)-20):], Elapsed), 0.5)
+	if all == nil || data < dataShare**all {
+		return lang.Text{}, false
+	}
+	workers := "4"
+	if n, err := strconv.Atoi(r.args["num_workers"]); err == nil {
+		workers = strconv.Itoa(max(2*n, 4))
+	}
+	share := fmt.Sprintf("%.0f", 100*data / *all)
+	return lang.Text{
+		EN: "The batch-generator timer takes " + share + " % of an iteration, so data are slow: --num-workers " + workers + ", and --data-cache-path on fast storage.",
+		ZH: "batch-generator 计时占每次迭代的 " + share + "%，说明数据读取慢：--num-workers " + workers + "，并把 --data-cache-path 放到快速存储。",
+	}, true
+}
+
+// room is how many MB of each GPU no rank has ever used, where that is much.
+func (r Run) room() (mb float64, ok bool) {
+	gpu, known := megatron.LookupGPU(r.GPU)
+	most := 0.0
+	for _, m := range r.Memory {
+		most = max(most, m.MaxReserveMB, m.MaxMB)
+	}
+	total := gpu.MemoryGiB * 1024
+	if !known || most == 0 || total == 0 || most > roomShare*total {
+		return 0, false
+	}
+	return total - most, true
 }
 
 func plain(ps []Point) (vs []float64) {

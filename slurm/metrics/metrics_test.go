@@ -140,6 +140,11 @@ func TestChecksSpeakOfWhatIsWrong(t *testing.T) {
 		require.Equal(t, id, found[0].ID)
 		require.NotEmpty(t, found[0].What.ZH)
 		require.NotEmpty(t, found[0].Fix.EN)
+		for n := 1; n <= 100; n++ { // nothing else on the way there
+			for _, f := range read(t, run(n, each)).Check() {
+				require.Equal(t, id, f.ID, "at iteration %d", n)
+			}
+		}
 	}
 	slow := strings.ReplaceAll(run(100, usual), "GPU): 400.0", "GPU): 90.0")
 	require.Equal(t, "slow_start", read(t, slow).Check()[0].ID)
@@ -203,7 +208,9 @@ func TestChecksLeaveHealthyRunsAlone(t *testing.T) {
 			return fmt.Sprintf("%.1f", 4000+float64(i)), loss, grad
 		},
 	} {
-		require.Empty(t, read(t, run(100, each)).Check(), name)
+		for n := 1; n <= 100; n++ {
+			require.Empty(t, read(t, run(n, each)).Check(), "%s, at iteration %d", name, n)
+		}
 	}
 	require.Empty(t, read(t, run(5, usual)).Check(), "too short to tell")
 }

@@ -63,6 +63,12 @@ type Run struct {
 	Memory     []Memory    `json:"memory,omitempty"`
 	Validation []Point     `json:"validation,omitempty"`
 	Restarts   int         `json:"restarts"`
+	// Timers are the newest reports of Megatron's timers by name, oldest first,
+	// and Slowest those of straggler detection.
+	Timers  map[string][]Span `json:"timers,omitempty"`
+	Slowest []Slowest         `json:"slowest,omitempty"`
+
+	args map[string]string // that the run printed of itself
 }
 
 // A Point is one value at an iteration.
@@ -74,7 +80,7 @@ type Point struct {
 // Read reads the run at path: a log, an event file, or a directory of both.
 // GPU names the kind of GPU for MFU, or is empty.
 func Read(ctx context.Context, path, gpu string) (Run, error) {
-	r := reader{run: Run{Name: filepath.Base(path), GPU: gpu}, at: map[int]int{}, memory: map[int]Memory{}}
+	r := newReader(filepath.Base(path), gpu)
 	info, err := os.Stat(path)
 	if err != nil {
 		return r.run, fmt.Errorf("metrics %q: %w", path, err)
@@ -100,7 +106,7 @@ func Read(ctx context.Context, path, gpu string) (Run, error) {
 
 // ReadFrom reads iteration lines from a stream.
 func ReadFrom(name string, in io.Reader, gpu string) (Run, error) {
-	r := reader{run: Run{Name: name, GPU: gpu}, at: map[int]int{}, memory: map[int]Memory{}}
+	r := newReader(name, gpu)
 	err := r.lines(context.Background(), in)
 	return r.finish(), err
 }
@@ -123,6 +129,15 @@ type reader struct {
 	at     map[int]int // iteration → index
 	memory map[int]Memory
 	last   int
+	ends   int64 // how much of each file's end is read; 0: all of it
+
+	timing bool   // within a list of timers
+	timer  string // the one that is listed rank by rank
+	byRank map[int]float64
+}
+
+func newReader(name, gpu string) *reader {
+	return &reader{run: Run{Name: name, GPU: gpu, args: map[string]string{}}, at: map[int]int{}, memory: map[int]Memory{}, byRank: map[int]float64{}}
 }
 
 func (r *reader) file(ctx context.Context, path string) error {
@@ -137,6 +152,9 @@ func (r *reader) file(ctx context.Context, path string) error {
 	if isEvents(filepath.Base(path)) {
 		return r.events(ctx, f)
 	}
+	if r.ends > 0 {
+		return r.endsOf(ctx, f)
+	}
 	return r.lines(ctx, f)
 }
 
@@ -145,10 +163,13 @@ var (
 	memoryWord     = []byte("memory (MB) | allocated:")
 	argumentDots   = []byte(" ....")
 	validationWord = []byte("validation loss at iteration ")
+	acrossWord     = []byte("across ranks (ms):")
+	stragglerWord  = []byte("Etpt/Rnk: ")
+	judgedWord     = []byte("ffected ranks: ")
 )
 
 func (r *reader) lines(ctx context.Context, in io.Reader) error {
-	r.last = 0
+	r.last, r.timing = 0, false
 	b := bufio.NewReaderSize(in, 256<<10)
 	for n := 0; ; n++ {
 		if n%4096 == 0 && ctx.Err() != nil {
@@ -162,6 +183,8 @@ func (r *reader) lines(ctx context.Context, in io.Reader) error {
 			r.memoryLine(string(line))
 		case bytes.Contains(line, validationWord):
 			r.validation(string(line))
+		case r.timing, bytes.Contains(line, acrossWord), bytes.Contains(line, stragglerWord), bytes.Contains(line, judgedWord):
+			r.speed(string(line))
 		case bytes.Contains(line, argumentDots):
 			r.argument(string(line))
 		}
@@ -317,15 +340,20 @@ func (r *reader) validation(line string) {
 // argument reads what the run prints of its own arguments.
 func (r *reader) argument(line string) {
 	name, rest, _ := strings.Cut(line, " ....")
-	value, err := strconv.Atoi(strings.TrimSpace(strings.TrimLeft(rest, ".")))
-	if err != nil {
-		return
-	}
+	said := strings.TrimSpace(strings.TrimLeft(rest, "."))
 	words := strings.Fields(name)
 	if len(words) == 0 {
 		return
 	}
-	switch words[len(words)-1] {
+	word := words[len(words)-1]
+	if len(r.run.args) < 4096 {
+		r.run.args[word] = said
+	}
+	value, err := strconv.Atoi(said)
+	if err != nil {
+		return
+	}
+	switch word {
 	case "world_size":
 		r.run.WorldSize = value
 	case "seq_length":
@@ -337,6 +365,7 @@ func (r *reader) argument(line string) {
 
 // finish orders the iterations and works out what follows from others.
 func (r *reader) finish() Run {
+	r.endRanks()
 	run := r.run
 	sort.SliceStable(run.Iterations, func(a, b int) bool { return run.Iterations[a].N < run.Iterations[b].N })
 	for _, m := range r.memory {

@@ -1,0 +1,64 @@
+package ops
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// running is a job that runs and logs iterations; the last ones lose their loss.
+func running(t *testing.T, lost int) (*Call, slurm.Job) {
+	t.Helper()
+	dir := t.TempDir()
+	var b strings.Builder
+	for i := 1; i <= 60; i++ {
+		loss := "2.500000E+00"
+		if i > 60-lost {
+			loss = "NAN"
+		}
+		fmt.Fprintf(&b, " [2026-06-11 10:%02d:%02d.000000] iteration %8d/     100 | consumed samples: %12d | elapsed time per iteration (ms): 4000.0 | throughput per GPU (TFLOP/s/GPU): 400.0 | learning rate: 1.5E-04 | global batch size:   256 | lm loss: %s | loss scale: 1.0 | grad norm: 0.5 |\n", i/15, i%15*4, i, 256*i, loss)
+	}
+	j := slurm.Job{ID: "77", Cluster: "test", Name: "gpt", User: "alice", State: slurm.Running, Nodes: []string{"n1", "n2"}, GPUs: 16, WorkDir: dir, Stdout: filepath.Join(dir, "gpt-77.out")}
+	require.NoError(t, os.WriteFile(j.Stdout, []byte(b.String()), 0o600))
+	return newCall(t, &site{jobs: map[slurm.JobID]slurm.Job{"77": j}}), j
+}
+
+func TestWaitingHearsOfWhatGoesWrongOnce(t *testing.T) {
+	c, _ := running(t, 5)
+	var steps []string
+	c.Progress = func(_, _ int, what string) { steps = append(steps, what) }
+	for _, words := range [][]string{{"77", "--timeout", "1"}, {"77", "--artifact", "result.json", "--timeout", "1"}} {
+		steps = nil
+		out, err := do(t, c, "wait", words...)
+		require.NoError(t, err)
+		w := out.(WaitOut)
+		require.True(t, w.TimedOut)
+		require.Len(t, w.Alarms, 1)
+		require.Contains(t, w.Alarms[0], "NaN or infinite since iteration 56")
+		require.Contains(t, w.Alarms[0], "n[1-2]", "with the nodes")
+		require.Equal(t, 1, strings.Count(strings.Join(steps, "\n"), "NaN"), "shown at once, and once")
+		require.Contains(t, text(t, w, lang.ZH), "运行期间")
+	}
+	c, _ = running(t, 0)
+	out, err := do(t, c, "wait", "77", "--timeout", "1")
+	require.NoError(t, err)
+	require.Empty(t, out.(WaitOut).Alarms)
+}
+
+func TestMetricsOfARunningJobTellAHang(t *testing.T) {
+	c, j := running(t, 0)
+	old := time.Now().Add(-time.Hour)
+	require.NoError(t, os.Chtimes(j.Stdout, old, old))
+	out, err := do(t, c, "metrics", "77")
+	require.NoError(t, err)
+	require.Len(t, out.(MetricsOut).Findings, 1)
+	require.Contains(t, out.(MetricsOut).Findings[0], "No progress for 01:00:00, where an iteration took 4.0 s; the last one was 60. Node: n[1-2].")
+}

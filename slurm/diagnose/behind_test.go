@@ -1,0 +1,82 @@
+package diagnose_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+)
+
+// TestAHangNamesTheRanksBehind has ranks that report their own iterations, one
+// of which stopped before the others, in a file each and in one file together.
+func TestAHangNamesTheRanksBehind(t *testing.T) {
+	each := func(to int) string {
+		var b strings.Builder
+		b.WriteString("> initializing torch distributed ...\n")
+		for i := 1; i <= to; i++ {
+			fmt.Fprintf(&b, "[2026-06-11 10:00:%02d.000000] iteration %8d/    1000 | consumed samples: 64 | elapsed time per iteration (ms): 1000.0 | lm loss: 2.0E+00 |\n", i, i)
+		}
+		return b.String()
+	}
+	reached := func(rank int) int {
+		if rank == 5 {
+			return 17
+		}
+		return 18
+	}
+	apart, together := t.TempDir(), t.TempDir()
+	var all strings.Builder
+	written := make([][]string, 8)
+	for rank := range 8 {
+		log := each(reached(rank))
+		require.NoError(t, os.WriteFile(filepath.Join(apart, fmt.Sprintf("train_%s_rank%04d.out", []string{"gpu07", "gpu08"}[rank/4], rank)), []byte(log), 0o600))
+		written[rank] = strings.SplitAfter(strings.TrimSuffix(log, "\n"), "\n")
+	}
+	for i := range 19 {
+		for rank, lines := range written {
+			if i < len(lines) {
+				fmt.Fprintf(&all, "%d: %s\n", rank, strings.TrimSpace(lines[i]))
+			}
+		}
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(together, "slurm-12.out"), []byte(all.String()), 0o600))
+	silent := int64(7200)
+	for _, dir := range []string{apart, together} {
+		r, err := diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: &silent, Nodes: []string{"gpu07", "gpu08"}})
+		require.NoError(t, err)
+		require.Equal(t, diagnose.Hang, r.Class)
+		require.NotNil(t, r.Behind, dir)
+		require.Equal(t, []int{5}, r.Behind.Ranks)
+		require.Equal(t, "gpu08", r.Behind.Node)
+		require.Contains(t, r.Summary, "Behind the others: rank 5 (node gpu08); they reached iteration 18.")
+		require.Contains(t, r.View(lang.ZH).Sections[0].Text, "落后的是 rank 5（节点 gpu08）")
+	}
+}
+
+// TestStacksTellWhoStandsApart has a py-spy dump of four ranks.
+func TestStacksTellWhoStandsApart(t *testing.T) {
+	var b strings.Builder
+	for rank := range 4 {
+		where := "all_reduce (torch/distributed/distributed_c10d.py:2806)"
+		if rank == 2 {
+			where = "__getitem__ (gpt_dataset.py:211)"
+		}
+		fmt.Fprintf(&b, "%d: Process %d: python pretrain_gpt.py\n%d: Thread 0x7F (active): \"MainThread\"\n%d:     %s\n%d:     train (megatron/training/training.py:2100)\n%d: \n", rank, 1000+rank, rank, rank, where, rank, rank)
+	}
+	src, err := diagnose.Read("slurm-7.out", strings.NewReader(b.String()))
+	require.NoError(t, err)
+	silent := int64(7200)
+	r, err := diagnose.Run(context.Background(), src, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: &silent})
+	require.NoError(t, err)
+	require.Equal(t, diagnose.Hang, r.Class)
+	require.NotNil(t, r.Behind)
+	require.Equal(t, "stacks", r.Behind.By)
+	require.Equal(t, []int{2}, r.Behind.Ranks)
+}

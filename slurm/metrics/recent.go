@@ -1,0 +1,68 @@
+package metrics
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Bounds on what is read of logs that are looked at again and again.
+const (
+	recentHead = 256 << 10 // where the arguments and the first iterations are
+	recentAll  = 64 << 20  // the ends of all files together
+	recentMost = 2 << 20   // of one file
+	recentMin  = 64 << 10
+)
+
+// Recent reads the beginning and the newest part of a running job's logs, of
+// all its files together, in bounded time however long they are.
+func Recent(ctx context.Context, paths []string, gpu string) (Run, error) {
+	r := newReader("", gpu)
+	var files []string
+	for _, p := range paths {
+		err := filepath.WalkDir(p, func(p string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() && mayHold(d.Name()) && !isEvents(d.Name()) {
+				files = append(files, p)
+			}
+			return nil // what cannot be listed has no numbers
+		})
+		if err != nil {
+			return r.run, fmt.Errorf("metrics %q: %w", p, err)
+		}
+	}
+	r.ends = min(max(recentAll/int64(max(1, len(files))), recentMin), recentMost)
+	for _, p := range files {
+		if err := r.file(ctx, p); err != nil && ctx.Err() != nil {
+			return r.run, ctx.Err()
+		}
+	}
+	return r.finish(), nil
+}
+
+// endsOf reads the two ends of a log, each in whole lines.
+func (r *reader) endsOf(ctx context.Context, f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() <= recentHead+r.ends {
+		return r.lines(ctx, f)
+	}
+	head := io.NewSectionReader(f, 0, recentHead)
+	if err := r.lines(ctx, head); err != nil {
+		return err
+	}
+	tail := make([]byte, r.ends)
+	n, err := f.ReadAt(tail, info.Size()-r.ends)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	tail = tail[:n]
+	tail = tail[bytes.IndexByte(tail, '\n')+1:] // the first line may be cut
+	return r.lines(ctx, bytes.NewReader(tail))
+}

@@ -1,0 +1,142 @@
+package metrics
+
+import (
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// A Span is the least and the largest value that ranks reported of one timer,
+// in milliseconds.
+type Span struct{ Min, Max float64 }
+
+// A Slowest is one report of who is slow: the rank, and how its speed compares
+// with that of the fastest, 1 where they are equal.
+type Slowest struct {
+	Iteration int     `json:"iteration"` // the last one logged before it
+	Rank      int     `json:"rank"`
+	Share     float64 `json:"share"`
+	// Judged says that the program itself called the rank a straggler.
+	Judged bool `json:"judged,omitempty"`
+}
+
+// keptReports bounds what is kept of the newest timers and straggler reports.
+const keptReports = 16
+
+var (
+	// "    batch-generator ......: (3.25, 812.40)" or ": 812.40"
+	// (megatron/core/timers.py _get_global_min_max_time_string).
+	timerSpan = regexp.MustCompile(`([\w-]+) \.+: \(([\d.]+), ([\d.]+)\)`)
+	timerMax  = regexp.MustCompile(`([\w-]+) \.+: ([\d.]+)\s*$`)
+	// "     rank  3: 812.40" below "  forward-compute:" (_get_all_ranks_time_string).
+	timerName = regexp.MustCompile(`^(?:.*[:\]])?\s+([a-z][\w-]+):\s*$`)
+	timerRank = regexp.MustCompile(`\brank +(\d+): ([\d.]+)\s*$`)
+	// "MnEtpt/Rnk: 560.82TF/30 | MxEtpt/Rnk: 608.83TF/13", which the straggler
+	// detector writes (megatron/core/utils.py StragglerDetector.report).
+	leastTFLOPs = regexp.MustCompile(`MnEtpt/Rnk: ([\d.]+)TF/(\d+)`)
+	mostTFLOPs  = regexp.MustCompile(`MxEtpt/Rnk: ([\d.]+)TF/(\d+)`)
+	// What nvidia-resiliency-ext's detector says.
+	judgedRanks = regexp.MustCompile(`(?i)straggler.*affected ranks: [^\d]*(\d+)`)
+)
+
+// speed reads a line of Megatron's timers or of a straggler detector. It
+// reports whether the line is one.
+func (r *reader) speed(line string) bool {
+	switch {
+	case strings.Contains(line, "Etpt/Rnk: "):
+		least, most := leastTFLOPs.FindStringSubmatch(line), mostTFLOPs.FindStringSubmatch(line)
+		if least == nil || most == nil {
+			return true
+		}
+		a, _ := strconv.ParseFloat(least[1], 64)
+		b, _ := strconv.ParseFloat(most[1], 64)
+		rank, _ := strconv.Atoi(least[2])
+		if b > 0 {
+			r.slowest(Slowest{Iteration: r.last, Rank: rank, Share: a / b})
+		}
+		return true
+	case strings.Contains(line, "traggler") || strings.Contains(line, "STRAGGLER"):
+		if m := judgedRanks.FindStringSubmatch(line); m != nil {
+			rank, _ := strconv.Atoi(m[1])
+			r.slowest(Slowest{Iteration: r.last, Rank: rank, Judged: true})
+		}
+		return false
+	case strings.Contains(line, "across ranks (ms):"):
+		r.timing = true
+		r.timer = ""
+		return true
+	case !r.timing:
+		return false
+	}
+	if m := timerSpan.FindStringSubmatch(line); m != nil {
+		a, _ := strconv.ParseFloat(m[2], 64)
+		b, _ := strconv.ParseFloat(m[3], 64)
+		r.span(m[1], Span{a, b})
+		return true
+	}
+	if m := timerMax.FindStringSubmatch(line); m != nil {
+		b, _ := strconv.ParseFloat(m[2], 64)
+		r.span(m[1], Span{b, b})
+		return true
+	}
+	if m := timerRank.FindStringSubmatch(line); m != nil && r.timer != "" {
+		rank, _ := strconv.Atoi(m[1])
+		v, _ := strconv.ParseFloat(m[2], 64)
+		r.byRank[rank] = v
+		return true
+	}
+	r.endRanks()
+	if m := timerName.FindStringSubmatch(line); m != nil {
+		r.timer = m[1]
+		return true
+	}
+	r.timing = false
+	return false
+}
+
+func (r *reader) span(name string, s Span) {
+	if r.run.Timers == nil {
+		r.run.Timers = map[string][]Span{}
+	}
+	r.run.Timers[name] = append(r.run.Timers[name], s)
+	r.run.Timers[name] = r.run.Timers[name][max(0, len(r.run.Timers[name])-keptReports):]
+}
+
+func (r *reader) slowest(s Slowest) {
+	r.run.Slowest = append(r.run.Slowest, s)
+	r.run.Slowest = r.run.Slowest[max(0, len(r.run.Slowest)-keptReports):]
+}
+
+// endRanks sums up the timer that was listed rank by rank: in the compute
+// timers, the rank that takes longest beside the middle one is slow.
+func (r *reader) endRanks() {
+	name, values := r.timer, r.byRank
+	r.timer, r.byRank = "", map[int]float64{}
+	if len(values) == 0 {
+		return
+	}
+	ranks := make([]int, 0, len(values))
+	for rank := range values {
+		ranks = append(ranks, rank)
+	}
+	sort.Slice(ranks, func(a, b int) bool { return values[ranks[a]] < values[ranks[b]] })
+	first, middle, last := ranks[0], ranks[len(ranks)/2], ranks[len(ranks)-1]
+	r.span(name, Span{values[first], values[last]})
+	if name == "forward-compute" && len(ranks) > 2 && values[last] > 0 {
+		r.slowest(Slowest{Iteration: r.last, Rank: last, Share: values[middle] / values[last]})
+	}
+}
+
+// timer is the middle of the newest largest values of a timer, in ms; 0 where
+// it is not logged.
+func (r Run) timer(name string) float64 {
+	var vs []float64
+	for _, s := range r.Timers[name] {
+		vs = append(vs, s.Max)
+	}
+	if v := quantile(vs, 0.5); v != nil {
+		return *v
+	}
+	return 0
+}
