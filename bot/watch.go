@@ -119,8 +119,8 @@ func (b *Bot) discover(ctx context.Context) {
 	if err != nil || len(keys) == 0 {
 		return
 	}
-	for name, cl := range b.cfg.Service.Clusters {
-		jobs, err := cl.Jobs(ctx, slurm.Filter{})
+	for name := range b.cfg.Service.Clusters {
+		jobs, err := b.cfg.Service.Reader(name).Jobs(ctx, slurm.Filter{})
 		if err != nil {
 			b.log.Warn("slack: jobs", "cluster", name, "err", err)
 			continue

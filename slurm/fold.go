@@ -27,7 +27,7 @@ func Fold(id JobID, rows []Job) (j Job, ok bool) {
 			}
 			continue
 		}
-		if head, _, _ := strings.Cut(string(r.ID.Array()), "+"); JobID(head) == id {
+		if r.ID.Array() == id {
 			parts = append(parts, *r)
 		}
 	}
@@ -36,15 +36,20 @@ func Fold(id JobID, rows []Job) (j Job, ok bool) {
 	}
 	// The part that a person would look at first speaks for the whole.
 	j = parts[0]
-	nodes := []string{}
+	nodes, gpus := []string{}, 0
 	for _, p := range parts {
 		if weight(p.State) > weight(j.State) {
 			j = p
 		}
 		nodes = append(nodes, p.Nodes...)
+		// The components of a heterogeneous job run together; of an array, those
+		// elements that run now.
+		if strings.Contains(string(p.ID), "+") || p.State == Running {
+			gpus += p.GPUs
+		}
 	}
-	j.ID = id
-	j.Nodes, j.NumNodes = nodes, max(j.NumNodes, len(nodes))
+	j.ID, j.RawID = id, ""
+	j.Nodes, j.NumNodes, j.GPUs = nodes, max(j.NumNodes, len(nodes)), max(j.GPUs, gpus)
 	return j, true
 }
 

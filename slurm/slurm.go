@@ -8,19 +8,22 @@ import (
 	"time"
 )
 
-// A JobID is a job id as Slurm prints it: "4711", or "4711_3" for an element
-// of an array.
+// A JobID is a job id as Slurm prints it: "4711", "4711_3" for an element of an
+// array, or "4711+1" for a component of a heterogeneous job.
 type JobID string
 
-var jobIDForm = regexp.MustCompile(`^[0-9]+(_[0-9]+)?$`)
+var jobIDForm = regexp.MustCompile(`^[0-9]+([_+][0-9]+)?$`)
 
 // IsJobID reports whether word has the form of a job id.
 func IsJobID(word string) bool { return jobIDForm.MatchString(word) }
 
-// Array returns the id of the array that id is an element of, or id itself.
+// Array returns the id of the whole that id is a part of, an array or a
+// heterogeneous job, or id itself.
 func (id JobID) Array() JobID {
-	array, _, _ := strings.Cut(string(id), "_")
-	return JobID(array)
+	if i := strings.IndexAny(string(id), "_+"); i >= 0 {
+		return id[:i]
+	}
+	return id
 }
 
 // A State is a job's base state in Slurm's own words. A word this version does
@@ -79,4 +82,6 @@ type Job struct {
 	Comment     string     `json:"comment,omitempty"`
 	// Requeues lists earlier ends of the same job, oldest first, such as PREEMPTED.
 	Requeues []State `json:"requeues,omitempty"`
+	// SeenAt is set where the cluster does not answer: all of this is as it was then.
+	SeenAt *time.Time `json:"seen_at,omitempty"`
 }

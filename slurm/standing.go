@@ -175,17 +175,24 @@ type IdleAllocation struct {
 }
 
 // IdleAllocations returns the jobs that have run for at least after without a
-// step besides the batch script's own; steps are those that run now.
+// step; steps are those that run now. On one node a batch script may do the work
+// itself, without srun, so that it counts as a step there.
 func IdleAllocations(jobs []Job, steps []Step, after time.Duration, now time.Time) []IdleAllocation {
-	busy := map[JobID]bool{}
+	busy, script := map[JobID]bool{}, map[JobID]bool{}
 	for _, s := range steps {
-		if !strings.HasSuffix(s.ID, ".batch") && !strings.HasSuffix(s.ID, ".extern") {
+		switch _, step, _ := strings.Cut(s.ID, "."); step {
+		case "extern":
+		case "batch":
+			script[s.Job()] = true
+		default:
 			busy[s.Job()] = true
 		}
 	}
 	var idle []IdleAllocation
 	for _, j := range jobs {
-		if j.State != Running || j.StartedAt == nil || busy[j.ID] {
+		// A step of an array's element or of a component may go by its own number.
+		if j.State != Running || j.StartedAt == nil || busy[j.ID] || busy[j.RawID] ||
+			(script[j.ID] || script[j.RawID]) && max(j.NumNodes, len(j.Nodes)) < 2 {
 			continue
 		}
 		if held := now.Sub(*j.StartedAt); held >= after {

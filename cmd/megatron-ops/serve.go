@@ -208,20 +208,26 @@ func (sh *shell) slackConfig(cfg config.Config, svc *ops.Service, st *store.Stor
 }
 
 // startWatchers runs one watcher for each cluster that can be watched: whoever
-// wants to know of jobs subscribes, and the cluster is asked once.
+// wants to know of jobs subscribes, and the cluster is asked once. Operations that
+// read are answered by the same questions.
 func startWatchers(ctx context.Context, svc *ops.Service, running *sync.WaitGroup) map[string]*watch.Watcher {
-	all := map[string]*watch.Watcher{}
+	all, views := map[string]*watch.Watcher{}, map[string]ops.View{}
 	for name, cl := range svc.Clusters {
 		if c, ok := cl.(interface {
 			Name() string
 			Jobs(context.Context, slurm.Filter) ([]slurm.Job, error)
 			Past(context.Context, slurm.Filter) ([]slurm.Job, error)
 		}); ok {
-			w := watch.New(c, watch.Options{})
+			view := watch.NewShared(c, watch.Options{})
+			if cl.Kind() != "local" { // which costs nobody anything to ask
+				views[name] = view
+			}
+			w := watch.New(view, watch.Options{})
 			all[name] = w
 			running.Go(func() { w.Run(ctx) })
 		}
 	}
+	svc.Views = views
 	return all
 }
 

@@ -45,7 +45,7 @@ type CancelledJob struct {
 	Error     string      `json:"error,omitempty"`
 }
 
-var stepID = regexp.MustCompile(`^([0-9]+(?:_[0-9]+)?)\.[0-9]+$`)
+var stepID = regexp.MustCompile(`^([0-9]+(?:[_+][0-9]+)?)\.[0-9]+$`)
 
 func cancel(ctx context.Context, c *Call, in CancelIn) (CancelOut, error) {
 	step := stepID.FindStringSubmatch(string(in.Job))

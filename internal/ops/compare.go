@@ -79,7 +79,7 @@ func (c *Call) lastGood(ctx context.Context, cl Cluster, failed string) (string,
 		if s.Cluster != cl.Name() || s.JobID == "" || !s.CreatedAt.Before(sub.CreatedAt) {
 			continue
 		}
-		if j, err := cl.Job(ctx, s.JobID); err == nil && j.State == slurm.Completed {
+		if j, err := c.look(ctx, cl, s.JobID); err == nil && j.State == slurm.Completed {
 			return string(s.JobID), nil
 		}
 	}

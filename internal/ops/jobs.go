@@ -92,6 +92,9 @@ func jobFacts(j slurm.Job, l lang.Lang) []view.Fact {
 	} else if j.Reason != "None" {
 		add("reason", "原因", j.Reason)
 	}
+	if j.SeenAt != nil {
+		add("as of", "截至", j.SeenAt.Format(time.DateTime)+lang.Text{EN: " (the cluster does not answer)", ZH: "（集群无响应）"}.In(l))
+	}
 	add("cluster", "集群", j.Cluster)
 	add("user", "用户", j.User)
 	add("partition", "分区", j.Partition)
@@ -173,7 +176,7 @@ func list(ctx context.Context, c *Call, in ListIn) (ListOut, error) {
 	if in.All || slices.ContainsFunc(f.States, slurm.State.Ended) {
 		f.Since = c.Now().AddDate(0, 0, -7)
 	}
-	jobs, err := cl.Jobs(ctx, f)
+	jobs, err := c.lookAll(ctx, cl, f)
 	if err != nil {
 		return ListOut{}, c.slurmError(err, "")
 	}

@@ -90,6 +90,11 @@ func (o Op) Run(ctx context.Context, c *Call, in any) (any, error) {
 		return nil, err
 	}
 	out, err := o.run(ctx, c, v.Elem().Interface())
+	if o.Effect != Read && c.Service != nil {
+		for _, view := range c.Views {
+			view.Changed() // even a refusal may have come half-way
+		}
+	}
 	c.audit(ctx, o, in, out, err)
 	return out, err
 }

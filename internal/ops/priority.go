@@ -86,7 +86,7 @@ func priority(ctx context.Context, c *Call, in JobIn) (PriorityOut, error) {
 		}
 		slices.SortStableFunc(out.Parts, func(a, b PriorityPart) int { return int(b.Value - a.Value) })
 	}
-	waiting, err := cl.Jobs(ctx, slurm.Filter{States: []slurm.State{slurm.Pending}})
+	waiting, err := c.lookAll(ctx, cl, slurm.Filter{States: []slurm.State{slurm.Pending}})
 	if err != nil {
 		return out, c.slurmError(err, "")
 	}

@@ -58,7 +58,7 @@ func queue(ctx context.Context, c *Call, in QueueIn) (QueueOut, error) {
 		return QueueOut{}, err
 	}
 	// Everybody's are needed: a place in line is one among others.
-	all, err := cl.Jobs(ctx, slurm.Filter{States: []slurm.State{slurm.Pending}})
+	all, err := c.lookAll(ctx, cl, slurm.Filter{States: []slurm.State{slurm.Pending}})
 	if err != nil {
 		return QueueOut{}, c.slurmError(err, "")
 	}

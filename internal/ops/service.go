@@ -25,6 +25,27 @@ type Cluster interface {
 	Find(ctx context.Context, token string, since time.Time) (slurm.JobID, bool, error)
 }
 
+// A View is a cluster for many readers: slurm/watch's Shared is one.
+type View interface {
+	Job(context.Context, slurm.JobID) (slurm.Job, error)
+	Jobs(context.Context, slurm.Filter) ([]slurm.Job, error)
+	// Known is what was last seen, and when; a zero time: nothing was.
+	Known(slurm.Filter) ([]slurm.Job, time.Time)
+	// Changed says that something was changed through this process.
+	Changed()
+}
+
+// Reader is the cluster of that name for reading: its view, where it has one.
+func (s *Service) Reader(name string) interface {
+	Job(context.Context, slurm.JobID) (slurm.Job, error)
+	Jobs(context.Context, slurm.Filter) ([]slurm.Job, error)
+} {
+	if v := s.Views[name]; v != nil {
+		return v
+	}
+	return s.Clusters[name]
+}
+
 // An AuditEntry is one write, refused ones included.
 type AuditEntry struct {
 	At  time.Time
@@ -50,6 +71,9 @@ type Service struct {
 	Answerer func() *knowledge.Answerer
 	// Version is the program's, for the header of scripts.
 	Version string
+	// Views answer reading by the clusters' names with few questions, where many
+	// read at once; a cluster without one is asked each time.
+	Views map[string]View
 	// Self is the user that this process is on the cluster. Where somebody else
 	// asks through Slack or HTTP, As gives the back end that acts as that person;
 	// without it, nobody else can change anything: a job must never run as the bot.

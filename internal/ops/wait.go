@@ -89,8 +89,7 @@ func wait(ctx context.Context, c *Call, in WaitIn) (WaitOut, error) {
 			return c.timedOut(ctx, out)
 		case <-time.After(pause(cl)):
 		}
-		if j, err := cl.Job(ctx, in.Job); err == nil {
-			j.Cluster = cl.Name()
+		if j, err := c.look(ctx, cl, in.Job); err == nil {
 			out.Job = j
 			c.step(int(j.ElapsedS), 0, string(j.State))
 			ring.look(ctx, c, &out)
@@ -166,8 +165,7 @@ func (c *Call) awaitArtifact(ctx context.Context, cl Cluster, a watch.Artifact, 
 	}
 	ring := bell{told: map[string]bool{}}
 	sight, err := a.Await(ctx, func() slurm.Job {
-		if j, err := cl.Job(ctx, in.Job); err == nil {
-			j.Cluster = cl.Name()
+		if j, err := c.look(ctx, cl, in.Job); err == nil {
 			out.Job = j
 			c.step(int(j.ElapsedS), 0, string(j.State))
 			ring.look(ctx, c, &out)

@@ -63,12 +63,39 @@ func (c *Call) job(ctx context.Context, on string, id slurm.JobID) (Cluster, slu
 	if err != nil {
 		return nil, slurm.Job{}, err
 	}
-	j, err := cl.Job(ctx, id)
+	j, err := c.look(ctx, cl, id)
 	if err != nil {
 		return nil, slurm.Job{}, c.slurmError(err, id)
 	}
-	j.Cluster = cl.Name()
 	return cl, j, nil
+}
+
+// look is one job as a reader may see it: who only reads is answered together
+// with all others that read.
+func (c *Call) look(ctx context.Context, cl Cluster, id slurm.JobID) (j slurm.Job, err error) {
+	if v := c.Views[cl.Name()]; v != nil && c.effect == Read {
+		j, err = v.Job(ctx, id)
+	} else {
+		j, err = cl.Job(ctx, id)
+	}
+	j.Cluster = cl.Name()
+	return j, err
+}
+
+// lookAll is the jobs that pass f, as look is one. While the cluster does not
+// answer they come as they were last seen, each with that time.
+func (c *Call) lookAll(ctx context.Context, cl Cluster, f slurm.Filter) ([]slurm.Job, error) {
+	v := c.Views[cl.Name()]
+	if v == nil || c.effect != Read {
+		return cl.Jobs(ctx, f)
+	}
+	jobs, err := v.Jobs(ctx, f)
+	if errors.Is(err, slurm.ErrUnreachable) && len(jobs) == 0 {
+		if known, at := v.Known(f); !at.IsZero() {
+			return known, nil
+		}
+	}
+	return jobs, err
 }
 
 // slurmError gives what a back end said its code, and the fix that Slurm's own

@@ -9,7 +9,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-var stepForm = regexp.MustCompile(`^[0-9]+(_[0-9]+)?\.[0-9]+$`)
+var stepForm = regexp.MustCompile(`^[0-9]+([_+][0-9]+)?\.[0-9]+$`)
 
 // CancelStep ends one step of a job, such as "4711.0", and leaves the job. The
 // step is always named: scancel never runs without an id.

@@ -44,7 +44,7 @@ func TestTenThousandJobsOnSlurm(t *testing.T) {
 	real := slurmtest.Start(t, slurmtest.Options{MinJobAge: 2})
 	c := cluster.NewCLI("real")
 	c.Environ = real.Environ
-	w := watch.New(c, watch.Options{Floor: time.Nanosecond})
+	w := watch.New(c, watch.Options{Floor: time.Nanosecond, Window: time.Nanosecond})
 	for range 10 {
 		id, err := c.Submit(t.Context(), slurm.Submission{Script: "#!/bin/sh\ntrue\n", Dir: real.Work, Args: []string{"--hold", "--array=1-1000", "--output=/dev/null"}})
 		require.NoError(t, err)
@@ -75,4 +75,57 @@ func TestTenThousandJobsOnSlurm(t *testing.T) {
 	t.Logf("a look at 10,000 jobs: %s of processor time, slowest %s; resident %.0f MiB", each, slowest, resident(t))
 	require.Less(t, each, 1500*time.Millisecond, "5 % of the 30 s between two looks")
 	require.Less(t, resident(t), 150.0)
+}
+
+// TestTwoQuestionsAMinuteOnSlurm has a watcher at the usual pace and two hundred
+// readers, each once a second, over the jobs that the test above left: while
+// nothing changes the controller counts two questions in a minute.
+func TestTwoQuestionsAMinuteOnSlurm(t *testing.T) {
+	real := slurmtest.Start(t, slurmtest.Options{MinJobAge: 2})
+	c := cluster.NewCLI("real")
+	c.Environ = real.Environ
+	id, err := c.Submit(t.Context(), slurm.Submission{Script: "#!/bin/sh\ntrue\n", Dir: real.Work, Args: []string{"--hold", "--array=1-1000", "--output=/dev/null"}})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Cancel(context.Background(), id) })
+	shared := watch.NewShared(c, watch.Options{})
+	w := watch.New(shared, watch.Options{})
+	for n := range 1000 {
+		w.Watch(slurm.Job{ID: slurm.JobID(fmt.Sprintf("%s_%d", id, n+1))})
+	}
+	for range 100 {
+		sub := w.Subscribe()
+		defer sub.Close()
+	}
+	read := func(ctx context.Context) {
+		j, err := shared.Job(ctx, id+"_1")
+		if err == nil {
+			require.Equal(t, slurm.Pending, j.State)
+		}
+		rows, err := shared.Jobs(ctx, slurm.Filter{States: []slurm.State{slurm.Pending}})
+		if err == nil {
+			require.GreaterOrEqual(t, len(rows), 1000)
+		}
+	}
+	time.Sleep(3 * time.Second) // let what other tests cancelled leave the queue
+	read(t.Context())
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	before, begin := asked(t, real)+askedOfOne(t, real), used(t)
+	go w.Run(ctx)
+	for range 200 {
+		go func() {
+			for ctx.Err() == nil {
+				read(ctx)
+				select {
+				case <-ctx.Done():
+				case <-time.After(time.Second):
+				}
+			}
+		}()
+	}
+	<-ctx.Done()
+	n := asked(t, real) + askedOfOne(t, real) - before
+	t.Logf("%d questions in a minute by sdiag; %s of processor time for 24,000 readings", n, used(t)-begin)
+	require.LessOrEqual(t, n, 2)
+	require.Positive(t, n)
 }

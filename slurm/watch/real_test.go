@@ -15,14 +15,19 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
-var jobInfoCount = regexp.MustCompile(`REQUEST_JOB_INFO +\( *[0-9]+\) count:([0-9]+)`)
-
 // asked is how often the controller was asked for jobs, by its own count.
-func asked(t *testing.T, real *slurmtest.Cluster) int {
+func asked(t *testing.T, real *slurmtest.Cluster) int { return counted(t, real, "REQUEST_JOB_INFO") }
+
+// askedOfOne is how often it was asked for a single job.
+func askedOfOne(t *testing.T, real *slurmtest.Cluster) int {
+	return counted(t, real, "REQUEST_JOB_INFO_SINGLE")
+}
+
+func counted(t *testing.T, real *slurmtest.Cluster, rpc string) int {
 	t.Helper()
 	out, err := real.Run(t.Context(), "sdiag")
 	require.NoError(t, err)
-	m := jobInfoCount.FindStringSubmatch(out)
+	m := regexp.MustCompile(rpc + ` +\( *[0-9]+\) count:([0-9]+)`).FindStringSubmatch(out)
 	if m == nil {
 		return 0
 	}

@@ -54,13 +54,34 @@ type Event struct {
 type Options struct {
 	Interval time.Duration // between two looks: 30 s
 	Floor    time.Duration // a refresh sooner than this after a look is answered by it: 10 s
+	Window   time.Duration // in which at most two looks are made while nothing changes: two intervals
 	Longest  time.Duration // the interval that failures and slow answers lead to: 5 min
 	Forget   time.Duration // after which a job that nobody knows is lost: 24 h
 }
 
+func (o Options) withDefaults() Options {
+	for _, d := range []struct {
+		field     *time.Duration
+		otherwise time.Duration
+	}{
+		{&o.Interval, 30 * time.Second},
+		{&o.Floor, 10 * time.Second},
+		{&o.Longest, 5 * time.Minute},
+		{&o.Forget, 24 * time.Hour},
+	} {
+		if *d.field == 0 {
+			*d.field = d.otherwise
+		}
+	}
+	if o.Window == 0 {
+		o.Window = 2 * o.Interval
+	}
+	return o
+}
+
 // A Watcher follows the jobs of one cluster under one identity.
 type Watcher struct {
-	cluster cluster
+	cluster *Shared
 	opts    Options
 
 	mu       sync.Mutex
@@ -81,25 +102,22 @@ type watched struct {
 	told   bool      // job has been told of
 	absent time.Time // since when nobody knows it
 	waits  int       // looks that an end in the queue has waited for the accounts
+	vain   int       // questions to the accounts in a row that brought no end
+	again  time.Time // before which the accounts are not asked
+	owed   int       // looks that may still ask why it was requeued
+	parts  int       // elements or components that the queue has shown at once
 }
 
-// New returns a watcher of c. Nothing is asked before Run, or Refresh.
+// New returns a watcher of c, which may be a *Shared whose other readers are then
+// answered by the same questions. Nothing is asked before Run, or Refresh.
 func New(c cluster, o Options) *Watcher {
-	for _, d := range []struct {
-		field     *time.Duration
-		otherwise time.Duration
-	}{
-		{&o.Interval, 30 * time.Second},
-		{&o.Floor, 10 * time.Second},
-		{&o.Longest, 5 * time.Minute},
-		{&o.Forget, 24 * time.Hour},
-	} {
-		if *d.field == 0 {
-			*d.field = d.otherwise
-		}
+	o = o.withDefaults()
+	shared, ok := c.(*Shared)
+	if !ok {
+		shared = newShared(c, o)
 	}
 	return &Watcher{
-		cluster: c, opts: o, interval: o.Interval,
+		cluster: shared, opts: o, interval: o.Interval,
 		jobs: map[slurm.JobID]*watched{}, subs: map[*Subscription]bool{}, wake: make(chan struct{}, 1),
 	}
 }
@@ -156,14 +174,17 @@ func (w *Watcher) Run(ctx context.Context) {
 	for {
 		w.mu.Lock()
 		idle := len(w.jobs) == 0
-		// Many watchers that started together must not stay together.
-		pause := time.Duration(float64(w.interval) * (0.8 + 0.4*rand.Float64()))
+		// Many watchers that started together must not stay together; never sooner,
+		// or a minute would see a third look.
+		pause := time.Duration(float64(w.interval) * (1 + 0.1*rand.Float64()))
 		next := w.looked.Add(pause)
 		if w.looked.IsZero() {
 			next = time.Now()
 		}
 		if !w.down.IsZero() {
 			next = time.Now().Add(pause)
+		} else if spent := w.cluster.next(); spent.After(next) {
+			next = spent // somebody else has asked meanwhile
 		}
 		w.mu.Unlock()
 		if idle {
@@ -239,38 +260,62 @@ func (w *Watcher) look(ctx context.Context) error {
 // A sighting is what one look showed.
 type sighting struct {
 	queue   map[slurm.JobID][]slurm.Job // by array
+	at      time.Time                   // of the queue
 	past    map[slurm.JobID][]slurm.Job
 	pastErr error
+	asked   map[slurm.JobID]bool // of whom the accounts were asked
+}
+
+// live returns a job that the queue has and that has not ended.
+func (s sighting) live(id slurm.JobID) (slurm.Job, bool) {
+	j, ok := slurm.Fold(id, s.queue[id.Array()])
+	return j, ok && !j.State.Ended()
 }
 
 // ask asks the queue for all, and the accounts for those that the queue has no
 // more.
 func (w *Watcher) ask(ctx context.Context, ids []slurm.JobID) (sighting, error) {
-	var s sighting
-	rows, err := w.cluster.Jobs(ctx, slurm.Filter{IDs: ids, All: true})
+	seen, err := w.cluster.look(ctx, ids)
 	if err != nil {
-		return s, err
+		return sighting{}, err
 	}
-	s.queue = byArray(rows)
+	s := sighting{queue: seen.rows, at: seen.at, asked: map[slurm.JobID]bool{}}
 	var left []slurm.JobID
 	for _, id := range ids {
-		if j, ok := slurm.Fold(id, s.queue[id.Array()]); !ok || j.State.Ended() {
+		if j, ok := s.live(id); !ok && w.due(id) || ok && w.requeued(id, j) {
 			left = append(left, id)
+			s.asked[id] = true
 		}
 	}
 	if len(left) > 0 {
-		rows, s.pastErr = w.cluster.Past(ctx, slurm.Filter{IDs: left})
-		s.past = byArray(rows)
+		rows, err := w.cluster.Past(ctx, slurm.Filter{IDs: left})
+		s.past, s.pastErr = byArray(rows), err
 	}
 	return s, nil
 }
 
-func byArray(rows []slurm.Job) map[slurm.JobID][]slurm.Job {
-	all := make(map[slurm.JobID][]slurm.Job, len(rows))
-	for _, r := range rows {
-		all[r.ID.Array()] = append(all[r.ID.Array()], r)
+// requeued reports whether a job was put back into the queue since it was last
+// seen: only the accounts know why, and they may need a look or two.
+func (w *Watcher) requeued(id slurm.JobID, j slurm.Job) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	x := w.jobs[id]
+	if x == nil {
+		return false
 	}
-	return all
+	if x.told && !sameTime(x.job.SubmittedAt, j.SubmittedAt) {
+		x.owed = patience
+	}
+	return x.owed > 0
+}
+
+// due reports whether the accounts are to be asked for a job that left the queue:
+// at each look at first, and ever more rarely where they have nothing to say.
+func (w *Watcher) due(id slurm.JobID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	x := w.jobs[id]
+	return x == nil || time.Now().After(x.again)
 }
 
 // take takes in what a look showed and tells of it. It reports whether anything
@@ -284,7 +329,7 @@ func (w *Watcher) take(ids []slurm.JobID, s sighting, err error) (news bool) {
 		}
 		return false
 	}
-	w.looked = now
+	w.looked = s.at
 	if !w.down.IsZero() {
 		w.down = time.Time{}
 		w.tell(Event{Kind: Reachable, At: now})
@@ -292,6 +337,18 @@ func (w *Watcher) take(ids []slurm.JobID, s sighting, err error) (news bool) {
 	for _, id := range ids {
 		x, followed := w.jobs[id]
 		if !followed {
+			continue
+		}
+		if _, ok := s.live(id); !ok && s.asked[id] {
+			x.vain++
+			if x.vain > patience {
+				x.again = now.Add(min(time.Duration(x.vain-patience)*w.opts.Interval, 2*w.opts.Longest))
+			}
+		}
+		if _, ok := s.live(id); !ok && !s.asked[id] {
+			if !x.absent.IsZero() { // it is not its turn, but its day may be over
+				news = w.absent(x, now) || news
+			}
 			continue
 		}
 		j, final, known := settle(x, s)
@@ -321,15 +378,29 @@ func (w *Watcher) take(ids []slurm.JobID, s sighting, err error) (news bool) {
 func settle(x *watched, s sighting) (j slurm.Job, final, known bool) {
 	id := x.job.ID
 	queue, past := s.queue[id.Array()], s.past[id.Array()]
-	if j, ok := slurm.Fold(id, queue); ok && !j.State.Ended() {
-		x.waits = 0
+	if id.Array() == id {
+		x.parts = max(x.parts, parts(id, queue))
+		if x.parts > 0 {
+			// For a moment the accounts have an array's end as that of one job.
+			past = slices.DeleteFunc(slices.Clone(past), func(p slurm.Job) bool { return p.ID == id })
+		}
+	}
+	if j, ok := s.live(id); ok {
+		x.waits, x.vain, x.again = 0, 0, time.Time{}
+		j.Restarts, j.Requeues = x.job.Restarts, x.job.Requeues
+		if p, ok := slurm.Fold(id, past); ok && len(p.Requeues) > len(j.Requeues) {
+			j.Restarts, j.Requeues, x.owed = p.Restarts, p.Requeues, 0
+		}
+		x.owed = max(x.owed-1, 0)
 		return j, false, true
 	}
-	j, known = slurm.Fold(id, merge(queue, past))
+	rows := merge(queue, past)
+	j, known = slurm.Fold(id, rows)
 	if !known {
 		return j, false, false
 	}
-	if p, ok := slurm.Fold(id, past); ok && p.State.Ended() && j.State.Ended() {
+	p, ok := slurm.Fold(id, past)
+	if ok && p.State.Ended() && j.State.Ended() && parts(id, past) >= x.parts {
 		return j, true, true
 	}
 	if j.State.Ended() {
@@ -342,6 +413,17 @@ func settle(x *watched, s sighting) (j slurm.Job, final, known bool) {
 	}
 	j.Reason = slurm.ReasonUnsettled
 	return j, false, true
+}
+
+// parts counts the elements or components of id among rows.
+func parts(id slurm.JobID, rows []slurm.Job) int {
+	n := 0
+	for i := range rows {
+		if rows[i].ID != id && rows[i].ID.Array() == id {
+			n++
+		}
+	}
+	return n
 }
 
 // patience is for how many looks an end in the queue waits for the accounts.

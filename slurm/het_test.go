@@ -1,0 +1,59 @@
+package slurm
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestPartsOfAHeterogeneousJob(t *testing.T) {
+	require.True(t, IsJobID("12+0"))
+	require.False(t, IsJobID("12+"))
+	require.False(t, IsJobID("12+0_1"))
+	require.Equal(t, JobID("12"), JobID("12+1").Array())
+	require.Equal(t, JobID("12"), JobID("12_1").Array())
+	rows := []Job{
+		{ID: "12+0", State: Running, Nodes: []string{"gpu1"}, GPUs: 2},
+		{ID: "12+1", RawID: "13", State: Running, Nodes: []string{"gpu2", "gpu3"}, GPUs: 2},
+	}
+	whole, ok := Fold("12", rows)
+	require.True(t, ok)
+	require.Equal(t, 4, whole.GPUs)
+	require.Equal(t, []string{"gpu1", "gpu2", "gpu3"}, whole.Nodes)
+	part, ok := Fold("12+1", rows)
+	require.True(t, ok)
+	require.Equal(t, JobID("13"), part.RawID)
+	rows[0].State = Completed
+	whole, _ = Fold("12", rows)
+	require.Equal(t, Running, whole.State, "while one component runs the job runs")
+}
+
+func TestIdleAllocations(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	since := now.Add(-time.Hour)
+	job := func(id, raw JobID, nodes int) Job {
+		return Job{ID: id, RawID: raw, State: Running, StartedAt: &since, NumNodes: nodes, GPUs: 8 * nodes}
+	}
+	jobs := []Job{
+		job("1", "", 2),    // salloc: no step at all
+		job("2", "", 1),    // a batch script that does the work itself
+		job("3", "", 2),    // a batch script that leaves its second node alone
+		job("4", "", 2),    // srun
+		job("5_1", "6", 1), // an element, whose step goes by its own number
+		job("7+1", "8", 2), // a component, likewise
+		job("9", "", 1),    // nothing but the extern step
+		{ID: "10", State: Pending},
+	}
+	steps := []Step{
+		{ID: "2.batch"}, {ID: "3.batch"}, {ID: "4.batch"}, {ID: "4.0"}, {ID: "6.0"}, {ID: "8.0"}, {ID: "9.extern"},
+	}
+	var ids []JobID
+	idle := IdleAllocations(jobs, steps, 30*time.Minute, now)
+	for _, i := range idle {
+		ids = append(ids, i.Job.ID)
+	}
+	require.Equal(t, []JobID{"1", "3", "9"}, ids)
+	require.InDelta(t, 16.0, idle[0].GPUHours, 1e-9)
+	require.Empty(t, IdleAllocations(jobs, steps, 2*time.Hour, now))
+}

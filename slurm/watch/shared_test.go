@@ -1,0 +1,195 @@
+package watch_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/watch"
+)
+
+// whole is a fake that lists everything where no ids are given, and tells of one
+// job.
+type whole struct {
+	*fake
+	ones int
+}
+
+func (f *whole) Jobs(ctx context.Context, filter slurm.Filter) ([]slurm.Job, error) {
+	if len(filter.IDs) == 0 {
+		f.set(func() {
+			for id := range f.queue {
+				filter.IDs = append(filter.IDs, id)
+			}
+		})
+	}
+	return f.fake.Jobs(ctx, filter)
+}
+
+func (f *whole) Job(_ context.Context, id slurm.JobID) (j slurm.Job, err error) {
+	f.set(func() {
+		f.ones++
+		j, err = f.queue[id], f.err
+		if past, ok := f.past[id]; ok {
+			j = past
+		}
+		j.Stdout = "/logs/" + string(id)
+		if j.ID == "" {
+			err = slurm.JobNotFound(id)
+		}
+	})
+	return j, err
+}
+
+// inMinute is the most questions in any minute.
+func (f *whole) inMinute() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	most := 0
+	for i := range f.asked {
+		n := 0
+		for _, at := range f.asked[i:] {
+			if at.Sub(f.asked[i]) < time.Minute {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+func TestWhoeverLooksTwoQuestionsAMinuteAreEnough(t *testing.T) {
+	f := &whole{fake: newFake(job("7", slurm.Running), job("8", slurm.Pending))}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		s := watch.NewShared(f, watch.Options{})
+		w := watch.New(s, watch.Options{})
+		w.Watch(slurm.Job{ID: "7"})
+		var all sync.WaitGroup
+		all.Go(func() { w.Run(ctx) })
+		for i := range 50 {
+			all.Go(func() {
+				for ctx.Err() == nil {
+					j, err := s.Job(ctx, "7")
+					if ctx.Err() != nil {
+						return
+					}
+					require.NoError(t, err)
+					require.Equal(t, "/logs/7", j.Stdout)
+					rows, err := s.Jobs(ctx, slurm.Filter{})
+					require.NoError(t, err)
+					require.GreaterOrEqual(t, len(rows), 2)
+					require.NoError(t, w.Refresh(ctx))
+					time.Sleep(time.Duration(1+i%7) * time.Second)
+				}
+			})
+		}
+		time.Sleep(20 * time.Minute)
+		require.LessOrEqual(t, f.inMinute(), 2)
+		require.GreaterOrEqual(t, f.questions(), 20)
+		f.set(func() { require.Equal(t, 1, f.ones, "what does not change is asked once") })
+
+		// A change shows within an interval, and something done from here at once.
+		f.set(func() { f.queue["8"] = job("8", slurm.Running) })
+		time.Sleep(65 * time.Second)
+		j, err := s.Job(ctx, "8")
+		require.NoError(t, err)
+		require.Equal(t, slurm.Running, j.State)
+		f.set(func() { f.queue["9"] = job("9", slurm.Pending) })
+		s.Changed()
+		rows, err := s.Jobs(ctx, slurm.Filter{User: ""})
+		require.NoError(t, err)
+		require.Len(t, rows, 3)
+		stop()
+		all.Wait()
+	})
+}
+
+func TestWhileTheClusterIsAwayReadersHaveWhatWasSeenAndItsAge(t *testing.T) {
+	f := &whole{fake: newFake(job("7", slurm.Running))}
+	synctest.Test(t, func(t *testing.T) {
+		s := watch.NewShared(f, watch.Options{})
+		_, err := s.Job(t.Context(), "7")
+		require.NoError(t, err)
+		seen := time.Now()
+		f.set(func() { f.err = slurm.ErrUnreachable; f.asked = nil })
+		for range 300 {
+			time.Sleep(time.Second)
+			j, err := s.Job(t.Context(), "7")
+			require.NoError(t, err)
+			require.Equal(t, slurm.Running, j.State)
+			if j.SeenAt != nil {
+				require.True(t, seen.Equal(*j.SeenAt))
+			}
+		}
+		require.LessOrEqual(t, f.questions(), 12, "five minutes of an outage")
+		_, err = s.Jobs(t.Context(), slurm.Filter{})
+		require.ErrorIs(t, err, slurm.ErrUnreachable)
+		rows, at := s.Known(slurm.Filter{})
+		require.Len(t, rows, 1)
+		require.True(t, seen.Equal(at))
+		f.set(func() { f.err = nil; f.queue["7"] = job("7", slurm.Completing) })
+		time.Sleep(31 * time.Second)
+		j, err := s.Job(t.Context(), "7")
+		require.NoError(t, err)
+		require.Equal(t, slurm.Completing, j.State)
+		require.Nil(t, j.SeenAt)
+	})
+}
+
+func TestAJobThatEndedIsAskedForOnce(t *testing.T) {
+	f := &whole{fake: newFake()}
+	f.past["7"] = ended("7", slurm.Failed, "1:0")
+	synctest.Test(t, func(t *testing.T) {
+		s := watch.NewShared(f, watch.Options{})
+		for range 20 {
+			j, err := s.Job(t.Context(), "7")
+			require.NoError(t, err)
+			require.Equal(t, slurm.Failed, j.State)
+			time.Sleep(time.Minute)
+		}
+		require.Equal(t, 1, f.ones)
+		_, err := s.Job(t.Context(), "99")
+		require.ErrorIs(t, err, slurm.ErrNotFound)
+		_, err = s.Job(t.Context(), "99")
+		require.ErrorIs(t, err, slurm.ErrNotFound)
+		require.Equal(t, 2, f.ones)
+	})
+}
+
+// TestEveryEndIsToldAsItIs feeds each state that ends a job through queue and
+// accounts: those that no test can bring about here, such as OUT_OF_MEMORY, too.
+func TestEveryEndIsToldAsItIs(t *testing.T) {
+	for _, m := range slurm.States() {
+		t.Run(m.Word, func(t *testing.T) {
+			state := slurm.State(m.Word)
+			f := newFake(job("7", slurm.Running))
+			story(t, f, watch.Options{}, func(w *watch.Watcher, told func() []string) {
+				w.Watch(slurm.Job{ID: "7"})
+				time.Sleep(time.Second)
+				told()
+				f.set(func() { f.queue["7"] = job("7", state) })
+				if m.Ended {
+					f.set(func() { f.past["7"] = ended("7", state, "0:0") })
+				}
+				time.Sleep(35 * time.Second)
+				switch {
+				case m.Ended:
+					require.Equal(t, []string{"ended " + m.Word}, told())
+				case state == slurm.Running:
+					require.Empty(t, told())
+				default:
+					require.Equal(t, []string{"changed " + m.Word}, told(), "not an end")
+				}
+			})
+			require.NotEmpty(t, m.Says.EN)
+			require.NotEmpty(t, m.Says.ZH)
+			require.Equal(t, m.Do.EN == "", m.Do.ZH == "")
+		})
+	}
+}
