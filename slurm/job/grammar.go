@@ -3,7 +3,6 @@ package job
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,7 +62,7 @@ const word = `[A-Za-z0-9_][A-Za-z0-9._@+-]{0,127}`
 var (
 	nameGrammar = grammar{func(v string) string {
 		switch {
-		case !regexp.MustCompile(`^[A-Za-z0-9._+-]{1,64}$`).MatchString(v):
+		case !nameForm.MatchString(v):
 			if why := unprintable(v); why != "" {
 				return why
 			}
@@ -97,7 +96,10 @@ var (
 	rdzvKeyGrammar = form(`[a-z][a-z0-9_]{0,63}`, "an option such as join_timeout")
 )
 
-var hostsForm = lazy.New(`^[A-Za-z0-9._,\[\]-]+$`)
+var (
+	nameForm  = lazy.New(`^[A-Za-z0-9._+-]{1,64}$`)
+	hostsForm = lazy.New(`^[A-Za-z0-9._,\[\]-]+$`)
+)
 
 func checkHosts(v string) string {
 	if strings.Contains(v, "/") {
