@@ -7,9 +7,13 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/quickstart"
 )
 
 func main() {
+	quickstart.OverIn(time.Second)
 	if code, ok := standIn(); ok {
 		os.Exit(code)
 	}

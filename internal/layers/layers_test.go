@@ -34,6 +34,7 @@ var rooms = []room{
 	{"internal/layers", nil, "it only tests"},
 	{"internal/near", nil, "a word knows nothing of what it names"},
 	{"internal/shellword", nil, "a word knows nothing of the script that it stands in"},
+	{"internal/quickstart", nil, "it must be initialised before what it serves"},
 	{"internal/lazy", nil, "an expression knows nothing of what it finds"},
 	{"knowledge/megatron", nil, "arithmetic of a run must be checkable on a laptop, with no cluster"},
 	{"knowledge/rules", []string{"knowledge/megatron"}, "a rule must be checkable on a laptop, with no cluster"},
