@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"strings"
 	"sync"
 	"time"
 
@@ -250,8 +249,8 @@ func (s *Server) offerToken(ctx context.Context, call *ops.Call, o ops.Op, in, o
 	if !ok {
 		return
 	}
-	target := submit.NewIn()
-	if ops.Decode([]byte("{}"), target, nil) != nil || !copyField(target, in, "spec") {
+	target := blank(submit)
+	if target == nil || !copyField(target, in, "spec") {
 		return
 	}
 	copyField(target, in, "yaml")
@@ -264,6 +263,25 @@ func (s *Server) offerToken(ctx context.Context, call *ops.Call, o ops.Op, in, o
 	res.Content = append(res.Content, sdk.NewTextContent(fmt.Sprintf(
 		"To run this, show your person the plan; if they agree, call submit within %d minutes with the same spec and %s %q.\n",
 		int(tokenLife.Minutes()), tokenField, token)))
+}
+
+// blanks are inputs in which nothing was given, by operation: what is the same
+// for each call is made once.
+var blanks sync.Map // string → reflect.Value
+
+// blank is the input of a call of o that gives no arguments.
+func blank(o ops.Op) any {
+	made, ok := blanks.Load(o.Name)
+	if !ok {
+		in := o.NewIn()
+		if ops.Decode([]byte("{}"), in, nil) != nil {
+			return nil
+		}
+		made, _ = blanks.LoadOrStore(o.Name, reflect.ValueOf(in).Elem())
+	}
+	in := o.NewIn()
+	reflect.ValueOf(in).Elem().Set(made.(reflect.Value))
+	return in
 }
 
 func (s *Server) offers(name string) (ops.Op, bool) {
@@ -302,10 +320,10 @@ func digest(o ops.Op, who ops.Caller, in any) []byte {
 	write(o.Name)
 	write([]string{string(who.Surface), who.ID, who.User})
 	v := reflect.ValueOf(in).Elem()
-	for i := range v.NumField() {
-		if name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ","); name != "idempotency_key" && v.Type().Field(i).IsExported() {
-			write(name)
-			write(v.Field(i).Interface())
+	for _, f := range argumentsOf(v.Type()) {
+		if a := v.Field(f.index); !a.IsZero() {
+			write(f.name)
+			write(a.Addr().Interface())
 		}
 	}
 	return h.Sum(nil)

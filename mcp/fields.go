@@ -37,6 +37,31 @@ func indexesOf(t reflect.Type) map[string][]int {
 	return byName
 }
 
+// An argument is one top field of an input struct.
+type argument struct {
+	index int
+	name  string
+}
+
+var arguments sync.Map // reflect.Type → []argument
+
+// argumentsOf are the fields that decide what a call does. An idempotency key
+// does not.
+func argumentsOf(t reflect.Type) []argument {
+	if known, ok := arguments.Load(t); ok {
+		return known.([]argument)
+	}
+	var all []argument
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); f.IsExported() && name != "idempotency_key" {
+			all = append(all, argument{i, name})
+		}
+	}
+	arguments.Store(t, all)
+	return all
+}
+
 func boolField(in any, name string) (value, ok bool) {
 	f, ok := fieldOf(in, name)
 	if !ok || f.Kind() != reflect.Bool {

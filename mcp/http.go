@@ -159,7 +159,7 @@ func bounded(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
+		body, err := readBody(http.MaxBytesReader(w, r.Body, maxMessage), r.ContentLength)
 		var tooBig *http.MaxBytesError
 		switch {
 		case errors.As(err, &tooBig):
@@ -175,6 +175,17 @@ func bounded(next http.Handler) http.Handler {
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		next.ServeHTTP(w, r)
 	})
+}
+
+// readBody reads all of body, which says that it is length bytes long; -1: it
+// does not say.
+func readBody(body io.Reader, length int64) ([]byte, error) {
+	var b bytes.Buffer
+	if length > 0 && length <= maxMessage {
+		b.Grow(int(length) + bytes.MinRead)
+	}
+	_, err := b.ReadFrom(body)
+	return b.Bytes(), err
 }
 
 // authorised finds out who asks and hands it on in the request's context.

@@ -62,7 +62,10 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-var specType = reflect.TypeFor[job.Spec]()
+var (
+	specType   = reflect.TypeFor[job.Spec]()
+	stringType = reflect.TypeFor[string]()
+)
 
 type decoder struct{ errs []*Error }
 
@@ -146,7 +149,12 @@ func (d *decoder) value(path string, in any, v reflect.Value) {
 			return
 		}
 		out := reflect.MakeSlice(t, len(list), len(list))
+		words := t.Elem() == stringType
 		for i, e := range list {
+			if word, ok := e.(string); words && ok { // a job's arguments: many, and never wrong
+				out.Index(i).SetString(word)
+				continue
+			}
 			d.value(fmt.Sprintf("%s[%d]", path, i), e, out.Index(i))
 		}
 		v.Set(out)
@@ -203,33 +211,32 @@ func (d *decoder) structure(path string, in any, v reflect.Value) {
 	}
 	fs := cachedFields(v.Type())
 	for _, m := range o {
-		i := slices.IndexFunc(fs, func(f field) bool { return f.name == m.key })
-		if i < 0 {
-			d.bad(join(path, m.key), unknownFix(m.key, fs), "is not an argument here")
+		f := fs.byName[m.key]
+		if f == nil {
+			d.bad(join(path, m.key), unknownFix(m.key, fs.list), "is not an argument here")
 			continue
 		}
 		before := len(d.errs)
-		f := fs[i]
 		target := v.FieldByIndex(f.index)
 		d.value(join(path, m.key), m.value, target)
 		if len(d.errs) == before {
 			d.check(join(path, m.key), f, target)
 		}
 	}
-	for _, f := range fs {
-		given := slices.ContainsFunc(o, func(m member) bool { return m.key == f.name && m.value != nil })
-		switch {
-		case given:
-		case f.required:
-			d.bad(join(path, f.name), "give "+f.name+hint(f), "is missing")
-		case f.def != "":
-			setDefault(v.FieldByIndex(f.index), f.def)
+	for _, f := range fs.unasked {
+		if slices.ContainsFunc(o, func(m member) bool { return m.key == f.name && m.value != nil }) {
+			continue
 		}
+		if f.required {
+			d.bad(join(path, f.name), "give "+f.name+hint(f), "is missing")
+			continue
+		}
+		setDefault(v.FieldByIndex(f.index), f.def)
 	}
 }
 
 // check holds a value against the words that its tag allows.
-func (d *decoder) check(path string, f field, v reflect.Value) {
+func (d *decoder) check(path string, f *field, v reflect.Value) {
 	if len(f.enum) == 0 {
 		return
 	}
@@ -247,7 +254,7 @@ func (d *decoder) check(path string, f field, v reflect.Value) {
 	one(path, v)
 }
 
-func hint(f field) string {
+func hint(f *field) string {
 	if f.help == "" {
 		return ""
 	}
@@ -280,13 +287,31 @@ func setDefault(v reflect.Value, word string) {
 	}
 }
 
-var fieldCache sync.Map // reflect.Type → []field
+var fieldCache sync.Map // reflect.Type → *structFields
 
-func cachedFields(t reflect.Type) []field {
+// structFields is a struct's fields as decoding wants them.
+type structFields struct {
+	list   []field
+	byName map[string]*field
+	// unasked are those that matter where they are not given: they are required,
+	// or have a default.
+	unasked []*field
+}
+
+func cachedFields(t reflect.Type) *structFields {
 	if fs, ok := fieldCache.Load(t); ok {
-		return fs.([]field)
+		return fs.(*structFields)
 	}
-	fs := fieldsOf(t)
+	fs := &structFields{list: fieldsOf(t), byName: map[string]*field{}}
+	for i := range fs.list {
+		f := &fs.list[i]
+		if _, hidden := fs.byName[f.name]; !hidden {
+			fs.byName[f.name] = f
+		}
+		if f.required || f.def != "" {
+			fs.unasked = append(fs.unasked, f)
+		}
+	}
 	fieldCache.Store(t, fs)
 	return fs
 }

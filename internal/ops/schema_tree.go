@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"unicode/utf8"
 )
 
 // maxDepth is how deep arguments may nest; no operation needs a tenth of it.
@@ -31,16 +33,17 @@ func parseTree(raw []byte) (any, error) {
 		}
 		return nil, badInput("", "send one JSON object", "arguments are not valid JSON: %v", err)
 	}
-	p := treeParser{rest: raw}
+	p := treeParser{rest: string(raw)}
 	return p.value("", 0)
 }
 
-// A treeParser walks a text that is known to be valid JSON.
-type treeParser struct{ rest []byte }
+// A treeParser walks a text that is known to be valid JSON. Words without
+// escapes stay parts of it.
+type treeParser struct{ rest string }
 
 // next drops blanks and separators and returns the first byte that counts.
 func (p *treeParser) next() byte {
-	p.rest = bytes.TrimLeft(p.rest, " \t\r\n,:")
+	p.rest = strings.TrimLeft(p.rest, " \t\r\n,:")
 	return p.rest[0]
 }
 
@@ -55,7 +58,11 @@ func (p *treeParser) value(path string, depth int) (any, error) {
 		p.rest = p.rest[1:]
 		list := []any{}
 		for p.next() != ']' {
-			v, err := p.value(fmt.Sprintf("%s[%d]", path, len(list)), depth+1)
+			at := ""
+			if c := p.rest[0]; c == '{' || c == '[' { // nothing else can be refused
+				at = fmt.Sprintf("%s[%d]", path, len(list))
+			}
+			v, err := p.value(at, depth+1)
 			if err != nil {
 				return nil, err
 			}
@@ -71,9 +78,12 @@ func (p *treeParser) value(path string, depth int) (any, error) {
 			n = 5
 		}
 		p.rest = p.rest[n:]
-		return map[byte]any{'t': true, 'f': false}[c], nil
+		if c == 'n' {
+			return nil, nil
+		}
+		return c == 't', nil
 	}
-	n := bytes.IndexAny(p.rest, " \t\r\n,]}")
+	n := strings.IndexAny(p.rest, " \t\r\n,]}")
 	if n < 0 {
 		n = len(p.rest)
 	}
@@ -112,21 +122,12 @@ func (p *treeParser) text() string {
 	}
 	raw := p.rest[:end+1]
 	p.rest = p.rest[end+1:]
-	if !escaped && isASCII(raw) {
-		return string(raw[1:end])
+	if !escaped && utf8.ValidString(raw) {
+		return raw[1:end]
 	}
 	var s string
-	_ = json.Unmarshal(raw, &s) // valid: it is part of a valid text
+	_ = json.Unmarshal([]byte(raw), &s) // valid: it is part of a valid text
 	return s
-}
-
-func isASCII(b []byte) bool {
-	for _, c := range b {
-		if c >= 0x80 {
-			return false
-		}
-	}
-	return true
 }
 
 // plain turns a tree into what encoding/json would have made of it.

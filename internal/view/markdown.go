@@ -11,6 +11,7 @@ import (
 // link or a heading of its own.
 func Markdown(d Doc) string {
 	var b strings.Builder
+	b.Grow(2048) // most answers are one or two pages
 	if d.Title != "" {
 		b.WriteString("# " + inline(d.Title) + "\n")
 	}
@@ -23,7 +24,12 @@ func Markdown(d Doc) string {
 			b.WriteString("- " + codeSpan(n) + "\n")
 		}
 	}
-	return strings.Trim(b.String(), "\n") + "\n"
+	text := strings.TrimLeft(b.String(), "\n")
+	end := len(strings.TrimRight(text, "\n"))
+	if end == len(text) {
+		return text + "\n"
+	}
+	return text[:end+1]
 }
 
 func markdownSection(b *strings.Builder, s Section) {
