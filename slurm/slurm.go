@@ -17,6 +17,17 @@ var jobIDForm = regexp.MustCompile(`^[0-9]+([_+][0-9]+)?$`)
 // IsJobID reports whether word has the form of a job id.
 func IsJobID(word string) bool { return jobIDForm.MatchString(word) }
 
+var stepIDForm = regexp.MustCompile(`^[0-9]+([_+][0-9]+)?\.[0-9]+$`)
+
+// IsStepID reports whether word names a step of a job, such as "4711.0".
+func IsStepID(word string) bool { return stepIDForm.MatchString(word) }
+
+// Job returns the id of the job that id is a step of, or id itself.
+func (id JobID) Job() JobID {
+	job, _, _ := strings.Cut(string(id), ".")
+	return JobID(job)
+}
+
 // Array returns the id of the whole that id is a part of, an array or a
 // heterogeneous job, or id itself.
 func (id JobID) Array() JobID {

@@ -26,6 +26,16 @@ func (s Step) Job() JobID {
 	return JobID(job)
 }
 
+// As tells the step as a job of its own: what only the whole job has, such as
+// its owner and its time limit, is told of the job.
+func (s Step) As(job Job) Job {
+	return Job{
+		ID: JobID(s.ID), Cluster: job.Cluster, Name: s.Name, User: job.User, Account: job.Account, Partition: job.Partition, QOS: job.QOS,
+		State: s.State, Nodes: s.Nodes, NumNodes: len(s.Nodes), ElapsedS: s.ElapsedS, TimeLimitS: job.TimeLimitS, ExitCode: s.ExitCode,
+		SubmittedAt: s.StartedAt, StartedAt: s.StartedAt, WorkDir: job.WorkDir,
+	}
+}
+
 // A Priority is what a pending job's priority is made of (sprio(1)), each part
 // already weighted by the site.
 type Priority struct {

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -55,12 +57,10 @@ func (p person) until(id string, states ...string) {
 	p.t.Fatalf("job %s is %s (%s), not one of %v:\n%s", id, job.State, job.Reason, states, logs)
 }
 
-// The rendered script, started by a real Slurm over two nodes, launches a real
-// torch.distributed.run; the failure that is diagnosed is PyTorch's own.
-func TestTheMainJobOnSlurm(t *testing.T) {
-	tools := slurmtest.Torch(t)
-	real := slurmtest.Start(t, slurmtest.Options{})
-	p := person{t: t, tree: filepath.Join(real.Work, "tree")}
+// atSlurm is a person with a worktree, in an environment of real's.
+func atSlurm(t *testing.T, real *slurmtest.Cluster, tools, tree string) person {
+	t.Helper()
+	p := person{t: t, tree: filepath.Join(real.Work, tree)}
 	require.NoError(t, os.MkdirAll(filepath.Join(p.tree, ".venv", "bin"), 0o755))
 	b, err := os.ReadFile(filepath.Join(tools, "train.py"))
 	require.NoError(t, err)
@@ -74,6 +74,15 @@ func TestTheMainJobOnSlurm(t *testing.T) {
 	t.Setenv("MEGATRON_OPS_STATE_DIR", filepath.Join(real.Work, "state"))
 	t.Setenv("MEGATRON_OPS_CLUSTER", slurmCluster)
 	t.Setenv("OMP_NUM_THREADS", "1")
+	return p
+}
+
+// The rendered script, started by a real Slurm over two nodes, launches a real
+// torch.distributed.run; the failure that is diagnosed is PyTorch's own.
+func TestTheMainJobOnSlurm(t *testing.T) {
+	tools := slurmtest.Torch(t)
+	real := slurmtest.Start(t, slurmtest.Options{})
+	p := atSlurm(t, real, tools, "tree")
 	submit := []string{
 		"submit", "--name", "e2e", "--nodes", "2", "--gpus-per-node", "2", "--gpu", "a100", "--partition", "dev", "--time", "5",
 		"--worktree", p.tree, "--script", "train.py", "--env", "GLOO_SOCKET_IFNAME=lo", "--yes",
@@ -127,4 +136,100 @@ func TestTheMainJobOnSlurm(t *testing.T) {
 			require.Contains(t, out, "try: ", fmt.Sprintf("what to do about %s", field))
 		}
 	})
+}
+
+// typed runs a line as a person at a terminal would, and answers what it said.
+func typed(t *testing.T, line, keys string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "script", "-qec", line, "/dev/null")
+	cmd.Stdin = strings.NewReader(keys)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s\n%s", line, out)
+	return string(out)
+}
+
+// Nodes that are held are used again and again: the session's commands are those
+// that render shows, and each launch is a step with logs of its own.
+func TestAnAllocationIsUsedAgainAndAgainOnSlurm(t *testing.T) {
+	tools := slurmtest.Torch(t)
+	real := slurmtest.Start(t, slurmtest.Options{})
+	p := atSlurm(t, real, tools, "held")
+	code, session := p.do("render", "--for", "session", "--name", "held", "--nodes", "2", "--gpus-per-node", "2", "--partition", "prod", "--time", "10", "--begin", "now+1", "--worktree", p.tree)
+	require.Zero(t, code, session)
+	command := map[string]string{} // by its first words
+	for line := range strings.Lines(session) {
+		for _, head := range []string{"salloc", "srun --jobid=JOBID --overlap --pty", "srun --jobid=JOBID --overlap --gres", "srun --pty", "scancel"} {
+			if strings.HasPrefix(line, head+" ") || strings.HasPrefix(line, head+"=") {
+				command[head] = strings.TrimSpace(line)
+			}
+		}
+	}
+	require.Len(t, command, 5, session)
+	granted := typed(t, command["salloc"], "")
+	m := regexp.MustCompile(`Granted job allocation ([0-9]+)`).FindStringSubmatch(granted)
+	require.NotNil(t, m, granted)
+	id := m[1]
+	in := func(head, node string) string {
+		return strings.NewReplacer("JOBID", id, "NODE", node).Replace(command[head])
+	}
+	t.Cleanup(func() { _, _ = real.Run(context.Background(), "scancel", id) })
+
+	var held struct{ Nodes []string }
+	p.must(0, &held, "status", id)
+	require.Len(t, held.Nodes, 2)
+	node := held.Nodes[1]
+	require.Contains(t, typed(t, in("srun --jobid=JOBID --overlap --pty", node), "echo on $SLURMD_NODENAME; exit\n"), "on "+node)
+	require.Regexp(t, "on gpu[1-4]", typed(t, command["srun --pty"], "echo on $SLURMD_NODENAME; exit\n"))
+	side := strings.Replace(in("srun --jobid=JOBID --overlap --gres", node), "nvidia-smi", `bash -c 'echo "on $SLURMD_NODENAME, sees ${CUDA_VISIBLE_DEVICES:-no GPU}"'`, 1)
+	require.Contains(t, typed(t, side, ""), "on "+node+", sees no GPU")
+
+	submit := []string{
+		"submit", "--into", id, "--name", "step", "--gpus-per-node", "2", "--gpu", "a100", "--worktree", p.tree, "--script", "train.py",
+		"--env", "GLOO_SOCKET_IFNAME=lo", "--yes", "--master-port", "24521",
+	}
+	var first, second, third struct {
+		JobID   string   `json:"job_id"`
+		Already bool     `json:"already_submitted"`
+		Logs    []string `json:"log_paths"`
+	}
+	p.must(0, &first, append(submit, "--env", "TRAIN_ITERS=20", "--idempotency-key", "one")...)
+	require.Regexp(t, "^"+id+`\.[0-9]+$`, first.JobID)
+	p.must(0, &second, append(submit, "--env", "TRAIN_ITERS=20", "--idempotency-key", "one")...)
+	require.True(t, second.Already)
+	require.Equal(t, first.JobID, second.JobID)
+	p.until(first.JobID, "COMPLETED")
+	code, out := p.do("logs", first.JobID, "--tail", "400")
+	require.Zero(t, code, out)
+	require.Contains(t, out, "rank 3 of 4")
+	require.Contains(t, out, "after training is done")
+	require.FileExists(t, strings.TrimSuffix(first.Logs[0], ".out")+".sh")
+
+	p.must(0, &second, append(submit, "--env", "TRAIN_ITERS=20", "--env", "FAIL_AT=2:4")...)
+	require.NotEqual(t, first.JobID, second.JobID)
+	p.until(second.JobID, "FAILED")
+	var d struct{ Class string }
+	p.must(3, &d, "diagnose", second.JobID)
+	require.Equal(t, "shape_mismatch", d.Class)
+
+	p.must(0, &third, append(submit, "--env", "TRAIN_ITERS=1000000")...)
+	require.Eventually(t, func() bool {
+		_, out := p.do("logs", third.JobID, "--tail", "3")
+		return strings.Contains(out, "iteration ")
+	}, time.Minute, 300*time.Millisecond)
+	// While it runs the port is taken: the next launch ends at once, and says so.
+	p.must(0, &second, append(submit, "--env", "TRAIN_ITERS=20")...)
+	p.until(second.JobID, "FAILED", "CANCELLED")
+	_, out = p.do("logs", second.JobID)
+	require.Contains(t, out, "port 24521 is taken; another launch may still run")
+	p.until(third.JobID, "RUNNING")
+	code, out = p.do("cancel", third.JobID, "--yes")
+	require.Zero(t, code, out)
+	p.until(third.JobID, "CANCELLED")
+	p.until(id, "RUNNING")
+
+	typed(t, in("scancel", node), "")
+	p.until(id, "CANCELLED", "COMPLETED")
+	code, out = p.do(submit...)
+	require.Equal(t, 2, code, out)
+	require.Contains(t, out, "has no nodes")
 }

@@ -89,7 +89,7 @@ func (f *Follower) takeUp(ctx context.Context, st *store.Store) {
 		}
 		for _, sub := range subs {
 			k := key(sub.Cluster, sub.JobID)
-			if sub.State != store.Submitted || seen[k] || time.Since(sub.CreatedAt) > memory {
+			if sub.State != store.Submitted || !slurm.IsJobID(string(sub.JobID)) || seen[k] || time.Since(sub.CreatedAt) > memory {
 				continue
 			}
 			seen[k] = true

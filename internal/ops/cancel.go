@@ -3,7 +3,6 @@ package ops
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 
@@ -45,10 +44,7 @@ type CancelledJob struct {
 	Error     string      `json:"error,omitempty"`
 }
 
-var stepID = regexp.MustCompile(`^([0-9]+(?:[_+][0-9]+)?)\.[0-9]+$`)
-
 func cancel(ctx context.Context, c *Call, in CancelIn) (CancelOut, error) {
-	step := stepID.FindStringSubmatch(string(in.Job))
 	switch {
 	case in.Mine && in.Job != "":
 		return CancelOut{}, badInput("mine", "one of the two", "a job and mine cannot both be given")
@@ -58,8 +54,8 @@ func cancel(ctx context.Context, c *Call, in CancelIn) (CancelOut, error) {
 		return CancelOut{}, badInput("mine", "for example: cancel --mine --partition dev", "partition and pending choose among one's own jobs")
 	case in.Job == "":
 		return CancelOut{}, badInput("job", "for example: cancel 4711, or cancel --mine", "nothing is named that could be ended")
-	case step != nil:
-		return cancelStep(ctx, c, in, slurm.JobID(step[1]))
+	case slurm.IsStepID(string(in.Job)):
+		return cancelStep(ctx, c, in, in.Job.Job())
 	}
 	cl, j, err := c.job(ctx, in.Cluster, in.Job)
 	if err != nil {

@@ -43,6 +43,9 @@ func diagnoseOp(ctx context.Context, c *Call, in DiagnoseIn) (DiagnoseOut, error
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(c.Dir, path)
 	}
+	if _, err := os.Lstat(path); err != nil && slurm.IsStepID(in.Target) {
+		return c.diagnoseJob(ctx, in)
+	}
 	r, err := diagnose.Path(ctx, path, diagnose.Context{})
 	if errors.Is(err, fs.ErrNotExist) {
 		return DiagnoseOut{}, badInput("job", "a job id, or the path of a log file or folder", "%s: there is no such file, or no log in it", in.Target)
@@ -51,7 +54,7 @@ func diagnoseOp(ctx context.Context, c *Call, in DiagnoseIn) (DiagnoseOut, error
 }
 
 func (c *Call) diagnoseJob(ctx context.Context, in DiagnoseIn) (DiagnoseOut, error) {
-	cl, j, err := c.job(ctx, in.Cluster, slurm.JobID(in.Target))
+	cl, j, err := c.jobOrStep(ctx, in.Cluster, slurm.JobID(in.Target))
 	if err != nil {
 		return DiagnoseOut{}, err
 	}
@@ -110,6 +113,9 @@ func noLog(j slurm.Job) string {
 // logFiles are the logs of a job: what Slurm says it writes, and what carries
 // its id beside them.
 func (c *Call) logFiles(ctx context.Context, cluster string, j slurm.Job) []string {
+	if slurm.IsStepID(string(j.ID)) {
+		return c.stepFiles(ctx, cluster, j)
+	}
 	var named []string
 	for _, p := range []string{j.Stdout, j.Stderr} {
 		if p != "" && p != "/dev/null" && !slices.Contains(named, p) {

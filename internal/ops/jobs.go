@@ -15,7 +15,7 @@ import (
 
 // StatusIn asks for one job.
 type StatusIn struct {
-	Job     slurm.JobID `json:"job" arg:"" help:"job id as squeue prints it: 4711, or 4711_3" zh:"squeue 显示的作业号：4711 或 4711_3"`
+	Job     slurm.JobID `json:"job" arg:"" help:"job id as squeue prints it: 4711, 4711_3, or a step such as 4711.0" zh:"squeue 显示的作业号：4711、4711_3，或步骤如 4711.0"`
 	Earlier bool        `json:"earlier,omitempty" help:"for a waiting job: try whether less time or fewer nodes would start sooner" zh:"排队作业：试算更短时限或更少节点能否更早开始"`
 	OnCluster
 }
@@ -31,7 +31,7 @@ type StatusOut struct {
 }
 
 func status(ctx context.Context, c *Call, in StatusIn) (StatusOut, error) {
-	cl, j, err := c.job(ctx, in.Cluster, in.Job)
+	cl, j, err := c.jobOrStep(ctx, in.Cluster, in.Job)
 	if err != nil {
 		return StatusOut{}, err
 	}

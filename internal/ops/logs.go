@@ -43,7 +43,7 @@ func logs(ctx context.Context, c *Call, in LogsIn) (LogsOut, error) {
 	if in.Tail < 0 {
 		return LogsOut{}, badInput("tail", "a number of lines, such as 50", "%d is negative", in.Tail)
 	}
-	cl, j, err := c.job(ctx, in.Cluster, in.Job)
+	cl, j, err := c.jobOrStep(ctx, in.Cluster, in.Job)
 	if err != nil {
 		return LogsOut{}, err
 	}

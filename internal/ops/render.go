@@ -93,8 +93,19 @@ func byHand(commands []string, place job.Place) string {
 }
 
 func session(i job.Interactive) string {
-	return fmt.Sprintf("# take the nodes, and keep them when this shell ends\n%s\n# or one node at once, in a shell on it\n%s\n# a further shell in the allocation\n%s\n# beside the training, without a GPU\n%s\n# give the nodes back\n%s\n",
-		i.Allocate, i.Shell, i.Join, i.Side, i.Release)
+	return fmt.Sprintf(`# take the nodes, and keep them when this shell ends; it says JOBID
+%s
+# start the training there, again and again
+megatron-ops submit --into JOBID -f job.yaml
+# a shell on one of its nodes, beside what runs
+%s
+# beside the training, without a GPU
+%s
+# or one node at once, in a shell on it
+%s
+# give the nodes back: they count until then
+%s
+`, i.Allocate, i.Join, i.Side, i.Shell, i.Release)
 }
 
 // Verbatim is the script and nothing else, so that it can be piped into a file.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -22,10 +23,11 @@ import (
 // SubmitIn is the job to run.
 type SubmitIn struct {
 	SpecIn
-	IdempotencyKey string `json:"idempotency_key,omitempty" name:"idempotency-key" placeholder:"KEY" help:"a second call with the same key answers with the first one's job" zh:"相同的键再次调用时，返回第一次提交的作业"`
-	DryRun         bool   `json:"dry_run,omitempty" name:"dry-run" help:"plan and render, submit nothing" zh:"只做检查和渲染，不提交"`
-	Yes            bool   `json:"yes,omitempty" help:"do not ask before submitting" zh:"不再询问，直接提交"`
-	Force          bool   `json:"force,omitempty" help:"submit in spite of errors" zh:"有错误也提交"`
+	Into           slurm.JobID `json:"into,omitempty" placeholder:"JOBID" help:"start it as a step in this running job of mine, such as a salloc, instead of queueing it" zh:"作为步骤在我这个运行中的作业（如 salloc 分配）里启动，而不是排队"`
+	IdempotencyKey string      `json:"idempotency_key,omitempty" name:"idempotency-key" placeholder:"KEY" help:"a second call with the same key answers with the first one's job" zh:"相同的键再次调用时，返回第一次提交的作业"`
+	DryRun         bool        `json:"dry_run,omitempty" name:"dry-run" help:"plan and render, submit nothing" zh:"只做检查和渲染，不提交"`
+	Yes            bool        `json:"yes,omitempty" help:"do not ask before submitting" zh:"不再询问，直接提交"`
+	Force          bool        `json:"force,omitempty" help:"submit in spite of errors" zh:"有错误也提交"`
 }
 
 // SubmitOut is what became of it. JobID is nil where nothing was submitted.
@@ -58,7 +60,16 @@ func submit(ctx context.Context, c *Call, in SubmitIn) (SubmitOut, error) {
 	if err != nil {
 		return SubmitOut{}, err
 	}
-	sc, err := job.Render(s, job.Options{Version: c.Version, Site: c.site(s)})
+	key := in.IdempotencyKey
+	var sc job.Script
+	if opts := (job.Options{Version: c.Version, Site: c.site(s)}); in.Into != "" {
+		if cl, s, err = c.into(ctx, cl, in.Into, s); err != nil {
+			return SubmitOut{}, err
+		}
+		sc, err = job.IntoStep(s, opts, in.Into)
+	} else {
+		sc, err = job.Render(s, opts)
+	}
 	if err != nil {
 		return SubmitOut{}, fieldErrors(err)
 	}
@@ -79,24 +90,36 @@ func submit(ctx context.Context, c *Call, in SubmitIn) (SubmitOut, error) {
 		return out, err
 	}
 	out.Problems = verdict.Problems
+	held, isStep := cl.(allocation)
+	if isStep { // the allocation has its time limit
+		out.Problems = slices.DeleteFunc(out.Problems, func(p rules.Problem) bool { return p.Field == "time" })
+	}
 	if in.DryRun || rules.Blocking(out.Problems) && !in.Force {
 		return out, nil
 	}
 	if !in.Yes && !c.Confirmed {
-		return out, &Error{
-			Code: NotAllowed, Confirm: true,
-			Message: fmt.Sprintf("this submits %s to %s: %s, %d GPUs, time limit %s", full.Name, cl.Name(), plural(*full.Nodes, "node"), full.WorldSize(), orNone(full.Time)),
-			Fix:     "say yes: --yes",
+		said := fmt.Sprintf("this submits %s to %s: %s, %d GPUs, time limit %s", full.Name, cl.Name(), plural(*full.Nodes, "node"), full.WorldSize(), orNone(full.Time))
+		if isStep {
+			said = held.starting(full.Name)
 		}
+		return out, &Error{Code: NotAllowed, Confirm: true, Message: said, Fix: "say yes: --yes"}
 	}
-	if out.IdempotencyKey == "" {
-		out.IdempotencyKey = rand.Text()
+	if key == "" {
+		key = rand.Text()
 	}
-	id, already, err := c.submitOnce(ctx, cl, s, sc, out.IdempotencyKey)
+	out.IdempotencyKey = key
+	if isStep { // one key in two allocations is two launches
+		key = string(held.job) + "/" + key
+	}
+	id, already, err := c.submitOnce(ctx, cl, s, sc, key)
 	if err != nil {
 		return out, err
 	}
 	out.JobID, out.AlreadySubmitted = &id, already
+	if isStep {
+		out.LogPaths = held.logPaths(tokenOf(c.Who.User, cl.Name(), key))
+		return out, nil
+	}
 	for i, p := range out.LogPaths {
 		out.LogPaths[i] = slurm.ExpandPattern(p, slurm.Job{ID: id, Name: full.Name})
 	}

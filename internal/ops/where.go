@@ -125,7 +125,10 @@ func (c *Call) submission(ctx context.Context, cluster string, id slurm.JobID) (
 	if err != nil {
 		return store.Submission{}, false
 	}
-	sub, err := st.ByJob(ctx, cluster, id.Array())
+	if !slurm.IsStepID(string(id)) {
+		id = id.Array()
+	}
+	sub, err := st.ByJob(ctx, cluster, id)
 	return sub, err == nil
 }
 

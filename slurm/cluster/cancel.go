@@ -3,19 +3,16 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-var stepForm = regexp.MustCompile(`^[0-9]+([_+][0-9]+)?\.[0-9]+$`)
-
 // CancelStep ends one step of a job, such as "4711.0", and leaves the job. The
 // step is always named: scancel never runs without an id.
 func (c *CLI) CancelStep(ctx context.Context, step string) error {
 	op := "cancel " + step
-	if !stepForm.MatchString(step) {
+	if !slurm.IsStepID(step) {
 		return &slurm.Error{Op: op, Kind: slurm.Rejected, Msg: fmt.Sprintf("%q is no step; a step is like 4711.0", step)}
 	}
 	r, err := c.runner.run(ctx, command{argv: []string{"scancel", "--verbose", step}, env: queryEnviron(c.Environ())})
@@ -27,8 +24,7 @@ func (c *CLI) CancelStep(ctx context.Context, step string) error {
 	case errs == "" && r.code == 0, strings.Contains(errs, "already completing or completed"):
 		return nil
 	case strings.Contains(errs, "Invalid job id specified"):
-		job, _, _ := strings.Cut(step, ".")
-		return &slurm.Error{Op: op, Kind: slurm.NotFound, Msg: "job " + job + " has no such step"}
+		return &slurm.Error{Op: op, Kind: slurm.NotFound, Msg: "job " + string(slurm.JobID(step).Job()) + " has no such step"}
 	}
 	r.stderr = errs
 	return refusal(op, r)

@@ -24,11 +24,15 @@ func (c *CLI) Steps(ctx context.Context, id slurm.JobID) ([]slurm.Step, error) {
 // RunningSteps lists the steps that run now, of one user's jobs or, with "", of
 // all.
 func (c *CLI) RunningSteps(ctx context.Context, user string) ([]slurm.Step, error) {
-	argv := []string{"squeue", "--noheader", "--steps", "--format=" + slurm.RunningStepFormat}
-	if user != "" {
-		argv = append(argv, "--user="+user)
+	if user == "" {
+		return c.runningSteps(ctx)
 	}
-	out, err := c.ask(ctx, "running steps", argv...)
+	return c.runningSteps(ctx, "--user="+user)
+}
+
+func (c *CLI) runningSteps(ctx context.Context, which ...string) ([]slurm.Step, error) {
+	argv := []string{"squeue", "--noheader", "--steps", "--format=" + slurm.RunningStepFormat}
+	out, err := c.ask(ctx, "running steps", append(argv, which...)...)
 	return slurm.ParseRunningSteps(out), err
 }
 

@@ -44,6 +44,14 @@ func (r *rendering) batchGuards() string {
 	return b.String()
 }
 
+// seer is where the list of shared paths is made.
+func (r *rendering) seer() string {
+	if r.into != "" {
+		return "the login node"
+	}
+	return "the first node"
+}
+
 // seen lists, for the other nodes, what the first one sees: the worktree, the
 // environment, the program, its data, and a file just written beside the logs.
 func (r *rendering) seen() string {
@@ -125,8 +133,12 @@ func (r *rendering) nodeGuards() string {
 	var b strings.Builder
 	if *r.Nodes > 1 {
 		b.WriteString(`  while IFS= read -r p; do  # a file system may need a moment to show what is new
-    [[ -z $p || -e $p ]] || { sleep 5; [[ -e $p ]]; } || guard stop "$p is seen by the first node and not here"
+    [[ -z $p || -e $p ]] || { sleep 5; [[ -e $p ]]; } || guard stop "$p is seen by ` + r.seer() + ` and not here"
   done <<<"$SEEN"
+`)
+	}
+	if r.into != "" {
+		b.WriteString(`  [[ $SLURM_NODEID != 0 ]] || ! (: <"/dev/tcp/127.0.0.1/$MASTER_PORT") 2>/dev/null || guard stop "port $MASTER_PORT is taken; another launch may still run: squeue --steps --me"
 `)
 	}
 	if r.Launcher == UV {

@@ -45,6 +45,9 @@ func (r *rendering) srunOptions() []string {
 	if !r.Minimal {
 		options = append(options, "--kill-on-bad-exit=1", "--wait=60", "--unbuffered", "--label")
 	}
+	if r.into != "" { // srun takes no name from the environment inside a job
+		options = append(options, `--job-name="$SLURM_JOB_NAME"`)
+	}
 	if slices.Contains(r.Preset, perNodeLogs) {
 		options = append(options, "--output="+quote(path.Join(r.LogDir, "%x-%j-%N.out")), "--error="+quote(path.Join(r.LogDir, "%x-%j-%N.err")))
 	}

@@ -158,7 +158,7 @@ func Hostfile(nodes []string, gpusPerNode int) string {
 type Interactive struct {
 	Allocate string // takes the nodes and keeps them
 	Shell    string // one node at once, in a shell on it
-	Join     string // a further shell in the allocation; JOBID is to be filled in
+	Join     string // a further shell in the allocation; JOBID and NODE are to be filled in
 	Side     string // a step beside the training, which takes no GPU
 	Release  string
 }
@@ -179,15 +179,11 @@ func ForSession(s Spec, o Options) (Interactive, error) {
 	if *s.GPUsPerNode > 0 {
 		gpus = " --gres=gpu:0"
 	}
-	node := ""
-	if s.Nodelist != "" {
-		node = " -w " + quote(s.Nodelist)
-	}
 	return Interactive{
 		Allocate: "salloc --no-shell " + ask,
 		Shell:    "srun --pty " + strings.Join(one.words(o.Site), " ") + " bash",
-		Join:     "srun --jobid=JOBID --overlap --pty" + node + " bash",
-		Side:     "srun --jobid=JOBID --overlap" + gpus + " --ntasks-per-node=1 nvidia-smi",
+		Join:     "srun --jobid=JOBID --overlap --pty -w NODE bash",
+		Side:     fmt.Sprintf("srun --jobid=JOBID --overlap%s --nodes=%d --ntasks-per-node=1 nvidia-smi", gpus, *s.Nodes),
 		Release:  "scancel JOBID",
 	}, nil
 }
@@ -216,16 +212,47 @@ func IntoStep(s Spec, o Options, id slurm.JobID) (Script, error) {
 	if !slurm.IsJobID(string(id)) {
 		return Script{}, &FieldError{Field: "into", Value: string(id), Msg: "is not a job id", Fix: "give a number such as 4711"}
 	}
+	var errs FieldErrors
+	for _, f := range []struct {
+		field string
+		given bool
+	}{{"dependency", s.Dependency != ""}, {"begin", s.Begin != ""}, {"array", s.Array != ""}, {"chain", s.Chain != nil}, {"every", s.Every != ""}} {
+		if f.given {
+			errs = append(errs, &FieldError{Field: f.field, Msg: "does not go together with into", Fix: "leave it out: a step starts now, and once"})
+		}
+	}
+	if len(errs) > 0 {
+		return Script{}, errs
+	}
 	o.into = string(id)
 	return Render(s, o)
 }
 
+// StepName is the name that the script of IntoStep gives to its step, and
+// StepFiles the path of its logs without what follows the dot, relative to the
+// worktree. mark is the script's argument; it tells the launches of one
+// allocation apart.
+func StepName(s Spec, mark string) string { return s.WithDefaults().Name + "-" + mark }
+
+// StepFiles is described with StepName.
+func StepFiles(s Spec, id slurm.JobID, mark string) string {
+	s = s.WithDefaults()
+	return path.Join(s.LogDir, s.Name+"-"+string(id)+"-"+mark)
+}
+
+// StepTraces is the folder of what such a step leaves for diagnosis, relative to
+// the worktree.
+func StepTraces(s Spec, id slurm.JobID, mark string) string {
+	return path.Join(s.WithDefaults().LogDir, string(id), "attempt-"+mark)
+}
+
 // into reads, from Slurm, what a batch shell would have in its environment.
-func into(id string) string {
-	return `export SLURM_JOB_ID=` + quote(id) + `
+func into(id, name string) string {
+	return `# A step in a job that runs already. srun reads the job from here, and shares with the job's other steps.
+export SLURM_JOB_ID=` + quote(id) + ` SLURM_OVERLAP=1
 IFS=' ' read -r SLURM_NNODES SLURM_JOB_NODELIST <<<"$(squeue --noheader --job="$SLURM_JOB_ID" --states=RUNNING --format='%D %N')"
 [[ $SLURM_JOB_NODELIST ]] || { echo "job $SLURM_JOB_ID does not run: allocate first" >&2; exit 3; }
-export SLURM_NNODES SLURM_JOB_NODELIST SLURM_JOB_NAME=step SLURM_RESTART_COUNT
-SLURM_RESTART_COUNT=$(date +%s)  # a folder of its own for each launch
+SLURM_RESTART_COUNT=${1:-$(date +%s)}  # each launch has a name and a folder of its own
+export SLURM_NNODES SLURM_JOB_NODELIST SLURM_RESTART_COUNT SLURM_JOB_NAME=` + quote(name) + `-$SLURM_RESTART_COUNT
 `
 }

@@ -93,8 +93,8 @@ func TestASessionIsAskedForLikeTheJob(t *testing.T) {
 	require.Equal(t, job.Interactive{
 		Allocate: "salloc --no-shell --job-name=gpt --partition=dev --nodes=2 --ntasks-per-node=1 --gres=gpu:8 --cpus-per-task=96 --time=6:00:00 --begin='16:00 12/24/30'",
 		Shell:    "srun --pty --job-name=gpt --partition=dev --nodes=1 --ntasks-per-node=1 --gres=gpu:8 --cpus-per-task=96 --time=6:00:00 bash",
-		Join:     "srun --jobid=JOBID --overlap --pty bash",
-		Side:     "srun --jobid=JOBID --overlap --gres=gpu:0 --ntasks-per-node=1 nvidia-smi",
+		Join:     "srun --jobid=JOBID --overlap --pty -w NODE bash",
+		Side:     "srun --jobid=JOBID --overlap --gres=gpu:0 --nodes=2 --ntasks-per-node=1 nvidia-smi",
 		Release:  "scancel JOBID",
 	}, got)
 }
@@ -107,7 +107,7 @@ func TestAStepInAnAllocationThatOneHolds(t *testing.T) {
 	script, err := job.IntoStep(twoNodes(), job.Options{Version: "v0.0.0"}, "4711")
 	require.NoError(t, err)
 	require.NotContains(t, script.Text, "#SBATCH")
-	require.Contains(t, script.Text, "export SLURM_JOB_ID=4711\n")
+	require.Contains(t, script.Text, "export SLURM_JOB_ID=4711 ")
 	compareGolden(t, "testdata/shell/into.sh", script.Text)
 	requireClean(t, script.Text)
 }

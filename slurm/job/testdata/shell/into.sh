@@ -5,11 +5,12 @@
 set -euo pipefail
 cd /shared/tree
 
-export SLURM_JOB_ID=4711
+# A step in a job that runs already. srun reads the job from here, and shares with the job's other steps.
+export SLURM_JOB_ID=4711 SLURM_OVERLAP=1
 IFS=' ' read -r SLURM_NNODES SLURM_JOB_NODELIST <<<"$(squeue --noheader --job="$SLURM_JOB_ID" --states=RUNNING --format='%D %N')"
 [[ $SLURM_JOB_NODELIST ]] || { echo "job $SLURM_JOB_ID does not run: allocate first" >&2; exit 3; }
-export SLURM_NNODES SLURM_JOB_NODELIST SLURM_JOB_NAME=step SLURM_RESTART_COUNT
-SLURM_RESTART_COUNT=$(date +%s)  # a folder of its own for each launch
+SLURM_RESTART_COUNT=${1:-$(date +%s)}  # each launch has a name and a folder of its own
+export SLURM_NNODES SLURM_JOB_NODELIST SLURM_RESTART_COUNT SLURM_JOB_NAME=gpt-$SLURM_RESTART_COUNT
 
 MASTER_ADDR=$(set +o pipefail; scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)
 export MASTER_ADDR
@@ -47,8 +48,9 @@ guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop
 look() {
   local p gpu used free=0 odd=
   while IFS= read -r p; do  # a file system may need a moment to show what is new
-    [[ -z $p || -e $p ]] || { sleep 5; [[ -e $p ]]; } || guard stop "$p is seen by the first node and not here"
+    [[ -z $p || -e $p ]] || { sleep 5; [[ -e $p ]]; } || guard stop "$p is seen by the login node and not here"
   done <<<"$SEEN"
+  [[ $SLURM_NODEID != 0 ]] || ! (: <"/dev/tcp/127.0.0.1/$MASTER_PORT") 2>/dev/null || guard stop "port $MASTER_PORT is taken; another launch may still run: squeue --steps --me"
   command -v uv >/dev/null || guard warning "uv is not on the PATH"
   while IFS=", " read -r gpu used; do  # a GPU with less than 2 GB in use counts as free
     if [[ ! $gpu$used =~ ^[0-9]+$ || -z $used ]]; then odd=1; elif ((10#$used < 2000)); then free=$((free + 1)); fi
@@ -68,7 +70,7 @@ look
 ARGS=()
 
 # One task a node. The text in single quotes is read there, not here.
-srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unbuffered --label \
+srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unbuffered --label --job-name="$SLURM_JOB_NAME" \
   bash -c "$GUARDS$MARK"'
     exec uv run python -m torch.distributed.run \
       --nnodes="$NNODES" \

@@ -1,0 +1,155 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// A launcher is a cluster that starts scripts beside the scheduler, as steps of
+// jobs that run already.
+type launcher interface {
+	Launch(ctx context.Context, l slurm.Launch) (slurm.JobID, error)
+	FindStep(ctx context.Context, job slurm.JobID, name string) (slurm.JobID, bool, error)
+}
+
+// A stepper is a cluster that tells of one step of a job.
+type stepper interface {
+	Step(ctx context.Context, id slurm.JobID) (slurm.Job, error)
+}
+
+// An allocation is a job that one holds, taken as a cluster: what is submitted
+// to it is started as a step, now.
+type allocation struct {
+	Cluster
+	launcher launcher
+	job      slurm.JobID
+	spec     job.Spec
+}
+
+// mark tells the launches of one allocation apart; it names the step and the
+// folder of its traces.
+func mark(token string) string { return token[:10] }
+
+// Submit starts the script, and answers the step.
+func (a allocation) Submit(ctx context.Context, s slurm.Submission) (slurm.JobID, error) {
+	m := mark(s.Token)
+	return a.launcher.Launch(ctx, slurm.Launch{
+		Job: a.job, Step: job.StepName(a.spec, m), Script: s.Script, Args: []string{m},
+		Dir: s.Dir, Base: job.StepFiles(a.spec, a.job, m),
+	})
+}
+
+// Find looks for the step that was started with token.
+func (a allocation) Find(ctx context.Context, token string, _ time.Time) (slurm.JobID, bool, error) {
+	return a.launcher.FindStep(ctx, a.job, job.StepName(a.spec, mark(token)))
+}
+
+// into is the allocation that in names, and the specification that fits it: what
+// the specification leaves open is as large as the allocation is.
+func (c *Call) into(ctx context.Context, cl Cluster, id slurm.JobID, s job.Spec) (allocation, job.Spec, error) {
+	none := allocation{}
+	l, err := able[launcher](cl, "steps")
+	if err != nil {
+		return none, s, err
+	}
+	_, held, err := c.job(ctx, s.Cluster, id)
+	if err != nil {
+		e := AsError(err)
+		e.Field = "into"
+		return none, s, e
+	}
+	if err := c.mayChange(held); err != nil {
+		return none, s, err
+	}
+	if held.State != slurm.Running || len(held.Nodes) == 0 {
+		return none, s, badInput("into", "take nodes first: render --for session shows how, with salloc --no-shell", "job %s is %s and has no nodes", id, held.State)
+	}
+	nodes := len(held.Nodes)
+	if s.Nodes == nil {
+		s.Nodes = &nodes
+	}
+	if *s.Nodes != nodes {
+		return none, s, badInput("nodes", "nodes: "+strconv.Itoa(nodes)+", or leave it out", "%d nodes are asked for, and job %s has %d", *s.Nodes, id, nodes)
+	}
+	gpus := held.GPUs / nodes
+	if s.GPUsPerNode == nil && gpus > 0 {
+		s.GPUsPerNode = &gpus
+	}
+	if want := *s.WithDefaults().GPUsPerNode; gpus > 0 && want > gpus {
+		return none, s, badInput("gpus_per_node", "gpus_per_node: "+strconv.Itoa(gpus), "%d GPUs a node are asked for, and job %s has %d", want, id, gpus)
+	}
+	return allocation{Cluster: cl, launcher: l, job: id, spec: s}, s, nil
+}
+
+// jobOrStep is job for a step's id too.
+func (c *Call) jobOrStep(ctx context.Context, on string, id slurm.JobID) (Cluster, slurm.Job, error) {
+	if !slurm.IsStepID(string(id)) {
+		return c.job(ctx, on, id)
+	}
+	cl, err := c.cluster(on)
+	if err != nil {
+		return nil, slurm.Job{}, err
+	}
+	s, err := able[stepper](cl, "steps")
+	if err != nil {
+		return nil, slurm.Job{}, err
+	}
+	j, err := s.Step(ctx, id)
+	if err != nil {
+		return nil, slurm.Job{}, c.slurmError(err, id)
+	}
+	j.Cluster = cl.Name()
+	if j.State == slurm.Running && j.StartedAt != nil {
+		j.ElapsedS = int64(c.Now().Sub(*j.StartedAt).Seconds())
+	}
+	if spec, at, ok := c.launched(ctx, cl.Name(), id); ok {
+		base := filepath.Join(spec.Worktree, job.StepFiles(spec, id.Job(), at))
+		j.Stdout, j.Stderr, j.WorkDir = base+".out", base+".err", spec.Worktree
+	}
+	return cl, j, nil
+}
+
+// launched is what a step was started with, and its mark.
+func (c *Call) launched(ctx context.Context, cluster string, id slurm.JobID) (job.Spec, string, bool) {
+	sub, ok := c.submission(ctx, cluster, id)
+	if !ok {
+		return job.Spec{}, "", false
+	}
+	s, ok := c.specOf(ctx, cluster, id)
+	return s, mark(sub.Token), ok
+}
+
+// stepFiles are the logs of a step that was started here.
+func (c *Call) stepFiles(ctx context.Context, cluster string, j slurm.Job) []string {
+	s, at, ok := c.launched(ctx, cluster, j.ID)
+	if !ok {
+		return nil
+	}
+	var found []string
+	for _, p := range []string{j.Stdout, j.Stderr, filepath.Join(s.Worktree, job.StepTraces(s, j.ID.Job(), at))} {
+		// A step could swap its log for a link to somebody else's file.
+		if st, err := os.Lstat(p); err == nil && st.Mode()&fs.ModeSymlink == 0 {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// logPaths are the files that a launch with token writes to.
+func (a allocation) logPaths(token string) []string {
+	base := filepath.Join(a.spec.Worktree, job.StepFiles(a.spec, a.job, mark(token)))
+	return []string{base + ".out", base + ".err"}
+}
+
+// starting says what a yes would do.
+func (a allocation) starting(name string) string {
+	return fmt.Sprintf("this starts %s as a step of job %s: %s, %d GPUs", name, a.job, plural(*a.spec.Nodes, "node"), a.spec.WorldSize())
+}

@@ -1,0 +1,138 @@
+package ops
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A held is a site whose jobs can be given steps.
+type held struct {
+	*site
+	launched []slurm.Launch
+	steps    map[string]slurm.JobID
+}
+
+func (h *held) Launch(_ context.Context, l slurm.Launch) (slurm.JobID, error) {
+	h.launched = append(h.launched, l)
+	id := l.Job + ".0"
+	h.steps[l.Step] = id
+	return id, h.refuse
+}
+
+func (h *held) FindStep(_ context.Context, _ slurm.JobID, name string) (slurm.JobID, bool, error) {
+	id, ok := h.steps[name]
+	return id, ok, nil
+}
+
+func (h *held) Step(_ context.Context, id slurm.JobID) (slurm.Job, error) {
+	return slurm.Job{ID: id, State: slurm.Completed, User: "alice"}, nil
+}
+
+func holding(t *testing.T) (*Call, *held) {
+	h := &held{site: &site{jobs: map[slurm.JobID]slurm.Job{
+		"5": {ID: "5", User: "alice", State: slurm.Running, Nodes: []string{"a1", "a2", "a3", "a4"}, GPUs: 32},
+		"7": {ID: "7", User: "alice", State: slurm.Running, Nodes: []string{"gpu1", "gpu2"}, GPUs: 16},
+		"8": {ID: "8", User: "alice", State: slurm.Pending},
+		"9": {ID: "9", User: "bob", State: slurm.Running, Nodes: []string{"gpu3", "gpu4"}, GPUs: 16},
+	}}, steps: map[string]slurm.JobID{}}
+	c := newCall(t, h.site)
+	c.Clusters["test"] = h
+	return c, h
+}
+
+func into(id string, more ...string) []string {
+	return append(append([]string{"--into", id}, more...), goodJob...)
+}
+
+func TestAStepIsStartedInAnAllocationAgainAndAgain(t *testing.T) {
+	c, h := holding(t)
+	_, err := do(t, c, "submit", into("7")...)
+	require.True(t, AsError(err).Confirm)
+	require.ErrorContains(t, err, "this starts gpt as a step of job 7: 2 nodes, 16 GPUs")
+	out, err := do(t, c, "submit", into("7", "--dry-run")...)
+	require.NoError(t, err)
+	require.Nil(t, out.(SubmitOut).JobID)
+	require.Empty(t, h.launched)
+
+	out, err = do(t, c, "submit", into("7", "--yes")...)
+	require.NoError(t, err)
+	sub := out.(SubmitOut)
+	require.Equal(t, slurm.JobID("7.0"), *sub.JobID)
+	require.Len(t, h.launched, 1)
+	l := h.launched[0]
+	require.Equal(t, slurm.JobID("7"), l.Job)
+	require.NotContains(t, l.Script, "#SBATCH")
+	require.Equal(t, filepath.Join(l.Dir, l.Base)+".out", sub.LogPaths[0])
+	require.Empty(t, h.submitted, "nothing was queued")
+
+	_, err = do(t, c, "submit", into("7", "--yes")...)
+	require.NoError(t, err)
+	require.Len(t, h.launched, 2)
+	require.NotEqual(t, l.Base, h.launched[1].Base, "each launch has files of its own")
+	require.NotEqual(t, l.Step, h.launched[1].Step)
+
+	for range 2 {
+		out, err = do(t, c, "submit", into("7", "--yes", "--idempotency-key", "k")...)
+		require.NoError(t, err)
+	}
+	require.True(t, out.(SubmitOut).AlreadySubmitted)
+	require.Len(t, h.launched, 3, "one key, one launch")
+}
+
+func TestAnAllocationMustBeOnesOwnAndFit(t *testing.T) {
+	c, h := holding(t)
+	for words, want := range map[string]struct {
+		in   []string
+		code Code
+		says string
+	}{
+		"waits":         {into("8", "--yes"), BadInput, "job 8 is PENDING and has no nodes"},
+		"another's":     {into("9", "--yes"), NotAllowed, "belongs to bob"},
+		"unknown":       {into("6", "--yes"), NotFound, "not known"},
+		"no id":         {into("x", "--yes"), BadInput, "is not a job id"},
+		"other size":    {into("5", "--yes"), BadInput, "2 nodes are asked for, and job 5 has 4"},
+		"too many GPUs": {into("7", "--yes", "--gpus-per-node", "16"), BadInput, "job 7 has 8"},
+		"an array":      {into("7", "--yes", "--array", "1-3"), BadInput, "does not go together with into"},
+	} {
+		_, err := do(t, c, "submit", want.in...)
+		require.Equal(t, want.code, AsError(err).Code, "%s: %v", words, err)
+		require.ErrorContains(t, err, want.says, words)
+	}
+	require.Empty(t, h.launched)
+
+	c, _ = holding(t)
+	c.Clusters["test"] = &site{}
+	_, err := do(t, c, "submit", into("7", "--yes")...)
+	require.ErrorContains(t, err, "does not tell of its steps")
+}
+
+func TestAStepsLogsAreItsOwn(t *testing.T) {
+	c, h := holding(t)
+	tree := t.TempDir()
+	words := into("7", "--yes")
+	words[slices.Index(words, "/lustre/m")] = tree
+	out, err := do(t, c, "submit", words...)
+	require.NoError(t, err)
+	id := string(*out.(SubmitOut).JobID)
+	logs := filepath.Join(tree, h.launched[0].Base)
+	require.NoError(t, os.MkdirAll(filepath.Dir(logs), 0o755))
+	require.NoError(t, os.WriteFile(logs+".out", []byte("hello from the step\n"), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(tree, "logs", "gpt-7-other.out"), []byte("another launch\n"), 0o644))
+	got, err := do(t, c, "logs", id)
+	require.NoError(t, err)
+	require.Len(t, got.(LogsOut).Lines, 1)
+	require.Equal(t, "hello from the step", got.(LogsOut).Lines[0].Text)
+	st, err := do(t, c, "status", id)
+	require.NoError(t, err)
+	require.Equal(t, logs+".out", st.(StatusOut).Stdout)
+	d, err := do(t, c, "diagnose", id)
+	require.NoError(t, err)
+	require.Equal(t, "success", d.(DiagnoseOut).Class)
+}

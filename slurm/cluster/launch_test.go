@@ -1,0 +1,96 @@
+package cluster_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
+	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
+)
+
+// testLaunch starts scripts in a job of the site's, by the commands that c runs.
+func testLaunch(t *testing.T, s site, c *cluster.CLI) {
+	job := s.submit(t, "--partition=prod --nodes=2 --ntasks-per-node=1 --gpus-per-node=2 --time=5 --output=/dev/null", "sleep 200")
+	s.state(t, job, slurm.Running)
+	script := func(body string) slurm.Launch {
+		return slurm.Launch{
+			Job: job, Step: "it-is-1", Dir: s.dir, Base: "logs/a b'$(x)", Args: []string{"it's $HOME"},
+			Script: "#!/bin/bash\nexport SLURM_JOB_ID=" + string(job) + " SLURM_OVERLAP=1\n" + body + "\n",
+		}
+	}
+	id, err := c.Launch(t.Context(), script(`srun --job-name=it-is-1 --ntasks=2 bash -c 'echo "$1 on $SLURMD_NODENAME"; echo oops >&2; sleep 2; exit 3' _ "$1"`))
+	require.NoError(t, err)
+	require.Equal(t, job+".0", id)
+	j, err := c.Step(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, "it-is-1", j.Name)
+	require.Len(t, j.Nodes, 2)
+	require.NotEmpty(t, j.User)
+	require.Eventually(t, func() bool {
+		j, err = c.Step(t.Context(), id)
+		return err == nil && j.State.Ended()
+	}, 20*time.Second, 200*time.Millisecond)
+	require.Equal(t, slurm.Failed, j.State)
+	require.Equal(t, "3:0", *j.ExitCode)
+	out := s.log(t, "logs/a b'$(x).out")
+	require.Contains(t, out, "it's $HOME on "+j.Nodes[0])
+	require.Contains(t, s.log(t, "logs/a b'$(x).err"), "oops")
+	require.FileExists(t, filepath.Join(s.dir, "logs/a b'$(x).sh"))
+
+	found, ok, err := c.FindStep(t.Context(), job, "it-is-1")
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, id, found)
+	_, ok, err = c.FindStep(t.Context(), job, "it-is-2")
+	require.NoError(t, err)
+	require.False(t, ok)
+	_, err = c.Step(t.Context(), job+".77")
+	require.ErrorIs(t, err, slurm.ErrNotFound)
+
+	l := script(`echo "guard: stop: gpu1: no" >&2; exit 3`)
+	l.Step = "it-is-2"
+	_, err = c.Launch(t.Context(), l)
+	require.ErrorContains(t, err, "no step was started: guard: stop: gpu1: no")
+
+	// What was started goes on by itself, and a step is ended by its own id.
+	l = script(`srun --job-name=it-is-3 --ntasks=1 sleep 100`)
+	l.Step = "it-is-3"
+	id, err = c.Launch(t.Context(), l)
+	require.NoError(t, err)
+	require.NoError(t, c.CancelStep(t.Context(), string(id)))
+	require.Eventually(t, func() bool {
+		j, err = c.Step(t.Context(), id)
+		return err == nil && j.State == slurm.Cancelled
+	}, 20*time.Second, 200*time.Millisecond)
+	s.state(t, job, slurm.Running)
+}
+
+func TestLaunchByCommands(t *testing.T) {
+	s, _ := realSite(t)
+	testLaunch(t, s, s.backend.(*cluster.CLI)) //nolint:forcetypeassert // it is one
+}
+
+func TestLaunchOverSSH(t *testing.T) {
+	real := slurmtest.Start(t, slurmtest.Options{})
+	c, err := cluster.NewSSH("far", cluster.SSHOptions{Host: "login", User: "alice", Config: sshd(t, real)})
+	require.NoError(t, err)
+	dir, err := os.MkdirTemp(real.Work, "ssh-")
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(dir, 0o777))
+	testLaunch(t, site{backend: c, dir: dir}, c)
+}
+
+func TestNoStepIsStartedThroughSudo(t *testing.T) {
+	c := cluster.NewCLI("real")
+	c.Environ = func() []string { return nil }
+	other, err := c.As("somebody-else")
+	require.NoError(t, err)
+	_, err = other.Launch(t.Context(), slurm.Launch{Job: "7"})
+	require.ErrorIs(t, err, slurm.ErrDenied)
+	require.Contains(t, slurm.FixOf(err).ZH, "submit --into 7")
+}
