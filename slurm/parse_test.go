@@ -240,6 +240,29 @@ func TestTokensTravelInComments(t *testing.T) {
 	require.True(t, slurm.HasToken(slurm.Job{Name: slurm.TagName("gpt", "abc123")}, "abc123"))
 }
 
+func TestFindToken(t *testing.T) {
+	row := func(submit, comment, name, id string) string {
+		return strings.Join([]string{submit, comment, name, id}, sep) + "\n"
+	}
+	out := row("sbatch x\n9", "", "a\nb", "5") +
+		row("sbatch --parsable --comment=mine mops:abcdefgh1", "", "gpt", "6") +
+		row("", "mine mops:abcdefgh2", "gpt", "7_1") +
+		row("sbatch --job-name=gpt-abcdefgh3", "", "", "8") +
+		row("sbatch", "", "mops:abcdefgh4", "9")
+	for token, want := range map[string]slurm.JobID{"abcdefgh1": "6", "abcdefgh2": "7", "abcdefgh3": "8"} {
+		id, ok := slurm.FindToken(out, sep, token)
+		require.True(t, ok, token)
+		require.Equal(t, want, id, token)
+	}
+	for _, token := range []string{"abcdefgh4", "abcdefgh9", ""} {
+		_, ok := slurm.FindToken(out, sep, token)
+		require.False(t, ok, token)
+	}
+	for n := range len(out) {
+		_, _ = slurm.FindToken(out[:n], sep, "abcdefgh3")
+	}
+}
+
 func TestFold(t *testing.T) {
 	rows := []slurm.Job{
 		{ID: "7_1", State: slurm.Completed},

@@ -23,6 +23,26 @@ func HasToken(j Job, token string) bool {
 		(slices.Contains(strings.Fields(j.Comment), tokenMark+token) || strings.HasSuffix(j.Name, "-"+token))
 }
 
+// TokenFormat is the --format to give sacct for FindToken: free text first, and
+// last what can hold no line break.
+const TokenFormat = "SubmitLine,Comment,JobName,JobID"
+
+// FindToken returns the job that carries token in what sacct --parsable2
+// --noheader --allocations --delimiter=sep printed in TokenFormat; an array's
+// elements stand for their array.
+func FindToken(out, sep, token string) (JobID, bool) {
+	fields := strings.Split(out, sep)
+	for i := 0; i+3 < len(fields); i += 3 {
+		id, next, _ := strings.Cut(fields[i+3], "\n")
+		j := Job{Comment: fields[i+1], Name: fields[i+2]}
+		if token != "" && IsJobID(id) && (HasToken(j, token) || strings.Contains(fields[i], tokenMark+token) || strings.Contains(fields[i], "-"+token)) {
+			return JobID(id).Array(), true
+		}
+		fields[i+3] = next
+	}
+	return "", false
+}
+
 // UserComment returns what the user wrote in a comment, without our token.
 func UserComment(comment string) string {
 	words := strings.Fields(comment)

@@ -30,15 +30,22 @@ func (sh *shell) operation(ctx context.Context, op ops.Op, words []string) error
 	if err != nil {
 		return err
 	}
+	var left []func() error
+	call.AtEnd = func(f func() error) { left = append(left, f) }
 	out, err := op.Run(ctx, call, in)
 	if e := ops.AsError(err); e != nil && e.Confirm && sh.asks(e) {
 		call.Confirmed = true
 		out, err = op.Run(ctx, call, in)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = sh.show(out)
 	}
-	return sh.show(out)
+	for _, f := range left {
+		if e := f(); e != nil {
+			fmt.Fprintln(sh.err, "megatron-ops:", view.Plainly(e.Error()))
+		}
+	}
+	return err
 }
 
 // asks puts e's question to the person, where there is one to answer.

@@ -53,6 +53,7 @@ func (sh *shell) service(dir string) (*ops.Service, error) {
 		Version:  version(),
 		Self:     osUser(ops.Shell).User,
 		As:       actAs(cfg),
+		Locks:    filepath.Join(state, "submitting"),
 		Sites:    sites(cfg),
 		Answerer: sync.OnceValue(func() *knowledge.Answerer {
 			return knowledge.New(knowledge.Options{Site: cfg.Knowledge.Folders, Model: model(cfg.Knowledge)})
@@ -116,13 +117,18 @@ func newCluster(name string, c config.Cluster, state string) (ops.Cluster, error
 		if c.SlurmConf != "" {
 			cl.Environ = func() []string { return append(os.Environ(), "SLURM_CONF="+c.SlurmConf) }
 		}
+		cl.TokenInName = c.TokenInName
 		return cl, nil
 	case "ssh":
 		var env []string
 		if c.SlurmConf != "" {
 			env = []string{"SLURM_CONF=" + c.SlurmConf}
 		}
-		return cluster.NewSSH(name, cluster.SSHOptions{Host: c.Host, Env: env})
+		cl, err := cluster.NewSSH(name, cluster.SSHOptions{Host: c.Host, Config: c.SSHConfig, Env: env})
+		if err == nil {
+			cl.TokenInName = c.TokenInName
+		}
+		return cl, err
 	case "rest":
 		me := osUser(ops.Shell).User
 		return cluster.NewREST(name, c.URL, me, tokenOf(c.TokenFile, me))

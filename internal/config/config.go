@@ -45,8 +45,13 @@ type Cluster struct {
 	Kind string `json:"kind"`
 	// SlurmConf is the SLURM_CONF of kind cli.
 	SlurmConf string `json:"slurm_conf,omitempty"`
-	// Host is what kind ssh connects to: a name of ssh_config.
-	Host string `json:"host,omitempty"`
+	// Host is what kind ssh connects to: a name of ssh_config; SSHConfig is a file
+	// to read in place of the person's own.
+	Host      string `json:"host,omitempty"`
+	SSHConfig string `json:"ssh_config,omitempty"`
+	// TokenInName puts what finds a submission again behind the job's name, where a
+	// site's own plugin rewrites comments (kinds cli and ssh).
+	TokenInName bool `json:"token_in_name,omitempty"`
 	// URL and TokenFile are slurmrestd's address and the file with the JWT, for
 	// kind rest.
 	URL       string `json:"url,omitempty"`

@@ -50,6 +50,9 @@ type Call struct {
 	// Confirmed reports that a person has said yes to what would be asked.
 	Confirmed bool
 	effect    Effect // of the operation being carried out
+	// AtEnd, where it is not nil, is given what is left to do once the answer is
+	// out.
+	AtEnd func(func() error)
 	// Progress is told of steps on long calls; nil is fine.
 	Progress func(done, total int, what string)
 }

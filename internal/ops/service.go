@@ -65,6 +65,9 @@ type Service struct {
 	// Store opens the database once and returns it after; operations that need
 	// none never open it. Nil where nothing is kept.
 	Store func() (*store.Store, error)
+	// Locks is a directory on this machine for the locks on submissions under way;
+	// empty: none are kept, and a retry waits for the controller instead.
+	Locks string
 	// Sites gives a cluster's profile; nil: none is known.
 	Sites func(cluster string) job.Site
 	// Answerer answers questions; it is made at the first one.

@@ -104,7 +104,7 @@ func (c *Call) climb(ctx context.Context, cl Cluster, r rung) (SmokeRung, error)
 	if err != nil {
 		return one, fieldErrors(err)
 	}
-	id, _, err := c.submitOnce(ctx, cl, r.spec, sc, "smoke-"+rand.Text())
+	id, _, _, err := c.submitOnce(ctx, cl, r.spec, sc, "smoke-"+rand.Text())
 	if err != nil {
 		return one, err
 	}

@@ -2,18 +2,12 @@ package ops
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base32"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -104,14 +98,15 @@ func submit(ctx context.Context, c *Call, in SubmitIn) (SubmitOut, error) {
 		}
 		return out, &Error{Code: NotAllowed, Confirm: true, Message: said, Fix: "say yes: --yes"}
 	}
-	if key == "" {
-		key = rand.Text()
-	}
-	out.IdempotencyKey = key
+	prefix := ""
 	if isStep { // one key in two allocations is two launches
-		key = string(held.job) + "/" + key
+		prefix = string(held.job) + "/"
 	}
-	id, already, err := c.submitOnce(ctx, cl, s, sc, key)
+	if key != "" {
+		key = prefix + key
+	}
+	id, key, already, err := c.submitOnce(ctx, cl, s, sc, key)
+	out.IdempotencyKey = strings.TrimPrefix(key, prefix)
 	if err != nil {
 		return out, err
 	}
@@ -131,79 +126,6 @@ func orNone(s string) string {
 		return "the partition's"
 	}
 	return s
-}
-
-// tokenOf names one request for ever: the same person, cluster and key give the
-// same token, 128 bits and more, in letters that Slurm keeps as they are.
-func tokenOf(owner, cluster, key string) string {
-	sum := sha256.Sum256([]byte("megatron-ops submission\x00" + owner + "\x00" + cluster + "\x00" + key))
-	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))[:26]
-}
-
-// submitOnce stores the intent, then hands the script over, then stores the
-// job's id. Of equal requests, one reaches the cluster; after a crash in
-// between, the job is looked for by its token before anything is sent again.
-func (c *Call) submitOnce(ctx context.Context, cl Cluster, s job.Spec, sc job.Script, key string) (id slurm.JobID, already bool, err error) {
-	if c.Store == nil {
-		return "", false, &Error{Code: Failed, Message: "there is no store to keep the submission in"}
-	}
-	st, err := c.Store()
-	if err != nil {
-		return "", false, err
-	}
-	spec, err := json.Marshal(s)
-	if err != nil {
-		return "", false, err
-	}
-	full := s.WithDefaults()
-	want := store.Submission{
-		Key: c.Who.User + "/" + cl.Name() + "/" + key, Token: tokenOf(c.Who.User, cl.Name(), key),
-		Cluster: cl.Name(), Owner: c.Who.User, AskedBy: string(c.Who.Surface) + ":" + c.Who.ID,
-		Name: full.Name, Spec: spec, SpecHash: sc.Hash, Script: sc.Text, Dir: s.Worktree, CreatedAt: c.Now(),
-	}
-	sub, first, err := st.Begin(ctx, want)
-	if err != nil {
-		return "", false, fmt.Errorf("nothing was submitted: the intent could not be stored: %w", err)
-	}
-	if !first {
-		if sub.SpecHash != want.SpecHash {
-			return "", false, badInput("idempotency_key", "use a new key for a changed job", "this key belongs to another specification, of %s", sub.CreatedAt.Format("2006-01-02 15:04"))
-		}
-		switch sub.State {
-		case store.Submitted:
-			return sub.JobID, true, nil
-		case store.Submitting:
-			// Begun before, by a process that died or still runs: perhaps it is there.
-			id, found, err := cl.Find(ctx, sub.Token, sub.CreatedAt)
-			if err != nil {
-				return "", false, c.slurmError(err, "")
-			}
-			if found {
-				return id, true, st.Finish(ctx, sub.Key, store.Submitted, id, "", c.Now())
-			}
-		}
-	}
-	if sub.State == store.Rejected {
-		// Refused before, asked again: open once more, or a crash would forget it.
-		if err := st.Finish(ctx, sub.Key, store.Submitting, "", "", c.Now()); err != nil {
-			return "", false, err
-		}
-	}
-	c.step(2, 3, "handing it to "+cl.Name())
-	id, err = cl.Submit(ctx, slurm.Submission{
-		Script: sc.Text, Dir: s.Worktree, Name: full.Name, Token: sub.Token, LogDir: full.LogDir,
-	})
-	if err != nil {
-		// A refusal is final; anything else may have been accepted all the same, and
-		// stays open to be looked for.
-		if errors.Is(err, slurm.ErrRejected) || errors.Is(err, slurm.ErrDenied) {
-			if ferr := st.Finish(ctx, sub.Key, store.Rejected, "", err.Error(), c.Now()); ferr != nil {
-				err = errors.Join(err, ferr)
-			}
-		}
-		return "", false, c.slurmError(err, "")
-	}
-	return id, false, st.Finish(ctx, sub.Key, store.Submitted, id, "", c.Now())
 }
 
 // View says what was submitted, or what stands in the way.

@@ -42,6 +42,9 @@ var migrations = []string{
 	);`,
 	slackSchema,
 	feedbackSchema,
+	// Where and when a submission was handed over last.
+	`ALTER TABLE submissions ADD COLUMN place TEXT NOT NULL DEFAULT '';
+	ALTER TABLE submissions ADD COLUMN attempted_at BIGINT NOT NULL DEFAULT 0;`,
 }
 
 // migrate applies what is missing, each step in a transaction of its own.

@@ -34,31 +34,52 @@ type Submission struct {
 	Script, Dir    string
 	State          SubmissionState
 	JobID          slurm.JobID
-	Message        string
-	CreatedAt      time.Time
-	UpdatedAt      time.Time
+	// Message is what went wrong last. Of one that is Submitting it says that the
+	// controller did not answer, at UpdatedAt.
+	Message   string
+	CreatedAt time.Time
+	UpdatedAt time.Time
+	// Place names the machine and the directory of locks from which it was handed
+	// over last, at AttemptedAt; an empty Place keeps no locks.
+	Place       string
+	AttemptedAt time.Time
 }
 
-const submissionColumns = `key, token, cluster, owner, asked_by, name, spec, spec_hash, script, dir, state, job_id, message, created_at, updated_at`
+const submissionColumns = `key, token, cluster, owner, asked_by, name, spec, spec_hash, script, dir, state, job_id, message, created_at, updated_at, place, attempted_at`
 
-// Begin stores sub as Submitting, before anything is done. When its key is
-// taken, nothing is stored and the earlier submission comes back, with false.
+// Begin stores sub as Submitting and attempted now, before anything is done.
+// When its key is taken, nothing is stored and the earlier submission comes back,
+// with false.
 func (s *Store) Begin(ctx context.Context, sub Submission) (Submission, bool, error) {
 	res, err := s.exec(ctx, `INSERT INTO submissions (`+submissionColumns+`)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING`,
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING`,
 		sub.Key, sub.Token, sub.Cluster, sub.Owner, sub.AskedBy, sub.Name, string(sub.Spec), sub.SpecHash,
-		sub.Script, sub.Dir, Submitting, "", "", millis(sub.CreatedAt), millis(sub.CreatedAt))
+		sub.Script, sub.Dir, Submitting, "", "", millis(sub.CreatedAt), millis(sub.CreatedAt), sub.Place, millis(sub.CreatedAt))
 	if err != nil {
 		return Submission{}, false, err
 	}
 	if n, err := res.RowsAffected(); err != nil {
 		return Submission{}, false, err
 	} else if n == 1 {
-		sub.State, sub.UpdatedAt = Submitting, sub.CreatedAt
+		sub.State, sub.UpdatedAt, sub.AttemptedAt = Submitting, sub.CreatedAt, sub.CreatedAt
 		return sub, true, nil
 	}
 	earlier, err := s.Submission(ctx, sub.Key)
 	return earlier, false, err
+}
+
+// Attempt notes, before it is done, that sub is handed over once more, from
+// place. It reports false where somebody else has got on with it since sub was
+// read: of several that would try again one does.
+func (s *Store) Attempt(ctx context.Context, sub Submission, place string, now time.Time) (bool, error) {
+	res, err := s.exec(ctx, `UPDATE submissions SET state = ?, message = '', place = ?, attempted_at = ?, updated_at = ?
+		WHERE key = ? AND state = ? AND attempted_at = ?`,
+		Submitting, place, max(millis(now), millis(sub.AttemptedAt)+1), millis(now), sub.Key, sub.State, millis(sub.AttemptedAt))
+	if err != nil {
+		return false, err
+	}
+	n, err := res.RowsAffected()
+	return n == 1, err
 }
 
 // Finish writes how the submission of that key ended.
@@ -87,6 +108,14 @@ func (s *Store) Submissions(ctx context.Context, owner, name string, limit int) 
 		owner, owner, name, name, limit)
 }
 
+// Unanswered returns the submissions of that owner's specification that were
+// begun since and have no end yet, newest first.
+func (s *Store) Unanswered(ctx context.Context, cluster, owner, specHash string, since time.Time) ([]Submission, error) {
+	return s.submissions(ctx, `SELECT `+submissionColumns+` FROM submissions
+		WHERE state = ? AND cluster = ? AND owner = ? AND spec_hash = ? AND created_at > ? ORDER BY created_at DESC`,
+		Submitting, cluster, owner, specHash, millis(since))
+}
+
 // Unfinished returns what was begun and has no end yet, oldest first.
 func (s *Store) Unfinished(ctx context.Context) ([]Submission, error) {
 	return s.submissions(ctx, `SELECT `+submissionColumns+` FROM submissions WHERE state = ? ORDER BY created_at`, Submitting)
@@ -112,12 +141,12 @@ func (s *Store) submissions(ctx context.Context, query string, args ...any) ([]S
 func scanSubmission(row interface{ Scan(...any) error }) (Submission, error) {
 	var sub Submission
 	var spec string
-	var created, updated int64
+	var created, updated, attempted int64
 	err := row.Scan(&sub.Key, &sub.Token, &sub.Cluster, &sub.Owner, &sub.AskedBy, &sub.Name, &spec, &sub.SpecHash,
-		&sub.Script, &sub.Dir, &sub.State, &sub.JobID, &sub.Message, &created, &updated)
+		&sub.Script, &sub.Dir, &sub.State, &sub.JobID, &sub.Message, &created, &updated, &sub.Place, &attempted)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Submission{}, ErrNotFound
 	}
-	sub.Spec, sub.CreatedAt, sub.UpdatedAt = []byte(spec), fromMillis(created), fromMillis(updated)
+	sub.Spec, sub.CreatedAt, sub.UpdatedAt, sub.AttemptedAt = []byte(spec), fromMillis(created), fromMillis(updated), fromMillis(attempted)
 	return sub, err
 }

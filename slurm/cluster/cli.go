@@ -169,10 +169,10 @@ func (c *CLI) accounts(ctx context.Context, op string, args ...string) ([]slurm.
 		"--delimiter=" + sep, "--format=" + slurm.AccountFormat(),
 	}, args...)
 	out, err := c.ask(ctx, op, argv...)
+	if noAccounts(err) {
+		return nil, nil
+	}
 	if err != nil {
-		if strings.Contains(err.Error(), "accounting storage is disabled") {
-			return nil, nil
-		}
 		return nil, err
 	}
 	jobs, err := slurm.ParseAccounts(out, sep)
@@ -272,8 +272,9 @@ func joinIDs(ids []slurm.JobID) string {
 }
 
 // Find looks for the job that carries token: in the queue, where a comment is
-// from the first second on, and then in the accounts, where it is written when
-// the job ends.
+// from the first second on, and then in the accounts. There a comment is written
+// when the job ends, and only where the site keeps comments; the submit line,
+// which holds it too, always.
 func (c *CLI) Find(ctx context.Context, token string, since time.Time) (slurm.JobID, bool, error) {
 	op := "find submission " + token
 	rows, err := c.queue(ctx, op, "--me")
@@ -283,12 +284,22 @@ func (c *CLI) Find(ctx context.Context, token string, since time.Time) (slurm.Jo
 	if id, ok := withToken(rows, token); ok {
 		return id, true, nil
 	}
-	rows, err = c.accounts(ctx, op, "--starttime="+since.Add(-time.Hour).UTC().Format("2006-01-02T15:04:05"))
+	sep := separator()
+	out, err := c.ask(ctx, op, "sacct", "--noheader", "--parsable2", "--allocations", "--delimiter="+sep,
+		"--format="+slurm.TokenFormat, "--starttime="+since.Add(-time.Hour).UTC().Format("2006-01-02T15:04:05"))
+	if noAccounts(err) {
+		return "", false, nil
+	}
 	if err != nil {
 		return "", false, err
 	}
-	id, ok := withToken(rows, token)
+	id, ok := slurm.FindToken(out, sep, token)
 	return id, ok, nil
+}
+
+// noAccounts reports whether err says that the site keeps none.
+func noAccounts(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "accounting storage is disabled")
 }
 
 // withToken returns the job among rows that carries token; an array's elements

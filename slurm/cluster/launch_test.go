@@ -77,7 +77,7 @@ func TestLaunchByCommands(t *testing.T) {
 
 func TestLaunchOverSSH(t *testing.T) {
 	real := slurmtest.Start(t, slurmtest.Options{})
-	c, err := cluster.NewSSH("far", cluster.SSHOptions{Host: "login", User: "alice", Config: sshd(t, real)})
+	c, err := cluster.NewSSH("far", cluster.SSHOptions{Host: "login", User: "alice", Config: real.SSHD(t)})
 	require.NoError(t, err)
 	dir, err := os.MkdirTemp(real.Work, "ssh-")
 	require.NoError(t, err)

@@ -66,7 +66,14 @@ func (here) run(ctx context.Context, c command) (result, error) {
 	if path := lookIn(c.env, name); path != "" {
 		cmd.Path, cmd.Err = path, nil
 	}
-	cmd.Stdin = strings.NewReader(c.stdin)
+	if c.stdin != "" {
+		f, err := wholeFile(c.stdin)
+		if err != nil {
+			return result{}, &slurm.Error{Op: name, Msg: err.Error(), Kind: slurm.Broken}
+		}
+		defer f.Close()
+		cmd.Stdin = f
+	}
 	if c.held != nil {
 		cmd.ExtraFiles = []*os.File{c.held}
 	}
@@ -104,6 +111,29 @@ func (here) run(ctx context.Context, c command) (result, error) {
 		return r, &slurm.Error{Op: name, Msg: err.Error(), Kind: slurm.Broken}
 	}
 	return r, nil
+}
+
+// wholeFile returns a file without a name that holds text. A pipe would end in
+// the middle where this process does, and half a script be submitted.
+func wholeFile(text string) (*os.File, error) {
+	f, err := os.CreateTemp("", "megatron-ops-")
+	if err != nil {
+		return nil, err
+	}
+	err = errors.Join(os.Remove(f.Name()), write(f, text))
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func write(f *os.File, text string) error {
+	if _, err := f.WriteString(text); err != nil {
+		return err
+	}
+	_, err := f.Seek(0, io.SeekStart)
+	return err
 }
 
 // noCommand tells a missing command from a missing directory, which the

@@ -88,10 +88,12 @@ func (t *there) args() []string {
 
 // remoteScript is what the host's shell is given to read. hello is said on
 // standard error before anything else: ssh's own failures and a command that
-// exits with 255 look alike otherwise.
+// exits with 255 look alike otherwise. All that follows stands in braces, which a
+// shell reads to their end before it runs anything: a script cut off on its way
+// does nothing, where half a here-document would be half a job.
 func remoteScript(c command, exports []string, hello string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "echo %s >&2\n", hello)
+	fmt.Fprintf(&b, "echo %s >&2\n{\n", hello)
 	for _, entry := range append(exports, c.env...) {
 		name, value, _ := strings.Cut(entry, "=")
 		if envName.MatchString(name) {
@@ -108,11 +110,11 @@ func remoteScript(c command, exports []string, hello string) string {
 		b.WriteString(shellword.POSIX(word))
 	}
 	if c.stdin == "" {
-		b.WriteString(" </dev/null\n")
+		b.WriteString(" </dev/null\n}\n")
 		return b.String()
 	}
 	end := rand.Text() // a line that no script can hold on purpose
-	fmt.Fprintf(&b, " <<'%s'\n%s\n%s\n", end, strings.TrimSuffix(c.stdin, "\n"), end)
+	fmt.Fprintf(&b, " <<'%s'\n%s\n%s\n}\n", end, strings.TrimSuffix(c.stdin, "\n"), end)
 	return b.String()
 }
 

@@ -1,14 +1,9 @@
 package cluster_test
 
 import (
-	"fmt"
-	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,76 +12,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
-// sshd starts a real sshd on loopback, in which alice and bob may log in with
-// one key, and returns an ssh_config whose host "login" is it.
-func sshd(t *testing.T, real *slurmtest.Cluster) (config string) {
-	t.Helper()
-	program, err := exec.LookPath("/usr/sbin/sshd")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("CI=true promises an sshd: apt-get install openssh-server")
-		}
-		t.Skip("no sshd to test with: apt-get install openssh-server")
-	}
-	dir, err := os.MkdirTemp(real.Dir, "ssh-")
-	require.NoError(t, err)
-	require.NoError(t, os.Chmod(dir, 0o755))
-	require.NoError(t, os.MkdirAll("/run/sshd", 0o755))
-	for _, key := range []string{"host", "user"} {
-		require.NoError(t, exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(dir, key)).Run())
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	port := l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // it is one
-	require.NoError(t, l.Close())
-	write := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
-		return path
-	}
-	// BASH_ENV and rc files stay out of it: SetEnv is all that a site would set.
-	server := write("sshd_config", fmt.Sprintf(`Port %d
-ListenAddress 127.0.0.1
-HostKey %[2]s/host
-PidFile none
-AuthorizedKeysFile %[2]s/user.pub
-PasswordAuthentication no
-KbdInteractiveAuthentication no
-StrictModes no
-UsePAM yes
-AllowUsers alice bob
-SetEnv SLURM_CONF=%[3]s
-`, port, dir, real.Conf()))
-	hostKey, err := os.ReadFile(filepath.Join(dir, "host.pub"))
-	require.NoError(t, err)
-	known := write("known_hosts", fmt.Sprintf("[127.0.0.1]:%d %s", port, hostKey))
-	config = write("ssh_config", fmt.Sprintf(`Host login
-  HostName 127.0.0.1
-  Port %d
-  IdentityFile %s/user
-  IdentitiesOnly yes
-  UserKnownHostsFile %s
-`, port, dir, known))
-	cmd := exec.Command(program, "-D", "-e", "-f", server)
-	log, err := os.Create(filepath.Join(dir, "sshd.log"))
-	require.NoError(t, err)
-	cmd.Stderr = log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	require.Eventually(t, func() bool {
-		c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil {
-			c.Close()
-		}
-		return err == nil
-	}, 10*time.Second, 20*time.Millisecond)
-	return config
-}
-
 func TestSSHConforms(t *testing.T) {
 	real := slurmtest.Start(t, slurmtest.Options{})
-	config := sshd(t, real)
+	config := real.SSHD(t)
 	control, err := os.MkdirTemp("/tmp", "ctl")
 	require.NoError(t, err)
 	t.Cleanup(func() {

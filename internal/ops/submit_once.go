@@ -1,0 +1,269 @@
+package ops
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// A wish is a request to have a job, which becomes at most one job and, unless
+// it is refused, exactly one: across crashes of this process, retries, double
+// clicks and time-outs.
+//
+// Before anything is handed over, the store says so. The lock on the request is
+// inherited by the sbatch that is started, so as long as that lives, nobody else
+// on this machine begins. Who finds a request without an end asks the cluster
+// for its token before handing anything over again.
+type wish struct {
+	*Call
+	cl  Cluster
+	key string // the caller's
+	sub store.Submission
+	st  *store.Store
+	log string
+}
+
+// settling is how long a request whose last attempt got no answer, or was made
+// where its lock cannot be seen, is looked for before it is handed over again:
+// by then slurmctld has let go of it (MessageTimeout is 10 s).
+const settling = time.Minute
+
+// lookAgain is how long after a first look that found nothing the second,
+// deciding one comes: the controller may still be at work on a request whose
+// sender was killed. No lock tells of a request to slurmrestd.
+func lookAgain(kind string) time.Duration {
+	if kind == "rest" {
+		return 2 * time.Second
+	}
+	return 500 * time.Millisecond
+}
+
+// resumable is how long an unanswered request waits to be asked again.
+const resumable = 24 * time.Hour
+
+// tokenOf names one request for ever: the same person, cluster and key give the
+// same token, 128 bits and more, in letters that Slurm keeps as they are.
+func tokenOf(owner, cluster, key string) string {
+	sum := sha256.Sum256([]byte("megatron-ops submission\x00" + owner + "\x00" + cluster + "\x00" + key))
+	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))[:26]
+}
+
+// submitOnce makes one job of s on cl, and returns the key that it has; see wish.
+func (c *Call) submitOnce(ctx context.Context, cl Cluster, s job.Spec, sc job.Script, key string) (id slurm.JobID, used string, already bool, err error) {
+	w, err := c.wish(ctx, cl, s, sc, key)
+	if err != nil {
+		return "", key, false, err
+	}
+	id, already, err = w.submit(ctx)
+	return id, w.key, already, err
+}
+
+// wish is the request to have s on cl. Without a key it is a new one, unless an
+// equal one of the same person was begun and its process died: whoever asked has
+// had no answer, and asks again.
+func (c *Call) wish(ctx context.Context, cl Cluster, s job.Spec, sc job.Script, key string) (*wish, error) {
+	if c.Store == nil {
+		return nil, &Error{Code: Failed, Message: "there is no store to keep the submission in"}
+	}
+	st, err := c.Store()
+	if err != nil {
+		return nil, err
+	}
+	prefix := c.Who.User + "/" + cl.Name() + "/"
+	if key == "" {
+		key = rand.Text()
+		begun, err := st.Unanswered(ctx, cl.Name(), c.Who.User, sc.Hash, c.Now().Add(-resumable))
+		if err != nil {
+			return nil, err
+		}
+		for _, sub := range begun {
+			if c.abandoned(sub) {
+				key = strings.TrimPrefix(sub.Key, prefix)
+				break
+			}
+		}
+	}
+	spec, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	full := s.WithDefaults()
+	return &wish{Call: c, cl: cl, key: key, st: st, log: full.LogDir, sub: store.Submission{
+		Key: prefix + key, Token: tokenOf(c.Who.User, cl.Name(), key),
+		Cluster: cl.Name(), Owner: c.Who.User, AskedBy: string(c.Who.Surface) + ":" + c.Who.ID,
+		Name: full.Name, Spec: spec, SpecHash: sc.Hash, Script: sc.Text, Dir: s.Worktree, CreatedAt: c.Now(), Place: c.place(),
+	}}, nil
+}
+
+// place names where the locks lie, for others that share the store.
+func (s *Service) place() string {
+	host, err := os.Hostname()
+	if err != nil || s.Locks == "" {
+		return ""
+	}
+	return host + ":" + s.Locks
+}
+
+// abandoned reports whether nobody is at work on sub any more.
+func (s *Service) abandoned(sub store.Submission) bool {
+	if sub.Place == "" || sub.Place != s.place() {
+		return s.Now().After(sub.AttemptedAt.Add(settling))
+	}
+	return cluster.Abandoned(s.Locks, sub.Token)
+}
+
+// submit returns the job of w; already says that there had been one.
+func (w *wish) submit(ctx context.Context) (id slurm.JobID, already bool, err error) {
+	var lock *cluster.Lock
+	if w.Locks != "" {
+		lock, err = cluster.TakeLock(ctx, w.Locks, w.sub.Token)
+		if errors.Is(err, cluster.ErrNoLocks) {
+			w.sub.Place, err = "", nil
+		}
+		if err != nil {
+			return "", false, w.slurmError(err, "")
+		}
+	}
+	defer func() {
+		end := func() error { return w.end(ctx, id, lock) }
+		if id == "" || w.AtEnd == nil {
+			err = errors.Join(err, end())
+			return
+		}
+		w.AtEnd(end)
+	}()
+	sub, first, err := w.st.Begin(ctx, w.sub)
+	if err != nil {
+		return "", false, fmt.Errorf("nothing was submitted: the intent could not be stored: %w", err)
+	}
+	for !first {
+		if sub.SpecHash != w.sub.SpecHash {
+			return "", false, badInput("idempotency_key", "use a new key for a changed job", "this key belongs to another specification, of %s", sub.CreatedAt.Format("2006-01-02 15:04"))
+		}
+		if sub.State == store.Submitted {
+			return sub.JobID, true, nil
+		}
+		if sub.State == store.Submitting {
+			// Begun before, by a process that died: perhaps it is there.
+			id, err := w.settle(ctx, sub)
+			if err != nil || id != "" {
+				return id, true, err
+			}
+		}
+		// Of others that came to the same end, in this second, one goes on.
+		if first, err = w.st.Attempt(ctx, sub, w.sub.Place, w.Now()); err != nil {
+			return "", false, err
+		}
+		if !first {
+			if sub, err = w.st.Submission(ctx, sub.Key); err != nil {
+				return "", false, err
+			}
+		}
+	}
+	w.step(2, 3, "handing it to "+w.cl.Name())
+	id, err = w.handOver(ctx, sub, lock)
+	return id, false, err
+}
+
+// end writes down which job the request has become, if any, and lets go of it.
+// That comes after the answer where a surface can tell when its answer is out: a
+// person who was killed off before it asks again, and must get this very job.
+func (w *wish) end(ctx context.Context, id slurm.JobID, lock *cluster.Lock) (err error) {
+	if id != "" {
+		// The job is there whatever the disk says; the next call would look for it.
+		err = w.st.Finish(context.WithoutCancel(ctx), w.sub.Key, store.Submitted, id, "", w.Now())
+	}
+	if lock != nil {
+		lock.Release(id != "" && err == nil)
+	}
+	return err
+}
+
+// handOver gives sub's script to the cluster and writes down what came of it.
+func (w *wish) handOver(ctx context.Context, sub store.Submission, lock *cluster.Lock) (slurm.JobID, error) {
+	s := slurm.Submission{Script: sub.Script, Dir: sub.Dir, Name: sub.Name, Token: sub.Token, LogDir: w.log}
+	if lock != nil {
+		s.Lock = lock.File
+	}
+	id, err := w.cl.Submit(ctx, s)
+	cutOff := ctx.Err() != nil
+	ctx = context.WithoutCancel(ctx) // it is done: that whoever asked has gone changes nothing
+	if errors.Is(err, slurm.ErrUnknown) {
+		// Perhaps it was taken all the same.
+		if found, ok, lookErr := w.cl.Find(ctx, sub.Token, sub.CreatedAt); lookErr == nil && ok {
+			id, err = found, nil
+		}
+	}
+	switch {
+	case err == nil:
+		return id, nil
+	case errors.Is(err, slurm.ErrRejected), errors.Is(err, slurm.ErrDenied):
+		// A refusal is final; anything else may have been accepted all the same, and
+		// stays open to be looked for.
+		err = errors.Join(w.slurmError(err, ""), w.st.Finish(ctx, sub.Key, store.Rejected, "", err.Error(), w.Now()))
+	case errors.Is(err, slurm.ErrUnknown) && !cutOff:
+		return "", w.unanswered(ctx, sub, err)
+	case errors.Is(err, slurm.ErrUnknown):
+		err = w.open(err)
+	default:
+		err = w.slurmError(err, "")
+	}
+	return "", err
+}
+
+// unanswered notes that the controller did not answer, and says what to do.
+func (w *wish) unanswered(ctx context.Context, sub store.Submission, err error) error {
+	return errors.Join(w.open(err), w.st.Finish(context.WithoutCancel(ctx), sub.Key, store.Submitting, "", err.Error(), w.Now()))
+}
+
+// open is the error of a request whose end is not known.
+func (w *wish) open(err error) error {
+	e := &Error{Code: Failed, Message: "it is not known yet whether the job was submitted: " + err.Error(), Fix: cluster.AskAgain.In(w.Lang)}
+	if s, ok := errors.AsType[*slurm.Error](err); ok && s.Kind == slurm.Denied {
+		e.Fix = s.Fix.In(w.Lang)
+	}
+	return e
+}
+
+// settle finds out whether sub, begun before, has become a job. No id and no
+// error mean that it has not, and will not any more.
+func (w *wish) settle(ctx context.Context, sub store.Submission) (slurm.JobID, error) {
+	again := sub.AttemptedAt.Add(settling)
+	if sub.Place != "" && sub.Place == w.sub.Place {
+		again = time.Time{} // the lock is free: no sbatch of it lives
+	}
+	if sub.Message != "" {
+		again = sub.UpdatedAt.Add(settling)
+	}
+	gap := lookAgain(w.cl.Kind())
+	for looks := 1; ; looks++ {
+		id, found, err := w.cl.Find(ctx, sub.Token, sub.CreatedAt)
+		switch {
+		case err != nil:
+			return "", w.unanswered(ctx, sub, err)
+		case found:
+			return id, nil
+		case looks > 1 && !w.Now().Before(again):
+			return "", nil
+		}
+		w.step(1, 3, "looking for an earlier attempt on "+w.cl.Name())
+		select {
+		case <-ctx.Done():
+			return "", w.open(ctx.Err())
+		case <-time.After(gap):
+		}
+		gap = min(2*gap, 5*time.Second)
+	}
+}

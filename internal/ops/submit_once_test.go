@@ -1,0 +1,227 @@
+package ops
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// A gate is a cluster whose answers to a submission are given.
+type gate struct {
+	site
+	answer func() (slurm.JobID, error)
+	jobs   sync.Map // token → id, of those that it took
+	calls  atomic.Int32
+	deaf   atomic.Bool // does not answer questions
+}
+
+func (*gate) Kind() string { return "cli" }
+
+func (g *gate) Submit(_ context.Context, s slurm.Submission) (slurm.JobID, error) {
+	g.calls.Add(1)
+	id, err := g.answer()
+	if id != "" {
+		g.jobs.Store(s.Token, id)
+	}
+	if err != nil {
+		id = ""
+	}
+	return id, err
+}
+
+func (g *gate) Find(_ context.Context, token string, _ time.Time) (slurm.JobID, bool, error) {
+	if g.deaf.Load() {
+		return "", false, unanswered
+	}
+	id, ok := g.jobs.Load(token)
+	if !ok {
+		return "", false, nil
+	}
+	return id.(slurm.JobID), true, nil
+}
+
+var (
+	unanswered = &slurm.Error{Op: "submit", Msg: "no answer within 15s", Kind: slurm.Unknown}
+	noLink     = &slurm.Error{Op: "submit", Msg: "Unable to contact slurm controller (connect failure)", Kind: slurm.Unreachable}
+	refused    = &slurm.Error{Op: "submit", Msg: "invalid partition", Kind: slurm.Rejected}
+)
+
+// A desk is somebody who submits the same job to a gate again and again.
+type desk struct {
+	*Call
+	g   *gate
+	now time.Time
+}
+
+func newDesk(t *testing.T) *desk {
+	d := &desk{Call: newCall(t, &site{}), g: &gate{}, now: time.Now()}
+	d.g.answer = func() (slurm.JobID, error) { return "7", nil }
+	d.Locks = t.TempDir()
+	d.Now = func() time.Time { return d.now }
+	return d
+}
+
+func (d *desk) submit(ctx context.Context, key string) (slurm.JobID, string, bool, error) {
+	s := job.Spec{Name: "run", Worktree: "/w"}
+	return d.submitOnce(ctx, d.g, s, job.Script{Text: "#!/bin/sh\n", Hash: "h"}, key)
+}
+
+// briefly is for a question whose answer would take a minute.
+func briefly(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 1200*time.Millisecond)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestFiftyPressesOfOneButtonMakeOneJob(t *testing.T) {
+	d := newDesk(t)
+	var first atomic.Int32
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			id, _, already, err := d.submit(t.Context(), "k")
+			if err != nil || id != "7" {
+				t.Errorf("%v %v", id, err)
+			}
+			if !already {
+				first.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	require.EqualValues(t, 1, d.g.calls.Load())
+	require.EqualValues(t, 1, first.Load())
+}
+
+func TestATimeOutThatWasAcceptedAllTheSameIsFound(t *testing.T) {
+	d := newDesk(t)
+	d.g.answer = func() (slurm.JobID, error) { return "8", unanswered }
+	id, _, _, err := d.submit(t.Context(), "k")
+	require.NoError(t, err)
+	require.EqualValues(t, "8", id)
+}
+
+// A controller that did not answer may still have the request in its backlog.
+func TestWhatGotNoAnswerIsNotHandedOverAgainForAMinute(t *testing.T) {
+	d := newDesk(t)
+	d.g.answer = func() (slurm.JobID, error) { return "", unanswered }
+	_, _, _, err := d.submit(t.Context(), "k")
+	require.ErrorContains(t, err, "not known yet")
+	require.Contains(t, AsError(err).Fix, "same key")
+	d.g.answer = func() (slurm.JobID, error) { return "9", nil }
+
+	d.now = d.now.Add(30 * time.Second)
+	_, _, _, err = d.submit(briefly(t), "k")
+	require.ErrorContains(t, err, "not known yet")
+	require.EqualValues(t, 1, d.g.calls.Load())
+
+	d.now = d.now.Add(40 * time.Second)
+	id, _, already, err := d.submit(t.Context(), "k")
+	require.NoError(t, err)
+	require.False(t, already)
+	require.EqualValues(t, "9", id)
+}
+
+// The minute begins anew with each question that the controller does not answer.
+func TestAControllerThatStaysDeafIsWaitedFor(t *testing.T) {
+	d := newDesk(t)
+	d.g.answer = func() (slurm.JobID, error) { return "", unanswered }
+	_, _, _, err := d.submit(t.Context(), "k")
+	require.Error(t, err)
+	d.now = d.now.Add(2 * time.Minute)
+	d.g.deaf.Store(true)
+	_, _, _, err = d.submit(t.Context(), "k")
+	require.ErrorContains(t, err, "not known yet")
+	d.g.deaf.Store(false)
+	_, _, _, err = d.submit(briefly(t), "k")
+	require.ErrorContains(t, err, "not known yet")
+	require.EqualValues(t, 1, d.g.calls.Load())
+}
+
+func TestWhatNeverLeftIsSubmittedAtTheNextCall(t *testing.T) {
+	for _, err := range []error{noLink, refused} {
+		d := newDesk(t)
+		d.g.answer = func() (slurm.JobID, error) { return "", err }
+		_, _, _, got := d.submit(t.Context(), "k")
+		require.ErrorContains(t, got, err.Error())
+		d.g.answer = func() (slurm.JobID, error) { return "10", nil }
+		begin := time.Now()
+		id, _, _, got := d.submit(t.Context(), "k")
+		require.NoError(t, got)
+		require.EqualValues(t, "10", id)
+		require.Less(t, time.Since(begin), 5*time.Second)
+	}
+}
+
+// die is what a killed process leaves: a request begun, its lock free.
+func (d *desk) die(t *testing.T, key, place string) {
+	st, err := d.Store()
+	require.NoError(t, err)
+	_, first, err := st.Begin(t.Context(), store.Submission{
+		Key: "alice/test/" + key, Token: tokenOf("alice", "test", key), Cluster: "test", Owner: "alice",
+		Name: "run", SpecHash: "h", Script: "#!/bin/sh\n", Dir: "/w", CreatedAt: d.now, Place: place,
+	})
+	require.NoError(t, err)
+	require.True(t, first)
+}
+
+func TestAfterACrashOnThisMachineTheFreeLockDecides(t *testing.T) {
+	d := newDesk(t)
+	d.die(t, "k", d.place())
+	begin := time.Now()
+	_, _, already, err := d.submit(t.Context(), "k")
+	require.NoError(t, err)
+	require.False(t, already)
+	require.Less(t, time.Since(begin), 5*time.Second)
+}
+
+func TestAfterACrashElsewhereTimeDecides(t *testing.T) {
+	d := newDesk(t)
+	d.die(t, "k", "login2:/var/lib/megatron-ops")
+	_, _, _, err := d.submit(briefly(t), "k")
+	require.ErrorContains(t, err, "not known yet")
+	require.Zero(t, d.g.calls.Load())
+	d.now = d.now.Add(61 * time.Second)
+	_, _, already, err := d.submit(t.Context(), "k")
+	require.NoError(t, err)
+	require.False(t, already)
+}
+
+// Somebody whose submission died without an answer types it again, as it was.
+func TestARequestWithoutAKeyTakesUpOneThatDied(t *testing.T) {
+	d := newDesk(t)
+	d.die(t, "k", d.place())
+	lock, err := cluster.TakeLock(t.Context(), d.Locks, tokenOf("alice", "test", "k"))
+	require.NoError(t, err)
+	_, key, _, err := d.submit(t.Context(), "")
+	require.NoError(t, err)
+	require.NotEqual(t, "k", key, "the other is under way: this is a wish of its own")
+	lock.Release(false)
+
+	_, key, _, err = d.submit(t.Context(), "")
+	require.NoError(t, err)
+	require.Equal(t, "k", key)
+	_, key, already, err := d.submit(t.Context(), "")
+	require.NoError(t, err)
+	require.NotEqual(t, "k", key, "that one has its answer")
+	require.False(t, already)
+}
+
+func TestWhereTheIntentCannotBeStoredNothingIsSubmitted(t *testing.T) {
+	d := newDesk(t)
+	st, err := d.Store()
+	require.NoError(t, err)
+	require.NoError(t, st.Close())
+	_, _, _, err = d.submit(t.Context(), "k")
+	require.ErrorContains(t, err, "nothing was submitted")
+	require.Zero(t, d.g.calls.Load())
+}

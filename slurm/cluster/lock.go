@@ -1,0 +1,131 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// tokenForm is the form of a submission's token: it names a file.
+var tokenForm = regexp.MustCompile(`^[a-z0-9]{8,64}$`)
+
+// lockPatience is how long a submission waits for an equal one that is under
+// way. sbatch itself ends after commandLimit at the latest.
+const lockPatience = 2 * commandLimit
+
+// A Lock is the right to hand one submission over.
+type Lock struct {
+	// File, given as a Submission's Lock, is inherited by the sbatch that is
+	// started: while that lives, whoever started it, the lock is taken. Who has the
+	// lock therefore knows that nothing of an earlier attempt on this machine is
+	// still on its way to the controller.
+	File *os.File
+	// owner is locked too, and not inherited: it tells whether the process that took
+	// the lock lives.
+	owner *os.File
+}
+
+// TakeLock takes the lock on the submission with that token, in dir, a directory
+// on this machine. It waits for another that has it.
+func TakeLock(ctx context.Context, dir, token string) (*Lock, error) {
+	ctx, cancel := context.WithTimeout(ctx, lockPatience)
+	defer cancel()
+	l := &Lock{}
+	for _, part := range []struct {
+		file   **os.File
+		suffix string
+	}{{&l.owner, ownerSuffix}, {&l.File, ""}} {
+		for *part.file == nil {
+			f, err := tryLock(dir, token, part.suffix)
+			if err != nil {
+				l.Release(false)
+				return nil, err
+			}
+			if *part.file = f; f != nil {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				l.Release(false)
+				return nil, &slurm.Error{Op: "submit", Kind: slurm.Unknown, Msg: "the same submission is under way", Fix: AskAgain}
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}
+	return l, nil
+}
+
+// Release gives the lock back. done says that the submission has its end, and
+// its files are of no more use.
+func (l *Lock) Release(done bool) {
+	for _, f := range []*os.File{l.File, l.owner} {
+		if f == nil {
+			continue
+		}
+		if done {
+			os.Remove(f.Name()) // whoever waits for it reads the store first
+		}
+		f.Close()
+	}
+}
+
+// Abandoned reports whether no process is at work on the submission with that
+// token; the sbatch of one that died may still be.
+func Abandoned(dir, token string) bool {
+	f, err := tryLock(dir, token, ownerSuffix)
+	if f != nil {
+		f.Close()
+	}
+	return err == nil && f != nil
+}
+
+const ownerSuffix = ".owner"
+
+// tryLock locks a file; nil where it is locked.
+func tryLock(dir, token, suffix string) (*os.File, error) {
+	if !tokenForm.MatchString(token) {
+		return nil, fmt.Errorf("submission token %q: want 8 to 64 of a-z and 0-9", token)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, token+suffix), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EINTR) {
+			break
+		}
+	}
+	if err == nil {
+		return f, nil
+	}
+	f.Close()
+	switch {
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		return nil, nil
+	case slices.ContainsFunc([]error{syscall.ENOLCK, syscall.ENOTSUP, syscall.EOPNOTSUPP, syscall.ENOSYS}, func(e error) bool { return errors.Is(err, e) }):
+		return nil, ErrNoLocks
+	}
+	return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
+}
+
+// ErrNoLocks says that the file system keeps no locks.
+var ErrNoLocks = errors.New("the file system keeps no locks")
+
+// AskAgain is what to do about a submission whose fate is not known yet.
+var AskAgain = lang.Text{
+	EN: "submit again with the same key: it is looked for first, and never submitted twice",
+	ZH: "请用同一幂等键再次提交：系统会先查找，不会重复提交",
+}

@@ -1,0 +1,34 @@
+package cluster
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A connection may break, or this process be killed, while the script is on its
+// way: what arrived of it must submit nothing.
+func TestAScriptCutOffOnItsWayDoesNothing(t *testing.T) {
+	dir := t.TempDir()
+	sbatch, taken := filepath.Join(dir, "sbatch"), filepath.Join(dir, "taken")
+	require.NoError(t, os.WriteFile(sbatch, []byte("#!/bin/sh\ncat >"+taken+"\n"), 0o755))
+	script := "#!/bin/bash\n#SBATCH -N 2\nsrun train\n"
+	sent := remoteScript(command{argv: []string{sbatch, "--parsable"}, dir: dir, stdin: script}, []string{"A=b c"}, "hello")
+	for n := len(sent); n > 0; n -= 3 {
+		cmd := exec.Command("/bin/sh", "-s")
+		cmd.Stdin = strings.NewReader(sent[:n])
+		_ = cmd.Run() // a syntax error is what is wanted
+		if n >= len(sent)-1 {
+			got, err := os.ReadFile(taken)
+			require.NoError(t, err, "the whole script is run")
+			require.Equal(t, script, string(got))
+			require.NoError(t, os.Remove(taken))
+			continue
+		}
+		require.NoFileExists(t, taken, "after %q", sent[:n])
+	}
+}
