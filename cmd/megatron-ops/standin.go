@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/megatron-ops/megatron-ops/internal/demo"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster/local"
 )
 
@@ -23,6 +24,12 @@ func standIn() (code int, ok bool) {
 	if code, ok := local.Standin(os.Args); ok {
 		return code, true
 	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	// A task of a diagnosis that runs on a cluster.
+	if code, ok := ops.Worker(ctx, os.Args, os.Stderr); ok {
+		return code, true
+	}
 	if len(os.Args) < 2 {
 		return 0, false
 	}
@@ -32,8 +39,6 @@ func standIn() (code int, ok bool) {
 		if err != nil {
 			self = os.Args[0]
 		}
-		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-		defer stop()
 		return demo.Launch(ctx, os.Args[2:], []string{self, demoRankWord}, os.Stdout, os.Stderr), true
 	case demoRankWord:
 		return demo.Rank(os.Args[2:], os.Stdout, os.Stderr), true

@@ -20,6 +20,10 @@ import (
 // DiagnoseIn names a job, or a file or folder of logs.
 type DiagnoseIn struct {
 	Target string `json:"job" arg:"" name:"job-or-path" help:"job id, or a file or folder of logs (./123 for a file named 123)" zh:"作业号，或日志文件、目录（名为 123 的文件写作 ./123）"`
+	// A diagnosis that submits jobs is for people: agents and Slack read here.
+	OnSlurm   bool   `json:"-" name:"on-slurm" help:"read the logs by a job on the cluster where they lie, and answer as if they had been read here" zh:"在日志所在集群上用作业读取日志，结果与在本机读取相同"`
+	Partition string `json:"-" name:"partition" placeholder:"NAME" help:"of that job; one without GPUs where left out" zh:"该作业的分区；省略时选没有 GPU 的分区"`
+	Shards    int    `json:"-" name:"shards" placeholder:"N" help:"how many tasks read" zh:"读取任务的个数"`
 	OnCluster
 }
 
@@ -46,6 +50,14 @@ func diagnoseOp(ctx context.Context, c *Call, in DiagnoseIn) (DiagnoseOut, error
 	if _, err := os.Lstat(path); err != nil && slurm.IsStepID(in.Target) {
 		return c.diagnoseJob(ctx, in)
 	}
+	if in.OnSlurm {
+		cl, err := c.cluster(in.Cluster)
+		if err != nil {
+			return DiagnoseOut{}, err
+		}
+		r, err := c.onSlurm(ctx, cl, in, diagnose.Context{}, []string{path})
+		return DiagnoseOut{r}, err
+	}
 	r, err := diagnose.Path(ctx, path, diagnose.Context{})
 	if errors.Is(err, fs.ErrNotExist) {
 		return DiagnoseOut{}, badInput("job", "a job id, or the path of a log file or folder", "%s: there is no such file, or no log in it", in.Target)
@@ -70,6 +82,10 @@ func (c *Call) diagnoseJob(ctx context.Context, in DiagnoseIn) (DiagnoseOut, err
 		}
 		r, err := diagnose.Run(ctx, src, diagnose.FromJob(j))
 		r.Notes = append(r.Notes, noLog(j))
+		return DiagnoseOut{r}, err
+	}
+	if in.OnSlurm {
+		r, err := c.onSlurm(ctx, cl, in, c.evidence(ctx, cl, j), paths)
 		return DiagnoseOut{r}, err
 	}
 	src, err := diagnose.Open(paths...)

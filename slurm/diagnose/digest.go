@@ -23,6 +23,11 @@ type digest struct {
 	Mtime time.Time    `json:"mtime"`
 	Lines []digestLine `json:"lines"`
 	Error string       `json:"error,omitempty"`
+
+	// A part's notes and flight recorder dumps have an entry of their own, without
+	// a name.
+	Notes    []string     `json:"notes,omitempty"`
+	Recorded []*recording `json:"recorded,omitempty"`
 }
 
 type digestLine struct {
@@ -32,21 +37,6 @@ type digestLine struct {
 	Gap  bool   `json:"g,omitempty"` // lines before it were not read
 }
 
-// Shard returns the i-th of n parts of a source. Files of one directory that
-// belong together may fall into different parts.
-func (s Source) Shard(i, n int) Source {
-	part := Source{root: s.root, notes: nil}
-	if i == 0 {
-		part.notes, part.dumps = s.notes, s.dumps
-	}
-	for k, f := range s.files {
-		if n > 0 && k%n == i {
-			part.files = append(part.files, f)
-		}
-	}
-	return part
-}
-
 // WriteDigest writes what a diagnosis needs of the source's logs. ofAll is how
 // many files the whole has of which this may be a part: it decides how much of
 // each is read, so that parts read what the whole would.
@@ -54,6 +44,12 @@ func WriteDigest(ctx context.Context, src Source, ofAll int, w io.Writer) error 
 	z := gzip.NewWriter(w)
 	out := json.NewEncoder(z)
 	want, keep := shares(max(ofAll, len(src.files)))
+	recorded, unread := src.recordings()
+	if extra := (digest{Notes: append(append([]string{}, src.notes...), unread...), Recorded: recorded}); len(extra.Notes)+len(recorded) > 0 {
+		if err := out.Encode(extra); err != nil {
+			return fmt.Errorf("digest of the notes: %w", err)
+		}
+	}
 	var buf []byte
 	for _, f := range src.files {
 		if err := out.Encode(f.digest(ctx, &buf, want, keep)); err != nil {
@@ -134,6 +130,11 @@ func ReadDigests(parts ...io.Reader) (Source, error) {
 			d := new(digest)
 			if err := in.Decode(d); err != nil {
 				return s, fmt.Errorf("digest: %w", err)
+			}
+			if d.Name == "" {
+				s.notes = append(s.notes, d.Notes...)
+				s.recorded = append(s.recorded, d.Recorded...)
+				continue
 			}
 			s.files = append(s.files, &logFile{name: path.Clean(d.Name), size: d.Size, mtime: d.Mtime, digested: d})
 		}

@@ -22,16 +22,16 @@ const maxDump = 64 << 20
 // A recording is what one rank's flight recorder holds of its collectives
 // (torch/csrc/distributed/c10d/FlightRecorder.cpp).
 type recording struct {
-	rank   int
-	groups map[string]*groupState
+	Rank   int                    `json:"rank"`
+	Groups map[string]*groupState `json:"groups"`
 }
 
 // A groupState is how far a rank came in one process group.
 type groupState struct {
-	enqueued int64 // the last collective that the rank entered
-	waiting  int64 // the first that did not complete; 0 where all did
-	op       string
-	members  []int
+	Enqueued int64  `json:"enqueued"` // the last collective that the rank entered
+	Waiting  int64  `json:"waiting"`  // the first that did not complete; 0 where all did
+	Op       string `json:"op"`
+	Members  []int  `json:"members"`
 }
 
 // readRecording reads a dump; nothing in it is executed.
@@ -49,7 +49,7 @@ func readRecording(name string, in io.Reader) (*recording, error) {
 	if !ok {
 		return nil, errors.New("not a flight recorder dump: no dictionary")
 	}
-	r := &recording{rank: rank, groups: map[string]*groupState{}}
+	r := &recording{Rank: rank, Groups: map[string]*groupState{}}
 	members := map[string][]int{}
 	if config, ok := top["pg_config"].(pyDict); ok {
 		for id, c := range config {
@@ -68,15 +68,15 @@ func readRecording(name string, in io.Reader) (*recording, error) {
 	if status, ok := top["pg_status"].(pyDict); ok {
 		for id, s := range status {
 			d, ok := s.(pyDict)
-			if g := r.groups[id]; ok && g != nil {
+			if g := r.Groups[id]; ok && g != nil {
 				if n, ok := d["last_enqueued_collective"].(int64); ok {
-					g.enqueued = max(g.enqueued, n)
+					g.Enqueued = max(g.Enqueued, n)
 				}
 			}
 		}
 	}
-	for id, g := range r.groups {
-		g.members = members[id]
+	for id, g := range r.Groups {
+		g.Members = members[id]
 	}
 	return r, nil
 }
@@ -97,17 +97,17 @@ func (r *recording) entry(d pyDict) {
 	if !ok {
 		return
 	}
-	g := r.groups[id]
+	g := r.Groups[id]
 	if g == nil {
 		g = &groupState{}
-		r.groups[id] = g
+		r.Groups[id] = g
 	}
-	g.enqueued = max(g.enqueued, seq)
+	g.Enqueued = max(g.Enqueued, seq)
 	state, _ := d["state"].(string)
-	if state != "completed" && (g.waiting == 0 || seq < g.waiting) {
-		g.waiting = seq
+	if state != "completed" && (g.Waiting == 0 || seq < g.Waiting) {
+		g.Waiting = seq
 		name, _ := d["profiling_name"].(string)
-		g.op = strings.TrimPrefix(name, "nccl:")
+		g.Op = strings.TrimPrefix(name, "nccl:")
 	}
 }
 
@@ -145,8 +145,8 @@ func whoMissed(all []*recording) (missed, bool) {
 	byRank := map[int]*recording{}
 	groups := map[string]bool{}
 	for _, r := range all {
-		byRank[r.rank] = r
-		for id := range r.groups {
+		byRank[r.Rank] = r
+		for id := range r.Groups {
 			groups[id] = true
 		}
 	}
@@ -160,19 +160,19 @@ func whoMissed(all []*recording) (missed, bool) {
 		first := missed{group: id}
 		members := map[int]bool{}
 		for _, r := range all {
-			g := r.groups[id]
+			g := r.Groups[id]
 			if g == nil {
 				continue
 			}
-			members[r.rank] = true
-			for _, m := range g.members {
+			members[r.Rank] = true
+			for _, m := range g.Members {
 				members[m] = true
 			}
 			switch {
-			case g.waiting == 0:
-			case first.seq == 0 || g.waiting < first.seq:
-				first.seq, first.op, first.waiting = g.waiting, g.op, 1
-			case g.waiting == first.seq:
+			case g.Waiting == 0:
+			case first.seq == 0 || g.Waiting < first.seq:
+				first.seq, first.op, first.waiting = g.Waiting, g.Op, 1
+			case g.Waiting == first.seq:
 				first.waiting++
 			}
 		}
@@ -180,7 +180,7 @@ func whoMissed(all []*recording) (missed, bool) {
 			continue
 		}
 		for _, m := range sorted(members) {
-			if r := byRank[m]; r != nil && r.groups[id] != nil && r.groups[id].enqueued >= first.seq {
+			if r := byRank[m]; r != nil && r.Groups[id] != nil && r.Groups[id].Enqueued >= first.seq {
 				continue
 			}
 			if first.waiting > best.waiting {
@@ -205,6 +205,7 @@ func sorted(set map[int]bool) []int {
 // recordings reads all flight recorder dumps of a source; what cannot be read
 // is noted.
 func (s Source) recordings() (all []*recording, notes []string) {
+	all = append(all, s.recorded...)
 	for _, p := range s.dumps {
 		f, err := open(p.path)
 		if err != nil {

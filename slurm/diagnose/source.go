@@ -43,6 +43,10 @@ type Source struct {
 	files []*logFile
 	dumps []*logFile // of the flight recorder
 	notes []string   // what could not be read, for the report
+
+	recorded    []*recording // dumps that were read elsewhere
+	part, parts int          // which files are taken: each parts-th, from part on; 0: all
+	seen        int          // files that were come by
 }
 
 // A logFile is one log: a regular file that is opened when it is read, or the
@@ -62,7 +66,27 @@ type logFile struct {
 // of a directory, and nothing is started. Compressed files and archives are
 // read through.
 func Open(paths ...string) (Source, error) {
-	var s Source
+	s, err := gather(0, 0, paths)
+	if err == nil && len(s.files)+len(s.dumps)+len(s.recorded) == 0 {
+		err = fmt.Errorf("logs %q: no readable log file in it: %w", strings.Join(paths, " "), fs.ErrNotExist)
+	}
+	return s, err
+}
+
+// Count returns how many logs lie under the given paths. Nothing is read but
+// folders; an archive counts as one.
+func Count(paths ...string) (int, error) {
+	s, err := gather(-1, 1, paths)
+	return s.seen, err
+}
+
+// OpenPart is Open for the i-th of n parts of the logs, which are the same
+// parts wherever it is called; the others are not touched.
+func OpenPart(i, n int, paths ...string) (Source, error) { return gather(i, n, paths) }
+
+// gather is Open for the parts-th part of the logs.
+func gather(part, parts int, paths []string) (Source, error) {
+	s := Source{part: part, parts: parts}
 	for _, p := range paths {
 		names := []string{p}
 		info, err := os.Stat(p)
@@ -82,9 +106,6 @@ func Open(paths ...string) (Source, error) {
 				return s, err
 			}
 		}
-	}
-	if len(s.files)+len(s.dumps) == 0 {
-		return s, fmt.Errorf("logs %q: no readable log file in it: %w", strings.Join(paths, " "), fs.ErrNotExist)
 	}
 	sort.SliceStable(s.files, func(i, j int) bool { return s.files[i].name < s.files[j].name })
 	return s, nil
@@ -130,6 +151,9 @@ func (s *Source) addPath(path string) error {
 		}
 		info, err := d.Info()
 		if err == nil && info.Mode().IsRegular() && dumpName.MatchString(d.Name()) && len(s.dumps) < maxFiles {
+			if !s.mine() {
+				return nil
+			}
 			rel, _ := filepath.Rel(path, p)
 			s.dumps = append(s.dumps, &logFile{name: filepath.ToSlash(rel), path: p, size: info.Size(), mtime: info.ModTime()})
 			return nil
@@ -143,6 +167,13 @@ func (s *Source) addPath(path string) error {
 		}
 		return s.addFile(p, filepath.ToSlash(rel), info)
 	})
+}
+
+// mine reports whether the next file belongs to the part that is gathered.
+func (s *Source) mine() bool {
+	k := s.seen
+	s.seen++
+	return s.parts <= 0 || k%s.parts == s.part
 }
 
 // notLogs are files that lie beside logs and are none.
@@ -164,6 +195,9 @@ func isLog(name string, size int64) bool {
 func (s *Source) addFile(path, name string, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("logs %q: not a regular file", path)
+	}
+	if !s.mine() {
+		return nil
 	}
 	switch low := strings.ToLower(name); {
 	case strings.HasSuffix(low, ".zip"):
@@ -241,12 +275,18 @@ func (s *Source) addZip(path string) error {
 	defer func() { _ = z.Close() }()
 	left := int64(maxArchive)
 	for _, m := range z.File {
-		if !m.Mode().IsRegular() || !isLog(filepath.Base(m.Name), int64(m.UncompressedSize64)) || left <= 0 {
+		isDump := dumpName.MatchString(filepath.Base(m.Name))
+		if !m.Mode().IsRegular() || !isDump && !isLog(filepath.Base(m.Name), int64(m.UncompressedSize64)) || left <= 0 {
 			continue
 		}
 		r, err := m.Open()
 		if err != nil {
 			s.notes = append(s.notes, fmt.Sprintf("%s: %v", m.Name, err))
+			continue
+		}
+		if isDump {
+			s.addRecording(m.Name, r)
+			r.Close()
 			continue
 		}
 		left -= s.addMember(m.Name, m.Modified, r)
@@ -266,11 +306,26 @@ func (s *Source) addTar(r io.Reader) error {
 			s.notes = append(s.notes, fmt.Sprintf("archive: %v", err))
 			break
 		}
-		if h.Typeflag == tar.TypeReg && isLog(filepath.Base(h.Name), h.Size) {
+		if h.Typeflag == tar.TypeReg && dumpName.MatchString(filepath.Base(h.Name)) {
+			s.addRecording(h.Name, t)
+		} else if h.Typeflag == tar.TypeReg && isLog(filepath.Base(h.Name), h.Size) {
 			left -= s.addMember(h.Name, h.ModTime, t)
 		}
 	}
 	return nil
+}
+
+// addRecording reads a flight recorder dump that an archive holds.
+func (s *Source) addRecording(name string, r io.Reader) {
+	if len(s.recorded) >= maxFiles {
+		return
+	}
+	one, err := readRecording(filepath.Base(name), r)
+	if err != nil {
+		s.notes = append(s.notes, fmt.Sprintf("%s: %v", name, err))
+		return
+	}
+	s.recorded = append(s.recorded, one)
 }
 
 // addMember keeps one member of an archive under its cleaned name; a name is
