@@ -53,8 +53,11 @@ type Config struct {
 	// EditPace is how long a card rests between edits that bring numbers only; zero
 	// is 20 s. A change of state is shown at once.
 	EditPace time.Duration
-	// Site gives the submit form its first values; nil starts empty.
-	Site func() map[string]string
+	// Site gives the submit form its first values on a cluster; nil starts empty.
+	Site func(cluster string) map[string]string
+	// Silence is how long a Socket Mode connection may bring no ping before it is
+	// taken for dead; zero is slack-go's 30 s.
+	Silence time.Duration
 
 	Now func() time.Time // nil: time.Now
 	Log *slog.Logger     // nil: slog.Default
@@ -159,6 +162,9 @@ func (c Config) check() error {
 		return errors.New("SLACK_APP_TOKEN does not look like one: an app-level token begins with xapp-")
 	}
 	if c.AppToken == "" && c.SigningSecret == "" {
+		if c.OAuth != nil {
+			return errors.New("SLACK_CLIENT_ID is set, but neither SLACK_SIGNING_SECRET (Slack's HTTP requests) nor SLACK_APP_TOKEN (Socket Mode): requests could not be trusted; set one of them")
+		}
 		return errors.New("SLACK_BOT_TOKEN is set, but neither SLACK_SIGNING_SECRET (Slack's HTTP requests) nor SLACK_APP_TOKEN (Socket Mode): requests could not be trusted; set one of them")
 	}
 	return nil

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/slack-go/slack"
-
-	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 // A kind is the kind of thing that a person did.
@@ -203,83 +201,4 @@ func fieldsOf(x interaction) map[string]string {
 		}
 	}
 	return f
-}
-
-// event is the outside of an Events API callback and what we read of the inside.
-type event struct {
-	Type       string `json:"type"`
-	Challenge  string `json:"challenge"`
-	TeamID     string `json:"team_id"`
-	Enterprise string `json:"enterprise_id"`
-	EventID    string `json:"event_id"`
-	External   bool   `json:"is_ext_shared_channel"`
-	Event      struct {
-		Type        string `json:"type"`
-		Subtype     string `json:"subtype"`
-		User        string `json:"user"`
-		UserTeam    string `json:"user_team"`
-		BotID       string `json:"bot_id"`
-		Text        string `json:"text"`
-		Channel     string `json:"channel"`
-		ChannelType string `json:"channel_type"`
-		TS          string `json:"ts"`
-		ThreadTS    string `json:"thread_ts"`
-		EventTS     string `json:"event_ts"`
-		MessageTS   string `json:"message_ts"`
-		Tab         string `json:"tab"`
-		Files       []file `json:"files"`
-		Assistant   struct {
-			UserID    string `json:"user_id"`
-			ChannelID string `json:"channel_id"`
-			ThreadTS  string `json:"thread_ts"`
-		} `json:"assistant_thread"`
-		Links []struct {
-			URL string `json:"url"`
-		} `json:"links"`
-	} `json:"event"`
-}
-
-var selfMention = lazy.New(`^\s*<@[A-Z0-9]+(?:\|[^>]*)?>[\s:,，：]*`)
-
-// decodeEvent reads an event; ok is false for one that is not for us: our own
-// message, an edit, another bot.
-func decodeEvent(e event) (a ask, ok bool) {
-	v := e.Event
-	if v.BotID != "" {
-		return ask{}, false
-	}
-	a = ask{
-		Key:  keyOf("event", e.TeamID, e.EventID, v.EventTS, v.TS),
-		Team: e.TeamID, Enterprise: e.Enterprise, User: v.User, Channel: v.Channel,
-		Foreign: v.UserTeam != "" && v.UserTeam != e.TeamID,
-		TS:      v.TS, Thread: v.ThreadTS, Files: v.Files,
-		Direct: v.ChannelType == "im" || strings.HasPrefix(v.Channel, "D"),
-		Open:   e.External,
-	}
-	switch v.Type {
-	case "app_mention":
-		a.Kind, a.Text = asMessage, selfMention.ReplaceAllString(v.Text, "")
-		return a, v.User != "" && v.Subtype == ""
-	case "message":
-		a.Kind, a.Text = asMessage, selfMention.ReplaceAllString(v.Text, "")
-		return a, a.Direct && v.User != "" && (v.Subtype == "" || v.Subtype == "file_share")
-	case "app_home_opened":
-		a.Kind = asHome
-		return a, v.Tab == "home"
-	case "assistant_thread_started":
-		a.Kind = asAssistant
-		a.User, a.Channel, a.Thread = v.Assistant.UserID, v.Assistant.ChannelID, v.Assistant.ThreadTS
-		a.Direct = true
-		return a, true
-	case "app_uninstalled", "tokens_revoked":
-		a.Kind = asGone
-		return a, true
-	case "link_shared":
-		a.Kind, a.TS = asLinks, v.MessageTS
-		for _, l := range v.Links {
-			a.Links = append(a.Links, l.URL)
-		}
-		return a, len(a.Links) > 0
-	}
-	return ask{}, false
 }

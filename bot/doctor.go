@@ -24,16 +24,9 @@ type Check struct {
 func (b *Bot) Doctor(ctx context.Context) []Check {
 	var out []Check
 	if b.cfg.BotToken != "" {
-		out = append(out, b.checkToken(ctx)...)
+		out = append(out, b.checkToken(ctx, "")...)
 	} else {
-		keys, err := b.cfg.Store.Keys(ctx, docInstall, b.now())
-		n := 0
-		for _, k := range keys {
-			if strings.HasPrefix(k, "team/") {
-				n++
-			}
-		}
-		out = append(out, Check{Name: "Slack workspaces", OK: err == nil, Detail: fmt.Sprintf("%d have installed the app", n), Fix: "open /slack/install"})
+		out = append(out, b.checkInstalls(ctx)...)
 	}
 	if b.cfg.AppToken != "" {
 		out = append(out, b.checkSocket(ctx))
@@ -43,8 +36,27 @@ func (b *Bot) Doctor(ctx context.Context) []Check {
 	return append(out, b.checkOutbox(ctx))
 }
 
-func (b *Bot) checkToken(ctx context.Context) []Check {
-	api, err := b.client(ctx, "")
+// checkInstalls checks the token of every workspace.
+func (b *Bot) checkInstalls(ctx context.Context) []Check {
+	teams, err := b.teams(ctx)
+	if err != nil {
+		return []Check{{Name: "Slack workspaces", Detail: err.Error()}}
+	}
+	out := []Check{{Name: "Slack workspaces", OK: true, Detail: fmt.Sprintf("%d have installed the app at /slack/install", len(teams))}}
+	for _, team := range teams[:min(len(teams), 50)] {
+		for _, c := range b.checkToken(ctx, team) {
+			c.Name += " of " + team
+			if !c.OK {
+				c.Fix = "have the workspace install the app again at /slack/install"
+			}
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func (b *Bot) checkToken(ctx context.Context, team string) []Check {
+	api, err := b.client(ctx, team)
 	if err != nil {
 		return []Check{{Name: "Slack bot token", Detail: err.Error()}}
 	}

@@ -17,17 +17,21 @@ import (
 const maxBody = 1 << 20
 
 // Handler answers Slack's HTTP requests below /slack/. Every request must carry
-// Slack's signature, ssl_check and url_verification included.
+// Slack's signature, ssl_check and url_verification included. In Socket Mode
+// only the installation is served here.
 func (b *Bot) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("POST /slack/commands", b.signed(b.serveCommand))
-	mux.Handle("POST /slack/interactions", b.signed(b.serveInteraction))
-	mux.Handle("POST /slack/interactive", b.signed(b.serveInteraction)) // Slack's own older name
-	mux.Handle("POST /slack/events", b.signed(b.serveEvent))
 	if b.cfg.OAuth != nil {
 		mux.HandleFunc("GET /slack/install", b.serveInstall)
 		mux.HandleFunc("GET /slack/oauth", b.serveOAuth)
 	}
+	if b.cfg.AppToken != "" {
+		return mux
+	}
+	mux.Handle("POST /slack/commands", b.signed(b.serveCommand))
+	mux.Handle("POST /slack/interactions", b.signed(b.serveInteraction))
+	mux.Handle("POST /slack/interactive", b.signed(b.serveInteraction)) // Slack's own older name
+	mux.Handle("POST /slack/events", b.signed(b.serveEvent))
 	return mux
 }
 
@@ -38,10 +42,6 @@ func (b *Bot) signed(next func(http.ResponseWriter, *http.Request, []byte)) http
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 		if err != nil {
 			http.Error(w, "request too large", http.StatusRequestEntityTooLarge)
-			return
-		}
-		if b.cfg.SigningSecret == "" {
-			http.Error(w, "this server speaks Socket Mode only: it has no signing secret", http.StatusNotFound)
 			return
 		}
 		if err := verify(r.Header, body, b.now(), b.cfg.SigningSecret, b.cfg.OldSigningSecret); err != nil {

@@ -19,24 +19,33 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
+// manifestOf reads a manifest with slack-go's own type, which must know every
+// field of it.
+func manifestOf(t *testing.T, o bot.ManifestOptions) (m slack.Manifest) {
+	t.Helper()
+	raw, err := bot.Manifest(o)
+	require.NoError(t, err)
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	require.NoError(t, d.Decode(&m))
+	return m
+}
+
 func TestTheManifestSaysWhatTheBotUses(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]bot.ManifestOptions{
 		"socket mode": {},
-		"http":        {URL: "https://ops.example.com/", OAuth: true, Policy: bot.Policy{LinkDomain: "ops.example.com", Operators: []string{"S1", "C1"}}},
+		"http":        {URL: "https://ops.example.com/", Install: "https://ops.example.com", Policy: bot.Policy{LinkDomain: "ops.example.com", Operators: []string{"S1", "C1"}}},
 	} {
-		raw, err := bot.Manifest(o)
-		require.NoError(t, err, name)
-		// slack-go's own type reads it, and knows every field of it.
-		d := json.NewDecoder(bytes.NewReader(raw))
-		d.DisallowUnknownFields()
-		var m slack.Manifest
-		require.NoError(t, d.Decode(&m), name)
+		m := manifestOf(t, o)
 		require.Equal(t, bot.Scopes(o.Policy), m.OAuthConfig.Scopes.Bot, name)
 		require.Equal(t, "/megatron", m.Features.SlashCommands[0].Command)
 		require.True(t, m.Features.AppHome.HomeTabEnabled)
 		require.NotNil(t, m.Features.AssistantView)
 		require.Len(t, m.Features.Shortcuts, 2)
+		if o.Install != "" {
+			require.Equal(t, []string{"https://ops.example.com/slack/oauth"}, m.OAuthConfig.RedirectUrls)
+		}
 		for _, e := range []string{"app_mention", "message.im", "app_home_opened", "assistant_thread_started"} {
 			require.Contains(t, m.Settings.EventSubscriptions.BotEvents, e, name)
 		}
@@ -48,6 +57,27 @@ func TestTheManifestSaysWhatTheBotUses(t *testing.T) {
 			require.Contains(t, m.Settings.EventSubscriptions.BotEvents, "link_shared")
 			require.Contains(t, m.OAuthConfig.Scopes.Bot, "usergroups:read")
 		}
+	}
+	all := bot.Policy{LinkDomain: "ops.example.com", Operators: []string{"S1", "C1"}}
+	events := map[string]string{"app_mention": "app_mentions:read", "assistant_thread_started": "assistant:write", "link_shared": "links:read", "message.im": "im:history"}
+	subscribed := manifestOf(t, bot.ManifestOptions{Policy: all}).Settings.EventSubscriptions.BotEvents
+	for _, sc := range bot.ScopesFor(all) {
+		require.NotEmpty(t, sc.For, "%s: every right is there for something", sc.Name)
+		for _, use := range sc.For {
+			needed, method := slacktest.Needs(use)
+			switch {
+			case use == "/megatron" || use == "url_private":
+			case method:
+				require.Contains(t, needed, sc.Name, use)
+			default:
+				require.Equal(t, events[use], sc.Name, use)
+				require.Contains(t, subscribed, use)
+			}
+		}
+	}
+	for event, scope := range events {
+		require.Contains(t, subscribed, event)
+		require.Contains(t, bot.Scopes(all), scope)
 	}
 	require.False(t, slices.ContainsFunc(bot.Scopes(bot.Policy{}), func(s string) bool {
 		return strings.HasPrefix(s, "users:") || strings.HasPrefix(s, "usergroups:") || strings.HasSuffix(s, ":manage")

@@ -168,7 +168,7 @@ func TestFollowersSeeJobsThatOthersSubmitted(t *testing.T) {
 func TestTheFormCheckFieldsAndSubmitsOnce(t *testing.T) {
 	t.Parallel()
 	s := play(t, func(c *bot.Config) {
-		c.Site = func() map[string]string { return map[string]string{"partition": "gpu", "account": "llm"} }
+		c.Site = func(string) map[string]string { return map[string]string{"partition": "gpu", "account": "llm"} }
 	})
 	s.Slash("submit")
 	st := s.Wait("the form", func(st slacktest.State) bool { return len(st.Views) == 1 })

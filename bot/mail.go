@@ -77,7 +77,7 @@ func (b *Bot) fetchMail(ctx context.Context, seen map[string]bool) error {
 		if seen[r.ID] {
 			continue
 		}
-		if err := b.cfg.Store.Enqueue(ctx, b.agentAsks(r)...); err != nil {
+		if err := b.cfg.Store.Enqueue(ctx, b.agentAsks(ctx, r)...); err != nil {
 			return err
 		}
 		seen[r.ID] = true
@@ -96,9 +96,8 @@ func (b *Bot) fetchMail(ctx context.Context, seen map[string]bool) error {
 }
 
 // deciders are the places where an agent's request is shown: the approvals'
-// channel, else each operator that the policy names by a user's or a channel's
-// id.
-func (b *Bot) deciders() (ps []place) {
+// channel, else each operator that the policy names.
+func (b *Bot) deciders(ctx context.Context) (ps []place) {
 	to := b.cfg.Policy.Operators
 	if c := b.cfg.Policy.ApprovalChannel; c != "" {
 		to = []string{c}
@@ -108,21 +107,29 @@ func (b *Bot) deciders() (ps []place) {
 		if !ok {
 			team, channel = "", id
 		}
-		if channel != "" && strings.ContainsRune("UWCG", rune(channel[0])) {
-			ps = append(ps, place{Team: team, Channel: channel})
+		ids := []string{channel}
+		if strings.HasPrefix(channel, "S") {
+			ids = b.members(ctx, team, channel)
+		}
+		for _, x := range ids {
+			if len(ps) < 10 && !slices.Contains(ps, place{Team: team, Channel: x}) {
+				ps = append(ps, place{Team: team, Channel: x})
+			}
 		}
 	}
-	return ps[:min(len(ps), 10)]
+	return ps
 }
 
 // Decides reports whether there is anybody whom an agent's request could be
 // shown to.
-func (b *Bot) Decides() bool { return len(b.deciders()) > 0 }
+func (b *Bot) Decides() bool {
+	return b.cfg.Policy.ApprovalChannel != "" || len(b.cfg.Policy.Operators) > 0
+}
 
 func agentKey(id string, p place) string { return "agent/" + id + "@" + p.Team + "/" + p.Channel }
 
 // agentAsks is the message with the two buttons, in each place.
-func (b *Bot) agentAsks(r ops.Approval) (owed []store.SlackMessage) {
+func (b *Bot) agentAsks(ctx context.Context, r ops.Approval) (owed []store.SlackMessage) {
 	l := lang.Of(r.Question)
 	rendered := Render(agentDoc(r, l), l)
 	yes := slack.NewButtonBlockElement(actAgentYes, r.ID, plain(textApprove.In(l)))
@@ -130,7 +137,7 @@ func (b *Bot) agentAsks(r ops.Approval) (owed []store.SlackMessage) {
 	row := slack.NewActionBlock("", yes, slack.NewButtonBlockElement(actAgentNo, r.ID, plain(textDecline.In(l))))
 	first := rendered.Messages[0]
 	bs := slices.Concat(first[:min(len(first), maxBlocks-1)], []slack.Block{row})
-	for _, p := range b.deciders() {
+	for _, p := range b.deciders(ctx) {
 		key := agentKey(r.ID, p)
 		owed = append(owed, b.owe(key, key, out{Do: doPost, Team: p.Team, Channel: p.Channel, Text: rendered.Text, Blocks: blocksJSON(bs)}))
 		for i, f := range rendered.Files {
@@ -175,7 +182,7 @@ func (b *Bot) decide(ctx context.Context, a ask, yes bool) []store.SlackMessage 
 	bs := slices.Concat(rendered.Messages[0], []slack.Block{slack.NewRichTextBlock("", slack.NewRichTextSection(
 		bold(textDecidedBy.In(l)), slack.NewRichTextSectionTextElement("  ", nil), slack.NewRichTextSectionUserElement(a.User, nil)))})
 	var owed []store.SlackMessage
-	for _, p := range b.deciders() {
+	for _, p := range b.deciders(ctx) {
 		key := agentKey(r.ID, p)
 		owed = append(owed, b.owe(key+"/decided", key, out{Do: doUpdate, Team: p.Team, Ref: key, Text: rendered.Text, Blocks: blocksJSON(bs)}))
 	}

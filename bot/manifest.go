@@ -10,6 +10,8 @@ import (
 type Scope struct {
 	Name string
 	Why  string
+	// For are the methods and events that need it, commands and files aside.
+	For  []string
 	when func(Policy) bool // nil: always
 }
 
@@ -17,21 +19,21 @@ type Scope struct {
 // code does not use; the tests play a Slack that refuses a call without its
 // scope.
 var scopeTable = []Scope{
-	{Name: "app_mentions:read", Why: "to hear when somebody mentions the bot"},
-	{Name: "assistant:write", Why: "to suggest questions and show that an answer is coming in an assistant thread"},
-	{Name: "channels:history", Why: "to find a message of our own again when Slack's answer was lost, instead of posting it twice"},
-	{Name: "chat:write", Why: "to post answers and job cards, and to keep cards up to date"},
-	{Name: "commands", Why: "for /megatron and the shortcuts"},
-	{Name: "files:read", Why: "to read a log or script that somebody gives the bot"},
-	{Name: "files:write", Why: "to attach scripts, logs and loss curves"},
-	{Name: "groups:history", Why: "as channels:history, in private channels that the bot was invited to"},
-	{Name: "im:history", Why: "to read what people write to the bot directly"},
-	{Name: "im:write", Why: "to send private files as a direct message"},
-	{Name: "links:read", Why: "to hear of links to jobs", when: func(p Policy) bool { return p.LinkDomain != "" }},
-	{Name: "links:write", Why: "to show a job below a link to it", when: func(p Policy) bool { return p.LinkDomain != "" }},
-	{Name: "channels:read", Why: "to know who is in a channel that the policy names", when: func(p Policy) bool { return p.names('C') }},
-	{Name: "groups:read", Why: "to know who is in a private channel that the policy names", when: func(p Policy) bool { return p.names('C') || p.names('G') }},
-	{Name: "usergroups:read", Why: "to know who is in a user group that the policy names", when: func(p Policy) bool { return p.names('S') }},
+	{Name: "app_mentions:read", Why: "to hear when somebody mentions the bot", For: []string{"app_mention"}},
+	{Name: "assistant:write", Why: "to suggest questions and show that an answer is coming in an assistant thread", For: []string{"assistant_thread_started", "assistant.threads.setStatus", "assistant.threads.setSuggestedPrompts"}},
+	{Name: "channels:history", Why: "to find a message of our own again when Slack's answer was lost, instead of posting it twice", For: []string{"conversations.history", "conversations.replies"}},
+	{Name: "chat:write", Why: "to post answers and job cards, and to keep cards up to date", For: []string{"chat.postMessage", "chat.postEphemeral", "chat.update"}},
+	{Name: "commands", Why: "for /megatron and the shortcuts", For: []string{"/megatron"}},
+	{Name: "files:read", Why: "to read a log or script that somebody gives the bot", For: []string{"url_private"}},
+	{Name: "files:write", Why: "to attach scripts, logs and loss curves", For: []string{"files.getUploadURLExternal", "files.completeUploadExternal"}},
+	{Name: "groups:history", Why: "as channels:history, in private channels that the bot was invited to", For: []string{"conversations.history", "conversations.replies"}},
+	{Name: "im:history", Why: "to read what people write to the bot directly", For: []string{"message.im"}},
+	{Name: "im:write", Why: "to send private files as a direct message", For: []string{"conversations.open"}},
+	{Name: "links:read", Why: "to hear of links to jobs", For: []string{"link_shared"}, when: func(p Policy) bool { return p.LinkDomain != "" }},
+	{Name: "links:write", Why: "to show a job below a link to it", For: []string{"chat.unfurl"}, when: func(p Policy) bool { return p.LinkDomain != "" }},
+	{Name: "channels:read", Why: "to know who is in a channel that the policy names", For: []string{"conversations.members"}, when: func(p Policy) bool { return p.names('C') }},
+	{Name: "groups:read", Why: "to know who is in a private channel that the policy names", For: []string{"conversations.members"}, when: func(p Policy) bool { return p.names('C') || p.names('G') }},
+	{Name: "usergroups:read", Why: "to know who is in a user group that the policy names", For: []string{"usergroups.users.list"}, when: func(p Policy) bool { return p.names('S') }},
 }
 
 // names reports whether the policy gives rights to a group of that kind.
@@ -41,20 +43,22 @@ func (p Policy) names(kind byte) bool {
 	})
 }
 
-// Scopes are what the bot token needs under a policy.
-func Scopes(p Policy) []string {
-	var names []string
+// ScopesFor are the rights that the bot token needs under a policy.
+func ScopesFor(p Policy) (all []Scope) {
 	for _, s := range scopeTable {
 		if s.when == nil || s.when(p) {
-			names = append(names, s.Name)
+			all = append(all, s)
 		}
 	}
-	return names
+	return all
 }
 
-// eventTable are the events that decodeEvent reads.
-var eventTable = []string{
-	"app_home_opened", "app_mention", "app_uninstalled", "assistant_thread_started", "message.im", "tokens_revoked",
+// Scopes are the names of those rights.
+func Scopes(p Policy) (names []string) {
+	for _, s := range ScopesFor(p) {
+		names = append(names, s.Name)
+	}
+	return names
 }
 
 // The callbacks of the shortcuts.
@@ -69,8 +73,9 @@ type ManifestOptions struct {
 	// https://ops.example.com; empty for Socket Mode.
 	URL    string
 	Policy Policy
-	// OAuth adds the redirect address, for several workspaces.
-	OAuth bool
+	// Install is the address where workspaces install the app by themselves; empty
+	// where they do not.
+	Install string
 }
 
 // object keeps a manifest short to write and in JSON's shape.
@@ -112,23 +117,14 @@ func Manifest(o ManifestOptions) ([]byte, error) {
 		features["unfurl_domains"] = []string{d}
 	}
 	oauth := object{"scopes": object{"bot": Scopes(o.Policy)}}
-	if o.OAuth && url != "" {
-		oauth["redirect_urls"] = []string{url + "/slack/oauth"}
+	if o.Install != "" {
+		oauth["redirect_urls"] = []string{strings.TrimSuffix(o.Install, "/") + "/slack/oauth"}
 	}
 	return json.MarshalIndent(object{
 		"_metadata":           object{"major_version": 1, "minor_version": 1},
 		"display_information": object{"name": "megatron-ops", "description": "Plan, submit, watch and diagnose Megatron-LM jobs on Slurm", "background_color": "#1d2b1f"},
 		"features":            features, "oauth_config": oauth, "settings": settings,
 	}, "", "  ")
-}
-
-func botEvents(p Policy) []string {
-	events := slices.Clone(eventTable)
-	if p.LinkDomain != "" {
-		events = append(events, "link_shared")
-		slices.Sort(events)
-	}
-	return events
 }
 
 func suggested() []any {

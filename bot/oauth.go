@@ -25,8 +25,6 @@ type OAuth struct {
 	RedirectURL string
 	// Key encrypts tokens: 32 bytes for AES-256-GCM. Who loses it installs again.
 	Key []byte
-	// Policy decides which scopes are asked for.
-	Policy Policy
 }
 
 // An install is one workspace's token, encrypted.
@@ -44,6 +42,10 @@ const stateCookie = "megatron_ops_install"
 // a cookie and works once, so that nobody can be made to finish another's
 // installation.
 func (b *Bot) serveInstall(w http.ResponseWriter, r *http.Request) {
+	if _, ok := b.limit.take("install", b.now()); !ok {
+		http.Error(w, "too many installations at once: try again in a minute", http.StatusTooManyRequests)
+		return
+	}
 	state := rand.Text()
 	if err := b.cfg.Store.Put(r.Context(), docInstall, "state/"+state, true, b.now().Add(10*time.Minute)); err != nil {
 		http.Error(w, "not stored", http.StatusServiceUnavailable)
@@ -55,7 +57,7 @@ func (b *Bot) serveInstall(w http.ResponseWriter, r *http.Request) {
 	})
 	to := url.URL{Scheme: "https", Host: "slack.com", Path: "/oauth/v2/authorize"}
 	to.RawQuery = url.Values{
-		"client_id": {b.cfg.OAuth.ClientID}, "scope": {strings.Join(Scopes(b.cfg.OAuth.Policy), ",")},
+		"client_id": {b.cfg.OAuth.ClientID}, "scope": {strings.Join(Scopes(b.cfg.Policy), ",")},
 		"redirect_uri": {b.cfg.OAuth.RedirectURL}, "state": {state},
 	}.Encode()
 	http.Redirect(w, r, to.String(), http.StatusFound)
@@ -109,10 +111,27 @@ func (b *Bot) install(ctx context.Context, code string) error {
 		install{Team: res.Team.ID, Name: res.Team.Name, Scopes: res.Scope, Token: sealed, At: b.now()}, time.Time{})
 }
 
+// teams are the workspaces that have installed the app.
+func (b *Bot) teams(ctx context.Context) (ids []string, err error) {
+	keys, err := b.cfg.Store.Keys(ctx, docInstall, b.now())
+	for _, k := range keys {
+		if team, ok := strings.CutPrefix(k, "team/"); ok {
+			ids = append(ids, team)
+		}
+	}
+	return ids, err
+}
+
 // installed returns a workspace's token.
 func (b *Bot) installed(ctx context.Context, team string) (string, error) {
 	if b.cfg.OAuth == nil {
 		return "", permanentError{errors.New("no bot token")}
+	}
+	if team == "" {
+		// The operator's own words name no workspace where there is one only.
+		if all, err := b.teams(ctx); err == nil && len(all) == 1 {
+			team = all[0]
+		}
 	}
 	var i install
 	ok, err := b.cfg.Store.Get(ctx, docInstall, "team/"+team, b.now(), &i)

@@ -134,8 +134,12 @@ func (b *Bot) diagnoseText(ctx context.Context, a ask, c *ops.Call, p paste, sha
 // shortcut answers one from a message's menu, or the global one.
 func (b *Bot) shortcut(ctx context.Context, a ask) []store.SlackMessage {
 	c := b.call(ctx, a)
-	if a.Callback == callSubmit {
+	switch a.Callback {
+	case callSubmit:
 		return b.openForm(ctx, a, c)
+	case callDiagnose:
+	default:
+		return nil // another app's, or one of an older version
 	}
 	text := typedText(a.Text)
 	if len(a.Files) > 0 {

@@ -41,7 +41,11 @@ func (b *Bot) socket(ctx context.Context) error {
 	if err != nil {
 		api = slack.New("", b.options()...) // several workspaces: the app token is enough here
 	}
-	c := socketmode.New(api, socketmode.OptionReadLimit(4*maxBody))
+	opts := []socketmode.Option{socketmode.OptionReadLimit(4 * maxBody)}
+	if b.cfg.Silence > 0 {
+		opts = append(opts, socketmode.OptionPingInterval(b.cfg.Silence))
+	}
+	c := socketmode.New(api, opts...)
 	done := make(chan error, 1)
 	go func() { done <- c.RunContext(ctx) }()
 	for {

@@ -54,6 +54,21 @@ func TestConnectionsAreRenewed(t *testing.T) {
 	s.said("What you can do now")
 }
 
+func TestConnectionsThatAreHalfOpenAreReplaced(t *testing.T) {
+	t.Parallel()
+	s := play(t, overSocket, func(c *bot.Config) { c.Silence = 1500 * time.Millisecond })
+	connected(s, 2)
+	before := s.State().Opened
+	s.Silence()
+	require.Zero(t, s.State().Sockets, "what Slack has left is two dead connections")
+	s.Wait("two new connections", func(st slacktest.State) bool { return st.Opened >= before+2 && st.Sockets >= 2 })
+	d := slacktest.Command("help")
+	d.Socket = true
+	r := s.Deliver(d)
+	require.Equal(t, http.StatusOK, r.Status, r.Error)
+	s.said("What you can do now")
+}
+
 func TestAFormIsAnsweredOverTheSocket(t *testing.T) {
 	t.Parallel()
 	s := play(t, overSocket)

@@ -44,13 +44,18 @@ func args(r *http.Request) m {
 	return a
 }
 
+// tokenOf is the token that a call shows; its body has been read.
+func tokenOf(r *http.Request) string {
+	if t := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "); t != "" {
+		return t
+	}
+	return r.PostForm.Get("token")
+}
+
 // serveAPI answers one method of the Web API.
 func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	method, a := r.PathValue("method"), args(r)
-	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if token == "" {
-		token = str(a["token"])
-	}
+	token := tokenOf(r)
 	delete(a, "token")
 	s.mu.Lock()
 	problems := check(method, a)
@@ -165,6 +170,13 @@ var needs = map[string][]string{
 	"assistant.threads.setSuggestedPrompts": {"assistant:write"}, "reactions.add": {"reactions:write"},
 }
 
+// Needs are the scopes of a method, any one of which will do, and whether the
+// method is one that a Server plays.
+func Needs(method string) (scopes []string, ok bool) {
+	_, ok = methods[method]
+	return needs[method], ok
+}
+
 func (s *Server) allowed(method string) bool {
 	if s.cfg.BotScopes == "" || needs[method] == nil {
 		return true
@@ -201,8 +213,9 @@ func (s *Server) answer(method string, a m, token string, r *http.Request, probl
 	return do(s, a, r)
 }
 
-func (s *Server) postMessage(a m, _ *http.Request) m {
+func (s *Server) postMessage(a m, r *http.Request) m {
 	msg := &Message{
+		Token:   tokenOf(r),
 		Channel: str(a["channel"]), TS: s.ts(), Thread: str(a["thread_ts"]), Text: str(a["text"]), Via: "chat.postMessage",
 		Broadcast: str(a["reply_broadcast"]) == "true",
 	}

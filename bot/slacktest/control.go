@@ -80,6 +80,7 @@ func (s *Server) control() {
 	s.mux.HandleFunc("POST /_ctl/disconnect", func(_ http.ResponseWriter, r *http.Request) {
 		s.sockets.disconnect(r.URL.Query().Get("reason"))
 	})
+	s.mux.HandleFunc("POST /_ctl/silence", func(http.ResponseWriter, *http.Request) { s.sockets.silence() })
 	s.mux.HandleFunc("POST /_ctl/age", func(_ http.ResponseWriter, r *http.Request) {
 		// Makes every trigger id and response_url older.
 		d, _ := time.ParseDuration(r.URL.Query().Get("by"))

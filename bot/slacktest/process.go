@@ -183,6 +183,10 @@ func (p *Process) Disconnect(reason string) {
 	p.ctl("disconnect?reason="+reason, nil, nil)
 }
 
+// Silence makes the Socket Mode connections half-open: TCP stays, and nothing
+// comes or is answered.
+func (p *Process) Silence() { p.t.Helper(); p.ctl("silence", nil, nil) }
+
 // Age makes trigger ids and response URLs older.
 func (p *Process) Age(d time.Duration) { p.t.Helper(); p.ctl("age?by="+d.String(), nil, nil) }
 

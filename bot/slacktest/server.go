@@ -46,6 +46,8 @@ type Message struct {
 	Only string `json:"only,omitempty"`
 	// Via is how it came: a method's name or "response_url".
 	Via string `json:"via"`
+	// Token is the one that it was posted with.
+	Token string `json:"token,omitempty"`
 	// Broadcast says that a reply was shown in the channel too.
 	Broadcast bool `json:"broadcast,omitempty"`
 }

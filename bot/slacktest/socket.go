@@ -25,7 +25,13 @@ type sockets struct {
 type socket struct {
 	mu   sync.Mutex
 	conn *websocket.Conn
+	// silent says that nothing goes out any more, pings and pongs included, while
+	// TCP stays open: what is left of a connection whose other half is gone.
+	silent bool
 }
+
+// pingPace is how often a connection is pinged.
+const pingPace = 500 * time.Millisecond
 
 func (c *socket) send(v any) error {
 	c.mu.Lock()
@@ -63,9 +69,18 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 		"type": "hello", "num_connections": n, "connection_info": m{"app_id": "A1"},
 		"debug_info": m{"host": "slacktest", "approximate_connection_time": 3600},
 	})
+	pong := conn.PingHandler()
+	conn.SetPingHandler(func(data string) error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.silent {
+			return nil
+		}
+		return pong(data)
+	})
 	stop := make(chan struct{})
 	go func() {
-		tick := time.NewTicker(2 * time.Second)
+		tick := time.NewTicker(pingPace)
 		defer tick.Stop()
 		for {
 			select {
@@ -73,7 +88,9 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 				return
 			case <-tick.C:
 				c.mu.Lock()
-				_ = conn.WriteControl(websocket.PingMessage, []byte("ping"), time.Now().Add(time.Second))
+				if !c.silent {
+					_ = conn.WriteControl(websocket.PingMessage, []byte("ping"), time.Now().Add(time.Second))
+				}
 				c.mu.Unlock()
 			}
 		}
@@ -107,6 +124,19 @@ func (k *sockets) drop(c *socket) {
 		}
 	}
 	_ = c.conn.Close()
+}
+
+// silence makes every connection half-open: no delivery uses it, nothing is
+// pinged or answered, and it is not closed.
+func (k *sockets) silence() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, c := range k.conns {
+		c.mu.Lock()
+		c.silent = true
+		c.mu.Unlock()
+	}
+	k.conns = nil
 }
 
 // deliver sends an envelope on one of the connections, in turn.

@@ -27,7 +27,7 @@ func chatCommand(ctx context.Context, sh *shell, words []string) error {
 	if err != nil {
 		return err
 	}
-	b, err := bot.NewLocal(bot.Config{Service: svc, Store: st.Slack(), Log: slog.New(slog.DiscardHandler)})
+	b, err := bot.NewLocal(bot.Config{Service: svc, Store: st.Slack(), Site: siteValues(svc), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}

@@ -70,8 +70,12 @@ func doctor(ctx context.Context, sh *shell, _ []string) error {
 		}
 		checks = append(checks, c)
 	}
-	if os.Getenv("SLACK_BOT_TOKEN") != "" && st != nil {
-		b, err := bot.New(sh.slackConfig(cfg, svc, st))
+	if slackAsked() && st != nil {
+		var b *bot.Bot
+		slackConfig, err := sh.slackConfig(cfg, svc, st)
+		if err == nil {
+			b, err = bot.New(slackConfig)
+		}
 		if err != nil {
 			checks = append(checks, check{what: "Slack", err: err, fix: "docs/slack.md has the steps"})
 		} else {

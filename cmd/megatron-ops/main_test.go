@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -16,9 +15,7 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}
 	testscript.Main(m, map[string]func(){
-		"megatron-ops": func() {
-			os.Exit(run(context.Background(), os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
-		},
+		"megatron-ops": main,
 	})
 }
 

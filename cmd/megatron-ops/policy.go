@@ -29,6 +29,56 @@ func slackPolicy(svc *ops.Service, c config.Slack) bot.Policy {
 	return p
 }
 
+// slackInstall is how workspaces install the app; nil where one token serves one
+// workspace.
+func slackInstall(c config.Slack) (*bot.OAuth, error) {
+	id, secret := os.Getenv("SLACK_CLIENT_ID"), os.Getenv("SLACK_CLIENT_SECRET")
+	bad := func(field, message, fix string) error {
+		return &ops.Error{Code: ops.BadInput, Field: field, Message: message, Fix: fix}
+	}
+	switch {
+	case id == "" && secret == "":
+		return nil, nil
+	case id == "" || secret == "":
+		return nil, bad("SLACK_CLIENT_ID", "SLACK_CLIENT_ID and SLACK_CLIENT_SECRET belong together", "both are on the app's page Basic Information")
+	case os.Getenv("SLACK_BOT_TOKEN") != "":
+		return nil, bad("SLACK_CLIENT_ID", "SLACK_BOT_TOKEN serves one workspace, SLACK_CLIENT_ID lets several install the app", "unset one of the two")
+	case !strings.HasPrefix(c.Install.URL, "https://") && !strings.HasPrefix(c.Install.URL, "http://127.0.0.1"):
+		return nil, bad("slack.install.url", fmt.Sprintf("%q is no https address: Slack sends browsers back there", c.Install.URL), "slack: {install: {url: https://ops.example.org, key_file: /etc/megatron-ops/slack.key}}")
+	}
+	text, field := os.Getenv("MEGATRON_OPS_SLACK_KEY"), "MEGATRON_OPS_SLACK_KEY"
+	if text == "" {
+		field = "slack.install.key_file"
+		if c.Install.KeyFile == "" {
+			return nil, bad(field, "there is no key to encrypt the workspaces' tokens with", "openssl rand -base64 32 > FILE; chmod 600 FILE")
+		}
+		b, err := readPrivate(c.Install.KeyFile, field)
+		if err != nil {
+			return nil, err
+		}
+		text = string(b)
+	}
+	key, err := bot.ParseKey(text)
+	if err != nil {
+		return nil, bad(field, err.Error(), "openssl rand -base64 32")
+	}
+	return &bot.OAuth{
+		ClientID: id, ClientSecret: secret, Key: key, RedirectURL: strings.TrimSuffix(c.Install.URL, "/") + "/slack/oauth",
+	}, nil
+}
+
+// readPrivate reads a file that nobody else may read.
+func readPrivate(file, field string) ([]byte, error) {
+	st, err := os.Stat(file)
+	if err != nil {
+		return nil, &ops.Error{Code: ops.BadInput, Field: field, Message: err.Error(), Fix: "a file with mode 600"}
+	}
+	if st.Mode().Perm()&0o077 != 0 {
+		return nil, &ops.Error{Code: ops.BadInput, Field: field, Message: fmt.Sprintf("%s can be read by others (mode %o)", file, st.Mode().Perm()), Fix: "chmod 600 " + file}
+	}
+	return os.ReadFile(file)
+}
+
 // needsApproval says why a submission must be approved; empty: it need not.
 func needsApproval(svc *ops.Service, a config.Approval, op string, in any) string {
 	submit, ok := in.(*ops.SubmitIn)
@@ -75,16 +125,12 @@ func mcpAccess(c config.MCP) (mcp.HTTP, error) {
 	h := mcp.HTTP{Hosts: c.Hosts, Origins: c.Origins, Tokens: map[string]ops.Caller{}}
 	for i, t := range c.Tokens {
 		field := fmt.Sprintf("mcp.tokens[%d].file", i)
-		st, err := os.Stat(t.File)
+		b, err := readPrivate(t.File, field)
 		if err != nil {
-			return h, &ops.Error{Code: ops.BadInput, Field: field, Message: err.Error(), Fix: "a file with the token on its one line, mode 600"}
+			return h, err
 		}
-		if st.Mode().Perm()&0o077 != 0 {
-			return h, &ops.Error{Code: ops.BadInput, Field: field, Message: fmt.Sprintf("%s can be read by others (mode %o)", t.File, st.Mode().Perm()), Fix: "chmod 600 " + t.File}
-		}
-		b, err := os.ReadFile(t.File)
 		token := strings.TrimSpace(string(b))
-		if err != nil || len(token) < 16 {
+		if len(token) < 16 {
 			return h, &ops.Error{Code: ops.BadInput, Field: field, Message: t.File + " holds no token of 16 characters or more", Fix: "openssl rand -hex 32 > " + t.File}
 		}
 		h.Tokens[token] = ops.Caller{Surface: ops.MCPHTTP, ID: t.ID, User: t.User, Operator: t.Operator}

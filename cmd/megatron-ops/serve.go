@@ -6,9 +6,11 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -104,15 +106,15 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 
 	mux := http.NewServeMux()
 	var running sync.WaitGroup
-	slackOn := false
 	tell := logNews(log, sh.lang)
 	agentPolicy := mcp.Policy{Beyond: func(op string, in any) string { return needsApproval(svc, cfg.Slack.Approval, op, in) }}
 	watchers := startWatchers(ctx, svc, &running)
-	for _, name := range []string{"SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET"} {
-		slackOn = slackOn || os.Getenv(name) != ""
-	}
+	slackOn := slackAsked()
 	if slackOn {
-		slackConfig := sh.slackConfig(cfg, svc, st)
+		slackConfig, err := sh.slackConfig(cfg, svc, st)
+		if err != nil {
+			return err
+		}
 		slackConfig.Log, slackConfig.Watchers = log, watchers
 		b, err := bot.New(slackConfig)
 		if err != nil {
@@ -122,9 +124,7 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 		if b.Decides() {
 			agentPolicy = askInSlack(agentPolicy, svc, cfg.Slack.Approval)
 		}
-		if os.Getenv("SLACK_APP_TOKEN") == "" {
-			mux.Handle("/slack/", b.Handler())
-		}
+		mux.Handle("/slack/", b.Handler())
 		running.Go(func() {
 			if err := b.Run(ctx); err != nil && ctx.Err() == nil {
 				log.Error("slack stopped", "error", err)
@@ -198,12 +198,39 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 	return nil
 }
 
+// slackAsked reports whether any of Slack's variables is set.
+func slackAsked() bool {
+	for _, name := range []string{"SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_CLIENT_ID", "SLACK_CLIENT_SECRET"} {
+		if os.Getenv(name) != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // slackConfig is Slack's variables and what the configuration says of it.
-func (sh *shell) slackConfig(cfg config.Config, svc *ops.Service, st *store.Store) bot.Config {
+func (sh *shell) slackConfig(cfg config.Config, svc *ops.Service, st *store.Store) (bot.Config, error) {
+	install, err := slackInstall(cfg.Slack)
+	if err != nil {
+		return bot.Config{}, err
+	}
 	return bot.Config{
 		SigningSecret: os.Getenv("SLACK_SIGNING_SECRET"), BotToken: os.Getenv("SLACK_BOT_TOKEN"),
-		AppToken: os.Getenv("SLACK_APP_TOKEN"), APIURL: os.Getenv("SLACK_API_URL"),
-		Service: svc, Store: st.Slack(), Policy: slackPolicy(svc, cfg.Slack), Log: sh.logger(),
+		AppToken: os.Getenv("SLACK_APP_TOKEN"), APIURL: os.Getenv("SLACK_API_URL"), OAuth: install,
+		Service: svc, Store: st.Slack(), Policy: slackPolicy(svc, cfg.Slack), Site: siteValues(svc), Log: sh.logger(),
+	}, nil
+}
+
+// siteValues are what a site's profile puts into the submit form.
+func siteValues(svc *ops.Service) func(cluster string) map[string]string {
+	return func(cluster string) map[string]string {
+		site := svc.Sites(cluster)
+		values := map[string]string{"partition": site.Partition, "account": site.Account, "gpu": site.GPU, "time": site.Time}
+		if site.GPUsPerNode > 0 {
+			values["gpus_per_node"] = strconv.Itoa(site.GPUsPerNode)
+		}
+		maps.DeleteFunc(values, func(_, v string) bool { return v == "" })
+		return values
 	}
 }
 

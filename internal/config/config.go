@@ -79,8 +79,20 @@ type Slack struct {
 	// LinkDomain is the host of pages that show jobs.
 	LinkDomain string `json:"link_domain,omitempty"`
 	PerMinute  int    `json:"per_minute,omitempty"`
+	// Install lets workspaces install the app by themselves, where SLACK_CLIENT_ID
+	// and SLACK_CLIENT_SECRET are set instead of SLACK_BOT_TOKEN.
+	Install Install `json:"install,omitzero"`
 	// Approval asks an operator before larger submissions.
 	Approval Approval `json:"approval,omitzero"`
+}
+
+// An Install says how workspaces install the app.
+type Install struct {
+	// URL is this server's address as browsers and Slack reach it.
+	URL string `json:"url,omitempty"`
+	// KeyFile holds the key that the workspaces' tokens are encrypted with: 32 bytes
+	// in base64, mode 600. MEGATRON_OPS_SLACK_KEY holds the key itself, and wins.
+	KeyFile string `json:"key_file,omitempty"`
 }
 
 // An Approval says which submissions an operator must approve. Zero and empty

@@ -1,0 +1,117 @@
+package bot
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+)
+
+// event is the outside of an Events API callback and what we read of the inside.
+type event struct {
+	Type       string `json:"type"`
+	Challenge  string `json:"challenge"`
+	TeamID     string `json:"team_id"`
+	Enterprise string `json:"enterprise_id"`
+	EventID    string `json:"event_id"`
+	External   bool   `json:"is_ext_shared_channel"`
+	Event      inner  `json:"event"`
+}
+
+// inner is the event itself.
+type inner struct {
+	Type        string `json:"type"`
+	Subtype     string `json:"subtype"`
+	User        string `json:"user"`
+	UserTeam    string `json:"user_team"`
+	BotID       string `json:"bot_id"`
+	Text        string `json:"text"`
+	Channel     string `json:"channel"`
+	ChannelType string `json:"channel_type"`
+	TS          string `json:"ts"`
+	ThreadTS    string `json:"thread_ts"`
+	EventTS     string `json:"event_ts"`
+	MessageTS   string `json:"message_ts"`
+	Tab         string `json:"tab"`
+	Files       []file `json:"files"`
+	Assistant   struct {
+		UserID    string `json:"user_id"`
+		ChannelID string `json:"channel_id"`
+		ThreadTS  string `json:"thread_ts"`
+	} `json:"assistant_thread"`
+	Links []struct {
+		URL string `json:"url"`
+	} `json:"links"`
+}
+
+// An eventKind is one event that the app subscribes to and reads.
+type eventKind struct {
+	// name is what the manifest subscribes to; the event's own type is the part
+	// before the dot.
+	name string
+	kind kind
+	when func(Policy) bool // nil: always
+	// read completes the ask; false: it is not for us.
+	read func(v inner, a *ask) bool
+}
+
+// eventTable is every event that we hear. The manifest is printed from it.
+var eventTable = []eventKind{
+	{name: "app_home_opened", kind: asHome, read: func(v inner, _ *ask) bool { return v.Tab == "home" }},
+	{name: "app_mention", kind: asMessage, read: func(v inner, a *ask) bool {
+		a.Text = selfMention.ReplaceAllString(v.Text, "")
+		return v.User != "" && v.Subtype == ""
+	}},
+	{name: "app_uninstalled", kind: asGone, read: func(inner, *ask) bool { return true }},
+	{name: "assistant_thread_started", kind: asAssistant, read: func(v inner, a *ask) bool {
+		a.User, a.Channel, a.Thread, a.Direct = v.Assistant.UserID, v.Assistant.ChannelID, v.Assistant.ThreadTS, true
+		return true
+	}},
+	{name: "link_shared", kind: asLinks, when: func(p Policy) bool { return p.LinkDomain != "" }, read: func(v inner, a *ask) bool {
+		a.TS = v.MessageTS
+		for _, l := range v.Links {
+			a.Links = append(a.Links, l.URL)
+		}
+		return len(a.Links) > 0
+	}},
+	{name: "message.im", kind: asMessage, read: func(v inner, a *ask) bool {
+		a.Text = selfMention.ReplaceAllString(v.Text, "")
+		return a.Direct && v.User != "" && (v.Subtype == "" || v.Subtype == "file_share")
+	}},
+	{name: "tokens_revoked", kind: asGone, read: func(inner, *ask) bool { return true }},
+}
+
+var selfMention = lazy.New(`^\s*<@[A-Z0-9]+(?:\|[^>]*)?>[\s:,，：]*`)
+
+// decodeEvent reads an event; ok is false for one that is not for us: our own
+// message, an edit, another bot.
+func decodeEvent(e event) (a ask, ok bool) {
+	v := e.Event
+	i := slices.IndexFunc(eventTable, func(k eventKind) bool {
+		typ, _, _ := strings.Cut(k.name, ".")
+		return typ == v.Type
+	})
+	if i < 0 || v.BotID != "" {
+		return ask{}, false
+	}
+	a = ask{
+		Key:  keyOf("event", e.TeamID, e.EventID, v.EventTS, v.TS),
+		Kind: eventTable[i].kind,
+		Team: e.TeamID, Enterprise: e.Enterprise, User: v.User, Channel: v.Channel,
+		Foreign: v.UserTeam != "" && v.UserTeam != e.TeamID,
+		TS:      v.TS, Thread: v.ThreadTS, Files: v.Files,
+		Direct: v.ChannelType == "im" || strings.HasPrefix(v.Channel, "D"),
+		Open:   e.External,
+	}
+	return a, eventTable[i].read(v, &a)
+}
+
+// botEvents are the events that the app subscribes to under a policy.
+func botEvents(p Policy) (names []string) {
+	for _, k := range eventTable {
+		if k.when == nil || k.when(p) {
+			names = append(names, k.name)
+		}
+	}
+	return names
+}

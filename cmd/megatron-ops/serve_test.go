@@ -1,0 +1,394 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/bot"
+	"github.com/megatron-ops/megatron-ops/bot/slacktest"
+)
+
+const signingSecret = "8f742231b10e8888abcd99yyyzzz85a5"
+
+// A server is `megatron-ops serve` as a process of its own, which can be killed.
+type server struct {
+	t    *testing.T
+	home string
+	env  []string
+	url  string
+	cmd  *exec.Cmd
+	// said is what it wrote to standard error, complete once it has ended.
+	said chan string
+}
+
+// newServer prepares a server: config is its megatron-ops.yaml, env is added to
+// an environment without Slack's variables.
+func newServer(t *testing.T, config string, env ...string) *server {
+	t.Helper()
+	s := &server{t: t, home: t.TempDir()}
+	require.NoError(t, os.WriteFile(filepath.Join(s.home, "megatron-ops.yaml"), []byte(config), 0o600))
+	for _, e := range os.Environ() {
+		if !strings.HasPrefix(e, "SLACK_") && !strings.HasPrefix(e, "MEGATRON_OPS_") && !strings.HasPrefix(e, "OPENAI_") {
+			s.env = append(s.env, e)
+		}
+	}
+	s.env = append(s.env, "HOME="+s.home, "MEGATRON_OPS_STATE_DIR="+filepath.Join(s.home, "state"), "MEGATRON_OPS_CLUSTER=local")
+	s.env = append(s.env, env...)
+	return s
+}
+
+// command is the program with those words, played by the test binary.
+func (s *server) command(words ...string) *exec.Cmd {
+	exe, err := os.Executable()
+	require.NoError(s.t, err)
+	return &exec.Cmd{Path: exe, Args: append([]string{"megatron-ops"}, words...), Env: s.env, Dir: s.home}
+}
+
+var servingAt = regexp.MustCompile(`serving on (http://\S+)`)
+
+// start serves at addr, or at a free port.
+func (s *server) start(addr string) {
+	s.t.Helper()
+	if addr == "" {
+		addr = "127.0.0.1:0"
+	}
+	s.cmd = s.command("serve", "--listen", addr)
+	errs, err := s.cmd.StderrPipe()
+	require.NoError(s.t, err)
+	require.NoError(s.t, s.cmd.Start())
+	cmd := s.cmd
+	s.t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	at, said := make(chan string, 1), make(chan string, 1)
+	s.said = said
+	go func() {
+		var all strings.Builder
+		in := bufio.NewScanner(errs)
+		for in.Scan() {
+			all.WriteString(in.Text() + "\n")
+			if m := servingAt.FindStringSubmatch(in.Text()); m != nil {
+				at <- m[1]
+			}
+		}
+		close(at)
+		said <- all.String()
+	}()
+	select {
+	case s.url = <-at:
+	case <-time.After(30 * time.Second):
+	}
+	if s.url == "" {
+		s.t.Fatalf("serve did not start: %s", <-said)
+	}
+}
+
+// kill ends it as a power cut would.
+func (s *server) kill() {
+	require.NoError(s.t, s.cmd.Process.Kill())
+	_ = s.cmd.Wait()
+}
+
+func (s *server) get(path string) (status int, body string) {
+	s.t.Helper()
+	res, err := http.Get(s.url + path)
+	require.NoError(s.t, err)
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	require.NoError(s.t, err)
+	return res.StatusCode, string(b)
+}
+
+func TestServeWithoutSlackServesTheRest(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, "")
+	s.start("")
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/metrics": 200, "/slack/commands": 404, "/slack/install": 404} {
+		got, body := s.get(path)
+		require.Equal(t, want, got, "%s: %s", path, body)
+	}
+	began := time.Now()
+	require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
+	require.Contains(t, <-s.said, "Slack: off")
+	require.NoError(t, s.cmd.Wait(), "SIGTERM is an orderly end")
+	require.Less(t, time.Since(began), 10*time.Second)
+}
+
+func TestSlacksVariablesThatCannotServeEndWithTwo(t *testing.T) {
+	t.Parallel()
+	key := "MEGATRON_OPS_SLACK_KEY=" + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32))
+	install := "slack: {install: {url: https://ops.example.org}}"
+	for name, c := range map[string]struct {
+		config string
+		env    []string
+		says   string
+	}{
+		"a bot token alone":             {"", []string{"SLACK_BOT_TOKEN=xoxb-1"}, "neither SLACK_SIGNING_SECRET"},
+		"a signing secret alone":        {"", []string{"SLACK_SIGNING_SECRET=s"}, "SLACK_BOT_TOKEN is missing"},
+		"an app token alone":            {"", []string{"SLACK_APP_TOKEN=xapp-1"}, "SLACK_BOT_TOKEN is missing"},
+		"a client without its secret":   {"", []string{"SLACK_CLIENT_ID=1.2"}, "belong together"},
+		"one workspace and many":        {install, []string{"SLACK_CLIENT_ID=1.2", "SLACK_CLIENT_SECRET=x", "SLACK_BOT_TOKEN=xoxb-1", key}, "unset one of the two"},
+		"an install without an address": {"", []string{"SLACK_CLIENT_ID=1.2", "SLACK_CLIENT_SECRET=x", key}, "no https address"},
+		"an install without a key":      {install, []string{"SLACK_CLIENT_ID=1.2", "SLACK_CLIENT_SECRET=x"}, "no key to encrypt"},
+		"a key that is too short":       {install, []string{"SLACK_CLIENT_ID=1.2", "SLACK_CLIENT_SECRET=x", "MEGATRON_OPS_SLACK_KEY=c2hvcnQ="}, "32 bytes in base64"},
+		"an install nobody can trust":   {install, []string{"SLACK_CLIENT_ID=1.2", "SLACK_CLIENT_SECRET=x", key}, "neither SLACK_SIGNING_SECRET"},
+	} {
+		out, err := newServer(t, c.config, c.env...).command("serve", "--listen", "127.0.0.1:0").CombinedOutput()
+		var exit *exec.ExitError
+		require.ErrorAs(t, err, &exit, name)
+		require.Equal(t, 2, exit.ExitCode(), "%s: %s", name, out)
+		require.Contains(t, string(out), c.says, name)
+	}
+	s := newServer(t, "slack: {install: {url: https://ops.example.org, key_file: key}}", "SLACK_CLIENT_ID=1.2", "SLACK_CLIENT_SECRET=x", "SLACK_SIGNING_SECRET=s")
+	require.NoError(t, os.WriteFile(filepath.Join(s.home, "key"), []byte("x"), 0o644))
+	out, err := s.command("serve").CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "can be read by others")
+}
+
+// A browser that installs the app, as Slack leads it.
+func installAs(t *testing.T, s *server, code string) int {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	browser := &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	res, err := browser.Get(s.url + "/slack/install")
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	require.Equal(t, http.StatusFound, res.StatusCode)
+	to, err := url.Parse(res.Header.Get("Location"))
+	require.NoError(t, err)
+	require.Equal(t, "http://127.0.0.1:1/slack/oauth", to.Query().Get("redirect_uri"))
+	require.Equal(t, strings.Join(bot.Scopes(bot.Policy{}), ","), to.Query().Get("scope"))
+	res, err = browser.Get(s.url + "/slack/oauth?code=" + code + "&state=" + to.Query().Get("state"))
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	return res.StatusCode
+}
+
+func TestSeveralWorkspacesInstallAndKeepTheirTokensEncrypted(t *testing.T) {
+	t.Parallel()
+	slack := slacktest.Start(t, slacktest.Config{SigningSecret: signingSecret, BotScopes: strings.Join(bot.Scopes(bot.Policy{}), ",")})
+	key := func(b byte) string {
+		return "MEGATRON_OPS_SLACK_KEY=" + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{b}, 32))
+	}
+	s := newServer(t, "slack: {install: {url: 'http://127.0.0.1:1'}}", "SLACK_API_URL="+slack.APIURL,
+		"SLACK_CLIENT_ID=1.2", "SLACK_CLIENT_SECRET=cs", "SLACK_SIGNING_SECRET="+signingSecret, key(7))
+	s.start("")
+	slack.Target(s.url)
+	require.Equal(t, http.StatusOK, installAs(t, s, "one"))
+	require.Equal(t, http.StatusOK, installAs(t, s, "two"))
+	require.Equal(t, http.StatusBadGateway, installAs(t, s, "bad"))
+
+	mention := func(team, ts string) {
+		slack.Deliver(slacktest.Delivery{Kind: "events_api", Payload: map[string]any{"team_id": team, "event": map[string]any{
+			"type": "app_mention", "user": "U1", "channel": "C" + team, "ts": ts, "text": "<@UBOT> help",
+		}}})
+	}
+	answered := func(team, ts string) {
+		t.Helper()
+		slack.Wait("an answer in "+team, func(st slacktest.State) bool {
+			for _, m := range st.Messages {
+				if m.Channel == "C"+team && m.Thread == ts && m.Token == "xoxb-of-"+strings.TrimPrefix(team, "T-") {
+					return true
+				}
+			}
+			return false
+		})
+	}
+	mention("T-one", "1.000100")
+	mention("T-two", "1.000200")
+	answered("T-one", "1.000100")
+	answered("T-two", "1.000200")
+
+	// Nothing of a token or a secret is on the disk.
+	files, err := filepath.Glob(filepath.Join(s.home, "state", "*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, f := range files {
+		raw, err := os.ReadFile(f)
+		require.NoError(t, err)
+		require.NotContains(t, string(raw), "xoxb-of", f)
+		require.NotContains(t, string(raw), base64.StdEncoding.EncodeToString([]byte("xoxb-of-one"))[:12], f)
+	}
+	s.kill()
+	s.start("") // with the same key the tokens are read again
+	slack.Target(s.url)
+	mention("T-two", "1.000300")
+	answered("T-two", "1.000300")
+	out, err := s.command("doctor").CombinedOutput()
+	require.Contains(t, string(out), "2 have installed the app", "%v", err)
+	require.Contains(t, string(out), "Slack scopes of T-one")
+	s.kill()
+	s.env = append(s.env, key(8))
+	out, err = s.command("doctor").CombinedOutput()
+	require.Error(t, err, "a key that was lost")
+	require.Contains(t, string(out), "cannot be read with this key")
+	require.Contains(t, string(out), "install the app again")
+}
+
+// Everything that was acknowledged is answered once, whenever the process is
+// killed: the requests are on the disk before the acknowledgement, and the
+// answers before they are sent.
+func TestAKilledServerAnswersEveryCommandOnce(t *testing.T) {
+	t.Parallel()
+	slack := slacktest.Start(t, slacktest.Config{SigningSecret: signingSecret})
+	slack.Fault(slacktest.Fault{Method: "chat.postMessage", Rate: 1, DelayMS: 40}) // so that kills hit sends
+	s := newServer(t, "slack: {per_minute: 10000}", "SLACK_API_URL="+slack.APIURL, "SLACK_BOT_TOKEN=xoxb-1", "SLACK_SIGNING_SECRET="+signingSecret)
+	var acked []string
+	for round := range 10 {
+		s.start("")
+		slack.Target(s.url)
+		stop := time.Now().Add(time.Duration(60+40*round) * time.Millisecond)
+		for i := 0; time.Now().Before(stop); i++ {
+			ts := fmt.Sprintf("%d.%06d", 100+round, 100+i)
+			r := slack.Event(map[string]any{"type": "app_mention", "user": fmt.Sprintf("U%d", i%7), "channel": fmt.Sprintf("C%d", len(acked)), "ts": ts, "text": "<@UBOT> help"})
+			if r.Status == http.StatusOK {
+				acked = append(acked, ts)
+			}
+		}
+		s.kill()
+	}
+	slack.Calm()
+	s.start("")
+	require.Greater(t, len(acked), 50)
+	var last slacktest.State
+	slack.Wait(fmt.Sprintf("%d answers", len(acked)), func(st slacktest.State) bool {
+		last = st
+		return len(st.Messages) >= len(acked)
+	})
+	time.Sleep(time.Second)
+	answers := map[string]int{}
+	for _, m := range slack.State().Messages {
+		answers[m.Thread]++
+	}
+	for _, ts := range acked {
+		require.Equal(t, 1, answers[ts], "the answer to %s; %d messages", ts, len(last.Messages))
+	}
+}
+
+// An agent's call that a limit holds back is decided in Slack, through the real
+// process and its two doors.
+func TestAnAgentsCallIsApprovedInSlack(t *testing.T) {
+	t.Parallel()
+	me, err := user.Current()
+	require.NoError(t, err)
+	slack := slacktest.Start(t, slacktest.Config{SigningSecret: signingSecret})
+	token := "0123456789abcdef0123456789abcdef"
+	s := newServer(t, fmt.Sprintf(`
+slack:
+  operators: [U5]
+  links: {U5: grace}
+  approval: {channel: C-ops, gpu_hours: 1}
+mcp:
+  tokens: [{file: agent.token, id: nightly, user: %s}]
+`, me.Username), "SLACK_API_URL="+slack.APIURL, "SLACK_BOT_TOKEN=xoxb-1", "SLACK_SIGNING_SECRET="+signingSecret)
+	require.NoError(t, os.WriteFile(filepath.Join(s.home, "agent.token"), []byte(token), 0o600))
+	require.NoError(t, os.MkdirAll(filepath.Join(s.home, "tree", ".venv"), 0o755))
+	s.start("")
+	slack.Target(s.url)
+	submit := func() string {
+		t.Helper()
+		args := map[string]any{"idempotency_key": "night-1", "spec": map[string]any{
+			"name": "big", "nodes": 2, "gpus_per_node": 8, "gpu": "h100", "time": "2:00:00", "worktree": filepath.Join(s.home, "tree"), "log_dir": "logs",
+			"args": strings.Fields("--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 2 --global-batch-size 64 --train-iters 100 --lr 1e-4 --bf16 --tensor-model-parallel-size 4 --mock-data --tokenizer-type NullTokenizer --vocab-size 1000"),
+		}}
+		return callTool(t, s.url, token, "submit", args)
+	}
+	require.Contains(t, submit(), "waits for an approval")
+	var q *slacktest.Message
+	slack.Wait("the request", func(st slacktest.State) bool {
+		for _, m := range st.Messages {
+			if m.Channel == "C-ops" && strings.Contains(slacktest.JSON(m.Blocks), "An agent asks for your approval") {
+				q = m
+			}
+		}
+		return q != nil
+	})
+	drawn := slacktest.JSON(q.Blocks)
+	require.Contains(t, drawn, "32 GPU hours")
+	require.Contains(t, drawn, "nightly")
+	var value string
+	for _, b := range q.Blocks {
+		raw, err := json.Marshal(b)
+		require.NoError(t, err)
+		var row struct {
+			Elements []struct {
+				Action string `json:"action_id"`
+				Value  string `json:"value"`
+			} `json:"elements"`
+		}
+		if json.Unmarshal(raw, &row) == nil {
+			for _, e := range row.Elements {
+				if e.Action == "agent_yes" {
+					value = e.Value
+				}
+			}
+		}
+	}
+	require.NotEmpty(t, value)
+	require.Contains(t, submit(), "waits for an approval", "asked again before the decision")
+	slack.Press(q, "agent_yes", value, "U5")
+	slack.Wait("the decision", func(st slacktest.State) bool {
+		for _, m := range st.Messages {
+			if m.TS == q.TS && m.Edits > 0 {
+				return strings.Contains(slacktest.JSON(m.Blocks), "next call does it")
+			}
+		}
+		return false
+	})
+	require.Contains(t, submit(), "submitted to local as job")
+	require.Contains(t, submit(), "waits for an approval", "an approval serves one call")
+	out, err := s.command("audit").CombinedOutput()
+	require.NoError(t, err)
+	require.Contains(t, string(out), "approve")
+	require.Contains(t, string(out), "T1/U5")
+}
+
+// callTool calls a tool over /mcp and returns everything that came back.
+func callTool(t *testing.T, base, token, name string, args map[string]any) string {
+	t.Helper()
+	session := ""
+	post := func(body map[string]any) string {
+		raw, err := json.Marshal(body)
+		require.NoError(t, err)
+		req, err := http.NewRequest(http.MethodPost, base+"/mcp", bytes.NewReader(raw))
+		require.NoError(t, err)
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		req.Header.Set("Authorization", "Bearer "+token)
+		if session != "" {
+			req.Header.Set("Mcp-Session-Id", session)
+		}
+		res, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		defer res.Body.Close()
+		if id := res.Header.Get("Mcp-Session-Id"); id != "" {
+			session = id
+		}
+		b, err := io.ReadAll(res.Body)
+		require.NoError(t, err)
+		return string(b)
+	}
+	post(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": map[string]any{
+		"protocolVersion": "2025-06-18", "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": "test-agent", "version": "1"},
+	}})
+	post(map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
+	return post(map[string]any{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": map[string]any{"name": name, "arguments": args}})
+}
