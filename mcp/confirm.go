@@ -245,8 +245,8 @@ func (s *Server) offerToken(ctx context.Context, call *ops.Call, o ops.Op, in, o
 	if f, ok := out.(ops.Finder); ok && f.Found() {
 		return
 	}
-	submit, ok := s.offers("submit")
-	if !ok {
+	submit, ok := ops.Lookup("submit")
+	if !ok || !s.chose(s.grant(ctx), submit.Name) {
 		return
 	}
 	target := blank(submit)
@@ -282,15 +282,6 @@ func blank(o ops.Op) any {
 	in := o.NewIn()
 	reflect.ValueOf(in).Elem().Set(made.(reflect.Value))
 	return in
-}
-
-func (s *Server) offers(name string) (ops.Op, bool) {
-	for _, o := range s.offered {
-		if o.Name == name {
-			return o, true
-		}
-	}
-	return ops.Op{}, false
 }
 
 // canAsk reports whether ctx's client can ask its person.

@@ -37,6 +37,9 @@ type HTTP struct {
 	Reader *ops.Caller
 	// Log hears of the transport's troubles; nil: the server's own.
 	Log *slog.Logger
+
+	// choose reads which tools a request chooses; nil where there is no choice.
+	choose func(http.Header) ([]string, error)
 }
 
 // HTTPHandler serves s at /mcp. Stop frees what it keeps for its sessions.
@@ -58,6 +61,10 @@ func (h *HTTP) init(s *Server) {
 	if h.OAuth != nil {
 		h.OAuth.init()
 	}
+	if err := s.offerAll(); err != nil {
+		h.Log.Error("tools", "err", err) // never: the names are the table's own
+	}
+	h.choose = s.choice
 }
 
 // NewHTTPWiring puts lib behind everything that every HTTP server of ours
@@ -200,6 +207,15 @@ func (h HTTP) authorised(next http.Handler) http.Handler {
 			w.Header().Set("WWW-Authenticate", challenge)
 			http.Error(w, problem, http.StatusUnauthorized)
 			return
+		}
+		if h.choose != nil {
+			tools, err := h.choose(r.Header)
+			if err != nil {
+				e := ops.AsError(err)
+				http.Error(w, printableHeader(e.Message)+"; "+e.Fix, http.StatusBadRequest)
+				return
+			}
+			g.Tools = tools
 		}
 		next.ServeHTTP(w, r.WithContext(withGrant(r.Context(), g)))
 	})

@@ -1,74 +1,60 @@
 package mcp
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
-	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// outside refuses a path that an agent named and that does not lie under the
+// mayRead refuses a path that an agent named and that does not lie below the
 // server's roots, symbolic links resolved. A job's own logs are read by its id,
 // wherever they are; paths are for what the agent's person works on.
-func (s *Server) outside(o ops.Op, in any) *ops.Error {
-	path, ok := stringField(in, "job")
-	if o.Name != "diagnose" || !ok || path == "" || slurm.IsJobID(path) {
-		return nil
-	}
+func (s *Server) mayRead(path string) error {
 	refused := &ops.Error{
-		Code: ops.NotAllowed, Field: "job", Message: path + " does not lie in a folder that this server may read",
-		Fix: "give a job's id, or a path below " + strings.Join(s.roots(), " or "),
+		Code: ops.NotAllowed, Message: path + " does not lie in a folder that this server may read",
+		Fix: "give a job's id, or a path below " + strings.Join(s.cfg.Roots, " or "),
 	}
-	if len(s.roots()) == 0 {
+	if len(s.cfg.Roots) == 0 {
 		refused.Fix = "give a job's id"
 		return refused
 	}
-	abs, err := filepath.Abs(path)
-	if err != nil || !s.within(abs, false) {
+	if !filepath.IsAbs(path) {
 		return refused
 	}
-	if _, err := os.Lstat(abs); err != nil {
-		return nil // the operation says that it is not there
-	}
-	if !s.within(abs, true) {
-		return refused
-	}
-	leaves := false
-	_ = filepath.WalkDir(abs, func(p string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type()&fs.ModeSymlink != 0 && !s.within(p, true) {
-			leaves = true
-			return fs.SkipAll
-		}
-		return nil
-	})
-	if leaves {
-		refused.Message = path + " holds a symbolic link to somewhere else"
+	at, err := resolved(path)
+	if err != nil || !s.within(at) {
 		return refused
 	}
 	return nil
 }
 
-func (s *Server) roots() []string { return s.cfg.Roots }
+// resolved is path without symbolic links; the end of it that is not there yet
+// stays as it is.
+func resolved(path string) (string, error) {
+	path = filepath.Clean(path)
+	at, err := filepath.EvalSymlinks(path)
+	if !errors.Is(err, fs.ErrNotExist) || path == "/" {
+		return at, err
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return "", fs.ErrNotExist // a link to nowhere: where it leads can change
+	}
+	at, err = resolved(filepath.Dir(path))
+	return filepath.Join(at, filepath.Base(path)), err
+}
 
-// within reports whether path lies under a root; a link counts as what it
-// points to where resolve is set.
-func (s *Server) within(path string, resolve bool) bool {
-	for _, root := range s.roots() {
-		at := path
-		if resolve {
-			var err error
-			if at, err = filepath.EvalSymlinks(path); err != nil {
-				return false
-			}
-			if root, err = filepath.EvalSymlinks(root); err != nil {
-				continue
-			}
+// within reports whether a path without symbolic links lies below a root.
+func (s *Server) within(path string) bool {
+	for _, root := range s.cfg.Roots {
+		at, err := filepath.EvalSymlinks(root)
+		if err != nil {
+			continue
 		}
-		rel, err := filepath.Rel(root, at)
-		if err == nil && rel != ".." && !strings.HasPrefix(rel, "../") {
+		if rel, err := filepath.Rel(at, path); err == nil && filepath.IsLocal(rel) {
 			return true
 		}
 	}

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 
@@ -55,4 +56,58 @@ func names(table []ops.Op) []string {
 		ns = append(ns, o.Name)
 	}
 	return ns
+}
+
+// The headers with which an HTTP client chooses among the tools that a server
+// may offer, under the names that GitHub's MCP server gave them: lists with
+// commas, and "true".
+const (
+	headerToolsets = "X-MCP-Toolsets"
+	headerTools    = "X-MCP-Tools"
+	headerReadOnly = "X-MCP-Readonly"
+)
+
+// choice is what a request's headers choose; nil: nothing. They choose among
+// what the configuration allows, which without toolsets and tools is everything.
+func (s *Server) choice(h http.Header) ([]string, error) {
+	toolsets, tools := split(h.Get(headerToolsets)), split(h.Get(headerTools))
+	readOnly := strings.EqualFold(h.Get(headerReadOnly), "true")
+	if len(toolsets) == 0 && len(tools) == 0 {
+		if !readOnly {
+			return nil, nil
+		}
+		tools = names(s.offered)
+	}
+	chosen, err := Select(s.most, toolsets, tools, readOnly)
+	if err != nil {
+		return nil, err
+	}
+	return append([]string{}, names(chosen)...), nil
+}
+
+// split reads a list with commas.
+func split(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// chose reports whether a tool is among those of g's connection.
+func (s *Server) chose(g Grant, tool string) bool {
+	if g.Tools != nil {
+		return slices.Contains(g.Tools, tool)
+	}
+	return slices.ContainsFunc(s.offered, func(o ops.Op) bool { return o.Name == tool })
+}
+
+// offerAll makes every tool that a header may choose callable.
+func (s *Server) offerAll() error {
+	if len(s.cfg.Toolsets) > 0 || len(s.cfg.Tools) > 0 {
+		return nil
+	}
+	most, err := Select(ops.Table(), []string{"all"}, nil, s.cfg.ReadOnly)
+	if err != nil {
+		return err
+	}
+	s.most = most
+	s.addTools(slices.DeleteFunc(slices.Clone(most), func(o ops.Op) bool { return s.chose(Grant{}, o.Name) }))
+	return nil
 }

@@ -52,7 +52,8 @@ type Config struct {
 type Server struct {
 	cfg     Config
 	sdk     *sdkserver.MCPServer
-	offered []ops.Op
+	offered []ops.Op // where nobody chooses among the most
+	most    []ops.Op // what may be chosen by a request
 	tokens  *tokens
 	tasks   *tasks
 	subs    *subscriptions
@@ -68,7 +69,7 @@ func NewServer(cfg Config) (*Server, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg, offered: offered, tokens: newTokens(), tasks: newTasks()}
+	s := &Server{cfg: cfg, offered: offered, most: offered, tokens: newTokens(), tasks: newTasks()}
 	s.subs = newSubscriptions(s)
 	s.sdk = NewWiring("megatron-ops", cfg.Version, cfg.Log,
 		sdkserver.WithTitle("megatron-ops"),
@@ -80,21 +81,22 @@ func NewServer(cfg Config) (*Server, error) {
 		sdkserver.WithTaskHooks(s.tasks.hooks()),
 		sdkserver.WithMaxConcurrentTasks(mostTasks),
 	)
-	s.addTools()
+	s.addTools(offered)
 	s.addResources()
 	s.addPrompts()
 	return s, nil
 }
 
-// hooks are the subscriptions', and one that leaves out of a reader's listing
-// what it could not call; a call of it is refused in words all the same.
+// hooks are the subscriptions', and one that leaves out of a listing what its
+// reader could not call or did not choose; a call of it is refused in words all
+// the same.
 func (s *Server) hooks() *sdkserver.Hooks {
 	h := s.subs.hooks()
 	h.AddAfterListTools(func(ctx context.Context, _ any, _ *sdk.ListToolsRequest, res *sdk.ListToolsResult) {
 		g := s.grant(ctx)
 		res.Tools = slices.DeleteFunc(res.Tools, func(t sdk.Tool) bool {
 			o, ok := ops.Lookup(t.Name)
-			return ok && (g.ReadOnly && o.Effect != ops.Read || g.scope(o) != nil)
+			return ok && (g.ReadOnly && o.Effect != ops.Read || g.scope(o) != nil || !s.chose(g, o.Name))
 		})
 	})
 	return h
@@ -145,6 +147,8 @@ type Grant struct {
 	// Effects are those that the token's scopes allow; nil: all that the caller's
 	// own rights do.
 	Effects []ops.Effect
+	// Tools are those that the request's headers chose; nil: they chose none.
+	Tools []string
 }
 
 type grantKey struct{}

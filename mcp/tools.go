@@ -18,9 +18,9 @@ import (
 
 //go:generate go test . -run TestToolsAreAsReviewed -update
 
-func (s *Server) addTools() {
-	tools := make([]sdkserver.ServerTool, 0, len(s.offered))
-	for _, o := range s.offered {
+func (s *Server) addTools(offered []ops.Op) {
+	tools := make([]sdkserver.ServerTool, 0, len(offered))
+	for _, o := range offered {
 		tools = append(tools, sdkserver.ServerTool{Tool: s.tool(o), Handler: s.handler(o)})
 	}
 	s.sdk.AddTools(tools...)
@@ -200,14 +200,17 @@ func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*
 	if e := grant.scope(o); e != nil {
 		return refusal(e), nil
 	}
-	if e := s.outside(o, in); e != nil {
-		return refusal(e), nil
+	if !s.chose(grant, o.Name) {
+		return refusal(&ops.Error{
+			Code: ops.NotAllowed, Message: o.Name + " is not among the tools of this connection",
+			Fix: "use one of those, or connect with the header " + headerToolsets + ": default," + string(o.Toolset),
+		}), nil
 	}
 	svc, err := s.service()
 	if err != nil {
 		return refusal(ops.AsError(err)), nil
 	}
-	call := &ops.Call{Service: svc, Who: grant.Caller, Lang: s.cfg.Lang, Progress: progress(ctx, req)}
+	call := &ops.Call{Service: svc, Who: grant.Caller, Lang: s.cfg.Lang, Progress: progress(ctx, req), MayRead: s.mayRead}
 	if o.Effect != ops.Read {
 		if res, err := s.confirm(ctx, req, o, call, in, token); res != nil || err != nil {
 			return res, err

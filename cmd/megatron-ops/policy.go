@@ -119,6 +119,32 @@ func askInSlack(p mcp.Policy, svc *ops.Service, a config.Approval) mcp.Policy {
 	return p
 }
 
+// ownAgentPolicy is that of an agent which a person runs on standard input: the
+// limits are the same, and where a server with Slack shares the store, its
+// operators decide there.
+func ownAgentPolicy(service func() (*ops.Service, error), cfg config.Config) mcp.Policy {
+	a := cfg.Slack.Approval
+	p := mcp.Policy{Beyond: func(op string, in any) string {
+		svc, err := service()
+		if err != nil {
+			return "" // the call itself is refused for it
+		}
+		return needsApproval(svc, a, op, in)
+	}}
+	if cfg.Store == "" || a.Channel == "" && len(cfg.Slack.Operators) == 0 {
+		return p
+	}
+	p.ApproveAll = a.Agents
+	p.Approve = func(ctx context.Context, who ops.Caller, op string, in any, question string) (bool, error) {
+		svc, err := service()
+		if err != nil {
+			return false, err
+		}
+		return svc.Approved(ctx, who, op, in, needsApproval(svc, a, op, in), question)
+	}
+	return p
+}
+
 // mcpAccess says who may use /mcp. Without tokens and issuer, this machine may
 // read.
 func mcpAccess(c config.MCP) (mcp.HTTP, error) {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -36,13 +37,11 @@ func mcpCommand(ctx context.Context, sh *shell, words []string) error {
 	if len(words) > 0 && words[0] == "config" {
 		return mcpConfig(sh, words[1:])
 	}
-	var readOnly bool
-	var toolsets, tools string
-	rest, err := flags("mcp", words, func(f *flag.FlagSet) {
-		f.BoolVar(&readOnly, "read-only", false, "")
-		f.StringVar(&toolsets, "toolsets", "", "")
-		f.StringVar(&tools, "tools", "", "")
-	})
+	// A file that cannot be read is told by the first call that needs the service:
+	// an agent shows that, and not what a process says as it ends.
+	cfg, _ := loadConfig()
+	offer := agentFlags{cfg.MCP}
+	rest, err := flags("mcp", words, offer.define)
 	if err != nil {
 		return err
 	}
@@ -53,22 +52,45 @@ func mcpCommand(ctx context.Context, sh *shell, words []string) error {
 	if err != nil {
 		return err
 	}
+	service := sync.OnceValues(func() (*ops.Service, error) { return sh.service(dir) })
 	srv, err := mcp.NewServer(mcp.Config{
-		Service: sync.OnceValues(func() (*ops.Service, error) { return sh.service(dir) }),
-		Caller:  osUser(ops.MCP), Toolsets: split(toolsets), Tools: split(tools), ReadOnly: readOnly,
-		Lang: sh.lang, Version: version(), Log: sh.logger(),
+		Service: service, Caller: osUser(ops.MCP),
+		Toolsets: offer.Toolsets, Tools: offer.Tools, ReadOnly: offer.ReadOnly, Roots: offer.Roots,
+		Policy: ownAgentPolicy(service, cfg), Lang: sh.lang, Version: version(), Log: sh.logger(),
 	})
 	if err != nil {
-		return &ops.Error{Code: ops.BadInput, Message: err.Error()}
+		return err
 	}
 	return srv.ServeStdio(ctx, sh.in, sh.out)
 }
 
-func split(list string) []string {
-	if list == "" {
+// agentFlags are what the configuration offers to agents, and flags that say
+// otherwise.
+type agentFlags struct{ config.MCP }
+
+func (a *agentFlags) define(f *flag.FlagSet) {
+	f.BoolVar(&a.ReadOnly, "read-only", a.ReadOnly, "")
+	f.Func("toolsets", "", listFlag(&a.Toolsets))
+	f.Func("tools", "", listFlag(&a.Tools))
+	f.Func("roots", "", func(list string) error {
+		if err := listFlag(&a.Roots)(list); err != nil {
+			return err
+		}
+		for _, r := range a.Roots {
+			if !filepath.IsAbs(r) {
+				return fmt.Errorf("%s is not an absolute path", r)
+			}
+		}
+		return nil
+	})
+}
+
+// listFlag reads words with commas between, in place of what was there.
+func listFlag(into *[]string) func(string) error {
+	return func(list string) error {
+		*into = strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
 		return nil
 	}
-	return strings.Split(list, ",")
 }
 
 // logger writes to standard error: standard output is an answer's.
@@ -82,12 +104,16 @@ func (sh *shell) logger() *slog.Logger {
 
 // serve answers Slack and agents over HTTP until ctx ends.
 func serve(ctx context.Context, sh *shell, words []string) error {
-	listen := "127.0.0.1:8080"
-	if _, err := flags("serve", words, func(f *flag.FlagSet) { f.StringVar(&listen, "listen", listen, "") }); err != nil {
-		return err
-	}
 	cfg, err := loadConfig()
 	if err != nil {
+		return err
+	}
+	listen := "127.0.0.1:8080"
+	offer := agentFlags{cfg.MCP}
+	if _, err := flags("serve", words, func(f *flag.FlagSet) {
+		f.StringVar(&listen, "listen", listen, "")
+		offer.define(f)
+	}); err != nil {
 		return err
 	}
 	dir, err := os.Getwd()
@@ -138,10 +164,10 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 		}
 	})
 	agents, err := mcp.NewServer(mcp.Config{
-		Service: func() (*ops.Service, error) { return svc, nil },
-		Caller:  ops.Caller{Surface: ops.MCPHTTP, ID: "loopback", ReadOnly: true},
-		Lang:    sh.lang, Version: version(), Log: log,
-		Policy: agentPolicy,
+		Service:  func() (*ops.Service, error) { return svc, nil },
+		Caller:   ops.Caller{Surface: ops.MCPHTTP, ID: "loopback", ReadOnly: true},
+		Toolsets: offer.Toolsets, Tools: offer.Tools, ReadOnly: offer.ReadOnly, Roots: offer.Roots,
+		Lang: sh.lang, Version: version(), Log: log, Policy: agentPolicy,
 	})
 	if err != nil {
 		return err

@@ -120,6 +120,15 @@ type MCP struct {
 	Origins []string `json:"origins,omitempty"`
 	Tokens  []Token  `json:"tokens,omitempty"`
 	OAuth   OAuth    `json:"oauth,omitzero"`
+	// Toolsets and Tools are what agents are offered, on standard input too;
+	// without them the core operations, and over HTTP whatever a client's headers
+	// choose. ReadOnly takes away what changes something.
+	Toolsets []string `json:"toolsets,omitempty"`
+	Tools    []string `json:"tools,omitempty"`
+	ReadOnly bool     `json:"read_only,omitempty"`
+	// Roots are the absolute folders below which an agent may name logs to read
+	// and files to look at.
+	Roots []string `json:"roots,omitempty"`
 }
 
 // A Token is a bearer token, in a file with mode 600, and whom it stands for.

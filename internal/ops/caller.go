@@ -49,10 +49,13 @@ type Call struct {
 	Stdin io.Reader
 	// Confirmed reports that a person has said yes to what would be asked.
 	Confirmed bool
-	effect    Effect // of the operation being carried out
 	// AtEnd, where it is not nil, is given what is left to do once the answer is
 	// out.
 	AtEnd func(func() error)
+	// MayRead refuses a path that an agent named; nil: paths mean files in the
+	// shell only. What is found by a job's id is not asked about.
+	MayRead func(path string) error
+	effect  Effect // of the operation that is carried out
 	// Progress is told of steps on long calls; nil is fine.
 	Progress func(done, total int, what string)
 }

@@ -2,7 +2,6 @@ package ops
 
 import (
 	"context"
-	"path/filepath"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/view"
@@ -99,13 +98,11 @@ func (c *Call) logSource(ctx context.Context, on, what string) (diagnose.Source,
 		}
 		return diagnose.Open(paths...)
 	}
-	if c.Who.Surface != Shell && c.Who.Surface != Chat {
-		return diagnose.Source{}, badInput("failed", "a job id", "paths are read in the shell only")
+	path, err := c.readable("failed", what)
+	if err != nil {
+		return diagnose.Source{}, err
 	}
-	if !filepath.IsAbs(what) {
-		what = filepath.Join(c.Dir, what)
-	}
-	src, err := diagnose.Open(what)
+	src, err := diagnose.Open(path)
 	if err != nil {
 		return src, badInput("failed", "a job id, or the path of a log file or folder", "%v", err)
 	}

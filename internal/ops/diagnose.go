@@ -40,12 +40,9 @@ func diagnoseOp(ctx context.Context, c *Call, in DiagnoseIn) (DiagnoseOut, error
 	if slurm.IsJobID(in.Target) {
 		return c.diagnoseJob(ctx, in)
 	}
-	if c.Who.Surface != Shell && c.Who.Surface != Chat && c.Who.Surface != MCP {
-		return DiagnoseOut{}, badInput("job", "a job id", "paths are read in the shell only")
-	}
-	path := in.Target
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(c.Dir, path)
+	path, err := c.readable("job", in.Target)
+	if err != nil {
+		return DiagnoseOut{}, err
 	}
 	if _, err := os.Lstat(path); err != nil && slurm.IsStepID(in.Target) {
 		return c.diagnoseJob(ctx, in)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,13 +29,16 @@ type fileCheck struct {
 	spec job.Spec
 	args *megatron.Config
 	lang lang.Lang
-	ps   []rules.Problem
+	may  func(path string) error // what an agent may look at; nil: everything
+	// unseen are the paths that may does not let be looked at.
+	unseen []string
+	ps     []rules.Problem
 }
 
 // checkFiles is what is wrong with the files of s.
 func (c *Call) checkFiles(s job.Spec) []rules.Problem {
 	args, _ := megatron.Parse(s.Run())
-	f := fileCheck{spec: s, args: args.Effective(), lang: c.Lang}
+	f := fileCheck{spec: s, args: args.Effective(), lang: c.Lang, may: c.MayRead}
 	f.data()
 	f.tokenizer()
 	f.load()
@@ -45,6 +49,12 @@ func (c *Call) checkFiles(s job.Spec) []rules.Problem {
 		if dir.path != "" {
 			f.writable(dir.flag, dir.path)
 		}
+	}
+	if n := len(f.unseen); n > 0 {
+		f.add("files-not-looked-at", rules.Note, "check_files", lang.Text{
+			EN: fmt.Sprintf("%s outside of the folders that this server may read was not looked at, such as %s", plural(n, "path"), f.unseen[0]),
+			ZH: fmt.Sprintf("有 %d 个路径不在本服务器可读的目录内，未做检查，例如 %s", n, f.unseen[0]),
+		}, lang.Text{EN: "megatron-ops plan --check-files in a shell looks at all of them", ZH: "在 shell 中运行 megatron-ops plan --check-files 可检查全部路径"})
 	}
 	return f.ps
 }
@@ -58,6 +68,17 @@ func (f *fileCheck) add(rule string, sev rules.Severity, field string, said, fix
 // here is where the job's path p lies on this machine; ok is false for one that
 // only the image has.
 func (f *fileCheck) here(p string) (host string, ok bool) {
+	host, ok = f.onHost(p)
+	if ok && f.may != nil && f.may(host) != nil {
+		if !slices.Contains(f.unseen, host) {
+			f.unseen = append(f.unseen, host)
+		}
+		return host, false
+	}
+	return host, ok
+}
+
+func (f *fileCheck) onHost(p string) (host string, ok bool) {
 	if !path.IsAbs(p) {
 		base := f.spec.Worktree
 		if contained(f.spec) && f.spec.Container.Workdir != "" {
@@ -191,7 +212,10 @@ func (f *fileCheck) load() {
 			lang.Text{EN: "check the path; --exit-on-missing-checkpoint makes that an error", ZH: "检查路径；--exit-on-missing-checkpoint 可将其变为错误"})
 		return
 	}
-	host, _ := f.here(path.Join(dir, tracker))
+	host, ok := f.here(path.Join(dir, tracker))
+	if !ok {
+		return
+	}
 	file, err := os.Open(host)
 	if err != nil {
 		f.add("load-no-checkpoint", rules.Warning, "--load", lang.Text{EN: dir + " has no " + tracker + ": training starts from iteration 0", ZH: dir + " 中没有 " + tracker + "：训练将从第 0 次迭代开始"}, lang.Text{})

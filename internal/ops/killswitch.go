@@ -159,6 +159,11 @@ func (c *Call) findSwitch(ctx context.Context, cl Cluster, word string) (killSwi
 		return killSwitch{}, badInput("job", "a job id, or an absolute path", "%q is neither", word)
 	}
 	path = filepath.Clean(path)
+	if c.MayRead != nil {
+		if err := c.MayRead(path); err != nil {
+			return killSwitch{}, refusedPath("job", err)
+		}
+	}
 	if c.Store != nil {
 		if st, err := c.Store(); err == nil {
 			subs, _ := st.Submissions(ctx, "", "", 1000)

@@ -74,13 +74,11 @@ func metricsOp(ctx context.Context, c *Call, in MetricsIn) (MetricsOut, error) {
 // runOf reads the numbers of one job or path.
 func (c *Call) runOf(ctx context.Context, in MetricsIn, name string) (metrics.Run, slurm.Job, error) {
 	if !slurm.IsJobID(name) {
-		if c.Who.Surface != Shell && c.Who.Surface != Chat && c.Who.Surface != MCP {
-			return metrics.Run{}, slurm.Job{}, badInput("job", "a job id", "paths are read in the shell only")
+		path, err := c.readable("jobs", name)
+		if err != nil {
+			return metrics.Run{}, slurm.Job{}, err
 		}
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(c.Dir, name)
-		}
-		run, err := metrics.Read(ctx, name, in.GPU)
+		run, err := metrics.Read(ctx, path, in.GPU)
 		if err != nil {
 			err = badInput("job", "a job id, a log, an event file or a folder of them", "%v", err)
 		}

@@ -164,7 +164,11 @@ func nodeLocal(p string) bool {
 // back end runs here, or submits from here as this person.
 func (c *Call) hereToo(s job.Spec) bool {
 	cl, err := c.cluster(s.Cluster)
-	return err == nil && (cl.Kind() == "local" || cl.Kind() == "cli")
+	if err != nil || cl.Kind() != "local" && cl.Kind() != "cli" {
+		return false
+	}
+	// An agent from elsewhere must not learn which folders there are.
+	return c.Who.Surface != MCPHTTP || c.MayRead != nil && c.MayRead(s.Worktree) == nil
 }
 
 // oneHost reports whether all nodes of the job are this machine.
