@@ -68,6 +68,10 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 	if call.Who.ReadOnly || call.Who.User == "" {
 		return nil, nil // ops refuses this caller, in its own words
 	}
+	if submit, ok := in.(*ops.SubmitIn); ok && call.Again(ctx, submit) {
+		call.Confirmed = true
+		return nil, nil
+	}
 	digest := digest(o, call.Who, in)
 	if req.Params.RequestState != "" {
 		return s.answered(ctx, req, o, call, in, digest)

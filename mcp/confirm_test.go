@@ -50,6 +50,18 @@ func TestAPlansTokenSubmitsThatPlanOnce(t *testing.T) {
 	require.True(t, again.IsError)
 	require.Contains(t, again.Text, "used already")
 	require.Len(t, s.subs, 1)
+
+	// Whoever lost the answer asks again by the key, and needs nobody's yes for it.
+	for _, with := range []string{"", token} {
+		lost := c.do("submit", fmt.Sprintf(`{"spec":%s,"idempotency_key":"k1","confirm_token":%q}`, goodSpec, with))
+		require.False(t, lost.IsError, lost.Text)
+		require.Equal(t, "5001", lost.Structured["job_id"])
+		require.Equal(t, true, lost.Structured["already_submitted"])
+	}
+	changed := c.do("submit", fmt.Sprintf(`{"spec":%s,"idempotency_key":"k1"}`, strings.Replace(goodSpec, `"nodes":2`, `"nodes":4`, 1)))
+	require.True(t, changed.IsError)
+	require.Contains(t, changed.Text, "another specification")
+	require.Len(t, s.subs, 1)
 }
 
 func TestSubmitWithoutATokenShowsWhatItWouldDoAndGivesOne(t *testing.T) {

@@ -303,9 +303,10 @@ mcp:
 	require.NoError(t, os.MkdirAll(filepath.Join(s.home, "tree", ".venv"), 0o755))
 	s.start("")
 	slack.Target(s.url)
+	key := "night-1"
 	submit := func() string {
 		t.Helper()
-		args := map[string]any{"idempotency_key": "night-1", "spec": map[string]any{
+		args := map[string]any{"idempotency_key": key, "spec": map[string]any{
 			"name": "big", "nodes": 2, "gpus_per_node": 8, "gpu": "h100", "time": "2:00:00", "worktree": filepath.Join(s.home, "tree"), "log_dir": "logs",
 			"args": strings.Fields("--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 2 --global-batch-size 64 --train-iters 100 --lr 1e-4 --bf16 --tensor-model-parallel-size 4 --mock-data --tokenizer-type NullTokenizer --vocab-size 1000"),
 		}}
@@ -354,6 +355,8 @@ mcp:
 		return false
 	})
 	require.Contains(t, submit(), "submitted to local as job")
+	require.Contains(t, submit(), "had been submitted to local already", "a lost answer needs no second approval")
+	key = "night-2"
 	require.Contains(t, submit(), "waits for an approval", "an approval serves one call")
 	out, err := s.command("audit").CombinedOutput()
 	require.NoError(t, err)
@@ -391,4 +394,39 @@ func callTool(t *testing.T, base, token, name string, args map[string]any) strin
 	}})
 	post(map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
 	return post(map[string]any{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": map[string]any{"name": name, "arguments": args}})
+}
+
+// An agent on standard input is held to the same limits, and asks in the same
+// place where it shares the server's store.
+func TestAnAgentOnStandardInputIsHeldToTheLimits(t *testing.T) {
+	t.Parallel()
+	slack := slacktest.Start(t, slacktest.Config{SigningSecret: signingSecret})
+	config := "slack:\n  operators: [U5]\n  approval: {channel: C-ops, gpu_hours: 1}\n"
+	call := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test-agent","version":"1"}}}
+{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"submit","arguments":{"spec":{"name":"big","nodes":2,"gpus_per_node":8,"time":"2:00:00","launcher":"custom","launcher_argv":["true"],"worktree":"/tmp"}}}}
+`
+	ask := func(s *server) string {
+		t.Helper()
+		cmd := s.command("mcp")
+		cmd.Stdin = strings.NewReader(call)
+		out, err := cmd.Output()
+		require.NoError(t, err)
+		return string(out)
+	}
+	alone := newServer(t, config)
+	require.Contains(t, ask(alone), "32 GPU hours, more than 1, so a person has to say yes")
+
+	s := newServer(t, config, "SLACK_API_URL="+slack.APIURL, "SLACK_BOT_TOKEN=xoxb-1", "SLACK_SIGNING_SECRET="+signingSecret,
+		"MEGATRON_OPS_STORE="+filepath.Join(t.TempDir(), "shared.db"))
+	s.start("")
+	slack.Target(s.url)
+	require.Contains(t, ask(s), "waits for an approval in Slack")
+	slack.Wait("the request", func(st slacktest.State) bool {
+		for _, m := range st.Messages {
+			if m.Channel == "C-ops" && strings.Contains(slacktest.JSON(m.Blocks), "test-agent") {
+				return true
+			}
+		}
+		return false
+	})
 }
