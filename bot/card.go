@@ -87,7 +87,7 @@ func (b *Bot) follow(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, res
 		}
 		return nil
 	}
-	if id == "" {
+	if !slurm.IsJobID(id) { // nothing was submitted, or it is a step of a job
 		return nil
 	}
 	if cluster == "" {

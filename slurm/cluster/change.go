@@ -63,8 +63,32 @@ func (c *CLI) control(ctx context.Context, op string, id slurm.JobID, args ...st
 	if !slurm.IsJobID(string(id)) {
 		return slurm.JobNotFound(id)
 	}
-	_, err := c.order(ctx, fmt.Sprintf("%s %s", op, id), queryEnviron(c.Environ()), append([]string{"scontrol"}, args...)...)
-	return err
+	op = fmt.Sprintf("%s %s", op, id)
+	r, err := c.runner.run(ctx, command{argv: append([]string{"scontrol"}, args...), env: queryEnviron(c.Environ())})
+	if err != nil {
+		return named(op, err)
+	}
+	if r.code == 0 || allLeftDone(r.stderr) {
+		return nil
+	}
+	return refusal(op, r)
+}
+
+// allLeftDone reports whether scontrol changed every element of an array that
+// has not ended. It then exits with 1 all the same, and says a line for each
+// kind: "6_1: Job has already finished", "6_2-3: No error".
+func allLeftDone(stderr string) bool {
+	done := false
+	for line := range strings.Lines(stderr) {
+		switch line = strings.TrimSpace(line); {
+		case strings.HasSuffix(line, ": No error"):
+			done = true
+		case strings.HasSuffix(line, ": Job has already finished"), line == "":
+		default:
+			return false
+		}
+	}
+	return done
 }
 
 // estimate is the form of what sbatch --test-only says of a job that could run.

@@ -52,7 +52,7 @@ func (s Spec) options(site Site) []option {
 	add("constraint", s.Constraint)
 	number("nodes", s.Nodes)
 	add("ntasks-per-node", "1")
-	add(s.gpuDirective(site))
+	ds = append(ds, s.gpuOptions(site)...)
 	number("cpus-per-task", s.CPUsPerTask)
 	add("mem", s.Mem)
 	add("time", s.Time)
@@ -76,21 +76,25 @@ func (s Spec) options(site Site) []option {
 	return ds
 }
 
-// gpuDirective asks for GPUs in the site's form; no option where there are none.
-func (s Spec) gpuDirective(site Site) (option, value string) {
+// gpuOptions ask for GPUs in the site's form; none where there are none.
+func (s Spec) gpuOptions(site Site) []option {
 	n := *s.GPUsPerNode
 	if n == 0 {
-		return "", ""
+		return nil
 	}
 	kind := ""
 	if site.GRESType != "" {
 		kind = site.GRESType + ":"
 	}
-	switch s.GPURequest {
-	case "gres":
-		return "gres", fmt.Sprintf("gpu:%s%d", kind, n)
-	case "gpus":
-		return "gpus", fmt.Sprintf("%s%d", kind, n**s.Nodes)
+	perNode := option{"gpus-per-node", fmt.Sprintf("%s%d", kind, n)}
+	switch {
+	case s.GPURequest == "gres":
+		return []option{{"gres", fmt.Sprintf("gpu:%s%d", kind, n)}}
+	case s.GPURequest == "gpus" && *s.Nodes > 1:
+		// A total alone may come as five on one node and one on the other.
+		return []option{{"gpus", fmt.Sprintf("%s%d", kind, n**s.Nodes)}, perNode}
+	case s.GPURequest == "gpus":
+		return []option{{"gpus", fmt.Sprintf("%s%d", kind, n)}}
 	}
-	return "gpus-per-node", fmt.Sprintf("%s%d", kind, n)
+	return []option{perNode}
 }

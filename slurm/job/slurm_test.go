@@ -1,0 +1,513 @@
+package job_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
+)
+
+// A desk is alice's worktree at a real Slurm, which this package's tests share.
+type desk struct {
+	*slurmtest.Cluster
+	t    *testing.T
+	tree string
+}
+
+// mails is what the Slurm of these tests runs in place of mail(1).
+const mails = "/tmp/megatron-ops-test-mail"
+
+func atDesk(t *testing.T) desk {
+	t.Helper()
+	if slurmtest.Missing() == "" && !testing.Short() {
+		require.NoError(t, os.WriteFile(mails, []byte("#!/bin/sh\necho \"$@\" >>"+mails+".sent\n"), 0o755))
+	}
+	real := slurmtest.Start(t, slurmtest.Options{Conf: "MailProg=" + mails + "\n"})
+	tree, err := os.MkdirTemp(real.Work, "desk-")
+	require.NoError(t, err)
+	d := desk{real, t, tree}
+	d.file("pretrain_gpt.py", trainer)
+	d.file(".venv/bin/python", "#!/bin/sh\nexec python3 \"$@\"\n")
+	_, err = real.Run(t.Context(), "chown", "-R", "alice", tree)
+	require.NoError(t, err)
+	return d
+}
+
+// trainer does what Megatron does of interest to Slurm: it goes on until it is
+// told to save and end, and it is told so by the signal of its flags.
+const trainer = `import os, signal, sys, time
+os.write(1, f"argv {sys.argv[1:]} on {os.environ.get('SLURMD_NODENAME')} sees {os.environ.get('CUDA_VISIBLE_DEVICES')}\n".encode())
+asked = []
+if "--exit-signal-handler" in sys.argv:
+    signal.signal(getattr(signal, sys.argv[sys.argv.index("--exit-signal") + 1]), lambda *_: asked.append(1))
+end = time.time() + float(os.environ.get("T_SECONDS", "0"))
+while time.time() < end:
+    time.sleep(0.1)
+    if asked:
+        os.write(1, b"saved before the end\n")
+        sys.exit(0)
+sys.exit(int(os.environ.get("T_EXIT", "0")))
+`
+
+func (d desk) file(name, text string) {
+	path := filepath.Join(d.tree, name)
+	require.NoError(d.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(d.t, os.WriteFile(path, []byte(text), 0o755))
+}
+
+// spec is a job of one node and no launcher but Python, to be changed.
+func (d desk) spec(name string, change ...func(*job.Spec)) job.Spec {
+	s := job.Spec{
+		Name: name, Worktree: d.tree, Nodes: ptr(1), GPUsPerNode: ptr(1), Time: "5", Partition: "prod", Guards: ptr(false), Monitor: ptr(false),
+		Launcher: job.Custom, LauncherArgv: []string{"python3"}, Env: map[string]string{},
+	}
+	for _, c := range change {
+		c(&s)
+	}
+	return s
+}
+
+// submit renders a job and hands it to sbatch as alice.
+func (d desk) submit(s job.Spec, words ...string) string {
+	d.t.Helper()
+	id, err := d.try(s, job.Options{}, words...)
+	require.NoError(d.t, err)
+	return id
+}
+
+func (d desk) try(s job.Spec, o job.Options, words ...string) (string, error) {
+	d.t.Helper()
+	script, err := job.Render(s, o)
+	require.NoError(d.t, err)
+	file := filepath.Join(d.tree, s.Name+".sbatch")
+	require.NoError(d.t, os.WriteFile(file, []byte(script.Text), 0o644))
+	_, err = d.RunAs(d.t.Context(), "alice", "mkdir", "-p", filepath.Join(script.WorkDir, script.LogDir))
+	require.NoError(d.t, err)
+	out, err := d.RunAs(d.t.Context(), "alice", append(append([]string{"env", "-C", d.tree, "sbatch", "--parsable"}, words...), file)...)
+	if err == nil {
+		d.t.Cleanup(func() { _, _ = d.Run(context.Background(), "scancel", out) })
+	}
+	return out, err
+}
+
+// show is one field of a job, as scontrol has it.
+func (d desk) show(id, field string) string {
+	d.t.Helper()
+	out, err := d.Run(d.t.Context(), "scontrol", "show", "job", "-o", id)
+	require.NoError(d.t, err)
+	m := regexp.MustCompile(`(?:^|\s)` + field + `=(\S*)`).FindStringSubmatch(out)
+	if m == nil {
+		return ""
+	}
+	return m[1]
+}
+
+func (d desk) becomes(id string, states ...string) {
+	d.t.Helper()
+	deadline := time.Now().Add(100 * time.Second)
+	for time.Now().Before(deadline) {
+		if now := d.show(id, "JobState"); regexp.MustCompile(`^(?:` + strings.Join(states, "|") + `)$`).MatchString(now) {
+			return
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	d.t.Fatalf("job %s is %s (%s), not %v\n%s", id, d.show(id, "JobState"), d.show(id, "Reason"), states, d.logs())
+}
+
+// log is what one log says, as soon as it holds want.
+func (d desk) log(name, want string) string {
+	d.t.Helper()
+	var text []byte
+	require.Eventually(d.t, func() bool {
+		text, _ = os.ReadFile(filepath.Join(d.tree, "logs", name))
+		return strings.Contains(string(text), want)
+	}, 30*time.Second, 100*time.Millisecond, "%s lacks %q\n%s", name, want, d.logs())
+	return string(text)
+}
+
+func (d desk) logs() string {
+	var b strings.Builder
+	files, _ := filepath.Glob(filepath.Join(d.tree, "logs", "*.*"))
+	for _, f := range files {
+		text, _ := os.ReadFile(f)
+		fmt.Fprintf(&b, "== %s\n%s\n", filepath.Base(f), text)
+	}
+	return b.String()
+}
+
+func (d desk) as(words ...string) string {
+	d.t.Helper()
+	out, err := d.RunAs(d.t.Context(), "alice", words...)
+	require.NoError(d.t, err)
+	return out
+}
+
+func TestSlurmTakesEveryDirectiveAsItWasMeant(t *testing.T) {
+	d := atDesk(t)
+	_, err := d.Run(t.Context(), "scontrol", "create", "reservation", "ReservationName=maint", "Users=alice", "StartTime=now", "Duration=60", "Nodes=gpu4")
+	require.NoError(t, err)
+	t.Cleanup(func() { _, _ = d.Run(context.Background(), "scontrol", "delete", "ReservationName=maint") })
+	for name, c := range map[string]struct {
+		change func(*job.Spec)
+		field  string
+		want   string // a pattern
+	}{
+		"account":       {func(s *job.Spec) { s.Account = "infra" }, "Account", "infra"},
+		"partition":     {func(s *job.Spec) { s.Partition = "dev,prod" }, "Partition", "dev,prod"},
+		"qos":           {func(s *job.Spec) { s.QOS = "scavenge" }, "QOS", "scavenge"},
+		"reservation":   {func(s *job.Spec) { s.Reservation = "maint" }, "Reservation", "maint"},
+		"constraint":    {func(s *job.Spec) { s.Constraint = "h100&nvlink" }, "Features", "h100&nvlink"},
+		"one of":        {func(s *job.Spec) { s.Constraint = "[a100|h100]" }, "Features", regexp.QuoteMeta("[a100|h100]")},
+		"nodelist":      {func(s *job.Spec) { s.Nodes = ptr(2); s.Nodelist = "gpu[1-2]" }, "ReqNodeList", regexp.QuoteMeta("gpu[1-2]")},
+		"exclude":       {func(s *job.Spec) { s.Exclude = "gpu[1,3]" }, "ExcNodeList", regexp.QuoteMeta("gpu[1,3]")},
+		"nodes":         {func(s *job.Spec) { s.Nodes = ptr(3) }, "NumNodes", "3.*"},
+		"cpus_per_task": {func(s *job.Spec) { s.CPUsPerTask = ptr(32) }, "CPUs/Task", "32"},
+		"mem":           {func(s *job.Spec) { s.Mem = "64G" }, "MinMemoryNode", "64G"},
+		"all memory":    {func(s *job.Spec) { s.Mem = "0" }, "MinMemoryNode", "0"},
+		"time":          {func(s *job.Spec) { s.Time = "1-02:03:00" }, "TimeLimit", "1-02:03:00"},
+		"minutes":       {func(s *job.Spec) { s.Time = "90" }, "TimeLimit", "01:30:00"},
+		"exclusive":     {func(s *job.Spec) { s.Exclusive = ptr(true) }, "OverSubscribe", "NO"},
+		"hint":          {func(s *job.Spec) { s.Hint = "nomultithread" }, "ReqB:S:C:T", `0:0:\*:1`},
+		"gres":          {func(s *job.Spec) { s.GPURequest = "gres"; s.GPUsPerNode = ptr(4) }, "TresPerNode", "gres:gpu:4"},
+		"gpus-per-node": {func(s *job.Spec) { s.GPUsPerNode = ptr(4) }, "TresPerNode", "gres:gpu:4"},
+		"gpus":          {func(s *job.Spec) { s.GPURequest = "gpus"; s.Nodes = ptr(2); s.GPUsPerNode = ptr(4) }, "TresPerJob", "gres:gpu:8"},
+		"no GPU":        {func(s *job.Spec) { s.GPUsPerNode = ptr(0) }, "TresPerNode", ""},
+		"comment":       {func(s *job.Spec) { s.Comment = `said"go",it's100%#x$HOME` }, "Comment", regexp.QuoteMeta(`said"go",it's100%#x$HOME`)},
+		"mail_user":     {func(s *job.Spec) { s.MailUser, s.MailType = "alice@example.org", "END,FAIL" }, "MailUser", "alice@example.org"},
+		"mail_type":     {func(s *job.Spec) { s.MailUser, s.MailType = "alice@example.org", "END,FAIL" }, "MailType", ".*END,FAIL"},
+		"requeue":       {func(s *job.Spec) { s.Requeue = ptr(true) }, "Requeue", "1"},
+		"no requeue":    {func(s *job.Spec) { s.Requeue = ptr(false) }, "Requeue", "0"},
+		"array":         {func(s *job.Spec) { s.Array = "1-9:2%2" }, "ArrayTaskThrottle", "2"},
+		"log":           {func(*job.Spec) {}, "StdOut", ".*/logs/directives-[0-9]+.out"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := d
+			d.t = t
+			id := d.submit(d.spec("directives", c.change), "--hold")
+			require.Regexp(t, "^"+c.want+"$", d.show(id, c.field))
+		})
+	}
+}
+
+func TestSlurmTakesEveryFormOfBegin(t *testing.T) {
+	d := atDesk(t)
+	for _, g := range grammars {
+		if g.field != "begin" {
+			continue
+		}
+		for _, form := range g.takes {
+			id, err := d.try(d.spec("begin", func(s *job.Spec) { s.Begin = form }), job.Options{}, "--hold")
+			require.NoError(t, err, form)
+			d.as("scancel", id)
+		}
+	}
+	for form, after := range map[string]time.Duration{
+		"now+60": time.Minute, "now+2hours": 2 * time.Hour, "now+30minutes": 30 * time.Minute, "now+1day": 24 * time.Hour, "now+2weeks": 14 * 24 * time.Hour,
+	} {
+		id := d.submit(d.spec("begin", func(s *job.Spec) { s.Begin = form }))
+		at, err := time.ParseInLocation("2006-01-02T15:04:05", d.show(id, "EligibleTime"), time.Local)
+		require.NoError(t, err)
+		require.WithinDuration(t, time.Now().Add(after), at, 20*time.Second, form)
+		require.Equal(t, "BeginTime", d.show(id, "Reason"))
+	}
+	id := d.submit(d.spec("begin", func(s *job.Spec) { s.Begin = "2030-01-20T12:34:00" }))
+	require.Equal(t, "2030-01-20T12:34:00", d.show(id, "EligibleTime"))
+}
+
+func TestSlurmWaitsForEveryKindOfDependency(t *testing.T) {
+	d := atDesk(t)
+	quick := func(s *job.Spec) { s.Partition = "dev" }
+	good := d.submit(d.spec("good", quick), "--hold")
+	bad := d.submit(d.spec("bad", quick, func(s *job.Spec) { s.Env["T_EXIT"] = "3" }), "--hold")
+	array := d.submit(d.spec("elements", quick, func(s *job.Spec) { s.Array = "1-2" }), "--hold")
+	kinds := map[string]struct {
+		on   string
+		runs bool
+	}{
+		"afterok of a success":    {"afterok:" + good, true},
+		"afterok of a failure":    {"afterok:" + bad, false},
+		"afternotok of a failure": {"afternotok:" + bad, true},
+		"afternotok of a success": {"afternotok:" + good, false},
+		"afterany of both":        {"afterany:" + good + ":" + bad, true},
+		"after its start":         {"after:" + good, true},
+		"all of them":             {"afterok:" + good + ",afterok:" + bad, false},
+		"any of them":             {"afterok:" + good + "?afterok:" + bad, true},
+		"one element":             {"afterok:" + array + "_1", true},
+	}
+	ids := map[string]string{}
+	for name, k := range kinds {
+		ids[name] = d.submit(d.spec("waits", quick, func(s *job.Spec) { s.Dependency = k.on }))
+	}
+	corr := d.submit(d.spec("corr", quick, func(s *job.Spec) { s.Array, s.Dependency = "1-2", "aftercorr:"+array }))
+	single := d.submit(d.spec("good", quick, func(s *job.Spec) { s.Dependency = "singleton" }))
+	later := d.submit(d.spec("later", quick, func(s *job.Spec) { s.Dependency = "after:" + good + "+60" }))
+	for _, id := range append([]string{single, later}, ids["afterok of a success"], ids["any of them"]) {
+		require.Equal(t, "PENDING", d.show(id, "JobState"))
+		require.Equal(t, "Dependency", d.show(id, "Reason"))
+	}
+	d.as("scontrol", "release", good, bad, array)
+	for name, k := range kinds {
+		if k.runs {
+			d.becomes(ids[name], "COMPLETED")
+			continue
+		}
+		require.Eventually(t, func() bool { return d.show(ids[name], "Reason") == "DependencyNeverSatisfied" }, 60*time.Second, 200*time.Millisecond, name)
+	}
+	d.becomes(single, "COMPLETED")
+	d.becomes(corr, "COMPLETED")
+	require.Equal(t, "PENDING", d.show(later, "JobState"), "sixty minutes after the other's start")
+}
+
+func TestAChainRunsOneJobAfterTheOtherOnSlurm(t *testing.T) {
+	d := atDesk(t)
+	d.submit(d.spec("chain", func(s *job.Spec) { s.Chain = ptr(3); s.Env["T_EXIT"] = "7" }))
+	require.Eventually(t, func() bool {
+		done, _ := filepath.Glob(filepath.Join(d.tree, "logs", "chain-*.out"))
+		return len(done) == 3 && strings.Contains(d.logs(), "link 3 of 3")
+	}, 100*time.Second, 200*time.Millisecond, "%s", d.logs())
+	require.Contains(t, d.logs(), "link 2 of 3", "a link that fails is followed all the same")
+	require.Empty(t, d.as("squeue", "--me", "--noheader", "--name=chain", "--states=PENDING"))
+
+	d.file("logs/chain.stop", "")
+	id := d.submit(d.spec("chain", func(s *job.Spec) { s.Chain = ptr(3) }))
+	d.becomes(id, "COMPLETED")
+	d.log("chain-"+id+".err", "chain.stop is there: the chain ends")
+	require.Empty(t, d.as("squeue", "--me", "--noheader", "--name=chain", "--states=PENDING"))
+}
+
+func TestAnArrayKeepsItsLimitAndItsLogsOnSlurm(t *testing.T) {
+	d := atDesk(t)
+	id := d.submit(d.spec("elements", func(s *job.Spec) { s.Array = "1-4%2"; s.Env["T_SECONDS"] = "2" }))
+	most := 0
+	require.Eventually(t, func() bool {
+		running := strings.Fields(d.as("squeue", "--me", "--noheader", "--array", "--jobs="+id, "--states=RUNNING", "--format=%i"))
+		most = max(most, len(running))
+		return strings.Count(d.logs(), "argv []") == 4
+	}, 60*time.Second, 100*time.Millisecond, "%s", d.logs())
+	require.Equal(t, 2, most)
+	for n := 1; n <= 4; n++ {
+		require.FileExists(t, filepath.Join(d.tree, "logs", fmt.Sprintf("elements-%s_%d.out", id, n)))
+	}
+}
+
+// The train: the array is held, the file that its elements source is edited, and
+// the array goes on without having lost its place.
+func TestATrainIsEditedBetweenItsElementsOnSlurm(t *testing.T) {
+	d := atDesk(t)
+	d.file("train-64.sh", "echo first edition; sleep 3\n")
+	id := d.submit(d.spec("train", func(s *job.Spec) { s.Train, s.Array, s.Launcher, s.LauncherArgv = "train-64.sh", "1-2%1", "", nil }))
+	d.log("train-"+id+"_1.out", "first edition")
+	d.as("scontrol", "hold", id)
+	d.file("train-64.sh", "echo second edition; srun --ntasks=1 hostname\n")
+	time.Sleep(5 * time.Second)
+	require.Equal(t, "JobHeldUser", d.show(id+"_2", "Reason"))
+	require.NoFileExists(t, filepath.Join(d.tree, "logs", "train-"+id+"_2.out"))
+	_, _ = d.RunAs(t.Context(), "alice", "scontrol", "release", id) // it complains of the element that has ended
+	require.NotContains(t, d.log("train-"+id+"_2.out", "second edition"), "first edition")
+}
+
+func TestMegatronIsAskedToSaveBeforeTheTimeLimitOnSlurm(t *testing.T) {
+	d := atDesk(t)
+	ids := map[string]string{}
+	for _, signal := range []string{"USR1@50", "B:USR2@50"} {
+		name := strings.NewReplacer(":", "-", "@", "-").Replace(signal)
+		ids[name] = d.submit(d.spec(name, func(s *job.Spec) { s.Signal, s.Time, s.Nodes = signal, "1", ptr(2); s.Env["T_SECONDS"] = "300" }))
+	}
+	for name, id := range ids {
+		d.becomes(id, "COMPLETED")
+		out := d.log(name+"-"+id+".out", "saved before the end")
+		require.Equal(t, 2, strings.Count(out, "saved before the end"), "every rank was told: %s", out)
+		require.Contains(t, out, "--exit-signal-handler")
+	}
+}
+
+func TestTheKillSwitchEndsWhatRunsAndWhatWouldStartOnSlurm(t *testing.T) {
+	d := atDesk(t)
+	id := d.submit(d.spec("switched", func(s *job.Spec) {
+		s.KillSwitch, s.Array = filepath.Join(d.tree, "STOP"), "1-3%1"
+		s.Env["T_SECONDS"] = "300"
+	}))
+	d.log("switched-"+id+"_1.out", "argv")
+	d.file("STOP", "")
+	d.log("switched-"+id+"_1.out", "saved before the end")
+	for _, n := range []string{"2", "3"} {
+		require.Contains(t, d.log("switched-"+id+"_"+n+".err", "not starting"), "remove it first")
+	}
+	require.Eventually(t, func() bool {
+		return !strings.Contains(d.as("sacct", "-n", "-X", "-P", "-j", id, "--format=State"), "RUNNING")
+	}, 20*time.Second, 300*time.Millisecond)
+	require.NotContains(t, d.as("sacct", "-n", "-X", "-P", "-j", id, "--format=State"), "FAILED")
+}
+
+func TestARequeuedJobKeepsItsLogAndStartsAnotherAttemptOnSlurm(t *testing.T) {
+	d := atDesk(t)
+	id := d.submit(d.spec("again", func(s *job.Spec) {
+		s.Requeue, s.Monitor = ptr(true), ptr(true)
+		s.Env["T_SECONDS"] = "300"
+	}))
+	d.log("again-"+id+".out", "attempt=0")
+	d.as("scontrol", "requeue", id)
+	d.becomes(id, "PENDING")
+	_, err := d.Run(t.Context(), "scontrol", "update", "JobId="+id, "StartTime=now")
+	require.NoError(t, err)
+	out := d.log("again-"+id+".out", "attempt=1")
+	require.Contains(t, out, "attempt=0", "the log of the first run is kept")
+	for _, attempt := range []string{"attempt-0", "attempt-1"} {
+		require.FileExists(t, filepath.Join(d.tree, "logs", id, attempt, "start-0"))
+	}
+}
+
+func TestASeriesGoesOnIsListedStopsAndTidiesUpOnSlurm(t *testing.T) {
+	d := atDesk(t)
+	d.file("logs/watchdog-1.out", "old")
+	d.file("logs/other-1.out", "old")
+	old := time.Now().AddDate(0, 0, -9)
+	for _, f := range []string{"watchdog-1.out", "other-1.out"} {
+		require.NoError(t, os.Chtimes(filepath.Join(d.tree, "logs", f), old, old))
+	}
+	_, err := d.Run(t.Context(), "chown", "-R", "alice", d.tree)
+	require.NoError(t, err)
+	site := job.Site{Partition: "prod", CPUPartition: "dev"}
+	id, err := d.try(d.spec("watchdog", func(s *job.Spec) { s.Every, s.GPUsPerNode, s.Partition = "12h", ptr(0), ""; s.Env["T_EXIT"] = "5" }), job.Options{Site: site})
+	require.NoError(t, err)
+	d.becomes(id, "FAILED")
+	require.Equal(t, "dev", d.show(id, "Partition"), "a job without GPUs goes to the CPU partition")
+	require.NotContains(t, d.show(id, "TRES"), "gpu")
+	list := func() []string {
+		return strings.Fields(d.as("squeue", "--me", "--noheader", "--name=watchdog", "--format=%i"))
+	}
+	queued := list()
+	require.Len(t, queued, 1, "the next run is queued, although this one failed")
+	next := queued[0]
+	t.Cleanup(func() { _, _ = d.Run(context.Background(), "scancel", next) })
+	at, err := time.ParseInLocation("2006-01-02T15:04:05", d.show(next, "EligibleTime"), time.Local)
+	require.NoError(t, err)
+	require.WithinDuration(t, time.Now().Add(12*time.Hour), at, time.Minute)
+	require.NoFileExists(t, filepath.Join(d.tree, "logs", "watchdog-1.out"))
+	require.FileExists(t, filepath.Join(d.tree, "logs", "other-1.out"), "only its own logs are tidied up")
+
+	d.file("logs/watchdog.stop", "")
+	_, err = d.Run(t.Context(), "scontrol", "update", "JobId="+next, "StartTime=now")
+	require.NoError(t, err)
+	d.becomes(next, "FAILED")
+	require.Empty(t, list(), "the series has ended")
+}
+
+func TestLogsOfEachNodeAndOneOfAllOnSlurm(t *testing.T) {
+	d := atDesk(t)
+	apart := d.submit(d.spec("apart", func(s *job.Spec) { s.Nodes, s.Preset, s.Nodelist = ptr(2), []string{"per-node-logs"}, "gpu[1-2]" }))
+	joined := d.submit(d.spec("joined", func(s *job.Spec) { s.Nodes, s.Preset = ptr(2), []string{"joined-log"}; s.Env["T_EXIT"] = "7" }))
+	d.becomes(apart, "COMPLETED")
+	for _, node := range []string{"gpu1", "gpu2"} {
+		require.Contains(t, d.log("apart-"+apart+"-"+node+".out", "argv"), "on "+node)
+	}
+	d.becomes(joined, "FAILED")
+	require.Equal(t, "7:0", d.show(joined, "ExitCode"), "the pipe to the joined log does not hide the exit status")
+	all := d.log("joined-"+joined+".log", "argv")
+	require.Contains(t, all, "0: argv")
+	require.Contains(t, all, "1: argv")
+}
+
+func TestEveryWayToAskForGPUsGivesThemOnSlurm(t *testing.T) {
+	d := atDesk(t)
+	for _, form := range []string{"gpus-per-node", "gres", "gpus"} {
+		id := d.submit(d.spec(form, func(s *job.Spec) { s.Nodes, s.GPUsPerNode, s.GPURequest = ptr(2), ptr(3), form }))
+		d.becomes(id, "COMPLETED")
+		require.Equal(t, 2, strings.Count(d.log(form+"-"+id+".out", "sees"), "sees 0,1,2"), "%s: %s", form, d.logs())
+	}
+}
+
+func TestSlurmSendsTheMail(t *testing.T) {
+	d := atDesk(t)
+	id := d.submit(d.spec("mailed", func(s *job.Spec) { s.MailUser, s.MailType = "alice@example.org", "BEGIN,END" }))
+	d.becomes(id, "COMPLETED")
+	require.Eventually(t, func() bool {
+		sent, _ := os.ReadFile(mails + ".sent")
+		return strings.Contains(string(sent), "Job_id="+id+" Name=mailed Ended") && strings.Contains(string(sent), "alice@example.org")
+	}, 90*time.Second, 500*time.Millisecond)
+}
+
+// guarded is a job of two nodes with its guards on.
+func (d desk) guarded(name string, change ...func(*job.Spec)) job.Spec {
+	return d.spec(name, append([]func(*job.Spec){func(s *job.Spec) {
+		s.Nodes, s.Nodelist, s.GPUsPerNode, s.Guards, s.Monitor = ptr(2), "gpu[1-2]", ptr(2), nil, nil
+		s.MasterPort = ptr(24531)
+	}}, change...)...)
+}
+
+func TestGuardsOnSlurm(t *testing.T) {
+	d := atDesk(t)
+	d.file("ckpt/here", "")
+	path := "--export=ALL,PATH=" + filepath.Join(d.tree, "bin") + ":/usr/bin:/bin"
+	d.file("bin/nvidia-smi", "#!/bin/sh\ncat "+filepath.Join(d.tree, "gpus")+"\n")
+	load := func(s *job.Spec) { s.Args = []string{"--load", filepath.Join(d.tree, "ckpt/here")} }
+
+	t.Run("nothing is wrong", func(t *testing.T) {
+		d := d
+		d.t = t
+		d.file("gpus", "0, 3\n1, 4\n")
+		id := d.submit(d.guarded("fine", load), path)
+		d.becomes(id, "COMPLETED")
+		require.Equal(t, 2, strings.Count(d.log("fine-"+id+".out", "argv"), "argv ["))
+		said := d.log("fine-"+id+".err", "")
+		require.NotContains(t, said, "guard: stop")
+		require.NotContains(t, said, "free")
+	})
+	t.Run("fewer nodes than asked for", func(t *testing.T) {
+		d := d
+		d.t = t
+		id := d.submit(d.guarded("fewer", func(s *job.Spec) { s.Nodelist = "" }), "--nodes=1")
+		d.becomes(id, "FAILED")
+		require.Equal(t, "3:0", d.show(id, "ExitCode"))
+		d.log("fewer-"+id+".err", "guard: stop: gpu1: nodes: 2 asked for, 1 given")
+	})
+	t.Run("a port that is taken", func(t *testing.T) {
+		d := d
+		d.t = t
+		l, err := net.Listen("tcp", "127.0.0.1:24532")
+		require.NoError(t, err)
+		defer l.Close()
+		id := d.submit(d.guarded("port", func(s *job.Spec) { s.MasterPort = ptr(24532) }))
+		d.becomes(id, "FAILED")
+		d.log("port-"+id+".err", "guard: stop: gpu1: port 24532 is taken on gpu1")
+	})
+	t.Run("a GPU that is in use", func(t *testing.T) {
+		d := d
+		d.t = t
+		d.file("gpus", "0, 3\n1, 60000\n")
+		id := d.submit(d.guarded("busy"), path)
+		d.becomes(id, "FAILED")
+		d.log("busy-"+id+".err", ": 1 GPUs are free and 2 are needed")
+		require.NotContains(t, d.log("busy-"+id+".out", ""), "argv [")
+	})
+	t.Run("a folder that one node does not have", func(t *testing.T) {
+		d := d
+		d.t = t
+		pid, err := os.ReadFile(filepath.Join(d.Dir, "run", "slurmd.gpu2.pid"))
+		require.NoError(t, err)
+		inside := func(words ...string) error {
+			out, err := exec.Command("nsenter", append([]string{"--target", strings.TrimSpace(string(pid)), "--mount"}, words...)...).CombinedOutput()
+			if err != nil {
+				err = fmt.Errorf("%w: %s", err, out)
+			}
+			return err
+		}
+		require.NoError(t, inside("mount", "-t", "tmpfs", "none", filepath.Join(d.tree, "ckpt")))
+		defer func() { require.NoError(t, inside("umount", filepath.Join(d.tree, "ckpt"))) }()
+		id := d.submit(d.guarded("unseen", load))
+		d.becomes(id, "FAILED")
+		d.log("unseen-"+id+".err", "guard: stop: gpu2: "+filepath.Join(d.tree, "ckpt/here")+" is seen by the first node and not here")
+		require.NotContains(t, d.log("unseen-"+id+".out", ""), "on gpu2 sees")
+	})
+}
