@@ -57,22 +57,25 @@ func (b *Bot) askApproval(ctx context.Context, a ask, c *ops.Call, t typedCall, 
 	r := Render(doc, c.Lang)
 	yes := slack.NewButtonBlockElement(actYes, id, plain(textApprove.In(c.Lang)))
 	yes.Style = slack.StylePrimary
-	bs := slices.Concat(r.Messages[0], []slack.Block{
-		requester(a.User, c.Lang),
-		slack.NewActionBlock("", yes, slack.NewButtonBlockElement(actNo, id, plain(textDecline.In(c.Lang)))),
-	})
+	row := slack.NewActionBlock("", yes, slack.NewButtonBlockElement(actNo, id, plain(textDecline.In(c.Lang))))
+	bs := slices.Concat(r.Messages[0], []slack.Block{row})
 	to := a.Channel
 	if b.cfg.Policy.ApprovalChannel != "" {
 		to = b.cfg.Policy.ApprovalChannel
 	}
-	owed := []store.SlackMessage{b.owe("approve/"+id, "approve/"+to,
-		out{Do: doPost, Team: a.Team, Channel: to, Text: r.Text, Blocks: blocksJSON(bs)})}
+	// The requester is named by an edit: a mention in a new message would call them
+	// for what they have just done.
+	key := "approve/" + id
+	named := slices.Concat(r.Messages[0], []slack.Block{requester(a.User, c.Lang), row})
+	owed := []store.SlackMessage{
+		b.owe(key, key, out{Do: doPost, Team: a.Team, Channel: to, Text: r.Text, Blocks: blocksJSON(bs)}),
+		b.owe(key+"/named", key, out{Do: doUpdate, Team: a.Team, Ref: key, Text: r.Text, Blocks: blocksJSON(named)}),
+	}
 	asked := view.Doc{Title: textAsked.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Text: why}, {Text: textAskedHow.In(c.Lang)}}}
 	return append(owed, b.reply(a, asked, false)...)
 }
 
-// requester names a person by a mention that rich text draws and that, in a
-// card of ours, tells who asked.
+// requester names a person by a mention, which rich text draws.
 func requester(user string, l lang.Lang) slack.Block {
 	return slack.NewRichTextBlock("", slack.NewRichTextSection(
 		bold(textRequester.In(l)), slack.NewRichTextSectionTextElement("  ", nil), slack.NewRichTextSectionUserElement(user, nil)))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -121,6 +122,11 @@ func (b *Bot) follow(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, res
 		return b.draw(ctx, &old)
 	}
 	owed := b.draw(ctx, &k)
+	// Requester and approver are named by an edit, which calls nobody.
+	for _, m := range b.draw(ctx, &k) {
+		m.NotBefore = time.Time{}
+		owed = append(owed, m)
+	}
 	if err := b.keepCard(ctx, k); err != nil {
 		b.log.Error("slack: card", "err", err)
 	}
@@ -248,6 +254,9 @@ func (b *Bot) draw(ctx context.Context, k *card) (owed []store.SlackMessage) {
 		key := p.key(id)
 		o := out{Do: doPost, Team: p.Team, Channel: p.Channel, Instead: k.User, Text: text, Blocks: blocks}
 		m := b.owe(key, key, o)
+		if p.Channel != k.User && !strings.HasPrefix(p.Channel, "D") {
+			m.NotBefore = b.wakes(ctx, *p, k.User) // who has just asked is awake
+		}
 		if posted {
 			k.Edits++
 			o.Do, o.Ref = doUpdate, key
@@ -291,17 +300,34 @@ func (b *Bot) tale(ctx context.Context, k *card) (owed []store.SlackMessage) {
 	}
 	for _, p := range k.Places {
 		key := p.key(id)
-		lane := key + "/thread"
+		add := func(what string, o out) {
+			o.Team, o.ThreadOf = p.Team, key
+			m := b.owe(fmt.Sprintf("%s/%s%d/%s", key, j.State, j.Restarts, what), key+"/thread", o)
+			m.NotBefore = b.wakes(ctx, p, k.User)
+			owed = append(owed, m)
+		}
 		for i, bs := range r.Messages {
-			owed = append(owed, b.owe(fmt.Sprintf("%s/%s%d/%d", key, j.State, j.Restarts, i), lane,
-				out{Do: doPost, Team: p.Team, ThreadOf: key, Text: r.Text, Blocks: blocksJSON(bs)}))
+			add(strconv.Itoa(i), out{Do: doPost, Text: r.Text, Blocks: blocksJSON(bs)})
 		}
 		for i, f := range r.Files {
-			owed = append(owed, b.owe(fmt.Sprintf("%s/%s%d/file%d", key, j.State, j.Restarts, i), lane,
-				out{Do: doUpload, Team: p.Team, ThreadOf: key, File: &f}))
+			add(fmt.Sprintf("file%d", i), out{Do: doUpload, File: &f})
 		}
 	}
 	return owed
+}
+
+// wakes is when a message of its own accord may reach a place: in a channel at
+// once, with a person after their quiet hours. owner is whose a direct channel
+// is.
+func (b *Bot) wakes(ctx context.Context, p place, owner string) time.Time {
+	who := p.Channel
+	switch {
+	case strings.HasPrefix(who, "D"):
+		who = owner
+	case !strings.HasPrefix(who, "U") && !strings.HasPrefix(who, "W"):
+		return time.Time{}
+	}
+	return b.settings(ctx, p.Team, who).wakes(b.now())
 }
 
 // langOfCard is the language of a card: the one that its requester chose, else
@@ -330,19 +356,22 @@ func (b *Bot) mayCall(s settings, k *card) bool {
 	return s.Notify != "none" && !s.quiet(b.now()) && k.Acted != k.User && !slices.Contains(k.Muted, k.User)
 }
 
-// Curve posts a picture of the loss into the thread of the job's card.
-func (b *Bot) Curve(ctx context.Context, cluster string, id slurm.JobID, name string, png []byte) error {
+// attach uploads a file into the thread of the job's card, in each place; what
+// names it for good.
+func (b *Bot) attach(ctx context.Context, j slurm.Job, what string, o out) error {
+	id := cardID(j.Cluster, j.ID)
 	var k card
-	ok, err := b.cfg.Store.Get(ctx, docCard, cardID(cluster, id), b.now(), &k)
-	if err != nil || !ok || len(png) == 0 {
+	ok, err := b.cfg.Store.Get(ctx, docCard, id, b.now(), &k)
+	if err != nil || !ok {
 		return err
 	}
-	sum := sha256.Sum256(png)
 	var owed []store.SlackMessage
 	for _, p := range k.Places {
-		key := p.key(cardID(cluster, id))
-		owed = append(owed, b.owe(key+"/curve/"+hex.EncodeToString(sum[:8]), key+"/thread",
-			out{Do: doUpload, Team: p.Team, ThreadOf: key, Bytes: png, File: &File{Name: "loss.png", Title: name}}))
+		key := p.key(id)
+		o.Do, o.Team, o.ThreadOf = doUpload, p.Team, key
+		m := b.owe(key+"/"+what, key+"/thread", o)
+		m.NotBefore = b.wakes(ctx, p, k.User)
+		owed = append(owed, m)
 	}
 	defer b.send.wake()
 	return b.cfg.Store.Enqueue(ctx, owed...)

@@ -151,11 +151,7 @@ func (b *Bot) openFormWith(ctx context.Context, a ask, c *ops.Call, values map[s
 func (b *Bot) formValues(ctx context.Context, a ask) map[string]string {
 	values := map[string]string{}
 	if b.cfg.Site != nil {
-		cluster := b.settings(ctx, a.Team, a.User).Cluster
-		if cluster == "" {
-			cluster = b.cfg.Service.Default
-		}
-		maps.Copy(values, b.cfg.Site(cluster))
+		maps.Copy(values, b.cfg.Site(b.clusterOf(ctx, a)))
 	}
 	var last map[string]string
 	if _, err := b.cfg.Store.Get(ctx, docLast, a.Team+"/"+a.User, b.now(), &last); err == nil {

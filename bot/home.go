@@ -21,12 +21,16 @@ import (
 )
 
 const (
-	actSetLang   = "set_lang"
-	actSetNotify = "set_notify"
+	actSetLang    = "set_lang"
+	actSetNotify  = "set_notify"
+	actSetCluster = "set_cluster"
+	actSetDigest  = "set_digest"
 )
 
 func init() { //nolint:gochecknoinits // the handlers refer to the table
 	buttons[actSetLang] = func(b *Bot, ctx context.Context, a ask) []store.SlackMessage { return b.homeSet(ctx, a, "language") }
+	buttons[actSetCluster] = func(b *Bot, ctx context.Context, a ask) []store.SlackMessage { return b.homeSet(ctx, a, "cluster") }
+	buttons[actSetDigest] = func(b *Bot, ctx context.Context, a ask) []store.SlackMessage { return b.homeSet(ctx, a, "digest") }
 	buttons[actSetNotify] = func(b *Bot, ctx context.Context, a ask) []store.SlackMessage { return b.homeSet(ctx, a, "notify") }
 }
 
@@ -40,6 +44,7 @@ var (
 	textIdentity  = lang.Text{EN: "Identity", ZH: "身份"}
 	textUpdated   = lang.Text{EN: "As of %s. Open this tab again for the present state.", ZH: "数据时间：%s。重新打开本页即可刷新。"}
 	textPing      = lang.Text{EN: "Call me", ZH: "提醒方式"}
+	digestText    = map[string]lang.Text{"on": {EN: "every morning", ZH: "每天早上"}, "off": {EN: "no", ZH: "不发送"}}
 	notifyText    = map[string]lang.Text{
 		"all": {EN: "for every end", ZH: "所有结束事件"}, "ends": {EN: "for failures", ZH: "仅失败"}, "none": {EN: "never", ZH: "从不"},
 	}
@@ -60,7 +65,7 @@ func (b *Bot) homeBlocks(ctx context.Context, a ask, c *ops.Call) []slack.Block 
 		bs = append(append(bs, slack.NewDividerBlock(), header(heading.In(l))), blocks...)
 	}
 	add(textMyJobs, b.myJobs(ctx, a, c)...)
-	if s := b.glance(ctx, c); s != nil {
+	if s := b.glance(ctx, c, b.clusterOf(ctx, a)); s != nil {
 		add(textGlance, s...)
 	}
 	add(textFailures, b.failures(ctx, l)...)
@@ -82,12 +87,9 @@ func homeActions(l lang.Lang) slack.Block {
 // myJobs are the person's jobs that wait or run, each with its buttons.
 func (b *Bot) myJobs(ctx context.Context, a ask, c *ops.Call) []slack.Block {
 	if c.Who.User == "" {
-		return []slack.Block{
-			docBlocks(view.Section{Text: textHelpUnlinked.In(c.Lang)}),
-			slack.NewActionBlock("", slack.NewButtonBlockElement(actRun+":link", "link", plain(textLinkTitle.In(c.Lang)))),
-		}
+		return []slack.Block{docBlocks(view.Section{Text: textHelpUnlinked.In(c.Lang)})}
 	}
-	jobs, err := b.jobs(ctx, c, slurm.Filter{User: c.Who.User})
+	jobs, err := b.jobs(ctx, c, b.clusterOf(ctx, a), slurm.Filter{User: c.Who.User})
 	if err != nil {
 		return []slack.Block{docBlocks(view.Section{Text: err.Error()})}
 	}
@@ -117,11 +119,19 @@ func (b *Bot) myJobs(ctx context.Context, a ask, c *ops.Call) []slack.Block {
 	return bs
 }
 
-// jobs asks the cluster that the person has chosen.
-func (b *Bot) jobs(ctx context.Context, c *ops.Call, f slurm.Filter) ([]slurm.Job, error) {
-	cl, ok := c.Clusters[c.Default]
+// clusterOf is the cluster that the person has chosen, else the default.
+func (b *Bot) clusterOf(ctx context.Context, a ask) string {
+	if chosen := b.settings(ctx, a.Team, a.User).Cluster; chosen != "" {
+		return chosen
+	}
+	return b.cfg.Service.Default
+}
+
+// jobs asks a cluster.
+func (b *Bot) jobs(ctx context.Context, c *ops.Call, cluster string, f slurm.Filter) ([]slurm.Job, error) {
+	cl, ok := c.Clusters[cluster]
 	if !ok {
-		return nil, fmt.Errorf("cluster %q is not configured", c.Default)
+		return nil, fmt.Errorf("cluster %q is not configured", cluster)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -135,14 +145,14 @@ func (b *Bot) jobs(ctx context.Context, c *ops.Call, f slurm.Filter) ([]slurm.Jo
 
 // glance is the operation nodes in short: what is free by partition, and the
 // nodes that take no jobs.
-func (b *Bot) glance(ctx context.Context, c *ops.Call) []slack.Block {
+func (b *Bot) glance(ctx context.Context, c *ops.Call, cluster string) []slack.Block {
 	op, ok := ops.Lookup("nodes")
 	if !ok {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	result, err := op.Run(ctx, c, &ops.NodesIn{Drained: true})
+	result, err := op.Run(ctx, c, &ops.NodesIn{Drained: true, OnCluster: ops.OnCluster{Cluster: cluster}})
 	if err != nil {
 		return []slack.Block{docBlocks(view.Section{Text: ops.AsError(err).Message})}
 	}
@@ -244,17 +254,26 @@ func (b *Bot) homeSettings(ctx context.Context, a ask, c *ops.Call) []slack.Bloc
 	if notifyNow == "" {
 		notifyNow = "all"
 	}
-	return []slack.Block{
-		docBlocks(view.Section{Facts: []view.Fact{
-			{Name: textIdentity.In(l), Value: who},
-			{Name: textCluster.In(l), Value: c.Default},
-			{Name: textQuiet.In(l), Value: s.quietWords(l)},
-		}}),
+	cluster := b.clusterOf(ctx, a)
+	digest := "off"
+	if s.Digest {
+		digest = "on"
+	}
+	bs := []slack.Block{docBlocks(view.Section{Facts: []view.Fact{
+		{Name: textIdentity.In(l), Value: who},
+		{Name: textQuiet.In(l), Value: s.quietWords(l)},
+	}})}
+	if c.Who.User == "" && !c.Who.ReadOnly {
+		bs = append(bs, slack.NewActionBlock("", slack.NewButtonBlockElement(actRun+":identity", "link", plain(textLinkTitle.In(l)))))
+	}
+	return append(bs,
+		choose(actSetCluster, textCluster, cluster, slices.Sorted(maps.Keys(c.Clusters)), func(v string) string { return v }),
 		choose(actSetLang, textLanguage, langNow, []string{"auto", "en", "zh"}, func(v string) string {
 			return map[string]string{"auto": textAuto.In(l), "en": "English", "zh": "中文"}[v]
 		}),
 		choose(actSetNotify, textPing, notifyNow, []string{"all", "ends", "none"}, func(v string) string { return notifyText[v].In(l) }),
-	}
+		choose(actSetDigest, textDigest, digest, []string{"on", "off"}, func(v string) string { return digestText[v].In(l) }),
+	)
 }
 
 // homeSet changes a setting by a select of the home tab and draws it anew.

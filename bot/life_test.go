@@ -121,6 +121,7 @@ func TestAnEndCallsTheRequesterOnceAndNotInQuietHours(t *testing.T) {
 	}{
 		"by default":     {"settings", 1},
 		"in quiet hours": {"settings quiet 00:00-23:59", 0},
+		"failures only":  {"settings notify ends", 1},
 		"never":          {"settings notify none", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -165,30 +166,45 @@ func TestFollowersSeeJobsThatOthersSubmitted(t *testing.T) {
 	require.Empty(t, cards(st, "5001"))
 }
 
+// openedForm waits until n forms were opened, and returns one of them.
+func openedForm(s *stage, n int) (form map[string]any) {
+	s.t.Helper()
+	st := s.Wait("the form", func(st slacktest.State) bool { return len(st.Views) == n })
+	for _, v := range st.Views {
+		form = v
+	}
+	return form
+}
+
+// sendForm sends a modal with those values, and returns what is answered; nil
+// for nothing.
+func sendForm(t *testing.T, s *stage, form map[string]any, callback, meta any, values map[string]string) (a map[string]any) {
+	t.Helper()
+	return answerOf(t, s.Interact(map[string]any{"type": "view_submission", "view": map[string]any{
+		"id": form["id"], "callback_id": callback, "private_metadata": meta, "state": map[string]any{"values": stateOf(values)},
+	}}))
+}
+
+// goodForm is a form that passes the preflight.
+var goodForm = map[string]string{
+	"name": "gpt", "worktree": "/lustre/m", "nodes": "2", "gpus_per_node": "8", "gpu": "h100", "partition": "gpu", "time": "1:00:00",
+	"args": "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 " +
+		"--micro-batch-size 2 --global-batch-size 64 --train-iters 100 --lr 1e-4 —tensor-model-parallel-size 4",
+}
+
 func TestTheFormCheckFieldsAndSubmitsOnce(t *testing.T) {
 	t.Parallel()
 	s := play(t, func(c *bot.Config) {
 		c.Site = func(string) map[string]string { return map[string]string{"partition": "gpu", "account": "llm"} }
 	})
 	s.Slash("submit")
-	st := s.Wait("the form", func(st slacktest.State) bool { return len(st.Views) == 1 })
-	var form map[string]any
-	for _, v := range st.Views {
-		form = v
-	}
+	form := openedForm(s, 1)
 	require.Contains(t, slacktest.JSON(form), `"initial_value":"llm"`, "the site's profile fills the form")
 
 	send := func(values map[string]string) map[string]any {
-		return answerOf(t, s.Interact(map[string]any{"type": "view_submission", "view": map[string]any{
-			"id": form["id"], "callback_id": form["callback_id"], "private_metadata": form["private_metadata"],
-			"state": map[string]any{"values": stateOf(values)},
-		}}))
+		return sendForm(t, s, form, form["callback_id"], form["private_metadata"], values)
 	}
-	good := map[string]string{
-		"name": "gpt", "worktree": "/lustre/m", "nodes": "2", "gpus_per_node": "8", "gpu": "h100", "time": "1:00:00",
-		"args": "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 " +
-			"--micro-batch-size 2 --global-batch-size 64 --train-iters 100 --lr 1e-4 —tensor-model-parallel-size 4",
-	}
+	good := goodForm
 	bad := map[string]string{"name": "gpt", "worktree": "relative/path", "nodes": "two", "args": good["args"]}
 	a := send(bad)
 	require.Equal(t, "errors", a["response_action"])
@@ -225,7 +241,7 @@ func TestTheFormCheckFieldsAndSubmitsOnce(t *testing.T) {
 	require.Equal(t, 1, s.yard.count())
 
 	s.Slash("submit")
-	st = s.Wait("the second form", func(st slacktest.State) bool { return len(st.Views) == 2 })
+	st := s.Wait("the second form", func(st slacktest.State) bool { return len(st.Views) == 2 })
 	last := slacktest.JSON(st.Views)
 	require.Contains(t, last, `"initial_value":"/lustre/m"`, "the last run fills the form")
 }
@@ -428,4 +444,55 @@ func TestAnAlarmIsSaidOnceInTheThread(t *testing.T) {
 	s.Wait("the alarm", func(st slacktest.State) bool { return about(st) > 0 })
 	require.NoError(t, s.bot.Notify(t.Context(), alarm.Notice(job)))
 	s.Wait("still one", func(st slacktest.State) bool { return about(st) == 1 })
+}
+
+func TestTheCardTellsWhoAskedAndWhoApproved(t *testing.T) {
+	t.Parallel()
+	s := play(t, func(c *bot.Config) {
+		c.Policy.Operators = []string{"U5"}
+		c.Policy.Approve = func(op string, _ any) string { return "partition gpu is for approved jobs" }
+	})
+	s.Slash("submit")
+	form := openedForm(s, 1)
+	a := sendForm(t, s, form, "submit", form["private_metadata"], goodForm)
+	require.Equal(t, "update", a["response_action"], "%v", a)
+	confirm := a["view"].(map[string]any)
+	require.Contains(t, slacktest.JSON(confirm), "partition gpu is for approved jobs", "said before it goes")
+	sendForm(t, s, form, confirm["callback_id"], confirm["private_metadata"], nil)
+	q := s.said("Approval needed", "partition gpu is for approved jobs")
+	require.Zero(t, s.yard.count())
+	action, value := buttonOf(t, q, "Approve")
+	s.Press(q, action, value, "U5")
+	var drawn string
+	st := s.Wait("the card with the names", func(st slacktest.State) bool {
+		for _, m := range cards(st, "4711 gpt: Waiting") {
+			drawn = slacktest.JSON(m.Blocks)
+			return m.Edits > 0
+		}
+		return false
+	})
+	for _, part := range []string{"Requester", `"user_id":"U1"`, "Approved by", `"user_id":"U5"`, "4711 · yard · gpu"} {
+		require.Contains(t, drawn, part)
+	}
+	require.Zero(t, callsFor(st, "U1"), "an edit calls nobody")
+	require.Equal(t, 1, s.yard.count())
+}
+
+func TestQuietHoursHoldDirectMessagesAndNotChannels(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	s.Slash("settings quiet 00:00-23:59", map[string]any{"user_id": "U3"})
+	s.said("Your settings")
+	s.Slash("subscribe grace", map[string]any{"user_id": "U3", "channel_id": "D3"})
+	s.Slash("subscribe grace", map[string]any{"channel_id": "C9"})
+	s.Wait("both subscriptions", func(st slacktest.State) bool { return posted(st, "Followed here: grace") == 2 })
+	job := slurm.Job{ID: "5000", Cluster: "yard", Name: "moe", User: "grace", State: slurm.Failed}
+	require.NoError(t, s.bot.Tell(t.Context(), bot.News{Job: job}))
+	st := s.Wait("the channel's card and its thread", func(st slacktest.State) bool { return posted(st, "Failed (FAILED)") >= 2 })
+	for _, m := range st.Messages {
+		require.NotEqual(t, "DU3", m.Channel, "somebody sleeps")
+	}
+	due, err := s.store.Slack().Due(t.Context(), time.Now().Add(24*time.Hour), 100)
+	require.NoError(t, err)
+	require.NotEmpty(t, due, "it comes in the morning")
 }

@@ -186,6 +186,21 @@ func (s settings) quiet(now time.Time) bool {
 	return m >= s.QuietFrom || m < s.QuietTo
 }
 
+// wakes is the end of the quiet hours that it is in now; zero: it is in none.
+func (s settings) wakes(now time.Time) time.Time {
+	if !s.quiet(now) {
+		return time.Time{}
+	}
+	if loc, err := time.LoadLocation(s.Zone); err == nil {
+		now = now.In(loc)
+	}
+	end := time.Date(now.Year(), now.Month(), now.Day(), 0, s.QuietTo, 0, 0, now.Location())
+	if !end.After(now) {
+		end = end.AddDate(0, 0, 1)
+	}
+	return end
+}
+
 func (s settings) quietWords(l lang.Lang) string {
 	if s.QuietFrom == s.QuietTo {
 		return textNone.In(l)

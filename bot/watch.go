@@ -3,6 +3,10 @@ package bot
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -108,6 +112,7 @@ func (b *Bot) hear(ctx context.Context, cluster string, from *watch.Subscription
 		}
 		if e.Kind == watch.Ended {
 			b.drawCurve(ctx, n.Job)
+			b.attachLog(ctx, n.Job)
 		}
 	}
 }
@@ -244,14 +249,14 @@ func (b *Bot) findRemedy(ctx context.Context, n *News, d ops.DiagnoseOut) {
 }
 
 // readJob runs a reading operation on one job.
-func (b *Bot) readJob(ctx context.Context, name string, j slurm.Job) (result any, ok bool) {
+func (b *Bot) readJob(ctx context.Context, name string, j slurm.Job, words ...string) (result any, ok bool) {
 	op, ok := ops.Lookup(name)
 	if !ok {
 		return nil, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	in, err := fill(op, typedCall{Words: []string{string(j.ID)}, Cluster: j.Cluster})
+	in, err := fill(op, typedCall{Words: append([]string{string(j.ID)}, words...), Cluster: j.Cluster})
 	if err != nil {
 		return nil, false
 	}
@@ -275,8 +280,39 @@ func (b *Bot) drawCurve(ctx context.Context, j slurm.Job) {
 	if err := metrics.WritePNG(&png, []metrics.Run{run}, []metrics.Series{metrics.Loss}); err != nil {
 		return
 	}
-	if err := b.Curve(ctx, j.Cluster, j.ID, string(j.ID)+" "+j.Name, png.Bytes()); err != nil {
+	sum := sha256.Sum256(png.Bytes())
+	if err := b.attach(ctx, j, "curve/"+hex.EncodeToString(sum[:8]), out{
+		Bytes: png.Bytes(), File: &File{Name: "loss.png", Title: string(j.ID) + " " + j.Name},
+	}); err != nil {
 		b.log.Warn("slack: curve", "job", j.ID, "err", err)
+	}
+}
+
+// maxLog is how much of a failed job's log is attached, from its end.
+const maxLog = 1 << 20
+
+// attachLog posts the newest lines of a job that failed as a file, secrets
+// masked.
+func (b *Bot) attachLog(ctx context.Context, j slurm.Job) {
+	if j.State == slurm.Completed || j.State == slurm.Cancelled || !b.followed(ctx, j) {
+		return
+	}
+	result, _ := b.readJob(ctx, "logs", j, "--tail", "2000")
+	read, ok := result.(ops.LogsOut)
+	if !ok || len(read.Lines) == 0 {
+		return
+	}
+	var text strings.Builder
+	for _, l := range read.Lines {
+		fmt.Fprintf(&text, "%s:%d: %s\n", l.File, l.LineNo, l.Text)
+	}
+	content := clean(text.String())
+	if over := len(content) - maxLog; over > 0 {
+		content = content[over:]
+		content = content[strings.IndexByte(content, '\n')+1:]
+	}
+	if err := b.attach(ctx, j, fmt.Sprintf("log/%s%d", j.State, j.Restarts), out{File: &File{Name: string(j.ID) + ".log", Title: j.Name, Content: content}}); err != nil {
+		b.log.Warn("slack: log", "job", j.ID, "err", err)
 	}
 }
 

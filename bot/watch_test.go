@@ -68,15 +68,18 @@ func TestAJobsLifeIsSeenInItsThread(t *testing.T) {
 	st := s.Wait("the cause and the curve", func(st slacktest.State) bool {
 		list := cards(st, "4711")
 		return len(list) == 1 && strings.Contains(text(list[0]), "Failed (FAILED)") &&
-			slices.ContainsFunc(st.Files, func(f *slacktest.Stored) bool { return f.Name == "loss.png" && f.Done })
+			stored(st, "loss.png") && stored(st, "4711.log")
 	})
 	c := cards(st, "4711")[0]
 	require.Contains(t, strings.ToLower(text(c)), "memory", "the cause comes first")
 	require.Contains(t, text(c), "40 / 100")
 	for _, f := range st.Files {
-		if f.Name == "loss.png" {
+		require.Equal(t, c.TS, f.Thread, "%s: script, log and picture are in the thread", f.Name)
+		switch f.Name {
+		case "loss.png":
 			require.True(t, bytes.HasPrefix(f.Data, []byte("\x89PNG")))
-			require.Equal(t, c.TS, f.Thread)
+		case "4711.log":
+			require.Contains(t, string(f.Data), "OutOfMemoryError")
 		}
 	}
 	n := 0
@@ -86,6 +89,11 @@ func TestAJobsLifeIsSeenInItsThread(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1, n, "one message in the channel for the whole life of the job")
+}
+
+// stored reports whether a file of that name was uploaded whole.
+func stored(st slacktest.State, name string) bool {
+	return slices.ContainsFunc(st.Files, func(f *slacktest.Stored) bool { return f.Name == name && f.Done })
 }
 
 func TestWatchingGoesOnAfterARestart(t *testing.T) {

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -45,6 +46,30 @@ type killSwitch struct {
 }
 
 func killswitch(ctx context.Context, c *Call, in KillSwitchIn) (KillSwitchOut, error) {
+	out, err := throwSwitch(ctx, c, in)
+	if err == nil && out.Changed && out.Owner != "" && out.Owner != c.Who.User {
+		c.tellSwitched(ctx, in, out)
+	}
+	return out, err
+}
+
+// tellSwitched tells a job's owner who threw the job's switch. What was done is
+// done: where it cannot be told, the audit trail has it.
+func (c *Call) tellSwitched(ctx context.Context, in KillSwitchIn, out KillSwitchOut) {
+	cluster := cmp.Or(in.Cluster, c.Default)
+	title := lang.Text{EN: "%s has thrown the kill switch: the job saves and ends", ZH: "%s 打开了停止开关：作业将保存并结束"}
+	if !out.On {
+		title = lang.Text{EN: "%s has taken the kill switch back: the job may start again", ZH: "%s 关闭了停止开关：作业可以再次启动"}
+	}
+	_ = c.Notify(context.WithoutCancel(ctx), Notice{
+		Key:     fmt.Sprintf("killswitch/%s/%s/%v/%d", cluster, out.JobID, out.On, c.Now().Unix()),
+		Cluster: cluster, Job: out.JobID, Owner: out.Owner, By: c.Who.ID, Alarm: out.On,
+		Title: lang.Text{EN: fmt.Sprintf(title.EN, c.Who.User), ZH: fmt.Sprintf(title.ZH, c.Who.User)},
+		Text:  lang.Text{EN: out.Path, ZH: out.Path},
+	})
+}
+
+func throwSwitch(ctx context.Context, c *Call, in KillSwitchIn) (KillSwitchOut, error) {
 	on := in.Turn == "on"
 	if !on && in.Turn != "off" {
 		return KillSwitchOut{}, badInput("turn", "on or off", "%q is neither on nor off", in.Turn)

@@ -101,3 +101,24 @@ func TestAServerLendsNobodyItsOwnRights(t *testing.T) {
 	_, err = do(t, c, "killswitch", "off", id)
 	require.Contains(t, AsError(err).Fix, "rm -- "+stop)
 }
+
+func TestTheOwnerIsToldWhoThrewTheSwitch(t *testing.T) {
+	dir := t.TempDir()
+	c, _, id := switched(t, dir, "pretrain")
+	_, err := do(t, c, "killswitch", "on", id)
+	require.NoError(t, err)
+	told, err := c.Notices(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, told, "one's own switch is no news")
+	_, err = do(t, c, "killswitch", "off", id)
+	require.NoError(t, err)
+	c.Who = Caller{Surface: Shell, ID: "bob", User: "bob"}
+	_, err = do(t, c, "killswitch", "on", id)
+	require.NoError(t, err)
+	told, err = c.Notices(t.Context())
+	require.NoError(t, err)
+	require.Len(t, told, 1)
+	require.Equal(t, "alice", told[0].Owner)
+	require.Contains(t, told[0].Title.EN, "bob has thrown the kill switch")
+	require.Contains(t, told[0].Title.ZH, "bob")
+}
