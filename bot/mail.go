@@ -265,6 +265,12 @@ func (b *Bot) noticeMessages(ctx context.Context, n ops.Notice) (owed []store.Sl
 		}
 		owed = append(owed, b.owe(id+"@"+p.Team+"/"+p.Channel, lane, o))
 	}
+	if n.Operators {
+		for _, p := range b.deciders(ctx) {
+			add(p, b.settings(ctx, p.Team, p.Channel).Lang, "", "")
+		}
+		return owed
+	}
 	var k card
 	job := cardID(n.Cluster, n.Job)
 	if ok, err := b.cfg.Store.Get(ctx, docCard, job, b.now(), &k); err == nil && ok && len(k.Places) > 0 {

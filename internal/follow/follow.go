@@ -7,6 +7,7 @@ package follow
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -130,10 +131,15 @@ func (f *Follower) listen(ctx context.Context, st *store.Store, sub *watch.Subsc
 		case watch.Changed, watch.Ended:
 			ev.Job.Cluster = ev.Cluster
 			f.seen(ctx, st, ev.Job)
+		case watch.Idle:
+			ev.Job.Cluster = ev.Cluster
+			f.Tell(ctx, News{Job: ev.Job, Alarms: []ops.Alarm{ops.IdleAlarm(ev.Idle)}})
 		case watch.Unreachable:
 			f.Log.Warn("cluster does not answer", "cluster", ev.Cluster, "error", ev.Err)
+			f.outage(ctx, ev)
 		case watch.Reachable:
 			f.Log.Info("cluster answers again", "cluster", ev.Cluster)
+			f.outage(ctx, ev)
 		}
 	}
 }
@@ -149,11 +155,24 @@ func (f *Follower) seen(ctx context.Context, st *store.Store, j slurm.Job) {
 	}
 	if j.State.Ended() && j.State != slurm.Completed && j.State != slurm.Cancelled {
 		n.Report = f.diagnosis(ctx, j)
+		f.blame(ctx, st, &n)
 		f.recover(ctx, st, &n)
+	}
+	if j.State == slurm.Pending && len(j.Requeues) > 0 {
+		n.Why = requeued(j)
 	}
 	f.Tell(ctx, n)
 	if err := st.Slack().Put(ctx, last, key(j.Cluster, j.ID), j, time.Now().Add(2*memory)); err != nil && ctx.Err() == nil {
 		f.Log.Error("a followed job could not be written", "job", j.ID, "error", err)
+	}
+}
+
+// requeued says how the run before ended, and that another comes by itself.
+func requeued(j slurm.Job) lang.Text {
+	how := j.Requeues[len(j.Requeues)-1].Explain()
+	return lang.Text{
+		EN: fmt.Sprintf("%s: it %s. It waits in the queue again and starts by itself (restart %d).", how.Word, how.Says.EN, j.Restarts),
+		ZH: fmt.Sprintf("%s：%s。作业已重新排队，会自动再次启动（第 %d 次）。", how.Word, how.Says.ZH, j.Restarts),
 	}
 }
 
@@ -197,7 +216,7 @@ func (f *Follower) await(ctx context.Context, st *store.Store, j slurm.Job) {
 	}
 	f.awaited[k] = true
 	go func() {
-		a := watch.Artifact{Path: s.Artifact.Path}
+		a := watch.Artifact{Path: s.Artifact.Path, JSON: s.Artifact.JSON}
 		now := func() slurm.Job {
 			if w, _, ok := f.Watchers[j.Cluster].Job(j.ID); ok {
 				return w
@@ -208,12 +227,14 @@ func (f *Follower) await(ctx context.Context, st *store.Store, j slurm.Job) {
 			return // it ended, and the watcher tells how
 		}
 		call := &ops.Call{Service: f.Service, Who: owner(sub), Confirmed: true}
+		saved := watch.Saved(now())
 		if _, err := do[ops.CancelOut](ctx, call, "cancel", &ops.CancelIn{Job: j.ID, OnCluster: ops.OnCluster{Cluster: j.Cluster}}); err != nil {
 			f.Log.Error("the result is there and the job could not be cancelled", "job", j.ID, "error", err)
 			return
 		}
 		f.Tell(ctx, News{Job: j, Why: lang.Text{
-			EN: s.Artifact.Path + " is there: the nodes were given back", ZH: s.Artifact.Path + " 已出现：节点已归还",
+			EN: fmt.Sprintf("%s is there: the nodes were given back, which saves up to %.1f GPU hours", s.Artifact.Path, saved),
+			ZH: fmt.Sprintf("%s 已出现：节点已归还，最多节省 %.1f GPU 小时", s.Artifact.Path, saved),
 		}})
 	}()
 }
@@ -230,4 +251,22 @@ func specOf(ctx context.Context, st *store.Store, j slurm.Job) (store.Submission
 	}
 	var s job.Spec
 	return sub, s, json.Unmarshal(sub.Spec, &s) == nil
+}
+
+// outage tells the operators once that a cluster does not answer, and once that
+// it does again.
+func (f *Follower) outage(ctx context.Context, ev watch.Event) {
+	n := ops.Notice{
+		Key: fmt.Sprintf("outage/%s/%s/%d", ev.Cluster, ev.Kind, ev.At.Unix()), Cluster: ev.Cluster, Operators: true,
+		Title: lang.Text{
+			EN: fmt.Sprintf("%s does not answer since %s; jobs are looked after again as soon as it does", ev.Cluster, ev.At.Format(time.TimeOnly)),
+			ZH: fmt.Sprintf("集群 %s 自 %s 起无响应；恢复后会继续跟踪作业", ev.Cluster, ev.At.Format(time.TimeOnly)),
+		},
+	}
+	if ev.Kind == watch.Reachable {
+		n.Title = lang.Text{EN: ev.Cluster + " answers again", ZH: "集群 " + ev.Cluster + " 已恢复响应"}
+	}
+	if err := f.Service.Notify(ctx, n); err != nil && ctx.Err() == nil {
+		f.Log.Error("an outage could not be told", "cluster", ev.Cluster, "error", err)
+	}
 }

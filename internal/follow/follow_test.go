@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster/local"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
@@ -82,7 +84,8 @@ func newYard(t *testing.T, uv string) *yard {
 func (y *yard) submit(s job.Spec) slurm.JobID {
 	y.t.Helper()
 	none, time := 0, "10:00"
-	s.Worktree, s.Script, s.GPUsPerNode, s.Time, s.Name = y.tree, "train.py", &none, time, "run"
+	s.Worktree, s.Script, s.GPUsPerNode, s.Name = y.tree, "train.py", &none, "run"
+	s.Time = cmp.Or(s.Time, time)
 	op, _ := ops.Lookup("submit")
 	out, err := op.Run(y.t.Context(), y.call, &ops.SubmitIn{SpecIn: ops.SpecIn{Spec: s}, Yes: true, Force: true})
 	require.NoError(y.t, err)
@@ -154,5 +157,81 @@ func TestRetriesEnd(t *testing.T) {
 	lineage, attempt := lineageOf(store.Submission{Key: "me/local/abc/retry-2", Owner: "me", Cluster: "local"})
 	require.Equal(t, "abc", lineage)
 	require.Equal(t, 2, attempt)
+	require.Equal(t, 3, retriesOf(job.Retry{On: []string{"hang"}}))
+	require.Zero(t, retriesOf(job.Retry{}), "nobody asked for any")
 	require.Equal(t, "gpu[1-3]", without(job.Spec{Exclude: "gpu[1-2]"}, []string{"gpu3", "gpu1"}).Exclude)
+}
+
+func TestARetryGoesOnFromTheLastCheckpoint(t *testing.T) {
+	y := newYard(t, `mkdir -p ckpt/iter_0000120; touch ckpt/iter_0000120/metadata.json; echo 120 > ckpt/latest_checkpointed_iteration.txt
+echo 'Traceback (most recent call last):
+  File "/m/train.py", line 3, in <module>
+    fail()
+ValueError: the number is odd' >&2
+exit 1
+`)
+	first := y.submit(job.Spec{
+		Retry: job.Retry{On: []string{"user_exception"}},
+		Args:  []string{"--finetune", "--load", "/base", "--save", "ckpt", "--seq-length", "1024"},
+	})
+	n := y.until("the first failure", func(n News) bool { return n.Job.ID == first && n.Report != nil })
+	require.NotEmpty(t, n.Next, "%v", n.Why)
+	require.Contains(t, n.Why.EN, "retry 1 of 3")
+	require.Contains(t, n.Why.EN, "from the checkpoint of iteration 120")
+	require.Contains(t, n.Why.ZH, "第 120 次迭代")
+	require.Contains(t, n.Why.EN, "cancel "+string(n.Next))
+	st, err := y.call.Store()
+	require.NoError(t, err)
+	sub, err := st.ByJob(t.Context(), "local", n.Next)
+	require.NoError(t, err)
+	require.Contains(t, sub.Script, "--load ckpt")
+	require.NotContains(t, sub.Script, "/base")
+	require.NotContains(t, sub.Script, "--finetune")
+}
+
+func TestABlamedNodeIsReportedOnceAndLeftOut(t *testing.T) {
+	y := newYard(t, `echo "[rank3]: NVRM: Xid (PCI:0000:4e:00): 79, pid=2201, GPU has fallen off the bus." >&2
+echo "gpu07: torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered" >&2
+exit 1
+`)
+	st, err := y.call.Store()
+	require.NoError(t, err)
+	f := &Follower{Service: y.call.Service, Log: slog.New(slog.DiscardHandler)}
+	ended := time.Now()
+	for i, id := range []slurm.JobID{"41", "42"} {
+		n := News{
+			Job:    slurm.Job{ID: id, Cluster: "local", Name: "gpt", User: "ada", State: slurm.Failed, EndedAt: &ended},
+			Report: &diagnose.Report{Class: diagnose.GPUHardware, ExcludeNodes: []string{"gpu07"}, RootLine: "Xid 79", RootFile: "rank3.log"},
+		}
+		f.blame(t.Context(), st, &n)
+		told, err := y.call.Notices(t.Context())
+		require.NoError(t, err)
+		require.Len(t, told, 1, "once in a window, at failure %d", i)
+		require.True(t, told[0].Operators)
+		require.Contains(t, told[0].Title.EN, "gpu07")
+		for _, says := range []string{told[0].Text.EN, told[0].Text.ZH} {
+			require.Contains(t, says, "41")
+			require.Contains(t, says, "Xid 79")
+			require.Contains(t, says, "nodecheck gpu07")
+		}
+	}
+	require.Len(t, y.call.Blames(t.Context(), "local", "gpu07"), 2)
+	list, err := y.call.Avoids(t.Context(), "local", y.call.Who.User)
+	require.NoError(t, err)
+	require.Equal(t, "gpu07", list[0].Node)
+
+	// A retry leaves it out, and takes a spare where its nodes are named.
+	require.NoError(t, y.call.Avoid(t.Context(), "local", ops.Avoided{Node: "gpu09", Spare: true, Owner: y.call.Who.User, Until: ended.Add(time.Hour)}))
+	s, left, taken := f.leaveOut(t.Context(), y.call, job.Spec{Cluster: "local", Nodelist: "gpu[07-08]"}, nil)
+	require.Equal(t, "gpu[08-09]", s.Nodelist)
+	require.Equal(t, "gpu07", s.Exclude)
+	require.Equal(t, []string{"gpu07"}, left)
+	require.Equal(t, []string{"gpu09"}, taken)
+
+	// Its time passes, or it is taken off.
+	later := *y.call.Service
+	later.Now = func() time.Time { return time.Now().Add(25 * time.Hour) }
+	list, err = later.Avoids(t.Context(), "local", y.call.Who.User)
+	require.NoError(t, err)
+	require.Empty(t, list)
 }

@@ -16,26 +16,40 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// mostRetries bounds what a specification may ask for.
-const mostRetries = 20
+// usualRetries are made where a specification says what to retry on and not how
+// often; mostRetries bounds what it may say.
+const (
+	usualRetries = 3
+	mostRetries  = 20
+)
 
 // cause is what is kept of a failed attempt, to see the same one come back.
 const cause = "cause"
 
+// goesOn reports whether a class ends a run that has done nothing wrong: the next
+// one simply goes on.
+func goesOn(class string) bool {
+	return class == diagnose.SlurmTimeLimit || class == diagnose.SlurmPreempted
+}
+
 // recover submits a failed job again where its specification allows it: for a
 // class of failure that is worth it, at most so often, without the nodes that
-// the diagnosis blames, and not when the same cause came twice. The new job
-// waits in Slurm's own queue by --begin, where it can be seen and cancelled.
+// diagnoses blame, from the last checkpoint, and not when the same cause came
+// twice. The new job waits in Slurm's own queue, by --begin or behind the old
+// one, where it can be seen and cancelled.
 func (f *Follower) recover(ctx context.Context, st *store.Store, n *News) {
 	sub, s, ok := specOf(ctx, st, n.Job)
-	if !ok || s.Retry.Max == nil || *s.Retry.Max < 1 || n.Report == nil {
-		return
+	if !ok || n.Report == nil || retriesOf(s.Retry) < 1 || s.Chain != nil && *s.Chain > 1 {
+		return // the links of a chain queue one another
 	}
 	r := *n.Report
+	call := &ops.Call{Service: f.Service, Who: owner(sub), Confirmed: true}
+	s.Cluster = n.Job.Cluster
 	lineage, attempt := lineageOf(sub)
+	s, last, resumes := call.Resume(s)
 	may, why := mayRetry(s.Retry, r, attempt)
 	if may {
-		again, err := f.sameCause(ctx, st, lineage, r)
+		again, err := f.sameCause(ctx, st, lineage, r, last.Iteration)
 		if err != nil {
 			f.Log.Error("causes of earlier attempts could not be read", "job", n.Job.ID, "error", err)
 			return
@@ -48,11 +62,16 @@ func (f *Follower) recover(ctx context.Context, st *store.Store, n *News) {
 		n.Why = why
 		return
 	}
-	s = without(s, r.ExcludeNodes)
-	s.Begin = "now+" + strconv.Itoa(delayMinutes(attempt)) + "minutes"
-	call := &ops.Call{Service: f.Service, Who: owner(sub), Confirmed: true}
+	s, left, taken := f.leaveOut(ctx, call, s, r.ExcludeNodes)
+	delay := 0
+	if goesOn(r.Class) {
+		s.Dependency = "afterany:" + string(n.Job.ID.Array())
+	} else {
+		delay = delayMinutes(attempt)
+		s.Begin = "now+" + strconv.Itoa(delay) + "minutes"
+	}
 	out, err := do[ops.SubmitOut](ctx, call, "submit", &ops.SubmitIn{
-		SpecIn: ops.SpecIn{Spec: s}, IdempotencyKey: fmt.Sprintf("%s%s%d", lineage, retryMark, attempt+1), Force: true,
+		SpecIn: ops.SpecIn{Spec: s}, IdempotencyKey: fmt.Sprintf("%s%s%d", lineage, ops.RetryMark, attempt+1), Force: true,
 	})
 	if err != nil || out.JobID == nil {
 		f.Log.Error("a failed job could not be submitted again", "job", n.Job.ID, "error", err)
@@ -61,23 +80,44 @@ func (f *Follower) recover(ctx context.Context, st *store.Store, n *News) {
 	}
 	n.Next = *out.JobID
 	n.Why = lang.Text{
-		EN: fmt.Sprintf("submitted again as %s (retry %d of %d), to start in %d min", n.Next, attempt+1, *s.Retry.Max, delayMinutes(attempt)),
-		ZH: fmt.Sprintf("已再次提交为 %s（第 %d 次重试，共 %d 次），%d 分钟后开始", n.Next, attempt+1, *s.Retry.Max, delayMinutes(attempt)),
+		EN: fmt.Sprintf("submitted again as %s (retry %d of %d)", n.Next, attempt+1, retriesOf(s.Retry)),
+		ZH: fmt.Sprintf("已再次提交为 %s（第 %d 次重试，共 %d 次）", n.Next, attempt+1, retriesOf(s.Retry)),
 	}
-	if len(r.ExcludeNodes) > 0 {
-		n.Why.EN += ", without " + hostlist.Compress(r.ExcludeNodes)
-		n.Why.ZH += "，排除 " + hostlist.Compress(r.ExcludeNodes)
+	add := func(en, zh string, args ...any) {
+		n.Why.EN += fmt.Sprintf(en, args...)
+		n.Why.ZH += fmt.Sprintf(zh, args...)
 	}
+	if delay > 0 {
+		add(", to start in %d min", "，%d 分钟后开始", delay)
+	}
+	if resumes {
+		add(", from the checkpoint of iteration %s", "，从第 %s 次迭代的检查点继续", last.Iteration)
+	}
+	if len(left) > 0 {
+		add(", without %s", "，排除 %s", hostlist.Compress(left))
+	}
+	if len(taken) > 0 {
+		add(", with the spares %s", "，改用备用节点 %s", hostlist.Compress(taken))
+	}
+	add("; `cancel %s` stops that", "；`cancel %s` 可终止", n.Next)
 }
 
-// retryMark stands between a first submission's key and a retry's number.
-const retryMark = "/retry-"
+// retriesOf is how often at most a policy tries again.
+func retriesOf(p job.Retry) int {
+	switch {
+	case p.Max != nil:
+		return min(*p.Max, mostRetries)
+	case len(p.On) > 0:
+		return usualRetries
+	}
+	return 0
+}
 
 // lineageOf is the key of the first submission, and how many retries sub is.
 func lineageOf(sub store.Submission) (lineage string, attempt int) {
 	// The store's key has the owner and the cluster before the caller's.
 	k := strings.TrimPrefix(sub.Key, sub.Owner+"/"+sub.Cluster+"/")
-	first, n, ok := strings.Cut(k, retryMark)
+	first, n, ok := strings.Cut(k, ops.RetryMark)
 	if !ok {
 		return k, 0
 	}
@@ -87,7 +127,7 @@ func lineageOf(sub store.Submission) (lineage string, attempt int) {
 
 // mayRetry says whether the class of failure and the count allow another try.
 func mayRetry(p job.Retry, r diagnose.Report, attempt int) (bool, lang.Text) {
-	most := min(*p.Max, mostRetries)
+	most := retriesOf(p)
 	switch {
 	case attempt >= most:
 		return false, lang.Text{EN: fmt.Sprintf("not submitted again: %d retries are used up", most), ZH: fmt.Sprintf("未再次提交：%d 次重试已用完", most)}
@@ -103,16 +143,20 @@ func mayRetry(p job.Retry, r diagnose.Report, attempt int) (bool, lang.Text) {
 func delayMinutes(attempt int) int { return min(1<<min(attempt, 6), 60) }
 
 // sameCause reports whether the attempt before failed of the same, and keeps
-// this one's cause.
-func (f *Follower) sameCause(ctx context.Context, st *store.Store, lineage string, r diagnose.Report) (bool, error) {
-	type kept struct{ Class, Line string }
+// this one's cause. A time limit or a preemption is the same only where the run
+// has come no further since.
+func (f *Follower) sameCause(ctx context.Context, st *store.Store, lineage string, r diagnose.Report, iteration string) (bool, error) {
+	type kept struct{ Class, Line, Iteration string }
 	var before kept
 	now := time.Now()
 	had, err := st.Slack().Get(ctx, cause, lineage, now, &before)
 	if err != nil {
 		return false, err
 	}
-	this := kept{r.Class, shape(r.RootLine)}
+	this := kept{Class: r.Class, Line: shape(r.RootLine)}
+	if goesOn(r.Class) {
+		this.Iteration = iteration
+	}
 	return had && before == this, st.Slack().Put(ctx, cause, lineage, this, now.Add(memory))
 }
 
@@ -125,6 +169,50 @@ func shape(line string) string {
 		}
 		return r
 	}, line)
+}
+
+// leaveOut makes s avoid the nodes that are blamed now, and those on the list.
+// Where s names its nodes, spares take the place of bad ones. It returns the
+// nodes left out and the spares taken.
+func (f *Follower) leaveOut(ctx context.Context, c *ops.Call, s job.Spec, blamed []string) (_ job.Spec, left, taken []string) {
+	list, err := f.Service.Avoids(ctx, s.Cluster, c.Who.User)
+	if err != nil {
+		f.Log.Error("the list of nodes to avoid could not be read", "error", err)
+	}
+	left = slices.Clone(blamed)
+	var spares []string
+	for _, a := range list {
+		switch {
+		case a.Spare:
+			spares = append(spares, a.Node)
+		case !slices.Contains(left, a.Node):
+			left = append(left, a.Node)
+		}
+	}
+	slices.Sort(left)
+	s, taken = replaced(s, left, spares)
+	return without(s, left), left, taken
+}
+
+// replaced puts spares where s must have nodes that are bad.
+func replaced(s job.Spec, bad, spares []string) (_ job.Spec, taken []string) {
+	must, err := hostlist.Expand(s.Nodelist)
+	if s.Nodelist == "" || err != nil {
+		return s, nil
+	}
+	var kept []string
+	for _, n := range must {
+		if !slices.Contains(bad, n) {
+			kept = append(kept, n)
+		}
+	}
+	for _, n := range spares {
+		if len(kept) < len(must) && !slices.Contains(kept, n) && !slices.Contains(bad, n) {
+			kept, taken = append(kept, n), append(taken, n)
+		}
+	}
+	s.Nodelist = hostlist.Compress(kept)
+	return s, taken
 }
 
 // without adds nodes to those that the job avoids.

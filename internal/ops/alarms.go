@@ -18,8 +18,8 @@ import (
 // An Alarm is something about a running job that a person should hear of once,
 // while it can still be acted on.
 type Alarm struct {
-	// ID is hang, or a finding's of the metrics: not_finite, loss_spike,
-	// straggler, slower, slow_start. It stays the same for as long as it is so.
+	// ID is hang, checkpoint_late, idle, or a finding's of the metrics: not_finite,
+	// loss_spike, straggler, slower, slow_start. It stays the same for as long as it is so.
 	ID   string
 	Job  slurm.JobID
 	Rank *int
@@ -58,12 +58,14 @@ func (a Alarm) Notice(j slurm.Job) Notice {
 }
 
 var alarmTitles = map[string]lang.Text{
-	"hang":       {EN: "no progress", ZH: "没有进展"},
-	"not_finite": {EN: "the loss is not a number", ZH: "损失不是有限值"},
-	"loss_spike": {EN: "the loss jumped", ZH: "损失突增"},
-	"straggler":  {EN: "one rank holds up all others", ZH: "有 rank 拖慢全部"},
-	"slower":     {EN: "training became slower", ZH: "训练变慢"},
-	"slow_start": {EN: "slow from the start", ZH: "从一开始就偏慢"},
+	"hang":            {EN: "no progress", ZH: "没有进展"},
+	"not_finite":      {EN: "the loss is not a number", ZH: "损失不是有限值"},
+	"loss_spike":      {EN: "the loss jumped", ZH: "损失突增"},
+	"straggler":       {EN: "one rank holds up all others", ZH: "有 rank 拖慢全部"},
+	"slower":          {EN: "training became slower", ZH: "训练变慢"},
+	"checkpoint_late": {EN: "ends before its next checkpoint", ZH: "将在下一个检查点之前结束"},
+	"idle":            {EN: "nothing runs on its nodes", ZH: "节点上没有任何步骤在运行"},
+	"slow_start":      {EN: "slow from the start", ZH: "从一开始就偏慢"},
 }
 
 // Alarms looks at a running job's newest lines: whether it hangs, and what its
@@ -76,9 +78,10 @@ func (c *Call) Alarms(ctx context.Context, j slurm.Job) ([]Alarm, error) {
 	if err != nil {
 		return nil, err
 	}
+	all := c.checkpointAlarm(ctx, cl, j)
 	paths := c.logFiles(ctx, cl.Name(), j)
 	if len(paths) == 0 {
-		return nil, nil
+		return all, nil
 	}
 	gpu := ""
 	if s, ok := c.specOf(ctx, cl.Name(), j.ID); ok {
@@ -86,9 +89,8 @@ func (c *Call) Alarms(ctx context.Context, j slurm.Job) ([]Alarm, error) {
 	}
 	run, err := metrics.Recent(ctx, paths, gpu)
 	if err != nil {
-		return nil, err
+		return all, err
 	}
-	all := []Alarm{}
 	for _, f := range run.Check() {
 		a := Alarm{ID: f.ID, Job: j.ID, Rank: f.Rank, Node: hostlist.Compress(j.Nodes), What: f.What, Fix: f.Fix}
 		if f.Rank != nil {

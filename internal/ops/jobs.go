@@ -26,8 +26,9 @@ type StatusOut struct {
 	// Meaning says the state and reason in words, and Do what one can do about it.
 	Meaning string `json:"meaning,omitempty"`
 	Do      string `json:"do,omitempty"`
-	// Earlier is told when asked for.
-	Earlier *EarlierOut `json:"earlier,omitempty"`
+	// Earlier is told when asked for, Checkpoint of a running job that saves some.
+	Earlier    *EarlierOut    `json:"earlier,omitempty"`
+	Checkpoint *CheckpointOut `json:"checkpoint,omitempty"`
 }
 
 func status(ctx context.Context, c *Call, in StatusIn) (StatusOut, error) {
@@ -35,7 +36,7 @@ func status(ctx context.Context, c *Call, in StatusIn) (StatusOut, error) {
 	if err != nil {
 		return StatusOut{}, err
 	}
-	out := StatusOut{Job: j}
+	out := StatusOut{Job: j, Checkpoint: c.checkpoint(ctx, cl, j)}
 	if in.Earlier {
 		if out.Earlier, err = c.earlier(ctx, cl, j); err != nil {
 			return out, err
@@ -56,10 +57,18 @@ func (o StatusOut) View(l lang.Lang) view.Doc {
 		Tone:     tone(o.State),
 		Sections: []view.Section{{Text: strings.TrimSpace(o.Meaning + "\n" + o.Do), Facts: jobFacts(o.Job, l)}},
 	}
+	if o.Checkpoint != nil {
+		d.Sections = append(d.Sections, o.Checkpoint.section(o.Job, l))
+		if o.Checkpoint.TooLate {
+			d.Tone = view.Warn
+		}
+	}
 	if o.Earlier != nil {
 		d.Sections = append(d.Sections, o.Earlier.section(o.ID, l))
 	}
 	switch {
+	case o.State == slurm.Pending && o.Earlier == nil && (o.Reason == "Priority" || o.Reason == "Resources"):
+		d.Next = []string{"status " + string(o.ID) + " --earlier"}
 	case o.State == slurm.Running:
 		d.Next = []string{"logs " + string(o.ID) + " --tail 20"}
 	case o.State.Ended() && o.State != slurm.Completed:

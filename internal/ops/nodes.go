@@ -26,6 +26,7 @@ type NodesIn struct {
 	Drained   bool   `json:"drained,omitempty" help:"only nodes that take no jobs, with the reason" zh:"只列出不可用的节点及原因"`
 	Reason    string `json:"reason,omitempty" placeholder:"TEXT" help:"only nodes whose drain reason holds this text" zh:"只列出原因中含该文字的节点"`
 	Nodes     string `json:"nodes,omitempty" arg:"" optional:"" help:"only these nodes, a hostlist" zh:"只看这些节点（hostlist）"`
+	Avoided   bool   `json:"avoided,omitempty" help:"also the nodes that retries leave out, and spares" zh:"也列出重试时排除的节点与备用节点"`
 	OnCluster
 }
 
@@ -33,6 +34,7 @@ type NodesIn struct {
 type NodesOut struct {
 	Partitions []PartitionFree `json:"partitions"`
 	Nodes      []NodeOut       `json:"nodes"`
+	Avoided    []Avoided       `json:"avoided,omitempty"`
 	// Listed says that single nodes were asked for, or are few.
 	Listed bool `json:"-"`
 }
@@ -48,6 +50,8 @@ type PartitionFree struct {
 type NodeOut struct {
 	slurm.Node
 	Meaning string `json:"meaning,omitempty"`
+	// Blamed are the failures that a diagnosis has put down to it.
+	Blamed []Blame `json:"blamed,omitempty"`
 }
 
 // fewNodes are listed one by one without being asked for.
@@ -110,13 +114,22 @@ func nodes(ctx context.Context, c *Call, in NodesIn) (NodesOut, error) {
 		m := slurm.ExplainNode(n.State)
 		out.Nodes = append(out.Nodes, NodeOut{Node: n, Meaning: m.Says.In(c.Lang)})
 	}
+	if in.Avoided {
+		if out.Avoided, err = c.Avoids(ctx, cl.Name(), c.Who.User); err != nil {
+			return out, err
+		}
+	}
+	if len(only) > 0 && c.Store != nil {
+		for i := range out.Nodes {
+			out.Nodes[i].Blamed = c.Blames(ctx, cl.Name(), out.Nodes[i].Name)
+		}
+	}
 	out.Listed = in.Drained || in.Reason != "" || len(only) > 0 || len(out.Nodes) <= fewNodes
 	return out, nil
 }
 
 // View is the partitions, then the nodes that were asked for.
-func (o NodesOut) View(l lang.Lang) view.Doc {
-	d := view.Doc{}
+func (o NodesOut) View(l lang.Lang) (d view.Doc) {
 	if len(o.Partitions) > 0 {
 		t := &view.Table{Header: []string{"partition", "free GPUs", "nodes A/I/O/T", "time limit", "GPUs a node"}}
 		if l == lang.ZH {
@@ -137,6 +150,9 @@ func (o NodesOut) View(l lang.Lang) view.Doc {
 		}
 		d.Sections = append(d.Sections, view.Section{Table: t})
 	}
+	if len(o.Avoided) > 0 {
+		defer func() { d.Sections = append(d.Sections, avoidSection(o.Avoided, l)) }()
+	}
 	if !o.Listed || len(o.Nodes) == 0 {
 		return d
 	}
@@ -155,6 +171,15 @@ func (o NodesOut) View(l lang.Lang) view.Doc {
 		t.Rows = append(t.Rows, []string{n.Name, n.State, fmt.Sprintf("%d/%d", n.GPUsUsed, n.GPUs), fmt.Sprintf("%d/%d", n.CPUsUsed, n.CPUs), why})
 	}
 	d.Sections = append(d.Sections, view.Section{Table: t})
+	for _, n := range o.Nodes {
+		if len(n.Blamed) > 0 {
+			s := view.Section{Heading: fmt.Sprintf(lang.Text{EN: "%s was blamed for", ZH: "%s 被判定导致"}.In(l), n.Name)}
+			for _, b := range n.Blamed {
+				s.Items = append(s.Items, b.says(l))
+			}
+			d.Sections = append(d.Sections, s)
+		}
+	}
 	return d
 }
 

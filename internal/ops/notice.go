@@ -26,8 +26,11 @@ type Notice struct {
 	Text  lang.Text `json:"text,omitzero"`
 	// Alarm says that the person should be called, quiet hours or not wanting to be
 	// called aside.
-	Alarm bool      `json:"alarm,omitempty"`
-	At    time.Time `json:"at"`
+	Alarm bool `json:"alarm,omitempty"`
+	// Operators says that it is for them, in their channel, and not for a job's
+	// people.
+	Operators bool      `json:"operators,omitempty"`
+	At        time.Time `json:"at"`
 }
 
 const docNotice = "notice" // a digest of the key → the Notice

@@ -278,6 +278,12 @@ var table = []Op{
 		Example: "nodes --drained",
 	}, nodes),
 	define(Op{
+		Name: "avoid", Effect: Write, Toolset: NodesSet, Idempotent: true,
+		Summary: lang.Text{EN: "nodes that retries of my jobs leave out for a time, or spares", ZH: "重试时在一段时间内排除的节点，或备用节点"},
+		Help:    lang.Text{EN: "Nodes that a diagnosis blames come on the list by themselves; nodes --avoided shows it.", ZH: "诊断判定有问题的节点会自动加入；用 nodes --avoided 查看。"},
+		Example: "avoid gpu07 --hours 48",
+	}, avoid),
+	define(Op{
 		Name: "run", Effect: Destructive, Toolset: NodesSet,
 		Summary: lang.Text{EN: "run a command on every node of a running job, beside what runs there", ZH: "在运行中作业的每个节点上执行命令，不影响作业本身"},
 		Help: lang.Text{

@@ -144,6 +144,9 @@ func (c *Call) artifactOf(ctx context.Context, cluster string, j slurm.Job, in W
 	if a.Path == "" {
 		if s, ok := c.specOf(ctx, cluster, j.ID); ok {
 			a.Path = s.Artifact.Path
+			if a.JSON == "" {
+				a.JSON = s.Artifact.JSON
+			}
 		}
 	}
 	return a

@@ -85,11 +85,12 @@ type Rdzv struct {
 type Artifact struct {
 	Path   string `json:"path,omitempty" name:"path" placeholder:"FILE" help:"result file, relative to the worktree" zh:"结果文件，相对于工作树" ex:"out/metrics.json"`
 	Cancel *bool  `json:"cancel,omitempty" name:"cancel" negatable:"" help:"cancel the job once the file is there" zh:"文件出现后取消作业" def:"false" ex:"true"`
+	JSON   string `json:"json,omitempty" name:"json" placeholder:"KEY=VALUE" help:"what the file must hold as JSON, such as status=done" zh:"文件 JSON 内容须满足的条件，如 status=done" ex:"status=done"`
 }
 
 // A Retry says when a failed job is submitted again.
 type Retry struct {
-	Max *int     `json:"max,omitempty" name:"max" placeholder:"N" help:"how many times at most" zh:"最多几次" def:"0" ex:"2"`
+	Max *int     `json:"max,omitempty" name:"max" placeholder:"N" help:"how many times at most; 3 where on says what for" zh:"最多几次；设置了 on 时默认 3" def:"0" ex:"2"`
 	On  []string `json:"on,omitempty" name:"on" placeholder:"CLASS" help:"failure classes that may be tried again" zh:"允许重试的故障类别" scalar:"" ex:"[nccl-no-traceback, node-failure]"`
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -180,69 +179,4 @@ func Saved(j slurm.Job) float64 {
 	}
 	left := *j.TimeLimitS - j.ElapsedS
 	return max(float64(left), 0) / 3600 * float64(j.GPUs)
-}
-
-// A Checkpoint is the last complete checkpoint in a directory.
-type Checkpoint struct {
-	Iteration string // as Megatron wrote it, such as "5000" or "release"
-	At        time.Time
-}
-
-// tracker is the file in which Megatron-LM names its last complete checkpoint;
-// it is written after all ranks have saved (megatron/training/checkpointing.py,
-// get_checkpoint_tracker_filename).
-const tracker = "latest_checkpointed_iteration.txt"
-
-// LastCheckpoint reads what the last complete checkpoint in dir is; ok is false
-// where there is none yet.
-func LastCheckpoint(dir string) (c Checkpoint, ok bool, err error) {
-	path := filepath.Join(dir, tracker)
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return c, false, nil
-	}
-	if err != nil {
-		return c, false, err
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return c, false, err
-	}
-	word := strings.TrimSpace(string(text))
-	if len(word) > 32 || word == "" {
-		return c, false, fmt.Errorf("%s does not name an iteration", path)
-	}
-	return Checkpoint{word, info.ModTime()}, true, nil
-}
-
-// A Risk is what a running job stands to lose.
-type Risk struct {
-	GPUHours float64 // worked since the last checkpoint, or since the start
-	Left     time.Duration
-	Next     time.Duration // until the next checkpoint is due
-	// TooLate reports that the job ends at its limit before the next checkpoint.
-	TooLate bool
-}
-
-// RiskOf reckons what j loses if it ends now, and whether its time limit comes
-// before its next checkpoint; every is the usual time between two, zero where it
-// is not known.
-func RiskOf(j slurm.Job, last Checkpoint, every time.Duration, now time.Time) Risk {
-	var r Risk
-	if j.StartedAt == nil || j.State != slurm.Running {
-		return r
-	}
-	since := *j.StartedAt
-	if last.At.After(since) {
-		since = last.At
-	}
-	r.GPUHours = now.Sub(since).Hours() * float64(j.GPUs)
-	if every > 0 {
-		r.Next = max(since.Add(every).Sub(now), 0)
-	}
-	if j.TimeLimitS != nil {
-		r.Left = max(j.StartedAt.Add(time.Duration(*j.TimeLimitS)*time.Second).Sub(now), 0)
-		r.TooLate = every > 0 && r.Next > r.Left
-	}
-	return r
 }

@@ -37,6 +37,7 @@ const (
 	Lost        Kind = "lost"        // neither queue nor accounts have known Job for a day
 	Unreachable Kind = "unreachable" // the cluster does not answer since At; told once
 	Reachable   Kind = "reachable"   // it answers again
+	Idle        Kind = "idle"        // Job holds its nodes and runs no step on them
 )
 
 // An Event is one thing that happened.
@@ -48,6 +49,8 @@ type Event struct {
 	// first.
 	Job, Before slurm.Job
 	Err         error // of Unreachable
+	// Idle is for how long nothing runs, and what that has cost.
+	Idle slurm.IdleAllocation
 }
 
 // Options are a watcher's paces. Zero fields take the defaults.
@@ -57,6 +60,9 @@ type Options struct {
 	Window   time.Duration // in which at most two looks are made while nothing changes: two intervals
 	Longest  time.Duration // the interval that failures and slow answers lead to: 5 min
 	Forget   time.Duration // after which a job that nobody knows is lost: 24 h
+	// Idle is for how long a job may run no step before it is told of, and again
+	// each time that has doubled: 30 min. Negative: never.
+	Idle time.Duration
 }
 
 func (o Options) withDefaults() Options {
@@ -68,6 +74,7 @@ func (o Options) withDefaults() Options {
 		{&o.Floor, 10 * time.Second},
 		{&o.Longest, 5 * time.Minute},
 		{&o.Forget, 24 * time.Hour},
+		{&o.Idle, 30 * time.Minute},
 	} {
 		if *d.field == 0 {
 			*d.field = d.otherwise
@@ -93,19 +100,22 @@ type Watcher struct {
 	looked   time.Time     // the last look that was answered
 	lookErr  error
 	down     time.Time // since when the cluster does not answer; zero: it does
+	stepped  time.Time // when the steps were last asked for
 	wake     chan struct{}
 }
 
 // a watched job.
 type watched struct {
 	job    slurm.Job
-	told   bool      // job has been told of
-	absent time.Time // since when nobody knows it
-	waits  int       // looks that an end in the queue has waited for the accounts
-	vain   int       // questions to the accounts in a row that brought no end
-	again  time.Time // before which the accounts are not asked
-	owed   int       // looks that may still ask why it was requeued
-	parts  int       // elements or components that the queue has shown at once
+	told   bool          // job has been told of
+	absent time.Time     // since when nobody knows it
+	waits  int           // looks that an end in the queue has waited for the accounts
+	vain   int           // questions to the accounts in a row that brought no end
+	again  time.Time     // before which the accounts are not asked
+	owed   int           // looks that may still ask why it was requeued
+	parts  int           // elements or components that the queue has shown at once
+	busy   time.Time     // when a step was last seen to run
+	idle   time.Duration // for how long nothing ran when that was last told
 }
 
 // New returns a watcher of c, which may be a *Shared whose other readers are then
@@ -201,7 +211,9 @@ func (w *Watcher) Run(ctx context.Context) {
 			timer.Stop()
 			return
 		case <-timer.C:
-			_ = w.look(ctx)
+			if !w.steps(ctx) {
+				_ = w.look(ctx)
+			}
 		}
 	}
 }

@@ -329,3 +329,57 @@ func TestAnErrorThatIsNoOutageIsToldToo(t *testing.T) {
 		require.False(t, w.Down().IsZero())
 	})
 }
+
+// idling is a fake that tells of steps too.
+type idling struct {
+	*fake
+	steps   []slurm.Step
+	stepped []time.Time
+}
+
+func (f *idling) RunningSteps(context.Context, string) ([]slurm.Step, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stepped = append(f.stepped, time.Now())
+	return f.steps, nil
+}
+
+func TestAnAllocationWithoutAStepIsToldOfWithItsGPUHours(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		f := &idling{fake: newFake(slurm.Job{ID: "7", State: slurm.Running, StartedAt: &begin, GPUs: 16, NumNodes: 2}), steps: []slurm.Step{{ID: "7.0"}}}
+		ctx, stop := context.WithCancel(t.Context())
+		w := watch.New(f, watch.Options{})
+		sub := w.Subscribe()
+		w.Watch(slurm.Job{ID: "7"})
+		var all sync.WaitGroup
+		all.Go(func() { w.Run(ctx) })
+		next := func() watch.Event {
+			e, err := sub.Next(ctx)
+			require.NoError(t, err)
+			return e
+		}
+		require.Equal(t, watch.Changed, next().Kind)
+		time.Sleep(2 * time.Hour)
+		f.set(func() { f.steps = nil })
+		e := next()
+		require.Equal(t, watch.Idle, e.Kind)
+		require.InDelta(t, 0.5, e.Idle.For.Hours(), 0.25, "since a step was last seen, not since the start")
+		require.InDelta(t, e.Idle.For.Hours()*16, e.Idle.GPUHours, 0.01)
+		first := time.Now()
+		require.Equal(t, watch.Idle, next().Kind)
+		require.GreaterOrEqual(t, time.Since(first), 25*time.Minute, "again when it has doubled")
+		stop()
+		all.Wait()
+		both := append(append([]time.Time{}, f.asked...), f.stepped...)
+		for i := range both {
+			n := 0
+			for _, at := range both {
+				if at.Sub(both[i]) >= 0 && at.Sub(both[i]) < time.Minute {
+					n++
+				}
+			}
+			require.LessOrEqual(t, n, 2, "the question for steps takes a look's place")
+		}
+	})
+}

@@ -1,0 +1,156 @@
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A Checkpoint is the last complete checkpoint in a directory.
+type Checkpoint struct {
+	Iteration string // as Megatron wrote it, such as "5000" or "release"
+	At        time.Time
+	// Every is the usual time between two of them, as the last ones came; zero: not
+	// known yet.
+	Every time.Duration
+	// Step is what --ckpt-step must be to load it; 0: the tracker names it.
+	Step int
+}
+
+// tracker is the file in which Megatron-LM names its last complete checkpoint;
+// it is written after all ranks have saved (megatron/training/checkpointing.py,
+// get_checkpoint_tracker_filename).
+const tracker = "latest_checkpointed_iteration.txt"
+
+// fewLast is how many checkpoints back their pace is taken from.
+const fewLast = 6
+
+// LastCheckpoint reads what the last complete checkpoint in dir is; ok is false
+// where there is none yet. A tracker that names a folder which is not there is
+// not believed: the newest folder that was finished counts then.
+func LastCheckpoint(dir string) (c Checkpoint, ok bool, err error) {
+	path := filepath.Join(dir, tracker)
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, false, nil
+	}
+	if err != nil {
+		return c, false, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, 64))
+	if err != nil {
+		return c, false, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return c, false, err
+	}
+	word := strings.TrimSpace(string(text))
+	n, err := strconv.Atoi(word)
+	if err != nil && word != "release" {
+		return c, false, fmt.Errorf("%s does not name an iteration", path)
+	}
+	c = Checkpoint{Iteration: word, At: info.ModTime()}
+	all := iterations(dir)
+	at := slices.IndexFunc(all, func(s saved) bool { return s.iteration == n })
+	if word != "release" && at < 0 && len(all) > 0 {
+		at = len(all) - 1
+		c.Iteration, c.At, c.Step = strconv.Itoa(all[at].iteration), all[at].at, all[at].iteration
+	}
+	if at > 0 {
+		c.Every = pace(all[max(0, at-fewLast+1) : at+1])
+	}
+	return c, true, nil
+}
+
+// a saved iteration, and when its last file was made.
+type saved struct {
+	iteration int
+	at        time.Time
+}
+
+// iterations lists the finished checkpoints in dir, oldest first: those with
+// metadata, as the distributed formats write it last, or with the old format's
+// folders.
+func iterations(dir string) []saved {
+	found, _ := filepath.Glob(filepath.Join(dir, "iter_???????"))
+	var all []saved
+	for _, path := range found {
+		n, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(path), "iter_"))
+		info, statErr := os.Stat(path)
+		if err != nil || statErr != nil || !info.IsDir() || !finished(path) {
+			continue
+		}
+		all = append(all, saved{n, info.ModTime()})
+	}
+	slices.SortFunc(all, func(a, b saved) int { return a.iteration - b.iteration })
+	return all
+}
+
+func finished(path string) bool {
+	for _, name := range []string{"metadata.json", ".metadata"} {
+		if _, err := os.Stat(filepath.Join(path, name)); err == nil {
+			return true
+		}
+	}
+	old, _ := filepath.Glob(filepath.Join(path, "mp_rank_*"))
+	return len(old) > 0
+}
+
+// pace is the middle one of the times between checkpoints: a restart in between
+// is not the rule.
+func pace(all []saved) time.Duration {
+	var gaps []time.Duration
+	for i := 1; i < len(all); i++ {
+		if gap := all[i].at.Sub(all[i-1].at); gap > 0 {
+			gaps = append(gaps, gap)
+		}
+	}
+	if len(gaps) == 0 {
+		return 0
+	}
+	slices.Sort(gaps)
+	return gaps[(len(gaps)-1)/2]
+}
+
+// A Risk is what a running job stands to lose.
+type Risk struct {
+	GPUHours float64       // worked since the last checkpoint, or since the start
+	Left     time.Duration // until the time limit; negative: none is known
+	Next     time.Duration // until the next checkpoint is due; negative: not known
+	// TooLate reports that the job ends at its limit before the next checkpoint.
+	TooLate bool
+}
+
+// RiskOf reckons what j loses if it ends now, and whether its time limit comes
+// before its next checkpoint; every is the usual time between two, zero where it
+// is not known.
+func RiskOf(j slurm.Job, last Checkpoint, every time.Duration, now time.Time) Risk {
+	r := Risk{Left: -1, Next: -1}
+	if j.StartedAt == nil || j.State != slurm.Running {
+		return r
+	}
+	since := *j.StartedAt
+	if last.At.After(since) {
+		since = last.At
+	}
+	r.GPUHours = now.Sub(since).Hours() * float64(j.GPUs)
+	if every > 0 {
+		r.Next = max(since.Add(every).Sub(now), 0)
+	}
+	if j.TimeLimitS != nil {
+		r.Left = max(j.StartedAt.Add(time.Duration(*j.TimeLimitS)*time.Second).Sub(now), 0)
+		r.TooLate = every > 0 && r.Next > r.Left
+	}
+	return r
+}
