@@ -26,6 +26,10 @@ const localTeam = "local"
 // A Local is one person's conversation with the bot at a terminal: the same
 // words, answers and buttons as in Slack.
 type Local struct {
+	// Stream is given the parts of an answer that comes bit by bit; nil: it comes
+	// at the end.
+	Stream func(text string)
+
 	b    *Bot
 	user string
 	dir  string

@@ -81,7 +81,7 @@ func (b *Bot) caller(ctx context.Context, a ask) ops.Caller {
 func (b *Bot) call(ctx context.Context, a ask) *ops.Call {
 	c := &ops.Call{Service: b.cfg.Service, Who: b.caller(ctx, a), Lang: b.langOf(ctx, a)}
 	if a.local != nil {
-		c.Dir = a.local.dir
+		c.Dir, c.Stream = a.local.dir, a.local.Stream
 	}
 	return c
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,11 +35,12 @@ var (
 		EN: "This is the bot of Slack, at your terminal. Type help, a command or a question; a number presses a button; exit ends.",
 		ZH: "这是终端里的 Slack 机器人。输入 help、命令或问题；输入数字即点击按钮；输入 exit 退出。",
 	}
-	textNoChoice = lang.Text{EN: "there is no choice %d now", ZH: "当前没有选项 %d"}
-	textSure     = lang.Text{EN: "%s Type yes to go on: ", ZH: "%s 输入 yes 继续："}
-	textLeft     = lang.Text{EN: "Left as it was.", ZH: "未执行。"}
-	textForm     = lang.Text{EN: "Answer each question; an empty line takes what stands in brackets, a dot alone ends the form.", ZH: "请逐项回答；空行表示采用方括号中的值，单独一个点表示退出表单。"}
-	textBlock    = lang.Text{EN: "(a code block: end it with ```)", ZH: "（代码块：以 ``` 结束）"}
+	textNoChoice  = lang.Text{EN: "there is no choice %d now", ZH: "当前没有选项 %d"}
+	textSure      = lang.Text{EN: "%s Type yes to go on: ", ZH: "%s 输入 yes 继续："}
+	textLeft      = lang.Text{EN: "Left as it was.", ZH: "未执行。"}
+	textForm      = lang.Text{EN: "Answer each question; an empty line takes what stands in brackets, a dot alone ends the form.", ZH: "请逐项回答；空行表示采用方括号中的值，单独一个点表示退出表单。"}
+	textFollowing = lang.Text{EN: "(new lines as they come; Enter ends it)", ZH: "（实时显示新的行；按回车结束）"}
+	textBlock     = lang.Text{EN: "(a code block: end it with ```)", ZH: "（代码块：以 ``` 结束）"}
 )
 
 // A chat is one running conversation.
@@ -46,6 +48,7 @@ type chat struct {
 	t       Terminal
 	talk    *bot.Local
 	lines   chan string
+	waiting []string // lines that came while another one was being answered
 	choices []bot.Choice
 }
 
@@ -57,6 +60,7 @@ func Run(ctx context.Context, talk *bot.Local, t Terminal) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	c := &chat{t: t, talk: talk, lines: make(chan string)}
+	talk.Stream = func(text string) { fmt.Fprint(t.Out, text) }
 	go c.read(ctx)
 	c.say(textWelcome.In(t.Lang))
 	for {
@@ -113,6 +117,11 @@ func (c *chat) read(ctx context.Context) {
 
 // next waits for a line, and tells of jobs meanwhile.
 func (c *chat) next(ctx context.Context) (string, error) {
+	if len(c.waiting) > 0 {
+		line := c.waiting[0]
+		c.waiting = c.waiting[1:]
+		return line, nil
+	}
 	fmt.Fprint(c.t.Out, c.t.Prompt)
 	tick := time.NewTicker(c.t.Every)
 	defer tick.Stop()
@@ -164,6 +173,9 @@ func (c *chat) turn(ctx context.Context, line string) error {
 // answer presses the numbered button, or passes the words on.
 func (c *chat) answer(ctx context.Context, line string) (bot.Reply, error) {
 	n, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil && slices.Contains(strings.Fields(line), "--follow") {
+		return c.follow(ctx, line), nil
+	}
 	if err != nil {
 		return c.talk.Type(ctx, line), nil
 	}
@@ -187,6 +199,28 @@ func (c *chat) answer(ctx context.Context, line string) (bot.Reply, error) {
 		}
 	}
 	return c.talk.Press(ctx, choice), nil
+}
+
+// follow answers a line whose answer goes on until the person's next one.
+func (c *chat) follow(ctx context.Context, line string) bot.Reply {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	c.say(textFollowing.In(c.t.Lang))
+	answer := make(chan bot.Reply, 1)
+	go func() { answer <- c.talk.Type(ctx, line) }()
+	for lines := c.lines; ; {
+		select {
+		case r := <-answer:
+			return r
+		case next, ok := <-lines:
+			if !ok { // a pipe's end: the answer is waited for
+				lines = nil
+				continue
+			}
+			c.waiting = append(c.waiting, next)
+			stop()
+		}
+	}
 }
 
 // form asks the fields of a form one by one; ok is false where the person ends

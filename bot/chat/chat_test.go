@@ -3,6 +3,7 @@ package chat_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -178,4 +179,61 @@ func TestTheTerminalHearsOnceOfWhatGoesWrong(t *testing.T) {
 	said := strings.Join(told, "\n")
 	require.Equal(t, 1, strings.Count(said, "损失不是有限值"), said)
 	require.Contains(t, said, "n1")
+}
+
+// A lockedBuffer is written by the conversation and read by the test.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func TestLogsAreFollowedUntilTheNextLine(t *testing.T) {
+	t.Parallel()
+	st, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, st.Close()) })
+	log := filepath.Join(t.TempDir(), "gpt-1.out")
+	require.NoError(t, os.WriteFile(log, []byte("what was there\n"), 0o600))
+	b, err := bot.NewLocal(bot.Config{
+		Store: st.Slack(),
+		Service: &ops.Service{
+			Clusters: map[string]ops.Cluster{"bench": &bench{jobs: map[slurm.JobID]slurm.Job{"1": {ID: "1", Name: "gpt", User: "ada", State: slurm.Running, Stdout: log}}}},
+			Default:  "bench", Now: time.Now, Store: func() (*store.Store, error) { return st, nil },
+		},
+	})
+	require.NoError(t, err)
+	in, typed := io.Pipe()
+	var out lockedBuffer
+	done := make(chan error, 1)
+	go func() {
+		done <- chat.Run(t.Context(), b.Local("ada", "/", lang.EN), chat.Terminal{In: in, Out: &out, Lang: lang.EN})
+	}()
+	said := func(words string) {
+		t.Helper()
+		require.Eventually(t, func() bool { return strings.Contains(out.String(), words) }, 20*time.Second, 20*time.Millisecond, "%s", words)
+	}
+	fmt.Fprintln(typed, "logs 1 --follow")
+	said("what was there")
+	f, err := os.OpenFile(log, os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	fmt.Fprintln(f, "what came")
+	require.NoError(t, f.Close())
+	said("what came")
+	fmt.Fprintln(typed, "explain PENDING")
+	said("PENDING")
+	fmt.Fprintln(typed, "exit")
+	require.NoError(t, <-done)
+	require.Equal(t, 1, strings.Count(out.String(), "what came"))
 }

@@ -73,7 +73,11 @@ func (sh *shell) call() (*ops.Call, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ops.Call{Service: svc, Who: osUser(ops.Shell), Lang: sh.lang, Dir: dir, Stdin: sh.in, Progress: sh.progress()}, nil
+	call := &ops.Call{Service: svc, Who: osUser(ops.Shell), Lang: sh.lang, Dir: dir, Stdin: sh.in, Progress: sh.progress()}
+	if !sh.json { // a document comes as a whole
+		call.Stream = func(text string) { fmt.Fprint(sh.out, text) }
+	}
+	return call, nil
 }
 
 // osUser is the caller that one person on one machine is.

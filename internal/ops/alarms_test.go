@@ -62,3 +62,40 @@ func TestMetricsOfARunningJobTellAHang(t *testing.T) {
 	require.Len(t, out.(MetricsOut).Findings, 1)
 	require.Contains(t, out.(MetricsOut).Findings[0], "No progress for 01:00:00, where an iteration took 4.0 s; the last one was 60. Node: n[1-2].")
 }
+
+func TestFollowingTellsNewLinesUntilTheEnd(t *testing.T) {
+	c, j := running(t, 0)
+	s := c.Clusters["test"].(*site)
+	s.kind = "local"
+	var streamed strings.Builder
+	c.Stream = func(text string) {
+		streamed.WriteString(text)
+		if strings.Contains(text, "all is done") {
+			j.State = slurm.Completed
+			s.put(j)
+		}
+	}
+	go func() {
+		time.Sleep(500 * time.Millisecond)
+		f, err := os.OpenFile(j.Stdout, os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			return
+		}
+		defer f.Close()
+		fmt.Fprint(f, "[rank1]: hello\n[rank2]: hello\n[rank3]: hello\nall is done\n")
+	}()
+	out, err := do(t, c, "logs", "77", "--follow", "--collapse", "--tail", "2")
+	require.NoError(t, err)
+	require.Empty(t, text(t, out, lang.EN), "nothing is shown twice")
+	lines := strings.Split(strings.TrimSpace(streamed.String()), "\n")
+	require.Len(t, lines, 4, streamed.String())
+	require.Contains(t, lines[1], "iteration       60/")
+	require.Equal(t, "× 3 ranks | [rank1]: hello", lines[2])
+	require.Contains(t, lines[3], "all is done")
+
+	// An agent's is bounded by what it may read at once.
+	c.Stream, c.Who.Surface = nil, MCP
+	out, err = do(t, c, "logs", "77", "--follow", "--tail", "600")
+	require.NoError(t, err)
+	require.Len(t, out.(LogsOut).Lines, 64, "the job has ended: all at once")
+}

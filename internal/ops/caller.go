@@ -58,6 +58,9 @@ type Call struct {
 	effect  Effect // of the operation that is carried out
 	// Progress is told of steps on long calls; nil is fine.
 	Progress func(done, total int, what string)
+	// Stream is given parts of an answer that comes bit by bit, each whole lines;
+	// nil: all of it comes at the end.
+	Stream func(text string)
 }
 
 func (c *Call) step(done, total int, what string) {

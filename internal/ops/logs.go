@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/view"
@@ -22,6 +23,7 @@ type LogsIn struct {
 	Level string      `json:"level,omitempty" enum:",error,warning" default:"" help:"only errors, or warnings and errors" zh:"只显示错误，或警告与错误"`
 	// Collapse joins what several ranks wrote in the same words.
 	Collapse bool `json:"collapse,omitempty" help:"join lines that several ranks wrote alike" zh:"合并多个 rank 写出的相同行"`
+	Follow   bool `json:"follow,omitempty" help:"go on with new lines until the job ends; agents and Slack: for 25 s" zh:"持续显示新的行直到作业结束；智能体与 Slack 中为 25 秒"`
 	OnCluster
 }
 
@@ -31,6 +33,8 @@ type LogsOut struct {
 	Lines []diagnose.Line `json:"lines"`
 	// More says that there were more lines than were kept.
 	More bool `json:"more,omitempty"`
+
+	streamed bool // the lines were shown as they came
 }
 
 // maxLines bounds an answer without a tail: a million lines are nobody's answer,
@@ -48,6 +52,9 @@ func logs(ctx context.Context, c *Call, in LogsIn) (LogsOut, error) {
 		return LogsOut{}, err
 	}
 	out := LogsOut{JobID: in.Job, Lines: []diagnose.Line{}}
+	if in.Follow {
+		return c.followLogs(ctx, cl, j, in, out)
+	}
 	paths := c.logFiles(ctx, cl.Name(), j)
 	if len(paths) == 0 {
 		if j.State == slurm.Pending {
@@ -59,42 +66,132 @@ func logs(ctx context.Context, c *Call, in LogsIn) (LogsOut, error) {
 	if err != nil {
 		return out, &Error{Code: Failed, Message: err.Error()}
 	}
-	err = diagnose.Lines(ctx, src, diagnose.Filter{Tail: in.Tail, Rank: in.Rank, Node: in.Node, Level: in.Level}, func(l diagnose.Line) error {
-		if len(out.Lines) == maxLines {
-			out.More = true
-			return errEnough
-		}
-		out.Lines = append(out.Lines, l)
-		return nil
-	})
-	if err != nil && !errors.Is(err, errEnough) {
+	if out.Lines, out.More, err = in.read(ctx, src, j); err != nil {
 		return out, err
-	}
-	if in.Collapse {
-		out.Lines = diagnose.Collapse(out.Lines)
 	}
 	return out, nil
 }
 
+// filter is what of the job's lines is wanted.
+func (in LogsIn) filter(j slurm.Job) diagnose.Filter {
+	return diagnose.Filter{Tail: in.Tail, Rank: in.Rank, Node: in.Node, Level: in.Level, Nodes: j.Nodes}
+}
+
+// read returns the lines that are there; more says that there are others.
+func (in LogsIn) read(ctx context.Context, src diagnose.Source, j slurm.Job) (lines []diagnose.Line, more bool, err error) {
+	lines = []diagnose.Line{}
+	err = diagnose.Lines(ctx, src, in.filter(j), func(l diagnose.Line) error {
+		if len(lines) == maxLines {
+			more = true
+			return errEnough
+		}
+		lines = append(lines, l)
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	if in.Collapse {
+		lines = diagnose.Collapse(lines)
+	}
+	return lines, more, err
+}
+
+// Where nobody can stop it, following ends after a while or so many lines.
+const (
+	followFor   = 25 * time.Second
+	followLines = 500
+)
+
+// followLogs tells the lines that are there, the last ten where no tail is
+// said, and those that come, until the job has ended.
+func (c *Call) followLogs(ctx context.Context, cl Cluster, j slurm.Job, in LogsIn, out LogsOut) (LogsOut, error) {
+	most, until := maxLines, ctx
+	if c.Stream == nil && c.Who.Surface != Shell {
+		most = followLines
+		var stop context.CancelFunc
+		until, stop = context.WithTimeout(ctx, followFor)
+		defer stop()
+	}
+	tell := func(lines []diagnose.Line) (enough bool) {
+		if in.Collapse {
+			lines = diagnose.Collapse(lines)
+		}
+		if out.streamed = c.Stream != nil; out.streamed {
+			if len(lines) > 0 {
+				c.Stream(lineTexts(lines))
+			}
+			return false
+		}
+		out.Lines = append(out.Lines, lines...)
+		if out.More = len(out.Lines) > most; out.More {
+			out.Lines = out.Lines[len(out.Lines)-most:]
+		}
+		return out.More && c.Who.Surface != Shell
+	}
+	if in.Tail == 0 {
+		in.Tail = 10
+	}
+	src, err := diagnose.Open(c.logFiles(ctx, cl.Name(), j)...)
+	if err == nil {
+		lines, _, err := in.read(ctx, src, j)
+		if err != nil && ctx.Err() == nil {
+			return out, err
+		}
+		tell(lines)
+	}
+	w := diagnose.NewFollower(src, in.filter(j))
+	for asked := time.Now(); ; {
+		ended := j.State.Ended() // before the look, so that the last lines are seen
+		lines, err := w.Look(ctx, c.logFiles(ctx, cl.Name(), j)...)
+		if err != nil && ctx.Err() == nil {
+			return out, err
+		}
+		if tell(lines) || ended {
+			return out, nil
+		}
+		select {
+		case <-until.Done():
+			return out, nil // whoever follows stops when they have seen enough
+		case <-time.After(min(pause(cl), time.Second)):
+		}
+		if time.Since(asked) >= pause(cl) {
+			asked = time.Now()
+			if _, now, err := c.jobOrStep(ctx, cl.Name(), in.Job); err == nil {
+				j = now
+			}
+		}
+	}
+}
+
 // View shows the lines, each behind its rank or file.
 func (o LogsOut) View(l lang.Lang) view.Doc {
+	if o.streamed {
+		return view.Doc{}
+	}
 	if len(o.Lines) == 0 {
 		return view.Doc{Title: lang.Text{EN: "no lines", ZH: "没有日志行"}.In(l)}
 	}
+	d := view.Doc{Sections: []view.Section{{Code: lineTexts(o.Lines), Lang: "log"}}}
+	if o.More {
+		d.Title = lang.Text{EN: "the first lines; --tail shows the newest", ZH: "最早的若干行；用 --tail 查看最新的"}.In(l)
+	}
+	return d
+}
+
+// lineTexts shows lines, each behind its rank or file; what several ranks wrote
+// alike is "× 255 ranks".
+func lineTexts(lines []diagnose.Line) string {
 	var b strings.Builder
-	for _, line := range o.Lines {
+	for _, line := range lines {
 		who := line.File
 		if line.Rank != nil {
 			who = "rank " + strconv.Itoa(*line.Rank)
 		}
 		if line.Ranks > 1 {
-			who = fmt.Sprintf("%s × %d", who, line.Ranks)
+			who = fmt.Sprintf("× %d ranks", line.Ranks)
 		}
 		fmt.Fprintf(&b, "%s | %s\n", who, line.Text)
 	}
-	d := view.Doc{Sections: []view.Section{{Code: b.String(), Lang: "log"}}}
-	if o.More {
-		d.Title = lang.Text{EN: "the first lines; --tail shows the newest", ZH: "最早的若干行；用 --tail 查看最新的"}.In(l)
-	}
-	return d
+	return b.String()
 }

@@ -1,11 +1,13 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,10 +26,19 @@ type site struct {
 	submitted []slurm.Submission
 	refuse    error
 	found     slurm.JobID
+	kind      string // rest where it is empty
+	mu        sync.Mutex
 }
 
 func (s *site) Name() string { return "test" }
-func (s *site) Kind() string { return "rest" }
+func (s *site) Kind() string { return cmp.Or(s.kind, "rest") }
+
+// put changes a job while others look.
+func (s *site) put(j slurm.Job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.jobs[j.ID] = j
+}
 
 func (s *site) Submit(_ context.Context, sub slurm.Submission) (slurm.JobID, error) {
 	if s.refuse != nil {
@@ -38,6 +49,8 @@ func (s *site) Submit(_ context.Context, sub slurm.Submission) (slurm.JobID, err
 }
 
 func (s *site) Job(_ context.Context, id slurm.JobID) (slurm.Job, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	j, ok := s.jobs[id]
 	if !ok {
 		return slurm.Job{}, slurm.JobNotFound(id)

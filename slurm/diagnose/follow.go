@@ -1,9 +1,11 @@
 package diagnose
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/redact"
@@ -13,56 +15,88 @@ import (
 type followed struct {
 	off  int64
 	no   int
-	part string // a line that is not complete yet
+	part string    // a line that is not complete yet
+	at   time.Time // the last time that a line named
 }
 
-// Follow calls yield with lines as they are written under paths, of all ranks,
-// until ctx ends or yield returns an error. It starts at the files' present
-// ends; files that appear later are read from their start, and one that became
-// shorter, as after a requeue, is read anew. wait is how long it pauses
-// between looks.
-func Follow(ctx context.Context, paths []string, f Filter, wait time.Duration, yield func(Line) error) error {
-	state := map[string]*followed{}
-	for first := true; ; first = false {
-		src, err := Open(paths...)
-		if err == nil {
-			j := newJob(src, make([]*facts, 0), Context{})
-			j.files = make([]*facts, len(src.files))
-			for i := range j.files {
-				j.files[i] = newScanner(i, 0).facts
-			}
-			j.placeFiles()
-			for i, file := range src.files {
-				if file.path == "" {
-					continue
-				}
-				s := state[file.name]
-				if s == nil {
-					s = &followed{}
-					if first {
-						s.off = file.size
-						s.no = file.lineAt(file.size) - 1
-					}
-					state[file.name] = s
-				}
-				if err := s.read(j, i, file, f, yield); err != nil {
-					return err
-				}
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(wait):
+// A Follower tells lines as they are written.
+type Follower struct {
+	f     Filter
+	files map[string]*followed
+	place *job // who speaks in which file, as far as is known
+	known []string
+	looks int
+}
+
+// NewFollower returns a follower of what will be written after the logs in from,
+// which may be empty: files that appear later are read from their start, and one
+// that became shorter, as after a requeue, is read anew.
+func NewFollower(from Source, f Filter) *Follower {
+	w := &Follower{f: f, files: map[string]*followed{}}
+	for _, file := range from.files {
+		if file.path != "" {
+			w.files[file.name] = &followed{off: file.size, no: file.lineAt(file.size) - 1}
 		}
 	}
+	return w
+}
+
+// rescan is after how many looks it is looked anew who speaks in which file.
+const rescan = 30
+
+// Look returns the lines that were completed under paths since the last look, of
+// all ranks, merged by time and within one file in its order. Files that are not
+// there, or not yet, have none.
+func (w *Follower) Look(ctx context.Context, paths ...string) ([]Line, error) {
+	src, err := Open(paths...)
+	if err != nil {
+		return nil, nil //nolint:nilerr // a log that is not there yet has no lines
+	}
+	names := src.Files()
+	if w.place == nil || !slices.Equal(names, w.known) || w.looks%rescan == 0 {
+		all, err := scanAll(ctx, src)
+		if err != nil {
+			return nil, err
+		}
+		w.place = newJob(src, all, Context{Nodes: w.f.Nodes})
+		w.place.resolve()
+		w.known = names
+	}
+	w.looks++
+	type dated struct {
+		Line
+		at time.Time
+	}
+	var fresh []dated
+	for i, file := range src.files {
+		if file.path == "" {
+			continue
+		}
+		s := w.files[file.name]
+		if s == nil {
+			s = &followed{}
+			w.files[file.name] = s
+		}
+		for _, l := range s.read(w.place, i, file, w.f) {
+			if l.Time != nil {
+				s.at = *l.Time
+			}
+			fresh = append(fresh, dated{l, s.at})
+		}
+	}
+	slices.SortStableFunc(fresh, func(a, b dated) int { return a.at.Compare(b.at) })
+	lines := make([]Line, len(fresh))
+	for i, l := range fresh {
+		lines[i] = l.Line
+	}
+	return lines, nil
 }
 
 // maxFollowed bounds what is read of one file at a look; the rest comes next.
 const maxFollowed = 4 << 20
 
-// read tells the complete lines that a file has since the last look.
-func (s *followed) read(j *job, i int, file *logFile, f Filter, yield func(Line) error) error {
+// read returns the complete lines that a file has since the last look.
+func (s *followed) read(j *job, i int, file *logFile, f Filter) (lines []Line) {
 	if file.size < s.off {
 		*s = followed{}
 	}
@@ -71,7 +105,7 @@ func (s *followed) read(j *job, i int, file *logFile, f Filter, yield func(Line)
 	}
 	in, err := open(file.path)
 	if err != nil {
-		return nil //nolint:nilerr // a file that vanished between two looks has nothing new
+		return nil // a file that vanished between two looks has nothing new
 	}
 	defer in.Close()
 	b := make([]byte, min(file.size-s.off, maxFollowed))
@@ -80,21 +114,23 @@ func (s *followed) read(j *job, i int, file *logFile, f Filter, yield func(Line)
 		return nil
 	}
 	s.off += int64(n)
-	rest := s.part + string(b[:n])
+	rest := append([]byte(s.part), b[:n]...)
 	for {
-		k := indexNewline(rest)
-		if k < 0 {
+		raw, after, ok := bytes.Cut(rest, newline)
+		if !ok {
 			break
 		}
-		raw := rest[:min(k, maxLineLength)]
-		rest = rest[k+1:]
+		rest = after
 		s.no++
-		text := redact.Clean(trimEnd(raw))
+		text := redact.Clean(trimEnd(string(raw[:min(len(raw), maxLineLength)])))
 		if text == "" {
 			continue
 		}
 		t, plain := untag(text)
 		rank, node := j.rankOf(i, t, nil), j.fileNode[i]
+		if node == "" {
+			node = nodeIn(plain)
+		}
 		if f.Rank != nil && rank != *f.Rank || f.Node != "" && node != f.Node || !atLevel(plain, f.Level) {
 			continue
 		}
@@ -102,22 +138,14 @@ func (s *followed) read(j *job, i int, file *logFile, f Filter, yield func(Line)
 		if rank >= 0 {
 			l.Rank = &rank
 		}
-		if at, ok := timestamp(plain); ok && at.Year() != yearless {
+		if at, ok := timestamp(plain); ok {
+			if at.Year() == yearless {
+				at = at.AddDate(j.year, 0, 0)
+			}
 			l.Time = &at
 		}
-		if err := yield(l); err != nil {
-			return err
-		}
+		lines = append(lines, l)
 	}
-	s.part = rest[max(0, len(rest)-maxLineLength):]
-	return nil
-}
-
-func indexNewline(s string) int {
-	for i := range len(s) {
-		if s[i] == '\n' {
-			return i
-		}
-	}
-	return -1
+	s.part = string(rest[max(0, len(rest)-maxLineLength):])
+	return lines
 }

@@ -32,6 +32,8 @@ type Filter struct {
 	Rank  *int   // only this global rank
 	Node  string // only this node
 	Level string // only lines at this level or above: error, warning; empty: all
+
+	Nodes []string // of the job, where they are known: file names may carry them
 }
 
 // Lines calls yield with the job's lines of all ranks, merged by time and
@@ -42,7 +44,7 @@ func Lines(ctx context.Context, src Source, f Filter, yield func(Line) error) er
 	if err != nil {
 		return err
 	}
-	j := newJob(src, all, Context{})
+	j := newJob(src, all, Context{Nodes: f.Nodes})
 	j.resolve()
 	hostBase := map[string]int{}
 	var tail []Line

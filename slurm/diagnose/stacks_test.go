@@ -2,13 +2,11 @@ package diagnose_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -48,45 +46,4 @@ func TestMissingRanksAreSaid(t *testing.T) {
 	r, err := diagnose.Path(context.Background(), dir, diagnose.Context{})
 	require.NoError(t, err)
 	require.Contains(t, r.Notes, "logs of 2 of 8 ranks are here")
-}
-
-func TestFollowTellsEachLineOnce(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "rank0.log")
-	put := func(flag int, text string) {
-		f, err := os.OpenFile(path, flag|os.O_CREATE|os.O_WRONLY, 0o644)
-		require.NoError(t, err)
-		_, err = f.WriteString(text)
-		require.NoError(t, err)
-		require.NoError(t, f.Close())
-	}
-	put(os.O_APPEND, "old\n")
-	enough := errors.New("enough")
-	var got []string
-	steps := []func(){
-		func() { put(os.O_APPEND, "half") },
-		func() { put(os.O_APPEND, " and whole\n") },
-		func() { put(os.O_TRUNC, "anew\n") },
-		func() { require.NoError(t, os.WriteFile(filepath.Join(dir, "rank1.log"), []byte("other\n"), 0o644)) },
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for _, s := range steps {
-			time.Sleep(60 * time.Millisecond)
-			s()
-		}
-	}()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	err := diagnose.Follow(ctx, []string{dir}, diagnose.Filter{}, 10*time.Millisecond, func(l diagnose.Line) error {
-		got = append(got, fmt.Sprintf("%d %d %s", *l.Rank, l.LineNo, l.Text))
-		if len(got) == 3 {
-			return enough
-		}
-		return nil
-	})
-	<-done
-	require.ErrorIs(t, err, enough)
-	require.Equal(t, []string{"0 2 half and whole", "0 1 anew", "1 1 other"}, got)
 }
