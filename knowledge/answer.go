@@ -6,11 +6,13 @@ package knowledge
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge/cards"
 	"github.com/megatron-ops/megatron-ops/knowledge/compute"
@@ -107,6 +109,7 @@ type library struct {
 	cards []cards.Card
 	index *index.Index
 	byID  map[string]int
+	own   int // so many are cards; those behind them deny a false premise
 }
 
 // New returns an Answerer. It reads nothing yet: the index is built on the
@@ -124,16 +127,46 @@ func New(opts Options) *Answerer {
 	}
 }
 
+// textNo begins the answer to a question that takes something wrong for granted.
+var textNo = lang.Text{EN: "No. ", ZH: "不是这样。"}
+
+// denied matches an answer that already begins with a no.
+var denied = lazy.New(`^(?:No\b|Not\b|Never\b|不|没有|并非|否)`)
+
+// withDenials adds to the cards those that answer a false premise: the same
+// text, behind a no.
+func withDenials(list []cards.Card) []cards.Card {
+	all := slices.Clone(list)
+	for _, c := range list {
+		if len(c.Denies) == 0 {
+			continue
+		}
+		d := c
+		d.Asks, d.Denies = c.Denies, nil
+		for _, t := range []struct{ text, no *string }{{&d.Text.EN, &textNo.EN}, {&d.Text.ZH, &textNo.ZH}} {
+			if !denied.MatchString(*t.text) {
+				*t.text = *t.no + *t.text
+			}
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
 func makeLibrary(list []cards.Card) *library {
+	own := len(list)
+	list = withDenials(list)
 	docs := make([]index.Doc, len(list))
-	lib := &library{cards: list, byID: make(map[string]int, len(list))}
+	lib := &library{cards: list, byID: make(map[string]int, len(list)), own: own}
 	for i, c := range list {
 		docs[i] = index.Doc{
 			Asks:  c.Asks,
 			Title: c.Title.EN + " " + c.Title.ZH,
 			Body:  c.Text.EN + " " + c.Text.ZH,
 		}
-		lib.byID[c.ID] = i
+		if _, ok := lib.byID[c.ID]; !ok {
+			lib.byID[c.ID] = i
+		}
 	}
 	lib.index = index.New(docs)
 	return lib
@@ -142,15 +175,14 @@ func makeLibrary(list []cards.Card) *library {
 // Below these a question is declined: a card has to fit it at least so well,
 // less well where the question uses the words of the field.
 const (
-	minScore       = 0.48
-	minCover       = 0.50
-	minScoreField  = 0.22
+	minScore       = 0.42
+	minCover       = 0.40
+	minScoreField  = 0.20
 	minCoverField  = 0.16
-	wholeScore     = 0.30 // where the card holds every word of the question
-	wholeCover     = 0.95
-	weakScore      = 0.35 // below it an answer counts as a gap too
-	relatedShare   = 0.72 // of the best score, for a second card to be shown as well
-	certain        = 0.90 // a best score above which no second card is shown
+	weakScore      = 0.30 // below it an answer counts as a gap too
+	relatedShare   = 0.75 // of the best score, for a second card to be shown as well
+	denialShare    = 0.93 // of the best score, for the denial of the same card
+	certain        = 0.85 // a best score above which no second card is shown
 	maxWithRelated = 1500 // characters of an answer with a second card
 )
 
@@ -203,7 +235,7 @@ type finding struct {
 // find answers without a model.
 func (a *Answerer) find(q Question) finding {
 	lib, text, l := a.ready(), q.Text, q.Lang
-	hits := lib.index.Search(text, 4)
+	hits := lib.deny(text, lib.index.Search(text, 4))
 	why := outOfScope(text)
 	if why != "" && !siteMay(why) {
 		return finding{Answer: lib.decline(text, l, why), closed: true}
@@ -239,16 +271,19 @@ func (a *Answerer) find(q Question) finding {
 	return finding{Answer: lib.decline(text, l, unknown), hits: hits}
 }
 
+// trade finds the names of the tools that questions here are about.
+var trade = lazy.New(`(?i)\b(?:slurm\w*|sbatch|srun|salloc|squeue|scancel|sacct|sinfo|scontrol|sshare|sprio|megatron\w*|mcore|nccl\w*|torchrun|torch\.distributed\w*|pyxis|enroot|uv)\b`)
+
 // fits reports whether the best card is close enough to be an answer.
 func (lib *library) fits(text string, hits []index.Hit) bool {
 	if len(hits) == 0 || index.OnlyNumbers(text) {
 		return false
 	}
 	h := hits[0]
-	if h.Score >= minScore && h.Cover >= minCover || h.Score >= wholeScore && h.Cover >= wholeCover {
+	if h.Score >= minScore && h.Cover >= minCover {
 		return true
 	}
-	return h.Score >= minScoreField && h.Cover >= minCoverField && lib.index.Field(text)
+	return h.Score >= minScoreField && h.Cover >= minCoverField && (trade.MatchString(text) || lib.index.Field(text))
 }
 
 // answer is card i in language l.
@@ -258,6 +293,20 @@ func (lib *library) answer(i int, l lang.Lang) Answer {
 		Answer:  c.Text.In(l),
 		Sources: []Source{{Skill: c.Skill, Section: c.Title.In(l), URL: c.URL}},
 	}
+}
+
+// deny puts the denial of the best card's false premise first, where the
+// question only wants a yes and that fits nearly as well.
+func (lib *library) deny(text string, hits []index.Hit) []index.Hit {
+	if len(hits) == 0 || !index.Confirms(text) {
+		return hits
+	}
+	for i, h := range hits {
+		if h.Doc >= lib.own && lib.cards[h.Doc].ID == lib.cards[hits[0].Doc].ID && h.Score > denialShare*hits[0].Score {
+			return append([]index.Hit{h}, slices.Delete(slices.Clone(hits), i, i+1)...)
+		}
+	}
+	return hits
 }
 
 // found answers with the best card; where a second one fits nearly as well, it
@@ -271,9 +320,12 @@ func (lib *library) found(hits []index.Hit, l lang.Lang) Answer {
 			break
 		}
 		c := lib.cards[h.Doc]
+		if c.ID == lib.cards[hits[0].Doc].ID {
+			continue
+		}
 		more := "\n\n" + lang.Text{EN: "Related: ", ZH: "相关:"}.In(l) + c.Title.In(l) + "\n" + c.Text.In(l)
 		if len([]rune(ans.Answer))+len([]rune(more)) > maxWithRelated {
-			break
+			continue
 		}
 		ans.Answer += more
 		ans.Sources = append(ans.Sources, Source{Skill: c.Skill, Section: c.Title.In(l), URL: c.URL})
@@ -285,10 +337,12 @@ func (lib *library) found(hits []index.Hit, l lang.Lang) Answer {
 func (lib *library) decline(text string, l lang.Lang, why reason) Answer {
 	ans := Answer{Refused: true, Sources: []Source{}, Unsure: why == unknown || why == noSuch}
 	for _, h := range lib.index.Search(text, 3) {
-		ans.Topics = append(ans.Topics, lib.cards[h.Doc].Title.In(l))
+		if t := lib.cards[h.Doc].Title.In(l); !slices.Contains(ans.Topics, t) {
+			ans.Topics = append(ans.Topics, t)
+		}
 	}
 	for _, id := range []string{"run.minimal-script", "run.cdmc", "run.diag-classes"} {
-		if i, ok := lib.byID[id]; ok && len(ans.Topics) < 3 {
+		if i, ok := lib.byID[id]; ok && len(ans.Topics) < 3 && !slices.Contains(ans.Topics, lib.cards[i].Title.In(l)) {
 			ans.Topics = append(ans.Topics, lib.cards[i].Title.In(l))
 		}
 	}

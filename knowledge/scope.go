@@ -89,6 +89,15 @@ var scopeRules = []scopeRule{
 		lazy.New(`how (?:do|can|could|to)|怎么|如何|怎样|什么命令|哪个命令|\b(?:but|and) (?:let|make|have|do|don't|not|it|only|start|begin|run)\b.{0,30}(?:start|begin|run|before|after|later|at \d)`),
 	},
 	{
+		act, lazy.New(`\b(?:shut ?down|power (?:off|down)|reboot|restart|cancel|kill|delete|drop|drain|requeue|submit|book|order|reserve|send|email|e-mail|schedule|buy)\b.{0,48}\bfor (?:me|us|the team)\b|\bdrop (?:the )?\w+ tables?\b|\b(?:scancel|cancel|kill|delete)\b.{0,30}(?:belong(?:s|ing) to|owned by)|^(?:can|could|would|will) you (?:book|order|send|email|call|schedule|buy|remind|arrange)\b|` +
+			`(?:麻烦|劳驾|拜托|帮忙|请你?|快|赶紧|马上|立刻).{0,2}(?:把|将).{1,24}(?:停掉|停了|停下|取消|删掉|删了|删除|杀掉|杀了|重启|关掉|关机|释放|提交)|^(?:把|将).{1,20}(?:停掉|取消|删掉?|删除|杀掉?|重启|关掉|关机|释放|提交)(?:一下|吧)|^(?:帮我|替我|给我)(?:订|买|发|约|点|打|写封|预约)`),
+		lazy.New(`how (?:do|can|could|to)|怎么|如何|怎样|什么命令|哪个命令|哪条命令|才能`),
+	},
+	{
+		live, lazy.New(`(?:at|in) this (?:very |exact )?(?:moment|second|instant)|as we speak|\d{3,}.{0,14}(?:跑完|结束|完成|开始|好|跑起来)了?没|(?:会不会|什么时候|几号|哪天|when (?:will|is|are)|is there|any).{0,24}(?:停机|停服|维护|maintenance|downtime|outage)|(?:停机|维护|maintenance|downtime|outage).{0,24}(?:什么时候|几号|哪天|when|scheduled|planned|next (?:week|month)|this week|下周|本周|下个?月)`),
+		lazy.New(`how (?:do|can|to)|怎么|如何|命令|command|pending|\bpd\b|reqnode|原因|squeue|suffix|后缀|mean|含义|表示|预留|reservation|state|状态`),
+	},
+	{
 		live, lazy.New(`(?:right now|currently|at (?:this|the) moment|at present|this minute|as of now|today|\bnow\b|现在|目前|当前|此刻|实时|眼下|这会儿|刚刚|刚才).{0,60}(?:how many|which|\bwho\b|\blist\b|\bidle\b|\bfree\b|running|busy|queue|load|alive|down\b|活着|挂了|宕机|几个|几台|多少|哪些|哪台|谁|空闲|空着|在跑|排队|有没有|占用)|(?:how many|which|\bwho\b|\bis\b|\bare\b|\blist\b|几个|几台|多少|哪些|哪台|谁|是否|有没有).{0,60}(?:right now|currently|at (?:this|the) moment|at present|this minute|as of now|\bnow\b|现在|目前|当前|此刻|实时)`),
 		lazy.New(`how (?:do|can|could|to)|command|what does|\bmean|stands? for|怎么|如何|命令|意思|含义|表示|代表|是什么|error|traceback|unless|now\+|\bok\b|allowed|still (?:use|need|valid)|变量|variable|第几个|megatron版本|默认|推荐|supported|默认值|必须|应该|需要|hang|卡住|报错|cuda_device|参数|选项|\bflag`),
 	},
@@ -117,6 +126,11 @@ var scopeRules = []scopeRule{
 	{
 		foreign, lazy.New(`(?:install|build|compile|set ?up|deploy|configure|upgrade)\w*\s+(?:a |an |the |own |my |new )?(?:slurm|slurmctld|slurmdbd|slurmd|munge)\b|slurm (?:installation|from source|from scratch|deb|rpm|upgrade guide)|(?:安装|部署|搭建|编译|装|升级|配置)(?:一个|一套)? ?(?:slurm|slurmctld|slurmdbd|munge)(?:$|[^a-z_ ]| (?:\d|集群|服务|数据库|教程))|slurm.{0,6}(?:安装|部署|搭建)`),
 		lazy.New(`partition|job`),
+	},
+	{
+		foreign, lazy.New(`\b(?:paddle|mindspeed|ascend|npu|horovod|colossal-?ai|nginx|apache|windows|lunch|dinner|breakfast|snow(?:ing)?|sleet|hail|interview|cover letter|vacation|colab|gradio|streamlit|elasticsearch|rabbitmq|oracle|sqlite|mlflow|wandb pricing|blender|unity|unreal|roblox|tiktok|youtube|netflix|spotify|whisper|midjourney|chatgpt|copilot|claude|gemini)\b|\bgit (?:rebase|stash|cherry|bisect|blame|submodule)|(?:what|which) (?:model|llm|company) are you|are you (?:human|sentient|real|alive|an? (?:ai|bot|robot))|do you (?:like|love|dream|feel|have feelings)|who (?:made|trained|built) you|^\s*\d+\s*[-+*/x×]\s*\d+\s*(?:=|等于|is|\?|？)|\bsolve\b.{0,12}[a-z]\s*[\^=+]|(?:linked list|quick ?sort|bubble sort|fibonacci|regex for|leetcode)|slurm(?:ctld|dbd|d)? ?(?:集群|服务|控制器|数据库)? ?(?:的)?(?:高可用|主备|容灾)|` +
+			`昇腾|飞桨|寒武纪|请假条|辞职|简历|面试|相亲|追女|追男|男生|女生|高铁|火车票|打车|快递|蓝屏|重装系统|装系统|手游|王者|原神|奶茶|咖啡|火锅|晚饭|午饭|早饭|吃饭|健身|跑步鞋|考研|高数|线性代数|快速排序|冒泡|链表|斐波那契|力扣|反向代理|前端|小程序|公众号|抖音|微博|你是(?:谁|什么模型|哪家|人|真人|机器人)|你叫什么|你喜欢|你多大|你会(?:唱|跳|爱)|你觉得我|最高的山|最长的河|哪个国家|鬼故事|下雪|台风`),
+		lazy.New(`gpu node|megatron|nccl|torchrun|sbatch|srun|slurm job|作业报错|import|dos|carriage|换行|line break|api docs|interview node`),
 	},
 	{foreign, lazy.New(`\b(?:translate|summari[sz]e|rewrite|proofread)\b.{0,30}(?:this|the following|into|to) |翻译|润色|改写这|总结这篇`), nil},
 }

@@ -30,7 +30,10 @@ type Card struct {
 	URL string
 	// Asks are example questions in both languages.
 	Asks []string
-	Text lang.Text
+	// Denies are questions that take something wrong for granted, which the text
+	// puts right.
+	Denies []string
+	Text   lang.Text
 }
 
 // All returns every card, read on first use.
@@ -78,7 +81,9 @@ func Load(fsys fs.FS) ([]Card, error) {
 	}
 	for i := range list {
 		list[i].Asks = append(list[i].Asks, asks[list[i].ID]...)
+		list[i].Denies = asks[list[i].ID+"!"]
 		delete(asks, list[i].ID)
+		delete(asks, list[i].ID+"!")
 	}
 	for id := range asks {
 		return nil, fmt.Errorf("questions are listed for %s, which is no card", id)
@@ -87,6 +92,7 @@ func Load(fsys fs.FS) ([]Card, error) {
 }
 
 // parseAsks reads further questions into asks: a line is "id: question | question".
+// Behind "id!:" they are such that the card denies.
 func parseAsks(text string, asks map[string][]string) error {
 	for i, line := range strings.Split(text, "\n") {
 		if line == "" || line[0] == '#' {

@@ -208,7 +208,7 @@ func dependency(q *question) string {
 	}
 	var kind string
 	switch {
-	case q.has("right?", "对吧", "correct?", "对不对", "对吗", "是吧", "--dependency=", "yes?", "command line", "what command", "how was", "命令行"):
+	case q.has("right?", "对吧", "correct?", "对不对", "对吗", "是吧", "--dependency=", "yes?", "command line", "what command", "exact command", "how was", "命令行", "没?", "了没", "跑完没", "elapsed", "wall time", "多久"):
 		return ""
 	case q.has("regardless", "no matter", "whether or not", "either way", "any way", "in any case", "不管", "无论", "不论", "成败", "ended", "whatever"):
 		kind = "afterany"
@@ -223,7 +223,7 @@ func dependency(q *question) string {
 	default:
 		return ""
 	}
-	if !q.has("run", "start", "sbatch", "submit", "launch", "only", "wait", "跑", "运行", "启动", "提交", "depend", "依赖", "再", "才", "执行", "清理") {
+	if strings.HasSuffix(q.low, "没") || !q.has("run", "start", "sbatch", "submit", "launch", "only", "wait", "跑", "运行", "启动", "提交", "depend", "依赖", "再", "才", "执行", "清理") {
 		return ""
 	}
 	list := strings.Join(ids, ":")

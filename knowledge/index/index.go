@@ -28,15 +28,17 @@ type Hit struct {
 
 // An Index holds analysed Docs. It is safe for concurrent use.
 type Index struct {
-	docs []doc
-	idf  map[string]float64
-	rare float64 // the weight of a word that no Doc holds
-	post map[string][]int32
+	docs  []doc
+	idf   map[string]float64
+	rare  float64 // the weight of a word that no Doc holds
+	post  map[string][]int32
+	spell *speller
 }
 
 type doc struct {
 	asks [][]Term
-	norm []float64 // of each ask
+	norm []float64       // of each ask
+	held map[string]bool // the words of the asks
 	tf   map[string]float64
 	size float64
 }
@@ -52,7 +54,7 @@ const (
 func New(docs []Doc) *Index {
 	x := &Index{docs: make([]doc, len(docs)), idf: map[string]float64{}, post: map[string][]int32{}}
 	for i, d := range docs {
-		e := doc{tf: map[string]float64{}}
+		e := doc{tf: map[string]float64{}, held: map[string]bool{}}
 		add := func(ts []Term, w float64) {
 			for _, t := range ts {
 				e.tf[t.Key] += w * t.Weight
@@ -63,6 +65,7 @@ func New(docs []Doc) *Index {
 			ts := Terms(a)
 			e.asks = append(e.asks, ts)
 			for _, t := range ts {
+				e.held[t.Key] = true
 				// Many example questions must not make a word count for more.
 				if v := askWeight * t.Weight; e.tf[t.Key] < v {
 					e.size += v - e.tf[t.Key]
@@ -89,6 +92,7 @@ func New(docs []Doc) *Index {
 			d.norm = append(d.norm, x.norm(ts))
 		}
 	}
+	x.spell = newSpeller(docs)
 	return x
 }
 
@@ -110,11 +114,15 @@ func (x *Index) norm(ts []Term) float64 {
 	return math.Sqrt(sum)
 }
 
-// How the parts of a score are mixed.
+// How the parts of a score are mixed. The shares were fitted on questions that
+// were not in the index.
 const (
-	phraseShare = 0.48 // the best example question, as a cosine
-	bagShare    = 0.24 // all words, as in BM25
-	coverShare  = 0.28 // the share of the question that the Doc holds at all
+	phraseShare = 0.16 // the best example question, as a cosine of its words
+	bagShare    = 0.13 // all words, as in BM25
+	coverShare  = 0.18 // the share of the question that the Doc holds at all
+	askShare    = 0.16 // the share of the question that its example questions hold
+	spellShare  = 0.20 // the best example question, by its letters
+	spellsShare = 0.17 // the best three of them
 	bagK        = 1.2  // saturation of repeated words
 )
 
@@ -131,15 +139,11 @@ func (x *Index) Search(question string, n int) []Hit {
 		total += qw[i]
 	}
 	qn := x.norm(q)
-	seen := map[int32]bool{}
-	var hits []Hit
-	for _, t := range q {
-		for _, i := range x.post[t.Key] {
-			if seen[i] {
-				continue
-			}
-			seen[i] = true
-			hits = append(hits, x.score(int(i), q, qw, total, qn))
+	near := x.spell.like(question, len(x.docs))
+	hits := make([]Hit, 0, len(x.docs))
+	for i := range x.docs {
+		if h := x.score(i, q, qw, total, qn, near[i]); h.Score > 0 {
+			hits = append(hits, h)
 		}
 	}
 	slices.SortFunc(hits, func(a, b Hit) int {
@@ -148,9 +152,9 @@ func (x *Index) Search(question string, n int) []Hit {
 	return hits[:min(n, len(hits))]
 }
 
-func (x *Index) score(i int, q []Term, qw []float64, total, qn float64) Hit {
+func (x *Index) score(i int, q []Term, qw []float64, total, qn float64, near likeness) Hit {
 	d := &x.docs[i]
-	var bag, cover float64
+	var bag, cover, held float64
 	for j, t := range q {
 		tf := d.tf[t.Key]
 		if tf == 0 {
@@ -158,6 +162,9 @@ func (x *Index) score(i int, q []Term, qw []float64, total, qn float64) Hit {
 		}
 		cover += qw[j]
 		bag += qw[j] * tf * (bagK + 1) / (tf + bagK)
+		if d.held[t.Key] {
+			held += qw[j]
+		}
 	}
 	bag /= total * (bagK + 1)
 	var phrase float64
@@ -175,7 +182,8 @@ func (x *Index) score(i int, q []Term, qw []float64, total, qn float64) Hit {
 		}
 	}
 	cover /= total
-	return Hit{Doc: i, Score: phraseShare*phrase + bagShare*bag + coverShare*cover, Cover: cover}
+	score := phraseShare*phrase + bagShare*bag + coverShare*cover + askShare*held/total + spellShare*near.best + spellsShare*near.mean
+	return Hit{Doc: i, Score: score, Cover: cover}
 }
 
 // Field reports whether the question uses a word of the field, as the lexicon

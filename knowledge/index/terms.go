@@ -29,11 +29,20 @@ const (
 // numbers, runs of Han.
 var token = lazy.New(`--?[A-Za-z][\w-]*|%[A-Za-z]\b|[A-Za-z_][\w]*(?:[.+][A-Za-z_]\w*)*|\d+(?:\.\d+)?|\p{Han}+`)
 
+// directive tells an #SBATCH line of a script from the command.
+var directive = strings.NewReplacer("#SBATCH", " sbatchline ", "#sbatch", " sbatchline ")
+
+// confirms finds a question that only wants a yes to what it says.
+var confirms = lazy.New(`(?i)(?:\b(?:right|correct|agree|agreed|true|yes|isn't it|doesn't it|don't i|won't it|aren't they|no)\s*[?？]|\b(?:right|correct|true)\s*$|(?:对吧|对吗|对不对|对么|是吧|是吗|是不是|没错吧|没问题吧|就行吧|就行了吧|可以吧|就好吧|就可以了吧|吧)\s*[?？。!！]?\s*$)`)
+
 // maxAsk is the length up to which a text may be a question, in bytes.
 const maxAsk = 400
 
 // hostName finds the name of one machine, such as node-3, gpu07 or dgx12.
 var hostName = lazy.New(`(?i)(?:^|[^\w-])(?:node|gpu|dgx|hgx|cn|gn|host|worker|compute|rack|nid|g|n)-?\d+(?:[^\w-]|$)`)
+
+// Confirms reports whether a question only wants a yes to what it says.
+func Confirms(question string) bool { return confirms.MatchString(question) }
 
 // Terms analyses a text. A key occurs once, with the greatest of its weights.
 func Terms(text string) []Term {
@@ -50,6 +59,9 @@ func Terms(text string) []Term {
 		}
 		at[key] = len(list)
 		list = append(list, Term{key, w})
+	}
+	if Confirms(text) {
+		put("=confirm", wordWeight)
 	}
 	var words []string // the run of plain English words that phrases are looked for in
 	flush := func() {
@@ -73,7 +85,7 @@ func Terms(text string) []Term {
 	if len(text) < maxAsk && hostName.MatchString(text) {
 		put("=nodelist", partWeight)
 	}
-	for _, w := range token.FindAllString(fold(text), -1) {
+	for _, w := range token.FindAllString(directive.Replace(fold(text)), -1) {
 		switch c := w[0]; {
 		case c >= 0x80:
 			flush()
