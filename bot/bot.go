@@ -170,27 +170,40 @@ func (c Config) check() error {
 	return nil
 }
 
-// Run works until ctx ends: it carries accepted requests out, sends what is
-// owed, and keeps the Socket Mode connections where an app token is set.
+// Run receives and works until ctx ends.
 func (b *Bot) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
-	wg.Go(func() { b.workLoop(ctx) })
-	wg.Go(func() { b.sendLoop(ctx) })
-	wg.Go(func() { b.sweepLoop(ctx) })
-	wg.Go(func() { b.watchLoop(ctx) })
-	wg.Go(func() { b.digestLoop(ctx) })
-	wg.Go(func() { b.mailLoop(ctx) })
-	if b.cfg.AppToken != "" {
-		n := b.cfg.Connections
-		if n == 0 {
-			n = 2
-		}
-		for i := range n {
-			wg.Go(func() { b.socketLoop(ctx, i) })
-		}
-	}
+	wg.Go(func() { b.Receive(ctx) })
+	wg.Go(func() { b.Work(ctx) })
 	wg.Wait()
 	return nil
+}
+
+// Receive keeps the Socket Mode connections until ctx ends, where an app token is
+// set. Of several servers that share a Store each may receive.
+func (b *Bot) Receive(ctx context.Context) {
+	if b.cfg.AppToken == "" {
+		return
+	}
+	n := b.cfg.Connections
+	if n == 0 {
+		n = 2
+	}
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { b.socketLoop(ctx, i) })
+	}
+	wg.Wait()
+}
+
+// Work carries out what was accepted, sends what is owed and follows jobs, until
+// ctx ends. Of several servers that share a Store one at a time may work.
+func (b *Bot) Work(ctx context.Context) {
+	var wg sync.WaitGroup
+	for _, loop := range []func(context.Context){b.workLoop, b.sendLoop, b.sweepLoop, b.watchLoop, b.digestLoop, b.mailLoop} {
+		wg.Go(func() { loop(ctx) })
+	}
+	wg.Wait()
 }
 
 // sweepLoop forgets what was settled more than two days ago: Slack repeats

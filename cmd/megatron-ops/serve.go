@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"flag"
 	"fmt"
@@ -24,6 +25,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/config"
 	"github.com/megatron-ops/megatron-ops/internal/follow"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lead"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
@@ -134,7 +136,8 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 	var running sync.WaitGroup
 	tell := logNews(log, sh.lang)
 	agentPolicy := mcp.Policy{Beyond: func(op string, in any) string { return needsApproval(svc, cfg.Slack.Approval, op, in) }}
-	watchers := startWatchers(ctx, svc, &running)
+	watchers := newWatchers(svc)
+	led := []func(context.Context){func(ctx context.Context) { runWatchers(ctx, watchers) }}
 	slackOn := slackAsked()
 	if slackOn {
 		slackConfig, err := sh.slackConfig(cfg, svc, st)
@@ -151,18 +154,17 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 			agentPolicy = askInSlack(agentPolicy, svc, cfg.Slack.Approval)
 		}
 		mux.Handle("/slack/", b.Handler())
-		running.Go(func() {
-			if err := b.Run(ctx); err != nil && ctx.Err() == nil {
-				log.Error("slack stopped", "error", err)
-			}
-		})
+		running.Go(func() { b.Receive(ctx) })
+		led = append(led, b.Work)
 	}
-	follower := follow.Follower{Service: svc, Watchers: watchers, Tell: tell, Log: log}
-	running.Go(func() {
+	led = append(led, func(ctx context.Context) {
+		follower := follow.Follower{Service: svc, Watchers: watchers, Tell: tell, Log: log}
 		if err := follower.Run(ctx); err != nil {
 			log.Error("jobs are not followed", "error", err)
 		}
 	})
+	leader := lead.Leader{Lease: st.Lease("leader", serverName()), Log: log}
+	running.Go(func() { leader.Run(ctx, together(led)) })
 	agents, err := mcp.NewServer(mcp.Config{
 		Service:  func() (*ops.Service, error) { return svc, nil },
 		Caller:   ops.Caller{Surface: ops.MCPHTTP, ID: "loopback", ReadOnly: true},
@@ -186,6 +188,14 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 	requests := promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
 		Name: "megatron_ops_http_requests_total", Help: "HTTP requests, by the first part of their path and status class.",
 	}, []string{"path", "class"})
+	promauto.With(reg).NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "megatron_ops_leads", Help: "1 on the server that watches the clusters and answers Slack, 0 on one that stands by.",
+	}, func() float64 {
+		if leader.Leads() {
+			return 1
+		}
+		return 0
+	})
 	mux.Handle("/metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) {
@@ -260,10 +270,10 @@ func siteValues(svc *ops.Service) func(cluster string) map[string]string {
 	}
 }
 
-// startWatchers runs one watcher for each cluster that can be watched: whoever
+// newWatchers makes one watcher for each cluster that can be watched: whoever
 // wants to know of jobs subscribes, and the cluster is asked once. Operations that
 // read are answered by the same questions.
-func startWatchers(ctx context.Context, svc *ops.Service, running *sync.WaitGroup) map[string]*watch.Watcher {
+func newWatchers(svc *ops.Service) map[string]*watch.Watcher {
 	all, views := map[string]*watch.Watcher{}, map[string]ops.View{}
 	for name, cl := range svc.Clusters {
 		if c, ok := cl.(interface {
@@ -275,13 +285,44 @@ func startWatchers(ctx context.Context, svc *ops.Service, running *sync.WaitGrou
 			if cl.Kind() != "local" { // which costs nobody anything to ask
 				views[name] = view
 			}
-			w := watch.New(view, watch.Options{})
-			all[name] = w
-			running.Go(func() { w.Run(ctx) })
+			all[name] = watch.New(view, watch.Options{})
 		}
 	}
 	svc.Views = views
 	return all
+}
+
+// runWatchers watches until ctx ends. What is watched begins anew with each term:
+// another server has told of what happened meanwhile.
+func runWatchers(ctx context.Context, watchers map[string]*watch.Watcher) {
+	var wg sync.WaitGroup
+	for _, w := range watchers {
+		wg.Go(func() { w.Run(ctx) })
+	}
+	wg.Wait()
+	for _, w := range watchers {
+		w.Clear()
+	}
+}
+
+// together does all of work until each has ended.
+func together(work []func(context.Context)) func(context.Context) {
+	return func(ctx context.Context) {
+		var wg sync.WaitGroup
+		for _, f := range work {
+			wg.Go(func() { f(ctx) })
+		}
+		wg.Wait()
+	}
+}
+
+// serverName tells this process from every other that shares the database.
+func serverName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s:%d:%s", host, os.Getpid(), rand.Text())
 }
 
 // logNews is where there is no Slack: the server's own terminal hears of what

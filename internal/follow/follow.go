@@ -150,6 +150,10 @@ func (f *Follower) listen(ctx context.Context, st *store.Store, sub *watch.Subsc
 func (f *Follower) seen(ctx context.Context, st *store.Store, j slurm.Job) {
 	n := News{Job: j}
 	f.follow(j)
+	var known slurm.Job
+	if had, err := st.Slack().Get(ctx, last, key(j.Cluster, j.ID), time.Now(), &known); err == nil && had && sameEnd(known, j) {
+		return // somebody else who follows it was told by this watcher
+	}
 	if j.State == slurm.Running {
 		f.await(ctx, st, j)
 	}
@@ -174,6 +178,12 @@ func requeued(j slurm.Job) lang.Text {
 		EN: fmt.Sprintf("%s: it %s. It waits in the queue again and starts by itself (restart %d).", how.Word, how.Says.EN, j.Restarts),
 		ZH: fmt.Sprintf("%s：%s。作业已重新排队，会自动再次启动（第 %d 次）。", how.Word, how.Says.ZH, j.Restarts),
 	}
+}
+
+// sameEnd reports whether both are the one end of a job's one run.
+func sameEnd(a, b slurm.Job) bool {
+	return a.State.Ended() && a.State == b.State && a.Restarts == b.Restarts &&
+		(a.SubmittedAt == nil || b.SubmittedAt == nil || a.SubmittedAt.Equal(*b.SubmittedAt))
 }
 
 // reader is who reads logs here: this process, which changes nothing by it.

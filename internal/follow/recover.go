@@ -11,6 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
@@ -49,7 +50,7 @@ func (f *Follower) recover(ctx context.Context, st *store.Store, n *News) {
 	s, last, resumes := call.Resume(s)
 	may, why := mayRetry(s.Retry, r, attempt)
 	if may {
-		again, err := f.sameCause(ctx, st, lineage, r, last.Iteration)
+		again, err := f.sameCause(ctx, st, lineage, n.Job.ID, r, last.Iteration)
 		if err != nil {
 			f.Log.Error("causes of earlier attempts could not be read", "job", n.Job.ID, "error", err)
 			return
@@ -144,20 +145,26 @@ func delayMinutes(attempt int) int { return min(1<<min(attempt, 6), 60) }
 
 // sameCause reports whether the attempt before failed of the same, and keeps
 // this one's cause. A time limit or a preemption is the same only where the run
-// has come no further since.
-func (f *Follower) sameCause(ctx context.Context, st *store.Store, lineage string, r diagnose.Report, iteration string) (bool, error) {
-	type kept struct{ Class, Line, Iteration string }
+// has come no further since. Asked again for the same job, after a crash, it says
+// the same.
+func (f *Follower) sameCause(ctx context.Context, st *store.Store, lineage string, id slurm.JobID, r diagnose.Report, iteration string) (bool, error) {
+	type kept struct {
+		Class, Line, Iteration string
+		Job                    slurm.JobID
+		Again                  bool
+	}
 	var before kept
 	now := time.Now()
 	had, err := st.Slack().Get(ctx, cause, lineage, now, &before)
-	if err != nil {
-		return false, err
+	if err != nil || had && before.Job == id {
+		return before.Again, err
 	}
-	this := kept{Class: r.Class, Line: shape(r.RootLine)}
+	this := kept{Class: r.Class, Line: shape(r.RootLine), Job: id}
 	if goesOn(r.Class) {
 		this.Iteration = iteration
 	}
-	return had && before == this, st.Slack().Put(ctx, cause, lineage, this, now.Add(memory))
+	this.Again = had && before.Class == this.Class && before.Line == this.Line && before.Iteration == this.Iteration
+	return this.Again, st.Slack().Put(ctx, cause, lineage, this, now.Add(memory))
 }
 
 // shape is a line without its numbers: times, ranks and addresses differ from

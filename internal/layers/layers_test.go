@@ -55,6 +55,8 @@ var rooms = []room{
 	{"slurm/diagnose/...", []string{"slurm/diagnose"}, "a bench or generator serves the diagnosis"},
 	{"internal/store", []string{"slurm"}, "the store keeps, it does not act"},
 	{"internal/ops", []string{"knowledge", "knowledge/...", "skills", "slurm", "slurm/...", "internal/store", "internal/redact"}, "the operations stand above every room and below every surface"},
+	{"internal/store/...", nil, "a server for tests knows nothing of what is kept in it"},
+	{"internal/lead", nil, "whoever leads does not know what is led"},
 	{"internal/config", []string{"slurm", "slurm/job", "internal/ops"}, "the configuration file names what cmd wires"},
 	{"bot", belowOps, "Slack is one door, not the room: operations and what lies below them, no back end, never MCP"},
 	{"bot/...", append([]string{"bot"}, belowOps...), "Slack is one door, not the room: operations and what lies below them, no back end, never MCP"},

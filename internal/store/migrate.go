@@ -45,6 +45,7 @@ var migrations = []string{
 	// Where and when a submission was handed over last.
 	`ALTER TABLE submissions ADD COLUMN place TEXT NOT NULL DEFAULT '';
 	ALTER TABLE submissions ADD COLUMN attempted_at BIGINT NOT NULL DEFAULT 0;`,
+	leaseSchema,
 }
 
 // migrate applies what is missing, each step in a transaction of its own.

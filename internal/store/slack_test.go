@@ -18,17 +18,8 @@ import (
 func onEach(t *testing.T, test func(*testing.T, *Slack)) {
 	t.Helper()
 	urls := map[string]func(*testing.T) string{
-		"sqlite": func(t *testing.T) string { return filepath.Join(t.TempDir(), "s.db") },
-		"postgres": func(t *testing.T) string {
-			server := needPostgres(t)
-			name := "slack_" + strings.ToLower(rand.Text())
-			db, err := sql.Open("pgx", server)
-			require.NoError(t, err)
-			defer db.Close()
-			_, err = db.ExecContext(t.Context(), "CREATE DATABASE "+name)
-			require.NoError(t, err)
-			return strings.Replace(server, "/postgres?", "/"+name+"?", 1)
-		},
+		"sqlite":   func(t *testing.T) string { return filepath.Join(t.TempDir(), "s.db") },
+		"postgres": freshPostgres,
 	}
 	for name, url := range urls {
 		t.Run(name, func(t *testing.T) {
@@ -38,6 +29,19 @@ func onEach(t *testing.T, test func(*testing.T, *Slack)) {
 			test(t, s.Slack())
 		})
 	}
+}
+
+// freshPostgres is the URL of an empty database on the server.
+func freshPostgres(t *testing.T) string {
+	t.Helper()
+	server := needPostgres(t)
+	name := "db_" + strings.ToLower(rand.Text())
+	db, err := sql.Open("pgx", server)
+	require.NoError(t, err)
+	defer db.Close()
+	_, err = db.ExecContext(t.Context(), "CREATE DATABASE "+name)
+	require.NoError(t, err)
+	return strings.Replace(server, "/postgres?", "/"+name+"?", 1)
 }
 
 func keys(list []SlackMessage) (k []string) {

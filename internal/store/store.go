@@ -22,6 +22,7 @@ var ErrNotFound = errors.New("not in the store")
 type Store struct {
 	db       *sql.DB
 	postgres bool
+	path     string // of the SQLite file
 }
 
 // Open opens the database that url names: a postgres:// URL, or the path of a
@@ -34,7 +35,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 		if err := os.MkdirAll(filepath.Dir(url), 0o700); err != nil {
 			return nil, fmt.Errorf("state directory: %w", err)
 		}
-		driver, dsn = "sqlite", sqliteDSN(url)
+		driver, dsn, s.path = "sqlite", sqliteDSN(url), url
 	}
 	db, err := sql.Open(driver, dsn)
 	if err != nil {

@@ -134,11 +134,13 @@ func New(c cluster, o Options) *Watcher {
 
 // Watch follows a job from now on. known is the job as it was last told of, as a
 // restart has it from its store: if it is still so, nothing is told. Its zero
-// value but for the ID is a job that nothing is known of.
+// value but for the ID is a job that nothing is known of. Of two that were last
+// told different things, neither is passed over: the job is told of again.
 func (w *Watcher) Watch(known slurm.Job) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if _, is := w.jobs[known.ID]; is {
+	if x, is := w.jobs[known.ID]; is {
+		x.told = x.told && (known.State == "" || same(x.job, known))
 		return
 	}
 	w.jobs[known.ID] = &watched{job: known, told: known.State != ""}
@@ -150,6 +152,14 @@ func (w *Watcher) Forget(id slurm.JobID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.jobs, id)
+}
+
+// Clear follows no job any more: whoever watches again begins with what is stored.
+func (w *Watcher) Clear() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.jobs)
+	w.looked = time.Time{}
 }
 
 // nudge makes Run look whether it has something to do.

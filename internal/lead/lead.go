@@ -1,0 +1,104 @@
+// Package lead lets several servers share one database: what must be done once,
+// such as asking a cluster for its jobs or sending what is owed, is done by the
+// one that leads. The others take over when it is gone.
+package lead
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+)
+
+// lease is the right to lead; *store.Lease is one.
+type lease interface {
+	Renew(ctx context.Context, span time.Duration) (bool, error)
+	Resign(ctx context.Context) error
+}
+
+// A Leader is one server's part in it.
+type Leader struct {
+	Lease lease
+	Log   *slog.Logger
+	// Span is for how long the lease is taken; zero: ten seconds. It is renewed three
+	// times in a span, and given up a fifth of it before another could take it.
+	Span time.Duration
+
+	leads atomic.Bool
+}
+
+// Leads reports whether this server leads now.
+func (l *Leader) Leads() bool { return l.leads.Load() }
+
+// Run does work while this server leads, until ctx ends. work's context ends
+// when it leads no more; work is begun again when it does once more.
+func (l *Leader) Run(ctx context.Context, work func(context.Context)) {
+	if l.Span == 0 {
+		l.Span = 10 * time.Second
+	}
+	waits := false
+	for ctx.Err() == nil {
+		begin := time.Now()
+		ours, err := l.Lease.Renew(ctx, l.Span)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			l.Log.Error("who leads could not be settled", "error", err)
+		case ours:
+			l.Log.Info("this server leads")
+			l.term(ctx, begin, work)
+			waits = false
+		case !waits:
+			l.Log.Info("another server leads; this one stands by")
+			waits = true
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(l.Span / 5):
+		}
+	}
+}
+
+// term is the time from taking the lease to losing it or to ctx's end.
+func (l *Leader) term(ctx context.Context, begin time.Time, work func(context.Context)) {
+	// The monotonic clock decides: a process that was stopped for a while gives up
+	// first thing when it goes on.
+	held, lose := context.WithCancel(ctx)
+	last := time.AfterFunc(time.Until(begin.Add(l.Span*4/5)), lose)
+	done := make(chan struct{})
+	l.leads.Store(true)
+	go func() {
+		defer close(done)
+		work(held)
+	}()
+	for held.Err() == nil {
+		select {
+		case <-held.Done():
+			continue
+		case <-time.After(l.Span / 3):
+		}
+		begin := time.Now()
+		ours, err := l.Lease.Renew(held, l.Span)
+		switch {
+		case err != nil && held.Err() == nil:
+			l.Log.Error("the lease could not be renewed", "error", err)
+		case err == nil && !ours:
+			lose()
+		case err == nil:
+			if last.Stop() {
+				last.Reset(time.Until(begin.Add(l.Span * 4 / 5)))
+			}
+		}
+	}
+	l.leads.Store(false)
+	if ctx.Err() == nil {
+		l.Log.Warn("this server leads no more")
+	}
+	<-done
+	lose()
+	// Whoever stands by need not wait for the end of the span.
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	if err := l.Lease.Resign(end); err != nil {
+		l.Log.Warn("the lease could not be given back", "error", err)
+	}
+}

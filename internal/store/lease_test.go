@@ -1,0 +1,113 @@
+package store
+
+import (
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// eachTwice runs a test on both databases, opened twice as two servers do.
+func eachTwice(t *testing.T, test func(t *testing.T, a, b *Store)) {
+	for name, url := range map[string]func(*testing.T) string{
+		"sqlite":   func(t *testing.T) string { return filepath.Join(t.TempDir(), "state.db") },
+		"postgres": freshPostgres,
+	} {
+		t.Run(name, func(t *testing.T) {
+			url := url(t)
+			open := func() *Store {
+				s, err := Open(t.Context(), url)
+				require.NoError(t, err)
+				t.Cleanup(func() { s.Close() })
+				return s
+			}
+			test(t, open(), open())
+		})
+	}
+}
+
+func TestOneHolderOfALease(t *testing.T) {
+	eachTwice(t, func(t *testing.T, a, b *Store) {
+		ctx := t.Context()
+		renew := func(l *Lease, span time.Duration) bool {
+			ok, err := l.Renew(ctx, span)
+			require.NoError(t, err)
+			return ok
+		}
+		first, second := a.Lease("leader", "a"), b.Lease("leader", "b")
+		require.True(t, renew(first, time.Minute))
+		require.False(t, renew(second, time.Minute))
+		require.True(t, renew(first, time.Minute), "kept")
+		require.True(t, renew(b.Lease("other", "b"), time.Minute), "another name is another lease")
+		require.NoError(t, second.Resign(ctx), "what one has not, one can give back")
+		require.False(t, renew(second, time.Minute))
+
+		require.NoError(t, first.Resign(ctx))
+		require.True(t, renew(second, 300*time.Millisecond))
+		require.False(t, renew(first, time.Minute))
+		if a.postgres { // nobody renews it any more
+			time.Sleep(400 * time.Millisecond)
+			require.True(t, renew(first, time.Minute))
+			require.False(t, renew(second, time.Minute))
+		}
+	})
+}
+
+// Two servers, and several requests in each, write at once: they wait for one
+// another, and nothing is lost.
+func TestManyWriteAtOnce(t *testing.T) {
+	eachTwice(t, func(t *testing.T, a, b *Store) {
+		var wg sync.WaitGroup
+		for i, s := range []*Store{a, b, a, b, a, b} {
+			wg.Go(func() {
+				for n := range 20 {
+					key := fmt.Sprintf("%d-%d", i, n)
+					_, first, err := s.Begin(t.Context(), Submission{Key: key, Token: key, Cluster: "c", Name: "run", Spec: []byte("{}"), CreatedAt: noon})
+					if err != nil || !first {
+						t.Errorf("%s: %v %v", key, first, err)
+					}
+					if err := s.Slack().Enqueue(t.Context(), SlackMessage{Key: key, Lane: "l"}); err != nil {
+						t.Errorf("%s: %v", key, err)
+					}
+					if err := s.AddAudit(t.Context(), Entry{At: noon, Surface: "shell", Who: key, Op: "submit"}); err != nil {
+						t.Errorf("%s: %v", key, err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		all, err := a.Unfinished(t.Context())
+		require.NoError(t, err)
+		require.Len(t, all, 120)
+		waiting, err := b.Slack().Waiting(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 120, waiting)
+		broken, err := b.VerifyAudit(t.Context())
+		require.NoError(t, err)
+		require.Zero(t, broken, "the trail is one chain, whoever wrote")
+	})
+}
+
+// Of several that find the same attempt over, one makes the next.
+func TestOneMakesTheNextAttempt(t *testing.T) {
+	eachTwice(t, func(t *testing.T, a, b *Store) {
+		_, _, err := a.Begin(t.Context(), Submission{Key: "k", Token: "t", Cluster: "c", Name: "run", Spec: []byte("{}"), CreatedAt: noon, Place: "one"})
+		require.NoError(t, err)
+		sub, err := b.Submission(t.Context(), "k")
+		require.NoError(t, err)
+		require.Equal(t, "one", sub.Place)
+		require.Equal(t, noon, sub.AttemptedAt)
+		won := 0
+		for _, s := range []*Store{a, b, a} {
+			ok, err := s.Attempt(t.Context(), sub, "two", noon)
+			require.NoError(t, err)
+			if ok {
+				won++
+			}
+		}
+		require.Equal(t, 1, won)
+	})
+}
