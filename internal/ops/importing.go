@@ -42,7 +42,7 @@ func importing(_ context.Context, c *Call, in ImportIn) (ImportOut, error) {
 	if ext := filepath.Ext(name); ext == ".yaml" || ext == ".yml" {
 		found, notes, err := job.ImportRecipe(text)
 		if err != nil {
-			return out, fieldErrors(err)
+			return out, c.fieldErrors(err)
 		}
 		specs, out.Notes = found, append(out.Notes, notes...)
 	} else {
@@ -112,7 +112,7 @@ func image(_ context.Context, c *Call, in ImageIn) (ImageOut, error) {
 	}
 	steps, err := job.Images(ask)
 	if err != nil {
-		return ImageOut{}, fieldErrors(err)
+		return ImageOut{}, c.fieldErrors(err)
 	}
 	out := ImageOut{Steps: []ImageStep{}}
 	for _, s := range steps {

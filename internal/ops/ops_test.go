@@ -360,3 +360,18 @@ func TestSomebodysOwnProgramIsJudgedByWhatItSays(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, out.(PlanOut).OK, "12 heads on TP 8 are wrong in any program that takes these flags")
 }
+
+func TestWhatIsWrongWithASpecificationIsSaidInTheCallersLanguage(t *testing.T) {
+	c := newCall(t, &site{})
+	c.Lang = lang.ZH
+	_, err := do(t, c, "render", "--worktree", "/w", "--time", "soon", "--nodes", "0")
+	e := AsError(err)
+	require.Equal(t, "time", e.Field)
+	require.Equal(t, `"soon" 格式不符`, e.Message)
+	require.Contains(t, e.Fix, "请给出分钟数")
+	require.Len(t, e.More, 1)
+	require.Contains(t, e.More[0].Message, "超出范围")
+	out, err := do(t, c, "render", "--worktree", "/w", "--gpus-per-node", "8", "--nodes", "1")
+	require.NoError(t, err)
+	require.Contains(t, text(t, out, lang.ZH), "没有给出 cpus_per_task")
+}

@@ -44,7 +44,7 @@ func plan(ctx context.Context, c *Call, in PlanIn) (PlanOut, error) {
 	// arguments can be judged without it.
 	errs := slices.DeleteFunc(s.Validate(), func(e *job.FieldError) bool { return e.Field == "worktree" && e.Value == "" })
 	if len(errs) > 0 {
-		return PlanOut{}, fieldErrors(job.FieldErrors(errs))
+		return PlanOut{}, c.fieldErrors(job.FieldErrors(errs))
 	}
 	out, err := c.judge(s)
 	if err == nil && in.CheckFiles {

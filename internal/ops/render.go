@@ -47,7 +47,7 @@ func render(_ context.Context, c *Call, in RenderIn) (RenderOut, error) {
 	case "shell":
 		lines, err := job.ForShell(s, opts, place)
 		if err != nil {
-			return RenderOut{}, fieldErrors(err)
+			return RenderOut{}, c.fieldErrors(err)
 		}
 		return RenderOut{Script: byHand(lines, place)}, nil
 	case "hostfile":
@@ -58,13 +58,13 @@ func render(_ context.Context, c *Call, in RenderIn) (RenderOut, error) {
 	case "distribute":
 		sc, err := job.Distribute(s, opts, "")
 		if err != nil {
-			return RenderOut{}, fieldErrors(err)
+			return RenderOut{}, c.fieldErrors(err)
 		}
-		return RenderOut{Script: sc.Text, Hash: sc.Hash, Warnings: sc.Warnings}, nil
+		return RenderOut{Script: sc.Text, Hash: sc.Hash, Warnings: c.warnings(sc)}, nil
 	case "session":
 		i, err := job.ForSession(s, opts)
 		if err != nil {
-			return RenderOut{}, fieldErrors(err)
+			return RenderOut{}, c.fieldErrors(err)
 		}
 		return RenderOut{Script: session(i)}, nil
 	}
@@ -74,9 +74,18 @@ func render(_ context.Context, c *Call, in RenderIn) (RenderOut, error) {
 	}
 	sc, err := render(s, opts)
 	if err != nil {
-		return RenderOut{}, fieldErrors(err)
+		return RenderOut{}, c.fieldErrors(err)
 	}
-	return RenderOut{Script: sc.Text, Hash: sc.Hash, Warnings: sc.Warnings}, nil
+	return RenderOut{Script: sc.Text, Hash: sc.Hash, Warnings: c.warnings(sc)}, nil
+}
+
+// warnings are a script's warnings, in the caller's language.
+func (c *Call) warnings(sc job.Script) []string {
+	var all []string
+	for _, w := range sc.Warnings {
+		all = append(all, job.Say(w, c.Lang))
+	}
+	return all
 }
 
 // byHand puts the node before each command that is typed on it.

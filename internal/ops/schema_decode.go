@@ -195,7 +195,7 @@ func (d *decoder) spec(in any, v reflect.Value) {
 	v.SetZero()
 	s, err := job.Decode(encodeTree(in))
 	if err != nil {
-		e := AsError(fieldErrors(err))
+		e := AsError((&Call{}).fieldErrors(err)) // arguments come before a caller, and his language
 		d.errs = append(append(d.errs, e), e.More...)
 		e.More = nil
 		return

@@ -50,7 +50,7 @@ func (c *Call) spec(in SpecIn) (job.Spec, error) {
 		return s, err
 	}
 	if errs := s.Validate(); len(errs) > 0 {
-		return s, fieldErrors(job.FieldErrors(errs))
+		return s, c.fieldErrors(job.FieldErrors(errs))
 	}
 	return s, nil
 }
@@ -76,7 +76,7 @@ func (c *Call) draft(in SpecIn) (job.Spec, error) {
 	case len(text) > 0:
 		s, err := job.Decode(text)
 		if err != nil {
-			return base, fieldErrors(err)
+			return base, c.fieldErrors(err)
 		}
 		base = s
 	}
@@ -143,14 +143,14 @@ func overlay(dst, over reflect.Value) {
 
 // fieldErrors turns what the specification says of its fields into one error:
 // the first field, and the others with it.
-func fieldErrors(err error) error {
+func (c *Call) fieldErrors(err error) error {
 	var all []*Error
 	for _, f := range job.AsFieldErrors(err) {
-		msg := f.Msg
+		msg, fix := f.In(c.Lang)
 		if f.Value != "" {
-			msg = fmt.Sprintf("%q %s", f.Value, f.Msg)
+			msg = fmt.Sprintf("%q %s", f.Value, msg)
 		}
-		all = append(all, &Error{Code: BadInput, Field: f.Field, Message: msg, Fix: f.Fix})
+		all = append(all, &Error{Code: BadInput, Field: f.Field, Message: msg, Fix: fix})
 	}
 	if len(all) == 0 {
 		return &Error{Code: BadInput, Message: err.Error()}

@@ -65,7 +65,7 @@ func submit(ctx context.Context, c *Call, in SubmitIn) (SubmitOut, error) {
 		sc, err = job.Render(s, opts)
 	}
 	if err != nil {
-		return SubmitOut{}, fieldErrors(err)
+		return SubmitOut{}, c.fieldErrors(err)
 	}
 	full := s.WithDefaults()
 	out := SubmitOut{

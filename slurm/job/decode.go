@@ -2,7 +2,6 @@ package job
 
 import (
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
@@ -21,7 +20,7 @@ func Decode(data []byte) (Spec, error) {
 		return Spec{}, err
 	}
 	if root.kind != isMap {
-		return Spec{}, notSpec(fmt.Sprintf("is %s", root.kind), "write name: value lines")
+		return Spec{}, notSpec("is "+string(root.kind), "write name: value lines")
 	}
 	var s Spec
 	var d decoder
