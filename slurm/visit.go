@@ -1,6 +1,8 @@
 package slurm
 
 import (
+	"cmp"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +14,11 @@ type Visit struct {
 	Nodes     []string
 	Partition string // empty: the default one
 	Argv      []string
+	// GPUs and CPUs are of each node, Memory as --mem has it; zero: none of the
+	// first, one, 100M.
+	GPUs   int
+	CPUs   int
+	Memory string
 	// Limit is how long it may take to get the nodes and to run; zero: one minute.
 	Limit time.Duration
 }
@@ -20,9 +27,14 @@ type Visit struct {
 // that it fits beside other jobs, and does not queue.
 func (v Visit) Args() []string {
 	n := strconv.Itoa(len(v.Nodes))
+	limit := max(2, int(math.Ceil(v.Limit.Minutes()))+1)
 	args := []string{
-		"--job-name=megatron-ops-visit", "--immediate=20", "--time=2", "--unbuffered", "--input=none",
-		"--nodes=" + n, "--ntasks=" + n, "--ntasks-per-node=1", "--cpus-per-task=1", "--mem=100M", "--nodelist=" + strings.Join(v.Nodes, ","),
+		"--job-name=megatron-ops-visit", "--immediate=20", "--time=" + strconv.Itoa(limit), "--unbuffered", "--input=none",
+		"--nodes=" + n, "--ntasks=" + n, "--ntasks-per-node=1", "--cpus-per-task=" + strconv.Itoa(max(1, v.CPUs)),
+		"--mem=" + cmp.Or(v.Memory, "100M"), "--nodelist=" + strings.Join(v.Nodes, ","),
+	}
+	if v.GPUs > 0 {
+		args = append(args, "--gpus-per-node="+strconv.Itoa(v.GPUs))
 	}
 	if v.Partition != "" {
 		args = append(args, "--partition="+v.Partition)

@@ -278,6 +278,15 @@ var table = []Op{
 		Example: "nodes --drained",
 	}, nodes),
 	define(Op{
+		Name: "nodecheck", Effect: Write, Toolset: NodesSet,
+		Summary: lang.Text{EN: "test nodes and the links between them; finds the odd ones out", ZH: "检测节点及其互联，找出异常节点"},
+		Help: lang.Text{
+			EN: "Use when a node is in doubt. A short job tests CUDA, memory, NCCL and connections against peers, reads ECC and Xid lines, and says what it could not test. Free nodes only.",
+			ZH: "怀疑节点有问题时使用。短作业检测 CUDA、显存、NCCL 与连通性并互相比较，读取 ECC 与 Xid，并说明未能测试的项目。只能用空闲节点。",
+		},
+		Example: "nodecheck gpu[01-04]",
+	}, nodecheck),
+	define(Op{
 		Name: "avoid", Effect: Write, Toolset: NodesSet, Idempotent: true,
 		Summary: lang.Text{EN: "nodes that retries of my jobs leave out for a time, or spares", ZH: "重试时在一段时间内排除的节点，或备用节点"},
 		Help:    lang.Text{EN: "Nodes that a diagnosis blames come on the list by themselves; nodes --avoided shows it.", ZH: "诊断判定有问题的节点会自动加入；用 nodes --avoided 查看。"},
