@@ -68,7 +68,7 @@ func (f *fileCheck) add(rule string, sev rules.Severity, field string, said, fix
 // here is where the job's path p lies on this machine; ok is false for one that
 // only the image has.
 func (f *fileCheck) here(p string) (host string, ok bool) {
-	host, ok = f.onHost(p)
+	host, ok = f.spec.OnHost(p)
 	if ok && f.may != nil && f.may(host) != nil {
 		if !slices.Contains(f.unseen, host) {
 			f.unseen = append(f.unseen, host)
@@ -76,20 +76,6 @@ func (f *fileCheck) here(p string) (host string, ok bool) {
 		return host, false
 	}
 	return host, ok
-}
-
-func (f *fileCheck) onHost(p string) (host string, ok bool) {
-	if !path.IsAbs(p) {
-		base := f.spec.Worktree
-		if contained(f.spec) && f.spec.Container.Workdir != "" {
-			base = f.spec.Container.Workdir
-		}
-		p = path.Join(base, p)
-	}
-	if !contained(f.spec) {
-		return p, true
-	}
-	return f.spec.Container.Mounts.ToHost(p)
 }
 
 // exists reports whether the job's path is there; seen is false where this
@@ -294,6 +280,16 @@ func (f *fileCheck) save() {
 			ZH: fmt.Sprintf("%s 剩余 %.0f GiB，而一个检查点约需 %.0f GiB", dir, free/(1<<30), need/(1<<30)),
 		}, lang.Text{EN: "another file system, or keep fewer checkpoints", ZH: "换一个文件系统，或减少保留的检查点"})
 	}
+}
+
+// readHead reads a file's first bytes.
+func readHead(p string, most int64) ([]byte, error) {
+	file, err := os.Open(p)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, most))
 }
 
 // existing is the nearest folder above p that is there.

@@ -36,7 +36,11 @@ type PlanOut struct {
 func (o PlanOut) Found() bool { return rules.Blocking(o.Problems) }
 
 func plan(ctx context.Context, c *Call, in PlanIn) (PlanOut, error) {
-	s, err := c.draft(in.SpecIn)
+	name, text, err := c.given(in.SpecIn)
+	if err != nil {
+		return PlanOut{}, err
+	}
+	s, err := c.draftOf(in.SpecIn, name, text)
 	if err != nil {
 		return PlanOut{}, err
 	}
@@ -47,6 +51,9 @@ func plan(ctx context.Context, c *Call, in PlanIn) (PlanOut, error) {
 		return PlanOut{}, c.fieldErrors(job.FieldErrors(errs))
 	}
 	out, err := c.judge(s)
+	if err == nil && isScript(name, text) {
+		out.Problems = append(out.Problems, c.written(name, text)...)
+	}
 	if err == nil && in.CheckFiles {
 		if !c.hereToo(s) {
 			return out, badInput("check_files", "run it where the files are, on a login node", "files can be looked at only on this machine's own clusters")

@@ -17,6 +17,11 @@ type associator interface {
 	Associations(ctx context.Context, user string) ([]slurm.Association, error)
 }
 
+// A limiter is a cluster that tells what binds a person's jobs.
+type limiter interface {
+	Limits(ctx context.Context, user, account, qos string) ([]slurm.Limit, error)
+}
+
 // rights is what the cluster would not let this person's request have: a
 // partition, account or QOS, a time or node limit, more of a node than there is.
 // What the cluster does not tell is not judged.
@@ -26,6 +31,12 @@ func (c *Call) rights(ctx context.Context, s job.Spec) []rules.Problem {
 		return nil
 	}
 	r := request{spec: s, lang: c.Lang}
+	var allows []slurm.PartitionLimits
+	if l, ok := cl.(interface {
+		PartitionLimits(context.Context) ([]slurm.PartitionLimits, error)
+	}); ok {
+		allows, _ = l.PartitionLimits(ctx)
+	}
 	if sv, ok := cl.(surveyor); ok {
 		if parts, err := sv.Partitions(ctx); err == nil {
 			r.partition(parts)
@@ -34,9 +45,16 @@ func (c *Call) rights(ctx context.Context, s job.Spec) []rules.Problem {
 			r.nodes(nodes, c.site(s).ThreadsPerCore)
 		}
 	}
+	var mine []slurm.Association
 	if a, ok := cl.(associator); ok {
-		if mine, err := a.Associations(ctx, c.Who.User); err == nil && len(mine) > 0 {
+		if mine, err = a.Associations(ctx, c.Who.User); err == nil && len(mine) > 0 {
 			r.accounts(mine)
+		}
+	}
+	r.admitted(allows, mine)
+	if l, ok := cl.(limiter); ok {
+		if all, err := l.Limits(ctx, c.Who.User, s.Account, r.qos(mine)); err == nil {
+			r.limits(all, allows)
 		}
 	}
 	return r.ps

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -55,24 +56,32 @@ func (c *Call) spec(in SpecIn) (job.Spec, error) {
 	return s, nil
 }
 
+// given is the text that in holds or names, and its file's name.
+func (c *Call) given(in SpecIn) (name string, text []byte, err error) {
+	name = cmp.Or(in.File, in.Place)
+	if name == "" {
+		return "", []byte(in.YAML), nil
+	}
+	text, err = c.readFile("file", name)
+	return name, text, err
+}
+
 // draft is the specification before its fields are checked.
 func (c *Call) draft(in SpecIn) (job.Spec, error) {
+	name, text, err := c.given(in)
+	if err != nil {
+		return job.Spec{}, err
+	}
+	return c.draftOf(in, name, text)
+}
+
+// draftOf is draft for a text that was read already.
+func (c *Call) draftOf(in SpecIn, name string, text []byte) (job.Spec, error) {
 	var base job.Spec
-	text := []byte(in.YAML)
-	if in.File == "" {
-		in.File = in.Place
-	}
-	if in.File != "" {
-		b, err := c.readFile("file", in.File)
-		if err != nil {
-			return base, err
-		}
-		text = b
-	}
 	switch {
-	case isScript(in.File, text):
+	case isScript(name, text):
 		// Somebody's own launch script: what it says, as a specification.
-		base, _ = job.Import(in.File, text)
+		base, _ = job.Import(name, text)
 	case len(text) > 0:
 		s, err := job.Decode(text)
 		if err != nil {

@@ -1,8 +1,8 @@
 package ops
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,7 +15,9 @@ import (
 )
 
 // A circumstance is a rule of the documents about what lies around a job: its
-// folders, its environment. check returns what is wrong, or "".
+// folders, its environment. check returns what is wrong, or "". Where the rules
+// table has a row of that id, its fix, source and severity hold unless others
+// are given here.
 type circumstance struct {
 	id       string
 	severity rules.Severity
@@ -25,7 +27,12 @@ type circumstance struct {
 	source   string
 }
 
-var circumstances = []circumstance{
+// circumstances are all of them; launchCircumstances has those of the launch.
+func circumstances() []circumstance {
+	return slices.Concat(placeCircumstances, launchCircumstances)
+}
+
+var placeCircumstances = []circumstance{
 	{
 		id: "worktree-given", severity: rules.Error, field: "worktree",
 		check: func(_ *Call, s job.Spec) lang.Text {
@@ -69,7 +76,7 @@ var circumstances = []circumstance{
 		source: "run-on-slurm: import errors",
 	},
 	{
-		id: "venv-synced", severity: rules.Warning, field: "venv",
+		id: "environment-synced", severity: rules.Warning, field: "venv",
 		check: func(c *Call, s job.Spec) lang.Text {
 			if s.Launcher != job.UV || s.Worktree == "" || contained(s) || filepath.IsAbs(s.Venv) || !c.hereToo(s) {
 				return lang.Text{}
@@ -86,7 +93,7 @@ var circumstances = []circumstance{
 		source: "run-on-slurm: common pitfalls",
 	},
 	{
-		id: "worktree-node-local", severity: rules.Warning, field: "worktree",
+		id: "worktree-shared", severity: rules.Warning, field: "worktree",
 		check: func(c *Call, s job.Spec) lang.Text {
 			if *s.Nodes < 2 || !nodeLocal(s.Worktree) || c.oneHost(s) {
 				return lang.Text{}
@@ -95,32 +102,6 @@ var circumstances = []circumstance{
 		},
 		fix:    lang.Text{EN: "a path on NFS, Lustre or another shared file system", ZH: "放在 NFS、Lustre 等共享文件系统上"},
 		source: "run-on-slurm: multi-node rules",
-	},
-	{
-		id: "world-size-literal", severity: rules.Error, field: "args",
-		check: func(_ *Call, s job.Spec) lang.Text {
-			n, given := lastValue(s.Args, "--world-size", "--world_size")
-			if !given || n == itoa(s.WorldSize()) || strings.ContainsAny(n, "${") {
-				return lang.Text{}
-			}
-			return lang.Text{
-				EN: fmt.Sprintf("--world-size %s, and the job has %d ranks", n, s.WorldSize()), ZH: fmt.Sprintf("--world-size 为 %s，而作业有 %d 个 rank", n, s.WorldSize()),
-			}
-		},
-		fix:    lang.Text{EN: "leave it out: the launcher sets WORLD_SIZE to nodes × GPUs per node", ZH: "去掉该参数：启动器会把 WORLD_SIZE 设为 节点数 × 每节点 GPU 数"},
-		source: "training guide: multi-node debugging",
-	},
-	{
-		id: "init-method-literal", severity: rules.Error, field: "args",
-		check: func(_ *Call, s job.Spec) lang.Text {
-			url, given := lastValue(s.Args, "--init-method", "--init_method", "--dist-url")
-			if !given || !strings.HasPrefix(url, "tcp://") || *s.Nodes == 1 || strings.Contains(url, "$") {
-				return lang.Text{}
-			}
-			return lang.Text{EN: url + " names one host and port, and Slurm chooses the first node", ZH: url + " 写死了主机与端口，而首节点由 Slurm 决定"}
-		},
-		fix:    lang.Text{EN: "--init-method env://: MASTER_ADDR and MASTER_PORT are in the ranks' environment", ZH: "使用 --init-method env://：各 rank 的环境中已有 MASTER_ADDR 与 MASTER_PORT"},
-		source: "training guide: multi-node debugging",
 	},
 	{
 		id: "no-time-limit", severity: rules.Warning, field: "time",
@@ -133,6 +114,14 @@ var circumstances = []circumstance{
 		fix:    lang.Text{EN: "time: HH:MM:SS", ZH: "time：HH:MM:SS"},
 		source: "sbatch(1): --time",
 	},
+}
+
+func (r circumstance) problem(said lang.Text, l lang.Lang) rules.Problem {
+	p := rules.Problem{Rule: r.id, Severity: r.severity, Field: r.field, Message: said.In(l), Fix: r.fix.In(l), Source: r.source, Effect: rules.PerformanceOnly}
+	if row, ok := rules.Explain(r.id); ok {
+		p.Severity, p.Fix, p.Source = cmp.Or(p.Severity, row.Severity), cmp.Or(p.Fix, row.Remedy.In(l)), cmp.Or(p.Source, row.Source)
+	}
+	return p
 }
 
 // lastValue is the value of the last of these flags among args.
@@ -180,15 +169,12 @@ func (c *Call) oneHost(s job.Spec) bool {
 // surroundings is what the documents' rules say of s.
 func (c *Call) surroundings(s job.Spec) []rules.Problem {
 	var ps []rules.Problem
-	for _, r := range circumstances {
+	for _, r := range circumstances() {
 		said := r.check(c, s)
 		if said.EN == "" {
 			continue
 		}
-		ps = append(ps, rules.Problem{
-			Rule: r.id, Severity: r.severity, Field: r.field,
-			Message: said.In(c.Lang), Fix: r.fix.In(c.Lang), Source: r.source,
-		})
+		ps = append(ps, r.problem(said, c.Lang))
 	}
 	return ps
 }

@@ -49,6 +49,16 @@ func TestActingForOthers(t *testing.T) {
 	require.NoError(t, err)
 	require.NotZero(t, info.Size())
 
+	short := alice.submit(t, "--qos=short --gpus-per-node=4 --time=5 --output=logs/%j.out", "sleep 60")
+	alice.state(t, short, slurm.Running)
+	limits, err := c.Limits(t.Context(), "alice", "", "short")
+	require.NoError(t, err)
+	require.ElementsMatch(t, []slurm.Limit{
+		{Of: "QOS short", Name: "MaxWallPJ", Max: 30},
+		{Of: "alice under QOS short", Name: "MaxTRESPU", TRES: "gres/gpu", Max: 8, Used: 4},
+	}, limits)
+	require.NoError(t, alice.Cancel(t.Context(), short))
+
 	require.ErrorIs(t, bob.Cancel(t.Context(), id), slurm.ErrDenied)
 	require.NoError(t, alice.Cancel(t.Context(), id))
 	alice.state(t, id, slurm.Cancelled)

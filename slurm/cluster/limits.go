@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"strings"
 
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -25,4 +26,28 @@ func (c *CLI) PriorityWeights(ctx context.Context) (slurm.Priority, error) {
 		return all[0], nil
 	}
 	return slurm.Priority{}, err
+}
+
+// Limits tells what binds a user's jobs in an account, "" for the default one,
+// under a QOS, with what is taken of it; none where the cluster does not enforce
+// limits.
+func (c *CLI) Limits(ctx context.Context, user, account, qos string) ([]slurm.Limit, error) {
+	config, err := c.ask(ctx, "configuration", "scontrol", "show", "config")
+	if err != nil || !enforcesLimits(config) {
+		return nil, err
+	}
+	out, err := c.ask(ctx, "limits of "+user, "scontrol", "--oneliner", "show", "assoc_mgr", "users="+user, "flags=assoc,qos")
+	return slurm.ParseLimits(out, user, account, qos), err
+}
+
+// enforcesLimits reports whether AccountingStorageEnforce holds jobs to their
+// limits (slurm.conf(5)): qos and safe imply it.
+func enforcesLimits(config string) bool {
+	for line := range strings.Lines(config) {
+		key, value, _ := strings.Cut(line, "=")
+		if strings.TrimSpace(key) == "AccountingStorageEnforce" {
+			return strings.Contains(value, "limits") || strings.Contains(value, "qos") || strings.Contains(value, "safe")
+		}
+	}
+	return false
 }

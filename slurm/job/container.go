@@ -20,6 +20,27 @@ func (s Spec) mounts() Mounts {
 	return ms
 }
 
+// OnHost is where a path that the ranks use lies on the host; ok is false for
+// one that only the image has.
+func (s Spec) OnHost(p string) (host string, ok bool) {
+	if !s.contained() {
+		return s.absolute(p), true
+	}
+	if !path.IsAbs(p) {
+		p = path.Join(s.workdir(), p)
+	}
+	return s.mounts().ToHost(p)
+}
+
+// InContainer is where the ranks see a path of the host; ok is false for one
+// that no mount shows them.
+func (s Spec) InContainer(p string) (inside string, ok bool) {
+	if !s.contained() {
+		return s.absolute(p), true
+	}
+	return s.mounts().ToContainer(s.absolute(p))
+}
+
 // inside is where a path of the host is seen by the ranks.
 func (s Spec) inside(p string) string {
 	if s.contained() {

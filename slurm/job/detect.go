@@ -143,9 +143,10 @@ func (d *detection) partitions(groups []nodeGroup, first string) {
 	} else {
 		d.say("partition", g.partition, fmt.Sprintf("the largest partition with GPUs: %d nodes", size[g.partition]), fmt.Sprintf("有 GPU 的最大分区：%d 个节点", size[g.partition]))
 	}
-	d.site.GPUsPerNode, d.site.CPUsPerTask, d.site.ThreadsPerCore = g.gpus, g.cpus, g.threads
+	d.site.GPUsPerNode, d.site.CPUsPerTask, d.site.CPUsPerNode, d.site.ThreadsPerCore = g.gpus, g.cpus, g.cpus, g.threads
 	d.say("gpus_per_node", strconv.Itoa(g.gpus), "sinfo's GRES of its nodes", "sinfo 显示的节点 GRES")
 	d.say("cpus_per_task", strconv.Itoa(g.cpus), "all CPUs of a node, for its one task", "节点的全部 CPU，供唯一的任务使用")
+	d.say("cpus_per_node", strconv.Itoa(g.cpus), "sinfo; what a job asks for is held against it before it is submitted", "来自 sinfo；提交前据此核对作业申请的 CPU 数")
 	d.say("threads_per_core", strconv.Itoa(g.threads), "sinfo; with 2, hint: nomultithread leaves one thread for each core", "来自 sinfo；为 2 时，hint: nomultithread 让每个核心只用一个线程")
 	d.kind(g, groups)
 }

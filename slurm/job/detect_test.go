@@ -21,7 +21,7 @@ func TestASiteIsReadFromWhatSlurmPrints(t *testing.T) {
 				"config":     "Configuration data as of 2030\nSelectType              = select/cons_tres\n",
 				"account":    "research\n",
 			},
-			job.Site{Partition: "dev", Account: "research", GPUsPerNode: 8, GPU: "a100", GPURequest: "gpus-per-node", CPUsPerTask: 64, ThreadsPerCore: 1},
+			job.Site{Partition: "dev", Account: "research", GPUsPerNode: 8, GPU: "a100", GPURequest: "gpus-per-node", CPUsPerTask: 64, CPUsPerNode: 64, ThreadsPerCore: 1},
 		},
 		"a CPU partition is the default, two kinds of GPU in one partition": {
 			map[string]string{
@@ -35,7 +35,7 @@ func TestASiteIsReadFromWhatSlurmPrints(t *testing.T) {
 			},
 			job.Site{
 				Partition: "gpu", CPUPartition: "cpu", Account: "alpha", GPUsPerNode: 4, GPU: "h100", GRESType: "h100", GPURequest: "gres",
-				CPUsPerTask: 96, ThreadsPerCore: 2, Container: job.Container{Runtime: job.Pyxis}, Shared: []string{"/lustre", "/home"},
+				CPUsPerTask: 96, CPUsPerNode: 96, ThreadsPerCore: 2, Container: job.Container{Runtime: job.Pyxis}, Shared: []string{"/lustre", "/home"},
 			},
 		},
 		"a program of containers": {

@@ -10,6 +10,7 @@ type Site struct {
 	GPURequest   string `json:"gpu_request,omitempty"`
 	GRESType     string `json:"gres_type,omitempty"` // type word in GPU requests
 	CPUsPerTask  int    `json:"cpus_per_task,omitempty"`
+	CPUsPerNode  int    `json:"cpus_per_node,omitempty"` // as Slurm counts them: threads
 	// ThreadsPerCore of the nodes; 2 where hyper-threading is on.
 	ThreadsPerCore int       `json:"threads_per_core,omitempty"`
 	Time           string    `json:"time,omitempty"`

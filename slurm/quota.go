@@ -1,0 +1,83 @@
+package slurm
+
+import (
+	"path"
+	"strconv"
+	"strings"
+)
+
+// A Quota is how much a person or group may keep on a file system.
+type Quota struct {
+	// Of is "user" or "group".
+	Of string `json:"of"`
+	// Mount is where the file system is mounted.
+	Mount string `json:"mount"`
+	// Used and Limit are bytes. The limit is the hard one, or the soft one where
+	// there is no other.
+	Used  int64 `json:"used"`
+	Limit int64 `json:"limit"`
+}
+
+// Left is how many bytes may still be written.
+func (q Quota) Left() int64 { return max(q.Limit-q.Used, 0) }
+
+// Over reports whether the file system of q holds dir.
+func (q Quota) Over(dir string) bool {
+	m := path.Clean(q.Mount)
+	return m == "/" || dir == m || strings.HasPrefix(dir, m+"/")
+}
+
+// ParseQuotas reads what quota(1) printed with --no-wrap --raw-grace and
+// --show-mntpoint, or lfs-quota(1) with -q: after the file system come the
+// blocks in use, the soft and the hard limit, in KiB; 0 is no limit. A "*"
+// behind the use says that it is over, brackets that a server did not answer.
+func ParseQuotas(out, of string) []Quota {
+	var all []Quota
+	var head []string
+	for line := range strings.Lines(out) {
+		if strings.HasPrefix(line, "Disk quotas for ") {
+			continue
+		}
+		f := append(head, strings.Fields(line)...)
+		head = nil
+		name := 0
+		for name < len(f) && !isBlocks(f[name]) {
+			name++
+		}
+		switch {
+		case name == 0 || name > 2:
+			continue
+		case name == len(f):
+			if strings.Contains(f[0], "/") {
+				head = f // a long name stands on a line of its own
+			}
+			continue
+		}
+		mount := f[name-1]
+		if len(f) < name+3 || !strings.HasPrefix(mount, "/") {
+			continue
+		}
+		q := Quota{Of: of, Mount: mount, Used: blocks(f[name])}
+		for _, limit := range []string{f[name+2], f[name+1]} {
+			if q.Limit = blocks(limit); q.Limit > 0 {
+				all = append(all, q)
+				break
+			}
+		}
+	}
+	return all
+}
+
+func isBlocks(word string) bool {
+	_, err := strconv.ParseInt(strings.Trim(word, "[]*"), 10, 64)
+	return err == nil
+}
+
+// blocks is a count of KiB as bytes.
+func blocks(word string) int64 {
+	n, err := strconv.ParseInt(strings.Trim(word, "[]*"), 10, 64)
+	if err != nil || n < 0 || n > 1<<52 {
+		return 0
+	}
+	return n << 10
+}
