@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -38,7 +39,7 @@ func ParseQuotas(out, of string) []Quota {
 		if strings.HasPrefix(line, "Disk quotas for ") {
 			continue
 		}
-		f := append(head, strings.Fields(line)...)
+		f := slices.Concat(head, strings.Fields(line))
 		head = nil
 		name := 0
 		for name < len(f) && !isBlocks(f[name]) {

@@ -82,7 +82,7 @@ var launchCircumstances = []circumstance{
 			return lang.Text{}
 		}
 		if filepath.IsAbs(s.Venv) {
-			if _, seen := s.OnHost(s.Venv); seen || !there(s.Venv) {
+			if _, seen := s.OnHost(s.Venv); seen || !c.there(s.Venv) {
 				return lang.Text{}
 			}
 			return phrase("%s is on the host, and no mount shows it in the container at that path", "%s 在主机上，容器内没有挂载到同一路径", s.Venv)
@@ -93,14 +93,14 @@ var launchCircumstances = []circumstance{
 				return phrase("%s lies under another mount in the container, which shows %s", "%s 在容器内被另一个挂载遮住，看到的是 %s", venv, host)
 			}
 		}
-		if there(s.Worktree) && !there(venv) {
+		if c.there(s.Worktree) && !c.there(venv) {
 			return phrase("there is no %s for the container to see", "没有 %s 可供容器使用", venv)
 		}
 		return lang.Text{}
 	}},
 	{id: "container-image-matches", field: "container.image", check: func(c *Call, s job.Spec) lang.Text {
 		got, ok := pytorchImage(s.Container.Image)
-		if !contained(s) || !ok || !c.hereToo(s) {
+		if !contained(s) || !ok || !c.hereToo(s) || !c.there(s.Worktree) {
 			return lang.Text{}
 		}
 		var want []string
@@ -162,6 +162,11 @@ func wholeNumber(words []string, flags ...string) (int, bool) {
 	v, _ := lastValue(words, flags...)
 	n, err := strconv.Atoi(v)
 	return n, err == nil
+}
+
+// there reports whether a file is here and may be looked at.
+func (c *Call) there(p string) bool {
+	return (c.MayRead == nil || c.MayRead(p) == nil) && there(p)
 }
 
 func there(p string) bool {

@@ -2,7 +2,7 @@ package ops
 
 import (
 	"bytes"
-	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,11 +14,11 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
@@ -29,16 +29,34 @@ type fileCheck struct {
 	spec job.Spec
 	args *megatron.Config
 	lang lang.Lang
-	may  func(path string) error // what an agent may look at; nil: everything
+	// shared are folders that the site says every node sees; apart reports that
+	// the job's nodes are other machines than this one.
+	shared []string
+	apart  bool
+	quotas func(dir string) []slurm.Quota
+	may    func(path string) error // what an agent may look at; nil: everything
 	// unseen are the paths that may does not let be looked at.
 	unseen []string
 	ps     []rules.Problem
 }
 
-// checkFiles is what is wrong with the files of s.
-func (c *Call) checkFiles(s job.Spec) []rules.Problem {
+// argsOf is what Megatron would make of the job's arguments.
+func argsOf(s job.Spec) *megatron.Config {
 	args, _ := megatron.Parse(s.Run())
-	f := fileCheck{spec: s, args: args.Effective(), lang: c.Lang, may: c.MayRead}
+	return args.Effective()
+}
+
+// checkFiles is what is wrong with the files of s.
+func (c *Call) checkFiles(ctx context.Context, s job.Spec) []rules.Problem {
+	f := fileCheck{
+		spec: s, args: argsOf(s), lang: c.Lang, may: c.MayRead, shared: c.site(s).Shared, apart: *s.Nodes > 1 && !c.oneHost(s),
+		quotas: func(dir string) []slurm.Quota {
+			qs, _ := cluster.Quotas(ctx, dir) // a server that does not answer tells of none
+			return qs
+		},
+	}
+	f.rank()
+	f.environment()
 	f.data()
 	f.tokenizer()
 	f.load()
@@ -46,8 +64,8 @@ func (c *Call) checkFiles(s job.Spec) []rules.Problem {
 	for _, dir := range []struct{ flag, path string }{
 		{"--data-cache-path", f.args.DataCachePath.V}, {"--tensorboard-dir", f.args.TensorboardDir.V},
 	} {
-		if dir.path != "" {
-			f.writable(dir.flag, dir.path)
+		if dir.path != "" && f.writable(dir.flag, dir.path) {
+			f.sharedOutput(dir.flag, dir.path)
 		}
 	}
 	if n := len(f.unseen); n > 0 {
@@ -60,9 +78,7 @@ func (c *Call) checkFiles(s job.Spec) []rules.Problem {
 }
 
 func (f *fileCheck) add(rule string, sev rules.Severity, field string, said, fix lang.Text) {
-	f.ps = append(f.ps, rules.Problem{
-		Rule: rule, Severity: sev, Field: field, Message: said.In(f.lang), Fix: fix.In(f.lang), Effect: rules.PerformanceOnly,
-	})
+	f.ps = append(f.ps, circumstance{id: rule, severity: sev, field: field, fix: fix}.problem(said, f.lang))
 }
 
 // here is where the job's path p lies on this machine; ok is false for one that
@@ -143,6 +159,7 @@ func (f *fileCheck) dataset(flag, prefix string) {
 		st, there, seen := f.exists(prefix + ext)
 		switch {
 		case !seen:
+			f.unmounted(flag, prefix, ext)
 			return
 		case !there:
 			f.add("data-missing", rules.Error, flag, lang.Text{EN: prefix + ext + " is not there", ZH: prefix + ext + " 不存在"},
@@ -173,7 +190,10 @@ func (f *fileCheck) tokenizer() {
 		if p == "" || flag == "--tokenizer-model" && !path.IsAbs(p) && !strings.HasPrefix(p, ".") {
 			continue
 		}
-		if _, there, seen := f.exists(p); seen && !there {
+		switch _, there, seen := f.exists(p); {
+		case !seen:
+			f.unmounted(flag, p, "")
+		case !there:
 			f.add("tokenizer-missing", rules.Error, flag, lang.Text{EN: p + " is not there", ZH: p + " 不存在"}, lang.Text{EN: "a path that every node sees", ZH: "改成所有节点可见的路径"})
 		}
 	}
@@ -189,6 +209,7 @@ func (f *fileCheck) load() {
 		return
 	}
 	if _, there, seen := f.exists(dir); !seen {
+		f.unmounted("--load", dir, "")
 		return
 	} else if !there {
 		if dir == f.args.Save.V {
@@ -218,28 +239,43 @@ func (f *fileCheck) load() {
 			lang.Text{EN: "write the number of the last complete iteration into it", ZH: "写入最后一个完整检查点的迭代号"})
 		return
 	}
-	st, there, seen := f.exists(path.Join(dir, folder))
-	if seen && (!there || !st.IsDir()) {
-		f.add("load-incomplete", rules.Error, "--load", lang.Text{EN: fmt.Sprintf("%s names iteration %s, and %s is not there", tracker, word, folder), ZH: fmt.Sprintf("%s 指向第 %s 次迭代，但 %s 不存在", tracker, word, folder)},
-			lang.Text{EN: "load another iteration: " + f.newest(dir), ZH: "加载其他迭代：" + f.newest(dir)})
-		return
+	other := func() lang.Text {
+		newest := f.newest(dir)
+		if newest == "" {
+			return lang.Text{EN: "there is no complete iteration: leave --load out to start anew", ZH: "没有完整的迭代：去掉 --load 从头开始"}
+		}
+		return phrase("write the number of the newest complete one into %s: %s", "把最新的完整迭代写入 %s：%s", tracker, newest)
 	}
-	if seen {
+	st, there, seen := f.exists(path.Join(dir, folder))
+	switch {
+	case !seen:
+	case !there || !st.IsDir():
+		f.add("load-incomplete", rules.Error, "--load", phrase("%s names iteration %s, and %s is not there", "%s 指向第 %s 次迭代，但 %s 不存在", tracker, word, folder), other())
+	case !f.complete(path.Join(dir, folder)):
+		f.add("load-incomplete", rules.Error, "--load", phrase("%s has neither metadata nor mp_rank folders: it was not written to its end", "%s 中既没有 metadata 也没有 mp_rank 目录：它没有写完", folder), other())
+	default:
 		f.format(path.Join(dir, folder))
 	}
 }
 
-// newest is the newest iteration's folder that is there.
+// complete reports whether a checkpoint was written to its end: the distributed
+// formats write their metadata last, the old one has a folder for each rank.
+func (f *fileCheck) complete(dir string) bool {
+	host, _ := f.here(dir)
+	old, _ := filepath.Glob(filepath.Join(host, "mp_rank_*"))
+	return len(old) > 0 || there(filepath.Join(host, "metadata.json")) || there(filepath.Join(host, ".metadata"))
+}
+
+// newest is the newest complete iteration's folder, or "".
 func (f *fileCheck) newest(dir string) string {
-	host, ok := f.here(dir)
-	if !ok {
-		return "-"
-	}
+	host, _ := f.here(dir)
 	found, _ := filepath.Glob(filepath.Join(host, "iter_???????"))
-	if len(found) == 0 {
-		return "-"
+	for _, p := range slices.Backward(found) {
+		if f.complete(path.Join(dir, filepath.Base(p))) {
+			return filepath.Base(p)
+		}
 	}
-	return filepath.Base(found[len(found)-1])
+	return ""
 }
 
 // format compares what a checkpoint is with what the flags expect: the
@@ -259,29 +295,6 @@ func (f *fileCheck) format(dir string) {
 	}
 }
 
-// save checks that a checkpoint can be written and that two of them fit.
-func (f *fileCheck) save() {
-	dir := f.args.Save.V
-	if dir == "" || !f.writable("--save", dir) {
-		return
-	}
-	host, _ := f.here(dir)
-	var st unix.Statfs_t
-	if unix.Statfs(existing(host), &st) != nil {
-		return
-	}
-	free := float64(st.Bavail) * float64(st.Bsize)
-	// Weights in bf16 and the optimizer's fp32 copies: 14 bytes a parameter.
-	params, _ := f.args.Shape().Params()
-	need := params * 14
-	if need > 0 && free < 2*need {
-		f.add("save-space", rules.Warning, "--save", lang.Text{
-			EN: fmt.Sprintf("%.0f GiB are free at %s, and one checkpoint takes about %.0f GiB", free/(1<<30), dir, need/(1<<30)),
-			ZH: fmt.Sprintf("%s 剩余 %.0f GiB，而一个检查点约需 %.0f GiB", dir, free/(1<<30), need/(1<<30)),
-		}, lang.Text{EN: "another file system, or keep fewer checkpoints", ZH: "换一个文件系统，或减少保留的检查点"})
-	}
-}
-
 // readHead reads a file's first bytes.
 func readHead(p string, most int64) ([]byte, error) {
 	file, err := os.Open(p)
@@ -290,29 +303,4 @@ func readHead(p string, most int64) ([]byte, error) {
 	}
 	defer file.Close()
 	return io.ReadAll(io.LimitReader(file, most))
-}
-
-// existing is the nearest folder above p that is there.
-func existing(p string) string {
-	for {
-		if _, err := os.Stat(p); err == nil || p == "/" || p == "." {
-			return cmp.Or(p, ".")
-		}
-		p = filepath.Dir(p)
-	}
-}
-
-// writable reports whether the job can make files in dir, which may have to be
-// made itself.
-func (f *fileCheck) writable(flag, dir string) bool {
-	host, ok := f.here(dir)
-	if !ok {
-		return false
-	}
-	at := existing(host)
-	if unix.Access(at, unix.W_OK) == nil {
-		return true
-	}
-	f.add("not-writable", rules.Error, flag, lang.Text{EN: at + " cannot be written to by you", ZH: "你没有 " + at + " 的写权限"}, lang.Text{EN: "a folder of yours on shared storage", ZH: "改用共享存储上自己的目录"})
-	return false
 }

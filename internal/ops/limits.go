@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -89,18 +88,14 @@ func (r *request) limits(all []slurm.Limit, allows []slurm.PartitionLimits) {
 		if strings.HasSuffix(l.Name, "PJ") || strings.HasSuffix(l.Name, "PN") { // of one job alone: nothing of it is ever taken
 			message = phrase("%s of %s: %s at most, and the job asks for %s", "%[2]s 的 %[1]s：上限 %[3]s，而作业需要 %[4]s", what, l.Of, amount(l.Max), amount(b.Asked))
 		}
-		p := rules.Problem{
-			Rule: "limit-waits", Severity: rules.Warning, Field: field, Effect: rules.PerformanceOnly, Message: message.In(r.lang),
-			Fix: phrase("ask for %s or less to start now; otherwise it waits until others end", "减到 %s 以内可立即开始；否则要等其他作业结束", amount(l.Left())).In(r.lang),
-		}
+		rule, fix := "limit-waits", phrase("ask for %s or less to start now; otherwise it waits until others end", "减到 %s 以内可立即开始；否则要等其他作业结束", amount(l.Left()))
 		if strings.Contains(l.Name, "Mins") {
-			p.Fix = lang.Text{EN: "less time or fewer GPUs: what was used comes back only as it decays, or when the operators raise the budget", ZH: "减少时长或 GPU：已用机时只会随衰减恢复，或由管理员提高预算"}.In(r.lang)
+			fix = lang.Text{EN: "less time or fewer GPUs: what was used comes back only as it decays, or when the operators raise the budget", ZH: "减少时长或 GPU：已用机时只会随衰减恢复，或由管理员提高预算"}
 		}
 		if b.Never {
-			p.Rule, p.Severity = "limit-never", rules.Error
-			p.Fix = neverFix(b, amount(l.Max)).In(r.lang)
+			rule, fix = "limit-never", neverFix(b, amount(l.Max))
 		}
-		r.ps = append(r.ps, p)
+		r.add(rule, field, message, fix)
 	}
 }
 

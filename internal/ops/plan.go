@@ -58,7 +58,10 @@ func plan(ctx context.Context, c *Call, in PlanIn) (PlanOut, error) {
 		if !c.hereToo(s) {
 			return out, badInput("check_files", "run it where the files are, on a login node", "files can be looked at only on this machine's own clusters")
 		}
-		out.Problems = append(out.Problems, c.checkFiles(s.WithDefaults())...)
+		if c.Self != "" && c.Who.User != c.Self {
+			return out, badInput("check_files", "run it in a shell of your own", "files are looked at as the one who asks, and this process is %s", c.Self)
+		}
+		out.Problems = append(out.Problems, c.checkFiles(ctx, s.WithDefaults())...)
 		out.Problems = append(out.Problems, c.rights(ctx, s.WithDefaults())...)
 	}
 	return out, err

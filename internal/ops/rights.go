@@ -67,7 +67,7 @@ type request struct {
 }
 
 func (r *request) add(rule, field string, said, fix lang.Text) {
-	r.ps = append(r.ps, rules.Problem{Rule: rule, Severity: rules.Error, Field: field, Message: said.In(r.lang), Fix: fix.In(r.lang), Effect: rules.PerformanceOnly})
+	r.ps = append(r.ps, circumstance{id: rule, field: field, fix: fix}.problem(said, r.lang))
 }
 
 func (r *request) partition(parts []slurm.Partition) {

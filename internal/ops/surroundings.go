@@ -34,18 +34,16 @@ func circumstances() []circumstance {
 
 var placeCircumstances = []circumstance{
 	{
-		id: "worktree-given", severity: rules.Error, field: "worktree",
+		id: "worktree-given", field: "worktree",
 		check: func(_ *Call, s job.Spec) lang.Text {
 			if s.Worktree != "" {
 				return lang.Text{}
 			}
 			return lang.Text{EN: "no worktree: the job would run wherever it was submitted", ZH: "没有给出工作树：作业会在提交时所在的目录运行"}
 		},
-		fix:    lang.Text{EN: "worktree: the absolute path of a Megatron-LM checkout that every node sees", ZH: "worktree：所有节点都能访问的 Megatron-LM 代码目录的绝对路径"},
-		source: "run-on-slurm: multi-node rules",
 	},
 	{
-		id: "worktree-exists", severity: rules.Error, field: "worktree",
+		id: "worktree-exists", field: "worktree",
 		check: func(c *Call, s job.Spec) lang.Text {
 			if s.Worktree == "" || !c.hereToo(s) {
 				return lang.Text{}
@@ -55,11 +53,9 @@ var placeCircumstances = []circumstance{
 			}
 			return lang.Text{EN: s.Worktree + " does not exist here, or is not a directory", ZH: s.Worktree + " 在本机不存在，或不是目录"}
 		},
-		fix:    lang.Text{EN: "check out Megatron-LM there, or name the directory that holds it", ZH: "在该处检出 Megatron-LM，或改成实际的目录"},
-		source: "run-on-slurm: prerequisites",
 	},
 	{
-		id: "script-exists", severity: rules.Warning, field: "script",
+		id: "script-exists", field: "script",
 		check: func(c *Call, s job.Spec) lang.Text {
 			if s.Worktree == "" || !c.hereToo(s) || filepath.IsAbs(s.Script) || contained(s) {
 				return lang.Text{}
@@ -72,8 +68,6 @@ var placeCircumstances = []circumstance{
 			}
 			return lang.Text{EN: s.Script + " is not in the worktree", ZH: "工作树中没有 " + s.Script}
 		},
-		fix:    lang.Text{EN: "script: the program's path, relative to the worktree", ZH: "script：程序相对于工作树的路径"},
-		source: "run-on-slurm: import errors",
 	},
 	{
 		id: "environment-synced", severity: rules.Warning, field: "venv",
@@ -89,8 +83,7 @@ var placeCircumstances = []circumstance{
 			}
 			return lang.Text{EN: "no " + s.Venv + " in the worktree: every job would build it again, on GPU time", ZH: "工作树中没有 " + s.Venv + "：每个作业都会占用 GPU 时间重新构建它"}
 		},
-		fix:    lang.Text{EN: "once, before submitting: uv sync --extra training --extra dev", ZH: "提交前执行一次：uv sync --extra training --extra dev"},
-		source: "run-on-slurm: common pitfalls",
+		fix: lang.Text{EN: "once, before submitting: uv sync --extra training --extra dev", ZH: "提交前执行一次：uv sync --extra training --extra dev"},
 	},
 	{
 		id: "worktree-shared", severity: rules.Warning, field: "worktree",
@@ -100,19 +93,16 @@ var placeCircumstances = []circumstance{
 			}
 			return lang.Text{EN: s.Worktree + " looks local to one node, and " + itoa(*s.Nodes) + " nodes must see it", ZH: s.Worktree + " 像是单个节点的本地路径，而 " + itoa(*s.Nodes) + " 个节点都要访问它"}
 		},
-		fix:    lang.Text{EN: "a path on NFS, Lustre or another shared file system", ZH: "放在 NFS、Lustre 等共享文件系统上"},
-		source: "run-on-slurm: multi-node rules",
+		fix: lang.Text{EN: "a path on NFS, Lustre or another shared file system", ZH: "放在 NFS、Lustre 等共享文件系统上"},
 	},
 	{
-		id: "no-time-limit", severity: rules.Warning, field: "time",
+		id: "no-time-limit", field: "time",
 		check: func(_ *Call, s job.Spec) lang.Text {
 			if s.Time != "" {
 				return lang.Text{}
 			}
 			return lang.Text{EN: "no time limit: the partition's default decides when the job is killed", ZH: "没有设置时间上限：何时被终止由分区默认值决定"}
 		},
-		fix:    lang.Text{EN: "time: HH:MM:SS", ZH: "time：HH:MM:SS"},
-		source: "sbatch(1): --time",
 	},
 }
 

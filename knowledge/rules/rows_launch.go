@@ -13,10 +13,7 @@ func launchRows() []row {
 	// The first rows are about the script and the machine, which a command line
 	// does not show: lint judges them in a script, a plan in a specification.
 	seen := func(id, fields string, when, must, why, do lang.Text) row {
-		return row{
-			id: id, flags: fields, source: docs, when: when, must: must, why: why, do: do,
-			broken: func(*cfg) bool { return false },
-		}
+		return row{id: id, flags: fields, source: docs, when: when, must: must, why: why, do: do, broken: elsewhere}
 	}
 	advised := func(r row) row {
 		r.severity = Warning

@@ -159,7 +159,8 @@ func (c *checker) badHost(v script.Value) bool {
 	}
 	r := v.Only()
 	if r == nil {
-		return false
+		// A name put together from pieces of the compressed list.
+		return slices.ContainsFunc(v.Refs(), func(r *script.Ref) bool { return r.Kind == script.Variable && listVar.MatchString(r.Name) })
 	}
 	switch r.Kind {
 	case script.Output:

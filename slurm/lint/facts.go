@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -146,9 +147,7 @@ func (c *checker) tasks(cmd *script.Command) (int, bool) {
 func (c *checker) workers(s *script.Start) (n int, auto, ok bool, line int) {
 	line = s.Line
 	read := func(v script.Value, l int) (int, bool, bool, int) {
-		if l == 0 {
-			l = s.Line
-		}
+		l = cmp.Or(v.Line(), l, s.Line)
 		switch t := v.String(); t {
 		case "gpu", "auto", "cpu":
 			return 0, true, true, l

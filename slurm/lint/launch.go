@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -246,7 +247,7 @@ func (c *checker) onlyAlone() bool {
 // nodeFlag is the value that tells a launcher the number of nodes.
 func (c *checker) nodeFlag(s *script.Start) (script.Value, int, bool) {
 	if o, has := s.Flag("nnodes", "num-machines", "num-nodes"); has && o.Has {
-		return o.Value, o.Line, true
+		return o.Value, cmp.Or(o.Value.Line(), o.Line), true
 	}
 	if v, has := s.Env.Env("PET_NNODES"); has && s.Launcher.Elastic() {
 		return v, v.Line(), true
