@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -244,4 +246,58 @@ func TestACallThatHangsHoldsUpNobodyElse(t *testing.T) {
 	s.Slash("help")
 	s.said("What you can do now")
 	require.Less(t, time.Since(began), 6*time.Second)
+}
+
+func TestAnAnswerThatTookHalfAnHourComesDirectly(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	s.yard.put(jobNamed("4000", "run"))
+	s.yard.slow = 700 * time.Millisecond
+	s.Slash("status 4000")
+	s.Age(31 * time.Minute) // Slack takes no answer at the response_url any more
+	require.Equal(t, "DU1", s.said("4000 run").Channel)
+}
+
+func TestAFormThatComesTooLateIsOfferedByAButton(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	s.yard.put(jobNamed("4000", "run"))
+	s.yard.slow = 700 * time.Millisecond
+	for range 2 { // as many as one person may have under way
+		s.Slash("status 4000")
+	}
+	s.Slash("submit")
+	s.Age(4 * time.Second) // Slack takes a trigger for three
+	late := s.said("The form could not open in time")
+	require.Empty(t, s.State().Views)
+	action, value := buttonOf(t, late, "Submit a job")
+	s.Press(late, action, value, "U1")
+	openedForm(s, 1)
+}
+
+func TestAThreadKeepsItsOrderThroughErrors(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	c := submitted(t, s)
+	s.Fault(slacktest.Fault{Method: "chat.postMessage", Rate: 0.3, Status: http.StatusInternalServerError})
+	s.Fault(slacktest.Fault{Method: "chat.postMessage", Times: 1, Status: http.StatusTooManyRequests, RetryAfter: 1})
+	const n = 8
+	for i := range n {
+		note := fmt.Sprintf("note number %d of the run", i)
+		require.NoError(t, s.bot.Note(t.Context(), slurm.Job{ID: "4711", Cluster: "yard", State: slurm.Running}, note, lang.Text{EN: note, ZH: note}))
+	}
+	time.Sleep(2 * time.Second)
+	s.Calm()
+	in := func(st slacktest.State) (told []string) {
+		for _, m := range st.Messages {
+			if m.Thread == c.TS && strings.Contains(m.Text, "note number") {
+				told = append(told, m.Text)
+			}
+		}
+		return told
+	}
+	st := s.Wait("the thread", func(st slacktest.State) bool { return len(in(st)) >= n })
+	require.Len(t, in(st), n)
+	require.True(t, slices.IsSorted(in(st)), "%v", in(st))
+	require.Empty(t, st.Early)
 }

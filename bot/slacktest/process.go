@@ -200,10 +200,17 @@ func (p *Process) File(name, content string) (f map[string]any) {
 	return f
 }
 
-// Wait waits until ok holds of the state, at most ten seconds, and returns it.
+// Wait waits until ok holds of the state, at most fifteen seconds, and returns
+// it.
 func (p *Process) Wait(what string, ok func(State) bool) State {
 	p.t.Helper()
-	end := time.Now().Add(15 * time.Second)
+	return p.WaitFor(15*time.Second, what, ok)
+}
+
+// WaitFor is Wait with a time of its own.
+func (p *Process) WaitFor(most time.Duration, what string, ok func(State) bool) State {
+	p.t.Helper()
+	end := time.Now().Add(most)
 	for {
 		s := p.State()
 		if ok(s) {

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/bot/slacktest"
+	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
+)
+
+// messages that hold all of the words, those that one person sees included.
+func saying(st slacktest.State, words ...string) (found []*slacktest.Message) {
+next:
+	for _, m := range st.Messages {
+		drawn := m.Text + slacktest.JSON(m.Blocks)
+		for _, w := range words {
+			if !strings.Contains(drawn, w) {
+				continue next
+			}
+		}
+		found = append(found, m)
+	}
+	return found
+}
+
+// until waits for a message that holds all of the words.
+func until(slack *slacktest.Process, words ...string) *slacktest.Message {
+	var m *slacktest.Message
+	slack.WaitFor(time.Minute, fmt.Sprintf("a message with %q", words), func(st slacktest.State) bool {
+		found := saying(st, words...)
+		if len(found) > 0 {
+			m = found[0]
+		}
+		return len(found) > 0
+	})
+	return m
+}
+
+// valueOfButton is a button's action id and value, by its label.
+func valueOfButton(t *testing.T, m *slacktest.Message, label string) (action, value string) {
+	t.Helper()
+	raw, err := json.Marshal(m.Blocks)
+	require.NoError(t, err)
+	var blocks []struct {
+		Elements []struct {
+			Action string `json:"action_id"`
+			Value  string `json:"value"`
+			Text   any    `json:"text"`
+		} `json:"elements"`
+	}
+	_ = json.Unmarshal(raw, &blocks) // blocks without such elements are of other shapes
+	for _, b := range blocks {
+		for _, e := range b.Elements {
+			if text, ok := e.Text.(map[string]any); ok && text["text"] == label {
+				return e.Action, e.Value
+			}
+		}
+	}
+	t.Fatalf("no button %q in %s", label, raw)
+	return "", ""
+}
+
+// People of a real Slurm link themselves by a code that they write there, act
+// as themselves and not as the server, and follow the job in its thread.
+func TestALifeInSlackOnSlurm(t *testing.T) {
+	t.Parallel()
+	real := slurmtest.Start(t, slurmtest.Options{Enforce: true})
+	slack := slacktest.Start(t, slacktest.Config{SigningSecret: signingSecret})
+
+	// What a site's administrator sets up: a folder for codes, and a program that
+	// everybody may run.
+	site := filepath.Join(real.Work, "site")
+	codes := filepath.Join(site, "codes")
+	require.NoError(t, os.MkdirAll(codes, 0o755))
+	require.NoError(t, os.Chmod(codes, os.ModeSticky|0o777))
+	tree := filepath.Join(site, "tree")
+	require.NoError(t, os.MkdirAll(tree, 0o755))
+	require.NoError(t, os.Chmod(tree, 0o777))
+	require.NoError(t, os.WriteFile(filepath.Join(tree, "train.sh"), []byte("id -un; sleep \"${1:-1}\"\n"), 0o644))
+	config := fmt.Sprintf("slack:\n  link_dir: %s\n  operators: [U9]\n  links: {U9: root}\nclusters:\n  real: {kind: cli, slurm_conf: %s, act_as: true}\ncluster: real\n", codes, real.Conf())
+	s := newServer(t, config, "SLACK_API_URL="+slack.APIURL, "SLACK_BOT_TOKEN=xoxb-1", "SLACK_SIGNING_SECRET="+signingSecret, "MEGATRON_OPS_CLUSTER=")
+	program := filepath.Join(site, "megatron-ops")
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	copyProgram(t, exe, program)
+	public := filepath.Join(site, "megatron-ops.yaml")
+	require.NoError(t, os.WriteFile(public, []byte("slack: {link_dir: "+codes+"}\n"), 0o644))
+	s.start("")
+	slack.Target(s.url)
+	as := func(user string) map[string]any { return map[string]any{"user_id": user} }
+
+	slack.Slash("submit --yes --name x --nodes 1 --worktree "+tree, as("U1"))
+	until(slack, "not linked to a cluster user")
+	link := func(user, login string) {
+		t.Helper()
+		slack.Slash("link", as(user))
+		var m *slacktest.Message
+		slack.Wait("the code of "+user, func(st slacktest.State) bool {
+			for _, x := range saying(st, "Prove which cluster user you are") {
+				if x.Only == user {
+					m = x
+				}
+			}
+			return m != nil
+		})
+		drawn := slacktest.JSON(m.Blocks)
+		i := strings.Index(drawn, "megatron-ops link ")
+		code := drawn[i+len("megatron-ops link ") : i+len("megatron-ops link ")+26]
+		out, err := real.RunAs(t.Context(), login, "env", "HOME=/home/"+login, "MEGATRON_OPS_CONFIG="+public, program, "link", code)
+		require.NoError(t, err, out)
+		if login != "bob" {
+			_, err = real.RunAs(t.Context(), "bob", "rm", "-f", filepath.Join(codes, "megatron-ops-link-"+code))
+			require.Error(t, err, "nobody takes another person's code away")
+		}
+		action, value := valueOfButton(t, m, "I have run it")
+		slack.Press(m, action, value, user)
+		until(slack, "you are "+login+" on the cluster")
+	}
+	link("U1", "alice")
+	// Whoever writes somebody else's code becomes nobody by it: the code links the
+	// person who asked for it to the login that wrote it, and they see which.
+	slack.Slash("whoami", as("U1"))
+	until(slack, "T1/U1", "alice", "a code written on the cluster")
+
+	spec := "```name: life\nnodes: 1\ngpus_per_node: 1\ngpu: a100\npartition: dev\ntime: \"5\"\nlauncher: custom\nlauncher_argv: [bash]\nscript: train.sh\nguards: false\nmonitor: false\nworktree: " + tree + "\nargs: [\"%s\"]\n```"
+	slack.Slash("submit --yes "+fmt.Sprintf(spec, "600"), as("U1"))
+	card := until(slack, "life", "Waiting in the queue (PENDING)")
+	id := strings.Fields(card.Text)[1]
+	until(slack, id+" life", "Requester", "Running (RUNNING)")
+	j, err := real.Run(t.Context(), "squeue", "-h", "-j", id, "-o", "%u %a")
+	require.NoError(t, err)
+	require.Equal(t, "alice research", j, "the job is the person's, not the server's")
+
+	// Somebody else, linked or not, may look, and not touch.
+	slack.Slash("status "+id, as("U3"))
+	until(slack, id+" life", "RUNNING")
+	link("U2", "bob")
+	slack.Slash("cancel "+id+" --yes", as("U2"))
+	until(slack, "job "+id+" belongs to alice, and you act as bob")
+	card = until(slack, id+" life", "Requester", "Running (RUNNING)")
+	action, value := valueOfButton(t, card, "Cancel")
+	slack.Press(card, action, value, "U1")
+	until(slack, id+" life", "Requester", "Cancelled (CANCELLED)")
+	st := slack.State()
+	require.Len(t, channelMessages(st, "C1"), 1, "one message for the whole life of the job")
+	thread := 0
+	for _, m := range st.Messages {
+		if m.Thread == card.TS {
+			thread++
+		}
+	}
+	require.GreaterOrEqual(t, thread, 2, "its start and its end are in the thread")
+
+	out, err := s.command("audit", "-o", "json").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	for _, part := range []string{`"op": "link"`, `"op": "submit"`, `"user": "alice"`, `"surface": "slack"`, `"T1/U1"`, `"op": "cancel"`, "belongs to alice"} {
+		require.Contains(t, string(out), part)
+	}
+	slack.Slash("audit", as("U1"))
+	until(slack, "the audit trail is for operators")
+	slack.Slash("audit", as("U9"))
+	require.Equal(t, "U9", until(slack, "T1/U1", "submit", "alice").Only)
+}
+
+// channelMessages are what everybody sees in a channel itself.
+func channelMessages(st slacktest.State, channel string) (list []*slacktest.Message) {
+	for _, m := range st.Messages {
+		if m.Only == "" && m.Thread == "" && m.Channel == channel {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+func copyProgram(t *testing.T, from, to string) {
+	t.Helper()
+	in, err := os.Open(from)
+	require.NoError(t, err)
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE, 0o755)
+	require.NoError(t, err)
+	_, err = io.Copy(out, in)
+	require.NoError(t, err)
+	require.NoError(t, out.Close())
+}
