@@ -24,6 +24,9 @@ type Question struct {
 	Text string
 	// Lang is the language to answer in; empty means that of Text.
 	Lang lang.Lang
+	// Usual is the language of whoever asks. It counts where Text is a pasted
+	// message, which has no language of its own.
+	Usual lang.Lang
 	// History holds the earlier turns of the same thread, oldest first.
 	History []Turn
 	// User is who asks, for the model's budget; it may be empty.
@@ -175,15 +178,19 @@ func makeLibrary(list []cards.Card) *library {
 // Below these a question is declined: a card has to fit it at least so well,
 // less well where the question uses the words of the field.
 const (
-	minScore       = 0.42
-	minCover       = 0.40
-	minScoreField  = 0.20
-	minCoverField  = 0.16
-	weakScore      = 0.30 // below it an answer counts as a gap too
-	relatedShare   = 0.75 // of the best score, for a second card to be shown as well
-	denialShare    = 0.93 // of the best score, for the denial of the same card
-	certain        = 0.85 // a best score above which no second card is shown
-	maxWithRelated = 1500 // characters of an answer with a second card
+	minScore = 0.42
+	minCover = 0.40
+	// A question that uses several words of the lexicon, if only everyday ones, is
+	// hardly about something else.
+	several         = 3
+	minScoreSeveral = 0.32
+	minScoreField   = 0.20
+	minCoverField   = 0.16
+	weakScore       = 0.30 // below it an answer counts as a gap too
+	relatedShare    = 0.75 // of the best score, for a second card to be shown as well
+	denialShare     = 0.93 // of the best score, for the denial of the same card
+	certain         = 0.85 // a best score above which no second card is shown
+	maxWithRelated  = 1500 // characters of an answer with a second card
 )
 
 // Ask answers one question. It returns an error only when ctx is done.
@@ -192,10 +199,17 @@ func (a *Answerer) Ask(ctx context.Context, q Question) (Answer, error) {
 		return Answer{}, err
 	}
 	q.Text = excerpt(strings.TrimSpace(q.Text))
+	bare := q.Lang == "" && onlyPasted(q.Text)
 	if q.Lang == "" {
 		q.Lang = lang.Of(q.Text)
+		if bare && q.Usual != "" {
+			q.Lang, bare = q.Usual, false
+		}
 	}
 	found := a.find(q)
+	if bare && !found.Refused {
+		found.Answer.Answer += textOtherTongue
+	}
 	if a.model == nil || found.closed {
 		return found.Answer, nil
 	}
@@ -203,6 +217,21 @@ func (a *Answerer) Ask(ctx context.Context, q Question) (Answer, error) {
 		return ans, nil
 	}
 	return found.Answer, ctx.Err()
+}
+
+// textOtherTongue follows the answer to a message that was pasted without a word.
+const textOtherTongue = "\n\n(需要中文回答,请在报错后加一句中文。)"
+
+// message finds what programs print when they fail; words finds a person's.
+var (
+	message = lazy.New(`(?i)error|exception|traceback|\bwarn|fail|errno|slurmstepd|invalid|cannot|not found|no such|unable|killed|timed? ?out|timeout|cancelled|refused|denied|not available|not divisible`)
+	words   = lazy.New(`(?i)\b(?:how|what|why|which|where|i|i'm|my|we|our|me|please|pls|plz|help|fix|means?|meaning|solve|solution|getting|keeps|seeing)\b|[?？]|\p{Han}`)
+)
+
+// onlyPasted reports whether a text is a program's message without a word of
+// whoever pasted it.
+func onlyPasted(text string) bool {
+	return message.MatchString(text) && !words.MatchString(text)
 }
 
 // maxText is how many characters of a question are read, half from its
@@ -281,6 +310,9 @@ func (lib *library) fits(text string, hits []index.Hit) bool {
 	}
 	h := hits[0]
 	if h.Score >= minScore && h.Cover >= minCover {
+		return true
+	}
+	if h.Score >= minScoreSeveral && h.Cover >= minCover && index.Concepts(text) >= several {
 		return true
 	}
 	return h.Score >= minScoreField && h.Cover >= minCoverField && (trade.MatchString(text) || lib.index.Field(text))

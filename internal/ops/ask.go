@@ -25,8 +25,9 @@ func ask(ctx context.Context, c *Call, in AskIn) (AskOut, error) {
 	if q == "" {
 		return AskOut{}, badInput("question", `for example: megatron-ops ask "what should CUDA_DEVICE_MAX_CONNECTIONS be on H100 with TP 4?"`, "there is no question")
 	}
-	// The answer comes in the language of the question, whatever the surface's.
-	a, err := c.Answerer().Ask(ctx, knowledge.Question{Text: q, History: in.Thread, User: c.Who.ID})
+	// The answer comes in the language of the question, whatever the surface's; a
+	// message pasted without a word has none, and gets the surface's.
+	a, err := c.Answerer().Ask(ctx, knowledge.Question{Text: q, History: in.Thread, User: c.Who.ID, Usual: c.Lang})
 	if err == nil && a.Unsure {
 		// What is kept of it helps whoever writes the site's pages; the answer
 		// does not depend on it.

@@ -105,7 +105,7 @@ func world(q *question) string {
 	case c.Nodes > 0 && c.PerNode > 0 && q.has("world", "rank", "gpu", "卡", "process", "进程", "total", "总", "worker", "nproc", "多少"):
 		return q.say("%[3]d: WORLD_SIZE = nodes × GPUs per node = %[1]d × %[2]d = %[3]d (one rank per GPU; --nnodes=%[1]d --nproc-per-node=%[2]d).",
 			"%[3]d:WORLD_SIZE = 节点数 × 每节点 GPU 数 = %[1]d × %[2]d = %[3]d(每张 GPU 一个 rank;--nnodes=%[1]d --nproc-per-node=%[2]d)。", c.Nodes, c.PerNode, c.Nodes*c.PerNode)
-	case c.World > 0 && c.PerNode > 0 && c.Nodes == 0 && q.has("node", "节点", "机", "台"):
+	case c.World > 0 && c.PerNode > 0 && c.Nodes == 0 && q.has("node", "节点", "机", "台", "box", "server") && q.has("how many", "number of", "--nodes", "nodes=", "need", "几", "多少", "需要", "要"):
 		n := (c.World + c.PerNode - 1) / c.PerNode
 		t := q.say("%[1]d nodes: %[2]d / %[3]d GPUs per node = %[1]d (`--nodes=%[1]d`).", "%[1]d 个节点:%[2]d / 每节点 %[3]d 张 GPU = %[1]d(`--nodes=%[1]d`)。", n, c.World, c.PerNode)
 		if c.World%c.PerNode != 0 {
@@ -259,7 +259,7 @@ func rankPlace(q *question) string {
 	if t := globalRank(q); t != "" {
 		return t
 	}
-	r, ok := q.after(`\brank\s*(?:=|is|number|号|为)?\s*(\d+)`, `全局 ?rank ?(\d+)`, `第 ?(\d+) ?号 ?rank`)
+	r, ok := q.after(`\brank\s*(?:=|is|number|号|为)?\s*(\d+)`, `全局 ?rank ?(?:为|是|=)? ?(\d+)`, `第? ?(\d+) ?号 ?rank`)
 	c := q.cfg
 	if c.PerNode == 0 && q.has("8-gpu", "dgx") {
 		c.PerNode = 8

@@ -21,7 +21,7 @@ func duration(q *question) string {
 	form := ""
 	if m := timeGiven.FindStringSubmatch(q.low); m != nil {
 		form = m[1]
-	} else if m := timeForm.FindStringSubmatch(q.low); m != nil && q.has("time", "long", "hour", "多久", "多长", "小时", "时间", "how", "day") {
+	} else if m := timeForm.FindStringSubmatch(q.low); m != nil && !q.has("timeout", "time-out", "watchdog", "rank") && q.has("time", "long", "hour", "多久", "多长", "小时", "时间", "how", "day") {
 		form = m[1]
 	}
 	asksWrite := q.has("how do i write", "how to write", "how to specify", "how to ask", "write ", "spell", "set the time limit to", "as a slurm time", "what --time", "which --time", "format", "express", "as --time", "as a --time", "in --time", "as slurm time", "time string", "怎么写", "如何写", "写成", "怎么表示", "--time for", "--time 写", "--time=? ")
@@ -155,9 +155,9 @@ func signal(q *question) string {
 	if m[3] != "" {
 		sec, _ = strconv.Atoi(m[3])
 	}
-	who := q.say("all job steps (the srun tasks), not the batch shell", "所有作业步(srun 的任务),不发给批处理 shell")
+	who := q.say("all job steps (the srun tasks), not the batch shell", "所有作业步(step,即 srun 的任务),不发给批处理 shell")
 	if strings.Contains(m[1], "b") {
-		who = q.say("only the batch shell, which must trap it; the srun steps do not get it", "只发给批处理 shell(batch shell,需要 trap),srun 作业步收不到")
+		who = q.say("only the batch shell, which must trap it; the srun steps do not get it", "只发给批处理 shell(batch shell,需要 trap),srun 作业步(step)收不到")
 	}
 	name := strings.ToUpper(m[2])
 	return q.say("Slurm sends SIG%[1]s about %[2]d seconds (%[3]s) before the time limit, to %[4]s. It may come up to 60 s earlier.",

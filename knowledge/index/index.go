@@ -200,6 +200,17 @@ func (x *Index) Field(question string) bool {
 	return false
 }
 
+// Concepts counts the words of the lexicon in a text, everyday ones included.
+func Concepts(text string) int {
+	n := 0
+	for _, t := range Terms(text) {
+		if t.Key[0] == '=' && t.Key != "=confirm" {
+			n++
+		}
+	}
+	return n
+}
+
 // OnlyNumbers reports whether a text says nothing but numbers.
 func OnlyNumbers(text string) bool {
 	for _, t := range Terms(text) {
