@@ -149,5 +149,20 @@ func failures() string {
 	for _, step := range diagnose.Method() {
 		fmt.Fprintf(&b, "\n- **%s**: %s\n  %s\n", step.ID, step.How.EN, step.How.ZH)
 	}
+	b.WriteString(launchersWord)
 	return b.String()
 }
+
+// launchersWord says how far the launcher's own word may be believed: 13
+// summaries of six runs of PyTorch 1.13 on a real Slurm, each with one rank or
+// node to blame, were compared with who it was.
+const launchersWord = `
+## What torchelastic calls the root cause
+
+"Root Cause (first observed failure)" is the first failure that one node's agent saw among its own ranks. Every agent writes
+one, so every node without the guilty rank names a victim. In six failed runs of PyTorch 1.13 on a real Slurm, 11 of 13 such
+summaries named a victim. The diagnosis uses them for exit codes, times and ranks only, never as the cause.
+
+“Root Cause (first observed failure)” 只是某个节点的 agent 在自己的 rank 中最先看到的失败。每个 agent 都会写一份，因此没有肇事 rank 的节点都会点名受害者。
+在真实 Slurm 上六次失败的 PyTorch 1.13 训练中，13 份汇总里有 11 份点名的是受害者。诊断只取其中的退出码、时间与 rank，从不当作原因。
+`

@@ -2,6 +2,7 @@ package diagnose_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -26,5 +27,42 @@ func TestLogThatBeginsWithinATraceback(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, c.class, r.Class)
 		})
+	}
+}
+
+// summary is torchelastic's account of a node's ranks that failed at a time.
+func summary(at, host string, ranks ...int) string {
+	var b strings.Builder
+	b.WriteString("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n" + strings.Repeat("=", 60) + "\ntrain.py FAILED\n")
+	for i, r := range ranks {
+		fmt.Fprintf(&b, "[%d]:\n  time      : %s\n  host      : %s\n  rank      : %d (local_rank: %d)\n  exitcode  : 1 (pid: 17%02d)\n  error_file: <N/A>\n", i, at, host, r, i, r)
+	}
+	return b.String() + strings.Repeat("=", 60) + "\n"
+}
+
+// TestSummariesTellTheRankOfACauseWithoutOne has causes whose own lines name no
+// rank: where the launchers' summaries decide, and where they do not.
+func TestSummariesTellTheRankOfACauseWithoutOne(t *testing.T) {
+	failed := "Traceback (most recent call last):\n  File \"/w/train.py\", line 3, in <module>\n    import helpers\nModuleNotFoundError: No module named 'helpers'\n"
+	for name, c := range map[string]struct {
+		log  string
+		rank int // -1: none can be told
+	}{
+		"one failed well before the others": {failed + summary("2026-06-11_10:00:00", "gpu2", 3) + summary("2026-06-11_10:00:09", "gpu1", 0, 1), 3},
+		"all that failed show the cause":    {failed + failed + summary("2026-06-11_10:00:00", "gpu2", 2, 3), 2},
+		"too close in time to tell":         {failed + summary("2026-06-11_10:00:00", "gpu2", 3) + summary("2026-06-11_10:00:02", "gpu1", 0, 1), -1},
+	} {
+		src, err := diagnose.Read("slurm-9.out", strings.NewReader(c.log))
+		require.NoError(t, err)
+		r, err := diagnose.Run(context.Background(), src, diagnose.Context{JobState: "FAILED"})
+		require.NoError(t, err)
+		require.Equal(t, diagnose.ImportError, r.Class, name)
+		if c.rank < 0 {
+			require.Nil(t, r.RootRank, name)
+			continue
+		}
+		require.NotNil(t, r.RootRank, name)
+		require.Equal(t, c.rank, *r.RootRank, name)
+		require.Equal(t, "gpu2", *r.RootNode, name)
 	}
 }
