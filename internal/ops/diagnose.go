@@ -116,6 +116,9 @@ func (c *Call) evidence(ctx context.Context, cl Cluster, j slurm.Job) diagnose.C
 // noLog says what a job without any log means.
 func noLog(j slurm.Job) string {
 	said := "no log was found at " + j.Stdout
+	if j.Stdout == "" {
+		said = fmt.Sprintf("where job %s wrote its log is not known", j.ID)
+	}
 	if j.ExitCode != nil && *j.ExitCode == "0:53" {
 		// Measured on 22.05: FAILED, JobLaunchFailure, 0:53, and no log.
 		said += ": exit code 0:53 means that Slurm could not open the log file or enter the work directory; make the folder before sbatch"

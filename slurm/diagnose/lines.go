@@ -8,6 +8,8 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
@@ -50,6 +52,7 @@ func Lines(ctx context.Context, src Source, f Filter, yield func(Line) error) er
 	var tail []Line
 	emit := func(l Line) error {
 		if f.Tail <= 0 {
+			l.Text = redact.Text(l.Text)
 			return yield(l)
 		}
 		if len(tail) >= 2*f.Tail {
@@ -60,7 +63,11 @@ func Lines(ctx context.Context, src Source, f Filter, yield func(Line) error) er
 	}
 	m := &merge{}
 	for i, file := range src.files {
-		r, err := openReader(file, f.Tail)
+		newest := f.Tail
+		if f.Rank != nil || f.Node != "" || f.Level != "" {
+			newest = 0 // the last lines of the file may be anybody's
+		}
+		r, err := openReader(file, newest)
 		if err != nil {
 			continue // a file that vanished or cannot be read has no lines
 		}
@@ -77,11 +84,12 @@ func Lines(ctx context.Context, src Source, f Filter, yield func(Line) error) er
 		r := (*m)[0]
 		t, text := untag(r.text)
 		rank, node := j.rankOf(r.index, t, hostBase), j.fileNode[r.index]
-		if node == "" {
+		wanted := (f.Rank == nil || rank == *f.Rank) && atLevel(text, f.Level)
+		if wanted && node == "" { // last: it is many expressions
 			node = nodeIn(text)
 		}
-		if (f.Rank == nil || rank == *f.Rank) && (f.Node == "" || node == f.Node) && atLevel(text, f.Level) {
-			l := Line{File: src.files[r.index].name, LineNo: r.no, Node: node, Text: redact.Text(r.text)}
+		if wanted && (f.Node == "" || node == f.Node) {
+			l := Line{File: src.files[r.index].name, LineNo: r.no, Node: node, Text: r.text}
 			if rank >= 0 {
 				l.Rank = &rank
 			}
@@ -100,6 +108,7 @@ func Lines(ctx context.Context, src Source, f Filter, yield func(Line) error) er
 		}
 	}
 	for _, l := range tail[max(0, len(tail)-max(f.Tail, 0)):] {
+		l.Text = redact.Text(l.Text)
 		if err := yield(l); err != nil {
 			return err
 		}
@@ -135,7 +144,19 @@ var (
 	warningLevel = lazy.New(`(?i)\bwarn(?:ing)?\b|^\[?W\d{4} |^\[W `)
 )
 
+// levelWords are those without one of which no line is at a level: most lines
+// are spared the expressions.
+var levelWords = []string{"error", "fatal", "critical", "exception", "fail", "traceback", "panic", "killed", "abort", "segmentation", "cancelled", "warn"}
+
 func atLevel(text, level string) bool {
+	if level == "" {
+		return true
+	}
+	mark := strings.TrimPrefix(text, "[")
+	if lower := strings.ToLower(text); mark == "" || !strings.ContainsRune("EFW", rune(mark[0])) &&
+		!slices.ContainsFunc(levelWords, func(w string) bool { return strings.Contains(lower, w) }) {
+		return false
+	}
 	switch level {
 	case "error":
 		return errorLevel.MatchString(text)

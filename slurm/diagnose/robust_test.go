@@ -7,6 +7,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -223,6 +224,24 @@ func TestLinesMergeAllRanks(t *testing.T) {
 	require.Equal(t, []string{"[2026-06-11 10:00:02] one", "no time", "[2026-06-11 10:00:05] same"}, texts(diagnose.Filter{Rank: &one}))
 	require.Equal(t, []string{"no time", "[2026-06-11 10:00:05] same"}, texts(diagnose.Filter{Rank: &one, Tail: 2}))
 	require.Equal(t, []string{"[2026-06-11 10:00:00] RuntimeError: two"}, texts(diagnose.Filter{Level: "error"}))
+}
+
+// In one log of all ranks the newest lines of one are rarely the newest of all.
+func TestTheNewestLinesOfOneRankAreFoundAmongOthers(t *testing.T) {
+	dir := t.TempDir()
+	text := ""
+	for i := range 40 {
+		text += fmt.Sprintf("%d: [rank%d]: line %d\n", i/20, i/20, i)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "run.log"), []byte(text), 0o644))
+	src, err := diagnose.Open(dir)
+	require.NoError(t, err)
+	zero := 0
+	lines, err := diagnose.AllLines(context.Background(), src, diagnose.Filter{Rank: &zero, Tail: 2})
+	require.NoError(t, err)
+	require.Len(t, lines, 2)
+	require.Contains(t, lines[1].Text, "line 19")
+	require.Equal(t, 20, lines[1].LineNo)
 }
 
 func TestEveryAnswerNamesAStepOfTheMethod(t *testing.T) {
