@@ -62,7 +62,7 @@ type Source struct {
 
 // View draws the answer for a surface.
 func (a Answer) View(l lang.Lang) view.Doc {
-	d := view.Doc{Sections: []view.Section{{Text: a.Answer}}}
+	d := view.Doc{Sections: drawn(a.Answer)}
 	if a.Refused {
 		d.Tone = view.Warn
 	}
@@ -74,6 +74,23 @@ func (a Answer) View(l lang.Lang) view.Doc {
 		d.Sections = append(d.Sections, s)
 	}
 	return d
+}
+
+// drawn takes the fenced code out of an answer's words, so that a script
+// stays one wherever it is drawn.
+func drawn(text string) []view.Section {
+	var all []view.Section
+	for i, part := range strings.Split("\n"+text, "\n```") {
+		if i%2 == 1 {
+			name, code, _ := strings.Cut(part, "\n")
+			all = append(all, view.Section{Code: code + "\n", Lang: strings.TrimSpace(name)})
+			continue
+		}
+		if part = strings.Trim(part, "\n"); part != "" {
+			all = append(all, view.Section{Text: part})
+		}
+	}
+	return all
 }
 
 // String names the source in one line.
