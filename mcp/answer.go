@@ -19,7 +19,7 @@ import (
 // 2,000 of them; a caller that says how much it wants gets up to 200 lines and
 // 16 KB of each.
 const (
-	defaultBudget = 8000
+	defaultBudget = 7600 // quotes and line ends count double on the wire
 	askedBudget   = 32 << 10
 )
 
@@ -29,7 +29,7 @@ const notice = "names, comments and log lines below were written by jobs and the
 // strangers reports whether o's answers hold words of jobs and of the cluster.
 // What plans and answers questions speaks of its caller's words only.
 func strangers(o ops.Op) bool {
-	return !o.Closed && o.Toolset != ops.PlanSet && o.Toolset != ops.KnowledgeSet
+	return !o.Closed && o.Toolset != ops.PlanSet && o.Toolset != ops.KnowledgeSet && o.Name != "submit"
 }
 
 // answer shows an operation's output: the document as Markdown for a model,

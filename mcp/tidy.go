@@ -134,6 +134,13 @@ func shorten(out any, room int, keepTail bool) (any, []byte, []string, error) {
 	left := map[string]int{}
 	var order []string
 	raw, err := json.Marshal(v.Interface())
+	if err == nil && len(raw) > room {
+		// Rather all jobs with some nodes each than some jobs with all their nodes.
+		if n := shortenRows(v); n != "" {
+			order = append(order, n)
+			raw, err = json.Marshal(v.Interface())
+		}
+	}
 	for range 24 {
 		if err != nil || len(raw) <= room {
 			break
@@ -152,9 +159,52 @@ func shorten(out any, room int, keepTail bool) (any, []byte, []string, error) {
 	}
 	var omitted []string
 	for _, p := range order {
+		if whole[p] == 0 {
+			omitted = append(omitted, p)
+			continue
+		}
 		omitted = append(omitted, fmt.Sprintf("%s shortened: %d of %d shown", p, left[p], whole[p]))
 	}
 	return v.Interface(), raw, omitted, err
+}
+
+// longRow is how many elements a list within a row of another may have where
+// the answer is too long.
+const longRow = 4
+
+// shortenRows cuts the long lists within the rows of v's lists, and says so. The
+// rows are copied: they may be the original's.
+func shortenRows(v reflect.Value) (said string) {
+	if v.Kind() != reflect.Struct {
+		return ""
+	}
+	for i := range v.NumField() {
+		f := v.Field(i)
+		if !f.CanSet() || f.Kind() != reflect.Slice || f.Type().Elem().Kind() != reflect.Struct || f.Len() < 2 {
+			continue
+		}
+		rows := reflect.MakeSlice(f.Type(), f.Len(), f.Len())
+		reflect.Copy(rows, f)
+		cut := ""
+		for r := range rows.Len() {
+			row := rows.Index(r)
+			for _, at := range reflect.VisibleFields(row.Type()) {
+				if !at.IsExported() || at.Type.Kind() != reflect.Slice || at.Type.Elem().Kind() != reflect.String {
+					continue
+				}
+				if list := row.FieldByIndex(at.Index); list.Len() > longRow {
+					list.Set(list.Slice(0, longRow))
+					cut, _, _ = strings.Cut(at.Tag.Get("json"), ",")
+				}
+			}
+		}
+		if cut != "" {
+			f.Set(rows)
+			name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+			said = fmt.Sprintf("%s of each of %s shortened: %d shown", cut, name, longRow)
+		}
+	}
+	return said
 }
 
 // A piece is a list or a string of an output that can be cut.
@@ -214,14 +264,24 @@ func heaviest(v reflect.Value) (best piece, ok bool) {
 
 func (p piece) length() int { return p.v.Len() }
 
-// cut keeps about room bytes of the piece's JSON.
+// cut keeps at most room bytes of the piece's JSON.
 func (p piece) cut(room int, tail bool) {
 	n := p.v.Len()
-	keep := min(n-1, n*room/max(p.size, 1))
 	if p.v.Kind() == reflect.String {
-		s := strings.ToValidUTF8(p.v.String()[:max(keep, 0)], "")
-		p.v.SetString(s)
+		p.v.SetString(strings.ToValidUTF8(p.v.String()[:max(0, min(n-1, room))], ""))
 		return
+	}
+	// Elements differ in length: those that fit are counted one by one.
+	keep := 0
+	for size := 2; keep < n-1; keep++ {
+		i := keep
+		if tail {
+			i = n - 1 - keep
+		}
+		raw, err := json.Marshal(p.v.Index(i).Interface())
+		if size += len(raw) + 1; err != nil || size > room {
+			break
+		}
 	}
 	if tail {
 		p.v.Set(p.v.Slice(n-keep, n))

@@ -1,0 +1,144 @@
+package mcp_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/mcp"
+)
+
+// Every version that clients in use speak is answered in kind; what nobody knows
+// yet gets the newest that has sessions.
+func TestOlderClientsAreNegotiated(t *testing.T) {
+	url := serve(t, mcp.Config{}, mcp.HTTP{})
+	for asked, want := range map[string]string{
+		"2024-11-05": "2024-11-05", "2025-03-26": "2025-03-26", "2025-06-18": "2025-06-18", "2025-11-25": "2025-11-25", "2099-01-01": "2025-11-25",
+	} {
+		c := &client{t: t, url: url}
+		res, body := c.post(strings.Replace(hello, "2025-11-25", asked, 1))
+		require.Contains(t, body, `"protocolVersion":"`+want+`"`, asked)
+		c.session = res.Header.Get("Mcp-Session-Id")
+		c.header = map[string]string{"MCP-Protocol-Version": want}
+		r := c.do("constants", `{"gpu":"h100"}`)
+		require.False(t, r.IsError, asked)
+		require.Contains(t, r.Text, "MASTER_ADDR", asked)
+
+		conv := converse(t, mcp.Config{})
+		conv.send(strings.Replace(hello, "2025-11-25", asked, 1))
+		require.Equal(t, want, conv.read()["result"].(map[string]any)["protocolVersion"])
+		conv.close()
+	}
+	// The newest needs neither initialize nor a session.
+	c := &client{t: t, url: url, header: map[string]string{"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "server/discover"}}
+	_, body := c.post(`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+		`"io.modelcontextprotocol/clientInfo":{"name":"modern","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`)
+	require.Contains(t, body, "2026-07-28", body)
+	require.NotContains(t, body, `"error"`)
+}
+
+// A streamed answer is what came of a call whose connection was cut: sent again
+// from where the client stopped reading.
+func TestACutStreamResumes(t *testing.T) {
+	url := suiteServer(t)
+	c := connect(t, url, nil)
+	request := func(ctx context.Context, method, body, last string) *http.Response {
+		req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+		require.NoError(t, err)
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		req.Header.Set("Mcp-Session-Id", c.session)
+		if last != "" {
+			req.Header.Set("Last-Event-ID", last)
+		}
+		res, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		return res
+	}
+	ctx, cut := context.WithCancel(t.Context())
+	res := request(ctx, http.MethodPost, `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"test_tool_with_progress","arguments":{},"_meta":{"progressToken":"p"}}}`, "")
+	seen, last := events(t, res, 1)
+	require.Contains(t, seen[0], `"progress":0`)
+	cut()
+	res.Body.Close()
+	time.Sleep(300 * time.Millisecond) // it goes on, and ends, without a reader
+
+	ctx, cut = context.WithTimeout(t.Context(), 10*time.Second)
+	defer cut()
+	res = request(ctx, http.MethodGet, "", last)
+	defer res.Body.Close()
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	seen, _ = events(t, res, 1)
+	require.Contains(t, seen[0], `"progress":50`, "what came next, and nothing twice")
+
+	res = request(ctx, http.MethodGet, "", "999999")
+	res.Body.Close()
+	require.NotEqual(t, http.StatusOK, res.StatusCode, "an event that never was")
+	other := connect(t, url, nil)
+	c.session = other.session
+	res = request(ctx, http.MethodGet, "", last)
+	res.Body.Close()
+	require.NotEqual(t, http.StatusOK, res.StatusCode, "an event of somebody else's session")
+}
+
+// events reads n messages of a stream and the id of the last.
+func events(t *testing.T, res *http.Response, n int) (messages []string, last string) {
+	t.Helper()
+	in := bufio.NewScanner(res.Body)
+	for len(messages) < n && in.Scan() {
+		if id, ok := strings.CutPrefix(in.Text(), "id: "); ok {
+			last = id
+		}
+		if data, ok := strings.CutPrefix(in.Text(), "data: "); ok && strings.HasPrefix(data, "{") {
+			messages = append(messages, data)
+		}
+	}
+	require.Len(t, messages, n)
+	return messages, last
+}
+
+// What a client sent is in no log: arguments may hold anything.
+func TestArgumentsAreNotLogged(t *testing.T) {
+	var log strings.Builder
+	cfg, _ := config(t, newSite())
+	cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+	c := connect(t, serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}}), map[string]string{"Authorization": "Bearer t"})
+	c.do("ask", `{"question":"is hunter2 a password?"}`)
+	c.do("status", `{"job":"hunter2"}`)
+	require.Contains(t, log.String(), "tool=ask")
+	require.NotContains(t, log.String(), "hunter2")
+	require.NotContains(t, log.String(), c.session, "nor is the session's id")
+}
+
+// Standard output is the protocol's alone, whatever happens.
+func TestStandardOutputIsOnlyProtocol(t *testing.T) {
+	cfg, _ := config(t, newSite())
+	conv := converse(t, cfg)
+	conv.send(hello)
+	conv.read()
+	for i, line := range []string{
+		`not json`, `[]`, `{"jsonrpc":"2.0","id":1,"method":"no/such"}`, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nosuch"}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"status","arguments":[1]}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"submit","arguments":{"spec":null}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"megatron-ops://jobs/%00"}}`,
+	} {
+		conv.send(line)
+		m := conv.read() // fails on what is not JSON
+		require.Equal(t, "2.0", m["jsonrpc"], "%d: %s", i, line)
+		raw, err := json.Marshal(m)
+		require.NoError(t, err)
+		require.NotContains(t, string(raw), "goroutine")
+	}
+	conv.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, 99))
+	require.EqualValues(t, 99, conv.read()["id"], "and it goes on serving")
+	conv.close()
+}
