@@ -67,7 +67,7 @@ func compareGolden(t *testing.T, file, got string) {
 // is installed, finds nothing.
 func requireClean(t *testing.T, script string) {
 	t.Helper()
-	_, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(script), "script")
+	_, err := parsed(script)
 	require.NoError(t, err, script)
 	if _, err := exec.LookPath("shellcheck"); err != nil {
 		if os.Getenv("CI") == "true" {
@@ -80,4 +80,9 @@ func requireClean(t *testing.T, script string) {
 	cmd.Stdin = strings.NewReader(script)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s\n%s", out, script)
+}
+
+// parsed reads script as bash does.
+func parsed(script string) (*syntax.File, error) {
+	return syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(script), "script")
 }

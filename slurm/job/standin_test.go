@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-var standIns = []string{"srun", "scontrol", "sbatch", "uv", "python", "docker", "singularity", "apptainer", "enroot", "nvidia-smi", "mylauncher"}
+var standIns = []string{"srun", "scontrol", "sbatch", "uv", "python", "docker", "singularity", "apptainer", "enroot", "nvidia-smi", "mylauncher", "squeue"}
 
 // A call is one program that was started.
 type call struct {
@@ -63,6 +63,8 @@ func standIn(name string, argv []string) int {
 		}
 	case "uv":
 		return become(argv[1:], os.Environ())
+	case "squeue":
+		fmt.Println("2 node[0-1]")
 	case "nvidia-smi":
 		fmt.Print(os.Getenv("STANDIN_GPUS"))
 	case "docker", "enroot":
@@ -146,7 +148,16 @@ func (r run) of(prog string) []call {
 func execute(t testing.TB, spec job.Spec, o job.Options, settings ...string) run {
 	t.Helper()
 	root := t.TempDir()
-	tree, bin := filepath.Join(root, "tree"), filepath.Join(root, "bin")
+	spec.Worktree = filepath.Join(root, "tree")
+	script, err := job.Render(spec, o)
+	require.NoError(t, err)
+	return executeScript(t, root, script, settings...)
+}
+
+// executeScript runs a script whose worktree lies below root.
+func executeScript(t testing.TB, root string, script job.Script, settings ...string) run {
+	t.Helper()
+	tree, bin := script.WorkDir, filepath.Join(root, "bin")
 	require.NoError(t, os.MkdirAll(tree, 0o755))
 	require.NoError(t, os.MkdirAll(bin, 0o755))
 	self, err := os.Executable()
@@ -154,9 +165,6 @@ func execute(t testing.TB, spec job.Spec, o job.Options, settings ...string) run
 	for _, name := range standIns {
 		require.NoError(t, os.Symlink(self, filepath.Join(bin, name)))
 	}
-	spec.Worktree = tree
-	script, err := job.Render(spec, o)
-	require.NoError(t, err)
 	require.NoError(t, os.MkdirAll(filepath.Join(tree, script.LogDir), 0o755))
 	file := filepath.Join(root, "script.sh")
 	require.NoError(t, os.WriteFile(file, []byte(script.Text), 0o644))

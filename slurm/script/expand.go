@@ -205,6 +205,9 @@ func (r *reader) quotedPart(q syntax.WordPart, f frame, l *fieldList, whole bool
 func (r *reader) single(p *syntax.SglQuoted, f frame) Value {
 	off := p.Left.Offset() + 1
 	if p.Dollar {
+		if strings.Contains(p.Value, `\`) {
+			return textValue(unescape(p.Value), f.text.at(off))
+		}
 		off++
 	}
 	end := p.Right.Offset()

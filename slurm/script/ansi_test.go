@@ -1,0 +1,25 @@
+package script
+
+import (
+	"os/exec"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestEscapesAreUndoneAsBashDoes(t *testing.T) {
+	for _, text := range []string{
+		`a\nb`, `\t\r\a\b\e\E\f\v\\\'\"\?`, `\x41\x4`, `\x`, `\xg`, `\101\60\7`, `\u4e2d\u00e9\U0001f642`, `\u`, `\ca`, `\q`, `100%s`, `$HOME`, `\xc3\xa9`, `\`,
+	} {
+		if text != `\` {
+			out, err := exec.Command("bash", "-c", "LC_ALL=C.UTF-8; printf %s $'"+text+"'").Output()
+			require.NoError(t, err)
+			require.Equal(t, string(out), unescape(text), text)
+		}
+		require.NotPanics(t, func() { unescape(text) })
+	}
+	job := Read("x", []byte("#!/bin/bash\nsrun python a.py --title $'it\\'s\\ttwo\\nlines' 'a\\nb'\n")).Jobs[0]
+	require.Len(t, job.Starts, 1)
+	require.Equal(t, "it's\ttwo\nlines", job.Starts[0].ProgramArgs[1].Text())
+	require.Equal(t, `a\nb`, job.Starts[0].ProgramArgs[2].Text())
+}
