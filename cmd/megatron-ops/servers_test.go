@@ -1,13 +1,10 @@
 package main
 
 import (
-	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,40 +17,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
-// An instance is `megatron-ops serve` as a process of its own.
-type instance struct {
-	t   *testing.T
-	cmd *exec.Cmd
-	url string
-}
-
-func startInstance(t *testing.T, program string, env []string) *instance {
-	t.Helper()
-	s := &instance{t: t, cmd: exec.CommandContext(context.Background(), program, "serve", "--listen", "127.0.0.1:0")}
-	s.cmd.Env, s.cmd.Dir = env, t.TempDir()
-	stderr, err := s.cmd.StderrPipe()
-	require.NoError(t, err)
-	require.NoError(t, s.cmd.Start())
-	t.Cleanup(s.kill)
-	said := bufio.NewReader(stderr)
-	for s.url == "" {
-		line, err := said.ReadString('\n')
-		require.NoError(t, err, "it did not come up")
-		if _, rest, ok := strings.Cut(line, "serving on "); ok {
-			s.url, _, _ = strings.Cut(rest, " ")
-		}
-	}
-	go func() { _, _ = io.Copy(io.Discard, said) }()
-	return s
-}
-
-func (s *instance) kill() {
-	_ = s.cmd.Process.Kill()
-	_ = s.cmd.Wait()
-}
-
-// leads asks the server's own metrics.
-func (s *instance) leads() bool {
+// leads asks a server's own metrics; one that is gone does not lead.
+func leads(s *server) bool {
 	res, err := http.Get(s.url + "/metrics")
 	if err != nil {
 		return false
@@ -68,8 +33,8 @@ func (s *instance) leads() bool {
 // told once.
 func TestTwoServersShareTheWork(t *testing.T) {
 	real := slurmtest.Start(t, slurmtest.Options{})
-	program, db := binary(t), pgtest.Start(t)
-	slack := slacktest.Start(t, slacktest.Config{SigningSecret: "secret"})
+	db := pgtest.Start(t)
+	slack := slacktest.Start(t, slacktest.Config{SigningSecret: signingSecret})
 	dir, err := os.MkdirTemp(real.Work, "two-")
 	require.NoError(t, err)
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "logs"), 0o777))
@@ -77,27 +42,27 @@ func TestTwoServersShareTheWork(t *testing.T) {
 		require.NoError(t, os.Chmod(d, 0o777))
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "train.sh"), []byte("sleep $1\n"), 0o644))
-	config := filepath.Join(dir, "megatron-ops.yaml")
-	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `cluster: far
+	config := fmt.Sprintf(`cluster: far
 store: %q
 clusters: {far: {kind: cli, slurm_conf: %s, act_as: true}}
 slack: {links: {U1: alice}, per_minute: 600}
-`, db, real.Conf()), 0o644))
-	start := func(name string) *instance {
-		return startInstance(t, program, append(real.Environ(), "MEGATRON_OPS_CONFIG="+config,
-			"MEGATRON_OPS_STATE_DIR="+filepath.Join(dir, name),
-			"SLACK_BOT_TOKEN=xoxb-1", "SLACK_SIGNING_SECRET=secret", "SLACK_API_URL="+slack.APIURL))
+`, db, real.Conf())
+	start := func() *server {
+		s := newServer(t, config, "MEGATRON_OPS_CLUSTER=far",
+			"SLACK_BOT_TOKEN=xoxb-1", "SLACK_SIGNING_SECRET="+signingSecret, "SLACK_API_URL="+slack.APIURL)
+		s.start("")
+		return s
 	}
-	a, b := start("a"), start("b")
-	require.Eventually(t, func() bool { return a.leads() != b.leads() }, 20*time.Second, 100*time.Millisecond)
+	a, b := start(), start()
+	require.Eventually(t, func() bool { return leads(a) != leads(b) }, 20*time.Second, 100*time.Millisecond)
 
-	slash := func(to *instance, words string) {
+	slash := func(to *server, words string) {
 		t.Helper()
 		slack.Target(to.url)
 		require.Equal(t, http.StatusOK, slack.Slash(words).Status, words)
 	}
 	names := []string{}
-	submit := func(to *instance, seconds int) {
+	submit := func(to *server, seconds int) {
 		t.Helper()
 		name := fmt.Sprintf("two-%d", len(names))
 		names = append(names, name)
@@ -138,14 +103,14 @@ slack: {links: {U1: alice}, per_minute: 600}
 	})
 
 	leader, other := a, b
-	if b.leads() {
+	if leads(b) {
 		leader, other = b, a
 	}
 	time.Sleep(10 * time.Second) // some run, none has ended
 	leader.kill()
 	killed := time.Now()
 	submit(other, 5) // nobody leads now
-	require.Eventually(t, other.leads, 30*time.Second, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return leads(other) }, 30*time.Second, 100*time.Millisecond)
 	t.Logf("replaced after %s", time.Since(killed).Round(100*time.Millisecond))
 	submit(other, 5)
 
