@@ -7,7 +7,7 @@ SLURM   ?= /tmp/megatron-ops-slurm
 GOLANGCI_VERSION := v2.15.0
 GOFUMPT_VERSION  := v0.12.0
 
-.PHONY: help build demo test unit lint fmt generate conformance bench-diagnose slurm-up slurm-down setup clean
+.PHONY: help build demo test unit lint fmt generate conformance bench-diagnose bench-speed slurm-up slurm-down setup clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ conformance: ## score rules, lint, diagnosis and answers, by topic
 
 bench-diagnose: ## diagnosis of 3.3 GB of logs beside ripgrep; makes its own data
 	$(GO) test -run '^$$' -bench Folder -benchtime 3x ./slurm/diagnose
+
+bench-speed: ## submit beside sbatch, list of 10,000 jobs beside squeue, status; on a real Slurm
+	$(GO) test -run '^$$' -bench 'Submit|ListTen|Status' -benchtime 21x ./cmd/megatron-ops
 
 slurm-up: ## start a real Slurm on loopback: four nodes of eight fake GPUs
 	@.ci/setup slurm

@@ -88,7 +88,7 @@ func named(op string, err error) error {
 }
 
 // separator is a string that no job's name can have been made to hold.
-func separator() string { return "\x1f" + rand.Text() + "\x1f" }
+func separator() string { return "\x1f" + rand.Text()[:12] + "\x1f" }
 
 // Job asks squeue and then sacct. A job that has left the queue and whose end is
 // not in the accounts yet comes as the accounts have it, with
