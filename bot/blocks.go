@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/slack-go/slack"
@@ -159,8 +160,8 @@ func (p *packer) messages() [][]slack.Block {
 
 // section draws one section; n numbers it for the names of files.
 func section(s view.Section, n int, l lang.Lang, has room) (ps []piece, files []File) {
-	if oneLine(s.Heading) != "" {
-		ps = append(ps, rich(slack.NewRichTextSection(bold(oneLine(s.Heading)))))
+	if heading := oneLine(s.Heading); heading != "" {
+		ps = append(ps, rich(slack.NewRichTextSection(bold(sentence(heading)))))
 	}
 	for _, part := range chunks(clean(strings.TrimSpace(s.Text)), maxText) {
 		ps = append(ps, rich(slack.NewRichTextSection(prose(part)...)))
@@ -176,6 +177,18 @@ func section(s view.Section, n int, l lang.Lang, has room) (ps []piece, files []
 		ps, files = append(ps, cp...), append(files, cf...)
 	}
 	return ps, files
+}
+
+// sentence begins words of ours with a capital: what the shell prints small
+// reads as a heading here. A name, which may hold anything but spaces, stays.
+func sentence(words string) string {
+	for i, r := range words {
+		if i > 0 && !unicode.IsLower(r) && r != ' ' {
+			return words
+		}
+	}
+	first, size := utf8.DecodeRuneInString(words)
+	return string(unicode.ToUpper(first)) + words[size:]
 }
 
 func header(text string) slack.Block {

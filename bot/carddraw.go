@@ -127,7 +127,7 @@ func cardFacts(n News, l lang.Lang) []view.Fact {
 	add(textJob, strings.Trim(string(j.ID)+" · "+j.Cluster+" · "+j.Partition, " ·"))
 	add(textActsAs, j.User)
 	if j.State == slurm.Pending {
-		add(textReason, j.Reason)
+		add(textReason, reasonWords(j.Reason, l))
 		if n.Position > 0 {
 			add(textPosition, fmt.Sprintf(textOf.In(l), n.Position, max(n.Position, n.InLine)))
 		}
@@ -155,6 +155,15 @@ func cardFacts(n News, l lang.Lang) []view.Fact {
 		add(textRemedy, strings.Join(n.Fix, "\n"))
 	}
 	return fs
+}
+
+// reasonWords is why a job waits, in Slurm's word and in ours.
+func reasonWords(reason string, l lang.Lang) string {
+	said := slurm.ExplainReason(reason).Says.In(l)
+	if reason == "" || reason == "None" || said == "" {
+		return reason
+	}
+	return reason + ": " + said
 }
 
 // progressFacts are what the training itself says.

@@ -69,54 +69,58 @@ func (b *Bot) Digests(ctx context.Context) {
 	b.send.wake()
 }
 
+// sums are a day of somebody's jobs.
+type sums struct {
+	done   []string
+	failed map[string][]string // by the class of the cause
+	lost   float64             // GPU hours of those that failed
+	still  int                 // wait or run
+}
+
 // digestDoc sums up the last day of a person's jobs; any is false where there
 // was none.
 func (b *Bot) digestDoc(ctx context.Context, team, user string, l lang.Lang) (doc view.Doc, any bool) {
-	mine := func(k card) bool { return k.Team == team && k.User == user }
-	var done []string
-	failed := map[string][]string{}
-	lost := 0.0
+	day := sums{failed: map[string][]string{}}
 	for _, k := range b.cardsEndedSince(ctx, b.now().Add(-24*time.Hour)) {
 		j := k.News.Job
 		switch {
-		case !mine(k) || j.State == slurm.Cancelled:
+		case k.Team != team || k.User != user || j.State == slurm.Cancelled:
 		case j.State == slurm.Completed:
-			done = append(done, string(j.ID)+" "+j.Name)
+			day.done = append(day.done, string(j.ID)+" "+j.Name)
 		default:
-			cause := k.News.Class
-			if cause == "" {
-				cause = textNotKnown.In(l)
-			}
-			failed[cause] = append(failed[cause], string(j.ID)+" "+j.Name)
-			lost += float64(j.GPUs) * float64(j.ElapsedS) / 3600
+			day.failed[k.News.Class] = append(day.failed[k.News.Class], string(j.ID)+" "+j.Name)
+			day.lost += float64(j.GPUs) * float64(j.ElapsedS) / 3600
 		}
 	}
 	running, err := b.unfinished(ctx)
 	if err != nil {
 		return doc, false
 	}
-	still := 0
 	who, linked := b.linked(ctx, team, user)
 	for _, j := range running {
 		if linked && j.User == who.User {
-			still++
+			day.still++
 		}
 	}
-	doc = view.Doc{Title: textDigestTitle.In(l), Next: []string{"list --all"}}
+	return digestOf(day, l), len(day.done)+len(day.failed)+day.still > 0
+}
+
+func digestOf(day sums, l lang.Lang) view.Doc {
+	doc := view.Doc{Title: textDigestTitle.In(l), Next: []string{"list --all"}}
 	doc.Sections = append(doc.Sections, view.Section{Facts: []view.Fact{
-		{Name: textDone.In(l), Value: fmt.Sprint(len(done))},
-		{Name: textFailedN.In(l), Value: fmt.Sprint(count(failed))},
-		{Name: textLost.In(l), Value: fmt.Sprintf("%.1f", lost)},
-		{Name: textStill.In(l), Value: fmt.Sprint(still)},
+		{Name: textDone.In(l), Value: fmt.Sprint(len(day.done))},
+		{Name: textFailedN.In(l), Value: fmt.Sprint(count(day.failed))},
+		{Name: textLost.In(l), Value: fmt.Sprintf("%.1f", day.lost)},
+		{Name: textStill.In(l), Value: fmt.Sprint(day.still)},
 	}})
 	var lines []string
-	for _, cause := range slices.Sorted(maps.Keys(failed)) {
-		lines = append(lines, cause+": "+strings.Join(failed[cause], ", "))
+	for _, class := range slices.Sorted(maps.Keys(day.failed)) {
+		lines = append(lines, causeWords(class, l)+": "+strings.Join(day.failed[class], ", "))
 	}
 	if len(lines) > 0 {
 		doc.Sections = append(doc.Sections, view.Section{Heading: textFailures.In(l), Items: lines})
 	}
-	return doc, len(done)+len(lines)+still > 0
+	return doc
 }
 
 func count(by map[string][]string) (n int) {

@@ -3,11 +3,14 @@ package bot
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // ownHelp is what the bot's own words do.
@@ -28,6 +31,9 @@ var ownHelp = []struct {
 
 var (
 	textHelpTitle = lang.Text{EN: "What you can do now", ZH: "现在可以做什么"}
+	textHelpNow   = lang.Text{EN: "Your jobs now", ZH: "您当前的作业"}
+	textHelpMore  = lang.Text{EN: "More", ZH: "更多命令"}
+	textHelpAll   = lang.Text{EN: "`help all` says what each of them does, `help COMMAND` how.", ZH: "`help all` 列出全部命令的说明，`help 命令` 查看用法。"}
 	textHelpRead  = lang.Text{EN: "Look and ask", ZH: "查看与提问"}
 	textHelpWrite = lang.Text{EN: "Change something", ZH: "执行操作"}
 	textHelpOwn   = lang.Text{EN: "Here in Slack", ZH: "Slack 相关"}
@@ -49,9 +55,11 @@ var (
 	textFlags      = lang.Text{EN: "Words", ZH: "参数"}
 )
 
-// helpDoc says what this person can do now, or how one command works.
-func (b *Bot) helpDoc(_ context.Context, c *ops.Call, topic string) view.Doc {
-	if topic != "" {
+// helpDoc says what this person can do now, or how one command works; the topic
+// all lists every command.
+func (b *Bot) helpDoc(ctx context.Context, c *ops.Call, topic string) view.Doc {
+	all := topic == "all" || topic == "全部"
+	if topic != "" && !all {
 		name, ok := resolve(topic)
 		if !ok {
 			return unknownDoc(topic, c.Lang)
@@ -71,41 +79,83 @@ func (b *Bot) helpDoc(_ context.Context, c *ops.Call, topic string) view.Doc {
 		how = textHelpHere
 	}
 	doc := view.Doc{Title: textHelpTitle.In(l), Sections: []view.Section{{Text: how.In(l)}}}
-	var read, write []string
+	now, next := b.helpNow(ctx, c)
+	if len(now) > 0 {
+		doc.Sections = append(doc.Sections, view.Section{Heading: textHelpNow.In(l), Items: now})
+	}
+	var read, write view.Section
+	read.Heading, write.Heading = textHelpRead.In(l), textHelpWrite.In(l)
+	var rest []string
 	for _, op := range ops.Table() {
+		if !all && !op.Core && op.Name != "queue" && op.Name != "nodes" {
+			rest = append(rest, "`"+op.Name+"`")
+			continue
+		}
 		line := "`" + op.Name + "`  " + op.Summary.In(l)
 		if op.Effect == ops.Read {
-			read = append(read, line)
+			read.Items = append(read.Items, line)
 		} else {
-			write = append(write, line)
+			write.Items = append(write.Items, line)
 		}
 	}
-	doc.Sections = append(doc.Sections, view.Section{Heading: textHelpRead.In(l), Items: read})
-	var state string
 	switch {
 	case c.Who.ReadOnly:
-		state = textHelpRO.In(l)
+		write.Text = textHelpRO.In(l)
 	case c.Who.User == "":
-		state = textHelpUnlinked.In(l)
+		write.Text = textHelpUnlinked.In(l)
 	default:
-		state = fmt.Sprintf(textHelpLinked.In(l), c.Who.User)
+		write.Text = fmt.Sprintf(textHelpLinked.In(l), c.Who.User)
 	}
-	if len(write) > 0 {
-		doc.Sections = append(doc.Sections, view.Section{Heading: textHelpWrite.In(l), Text: state, Items: write})
+	doc.Sections = append(doc.Sections, read, write)
+	if c.Who.Surface != ops.Chat { // the other words are about people and channels of Slack
+		own := view.Section{Heading: textHelpOwn.In(l)}
+		for _, h := range ownHelp {
+			own.Items = append(own.Items, "`"+h.word+"`  "+h.text.In(l))
+		}
+		doc.Sections = append(doc.Sections, own)
 	}
-	doc.Next = []string{"list", "nodes", "whoami"}
-	if c.Who.Surface == ops.Chat {
-		return doc // the other words are about people and channels of Slack
+	if len(rest) > 0 {
+		doc.Sections = append(doc.Sections, view.Section{Heading: textHelpMore.In(l), Text: strings.Join(rest, " ") + "\n" + textHelpAll.In(l)})
 	}
-	var own []string
-	for _, h := range ownHelp {
-		own = append(own, "`"+h.word+"`  "+h.text.In(l))
+	switch {
+	case c.Who.ReadOnly:
+	case c.Who.User == "":
+		doc.Next = append(doc.Next, "link")
+	default:
+		doc.Next = append(doc.Next, "submit")
 	}
-	doc.Sections = append(doc.Sections, view.Section{Heading: textHelpOwn.In(l), Items: own})
-	if c.Who.User == "" && !c.Who.ReadOnly {
-		doc.Next = []string{"link", "list", "nodes"}
+	doc.Next = slices.Concat(doc.Next, next, []string{"list", "nodes"})
+	if !all {
+		doc.Next = append(doc.Next[:min(len(doc.Next), 4)], "help all")
 	}
 	return doc
+}
+
+// helpNow are the person's jobs that have a card here and wait, run, or have
+// failed in the last day, with what one would do next.
+func (b *Bot) helpNow(ctx context.Context, c *ops.Call) (now, next []string) {
+	if c.Who.User == "" || b.cfg.Store == nil {
+		return nil, nil
+	}
+	add := func(j slurm.Job, do string) {
+		if len(now) < 3 && j.User == c.Who.User {
+			now = append(now, fmt.Sprintf("%s %s  %s", j.ID, j.Name, stateWords(j.State, c.Lang)))
+			next = append(next, do+" "+string(j.ID)+" --cluster "+j.Cluster)
+		}
+	}
+	for _, k := range b.cardsEndedSince(ctx, b.now().Add(-24*time.Hour)) {
+		if j := k.News.Job; j.State != slurm.Completed && j.State != slurm.Cancelled {
+			add(j, "diagnose")
+		}
+	}
+	alive, err := b.unfinished(ctx)
+	if err != nil {
+		b.log.Warn("slack: cards", "err", err)
+	}
+	for _, j := range alive {
+		add(b.watchers.now(j), "status")
+	}
+	return now, next[:min(len(next), 2)]
 }
 
 // opHelp explains one operation.

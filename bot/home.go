@@ -18,6 +18,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 )
 
 const (
@@ -98,14 +99,18 @@ func (b *Bot) myJobs(ctx context.Context, a ask, c *ops.Call) []slack.Block {
 	}
 	var bs []slack.Block
 	for i, j := range jobs[:min(len(jobs), 8)] {
-		where := j.Reason
+		where := reasonWords(j.Reason, c.Lang)
 		if len(j.Nodes) > 0 {
 			where = cut(strings.Join(j.Nodes, ","), 120)
 		}
-		line := view.Section{Facts: []view.Fact{{
-			Name:  string(j.ID) + "  " + j.Name,
-			Value: strings.Join([]string{stateWords(j.State, c.Lang), ops.Duration(j.ElapsedS), where}, " · "),
-		}}}
+		parts := []string{stateWords(j.State, c.Lang)}
+		if j.ElapsedS > 0 {
+			parts = append(parts, ops.Duration(j.ElapsedS))
+		}
+		if where != "" {
+			parts = append(parts, where)
+		}
+		line := view.Section{Facts: []view.Fact{{Name: string(j.ID) + "  " + j.Name, Value: strings.Join(parts, " · ")}}}
 		bs = append(bs, docBlocks(line))
 		on := " --cluster " + j.Cluster
 		es := []slack.BlockElement{slack.NewButtonBlockElement(fmt.Sprintf("%s:s%d", actRun, i), "status "+string(j.ID)+on, plain(textState.In(c.Lang)))}
@@ -165,10 +170,8 @@ func (b *Bot) glance(ctx context.Context, c *ops.Call, cluster string) []slack.B
 	for _, s := range doc.Sections {
 		s.Fold = false
 		if s.Table != nil {
-			// Tables are for messages only.
-			t := *s.Table
-			t.Rows = t.Rows[:min(len(t.Rows), 12)]
-			s.Code, s.Table = plainTable(t), nil
+			// Tables are for messages only: here a row is a line.
+			s.Facts, s.Table = rowFacts(*s.Table, 12), nil
 		}
 		ps, _ := section(s, 0, c.Lang, room{inlineCode, foldedCode})
 		for _, p := range ps[:min(len(ps), 6)] {
@@ -176,6 +179,28 @@ func (b *Bot) glance(ctx context.Context, c *ops.Call, cluster string) []slack.B
 		}
 	}
 	return bs[:min(len(bs), 15)]
+}
+
+// rowFacts are a table's first rows as lines: what stands first is the name, and
+// the rest follows with the words of the header.
+func rowFacts(t view.Table, most int) (fs []view.Fact) {
+	for _, row := range t.Rows[:min(len(t.Rows), most)] {
+		if len(row) == 0 {
+			continue
+		}
+		var parts []string
+		for i, cell := range row[1:] {
+			head := ""
+			if i+1 < len(t.Header) {
+				head = t.Header[i+1] + " "
+			}
+			if cell != "" {
+				parts = append(parts, head+cell)
+			}
+		}
+		fs = append(fs, view.Fact{Name: row[0], Value: strings.Join(parts, " · ")})
+	}
+	return fs
 }
 
 // failures counts the failed jobs of the last seven days by cause.
@@ -187,13 +212,22 @@ func (b *Bot) failures(ctx context.Context, l lang.Lang) []slack.Block {
 	var lines []string
 	causes := slices.SortedFunc(maps.Keys(by), func(x, y string) int { return len(by[y]) - len(by[x]) })
 	for _, cause := range causes[:min(len(causes), 10)] {
-		shown := cause
-		if cause == "" {
-			shown = textNotKnown.In(l)
-		}
-		lines = append(lines, fmt.Sprintf("%s: %d (%s)", shown, len(by[cause]), cut(strings.Join(by[cause], ", "), 100)))
+		lines = append(lines, fmt.Sprintf("%s: %d (%s)", causeWords(cause, l), len(by[cause]), cut(strings.Join(by[cause], ", "), 100)))
 	}
 	return []slack.Block{docBlocks(view.Section{Items: lines})}
+}
+
+// causeWords is a class of failure in words, with its id.
+func causeWords(class string, l lang.Lang) string {
+	if class == "" {
+		return textNotKnown.In(l)
+	}
+	for _, c := range diagnose.Classes() {
+		if c.ID == class {
+			return c.Name.In(l) + " (" + class + ")"
+		}
+	}
+	return class
 }
 
 // failuresSince are the failed jobs that have a card, by the class of their

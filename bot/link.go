@@ -137,12 +137,20 @@ func (b *Bot) linkMe(ctx context.Context, a ask, c *ops.Call) []store.SlackMessa
 			return b.reply(a, errorDoc(ops.AsError(err), l), false)
 		}
 	}
-	doc := view.Doc{Title: textLinkTitle.In(l), Sections: []view.Section{
-		{Text: textLinkHow.In(l)}, {Code: "megatron-ops link " + k.Code, Lang: "bash"},
+	return b.replyWith(a, linkDoc(k.Code, l), false, linkRow(l))
+}
+
+// linkDoc says how to prove who one is.
+func linkDoc(code string, l lang.Lang) view.Doc {
+	return view.Doc{Title: textLinkTitle.In(l), Sections: []view.Section{
+		{Text: textLinkHow.In(l)}, {Code: "megatron-ops link " + code, Lang: "bash"},
 	}}
+}
+
+func linkRow(l lang.Lang) slack.Block {
 	done := slack.NewButtonBlockElement(actLinked, "", plain(textPressed.In(l)))
 	done.Style = slack.StylePrimary
-	return b.replyWith(a, doc, false, slack.NewActionBlock("", done))
+	return slack.NewActionBlock("", done)
 }
 
 // linkPressed looks for the code that the presser, and nobody else, was given.

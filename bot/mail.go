@@ -132,11 +132,8 @@ func agentKey(id string, p place) string { return "agent/" + id + "@" + p.Team +
 func (b *Bot) agentAsks(ctx context.Context, r ops.Approval) (owed []store.SlackMessage) {
 	l := lang.Of(r.Question)
 	rendered := Render(agentDoc(r, l), l)
-	yes := slack.NewButtonBlockElement(actAgentYes, r.ID, plain(textApprove.In(l)))
-	yes.Style = slack.StylePrimary
-	row := slack.NewActionBlock("", yes, slack.NewButtonBlockElement(actAgentNo, r.ID, plain(textDecline.In(l))))
 	first := rendered.Messages[0]
-	bs := slices.Concat(first[:min(len(first), maxBlocks-1)], []slack.Block{row})
+	bs := slices.Concat(first[:min(len(first), maxBlocks-1)], []slack.Block{agentRow(r, l)})
 	for _, p := range b.deciders(ctx) {
 		key := agentKey(r.ID, p)
 		owed = append(owed, b.owe(key, key, out{Do: doPost, Team: p.Team, Channel: p.Channel, Text: rendered.Text, Blocks: blocksJSON(bs)}))
@@ -145,6 +142,13 @@ func (b *Bot) agentAsks(ctx context.Context, r ops.Approval) (owed []store.Slack
 		}
 	}
 	return owed
+}
+
+// agentRow are the two buttons.
+func agentRow(r ops.Approval, l lang.Lang) slack.Block {
+	yes := slack.NewButtonBlockElement(actAgentYes, r.ID, plain(textApprove.In(l)))
+	yes.Style = slack.StylePrimary
+	return slack.NewActionBlock("", yes, slack.NewButtonBlockElement(actAgentNo, r.ID, plain(textDecline.In(l))))
 }
 
 // agentDoc says what an agent wants to do, for whom, and why that needs a yes.

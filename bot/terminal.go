@@ -106,7 +106,15 @@ func tableIn(blk map[string]any) (t view.Table) {
 func choicesIn(blk map[string]any) (cs []Choice) {
 	for _, e := range objects(blk["elements"]) {
 		action, value := textIn(e["action_id"]), textIn(e["value"])
-		if e["type"] == "feedback_buttons" || action == "" {
+		if e["type"] == "feedback_buttons" {
+			for _, thumb := range []string{"positive_button", "negative_button"} {
+				if t, ok := e[thumb].(map[string]any); ok {
+					cs = append(cs, Choice{Label: textIn(t["text"]), action: action, value: textIn(t["value"])})
+				}
+			}
+			continue
+		}
+		if action == "" {
 			continue
 		}
 		sure := ""

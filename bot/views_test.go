@@ -47,6 +47,12 @@ func mainViews(t testing.TB, l lang.Lang) []drawn {
 	}
 	_, running := drawCard(sampleCard(slurm.Running, l), l, true)
 	_, failed := drawCard(sampleCard(slurm.Failed, l), l, true)
+	_, waiting := drawCard(sampleCard(slurm.Pending, l), l, true)
+	asked := ops.Approval{
+		ID: "ID", Op: "submit", Who: ops.Caller{Surface: ops.MCPHTTP, ID: "nightly", User: "ada", Agent: "claude-code"},
+		Why:      lang.Text{EN: "it may use 1536 GPU hours, more than 512", ZH: "可能使用 1536 GPU 小时，超过 512"}.In(l),
+		Question: lang.Text{EN: "gpt-8b: dry run\n", ZH: "gpt-8b：试运行\n"}.In(l) + "#!/bin/bash\n#SBATCH --nodes=8\n#SBATCH --time=1-00:00:00\n",
+	}
 	planned := ops.SubmitOut{
 		Name: "gpt-8b", Cluster: "slurm", DryRun: true, Script: "#!/bin/bash\n#SBATCH --job-name=gpt-8b\n#SBATCH --nodes=2\nset -euo pipefail\n",
 		Problems: []rules.Problem{{Rule: "no-time-limit", Severity: rules.Warning, Field: "time", Message: lang.Text{EN: "no time limit", ZH: "没有设置时间上限"}.In(l), Fix: "time: HH:MM:SS"}},
@@ -64,8 +70,14 @@ func mainViews(t testing.TB, l lang.Lang) []drawn {
 		message("error", Blocks(errorDoc(&ops.Error{Code: ops.BadInput, Field: "nodes", Message: "-1 is negative", Fix: "1 or more"}, l), l)),
 		message("question", append(Blocks(view.Doc{Title: textConfirm.In(l), Tone: view.Warn, Sections: []view.Section{{Text: "4711 gpt-8b"}}}, l), yesNo("ID", l, true))),
 		message("answer", append(Blocks(ask, l), feedback("ask", l))),
+		{"card-waiting", slacktest.InMessage, waiting},
 		{"card-running", slacktest.InMessage, running},
 		{"card-failed", slacktest.InMessage, failed},
+		message("approval", append(Blocks(agentDoc(asked, l), l), agentRow(asked, l))),
+		message("link", append(Blocks(linkDoc("ABCDEFGHIJKLMNOPQRSTUVWXYZ", l), l), linkRow(l))),
+		message("digest", Blocks(digestOf(sums{
+			done: []string{"4709 gpt-8b"}, failed: map[string][]string{"cuda_oom": {"4711 gpt-8b"}, "slurm_node_fail": {"4712 moe", "4713 moe"}}, lost: 145.3, still: 2,
+		}, l), l)),
 		asView("form", slacktest.InModal, submitForm(map[string]string{"name": "gpt-8b", "partition": "gpu", "gpu": "h100"}, `{"channel":"C1"}`, l)),
 		asView("confirm", slacktest.InModal, confirmView(planned, "ID", lang.Text{EN: "more than 512 GPU hours", ZH: "超过 512 GPU 小时"}.In(l), l)),
 		asView("home", slacktest.InHome, slack.HomeTabViewRequest{Type: slack.VTHomeTab, Blocks: slack.Blocks{BlockSet: sampleHome(t, l)}}),
@@ -81,7 +93,14 @@ func sampleCard(state slurm.State, l lang.Lang) card {
 		},
 		Iteration: 1200, Iterations: 5000, Loss: &loss, TFLOPs: &speed, ETA: 4 * time.Hour, Checkpoint: 1000, CheckpointAt: noon,
 	}
+	if state == slurm.Pending {
+		start := noon.Add(95 * time.Minute)
+		n = News{Job: slurm.Job{
+			ID: "4711", Cluster: "slurm", Name: "gpt-8b", User: "ada", Partition: "gpu", State: state, Reason: "Priority", NumNodes: 2, GPUs: 16, TimeLimitS: &limit, EstStart: &start,
+		}, Position: 3, InLine: 17}
+	}
 	if state == slurm.Failed {
+		n.Fix = []string{lang.Text{EN: "--micro-batch-size 2: about 61 of 80 GiB a GPU, by the memory estimate", ZH: "--micro-batch-size 2：按显存估算每卡约 61 / 80 GiB"}.In(l)}
 		n.Job.ExitCode = &exit
 		n.Class, n.Exclude = "cuda_oom", []string{"gpu-02"}
 		n.Cause = &view.Doc{Title: lang.Text{EN: "Rank 9 on gpu-02 ran out of GPU memory", ZH: "gpu-02 上的 rank 9 显存不足"}.In(l), Tone: view.Bad}

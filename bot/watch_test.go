@@ -134,7 +134,7 @@ func TestTheDigestComesOnceADay(t *testing.T) {
 	for range 2 {
 		s.bot.Digests(t.Context())
 	}
-	msg := s.said("Your jobs of the last day", "cuda_oom: 4000 gpt", "16.0")
+	msg := s.said("Your jobs of the last day", "GPU out of memory (cuda_oom): 4000 gpt", "16.0")
 	require.Equal(t, "DU1", msg.Channel)
 	require.Equal(t, 1, posted(s.State(), "Your jobs of the last day"))
 }
