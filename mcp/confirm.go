@@ -218,6 +218,11 @@ func (s *Server) question(ctx context.Context, call *ops.Call, o ops.Op, in any)
 		}
 		return q, nil
 	}
+	if _, asks := boolField(in, yesField); asks && call.Service != nil {
+		if stop := s.unasked(ctx, call, o, in, &q); stop != nil {
+			return q, stop
+		}
+	}
 	id, ok := stringField(in, "job")
 	if !ok || !slurm.IsJobID(id) || call.Service == nil {
 		return q, nil
@@ -238,6 +243,32 @@ func (s *Server) question(ctx context.Context, call *ops.Call, o ops.Op, in any)
 		o.Name, job.ID, plain(job.Name), plain(job.User), job.State, max(job.NumNodes, len(job.Nodes)), job.GPUs,
 		(time.Duration(job.ElapsedS) * time.Second).String())
 	return q, nil
+}
+
+// unasked carries out a call as far as it goes without a yes. An operation that
+// asks in the shell stops there and says what it would do; what is wrong with
+// the call, or that there is nothing to do, is then told before a person is
+// bothered. Nothing has been decided, so nothing is written down.
+func (s *Server) unasked(ctx context.Context, call *ops.Call, o ops.Op, in any, q *question) *sdk.CallToolResult {
+	svc := *call.Service
+	svc.Audit = nil
+	preview := *call
+	preview.Service, preview.Progress, preview.Confirmed = &svc, nil, false
+	out, err := o.Run(ctx, &preview, in)
+	if e := ops.AsError(err); err != nil && e.Confirm {
+		q.text = o.Name + ": " + e.Message + "?"
+		return nil
+	}
+	var res *sdk.CallToolResult
+	if err != nil {
+		res, err = s.failed(o, out, err)
+	} else {
+		res, err = answer(o, out, call.Lang, defaultBudget)
+	}
+	if err != nil {
+		return refusal(ops.AsError(err))
+	}
+	return res
 }
 
 // offerToken adds to plan's answer the token with which submit accepts the

@@ -159,7 +159,7 @@ func TestCancellingSomebodyElsesJobIsRefused(t *testing.T) {
 	c := talking(t, s)
 	r := c.do("cancel", `{"job":"4712"}`)
 	require.True(t, r.IsError)
-	require.Contains(t, r.Text, "not yours")
+	require.Contains(t, r.Text, "job 4712 belongs to bob")
 	require.NotContains(t, r.Structured, "confirm_token")
 	require.Equal(t, slurm.Running, s.jobs["4712"].State)
 
@@ -182,7 +182,7 @@ func TestTheClientsPersonIsAsked(t *testing.T) {
 		s := newSite()
 		cfg, audit := config(t, s)
 		conv := converse(t, cfg)
-		conv.send(strings.Replace(hello, `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1))
+		conv.send(asking(hello))
 		conv.read()
 		conv.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 		conv.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"cancel","arguments":{"job":"4711"}}}`)
@@ -206,6 +206,17 @@ func TestTheClientsPersonIsAsked(t *testing.T) {
 		}
 		conv.close()
 	}
+}
+
+// asking is hello from a client that can ask its person.
+func asking(hello string) string {
+	return strings.Replace(hello, `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1)
+}
+
+// quote is text as a JSON string.
+func quote(text string) string {
+	raw, _ := json.Marshal(text) // a string always can
+	return string(raw)
 }
 
 // Protocol version 2026-07-28 has no sessions: the question is an answer, and the

@@ -243,7 +243,8 @@ func (s *Server) failed(o ops.Op, out any, err error) (*sdk.CallToolResult, erro
 		return nil, err
 	}
 	res := refusal(ops.AsError(err))
-	if v := reflect.ValueOf(out); v.IsValid() && !v.IsZero() {
+	// What was refused did nothing: only what failed on its way has got somewhere.
+	if v := reflect.ValueOf(out); ops.AsError(err).Code == ops.Failed && v.IsValid() && !v.IsZero() {
 		if part, perr := answer(o, out, s.cfg.Lang, defaultBudget); perr == nil {
 			res.Content = append(res.Content, part.Content...)
 		}

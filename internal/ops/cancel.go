@@ -197,9 +197,9 @@ func cancelStep(ctx context.Context, c *Call, in CancelIn, job slurm.JobID) (Can
 // View says what became of the job, or of each of several.
 func (o CancelOut) View(l lang.Lang) view.Doc {
 	switch {
-	case o.Jobs != nil && len(o.Jobs) == 0, o.JobID == "" && o.Jobs == nil:
+	case o.JobID == "" && len(o.Jobs) == 0:
 		return view.Doc{Title: lang.Text{EN: "no job of yours to end", ZH: "没有可结束的作业"}.In(l)}
-	case o.Jobs != nil:
+	case len(o.Jobs) > 0:
 		d := view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{EN: "%d jobs cancelled", ZH: "已取消 %d 个作业"}.In(l), len(o.Jobs))}
 		s := view.Section{}
 		failed := 0

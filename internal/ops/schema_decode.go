@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -31,7 +32,7 @@ func Decode(raw []byte, into any, own map[string]*string) error {
 		return err
 	}
 	v := reflect.ValueOf(into).Elem()
-	var d decoder
+	d := decoder{own: own}
 	top, ok := tree.(object)
 	if !ok {
 		return badInput("", `send an object such as {"name": "value"}`, "arguments are %s, not an object", kindOf(tree))
@@ -67,7 +68,10 @@ var (
 	stringType = reflect.TypeFor[string]()
 )
 
-type decoder struct{ errs []*Error }
+type decoder struct {
+	errs []*Error
+	own  map[string]*string // the surface's arguments, see Decode
+}
 
 func (d *decoder) bad(path, fix, format string, args ...any) {
 	d.errs = append(d.errs, badInput(path, fix, format, args...))
@@ -144,6 +148,9 @@ func (d *decoder) value(path string, in any, v reflect.Value) {
 		v.SetFloat(f)
 	case reflect.Slice:
 		list, ok := in.([]any)
+		if word, one := in.(string); one && t.Elem().Kind() == reflect.String && word != "" && !strings.ContainsAny(word, " \t\n") {
+			list, ok = []any{word}, true // one word for a list of one
+		}
 		if !ok {
 			d.want(path, "a list", `["a", "b"]`, in)
 			return
@@ -188,12 +195,20 @@ func (d *decoder) value(path string, in any, v reflect.Value) {
 func (d *decoder) spec(in any, v reflect.Value) {
 	// The usual case fits as it stands; the rest is read, or refused, in the
 	// specification's own words.
-	var plain decoder
-	if plain.structure("", in, v); len(plain.errs) == 0 {
+	text, quoted := in.(string)
+	if _, ok := in.(object); !ok && !(quoted && strings.HasPrefix(strings.TrimSpace(text), "{")) {
+		d.want("spec", "an object", `{"nodes": 2, "args": ["--bf16"]}; text of a YAML file goes into yaml`, in)
 		return
 	}
-	v.SetZero()
-	s, err := job.Decode(encodeTree(in))
+	var plain decoder
+	if !quoted {
+		if plain.structure("", in, v); len(plain.errs) == 0 {
+			return
+		}
+		v.SetZero()
+		text = string(encodeTree(in))
+	}
+	s, err := job.Decode([]byte(text))
 	if err != nil {
 		e := AsError((&Call{}).fieldErrors(err)) // arguments come before a caller, and his language
 		d.errs = append(append(d.errs, e), e.More...)
@@ -213,7 +228,7 @@ func (d *decoder) structure(path string, in any, v reflect.Value) {
 	for _, m := range o {
 		f := fs.byName[m.key]
 		if f == nil {
-			d.bad(join(path, m.key), unknownFix(m.key, fs.list), "is not an argument here")
+			d.bad(join(path, m.key), d.unknownFix(m.key, fs, path == ""), "is not an argument here")
 			continue
 		}
 		before := len(d.errs)
@@ -221,6 +236,8 @@ func (d *decoder) structure(path string, in any, v reflect.Value) {
 		d.value(join(path, m.key), m.value, target)
 		if len(d.errs) == before {
 			d.check(join(path, m.key), f, target)
+		} else if e := d.errs[before]; e.Field == join(path, m.key) && f.help != "" && !strings.Contains(e.Fix, f.help) {
+			e.Fix += " (" + f.help + ")"
 		}
 	}
 	for _, f := range fs.unasked {
@@ -316,16 +333,36 @@ func cachedFields(t reflect.Type) *structFields {
 	return fs
 }
 
-// unknownFix names the argument that was probably meant, or all of them.
-func unknownFix(word string, fs []field) string {
-	names := make([]string, 0, len(fs))
-	for _, f := range fs {
-		names = append(names, f.name)
+// unknownFix names the argument that was probably meant, or all of them. At the
+// top there are also those of the surface, and fields of a specification that
+// were not put into it.
+func (d *decoder) unknownFix(word string, fs *structFields, top bool) string {
+	var names []string
+	for _, f := range fs.list {
+		if p, own := d.own[f.name]; !top || !own || p != nil {
+			names = append(names, f.name)
+		}
 	}
-	best := near.Word(strings.ReplaceAll(strings.ToLower(word), "-", "_"), names, 3)
-	switch {
-	case best != "":
+	if top {
+		for _, name := range slices.Sorted(maps.Keys(d.own)) {
+			if d.own[name] != nil && fs.byName[name] == nil {
+				names = append(names, name)
+			}
+		}
+	}
+	plain := strings.ReplaceAll(strings.ToLower(word), "-", "_")
+	if best := near.Word(plain, names, 3); best != "" {
 		return "did you mean " + best + "?"
+	}
+	if spec := fs.byName["spec"]; spec != nil && spec.typ == specType && cachedFields(specType).byName[plain] != nil {
+		return "put it into spec: {\"spec\": {\"" + plain + "\": …}}"
+	}
+	part := slices.DeleteFunc(slices.Clone(names), func(n string) bool {
+		return len(n) < 3 || !strings.HasPrefix(plain, n) && !strings.HasPrefix(n, plain) && !strings.HasSuffix(plain, "_"+n)
+	})
+	switch {
+	case len(part) == 1:
+		return "did you mean " + part[0] + "?"
 	case len(names) == 0:
 		return "this operation takes no arguments"
 	case len(names) > 16:

@@ -149,7 +149,7 @@ func parseYAML(data []byte) (n node, err error) {
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		return node{}, notSpec("not YAML: "+firstLine(err), "")
+		return node{}, notSpec("not YAML: "+firstLine(err), "mend it there; lines are name: value")
 	}
 	switch {
 	case len(file.Docs) > 1:
@@ -178,7 +178,7 @@ func checkTokens(tokens token.Tokens) error {
 		case token.SequenceEntryType, token.MappingKeyType:
 			dashes++
 		case token.InvalidType:
-			return notSpec(fmt.Sprintf("not YAML: line %d: %s", line, t.Error), "")
+			return notSpec(fmt.Sprintf("not YAML: line %d: %s", line, t.Error), "mend it there; lines are name: value")
 		}
 		if depth > maxDepth || dashes > maxDepth || t.Position.IndentNum > 40*maxDepth {
 			return notSpec(fmt.Sprintf("line %d: nested too deep", line), fmt.Sprintf("at most %d levels", maxDepth))
