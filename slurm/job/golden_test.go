@@ -51,7 +51,11 @@ func optionsFor(name string) job.Options {
 	return o
 }
 
-var testSite = job.Site{}
+var testSite = job.Site{
+	Account: "research", Partition: "prod", CPUPartition: "cpu", GPUsPerNode: 4, GPU: "h100", GPURequest: "gres", GRESType: "h100",
+	CPUsPerTask: 64, Time: "04:00:00", Container: job.Container{Runtime: job.Pyxis}, SecretsFile: "~/.config/megatron-ops/secrets",
+	Presets: map[string]map[string]string{"fabric": {"NCCL_SOCKET_IFNAME": "eth0", "NCCL_IB_HCA": "=mlx5_0:1"}},
+}
 
 func compareGolden(t *testing.T, file, got string) {
 	t.Helper()

@@ -25,6 +25,10 @@ func (r *rendering) batchGuards() string {
 	}
 	b.WriteString(`getent hosts "$MASTER_ADDR" >/dev/null 2>&1 || guard warning "$MASTER_ADDR does not resolve, or getent is missing"
 `)
+	if r.traced() {
+		b.WriteString(`[[ $DIRTY != unknown ]] || guard warning "git is missing, or $PWD is no checkout: the start marks carry no commit"
+`)
+	}
 	if r.into == "" { // here is the first node
 		b.WriteString(`! (: <"/dev/tcp/127.0.0.1/$MASTER_PORT") 2>/dev/null || guard stop "port $MASTER_PORT is taken on $MASTER_ADDR; choose another master_port"
 `)

@@ -209,7 +209,7 @@ func TestHostilePathsArePathsOrRefused(t *testing.T) {
 						refused++
 						continue
 					}
-					if (i+k)%13 != 0 { // every one is judged and parsed, some are run
+					if (i+k)%29 != 0 { // every one is judged and parsed, some are run
 						requireParses(t, script.Text)
 						continue
 					}
@@ -227,7 +227,7 @@ func TestHostilePathsArePathsOrRefused(t *testing.T) {
 		})
 	}
 	t.Logf("%d were run, %d refused", ran, refused)
-	require.Greater(t, ran, 50)
+	require.Greater(t, ran, 25)
 	require.Greater(t, refused, 200)
 }
 

@@ -49,7 +49,8 @@ func (r *rendering) srunOptions() []string {
 		options = append(options, `--job-name="$SLURM_JOB_NAME"`)
 	}
 	if slices.Contains(r.Preset, perNodeLogs) {
-		options = append(options, "--output="+quote(path.Join(r.LogDir, "%x-%j-%N.out")), "--error="+quote(path.Join(r.LogDir, "%x-%j-%N.err")))
+		out, errLog := r.logPaths()
+		options = append(options, "--output="+quote(ofNode(out)), "--error="+quote(ofNode(errLog)))
 	}
 	for _, a := range r.SrunArgs {
 		name, _, _ := strings.Cut(a, "=")
@@ -65,6 +66,12 @@ func (r *rendering) srunOptions() []string {
 		options = append(options, quote(a))
 	}
 	return options
+}
+
+// ofNode is a log's pattern with the node in the name.
+func ofNode(pattern string) string {
+	ext := path.Ext(pattern)
+	return strings.TrimSuffix(pattern, ext) + "-%N" + ext
 }
 
 // prelude is what each node's shell does before the launch.

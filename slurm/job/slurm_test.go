@@ -407,11 +407,13 @@ func TestASeriesGoesOnIsListedStopsAndTidiesUpOnSlurm(t *testing.T) {
 func TestLogsOfEachNodeAndOneOfAllOnSlurm(t *testing.T) {
 	d := atDesk(t)
 	apart := d.submit(d.spec("apart", func(s *job.Spec) { s.Nodes, s.Preset, s.Nodelist = ptr(2), []string{"per-node-logs"}, "gpu[1-2]" }))
+	elements := d.submit(d.spec("elements", func(s *job.Spec) { s.Array, s.Preset, s.Nodelist = "2", []string{"per-node-logs"}, "gpu3" }))
 	joined := d.submit(d.spec("joined", func(s *job.Spec) { s.Nodes, s.Preset = ptr(2), []string{"joined-log"}; s.Env["T_EXIT"] = "7" }))
 	d.becomes(apart, "COMPLETED")
 	for _, node := range []string{"gpu1", "gpu2"} {
 		require.Contains(t, d.log("apart-"+apart+"-"+node+".out", "argv"), "on "+node)
 	}
+	require.Contains(t, d.log("elements-"+elements+"_2-gpu3.out", "argv"), "on gpu3")
 	d.becomes(joined, "FAILED")
 	require.Equal(t, "7:0", d.show(joined, "ExitCode"), "the pipe to the joined log does not hide the exit status")
 	all := d.log("joined-"+joined+".log", "argv")

@@ -1,0 +1,171 @@
+package job_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// tools are the programs of the system that a rendered script uses; without one
+// that is not needed to start the ranks, they start all the same.
+var tools = strings.Fields("bash sh env stat mkdir tee grep sort cut sha256sum head cat sleep date find sed rm mv getent git")
+
+// pathWithout is a PATH with the stand-ins and all tools but those named.
+func pathWithout(t *testing.T, missing ...string) string {
+	t.Helper()
+	bin := t.TempDir()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	link := func(from, name string) {
+		for _, m := range missing {
+			if m == name {
+				return
+			}
+		}
+		require.NoError(t, os.Symlink(from, filepath.Join(bin, name)))
+	}
+	for _, name := range standIns {
+		link(self, name)
+	}
+	for _, name := range tools {
+		path, err := exec.LookPath(name)
+		require.NoError(t, err)
+		link(path, name)
+	}
+	return "PATH=" + bin
+}
+
+func warnings(r run) []string {
+	var found []string
+	for line := range strings.Lines(r.output) {
+		if strings.HasPrefix(line, "guard: warning: ") {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+func TestAMissingToolIsOneWarningAndTheJobGoesOn(t *testing.T) {
+	python := func(s *job.Spec) { s.Launcher = job.Python }
+	plain := warnings(execute(t, twoNodes(), job.Options{}))
+	for name, c := range map[string]struct {
+		missing string
+		change  func(*job.Spec)
+		says    string
+		each    bool // a line for each node
+	}{
+		"nvidia-smi": {"nvidia-smi", python, "nvidia-smi does not say which GPUs are free", true},
+		"getent":     {"getent", python, "does not resolve, or getent is missing", false},
+		"git":        {"git", python, "git is missing, or", false},
+		"uv":         {"uv", func(*job.Spec) {}, "uv is not on the PATH", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := twoNodes()
+			c.change(&s)
+			settings := []string{pathWithout(t, c.missing)}
+			if c.missing == "uv" {
+				// The rest of the node's shell goes on; what it starts is not there.
+				r := execute(t, s, job.Options{}, settings...)
+				require.Equal(t, 127, r.code, r.output)
+				require.Equal(t, 2, strings.Count(r.output, c.says), r.output)
+				return
+			}
+			r := execute(t, s, job.Options{}, settings...)
+			require.Zero(t, r.code, r.output)
+			require.Len(t, r.of("python"), 2)
+			want := 1
+			if c.each {
+				want = 2
+			}
+			require.Equal(t, want, strings.Count(r.output, c.says), r.output)
+			require.NotContains(t, r.output, "command not found")
+			require.LessOrEqual(t, len(warnings(r)), len(plain)+want, r.output)
+		})
+	}
+}
+
+func TestAnUnresolvableNameIsOneWarningAndTheJobGoesOn(t *testing.T) {
+	r := execute(t, twoNodes(), job.Options{})
+	require.Zero(t, r.code, r.output)
+	require.Equal(t, 1, strings.Count(r.output, "node0 does not resolve, or getent is missing"), "no such host here: %s", r.output)
+	require.Len(t, r.of("python"), 2)
+}
+
+func TestAFirstNodeOutOfReachIsOneWarning(t *testing.T) {
+	s := twoNodes()
+	s.Launcher, s.LauncherArgv = job.Custom, []string{"bash", "-c", "/bin/sleep 3", "_"}
+	s.MasterPort = ptr(24541)
+	path := pathWithout(t, "sleep", "scontrol")
+	bin := strings.TrimPrefix(path, "PATH=")
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "scontrol"), []byte("#!/bin/sh\necho localhost\n"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "sleep"), []byte("#!/bin/sh\nexit 0\n"), 0o755))
+	r := execute(t, s, job.Options{}, path)
+	require.Zero(t, r.code, r.output)
+	require.Equal(t, 1, strings.Count(r.output, "guard: warning: node1: no answer from localhost port 24541 for two minutes"), r.output)
+}
+
+func TestAPathThatOnlyLooksLocalIsAWarning(t *testing.T) {
+	s := twoNodes()
+	bin := strings.TrimPrefix(pathWithout(t, "stat"), "PATH=")
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "stat"), []byte("#!/bin/sh\necho tmpfs\n"), 0o755))
+	r := execute(t, s, job.Options{}, "PATH="+bin)
+	require.Zero(t, r.code, r.output)
+	require.Equal(t, 1, strings.Count(r.output, "looks local to this node"), r.output)
+	require.Len(t, r.of("python"), 2)
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "stat"), []byte("#!/bin/sh\necho lustre\n"), 0o755))
+	require.NotContains(t, execute(t, s, job.Options{}, "PATH="+bin).output, "looks local")
+}
+
+// What the first node sees and another does not stops the job there: the data,
+// the checkpoint, the tokenizer, and a file just written beside the logs.
+func TestWhatOneNodeDoesNotSeeStopsTheJob(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		hide func(r string) string
+	}{
+		"data":       {[]string{"--data-path", "0.5", "@/data/a", "0.5", "@/data/b"}, func(root string) string { return root + "/data/b.idx" }},
+		"checkpoint": {[]string{"--load=@/ckpt"}, func(root string) string { return root + "/ckpt" }},
+		"tokenizer":  {[]string{"--tokenizer-model", "@/tok.model"}, func(root string) string { return root + "/tok.model" }},
+		"logs":       {nil, func(root string) string { return root + "/tree/logs/42/attempt-0/seen" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // they mostly wait
+			root := t.TempDir()
+			for _, f := range []string{"data/a.idx", "data/b.idx", "ckpt/x", "tok.model"} {
+				require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(root, f)), 0o755))
+				require.NoError(t, os.WriteFile(filepath.Join(root, f), nil, 0o644))
+			}
+			s := twoNodes()
+			for _, a := range c.args {
+				s.Args = append(s.Args, strings.ReplaceAll(a, "@", root))
+			}
+			s.Worktree = filepath.Join(root, "tree")
+			script, err := job.Render(s, job.Options{})
+			require.NoError(t, err)
+			path := "PATH=" + filepath.Join(root, "hide") + ":" + strings.TrimPrefix(pathWithout(t), "PATH=")
+			// The second node's shell starts where the path is no more.
+			require.NoError(t, os.MkdirAll(filepath.Join(root, "hide"), 0o755))
+			hidden := c.hide(root)
+			srun := "#!/bin/bash\nfor n in 0 1; do\n  [[ $n == 0 ]] || mv '" + hidden + "' '" + hidden + ".away'\n" +
+				"  SLURM_NODEID=$n SLURMD_NODENAME=node$n \"${@:" + srunWords(script.Text) + "}\" || exit\ndone\n"
+			require.NoError(t, os.WriteFile(filepath.Join(root, "hide", "srun"), []byte(srun), 0o755))
+			r := executeScript(t, root, script, path)
+			require.Equal(t, 3, r.code, r.output)
+			require.Contains(t, r.output, "guard: stop: node1: "+hidden+" is seen by the first node and not here")
+			require.Len(t, r.of("python"), 1, "the second node starts nothing")
+		})
+	}
+}
+
+// srunWords is where the command begins among the words of the launch.
+func srunWords(script string) string {
+	line := script[strings.LastIndex(script, "\nsrun ")+1:]
+	line, _, _ = strings.Cut(line, "\n")
+	return string(rune('0' + strings.Count(line, "--") + 1))
+}
