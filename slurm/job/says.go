@@ -192,6 +192,7 @@ var sentences = []lang.Text{
 	{EN: "at most %s", ZH: "最多 %s"},
 	{EN: "dev or lts", ZH: "dev 或 lts"},
 	{EN: "write name: value lines", ZH: "请写成 name: value 形式的行"},
+	{EN: "mend it there; lines are name: value", ZH: "请修改该处；每行应为 name: value"},
 	{EN: "write a number such as 8", ZH: "请写数字，例如 8"},
 	{EN: "write a plain value", ZH: "请写普通的值"},
 	{EN: "write a list, one element each", ZH: "请写成列表，每项一个元素"},
