@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -21,15 +22,17 @@ type accountant interface {
 
 // AccountsIn names a user.
 type AccountsIn struct {
-	User string `json:"user,omitempty" arg:"" optional:"" help:"whose; mine where left out" zh:"谁的；省略为我的"`
+	User string `json:"user,omitempty" arg:"" optional:"" help:"whose; mine where left out, all for everybody's shares in order" zh:"谁的；省略为我的，all 按公平份额列出所有人"`
 	OnCluster
 }
 
 // AccountsOut is what a user may use, and where the user stands.
 type AccountsOut struct {
-	User     string       `json:"user"`
-	Accounts []AccountOut `json:"accounts"`
-	QOS      []slurm.QOS  `json:"qos"` // those that one of the accounts may use
+	User string `json:"user"`
+	// Ranking is everybody's share, the first in line first, where all were asked for.
+	Ranking  []slurm.Share `json:"ranking,omitempty"`
+	Accounts []AccountOut  `json:"accounts"`
+	QOS      []slurm.QOS   `json:"qos"` // those that one of the accounts may use
 }
 
 // An AccountOut is an account with the user's standing in it.
@@ -67,6 +70,14 @@ func accounts(ctx context.Context, c *Call, in AccountsIn) (AccountsOut, error) 
 	a, err := able[accountant](cl, "accounts")
 	if err != nil {
 		return out, err
+	}
+	if out.User == "all" {
+		if out.Ranking, err = a.Shares(ctx, ""); err != nil {
+			return out, c.slurmError(err, "")
+		}
+		out.Ranking = slices.DeleteFunc(out.Ranking, func(s slurm.Share) bool { return s.User == "" }) // accounts have no factor
+		slices.SortStableFunc(out.Ranking, func(x, y slurm.Share) int { return cmp.Compare(y.Factor, x.Factor) })
+		return out, nil
 	}
 	assocs, err := a.Associations(ctx, out.User)
 	if err != nil {
@@ -143,6 +154,9 @@ func ratio(r float64) lang.Text {
 
 // View is the accounts with their limits, the standing in words, and the QOS.
 func (o AccountsOut) View(l lang.Lang) view.Doc {
+	if o.User == "all" {
+		return o.ranking(l)
+	}
 	d := view.Doc{Title: fmt.Sprintf(lang.Text{EN: "accounts of %s", ZH: "%s 的账户"}.In(l), o.User)}
 	t := &view.Table{Header: []string{"account", "partition", "QOS", "default", "limits"}}
 	if l == lang.ZH {
@@ -174,6 +188,23 @@ func (o AccountsOut) View(l lang.Lang) view.Doc {
 		d.Sections = append(d.Sections, view.Section{Table: q})
 	}
 	return d
+}
+
+// ranking is everybody's share: whose jobs go first, other things being equal.
+func (o AccountsOut) ranking(l lang.Lang) view.Doc {
+	t := &view.Table{Header: []string{"place", "user", "account", "fair share", "due", "used of late"}}
+	if l == lang.ZH {
+		t.Header = []string{"名次", "用户", "账户", "公平份额", "应得", "近期已用"}
+	}
+	for i, s := range o.Ranking {
+		t.Rows = append(t.Rows, []string{
+			strconv.Itoa(i + 1), s.User, strings.TrimSpace(s.Account), fmt.Sprintf("%.3f", s.Factor), fmt.Sprintf("%.1f %%", 100*s.Norm), fmt.Sprintf("%.1f %%", 100*s.Used),
+		})
+	}
+	return view.Doc{Sections: []view.Section{{Table: t, Text: lang.Text{
+		EN: "Who is higher goes first, other things being equal; what counts is the place, not the number.",
+		ZH: "其他条件相同时，名次靠前者优先；重要的是相对名次而非数值。",
+	}.In(l)}}}
 }
 
 func orAll(s string, l lang.Lang) string {

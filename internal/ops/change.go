@@ -124,6 +124,7 @@ func update(ctx context.Context, c *Call, in UpdateIn) (ChangeOut, error) {
 type HostlistIn struct {
 	Nodes    []string `json:"nodes" arg:"" help:"node-[42,49-51], or names to compress" zh:"node-[42,49-51]，或要压缩的节点名"`
 	Compress bool     `json:"compress,omitempty" help:"write the short form" zh:"输出压缩形式"`
+	Slots    int      `json:"slots,omitempty" help:"write a hostfile with so many slots a node" zh:"输出 hostfile，每节点 slots 个"`
 }
 
 // HostlistOut is both forms.
@@ -131,6 +132,7 @@ type HostlistOut struct {
 	Nodes    []string `json:"nodes"`
 	Hostlist string   `json:"hostlist"`
 	Count    int      `json:"count"`
+	Hostfile string   `json:"hostfile,omitempty"` // as MPI and DeepSpeed read it
 	compress bool
 }
 
@@ -139,12 +141,24 @@ func expandHosts(_ context.Context, _ *Call, in HostlistIn) (HostlistOut, error)
 	if err != nil {
 		return HostlistOut{}, badInput("nodes", "for example gpu[01-04,07]", "%v", err)
 	}
-	return HostlistOut{Nodes: names, Hostlist: hostlist.Compress(names), Count: len(names), compress: in.Compress}, nil
+	out := HostlistOut{Nodes: names, Hostlist: hostlist.Compress(names), Count: len(names), compress: in.Compress}
+	if in.Slots < 0 || in.Slots > 0 && in.Compress {
+		return out, badInput("slots", "a number such as 8, without compress", "a hostfile has a line a node, each with its slots")
+	}
+	if in.Slots > 0 {
+		for _, n := range names {
+			out.Hostfile += fmt.Sprintf("%s slots=%d\n", n, in.Slots)
+		}
+	}
+	return out, nil
 }
 
 // Verbatim is one name a line, or the short form.
 func (o HostlistOut) Verbatim() string {
-	if o.compress {
+	switch {
+	case o.Hostfile != "":
+		return o.Hostfile
+	case o.compress:
 		return o.Hostlist + "\n"
 	}
 	return strings.Join(o.Nodes, "\n") + "\n"

@@ -11,6 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
 // EarlierOut is when a waiting job would start if it asked for less.
@@ -80,6 +81,26 @@ func (c *Call) earlier(ctx context.Context, cl Cluster, j slurm.Job) (*EarlierOu
 	return out, nil
 }
 
+// dryEarlier tries a job that is not submitted; nil where the cluster cannot, or
+// would refuse it: the problems say that better.
+func (c *Call) dryEarlier(ctx context.Context, cl Cluster, s job.Spec, sc job.Script) *EarlierOut {
+	t, ok := cl.(interface {
+		Test(context.Context, slurm.Submission) (slurm.Estimate, error)
+	})
+	if !ok {
+		return nil
+	}
+	given, sooner, err := cluster.Earlier(ctx, t, slurm.Submission{Script: sc.Text, Dir: s.Worktree})
+	if err != nil || given.Start.IsZero() {
+		return nil
+	}
+	out := &EarlierOut{AsItIs: &given.Start, Options: []EarlierStep{}}
+	for _, v := range sooner {
+		out.Options = append(out.Options, EarlierStep{v.Nodes, int64(v.Time.Seconds()), v.Estimate.Start})
+	}
+	return out
+}
+
 // section says which smaller request starts when, and how to change to it.
 func (o *EarlierOut) section(id slurm.JobID, l lang.Lang) view.Section {
 	s := view.Section{Heading: lang.Text{EN: "earlier with less", ZH: "减少申请可提前开始"}.In(l)}
@@ -94,7 +115,11 @@ func (o *EarlierOut) section(id slurm.JobID, l lang.Lang) view.Section {
 				flag = "--time 00:" + Duration(v.TimeLimitS)
 			}
 		}
-		s.Items = append(s.Items, fmt.Sprintf("%s: update %s %s", v.Start.Format(time.DateTime), id, flag))
+		how := flag
+		if id != "" {
+			how = "update " + string(id) + " " + flag
+		}
+		s.Items = append(s.Items, v.Start.Format(time.DateTime)+": "+how)
 	}
 	if len(o.Options) == 0 {
 		s.Items = []string{lang.Text{EN: "neither half or a quarter of its time nor of its nodes would start sooner", ZH: "时限或节点数减到一半、四分之一都不会更早开始"}.In(l)}

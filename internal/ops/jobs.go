@@ -9,13 +9,16 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
 // StatusIn asks for one job.
 type StatusIn struct {
 	Job     slurm.JobID `json:"job" arg:"" help:"job id as squeue prints it: 4711, 4711_3, or a step such as 4711.0" zh:"squeue 显示的作业号：4711、4711_3，或步骤如 4711.0"`
+	Steps   bool        `json:"steps,omitempty" help:"its steps too, and the command line that started each" zh:"同时列出步骤及其启动命令"`
 	Earlier bool        `json:"earlier,omitempty" help:"for a waiting job: try whether less time or fewer nodes would start sooner" zh:"排队作业：试算更短时限或更少节点能否更早开始"`
 	OnCluster
 }
@@ -29,6 +32,8 @@ type StatusOut struct {
 	// Earlier is told when asked for, Checkpoint of a running job that saves some.
 	Earlier    *EarlierOut    `json:"earlier,omitempty"`
 	Checkpoint *CheckpointOut `json:"checkpoint,omitempty"`
+	Steps      []slurm.Step   `json:"steps,omitempty"`
+	asked      bool           // for steps
 }
 
 func status(ctx context.Context, c *Call, in StatusIn) (StatusOut, error) {
@@ -37,6 +42,18 @@ func status(ctx context.Context, c *Call, in StatusIn) (StatusOut, error) {
 		return StatusOut{}, err
 	}
 	out := StatusOut{Job: j, Checkpoint: c.checkpoint(ctx, cl, j)}
+	if in.Steps {
+		s, err := able[interface {
+			Steps(context.Context, slurm.JobID) ([]slurm.Step, error)
+		}](cl, "steps")
+		if err != nil {
+			return out, err
+		}
+		if out.Steps, err = s.Steps(ctx, in.Job); err != nil {
+			return out, c.slurmError(err, in.Job)
+		}
+		out.asked = true
+	}
 	if in.Earlier {
 		if out.Earlier, err = c.earlier(ctx, cl, j); err != nil {
 			return out, err
@@ -63,6 +80,9 @@ func (o StatusOut) View(l lang.Lang) view.Doc {
 			d.Tone = view.Warn
 		}
 	}
+	if o.asked {
+		d.Sections = append(d.Sections, stepSection(o.Steps, l))
+	}
 	if o.Earlier != nil {
 		d.Sections = append(d.Sections, o.Earlier.section(o.ID, l))
 	}
@@ -75,6 +95,29 @@ func (o StatusOut) View(l lang.Lang) view.Doc {
 		d.Next = []string{"diagnose " + string(o.ID)}
 	}
 	return d
+}
+
+// stepSection is a line a step, with the command that started it.
+func stepSection(steps []slurm.Step, l lang.Lang) view.Section {
+	s := view.Section{Heading: lang.Text{EN: "steps", ZH: "步骤"}.In(l)}
+	if len(steps) == 0 {
+		s.Text = lang.Text{EN: "none was started", ZH: "没有启动过步骤"}.In(l)
+		return s
+	}
+	s.Table = &view.Table{Header: []string{"step", "name", "state", "exit", "elapsed", "nodes", "most memory of a task", "submit line"}}
+	if l == lang.ZH {
+		s.Table.Header = []string{"步骤", "名称", "状态", "退出码", "用时", "节点", "单任务内存峰值", "启动命令"}
+	}
+	for _, st := range steps {
+		exit := "-"
+		if st.ExitCode != nil {
+			exit = *st.ExitCode
+		}
+		s.Table.Rows = append(s.Table.Rows, []string{
+			st.ID, st.Name, string(st.State), exit, Duration(st.ElapsedS), hostlist.Compress(st.Nodes), st.MaxRSS, redact.Text(redact.Clean(st.Submit)),
+		})
+	}
+	return s
 }
 
 func tone(s slurm.State) view.Tone {
@@ -148,12 +191,17 @@ type ListIn struct {
 	User      string        `json:"user,omitempty" help:"only this user's; several by commas; all for everybody's" zh:"只列出该用户的作业；多个用户用逗号分隔；all 表示所有人"`
 	State     []slurm.State `json:"state,omitempty" help:"only these states, such as RUNNING" zh:"只列出这些状态，例如 RUNNING"`
 	Partition string        `json:"partition,omitempty" help:"only this partition's" zh:"只列出该分区的作业"`
+	Idle      int           `json:"idle,omitempty" placeholder:"MINUTES" help:"only allocations on which no step has run for so long" zh:"只列出已有这么多分钟没有运行任何步骤的作业"`
+	Short     bool          `json:"-" help:"job, name, state, elapsed and where only" zh:"只显示作业、名称、状态、用时与位置"`
 	OnCluster
 }
 
 // ListOut is the jobs that were found, newest first.
 type ListOut struct {
 	Jobs []slurm.Job `json:"jobs"`
+	// Idle is what the jobs without a running step have held, where that was asked.
+	Idle  []slurm.IdleAllocation `json:"idle,omitempty"`
+	short bool
 }
 
 func list(ctx context.Context, c *Call, in ListIn) (ListOut, error) {
@@ -196,7 +244,35 @@ func list(ctx context.Context, c *Call, in ListIn) (ListOut, error) {
 		jobs[i].Cluster = cl.Name()
 	}
 	slices.SortStableFunc(jobs, func(a, b slurm.Job) int { return submitted(b).Compare(submitted(a)) })
-	return ListOut{Jobs: append([]slurm.Job{}, jobs...)}, nil
+	out := ListOut{Jobs: append([]slurm.Job{}, jobs...), short: in.Short}
+	if in.Idle != 0 {
+		err = c.onlyIdle(ctx, cl, &out, in.Idle)
+	}
+	return out, err
+}
+
+// onlyIdle keeps the jobs that hold nodes and have run no step for so many
+// minutes.
+func (c *Call) onlyIdle(ctx context.Context, cl Cluster, out *ListOut, minutes int) error {
+	if minutes < 0 {
+		return badInput("idle", "minutes, such as 30", "%d is negative", minutes)
+	}
+	s, err := able[interface {
+		RunningSteps(ctx context.Context, user string) ([]slurm.Step, error)
+	}](cl, "steps")
+	if err != nil {
+		return err
+	}
+	steps, err := s.RunningSteps(ctx, "")
+	if err != nil {
+		return c.slurmError(err, "")
+	}
+	out.Idle = slurm.IdleAllocations(out.Jobs, steps, time.Duration(minutes)*time.Minute, c.Now())
+	out.Jobs = []slurm.Job{}
+	for _, i := range out.Idle {
+		out.Jobs = append(out.Jobs, i.Job)
+	}
+	return nil
 }
 
 func submitted(j slurm.Job) time.Time {
@@ -229,5 +305,19 @@ func (o ListOut) View(l lang.Lang) view.Doc {
 			string(j.ID), j.Name, j.User, j.Partition, string(j.State), strconv.Itoa(nodes), Duration(j.ElapsedS), where,
 		})
 	}
-	return view.Doc{Sections: []view.Section{{Table: t}}}
+	if o.short {
+		for _, row := range append([][]string{t.Header}, t.Rows...) {
+			copy(row, []string{row[0], row[1], row[4], row[6], row[7]})
+		}
+		t.Header = t.Header[:5]
+		for i := range t.Rows {
+			t.Rows[i] = t.Rows[i][:5]
+		}
+	}
+	d := view.Doc{Sections: []view.Section{{Table: t}}}
+	for _, i := range o.Idle {
+		a := IdleAlarm(i)
+		d.Sections = append(d.Sections, view.Section{Text: string(i.Job.ID) + ": " + a.What.In(l) + " " + a.Fix.In(l)})
+	}
+	return d
 }

@@ -26,6 +26,7 @@ type NodesIn struct {
 	Drained   bool   `json:"drained,omitempty" help:"only nodes that take no jobs, with the reason" zh:"只列出不可用的节点及原因"`
 	Reason    string `json:"reason,omitempty" placeholder:"TEXT" help:"only nodes whose drain reason holds this text" zh:"只列出原因中含该文字的节点"`
 	Nodes     string `json:"nodes,omitempty" arg:"" optional:"" help:"only these nodes, a hostlist" zh:"只看这些节点（hostlist）"`
+	Check     bool   `json:"check,omitempty" help:"with drained or reason: look for processes left there, by ssh" zh:"配合 drained 或 reason：经 ssh 检查是否有遗留进程"`
 	Avoided   bool   `json:"avoided,omitempty" help:"also the nodes that retries leave out, and spares" zh:"也列出重试时排除的节点与备用节点"`
 	OnCluster
 }
@@ -36,7 +37,9 @@ type NodesOut struct {
 	Nodes      []NodeOut       `json:"nodes"`
 	Avoided    []Avoided       `json:"avoided,omitempty"`
 	// Listed says that single nodes were asked for, or are few.
-	Listed bool `json:"-"`
+	Listed    bool `json:"-"`
+	reason    string
+	mayResume bool
 }
 
 // A PartitionFree is a partition at a glance.
@@ -52,6 +55,11 @@ type NodeOut struct {
 	Meaning string `json:"meaning,omitempty"`
 	// Blamed are the failures that a diagnosis has put down to it.
 	Blamed []Blame `json:"blamed,omitempty"`
+	// Left are the processes that were found there, where that was asked for; Unseen
+	// says why none could be looked for.
+	Left   []slurm.Process `json:"left,omitempty"`
+	Unseen string          `json:"unseen,omitempty"`
+	looked bool
 }
 
 // fewNodes are listed one by one without being asked for.
@@ -124,6 +132,15 @@ func nodes(ctx context.Context, c *Call, in NodesIn) (NodesOut, error) {
 			out.Nodes[i].Blamed = c.Blames(ctx, cl.Name(), out.Nodes[i].Name)
 		}
 	}
+	if in.Check {
+		if !in.Drained && in.Reason == "" {
+			return out, badInput("check", "for example: nodes --reason 'Kill task failed' --check", "check looks at nodes that are out of service")
+		}
+		if err := c.checkLeft(ctx, cl, out.Nodes); err != nil {
+			return out, err
+		}
+	}
+	out.reason, out.mayResume = in.Reason, c.ownHands() || c.Who.Operator
 	out.Listed = in.Drained || in.Reason != "" || len(only) > 0 || len(out.Nodes) <= fewNodes
 	return out, nil
 }
@@ -168,9 +185,13 @@ func (o NodesOut) View(l lang.Lang) (d view.Doc) {
 				why += " (" + n.ReasonBy + ")"
 			}
 		}
+		why += n.left(l)
 		t.Rows = append(t.Rows, []string{n.Name, n.State, fmt.Sprintf("%d/%d", n.GPUsUsed, n.GPUs), fmt.Sprintf("%d/%d", n.CPUsUsed, n.CPUs), why})
 	}
 	d.Sections = append(d.Sections, view.Section{Table: t})
+	if o.reason != "" && o.mayResume {
+		d.Next = []string{"resume --reason " + strconv.Quote(o.reason)}
+	}
 	for _, n := range o.Nodes {
 		if len(n.Blamed) > 0 {
 			s := view.Section{Heading: fmt.Sprintf(lang.Text{EN: "%s was blamed for", ZH: "%s 被判定导致"}.In(l), n.Name)}

@@ -57,7 +57,7 @@ func TestStandingOnSlurm(t *testing.T) {
 		out, err := do(t, c, "queue")
 		require.NoError(t, err)
 		return len(out.(QueueOut).Jobs) == 3 && out.(QueueOut).Jobs[0].EstStart != nil
-	}, 15*time.Second, 200*time.Millisecond)
+	}, 40*time.Second, 200*time.Millisecond)
 
 	t.Run("queue", func(t *testing.T) {
 		out, err := do(t, c, "queue", "--mine")
@@ -127,7 +127,7 @@ func TestStandingOnSlurm(t *testing.T) {
 			return h.Total >= 3 && len(h.Users) == 2
 		}, 20*time.Second, 300*time.Millisecond)
 		require.Equal(t, slurm.Cancelled, h.States[0].State)
-		require.Equal(t, "bob", h.Users[0].User, "who used most comes first")
+		require.GreaterOrEqual(t, h.Users[0].GPUHours, h.Users[1].GPUHours, "who used most comes first")
 		require.Positive(t, h.GPUHours)
 		require.Contains(t, text(t, h, lang.EN), "a|b")
 		out, err := do(t, c, "history", "--state", "completed")

@@ -34,8 +34,10 @@ type SubmitOut struct {
 	AlreadySubmitted bool            `json:"already_submitted"`
 	Problems         []rules.Problem `json:"problems"`
 	Name             string          `json:"name"`
-	// DryRun says that submitting was not asked for.
-	DryRun bool `json:"dry_run,omitempty"`
+	// DryRun says that submitting was not asked for, and Earlier whether it would
+	// start sooner if it asked for less.
+	DryRun  bool        `json:"dry_run,omitempty"`
+	Earlier *EarlierOut `json:"earlier,omitempty"`
 
 	// elsewhere is what a command on the job must add, where it is not on the
 	// default cluster.
@@ -87,6 +89,9 @@ func submit(ctx context.Context, c *Call, in SubmitIn) (SubmitOut, error) {
 	held, isStep := cl.(allocation)
 	if isStep { // the allocation has its time limit
 		out.Problems = slices.DeleteFunc(out.Problems, func(p rules.Problem) bool { return p.Field == "time" })
+	}
+	if in.DryRun {
+		out.Earlier = c.dryEarlier(ctx, cl, s, sc)
 	}
 	if in.DryRun || rules.Blocking(out.Problems) && !in.Force {
 		return out, nil
@@ -146,6 +151,9 @@ func (o SubmitOut) View(l lang.Lang) view.Doc {
 		}.In(l), o.Name), view.Bad
 	default:
 		d.Title = fmt.Sprintf(lang.Text{EN: "%s: dry run, nothing was submitted", ZH: "%s：试运行，没有提交"}.In(l), o.Name)
+		if o.Earlier != nil {
+			d.Sections = append(d.Sections, o.Earlier.section("", l))
+		}
 		d.Sections = append(d.Sections, view.Section{Code: o.Script, Lang: "bash", Fold: true})
 	}
 	return d
