@@ -31,8 +31,11 @@ type Question struct {
 	History []Turn
 	// User is who asks, for the model's budget; it may be empty.
 	User string
-	// Stream, where set, is given the answer piece by piece as a model writes it.
-	// What Ask returns stands, also where it differs.
+	// Tools are read-only operations that a model may call, for whoever asks.
+	Tools []Tool
+	// Stream, where set, is given the answer sentence by sentence as a model
+	// writes it, each one checked. What Ask returns stands, also where it differs:
+	// a later sentence may have failed.
 	Stream func(piece string)
 }
 
@@ -51,6 +54,8 @@ type Answer struct {
 	// Unsure reports that nothing known fits the question well, so that it shows
 	// a gap: it was declined as not known, or answered just above the bound.
 	Unsure bool `json:"-"`
+	// Streamed reports that Answer is what went to the question's Stream.
+	Streamed bool `json:"-"`
 }
 
 // A Source says where an answer comes from.

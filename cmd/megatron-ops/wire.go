@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -176,13 +177,16 @@ func sites(cfg config.Config) func(string) job.Site {
 	}
 }
 
+// modelPerDay bounds the answers that one person has worded by a model in a day.
+const modelPerDay = 200
+
 // model is the language model that words answers, where one is switched on.
 func model(c config.Knowledge) *knowledge.Model {
 	key, name := os.Getenv("OPENAI_API_KEY"), os.Getenv("OPENAI_MODEL")
 	if key == "" || name == "" {
 		return nil
 	}
-	return &knowledge.Model{BaseURL: os.Getenv("OPENAI_BASE_URL"), Key: key, Name: name, PerDay: c.ModelPerDay}
+	return &knowledge.Model{BaseURL: os.Getenv("OPENAI_BASE_URL"), Key: key, Name: name, PerDay: max(cmp.Or(c.ModelPerDay, modelPerDay), 0)}
 }
 
 // auditor writes every change to the store, secrets masked.

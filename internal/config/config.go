@@ -110,7 +110,8 @@ type Approval struct {
 type Knowledge struct {
 	// Folders hold Markdown pages of the site: a wiki, runbooks. They win.
 	Folders []string `json:"folders,omitempty"`
-	// ModelPerDay bounds how many answers one person has worded in a day; 0: none.
+	// ModelPerDay bounds how many answers one person has worded in a day; 0 means
+	// 200, below 0 none.
 	ModelPerDay int `json:"model_per_day,omitempty"`
 }
 

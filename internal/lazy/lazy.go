@@ -48,3 +48,8 @@ func (p *Pattern) ReplaceAllStringFunc(s string, by func(string) string) string 
 
 // FindStringIndex returns where the leftmost match in s is.
 func (p *Pattern) FindStringIndex(s string) []int { return p.re().FindStringIndex(s) }
+
+// FindAllStringIndex is Regexp's.
+func (p *Pattern) FindAllStringIndex(s string, n int) [][]int {
+	return p.re().FindAllStringIndex(s, n)
+}

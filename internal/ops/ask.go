@@ -18,7 +18,11 @@ type AskIn struct {
 }
 
 // AskOut is the answer with its sources.
-type AskOut struct{ knowledge.Answer }
+type AskOut struct {
+	knowledge.Answer
+	// begun reports that a model's words were shown that do not stand.
+	begun bool
+}
 
 func ask(ctx context.Context, c *Call, in AskIn) (AskOut, error) {
 	q := strings.TrimSpace(strings.Join(append(in.Question, in.Q), " "))
@@ -27,14 +31,35 @@ func ask(ctx context.Context, c *Call, in AskIn) (AskOut, error) {
 	}
 	// The answer comes in the language of the question, whatever the surface's; a
 	// message pasted without a word has none, and gets the surface's.
-	a, err := c.Answerer().Ask(ctx, knowledge.Question{Text: q, History: in.Thread, User: c.Who.ID, Usual: c.Lang})
+	asked := knowledge.Question{Text: q, History: in.Thread, User: c.Who.ID, Usual: c.Lang, Tools: modelTools(c)}
+	shown := false
+	if c.Stream != nil {
+		asked.Stream = func(piece string) { shown = true; c.Stream(piece) }
+	}
+	a, err := c.Answerer().Ask(ctx, asked)
+	if shown {
+		c.Stream("\n")
+	}
 	if err == nil && a.Unsure {
 		// What is kept of it helps whoever writes the site's pages; the answer
 		// does not depend on it.
 		_ = c.Judge(ctx, VerdictUnknown, q, "")
 	}
-	return AskOut{a}, err
+	return AskOut{Answer: a, begun: shown && !a.Streamed}, err
 }
 
-// View is the answer with its sources.
-func (o AskOut) View(l lang.Lang) view.Doc { return o.Answer.View(l) }
+// textStands goes before an answer where a model's words had begun to appear.
+var textStands = lang.Text{EN: "Not supported by the rules; what stands is:", ZH: "以上内容没有依据,以下为准:"}
+
+// View is the answer with its sources; only those where the answer was shown
+// while a model wrote it.
+func (o AskOut) View(l lang.Lang) view.Doc {
+	d := o.Answer.View(l)
+	switch {
+	case o.Streamed:
+		d.Sections = d.Sections[1:]
+	case o.begun:
+		d.Title, d.Tone = textStands.In(l), view.Warn
+	}
+	return d
+}

@@ -1,0 +1,58 @@
+package ops
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/megatron-ops/megatron-ops/knowledge"
+)
+
+// forModel names the operations that a model may call while it words an answer:
+// they read, and what they return is short.
+var forModel = []string{"constants", "plan", "rules", "explain", "hostlist", "image", "status", "list", "queue", "nodes", "partitions"}
+
+// modelTools makes them tools for whoever asks: with that person's rights, and
+// never with more.
+var modelTools func(*Call) []knowledge.Tool
+
+func init() { //nolint:gochecknoinits // the table refers to ask, and this to the table
+	modelTools = func(c *Call) []knowledge.Tool {
+		var list []knowledge.Tool
+		for _, name := range forModel {
+			op, ok := Lookup(name)
+			if !ok || op.Effect != Read || len(c.Clusters) == 0 && !op.Closed {
+				continue
+			}
+			schema, err := json.Marshal(op.InputSchema())
+			if err != nil {
+				continue
+			}
+			list = append(list, knowledge.Tool{Name: name, Description: op.Summary.EN, Schema: schema, Call: func(ctx context.Context, args json.RawMessage) (string, error) {
+				return callForModel(ctx, c, op, args)
+			}})
+		}
+		return list
+	}
+}
+
+// callForModel carries a tool call out.
+func callForModel(ctx context.Context, c *Call, op Op, args json.RawMessage) (string, error) {
+	own := *c
+	own.Dir, own.Stdin, own.Stream, own.Progress, own.Who.ReadOnly = "", nil, nil, nil, true
+	own.MayRead = func(path string) error {
+		return &Error{Code: NotAllowed, Message: "a model may not read files: " + path}
+	}
+	in := op.NewIn()
+	if len(args) == 0 {
+		args = json.RawMessage("{}")
+	}
+	if err := Decode(args, in, nil); err != nil {
+		return "", err
+	}
+	out, err := op.Run(ctx, &own, in)
+	if err != nil {
+		return "", err
+	}
+	raw, err := json.Marshal(out)
+	return string(raw), err
+}

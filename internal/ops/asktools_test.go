@@ -1,0 +1,38 @@
+package ops
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+func TestAModelReadsWithTheAskersRightsAndChangesNothing(t *testing.T) {
+	c := newCall(t, &site{jobs: map[slurm.JobID]slurm.Job{"4711": {ID: "4711", Name: "gpt", User: "alice", State: "RUNNING"}}})
+	tools := map[string]func(args string) (string, error){}
+	for _, tool := range modelTools(c) {
+		op, ok := Lookup(tool.Name)
+		require.True(t, ok)
+		require.Equal(t, Read, op.Effect, tool.Name)
+		require.True(t, json.Valid(tool.Schema), tool.Name)
+		tools[tool.Name] = func(args string) (string, error) { return tool.Call(t.Context(), json.RawMessage(args)) }
+	}
+	require.Contains(t, tools, "plan")
+	require.Contains(t, tools, "status")
+	require.NotContains(t, tools, "cancel")
+	require.NotContains(t, tools, "submit")
+
+	out, err := tools["hostlist"](`{"nodes":["node-[42,49-51]"]}`)
+	require.NoError(t, err)
+	require.Contains(t, out, "node-50")
+	out, err = tools["constants"](`{"nodes":2,"gpus_per_node":8,"gpu":"h100","tp":4}`)
+	require.NoError(t, err)
+	require.Contains(t, out, "CUDA_DEVICE_MAX_CONNECTIONS")
+	out, err = tools["status"](`{"job":"4711"}`)
+	require.NoError(t, err)
+	require.Contains(t, out, "RUNNING")
+	_, err = tools["constants"](`{"bogus":1}`)
+	require.ErrorContains(t, err, "bogus")
+}
