@@ -10,14 +10,10 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"time"
-
-	"github.com/goccy/go-yaml"
 
 	"github.com/megatron-ops/megatron-ops/bot"
 	"github.com/megatron-ops/megatron-ops/internal/config"
@@ -29,7 +25,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/mcp"
 	"github.com/megatron-ops/megatron-ops/skills"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
-	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
 // flags parses the words of a command that is not an operation.
@@ -43,65 +38,6 @@ func flags(name string, words []string, define func(*flag.FlagSet)) (rest []stri
 		return nil, &ops.Error{Code: ops.BadInput, Message: name + ": " + err.Error(), Fix: name + " takes " + strings.Join(known, ", ")}
 	}
 	return fs.Args(), nil
-}
-
-// initCommand looks the site over and writes its profile.
-func initCommand(ctx context.Context, sh *shell, words []string) error {
-	out := "megatron-ops.yaml"
-	force := false
-	if _, err := flags("init", words, func(f *flag.FlagSet) {
-		f.StringVar(&out, "file", out, "")
-		f.BoolVar(&force, "force", false, "")
-	}); err != nil {
-		return err
-	}
-	if _, err := os.Stat(out); err == nil && !force && out != "-" {
-		return &ops.Error{Code: ops.BadInput, Field: "file", Message: out + " is there already", Fix: "--force writes over it, --file - shows the profile"}
-	}
-	said := map[string]string{}
-	for _, p := range job.Probes(osUser(ops.Shell).User) {
-		said[p.Name] = probe(ctx, p.Argv)
-	}
-	site, found := job.Detect(said)
-	for _, f := range found {
-		fmt.Fprintf(sh.err, "%s: %s (%s)\n", f.Field, view.Plainly(f.Value), f.Why.In(sh.lang))
-	}
-	if len(found) == 0 {
-		fmt.Fprintln(sh.err, lang.Text{
-			EN: "no Slurm answers here: the profile is empty, and jobs go to the embedded back end",
-			ZH: "这里没有可用的 Slurm：配置为空，作业将在内置后端上运行",
-		}.In(sh.lang))
-	}
-	text, err := yaml.MarshalWithOptions(config.Config{Site: site}, yaml.UseJSONMarshaler())
-	if err != nil {
-		return err
-	}
-	text = append([]byte("# The site's profile: what a job specification may leave out. docs/configuration.md lists every key.\n"), text...)
-	if out == "-" {
-		_, err = sh.out.Write(text)
-		return err
-	}
-	if err := os.WriteFile(out, text, 0o644); err != nil {
-		return err
-	}
-	fmt.Fprintln(sh.err, "wrote", out)
-	return nil
-}
-
-// probe runs one command and returns what it printed; a missing one says
-// nothing.
-func probe(ctx context.Context, argv []string) string {
-	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Env = cluster.JobEnviron(os.Environ())
-	cmd.WaitDelay = time.Second
-	var out bytes.Buffer
-	cmd.Stdout = &out
-	if cmd.Run() != nil && out.Len() == 0 {
-		return ""
-	}
-	return out.String()
 }
 
 // skillsCommand lists, shows and exports the built-in skills.

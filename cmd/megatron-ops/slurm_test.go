@@ -233,3 +233,48 @@ func TestAnAllocationIsUsedAgainAndAgainOnSlurm(t *testing.T) {
 	require.Equal(t, 2, code, out)
 	require.Contains(t, out, "has no nodes")
 }
+
+// init looks a real site over; several clusters live in one file, each with a
+// profile of its own, and a job is rendered for the one it names.
+func TestSeveralClustersInOneFileOnSlurm(t *testing.T) {
+	real := slurmtest.Start(t, slurmtest.Options{})
+	t.Chdir(t.TempDir())
+	for _, e := range real.Environ() {
+		if name, value, _ := strings.Cut(e, "="); strings.HasPrefix(name, "SLURM") {
+			t.Setenv(name, value)
+		}
+	}
+	t.Setenv("MEGATRON_OPS_STATE_DIR", t.TempDir())
+	p := person{t: t}
+	require.NoError(t, os.WriteFile("megatron-ops.yaml", []byte("# ours\nlang: en\nclusters:\n  far: # over ssh\n    kind: ssh\n    host: login\n    site: {partition: big, gpus_per_node: 4, gpu: gb200, gpu_request: gres}\n"), 0o644))
+	code, out := p.do("init")
+	require.Equal(t, 2, code)
+	require.Contains(t, out, "--as NAME adds this cluster")
+	code, out = p.do("init", "--as", "near")
+	require.Zero(t, code, out)
+	require.Contains(t, out, "partition: dev (Slurm's default partition, and it has GPUs)")
+	file, err := os.ReadFile("megatron-ops.yaml")
+	require.NoError(t, err)
+	require.Contains(t, string(file), "far: # over ssh", "what was there stays as it was")
+	require.Contains(t, string(file), real.Conf())
+	code, out = p.do("init", "--as", "near")
+	require.Equal(t, 2, code, "the name is taken: %s", out)
+	code, out = p.do("init", "--as", "a b")
+	require.Equal(t, 2, code, out)
+
+	for cluster, want := range map[string][]string{
+		"near": {"#SBATCH --partition=dev\n", "#SBATCH --gpus-per-node=8\n", "#SBATCH --cpus-per-task=64\n"},
+		"far":  {"#SBATCH --partition=big\n", "#SBATCH --gres=gpu:4\n"},
+	} {
+		code, out = p.do("render", "--cluster", cluster, "--worktree", "/w")
+		require.Zero(t, code, out)
+		for _, line := range want {
+			require.Contains(t, out, line, cluster)
+		}
+	}
+	var jobs struct{ Jobs []any }
+	p.must(0, &jobs, "list", "--cluster", "near")
+	code, out = p.do("list", "--cluster", "nowhere")
+	require.Equal(t, 2, code)
+	require.Contains(t, out, "or a name from")
+}

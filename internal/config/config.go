@@ -192,6 +192,12 @@ func Load(dir string, getenv func(string) string) (Config, error) {
 	return c, nil
 }
 
+// Check reports what is wrong with the text of a configuration file.
+func Check(text []byte) error {
+	var c Config
+	return decode(text, &c)
+}
+
 // decode reads YAML into the names that JSON has, so that a site's profile has
 // one set of names everywhere. An unknown key is an error.
 func decode(b []byte, c *Config) error {

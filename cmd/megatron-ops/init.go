@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/megatron-ops/megatron-ops/internal/config"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// initCommand looks the site over and writes its profile.
+func initCommand(ctx context.Context, sh *shell, words []string) error {
+	out, name := "megatron-ops.yaml", ""
+	force := false
+	if _, err := flags("init", words, func(f *flag.FlagSet) {
+		f.StringVar(&out, "file", out, "")
+		f.StringVar(&name, "as", "", "")
+		f.BoolVar(&force, "force", false, "")
+	}); err != nil {
+		return err
+	}
+	if name != "" && !clusterName.MatchString(name) {
+		return &ops.Error{Code: ops.BadInput, Field: "as", Message: fmt.Sprintf("%q is no name for a cluster", name), Fix: "letters, digits and -, such as prod"}
+	}
+	have, err := os.ReadFile(out)
+	if err == nil && !force && out != "-" && name == "" {
+		return &ops.Error{Code: ops.BadInput, Field: "file", Message: out + " is there already", Fix: "--force writes over it, --as NAME adds this cluster to it, --file - shows the profile"}
+	}
+	said := map[string]string{}
+	for _, p := range job.Probes(osUser(ops.Shell).User) {
+		said[p.Name] = probe(ctx, p.Argv)
+	}
+	site, found := job.Detect(said)
+	for _, f := range found {
+		fmt.Fprintf(sh.err, "%s: %s (%s)\n", f.Field, view.Plainly(f.Value), f.Why.In(sh.lang))
+	}
+	if len(found) == 0 {
+		fmt.Fprintln(sh.err, lang.Text{
+			EN: "no Slurm answers here: the profile is empty, and jobs go to the embedded back end",
+			ZH: "这里没有可用的 Slurm：配置为空，作业将在内置后端上运行",
+		}.In(sh.lang))
+	}
+	text, err := profile(name, site, have)
+	if err != nil {
+		return err
+	}
+	if out == "-" {
+		_, err = sh.out.Write(text)
+		return err
+	}
+	if err := os.WriteFile(out, text, 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintln(sh.err, "wrote", out)
+	return nil
+}
+
+// clusterName is what a cluster may be called.
+var clusterName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,31}$`)
+
+// profile is a configuration file with the site: as the site of all clusters, or
+// under a name of its own, added to the file that is there.
+func profile(name string, site job.Site, have []byte) ([]byte, error) {
+	const head = "# The site's profile: what a job specification may leave out. docs/configuration.md lists every key.\n"
+	if name == "" {
+		text, err := yaml.MarshalWithOptions(config.Config{Site: site}, yaml.UseJSONMarshaler())
+		return append([]byte(head), text...), err
+	}
+	one := config.Config{Clusters: map[string]config.Cluster{name: {Kind: "cli", SlurmConf: os.Getenv("SLURM_CONF"), Site: site}}}
+	text, err := yaml.MarshalWithOptions(one, yaml.UseJSONMarshaler())
+	if err != nil {
+		return nil, err
+	}
+	entry := bytes.TrimPrefix(text, []byte("clusters:\n"))
+	var all []byte
+	switch at := clustersLine.FindIndex(have); {
+	case at != nil: // what stands in the file, comments too, stays as it is
+		all = slices.Concat(have[:at[1]], entry, have[at[1]:])
+	case len(have) > 0:
+		all = slices.Concat(bytes.TrimRight(have, "\n"), []byte("\n"), text)
+	default:
+		all = append([]byte(head), text...)
+	}
+	if err := config.Check(all); err != nil {
+		return nil, &ops.Error{Code: ops.BadInput, Field: "as", Message: err.Error(), Fix: "choose another name, or mend the file; --file - shows this cluster alone"}
+	}
+	return all, nil
+}
+
+var clustersLine = regexp.MustCompile(`(?m)^clusters:[ \t]*\n`)
+
+// probe runs one command and returns what it printed; a missing one says
+// nothing.
+func probe(ctx context.Context, argv []string) string {
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env = cluster.JobEnviron(os.Environ())
+	cmd.WaitDelay = time.Second
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	if cmd.Run() != nil && out.Len() == 0 {
+		return ""
+	}
+	return out.String()
+}
