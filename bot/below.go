@@ -28,15 +28,14 @@ func init() { //nolint:gochecknoinits // the handlers refer to the table
 
 // below are the blocks under an answer: for what was found out or said, whether
 // it helped.
-func (b *Bot) below(_ ask, op ops.Op, in any, t typedCall) []slack.Block {
-	_ = in
+func (b *Bot) below(c *ops.Call, op ops.Op, t typedCall) []slack.Block {
 	if op.Name != "ask" && op.Name != "diagnose" || t.JSON {
 		return nil
 	}
 	if op.Name == "ask" {
-		return []slack.Block{feedback("ask/"+cut(t.Rest, maxAsked), lang.Of(t.Rest))}
+		return []slack.Block{feedback("ask/"+cut(t.Rest, maxAsked), c.Lang)}
 	}
-	return []slack.Block{feedback(op.Name, lang.Of(t.Rest))}
+	return []slack.Block{feedback(op.Name, c.Lang)}
 }
 
 // maxAsked is how much of a question goes with the thumbs under its answer:

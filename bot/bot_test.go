@@ -301,8 +301,8 @@ func TestATypoIsAnsweredWithWhatWasMeant(t *testing.T) {
 	s := play(t)
 	s.Slash("statsu 4711")
 	msg := s.said("I do not know the command", "Did you mean")
-	_, value := buttonOf(t, msg, "status")
-	require.Equal(t, "status", value)
+	_, value := buttonOf(t, msg, "status 4711")
+	require.Equal(t, "status 4711", value, "with what was typed after it")
 }
 
 func TestAskAnswersTheConstantFirst(t *testing.T) {

@@ -140,6 +140,35 @@ func (b *Bot) follow(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, res
 	return owed
 }
 
+// Carry gives the job that was submitted in place of another a card where that
+// one has its own.
+func (b *Bot) Carry(ctx context.Context, from slurm.Job, next slurm.JobID) error {
+	b.cards.Lock()
+	defer b.cards.Unlock()
+	var old, there card
+	ok, err := b.cfg.Store.Get(ctx, docCard, cardID(from.Cluster, from.ID), b.now(), &old)
+	if err != nil || !ok {
+		return err
+	}
+	if ok, err = b.cfg.Store.Get(ctx, docCard, cardID(from.Cluster, next), b.now(), &there); err != nil || ok {
+		return err
+	}
+	k := card{Team: old.Team, User: old.User, Lang: old.Lang, Began: b.now(), News: News{Job: slurm.Job{
+		ID: next, Cluster: from.Cluster, Name: from.Name, User: from.User, Partition: from.Partition, NumNodes: from.NumNodes, State: slurm.Pending,
+	}}}
+	for _, p := range old.Places {
+		k.Places = append(k.Places, place{Team: p.Team, Channel: p.Channel})
+	}
+	owed := b.draw(ctx, &k)
+	owed = append(owed, b.draw(ctx, &k)...) // who asked for the first one
+	if err := b.cfg.Store.Enqueue(ctx, owed...); err != nil {
+		return err
+	}
+	b.send.wake()
+	b.watchers.follow(k.News.Job)
+	return b.keepCard(ctx, k)
+}
+
 // acted remembers who changed a job, so that they are not called for it.
 func (b *Bot) acted(ctx context.Context, a ask, c *ops.Call, cluster string, id slurm.JobID) {
 	if cluster == "" {

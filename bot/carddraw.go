@@ -159,11 +159,10 @@ func cardFacts(n News, l lang.Lang) []view.Fact {
 
 // reasonWords is why a job waits, in Slurm's word and in ours.
 func reasonWords(reason string, l lang.Lang) string {
-	said := slurm.ExplainReason(reason).Says.In(l)
-	if reason == "" || reason == "None" || said == "" {
-		return reason
+	if reason == "" || reason == "None" {
+		return "" // Slurm has not looked at it yet
 	}
-	return reason + ": " + said
+	return reason + ": " + slurm.ExplainReason(reason).Says.In(l)
 }
 
 // progressFacts are what the training itself says.

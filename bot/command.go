@@ -38,7 +38,7 @@ func (b *Bot) command(ctx context.Context, a ask) []store.SlackMessage {
 	case isQuestion(a.Text, words):
 		return b.perform(ctx, a, c, "ask", nil, Typed{Rest: t.whole(), Blocks: t.Blocks}, f)
 	}
-	return b.reply(a, unknownDoc(words[0], c.Lang), false)
+	return b.reply(a, unknownDoc(words[0], c.Lang, words[1:]...), false)
 }
 
 // whole is everything typed, for a question without a command word.
@@ -95,7 +95,8 @@ func isQuestion(text string, words []string) bool {
 	return guess(text) == lang.ZH && len([]rune(text)) >= 5
 }
 
-func unknownDoc(word string, l lang.Lang) view.Doc {
+// unknownDoc offers the nearest commands, with the words that were typed after.
+func unknownDoc(word string, l lang.Lang, rest ...string) view.Doc {
 	d := view.Doc{
 		Title:    fmt.Sprintf(textUnknown.In(l), cut(word, 40)),
 		Tone:     view.Warn,
@@ -104,6 +105,9 @@ func unknownDoc(word string, l lang.Lang) view.Doc {
 	}
 	if near := didYouMean(word); len(near) > 0 {
 		d.Sections[0].Text = textMean.In(l)
+		for i := range near {
+			near[i] = strings.Join(append([]string{near[i]}, rest...), " ")
+		}
 		d.Next = slices.Concat(near, []string{"help"})
 	} else {
 		d.Sections = nil
@@ -210,7 +214,7 @@ func (b *Bot) done(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, resul
 	if q, ok := result.(ops.AskOut); ok {
 		b.remember(ctx, a, t.Rest, q.Answer.Answer)
 	}
-	owed := b.replyWith(a, doc, t.Share, b.below(a, op, in, t)...)
+	owed := b.replyWith(a, doc, t.Share, b.below(c, op, t)...)
 	owed = append(owed, b.follow(ctx, a, c, op, in, result)...)
 	return append(owed, b.andThen(ctx, a, c, t, result)...)
 }

@@ -45,7 +45,7 @@ func (b *Bot) message(ctx context.Context, a ask) []store.SlackMessage {
 		}
 	}
 	if a.Direct && len(words) > 0 && len(words) <= 2 && !isQuestion(a.Text, words) && len(didYouMean(words[0])) > 0 {
-		return b.reply(a, unknownDoc(words[0], c.Lang), true)
+		return b.reply(a, unknownDoc(words[0], c.Lang, words[1:]...), true)
 	}
 	return b.question(ctx, a, c, t.whole())
 }

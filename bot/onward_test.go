@@ -151,3 +151,18 @@ func TestHelpKnowsWhatOneCouldDoNow(t *testing.T) {
 	s.Slash("help all")
 	s.said("What you can do now", "expand node-[42,49-51]")
 }
+
+func TestTheJobThatTakesOverHasItsCardBesideTheFirst(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	submitted(t, s)
+	from := slurm.Job{ID: "4711", Cluster: "yard", Name: "gpt", User: "ada", State: slurm.Failed}
+	for range 2 {
+		require.NoError(t, s.bot.Carry(t.Context(), from, "4712"))
+	}
+	require.NoError(t, s.bot.Carry(t.Context(), slurm.Job{ID: "1", Cluster: "yard"}, "2"), "nobody follows that one here")
+	c := waitingCard(s, "4712", "Waiting in the queue")
+	require.Equal(t, "C1", c.Channel)
+	require.NoError(t, s.bot.Tell(t.Context(), bot.News{Job: slurm.Job{ID: "4712", Cluster: "yard", Name: "gpt", User: "ada", State: slurm.Running, Nodes: []string{"n1"}}}))
+	waitingCard(s, "4712", "Running (RUNNING)", "Requester")
+}

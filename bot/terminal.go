@@ -114,7 +114,7 @@ func choicesIn(blk map[string]any) (cs []Choice) {
 			}
 			continue
 		}
-		if action == "" {
+		if action == "" || strings.HasPrefix(value, "mute ") { // nobody is called at a terminal
 			continue
 		}
 		sure := ""

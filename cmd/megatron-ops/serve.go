@@ -345,6 +345,11 @@ func cardNews(b *bot.Bot, log *slog.Logger) func(context.Context, follow.News) {
 				log.Error("an alarm was not posted", "job", n.Job.ID, "alarm", a.ID, "error", err)
 			}
 		}
+		if n.Next != "" {
+			if err := b.Carry(ctx, n.Job, n.Next); err != nil && ctx.Err() == nil {
+				log.Error("the next job's card was not written", "job", n.Next, "error", err)
+			}
+		}
 		if n.Why == (lang.Text{}) {
 			return
 		}
