@@ -39,7 +39,7 @@ type CheckpointOut struct {
 func (c *Call) saveDir(s job.Spec) (dir string, ok bool) {
 	full := s.WithDefaults()
 	dir = lastOf(full.Args, "--save")
-	if dir == "" || !c.hereToo(s) || full.Launcher == job.Custom {
+	if dir == "" || !c.hereToo(s) {
 		return "", false
 	}
 	f := fileCheck{spec: full}
