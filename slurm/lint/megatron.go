@@ -158,6 +158,22 @@ func read(s *script.Start, entry string) trainer {
 	return t
 }
 
+// unread reports whether the flag's value is not shown, or is one that the
+// parser refuses: what follows from it is not known then.
+func (f flagUse) unread() bool {
+	if f.hidden {
+		return true
+	}
+	_, errs := megatron.Parse(megatron.Run{Argv: append([]string{f.name}, f.values...)})
+	return len(errs) > 0
+}
+
+// means reports whether an unknown flag was likely meant to be the named one.
+func (f flagUse) means(name string) bool {
+	to, _ := megatron.Renamed(f.name)
+	return to == name || slices.Contains(megatron.Nearest(f.name), name)
+}
+
 // wants reports whether the flag may take another value.
 func (f flagUse) wants() bool {
 	switch {
@@ -266,10 +282,7 @@ func (c *checker) run(t trainer) (run megatron.Run, world bool) {
 		run.Arch = a
 	}
 	for _, f := range t.flags {
-		if f.ok && !f.hidden {
-			if _, errs := megatron.Parse(megatron.Run{Argv: append([]string{f.name}, f.values...)}); len(errs) > 0 {
-				continue
-			}
+		if f.ok && !f.unread() {
 			run.Argv = append(append(run.Argv, f.name), f.values...)
 		}
 	}
@@ -426,7 +439,7 @@ func (c *checker) certain(t trainer, names []string, world bool, p rules.Problem
 			}
 		default:
 			for _, f := range t.flags {
-				if f.ok && f.known.Name == n && f.hidden {
+				if f.ok && f.known.Name == n && f.unread() || !f.ok && f.means(n) {
 					return false
 				}
 			}
@@ -444,7 +457,7 @@ func (c *checker) certain(t trainer, names []string, world bool, p rules.Problem
 		}
 	}
 	for _, f := range t.flags {
-		if f.hidden && f.ok && sizes[f.known.Name] && (slices.Contains(names, "DP") || slices.Contains(names, "WORLD_SIZE")) {
+		if f.ok && f.unread() && sizes[f.known.Name] && (slices.Contains(names, "DP") || slices.Contains(names, "WORLD_SIZE")) {
 			return false
 		}
 	}
