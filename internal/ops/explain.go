@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -35,7 +36,7 @@ type ExplainOut struct {
 
 // explainers know one kind of word each; the first that does answers.
 var explainers = []func(c *Call, word string) (ExplainOut, bool){
-	explainRule, explainFlag, explainJobState, explainReason, explainNodeState, explainClass, explainLint, explainField,
+	explainRule, explainFlag, explainOption, explainVariable, explainJobState, explainReason, explainNodeState, explainClass, explainLint, explainField,
 }
 
 func explain(ctx context.Context, c *Call, in ExplainIn) (ExplainOut, error) {
@@ -124,6 +125,33 @@ func explainFlag(c *Call, word string) (ExplainOut, bool) {
 	return out, true
 }
 
+func explainOption(c *Call, word string) (ExplainOut, bool) {
+	word, _, _ = strings.Cut(word, " ") // what follows is its value
+	o, ok := slurm.ExplainOption(word)
+	if !ok {
+		return ExplainOut{}, false
+	}
+	out := ExplainOut{Word: o.Given(), Kind: "option of sbatch or srun", Says: o.Says.In(c.Lang)}
+	for _, f := range job.Fields() {
+		if f.Name == strings.ReplaceAll(o.Long, "-", "_") {
+			out.Facts = append(out.Facts, view.Fact{Name: lang.Text{EN: "in a specification", ZH: "在作业规格中"}.In(c.Lang), Value: f.Name})
+		}
+	}
+	return out, true
+}
+
+func explainVariable(c *Call, word string) (ExplainOut, bool) {
+	v, ok := slurm.ExplainVariable(word)
+	if !ok {
+		return ExplainOut{}, false
+	}
+	out := ExplainOut{Word: v.Name, Kind: "variable of Slurm's", Says: v.Says.In(c.Lang)}
+	if v.With != "" {
+		out.Facts = append(out.Facts, view.Fact{Name: lang.Text{EN: "set only with", ZH: "仅在使用该选项时设置"}.In(c.Lang), Value: v.With})
+	}
+	return out, true
+}
+
 func said(c *Call, kind string, m slurm.Meaning) ExplainOut {
 	return ExplainOut{Word: m.Word, Kind: kind, Says: m.Says.In(c.Lang), Do: m.Do.In(c.Lang)}
 }
@@ -148,6 +176,11 @@ func explainReason(c *Call, word string) (ExplainOut, bool) {
 }
 
 func explainNodeState(c *Call, word string) (ExplainOut, bool) {
+	if base, flag, ok := strings.Cut(word, "+"); ok { // scontrol writes IDLE+DRAIN
+		a, okA := explainNodeState(c, base)
+		b, okB := explainNodeState(c, flag)
+		return ExplainOut{Word: word, Kind: "node state", Says: a.Says + "; " + b.Says, Do: cmp.Or(b.Do, a.Do)}, okA && okB
+	}
 	m := slurm.ExplainNode(word)
 	if strings.Contains(m.Says.EN, "does not know") {
 		return ExplainOut{}, false
