@@ -332,6 +332,9 @@ func logNews(log *slog.Logger, l lang.Lang) func(context.Context, follow.News) {
 		for _, a := range n.Alarms {
 			log.Warn(view.Plainly(a.Says(l)), "job", n.Job.ID, "name", n.Job.Name, "alarm", a.ID, "node", a.Node)
 		}
+		if n.Incident != nil {
+			log.Warn(view.Plainly(n.Incident.Says().In(l)))
+		}
 	}
 }
 
@@ -348,6 +351,15 @@ func cardNews(b *bot.Bot, log *slog.Logger) func(context.Context, follow.News) {
 		if n.Next != "" {
 			if err := b.Carry(ctx, n.Job, n.Next); err != nil && ctx.Err() == nil {
 				log.Error("the next job's card was not written", "job", n.Next, "error", err)
+			}
+		}
+		if i := n.Incident; i != nil {
+			notice := ops.Notice{
+				Key: "incident/" + i.Where + "/" + string(n.Job.ID), Cluster: n.Job.Cluster, Job: n.Job.ID, Owner: n.Job.User,
+				Title: i.Says(),
+			}
+			if err := b.Notify(ctx, notice); err != nil && ctx.Err() == nil {
+				log.Error("an incident was not posted", "job", n.Job.ID, "error", err)
 			}
 		}
 		if n.Why == (lang.Text{}) {

@@ -32,6 +32,9 @@ type News struct {
 	Why lang.Text
 	// Alarms are what goes wrong with a job that runs, each told once.
 	Alarms []ops.Alarm
+	// Incident is what this failure has in common with those of other jobs, told
+	// once.
+	Incident *diagnose.Incident
 }
 
 // A Follower follows the jobs of a service. Tell is called for each piece of
@@ -161,6 +164,7 @@ func (f *Follower) seen(ctx context.Context, st *store.Store, j slurm.Job) {
 		n.Report = f.diagnosis(ctx, j)
 		f.blame(ctx, st, &n)
 		f.recover(ctx, st, &n)
+		f.incident(ctx, st, &n)
 	}
 	if j.State == slurm.Pending && len(j.Requeues) > 0 {
 		n.Why = requeued(j)

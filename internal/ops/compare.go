@@ -24,6 +24,8 @@ type CompareOut struct {
 	diagnose.Comparison
 	// Changes are fields of the specification that differ, where both are known.
 	Changes []job.Change `json:"changes"`
+	// Script is the changed lines of the script, - and + before them.
+	Script string `json:"script,omitempty"`
 }
 
 func compare(ctx context.Context, c *Call, in CompareIn) (CompareOut, error) {
@@ -52,6 +54,11 @@ func compare(ctx context.Context, c *Call, in CompareIn) (CompareOut, error) {
 	next, has := c.specOf(ctx, cl.Name(), slurm.JobID(in.Failed))
 	if had && has {
 		out.Changes = append(out.Changes, job.Diff(old, next)...)
+	}
+	before, had := c.submission(ctx, cl.Name(), slurm.JobID(out.Good))
+	after, has := c.submission(ctx, cl.Name(), slurm.JobID(in.Failed))
+	if had && has {
+		out.Script = job.DiffText(before.Script, after.Script)
 	}
 	return out, nil
 }
@@ -119,6 +126,9 @@ func (o CompareOut) View(l lang.Lang) view.Doc {
 			t.Rows = append(t.Rows, []string{ch.Field, ch.Old, ch.New})
 		}
 		d.Sections = append([]view.Section{{Heading: lang.Text{EN: "specification", ZH: "规格"}.In(l), Table: t}}, d.Sections...)
+	}
+	if o.Script != "" {
+		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "script", ZH: "脚本"}.In(l), Code: o.Script, Lang: "diff", Fold: true})
 	}
 	return d
 }

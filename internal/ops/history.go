@@ -11,6 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 )
 
 // HistoryIn chooses jobs that have ended.
@@ -20,6 +21,7 @@ type HistoryIn struct {
 	State     []slurm.State `json:"state,omitempty" help:"only these states" zh:"只看这些状态"`
 	Days      int           `json:"days,omitempty" help:"so many days back; 7 where left out" zh:"往前多少天，默认 7"`
 	Limit     int           `json:"limit,omitempty" help:"list so many, newest first; 20 where left out" zh:"列出的条数（最新在前），默认 20"`
+	Incidents bool          `json:"incidents,omitempty" help:"diagnose those that failed, and say what hit several at once" zh:"诊断其中失败的作业，指出同时影响多个作业的原因"`
 	OnCluster
 }
 
@@ -31,6 +33,8 @@ type HistoryOut struct {
 	States   []HistoryState `json:"states"`
 	Users    []HistoryUser  `json:"users"`
 	Jobs     []HistoryJob   `json:"jobs"`
+	// Incidents are causes that hit several jobs within an hour, where asked for.
+	Incidents []diagnose.Incident `json:"incidents,omitempty"`
 }
 
 // A HistoryState is how many jobs ended so, and what they cost.
@@ -100,6 +104,9 @@ func history(ctx context.Context, c *Call, in HistoryIn) (HistoryOut, error) {
 		out.add(HistoryJob{j, float64(j.GPUs) * float64(j.ElapsedS) / 3600})
 	}
 	slices.SortStableFunc(out.Jobs, func(a, b HistoryJob) int { return ended(b.Job).Compare(ended(a.Job)) })
+	if in.Incidents {
+		out.Incidents = c.incidentsOf(ctx, cl, out.Jobs)
+	}
 	out.Jobs = out.Jobs[:min(in.Limit, len(out.Jobs))]
 	slices.SortStableFunc(out.States, func(a, b HistoryState) int { return b.Jobs - a.Jobs })
 	slices.SortStableFunc(out.Users, func(a, b HistoryUser) int {
@@ -151,6 +158,16 @@ func (o HistoryOut) View(l lang.Lang) view.Doc {
 		sums.Facts = append(sums.Facts, view.Fact{Name: string(s.State), Value: fmt.Sprintf(lang.Text{EN: "%d jobs, %.1f GPU hours", ZH: "%d 个作业，%.1f GPU 小时"}.In(l), s.Jobs, s.GPUHours)})
 	}
 	d.Sections = append(d.Sections, sums)
+	if o.Incidents != nil {
+		s := view.Section{Heading: lang.Text{EN: "incidents", ZH: "事件"}.In(l)}
+		for _, i := range o.Incidents {
+			s.Items = append(s.Items, i.Says().In(l))
+		}
+		if len(s.Items) == 0 {
+			s.Text = lang.Text{EN: "no cause hit several jobs at once", ZH: "没有同时影响多个作业的原因"}.In(l)
+		}
+		d.Sections = append(d.Sections, s)
+	}
 	if len(o.Users) > 1 {
 		t := &view.Table{Header: []string{"user", "jobs", "GPU hours"}}
 		if l == lang.ZH {

@@ -36,6 +36,15 @@ func (c *CLI) Partitions(ctx context.Context) ([]slurm.Partition, error) {
 	return all, broken("partitions", err)
 }
 
+// Topology gives the switch of each node, where the cluster knows its network.
+func (c *CLI) Topology(ctx context.Context) (map[string]string, error) {
+	out, err := c.ask(ctx, "topology", "scontrol", "show", "topology")
+	if err != nil {
+		return nil, err
+	}
+	return slurm.ParseTopology(out), nil
+}
+
 // Exec runs a command on the nodes of a running job, beside its own steps. What
 // the nodes said comes back even where the command failed on some.
 func (c *CLI) Exec(ctx context.Context, e slurm.Exec) ([]slurm.NodeOutput, error) {

@@ -92,7 +92,7 @@ func behindOf(last map[int]int) (ranks []int, at int) {
 
 // nodesOfRanks are the nodes that lines and file names give to ranks.
 func (j *job) nodesOfRanks() map[int]string {
-	nodes := map[int]string{}
+	nodes := j.startedOn()
 	for i, f := range j.files {
 		for t, h := range f.hostOf {
 			if r := j.rankOf(i, t, nil); r >= 0 {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sort"
 	"strings"
-	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
@@ -96,6 +95,13 @@ func markersOf(files []*facts) map[string]string {
 		for n, v := range f.markers {
 			all[n] = v
 		}
+		for _, n := range f.nodeStarts {
+			for name, v := range n.with {
+				if name != "env" { // it holds paths with the job's id
+					all[name] = v
+				}
+			}
+		}
 	}
 	return all
 }
@@ -111,7 +117,7 @@ func templateLines(ctx context.Context, f *logFile) (lines []Line) {
 		d = f.digest(ctx, &buf, minWindow, 0)
 	}
 	for _, l := range d.Lines {
-		if _, text := untag(strings.TrimRight(string(l.Text), "\r ")); text != "" && !isProgress(l.Text) {
+		if _, text := untag(strings.TrimRight(string(l.Text), "\r ")); text != "" && !isProgress(l.Text) && !startLine.MatchString(text) {
 			lines = append(lines, Line{LineNo: l.No, Text: text})
 		}
 	}
@@ -155,82 +161,4 @@ func (c Comparison) View(l lang.Lang) view.Doc {
 		doc.Sections = []view.Section{{Text: word("The two runs say the same.", "两次运行的日志没有差别。")}}
 	}
 	return doc
-}
-
-// A Failure is one job's diagnosis, for finding what several jobs share.
-type Failure struct {
-	JobID  string    `json:"job_id"`
-	At     time.Time `json:"at"`
-	Report Report    `json:"report"`
-}
-
-// An Incident is one cause that hit several jobs within a window of time.
-type Incident struct {
-	Class string    `json:"class"`
-	Where string    `json:"where"` // a node, or the file system or address that lines name
-	Jobs  []string  `json:"jobs"`
-	From  time.Time `json:"from"`
-	To    time.Time `json:"to"`
-}
-
-// shared are classes that a site shares: the same one in several jobs at
-// once is one event, even without a common node.
-var shared = map[string]bool{Filesystem: true, DiskFull: true, HFHub: true, SlurmNodeFail: true, NCCLIB: true, Container: true}
-
-// mountOf names the file system that a line's path lies on, by its first parts.
-var mountOf = lazy.New(`['" (](/[\w.-]+/[\w.-]+)`)
-
-// Incidents groups failures that have one cause: the same node, or for what a
-// site shares the same file system or class, within window of each other.
-func Incidents(failures []Failure, window time.Duration) []Incident {
-	sorted := slices.Clone(failures)
-	slices.SortStableFunc(sorted, func(a, b Failure) int { return a.At.Compare(b.At) })
-	var all []*Incident
-	for _, f := range sorted {
-		where := whereOf(f.Report)
-		if where == "" {
-			continue
-		}
-		var joined *Incident
-		for _, i := range all {
-			if i.Where == where && (i.Class == f.Report.Class || f.Report.RootNode != nil && *f.Report.RootNode == where) && f.At.Sub(i.To) <= window {
-				joined = i
-			}
-		}
-		if joined == nil {
-			joined = &Incident{Class: f.Report.Class, Where: where, From: f.At}
-			all = append(all, joined)
-		}
-		if !slices.Contains(joined.Jobs, f.JobID) {
-			joined.Jobs = append(joined.Jobs, f.JobID)
-		}
-		joined.To = f.At
-	}
-	var several []Incident
-	for _, i := range all {
-		if len(i.Jobs) > 1 {
-			several = append(several, *i)
-		}
-	}
-	return several
-}
-
-// whereOf names what a failure may have in common with others.
-func whereOf(r Report) string {
-	switch r.Class {
-	case Success, Hang, UserException, SlurmCancelled, SlurmTimeLimit, SlurmPreempted, ParallelConfig, BadArgs, ShapeMismatch, MaxConnections, NaNLoss:
-		return ""
-	}
-	if shared[r.Class] {
-		if m := mountOf.FindStringSubmatch(r.RootLine); m != nil && (r.Class == Filesystem || r.Class == DiskFull) {
-			return m[1]
-		}
-		if r.Class == HFHub || r.Class == Container && r.RootNode == nil {
-			return r.Class
-		}
-	}
-	if r.RootNode != nil {
-		return *r.RootNode
-	}
-	return ""
 }

@@ -44,9 +44,23 @@ func TestOneCauseOfSeveralJobsIsOneIncident(t *testing.T) {
 	mine := diagnose.Report{Class: diagnose.UserException, RootNode: &node}
 	got := diagnose.Incidents([]diagnose.Failure{
 		{"1", at(0), ecc}, {"2", at(5), stale}, {"3", at(9), ecc}, {"4", at(12), stale}, {"5", at(500), ecc}, {"6", at(7), mine},
-	}, 30*time.Minute)
+	}, 30*time.Minute, nil)
 	require.Equal(t, []diagnose.Incident{
 		{Class: diagnose.GPUHardware, Where: "gpu9", Jobs: []string{"1", "3"}, From: at(0), To: at(9)},
 		{Class: diagnose.Filesystem, Where: "/lustre/proj", Jobs: []string{"2", "4"}, From: at(5), To: at(12)},
 	}, got)
+
+	// Network failures on two nodes of one switch are the switch's.
+	other := "gpu8"
+	ib := func(node *string) diagnose.Report { return diagnose.Report{Class: diagnose.NCCLIB, RootNode: node} }
+	failures := []diagnose.Failure{{"1", at(0), ib(&node)}, {"2", at(5), ib(&other)}, {"3", at(9), diagnose.Report{Class: diagnose.Rendezvous, RootNode: &node}}}
+	got = diagnose.Incidents(failures, 30*time.Minute, map[string]string{"gpu8": "leaf1", "gpu9": "leaf1"})
+	require.Len(t, got, 1)
+	require.Equal(t, "switch leaf1", got[0].Where)
+	require.Equal(t, []string{"1", "2", "3"}, got[0].Jobs)
+	require.Contains(t, got[0].Says().EN, "One incident, not 3: jobs 1, 2, 3 failed on switch leaf1")
+	require.Contains(t, got[0].Says().ZH, "switch leaf1")
+	apart := diagnose.Incidents(failures, 30*time.Minute, map[string]string{"gpu8": "leaf2", "gpu9": "leaf1"})
+	require.Len(t, apart, 1)
+	require.Equal(t, "gpu9", apart[0].Where, "one node of one switch is the node's incident")
 }

@@ -128,6 +128,9 @@ func (s *followed) read(j *job, i int, file *logFile, f Filter) (lines []Line) {
 		}
 		t, plain := untag(text)
 		rank, node := j.rankOf(i, t, nil), j.fileNode[i]
+		if t.host != "" {
+			node = t.host
+		}
 		if node == "" {
 			node = nodeIn(plain)
 		}

@@ -30,8 +30,9 @@ type job struct {
 	fileNode []string
 	baseRank []int // the global rank of local rank 0 in each file, or -1
 	year     int
-	missed   *missed   // from flight recorder dumps
-	from     time.Time // start of the last attempt, where it is known
+	missed   *missed        // from flight recorder dumps
+	bases    map[string]int // the first rank of a node that said so
+	from     time.Time      // start of the last attempt, where it is known
 }
 
 func newJob(src Source, files []*facts, c Context) *job {
@@ -67,6 +68,7 @@ func (j *job) argument(name string) int {
 
 // resolve works out attempts, times, nodes and ranks, in this order.
 func (j *job) resolve() {
+	j.bases = j.hostBase()
 	j.fixYears()
 	j.placeFiles()
 	j.splitAttempts()
@@ -321,14 +323,9 @@ func edge(s string, i int) bool {
 
 // splitAttempts keeps the events of the last attempt apart from earlier ones.
 func (j *job) splitAttempts() {
-	last := map[string]int{} // directory of attempts → the last one
-	for i := range j.files {
-		if m := attemptPath.FindStringSubmatchIndex(j.src.files[i].name); m != nil {
-			n, _ := strconv.Atoi(j.src.files[i].name[m[2]:m[3]])
-			dir := j.src.files[i].name[:m[0]]
-			last[dir] = max(last[dir], n)
-			j.attempts = max(j.attempts, n+1)
-		}
+	last := lastAttempts(j.src.Files())
+	for _, n := range last {
+		j.attempts = max(j.attempts, n+1)
 	}
 	cuts := make([]int64, len(j.files))
 	for i, f := range j.files {
@@ -355,12 +352,7 @@ func (j *job) splitAttempts() {
 	}
 	j.attempts = max(j.attempts, 1)
 	for i, f := range j.files {
-		m := attemptPath.FindStringSubmatchIndex(j.src.files[i].name)
-		old := false
-		if m != nil {
-			n, _ := strconv.Atoi(j.src.files[i].name[m[2]:m[3]])
-			old = n < last[j.src.files[i].name[:m[0]]]
-		}
+		old := earlier(j.src.files[i].name, last)
 		seenOld := false
 		for _, e := range f.events {
 			before := old || e.off < cuts[i]

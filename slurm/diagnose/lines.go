@@ -85,6 +85,9 @@ func Lines(ctx context.Context, src Source, f Filter, yield func(Line) error) er
 		t, text := untag(r.text)
 		rank, node := j.rankOf(r.index, t, hostBase), j.fileNode[r.index]
 		wanted := (f.Rank == nil || rank == *f.Rank) && atLevel(text, f.Level)
+		if t.host != "" {
+			node = t.host
+		}
 		if wanted && node == "" { // last: it is many expressions
 			node = nodeIn(text)
 		}

@@ -65,6 +65,9 @@ func (s *scanner) marks(t tag, text, raw string, off int64, h hits) bool {
 	if !agentLine(text) {
 		s.lastOff = off
 	}
+	if h.ask&askMarker != 0 && strings.HasPrefix(text, "start: attempt=") && s.nodeStarted(m, text) {
+		return true
+	}
 	for _, k := range starts {
 		if h.ask&askStart == 0 {
 			break

@@ -176,7 +176,7 @@ var guardWords = map[guard]string{
 	askAgent:      "failed (exitcode|(first observed failure)",
 	askTask:       "srun: error",
 	askNodeRank:   "node_rank|noderank",
-	askMarker:     "commit|argv|command|container|image|venv|worktree",
+	askMarker:     "start: attempt=|commit|argv|command|container|image|venv|worktree",
 	askCollective: "collective operation timeout|last enqueued|join|failed to pass monitoredbarrier|errors while waiting",
 	askProgress:   "step|iter|it/s|s/it",
 	askNode:       "srun: |slurmstepd-|nccl |] |node|host| on ",

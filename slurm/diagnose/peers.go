@@ -42,6 +42,14 @@ func (j *job) differing() (names []string) {
 			values[name][v] = true
 		}
 	}
+	for _, n := range j.nodeStarts() {
+		for name, v := range n.with {
+			if values[name] == nil {
+				values[name] = map[string]bool{}
+			}
+			values[name][v] = true
+		}
+	}
 	for name, vs := range values {
 		if len(vs) > 1 {
 			names = append(names, name)

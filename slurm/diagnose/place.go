@@ -7,7 +7,7 @@ import (
 
 // placeEvents gives each event its rank and node.
 func (j *job) placeEvents() {
-	hostBase := map[string]int{}
+	hostBase := j.hostBase()
 	byPid := map[string]int{} // node and process, as NCCL's lines name both
 	for _, f := range j.files {
 		for _, e := range f.elastic {
@@ -19,7 +19,7 @@ func (j *job) placeEvents() {
 			}
 		}
 	}
-	nodeOfRank := map[int]string{}
+	nodeOfRank := j.startedOn()
 	for i, f := range j.files {
 		for t, h := range f.hostOf {
 			if r := j.rankOf(i, t, hostBase); r >= 0 {
@@ -72,6 +72,15 @@ func (j *job) placeEvents() {
 			}
 		}
 	}
+}
+
+// hostBase gives the first rank of nodes that said so at their start.
+func (j *job) hostBase() map[string]int {
+	base := map[string]int{}
+	for _, n := range j.nodeStarts() {
+		base[n.host] = n.first
+	}
+	return base
 }
 
 // ncclRankOf finds the rank behind NCCL's "node:pid:tid [device]": by the
@@ -143,6 +152,9 @@ func (j *job) rankOf(file int, t tag, hostBase map[string]int) int {
 		return r
 	}
 	if t.local >= 0 {
+		if b, ok := j.bases[t.host]; ok {
+			return b + t.local
+		}
 		if t.label >= 0 {
 			for k, r := range f.bases {
 				if k.label == t.label && k.local >= 0 {
@@ -175,6 +187,9 @@ func (j *job) rankOf(file int, t tag, hostBase map[string]int) int {
 	}
 	if m := attemptPath.FindStringSubmatch(j.src.files[file].name); m != nil {
 		l, _ := strconv.Atoi(m[2])
+		if b, ok := j.bases[j.fileNode[file]]; ok {
+			return b + l
+		}
 		if b := j.baseRank[file]; b >= 0 {
 			return b + l
 		}

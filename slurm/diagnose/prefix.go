@@ -28,6 +28,9 @@ func untag(line string) (tag, string) {
 		if !ok {
 			return t, line
 		}
+		if host, is := strings.CutSuffix(name, ":"); is {
+			t.host = host // the role is the node: "[gpu07:3]:"
+		}
 		switch {
 		case name == "rank":
 			t.rank = a
@@ -133,10 +136,15 @@ func cutBracket(line string) (rest, name string, a, b int, ok bool) {
 		i--
 	}
 	a, isNumber := number(inner[i:])
-	if i == 0 || !isNumber || !isWord(inner[:i]) {
+	name = inner[:i]
+	word := name
+	if host, is := strings.CutSuffix(name, ":"); is {
+		word = strings.ReplaceAll(host, ".", "")
+	}
+	if i == 0 || !isNumber || !isWord(word) {
 		return line, "", -1, -1, false
 	}
-	return after[1:], inner[:i], a, b, true
+	return after[1:], name, a, b, true
 }
 
 func isWord(s string) bool {

@@ -14,7 +14,8 @@ import (
 
 // dumpName matches the names of flight recorder dumps
 // (TORCH_NCCL_DEBUG_INFO_TEMP_FILE and its rank; comm_lib since PyTorch 2.5).
-var dumpName = lazy.New(`(?:^|[/_-])(?:nccl_trace|comm_lib_trace|flight_?recorder|fr_trace)[\w.-]*?rank[_-]?(\d{1,6})(?:\.(?:pkl|pickle))?$`)
+// The scripts that this program renders name them flight-recorder-RANK.
+var dumpName = lazy.New(`(?:^|[/_-])(?:(?:nccl_trace|comm_lib_trace|flight[_-]?recorder|fr_trace)[\w.-]*?rank[_-]?|flight-recorder-)(\d{1,6})(?:\.(?:pkl|pickle))?$`)
 
 // maxDump bounds one flight recorder dump.
 const maxDump = 64 << 20
@@ -206,7 +207,15 @@ func sorted(set map[int]bool) []int {
 // is noted.
 func (s Source) recordings() (all []*recording, notes []string) {
 	all = append(all, s.recorded...)
+	names := make([]string, len(s.dumps))
+	for i, p := range s.dumps {
+		names[i] = p.name
+	}
+	last := lastAttempts(names)
 	for _, p := range s.dumps {
+		if earlier(p.name, last) {
+			continue
+		}
 		f, err := open(p.path)
 		if err != nil {
 			notes = append(notes, p.name+": "+err.Error())

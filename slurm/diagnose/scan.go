@@ -76,12 +76,14 @@ type facts struct {
 	nccl      map[int]*ncclRank // what watchdogs say of each rank
 	nodeRank  map[string]string // node → the node rank its launcher printed
 	addresses map[string]string // address → node that says it is its own
-	markers   map[string]string // start markers: commit, argv, environment
-	elastic   []elasticEntry
-	lines     int
-	bytes     int64
-	reads     error
-	cut       bool // parts in the middle were not read
+
+	nodeStarts []nodeStart       // what nodes said of their start
+	markers    map[string]string // start markers: commit, argv, environment
+	elastic    []elasticEntry
+	lines      int
+	bytes      int64
+	reads      error
+	cut        bool // parts in the middle were not read
 }
 
 // A stream is the text of one rank in one file.

@@ -147,6 +147,10 @@ func (r Report) detail(l lang.Lang) string {
 		b := r.Behind.Says()
 		say(b.EN, b.ZH)
 	}
+	if len(r.Differs) > 0 {
+		list := strings.Join(r.Differs, ", ")
+		say("The nodes did not start alike: "+list+" differs between them.", "各节点的启动条件不一致："+list+" 不同。")
+	}
 	switch r.Laggard {
 	case "behind":
 		say("All others waited for this rank: it had enqueued fewer collectives.", "其他 rank 都在等它：它提交的集合操作更少。")

@@ -1,0 +1,41 @@
+package follow
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// TestOneCauseOfSeveralJobsIsToldOnce has three jobs that fail of the same file
+// system, one after the other.
+func TestOneCauseOfSeveralJobsIsToldOnce(t *testing.T) {
+	y := newYard(t, `echo "Traceback (most recent call last):
+  File \"/w/train.py\", line 3, in <module>
+OSError: [Errno 116] Stale file handle: '/lustre/proj/data/$SLURM_JOB_ID.bin'" >&2
+exit 1
+`)
+	var failed []slurm.JobID
+	for range 3 {
+		id := y.submit(job.Spec{})
+		y.until("its failure", func(n News) bool { return n.Job.ID == id && n.Report != nil })
+		failed = append(failed, id)
+	}
+	time.Sleep(300 * time.Millisecond)
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	var told []*diagnose.Incident
+	for _, n := range y.news {
+		if n.Incident != nil {
+			told = append(told, n.Incident)
+		}
+	}
+	require.Len(t, told, 1, "said with the second job, and not again with the third")
+	require.Equal(t, diagnose.Filesystem, told[0].Class)
+	require.Equal(t, "/lustre/proj", told[0].Where)
+	require.Equal(t, []string{string(failed[0]), string(failed[1])}, told[0].Jobs)
+}

@@ -1,0 +1,52 @@
+package ops
+
+import (
+	"context"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+)
+
+// IncidentWindow is within which failures of one cause are one incident.
+const IncidentWindow = time.Hour
+
+// maxDiagnosed bounds the failed jobs whose logs are read for one answer.
+const maxDiagnosed = 60
+
+// incidentsOf diagnoses the jobs that failed and says what several have in common.
+func (c *Call) incidentsOf(ctx context.Context, cl Cluster, jobs []HistoryJob) []diagnose.Incident {
+	var failures []diagnose.Failure
+	for _, j := range jobs {
+		if !failed(j.State) || len(failures) == maxDiagnosed {
+			continue
+		}
+		c.step(len(failures), 0, string(j.ID))
+		d, err := c.diagnoseJob(ctx, DiagnoseIn{Target: string(j.ID), OnCluster: OnCluster{cl.Name()}})
+		if err != nil {
+			continue // a job without a readable log has no cause to share
+		}
+		failures = append(failures, diagnose.Failure{JobID: string(j.ID), At: ended(j.Job), Report: d.Report})
+	}
+	return append([]diagnose.Incident{}, diagnose.Incidents(failures, IncidentWindow, c.Switches(ctx, cl))...)
+}
+
+func failed(s slurm.State) bool {
+	return s.Ended() && s != slurm.Completed && s != slurm.Cancelled
+}
+
+// Switches gives the switch of each of a cluster's nodes; nil where the cluster
+// does not tell.
+func (c *Call) Switches(ctx context.Context, cl Cluster) map[string]string {
+	t, ok := cl.(interface {
+		Topology(context.Context) (map[string]string, error)
+	})
+	if !ok {
+		return nil
+	}
+	of, err := t.Topology(ctx)
+	if err != nil {
+		return nil
+	}
+	return of
+}
