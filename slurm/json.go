@@ -142,6 +142,16 @@ func arrayID(id, array int64, element any, rest string) JobID {
 	return JobID(strconv.FormatInt(array, 10))
 }
 
+// hetID is the id of a component of a heterogeneous job, such as 12+1, or id where
+// it is none.
+func hetID(id JobID, o jsonObject, job, offset string) JobID {
+	whole := o.number(job)
+	if whole <= 0 {
+		return id
+	}
+	return JobID(fmt.Sprintf("%d+%d", whole, o.number(offset)))
+}
+
 // JobsFromJSON reads one job of squeue --json or of slurmrestd's jobs; elements
 // of an array that Slurm gives as one come as one job each.
 func JobsFromJSON(m map[string]any) []Job {
@@ -182,6 +192,7 @@ func JobsFromJSON(m map[string]any) []Job {
 	if strings.Contains(string(j.ID), "_[") {
 		return eachElement(j, o)
 	}
+	j.ID = hetID(j.ID, o, "het_job_id", "het_job_offset")
 	if raw := JobID(strconv.FormatInt(id, 10)); raw != j.ID {
 		j.RawID = raw
 	}
@@ -239,6 +250,7 @@ func AccountFromJSON(m map[string]any) Job {
 	if j.Nodes == nil {
 		j.Nodes = []string{}
 	}
+	j.ID = hetID(j.ID, o.object("het"), "job_id", "job_offset")
 	if raw := JobID(strconv.FormatInt(o.number("job_id"), 10)); raw != j.ID && rest == "" {
 		j.RawID = raw
 	}
@@ -322,7 +334,7 @@ func PartitionFromJSON(m map[string]any, nodes []Node) Partition {
 	for _, f := range o.list("flags") {
 		p.Default = p.Default || f == "default" || f == "DEFAULT"
 	}
-	p.TimeLimitS = o.limit("maximum_time_limit") // 22.05; newer:
+	p.TimeLimitS = o.limit("max_time_limit") // 22.05; newer:
 	if p.TimeLimitS == nil {
 		p.TimeLimitS = o.object("maximums").limit("time")
 	}
@@ -330,7 +342,7 @@ func PartitionFromJSON(m map[string]any, nodes []Node) Partition {
 	if !ok {
 		most, ok = number(o.object("maximums")["nodes"])
 	}
-	if ok && most < 1<<31 {
+	if ok && most > 0 && most < 1<<31 { // -1 of 22.05: no limit
 		p.MaxNodes = int(most)
 	}
 	p.Nodes = firstText(o.text("nodes"), o.object("nodes").text("configured"))

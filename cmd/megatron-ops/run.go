@@ -58,6 +58,8 @@ func lookupCommand(name string) (command, bool) {
 		return skillsCommand, true
 	case "slack":
 		return slackCommand, true
+	case "record":
+		return recordCommand, true
 	case "sudoers":
 		return sudoersCommand, true
 	case "link":

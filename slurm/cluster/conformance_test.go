@@ -314,6 +314,14 @@ var behaviours = []struct {
 		_, err = s.Exec(t.Context(), slurm.Exec{Job: id, Nodes: []string{"elsewhere"}, Argv: []string{"true"}})
 		require.ErrorContains(t, err, "elsewhere is not one of the job's nodes")
 	}, "exec"},
+	{"a running job can be put back into the queue", func(t *testing.T, s site) {
+		id := s.submit(t, "--time=5 --requeue --output=logs/%j.out", "sleep 100")
+		s.state(t, id, slurm.Running)
+		require.NoError(t, s.Requeue(t.Context(), id))
+		s.until(t, id, "restarted", func(j slurm.Job) bool {
+			return j.Restarts == 1 && (j.State == slurm.Pending || j.State == slurm.Running)
+		})
+	}, "requeue"},
 	{"strangers' text in a name stays a name", func(t *testing.T, s site) {
 		name := "a|b 'c' \"d\" $(touch pwned) `x` ; 4711|COMPLETED"
 		id := s.submit(t, "--time=5 --hold --output=logs/%j.out", "true", func(sub *slurm.Submission) { sub.Args = []string{"--job-name=" + name} })

@@ -41,22 +41,29 @@ func (d *description) number(n int64) any {
 
 // restFields says how an sbatch option is said to slurmrestd.
 var restFields = map[string]func(d *description, v string) error{
-	"job-name":     text("name"),
-	"partition":    text("partition"),
-	"account":      text("account"),
-	"qos":          text("qos"),
-	"comment":      text("comment"),
-	"output":       text("standard_output"),
-	"error":        text("standard_error"),
-	"input":        text("standard_input"),
-	"chdir":        text("current_working_directory"),
-	"dependency":   text("dependency"),
-	"array":        text("array"),
-	"constraint":   text("constraints"),
-	"reservation":  text("reservation"),
-	"licenses":     text("licenses"),
-	"mail-user":    text("mail_user"),
-	"open-mode":    text("open_mode"),
+	"job-name":    text("name"),
+	"partition":   text("partition"),
+	"account":     text("account"),
+	"qos":         text("qos"),
+	"comment":     text("comment"),
+	"output":      text("standard_output"),
+	"error":       text("standard_error"),
+	"input":       text("standard_input"),
+	"chdir":       text("current_working_directory"),
+	"dependency":  text("dependency"),
+	"array":       text("array"),
+	"constraint":  text("constraints"),
+	"reservation": text("reservation"),
+	"licenses":    text("licenses"),
+	"mail-user":   text("mail_user"),
+	"open-mode": func(d *description, v string) error {
+		if d.version < 39 {
+			d.set("open_mode", v)
+		} else {
+			d.set("open_mode", []string{strings.ToUpper(v)})
+		}
+		return nil
+	},
 	"wckey":        text("wckey"),
 	"hold":         func(d *description, _ string) error { d.set("hold", true); return nil },
 	"requeue":      func(d *description, _ string) error { d.set("requeue", true); return nil },
@@ -168,6 +175,16 @@ var restFields = map[string]func(d *description, v string) error{
 		}
 		if number < 1 || number > 64 {
 			return slurm.Sayf("Invalid --signal specification")
+		}
+		if d.version >= 39 {
+			d.set("kill_warning_signal", strconv.Itoa(number))
+			if n, err := strconv.Atoi(seconds); err == nil && hasSeconds {
+				d.set("kill_warning_delay", d.number(int64(n)))
+			}
+			if batch {
+				d.set("kill_warning_flags", []string{"BATCH_JOB"})
+			}
+			return nil
 		}
 		said := strconv.Itoa(number)
 		if batch {

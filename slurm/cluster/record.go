@@ -1,0 +1,115 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A Recording is one question to a site and its own answer, so that a fault in
+// reading it can be mended where there is no such site.
+type Recording struct {
+	Name   string   `json:"file"` // of a file that would hold Answer
+	Asked  []string `json:"asked"`
+	Code   int      `json:"exit_code"`
+	Error  string   `json:"error,omitempty"`
+	Answer string   `json:"-"`
+}
+
+// RecordedSeparator stands between the fields of recorded listings.
+const RecordedSeparator = "\x1fREC\x1f"
+
+// recorded are the questions to a Slurm by its commands; SINCE is a day ago.
+var recorded = []struct {
+	name string
+	argv []string
+}{
+	{"version.txt", []string{"sinfo", "--version"}},
+	{"queue.txt", []string{"squeue", "--noheader", "--array", "--states=all", "--format=" + slurm.QueueFormat(RecordedSeparator)}},
+	{"accounts.txt", []string{"sacct", "--noheader", "--parsable2", "--allocations", "--duplicates", "--allusers", "--delimiter=" + RecordedSeparator, "--format=" + slurm.AccountFormat(), "SINCE"}},
+	{"nodes.txt", []string{"sinfo", "--noheader", "--Node", "--all", "--format=" + slurm.NodeFormat(RecordedSeparator)}},
+	{"partitions.txt", []string{"sinfo", "--noheader", "--format=" + slurm.PartitionFormat(RecordedSeparator)}},
+	{"limits.txt", []string{"scontrol", "--oneliner", "show", "partition"}},
+	{"jobs.txt", []string{"scontrol", "--oneliner", "show", "job"}},
+	{"config.txt", []string{"scontrol", "show", "config"}},
+	{"squeue.json", []string{"squeue", "--json"}},
+	{"sacct.json", []string{"sacct", "--json", "--allusers", "SINCE"}},
+	{"sinfo.json", []string{"sinfo", "--json"}},
+	{"nodes.json", []string{"scontrol", "show", "nodes", "--json"}},
+	{"partitions.json", []string{"scontrol", "show", "partitions", "--json"}},
+}
+
+// Record asks the site everything that is ever asked of one, and returns what it
+// answered. Names of people, accounts, machines, folders and jobs, and all other
+// free text, have been replaced by others.
+func (c *CLI) Record(ctx context.Context) []Recording {
+	since := "--starttime=" + time.Now().Add(-24*time.Hour).UTC().Format("2006-01-02T15:04:05")
+	var all []Recording
+	for _, q := range recorded {
+		argv := make([]string, len(q.argv))
+		for i, word := range q.argv {
+			argv[i] = strings.ReplaceAll(word, "SINCE", since)
+		}
+		env := queryEnviron(c.Environ())
+		if strings.HasSuffix(q.name, ".json") {
+			// sacct 22.05 prints --starttime in this format for itself, and cannot read it.
+			env = slices.DeleteFunc(env, func(e string) bool { return strings.HasPrefix(e, "SLURM_TIME_FORMAT=") })
+		}
+		r, err := c.runner.run(ctx, command{argv: argv, env: env})
+		one := Recording{Name: q.name, Asked: argv, Code: r.code, Answer: r.stdout, Error: r.stderr}
+		if err != nil {
+			one.Code, one.Error = -1, err.Error()
+		}
+		all = append(all, one)
+	}
+	disguise(all)
+	return all
+}
+
+// Record asks slurmrestd everything that is ever asked of one; see CLI.Record.
+func (r *REST) Record(ctx context.Context) []Recording {
+	var all []Recording
+	ask := func(name, path string) {
+		text, status, err := r.exchange(ctx, "record", http.MethodGet, path, nil)
+		one := Recording{Name: name, Asked: []string{http.MethodGet, path}, Code: status, Answer: string(text)}
+		if err != nil {
+			one.Error = err.Error()
+		}
+		all = append(all, one)
+	}
+	version, err := r.api(ctx)
+	if err != nil {
+		return []Recording{{Name: "rest.json", Code: -1, Error: err.Error()}}
+	}
+	day := timestamp(version, time.Now().Add(-24*time.Hour))
+	for name, path := range map[string]string{
+		"rest-jobs.json": "slurm/v0.0.%d/jobs", "rest-nodes.json": "slurm/v0.0.%d/nodes",
+		"rest-partitions.json": "slurm/v0.0.%d/partitions", "rest-accounts.json": "slurmdb/v0.0.%d/jobs?skip_steps=true&start_time=" + day,
+	} {
+		ask(name, "/"+fmt.Sprintf(path, version))
+	}
+	disguise(all)
+	return all
+}
+
+// mostRecorded is how many jobs, nodes or lines of one answer are kept.
+const mostRecorded = 40
+
+// shorten keeps the first of a list's entries in a JSON document.
+func shorten(text string) (doc map[string]any, ok bool) {
+	if json.Unmarshal([]byte(text), &doc) != nil {
+		return nil, false
+	}
+	for name, v := range doc {
+		if list, is := v.([]any); is && len(list) > mostRecorded {
+			doc[name] = list[:mostRecorded]
+		}
+	}
+	return doc, true
+}

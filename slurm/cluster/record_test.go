@@ -1,0 +1,186 @@
+package cluster_test
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
+	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
+)
+
+var update = flag.Bool("update", false, "record the samples in testdata anew")
+
+// A recording tells nothing of the site's people and things, and is read as the
+// site's own answers are.
+func TestRecordingIsDisguisedAndReadable(t *testing.T) {
+	real := slurmtest.Start(t, slurmtest.Options{Preempt: true, MinJobAge: 120})
+	c := cluster.NewCLI("real")
+	c.Environ = real.Environ
+	s := site{backend: c, dir: real.Work, environ: real.Environ}
+	ctx := t.Context()
+	run := func(words ...string) string {
+		out, err := real.RunAs(ctx, "alice", append([]string{"sbatch", "--parsable", "--chdir=" + real.Work}, words...)...)
+		require.NoError(t, err)
+		return out
+	}
+	run("--partition=prod", "--nodes=2", "--gpus-per-node=4", "--job-name=secret|project\nzwei", "--comment=for $(the boss)", "--output=/dev/null", "--wrap=sleep 60")
+	run("--hold", "--array=1-4%2", "--job-name=sweep", "--output=/dev/null", "--wrap=true")
+	failed := slurm.JobID(run("--job-name=falls", "--output=/dev/null", "--wrap=exit 3"))
+	het, err := real.RunAs(ctx, "alice", "sbatch", "--parsable", "--chdir="+real.Work, "--nodes=1", "--output=/dev/null", ":", "--nodes=1", "--gpus-per-node=1", "--wrap=sleep 60")
+	require.NoError(t, err)
+	s.state(t, failed, slurm.Failed)
+	s.state(t, slurm.JobID(het), slurm.Running)
+	require.Eventually(t, func() bool {
+		past, err := c.Past(ctx, slurm.Filter{IDs: []slurm.JobID{failed}})
+		return err == nil && len(past) == 1 && past[0].State == slurm.Failed
+	}, 15*time.Second, 200*time.Millisecond)
+
+	require.Eventually(t, func() bool { // its JSON comes from the accounts, which lag
+		out, err := real.Run(ctx, "sacct", "--json", "--allusers")
+		return err == nil && strings.Contains(out, `"job_id"`)
+	}, 15*time.Second, 200*time.Millisecond)
+	all := c.Record(ctx)
+	jwt, err := real.Token(ctx, "alice")
+	require.NoError(t, err)
+	r, err := cluster.NewREST("rest", real.REST, "alice", func(context.Context) (string, error) { return jwt, nil })
+	require.NoError(t, err)
+	all = append(all, r.Record(ctx)...)
+	for _, rec := range all {
+		for _, private := range []string{"alice", "bob", "research", "infra", "gpu1", "gpu2", "secret", "boss", "sweep", "falls", "zwei", "localhost", real.Work, real.Dir, "prod", "nvlink", jwt} {
+			require.NotContains(t, rec.Answer+rec.Error, private, rec.Name)
+		}
+	}
+	if *update {
+		dir := filepath.Join("testdata", "recorded", "22.05")
+		require.NoError(t, os.MkdirAll(dir, 0o755))
+		for _, rec := range all {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, rec.Name), []byte(rec.Answer), 0o644))
+		}
+	}
+	answers := map[string]string{}
+	for _, rec := range all {
+		answers[rec.Name] = rec.Answer
+	}
+	readRecorded(t, func(name string) string { return answers[name] })
+}
+
+// Samples that were recorded are read by name, whichever version they are of.
+func TestRecordedSamplesAreRead(t *testing.T) {
+	dirs, err := filepath.Glob(filepath.Join("testdata", "recorded", "*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, dirs)
+	for _, dir := range dirs {
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			readRecorded(t, func(name string) string {
+				text, err := os.ReadFile(filepath.Join(dir, name))
+				require.NoError(t, err)
+				return string(text)
+			})
+		})
+	}
+}
+
+// readRecorded reads a recording in all its forms: the same jobs must come out.
+func readRecorded(t *testing.T, file func(string) string) {
+	t.Helper()
+	queue, err := slurm.ParseQueue(file("queue.txt"), cluster.RecordedSeparator)
+	require.NoError(t, err)
+	past, err := slurm.ParseAccounts(file("accounts.txt"), cluster.RecordedSeparator)
+	require.NoError(t, err)
+	fromJSON := func(name, list string, read func(map[string]any)) {
+		t.Helper()
+		var doc map[string]any
+		require.NoError(t, json.Unmarshal([]byte(file(name)), &doc), name)
+		entries, _ := doc[list].([]any)
+		require.NotEmpty(t, entries, "%s: %.500s", name, file(name))
+		for _, e := range entries {
+			read(e.(map[string]any)) //nolint:forcetypeassert // a list of objects
+		}
+	}
+	for _, source := range []string{"squeue.json", "rest-jobs.json"} {
+		states := map[slurm.JobID]slurm.Job{}
+		fromJSON(source, "jobs", func(m map[string]any) {
+			for _, j := range slurm.JobsFromJSON(m) {
+				states[j.ID] = j
+			}
+		})
+		compared := 0
+		for _, q := range queue {
+			j, ok := states[q.ID]
+			require.True(t, ok, "%s lacks %s: %v", source, q.ID, states)
+			require.Equal(t, q.State, j.State, "%s %s", source, q.ID)
+			if source == "squeue.json" { // recorded together, the same name has the same other
+				require.Equal(t, q.Name, j.Name, "%s %s", source, q.ID)
+			}
+			require.ElementsMatch(t, q.Nodes, j.Nodes, "%s %s", source, q.ID)
+			require.Equal(t, q.TimeLimitS, j.TimeLimitS, "%s %s", source, q.ID)
+			require.Equal(t, q.GPUs, j.GPUs, "%s %s", source, q.ID)
+			compared++
+		}
+		require.GreaterOrEqual(t, compared, 7)
+	}
+	ended := 0
+	for _, source := range []string{"sacct.json", "rest-accounts.json"} {
+		fromJSON(source, "jobs", func(m map[string]any) {
+			j := slurm.AccountFromJSON(m)
+			for _, p := range past {
+				if p.ID == j.ID && p.State.Ended() {
+					require.Equal(t, p.State, j.State, "%s %s", source, p.ID)
+					if source == "sacct.json" {
+						require.Equal(t, p.Name, j.Name, "%s %s", source, p.ID)
+					}
+					ended++
+				}
+			}
+		})
+	}
+	require.Positive(t, ended)
+	nodes, err := slurm.ParseNodes(file("nodes.txt"), cluster.RecordedSeparator)
+	require.NoError(t, err)
+	require.NotEmpty(t, nodes)
+	var restNodes []slurm.Node
+	fromJSON("rest-nodes.json", "nodes", func(m map[string]any) { restNodes = append(restNodes, slurm.NodeFromJSON(m)) })
+	for _, n := range nodes {
+		for _, r := range restNodes {
+			if n.Name == r.Name {
+				require.Equal(t, n.State, r.State, n.Name)
+				require.Equal(t, n.GPUs, r.GPUs, n.Name)
+				require.Equal(t, n.CPUs, r.CPUs, n.Name)
+			}
+		}
+	}
+	parts, err := slurm.ParsePartitions(file("partitions.txt"), cluster.RecordedSeparator)
+	require.NoError(t, err)
+	at := 0
+	fromJSON("rest-partitions.json", "partitions", func(m map[string]any) {
+		p, want := slurm.PartitionFromJSON(m, restNodes), parts[at]
+		at++
+		require.NotNil(t, p.TimeLimitS)
+		require.Equal(t, want.TimeLimitS, p.TimeLimitS)
+		require.Equal(t, want.MaxNodes, p.MaxNodes)
+		require.Equal(t, want.Total, p.Total)
+		require.Equal(t, want.Default, p.Default)
+		require.Equal(t, want.Up, p.Up)
+	})
+	require.Len(t, parts, at)
+	het, ok := "", false
+	for _, j := range queue {
+		if id, component, is := strings.Cut(string(j.ID), "+"); is && component == "1" {
+			het, ok = id, true
+		}
+	}
+	require.True(t, ok, "the recording has a heterogeneous job")
+	j, ok := slurm.Fold(slurm.JobID(het), queue)
+	require.True(t, ok)
+	require.Equal(t, slurm.Running, j.State)
+	require.Len(t, j.Nodes, 2)
+}
