@@ -31,6 +31,11 @@ func Import(name string, text []byte) (Spec, []Note) {
 	m.start()
 	m.rest()
 	m.logs()
+	if back, exact := readBack(m.spec, string(text)); exact {
+		return back, nil
+	} else if header.MatchString(string(text)) {
+		m.spec = back
+	}
 	m.dropBad()
 	slices.SortStableFunc(m.notes, func(a, b Note) int { return a.Line - b.Line })
 	return m.spec, m.notes

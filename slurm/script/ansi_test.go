@@ -14,12 +14,26 @@ func TestEscapesAreUndoneAsBashDoes(t *testing.T) {
 		if text != `\` {
 			out, err := exec.Command("bash", "-c", "LC_ALL=C.UTF-8; printf %s $'"+text+"'").Output()
 			require.NoError(t, err)
-			require.Equal(t, string(out), unescape(text), text)
+			require.Equal(t, string(out), Unescape(text), text)
 		}
-		require.NotPanics(t, func() { unescape(text) })
+		require.NotPanics(t, func() { Unescape(text) })
 	}
 	job := Read("x", []byte("#!/bin/bash\nsrun python a.py --title $'it\\'s\\ttwo\\nlines' 'a\\nb'\n")).Jobs[0]
 	require.Len(t, job.Starts, 1)
 	require.Equal(t, "it's\ttwo\nlines", job.Starts[0].ProgramArgs[1].Text())
 	require.Equal(t, `a\nb`, job.Starts[0].ProgramArgs[2].Text())
+}
+
+func TestADirectivesBackslashesAreRead(t *testing.T) {
+	for line, want := range map[string]string{
+		`--comment="said \"go\", it's 100% # done"`: `said "go", it's 100% # done`,
+		`--comment=a\ b`:     `a b`,
+		`--comment='a\b "c'`: `a\b "c`,
+		`--comment="a\\b"`:   `a\b`,
+	} {
+		job := Read("x", []byte("#!/bin/bash\n#SBATCH "+line+"\nsrun true\n")).Jobs[0]
+		o, ok := job.Options.Get("comment")
+		require.True(t, ok)
+		require.Equal(t, want, o.Text(), line)
+	}
 }

@@ -184,8 +184,8 @@ func (r *reader) addOption(d *Directive, o Option, val string, fail func(string,
 	}
 }
 
-// directiveWords splits as sbatch does: quotes join, a # at the start of a
-// word begins a comment.
+// directiveWords splits as sbatch does: quotes join, a backslash keeps what
+// follows it but in single quotes, a # at the start of a word begins a comment.
 func directiveWords(s string) (words []string, fault string) {
 	for i := 0; i < len(s); {
 		switch s[i] {
@@ -199,13 +199,22 @@ func directiveWords(s string) (words []string, fault string) {
 		for i < len(s) && s[i] != ' ' && s[i] != '\t' {
 			switch c := s[i]; c {
 			case '"', '\'':
-				end := strings.IndexByte(s[i+1:], c)
-				if end < 0 {
+				end := i + 1
+				for ; end < len(s) && s[end] != c; end++ {
+					if s[end] == '\\' && c == '"' && end+1 < len(s) {
+						end++
+					}
+					b.WriteByte(s[end])
+				}
+				if end >= len(s) {
 					return words, fmt.Sprintf("the quote %c is not closed", c)
 				}
-				b.WriteString(s[i+1 : i+1+end])
-				i += end + 2
+				i = end + 1
 				continue
+			case '\\':
+				if i+1 < len(s) {
+					i++
+				}
 			case '#':
 				// sbatch ends the word at a #, with or without a blank before it.
 				if b.Len() > 0 {
