@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strconv"
 	"sync"
 	"time"
 
@@ -295,9 +296,8 @@ func (s *Server) offerToken(ctx context.Context, call *ops.Call, o ops.Op, in, o
 	}
 	token := s.tokens.issue(digest(submit, call.Who, target))
 	addField(res, tokenField, token)
-	res.Content = append(res.Content, sdk.NewTextContent(fmt.Sprintf(
-		"To run this, show your person the plan; if they agree, call submit within %d minutes with the same spec and %s %q.\n",
-		int(tokenLife.Minutes()), tokenField, token)))
+	res.Content = append(res.Content, sdk.NewTextContent("To run this, show your person the plan; if they agree, call submit within "+
+		strconv.Itoa(int(tokenLife.Minutes()))+" minutes with the same spec and "+tokenField+` "`+token+"\".\n"))
 }
 
 // blanks are inputs in which nothing was given, by operation: what is the same
@@ -332,27 +332,29 @@ func canAsk(ctx context.Context) bool {
 // done. An idempotency key does not, so that a plan's token fits a submit that
 // brings one.
 func digest(o ops.Op, who ops.Caller, in any) []byte {
-	h := sha256.New()
-	write := func(v any) {
-		raw, err := json.Marshal(v)
-		if err != nil {
-			raw = fmt.Appendf(nil, "%#v", v)
-		}
-		var n [8]byte
-		binary.BigEndian.PutUint64(n[:], uint64(len(raw)))
-		h.Write(n[:])
-		h.Write(raw)
+	text := make([]byte, 0, 1024) // each part after its length, so that no two calls read alike
+	write := func(part []byte) {
+		text = binary.BigEndian.AppendUint64(text, uint64(len(part)))
+		text = append(text, part...)
 	}
-	write(o.Name)
-	write([]string{string(who.Surface), who.ID, who.User})
+	for _, word := range []string{o.Name, string(who.Surface), who.ID, who.User} {
+		write([]byte(word))
+	}
 	v := reflect.ValueOf(in).Elem()
 	for _, f := range argumentsOf(v.Type()) {
-		if a := v.Field(f.index); !a.IsZero() {
-			write(f.name)
-			write(a.Addr().Interface())
+		a := v.Field(f.index)
+		if a.IsZero() {
+			continue
 		}
+		raw, err := json.Marshal(a.Addr().Interface())
+		if err != nil {
+			raw = fmt.Appendf(nil, "%#v", a.Interface())
+		}
+		write([]byte(f.name))
+		write(raw)
 	}
-	return h.Sum(nil)
+	sum := sha256.Sum256(text)
+	return sum[:]
 }
 
 // tokens makes and spends confirmations. They are signed rather than kept, so

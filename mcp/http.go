@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"log/slog"
@@ -40,6 +41,8 @@ type HTTP struct {
 
 	// choose reads which tools a request chooses; nil where there is no choice.
 	choose func(http.Header) ([]string, error)
+	// digests are the Tokens', to be compared with.
+	digests map[[sha256.Size]byte]ops.Caller
 }
 
 // HTTPHandler serves s at /mcp. Stop frees what it keeps for its sessions.
@@ -85,15 +88,21 @@ func NewHTTPWiring(lib *sdkserver.MCPServer, h HTTP) (http.Handler, func()) {
 		// Ours checks the Host of every request, not only on loopback sockets.
 		sdkserver.WithDisableLocalhostProtection(true),
 	)
-	mcp := h.authorised(bounded(capabilities(streamable)))
-	mux := http.NewServeMux()
-	mux.Handle("/mcp", mcp)
+	h.digests = digestsOf(h.Tokens)
+	at := map[string]http.Handler{"/mcp": h.authorised(bounded(capabilities(streamable)))}
 	if h.OAuth != nil {
 		meta := sdkserver.NewProtectedResourceMetadataHandler(h.OAuth.metadata())
-		mux.Handle(sdkserver.WellKnownProtectedResourcePath, meta)
-		mux.Handle(sdkserver.ProtectedResourceMetadataPath(h.OAuth.Resource), meta)
+		at[sdkserver.WellKnownProtectedResourcePath] = meta
+		at[sdkserver.ProtectedResourceMetadataPath(h.OAuth.Resource)] = meta
 	}
-	return h.fromHere(mux), func() {
+	paths := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if handler := at[r.URL.Path]; handler != nil {
+			handler.ServeHTTP(w, r)
+			return
+		}
+		http.NotFound(w, r)
+	})
+	return h.fromHere(paths), func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		streamable.CloseSessions(ctx)
@@ -237,7 +246,7 @@ func (h HTTP) who(r *http.Request) (g Grant, problem string) {
 	case !strings.EqualFold(scheme, "Bearer"):
 		return g, "the Authorization header must be of the form: Bearer TOKEN"
 	}
-	if who, ok := staticToken(h.Tokens, token); ok {
+	if who, ok := staticToken(h.digests, token); ok {
 		who.Surface = ops.MCPHTTP
 		return Grant{Caller: who}, ""
 	}

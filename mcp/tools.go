@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"reflect"
 	"slices"
 	"strings"
@@ -185,7 +186,9 @@ func (s *Server) handler(o ops.Op) sdkserver.ToolHandlerFunc {
 			}
 			return nil, errInternal
 		}
-		s.cfg.Log.Info("call", "tool", o.Name, "refused", res.IsError, "took", time.Since(start))
+		if s.cfg.Log.Enabled(ctx, slog.LevelInfo) {
+			s.cfg.Log.Info("call", "tool", o.Name, "refused", res.IsError, "took", time.Since(start))
+		}
 		return res, nil
 	}
 }

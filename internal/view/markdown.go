@@ -83,6 +83,9 @@ func markdownRow(b *strings.Builder, cells []string) {
 // line breaks gone, and whatever would start a heading, a fence, a link or
 // HTML made literal.
 func inline(s string) string {
+	if harmless(s) {
+		return s
+	}
 	s = strings.TrimRight(printable(s, false), " ")
 	s = strings.ReplaceAll(s, "](", "] (")
 	if strings.Contains(s, "```") {
@@ -92,6 +95,16 @@ func inline(s string) string {
 		s = `\` + t
 	}
 	return s
+}
+
+// harmless reports whether s is a line of plain words as it stands: most are.
+func harmless(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c < ' ' || c >= 0x7f || c == '`' || c == '(' && i > 0 && s[i-1] == ']' {
+			return false
+		}
+	}
+	return s == "" || s[0] > ' ' && s[0] != '#' && s[0] != '>' && s[len(s)-1] != ' '
 }
 
 func codeSpan(s string) string {
