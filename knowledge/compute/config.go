@@ -74,7 +74,7 @@ var readers = sync.OnceValue(func() []reader {
 var (
 	gpuWord  = `(?:gpus?|cards?|卡|显卡|加速卡|[abhlv]\d{2,3}s?|gb\d00s?)`
 	perNode  = lazy.New(`(\d+)\s*(?:x\s*)?(?:张|块|个)?\s*` + gpuWord + `?\s*(?:gpus?\s*)?(?:per|/|a|an|on each|on every|in each|each|in every)\s*(?:node|host|machine|server|box)|(\d+)\s*(?:张|块|个)?\s*` + gpuWord + `\s*each|(?:每|单)(?:个|台)?\s*(?:节点|机器|机|台|node)\s*(?:有|上|都|带|是|为|用|只有|跑)?\s*(\d+)\s*(?:张|块|个)?\s*(?:` + gpuWord + `|进程)?|(\d+)[- ]?gpu\s*(?:nodes?|machines?|hosts?)|gpus-per-node[= ]+(\d+)|gres=gpu:(?:\w+:)?(\d+)|nproc-per-node[= ]+(\d+)|(\d+)\s*卡\s*(?:一|每|/)?\s*(?:机器?|节点|服务器|台)|(\d+)\s*(?:ranks?|processes|workers) (?:per|a) node|(\d+) each\b|(?:nodes|boxes|machines|hosts|servers|node|box|machine|host|server) (?:holds?|have|has|carry|carries|come with|comes with)\s*(\d+)\s*(?:` + gpuWord + `|[,;:?.)]|-|–|—|$)`)
-	nodesBy  = lazy.New(`(\d+)\s*(?:个|台)?\s*(?:nodes?|机器|节点|机|machines?|hosts?|servers?|box(?:es)?)\s*(?:[x*,]|of|with|at|having|各|每台|乘)?\s*(?:each\s*)?(?:having\s*)?(\d+)\s*(?:张|块|个|x)?\s*` + gpuWord)
+	nodesBy  = lazy.New(`(\d+)\s*(?:个|台)?\s*(?:nodes?|机器|节点|机|台|machines?|hosts?|servers?|box(?:es)?)\s*(?:[x*,]|of|with|at|having|各|每台|乘)?\s*(?:each\s*)?(?:having\s*)?(\d+)\s*(?:(?:张|块|个|x)?\s*` + gpuWord + `|for\b)`)
 	times    = lazy.New(`(\d+)\s*[x*]\s*(\d+)\s*` + gpuWord)
 	grid     = lazy.New(`(?:^|[^\dx.])(\d+)\s*x\s*(\d+)(?:[^\dx.]|$)`)
 	nodeNum  = lazy.New(`(\d+)\s*(?:个|台)?\s*(?:compute\s*|gpu\s*|dgx\s*|hgx\s*)?(?:nodes?\b|节点|机器|台|machines?\b|hosts\b|servers?\b|box(?:es)?\b)|(?:--nodes|nnodes|-n)[= ]+(\d+)|(?:节点数|number of nodes)\s*(?:=|:|is|为|是)?\s*(\d+)`)

@@ -25,8 +25,9 @@ var (
 	dozens = lazy.New(`\b(?:(a|two|three|four|five|six|half a) )?dozen\b`)
 	words  = lazy.New(`\b((?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:[- ](?:one|two|three|four|five|six|seven|eight|nine))?|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen)` +
 		`((?: (?:more|gpu|compute|dgx|array|attention|pipeline|transformer))? (?:nodes|gpus|cards|machines|boxes|hosts|servers|layers|heads|experts|replicas|tasks|elements|hours|days|minutes|stages|at a time|at once)\b|-way\b)`)
-	hans   = lazy.New(`(^|[^零一二两三四五六七八九十百千万几第])([零一二两三四五六七八九十百千]{1,7})( ?(?:台机|台|个节点|节点|个机|机|张卡|张|块卡|卡|个小时|小时|天|分钟|路))`)
-	halves = strings.NewReplacer(
+	hans    = lazy.New(`(^|[^零一二两三四五六七八九十百千万几第])([零一二两三四五六七八九十百千]{1,7})( ?(?:台机|台|个节点|节点|个机|机|张卡|张|块卡|卡|个小时|小时|天|分钟|路))`)
+	andHalf = lazy.New(`(\d+|[一二两三四五六七八九十]+) ?个?(天|小时)半|(\d+) and a half (days|hours)`)
+	halves  = strings.NewReplacer(
 		"a day and a half", "1.5 days", "one and a half days", "1.5 days", "an hour and a half", "1.5 hours",
 		"half a day", "12 hours", "half an hour", "30 minutes", "a quarter of an hour", "15 minutes",
 		"一天半", "1.5 天", "一个半小时", "1.5 小时", "半个小时", "30 分钟", "半小时", "30 分钟", "半天", "12 小时",
@@ -38,6 +39,16 @@ var (
 // is no count that a question gives.
 func numerals(s string) string {
 	s = halves.Replace(s)
+	s = andHalf.ReplaceAllStringFunc(s, func(m string) string {
+		g := andHalf.FindStringSubmatch(m)
+		if g[1] == "" {
+			g = g[2:]
+		}
+		if n := chinese(g[1]); n > 0 {
+			g[1] = strconv.Itoa(n)
+		}
+		return g[1] + ".5 " + g[2]
+	})
 	s = dozens.ReplaceAllStringFunc(s, func(m string) string {
 		switch n := dozens.FindStringSubmatch(m)[1]; n {
 		case "", "a":
@@ -55,13 +66,15 @@ func numerals(s string) string {
 		}
 		return strconv.Itoa(n) + g[2]
 	})
-	return hans.ReplaceAllStringFunc(s, func(m string) string {
+	digits := func(m string) string {
 		g := hans.FindStringSubmatch(m)
 		if n := chinese(g[2]); n > 1 {
 			return g[1] + strconv.Itoa(n) + g[3]
 		}
 		return m
-	})
+	}
+	// Twice: of two counts side by side, as in "三十二台八卡", a pass takes the first.
+	return hans.ReplaceAllStringFunc(hans.ReplaceAllStringFunc(s, digits), digits)
 }
 
 // chinese reads a Chinese number below ten thousand.

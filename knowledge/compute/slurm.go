@@ -50,7 +50,7 @@ func hosts(q *question) string {
 			"MASTER_ADDR 是 %[1]s,即 %[2]s 的第一个节点(first):`scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n1`。", names[0], word)
 	case q.has("notavail", "unavailable", "pending", "reason", "原因", "error", "报错"):
 		return ""
-	case q.has("exclude", "排除", "--nodelist", "-w ") && !q.has("how many", "几", "多少", "expand", "展开"):
+	case q.has("exclude", "排除", "--nodelist", "-w ", "not land", "avoid", "skip", "keep off", "避开", "跳过", "踢") && !q.has("how many", "几", "多少", "expand", "展开"):
 		return ""
 	case q.cfg.PerNode > 0 && q.has("gpu", "卡", "world", "rank"):
 		n := len(names) * q.cfg.PerNode
