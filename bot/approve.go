@@ -36,7 +36,7 @@ func (b *Bot) needsApproval(c *ops.Call, op ops.Op, in any) string {
 	if b.cfg.Policy.Approve == nil || op.Effect == ops.Read || c.Who.Operator || c.Who.User == "" {
 		return ""
 	}
-	return b.cfg.Policy.Approve(op.Name, in)
+	return b.cfg.Policy.Approve(op.Name, in).In(c.Lang)
 }
 
 // askApproval asks the operators, in the channel where the request was made: a

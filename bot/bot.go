@@ -18,6 +18,7 @@ import (
 
 	"github.com/slack-go/slack"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
@@ -88,7 +89,7 @@ type Policy struct {
 	// made.
 	ApprovalChannel string
 	// Approve says why a call needs an operator's approval; empty: it does not.
-	Approve func(op string, in any) string
+	Approve func(op string, in any) lang.Text
 }
 
 // A Bot serves Slack. Run must be running for anything to be answered.

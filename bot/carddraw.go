@@ -287,8 +287,6 @@ func cardButtons(n News, l lang.Lang) slack.Block {
 		}
 		switch {
 		case n.Job.Cluster == "" || x.action != "":
-		case verb == "mute":
-			words += " " + n.Job.Cluster
 		default:
 			words += " --cluster " + n.Job.Cluster
 		}

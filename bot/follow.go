@@ -28,13 +28,13 @@ var (
 
 // subscribe follows a job, a person or everything, in the channel where it is
 // asked for; in a direct message, for the person alone.
-func (b *Bot) subscribe(ctx context.Context, a ask, c *ops.Call, words []string, on bool) []store.SlackMessage {
+func (b *Bot) subscribe(ctx context.Context, a ask, c *ops.Call, cluster string, words []string, on bool) []store.SlackMessage {
 	subject, shown := "all", textFollowAll.In(c.Lang)
 	if len(words) > 0 && words[0] != "all" && words[0] != "全部" {
 		w := strings.TrimPrefix(words[0], "@")
 		subject, shown = "user/"+w, w
 		if slurm.IsJobID(w) {
-			subject = "job/" + c.Default + "/" + w
+			subject = "job/" + cluster + "/" + w
 		}
 	}
 	where := a.Channel
@@ -77,16 +77,12 @@ func (b *Bot) followers(ctx context.Context, j slurm.Job) ([]place, error) {
 }
 
 // mute ends or renews the calling of one person for one job.
-func (b *Bot) mute(ctx context.Context, a ask, c *ops.Call, words []string, on bool) []store.SlackMessage {
+func (b *Bot) mute(ctx context.Context, a ask, c *ops.Call, cluster string, words []string, on bool) []store.SlackMessage {
 	if len(words) == 0 {
 		e := &ops.Error{Code: ops.BadInput, Field: "job", Message: "mute needs a job's id", Fix: "mute 4711"}
 		return b.reply(a, errorDoc(e, c.Lang), false)
 	}
 	id := slurm.JobID(words[0])
-	cluster := c.Default
-	if len(words) > 1 {
-		cluster = words[1]
-	}
 	ok := b.withCard(ctx, cluster, id, func(k *card) {
 		k.Muted = slices.DeleteFunc(k.Muted, func(u string) bool { return u == a.User })
 		if on {

@@ -223,6 +223,7 @@ func (b *Bot) checkForm(ctx context.Context, a ask) (any, error) {
 	if err != nil || !ok || rules.Blocking(planned.Problems) {
 		return object{"response_action": "errors", "errors": atFields(c.Lang, err, planned.Problems)}, nil
 	}
+	dry.DryRun = false
 	a.Kind, a.Response = asButton, "" // what comes of it is told in the channel or directly
 	id, err := b.hold(ctx, a, t, false)
 	if err != nil {

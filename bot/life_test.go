@@ -310,11 +310,11 @@ func TestOperatorsApproveAndRequestersDoNot(t *testing.T) {
 	t.Parallel()
 	s := play(t, func(c *bot.Config) {
 		c.Policy.Operators = []string{"S1"}
-		c.Policy.Approve = func(op string, _ any) string {
+		c.Policy.Approve = func(op string, _ any) (why lang.Text) {
 			if op == "submit" {
-				return "more than 8 GPUs"
+				why = lang.Text{EN: "more than 8 GPUs", ZH: "超过 8 张 GPU"}
 			}
-			return ""
+			return why
 		}
 	})
 	s.Members(map[string][]string{"S1": {"U5"}})
@@ -450,7 +450,12 @@ func TestTheCardTellsWhoAskedAndWhoApproved(t *testing.T) {
 	t.Parallel()
 	s := play(t, func(c *bot.Config) {
 		c.Policy.Operators = []string{"U5"}
-		c.Policy.Approve = func(op string, _ any) string { return "partition gpu is for approved jobs" }
+		c.Policy.Approve = func(_ string, in any) (why lang.Text) {
+			if submit, ok := in.(*ops.SubmitIn); ok && !submit.DryRun {
+				why = lang.Text{EN: "partition gpu is for approved jobs", ZH: "分区 gpu 只接受已审批的作业"}
+			}
+			return why
+		}
 	})
 	s.Slash("submit")
 	form := openedForm(s, 1)
@@ -495,4 +500,39 @@ func TestQuietHoursHoldDirectMessagesAndNotChannels(t *testing.T) {
 	due, err := s.store.Slack().Due(t.Context(), time.Now().Add(24*time.Hour), 100)
 	require.NoError(t, err)
 	require.NotEmpty(t, due, "it comes in the morning")
+}
+
+func TestSubscriptionsAreOfAJobAPersonOrAll(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	for channel, words := range map[string]string{"C6": "subscribe 5000 --cluster yard", "C7": "subscribe grace", "C8": "subscribe all"} {
+		s.Slash(words, map[string]any{"channel_id": channel})
+	}
+	s.Wait("three subscriptions", func(st slacktest.State) bool { return posted(st, "Followed here") == 3 })
+	for id, user := range map[slurm.JobID]string{"5000": "bob", "5001": "grace", "5002": "bob"} {
+		require.NoError(t, s.bot.Tell(t.Context(), bot.News{Job: slurm.Job{ID: id, Cluster: "yard", Name: "run", User: user, State: slurm.Running, Nodes: []string{"n1"}}}))
+	}
+	want := []string{"C6 5000", "C7 5001", "C8 5000", "C8 5001", "C8 5002"}
+	where := func(st slacktest.State) (got []string) {
+		for _, m := range cards(st, "run") {
+			got = append(got, m.Channel+" "+strings.Fields(m.Text)[1])
+		}
+		slices.Sort(got)
+		return got
+	}
+	s.Wait("a card in each place", func(st slacktest.State) bool { return slices.Equal(where(st), want) })
+	s.Slash("unsubscribe all", map[string]any{"channel_id": "C8"})
+	s.said("Not followed here any more")
+	require.NoError(t, s.bot.Tell(t.Context(), bot.News{Job: slurm.Job{ID: "5003", Cluster: "yard", Name: "run", User: "bob", State: slurm.Running}}))
+	time.Sleep(300 * time.Millisecond)
+	require.Equal(t, want, where(s.State()))
+
+	s.Slash("submit --yes " + spec)
+	c := waitingCard(s, "4711", "Waiting")
+	action, value := buttonOf(t, c, "Mute")
+	s.Press(c, action, value, "U1")
+	s.said("Job 4711: you will not be called for it")
+	require.NoError(t, s.bot.Tell(t.Context(), bot.News{Job: slurm.Job{ID: "4711", Cluster: "yard", Name: "gpt", User: "ada", State: slurm.Failed}}))
+	s.Wait("the end", func(st slacktest.State) bool { return posted(st, "Failed (FAILED)") >= 2 })
+	require.Zero(t, callsFor(s.State(), "U1"), "who has muted a job is not called")
 }

@@ -82,6 +82,25 @@ func TestAMessageWhoseAnswerWasLostIsNotPostedTwice(t *testing.T) {
 	require.Len(t, cards(s.State(), "9000"), 1, "found again, and edited in place")
 }
 
+func TestAFileWhoseUploadWasLostIsNotUploadedTwice(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	s.Fault(slacktest.Fault{Method: "files.completeUploadExternal", Times: 1, Reset: "after"})
+	c := submitted(t, s)
+	s.Wait("a look into the thread", func(st slacktest.State) bool {
+		return slices.ContainsFunc(st.Calls, func(x slacktest.Call) bool { return x.Method == "conversations.replies" })
+	})
+	require.NoError(t, s.bot.Note(t.Context(), slurm.Job{ID: "4711", Cluster: "yard", State: slurm.Running}, "after", lang.Text{EN: "what comes after it", ZH: "之后的内容"}))
+	require.Equal(t, c.TS, s.said("what comes after it").Thread)
+	n := 0
+	for _, f := range s.State().Files {
+		if f.Done && f.Name == "4711.sbatch" {
+			n++
+		}
+	}
+	require.Equal(t, 1, n)
+}
+
 func TestWhereTheBotMayNotPostItWritesDirectly(t *testing.T) {
 	t.Parallel()
 	s := play(t)

@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -33,9 +34,9 @@ func (b *Bot) own(ctx context.Context, a ask, c *ops.Call, name string, words []
 	case "settings":
 		return b.setSettings(ctx, a, c, words)
 	case "subscribe", "unsubscribe":
-		return b.subscribe(ctx, a, c, words, name == "subscribe")
+		return b.subscribe(ctx, a, c, cmp.Or(f.cluster, b.clusterOf(ctx, a)), words, name == "subscribe")
 	case "mute", "unmute":
-		return b.mute(ctx, a, c, words, name == "mute")
+		return b.mute(ctx, a, c, cmp.Or(f.cluster, b.clusterOf(ctx, a)), words, name == "mute")
 	}
 	return b.reply(a, unknownDoc(name, c.Lang), false)
 }

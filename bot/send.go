@@ -100,7 +100,7 @@ func (b *Bot) sendOne(ctx context.Context, m store.SlackMessage, o out) bool {
 	}
 	// A send that began and was not settled may have gone through: look before
 	// sending again.
-	if !m.Tried.IsZero() && o.Do == doPost {
+	if !m.Tried.IsZero() && (o.Do == doPost || o.Do == doUpload) {
 		if ref, ok := b.lookUp(ctx, m, o); ok {
 			return b.settle(ctx, m, o, ref, nil)
 		}

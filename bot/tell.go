@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -189,9 +190,17 @@ func (b *Bot) lookUp(ctx context.Context, m store.SlackMessage, o out) (store.Sl
 		return store.SlackRef{}, false
 	}
 	for _, msg := range found {
-		if msg.Metadata.EventType == metadataType && msg.Metadata.EventPayload["key"] == m.Key {
+		// A file is shared by a message of Slack's own, without metadata.
+		if msg.Metadata.EventType == metadataType && msg.Metadata.EventPayload["key"] == m.Key || o.sharedBy(msg) {
 			return store.SlackRef{Channel: channel, TS: msg.Timestamp}, true
 		}
 	}
 	return store.SlackRef{}, false
+}
+
+// sharedBy reports whether a message shares the file that o uploads.
+func (o out) sharedBy(msg slack.Message) bool {
+	return o.Do == doUpload && o.File != nil && slices.ContainsFunc(msg.Files, func(f slack.File) bool {
+		return f.Name == o.File.Name && f.Title == o.File.Title
+	})
 }

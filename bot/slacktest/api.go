@@ -288,6 +288,12 @@ func (s *Server) history(a m, _ *http.Request) m {
 		}
 		list = append(list, x)
 	}
+	for _, f := range s.files {
+		at, _ := strconv.ParseFloat(f.TS, 64)
+		if t := str(a["ts"]); f.Done && f.Channel == str(a["channel"]) && at >= oldest && (t == "" || f.Thread == t) {
+			list = append(list, m{"type": "message", "text": "", "ts": f.TS, "thread_ts": f.Thread, "files": []any{m{"id": f.ID, "name": f.Name, "title": f.Title}}})
+		}
+	}
 	return m{"messages": list, "has_more": false}
 }
 
@@ -358,6 +364,7 @@ func (s *Server) completeUpload(a m, _ *http.Request) m {
 			return m{"error": "file_not_found"}
 		}
 		st.Title, st.Channel, st.Thread, st.Done = str(f["title"]), str(a["channel_id"]), str(a["thread_ts"]), true
+		st.TS = s.ts()
 		done = append(done, m{"id": st.ID, "title": st.Title})
 	}
 	return m{"files": done}

@@ -61,6 +61,8 @@ type Stored struct {
 	Thread  string `json:"thread_ts"`
 	Data    []byte `json:"data"`
 	Done    bool   `json:"done"`
+	// TS is that of the message that shares it.
+	TS string `json:"ts,omitempty"`
 }
 
 // A Fault is something that goes wrong on purpose.

@@ -4,14 +4,13 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/bot"
 	"github.com/megatron-ops/megatron-ops/internal/config"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/mcp"
-	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // slackPolicy turns what the configuration says of Slack into the bot's terms.
@@ -24,7 +23,7 @@ func slackPolicy(svc *ops.Service, c config.Slack) bot.Policy {
 		p.LinkProof = bot.FolderProof(c.LinkDir)
 	}
 	if c.Approval.GPUHours > 0 || len(c.Approval.Partitions) > 0 {
-		p.Approve = func(op string, in any) string { return needsApproval(svc, c.Approval, op, in) }
+		p.Approve = func(op string, in any) lang.Text { return needsApproval(svc, c.Approval, op, in) }
 	}
 	return p
 }
@@ -79,42 +78,12 @@ func readPrivate(file, field string) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// needsApproval says why a submission must be approved; empty: it need not.
-func needsApproval(svc *ops.Service, a config.Approval, op string, in any) string {
-	submit, ok := in.(*ops.SubmitIn)
-	if op != "submit" || !ok || submit.DryRun {
-		return ""
-	}
-	// What would be submitted decides: the text, the fields beside it and the site's
-	// profile together.
-	s, err := (&ops.Call{Service: svc}).Resolve(submit.SpecIn)
-	if err != nil {
-		return "" // submit itself refuses it
-	}
-	for p := range strings.SplitSeq(s.Partition, ",") {
-		if slices.Contains(a.Partitions, p) {
-			return "partition " + p + " is for approved jobs"
-		}
-	}
-	if a.GPUHours > 0 {
-		full := s.WithDefaults()
-		limit, known := slurm.ParseDuration(full.Time)
-		if !known {
-			return "its time limit is not known"
-		}
-		if hours := float64(*full.Nodes**full.GPUsPerNode) * limit.Hours(); hours > a.GPUHours {
-			return fmt.Sprintf("it may use %.0f GPU hours, more than %.0f", hours, a.GPUHours)
-		}
-	}
-	return ""
-}
-
 // askInSlack lets operators decide by a button about what an agent may not do by
 // itself.
 func askInSlack(p mcp.Policy, svc *ops.Service, a config.Approval) mcp.Policy {
 	p.ApproveAll = a.Agents
 	p.Approve = func(ctx context.Context, who ops.Caller, op string, in any, question string) (bool, error) {
-		return svc.Approved(ctx, who, op, in, needsApproval(svc, a, op, in), question)
+		return svc.Approved(ctx, who, op, in, needsApproval(svc, a, op, in).EN, question)
 	}
 	return p
 }
@@ -129,7 +98,7 @@ func ownAgentPolicy(service func() (*ops.Service, error), cfg config.Config) mcp
 		if err != nil {
 			return "" // the call itself is refused for it
 		}
-		return needsApproval(svc, a, op, in)
+		return needsApproval(svc, a, op, in).EN
 	}}
 	if cfg.Store == "" || a.Channel == "" && len(cfg.Slack.Operators) == 0 {
 		return p
@@ -140,7 +109,7 @@ func ownAgentPolicy(service func() (*ops.Service, error), cfg config.Config) mcp
 		if err != nil {
 			return false, err
 		}
-		return svc.Approved(ctx, who, op, in, needsApproval(svc, a, op, in), question)
+		return svc.Approved(ctx, who, op, in, needsApproval(svc, a, op, in).EN, question)
 	}
 	return p
 }

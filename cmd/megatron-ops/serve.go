@@ -135,7 +135,7 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 	mux := http.NewServeMux()
 	var running sync.WaitGroup
 	tell := logNews(log, sh.lang)
-	agentPolicy := mcp.Policy{Beyond: func(op string, in any) string { return needsApproval(svc, cfg.Slack.Approval, op, in) }}
+	agentPolicy := mcp.Policy{Beyond: func(op string, in any) string { return needsApproval(svc, cfg.Slack.Approval, op, in).EN }}
 	watchers := newWatchers(svc)
 	led := []func(context.Context){func(ctx context.Context) { runWatchers(ctx, watchers) }}
 	slackOn := slackAsked()
