@@ -51,6 +51,7 @@ type Follower struct {
 	mu      sync.Mutex
 	awaited map[string]bool // jobs whose artifact is being awaited
 	running map[string]slurm.Job
+	tried   time.Time // when the scheduler was last asked what would start sooner
 }
 
 // memory is how far back submissions are taken up at a start.
@@ -166,8 +167,8 @@ func (f *Follower) seen(ctx context.Context, st *store.Store, j slurm.Job) {
 		f.recover(ctx, st, &n)
 		f.incident(ctx, st, &n)
 	}
-	if j.State == slurm.Pending && len(j.Requeues) > 0 {
-		n.Why = requeued(j)
+	if j.State == slurm.Pending {
+		n.Why = f.waiting(ctx, st, j)
 	}
 	f.Tell(ctx, n)
 	if err := st.Slack().Put(ctx, last, key(j.Cluster, j.ID), j, time.Now().Add(2*memory)); err != nil && ctx.Err() == nil {

@@ -110,6 +110,18 @@ func TestRunsGoOnOnSlurm(t *testing.T) {
 		_, err := os.Stat(filepath.Join(tree, "ckpt-lost", "latest_checkpointed_iteration.txt"))
 		return err == nil
 	}, 20*time.Second, 100*time.Millisecond)
+	// One that must wait hears what it could ask for instead.
+	four, yes := 4, true
+	wide := submit("wide", "", job.Spec{Nodes: &four, Time: "30", Exclusive: &yes})
+	require.Eventually(t, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.ContainsFunc(news, func(n News) bool {
+			return n.Job.ID == wide && strings.Contains(n.Why.EN, "update "+string(wide)+" --nodes") && strings.Contains(n.Why.ZH, "可提前到")
+		})
+	}, 40*time.Second, 200*time.Millisecond)
+	require.NoError(t, root.Cancel(t.Context(), wide))
+
 	require.NoError(t, real.Signal("slurmd.gpu4", syscall.SIGKILL))
 	_, err = real.RunAs(t.Context(), "alice", "sbatch", "--output=/dev/null", "--partition=prod", "--qos=urgent", "--nodelist=gpu2", "--exclusive", "--time=5", "--wrap=sleep 5")
 	require.NoError(t, err)

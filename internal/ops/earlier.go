@@ -34,6 +34,14 @@ func (c *Call) earlier(ctx context.Context, cl Cluster, j slurm.Job) (*EarlierOu
 	if j.State != slurm.Pending {
 		return nil, badInput("earlier", "leave it out", "job %s is %s: only a waiting job could start earlier", j.ID, j.State)
 	}
+	// Whose request it is decides what it may have.
+	if proxy := c.Who.Surface == Slack || c.Who.Surface == MCPHTTP || c.Who.Surface == Watcher; proxy && c.Who.User == j.User && j.User != c.Self && c.As != nil {
+		as, err := c.asOwner(cl, j.User)
+		if err != nil {
+			return nil, err
+		}
+		cl = as
+	}
 	t, err := able[interface {
 		Test(context.Context, slurm.Submission) (slurm.Estimate, error)
 	}](cl, "estimates")
@@ -101,6 +109,36 @@ func (c *Call) dryEarlier(ctx context.Context, cl Cluster, s job.Spec, sc job.Sc
 	return out
 }
 
+// Says is the smallest change that brings the job in soonest, in a sentence; it
+// is empty where there is none.
+func (o *EarlierOut) Says(id slurm.JobID) lang.Text {
+	if o == nil || o.AsItIs == nil || len(o.Options) == 0 {
+		return lang.Text{}
+	}
+	best := o.Options[0]
+	for _, v := range o.Options {
+		if v.Start.Before(best.Start.Add(-time.Minute)) {
+			best = v
+		}
+	}
+	how := "update " + string(id) + " " + best.flag()
+	return lang.Text{
+		EN: fmt.Sprintf("As it is it would start at %s; `%s` brings that to %s.", o.AsItIs.Format(time.DateTime), how, best.Start.Format(time.DateTime)),
+		ZH: fmt.Sprintf("按现状预计 %s 开始；`%s` 可提前到 %s。", o.AsItIs.Format(time.DateTime), how, best.Start.Format(time.DateTime)),
+	}
+}
+
+// flag is how the step is asked for.
+func (v EarlierStep) flag() string {
+	switch {
+	case v.Nodes > 0:
+		return fmt.Sprintf("--nodes %d", v.Nodes)
+	case v.TimeLimitS < 3600:
+		return "--time 00:" + Duration(v.TimeLimitS)
+	}
+	return "--time " + Duration(v.TimeLimitS)
+}
+
 // section says which smaller request starts when, and how to change to it.
 func (o *EarlierOut) section(id slurm.JobID, l lang.Lang) view.Section {
 	s := view.Section{Heading: lang.Text{EN: "earlier with less", ZH: "减少申请可提前开始"}.In(l)}
@@ -108,16 +146,9 @@ func (o *EarlierOut) section(id slurm.JobID, l lang.Lang) view.Section {
 		s.Text = lang.Text{EN: "As it is: ", ZH: "按现状："}.In(l) + o.AsItIs.Format(time.DateTime)
 	}
 	for _, v := range o.Options {
-		flag := fmt.Sprintf("--nodes %d", v.Nodes)
-		if v.Nodes == 0 {
-			flag = "--time " + Duration(v.TimeLimitS)
-			if v.TimeLimitS < 3600 {
-				flag = "--time 00:" + Duration(v.TimeLimitS)
-			}
-		}
-		how := flag
+		how := v.flag()
 		if id != "" {
-			how = "update " + string(id) + " " + flag
+			how = "update " + string(id) + " " + how
 		}
 		s.Items = append(s.Items, v.Start.Format(time.DateTime)+": "+how)
 	}

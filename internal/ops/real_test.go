@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -267,4 +268,38 @@ func TestEarlierOnSlurm(t *testing.T) {
 	require.Contains(t, text(t, out, lang.EN), fmt.Sprintf("update %s --nodes %d", big, least.Nodes))
 	_, err = do(t, c, "status", string(busy), "--earlier")
 	require.Equal(t, BadInput, AsError(err).Code)
+}
+
+// TestSmokeOnSlurm climbs the ladder on a real Slurm with a program that fails
+// from two nodes on.
+func TestSmokeOnSlurm(t *testing.T) {
+	real := slurmtest.Start(t, slurmtest.Options{Conf: "# what people ask\n"})
+	cl := cluster.NewCLI("real")
+	cl.Environ = real.Environ
+	alice, err := cl.As("alice")
+	require.NoError(t, err)
+	c := newCall(t, &site{})
+	c.Clusters, c.Default = map[string]Cluster{"real": alice}, "real"
+	dir := filepath.Join(real.Work, "smoke")
+	require.NoError(t, os.MkdirAll(dir, 0o777))
+	require.NoError(t, os.Chmod(dir, 0o777)) //nolint:gosec // alice's jobs write there
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "try.sh"), []byte("#!/bin/bash\necho \"$SLURM_NNODES nodes, $* \"\n[ \"$SLURM_NNODES\" = 1 ]\n"), 0o755))
+	out, err := do(t, c, "smoke", "--name", "own", "--nodes", "4", "--gpus-per-node", "8", "--partition", "prod", "--time", "1-0", "--worktree", dir,
+		"--script", "try.sh", "--launcher", "custom", "--launcher-argv", "bash", "--no-guards", "--no-monitor", "--yes")
+	require.NoError(t, err)
+	s := out.(SmokeOut)
+	require.Equal(t, "2 nodes", s.Failed, "%+v", s)
+	require.Len(t, s.Rungs, 3)
+	for i, size := range []struct {
+		nodes, gpus int
+		state       slurm.State
+	}{{1, 1, slurm.Completed}, {1, 8, slurm.Completed}, {2, 16, slurm.Failed}} {
+		j, err := cl.Job(t.Context(), s.Rungs[i].JobID)
+		require.NoError(t, err)
+		require.Equal(t, size.state, j.State)
+		require.Equal(t, size.gpus, j.GPUs)
+		require.Len(t, j.Nodes, size.nodes)
+		require.Equal(t, int64(600), *j.TimeLimitS)
+	}
+	require.Contains(t, text(t, s, lang.EN), "the first rung that fails is 2 nodes")
 }
