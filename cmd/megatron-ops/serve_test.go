@@ -358,6 +358,12 @@ mcp:
 	require.Contains(t, submit(), "had been submitted to local already", "a lost answer needs no second approval")
 	key = "night-2"
 	require.Contains(t, submit(), "waits for an approval", "an approval serves one call")
+	// The job writes into the folder that the test takes away.
+	require.NoError(t, s.command("cancel", "1", "--yes").Run())
+	require.Eventually(t, func() bool {
+		out, _ := s.command("status", "1", "-o", "json").Output()
+		return strings.Contains(string(out), `"FAILED"`) || strings.Contains(string(out), `"CANCELLED"`)
+	}, 20*time.Second, 100*time.Millisecond)
 	out, err := s.command("audit").CombinedOutput()
 	require.NoError(t, err)
 	require.Contains(t, string(out), "approve")
