@@ -19,7 +19,7 @@ import (
 
 // DiagnoseIn names a job, or a file or folder of logs.
 type DiagnoseIn struct {
-	Target string `json:"job" arg:"" name:"job-or-path" help:"job id, or a file or folder of logs (./123 for a file named 123)" zh:"作业号，或日志文件、目录（名为 123 的文件写作 ./123）"`
+	Target string `json:"job" arg:"" name:"job-or-path" help:"job id, or a file or folder of logs, - for standard input (./123 for a file named 123)" zh:"作业号，或日志文件、目录，- 表示标准输入（名为 123 的文件写作 ./123）"`
 	// A diagnosis that submits jobs is for people: agents and Slack read here.
 	OnSlurm   bool   `json:"-" name:"on-slurm" help:"read the logs by a job on the cluster where they lie, and answer as if they had been read here" zh:"在日志所在集群上用作业读取日志，结果与在本机读取相同"`
 	Partition string `json:"-" name:"partition" placeholder:"NAME" help:"of that job; one without GPUs where left out" zh:"该作业的分区；省略时选没有 GPU 的分区"`
@@ -40,6 +40,9 @@ func diagnoseOp(ctx context.Context, c *Call, in DiagnoseIn) (DiagnoseOut, error
 	if slurm.IsJobID(in.Target) {
 		return c.diagnoseJob(ctx, in)
 	}
+	if in.Target == "-" {
+		return c.diagnoseStream(ctx, in)
+	}
 	path, err := c.readable("job", in.Target)
 	if err != nil {
 		return DiagnoseOut{}, err
@@ -59,6 +62,19 @@ func diagnoseOp(ctx context.Context, c *Call, in DiagnoseIn) (DiagnoseOut, error
 	if errors.Is(err, fs.ErrNotExist) {
 		return DiagnoseOut{}, badInput("job", "a job id, or the path of a log file or folder", "%s: there is no such file, or no log in it", in.Target)
 	}
+	return DiagnoseOut{r}, err
+}
+
+// diagnoseStream reads one log from standard input.
+func (c *Call) diagnoseStream(ctx context.Context, in DiagnoseIn) (DiagnoseOut, error) {
+	if c.Stdin == nil || c.Who.Surface != Shell || in.OnSlurm {
+		return DiagnoseOut{}, badInput("job", "a job id, or a path", "there is no standard input to read here")
+	}
+	src, err := diagnose.Read("stdin", c.Stdin)
+	if err != nil {
+		return DiagnoseOut{}, err
+	}
+	r, err := diagnose.Run(ctx, src, diagnose.Context{})
 	return DiagnoseOut{r}, err
 }
 

@@ -56,6 +56,8 @@ type Report struct {
 	Rules   []string     `json:"rules,omitempty"`
 	Peer    string       `json:"peer,omitempty"`
 	Differs []string     `json:"differs,omitempty"`
+	// OnlyRanks are the ranks whose logs are here, where those of others are not.
+	OnlyRanks []int `json:"only_ranks,omitempty"`
 	// Behind is who a hanging job waits for, where the logs show it.
 	Behind *Behind `json:"behind,omitempty"`
 }
@@ -112,7 +114,7 @@ func show(raw string) string {
 func (j *job) report() Report {
 	v := j.judgeAll()
 	r := Report{Class: v.class, Attempts: j.attempts, Why: v.why, ExcludeNodes: []string{}, Advice: []string{}, Evidence: []Evidence{}, Notes: j.notes()}
-	r.Layout, r.Stacks = j.layout(), j.stacks()
+	r.Layout, r.Stacks, r.OnlyRanks = j.layout(), j.stacks(), j.onlyRanks()
 	if n, ok := j.lastIteration(); ok {
 		r.LastIter = &n
 	}
@@ -299,6 +301,26 @@ func (j *job) ranksRead() int {
 		}
 	}
 	return len(ranks)
+}
+
+// onlyRanks are the ranks that have a log of their own, where others that the
+// run must have had have none: a CI artifact keeps those of some ranks only.
+func (j *job) onlyRanks() []int {
+	seen := map[int]bool{}
+	for i, f := range j.src.files {
+		rank := j.fileRank[i]
+		if m := attemptPath.FindStringSubmatch(f.name); m != nil && rank < 0 {
+			rank = j.rankOf(i, noTag, nil)
+		}
+		if rank >= 0 {
+			seen[rank] = true
+		}
+	}
+	ranks := sorted(seen)
+	if len(ranks) == 0 || len(ranks) > 32 || 2*len(ranks) > max(j.world, ranks[len(ranks)-1]+1) {
+		return nil
+	}
+	return ranks
 }
 
 // downstream counts the ranks that only report consequences.

@@ -66,7 +66,35 @@ func (r Report) summary(l lang.Lang) string {
 	return s
 }
 
+// partial says which ranks' logs are here, where it is not all of them.
+func (r Report) partial() (lang.Text, bool) {
+	if len(r.OnlyRanks) == 0 {
+		return lang.Text{}, false
+	}
+	words := make([]string, len(r.OnlyRanks))
+	for i, n := range r.OnlyRanks {
+		words[i] = strconv.Itoa(n)
+	}
+	zh := "这里只有 rank " + strings.Join(words, "、") + " 的日志。"
+	en := "ranks " + strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
+	if len(words) == 1 {
+		en = "rank " + words[0]
+	}
+	return said("Only the logs of "+en+" are here.", zh), true
+}
+
 func (r Report) wellSummary(l lang.Lang) string {
+	s := r.wellSaid(l)
+	if t, ok := r.partial(); ok {
+		if l == lang.ZH {
+			return s + t.ZH
+		}
+		return s + " " + t.EN
+	}
+	return s
+}
+
+func (r Report) wellSaid(l lang.Lang) string {
 	zh := l == lang.ZH
 	switch r.Why {
 	case "finished":
@@ -132,6 +160,9 @@ func (r Report) detail(l lang.Lang) string {
 		} else {
 			s = append(s, en)
 		}
+	}
+	if t, ok := r.partial(); ok {
+		say(t.EN, t.ZH)
 	}
 	if r.Phase != "" {
 		say("It was in the "+r.Phase+" phase.", "发生在"+phaseZH[r.Phase]+"阶段。")

@@ -1,0 +1,109 @@
+package diagnose_test
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+)
+
+// packed writes the files of a folder as a zip and as a tar.gz, under a
+// folder's name as CI artifacts have it.
+func packed(t *testing.T, dir string) (paths []string) {
+	t.Helper()
+	out := t.TempDir()
+	var zipped, tarred bytes.Buffer
+	z, g := zip.NewWriter(&zipped), gzip.NewWriter(&tarred)
+	a := tar.NewWriter(g)
+	require.NoError(t, filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(p)
+		require.NoError(t, err)
+		rel, err := filepath.Rel(dir, p)
+		require.NoError(t, err)
+		w, err := z.Create("assets_dir/" + rel)
+		require.NoError(t, err)
+		_, err = w.Write(text)
+		require.NoError(t, err)
+		require.NoError(t, a.WriteHeader(&tar.Header{Name: "./assets_dir/" + rel, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(text))}))
+		_, err = a.Write(text)
+		return err
+	}))
+	require.NoError(t, z.Close())
+	require.NoError(t, a.Close())
+	require.NoError(t, g.Close())
+	for name, b := range map[string][]byte{"logs.zip": zipped.Bytes(), "logs.tar.gz": tarred.Bytes()} {
+		paths = append(paths, filepath.Join(out, name))
+		require.NoError(t, os.WriteFile(paths[len(paths)-1], b, 0o600))
+	}
+	return paths
+}
+
+// TestAnArtifactOfTwoRanksSaysSo has what a CI's runner keeps: the folders of
+// torchrun's local ranks 0 and 3 of one node of eight.
+func TestAnArtifactOfTwoRanksSaysSo(t *testing.T) {
+	r := &run{world: 8, perNode: 8}
+	for rank := range 8 {
+		r.say(0, rank, "> initializing torch distributed ...")
+	}
+	r.healthy(0, 5*time.Minute)
+	r.raise(301*time.Second, 3, "backward_step", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 3 has a total capacity of 79.10 GiB of which 1.20 GiB is free.")
+	dir := t.TempDir()
+	layouts["tdir"](t, r, dir)
+	for _, rank := range []string{"1", "2", "4", "5", "6", "7"} {
+		kept, err := filepath.Glob(filepath.Join(dir, "logs", "*", "none_ab12cd34", "attempt_0", rank))
+		require.NoError(t, err)
+		for _, p := range kept {
+			require.NoError(t, os.RemoveAll(p))
+		}
+	}
+	for _, path := range packed(t, dir) {
+		got, err := diagnose.Path(context.Background(), path, diagnose.Context{})
+		require.NoError(t, err, path)
+		require.Equal(t, diagnose.CUDAOOM, got.Class, path)
+		require.Equal(t, []int{0, 3}, got.OnlyRanks, path)
+		require.Contains(t, got.Summary, "Only the logs of ranks 0 and 3 are here.")
+		require.Contains(t, got.View(lang.ZH).Sections[0].Text, "这里只有 rank 0、3 的日志。")
+		require.Equal(t, 3, *got.RootRank)
+	}
+	whole := t.TempDir()
+	layouts["tdir"](t, r, whole)
+	got, err := diagnose.Path(context.Background(), whole, diagnose.Context{})
+	require.NoError(t, err)
+	require.Empty(t, got.OnlyRanks)
+}
+
+// TestArtifactsHoldFlightRecorderDumps has the dumps inside of an archive.
+func TestArtifactsHoldFlightRecorderDumps(t *testing.T) {
+	r := &run{world: 4, perNode: 4}
+	r.healthy(0, time.Minute)
+	dir := t.TempDir()
+	layouts["ranks"](t, r, dir)
+	for rank := range 4 {
+		enqueued := 813
+		if rank == 2 {
+			enqueued = 811
+		}
+		dump(t, dir, rank, enqueued, 811)
+	}
+	silent := int64(5400)
+	for _, path := range packed(t, dir) {
+		got, err := diagnose.Path(context.Background(), path, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: &silent})
+		require.NoError(t, err)
+		require.Equal(t, 2, *got.RootRank, path)
+		require.Contains(t, got.Summary, "never entered all_reduce #812")
+	}
+}
