@@ -70,11 +70,16 @@ func (s *server) start(addr string) {
 	if addr == "" {
 		addr = "127.0.0.1:0"
 	}
-	s.cmd = s.command("serve", "--listen", addr)
+	s.run(s.command("serve", "--listen", addr))
+}
+
+// run starts a server's process and waits until it serves.
+func (s *server) run(cmd *exec.Cmd) {
+	s.t.Helper()
+	s.cmd = cmd
 	errs, err := s.cmd.StderrPipe()
 	require.NoError(s.t, err)
 	require.NoError(s.t, s.cmd.Start())
-	cmd := s.cmd
 	s.t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	at, said := make(chan string, 1), make(chan string, 1)
 	s.said = said

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/bot/slacktest"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
+)
+
+// An office is a server that acts for the people of a real Slurm: U1 in Slack is
+// alice there and U2 is bob, by the operator's word; U3 is nobody.
+type office struct {
+	t     *testing.T
+	real  *slurmtest.Cluster
+	slack *slacktest.Process
+	dir   string
+	state string
+}
+
+// newOffice opens one. With a rule of sudo's, the server runs as bob, in a mount
+// namespace where that rule is in /etc/sudoers.d.
+func newOffice(t *testing.T, real *slurmtest.Cluster, cluster, rule string) office {
+	t.Helper()
+	dir, err := os.MkdirTemp(real.Work, "office-")
+	require.NoError(t, err)
+	o := office{t: t, real: real, dir: dir, state: filepath.Join(dir, "state"), slack: slacktest.Start(t, slacktest.Config{SigningSecret: signingSecret})}
+	for _, d := range []string{dir, filepath.Join(dir, "logs"), o.state} {
+		require.NoError(t, os.MkdirAll(d, 0o777))
+		require.NoError(t, os.Chmod(d, 0o777))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "train.sh"), []byte("id -un; sleep $1\n"), 0o644))
+	config := filepath.Join(dir, "megatron-ops.yaml")
+	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, "cluster: far\nclusters: {far: {%s, act_as: true}}\nslack: {links: {U1: alice, U2: bob}, per_minute: 600}\n", cluster), 0o644))
+	program := filepath.Join(dir, "megatron-ops")
+	require.NoError(t, os.Rename(binary(t), program))
+	argv := []string{program, "serve", "--listen", "127.0.0.1:0"}
+	if rule != "" {
+		rules := filepath.Join(real.Dir, "sudoers.d")
+		require.NoError(t, os.MkdirAll(rules, 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(rules, "megatron-ops"), []byte(rule), 0o440))
+		argv = append([]string{
+			"unshare", "--mount", "--propagation", "private", "sh", "-c",
+			`mount --bind "$1" /etc/sudoers.d && shift && exec setpriv --reuid=bob --regid=bob --init-groups "$@"`, "sh", rules,
+		}, argv...)
+	}
+	s := &server{t: t, home: dir}
+	s.env = append(real.Environ(), "MEGATRON_OPS_CONFIG="+config, "MEGATRON_OPS_STATE_DIR="+o.state, "HOME="+dir,
+		"SLACK_BOT_TOKEN=xoxb-1", "SLACK_SIGNING_SECRET="+signingSecret, "SLACK_API_URL="+o.slack.APIURL)
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env, cmd.Dir = s.env, dir
+	s.run(cmd)
+	o.slack.Target(s.url)
+	return o
+}
+
+// says types a command as somebody.
+func (o office) says(user, words string) {
+	o.t.Helper()
+	require.Equal(o.t, http.StatusOK, o.slack.Slash(words, map[string]any{"user_id": user}).Status, words)
+}
+
+// hears waits until somebody is told that.
+func (o office) hears(what string) {
+	o.t.Helper()
+	o.slack.Wait(what, func(s slacktest.State) bool {
+		for _, m := range s.Messages {
+			if strings.Contains(fmt.Sprint(m.Text, m.Blocks), what) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// job waits for the job of that name, and returns its id, owner and state.
+func (o office) job(name string) (id, owner, state string) {
+	o.t.Helper()
+	require.Eventually(o.t, func() bool {
+		out, err := o.real.Run(o.t.Context(), "squeue", "-h", "-a", "--name="+name, "-o", "%i %u %T")
+		if err != nil || out == "" {
+			return false
+		}
+		_, err = fmt.Sscan(out, &id, &owner, &state)
+		return err == nil
+	}, 20*time.Second, 200*time.Millisecond)
+	return id, owner, state
+}
+
+// works goes through what people do: each acts as themselves on the cluster, and
+// on nobody else.
+func (o office) works(name string) (job string) {
+	o.t.Helper()
+	submit := func(user, name string) {
+		o.says(user, fmt.Sprintf("submit --yes --force --name %s --nodes 1 --gpus-per-node 0 --time 5 --worktree %s --kill-switch STOP-%s --team bob --launcher custom --launcher-argv bash --script train.sh -- 60", name, o.dir, name))
+	}
+	submit("U1", name+"-1")
+	id, owner, _ := o.job(name + "-1")
+	require.Equal(o.t, "alice", owner)
+
+	// Another's job stays, whoever asks but its owner; Slurm would have it so too.
+	o.says("U2", "cancel "+id+" --yes")
+	o.hears("alice")
+	time.Sleep(time.Second)
+	_, _, state := o.job(name + "-1")
+	require.NotContains(o.t, []string{"CANCELLED", "COMPLETING"}, state)
+
+	// Who is nobody here may look, and change nothing.
+	submit("U3", name+"-3")
+	o.hears("not linked to a cluster user")
+	o.says("U3", "status "+id)
+	o.hears(name + "-1")
+	out, err := o.real.Run(o.t.Context(), "squeue", "-h", "--name="+name+"-3")
+	require.NoError(o.t, err)
+	require.Empty(o.t, out)
+	return id
+}
+
+// stops lets bob throw the kill switch of alice's job: the exception, as bob is of
+// the job's team, a group of that name. The owner is told, and it is written down.
+func (o office) stops(id, name, by string) {
+	o.t.Helper()
+	require.Eventually(o.t, func() bool { _, _, state := o.job(name); return state == "RUNNING" }, 20*time.Second, 200*time.Millisecond)
+	o.says("U3", "killswitch on "+id)
+	o.says("U2", "killswitch on "+id+" --yes")
+	stop := filepath.Join(o.dir, "STOP-"+name)
+	require.Eventually(o.t, func() bool { _, err := os.Stat(stop); return err == nil }, 20*time.Second, 200*time.Millisecond)
+	owner, err := exec.Command("stat", "-c", "%U", stop).Output()
+	require.NoError(o.t, err)
+	require.Equal(o.t, by+"\n", string(owner))
+	o.slack.Wait("the owner called in the thread of the job's card", func(s slacktest.State) bool {
+		for _, m := range s.Messages {
+			if text := fmt.Sprint(m.Text, m.Blocks); m.Thread != "" && strings.Contains(text, "kill switch") && strings.Contains(text, "U1") {
+				return true
+			}
+		}
+		return false
+	})
+	st, err := store.Open(o.t.Context(), filepath.Join(o.state, "state.db"))
+	require.NoError(o.t, err)
+	defer st.Close()
+	require.Eventually(o.t, func() bool {
+		entries, err := st.Audit(o.t.Context(), 20)
+		require.NoError(o.t, err)
+		told := ""
+		for _, e := range entries {
+			told += e.Op + " by " + e.Who + " as " + e.Owner + "\n"
+		}
+		return strings.Contains(told, "killswitch by T1/U2 as bob") && strings.Contains(told, "killswitch by T1/U3 as \n") &&
+			strings.Contains(told, "submit by T1/U1 as alice") && strings.Contains(told, "cancel by T1/U2 as bob")
+	}, 10*time.Second, 200*time.Millisecond)
+}
+
+// ends lets the owner end the job.
+func (o office) ends(id string) {
+	o.t.Helper()
+	o.says("U1", "cancel "+id+" --yes")
+	require.Eventually(o.t, func() bool {
+		out, err := o.real.Run(o.t.Context(), "sacct", "-X", "-n", "-P", "-j", id, "-o", "State,User")
+		return err == nil && strings.HasPrefix(out, "CANCELLED") && strings.HasSuffix(out, "|alice")
+	}, 30*time.Second, 300*time.Millisecond)
+}
+
+func TestEveryoneActsAsThemselves(t *testing.T) {
+	real := slurmtest.Start(t, slurmtest.Options{Enforce: true})
+
+	t.Run("sudo", func(t *testing.T) {
+		if _, err := exec.LookPath("sudo"); err != nil {
+			t.Skip("no sudo to test with: apt-get install sudo")
+		}
+		rule, err := exec.Command(binary(t), "sudoers", "--login", "bob", "--group", "alice").Output()
+		require.NoError(t, err)
+		o := newOffice(t, real, "kind: cli, slurm_conf: "+real.Conf(), string(rule))
+		id := o.works("sudo")
+
+		o.stops(id, "sudo-1", "bob") // who is the server's own login
+		o.ends(id)
+
+		// The rule lets bob have Slurm's commands of alice's, and no more.
+		rules := filepath.Join(real.Dir, "sudoers.d")
+		for words, may := range map[string]bool{
+			"sudo -n -u alice squeue": true, "sudo -n -u alice sh -c id": false, "sudo -n -u root squeue": false, "sudo -n -u alice cat /etc/hostname": false,
+		} {
+			argv := append([]string{
+				"--mount", "--propagation", "private", "sh", "-c",
+				`mount --bind "$1" /etc/sudoers.d && shift && exec setpriv --reuid=bob --regid=bob --init-groups "$@"`, "sh", rules,
+			}, strings.Fields(words)...)
+			cmd := exec.CommandContext(context.Background(), "unshare", argv...)
+			cmd.Env = real.Environ()
+			out, err := cmd.CombinedOutput()
+			if may {
+				// SLURM_CONF is not handed over without asking: that squeue ran is enough.
+				require.NotContains(t, string(out), "sudo:", words)
+			} else {
+				require.Error(t, err, words)
+				require.Contains(t, string(out), "sudo:", words)
+			}
+		}
+	})
+	t.Run("ssh", func(t *testing.T) {
+		config := real.SSHD(t)
+		shareConnections(t, config)
+		// Without a User of its own in ssh_config, each person's own login counts.
+		o := newOffice(t, real, fmt.Sprintf("kind: ssh, host: login, ssh_config: %s", config), "")
+		id := o.works("ssh")
+		o.stops(id, "ssh-1", "alice") // it acts as the job's owner
+		o.ends(id)
+	})
+	t.Run("rest", func(t *testing.T) {
+		dir, err := os.MkdirTemp(real.Dir, "tokens-")
+		require.NoError(t, err)
+		for _, user := range []string{"root", "alice", "bob"} {
+			jwt, err := real.Token(t.Context(), user)
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(filepath.Join(dir, user), []byte(jwt), 0o600))
+		}
+		o := newOffice(t, real, fmt.Sprintf(`kind: rest, url: %q, token_file: "%s/%%u"`, real.REST, dir), "")
+		o.ends(o.works("rest"))
+	})
+}
