@@ -289,6 +289,11 @@ func TestArgumentsAsOneQuotedLine(t *testing.T) {
 	s, err := c.spec(SpecIn{YAML: "worktree: /w\nargs: [--lr, '1']\n", Line: `--data-path '/data/my set' --bf16`})
 	require.NoError(t, err)
 	require.Equal(t, []string{"--lr", "1", "--data-path", "/data/my set", "--bf16"}, s.Args)
+	for _, words := range [][]string{{"--command-line", "--num-layers 2 --bf16"}, {"--command-line=--num-layers 2 --bf16"}} {
+		out, err := do(t, c, "render", append([]string{"--worktree", "/w"}, words...)...)
+		require.NoError(t, err)
+		require.Contains(t, out.(RenderOut).Script, "--num-layers")
+	}
 	_, err = c.spec(SpecIn{YAML: "worktree: /w\n", Line: "--save $HOME/x"})
 	require.Equal(t, "command_line", AsError(err).Field, "what a shell would expand is not known here")
 }

@@ -35,10 +35,25 @@ func (o Op) Words(in any, words []string) error {
 	if err != nil {
 		return fmt.Errorf("ops: flags of %s: %w", o.Name, err)
 	}
-	if _, err := parser.Parse(words); err != nil {
+	if _, err := parser.Parse(joined(words)); err != nil {
 		return wordsError(o, parser.Model, words, err)
 	}
 	return nil
+}
+
+// joined writes a flag and a value of several words as one: a quoted text that
+// begins with a dash, such as Megatron's own command line, is no flag.
+func joined(words []string) []string {
+	var out []string
+	for i := 0; i < len(words); i++ {
+		w := words[i]
+		if i+1 < len(words) && strings.HasPrefix(w, "--") && !strings.ContainsAny(w, "= ") && strings.HasPrefix(words[i+1], "-") && strings.ContainsAny(words[i+1], " \t\n") {
+			i++
+			w += "=" + words[i]
+		}
+		out = append(out, w)
+	}
+	return out
 }
 
 func grammar(name string, in any) (*kong.Kong, error) {

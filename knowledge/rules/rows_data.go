@@ -99,6 +99,9 @@ func noteRows() []row {
 			func(c *cfg) bool {
 				return !c.Asked.GlobalBatchSize.OK && !c.StepBatchSizeSchedule.OK && c.MicroBatchSize.OK
 			}),
+		note("p2p-overlap-switched-off", "--no-overlap-p2p-communication "+ppFlag+" "+vpStages, "1012",
+			[2]string{"PP above 1 without virtual stages", "PP 大于 1 且没有虚拟流水级"}, [2]string{"the overlap of p2p communication and aligned parameter gathers are switched off", "p2p 通信重叠与对齐的参数收集会被关闭"}, [2]string{"only an interleaved schedule has work to hide them behind", "只有交错调度才有计算可以掩盖它们"}, PerformanceOnly,
+			func(c *cfg) bool { return c.PP > 1 && !c.VP.OK && c.Asked.OverlapP2pComm }),
 		note("layers-from-pattern", "--num-layers --hybrid-layer-pattern", "793",
 			[2]string{"--hybrid-layer-pattern", ""}, [2]string{"--num-layers is replaced by the length of the pattern", "--num-layers 会被模式长度取代"}, [2]string{"the pattern has one letter for each layer", "模式每层一个字母"}, ChangesExperiment,
 			func(c *cfg) bool {
