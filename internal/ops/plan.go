@@ -156,7 +156,7 @@ func problemSections(ps []rules.Problem, l lang.Lang) []view.Section {
 			}
 			item := p.Field + ": " + p.Message
 			if p.Fix != "" {
-				item += "\n" + lang.Text{EN: "fix: ", ZH: "修复："}.In(l) + p.Fix
+				item += "\n" + fixWords(p, l) + p.Fix
 			}
 			where := p.Rule
 			if p.Source != "" {
@@ -172,6 +172,17 @@ func problemSections(ps []rules.Problem, l lang.Lang) []view.Section {
 		}
 	}
 	return out
+}
+
+// fixWords head a fix with what following it does to the run.
+func fixWords(p rules.Problem, l lang.Lang) string {
+	switch p.Effect {
+	case rules.PerformanceOnly:
+		return lang.Text{EN: "fix (performance only): ", ZH: "修复（仅影响性能）："}.In(l)
+	case rules.ChangesExperiment:
+		return lang.Text{EN: "fix (changes the experiment): ", ZH: "修复（会改变实验结果）："}.In(l)
+	}
+	return lang.Text{EN: "fix: ", ZH: "修复："}.In(l)
 }
 
 // derivedFacts picks what a person asks for first.
