@@ -2,6 +2,8 @@ package mcp_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -207,27 +210,23 @@ func (h *home) runBoth(name string, args ...string) string {
 func TestRegistryDocument(t *testing.T) {
 	raw, err := os.ReadFile("../server.json")
 	require.NoError(t, err)
-	var doc struct {
-		Name        string `json:"name"`
-		Description string `json:"description"`
-		Version     string `json:"version"`
-		Packages    []struct {
-			Identifier string `json:"identifier"`
-			Transport  struct {
-				Type string `json:"type"`
-			} `json:"transport"`
-			Arguments []struct {
-				Value string `json:"value"`
-			} `json:"packageArguments"`
-		} `json:"packages"`
-	}
+	rules, err := os.ReadFile("testdata/registry.schema.json")
+	require.NoError(t, err)
+	var schema jsonschema.Schema
+	require.NoError(t, json.Unmarshal(rules, &schema))
+	resolved, err := schema.Resolve(nil)
+	require.NoError(t, err)
+	var doc map[string]any
 	require.NoError(t, json.Unmarshal(raw, &doc))
-	require.Regexp(t, `^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$`, doc.Name)
-	require.LessOrEqual(t, len(doc.Description), 100, "the registry's limit")
-	require.Len(t, doc.Packages, 1)
-	require.Contains(t, doc.Packages[0].Identifier, "v"+doc.Version, "the package is of this version")
-	require.Equal(t, "stdio", doc.Packages[0].Transport.Type)
-	require.Equal(t, "mcp", doc.Packages[0].Arguments[0].Value)
+	require.NoError(t, resolved.Validate(doc))
+	for field, wrong := range map[string]any{"name": "megatron-ops", "description": strings.Repeat("x", 101), "version": 1, "packages": []any{map[string]any{"registryType": "mcpb"}}} {
+		bad := maps.Clone(doc)
+		bad[field] = wrong
+		require.Error(t, resolved.Validate(bad), field)
+	}
+	pkg := doc["packages"].([]any)[0].(map[string]any)
+	require.Contains(t, pkg["identifier"], "v"+doc["version"].(string), "the package is of this version")
+	require.Contains(t, fmt.Sprint(pkg["packageArguments"]), "value:mcp", "it starts the server")
 }
 
 func TestEveryClientsSnippet(t *testing.T) {

@@ -62,9 +62,10 @@ func TestEveryToolDescribesItselfTruly(t *testing.T) {
 			require.NoError(t, err, tool.Name)
 			require.Equal(t, "object", schema.Type, tool.Name)
 		}
-		if _, example, ok := strings.Cut(tool.Description, " Example: "); ok {
-			require.NoError(t, ops.Decode([]byte(example), o.NewIn(), nil), "%s: its example is one that works", tool.Name)
-		}
+		_, example, ok := strings.Cut(tool.Description, " Example: ")
+		require.True(t, ok, "%s has an example", tool.Name)
+		example = strings.ReplaceAll(example, "…as planned…", "") // said in full by plan
+		require.NoError(t, ops.Decode([]byte(example), o.NewIn(), nil), "%s: its example is one that works", tool.Name)
 		require.NotContains(t, string(tool.RawInputSchema), `"yes"`, tool.Name)
 	}
 }
