@@ -24,6 +24,10 @@ type Node struct {
 	ReasonAt   *time.Time `json:"reason_at,omitempty"`
 }
 
+// Embedded is the feature of nodes that one machine stands in for, without
+// Slurm.
+const Embedded = "embedded"
+
 // A Partition is what a cluster says of one partition. Nodes are counted as
 // sinfo does: allocated, idle, other (down, drained), total.
 type Partition struct {

@@ -166,6 +166,9 @@ func (o NodesOut) View(l lang.Lang) (d view.Doc) {
 			})
 		}
 		d.Sections = append(d.Sections, view.Section{Table: t})
+		for _, p := range o.Partitions {
+			d.Sections = append(d.Sections, standIns(p.Partition, l)...)
+		}
 	}
 	if len(o.Avoided) > 0 {
 		defer func() { d.Sections = append(d.Sections, avoidSection(o.Avoided, l)) }()

@@ -107,10 +107,24 @@ func (o PartitionsOut) View(l lang.Lang) view.Doc {
 		EN: "A/I/O/T: nodes allocated, idle, other (down, drained), in total",
 		ZH: "A/I/O/T：已分配、空闲、其他（下线、排空）、总数",
 	}.In(l)}}}
+	for _, p := range o.Partitions {
+		d.Sections = append(d.Sections, standIns(p.Partition, l)...)
+	}
 	if len(o.Partitions) == 1 && o.Partitions[0].Limits != nil {
 		d.Sections = append(d.Sections, view.Section{Facts: limitFacts(o.Partitions[0], l)})
 	}
 	return d
+}
+
+// standIns says of a partition that one machine stands in for what it is.
+func standIns(p slurm.Partition, l lang.Lang) []view.Section {
+	if !slices.Contains(p.Features, slurm.Embedded) {
+		return nil
+	}
+	return []view.Section{{Text: fmt.Sprintf(lang.Text{
+		EN: "%s is this machine, by the embedded back end: no Slurm. Its %d nodes are stand-ins that share this machine's processors and GPUs; a job is told that it has the GPUs it asks for.",
+		ZH: "%s 就是本机（内置后端，没有 Slurm）：%d 个节点只是替身，共用本机的处理器与 GPU；作业申请多少 GPU，就被告知有多少。",
+	}.In(l), p.Name, p.Total)}}
 }
 
 func limitFacts(p PartitionOut, l lang.Lang) []view.Fact {
