@@ -18,6 +18,8 @@ type Submission struct {
 	// Token, [a-z0-9] only, names this submission for ever: it travels with the
 	// job, so that a lost answer can be found again.
 	Token string
+	// At is when the submission was asked for; zero where nobody needs it.
+	At time.Time
 	// LogDir is made before the script is handed over, relative to Dir; Slurm does
 	// not make it, and the job then dies without a word.
 	LogDir string

@@ -121,6 +121,20 @@ func TestTheMainJobOnSlurm(t *testing.T) {
 		require.Equal(t, 2, *d.RootRank)
 		require.Equal(t, "gpu2", d.RootNode)
 	})
+	t.Run("what changed since the run that worked", func(t *testing.T) {
+		var d struct {
+			Changes []struct{ Field, Old, New string }
+			Script  string
+		}
+		p.must(0, &d, "diff", sub.JobID)
+		fields := map[string]string{}
+		for _, c := range d.Changes {
+			fields[c.Field] = c.New
+		}
+		require.Equal(t, "2:4", fields["env.FAIL_AT"])
+		require.Equal(t, "24512", fields["master_port"])
+		require.Contains(t, d.Script, "+export FAIL_AT=2:4")
+	})
 	t.Run("a job is cancelled", func(t *testing.T) {
 		p.must(0, &sub, append(submit, "--master-port", "24513", "--env", "TRAIN_ITERS=1000000")...)
 		p.until(sub.JobID, "RUNNING")

@@ -32,15 +32,20 @@ type allocation struct {
 	launcher launcher
 	job      slurm.JobID
 	spec     job.Spec
+	// started is the mark of what was started or found, once it is known.
+	started string
 }
 
 // mark tells the launches of one allocation apart; it names the step and the
-// folder of its traces.
-func mark(token string) string { return token[:10] }
+// folder of its traces. It is a number, in the order of time.
+func mark(at time.Time, token string) string {
+	return fmt.Sprintf("%d%02d", at.UnixMilli(), (int(token[0])*31+int(token[1]))%100)
+}
 
 // Submit starts the script, and answers the step.
-func (a allocation) Submit(ctx context.Context, s slurm.Submission) (slurm.JobID, error) {
-	m := mark(s.Token)
+func (a *allocation) Submit(ctx context.Context, s slurm.Submission) (slurm.JobID, error) {
+	m := mark(s.At, s.Token)
+	a.started = m
 	return a.launcher.Launch(ctx, slurm.Launch{
 		Job: a.job, Step: job.StepName(a.spec, m), Script: s.Script, Args: []string{m},
 		Dir: s.Dir, Base: job.StepFiles(a.spec, a.job, m),
@@ -48,45 +53,45 @@ func (a allocation) Submit(ctx context.Context, s slurm.Submission) (slurm.JobID
 }
 
 // Find looks for the step that was started with token.
-func (a allocation) Find(ctx context.Context, token string, _ time.Time) (slurm.JobID, bool, error) {
-	return a.launcher.FindStep(ctx, a.job, job.StepName(a.spec, mark(token)))
+func (a *allocation) Find(ctx context.Context, token string, at time.Time) (slurm.JobID, bool, error) {
+	a.started = mark(at, token)
+	return a.launcher.FindStep(ctx, a.job, job.StepName(a.spec, a.started))
 }
 
 // into is the allocation that in names, and the specification that fits it: what
 // the specification leaves open is as large as the allocation is.
-func (c *Call) into(ctx context.Context, cl Cluster, id slurm.JobID, s job.Spec) (allocation, job.Spec, error) {
-	none := allocation{}
+func (c *Call) into(ctx context.Context, cl Cluster, id slurm.JobID, s job.Spec) (*allocation, job.Spec, error) {
 	l, err := able[launcher](cl, "steps")
 	if err != nil {
-		return none, s, err
+		return nil, s, err
 	}
 	_, held, err := c.job(ctx, s.Cluster, id)
 	if err != nil {
 		e := AsError(err)
 		e.Field = "into"
-		return none, s, e
+		return nil, s, e
 	}
 	if err := c.mayChange(held); err != nil {
-		return none, s, err
+		return nil, s, err
 	}
 	if held.State != slurm.Running || len(held.Nodes) == 0 {
-		return none, s, badInput("into", "take nodes first: render --for session shows how, with salloc --no-shell", "job %s is %s and has no nodes", id, held.State)
+		return nil, s, badInput("into", "take nodes first: render --for session shows how, with salloc --no-shell", "job %s is %s and has no nodes", id, held.State)
 	}
 	nodes := len(held.Nodes)
 	if s.Nodes == nil {
 		s.Nodes = &nodes
 	}
 	if *s.Nodes != nodes {
-		return none, s, badInput("nodes", "nodes: "+strconv.Itoa(nodes)+", or leave it out", "%d nodes are asked for, and job %s has %d", *s.Nodes, id, nodes)
+		return nil, s, badInput("nodes", "nodes: "+strconv.Itoa(nodes)+", or leave it out", "%d nodes are asked for, and job %s has %d", *s.Nodes, id, nodes)
 	}
 	gpus := held.GPUs / nodes
 	if s.GPUsPerNode == nil && gpus > 0 {
 		s.GPUsPerNode = &gpus
 	}
 	if want := *s.WithDefaults().GPUsPerNode; gpus > 0 && want > gpus {
-		return none, s, badInput("gpus_per_node", "gpus_per_node: "+strconv.Itoa(gpus), "%d GPUs a node are asked for, and job %s has %d", want, id, gpus)
+		return nil, s, badInput("gpus_per_node", "gpus_per_node: "+strconv.Itoa(gpus), "%d GPUs a node are asked for, and job %s has %d", want, id, gpus)
 	}
-	return allocation{Cluster: cl, launcher: l, job: id, spec: s}, s, nil
+	return &allocation{Cluster: cl, launcher: l, job: id, spec: s}, s, nil
 }
 
 // jobOrStep is job for a step's id too.
@@ -124,7 +129,7 @@ func (c *Call) launched(ctx context.Context, cluster string, id slurm.JobID) (jo
 		return job.Spec{}, "", false
 	}
 	s, ok := c.specOf(ctx, cluster, id)
-	return s, mark(sub.Token), ok
+	return s, mark(sub.CreatedAt, sub.Token), ok
 }
 
 // stepFiles are the logs of a step that was started here.
@@ -143,13 +148,13 @@ func (c *Call) stepFiles(ctx context.Context, cluster string, j slurm.Job) []str
 	return found
 }
 
-// logPaths are the files that a launch with token writes to.
-func (a allocation) logPaths(token string) []string {
-	base := filepath.Join(a.spec.Worktree, job.StepFiles(a.spec, a.job, mark(token)))
+// logPaths are the files that a launch writes to.
+func (a *allocation) logPaths(mark string) []string {
+	base := filepath.Join(a.spec.Worktree, job.StepFiles(a.spec, a.job, mark))
 	return []string{base + ".out", base + ".err"}
 }
 
 // starting says what a yes would do.
-func (a allocation) starting(name string) string {
+func (a *allocation) starting(name string) string {
 	return fmt.Sprintf("this starts %s as a step of job %s: %s, %d GPUs", name, a.job, plural(*a.spec.Nodes, "node"), a.spec.WorldSize())
 }

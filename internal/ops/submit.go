@@ -59,9 +59,11 @@ func submit(ctx context.Context, c *Call, in SubmitIn) (SubmitOut, error) {
 	key := in.IdempotencyKey
 	var sc job.Script
 	if opts := (job.Options{Version: c.Version, Site: c.site(s)}); in.Into != "" {
-		if cl, s, err = c.into(ctx, cl, in.Into, s); err != nil {
+		var held *allocation
+		if held, s, err = c.into(ctx, cl, in.Into, s); err != nil {
 			return SubmitOut{}, err
 		}
+		cl = held
 		sc, err = job.IntoStep(s, opts, in.Into)
 	} else {
 		sc, err = job.Render(s, opts)
@@ -86,7 +88,7 @@ func submit(ctx context.Context, c *Call, in SubmitIn) (SubmitOut, error) {
 		return out, err
 	}
 	out.Problems = verdict.Problems
-	held, isStep := cl.(allocation)
+	held, isStep := cl.(*allocation)
 	if isStep { // the allocation has its time limit
 		out.Problems = slices.DeleteFunc(out.Problems, func(p rules.Problem) bool { return p.Field == "time" })
 	}
@@ -117,7 +119,10 @@ func submit(ctx context.Context, c *Call, in SubmitIn) (SubmitOut, error) {
 	}
 	out.JobID, out.AlreadySubmitted = &id, already
 	if isStep {
-		out.LogPaths = held.logPaths(tokenOf(c.Who.User, cl.Name(), key))
+		if held.started == "" { // before, by another call
+			_, held.started, _ = c.launched(ctx, cl.Name(), id)
+		}
+		out.LogPaths = held.logPaths(held.started)
 		return out, nil
 	}
 	for i, p := range out.LogPaths {

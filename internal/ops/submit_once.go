@@ -193,7 +193,7 @@ func (w *wish) end(ctx context.Context, id slurm.JobID, lock *cluster.Lock) (err
 
 // handOver gives sub's script to the cluster and writes down what came of it.
 func (w *wish) handOver(ctx context.Context, sub store.Submission, lock *cluster.Lock) (slurm.JobID, error) {
-	s := slurm.Submission{Script: sub.Script, Dir: sub.Dir, Name: sub.Name, Token: sub.Token, LogDir: w.log}
+	s := slurm.Submission{Script: sub.Script, Dir: sub.Dir, Name: sub.Name, Token: sub.Token, At: sub.CreatedAt, LogDir: w.log}
 	if lock != nil {
 		s.Lock = lock.File
 	}

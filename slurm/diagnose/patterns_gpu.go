@@ -10,6 +10,10 @@ var gpuPatterns = []pattern{
 	{CUDAOOM, specific, oneOf("allocation on device|failed to cuda malloc|failed to cuda calloc|resource_exhausted: out of memory"), ``},
 	{CUDAOOM, vague, oneOf("cublas_status_not_initialized|cudnn_status_not_initialized"), ``},
 
+	// The node check before a training, which megatron-ops renders: a GPU that does
+	// not give its memory is bad; one that does not answer may have a bad peer.
+	{GPUHardware, fact, oneOf("node-check: "), `\bnode-check: host=\S+ gpu=\d+ status=bad step=memory`},
+	{NCCLConnection, fact, oneOf("node-check: "), `\bnode-check: host=\S+ gpu=\d+ status=bad step=nccl`},
 	{GPUHardware, fact, oneOf("xid"), `\bxid\b[^:]*(\([^)]*\))?:? *(46|48|54|58|60|62|63|64|74|79|80|81|92|94|95|96|97|98|109|110|119|120|121|122|123|124|125|136|137|140|142|143|144|145|146|147|148|149|150|151|154|155|156|157|158|160|161|162|163|164|165|166|167|168|169|170|171|172)\b`},
 	{GPUHardware, fact, oneOf("fallen off the bus|gpu is lost|unable to determine the device handle|gpu requires reset|gpu reset required|rminitadapter failed|gpu access blocked|row remapping failure|row remap failure|row remapper failure|double bit ecc|double-bit ecc|nvswitch fatal|sxid|gpu_is_lost|reset required"), ``},
 	{GPUHardware, fact, oneOf("ecc"), `(uncorrect\w+|unrecoverable|volatile|dbe|double.bit)[^:]{0,20} ecc|ecc[^:]{0,10} (uncorrect|error (encountered|detected))|cudaerroreccuncorrectable|ecc page retirement|sram ecc`},

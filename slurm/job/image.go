@@ -2,6 +2,7 @@ package job
 
 import (
 	"net/url"
+	"path"
 	"regexp"
 	"strings"
 
@@ -121,6 +122,9 @@ func Distribute(s Spec, o Options, tar string) (Script, error) {
 		return Script{}, FieldErrors{{Field: "tar", Value: tar, Msg: checkAbsolute(tar), Fix: "give the absolute path of a docker save file that every node sees"}}
 	}
 	image := s.Container.Image
+	if s.Container.Runtime == Docker && strings.HasSuffix(image, ".tar") && path.IsAbs(image) {
+		tar = image
+	}
 	get := `cat -- "$1" >/dev/null`
 	from := image
 	switch {

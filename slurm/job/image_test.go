@@ -68,8 +68,12 @@ func TestAnImageIsBroughtToEveryNode(t *testing.T) {
 		}
 		require.Equal(t, [][]string{want, want}, got)
 	}
-	s.Container = job.Container{Runtime: job.Pyxis, Image: "/shared/m.sqsh"}
+	s.Container.Image = "/shared/m.tar"
 	script, err := job.Distribute(s, job.Options{}, "")
+	require.NoError(t, err)
+	require.Contains(t, script.Text, "docker load", "a file that docker save wrote is the image")
+	s.Container = job.Container{Runtime: job.Pyxis, Image: "/shared/m.sqsh"}
+	script, err = job.Distribute(s, job.Options{}, "")
 	require.NoError(t, err)
 	requireClean(t, script.Text)
 	s.Container.Image = "nvcr.io#nvidia/pytorch"
@@ -78,4 +82,31 @@ func TestAnImageIsBroughtToEveryNode(t *testing.T) {
 	s.Container = job.Container{}
 	_, err = job.Distribute(s, job.Options{}, "")
 	require.ErrorContains(t, err, "container.image")
+}
+
+// The environment lies in a mounted path, in the image itself, or is told to lie
+// in neither.
+func TestTheEnvironmentLiesWhereTheContainerSeesIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		venv   string
+		mounts job.Mounts
+		warns  bool
+		sees   string // what the guard on the host looks at; empty: nothing
+	}{
+		"in the worktree":   {"", nil, false, ".venv/bin/python"},
+		"in the image":      {"/opt/venv", nil, false, ""},
+		"in a mounted path": {"/envs/a", job.Mounts{"/lustre/alice/envs:/envs"}, false, "/lustre/alice/envs/a/bin/python"},
+		"in neither":        {"/home/alice/venv", job.Mounts{"/lustre:/lustre"}, true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := twoNodes()
+			s.Venv = c.venv
+			s.Container = job.Container{Runtime: job.Singularity, Image: "/images/a.sif", Mounts: c.mounts}
+			script, err := job.Render(s, job.Options{})
+			require.NoError(t, err)
+			require.Equal(t, c.warns, strings.Contains(strings.Join(script.Warnings, "\n"), "is not mounted into the container"))
+			require.Equal(t, c.sees != "", strings.Contains(script.Text, "no virtual environment in"), "no host uv sync is asked for where the image has it")
+			require.Contains(t, script.Text, c.sees)
+		})
+	}
 }

@@ -252,6 +252,7 @@ var sentences = []lang.Text{
 	{EN: "docker passes a signal on to the container's first process only, so the ranks may not save; scancel still ends the job", ZH: "docker 只把信号传给容器的第一个进程，各 rank 可能不会保存；scancel 仍能结束作业"},
 	{EN: "signal: without @seconds Slurm sends it 60 seconds before the end, which is short for a checkpoint", ZH: "signal：没有 @秒数 时 Slurm 在结束前 60 秒发送，保存检查点可能来不及"},
 	{EN: "enroot starts a .sqsh file: make it once with enroot import --output FILE.sqsh docker://IMAGE", ZH: "enroot 启动的是 .sqsh 文件：先执行一次 enroot import --output FILE.sqsh docker://IMAGE"},
+	{EN: "venv: %s lies on a shared file system that is not mounted into the container: add a mount, or name the image's own, such as /opt/venv", ZH: "venv：%s 位于没有挂载进容器的共享文件系统上：请添加挂载，或使用镜像自带的环境，例如 /opt/venv"},
 	{EN: "joined-log gets nothing where per-node-logs takes the output", ZH: "per-node-logs 占用了输出，joined-log 得不到内容"},
 	{EN: "cpus_per_task is not given: on many clusters the ranks of a node then share one CPU", ZH: "没有给出 cpus_per_task：在许多集群上，同一节点的各 rank 会共用一个 CPU"},
 	{EN: "nothing makes the job save before its time limit: set signal: USR1@300, or give --exit-duration-in-mins", ZH: "作业到达时间上限前不会保存：请设置 signal: USR1@300，或给出 --exit-duration-in-mins"},

@@ -19,6 +19,8 @@ func (r *rendering) warn() {
 	add(r.signalled() && r.Container.Runtime == Docker, "docker passes a signal on to the container's first process only, so the ranks may not save; scancel still ends the job")
 	add(r.Signal != "" && !strings.Contains(r.Signal, "@"), "signal: without @seconds Slurm sends it 60 seconds before the end, which is short for a checkpoint")
 	add(r.Container.Runtime == Enroot && !strings.HasSuffix(r.Container.Image, ".sqsh") && strings.ContainsAny(r.Container.Image, ":/"), "enroot starts a .sqsh file: make it once with enroot import --output FILE.sqsh docker://IMAGE")
+	add(r.contained() && path.IsAbs(r.Venv) && r.venvOnHost() == "" && r.inShared(r.Venv),
+		"venv: "+r.Venv+" lies on a shared file system that is not mounted into the container: add a mount, or name the image's own, such as /opt/venv")
 	add(slices.Contains(r.Preset, perNodeLogs) && slices.Contains(r.Preset, joinedLog), "joined-log gets nothing where per-node-logs takes the output")
 	add(*r.GPUsPerNode > 0 && r.CPUsPerTask == nil && !(r.Exclusive != nil && *r.Exclusive),
 		"cpus_per_task is not given: on many clusters the ranks of a node then share one CPU")
@@ -29,4 +31,13 @@ func (r *rendering) warn() {
 		_, local := below(dir, path.Clean(r.Worktree))
 		add(local && *r.Nodes > 1, "worktree: "+dir+" is local to each node on most clusters")
 	}
+}
+
+// inShared reports whether a path looks like one of the node's and not of an
+// image: a file system that the site shares, or a home.
+func (r *rendering) inShared(p string) bool {
+	return slices.ContainsFunc(append([]string{"/home", "/lustre", "/mnt", path.Dir(path.Clean(r.Worktree))}, r.Site.Shared...), func(dir string) bool {
+		_, in := below(path.Clean(dir), path.Clean(p))
+		return in
+	})
 }

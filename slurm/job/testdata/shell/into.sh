@@ -9,7 +9,7 @@ cd /shared/tree
 export SLURM_JOB_ID=4711 SLURM_OVERLAP=1
 IFS=' ' read -r SLURM_NNODES SLURM_JOB_NODELIST <<<"$(squeue --noheader --job="$SLURM_JOB_ID" --states=RUNNING --format='%D %N')"
 [[ $SLURM_JOB_NODELIST ]] || { echo "job $SLURM_JOB_ID does not run: allocate first" >&2; exit 3; }
-SLURM_RESTART_COUNT=${1:-$(date +%s)}  # each launch has a name and a folder of its own
+SLURM_RESTART_COUNT=${1:-$(date +%s%5N)}  # each launch has a name and a folder of its own
 export SLURM_NNODES SLURM_JOB_NODELIST SLURM_RESTART_COUNT SLURM_JOB_NAME=gpt-$SLURM_RESTART_COUNT
 
 MASTER_ADDR=$(set +o pipefail; scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)
