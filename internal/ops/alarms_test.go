@@ -99,3 +99,25 @@ func TestFollowingTellsNewLinesUntilTheEnd(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, out.(LogsOut).Lines, 64, "the job has ended: all at once")
 }
+
+func TestMetricsSayWhetherTheTimeLimitSuffices(t *testing.T) {
+	c, j := running(t, 0) // 60 of 100 iterations of 4 s: 160 s remain
+	file := filepath.Join(t.TempDir(), "summary.json")
+	for limit, want := range map[int64][]string{
+		400: {"the time limit will suffice, with this to spare: 02:20", "时间上限够用，还余 02:20"},
+		200: {"the time limit will not suffice: short by 01:00", "时间上限不够，还差 01:00"},
+	} {
+		j.TimeLimitS, j.ElapsedS = &limit, 100
+		c.Clusters["test"].(*site).put(j)
+		out, err := do(t, c, "metrics", "77", "--json", file)
+		require.NoError(t, err)
+		require.Equal(t, int64(160), *out.(MetricsOut).Runs[0].ETASeconds)
+		require.Contains(t, text(t, out, lang.EN), want[0])
+		require.Contains(t, text(t, out, lang.ZH), want[1])
+		summary, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Contains(t, string(summary), `"eta_s": 160`)
+	}
+	_, err := do(t, c, "metrics", "77", "--sample", "1")
+	require.ErrorContains(t, err, "does not tell of its nodes' GPUs")
+}

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -19,6 +20,10 @@ type MetricsIn struct {
 	GPU  string   `json:"gpu,omitempty" name:"gpu" placeholder:"KIND" help:"kind of GPU, for MFU; the specification's where left out" zh:"GPU 型号，用于计算 MFU；省略时取规格中的值"`
 	CSV  string   `json:"-" name:"csv" placeholder:"FILE" help:"write every iteration there" zh:"把每次迭代写入该文件"`
 	PNG  string   `json:"-" name:"png" placeholder:"FILE" help:"draw the curves there" zh:"把曲线画到该文件"`
+	JSON string   `json:"-" name:"json" placeholder:"FILE" help:"write the summary there" zh:"把汇总写入该文件"`
+	// Sampling starts a step in the job: it is for people.
+	Sample  int `json:"-" name:"sample" placeholder:"SECONDS" help:"sample each GPU's memory at this interval, by a side step" zh:"以该间隔通过旁路作业步采样每张 GPU 的显存"`
+	Samples int `json:"-" name:"samples" placeholder:"N" help:"so many times; 5 where left out" zh:"采样次数，默认 5"`
 	OnCluster
 }
 
@@ -31,6 +36,8 @@ type MetricsOut struct {
 	// at the end, negative where the time limit will not suffice.
 	TimeLeftS *int64 `json:"time_left_s,omitempty"`
 	SpareS    *int64 `json:"spare_s,omitempty"`
+	// GPUs are the memory samples, where asked for.
+	GPUs []metrics.GPUUse `json:"gpus,omitempty"`
 
 	runs []metrics.Run
 }
@@ -67,6 +74,25 @@ func metricsOp(ctx context.Context, c *Call, in MetricsIn) (MetricsOut, error) {
 				out.SpareS = &s
 			}
 		}
+	}
+	if in.Sample != 0 {
+		if len(in.Runs) != 1 || !slurm.IsJobID(in.Runs[0]) {
+			return out, badInput("sample", "one running job's id", "GPUs are sampled of one job")
+		}
+		cl, j, err := c.job(ctx, in.Cluster, slurm.JobID(in.Runs[0]))
+		if err != nil {
+			return out, err
+		}
+		if out.GPUs, err = c.sampleGPUs(ctx, cl, j, in); err != nil {
+			return out, err
+		}
+	}
+	if err := c.writeFile("json", in.JSON, func(w io.Writer) error {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(out)
+	}); err != nil {
+		return out, err
 	}
 	return out, c.export(in, out.runs)
 }
@@ -148,11 +174,19 @@ func (c *Call) writeFile(field, file string, draw func(io.Writer) error) error {
 // View is the summaries and the loss curve.
 func (o MetricsOut) View(l lang.Lang) view.Doc {
 	d := metrics.View(o.runs, l)
-	if o.SpareS != nil && *o.SpareS < 0 {
+	if len(o.GPUs) > 0 {
+		d.Sections = append(d.Sections, gpuSection(o.GPUs, l))
+	}
+	switch {
+	case o.SpareS != nil && *o.SpareS < 0:
 		d.Tone = view.Warn
 		d.Sections = append(d.Sections, view.Section{Text: lang.Text{
 			EN: "the time limit will not suffice: short by ", ZH: "时间上限不够，还差 ",
 		}.In(l) + Duration(-*o.SpareS)})
+	case o.SpareS != nil:
+		d.Sections = append(d.Sections, view.Section{Text: lang.Text{
+			EN: "the time limit will suffice, with this to spare: ", ZH: "时间上限够用，还余 ",
+		}.In(l) + Duration(*o.SpareS)})
 	}
 	return d
 }

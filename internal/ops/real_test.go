@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -302,4 +303,41 @@ func TestSmokeOnSlurm(t *testing.T) {
 		require.Equal(t, int64(600), *j.TimeLimitS)
 	}
 	require.Contains(t, text(t, s, lang.EN), "the first rung that fails is 2 nodes")
+}
+
+// TestGPUMemoryIsSampledBesideAJob has a stand-in for nvidia-smi on the nodes,
+// and a job that uses all that it was given.
+func TestGPUMemoryIsSampledBesideAJob(t *testing.T) {
+	c, real := onSlurm(t)
+	bin := filepath.Join(real.Work, "gpu-bin")
+	require.NoError(t, os.MkdirAll(bin, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "nvidia-smi"), []byte("#!/bin/sh\necho \"0, 40960, 81920, 97\"\necho \"1, 20480, 81920, 3\"\n"), 0o755))
+	c.Clusters["real"].(*cluster.CLI).Environ = func() []string {
+		return append(real.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+	}
+	log := filepath.Join(real.Work, "sampled.out")
+	lines := ""
+	for i := range 3 {
+		lines += fmt.Sprintf(" [2026-06-11 10:00:0%d.000000] iteration        %d/     100 | consumed samples: 64 | elapsed time per iteration (ms): 1000.0 | lm loss: 2.0E+00 |\n", i, i+1)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(real.Work, "lines"), []byte(lines), 0o644))
+	me, err := user.Current()
+	require.NoError(t, err)
+	c.Who = Caller{Surface: Shell, ID: me.Username, User: me.Username}
+	said, err := real.Run(t.Context(), "sbatch", "--parsable", "--partition=dev", "--nodes=2", "--gpus-per-node=2", "--time=5", "--output="+log, "--chdir=/tmp", "--wrap=cat "+filepath.Join(real.Work, "lines")+"; sleep 300")
+	require.NoError(t, err)
+	id := slurm.JobID(said)
+	t.Cleanup(func() { _, _ = real.Run(context.Background(), "scancel", said) })
+	require.Eventually(t, func() bool {
+		j, err := c.Clusters["real"].Job(t.Context(), id)
+		return err == nil && j.State == slurm.Running
+	}, 60*time.Second, 300*time.Millisecond)
+	require.Eventually(t, func() bool { b, err := os.ReadFile(log); return err == nil && len(b) == len(lines) }, 20*time.Second, 100*time.Millisecond)
+	out, err := do(t, c, "metrics", string(id), "--sample", "1", "--samples", "3")
+	require.NoError(t, err)
+	gpus := out.(MetricsOut).GPUs
+	require.Len(t, gpus, 4, "two of each node")
+	require.NotEqual(t, gpus[0].Node, gpus[2].Node)
+	require.Equal(t, []float64{40960, 40960, 40960}, gpus[0].UsedMB)
+	require.Contains(t, text(t, out, lang.EN), "40.0")
 }

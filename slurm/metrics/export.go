@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"image/color"
 	"io"
+	"math"
 	"strconv"
 	"time"
 
@@ -73,6 +74,9 @@ const maxDrawn = 4000
 func WritePNG(w io.Writer, runs []Run, series []Series) error {
 	var panels []*plot.Plot
 	for _, s := range series {
+		if len(series) > 1 && s.Name == LossScale.Name && flat(runs, s) {
+			continue // without fp16 it is 1 for ever
+		}
 		p, ok, err := panel(runs, s)
 		if err != nil {
 			return err
@@ -96,6 +100,17 @@ func WritePNG(w io.Writer, runs []Run, series []Series) error {
 		return fmt.Errorf("metrics: %w", err)
 	}
 	return nil
+}
+
+// flat reports whether a series has the same value all along in all runs.
+func flat(runs []Run, s Series) bool {
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, r := range runs {
+		for _, p := range r.Points(s) {
+			low, high = min(low, p.V), max(high, p.V)
+		}
+	}
+	return low >= high
 }
 
 // panel draws one series of all runs.

@@ -1,0 +1,66 @@
+package metrics
+
+import (
+	"bytes"
+	"encoding/csv"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// GPUQuery is the command line that asks a node's GPUs for what ReadGPUs reads.
+var GPUQuery = []string{"nvidia-smi", "--query-gpu=index,memory.used,memory.total,utilization.gpu", "--format=csv,noheader,nounits"}
+
+// A GPUUse is what one GPU of a node used over time, in MiB, oldest first.
+type GPUUse struct {
+	Node    string    `json:"node"`
+	GPU     int       `json:"gpu"`
+	UsedMB  []float64 `json:"used_mb"`
+	PeakMB  float64   `json:"peak_mb"`
+	TotalMB float64   `json:"total_mb"`
+	// BusyPct is how busy it was at the last sample, in percent.
+	BusyPct float64 `json:"busy_pct"`
+}
+
+// ReadGPUs reads what GPUQuery printed on a node, once or several times. Lines of
+// another form are passed over.
+func ReadGPUs(node, out string) []GPUUse {
+	byGPU := map[int]*GPUUse{}
+	for line := range strings.Lines(out) {
+		r := csv.NewReader(bytes.NewReader([]byte(line)))
+		r.TrimLeadingSpace = true
+		f, err := r.Read()
+		if err != nil || len(f) != 4 {
+			continue
+		}
+		gpu, err := strconv.Atoi(f[0])
+		used, err2 := strconv.ParseFloat(strings.TrimSpace(f[1]), 64)
+		if err != nil || err2 != nil {
+			continue
+		}
+		u := byGPU[gpu]
+		if u == nil {
+			u = &GPUUse{Node: node, GPU: gpu}
+			byGPU[gpu] = u
+		}
+		u.UsedMB = append(u.UsedMB, used)
+		u.PeakMB = max(u.PeakMB, used)
+		u.TotalMB, _ = strconv.ParseFloat(strings.TrimSpace(f[2]), 64)
+		u.BusyPct, _ = strconv.ParseFloat(strings.TrimSpace(f[3]), 64) // [N/A] with MIG
+	}
+	all := make([]GPUUse, 0, len(byGPU))
+	for _, u := range byGPU {
+		all = append(all, *u)
+	}
+	sort.Slice(all, func(a, b int) bool { return all[a].GPU < all[b].GPU })
+	return all
+}
+
+// Trend draws the samples in one line.
+func (u GPUUse) Trend(width int) string {
+	ps := make([]Point, len(u.UsedMB))
+	for i, v := range u.UsedMB {
+		ps[i] = Point{i, v}
+	}
+	return Sparkline(ps, width)
+}
