@@ -115,6 +115,9 @@ type Options struct {
 	// Site lists folders of Markdown pages (a wiki, runbooks) that hold what is
 	// particular to the place. They go before what is built in.
 	Site []string
+	// Own gives the cards about this program, which are looked at where a question
+	// names it; nil for none.
+	Own func() []cards.Card
 	// Model is a language model that words the answers; nil for none.
 	Model *Model
 	// Now is the clock; nil means time.Now.
@@ -124,6 +127,7 @@ type Options struct {
 // An Answerer answers Questions. It is safe for concurrent use.
 type Answerer struct {
 	ready func() *library
+	own   func() *library // nil where nothing is known of the program
 	site  *site
 	model *Model
 	spent *budget
@@ -144,7 +148,12 @@ func New(opts Options) *Answerer {
 	if now == nil {
 		now = time.Now
 	}
+	var own func() *library
+	if opts.Own != nil {
+		own = sync.OnceValue(func() *library { return makeLibrary(opts.Own()) })
+	}
 	return &Answerer{
+		own:   own,
 		ready: sync.OnceValue(func() *library { return makeLibrary(cards.All()) }),
 		site:  &site{folders: opts.Site, now: now},
 		model: opts.Model,
@@ -176,6 +185,16 @@ func withDenials(list []cards.Card) []cards.Card {
 		all = append(all, d)
 	}
 	return all
+}
+
+// Warm reads and indexes everything that answers come from, the site's pages
+// included, so that the first question does not wait for it.
+func (a *Answerer) Warm() {
+	a.ready()
+	if a.own != nil {
+		a.own()
+	}
+	a.site.current()
 }
 
 func makeLibrary(list []cards.Card) *library {
@@ -288,6 +307,9 @@ func (a *Answerer) find(q Question) finding {
 	lib, text, l := a.ready(), q.Text, q.Lang
 	hits := lib.deny(text, lib.index.Search(text, 4))
 	why := outOfScope(text)
+	if ans, ok := a.about(text, l, why); ok {
+		return finding{Answer: ans, hits: hits}
+	}
 	if why != "" && !siteMay(why) {
 		return finding{Answer: lib.decline(text, l, why), closed: true}
 	}
@@ -320,6 +342,26 @@ func (a *Answerer) find(q Question) finding {
 		}
 	}
 	return finding{Answer: lib.decline(text, l, unknown), hits: hits}
+}
+
+// ownTalk finds questions about this program.
+var ownTalk = lazy.New(`(?i)megatron[-_ ]?ops|\b(?:this|the|slack) bot\b|\bbot\b|/megatron\b|\bmcp\b|job\.ya?ml|\bjob spec|\bspecification\b|\bspec field|failure class|\brule id|\brule [a-z0-9]+(?:[.-][a-z0-9]+)+|knowledge gaps|\bidempotency|\bthe llm\b|\bask\b.{0,20}\bwiki\b|\bwiki\b.{0,20}\bask\b|(?:in|of) the cli\b|机器人|作业规格|规格(?:字段|文件)|(?:故障|失败)类别|规则 ?id|幂等`)
+
+// ownScore is how well a card about this program must fit.
+const ownScore = 0.30
+
+// about answers a question about this program. What is asked for secrets or to
+// act stays declined.
+func (a *Answerer) about(text string, l lang.Lang, why reason) (Answer, bool) {
+	if a.own == nil || why != "" && why != foreign && why != noSuch || !ownTalk.MatchString(text) {
+		return Answer{}, false
+	}
+	lib := a.own()
+	hits := lib.index.Search(text, 1)
+	if len(hits) == 0 || hits[0].Score < ownScore {
+		return Answer{}, false
+	}
+	return lib.answer(hits[0].Doc, l), true
 }
 
 // trade finds the names of the tools that questions here are about.

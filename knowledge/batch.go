@@ -61,9 +61,3 @@ func encode(v lineAnswer) []byte {
 	}
 	return out
 }
-
-// shared answers the package-level Batch.
-var shared = New(Options{})
-
-// Batch answers one line of `ask --batch` from what is built in.
-func Batch(line []byte) []byte { return shared.Batch(context.Background(), line) }

@@ -22,11 +22,11 @@ func TestBatchAnswersEveryLine(t *testing.T) {
 		`not json`:                       `"code":"bad_input"`,
 		`{"id":"d","q":"how do I bake a cheesecake"}`: `"refused":true`,
 	} {
-		out := knowledge.Batch([]byte(in))
+		out := knowledge.New(knowledge.Options{}).Batch(t.Context(), []byte(in))
 		require.True(t, json.Valid(out), in)
 		require.Contains(t, string(out), want, in)
 	}
-	require.Contains(t, string(knowledge.Batch([]byte(`{"id":7,"q":""}`))), `"id":7`)
+	require.Contains(t, string(knowledge.New(knowledge.Options{}).Batch(t.Context(), []byte(`{"id":7,"q":""}`))), `"id":7`)
 }
 
 func TestAskServesManyAtOnce(t *testing.T) {

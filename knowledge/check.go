@@ -33,6 +33,9 @@ var (
 	excuse = lazy.New(`(?i)UNKNOWN|\bI(?:'m| am) sorry\b|\bI (?:can(?:no|')t|am unable|am not able|won't)\b|\bas an ai\b|\blanguage model\b|抱歉|对不起|我(?:无法|不能|没办法)|作为(?:一个)?(?:人工智能|AI|语言模型)`)
 )
 
+// Excuse reports whether a model's text declines to answer.
+func Excuse(text string) bool { return excuse.MatchString(text) }
+
 // newCheck allows the numbers of everything that the model is told, but those
 // of the rules of the house.
 func newCheck(q Question, f finding, told []openai.ChatCompletionMessage) *check {

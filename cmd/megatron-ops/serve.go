@@ -136,6 +136,7 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 	var running sync.WaitGroup
 	tell := logNews(log, sh.lang)
 	agentPolicy := mcp.Policy{Beyond: func(op string, in any) string { return needsApproval(svc, cfg.Slack.Approval, op, in).EN }}
+	go svc.Answerer().Warm() // the first question should not wait
 	watchers := newWatchers(svc)
 	led := []func(context.Context){func(ctx context.Context) { runWatchers(ctx, watchers) }}
 	slackOn := slackAsked()

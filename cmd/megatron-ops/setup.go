@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -47,6 +48,9 @@ func skillsCommand(ctx context.Context, sh *shell, words []string) error {
 	}
 	switch verb, rest := words[0], words[1:]; {
 	case verb == "list" && len(rest) == 0:
+		if sh.json {
+			return json.NewEncoder(sh.out).Encode(map[string]any{"skills": skillList()})
+		}
 		var s view.Section
 		for _, k := range skills.All() {
 			s.Facts = append(s.Facts, view.Fact{Name: k.Name, Value: k.Description})
@@ -61,6 +65,9 @@ func skillsCommand(ctx context.Context, sh *shell, words []string) error {
 		if sh.lang == lang.ZH && k.BodyZH != "" {
 			body = k.BodyZH
 		}
+		if sh.json {
+			return json.NewEncoder(sh.out).Encode(map[string]any{"name": k.Name, "description": k.Description, "body": body})
+		}
 		_, err := io.WriteString(sh.out, body)
 		return err
 	case verb == "eval" && len(rest) <= 1:
@@ -71,7 +78,18 @@ func skillsCommand(ctx context.Context, sh *shell, words []string) error {
 	return &ops.Error{Code: ops.BadInput, Message: "skills list, skills show NAME, skills export NAME|all FOLDER, or skills eval [NAME]"}
 }
 
-// evalSkills asks the skills' own questions and scores the answers.
+// skillList names the skills for a machine.
+func skillList() []map[string]string {
+	var list []map[string]string
+	for _, k := range skills.All() {
+		list = append(list, map[string]string{"name": k.Name, "description": k.Description})
+	}
+	return list
+}
+
+// evalSkills asks the skills' own questions and scores the answers: those of
+// the built-in answerer, and where a model is configured its own, without the
+// skills and with them.
 func evalSkills(ctx context.Context, sh *shell, names []string) error {
 	all, err := eval.Load(skills.FS)
 	if err != nil {
@@ -84,14 +102,31 @@ func evalSkills(ctx context.Context, sh *shell, names []string) error {
 		}
 		all = map[string][]eval.Question{names[0]: qs}
 	}
-	answerer := knowledge.New(knowledge.Options{})
-	t := &view.Table{Header: []string{"skill", "questions", "right", "share"}}
+	answerers := []struct {
+		name  string
+		asker eval.Asker
+	}{{"built-in", knowledge.New(knowledge.Options{})}}
+	if m := model(config.Knowledge{ModelPerDay: -1}); m != nil {
+		answerers = append(answerers, []struct {
+			name  string
+			asker eval.Asker
+		}{{"model alone", eval.Alone{Model: m}}, {"model with skills", knowledge.New(knowledge.Options{Model: m})}}...)
+	}
+	t := &view.Table{Header: []string{"skill", "answers", "questions", "right", "share"}}
+	scores := map[string]map[string]eval.Score{}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		score, err := eval.Run(ctx, answerer, all[name])
-		if err != nil {
-			return err
+		scores[name] = map[string]eval.Score{}
+		for _, a := range answerers {
+			score, err := eval.Run(ctx, a.asker, all[name])
+			if err != nil {
+				return err
+			}
+			scores[name][a.name] = score
+			t.Rows = append(t.Rows, []string{name, a.name, fmt.Sprint(score.Total), fmt.Sprint(score.Passed), fmt.Sprintf("%.1f %%", 100*score.Share())})
 		}
-		t.Rows = append(t.Rows, []string{name, fmt.Sprint(score.Total), fmt.Sprint(score.Passed), fmt.Sprintf("%.1f %%", 100*score.Share())})
+	}
+	if sh.json {
+		return json.NewEncoder(sh.out).Encode(map[string]any{"skills": scores})
 	}
 	return sh.draw(view.Doc{Sections: []view.Section{{Table: t}}})
 }

@@ -57,7 +57,7 @@ func (sh *shell) service(dir string) (*ops.Service, error) {
 		Locks:    filepath.Join(state, "submitting"),
 		Sites:    sites(cfg),
 		Answerer: sync.OnceValue(func() *knowledge.Answerer {
-			return knowledge.New(knowledge.Options{Site: cfg.Knowledge.Folders, Model: model(cfg.Knowledge)})
+			return knowledge.New(knowledge.Options{Site: cfg.Knowledge.Folders, Own: ops.Own, Model: model(cfg.Knowledge)})
 		}),
 		Store: sync.OnceValues(func() (*store.Store, error) {
 			url := cfg.Store

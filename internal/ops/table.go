@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/knowledge"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/lint"
@@ -145,7 +144,7 @@ var table = []Op{
 			ZH: "用于 Megatron-LM 与 Slurm 的问题：启动、并行配置、参数、容器、日志、报错。不知道时会直说，从不执行操作。",
 		},
 		Example: `ask "how do I set MASTER_ADDR?"`,
-		Batch:   byLine(knowledge.Batch),
+		Batch:   byLine(askBatch),
 	}, ask),
 	define(Op{
 		Name: "knowledge", Effect: Read, Toolset: AdminSet, Idempotent: true,

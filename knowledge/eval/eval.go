@@ -64,6 +64,19 @@ type Asker interface {
 	Ask(ctx context.Context, q knowledge.Question) (knowledge.Answer, error)
 }
 
+// Alone is a model without the skills: what it answers by itself.
+type Alone struct{ Model *knowledge.Model }
+
+// Ask has the model answer by itself.
+func (a Alone) Ask(ctx context.Context, q knowledge.Question) (knowledge.Answer, error) {
+	text, err := a.Model.Alone(ctx, q.Text)
+	if err != nil {
+		// A model that fails has answered wrong; the others are asked all the same.
+		return knowledge.Answer{Refused: true}, ctx.Err()
+	}
+	return knowledge.Answer{Answer: text, Refused: knowledge.Excuse(text)}, nil
+}
+
 // A Score counts right answers, in all and by kind and language.
 type Score struct {
 	Passed int                `json:"passed"`
