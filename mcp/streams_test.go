@@ -15,6 +15,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/mcp"
+	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // Every version that clients in use speak is answered in kind; what nobody knows
@@ -141,4 +142,53 @@ func TestStandardOutputIsOnlyProtocol(t *testing.T) {
 	conv.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, 99))
 	require.EqualValues(t, 99, conv.read()["id"], "and it goes on serving")
 	conv.close()
+}
+
+// Over HTTP too a job's change reaches whoever subscribed, a long call tells its
+// progress, and a cancelled one ends.
+func TestLongThingsOverHTTP(t *testing.T) {
+	s := newSite()
+	cfg, _ := config(t, s)
+	cfg.PollEvery = 20 * time.Millisecond
+	svc, err := cfg.Service()
+	require.NoError(t, err)
+	svc.Clusters["test"] = localSite{s}
+	url := serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}})
+	c := connect(t, url, map[string]string{"Authorization": "Bearer t"})
+	stream := func(method, body string) *http.Response {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		t.Cleanup(cancel)
+		req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+		require.NoError(t, err)
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		req.Header.Set("Mcp-Session-Id", c.session)
+		req.Header.Set("Authorization", "Bearer t")
+		res, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		t.Cleanup(func() { res.Body.Close() })
+		require.Equal(t, http.StatusOK, res.StatusCode)
+		return res
+	}
+	news := stream(http.MethodGet, "")
+	_, problem := c.ask("resources/subscribe", `{"uri":"megatron-ops://jobs/4712"}`)
+	require.Empty(t, problem)
+	time.Sleep(150 * time.Millisecond)
+	s.set("4712", func(j *slurm.Job) { j.State = slurm.Failed })
+	seen, _ := events(t, news, 1)
+	require.Contains(t, seen[0], "notifications/resources/updated")
+	require.Contains(t, seen[0], "megatron-ops://jobs/4712")
+	_, problem = c.ask("resources/unsubscribe", `{"uri":"megatron-ops://jobs/4712"}`)
+	require.Empty(t, problem)
+
+	wait := stream(http.MethodPost, `{"jsonrpc":"2.0","id":41,"method":"tools/call","params":{"name":"wait","arguments":{"job":"4711"},"_meta":{"progressToken":"p"}}}`)
+	seen, _ = events(t, wait, 2)
+	require.Contains(t, seen[1], `"progressToken":"p"`)
+	res, _ := c.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":41}}`)
+	require.Equal(t, http.StatusAccepted, res.StatusCode)
+	require.Eventually(t, func() bool {
+		before := s.asked()
+		time.Sleep(700 * time.Millisecond)
+		return s.asked() == before
+	}, 10*time.Second, 10*time.Millisecond, "it asks no more")
 }
