@@ -53,3 +53,9 @@ func (p *Pattern) FindStringIndex(s string) []int { return p.re().FindStringInde
 func (p *Pattern) FindAllStringIndex(s string, n int) [][]int {
 	return p.re().FindAllStringIndex(s, n)
 }
+
+// FindAllStringSubmatchIndex returns where the first n matches in s and their
+// groups are.
+func (p *Pattern) FindAllStringSubmatchIndex(s string, n int) [][]int {
+	return p.re().FindAllStringSubmatchIndex(s, n)
+}

@@ -4,7 +4,6 @@
 package redact
 
 import (
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -17,7 +16,7 @@ const Mask = "[redacted]"
 // A form is one way in which secrets are written. group is the part to hide.
 type form struct {
 	name  string
-	re    *regexp.Regexp
+	re    *lazy.Pattern
 	group int
 	hint  string // a cheap literal without which re cannot match
 }
@@ -26,29 +25,29 @@ type form struct {
 const keyNames = `[A-Za-z0-9_.-]*(?:secret|token|passwd|password|passphrase|api[_-]?key|apikey|access[_-]?key|private[_-]?key|credential|auth[_-]?key|SLURM_JWT)[A-Za-z0-9_.-]*`
 
 var forms = []form{
-	{"private key block", regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----|\z)`), 0, "PRIVATE KEY"},
-	{"authorization header", regexp.MustCompile(`(?i)\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:(?:basic|bearer|token|digest)\s+)?([^\s"',;]+)`), 1, ""},
-	{"bearer", regexp.MustCompile(`(?i)\bbearer\s+([A-Za-z0-9._~+/=-]{8,})`), 1, ""},
-	{"json web token", regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*`), 0, "eyJ"},
-	{"slack", regexp.MustCompile(`\bx(?:ox[abcdeoprs]|app)-[A-Za-z0-9-]{8,}`), 0, "x"},
-	{"slack hook", regexp.MustCompile(`hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9/_-]+`), 0, "hooks.slack"},
-	{"github", regexp.MustCompile(`\b(?:gh[opsur]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{20,})`), 0, "g"},
-	{"gitlab", regexp.MustCompile(`\bgl(?:pat|rt|dt|cbt|ptt|soat)-[A-Za-z0-9_-]{16,}`), 0, "gl"},
-	{"hugging face", regexp.MustCompile(`\b(?:hf|api_org)_[A-Za-z0-9]{16,}`), 0, "_"},
-	{"weights and biases", regexp.MustCompile(`\bwandb_v\d_[A-Za-z0-9_-]{16,}`), 0, "wandb_v"},
-	{"nvidia", regexp.MustCompile(`\bnvapi-[A-Za-z0-9_-]{16,}`), 0, "nvapi-"},
-	{"openai and kin", regexp.MustCompile(`\bsk-[A-Za-z0-9_-]{16,}`), 0, "sk-"},
-	{"google", regexp.MustCompile(`\bAIza[A-Za-z0-9_-]{30,}`), 0, "AIza"},
-	{"google oauth", regexp.MustCompile(`\bya29\.[A-Za-z0-9_-]{20,}`), 0, "ya29."},
-	{"aws key id", regexp.MustCompile(`\b(?:AKIA|ASIA|AROA|AIDA)[0-9A-Z]{16}\b`), 0, "A"},
-	{"pypi", regexp.MustCompile(`\bpypi-[A-Za-z0-9_-]{20,}`), 0, "pypi-"},
-	{"npm", regexp.MustCompile(`\bnpm_[A-Za-z0-9]{30,}`), 0, "npm_"},
-	{"age key", regexp.MustCompile(`\bAGE-SECRET-KEY-1[0-9A-Z]{20,}`), 0, "AGE-SECRET"},
-	{"password in an address", regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@'"]*:([^\s/@'"]+)@`), 1, "://"},
-	{"signed address", regexp.MustCompile(`(?i)[?&](?:X-Amz-Signature|X-Amz-Credential|X-Amz-Security-Token|X-Goog-Signature|Signature|sig|access_token|token|api_key|key)=([^&\s"']+)`), 1, "="},
+	{"private key block", lazy.New(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----|\z)`), 0, "PRIVATE KEY"},
+	{"authorization header", lazy.New(`(?i)\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:(?:basic|bearer|token|digest)\s+)?([^\s"',;]+)`), 1, ""},
+	{"bearer", lazy.New(`(?i)\bbearer\s+([A-Za-z0-9._~+/=-]{8,})`), 1, ""},
+	{"json web token", lazy.New(`\beyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*`), 0, "eyJ"},
+	{"slack", lazy.New(`\bx(?:ox[abcdeoprs]|app)-[A-Za-z0-9-]{8,}`), 0, "x"},
+	{"slack hook", lazy.New(`hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9/_-]+`), 0, "hooks.slack"},
+	{"github", lazy.New(`\b(?:gh[opsur]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{20,})`), 0, "g"},
+	{"gitlab", lazy.New(`\bgl(?:pat|rt|dt|cbt|ptt|soat)-[A-Za-z0-9_-]{16,}`), 0, "gl"},
+	{"hugging face", lazy.New(`\b(?:hf|api_org)_[A-Za-z0-9]{16,}`), 0, "_"},
+	{"weights and biases", lazy.New(`\bwandb_v\d_[A-Za-z0-9_-]{16,}`), 0, "wandb_v"},
+	{"nvidia", lazy.New(`\bnvapi-[A-Za-z0-9_-]{16,}`), 0, "nvapi-"},
+	{"openai and kin", lazy.New(`\bsk-[A-Za-z0-9_-]{16,}`), 0, "sk-"},
+	{"google", lazy.New(`\bAIza[A-Za-z0-9_-]{30,}`), 0, "AIza"},
+	{"google oauth", lazy.New(`\bya29\.[A-Za-z0-9_-]{20,}`), 0, "ya29."},
+	{"aws key id", lazy.New(`\b(?:AKIA|ASIA|AROA|AIDA)[0-9A-Z]{16}\b`), 0, "A"},
+	{"pypi", lazy.New(`\bpypi-[A-Za-z0-9_-]{20,}`), 0, "pypi-"},
+	{"npm", lazy.New(`\bnpm_[A-Za-z0-9]{30,}`), 0, "npm_"},
+	{"age key", lazy.New(`\bAGE-SECRET-KEY-1[0-9A-Z]{20,}`), 0, "AGE-SECRET"},
+	{"password in an address", lazy.New(`[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@'"]*:([^\s/@'"]+)@`), 1, "://"},
+	{"signed address", lazy.New(`(?i)[?&](?:X-Amz-Signature|X-Amz-Credential|X-Amz-Security-Token|X-Goog-Signature|Signature|sig|access_token|token|api_key|key)=([^&\s"']+)`), 1, "="},
 	// A name that says it: WANDB_API_KEY=…, "password": "…", --token …
-	{"named setting", regexp.MustCompile(`(?i)\b` + keyNames + `["']?\s*(?:=|:|=>)\s*["']?([^\s"',;&)}\]]{4,})`), 1, ""},
-	{"named option", regexp.MustCompile(`(?i)--` + keyNames + `\s+["']?([^\s"'-][^\s"']{3,})`), 1, "--"},
+	{"named setting", lazy.New(`(?i)\b` + keyNames + `["']?\s*(?:=|:|=>)\s*["']?([^\s"',;&)}\]]{4,})`), 1, ""},
+	{"named option", lazy.New(`(?i)--` + keyNames + `\s+["']?([^\s"'-][^\s"']{3,})`), 1, "--"},
 }
 
 // Ordinary words after a name such as tokenizer or tokens are not secrets:

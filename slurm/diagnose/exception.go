@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
@@ -155,42 +154,42 @@ func (t *traceback) phase() string {
 type refinement struct {
 	class  string
 	weight int
-	kind   *regexp.Regexp // exception type
-	says   *regexp.Regexp // message, nil for any
-	within []string       // functions or files of the stack, nil for any
-	deep   bool           // only the last three frames count
+	kind   *lazy.Pattern // exception type
+	says   *lazy.Pattern // message, nil for any
+	within []string      // functions or files of the stack, nil for any
+	deep   bool          // only the last three frames count
 }
 
 var refinements = []refinement{
 	// The other end of a pipe between processes is gone.
 	{
-		UnknownExit, symptom, regexp.MustCompile(`(EOF|BrokenPipe|ConnectionReset|ConnectionRefused|ConnectionAborted)Error$`), nil,
+		UnknownExit, symptom, lazy.New(`(EOF|BrokenPipe|ConnectionReset|ConnectionRefused|ConnectionAborted)Error$`), nil,
 		[]string{"multiprocessing/", "_utils/", "dataloader.py", "pin_memory.py", "resource_sharer.py"},
 		false,
 	},
 	{
-		CheckpointLoad, specific + 1, regexp.MustCompile(`(FileNotFound|EOF|Key|Runtime|OS|Value|Unpickling|Assertion|IO|Attribute|Type)Error$`), nil,
+		CheckpointLoad, specific + 1, lazy.New(`(FileNotFound|EOF|Key|Runtime|OS|Value|Unpickling|Assertion|IO|Attribute|Type)Error$`), nil,
 		[]string{"load_checkpoint", "_load_base_checkpoint", "load_state_dict", "_load_global_dist_base_checkpoint", "_load_non_persistent_base_checkpoint", "load_args_from_checkpoint", "read_metadata", "load_checkpoint_metadata"},
 		false,
 	},
 	{
-		DatasetMissing, specific, regexp.MustCompile(`(FileNotFound|IsADirectory|NotADirectory|OS|Assertion|Value|EOF)Error$`), regexp.MustCompile(`(?i)no such file|not found|does not exist|is a directory|empty|missing|cannot|invalid|header|size|corrupt`),
+		DatasetMissing, specific, lazy.New(`(FileNotFound|IsADirectory|NotADirectory|OS|Assertion|Value|EOF)Error$`), lazy.New(`(?i)no such file|not found|does not exist|is a directory|empty|missing|cannot|invalid|header|size|corrupt`),
 		[]string{"datasets/", "indexed_dataset.py", "gpt_dataset.py", "blended_dataset.py", "blended_megatron_dataset_builder.py", "train_valid_test_datasets_provider", "build_train_valid_test_data_iterators", "build_train_valid_test_datasets", "tokenizer/", "tokenizers/", "build_tokenizer"},
 		false,
 	},
 	// The stream says only that a write failed, which is what a full disk looks like from inside.
 	{
-		DiskFull, specific, regexp.MustCompile(`(Runtime|OS|IO)Error$`), regexp.MustCompile(`(?i)iostream error`),
+		DiskFull, specific, lazy.New(`(Runtime|OS|IO)Error$`), lazy.New(`(?i)iostream error`),
 		[]string{"save_checkpoint", "save_checkpoint_and_time", "save", "_save"},
 		false,
 	},
-	{DatasetMissing, specific - 2, regexp.MustCompile(`^AssertionError$`), nil, []string{"indexed_dataset.py"}, true},
+	{DatasetMissing, specific - 2, lazy.New(`^AssertionError$`), nil, []string{"indexed_dataset.py"}, true},
 	{
-		BadArgs, specific, regexp.MustCompile(`(Assertion|Value|Runtime|NotImplemented|Type|Key|Attribute)Error$`), nil,
+		BadArgs, specific, lazy.New(`(Assertion|Value|Runtime|NotImplemented|Type|Key|Attribute)Error$`), nil,
 		[]string{"validate_args", "arguments.py", "parse_args", "_check_arg_is_not_none", "core_transformer_config_from_args", "__post_init__", "validate_yaml", "yaml_arguments.py", "argparse.py"},
 		true,
 	},
-	{DatasetMissing, specific - 2, regexp.MustCompile(`(FileNotFound|IsADirectory|NotADirectory)Error$`), regexp.MustCompile(`(?i)\.(idx|bin|jsonl?|txt|model|npy|npz|parquet|arrow|tar|zst|gz|csv)['"]?$|/data|_document|corpus|dataset|token`), nil, false},
+	{DatasetMissing, specific - 2, lazy.New(`(FileNotFound|IsADirectory|NotADirectory)Error$`), lazy.New(`(?i)\.(idx|bin|jsonl?|txt|model|npy|npz|parquet|arrow|tar|zst|gz|csv)['"]?$|/data|_document|corpus|dataset|token`), nil, false},
 }
 
 // refine returns the class and weight that the stack gives an exception.

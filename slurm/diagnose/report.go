@@ -3,7 +3,6 @@ package diagnose
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"sort"
 	"strconv"
@@ -193,17 +192,17 @@ func (j *job) root(r *Report, v verdict, e *event) {
 }
 
 var memoryFields = []struct {
-	re  *regexp.Regexp
+	re  *lazy.Pattern
 	set func(*Memory, float64)
 }{
-	{regexp.MustCompile(`Tried to allocate ([\d.]+) (\w+)`), func(m *Memory, v float64) { m.TriedGiB = v }},
-	{regexp.MustCompile(`total capac\w+ of ([\d.]+) (\w+)`), func(m *Memory, v float64) { m.TotalGiB = v }},
-	{regexp.MustCompile(`([\d.]+) (\w+) total capacity`), func(m *Memory, v float64) { m.TotalGiB = v }},
-	{regexp.MustCompile(`of which ([\d.]+) (\w+) is free`), func(m *Memory, v float64) { m.FreeGiB = v }},
-	{regexp.MustCompile(`([\d.]+) (\w+) free;`), func(m *Memory, v float64) { m.FreeGiB = v }},
-	{regexp.MustCompile(`([\d.]+) (\w+) is allocated by PyTorch`), func(m *Memory, v float64) { m.AllocatedGiB = v }},
-	{regexp.MustCompile(`([\d.]+) (\w+) already allocated`), func(m *Memory, v float64) { m.AllocatedGiB = v }},
-	{regexp.MustCompile(`([\d.]+) (\w+) is reserved by PyTorch but unallocated`), func(m *Memory, v float64) { m.ReservedGiB = v }},
+	{lazy.New(`Tried to allocate ([\d.]+) (\w+)`), func(m *Memory, v float64) { m.TriedGiB = v }},
+	{lazy.New(`total capac\w+ of ([\d.]+) (\w+)`), func(m *Memory, v float64) { m.TotalGiB = v }},
+	{lazy.New(`([\d.]+) (\w+) total capacity`), func(m *Memory, v float64) { m.TotalGiB = v }},
+	{lazy.New(`of which ([\d.]+) (\w+) is free`), func(m *Memory, v float64) { m.FreeGiB = v }},
+	{lazy.New(`([\d.]+) (\w+) free;`), func(m *Memory, v float64) { m.FreeGiB = v }},
+	{lazy.New(`([\d.]+) (\w+) is allocated by PyTorch`), func(m *Memory, v float64) { m.AllocatedGiB = v }},
+	{lazy.New(`([\d.]+) (\w+) already allocated`), func(m *Memory, v float64) { m.AllocatedGiB = v }},
+	{lazy.New(`([\d.]+) (\w+) is reserved by PyTorch but unallocated`), func(m *Memory, v float64) { m.ReservedGiB = v }},
 }
 
 var otherProcess = lazy.New(`Process \d+ has ([\d.]+) (\w+) memory in use`)

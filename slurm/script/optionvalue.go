@@ -2,19 +2,20 @@ package script
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 // valueForms are the options whose argument sbatch itself checks, and what it
 // takes (measured with sbatch 22.05 and 24.11).
 var valueForms = map[string]struct {
-	form  *regexp.Regexp
+	form  *lazy.Pattern
 	takes string
 }{
-	"nodes":             {regexp.MustCompile(`^\d+[kKmM]?(-\d+[kKmM]?)?$|^\d+(-\d+)?(:\d+)?(,\d+(-\d+)?(:\d+)?)+$`), "a number or a range such as 2-4"},
+	"nodes":             {lazy.New(`^\d+[kKmM]?(-\d+[kKmM]?)?$|^\d+(-\d+)?(:\d+)?(,\d+(-\d+)?(:\d+)?)+$`), "a number or a range such as 2-4"},
 	"ntasks":            count,
 	"ntasks-per-node":   count,
 	"ntasks-per-socket": count,
@@ -26,7 +27,7 @@ var valueForms = map[string]struct {
 	"sockets-per-node":  count,
 	"cores-per-socket":  count,
 	"threads-per-core":  count,
-	"core-spec":         {regexp.MustCompile(`^\d+$`), "a number"},
+	"core-spec":         {lazy.New(`^\d+$`), "a number"},
 	"time":              duration,
 	"time-min":          duration,
 	"mem":               size,
@@ -37,26 +38,26 @@ var valueForms = map[string]struct {
 	"gpus-per-node":     gpuCount,
 	"gpus-per-task":     gpuCount,
 	"gpus-per-socket":   gpuCount,
-	"gres":              {regexp.MustCompile(`^[^=:]+(:[^=:]+){0,2}$`), "gpu:N or gpu:TYPE:N"},
-	"signal":            {regexp.MustCompile(`(?i)^([RB]+:)?(\d+|(SIG)?(HUP|INT|QUIT|KILL|TERM|USR1|USR2|URG|CONT|STOP|TSTP|TTIN|TTOU|XCPU|ALRM|PIPE))(@\d+)?$`), "[B:]SIGNAL[@seconds], such as B:USR1@300"},
-	"open-mode":         {regexp.MustCompile(`^[at]`), "append or truncate"},
-	"exclusive":         {regexp.MustCompile(`^(user|mcs|topo)$`), "no value, user or mcs"},
-	"array":             {regexp.MustCompile(`^[\d,:%\[\]-]+$`), "indexes such as 0-9 or 1-10%1"},
-	"hint":              {regexp.MustCompile(`^(compute_bound|memory_bound|multithread|nomultithread|help|,)+$`), "compute_bound, memory_bound, multithread or nomultithread"},
-	"switches":          {regexp.MustCompile(`^\d+(@.*)?$`), "a number"},
-	"distribution":      {regexp.MustCompile(`^(?i)(\*|block|cyclic|arbitrary|plane|fcyclic|pack|nopack|none)`), "block, cyclic, plane=N or arbitrary"},
+	"gres":              {lazy.New(`^[^=:]+(:[^=:]+){0,2}$`), "gpu:N or gpu:TYPE:N"},
+	"signal":            {lazy.New(`(?i)^([RB]+:)?(\d+|(SIG)?(HUP|INT|QUIT|KILL|TERM|USR1|USR2|URG|CONT|STOP|TSTP|TTIN|TTOU|XCPU|ALRM|PIPE))(@\d+)?$`), "[B:]SIGNAL[@seconds], such as B:USR1@300"},
+	"open-mode":         {lazy.New(`^[at]`), "append or truncate"},
+	"exclusive":         {lazy.New(`^(user|mcs|topo)$`), "no value, user or mcs"},
+	"array":             {lazy.New(`^[\d,:%\[\]-]+$`), "indexes such as 0-9 or 1-10%1"},
+	"hint":              {lazy.New(`^(compute_bound|memory_bound|multithread|nomultithread|help|,)+$`), "compute_bound, memory_bound, multithread or nomultithread"},
+	"switches":          {lazy.New(`^\d+(@.*)?$`), "a number"},
+	"distribution":      {lazy.New(`^(?i)(\*|block|cyclic|arbitrary|plane|fcyclic|pack|nopack|none)`), "block, cyclic, plane=N or arbitrary"},
 }
 
 type form = struct {
-	form  *regexp.Regexp
+	form  *lazy.Pattern
 	takes string
 }
 
 var (
-	count    = form{regexp.MustCompile(`^0*[1-9]\d*$`), "a whole number from 1 on"}
-	duration = form{regexp.MustCompile(`^(\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}|-1|(?i)infinite|unlimited)$`), "minutes, MM:SS, HH:MM:SS or D-HH:MM:SS"}
-	size     = form{regexp.MustCompile(`^\d+([kKmMgGtT][bB]?)?$`), "a number with K, M, G or T"}
-	gpuCount = form{regexp.MustCompile(`^([^=:,]+:)?\d+(,[^=:,]+:\d+)*$`), "N or TYPE:N"}
+	count    = form{lazy.New(`^0*[1-9]\d*$`), "a whole number from 1 on"}
+	duration = form{lazy.New(`^(\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}|-1|(?i)infinite|unlimited)$`), "minutes, MM:SS, HH:MM:SS or D-HH:MM:SS"}
+	size     = form{lazy.New(`^\d+([kKmMgGtT][bB]?)?$`), "a number with K, M, G or T"}
+	gpuCount = form{lazy.New(`^([^=:,]+:)?\d+(,[^=:,]+:\d+)*$`), "N or TYPE:N"}
 )
 
 var mailTypes = []string{
