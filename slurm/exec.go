@@ -18,6 +18,9 @@ type Exec struct {
 	Argv  []string
 	// GPUs lets the command see the job's GPUs; without, it cannot disturb them.
 	GPUs bool
+	// HetGroup is the component of a heterogeneous job, such as "1"; Job is then the
+	// whole. Empty: the job is none.
+	HetGroup string
 	// Limit is how long it may take; zero: one minute.
 	Limit time.Duration
 }
@@ -35,6 +38,9 @@ func (e Exec) Args(nodes []string) []string {
 	args := []string{
 		"--jobid=" + string(e.Job), "--overlap", "--label", "--unbuffered", "--input=none",
 		"--nodes=" + n, "--ntasks=" + n, "--ntasks-per-node=1", "--nodelist=" + strings.Join(nodes, ","),
+	}
+	if e.HetGroup != "" {
+		args = append(args, "--het-group="+e.HetGroup)
 	}
 	if !e.GPUs {
 		args = append(args, "--gres=gpu:0")

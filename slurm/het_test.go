@@ -57,3 +57,10 @@ func TestIdleAllocations(t *testing.T) {
 	require.InDelta(t, 16.0, idle[0].GPUHours, 1e-9)
 	require.Empty(t, IdleAllocations(jobs, steps, 2*time.Hour, now))
 }
+
+func TestACommandBesideAComponent(t *testing.T) {
+	args := Exec{Job: "17", HetGroup: "1", Argv: []string{"true"}}.Args([]string{"gpu2", "gpu3"})
+	require.Contains(t, args, "--jobid=17")
+	require.Contains(t, args, "--het-group=1")
+	require.NotContains(t, Exec{Job: "17"}.Args([]string{"gpu2"}), "--het-group=")
+}

@@ -122,8 +122,9 @@ var detailFields = []detailField{
 		}
 	}},
 	{"tres-alloc", 512, func(j *Job, v string) {
+		// The line is one part's where the job has several.
 		if n := gpusInTRES(v); n > 0 {
-			j.GPUs = n
+			j.GPUs = max(j.GPUs, n)
 		}
 	}},
 	{"RestartCnt", 16, func(j *Job, v string) { j.Restarts = parseCount(v) }},

@@ -47,6 +47,15 @@ func asAlice(t *testing.T) (*Call, func(user string, words ...string) slurm.JobI
 	return c, submit, state, admin
 }
 
+// hetScript is a script for all components of a job.
+func hetScript(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(slurmtest.Dir(t), "het.sh")
+	require.NoError(t, os.Chmod(filepath.Dir(path), 0o755)) //nolint:gosec // alice reads it
+	require.NoError(t, os.WriteFile(path, []byte("#!/bin/bash\nsrun --het-group=0,1 sleep 300\n"), 0o755))
+	return path
+}
+
 // TestWhatPeopleAskSlurm asks what people type Slurm's commands for, each by the
 // operation that answers it, in both languages.
 func TestWhatPeopleAskSlurm(t *testing.T) {
@@ -58,6 +67,7 @@ func TestWhatPeopleAskSlurm(t *testing.T) {
 		_ = cmd.Run()
 	})
 	job := string(submit("alice", "--partition=dev", "--nodes=2", "--gpus-per-node=2", "--job-name=train", "--wrap=srun sleep 300"))
+	het := string(submit("alice", "--partition=prod", "--nodelist=gpu1", "--gpus-per-node=2", "--mem=100M", ":", "--partition=prod", "--nodelist=gpu[2-3]", "--nodes=2", "--gpus-per-node=1", "--mem=100M", hetScript(t)))
 	idle := string(submit("alice", "--partition=prod", "--nodes=2", "--gpus-per-node=1", "--job-name=interactive", "--wrap=sleep 300"))
 	array := string(submit("alice", "--partition=dev", "--array=1-4%1", "--job-name=train-array", "--wrap=sleep 300"))
 	big := string(submit("alice", "--partition=prod", "--nodes=3", "--exclusive", "--time=60", "--job-name=big", "--wrap=true"))
@@ -65,7 +75,7 @@ func TestWhatPeopleAskSlurm(t *testing.T) {
 	never := string(submit("alice", "--partition=dev", "--nodes=4", "--job-name=never", "--wrap=true"))
 	done := string(submit("alice", "--partition=dev", "--job-name=short", "--wrap=srun true"))
 	require.Eventually(t, func() bool {
-		return state(slurm.JobID(job)) == slurm.Running && state(slurm.JobID(idle)) == slurm.Running && state(slurm.JobID(done)) == slurm.Completed
+		return state(slurm.JobID(het)) == slurm.Running && state(slurm.JobID(job)) == slurm.Running && state(slurm.JobID(idle)) == slurm.Running && state(slurm.JobID(done)) == slurm.Completed
 	}, 30*time.Second, 200*time.Millisecond)
 	time.Sleep(3 * time.Second) // the accounts lag
 
@@ -108,6 +118,9 @@ func TestWhatPeopleAskSlurm(t *testing.T) {
 		{"is hyperthreading on", "run", []string{job, "--", "lscpu"}, []string{"Thread(s) per core"}, "Thread"},
 		{"py-spy on every node", "run", []string{job, "--", "sh", "-c", "echo $SLURMD_NODENAME ${CUDA_VISIBLE_DEVICES:-no-gpu}"}, []string{"no-gpu"}, "no-gpu"},
 		{"srun pkill", "cleanup", []string{"gpu1", "--match", "there-is-no-such-process"}, []string{"nothing of yours"}, "没有您遗留"},
+		{"df on every node of a heterogeneous job", "run", []string{het, "--", "sh", "-c", "echo here is $SLURMD_NODENAME"}, []string{"here is gpu1", "here is gpu2", "here is gpu3"}, "gpu3"},
+		{"squeue -j of a component", "status", []string{het + "+1"}, []string{"GPUs             2\n", "gpu2,gpu3"}, "GPU 数"},
+		{"scancel of a component", "cancel", []string{het + "+1", "--yes"}, []string{"cancelled"}, "已取消"},
 		{"scontrol hold", "hold", []string{array}, []string{"held"}, array},
 		{"scontrol release", "release", []string{array}, []string{"released"}, array},
 		{"scontrol update numnodes, partition, time", "update", []string{never, "--nodes", "1", "--partition", "prod", "--time", "30"}, []string{"changed"}, never},

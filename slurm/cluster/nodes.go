@@ -2,7 +2,10 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -52,11 +55,21 @@ func (c *CLI) Exec(ctx context.Context, e slurm.Exec) ([]slurm.NodeOutput, error
 	if err != nil {
 		return nil, err
 	}
+	if e.Job == e.Job.Array() {
+		if parts := c.components(ctx, e.Job); len(parts) > 0 {
+			return c.execParts(ctx, e, parts)
+		}
+	}
 	nodes, err := slurm.ExecNodes(j, e.Nodes)
 	if err != nil {
 		return nil, err
 	}
 	op := fmt.Sprintf("run on %s", e.Job)
+	if _, component, ok := strings.Cut(string(e.Job), "+"); ok {
+		e.Job, e.HetGroup = e.Job.Array(), component
+	} else if j.RawID != "" && e.Job.Array() != e.Job {
+		e.Job = j.RawID // srun takes an array's element by its own number only
+	}
 	if e.Limit == 0 {
 		e.Limit = time.Minute
 	}
@@ -70,4 +83,33 @@ func (c *CLI) Exec(ctx context.Context, e slurm.Exec) ([]slurm.NodeOutput, error
 		return outputs, &slurm.Error{Op: op, Kind: slurm.Rejected, Msg: fmt.Sprintf("exit status %d: %s", r.code, slurm.FromStderr("", errorLines(r.stderr)).Msg)}
 	}
 	return outputs, nil
+}
+
+// components are the running parts of a heterogeneous job; none where id is no
+// such job.
+func (c *CLI) components(ctx context.Context, id slurm.JobID) []slurm.Job {
+	rows, err := c.queue(ctx, "components of "+string(id), "--jobs="+string(id))
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(rows, func(r slurm.Job) bool {
+		return !strings.Contains(string(r.ID), "+") || r.State != slurm.Running
+	})
+}
+
+// execParts runs e on each component: a step belongs to one of them.
+func (c *CLI) execParts(ctx context.Context, e slurm.Exec, parts []slurm.Job) (all []slurm.NodeOutput, err error) {
+	for _, p := range parts {
+		on := e
+		on.Job = p.ID
+		if len(e.Nodes) > 0 {
+			on.Nodes = slices.DeleteFunc(slices.Clone(e.Nodes), func(n string) bool { return !slices.Contains(p.Nodes, n) })
+			if len(on.Nodes) == 0 {
+				continue
+			}
+		}
+		said, failed := c.Exec(ctx, on)
+		all, err = append(all, said...), errors.Join(err, failed)
+	}
+	return all, err
 }

@@ -53,7 +53,7 @@ func TestOnSlurm(t *testing.T) {
 		return id
 	}
 	many := submit("true", "--hold", "--array=1-500")
-	good, bad, gone := submit("sleep 3"), submit("sleep 3; exit 7"), submit("sleep 100")
+	good, bad, gone := submit("sleep 8"), submit("sleep 8; exit 7"), submit("sleep 100")
 
 	const interval = 1500 * time.Millisecond
 	w := watch.New(c, watch.Options{Interval: interval, Longest: 3 * time.Second})
