@@ -292,3 +292,54 @@ func TestSeveralClustersInOneFileOnSlurm(t *testing.T) {
 	require.Equal(t, 2, code)
 	require.Contains(t, out, "or a name from")
 }
+
+// Every way to launch starts the same ranks, over two nodes and with PyTorch's
+// own launcher; accelerate is not part of the distribution.
+func TestEveryLauncherTrainsOnSlurm(t *testing.T) {
+	tools := slurmtest.Torch(t)
+	real := slurmtest.Start(t, slurmtest.Options{})
+	require.NoError(t, os.WriteFile(filepath.Join(tools, "python"), []byte("#!/bin/sh\nexec uv run python \"$@\"\n"), 0o755))
+	p := atSlurm(t, real, tools, "launchers")
+	ids := map[string]string{}
+	for i, l := range []struct {
+		name  string
+		words []string
+	}{
+		{"c10d", []string{"--rdzv-backend", "c10d", "--rdzv-conf", "join_timeout=120", "--rdzv-conf", "max_restarts=0", "--preset", "joined-log"}},
+		{"python", []string{"--launcher", "python"}},
+		{"venv", []string{"--launcher", "python", "--venv", "own"}},
+		{"custom", []string{
+			"--launcher", "custom", "--launcher-argv", "uv", "--launcher-argv", "run", "--launcher-argv", "python", "--launcher-argv=-m", "--launcher-argv", "torch.distributed.run",
+			"--launcher-argv=--nnodes={nnodes}", "--launcher-argv=--node-rank={node_rank}", "--launcher-argv=--nproc-per-node={gpus_per_node}",
+			"--launcher-argv=--master-addr={master_addr}", "--launcher-argv=--master-port={master_port}",
+		}},
+	} {
+		if l.name == "venv" {
+			bin := filepath.Join(p.tree, "own", "bin")
+			require.NoError(t, os.MkdirAll(bin, 0o755))
+			require.NoError(t, os.WriteFile(filepath.Join(bin, "python"), []byte("#!/bin/sh\necho from the named environment >&2\nexec uv run python \"$@\"\n"), 0o755))
+		}
+		var sub struct {
+			JobID string `json:"job_id"`
+		}
+		p.must(0, &sub, append([]string{
+			"submit", "--name", l.name, "--nodes", "2", "--gpus-per-node", "2", "--gpu", "a100", "--partition", "prod", "--time", "5", "--worktree", p.tree,
+			"--script", "train.py", "--env", "GLOO_SOCKET_IFNAME=lo", "--env", "TRAIN_ITERS=5", "--master-port", fmt.Sprint(24551 + i), "--yes",
+		}, l.words...)...)
+		ids[l.name] = sub.JobID
+		p.until(sub.JobID, "COMPLETED")
+		_, out := p.do("logs", sub.JobID)
+		require.Contains(t, out, "rank 3 of 4", l.name)
+		require.Contains(t, out, "after training is done", l.name)
+		if l.name == "venv" {
+			require.Contains(t, out, "from the named environment")
+		}
+	}
+	joined, err := os.ReadFile(filepath.Join(p.tree, "logs", "c10d-"+ids["c10d"]+".log"))
+	require.NoError(t, err)
+	require.Contains(t, string(joined), "after training is done")
+	// torch writes each rank's own log, on shared storage, by node.
+	ranks, err := filepath.Glob(filepath.Join(p.tree, "logs", ids["python"], "attempt-0", "gpu*", "*", "attempt_0", "*", "stdout.log"))
+	require.NoError(t, err)
+	require.Len(t, ranks, 4)
+}

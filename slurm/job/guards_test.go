@@ -169,3 +169,45 @@ func srunWords(script string) string {
 	line, _, _ = strings.Cut(line, "\n")
 	return string(rune('0' + strings.Count(line, "--") + 1))
 }
+
+// The image is looked for on every node: pulled where a node lacks it, and the
+// job ends before any rank where it is neither there nor can be had.
+func TestTheImageIsThereOnEveryNodeOrTheJobStops(t *testing.T) {
+	docker := func(answers string) string {
+		bin := strings.TrimPrefix(pathWithout(t, "docker"), "PATH=")
+		text := "#!/bin/bash\necho \"$SLURM_NODEID $*\" >>\"$STANDIN_LOG.docker\"\n" + answers + "\n"
+		require.NoError(t, os.WriteFile(filepath.Join(bin, "docker"), []byte(text), 0o755))
+		return "PATH=" + bin
+	}
+	s := twoNodes()
+	s.Launcher = job.Python
+	s.Container = job.Container{Runtime: job.Docker, Image: "megatron:dev"}
+	for name, c := range map[string]struct {
+		path string
+		code int
+		says string
+	}{
+		"there":               {docker("exit 0"), 0, ""},
+		"pulled on one":       {docker("[[ $1$2 == imageinspect && $SLURM_NODEID == 1 ]] && exit 1; exit 0"), 0, ""},
+		"cannot be pulled":    {docker("[[ $SLURM_NODEID == 0 ]] || [[ $1 == run ]]"), 3, "guard: stop: node1: image megatron:dev is neither here nor can be pulled"},
+		"docker is not there": {pathWithout(t, "docker"), 0, "guard: warning: node0: docker is not on the PATH"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := execute(t, s, job.Options{}, c.path)
+			require.Equal(t, c.code, r.code, r.output)
+			require.Contains(t, r.output, c.says)
+			calls, _ := os.ReadFile(filepath.Join(filepath.Dir(r.dir), "calls.docker"))
+			require.Equal(t, name == "pulled on one" || c.code == 3, strings.Contains(string(calls), "1 pull --quiet megatron:dev"))
+			require.False(t, c.code == 3 && strings.Contains(string(calls), " run "), "no rank was started")
+		})
+	}
+
+	root := t.TempDir()
+	image := filepath.Join(root, "megatron.sqsh")
+	s.Container = job.Container{Runtime: job.Singularity, Image: image}
+	r := execute(t, s, job.Options{})
+	require.Zero(t, r.code, r.output)
+	require.Contains(t, r.output, "image "+image+" is not here", "a doubt, where the first node sees no image either")
+	require.NoError(t, os.WriteFile(image, nil, 0o644))
+	require.NotContains(t, execute(t, s, job.Options{}).output, "image")
+}
