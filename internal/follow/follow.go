@@ -87,6 +87,9 @@ func key(cluster string, id slurm.JobID) string { return cluster + "/" + string(
 // takeUp starts to follow what was submitted since the last look.
 func (f *Follower) takeUp(ctx context.Context, st *store.Store) {
 	seen := map[string]bool{}
+	if err := f.Service.Recall(ctx); err != nil && ctx.Err() == nil {
+		f.Log.Warn("what was begun and not answered could not be looked for", "error", err)
+	}
 	for {
 		subs, err := st.Submissions(ctx, "", "", 2000)
 		if err != nil && ctx.Err() == nil {

@@ -124,6 +124,38 @@ func (s *Service) abandoned(sub store.Submission) bool {
 	return cluster.Abandoned(s.Locks, sub.Token)
 }
 
+// Recall looks for the jobs of submissions whose process died before it had the
+// answer, so that they are known and followed even where nobody asks again. It
+// hands nothing over: that is for whoever asked.
+func (s *Service) Recall(ctx context.Context) error {
+	st, err := s.Store()
+	if err != nil {
+		return err
+	}
+	begun, err := st.Unfinished(ctx)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, sub := range begun {
+		cl, known := s.Clusters[sub.Cluster]
+		if !known || !s.abandoned(sub) {
+			continue
+		}
+		if sub.Owner != s.Self && s.As != nil {
+			if cl, err = s.As(cl, sub.Owner); err != nil {
+				continue // not ours to ask for
+			}
+		}
+		id, found, err := cl.Find(ctx, sub.Token, sub.CreatedAt)
+		if err == nil && found {
+			err = st.Finish(ctx, sub.Key, store.Submitted, id, "", s.Now())
+		}
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
+}
+
 // submit returns the job of w; already says that there had been one.
 func (w *wish) submit(ctx context.Context) (id slurm.JobID, already bool, err error) {
 	var lock *cluster.Lock

@@ -225,3 +225,29 @@ func TestWhereTheIntentCannotBeStoredNothingIsSubmitted(t *testing.T) {
 	require.ErrorContains(t, err, "nothing was submitted")
 	require.Zero(t, d.g.calls.Load())
 }
+
+// A server that starts finds what died unanswered, and hands nothing over.
+func TestWhatDiedUnansweredIsRecalled(t *testing.T) {
+	d := newDesk(t)
+	d.Clusters["test"], d.Self = d.g, "alice"
+	d.die(t, "there", d.place())
+	d.die(t, "nowhere", d.place())
+	d.die(t, "elsewhere", "login2:/x")
+	for _, key := range []string{"there", "elsewhere"} {
+		d.g.jobs.Store(tokenOf("alice", "test", key), slurm.JobID("7"))
+	}
+	require.NoError(t, d.Recall(t.Context()))
+	st, err := d.Store()
+	require.NoError(t, err)
+	for key, want := range map[string]store.SubmissionState{"there": store.Submitted, "nowhere": store.Submitting, "elsewhere": store.Submitting} {
+		sub, err := st.Submission(t.Context(), "alice/test/"+key)
+		require.NoError(t, err)
+		require.Equal(t, want, sub.State, key)
+	}
+	require.Zero(t, d.g.calls.Load())
+	d.now = d.now.Add(2 * settling)
+	require.NoError(t, d.Recall(t.Context()))
+	sub, err := st.Submission(t.Context(), "alice/test/elsewhere")
+	require.NoError(t, err)
+	require.EqualValues(t, "7", sub.JobID)
+}

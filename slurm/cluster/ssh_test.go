@@ -1,9 +1,12 @@
 package cluster_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -37,6 +40,27 @@ func TestSSHConforms(t *testing.T) {
 		bob, err := cluster.NewSSH("far", cluster.SSHOptions{Host: "login", User: "bob", Config: config})
 		require.NoError(t, err)
 		require.ErrorIs(t, bob.Cancel(t.Context(), id), slurm.ErrDenied)
+	})
+	t.Run("through a jump host, with a key that an agent holds", func(t *testing.T) {
+		text, err := os.ReadFile(config)
+		require.NoError(t, err)
+		key := regexp.MustCompile(`IdentityFile (.*)`).FindStringSubmatch(string(text))[1]
+		known := regexp.MustCompile(`UserKnownHostsFile (.*)`).FindStringSubmatch(string(text))[1]
+		port := regexp.MustCompile(`Port (.*)`).FindStringSubmatch(string(text))[1]
+		socket := control + "/agent"
+		agent := exec.Command("ssh-agent", "-D", "-a", socket)
+		require.NoError(t, agent.Start())
+		t.Cleanup(func() { _ = agent.Process.Kill(); _ = agent.Wait() })
+		require.Eventually(t, func() bool { _, err := os.Stat(socket); return err == nil }, 5*time.Second, 20*time.Millisecond)
+		t.Setenv("SSH_AUTH_SOCK", socket)
+		require.NoError(t, exec.Command("ssh-add", "-q", key).Run())
+		jump := control + "/config"
+		require.NoError(t, os.WriteFile(jump, fmt.Appendf(nil, "Host inside\n  ProxyJump gate\nHost gate inside\n  HostName 127.0.0.1\n  Port %s\n  User alice\n  UserKnownHostsFile %s\n", port, known), 0o600))
+		inside, err := cluster.NewSSH("inside", cluster.SSHOptions{Host: "inside", Config: jump})
+		require.NoError(t, err)
+		parts, err := inside.Partitions(t.Context())
+		require.NoError(t, err)
+		require.NotEmpty(t, parts)
 	})
 	t.Run("a login that is refused, and a host that is not there", func(t *testing.T) {
 		root, err := cluster.NewSSH("far", cluster.SSHOptions{Host: "login", User: "nobody", Config: config})
