@@ -73,6 +73,9 @@ func render(doc view.Doc, l lang.Lang, has room) Rendered {
 	}
 	for i, s := range doc.Sections {
 		ps, files := section(s, i, l, has)
+		if x, ok := fold(s, ps, l); ok {
+			ps = []piece{x}
+		}
 		for _, x := range ps {
 			p.add(x)
 		}

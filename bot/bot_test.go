@@ -247,6 +247,11 @@ func TestTheBotSpeaksTheLanguageOfWhoAsks(t *testing.T) {
 	s := play(t)
 	s.Slash("帮助")
 	s.said("现在可以做什么", "查看与提问")
+	s.yard.put(slurm.Job{ID: "4000", Name: "run", User: "ada", State: slurm.Running})
+	s.Slash("状态4000")
+	s.said("4000 run", "RUNNING")
+	s.Slash("显存 不够 怎么办？") // begins with a command's word, and is a question
+	s.said("显存", "来源")
 }
 
 func TestSubmitAsksThenSubmitsOnce(t *testing.T) {

@@ -42,8 +42,6 @@ type News struct {
 	Exclude []string
 	// Fix says what a button would change before it submits the job again.
 	Fix []string
-	// Curve is a picture of the loss, PNG.
-	Curve []byte
 }
 
 // A card is a job's message: one in each place that follows the job, edited in
@@ -112,14 +110,33 @@ func (b *Bot) follow(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, res
 		where = a.User
 	}
 	k := card{Team: a.Team, User: a.User, Lang: c.Lang, Approver: a.Approver, News: news, Began: b.now(), Places: []place{{Team: a.Team, Channel: where}}}
+	if err := b.begin(ctx, k, clean(stringField(result, "script"))); err != nil {
+		b.log.Error("slack: card", "job", id, "err", err)
+	}
+	return nil
+}
+
+// begin gives a job its card. It is queued here and not with the answer: as soon
+// as the card is stored, news of the job may edit it, and an edit must come
+// after what it edits.
+func (b *Bot) begin(ctx context.Context, k card, script string) error {
+	b.cards.Lock()
+	defer b.cards.Unlock()
+	id := cardID(k.News.Job.Cluster, k.News.Job.ID)
 	var old card
-	if have, err := b.cfg.Store.Get(ctx, docCard, cardID(cluster, slurm.JobID(id)), b.now(), &old); err == nil && have {
-		// Asked for again, or carried out again after a crash: what is queued or sent
-		// already has these keys and is not taken twice.
-		for i := range old.Places {
-			old.Places[i].Hash = ""
+	have, err := b.cfg.Store.Get(ctx, docCard, id, b.now(), &old)
+	switch {
+	case err != nil:
+		return err
+	case have && old.User != "":
+		return nil // asked for again, or carried out again after a crash
+	case have: // somebody who follows all jobs was told first
+		if !slices.ContainsFunc(old.Places, func(p place) bool { return p.Team == k.Places[0].Team && p.Channel == k.Places[0].Channel }) {
+			old.Places = append(old.Places, k.Places[0])
 		}
-		return b.draw(ctx, &old)
+		old.Team, old.User, old.Lang, old.Approver = k.Team, k.User, k.Lang, k.Approver
+		old.News = k.News.keep(old.News)
+		k = old
 	}
 	owed := b.draw(ctx, &k)
 	// Requester and approver are named by an edit, which calls nobody.
@@ -127,30 +144,28 @@ func (b *Bot) follow(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, res
 		m.NotBefore = time.Time{}
 		owed = append(owed, m)
 	}
-	if err := b.keepCard(ctx, k); err != nil {
-		b.log.Error("slack: card", "err", err)
+	if script != "" {
+		for _, p := range k.Places {
+			key := p.key(id)
+			owed = append(owed, b.owe(key+"/script", key+"/thread", out{
+				Do: doUpload, Team: p.Team, ThreadOf: key, File: &File{Name: string(k.News.Job.ID) + ".sbatch", Title: k.News.Job.Name, Content: script},
+			}))
+		}
 	}
-	if script := stringField(result, "script"); script != "" {
-		key := k.Places[0].key(cardID(cluster, slurm.JobID(id)))
-		owed = append(owed, b.owe(key+"/script", key+"/thread", out{
-			Do: doUpload, Team: a.Team, ThreadOf: key, File: &File{Name: id + ".sbatch", Title: news.Job.Name, Content: clean(script)},
-		}))
+	if err := b.cfg.Store.Enqueue(ctx, owed...); err != nil {
+		return err
 	}
-	b.watchers.follow(news.Job)
-	return owed
+	b.send.wake()
+	b.watchers.follow(k.News.Job)
+	return b.keepCard(ctx, k)
 }
 
 // Carry gives the job that was submitted in place of another a card where that
 // one has its own.
 func (b *Bot) Carry(ctx context.Context, from slurm.Job, next slurm.JobID) error {
-	b.cards.Lock()
-	defer b.cards.Unlock()
-	var old, there card
+	var old card
 	ok, err := b.cfg.Store.Get(ctx, docCard, cardID(from.Cluster, from.ID), b.now(), &old)
 	if err != nil || !ok {
-		return err
-	}
-	if ok, err = b.cfg.Store.Get(ctx, docCard, cardID(from.Cluster, next), b.now(), &there); err != nil || ok {
 		return err
 	}
 	k := card{Team: old.Team, User: old.User, Lang: old.Lang, Began: b.now(), News: News{Job: slurm.Job{
@@ -159,14 +174,7 @@ func (b *Bot) Carry(ctx context.Context, from slurm.Job, next slurm.JobID) error
 	for _, p := range old.Places {
 		k.Places = append(k.Places, place{Team: p.Team, Channel: p.Channel})
 	}
-	owed := b.draw(ctx, &k)
-	owed = append(owed, b.draw(ctx, &k)...) // who asked for the first one
-	if err := b.cfg.Store.Enqueue(ctx, owed...); err != nil {
-		return err
-	}
-	b.send.wake()
-	b.watchers.follow(k.News.Job)
-	return b.keepCard(ctx, k)
+	return b.begin(ctx, k, "")
 }
 
 // acted remembers who changed a job, so that they are not called for it.
@@ -261,7 +269,6 @@ func (n News) keep(before News) News {
 			f.Set(from.Field(i))
 		}
 	}
-	n.Curve = nil // sent once, when it comes
 	return n
 }
 

@@ -31,7 +31,8 @@ func (b *Bot) command(ctx context.Context, a ask) []store.SlackMessage {
 	}
 	name, ok := resolve(words[0])
 	switch {
-	case ok:
+	case ok && (guess(words[0]) != lang.ZH || !isQuestion(a.Text, words) || readsAsCommand(name, words[1:], t)):
+		// A Chinese question may begin with a command's word: 显存 不够 怎么办.
 		return b.perform(ctx, a, c, name, words[1:], t, f)
 	case len(words) == 1 && slurm.IsJobID(words[0]):
 		return b.perform(ctx, a, c, "status", words, t, f)
@@ -268,7 +269,7 @@ func (b *Bot) askFirst(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typ
 		doc.Sections = append(doc.Sections, view.Section{Text: e.Fix})
 	}
 	if s, ok := result.(ops.SubmitOut); ok {
-		doc.Sections = append(doc.Sections, view.Section{Heading: textScript.In(c.Lang), Code: s.Script, Lang: "bash", Fold: true})
+		doc.Sections = append(doc.Sections, view.Section{Heading: textScript.In(c.Lang), Code: s.Script, Lang: "bash"})
 	}
 	return b.replyWith(a, doc, false, yesNo(id, c.Lang, op.Effect == ops.Destructive))
 }

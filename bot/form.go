@@ -232,11 +232,21 @@ func (b *Bot) checkForm(ctx context.Context, a ask) (any, error) {
 	return object{"response_action": "update", "view": confirmView(planned, id, b.needsApproval(c, op, in), c.Lang)}, nil
 }
 
+// open shows everything at once: modals and unfurled links have no containers.
+func open(doc view.Doc) view.Doc {
+	doc.Sections = slices.Clone(doc.Sections)
+	for i := range doc.Sections {
+		doc.Sections[i].Fold = false
+	}
+	return doc
+}
+
 // confirmView shows what would be submitted.
 func confirmView(o ops.SubmitOut, id, approval string, l lang.Lang) slack.ModalViewRequest {
 	doc := o.View(l)
 	doc.Title, doc.Next = "", nil
 	doc.Sections = slices.DeleteFunc(doc.Sections, func(s view.Section) bool { return s.Code != "" })
+	doc = open(doc)
 	v := slack.ModalViewRequest{
 		Type: slack.VTModal, CallbackID: viewConfirm, PrivateMetadata: id,
 		Title: plain(textFormSure.In(l)), Submit: plain(textFormSubmit.In(l)), Close: plain(textFormClose.In(l)),

@@ -355,7 +355,7 @@ func (b *Bot) unfurl(ctx context.Context, a ask) []store.SlackMessage {
 		}
 		result, err := op.Run(ctx, c, in)
 		if v, ok := result.(view.Viewer); err == nil && ok {
-			shown[raw] = slack.Attachment{Blocks: slack.Blocks{BlockSet: Blocks(v.View(c.Lang), c.Lang)}}
+			shown[raw] = slack.Attachment{Blocks: slack.Blocks{BlockSet: Blocks(open(v.View(c.Lang)), c.Lang)}}
 		}
 	}
 	if len(shown) == 0 {

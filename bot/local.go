@@ -214,16 +214,6 @@ func (s *Local) alarms(ctx context.Context, id string, j slurm.Job) (said []Said
 	return said
 }
 
-// Waiting reports whether a job that was submitted here has not ended.
-func (s *Local) Waiting() bool {
-	for _, k := range s.jobs {
-		if !k.News.Job.State.Ended() {
-			return true
-		}
-	}
-	return false
-}
-
 // caller is who sits at the terminal.
 func (s *Local) caller() ops.Caller {
 	return ops.Caller{Surface: ops.Chat, ID: s.user, User: s.user}

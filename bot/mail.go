@@ -163,7 +163,7 @@ func agentDoc(r ops.Approval, l lang.Lang) view.Doc {
 	if r.Why != "" {
 		fs = append(fs, view.Fact{Name: textWhy.In(l), Value: r.Why})
 	}
-	return view.Doc{Title: textAgentAsks.In(l), Tone: view.Warn, Sections: []view.Section{{Facts: fs}, {Code: r.Question, Fold: true}}}
+	return view.Doc{Title: textAgentAsks.In(l), Tone: view.Warn, Sections: []view.Section{{Facts: fs}, {Code: r.Question}}}
 }
 
 // decide passes an operator's press on, and rewrites the request wherever it

@@ -320,3 +320,63 @@ func TestAThreadKeepsItsOrderThroughErrors(t *testing.T) {
 	require.True(t, slices.IsSorted(in(st)), "%v", in(st))
 	require.Empty(t, st.Early)
 }
+
+func TestACardThatWentElsewhereIsEditedThere(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	s.Fault(slacktest.Fault{Method: "chat.postMessage", Times: 1, Error: "not_in_channel"})
+	s.Slash("submit --yes " + spec)
+	s.Wait("the card", func(st slacktest.State) bool { return len(cards(st, "4711 gpt: Waiting")) == 1 })
+	require.NoError(t, s.bot.Tell(t.Context(), bot.News{Job: slurm.Job{ID: "4711", Cluster: "yard", Name: "gpt", User: "ada", State: slurm.Running, Nodes: []string{"n1"}}}))
+	c := waitingCard(s, "4711 gpt: Running", "Running (RUNNING)")
+	require.Equal(t, "DU1", c.Channel)
+	s.Wait("its thread", func(st slacktest.State) bool {
+		return slices.ContainsFunc(st.Messages, func(m *slacktest.Message) bool { return m.Thread == c.TS && strings.Contains(text(m), "Started on n1") })
+	})
+}
+
+func TestWhatBelongsToARefusedMessageIsGivenUpToo(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	s.Fault(slacktest.Fault{Method: "chat.postMessage", Times: 2, Error: "is_archived"}) // the channel, and the person
+	s.Slash("submit --yes " + spec)
+	s.said("gpt submitted to yard as job 4711")
+	require.Eventually(t, func() bool {
+		due, err := s.store.Slack().Due(t.Context(), time.Now().Add(time.Hour), 10)
+		return err == nil && len(due) == 0
+	}, 10*time.Second, 50*time.Millisecond, "nothing waits for ever")
+	dead, err := s.store.Slack().Buried(t.Context(), 10)
+	require.NoError(t, err)
+	require.NotEmpty(t, dead)
+}
+
+func TestEvidenceIsFoldedWhereSlackFolds(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	log := "```[rank3]: Traceback (most recent call last):\n[rank3]:   File \"/w/m.py\", line 812, in forward\n[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total capacity of 79.11 GiB\n```"
+	ask := func(ts string) *slacktest.Message {
+		t.Helper()
+		s.Event(map[string]any{"type": "app_mention", "user": "U1", "channel": "C1", "ts": ts, "text": "<@UBOT> " + log})
+		var m *slacktest.Message
+		s.Wait("a diagnosis", func(st slacktest.State) bool {
+			for _, x := range st.Messages {
+				if x.Thread == ts {
+					m = x
+				}
+			}
+			return m != nil
+		})
+		return m
+	}
+	folded := ask("1.000100")
+	require.Contains(t, slacktest.JSON(folded.Blocks), `"default_collapsed":true`)
+	require.Contains(t, slacktest.JSON(folded.Blocks), "Evidence")
+	s.Fault(slacktest.Fault{Method: "chat.postMessage", Times: 1, Error: "invalid_blocks"}) // a workspace without containers
+	open := ask("1.000200")
+	require.NotContains(t, slacktest.JSON(open.Blocks), "default_collapsed")
+	require.Contains(t, slacktest.JSON(open.Blocks), "Evidence")
+	s.Fault(slacktest.Fault{Method: "chat.postMessage", Times: 2, Error: "invalid_blocks"})
+	plain := ask("1.000300")
+	require.Empty(t, plain.Blocks)
+	require.Contains(t, strings.ToLower(plain.Text), "memory")
+}

@@ -126,14 +126,33 @@ func (b *Bot) place(ctx context.Context, o *out) (wait bool, err error) {
 		if named.key == "" {
 			continue
 		}
-		ref, ok, err := b.cfg.Store.Ref(ctx, named.key)
+		ref, ok, err := b.refOf(ctx, named.key)
 		if err != nil || !ok {
-			return true, err
+			return !ok && err == nil, err
 		}
 		o.Channel, *named.ts = ref.Channel, ref.TS
 	}
 	return false, nil
 }
+
+// refOf is where the message of a key is, sent as it was meant or another way.
+func (b *Bot) refOf(ctx context.Context, key string) (ref store.SlackRef, ok bool, err error) {
+	keys := []string{key, key + otherWay, key + otherWay + otherWay}
+	for _, k := range keys {
+		if ref, ok, err := b.cfg.Store.Ref(ctx, k); err != nil || ok {
+			return ref, ok, err
+		}
+	}
+	gone, err := b.cfg.Store.Gone(ctx, keys...)
+	if err == nil && gone {
+		err = permanentError{errors.New("the message that it belongs to was refused")}
+	}
+	return ref, false, err
+}
+
+// otherWay marks the key of a message that was refused as it was meant and is
+// said another way; twice at most.
+const otherWay = "~"
 
 // A permanentError is one that no later attempt would lift.
 type permanentError struct{ error }
@@ -212,20 +231,25 @@ func permanent(err error) bool {
 }
 
 // instead is another way to say what could not be said: a direct message where
-// the channel or the response_url does not take it, plain words where the
-// blocks are refused.
+// the channel or the response_url does not take it; blocks without folding, and
+// then plain words, where the blocks are refused.
 func (b *Bot) instead(m store.SlackMessage, o out, err error) (store.SlackMessage, bool) {
-	if !permanent(err) || strings.HasSuffix(m.Key, "~") {
+	if !permanent(err) || strings.HasSuffix(m.Key, otherWay+otherWay) {
 		return store.SlackMessage{}, false
 	}
 	code := err.Error()
 	next := o
 	switch {
 	case strings.Contains(code, "invalid_blocks"), strings.Contains(code, "msg_blocks_too_long"):
-		if o.Blocks == nil || o.Text == "" {
+		flat, folded := unfolded(o.Blocks)
+		switch {
+		case folded:
+			next.Blocks = flat
+		case o.Blocks != nil && o.Text != "":
+			next.Blocks = nil
+		default:
 			return store.SlackMessage{}, false
 		}
-		next.Blocks = nil
 	case o.Do == doRespond && o.User != "":
 		// A response_url ends after thirty minutes or five uses.
 		next.Do, next.URL, next.Channel, next.Thread = doPost, "", o.User, ""
@@ -239,8 +263,7 @@ func (b *Bot) instead(m store.SlackMessage, o out, err error) (store.SlackMessag
 	default:
 		return store.SlackMessage{}, false
 	}
-	n := b.owe(m.Key+"~", m.Lane+"~", next)
-	return n, true
+	return b.owe(m.Key+otherWay, m.Lane+otherWay, next), true
 }
 
 // A pacer keeps us within what Slack asks: about one message a second and

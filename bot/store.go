@@ -33,6 +33,7 @@ type outbox interface {
 	Bury(ctx context.Context, id int64, why string) error
 	Buried(ctx context.Context, limit int) ([]store.SlackMessage, error)
 	Ref(ctx context.Context, key string) (store.SlackRef, bool, error)
+	Gone(ctx context.Context, keys ...string) (bool, error)
 	Find(ctx context.Context, at store.SlackRef) (key string, ok bool, err error)
 }
 

@@ -9,6 +9,7 @@ import (
 
 // terminalText draws blocks as text, and their buttons as choices.
 func terminalText(blocks json.RawMessage) (s Said) {
+	blocks, _ = unfolded(blocks) // a terminal scrolls
 	var list []map[string]any
 	if json.Unmarshal(blocks, &list) != nil {
 		return Said{}

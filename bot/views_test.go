@@ -20,6 +20,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -48,6 +49,8 @@ func mainViews(t testing.TB, l lang.Lang) []drawn {
 	_, running := drawCard(sampleCard(slurm.Running, l), l, true)
 	_, failed := drawCard(sampleCard(slurm.Failed, l), l, true)
 	_, waiting := drawCard(sampleCard(slurm.Pending, l), l, true)
+	diagnosis, err := diagnose.Run(t.Context(), logOf(t), diagnose.Context{JobState: "FAILED"})
+	require.NoError(t, err)
 	asked := ops.Approval{
 		ID: "ID", Op: "submit", Who: ops.Caller{Surface: ops.MCPHTTP, ID: "nightly", User: "ada", Agent: "claude-code"},
 		Why:      lang.Text{EN: "it may use 1536 GPU hours, more than 512", ZH: "可能使用 1536 GPU 小时，超过 512"}.In(l),
@@ -73,6 +76,7 @@ func mainViews(t testing.TB, l lang.Lang) []drawn {
 		{"card-waiting", slacktest.InMessage, waiting},
 		{"card-running", slacktest.InMessage, running},
 		{"card-failed", slacktest.InMessage, failed},
+		message("diagnosis", append(Blocks(diagnosis.View(l), l), feedback("diagnose", l))),
 		message("approval", append(Blocks(agentDoc(asked, l), l), agentRow(asked, l))),
 		message("link", append(Blocks(linkDoc("ABCDEFGHIJKLMNOPQRSTUVWXYZ", l), l), linkRow(l))),
 		message("digest", Blocks(digestOf(sums{
@@ -82,6 +86,20 @@ func mainViews(t testing.TB, l lang.Lang) []drawn {
 		asView("confirm", slacktest.InModal, confirmView(planned, "ID", lang.Text{EN: "more than 512 GPU hours", ZH: "超过 512 GPU 小时"}.In(l), l)),
 		asView("home", slacktest.InHome, slack.HomeTabViewRequest{Type: slack.VTHomeTab, Blocks: slack.Blocks{BlockSet: sampleHome(t, l)}}),
 	}
+}
+
+// logOf is the log of a run whose rank 3 has run out of GPU memory.
+func logOf(t testing.TB) diagnose.Source {
+	t.Helper()
+	src, err := diagnose.Read("gpt-4711.out", strings.NewReader(strings.Join([]string{
+		" [2026-11-20 12:00:01] iteration       40/     100 | consumed samples:         2560 | elapsed time per iteration (ms): 1234.5 | lm loss: 2.345678E+00 |",
+		"[rank3]: Traceback (most recent call last):",
+		`[rank3]:   File "/w/megatron/core/tensor_parallel/layers.py", line 812, in forward`,
+		"[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total capacity of 79.11 GiB of which 1.00 GiB is free.",
+		"srun: error: gpu-01: task 0: Exited with exit code 1", "",
+	}, "\n")))
+	require.NoError(t, err)
+	return src
 }
 
 func sampleCard(state slurm.State, l lang.Lang) card {

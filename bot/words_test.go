@@ -57,6 +57,7 @@ func TestCommandsHaveOtherNames(t *testing.T) {
 	t.Parallel()
 	for word, name := range map[string]string{
 		"STATUS": "status", "squeue": "queue", "kill": "cancel", "提交": "submit", "诊断": "diagnose", "日志": "logs", "帮助": "help", "/status": "status", "help:": "help",
+		"指标": "metrics", "分区": "partitions", "优先级": "priority", "显存": "memory", "对比": "compare", "试跑": "smoke", "检查脚本": "lint",
 	} {
 		got, ok := resolve(word)
 		require.True(t, ok, word)

@@ -119,6 +119,33 @@ func (c *checker) blocks(list []any) {
 	}
 }
 
+// inContainer are the blocks that a container takes.
+var inContainer = []string{"actions", "context", "divider", "file", "header", "image", "input", "rich_text", "section", "table", "video"}
+
+// container checks a group of blocks that may be folded.
+func (c *checker) container(b m, where string) {
+	title, _ := b["title"].(m)
+	if n := utf8.RuneCountInString(str(title["text"])); title["type"] != "plain_text" || n < 1 || n > 150 {
+		c.say(where+".title", "plain_text of 1 to 150 characters")
+	}
+	if b["default_collapsed"] == true && b["is_collapsible"] != true {
+		c.say(where+".default_collapsed", "needs is_collapsible")
+	}
+	list, _ := b["child_blocks"].([]any)
+	if len(list) < 1 || len(list) > 10 {
+		c.say(where+".child_blocks", "%d blocks, 1 to 10", len(list))
+	}
+	for i, x := range list {
+		child, _ := x.(m)
+		at := fmt.Sprintf("%s.child_blocks[%d]", where, i)
+		if !slices.Contains(inContainer, str(child["type"])) {
+			c.say(at, "%q is not for a container", str(child["type"]))
+			continue
+		}
+		c.block(child, at)
+	}
+}
+
 func (c *checker) block(b m, where string) {
 	typ, _ := b["type"].(string)
 	surfaces, known := blockSurfaces[typ]
@@ -128,6 +155,9 @@ func (c *checker) block(b m, where string) {
 	}
 	if surfaces != nil && !slices.Contains(surfaces, c.on) {
 		c.say(where, "%s is not for a %s", typ, c.on)
+	}
+	if typ == "container" {
+		c.container(b, where)
 	}
 	if id, ok := b["block_id"].(string); ok {
 		if utf8.RuneCountInString(id) > 255 {

@@ -26,6 +26,9 @@ func TestWhatSlackRefusesIsFound(t *testing.T) {
 		says   string // empty: accepted
 	}{
 		"a good section":               {`[{"type":"section","text":` + text("hello") + `}]`, slacktest.InMessage, ""},
+		"a folded table":               {`[{"type":"container","title":` + text("x") + `,"is_collapsible":true,"default_collapsed":true,"child_blocks":[{"type":"table","rows":[[{"type":"raw_text","text":"a"}]]}]}]`, slacktest.InMessage, ""},
+		"an empty container":           {`[{"type":"container","title":` + text("x") + `,"child_blocks":[]}]`, slacktest.InMessage, "1 to 10"},
+		"a container in a container":   {`[{"type":"container","title":` + text("x") + `,"child_blocks":[{"type":"container"}]}]`, slacktest.InMessage, "not for a container"},
 		"an unknown block":             {`[{"type":"sektion"}]`, slacktest.InMessage, "unknown type"},
 		"a section of nothing":         {`[{"type":"section"}]`, slacktest.InMessage, "needs text or fields"},
 		"an empty text":                {`[{"type":"section","text":` + text("") + `}]`, slacktest.InMessage, "1 to 3000"},

@@ -94,6 +94,15 @@ func drawBlock(b *strings.Builder, blk m) {
 			x, _ := e.(m)
 			drawRich(b, x)
 		}
+	case "container":
+		open := " open"
+		if blk["default_collapsed"] == true {
+			open = ""
+		}
+		list, _ := blk["child_blocks"].([]any)
+		fmt.Fprintf(b, `<details class="container"%s><summary>%s</summary>`, open, textOf(blk["title"]))
+		drawBlocks(b, list)
+		b.WriteString(`</details>`)
 	case "table":
 		b.WriteString(`<table>`)
 		rows, _ := blk["rows"].([]any)
@@ -199,4 +208,5 @@ a{color:#1264a3}hr{border:0;border-top:1px solid #ddd;margin:14px 0}table{border
 .modal,.home{border:1px solid #ccc;border-radius:8px;padding:16px;margin-bottom:18px}.title{font-size:20px;font-weight:900;display:flex;justify-content:space-between;margin-bottom:12px}
 .input{margin:0 0 14px}.input label{font-weight:700}.line{border:1px solid #868686;border-radius:4px;min-height:22px;padding:6px 10px;margin-top:4px;white-space:pre-wrap}.tall{min-height:66px}
 .foot{text-align:right;border-top:1px solid #ddd;padding-top:12px}.section{display:flex;justify-content:space-between;align-items:center;margin:6px 0}.thumb{margin-right:10px;opacity:.7}
+.container{border:1px solid #ddd;border-radius:8px;padding:6px 12px;margin:6px 0}summary{font-weight:700;cursor:pointer}
 .input .select{margin-top:4px;display:block;width:200px}`

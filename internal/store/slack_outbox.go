@@ -125,6 +125,20 @@ func (s *Slack) Ref(ctx context.Context, key string) (r SlackRef, ok bool, err e
 	return r, err == nil, err
 }
 
+// Gone reports whether no message of the given keys is sent, or will be: all
+// were given up, or are not known.
+func (s *Slack) Gone(ctx context.Context, keys ...string) (bool, error) {
+	for _, key := range keys {
+		var state string
+		err := s.row(ctx, `SELECT state FROM slack_outbox WHERE key = ?`, key).Scan(&state)
+		if errors.Is(err, sql.ErrNoRows) || err == nil && state == "dead" {
+			continue
+		}
+		return false, err
+	}
+	return true, nil
+}
+
 // Find returns the key of the message that is at that place.
 func (s *Slack) Find(ctx context.Context, at SlackRef) (key string, ok bool, err error) {
 	err = s.row(ctx, `SELECT key FROM slack_refs WHERE channel = ? AND ts = ?`, at.Channel, at.TS).Scan(&key)
