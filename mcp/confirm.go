@@ -198,9 +198,7 @@ type question struct {
 func (s *Server) question(ctx context.Context, call *ops.Call, o ops.Op, in any) (question, *sdk.CallToolResult) {
 	q := question{text: o.Name + "?"}
 	if dry := withBool(in, "dry_run"); dry != nil {
-		preview := *call
-		preview.Progress = nil
-		out, err := o.Run(ctx, &preview, dry)
+		out, err := o.Run(ctx, preview(call), dry)
 		if err != nil {
 			return q, refusal(ops.AsError(err))
 		}
@@ -249,13 +247,9 @@ func (s *Server) question(ctx context.Context, call *ops.Call, o ops.Op, in any)
 // unasked carries out a call as far as it goes without a yes. An operation that
 // asks in the shell stops there and says what it would do; what is wrong with
 // the call, or that there is nothing to do, is then told before a person is
-// bothered. Nothing has been decided, so nothing is written down.
+// bothered.
 func (s *Server) unasked(ctx context.Context, call *ops.Call, o ops.Op, in any, q *question) *sdk.CallToolResult {
-	svc := *call.Service
-	svc.Audit = nil
-	preview := *call
-	preview.Service, preview.Progress, preview.Confirmed = &svc, nil, false
-	out, err := o.Run(ctx, &preview, in)
+	out, err := o.Run(ctx, preview(call), in)
 	if e := ops.AsError(err); err != nil && e.Confirm {
 		q.text = o.Name + ": " + e.Message + "?"
 		return nil
@@ -270,6 +264,19 @@ func (s *Server) unasked(ctx context.Context, call *ops.Call, o ops.Op, in any, 
 		return refusal(ops.AsError(err))
 	}
 	return res
+}
+
+// preview is call while a person is being asked: nothing has been decided, so
+// nothing is written down.
+func preview(call *ops.Call) *ops.Call {
+	p := *call
+	if call.Service != nil {
+		svc := *call.Service
+		svc.Audit = nil
+		p.Service = &svc
+	}
+	p.Progress, p.Confirmed = nil, false
+	return &p
 }
 
 // offerToken adds to plan's answer the token with which submit accepts the

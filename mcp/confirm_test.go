@@ -64,6 +64,22 @@ func TestAPlansTokenSubmitsThatPlanOnce(t *testing.T) {
 	require.Len(t, s.subs, 1)
 }
 
+// Over HTTP the audit names the agent as its client does, and the person as the
+// token does.
+func TestTheAuditNamesTheAgentAndItsPerson(t *testing.T) {
+	s := newSite()
+	cfg, audit := config(t, s)
+	c := connect(t, serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": {ID: "alices-agent", User: "alice"}}}), map[string]string{"Authorization": "Bearer t"})
+	asked := c.do("submit", submitArgs(goodSpec, ""))
+	require.Empty(t, *audit, "a question changes nothing")
+	c.do("submit", submitArgs(goodSpec, asked.Structured["confirm_token"].(string)))
+	c.do("cancel", `{"job":"4712"}`)
+	require.Len(t, *audit, 1)
+	done := (*audit)[0]
+	require.Equal(t, "submit", done.Op)
+	require.Equal(t, ops.Caller{Surface: ops.MCPHTTP, ID: "alices-agent", User: "alice", Agent: "test"}, done.Who)
+}
+
 func TestSubmitWithoutATokenShowsWhatItWouldDoAndGivesOne(t *testing.T) {
 	s := newSite()
 	c := talking(t, s)

@@ -166,11 +166,11 @@ func TestLongThingsOverHTTP(t *testing.T) {
 		req.Header.Set("Authorization", "Bearer t")
 		res, err := http.DefaultClient.Do(req)
 		require.NoError(t, err)
-		t.Cleanup(func() { res.Body.Close() })
 		require.Equal(t, http.StatusOK, res.StatusCode)
 		return res
 	}
 	news := stream(http.MethodGet, "")
+	defer news.Body.Close()
 	_, problem := c.ask("resources/subscribe", `{"uri":"megatron-ops://jobs/4712"}`)
 	require.Empty(t, problem)
 	time.Sleep(150 * time.Millisecond)
@@ -182,6 +182,7 @@ func TestLongThingsOverHTTP(t *testing.T) {
 	require.Empty(t, problem)
 
 	wait := stream(http.MethodPost, `{"jsonrpc":"2.0","id":41,"method":"tools/call","params":{"name":"wait","arguments":{"job":"4711"},"_meta":{"progressToken":"p"}}}`)
+	defer wait.Body.Close()
 	seen, _ = events(t, wait, 2)
 	require.Contains(t, seen[1], `"progressToken":"p"`)
 	res, _ := c.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":41}}`)
