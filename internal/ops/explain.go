@@ -49,9 +49,11 @@ func explain(ctx context.Context, c *Call, in ExplainIn) (ExplainOut, error) {
 			return out, nil
 		}
 	}
-	// sbatch's options and Slurm's variables are among the cards.
+	// What has no row may be told by a card; a name must be told by its name.
 	if c.Answerer != nil {
-		if a, err := c.Answerer().Ask(ctx, knowledge.Question{Text: questionAbout(word, c.Lang), Lang: c.Lang}); err == nil && !a.Refused {
+		a, err := c.Answerer().Ask(ctx, knowledge.Question{Text: questionAbout(word, c.Lang), Lang: c.Lang})
+		named := !strings.HasPrefix(word, "-") && !strings.Contains(word, "_") || strings.Contains(a.Answer, strings.Fields(word)[0])
+		if err == nil && !a.Refused && named {
 			return ExplainOut{Word: word, Kind: "knowledge", Says: a.Answer}, nil
 		}
 	}
