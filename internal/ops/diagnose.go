@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/view"
@@ -115,8 +117,9 @@ func (c *Call) evidence(ctx context.Context, cl Cluster, j slurm.Job) diagnose.C
 	d := diagnose.FromJob(j)
 	if s, ok := c.specOf(ctx, cl.Name(), j.ID); ok {
 		run := megatronRun(c.site(s).Fill(s).WithDefaults())
-		d.Launch = &run
+		d.Launch, d.Worktree = &run, s.Worktree
 	}
+	d.Resolve = resolver(ctx)
 	if s, ok := cl.(surveyor); ok && j.State != slurm.Running && j.State != slurm.Completed {
 		if all, err := s.Nodes(ctx); err == nil {
 			for _, n := range all {
@@ -127,6 +130,19 @@ func (c *Call) evidence(ctx context.Context, cl Cluster, j slurm.Job) diagnose.C
 		}
 	}
 	return d
+}
+
+// resolver asks this machine's name service for the names of an address.
+func resolver(ctx context.Context) func(address string) []string {
+	return func(address string) []string {
+		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+		defer cancel()
+		names, err := net.DefaultResolver.LookupAddr(ctx, address)
+		if err != nil {
+			return nil
+		}
+		return names
+	}
 }
 
 // noLog says what a job without any log means.

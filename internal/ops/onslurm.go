@@ -104,7 +104,7 @@ func (e errand) reduce(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	e.Given.Launch = e.Launch
+	e.Given.Launch, e.Given.Resolve = e.Launch, resolver(ctx)
 	r, err := diagnose.Run(ctx, src, e.Given)
 	if err != nil {
 		return err

@@ -27,7 +27,35 @@ func (j *job) peerOf(text string) (address, node string) {
 			return address, h
 		}
 	}
-	return address, j.given.Addresses[address]
+	if node := j.given.Addresses[address]; node != "" || j.given.Resolve == nil {
+		return address, node
+	}
+	for _, name := range j.given.Resolve(address) {
+		if node := nodeOfName(name, j.nodes); node != "" {
+			return address, node
+		}
+	}
+	return address, ""
+}
+
+// interfacePart is what sites put behind a node's name for each of its
+// interfaces: gpu07-ib0, gpu07-hsn1, gpu07i.
+var interfacePart = lazy.New(`(?i)[-_.]?(?:ib|ibs|hsn|opa|eth|en|eno|ens|bond|roce|mlx|data|mgmt|bmc|ipmi|i)\d*$`)
+
+// nodeOfName is the node that a host's name means: the name without its domain
+// and its interface part. Where nodes are known it must be one of them.
+func nodeOfName(name string, nodes map[string]int) string {
+	name = strings.TrimSuffix(name, ".")
+	host, _, _ := strings.Cut(name, ".")
+	for _, one := range []string{name, host, interfacePart.ReplaceAllString(host, "")} {
+		if nodes[one] > 0 {
+			return one
+		}
+	}
+	if len(nodes) > 0 {
+		return ""
+	}
+	return interfacePart.ReplaceAllString(host, "")
 }
 
 // differing names the start markers, such as commit or argv, that are not the

@@ -55,6 +55,10 @@ type Report struct {
 	Rules   []string     `json:"rules,omitempty"`
 	Peer    string       `json:"peer,omitempty"`
 	Differs []string     `json:"differs,omitempty"`
+	// ImportKind is why a module was not found, and ImportRoot the checkout that
+	// shows it.
+	ImportKind ImportKind `json:"import_kind,omitempty"`
+	ImportRoot string     `json:"import_root,omitempty"`
 	// OnlyRanks are the ranks whose logs are here, where those of others are not.
 	OnlyRanks []int `json:"only_ranks,omitempty"`
 	// Behind is who a hanging job waits for, where the logs show it.
@@ -145,8 +149,12 @@ func (j *job) join(r *Report, v verdict) {
 	for _, rule := range j.brokenRules(v) {
 		r.Rules = append(r.Rules, rule.ID)
 	}
-	if v.class == Hang {
+	switch v.class {
+	case Hang:
 		r.Behind = j.whoIsBehind()
+	case ImportError:
+		r.ImportKind = j.importKind(r, v.event)
+		r.ImportRoot = show(r.ImportRoot)
 	}
 	switch v.class {
 	case NCCLConnection, NCCLIB, NCCLTimeout, Rendezvous:

@@ -30,6 +30,11 @@ type Context struct {
 
 	// Addresses are the nodes of IP addresses, as the cluster resolves them.
 	Addresses map[string]string `json:"addresses,omitempty"`
+	// Resolve asks the cluster's name service for the names of an address; nil:
+	// nobody can be asked.
+	Resolve func(address string) []string `json:"-"`
+	// Worktree is the folder that the job was to run in.
+	Worktree string `json:"worktree,omitempty"`
 	// Launch is the run's launch where the specification is known.
 	Launch *megatron.Run `json:"-"`
 }

@@ -237,6 +237,11 @@ func (r Report) advice(l lang.Lang) []string {
 			add(t)
 		}
 	}
+	if r.Class == GPUHardware || r.Class == CUDAIllegalAccess {
+		if t, ok := r.hardwareAdvice(); ok {
+			add(t)
+		}
+	}
 	if r.Class == ImportError {
 		if t, ok := r.importAdvice(); ok {
 			add(t)
@@ -259,20 +264,6 @@ func (r Report) memoryAdvice() (out []lang.Text) {
 			fmt.Sprintf("本次运行使用 --micro-batch-size %d，序列长度 %d，TP %d、PP %d、CP %d：可先试 --micro-batch-size %d。", y.MicroBatchSize, y.SeqLength, y.TP, y.PP, max(1, y.CP), half)))
 	}
 	return out
-}
-
-// importAdvice tells a wrong worktree from a missing `uv sync` by the missing
-// module and the path of the importing file.
-func (r Report) importAdvice() (lang.Text, bool) {
-	_, module, _ := strings.Cut(r.RootLine, "No module named ")
-	module = strings.Trim(strings.TrimSpace(module), `'"`)
-	switch {
-	case module == "":
-		return lang.Text{}, false
-	case module == "megatron", strings.HasPrefix(module, "megatron."):
-		return said("`"+module+"` is part of the worktree itself: the job runs in another worktree or PYTHONPATH names a stale checkout.", "`"+module+"` 属于 worktree 本身：作业进入了别的 worktree，或 PYTHONPATH 指向了旧的代码目录。"), true
-	}
-	return said("`"+module+"` is not in the environment that ran: `uv sync` in the worktree, or an image that has it.", "运行环境中没有 `"+module+"`：在 worktree 中执行 `uv sync`，或换用包含它的镜像。"), true
 }
 
 func count(n int, what string) string {
