@@ -81,6 +81,7 @@ func TestTenThousandJobsOnSlurm(t *testing.T) {
 // readers, each once a second, over the jobs that the test above left: while
 // nothing changes the controller counts two questions in a minute.
 func TestTwoQuestionsAMinuteOnSlurm(t *testing.T) {
+	t.Parallel()
 	real := slurmtest.Start(t, slurmtest.Options{MinJobAge: 2})
 	c := cluster.NewCLI("real")
 	c.Environ = real.Environ

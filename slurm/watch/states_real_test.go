@@ -29,6 +29,7 @@ srun --het-group=0,1 sleep 6
 // knows, and reads what is told of each: a node's daemon is killed, a job is
 // preempted, one runs into its limit, one can no longer meet its deadline.
 func TestHowJobsEndOnSlurm(t *testing.T) {
+	t.Parallel()
 	real := slurmtest.Start(t, slurmtest.Options{MinJobAge: 2, SlurmdTimeout: 5, Preempt: true})
 	c := cluster.NewCLI("real")
 	c.Environ = real.Environ
@@ -51,8 +52,9 @@ func TestHowJobsEndOnSlurm(t *testing.T) {
 	again := submit("--nodelist=gpu4", "--requeue", "--wrap=exec sleep 300")
 	array := submit("--nodelist=gpu1", "--array=1-3", "--wrap=sleep 2; exit $((SLURM_ARRAY_TASK_ID == 2))")
 	put := submit("--nodelist=gpu1", "--requeue", "--wrap=exec sleep 300")
+	nothing := submit("--nodelist=gpu[1,4]", "--no-requeue", "--gpus-per-node=1", "--wrap=exec sleep 300") // no srun: its second node does nothing
 
-	w := watch.New(c, watch.Options{Interval: time.Second, Floor: 500 * time.Millisecond, Longest: 2 * time.Second})
+	w := watch.New(c, watch.Options{Interval: time.Second, Floor: 500 * time.Millisecond, Longest: 2 * time.Second, Idle: 6 * time.Second})
 	sub := w.Subscribe()
 	defer sub.Close()
 	var story []watch.Event
@@ -90,7 +92,7 @@ func TestHowJobsEndOnSlurm(t *testing.T) {
 	requeued := func(id slurm.JobID, how slurm.State) func(watch.Event) bool {
 		return func(e watch.Event) bool { return e.Job.ID == id && slices.Contains(e.Job.Requeues, how) }
 	}
-	all := []slurm.JobID{limit, victim, noRequeue, lost, again, array, put}
+	all := []slurm.JobID{limit, victim, noRequeue, lost, again, array, put, nothing}
 	for _, id := range all {
 		w.Watch(slurm.Job{ID: id})
 	}
@@ -98,6 +100,17 @@ func TestHowJobsEndOnSlurm(t *testing.T) {
 	for _, id := range all {
 		until("the start of "+string(id), runs(id))
 	}
+
+	for idle := false; !idle; {
+		e, err := sub.Next(ctx)
+		require.NoError(t, err, "no idle allocation was told of:\n%s", told(story))
+		story = append(story, e)
+		if idle = e.Kind == watch.Idle; idle {
+			require.Equal(t, nothing, e.Job.ID, "only the one that leaves a node alone")
+			require.InDelta(t, e.Idle.For.Hours()*2, e.Idle.GPUHours, 0.001)
+		}
+	}
+	require.NoError(t, c.Cancel(ctx, nothing))
 
 	// What befalls them.
 	require.NoError(t, real.Signal("slurmd.gpu4", syscall.SIGKILL))
