@@ -332,6 +332,36 @@ func TestMegatronIsAskedToSaveBeforeTheTimeLimitOnSlurm(t *testing.T) {
 	}
 }
 
+// The same below torch's own launcher, which must outlive the signal so that its
+// ranks have the time to save.
+func TestRanksBelowTorchsLauncherSaveOnSlurm(t *testing.T) {
+	tools := slurmtest.Torch(t)
+	d := atDesk(t)
+	below := func(s *job.Spec) {
+		s.Launcher, s.LauncherArgv, s.Nodes, s.GPUsPerNode, s.Monitor = job.UV, nil, ptr(2), ptr(2), nil
+		s.Env["T_SECONDS"] = "300"
+	}
+	_, err := d.Run(t.Context(), "cp", "-r", tools, filepath.Join(d.tree, "tools")) // where alice may go
+	require.NoError(t, err)
+	path := "--export=ALL,PATH=" + filepath.Join(d.tree, "tools") + ":/usr/bin:/bin"
+	signalled := d.submit(d.spec("below", below, func(s *job.Spec) { s.Signal, s.Time, s.MasterPort = "USR1@50", "1", ptr(24561) }), path)
+	switched := d.submit(d.spec("switch", below, func(s *job.Spec) { s.KillSwitch, s.MasterPort = "STOP", ptr(24562) }), path)
+	d.log("switch-"+switched+".out", "argv")
+	d.file("STOP", "")
+	for name, id := range map[string]string{"below": signalled, "switch": switched} {
+		d.becomes(id, "COMPLETED")
+		saved := 0
+		files, err := filepath.Glob(filepath.Join(d.tree, "logs", id, "attempt-0", "gpu*", "*", "attempt_0", "*", "stdout.log"))
+		require.NoError(t, err)
+		for _, f := range files {
+			text, err := os.ReadFile(f)
+			require.NoError(t, err)
+			saved += strings.Count(string(text), "saved before the end")
+		}
+		require.Equal(t, 4, saved, "%s: every rank has saved: %s", name, d.logs())
+	}
+}
+
 func TestTheKillSwitchEndsWhatRunsAndWhatWouldStartOnSlurm(t *testing.T) {
 	d := atDesk(t)
 	id := d.submit(d.spec("switched", func(s *job.Spec) {
