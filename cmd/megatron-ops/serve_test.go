@@ -373,6 +373,7 @@ mcp:
 	require.NoError(t, err)
 	require.Contains(t, string(out), "approve")
 	require.Contains(t, string(out), "T1/U5")
+	require.Contains(t, string(out), "nightly, by test-agent", "the agent and whom it asked for")
 }
 
 // callTool calls a tool over /mcp and returns everything that came back.

@@ -55,7 +55,11 @@ func (o AuditOut) View(l lang.Lang) view.Doc {
 		t.Header = []string{"时间", "谁", "身份", "来源", "操作", "结果"}
 	}
 	for _, e := range o.Entries {
-		t.Rows = append(t.Rows, []string{e.At.Format(time.DateTime), e.Who, e.Owner, e.Surface, e.Op, e.Result})
+		who := e.Who
+		if e.Agent != "" { // the person comes first: the agent asked for them
+			who += lang.Text{EN: ", by ", ZH: "，通过 "}.In(l) + e.Agent
+		}
+		t.Rows = append(t.Rows, []string{e.At.Format(time.DateTime), who, e.Owner, e.Surface, e.Op, e.Result})
 	}
 	d.Sections = []view.Section{{Table: t}}
 	return d
