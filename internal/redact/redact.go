@@ -24,8 +24,13 @@ type form struct {
 // keyNames are the names of settings that hold secrets.
 const keyNames = `[A-Za-z0-9_.-]*(?:secret|token|passwd|password|passphrase|api[_-]?key|apikey|access[_-]?key|private[_-]?key|credential|auth[_-]?key|SLURM_JWT)[A-Za-z0-9_.-]*`
 
+// keyMaterial is the form that is told from a hash by its mixed letters.
+const keyMaterial = "key material"
+
 var forms = []form{
 	{"private key block", lazy.New(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----|\z)`), 0, "PRIVATE KEY"},
+	// A line of a key whose beginning is elsewhere: base64 and nothing else.
+	{keyMaterial, lazy.New(`(?m)^(?:[^\s]{1,40}[:|]\s*)?([A-Za-z0-9+/]{48,80}={0,2})[ \t]*$`), 1, ""},
 	{"authorization header", lazy.New(`(?i)\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:(?:basic|bearer|token|digest)\s+)?([^\s"',;]+)`), 1, ""},
 	{"bearer", lazy.New(`(?i)\bbearer\s+([A-Za-z0-9._~+/=-]{8,})`), 1, ""},
 	{"json web token", lazy.New(`\beyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*`), 0, "eyJ"},
@@ -81,6 +86,9 @@ func hide(s string, f form) string {
 		if from < last || strings.HasPrefix(s[from:to], Mask[:len(Mask)-1]) {
 			continue
 		}
+		if f.name == keyMaterial && !mixed(s[from:to]) {
+			continue
+		}
 		if f.name == "named setting" || f.name == "named option" {
 			if notSecretName.MatchString(s[m[0]:from]) || notSecretValue.MatchString(s[from:to]) {
 				continue
@@ -92,6 +100,33 @@ func hide(s string, f form) string {
 	}
 	b.WriteString(s[last:])
 	return b.String()
+}
+
+// mixed reports whether a word has capitals, small letters and digits, as base64
+// has and a hexadecimal hash has not.
+func mixed(s string) bool {
+	return strings.ContainsAny(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") && strings.ContainsAny(s, "ghijklmnopqrstuvwxyz") && strings.ContainsAny(s, "0123456789+/")
+}
+
+// A Stream masks secrets in text that comes line by line, where a private key
+// stretches over many of them. The zero value is ready.
+type Stream struct{ key int }
+
+// longestKey is after how many lines a key without an end is taken to be over.
+const longestKey = 200
+
+// Line returns the next line of the stream, masked.
+func (k *Stream) Line(s string) string {
+	if k.key > 0 {
+		if k.key++; k.key > longestKey || strings.Contains(s, "-----END") {
+			k.key = 0
+		}
+		return Mask
+	}
+	if strings.Contains(s, "-----BEGIN") && strings.Contains(s, "PRIVATE KEY") && !strings.Contains(s, "-----END") {
+		k.key = 1
+	}
+	return Text(s)
 }
 
 // Values returns a function that masks the given values wherever they stand,

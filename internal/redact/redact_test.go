@@ -81,3 +81,19 @@ func FuzzCleanIsStable(f *testing.F) {
 		require.False(t, strings.ContainsAny(once, "\x1b\x07\x00\r"))
 	})
 }
+
+func TestAKeyOverManyLinesIsMaskedLineByLine(t *testing.T) {
+	body := []string{"MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj", "short+tail=="}
+	var k redact.Stream
+	require.Equal(t, "before", k.Line("before"))
+	require.Contains(t, k.Line("-----BEGIN RSA PRIVATE KEY-----"), redact.Mask)
+	for _, l := range body {
+		require.Equal(t, redact.Mask, k.Line(l))
+	}
+	require.Equal(t, redact.Mask, k.Line("-----END RSA PRIVATE KEY-----"))
+	require.Equal(t, "after", k.Line("after"))
+	require.NotContains(t, redact.Text("[rank3]: "+body[0]), "MIIEvQ", "also where its beginning was not read")
+	for _, hash := range []string{"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", strings.Repeat("=", 60), strings.Repeat("-", 70)} {
+		require.Equal(t, hash, redact.Text(hash))
+	}
+}

@@ -17,6 +17,7 @@ type followed struct {
 	no   int
 	part string    // a line that is not complete yet
 	at   time.Time // the last time that a line named
+	keys
 }
 
 // A Follower tells lines as they are written.
@@ -127,6 +128,9 @@ func (s *followed) read(j *job, i int, file *logFile, f Filter) (lines []Line) {
 			continue
 		}
 		t, plain := untag(text)
+		if s.hides(t, plain) {
+			text, plain = redact.Mask, redact.Mask
+		}
 		rank, node := j.rankOf(i, t, nil), j.fileNode[i]
 		if t.host != "" {
 			node = t.host

@@ -177,6 +177,29 @@ type lineReader struct {
 	no          int
 	text        string
 	at          time.Time
+	keys
+}
+
+// keys follows private keys over the lines of each stream of a file.
+type keys map[tag]*redact.Stream
+
+// hides reports whether a line is the inside of a private key.
+func (k *keys) hides(t tag, text string) bool {
+	open := (*k)[t]
+	if open == nil {
+		if !strings.Contains(text, "PRIVATE KEY") {
+			return false
+		}
+		if *k == nil {
+			*k = keys{}
+		}
+		if len(*k) >= 1<<14 {
+			return false
+		}
+		open = &redact.Stream{}
+		(*k)[t] = open
+	}
+	return open.Line(text) == redact.Mask
 }
 
 // maxTailRead bounds how far back the newest lines of one file are looked for.
@@ -258,7 +281,11 @@ func (r *lineReader) next() bool {
 			}
 			continue
 		}
-		_, text := untag(r.text)
+		t, text := untag(r.text)
+		if r.hides(t, text) {
+			r.text = redact.Mask
+			return true
+		}
 		if at, ok := timestamp(text); ok {
 			if at.Year() == yearless {
 				at = at.AddDate(r.year, 0, 0)

@@ -255,3 +255,38 @@ func TestEveryAnswerNamesAStepOfTheMethod(t *testing.T) {
 		require.True(t, steps[diagnoseText(t, text).Why])
 	}
 }
+
+// TestAPrivateKeyNeverLeaves has a rank that prints its key, between the lines
+// of another one; and a rank that dies right after.
+func TestAPrivateKeyNeverLeaves(t *testing.T) {
+	key := []string{"-----BEGIN OPENSSH PRIVATE KEY-----", "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZW", "QyNTUxOQAAACB9tail", "-----END OPENSSH PRIVATE KEY-----"}
+	var b strings.Builder
+	for i, l := range key {
+		fmt.Fprintf(&b, "[rank1]: %s\n[rank0]: step %d\n", l, i)
+	}
+	b.WriteString("[rank1]: WANDB_API_KEY=0123456789abcdef0123456789abcdef01234567\n")
+	path := filepath.Join(t.TempDir(), "slurm-1.out")
+	require.NoError(t, os.WriteFile(path, []byte(b.String()), 0o600))
+	src, err := diagnose.Open(path)
+	require.NoError(t, err)
+	var all strings.Builder
+	require.NoError(t, diagnose.Lines(context.Background(), src, diagnose.Filter{}, func(l diagnose.Line) error {
+		all.WriteString(l.Text + "\n")
+		return nil
+	}))
+	w := diagnose.NewFollower(diagnose.Source{}, diagnose.Filter{})
+	lines, err := w.Look(context.Background(), path)
+	require.NoError(t, err)
+	for _, l := range lines {
+		all.WriteString(l.Text + "\n")
+	}
+	r, err := diagnose.Run(context.Background(), src, diagnose.Context{JobState: "FAILED"})
+	require.NoError(t, err)
+	for _, e := range r.Evidence {
+		all.WriteString(e.Text + "\n")
+	}
+	for _, secret := range []string{"b3Blbn", "QyNTUx", "0123456789abcdef"} {
+		require.NotContains(t, all.String(), secret)
+	}
+	require.GreaterOrEqual(t, strings.Count(all.String(), "step 3"), 2, "other ranks' lines stay")
+}
