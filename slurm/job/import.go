@@ -481,10 +481,21 @@ func (m *importer) dropBad() {
 		}
 		texts[field] = p
 	}
+	numbers := map[string]**int{"nodes": &m.spec.Nodes, "gpus_per_node": &m.spec.GPUsPerNode, "cpus_per_task": &m.spec.CPUsPerTask, "master_port": &m.spec.MasterPort}
 	for _, e := range m.spec.Validate() {
-		if p, ok := texts[e.Field]; ok && *p != "" {
-			m.note(0, e.Field+": "+*p, "left out: "+e.Msg, "已略去："+e.Msg)
-			*p = ""
+		text, isText := texts[e.Field]
+		number, isNumber := numbers[e.Field]
+		name, isEnv := strings.CutPrefix(e.Field, "env.")
+		switch {
+		case isText && *text != "":
+			*text = ""
+		case isNumber:
+			*number = nil
+		case isEnv:
+			delete(m.spec.Env, name)
+		default:
+			continue
 		}
+		m.note(0, strings.TrimSuffix(e.Field+": "+e.Value, ": "), "left out: "+e.Msg, "已略去："+Say(e.Msg, lang.ZH))
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
@@ -154,4 +155,19 @@ func FuzzEncodedSpecificationsDecodeToThemselves(f *testing.F) {
 		require.NoError(t, err, "%s", job.Encode(spec))
 		require.Equal(t, spec, again)
 	})
+}
+
+func TestWhatTheSpecificationRefusesIsLeftOutWithANote(t *testing.T) {
+	spec, ns := job.Import("x", []byte("#!/bin/bash\n#SBATCH --nodes=2 --time=soon --qos=a;b\ncd /w\nexport ARGS=1 T_X=2 MASTER_PORT=295000\nsrun python -m torch.distributed.run --nproc-per-node=8 a.py\n"))
+	require.Empty(t, spec.Validate())
+	require.Equal(t, map[string]string{"T_X": "2"}, spec.Env)
+	require.Empty(t, spec.Time)
+	require.Nil(t, spec.MasterPort)
+	text := notes(ns)
+	for _, what := range []string{"time: soon", "qos: a;b", "env.ARGS", "master_port: 295000"} {
+		require.Contains(t, text, what)
+	}
+	for _, n := range ns {
+		require.Equal(t, lang.ZH, lang.Of(n.Why.ZH), n.Why.ZH)
+	}
 }
