@@ -52,7 +52,7 @@ var reasons = []Meaning{
 	reason("None", "not looked at by the scheduler yet, or nothing is in the way", "调度器尚未处理，或没有障碍", "", ""),
 	reason("Priority", "jobs of higher priority wait for the same nodes", "有更高优先级的作业在等待相同节点", "wait, or ask for less: fewer nodes or a shorter time may start earlier (backfill)", "请等待；减少节点或缩短时间可能更早启动（回填调度）"),
 	reason("Resources", "is first in line and waits until enough nodes are free", "已排在最前，等待足够的空闲节点", "wait; fewer nodes or a shorter time may start earlier", "请等待；减少节点或缩短时间可能更早启动"),
-	reason("Dependency", "waits for another job", "等待依赖的作业", "", ""),
+	reason("Dependency", "waits for another job", "等待依赖的作业", "look at that job with status: if it is held or fails, this one never starts", "用 status 查看被依赖的作业；若其被保持或失败，本作业永远不会启动"),
 	reason("DependencyNeverSatisfied", "waits for a job that did not end as its dependency asks, so it never starts", "依赖的作业未按要求结束，永远不会启动", "cancel it; submit it again with another dependency", "请取消它，并以新的依赖重新提交"),
 	reason("BeginTime", "waits for its begin time; after a requeue that is two minutes", "未到开始时间（重新排队后约需等待两分钟）", "", ""),
 	reason("JobHeldUser", "is held by its owner", "被所有者保持", "release it", "执行 release"),

@@ -3,6 +3,7 @@ package follow
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/user"
@@ -234,4 +235,26 @@ exit 1
 	list, err = later.Avoids(t.Context(), "local", y.call.Who.User)
 	require.NoError(t, err)
 	require.Empty(t, list)
+}
+
+func TestTheSameCauseTwiceEndsIt(t *testing.T) {
+	y := newYard(t, "exit 0\n")
+	st, err := y.call.Store()
+	require.NoError(t, err)
+	f := &Follower{Service: y.call.Service, Log: slog.New(slog.DiscardHandler)}
+	jobs := 0
+	same := func(lineage, class, line, iteration string) bool {
+		jobs++
+		id := slurm.JobID(fmt.Sprint(jobs))
+		again, err := f.sameCause(t.Context(), st, lineage, id, diagnose.Report{Class: class, RootLine: line}, iteration)
+		require.NoError(t, err)
+		return again
+	}
+	require.False(t, same("a", diagnose.NCCLTimeout, "rank 3 waited 600 s", "100"))
+	require.False(t, same("a", diagnose.NCCLIB, "port 1 of mlx5_0 is down", "100"), "another cause")
+	require.True(t, same("a", diagnose.NCCLIB, "port 2 of mlx5_3 is down", "200"), "numbers aside it is the same")
+	require.False(t, same("b", diagnose.NCCLIB, "port 2 of mlx5_3 is down", "200"), "another run's")
+	require.False(t, same("c", diagnose.SlurmTimeLimit, "DUE TO TIME LIMIT", "100"))
+	require.False(t, same("c", diagnose.SlurmTimeLimit, "DUE TO TIME LIMIT", "200"), "it came further")
+	require.True(t, same("c", diagnose.SlurmTimeLimit, "DUE TO TIME LIMIT", "200"), "it did not")
 }
