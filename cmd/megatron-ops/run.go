@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -197,13 +198,28 @@ func (sh *shell) exit(err error) int {
 }
 
 func (sh *shell) printJSON(v any) {
-	enc := json.NewEncoder(sh.out)
+	var doc bytes.Buffer
+	enc := json.NewEncoder(&doc)
 	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(v); err != nil {
+	err := enc.Encode(v)
+	// What is too long for anybody's eye is not set in lines: that takes as long as
+	// making it.
+	if out := doc.Bytes(); err == nil && len(out) < mostIndented {
+		var lines bytes.Buffer
+		if err = json.Indent(&lines, out, "", "  "); err == nil {
+			doc = lines
+		}
+	}
+	if err == nil {
+		_, err = sh.out.Write(doc.Bytes())
+	}
+	if err != nil {
 		fmt.Fprintf(sh.err, "megatron-ops: %v\n", err)
 	}
 }
+
+// mostIndented is how long a document is, in bytes, that is still set in lines.
+const mostIndented = 256 << 10
 
 // show prints an operation's answer.
 func (sh *shell) show(out any) error {

@@ -25,6 +25,20 @@ func took(b *testing.B, env []string, argv ...string) time.Duration {
 	return time.Since(begin)
 }
 
+// busy is how long a command and what it starts keep processors busy, in
+// milliseconds: what does not depend on the machine's other work.
+func busy(b *testing.B, env []string, argv ...string) float64 {
+	b.Helper()
+	var all []time.Duration
+	for range 5 {
+		cmd := exec.Command(argv[0], argv[1:]...)
+		cmd.Env = env
+		require.NoError(b, cmd.Run())
+		all = append(all, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
+	}
+	return middle(all)
+}
+
 // middle is the median, in milliseconds.
 func middle(all []time.Duration) float64 {
 	slices.Sort(all)
@@ -67,6 +81,7 @@ func BenchmarkSubmit(b *testing.B) {
 	b.ReportMetric(middle(with), "ms/submit")
 	b.ReportMetric(middle(without), "ms/sbatch")
 	b.ReportMetric(middle(added), "ms-added")
+	b.ReportMetric(busy(b, env, ours...), "cpu-ms/submit")
 	_, err = real.Run(b.Context(), "scancel", "--name=speed")
 	require.NoError(b, err)
 }
@@ -86,6 +101,7 @@ func BenchmarkListTenThousand(b *testing.B) {
 	b.ReportMetric(middle(with), "ms/list")
 	b.ReportMetric(middle(without), "ms/squeue")
 	b.ReportMetric(middle(added), "ms-added")
+	b.ReportMetric(busy(b, env, program, "list", "--user", "all", "-o", "json"), "cpu-ms/list")
 	_, err = real.Run(b.Context(), "scancel", out)
 	require.NoError(b, err)
 }
@@ -105,6 +121,7 @@ func BenchmarkStatus(b *testing.B) {
 	b.ReportMetric(middle(with), "ms/status")
 	b.ReportMetric(middle(without), "ms/squeue")
 	b.ReportMetric(middle(added), "ms-startup")
+	b.ReportMetric(busy(b, env, program, "status", id, "-o", "json"), "cpu-ms/status")
 	_, err = real.Run(b.Context(), "scancel", id)
 	require.NoError(b, err)
 }
