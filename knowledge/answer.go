@@ -311,7 +311,7 @@ func (a *Answerer) find(q Question) finding {
 		return finding{Answer: ans, hits: hits}
 	}
 	if why != "" && !siteMay(why) {
-		return finding{Answer: lib.decline(text, l, why), closed: true}
+		return finding{Answer: lib.decline(hits, l, why), closed: true}
 	}
 	whole := inContext(text, q.History)
 	if why == "" {
@@ -328,7 +328,7 @@ func (a *Answerer) find(q Question) finding {
 		return finding{Answer: ans, hits: hits}
 	}
 	if why != "" {
-		return finding{Answer: lib.decline(text, l, why), hits: hits}
+		return finding{Answer: lib.decline(hits, l, why), hits: hits}
 	}
 	if ans, ok := lib.flagFact(text, l, hits); ok {
 		return finding{Answer: ans, hits: hits}
@@ -341,7 +341,7 @@ func (a *Answerer) find(q Question) finding {
 			return finding{Answer: lib.found(hits, l), hits: hits}
 		}
 	}
-	return finding{Answer: lib.decline(text, l, unknown), hits: hits}
+	return finding{Answer: lib.decline(hits, l, unknown), hits: hits}
 }
 
 // ownTalk finds questions about this program.
@@ -430,9 +430,9 @@ func (lib *library) found(hits []index.Hit, l lang.Lang) Answer {
 }
 
 // decline says why there is no answer and offers the nearest topics.
-func (lib *library) decline(text string, l lang.Lang, why reason) Answer {
+func (lib *library) decline(hits []index.Hit, l lang.Lang, why reason) Answer {
 	ans := Answer{Refused: true, Sources: []Source{}, Unsure: why == unknown || why == noSuch}
-	for _, h := range lib.index.Search(text, 3) {
+	for _, h := range hits[:min(len(hits), 3)] {
 		if t := lib.cards[h.Doc].Title.In(l); !slices.Contains(ans.Topics, t) {
 			ans.Topics = append(ans.Topics, t)
 		}

@@ -128,13 +128,13 @@ func FuzzAnswer(f *testing.F) {
 
 func TestCountsInWordsAndHalvesAreRead(t *testing.T) {
 	for text, want := range map[string]string{
-		"三十二台八卡机器,tp8 pp8,dp 是几":                                                     "DP = 4",
-		"两天半的 --time 怎么写":                                                            "--time=2-12:00:00",
-		"how do I write 3 and a half hours as --time": "03:30:00",
-		"how many GPU hours are 16 nodes of 8 for 12 hours":                          "1536",
-		"全局 rank 100,8 卡一机,它在第几台、本地几号卡":                                              "节点 12",
-		"8x8 的集群 tp4 pp4 那 dp 几":                                                     "DP = 4",
-		"we moved from H100 to GB200 with TP 4: CUDA_DEVICE_MAX_CONNECTIONS?":        "not required on Blackwell",
+		"三十二台八卡机器,tp8 pp8,dp 是几":                                              "DP = 4",
+		"两天半的 --time 怎么写":                                                     "--time=2-12:00:00",
+		"how do I write 3 and a half hours as --time":                         "03:30:00",
+		"how many GPU hours are 16 nodes of 8 for 12 hours":                   "1536",
+		"全局 rank 100,8 卡一机,它在第几台、本地几号卡":                                       "节点 12",
+		"8x8 的集群 tp4 pp4 那 dp 几":                                              "DP = 4",
+		"we moved from H100 to GB200 with TP 4: CUDA_DEVICE_MAX_CONNECTIONS?": "not required on Blackwell",
 	} {
 		r, ok := compute.Answer(text, lang.Of(text))
 		require.True(t, ok, text)

@@ -29,18 +29,35 @@ type Hit struct {
 // An Index holds analysed Docs. It is safe for concurrent use.
 type Index struct {
 	docs  []doc
+	ids   map[string]int32 // of the words that example questions hold
 	idf   map[string]float64
 	rare  float64 // the weight of a word that no Doc holds
-	post  map[string][]int32
+	post  map[string][]posting
 	spell *speller
 }
 
 type doc struct {
-	asks [][]Term
+	asks [][]weighed
 	norm []float64       // of each ask
 	held map[string]bool // the words of the asks
 	tf   map[string]float64
 	size float64
+}
+
+// A posting is a Doc that holds a word.
+type posting struct {
+	doc  int32
+	tf   float64
+	held bool // by an example question
+}
+
+// A share is how much of a question a Doc holds.
+type share struct{ bag, cover, held float64 }
+
+// A weighed word of an example question, by its number.
+type weighed struct {
+	id     int32
+	weight float64
 }
 
 // Weights of a Doc's parts in its bag of words.
@@ -52,7 +69,8 @@ const (
 
 // New analyses the Docs.
 func New(docs []Doc) *Index {
-	x := &Index{docs: make([]doc, len(docs)), idf: map[string]float64{}, post: map[string][]int32{}}
+	x := &Index{docs: make([]doc, len(docs)), ids: map[string]int32{}, idf: map[string]float64{}, post: map[string][]posting{}}
+	asks := make([][][]Term, len(docs))
 	for i, d := range docs {
 		e := doc{tf: map[string]float64{}, held: map[string]bool{}}
 		add := func(ts []Term, w float64) {
@@ -63,8 +81,11 @@ func New(docs []Doc) *Index {
 		}
 		for _, a := range d.Asks {
 			ts := Terms(a)
-			e.asks = append(e.asks, ts)
+			asks[i] = append(asks[i], ts)
 			for _, t := range ts {
+				if _, ok := x.ids[t.Key]; !ok {
+					x.ids[t.Key] = int32(len(x.ids))
+				}
 				e.held[t.Key] = true
 				// Many example questions must not make a word count for more.
 				if v := askWeight * t.Weight; e.tf[t.Key] < v {
@@ -77,7 +98,7 @@ func New(docs []Doc) *Index {
 		add(Terms(d.Body), bodyWeight)
 		for k := range e.tf {
 			x.idf[k]++
-			x.post[k] = append(x.post[k], int32(i))
+			x.post[k] = append(x.post[k], posting{int32(i), e.tf[k], e.held[k]})
 		}
 		x.docs[i] = e
 	}
@@ -88,7 +109,12 @@ func New(docs []Doc) *Index {
 	x.rare = math.Log(1 + n)
 	for i := range x.docs {
 		d := &x.docs[i]
-		for _, ts := range d.asks {
+		for _, ts := range asks[i] {
+			list := make([]weighed, len(ts))
+			for j, t := range ts {
+				list[j] = weighed{x.ids[t.Key], x.weight(t)}
+			}
+			d.asks = append(d.asks, list)
 			d.norm = append(d.norm, x.norm(ts))
 		}
 	}
@@ -134,15 +160,33 @@ func (x *Index) Search(question string, n int) []Hit {
 	}
 	qw := make([]float64, len(q))
 	var total float64
+	asked := make([]float64, len(x.ids)) // the question's weights, by the words' numbers
 	for i, t := range q {
 		qw[i] = x.weight(t)
 		total += qw[i]
+		if id, ok := x.ids[t.Key]; ok {
+			asked[id] = qw[i]
+		}
 	}
 	qn := x.norm(q)
+	held := make([]share, len(x.docs))
+	for j, t := range q {
+		for _, p := range x.post[t.Key] {
+			h := &held[p.doc]
+			h.cover += qw[j]
+			h.bag += qw[j] * p.tf * (bagK + 1) / (p.tf + bagK)
+			if p.held {
+				h.held += qw[j]
+			}
+		}
+	}
 	near := x.spell.like(question, len(x.docs))
 	hits := make([]Hit, 0, len(x.docs))
 	for i := range x.docs {
-		if h := x.score(i, q, qw, total, qn, near[i]); h.Score > 0 {
+		if held[i].cover == 0 && near[i].best == 0 {
+			continue
+		}
+		if h := x.score(i, held[i], asked, total, qn, near[i]); h.Score > 0 {
 			hits = append(hits, h)
 		}
 	}
@@ -152,37 +196,20 @@ func (x *Index) Search(question string, n int) []Hit {
 	return hits[:min(n, len(hits))]
 }
 
-func (x *Index) score(i int, q []Term, qw []float64, total, qn float64, near likeness) Hit {
+func (x *Index) score(i int, held share, asked []float64, total, qn float64, near likeness) Hit {
 	d := &x.docs[i]
-	var bag, cover, held float64
-	for j, t := range q {
-		tf := d.tf[t.Key]
-		if tf == 0 {
-			continue
-		}
-		cover += qw[j]
-		bag += qw[j] * tf * (bagK + 1) / (tf + bagK)
-		if d.held[t.Key] {
-			held += qw[j]
-		}
-	}
-	bag /= total * (bagK + 1)
 	var phrase float64
 	for j, ask := range d.asks {
 		var dot float64
 		for _, a := range ask {
-			for k, t := range q {
-				if a.Key == t.Key {
-					dot += qw[k] * x.weight(a)
-				}
-			}
+			dot += asked[a.id] * a.weight
 		}
 		if v := dot / (qn * d.norm[j]); v > phrase {
 			phrase = v
 		}
 	}
-	cover /= total
-	score := phraseShare*phrase + bagShare*bag + coverShare*cover + askShare*held/total + spellShare*near.best + spellsShare*near.mean
+	cover := held.cover / total
+	score := phraseShare*phrase + bagShare*held.bag/(total*(bagK+1)) + coverShare*cover + askShare*held.held/total + spellShare*near.best + spellsShare*near.mean
 	return Hit{Doc: i, Score: score, Cover: cover}
 }
 
