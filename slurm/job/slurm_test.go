@@ -388,9 +388,11 @@ func TestARequeuedJobKeepsItsLogAndStartsAnotherAttemptOnSlurm(t *testing.T) {
 	}))
 	d.log("again-"+id+".out", "attempt=0")
 	d.as("scontrol", "requeue", id)
-	d.becomes(id, "PENDING")
-	_, err := d.Run(t.Context(), "scontrol", "update", "JobId="+id, "StartTime=now")
-	require.NoError(t, err)
+	// Slurm waits for two minutes, and sets the time once the first run has ended.
+	require.Eventually(t, func() bool {
+		_, _ = d.Run(t.Context(), "scontrol", "update", "JobId="+id, "StartTime=now")
+		return strings.Contains(d.logs(), "attempt=1")
+	}, 90*time.Second, time.Second, "%s", d.logs())
 	out := d.log("again-"+id+".out", "attempt=1")
 	require.Contains(t, out, "attempt=0", "the log of the first run is kept")
 	for _, attempt := range []string{"attempt-0", "attempt-1"} {
