@@ -32,6 +32,7 @@ type job struct {
 	year     int
 	missed   *missed        // from flight recorder dumps
 	bases    map[string]int // the first rank of a node that said so
+	clocks   []string       // nodes whose clocks were corrected
 	from     time.Time      // start of the last attempt, where it is known
 }
 
@@ -71,6 +72,7 @@ func (j *job) resolve() {
 	j.bases = j.hostBase()
 	j.fixYears()
 	j.placeFiles()
+	j.fixClocks()
 	j.splitAttempts()
 	j.placeEvents()
 }

@@ -68,6 +68,11 @@ func (s *scanner) marks(t tag, text, raw string, off int64, h hits) bool {
 	if h.ask&askMarker != 0 && strings.HasPrefix(text, "start: attempt=") && s.nodeStarted(m, text) {
 		return true
 	}
+	if h.ask&askStart != 0 && strings.Contains(text, rendezvousDone) {
+		if at, dated := timestamp(text); dated {
+			s.moment("rendezvous ", at)
+		}
+	}
 	for _, k := range starts {
 		if h.ask&askStart == 0 {
 			break

@@ -27,8 +27,8 @@ func Method() []Step { return method }
 
 var method = []Step{
 	{"first cause", said(
-		"The earliest exception, crash or fault that is none of NCCL's, in the last attempt. Lines that the program survived, and what a rank prints because another one died, do not count. Clocks of two nodes are believed to five seconds; within that, the line that says more wins. What the kernel, the driver or Slurm state of hardware and memory overrules the error that Python made of it.",
-		"最后一次尝试中最早出现的、与 NCCL 无关的异常、崩溃或故障。程序自己挺过去的报错、以及因其他 rank 死亡而打印的内容不算。两节点的时钟差在五秒内不分先后，此时以信息更明确的那一行为准。内核、驱动或 Slurm 关于硬件与内存的陈述优先于 Python 由此产生的报错。")},
+		"The earliest exception, crash or fault that is none of NCCL's, in the last attempt. Lines that the program survived, and what a rank prints because another one died, do not count. Clocks of two nodes are brought together by a moment that both name (the end of a rendezvous, iterations that both report), and else believed to five seconds; within that, the line that says more wins. What the kernel, the driver or Slurm state of hardware and memory overrules the error that Python made of it.",
+		"最后一次尝试中最早出现的、与 NCCL 无关的异常、崩溃或故障。程序自己挺过去的报错、以及因其他 rank 死亡而打印的内容不算。若两节点都记录了同一时刻（rendezvous 结束、共同报告的迭代），先据此校正时钟；否则时钟差在五秒内不分先后，此时以信息更明确的那一行为准。内核、驱动或 Slurm 关于硬件与内存的陈述优先于 Python 由此产生的报错。")},
 	{"slurm ended it", said(
 		"Slurm's word that it ended the job: time limit, preemption, node failure, cancellation. A step that is cancelled right after a task failed is a consequence.",
 		"Slurm 说明由它结束了作业：时间限制、抢占、节点故障、取消。任务失败后随即被取消的作业步只是后果。")},

@@ -281,7 +281,7 @@ func (j *job) lastIteration() (int, bool) {
 }
 
 func (j *job) notes() []string {
-	notes := append([]string(nil), j.src.notes...)
+	notes := append(append([]string(nil), j.src.notes...), j.clocks...)
 	for i, f := range j.files {
 		if f.reads != nil && len(notes) < 8 {
 			notes = append(notes, j.src.files[i].name+": "+f.reads.Error())

@@ -77,8 +77,11 @@ type facts struct {
 	nodeRank  map[string]string // node → the node rank its launcher printed
 	addresses map[string]string // address → node that says it is its own
 
-	nodeStarts []nodeStart       // what nodes said of their start
-	markers    map[string]string // start markers: commit, argv, environment
+	nodeStarts []nodeStart // what nodes said of their start
+
+	moments    map[string]time.Time // what all nodes see at once → when this one did
+	rendezvous int                  // ended ones so far
+	markers    map[string]string    // start markers: commit, argv, environment
 	elastic    []elasticEntry
 	lines      int
 	bytes      int64

@@ -1,0 +1,125 @@
+package diagnose
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// rendezvousDone is what torchelastic's agents say on all nodes at one moment
+// (torch/distributed/elastic/agent/server/api.py).
+const rendezvousDone = "Rendezvous complete"
+
+// maxCommon bounds the moments of one file that other nodes may share.
+const maxCommon = 1024
+
+// moment notes a time that every node names at once.
+func (s *scanner) moment(kind string, at time.Time) {
+	if s.moments == nil {
+		s.moments = map[string]time.Time{}
+	}
+	if len(s.moments) < maxCommon {
+		s.rendezvous++
+		s.moments[kind+strconv.Itoa(s.rendezvous)] = at
+	}
+}
+
+// fixClocks brings the clocks of nodes together by what all of them saw at one
+// moment: the end of a rendezvous, and iterations that several nodes report.
+// Clocks that differ by less than is tolerated anyway are left alone.
+func (j *job) fixClocks() {
+	seen := map[string]map[string]time.Time{} // moment → node → its time
+	for i, f := range j.files {
+		node := j.fileNode[i]
+		if node == "" {
+			continue
+		}
+		note := func(what string, at time.Time) {
+			if at.Year() == yearless {
+				at = at.AddDate(j.year, 0, 0)
+			}
+			if seen[what] == nil {
+				seen[what] = map[string]time.Time{}
+			}
+			if old, ok := seen[what][node]; !ok || at.Before(old) {
+				seen[what][node] = at
+			}
+		}
+		for what, at := range f.moments {
+			note(what, at)
+		}
+		for _, m := range f.progress {
+			g := iterationNumber.FindStringSubmatch(m.text)
+			if at, ok := timestamp(m.text); ok && g != nil {
+				note("iteration "+g[1], at)
+			}
+		}
+	}
+	ahead := clocksAhead(seen)
+	for i, f := range j.files {
+		if d := ahead[j.fileNode[i]]; d != 0 {
+			f.shift(-d)
+		}
+	}
+	for node, d := range ahead {
+		j.clocks = append(j.clocks, fmt.Sprintf("the clock of %s is %s ahead of the others' and was corrected", node, d.Round(time.Second)))
+	}
+	slices.Sort(j.clocks)
+}
+
+// clocksAhead is how far each node's clock is ahead of the middle one, where all
+// the moments that it shares agree on that.
+func clocksAhead(seen map[string]map[string]time.Time) map[string]time.Duration {
+	offsets := map[string][]time.Duration{}
+	for _, by := range seen {
+		if len(by) < 2 {
+			continue
+		}
+		var all []time.Time
+		for _, at := range by {
+			all = append(all, at)
+		}
+		slices.SortFunc(all, time.Time.Compare)
+		middle := all[(len(all)-1)/2]
+		for node, at := range by {
+			offsets[node] = append(offsets[node], at.Sub(middle))
+		}
+	}
+	ahead := map[string]time.Duration{}
+	for node, ds := range offsets {
+		slices.Sort(ds)
+		if d := ds[len(ds)/2]; (d > skew || d < -skew) && ds[len(ds)-1]-ds[0] <= skew {
+			ahead[node] = d
+		}
+	}
+	return ahead
+}
+
+// shift moves all times that a file tells.
+func (f *facts) shift(d time.Duration) {
+	move := func(t *time.Time) {
+		if !t.IsZero() {
+			*t = t.Add(d)
+		}
+	}
+	move(&f.lastTime)
+	move(&f.doing.at)
+	for _, e := range f.events {
+		move(&e.before)
+		move(&e.after)
+	}
+	for _, ms := range f.starts {
+		for k := range ms {
+			move(&ms[k].at)
+		}
+	}
+	for _, m := range []*mark{f.finished, f.failed} {
+		if m != nil {
+			move(&m.at)
+		}
+	}
+	for k := range f.last {
+		move(&f.last[k].at)
+	}
+}
