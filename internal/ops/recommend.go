@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/view"
@@ -118,21 +119,13 @@ func (o RecommendOut) View(l lang.Lang) view.Doc {
 	}
 	d.Sections = []view.Section{{Table: t}}
 	for i, op := range o.Options {
-		s := view.Section{Heading: op.Layout.String(), Code: joinFlags(op.Flags), Fold: i > 0}
+		s := view.Section{Heading: op.Layout.String(), Code: strings.Join(op.Flags, " "), Fold: i > 0}
 		for _, r := range op.Reasons {
 			s.Items = append(s.Items, r.In(l))
 		}
 		d.Sections = append(d.Sections, s)
 	}
 	return d
-}
-
-func joinFlags(flags []string) string {
-	line := ""
-	for _, f := range flags {
-		line += f + " "
-	}
-	return line
 }
 
 // MemoryIn is the job whose memory is asked for.

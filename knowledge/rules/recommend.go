@@ -13,7 +13,8 @@ import (
 
 // A Question is what a recommendation is asked for: a model and its training,
 // as Megatron's flags, and the GPUs at hand. Flags that lay the model out are
-// replaced.
+// replaced, and the distributed optimizer is added where nothing else shards
+// the optimizer.
 type Question struct {
 	Argv  []string
 	Entry string
@@ -90,6 +91,11 @@ func Recommend(q Question) (Recommendation, error) {
 		return Recommendation{}, err
 	}
 	s.run()
+	if s.sharded && s.found.Legal == 0 {
+		s.sharded, s.base.Options.UseDistributedOptimizer = false, false
+		s.found.Considered = 0
+		s.run()
+	}
 	slices.SortStableFunc(s.found.Options, func(a, b Option) int { return cmp.Compare(a.StepSeconds, b.StepSeconds) })
 	for i := range s.found.Best(3) {
 		s.finish(&s.found.Options[i])
@@ -105,7 +111,10 @@ type search struct {
 	shape          megatron.Shape
 	all, active    float64 // weights
 	global         int
-	found          Recommendation
+	// sharded says that the distributed optimizer is our addition: it takes
+	// memory off every rank and leaves the result as it is.
+	sharded bool
+	found   Recommendation
 }
 
 func (s *search) prepare() error {
@@ -122,6 +131,9 @@ func (s *search) prepare() error {
 		o.MicroBatchSize = megatron.Some(1)
 	}
 	o.TensorModelParallelSize, o.PipelineModelParallelSize, o.ContextParallelSize, o.ExpertModelParallelSize = 1, 1, 1, 1
+	if !o.UseDistributedOptimizer && !o.UseTorchFsdp2 && !o.UseMegatronFsdp && !o.FreezeAllLayers && (o.Optimizer == "adam" || o.Optimizer == "sgd") {
+		s.sharded, o.UseDistributedOptimizer = true, true
+	}
 	c := s.base.Effective()
 	s.shape = c.Shape()
 	s.all, s.active = s.shape.Params()
@@ -384,6 +396,9 @@ func (s *search) flags(c *cfg, o Option) []string {
 	if c.DecoderFirstPipelineNumLayers.OK {
 		flags = append(flags, ppFirst, strconv.Itoa(c.DecoderFirstPipelineNumLayers.V), ppLast, strconv.Itoa(c.DecoderLastPipelineNumLayers.V))
 	}
+	if s.sharded && o.DP*o.CP > 1 {
+		flags = append(flags, "--use-distributed-optimizer")
+	}
 	return flags
 }
 
@@ -398,15 +413,21 @@ func (s *search) finish(o *Option) {
 		add("TP 1: no communication within a layer (the node has %d GPUs)", "TP 1：层内没有通信（每节点 %d 卡）", s.perNode)
 	}
 	if o.PP > 1 {
-		v := max(o.VPP, 1)
-		add("PP %d with %d microbatches and %d virtual stages leaves a pipeline bubble of %.1f %%", "PP %d、%d 个微批、%d 个虚拟级，流水线气泡为 %.1f %%",
-			o.PP, o.Microbatches, v, 100*float64(o.PP-1)/float64(v*o.Microbatches))
+		bubble := 100 * float64(o.PP-1) / float64(max(o.VPP, 1)*o.Microbatches)
+		if o.VPP > 1 {
+			add("PP %d with %d microbatches and %d virtual stages leaves a pipeline bubble of %.1f %%", "PP %d、%d 个微批、%d 个虚拟级，流水线气泡为 %.1f %%", o.PP, o.Microbatches, o.VPP, bubble)
+		} else {
+			add("PP %d with %d microbatches leaves a pipeline bubble of %.1f %%", "PP %d、%d 个微批，流水线气泡为 %.1f %%", o.PP, o.Microbatches, bubble)
+		}
 	}
 	if o.CP > 1 {
 		add("CP %d leaves %d tokens of a sequence on a rank", "CP %d：每个 rank 只留 %d 个 token", o.CP, s.shape.Seq/o.CP)
 	}
 	if o.EP > 1 {
 		add("EP %d puts %d of %d experts on a rank", "EP %d：每个 rank 有 %d 个专家（共 %d 个）", o.EP, s.shape.Experts/o.EP, s.shape.Experts)
+	}
+	if s.sharded && o.DP*o.CP > 1 {
+		add("--use-distributed-optimizer is added: the optimizer's state is spread over %d ranks, and the result stays the same", "加上了 --use-distributed-optimizer：优化器状态分散到 %d 个 rank，训练结果不变", o.DP*o.CP)
 	}
 	switch o.Recompute {
 	case "none":

@@ -144,6 +144,29 @@ func TestRecommendedFlagsAreAccepted(t *testing.T) {
 	}
 }
 
+// Who asks with the model alone gets what practice adds: the optimizer's state
+// spread over the replicas.
+func TestRecommendSpreadsTheOptimizer(t *testing.T) {
+	const added = "--use-distributed-optimizer"
+	given := models["Llama 3 8B"] + " --global-batch-size 128 --grad-reduce-in-bf16"
+	bare := strings.NewReplacer(" "+added, "", " --overlap-grad-reduce", "", " --overlap-param-gather", "").Replace(given)
+	require.NotContains(t, bare, added)
+	with, err := Recommend(Question{Argv: strings.Fields(given), GPUs: 8, GPU: "h100"})
+	require.NoError(t, err)
+	without, err := Recommend(Question{Argv: strings.Fields(bare), GPUs: 8, GPU: "h100"})
+	require.NoError(t, err)
+	require.Len(t, without.Options, len(with.Options))
+	for i, o := range without.Options {
+		require.Equal(t, with.Options[i].Layout, o.Layout)
+		require.Equal(t, o.DP*o.CP > 1, strings.Contains(strings.Join(o.Flags, " "), added), "%s: %v", o.Layout, o.Flags)
+	}
+	// FSDP shards it already.
+	fsdp, err := Recommend(Question{Argv: strings.Fields(bare + shardedGrads), GPUs: 8, GPU: "h100"})
+	require.NoError(t, err)
+	require.NotEmpty(t, fsdp.Options)
+	require.NotContains(t, fsdp.Options[0].Flags, added)
+}
+
 func TestRecommendSaysWhatIsMissing(t *testing.T) {
 	_, err := Recommend(Question{Argv: strings.Fields(models["Llama 3 8B"]), GPUs: 8, GPU: "abacus"})
 	require.ErrorContains(t, err, `gpu "abacus" is not known`)
