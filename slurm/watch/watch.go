@@ -80,6 +80,7 @@ func (o Options) withDefaults() Options {
 			*d.field = d.otherwise
 		}
 	}
+	o.Floor = min(o.Floor, o.Interval) // a look of the watcher's own is never answered from memory
 	if o.Window == 0 {
 		o.Window = 2 * o.Interval
 	}
