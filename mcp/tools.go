@@ -325,12 +325,12 @@ func decode(o ops.Op, req sdk.CallToolRequest, in any) (token string, err error)
 		}
 	}
 	if o.Effect == ops.Read {
-		err = ops.Decode(raw, in, nil)
+		err = ops.DecodeValid(raw, in, nil)
 		if tail, ok := fieldOf(in, "tail"); ok && tail.CanInt() && tail.Int() == 0 {
 			tail.SetInt(pageLines)
 		}
 		return "", err
 	}
-	err = ops.Decode(raw, in, map[string]*string{tokenField: &token, yesField: nil})
+	err = ops.DecodeValid(raw, in, map[string]*string{tokenField: &token, yesField: nil})
 	return token, err
 }

@@ -67,11 +67,19 @@ func (s *Service) Approved(ctx context.Context, who Caller, op string, in any, w
 	case known && a.Waits():
 		return false, nil
 	case known:
-		// Of two calls at once, one finds the decision.
-		taken, err := docs.Take(ctx, docApproval, key, now, &a)
-		if err != nil || !taken || a.Yes {
-			return taken && err == nil, err
+		// Of calls at once, one finds the decision. Another may find the request of
+		// a third that came after it: that goes on waiting.
+		var found Approval
+		taken, err := docs.Take(ctx, docApproval, key, now, &found)
+		switch {
+		case err != nil || !taken:
+			return false, err
+		case found.Waits():
+			return false, docs.Put(ctx, docApproval, key, found, found.Until)
+		case found.Yes:
+			return true, nil
 		}
+		a = found
 		return false, &Error{
 			Code: NotAllowed, Message: fmt.Sprintf("%s has declined this %s; nothing was done", a.Decided, op),
 			Fix: "change what they objected to, or ask them; the same call again asks anew",

@@ -24,7 +24,17 @@ import (
 // are arguments of the surface itself: strings that are not part of the struct,
 // or, where nil, fields of the struct that this surface's callers may not give.
 func Decode(raw []byte, into any, own map[string]*string) error {
-	if len(bytes.TrimSpace(raw)) == 0 || string(bytes.TrimSpace(raw)) == "null" {
+	if text := bytes.TrimSpace(raw); len(text) > 0 {
+		if err := validJSON(text); err != nil {
+			return err
+		}
+	}
+	return DecodeValid(raw, into, own)
+}
+
+// DecodeValid is Decode for a text that somebody has read as JSON before.
+func DecodeValid(raw []byte, into any, own map[string]*string) error {
+	if text := bytes.TrimSpace(raw); len(text) == 0 || string(text) == "null" {
 		raw = []byte("{}")
 	}
 	tree, err := parseTree(raw)

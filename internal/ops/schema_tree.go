@@ -22,17 +22,22 @@ type member struct {
 	value any
 }
 
-// parseTree reads one JSON value, refusing repeated keys and deep nesting.
+// validJSON says what is wrong with a text that is not one JSON value.
+func validJSON(raw []byte) error {
+	if json.Valid(raw) {
+		return nil
+	}
+	var v any
+	err := json.Unmarshal(raw, &v) // for its words only
+	if bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) && json.NewDecoder(bytes.NewReader(raw)).Decode(&v) == nil {
+		err = errors.New("something comes after the object")
+	}
+	return badInput("", "send one JSON object", "arguments are not valid JSON: %v", err)
+}
+
+// parseTree reads one valid JSON value, refusing repeated keys and deep nesting.
 // Numbers stay as they were written.
 func parseTree(raw []byte) (any, error) {
-	if !json.Valid(raw) {
-		var v any
-		err := json.Unmarshal(raw, &v) // for its words only
-		if bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) && json.NewDecoder(bytes.NewReader(raw)).Decode(&v) == nil {
-			err = errors.New("something comes after the object")
-		}
-		return nil, badInput("", "send one JSON object", "arguments are not valid JSON: %v", err)
-	}
 	p := treeParser{rest: string(raw)}
 	return p.value("", 0)
 }
