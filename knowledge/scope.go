@@ -94,7 +94,7 @@ var scopeRules = []scopeRule{
 		lazy.New(`how (?:do|can|could|to)|怎么|如何|怎样|什么命令|哪个命令|哪条命令|才能`),
 	},
 	{
-		live, lazy.New(`\b(?:current|present|live|real[- ]?time|actual) (?:load|usage|utili[sz]ation|queue|temperature|occupancy|number of|count of)|(?:account|账号|账户|license|certificate|证书).{0,16}(?:expires?|expiry|过期|到期)|how much money|(?:we|i|team|you) (?:spend|spent)\b|花了多少钱|remaining (?:allocation|balance|budget|hours|credits)|allocation (?:left|remaining)|\bwill (?:my|the|this|our) (?:job|run|training) (?:finish|end|start|complete|be done|run).{0,24}(?:before|by|today|tonight|tomorrow|in time|this week|at \d)|(?:[a-z]+-?\d+|节点|机器|集群|分区) ?(?:现在)?(?:空着|闲着|忙着|忙|满了|有人用|被占)(?:吗|没|么|不)|(?:at|in) this (?:very |exact )?(?:moment|second|instant)|as we speak|\d{3,}.{0,14}(?:跑完|结束|完成|开始|好|跑起来)了?没|(?:会不会|什么时候|几号|哪天|when (?:will|is|are)|is there|any).{0,24}(?:停机|停服|维护|maintenance|downtime|outage)|(?:停机|维护|maintenance|downtime|outage).{0,24}(?:什么时候|几号|哪天|when|scheduled|planned|next (?:week|month)|this week|下周|本周|下个?月)`),
+		live, lazy.New(`\b(?:current|present|live|real[- ]?time|actual) (?:load|usage|utili[sz]ation|queue|temperature|occupancy|number of|count of)|(?:account|账号|账户|license|certificate|证书).{0,16}(?:expires?|expiry|过期|到期)|how much money|(?:we|i|team|you) (?:spend|spent)\b|花了多少钱|remaining (?:allocation|balance|budget|hours|credits)|allocation (?:left|remaining)|\b(?:what|which) jobs (?:is|are|does|has|have) (?:user )?\w+ (?:running|run\b|queued|submitted|got)|\bwill (?:my|the|this|our) (?:job|run|training) (?:finish|end|start|complete|be done|run).{0,24}(?:before|by|today|tonight|tomorrow|in time|this week|at \d)|(?:[a-z]+-?\d+|节点|机器|集群|分区) ?(?:现在)?(?:空着|闲着|忙着|忙|满了|有人用|被占)(?:吗|没|么|不)|(?:at|in) this (?:very |exact )?(?:moment|second|instant)|as we speak|\d{3,}.{0,14}(?:跑完|结束|完成|开始|好|跑起来)了?没|(?:会不会|什么时候|几号|哪天|when (?:will|is|are)|is there|any).{0,24}(?:停机|停服|维护|maintenance|downtime|outage)|(?:停机|维护|maintenance|downtime|outage).{0,24}(?:什么时候|几号|哪天|when|scheduled|planned|next (?:week|month)|this week|下周|本周|下个?月)`),
 		lazy.New(`how (?:do|can|to)|怎么|如何|命令|command|pending|\bpd\b|reqnode|原因|squeue|suffix|后缀|mean|含义|表示|预留|reservation|state|状态`),
 	},
 	{
@@ -110,7 +110,7 @@ var scopeRules = []scopeRule{
 		lazy.New(`exceeded|error|no space left|on device|不足|how (?:do|can|to)|command|save|write|超了|报错|怎么查|命令|\d+ ?(?:gpus|卡|张)`),
 	},
 	{
-		person, lazy.New(`phone|telephone|e-?mail address|\bemail of|home address|birthday|salary|wechat|whatsapp|\bwho (?:is|are) (?:our|the|your|my) |who (?:made|created|wrote|built|owns) (?:you|this bot|the bot)|contact (?:details|info)|\bwho (?:do|should|can|could) i (?:talk|contact|ask|call|email|ping)|on-?call|slack handle|负责人|值班|找谁|谁负责|谁来审批|how much does .{0,40}cost|what does .{0,30} cost|\bprices?\b|pricing|invoice|电话|手机号|邮箱|微信|联系方式|工资|薪水|生日|住址|多少钱|价格|报价|费用|收费|是谁$|管理员是谁|谁是(?:我们的?)?(?:管理员|老板|经理)`),
+		person, lazy.New(`phone|telephone|e-?mail address|\bemail of|home address|birthday|salary|wechat|whatsapp|\bwho (?:is|are) (?:our|the|your|my) |who (?:made|created|wrote|built|owns) (?:you|this bot|the bot)|contact (?:details|info)|\bwho (?:do|should|can|could) i (?:talk|contact|ask|call|email|ping)|on-?call|slack handle|负责人|值班|找谁|谁负责|谁来审批|how much does .{0,40}cost|what does .{0,30} cost|\bprices?\b|pricing|invoice|电话|手机号|邮箱|微信|联系方式|工资|薪水|生日|住址|多少钱|价格|采购价|单价|报价|费用|收费|是谁$|管理员是谁|谁是(?:我们的?)?(?:管理员|老板|经理)`),
 		lazy.New(`mail-user|mail-type|pip |notify|通知|--mail|master|rank 0|主节点|docker|container|容器`),
 	},
 	{

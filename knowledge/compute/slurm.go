@@ -193,7 +193,7 @@ func indices(spec string) string {
 
 // dependency writes --dependency for a condition on given jobs.
 func dependency(q *question) string {
-	if strings.Contains(q.low, "satisfied") || !q.has("job", "作业", "任务", "depend", "依赖", "after", "以后", "之后", "再跑", "再启动", "再运行", "才跑", "once ") {
+	if strings.Contains(q.low, "satisfied") || !q.has("job", "作业", "任务", "depend", "依赖", "after", "以后", "之后", "后自动", "失败后", "成功后", "再跑", "再启动", "再运行", "才跑", "once ") {
 		return ""
 	}
 	var ids []string
