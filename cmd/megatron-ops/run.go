@@ -225,13 +225,13 @@ const mostIndented = 256 << 10
 func (sh *shell) show(out any) error {
 	if sh.json {
 		sh.printJSON(out)
-	} else if v, ok := out.(interface{ Verbatim() string }); ok {
+	} else if v, ok := out.(interface{ Verbatim() string }); ok && v.Verbatim() != "" {
 		// A script is for a file as much as for the eye: not one byte more.
 		if _, err := io.WriteString(sh.out, v.Verbatim()); err != nil {
 			return err
 		}
 	} else if v, ok := out.(view.Viewer); ok {
-		style := view.Style{Color: sh.color, Program: "megatron-ops", Next: lang.Text{EN: "next:", ZH: "下一步:"}.In(sh.lang)}
+		style := view.Style{Color: sh.color, Program: "megatron-ops", Next: lang.Text{EN: "next:", ZH: "下一步："}.In(sh.lang)}
 		if err := view.Text(sh.out, v.View(sh.lang), style); err != nil {
 			return err
 		}

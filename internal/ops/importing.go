@@ -81,9 +81,11 @@ func (o ImportOut) View(l lang.Lang) view.Doc {
 	return d
 }
 
-// ImageIn says which image.
+// ImageIn says which image: one of Megatron-LM's own, or, for distribute, a
+// job's.
 type ImageIn struct {
-	Variant  string `json:"variant,omitempty" arg:"" optional:"" default:"dev" help:"dev or lts" zh:"dev 或 lts"`
+	Variant  string `json:"variant,omitempty" arg:"" optional:"" default:"dev" help:"dev or lts; distribute: a short job that brings a job's image to every node" zh:"dev 或 lts；distribute：把作业的镜像分发到各节点的短作业"`
+	File     string `json:"-" short:"f" name:"file" placeholder:"FILE" help:"the job whose image is distributed" zh:"要分发其镜像的作业规格"`
 	Worktree string `json:"worktree,omitempty" help:"the Megatron-LM checkout" zh:"Megatron-LM 代码目录"`
 	Remote   string `json:"remote,omitempty" help:"URL of the git remote whose registry holds CI's images" zh:"镜像仓库所在 git remote 的 URL"`
 	NoCache  bool   `json:"no_cache,omitempty" name:"no-cache" help:"leave the host's uv cache out" zh:"不挂载主机的 uv 缓存"`
@@ -91,8 +93,13 @@ type ImageIn struct {
 
 // ImageOut is the commands, in order.
 type ImageOut struct {
-	Steps []ImageStep `json:"steps"`
+	Steps  []ImageStep `json:"steps"`
+	script string
 }
+
+// Verbatim is the script of distribute, which goes to sbatch as it is; empty
+// for the commands, which are shown.
+func (o ImageOut) Verbatim() string { return o.script }
 
 // An ImageStep is one command and what it is for.
 type ImageStep struct {
@@ -100,7 +107,14 @@ type ImageStep struct {
 	Command string `json:"command"`
 }
 
-func image(_ context.Context, c *Call, in ImageIn) (ImageOut, error) {
+func image(ctx context.Context, c *Call, in ImageIn) (ImageOut, error) {
+	if in.Variant == "distribute" {
+		r, err := render(ctx, c, RenderIn{SpecIn: SpecIn{File: in.File}, For: in.Variant})
+		return ImageOut{Steps: []ImageStep{{
+			Does:    lang.Text{EN: "a short job that brings the image to every node, for sbatch", ZH: "把镜像分发到各节点的短作业，交给 sbatch"}.In(c.Lang),
+			Command: r.Script,
+		}}, script: r.Script}, err
+	}
 	ask := job.Image{Variant: in.Variant, Worktree: in.Worktree, Remote: in.Remote, NoCache: in.NoCache}
 	if in.Worktree != "" && (c.Who.Surface == Shell || c.Who.Surface == Chat) {
 		if !filepath.IsAbs(ask.Worktree) {
