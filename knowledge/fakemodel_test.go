@@ -79,15 +79,15 @@ func serveFakeModel(file string) {
 			}
 		}
 		last := q.Messages[len(q.Messages)-1]
-		switch {
-		case verb == "status":
+		switch verb {
+		case "status":
 			code := map[string]int{"429": 429, "500": 500, "401": 401}[arg]
 			http.Error(w, `{"error":{"message":"no"}}`, code)
 			return
-		case verb == "html":
+		case "html":
 			fmt.Fprint(w, "<html>proxy says no</html>")
 			return
-		case verb == "slow":
+		case "slow":
 			time.Sleep(10 * time.Second)
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
