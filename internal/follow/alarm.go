@@ -2,6 +2,8 @@ package follow
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -49,15 +51,14 @@ func (h heard) note(seen []ops.Alarm) (fresh []ops.Alarm, changed bool) {
 }
 
 // patrol looks at the numbers of every running job that is followed, and tells
-// of what goes wrong while it can still be mended.
+// of what goes wrong while it can still be mended; of one job that waits it
+// tells what would start it sooner.
 func (f *Follower) patrol(ctx context.Context, st *store.Store) {
 	for sleep(ctx, f.Interval) {
 		f.mu.Lock()
-		jobs := make([]slurm.Job, 0, len(f.running))
-		for _, j := range f.running {
-			jobs = append(jobs, j)
-		}
+		jobs := slices.Collect(maps.Values(f.live))
 		f.mu.Unlock()
+		asked := false
 		for _, j := range jobs {
 			if w := f.Watchers[j.Cluster]; w != nil {
 				if now, _, ok := w.Job(j.ID); ok && now.State != "" {
@@ -65,23 +66,30 @@ func (f *Follower) patrol(ctx context.Context, st *store.Store) {
 					j = now
 				}
 			}
-			if j.State != slurm.Running {
-				f.follow(j)
-				continue
+			f.follow(j)
+			switch j.State {
+			case slurm.Running:
+				f.sound(ctx, st, j)
+			case slurm.Pending:
+				asked = asked || f.hint(ctx, st, j)
 			}
-			f.sound(ctx, st, j)
 		}
 	}
 }
 
-// follow keeps a running job for the patrol, and lets go of one that does not run.
+// follow keeps a job that runs or waits for the patrol, and lets go of others.
 func (f *Follower) follow(j slurm.Job) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if j.State == slurm.Running {
-		f.running[key(j.Cluster, j.ID)] = j
-	} else {
-		delete(f.running, key(j.Cluster, j.ID))
+	k := key(j.Cluster, j.ID)
+	switch j.State {
+	case slurm.Running, slurm.Pending:
+		f.live[k] = j
+	default:
+		delete(f.live, k)
+	}
+	if j.State != slurm.Pending {
+		delete(f.asked, k)
 	}
 }
 

@@ -49,9 +49,9 @@ type Follower struct {
 	Interval time.Duration
 
 	mu      sync.Mutex
-	awaited map[string]bool // jobs whose artifact is being awaited
-	running map[string]slurm.Job
-	tried   time.Time // when the scheduler was last asked what would start sooner
+	awaited map[string]bool      // jobs whose artifact is being awaited
+	live    map[string]slurm.Job // jobs that run or wait
+	asked   map[string]time.Time // when the scheduler was last asked what would start a waiting job sooner
 }
 
 // memory is how far back submissions are taken up at a start.
@@ -66,7 +66,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	if f.Interval == 0 {
 		f.Interval = 30 * time.Second
 	}
-	f.awaited, f.running = map[string]bool{}, map[string]slurm.Job{}
+	f.awaited, f.live, f.asked = map[string]bool{}, map[string]slurm.Job{}, map[string]time.Time{}
 	var wg sync.WaitGroup
 	for _, w := range f.Watchers {
 		sub := w.Subscribe()
@@ -170,8 +170,8 @@ func (f *Follower) seen(ctx context.Context, st *store.Store, j slurm.Job) {
 		f.recover(ctx, st, &n)
 		f.incident(ctx, st, &n)
 	}
-	if j.State == slurm.Pending {
-		n.Why = f.waiting(ctx, st, j)
+	if j.State == slurm.Pending && len(j.Requeues) > 0 {
+		n.Why = requeued(j)
 	}
 	f.Tell(ctx, n)
 	if err := st.Slack().Put(ctx, last, key(j.Cluster, j.ID), j, time.Now().Add(2*memory)); err != nil && ctx.Err() == nil {
