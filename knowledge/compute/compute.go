@@ -68,6 +68,7 @@ var answerers = []answerer{
 	{"CUDA_DEVICE_MAX_CONNECTIONS", run, "", connections},
 	{"Hyper-threading", guide, sbatch + "#OPT_hint", threads},
 	{"Ranks", parallel, "", rankPlace},
+	{"Pipeline bubble", parallel, "", bubble},
 	{"Micro batches", parallel, "", microbatches},
 	{"Heads", parallel, "", heads},
 	{"Context parallel", parallel, "", contextParallel},

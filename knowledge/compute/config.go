@@ -13,7 +13,7 @@ import (
 type Config struct {
 	Nodes, PerNode, World                        int
 	TP, PP, CP, EP, ETP, DP, VPP                 int
-	MBS, GBS, Accum                              int
+	MBS, GBS, Accum, Chunk                       int
 	Heads, Groups, Layers, Hidden, Seq, Experts  int
 	Vocab                                        int
 	Sockets, Cores, Threads                      int
@@ -34,12 +34,14 @@ var quantities = []quantity{
 	{func(c *Config) *int { return &c.ETP }, `expert-tensor-parallel-size|etp`, ``},
 	{func(c *Config) *int { return &c.EP }, `expert-model-parallel-size|expert[- ]parallel(?:ism)?(?: size)?|专家并行度?|\bep`, `way expert|-way ep|路专家并行`},
 	{func(c *Config) *int { return &c.TP }, `tensor-model-parallel-size|tensor[- ]model[- ]parallel(?:[- ]size)?|tensor[- ]parallel(?:ism)?(?:[- ]size)?|张量并行度?|\btp(?:[- ]size)?|\btensor`, `[- ]way (?:tensor|tp)|路张量并行`},
-	{func(c *Config) *int { return &c.VPP }, `num-virtual-stages-per-pipeline-rank|\bvpp`, `virtual (?:pipeline )?(?:stages?|chunks?)|个虚拟(?:流水线?)?阶段`},
+	{func(c *Config) *int { return &c.VPP }, `num-virtual-stages-per-pipeline-rank|virtual[- ]pipeline(?:[- ](?:model[- ])?parallel)?(?:[- ]size)?|virtual (?:stages|chunks)|interleav(?:e|ing)|虚拟(?:流水线?)?(?:并行度?|阶段数?|级数?)?|\bvpp`, `virtual (?:pipeline )?(?:stages?|chunks?)|[- ]way interleav\w*|(?:model )?chunks|个虚拟(?:流水线?)?(?:阶段|级|块)`},
+	{func(c *Config) *int { return &c.Chunk }, `num-layers-per-virtual-(?:pipeline-)?stage`, `layers? (?:per|in each|in every) (?:virtual \w+|vpp \w+|model chunk|chunk)`},
 	{func(c *Config) *int { return &c.PP }, `pipeline-model-parallel-size|pipeline[- ](?:model[- ])?parallel(?:ism)?(?:[- ]size)?|流水线?并行度?|\bpp(?:[- ]size)?|\bpipeline`, `[- ]way (?:pipeline|pp)|路流水线?并行|pipeline stages|stages|个流水线阶段`},
 	{func(c *Config) *int { return &c.CP }, `context-parallel-size|context[- ]parallel(?:ism)?(?:[- ]size)?|上下文并行度?|\bcp(?:[- ]size)?|\bcontext`, `[- ]way (?:context|cp)|路上下文并行`},
 	{func(c *Config) *int { return &c.DP }, `data-parallel-size|data[- ]parallel(?:ism)?(?:[- ]size)?|数据并行度?|\bdp(?:[- ]size)?`, `[- ]way (?:data|dp)|路数据并行|data[- ]parallel (?:ranks?|replicas?|groups?)|replicas|个副本`},
 	{func(c *Config) *int { return &c.MBS }, `micro-batch-size|micro[- ]?batch(?:[- ]size)?|\bmbs|微批(?:次)?(?:大小)?|\bmicro`, ``},
 	{func(c *Config) *int { return &c.GBS }, `global-batch-size|global[- ]?batch(?:[- ]size)?|\bgbs|全局 ?(?:批|batch)(?:次)?(?:大小)?|\bbatch`, `samples(?: per step)?|[个条] ?样本`},
+	{func(c *Config) *int { return &c.Accum }, `(?:gradient )?accumulation(?: steps?)?|grad(?:ient)?[- ]accum\w*|accum(?:ulate)?(?: steps?)?|num[- ]micro[- ]?batches|(?:number of )?microbatches|梯度累积(?:步数?)?|累[积加](?:步数?)?|微批次?数`, `(?:gradient |grad )?accum(?:ulation|ulate)?(?: steps?)?|micro[- ]?batches|(?:步|次)的?(?:梯度)?累[积加]|步梯度|个微批次?`},
 	{func(c *Config) *int { return &c.Groups }, `num-query-groups|query groups|kv heads|kv 头数?|gqa`, `(?:gqa |query |kv )?groups|kv heads|个? ?kv ?头|个? ?kv ?组|组 ?kv|个?分组`},
 	{func(c *Config) *int { return &c.Heads }, `num-attention-heads|attention heads|num heads|heads|注意力头数?|头数`, `(?:个 ?)?(?:attention |query )?heads?|个注意力头|个头|注意力头|头`},
 	{func(c *Config) *int { return &c.Layers }, `num-layers|layers|层数|模型层数`, `(?:transformer )?layers?|-layer|个? ?transformer 层|层`},
@@ -73,12 +75,12 @@ var readers = sync.OnceValue(func() []reader {
 
 var (
 	gpuWord  = `(?:gpus?|cards?|卡|显卡|加速卡|[abhlv]\d{2,3}s?|gb\d00s?)`
-	perNode  = lazy.New(`(\d+)\s*(?:x\s*)?(?:张|块|个)?\s*` + gpuWord + `?\s*(?:gpus?\s*)?(?:per|/|a|an|on each|on every|in each|each|in every)\s*(?:node|host|machine|server|box)|(\d+)\s*(?:张|块|个)?\s*` + gpuWord + `\s*each|(?:每|单)(?:个|台)?\s*(?:节点|机器|机|台|node)\s*(?:有|上|都|带|是|为|用|只有|跑)?\s*(\d+)\s*(?:张|块|个)?\s*(?:` + gpuWord + `|进程)?|每(?:个|台)\s*(\d+)\s*(?:张|块)?\s*卡|(\d+)[- ]?gpu\s*(?:nodes?|machines?|hosts?)|gpus-per-node[= ]+(\d+)|gres=gpu:(?:\w+:)?(\d+)|nproc-per-node[= ]+(\d+)|(\d+)\s*卡\s*(?:一|每|/)?\s*(?:机器?|节点|服务器|台)|(\d+)\s*(?:ranks?|processes|workers) (?:per|a) node|(\d+) each\b|(?:nodes|boxes|machines|hosts|servers|node|box|machine|host|server) (?:holds?|have|has|carry|carries|come with|comes with)\s*(\d+)\s*(?:` + gpuWord + `|[,;:?.)]|-|–|—|$)`)
+	perNode  = lazy.New(`(\d+)\s*(?:x\s*)?(?:张|块|个)?\s*` + gpuWord + `?\s*(?:gpus?\s*)?(?:per|/|a|an|on each|on every|in each|each|in every)\s*(?:node|host|machine|server|box)|(\d+)\s*(?:张|块|个)?\s*` + gpuWord + `\s*each|(?:每|单)(?:个|台)?\s*(?:节点|机器|机|台|node)\s*(?:有|上|都|带|是|为|用|只有|跑)?\s*(\d+)\s*(?:张|块|个)?\s*(?:` + gpuWord + `|进程)?|每(?:个|台)\s*(\d+)\s*(?:张|块)?\s*卡|(\d+)[- ]?gpu\s*(?:nodes?|machines?|hosts?|box(?:es)?|servers?|机器?|节点)|gpus-per-node[= ]+(\d+)|gres=gpu:(?:\w+:)?(\d+)|nproc(?:-per-node)?[=: ]+(\d+)|(?:一|每)(?:台|个节点|机|个机器|台机器)\s*(?:有|是|带|装)?\s*(\d+)\s*(?:张|块|卡)|(\d+)\s*卡\s*(?:一|每|/)?\s*(?:机器?|节点|服务器|台)|(\d+)\s*(?:ranks?|processes|workers) (?:per|a) node|(\d+) each\b|(?:nodes|boxes|machines|hosts|servers|node|box|machine|host|server) (?:holds?|have|has|carry|carries|come with|comes with)\s*(\d+)\s*(?:` + gpuWord + `|[,;:?.)]|-|–|—|$)`)
 	nodesBy  = lazy.New(`(\d+)\s*(?:个|台)?\s*(?:nodes?|机器|节点|机|台|machines?|hosts?|servers?|box(?:es)?)\s*(?:[x*,]|of|with|at|having|各|每台|乘)?\s*(?:each\s*)?(?:having\s*)?(\d+)\s*(?:(?:张|块|个|x)?\s*` + gpuWord + `|for\b)`)
 	times    = lazy.New(`(\d+)\s*[x*]\s*(\d+)\s*` + gpuWord)
 	grid     = lazy.New(`(?:^|[^\dx.])(\d+)\s*x\s*(\d+)(?:[^\dx.]|$)`)
 	nodeNum  = lazy.New(`(\d+)\s*(?:个|台)?\s*(?:compute\s*|gpu\s*|dgx\s*|hgx\s*)?(?:nodes?\b|节点|机器|台|machines?\b|hosts\b|servers?\b|box(?:es)?\b)|(?:--nodes|nnodes|-n)[= ]+(\d+)|(?:节点数|number of nodes)\s*(?:=|:|is|为|是)?\s*(\d+)`)
-	worldNum = lazy.New(`world[- ]?size\s*(?:=|:|\(|is|of|为|是|等于)?\s*\(?(\d+)|(?:total|总共|一共|共|总)\s*(?:of\s*)?(\d+)\s*(?:张|块|个)?\s*` + gpuWord + `|(\d+)\s*(?:张|块|个|x)?\s*` + gpuWord + `|(\d+)\s*(?:个)?\s*(?:ranks?\b|processes|总卡数|个 rank)|(?:总卡数|gpu 数|卡数|gpu count|number of gpus|num gpus)\s*(?:=|:|is|为|是)?\s*(\d+)|on (\d+)\b`)
+	worldNum = lazy.New(`world[- ]?size\s*(?:=|:|\(|is|of|为|是|等于)?\s*\(?(\d+)|(?:total|总共|一共|共|总)\s*(?:of\s*)?(\d+)\s*(?:张|块|个)?\s*` + gpuWord + `|(\d+)\s*(?:张|块|个|x)?\s*` + gpuWord + `|(\d+)\s*(?:个)?\s*(?:ranks?\b|processes|总卡数|个 rank)|(?:总卡数|gpu 数|卡数|gpu count|number of gpus|num gpus)\s*(?:=|:|is|为|是)?\s*(\d+)|(\d+)\s*张|on (\d+)\b`)
 	gpuName  = lazy.New(`\b(?:g?[abhlv]\d{2,3}s?|gh200|gb\d00|h20|l4|t4|rtx ?(?:pro ?)?\d{4})\b|(hopper)|(ampere)|(blackwell)|(\bada\b|lovelace)|(volta)|pre-(blackwell)`)
 )
 
@@ -105,7 +107,7 @@ func fold(text string) string {
 
 // Read finds what a question says of a run.
 func Read(text string) Config {
-	s := fold(text)
+	changes, s := takeChanges(fold(text))
 	var c Config
 	all := readers()
 	for i, q := range quantities {
@@ -131,6 +133,9 @@ func Read(text string) Config {
 		c.Seq, c.CP = c.CP, 0
 	}
 	c.counts(s)
+	for _, ch := range changes {
+		ch.apply(&c)
+	}
 	c.kind(s, fold(text))
 	return c
 }

@@ -3,6 +3,8 @@ package compute
 import (
 	"fmt"
 	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 // one is n, or 1 where the question does not say.
@@ -105,7 +107,7 @@ func world(q *question) string {
 	case c.Nodes > 0 && c.PerNode > 0 && q.has("world", "rank", "gpu", "卡", "process", "进程", "total", "总", "worker", "nproc", "多少"):
 		return q.say("%[3]d: WORLD_SIZE = nodes × GPUs per node = %[1]d × %[2]d = %[3]d (one rank per GPU; --nnodes=%[1]d --nproc-per-node=%[2]d).",
 			"%[3]d:WORLD_SIZE = 节点数 × 每节点 GPU 数 = %[1]d × %[2]d = %[3]d(每张 GPU 一个 rank;--nnodes=%[1]d --nproc-per-node=%[2]d)。", c.Nodes, c.PerNode, c.Nodes*c.PerNode)
-	case c.World > 0 && c.PerNode > 0 && c.Nodes == 0 && q.has("node", "节点", "机", "台", "box", "server") && q.has("how many", "number of", "--nodes", "nodes=", "need", "几", "多少", "需要", "要"):
+	case c.World > 0 && c.PerNode > 0 && c.Nodes == 0 && q.has("node", "节点", "机", "台", "box", "server", "machine", "host") && q.has("how many", "number of", "--nodes", "nodes=", "need", "几", "多少", "需要", "要"):
 		n := (c.World + c.PerNode - 1) / c.PerNode
 		t := q.say("%[1]d nodes: %[2]d / %[3]d GPUs per node = %[1]d (`--nodes=%[1]d`).", "%[1]d 个节点:%[2]d / 每节点 %[3]d 张 GPU = %[1]d(`--nodes=%[1]d`)。", n, c.World, c.PerNode)
 		if c.World%c.PerNode != 0 {
@@ -122,11 +124,17 @@ func world(q *question) string {
 	return ""
 }
 
+// unaccumulated finds that a step is one micro batch.
+var unaccumulated = lazy.New(`\b(?:no|without|w/o|zero) (?:any )?(?:gradient |grad )?accum\w*|(?:don't|do not|not) (?:want to )?accumulate|(?:不做|不用|没有|无|不开|不)(?:梯度)?累[积加]`)
+
 // microbatches answers with the gradient accumulation steps, or that the batch
 // does not divide.
 func microbatches(q *question) string {
 	c := q.cfg
-	if c.MBS == 0 || c.GBS == 0 && c.Accum == 0 && !q.has("gbs", "global batch", "全局批") {
+	if c.Accum == 0 && (c.MBS == 0 || c.GBS == 0) && unaccumulated.MatchString(q.low) {
+		c.Accum = 1
+	}
+	if c.MBS == 0 && (c.GBS == 0 || c.Accum == 0) || c.GBS == 0 && c.Accum == 0 {
 		return ""
 	}
 	dp, how := c.DP, fmt.Sprintf("DP = %d", c.DP)
@@ -145,10 +153,18 @@ func microbatches(q *question) string {
 			how = fmt.Sprintf("DP = %d / (%s) = %d", c.World, factors, dp)
 		}
 	}
-	step := c.MBS * dp
 	if c.GBS == 0 {
-		return ""
+		return q.say("Global batch %[1]d: micro batch %[2]d × DP %[3]d × %[4]d accumulation steps = %[1]d (`--global-batch-size %[1]d`). %[5]s.",
+			"全局批次(global batch)%[1]d:micro batch %[2]d × DP %[3]d × 累积 %[4]d 步 = %[1]d(`--global-batch-size %[1]d`)。%[5]s。", c.MBS*dp*c.Accum, c.MBS, dp, c.Accum, how)
 	}
+	if c.MBS == 0 {
+		if part := dp * c.Accum; c.GBS%part != 0 {
+			return q.say("Not possible: global batch %[1]d is not divisible by DP × accumulation steps = %[2]d (remainder %[3]d). %[4]s.", "不行:global batch %[1]d 不能被 DP × 累积步数 = %[2]d 整除(余 %[3]d)。%[4]s。", c.GBS, part, c.GBS%part, how)
+		}
+		return q.say("Micro batch %[1]d: global batch %[2]d / (DP %[3]d × %[4]d accumulation steps) = %[1]d (`--micro-batch-size %[1]d`). %[5]s.",
+			"微批(micro batch)%[1]d:global batch %[2]d / (DP %[3]d × 累积 %[4]d 步) = %[1]d(`--micro-batch-size %[1]d`)。%[5]s。", c.GBS/(dp*c.Accum), c.GBS, dp, c.Accum, how)
+	}
+	step := c.MBS * dp
 	if c.GBS%step != 0 {
 		return q.say("Not accepted: global batch %[1]d is not divisible by micro batch × DP = %[2]d × %[3]d = %[4]d (%[1]d %% %[4]d = %[5]d). %[6]s. Use a global batch of %[7]s, or another micro batch.",
 			"不行,不会被接受:global batch %[1]d 不能被 micro batch × DP = %[2]d × %[3]d = %[4]d 整除(%[1]d %% %[4]d = %[5]d,余 %[5]d)。%[6]s。把 global batch 改为 %[7]s,或换 micro batch(批次)。",
@@ -165,6 +181,15 @@ func microbatches(q *question) string {
 // heads answers whether the attention heads divide.
 func heads(q *question) string {
 	c := q.cfg
+	if c.Heads == 0 && c.Groups > 0 && c.TP > 0 {
+		if c.Groups%c.TP != 0 && c.TP%c.Groups != 0 {
+			return q.say("Not valid: num_query_groups %[1]d is neither a multiple nor a divisor of TP %[2]d (remainder %[3]d).", "不行:num_query_groups %[1]d 既不是 TP %[2]d 的倍数也不是约数(余 %[3]d)。", c.Groups, c.TP, c.Groups%c.TP)
+		}
+		if c.TP > c.Groups {
+			return q.say("Valid: TP %[2]d is a multiple of the %[1]d query groups (KV heads), so each is kept on %[3]d ranks.", "合法,可以:TP %[2]d 是 %[1]d 个 query group(KV 头)的倍数,每组在 %[3]d 个 rank 上各存一份。", c.Groups, c.TP, c.TP/c.Groups)
+		}
+		return q.say("Valid: %[1]d %% %[2]d == 0, so the %[1]d query groups (KV heads) are divisible by TP %[2]d: %[3]d on each rank.", "合法,可以:%[1]d %% %[2]d == 0,%[1]d 个 query group(KV 头)能被 TP %[2]d 整除,每个 rank %[3]d 组。", c.Groups, c.TP, c.Groups/c.TP)
+	}
 	if c.Heads == 0 || c.TP == 0 {
 		if c.Heads > 0 && c.TP == 0 && q.has("tp", "tensor", "张量") && q.has("which", "what", "valid", "allowed", "哪些", "可以", "几") {
 			return q.say("TP must divide the %d attention heads: TP can be %s (keep it within a node).", "TP 必须整除 %d 个注意力头:TP 可取 %s(不要超过单节点卡数)。", c.Heads, divisors(c.Heads, 64))
@@ -222,6 +247,18 @@ func vocabulary(q *question) string {
 // experts answers how many experts a rank holds.
 func experts(q *question) string {
 	c := q.cfg
+	if c.World > 0 && c.EP > 0 && q.has("expert data", "expert dp", "edp", "专家数据并行", "专家 dp", "专家的数据并行") {
+		etp := c.ETP
+		if etp == 0 {
+			etp = one(c.TP)
+		}
+		n := etp * c.EP * one(c.PP)
+		if c.World%n != 0 {
+			return q.say("Not valid: %[1]d GPUs are not divisible by ETP %[2]d × EP %[3]d × PP %[4]d = %[5]d (remainder %[6]d).", "不行:%[1]d 张 GPU 不能被 ETP %[2]d × EP %[3]d × PP %[4]d = %[5]d 整除(余 %[6]d)。", c.World, etp, c.EP, one(c.PP), n, c.World%n)
+		}
+		return q.say("Expert data parallel size %[6]d: WORLD_SIZE / (ETP %[2]d × EP %[3]d × PP %[4]d) = %[1]d / %[5]d = %[6]d (ETP is TP where not given; CP takes no part).",
+			"专家数据并行度为 %[6]d:WORLD_SIZE / (ETP %[2]d × EP %[3]d × PP %[4]d) = %[1]d / %[5]d = %[6]d(不给 ETP 时等于 TP;CP 不参与)。", c.World, etp, c.EP, one(c.PP), n, c.World/n)
+	}
 	if c.Experts == 0 || c.EP == 0 {
 		return ""
 	}
@@ -244,6 +281,12 @@ func layers(q *question) string {
 			"不行:%[1]d 层不能被 PP %[2]d 整除(%[1]d %% %[2]d = %[3]d,余 %[3]d)。PP 可取 %[4]s,或用 --decoder-first-pipeline-num-layers / --decoder-last-pipeline-num-layers 指定切法。", c.Layers, c.PP, c.Layers%c.PP, divisors(c.Layers, 64))
 	}
 	per := c.Layers / c.PP
+	if c.Chunk > 0 && c.VPP == 0 {
+		if per%c.Chunk != 0 {
+			return q.say("Not valid: %[1]d layers per pipeline stage (%[2]d / PP %[3]d) are not divisible by %[4]d layers per virtual stage (remainder %[5]d).", "不行:每个流水线阶段 %[1]d 层(%[2]d / PP %[3]d)不能被每个虚拟阶段 %[4]d 层整除(余 %[5]d)。", per, c.Layers, c.PP, c.Chunk, per%c.Chunk)
+		}
+		return q.say("VPP = %[1]d: %[2]d layers / PP %[3]d = %[4]d per stage, / %[5]d per virtual stage = %[1]d virtual stages.", "VPP = %[1]d:%[2]d 层 / PP %[3]d = 每阶段 %[4]d 层,/ 每个虚拟阶段 %[5]d 层 = %[1]d 个虚拟阶段。", per/c.Chunk, c.Layers, c.PP, per, c.Chunk)
+	}
 	t := q.say("%[3]d layers per pipeline stage: %[1]d / PP %[2]d = %[3]d (divisible).", "每个流水线阶段 %[3]d 层:%[1]d / PP %[2]d = %[3]d(能整除)。", c.Layers, c.PP, per)
 	if c.VPP > 1 {
 		if per%c.VPP != 0 {
@@ -254,10 +297,39 @@ func layers(q *question) string {
 	return t
 }
 
+// bubble answers with the share of the pipeline's bubble.
+func bubble(q *question) string {
+	c := q.cfg
+	if c.PP < 2 || !q.has("bubble", "气泡", "空泡") {
+		return ""
+	}
+	m := c.Accum
+	if dp := c.DP; m == 0 && c.GBS > 0 && c.MBS > 0 {
+		if size, _ := c.product(); dp == 0 && c.World%size == 0 {
+			dp = c.World / size
+		}
+		if dp > 0 && c.GBS%(c.MBS*dp) == 0 {
+			m = c.GBS / (c.MBS * dp)
+		}
+	}
+	if m == 0 && c.GBS == 0 {
+		m = c.MBS // "microbatch 56 个"
+	}
+	if m == 0 {
+		return ""
+	}
+	v := one(c.VPP)
+	return q.say("%.1[1]f %%: the bubble is (PP − 1) / (micro batches × VPP) = %[2]d / (%[3]d × %[4]d) of the ideal compute time (%.1[5]f %% of the whole step).",
+		"%.1[1]f %%:流水线气泡 = (PP − 1) / (微批次数 × VPP) = %[2]d / (%[3]d × %[4]d),相对理想计算时间(占整步的 %.1[5]f %%)。",
+		100*float64(c.PP-1)/float64(m*v), c.PP-1, m, v, 100*float64(c.PP-1)/float64(m*v+c.PP-1))
+}
+
 // rankPlace answers on which node and in which groups a rank is.
 func rankPlace(q *question) string {
-	if t := globalRank(q); t != "" {
-		return t
+	for _, a := range []func(*question) string{globalRank, ranksOfNode} {
+		if t := a(q); t != "" {
+			return t
+		}
 	}
 	r, ok := q.after(`\brank\s*(?:=|is|number|号|为)?\s*(\d+)`, `全局 ?rank ?(?:为|是|=)? ?(\d+)`, `第? ?(\d+) ?号 ?rank`)
 	c := q.cfg
@@ -270,6 +342,39 @@ func rankPlace(q *question) string {
 	return q.say("Global rank %[1]d is on node %[3]d (counted from 0, so the %[5]s node), local rank (GPU) %[4]d: %[1]d / %[2]d = %[3]d remainder %[4]d.",
 		"全局 rank %[1]d 在节点 %[3]d(从 0 数,即第 %[6]d 个节点),local rank(GPU)为 %[4]d:%[1]d / %[2]d = %[3]d 余 %[4]d。",
 		r, c.PerNode, r/c.PerNode, r%c.PerNode, ordinal(r/c.PerNode+1), r/c.PerNode+1)
+}
+
+// nodeIndex captures a node's number, counted from 0.
+const nodeIndex = `(?:slurm-nodeid|node[- ]?rank|node id|node|节点)\s*(?:=|is|号|为|:|number|index)?\s*(\d+)\b`
+
+var (
+	ranksAsked = lazy.New(`which (?:global )?ranks|what (?:global )?ranks|ranks? range|range of ranks|list (?:the )?(?:global )?ranks|(?:哪些|哪几个|什么) ?(?:全局 ?)?rank|rank ?(?:范围|有哪些|是哪些|从几到几)`)
+	nodeNth    = lazy.New(`\b(?:(first|second|third|fourth|fifth|sixth|seventh|eighth)|(\d+)(?:st|nd|rd|th)) node\b|第 ?(\d+) ?(?:个|台) ?(?:节点|机器?|node)`)
+	nth        = map[string]int{"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8}
+)
+
+// ranksOfNode answers which ranks a node runs.
+func ranksOfNode(q *question) string {
+	g := q.cfg.PerNode
+	if g == 0 || !ranksAsked.MatchString(q.low) {
+		return ""
+	}
+	n := -1
+	if m := nodeNth.FindStringSubmatch(q.low); m != nil {
+		n = nth[m[1]] - 1
+		if n < 0 {
+			n = first(m[1:]) - 1
+		}
+		if q.has("from 0", "from zero", "zero-based", "0-based", "从 0", "从0", "从零") {
+			n++
+		}
+	} else if k, ok := q.after(nodeIndex); ok {
+		n = k
+	}
+	if n < 0 {
+		return ""
+	}
+	return q.say("Global ranks %[1]d to %[2]d: node rank %[3]d (counted from 0) × %[4]d GPUs per node = %[1]d is its first.", "全局 rank %[1]d 到 %[2]d:节点序号 %[3]d(从 0 数)× 每节点 %[4]d 卡 = %[1]d 是该节点的第一个。", n*g, n*g+g-1, n, g)
 }
 
 // globalRank answers with the global rank of a local one.

@@ -24,7 +24,7 @@ var (
 var (
 	dozens = lazy.New(`\b(?:(a|two|three|four|five|six|half a) )?dozen\b`)
 	words  = lazy.New(`\b((?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:[- ](?:one|two|three|four|five|six|seven|eight|nine))?|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen)` +
-		`((?: (?:more|gpu|compute|dgx|array|attention|pipeline|transformer))? (?:nodes|gpus|cards|machines|boxes|hosts|servers|layers|heads|experts|replicas|tasks|elements|hours|days|minutes|stages|at a time|at once)\b|-way\b)`)
+		`((?: (?:more|gpu|compute|dgx|array|attention|pipeline|transformer))? (?:nodes|gpus|cards|machines|boxes|hosts|servers|layers|heads|experts|replicas|tasks|elements|hours|days|minutes|stages|at a time|at once)\b| of (?:the|our|my|them|these)\b|-way\b)`)
 	hans    = lazy.New(`(^|[^零一二两三四五六七八九十百千万几第])([零一二两三四五六七八九十百千]{1,7})( ?(?:台机|台|个节点|节点|个机|机|张卡|张|块卡|卡|个小时|小时|天|分钟|路))`)
 	andHalf = lazy.New(`(\d+|[一二两三四五六七八九十]+) ?个?(天|小时)半|(\d+) and a half (days|hours)`)
 	halves  = strings.NewReplacer(

@@ -85,6 +85,11 @@ var (
 func array(q *question) string {
 	low := strings.ReplaceAll(q.low, "％", "%")
 	m := arrayForm.FindStringSubmatch(low)
+	if list := arrayList.FindString(low); list != "" && q.has("array", "数组") && q.has("write", "how do", "spell", "short", "怎么写", "写成", "如何写") {
+		if t := arrayStep(q, list); t != "" {
+			return t
+		}
+	}
 	if m == nil {
 		return arrayFor(q)
 	}
@@ -95,7 +100,7 @@ func array(q *question) string {
 	if n == 1 && m[2] == "" {
 		return ""
 	}
-	if q.has("right?", "对吧", "百分", "percent", "cancel", "取消") && !q.has("how many", "多少", "几个") {
+	if q.has("%a", "log name", "file name", "filename", "日志名", "文件名", "right?", "对吧", "百分", "percent", "cancel", "取消") && !q.has("how many", "多少", "几个") {
 		return ""
 	}
 	form := m[1]
@@ -112,6 +117,29 @@ func array(q *question) string {
 	}
 	return q.say("%[1]d array tasks, at most %[3]s at the same time: `--array=%[2]s%%%[3]s` has %[1]d elements, and `%%%[3]s` limits how many run at once (simultaneously).",
 		"共 %[1]d 个数组任务,同时最多运行 %[3]s 个:`--array=%[2]s%%%[3]s` 有 %[1]d 个元素,`%%%[3]s` 限制并发数。", n, form, m[2])
+}
+
+// arrayList finds elements written one by one: 0,4,8,…,28.
+var arrayList = lazy.New(`\d+\s*,\s*\d+\s*,\s*\d+(?:\s*,?\s*(?:\.{2,}|…+|and so on|to|到|一直到)?\s*,?\s*(?:and |和)?\d+)*`)
+
+// arrayStep writes elements that are equally far apart as one range.
+func arrayStep(q *question, list string) string {
+	var v []int
+	for _, d := range compiled(`\d+`).FindAllString(list, -1) {
+		v = append(v, small(d))
+	}
+	step := v[1] - v[0]
+	last := len(v) - 1
+	for i := 1; i < len(v); i++ {
+		if d := v[i] - v[i-1]; step < 1 || d < 1 || d%step != 0 || d != step && i != last {
+			return ""
+		}
+	}
+	spec := strconv.Itoa(v[0]) + "-" + strconv.Itoa(v[last])
+	if step > 1 {
+		spec += ":" + strconv.Itoa(step)
+	}
+	return q.say("`--array=%[1]s`: from %[2]d to %[3]d in steps of %[4]d, %[5]d array tasks.", "`--array=%[1]s`:从 %[2]d 到 %[3]d,步长 %[4]d,共 %[5]d 个数组任务。", spec, v[0], v[last], step, (v[last]-v[0])/step+1)
 }
 
 // arrayFor writes the option for so many tasks, so many at a time.

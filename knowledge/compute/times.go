@@ -21,7 +21,7 @@ func duration(q *question) string {
 	form := ""
 	if m := timeGiven.FindStringSubmatch(q.low); m != nil {
 		form = m[1]
-	} else if m := timeForm.FindStringSubmatch(q.low); m != nil && !q.has("timeout", "time-out", "watchdog", "rank") && q.has("time", "long", "hour", "多久", "多长", "小时", "时间", "how", "day") {
+	} else if m := timeForm.FindStringSubmatch(q.low); m != nil && !q.has("timeout", "time-out", "watchdog", "rank") && q.has("time", "long", "hour", "minute", "second", "分钟", "秒", "多久", "多长", "小时", "时间", "how", "day") {
 		form = m[1]
 	}
 	asksWrite := q.has("how do i write", "how to write", "how to specify", "how to ask", "write ", "spell", "set the time limit to", "as a slurm time", "what --time", "which --time", "format", "express", "as --time", "as a --time", "in --time", "as slurm time", "time string", "怎么写", "如何写", "写成", "怎么表示", "--time for", "--time 写", "--time=? ")
@@ -69,6 +69,12 @@ func duration(q *question) string {
 		return ""
 	}
 	t := q.say("%[1]s = %[2]s hours: `--time=%[3]s` has the form %[4]s.", "%[1]s(= %[2]s 小时,hours):`--time=%[3]s` 的格式是 %[4]s。", q.span(sec), hoursOf(sec), form, unit)
+	switch {
+	case q.has("minutes", "分钟") && sec%60 == 0 && sec >= 3600:
+		t = q.say("%d minutes: ", "%d 分钟:", sec/60) + t
+	case q.has("seconds", "多少秒", "几秒"):
+		t = q.say("%d seconds: ", "%d 秒:", sec) + t
+	}
 	if plain {
 		t = q.say("%[1]s minutes, not hours: a plain number in `--time=%[1]s` counts minutes (%[2]s). For %[1]s hours write `--time=%[1]s:00:00`.",
 			"%[1]s 分钟(minutes),不是小时:`--time=%[1]s` 只写一个数字时单位是分钟(%[2]s)。要 %[1]s 小时请写 `--time=%[1]s:00:00`。", form, q.span(sec))
