@@ -248,6 +248,9 @@ func (a *Answerer) Ask(ctx context.Context, q Question) (Answer, error) {
 		}
 	}
 	found := a.find(q)
+	if q.Lang == lang.ZH {
+		found.Answer.Answer = lang.FullWidth(found.Answer.Answer)
+	}
 	if bare && !found.Refused {
 		found.Answer.Answer += textOtherTongue
 	}
@@ -261,7 +264,7 @@ func (a *Answerer) Ask(ctx context.Context, q Question) (Answer, error) {
 }
 
 // textOtherTongue follows the answer to a message that was pasted without a word.
-const textOtherTongue = "\n\n(需要中文回答,请在报错后加一句中文。)"
+const textOtherTongue = "\n\n（需要中文回答，请在报错后加一句中文。）"
 
 // message finds what programs print when they fail; words finds a person's.
 var (

@@ -29,7 +29,7 @@ func Write(fsys fs.FS) (map[string]string, error) {
 	}
 	for skill, list := range bySkill {
 		out[skill+"/references/answers.md"] = answers(skill, list, lang.EN)
-		out[skill+"/references/answers.zh.md"] = answers(skill, list, lang.ZH)
+		out[skill+"/references/answers.zh.md"] = lang.FullWidth(answers(skill, list, lang.ZH))
 	}
 	err := fs.WalkDir(fsys, ".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || path.Ext(p) != ".md" || out[p] != "" {
@@ -46,6 +46,9 @@ func Write(fsys fs.FS) (map[string]string, error) {
 		filled, err := fill(string(text), l)
 		if err != nil {
 			return fmt.Errorf("%s: %w", p, err)
+		}
+		if l == lang.ZH {
+			filled = lang.FullWidth(filled)
 		}
 		if filled != string(text) {
 			out[p] = filled

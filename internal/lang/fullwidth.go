@@ -1,0 +1,128 @@
+package lang
+
+import (
+	"strings"
+	"unicode"
+)
+
+// wide are the marks that Chinese sets full-width.
+var wide = map[rune]rune{',': '，', ';': '；', ':': '：', '!': '！', '?': '？'}
+
+// FullWidth sets the punctuation of Chinese sentences in text as Chinese
+// typography has it: marks and brackets that touch a Chinese character become
+// full-width. Code between backticks, fenced blocks, addresses and lines without
+// a Chinese character stay as they are.
+func FullWidth(text string) string {
+	if Of(text) != ZH {
+		return text
+	}
+	var b strings.Builder
+	b.Grow(len(text) + len(text)/16)
+	fenced := false
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			fenced = !fenced
+		} else if !fenced && Of(line) == ZH {
+			// A mark that became full-width is Chinese text to its own neighbours.
+			for before := ""; before != line; {
+				before, line = line, fullWidth(line)
+			}
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
+func fullWidth(line string) string {
+	rs := []rune(line)
+	kept := verbatim(rs)
+	brackets(rs, kept)
+	out := make([]rune, 0, len(rs))
+	for i, r := range rs {
+		w, mark := wide[r]
+		switch {
+		case r == ' ' && i > 0 && i+1 < len(rs) && (full(rs[i-1]) || !kept[i] && (rs[i+1] == '（' || rs[i-1] == '）')):
+			continue // the mark brings its own space
+		case !mark || kept[i]:
+			out = append(out, r)
+			continue
+		}
+		before, after := neighbour(rs, i, -1), neighbour(rs, i, 1)
+		if after == ' ' {
+			after = neighbour(rs, i+1, 1)
+		}
+		if chinese(before) || chinese(after) || before == '`' && after == '`' || r == ';' {
+			r = w
+			rs[i] = w
+		}
+		out = append(out, r)
+	}
+	return string(out)
+}
+
+// verbatim marks what lies between backticks, and addresses.
+func verbatim(rs []rune) []bool {
+	kept := make([]bool, len(rs))
+	code := false
+	for i, r := range rs {
+		if r == '`' {
+			code = !code
+		} else {
+			kept[i] = code
+		}
+	}
+	const scheme = "://"
+	for i := range rs {
+		if rs[i] != ':' || i+len(scheme) > len(rs) || string(rs[i:i+len(scheme)]) != scheme {
+			continue
+		}
+		end := i
+		for end < len(rs) && !strings.ContainsRune(" \t\r\n`<>\"()（），。；、", rs[end]) {
+			end++
+		}
+		for end > i && wide[rs[end-1]] != 0 { // the sentence's mark, not the address's
+			end--
+		}
+		for j := i; j < end; j++ {
+			kept[j] = true
+		}
+	}
+	return kept
+}
+
+// brackets widens each pair that holds a Chinese character or touches one, but
+// for the target of a Markdown link.
+func brackets(rs []rune, kept []bool) {
+	var open []int
+	for i, r := range rs {
+		switch {
+		case kept[i]:
+		case r == '(':
+			open = append(open, i)
+		case r == ')' && len(open) > 0:
+			from := open[len(open)-1]
+			open = open[:len(open)-1]
+			if neighbour(rs, from, -1) == ']' {
+				continue
+			}
+			if Of(string(rs[from:i])) == ZH || chinese(neighbour(rs, from, -1)) || chinese(neighbour(rs, i, 1)) {
+				rs[from], rs[i] = '（', '）'
+			}
+		}
+	}
+}
+
+// neighbour is the character next to i, or 0.
+func neighbour(rs []rune, i, step int) rune {
+	if i += step; i >= 0 && i < len(rs) {
+		return rs[i]
+	}
+	return 0
+}
+
+// chinese reports whether r belongs to Chinese text: a character, or a mark of
+// its typography.
+func chinese(r rune) bool { return unicode.Is(unicode.Han, r) || full(r) || r == '”' || r == '」' }
+
+// full reports whether r is a full-width mark.
+func full(r rune) bool { return strings.ContainsRune("，；：！？。（）、", r) }
