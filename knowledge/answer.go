@@ -372,17 +372,21 @@ var trade = lazy.New(`(?i)\b(?:slurm\w*|sbatch|srun|salloc|squeue|scancel|sacct|
 
 // fits reports whether the best card is close enough to be an answer.
 func (lib *library) fits(text string, hits []index.Hit) bool {
-	if len(hits) == 0 || index.OnlyNumbers(text) {
+	if len(hits) == 0 {
+		return false
+	}
+	words := index.Terms(text)
+	if index.OnlyNumbers(words) {
 		return false
 	}
 	h := hits[0]
 	if h.Score >= minScore && h.Cover >= minCover {
 		return true
 	}
-	if h.Score >= minScoreSeveral && h.Cover >= minCover && index.Concepts(text) >= several {
+	if h.Score >= minScoreSeveral && h.Cover >= minCover && index.Concepts(words) >= several {
 		return true
 	}
-	return h.Score >= minScoreField && h.Cover >= minCoverField && (trade.MatchString(text) || lib.index.Field(text))
+	return h.Score >= minScoreField && h.Cover >= minCoverField && (trade.MatchString(text) || lib.index.Field(words))
 }
 
 // answer is card i in language l.

@@ -18,14 +18,15 @@ type Pattern struct {
 // parts are the alternatives of an expression.
 type parts struct {
 	fold bool // whether the words are in lower case
+	open bool // whether some alternative needs no word
 	list []part
 }
 
 // A part is one alternative. It matches where one of words stands, or else
 // where needs are met and re matches.
 type part struct {
-	words need
-	needs []need
+	words []word
+	needs [][]word
 	re    func() *regexp.Regexp
 }
 
@@ -45,17 +46,18 @@ func compiled(expr string) func() *regexp.Regexp {
 // MatchString reports whether s holds a match.
 func (p *Pattern) MatchString(s string) bool {
 	all := p.parts()
-	low, ok := all.ready(s)
+	var text sought
+	if !all.ready(&text, s) {
+		return p.re().MatchString(s)
+	}
 	for i := range all.list {
 		switch a := &all.list[i]; {
 		case a.words != nil:
-			if holds(low, []need{a.words}) {
+			if text.any(a.words) {
 				return true
 			}
-		case !ok || holds(low, a.needs):
-			if a.re().MatchString(s) {
-				return true
-			}
+		case text.all(a.needs) && a.re().MatchString(s):
+			return true
 		}
 	}
 	return false
@@ -64,24 +66,26 @@ func (p *Pattern) MatchString(s string) bool {
 // may reports whether s can hold a match.
 func (p *Pattern) may(s string) bool {
 	all := p.parts()
-	low, ok := all.ready(s)
-	if !ok {
+	var text sought
+	if all.open || !all.ready(&text, s) {
 		return true
 	}
 	for i := range all.list {
-		if holds(low, all.list[i].needs) {
+		if text.all(all.list[i].needs) {
 			return true
 		}
 	}
 	return false
 }
 
-// ready brings a text to the spelling of the words; false where it cannot.
-func (a *parts) ready(s string) (string, bool) {
+// ready reads s in the spelling of the words; false where that cannot be.
+func (a *parts) ready(text *sought, s string) bool {
 	if !a.fold {
-		return s, true
+		text.read(s)
+		return true
 	}
-	return lower(s), !strange(s)
+	text.read(lower(s))
+	return !strange(s)
 }
 
 // FindString returns the leftmost match in s.

@@ -215,16 +215,6 @@ func lower(s string) string {
 // that equal a letter of ASCII where case is ignored.
 func strange(s string) bool { return strings.Contains(s, "ſ") || strings.Contains(s, "\u212a") }
 
-// holds reports whether a text satisfies all of the needs.
-func holds(s string, needs []need) bool {
-	for _, n := range needs {
-		if !slices.ContainsFunc(n, func(w string) bool { return strings.Contains(s, w) }) {
-			return false
-		}
-	}
-	return true
-}
-
 // split takes an expression apart into its alternatives.
 func split(expr string) *parts {
 	tree, err := syntax.Parse(expr, syntax.Perl)
@@ -234,12 +224,16 @@ func split(expr string) *parts {
 	all := &parts{fold: folds(tree)}
 	for _, sub := range branches(tree) {
 		r := read(sub, all.fold)
-		p := part{needs: r.all()}
+		p := part{}
+		for _, n := range r.all() {
+			p.needs = append(p.needs, wordsOf(n))
+		}
 		if r.plain {
-			p.words = r.exact
+			p.words = wordsOf(r.exact)
 		} else {
 			p.re = compiled(sub.String())
 		}
+		all.open = all.open || p.needs == nil
 		all.list = append(all.list, p)
 	}
 	return all

@@ -60,16 +60,21 @@ func grams(text string) []string {
 
 // A speller holds the pieces of all example questions.
 type speller struct {
-	post   map[string][]int32 // the example questions that hold a piece
-	weight map[string]float64
+	pieces map[string]*piece
 	rare   float64   // the weight of a piece that none holds
 	owner  []int32   // the Doc of an example question
 	norm   []float64 // of an example question
 	asks   []int     // how many example questions a Doc has
 }
 
+// A piece of letters and the example questions that hold it.
+type piece struct {
+	weight float64
+	post   []int32
+}
+
 func newSpeller(docs []Doc) *speller {
-	s := &speller{post: map[string][]int32{}, weight: map[string]float64{}}
+	s := &speller{pieces: map[string]*piece{}}
 	held := map[string]int32{} // the last Doc that was counted for a piece
 	var all [][]string
 	for i, d := range docs {
@@ -80,17 +85,22 @@ func newSpeller(docs []Doc) *speller {
 			list := grams(a)
 			all = append(all, list)
 			for _, g := range list {
-				s.post[g] = append(s.post[g], ask)
+				p := s.pieces[g]
+				if p == nil {
+					p = &piece{}
+					s.pieces[g] = p
+				}
+				p.post = append(p.post, ask)
 				if held[g] != int32(i)+1 {
 					held[g] = int32(i) + 1
-					s.weight[g]++
+					p.weight++
 				}
 			}
 		}
 	}
 	n := float64(len(docs))
-	for g, df := range s.weight {
-		s.weight[g] = math.Log(1 + n/(df+0.5))
+	for _, p := range s.pieces {
+		p.weight = math.Log(1 + n/(p.weight+0.5))
 	}
 	s.rare = math.Log(1 + 2*n)
 	for _, list := range all {
@@ -102,9 +112,9 @@ func newSpeller(docs []Doc) *speller {
 func (s *speller) size(list []string) float64 {
 	var sum float64
 	for _, g := range list {
-		w, ok := s.weight[g]
-		if !ok {
-			w = s.rare
+		w := s.rare
+		if p := s.pieces[g]; p != nil {
+			w = p.weight
 		}
 		sum += w * w
 	}
@@ -116,23 +126,25 @@ func (s *speller) size(list []string) float64 {
 type likeness struct{ best, mean float64 }
 
 // like compares a question with every example question that shares a piece, and
-// returns the likeness of each Doc.
-func (s *speller) like(question string, docs int) []likeness {
+// sets the desk's likeness of each Doc.
+func (s *speller) like(question string, d *desk) {
 	list := grams(question)
-	dot := make([]float64, len(s.owner))
 	for _, g := range list {
-		w := s.weight[g]
-		for _, a := range s.post[g] {
-			dot[a] += w * w
+		p := s.pieces[g]
+		if p == nil {
+			continue
+		}
+		w := p.weight * p.weight
+		for _, a := range p.post {
+			d.dot[a] += w
 		}
 	}
 	size := s.size(list)
-	best := make([][3]float64, docs) // of each Doc, falling
-	for a, d := range dot {
-		if d == 0 {
+	for a, dot := range d.dot {
+		if dot == 0 {
 			continue
 		}
-		v, b := d/(size*s.norm[a]), &best[s.owner[a]]
+		v, b := dot/(size*s.norm[a]), &d.three[s.owner[a]]
 		switch {
 		case v > b[0]:
 			b[0], b[1], b[2] = v, b[0], b[1]
@@ -142,9 +154,7 @@ func (s *speller) like(question string, docs int) []likeness {
 			b[2] = v
 		}
 	}
-	out := make([]likeness, docs)
-	for i, b := range best {
-		out[i] = likeness{best: b[0], mean: (b[0] + b[1] + b[2]) / float64(max(1, min(3, s.asks[i])))}
+	for i, b := range d.three {
+		d.near[i] = likeness{best: b[0], mean: (b[0] + b[1] + b[2]) / float64(max(1, min(3, s.asks[i])))}
 	}
-	return out
 }

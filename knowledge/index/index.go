@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sync"
 )
 
 // A Doc is a text to be found.
@@ -34,6 +35,36 @@ type Index struct {
 	rare  float64 // the weight of a word that no Doc holds
 	post  map[string][]posting
 	spell *speller
+	desks sync.Pool // of *desk
+}
+
+// A desk holds the numbers that a search works with; it is used again, for they
+// are many and all but a few are zero.
+type desk struct {
+	asked []float64    // the question's weights, by the words' numbers
+	held  []share      // by Doc
+	dot   []float64    // by example question
+	three [][3]float64 // of each Doc, its likest example questions, falling
+	near  []likeness   // by Doc
+	hits  []Hit
+}
+
+// desk is a clean one.
+func (x *Index) desk() *desk {
+	d, _ := x.desks.Get().(*desk)
+	if d == nil {
+		n := len(x.docs)
+		return &desk{
+			asked: make([]float64, len(x.ids)), held: make([]share, n), dot: make([]float64, len(x.spell.owner)),
+			three: make([][3]float64, n), near: make([]likeness, n), hits: make([]Hit, 0, n),
+		}
+	}
+	clear(d.asked)
+	clear(d.held)
+	clear(d.dot)
+	clear(d.three)
+	d.hits = d.hits[:0]
+	return d
 }
 
 type doc struct {
@@ -160,19 +191,19 @@ func (x *Index) Search(question string, n int) []Hit {
 	}
 	qw := make([]float64, len(q))
 	var total float64
-	asked := make([]float64, len(x.ids)) // the question's weights, by the words' numbers
+	d := x.desk()
+	defer x.desks.Put(d)
 	for i, t := range q {
 		qw[i] = x.weight(t)
 		total += qw[i]
 		if id, ok := x.ids[t.Key]; ok {
-			asked[id] = qw[i]
+			d.asked[id] = qw[i]
 		}
 	}
 	qn := x.norm(q)
-	held := make([]share, len(x.docs))
 	for j, t := range q {
 		for _, p := range x.post[t.Key] {
-			h := &held[p.doc]
+			h := &d.held[p.doc]
 			h.cover += qw[j]
 			h.bag += qw[j] * p.tf * (bagK + 1) / (p.tf + bagK)
 			if p.held {
@@ -180,26 +211,39 @@ func (x *Index) Search(question string, n int) []Hit {
 			}
 		}
 	}
-	near := x.spell.like(question, len(x.docs))
-	hits := make([]Hit, 0, len(x.docs))
+	x.spell.like(question, d)
 	for i := range x.docs {
-		if held[i].cover == 0 && near[i].best == 0 {
+		if d.held[i].cover == 0 && d.near[i].best == 0 {
 			continue
 		}
-		if h := x.score(i, held[i], asked, total, qn, near[i]); h.Score > 0 {
-			hits = append(hits, h)
+		if h := x.score(i, d.held[i], d.asked, total, qn, d.near[i]); h.Score > 0 {
+			d.hits = append(d.hits, h)
 		}
 	}
-	slices.SortFunc(hits, func(a, b Hit) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Doc, b.Doc))
-	})
-	return hits[:min(n, len(hits))]
+	return best(d.hits, n)
+}
+
+// best are the n best hits, best first. Only they are put in order.
+func best(hits []Hit, n int) []Hit {
+	top := make([]Hit, 0, n+1)
+	for _, h := range hits {
+		i, _ := slices.BinarySearchFunc(top, h, func(a, b Hit) int {
+			return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Doc, b.Doc))
+		})
+		if i < n {
+			top = slices.Insert(top[:min(len(top), n-1)], i, h)
+		}
+	}
+	return top
 }
 
 func (x *Index) score(i int, held share, asked []float64, total, qn float64, near likeness) Hit {
 	d := &x.docs[i]
 	var phrase float64
 	for j, ask := range d.asks {
+		if held.held == 0 {
+			break // no example question holds a word of the question
+		}
 		var dot float64
 		for _, a := range ask {
 			dot += asked[a.id] * a.weight
@@ -213,10 +257,10 @@ func (x *Index) score(i int, held share, asked []float64, total, qn float64, nea
 	return Hit{Doc: i, Score: score, Cover: cover}
 }
 
-// Field reports whether the question uses a word of the field, as the lexicon
-// marks them, or names an option or variable that a Doc holds.
-func (x *Index) Field(question string) bool {
-	for _, t := range Terms(question) {
+// Field reports whether the words of a question hold one of the field, as the
+// lexicon marks them, or name an option or variable that a Doc holds.
+func (x *Index) Field(question []Term) bool {
+	for _, t := range question {
 		if lexicon().field[t.Key] {
 			return true
 		}
@@ -227,10 +271,10 @@ func (x *Index) Field(question string) bool {
 	return false
 }
 
-// Concepts counts the words of the lexicon in a text, everyday ones included.
-func Concepts(text string) int {
+// Concepts counts the words that are of the lexicon, everyday ones included.
+func Concepts(words []Term) int {
 	n := 0
-	for _, t := range Terms(text) {
+	for _, t := range words {
 		if t.Key[0] == '=' && t.Key != "=confirm" {
 			n++
 		}
@@ -238,9 +282,9 @@ func Concepts(text string) int {
 	return n
 }
 
-// OnlyNumbers reports whether a text says nothing but numbers.
-func OnlyNumbers(text string) bool {
-	for _, t := range Terms(text) {
+// OnlyNumbers reports whether the words are nothing but numbers.
+func OnlyNumbers(words []Term) bool {
+	for _, t := range words {
 		if t.Key[0] < '0' || t.Key[0] > '9' {
 			return false
 		}
