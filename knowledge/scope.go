@@ -99,7 +99,7 @@ var scopeRules = []scopeRule{
 	},
 	{
 		live, lazy.New(`(?:right now|currently|at (?:this|the) moment|at present|this minute|as of now|today|\bnow\b|今天|今早|昨天|昨晚|现在|目前|当前|此刻|实时|眼下|这会儿|刚刚|刚才).{0,60}(?:how many|which|\bwho\b|\blist\b|\bidle\b|\bfree\b|running|busy|queue|load|alive|down\b|活着|挂了|宕机|几个|几台|多少|哪些|哪台|谁|空闲|空着|在跑|排队|有没有|占用)|(?:how many|which|\bwho\b|\bis\b|\bare\b|\blist\b|几个|几台|多少|哪些|哪台|谁|是否|有没有).{0,60}(?:right now|currently|at (?:this|the) moment|at present|this minute|as of now|\bnow\b|现在|目前|当前|此刻|实时)`),
-		lazy.New(`how (?:do|can|could|to)|command|what does|\bmean|stands? for|怎么|如何|命令|意思|含义|表示|代表|是什么|error|traceback|unless|now\+|\bok\b|allowed|still (?:use|need|valid)|变量|variable|第几个|megatron版本|默认|推荐|supported|默认值|必须|应该|需要|hang|卡住|报错|cuda_device|参数|选项|\bflag`),
+		lazy.New(`how (?:do|can|could|to)|command|what does|\bmean|stands? for|怎么|如何|命令|意思|含义|表示|代表|是什么|error|traceback|unless|what now|now\+|\bok\b|allowed|still (?:use|need|valid)|变量|variable|第几个|megatron版本|默认|推荐|supported|默认值|必须|应该|需要|hang|卡住|报错|cuda_device|参数|选项|\bflag`),
 	},
 	{
 		live, lazy.New(`^(?:is|are|did|has|was|will)\b.{0,24}\b(?:my job|job|node|partition) [\w-]*\d[\w-]*\b.{0,30}(?:idle|up\b|down\b|alive|healthy|done|finish|finished|running|complete|still|ready|free|ok\b|start)|(?:status|state|progress|loss) of (?:my )?job \d+|who is (?:using|running|on|hogging)|(?:作业|任务|job) ?\d{3,}.{0,6}(?:跑完了|结束了|完成了|怎么样了|状态如何|到哪了|还在跑|什么状态)|(?:节点|机器)? ?[a-z]+-?\d+ ?.{0,6}(?:空闲|挂了|活着|在线|正常|有空|宕机|坏了|可用|闲着)(?:吗|没|么|不)|谁在(?:用|占|跑)|give me the (?:exact )?(?:number|count)|直接(?:告诉|给)我|(?:how (?:busy|long|full) is|what(?:'s| is) the (?:length|size) of) the (?:queue|cluster)|queue length|排队的?人多|队列里?(?:有|还有)多少|集群(?:忙|满|空)(?:吗|不)|(?:load|utili[sz]ation) of (?:the|our) cluster`),
@@ -130,7 +130,7 @@ var scopeRules = []scopeRule{
 	{
 		foreign, lazy.New(`\b(?:paddle\w*|mindspeed|ascend|npu|horovod\w*|netflix|battery life|juggle|photosynthesis|ceo|gaming|jenkins|grafana|prometheus server|xgboost|lightgbm|catboost|vpn|lakers|roast|chicken|miles|kilometers|population of|side effects?|aspirin|colossal-?ai|nginx|apache|windows|lunch|dinner|breakfast|snow(?:ing)?|sleet|hail|interview|cover letter|vacation|colab|gradio|streamlit|elasticsearch|rabbitmq|oracle|sqlite|mlflow|wandb pricing|blender|unity|unreal|roblox|tiktok|youtube|netflix|spotify|whisper|midjourney|chatgpt|copilot|claude|gemini)\b|\bgit (?:rebase|stash|cherry|bisect|blame|submodule)|(?:what|which) (?:model|llm|company) are you|are you (?:human|sentient|real|alive|an? (?:ai|bot|robot))|do you (?:like|love|dream|feel|have feelings)|who (?:made|trained|built) you|what(?:'s| is) new in\b|^\s*\d+\s*[-+*/x×]\s*\d+\s*(?:=|等于|is|\?|？)|\bsolve\b.{0,12}[a-z]\s*[\^=+]|(?:linked list|quick ?sort|bubble sort|fibonacci|regex for|leetcode)|slurm(?:ctld|dbd|d)? ?(?:集群|服务|控制器|数据库)? ?(?:的)?(?:高可用|主备|容灾)|` +
 			`昇腾|飞桨|麻婆豆腐|驾照|滚动更新|缓存穿透|mybatis|聊天|取代人类|陪我|黑客|寒武纪|请假条|辞职|简历|面试|相亲|追女|追男|男生|女生|高铁|火车票|打车|快递|蓝屏|重装系统|装系统|手游|王者|原神|奶茶|咖啡|火锅|晚饭|午饭|早饭|吃饭|健身|跑步鞋|考研|高数|线性代数|快速排序|冒泡|链表|斐波那契|力扣|反向代理|前端|小程序|公众号|抖音|微博|你是(?:谁|什么模型|哪家|人|真人|机器人)|你叫什么|你喜欢|你多大|你会(?:唱|跳|爱)|你觉得我|最高的山|最长的河|哪个国家|鬼故事|下雪|台风`),
-		lazy.New(`gpu node|megatron|nccl|torchrun|sbatch|srun|slurm job|作业报错|import|dos|carriage|换行|line break|api docs|interview node`),
+		lazy.New(`gpu node|megatron|nccl|torchrun|sbatch|srun|slurm job|\bci\b|作业报错|import|dos|carriage|换行|line break|api docs|interview node`),
 	},
 	{foreign, lazy.New(`\b(?:translate|summari[sz]e|rewrite|proofread)\b.{0,30}(?:this|the following|into|to) |翻译|润色|改写这|总结这篇`), nil},
 }
@@ -139,12 +139,14 @@ var scopeRules = []scopeRule{
 // where it is not.
 func outOfScope(text string) reason {
 	low := strings.ToLower(text)
-	for _, r := range scopeRules {
-		if r.re.MatchString(low) && (r.unless == nil || !r.unless.MatchString(low)) {
-			return r.why
+	for _, rules := range [][]scopeRule{scopeRules, subjectRules} {
+		for _, r := range rules {
+			if r.re.MatchString(low) && (r.unless == nil || !r.unless.MatchString(low)) {
+				return r.why
+			}
 		}
 	}
-	if asksForUnknownName(text) {
+	if asksForUnknownName(text) || asksForUnknownState(text) {
 		return noSuch
 	}
 	return ""

@@ -14,7 +14,7 @@ var (
 	// what is changed comes behind one of these, and counts before what was said.
 	turn = lazy.New(`\b(?:what if|what about|how about|if (?:i|we) (?:then |now |also |instead )?(?:switch|change|go|move|use|set|raise|increase|lower|reduce|add|had|have|took|take)|and with|but with|switch(?:ing)? to|chang(?:e|ing) (?:it |that )?to|after (?:adding|switching|changing|going))\b|如果|要是|假如|倘若|若是|改成|改为|换成|调成|调到|变成`)
 	// fromTo finds a number and the one it becomes.
-	fromTo = lazy.New(`(?:\b(nodes|gpus|machines|节点数?|卡数|机器数?)\s*)?(?:\b(?:goes|went|go|changes?|changed|moves?|moved|rises?|rose|grows?|grew|increases?|is|was|raised|bumped|set) )?(?:\b(?:up|down) )?(?:\bfrom|从|由)\s*(?:[a-z]+\s*)?\d+\s*(?:张|个|台|块)?\s*(?:卡|节点|机器?|gpus?|nodes?|层|路)?\s*,?\s*(?:\bup to\b|\bdown to\b|\bto\b|(?:改|变|换|加|升|增|扩|减|降|调|提|缩)[\p{Han}]{0,2}?(?:成|为|到)|到|->|→)\s*(?:[a-z]+\s*)?(\d+)`)
+	fromTo = lazy.New(`(?:\b(nodes|gpus|machines|节点数?|卡数|机器数?)\s*)?(?:\b(?:goes|went|go|changes?|changed|moves?|moved|rises?|rose|grows?|grew|increases?|is|was|raised|bumped|set) )?(?:\b(?:up|down) )?(?:\bfrom|从|由)\s*(?:[a-z]+\s*)?\d+k?\s*(?:张|个|台|块)?\s*(?:卡|节点|机器?|gpus?|nodes?|层|路)?\s*,?\s*(?:\bup to\b|\bdown to\b|\bto\b|(?:改|变|换|加|升|增|扩|减|降|调|提|缩)[\p{Han}]{0,2}?(?:成|为|到)|到|->|→)\s*(?:[a-z]+\s*)?(\d+k?)`)
 	// ofMany finds "two of our twenty nodes died".
 	ofMany = lazy.New(`\b(\d+|one) of (?:the |our |my |these )?(\d+) (?:gpu |compute )?(?:nodes|machines|boxes|hosts|servers)(?: (?:have|has|are|is|just|suddenly))* (?:died|fail\w*|broke\w*|dropp?\w* out|down|gone|lost|drained|dead)\b`)
 	// scaled finds how many times as much of what there will be; grown and shrunk how many more or fewer nodes.

@@ -76,10 +76,10 @@ var readers = sync.OnceValue(func() []reader {
 var (
 	gpuWord  = `(?:gpus?|cards?|卡|显卡|加速卡|[abhlv]\d{2,3}s?|gb\d00s?)`
 	perNode  = lazy.New(`(\d+)\s*(?:x\s*)?(?:张|块|个)?\s*` + gpuWord + `?\s*(?:gpus?\s*)?(?:per|/|a|an|on each|on every|in each|each|in every)\s*(?:node|host|machine|server|box)|(\d+)\s*(?:张|块|个)?\s*` + gpuWord + `\s*each|(?:每|单)(?:个|台)?\s*(?:节点|机器|机|台|node)\s*(?:有|上|都|带|是|为|用|只有|跑)?\s*(\d+)\s*(?:张|块|个)?\s*(?:` + gpuWord + `|进程)?|每(?:个|台)\s*(\d+)\s*(?:张|块)?\s*卡|(\d+)[- ]?gpu\s*(?:nodes?|machines?|hosts?|box(?:es)?|servers?|机器?|节点)|gpus-per-node[= ]+(\d+)|gres=gpu:(?:\w+:)?(\d+)|nproc(?:-per-node)?[=: ]+(\d+)|(?:一|每)(?:台|个节点|机|个机器|台机器)\s*(?:有|是|带|装)?\s*(\d+)\s*(?:张|块|卡)|(\d+)\s*卡\s*(?:一|每|/)?\s*(?:机器?|节点|服务器|台)|(\d+)\s*(?:ranks?|processes|workers) (?:per|a) node|(\d+) each\b|(?:nodes|boxes|machines|hosts|servers|node|box|machine|host|server) (?:holds?|have|has|carry|carries|come with|comes with)\s*(\d+)\s*(?:` + gpuWord + `|[,;:?.)]|-|–|—|$)`)
-	nodesBy  = lazy.New(`(\d+)\s*(?:个|台)?\s*(?:nodes?|机器|节点|机|台|machines?|hosts?|servers?|box(?:es)?)\s*(?:[x*,]|of|with|at|having|各|每台|乘)?\s*(?:each\s*)?(?:having\s*)?(\d+)\s*(?:(?:张|块|个|x)?\s*` + gpuWord + `|for\b)`)
+	nodesBy  = lazy.New(`(\d+)\s*(?:个|台)?\s*(?:nodes?|机器|节点|机|台|machines?|hosts?|servers?|box(?:es)?)\s*(?:[x*,(]|of|with|at|having|各|每台|乘)?\s*(?:each\s*)?(?:having\s*)?(\d+)\s*(?:(?:张|块|个|x)?\s*` + gpuWord + `|for\b)|(\d+)\s*(?:nodes|machines|hosts|servers|boxes|节点|机|台)\s*[x*]\s*(\d+)\b`)
 	times    = lazy.New(`(\d+)\s*[x*]\s*(\d+)\s*` + gpuWord)
 	grid     = lazy.New(`(?:^|[^\dx.])(\d+)\s*x\s*(\d+)(?:[^\dx.]|$)`)
-	nodeNum  = lazy.New(`(\d+)\s*(?:个|台)?\s*(?:compute\s*|gpu\s*|dgx\s*|hgx\s*)?(?:nodes?\b|节点|机器|台|machines?\b|hosts\b|servers?\b|box(?:es)?\b)|(?:--nodes|nnodes|-n)[= ]+(\d+)|(?:节点数|number of nodes)\s*(?:=|:|is|为|是)?\s*(\d+)`)
+	nodeNum  = lazy.New(`(\d+)\s*(?:个|台)?\s*(?:compute\s*|gpu\s*|dgx\s*|hgx\s*)?(?:nodes?\b|节点|机器|台|machines?\b|hosts\b|servers?\b|box(?:es)?\b)|(?:--nodes|nnodes|-n)[= ]+(\d+)|(?:节点数|number of nodes)\s*(?:=|:|is|为|是)?\s*(\d+)|(?:节点|机器)\s*(\d+)\s*(?:个|台)`)
 	worldNum = lazy.New(`world[- ]?size\s*(?:=|:|\(|is|of|为|是|等于)?\s*\(?(\d+)|(?:total|总共|一共|共|总)\s*(?:of\s*)?(\d+)\s*(?:张|块|个)?\s*` + gpuWord + `|(\d+)\s*(?:张|块|个|x)?\s*` + gpuWord + `|(\d+)\s*(?:个)?\s*(?:ranks?\b|processes|总卡数|个 rank)|(?:总卡数|gpu 数|卡数|gpu count|number of gpus|num gpus)\s*(?:=|:|is|为|是)?\s*(\d+)|(\d+)\s*张|on (\d+)\b`)
 	gpuName  = lazy.New(`\b(?:g?[abhlv]\d{2,3}s?|gh200|gb\d00|h20|l4|t4|rtx ?(?:pro ?)?\d{4})\b|(hopper)|(ampere)|(blackwell)|(\bada\b|lovelace)|(volta)|pre-(blackwell)`)
 )
@@ -188,8 +188,10 @@ func small(digits string) int {
 // counts reads nodes, GPUs on each and GPUs in all.
 func (c *Config) counts(s string) {
 	if m := nodesBy.FindStringSubmatchIndex(s); m != nil && !strings.Contains(s[m[0]:m[1]], "total") {
-		c.Nodes, _ = strconv.Atoi(s[m[2]:m[3]])
-		c.PerNode, _ = strconv.Atoi(s[m[4]:m[5]])
+		if m[2] < 0 { // "3 nodes x 8"
+			copy(m[2:6], m[6:10])
+		}
+		c.Nodes, c.PerNode = small(s[m[2]:m[3]]), small(s[m[4]:m[5]])
 		if n := c.PerNode; n > largestNode && c.Nodes > 0 && n%c.Nodes == 0 && !compiled(`each|per|每|各|[x*]`).MatchString(s[m[0]:m[1]]) {
 			c.World, c.PerNode = n, n/c.Nodes // "8 机 64 卡" tells the total
 		}

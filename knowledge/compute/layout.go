@@ -60,9 +60,13 @@ func layout(q *question) string {
 			}
 			return t + q.say(".", "。")
 		}
-		if q.has("how many gpu", "minimum", "at least", "min gpu", "几张", "多少卡", "多少张", "几卡", "至少", "最少") {
-			return q.say("At least %[1]d GPUs: one model replica takes %[2]s = %[1]d (DP = 1); the total must be a multiple of %[1]d.",
+		if q.has("how big", "how large", "replica", "how many cards", "副本", "多大", "how many gpu", "minimum", "at least", "min gpu", "几张", "多少卡", "多少张", "几卡", "至少", "最少") {
+			t := q.say("At least %[1]d GPUs: one model replica takes %[2]s = %[1]d (DP = 1); the total must be a multiple of %[1]d.",
 				"至少 %[1]d 张 GPU:一个模型副本占 %[2]s = %[1]d 张(DP = 1);总数必须是 %[1]d 的倍数。", size, factors)
+			if g := c.PerNode; g > 0 {
+				t += q.say(" That is %d nodes of %d GPUs.", " 即 %d 个节点,每节点 %d 张。", (size+g-1)/g, g)
+			}
+			return t
 		}
 		return ""
 	}
@@ -380,7 +384,7 @@ func ranksOfNode(q *question) string {
 // globalRank answers with the global rank of a local one.
 func globalRank(q *question) string {
 	node, okN := q.after(`第 ?(\d+) ?个? ?(?:节点|node)`, `(?:slurm-nodeid|node[- ]?rank|node id|node number|node|节点 ?rank|节点序号|节点)\s*(?:=|is|号|为|:|number)?\s*(\d+)`)
-	local, okL := q.after(`local[- ]?rank\s*(?:=|is|为|:)?\s*(\d+)`, `(?:本地|本机|节点内) ?(?:的|第)? ?(?:rank|序号)? ?(\d+)`, `(?:local|本地) (?:gpu|card) (?:number )?(\d+)`)
+	local, okL := q.after(`(?:local[- ]?rank|slurm-localid)\s*(?:=|is|为|:)?\s*(\d+)`, `(?:本地|本机|节点内) ?(?:的|第)? ?(?:rank|序号)? ?(\d+)`, `(?:local|本地) (?:gpu|card) (?:number )?(\d+)`)
 	c := q.cfg
 	if !okN || !okL || c.PerNode == 0 {
 		return ""

@@ -154,7 +154,7 @@ func arrayFor(q *question) string {
 	if !ok || n < 2 {
 		return ""
 	}
-	k, ok := q.after(`(?:at most|max(?:imum)?|only|up to|no more than|最多|同时只?|[一每]次只?|并发|限制)\D{0,12}(\d+)`, `(\d+)\s*(?:at a time|at once|simultaneous|concurrent|in parallel|at the same time|个?并发|个?同时)`)
+	k, ok := q.after(`(?:at most|max(?:imum)?|only|up to|(?:no|never|not) more than|最多|同时只?|[一每]次只?|并发|限制)\D{0,12}(\d+)`, `(\d+)\s*(?:at a time|at once|together|simultaneous|concurrent|in parallel|at the same time|个?并发|个?同时)`)
 	if !ok {
 		if !q.has("one at a time", "one after another", "sequential", "一次一个", "依次", "串行", "逐个") {
 			return ""

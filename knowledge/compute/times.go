@@ -24,7 +24,7 @@ func duration(q *question) string {
 	} else if m := timeForm.FindStringSubmatch(q.low); m != nil && !q.has("timeout", "time-out", "watchdog", "rank") && q.has("time", "long", "hour", "minute", "second", "分钟", "秒", "多久", "多长", "小时", "时间", "how", "day") {
 		form = m[1]
 	}
-	asksWrite := q.has("how do i write", "how to write", "how to specify", "how to ask", "write ", "spell", "set the time limit to", "as a slurm time", "what --time", "which --time", "format", "express", "as --time", "as a --time", "in --time", "as slurm time", "time string", "怎么写", "如何写", "写成", "怎么表示", "--time for", "--time 写", "--time=? ")
+	asksWrite := q.has("how do i write", "how to write", "how to specify", "how to ask", "write ", "spell", "set the time limit to", "as a slurm time", "what --time", "which --time", "format", "express", "as --time", "as a --time", "in --time", "as slurm", "slurm string", "字符串", "time string", "怎么写", "如何写", "写成", "怎么表示", "--time for", "--time 写", "--time=? ")
 	if m := wanted.FindAllStringSubmatch(q.low, -1); m != nil && (form == "" || asksWrite) && q.has("--time", "time limit", "walltime", "时限", "slurm time", "time format", "time string") && asksWrite {
 		total := 0.0
 		for _, w := range m {
