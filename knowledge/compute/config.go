@@ -42,7 +42,7 @@ var quantities = []quantity{
 	{func(c *Config) *int { return &c.MBS }, `micro-batch-size|micro[- ]?batch(?:[- ]size)?|\bmbs|微批(?:次)?(?:大小)?|\bmicro`, ``},
 	{func(c *Config) *int { return &c.GBS }, `global-batch-size|global[- ]?batch(?:[- ]size)?|\bgbs|全局 ?(?:批|batch)(?:次)?(?:大小)?|\bbatch`, `samples(?: per step)?|[个条] ?样本`},
 	{func(c *Config) *int { return &c.Accum }, `(?:gradient )?accumulation(?: steps?)?|grad(?:ient)?[- ]accum\w*|accum(?:ulate)?(?: steps?)?|num[- ]micro[- ]?batches|(?:number of )?microbatches|梯度累积(?:步数?)?|累[积加](?:步数?)?|微批次?数`, `(?:gradient |grad )?accum(?:ulation|ulate)?(?: steps?)?|micro[- ]?batches|(?:步|次)的?(?:梯度)?累[积加]|步梯度|个微批次?`},
-	{func(c *Config) *int { return &c.Groups }, `num-query-groups|query groups|kv heads|kv 头数?|gqa`, `(?:gqa |query |kv )?groups|kv heads|个? ?kv ?头|个? ?kv ?组|组 ?kv|个?分组`},
+	{func(c *Config) *int { return &c.Groups }, `num-query-groups|query groups|kv heads|kv 头数?|gqa`, `(?:个 ?)?(?:gqa |query |kv )?groups?|kv heads|个? ?kv ?头|个? ?kv ?组|组 ?kv|个?分组`},
 	{func(c *Config) *int { return &c.Heads }, `num-attention-heads|attention heads|num heads|heads|注意力头数?|头数`, `(?:个 ?)?(?:attention |query )?heads?|个注意力头|个头|注意力头|头`},
 	{func(c *Config) *int { return &c.Layers }, `num-layers|layers|层数|模型层数`, `(?:transformer )?layers?|-layer|个? ?transformer 层|层`},
 	{func(c *Config) *int { return &c.Vocab }, `vocab(?:ulary)?[- ]size|vocab(?:ulary)?|词表(?:大小)?`, ``},
@@ -58,7 +58,7 @@ var quantities = []quantity{
 const number = `(\d+)(k\b)?`
 
 // between stands between a name and its number.
-const between = `\)?\s*(?:size|degree|度|大小|数|数量)?\s*(?:=+|:|\(|is|of|to|为|是|设为|设成|设置为|等于|取|开)?\s*(?:=|:)?\s*\(?`
+const between = `\)?\s*(?:size|degree|度|大小|数|数量)?\s*(?:=+|:|\(|is|of|to|为|是|设为|设成|设置为|等于|取|想开|要开|开到|开|至少|最少|at least)?\s*(?:=|:)?\s*\(?`
 
 type reader struct{ before, behind *lazy.Pattern }
 

@@ -143,6 +143,9 @@ func microbatches(q *question) string {
 	}
 	dp, how := c.DP, fmt.Sprintf("DP = %d", c.DP)
 	if dp == 0 {
+		if part := c.MBS * c.Accum; c.World == 0 && part > 0 && c.GBS > 0 && c.GBS%part == 0 {
+			return q.say("DP = %[1]d: global batch %[2]d / (micro batch %[3]d × %[4]d accumulation steps) = %[1]d.", "DP = %[1]d:global batch %[2]d / (micro batch %[3]d × 累积 %[4]d 步) = %[1]d。", c.GBS/part, c.GBS, c.MBS, c.Accum)
+		}
 		if c.World == 0 {
 			return ""
 		}
@@ -386,6 +389,9 @@ func globalRank(q *question) string {
 	node, okN := q.after(`第 ?(\d+) ?个? ?(?:节点|node)`, `(?:slurm-nodeid|node[- ]?rank|node id|node number|node|节点 ?rank|节点序号|节点)\s*(?:=|is|号|为|:|number)?\s*(\d+)`)
 	local, okL := q.after(`(?:local[- ]?rank|slurm-localid)\s*(?:=|is|为|:)?\s*(\d+)`, `(?:本地|本机|节点内) ?(?:的|第)? ?(?:rank|序号)? ?(\d+)`, `(?:local|本地) (?:gpu|card) (?:number )?(\d+)`)
 	c := q.cfg
+	if c.PerNode == 0 && c.World <= largestNode {
+		c.PerNode = c.World // "node 4, local rank 6, 8 GPUs"
+	}
 	if !okN || !okL || c.PerNode == 0 {
 		return ""
 	}
