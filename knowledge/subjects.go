@@ -34,7 +34,7 @@ var subjectRules = []scopeRule{
 		lazy.New(`how (?:do|can|could|to)|怎么|如何|命令|command|error|报错|timeout|worked|能跑|sacct|log|日志|(?:machines|nodes) did|跑在|run on`),
 	},
 	{
-		act, lazy.New(`^(?:(?:please|pls|kindly|hey|ok|now|can you|could you|would you|just|go ahead and),? )*(?:extend|increase|raise|lower|change|bump|prioriti[sz]e|resubmit|re-?run|relaunch|requeue|promote|move|resize|shrink|suspend|resume|pause|unpause|hold|release|modify|update|add|give|top|boost|swap|migrate|drain|undrain|set)\b.{0,60}\bjobs? ?(?:id ?)?#?\d{3,}|\b(?:resubmit|re-?run|relaunch|extend|suspend|resume|prioriti[sz]e) (?:my |the |our )?job \d+|^(?:请|麻烦|帮忙|帮我|替我|给我|劳驾)?.{0,2}(?:把|将|给|让).{0,6}\d{3,}.{0,16}(?:调|改|延长|提高|提升|提到|降|加|续|移|置顶|恢复|继续|重新)|(?:帮我|替我|麻烦|劳驾|请).{0,3}(?:把|将|给).{1,20}(?:设成|设为|设置|改成|改为|延长|下线|上线|加到|加上|置为|标成)|(?:延长|提高|恢复|暂停|重提|重新提交)(?:一下)?(?:作业|任务|job) ?\d{3,}(?:吧|$)`),
+		act, lazy.New(`^(?:(?:please|pls|kindly|hey|ok|now|can you|could you|would you|just|go ahead and),? )*(?:extend|increase|raise|lower|change|bump|prioriti[sz]e|resubmit|re-?run|relaunch|requeue|promote|move|resize|shrink|suspend|resume|pause|unpause|hold|release|modify|update|add|give|top|boost|swap|migrate|drain|undrain|set)\b.{0,60}\bjobs? ?(?:id ?)?#?\d{3,}|^(?:please )?(?:resubmit|re-?run|relaunch) #?\d{3,}\b|\b(?:resubmit|re-?run|relaunch|extend|suspend|resume|prioriti[sz]e) (?:my |the |our )?job \d+|^(?:请|麻烦|帮忙|帮我|替我|给我|劳驾)?.{0,2}(?:把|将|给|让).{0,6}\d{3,}.{0,16}(?:调|改|延长|提高|提升|提到|降|加|续|移|置顶|恢复|继续|重新)|(?:帮我|替我|麻烦|劳驾|请).{0,3}(?:把|将|给).{1,20}(?:设成|设为|设置|改成|改为|延长|下线|上线|加到|加上|置为|标成)|(?:延长|提高|恢复|暂停|重提|重新提交)(?:一下)?(?:作业|任务|job) ?\d{3,}(?:吧|$)`),
 		lazy.New(`how (?:do|can|could|to)|怎么|如何|怎样|什么命令|哪个命令|哪条命令|\bscontrol|\bsbatch|\?|？|吗|\bglobal-?batch|\bseq`),
 	},
 	{
