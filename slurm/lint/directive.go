@@ -244,7 +244,8 @@ func (c *checker) usesIndex() bool {
 	})
 }
 
-var bareID = lazy.New(`^\d+([,:?]\d+)*$`)
+// bareID is a job's number, or several, or a word that stands for one.
+var bareID = lazy.New(`(?i)^\d+([,:?]\d+)*$|^\w*job_?id\w*$`)
 
 func dependencyBareID(c *checker) {
 	bare := func(v script.Value) bool {

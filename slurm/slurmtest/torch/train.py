@@ -48,6 +48,9 @@ def main():
     dist.barrier()
     if rank == 0:
         print(f"[after training is done] datetime: {time.strftime('%Y-%m-%d %H:%M:%S')}", flush=True)
+    sys.stderr.flush()
+    # gloo's threads of PyTorch 1.13 now and then abort while Python takes itself down.
+    os._exit(0)
 
 
 main()
