@@ -28,7 +28,7 @@ func init() { //nolint:gochecknoinits // the table refers to ask, and this to th
 			panic("ops: own.md: " + err.Error()) // a test reads it
 		}
 		for _, o := range table {
-			list = append(list, card("operation", o.Name, "operations.md",
+			list = append(list, card(lang.Text{EN: "operation", ZH: "操作"}, o.Name, "operations.md",
 				lang.Text{EN: o.Summary.EN + ". " + o.Help.EN + " Example: `megatron-ops " + o.Example + "`", ZH: o.Summary.ZH + "。" + o.Help.ZH + " 例:`megatron-ops " + o.Example + "`"},
 				"what does megatron-ops "+o.Name+" do", "megatron-ops "+o.Name+" 怎么用"))
 		}
@@ -37,27 +37,27 @@ func init() { //nolint:gochecknoinits // the table refers to ask, and this to th
 			for _, a := range k.Advice {
 				t.EN, t.ZH = t.EN+" "+a.EN, t.ZH+a.ZH
 			}
-			list = append(list, card("failure class", k.ID, "failures.md", t, "failure class "+k.ID+" meaning and retry", "故障类别 "+k.ID+" 是什么"))
+			list = append(list, card(lang.Text{EN: "failure class", ZH: "故障类别"}, k.ID, "failures.md", t, "failure class "+k.ID+" meaning and retry", "故障类别 "+k.ID+" 是什么"))
 		}
 		for _, r := range rules.Table() {
 			t := lang.Text{EN: r.Requirement.EN + ": " + r.Reason.EN + ". " + r.Remedy.EN, ZH: r.Requirement.ZH + ":" + r.Reason.ZH + "。" + r.Remedy.ZH}
-			list = append(list, card("rule", r.ID, "rules.md", t, "rule "+r.ID, "规则 "+r.ID))
+			list = append(list, card(lang.Text{EN: "rule", ZH: "规则"}, r.ID, "rules.md", t, "rule "+r.ID, "规则 "+r.ID))
 		}
 		for _, f := range job.Fields() {
 			t := lang.Text{EN: f.Doc.EN + "; for example `" + f.Example + "`", ZH: f.Doc.ZH + ";例 `" + f.Example + "`"}
-			list = append(list, card("field", f.Name, "specification.md", t, "what is the field "+f.Name+" in job.yaml", "job.yaml 里的字段 "+f.Name))
+			list = append(list, card(lang.Text{EN: "field", ZH: "字段"}, f.Name, "specification.md", t, "what is the field "+f.Name+" in job.yaml", "job.yaml 里的字段 "+f.Name))
 		}
 		return list
 	})
 }
 
 // card is one entry of a table.
-func card(kind, name, page string, says lang.Text, asks ...string) cards.Card {
-	head := "`" + name + "` (" + kind + "): "
+func card(kind lang.Text, name, page string, says lang.Text, asks ...string) cards.Card {
+	head := func(l lang.Lang) string { return "`" + name + "` (" + kind.In(l) + "): " }
 	return cards.Card{
-		ID: kind + "/" + name, Title: lang.Text{EN: kind + " " + name, ZH: name}, Skill: "megatron-ops",
+		ID: kind.EN + "/" + name, Title: lang.Text{EN: kind.EN + " " + name, ZH: name}, Skill: "megatron-ops",
 		URL: "https://github.com/megatron-ops/megatron-ops/blob/main/docs/" + page, Asks: append(asks, name, strings.ReplaceAll(name, "_", " ")),
-		Text: lang.Text{EN: head + says.EN, ZH: head + says.ZH},
+		Text: lang.Text{EN: head(lang.EN) + says.EN, ZH: head(lang.ZH) + says.ZH},
 	}
 }
 

@@ -17,7 +17,7 @@ func TestQuestionsAboutThisProgramAreAnsweredFromItsTables(t *testing.T) {
 		"what does megatron-ops recommend do":                         "`recommend` (operation)",
 		"failure class cuda_oom, worth a retry?":                      "`cuda_oom` (failure class)",
 		"rule heads-multiple-of-tp":                                   "multiple of TP",
-		"job.yaml 里的 artifact.path 是什么":                               "`artifact.path` (field)",
+		"job.yaml 里的 artifact.path 是什么":                               "`artifact.path`（字段）",
 	} {
 		line, err := json.Marshal(map[string]string{"id": "1", "q": q})
 		require.NoError(t, err)
