@@ -51,15 +51,26 @@ func text(t *testing.T, out any, l lang.Lang) string {
 
 func TestStandingOnSlurm(t *testing.T) {
 	c, real := onSlurm(t)
+	// The cluster as it is when nobody has used it yet.
+	for _, words := range [][]string{
+		{"scancel", "--user=root"}, {"scancel", "--user=alice"}, {"scancel", "--user=bob"},
+		{"scontrol", "update", "nodename=gpu[1-4]", "state=resume"},
+	} {
+		_, _ = real.Run(t.Context(), words...) // an idle node refuses to be resumed
+	}
 	busy := sbatch(t, real, "bob", "--partition=prod", "--nodes=4", "--gpus-per-node=8", "--time=60", "--wrap=sleep 300")
 	mine := sbatch(t, real, "alice", "--partition=prod", "--nodes=2", "--gpus-per-node=8", "--time=60", "--job-name=a|b", "--wrap=true")
 	held := sbatch(t, real, "alice", "--partition=prod", "--hold", "--wrap=true")
 	array := sbatch(t, real, "bob", "--partition=prod", "--array=1-3", "--nodes=4", "--gpus-per-node=8", "--qos=scavenge", "--wrap=true")
+	// Nodes may still be busy with what another test has left, and the scheduler
+	// estimates starts only every half minute.
+	var last any
 	require.Eventually(t, func() bool {
 		out, err := do(t, c, "queue")
 		require.NoError(t, err)
+		last = out
 		return len(out.(QueueOut).Jobs) == 3 && out.(QueueOut).Jobs[0].EstStart != nil
-	}, 40*time.Second, 200*time.Millisecond)
+	}, 150*time.Second, 200*time.Millisecond, "%+v", &last)
 
 	t.Run("queue", func(t *testing.T) {
 		out, err := do(t, c, "queue", "--mine")
