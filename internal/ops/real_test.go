@@ -53,7 +53,9 @@ func TestStandingOnSlurm(t *testing.T) {
 	c, real := onSlurm(t)
 	// The cluster as it is when nobody has used it yet.
 	for _, words := range [][]string{
-		{"scancel", "--user=root"}, {"scancel", "--user=alice"}, {"scancel", "--user=bob"},
+		{"scancel", "--user=root"},
+		{"scancel", "--user=alice"},
+		{"scancel", "--user=bob"},
 		{"scontrol", "update", "nodename=gpu[1-4]", "state=resume"},
 	} {
 		_, _ = real.Run(t.Context(), words...) // an idle node refuses to be resumed
