@@ -231,31 +231,3 @@ func (r *rendering) passed(option string) string {
 	}
 	return strings.Join(lines, " \\\n  ")
 }
-
-// imageGuard is a short step before the launch that looks for the image on
-// every node; only the node itself can tell.
-func (r *rendering) imageGuard() string {
-	if !r.guarded() || !r.contained() {
-		return ""
-	}
-	image := r.Container.Image
-	switch {
-	case r.Container.Runtime == Docker:
-		return `# The image, on every node, pulled where it is missing.
-srun --ntasks="$NNODES" --ntasks-per-node=1 bash -c '
-  command -v docker >/dev/null || { echo "guard: warning: ${SLURMD_NODENAME:-$HOSTNAME}: docker is not on the PATH" >&2; exit 0; }
-  docker image inspect "$1" >/dev/null 2>&1 || docker pull --quiet "$1" >&2 || {
-    echo "guard: stop: ${SLURMD_NODENAME:-$HOSTNAME}: image $1 is neither here nor can be pulled" >&2; exit 3; }
-' _ ` + quote(image)
-	case strings.HasPrefix(image, "/") || strings.HasPrefix(image, "./"):
-		return `# The image file, on every node.
-if [[ -e ` + quote(image) + ` ]]; then
-  srun --ntasks="$NNODES" --ntasks-per-node=1 bash -c '[[ -r $1 ]] || {
-    echo "guard: stop: ${SLURMD_NODENAME:-$HOSTNAME}: image $1 is on the first node and not here" >&2; exit 3; }
-  ' _ ` + quote(image) + `
-else
-  guard warning ` + quote("image "+image+" is not here") + `
-fi`
-	}
-	return ""
-}

@@ -14,7 +14,7 @@ import (
 
 // tools are the programs of the system that a rendered script uses; without one
 // that is not needed to start the ranks, they start all the same.
-var tools = strings.Fields("bash sh env stat mkdir tee grep sort cut sha256sum head cat sleep date find sed rm mv getent git")
+var tools = strings.Fields("bash sh env stat mkdir tee grep sort cut sha256sum head cat sleep date find sed rm mv getent git tail timeout")
 
 // pathWithout is a PATH with the stand-ins and all tools but those named.
 func pathWithout(t *testing.T, missing ...string) string {

@@ -87,6 +87,9 @@ func onEachNode(argv []string) int {
 	}
 	worst := 0
 	nodes, _ := strconv.Atoi(os.Getenv("SLURM_NNODES"))
+	if slices.Contains(argv[:i], "--nodes=1") {
+		nodes = 1
+	}
 	for n := range nodes {
 		cmd := exec.Command(argv[i], argv[i+1:]...)
 		cmd.Env = append(os.Environ(), fmt.Sprint("SLURM_NODEID=", n), fmt.Sprint("SLURM_PROCID=", n), fmt.Sprint("SLURMD_NODENAME=node", n))

@@ -175,7 +175,7 @@ var (
 	// ours are the variables that the script sets itself, with what to say instead.
 	ours = map[string]string{"MASTER_ADDR": "it is the job's first node", "MASTER_PORT": "use master_port", "NNODES": "use nodes", "GPUS_PER_NODE": "use gpus_per_node", "WORLD_SIZE": "it follows from nodes and gpus_per_node", "NODE_RANK": "it is read on the node", "RANK": "torch sets it", "LOCAL_RANK": "torch sets it", "LOCAL_WORLD_SIZE": "torch sets it"}
 	// taken are the names that the script uses for itself, and bash for its own.
-	taken = strings.Fields("ARGS CODE DIRTY GUARDS HOSTFILE KILL_SWITCH LINK MARK NODE_CHECK RUN_DIR RUN_DIR_HERE SECRET SECRETS SEEN SHARED STEP VENV WATCH " +
+	taken = strings.Fields("ARGS CODE DIRTY GUARDS HOSTFILE KILL_SWITCH LINK MARK NODE_CHECK RUN_DIR RUN_DIR_HERE SAID SECRET SECRETS SEEN SHARED STEP VENV WATCH " +
 		"_ COMP_WORDBREAKS DIRSTACK EPOCHREALTIME EPOCHSECONDS EUID FUNCNAME GROUPS HISTCMD HOSTNAME LINENO OLDPWD OPTARG OPTERR OPTIND PIPESTATUS PPID PWD RANDOM REPLY SECONDS SHLVL SRANDOM UID")
 	secretName = lazy.New(`(?i)(?:^|_)(?:API_?KEY|ACCESS_KEY|SECRET_KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|JWT)$`)
 )
