@@ -126,6 +126,28 @@ func (o office) works(name string) (job string) {
 	return id
 }
 
+// launches lets the owner start a step in the running job, and nobody else.
+func (o office) launches(id, name string) {
+	o.t.Helper()
+	require.Eventually(o.t, func() bool { _, _, state := o.job(name); return state == "RUNNING" }, 20*time.Second, 200*time.Millisecond)
+	for user, step := range map[string]string{"U1": "mine", "U2": "theirs"} {
+		o.says(user, fmt.Sprintf("submit --yes --force --into %s --name %s-%s --nodes 1 --gpus-per-node 0 --worktree %s --launcher custom --launcher-argv bash --script train.sh -- 1", id, name, step, o.dir))
+	}
+	require.Eventually(o.t, func() bool {
+		files, _ := filepath.Glob(filepath.Join(o.dir, "logs", "*"+name+"-mine*.out"))
+		if len(files) != 1 {
+			return false
+		}
+		text, _ := os.ReadFile(files[0])
+		owner, _ := exec.Command("stat", "-c", "%U", files[0]).Output()
+		return strings.Contains(string(text), "alice\n") && string(owner) == "alice\n"
+	}, 40*time.Second, 300*time.Millisecond)
+	o.hears(name + "-mine")
+	files, err := filepath.Glob(filepath.Join(o.dir, "logs", "*"+name+"-theirs*"))
+	require.NoError(o.t, err)
+	require.Empty(o.t, files, "the job is alice's")
+}
+
 // stops lets bob throw the kill switch of alice's job: the exception, as bob is of
 // the job's team, a group of that name. The owner is told, and it is written down.
 func (o office) stops(id, name, by string) {
@@ -183,6 +205,7 @@ func TestEveryoneActsAsThemselves(t *testing.T) {
 		o := newOffice(t, real, "kind: cli, slurm_conf: "+real.Conf(), string(rule))
 		id := o.works("sudo")
 
+		o.launches(id, "sudo-1")
 		o.stops(id, "sudo-1", "bob") // who is the server's own login
 		o.ends(id)
 
@@ -213,6 +236,7 @@ func TestEveryoneActsAsThemselves(t *testing.T) {
 		// Without a User of its own in ssh_config, each person's own login counts.
 		o := newOffice(t, real, fmt.Sprintf("kind: ssh, host: login, ssh_config: %s", config), "")
 		id := o.works("ssh")
+		o.launches(id, "ssh-1")
 		o.stops(id, "ssh-1", "alice") // it acts as the job's owner
 		o.ends(id)
 	})

@@ -61,9 +61,13 @@ func (a *allocation) Find(ctx context.Context, token string, at time.Time) (slur
 // into is the allocation that in names, and the specification that fits it: what
 // the specification leaves open is as large as the allocation is.
 func (c *Call) into(ctx context.Context, cl Cluster, id slurm.JobID, s job.Spec) (*allocation, job.Spec, error) {
-	l, err := able[launcher](cl, "steps")
-	if err != nil {
-		return nil, s, err
+	l, ok := cl.(launcher)
+	if !ok {
+		why := "cluster " + cl.Name() + " is the embedded back end, which has no allocations"
+		if cl.Kind() == "rest" {
+			why = "cluster " + cl.Name() + " is reached by slurmrestd, which starts jobs and no steps"
+		}
+		return nil, s, badInput("into", "a cluster of kind cli or ssh; or submit it as a job of its own", "%s", why)
 	}
 	_, held, err := c.job(ctx, s.Cluster, id)
 	if err != nil {

@@ -110,7 +110,8 @@ func TestAnAllocationMustBeOnesOwnAndFit(t *testing.T) {
 	c, _ = holding(t)
 	c.Clusters["test"] = &site{}
 	_, err := do(t, c, "submit", into("7", "--yes")...)
-	require.ErrorContains(t, err, "does not tell of its steps")
+	require.ErrorContains(t, err, "which starts jobs and no steps")
+	require.Equal(t, "into", AsError(err).Field)
 }
 
 func TestAStepsLogsAreItsOwn(t *testing.T) {

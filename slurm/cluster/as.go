@@ -90,22 +90,8 @@ type sudo struct {
 var fromUs = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "MAIL", "TERM"}
 
 func (s *sudo) run(ctx context.Context, c command) (result, error) {
-	argv := []string{"sudo", "--non-interactive", "--set-home", "--user=" + s.login}
-	var names []string
-	for _, entry := range c.env {
-		name, _, _ := strings.Cut(entry, "=")
-		// Of a query's environment only what Slurm reads matters; of a job's, all.
-		if slices.Contains(fromUs, name) || !envName.MatchString(name) || strings.HasPrefix(name, "SUDO_") {
-			continue
-		}
-		if c.argv[0] == "sbatch" || strings.HasPrefix(name, "SLURM_") || name == "TZ" || name == "LC_ALL" {
-			names = append(names, name)
-		}
-	}
-	if len(names) > 0 {
-		argv = append(argv, "--preserve-env="+strings.Join(names, ","))
-	}
-	c.argv = append(append(argv, "--"), c.argv...)
+	// Of a query's environment only what Slurm reads matters; of a job's, all.
+	c.argv = s.argv(c, c.argv[0] == "sbatch")
 	r, err := s.inner.run(ctx, c)
 	ours, theirs := sudoSaid(r.stderr)
 	r.stderr = theirs
@@ -113,6 +99,26 @@ func (s *sudo) run(ctx context.Context, c command) (result, error) {
 		return r, &slurm.Error{Op: "act as " + s.login, Kind: slurm.Denied, Msg: ours}
 	}
 	return r, err
+}
+
+// argv is the command line that runs c as the other user, with its whole
+// environment or with what Slurm's commands read of it.
+func (s *sudo) argv(c command, whole bool) []string {
+	argv := []string{"sudo", "--non-interactive", "--set-home", "--user=" + s.login}
+	var names []string
+	for _, entry := range c.env {
+		name, _, _ := strings.Cut(entry, "=")
+		if slices.Contains(fromUs, name) || !envName.MatchString(name) || strings.HasPrefix(name, "SUDO_") {
+			continue
+		}
+		if whole || strings.HasPrefix(name, "SLURM_") || name == "TZ" || name == "LC_ALL" {
+			names = append(names, name)
+		}
+	}
+	if len(names) > 0 {
+		argv = append(argv, "--preserve-env="+strings.Join(names, ","))
+	}
+	return append(append(argv, "--"), c.argv...)
 }
 
 // sudoSaid parts sudo's own lines from the command's. sudo also warns and goes

@@ -30,30 +30,18 @@ func (c *CLI) Launch(ctx context.Context, l slurm.Launch) (slurm.JobID, error) {
 	if !slurm.IsJobID(string(l.Job)) {
 		return "", slurm.JobNotFound(l.Job)
 	}
-	if s, other := c.runner.(*sudo); other {
-		return "", &slurm.Error{Op: op, Kind: slurm.Denied, Msg: "a step is started by a process of one's own on a login node, and sudo starts Slurm's commands only", Fix: lang.Text{
-			EN: "as " + s.login + ", in a shell: megatron-ops submit --into " + string(l.Job) + "; or let the server act over ssh",
-			ZH: "请以 " + s.login + " 身份在 shell 中执行 megatron-ops submit --into " + string(l.Job) + "；或让服务通过 ssh 代为执行",
-		}}
-	}
 	base := filepath.Join(l.Dir, l.Base)
 	if err := c.mkdir(ctx, filepath.Dir(base)); err != nil {
 		return "", &slurm.Error{Op: op, Kind: slurm.Rejected, Msg: "log directory: " + err.Error()}
 	}
-	r, err := c.runner.run(ctx, command{
-		argv: append([]string{"sh", "-c", apart, "sh", base}, l.Args...),
-		env:  launchEnviron(c.Environ()), dir: l.Dir, stdin: l.Script,
-	})
+	p, err := c.begin(ctx, op, l, base)
 	if err != nil {
-		return "", named(op, err)
+		return "", err
 	}
-	pid := strings.TrimSpace(r.stdout)
-	if r.code != 0 || pid == "" {
-		return "", refusal(op, r)
-	}
+	defer p.forget()
 	for end := time.Now().Add(launchWait); ; {
 		// The process first: one that has gone by now has had its step.
-		alive, err := c.runner.run(ctx, command{argv: []string{"sh", "-c", `kill -0 "$1" 2>/dev/null`, "sh", pid}, env: c.Environ()})
+		alive, err := p.by.run(ctx, command{argv: []string{"sh", "-c", `kill -0 "$1" 2>/dev/null`, "sh", p.pid}, env: c.Environ()})
 		if err != nil {
 			return "", named(op, err)
 		}
@@ -64,7 +52,7 @@ func (c *CLI) Launch(ctx context.Context, l slurm.Launch) (slurm.JobID, error) {
 		case found:
 			return id, nil
 		case alive.code != 0:
-			return c.ended(ctx, op, l, base)
+			return c.ended(ctx, op, l, base, p)
 		case time.Now().After(end):
 			return l.Job, nil
 		}
@@ -78,7 +66,7 @@ func (c *CLI) Launch(ctx context.Context, l slurm.Launch) (slurm.JobID, error) {
 
 // ended is what became of a script that is over and whose step is not in the
 // queue: the accounts may know it a moment later, and if not, there was none.
-func (c *CLI) ended(ctx context.Context, op string, l slurm.Launch, base string) (slurm.JobID, error) {
+func (c *CLI) ended(ctx context.Context, op string, l slurm.Launch, base string, p begun) (slurm.JobID, error) {
 	for range 5 {
 		select {
 		case <-ctx.Done():
@@ -90,12 +78,41 @@ func (c *CLI) ended(ctx context.Context, op string, l slurm.Launch, base string)
 		}
 	}
 	said := ""
-	if r, err := c.runner.run(ctx, command{argv: []string{"tail", "-n", "5", "--", base + ".err"}, env: c.Environ()}); err == nil {
+	if r, err := p.by.run(ctx, command{argv: []string{"tail", "-n", "5", "--", p.says}, env: c.Environ()}); err == nil {
 		said = strings.TrimSpace(r.stdout)
 	}
 	return "", &slurm.Error{Op: op, Kind: slurm.Rejected, Msg: "no step was started: " + firstOf(said, "the script ended without a word"), Fix: lang.Text{
 		EN: "the whole of it is in " + base + ".err", ZH: "完整输出见 " + base + ".err",
 	}}
+}
+
+// A begun launch is the process that carries a script out.
+type begun struct {
+	by   runner // who sees the process, and the file
+	pid  string
+	says string // the file in which its last words are
+	// forget lets go of what is needed no longer once the step is there.
+	forget func()
+}
+
+// begin starts the script where it is to run: here, or, for somebody whose
+// commands are run by sudo, on a node of the job.
+func (c *CLI) begin(ctx context.Context, op string, l slurm.Launch, base string) (begun, error) {
+	if s, other := c.runner.(*sudo); other {
+		return s.begin(ctx, op, l, base, launchEnviron(c.Environ()))
+	}
+	r, err := c.runner.run(ctx, command{
+		argv: append([]string{"sh", "-c", apart, "sh", base}, l.Args...),
+		env:  launchEnviron(c.Environ()), dir: l.Dir, stdin: l.Script,
+	})
+	if err != nil {
+		return begun{}, named(op, err)
+	}
+	pid := strings.TrimSpace(r.stdout)
+	if r.code != 0 || pid == "" {
+		return begun{}, refusal(op, r)
+	}
+	return begun{c.runner, pid, base + ".err", func() {}}, nil
 }
 
 // launchEnviron is a job's environment without what a job's own shell would add:

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -25,7 +26,8 @@ func testLaunch(t *testing.T, s site, c *cluster.CLI) {
 	}
 	id, err := c.Launch(t.Context(), script(`srun --job-name=it-is-1 --ntasks=2 bash -c 'echo "$1 on $SLURMD_NODENAME"; echo oops >&2; sleep 2; exit 3' _ "$1"`))
 	require.NoError(t, err)
-	require.Equal(t, job+".0", id)
+	require.Equal(t, job, id.Job())
+	require.True(t, slurm.IsStepID(string(id)))
 	j, err := c.Step(t.Context(), id)
 	require.NoError(t, err)
 	require.Equal(t, "it-is-1", j.Name)
@@ -85,12 +87,27 @@ func TestLaunchOverSSH(t *testing.T) {
 	testLaunch(t, site{backend: c, dir: dir}, c)
 }
 
-func TestNoStepIsStartedThroughSudo(t *testing.T) {
+// Through sudo the script runs on a node of the job, as the person who asks; the
+// rule that lets it is the one that is shipped.
+func TestLaunchThroughSudo(t *testing.T) {
+	real := slurmtest.Start(t, slurmtest.Options{})
 	c := cluster.NewCLI("real")
-	c.Environ = func() []string { return nil }
-	other, err := c.As("somebody-else")
+	c.Environ = real.Environ
+	alice, err := c.As("alice")
 	require.NoError(t, err)
-	_, err = other.Launch(t.Context(), slurm.Launch{Job: "7"})
-	require.ErrorIs(t, err, slurm.ErrDenied)
-	require.Contains(t, slurm.FixOf(err).ZH, "submit --into 7")
+	dir, err := os.MkdirTemp(real.Work, "sudo-")
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(dir, 0o777))
+	testLaunch(t, site{backend: alice, dir: dir}, alice)
+	owner, err := exec.Command("stat", "-c", "%U", filepath.Join(dir, "logs/a b'$(x).out")).Output()
+	require.NoError(t, err)
+	require.Equal(t, "alice\n", string(owner))
+
+	bob, err := c.As("bob")
+	require.NoError(t, err)
+	job := site{backend: alice, dir: dir}.submit(t, "--partition=prod --nodes=1 --time=5 --output=/dev/null", "sleep 200")
+	site{backend: alice, dir: dir}.state(t, job, slurm.Running)
+	_, err = bob.Launch(t.Context(), slurm.Launch{Job: job, Step: "mine", Dir: dir, Base: "logs/bob", Script: "#!/bin/bash\nsrun --jobid=" + string(job) + " --overlap --job-name=mine true\n"})
+	require.Error(t, err, "a step in another's job")
+	require.Contains(t, err.Error(), "denied")
 }
