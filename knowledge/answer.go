@@ -216,24 +216,6 @@ func makeLibrary(list []cards.Card) *library {
 	return lib
 }
 
-// Below these a question is declined: a card has to fit it at least so well,
-// less well where the question uses the words of the field.
-const (
-	minScore = 0.42
-	minCover = 0.40
-	// A question that uses several words of the lexicon, if only everyday ones, is
-	// hardly about something else.
-	several         = 3
-	minScoreSeveral = 0.32
-	minScoreField   = 0.20
-	minCoverField   = 0.16
-	weakScore       = 0.30 // below it an answer counts as a gap too
-	relatedShare    = 0.75 // of the best score, for a second card to be shown as well
-	denialShare     = 0.93 // of the best score, for the denial of the same card
-	certain         = 0.85 // a best score above which no second card is shown
-	maxWithRelated  = 1500 // characters of an answer with a second card
-)
-
 // Ask answers one question. It returns an error only when ctx is done.
 func (a *Answerer) Ask(ctx context.Context, q Question) (Answer, error) {
 	if err := ctx.Err(); err != nil {
@@ -365,28 +347,6 @@ func (a *Answerer) about(text string, l lang.Lang, why reason) (Answer, bool) {
 		return Answer{}, false
 	}
 	return lib.answer(hits[0].Doc, l), true
-}
-
-// trade finds the names of the tools that questions here are about.
-var trade = lazy.New(`(?i)\b(?:slurm\w*|sbatch|srun|salloc|squeue|scancel|sacct|sinfo|scontrol|sshare|sprio|megatron\w*|mcore|nccl\w*|torchrun|torch\.distributed\w*|pyxis|enroot|uv)\b`)
-
-// fits reports whether the best card is close enough to be an answer.
-func (lib *library) fits(text string, hits []index.Hit) bool {
-	if len(hits) == 0 {
-		return false
-	}
-	words := index.Terms(text)
-	if index.OnlyNumbers(words) {
-		return false
-	}
-	h := hits[0]
-	if h.Score >= minScore && h.Cover >= minCover {
-		return true
-	}
-	if h.Score >= minScoreSeveral && h.Cover >= minCover && index.Concepts(words) >= several {
-		return true
-	}
-	return h.Score >= minScoreField && h.Cover >= minCoverField && (trade.MatchString(text) || lib.index.Field(words))
 }
 
 // answer is card i in language l.

@@ -135,13 +135,17 @@ var scopeRules = []scopeRule{
 	{foreign, lazy.New(`\b(?:translate|summari[sz]e|rewrite|proofread)\b.{0,30}(?:this|the following|into|to) |翻译|润色|改写这|总结这篇`), nil},
 }
 
+// killSwitch finds a question about the file that stops a job, which is no order
+// to stop one.
+var killSwitch = lazy.New(`kill[- ]?switch|终止开关|停机开关`)
+
 // outOfScope reports why a question is declined before it is looked up; empty
 // where it is not.
 func outOfScope(text string) reason {
 	low := strings.ToLower(text)
-	for _, rules := range [][]scopeRule{scopeRules, subjectRules} {
+	for _, rules := range [][]scopeRule{scopeRules, subjectRules, neighbourRules} {
 		for _, r := range rules {
-			if r.re.MatchString(low) && (r.unless == nil || !r.unless.MatchString(low)) {
+			if r.re.MatchString(low) && (r.unless == nil || !r.unless.MatchString(low)) && (r.why != act || !killSwitch.MatchString(low)) {
 				return r.why
 			}
 		}

@@ -35,7 +35,9 @@ type Index struct {
 	rare  float64 // the weight of a word that no Doc holds
 	post  map[string][]posting
 	spell *speller
-	desks sync.Pool // of *desk
+	// byHead are the English words of the lexicon and the Docs, by their first letter.
+	byHead map[byte][]string
+	desks  sync.Pool // of *desk
 }
 
 // A desk holds the numbers that a search works with; it is used again, for they
@@ -150,6 +152,7 @@ func New(docs []Doc) *Index {
 		}
 	}
 	x.spell = newSpeller(docs)
+	x.byHead = spellings(x.idf)
 	return x
 }
 

@@ -1,0 +1,73 @@
+package knowledge
+
+import (
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/knowledge/index"
+)
+
+// Below these a question is declined: a card has to fit it at least so well,
+// less well where the question uses the words of the field.
+const (
+	minScore = 0.42
+	minCover = 0.40
+	// A question that uses several words of the lexicon, if only everyday ones, is
+	// hardly about something else.
+	several         = 3
+	minScoreSeveral = 0.32
+	minScoreField   = 0.20
+	minCoverField   = 0.16
+	// A question with a word that nothing here holds may be about that; the more so
+	// where the word is a name or known to name something else, or is not alone.
+	minScoreStranger = 0.30
+	minScoreForeign  = 0.45
+	weakScore        = 0.30 // below it an answer counts as a gap too
+	relatedShare     = 0.75 // of the best score, for a second card to be shown as well
+	denialShare      = 0.93 // of the best score, for the denial of the same card
+	certain          = 0.85 // a best score above which no second card is shown
+	maxWithRelated   = 1500 // characters of an answer with a second card
+)
+
+// trade finds the names of the tools that questions here are about.
+var trade = lazy.New(`(?i)\b(?:slurm\w*|sbatch|srun|salloc|squeue|scancel|sacct|sinfo|scontrol|sshare|sprio|megatron\w*|mcore|nccl\w*|torchrun|torch\.distributed\w*|pyxis|enroot|uv)\b`)
+
+// fits reports whether the best card is close enough to be an answer.
+func (lib *library) fits(text string, hits []index.Hit) bool {
+	if len(hits) == 0 {
+		return false
+	}
+	words := index.Terms(text)
+	if index.OnlyNumbers(words) {
+		return false
+	}
+	h := hits[0]
+	switch {
+	case h.Score >= minScore && h.Cover >= minCover:
+	case h.Score >= minScoreSeveral && h.Cover >= minCover && index.Concepts(words) >= several:
+	case h.Score >= minScoreField && h.Cover >= minCoverField && (trade.MatchString(text) || lib.index.Field(words)):
+	default:
+		return false
+	}
+	return h.Score >= minScoreForeign || h.Score >= lib.bound(text, h.Doc)
+}
+
+// bound is how well the card has to fit a question that holds words which
+// nothing here holds. What a program printed is full of such names.
+func (lib *library) bound(text string, doc int) float64 {
+	printed := message.MatchString(text)
+	n := 0
+	for _, s := range lib.index.Strangers(text, doc) {
+		switch {
+		case s.Foreign, s.Name && !printed:
+			return minScoreForeign
+		case !printed:
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return 0
+	case 1:
+		return minScoreStranger
+	}
+	return minScoreForeign
+}
