@@ -123,6 +123,42 @@ srun bash -c "torchrun --nnodes $NNODES --nproc_per_node 4 --node_rank $SLURM_NO
 	}
 }
 
+// A script of somebody's own is judged with the defaults that it gives, what it
+// rests on is told, and what it hides is not made up: submit asks for it.
+func TestAScriptIsJudgedByWhatItShows(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "run.sh"), `#!/bin/bash
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --gpus-per-node=8
+#SBATCH --time=10
+cd `+dir+`
+TP=${TP:-8}
+ARGS="--num-layers 4 --hidden-size 768 --num-attention-heads 12 --seq-length 128 --max-position-embeddings 128 --train-iters 10 --lr 1e-4 --save-interval 5 --bf16"
+if [ -n "$WANDB_API_KEY" ]; then ARGS="$ARGS --wandb-project x"; fi
+srun bash -c "uv run python -m torch.distributed.run --nnodes $SLURM_NNODES --nproc-per-node 8 $(pwd)/pretrain_gpt.py --tensor-model-parallel-size $TP --micro-batch-size 1 $ARGS --save $SCRATCH/out"
+`)
+	out, err := do(t, shell(t, dir), "plan", "run.sh")
+	require.NoError(t, err)
+	var refused []string
+	for _, p := range out.(PlanOut).Problems {
+		if p.Severity == rules.Error && strings.HasPrefix(p.Source, "megatron/") {
+			refused = append(refused, p.Rule)
+		}
+	}
+	require.Equal(t, []string{"heads-multiple-of-tp"}, refused)
+	kinds := map[job.NoteKind][]string{}
+	for _, n := range out.(PlanOut).Read {
+		kinds[n.Kind] = append(kinds[n.Kind], n.What)
+	}
+	require.Equal(t, []string{"$SCRATCH/out"}, kinds[job.Hidden])
+	require.Len(t, kinds[job.Taken], 2)
+	require.Contains(t, kinds[job.Taken], "TP=8")
+
+	_, err = do(t, shell(t, dir), "submit", "run.sh", "--yes")
+	require.ErrorContains(t, err, "$SCRATCH/out")
+}
+
 // Whatever plan reports can be looked up.
 func TestEveryRowThatPlanReportsIsExplained(t *testing.T) {
 	reported := map[string]bool{}

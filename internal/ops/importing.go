@@ -52,10 +52,17 @@ func importing(_ context.Context, c *Call, in ImportIn) (ImportOut, error) {
 	for _, s := range specs {
 		out.Specs = append(out.Specs, string(job.Encode(s)))
 	}
-	for _, n := range out.Notes {
-		out.notes = append(out.notes, strings.TrimPrefix(fmt.Sprintf("%d: %s: %s", n.Line, n.What, n.Why.In(c.Lang)), "0: "))
-	}
+	out.notes = noteLines(out.Notes, c.Lang)
 	return out, nil
+}
+
+// noteLines are notes as a person reads them, the line of the file in front.
+func noteLines(notes []job.Note, l lang.Lang) []string {
+	var out []string
+	for _, n := range notes {
+		out = append(out, strings.TrimPrefix(fmt.Sprintf("%d: %s: %s", n.Line, n.What, n.Why.In(l)), "0: "))
+	}
+	return out
 }
 
 // Verbatim is the specifications and, as comments, what they could not carry,

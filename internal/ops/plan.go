@@ -30,6 +30,9 @@ type PlanOut struct {
 	Name      string `json:"name"`
 	Nodes     int    `json:"nodes"`
 	WorldSize int    `json:"world_size"`
+	// Read is what the reading of somebody's script rests on: words that it does
+	// not show, and values taken where the environment or a branch decides.
+	Read []job.Note `json:"read,omitempty"`
 }
 
 // Found reports that submit would be stopped.
@@ -40,17 +43,21 @@ func plan(ctx context.Context, c *Call, in PlanIn) (PlanOut, error) {
 	if err != nil {
 		return PlanOut{}, err
 	}
-	s, err := c.draftOf(in.SpecIn, name, text)
+	s, notes, err := c.draftOf(in.SpecIn, name, text)
 	if err != nil {
 		return PlanOut{}, err
 	}
 	// A worktree that is not there yet is one more row of the answer: the
-	// arguments can be judged without it.
-	errs := slices.DeleteFunc(s.Validate(), func(e *job.FieldError) bool { return e.Field == "worktree" && e.Value == "" })
+	// arguments can be judged without it. So they can where a script hides
+	// something else.
+	errs := slices.DeleteFunc(s.Validate(), func(e *job.FieldError) bool {
+		return e.Value == "" && (e.Field == "worktree" || isScript(name, text))
+	})
 	if len(errs) > 0 {
 		return PlanOut{}, c.fieldErrors(job.FieldErrors(errs))
 	}
 	out, err := c.judge(s)
+	out.Read = slices.DeleteFunc(notes, func(n job.Note) bool { return n.Kind == "" })
 	if err == nil && isScript(name, text) {
 		out.Problems = append(out.Problems, c.written(name, text)...)
 	}
@@ -133,6 +140,9 @@ func (o PlanOut) View(l lang.Lang) view.Doc {
 		}.In(l), o.Name, o.Nodes, o.WorldSize)
 	}
 	d.Sections = append(d.Sections, problemSections(o.Problems, l)...)
+	if len(o.Read) > 0 {
+		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "read from the script so", ZH: "对脚本的读法"}.In(l), Items: noteLines(o.Read, l)})
+	}
 	if facts := derivedFacts(o.Derived); len(facts) > 0 && o.OK {
 		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "what follows from it", ZH: "由此得出"}.In(l), Facts: facts})
 	}

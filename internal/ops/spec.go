@@ -46,9 +46,14 @@ func (c *Call) Resolve(in SpecIn) (job.Spec, error) {
 // spec reads what in says and fills in what the site knows. Every fault of
 // every field is told at once.
 func (c *Call) spec(in SpecIn) (job.Spec, error) {
-	s, err := c.draft(in)
+	s, notes, err := c.draft(in)
 	if err != nil {
 		return s, err
+	}
+	for _, n := range notes {
+		if n.Kind == job.Hidden {
+			return s, badInput("file", "megatron-ops import it into a job.yaml, write out what its notes name, and use that", "line %d: the script does not show %s", n.Line, n.What)
+		}
 	}
 	if errs := s.Validate(); len(errs) > 0 {
 		return s, c.fieldErrors(job.FieldErrors(errs))
@@ -66,33 +71,35 @@ func (c *Call) given(in SpecIn) (name string, text []byte, err error) {
 	return name, text, err
 }
 
-// draft is the specification before its fields are checked.
-func (c *Call) draft(in SpecIn) (job.Spec, error) {
+// draft is the specification before its fields are checked, with the notes of
+// the script that it was read from.
+func (c *Call) draft(in SpecIn) (job.Spec, []job.Note, error) {
 	name, text, err := c.given(in)
 	if err != nil {
-		return job.Spec{}, err
+		return job.Spec{}, nil, err
 	}
 	return c.draftOf(in, name, text)
 }
 
 // draftOf is draft for a text that was read already.
-func (c *Call) draftOf(in SpecIn, name string, text []byte) (job.Spec, error) {
+func (c *Call) draftOf(in SpecIn, name string, text []byte) (job.Spec, []job.Note, error) {
 	var base job.Spec
+	var notes []job.Note
 	switch {
 	case isScript(name, text):
 		// Somebody's own launch script: what it says, as a specification.
-		base, _ = job.Import(name, text)
+		base, notes = job.Import(name, text)
 	case len(text) > 0:
 		s, err := job.Decode(text)
 		if err != nil {
-			return base, c.fieldErrors(err)
+			return base, nil, c.fieldErrors(err)
 		}
 		base = s
 	}
 	over := in.Spec
 	line, err := megatron.SplitWords(in.Line)
 	if err != nil {
-		return base, badInput("command_line", "give args as a list, one element each", "%v", err)
+		return base, nil, badInput("command_line", "give args as a list, one element each", "%v", err)
 	}
 	in.words = append(line, in.words...)
 	over.Args = append(append([]string{}, over.Args...), in.words...)
@@ -102,7 +109,7 @@ func (c *Call) draftOf(in SpecIn, name string, text []byte) (job.Spec, error) {
 	if c.Dir != "" && s.Worktree != "" && !filepath.IsAbs(s.Worktree) {
 		s.Worktree = filepath.Join(c.Dir, s.Worktree)
 	}
-	return c.site(s).Fill(s), nil
+	return c.site(s).Fill(s), notes, nil
 }
 
 // isScript reports whether text is a shell script rather than a specification.

@@ -17,12 +17,22 @@ type Note struct {
 	Line int       `json:"line,omitempty"` // of the file; 0 where no one line is meant
 	What string    `json:"what"`           // as written; text from outside
 	Why  lang.Text `json:"why"`
+	Kind NoteKind  `json:"kind,omitempty"`
 }
+
+// A NoteKind says what a note means for the words that the program gets.
+type NoteKind string
+
+// The kinds of notes; "" is for what lies beside the program's words.
+const (
+	Hidden NoteKind = "hidden" // the file does not show a word, which stands in args as written or is left out
+	Taken  NoteKind = "taken"  // the environment or a branch decides, and one value is taken
+)
 
 // Import turns an existing batch script into a specification, with a note of
 // everything that it could not carry. Nothing is run or opened.
 func Import(name string, text []byte) (Spec, []Note) {
-	read := script.Read(name, text)
+	read := script.Settle(name, text)
 	if len(read.Jobs) == 0 {
 		return Spec{}, []Note{{What: name, Why: lang.Text{EN: "nothing in it starts a job", ZH: "其中没有启动作业的内容"}}}
 	}
@@ -49,8 +59,10 @@ type importer struct {
 	patterns []string
 }
 
-func (m *importer) note(line int, what, en, zh string) {
-	n := Note{line, what, lang.Text{EN: en, ZH: zh}}
+func (m *importer) note(line int, what, en, zh string) { m.mark("", line, what, en, zh) }
+
+func (m *importer) mark(kind NoteKind, line int, what, en, zh string) {
+	n := Note{line, what, lang.Text{EN: en, ZH: zh}, kind}
 	if !slices.Contains(m.notes, n) {
 		m.notes = append(m.notes, n)
 	}
@@ -162,12 +174,15 @@ func (m *importer) start() {
 		m.note(0, m.job.Script.Name, "no training command is found in it", "没有找到训练命令")
 		return
 	}
-	st := m.job.Starts[len(m.job.Starts)-1]
+	st := m.job.Training()
 	if len(m.job.Starts) > 1 {
-		m.note(st.Line, st.Name(), "the last of several starts is taken", "有多条启动命令，取最后一条")
+		m.note(st.Line, st.Name(), "the training among several starts: the others are not carried", "有多条启动命令，只取训练这一条，其余未导入")
 	}
 	for _, c := range st.Chain() {
 		m.known[c] = true
+		if name := c.Name(); c != st.Command && name != "" && !slices.Contains(carriers, name) {
+			m.note(c.Line, name, "it stands before the program and is not carried: launcher: custom takes any words", "它位于程序之前，未导入：launcher: custom 可写任意命令")
+		}
 	}
 	m.launcher(st)
 	m.words(st)
@@ -181,6 +196,10 @@ func (m *importer) start() {
 	}
 	m.worktree(st)
 }
+
+// carriers are the commands before a program that a specification has a field
+// for, or that change nothing.
+var carriers = strings.Fields("srun bash sh env exec uv time docker podman singularity apptainer enroot")
 
 func (m *importer) launcher(st *script.Start) {
 	for _, c := range st.Chain() {
@@ -197,6 +216,9 @@ func (m *importer) launcher(st *script.Start) {
 		}
 	case st.Launcher == script.Accelerate:
 		m.spec.Launcher = Accelerate
+	case st.Launcher == script.Python && m.tasks(st) > 1:
+		m.spec.Launcher = Python
+		m.note(st.Line, st.Python.Text(), "srun starts one process for each GPU there; here torch.distributed.run starts those of a node", "原脚本由 srun 为每个 GPU 启动一个进程；这里由 torch.distributed.run 启动节点内的各进程")
 	default:
 		m.spec.Launcher = Custom
 		for _, a := range st.Args {
@@ -217,6 +239,17 @@ func (m *importer) launcher(st *script.Start) {
 	}
 }
 
+// tasks is the number of tasks on each node of the step that starts st.
+func (m *importer) tasks(st *script.Start) int {
+	if st.Step != nil {
+		if n, ok := m.job.TasksPerNode(st.Step.Options); ok {
+			return n
+		}
+	}
+	n, _ := m.job.TasksPerNode(m.job.Options)
+	return n
+}
+
 // launcherFlag carries an option of torch.distributed.run.
 func (m *importer) launcherFlag(f script.Option) {
 	value := f.Text()
@@ -227,7 +260,7 @@ func (m *importer) launcherFlag(f script.Option) {
 			m.spec.GPUsPerNode = n
 		}
 	case "master-port", "main-process-port":
-		if n := whole(value); n != nil {
+		if n := whole(value); n != nil && !(*n == 29500 && m.isDefault("MASTER_PORT")) {
 			m.spec.MasterPort = n
 		}
 	case "rdzv-backend":
@@ -259,14 +292,61 @@ func (m *importer) conf(k, v string) {
 // words are the program and its arguments.
 func (m *importer) words(st *script.Start) {
 	m.spec.Script = st.Program.Text()
+	if strings.HasPrefix(m.spec.Script, "./") {
+		m.spec.Script = path.Clean(m.spec.Script)
+	}
 	if st.Module {
 		m.note(st.Line, "-m "+st.Program.Text(), "a module is started through launcher: custom", "模块需通过 launcher: custom 启动")
 	}
+	words := st.Program.Text()
+	afterFlag := false
 	for _, a := range st.ProgramArgs {
-		if a.Value.Unknown() {
-			m.note(a.Line, a.Text(), "the file does not show this value: write it out, nothing is expanded", "文件没有给出该值：请直接写出，此处不做展开")
+		word, shown := m.job.Filled(a.Value)
+		words += " " + word
+		switch {
+		case shown:
+			m.spec.Args = append(m.spec.Args, word)
+		case manyWords(a.Value) && !afterFlag:
+			m.mark(Hidden, a.Line, word, "the file does not show these words: they are left out", "文件没有给出这些参数：已略去")
+		default:
+			m.mark(Hidden, a.Line, word, "the file does not show this value: write it out, nothing is expanded", "文件没有给出该值：请直接写出，此处不做展开")
+			m.spec.Args = append(m.spec.Args, word)
 		}
-		m.spec.Args = append(m.spec.Args, a.Text())
+		afterFlag = strings.HasPrefix(word, "--") && !strings.Contains(word, "=")
+	}
+	m.choices(words)
+}
+
+// isDefault reports whether the file gives name by a default alone, which the
+// environment may overrule.
+func (m *importer) isDefault(name string) bool {
+	return slices.ContainsFunc(m.job.Choices, func(c script.Choice) bool { return c.Name == name && c.Default })
+}
+
+var listName = lazy.New(`(?i)(args|opts|options|flags|params|arguments|extra|@)$`)
+
+// manyWords reports whether v is one variable that stands for a list of words.
+func manyWords(v script.Value) bool {
+	r := v.Only()
+	return r != nil && !v[0].Quoted && (r.Kind == script.Output || listName.MatchString(r.Name))
+}
+
+// choices notes the values that were taken for what the environment or a branch
+// decides, where they are among the words of the program.
+func (m *importer) choices(words string) {
+	for _, c := range m.job.Choices {
+		value, _ := m.job.Filled(c.Taken)
+		if value = strings.Join(strings.Fields(value), " "); value == "" || !strings.Contains(words, value) {
+			continue
+		}
+		if r := []rune(value); len(r) > 60 {
+			value = string(r[:60]) + "…"
+		}
+		if c.Default {
+			m.mark(Taken, c.Line, c.Name+"="+value, "its default is taken: the environment may set it otherwise", "取其默认值：环境可能另有设置")
+		} else {
+			m.mark(Taken, c.Line, c.Name+"="+value, "a branch sets it otherwise: this one of its values is taken", "分支中另有取值：这里取此值")
+		}
 	}
 }
 
@@ -277,7 +357,7 @@ func (m *importer) variables(st *script.Start) {
 		if !ok {
 			continue
 		}
-		value, literal := v.Literal()
+		value, literal := m.job.Filled(v)
 		switch {
 		case ours[name] != "":
 			if n := whole(value); name == "MASTER_PORT" && n != nil && *n != 29500 {
@@ -358,7 +438,7 @@ func (m *importer) container(c *script.Container) {
 	}
 	for _, mount := range c.Mounts {
 		text := mount.Host.String() + ":" + mount.Inside.String()
-		if mount.Host.Unknown() || mount.Inside.Unknown() {
+		if host, _ := mount.Host.Literal(); mount.Host.Unknown() || mount.Inside.Unknown() || !path.IsAbs(host) {
 			m.note(mount.Line, text, "the file does not show this mount", "文件没有给出该挂载")
 			continue
 		}
@@ -392,7 +472,27 @@ func (m *importer) worktree(st *script.Start) {
 		m.relative()
 		return
 	}
+	if dir := m.hiddenFolder(st); dir != "" {
+		m.note(st.Line, dir, "the file does not show this folder, where the code lies: give worktree", "文件没有给出代码所在的这个目录：请填写 worktree")
+		return
+	}
 	m.note(0, "worktree", "the script does not say where the code lies: give worktree", "脚本没有说明代码目录：请填写 worktree")
+}
+
+// hiddenFolder is the folder of the program, or else the one that the shell
+// stands in, as the file writes it without showing it. The program is named
+// relative to it.
+func (m *importer) hiddenFolder(st *script.Start) string {
+	program, dir := st.Program.Text(), st.Shell.Dir.String()
+	if rest, ok := strings.CutPrefix(program, dir+"/"); ok && dir != "" {
+		m.spec.Script = path.Clean(rest)
+		return dir
+	}
+	if v := st.Program.Value; len(v) > 1 && v[0].Ref != nil && !v[1:].Unknown() && strings.HasPrefix(v[1:].String(), "/") {
+		m.spec.Script = path.Clean(v[1:].String()[1:])
+		return v[:1].String()
+	}
+	return dir
 }
 
 // onHost is a folder of the container as the host has it.

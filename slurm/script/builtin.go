@@ -2,6 +2,7 @@ package script
 
 import (
 	"maps"
+	"path"
 	"slices"
 	"strings"
 )
@@ -49,11 +50,23 @@ func (r *reader) exit(_ *Command, f frame) {
 func (r *reader) cd(c *Command, f frame) {
 	for _, a := range c.Args[1:] {
 		if s := a.Text(); s != "--" && s != "-P" && s != "-L" {
-			f.sh.Dir = a.Value
+			f.sh.Dir = f.sh.below(a.Value, c.Line)
 			return
 		}
 	}
 	f.sh.Dir = textValue("~", c.Line)
+}
+
+// below is the folder dir as sh, which stands elsewhere, names it.
+func (sh *Shell) below(dir Value, line int) Value {
+	to, shown := dir.Literal()
+	if !shown || path.IsAbs(to) || strings.HasPrefix(to, "~") || to == "-" || len(sh.Dir) == 0 {
+		return dir
+	}
+	if from, ok := sh.Dir.Literal(); ok {
+		return textValue(path.Join(from, to), line)
+	}
+	return append(slices.Clip(sh.Dir), Piece{Text: "/" + to, Line: line, Quoted: true})
 }
 
 // harmlessSources are files that set up a program, not a job: what they set is

@@ -13,7 +13,7 @@ func (r *reader) body(list []*syntax.Stmt, f frame) {
 	before := maps.Clone(f.sh.vars)
 	r.stmts(list, f)
 	f.sh.ended = false
-	f.sh.vars = merge(f.sh, before, f.sh.vars)
+	f.sh.vars = r.merge(f.sh, before, f.sh.vars)
 }
 
 func (r *reader) forClause(c *syntax.ForClause, f frame) {
@@ -68,16 +68,16 @@ func (r *reader) branches(f frame, arms []func(frame), complete bool, node synta
 	}
 	f.sh.vars = ends[0]
 	for _, e := range ends[1:] {
-		f.sh.vars = merge(f.sh, f.sh.vars, e)
+		f.sh.vars = r.merge(f.sh, f.sh.vars, e)
 	}
 }
 
 // merge is what is known after one of two ways was taken.
-func merge(sh *Shell, a, b map[string]*Var) map[string]*Var {
+func (r *reader) merge(sh *Shell, a, b map[string]*Var) map[string]*Var {
 	out := maps.Clone(b)
 	for n, x := range a {
 		if _, ok := b[n]; !ok {
-			out[n] = uncertain(sh, n, x, nil)
+			out[n] = r.uncertain(sh, n, x, nil)
 		}
 	}
 	for n, y := range b {
@@ -89,12 +89,15 @@ func merge(sh *Shell, a, b map[string]*Var) map[string]*Var {
 			out[n] = &Var{Value: y.Value, Exported: x.Exported || y.Exported, Line: y.Line}
 			continue
 		}
-		out[n] = uncertain(sh, n, y, x)
+		out[n] = r.uncertain(sh, n, y, x)
 	}
 	return out
 }
 
-func uncertain(sh *Shell, name string, x, y *Var) *Var {
+func (r *reader) uncertain(sh *Shell, name string, x, y *Var) *Var {
+	if r.settles {
+		return r.settled(name, y, x)
+	}
 	v := &Var{Exported: x.Exported || y != nil && y.Exported, Line: x.Line, Array: x.Array || y != nil && y.Array}
 	ref := &Ref{Name: name, Line: x.Line, Shell: sh, Source: "$" + name, Guarded: true}
 	for _, z := range []*Var{y, x} {
@@ -194,7 +197,7 @@ func (r *reader) binary(c *syntax.BinaryCmd, f frame) {
 			f.sh.ended = false
 			f.sh.vars = before
 		} else if isTest(c.X) {
-			f.sh.vars = merge(f.sh, before, f.sh.vars)
+			f.sh.vars = r.merge(f.sh, before, f.sh.vars)
 		}
 	case syntax.OrStmt:
 		x.checked = true
@@ -209,7 +212,7 @@ func (r *reader) binary(c *syntax.BinaryCmd, f frame) {
 			f.sh.ended = false
 			f.sh.vars = before
 		} else {
-			f.sh.vars = merge(f.sh, before, f.sh.vars)
+			f.sh.vars = r.merge(f.sh, before, f.sh.vars)
 		}
 	default:
 		p := &Pipe{Line: line, Safe: f.sh.PipeFail}

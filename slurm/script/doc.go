@@ -5,6 +5,6 @@
 // value that the file does not show stays unknown, with the place that would
 // have expanded it.
 //
-// Read gives the whole reading; Launch the one training command that a planner
-// wants.
+// Read gives the whole reading, in which a value that the environment or a
+// branch decides stays unknown; Settle one answer, for a planner.
 package script

@@ -252,6 +252,9 @@ func (r *reader) substitute(stmts []*syntax.Stmt, f frame, line int, source stri
 		}
 		return v
 	}
+	if r.settles && len(cmds) == 1 && cmds[0].Name() == "pwd" {
+		return f.sh.here(line)
+	}
 	return refValue(&Ref{Kind: Output, Commands: cmds, Shell: f.sh, Line: line, Source: source})
 }
 
@@ -329,6 +332,8 @@ func (r *reader) param(p *syntax.ParamExp, f frame, quoted, whole bool) (vs []Va
 		}
 	case found:
 		value = v.Value
+	case r.settles && name == "PWD":
+		return []Value{f.sh.here(line)}, false
 	}
 	return []Value{r.operate(p, op, value, found, ref, f)}, false
 }
@@ -348,6 +353,13 @@ func (r *reader) operate(p *syntax.ParamExp, op string, value Value, found bool,
 			return value
 		}
 		ref.Default = def
+		if r.settles && value == nil && !strings.HasPrefix(ref.Name, "SLURM_") {
+			r.choose(Choice{Name: ref.Name, Line: ref.Line, Taken: def, Default: true})
+			if op == ":=" || op == "=" {
+				r.assign(ref.Name, def, f, ref.Line)
+			}
+			return def
+		}
 		if op == ":=" || op == "=" {
 			r.assign(ref.Name, refValue(ref), f, ref.Line)
 		}
@@ -361,6 +373,14 @@ func (r *reader) operate(p *syntax.ParamExp, op string, value Value, found bool,
 	case "length":
 		if s, ok := value.Literal(); ok && !unknown {
 			return textValue(strconv.Itoa(len(s)), ref.Line)
+		}
+	case ":+", "+":
+		other := joinFields(r.word(p.Exp.Word, f))
+		if r.settles && unknown {
+			return nil
+		}
+		if s, ok := value.Literal(); r.settles && ok && s != "" {
+			return other
 		}
 	default:
 		if p.Exp != nil {

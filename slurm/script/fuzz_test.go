@@ -1,6 +1,7 @@
 package script
 
 import (
+	"slices"
 	"testing"
 )
 
@@ -18,13 +19,13 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {
 		s := Read("fuzz.sh", src)
-		for _, j := range s.Jobs {
+		for _, j := range slices.Concat(s.Jobs, Settle("fuzz.sh", src).Jobs) {
+			_ = j.Training()
 			for _, c := range j.Commands {
 				if c.Line < 1 || c.Line > len(s.Lines)+2 {
 					t.Fatalf("command on line %d of %d", c.Line, len(s.Lines))
 				}
 			}
 		}
-		_, _ = Launch(src)
 	})
 }

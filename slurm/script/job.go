@@ -56,6 +56,8 @@ type Job struct {
 	Sources     []Source
 	// Comments are those of the file, as they stand.
 	Comments []Comment
+	// Choices are what Settle took where the file leaves a choice.
+	Choices []Choice
 }
 
 // An Assignment is one change of a variable.
@@ -114,11 +116,12 @@ type Comment struct {
 
 // reader is the state of one reading.
 type reader struct {
-	script *Script
-	job    *Job
-	refs   []*Ref
-	files  map[string]text
-	later  []func()
+	script  *Script
+	job     *Job
+	refs    []*Ref
+	files   map[string]text
+	later   []func()
+	settles bool
 	// What the reading has cost: see spent.
 	count, steps, bytes int
 }
@@ -126,7 +129,9 @@ type reader struct {
 var setLine = lazy.New(`(?m)^\s*(?:export\s+)?([A-Za-z_]\w*)=`)
 
 // Read reads a script. It takes any bytes.
-func Read(name string, src []byte) *Script {
+func Read(name string, src []byte) *Script { return (&reader{}).file(name, src) }
+
+func (r *reader) file(name string, src []byte) *Script {
 	s := &Script{Name: name}
 	if rest, ok := bytes.CutPrefix(src, []byte("\xef\xbb\xbf")); ok {
 		s.BOM, src = true, rest
@@ -147,7 +152,7 @@ func Read(name string, src []byte) *Script {
 		return r
 	}, body)
 	s.Lines = strings.Split(body, "\n")
-	r := &reader{script: s, files: map[string]text{}}
+	r.script, r.files = s, map[string]text{}
 	r.readJob(fileText(body), nil)
 	return s
 }
