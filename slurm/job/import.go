@@ -36,7 +36,7 @@ func Import(name string, text []byte) (Spec, []Note) {
 	if len(read.Jobs) == 0 {
 		return Spec{}, []Note{{What: name, Why: lang.Text{EN: "nothing in it starts a job", ZH: "其中没有启动作业的内容"}}}
 	}
-	m := importer{job: read.Jobs[0]}
+	m := importer{job: training(read.Jobs)}
 	m.options(m.job.Options)
 	m.start()
 	m.rest()
@@ -49,6 +49,17 @@ func Import(name string, text []byte) (Spec, []Note) {
 	m.dropBad()
 	slices.SortStableFunc(m.notes, func(a, b Note) int { return a.Line - b.Line })
 	return m.spec, m.notes
+}
+
+// training is the job that starts a training: the file itself, or one that it
+// writes and submits.
+func training(jobs []*script.Job) *script.Job {
+	for _, j := range jobs {
+		if st := j.Training(); st != nil && st.Launcher != script.Wrapper {
+			return j
+		}
+	}
+	return jobs[0]
 }
 
 type importer struct {
@@ -438,7 +449,7 @@ func (m *importer) container(c *script.Container) {
 	}
 	for _, mount := range c.Mounts {
 		text := mount.Host.String() + ":" + mount.Inside.String()
-		if host, _ := mount.Host.Literal(); mount.Host.Unknown() || mount.Inside.Unknown() || !path.IsAbs(host) {
+		if mount.Host.Unknown() || mount.Inside.Unknown() {
 			m.note(mount.Line, text, "the file does not show this mount", "文件没有给出该挂载")
 			continue
 		}
@@ -573,7 +584,7 @@ func (m *importer) logs() {
 // dropBad takes out what the specification's own grammar refuses, with a note,
 // so that what is left can be rendered.
 func (m *importer) dropBad() {
-	texts := map[string]*string{"launcher": &m.spec.Launcher, "script": &m.spec.Script, "gpu": &m.spec.GPU, "worktree": &m.spec.Worktree, "container.image": &m.spec.Container.Image}
+	texts := map[string]*string{"launcher": &m.spec.Launcher, "script": &m.spec.Script, "gpu": &m.spec.GPU, "worktree": &m.spec.Worktree, "container.image": &m.spec.Container.Image, "container.workdir": &m.spec.Container.Workdir}
 	for name, p := range m.texts() {
 		field := strings.ReplaceAll(name, "-", "_")
 		if name == "job-name" {
@@ -586,6 +597,7 @@ func (m *importer) dropBad() {
 		text, isText := texts[e.Field]
 		number, isNumber := numbers[e.Field]
 		name, isEnv := strings.CutPrefix(e.Field, "env.")
+		conf, isConf := strings.CutPrefix(e.Field, "rdzv.conf.")
 		switch {
 		case isText && *text != "":
 			*text = ""
@@ -593,6 +605,10 @@ func (m *importer) dropBad() {
 			*number = nil
 		case isEnv:
 			delete(m.spec.Env, name)
+		case isConf:
+			delete(m.spec.Rdzv.Conf, conf)
+		case e.Field == "container.mounts":
+			m.spec.Container.Mounts = slices.DeleteFunc(m.spec.Container.Mounts, func(s string) bool { return s == e.Value })
 		default:
 			continue
 		}
