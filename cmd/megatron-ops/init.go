@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -9,6 +11,7 @@ import (
 	"os/exec"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -21,14 +24,16 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// initCommand looks the site over and writes its profile.
+// initCommand looks the site over, asks at a terminal what it cannot tell, and
+// writes the site's profile.
 func initCommand(ctx context.Context, sh *shell, words []string) error {
 	out, name := "megatron-ops.yaml", ""
-	force := false
+	force, yes := false, false
 	if _, err := flags("init", words, func(f *flag.FlagSet) {
 		f.StringVar(&out, "file", out, "")
 		f.StringVar(&name, "as", "", "")
 		f.BoolVar(&force, "force", false, "")
+		f.BoolVar(&yes, "yes", false, "")
 	}); err != nil {
 		return err
 	}
@@ -39,13 +44,18 @@ func initCommand(ctx context.Context, sh *shell, words []string) error {
 	if err == nil && !force && out != "-" && name == "" {
 		return &ops.Error{Code: ops.BadInput, Field: "file", Message: out + " is there already", Fix: "--force writes over it, --as NAME adds this cluster to it, --file - shows the profile"}
 	}
-	said := map[string]string{}
+	printed, said := map[string]string{}, map[string]string{}
 	for _, p := range job.Probes(osUser(ops.Shell).User) {
-		said[p.Name] = probe(ctx, p.Argv)
+		printed[p.Name] = probe(ctx, p.Argv)
 	}
-	site, found := job.Detect(said)
+	if !yes && isTerminal(sh.in) {
+		if err := sh.askAboutSite(ctx, printed, said); err != nil {
+			return err
+		}
+	}
+	site, found := job.Detect(printed, said)
 	for _, f := range found {
-		fmt.Fprintf(sh.err, "%s: %s (%s)\n", f.Field, view.Plainly(f.Value), f.Why.In(sh.lang))
+		fmt.Fprintf(sh.err, "%s: %s (%s)\n", f.Field, cmp.Or(view.Plainly(f.Value), "-"), f.Why.In(sh.lang))
 	}
 	if len(found) == 0 {
 		fmt.Fprintln(sh.err, lang.Text{
@@ -66,6 +76,58 @@ func initCommand(ctx context.Context, sh *shell, words []string) error {
 	}
 	fmt.Fprintln(sh.err, "wrote", out)
 	return nil
+}
+
+// askAboutSite asks for what detection leaves open, the next question after the
+// answers before it: the partition decides which GPUs are asked about.
+func (sh *shell) askAboutSite(ctx context.Context, printed, said map[string]string) error {
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		for in := bufio.NewScanner(sh.in); in.Scan(); {
+			lines <- in.Text()
+		}
+	}()
+	for asked := false; ; asked = true {
+		_, found := job.Detect(printed, said)
+		i := slices.IndexFunc(found, func(f job.Found) bool { return f.Asks })
+		if i < 0 {
+			return nil
+		}
+		if !asked {
+			fmt.Fprintln(sh.err, lang.Text{
+				EN: "Enter takes what stands in brackets, - leaves it out.",
+				ZH: "直接回车采用方括号中的值，输入 - 表示不填。",
+			}.In(sh.lang))
+		}
+		f := found[i]
+		fmt.Fprintf(sh.err, "\n%s: %s\n", f.Field, view.Plainly(f.Why.In(sh.lang)))
+		if len(f.Choices) > 1 {
+			fmt.Fprintf(sh.err, "  %s\n", view.Plainly(strings.Join(f.Choices, ", ")))
+		}
+		fmt.Fprintf(sh.err, "[%s] ", view.Plainly(f.Value))
+		line, ok := "", false
+		select {
+		case line, ok = <-lines:
+		case <-ctx.Done():
+		}
+		if !ok {
+			fmt.Fprintln(sh.err)
+			return &ops.Error{Code: ops.Failed, Message: "no answer, so nothing was written", Fix: "init --yes takes what was detected"}
+		}
+		switch answer := strings.TrimSpace(line); answer {
+		case "":
+			said[f.Field] = f.Value
+		case "-":
+			said[f.Field] = ""
+		default:
+			if why := f.Refuses(answer); why != (lang.Text{}) {
+				fmt.Fprintln(sh.err, why.In(sh.lang))
+				continue
+			}
+			said[f.Field] = answer
+		}
+	}
 }
 
 // clusterName is what a cluster may be called.

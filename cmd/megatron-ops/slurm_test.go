@@ -251,6 +251,7 @@ func TestAnAllocationIsUsedAgainAndAgainOnSlurm(t *testing.T) {
 // init looks a real site over; several clusters live in one file, each with a
 // profile of its own, and a job is rendered for the one it names.
 func TestSeveralClustersInOneFileOnSlurm(t *testing.T) {
+	program := binary(t)
 	real := slurmtest.Start(t, slurmtest.Options{})
 	t.Chdir(t.TempDir())
 	for _, e := range real.Environ() {
@@ -275,6 +276,34 @@ func TestSeveralClustersInOneFileOnSlurm(t *testing.T) {
 	require.Equal(t, 2, code, "the name is taken: %s", out)
 	code, out = p.do("init", "--as", "a b")
 	require.Equal(t, 2, code, out)
+
+	// At a terminal it asks for what it cannot tell, and says what will not do.
+	bin := t.TempDir()
+	for _, name := range []string{"apptainer", "singularity", "enroot", "docker", "findmnt"} {
+		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"), 0o755))
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	keys := strings.Join([]string{"nosuch", "prod", "", "enroot", "/lustre,here", "/lustre,/home", ""}, "\n")
+	out = typed(t, program+" init --file asked.yaml", keys)
+	require.Contains(t, out, `"nosuch" is none of dev, prod`)
+	require.Contains(t, out, `"here" is no absolute path`)
+	require.Contains(t, out, "partition: prod (as you say)")
+	asked, err := os.ReadFile("asked.yaml")
+	require.NoError(t, err)
+	require.Contains(t, string(asked), "  partition: prod\n")
+	require.Contains(t, string(asked), "  gpu_request: gpus-per-node\n")
+	require.Contains(t, string(asked), "    runtime: enroot\n")
+	require.Contains(t, string(asked), "  shared:\n  - /lustre\n  - /home\n")
+	out = typed(t, program+" --lang zh init --yes --file taken.yaml", "")
+	require.NotContains(t, out, "[")
+	require.Contains(t, out, "partition: dev (")
+	require.FileExists(t, "taken.yaml")
+	cmd := exec.CommandContext(t.Context(), "script", "-qec", program+" init --file none.yaml", "/dev/null")
+	cmd.Stdin = strings.NewReader("\n")
+	said, err := cmd.CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(said), "nothing was written")
+	require.NoFileExists(t, "none.yaml")
 
 	for cluster, want := range map[string][]string{
 		"near": {"#SBATCH --partition=dev\n", "#SBATCH --gpus-per-node=8\n", "#SBATCH --cpus-per-task=64\n"},

@@ -37,15 +37,21 @@ func Probes(user string) []Probe {
 // A Found is one thing that Detect concluded, and from what.
 type Found struct {
 	Field string
-	Value string
+	Value string // empty where nothing tells
 	Why   lang.Text
+	// Choices are all values that would do, where they are known.
+	Choices []string
+	// Asks reports that a person should say: several would do, or nothing tells.
+	Asks bool
 }
 
 // Detect turns what the probes printed, by their names, into a profile. It
-// says for each field how it got there; what no output tells stays empty.
-func Detect(output map[string]string) (Site, []Found) {
-	d := detection{}
+// says for each field how it got there; what no output tells stays empty. What a
+// person has said, by field, wins, and decides what else is looked at.
+func Detect(output, said map[string]string) (Site, []Found) {
+	d := detection{said: said}
 	groups := readNodes(output["nodes"])
+	d.asks = len(groups) > 0
 	d.partitions(groups, defaultPartition(output["partitions"]))
 	d.accounts(output["account"], output["accounts"])
 	d.request(output["config"])
@@ -101,12 +107,27 @@ func defaultPartition(text string) string {
 }
 
 type detection struct {
+	said  map[string]string
+	asks  bool // a Slurm answers, so that there is something to ask about
 	site  Site
 	found []Found
 }
 
 func (d *detection) say(field, value string, en, zh string) {
-	d.found = append(d.found, Found{field, value, lang.Text{EN: en, ZH: zh}})
+	d.found = append(d.found, Found{Field: field, Value: value, Why: lang.Text{EN: en, ZH: zh}})
+}
+
+// choose is the value of a field of which several values would do: what a person
+// said, else what was detected.
+func (d *detection) choose(field, detected string, choices []string, en, zh string) string {
+	f := Found{Field: field, Value: detected, Why: lang.Text{EN: en, ZH: zh}, Choices: choices, Asks: d.asks && (detected == "" || len(choices) > 1)}
+	if word, ok := d.said[field]; ok {
+		f.Value, f.Why, f.Asks = word, lang.Text{EN: "as you say", ZH: "按你的选择"}, false
+	}
+	if f.Value != "" || f.Asks {
+		d.found = append(d.found, f)
+	}
+	return f.Value
 }
 
 // partitions chooses where jobs with and without GPUs go: the default
@@ -116,39 +137,59 @@ func (d *detection) partitions(groups []nodeGroup, first string) {
 	for _, g := range groups {
 		size[g.partition] += g.nodes
 	}
-	pick := func(withGPUs bool) (nodeGroup, bool) {
+	// fitting are the groups that a job could go to, the best first.
+	fitting := func(withGPUs bool) []nodeGroup {
 		fit := slices.DeleteFunc(slices.Clone(groups), func(g nodeGroup) bool { return !g.up || (g.gpus > 0) != withGPUs })
-		if len(fit) == 0 {
-			return nodeGroup{}, false
-		}
-		best := slices.MaxFunc(fit, func(a, b nodeGroup) int {
-			if c := cmp.Compare(b2i(a.partition == first), b2i(b.partition == first)); c != 0 {
-				return c
-			}
-			return cmp.Or(cmp.Compare(size[a.partition], size[b.partition]), cmp.Compare(a.nodes, b.nodes), cmp.Compare(b.partition, a.partition))
+		slices.SortStableFunc(fit, func(a, b nodeGroup) int {
+			return cmp.Or(-cmp.Compare(b2i(a.partition == first), b2i(b.partition == first)),
+				-cmp.Compare(size[a.partition], size[b.partition]), -cmp.Compare(a.nodes, b.nodes), cmp.Compare(a.partition, b.partition))
 		})
-		return best, true
+		return fit
 	}
-	if g, ok := pick(false); ok {
-		d.site.CPUPartition = g.partition
-		d.say("cpu_partition", g.partition, "the nodes of this partition have no GPU", "该分区的节点没有 GPU")
+	if fit := fitting(false); len(fit) > 0 {
+		d.site.CPUPartition = d.choose("cpu_partition", fit[0].partition, distinct(fit, func(g nodeGroup) []string { return []string{g.partition} }),
+			"the nodes of this partition have no GPU", "该分区的节点没有 GPU")
 	}
-	g, ok := pick(true)
-	if !ok {
+	fit := fitting(true)
+	if len(fit) == 0 {
 		return
 	}
-	d.site.Partition = g.partition
-	if g.partition == first {
-		d.say("partition", g.partition, "Slurm's default partition, and it has GPUs", "Slurm 的默认分区，且有 GPU")
-	} else {
-		d.say("partition", g.partition, fmt.Sprintf("the largest partition with GPUs: %d nodes", size[g.partition]), fmt.Sprintf("有 GPU 的最大分区：%d 个节点", size[g.partition]))
+	names := distinct(fit, func(g nodeGroup) []string { return []string{g.partition} })
+	en, zh := fmt.Sprintf("the largest partition with GPUs: %d nodes", size[names[0]]), fmt.Sprintf("有 GPU 的最大分区：%d 个节点", size[names[0]])
+	if names[0] == first {
+		en, zh = "Slurm's default partition, and it has GPUs", "Slurm 的默认分区，且有 GPU"
 	}
+	d.site.Partition = d.choose("partition", names[0], names, en, zh)
+	fit = slices.DeleteFunc(fit, func(g nodeGroup) bool { return g.partition != d.site.Partition })
+	if len(fit) == 0 {
+		return
+	}
+	if kinds := distinct(fit, func(g nodeGroup) []string { return g.kinds }); len(kinds) > 1 && len(fit[0].kinds) > 0 {
+		d.site.GRESType = d.choose("gres_type", fit[0].kinds[0], kinds, "the partition has several kinds of GPU, so requests name one", "该分区有多种 GPU，申请时需指明类型")
+		if of := slices.DeleteFunc(slices.Clone(fit), func(g nodeGroup) bool { return !slices.Contains(g.kinds, d.site.GRESType) }); len(of) > 0 {
+			fit = of
+		}
+	}
+	counts := distinct(fit, func(g nodeGroup) []string { return []string{strconv.Itoa(g.gpus)} })
+	count := d.choose("gpus_per_node", counts[0], counts, "sinfo's GRES of its nodes", "sinfo 显示的节点 GRES")
+	g := fit[max(0, slices.IndexFunc(fit, func(g nodeGroup) bool { return strconv.Itoa(g.gpus) == count }))]
 	d.site.GPUsPerNode, d.site.CPUsPerTask, d.site.CPUsPerNode, d.site.ThreadsPerCore = g.gpus, g.cpus, g.cpus, g.threads
-	d.say("gpus_per_node", strconv.Itoa(g.gpus), "sinfo's GRES of its nodes", "sinfo 显示的节点 GRES")
 	d.say("cpus_per_task", strconv.Itoa(g.cpus), "all CPUs of a node, for its one task", "节点的全部 CPU，供唯一的任务使用")
 	d.say("cpus_per_node", strconv.Itoa(g.cpus), "sinfo; what a job asks for is held against it before it is submitted", "来自 sinfo；提交前据此核对作业申请的 CPU 数")
 	d.say("threads_per_core", strconv.Itoa(g.threads), "sinfo; with 2, hint: nomultithread leaves one thread for each core", "来自 sinfo；为 2 时，hint: nomultithread 让每个核心只用一个线程")
-	d.kind(g, groups)
+	d.kind(g)
+}
+
+// distinct are the words of each group, each once, in their order.
+func distinct(groups []nodeGroup, words func(nodeGroup) []string) (all []string) {
+	for _, g := range groups {
+		for _, w := range words(g) {
+			if !slices.Contains(all, w) {
+				all = append(all, w)
+			}
+		}
+	}
+	return all
 }
 
 func b2i(b bool) int {
@@ -159,41 +200,28 @@ func b2i(b bool) int {
 }
 
 // kind names the GPU by the GRES type, else by a feature of the nodes.
-func (d *detection) kind(g nodeGroup, groups []nodeGroup) {
+func (d *detection) kind(g nodeGroup) {
 	for _, word := range append(slices.Clone(g.kinds), strings.Split(g.features, ",")...) {
 		if gpu, ok := megatron.LookupGPU(word); ok {
-			d.site.GPU = gpu.Name
-			d.say("gpu", gpu.Name, fmt.Sprintf("the nodes say %q", word), fmt.Sprintf("节点标明 %q", word))
-			break
+			d.site.GPU = d.choose("gpu", gpu.Name, nil, fmt.Sprintf("the nodes say %q", word), fmt.Sprintf("节点标明 %q", word))
+			return
 		}
 	}
-	kinds := map[string]bool{}
-	for _, other := range groups {
-		if other.partition == g.partition {
-			for _, k := range other.kinds {
-				kinds[k] = true
-			}
-		}
-	}
-	if len(kinds) > 1 && len(g.kinds) > 0 {
-		d.site.GRESType = g.kinds[0]
-		d.say("gres_type", g.kinds[0], "the partition has several kinds of GPU, so requests name one", "该分区有多种 GPU，申请时需指明类型")
-	}
+	d.site.GPU = d.choose("gpu", "", nil, "the nodes do not say which GPU they have; it decides the architecture, such as h100", "节点未标明 GPU 型号；它决定架构，例如 h100")
 }
 
 func (d *detection) accounts(byDefault, all string) {
 	list := slices.DeleteFunc(strings.Fields(all), func(a string) bool { return wordGrammar.check(a) != "" })
 	slices.Sort(list)
 	list = slices.Compact(list)
-	first := strings.TrimSpace(byDefault)
-	switch {
-	case first != "" && wordGrammar.check(first) == "":
-		d.site.Account = first
-		d.say("account", first, "your default account", "你的默认账户")
-	case len(list) > 0:
-		d.site.Account = list[0]
-		d.say("account", list[0], "one of your accounts: "+strings.Join(list, ", "), "你的账户之一："+strings.Join(list, ", "))
+	first, en, zh := strings.TrimSpace(byDefault), "your default account", "你的默认账户"
+	if wordGrammar.check(first) != "" {
+		if len(list) == 0 {
+			return
+		}
+		first, en, zh = list[0], "one of your accounts: "+strings.Join(list, ", "), "你的账户之一："+strings.Join(list, ", ")
 	}
+	d.site.Account = d.choose("account", first, list, en, zh)
 }
 
 // request is how this Slurm counts GPUs: --gpus-per-node needs cons_tres.
@@ -202,43 +230,77 @@ func (d *detection) request(config string) {
 	if m == nil {
 		return
 	}
-	d.site.GPURequest = "gpus-per-node"
+	detected, forms := "gpus-per-node", []string{"gpus-per-node", "gres", "gpus"}
 	if m[1] != "select/cons_tres" {
-		d.site.GPURequest = "gres"
+		detected, forms = "gres", []string{"gres"}
 	}
-	d.say("gpu_request", d.site.GPURequest, "SelectType is "+m[1], "SelectType 为 "+m[1])
+	d.site.GPURequest = d.choose("gpu_request", detected, forms, "SelectType is "+m[1], "SelectType 为 "+m[1])
 }
 
+// runtime is what starts containers here. srun's own option wins: it is the
+// site's, and a program may be there by chance.
 func (d *detection) runtime(srunHelp, programs string) {
-	use := func(name, en, zh string) {
-		d.site.Container.Runtime = name
-		d.say("container.runtime", name, en, zh)
-	}
+	var found []string
+	detected, en, zh := "", "nothing here starts containers: "+strings.Join(runtimes, ", "), "未发现容器运行时："+strings.Join(runtimes, ", ")
 	if strings.Contains(srunHelp, "--container-image") {
-		use(Pyxis, "srun takes --container-image", "srun 支持 --container-image")
-		return
+		detected, found, en, zh = Pyxis, []string{Pyxis}, "srun takes --container-image", "srun 支持 --container-image"
 	}
 	for _, name := range []string{Apptainer, Singularity, Enroot, Docker} {
 		for line := range strings.Lines(programs) {
-			if strings.HasSuffix(strings.TrimSpace(line), "/"+name) {
-				use(name, strings.TrimSpace(line)+" is on this machine", "本机有 "+strings.TrimSpace(line))
-				return
+			if line = strings.TrimSpace(line); !strings.HasSuffix(line, "/"+name) {
+				continue
+			}
+			found = append(found, name)
+			if detected == "" {
+				detected, en, zh = name, line+" is on this machine", "本机有 "+line
 			}
 		}
 	}
+	if detected == "" {
+		found = runtimes
+	}
+	d.site.Container.Runtime = d.choose("container.runtime", detected, found, en, zh)
 }
+
+// runtimes are those that a profile may name.
+var runtimes = []string{Pyxis, Enroot, Apptainer, Singularity, Docker}
 
 // networked are the file systems that every node can see.
 var networked = strings.Fields("nfs nfs4 lustre gpfs beegfs ceph fuse.ceph wekafs panfs pvfs2 cifs smb3 glusterfs fuse.glusterfs vastfs quobyte afs")
 
 func (d *detection) shared(mounts string) {
+	var all []string
 	for line := range strings.Lines(mounts) {
 		f := strings.Fields(line)
-		if len(f) == 2 && slices.Contains(networked, f[1]) && checkAbsolute(f[0]) == "" && !slices.Contains(d.site.Shared, f[0]) {
-			d.site.Shared = append(d.site.Shared, f[0])
+		if len(f) == 2 && slices.Contains(networked, f[1]) && checkAbsolute(f[0]) == "" && !slices.Contains(all, f[0]) {
+			all = append(all, f[0])
 		}
 	}
-	if len(d.site.Shared) > 0 {
-		d.say("shared", strings.Join(d.site.Shared, ","), "mounted over the network", "通过网络挂载")
+	en, zh := "mounted over the network", "通过网络挂载"
+	if len(all) == 0 {
+		en, zh = "nothing here is mounted over the network; folders that every node sees, with commas", "本机没有网络挂载；请填每个节点都能看到的目录，用逗号分隔"
 	}
+	// Which of several mounts the nodes have too, the login node cannot tell.
+	if value := d.choose("shared", strings.Join(all, ","), all, en, zh); value != "" {
+		d.site.Shared = strings.Split(value, ",")
+	}
+}
+
+// Refuses says why a person's answer does not do; empty where it does.
+func (f Found) Refuses(answer string) lang.Text {
+	switch {
+	case f.Field == "shared":
+		for dir := range strings.SplitSeq(answer, ",") {
+			if checkAbsolute(dir) != "" {
+				return lang.Text{EN: fmt.Sprintf("%q is no absolute path", dir), ZH: fmt.Sprintf("%q 不是绝对路径", dir)}
+			}
+		}
+	case f.Field == "gpu":
+		if _, ok := megatron.LookupGPU(answer); !ok {
+			return lang.Text{EN: fmt.Sprintf("%q is no GPU that is known, such as a100, h100, b200, gb200", answer), ZH: fmt.Sprintf("未知的 GPU %q，例如 a100、h100、b200、gb200", answer)}
+		}
+	case !slices.Contains(f.Choices, answer):
+		return lang.Text{EN: fmt.Sprintf("%q is none of %s", answer, strings.Join(f.Choices, ", ")), ZH: fmt.Sprintf("%q 不在可选项中：%s", answer, strings.Join(f.Choices, ", "))}
+	}
+	return lang.Text{}
 }

@@ -1,6 +1,7 @@
 package job_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,13 +46,63 @@ func TestASiteIsReadFromWhatSlurmPrints(t *testing.T) {
 		"lines of another form": {map[string]string{"nodes": "sinfo: error\n|||\n", "mounts": "x\n"}, job.Site{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			site, found := job.Detect(c.output)
+			site, found := job.Detect(c.output, nil)
 			require.Equal(t, c.want, site)
 			for _, f := range found {
 				require.NotEmpty(t, f.Why.EN)
 				require.NotEmpty(t, f.Why.ZH)
 			}
 		})
+	}
+}
+
+// What several values would do for, or nothing tells, is asked for, and an answer
+// decides what else is looked at.
+func TestWhatIsOpenIsAskedFor(t *testing.T) {
+	output := map[string]string{
+		"nodes":      "cpu|up|4|(null)|64|1|1:00:00|(null)\nbig|up|40|gpu:8|64|1|7-00:00:00|ib\nmixed|up|2|gpu:h100:4|96|2|1:00:00|ib\nmixed|up|1|gpu:a100:8|128|2|1:00:00|ib\ndown|down|1|gpu:8|1|1|1|x\n",
+		"partitions": "PartitionName=cpu Default=YES\n",
+		"config":     "SelectType = select/cons_tres\n",
+		"account":    "research\n",
+		"accounts":   "research\nteam\n",
+		"programs":   "/usr/bin/docker\n/usr/bin/apptainer\n",
+	}
+	asked := func(said map[string]string) (job.Site, map[string][]string) {
+		site, found := job.Detect(output, said)
+		open := map[string][]string{}
+		for _, f := range found {
+			if f.Asks {
+				open[f.Field] = f.Choices
+			}
+		}
+		return site, open
+	}
+	site, open := asked(nil)
+	require.Equal(t, map[string][]string{
+		"partition": {"big", "mixed"}, "gpu": nil, "account": {"research", "team"}, "gpu_request": {"gpus-per-node", "gres", "gpus"},
+		"container.runtime": {"apptainer", "docker"}, "shared": nil,
+	}, open)
+	require.Equal(t, "big", site.Partition)
+	require.Empty(t, site.GPU)
+
+	said := map[string]string{"partition": "mixed", "account": "team"}
+	site, open = asked(said)
+	require.Equal(t, []string{"h100", "a100"}, open["gres_type"])
+	require.NotContains(t, open, "partition")
+	require.NotContains(t, open, "gpu", "the nodes of this partition say it")
+	require.Equal(t, "team", site.Account)
+	said["gres_type"], said["shared"], said["container.runtime"] = "a100", "/lustre,/home", ""
+	site, _ = asked(said)
+	require.Equal(t, job.Site{
+		Partition: "mixed", CPUPartition: "cpu", Account: "team", GPUsPerNode: 8, GPU: "a100", GRESType: "a100", GPURequest: "gpus-per-node",
+		CPUsPerTask: 128, CPUsPerNode: 128, ThreadsPerCore: 2, Shared: []string{"/lustre", "/home"},
+	}, site)
+
+	for field, answers := range map[string][2]string{"partition": {"mixed", "down"}, "gpu": {"H100", "abacus"}, "shared": {"/a,/b", "/a,b"}} {
+		_, found := job.Detect(output, nil)
+		f := found[slices.IndexFunc(found, func(f job.Found) bool { return f.Field == field })]
+		require.Empty(t, f.Refuses(answers[0]))
+		require.NotEmpty(t, f.Refuses(answers[1]).ZH)
 	}
 }
 
