@@ -34,7 +34,11 @@ func (j *job) health() verdict {
 		v.event = j.lastSign()
 		return v
 	}
-	return verdict{class: Success, why: "progress", since: age}
+	why := "progress"
+	if _, seen := j.lastIteration(); !seen {
+		why = "no failure in the logs"
+	}
+	return verdict{class: Success, why: why, since: age}
 }
 
 // now is the clock, replaced in tests.
