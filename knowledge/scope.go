@@ -111,7 +111,7 @@ var scopeRules = []scopeRule{
 	},
 	{
 		person, lazy.New(`phone|telephone|e-?mail address|\bemail of|home address|birthday|salary|wechat|whatsapp|\bwho (?:is|are) (?:our|the|your|my) |who (?:made|created|wrote|built|owns) (?:you|this bot|the bot)|contact (?:details|info)|\bwho (?:do|should|can|could) i (?:talk|contact|ask|call|email|ping)|on-?call|slack handle|负责人|值班|找谁|谁负责|谁来审批|how much does .{0,40}cost|what does .{0,30} cost|\bprices?\b|pricing|invoice|电话|手机号|邮箱|微信|联系方式|工资|薪水|生日|住址|多少钱|价格|采购价|单价|报价|费用|收费|是谁$|管理员是谁|谁是(?:我们的?)?(?:管理员|老板|经理)`),
-		lazy.New(`mail-user|mail-type|pip |notify|通知|--mail|master|rank 0|主节点|docker|container|容器`),
+		lazy.New(`\w\[\d|mail-user|mail-type|pip |notify|通知|--mail|master|rank 0|主节点|docker|container|容器`),
 	},
 	{
 		predict, lazy.New(`(?:what|how (?:much|many|fast|high|long)|exact|guarantee|多少|几|多快|多高|保证).{0,50}(?:\bmfu\b|tokens?(?:/| per )s|tflops?|samples?(?:/| per )s|throughput|\bloss\b|吞吐|训练(?:要|需要)多(?:久|长)).{0,60}(?:will|would|can|do|does|should|expect|get|reach|achiev|能|会|达到|可以|跑)|(?:\bmfu\b|tflops?|吞吐).{0,40}(?:will|would|expect|guarantee|reach|achiev|能到|能达到|会是|是多少|多少|保证)|(?:will|would|can) (?:my|our|the|we|i|it)\b.{0,40}(?:\bmfu\b|tflops|tokens per second)|(?:gpu|h100|a100|h200|b200|h800|card|卡)[- ]?(?:hours?|days?|小时|时).{0,40}(?:need|take|converge|train|pretrain|收敛|训完|需要)|(?:多少|几).{0,4}(?:卡时|gpu ?小时|卡天).{0,20}(?:训|收敛|够)|how long will (?:it|my training|training|the training) take|(?:训练|训完|训).{0,20}(?:要|需要)(?:多久|多长时间|几天)|(?:is|are).{0,30}(?:\d+%|percent) mfu`),

@@ -32,33 +32,33 @@ type quantity struct {
 
 var quantities = []quantity{
 	{func(c *Config) *int { return &c.ETP }, `expert-tensor-parallel-size|etp`, ``},
-	{func(c *Config) *int { return &c.EP }, `expert-model-parallel-size|expert[- ]parallel(?:ism)?(?: size)?|专家并行度?|\bep`, `way expert|-way ep|路专家并行`},
-	{func(c *Config) *int { return &c.TP }, `tensor-model-parallel-size|tensor[- ]model[- ]parallel(?:[- ]size)?|tensor[- ]parallel(?:ism)?(?:[- ]size)?|张量并行度?|\btp(?:[- ]size)?|\btensor`, `[- ]way (?:tensor|tp)|路张量并行`},
+	{func(c *Config) *int { return &c.EP }, `expert-model-parallel-size|expert[- ]parallel(?:ism)?(?: size)?|专家并行度?|专家(?:=)|\bexpert(?:=)|\bep`, `way expert|-way ep|路专家并行`},
+	{func(c *Config) *int { return &c.TP }, `tensor-model-parallel-size|tensor[- ]model[- ]parallel(?:[- ]size)?|tensor[- ]parallel(?:ism)?(?:[- ]size)?|张量(?:模型)?(?:并行)?度?|\btp(?:[- ]size)?|\btensor`, `[- ]way (?:tensor|tp)|路 ?(?:张量|tp)(?:并行)?`},
 	{func(c *Config) *int { return &c.VPP }, `num-virtual-stages-per-pipeline-rank|virtual[- ]pipeline(?:[- ](?:model[- ])?parallel)?(?:[- ]size)?|virtual (?:stages|chunks)|interleav(?:e|ing)|虚拟(?:流水线?)?(?:并行度?|阶段数?|级数?)?|\bvpp`, `virtual (?:pipeline )?(?:stages?|chunks?)|[- ]way interleav\w*|(?:model )?chunks|个虚拟(?:流水线?)?(?:阶段|级|块)`},
 	{func(c *Config) *int { return &c.Chunk }, `num-layers-per-virtual-(?:pipeline-)?stage`, `layers? (?:per|in each|in every) (?:virtual \w+|vpp \w+|model chunk|chunk)`},
-	{func(c *Config) *int { return &c.PP }, `pipeline-model-parallel-size|pipeline[- ](?:model[- ])?parallel(?:ism)?(?:[- ]size)?|流水线?并行度?|\bpp(?:[- ]size)?|\bpipeline`, `[- ]way (?:pipeline|pp)|路流水线?并行|pipeline stages|stages|个流水线阶段`},
-	{func(c *Config) *int { return &c.CP }, `context-parallel-size|context[- ]parallel(?:ism)?(?:[- ]size)?|上下文并行度?|\bcp(?:[- ]size)?|\bcontext`, `[- ]way (?:context|cp)|路上下文并行`},
-	{func(c *Config) *int { return &c.DP }, `data-parallel-size|data[- ]parallel(?:ism)?(?:[- ]size)?|数据并行度?|\bdp(?:[- ]size)?`, `[- ]way (?:data|dp)|路数据并行|data[- ]parallel (?:ranks?|replicas?|groups?)|replicas|个副本`},
-	{func(c *Config) *int { return &c.MBS }, `micro-batch-size|micro[- ]?batch(?:[- ]size)?|\bmbs|微批(?:次)?(?:大小)?|\bmicro`, ``},
-	{func(c *Config) *int { return &c.GBS }, `global-batch-size|global[- ]?batch(?:[- ]size)?|\bgbs|全局 ?(?:批|batch)(?:次)?(?:大小)?|\bbatch`, `samples(?: per step)?|[个条] ?样本`},
+	{func(c *Config) *int { return &c.PP }, `pipeline-model-parallel-size|pipeline[- ](?:model[- ])?parallel(?:ism)?(?:[- ]size)?|流水线?(?:并行)?度?|\bpp(?:[- ]size)?|\bpipeline`, `[- ]way (?:pipeline|pp)|路 ?(?:流水|pp)线?(?:并行)?|pipeline stages|stages|个流水线阶段`},
+	{func(c *Config) *int { return &c.CP }, `context-parallel-size|context[- ]parallel(?:ism)?(?:[- ]size)?|上下文(?:并行)?度?|\bcp(?:[- ]size)?|\bcontext`, `[- ]way (?:context|cp)|路 ?(?:上下文|cp)(?:并行)?`},
+	{func(c *Config) *int { return &c.DP }, `data-parallel-size|data[- ]parallel(?:ism)?(?:[- ]size)?|数据(?:并行)?度?|\bdp(?:[- ]size)?|\bdata`, `[- ]way (?:data|dp)|路 ?(?:数据|dp)(?:并行)?|data[- ]parallel (?:ranks?|replicas?|groups?)|replicas|个副本`},
+	{func(c *Config) *int { return &c.MBS }, `micro-batch-size|micro[- ]?batch(?:[- ]size)?|\bmbs|微 ?(?:批|batch)(?:次)?(?:大小| size)?|\bmicro`, ``},
+	{func(c *Config) *int { return &c.GBS }, `global-batch-size|global[- ]?batch(?:[- ]size)?|\bgbs|全局 ?(?:批|batch)(?:次)?(?:大小)?|\bbatch`, `samples(?: per step)?|(?:global )?batch\b|[个条] ?样本`},
 	{func(c *Config) *int { return &c.Accum }, `(?:gradient )?accumulation(?: steps?)?|grad(?:ient)?[- ]accum\w*|accum(?:ulate)?(?: steps?)?|num[- ]micro[- ]?batches|(?:number of )?microbatches|梯度累积(?:步数?)?|累[积加](?:步数?)?|微批次?数`, `(?:gradient |grad )?accum(?:ulation|ulate)?(?: steps?)?|micro[- ]?batches|(?:步|次)的?(?:梯度)?累[积加]|步梯度|个微批次?`},
 	{func(c *Config) *int { return &c.Groups }, `num-query-groups|query groups|kv heads|kv 头数?|gqa`, `(?:个 ?)?(?:gqa |query |kv )?groups?|kv heads|个? ?kv ?头|个? ?kv ?组|组 ?kv|个?分组`},
 	{func(c *Config) *int { return &c.Heads }, `num-attention-heads|attention heads|num heads|heads|注意力头数?|头数`, `(?:个 ?)?(?:attention |query )?heads?|个注意力头|个头|注意力头|头`},
 	{func(c *Config) *int { return &c.Layers }, `num-layers|layers|层数|模型层数`, `(?:transformer )?layers?|-layer|个? ?transformer 层|层`},
 	{func(c *Config) *int { return &c.Vocab }, `vocab(?:ulary)?[- ]size|vocab(?:ulary)?|词表(?:大小)?`, ``},
-	{func(c *Config) *int { return &c.Hidden }, `hidden-size|hidden size|隐藏层(?:大小|维度)`, ``},
-	{func(c *Config) *int { return &c.Seq }, `seq-length|sequence[- ]length|seq[- ]?len(?:gth)?|序列(?:长度?)?|上下文长度|\bseq(?:uence)?|context length`, `tokens?|(?:的)?序列(?:长度)?|(?:long )?sequences?`},
+	{func(c *Config) *int { return &c.Hidden }, `hidden-size|hidden(?:[- ](?:size|dim(?:ension)?))?|隐藏(?:层)?(?:大小|维度?|尺寸)?|\bd-model`, ``},
+	{func(c *Config) *int { return &c.Seq }, `seq-length|sequence[- ]length|seq[- ]?len(?:gth)?|序列(?:长度?)?|上下文长度|\bseq(?:uence)?|context length`, `(?:tokens? )?(?:of )?context\b(?: length| window)?|(?:的)?上下文(?:长度|窗口)?|tokens?|(?:的)?序列(?:长度)?|(?:long )?sequences?`},
 	{func(c *Config) *int { return &c.Experts }, `num-experts|experts|专家(?:数量?|个数)?`, `experts?|个? ?专家|个? ?expert`},
 	{func(c *Config) *int { return &c.Threads }, `threads per core|每核(?:心)?线程数?|超线程`, `threads? per core|threads each|(?:hyper-?)?threads`},
 	{func(c *Config) *int { return &c.Cores }, `cores per socket|每路|每颗|每个? ?cpu`, `(?:physical )?cores?(?: each| per (?:socket|cpu))?|个?(?:物理)?核心?`},
 	{func(c *Config) *int { return &c.Sockets }, `sockets`, `[- ]?sockets?|cpus|颗 ?cpu|个 ?cpu|路`},
 }
 
-// number is how a count is written: 4096, 4,096 is not read, 4k is 4096.
-const number = `(\d+)(k\b)?`
+// number is how a count is written: 4096, 4k, 1m.
+const number = `(\d+)(k\b|m\b)?`
 
 // between stands between a name and its number.
-const between = `\)?\s*(?:size|degree|度|大小|数|数量)?\s*(?:=+|:|\(|is|of|to|为|是|设为|设成|设置为|等于|取|想开|要开|开到|开|至少|最少|at least)?\s*(?:=|:)?\s*\(?`
+const between = `\)?\s*(?:size|degree|度|大小|数|数量)?\s*(?:=+|:|\(|is|of|to|为|是|设为|设成|设置为|等于|取|想开|要开|开到|开|至少|最少|at least|by|at|@|-|用|给|选)?\s*(?:=|:)?\s*\(?`
 
 type reader struct{ before, behind *lazy.Pattern }
 
@@ -80,7 +80,7 @@ var (
 	times    = lazy.New(`(\d+)\s*[x*]\s*(\d+)\s*` + gpuWord)
 	grid     = lazy.New(`(?:^|[^\dx.])(\d+)\s*x\s*(\d+)(?:[^\dx.]|$)`)
 	nodeNum  = lazy.New(`(\d+)\s*(?:个|台)?\s*(?:compute\s*|gpu\s*|dgx\s*|hgx\s*)?(?:nodes?\b|节点|机器|台|machines?\b|hosts\b|servers?\b|box(?:es)?\b)|(?:--nodes|nnodes|-n)[= ]+(\d+)|(?:节点数|number of nodes)\s*(?:=|:|is|为|是)?\s*(\d+)|(?:节点|机器)\s*(\d+)\s*(?:个|台)`)
-	worldNum = lazy.New(`world[- ]?size\s*(?:=|:|\(|is|of|为|是|等于)?\s*\(?(\d+)|(?:total|总共|一共|共|总)\s*(?:of\s*)?(\d+)\s*(?:张|块|个)?\s*` + gpuWord + `|(\d+)\s*(?:张|块|个|x)?\s*` + gpuWord + `|(\d+)\s*(?:个)?\s*(?:ranks?\b|processes|总卡数|个 rank)|(?:总卡数|gpu 数|卡数|gpu count|number of gpus|num gpus)\s*(?:=|:|is|为|是)?\s*(\d+)|(\d+)\s*张|on (\d+)\b`)
+	worldNum = lazy.New(`world(?:[- ]?size)?\s*(?:=|:|\(|is|of|为|是|等于)?\s*\(?(\d+)|(?:total|总共|一共|共|总)\s*(?:of\s*)?(\d+)\s*(?:张|块|个)?\s*` + gpuWord + `|(\d+)\s*(?:张|块|个|x)?\s*` + gpuWord + `|(\d+)\s*(?:个)?\s*(?:ranks?\b|processes|总卡数|个 rank)|(?:总卡数|gpu 数|卡数|gpu count|number of gpus|num gpus)\s*(?:=|:|is|为|是)?\s*(\d+)|(\d+)\s*张|on (\d+)\b`)
 	gpuName  = lazy.New(`\b(?:g?[abhlv]\d{2,3}s?|gh200|gb\d00|h20|l4|t4|rtx ?(?:pro ?)?\d{4})\b|(hopper)|(ampere)|(blackwell)|(\bada\b|lovelace)|(volta)|pre-(blackwell)`)
 )
 
@@ -102,12 +102,48 @@ func fold(text string) string {
 		}
 		b.WriteRune(r)
 	}
-	return numerals(strings.ToLower(b.String()))
+	return spaced(numerals(strings.ToLower(thousands(b.String()))))
 }
+
+var (
+	// glued finds sizes written without a blank: tp8pp4, TP4xPP2.
+	glued = lazy.New(`(\d)[x*]?((?:etp|tp|pp|cp|dp|ep|vpp|mbs|gbs)(?:[ =:]*\d))`)
+	// ways finds "8-way tensor" and "8 路张量", behind which another number may stand.
+	ways = lazy.New(`\b(\d+)[- ]way (tensor|pipeline|context|data|expert|tp|pp|cp|dp|ep)\b(?:[- ](?:model[- ])?parallel\w*)?|(\d+) ?路 ?(张量|流水线?|上下文|数据|专家|tp|pp|cp|dp|ep)(?:并行)?`)
+	// grouped finds the thousands of a length or a batch: 4,096 tokens.
+	grouped = lazy.New(`(?i)((?:gbs|batch|size|seq\w*|length|hidden|vocab\w*|词表|序列|长度)\D{0,8})([1-9]\d{0,2}),(\d{3})\b|\b([1-9]\d{0,2}),(\d{3})( (?:tokens|samples|sequences)\b)`)
+)
+
+// halfOf finds a half of something counted.
+var halfOf = lazy.New(`\b(?:only )?half (?:of )?(?:the |our |my |these )?(\d+)\b|(\d+)( ?[个台张]?(?:卡|节点|机器))(?:的)?(?:一半|里的?一半|中的?一半)`)
+
+// spaced puts a blank before a size that is written onto the one before, and
+// works out a half.
+func spaced(s string) string {
+	s = halfOf.ReplaceAllStringFunc(s, func(m string) string {
+		g := halfOf.FindStringSubmatch(m)
+		n := small(g[1] + g[2])
+		if n%2 != 0 {
+			return m
+		}
+		return strconv.Itoa(n/2) + g[3]
+	})
+	s = ways.ReplaceAllString(s, " $2$4=$1$3 ; ")
+	for range 3 {
+		s = glued.ReplaceAllString(s, "$1 $2")
+	}
+	return s
+}
+
+// thousands takes the comma out of a number that is grouped.
+func thousands(s string) string { return grouped.ReplaceAllString(s, "$1$2$3$4$5$6") }
+
+// expertData names a size that is computed, never given.
+var expertData = lazy.New(`expert[- ]data[- ]parallel\w*|专家 ?数据并行度?`)
 
 // Read finds what a question says of a run.
 func Read(text string) Config {
-	changes, s := takeChanges(fold(text))
+	changes, s := takeChanges(expertData.ReplaceAllString(fold(text), "edp"))
 	var c Config
 	all := readers()
 	for i, q := range quantities {
@@ -133,11 +169,37 @@ func Read(text string) Config {
 		c.Seq, c.CP = c.CP, 0
 	}
 	c.counts(s)
+	c.implied(s)
 	for _, ch := range changes {
 		ch.apply(&c)
 	}
 	c.kind(s, fold(text))
 	return c
+}
+
+var (
+	dgx      = lazy.New(`\b(?:dgx|hgx)\b`)
+	leftOver = lazy.New(`(?:^|[^\d.,:%-])(\d+)[- ]?(?:x )?(tp|pp|cp|dp|ep)\b(?: ?[,;.)]|$| (?:and|with|ranks?|groups?|on|at|for|over)\b)`)
+	bareStep = lazy.New(`(\d+)\s*(?:accum\w*\s*)?(?:steps?\b|步|次|times\b)`)
+)
+
+// implied reads what a question leaves to the reader: the GPUs of a DGX, a size
+// before its name ("96 dp"), steps that can only be those of accumulation.
+func (c *Config) implied(s string) {
+	if c.PerNode == 0 && c.Nodes > 0 && dgx.MatchString(s) {
+		c.PerNode = 8
+		if c.World == 0 {
+			c.World = c.Nodes * c.PerNode
+		}
+	}
+	for _, m := range leftOver.FindAllStringSubmatch(s, -1) {
+		if to := map[string]*int{"tp": &c.TP, "pp": &c.PP, "cp": &c.CP, "dp": &c.DP, "ep": &c.EP}[m[2]]; *to == 0 {
+			*to = small(m[1])
+		}
+	}
+	if m := bareStep.FindStringSubmatch(s); m != nil && c.Accum == 0 && c.GBS == 0 && c.MBS > 0 && c.DP+c.World > 0 {
+		c.Accum = small(m[1])
+	}
 }
 
 // longestContext bounds what is read as a context parallel size.
@@ -158,6 +220,12 @@ func value(s string, m []int) int {
 	}
 	if m[4] >= 0 {
 		n *= 1024
+		if s[m[4]] == 'm' {
+			n *= 1024
+		}
+	}
+	if n > most {
+		return 0
 	}
 	return n
 }

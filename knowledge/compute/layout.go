@@ -44,6 +44,9 @@ func near(n, m int) string {
 	return fmt.Sprintf("%d, %d", n/m*m, (n/m+1)*m)
 }
 
+// usualNode is how many GPUs a node is taken to hold where the question does not say.
+const usualNode = 8
+
 // layout answers with the data parallel size, or that the layout does not divide.
 func layout(q *question) string {
 	c := q.cfg
@@ -51,6 +54,11 @@ func layout(q *question) string {
 		return ""
 	}
 	size, factors := c.product()
+	if c.World == 0 && c.Nodes > 0 && c.PerNode == 0 && c.DP == 0 && c.GBS == 0 && !q.has("per node", "每节点", "每台") {
+		with := *q
+		with.cfg.PerNode, with.cfg.World = usualNode, c.Nodes*usualNode
+		return layout(&with) + q.say(" (Taking %d GPUs on each node.)", "(按每节点 %d 张 GPU 计算。)", usualNode)
+	}
 	if c.World == 0 {
 		if c.DP > 0 { // how many GPUs are needed
 			n := size * c.DP
@@ -107,7 +115,11 @@ func world(q *question) string {
 	if q.writes() || q.has("slurm-ntasks", "ntasks-per-node", "task 8", "right?", "对吗", "对吧") {
 		return ""
 	}
+	seen, _ := q.after(`\b(?:only|just|visible)\D{0,16}(\d+)`, `(?:只|仅)\D{0,8}(\d+)`, `(\d+)\D{0,8}(?:visible|可见)`)
 	switch {
+	case seen > 0 && seen < c.PerNode && q.has("nproc"):
+		return q.say("`--nproc-per-node=%[1]d`: the number of visible GPUs (CUDA_VISIBLE_DEVICES, what the job was given), not the %[2]d in the machine; one worker per visible GPU.",
+			"`--nproc-per-node=%[1]d`:填可见(visible)的 GPU 数(CUDA_VISIBLE_DEVICES,即作业分到的),不是机器里的 %[2]d 张;每张可见 GPU 一个 worker。", seen, c.PerNode)
 	case c.Nodes > 0 && c.PerNode > 0 && q.has("world", "rank", "gpu", "卡", "process", "进程", "total", "总", "worker", "nproc", "多少"):
 		return q.say("%[3]d: WORLD_SIZE = nodes × GPUs per node = %[1]d × %[2]d = %[3]d (one rank per GPU; --nnodes=%[1]d --nproc-per-node=%[2]d).",
 			"%[3]d:WORLD_SIZE = 节点数 × 每节点 GPU 数 = %[1]d × %[2]d = %[3]d(每张 GPU 一个 rank;--nnodes=%[1]d --nproc-per-node=%[2]d)。", c.Nodes, c.PerNode, c.Nodes*c.PerNode)
@@ -198,7 +210,7 @@ func heads(q *question) string {
 		return q.say("Valid: %[1]d %% %[2]d == 0, so the %[1]d query groups (KV heads) are divisible by TP %[2]d: %[3]d on each rank.", "合法,可以:%[1]d %% %[2]d == 0,%[1]d 个 query group(KV 头)能被 TP %[2]d 整除,每个 rank %[3]d 组。", c.Groups, c.TP, c.Groups/c.TP)
 	}
 	if c.Heads == 0 || c.TP == 0 {
-		if c.Heads > 0 && c.TP == 0 && q.has("tp", "tensor", "张量") && q.has("which", "what", "valid", "allowed", "哪些", "可以", "几") {
+		if c.Heads > 0 && c.TP == 0 && q.has("tp", "tensor", "张量") && q.has("which", "what", "valid", "allowed", "legal", "possible", "choices", "options", "values", "can ", "could ", "哪些", "可以", "几", "能取", "合法", "可选", "可用", "能设") {
 			return q.say("TP must divide the %d attention heads: TP can be %s (keep it within a node).", "TP 必须整除 %d 个注意力头:TP 可取 %s(不要超过单节点卡数)。", c.Heads, divisors(c.Heads, 64))
 		}
 		return ""
@@ -311,6 +323,9 @@ func bubble(q *question) string {
 		return ""
 	}
 	m := c.Accum
+	if n, ok := q.after(`\bm ?= ?(\d+)`); m == 0 && ok {
+		m = n
+	}
 	if dp := c.DP; m == 0 && c.GBS > 0 && c.MBS > 0 {
 		if size, _ := c.product(); dp == 0 && c.World%size == 0 {
 			dp = c.World / size
@@ -355,7 +370,7 @@ func rankPlace(q *question) string {
 const nodeIndex = `(?:slurm-nodeid|node[- ]?rank|node id|node|节点)\s*(?:=|is|号|为|:|number|index)?\s*(\d+)\b`
 
 var (
-	ranksAsked = lazy.New(`which (?:global )?ranks|what (?:global )?ranks|ranks? range|range of ranks|list (?:the )?(?:global )?ranks|(?:哪些|哪几个|什么) ?(?:全局 ?)?rank|rank ?(?:范围|有哪些|是哪些|从几到几)`)
+	ranksAsked = lazy.New(`which (?:global )?ranks|what (?:global )?ranks|ranks? range|range of ranks|list (?:the )?(?:global )?ranks|\branks? (?:are |is |do |does |that |which )?(?:hosted|placed|located|running|run|live|lives|sit|sits) (?:by|on|at|in)|\branks (?:on|of) (?:the )?(?:node|machine|host)|(?:哪些|哪几个|什么) ?(?:全局 ?)?rank|rank ?(?:范围|有哪些|是哪些|从几到几)`)
 	nodeNth    = lazy.New(`\b(?:(first|second|third|fourth|fifth|sixth|seventh|eighth)|(\d+)(?:st|nd|rd|th)) node\b|第 ?(\d+) ?(?:个|台) ?(?:节点|机器?|node)`)
 	nth        = map[string]int{"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8}
 )

@@ -25,9 +25,12 @@ var (
 	dozens = lazy.New(`\b(?:(a|two|three|four|five|six|half a) )?dozen\b`)
 	words  = lazy.New(`\b((?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:[- ](?:one|two|three|four|five|six|seven|eight|nine))?|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen)` +
 		`((?: (?:more|gpu|compute|dgx|array|attention|pipeline|transformer))? (?:nodes|gpus|cards|machines|boxes|hosts|servers|layers|heads|experts|replicas|tasks|elements|hours|days|minutes|stages|at a time|at once)\b| of (?:the|our|my|them|these)\b|-way\b)`)
-	hans    = lazy.New(`(^|[^零一二两三四五六七八九十百千万几第])([零一二两三四五六七八九十百千]{1,7})( ?(?:台机|台|个节点|节点|个机|机|张卡|张|块卡|卡|个小时|小时|天|分钟|路))`)
-	andHalf = lazy.New(`(\d+|[一二两三四五六七八九十]+) ?个?(天|小时)半|(\d+) and a half (days|hours)`)
-	halves  = strings.NewReplacer(
+	// A number in words behind the name of a size: "micro batch two", "TP 八".
+	namedWord = lazy.New(`\b((?:tp|pp|cp|dp|ep|vpp|mbs|gbs|micro[- ]?batch(?: size)?|(?:tensor|pipeline|context|data|expert)[- ]parallel\w*|size|degree)(?: (?:of|is|to|at))?[ =:]+)(two|three|four|five|six|seven|eight|nine|ten|twelve|sixteen|twenty|thirty|forty|sixty)\b`)
+	namedHan  = lazy.New(`((?:\b(?:tp|pp|cp|dp|ep|vpp|mbs|gbs)|并行度?|micro ?batch|微批|层数|头数)(?:大小)?(?:是|为|取|开|设|设为|设成|等于|=|:| )*)([二两三四五六七八九十百千]{1,7})(?:$|[^\p{Han}]|[的时，路,个])`)
+	hans      = lazy.New(`(^|[^零一二两三四五六七八九十百千万几第])([零一二两三四五六七八九十百千]{1,7})( ?(?:台机|台|个节点|节点|个机|机|张卡|张|块卡|卡|个小时|小时|天|分钟|路|层|个头|头|个专家|个注意力头|个微批|个副本|个 ?rank|步|个任务|个样本|个|次|条|份|颗|核|组|段|级))`)
+	andHalf   = lazy.New(`(\d+|[一二两三四五六七八九十]+) ?个?(天|小时)半|(\d+) and a half (days|hours)`)
+	halves    = strings.NewReplacer(
 		"a day and a half", "1.5 days", "one and a half days", "1.5 days", "an hour and a half", "1.5 hours",
 		"half a day", "12 hours", "half an hour", "30 minutes", "a quarter of an hour", "15 minutes",
 		"一天半", "1.5 天", "一个半小时", "1.5 小时", "半个小时", "30 分钟", "半小时", "30 分钟", "半天", "12 小时",
@@ -65,6 +68,14 @@ func numerals(s string) string {
 			n += englishNumber[w]
 		}
 		return strconv.Itoa(n) + g[2]
+	})
+	s = namedWord.ReplaceAllStringFunc(s, func(m string) string {
+		g := namedWord.FindStringSubmatch(m)
+		return g[1] + strconv.Itoa(englishNumber[g[2]])
+	})
+	s = namedHan.ReplaceAllStringFunc(s, func(m string) string {
+		g := namedHan.FindStringSubmatch(m)
+		return g[1] + strconv.Itoa(chinese(g[2])) + strings.TrimPrefix(m, g[1]+g[2])
 	})
 	digits := func(m string) string {
 		g := hans.FindStringSubmatch(m)

@@ -76,8 +76,9 @@ func enumerate(names []string, limit int) string {
 }
 
 var (
-	arrayForm = lazy.New(`(?:--array|-a|array|数组)\s*(?:=|:|\s|为|是)\s*([0-9][0-9,\-:]*)(?:%(\d+))?`)
-	arrayElem = lazy.New(`\b(\d{2,})_(\d+)\b`)
+	arrayForm   = lazy.New(`(?:--array|-a|array|数组)\s*(?:=|:|\s|为|是)\s*([0-9][0-9,\-:]*)(?:%(\d+))?`)
+	arrayStepOf = lazy.New(`\b(?:steps?|stride)(?: of| size)? (\d+)|步长 ?(?:为|是|=)? ?(\d+)|every (\d+)(?:st|nd|rd|th)`)
+	arrayElem   = lazy.New(`\b(\d{2,})_(\d+)\b`)
 )
 
 // array answers how many elements an array has and how many run at once, and
@@ -85,6 +86,9 @@ var (
 func array(q *question) string {
 	low := strings.ReplaceAll(q.low, "％", "%")
 	m := arrayForm.FindStringSubmatch(low)
+	if step := arrayStepOf.FindStringSubmatch(low); m != nil && step != nil && !strings.Contains(m[1], ":") {
+		m[1] += ":" + strconv.Itoa(first(step))
+	}
 	if list := arrayList.FindString(low); list != "" && q.has("array", "数组") && q.has("write", "how do", "spell", "short", "怎么写", "写成", "如何写") {
 		if t := arrayStep(q, list); t != "" {
 			return t

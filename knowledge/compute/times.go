@@ -10,8 +10,14 @@ import (
 var (
 	timeGiven = lazy.New(`(?:--time|(?:^|\s)-t|time limit|timelimit|time|walltime|时限|时间)\s*(?:=|of|is|为|是|:|设为|设成|写)?\s*["']?(\d+(?:-\d+)?(?::\d+){0,2})`)
 	timeForm  = lazy.New(`(?:^|[^\w:-])(\d+-\d{1,2}(?::\d{2}){0,2}|\d+:\d{2}:\d{2})(?:[^\w:-]|$)`)
-	wanted    = lazy.New(`(\d+(?:\.\d+)?)\s*(?:个)?\s*(days?|天|hours?|hrs?|h\b|小时|minutes?|mins?|分钟|seconds?|secs?|秒)`)
+	wanted    = lazy.New(`(\d+(?:\.\d+)?)\s*(?:个)?\s*(days?|天|hours?|hrs?|h\b|小时|minutes?|mins?|分钟?|seconds?|secs?|秒)`)
 )
+
+// timeTold finds a question which tells a length of time and asks something
+// else, maxTimeAsk is how long one is that asks how to write it.
+var timeTold = lazy.New(`why|kill|timeout|time-?out|reach|exceed|left|remain|extend|change|before|after|default|max|为什么|杀|超时|到了|超过|剩|延长|修改|改|之前|之后|默认|最长|上限|last|signal|check|save|warn`)
+
+const maxTimeAsk = 80
 
 // duration reads a Slurm time, or writes one.
 func duration(q *question) string {
@@ -25,33 +31,14 @@ func duration(q *question) string {
 		form = m[1]
 	}
 	asksWrite := q.has("how do i write", "how to write", "how to specify", "how to ask", "write ", "spell", "set the time limit to", "as a slurm time", "what --time", "which --time", "format", "express", "as --time", "as a --time", "in --time", "as slurm", "slurm string", "字符串", "time string", "怎么写", "如何写", "写成", "怎么表示", "--time for", "--time 写", "--time=? ")
-	if m := wanted.FindAllStringSubmatch(q.low, -1); m != nil && (form == "" || asksWrite) && q.has("--time", "time limit", "walltime", "时限", "slurm time", "time format", "time string") && asksWrite {
+	if form == "" && len([]rune(q.low)) < maxTimeAsk && !timeTold.MatchString(q.low) {
+		asksWrite = true
+	}
+	if m := wanted.FindAllStringSubmatch(q.low, -1); m != nil && (form == "" || asksWrite) && q.has("--time", "time limit", "walltime", "wall time", "limit of", "-hour limit", "limit to", "时限", "限时", "slurm time", "time format", "time string") && asksWrite {
 		total := 0.0
 		for _, w := range m {
 			n, _ := strconv.ParseFloat(w[1], 64)
-			switch w[2][0] {
-			case 'd', "天"[0]:
-				if strings.HasPrefix(w[2], "d") || w[2] == "天" {
-					n *= 86400
-				}
-				if w[2] == "分钟" {
-					n *= 60
-				}
-				if w[2] == "小时" {
-					n *= 3600
-				}
-			case 'h':
-				n *= 3600
-			case 'm':
-				n *= 60
-			default:
-				switch w[2] {
-				case "小时":
-					n *= 3600
-				case "分钟":
-					n *= 60
-				}
-			}
+			n *= unitSeconds(w[2])
 			total += n
 		}
 		sec := int(total)
@@ -65,7 +52,7 @@ func duration(q *question) string {
 		return ""
 	}
 	plain := !strings.ContainsAny(form, "-:")
-	if plain && !q.has("--time", " -t ", "#sbatch") {
+	if plain && !q.has("--time", " -t ", "#sbatch") && !strings.HasPrefix(q.low, "-t") {
 		return ""
 	}
 	t := q.say("%[1]s = %[2]s hours: `--time=%[3]s` has the form %[4]s.", "%[1]s(= %[2]s 小时,hours):`--time=%[3]s` 的格式是 %[4]s。", q.span(sec), hoursOf(sec), form, unit)
@@ -80,6 +67,21 @@ func duration(q *question) string {
 			"%[1]s 分钟(minutes),不是小时:`--time=%[1]s` 只写一个数字时单位是分钟(%[2]s)。要 %[1]s 小时请写 `--time=%[1]s:00:00`。", form, q.span(sec))
 	}
 	return t
+}
+
+// unitSeconds is how many seconds a unit is, by its first letter in English.
+func unitSeconds(unit string) float64 {
+	switch unit {
+	case "天":
+		return 86400
+	case "小时":
+		return 3600
+	case "分", "分钟":
+		return 60
+	case "秒":
+		return 1
+	}
+	return map[byte]float64{'d': 86400, 'h': 3600, 'm': 60, 's': 1}[unit[0]]
 }
 
 // readTime reads the forms of --time: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S.

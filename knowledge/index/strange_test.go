@@ -17,7 +17,7 @@ func TestStrangersAreWordsThatNothingHolds(t *testing.T) {
 	}})
 	for text, want := range map[string][]string{
 		"how do I kick off training on two nodes":    nil,
-		"how do I plonk a trainig on nodes":          nil, // a verb, a slip
+		"how do I plonk a traiining on nodes":        nil, // a verb, a slip
 		"start training on gpu-13 as user ottoline":  nil, // values
 		"start /opt/zork/run.sh on a node":           nil,
 		"how do I start GROMACS on two nodes":        {"gromacs"},

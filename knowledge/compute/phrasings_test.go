@@ -1,0 +1,68 @@
+package compute_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge/compute"
+)
+
+// People leave out what goes without saying, glue sizes together and write
+// numbers in words.
+func TestAnswerReadsTheWaysPeopleWrite(t *testing.T) {
+	for q, want := range map[string]string{
+		// names cut short, sizes glued together or behind the number
+		"world=768 tp=4 pp=4 cp=2 -> dp":                              "DP = 24:",
+		"a dozen DGX boxes, tp8pp2, my dp?":                           "DP = 6:",
+		"TP2xPP6 on 96 cards, dp":                                     "DP = 8:",
+		"20 nodes, tp 8 pp 4, what is dp":                             "DP = 5:",
+		"960 batch on 60 dp with microbatch four":                     "4 micro batches",
+		"gbs when mbs 4, dp 8, 4 steps":                               "Global batch 128:",
+		"half of 64 GPUs at tp 4 pp 2: dp":                            "DP = 4:",
+		"we lose 3 of 11 nodes (8 GPUs each), tp 8 pp 2: dp":          "DP = 4:",
+		"2 路张量 4 路流水,64 卡,几路数据并行":                                     "DP = 8:",
+		"张量开到 4、流水线开到 4,128 卡的 DP":                                    "DP = 8:",
+		"一百九十二张卡 TP 八 PP 三 DP 多少":                                     "DP = 8:",
+		"全局 batch 960,微 batch 2,tp 2 pp 2,64 卡,累积几步":                  "30 个微批次",
+		"64 heads: possible values of TP":                             "1, 2, 4, 8, 16, 32, 64",
+		"expert data parallel of 128 gpus, ep 8, etp 1, pp 2":         "size 8:",
+		"the job sees only 2 of the 8 GPUs per node: nproc-per-node?": "--nproc-per-node=2",
+		"bubble for pp=4, m=12":                                       "25.0 %",
+		"ranks hosted by node 2 with 8 gpus each":                     "16 to 23",
+		// lengths, tokens, parameters
+		"hidden 6144 and 48 heads, width of a head":      "128 per head",
+		"隐藏维度 5000,头数 48,行不行":                            "余 8",
+		"256k context with CP=8, fine?":                  "32768 tokens",
+		"tokens per step at gbs 512 and seq 8192":        "4194304 tokens",
+		"2T tokens, gbs 1024, seq 4096: iterations":      "476838 iterations",
+		"seq 4096,想要 4M token 的 batch,gbs 取多少":           "global batch 1024",
+		"how many steps are 5M samples at gbs 1000":      "5000 iterations",
+		"memory of 13B parameters with Adam in bf16?":    "234 GB",
+		"30B 参数 bf16 光权重占多少显存":                           "60 GB",
+		"8B model, distributed optimizer, dp 24, memory": "6.5 bytes",
+		// Slurm
+		"-t 45 means what":                        "45 minutes",
+		"set a limit of 3 days and 4 hours":       "3-04:00:00",
+		"8 小时 15 分写成时限":                           "08:15:00",
+		"array 0-90 in steps of 10: how many":     "10 array tasks",
+		"三百个任务,每次只放十五个,数组怎么写":                     "1-300%15",
+		"a batch size of 1,024 with mbs 2, dp 64": "8 micro batches",
+	} {
+		r, ok := compute.Answer(q, lang.Of(q))
+		require.True(t, ok, q)
+		require.Contains(t, r.Text, want, q)
+	}
+}
+
+// A number in passing asks for no computation.
+func TestAnswerLeavesOtherNumbersAlone(t *testing.T) {
+	for _, q := range []string{
+		"my 13B run shows a loss of 2.7 after 4000 steps", "a 70B checkpoint will not load", "OOM with a 7B model, why",
+		"the 24 hour limit killed my job, what now", "is 29500 the default port",
+	} {
+		r, ok := compute.Answer(q, lang.Of(q))
+		require.False(t, ok, "%s: %s", q, r.Text)
+	}
+}
