@@ -2,6 +2,9 @@ package diagnose_test
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -74,4 +77,36 @@ func TestAnImportErrorSaysWhichKindItIs(t *testing.T) {
 		require.Contains(t, r.Advice[0], c.root, name)
 		require.NotEqual(t, r.Advice[0], r.View(lang.ZH).Sections[3].Items[0], name)
 	}
+}
+
+// Whoever watches the loss ends a diverged run by hand: that is not why it ended.
+func TestADivergedRunThatIsCancelledDiverged(t *testing.T) {
+	var b strings.Builder
+	for i := range 40 {
+		loss := "2.1E+00"
+		if i >= 20 {
+			loss = "nan"
+		}
+		fmt.Fprintf(&b, " [2026-03-01 10:%02d:00] iteration %8d/   60000 | elapsed time per iteration (ms): 5000.0 | lm loss: %s | grad norm: %s |\n", i, 100+i, loss, loss)
+	}
+	cancelled := "slurmstepd: error: *** JOB 4711 ON gpu7 CANCELLED AT 2026-03-01T10:41:00 ***\n"
+	require.Equal(t, diagnose.NaNLoss, given(t, b.String()+cancelled, diagnose.Context{JobState: "CANCELLED"}).Class)
+	require.Equal(t, diagnose.SlurmCancelled, given(t, b.String()[:600]+"\n"+cancelled, diagnose.Context{JobState: "CANCELLED"}).Class)
+}
+
+// A mount that one node alone has lost is left out of the next try.
+func TestAStaleMountOfOneNodeIsExcluded(t *testing.T) {
+	dir := t.TempDir()
+	stale := "[rank6]: Traceback (most recent call last):\n[rank6]:   File \"/w/a.py\", line 1, in f\n[rank6]:     g()\n[rank6]: OSError: [Errno 116] Stale file handle: '/lustre/ckpt/iter_0000400'\n"
+	victim := "[rank%d]:[E1107 12:14:04.220011 ProcessGroupNCCL.cpp:1895] [PG ID 0 PG GUID 0 Rank %d] Process group watchdog thread terminated with exception: NCCL error: remote process exited or there was a network error\n"
+	for node, text := range map[string]string{"a301": fmt.Sprintf(victim, 0, 0), "a302": stale, "a303": fmt.Sprintf(victim, 9, 9)} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "run-44-"+node+".err"), []byte(text), 0o600))
+	}
+	src, err := diagnose.Open(dir)
+	require.NoError(t, err)
+	r, err := diagnose.Run(t.Context(), src, diagnose.Context{JobState: "FAILED"})
+	require.NoError(t, err)
+	require.Equal(t, diagnose.Filesystem, r.Class)
+	require.Equal(t, []string{"a302"}, r.ExcludeNodes)
+	require.True(t, r.Retry)
 }

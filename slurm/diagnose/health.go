@@ -185,7 +185,7 @@ var notANumber = lazy.New(`(?i)(?:loss|grad norm)[^|:]*: *[-+]?(?:nan|inf)\b`)
 // infinite values that stay, or a loss that jumped and did not come back.
 func (j *job) badNumbers([]*event) (verdict, bool) {
 	for i, f := range j.files {
-		if v, ok := diverged(f.progress); ok && (f.finished == nil || true) {
+		if v, ok := diverged(f.progress); ok {
 			t, text := untag(v.text)
 			return verdict{class: NaNLoss, why: "the numbers", event: &event{file: i, off: v.off, raw: v.text, text: text, tag: t, class: NaNLoss, rank: -1, node: j.fileNode[i]}}, true
 		}

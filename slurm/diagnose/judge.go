@@ -370,6 +370,12 @@ func (j *job) slurmEnd(live []*event) (verdict, bool) {
 			best = e
 		}
 	}
+	if best != nil && best.class == SlurmCancelled {
+		// Somebody who watched the loss ends such a run by hand.
+		if v, ok := j.badNumbers(live); ok {
+			return v, true
+		}
+	}
 	if best != nil {
 		return verdict{class: best.class, event: best, why: "slurm ended it"}, true
 	}

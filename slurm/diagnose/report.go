@@ -419,7 +419,13 @@ func (j *job) oneOfManyNodes(v verdict) bool {
 			bad[e.node] = true
 		}
 	}
-	nodes := len(j.nodes)
+	named := map[string]bool{}
+	for _, n := range j.fileNode {
+		if n != "" {
+			named[n] = true
+		}
+	}
+	nodes := max(len(j.nodes), len(named))
 	if n := len(j.given.Nodes); n > 0 {
 		nodes = n
 	}
