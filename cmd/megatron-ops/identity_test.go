@@ -183,6 +183,60 @@ func (o office) stops(id, name, by string) {
 	}, 10*time.Second, 200*time.Millisecond)
 }
 
+// shares lets bob throw the switch of a job of alice's that has no team, where
+// and only where he may write the switch's folder: it is in his group.
+func (o office) shares(name string) {
+	o.t.Helper()
+	ids := map[string]string{}
+	for folder, own := range map[string]struct {
+		who  string
+		mode os.FileMode
+	}{"group": {"alice:bob", 0o770}, "own": {"alice:alice", 0o755}} {
+		dir := filepath.Join(o.dir, folder)
+		require.NoError(o.t, os.MkdirAll(dir, 0o700))
+		require.NoError(o.t, exec.Command("chown", own.who, dir).Run())
+		require.NoError(o.t, os.Chmod(dir, own.mode))
+		o.says("U1", fmt.Sprintf("submit --yes --force --name %s-%s --nodes 1 --gpus-per-node 0 --time 5 --worktree %s --kill-switch %s/STOP --launcher custom --launcher-argv bash --script train.sh -- 60", name, folder, o.dir, dir))
+		require.Eventually(o.t, func() bool {
+			id, _, state := o.job(name + "-" + folder)
+			ids[folder] = id
+			return state == "RUNNING"
+		}, 30*time.Second, 200*time.Millisecond)
+	}
+	o.says("U2", "killswitch on "+ids["own"]+" --yes")
+	o.hears("may write the folder of " + filepath.Join(o.dir, "own", "STOP"))
+	o.says("U2", "killswitch on "+ids["group"]+" --yes")
+	stop := filepath.Join(o.dir, "group", "STOP")
+	require.Eventually(o.t, func() bool { _, err := os.Stat(stop); return err == nil }, 20*time.Second, 200*time.Millisecond)
+	require.NoFileExists(o.t, filepath.Join(o.dir, "own", "STOP"))
+	owner, err := exec.Command("stat", "-c", "%U", stop).Output()
+	require.NoError(o.t, err)
+	require.Equal(o.t, "alice\n", string(owner))
+	o.slack.Wait("the owner called in the thread of the job's card", func(s slacktest.State) bool {
+		for _, m := range s.Messages {
+			if text := fmt.Sprint(m.Text, m.Blocks); m.Thread != "" && strings.Contains(text, "bob") && strings.Contains(text, "kill switch") && strings.Contains(text, "U1") {
+				return true
+			}
+		}
+		return false
+	})
+	st, err := store.Open(o.t.Context(), filepath.Join(o.state, "state.db"))
+	require.NoError(o.t, err)
+	defer st.Close()
+	require.Eventually(o.t, func() bool {
+		entries, err := st.Audit(o.t.Context(), 20)
+		require.NoError(o.t, err)
+		told := ""
+		for _, e := range entries {
+			told += fmt.Sprintf("%s by %s as %s: %s\n", e.Op, e.Who, e.Owner, e.Result)
+		}
+		return strings.Contains(told, "killswitch by T1/U2 as bob: done") && strings.Contains(told, "killswitch by T1/U2 as bob: job: the switch belongs to alice")
+	}, 10*time.Second, 200*time.Millisecond)
+	for _, id := range ids {
+		o.says("U1", "cancel "+id+" --yes")
+	}
+}
+
 // ends lets the owner end the job.
 func (o office) ends(id string) {
 	o.t.Helper()
@@ -239,6 +293,10 @@ func TestEveryoneActsAsThemselves(t *testing.T) {
 		o.launches(id, "ssh-1")
 		o.stops(id, "ssh-1", "alice") // it acts as the job's owner
 		o.ends(id)
+		o.shares("ssh")
+	})
+	t.Run("a folder of a group's, by sudo", func(t *testing.T) {
+		newOffice(t, real, "kind: cli, slurm_conf: "+real.Conf(), "").shares("cli")
 	})
 	t.Run("rest", func(t *testing.T) {
 		dir, err := os.MkdirTemp(real.Dir, "tokens-")

@@ -85,7 +85,8 @@ func throwSwitch(ctx context.Context, c *Call, in KillSwitchIn) (KillSwitchOut, 
 	out := KillSwitchOut{Path: k.path, On: on, JobID: k.job, Owner: k.owner}
 	// A person on this machine may do what the file system lets the person do. For
 	// one who asks through a server, the server must not lend its own rights: the
-	// file is touched as the job's owner, and only for the owner's own people.
+	// file is touched as the job's owner, and only for the owner's own people and
+	// for those who could touch it themselves.
 	if c.ownHands() && (cl.Kind() == "local" || cl.Kind() == "cli") {
 		if on {
 			out.Changed, err = touch(k.path)
@@ -94,16 +95,14 @@ func throwSwitch(ctx context.Context, c *Call, in KillSwitchIn) (KillSwitchOut, 
 		}
 		return out, err
 	}
-	if !c.ownHands() {
-		if k.owner != c.Who.User && !c.Who.Operator && !isMember(c.Who.User, k.team) {
+	if !c.ownHands() && k.owner != c.Who.User {
+		if cl, err = c.asOwner(cl, k.owner); err != nil {
+			return out, err
+		}
+		if !c.Who.Operator && !isMember(c.Who.User, k.team) && !c.mayWrite(ctx, cl, k, on) {
 			return out, &Error{
 				Code: NotAllowed, Field: "job", Message: fmt.Sprintf("the switch belongs to %s, and you act as %s", k.owner, c.Who.User),
-				Fix: "ask its owner, or be a member of the job's team: a group of that name on this machine",
-			}
-		}
-		if k.owner != c.Who.User {
-			if cl, err = c.asOwner(cl, k.owner); err != nil {
-				return out, err
+				Fix: "ask its owner; or be in the job's team, a group of that name on this machine, or in a group that may write the folder of " + k.path + " while the job runs",
 			}
 		}
 	}
@@ -137,29 +136,45 @@ func (c *Call) asOwner(cl Cluster, owner string) (Cluster, error) {
 // touchBeside makes or removes the file on a node of the running job, where its
 // path means what the job means by it.
 func (c *Call) touchBeside(ctx context.Context, cl Cluster, k killSwitch, on bool) error {
-	ex, err := able[interface {
-		Exec(context.Context, slurm.Exec) ([]slurm.NodeOutput, error)
-	}](cl, "nodes")
-	if err != nil {
-		return err
-	}
-	j, err := cl.Job(ctx, k.job)
-	if err != nil {
-		return c.slurmError(err, k.job)
-	}
 	byHand := "touch -- "
 	argv := []string{"touch", "--", k.path}
 	if !on {
 		byHand = "rm -- "
 		argv = []string{"find", k.path, "-maxdepth", "0", "-type", "f", "-empty", "-delete"}
 	}
+	_, state, err := c.besideJob(ctx, cl, k.job, argv)
+	if err == nil && state != slurm.Running {
+		return &Error{Code: Failed, Field: "job", Message: fmt.Sprintf("job %s is %s: there is no node of it to reach %s from", k.job, state, k.path), Fix: "in a shell: " + byHand + k.path}
+	}
+	return err
+}
+
+// besideJob runs a command on the first node of a job, and answers what it said
+// and the job's state; in a job that does not run nothing is started.
+func (c *Call) besideJob(ctx context.Context, cl Cluster, id slurm.JobID, argv []string) (said string, state slurm.State, err error) {
+	ex, err := able[interface {
+		Exec(context.Context, slurm.Exec) ([]slurm.NodeOutput, error)
+	}](cl, "nodes")
+	if err != nil {
+		return "", "", err
+	}
+	j, err := cl.Job(ctx, id)
+	if err != nil {
+		return "", "", c.slurmError(err, id)
+	}
 	if j.State != slurm.Running || len(j.Nodes) == 0 {
-		return &Error{Code: Failed, Field: "job", Message: fmt.Sprintf("job %s is %s: there is no node of it to reach %s from", k.job, j.State, k.path), Fix: "in a shell: " + byHand + k.path}
+		return "", j.State, nil
 	}
-	if _, err := ex.Exec(ctx, slurm.Exec{Job: k.job, Nodes: j.Nodes[:1], Argv: argv}); err != nil {
-		return c.slurmError(err, k.job)
+	out, err := ex.Exec(ctx, slurm.Exec{Job: id, Nodes: j.Nodes[:1], Argv: argv})
+	if err != nil {
+		return "", j.State, c.slurmError(err, id)
 	}
-	return nil
+	for _, o := range out {
+		if o.Node != "" { // what srun itself says comes from no node
+			said += o.Text
+		}
+	}
+	return said, j.State, nil
 }
 
 // findSwitch is the switch of a job, or the one at a path. Whoever asks through

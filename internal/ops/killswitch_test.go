@@ -15,14 +15,15 @@ import (
 // A nearSite is a site of this machine that runs commands beside its jobs.
 type nearSite struct {
 	*site
-	ran []slurm.Exec
+	ran  []slurm.Exec
+	says string // what a command says
 }
 
 func (s *nearSite) Kind() string { return "cli" }
 
 func (s *nearSite) Exec(_ context.Context, e slurm.Exec) ([]slurm.NodeOutput, error) {
 	s.ran = append(s.ran, e)
-	return nil, nil
+	return []slurm.NodeOutput{{Node: "gpu1", Text: s.says}}, nil
 }
 
 // switched is a call with a job of alice's that has a kill switch in dir.
@@ -85,7 +86,10 @@ func TestAServerLendsNobodyItsOwnRights(t *testing.T) {
 	require.Equal(t, NotAllowed, AsError(err).Code)
 	_, err = do(t, c, "killswitch", "on", filepath.Join(dir, "other"))
 	require.Equal(t, NotFound, AsError(err).Code, "only the switches of jobs can be thrown from there")
-	require.Empty(t, s.ran)
+	require.Len(t, s.ran, 1, "a look at the folder, and nothing else")
+	require.Equal(t, "sh", s.ran[0].Argv[0])
+	require.Equal(t, []string{stop, "bob"}, s.ran[0].Argv[4:])
+	s.ran = nil
 
 	for _, who := range []string{"alice", "root"} { // the owner; a member of the group root
 		c.Who = Caller{Surface: Slack, ID: "T1/U1", User: who}
@@ -100,6 +104,42 @@ func TestAServerLendsNobodyItsOwnRights(t *testing.T) {
 	s.jobs[slurm.JobID(id)] = slurm.Job{ID: slurm.JobID(id), User: "alice", State: slurm.Pending}
 	_, err = do(t, c, "killswitch", "off", id)
 	require.Contains(t, AsError(err).Fix, "rm -- "+stop)
+}
+
+// Who may make a file may throw the switch, who may remove it may take it back.
+func TestTheFileSystemSaysWhoMayThrowASwitch(t *testing.T) {
+	const (
+		bob  = "who 1002 1002 50 60\n"
+		root = "above 0 0 41ed \n"
+	)
+	for name, c := range map[string]struct {
+		said    string
+		on, off bool
+	}{
+		"a group's folder":              {bob + "folder 1001 50 41f8 \n" + root, true, true},
+		"another group's":               {bob + "folder 1001 51 41f8 \n" + root, false, false},
+		"everybody's":                   {bob + "folder 1001 51 41ff \n" + root, true, true},
+		"everybody's but the group's":   {bob + "folder 1001 50 41cf \n" + root, false, false},
+		"the owner's, who is shut out":  {bob + "folder 1002 50 407f \n" + root, false, false},
+		"readable only":                 {bob + "folder 1001 50 41e8 \n" + root, false, false},
+		"writable and not enterable":    {bob + "folder 1001 50 41f0 \n" + root, false, false},
+		"below a closed folder":         {bob + "folder 1001 50 41f8 \nabove 1001 1001 41c0 \n" + root, false, false},
+		"sticky, another's file":        {bob + "file 1001 50 81b4 \nfolder 0 0 43ff \n" + root, true, false},
+		"sticky, one's own file":        {bob + "file 1002 50 81b4 \nfolder 0 0 43ff \n" + root, true, true},
+		"sticky, one's own folder":      {bob + "file 1001 50 81b4 \nfolder 1002 0 43ff \n" + root, true, true},
+		"an access list":                {bob + "folder 1001 50 41f8 +\n" + root, false, false},
+		"an access list above":          {bob + "folder 1001 50 41f8 \nabove 0 0 41ed +\n", false, false},
+		"a label of SELinux":            {bob + "folder 1001 50 41f8 .\n" + root, true, true},
+		"not known on the node":         {"id: 'bob': no such user\nwho  \nfolder 1001 50 41ff \n" + root, false, false},
+		"nothing above is told":         {bob + "folder 1001 50 41ff \n", false, false},
+		"a folder that cannot be read":  {bob + "folder  \n" + root, false, false},
+		"no folder there":               {"realpath: /x: No such file or directory\n", false, false},
+		"nothing":                       {"", false, false},
+		"a number with something after": {"who 1002x 50\nfolder 1001 50 41ff \n" + root, false, false},
+	} {
+		require.Equal(t, c.on, lets(c.said, true), name)
+		require.Equal(t, c.off, lets(c.said, false), name)
+	}
 }
 
 func TestTheOwnerIsToldWhoThrewTheSwitch(t *testing.T) {

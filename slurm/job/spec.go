@@ -11,7 +11,7 @@ package job
 type Spec struct {
 	Name        string `json:"name,omitempty" name:"name" placeholder:"NAME" help:"job name" zh:"作业名" ex:"gpt-7b"`
 	Cluster     string `json:"cluster,omitempty" name:"cluster" placeholder:"NAME" help:"cluster to run on, as the configuration names it" zh:"运行所在的集群（配置中的名称）" ex:"prod"`
-	Team        string `json:"team,omitempty" name:"team" placeholder:"NAME" help:"team that the job is counted for" zh:"作业所属的团队" ex:"pretrain"`
+	Team        string `json:"team,omitempty" name:"team" placeholder:"NAME" help:"team that the job is counted for; its members, a group of that name, may throw the kill switch" zh:"作业所属的团队；同名用户组的成员可触发停止开关" ex:"pretrain"`
 	Account     string `json:"account,omitempty" name:"account" placeholder:"ACCOUNT" help:"Slurm account" zh:"Slurm 账户" ex:"research"`
 	Partition   string `json:"partition,omitempty" name:"partition" placeholder:"PARTITION" help:"Slurm partition, or several with commas" zh:"Slurm 分区，多个用逗号分隔" ex:"prod"`
 	QOS         string `json:"qos,omitempty" name:"qos" placeholder:"QOS" help:"Slurm quality of service" zh:"Slurm 服务质量（QOS）" ex:"normal"`
