@@ -221,16 +221,21 @@ func (c *CLI) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
 		return jobs, nil
 	}
 	past, err := c.Past(ctx, f)
-	known := map[slurm.JobID]bool{}
+	return withPast(jobs, past, match), err
+}
+
+// withPast adds to the jobs of the queue those of the accounts that have left it.
+func withPast(jobs, past []slurm.Job, match func(slurm.Job) bool) []slurm.Job {
+	queued := map[slurm.JobID]bool{}
 	for _, j := range jobs {
-		known[j.ID] = true
+		queued[j.ID] = true
 	}
 	for _, j := range past {
-		if !known[j.ID] && j.State.Ended() && match(j) {
+		if !queued[j.ID] && j.State.Ended() && match(j) {
 			jobs = append(jobs, j)
 		}
 	}
-	return jobs, err
+	return jobs
 }
 
 // Past asks the accounts alone for the jobs of f that began or ended after

@@ -274,16 +274,7 @@ func (r *REST) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
 		return jobs, nil
 	}
 	past, err := r.Past(ctx, f)
-	known := map[slurm.JobID]bool{}
-	for _, j := range jobs {
-		known[j.ID] = true
-	}
-	for _, j := range past {
-		if !known[j.ID] && j.State.Ended() && match(j) {
-			jobs = append(jobs, j)
-		}
-	}
-	return jobs, err
+	return withPast(jobs, past, match), err
 }
 
 // Past asks the accounts alone; see CLI.Past.
