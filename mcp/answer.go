@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
@@ -33,41 +34,95 @@ func strangers(o ops.Op) bool {
 }
 
 // answer shows an operation's output: the document as Markdown for a model,
-// the typed value for a program. Both say the same.
-func answer(o ops.Op, out any, l lang.Lang, budget int) (*sdk.CallToolResult, error) {
+// the typed value for a program. Both say the same, and both offer the token
+// where there is one.
+func answer(o ops.Op, out any, l lang.Lang, budget int, token string) (*sdk.CallToolResult, error) {
 	out = tidy(out, strangers(o))
-	raw, err := json.Marshal(out)
+	var omitted []string
+	object, size, err := encode(head(o, token, nil), out)
+	if err == nil && size > budget*5/8 {
+		var raw []byte
+		if out, raw, omitted, err = shorten(out, budget*5/8, newestLast(o)); err == nil {
+			if len(omitted) > 0 {
+				omitted = append(omitted, more(o))
+			}
+			object, size, err = encode(head(o, token, omitted), json.RawMessage(raw))
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("output of %s: %w", o.Name, err)
 	}
-	var omitted []string
-	if len(raw) > budget*5/8 {
-		out, raw, omitted, err = shorten(out, budget*5/8, newestLast(o))
-		if err != nil {
-			return nil, fmt.Errorf("output of %s: %w", o.Name, err)
-		}
-	}
 	text := ""
 	if v, ok := out.(view.Viewer); ok {
-		text = words(o, v.View(l), budget-len(raw)-600)
+		text = words(o, v.View(l), budget-size-600)
 	}
 	if len(omitted) > 0 {
-		omitted = append(omitted, more(o))
 		text += strings.Join(omitted, "; ") + "\n"
 	}
-	res := &sdk.CallToolResult{StructuredContent: json.RawMessage(raw)}
-	if strangers(o) || len(omitted) > 0 {
-		note := strings.Join(omitted, "; ")
-		if strangers(o) {
-			note = strings.TrimSuffix(notice+"; "+note, "; ")
-		}
-		addField(res, "notice", note)
-	}
 	if text == "" {
-		text = string(raw)
+		text = string(object)
 	}
-	res.Content = []sdk.Content{sdk.NewTextContent(text)}
-	return res, nil
+	if token != "" {
+		text += "\n" + offer(token)
+	}
+	return &sdk.CallToolResult{
+		StructuredContent: json.RawMessage(object),
+		Content:           []sdk.Content{sdk.NewTextContent(text)},
+	}, nil
+}
+
+// said is a field that stands before an output's own.
+type said struct{ name, value string }
+
+// head is what o's answer says first: the token, where its words come from and
+// what was left out.
+func head(o ops.Op, token string, omitted []string) []said {
+	all := make([]said, 0, 2)
+	if token != "" {
+		all = append(all, said{tokenField, token})
+	}
+	notes := omitted
+	if strangers(o) {
+		notes = append([]string{notice}, omitted...)
+	}
+	if len(notes) > 0 {
+		all = append(all, said{"notice", strings.Join(notes, "; ")})
+	}
+	return all
+}
+
+// encode is out as JSON with head before its own fields, and how long out alone
+// is. What is no object stays as it is.
+func encode(head []said, out any) (object []byte, size int, err error) {
+	var b bytes.Buffer
+	b.Grow(2048) // most answers
+	sep := byte('{')
+	for _, f := range head {
+		value, err := json.Marshal(f.value)
+		if err != nil {
+			return nil, 0, err
+		}
+		b.WriteByte(sep)
+		b.WriteString(`"` + f.name + `":`)
+		b.Write(value)
+		sep = ','
+	}
+	at := b.Len()
+	if err := json.NewEncoder(&b).Encode(out); err != nil {
+		return nil, 0, err
+	}
+	object = bytes.TrimRight(b.Bytes(), "\n")
+	size = len(object) - at
+	switch {
+	case at == 0:
+	case object[at] != '{':
+		object = object[at:]
+	case object[at+1] == '}':
+		object = append(object[:at], '}')
+	default:
+		object[at] = ','
+	}
+	return object, size, nil
 }
 
 // newestLast reports whether the end of o's answer is what matters most.

@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"hash"
 	"reflect"
 	"strconv"
 	"sync"
@@ -204,7 +205,7 @@ func (s *Server) question(ctx context.Context, call *ops.Call, o ops.Op, in any)
 		}
 		force, _ := boolField(in, "force")
 		if f, ok := out.(ops.Finder); ok && f.Found() && !force {
-			res, aerr := answer(o, out, call.Lang, defaultBudget)
+			res, aerr := answer(o, out, call.Lang, defaultBudget, "")
 			if aerr != nil {
 				return q, refusal(ops.AsError(aerr))
 			}
@@ -258,7 +259,7 @@ func (s *Server) unasked(ctx context.Context, call *ops.Call, o ops.Op, in any, 
 	if err != nil {
 		res, err = s.failed(o, out, err)
 	} else {
-		res, err = answer(o, out, call.Lang, defaultBudget)
+		res, err = answer(o, out, call.Lang, defaultBudget, "")
 	}
 	if err != nil {
 		return refusal(ops.AsError(err))
@@ -279,32 +280,35 @@ func preview(call *ops.Call) *ops.Call {
 	return &p
 }
 
-// offerToken adds to plan's answer the token with which submit accepts the
-// same specification, so that an agent's run is two calls.
-func (s *Server) offerToken(ctx context.Context, call *ops.Call, o ops.Op, in, out any, res *sdk.CallToolResult) {
+// tokenFor is the token with which submit accepts what plan has judged, so that
+// an agent's run is two calls; empty: there is none to offer.
+func (s *Server) tokenFor(ctx context.Context, grant Grant, call *ops.Call, o ops.Op, in, out any) string {
 	if o.Name != "plan" || call.Who.ReadOnly || call.Who.User == "" || canAsk(ctx) {
-		return
+		return ""
 	}
 	if f, ok := out.(ops.Finder); ok && f.Found() {
-		return
+		return ""
 	}
 	submit, ok := ops.Lookup("submit")
-	if !ok || !s.chose(s.grant(ctx), submit.Name) {
-		return
+	if !ok || !s.chose(grant, submit.Name) {
+		return ""
 	}
 	target := blank(submit)
 	if target == nil || !copyField(target, in, "spec") {
-		return
+		return ""
 	}
 	copyField(target, in, "yaml")
 	copyField(target, in, "cluster")
 	if !s.cfg.Policy.token(s.cfg.Policy.judge(submit, target)) {
-		return
+		return ""
 	}
-	token := s.tokens.issue(digest(submit, call.Who, target))
-	addField(res, tokenField, token)
-	res.Content = append(res.Content, sdk.NewTextContent("To run this, show your person the plan; if they agree, call submit within "+
-		strconv.Itoa(int(tokenLife.Minutes()))+" minutes with the same spec and "+tokenField+` "`+token+"\".\n"))
+	return s.tokens.issue(digest(submit, call.Who, target))
+}
+
+// offer says what plan's token is for.
+func offer(token string) string {
+	return "To run this, show your person the plan; if they agree, call submit within " +
+		strconv.Itoa(int(tokenLife.Minutes())) + " minutes with the same spec and " + tokenField + ` "` + token + "\".\n"
 }
 
 // blanks are inputs in which nothing was given, by operation: what is the same
@@ -367,8 +371,8 @@ func digest(o ops.Op, who ops.Caller, in any) []byte {
 // tokens makes and spends confirmations. They are signed rather than kept, so
 // that asking costs no memory; only spent ones are, until they expire.
 type tokens struct {
-	key []byte
-	now func() time.Time
+	macs sync.Pool // of HMACs under the key, which nobody else holds
+	now  func() time.Time
 
 	mu    sync.Mutex
 	spent map[string]time.Time // by signature, until when
@@ -377,7 +381,11 @@ type tokens struct {
 func newTokens() *tokens {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails: it would end the program
-	return &tokens{key: key, now: time.Now, spent: map[string]time.Time{}}
+	return &tokens{
+		macs:  sync.Pool{New: func() any { return hmac.New(sha256.New, key) }},
+		now:   time.Now,
+		spent: map[string]time.Time{},
+	}
 }
 
 func (t *tokens) issue(digest []byte) string {
@@ -388,7 +396,9 @@ func (t *tokens) issue(digest []byte) string {
 }
 
 func (t *tokens) sign(head, digest []byte) []byte {
-	m := hmac.New(sha256.New, t.key)
+	m := t.macs.Get().(hash.Hash)
+	defer t.macs.Put(m)
+	m.Reset()
 	m.Write(head)
 	m.Write(digest)
 	return m.Sum(nil)[:16]

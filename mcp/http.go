@@ -41,6 +41,9 @@ type HTTP struct {
 
 	// choose reads which tools a request chooses; nil where there is no choice.
 	choose func(http.Header) ([]string, error)
+	// aside hands a call's arguments to its operation past the library; whose
+	// tools are the library's own finds them in the request.
+	aside bool
 	// digests are the Tokens', to be compared with.
 	digests map[[sha256.Size]byte]ops.Caller
 }
@@ -67,7 +70,7 @@ func (h *HTTP) init(s *Server) {
 	if err := s.offerAll(); err != nil {
 		h.Log.Error("tools", "err", err) // never: the names are the table's own
 	}
-	h.choose = s.choice
+	h.choose, h.aside = s.choice, true
 }
 
 // NewHTTPWiring puts lib behind everything that every HTTP server of ours
@@ -89,7 +92,7 @@ func NewHTTPWiring(lib *sdkserver.MCPServer, h HTTP) (http.Handler, func()) {
 		sdkserver.WithDisableLocalhostProtection(true),
 	)
 	h.digests = digestsOf(h.Tokens)
-	at := map[string]http.Handler{"/mcp": h.authorised(bounded(capabilities(streamable)))}
+	at := map[string]http.Handler{"/mcp": h.authorised(h.bounded(capabilities(streamable)))}
 	if h.OAuth != nil {
 		meta := sdkserver.NewProtectedResourceMetadataHandler(h.OAuth.metadata())
 		at[sdkserver.WellKnownProtectedResourcePath] = meta
@@ -169,7 +172,7 @@ func printableHeader(s string) string {
 
 // bounded reads a request's body up to maxMessage and refuses what is
 // longer or nests too deep, before the library reads it whole.
-func bounded(next http.Handler) http.Handler {
+func (h HTTP) bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
 			next.ServeHTTP(w, r)
@@ -188,6 +191,13 @@ func bounded(next http.Handler) http.Handler {
 			http.Error(w, "message nests too deep", http.StatusBadRequest)
 			return
 		}
+		if h.aside {
+			rest, arguments := aside(body)
+			if arguments != nil {
+				r = r.WithContext(withAside(r.Context(), arguments))
+			}
+			body = rest
+		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		next.ServeHTTP(w, r)
 	})
@@ -196,12 +206,12 @@ func bounded(next http.Handler) http.Handler {
 // readBody reads all of body, which says that it is length bytes long; -1: it
 // does not say.
 func readBody(body io.Reader, length int64) ([]byte, error) {
-	var b bytes.Buffer
-	if length > 0 && length <= maxMessage {
-		b.Grow(int(length) + bytes.MinRead)
+	if length < 0 || length > maxMessage {
+		return io.ReadAll(body)
 	}
-	_, err := b.ReadFrom(body)
-	return b.Bytes(), err
+	message := make([]byte, length)
+	_, err := io.ReadFull(body, message)
+	return message, err
 }
 
 // authorised finds out who asks and hands it on in the request's context.

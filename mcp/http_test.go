@@ -223,3 +223,21 @@ func TestAPanicsTextStaysInside(t *testing.T) {
 	require.Contains(t, log.String(), "a secret that no client may read")
 	require.Contains(t, log.String(), "mcptest.go", "the stack is logged")
 }
+
+// Arguments reach their operation however they are written, and broken ones are
+// the protocol's own error.
+func TestOddlyWrittenArgumentsOverHTTP(t *testing.T) {
+	c := &client{t: t, url: serve(t, mcp.Config{Tools: []string{"hostlist"}, Caller: alice}, mcp.HTTP{})}
+	res, _ := c.post(hello)
+	c.session = res.Header.Get("Mcp-Session-Id")
+	for body, want := range map[string]string{
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"arguments":{"nodes":"n[1-4]"},"name":"hostlist"}}`:             `"count":4`,
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hostlist","argument\u0073":{"nodes":"n[1-4]"}}}`:        `"count":4`,
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hostlist","arguments":{"nodes":"n[1-4]","nodes":"x"}}}`: `is given twice`,
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hostlist","arguments":{"nodes":}}}`:                     `"code":-32700`,
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hostlist","arguments":[]}}`:                             `not an object`,
+	} {
+		_, answer := c.post(body)
+		require.Contains(t, answer, want, body)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/mark3labs/mcp-go/mcp"
@@ -57,6 +58,7 @@ type Server struct {
 	tokens  *tokens
 	tasks   *tasks
 	subs    *subscriptions
+	agent   atomic.Pointer[agentName]
 }
 
 // NewServer returns a server for cfg, or an error that names the toolset or
@@ -170,7 +172,7 @@ func (s *Server) grant(ctx context.Context) Grant {
 	}
 	g.ReadOnly = g.ReadOnly || s.cfg.ReadOnly
 	if g.Agent == "" {
-		g.Agent = clientName(ctx)
+		g.Agent = s.agentIn(ctx)
 	}
 	return g
 }
@@ -186,13 +188,30 @@ func (g Grant) scope(o ops.Op) *ops.Error {
 	}
 }
 
-// clientName is what the client calls itself: for the audit, never for rights.
+// agentIn is what the client calls itself: for the audit, never for rights. One
+// agent calls many times, so the latest name is kept as it was cut down.
+func (s *Server) agentIn(ctx context.Context) string {
+	said := clientName(ctx)
+	if said == "" {
+		return ""
+	}
+	if latest := s.agent.Load(); latest != nil && latest.said == said {
+		return latest.word
+	}
+	latest := &agentName{said, word(said)}
+	s.agent.Store(latest)
+	return latest.word
+}
+
+// An agentName is a client's name as it was sent and as an audit line holds it.
+type agentName struct{ said, word string }
+
 func clientName(ctx context.Context) string {
 	if info := sdkserver.RequestProtocolInfoFromContext(ctx); info != nil && info.ClientInfo != nil {
-		return word(info.ClientInfo.Name)
+		return info.ClientInfo.Name
 	}
 	if s, ok := sdkserver.ClientSessionFromContext(ctx).(sdkserver.SessionWithClientInfo); ok {
-		return word(s.GetClientInfo().Name)
+		return s.GetClientInfo().Name
 	}
 	return ""
 }

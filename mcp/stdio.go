@@ -199,9 +199,8 @@ func (w *answerWriter) Write(line []byte) (int, error) {
 	w.mu.Lock()
 	n, err := w.out.Write(line)
 	w.mu.Unlock()
-	var m envelope
-	if json.Unmarshal(line, &m) == nil && m.Method == "" && len(m.ID) > 0 {
-		w.due.done(string(m.ID))
+	if id := idOf(line); id != "" {
+		w.due.done(id)
 	}
 	return n, err
 }

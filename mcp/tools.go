@@ -243,7 +243,7 @@ func (s *Server) handler(o ops.Op) sdkserver.ToolHandlerFunc {
 
 func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	in := o.NewIn()
-	token, err := decode(o, req, in)
+	token, room, err := decode(ctx, o, req, in)
 	if err != nil {
 		return refusal(ops.AsError(err)), nil
 	}
@@ -271,12 +271,7 @@ func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*
 	if err != nil {
 		return s.failed(o, out, err)
 	}
-	res, err := answer(o, out, s.cfg.Lang, budget(req))
-	if err != nil {
-		return nil, err
-	}
-	s.offerToken(ctx, call, o, in, out, res)
-	return res, nil
+	return answer(o, out, s.cfg.Lang, room, s.tokenFor(ctx, grant, call, o, in, out))
 }
 
 // service makes the service at the first call that needs it.
@@ -296,41 +291,36 @@ func (s *Server) failed(o ops.Op, out any, err error) (*sdk.CallToolResult, erro
 	res := refusal(ops.AsError(err))
 	// What was refused did nothing: only what failed on its way has got somewhere.
 	if v := reflect.ValueOf(out); ops.AsError(err).Code == ops.Failed && v.IsValid() && !v.IsZero() {
-		if part, perr := answer(o, out, s.cfg.Lang, defaultBudget); perr == nil {
+		if part, perr := answer(o, out, s.cfg.Lang, defaultBudget, ""); perr == nil {
 			res.Content = append(res.Content, part.Content...)
 		}
 	}
 	return res, nil
 }
 
-// budget is what the answer to req may hold: more where the caller says how
-// much it wants.
-func budget(req sdk.CallToolRequest) int {
-	args := req.GetArguments()
-	for _, name := range []string{"tail", "limit", "head", "lines"} {
-		if _, asked := args[name]; asked {
-			return askedBudget
-		}
-	}
-	return defaultBudget
-}
-
 // decode reads the request's arguments into in, and apart from them the
-// confirmation token.
-func decode(o ops.Op, req sdk.CallToolRequest, in any) (token string, err error) {
-	raw := []byte(req.Params.RawArguments)
-	if len(raw) == 0 && req.Params.Arguments != nil {
-		if raw, err = json.Marshal(req.Params.Arguments); err != nil {
-			return "", err
-		}
+// confirmation token. Room is how much the answer may hold: more where the
+// caller says how much it wants.
+func decode(ctx context.Context, o ops.Op, req sdk.CallToolRequest, in any) (token string, room int, err error) {
+	raw, err := argumentsIn(ctx, req)
+	if err != nil {
+		return "", 0, err
 	}
+	room = defaultBudget
+	members(raw, 0, func(m member) bool {
+		switch string(m.name) {
+		case "tail", "limit", "head", "lines":
+			room = askedBudget
+		}
+		return true
+	})
 	if o.Effect == ops.Read {
 		err = ops.DecodeValid(raw, in, nil)
 		if tail, ok := fieldOf(in, "tail"); ok && tail.CanInt() && tail.Int() == 0 {
 			tail.SetInt(pageLines)
 		}
-		return "", err
+		return "", room, err
 	}
 	err = ops.DecodeValid(raw, in, map[string]*string{tokenField: &token, yesField: nil})
-	return token, err
+	return token, room, err
 }

@@ -48,8 +48,16 @@ type treeParser struct{ rest string }
 
 // next drops blanks and separators and returns the first byte that counts.
 func (p *treeParser) next() byte {
-	p.rest = strings.TrimLeft(p.rest, " \t\r\n,:")
-	return p.rest[0]
+	at := 0
+	for {
+		switch p.rest[at] {
+		case ' ', '\t', '\r', '\n', ',', ':':
+			at++
+			continue
+		}
+		p.rest = p.rest[at:]
+		return p.rest[0]
+	}
 }
 
 func (p *treeParser) value(path string, depth int) (any, error) {
@@ -61,7 +69,7 @@ func (p *treeParser) value(path string, depth int) (any, error) {
 		return p.object(path, depth)
 	case '[':
 		p.rest = p.rest[1:]
-		list := []any{}
+		list := make([]any, 0, 16) // a job's arguments are some dozen words
 		for p.next() != ']' {
 			at := ""
 			if c := p.rest[0]; c == '{' || c == '[' { // nothing else can be refused
@@ -99,13 +107,17 @@ func (p *treeParser) value(path string, depth int) (any, error) {
 
 func (p *treeParser) object(path string, depth int) (any, error) {
 	p.rest = p.rest[1:]
-	o := object{}
+	o := make(object, 0, 8)
 	for p.next() != '}' {
 		key := p.text()
 		if slices.ContainsFunc(o, func(m member) bool { return m.key == key }) {
 			return nil, badInput(join(path, key), "give it once", "is given twice")
 		}
-		v, err := p.value(join(path, key), depth+1)
+		at := ""
+		if c := p.next(); c == '{' || c == '[' { // nothing else can be refused
+			at = join(path, key)
+		}
+		v, err := p.value(at, depth+1)
 		if err != nil {
 			return nil, err
 		}
