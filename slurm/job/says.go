@@ -1,8 +1,6 @@
 package job
 
 import (
-	"regexp"
-	"strings"
 	"sync"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -13,58 +11,17 @@ func (e *FieldError) In(l lang.Lang) (msg, fix string) { return Say(e.Msg, l), S
 
 // Say returns a sentence of this package, such as a warning of a script, in
 // language l. A sentence that the table does not know stays English.
-func Say(text string, l lang.Lang) string {
-	if l != lang.ZH || text == "" {
-		return text
-	}
-	known := catalogue()
-	if zh, ok := known.exact[text]; ok {
-		return zh
-	}
-	for _, t := range known.templates {
-		m := t.en.FindStringSubmatch(text)
-		if m == nil {
-			continue
-		}
-		var b strings.Builder
-		for i, part := range strings.Split(t.zh, "%s") {
-			if i > 0 {
-				b.WriteString(Say(m[i], l))
-			}
-			b.WriteString(part)
-		}
-		return b.String()
-	}
-	return text
-}
+func Say(text string, l lang.Lang) string { return phrases().Say(text, l) }
 
-type template struct {
-	en *regexp.Regexp
-	zh string
-}
+// Sentences are what this package says, for those who pass it on.
+func Sentences() []lang.Text { return sentences }
 
-// catalogue is the table of sentences, made ready for looking up at the first
-// Chinese sentence.
-var catalogue = sync.OnceValue(func() (c struct {
-	exact     map[string]string
-	templates []template
-},
-) {
-	c.exact = map[string]string{}
-	for _, s := range sentences {
-		if !strings.Contains(s.EN, "%s") {
-			c.exact[s.EN] = s.ZH
-			continue
-		}
-		expr := strings.ReplaceAll(regexp.QuoteMeta(s.EN), "%s", "(.*?)")
-		c.templates = append(c.templates, template{regexp.MustCompile("(?s)^" + expr + "$"), s.ZH})
-	}
-	return c
-})
+// phrases is the table of sentences, made ready at the first Chinese one.
+var phrases = sync.OnceValue(func() *lang.Phrases { return lang.NewPhrases(sentences) })
 
 // sentences are all that this package says of a specification, in both
 // languages. %s stands for a value, or for another sentence; both languages have
-// as many, in the same order. A longer template stands before a shorter one.
+// as many, in the same order.
 var sentences = []lang.Text{
 	// What is wrong with a value.
 	{EN: "is missing", ZH: "缺失"},
