@@ -162,7 +162,7 @@ func (b *Bot) mayHere(a ask, op ops.Op, l lang.Lang) *ops.Error {
 func (b *Bot) run(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typedCall) []store.SlackMessage {
 	in, err := fill(op, t)
 	if err != nil {
-		e := ops.AsError(err)
+		e := ops.AsError(err).In(c.Lang)
 		if c.Who.Surface == ops.Slack {
 			e.Fix = strings.ReplaceAll(e.Fix, "megatron-ops ", "/megatron ")
 		}
@@ -178,7 +178,7 @@ func (b *Bot) run(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typedCal
 	}
 	result, err := op.Run(ctx, c, in)
 	if err != nil {
-		e := ops.AsError(err)
+		e := ops.AsError(err).In(c.Lang)
 		if e.Confirm && !c.Confirmed {
 			return b.askFirst(ctx, a, c, op, t, e, result)
 		}

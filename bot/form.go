@@ -351,7 +351,7 @@ func atFields(l lang.Lang, err error, problems []rules.Problem) map[string]strin
 		at[root] = append(at[root], message)
 	}
 	if err != nil {
-		e := ops.AsError(err)
+		e := ops.AsError(err).In(l)
 		for _, x := range append([]*ops.Error{e}, e.More...) {
 			add(x.Field, x.Message, x.Fix)
 		}

@@ -159,7 +159,7 @@ func (b *Bot) glance(ctx context.Context, c *ops.Call, cluster string) []slack.B
 	defer cancel()
 	result, err := op.Run(ctx, c, &ops.NodesIn{Drained: true, OnCluster: ops.OnCluster{Cluster: cluster}})
 	if err != nil {
-		return []slack.Block{docBlocks(view.Section{Text: ops.AsError(err).Message})}
+		return []slack.Block{docBlocks(view.Section{Text: ops.AsError(err).In(c.Lang).Message})}
 	}
 	v, ok := result.(view.Viewer)
 	if !ok {

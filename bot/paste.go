@@ -20,7 +20,7 @@ import (
 const maxFile = 8 << 20
 
 var (
-	textFileRead = lang.Text{EN: "the file %s could not be read: %v", ZH: "无法读取文件 %s：%v"}
+	textFileRead = lang.Text{EN: "the file %s could not be read: %s", ZH: "无法读取文件 %s：%s"}
 	textNothing  = lang.Text{EN: "There is nothing to look at in this message.", ZH: "这条消息里没有可以诊断的内容。"}
 )
 
@@ -39,7 +39,7 @@ func (b *Bot) pastedIn(ctx context.Context, a ask, c *ops.Call, t Typed) (owed [
 	if len(a.Files) > 0 {
 		p, err := b.download(ctx, a, a.Files[0])
 		if err != nil {
-			return b.reply(a, errorDoc(&ops.Error{Code: ops.Failed, Message: fmt.Sprintf(textFileRead.In(c.Lang), cut(oneLine(a.Files[0].Name), 80), err)}, c.Lang), true), true
+			return b.reply(a, errorDoc(&ops.Error{Code: ops.Failed, Message: fmt.Sprintf(textFileRead.In(c.Lang), cut(oneLine(a.Files[0].Name), 80), ops.Say(err.Error(), c.Lang))}, c.Lang), true), true
 		}
 		return b.look(ctx, a, c, p, words, true), true
 	}

@@ -74,6 +74,7 @@ func (b *Bot) langOf(ctx context.Context, a ask) lang.Lang {
 
 // errorDoc shows an error: what was given, what is wrong, what would work.
 func errorDoc(e *ops.Error, l lang.Lang) view.Doc {
+	e = e.In(l)
 	title, ok := textError[e.Code]
 	if !ok {
 		title = textError[ops.Failed]

@@ -70,7 +70,7 @@ func mainViews(t testing.TB, l lang.Lang) []drawn {
 	}
 	return []drawn{
 		message("help", Blocks(b.helpDoc(t.Context(), person, ""), l)),
-		message("error", Blocks(errorDoc(&ops.Error{Code: ops.BadInput, Field: "nodes", Message: "-1 is negative", Fix: "1 or more"}, l), l)),
+		message("error", Blocks(errorDoc(&ops.Error{Code: ops.BadInput, Field: "nodes", Message: "-1 is negative", Fix: "a number of 1 or more"}, l), l)),
 		message("question", append(Blocks(view.Doc{Title: textConfirm.In(l), Tone: view.Warn, Sections: []view.Section{{Text: "4711 gpt-8b"}}}, l), yesNo("ID", l, true))),
 		message("answer", append(Blocks(ask, l), feedback("ask", l))),
 		{"card-waiting", slacktest.InMessage, waiting},

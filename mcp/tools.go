@@ -245,7 +245,7 @@ func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*
 	in := o.NewIn()
 	token, room, err := decode(ctx, o, req, in)
 	if err != nil {
-		return refusal(ops.AsError(err)), nil
+		return refusal(ops.AsError(err).In(s.cfg.Lang)), nil
 	}
 	grant := s.grant(ctx)
 	if e := grant.scope(o); e != nil {
@@ -259,7 +259,7 @@ func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*
 	}
 	svc, err := s.service()
 	if err != nil {
-		return refusal(ops.AsError(err)), nil
+		return refusal(ops.AsError(err).In(s.cfg.Lang)), nil
 	}
 	call := &ops.Call{Service: svc, Who: grant.Caller, Lang: s.cfg.Lang, Progress: progress(ctx, req), MayRead: s.mayRead}
 	if o.Effect != ops.Read {
@@ -288,7 +288,7 @@ func (s *Server) failed(o ops.Op, out any, err error) (*sdk.CallToolResult, erro
 	if errors.Is(err, context.Canceled) {
 		return nil, err
 	}
-	res := refusal(ops.AsError(err))
+	res := refusal(ops.AsError(err).In(s.cfg.Lang))
 	// What was refused did nothing: only what failed on its way has got somewhere.
 	if v := reflect.ValueOf(out); ops.AsError(err).Code == ops.Failed && v.IsValid() && !v.IsZero() {
 		if part, perr := answer(o, out, s.cfg.Lang, defaultBudget, ""); perr == nil {

@@ -42,7 +42,7 @@ func (sh *shell) operation(ctx context.Context, op ops.Op, words []string) error
 	}
 	for _, f := range left {
 		if e := f(); e != nil {
-			fmt.Fprintln(sh.err, "megatron-ops:", view.Plainly(e.Error()))
+			fmt.Fprintln(sh.err, "megatron-ops:", view.Plainly(ops.Say(e.Error(), sh.lang)))
 		}
 	}
 	return err
@@ -54,7 +54,7 @@ func (sh *shell) asks(e *ops.Error) bool {
 	if !ok || !isTerminal(in) || sh.json {
 		return false
 	}
-	fmt.Fprintf(sh.err, "%s. %s ", view.Plainly(e.Message), lang.Text{EN: "Go on? [y/N]", ZH: "继续吗？[y/N]"}.In(sh.lang))
+	fmt.Fprintf(sh.err, "%s%s ", view.Plainly(e.In(sh.lang).Message), lang.Text{EN: ". Go on? [y/N]", ZH: "。继续吗？[y/N]"}.In(sh.lang))
 	answer, _ := bufio.NewReader(in).ReadString('\n')
 	switch strings.ToLower(strings.TrimSpace(answer)) {
 	case "y", "yes", "是", "好":

@@ -183,7 +183,7 @@ func (sh *shell) exit(err error) int {
 	if _, ok := err.(found); ok { //nolint:errorlint // never wrapped: it is a value of this file
 		return 3
 	}
-	e := ops.AsError(err)
+	e := ops.AsError(err).In(sh.lang)
 	if sh.json {
 		sh.printJSON(map[string]any{"error": e})
 		return e.Code.ExitCode()
@@ -191,7 +191,7 @@ func (sh *shell) exit(err error) int {
 	for _, e := range append([]*ops.Error{e}, e.More...) {
 		fmt.Fprintf(sh.err, "megatron-ops: %s\n", view.Plainly(e.Error()))
 		if e.Fix != "" {
-			fmt.Fprintf(sh.err, "megatron-ops: %s %s\n", lang.Text{EN: "try:", ZH: "建议:"}.In(sh.lang), view.Plainly(e.Fix))
+			fmt.Fprintf(sh.err, "megatron-ops: %s%s\n", lang.Text{EN: "try: ", ZH: "建议："}.In(sh.lang), view.Plainly(e.Fix))
 		}
 	}
 	return e.Code.ExitCode()

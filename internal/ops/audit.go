@@ -27,7 +27,7 @@ func (o AuditOut) Found() bool { return o.Broken != 0 }
 
 func auditTrail(ctx context.Context, c *Call, in AuditIn) (AuditOut, error) {
 	if in.Limit < 1 {
-		return AuditOut{}, badInput("limit", "a number of 1 or more", "%d", in.Limit)
+		return AuditOut{}, badInput("limit", "a number of 1 or more", "%d is less than 1", in.Limit)
 	}
 	if !c.Who.Operator && c.Who.Surface != Shell && c.Who.Surface != Chat && c.Who.Surface != MCP {
 		return AuditOut{}, &Error{Code: NotAllowed, Message: "the audit trail is for operators", Fix: "ask an operator"}

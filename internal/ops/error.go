@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // A Code says, for machines, what kind of error it is.
@@ -33,7 +35,8 @@ func (c Code) ExitCode() int {
 	return 1
 }
 
-// An Error says what was given, what is wrong and what would work.
+// An Error says what was given, what is wrong and what would work, in English;
+// In gives it in Chinese.
 type Error struct {
 	Code Code `json:"code"`
 	// Field is the specification's path, such as "container.image"; empty where no
@@ -47,6 +50,8 @@ type Error struct {
 	Confirm bool `json:"-"`
 	// More are further errors of the same input.
 	More []*Error `json:"more,omitempty"`
+
+	zh chinese
 }
 
 // Error puts the field before the message.
@@ -65,7 +70,11 @@ func AsError(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
-	return &Error{Code: Failed, Message: err.Error()}
+	e := &Error{Code: Failed, Message: err.Error()}
+	if s, ok := errors.AsType[*slurm.Error](err); ok && s.Error() == e.Message {
+		e.zh.op, e.zh.words = s.Op, s.Msg
+	}
+	return e
 }
 
 func badInput(field, fix, format string, args ...any) *Error {

@@ -42,7 +42,7 @@ func importing(_ context.Context, c *Call, in ImportIn) (ImportOut, error) {
 	if ext := filepath.Ext(name); ext == ".yaml" || ext == ".yml" {
 		found, notes, err := job.ImportRecipe(text)
 		if err != nil {
-			return out, c.fieldErrors(err)
+			return out, fieldErrors(err)
 		}
 		specs, out.Notes = found, append(out.Notes, notes...)
 	} else {
@@ -133,7 +133,7 @@ func image(ctx context.Context, c *Call, in ImageIn) (ImageOut, error) {
 	}
 	steps, err := job.Images(ask)
 	if err != nil {
-		return ImageOut{}, c.fieldErrors(err)
+		return ImageOut{}, fieldErrors(err)
 	}
 	out := ImageOut{Steps: []ImageStep{}}
 	for _, s := range steps {

@@ -44,7 +44,7 @@ func knowledgeOp(ctx context.Context, c *Call, in KnowledgeIn) (KnowledgeOut, er
 		return out, c.Judge(ctx, in.What, q, "")
 	}
 	if in.Limit < 1 {
-		return out, badInput("limit", "a number of 1 or more", "%d", in.Limit)
+		return out, badInput("limit", "a number of 1 or more", "%d is less than 1", in.Limit)
 	}
 	if !c.Who.Operator && c.Who.Surface != Shell && c.Who.Surface != Chat && c.Who.Surface != MCP {
 		return out, &Error{Code: NotAllowed, Message: "what others asked is for operators to read", Fix: "ask an operator"}

@@ -39,7 +39,7 @@ func (c *Call) readable(field, path string) (string, error) {
 	})
 	if err != nil {
 		e := *AsError(refusedPath(field, err))
-		e.Message = path + " holds a symbolic link to somewhere else"
+		e.Message, e.zh = path+" holds a symbolic link to somewhere else", chinese{}
 		return "", &e
 	}
 	return at, nil

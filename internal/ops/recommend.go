@@ -43,7 +43,7 @@ func recommend(_ context.Context, c *Call, in RecommendIn) (RecommendOut, error)
 		return RecommendOut{}, err
 	}
 	if in.Show < 1 {
-		return RecommendOut{}, badInput("show", "a number of 1 or more", "%d", in.Show)
+		return RecommendOut{}, badInput("show", "a number of 1 or more", "%d is less than 1", in.Show)
 	}
 	full := s.WithDefaults()
 	if full.GPU == "" {

@@ -47,7 +47,7 @@ func render(_ context.Context, c *Call, in RenderIn) (RenderOut, error) {
 	case "shell":
 		lines, err := job.ForShell(s, opts, place)
 		if err != nil {
-			return RenderOut{}, c.fieldErrors(err)
+			return RenderOut{}, fieldErrors(err)
 		}
 		return RenderOut{Script: byHand(lines, place)}, nil
 	case "hostfile":
@@ -58,13 +58,13 @@ func render(_ context.Context, c *Call, in RenderIn) (RenderOut, error) {
 	case "distribute":
 		sc, err := job.Distribute(s, opts, "")
 		if err != nil {
-			return RenderOut{}, c.fieldErrors(err)
+			return RenderOut{}, fieldErrors(err)
 		}
 		return RenderOut{Script: sc.Text, Hash: sc.Hash, Warnings: c.warnings(sc)}, nil
 	case "session":
 		i, err := job.ForSession(s, opts)
 		if err != nil {
-			return RenderOut{}, c.fieldErrors(err)
+			return RenderOut{}, fieldErrors(err)
 		}
 		return RenderOut{Script: session(i)}, nil
 	}
@@ -74,7 +74,7 @@ func render(_ context.Context, c *Call, in RenderIn) (RenderOut, error) {
 	}
 	sc, err := render(s, opts)
 	if err != nil {
-		return RenderOut{}, c.fieldErrors(err)
+		return RenderOut{}, fieldErrors(err)
 	}
 	return RenderOut{Script: sc.Text, Hash: sc.Hash, Warnings: c.warnings(sc)}, nil
 }

@@ -220,7 +220,7 @@ func (d *decoder) spec(in any, v reflect.Value) {
 	}
 	s, err := job.Decode([]byte(text))
 	if err != nil {
-		e := AsError((&Call{}).fieldErrors(err)) // arguments come before a caller, and his language
+		e := AsError(fieldErrors(err))
 		d.errs = append(append(d.errs, e), e.More...)
 		e.More = nil
 		return

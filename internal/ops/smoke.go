@@ -102,7 +102,7 @@ func (c *Call) climb(ctx context.Context, cl Cluster, r rung) (SmokeRung, error)
 	}
 	sc, err := job.Render(r.spec, job.Options{Version: c.Version, Site: c.site(r.spec)})
 	if err != nil {
-		return one, c.fieldErrors(err)
+		return one, fieldErrors(err)
 	}
 	id, _, _, err := c.submitOnce(ctx, cl, r.spec, sc, "smoke-"+rand.Text())
 	if err != nil {

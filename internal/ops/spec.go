@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
@@ -56,7 +57,7 @@ func (c *Call) spec(in SpecIn) (job.Spec, error) {
 		}
 	}
 	if errs := s.Validate(); len(errs) > 0 {
-		return s, c.fieldErrors(job.FieldErrors(errs))
+		return s, fieldErrors(job.FieldErrors(errs))
 	}
 	return s, nil
 }
@@ -92,7 +93,7 @@ func (c *Call) draftOf(in SpecIn, name string, text []byte) (job.Spec, []job.Not
 	case len(text) > 0:
 		s, err := job.Decode(text)
 		if err != nil {
-			return base, nil, c.fieldErrors(err)
+			return base, nil, fieldErrors(err)
 		}
 		base = s
 	}
@@ -159,14 +160,17 @@ func overlay(dst, over reflect.Value) {
 
 // fieldErrors turns what the specification says of its fields into one error:
 // the first field, and the others with it.
-func (c *Call) fieldErrors(err error) error {
+func fieldErrors(err error) error {
 	var all []*Error
 	for _, f := range job.AsFieldErrors(err) {
-		msg, fix := f.In(c.Lang)
+		value := ""
 		if f.Value != "" {
-			msg = fmt.Sprintf("%q %s", f.Value, msg)
+			value = fmt.Sprintf("%q ", f.Value)
 		}
-		all = append(all, &Error{Code: BadInput, Field: f.Field, Message: msg, Fix: fix})
+		e := &Error{Code: BadInput, Field: f.Field, Message: value + f.Msg, Fix: f.Fix}
+		e.zh.message, e.zh.fix = f.In(lang.ZH)
+		e.zh.message = value + e.zh.message
+		all = append(all, e)
 	}
 	if len(all) == 0 {
 		return &Error{Code: BadInput, Message: err.Error()}

@@ -69,7 +69,7 @@ func submit(ctx context.Context, c *Call, in SubmitIn) (SubmitOut, error) {
 		sc, err = job.Render(s, opts)
 	}
 	if err != nil {
-		return SubmitOut{}, c.fieldErrors(err)
+		return SubmitOut{}, fieldErrors(err)
 	}
 	full := s.WithDefaults()
 	out := SubmitOut{

@@ -262,9 +262,10 @@ func (w *wish) unanswered(ctx context.Context, sub store.Submission, err error) 
 
 // open is the error of a request whose end is not known.
 func (w *wish) open(err error) error {
-	e := &Error{Code: Failed, Message: "it is not known yet whether the job was submitted: " + err.Error(), Fix: cluster.AskAgain.In(w.Lang)}
+	e := &Error{Code: Failed, Message: "it is not known yet whether the job was submitted: " + err.Error(), Fix: cluster.AskAgain.EN}
+	e.zh.fix = cluster.AskAgain.ZH
 	if s, ok := errors.AsType[*slurm.Error](err); ok && s.Kind == slurm.Denied {
-		e.Fix = s.Fix.In(w.Lang)
+		e.Fix, e.zh.fix = s.Fix.EN, s.Fix.ZH
 	}
 	return e
 }

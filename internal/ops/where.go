@@ -104,8 +104,11 @@ func (c *Call) slurmError(err error, id slurm.JobID) error {
 	if errors.Is(err, slurm.ErrNotFound) {
 		return notFound("job", "`megatron-ops list --all` shows the jobs that are known", "job %s: not known to Slurm", id)
 	}
-	e := &Error{Code: Failed, Message: err.Error(), Fix: slurm.FixOf(err).In(c.Lang)}
+	fix := slurm.FixOf(err)
+	e := &Error{Code: Failed, Message: err.Error(), Fix: fix.EN}
+	e.zh.fix = fix.ZH
 	if s, ok := errors.AsType[*slurm.Error](err); ok {
+		e.zh.op, e.zh.words = s.Op, s.Msg
 		switch s.Kind {
 		case slurm.Denied:
 			e.Code = NotAllowed
