@@ -66,12 +66,16 @@ func recommend(_ context.Context, c *Call, in RecommendIn) (RecommendOut, error)
 }
 
 // model is a specification of which only the model and the GPUs matter: it may
-// have no worktree yet.
+// have no worktree yet, and come from a script that hides its folders.
 func (c *Call) model(in SpecIn) (job.Spec, error) {
 	if in.Spec.Worktree == "" {
 		in.Spec.Worktree = "/worktree"
 	}
-	return c.spec(in)
+	s, _, err := c.draft(in)
+	if err != nil {
+		return s, err
+	}
+	return s, sound(s)
 }
 
 // notLegal says which of Megatron's rules stands in the way of every layout.

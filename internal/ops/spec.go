@@ -56,10 +56,15 @@ func (c *Call) spec(in SpecIn) (job.Spec, error) {
 			return s, badInput("file", "megatron-ops import it into a job.yaml, write out what its notes name, and use that", "line %d: the script does not show %s", n.Line, n.What)
 		}
 	}
+	return s, sound(s)
+}
+
+// sound is the error of every field of s that is wrong, or nil.
+func sound(s job.Spec) error {
 	if errs := s.Validate(); len(errs) > 0 {
-		return s, fieldErrors(job.FieldErrors(errs))
+		return fieldErrors(job.FieldErrors(errs))
 	}
-	return s, nil
+	return nil
 }
 
 // given is the text that in holds or names, and its file's name.
