@@ -6,6 +6,7 @@ import (
 
 	"github.com/slack-go/slack"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
@@ -49,6 +50,37 @@ type out struct {
 	File   *File           `json:"file,omitempty"`
 	Bytes  []byte          `json:"bytes,omitempty"` // a picture's
 	Extra  json.RawMessage `json:"extra,omitempty"`
+}
+
+// textAgain stands before a private answer that perhaps is there already.
+var textAgain = lang.Text{
+	EN: "Sent once more, in case it did not arrive the first time. Nothing was done twice.",
+	ZH: "（重发：不确定上一次是否送达，操作没有重复执行）",
+}
+
+// cannotBeFound reports whether o would be said a second time when it is sent a
+// second time. Slack shows nobody what one person alone sees; an edit, or what
+// takes the place of a message, comes out the same however often.
+func (o out) cannotBeFound() bool {
+	return o.Do == doEphemeral || o.Do == doRespond && !o.Replace
+}
+
+// again is o as it is sent once more: nobody is to take it for the answer to
+// something that was done again.
+func (o out) again() out {
+	said := textAgain.In(guess(o.Text + string(o.Blocks)))
+	o.Text = said + "\n" + o.Text
+	var list []json.RawMessage
+	if err := json.Unmarshal(o.Blocks, &list); err != nil || len(list) == 0 || len(list) >= maxBlocks {
+		return o
+	}
+	mark := blocksJSON([]slack.Block{slack.NewContextBlock("", plain(said))})
+	var marks []json.RawMessage
+	_ = json.Unmarshal(mark, &marks) // our own
+	if all, err := json.Marshal(append(marks, list...)); err == nil {
+		o.Blocks = all
+	}
+	return o
 }
 
 // owe makes o a message of the outbox.

@@ -82,6 +82,31 @@ func TestAMessageWhoseAnswerWasLostIsNotPostedTwice(t *testing.T) {
 	require.Len(t, cards(s.State(), "9000"), 1, "found again, and edited in place")
 }
 
+// What one person alone sees cannot be looked for: where it may have arrived it
+// is sent once more, and says so.
+func TestAPrivateAnswerThatComesTwiceSaysSo(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ ask, answer, mark string }{
+		{"help", "What you can do now", "Sent once more, in case it did not arrive the first time. Nothing was done twice."},
+		{"帮助", "现在可以做什么", "（重发：不确定上一次是否送达，操作没有重复执行）"},
+	} {
+		s := play(t)
+		s.Fault(slacktest.Fault{Method: "response_url", Times: 1, Reset: "after"})
+		s.Slash(row.ask)
+		s.said(row.mark, row.answer)
+		first, second := 0, 0
+		for _, m := range s.State().Messages {
+			if strings.Contains(text(m), row.mark) {
+				second++
+				require.Equal(t, "context", m.Blocks[0].(map[string]any)["type"])
+			} else if strings.Contains(text(m), row.answer) {
+				first++
+			}
+		}
+		require.Equal(t, []int{1, 1}, []int{first, second})
+	}
+}
+
 func TestAFileWhoseUploadWasLostIsNotUploadedTwice(t *testing.T) {
 	t.Parallel()
 	s := play(t)

@@ -105,6 +105,9 @@ func (b *Bot) sendOne(ctx context.Context, m store.SlackMessage, o out) bool {
 			return b.settle(ctx, m, o, ref, nil)
 		}
 	}
+	if !m.Tried.IsZero() && o.cannotBeFound() {
+		o = o.again()
+	}
 	if err := b.cfg.Store.Trying(ctx, m.ID, b.now()); err != nil {
 		return false
 	}

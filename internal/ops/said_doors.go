@@ -20,6 +20,7 @@ var saidByDoors = []lang.Text{
 	{EN: "%s is there already", ZH: "%s 已存在"},
 	{EN: "--force writes over it, --as NAME adds this cluster to it, --file - shows the profile", ZH: "--force 覆盖它，--as NAME 把该集群加入其中，--file - 只显示配置"},
 	{EN: "choose another name, or mend the file; --file - shows this cluster alone", ZH: "请换一个名称，或修正该文件；--file - 只显示该集群"},
+	{EN: "init --yes takes what was detected", ZH: "init --yes 直接采用检测到的值"},
 	{EN: "no answer, so nothing was written", ZH: "没有回答，因此没有写入任何内容"},
 	{EN: "%s has no --batch", ZH: "%s 没有 --batch"},
 	{EN: "plan, render, lint, diagnose and ask have one", ZH: "plan、render、lint、diagnose、ask 支持 --batch"},

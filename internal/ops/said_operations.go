@@ -107,6 +107,8 @@ var saidByOperations = []lang.Text{
 	{EN: "use a new key for a changed job", ZH: "修改后的作业请使用新的幂等键"},
 	{EN: "it is not known yet whether the job was submitted: %s", ZH: "尚不确定作业是否已提交：%s"},
 	{EN: "take nodes first: render --for session shows how, with salloc --no-shell", ZH: "请先申请节点：render --for session 会给出 salloc --no-shell 的用法"},
+	{EN: "cluster %s is the embedded back end, which has no allocations", ZH: "集群 %s 是内置后端，没有资源分配"},
+	{EN: "cluster %s is reached by slurmrestd, which starts jobs and no steps", ZH: "集群 %s 通过 slurmrestd 访问，只能启动作业，不能启动步骤"},
 	{EN: "a cluster of kind cli or ssh; or submit it as a job of its own", ZH: "请使用类型为 cli 或 ssh 的集群，或作为单独的作业提交"},
 	{EN: "line %d: the script does not show %s", ZH: "第 %d 行：脚本中看不出 %s"},
 	{EN: "megatron-ops import it into a job.yaml, write out what its notes name, and use that", ZH: "请用 megatron-ops import 转成 job.yaml，补全其说明中指出的内容后再使用"},

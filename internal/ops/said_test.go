@@ -49,6 +49,7 @@ func TestNoErrorIsForgottenInChinese(t *testing.T) {
 
 // sentences are the messages and fixes that a file gives to errors.
 func sentences(file *ast.File) (all []ast.Expr) {
+	passed := map[string]bool{} // variables that hold a whole message
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.CompositeLit:
@@ -69,6 +70,9 @@ func sentences(file *ast.File) (all []ast.Expr) {
 				if len(n.Args) > 2 {
 					all = append(all, n.Args[1:3]...)
 				}
+				if len(n.Args) == 4 && template(n.Args[2]) == "7" && nameOf(n.Args[3]) != "err" {
+					passed[nameOf(n.Args[3])] = true
+				}
 			case "sure":
 				all = append(all, n.Args[1])
 			}
@@ -79,6 +83,12 @@ func sentences(file *ast.File) (all []ast.Expr) {
 					all = append(all, n.Rhs[i])
 				}
 			}
+		}
+		return true
+	})
+	ast.Inspect(file, func(n ast.Node) bool {
+		if a, ok := n.(*ast.AssignStmt); ok && len(a.Lhs) == 1 && passed[nameOf(a.Lhs[0])] {
+			all = append(all, a.Rhs[0])
 		}
 		return true
 	})
