@@ -88,6 +88,17 @@ func askInSlack(p mcp.Policy, svc *ops.Service, a config.Approval) mcp.Policy {
 	return p
 }
 
+// beyondAgents says why a call is more than an agent may have confirmed by a
+// token. Where approvals are required for agents, every one is: if nobody can be
+// asked in Slack, the agent's own person has to be.
+func beyondAgents(svc *ops.Service, a config.Approval, op string, in any) string {
+	why := needsApproval(svc, a, op, in).EN
+	if why == "" && a.Agents {
+		why = "approvals are required for agents here"
+	}
+	return why
+}
+
 // ownAgentPolicy is that of an agent which a person runs on standard input: the
 // limits are the same, and where a server with Slack shares the store, its
 // operators decide there.
@@ -98,7 +109,7 @@ func ownAgentPolicy(service func() (*ops.Service, error), cfg config.Config) mcp
 		if err != nil {
 			return "" // the call itself is refused for it
 		}
-		return needsApproval(svc, a, op, in).EN
+		return beyondAgents(svc, a, op, in)
 	}}
 	if cfg.Store == "" || a.Channel == "" && len(cfg.Slack.Operators) == 0 {
 		return p

@@ -135,7 +135,7 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 	mux := http.NewServeMux()
 	var running sync.WaitGroup
 	tell := logNews(log, sh.lang)
-	agentPolicy := mcp.Policy{Beyond: func(op string, in any) string { return needsApproval(svc, cfg.Slack.Approval, op, in).EN }}
+	agentPolicy := mcp.Policy{Beyond: func(op string, in any) string { return beyondAgents(svc, cfg.Slack.Approval, op, in) }}
 	go svc.Answerer().Warm() // the first question should not wait
 	watchers := newWatchers(svc)
 	led := []func(context.Context){func(ctx context.Context) { runWatchers(ctx, watchers) }}

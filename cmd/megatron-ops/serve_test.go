@@ -318,37 +318,8 @@ mcp:
 		return callTool(t, s.url, token, "submit", args)
 	}
 	require.Contains(t, submit(), "waits for an approval")
-	var q *slacktest.Message
-	slack.Wait("the request", func(st slacktest.State) bool {
-		for _, m := range st.Messages {
-			if m.Channel == "C-ops" && strings.Contains(slacktest.JSON(m.Blocks), "An agent asks for your approval") {
-				q = m
-			}
-		}
-		return q != nil
-	})
-	drawn := slacktest.JSON(q.Blocks)
-	require.Contains(t, drawn, "32 GPU hours")
-	require.Contains(t, drawn, "nightly")
-	var value string
-	for _, b := range q.Blocks {
-		raw, err := json.Marshal(b)
-		require.NoError(t, err)
-		var row struct {
-			Elements []struct {
-				Action string `json:"action_id"`
-				Value  string `json:"value"`
-			} `json:"elements"`
-		}
-		if json.Unmarshal(raw, &row) == nil {
-			for _, e := range row.Elements {
-				if e.Action == "agent_yes" {
-					value = e.Value
-				}
-			}
-		}
-	}
-	require.NotEmpty(t, value)
+	q, value := agentAsked(t, slack, "32 GPU hours")
+	require.Contains(t, slacktest.JSON(q.Blocks), "nightly")
 	require.Contains(t, submit(), "waits for an approval", "asked again before the decision")
 	slack.Press(q, "agent_yes", value, "U5")
 	slack.Wait("the decision", func(st slacktest.State) bool {
@@ -374,6 +345,40 @@ mcp:
 	require.Contains(t, string(out), "approve")
 	require.Contains(t, string(out), "T1/U5")
 	require.Contains(t, string(out), "nightly, by test-agent", "the agent and whom it asked for")
+}
+
+// agentAsked waits for an agent's request that holds those words and was not
+// decided, and returns it with what its buttons send.
+func agentAsked(t *testing.T, slack *slacktest.Process, words string) (q *slacktest.Message, value string) {
+	t.Helper()
+	slack.Wait("the request", func(st slacktest.State) bool {
+		for _, m := range st.Messages {
+			drawn := slacktest.JSON(m.Blocks)
+			if m.Channel == "C-ops" && strings.Contains(drawn, "An agent asks for your approval") && strings.Contains(drawn, words) {
+				q = m
+			}
+		}
+		return q != nil
+	})
+	for _, b := range q.Blocks {
+		raw, err := json.Marshal(b)
+		require.NoError(t, err)
+		var row struct {
+			Elements []struct {
+				Action string `json:"action_id"`
+				Value  string `json:"value"`
+			} `json:"elements"`
+		}
+		if json.Unmarshal(raw, &row) == nil {
+			for _, e := range row.Elements {
+				if e.Action == "agent_yes" {
+					value = e.Value
+				}
+			}
+		}
+	}
+	require.NotEmpty(t, value)
+	return q, value
 }
 
 // callTool calls a tool over /mcp and returns everything that came back.
@@ -408,37 +413,39 @@ func callTool(t *testing.T, base, token, name string, args map[string]any) strin
 	return post(map[string]any{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": map[string]any{"name": name, "arguments": args}})
 }
 
+// callStdio starts the program for an agent on standard input, calls a tool once
+// it has been greeted, and returns everything that came back.
+func callStdio(t *testing.T, s *server, name string, args map[string]any) string {
+	t.Helper()
+	cmd := s.command("mcp")
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	lines := bufio.NewReader(out)
+	_, err = io.WriteString(in, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test-agent","version":"1"}}}`+"\n")
+	require.NoError(t, err)
+	_, err = lines.ReadString('\n')
+	require.NoError(t, err)
+	require.NoError(t, json.NewEncoder(in).Encode(map[string]any{
+		"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": map[string]any{"name": name, "arguments": args},
+	}))
+	require.NoError(t, in.Close())
+	rest, err := io.ReadAll(lines)
+	require.NoError(t, err)
+	require.NoError(t, cmd.Wait())
+	return string(rest)
+}
+
 // An agent on standard input is held to the same limits, and asks in the same
 // place where it shares the server's store.
 func TestAnAgentOnStandardInputIsHeldToTheLimits(t *testing.T) {
 	t.Parallel()
 	slack := slacktest.Start(t, slacktest.Config{SigningSecret: signingSecret})
 	config := "slack:\n  operators: [U5]\n  approval: {channel: C-ops, gpu_hours: 1}\n"
-	hello := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test-agent","version":"1"}}}
-`
-	call := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"submit","arguments":{"spec":{"name":"big","nodes":2,"gpus_per_node":8,"time":"2:00:00","launcher":"custom","launcher_argv":["true"],"worktree":"/tmp"}}}}
-`
-	// A client calls once it has been greeted.
 	ask := func(s *server) string {
-		t.Helper()
-		cmd := s.command("mcp")
-		in, err := cmd.StdinPipe()
-		require.NoError(t, err)
-		out, err := cmd.StdoutPipe()
-		require.NoError(t, err)
-		require.NoError(t, cmd.Start())
-		lines := bufio.NewReader(out)
-		_, err = io.WriteString(in, hello)
-		require.NoError(t, err)
-		_, err = lines.ReadString('\n')
-		require.NoError(t, err)
-		_, err = io.WriteString(in, call)
-		require.NoError(t, err)
-		require.NoError(t, in.Close())
-		rest, err := io.ReadAll(lines)
-		require.NoError(t, err)
-		require.NoError(t, cmd.Wait())
-		return string(rest)
+		return callStdio(t, s, "submit", map[string]any{"spec": small(s, "big")})
 	}
 	alone := newServer(t, config)
 	require.Contains(t, ask(alone), "32 GPU hours, more than 1, so a person has to say yes")
@@ -448,12 +455,12 @@ func TestAnAgentOnStandardInputIsHeldToTheLimits(t *testing.T) {
 	s.start("")
 	slack.Target(s.url)
 	require.Contains(t, ask(s), "waits for an approval in Slack")
-	slack.Wait("the request", func(st slacktest.State) bool {
-		for _, m := range st.Messages {
-			if m.Channel == "C-ops" && strings.Contains(slacktest.JSON(m.Blocks), "test-agent") {
-				return true
-			}
-		}
-		return false
-	})
+	agentAsked(t, slack, "test-agent")
+}
+
+// small is a job that ends at once.
+func small(s *server, name string) map[string]any {
+	return map[string]any{
+		"name": name, "nodes": 2, "gpus_per_node": 8, "time": "2:00:00", "launcher": "custom", "launcher_argv": []string{"true"}, "worktree": s.home,
+	}
 }
