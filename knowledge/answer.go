@@ -287,10 +287,13 @@ type finding struct {
 	hits []index.Hit
 }
 
+// nearest is how many cards are looked at, so that a denial is among them.
+const nearest = 8
+
 // find answers without a model.
 func (a *Answerer) find(q Question) finding {
 	lib, text, l := a.ready(), q.Text, q.Lang
-	hits := lib.deny(text, lib.index.Search(text, 4))
+	hits := lib.deny(text, lib.index.Search(text, nearest))
 	why := outOfScope(text)
 	if ans, ok := a.about(text, l, why); ok {
 		return finding{Answer: ans, hits: hits}
