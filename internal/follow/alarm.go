@@ -69,6 +69,7 @@ func (f *Follower) patrol(ctx context.Context, st *store.Store) {
 			f.follow(j)
 			switch j.State {
 			case slurm.Running:
+				f.adopt(ctx, st, j)
 				f.sound(ctx, st, j)
 			case slurm.Pending:
 				asked = asked || f.hint(ctx, st, j)

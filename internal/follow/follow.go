@@ -48,6 +48,8 @@ type Follower struct {
 	// Interval is between two looks at the store and at artifacts. Zero: 30 s.
 	Interval time.Duration
 
+	adopting sync.Mutex // one at a time takes up the next job of a chain
+
 	mu      sync.Mutex
 	awaited map[string]bool      // jobs whose artifact is being awaited
 	live    map[string]slurm.Job // jobs that run or wait
@@ -172,6 +174,9 @@ func (f *Follower) seen(ctx context.Context, st *store.Store, j slurm.Job) {
 	}
 	if j.State == slurm.Pending && len(j.Requeues) > 0 {
 		n.Why = requeued(j)
+	}
+	if j.State == slurm.Running || j.State.Ended() {
+		f.adopt(ctx, st, j)
 	}
 	f.Tell(ctx, n)
 	if err := st.Slack().Put(ctx, last, key(j.Cluster, j.ID), j, time.Now().Add(2*memory)); err != nil && ctx.Err() == nil {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // each runs a test on both databases.
@@ -66,6 +68,22 @@ func TestOneKeyIsOneSubmission(t *testing.T) {
 		unfinished, err = s.Unfinished(ctx)
 		require.NoError(t, err)
 		require.Empty(t, unfinished)
+	})
+}
+
+func TestAnAdoptedJobIsASubmissionOnce(t *testing.T) {
+	each(t, func(t *testing.T, s *Store) {
+		for _, id := range []slurm.JobID{"12", "13"} {
+			require.NoError(t, s.Adopt(t.Context(), Submission{Key: "k/link-2", Token: "t-2", Cluster: "real", Name: "run", Spec: []byte("{}"), JobID: id, CreatedAt: noon}))
+		}
+		sub, err := s.ByJob(t.Context(), "real", "12")
+		require.NoError(t, err)
+		require.Equal(t, Submitted, sub.State)
+		_, err = s.ByJob(t.Context(), "real", "13")
+		require.ErrorIs(t, err, ErrNotFound)
+		unfinished, err := s.Unfinished(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, unfinished, "nobody may hand it over again")
 	})
 }
 

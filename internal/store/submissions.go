@@ -51,21 +51,35 @@ const submissionColumns = `key, token, cluster, owner, asked_by, name, spec, spe
 // When its key is taken, nothing is stored and the earlier submission comes back,
 // with false.
 func (s *Store) Begin(ctx context.Context, sub Submission) (Submission, bool, error) {
-	res, err := s.exec(ctx, `INSERT INTO submissions (`+submissionColumns+`)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING`,
-		sub.Key, sub.Token, sub.Cluster, sub.Owner, sub.AskedBy, sub.Name, string(sub.Spec), sub.SpecHash,
-		sub.Script, sub.Dir, Submitting, "", "", millis(sub.CreatedAt), millis(sub.CreatedAt), sub.Place, millis(sub.CreatedAt))
-	if err != nil {
+	sub.State, sub.JobID, sub.Message = Submitting, "", ""
+	if first, err := s.insert(ctx, sub); err != nil {
 		return Submission{}, false, err
-	}
-	if n, err := res.RowsAffected(); err != nil {
-		return Submission{}, false, err
-	} else if n == 1 {
-		sub.State, sub.UpdatedAt, sub.AttemptedAt = Submitting, sub.CreatedAt, sub.CreatedAt
+	} else if first {
+		sub.UpdatedAt, sub.AttemptedAt = sub.CreatedAt, sub.CreatedAt
 		return sub, true, nil
 	}
 	earlier, err := s.Submission(ctx, sub.Key)
 	return earlier, false, err
+}
+
+// Adopt stores sub as Submitted: a job that is there already, and that another of
+// ours has queued. Where its key is taken, nothing is stored.
+func (s *Store) Adopt(ctx context.Context, sub Submission) error {
+	sub.State = Submitted
+	_, err := s.insert(ctx, sub)
+	return err
+}
+
+func (s *Store) insert(ctx context.Context, sub Submission) (first bool, err error) {
+	res, err := s.exec(ctx, `INSERT INTO submissions (`+submissionColumns+`)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING`,
+		sub.Key, sub.Token, sub.Cluster, sub.Owner, sub.AskedBy, sub.Name, string(sub.Spec), sub.SpecHash,
+		sub.Script, sub.Dir, sub.State, string(sub.JobID), sub.Message, millis(sub.CreatedAt), millis(sub.CreatedAt), sub.Place, millis(sub.CreatedAt))
+	if err != nil {
+		return false, err
+	}
+	n, err := res.RowsAffected()
+	return n == 1, err
 }
 
 // Attempt notes, before it is done, that sub is handed over once more, from

@@ -1,0 +1,174 @@
+package follow
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
+	"github.com/megatron-ops/megatron-ops/slurm/watch"
+)
+
+// TestAChainIsOneRunOnSlurm follows a chain of three that its jobs queue
+// themselves: each is told of with a diagnosis of its own, and carried on to the
+// next, though the follower is away for a while.
+func TestAChainIsOneRunOnSlurm(t *testing.T) {
+	real := slurmtest.Start(t, slurmtest.Options{Conf: "# chains\n"})
+	root := cluster.NewCLI("real")
+	root.Environ = real.Environ
+	alice, err := root.As("alice")
+	require.NoError(t, err)
+	tree := filepath.Join(real.Work, "chained")
+	require.NoError(t, os.MkdirAll(tree, 0o777))
+	require.NoError(t, os.Chmod(tree, 0o777)) //nolint:gosec // alice's jobs write there
+	require.NoError(t, os.WriteFile(filepath.Join(tree, "train.sh"), []byte("echo >&2 'ModuleNotFoundError: No module named \"apex\"'\nsleep 6\nexit 1\n"), 0o755))
+	st, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))
+	require.NoError(t, err)
+	o := watch.Options{Interval: time.Second, Floor: 500 * time.Millisecond, Window: time.Second}
+	shared := watch.NewShared(alice, o)
+	call := &ops.Call{
+		Service: &ops.Service{
+			Clusters: map[string]ops.Cluster{"real": alice}, Default: "real", Now: time.Now, Self: "alice",
+			Store: func() (*store.Store, error) { return st, nil }, Views: map[string]ops.View{"real": shared},
+		},
+		Who: ops.Caller{Surface: ops.Shell, ID: "alice", User: "alice"},
+	}
+	var mu sync.Mutex
+	var news []News
+	follow := func() (stop func()) {
+		w := watch.New(shared, o)
+		f := &Follower{
+			Service: call.Service, Log: slog.New(slog.DiscardHandler), Interval: time.Second, Watchers: map[string]*watch.Watcher{"real": w},
+			Tell: func(_ context.Context, n News) {
+				mu.Lock()
+				defer mu.Unlock()
+				news = append(news, n)
+			},
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 2)
+		go func() { w.Run(ctx); done <- nil }()
+		go func() { done <- f.Run(ctx) }()
+		return func() { cancel(); <-done; <-done }
+	}
+	stop := follow()
+	t.Cleanup(func() {
+		_, _ = real.Run(context.Background(), "scancel", "--user=alice")
+		stop()
+		st.Close()
+	})
+	// One that others of the same name and folder stand beside.
+	_, err = real.RunAs(t.Context(), "alice", "sbatch", "--job-name=long", "--chdir="+tree, "--output=/dev/null", "--hold", "--wrap=true")
+	require.NoError(t, err)
+	none, no, three := 0, false, 3
+	op, _ := ops.Lookup("submit")
+	out, err := op.Run(t.Context(), call, &ops.SubmitIn{Yes: true, Force: true, SpecIn: ops.SpecIn{Spec: job.Spec{
+		Name: "long", Worktree: tree, GPUsPerNode: &none, Guards: &no, Launcher: job.Custom, LauncherArgv: []string{"bash"}, Script: "train.sh",
+		Partition: "prod", Time: "5", Chain: &three,
+	}}})
+	require.NoError(t, err)
+	ids := []slurm.JobID{*out.(ops.SubmitOut).JobID}
+
+	find := func(what string, is func(News) bool) News {
+		t.Helper()
+		var found News
+		require.Eventually(t, func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			i := slices.IndexFunc(news, is)
+			if i >= 0 {
+				found = news[i]
+			}
+			return i >= 0
+		}, 60*time.Second, 100*time.Millisecond, what)
+		return found
+	}
+	for n := 1; n <= 3; n++ {
+		id := ids[n-1]
+		if n < 3 {
+			next := find("the next job", func(x News) bool { return x.Job.ID == id && x.Next != "" })
+			ids = append(ids, next.Next)
+			require.Contains(t, next.Why.EN, "of the chain's 3 is queued as "+string(next.Next))
+			require.Contains(t, next.Why.ZH, string(next.Next))
+			require.Contains(t, next.Why.EN, "logs/long.stop")
+		}
+		if n == 2 {
+			// Away while this one ends and the last begins.
+			stop()
+			require.Eventually(t, func() bool {
+				j, err := root.Job(t.Context(), ids[2])
+				return err == nil && j.State == slurm.Running
+			}, 60*time.Second, 100*time.Millisecond)
+			stop = follow()
+		}
+		end := find("its end", func(x News) bool { return x.Job.ID == id && x.Job.State.Ended() })
+		require.Equal(t, slurm.Failed, end.Job.State)
+		require.NotNil(t, end.Report, "job %d of the chain", n)
+		require.Contains(t, end.Report.RootLine, "apex")
+	}
+	time.Sleep(2 * time.Second)
+	told := map[string]int{}
+	mu.Lock()
+	for _, x := range news {
+		if x.Next != "" {
+			told["next of "+string(x.Job.ID)]++
+		} else if x.Job.State.Ended() {
+			told["end of "+string(x.Job.ID)]++
+		}
+	}
+	mu.Unlock()
+	require.Equal(t, map[string]int{
+		"next of " + string(ids[0]): 1, "next of " + string(ids[1]): 1,
+		"end of " + string(ids[0]): 1, "end of " + string(ids[1]): 1, "end of " + string(ids[2]): 1,
+	}, told)
+	subs, err := st.Submissions(t.Context(), "alice", "long", 10)
+	require.NoError(t, err)
+	require.Len(t, subs, 3)
+	// A second press of the same request is still the first job.
+	out, err = op.Run(t.Context(), call, &ops.SubmitIn{Yes: true, Force: true, IdempotencyKey: strings.TrimPrefix(subs[2].Key, "alice/real/"), SpecIn: ops.SpecIn{Spec: job.Spec{
+		Name: "long", Worktree: tree, GPUsPerNode: &none, Guards: &no, Launcher: job.Custom, LauncherArgv: []string{"bash"}, Script: "train.sh",
+		Partition: "prod", Time: "5", Chain: &three,
+	}}})
+	require.NoError(t, err)
+	require.Equal(t, ids[0], *out.(ops.SubmitOut).JobID)
+}
+
+func TestTheNextJobOfAChainIsKnown(t *testing.T) {
+	at := time.Unix(1_800_000_000, 0)
+	after := func(d time.Duration) *time.Time { u := at.Add(d); return &u }
+	j := slurm.Job{ID: "10", User: "alice", WorkDir: "/w", Name: "long-token", StartedAt: &at}
+	next := slurm.Job{ID: "11", User: "alice", WorkDir: "/w", Name: "long", SubmittedAt: after(2 * time.Second), Reason: "Priority"}
+	s := job.Spec{Name: "long"}
+	require.True(t, follows(next, j, s))
+	for name, change := range map[string]func(*slurm.Job){
+		"another's":                    func(n *slurm.Job) { n.User = "bob" },
+		"another name":                 func(n *slurm.Job) { n.Name = "longer" },
+		"another folder":               func(n *slurm.Job) { n.WorkDir = "/v" },
+		"an earlier number":            func(n *slurm.Job) { n.ID = "9" },
+		"an array's":                   func(n *slurm.Job) { n.ID = "11_1" },
+		"queued before it began":       func(n *slurm.Job) { n.SubmittedAt = after(-time.Second) },
+		"queued much later":            func(n *slurm.Job) { n.SubmittedAt = after(time.Hour) },
+		"one of our own":               func(n *slurm.Job) { n.Comment = slurm.TagComment("", "abc") },
+		"of which the time is unknown": func(n *slurm.Job) { n.SubmittedAt = nil },
+	} {
+		n := next
+		change(&n)
+		require.False(t, follows(n, j, s), name)
+	}
+	waits := next
+	waits.SubmittedAt, waits.Reason = after(time.Hour), "Dependency"
+	require.True(t, follows(waits, j, s), "it waits for a job's end")
+}
