@@ -93,11 +93,8 @@ func (b *Bot) follow(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, res
 		cluster = c.Default
 	}
 	news := News{Job: slurm.Job{ID: slurm.JobID(id), Cluster: cluster, Name: stringField(result, "name"), User: c.Who.User, State: slurm.Pending}}
-	if cl, ok := c.Clusters[cluster]; ok {
-		if j, err := cl.Job(ctx, slurm.JobID(id)); err == nil {
-			j.Cluster = cluster
-			news.Job = j
-		}
+	if j, ok := queued(ctx, c.Service, cluster, slurm.JobID(id)); ok {
+		news.Job = j
 	}
 	if a.local != nil {
 		k := card{News: news}

@@ -44,6 +44,7 @@ var (
 	textNotKnown  = lang.Text{EN: "cause not known", ZH: "原因未知"}
 	textIdentity  = lang.Text{EN: "Identity", ZH: "身份"}
 	textUpdated   = lang.Text{EN: "As of %s. Open this tab again for the present state.", ZH: "数据时间：%s。重新打开本页即可刷新。"}
+	textLastSeen  = lang.Text{EN: "The cluster does not answer. This is how it was at %s.", ZH: "集群没有响应，以下为 %s 时的状态。"}
 	textPing      = lang.Text{EN: "Call me", ZH: "提醒方式"}
 	digestText    = map[string]lang.Text{"on": {EN: "every morning", ZH: "每天早上"}, "off": {EN: "no", ZH: "不发送"}}
 	notifyText    = map[string]lang.Text{
@@ -90,14 +91,17 @@ func (b *Bot) myJobs(ctx context.Context, a ask, c *ops.Call) []slack.Block {
 	if c.Who.User == "" {
 		return []slack.Block{docBlocks(view.Section{Text: textHelpUnlinked.In(c.Lang)})}
 	}
-	jobs, err := b.jobs(ctx, c, b.clusterOf(ctx, a), slurm.Filter{User: c.Who.User})
+	jobs, err := openJobs(ctx, c, b.clusterOf(ctx, a))
 	if err != nil {
-		return []slack.Block{docBlocks(view.Section{Text: err.Error()})}
+		return []slack.Block{docBlocks(view.Section{Text: ops.AsError(err).In(c.Lang).Message})}
 	}
 	if len(jobs) == 0 {
 		return []slack.Block{docBlocks(view.Section{Text: textNoJobs.In(c.Lang)})}
 	}
 	var bs []slack.Block
+	if at := jobs[0].SeenAt; at != nil {
+		bs = append(bs, contextLine(fmt.Sprintf(textLastSeen.In(c.Lang), at.UTC().Format("2006-01-02 15:04 UTC"))))
+	}
 	for i, j := range jobs[:min(len(jobs), 8)] {
 		where := reasonWords(j.Reason, c.Lang)
 		if len(j.Nodes) > 0 {
@@ -132,20 +136,29 @@ func (b *Bot) clusterOf(ctx context.Context, a ask) string {
 	return b.cfg.Service.Default
 }
 
-// jobs asks a cluster.
-func (b *Bot) jobs(ctx context.Context, c *ops.Call, cluster string, f slurm.Filter) ([]slurm.Job, error) {
-	cl, ok := c.Clusters[cluster]
-	if !ok {
-		return nil, fmt.Errorf("cluster %q is not configured", cluster)
-	}
+// openJobs is the operation list: the caller's jobs that wait or run, with those
+// of all others in one question.
+func openJobs(ctx context.Context, c *ops.Call, cluster string) ([]slurm.Job, error) {
+	op, _ := ops.Lookup("list")
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	jobs, err := cl.Jobs(ctx, f)
-	for i := range jobs {
-		jobs[i].Cluster = cl.Name()
+	out, err := op.Run(ctx, c, &ops.ListIn{OnCluster: ops.OnCluster{Cluster: cluster}})
+	found, _ := out.(ops.ListOut)
+	return found.Jobs, err
+}
+
+// queued is a job as the queue shows it, to all who read with one question.
+func queued(ctx context.Context, s *ops.Service, cluster string, id slurm.JobID) (slurm.Job, bool) {
+	if s.Clusters[cluster] == nil {
+		return slurm.Job{}, false
 	}
-	slices.SortFunc(jobs, func(x, y slurm.Job) int { return strings.Compare(string(y.ID), string(x.ID)) })
-	return jobs, err
+	rows, err := s.Reader(cluster).Jobs(ctx, slurm.Filter{IDs: []slurm.JobID{id}, All: true})
+	if err != nil {
+		return slurm.Job{}, false
+	}
+	j, ok := slurm.Fold(id, rows)
+	j.Cluster = cluster
+	return j, ok
 }
 
 // glance is the operation nodes in short: what is free by partition, and the

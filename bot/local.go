@@ -168,14 +168,18 @@ func (s *Local) draw(owed []store.SlackMessage) (said []Said) {
 
 // Look tells of the jobs that were submitted here and have changed since.
 func (s *Local) Look(ctx context.Context) (said []Said) {
+	rows := s.queue(ctx)
 	for id, k := range s.jobs {
 		cl, ok := s.b.cfg.Service.Clusters[k.News.Job.Cluster]
 		if !ok || k.News.Job.State.Ended() {
 			continue
 		}
-		j, err := cl.Job(ctx, k.News.Job.ID)
-		if err != nil {
-			continue
+		j, ok := slurm.Fold(k.News.Job.ID, rows[k.News.Job.Cluster])
+		if !ok { // it has left the queue
+			var err error
+			if j, err = cl.Job(ctx, k.News.Job.ID); err != nil {
+				continue
+			}
 		}
 		j.Cluster = k.News.Job.Cluster
 		if j.State == k.News.Job.State {
@@ -191,6 +195,22 @@ func (s *Local) Look(ctx context.Context) (said []Said) {
 		said = append(said, terminalText(blocks))
 	}
 	return said
+}
+
+// queue is what the queue of each cluster shows of the jobs that have not ended:
+// one question a cluster, however many they are.
+func (s *Local) queue(ctx context.Context) map[string][]slurm.Job {
+	ids := map[string][]slurm.JobID{}
+	for _, k := range s.jobs {
+		if j := k.News.Job; !j.State.Ended() && s.b.cfg.Service.Clusters[j.Cluster] != nil {
+			ids[j.Cluster] = append(ids[j.Cluster], j.ID)
+		}
+	}
+	rows := map[string][]slurm.Job{}
+	for name, list := range ids {
+		rows[name], _ = s.b.cfg.Service.Reader(name).Jobs(ctx, slurm.Filter{IDs: list, All: true}) // else each is asked for
+	}
+	return rows
 }
 
 // alarms tells what goes wrong with a running job, each once.
