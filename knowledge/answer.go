@@ -154,7 +154,7 @@ func New(opts Options) *Answerer {
 	}
 	return &Answerer{
 		own:   own,
-		ready: sync.OnceValue(func() *library { return makeLibrary(cards.All()) }),
+		ready: sync.OnceValue(func() *library { return makeLibrary(known()) }),
 		site:  &site{folders: opts.Site, now: now},
 		model: opts.Model,
 		spent: &budget{now: now},

@@ -14,7 +14,7 @@ import (
 
 // An example question must lead to its own card, and must not be declined.
 func TestExampleQuestionsLeadToTheirCards(t *testing.T) {
-	lib := makeLibrary(cards.All())
+	lib := makeLibrary(known())
 	asked, lost := 0, 0
 	for i, c := range lib.cards {
 		for _, ask := range c.Asks {
