@@ -79,10 +79,13 @@ const slackSchema = `CREATE TABLE slack_inbox (
 // Slack is the bot's part of the database: the requests it has accepted, the
 // messages it still owes, and small documents such as job cards, identity links
 // and settings.
-type Slack struct{ *Store }
+type Slack struct {
+	*Store
+	accepts *accepts
+}
 
 // Slack returns the bot's part of s.
-func (s *Store) Slack() *Slack { return &Slack{s} }
+func (s *Store) Slack() *Slack { return &Slack{s, &s.accepts} }
 
 // tx runs f in one transaction.
 func (s *Slack) tx(ctx context.Context, f func(*sql.Tx) error) error {
@@ -94,19 +97,6 @@ func (s *Slack) tx(ctx context.Context, f func(*sql.Tx) error) error {
 		return errors.Join(err, tx.Rollback())
 	}
 	return tx.Commit()
-}
-
-// Accept writes r down and reports whether it is new: a request whose key was
-// seen before is not taken again.
-func (s *Slack) Accept(ctx context.Context, r SlackRequest) (fresh bool, err error) {
-	res, err := s.exec(ctx,
-		`INSERT INTO slack_inbox (key, body, at) VALUES (?, ?, ?) ON CONFLICT (key) DO NOTHING`,
-		r.Key, r.Body, millis(r.At))
-	if err != nil {
-		return false, err
-	}
-	n, err := res.RowsAffected()
-	return n == 1, err
 }
 
 // Unfinished lists the accepted requests whose work has no result yet, oldest
