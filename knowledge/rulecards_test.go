@@ -31,7 +31,7 @@ func TestABrokenRuleIsKnownByWhatMegatronPrints(t *testing.T) {
 	for q, want := range map[string]string{
 		"AssertionError: max_position_embeddings must be greater than or equal to seq_length": "--max-position-embeddings must be at least --seq-length",
 		"DeepEP backend is only supported with flex token dispatcher, what do I change":       "--moe-token-dispatcher-type must be flex",
-		"专家模型开了张量并行，报 performance may degrade if MoE and tensor parallelism are enabled":      "必须加 --sequence-parallel",
+		"报 recompute_method must be，全量重计算还缺什么":                                                "必须给 --recompute-method",
 		"TP=1 加 --sequence-parallel 会直接报错退出对吧":                                                "不是这样。",
 	} {
 		ans, err := New(Options{}).Ask(context.Background(), Question{Text: q})
