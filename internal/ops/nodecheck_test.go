@@ -92,9 +92,14 @@ nodecheck {"node":"b","check":"cuda","ok":true,"skipped":"no-torch","error":"/v/
 func TestNodeCheckOnSlurm(t *testing.T) {
 	slurmtest.Torch(t)
 	c, real := onSlurm(t)
-	out, err := do(t, c, "nodecheck", "gpu[1-4]", "--gpus", "0", "--partition", "prod", "--python", "/usr/bin/python3", "--yes")
-	require.NoError(t, err)
-	o := out.(NodeCheckOut)
+	var o NodeCheckOut
+	for range 3 { // the four share this machine: on a busy one their links are not alike
+		out, err := do(t, c, "nodecheck", "gpu[1-4]", "--gpus", "0", "--partition", "prod", "--python", "/usr/bin/python3", "--yes")
+		require.NoError(t, err)
+		if o = out.(NodeCheckOut); len(o.Odd) == 0 {
+			break
+		}
+	}
 	require.Empty(t, o.Odd, "%+v", o.Nodes)
 	for _, n := range o.Nodes {
 		require.InDelta(t, 3, n.Measured["connect"], 0, "peers")
@@ -107,10 +112,10 @@ func TestNodeCheckOnSlurm(t *testing.T) {
 
 	shim := filepath.Join(real.Work, "python")
 	require.NoError(t, os.WriteFile(shim, []byte("#!/bin/sh\n[ \"$SLURMD_NODENAME\" != gpu3 ] || exit 9\nexec /usr/bin/python3 \"$@\"\n"), 0o755))
-	_, err = real.Run(t.Context(), "scontrol", "update", "NodeName=gpu4", "State=DRAIN", "Reason=Kill task failed")
+	_, err := real.Run(t.Context(), "scontrol", "update", "NodeName=gpu4", "State=DRAIN", "Reason=Kill task failed")
 	require.NoError(t, err)
 	t.Cleanup(func() { _, _ = real.Run(context.Background(), "scontrol", "update", "NodeName=gpu4", "State=RESUME") })
-	out, err = do(t, c, "nodecheck", "gpu[3-4]", "--gpus", "0", "--partition", "prod", "--python", shim, "--yes")
+	out, err := do(t, c, "nodecheck", "gpu[3-4]", "--gpus", "0", "--partition", "prod", "--python", shim, "--yes")
 	require.NoError(t, err)
 	o = out.(NodeCheckOut)
 	require.Equal(t, "gpu[3-4]", o.Exclude)

@@ -33,6 +33,19 @@ func onSlurm(t *testing.T) (*Call, *slurmtest.Cluster) {
 	return c, real
 }
 
+// asItIs shows the cluster where a test has failed, before the test's jobs are
+// cancelled: deferred, not a cleanup.
+func asItIs(t *testing.T, real *slurmtest.Cluster) {
+	t.Helper()
+	if !t.Failed() {
+		return
+	}
+	for _, words := range [][]string{{"squeue", "--all", "--long"}, {"sinfo", "--Node", "--long"}} {
+		said, _ := real.Run(context.Background(), words...)
+		t.Log(said)
+	}
+}
+
 // sbatch submits as a user and answers the job's id.
 func sbatch(t *testing.T, real *slurmtest.Cluster, user string, words ...string) slurm.JobID {
 	t.Helper()
@@ -51,28 +64,16 @@ func text(t *testing.T, out any, l lang.Lang) string {
 
 func TestStandingOnSlurm(t *testing.T) {
 	c, real := onSlurm(t)
-	// The cluster as it is when nobody has used it yet.
-	for _, words := range [][]string{
-		{"scancel", "--user=root"},
-		{"scancel", "--user=alice"},
-		{"scancel", "--user=bob"},
-		{"scontrol", "update", "nodename=gpu[1-4]", "state=resume"},
-	} {
-		_, _ = real.Run(t.Context(), words...) // an idle node refuses to be resumed
-	}
+	defer asItIs(t, real)
 	busy := sbatch(t, real, "bob", "--partition=prod", "--nodes=4", "--gpus-per-node=8", "--time=60", "--wrap=sleep 300")
 	mine := sbatch(t, real, "alice", "--partition=prod", "--nodes=2", "--gpus-per-node=8", "--time=60", "--job-name=a|b", "--wrap=true")
 	held := sbatch(t, real, "alice", "--partition=prod", "--hold", "--wrap=true")
 	array := sbatch(t, real, "bob", "--partition=prod", "--array=1-3", "--nodes=4", "--gpus-per-node=8", "--qos=scavenge", "--wrap=true")
-	// Nodes may still be busy with what another test has left, and the scheduler
-	// estimates starts only every half minute.
-	var last any
-	require.Eventually(t, func() bool {
+	require.Eventually(t, func() bool { // the jobs of the test before may still be ending
 		out, err := do(t, c, "queue")
 		require.NoError(t, err)
-		last = out
 		return len(out.(QueueOut).Jobs) == 3 && out.(QueueOut).Jobs[0].EstStart != nil
-	}, 150*time.Second, 200*time.Millisecond, "%+v", &last)
+	}, 60*time.Second, 200*time.Millisecond)
 
 	t.Run("queue", func(t *testing.T) {
 		out, err := do(t, c, "queue", "--mine")

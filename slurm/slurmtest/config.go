@@ -47,7 +47,9 @@ func (c *Cluster) slurmConf(host string) string {
 	line("ReturnToService=2")
 	line("KillWait=5")
 	line("MinJobAge=%d", orElse(o.MinJobAge, 300))
-	line("SlurmdTimeout=%d", orElse(o.SlurmdTimeout, 20))
+	// A busy machine lets a slurmd wait for long: no test's jobs may be requeued
+	// because of that, unless it asks for it.
+	line("SlurmdTimeout=%d", orElse(o.SlurmdTimeout, 120))
 	line("MaxJobCount=20000")
 	line("JobRequeue=1")
 	line("AccountingStorageType=accounting_storage/slurmdbd")

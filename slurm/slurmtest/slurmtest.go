@@ -37,7 +37,7 @@ type Options struct {
 	Preempt bool
 	// MinJobAge is how many seconds the controller remembers an ended job; 0: 300.
 	MinJobAge int
-	// SlurmdTimeout is after how many seconds a silent node is down; 0: 20.
+	// SlurmdTimeout is after how many seconds a silent node is down; 0: 120.
 	SlurmdTimeout int
 	// Conf is added to slurm.conf.
 	Conf string
