@@ -318,6 +318,9 @@ func (a *Answerer) find(q Question) finding {
 	if why != "" {
 		return finding{Answer: lib.decline(hits, l, why), hits: hits}
 	}
+	if ans, ok := lib.assertion(text, l, hits); ok {
+		return finding{Answer: ans, hits: hits}
+	}
 	if ans, ok := lib.flagFact(text, l, hits); ok {
 		return finding{Answer: ans, hits: hits}
 	}

@@ -14,7 +14,7 @@ const (
 	// hardly about something else.
 	several         = 3
 	minScoreSeveral = 0.32
-	minScoreField   = 0.20
+	minScoreField   = 0.22
 	minCoverField   = 0.16
 	// A question with a word that nothing here holds may be about that; the more so
 	// where the word is a name or known to name something else, or is not alone.

@@ -130,9 +130,9 @@ var scopeRules = []scopeRule{
 	{
 		foreign, lazy.New(`\b(?:paddle\w*|mindspeed|ascend|npu|horovod\w*|netflix|battery life|juggle|photosynthesis|ceo|gaming|jenkins|grafana|prometheus server|xgboost|lightgbm|catboost|vpn|lakers|roast|chicken|miles|kilometers|population of|side effects?|aspirin|colossal-?ai|nginx|apache|windows|lunch|dinner|breakfast|snow(?:ing)?|sleet|hail|interview|cover letter|vacation|colab|gradio|streamlit|elasticsearch|rabbitmq|oracle|sqlite|mlflow|wandb pricing|blender|unity|unreal|roblox|tiktok|youtube|netflix|spotify|whisper|midjourney|chatgpt|copilot|claude|gemini)\b|\bgit (?:rebase|stash|cherry|bisect|blame|submodule)|(?:what|which) (?:model|llm|company) are you|are you (?:human|sentient|real|alive|an? (?:ai|bot|robot))|do you (?:like|love|dream|feel|have feelings)|who (?:made|trained|built) you|what(?:'s| is) new in\b|^\s*\d+\s*[-+*/x×]\s*\d+\s*(?:=|等于|is|\?|？)|\bsolve\b.{0,12}[a-z]\s*[\^=+]|(?:linked list|quick ?sort|bubble sort|fibonacci|regex for|leetcode)|slurm(?:ctld|dbd|d)? ?(?:集群|服务|控制器|数据库)? ?(?:的)?(?:高可用|主备|容灾)|` +
 			`昇腾|飞桨|麻婆豆腐|驾照|滚动更新|缓存穿透|mybatis|聊天|取代人类|陪我|黑客|寒武纪|请假条|辞职|简历|面试|相亲|追女|追男|男生|女生|高铁|火车票|打车|快递|蓝屏|重装系统|装系统|手游|王者|原神|奶茶|咖啡|火锅|晚饭|午饭|早饭|吃饭|健身|跑步鞋|考研|高数|线性代数|快速排序|冒泡|链表|斐波那契|力扣|反向代理|前端|小程序|公众号|抖音|微博|你是(?:谁|什么模型|哪家|人|真人|机器人)|你叫什么|你喜欢|你多大|你会(?:唱|跳|爱)|你觉得我|最高的山|最长的河|哪个国家|鬼故事|下雪|台风`),
-		lazy.New(`gpu node|megatron|nccl|torchrun|sbatch|srun|slurm job|\bci\b|作业报错|import|dos|carriage|换行|line break|api docs|interview node`),
+		lazy.New(`gpu node|megatron|nccl|torchrun|sbatch|srun|slurm job|teammate|colleague|co-?worker|同事|队友|\bci\b|作业报错|import|dos|carriage|换行|line break|api docs|interview node`),
 	},
-	{foreign, lazy.New(`\b(?:translate|summari[sz]e|rewrite|proofread)\b.{0,30}(?:this|the following|into|to) |翻译|润色|改写这|总结这篇`), nil},
+	{foreign, lazy.New(`\b(?:translate|summari[sz]e|rewrite|proofread)\b.{0,30}(?:this|the following|into|to) |翻译|润色|改写这|总结这篇`), lazy.New(`squeue|sinfo|sacct|slurm|\bstate\b|\bcode\b|状态`)},
 }
 
 // killSwitch finds a question about the file that stops a job, which is no order

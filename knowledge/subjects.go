@@ -20,7 +20,7 @@ var subjectRules = []scopeRule{
 	},
 	{
 		person, lazy.New(`\bhow much (?:is|are|for|would|do|does) (?:a |an |the |one |two |\d+ )?(?:new |used )?(?:node of )?(?:[abhlv]\d{2,3}|gb\d00|dgx|gpus?|server|cluster|license|rack)|\b(?:expensive|cheapest|affordable|per hour on|rental|second-?hand|buy|purchas\w*|leas(?:e|ing)|rent(?:ing)?)\b|租(?:一|几|台|用|个|多少)|(?:采购|购买|二手|便宜|贵不贵|性价比|什么价|价位|价钱|降价|涨价|电费)`),
-		lazy.New(`communicat|memory|bandwidth|comput|recompute|通信|显存|计算|\bcheap(?:er|est)? (?:check|test|way|trick|option)|megatron|slurm|shared memory`),
+		lazy.New(`communicat|memory|bandwidth|comput|recompute|通信|显存|计算|\bcheap(?:er|est)? (?:\w+ )?(?:check|test|way|trick|option|knob|fix|remed|first)|\boom\b|megatron|slurm|shared memory`),
 	},
 	{
 		person, lazy.New(`\bwho (?:wrote|maintains?|owns?|runs (?:the|our|this)|manages?|leads?|administers|operates|approved|broke|founded|developed|looks after|takes care of|is in charge|is responsible|is the (?:boss|head|admin|owner|author|lead|manager))\b|\b(?:boss|manager|team lead|supervisor|advisor|professor)(?:'s)? (?:name|is who|email)|(?:组长|老板|导师|经理|领导|主任|老师|同学|作者|创始人|发明人)(?:叫什么|是谁|是哪位|姓什么)|谁(?:写|维护|负责|发明|开发|创立|批准)(?:的|了)`),

@@ -15,7 +15,7 @@ var (
 
 // timeTold finds a question which tells a length of time and asks something
 // else, maxTimeAsk is how long one is that asks how to write it.
-var timeTold = lazy.New(`why|kill|timeout|time-?out|reach|exceed|left|remain|extend|change|before|after|default|max|为什么|杀|超时|到了|超过|剩|延长|修改|改|之前|之后|默认|最长|上限|last|signal|check|save|warn`)
+var timeTold = lazy.New(`why|kill|timeout|time-?out|reach|exceed|left|remain|extend|change|before|after|default|max|为什么|杀|超时|到了|超过|剩|延长|修改|改|之前|之后|默认|最长|上限|last|signal|check|save|warn|离|还有|信号|提前|快到|通知|保存`)
 
 const maxTimeAsk = 80
 
