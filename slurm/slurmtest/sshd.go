@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -72,7 +71,7 @@ SetEnv SLURM_CONF=%[3]s
 	log, err := os.Create(filepath.Join(dir, "sshd.log"))
 	ok(err)
 	cmd.Stderr = log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = endedWithUs()
 	ok(cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	ok(c.await(t.Context(), "sshd", 10*time.Second, func() bool {
