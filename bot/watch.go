@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/within"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
@@ -272,7 +273,12 @@ func (b *Bot) drawCurve(ctx context.Context, j slurm.Job) {
 	if j.Stdout == "" || !b.followed(ctx, j) {
 		return
 	}
-	run, err := metrics.Read(ctx, j.Stdout, "")
+	in, err := within.Holding(j.Stdout)
+	if err != nil {
+		return
+	}
+	defer in.Close()
+	run, err := metrics.ReadIn(ctx, in, j.Stdout, "")
 	if err != nil || len(run.Iterations) < 2 {
 		return
 	}

@@ -106,6 +106,11 @@ func TestPathsLieBelowTheRoots(t *testing.T) {
 			require.Equal(t, "not_allowed", r.Structured["error"].(map[string]any)["code"], "%s %s: %s", tool, path, r.Text)
 		}
 	}
+	for tool, args := range calls { // a pattern that names the link
+		r := c.do(tool, fmt.Sprintf(args, filepath.Join(root, "lin[k].log")))
+		require.True(t, r.IsError, "%s: %s", tool, r.Text)
+		require.NotContains(t, r.Text, "OutOfMemory")
+	}
 	r := c.do("metrics", fmt.Sprintf(`{"jobs":[%q]}`, filepath.Join(root, "run.log")))
 	require.False(t, r.IsError, r.Text)
 	require.False(t, c.do("diagnose", fmt.Sprintf(`{"job":%q}`, filepath.Join(root, "run.log"))).IsError, "what lies below is read")

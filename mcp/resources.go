@@ -123,7 +123,7 @@ func (s *Server) run(ctx context.Context, name string, a map[string]any) (ops.Op
 	if err != nil {
 		return o, nil, err
 	}
-	out, err := o.Run(ctx, &ops.Call{Service: svc, Who: s.grant(ctx).Caller, Lang: s.cfg.Lang, MayRead: s.mayRead}, in)
+	out, err := o.Run(ctx, &ops.Call{Service: svc, Who: s.grant(ctx).Caller, Lang: s.cfg.Lang, MayRead: s.mayRead, Roots: s.cfg.Roots}, in)
 	return o, out, err
 }
 

@@ -261,7 +261,7 @@ func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*
 	if err != nil {
 		return refusal(ops.AsError(err).In(s.cfg.Lang)), nil
 	}
-	call := &ops.Call{Service: svc, Who: grant.Caller, Lang: s.cfg.Lang, Progress: progress(ctx, req), MayRead: s.mayRead}
+	call := &ops.Call{Service: svc, Who: grant.Caller, Lang: s.cfg.Lang, Progress: progress(ctx, req), MayRead: s.mayRead, Roots: s.cfg.Roots}
 	if o.Effect != ops.Read {
 		if res, err := s.confirm(ctx, req, o, call, in, token); res != nil || err != nil {
 			return res, err

@@ -36,6 +36,7 @@ var rooms = []room{
 	{"internal/shellword", nil, "a word knows nothing of the script that it stands in"},
 	{"internal/quickstart", nil, "it must be initialised before what it serves"},
 	{"internal/lazy", nil, "an expression knows nothing of what it finds"},
+	{"internal/within", nil, "opening a file needs no other room"},
 	{"knowledge/megatron", nil, "arithmetic of a run must be checkable on a laptop, with no cluster"},
 	{"knowledge/rules", []string{"knowledge/megatron"}, "a rule must be checkable on a laptop, with no cluster"},
 	{"skills", nil, "skills are read by people and agents as they are"},
@@ -70,7 +71,7 @@ var rooms = []room{
 	{"cmd/...", []string{"..."}, "wiring only happens here"},
 }
 
-var open = []string{"internal/lang", "internal/view", "internal/redact", "internal/lazy", "internal/near", "internal/shellword"}
+var open = []string{"internal/lang", "internal/view", "internal/redact", "internal/lazy", "internal/near", "internal/shellword", "internal/within"}
 
 func match(pattern, folder string) bool {
 	if pattern == "..." {

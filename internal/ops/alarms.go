@@ -87,7 +87,12 @@ func (c *Call) Alarms(ctx context.Context, j slurm.Job) ([]Alarm, error) {
 	if s, ok := c.specOf(ctx, cl.Name(), j.ID); ok {
 		gpu = c.site(s).Fill(s).GPU
 	}
-	run, err := metrics.Recent(ctx, paths, gpu)
+	folders, err := c.holding(j, paths)
+	if err != nil {
+		return all, err
+	}
+	defer folders.Close()
+	run, err := metrics.Recent(ctx, folders, paths, gpu)
 	if err != nil {
 		return all, err
 	}
@@ -98,7 +103,7 @@ func (c *Call) Alarms(ctx context.Context, j slurm.Job) ([]Alarm, error) {
 		}
 		all = append(all, a)
 	}
-	src, err := diagnose.Open(paths...)
+	src, err := diagnose.OpenIn(folders, paths...)
 	if err != nil {
 		return all, nil //nolint:nilerr // logs that vanished between two looks have nothing new
 	}

@@ -55,7 +55,10 @@ type Call struct {
 	// MayRead refuses a path that an agent named; nil: paths mean files in the
 	// shell only. What is found by a job's id is not asked about.
 	MayRead func(path string) error
-	effect  Effect // of the operation that is carried out
+	// Roots are the folders that MayRead allows: what it allowed is opened by way
+	// of them.
+	Roots  []string
+	effect Effect // of the operation that is carried out
 	// Progress is told of steps on long calls; nil is fine.
 	Progress func(done, total int, what string)
 	// Stream is given parts of an answer that comes bit by bit, each whole lines;

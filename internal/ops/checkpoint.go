@@ -79,7 +79,12 @@ func (c *Call) saveEvery(ctx context.Context, cl Cluster, j slurm.Job, s job.Spe
 	if interval == 0 || len(paths) == 0 {
 		return 0
 	}
-	run, err := metrics.Recent(ctx, paths, "")
+	folders, err := c.holding(j, paths)
+	if err != nil {
+		return 0
+	}
+	defer folders.Close()
+	run, err := metrics.Recent(ctx, folders, paths, "")
 	if err != nil {
 		return 0
 	}

@@ -39,14 +39,16 @@ func compare(ctx context.Context, c *Call, in CompareIn) (CompareOut, error) {
 			return out, err
 		}
 	}
-	failed, err := c.logSource(ctx, in.Cluster, in.Failed)
+	failed, done, err := c.logSource(ctx, in.Cluster, in.Failed)
 	if err != nil {
 		return out, err
 	}
-	good, err := c.logSource(ctx, in.Cluster, out.Good)
+	defer done()
+	good, done, err := c.logSource(ctx, in.Cluster, out.Good)
 	if err != nil {
 		return out, err
 	}
+	defer done()
 	if out.Comparison, err = diagnose.Compare(ctx, failed, good); err != nil {
 		return out, err
 	}
@@ -92,28 +94,29 @@ func (c *Call) lastGood(ctx context.Context, cl Cluster, failed string) (string,
 	return "", none
 }
 
-// logSource is the logs of a job, or those at a path.
-func (c *Call) logSource(ctx context.Context, on, what string) (diagnose.Source, error) {
+// logSource is the logs of a job, or those at a path; done closes what they are
+// read by way of.
+func (c *Call) logSource(ctx context.Context, on, what string) (src diagnose.Source, done func(), err error) {
 	if slurm.IsJobID(what) {
 		cl, j, err := c.job(ctx, on, slurm.JobID(what))
 		if err != nil {
-			return diagnose.Source{}, err
+			return src, nil, err
 		}
 		paths := c.logFiles(ctx, cl.Name(), j)
 		if len(paths) == 0 {
-			return diagnose.Source{}, notFound("job", "", "%s", noLog(j))
+			return src, nil, notFound("job", "", "%s", noLog(j))
 		}
-		return diagnose.Open(paths...)
+		return c.openLogs(j, paths)
 	}
-	path, err := c.readable("failed", what)
+	path, in, err := c.readable("failed", what)
 	if err != nil {
-		return diagnose.Source{}, err
+		return src, nil, err
 	}
-	src, err := diagnose.Open(path)
-	if err != nil {
-		return src, badInput("failed", "a job id, or the path of a log file or folder", "%v", err)
+	if src, err = diagnose.OpenIn(in, path); err != nil {
+		in.Close()
+		return src, nil, badInput("failed", "a job id, or the path of a log file or folder", "%v", err)
 	}
-	return src, nil
+	return src, in.Close, nil
 }
 
 // View is the changed fields, then what the logs have that the good run's had

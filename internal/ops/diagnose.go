@@ -45,10 +45,11 @@ func diagnoseOp(ctx context.Context, c *Call, in DiagnoseIn) (DiagnoseOut, error
 	if in.Target == "-" {
 		return c.diagnoseStream(ctx, in)
 	}
-	path, err := c.readable("job", in.Target)
+	path, folders, err := c.readable("job", in.Target)
 	if err != nil {
 		return DiagnoseOut{}, err
 	}
+	defer folders.Close()
 	if _, err := os.Lstat(path); err != nil && slurm.IsStepID(in.Target) {
 		return c.diagnoseJob(ctx, in)
 	}
@@ -60,10 +61,14 @@ func diagnoseOp(ctx context.Context, c *Call, in DiagnoseIn) (DiagnoseOut, error
 		r, err := c.onSlurm(ctx, cl, in, diagnose.Context{}, []string{path})
 		return DiagnoseOut{r}, err
 	}
-	r, err := diagnose.Path(ctx, path, diagnose.Context{})
+	src, err := diagnose.OpenIn(folders, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return DiagnoseOut{}, badInput("job", "a job id, or the path of a log file or folder", "%s: there is no such file, or no log in it", in.Target)
 	}
+	if err != nil {
+		return DiagnoseOut{}, err
+	}
+	r, err := diagnose.Run(ctx, src, diagnose.Context{})
 	return DiagnoseOut{r}, err
 }
 
@@ -103,10 +108,11 @@ func (c *Call) diagnoseJob(ctx context.Context, in DiagnoseIn) (DiagnoseOut, err
 		r, err := c.onSlurm(ctx, cl, in, c.evidence(ctx, cl, j), paths)
 		return DiagnoseOut{r}, err
 	}
-	src, err := diagnose.Open(paths...)
+	src, done, err := c.openLogs(j, paths)
 	if err != nil {
 		return DiagnoseOut{}, &Error{Code: Failed, Message: err.Error(), Fix: "diagnose the folder of the logs by its path"}
 	}
+	defer done()
 	r, err := diagnose.Run(ctx, src, c.evidence(ctx, cl, j))
 	return DiagnoseOut{r}, err
 }

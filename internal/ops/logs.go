@@ -62,10 +62,11 @@ func logs(ctx context.Context, c *Call, in LogsIn) (LogsOut, error) {
 		}
 		return out, notFound("job", "the folder of --output must exist before the job starts", "%s", noLog(j))
 	}
-	src, err := diagnose.Open(paths...)
+	src, done, err := c.openLogs(j, paths)
 	if err != nil {
 		return out, &Error{Code: Failed, Message: err.Error()}
 	}
+	defer done()
 	if out.Lines, out.More, err = in.read(ctx, src, j); err != nil {
 		return out, err
 	}
@@ -132,8 +133,9 @@ func (c *Call) followLogs(ctx context.Context, cl Cluster, j slurm.Job, in LogsI
 	if in.Tail == 0 {
 		in.Tail = 10
 	}
-	src, err := diagnose.Open(c.logFiles(ctx, cl.Name(), j)...)
+	src, done, err := c.openLogs(j, c.logFiles(ctx, cl.Name(), j))
 	if err == nil {
+		defer done()
 		lines, _, err := in.read(ctx, src, j)
 		if err != nil && ctx.Err() == nil {
 			return out, err
@@ -143,7 +145,7 @@ func (c *Call) followLogs(ctx context.Context, cl Cluster, j slurm.Job, in LogsI
 	w := diagnose.NewFollower(src, in.filter(j))
 	for asked := time.Now(); ; {
 		ended := j.State.Ended() // before the look, so that the last lines are seen
-		lines, err := w.Look(ctx, c.logFiles(ctx, cl.Name(), j)...)
+		lines, err := c.lookAt(ctx, w, j, c.logFiles(ctx, cl.Name(), j))
 		if err != nil && ctx.Err() == nil {
 			return out, err
 		}
@@ -162,6 +164,16 @@ func (c *Call) followLogs(ctx context.Context, cl Cluster, j slurm.Job, in LogsI
 			}
 		}
 	}
+}
+
+// lookAt is one look of a follower at a job's logs, as they are now.
+func (c *Call) lookAt(ctx context.Context, w *diagnose.Follower, j slurm.Job, paths []string) ([]diagnose.Line, error) {
+	in, err := c.holding(j, paths)
+	if err != nil {
+		return nil, nil //nolint:nilerr // folders that are not there yet have no lines
+	}
+	defer in.Close()
+	return w.Look(ctx, in, paths...)
 }
 
 // View shows the lines, each behind its rank or file.

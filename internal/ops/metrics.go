@@ -100,11 +100,12 @@ func metricsOp(ctx context.Context, c *Call, in MetricsIn) (MetricsOut, error) {
 // runOf reads the numbers of one job or path.
 func (c *Call) runOf(ctx context.Context, in MetricsIn, name string) (metrics.Run, slurm.Job, error) {
 	if !slurm.IsJobID(name) {
-		path, err := c.readable("jobs", name)
+		path, folders, err := c.readable("jobs", name)
 		if err != nil {
 			return metrics.Run{}, slurm.Job{}, err
 		}
-		run, err := metrics.Read(ctx, path, in.GPU)
+		defer folders.Close()
+		run, err := metrics.ReadIn(ctx, folders, path, in.GPU)
 		if err != nil {
 			err = badInput("job", "a job id, a log, an event file or a folder of them", "%v", err)
 		}
@@ -121,8 +122,14 @@ func (c *Call) runOf(ctx context.Context, in MetricsIn, name string) (metrics.Ru
 		}
 	}
 	best := metrics.Run{Name: name}
-	for _, p := range c.logFiles(ctx, cl.Name(), j) {
-		run, err := metrics.Read(ctx, p, gpu)
+	paths := c.logFiles(ctx, cl.Name(), j)
+	folders, err := c.holding(j, paths)
+	if err != nil {
+		return best, j, &Error{Code: Failed, Message: err.Error()}
+	}
+	defer folders.Close()
+	for _, p := range paths {
+		run, err := metrics.ReadIn(ctx, folders, p, gpu)
 		if err != nil {
 			continue // a log that cannot be read has no numbers; another may
 		}

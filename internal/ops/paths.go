@@ -2,21 +2,28 @@ package ops
 
 import (
 	"io/fs"
+	"os/user"
 	"path/filepath"
+	"strconv"
+
+	"github.com/megatron-ops/megatron-ops/internal/within"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 )
 
-// readable is the file or folder that a caller named instead of a job. A person
-// in a shell may read what the system lets them read; an agent what its server's
-// roots hold, with no symbolic link out of them; nobody else names paths.
-func (c *Call) readable(field, path string) (string, error) {
-	if c.Who.Surface == Shell || c.Who.Surface == Chat {
+// readable is the file or folder that a caller named instead of a job, and the
+// folders by way of which it is opened. A person in a shell may read what the
+// system lets them read; an agent what its server's roots hold, with no symbolic
+// link out of them, at this look or a later one; nobody else names paths.
+func (c *Call) readable(field, path string) (string, *within.Folders, error) {
+	if c.MayRead == nil && (c.Who.Surface == Shell || c.Who.Surface == Chat) {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(c.Dir, path)
 		}
-		return path, nil
+		return path, nil, nil
 	}
 	if c.MayRead == nil {
-		return "", badInput(field, "a job id", "paths are read in the shell only")
+		return "", nil, badInput(field, "a job id", "paths are read in the shell only")
 	}
 	if c.Who.Surface == MCP { // a process of the person's own, started in a folder
 		if abs, err := filepath.Abs(path); err == nil {
@@ -24,12 +31,15 @@ func (c *Call) readable(field, path string) (string, error) {
 		}
 	}
 	if err := c.MayRead(path); err != nil {
-		return "", refusedPath(field, err)
+		return "", nil, refusedPath(field, err)
 	}
-	// What was judged is what is read, wherever a link leads later.
+	in, err := within.Open(c.Roots...)
+	if err != nil {
+		return "", nil, refusedPath(field, err)
+	}
 	at, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return path, nil // whoever reads it says that it is not there
+		return path, in, nil // whoever reads it says that it is not there
 	}
 	err = filepath.WalkDir(at, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.Type()&fs.ModeSymlink == 0 {
@@ -38,11 +48,12 @@ func (c *Call) readable(field, path string) (string, error) {
 		return c.MayRead(p)
 	})
 	if err != nil {
+		in.Close()
 		e := *AsError(refusedPath(field, err))
 		e.Message, e.zh = path+" holds a symbolic link to somewhere else", chinese{}
-		return "", &e
+		return "", nil, &e
 	}
-	return at, nil
+	return at, in, nil
 }
 
 // refusedPath is a refusal with the field that named the path.
@@ -50,4 +61,40 @@ func refusedPath(field string, err error) error {
 	e := *AsError(err)
 	e.Field = field
 	return &e
+}
+
+// holding opens the folders that a job's logs lie in. A server reads for people
+// who may not read what it may: a log that belongs to somebody else than the
+// job's user, such as a file that --output was pointed at, is none.
+func (c *Call) holding(j slurm.Job, logs []string) (*within.Folders, error) {
+	in, err := within.Holding(logs...)
+	if err != nil {
+		return nil, err
+	}
+	switch c.Who.Surface {
+	case Shell, Chat, MCP: // the person's own process
+		return in, nil
+	}
+	if j.User == c.Self {
+		return in, nil
+	}
+	if u, err := user.Lookup(j.User); err == nil {
+		if id, err := strconv.Atoi(u.Uid); err == nil {
+			in.Owner = id
+		}
+	}
+	return in, nil
+}
+
+// openLogs opens a job's logs; done closes what they are read by way of.
+func (c *Call) openLogs(j slurm.Job, paths []string) (src diagnose.Source, done func(), err error) {
+	in, err := c.holding(j, paths)
+	if err != nil {
+		return src, nil, err
+	}
+	if src, err = diagnose.OpenIn(in, paths...); err != nil {
+		in.Close()
+		return src, nil, err
+	}
+	return src, in.Close, nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/redact"
+	"github.com/megatron-ops/megatron-ops/internal/within"
 )
 
 // A followed file is read on from where it was left.
@@ -47,9 +48,9 @@ const rescan = 30
 
 // Look returns the lines that were completed under paths since the last look, of
 // all ranks, merged by time and within one file in its order. Files that are not
-// there, or not yet, have none.
-func (w *Follower) Look(ctx context.Context, paths ...string) ([]Line, error) {
-	src, err := Open(paths...)
+// there, or not yet, have none. They are opened by way of in; nil: by name.
+func (w *Follower) Look(ctx context.Context, in *within.Folders, paths ...string) ([]Line, error) {
+	src, err := OpenIn(in, paths...)
 	if err != nil {
 		return nil, nil //nolint:nilerr // a log that is not there yet has no lines
 	}
@@ -104,7 +105,7 @@ func (s *followed) read(j *job, i int, file *logFile, f Filter) (lines []Line) {
 	if file.size == s.off {
 		return nil
 	}
-	in, err := open(file.path)
+	in, err := file.open()
 	if err != nil {
 		return nil // a file that vanished between two looks has nothing new
 	}

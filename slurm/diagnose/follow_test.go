@@ -26,7 +26,7 @@ func TestFollowTellsEachLineOnce(t *testing.T) {
 	require.NoError(t, err)
 	w := diagnose.NewFollower(src, diagnose.Filter{})
 	look := func() (got []string) {
-		lines, err := w.Look(t.Context(), dir)
+		lines, err := w.Look(t.Context(), nil, dir)
 		require.NoError(t, err)
 		for _, l := range lines {
 			got = append(got, fmt.Sprintf("%d %d %s", *l.Rank, l.LineNo, l.Text))
@@ -44,11 +44,11 @@ func TestFollowTellsEachLineOnce(t *testing.T) {
 	require.Equal(t, []string{"1 1 other"}, look())
 	require.Empty(t, look())
 	gone := diagnose.NewFollower(diagnose.Source{}, diagnose.Filter{})
-	lines, err := gone.Look(t.Context(), filepath.Join(dir, "later.log"))
+	lines, err := gone.Look(t.Context(), nil, filepath.Join(dir, "later.log"))
 	require.NoError(t, err)
 	require.Empty(t, lines, "a log that is not there yet")
 	put("later.log", os.O_APPEND, "first\n")
-	lines, err = gone.Look(t.Context(), filepath.Join(dir, "later.log"))
+	lines, err = gone.Look(t.Context(), nil, filepath.Join(dir, "later.log"))
 	require.NoError(t, err)
 	require.Len(t, lines, 1)
 }
@@ -81,7 +81,7 @@ func TestFollowMergesAndFilters(t *testing.T) {
 	}
 	got := map[string][]string{}
 	for what, w := range followers {
-		lines, err := w.Look(t.Context(), dir)
+		lines, err := w.Look(t.Context(), nil, dir)
 		require.NoError(t, err)
 		if what == "all" {
 			collapsed := diagnose.Collapse(lines)

@@ -211,7 +211,7 @@ func openReader(f *logFile, tail int) (*lineReader, error) {
 		r := &lineReader{buf: bufio.NewReader(io.MultiReader(bytes.NewReader(f.kept.head), bytes.NewReader(f.kept.tail)))}
 		return r, nil
 	}
-	file, err := open(f.path)
+	file, err := f.open()
 	if err != nil {
 		return nil, err
 	}

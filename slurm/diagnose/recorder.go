@@ -216,7 +216,7 @@ func (s Source) recordings() (all []*recording, notes []string) {
 		if earlier(p.name, last) {
 			continue
 		}
-		f, err := open(p.path)
+		f, err := p.open()
 		if err != nil {
 			notes = append(notes, p.name+": "+err.Error())
 			continue

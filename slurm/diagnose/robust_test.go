@@ -275,7 +275,7 @@ func TestAPrivateKeyNeverLeaves(t *testing.T) {
 		return nil
 	}))
 	w := diagnose.NewFollower(diagnose.Source{}, diagnose.Filter{})
-	lines, err := w.Look(context.Background(), path)
+	lines, err := w.Look(context.Background(), nil, path)
 	require.NoError(t, err)
 	for _, l := range lines {
 		all.WriteString(l.Text + "\n")

@@ -15,10 +15,11 @@ import (
 	"sort"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/megatron-ops/megatron-ops/internal/within"
 )
 
 // Bounds on what is read, whatever is there to read.
@@ -45,8 +46,9 @@ type Source struct {
 	notes []string   // what could not be read, for the report
 
 	recorded    []*recording // dumps that were read elsewhere
-	part, parts int          // which files are taken: each parts-th, from part on; 0: all
-	seen        int          // files that were come by
+	in          *within.Folders
+	part, parts int // which files are taken: each parts-th, from part on; 0: all
+	seen        int // files that were come by
 }
 
 // A logFile is one log: a regular file that is opened when it is read, or the
@@ -54,6 +56,7 @@ type Source struct {
 type logFile struct {
 	name  string // relative to the source's root
 	path  string // on disk; empty for a stream
+	in    *within.Folders
 	size  int64
 	mtime time.Time
 	kept  *kept
@@ -65,8 +68,12 @@ type logFile struct {
 // patterns. Only regular files are opened, symbolic links are not followed out
 // of a directory, and nothing is started. Compressed files and archives are
 // read through.
-func Open(paths ...string) (Source, error) {
-	s, err := gather(0, 0, paths)
+func Open(paths ...string) (Source, error) { return OpenIn(nil, paths...) }
+
+// OpenIn is Open by way of folders, which must stay open as long as the source
+// is read: nothing outside of them is, whatever is put in a log's place.
+func OpenIn(in *within.Folders, paths ...string) (Source, error) {
+	s, err := gather(in, 0, 0, paths)
 	if err == nil && len(s.files)+len(s.dumps)+len(s.recorded) == 0 {
 		err = fmt.Errorf("logs %q: no readable log file in it: %w", strings.Join(paths, " "), fs.ErrNotExist)
 	}
@@ -76,22 +83,22 @@ func Open(paths ...string) (Source, error) {
 // Count returns how many logs lie under the given paths. Nothing is read but
 // folders; an archive counts as one.
 func Count(paths ...string) (int, error) {
-	s, err := gather(-1, 1, paths)
+	s, err := gather(nil, -1, 1, paths)
 	return s.seen, err
 }
 
 // OpenPart is Open for the i-th of n parts of the logs, which are the same
 // parts wherever it is called; the others are not touched.
-func OpenPart(i, n int, paths ...string) (Source, error) { return gather(i, n, paths) }
+func OpenPart(i, n int, paths ...string) (Source, error) { return gather(nil, i, n, paths) }
 
 // gather is Open for the parts-th part of the logs.
-func gather(part, parts int, paths []string) (Source, error) {
-	s := Source{part: part, parts: parts}
+func gather(in *within.Folders, part, parts int, paths []string) (Source, error) {
+	s := Source{in: in, part: part, parts: parts}
 	for _, p := range paths {
 		names := []string{p}
-		info, err := os.Stat(p)
+		info, err := in.Stat(p)
 		if err != nil && strings.ContainsAny(p, "*?[") {
-			if names, err = filepath.Glob(p); err == nil && len(names) == 0 {
+			if names, err = in.Glob(p); err == nil && len(names) == 0 {
 				err = fs.ErrNotExist
 			}
 		}
@@ -131,14 +138,14 @@ func (s Source) Files() []string {
 }
 
 func (s *Source) addPath(path string) error {
-	info, err := os.Stat(path)
+	info, err := s.in.Stat(path)
 	if err != nil {
 		return fmt.Errorf("logs %q: %w", path, err)
 	}
 	if !info.IsDir() {
 		return s.addFile(path, filepath.Base(path), info)
 	}
-	return filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
+	return s.in.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			s.notes = append(s.notes, err.Error())
 			return nil
@@ -155,7 +162,7 @@ func (s *Source) addPath(path string) error {
 				return nil
 			}
 			rel, _ := filepath.Rel(path, p)
-			s.dumps = append(s.dumps, &logFile{name: filepath.ToSlash(rel), path: p, size: info.Size(), mtime: info.ModTime()})
+			s.dumps = append(s.dumps, &logFile{name: filepath.ToSlash(rel), path: p, in: s.in, size: info.Size(), mtime: info.ModTime()})
 			return nil
 		}
 		if err != nil || !info.Mode().IsRegular() || !isLog(d.Name(), info.Size()) || len(s.files) >= maxFiles {
@@ -216,29 +223,15 @@ func (s *Source) addFile(path, name string, info fs.FileInfo) error {
 			return nil
 		})
 	}
-	s.files = append(s.files, &logFile{name: name, path: path, size: info.Size(), mtime: info.ModTime()})
+	s.files = append(s.files, &logFile{name: name, path: path, in: s.in, size: info.Size(), mtime: info.ModTime()})
 	return nil
 }
 
-// open opens a regular file for reading, and nothing that could block.
-func open(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
-	if err != nil {
-		return nil, err
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("not a regular file")
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
-}
+// open opens the log's file.
+func (f *logFile) open() (*os.File, error) { return f.in.Open(f.path) }
 
 func (s *Source) withReader(path string, use func(io.Reader) error) error {
-	f, err := open(path)
+	f, err := s.in.Open(path)
 	if err != nil {
 		return fmt.Errorf("logs %q: %w", path, err)
 	}
@@ -268,11 +261,19 @@ func unpack(name string, r io.Reader) (io.Reader, func(), error) {
 }
 
 func (s *Source) addZip(path string) error {
-	z, err := zip.OpenReader(path)
+	f, err := s.in.Open(path)
 	if err != nil {
 		return fmt.Errorf("logs %q: %w", path, err)
 	}
-	defer func() { _ = z.Close() }()
+	defer f.Close()
+	var z *zip.Reader
+	info, err := f.Stat()
+	if err == nil {
+		z, err = zip.NewReader(f, info.Size())
+	}
+	if err != nil {
+		return fmt.Errorf("logs %q: %w", path, err)
+	}
 	left := int64(maxArchive)
 	for _, m := range z.File {
 		isDump := dumpName.MatchString(filepath.Base(m.Name))
@@ -410,7 +411,7 @@ func (f *logFile) windows(ctx context.Context, buf *[]byte, want int, healthy fu
 		}
 		return ws, nil
 	}
-	file, err := open(f.path)
+	file, err := f.open()
 	if err != nil {
 		return nil, err
 	}
@@ -477,7 +478,7 @@ func (f *logFile) lineAt(off int64) int {
 		inTail := off - int64(len(k.head)) - k.gapBytes
 		return bytes.Count(k.head, newline) + k.gapLines + bytes.Count(k.tail[:max(0, min(inTail, int64(len(k.tail))))], newline) + 1
 	}
-	file, err := open(f.path)
+	file, err := f.open()
 	if err != nil {
 		return 0
 	}

@@ -11,13 +11,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"sort"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/within"
 )
 
 // An Iteration is what a run reports of one optimizer step. Values that the
@@ -79,16 +79,21 @@ type Point struct {
 
 // Read reads the run at path: a log, an event file, or a directory of both.
 // GPU names the kind of GPU for MFU, or is empty.
-func Read(ctx context.Context, path, gpu string) (Run, error) {
+func Read(ctx context.Context, path, gpu string) (Run, error) { return ReadIn(ctx, nil, path, gpu) }
+
+// ReadIn is Read by way of folders: nothing outside of them is read, whatever is
+// put in a log's place.
+func ReadIn(ctx context.Context, in *within.Folders, path, gpu string) (Run, error) {
 	r := newReader(filepath.Base(path), gpu)
-	info, err := os.Stat(path)
+	r.in = in
+	info, err := in.Stat(path)
 	if err != nil {
 		return r.run, fmt.Errorf("metrics %q: %w", path, err)
 	}
 	if !info.IsDir() {
 		err = r.file(ctx, path)
 	} else {
-		err = filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
+		err = in.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
 			if err != nil || !d.Type().IsRegular() || !mayHold(d.Name()) {
 				return nil // what cannot be listed has no numbers
 			}
@@ -125,6 +130,7 @@ func mayHold(name string) bool {
 func isEvents(name string) bool { return strings.Contains(name, "tfevents") }
 
 type reader struct {
+	in     *within.Folders
 	run    Run
 	at     map[int]int // iteration → index
 	memory map[int]Memory
@@ -141,14 +147,11 @@ func newReader(name, gpu string) *reader {
 }
 
 func (r *reader) file(ctx context.Context, path string) error {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
+	f, err := r.in.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return errors.Join(err, errors.New("not a regular file"))
-	}
 	if isEvents(filepath.Base(path)) {
 		return r.events(ctx, f)
 	}

@@ -8,7 +8,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
+
+	"github.com/megatron-ops/megatron-ops/internal/within"
 )
 
 // Bounds on what is read of logs that are looked at again and again.
@@ -20,12 +21,14 @@ const (
 )
 
 // Recent reads the beginning and the newest part of a running job's logs, of
-// all its files together, in bounded time however long they are.
-func Recent(ctx context.Context, paths []string, gpu string) (Run, error) {
+// all its files together, in bounded time however long they are. They are
+// opened by way of in; nil: by name.
+func Recent(ctx context.Context, in *within.Folders, paths []string, gpu string) (Run, error) {
 	r := newReader("", gpu)
+	r.in = in
 	var files []string
 	for _, p := range paths {
-		err := filepath.WalkDir(p, func(p string, d fs.DirEntry, err error) error {
+		err := in.WalkDir(p, func(p string, d fs.DirEntry, err error) error {
 			if err == nil && d.Type().IsRegular() && mayHold(d.Name()) && !isEvents(d.Name()) {
 				files = append(files, p)
 			}

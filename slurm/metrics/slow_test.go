@@ -93,10 +93,10 @@ func TestRecentReadsTheEndsOfLongLogs(t *testing.T) {
 	log := run(40, usual) + strings.Repeat("a line that says nothing at all of any number\n", 100_000) + run(100, usual)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.log"), []byte(log), 0o644))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "b.log"), []byte(detected(3, 100, 200)), 0o644))
-	r, err := metrics.Recent(context.Background(), []string{dir}, "h100")
+	r, err := metrics.Recent(context.Background(), nil, []string{dir}, "h100")
 	require.NoError(t, err)
 	require.Equal(t, 100, r.Iterations[len(r.Iterations)-1].N)
 	require.Len(t, r.Slowest, 1, "of all files together")
-	_, err = metrics.Recent(context.Background(), []string{filepath.Join(dir, "gone")}, "")
+	_, err = metrics.Recent(context.Background(), nil, []string{filepath.Join(dir, "gone")}, "")
 	require.NoError(t, err)
 }

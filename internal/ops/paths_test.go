@@ -1,0 +1,98 @@
+package ops
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+const doomed = "[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate %s GiB. GPU 0 has a total capacity of 79 GiB\n"
+
+// What an agent may read is decided before it is opened; whoever puts a link in
+// its place in between wins nothing.
+func TestALinkSwappedInAfterTheCheckIsNotRead(t *testing.T) {
+	t.Parallel()
+	for _, op := range []struct {
+		name  string
+		input func(path string) any
+	}{
+		{"diagnose", func(p string) any { return &DiagnoseIn{Target: p} }},
+		{"metrics", func(p string) any { return &MetricsIn{Runs: []string{p}} }},
+		{"compare", func(p string) any { return &CompareIn{Failed: p, Good: p} }},
+	} {
+		for _, when := range []string{"before the path is resolved", "after the path is resolved"} {
+			top := t.TempDir()
+			root, secret := filepath.Join(top, "root"), filepath.Join(top, "secret.log")
+			logs := filepath.Join(root, "run")
+			require.NoError(t, os.MkdirAll(logs, 0o755))
+			log := filepath.Join(logs, "a.log")
+			iteration := " [2025-11-20 10:00:00.000000] iteration %d/ 100 | consumed samples: 64 | elapsed time per iteration (ms): 500.0 | global batch size: 64 | lm loss: %s | \n"
+			require.NoError(t, os.WriteFile(log, fmt.Appendf(nil, doomed+iteration, "1.25", 7, "2.5E+00"), 0o600))
+			require.NoError(t, os.WriteFile(secret, fmt.Appendf(nil, doomed+iteration, "3.75", 9, "7.7E+00"), 0o600))
+			require.NoError(t, os.Symlink("a.log", filepath.Join(logs, "latest")))
+
+			swap := func() {
+				require.NoError(t, os.Symlink(secret, filepath.Join(top, "next")))
+				require.NoError(t, os.Rename(filepath.Join(top, "next"), log))
+			}
+			target := logs
+			if when == "before the path is resolved" {
+				target = log
+			}
+			call := &Call{
+				Service: &Service{Clusters: map[string]Cluster{"test": nearby{}}, Default: "test"}, Who: Caller{Surface: MCPHTTP, ID: "x", User: "alice"}, Roots: []string{root},
+				MayRead: func(path string) error {
+					// The path itself is judged first, then each link below it.
+					if _, err := os.Readlink(log); err != nil && (target == log || strings.HasSuffix(path, "latest")) {
+						swap()
+					}
+					return nil
+				},
+			}
+			o, ok := Lookup(op.name)
+			require.True(t, ok)
+			out, err := o.Run(t.Context(), call, op.input(target))
+			raw, jerr := json.Marshal(out)
+			require.NoError(t, jerr)
+			said := fmt.Sprint(string(raw), err)
+			require.NotContains(t, said, "3.75", "%s, %s", op.name, when)
+			require.NotContains(t, said, "7.7", "%s, %s", op.name, when)
+			link, err := os.Readlink(log)
+			require.NoError(t, err, "the link was put there")
+			require.Equal(t, secret, link)
+		}
+	}
+}
+
+// A server reads for others: what --output was pointed at is a log only where
+// it belongs to the job's user. A person's own process reads what they may.
+func TestAServerReadsOnlyTheLogsOfTheJobsUser(t *testing.T) {
+	t.Parallel()
+	log := filepath.Join(t.TempDir(), "1.out")
+	for _, c := range []struct {
+		surface    Surface
+		user, self string
+		owner      int
+	}{
+		{Slack, "root", "megatron", 0},
+		{MCPHTTP, "root", "megatron", 0},
+		{Watcher, "root", "megatron", 0},
+		{Slack, "root", "root", -1},
+		{Shell, "root", "alice", -1},
+		{MCP, "root", "alice", -1},
+		{MCPHTTP, "nobody-here-has-this-name", "megatron", -1},
+	} {
+		call := &Call{Service: &Service{Self: c.self}, Who: Caller{Surface: c.surface}}
+		in, err := call.holding(slurm.Job{User: c.user}, []string{log})
+		require.NoError(t, err)
+		require.Equal(t, c.owner, in.Owner, "%+v", c)
+		in.Close()
+	}
+}

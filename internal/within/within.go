@@ -1,0 +1,178 @@
+// Package within opens files by way of the folders that hold them. A path that
+// is checked and then opened by name can be made to lead elsewhere in between,
+// by somebody who puts a link in its place; what is opened by way of an open
+// folder cannot lead out of it, whenever the link is put there.
+package within
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// Folders are open folders below which files may be opened. A nil *Folders is
+// the whole machine: names are opened as they are, links followed.
+type Folders struct {
+	dirs []dir
+	// Owner is the user id whose files may be opened; below 0: everybody's. What
+	// belongs to nobody's own id, as on a file system that squashes them all, is
+	// opened too.
+	Owner int
+}
+
+type dir struct {
+	given, real string // the folder's name, and without links
+	root        *os.Root
+}
+
+// nobody is what squashed file systems make of every owner.
+const nobody = 65534
+
+// Open opens the folders at those absolute paths. Those that are not there hold
+// nothing.
+func Open(paths ...string) (*Folders, error) {
+	f := &Folders{Owner: -1}
+	for _, p := range paths {
+		p = filepath.Clean(p)
+		if slices.ContainsFunc(f.dirs, func(d dir) bool { return d.given == p }) {
+			continue
+		}
+		real, err := filepath.EvalSymlinks(p)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		var root *os.Root
+		if err == nil {
+			root, err = os.OpenRoot(real)
+		}
+		if err != nil {
+			f.Close()
+			return nil, err
+		}
+		f.dirs = append(f.dirs, dir{p, real, root})
+	}
+	return f, nil
+}
+
+// Holding opens the folders that hold those files.
+func Holding(files ...string) (*Folders, error) {
+	var dirs []string
+	for _, p := range files {
+		dirs = append(dirs, filepath.Dir(p))
+	}
+	return Open(dirs...)
+}
+
+// Close closes the folders, not the files that were opened.
+func (f *Folders) Close() {
+	if f == nil {
+		return
+	}
+	for _, d := range f.dirs {
+		_ = d.root.Close() // nothing was written
+	}
+}
+
+// find is the folder that holds path, and path's name in it.
+func (f *Folders) find(path string) (dir, string, error) {
+	for _, d := range f.dirs {
+		for _, top := range []string{d.given, d.real} {
+			if name, err := filepath.Rel(top, path); err == nil && filepath.IsLocal(name) {
+				return dir{given: top, root: d.root}, name, nil
+			}
+		}
+	}
+	return dir{}, "", &fs.PathError{Op: "open", Path: path, Err: fs.ErrPermission}
+}
+
+// Open opens a regular file for reading, and nothing that could block.
+func (f *Folders) Open(path string) (*os.File, error) {
+	const flags = os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_NOCTTY
+	var file *os.File
+	var err error
+	if f == nil {
+		file, err = os.OpenFile(path, flags, 0)
+	} else {
+		var d dir
+		var name string
+		if d, name, err = f.find(path); err == nil {
+			file, err = d.root.OpenFile(name, flags, 0)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular():
+		err = fmt.Errorf("%s: not a regular file", path)
+	case !f.owns(info):
+		err = &fs.PathError{Op: "open", Path: path, Err: fs.ErrPermission}
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+func (f *Folders) owns(info fs.FileInfo) bool {
+	if f == nil || f.Owner < 0 {
+		return true
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && (int(st.Uid) == f.Owner || st.Uid == nobody)
+}
+
+// Stat describes what is at path.
+func (f *Folders) Stat(path string) (fs.FileInfo, error) {
+	if f == nil {
+		return os.Stat(path)
+	}
+	d, name, err := f.find(path)
+	if err != nil {
+		return nil, err
+	}
+	return d.root.Stat(name)
+}
+
+// WalkDir walks the tree at path, as filepath.WalkDir does.
+func (f *Folders) WalkDir(path string, each fs.WalkDirFunc) error {
+	if f == nil {
+		return filepath.WalkDir(path, each)
+	}
+	d, name, err := f.find(path)
+	if err != nil {
+		return each(path, nil, err)
+	}
+	return fs.WalkDir(d.root.FS(), filepath.ToSlash(name), func(p string, e fs.DirEntry, err error) error {
+		return each(filepath.Join(d.given, filepath.FromSlash(p)), e, err)
+	})
+}
+
+// Glob returns the names that match pattern, as filepath.Glob does.
+func (f *Folders) Glob(pattern string) (found []string, err error) {
+	if f == nil {
+		return filepath.Glob(pattern)
+	}
+	fixed := pattern[:strings.IndexAny(pattern+"*", "*?[")]
+	d, _, err := f.find(filepath.Dir(fixed + "x"))
+	if err != nil {
+		return nil, err
+	}
+	name, err := filepath.Rel(d.given, pattern)
+	if err != nil {
+		return nil, err
+	}
+	names, err := fs.Glob(d.root.FS(), filepath.ToSlash(name))
+	for _, n := range names {
+		found = append(found, filepath.Join(d.given, filepath.FromSlash(n)))
+	}
+	return found, err
+}
