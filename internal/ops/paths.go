@@ -1,9 +1,12 @@
 package ops
 
 import (
+	"errors"
+	"fmt"
 	"io/fs"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/megatron-ops/megatron-ops/internal/within"
@@ -75,7 +78,7 @@ func (c *Call) holding(j slurm.Job, logs []string) (*within.Folders, error) {
 	case Shell, Chat, MCP: // the person's own process
 		return in, nil
 	}
-	if j.User == c.Self {
+	if c.Self == "" || j.User == c.Self {
 		return in, nil
 	}
 	if u, err := user.Lookup(j.User); err == nil {
@@ -92,7 +95,20 @@ func (c *Call) openLogs(j slurm.Job, paths []string) (src diagnose.Source, done 
 	if err != nil {
 		return src, nil, err
 	}
-	if src, err = diagnose.OpenIn(in, paths...); err != nil {
+	theirs := slices.DeleteFunc(slices.Clone(paths), func(p string) bool {
+		f, err := in.Open(p)
+		if err == nil {
+			f.Close()
+		}
+		return in.Owner >= 0 && errors.Is(err, fs.ErrPermission)
+	})
+	switch {
+	case len(theirs) == 0 && len(paths) > 0:
+		err = fmt.Errorf("%s does not belong to %s, whose job it is", paths[0], j.User)
+	default:
+		src, err = diagnose.OpenIn(in, theirs...)
+	}
+	if err != nil {
 		in.Close()
 		return src, nil, err
 	}

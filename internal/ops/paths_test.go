@@ -96,3 +96,18 @@ func TestAServerReadsOnlyTheLogsOfTheJobsUser(t *testing.T) {
 		in.Close()
 	}
 }
+
+func TestALogThatBelongsToSomebodyElseIsRefused(t *testing.T) {
+	t.Parallel()
+	log := filepath.Join(t.TempDir(), "1.out")
+	require.NoError(t, os.WriteFile(log, fmt.Appendf(nil, doomed, "3.75"), 0o600))
+	who := "daemon" // on every Unix, and never whom tests run as
+	call := &Call{Service: &Service{Self: "megatron"}, Who: Caller{Surface: MCPHTTP, User: who}}
+	_, _, err := call.openLogs(slurm.Job{ID: "1", User: who}, []string{log})
+	require.ErrorContains(t, err, "1.out does not belong to daemon, whose job it is")
+	call.Self = who
+	src, done, err := call.openLogs(slurm.Job{ID: "1", User: who}, []string{log})
+	require.NoError(t, err)
+	require.Equal(t, []string{"1.out"}, src.Files())
+	done()
+}
