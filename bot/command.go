@@ -30,7 +30,10 @@ func (b *Bot) command(ctx context.Context, a ask) []store.SlackMessage {
 		return b.reply(a, b.helpDoc(ctx, c, ""), f.share)
 	}
 	name, ok := resolve(words[0])
+	about, id, asked := aboutJob(a.Text)
 	switch {
+	case asked && name != "ask":
+		return b.perform(ctx, a, c, about, []string{id}, Typed{}, f)
 	case ok && (guess(words[0]) != lang.ZH || !isQuestion(a.Text, words) || readsAsCommand(name, words[1:], t)):
 		// A Chinese question may begin with a command's word: 显存 不够 怎么办.
 		return b.perform(ctx, a, c, name, words[1:], t, f)
@@ -158,15 +161,22 @@ func (b *Bot) mayHere(a ask, op ops.Op, l lang.Lang) *ops.Error {
 	return nil
 }
 
+// typedHere is e with its commands as one types them here.
+func typedHere(e *ops.Error, c *ops.Call) *ops.Error {
+	before := ""
+	if c.Who.Surface == ops.Slack {
+		before = "/megatron "
+	}
+	here := *e
+	here.Fix = strings.ReplaceAll(e.Fix, "megatron-ops ", before)
+	return &here
+}
+
 // run runs the operation and answers with what came of it.
 func (b *Bot) run(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typedCall) []store.SlackMessage {
 	in, err := fill(op, t)
 	if err != nil {
-		e := ops.AsError(err).In(c.Lang)
-		if c.Who.Surface == ops.Slack {
-			e.Fix = strings.ReplaceAll(e.Fix, "megatron-ops ", "/megatron ")
-		}
-		d := errorDoc(e, c.Lang)
+		d := errorDoc(typedHere(ops.AsError(err).In(c.Lang), c), c.Lang)
 		d.Next = []string{"help " + op.Name}
 		return b.reply(a, d, false)
 	}
@@ -182,10 +192,7 @@ func (b *Bot) run(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typedCal
 		if e.Confirm && !c.Confirmed {
 			return b.askFirst(ctx, a, c, op, t, e, result)
 		}
-		if c.Who.Surface == ops.Slack {
-			e.Fix = strings.ReplaceAll(e.Fix, "megatron-ops ", "/megatron ")
-		}
-		return b.reply(a, b.failed(e, result, c), t.Share)
+		return b.reply(a, b.failed(typedHere(e, c), result, c), t.Share)
 	}
 	return b.done(ctx, a, c, op, in, result, t)
 }

@@ -117,6 +117,9 @@ var (
 // linkMe begins a link, or finishes one whose code was written meanwhile.
 func (b *Bot) linkMe(ctx context.Context, a ask, c *ops.Call) []store.SlackMessage {
 	l := c.Lang
+	if a.local != nil {
+		return b.reply(a, b.whoamiDoc(ctx, a, c), false)
+	}
 	if have, ok := b.linked(ctx, a.Team, a.User); ok && have.How == "operator" {
 		return b.reply(a, view.Doc{Title: fmt.Sprintf(strings.ReplaceAll(textLinkBy.In(l), "`", ""), have.User)}, false)
 	}

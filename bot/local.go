@@ -188,7 +188,7 @@ func (s *Local) Look(ctx context.Context) (said []Said) {
 		}
 		k.News.Job = j
 		if j.State.Ended() && j.State != slurm.Completed && j.State != slurm.Cancelled {
-			s.b.findCause(ctx, &k.News)
+			s.b.findCause(ctx, &k.News, s.lang)
 		}
 		s.jobs[id] = k
 		_, blocks := drawCard(k, s.lang, false)

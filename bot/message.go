@@ -33,6 +33,9 @@ func (b *Bot) message(ctx context.Context, a ask) []store.SlackMessage {
 	if len(words) == 1 && slurm.IsJobID(words[0]) {
 		return b.perform(ctx, a, c, "status", words, t, f)
 	}
+	if name, id, ok := aboutJob(a.Text); ok && len(t.Blocks) == 0 {
+		return b.perform(ctx, a, c, name, []string{id}, Typed{}, f)
+	}
 	if len(words) > 0 {
 		if name, ok := resolve(words[0]); ok && name != "ask" && readsAsCommand(name, words[1:], t) {
 			if name == "help" {

@@ -55,6 +55,7 @@ var (
 	textViewer   = lang.Text{EN: "viewer: may look and ask", ZH: "只读：可查看和提问"}
 	textProof    = lang.Text{EN: "Linked by", ZH: "绑定方式"}
 	textByCode   = lang.Text{EN: "a code written on the cluster, %s", ZH: "集群上写入的一次性代码，%s"}
+	textByOS     = lang.Text{EN: "you run this program; nothing has to be linked here", ZH: "本程序由您运行，这里无需绑定"}
 	textByOp     = lang.Text{EN: "your operator's mapping", ZH: "管理员的映射"}
 	textCluster  = lang.Text{EN: "Cluster", ZH: "集群"}
 	textLanguage = lang.Text{EN: "Language", ZH: "语言"}
@@ -71,6 +72,12 @@ var (
 func (b *Bot) whoamiDoc(ctx context.Context, a ask, c *ops.Call) view.Doc {
 	l := c.Lang
 	d := view.Doc{Title: textYou.In(l)}
+	if a.local != nil {
+		d.Sections = []view.Section{{Facts: []view.Fact{
+			{Name: textActsAs.In(l), Value: c.Who.User}, {Name: textProof.In(l), Value: textByOS.In(l)}, {Name: textRights.In(l), Value: textOwner.In(l)},
+		}}}
+		return d
+	}
 	fs := []view.Fact{{Name: "Slack", Value: a.Team + "/" + a.User}}
 	if k, ok := b.linked(ctx, a.Team, a.User); ok && !a.Foreign {
 		how := textByOp.In(l)

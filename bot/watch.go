@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/within"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -104,7 +105,7 @@ func (b *Bot) hear(ctx context.Context, cluster string, from *watch.Subscription
 		n.Job.Cluster = cluster
 		if e.Kind == watch.Ended && b.followed(ctx, n.Job) {
 			if n.Job.State != slurm.Completed && n.Job.State != slurm.Cancelled {
-				b.findCause(ctx, &n)
+				b.findCause(ctx, &n, b.cardLang(ctx, n.Job))
 			}
 			b.addNumbers(ctx, &n)
 		}
@@ -224,17 +225,17 @@ func (b *Bot) addNumbers(ctx context.Context, n *News) (ok bool) {
 
 // findCause adds the diagnosis to the news. Without one the news goes all the
 // same.
-func (b *Bot) findCause(ctx context.Context, n *News) {
+func (b *Bot) findCause(ctx context.Context, n *News, l lang.Lang) {
 	result, ok := b.readJob(ctx, "diagnose", n.Job)
 	if d, isDiagnosis := result.(ops.DiagnoseOut); ok && isDiagnosis {
-		doc := d.View(b.cardLang(ctx, n.Job))
+		doc := d.View(l)
 		n.Cause, n.Class, n.Exclude = &doc, d.Class, d.ExcludeNodes
-		b.findRemedy(ctx, n, d)
+		b.findRemedy(ctx, n, d, l)
 	}
 }
 
 // findRemedy adds what a button could mend, and keeps it for that button.
-func (b *Bot) findRemedy(ctx context.Context, n *News, d ops.DiagnoseOut) {
+func (b *Bot) findRemedy(ctx context.Context, n *News, d ops.DiagnoseOut, l lang.Lang) {
 	call := b.reader(ctx, n.Job)
 	r, ok := call.Remedy(ctx, n.Job.Cluster, n.Job.ID, d.Report)
 	if !ok {
@@ -245,7 +246,7 @@ func (b *Bot) findRemedy(ctx context.Context, n *News, d ops.DiagnoseOut) {
 		return
 	}
 	for _, x := range r.Changes {
-		n.Fix = append(n.Fix, x.In(call.Lang))
+		n.Fix = append(n.Fix, x.In(l))
 	}
 }
 

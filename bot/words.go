@@ -9,6 +9,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/near"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // Typed is what a person typed, taken apart.
@@ -156,7 +157,7 @@ var synonyms = map[string]string{
 	"问": "ask", "提问": "ask", "请问": "ask",
 	"计划": "plan", "规划": "plan", "预检": "plan", "检查": "plan",
 	"渲染": "render", "脚本": "render", "常量": "constants", "常数": "constants", "环境变量": "constants",
-	"节点": "nodes", "审计": "audit", "暂停": "hold", "释放": "release", "重新提交": "resubmit",
+	"节点": "nodes", "审计": "audit", "暂停": "hold", "挂起": "hold", "保持": "hold", "释放": "release", "恢复": "release", "重新提交": "resubmit",
 	"指标": "metrics", "曲线": "metrics", "历史": "history", "分区": "partitions", "优先级": "priority", "账户": "accounts", "配额": "accounts",
 	"显存": "memory", "推荐": "recommend", "对比": "compare", "比较": "compare", "差异": "diff", "修改": "update", "重新排队": "requeue",
 	"等待": "wait", "解释": "explain", "停止开关": "killswitch", "清理": "cleanup", "恢复节点": "resume", "试跑": "smoke", "镜像": "image",
@@ -182,12 +183,33 @@ func known(name string) bool {
 	return ok || slices.Contains(ownWords, name)
 }
 
+// fillers are what people put between a command and a job's id.
+var fillers = map[string]bool{"job": true, "of": true, "for": true, "the": true, "my": true, "from": true, "作业": true, "任务": true, "作业号": true}
+
+// plainID leaves out what stands between a command and the id of a job: cancel
+// job #4711 is cancel 4711.
+func plainID(words []string) []string {
+	i := 1
+	for i < len(words) && fillers[strings.ToLower(words[i])] {
+		i++
+	}
+	if i >= len(words) {
+		return words
+	}
+	id := strings.TrimPrefix(words[i], "#")
+	if name, ok := resolve(words[0]); !ok || name == "ask" || !slurm.IsJobID(id) {
+		return words
+	}
+	return slices.Concat(words[:1], []string{id}, words[i+1:])
+}
+
 // unglue splits a Chinese command word from an id typed right after it:
 // 状态4711 is 状态 4711.
 func unglue(words []string) []string {
 	if len(words) == 0 {
 		return words
 	}
+	words = plainID(words)
 	i := strings.IndexFunc(words[0], func(r rune) bool { return r < 0x80 })
 	if i <= 0 {
 		return words

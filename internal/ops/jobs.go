@@ -202,6 +202,7 @@ type ListOut struct {
 	// Idle is what the jobs without a running step have held, where that was asked.
 	Idle  []slurm.IdleAllocation `json:"idle,omitempty"`
 	short bool
+	all   bool // ended jobs were asked for too
 }
 
 func list(ctx context.Context, c *Call, in ListIn) (ListOut, error) {
@@ -244,7 +245,7 @@ func list(ctx context.Context, c *Call, in ListIn) (ListOut, error) {
 		jobs[i].Cluster = cl.Name()
 	}
 	slices.SortStableFunc(jobs, func(a, b slurm.Job) int { return submitted(b).Compare(submitted(a)) })
-	out := ListOut{Jobs: append([]slurm.Job{}, jobs...), short: in.Short}
+	out := ListOut{Jobs: append([]slurm.Job{}, jobs...), short: in.Short, all: !f.Since.IsZero()}
 	if in.Idle != 0 {
 		err = c.onlyIdle(ctx, cl, &out, in.Idle)
 	}
@@ -285,7 +286,12 @@ func submitted(j slurm.Job) time.Time {
 // View is one line a job.
 func (o ListOut) View(l lang.Lang) view.Doc {
 	if len(o.Jobs) == 0 {
-		return view.Doc{Title: lang.Text{EN: "no jobs", ZH: "没有作业"}.In(l)}
+		d := view.Doc{Title: lang.Text{EN: "no jobs", ZH: "没有作业"}.In(l)}
+		if !o.all {
+			d.Title = lang.Text{EN: "no such job waits or runs", ZH: "没有排队或运行中的作业"}.In(l)
+			d.Next = []string{"list --all"}
+		}
+		return d
 	}
 	header := []string{"job", "name", "user", "partition", "state", "nodes", "elapsed", "where / why"}
 	if l == lang.ZH {

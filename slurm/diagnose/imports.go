@@ -71,8 +71,10 @@ func (j *job) importKind(r *Report, e *event) ImportKind {
 // importAdvice says what to do about the kind of import error.
 func (r Report) importAdvice() (lang.Text, bool) {
 	root := r.ImportRoot
-	_, module, _ := strings.Cut(r.RootLine, "No module named ")
-	module = strings.Trim(strings.TrimSpace(module), `'"`)
+	module := ""
+	if m := missingModule.FindStringSubmatch(r.RootLine); m != nil {
+		module = strings.TrimRight(m[1], ".")
+	}
 	switch r.ImportKind {
 	case WrongWorktree:
 		return said("The script that ran lies in "+root+", not in the job's worktree: the job runs in the wrong worktree.", "实际运行的脚本位于 "+root+"，不在作业的 worktree 中：作业进入了错误的 worktree。"), true
