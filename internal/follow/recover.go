@@ -47,7 +47,7 @@ func (f *Follower) recover(ctx context.Context, st *store.Store, n *News) {
 	call := &ops.Call{Service: f.Service, Who: owner(sub), Confirmed: true}
 	s.Cluster = n.Job.Cluster
 	lineage, attempt := lineageOf(sub)
-	s, last, resumes := call.Resume(s)
+	s, last, resumes := call.Resume(ctx, s)
 	may, why := mayRetry(s.Retry, r, attempt)
 	if may {
 		again, err := f.sameCause(ctx, st, lineage, n.Job.ID, r, last.Iteration)

@@ -35,15 +35,76 @@ type CheckpointOut struct {
 	handler    bool
 }
 
-// saveDir is where a specification's checkpoints lie on this machine.
-func (c *Call) saveDir(s job.Spec) (dir string, ok bool) {
+// lastCheckpoint is the last complete checkpoint of a specification; seen is
+// false where it saves none, or nowhere that can be read from here.
+func (c *Call) lastCheckpoint(ctx context.Context, s job.Spec) (last watch.Checkpoint, ok, seen bool) {
 	full := s.WithDefaults()
-	dir = lastOf(full.Args, "--save")
-	if dir == "" || !c.hereToo(s) {
-		return "", false
-	}
 	f := fileCheck{spec: full}
-	return f.here(dir)
+	dir := lastOf(full.Args, "--save")
+	if dir == "" {
+		return last, false, false
+	}
+	dir, seen = f.here(dir)
+	if !seen {
+		return last, false, false
+	}
+	if c.hereToo(s) {
+		last, ok, err := watch.LastCheckpoint(dir)
+		return last, ok && err == nil, err == nil
+	}
+	return c.farCheckpoint(ctx, s.Cluster, dir)
+}
+
+// A looker is a cluster on whose login node a shell can look at files.
+type looker interface {
+	Look(ctx context.Context, text string, args ...string) (string, error)
+}
+
+// What was seen of checkpoints elsewhere counts for a while: a patrol comes often,
+// and a checkpoint does not.
+const (
+	farPatrol = 5 * time.Minute
+	farAsked  = 30 * time.Second
+)
+
+// A farSave is a checkpoint on another machine, as it was seen at a time.
+type farSave struct {
+	Last     watch.Checkpoint
+	OK, Seen bool
+	At       time.Time
+}
+
+// farSaves is where they are kept.
+const farSaves = "far-checkpoint"
+
+// farCheckpoint is lastCheckpoint on the login node of a cluster of kind ssh: one
+// short listing, for all who ask within a while.
+func (c *Call) farCheckpoint(ctx context.Context, cluster, dir string) (last watch.Checkpoint, ok, seen bool) {
+	cl, err := c.cluster(cluster)
+	far, can := cl.(looker)
+	if err != nil || !can || cl.Kind() != "ssh" || c.Who.Surface == MCPHTTP {
+		return last, false, false
+	}
+	fresh := farAsked
+	if c.Who.Surface == Watcher {
+		fresh = farPatrol
+	}
+	var s farSave
+	now, k := c.Now(), cl.Name()+" "+dir
+	st, err := c.Store()
+	if err != nil {
+		return last, false, false
+	}
+	if had, err := st.Slack().Get(ctx, farSaves, k, now, &s); err == nil && had && now.Sub(s.At) < fresh {
+		return s.Last, s.OK, s.Seen
+	}
+	s = farSave{At: now}
+	if said, err := far.Look(ctx, watch.Listing, dir); err == nil {
+		s.Last, s.OK, err = watch.ReadListing(said)
+		s.Seen = err == nil
+	}
+	_ = st.Slack().Put(ctx, farSaves, k, s, now.Add(farPatrol)) // it would be looked at again
+	return s.Last, s.OK, s.Seen
 }
 
 // checkpoint looks at the checkpoints of a running job; nil where it saves none,
@@ -57,12 +118,8 @@ func (c *Call) checkpoint(ctx context.Context, cl Cluster, j slurm.Job) *Checkpo
 		return nil
 	}
 	s.Cluster = cl.Name()
-	dir, ok := c.saveDir(s)
-	if !ok {
-		return nil
-	}
-	last, _, err := watch.LastCheckpoint(dir)
-	if err != nil {
+	last, _, seen := c.lastCheckpoint(ctx, s)
+	if !seen {
 		return nil
 	}
 	if last.Every == 0 {
@@ -200,17 +257,12 @@ var startsOver = []string{"--load", "--ckpt-step", "--finetune", "--no-load-opti
 // Resume is s so that it goes on from the last complete checkpoint that it saved,
 // which is returned; ok is false where there is none that can be seen, and s is
 // then told to load what it may find where it saves.
-func (c *Call) Resume(s job.Spec) (_ job.Spec, last watch.Checkpoint, ok bool) {
+func (c *Call) Resume(ctx context.Context, s job.Spec) (_ job.Spec, last watch.Checkpoint, ok bool) {
 	save := lastOf(s.Args, "--save")
 	if save == "" {
 		return s, last, false
 	}
-	dir, seen := c.saveDir(s)
-	if seen {
-		var err error
-		last, ok, err = watch.LastCheckpoint(dir)
-		ok = ok && err == nil
-	}
+	last, ok, _ = c.lastCheckpoint(ctx, s)
 	switch _, loads := valueOf(s.Args, "--load"); {
 	case ok:
 		s.Args = append(without(s.Args, startsOver), "--load", save)

@@ -120,21 +120,21 @@ func TestResume(t *testing.T) {
 	c.Clusters = map[string]Cluster{"test": nearby{&site{}}}
 	dir := t.TempDir()
 	s := job.Spec{Args: []string{"--load", "/base", "--finetune", "--no-load-rng", "--save", dir, "--lr", "1e-4"}}
-	same, _, ok := c.Resume(s)
+	same, _, ok := c.Resume(t.Context(), s)
 	require.False(t, ok, "nothing was saved yet")
 	require.Equal(t, s.Args, same.Args, "it begins from its base again")
-	bare, _, _ := c.Resume(job.Spec{Args: []string{"--save", dir}})
+	bare, _, _ := c.Resume(t.Context(), job.Spec{Args: []string{"--save", dir}})
 	require.Equal(t, []string{"--save", dir, "--load", dir}, bare.Args)
 
 	saveAt(t, dir, map[int]time.Duration{40: time.Hour}, "40")
-	on, last, ok := c.Resume(s)
+	on, last, ok := c.Resume(t.Context(), s)
 	require.True(t, ok)
 	require.Equal(t, "40", last.Iteration)
 	require.Equal(t, []string{"--save", dir, "--lr", "1e-4", "--load", dir}, on.Args)
 
 	// A tracker that was written before its folder was whole is not believed.
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "latest_checkpointed_iteration.txt"), []byte("80"), 0o644))
-	on, last, ok = c.Resume(s)
+	on, last, ok = c.Resume(t.Context(), s)
 	require.True(t, ok)
 	require.Equal(t, "40", last.Iteration)
 	require.Equal(t, []string{"--load", dir, "--ckpt-step", "40"}, on.Args[len(on.Args)-4:])

@@ -355,3 +355,43 @@ func TestGPUMemoryIsSampledBesideAJob(t *testing.T) {
 	require.Equal(t, []float64{40960, 40960, 40960}, gpus[0].UsedMB)
 	require.Contains(t, text(t, out, lang.EN), "40.0")
 }
+
+// TestCheckpointsAreSeenOverSSH has a job on a cluster whose files this process
+// reads on the login node only.
+func TestCheckpointsAreSeenOverSSH(t *testing.T) {
+	c, real := onSlurm(t)
+	far, err := cluster.NewSSH("real", cluster.SSHOptions{Host: "login", User: "alice", Config: real.SSHD(t)})
+	require.NoError(t, err)
+	c.Clusters["real"], c.Self = far, "alice"
+	tree, err := os.MkdirTemp(real.Work, "far-")
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(tree, 0o777)) //nolint:gosec // alice's jobs write there
+	require.NoError(t, os.WriteFile(filepath.Join(tree, "train.sh"), []byte("sleep 100\n"), 0o644))
+	saveAt(t, filepath.Join(tree, "ckpt"), map[int]time.Duration{1000: 40 * time.Minute, 2000: 20 * time.Minute}, "2000")
+	out, err := do(t, c, "submit", "--yes", "--force", "--name", "far", "--nodes", "1", "--gpus-per-node", "2", "--partition", "dev", "--time", "10", "--worktree", tree,
+		"--no-guards", "--launcher", "custom", "--launcher-argv", "bash", "--script", "train.sh", "--", "--save", "ckpt")
+	require.NoError(t, err)
+	id := *out.(SubmitOut).JobID
+	t.Cleanup(func() { _, _ = real.Run(context.Background(), "scancel", string(id)) })
+	var o *CheckpointOut
+	require.Eventually(t, func() bool {
+		out, err := do(t, c, "status", string(id))
+		require.NoError(t, err)
+		o = out.(StatusOut).Checkpoint
+		return o != nil
+	}, 30*time.Second, 300*time.Millisecond)
+	require.Equal(t, "2000", o.Iteration)
+	require.Equal(t, int64(1200), *o.EveryS)
+	require.True(t, o.TooLate, "ten minutes are left, and the next is due in twenty")
+
+	// The patrol tells of it in time, and looks at the files once in a while only.
+	c.Who = Caller{Surface: Watcher, ID: "follow", ReadOnly: true}
+	j, err := far.Job(t.Context(), id)
+	require.NoError(t, err)
+	j.Cluster = "real"
+	require.NoError(t, os.RemoveAll(filepath.Join(tree, "ckpt")))
+	alarms, err := c.Alarms(t.Context(), j)
+	require.NoError(t, err)
+	require.Len(t, alarms, 1)
+	require.Equal(t, "checkpoint_late", alarms[0].ID)
+}

@@ -1,7 +1,9 @@
 package watch_test
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -98,4 +100,41 @@ func TestSavedAndRisk(t *testing.T) {
 	r = watch.RiskOf(j, last, time.Hour, now)
 	require.True(t, r.TooLate)
 	require.Equal(t, 10*time.Minute, r.Left)
+}
+
+// A listing made by a shell, as on a login node, tells the same as the files.
+func TestAListingOfCheckpointsIsReadAlike(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "it's $(here)")
+	list := func() (watch.Checkpoint, bool, error) {
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", watch.Listing, "sh", dir).Output()
+		require.NoError(t, err)
+		return watch.ReadListing(string(out))
+	}
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	_, ok, err := list()
+	require.NoError(t, err)
+	require.False(t, ok)
+	now := time.Now().Truncate(time.Second)
+	made := func(n int, age time.Duration, file string) {
+		folder := filepath.Join(dir, fmt.Sprintf("iter_%07d", n))
+		require.NoError(t, os.MkdirAll(filepath.Join(folder, file), 0o755))
+		require.NoError(t, os.Chtimes(folder, now.Add(-age), now.Add(-age)))
+	}
+	for n := range 20 {
+		made(100*n, time.Duration(20-n)*time.Hour, []string{"metadata.json", ".metadata", "mp_rank_00"}[n%3])
+	}
+	made(9000, 0, "half") // not finished
+	for _, word := range []string{"1900", "1500", "9000", "release", "odd"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "latest_checkpointed_iteration.txt"), []byte(word), 0o644))
+		require.NoError(t, os.Chtimes(filepath.Join(dir, "latest_checkpointed_iteration.txt"), now, now))
+		far, ok, err := list()
+		near, is, wrong := watch.LastCheckpoint(dir)
+		require.Equal(t, wrong == nil, err == nil, word)
+		require.Equal(t, is, ok, word)
+		require.Equal(t, near.At.Unix(), far.At.Unix(), word)
+		near.At, far.At = time.Time{}, time.Time{}
+		require.Equal(t, near, far, word)
+	}
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", watch.Listing, "sh", dir+"/none").Output()
+	require.Error(t, err, "%s", out)
 }

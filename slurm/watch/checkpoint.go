@@ -35,8 +35,7 @@ const tracker = "latest_checkpointed_iteration.txt"
 const fewLast = 6
 
 // LastCheckpoint reads what the last complete checkpoint in dir is; ok is false
-// where there is none yet. A tracker that names a folder which is not there is
-// not believed: the newest folder that was finished counts then.
+// where there is none yet.
 func LastCheckpoint(dir string) (c Checkpoint, ok bool, err error) {
 	path := filepath.Join(dir, tracker)
 	file, err := os.Open(path)
@@ -55,22 +54,71 @@ func LastCheckpoint(dir string) (c Checkpoint, ok bool, err error) {
 	if err != nil {
 		return c, false, err
 	}
-	word := strings.TrimSpace(string(text))
+	c, err = lastOf(strings.TrimSpace(string(text)), info.ModTime(), iterations(dir))
+	return c, err == nil, err
+}
+
+// lastOf is the checkpoint that the tracker names, of all that were finished,
+// oldest first. One that names a folder which is not there is not believed: the
+// newest folder that was finished counts then.
+func lastOf(word string, at time.Time, all []saved) (Checkpoint, error) {
 	n, err := strconv.Atoi(word)
 	if err != nil && word != "release" {
-		return c, false, fmt.Errorf("%s does not name an iteration", path)
+		return Checkpoint{}, fmt.Errorf("%s does not name an iteration", tracker)
 	}
-	c = Checkpoint{Iteration: word, At: info.ModTime()}
-	all := iterations(dir)
-	at := slices.IndexFunc(all, func(s saved) bool { return s.iteration == n })
-	if word != "release" && at < 0 && len(all) > 0 {
-		at = len(all) - 1
-		c.Iteration, c.At, c.Step = strconv.Itoa(all[at].iteration), all[at].at, all[at].iteration
+	c := Checkpoint{Iteration: word, At: at}
+	i := slices.IndexFunc(all, func(s saved) bool { return s.iteration == n })
+	if word != "release" && i < 0 && len(all) > 0 {
+		i = len(all) - 1
+		c.Iteration, c.At, c.Step = strconv.Itoa(all[i].iteration), all[i].at, all[i].iteration
 	}
-	if at > 0 {
-		c.Every = pace(all[max(0, at-fewLast+1) : at+1])
+	if i > 0 {
+		c.Every = pace(all[max(0, i-fewLast+1) : i+1])
 	}
-	return c, true, nil
+	return c, nil
+}
+
+// Listing is a shell's text that lists a directory of checkpoints, its argument,
+// for ReadListing: on a machine whose files are not to be seen from here. It
+// reads a few of the newest folders, whatever else is there.
+const Listing = `cd -- "$1" || exit
+t=` + tracker + `
+[ ! -f "$t" ] || echo "tracker $(stat -c %Y "$t") $(head -c 64 "$t" | head -n 1)"
+set -- iter_[0-9][0-9][0-9][0-9][0-9][0-9][0-9]/
+while [ $# -gt 12 ]; do shift; done
+for d; do
+  for f in "$d"metadata.json "$d".metadata "$d"mp_rank_*; do
+    if [ -e "$f" ]; then echo "saved $(stat -c %Y "$d") $d"; break; fi
+  done
+done`
+
+// ReadListing is LastCheckpoint of what Listing has printed.
+func ReadListing(text string) (c Checkpoint, ok bool, err error) {
+	word, at := "", time.Time{}
+	var all []saved
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) != 3 {
+			continue
+		}
+		seconds, err := strconv.ParseInt(f[1], 10, 64)
+		if err != nil {
+			continue
+		}
+		n, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(f[2], "iter_"), "/"))
+		switch {
+		case f[0] == "tracker":
+			word, at = f[2], time.Unix(seconds, 0)
+		case f[0] == "saved" && err == nil:
+			all = append(all, saved{n, time.Unix(seconds, 0)})
+		}
+	}
+	if word == "" {
+		return c, false, nil
+	}
+	slices.SortFunc(all, func(a, b saved) int { return a.iteration - b.iteration })
+	c, err = lastOf(word, at, all)
+	return c, err == nil, err
 }
 
 // a saved iteration, and when its last file was made.
