@@ -125,10 +125,9 @@ func (s *speller) size(list []string) float64 {
 // mean of the best three.
 type likeness struct{ best, mean float64 }
 
-// like compares a question with every example question that shares a piece, and
-// sets the desk's likeness of each Doc.
-func (s *speller) like(question string, d *desk) {
-	list := grams(question)
+// like compares the pieces of a question with every example question that shares
+// one, and sets the desk's likeness of each Doc.
+func (s *speller) like(list []string, d *desk) {
 	for _, g := range list {
 		p := s.pieces[g]
 		if p == nil {

@@ -21,20 +21,24 @@ type Doc struct {
 // A Hit is a Doc found for a question.
 type Hit struct {
 	Doc int // its number, in the order given to New
-	// Score orders hits of one question; it is roughly between 0 and 1.
+	// Score tells how well the Doc fits; it is roughly between 0 and 1.
 	Score float64
 	// Cover is the share of the question's weight that the Doc's words hold.
 	Cover float64
+	// order puts the hits of one question in order: the Score, and how likely the
+	// question is of the Doc.
+	order float64
 }
 
 // An Index holds analysed Docs. It is safe for concurrent use.
 type Index struct {
-	docs  []doc
-	ids   map[string]int32 // of the words that example questions hold
-	idf   map[string]float64
-	rare  float64 // the weight of a word that no Doc holds
-	post  map[string][]posting
-	spell *speller
+	docs   []doc
+	ids    map[string]int32 // of the words that example questions hold
+	idf    map[string]float64
+	rare   float64 // the weight of a word that no Doc holds
+	post   map[string][]posting
+	spell  *speller
+	likely *likelihood
 	// byHead are the English words of the lexicon and the Docs, by their first letter.
 	byHead map[byte][]string
 	desks  sync.Pool // of *desk
@@ -43,12 +47,13 @@ type Index struct {
 // A desk holds the numbers that a search works with; it is used again, for they
 // are many and all but a few are zero.
 type desk struct {
-	asked []float64    // the question's weights, by the words' numbers
-	held  []share      // by Doc
-	dot   []float64    // by example question
-	three [][3]float64 // of each Doc, its likest example questions, falling
-	near  []likeness   // by Doc
-	hits  []Hit
+	asked  []float64    // the question's weights, by the words' numbers
+	held   []share      // by Doc
+	dot    []float64    // by example question
+	three  [][3]float64 // of each Doc, its likest example questions, falling
+	near   []likeness   // by Doc
+	likely []float64    // by Doc
+	hits   []Hit
 }
 
 // desk is a clean one.
@@ -58,13 +63,14 @@ func (x *Index) desk() *desk {
 		n := len(x.docs)
 		return &desk{
 			asked: make([]float64, len(x.ids)), held: make([]share, n), dot: make([]float64, len(x.spell.owner)),
-			three: make([][3]float64, n), near: make([]likeness, n), hits: make([]Hit, 0, n),
+			three: make([][3]float64, n), near: make([]likeness, n), likely: make([]float64, n), hits: make([]Hit, 0, n),
 		}
 	}
 	clear(d.asked)
 	clear(d.held)
 	clear(d.dot)
 	clear(d.three)
+	clear(d.likely)
 	d.hits = d.hits[:0]
 	return d
 }
@@ -152,6 +158,7 @@ func New(docs []Doc) *Index {
 		}
 	}
 	x.spell = newSpeller(docs)
+	x.likely = newLikelihood(docs)
 	x.byHead = spellings(x.idf)
 	return x
 }
@@ -214,12 +221,15 @@ func (x *Index) Search(question string, n int) []Hit {
 			}
 		}
 	}
-	x.spell.like(question, d)
+	pieces := grams(question)
+	x.spell.like(pieces, d)
+	x.likely.of(q, pieces, d)
 	for i := range x.docs {
 		if d.held[i].cover == 0 && d.near[i].best == 0 {
 			continue
 		}
 		if h := x.score(i, d.held[i], d.asked, total, qn, d.near[i]); h.Score > 0 {
+			h.order = h.Score + likelyShare*d.likely[i]
 			d.hits = append(d.hits, h)
 		}
 	}
@@ -231,7 +241,7 @@ func best(hits []Hit, n int) []Hit {
 	top := make([]Hit, 0, n+1)
 	for _, h := range hits {
 		i, _ := slices.BinarySearchFunc(top, h, func(a, b Hit) int {
-			return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Doc, b.Doc))
+			return cmp.Or(cmp.Compare(b.order, a.order), cmp.Compare(a.Doc, b.Doc))
 		})
 		if i < n {
 			top = slices.Insert(top[:min(len(top), n-1)], i, h)
