@@ -32,7 +32,10 @@ var stateText = map[slurm.State]lang.Text{
 // stateWords is the state in words, with Slurm's own word.
 func stateWords(s slurm.State, l lang.Lang) string {
 	if t, ok := stateText[s]; ok {
-		return t.In(l) + " (" + string(s) + ")"
+		if l == lang.ZH {
+			return t.ZH + "（" + string(s) + "）"
+		}
+		return t.EN + " (" + string(s) + ")"
 	}
 	return string(s)
 }
@@ -96,7 +99,7 @@ func drawCard(k card, l lang.Lang, edit bool) (text string, blocks json.RawMessa
 	if row := cardButtons(n, l); row != nil {
 		bs = append(bs, row)
 	}
-	return cut(Escape(title+": "+stateWords(j.State, l))+" "+text, 1000), blocksJSON(bs)
+	return cut(Escape(title+textColon.In(l)+stateWords(j.State, l))+" "+text, 1000), blocksJSON(bs)
 }
 
 // people says who asked and who approved.
@@ -162,7 +165,7 @@ func reasonWords(reason string, l lang.Lang) string {
 	if reason == "" || reason == "None" {
 		return "" // Slurm has not looked at it yet
 	}
-	return reason + ": " + slurm.ExplainReason(reason).Says.In(l)
+	return reason + textColon.In(l) + slurm.ExplainReason(reason).Says.In(l)
 }
 
 // progressFacts are what the training itself says.

@@ -115,7 +115,7 @@ func digestOf(day sums, l lang.Lang) view.Doc {
 	}})
 	var lines []string
 	for _, class := range slices.Sorted(maps.Keys(day.failed)) {
-		lines = append(lines, causeWords(class, l)+": "+strings.Join(day.failed[class], ", "))
+		lines = append(lines, causeWords(class, l)+textColon.In(l)+strings.Join(day.failed[class], ", "))
 	}
 	if len(lines) > 0 {
 		doc.Sections = append(doc.Sections, view.Section{Heading: textFailures.In(l), Items: lines})

@@ -253,7 +253,7 @@ func confirmView(o ops.SubmitOut, id, approval string, l lang.Lang) slack.ModalV
 	}
 	bs := []slack.Block{header(oneLine(o.Name + " → " + o.Cluster))}
 	if approval != "" {
-		bs = append(bs, contextLine("⚠️ "+textAsked.In(l)+": "+approval))
+		bs = append(bs, contextLine("⚠️ "+textAsked.In(l)+textColon.In(l)+approval))
 	}
 	bs = append(bs, Render(doc, l).Messages[0]...)
 	lines := strings.Split(strings.TrimRight(o.Script, "\n"), "\n")

@@ -45,6 +45,7 @@ var (
 	textIdentity  = lang.Text{EN: "Identity", ZH: "身份"}
 	textUpdated   = lang.Text{EN: "As of %s. Open this tab again for the present state.", ZH: "数据时间：%s。重新打开本页即可刷新。"}
 	textLastSeen  = lang.Text{EN: "The cluster does not answer. This is how it was at %s.", ZH: "集群没有响应，以下为 %s 时的状态。"}
+	textCount     = lang.Text{EN: "%s: %d (%s)", ZH: "%s：%d（%s）"}
 	textPing      = lang.Text{EN: "Call me", ZH: "提醒方式"}
 	digestText    = map[string]lang.Text{"on": {EN: "every morning", ZH: "每天早上"}, "off": {EN: "no", ZH: "不发送"}}
 	notifyText    = map[string]lang.Text{
@@ -225,7 +226,7 @@ func (b *Bot) failures(ctx context.Context, l lang.Lang) []slack.Block {
 	var lines []string
 	causes := slices.SortedFunc(maps.Keys(by), func(x, y string) int { return len(by[y]) - len(by[x]) })
 	for _, cause := range causes[:min(len(causes), 10)] {
-		lines = append(lines, fmt.Sprintf("%s: %d (%s)", causeWords(cause, l), len(by[cause]), cut(strings.Join(by[cause], ", "), 100)))
+		lines = append(lines, fmt.Sprintf(textCount.In(l), causeWords(cause, l), len(by[cause]), cut(strings.Join(by[cause], ", "), 100)))
 	}
 	return []slack.Block{docBlocks(view.Section{Items: lines})}
 }
@@ -237,7 +238,10 @@ func causeWords(class string, l lang.Lang) string {
 	}
 	for _, c := range diagnose.Classes() {
 		if c.ID == class {
-			return c.Name.In(l) + " (" + class + ")"
+			if l == lang.ZH {
+				return c.Name.ZH + "（" + class + "）"
+			}
+			return c.Name.EN + " (" + class + ")"
 		}
 	}
 	return class

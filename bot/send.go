@@ -108,8 +108,8 @@ func (b *Bot) sendOne(ctx context.Context, m store.SlackMessage, o out) bool {
 	if !m.Tried.IsZero() && o.cannotBeFound() {
 		o = o.again()
 	}
-	if err := b.cfg.Store.Trying(ctx, m.ID, b.now()); err != nil {
-		return false
+	if ok, err := b.cfg.Store.Trying(ctx, m, b.now()); err != nil || !ok {
+		return false // replaced meanwhile by a newer edit: that one is read next
 	}
 	m.Attempts++
 	ref, err := b.tell(ctx, m.Key, o)

@@ -27,7 +27,7 @@ type inbox interface {
 type outbox interface {
 	Enqueue(ctx context.Context, owed ...store.SlackMessage) error
 	Due(ctx context.Context, now time.Time, limit int) ([]store.SlackMessage, error)
-	Trying(ctx context.Context, id int64, now time.Time) error
+	Trying(ctx context.Context, m store.SlackMessage, now time.Time) (ok bool, err error)
 	Sent(ctx context.Context, m store.SlackMessage, at store.SlackRef) error
 	Later(ctx context.Context, id int64, until time.Time, why string, settled bool) error
 	Bury(ctx context.Context, id int64, why string) error

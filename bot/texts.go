@@ -25,6 +25,7 @@ var (
 		ops.NotFound:   {EN: "Not found", ZH: "没有找到"},
 		ops.Preflight:  {EN: "The preflight found problems", ZH: "预检发现问题"},
 	}
+	textColon    = lang.Text{EN: ": ", ZH: "："}
 	textField    = lang.Text{EN: "Field", ZH: "字段"}
 	textWhat     = lang.Text{EN: "Problem", ZH: "问题"}
 	textFix      = lang.Text{EN: "What would work", ZH: "如何修正"}

@@ -49,7 +49,7 @@ func ask(ctx context.Context, c *Call, in AskIn) (AskOut, error) {
 }
 
 // textStands goes before an answer where a model's words had begun to appear.
-var textStands = lang.Text{EN: "Not supported by the rules; what stands is:", ZH: "以上内容没有依据,以下为准:"}
+var textStands = lang.Text{EN: "Not supported by the rules; what stands is:", ZH: "以上内容没有依据，以下为准："}
 
 // View is the answer with its sources; only those where the answer was shown
 // while a model wrote it.

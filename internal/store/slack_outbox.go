@@ -68,11 +68,16 @@ func (s *Slack) Due(ctx context.Context, now time.Time, limit int) ([]SlackMessa
 		ORDER BY id LIMIT ?`, millis(now), limit)
 }
 
-// Trying notes that a send of the message begins.
-func (s *Slack) Trying(ctx context.Context, id int64, now time.Time) error {
-	_, err := s.exec(ctx, `UPDATE slack_outbox
-		SET attempts = attempts + 1, tried = CASE tried WHEN 0 THEN ? ELSE tried END WHERE id = ?`, millis(now), id)
-	return err
+// Trying notes that a send of m begins. It reports false where m has been
+// replaced since it was read: what stands there now is to be sent instead.
+func (s *Slack) Trying(ctx context.Context, m SlackMessage, now time.Time) (ok bool, err error) {
+	res, err := s.exec(ctx, `UPDATE slack_outbox
+		SET attempts = attempts + 1, tried = CASE tried WHEN 0 THEN ? ELSE tried END WHERE id = ? AND body = ?`, millis(now), m.ID, m.Body)
+	if err != nil {
+		return false, err
+	}
+	n, err := res.RowsAffected()
+	return n == 1, err
 }
 
 // Sent notes that the message reached Slack, and where it is.
