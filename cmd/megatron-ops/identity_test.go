@@ -237,6 +237,33 @@ func (o office) shares(name string) {
 	}
 }
 
+// goesOn lets alice submit a chain of two: the second job, which the first queues
+// itself, gets a card of its own, is hers in the store, and is told of to its end.
+func (o office) goesOn(name string) {
+	o.t.Helper()
+	o.says("U1", fmt.Sprintf("submit --yes --force --name %s --chain 2 --nodes 1 --gpus-per-node 0 --time 5 --worktree %s --launcher custom --launcher-argv bash --script train.sh -- 5", name, o.dir))
+	first, _, _ := o.job(name)
+	next := ""
+	card := func(id string, word string) bool {
+		for _, m := range o.slack.State().Messages {
+			if text := fmt.Sprint(m.Text, m.Blocks); m.Thread == "" && strings.Contains(text, id) && strings.Contains(text, name) && strings.Contains(text, word) {
+				return true
+			}
+		}
+		return false
+	}
+	o.slack.WaitFor(2*time.Minute, "the first job's thread", func(s slacktest.State) bool {
+		for _, m := range s.Messages {
+			if _, after, ok := strings.Cut(fmt.Sprint(m.Text, m.Blocks), "of the chain's 2 is queued as "); ok && m.Thread != "" {
+				next = strings.TrimRight(strings.Fields(after)[0], ";")
+			}
+		}
+		return next != ""
+	})
+	require.NotEqual(o.t, first, next)
+	require.Eventually(o.t, func() bool { return card(first, "COMPLETED") && card(next, "COMPLETED") }, 2*time.Minute, 500*time.Millisecond)
+}
+
 // ends lets the owner end the job.
 func (o office) ends(id string) {
 	o.t.Helper()
@@ -296,7 +323,9 @@ func TestEveryoneActsAsThemselves(t *testing.T) {
 		o.shares("ssh")
 	})
 	t.Run("a folder of a group's, by sudo", func(t *testing.T) {
-		newOffice(t, real, "kind: cli, slurm_conf: "+real.Conf(), "").shares("cli")
+		o := newOffice(t, real, "kind: cli, slurm_conf: "+real.Conf(), "")
+		o.shares("cli")
+		o.goesOn("cli-chain")
 	})
 	t.Run("rest", func(t *testing.T) {
 		dir, err := os.MkdirTemp(real.Dir, "tokens-")
