@@ -251,13 +251,14 @@ const textOtherTongue = "\n\n（需要中文回答，请在报错后加一句中
 // message finds what programs print when they fail; words finds a person's.
 var (
 	message = lazy.New(`(?i)error|exception|traceback|\bwarn|fail|errno|slurmstepd|invalid|cannot|not found|no such|unable|killed|timed? ?out|timeout|cancelled|refused|denied|not available|not divisible`)
+	printed = lazy.New(`:\s|\[|\(|Error\b|WARN|^\w+:|/`)
 	words   = lazy.New(`(?i)\b(?:how|what|why|which|where|i|i'm|my|we|our|me|please|pls|plz|help|fix|means?|meaning|solve|solution|getting|keeps|seeing)\b|[?？]|\p{Han}`)
 )
 
 // onlyPasted reports whether a text is a program's message without a word of
 // whoever pasted it.
 func onlyPasted(text string) bool {
-	return message.MatchString(text) && !words.MatchString(text)
+	return message.MatchString(text) && printed.MatchString(text) && !words.MatchString(text)
 }
 
 // maxText is how many characters of a question are read, half from its

@@ -19,7 +19,8 @@ const (
 	// A question with a word that nothing here holds may be about that; the more so
 	// where the word is a name or known to name something else, or is not alone.
 	minScoreStranger = 0.30
-	minScoreForeign  = 0.45
+	minScoreNamed    = 0.45
+	minScoreForeign  = 0.60
 	weakScore        = 0.30 // below it an answer counts as a gap too
 	relatedShare     = 0.75 // of the best score, for a second card to be shown as well
 	denialShare      = 0.93 // of the best score, for the denial of the same card
@@ -57,9 +58,12 @@ func (lib *library) bound(text string, doc int) float64 {
 	n := 0
 	for _, s := range lib.index.Strangers(text, doc) {
 		switch {
-		case s.Foreign, s.Name && !printed:
+		case s.Foreign:
 			return minScoreForeign
-		case !printed:
+		case printed:
+		case s.Name:
+			n += 2
+		default:
 			n++
 		}
 	}
@@ -69,5 +73,5 @@ func (lib *library) bound(text string, doc int) float64 {
 	case 1:
 		return minScoreStranger
 	}
-	return minScoreForeign
+	return minScoreNamed
 }

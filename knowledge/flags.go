@@ -17,7 +17,7 @@ var defaultTalk = lazy.New(`(?i)\bdefaults?\b|\bchoices?\b|\btype\b|\bvalues?\b|
 // speaks of to the card, unless the default is asked for.
 func (lib *library) flagFact(text string, l lang.Lang, hits []index.Hit) (Answer, bool) {
 	named := optionForm.FindAllStringSubmatch(text, -1)
-	if len(named) != 1 {
+	if len(named) != 1 || pasted.MatchString(text) {
 		return Answer{}, false
 	}
 	f, ok := megatron.LookupFlag(strings.ReplaceAll(strings.ToLower(named[0][1]), "_", "-"))

@@ -85,7 +85,7 @@ var scopeRules = []scopeRule{
 	},
 	{
 		act, lazy.New(`^(?:please |pls |can you |could you |would you |go ahead and |just |now |hey,? )*(?:cancel|kill|delete|submit|stop|requeue|hold|release|restart|drain|reboot)\b.{0,40}(?:\bfor me\b|\bnow\b|right away|immediately|\bplease\b)|^(?:please |pls |can you |could you |would you |go ahead and )+(?:cancel|kill|delete|submit|stop|requeue|hold|release|restart|drain|reboot|run|execute|start)\b.{0,24}(?:\d{2,}|my job|the job|all|node)|` +
-			`(?:帮我|替我|请你?|麻烦|立刻|马上|赶紧|现在就).{0,3}(?:取消|杀掉|删除|删掉|停掉|提交|重启|暂停|释放|执行|运行).{0,12}(?:作业|任务|job|节点|\d{2,}|命令)|(?:帮我|替我|请).{0,2}把.{0,16}(?:取消|杀|删|停|提交|重启|恢复|重跑|释放|暂停|批准)|^(?:帮我|替我|请)?.{0,2}(?:把|将).{1,20}(?:重跑|重提|恢复|批准).{0,4}(?:吧|一下|一遍)|^(?:kick|踢掉|踢走|赶走|踢出).{0,20}(?:user|用户|的人)`),
+			`(?:帮我|替我|请你?|麻烦|立刻|马上|赶紧|现在就).{0,3}(?:取消|杀掉|删除|删掉|停掉|提交|重启|暂停|释放|执行|运行).{0,12}(?:作业|任务|job|节点|\d{2,}|命令)|(?:帮我|替我|请).{0,2}把.{0,16}(?:scancel|cancel|kill|requeue|hold|取消|杀|删|停|提交|重启|恢复|重跑|释放|暂停|批准)|^(?:帮我|替我|请)?.{0,2}(?:把|将).{1,20}(?:重跑|重提|恢复|批准).{0,4}(?:吧|一下|一遍)|^(?:kick|踢掉|踢走|赶走|踢出).{0,20}(?:user|用户|的人)`),
 		lazy.New(`how (?:do|can|could|to)|怎么|如何|怎样|什么命令|哪个命令|\b(?:but|and) (?:let|make|have|do|don't|not|it|only|start|begin|run)\b.{0,30}(?:start|begin|run|before|after|later|at \d)`),
 	},
 	{
@@ -111,7 +111,7 @@ var scopeRules = []scopeRule{
 	},
 	{
 		person, lazy.New(`phone|telephone|e-?mail address|\bemail of|home address|birthday|salary|wechat|whatsapp|\bwho (?:is|are) (?:our|the|your|my) |who (?:made|created|wrote|built|owns) (?:you|this bot|the bot)|contact (?:details|info)|\bwho (?:do|should|can|could) i (?:talk|contact|ask|call|email|ping)|on-?call|slack handle|负责人|值班|找谁|谁负责|谁来审批|how much does .{0,40}cost|what does .{0,30} cost|\bprices?\b|pricing|invoice|电话|手机号|邮箱|微信|联系方式|工资|薪水|生日|住址|多少钱|价格|采购价|单价|报价|费用|收费|是谁$|管理员是谁|谁是(?:我们的?)?(?:管理员|老板|经理)`),
-		lazy.New(`\w\[\d|mail-user|mail-type|pip |notify|通知|--mail|master|rank 0|主节点|docker|container|容器`),
+		lazy.New(`\[\d|mail-user|mail-type|pip |notify|通知|--mail|master|rank 0|主节点|docker|container|容器`),
 	},
 	{
 		predict, lazy.New(`(?:what|how (?:much|many|fast|high|long)|exact|guarantee|多少|几|多快|多高|保证).{0,50}(?:\bmfu\b|tokens?(?:/| per )s|tflops?|samples?(?:/| per )s|throughput|\bloss\b|吞吐|训练(?:要|需要)多(?:久|长)).{0,60}(?:will|would|can|do|does|should|expect|get|reach|achiev|能|会|达到|可以|跑)|(?:\bmfu\b|tflops?|吞吐).{0,40}(?:will|would|expect|guarantee|reach|achiev|能到|能达到|会是|是多少|多少|保证)|(?:will|would|can) (?:my|our|the|we|i|it)\b.{0,40}(?:\bmfu\b|tflops|tokens per second)|(?:gpu|h100|a100|h200|b200|h800|card|卡)[- ]?(?:hours?|days?|小时|时).{0,40}(?:need|take|converge|train|pretrain|收敛|训完|需要)|(?:多少|几).{0,4}(?:卡时|gpu ?小时|卡天).{0,20}(?:训|收敛|够)|how long will (?:it|my training|training|the training) take|(?:训练|训完|训).{0,20}(?:要|需要)(?:多久|多长时间|几天)|(?:is|are).{0,30}(?:\d+%|percent) mfu`),

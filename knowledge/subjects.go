@@ -16,7 +16,7 @@ var subjectRules = []scopeRule{
 	},
 	{
 		foreign, lazy.New(`\bpython\b.{0,32}\b(?:lists?|tuples?|dict\w*|sets?|decorators?|generators?|iterators?|lambda|class(?:es)?|strings?|gil|comprehension|dataclass\w*|asyncio|coroutine|inheritance|f-?strings?|recursion|sort\w*|reverse|threads?|tutorial|beginner)\b|\b(?:list|tuple|dict\w*|decorator|generator|iterator|lambda|string|sort|reverse)s?\b.{0,24}\bpython\b|\b(?:lodash|pointer|segfaults? in c|c\+\+ templates?|rust borrow\w*|borrow checker|goroutines?|monads?|closures?|polymorphism|big[- ]o)\b|\bgit\b.{0,40}\b(?:squash|amend|revert|reset|rebase|stash|cherry|merge conflicts?|blame|reflog|author|tags?|worktree|bisect|undo|force[- ]push)\b|\bmerge conflicts?\b.{0,24}\bgit\b|\b(?:squash|amend|undo|revert|rebase)\b.{0,32}\b(?:commits?|git)\b|\b(?:vim|emacs|neovim|nano|vscode|intellij|pycharm)\b|\b(?:awk|sed|perl|grep)\b.{0,16}(?:column|field|replace|line|第|列|行|替换)|one-?liner|\b(?:ubuntu|debian|centos|fedora|arch linux|macos)\b.{0,24}\b(?:install|upgrade|update|hostname|user|kernel|desktop|package)|(?:change|set|rename) (?:the |my )?hostname|\b(?:ffmpeg|imagemagick|wifi|wi-fi|bluetooth|printer|keyboard|systemd unit|iptables|ufw|fstab|lvm|raid \d)\b|(?:装饰器|生成器|迭代器|列表推导|协程|闭包|多态|面向对象|指针|虚函数|智能指针|递归|二叉树|哈希表|操作系统课|计算机网络课|期末|作业题|打印机|蓝牙|路由器|无线网|输入法)`),
-		lazy.New(`megatron|slurm|sbatch|srun|\bci\b|nccl|container|docker|nodelist|job|cluster|torch|\bnodes?\b|\branks?\b|checkpoint|merge request|pull request|signed|sign-?off|dco|容器|作业(?:[^题]|$)|节点|集群|流水线`),
+		lazy.New(`cuda|\bhosts?\b|主机|megatron|slurm|sbatch|srun|\bci\b|nccl|container|docker|nodelist|job|cluster|torch|\bnodes?\b|\branks?\b|checkpoint|merge request|pull request|signed|sign-?off|dco|容器|作业(?:[^题]|$)|节点|集群|流水线`),
 	},
 	{
 		person, lazy.New(`\bhow much (?:is|are|for|would|do|does) (?:a |an |the |one |two |\d+ )?(?:new |used )?(?:node of )?(?:[abhlv]\d{2,3}|gb\d00|dgx|gpus?|server|cluster|license|rack)|\b(?:expensive|cheapest|affordable|per hour on|rental|second-?hand|buy|purchas\w*|leas(?:e|ing)|rent(?:ing)?)\b|租(?:一|几|台|用|个|多少)|(?:采购|购买|二手|便宜|贵不贵|性价比|什么价|价位|价钱|降价|涨价|电费)`),
@@ -30,7 +30,7 @@ var subjectRules = []scopeRule{
 		predict, lazy.New(`\bwill\b.{0,60}\b(?:release|announce|launch|be replaced|replace|outperform|win|collapse|go (?:up|down)|become (?:cheaper|obsolete)|disappear|survive)\b.{0,40}(?:year|decade|quarter|month|\b20[2-9]\d\b|soon|future)|\bwill (?:nvidia|amd|intel|openai|google|meta|microsoft|apple|tsmc|schedmd)\b|\bwill (?:my|our|the|this)\b.{0,24}\b(?:loss|accuracy|perplexity|model|training run)\b.{0,40}\b(?:tomorrow|today|tonight|below|above|converge|next week|good|better)\b|\b(?:next|coming) (?:year|decade|generation)\b.{0,40}\b(?:gpus?|nvidia|chip|price)|(?:明年|后年|今年年?底|未来\p{Han}?年|下一代).{0,24}(?:会|发布|上市|多少|什么时候|涨|降)|什么时候(?:发布|上市|开源|出新)|会不会(?:涨|降|取代|被取代|倒闭|火)`), nil,
 	},
 	{
-		live, lazy.New(`\b(?:which|who|anyone|anybody|someone|how many|did|what happened|list|show me)\b.{0,60}\b(?:last night|yesterday|this morning|last week|last month|over the weekend|earlier today)\b|\b(?:last night|yesterday|this morning|last week|over the weekend)\b.{0,40}\b(?:which|who|anyone|how many|what happened)\b|(?:昨天|昨晚|昨夜|前天|今早|上周|上个?月|周末).{0,24}(?:谁|几个|几台|多少|哪些|哪几|哪台|第几步|跑到|有没有人|结果如何|成功了吗|失败了吗)|(?:跑到|训练到|进行到)(?:第几步|哪一?步|哪里?了|多少步)|\bhow (?:hot|warm|loud)\b|(?:temperature|power draw|fan speed) of (?:gpu|node|card|the)|(?:what|which) (?:step|iteration|epoch) (?:is|are) (?:my|our|job|the)|(?:温度|功耗|转速)(?:是)?(?:多少|几度|现在)`),
+		live, lazy.New(`\bwhy (?:was|were|did|has|is) [\w-]+'s (?:jobs?|runs?|training)\b|\bwhy .{0,16}\bjob \d{4,}\b.{0,40}\b(?:last night|yesterday|this morning)|\b(?:which|who|anyone|anybody|someone|how many|did|what happened|list|show me)\b.{0,60}\b(?:last night|yesterday|this morning|last week|last month|over the weekend|earlier today)\b|\b(?:last night|yesterday|this morning|last week|over the weekend)\b.{0,40}\b(?:which|who|anyone|how many|what happened)\b|(?:昨天|昨晚|昨夜|前天|今早|上周|上个?月|周末).{0,24}(?:谁|几个|几台|多少|哪些|哪几|哪台|第几步|跑到|有没有人|结果如何|成功了吗|失败了吗)|(?:跑到|训练到|进行到)(?:第几步|哪一?步|哪里?了|多少步)|\bhow (?:hot|warm|loud)\b|(?:temperature|power draw|fan speed) of (?:gpu|node|card|the)|(?:what|which) (?:step|iteration|epoch) (?:is|are) (?:my|our|job|the)|(?:温度|功耗|转速)(?:是)?(?:多少|几度|现在)`),
 		lazy.New(`how (?:do|can|could|to)|怎么|如何|命令|command|error|报错|timeout|worked|能跑|sacct|log|日志|(?:machines|nodes) did|跑在|run on`),
 	},
 	{
@@ -38,7 +38,7 @@ var subjectRules = []scopeRule{
 		lazy.New(`how (?:do|can|could|to)|怎么|如何|怎样|什么命令|哪个命令|哪条命令|\bscontrol|\bsbatch|\?|？|吗|\bglobal-?batch|\bseq`),
 	},
 	{
-		live, lazy.New(`^(?:is|are|was|were|did|has|does) (?:my |the |our )?(?:jobs?|nodes?|gpus?|runs?|login node|head node|cluster|queue|partition|training|filesystem|slurm)\b.{0,24}\b(?:stuck|hung|hanging|dead|down|up|alive|broken|full|busy|idle|free|running|healthy|working|online|offline|crash(?:ed)?|fail(?:ed)?)\s*[?？]?$`),
+		live, lazy.New(`^(?:is|are|was|were|did|has|does) (?:my |the |our )?(?:jobs?|nodes?|gpus?|runs?|login node|head node|cluster|queue|partition|training|filesystem|slurm)\b.{0,24}\b(?:stuck|hung|hanging|dead|down|up|alive|broken|full|busy|idle|free|running|healthy|working|online|offline|done|finished|complete|completed|ready|over|started|crash(?:ed)?|fail(?:ed)?)(?: yet| already| now| today| again)?\s*[?？]?$`),
 		lazy.New(`state|mean|status|=|reason`),
 	},
 	{

@@ -40,7 +40,7 @@ var quantities = []quantity{
 	{func(c *Config) *int { return &c.CP }, `context-parallel-size|context[- ]parallel(?:ism)?(?:[- ]size)?|上下文(?:并行)?度?|\bcp(?:[- ]size)?|\bcontext`, `[- ]way (?:context|cp)|路 ?(?:上下文|cp)(?:并行)?`},
 	{func(c *Config) *int { return &c.DP }, `data-parallel-size|data[- ]parallel(?:ism)?(?:[- ]size)?|数据(?:并行)?度?|\bdp(?:[- ]size)?|\bdata`, `[- ]way (?:data|dp)|路 ?(?:数据|dp)(?:并行)?|data[- ]parallel (?:ranks?|replicas?|groups?)|replicas|个副本`},
 	{func(c *Config) *int { return &c.MBS }, `micro-batch-size|micro[- ]?batch(?:[- ]size)?|\bmbs|微 ?(?:批|batch)(?:次)?(?:大小| size)?|\bmicro`, ``},
-	{func(c *Config) *int { return &c.GBS }, `global-batch-size|global[- ]?batch(?:[- ]size)?|\bgbs|全局 ?(?:批|batch)(?:次)?(?:大小)?|\bbatch`, `samples(?: per step)?|(?:global )?batch\b|[个条] ?样本`},
+	{func(c *Config) *int { return &c.GBS }, `global-batch-size|global[- ]?batch(?:[- ]size)?|\bgbs|全局 ?(?:批|batch)?(?:次)?(?:大小)?|\bbatch`, `samples(?: per step)?|(?:global )?batch\b|[个条] ?样本`},
 	{func(c *Config) *int { return &c.Accum }, `(?:gradient )?accumulation(?: steps?)?|grad(?:ient)?[- ]accum\w*|accum(?:ulate)?(?: steps?)?|num[- ]micro[- ]?batches|(?:number of )?microbatches|梯度累积(?:步数?)?|累[积加](?:步数?)?|微批次?数`, `(?:gradient |grad )?accum(?:ulation|ulate)?(?: steps?)?|micro[- ]?batches|(?:步|次)的?(?:梯度)?累[积加]|步梯度|个微批次?`},
 	{func(c *Config) *int { return &c.Groups }, `num-query-groups|query groups|kv heads|kv 头数?|gqa`, `(?:个 ?)?(?:gqa |query |kv )?groups?|kv heads|个? ?kv ?头|个? ?kv ?组|组 ?kv|个?分组`},
 	{func(c *Config) *int { return &c.Heads }, `num-attention-heads|attention heads|num heads|heads|注意力头数?|头数`, `(?:个 ?)?(?:attention |query )?heads?|个注意力头|个头|注意力头|头`},
@@ -110,6 +110,12 @@ var (
 	glued = lazy.New(`(\d)[x*]?((?:etp|tp|pp|cp|dp|ep|vpp|mbs|gbs)(?:[ =:]*\d))`)
 	// ways finds "8-way tensor" and "8 路张量", behind which another number may stand.
 	ways = lazy.New(`\b(\d+)[- ]way (tensor|pipeline|context|data|expert|tp|pp|cp|dp|ep)\b(?:[- ](?:model[- ])?parallel\w*)?|(\d+) ?路 ?(张量|流水线?|上下文|数据|专家|tp|pp|cp|dp|ep)(?:并行)?`)
+	// letters finds a layout in single letters: t4p2, t8p4c2.
+	letters = lazy.New(`\bt(\d+)[-_/ ]?p(\d+)(?:[-_/ ]?c(\d+))?\b`)
+	// racks finds nodes told by the rack.
+	racks = lazy.New(`(\d+) ?(?:racks?|pods|个?机柜|个?机架)(?: of| with| x|,? each (?:with|holding|of)|, ?|每柜|每架|每个|各)* ?(\d+) ?(?:个|台)?(?:nodes|boxes|machines|servers|hosts|节点|机器?|台)`)
+	// asked finds a size that is asked for, behind which the GPUs are told: "DP: 64 卡".
+	asked = lazy.New(`((?:\bdp|data[- ]parallel\w*|数据并行度?)\s*)[:?] ?(\d+ ?(?:张|块|个)? ?(?:卡|gpus?\b|cards))`)
 	// grouped finds the thousands of a length or a batch: 4,096 tokens.
 	grouped = lazy.New(`(?i)((?:gbs|batch|size|seq\w*|length|hidden|vocab\w*|词表|序列|长度)\D{0,8})([1-9]\d{0,2}),(\d{3})\b|\b([1-9]\d{0,2}),(\d{3})( (?:tokens|samples|sequences)\b)`)
 )
@@ -128,6 +134,19 @@ func spaced(s string) string {
 		}
 		return strconv.Itoa(n/2) + g[3]
 	})
+	s = letters.ReplaceAllStringFunc(s, func(m string) string {
+		g := letters.FindStringSubmatch(m)
+		m = "tp=" + g[1] + " pp=" + g[2]
+		if g[3] != "" {
+			m += " cp=" + g[3]
+		}
+		return m
+	})
+	s = racks.ReplaceAllStringFunc(s, func(m string) string {
+		g := racks.FindStringSubmatch(m)
+		return strconv.Itoa(small(g[1])*small(g[2])) + " nodes"
+	})
+	s = asked.ReplaceAllString(s, "$1 ; $2")
 	s = ways.ReplaceAllString(s, " $2$4=$1$3 ; ")
 	for range 3 {
 		s = glued.ReplaceAllString(s, "$1 $2")

@@ -68,7 +68,7 @@ func layout(q *question) string {
 			}
 			return t + q.say(".", "。")
 		}
-		if q.has("how big", "how large", "replica", "how many cards", "副本", "多大", "how many gpu", "minimum", "at least", "min gpu", "几张", "多少卡", "多少张", "几卡", "至少", "最少") {
+		if q.has("how big", "how large", "replica", "how many cards", "副本", "多大", "how many gpu", "minimum", "smallest", "fewest", "least", "at least", "min gpu", "几张", "多少卡", "多少张", "几卡", "至少", "最少", "最小") {
 			t := q.say("At least %[1]d GPUs: one model replica takes %[2]s = %[1]d (DP = 1); the total must be a multiple of %[1]d.",
 				"至少 %[1]d 张 GPU:一个模型副本占 %[2]s = %[1]d 张(DP = 1);总数必须是 %[1]d 的倍数。", size, factors)
 			if g := c.PerNode; g > 0 {
@@ -143,6 +143,9 @@ func world(q *question) string {
 // unaccumulated finds that a step is one micro batch.
 var unaccumulated = lazy.New(`\b(?:no|without|w/o|zero) (?:any )?(?:gradient |grad )?accum\w*|(?:don't|do not|not) (?:want to )?accumulate|(?:不做|不用|没有|无|不开|不)(?:梯度)?累[积加]`)
 
+// validAsked finds that a question wants a yes or a no.
+var validAsked = lazy.New(`\b(?:valid|legal|ok|okay|fine|allowed|accepted|divisible|works?)\b|合法|可以|行吗|行不行|能不能|能否|能跑|整除|对吗`)
+
 // microbatches answers with the gradient accumulation steps, or that the batch
 // does not divide.
 func microbatches(q *question) string {
@@ -189,7 +192,11 @@ func microbatches(q *question) string {
 			"不行,不会被接受:global batch %[1]d 不能被 micro batch × DP = %[2]d × %[3]d = %[4]d 整除(%[1]d %% %[4]d = %[5]d,余 %[5]d)。%[6]s。把 global batch 改为 %[7]s,或换 micro batch(批次)。",
 			c.GBS, c.MBS, dp, step, c.GBS%step, how, near(c.GBS, step))
 	}
-	t := q.say("%[1]d micro batches (gradient accumulation steps): global batch %[2]d / (micro batch %[3]d × DP %[4]d) = %[1]d. %[5]s.",
+	valid := ""
+	if validAsked.MatchString(q.low) {
+		valid = q.say("Valid, divisible: ", "合法,可以整除:")
+	}
+	t := valid + q.say("%[1]d micro batches (gradient accumulation steps): global batch %[2]d / (micro batch %[3]d × DP %[4]d) = %[1]d. %[5]s.",
 		"%[1]d 个微批次(梯度累积步数):global batch %[2]d / (micro batch %[3]d × DP %[4]d) = %[1]d。%[5]s。", c.GBS/step, c.GBS, c.MBS, dp, how)
 	if c.PP > 1 {
 		t += q.say(" Pipeline bubble about (PP−1)/micro batches = %d/%d.", " 流水线气泡约 (PP−1)/微批次数 = %d/%d。", c.PP-1, c.GBS/step)
@@ -229,6 +236,9 @@ func heads(q *question) string {
 	return t
 }
 
+// wholeSequence finds that what a rank holds is told and the whole is asked for.
+var wholeSequence = lazy.New(`(?:each|every|per|a) (?:context[- ]parallel )?(?:rank|gpu)\b.{0,60}(?:total|whole|full|how long)|(?:total|whole|full).{0,40}(?:each|every|per) (?:rank|gpu)\b.{0,24}\d|每(?:个|张)? ?(?:rank|卡|gpu).{0,24}\d.{0,24}(?:总|整条|全长|完整|序列多长)`)
+
 // contextParallel answers whether the sequence divides by 2 × CP.
 func contextParallel(q *question) string {
 	c := q.cfg
@@ -240,6 +250,9 @@ func contextParallel(q *question) string {
 	}
 	if c.Seq == 0 || c.CP == 0 {
 		return ""
+	}
+	if wholeSequence.MatchString(q.low) {
+		return q.say("%[1]d tokens: %[2]d on each rank × CP %[3]d = %[1]d (`--seq-length %[1]d`).", "总序列长度 %[1]d:每个 rank %[2]d × CP %[3]d = %[1]d(`--seq-length %[1]d`)。", c.Seq*c.CP, c.Seq, c.CP)
 	}
 	if c.CP == 1 {
 		return q.say("Valid: with CP = 1 the sequence is not split; any length does.", "合法:CP = 1 不切分序列,任何长度都可以。")

@@ -24,7 +24,7 @@ var (
 var (
 	dozens = lazy.New(`\b(?:(a|two|three|four|five|six|half a) )?dozen\b`)
 	words  = lazy.New(`\b((?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:[- ](?:one|two|three|four|five|six|seven|eight|nine))?|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen)` +
-		`((?: (?:more|gpu|compute|dgx|array|attention|pipeline|transformer))? (?:nodes|gpus|cards|machines|boxes|hosts|servers|layers|heads|experts|replicas|tasks|elements|hours|days|minutes|stages|at a time|at once)\b| of (?:the|our|my|them|these)\b|-way\b)`)
+		`((?: (?:more|gpu|compute|dgx|array|attention|pipeline|transformer))? (?:nodes|gpus|cards|machines|boxes|hosts|servers|layers|heads|experts|replicas|tasks|elements|weeks|hours|days|minutes|stages|at a time|at once)\b| of (?:the|our|my|them|these)\b|-way\b)`)
 	// A number in words behind the name of a size: "micro batch two", "TP 八".
 	namedWord = lazy.New(`\b((?:tp|pp|cp|dp|ep|vpp|mbs|gbs|micro[- ]?batch(?: size)?|(?:tensor|pipeline|context|data|expert)[- ]parallel\w*|size|degree)(?: (?:of|is|to|at))?[ =:]+)(two|three|four|five|six|seven|eight|nine|ten|twelve|sixteen|twenty|thirty|forty|sixty)\b`)
 	namedHan  = lazy.New(`((?:\b(?:tp|pp|cp|dp|ep|vpp|mbs|gbs)|并行度?|micro ?batch|微批|层数|头数)(?:大小)?(?:是|为|取|开|设|设为|设成|等于|=|:| )*)([二两三四五六七八九十百千]{1,7})(?:$|[^\p{Han}]|[的时，路,个])`)

@@ -45,7 +45,7 @@ func hosts(q *question) string {
 		return ""
 	}
 	switch {
-	case q.has("master-addr", "master", "head node", "first", "主节点", "第一个", "首个", "rank 0"):
+	case q.has("master-addr", "master", "head node", "first", "head -n", "第一台", "主节点", "第一个", "首个", "rank 0"):
 		return q.say("MASTER_ADDR is %[1]s, the first (head) node of %[2]s: `scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n1`.",
 			"MASTER_ADDR 是 %[1]s,即 %[2]s 的第一个节点(first):`scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n1`。", names[0], word)
 	case q.has("notavail", "unavailable", "pending", "reason", "原因", "error", "报错"):
@@ -76,7 +76,11 @@ func enumerate(names []string, limit int) string {
 }
 
 var (
-	arrayForm   = lazy.New(`(?:--array|-a|array|数组)\s*(?:=|:|\s|为|是)\s*([0-9][0-9,\-:]*)(?:%(\d+))?`)
+	arrayForm = lazy.New(`(?:--array|-a|array|数组)\s*(?:=|:|\s|为|是)\s*(?:from|从)?\s*([0-9][0-9,\-:]*)(?:%(\d+))?`)
+	// oneElement finds an array by its id and one of its elements, endsElement that it is to be cancelled.
+	oneElement  = lazy.New(`(?:array|数组|作业|job)\D{0,8}(\d{4,})\b.{0,24}(?:(?:element|task|index|number|no\.?|#|编号|下标|第) ?(\d{1,4})\b|(\d{1,4})(?:st|nd|rd|th)\b)`)
+	endsElement = lazy.New(`cancel|kill|stop|drop|get rid|不要|取消|停|杀|去掉`)
+	arrayTo     = lazy.New(`(\d+) ?(?:到|至|~|\bto\b|\bthrough\b) ?(\d+)`)
 	arrayStepOf = lazy.New(`\b(?:steps?|stride)(?: of| size)? (\d+)|步长 ?(?:为|是|=)? ?(\d+)|every (\d+)(?:st|nd|rd|th)`)
 	arrayElem   = lazy.New(`\b(\d{2,})_(\d+)\b`)
 )
@@ -84,12 +88,19 @@ var (
 // array answers how many elements an array has and how many run at once, and
 // writes one from the numbers.
 func array(q *question) string {
-	low := strings.ReplaceAll(q.low, "％", "%")
+	low := arrayTo.ReplaceAllString(strings.ReplaceAll(q.low, "％", "%"), "$1-$2")
+	if m := oneElement.FindStringSubmatch(low); m != nil && endsElement.MatchString(low) {
+		e := first(append([]string{""}, m[2:]...))
+		return q.say("`scancel %[1]s_%[2]d`: it cancels element %[2]d of array %[1]s alone; the others go on.", "`scancel %[1]s_%[2]d`:只取消数组 %[1]s 的第 %[2]d 个任务,其余照常运行。", m[1], e)
+	}
 	m := arrayForm.FindStringSubmatch(low)
+	if m != nil {
+		m[1] = strings.TrimRight(m[1], ",:-")
+	}
 	if step := arrayStepOf.FindStringSubmatch(low); m != nil && step != nil && !strings.Contains(m[1], ":") {
 		m[1] += ":" + strconv.Itoa(first(step))
 	}
-	if list := arrayList.FindString(low); list != "" && q.has("array", "数组") && q.has("write", "how do", "spell", "short", "怎么写", "写成", "如何写") {
+	if list := arrayList.FindString(low); list != "" && q.has("array", "数组") && q.has("write", "how do", "spell", "short", "elements", "indices", "only", "...", "…", "怎么写", "写成", "如何写", "只跑", "下标") {
 		if t := arrayStep(q, list); t != "" {
 			return t
 		}
@@ -108,6 +119,9 @@ func array(q *question) string {
 		return ""
 	}
 	form := m[1]
+	if k, ok := q.atOnce(); ok && m[2] == "" && k < n {
+		m[2] = strconv.Itoa(k)
+	}
 	if q.has("which", "哪些", "哪几", "indices", "indexes", "编号", "list the", "索引") && n <= 40 {
 		limit := ""
 		if m[2] != "" {
@@ -146,6 +160,11 @@ func arrayStep(q *question, list string) string {
 	return q.say("`--array=%[1]s`: from %[2]d to %[3]d in steps of %[4]d, %[5]d array tasks.", "`--array=%[1]s`:从 %[2]d 到 %[3]d,步长 %[4]d,共 %[5]d 个数组任务。", spec, v[0], v[last], step, (v[last]-v[0])/step+1)
 }
 
+// atOnce is how many tasks may run at the same time.
+func (q *question) atOnce() (int, bool) {
+	return q.after(`(?:at most|max(?:imum)?|only|up to|(?:no|never|not) more than|最多|同时只?|[一每]次只?|并发|限制)\D{0,12}(\d+)`, `(\d+)\s*(?:at a time|at once|together|simultaneous|concurrent|in parallel|at the same time|个?并发|个?同时)`)
+}
+
 // arrayFor writes the option for so many tasks, so many at a time.
 func arrayFor(q *question) string {
 	if !q.has("array", "数组") || q.has("cancel", "取消", "hold", "暂停", "update", "修改", "log", "日志") {
@@ -158,7 +177,7 @@ func arrayFor(q *question) string {
 	if !ok || n < 2 {
 		return ""
 	}
-	k, ok := q.after(`(?:at most|max(?:imum)?|only|up to|(?:no|never|not) more than|最多|同时只?|[一每]次只?|并发|限制)\D{0,12}(\d+)`, `(\d+)\s*(?:at a time|at once|together|simultaneous|concurrent|in parallel|at the same time|个?并发|个?同时)`)
+	k, ok := q.atOnce()
 	if !ok {
 		if !q.has("one at a time", "one after another", "sequential", "一次一个", "依次", "串行", "逐个") {
 			return ""
@@ -240,7 +259,7 @@ func dependency(q *question) string {
 	}
 	var kind string
 	switch {
-	case q.has("right?", "对吧", "correct?", "对不对", "对吗", "是吧", "--dependency=", "yes?", "command line", "what command", "exact command", "how was", "命令行", "没?", "了没", "跑完没", "elapsed", "wall time", "多久"):
+	case q.has("right?", "对吧", "correct?", "对不对", "对吗", "是吧", "--dependency=", "yes?", "command line", "what command", "exact command", "how was", "命令行", "没?", "了没", "跑完没", "elapsed", "wall time", "多久", "多长", "how long", "how much", "how many", "did job", "did it", "why ", "which ", "where ", "what happened", "为什么", "哪个", "哪些", "哪台"):
 		return ""
 	case q.has("regardless", "no matter", "whether or not", "either way", "any way", "in any case", "不管", "无论", "不论", "成败", "ended", "whatever"):
 		kind = "afterany"

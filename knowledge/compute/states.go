@@ -97,7 +97,7 @@ var (
 	// stateTalk is what a question about the meaning of a state says.
 	stateTalk = lazy.New(`\bdifferences?\b|区别|差别|\b(?:flagged|marked|shown)\b|标着|标了|\bstates?\b|\bstatus\b|\bcodes?\b|\bmeans?\b|\bmeaning\b|stands? for|st column|suffix|symbol|what(?:'s| is| are)|says|shows|显示|explain|definition|状态|代码|含义|意思|代表|是什么|是啥|表示|啥|后缀|符号|什么叫|怎么理解|定义|指的是`)
 	// stateAct is what a question says that is about something else than meaning.
-	stateAct = lazy.New(`\balias\b|别名|how do i|do i type|to see|exit code|退出码|how to|how can|怎么办|怎么取消|列出|\blist\b|avoid|排除|command|命令|right\?|对吧|对吗|是吧|\bmy (?:running|pending)|马上|^why |为什么|原因|reason|error|报错|due to|_%a|%a_|--array|--begin|--output|checkpoint|训练|tests?\b|label|标签|pull request|\bwait\b|还要等|result file|结果文件|artifact|产物`)
+	stateAct = lazy.New(`怎么清|怎么处理|怎么解决|清掉|一直|依赖|失败了|\bforever\b|get rid|\bclear\b|\bstays?\b|\bkeeps\b|\balias\b|别名|how do i|do i type|to see|exit code|退出码|how to|how can|怎么办|怎么取消|列出|\blist\b|avoid|排除|command|命令|right\?|对吧|对吗|是吧|\bmy (?:running|pending)|马上|^why |为什么|原因|reason|error|报错|due to|_%a|%a_|--array|--begin|--output|checkpoint|训练|tests?\b|label|标签|pull request|\bwait\b|还要等|result file|结果文件|artifact|产物`)
 )
 
 // column is what squeue heads its column of codes with.
@@ -177,7 +177,11 @@ func (c code) named(word string, q *question) bool {
 		// Words such as down, fail and boot are English as well.
 		return talk && (word != "down" && word != "fail" && word != "boot" || q.has("node", "节点", "sinfo", "状态", "state"))
 	}
-	return strings.EqualFold(word, c.long) && (word == strings.ToUpper(word) || talk && q.has("state", "status", "状态", "code"))
+	of := []string{"state", "status", "状态", "code"}
+	if c.kind == "node" { // "node is drained, meaning?"
+		of = append(of, "node is", "node was", "节点是", "节点变")
+	}
+	return strings.EqualFold(word, c.long) && (word == strings.ToUpper(word) || talk && q.has(of...))
 }
 
 func (q *question) tell(kind, short string) string {

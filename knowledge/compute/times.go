@@ -10,12 +10,15 @@ import (
 var (
 	timeGiven = lazy.New(`(?:--time|(?:^|\s)-t|time limit|timelimit|time|walltime|时限|时间)\s*(?:=|of|is|为|是|:|设为|设成|写)?\s*["']?(\d+(?:-\d+)?(?::\d+){0,2})`)
 	timeForm  = lazy.New(`(?:^|[^\w:-])(\d+-\d{1,2}(?::\d{2}){0,2}|\d+:\d{2}:\d{2})(?:[^\w:-]|$)`)
-	wanted    = lazy.New(`(\d+(?:\.\d+)?)\s*(?:个)?\s*(days?|天|hours?|hrs?|h\b|小时|minutes?|mins?|分钟?|seconds?|secs?|秒)`)
+	wanted    = lazy.New(`(\d+(?:\.\d+)?)\s*(?:个)?\s*(weeks?|周|星期|days?|天|hours?|hrs?|h\b|小时|minutes?|mins?|分钟?|seconds?|secs?|秒)`)
 )
+
+// writeTime finds what a question says that wants a time written for Slurm.
+var writeTime = lazy.New(`\b(?:in|as|for|to|with|into) (?:an? )?(?:slurm(?:'s)? ?)?(?:--time|-t\b|time\b|walltime|format|notation|limit)|^(?:please )?(?:set|put|give|use|limit|write|ask|i (?:want|need)|we (?:want|need))\b|\bslurm (?:time|format|notation)|写成|怎么(?:写|填|设|表示|指定)|如何(?:写|填|设|表示)|(?:--time|时限|walltime) ?(?:填|写|设|给|=|为)? ?(?:怎么|如何|什么|多少|啥|\?|$)|限时|(?:--time|limit of [\w .]+|time limit)\??$`)
 
 // timeTold finds a question which tells a length of time and asks something
 // else, maxTimeAsk is how long one is that asks how to write it.
-var timeTold = lazy.New(`why|kill|timeout|time-?out|reach|exceed|left|remain|extend|change|before|after|default|max|为什么|杀|超时|到了|超过|剩|延长|修改|改|之前|之后|默认|最长|上限|last|signal|check|save|warn|离|还有|信号|提前|快到|通知|保存`)
+var timeTold = lazy.New(`why|kill|timeout|time-?out|reach|exceed|left|remain|extend|change|before|after|default|max|为什么|杀|超时|到了|超过|剩|延长|修改|改|之前|之后|默认|最长|上限|last|signal|check|save|warn|离|还有|信号|提前|快到|通知|保存|只有|自动|续|几天|多久|跑完|训练|\bonly\b|resume|continue|auto`)
 
 const maxTimeAsk = 80
 
@@ -31,10 +34,10 @@ func duration(q *question) string {
 		form = m[1]
 	}
 	asksWrite := q.has("how do i write", "how to write", "how to specify", "how to ask", "write ", "spell", "set the time limit to", "as a slurm time", "what --time", "which --time", "format", "express", "as --time", "as a --time", "in --time", "as slurm", "slurm string", "字符串", "time string", "怎么写", "如何写", "写成", "怎么表示", "--time for", "--time 写", "--time=? ")
-	if form == "" && len([]rune(q.low)) < maxTimeAsk && !timeTold.MatchString(q.low) {
+	if form == "" && len([]rune(q.low)) < maxTimeAsk && writeTime.MatchString(q.low) && !timeTold.MatchString(q.low) {
 		asksWrite = true
 	}
-	if m := wanted.FindAllStringSubmatch(q.low, -1); m != nil && (form == "" || asksWrite) && q.has("--time", "time limit", "walltime", "wall time", "limit of", "-hour limit", "limit to", "时限", "限时", "slurm time", "time format", "time string") && asksWrite {
+	if m := wanted.FindAllStringSubmatch(q.low, -1); m != nil && (form == "" || asksWrite) && q.has("--time", "time limit", "walltime", "wall time", "limit of", "-hour limit", "limit to", "时限", "限时", "slurm time", "slurm format", "slurm's format", "slurm notation", "slurm 格式", "time format", "time string") && asksWrite {
 		total := 0.0
 		for _, w := range m {
 			n, _ := strconv.ParseFloat(w[1], 64)
@@ -72,6 +75,8 @@ func duration(q *question) string {
 // unitSeconds is how many seconds a unit is, by its first letter in English.
 func unitSeconds(unit string) float64 {
 	switch unit {
+	case "周", "星期":
+		return 7 * 86400
 	case "天":
 		return 86400
 	case "小时":
@@ -81,7 +86,7 @@ func unitSeconds(unit string) float64 {
 	case "秒":
 		return 1
 	}
-	return map[byte]float64{'d': 86400, 'h': 3600, 'm': 60, 's': 1}[unit[0]]
+	return map[byte]float64{'w': 7 * 86400, 'd': 86400, 'h': 3600, 'm': 60, 's': 1}[unit[0]]
 }
 
 // readTime reads the forms of --time: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S.
@@ -133,6 +138,9 @@ func slurmTime(sec int) string {
 	return s
 }
 
+// claimed finds a question that takes another unit for granted.
+var claimed = lazy.New(`(?:小时|分钟|天).{0,6}(?:对吗|对吧|是吧|是吗|没错吧|吧|吗)|(?:hours?|minutes?|days?)\b.{0,24}(?:right|correct|true|yes|isn't it)\b`)
+
 var beginForm = lazy.New(`now\+(\d+)\s*(seconds?|minutes?|hours?|days?|weeks?)?`)
 
 // begin reads a relative --begin.
@@ -144,6 +152,10 @@ func begin(q *question) string {
 	n, _ := strconv.Atoi(m[1])
 	unit := map[string]int{"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 	if m[2] == "" {
+		if claimed.MatchString(q.low) {
+			return q.say("No, %[1]d seconds (%[2]s), not more: in `--begin=now+%[1]d` the default unit is seconds; write the unit out: minutes, hours, days, weeks.",
+				"不是,是 %[1]d 秒(seconds,%[2]s):`--begin=now+%[1]d` 里只写数字时默认单位是秒;其他单位要写出来:minutes、hours、days、weeks。", n, q.span(n))
+		}
 		return q.say("%[1]d seconds from now (%[2]s): in `--begin=now+%[1]d` the default unit is seconds; others are written out: minutes, hours, days, weeks.",
 			"%[1]d 秒(seconds)之后(%[2]s):`--begin=now+%[1]d` 默认单位是秒;其他单位要写出来:minutes、hours、days、weeks。", n, q.span(n))
 	}
