@@ -57,7 +57,8 @@ func (r *rendering) nodeCheck() string {
 		check.Launcher = Python
 	}
 	options := slices.DeleteFunc(r.srunOptions(), func(o string) bool {
-		return strings.HasPrefix(o, "--output=") || strings.HasPrefix(o, "--error=")
+		// The name is the training's, by which it is found.
+		return strings.HasPrefix(o, "--output=") || strings.HasPrefix(o, "--error=") || strings.HasPrefix(o, "--job-name=")
 	})
 	words := append([]string{"srun " + strings.Join(options, " ")}, r.containerOptions()...)
 	words = append(words, r.containerWords()...)

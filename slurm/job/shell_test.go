@@ -110,6 +110,14 @@ func TestAStepInAnAllocationThatOneHolds(t *testing.T) {
 	require.Contains(t, script.Text, "export SLURM_JOB_ID=4711 ")
 	compareGolden(t, "testdata/shell/into.sh", script.Text)
 	requireClean(t, script.Text)
+
+	// The training alone has the name by which the step is found.
+	checked := twoNodes()
+	checked.NodeCheck = ptr(true)
+	script, err = job.IntoStep(checked, job.Options{}, "4711")
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(script.Text, `--job-name="$SLURM_JOB_NAME"`))
+	require.Contains(t, script.Text, "NODE_CHECK=")
 }
 
 func TestALauncherFindsItsHostfile(t *testing.T) {
