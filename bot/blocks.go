@@ -102,20 +102,20 @@ var toneMark = map[view.Tone]string{view.Good: "✅ ", view.Warn: "⚠️ ", vie
 
 // Summary is doc in one line, escaped.
 func Summary(doc view.Doc) string {
-	s := oneLine(doc.Title)
+	s, colon := oneLine(doc.Title), textColon.In(guessDoc(doc))
 	for _, sec := range doc.Sections {
 		if sec.Text != "" {
-			s += ": " + oneLine(sec.Text)
+			s += colon + oneLine(sec.Text)
 			break
 		}
 		if len(sec.Facts) > 0 {
 			for _, f := range sec.Facts[:min(len(sec.Facts), 2)] {
-				s += ": " + oneLine(f.Value)
+				s += colon + oneLine(f.Value)
 			}
 			break
 		}
 	}
-	s = strings.TrimPrefix(s, ": ")
+	s = strings.TrimPrefix(s, colon)
 	if s == "" && len(doc.Sections) > 0 {
 		s = oneLine(cut(doc.Sections[0].Code, 200))
 	}

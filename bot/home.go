@@ -45,6 +45,7 @@ var (
 	textIdentity  = lang.Text{EN: "Identity", ZH: "身份"}
 	textUpdated   = lang.Text{EN: "As of %s. Open this tab again for the present state.", ZH: "数据时间：%s。重新打开本页即可刷新。"}
 	textLastSeen  = lang.Text{EN: "The cluster does not answer. This is how it was at %s.", ZH: "集群没有响应，以下为 %s 时的状态。"}
+	textNamed     = lang.Text{EN: "%s (%s)", ZH: "%s（%s）"}
 	textCount     = lang.Text{EN: "%s: %d (%s)", ZH: "%s：%d（%s）"}
 	textPing      = lang.Text{EN: "Call me", ZH: "提醒方式"}
 	digestText    = map[string]lang.Text{"on": {EN: "every morning", ZH: "每天早上"}, "off": {EN: "no", ZH: "不发送"}}

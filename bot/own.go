@@ -227,12 +227,13 @@ func settingsDoc(s settings, l lang.Lang) view.Doc {
 	if s.Digest {
 		digest = "on"
 	}
+	notify := or(s.Notify, "all")
 	return view.Doc{Title: textSettings.In(l), Sections: []view.Section{
 		{Facts: []view.Fact{
 			{Name: textLanguage.In(l), Value: or(string(s.Lang), textAuto.In(l))},
-			{Name: textNotify.In(l), Value: or(s.Notify, "all")},
+			{Name: textNotify.In(l), Value: fmt.Sprintf(textNamed.In(l), notifyText[notify].In(l), notify)},
 			{Name: textQuiet.In(l), Value: s.quietWords(l)},
-			{Name: textDigest.In(l), Value: digest},
+			{Name: textDigest.In(l), Value: fmt.Sprintf(textNamed.In(l), digestText[digest].In(l), digest)},
 			{Name: textCluster.In(l), Value: or(s.Cluster, textNone.In(l))},
 		}},
 		{Heading: textHow.In(l), Items: []string{

@@ -70,6 +70,9 @@ func sentences(file *ast.File) (all []ast.Expr) {
 				if len(n.Args) > 2 {
 					all = append(all, n.Args[1:3]...)
 				}
+				if len(n.Args) == 1 {
+					all = append(all, n.Args[0])
+				}
 				if len(n.Args) == 4 && template(n.Args[2]) == "7" && nameOf(n.Args[3]) != "err" {
 					passed[nameOf(n.Args[3])] = true
 				}
