@@ -518,6 +518,31 @@ func TestGuardsOnSlurm(t *testing.T) {
 		d.becomes(id, "FAILED")
 		d.log("port-"+id+".err", "guard: stop: gpu1: port 24532 is taken on gpu1")
 	})
+	t.Run("an image of a registry", func(t *testing.T) {
+		d := d
+		d.t = t
+		const image = "docker://registry.example.com/team/megatron:dev"
+		contained := func(s *job.Spec) { s.Container = job.Container{Runtime: job.Apptainer, Image: image} }
+		d.file("gpus", "0, 3\n1, 4\n")
+		d.file("asked", "")
+		require.NoError(t, os.Chmod(filepath.Join(d.tree, "asked"), 0o666)) //nolint:gosec // alice's jobs write there
+		d.file("bin/apptainer", "#!/bin/sh\nwhile [ \"$1\" != "+image+" ]; do shift; done\nshift\nexec \"$@\"\n")
+		d.file("bin/skopeo", "#!/bin/sh\necho \"$SLURMD_NODENAME $*\" >>"+filepath.Join(d.tree, "asked")+"\necho '{}'\n")
+		id := d.submit(d.guarded("image", contained), path)
+		d.becomes(id, "COMPLETED")
+		require.Equal(t, 2, strings.Count(d.log("image-"+id+".out", "argv"), "argv ["))
+		require.NotContains(t, d.log("image-"+id+".err", ""), "image")
+		asked, err := os.ReadFile(filepath.Join(d.tree, "asked"))
+		require.NoError(t, err)
+		require.Equal(t, "gpu1 inspect --raw "+image+"\n", string(asked), "one node asks")
+
+		d.file("bin/skopeo", "#!/bin/sh\necho 'level=fatal msg=\"reading manifest dev in registry.example.com/team/megatron: manifest unknown\"' >&2\nexit 1\n")
+		id = d.submit(d.guarded("noimage", contained), path)
+		d.becomes(id, "FAILED")
+		require.Equal(t, "3:0", d.show(id, "ExitCode"))
+		d.log("noimage-"+id+".err", "guard: stop: gpu1: image "+image+" cannot be pulled: ")
+		require.NotContains(t, d.log("noimage-"+id+".out", ""), "argv [")
+	})
 	t.Run("a GPU that is in use", func(t *testing.T) {
 		d := d
 		d.t = t
