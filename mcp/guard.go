@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -81,14 +82,23 @@ func waitSettled(ctx context.Context, last *atomic.Int64) {
 	}
 }
 
-// progress sends one progress notification where the request asked for them.
+// progress sends progress notifications where the request asked for them.
 func progress(ctx context.Context, req sdk.CallToolRequest) func(done, total int, what string) {
 	if req.Params.Meta == nil || req.Params.Meta.ProgressToken == nil {
 		return nil
 	}
 	token, server := req.Params.Meta.ProgressToken, sdkserver.ServerFromContext(ctx)
+	var mu sync.Mutex
+	last := -1.0
 	return func(done, total int, what string) {
-		params := map[string]any{"progressToken": token, "progress": done}
+		mu.Lock()
+		defer mu.Unlock()
+		at := float64(done)
+		if at <= last { // each must be more than the one before
+			at = last + 0.001
+		}
+		last = at
+		params := map[string]any{"progressToken": token, "progress": at}
 		if total > 0 {
 			params["total"] = total
 		}

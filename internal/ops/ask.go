@@ -2,6 +2,7 @@ package ops
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -32,14 +33,22 @@ func ask(ctx context.Context, c *Call, in AskIn) (AskOut, error) {
 	// The answer comes in the language of the question, whatever the surface's; a
 	// message pasted without a word has none, and gets the surface's.
 	asked := knowledge.Question{Text: q, History: in.Thread, User: c.Who.ID, Usual: c.Lang, Tools: modelTools(c)}
-	shown := false
-	if c.Stream != nil {
+	shown, pieces := false, 0
+	switch {
+	case c.Stream != nil:
 		asked.Stream = func(piece string) { shown = true; c.Stream(piece) }
+	case c.Progress != nil && (c.Who.Surface == MCP || c.Who.Surface == MCPHTTP):
+		// What the model writes is told as it comes; the answer has it whole.
+		asked.Stream = func(piece string) { pieces++; c.step(pieces, 0, piece) }
 	}
 	a, err := c.Answerer().Ask(ctx, asked)
+	if err := ctx.Err(); errors.Is(err, context.Canceled) {
+		return AskOut{}, err // nobody waits for what stands without the model
+	}
 	if shown {
 		c.Stream("\n")
 	}
+	a.Streamed = a.Streamed && c.Stream != nil
 	if err == nil && a.Unsure {
 		// What is kept of it helps whoever writes the site's pages; the answer
 		// does not depend on it.

@@ -3,6 +3,8 @@ package ops
 import (
 	"context"
 	"io"
+	"sync"
+	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
@@ -70,6 +72,33 @@ func (c *Call) step(done, total int, what string) {
 	if c.Progress != nil {
 		c.Progress(done, total, what)
 	}
+}
+
+// stepPace is between two steps of work that tells of none itself.
+const stepPace = 5 * time.Second
+
+// during tells, every few seconds, that what is still going on, until done is
+// called.
+func (c *Call) during(what string) (done func()) {
+	if c.Progress == nil {
+		return func() {}
+	}
+	began, stop := time.Now(), make(chan struct{})
+	c.step(0, 0, what)
+	var told sync.WaitGroup
+	told.Go(func() {
+		tick := time.NewTicker(stepPace)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case now := <-tick.C:
+				c.step(int(now.Sub(began).Seconds()), 0, what)
+			}
+		}
+	})
+	return func() { close(stop); told.Wait() }
 }
 
 // authorise refuses what the caller may not do whatever the input is.

@@ -109,9 +109,11 @@ func cleanup(ctx context.Context, c *Call, in CleanupIn) (CleanupOut, error) {
 		loose = "1"
 	}
 	visit := func(action string) error {
+		done := c.during("the nodes look for what was left there")
 		said, err := v.Visit(ctx, slurm.Visit{Nodes: names, Partition: in.Partition, Argv: []string{
 			"bash", "-c", leftovers, "leftovers", action, strconv.Itoa(int(leftoverAge.Seconds())), strings.Join(running, " "), in.Match, loose,
 		}})
+		done()
 		out.Processes = parseLeftovers(said)
 		if err != nil {
 			return c.slurmError(err, "")

@@ -152,6 +152,7 @@ func (c *Call) followLogs(ctx context.Context, cl Cluster, j slurm.Job, in LogsI
 		if tell(lines) || ended {
 			return out, nil
 		}
+		c.step(len(out.Lines), 0, plural(len(out.Lines), "line")+" so far")
 		select {
 		case <-until.Done():
 			return out, nil // whoever follows stops when they have seen enough

@@ -138,10 +138,11 @@ func nodecheck(ctx context.Context, c *Call, in NodeCheckIn) (NodeCheckOut, erro
 		"env", "CHECK_NODES=" + strings.Join(fit, ","), "CHECK_GPUS=" + strconv.Itoa(max(gpus, 0)), "PYTHONDONTWRITEBYTECODE=1",
 		"bash", "-c", nodeCheckShell, "nodecheck", python, nodeCheckProgram,
 	}
-	c.step(0, 1, "the nodes test themselves and one another")
+	done := c.during("the nodes test themselves and one another")
 	said, err := v.Visit(ctx, slurm.Visit{
 		Nodes: fit, Partition: in.Partition, Argv: argv, GPUs: max(gpus, 0), CPUs: max(1, gpus), Memory: strconv.Itoa(4+4*max(gpus, 0)) + "G", Limit: nodeCheckLimit,
 	})
+	done()
 	lines := readChecks(said)
 	// A node that ended badly has said so, or is odd for having said nothing; the
 	// rest is that there were no nodes to be had.

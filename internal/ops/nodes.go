@@ -256,7 +256,9 @@ func runOn(ctx context.Context, c *Call, in RunIn) (RunOut, error) {
 			return out, badInput("nodes", "for example gpu[01-04]", "%v", err)
 		}
 	}
+	done := c.during("the nodes run it")
 	said, err := ex.Exec(ctx, e)
+	done()
 	out.Nodes = append(out.Nodes, said...)
 	if err != nil {
 		return out, c.slurmError(err, in.Job)

@@ -72,7 +72,7 @@ func smoke(ctx context.Context, c *Call, in SmokeIn) (SmokeOut, error) {
 	}
 	for i, r := range rungs {
 		c.step(i, len(rungs), r.name)
-		one, err := c.climb(ctx, cl, r)
+		one, err := c.climb(ctx, cl, r, func(said string) { c.step(i, len(rungs), r.name+": "+said) })
 		out.Rungs = append(out.Rungs, one)
 		if err != nil {
 			return out, err
@@ -87,8 +87,8 @@ func smoke(ctx context.Context, c *Call, in SmokeIn) (SmokeOut, error) {
 }
 
 // climb runs one rung to its end. A rung that is no longer waited for is
-// cancelled: nobody would look at it.
-func (c *Call) climb(ctx context.Context, cl Cluster, r rung) (SmokeRung, error) {
+// cancelled: nobody would look at it. How the job does is told.
+func (c *Call) climb(ctx context.Context, cl Cluster, r rung, tell func(string)) (SmokeRung, error) {
 	one := SmokeRung{Rung: r.name, Size: r.size(), Args: append([]string{}, r.spec.Args...)}
 	plan, err := c.judge(r.spec)
 	if err != nil {
@@ -121,7 +121,7 @@ func (c *Call) climb(ctx context.Context, cl Cluster, r rung) (SmokeRung, error)
 		// A question that fails is asked again: the job has a limit of its own.
 		if j, err := cl.Job(ctx, id); err == nil {
 			one.State, one.ElapsedS = j.State, j.ElapsedS
-			c.step(int(j.ElapsedS), 0, r.name+": "+string(j.State))
+			tell(string(j.State) + " " + Duration(j.ElapsedS))
 		}
 	}
 	if one.State != slurm.Completed {
