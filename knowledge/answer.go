@@ -365,10 +365,21 @@ func (lib *library) answer(i int, l lang.Lang) Answer {
 	}
 }
 
+// yesNo finds a question that a no may begin the answer to.
+var yesNo = lazy.New(`(?i)(?:^|[,.;:] ?)(?:so |and |but |ok |hi |hey )*(?:is|are|am|was|were|do|does|did|don't|doesn't|can|could|may|might|must|should|shall|will|would|has|have|isn't|aren't|won't)\b|\b(?:ok|okay|fine|allowed|possible|enough|safe|needed|required|harmful)\s*[?？]?$|[吗么吧嘛]\s*[?？。!！]?\s*$|行不行|能不能|可不可以|是不是|对不对|会不会|要不要|用不用|该不该|需不需要|有没有|有什么(?:坏处|问题)|行吗|可以吗|能.{0,12}吗`)
+
 // deny puts the denial of the best card's false premise first, where the
-// question only wants a yes and that fits nearly as well.
+// question only wants a yes and that fits nearly as well. To a question that no
+// can not answer, the card itself answers.
 func (lib *library) deny(text string, hits []index.Hit) []index.Hit {
-	if len(hits) == 0 || !index.Confirms(text) {
+	if len(hits) == 0 {
+		return hits
+	}
+	if !index.Confirms(text) {
+		if top := hits[0].Doc; top >= lib.own && !yesNo.MatchString(text) {
+			hits = slices.Clone(hits)
+			hits[0].Doc = lib.byID[lib.cards[top].ID]
+		}
 		return hits
 	}
 	for i, h := range hits {
