@@ -135,6 +135,8 @@ var saidByClusters = []lang.Text{
 	{EN: "file exists", ZH: "文件已存在"},
 	{EN: "no space left on device", ZH: "磁盘空间不足"},
 	{EN: "read-only file system", ZH: "只读文件系统"},
+	{EN: "address already in use", ZH: "地址已被占用"},
+	{EN: "cannot assign requested address", ZH: "本机没有该地址"},
 	{EN: "connection refused", ZH: "连接被拒绝"},
 	{EN: "context deadline exceeded", ZH: "超过时限"},
 	{EN: "context canceled", ZH: "已被取消"},

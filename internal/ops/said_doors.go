@@ -35,6 +35,8 @@ var saidByDoors = []lang.Text{
 	{EN: "mcp, or mcp config --client NAME", ZH: "用法：mcp，或 mcp config --client NAME"},
 	{EN: "%s is not an absolute path", ZH: "%s 不是绝对路径"},
 	{EN: "--listen another address or port", ZH: "请用 --listen 换一个地址或端口"},
+	{EN: "flag provided but not defined: %s", ZH: "没有选项 %s"},
+	{EN: "flag needs an argument: %s", ZH: "选项 %s 需要一个值"},
 	{EN: "%s takes %s", ZH: "%s 可用：%s"},
 	{EN: "skills list, skills show NAME, skills export NAME|all FOLDER, or skills eval [NAME]", ZH: "用法：skills list、skills show NAME、skills export NAME|all FOLDER 或 skills eval [NAME]"},
 	{EN: "there is no skill %s", ZH: "没有技能 %s"},
