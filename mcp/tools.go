@@ -144,8 +144,11 @@ func inputSchema(o ops.Op) json.RawMessage {
 	in := o.InputSchema()
 	in.Properties = slices.DeleteFunc(in.Properties, func(p ops.Property) bool { return p.Name == yesField })
 	for i, p := range in.Properties {
-		if p.Name == "cluster" {
+		switch {
+		case p.Name == "cluster":
 			p.Schema.Description = "not the default one" // said by forty tools, so briefly
+		case p.Name == "job" && o.Name == "diagnose": // an agent has no standard input
+			p.Schema.Description = "job id, or absolute path of a log file or folder"
 		}
 		if p.Name == "spec" && len(p.Schema.Properties) > len(specFields) {
 			shown, words := specFields, "job specification; args are Megatron's flags; more fields: resource "+jobSchemaURI

@@ -191,7 +191,7 @@ type ListIn struct {
 	User      string        `json:"user,omitempty" help:"only this user's; several by commas; all for everybody's" zh:"只列出该用户的作业；多个用户用逗号分隔；all 表示所有人"`
 	State     []slurm.State `json:"state,omitempty" help:"only these states, such as RUNNING" zh:"只列出这些状态，例如 RUNNING"`
 	Partition string        `json:"partition,omitempty" help:"only this partition's" zh:"只列出该分区的作业"`
-	Idle      int           `json:"idle,omitempty" placeholder:"MINUTES" help:"only allocations on which no step has run for so long" zh:"只列出已有这么多分钟没有运行任何步骤的作业"`
+	Idle      int           `json:"idle,omitempty" placeholder:"MINUTES" help:"only allocations on which no step has run for so many minutes" zh:"只列出已有这么多分钟没有运行任何步骤的作业"`
 	Short     bool          `json:"-" help:"job, name, state, elapsed and where only" zh:"只显示作业、名称、状态、用时与位置"`
 	OnCluster
 }
