@@ -206,11 +206,8 @@ func (c *Call) findSwitch(ctx context.Context, cl Cluster, word string) (killSwi
 	}
 	if c.Store != nil {
 		if st, err := c.Store(); err == nil {
-			subs, _ := st.Submissions(ctx, "", "", 1000)
-			for _, sub := range subs {
-				if k, ok := switchOf(sub); ok && k.path == path && sub.Cluster == cl.Name() {
-					return k, nil
-				}
+			if k, ok := c.switchAt(ctx, st, cl, path); ok {
+				return k, nil
 			}
 		}
 	}
@@ -218,6 +215,29 @@ func (c *Call) findSwitch(ctx context.Context, cl Cluster, word string) (killSwi
 		return killSwitch{}, notFound("job", "give the job's id", "no job submitted through here has the kill switch %s", path)
 	}
 	return killSwitch{path: path}, nil
+}
+
+// switchAt is the switch at a path, of the newest job that has it and runs: one
+// that waits, such as the next of a chain, has no node to reach the file from.
+func (c *Call) switchAt(ctx context.Context, st *store.Store, cl Cluster, path string) (newest killSwitch, ok bool) {
+	subs, _ := st.Submissions(ctx, "", "", 1000)
+	asked := 0
+	for _, sub := range subs {
+		k, has := switchOf(sub)
+		if !has || k.path != path || sub.Cluster != cl.Name() || ok && k.owner != newest.owner {
+			continue
+		}
+		if !ok {
+			newest, ok = k, true
+		}
+		if asked++; asked > 10 {
+			break
+		}
+		if j, err := cl.Job(ctx, k.job); err == nil && j.State == slurm.Running {
+			return k, true
+		}
+	}
+	return newest, ok
 }
 
 func switchOf(sub store.Submission) (killSwitch, bool) {

@@ -106,6 +106,24 @@ func TestAServerLendsNobodyItsOwnRights(t *testing.T) {
 	require.Contains(t, AsError(err).Fix, "rm -- "+stop)
 }
 
+// Of several jobs with one switch the one that runs is reached, though another,
+// such as the next of a chain, was submitted later.
+func TestASwitchIsReachedFromTheJobThatRuns(t *testing.T) {
+	dir := t.TempDir()
+	c, s, id := switched(t, dir, "pretrain")
+	out, err := do(t, c, "submit", append([]string{"--yes", "--force", "--idempotency-key", "later", "--kill-switch", filepath.Join(dir, "STOP")}, goodJob...)...)
+	require.NoError(t, err)
+	later := *out.(SubmitOut).JobID
+	require.NotEqual(t, id, string(later))
+	s.jobs[later] = slurm.Job{ID: later, User: "alice", State: slurm.Pending}
+	c.Self, c.Who = "bot", Caller{Surface: Slack, ID: "T1/U1", User: "alice"}
+	c.As = func(cl Cluster, _ string) (Cluster, error) { return cl, nil }
+	out, err = do(t, c, "killswitch", "on", filepath.Join(dir, "STOP"))
+	require.NoError(t, err)
+	require.Equal(t, slurm.JobID(id), out.(KillSwitchOut).JobID)
+	require.Equal(t, []string{"touch", "--", filepath.Join(dir, "STOP")}, s.ran[len(s.ran)-1].Argv)
+}
+
 // Who may make a file may throw the switch, who may remove it may take it back.
 func TestTheFileSystemSaysWhoMayThrowASwitch(t *testing.T) {
 	const (
