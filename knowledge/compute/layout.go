@@ -117,7 +117,7 @@ func world(q *question) string {
 	}
 	seen, _ := q.after(`\b(?:only|just|visible)\D{0,16}(\d+)`, `(?:只|仅)\D{0,8}(\d+)`, `(\d+)\D{0,8}(?:visible|可见)`)
 	switch {
-	case seen > 0 && seen < c.PerNode && q.has("nproc"):
+	case seen > 0 && seen < c.PerNode && q.has("nproc", "每节点进程数", "processes per node"):
 		return q.say("`--nproc-per-node=%[1]d`: the number of visible GPUs (CUDA_VISIBLE_DEVICES, what the job was given), not the %[2]d in the machine; one worker per visible GPU.",
 			"`--nproc-per-node=%[1]d`:填可见(visible)的 GPU 数(CUDA_VISIBLE_DEVICES,即作业分到的),不是机器里的 %[2]d 张;每张可见 GPU 一个 worker。", seen, c.PerNode)
 	case c.Nodes > 0 && c.PerNode > 0 && q.has("world", "rank", "gpu", "卡", "process", "进程", "total", "总", "worker", "nproc", "多少"):

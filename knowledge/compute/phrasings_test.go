@@ -49,6 +49,12 @@ func TestAnswerReadsTheWaysPeopleWrite(t *testing.T) {
 		"two weeks as --time":                           "14-00:00:00",
 		"elements 4, 8, 12, ... 40 of an array":         "--array=4-40:4",
 		"array from 0 to 299, at most 30 at once":       "0-299%30",
+		"cancel element 9 of array 77120":               "scancel 77120_9",
+		"数组 66001 的第 4 个停掉":                             "scancel 66001_4",
+		"139 exit status":                               "SIGSEGV",
+		"九十个任务每次跑六个":                                    "1-90%6",
+		"t4p2 on 4 boxes of 8":                          "DP = 4:",
+		"now+3 就是三小时后对吧 --begin=now+3":                  "不是,是 3 秒",
 		"-t 45 means what":                              "45 minutes",
 		"set a limit of 3 days and 4 hours":             "3-04:00:00",
 		"8 小时 15 分写成时限":                                 "08:15:00",
@@ -66,7 +72,8 @@ func TestAnswerReadsTheWaysPeopleWrite(t *testing.T) {
 func TestAnswerLeavesOtherNumbersAlone(t *testing.T) {
 	for _, q := range []string{
 		"my 13B run shows a loss of 2.7 after 4000 steps", "a 70B checkpoint will not load", "OOM with a 7B model, why",
-		"the 24 hour limit killed my job, what now", "is 29500 the default port",
+		"the 24 hour limit killed my job, what now", "is 29500 the default port", "walltime 只有 4 小时,训练要跑几天,怎么自动续",
+		"how long did job 4411 run, it is finished", "afterok 的作业失败了,后面的一直 PD 怎么清",
 	} {
 		r, ok := compute.Answer(q, lang.Of(q))
 		require.False(t, ok, "%s: %s", q, r.Text)

@@ -77,9 +77,10 @@ func enumerate(names []string, limit int) string {
 
 var (
 	arrayForm = lazy.New(`(?:--array|-a|array|数组)\s*(?:=|:|\s|为|是)\s*(?:from|从)?\s*([0-9][0-9,\-:]*)(?:%(\d+))?`)
+	elementOf = lazy.New(`(?:element|task|index|number) (\d{1,4}) (?:of|from|in) (?:the |my )?(?:array|job array|job)\D{0,4}(\d{4,})\b`)
 	// oneElement finds an array by its id and one of its elements, endsElement that it is to be cancelled.
 	oneElement  = lazy.New(`(?:array|数组|作业|job)\D{0,8}(\d{4,})\b.{0,24}(?:(?:element|task|index|number|no\.?|#|编号|下标|第) ?(\d{1,4})\b|(\d{1,4})(?:st|nd|rd|th)\b)`)
-	endsElement = lazy.New(`cancel|kill|stop|drop|get rid|不要|取消|停|杀|去掉`)
+	endsElement = lazy.New(`cancel|kill|stop|drop|scrap|abort|terminate|end\b|remove|get rid|不要|取消|停|杀|去掉`)
 	arrayTo     = lazy.New(`(\d+) ?(?:到|至|~|\bto\b|\bthrough\b) ?(\d+)`)
 	arrayStepOf = lazy.New(`\b(?:steps?|stride)(?: of| size)? (\d+)|步长 ?(?:为|是|=)? ?(\d+)|every (\d+)(?:st|nd|rd|th)`)
 	arrayElem   = lazy.New(`\b(\d{2,})_(\d+)\b`)
@@ -89,6 +90,7 @@ var (
 // writes one from the numbers.
 func array(q *question) string {
 	low := arrayTo.ReplaceAllString(strings.ReplaceAll(q.low, "％", "%"), "$1-$2")
+	low = elementOf.ReplaceAllString(low, "array $2 element $1")
 	if m := oneElement.FindStringSubmatch(low); m != nil && endsElement.MatchString(low) {
 		e := first(append([]string{""}, m[2:]...))
 		return q.say("`scancel %[1]s_%[2]d`: it cancels element %[2]d of array %[1]s alone; the others go on.", "`scancel %[1]s_%[2]d`:只取消数组 %[1]s 的第 %[2]d 个任务,其余照常运行。", m[1], e)
@@ -165,9 +167,12 @@ func (q *question) atOnce() (int, bool) {
 	return q.after(`(?:at most|max(?:imum)?|only|up to|(?:no|never|not) more than|最多|同时只?|[一每]次只?|并发|限制)\D{0,12}(\d+)`, `(\d+)\s*(?:at a time|at once|together|simultaneous|concurrent|in parallel|at the same time|个?并发|个?同时)`)
 }
 
+// inTurns finds that so many tasks are to run so many at a time.
+var inTurns = lazy.New(`\d+ ?(?:个|次)?(?:任务|作业|tasks|jobs|runs)\b?.{0,16}(?:每次|一次|同时|each time|at a time|at once|in parallel)|\d+ (?:tasks|jobs|runs).{0,24}\d+ (?:at a time|at once|in parallel|concurrently)`)
+
 // arrayFor writes the option for so many tasks, so many at a time.
 func arrayFor(q *question) string {
-	if !q.has("array", "数组") || q.has("cancel", "取消", "hold", "暂停", "update", "修改", "log", "日志") {
+	if !q.has("array", "数组") && !inTurns.MatchString(q.low) || q.has("cancel", "取消", "hold", "暂停", "update", "修改", "log", "日志") {
 		return ""
 	}
 	if m := arrayElem.FindStringSubmatch(q.low); m != nil {
