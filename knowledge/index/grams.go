@@ -73,18 +73,15 @@ type piece struct {
 	post   []int32
 }
 
-func newSpeller(docs []Doc) *speller {
+func newSpeller(docs []material) *speller {
 	s := &speller{pieces: map[string]*piece{}}
 	held := map[string]int32{} // the last Doc that was counted for a piece
-	var all [][]string
 	for i, d := range docs {
-		s.asks = append(s.asks, len(d.Asks))
-		for _, a := range d.Asks {
+		s.asks = append(s.asks, len(d.asks))
+		for _, a := range d.asks {
 			ask := int32(len(s.owner))
 			s.owner = append(s.owner, int32(i))
-			list := grams(a)
-			all = append(all, list)
-			for _, g := range list {
+			for _, g := range a.pieces {
 				p := s.pieces[g]
 				if p == nil {
 					p = &piece{}
@@ -103,8 +100,10 @@ func newSpeller(docs []Doc) *speller {
 		p.weight = math.Log(1 + n/(p.weight+0.5))
 	}
 	s.rare = math.Log(1 + 2*n)
-	for _, list := range all {
-		s.norm = append(s.norm, s.size(list))
+	for _, d := range docs {
+		for _, a := range d.asks {
+			s.norm = append(s.norm, s.size(a.pieces))
+		}
 	}
 	return s
 }

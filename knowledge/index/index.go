@@ -109,8 +109,8 @@ const (
 // New analyses the Docs.
 func New(docs []Doc) *Index {
 	x := &Index{docs: make([]doc, len(docs)), ids: map[string]int32{}, idf: map[string]float64{}, post: map[string][]posting{}}
-	asks := make([][][]Term, len(docs))
-	for i, d := range docs {
+	all := read(docs)
+	for i, d := range all {
 		e := doc{tf: map[string]float64{}, held: map[string]bool{}}
 		add := func(ts []Term, w float64) {
 			for _, t := range ts {
@@ -118,10 +118,8 @@ func New(docs []Doc) *Index {
 				e.size += w * t.Weight
 			}
 		}
-		for _, a := range d.Asks {
-			ts := Terms(a)
-			asks[i] = append(asks[i], ts)
-			for _, t := range ts {
+		for _, a := range d.asks {
+			for _, t := range a.terms {
 				if _, ok := x.ids[t.Key]; !ok {
 					x.ids[t.Key] = int32(len(x.ids))
 				}
@@ -133,8 +131,8 @@ func New(docs []Doc) *Index {
 				}
 			}
 		}
-		add(Terms(d.Title), titleWeight)
-		add(Terms(d.Body), bodyWeight)
+		add(d.title.terms, titleWeight)
+		add(d.body, bodyWeight)
 		for k := range e.tf {
 			x.idf[k]++
 			x.post[k] = append(x.post[k], posting{int32(i), e.tf[k], e.held[k]})
@@ -148,17 +146,17 @@ func New(docs []Doc) *Index {
 	x.rare = math.Log(1 + n)
 	for i := range x.docs {
 		d := &x.docs[i]
-		for _, ts := range asks[i] {
-			list := make([]weighed, len(ts))
-			for j, t := range ts {
+		for _, a := range all[i].asks {
+			list := make([]weighed, len(a.terms))
+			for j, t := range a.terms {
 				list[j] = weighed{x.ids[t.Key], x.weight(t)}
 			}
 			d.asks = append(d.asks, list)
-			d.norm = append(d.norm, x.norm(ts))
+			d.norm = append(d.norm, x.norm(a.terms))
 		}
 	}
-	x.spell = newSpeller(docs)
-	x.likely = newLikelihood(docs)
+	x.spell = newSpeller(all)
+	x.likely = newLikelihood(all)
 	x.byHead = spellings(x.idf)
 	return x
 }

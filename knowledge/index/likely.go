@@ -47,24 +47,24 @@ func counted(in map[string]*tally, key string, doc int32, n float64) {
 	t.all += n
 }
 
-func newLikelihood(docs []Doc) *likelihood {
+func newLikelihood(docs []material) *likelihood {
 	l := &likelihood{cost: make([]float64, len(docs))}
 	words, pieces := map[string]*tally{}, map[string]*tally{}
 	var all float64
 	for i, d := range docs {
 		var size float64
-		put := func(text string) {
-			for _, t := range Terms(text) {
+		put := func(a analysed) {
+			for _, t := range a.terms {
 				counted(words, t.Key, int32(i), t.Weight)
 				size += t.Weight
 			}
-			for _, g := range grams(text) {
+			for _, g := range a.pieces {
 				counted(pieces, g, int32(i), likelyPiece)
 				size += likelyPiece
 			}
 		}
-		put(d.Title)
-		for _, a := range d.Asks {
+		put(d.title)
+		for _, a := range d.asks {
 			put(a)
 		}
 		l.cost[i] = math.Log(1 + size/priorSize)
