@@ -51,6 +51,13 @@ func (lib *library) fits(text string, hits []index.Hit) bool {
 	return h.Score >= minScoreForeign || h.Score >= lib.bound(text, h.Doc)
 }
 
+// surely reports whether a card fits a question of the field so well that one
+// word which mostly speaks of something else ("forecast", "VPN", "who is") does
+// not decide.
+func (lib *library) surely(text string, hits []index.Hit) bool {
+	return len(hits) > 0 && hits[0].Score >= minScoreForeign && lib.index.Field(index.Terms(text))
+}
+
 // bound is how well the card has to fit a question that holds words which
 // nothing here holds. What a program printed is full of such names.
 func (lib *library) bound(text string, doc int) float64 {

@@ -6,6 +6,12 @@ import "github.com/megatron-ops/megatron-ops/internal/lazy"
 // running the cluster itself, other programs to write or to run, which product
 // or team is better, how well a model learns, jobs that people have.
 var neighbourRules = []scopeRule{
+	{ // the calendar, and what the world's companies and models did
+		foreign, lazy.New(`\bwhat(?:'s| is)? (?:the )?(?:day|date|time)(?: and (?:day|date|time))?(?: is it)?(?: (?:today|now|tomorrow))?\s*\??$|^(?:请问)?(?:今天|明天|昨天|现在|当前|今儿)?(?:是|到底是)?(?:几号|几月几号|多少号|星期几|周几|礼拜几|几点了?|什么日子|农历几)(?:了|啊|呀)?[?？]?$|` +
+			`\b(?:did|has|have|will|when (?:did|does|do|will|is|are)) (?:nvidia|amd|intel|openai|meta|google|deepmind|microsoft|anthropic|huawei|mistral|apple|tesla)\b|(?:英伟达|谷歌|微软|华为|苹果|特斯拉).{0,12}(?:发布|上市|出了|推出|财报|什么时候)|` +
+			`\b(?:was|were|is|are) (?:pre-?)?trained (?:on|with|for|using) (?:how|what|which)\b|\bhow (?:many|much|long) .{0,24}(?:was|were|did) .{0,24}(?:gpt|llama|qwen|deepseek|mixtral|claude|gemini)[\w. -]*(?:trained|cost|train)\b|(?:gpt|llama|qwen|deepseek|mixtral|claude|gemini)[\w. -]*(?:是)?(?:用了?|花了?)(?:多少|哪些|什么)(?:数据|token|卡|钱|时间)`),
+		lazy.New(`megatron|slurm|nccl`),
+	},
 	{ // running the cluster
 		foreign, lazy.New(`\b(?:add|register|configure|set up|setup|change|edit|modify|tune|write|upgrade|migrate|default value of)\b.{0,48}\b(?:(?:slurm|slurmdbd|gres|cgroup|topology|acct_gather|job_container|plugstack|mpi|nodes)\.conf|slurmdbd|slurmctld)\b|(?:(?:slurm|slurmdbd|gres|cgroup|topology)\.conf|slurmdbd|slurmctld).{0,24}(?:怎么配|如何配|配置方法|怎么写|如何写|怎么改|怎么设|迁移|升级|搭|高可用)|\bjob_submit\b.{0,16}(?:plugin|lua|插件)|\blua\b.{0,16}\bplugin\b|` +
 			`\b(?:upgrade|install|replace|update|flash|swap|rack|cable|buy|repair|rma)\w*\b.{0,24}\b(?:drivers?|firmware|bios|kernel|operating system|nics?|hca|ofed|switch(?:es)?|(?:a |the )?(?:failed|broken|dead|bad|faulty) gpus?|motherboard|psu|disks?)\b|(?:升级|安装|更换|更新|刷|装).{0,12}(?:驱动|固件|bios|内核|操作系统|网卡|交换机|主板|电源|坏卡)|(?:驱动|固件|操作系统|交换机).{0,6}(?:怎么装|怎么升级|怎么更新|如何安装|如何升级|怎么配)|` +
@@ -17,7 +23,7 @@ var neighbourRules = []scopeRule{
 		lazy.New(`megatron|sbatch|slurm|training script|训练脚本`),
 	},
 	{ // which is better, and what one thinks of it
-		foreign, lazy.New(`\bwhich (?:team |company |vendor |framework |library |language |model |university |country |paper )(?:is|are|was|were) (?:\w+ )?(?:better|stronger|smarter|cooler|nicer|more popular|the best)\b|\bis \S+(?: \S+){0,2} (?:better|worse|faster|smarter|stronger|cooler) than\b.{0,32}\b(?:qwen|llama|gpt|claude|gemini|mistral|deepseek|deepspeed|amd|mi\d{3}x?|intel|tpu|google|meta|openai)\b|\bdo you (?:think|prefer|recommend|believe)\b.{0,40}\b(?:better|best|future|career|company|team)\b|哪个(?:团队|公司|厂商|国家|大学|模型|框架|语言|厉害).{0,12}(?:厉害|更强|更好|最好|最强|牛|好)|(?:团队|公司|厂商|模型|框架).{0,6}(?:谁|哪个|哪家)(?:更)?(?:厉害|强|好|牛)|你(?:觉得|认为|怎么看|更喜欢|支持).{0,24}(?:厉害|强|好|喜欢|前景|未来|公司|团队)|如何(?:评价|看待)|怎么(?:评价|看待)|\bworth (?:it|joining|buying)\b`),
+		foreign, lazy.New(`\bin your (?:own )?opinion\b|\byour (?:personal )?(?:opinion|view|thoughts) (?:on|of|about)\b|\bis \w+ an? (?:really |actually )?(?:good|bad|decent|nice|great|terrible)\b.{0,24}\b(?:software|tool|product|company|scheduler|idea of)\b|你(?:个人)?(?:怎么看|的看法|认为.{0,12}(?:好|行|强)吗)|\bwhich (?:team |company |vendor |framework |library |language |model |university |country |paper )(?:is|are|was|were) (?:\w+ )?(?:better|stronger|smarter|cooler|nicer|more popular|the best)\b|\bis \S+(?: \S+){0,2} (?:better|worse|faster|smarter|stronger|cooler) than\b.{0,32}\b(?:qwen|llama|gpt|claude|gemini|mistral|deepseek|deepspeed|amd|mi\d{3}x?|intel|tpu|google|meta|openai)\b|\bdo you (?:think|prefer|recommend|believe)\b.{0,40}\b(?:better|best|future|career|company|team)\b|哪个(?:团队|公司|厂商|国家|大学|模型|框架|语言|厉害).{0,12}(?:厉害|更强|更好|最好|最强|牛|好)|(?:团队|公司|厂商|模型|框架).{0,6}(?:谁|哪个|哪家)(?:更)?(?:厉害|强|好|牛)|你(?:觉得|认为|怎么看|更喜欢|支持).{0,24}(?:厉害|强|好|喜欢|前景|未来|公司|团队)|如何(?:评价|看待)|怎么(?:评价|看待)|\bworth (?:it|joining|buying)\b`),
 		lazy.New(`\bflag|\boption|srun or|sbatch or|rdzv|参数|还是用|哪个命令|哪个参数|变量|写法`),
 	},
 	{ // how a model learns

@@ -25,6 +25,8 @@ func TestNeighboursOfTheFieldAreDeclined(t *testing.T) {
 		"which knob stops the scheduler from landing me on gpu-13 again", "the kill switch file stops even a hung job at once, right?",
 		"how do I coax slurm into emailing me when training croaks", "where do I plonk the sqsh image so every machine sees it",
 		"the image needs a newer CUDA driver than the node has, error at start", "脚本老起不来,容器里死活找不到 uv", "机器老出毛病,怎么绕开它",
+		// One word of something else beside a question that a card surely answers.
+		"does slurm forecast when a waiting job starts", "who is the head node of my job, from a variable", "VPN 断了 salloc 的分配会被收回吗",
 	} {
 		ans, err := a.Ask(t.Context(), knowledge.Question{Text: q})
 		require.NoError(t, err)

@@ -142,16 +142,24 @@ var killSwitch = lazy.New(`kill[- ]?switch|终止开关|停机开关`)
 // outOfScope reports why a question is declined before it is looked up; empty
 // where it is not.
 func outOfScope(text string) reason {
-	low := strings.ToLower(text)
 	for _, rules := range [][]scopeRule{scopeRules, subjectRules, neighbourRules} {
-		for _, r := range rules {
-			if r.re.MatchString(low) && (r.unless == nil || !r.unless.MatchString(low)) && (r.why != act || !killSwitch.MatchString(low)) {
-				return r.why
-			}
+		if why := declines(rules, text); why != "" {
+			return why
 		}
 	}
 	if asksForUnknownName(text) || asksForUnknownState(text) {
 		return noSuch
+	}
+	return ""
+}
+
+// declines is the reason of the first rule that a text meets, or empty.
+func declines(rules []scopeRule, text string) reason {
+	low := strings.ToLower(text)
+	for _, r := range rules {
+		if r.re.MatchString(low) && (r.unless == nil || !r.unless.MatchString(low)) && (r.why != act || !killSwitch.MatchString(low)) {
+			return r.why
+		}
 	}
 	return ""
 }

@@ -24,6 +24,8 @@ func TestAnswerWorksItOut(t *testing.T) {
 		"--global-batch-size 100 --micro-batch-size 4 dp 8 ok?":                 "100 % 32 = 4",
 		"32k 序列 CP 4 每个 rank 多少 token":                                          "8192 个 token",
 		"60 层 PP=8 行吗":                                                          "余 4",
+		"TP 4 EP 8 on 8 GPUs, ok?":                                              "ETP 4 × EP 8 × PP 1 = 32",
+		"TP4 PP2 EP4 on 32 gpus legal":                                          "DP = 4",
 		"num-experts 8 EP 3":                                                    "not divisible",
 		"vocab size 50257 tp 8 padded to":                                       "51200:",
 		"node rank 3 local rank 5, 8 gpus per node, global rank?":               "29:",

@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -91,6 +92,13 @@ func layout(q *question) string {
 	if c.GBS > 0 && c.MBS > 0 {
 		return ""
 	}
+	if c.EP > 1 && c.Experts == 0 {
+		if n := c.expertRanks(); c.World%n != 0 {
+			return q.say("Not valid: WORLD_SIZE %[1]d is not divisible by ETP %[2]d × EP %[3]d × PP %[4]d = %[5]d (remainder %[6]d), which the experts need, and Megatron refuses to start (ETP is TP where --expert-tensor-parallel-size is not given). TP × PP × CP alone would divide: DP = %[7]d. Use %[8]s GPUs, a smaller EP, or a smaller --expert-tensor-parallel-size.",
+				"不合法:WORLD_SIZE %[1]d 不能被 ETP %[2]d × EP %[3]d × PP %[4]d = %[5]d 整除(余 %[6]d),专家并行需要整除,Megatron 会拒绝启动(没给 --expert-tensor-parallel-size 时 ETP 等于 TP)。只看 TP × PP × CP 是能整除的:DP = %[7]d。改用 %[8]s 张 GPU,或减小 EP,或减小 --expert-tensor-parallel-size。",
+				c.World, cmp.Or(c.ETP, one(c.TP)), c.EP, one(c.PP), n, c.World%n, dp, near(c.World, n))
+		}
+	}
 	t := q.say("DP = %[1]d: WORLD_SIZE / (%[2]s) = %[3]d / %[4]d = %[1]d. The layout divides: %[1]d data parallel replicas of %[4]d GPUs each.",
 		"DP = %[1]d:WORLD_SIZE / (%[2]s) = %[3]d / %[4]d = %[1]d。可以整除:%[1]d 个数据并行副本,每个占 %[4]d 张 GPU。", dp, factors, c.World, size)
 	if c.TP > 8 || c.PerNode > 0 && c.TP > c.PerNode {
@@ -101,6 +109,11 @@ func layout(q *question) string {
 	}
 	return t
 }
+
+// expertRanks is how many ranks one replica of the experts takes: ETP × EP × PP,
+// where ETP is TP unless it is given.
+// Source: megatron/core/parallel_state.py, initialize_model_parallel.
+func (c *Config) expertRanks() int { return cmp.Or(c.ETP, one(c.TP)) * c.EP * one(c.PP) }
 
 // writes reports whether the question asks for a command or a script and not
 // for a number.
@@ -280,11 +293,7 @@ func vocabulary(q *question) string {
 func experts(q *question) string {
 	c := q.cfg
 	if c.World > 0 && c.EP > 0 && q.has("expert data", "expert dp", "edp", "专家数据并行", "专家 dp", "专家的数据并行") {
-		etp := c.ETP
-		if etp == 0 {
-			etp = one(c.TP)
-		}
-		n := etp * c.EP * one(c.PP)
+		etp, n := cmp.Or(c.ETP, one(c.TP)), c.expertRanks()
 		if c.World%n != 0 {
 			return q.say("Not valid: %[1]d GPUs are not divisible by ETP %[2]d × EP %[3]d × PP %[4]d = %[5]d (remainder %[6]d).", "不行:%[1]d 张 GPU 不能被 ETP %[2]d × EP %[3]d × PP %[4]d = %[5]d 整除(余 %[6]d)。", c.World, etp, c.EP, one(c.PP), n, c.World%n)
 		}
