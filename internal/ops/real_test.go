@@ -66,6 +66,10 @@ func TestStandingOnSlurm(t *testing.T) {
 	c, real := onSlurm(t)
 	defer asItIs(t, real)
 	busy := sbatch(t, real, "bob", "--partition=prod", "--nodes=4", "--gpus-per-node=8", "--time=60", "--wrap=sleep 300")
+	require.Eventually(t, func() bool { // or a busy scheduler starts those of a better priority first
+		out, err := do(t, c, "status", string(busy))
+		return err == nil && out.(StatusOut).State == slurm.Running
+	}, 60*time.Second, 200*time.Millisecond)
 	mine := sbatch(t, real, "alice", "--partition=prod", "--nodes=2", "--gpus-per-node=8", "--time=60", "--job-name=a|b", "--wrap=true")
 	held := sbatch(t, real, "alice", "--partition=prod", "--hold", "--wrap=true")
 	array := sbatch(t, real, "bob", "--partition=prod", "--array=1-3", "--nodes=4", "--gpus-per-node=8", "--qos=scavenge", "--wrap=true")
