@@ -164,7 +164,7 @@ func TestAbsenceIsNeverAnEnd(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		require.Empty(t, told())
 		f.set(func() { f.pastErr = nil; f.past["7"] = ended("7", slurm.Completed, "0:0") })
-		time.Sleep(2 * time.Minute)
+		time.Sleep(6 * time.Minute) // the longest interval that failures lead to, and its tenth
 		require.Equal(t, []string{"ended COMPLETED"}, told())
 	})
 }
