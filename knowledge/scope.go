@@ -99,7 +99,7 @@ var scopeRules = []scopeRule{
 	},
 	{
 		live, lazy.New(`(?:right now|currently|at (?:this|the) moment|at present|this minute|as of now|today|\bnow\b|今天|今早|昨天|昨晚|现在|目前|当前|此刻|实时|眼下|这会儿|刚刚|刚才).{0,60}(?:how many|which|\bwho\b|\blist\b|\bidle\b|\bfree\b|running|busy|queue|load|alive|down\b|活着|挂了|宕机|几个|几台|多少|哪些|哪台|谁|空闲|空着|在跑|排队|有没有|占用)|(?:how many|which|\bwho\b|\bis\b|\bare\b|\blist\b|几个|几台|多少|哪些|哪台|谁|是否|有没有).{0,60}(?:right now|currently|at (?:this|the) moment|at present|this minute|as of now|\bnow\b|现在|目前|当前|此刻|实时)`),
-		lazy.New(`how (?:do|can|could|to)|command|what does|\bmean|stands? for|as soon as|怎么|如何|命令|意思|含义|表示|代表|是什么|error|traceback|unless|what now|now\+|\bok\b|allowed|still (?:use|need|valid)|变量|variable|第几个|megatron版本|默认|推荐|supported|默认值|必须|应该|需要|hang|卡住|报错|cuda_device|参数|选项|\bflag`),
+		lazy.New(`how (?:do|can|could|to)|command|what does|\bmean|stands? for|as soon as|\bsacct\b|\bsalloc\b|窍门|办法|a/i/o/t|\d+/\d+/\d+/\d+|怎么|如何|命令|意思|含义|表示|代表|是什么|error|traceback|unless|what now|now\+|\bok\b|allowed|still (?:use|need|valid)|变量|variable|第几个|megatron版本|默认|推荐|supported|默认值|必须|应该|需要|hang|卡住|报错|cuda_device|参数|选项|\bflag`),
 	},
 	{
 		live, lazy.New(`^(?:is|are|did|has|was|will)\b.{0,24}\b(?:my job|job|node|partition) [\w-]*\d[\w-]*\b.{0,30}(?:idle|up\b|down\b|alive|healthy|done|finish|finished|running|complete|still|ready|free|ok\b|start)|(?:status|state|progress|loss) of (?:my )?job \d+|who is (?:using|running|on|hogging)|(?:作业|任务|job) ?\d{3,}.{0,6}(?:跑完了|结束了|完成了|怎么样了|状态如何|到哪了|还在跑|什么状态)|(?:节点|机器)? ?[a-z]+-?\d+ ?.{0,6}(?:空闲|挂了|活着|在线|正常|有空|宕机|坏了|可用|闲着)(?:吗|没|么|不)|谁在(?:用|占|跑)|give me the (?:exact )?(?:number|count)|直接(?:告诉|给)我(?:个|一个)?(?:数|结果|答案|列表|名单|状态)|(?:how (?:busy|long|full) is|what(?:'s| is) the (?:length|size) of) the (?:queue|cluster)|queue length|排队的?人多|队列里?(?:有|还有)多少|集群(?:忙|满|空)(?:吗|不)|(?:load|utili[sz]ation) of (?:the|our) cluster`),
@@ -187,7 +187,7 @@ func asksForUnknownName(text string) bool {
 	}
 	if variableTalk.MatchString(strings.ToLower(text)) {
 		for _, v := range variableForm.FindAllString(text, -1) {
-			if names.Variable(v) {
+			if names.Variable(v) || names.Tail(v) {
 				known++
 			} else {
 				strange++

@@ -10,7 +10,7 @@ import (
 // connections answers with CUDA_DEVICE_MAX_CONNECTIONS for a configuration.
 func connections(q *question) string {
 	c := q.cfg
-	if !q.has("cuda-device-max-connections", "max-connections", "max connections", "连接数", "cdmc", "connection var", "connections var", "连接变量") {
+	if !q.has("max-connections", "max connections", "连接数", "cdmc", "connection var", "connections var", "连接变量") {
 		return ""
 	}
 	if q.has("assertionerror", "traceback") && c.FSDP {

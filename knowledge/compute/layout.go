@@ -84,6 +84,9 @@ func layout(q *question) string {
 			"不合法:WORLD_SIZE %[1]d 不能被 %[2]s = %[3]d 整除(%[1]d %% %[3]d = %[4]d,余 %[4]d),DP 不是整数,Megatron 会拒绝启动。改用 %[5]s 张 GPU,或调整 TP/PP/CP(张量/流水线/上下文并行)使乘积整除 %[1]d。",
 			c.World, factors, size, c.World%size, near(c.World, size))
 	}
+	if q.has("not divisible", "不能整除", "无法整除") {
+		return "" // it was told otherwise, by what the question does not show
+	}
 	dp := c.World / size
 	if c.DP > 0 && c.DP != dp {
 		return q.say("That does not fit: %[1]s × DP %[2]d = %[3]d, not %[4]d GPUs. With %[4]d GPUs DP = %[5]d.",
@@ -423,7 +426,7 @@ func ranksOfNode(q *question) string {
 
 // globalRank answers with the global rank of a local one.
 func globalRank(q *question) string {
-	node, okN := q.after(`第 ?(\d+) ?个? ?(?:节点|node)`, `(?:slurm-nodeid|node[- ]?rank|node id|node number|node|节点 ?rank|节点序号|节点)\s*(?:=|is|号|为|:|number)?\s*(\d+)`)
+	node, okN := q.after(`第 ?(\d+) ?个? ?(?:节点|node)`, `(?:slurm-nodeid|node[- ]?rank|node id|node number|节点 ?rank|节点序号)\s*(?:=|is|号|为|:|number)?\s*(\d+)`, `(?:node|(?:^|[^每])节点)\s*(?:=|is|号|为|:|number)?\s*(\d+)`)
 	local, okL := q.after(`(?:local[- ]?rank|slurm-localid)\s*(?:=|is|为|:)?\s*(\d+)`, `(?:本地|本机|节点内) ?(?:的|第)? ?(?:rank|序号)? ?(\d+)`, `(?:local|本地) (?:gpu|card) (?:number )?(\d+)`)
 	c := q.cfg
 	if c.PerNode == 0 && c.World <= largestNode {

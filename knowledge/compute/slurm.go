@@ -48,7 +48,7 @@ func hosts(q *question) string {
 	case q.has("master-addr", "master", "head node", "first", "head -n", "第一台", "主节点", "第一个", "首个", "rank 0"):
 		return q.say("MASTER_ADDR is %[1]s, the first (head) node of %[2]s: `scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n1`.",
 			"MASTER_ADDR 是 %[1]s,即 %[2]s 的第一个节点(first):`scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n1`。", names[0], word)
-	case q.has("notavail", "unavailable", "pending", "reason", "原因", "error", "报错"):
+	case q.has("notavail", "unavailable", "pending", "reason", "原因", "error", "报错", "prompt", "shell", "log in", "login", "登录", "登陆"):
 		return ""
 	case q.has("exclude", "排除", "--nodelist", "-w ", "not land", "avoid", "skip", "keep off", "避开", "跳过", "踢") && !q.has("how many", "几", "多少", "expand", "展开"):
 		return ""

@@ -9,7 +9,8 @@ import (
 
 var (
 	timeGiven = lazy.New(`(?:--time|(?:^|\s)-t|time limit|timelimit|time|walltime|时限|时间)\s*(?:=|of|is|为|是|:|设为|设成|写)?\s*["']?(\d+(?:-\d+)?(?::\d+){0,2})`)
-	timeForm  = lazy.New(`(?:^|[^\w:-])(\d+-\d{1,2}(?::\d{2}){0,2}|\d+:\d{2}:\d{2})(?:[^\w:-]|$)`)
+	timeForm  = lazy.New(`(?:^|[^\w:\[-])(\d+-\d{1,2}(?::\d{2}){0,2}|\d+:\d{2}:\d{2})(?:[^\w:-]|$)`)
+	timeRange = lazy.New(`\d+-\d+\s*(?:minutes?|mins?|hours?|hrs?|days?|weeks?|seconds?|secs?|times|分钟?|小时|天|秒|次|周|个)`)
 	wanted    = lazy.New(`(\d+(?:\.\d+)?)\s*(?:个)?\s*(weeks?|周|星期|days?|天|hours?|hrs?|h\b|小时|minutes?|mins?|分钟?|seconds?|secs?|秒)`)
 )
 
@@ -30,7 +31,7 @@ func duration(q *question) string {
 	form := ""
 	if m := timeGiven.FindStringSubmatch(q.low); m != nil {
 		form = m[1]
-	} else if m := timeForm.FindStringSubmatch(q.low); m != nil && !q.has("timeout", "time-out", "watchdog", "rank") && q.has("time", "long", "hour", "minute", "second", "分钟", "秒", "多久", "多长", "小时", "时间", "how", "day") {
+	} else if m := timeForm.FindStringSubmatch(q.low); m != nil && !timeRange.MatchString(q.low) && !q.has("timeout", "time-out", "watchdog", "rank") && q.has("time", "long", "hour", "minute", "second", "分钟", "秒", "多久", "多长", "小时", "时间", "how", "day") {
 		form = m[1]
 	}
 	asksWrite := q.has("how do i write", "how to write", "how to specify", "how to ask", "write ", "spell", "set the time limit to", "as a slurm time", "what --time", "which --time", "format", "express", "as --time", "as a --time", "in --time", "as slurm", "slurm string", "字符串", "time string", "怎么写", "如何写", "写成", "怎么表示", "--time for", "--time 写", "--time=? ")

@@ -55,5 +55,19 @@ func Option(name string) bool {
 	return ok
 }
 
+// Tail reports whether text is how a variable ends, as people shorten a long
+// name: MAX_CONNECTIONS.
+func Tail(text string) bool {
+	if !strings.Contains(text, "_") {
+		return false
+	}
+	for name := range known() {
+		if strings.HasSuffix(name, "_"+text) {
+			return true
+		}
+	}
+	return false
+}
+
 // Variable reports whether an environment variable such as NCCL_DEBUG exists.
 func Variable(name string) bool { return known()[name] }
