@@ -17,8 +17,8 @@ import (
 // The library writes both from different goroutines, and the official
 // TypeScript client forgets a call's progress handler as soon as the answer is
 // in, so a notification without it is lost now and then; 5 ms were measured to
-// be enough.
-const settle = 20 * time.Millisecond
+// be enough on an idle machine, and 20 ms once not on a busy one.
+const settle = 50 * time.Millisecond
 
 // A guard stands around every handler.
 type guard struct{ log *slog.Logger }
