@@ -15,7 +15,7 @@ func TestNeighboursOfTheFieldAreDeclined(t *testing.T) {
 		"how do I add a GPU node to gres.conf", "upgrade the firmware of the InfiniBand switches", "how do I run LAMMPS on eight nodes",
 		"write a CUDA kernel that sorts an array", "which framework is better, this or Ray", "my loss is stuck at 3, which learning rate is the best for it",
 		"find me a job as cluster engineer in Munich", "how many GPUs does Meta have", "start a Quarkus service on a GPU node",
-		"gres.conf 怎么配置", "节点的网卡驱动怎么升级", "怎么在节点上跑 LAMMPS", "你觉得哪家公司的训练平台更好", "模型效果怎么提升", "暑假作业写不完怎么办",
+		"gres.conf 怎么配置", "节点的网卡驱动怎么升级", "怎么在节点上跑 LAMMPS", "你觉得哪家公司的训练平台更好", "模型效果怎么提升", "暑假作业写不完怎么办", "帮我把 /lustre/team/old 下面三个月前的检查点都删了",
 	} {
 		ans, err := a.Ask(t.Context(), knowledge.Question{Text: q})
 		require.NoError(t, err)

@@ -85,7 +85,7 @@ var scopeRules = []scopeRule{
 	},
 	{
 		act, lazy.New(`^(?:please |pls |can you |could you |would you |go ahead and |just |now |hey,? )*(?:cancel|kill|delete|submit|stop|requeue|hold|release|restart|drain|reboot)\b.{0,40}(?:\bfor me\b|\bnow\b|right away|immediately|\bplease\b)|^(?:please |pls |can you |could you |would you |go ahead and )+(?:cancel|kill|delete|submit|stop|requeue|hold|release|restart|drain|reboot|run|execute|start)\b.{0,24}(?:\d{2,}|my job|the job|all|node)|` +
-			`(?:帮我|替我|请你?|麻烦|立刻|马上|赶紧|现在就).{0,3}(?:取消|杀掉|删除|删掉|停掉|提交|重启|暂停|释放|执行|运行).{0,12}(?:作业|任务|job|节点|\d{2,}|命令)|(?:帮我|替我|请|麻烦|劳驾).{0,2}(?:把|将).{0,16}(?:scancel|cancel|kill|requeue|hold|取消|杀|删|停|提交|重启|恢复|重跑|释放|暂停|批准)|^(?:帮我|替我|请)?.{0,2}(?:把|将).{1,20}(?:重跑|重提|恢复|批准).{0,4}(?:吧|一下|一遍)|^(?:kick|踢掉|踢走|赶走|踢出).{0,20}(?:user|用户|的人)`),
+			`(?:帮我|替我|请你?|麻烦|立刻|马上|赶紧|现在就).{0,3}(?:取消|杀掉|删除|删掉|停掉|提交|重启|暂停|释放|执行|运行).{0,12}(?:作业|任务|job|节点|\d{2,}|命令)|(?:帮我|替我|请|麻烦|劳驾).{0,2}(?:把|将).{0,40}(?:scancel|cancel|kill|requeue|hold|取消|杀|删|停|提交|重启|恢复|重跑|释放|暂停|批准)|^(?:帮我|替我|请)?.{0,2}(?:把|将).{1,20}(?:重跑|重提|恢复|批准).{0,4}(?:吧|一下|一遍)|^(?:kick|踢掉|踢走|赶走|踢出).{0,20}(?:user|用户|的人)`),
 		lazy.New(`how (?:do|can|could|to)|怎么|如何|怎样|什么命令|哪个命令|\b(?:but|and) (?:let|make|have|do|don't|not|it|only|start|begin|run)\b.{0,30}(?:start|begin|run|before|after|later|at \d)`),
 	},
 	{

@@ -160,9 +160,12 @@ func thousands(s string) string { return grouped.ReplaceAllString(s, "$1$2$3$4$5
 // expertData names a size that is computed, never given.
 var expertData = lazy.New(`expert[- ]data[- ]parallel\w*|专家 ?数据并行度?`)
 
+// product names a product of sizes, as Megatron's assertions print it.
+var product = lazy.New(`(?:expert|tensor|context)-(?:tensor-)?(?:and-)?model-(?:and-)?pipeline-parallel[- ]?(?:size)?\s*\(?=?\s*\d*\)?`)
+
 // Read finds what a question says of a run.
 func Read(text string) Config {
-	changes, s := takeChanges(expertData.ReplaceAllString(fold(text), "edp"))
+	changes, s := takeChanges(product.ReplaceAllString(expertData.ReplaceAllString(fold(text), "edp"), " "))
 	var c Config
 	all := readers()
 	for i, q := range quantities {

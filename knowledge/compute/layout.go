@@ -84,9 +84,6 @@ func layout(q *question) string {
 			"不合法:WORLD_SIZE %[1]d 不能被 %[2]s = %[3]d 整除(%[1]d %% %[3]d = %[4]d,余 %[4]d),DP 不是整数,Megatron 会拒绝启动。改用 %[5]s 张 GPU,或调整 TP/PP/CP(张量/流水线/上下文并行)使乘积整除 %[1]d。",
 			c.World, factors, size, c.World%size, near(c.World, size))
 	}
-	if q.has("not divisible", "不能整除", "无法整除") {
-		return "" // it was told otherwise, by what the question does not show
-	}
 	dp := c.World / size
 	if c.DP > 0 && c.DP != dp {
 		return q.say("That does not fit: %[1]s × DP %[2]d = %[3]d, not %[4]d GPUs. With %[4]d GPUs DP = %[5]d.",
@@ -101,6 +98,9 @@ func layout(q *question) string {
 				"不合法:WORLD_SIZE %[1]d 不能被 ETP %[2]d × EP %[3]d × PP %[4]d = %[5]d 整除(余 %[6]d),专家并行需要整除,Megatron 会拒绝启动(没给 --expert-tensor-parallel-size 时 ETP 等于 TP)。只看 TP × PP × CP 是能整除的:DP = %[7]d。改用 %[8]s 张 GPU,或减小 EP,或减小 --expert-tensor-parallel-size。",
 				c.World, cmp.Or(c.ETP, one(c.TP)), c.EP, one(c.PP), n, c.World%n, dp, near(c.World, n))
 		}
+	}
+	if q.has("not divisible", "不能整除", "无法整除") {
+		return "" // it was told otherwise, by what the question does not show
 	}
 	t := q.say("DP = %[1]d: WORLD_SIZE / (%[2]s) = %[3]d / %[4]d = %[1]d. The layout divides: %[1]d data parallel replicas of %[4]d GPUs each.",
 		"DP = %[1]d:WORLD_SIZE / (%[2]s) = %[3]d / %[4]d = %[1]d。可以整除:%[1]d 个数据并行副本,每个占 %[4]d 张 GPU。", dp, factors, c.World, size)
