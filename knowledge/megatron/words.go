@@ -84,12 +84,20 @@ var entryScripts = map[string]string{
 // EntryOf is the entry that a script's path stands for: gpt, hybrid, t5 or
 // bert for Megatron's own scripts, else the script's file name.
 func EntryOf(script string) string {
-	name := script[strings.LastIndexAny(script, `/\`)+1:]
-	if entry, ok := entryScripts[name]; ok {
+	if entry, ok := OwnEntry(script); ok {
 		return entry
 	}
-	return name
+	return fileName(script)
 }
+
+// OwnEntry is the entry that a script's path stands for; ok is false where it is
+// none of Megatron's own pretrain scripts.
+func OwnEntry(script string) (entry string, ok bool) {
+	entry, ok = entryScripts[fileName(script)]
+	return entry, ok
+}
+
+func fileName(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
 
 // FromLaunch finds the training program in the words of a launch command and
 // returns its entry and what follows it: Megatron's own arguments. The program

@@ -12,12 +12,6 @@ import (
 // those in use, the one with the strictest rules.
 const hopper = 9
 
-// entries are Megatron's own programs and what its flag table calls them.
-var entries = map[string]string{
-	"pretrain_gpt.py": "gpt", "pretrain_hybrid.py": "hybrid", "pretrain_mamba.py": "hybrid",
-	"pretrain_t5.py": "t5", "pretrain_bert.py": "bert",
-}
-
 // Run is the launch of s as Megatron would see it, with the environment that
 // the specification itself gives it.
 func (s Spec) Run() megatron.Run {
@@ -26,10 +20,9 @@ func (s Spec) Run() megatron.Run {
 	if !ok {
 		arch = hopper
 	}
-	base := path.Base(s.Script)
-	entry, ok := entries[base]
+	entry, ok := megatron.OwnEntry(s.Script)
 	if !ok {
-		entry = strings.TrimSuffix(base, ".py")
+		entry = strings.TrimSuffix(path.Base(s.Script), ".py")
 	}
 	env := map[string]string{}
 	for k, v := range s.Env {

@@ -60,11 +60,6 @@ var megatronRules = []Rule{
 	},
 }
 
-// entries are Megatron's own entry scripts, and what they train.
-var entries = map[string]string{
-	"pretrain_gpt.py": "gpt", "pretrain_hybrid.py": "hybrid", "pretrain_mamba.py": "hybrid", "pretrain_bert.py": "bert", "pretrain_t5.py": "t5",
-}
-
 // A flagUse is one flag of a Megatron command line, as far as it is shown.
 type flagUse struct {
 	name   string
@@ -92,7 +87,7 @@ type trainer struct {
 func (c *checker) trainers() []trainer {
 	var out []trainer
 	for _, s := range c.job.Starts {
-		entry, ok := entries[programName(s)]
+		entry, ok := megatron.OwnEntry(programName(s))
 		if !ok || s.Trap || s.Subst || c.fork(s) {
 			continue
 		}

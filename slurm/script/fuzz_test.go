@@ -20,7 +20,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, src []byte) {
 		s := Read("fuzz.sh", src)
 		for _, j := range slices.Concat(s.Jobs, Settle("fuzz.sh", src).Jobs) {
-			_ = j.Training()
+			_ = j.Training(pretrains)
 			for _, c := range j.Commands {
 				if c.Line < 1 || c.Line > len(s.Lines)+2 {
 					t.Fatalf("command on line %d of %d", c.Line, len(s.Lines))

@@ -73,17 +73,14 @@ func (sh *Shell) here(line int) Value {
 	return sh.Dir
 }
 
-// entries are Megatron's own programs.
-var entries = strings.Fields("pretrain_gpt.py pretrain_hybrid.py pretrain_mamba.py pretrain_bert.py pretrain_t5.py")
-
-// Training is the start that the job is about: the last of Megatron's own
-// programs, else the last that a launcher starts, else the last; nil where
+// Training is the start that the job is about: the last whose program is one of
+// the caller's own, else the last that a launcher starts, else the last; nil where
 // nothing is started.
-func (j *Job) Training() *Start {
+func (j *Job) Training(own func(program string) bool) *Start {
 	var best *Start
 	score := func(s *Start) int {
 		n := 0
-		if t := s.Program.Text(); slices.Contains(entries, t[strings.LastIndexByte(t, '/')+1:]) {
+		if own(s.Program.Text()) {
 			n += 4
 		}
 		if s.Launcher.Forks() {

@@ -7,11 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// pretrains knows a program of Megatron's by its name.
+func pretrains(program string) bool { return strings.Contains(program, "pretrain_") }
+
 // training is what the training of a script gets, with what Slurm sets filled in.
 func training(t *testing.T, src string) (st *Start, argv []string) {
 	t.Helper()
 	j := Settle("", []byte(src)).Jobs[0]
-	st = j.Training()
+	st = j.Training(pretrains)
 	require.NotNil(t, st)
 	for _, a := range st.ProgramArgs {
 		s, _ := j.Filled(a.Value)
@@ -81,7 +84,7 @@ func TestTheTrainingIsMegatronsNotItsHelpers(t *testing.T) {
 	st, argv := training(t, "python tools/preprocess_data.py --a 1 --b 2 --c 3\npython -m torch.distributed.run --nproc_per_node 2 /opt/m/pretrain_t5.py --num-layers 2\npython plot.py\n")
 	require.Equal(t, "/opt/m/pretrain_t5.py", st.Program.Text())
 	require.Equal(t, []string{"--num-layers", "2"}, argv)
-	require.Nil(t, Settle("", []byte("echo hello\n")).Jobs[0].Training())
+	require.Nil(t, Settle("", []byte("echo hello\n")).Jobs[0].Training(pretrains))
 }
 
 func TestDirectivesAreReadAsSbatchReadsThem(t *testing.T) {

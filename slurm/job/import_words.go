@@ -1,0 +1,118 @@
+package job
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/script"
+)
+
+// words are the program and its arguments.
+func (m *importer) words(st *script.Start) {
+	m.spec.Script = st.Program.Text()
+	if strings.HasPrefix(m.spec.Script, "./") {
+		m.spec.Script = path.Clean(m.spec.Script)
+	}
+	if st.Module {
+		m.note(st.Line, "-m "+st.Program.Text(), "a module is started through launcher: custom", "模块需通过 launcher: custom 启动")
+	}
+	words := st.Program.Text()
+	afterFlag := false
+	for _, a := range st.ProgramArgs {
+		word, shown := m.job.Filled(a.Value)
+		words += " " + word
+		switch {
+		case shown:
+			m.spec.Args = append(m.spec.Args, word)
+		case manyWords(a.Value) && !afterFlag:
+			m.mark(Hidden, a.Line, word, "the file does not show these words: they are left out", "文件没有给出这些参数：已略去")
+		default:
+			m.mark(Hidden, a.Line, word, "the file does not show this value: write it out, nothing is expanded", "文件没有给出该值：请直接写出，此处不做展开")
+			m.spec.Args = append(m.spec.Args, word)
+		}
+		afterFlag = strings.HasPrefix(word, "--") && !strings.Contains(word, "=")
+	}
+	m.choices(words)
+}
+
+// isDefault reports whether the file gives name by a default alone, which the
+// environment may overrule.
+func (m *importer) isDefault(name string) bool {
+	return slices.ContainsFunc(m.job.Choices, func(c script.Choice) bool { return c.Name == name && c.Default })
+}
+
+var listName = lazy.New(`(?i)(args|opts|options|flags|params|arguments|extra|@)$`)
+
+// manyWords reports whether v is one variable that stands for a list of words.
+func manyWords(v script.Value) bool {
+	r := v.Only()
+	return r != nil && !v[0].Quoted && (r.Kind == script.Output || listName.MatchString(r.Name))
+}
+
+// choices notes the values that were taken for what the environment or a branch
+// decides, where they are among the words of the program.
+func (m *importer) choices(words string) {
+	for _, c := range m.job.Choices {
+		value, _ := m.job.Filled(c.Taken)
+		if value = strings.Join(strings.Fields(value), " "); value == "" || !strings.Contains(words, value) {
+			continue
+		}
+		if r := []rune(value); len(r) > 60 {
+			value = string(r[:60]) + "…"
+		}
+		if c.Default {
+			m.mark(Taken, c.Line, c.Name+"="+value, "its default is taken: the environment may set it otherwise", "取其默认值：环境可能另有设置")
+		} else {
+			m.mark(Taken, c.Line, c.Name+"="+value, "a branch sets it otherwise: this one of its values is taken", "分支中另有取值：这里取此值")
+		}
+	}
+}
+
+// variables are what the program finds in its environment by the script's doing.
+func (m *importer) variables(st *script.Start) {
+	for _, name := range st.Env.Names() {
+		v, ok := st.Env.Env(name)
+		if !ok {
+			continue
+		}
+		value, literal := m.job.Filled(v)
+		switch {
+		case ours[name] != "":
+			if n := whole(value); name == "MASTER_PORT" && n != nil && *n != 29500 {
+				m.spec.MasterPort = n
+			}
+			if n := whole(value); name == "GPUS_PER_NODE" && n != nil && m.spec.GPUsPerNode == nil {
+				m.spec.GPUsPerNode = n
+			}
+		case secretName.MatchString(name):
+			m.note(v.Line(), name, "a secret stays out of the specification: export it before submitting, or use the secrets file", "密钥不写入规格：请在提交前导出，或使用密钥文件")
+		case isDenied(name):
+			m.note(v.Line(), name, "this variable changes the shell or Slurm itself and is not carried", "该变量会改变 shell 或 Slurm 本身，不导入")
+		case !literal:
+			m.note(v.Line(), name+"="+v.String(), "the file does not show this value", "文件没有给出该值")
+		default:
+			m.setEnv(name, value)
+		}
+	}
+}
+
+// outside notes what the script exports and a container never sees.
+func (m *importer) outside(st *script.Start) {
+	for _, name := range m.job.Shell.Names() {
+		if _, inside := st.Env.Env(name); inside || ours[name] != "" {
+			continue
+		}
+		if v, ok := m.job.Shell.Env(name); ok {
+			m.note(v.Line(), name, "set outside the container, which does not see it: put it in env if it is wanted", "在容器外设置，容器内看不到：若需要请写入 env")
+		}
+	}
+}
+
+func (m *importer) setEnv(name, value string) {
+	if m.spec.Env == nil {
+		m.spec.Env = map[string]string{}
+	}
+	m.spec.Env[name] = value
+}
