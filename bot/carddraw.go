@@ -32,10 +32,7 @@ var stateText = map[slurm.State]lang.Text{
 // stateWords is the state in words, with Slurm's own word.
 func stateWords(s slurm.State, l lang.Lang) string {
 	if t, ok := stateText[s]; ok {
-		if l == lang.ZH {
-			return t.ZH + "（" + string(s) + "）"
-		}
-		return t.EN + " (" + string(s) + ")"
+		return fmt.Sprintf(textNamed.In(l), t.In(l), s)
 	}
 	return string(s)
 }

@@ -239,10 +239,7 @@ func causeWords(class string, l lang.Lang) string {
 	}
 	for _, c := range diagnose.Classes() {
 		if c.ID == class {
-			if l == lang.ZH {
-				return c.Name.ZH + "（" + class + "）"
-			}
-			return c.Name.EN + " (" + class + ")"
+			return fmt.Sprintf(textNamed.In(l), c.Name.In(l), class)
 		}
 	}
 	return class

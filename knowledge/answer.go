@@ -296,7 +296,7 @@ func (a *Answerer) find(q Question) finding {
 	lib, text, l := a.ready(), q.Text, q.Lang
 	hits := lib.deny(text, lib.index.Search(text, nearest))
 	why := outOfScope(text)
-	if (why == foreign || why == person) && declines(neighbourRules, text) == "" && lib.surely(text, hits) {
+	if (why == foreign || why == person) && declines(neighbourRules, strings.ToLower(text)) == "" && lib.surely(text, hits) {
 		why = ""
 	}
 	if ans, ok := a.about(text, l, why); ok {

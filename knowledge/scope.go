@@ -142,8 +142,9 @@ var killSwitch = lazy.New(`kill[- ]?switch|终止开关|停机开关`)
 // outOfScope reports why a question is declined before it is looked up; empty
 // where it is not.
 func outOfScope(text string) reason {
+	low := strings.ToLower(text)
 	for _, rules := range [][]scopeRule{scopeRules, subjectRules, neighbourRules} {
-		if why := declines(rules, text); why != "" {
+		if why := declines(rules, low); why != "" {
 			return why
 		}
 	}
@@ -153,9 +154,9 @@ func outOfScope(text string) reason {
 	return ""
 }
 
-// declines is the reason of the first rule that a text meets, or empty.
-func declines(rules []scopeRule, text string) reason {
-	low := strings.ToLower(text)
+// declines is the reason of the first rule that a text in lower case meets, or
+// empty.
+func declines(rules []scopeRule, low string) reason {
 	for _, r := range rules {
 		if r.re.MatchString(low) && (r.unless == nil || !r.unless.MatchString(low)) && (r.why != act || !killSwitch.MatchString(low)) {
 			return r.why
