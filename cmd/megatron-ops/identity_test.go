@@ -83,11 +83,12 @@ func (o office) hears(what string) {
 	})
 }
 
-// job waits for the job of that name, and returns its id, owner and state.
+// job waits for the first job of that name, and returns its id, owner and state: a
+// chain's next job has the name as well, and may be listed before it.
 func (o office) job(name string) (id, owner, state string) {
 	o.t.Helper()
 	require.Eventually(o.t, func() bool {
-		out, err := o.real.Run(o.t.Context(), "squeue", "-h", "-a", "--name="+name, "-o", "%i %u %T")
+		out, err := o.real.Run(o.t.Context(), "squeue", "-h", "-a", "--name="+name, "-S", "i", "-o", "%i %u %T")
 		if err != nil || out == "" {
 			return false
 		}
