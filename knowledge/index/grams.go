@@ -28,6 +28,10 @@ func grams(text string) []string {
 		return !isAlnum(r) && r != '_' && r != '-' && !unicode.Is(unicode.Han, r)
 	})
 	for _, w := range words {
+		// The letters of a long name that means one thing must not outweigh the rest.
+		if key := lexicon().concept[w]; key != "" && strings.Contains(w, "_") {
+			w = strings.TrimPrefix(key, "=")
+		}
 		for len(w) > 0 {
 			n := strings.IndexFunc(w, func(r rune) bool { return r >= 0x80 })
 			if n < 0 {
