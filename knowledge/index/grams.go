@@ -11,6 +11,9 @@ import (
 // questions by pieces of their letters: four at a time in a word, single
 // characters and pairs in Chinese.
 
+// commonShare is the share of Docs that hold a piece which tells nothing.
+const commonShare = 0.25
+
 // gramSize is how many letters of a word make up a piece.
 const gramSize = 4
 
@@ -100,7 +103,11 @@ func newSpeller(docs []material) *speller {
 		}
 	}
 	n := float64(len(docs))
-	for _, p := range s.pieces {
+	for g, p := range s.pieces {
+		if p.weight > commonShare*n {
+			s.pieces[g] = &piece{} // it tells nothing, and would be looked at in most texts
+			continue
+		}
 		p.weight = math.Log(1 + n/(p.weight+0.5))
 	}
 	s.rare = math.Log(1 + 2*n)

@@ -33,7 +33,8 @@ type Hit struct {
 // An Index holds analysed Docs. It is safe for concurrent use.
 type Index struct {
 	docs   []doc
-	ids    map[string]int32 // of the words that example questions hold
+	norms  []float64        // of an example question: the length of its words as a vector of weights
+	words  map[string][]use // where example questions hold a word
 	idf    map[string]float64
 	rare   float64 // the weight of a word that no Doc holds
 	post   map[string][]posting
@@ -47,9 +48,9 @@ type Index struct {
 // A desk holds the numbers that a search works with; it is used again, for they
 // are many and all but a few are zero.
 type desk struct {
-	asked  []float64    // the question's weights, by the words' numbers
 	held   []share      // by Doc
-	dot    []float64    // by example question
+	words  []float64    // by example question, what its words have in common with the question
+	dot    []float64    // the same of its letters
 	three  [][3]float64 // of each Doc, its likest example questions, falling
 	near   []likeness   // by Doc
 	likely []float64    // by Doc
@@ -62,12 +63,12 @@ func (x *Index) desk() *desk {
 	if d == nil {
 		n := len(x.docs)
 		return &desk{
-			asked: make([]float64, len(x.ids)), held: make([]share, n), dot: make([]float64, len(x.spell.owner)),
+			held: make([]share, n), words: make([]float64, len(x.norms)), dot: make([]float64, len(x.norms)),
 			three: make([][3]float64, n), near: make([]likeness, n), likely: make([]float64, n), hits: make([]Hit, 0, n),
 		}
 	}
-	clear(d.asked)
 	clear(d.held)
+	clear(d.words)
 	clear(d.dot)
 	clear(d.three)
 	clear(d.likely)
@@ -75,9 +76,13 @@ func (x *Index) desk() *desk {
 	return d
 }
 
+// A use is an example question that holds a word, and the word's weight in it.
+type use struct {
+	ask    int32
+	weight float64
+}
+
 type doc struct {
-	asks [][]weighed
-	norm []float64       // of each ask
 	held map[string]bool // the words of the asks
 	tf   map[string]float64
 	size float64
@@ -91,12 +96,9 @@ type posting struct {
 }
 
 // A share is how much of a question a Doc holds.
-type share struct{ bag, cover, held float64 }
-
-// A weighed word of an example question, by its number.
-type weighed struct {
-	id     int32
-	weight float64
+type share struct {
+	bag, cover, held float64
+	phrase           float64 // of the best example question
 }
 
 // Weights of a Doc's parts in its bag of words.
@@ -108,7 +110,7 @@ const (
 
 // New analyses the Docs.
 func New(docs []Doc) *Index {
-	x := &Index{docs: make([]doc, len(docs)), ids: map[string]int32{}, idf: map[string]float64{}, post: map[string][]posting{}}
+	x := &Index{docs: make([]doc, len(docs)), words: map[string][]use{}, idf: map[string]float64{}, post: map[string][]posting{}}
 	all := read(docs)
 	for i, d := range all {
 		e := doc{tf: map[string]float64{}, held: map[string]bool{}}
@@ -120,9 +122,6 @@ func New(docs []Doc) *Index {
 		}
 		for _, a := range d.asks {
 			for _, t := range a.terms {
-				if _, ok := x.ids[t.Key]; !ok {
-					x.ids[t.Key] = int32(len(x.ids))
-				}
 				e.held[t.Key] = true
 				// Many example questions must not make a word count for more.
 				if v := askWeight * t.Weight; e.tf[t.Key] < v {
@@ -144,15 +143,12 @@ func New(docs []Doc) *Index {
 		x.idf[k] = math.Log(1 + (n-df+0.5)/(df+0.5))
 	}
 	x.rare = math.Log(1 + n)
-	for i := range x.docs {
-		d := &x.docs[i]
-		for _, a := range all[i].asks {
-			list := make([]weighed, len(a.terms))
-			for j, t := range a.terms {
-				list[j] = weighed{x.ids[t.Key], x.weight(t)}
+	for _, d := range all {
+		for _, a := range d.asks {
+			for _, t := range a.terms {
+				x.words[t.Key] = append(x.words[t.Key], use{int32(len(x.norms)), x.weight(t)})
 			}
-			d.asks = append(d.asks, list)
-			d.norm = append(d.norm, x.norm(a.terms))
+			x.norms = append(x.norms, x.norm(a.terms))
 		}
 	}
 	x.spell = newSpeller(all)
@@ -204,11 +200,7 @@ func (x *Index) Search(question string, n int) []Hit {
 	for i, t := range q {
 		qw[i] = x.weight(t)
 		total += qw[i]
-		if id, ok := x.ids[t.Key]; ok {
-			d.asked[id] = qw[i]
-		}
 	}
-	qn := x.norm(q)
 	for j, t := range q {
 		for _, p := range x.post[t.Key] {
 			h := &d.held[p.doc]
@@ -218,6 +210,17 @@ func (x *Index) Search(question string, n int) []Hit {
 				h.held += qw[j]
 			}
 		}
+		for _, u := range x.words[t.Key] {
+			d.words[u.ask] += qw[j] * u.weight
+		}
+	}
+	qn := x.norm(q)
+	for a, dot := range d.words {
+		if dot == 0 {
+			continue
+		}
+		h := &d.held[x.spell.owner[a]]
+		h.phrase = max(h.phrase, dot/(qn*x.norms[a]))
 	}
 	pieces := grams(question)
 	x.spell.like(pieces, d)
@@ -226,7 +229,7 @@ func (x *Index) Search(question string, n int) []Hit {
 		if d.held[i].cover == 0 && d.near[i].best == 0 {
 			continue
 		}
-		if h := x.score(i, d.held[i], d.asked, total, qn, d.near[i]); h.Score > 0 {
+		if h := score(i, d.held[i], total, d.near[i]); h.Score > 0 {
 			h.order = h.Score + likelyShare*d.likely[i]
 			d.hits = append(d.hits, h)
 		}
@@ -248,23 +251,9 @@ func best(hits []Hit, n int) []Hit {
 	return top
 }
 
-func (x *Index) score(i int, held share, asked []float64, total, qn float64, near likeness) Hit {
-	d := &x.docs[i]
-	var phrase float64
-	for j, ask := range d.asks {
-		if held.held == 0 {
-			break // no example question holds a word of the question
-		}
-		var dot float64
-		for _, a := range ask {
-			dot += asked[a.id] * a.weight
-		}
-		if v := dot / (qn * d.norm[j]); v > phrase {
-			phrase = v
-		}
-	}
+func score(i int, held share, total float64, near likeness) Hit {
 	cover := held.cover / total
-	score := phraseShare*phrase + bagShare*held.bag/(total*(bagK+1)) + coverShare*cover + askShare*held.held/total + spellShare*near.best + spellsShare*near.mean
+	score := phraseShare*held.phrase + bagShare*held.bag/(total*(bagK+1)) + coverShare*cover + askShare*held.held/total + spellShare*near.best + spellsShare*near.mean
 	return Hit{Doc: i, Score: score, Cover: cover}
 }
 
