@@ -312,10 +312,17 @@ func (a *Answerer) find(q Question) finding {
 				continue
 			}
 			if r, ok := compute.Answer(t, l); ok {
-				return finding{Answer: Answer{Answer: r.Text, Sources: []Source{{Skill: r.Skill, Section: r.Section, URL: r.URL}}}, computed: true, hits: hits}
+				return a.joined(r, a.told(text, whole, l, why, hits), l)
 			}
 		}
 	}
+	return a.told(text, whole, l, why, hits)
+}
+
+// told answers with what is written somewhere: a page of the site, a rule, a
+// flag, a card.
+func (a *Answerer) told(text, whole string, l lang.Lang, why reason, hits []index.Hit) finding {
+	lib := a.ready()
 	if ans, ok := a.local(text, l, hits); ok {
 		return finding{Answer: ans, hits: hits}
 	}
@@ -393,6 +400,9 @@ func (lib *library) deny(text string, hits []index.Hit) []index.Hit {
 	return hits
 }
 
+// textRelated stands before the title of a second card.
+var textRelated = lang.Text{EN: "Related: ", ZH: "相关:"}
+
 // found answers with the best card; where a second one fits nearly as well, it
 // follows under its title.
 func (lib *library) found(hits []index.Hit, l lang.Lang) Answer {
@@ -407,7 +417,7 @@ func (lib *library) found(hits []index.Hit, l lang.Lang) Answer {
 		if c.ID == lib.cards[hits[0].Doc].ID {
 			continue
 		}
-		more := "\n\n" + lang.Text{EN: "Related: ", ZH: "相关:"}.In(l) + c.Title.In(l) + "\n" + c.Text.In(l)
+		more := "\n\n" + textRelated.In(l) + c.Title.In(l) + "\n" + c.Text.In(l)
 		if len([]rune(ans.Answer))+len([]rune(more)) > maxWithRelated {
 			continue
 		}

@@ -14,6 +14,12 @@ import (
 type Result struct {
 	Text                string
 	Skill, Section, URL string
+	// Told reports that the question also speaks of a failure, a way or a reason,
+	// which the numbers do not answer.
+	Told bool
+	// Asked reports that the value itself is asked for. Where it is not, what tells
+	// of the failure, the way or the reason goes before it.
+	Asked bool
 }
 
 // A question is what the answerers below look at.
@@ -90,7 +96,8 @@ func Answer(text string, l lang.Lang) (Result, bool) {
 	q := &question{text: text, low: fold(text), lang: l, cfg: Read(text)}
 	for _, a := range answerers {
 		if t := a.answer(q); t != "" {
-			return Result{Text: t, Skill: a.skill, Section: a.section, URL: a.url}, true
+			told := q.told()
+			return Result{Text: t, Skill: a.skill, Section: a.section, URL: a.url, Told: told, Asked: !told || q.wants()}, true
 		}
 	}
 	return Result{}, false
