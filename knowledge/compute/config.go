@@ -114,6 +114,8 @@ var (
 	letters = lazy.New(`\bt(\d+)[-_/ ]?p(\d+)(?:[-_/ ]?c(\d+))?\b`)
 	// racks finds nodes told by the rack.
 	racks = lazy.New(`(\d+) ?(?:racks?|pods|个?机柜|个?机架)(?: of| with| x|,? each (?:with|holding|of)|, ?|每柜|每架|每个|各)* ?(\d+) ?(?:个|台)?(?:nodes|boxes|machines|servers|hosts|节点|机器?|台)`)
+	// alike finds sizes that are told to be the same: "TP and PP both 4", tp=pp=2.
+	alike = lazy.New(`\b(tp|pp|cp|dp|ep)(?: ?(?:and|&|\+|,|/|=|和|与|跟) ?(tp|pp|cp|dp|ep))(?: ?(?:and|&|\+|,|/|=|和|与|跟) ?(tp|pp|cp|dp|ep))? ?(?:=|are |is |both|all|each|set to|of|at|都|均|各)(?: ?(?:=|are|is|set|both|all|each|to|of|at|设|是|为|成|了|开|取|等于))* ?(\d+)`)
 	// asked finds a size that is asked for, behind which the GPUs are told: "DP: 64 卡".
 	asked = lazy.New(`((?:\bdp|data[- ]parallel\w*|数据并行度?)\s*)[:?] ?(\d+ ?(?:张|块|个)? ?(?:卡|gpus?\b|cards))`)
 	// grouped finds the thousands of a length or a batch: 4,096 tokens.
@@ -147,6 +149,16 @@ func spaced(s string) string {
 		return strconv.Itoa(small(g[1])*small(g[2])) + " nodes"
 	})
 	s = asked.ReplaceAllString(s, "$1 ; $2")
+	s = alike.ReplaceAllStringFunc(s, func(m string) string {
+		g := alike.FindStringSubmatch(m)
+		said := ""
+		for _, size := range g[1:4] {
+			if size != "" {
+				said += " " + size + "=" + g[4]
+			}
+		}
+		return said + " ; "
+	})
 	s = ways.ReplaceAllString(s, " $2$4=$1$3 ; ")
 	for range 3 {
 		s = glued.ReplaceAllString(s, "$1 $2")

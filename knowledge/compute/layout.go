@@ -228,7 +228,7 @@ func heads(q *question) string {
 			return q.say("Not valid: num_query_groups %[1]d is neither a multiple nor a divisor of TP %[2]d (remainder %[3]d).", "不行:num_query_groups %[1]d 既不是 TP %[2]d 的倍数也不是约数(余 %[3]d)。", c.Groups, c.TP, c.Groups%c.TP)
 		}
 		if c.TP > c.Groups {
-			return q.say("Valid: TP %[2]d is a multiple of the %[1]d query groups (KV heads), so each is kept on %[3]d ranks.", "合法,可以:TP %[2]d 是 %[1]d 个 query group(KV 头)的倍数,每组在 %[3]d 个 rank 上各存一份。", c.Groups, c.TP, c.TP/c.Groups)
+			return q.say("Valid, allowed: TP %[2]d is a multiple of the %[1]d query groups (KV heads), so each is kept on %[3]d ranks; one has only to be a multiple or a divisor of the other.", "合法,可以:TP %[2]d 是 %[1]d 个 query group(KV 头)的倍数,每组在 %[3]d 个 rank 上各存一份;二者只要互为倍数或约数即可。", c.Groups, c.TP, c.TP/c.Groups)
 		}
 		return q.say("Valid: %[1]d %% %[2]d == 0, so the %[1]d query groups (KV heads) are divisible by TP %[2]d: %[3]d on each rank.", "合法,可以:%[1]d %% %[2]d == 0,%[1]d 个 query group(KV 头)能被 TP %[2]d 整除,每个 rank %[3]d 组。", c.Groups, c.TP, c.Groups/c.TP)
 	}
@@ -378,18 +378,25 @@ func rankPlace(q *question) string {
 			return t
 		}
 	}
-	r, ok := q.after(`\brank\s*(?:=|is|number|号|为)?\s*(\d+)`, `全局 ?rank ?(?:为|是|=)? ?(\d+)`, `第? ?(\d+) ?号 ?rank`)
+	r, ok := q.after(`\brank\s*(?:=|is|number|号|为)?\s*(\d+)(?:[^\d/]|$)`, `全局 ?rank ?(?:为|是|=)? ?(\d+)`, `第? ?(\d+) ?号 ?rank`)
 	c := q.cfg
 	if c.PerNode == 0 && q.has("8-gpu", "dgx") {
 		c.PerNode = 8
 	}
-	if !ok || c.PerNode == 0 || !q.has("node", "节点", "机", "local", "host", "where", "哪") {
+	if !ok || c.PerNode == 0 || printed.MatchString(q.low) || !placeAsked.MatchString(perNodeWord.ReplaceAllString(q.low, " ")) {
 		return ""
 	}
 	return q.say("Global rank %[1]d is on node %[3]d (counted from 0, so the %[5]s node), local rank (GPU) %[4]d: %[1]d / %[2]d = %[3]d remainder %[4]d.",
 		"全局 rank %[1]d 在节点 %[3]d(从 0 数,即第 %[6]d 个节点),local rank(GPU)为 %[4]d:%[1]d / %[2]d = %[3]d 余 %[4]d。",
 		r, c.PerNode, r/c.PerNode, r%c.PerNode, ordinal(r/c.PerNode+1), r/c.PerNode+1)
 }
+
+var (
+	// perNodeWord takes out the words that tell how many GPUs a node has.
+	perNodeWord = lazy.New(`(?:per|each|every|a)[- ](?:node|machine|host|box|server)|(?:每|一|单)(?:个|台)?(?:节点|机器?)|\d ?卡机器?`)
+	// placeAsked finds that the place of a rank is asked for.
+	placeAsked = lazy.New(`\bnodes?\b|节点|\blocal|\bhost|\bwhere\b|\bwhich\b|\bwhat (?:machine|box|server)|哪|几号|第几`)
+)
 
 // nodeIndex captures a node's number, counted from 0.
 const nodeIndex = `(?:slurm-nodeid|node[- ]?rank|node id|node|节点)\s*(?:=|is|号|为|:|number|index)?\s*(\d+)\b`

@@ -45,11 +45,11 @@ func hosts(q *question) string {
 		return ""
 	}
 	switch {
+	case q.has("notavail", "unavailable", "pending", "reason", "原因", "error", "报错", "prompt", "shell", "--pty", "log in", "login", "登录", "登陆", "ssh"):
+		return ""
 	case q.has("master-addr", "master", "head node", "first", "head -n", "第一台", "主节点", "第一个", "首个", "rank 0"):
 		return q.say("MASTER_ADDR is %[1]s, the first (head) node of %[2]s: `scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n1`.",
 			"MASTER_ADDR 是 %[1]s,即 %[2]s 的第一个节点(first):`scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n1`。", names[0], word)
-	case q.has("notavail", "unavailable", "pending", "reason", "原因", "error", "报错", "prompt", "shell", "log in", "login", "登录", "登陆"):
-		return ""
 	case q.has("exclude", "排除", "--nodelist", "-w ", "not land", "avoid", "skip", "keep off", "避开", "跳过", "踢") && !q.has("how many", "几", "多少", "expand", "展开"):
 		return ""
 	case q.cfg.PerNode > 0 && q.has("gpu", "卡", "world", "rank"):
@@ -81,6 +81,8 @@ var (
 	// oneElement finds an array by its id and one of its elements, endsElement that it is to be cancelled.
 	oneElement  = lazy.New(`(?:array|数组|作业|job)\D{0,8}(\d{4,})\b.{0,24}(?:(?:element|task|index|number|no\.?|#|编号|下标|第) ?(\d{1,4})\b|(\d{1,4})(?:st|nd|rd|th)\b)`)
 	endsElement = lazy.New(`cancel|kill|stop|drop|scrap|abort|terminate|end\b|remove|get rid|不要|取消|停|杀|去掉`)
+	// jobStep finds that a step of a job is meant, not an element of an array.
+	jobStep     = lazy.New(`\bjob ?steps?\b|\b(?:step|srun) ?\d|\d ?(?:号|个)? ?(?:step|步)|作业步`)
 	arrayTo     = lazy.New(`(\d+) ?(?:到|至|~|\bto\b|\bthrough\b) ?(\d+)`)
 	arrayStepOf = lazy.New(`\b(?:steps?|stride)(?: of| size)? (\d+)|步长 ?(?:为|是|=)? ?(\d+)|every (\d+)(?:st|nd|rd|th)`)
 	arrayElem   = lazy.New(`\b(\d{2,})_(\d+)\b`)
@@ -91,7 +93,7 @@ var (
 func array(q *question) string {
 	low := arrayTo.ReplaceAllString(strings.ReplaceAll(q.low, "％", "%"), "$1-$2")
 	low = elementOf.ReplaceAllString(low, "array $2 element $1")
-	if m := oneElement.FindStringSubmatch(low); m != nil && endsElement.MatchString(low) {
+	if m := oneElement.FindStringSubmatch(low); m != nil && endsElement.MatchString(low) && !jobStep.MatchString(low) {
 		e := first(append([]string{""}, m[2:]...))
 		return q.say("`scancel %[1]s_%[2]d`: it cancels element %[2]d of array %[1]s alone; the others go on.", "`scancel %[1]s_%[2]d`:只取消数组 %[1]s 的第 %[2]d 个任务,其余照常运行。", m[1], e)
 	}
@@ -247,19 +249,52 @@ func indices(spec string) string {
 	return strings.Join(list, ", ")
 }
 
+var (
+	// idForm finds what may be a job's id, with what stands before and behind it.
+	idForm = lazy.New(`(?:^|[^\w:.\-=])#?(\d{1,9}(?:_\d+)?)(?:[^\w:.\-%]|$)`)
+	// notID takes out the numbers that count or set something.
+	notID = lazy.New(`(?i)(?:^|\s)--?[a-z][\w-]*[ =]\d[\w:-]*|\b\d+ ?(?:days?|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s|weeks?|gb|g|tb|t|k|cards?|steps?|iterations?|iters?|times|am|pm|o'clock|percent)\b|\d+ ?(?:天|小时|分钟|秒|周|张|台|次|步|点|倍|层)`)
+	// boundID finds a number that the words make a job.
+	boundID = lazy.New(`(?:jobs?|job ?id|id|作业号?|任务号?|after|once|when|until|behind|#|等|在)\s*(?:number |no\.? |is |为|是|:|=)?\s*#?\d+|\d+(?:_\d+)? ?(?:号|has\b|have\b|is\b|are\b|was\b|both\b|all\b|finish|end|succe|fail|crash|complete|start|begin|began|done|exit|ok\b|and #?\d|完|结束|成功|失败|出错|挂|跑|启动|开始|正常|之?后|以后|没|不管|无论|都)`)
+	// typed finds a dependency type by its name, wantsYes a question that wants a yes.
+	typed    = lazy.New(`\bafter(?:ok|notok|any|corr)\b`)
+	wantsYes = lazy.New(`\b(?:right|correct|true|yes|agree)\s*\?|(?:对吧|对吗|是吧|是吗|没错吧|对不对|吧)\s*\??$`)
+	// watched finds a question that wants to know of a job, not to start one after it.
+	watched = lazy.New(`\bsee (?:whether|if)\b|\bmonitor|\bwatch\b|\bnotif|return code|exit status|tell me|监控|通知|返回码|看看`)
+)
+
+// longID is from how many digits on a number is taken for a job's id without a
+// word that says so.
+const longID = 3
+
+// jobs are the ids of jobs that a question names.
+func (q *question) jobs() []string {
+	text := notID.ReplaceAllString(q.text, " ; ")
+	var ids []string
+	bound := boundID.MatchString(strings.ToLower(text))
+	for _, m := range idForm.FindAllStringSubmatch(strings.ReplaceAll(text, " ", "  "), -1) {
+		ids = append(ids, m[1])
+		bound = bound || len(m[1]) >= longID
+	}
+	if m := compiled(`(?:作业|任务|job)\s*(\d{1,9}(?:_\d+)?)`).FindStringSubmatch(q.low); m != nil && len(ids) == 0 {
+		ids, bound = []string{m[1]}, true
+	}
+	if !bound {
+		return nil
+	}
+	return ids
+}
+
 // dependency writes --dependency for a condition on given jobs.
 func dependency(q *question) string {
 	if strings.Contains(q.low, "satisfied") || !q.has("job", "作业", "任务", "depend", "依赖", "after", "以后", "之后", "后自动", "失败后", "成功后", "再跑", "再启动", "再运行", "才跑", "once ") {
 		return ""
 	}
-	var ids []string
-	for _, m := range compiled(`(?:^|[^\w:.\-=])#?(\d{1,9}(?:_\d+)?)(?:[^\w:.\-%]|$)`).FindAllStringSubmatch(strings.ReplaceAll(q.text, " ", "  "), -1) {
-		ids = append(ids, m[1])
+	if typed.MatchString(q.low) && (wantsYes.MatchString(q.low) || !writing.MatchString(q.low) && strings.HasSuffix(q.low, "?")) {
+		return "" // it asks what a type means
 	}
-	if m := compiled(`(?:作业|任务|job)\s*(\d{1,9}(?:_\d+)?)`).FindStringSubmatch(q.low); m != nil && len(ids) == 0 {
-		ids = []string{m[1]}
-	}
-	if len(ids) == 0 || q.has("node", "gpu", "卡", "--time", "hour", "小时", "节点", "array", "数组", "exit code", "退出码", "%") {
+	ids := q.jobs()
+	if len(ids) == 0 || watched.MatchString(q.low) || q.has("node", "gpu", "卡", "--time", "hour", "小时", "节点", "array", "数组", "exit code", "退出码", "%") {
 		return ""
 	}
 	var kind string

@@ -9,10 +9,13 @@ import (
 
 var (
 	timeGiven = lazy.New(`(?:--time|(?:^|\s)-t|time limit|timelimit|time|walltime|时限|时间)\s*(?:=|of|is|为|是|:|设为|设成|写)?\s*["']?(\d+(?:-\d+)?(?::\d+){0,2})`)
-	timeForm  = lazy.New(`(?:^|[^\w:\[-])(\d+-\d{1,2}(?::\d{2}){0,2}|\d+:\d{2}:\d{2})(?:[^\w:-]|$)`)
+	timeForm  = lazy.New(`(?:^|[^\w:\[-])(\d+-\d{1,2}(?::\d{2}){0,2}|\d+:\d{2}:\d{2})(?:[^\w:%-]|$)`)
 	timeRange = lazy.New(`\d+-\d+\s*(?:minutes?|mins?|hours?|hrs?|days?|weeks?|seconds?|secs?|times|分钟?|小时|天|秒|次|周|个)`)
 	wanted    = lazy.New(`(\d+(?:\.\d+)?)\s*(?:个)?\s*(weeks?|周|星期|days?|天|hours?|hrs?|h\b|小时|minutes?|mins?|分钟?|seconds?|secs?|秒)`)
 )
+
+// daysAsked finds a question in which 2-06 is a time and not a range.
+var daysAsked = lazy.New(`\bhours?\b|\bminutes?\b|\bhow long\b|\btime ?limit|\bwalltime|--time|\bslurm time|小时|分钟|多久|多长|时限`)
 
 // writeTime finds what a question says that wants a time written for Slurm.
 var writeTime = lazy.New(`\b(?:in|as|for|to|with|into) (?:an? )?(?:slurm(?:'s)? ?)?(?:--time|-t\b|time\b|walltime|format|notation|limit)|^(?:please )?(?:set|put|give|use|limit|write|ask|i (?:want|need)|we (?:want|need))\b|\bslurm (?:time|format|notation)|写成|怎么(?:写|填|设|表示|指定)|如何(?:写|填|设|表示)|(?:--time|时限|walltime) ?(?:填|写|设|给|=|为)? ?(?:怎么|如何|什么|多少|啥|\?|$)|限时|(?:--time|limit of [\w .]+|time limit)\??$`)
@@ -31,7 +34,7 @@ func duration(q *question) string {
 	form := ""
 	if m := timeGiven.FindStringSubmatch(q.low); m != nil {
 		form = m[1]
-	} else if m := timeForm.FindStringSubmatch(q.low); m != nil && !timeRange.MatchString(q.low) && !q.has("timeout", "time-out", "watchdog", "rank") && q.has("time", "long", "hour", "minute", "second", "分钟", "秒", "多久", "多长", "小时", "时间", "how", "day") {
+	} else if m := timeForm.FindStringSubmatch(q.low); m != nil && (strings.Contains(m[1], ":") || daysAsked.MatchString(q.low)) && !timeRange.MatchString(q.low) && !q.has("timeout", "time-out", "watchdog", "rank") && q.has("time", "long", "hour", "minute", "second", "分钟", "秒", "多久", "多长", "小时", "时间", "how", "day") {
 		form = m[1]
 	}
 	asksWrite := q.has("how do i write", "how to write", "how to specify", "how to ask", "write ", "spell", "set the time limit to", "as a slurm time", "what --time", "which --time", "format", "express", "as --time", "as a --time", "in --time", "as slurm", "slurm string", "字符串", "time string", "怎么写", "如何写", "写成", "怎么表示", "--time for", "--time 写", "--time=? ")
