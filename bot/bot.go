@@ -104,6 +104,7 @@ type Bot struct {
 	send     signal
 	flying   flight
 	clients  sync.Map // team → *slack.Client
+	grows    sync.Map // a request's key → *growing
 	paces    pacer
 	groups   groupCache
 	cards    sync.Mutex // one change of a card at a time

@@ -182,6 +182,9 @@ func (b *Bot) run(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typedCal
 	}
 	if q, ok := in.(*ops.AskIn); ok {
 		q.Thread = b.said(ctx, a)
+		if a.local == nil {
+			c.Stream = b.words(ctx, a, t)
+		}
 	}
 	if why := b.needsApproval(c, op, in); why != "" {
 		return b.askApproval(ctx, a, c, t, why)

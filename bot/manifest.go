@@ -22,7 +22,7 @@ var scopeTable = []Scope{
 	{Name: "app_mentions:read", Why: "to hear when somebody mentions the bot", For: []string{"app_mention"}},
 	{Name: "assistant:write", Why: "to suggest questions and show that an answer is coming in an assistant thread", For: []string{"assistant_thread_started", "assistant.threads.setStatus", "assistant.threads.setSuggestedPrompts"}},
 	{Name: "channels:history", Why: "to find a message of our own again when Slack's answer was lost, instead of posting it twice", For: []string{"conversations.history", "conversations.replies"}},
-	{Name: "chat:write", Why: "to post answers and job cards, and to keep cards up to date", For: []string{"chat.postMessage", "chat.postEphemeral", "chat.update"}},
+	{Name: "chat:write", Why: "to post answers and job cards, to keep cards up to date, and to show a model's answer while it is worded", For: []string{"chat.postMessage", "chat.postEphemeral", "chat.update", "chat.startStream", "chat.appendStream", "chat.stopStream", "chat.delete"}},
 	{Name: "commands", Why: "for /megatron and the shortcuts", For: []string{"/megatron"}},
 	{Name: "files:read", Why: "to read a log or script that somebody gives the bot", For: []string{"url_private"}},
 	{Name: "files:write", Why: "to attach scripts, logs and loss curves", For: []string{"files.getUploadURLExternal", "files.completeUploadExternal"}},

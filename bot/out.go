@@ -24,6 +24,8 @@ const (
 	doHome      method = "home"      // the person's home tab
 	doUnfurl    method = "unfurl"
 	doPrompts   method = "prompts" // of an assistant thread
+	doBegin     method = "begin"   // a message that grows; never queued
+	doFinish    method = "finish"  // what stands in the place of one that grew
 )
 
 // An out is one thing to tell Slack. It is kept as JSON in the outbox.
@@ -37,7 +39,7 @@ type out struct {
 	// to, and the one to edit. Their place is known when they were sent.
 	ThreadOf string `json:"thread_of,omitempty"`
 	Ref      string `json:"ref,omitempty"`
-	TS       string `json:"ts,omitempty"` // of the message to edit or unfurl
+	TS       string `json:"ts,omitempty"` // of the message to edit, finish or unfurl
 
 	URL     string `json:"url,omitempty"` // a response_url
 	Share   bool   `json:"share,omitempty"`

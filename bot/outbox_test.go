@@ -192,10 +192,22 @@ func newCatcher(t *testing.T, hit *bool) string {
 
 // TestMain lets the test binary be the bot of TestKilledAtAnyMoment.
 func TestMain(m *testing.M) {
+	if os.Getenv("BOT_TEST_MODEL") != "" {
+		os.Exit(serveWithModel())
+	}
 	if os.Getenv("BOT_TEST_STATE") != "" {
 		os.Exit(serveForKill())
 	}
 	os.Exit(slacktest.Main(m))
+}
+
+// killable configures a bot in a process of its own.
+func killable(st *store.Store) bot.Config {
+	yard := &yard{jobs: map[slurm.JobID]slurm.Job{}}
+	return bot.Config{
+		SigningSecret: secret, BotToken: "xoxb-test", APIURL: os.Getenv("BOT_TEST_API"), Store: st.Slack(),
+		Service: &ops.Service{As: func(cl ops.Cluster, _ string) (ops.Cluster, error) { return cl, nil }, Clusters: map[string]ops.Cluster{"yard": yard}, Default: "yard", Now: time.Now, Store: func() (*store.Store, error) { return st, nil }},
+	}
 }
 
 // serveForKill runs a bot until it is killed, telling of jobs from where the
@@ -207,11 +219,7 @@ func serveForKill() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	yard := &yard{jobs: map[slurm.JobID]slurm.Job{}}
-	b, err := bot.New(bot.Config{
-		SigningSecret: secret, BotToken: "xoxb-test", APIURL: os.Getenv("BOT_TEST_API"), Store: st.Slack(),
-		Service: &ops.Service{As: func(cl ops.Cluster, _ string) (ops.Cluster, error) { return cl, nil }, Clusters: map[string]ops.Cluster{"yard": yard}, Default: "yard", Now: time.Now, Store: func() (*store.Store, error) { return st, nil }},
-	})
+	b, err := bot.New(killable(st))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

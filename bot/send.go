@@ -188,9 +188,9 @@ func (b *Bot) settle(ctx context.Context, m store.SlackMessage, o out, ref store
 		return false
 	}
 	if next, ok := b.instead(m, o, err); ok {
-		if err := st.Enqueue(ctx, next); err == nil {
+		if st.Enqueue(ctx, next) == nil {
 			b.log.Info("slack: sent another way", "key", m.Key, "why", err)
-			_ = st.Bury(ctx, m.ID, "sent another way: "+err2text(err))
+			_ = st.Bury(ctx, m.ID, "sent another way: "+err.Error())
 			return true
 		}
 	}
@@ -205,13 +205,6 @@ func (b *Bot) settle(ctx context.Context, m store.SlackMessage, o out, ref store
 	b.log.Warn("slack: will send again", "key", m.Key, "do", o.Do, "after", back, "err", err)
 	_ = st.Later(ctx, m.ID, b.now().Add(back), err.Error(), false)
 	return false
-}
-
-func err2text(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }
 
 // permanent reports whether err will not go away: Slack has understood the
@@ -233,7 +226,8 @@ func permanent(err error) bool {
 	return false
 }
 
-// instead is another way to say what could not be said: a direct message where
+// instead is another way to say what could not be said: a message of its own where
+// the one that grew cannot be replaced; a direct message where
 // the channel or the response_url does not take it; blocks without folding, and
 // then plain words, where the blocks are refused.
 func (b *Bot) instead(m store.SlackMessage, o out, err error) (store.SlackMessage, bool) {
@@ -243,6 +237,8 @@ func (b *Bot) instead(m store.SlackMessage, o out, err error) (store.SlackMessag
 	code := err.Error()
 	next := o
 	switch {
+	case o.Do == doFinish && o.Text != "":
+		next.Do, next.TS = doPost, ""
 	case strings.Contains(code, "invalid_blocks"), strings.Contains(code, "msg_blocks_too_long"):
 		flat, folded := unfolded(o.Blocks)
 		switch {

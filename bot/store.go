@@ -64,5 +64,6 @@ const (
 	docBase     = "base"     // a key → the specification that a form began with
 	docRemedy   = "remedy"   // cluster/job → what would mend a failed job
 	docLonger   = "longer"   // cluster/job → the last job that waits for it
+	docBegun    = "begun"    // a request's key → the message that began before its answer
 	docLast     = "last"     // team/user → the last form that was submitted
 )

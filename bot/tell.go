@@ -37,10 +37,7 @@ func (b *Bot) tell(ctx context.Context, key string, o out) (store.SlackRef, erro
 		if err != nil {
 			return store.SlackRef{}, err
 		}
-		opts = append(opts, slack.MsgOptionMetadata(slack.SlackMetadata{
-			EventType: metadataType, EventPayload: map[string]any{"key": key},
-		}))
-		channel, ts, err := api.PostMessageContext(ctx, o.Channel, opts...)
+		channel, ts, err := api.PostMessageContext(ctx, o.Channel, append(opts, signed(key))...)
 		return store.SlackRef{Channel: channel, TS: ts}, err
 	case doUpdate:
 		opts, err := o.message()
@@ -49,6 +46,8 @@ func (b *Bot) tell(ctx context.Context, key string, o out) (store.SlackRef, erro
 		}
 		_, _, _, err = api.UpdateMessageContext(ctx, o.Channel, o.TS, opts...)
 		return store.SlackRef{}, err
+	case doFinish:
+		return b.finish(ctx, api, key, o)
 	case doEphemeral:
 		opts, err := o.message()
 		if err != nil {
@@ -83,6 +82,11 @@ func (b *Bot) tell(ctx context.Context, key string, o out) (store.SlackRef, erro
 	return store.SlackRef{}, permanentError{fmt.Errorf("no way to %q", o.Do)}
 }
 
+// signed marks a message with its key.
+func signed(key string) slack.MsgOption {
+	return slack.MsgOptionMetadata(slack.SlackMetadata{EventType: metadataType, EventPayload: map[string]any{"key": key}})
+}
+
 // message are the options that every message of ours has: nothing is unfurled,
 // nothing is parsed for names.
 func (o out) message() ([]slack.MsgOption, error) {
@@ -98,7 +102,7 @@ func (o out) message() ([]slack.MsgOption, error) {
 		}
 		opts = append(opts, slack.MsgOptionBlocks(bs...))
 	}
-	if o.Thread != "" && o.Do != doUpdate {
+	if o.Thread != "" && o.Do != doUpdate && o.Do != doFinish {
 		opts = append(opts, slack.MsgOptionTS(o.Thread))
 	}
 	return opts, nil
@@ -191,7 +195,7 @@ func (b *Bot) lookUp(ctx context.Context, m store.SlackMessage, o out) (store.Sl
 	}
 	for _, msg := range found {
 		// A file is shared by a message of Slack's own, without metadata.
-		if msg.Metadata.EventType == metadataType && msg.Metadata.EventPayload["key"] == m.Key || o.sharedBy(msg) {
+		if msg.Metadata.EventType == metadataType && msg.Metadata.EventPayload["key"] == m.Key || o.sharedBy(msg) || begunAs(msg, m.Key) {
 			return store.SlackRef{Channel: channel, TS: msg.Timestamp}, true
 		}
 	}

@@ -87,7 +87,7 @@ func (b *Bot) workLoop(ctx context.Context) {
 func (b *Bot) carryOut(ctx context.Context, a ask) {
 	work, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	owed := b.handle(work, a)
+	owed := b.inPlace(ctx, a, b.handle(work, a))
 	if ctx.Err() != nil {
 		return
 	}

@@ -19,7 +19,7 @@ func args(r *http.Request) m {
 		for k := range v {
 			a[k] = v.Get(k)
 			s := v.Get(k)
-			if slices.Contains([]string{"blocks", "view", "attachments", "files", "metadata", "unfurls", "prompts", "manifest"}, k) {
+			if slices.Contains([]string{"blocks", "view", "attachments", "files", "metadata", "unfurls", "prompts", "manifest", "chunks"}, k) {
 				var x any
 				if json.Unmarshal([]byte(s), &x) == nil {
 					a[k] = x
@@ -64,6 +64,9 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 		s.early = append(s.early, method)
 	}
 	f := s.fault(method)
+	if f == nil {
+		f = s.tooOften(method, call.At)
+	}
 	if f != nil {
 		call.Answer = f.name()
 		if f.Status == http.StatusTooManyRequests {
@@ -132,6 +135,9 @@ var methods = map[string]func(*Server, m, *http.Request) m{
 	"chat.postMessage":                      (*Server).postMessage,
 	"chat.postEphemeral":                    (*Server).postEphemeral,
 	"chat.update":                           (*Server).update,
+	"chat.startStream":                      (*Server).startStream,
+	"chat.appendStream":                     (*Server).appendStream,
+	"chat.stopStream":                       (*Server).stopStream,
 	"chat.unfurl":                           func(*Server, m, *http.Request) m { return m{} },
 	"chat.delete":                           (*Server).deleteMessage,
 	"conversations.history":                 (*Server).history,
@@ -159,6 +165,7 @@ var methods = map[string]func(*Server, m, *http.Request) m{
 // without a row needs none.
 var needs = map[string][]string{
 	"chat.postMessage": {"chat:write"}, "chat.postEphemeral": {"chat:write"}, "chat.update": {"chat:write"}, "chat.delete": {"chat:write"},
+	"chat.startStream": {"chat:write"}, "chat.appendStream": {"chat:write"}, "chat.stopStream": {"chat:write"},
 	"chat.unfurl":           {"links:write"},
 	"conversations.history": {"channels:history", "groups:history", "im:history"},
 	"conversations.replies": {"channels:history", "groups:history", "im:history"},
@@ -253,8 +260,14 @@ func (s *Server) update(a m, _ *http.Request) m {
 	if msg == nil {
 		return m{"error": "message_not_found"}
 	}
+	if msg.streaming() {
+		return m{"error": "streaming_state_conflict"}
+	}
 	msg.Text = str(a["text"])
 	msg.Blocks, _ = a["blocks"].([]any)
+	if with, ok := a["metadata"].(m); ok {
+		msg.Metadata = with
+	}
 	msg.Edits++
 	return m{"channel": msg.Channel, "ts": msg.TS, "text": msg.Text}
 }
@@ -263,6 +276,9 @@ func (s *Server) deleteMessage(a m, _ *http.Request) m {
 	msg := s.at(str(a["channel"]), str(a["ts"]))
 	if msg == nil {
 		return m{"error": "message_not_found"}
+	}
+	if msg.streaming() {
+		return m{"error": "cant_delete_message"}
 	}
 	s.messages = slices.DeleteFunc(s.messages, func(x *Message) bool { return x == msg })
 	return m{"channel": msg.Channel, "ts": msg.TS}
@@ -282,7 +298,7 @@ func (s *Server) history(a m, _ *http.Request) m {
 		if at, _ := strconv.ParseFloat(msg.TS, 64); at < oldest {
 			continue
 		}
-		x := m{"type": "message", "text": msg.Text, "ts": msg.TS, "thread_ts": msg.Thread}
+		x := m{"type": "message", "text": msg.Text, "ts": msg.TS, "thread_ts": msg.Thread, "blocks": msg.Blocks}
 		if str(a["include_all_metadata"]) != "" && msg.Metadata != nil {
 			x["metadata"] = msg.Metadata
 		}

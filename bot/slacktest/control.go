@@ -82,12 +82,17 @@ func (s *Server) control() {
 	})
 	s.mux.HandleFunc("POST /_ctl/silence", func(http.ResponseWriter, *http.Request) { s.sockets.silence() })
 	s.mux.HandleFunc("POST /_ctl/age", func(_ http.ResponseWriter, r *http.Request) {
-		// Makes every trigger id and response_url older.
+		// Makes every trigger id, response_url and stream older.
 		d, _ := time.ParseDuration(r.URL.Query().Get("by"))
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for k, t := range s.triggers {
 			s.triggers[k] = t.Add(-d)
+		}
+		for _, msg := range s.messages {
+			if msg.Streaming {
+				msg.Began = msg.Began.Add(-d)
+			}
 		}
 		for _, u := range s.responses {
 			u.made = u.made.Add(-d)

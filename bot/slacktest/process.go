@@ -187,7 +187,7 @@ func (p *Process) Disconnect(reason string) {
 // comes or is answered.
 func (p *Process) Silence() { p.t.Helper(); p.ctl("silence", nil, nil) }
 
-// Age makes trigger ids and response URLs older.
+// Age makes trigger ids, response URLs and streams older.
 func (p *Process) Age(d time.Duration) { p.t.Helper(); p.ctl("age?by="+d.String(), nil, nil) }
 
 // Members says who is in a channel or group.

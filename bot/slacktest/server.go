@@ -48,6 +48,11 @@ type Message struct {
 	Via string `json:"via"`
 	// Token is the one that it was posted with.
 	Token string `json:"token,omitempty"`
+	// Streaming says that the message still grows, since Began.
+	Streaming bool      `json:"streaming,omitempty"`
+	Began     time.Time `json:"began,omitzero"`
+	mode      string    // what a stream is made of
+	grown     int       // blocks that came in chunks
 	// Broadcast says that a reply was shown in the channel too.
 	Broadcast bool `json:"broadcast,omitempty"`
 }

@@ -48,13 +48,15 @@ func ask(ctx context.Context, c *Call, in AskIn) (AskOut, error) {
 	if shown {
 		c.Stream("\n")
 	}
-	a.Streamed = a.Streamed && c.Stream != nil
+	// In Slack the answer takes the place of what was shown.
+	stays := c.Stream != nil && c.Who.Surface != Slack
+	a.Streamed = a.Streamed && stays
 	if err == nil && a.Unsure {
 		// What is kept of it helps whoever writes the site's pages; the answer
 		// does not depend on it.
 		_ = c.Judge(ctx, VerdictUnknown, q, "")
 	}
-	return AskOut{Answer: a, begun: shown && !a.Streamed}, err
+	return AskOut{Answer: a, begun: shown && stays && !a.Streamed}, err
 }
 
 // textStands goes before an answer where a model's words had begun to appear.
