@@ -226,10 +226,10 @@ func permanent(err error) bool {
 	return false
 }
 
-// instead is another way to say what could not be said: a message of its own where
-// the one that grew cannot be replaced; a direct message where
-// the channel or the response_url does not take it; blocks without folding, and
-// then plain words, where the blocks are refused.
+// instead is another way to say what could not be said: a message of its own
+// where the one that grew cannot be replaced; a direct message where the channel
+// or the response_url does not take it; blocks without folding, and then plain
+// words, where the blocks are refused.
 func (b *Bot) instead(m store.SlackMessage, o out, err error) (store.SlackMessage, bool) {
 	if !permanent(err) || strings.HasSuffix(m.Key, otherWay+otherWay) {
 		return store.SlackMessage{}, false
