@@ -296,14 +296,18 @@ func (a *Answerer) find(q Question) finding {
 	lib, text, l := a.ready(), q.Text, q.Lang
 	hits := lib.deny(text, lib.index.Search(text, nearest))
 	why := outOfScope(text)
-	if (why == foreign || why == person) && declines(neighbourRules, strings.ToLower(text)) == "" && lib.surely(text, hits) {
+	if plain, ok := literal[why]; ok {
+		if why = plain; lib.meansHere(text, hits) {
+			why = ""
+		}
+	} else if why == foreign && declines(neighbourRules, strings.ToLower(text)) == "" && lib.surely(text, hits) {
 		why = ""
 	}
 	if ans, ok := a.about(text, l, why); ok {
 		return finding{Answer: ans, hits: hits}
 	}
 	if why != "" && !siteMay(why) {
-		return finding{Answer: lib.decline(hits, l, why), closed: true}
+		return finding{Answer: lib.decline(text, hits, l, why), closed: true}
 	}
 	whole := inContext(text, q.History)
 	if why == "" {
@@ -327,7 +331,7 @@ func (a *Answerer) told(text, whole string, l lang.Lang, why reason, hits []inde
 		return finding{Answer: ans, hits: hits}
 	}
 	if why != "" {
-		return finding{Answer: lib.decline(hits, l, why), hits: hits}
+		return finding{Answer: lib.decline(text, hits, l, why), hits: hits}
 	}
 	if ans, ok := lib.assertion(text, l, hits); ok {
 		return finding{Answer: ans, hits: hits}
@@ -343,7 +347,7 @@ func (a *Answerer) told(text, whole string, l lang.Lang, why reason, hits []inde
 			return finding{Answer: lib.found(hits, l), hits: hits}
 		}
 	}
-	return finding{Answer: lib.decline(hits, l, unknown), hits: hits}
+	return finding{Answer: lib.decline(text, hits, l, unknown), hits: hits}
 }
 
 // ownTalk finds questions about this program.
@@ -424,26 +428,5 @@ func (lib *library) found(hits []index.Hit, l lang.Lang) Answer {
 		ans.Answer += more
 		ans.Sources = append(ans.Sources, Source{Skill: c.Skill, Section: c.Title.In(l), URL: c.URL})
 	}
-	return ans
-}
-
-// decline says why there is no answer and offers the nearest topics.
-func (lib *library) decline(hits []index.Hit, l lang.Lang, why reason) Answer {
-	ans := Answer{Refused: true, Sources: []Source{}, Unsure: why == unknown || why == noSuch}
-	for _, h := range hits[:min(len(hits), 3)] {
-		if t := lib.cards[h.Doc].Title.In(l); !slices.Contains(ans.Topics, t) {
-			ans.Topics = append(ans.Topics, t)
-		}
-	}
-	for _, id := range []string{"run.minimal-script", "run.cdmc", "run.diag-classes"} {
-		if i, ok := lib.byID[id]; ok && len(ans.Topics) < 3 && !slices.Contains(ans.Topics, lib.cards[i].Title.In(l)) {
-			ans.Topics = append(ans.Topics, lib.cards[i].Title.In(l))
-		}
-	}
-	var b strings.Builder
-	b.WriteString(refusals[why].In(l))
-	b.WriteString("\n" + lang.Text{EN: "Nearest topics: ", ZH: "相近的主题:"}.In(l))
-	b.WriteString(strings.Join(ans.Topics, lang.Text{EN: "; ", ZH: ";"}.In(l)))
-	ans.Answer = b.String()
 	return ans
 }

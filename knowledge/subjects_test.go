@@ -13,7 +13,7 @@ func TestOtherSubjectsAreDeclined(t *testing.T) {
 		"python 的装饰器怎么写":                                foreign,
 		"how do I undo my last two git commits":         foreign,
 		"what does an H200 server rent for":             person,
-		"who maintains the storage at our company":      person,
+		"who maintains the storage at our company":      somebody,
 		"will AMD announce a faster GPU next year":      predict,
 		"which of my jobs crashed last night":           live,
 		"is the cluster down?":                          live,
@@ -27,7 +27,7 @@ func TestOtherSubjectsAreDeclined(t *testing.T) {
 		"what does job state WX mean":                   noSuch,
 		"what does node state EXPLODED mean":            noSuch,
 		"how do I extend the time limit of job 81234":   "",
-		"is CP more expensive than TP in communication": "",
+		"is CP more expensive than TP in communication": somebody, // the cards decide
 		"make a deepspeed hostfile from the nodelist":   "",
 		"which machines did my job run on last week":    "",
 		"what does job state NF mean":                   "",

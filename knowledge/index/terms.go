@@ -41,6 +41,9 @@ const maxAsk = 400
 // hostName finds the name of one machine, such as node-3, gpu07 or dgx12.
 var hostName = lazy.New(`(?i)(?:^|[^\w-])(?:node|gpu|dgx|hgx|cn|gn|host|worker|compute|rack|nid|g|n)-?\d+(?:[^\w-]|$)`)
 
+// slots finds how many elements of an array may run at once, as in 1-50%5.
+var slots = lazy.New(`\d%\d`)
+
 // clock finds a time of day or a day of the week, at which something is to begin.
 var clock = lazy.New(`(?i)\b\d{1,2}(?::\d\d)? ?[ap]\.?m\b|\bat \d{1,2}:\d\d\b|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\bo'clock\b|\bmidnight\b|\bin the (?:morning|evening|afternoon)\b|(?:[\d零〇一二三四五六七八九十]|十[一二]|两)点(?:半|钟|整|再|就|才|开|跑|启|提|$)|(?:周|星期|礼拜)[一二三四五六日天]`)
 
@@ -87,6 +90,9 @@ func Terms(text string) []Term {
 	}
 	if len(text) < maxAsk && hostName.MatchString(text) {
 		put("=nodelist", partWeight)
+	}
+	if len(text) < maxAsk && slots.MatchString(text) {
+		put("%slots", codeWeight)
 	}
 	if len(text) < maxAsk && clock.MatchString(text) {
 		put("=begin", wordWeight)

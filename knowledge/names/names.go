@@ -5,6 +5,7 @@ package names
 
 import (
 	_ "embed"
+	"slices"
 	"strings"
 	"sync"
 
@@ -71,3 +72,21 @@ func Tail(text string) bool {
 
 // Variable reports whether an environment variable such as NCCL_DEBUG exists.
 func Variable(name string) bool { return known()[name] }
+
+// minBeginning is how long the beginning of an option has to be to stand for it.
+const minBeginning = 7
+
+// Begins reports whether an option is the beginning of known ones, as argparse
+// and getopt take it.
+func Begins(option string) bool {
+	option = fold(option)
+	if len(option) < minBeginning {
+		return false
+	}
+	for name := range known() {
+		if strings.HasPrefix(name, option) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(megatron.Flags(), func(f megatron.Flag) bool { return strings.HasPrefix(f.Name, option) })
+}
