@@ -74,9 +74,9 @@ const (
 )
 
 var (
-	// looks finds the commands that show the state of things, and does those that
-	// change it.
-	looks = lazy.New("`(?:squeue|sinfo|sacct|sstat|sshare|sreport|sprio|sdiag|quota|lfs quota|df|nvidia-smi|tail|scontrol show|scontrol ping|sacctmgr show|megatron-ops (?:status|list|logs|diagnose))\\b")
+	// looks finds a card that begins with a command that shows the state of things,
+	// does one with a command that changes it.
+	looks = lazy.New("^[^`]*`(?:squeue|sinfo|sacct|sshare|sreport|sprio|sdiag|quota|lfs quota|df|tail|scontrol show|scontrol ping|sacctmgr show|megatron-ops (?:status|list|logs|diagnose))\\b")
 	does  = lazy.New("`(?:scancel|scontrol|sbatch|srun|salloc|squeue|sinfo|sacct|gh|git|docker|python|megatron-ops)\\b|mail-user")
 )
 
