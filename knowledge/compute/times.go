@@ -70,7 +70,7 @@ func duration(q *question) string {
 		t = q.say("%d seconds: ", "%d 秒:", sec) + t
 	}
 	if plain {
-		t = q.say("%[1]s minutes, not hours: a plain number in `--time=%[1]s` counts minutes (%[2]s). For %[1]s hours write `--time=%[1]s:00:00`.",
+		t = q.say("%[1]s minutes, not hours: a plain number in `--time=%[1]s` counts minutes (%[2]s). Where hours are meant write `--time=%[1]s:00:00`.",
 			"%[1]s 分钟(minutes),不是小时:`--time=%[1]s` 只写一个数字时单位是分钟(%[2]s)。要 %[1]s 小时请写 `--time=%[1]s:00:00`。", form, q.span(sec))
 	}
 	return t
