@@ -49,7 +49,7 @@ func near(n, m int) string {
 const usualNode = 8
 
 // replicasAsked finds that the number of replicas is asked for, not the size of one.
-var replicasAsked = lazy.New(`how many (?:model |data[- ]parallel )?(?:replicas|copies)|(?:几|多少) ?[份个]? ?(?:模型)?副本|副本(?:有|是|一共|总共)? ?(?:几|多少)`)
+var replicasAsked = lazy.New(`number of (?:model |data[- ]parallel )?(?:replicas|copies)|how many (?:model |data[- ]parallel )?(?:replicas|copies)|(?:几|多少) ?[份个]? ?(?:模型)?副本|副本(?:有|是|一共|总共)? ?(?:几|多少)`)
 
 // layout answers with the data parallel size, or that the layout does not divide.
 func layout(q *question) string {

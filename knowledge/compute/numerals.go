@@ -25,7 +25,7 @@ var (
 const (
 	onesWord    = `two|three|four|five|six|seven|eight|nine`
 	smallNumber = `(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:[- ](?:one|` + onesWord + `))?|` + onesWord + `|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen`
-	countable   = `nodes?|gpus?|cards?|machines?|boxe?s?|hosts?|servers?|racks?|layers?|heads?|groups?|experts?|replicas?|copies|tasks?|elements?|runs|weeks?|hours?|days?|minutes?|seconds|stages?|chunks?|steps?|samples|sequences|micro-?batches|batches|sockets?|cores?|threads?|cpus|processes|procs|ranks|workers|at a time|at once|in parallel|concurrently|apiece|each|per (?:node|machine|box|host|server)|g?[abhlv]\d{2,3}s?|gb\d00s?|\d+-gpu|\d+ gpu`
+	countable   = `nodes?|gpus?|cards?|machines?|boxe?s?|hosts?|servers?|racks?|layers?|heads?|groups?|experts?|replicas?|copies|tasks?|elements?|runs|weeks?|hours?|days?|minutes?|seconds|stages?|chunks?|steps?|samples|sequences|micro-?batches|batches|sockets?|cores?|threads?|cpus|processes|procs|ranks|workers|at a time|at once|in parallel|concurrent(?:ly)?|simultaneous(?:ly)?|apiece|each|per (?:node|machine|box|host|server)|g?[abhlv]\d{2,3}s?|gb\d00s?|\d+-gpu|\d+ gpu`
 )
 
 var (
@@ -37,7 +37,7 @@ var (
 	namedWord = lazy.New(`\b((?:tp|pp|cp|dp|ep|etp|vpp|mbs|gbs|(?:micro|global)[- ]?batch(?:[- ]size)?|batch(?:[- ]size)?|(?:tensor|pipeline|context|data|expert)(?:[- ](?:model[- ])?parallel\w*)?(?:[- ]size)?|accumulation(?: steps)?|size|degree)(?: (?:of|is|to|at|set to|stays|equals))?[ =:]+)(` + smallNumber + `|one)\b`)
 	namedHan  = lazy.New(`((?:\b(?:tp|pp|cp|dp|ep|vpp|mbs|gbs)|并行度?|micro ?batch|微批|层数|头数)(?:大小)?(?:是|为|取|开|设|设为|设成|等于|=|:| )*)([二两三四五六七八九十百千]{1,7})(?:$|[^\p{Han}]|[的时，路,个])`)
 	hans      = lazy.New(`(^|[^零一二两三四五六七八九十百千万几第])([零一二两三四五六七八九十百千]{1,7})( ?(?:台机|台|个节点|节点|个机|机|张卡|张|块卡|卡|个小时|小时|天|分钟|路|层|个头|头|个专家|个注意力头|个微批|个副本|个 ?rank|步|个任务|个样本|个|次|条|份|颗|核|组|段|级))`)
-	andHalf   = lazy.New(`(\d+|[一二两三四五六七八九十]+) ?个?(天|小时)半|(\d+) and a half (days|hours)`)
+	andHalf   = lazy.New(`(\d+|[一二两三四五六七八九十]+) ?个?(天|小时)半|(\d+|one|` + smallNumber + `) and a half (days|hours)`)
 	halves    = strings.NewReplacer(
 		"a day and a half", "1.5 days", "one and a half days", "1.5 days", "an hour and a half", "1.5 hours",
 		"half a day", "12 hours", "half an hour", "30 minutes", "a quarter of an hour", "15 minutes",
@@ -55,7 +55,7 @@ func numerals(s string) string {
 		if g[1] == "" {
 			g = g[2:]
 		}
-		if n := chinese(g[1]); n > 0 {
+		if n := chinese(g[1]) + english(g[1]); n > 0 {
 			g[1] = strconv.Itoa(n)
 		}
 		return g[1] + ".5 " + g[2]

@@ -2,6 +2,7 @@ package compute
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -171,7 +172,7 @@ func (q *question) atOnce() (int, bool) {
 }
 
 // inTurns finds that so many tasks are to run so many at a time.
-var inTurns = lazy.New(`\d+ ?(?:个|次)?(?:任务|作业|tasks|jobs|runs)\b?.{0,16}(?:每次|一次|同时|each time|at a time|at once|in parallel)|\d+ (?:tasks|jobs|runs).{0,24}\d+ (?:at a time|at once|in parallel|concurrently)`)
+var inTurns = lazy.New(`\d+ ?(?:个|次)?子?(?:任务|作业|tasks|jobs|runs)\b?.{0,16}(?:每次|一次|同时|each time|at a time|at once|in parallel)|\d+ (?:tasks|jobs|runs).{0,24}\d+ (?:at a time|at once|in parallel|concurrently)`)
 
 // arrayFor writes the option for so many tasks, so many at a time.
 func arrayFor(q *question) string {
@@ -181,7 +182,7 @@ func arrayFor(q *question) string {
 	if m := arrayElem.FindStringSubmatch(q.low); m != nil {
 		return ""
 	}
-	n, ok := q.after(`(\d+)\s*(?:个|次)?\s*(?:array\s*|数组\s*)?(?:tasks?|jobs?|elements?|作业|任务|runs?|元素)`, `(?:of|size|大小|长度)\s*(\d+)`)
+	n, ok := q.after(`(\d+)\s*(?:个|次)?\s*(?:array\s*|数组\s*|子)?(?:tasks?|jobs?|elements?|作业|任务|runs?|元素)`, `(?:of|size|大小|长度)\s*(\d+)`)
 	if !ok || n < 2 {
 		return ""
 	}
@@ -265,11 +266,15 @@ var (
 )
 
 var (
+	// condition finds that something is to wait for something else.
+	condition = lazy.New(`\bjobs?\b|\bdepend|\bafter\b|\bonce\b|\bwhen\b|\bif\b|\buntil\b|\bas soon as\b|\bwaits?\b|作业|任务|依赖|后|再跑|再启|再运|才|就(?:跑|启|接|提|运)|等`)
+	// waiting finds the job that is to wait, where it has an id already.
+	waiting = lazy.New(`(?:^|[^\w:])#?(\d{2,9}) (?:should |must |has to |have to |needs to |need to |to |only )*(?:waits?|depends?|hold)\b|让 ?(?:作业|job)? ?(\d{2,9}) ?(?:要|得|应该?|去)?(?:等|依赖|排)|(\d{2,9}) ?(?:要|得|应该?)?(?:等待|依赖)`)
 	// exitZero finds success told by its code.
-	exitZero = lazy.New(`(?:with |at )?(?:an? )?exit(?:ed|s)?(?: code| status)?(?: of| is| =|=| with)? ?(?:0|zero)\b|(?:return(?:ed|s)?|code) (?:0|zero)\b|退出码 ?(?:为|是|=)? ?0`)
+	exitZero = lazy.New(`(?:with |at )?(?:an? )?exit(?:ed|s)?(?: code| status)?(?: of| is| =|=| with)? ?(?:0|zero)\b|(?:return(?:ed|s)?|code) (?:0|zero)\b|\b(?:clean(?:ly)?|exits? (?:fine|ok|well)|ends? (?:fine|ok|well)|goes (?:fine|ok|well|through))\b|退出码 ?(?:为|是|=)? ?0`)
 	// begun finds that the other job only has to have started, delayed how many
 	// minutes later.
-	begun   = lazy.New(`\b(?:has|have|had) (?:actually |really |just )?(?:started|begun)\b|\bstarted \(?not (?:ended|finished|done)|\bonce it (?:starts|begins|is running)\b|开始(?:运行)?之?后(?:再|就)?(?:过|等)? ?\d* ?分?钟?.{0,12}不是结束`)
+	begun   = lazy.New(`\b(?:has|have|had) (?:actually |really |just )?(?:started|begun)\b|\bstarted \(?not (?:ended|finished|done)|\bonce it (?:starts|begins|is running)\b|从.{0,16}(?:开始|启动).{0,6}算|开始(?:运行)?之?后(?:再|就)?(?:过|等)? ?\d* ?分?钟?.{0,12}不是结束`)
 	delayed = lazy.New(`(\d+) ?(?:minutes?|mins?|分钟)`)
 )
 
@@ -297,13 +302,20 @@ func (q *question) jobs() []string {
 
 // dependency writes --dependency for a condition on given jobs.
 func dependency(q *question) string {
-	if strings.Contains(q.low, "satisfied") || !q.has("job", "作业", "任务", "depend", "依赖", "after", "以后", "之后", "后自动", "失败后", "成功后", "再跑", "再启动", "再运行", "才跑", "once ", "when ", "until ", "as soon as") {
+	if strings.Contains(q.low, "satisfied") || !condition.MatchString(q.low) {
 		return ""
 	}
 	if typed.MatchString(q.low) && (wantsYes.MatchString(q.low) || !writing.MatchString(q.low) && strings.HasSuffix(q.low, "?")) {
 		return "" // it asks what a type means
 	}
 	ids := q.jobs()
+	waits := ""
+	if m := waiting.FindStringSubmatch(q.low); m != nil {
+		waits = m[1] + m[2] + m[3]
+		if ids = slices.DeleteFunc(ids, func(id string) bool { return id == waits }); len(ids) == 0 {
+			return ""
+		}
+	}
 	low := exitZero.ReplaceAllString(q.low, " succeeded ")
 	if len(ids) == 0 || watched.MatchString(q.low) || q.has("node", "gpu", "卡", "--time", "hour", "小时", "节点", "array", "数组", "%") || strings.Contains(low, "exit code") || strings.Contains(low, "退出码") {
 		return ""
@@ -345,6 +357,10 @@ func dependency(q *question) string {
 	if kind == "afterok" || kind == "afternotok" {
 		means[0] += "; otherwise it stays pending as DependencyNeverSatisfied (add --kill-on-invalid-dep=yes)"
 		means[1] += ";否则一直排队,原因 DependencyNeverSatisfied(可加 --kill-on-invalid-dep=yes)"
+	}
+	if waits != "" {
+		return q.say("`scontrol update jobid=%[5]s dependency=%[1]s:%[2]s` for job %[5]s, which waits already (a new one: `sbatch --dependency=%[1]s:%[2]s job.slurm`): %[3]s.",
+			"作业 %[5]s 已提交:`scontrol update jobid=%[5]s dependency=%[1]s:%[2]s`(新作业用 `sbatch --dependency=%[1]s:%[2]s job.slurm`):%[4]s。", kind, list, means[0], means[1], waits)
 	}
 	return q.say("`sbatch --dependency=%[1]s:%[2]s job.slurm`: %[3]s.", "`sbatch --dependency=%[1]s:%[2]s job.slurm`:%[4]s。", kind, list, means[0], means[1])
 }
