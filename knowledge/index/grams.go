@@ -2,6 +2,7 @@ package index
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -17,24 +18,29 @@ const commonShare = 0.25
 // gramSize is how many letters of a word make up a piece.
 const gramSize = 4
 
-// grams are the pieces of a text, each once.
-func grams(text string) []string {
-	var list []string
-	seen := map[string]bool{}
-	put := func(g string) {
-		if !seen[g] {
-			seen[g] = true
-			list = append(list, g)
-		}
+// A gram is a piece: up to four letters of one byte each, or one or two Han
+// characters, told apart by the highest bit. A number is half the work of a text
+// in a map, and an index is made of half a million.
+type gram uint64
+
+// letters is the piece of at most gramSize letters.
+func letters(text string) (g gram) {
+	for i := range len(text) {
+		g = g<<8 | gram(text[i])
 	}
+	return g
+}
+
+// han is the piece of one or two Han characters; there is no second if b is 0.
+func han(a, b rune) gram { return 1<<63 | gram(a)<<21 | gram(b) }
+
+// grams are the pieces of a text, each once.
+func grams(text string) []gram {
+	var list []gram
 	words := strings.FieldsFunc(strings.ToLower(fold(text)), func(r rune) bool {
 		return !isAlnum(r) && r != '_' && r != '-' && !unicode.Is(unicode.Han, r)
 	})
 	for _, w := range words {
-		// The letters of a long name that means one thing must not outweigh the rest.
-		if key := lexicon().concept[w]; key != "" && strings.Contains(w, "_") {
-			w = strings.TrimPrefix(key, "=")
-		}
 		for len(w) > 0 {
 			n := strings.IndexFunc(w, func(r rune) bool { return r >= 0x80 })
 			if n < 0 {
@@ -43,7 +49,7 @@ func grams(text string) []string {
 			if n > 0 {
 				edged := "^" + w[:n] + "$"
 				for i := 0; i+gramSize <= max(len(edged), gramSize); i++ {
-					put(edged[i:min(i+gramSize, len(edged))])
+					list = append(list, letters(edged[i:min(i+gramSize, len(edged))]))
 				}
 				w = w[n:]
 				continue
@@ -53,21 +59,22 @@ func grams(text string) []string {
 				n = len(w)
 			}
 			rs := []rune(w[:n])
-			for i := range rs {
-				put(string(rs[i : i+1]))
+			for i, r := range rs {
+				list = append(list, han(r, 0))
 				if i+1 < len(rs) {
-					put(string(rs[i : i+2]))
+					list = append(list, han(r, rs[i+1]))
 				}
 			}
 			w = w[n:]
 		}
 	}
-	return list
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // A speller holds the pieces of all example questions.
 type speller struct {
-	pieces map[string]*piece
+	pieces map[gram]*piece
 	rare   float64   // the weight of a piece that none holds
 	owner  []int32   // the Doc of an example question
 	norm   []float64 // of an example question
@@ -81,8 +88,8 @@ type piece struct {
 }
 
 func newSpeller(docs []material) *speller {
-	s := &speller{pieces: map[string]*piece{}}
-	held := map[string]int32{} // the last Doc that was counted for a piece
+	s := &speller{pieces: map[gram]*piece{}}
+	held := map[gram]int32{} // the last Doc that was counted for a piece
 	for i, d := range docs {
 		s.asks = append(s.asks, len(d.asks))
 		for _, a := range d.asks {
@@ -119,7 +126,7 @@ func newSpeller(docs []material) *speller {
 	return s
 }
 
-func (s *speller) size(list []string) float64 {
+func (s *speller) size(list []gram) float64 {
 	var sum float64
 	for _, g := range list {
 		w := s.rare
@@ -137,7 +144,7 @@ type likeness struct{ best, mean float64 }
 
 // like compares the pieces of a question with every example question that shares
 // one, and sets the desk's likeness of each Doc.
-func (s *speller) like(list []string, d *desk) {
+func (s *speller) like(list []gram, d *desk) {
 	for _, g := range list {
 		p := s.pieces[g]
 		if p == nil {

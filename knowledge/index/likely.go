@@ -17,8 +17,9 @@ const (
 
 // A likelihood tells how likely a question is of each Doc.
 type likelihood struct {
-	words, pieces map[string][]heard
-	cost          []float64 // by Doc: what a unit of the question costs a wordy one
+	words  map[string][]heard
+	pieces map[gram][]heard
+	cost   []float64 // by Doc: what a unit of the question costs a wordy one
 }
 
 // heard is how much more likely a word is of a Doc than of all.
@@ -34,7 +35,7 @@ type tally struct {
 }
 
 // counted adds what one text of a Doc holds.
-func counted(in map[string]*tally, key string, doc int32, n float64) {
+func counted[K comparable](in map[K]*tally, key K, doc int32, n float64) {
 	t := in[key]
 	if t == nil {
 		t = &tally{}
@@ -49,7 +50,7 @@ func counted(in map[string]*tally, key string, doc int32, n float64) {
 
 func newLikelihood(docs []material) *likelihood {
 	l := &likelihood{cost: make([]float64, len(docs))}
-	words, pieces := map[string]*tally{}, map[string]*tally{}
+	words, pieces := map[string]*tally{}, map[gram]*tally{}
 	var all float64
 	for i, d := range docs {
 		var size float64
@@ -75,8 +76,8 @@ func newLikelihood(docs []material) *likelihood {
 }
 
 // gains turns counts into what a word is worth to a Doc.
-func gains(counts map[string]*tally, all float64) map[string][]heard {
-	m := make(map[string][]heard, len(counts))
+func gains[K comparable](counts map[K]*tally, all float64) map[K][]heard {
+	m := make(map[K][]heard, len(counts))
 	for k, t := range counts {
 		for i, h := range t.docs {
 			t.docs[i].gain = math.Log(1 + h.gain*all/(priorSize*t.all))
@@ -87,7 +88,7 @@ func gains(counts map[string]*tally, all float64) map[string][]heard {
 }
 
 // of sets the desk's likelihood of each Doc, for a unit of the question.
-func (l *likelihood) of(q []Term, pieces []string, d *desk) {
+func (l *likelihood) of(q []Term, pieces []gram, d *desk) {
 	var size float64
 	add := func(list []heard, w float64) {
 		size += w

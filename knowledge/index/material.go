@@ -9,7 +9,7 @@ import (
 // An analysed text: its words, and the pieces of their letters.
 type analysed struct {
 	terms  []Term
-	pieces []string
+	pieces []gram
 }
 
 func analyse(text string) analysed { return analysed{Terms(text), grams(text)} }
