@@ -11,8 +11,6 @@ var (
 	// trouble finds that something goes wrong.
 	trouble = lazy.New(`\b(?:die[sd]?|dying|dead|kill(?:s|ed|ing)?|crash\w*|hang(?:s|ing)?|hung|stuck|refus\w+|reject\w*|complain\w*|fail(?:s|ed|ing|ure)?|errors?|oom|bug|broke(?:n)?|wrong|never|forever|for ever|won't|doesn't|does not|isn't|is not|didn't|did not|can't|cannot|could not|couldn't|aborts?|aborted|assert\w*|exits at|stops at|quits?|trouble|issue|problem|mismatch)\b` +
 		`|out of memory|no such|only sees?|报错|出错|错误|报了|报 ?[a-z(（"“:：]|断言|崩|挂了|挂掉|被杀|杀掉|卡住|卡死|卡在|起不来|起不了|启动不了|跑不起来|爆|失败|退出了|直接退|不动|没反应|收不到|没收到|没来得及|一直|老是|总是|不生效|没生效|没起作用|不对劲|有问题|不认|找不到|打不开|冲突`)
-	// harmless finds what sounds like trouble and is none.
-	harmless = lazy.New(`\b(?:no|never|not) (?:more|less|fewer) than|(?:does not|doesn't|don't|do not) (?:matter|care|want|use|need)|\bno (?:problem|issue|trouble)|没有?问题|有问题吗|有没有问题|会不会(?:报错|失败|出错)|会(?:报错|失败|出错)吗`)
 	// printed finds what a program wrote.
 	printed = lazy.New(`\w+error\b|traceback|exception|\bnccl(?:invalid|internal|system|remote|unhandled)\w*|\bdetected ?:|\bassert\b|nccl warn|\bwarn(?:ing)?\b[: ]|slurmstepd|(?:srun|sbatch|scancel|salloc): |error: |\(partition\w+\)|\(assoc\w+\)|\(qos\w+\)|must be (?:a )?(?:multiple|divisible|divisor|greater|less|equal)|not divisible by|larg(?:e|er) than one`)
 	// way finds that a way to do something is wanted. How to write a value is none.
@@ -30,13 +28,9 @@ var (
 )
 
 // told reports whether the question tells of a failure, or wants a way or a
-// reason: its numbers may then be the setting only. Where the answer is a way,
-// only what was printed or a reason is beside it.
-func (q *question) told(aWay bool) bool {
-	low := harmless.ReplaceAllString(writing.ReplaceAllString(q.low, " "), " ")
-	if aWay {
-		return printed.MatchString(low) || reason.MatchString(low)
-	}
+// reason: its numbers may then be the setting only.
+func (q *question) told() bool {
+	low := writing.ReplaceAllString(q.low, " ")
 	return trouble.MatchString(low) || printed.MatchString(low) || way.MatchString(low) || reason.MatchString(low)
 }
 

@@ -48,9 +48,6 @@ func near(n, m int) string {
 // usualNode is how many GPUs a node is taken to hold where the question does not say.
 const usualNode = 8
 
-// replicasAsked finds that the number of replicas is asked for, not the size of one.
-var replicasAsked = lazy.New(`number of (?:model |data[- ]parallel )?(?:replicas|copies)|how many (?:model |data[- ]parallel )?(?:replicas|copies)|(?:几|多少) ?[份个]? ?(?:模型)?副本|副本(?:有|是|一共|总共)? ?(?:几|多少)`)
-
 // layout answers with the data parallel size, or that the layout does not divide.
 func layout(q *question) string {
 	c := q.cfg
@@ -71,9 +68,6 @@ func layout(q *question) string {
 				t += q.say(", i.e. %d nodes of %d", ",即 %d 个节点,每节点 %d 张", (n+c.PerNode-1)/c.PerNode, c.PerNode)
 			}
 			return t + q.say(".", "。")
-		}
-		if replicasAsked.MatchString(q.low) {
-			return ""
 		}
 		if q.has("how big", "how large", "replica", "how many cards", "副本", "多大", "how many gpu", "minimum", "smallest", "fewest", "least", "at least", "min gpu", "几张", "多少卡", "多少张", "几卡", "至少", "最少", "最小") {
 			t := q.say("At least %[1]d GPUs: one model replica takes %[2]s = %[1]d (DP = 1); the total must be a multiple of %[1]d.",
@@ -145,9 +139,9 @@ func world(q *question) string {
 	case c.Nodes > 0 && c.PerNode > 0 && q.has("world", "rank", "gpu", "卡", "process", "进程", "total", "总", "worker", "nproc", "多少"):
 		return q.say("%[3]d: WORLD_SIZE = nodes × GPUs per node = %[1]d × %[2]d = %[3]d (one rank per GPU; --nnodes=%[1]d --nproc-per-node=%[2]d).",
 			"%[3]d:WORLD_SIZE = 节点数 × 每节点 GPU 数 = %[1]d × %[2]d = %[3]d(每张 GPU 一个 rank;--nnodes=%[1]d --nproc-per-node=%[2]d)。", c.Nodes, c.PerNode, c.Nodes*c.PerNode)
-	case c.World > 0 && c.PerNode > 0 && c.Nodes == 0 && q.has("node", "节点", "机", "台", "box", "server", "machine", "host") && q.has("how many", "number of", "--nodes", "nodes=", "nnodes", "need", "几", "多少", "需要", "要"):
+	case c.World > 0 && c.PerNode > 0 && c.Nodes == 0 && q.has("node", "节点", "机", "台", "box", "server", "machine", "host") && q.has("how many", "number of", "--nodes", "nodes=", "need", "几", "多少", "需要", "要"):
 		n := (c.World + c.PerNode - 1) / c.PerNode
-		t := q.say("%[1]d nodes: %[2]d / %[3]d GPUs per node = %[1]d (`--nodes=%[1]d`; torchrun: `--nnodes=%[1]d --nproc-per-node=%[3]d`).", "%[1]d 个节点:%[2]d / 每节点 %[3]d 张 GPU = %[1]d(`--nodes=%[1]d`;torchrun:`--nnodes=%[1]d --nproc-per-node=%[3]d`)。", n, c.World, c.PerNode)
+		t := q.say("%[1]d nodes: %[2]d / %[3]d GPUs per node = %[1]d (`--nodes=%[1]d`).", "%[1]d 个节点:%[2]d / 每节点 %[3]d 张 GPU = %[1]d(`--nodes=%[1]d`)。", n, c.World, c.PerNode)
 		if c.World%c.PerNode != 0 {
 			t = q.say("%[1]d nodes: %[2]d is not a multiple of %[3]d, so the last node would have idle GPUs (%[1]d × %[3]d = %[4]d).",
 				"%[1]d 个节点:%[2]d 不是 %[3]d 的倍数,最后一个节点会有空闲 GPU(%[1]d × %[3]d = %[4]d)。", n, c.World, c.PerNode, n*c.PerNode)
