@@ -284,6 +284,8 @@ type finding struct {
 	closed bool
 	// computed says that the answer was worked out; its numbers stand.
 	computed bool
+	// doubt says that no card surely fits.
+	doubt bool
 	// hits are the cards that came nearest.
 	hits []index.Hit
 }
@@ -316,7 +318,9 @@ func (a *Answerer) find(q Question) finding {
 				continue
 			}
 			if r, ok := compute.Answer(t, l); ok {
-				return a.joined(r, a.told(text, whole, l, why, hits), l)
+				written := a.told(text, whole, l, why, hits)
+				written.doubt = !lib.surely(text, hits)
+				return a.joined(r, written, l)
 			}
 		}
 	}

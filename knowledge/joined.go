@@ -17,7 +17,7 @@ var textNumbers = lang.Text{EN: "From your numbers: ", ZH: "按给出的数字:"
 
 // joined puts together what was worked out of a question's numbers and what is
 // written about it. A value that is asked for goes first, and alone where the
-// question wants nothing else; where the numbers only tell the setting, what is
+// question wants nothing else that is known to fit; where the numbers only tell the setting, what is
 // written goes first.
 func (a *Answerer) joined(r compute.Result, written finding, l lang.Lang) finding {
 	worked := finding{
@@ -25,12 +25,12 @@ func (a *Answerer) joined(r compute.Result, written finding, l lang.Lang) findin
 		computed: true,
 		hits:     written.hits,
 	}
-	if !r.Told || written.Refused || len(written.Sources) == 0 {
+	if written.Refused || len(written.Sources) == 0 || !r.Told && (r.Wanted || written.doubt) {
 		return worked
 	}
 	// The first source alone: more would bury what the question wants.
 	text, _, _ := strings.Cut(written.Answer.Answer, "\n\n"+textRelated.In(l))
-	if r.Asked {
+	if r.Asked() {
 		more := "\n\n" + textRelated.In(l) + written.Sources[0].Section + "\n" + text
 		if len([]rune(r.Text))+len([]rune(more)) > maxJoined {
 			return worked

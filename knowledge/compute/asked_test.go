@@ -31,7 +31,7 @@ func TestAnswerSaysWhetherItsValueWasAsked(t *testing.T) {
 		r, ok := compute.Answer(q, lang.Of(q))
 		require.True(t, ok, q)
 		require.Equal(t, want.told, r.Told, q)
-		require.Equal(t, want.asked, r.Asked, q)
+		require.Equal(t, want.asked, r.Asked(), q)
 	}
 }
 

@@ -17,10 +17,13 @@ type Result struct {
 	// Told reports that the question also speaks of a failure, a way or a reason,
 	// which the numbers do not answer.
 	Told bool
-	// Asked reports that the value itself is asked for. Where it is not, what tells
-	// of the failure, the way or the reason goes before it.
-	Asked bool
+	// Wanted reports that the question says that it wants the value.
+	Wanted bool
 }
+
+// Asked reports whether the value itself is asked for. Where it is not, what tells
+// of the failure, the way or the reason goes before it.
+func (r Result) Asked() bool { return !r.Told || r.Wanted }
 
 // A question is what the answerers below look at.
 type question struct {
@@ -52,6 +55,9 @@ type answerer struct {
 	skill   string
 	url     string
 	answer  func(*question) string
+	// way says that the answer is itself the way to do something, for which a
+	// failure may be the condition: "run it if job 7 fails".
+	way bool
 }
 
 const (
@@ -63,31 +69,31 @@ const (
 
 // answerers are tried in order.
 var answerers = []answerer{
-	{"Dependencies", guide, sbatch + "#OPT_dependency", dependency},
-	{"Job arrays", guide, "https://slurm.schedmd.com/job_array.html", array},
-	{"Node lists", guide, "https://slurm.schedmd.com/scontrol.html", hosts},
-	{"sinfo", guide, "https://slurm.schedmd.com/sinfo.html", sinfo},
-	{"Time limits", guide, sbatch + "#OPT_time", duration},
-	{"Begin times", guide, sbatch + "#OPT_begin", begin},
-	{"Signals", guide, sbatch + "#OPT_signal", signal},
-	{"Exit codes", guide, "https://slurm.schedmd.com/job_exit_code.html", exitCode},
-	{"CUDA_DEVICE_MAX_CONNECTIONS", run, "", connections},
-	{"Hyper-threading", guide, sbatch + "#OPT_hint", threads},
-	{"Ranks", parallel, "", rankPlace},
-	{"Pipeline bubble", parallel, "", bubble},
-	{"Tokens and steps", parallel, "", tokens},
-	{"Memory", parallel, "", memory},
-	{"Micro batches", parallel, "", microbatches},
-	{"Head size", parallel, "", headSize},
-	{"Heads", parallel, "", heads},
-	{"Context parallel", parallel, "", contextParallel},
-	{"Vocabulary", parallel, "", vocabulary},
-	{"Experts", parallel, "", experts},
-	{"Layers", parallel, "", layers},
-	{"Layout", parallel, "", layout},
-	{"GPU hours", guide, "", gpuHours},
-	{"World size", run, "", world},
-	{"States", guide, "https://slurm.schedmd.com/squeue.html#SECTION_JOB-STATE-CODES", state},
+	{"Dependencies", guide, sbatch + "#OPT_dependency", dependency, true},
+	{"Job arrays", guide, "https://slurm.schedmd.com/job_array.html", array, false},
+	{"Node lists", guide, "https://slurm.schedmd.com/scontrol.html", hosts, false},
+	{"sinfo", guide, "https://slurm.schedmd.com/sinfo.html", sinfo, false},
+	{"Time limits", guide, sbatch + "#OPT_time", duration, false},
+	{"Begin times", guide, sbatch + "#OPT_begin", begin, false},
+	{"Signals", guide, sbatch + "#OPT_signal", signal, false},
+	{"Exit codes", guide, "https://slurm.schedmd.com/job_exit_code.html", exitCode, false},
+	{"CUDA_DEVICE_MAX_CONNECTIONS", run, "", connections, false},
+	{"Hyper-threading", guide, sbatch + "#OPT_hint", threads, false},
+	{"Ranks", parallel, "", rankPlace, false},
+	{"Pipeline bubble", parallel, "", bubble, false},
+	{"Tokens and steps", parallel, "", tokens, false},
+	{"Memory", parallel, "", memory, false},
+	{"Micro batches", parallel, "", microbatches, false},
+	{"Head size", parallel, "", headSize, false},
+	{"Heads", parallel, "", heads, false},
+	{"Context parallel", parallel, "", contextParallel, false},
+	{"Vocabulary", parallel, "", vocabulary, false},
+	{"Experts", parallel, "", experts, false},
+	{"Layers", parallel, "", layers, false},
+	{"Layout", parallel, "", layout, false},
+	{"GPU hours", guide, "", gpuHours, false},
+	{"World size", run, "", world, false},
+	{"States", guide, "https://slurm.schedmd.com/squeue.html#SECTION_JOB-STATE-CODES", state, false},
 }
 
 // Answer computes an answer; ok is false where the question asks for nothing
@@ -96,8 +102,7 @@ func Answer(text string, l lang.Lang) (Result, bool) {
 	q := &question{text: text, low: fold(text), lang: l, cfg: Read(text)}
 	for _, a := range answerers {
 		if t := a.answer(q); t != "" {
-			told := q.told()
-			return Result{Text: t, Skill: a.skill, Section: a.section, URL: a.url, Told: told, Asked: !told || q.wants()}, true
+			return Result{Text: t, Skill: a.skill, Section: a.section, URL: a.url, Told: q.told(a.way), Wanted: q.wants()}, true
 		}
 	}
 	return Result{}, false

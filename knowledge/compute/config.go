@@ -35,9 +35,9 @@ var quantities = []quantity{
 	{func(c *Config) *int { return &c.EP }, `expert-model-parallel-size|expert[- ]parallel(?:ism)?(?: size)?|专家并行度?|专家(?:=)|\bexpert(?:=)|\bep`, `way expert|-way ep|路专家并行`},
 	{func(c *Config) *int { return &c.TP }, `tensor-model-parallel-size|tensor[- ]model[- ]parallel(?:[- ]size)?|tensor[- ]parallel(?:ism)?(?:[- ]size)?|张量(?:模型)?(?:并行)?度?|\btp(?:[- ]size)?|\btensor`, `[- ]way (?:tensor|tp)|路 ?(?:张量|tp)(?:并行)?`},
 	{func(c *Config) *int { return &c.VPP }, `num-virtual-stages-per-pipeline-rank|virtual[- ]pipeline(?:[- ](?:model[- ])?parallel)?(?:[- ]size)?|virtual (?:stages|chunks)|interleav(?:e|ing)|虚拟(?:流水线?)?(?:并行度?|阶段数?|级数?)?|\bvpp`, `virtual (?:pipeline )?(?:stages?|chunks?)|[- ]way interleav\w*|(?:model )?chunks|个虚拟(?:流水线?)?(?:阶段|级|块)`},
-	{func(c *Config) *int { return &c.Chunk }, `num-layers-per-virtual-(?:pipeline-)?stage`, `layers? (?:per|in each|in every) (?:virtual \w+|vpp \w+|model chunk|chunk)`},
-	{func(c *Config) *int { return &c.PP }, `pipeline-model-parallel-size|pipeline[- ](?:model[- ])?parallel(?:ism)?(?:[- ]size)?|流水线?(?:并行)?度?|\bpp(?:[- ]size)?|\bpipeline`, `[- ]way (?:pipeline|pp)|路 ?(?:流水|pp)线?(?:并行)?|pipeline stages|stages|个流水线阶段`},
-	{func(c *Config) *int { return &c.CP }, `context-parallel-size|context[- ]parallel(?:ism)?(?:[- ]size)?|上下文(?:并行)?度?|\bcp(?:[- ]size)?|\bcontext`, `[- ]way (?:context|cp)|路 ?(?:上下文|cp)(?:并行)?`},
+	{func(c *Config) *int { return &c.Chunk }, `num-layers-per-virtual-(?:pipeline-)?stage|每个? ?(?:虚拟(?:流水线?)?(?:阶段|[段级块])?|vpp ?(?:阶段|[段级块])?|chunk) ?(?:里|上)?(?:放|有|分|含|切)?`, `layers? (?:per|in each|in every|in one|each) (?:virtual \w+|vpp \w+|model chunk|chunk)`},
+	{func(c *Config) *int { return &c.PP }, `pipeline-model-parallel-size|pipeline[- ](?:model[- ])?parallel(?:ism)?(?:[- ]size)?|流水线?(?:并行)?度?|\bpp(?:[- ]size)?|\bpipeline`, `[- ]way (?:pipeline|pp)|路 ?(?:流水|pp)线?(?:并行)?|pipeline (?:stages|parts|pieces|ranks|groups)|stages|个流水线阶段|[段级] ?流水线?`},
+	{func(c *Config) *int { return &c.CP }, `context-parallel-size|context[- ]parallel(?:ism)?(?:[- ]size)?|上下文(?:并行)?度?|\bcp(?:[- ]size)?|\bcontext`, `[- ]way (?:context|cp)|路 ?(?:上下文|cp\b)(?:并行)?`},
 	{func(c *Config) *int { return &c.DP }, `data-parallel-size|data[- ]parallel(?:ism)?(?:[- ]size)?|数据(?:并行)?度?|\bdp(?:[- ]size)?|\bdata`, `[- ]way (?:data|dp)|路 ?(?:数据|dp)(?:并行)?|data[- ]parallel (?:ranks?|replicas?|groups?)|replicas|个副本`},
 	{func(c *Config) *int { return &c.MBS }, `micro-batch-size|micro[- ]?batch(?:[- ]size)?|\bmbs|微 ?(?:批|batch)(?:次)?(?:大小| size)?|\bmicro`, ``},
 	{func(c *Config) *int { return &c.GBS }, `global-batch-size|global[- ]?batch(?:[- ]size)?|\bgbs|全局 ?(?:批|batch)?(?:次)?(?:大小)?|\bbatch`, `samples(?: per step)?|(?:global )?batch\b|[个条] ?样本`},
@@ -51,14 +51,14 @@ var quantities = []quantity{
 	{func(c *Config) *int { return &c.Experts }, `num-experts|experts|专家(?:数量?|个数)?`, `experts?|个? ?专家|个? ?expert`},
 	{func(c *Config) *int { return &c.Threads }, `threads per core|每核(?:心)?线程数?|超线程`, `threads? per core|threads each|(?:hyper-?)?threads`},
 	{func(c *Config) *int { return &c.Cores }, `cores per socket|每路|每颗|每个? ?cpu`, `(?:physical )?cores?(?: each| per (?:socket|cpu))?|个?(?:物理)?核心?`},
-	{func(c *Config) *int { return &c.Sockets }, `sockets`, `[- ]?sockets?|cpus|颗 ?cpu|个 ?cpu|路`},
+	{func(c *Config) *int { return &c.Sockets }, `sockets`, `[- ]?sockets?|cpus|颗 ?cpu|[个块] ?(?:cpu|处理器)|[颗路](?: ?cpu| ?处理器)?`},
 }
 
 // number is how a count is written: 4096, 4k, 1m.
 const number = `(\d+)(k\b|m\b)?`
 
 // between stands between a name and its number.
-const between = `\)?\s*(?:size|degree|度|大小|数|数量)?\s*(?:=+|:|\(|is|of|to|为|是|设为|设成|设置为|等于|取|想开|要开|开到|开|至少|最少|at least|by|at|@|-|用|给|选)?\s*(?:=|:)?\s*\(?`
+const between = `\)?\s*(?:size|degree|度|大小|数|数量)?\s*(?:=+|:|\(|is|of|to|为|是|设为|设成|设置为|设置成|设|定为|定|等于|取|想开|要开|开到|开|至少|最少|at least|by|at|@|-|用|给|选)?\s*(?:=|:)?\s*\(?`
 
 type reader struct{ before, behind *lazy.Pattern }
 
@@ -74,13 +74,15 @@ var readers = sync.OnceValue(func() []reader {
 })
 
 var (
-	gpuWord  = `(?:gpus?|cards?|卡|显卡|加速卡|[abhlv]\d{2,3}s?|gb\d00s?)`
-	perNode  = lazy.New(`(\d+)\s*(?:x\s*)?(?:张|块|个)?\s*` + gpuWord + `?\s*(?:gpus?\s*)?(?:per|/|a|an|on each|on every|in each|each|in every)\s*(?:node|host|machine|server|box)|(\d+)\s*(?:张|块|个)?\s*` + gpuWord + `\s*each|(?:每|单)(?:个|台)?\s*(?:节点|机器|机|台|node)\s*(?:有|上|都|带|是|为|用|只有|跑)?\s*(\d+)\s*(?:张|块|个)?\s*(?:` + gpuWord + `|进程)?|每(?:个|台)\s*(\d+)\s*(?:张|块)?\s*卡|(\d+)[- ]?gpu\s*(?:nodes?|machines?|hosts?|box(?:es)?|servers?|机器?|节点)|gpus-per-node[= ]+(\d+)|gres=gpu:(?:\w+:)?(\d+)|nproc(?:-per-node)?[=: ]+(\d+)|(?:一|每)(?:台|个节点|机|个机器|台机器)\s*(?:有|是|带|装)?\s*(\d+)\s*(?:张|块|卡)|(\d+)\s*卡\s*(?:一|每|/)?\s*(?:机器?|节点|服务器|台)|(\d+)\s*(?:ranks?|processes|workers) (?:per|a) node|(\d+) each\b|(?:nodes|boxes|machines|hosts|servers|node|box|machine|host|server) (?:holds?|have|has|carry|carries|come with|comes with)\s*(\d+)\s*(?:` + gpuWord + `|[,;:?.)]|-|–|—|$)`)
+	gpuWord = `(?:gpus?|cards?|卡|显卡|加速卡|g?[abhlv]\d{2,3}s?|gb\d00s?)`
+	perNode = lazy.New(`(\d+)\s*(?:x\s*)?(?:张|块|个)?\s*` + gpuWord + `?\s*(?:gpus?\s*)?(?:per|/|a|an|on each|on every|in each|each|in every)\s*(?:node|host|machine|server|box)|(\d+)\s*(?:张|块|个)?\s*` + gpuWord + `\s*each|(?:每|单)(?:个|台)?\s*(?:节点|机器|机|台|node)\s*(?:有|上|都|带|是|为|用|只有|跑)?\s*(\d+)\s*(?:张|块|个)?\s*(?:` + gpuWord + `|进程)?|每(?:个|台)\s*(\d+)\s*(?:张|块)?\s*卡|(\d+)[- ]?gpu\s*(?:nodes?|machines?|hosts?|box(?:es)?|servers?|机器?|节点)|gpus-per-node[= ]+(\d+)|gres=gpu:(?:\w+:)?(\d+)|nproc(?:-per-node)?[=: ]+(\d+)|(?:一|每)(?:台|个节点|机|个机器|台机器)\s*(?:有|是|带|装)?\s*(\d+)\s*(?:张|块|卡)|(\d+)\s*卡\s*(?:一|每|/)?\s*(?:机器?|节点|服务器|台)|(\d+)\s*(?:ranks?|processes|procs?|workers) (?:per|a|on each|in each|each) (?:node|host|machine|box|server)|(\d+) (?:ranks?|processes|procs?|workers) each\b|(?:^|[^\w])(\d+) (?:each\b|apiece\b)|(?:nodes|boxes|machines|hosts|servers)\s*(?:\(|with |of |having |at )\s*(\d+)\s*` + gpuWord + `|(?:nodes|boxes|machines|hosts|servers|node|box|machine|host|server) (?:holds?|have|has|carry|carries|come with|comes with)\s*(\d+)\s*(?:` + gpuWord + `|[,;:?.)]|-|–|—|$)`)
+	// nodesOf finds "nine 8-GPU nodes".
+	nodesOf  = lazy.New(`(\d+)\s*(?:x\s*|\s|of (?:the |our |these )?)(\d+)[- ]?(?:gpus?|cards?)[- ](?:nodes?|machines?|hosts?|servers?|box(?:es)?)\b`)
 	nodesBy  = lazy.New(`(\d+)\s*(?:个|台)?\s*(?:nodes?|机器|节点|机|台|machines?|hosts?|servers?|box(?:es)?)\s*(?:[x*,(]|of|with|at|having|各|每台|乘)?\s*(?:each\s*)?(?:having\s*)?(\d+)\s*(?:(?:张|块|个|x)?\s*` + gpuWord + `|for\b)|(\d+)\s*(?:nodes|machines|hosts|servers|boxes|节点|机|台)\s*[x*]\s*(\d+)\b`)
 	times    = lazy.New(`(\d+)\s*[x*]\s*(\d+)\s*` + gpuWord)
 	grid     = lazy.New(`(?:^|[^\dx.])(\d+)\s*x\s*(\d+)(?:[^\dx.]|$)`)
 	nodeNum  = lazy.New(`(\d+)\s*(?:个|台)?\s*(?:compute\s*|gpu\s*|dgx\s*|hgx\s*)?(?:nodes?\b|节点|机器|台|machines?\b|hosts\b|servers?\b|box(?:es)?\b)|(?:--nodes|nnodes|-n)[= ]+(\d+)|(?:节点数|number of nodes)\s*(?:=|:|is|为|是)?\s*(\d+)|(?:节点|机器)\s*(\d+)\s*(?:个|台)`)
-	worldNum = lazy.New(`world(?:[- ]?size)?\s*(?:=|:|\(|is|of|为|是|等于)?\s*\(?(\d+)|(?:total|总共|一共|共|总)\s*(?:of\s*)?(\d+)\s*(?:张|块|个)?\s*` + gpuWord + `|(\d+)\s*(?:张|块|个|x)?\s*` + gpuWord + `|(\d+)\s*(?:个)?\s*(?:ranks?\b|processes|总卡数|个 rank)|(?:总卡数|gpu 数|卡数|gpu count|number of gpus|num gpus)\s*(?:=|:|is|为|是)?\s*(\d+)|(\d+)\s*张|on (\d+)\b`)
+	worldNum = lazy.New(`world(?:[- ]?size)?\s*(?:=|:|\(|is|of|为|是|等于)?\s*\(?(\d+)|(?:total|总共|一共|共|总)\s*(?:of\s*)?(\d+)\s*(?:张|块|个)?\s*` + gpuWord + `|(\d+)\s*(?:张|块|个|x)?\s*` + gpuWord + `|(\d+)\s*(?:个)?\s*(?:ranks?\b|workers\b|procs\b|processes|进程|总卡数|个 rank)|(?:总卡数|gpu 数|卡数|gpu count|number of gpus|num gpus)\s*(?:=|:|is|为|是)?\s*(\d+)|\b(?:gpus?|cards|ranks|workers)\s*[=:]\s*(\d+)|(\d+)\s*张|on (\d+)\b`)
 	gpuName  = lazy.New(`\b(?:g?[abhlv]\d{2,3}s?|gh200|gb\d00|h20|l4|t4|rtx ?(?:pro ?)?\d{4})\b|(hopper)|(ampere)|(blackwell)|(\bada\b|lovelace)|(volta)|pre-(blackwell)`)
 )
 
@@ -102,20 +104,23 @@ func fold(text string) string {
 		}
 		b.WriteRune(r)
 	}
-	return spaced(numerals(strings.ToLower(thousands(b.String()))))
+	return spaced(numerals(strings.ReplaceAll(strings.ToLower(thousands(b.String())), "咋", "怎么")))
 }
 
 var (
 	// glued finds sizes written without a blank: tp8pp4, TP4xPP2.
 	glued = lazy.New(`(\d)[x*]?((?:etp|tp|pp|cp|dp|ep|vpp|mbs|gbs)(?:[ =:]*\d))`)
 	// ways finds "8-way tensor" and "8 路张量", behind which another number may stand.
-	ways = lazy.New(`\b(\d+)[- ]way (tensor|pipeline|context|data|expert|tp|pp|cp|dp|ep)\b(?:[- ](?:model[- ])?parallel\w*)?|(\d+) ?路 ?(张量|流水线?|上下文|数据|专家|tp|pp|cp|dp|ep)(?:并行)?`)
+	ways = lazy.New(`\b(\d+)[- ]way (tensor|pipeline|context|data|expert|tp|pp|cp|dp|ep)\b(?:[- ](?:model[- ])?parallel\w*)?|(\d+) ?路 ?(张量|流水线?|上下文|数据|专家|tp|pp|cp\b|dp|ep)(?:并行)?`)
 	// letters finds a layout in single letters: t4p2, t8p4c2.
 	letters = lazy.New(`\bt(\d+)[-_/ ]?p(\d+)(?:[-_/ ]?c(\d+))?\b`)
 	// racks finds nodes told by the rack.
 	racks = lazy.New(`(\d+) ?(?:racks?|pods|个?机柜|个?机架)(?: of| with| x|,? each (?:with|holding|of)|, ?|每柜|每架|每个|各)* ?(\d+) ?(?:个|台)?(?:nodes|boxes|machines|servers|hosts|节点|机器?|台)`)
 	// alike finds sizes that are told to be the same: "TP and PP both 4", tp=pp=2.
 	alike = lazy.New(`\b(tp|pp|cp|dp|ep)(?: ?(?:and|&|\+|,|/|=|和|与|跟) ?(tp|pp|cp|dp|ep))(?: ?(?:and|&|\+|,|/|=|和|与|跟) ?(tp|pp|cp|dp|ep))? ?(?:=|are |is |both|all|each|set to|of|at|都|均|各)(?: ?(?:=|are|is|set|both|all|each|to|of|at|设|是|为|成|了|开|取|等于))* ?(\d+)`)
+	// stepSamples and gpuSamples find the batches told in samples: of a step, and of one GPU at once.
+	stepSamples = lazy.New(`(?:每|一|单)个?(?:步|step) ?(?:总共|一共|吃|处理|跑|用)? ?(\d+) ?(?:条|个样本|samples)`)
+	gpuSamples  = lazy.New(`(?:单|每|一)(?:张|块|个)?(?:卡|gpu|rank)(?:每次|一次|上)?(?:处理|跑|吃|放|过)? ?(\d+) ?(?:条|个样本|samples)|\b(\d+) samples? (?:per|on each|on every|on a|each) (?:gpu|rank|card)`)
 	// asked finds a size that is asked for, behind which the GPUs are told: "DP: 64 卡".
 	asked = lazy.New(`((?:\bdp|data[- ]parallel\w*|数据并行度?)\s*)[:?] ?(\d+ ?(?:张|块|个)? ?(?:卡|gpus?\b|cards))`)
 	// grouped finds the thousands of a length or a batch: 4,096 tokens.
@@ -149,6 +154,7 @@ func spaced(s string) string {
 		return strconv.Itoa(small(g[1])*small(g[2])) + " nodes"
 	})
 	s = asked.ReplaceAllString(s, "$1 ; $2")
+	s = stepSamples.ReplaceAllString(gpuSamples.ReplaceAllString(s, " mbs=$1$2 ; "), " gbs=$1 ; ")
 	s = alike.ReplaceAllStringFunc(s, func(m string) string {
 		g := alike.FindStringSubmatch(m)
 		said := ""
@@ -212,19 +218,25 @@ func Read(text string) Config {
 }
 
 var (
-	dgx      = lazy.New(`\b(?:dgx|hgx)\b`)
-	leftOver = lazy.New(`(?:^|[^\d.,:%-])(\d+)[- ]?(?:x )?(tp|pp|cp|dp|ep)\b(?: ?[,;.)]|$| (?:and|with|ranks?|groups?|on|at|for|over)\b)`)
-	bareStep = lazy.New(`(\d+)\s*(?:accum\w*\s*)?(?:steps?\b|步|次|times\b)`)
+	dgx = lazy.New(`\b(?:dgx|hgx)\b`)
+	// oneNode finds that there is one machine only, nodesAsked that their number is asked for.
+	oneNode    = lazy.New(`\b(?:single|one|1)[- ](?:(?:dgx|hgx|gpu|h\d00|a\d00|\d+[- ]gpus?|\d+ ?卡) )*(?:;|dgx|hgx|node|machine|box|host|server)|\bon (?:a|an|my|this|the) (?:single )?(?:;|dgx|hgx|node|machine|box|host|server)|单机|单台|单节点|一台|1 ?台|一个节点|一机`)
+	nodesAsked = lazy.New(`how many (?:dgx |gpu |such |of )*(?:nodes|machines|boxes|hosts|servers)|number of (?:nodes|machines|boxes|hosts|servers)|几 ?[台机]|多少 ?[台机]|几个(?:节点|机器)|多少个?(?:节点|机器)|how many dgx`)
+	leftOver   = lazy.New(`(?:^|[^\d.,:%-])(\d+)[- ]?(?:x )?(tp|pp|cp|dp|ep)\b(?: ?[,;.)]|$| (?:and|with|ranks?|groups?|on|at|for|over)\b)`)
+	bareStep   = lazy.New(`(\d+)\s*(?:accum\w*\s*)?(?:steps?\b|步|次|times\b)`)
 )
 
 // implied reads what a question leaves to the reader: the GPUs of a DGX, a size
 // before its name ("96 dp"), steps that can only be those of accumulation.
 func (c *Config) implied(s string) {
-	if c.PerNode == 0 && c.Nodes > 0 && dgx.MatchString(s) {
+	if c.PerNode == 0 && dgx.MatchString(s) {
 		c.PerNode = 8
-		if c.World == 0 {
-			c.World = c.Nodes * c.PerNode
-		}
+	}
+	if c.Nodes == 0 && c.World == 0 && c.DP == 0 && c.PerNode > 0 && oneNode.MatchString(s) && !nodesAsked.MatchString(s) {
+		c.Nodes = 1
+	}
+	if c.World == 0 && c.Nodes > 0 {
+		c.World = c.Nodes * c.PerNode
 	}
 	for _, m := range leftOver.FindAllStringSubmatch(s, -1) {
 		if to := map[string]*int{"tp": &c.TP, "pp": &c.PP, "cp": &c.CP, "dp": &c.DP, "ep": &c.EP}[m[2]]; *to == 0 {
@@ -289,7 +301,11 @@ func small(digits string) int {
 
 // counts reads nodes, GPUs on each and GPUs in all.
 func (c *Config) counts(s string) {
-	if m := nodesBy.FindStringSubmatchIndex(s); m != nil && !strings.Contains(s[m[0]:m[1]], "total") {
+	if m := nodesOf.FindStringSubmatchIndex(s); m != nil {
+		c.Nodes, c.PerNode = small(s[m[2]:m[3]]), small(s[m[4]:m[5]])
+		s = blank(s, m[0], m[1])
+	}
+	if m := nodesBy.FindStringSubmatchIndex(s); m != nil && c.Nodes == 0 && !strings.Contains(s[m[0]:m[1]], "total") {
 		if m[2] < 0 { // "3 nodes x 8"
 			copy(m[2:6], m[6:10])
 		}

@@ -48,6 +48,9 @@ func near(n, m int) string {
 // usualNode is how many GPUs a node is taken to hold where the question does not say.
 const usualNode = 8
 
+// replicasAsked finds that the number of replicas is asked for, not the size of one.
+var replicasAsked = lazy.New(`number of (?:model |data[- ]parallel )?(?:replicas|copies)|how many (?:model |data[- ]parallel )?(?:replicas|copies)|(?:几|多少) ?[份个]? ?(?:模型)?副本|副本(?:有|是|一共|总共)? ?(?:几|多少)`)
+
 // layout answers with the data parallel size, or that the layout does not divide.
 func layout(q *question) string {
 	c := q.cfg
@@ -68,6 +71,9 @@ func layout(q *question) string {
 				t += q.say(", i.e. %d nodes of %d", ",即 %d 个节点,每节点 %d 张", (n+c.PerNode-1)/c.PerNode, c.PerNode)
 			}
 			return t + q.say(".", "。")
+		}
+		if replicasAsked.MatchString(q.low) {
+			return ""
 		}
 		if q.has("how big", "how large", "replica", "how many cards", "副本", "多大", "how many gpu", "minimum", "smallest", "fewest", "least", "at least", "min gpu", "几张", "多少卡", "多少张", "几卡", "至少", "最少", "最小") {
 			t := q.say("At least %[1]d GPUs: one model replica takes %[2]s = %[1]d (DP = 1); the total must be a multiple of %[1]d.",
@@ -125,6 +131,9 @@ func (q *question) writes() bool {
 		!q.has("how many", "几个", "多少", "valid", "合法", "dp=?", "dp =", "行不行", "可以吗")
 }
 
+// worldAsked finds that the number of ranks is asked for.
+var worldAsked = lazy.New(`world|\branks?\b|process|\bprocs\b|进程|total|in all|altogether|总|一共|\bworkers?\b|nproc|nnodes|how many|number of|count|多少|几 ?张|几个?卡|\b(?:gpus|cards)\s*[?=]|[卡数]\s*[?=]|=\s*\??$`)
+
 // world answers with nodes, GPUs per node and their product.
 func world(q *question) string {
 	c := q.cfg
@@ -136,12 +145,12 @@ func world(q *question) string {
 	case seen > 0 && seen < c.PerNode && q.has("nproc", "每节点进程数", "processes per node"):
 		return q.say("`--nproc-per-node=%[1]d`: the number of visible GPUs (CUDA_VISIBLE_DEVICES, what the job was given), not the %[2]d in the machine; one worker per visible GPU.",
 			"`--nproc-per-node=%[1]d`:填可见(visible)的 GPU 数(CUDA_VISIBLE_DEVICES,即作业分到的),不是机器里的 %[2]d 张;每张可见 GPU 一个 worker。", seen, c.PerNode)
-	case c.Nodes > 0 && c.PerNode > 0 && q.has("world", "rank", "gpu", "卡", "process", "进程", "total", "总", "worker", "nproc", "多少"):
+	case c.Nodes > 0 && c.PerNode > 0 && worldAsked.MatchString(q.low):
 		return q.say("%[3]d: WORLD_SIZE = nodes × GPUs per node = %[1]d × %[2]d = %[3]d (one rank per GPU; --nnodes=%[1]d --nproc-per-node=%[2]d).",
 			"%[3]d:WORLD_SIZE = 节点数 × 每节点 GPU 数 = %[1]d × %[2]d = %[3]d(每张 GPU 一个 rank;--nnodes=%[1]d --nproc-per-node=%[2]d)。", c.Nodes, c.PerNode, c.Nodes*c.PerNode)
-	case c.World > 0 && c.PerNode > 0 && c.Nodes == 0 && q.has("node", "节点", "机", "台", "box", "server", "machine", "host") && q.has("how many", "number of", "--nodes", "nodes=", "need", "几", "多少", "需要", "要"):
+	case c.World > 0 && c.PerNode > 0 && c.Nodes == 0 && q.has("node", "节点", "机", "台", "box", "server", "machine", "host") && q.has("how many", "number of", "--nodes", "nodes=", "nnodes", "need", "几", "多少", "需要", "要"):
 		n := (c.World + c.PerNode - 1) / c.PerNode
-		t := q.say("%[1]d nodes: %[2]d / %[3]d GPUs per node = %[1]d (`--nodes=%[1]d`).", "%[1]d 个节点:%[2]d / 每节点 %[3]d 张 GPU = %[1]d(`--nodes=%[1]d`)。", n, c.World, c.PerNode)
+		t := q.say("%[1]d nodes: %[2]d / %[3]d GPUs per node = %[1]d (`--nodes=%[1]d`; torchrun: `--nnodes=%[1]d --nproc-per-node=%[3]d`).", "%[1]d 个节点:%[2]d / 每节点 %[3]d 张 GPU = %[1]d(`--nodes=%[1]d`;torchrun:`--nnodes=%[1]d --nproc-per-node=%[3]d`)。", n, c.World, c.PerNode)
 		if c.World%c.PerNode != 0 {
 			t = q.say("%[1]d nodes: %[2]d is not a multiple of %[3]d, so the last node would have idle GPUs (%[1]d × %[3]d = %[4]d).",
 				"%[1]d 个节点:%[2]d 不是 %[3]d 的倍数,最后一个节点会有空闲 GPU(%[1]d × %[3]d = %[4]d)。", n, c.World, c.PerNode, n*c.PerNode)

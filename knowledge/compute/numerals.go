@@ -21,15 +21,23 @@ var (
 	chineseUnit  = map[rune]int{'十': 10, '百': 100, '千': 1000}
 )
 
+// smallNumber finds an English number; countable what people count.
+const (
+	onesWord    = `two|three|four|five|six|seven|eight|nine`
+	smallNumber = `(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:[- ](?:one|` + onesWord + `))?|` + onesWord + `|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen`
+	countable   = `nodes?|gpus?|cards?|machines?|boxe?s?|hosts?|servers?|racks?|layers?|heads?|groups?|experts?|replicas?|copies|tasks?|elements?|runs|weeks?|hours?|days?|minutes?|seconds|stages?|chunks?|steps?|samples|sequences|micro-?batches|batches|sockets?|cores?|threads?|cpus|processes|procs|ranks|workers|at a time|at once|in parallel|concurrent(?:ly)?|simultaneous(?:ly)?|apiece|each|per (?:node|machine|box|host|server)|g?[abhlv]\d{2,3}s?|gb\d00s?|\d+-gpu|\d+ gpu`
+)
+
 var (
 	dozens = lazy.New(`\b(?:(a|two|three|four|five|six|half a) )?dozen\b`)
-	words  = lazy.New(`\b((?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:[- ](?:one|two|three|four|five|six|seven|eight|nine))?|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen)` +
-		`((?: (?:more|gpu|compute|dgx|array|attention|pipeline|transformer))? (?:nodes|gpus|cards|machines|boxes|hosts|servers|layers|heads|experts|replicas|tasks|elements|weeks|hours|days|minutes|stages|at a time|at once)\b| of (?:the|our|my|them|these)\b|-way\b)`)
+	words  = lazy.New(`\b(` + smallNumber + `)((?:[ -](?:more|extra|gpu|compute|dgx|hgx|array|attention|query|kv|pipeline|transformer|data[- ]parallel|virtual|physical|cpu|full|such|identical))?[ -](?:` + countable + `)\b| of (?:the|our|my|them|these)\b|-way\b)`)
+	// hundreds finds a number in words that is too large to be anything else.
+	hundreds = lazy.New(`\b(?:(?:` + smallNumber + `|an?|one)[- ])?(?:hundred|thousand)(?:[- ](?:and[- ])?(?:(?:` + smallNumber + `|one)[- ]hundred(?:[- ](?:and[- ])?(?:` + smallNumber + `|one))?|` + smallNumber + `|one))?\b`)
 	// A number in words behind the name of a size: "micro batch two", "TP 八".
-	namedWord = lazy.New(`\b((?:tp|pp|cp|dp|ep|vpp|mbs|gbs|micro[- ]?batch(?: size)?|(?:tensor|pipeline|context|data|expert)[- ]parallel\w*|size|degree)(?: (?:of|is|to|at))?[ =:]+)(two|three|four|five|six|seven|eight|nine|ten|twelve|sixteen|twenty|thirty|forty|sixty)\b`)
+	namedWord = lazy.New(`\b((?:tp|pp|cp|dp|ep|etp|vpp|mbs|gbs|(?:micro|global)[- ]?batch(?:[- ]size)?|batch(?:[- ]size)?|(?:tensor|pipeline|context|data|expert)(?:[- ](?:model[- ])?parallel\w*)?(?:[- ]size)?|accumulation(?: steps)?|size|degree)(?: (?:of|is|to|at|set to|stays|equals))?[ =:]+)(` + smallNumber + `|one)\b`)
 	namedHan  = lazy.New(`((?:\b(?:tp|pp|cp|dp|ep|vpp|mbs|gbs)|并行度?|micro ?batch|微批|层数|头数)(?:大小)?(?:是|为|取|开|设|设为|设成|等于|=|:| )*)([二两三四五六七八九十百千]{1,7})(?:$|[^\p{Han}]|[的时，路,个])`)
 	hans      = lazy.New(`(^|[^零一二两三四五六七八九十百千万几第])([零一二两三四五六七八九十百千]{1,7})( ?(?:台机|台|个节点|节点|个机|机|张卡|张|块卡|卡|个小时|小时|天|分钟|路|层|个头|头|个专家|个注意力头|个微批|个副本|个 ?rank|步|个任务|个样本|个|次|条|份|颗|核|组|段|级))`)
-	andHalf   = lazy.New(`(\d+|[一二两三四五六七八九十]+) ?个?(天|小时)半|(\d+) and a half (days|hours)`)
+	andHalf   = lazy.New(`(\d+|[一二两三四五六七八九十]+) ?个?(天|小时)半|(\d+|one|` + smallNumber + `) and a half (days|hours)`)
 	halves    = strings.NewReplacer(
 		"a day and a half", "1.5 days", "one and a half days", "1.5 days", "an hour and a half", "1.5 hours",
 		"half a day", "12 hours", "half an hour", "30 minutes", "a quarter of an hour", "15 minutes",
@@ -47,7 +55,7 @@ func numerals(s string) string {
 		if g[1] == "" {
 			g = g[2:]
 		}
-		if n := chinese(g[1]); n > 0 {
+		if n := chinese(g[1]) + english(g[1]); n > 0 {
 			g[1] = strconv.Itoa(n)
 		}
 		return g[1] + ".5 " + g[2]
@@ -62,16 +70,14 @@ func numerals(s string) string {
 			return strconv.Itoa(12 * englishNumber[n])
 		}
 	})
+	s = hundreds.ReplaceAllStringFunc(s, func(m string) string { return strconv.Itoa(english(m)) })
 	s = words.ReplaceAllStringFunc(s, func(m string) string {
-		g, n := words.FindStringSubmatch(m), 0
-		for _, w := range strings.FieldsFunc(g[1], func(r rune) bool { return r == '-' || r == ' ' }) {
-			n += englishNumber[w]
-		}
-		return strconv.Itoa(n) + g[2]
+		g := words.FindStringSubmatch(m)
+		return strconv.Itoa(english(g[1])) + g[2]
 	})
 	s = namedWord.ReplaceAllStringFunc(s, func(m string) string {
 		g := namedWord.FindStringSubmatch(m)
-		return g[1] + strconv.Itoa(englishNumber[g[2]])
+		return g[1] + strconv.Itoa(english(g[2]))
 	})
 	s = namedHan.ReplaceAllStringFunc(s, func(m string) string {
 		g := namedHan.FindStringSubmatch(m)
@@ -86,6 +92,22 @@ func numerals(s string) string {
 	}
 	// Twice: of two counts side by side, as in "三十二台八卡", a pass takes the first.
 	return hans.ReplaceAllStringFunc(hans.ReplaceAllStringFunc(s, digits), digits)
+}
+
+// english reads an English number below a million.
+func english(s string) int {
+	sum, part := 0, 0
+	for _, w := range strings.FieldsFunc(s, func(r rune) bool { return r == '-' || r == ' ' }) {
+		switch w {
+		case "hundred":
+			part = max(part, 1) * 100
+		case "thousand":
+			sum, part = sum+max(part, 1)*1000, 0
+		default:
+			part += englishNumber[w]
+		}
+	}
+	return sum + part
 }
 
 // chinese reads a Chinese number below ten thousand.

@@ -2,6 +2,7 @@ package compute
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -84,6 +85,7 @@ var (
 	// jobStep finds that a step of a job is meant, not an element of an array.
 	jobStep     = lazy.New(`\bjob ?steps?\b|\b(?:step|srun) ?\d|\d ?(?:号|个)? ?(?:step|步)|作业步`)
 	arrayTo     = lazy.New(`(\d+) ?(?:到|至|~|\bto\b|\bthrough\b) ?(\d+)`)
+	idsAsked    = lazy.New(`\bwhich\b|\bindices\b|\bindexes\b|\blist\b|\bids\b|\bnumbers\b|\btask ?ids?\b|哪些|哪几|编号|索引|下标|列出`)
 	arrayStepOf = lazy.New(`\b(?:steps?|stride)(?: of| size)? (\d+)|步长 ?(?:为|是|=)? ?(\d+)|every (\d+)(?:st|nd|rd|th)`)
 	arrayElem   = lazy.New(`\b(\d{2,})_(\d+)\b`)
 )
@@ -126,7 +128,7 @@ func array(q *question) string {
 	if k, ok := q.atOnce(); ok && m[2] == "" && k < n {
 		m[2] = strconv.Itoa(k)
 	}
-	if q.has("which", "哪些", "哪几", "indices", "indexes", "编号", "list the", "索引") && n <= 40 {
+	if idsAsked.MatchString(q.low) && n <= 40 {
 		limit := ""
 		if m[2] != "" {
 			limit = q.say("; at most %s at the same time", ";同时最多 %s 个", m[2])
@@ -170,7 +172,7 @@ func (q *question) atOnce() (int, bool) {
 }
 
 // inTurns finds that so many tasks are to run so many at a time.
-var inTurns = lazy.New(`\d+ ?(?:个|次)?(?:任务|作业|tasks|jobs|runs)\b?.{0,16}(?:每次|一次|同时|each time|at a time|at once|in parallel)|\d+ (?:tasks|jobs|runs).{0,24}\d+ (?:at a time|at once|in parallel|concurrently)`)
+var inTurns = lazy.New(`\d+ ?(?:个|次)?子?(?:任务|作业|tasks|jobs|runs)\b?.{0,16}(?:每次|一次|同时|each time|at a time|at once|in parallel)|\d+ (?:tasks|jobs|runs).{0,24}\d+ (?:at a time|at once|in parallel|concurrently)`)
 
 // arrayFor writes the option for so many tasks, so many at a time.
 func arrayFor(q *question) string {
@@ -180,7 +182,7 @@ func arrayFor(q *question) string {
 	if m := arrayElem.FindStringSubmatch(q.low); m != nil {
 		return ""
 	}
-	n, ok := q.after(`(\d+)\s*(?:个|次)?\s*(?:array\s*|数组\s*)?(?:tasks?|jobs?|elements?|作业|任务|runs?|元素)`, `(?:of|size|大小|长度)\s*(\d+)`)
+	n, ok := q.after(`(\d+)\s*(?:个|次)?\s*(?:array\s*|数组\s*|子)?(?:tasks?|jobs?|elements?|作业|任务|runs?|元素)`, `(?:of|size|大小|长度)\s*(\d+)`)
 	if !ok || n < 2 {
 		return ""
 	}
@@ -263,6 +265,19 @@ var (
 	watched = lazy.New(`\bsee (?:whether|if)\b|\bmonitor|\bwatch\b|\bnotif|return code|exit status|tell me|监控|通知|返回码|看看`)
 )
 
+var (
+	// condition finds that something is to wait for something else.
+	condition = lazy.New(`\bjobs?\b|\bdepend|\bafter\b|\bonce\b|\bwhen\b|\bif\b|\buntil\b|\bas soon as\b|\bwaits?\b|作业|任务|依赖|后|再跑|再启|再运|才|就(?:跑|启|接|提|运)|等`)
+	// waiting finds the job that is to wait, where it has an id already.
+	waiting = lazy.New(`(?:^|[^\w:])#?(\d{2,9}) (?:should |must |has to |have to |needs to |need to |to |only )*(?:waits?|depends?|hold)\b|让 ?(?:作业|job)? ?(\d{2,9}) ?(?:要|得|应该?|去)?(?:等|依赖|排)|(\d{2,9}) ?(?:要|得|应该?)?(?:等待|依赖)`)
+	// exitZero finds success told by its code.
+	exitZero = lazy.New(`(?:with |at )?(?:an? )?exit(?:ed|s)?(?: code| status)?(?: of| is| =|=| with)? ?(?:0|zero)\b|(?:return(?:ed|s)?|code) (?:0|zero)\b|\b(?:clean(?:ly)?|exits? (?:fine|ok|well)|ends? (?:fine|ok|well)|goes (?:fine|ok|well|through))\b|退出码 ?(?:为|是|=)? ?0`)
+	// begun finds that the other job only has to have started, delayed how many
+	// minutes later.
+	begun   = lazy.New(`\b(?:has|have|had) (?:actually |really |just )?(?:started|begun)\b|\bstarted \(?not (?:ended|finished|done)|\bonce it (?:starts|begins|is running)\b|从.{0,16}(?:开始|启动).{0,6}算|开始(?:运行)?之?后(?:再|就)?(?:过|等)? ?\d* ?分?钟?.{0,12}不是结束`)
+	delayed = lazy.New(`(\d+) ?(?:minutes?|mins?|分钟)`)
+)
+
 // longID is from how many digits on a number is taken for a job's id without a
 // word that says so.
 const longID = 3
@@ -287,29 +302,40 @@ func (q *question) jobs() []string {
 
 // dependency writes --dependency for a condition on given jobs.
 func dependency(q *question) string {
-	if strings.Contains(q.low, "satisfied") || !q.has("job", "作业", "任务", "depend", "依赖", "after", "以后", "之后", "后自动", "失败后", "成功后", "再跑", "再启动", "再运行", "才跑", "once ") {
+	if strings.Contains(q.low, "satisfied") || !condition.MatchString(q.low) {
 		return ""
 	}
 	if typed.MatchString(q.low) && (wantsYes.MatchString(q.low) || !writing.MatchString(q.low) && strings.HasSuffix(q.low, "?")) {
 		return "" // it asks what a type means
 	}
 	ids := q.jobs()
-	if len(ids) == 0 || watched.MatchString(q.low) || q.has("node", "gpu", "卡", "--time", "hour", "小时", "节点", "array", "数组", "exit code", "退出码", "%") {
+	waits := ""
+	if m := waiting.FindStringSubmatch(q.low); m != nil {
+		waits = m[1] + m[2] + m[3]
+		if ids = slices.DeleteFunc(ids, func(id string) bool { return id == waits }); len(ids) == 0 {
+			return ""
+		}
+	}
+	low := exitZero.ReplaceAllString(q.low, " succeeded ")
+	if len(ids) == 0 || watched.MatchString(q.low) || q.has("node", "gpu", "卡", "--time", "hour", "小时", "节点", "array", "数组", "%") || strings.Contains(low, "exit code") || strings.Contains(low, "退出码") {
 		return ""
 	}
+	has := func(words ...string) bool { return hasAny(low, words) }
 	var kind string
 	switch {
 	case q.has("right?", "对吧", "correct?", "对不对", "对吗", "是吧", "--dependency=", "yes?", "command line", "what command", "exact command", "how was", "命令行", "没?", "了没", "跑完没", "elapsed", "wall time", "多久", "多长", "how long", "how much", "how many", "did job", "did it", "why ", "which ", "where ", "what happened", "为什么", "哪个", "哪些", "哪台"):
 		return ""
-	case q.has("regardless", "no matter", "whether or not", "either way", "any way", "in any case", "不管", "无论", "不论", "成败", "ended", "whatever"):
-		kind = "afterany"
-	case q.has("fail", "crash", "失败", "出错", "non-zero", "挂了", "not succeed"):
-		kind = "afternotok"
-	case q.has("succe", "成功", "ok", "exit 0", "正常结束", "completed", "without error"):
-		kind = "afterok"
-	case q.has("has started", "starts", "started", "begins", "开始后", "启动后", "开始运行后", "开始运行之后", "开始之后", "启动之后", "跑起来之后"):
+	case begun.MatchString(low):
 		kind = "after"
-	case q.has("finish", "end", "done", "结束", "跑完", "完成"):
+	case has("regardless", "no matter", "not matter", "n't matter", "not care", "n't care", "whether or not", "either way", "any way", "in any case", "even if", "crashed or", "or not", "不管", "无论", "不论", "成败", "whatever") || has("ended") && !has("succeeded"):
+		kind = "afterany"
+	case has("fail", "crash", "失败", "出错", "non-zero", "挂了", "not succeed"):
+		kind = "afternotok"
+	case has("succe", "成功", "ok", "exit 0", "正常结束", "completed", "without error"):
+		kind = "afterok"
+	case has("has started", "starts", "started", "begins", "开始后", "启动后", "开始运行后", "开始运行之后", "开始之后", "启动之后", "跑起来之后"):
+		kind = "after"
+	case has("finish", "end", "done", "over", "结束", "跑完", "完成"):
 		kind = "afterany"
 	default:
 		return ""
@@ -318,6 +344,10 @@ func dependency(q *question) string {
 		return ""
 	}
 	list := strings.Join(ids, ":")
+	if m := delayed.FindStringSubmatch(numerals(q.low)); kind == "after" && m != nil {
+		list = strings.Join(ids, "+"+m[1]+":") + "+" + m[1]
+		return q.say("`sbatch --dependency=after:%[1]s job.slurm`: considered %[2]s minutes after it has begun.", "`sbatch --dependency=after:%[1]s job.slurm`:在它开始运行 %[2]s 分钟后参与调度。", list, m[1])
+	}
 	means := map[string][2]string{
 		"afterok":    {"starts only if it ended with success (exit code 0)", "只有成功结束(退出码 0)才启动"},
 		"afternotok": {"starts only if it failed (non-zero exit, time-out, node failure)", "只有失败(非零退出、超时、节点故障)才启动"},
@@ -327,6 +357,10 @@ func dependency(q *question) string {
 	if kind == "afterok" || kind == "afternotok" {
 		means[0] += "; otherwise it stays pending as DependencyNeverSatisfied (add --kill-on-invalid-dep=yes)"
 		means[1] += ";否则一直排队,原因 DependencyNeverSatisfied(可加 --kill-on-invalid-dep=yes)"
+	}
+	if waits != "" {
+		return q.say("`scontrol update jobid=%[5]s dependency=%[1]s:%[2]s` for job %[5]s, which waits already (a new one: `sbatch --dependency=%[1]s:%[2]s job.slurm`): %[3]s.",
+			"作业 %[5]s 已提交:`scontrol update jobid=%[5]s dependency=%[1]s:%[2]s`(新作业用 `sbatch --dependency=%[1]s:%[2]s job.slurm`):%[4]s。", kind, list, means[0], means[1], waits)
 	}
 	return q.say("`sbatch --dependency=%[1]s:%[2]s job.slurm`: %[3]s.", "`sbatch --dependency=%[1]s:%[2]s job.slurm`:%[4]s。", kind, list, means[0], means[1])
 }
@@ -339,6 +373,10 @@ var (
 // sinfo reads the numbers of sinfo's A/I/O/T column.
 func sinfo(q *question) string {
 	if m := sinfoForm.FindStringSubmatch(q.low); m != nil {
+		if g := q.cfg.PerNode; g > 0 && q.has("gpu", "卡") {
+			return q.say("%[1]d GPUs: %[2]s idle nodes × %[3]d GPUs per node (A/I/O/T = allocated/idle/other/total = %[4]s/%[2]s/%[5]s/%[6]s).",
+				"%[1]d 张 GPU:空闲节点 %[2]s 个 × 每节点 %[3]d 张(A/I/O/T = 已分配/空闲/其他/总数 = %[4]s/%[2]s/%[5]s/%[6]s)。", small(m[2])*g, m[2], g, m[1], m[3], m[4])
+		}
 		return q.say("Allocated %[1]s, idle %[2]s, other %[3]s (drained, down …), total %[4]s nodes: A/I/O/T = allocated/idle/other/total. So %[2]s are idle (free) now.",
 			"已分配(allocated)%[1]s 个、空闲(idle)%[2]s 个、其他(other,drain/down 等)%[3]s 个、总数(total)%[4]s 个:A/I/O/T 的含义。即当时空闲节点 %[2]s 个。", m[1], m[2], m[3], m[4])
 	}

@@ -18,7 +18,7 @@ var (
 var daysAsked = lazy.New(`\bhours?\b|\bminutes?\b|\bhow long\b|\btime ?limit|\bwalltime|--time|\bslurm time|小时|分钟|多久|多长|时限`)
 
 // writeTime finds what a question says that wants a time written for Slurm.
-var writeTime = lazy.New(`\b(?:in|as|for|to|with|into) (?:an? )?(?:slurm(?:'s)? ?)?(?:--time|-t\b|time\b|walltime|format|notation|limit)|^(?:please )?(?:set|put|give|use|limit|write|ask|i (?:want|need)|we (?:want|need))\b|\bslurm (?:time|format|notation)|写成|怎么(?:写|填|设|表示|指定)|如何(?:写|填|设|表示)|(?:--time|时限|walltime) ?(?:填|写|设|给|=|为)? ?(?:怎么|如何|什么|多少|啥|\?|$)|限时|(?:--time|limit of [\w .]+|time limit)\??$`)
+var writeTime = lazy.New(`\b(?:in|as|for|to|with|into) (?:an? )?(?:slurm(?:'s)? ?)?(?:--time|-t\b|time\b|walltime|format|notation|limit)|^(?:please )?(?:set|put|give|use|limit|write|ask|i (?:want|need)|we (?:want|need))\b|\bslurm (?:time|format|notation)|\b(?:limit|time) string\b|写成|怎么(?:写|填|设|表示|指定)|如何(?:写|填|设|表示)|(?:--time|时限|walltime) ?(?:填|写|设|给|=|为)? ?(?:怎么|如何|什么|多少|啥|\?|$)|限时|(?:--time|limit of [\w .]+|time limit)\??$`)
 
 // timeTold finds a question which tells a length of time and asks something
 // else, maxTimeAsk is how long one is that asks how to write it.
@@ -41,7 +41,7 @@ func duration(q *question) string {
 	if form == "" && len([]rune(q.low)) < maxTimeAsk && writeTime.MatchString(q.low) && !timeTold.MatchString(q.low) {
 		asksWrite = true
 	}
-	if m := wanted.FindAllStringSubmatch(q.low, -1); m != nil && (form == "" || asksWrite) && q.has("--time", "time limit", "walltime", "wall time", "limit of", "-hour limit", "limit to", "时限", "限时", "slurm time", "slurm format", "slurm's format", "slurm notation", "slurm 格式", "time format", "time string") && asksWrite {
+	if m := wanted.FindAllStringSubmatch(q.low, -1); m != nil && (form == "" || asksWrite) && q.has("--time", "time limit", "walltime", "wall time", "limit of", "limit string", "timelimit", "-hour limit", "limit to", "时限", "限时", "slurm time", "slurm format", "slurm's format", "slurm notation", "slurm 格式", "time format", "time string") && asksWrite {
 		total := 0.0
 		for _, w := range m {
 			n, _ := strconv.ParseFloat(w[1], 64)
@@ -70,7 +70,7 @@ func duration(q *question) string {
 		t = q.say("%d seconds: ", "%d 秒:", sec) + t
 	}
 	if plain {
-		t = q.say("%[1]s minutes, not hours: a plain number in `--time=%[1]s` counts minutes (%[2]s). For %[1]s hours write `--time=%[1]s:00:00`.",
+		t = q.say("%[1]s minutes, not hours: a plain number in `--time=%[1]s` counts minutes (%[2]s). Where hours are meant write `--time=%[1]s:00:00`.",
 			"%[1]s 分钟(minutes),不是小时:`--time=%[1]s` 只写一个数字时单位是分钟(%[2]s)。要 %[1]s 小时请写 `--time=%[1]s:00:00`。", form, q.span(sec))
 	}
 	return t

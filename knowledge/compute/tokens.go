@@ -13,6 +13,8 @@ var (
 	amount     = lazy.New(`(\d+(?:\.\d+)?)\s*(k|m|b|bn|t|thousand|million|billion|trillion|千|万亿|百万|十亿|万|亿)?\s*(?:个|条)?\s*(?:training\s*|训练\s*)?(tokens?|samples?|sequences|样本)`)
 	stepsGiven = lazy.New(`(\d+(?:\.\d+)?)\s*(k|m|thousand|million|万|千)?\s*(?:个\s*)?(?:training\s*)?(?:steps|iterations|iters|步|次迭代|个迭代)`)
 	parameters = lazy.New(`(?:^|[^\w.])(\d+(?:\.\d+)?)\s*(b|bn|billion|m|million|亿|十亿|百亿|千亿|万亿|t|trillion)(?:[ -]*(?:dense\s*)?(?:params?\b|parameters?\b|model\b|weights?\b|llm\b|gpt\b|参数|模型|权重|的)|\b)`)
+	// weightsAsked finds that the size of weights in a number format is asked for.
+	weightsAsked = lazy.New(`\bweights?\b.{0,40}\b(?:bf16|fp16|fp8|fp32|int8)\b|\b(?:bf16|fp16|fp8|fp32|int8)\b.{0,16}\bweights\b|权重.{0,16}(?:bf16|fp16|fp8|fp32|多大)|(?:bf16|fp16|fp8|fp32).{0,8}权重`)
 	// sizeTold finds that a T counts parameters, not bytes.
 	sizeTold = lazy.New(`param|model|weights|参数|模型|权重`)
 	perStep  = lazy.New(`(?:per|each|every|a|one|in a|in one) (?:optimizer |training |global )?(?:step|iteration|iter|update|batch|global batch)|(?:每|一|每个|每一|单) ?(?:步|个? ?step|次迭代|个? ?迭代|iteration|次更新|个 ?batch|批)`)
@@ -114,7 +116,7 @@ const (
 // memory answers how much memory a model's weights, or all its states, take.
 func memory(q *question) string {
 	m := parameters.FindStringSubmatch(q.low)
-	if m == nil || m[2] == "t" && !sizeTold.MatchString(q.low) || !q.has("memory", "vram", "显存", "内存", "gigabyte", " gb", "gib", "fit", "装得下", "放得下", "占多", "多大") || len([]rune(q.low)) > 120 || trouble.MatchString(q.low) && !wanting.MatchString(q.low) {
+	if m == nil || m[2] == "t" && !sizeTold.MatchString(q.low) || !weightsAsked.MatchString(q.low) && !q.has("memory", "vram", "显存", "内存", "gigabyte", " gb", "gib", "fit", "装得下", "放得下", "占多", "多大") || len([]rune(q.low)) > 120 || trouble.MatchString(q.low) && !wanting.MatchString(q.low) {
 		return ""
 	}
 	if q.has("throughput", "tflops", "吞吐", "activation", "激活", "checkpoint", "检查点", "why", "为什么", "oom") {
