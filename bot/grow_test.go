@@ -287,6 +287,7 @@ func TestAGrowingMessageIsFinishedWhateverHappens(t *testing.T) {
 		"its beginning never reached":     {fault: slacktest.Fault{Method: "chat.startStream", Times: 1, Reset: "before"}, at: "first", replies: true},
 		"somebody stopped it":             {fault: slacktest.Fault{Method: "chat.appendStream", Times: 9, Error: "stopped_by_user"}},
 		"its end broke":                   {fault: slacktest.Fault{Method: "chat.stopStream", Times: 1, Reset: "after"}},
+		"its end was refused":             {fault: slacktest.Fault{Method: "chat.stopStream", Times: 1, Error: "message_not_in_streaming_state"}},
 		"its replacement broke":           {fault: slacktest.Fault{Method: "chat.update", Times: 1, Reset: "after"}},
 		"Slack does not let it be edited": {fault: slacktest.Fault{Method: "chat.update", Times: 9, Error: "block_mismatch"}},
 		"Slack ended it":                  {fault: slacktest.Fault{Method: "none"}, age: true},
