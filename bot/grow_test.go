@@ -88,13 +88,15 @@ func calls(st slacktest.State, methods ...string) (list []slacktest.Call) {
 	return list
 }
 
-// shows waits until exactly one message holds the words.
+// shows waits until exactly one message holds the words: one that grows, or one
+// that does not, in which the answer is in place.
 func (s *stage) shows(streaming bool, words ...string) (found *slacktest.Message) {
 	s.t.Helper()
 	s.Wait(fmt.Sprintf("one message with %q, growing: %v", words, streaming), func(st slacktest.State) bool {
 		found = nil
 		for _, m := range st.Messages {
-			if m.Streaming == streaming && !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text(m), w) }) {
+			answered := m.Edits > 0 || m.Via != "chat.startStream"
+			if m.Streaming == streaming && answered != streaming && !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text(m), w) }) {
 				found = m
 			}
 		}
