@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -167,12 +168,15 @@ func begin(q *question) string {
 		"作业最早在 %[2]s 后参与调度(`--begin=now+%[1]s`);此前调度器忽略它,到时再像其他作业一样等资源。", m[1]+m[2], q.span(n*unit[m[2][:1]]))
 }
 
-var signalForm = lazy.New(`--signal[= ]+(?:([rb]{1,2}):)?([a-z0-9]+)(?:@(\d+))?`)
+var signalForm = lazy.New(`--signal[= ]+(?:([rb]{1,2}):)?((?:sig)?(?:usr[12]|term|int|hup|cont|quit|abrt|alrm|kill|stop|tstp|urg|xcpu)|\d+)\b(?:@(\d+))?`)
 
-// signal reads a --signal option.
+// signalNumbers are the names of the signals that are often given by number.
+var signalNumbers = map[string]string{"2": "INT", "10": "USR1", "12": "USR2", "15": "TERM"}
+
+// signal reads a --signal option of a job; scancel's option sends at once.
 func signal(q *question) string {
 	m := signalForm.FindStringSubmatch(q.low)
-	if m == nil || m[2] == "r" || m[2] == "b" {
+	if m == nil || q.has("scancel") {
 		return ""
 	}
 	sec := 60
@@ -183,7 +187,7 @@ func signal(q *question) string {
 	if strings.Contains(m[1], "b") {
 		who = q.say("only the batch shell, which must trap it; the srun steps do not get it", "只发给批处理 shell(batch shell,需要 trap),srun 作业步(step)收不到")
 	}
-	name := strings.ToUpper(m[2])
+	name := cmp.Or(signalNumbers[m[2]], strings.ToUpper(m[2]))
 	return q.say("Slurm sends SIG%[1]s about %[2]d seconds (%[3]s) before the time limit, to %[4]s. It may come up to 60 s earlier.",
 		"Slurm 在时限前约 %[2]d 秒(%[3]s)发送 SIG%[1]s,%[4]s。可能提前最多 60 秒。", strings.TrimPrefix(name, "SIG"), sec, q.span(sec), who)
 }
