@@ -65,7 +65,7 @@ func (p *speaker) with(c *bot.Config) {
 
 const (
 	dpQuestion = "what is DP with TP 8 PP 2 on 64 gpus?"
-	first      = "It is 4 replicas, <!channel> and [here](https://evil.example). "
+	first      = "It is 4 replicas, <@U2> and [here](https://evil.example). "
 	second     = "64 GPUs are divided by 16. "
 	third      = "That is `TP` times `PP`."
 )
@@ -128,7 +128,7 @@ func TestAModelsWordsAppearWhileItSpeaks(t *testing.T) {
 	p.say <- first
 	p.say <- "64 " // the sentence before is whole now
 	began := time.Now()
-	s.shows(true, "It is 4 replicas, ‹!channel›")
+	s.shows(true, "It is 4 replicas, ‹@U2›")
 	t.Logf("first words after %v", time.Since(began).Round(time.Millisecond))
 	p.say <- strings.TrimPrefix(second, "64 ")
 	p.say <- "That "
@@ -212,7 +212,8 @@ func TestWhereNoMessageMayGrowTheAnswerComesWhole(t *testing.T) {
 				<-p.asked
 				p.say <- first
 				p.say <- "64 "
-				time.Sleep(300 * time.Millisecond)
+				s.Wait("the first try", func(st slacktest.State) bool { return len(calls(st, "chat.startStream")) == 1 })
+				time.Sleep(200 * time.Millisecond) // for a second one
 				if again != "" {
 					p.say <- "GPUs."
 					close(p.say)
