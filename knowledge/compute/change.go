@@ -17,6 +17,9 @@ var (
 	fromTo = lazy.New(`(?:\b(nodes|gpus|machines|节点数?|卡数|机器数?)\s*)?(?:\b(?:goes|went|go|changes?|changed|moves?|moved|rises?|rose|grows?|grew|increases?|is|was|raised|bumped|set) )?(?:\b(?:up|down) )?(?:\bfrom|从|由)\s*(?:[a-z]+\s*)?\d+k?\s*(?:张|个|台|块)?\s*(?:卡|节点|机器?|gpus?|nodes?|层|路)?\s*,?\s*(?:\bup to\b|\bdown to\b|\bto\b|(?:改|变|换|加|升|增|扩|减|降|调|提|缩)[\p{Han}]{0,2}?(?:成|为|到)|到|->|→)\s*(?:[a-z]+\s*)?(\d+k?)`)
 	// ofMany finds "two of our twenty nodes died".
 	ofMany = lazy.New(`\b(\d+|one) of (?:the |our |my |these )?(\d+) (?:gpu |compute )?(?:nodes|machines|boxes|hosts|servers)(?: (?:have|has|are|is|just|suddenly))* (?:died|fail\w*|broke\w*|dropp?\w* out|down|gone|lost|drained|dead)\b`)
+	// onTop finds "three more nodes on top of the 21", broken "20 台坏了 2 台".
+	onTop  = lazy.New(`(\d+) (?:more|extra|additional|further|new) (?:gpu |compute )?(?:nodes|machines|boxes|hosts|servers) (?:on top of|in addition to|besides|to|next to) (?:the |our |my |these )?(?:old |present |existing )?(\d+)\b`)
+	broken = lazy.New(`(\d+) ?(?:个|台) ?(?:节点|机器?)?(?:里面?|中|当中)? ?(?:有|又)? ?(坏|少|挂|掉|宕|下线|撤)(?:机|了|掉)* ?(\d+) ?(?:个|台)`)
 	// lostOf finds "we lose two of our twenty nodes".
 	lostOf = lazy.New(`\b(?:los(?:e|es|ing|t)|without|minus|drop(?:s|ped|ping)?|remov(?:e|es|ed|ing)|exclud(?:e|es|ed|ing)|drain(?:ed|ing)?) (\d+|one) of (?:the |our |my |these )?(\d+) (?:gpu |compute )?(?:nodes|machines|boxes|hosts|servers)\b`)
 	// scaled finds how many times as much of what there will be; grown and shrunk how many more or fewer nodes.
@@ -47,6 +50,8 @@ func changes(en, zh string) *lazy.Pattern {
 // changes before what it said.
 func after(s string) string {
 	s = ofMany.ReplaceAllString(s, "$2 nodes ; $1 nodes died")
+	s = onTop.ReplaceAllString(s, "$2 nodes ; add $1 nodes")
+	s = broken.ReplaceAllString(s, "$1 台 ; $2 $3 台")
 	s = lostOf.ReplaceAllString(s, "$2 nodes ; lose $1 nodes")
 	s = fromTo.ReplaceAllStringFunc(s, func(m string) string {
 		g := fromTo.FindStringSubmatch(m)

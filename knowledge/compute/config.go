@@ -38,9 +38,9 @@ var quantities = []quantity{
 	{func(c *Config) *int { return &c.Chunk }, `num-layers-per-virtual-(?:pipeline-)?stage|每个? ?(?:虚拟(?:流水线?)?(?:阶段|[段级块])?|vpp ?(?:阶段|[段级块])?|chunk) ?(?:里|上)?(?:放|有|分|含|切)?`, `layers? (?:per|in each|in every|in one|each) (?:virtual \w+|vpp \w+|model chunk|chunk)`},
 	{func(c *Config) *int { return &c.PP }, `pipeline-model-parallel-size|pipeline[- ](?:model[- ])?parallel(?:ism)?(?:[- ]size)?|流水线?(?:并行)?度?|\bpp(?:[- ]size)?|\bpipeline`, `[- ]way (?:pipeline|pp)|路 ?(?:流水|pp)线?(?:并行)?|pipeline (?:stages|parts|pieces|ranks|groups)|stages|个流水线阶段|[段级] ?流水线?`},
 	{func(c *Config) *int { return &c.CP }, `context-parallel-size|context[- ]parallel(?:ism)?(?:[- ]size)?|上下文(?:并行)?度?|\bcp(?:[- ]size)?|\bcontext`, `[- ]way (?:context|cp)|路 ?(?:上下文|cp\b)(?:并行)?`},
-	{func(c *Config) *int { return &c.DP }, `data-parallel-size|data[- ]parallel(?:ism)?(?:[- ]size)?|数据(?:并行)?度?|\bdp(?:[- ]size)?|\bdata`, `[- ]way (?:data|dp)|路 ?(?:数据|dp)(?:并行)?|data[- ]parallel (?:ranks?|replicas?|groups?)|replicas|个副本`},
+	{func(c *Config) *int { return &c.DP }, `data-parallel-size|data[- ]parallel(?:ism)?(?:[- ]size)?|数据(?:并行)?度?|\bdp(?:[- ]size)?|\bdata`, `[- ]way (?:data|dp)|路 ?(?:数据|dp)(?:并行)?|data[- ]parallel (?:ranks?|replicas?|groups?)|replicas|个副本|个 ?(?:dp|数据并行)`},
 	{func(c *Config) *int { return &c.MBS }, `micro-batch-size|micro[- ]?batch(?:[- ]size)?|\bmbs|微 ?(?:批|batch)(?:次)?(?:大小| size)?|\bmicro`, ``},
-	{func(c *Config) *int { return &c.GBS }, `global-batch-size|global[- ]?batch(?:[- ]size)?|\bgbs|全局 ?(?:批|batch)?(?:次)?(?:大小)?|\bbatch`, `samples(?: per step)?|(?:global )?batch\b|[个条] ?样本`},
+	{func(c *Config) *int { return &c.GBS }, `global-batch-size|global[- ]?batch(?:[- ]size)?|\bgbs|全局 ?(?:批|batch)?(?:次)?(?:大小)?|\bbatch`, `samples(?: per step)?|(?:global )?batch\b|global\b|[个条] ?样本|(?:的|条的?)? ?全局 ?(?:批|batch)`},
 	{func(c *Config) *int { return &c.Accum }, `(?:gradient )?accumulation(?: steps?)?|grad(?:ient)?[- ]accum\w*|accum(?:ulate)?(?: steps?)?|num[- ]micro[- ]?batches|(?:number of )?microbatches|梯度累积(?:步数?)?|累[积加](?:步数?)?|微批次?数`, `(?:gradient |grad )?accum(?:ulation|ulate)?(?: steps?)?|micro[- ]?batches|(?:步|次)的?(?:梯度)?累[积加]|步梯度|个微批次?`},
 	{func(c *Config) *int { return &c.Groups }, `num-query-groups|query groups|kv heads|kv 头数?|gqa`, `(?:个 ?)?(?:gqa |query |kv )?groups?|kv heads|个? ?kv ?头|个? ?kv ?组|组 ?kv|个?分组`},
 	{func(c *Config) *int { return &c.Heads }, `num-attention-heads|attention heads|num heads|heads|注意力头数?|头数`, `(?:个 ?)?(?:attention |query )?heads?|个注意力头|个头|注意力头|头`},
@@ -75,7 +75,7 @@ var readers = sync.OnceValue(func() []reader {
 
 var (
 	gpuWord = `(?:gpus?|cards?|卡|显卡|加速卡|g?[abhlv]\d{2,3}s?|gb\d00s?)`
-	perNode = lazy.New(`(\d+)\s*(?:x\s*)?(?:张|块|个)?\s*` + gpuWord + `?\s*(?:gpus?\s*)?(?:per|/|a|an|on each|on every|in each|each|in every)\s*(?:node|host|machine|server|box)|(\d+)\s*(?:张|块|个)?\s*` + gpuWord + `\s*each|(?:每|单)(?:个|台)?\s*(?:节点|机器|机|台|node)\s*(?:有|上|都|带|是|为|用|只有|跑)?\s*(\d+)\s*(?:张|块|个)?\s*(?:` + gpuWord + `|进程)?|每(?:个|台)\s*(\d+)\s*(?:张|块)?\s*卡|(\d+)[- ]?gpu\s*(?:nodes?|machines?|hosts?|box(?:es)?|servers?|机器?|节点)|gpus-per-node[= ]+(\d+)|gres=gpu:(?:\w+:)?(\d+)|nproc(?:-per-node)?[=: ]+(\d+)|(?:一|每)(?:台|个节点|机|个机器|台机器)\s*(?:有|是|带|装)?\s*(\d+)\s*(?:张|块|卡)|(\d+)\s*卡\s*(?:一|每|/)?\s*(?:机器?|节点|服务器|台)|(\d+)\s*(?:ranks?|processes|procs?|workers) (?:per|a|on each|in each|each) (?:node|host|machine|box|server)|(\d+) (?:ranks?|processes|procs?|workers) each\b|(?:^|[^\w])(\d+) (?:each\b|apiece\b)|(?:nodes|boxes|machines|hosts|servers)\s*(?:\(|with |of |having |at )\s*(\d+)\s*` + gpuWord + `|(?:nodes|boxes|machines|hosts|servers|node|box|machine|host|server) (?:holds?|have|has|carry|carries|come with|comes with)\s*(\d+)\s*(?:` + gpuWord + `|[,;:?.)]|-|–|—|$)`)
+	perNode = lazy.New(`(\d+)\s*(?:x\s*)?(?:张|块|个)?\s*` + gpuWord + `?\s*(?:gpus?\s*)?(?:per|/|a|an|on each|on every|in each|each|in every)\s*(?:node|host|machine|server|box)|(\d+)\s*(?:张|块|个)?\s*` + gpuWord + `\s*each|(?:每|单)(?:个|台)?\s*(?:节点|机器|机|台|node)\s*(?:有|上|都|带|是|为|用|只有|跑)?\s*(\d+)\s*(?:张|块|个)?\s*(?:` + gpuWord + `|进程)?|每(?:个|台)\s*(\d+)\s*(?:张|块)?\s*卡|(\d+)[- ]?gpu\s*(?:nodes?|machines?|hosts?|box(?:es)?|servers?|机器?|节点)|gpus-per-node[= ]+(\d+)|gres=gpu:(?:\w+:)?(\d+)|nproc(?:-per-node)?[=: ]+(\d+)|(?:一|每)(?:台|个节点|机|个机器|台机器)\s*(?:有|是|带|装)?\s*(\d+)\s*(?:张|块|卡)|(\d+)\s*卡\s*(?:一|每|/)?\s*(?:机器?|节点|服务器|台)|(\d+)\s*(?:ranks?|processes|procs?|workers) (?:per|a|on each|in each|each) (?:node|host|machine|box|server)|(\d+) (?:ranks?|processes|procs?|workers) each\b|(?:^|[^\w])(\d+) (?:each\b|apiece\b|a piece\b)|(?:nodes|boxes|machines|hosts|servers)\s*(?:\(|with |of |having |at )\s*(\d+)\s*` + gpuWord + `|(?:nodes|boxes|machines|hosts|servers|node|box|machine|host|server) (?:holds?|have|has|carry|carries|come with|comes with)\s*(\d+)\s*(?:` + gpuWord + `|[,;:?.)]|-|–|—|$)`)
 	// nodesOf finds "nine 8-GPU nodes".
 	nodesOf  = lazy.New(`(\d+)\s*(?:x\s*|\s|of (?:the |our |these )?)(\d+)[- ]?(?:gpus?|cards?)[- ](?:nodes?|machines?|hosts?|servers?|box(?:es)?)\b`)
 	nodesBy  = lazy.New(`(\d+)\s*(?:个|台)?\s*(?:nodes?|机器|节点|机|台|machines?|hosts?|servers?|box(?:es)?)\s*(?:[x*,(]|of|with|at|having|各|每台|乘)?\s*(?:each\s*)?(?:having\s*)?(\d+)\s*(?:(?:张|块|个|x)?\s*` + gpuWord + `|for\b)|(\d+)\s*(?:nodes|machines|hosts|servers|boxes|节点|机|台)\s*[x*]\s*(\d+)\b`)
@@ -121,10 +121,15 @@ var (
 	// stepSamples and gpuSamples find the batches told in samples: of a step, and of one GPU at once.
 	stepSamples = lazy.New(`(?:每|一|单)个?(?:步|step) ?(?:总共|一共|吃|处理|跑|用)? ?(\d+) ?(?:条|个样本|samples)`)
 	gpuSamples  = lazy.New(`(?:单|每|一)(?:张|块|个)?(?:卡|gpu|rank)(?:每次|一次|上)?(?:处理|跑|吃|放|过)? ?(\d+) ?(?:条|个样本|samples)|\b(\d+) samples? (?:per|on each|on every|on a|each) (?:gpu|rank|card)`)
+	// legalBatch, microOnly and atLength find sizes with their name cut or moved:
+	// "is 1000 a legal global batch", "2 micro,", "gbs 512 at 4096".
+	legalBatch = lazy.New(`(\d+) (?:is |be )?(?:a |as |as the |as a )?(?:legal|valid|ok|good|possible|allowed|fine) (?:global[- ]batch(?:[- ]size)?|gbs)\b`)
+	microOnly  = lazy.New(`(\d+) micro( ?[,;.?]|$| and )`)
+	atLength   = lazy.New(`((?:gbs|\bbatch(?:[- ]size)?)[ =:]*\d+) ?(?:at|x|by|\*|with) (\d{3,6}|\d+k)\b`)
 	// asked finds a size that is asked for, behind which the GPUs are told: "DP: 64 卡".
 	asked = lazy.New(`((?:\bdp|data[- ]parallel\w*|数据并行度?)\s*)[:?] ?(\d+ ?(?:张|块|个)? ?(?:卡|gpus?\b|cards))`)
 	// grouped finds the thousands of a length or a batch: 4,096 tokens.
-	grouped = lazy.New(`(?i)((?:gbs|batch|size|seq\w*|length|hidden|vocab\w*|词表|序列|长度)\D{0,8})([1-9]\d{0,2}),(\d{3})\b|\b([1-9]\d{0,2}),(\d{3})( (?:tokens|samples|sequences)\b)`)
+	grouped = lazy.New(`(?i)((?:gbs|batch|size|seq\w*|length|hidden|vocab\w*|词表|序列|长度)\D{0,8})([1-9]\d{0,2}),(\d{3})\b|\b([1-9]\d{0,2}),(\d{3})( (?:tokens|samples|sequences|global|gpus|cards|steps|iterations)\b)`)
 )
 
 // halfOf finds a half of something counted.
@@ -154,6 +159,9 @@ func spaced(s string) string {
 		return strconv.Itoa(small(g[1])*small(g[2])) + " nodes"
 	})
 	s = asked.ReplaceAllString(s, "$1 ; $2")
+	s = legalBatch.ReplaceAllString(s, " gbs=$1 ; ")
+	s = microOnly.ReplaceAllString(s, " mbs=$1 ; $2")
+	s = atLength.ReplaceAllString(s, "$1 ; seq=$2 ")
 	s = stepSamples.ReplaceAllString(gpuSamples.ReplaceAllString(s, " mbs=$1$2 ; "), " gbs=$1 ; ")
 	s = alike.ReplaceAllStringFunc(s, func(m string) string {
 		g := alike.FindStringSubmatch(m)

@@ -131,6 +131,9 @@ func (q *question) writes() bool {
 		!q.has("how many", "几个", "多少", "valid", "合法", "dp=?", "dp =", "行不行", "可以吗")
 }
 
+// nodesFor finds that the number of nodes is asked for without "how many".
+var nodesFor = lazy.New(`\b(?:nodes?|machines|boxes|hosts|servers) (?:for|to hold|to get|to reach)\b|\b(?:nodes|machines|boxes|hosts|servers)\s*\?`)
+
 // worldAsked finds that the number of ranks is asked for.
 var worldAsked = lazy.New(`world|\branks?\b|process|\bprocs\b|进程|total|in all|altogether|总|一共|\bworkers?\b|nproc|nnodes|how many|number of|count|多少|几 ?张|几个?卡|\b(?:gpus|cards)\s*[?=]|[卡数]\s*[?=]|=\s*\??$`)
 
@@ -148,7 +151,7 @@ func world(q *question) string {
 	case c.Nodes > 0 && c.PerNode > 0 && worldAsked.MatchString(q.low):
 		return q.say("%[3]d: WORLD_SIZE = nodes × GPUs per node = %[1]d × %[2]d = %[3]d (one rank per GPU; --nnodes=%[1]d --nproc-per-node=%[2]d).",
 			"%[3]d:WORLD_SIZE = 节点数 × 每节点 GPU 数 = %[1]d × %[2]d = %[3]d(每张 GPU 一个 rank;--nnodes=%[1]d --nproc-per-node=%[2]d)。", c.Nodes, c.PerNode, c.Nodes*c.PerNode)
-	case c.World > 0 && c.PerNode > 0 && c.Nodes == 0 && q.has("node", "节点", "机", "台", "box", "server", "machine", "host") && q.has("how many", "number of", "--nodes", "nodes=", "nnodes", "need", "几", "多少", "需要", "要"):
+	case c.World > 0 && c.PerNode > 0 && c.Nodes == 0 && q.has("node", "节点", "机", "台", "box", "server", "machine", "host") && (nodesFor.MatchString(q.low) || q.has("how many", "number of", "--nodes", "nodes=", "nnodes", "need", "几", "多少", "需要", "要")):
 		n := (c.World + c.PerNode - 1) / c.PerNode
 		t := q.say("%[1]d nodes: %[2]d / %[3]d GPUs per node = %[1]d (`--nodes=%[1]d`; torchrun: `--nnodes=%[1]d --nproc-per-node=%[3]d`).", "%[1]d 个节点:%[2]d / 每节点 %[3]d 张 GPU = %[1]d(`--nodes=%[1]d`;torchrun:`--nnodes=%[1]d --nproc-per-node=%[3]d`)。", n, c.World, c.PerNode)
 		if c.World%c.PerNode != 0 {
@@ -443,7 +446,7 @@ func ranksOfNode(q *question) string {
 // globalRank answers with the global rank of a local one.
 func globalRank(q *question) string {
 	node, okN := q.after(`第 ?(\d+) ?个? ?(?:节点|node)`, `(?:slurm-nodeid|node[- ]?rank|node id|node number|节点 ?rank|节点序号)\s*(?:=|is|号|为|:|number)?\s*(\d+)`, `(?:node|(?:^|[^每])节点)\s*(?:=|is|号|为|:|number)?\s*(\d+)`)
-	local, okL := q.after(`(?:local[- ]?rank|slurm-localid)\s*(?:=|is|为|:)?\s*(\d+)`, `(?:本地|本机|节点内) ?(?:的|第)? ?(?:rank|序号)? ?(\d+)`, `(?:local|本地) (?:gpu|card) (?:number )?(\d+)`)
+	local, okL := q.after(`(?:local[- ]?rank|slurm-localid)\s*(?:=|is|为|:)?\s*(\d+)`, `(?:本地|本机|节点内) ?(?:的|第)? ?(?:rank|序号)? ?(\d+)`, `(?:local|本地) (?:gpu|card) (?:number )?(\d+)`, `\b(?:gpu|card) (?:number |no\.? ?|#)?(\d+) (?:on|of|in) (?:the )?(?:node|machine|host|box)`, `第 ?(\d+) ?(?:张|块|号) ?(?:卡|gpu)`)
 	c := q.cfg
 	if c.PerNode == 0 && c.World <= largestNode {
 		c.PerNode = c.World // "node 4, local rank 6, 8 GPUs"

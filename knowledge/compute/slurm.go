@@ -83,8 +83,10 @@ var (
 	oneElement  = lazy.New(`(?:array|数组|作业|job)\D{0,8}(\d{4,})\b.{0,24}(?:(?:element|task|index|number|no\.?|#|编号|下标|第) ?(\d{1,4})\b|(\d{1,4})(?:st|nd|rd|th)\b)`)
 	endsElement = lazy.New(`cancel|kill|stop|drop|scrap|abort|terminate|end\b|remove|get rid|不要|取消|停|杀|去掉`)
 	// jobStep finds that a step of a job is meant, not an element of an array.
-	jobStep     = lazy.New(`\bjob ?steps?\b|\b(?:step|srun) ?\d|\d ?(?:号|个)? ?(?:step|步)|作业步`)
-	arrayTo     = lazy.New(`(\d+) ?(?:到|至|~|\bto\b|\bthrough\b) ?(\d+)`)
+	jobStep = lazy.New(`\bjob ?steps?\b|\b(?:step|srun) ?\d|\d ?(?:号|个)? ?(?:step|步)|作业步`)
+	arrayTo = lazy.New(`(\d+) ?(?:到|至|~|\bto\b|\bthrough\b) ?(\d+)`)
+	// arrayGiven finds the option with its value.
+	arrayGiven  = lazy.New(`(?:--array|-a)[ =]\d`)
 	idsAsked    = lazy.New(`\bwhich\b|\bindices\b|\bindexes\b|\blist\b|\bids\b|\bnumbers\b|\btask ?ids?\b|哪些|哪几|编号|索引|下标|列出`)
 	arrayStepOf = lazy.New(`\b(?:steps?|stride)(?: of| size)? (\d+)|步长 ?(?:为|是|=)? ?(\d+)|every (\d+)(?:st|nd|rd|th)`)
 	arrayElem   = lazy.New(`\b(\d{2,})_(\d+)\b`)
@@ -106,7 +108,7 @@ func array(q *question) string {
 	if step := arrayStepOf.FindStringSubmatch(low); m != nil && step != nil && !strings.Contains(m[1], ":") {
 		m[1] += ":" + strconv.Itoa(first(step))
 	}
-	if list := arrayList.FindString(low); list != "" && q.has("array", "数组") && q.has("write", "how do", "spell", "short", "elements", "indices", "only", "...", "…", "怎么写", "写成", "如何写", "只跑", "下标") {
+	if list := arrayList.FindString(low); list != "" && !arrayGiven.MatchString(low) && q.has("array", "数组") && q.has("write", "how do", "spell", "short", "elements", "indices", "only", "...", "…", "怎么写", "写成", "如何写", "只跑", "下标") {
 		if t := arrayStep(q, list); t != "" {
 			return t
 		}
@@ -119,7 +121,7 @@ func array(q *question) string {
 		return ""
 	}
 	if n == 1 && m[2] == "" {
-		return ""
+		return arrayFor(q)
 	}
 	if q.has("%a", "log name", "file name", "filename", "日志名", "文件名", "right?", "对吧", "百分", "percent", "cancel", "取消") && !q.has("how many", "多少", "几个") {
 		return ""
@@ -128,7 +130,7 @@ func array(q *question) string {
 	if k, ok := q.atOnce(); ok && m[2] == "" && k < n {
 		m[2] = strconv.Itoa(k)
 	}
-	if idsAsked.MatchString(q.low) && n <= 40 {
+	if (idsAsked.MatchString(q.low) || n <= 12 && strings.ContainsAny(form, ":,")) && n <= 40 {
 		limit := ""
 		if m[2] != "" {
 			limit = q.say("; at most %s at the same time", ";同时最多 %s 个", m[2])
@@ -182,7 +184,7 @@ func arrayFor(q *question) string {
 	if m := arrayElem.FindStringSubmatch(q.low); m != nil {
 		return ""
 	}
-	n, ok := q.after(`(\d+)\s*(?:个|次)?\s*(?:array\s*|数组\s*|子)?(?:tasks?|jobs?|elements?|作业|任务|runs?|元素)`, `(?:of|size|大小|长度)\s*(\d+)`)
+	n, ok := q.after(`(\d+)\s*(?:个|次)?\s*(?:array\s*|数组\s*|子)?(?:tasks?|jobs?|elements?|作业|任务|runs?|元素)`, `(?:of|size|大小|长度)\s*(\d+)`, `数组 ?(?:有|共|里|总共|一共)? ?(\d+) ?个`)
 	if !ok || n < 2 {
 		return ""
 	}
@@ -274,7 +276,7 @@ var (
 	exitZero = lazy.New(`(?:with |at )?(?:an? )?exit(?:ed|s)?(?: code| status)?(?: of| is| =|=| with)? ?(?:0|zero)\b|(?:return(?:ed|s)?|code) (?:0|zero)\b|\b(?:clean(?:ly)?|exits? (?:fine|ok|well)|ends? (?:fine|ok|well)|goes (?:fine|ok|well|through))\b|退出码 ?(?:为|是|=)? ?0`)
 	// begun finds that the other job only has to have started, delayed how many
 	// minutes later.
-	begun   = lazy.New(`\b(?:has|have|had) (?:actually |really |just )?(?:started|begun)\b|\bstarted \(?not (?:ended|finished|done)|\bonce it (?:starts|begins|is running)\b|从.{0,16}(?:开始|启动).{0,6}算|开始(?:运行)?之?后(?:再|就)?(?:过|等)? ?\d* ?分?钟?.{0,12}不是结束`)
+	begun   = lazy.New(`\b(?:has|have|had) (?:actually |really |just )?(?:started|begun)\b|\bstarted \(?not (?:ended|finished|done)|\b(?:once|when|after|as soon as) (?:the )?(?:job )?#?\d+ (?:is running|is up|starts|begins|runs|gets going)\b|\bonce it (?:starts|begins|is running)\b|从.{0,16}(?:开始|启动).{0,6}算|开始(?:运行)?之?后(?:再|就)?(?:过|等)? ?\d* ?分?钟?.{0,12}不是结束`)
 	delayed = lazy.New(`(\d+) ?(?:minutes?|mins?|分钟)`)
 )
 

@@ -194,7 +194,7 @@ func signal(q *question) string {
 
 var (
 	exitPair  = lazy.New(`(?:^|[^\d:])(\d{1,3}):(\d{1,2})(?:[^\d:]|$)`)
-	exitPlain = lazy.New(`(?:exit ?code|exit status|exitcode|退出码|返回码|code)\s*(?:=|:|is|of|为|是)?\s*(-?\d{1,3})\b|(?:退出码|exited with)\s*(?:exit code)?\s*(-?\d{1,3})|(?:^|\s)(-?\d{1,3}) (?:as )?(?:an )?exit (?:code|status)`)
+	exitPlain = lazy.New(`(?:exit ?code|exit status|exitcode|退出码|返回码|code)\s*(?:=|:|is|of|为|是)?\s*(-?\d{1,3})\b|(?:退出码|exited with)\s*(?:exit code)?\s*(-?\d{1,3})|(?:^|\s)(-?\d{1,3}) (?:as )?(?:an )?(?:exit ?(?:code|status)|退出码|返回码)|\bexit(?:ed|s)?(?: with)? (\d{3})\b`)
 )
 
 // signals are the signals that end jobs.
@@ -228,7 +228,7 @@ func exitCode(q *question) string {
 	if m == nil {
 		return ""
 	}
-	n, _ := strconv.Atoi(m[1] + m[2] + m[3])
+	n, _ := strconv.Atoi(m[1] + m[2] + m[3] + m[4])
 	var sig int
 	switch {
 	case n > 128 && n < 193:
