@@ -45,7 +45,7 @@ var quantities = []quantity{
 	{func(c *Config) *int { return &c.Groups }, `num-query-groups|query groups|kv heads|kv 头数?|gqa`, `(?:个 ?)?(?:gqa |query |kv )?groups?|kv heads|个? ?kv ?头|个? ?kv ?组|组 ?kv|个?分组`},
 	{func(c *Config) *int { return &c.Heads }, `num-attention-heads|attention heads|num heads|heads|注意力头数?|头数`, `(?:个 ?)?(?:attention |query )?heads?|个注意力头|个头|注意力头|头`},
 	{func(c *Config) *int { return &c.Layers }, `num-layers|layers|层数|模型层数`, `(?:transformer )?layers?|-layer|个? ?transformer 层|层`},
-	{func(c *Config) *int { return &c.Vocab }, `vocab(?:ulary)?[- ]size|vocab(?:ulary)?|词表(?:大小)?`, ``},
+	{func(c *Config) *int { return &c.Vocab }, `vocab(?:ulary)?(?:[- ]size)?(?: for| with)?|词表(?:大小)?`, ``},
 	{func(c *Config) *int { return &c.Hidden }, `hidden-size|hidden(?:[- ](?:size|dim(?:ension)?))?|隐藏(?:层)?(?:大小|维度?|尺寸)?|\bd-model`, ``},
 	{func(c *Config) *int { return &c.Seq }, `seq-length|sequence[- ]length|seq[- ]?len(?:gth)?|序列(?:长度?)?|上下文长度|\bseq(?:uence)?|context length`, `(?:tokens? )?(?:of )?context\b(?: length| window)?|(?:的)?上下文(?:长度|窗口)?|tokens?|(?:的)?序列(?:长度)?|(?:long )?sequences?`},
 	{func(c *Config) *int { return &c.Experts }, `num-experts|experts|专家(?:数量?|个数)?`, `experts?|个? ?专家|个? ?expert`},
@@ -58,7 +58,7 @@ var quantities = []quantity{
 const number = `(\d+)(k\b|m\b)?`
 
 // between stands between a name and its number.
-const between = `\)?\s*(?:size|degree|度|大小|数|数量)?\s*(?:=+|:|\(|is|of|to|为|是|设为|设成|设置为|设置成|设|定为|定|等于|取|想开|要开|开到|开|至少|最少|at least|by|at|@|-|用|给|选)?\s*(?:=|:)?\s*\(?`
+const between = `\)?\s*(?:size|degree|度|大小|数|数量)?\s*(?:=+|:|\(|is|of|to|be|as|为|是|设为|设成|设置为|设置成|设|定为|定|等于|取|想开|要开|开到|开|至少|最少|at least|by|at|@|-|用|给|选)?\s*(?:=|:)?\s*\(?`
 
 type reader struct{ before, behind *lazy.Pattern }
 
@@ -75,13 +75,13 @@ var readers = sync.OnceValue(func() []reader {
 
 var (
 	gpuWord = `(?:gpus?|cards?|卡|显卡|加速卡|g?[abhlv]\d{2,3}s?|gb\d00s?)`
-	perNode = lazy.New(`(\d+)\s*(?:x\s*)?(?:张|块|个)?\s*` + gpuWord + `?\s*(?:gpus?\s*)?(?:per|/|a|an|on each|on every|in each|each|in every)\s*(?:node|host|machine|server|box)|(\d+)\s*(?:张|块|个)?\s*` + gpuWord + `\s*each|(?:每|单)(?:个|台)?\s*(?:节点|机器|机|台|node)\s*(?:有|上|都|带|是|为|用|只有|跑)?\s*(\d+)\s*(?:张|块|个)?\s*(?:` + gpuWord + `|进程)?|每(?:个|台)\s*(\d+)\s*(?:张|块)?\s*卡|(\d+)[- ]?gpu\s*(?:nodes?|machines?|hosts?|box(?:es)?|servers?|机器?|节点)|gpus-per-node[= ]+(\d+)|gres=gpu:(?:\w+:)?(\d+)|nproc(?:-per-node)?[=: ]+(\d+)|(?:一|每)(?:台|个节点|机|个机器|台机器)\s*(?:有|是|带|装)?\s*(\d+)\s*(?:张|块|卡)|(\d+)\s*卡\s*(?:一|每|/)?\s*(?:机器?|节点|服务器|台)|(\d+)\s*(?:ranks?|processes|procs?|workers) (?:per|a|on each|in each|each) (?:node|host|machine|box|server)|(\d+) (?:ranks?|processes|procs?|workers) each\b|(?:^|[^\w])(\d+) (?:each\b|apiece\b|a piece\b)|(?:nodes|boxes|machines|hosts|servers)\s*(?:\(|with |of |having |at )\s*(\d+)\s*` + gpuWord + `|(?:nodes|boxes|machines|hosts|servers|node|box|machine|host|server) (?:holds?|have|has|carry|carries|come with|comes with)\s*(\d+)\s*(?:` + gpuWord + `|[,;:?.)]|-|–|—|$)`)
+	perNode = lazy.New(`(\d+)\s*(?:x\s*)?(?:张|块|个)?\s*` + gpuWord + `?\s*(?:gpus?\s*)?(?:per|/|a|an|on each|on every|in each|each|in every)\s*(?:node|host|machine|server|box)|(\d+)\s*(?:张|块|个)?\s*` + gpuWord + `\s*each|(?:每|单)(?:个|台)?\s*(?:节点|机器|机|台|node)\s*(?:有|上|都|带|是|为|用|只有|跑)?\s*(\d+)\s*(?:张|块|个)?\s*(?:` + gpuWord + `|进程)?|每(?:个|台)\s*(\d+)\s*(?:张|块)?\s*卡|(\d+)[- ]?gpu\s*(?:nodes?|machines?|hosts?|box(?:es)?|servers?|机器?|节点)|gpus-per-node[= ]+(\d+)|gres=gpu:(?:\w+:)?(\d+)|nproc(?:-per-node)?[=: ]+(\d+)|(?:一|每)(?:台|个节点|机|个机器|台机器)\s*(?:有|是|带|装)?\s*(\d+)\s*(?:张|块|卡)|(\d+)\s*卡\s*(?:一|每|/)?\s*(?:机器?|节点|服务器|台)|(\d+)\s*(?:ranks?|processes|procs?|workers) (?:per|a|on each|in each|each) (?:node|host|machine|box|server)|(\d+) (?:ranks?|processes|procs?|workers) each\b|\beach (?:one |of them )?(?:has|have|with|having|holds?|carries|carrying|of)\s*(\d+)\b|(?:^|[^\w])(\d+) (?:each\b|apiece\b|a piece\b)|(?:nodes|boxes|machines|hosts|servers)\s*(?:\(|with |of |having |at )\s*(\d+)\s*` + gpuWord + `|(?:nodes|boxes|machines|hosts|servers|node|box|machine|host|server) (?:holds?|have|has|carry|carries|come with|comes with)\s*(\d+)\s*(?:` + gpuWord + `|[,;:?.)]|-|–|—|$)`)
 	// nodesOf finds "nine 8-GPU nodes".
 	nodesOf  = lazy.New(`(\d+)\s*(?:x\s*|\s|of (?:the |our |these )?)(\d+)[- ]?(?:gpus?|cards?)[- ](?:nodes?|machines?|hosts?|servers?|box(?:es)?)\b`)
-	nodesBy  = lazy.New(`(\d+)\s*(?:个|台)?\s*(?:nodes?|机器|节点|机|台|machines?|hosts?|servers?|box(?:es)?)\s*(?:[x*,(]|of|with|at|having|各|每台|乘)?\s*(?:each\s*)?(?:having\s*)?(\d+)\s*(?:(?:张|块|个|x)?\s*` + gpuWord + `|for\b)|(\d+)\s*(?:nodes|machines|hosts|servers|boxes|节点|机|台)\s*[x*]\s*(\d+)\b`)
+	nodesBy  = lazy.New(`(\d+)\s*(?:个|台)?\s*(?:nodes?|机器|节点|机|台|machines?|hosts?|servers?|box(?:es)?)\s*(?:[x*,(]|of|with|at|having|各|每台|乘)?\s*(?:each\s*)?(?:having\s*)?(\d+)\s*(?:(?:张|块|个|x)?\s*` + gpuWord + `|for\b)|(\d+)\s*(?:nodes|machines|hosts|servers|boxes|节点|机|台)\s*(?:[x*]|of\b)\s*(\d+)\b`)
 	times    = lazy.New(`(\d+)\s*[x*]\s*(\d+)\s*` + gpuWord)
 	grid     = lazy.New(`(?:^|[^\dx.])(\d+)\s*x\s*(\d+)(?:[^\dx.]|$)`)
-	nodeNum  = lazy.New(`(\d+)\s*(?:个|台)?\s*(?:compute\s*|gpu\s*|dgx\s*|hgx\s*)?(?:nodes?\b|节点|机器|台|machines?\b|hosts\b|servers?\b|box(?:es)?\b)|(?:--nodes|nnodes|-n)[= ]+(\d+)|(?:节点数|number of nodes)\s*(?:=|:|is|为|是)?\s*(\d+)|(?:节点|机器)\s*(\d+)\s*(?:个|台)`)
+	nodeNum  = lazy.New(`(\d+)\s*(?:个|台)?\s*(?:compute\s*|gpu\s*|dgx\s*|hgx\s*)?(?:nodes?\b|节点|机器|台|machines?\b|hosts\b|servers?\b|box(?:es)?\b)|(\d+)\s*(?:x\s*)?(?:dgx|hgx)\b|(?:--nodes|nnodes|-n)[= ]+(\d+)|(?:节点数|number of nodes)\s*(?:=|:|is|为|是)?\s*(\d+)|(?:节点|机器)\s*(\d+)\s*(?:个|台)`)
 	worldNum = lazy.New(`world(?:[- ]?size)?\s*(?:=|:|\(|is|of|为|是|等于)?\s*\(?(\d+)|(?:total|总共|一共|共|总)\s*(?:of\s*)?(\d+)\s*(?:张|块|个)?\s*` + gpuWord + `|(\d+)\s*(?:张|块|个|x)?\s*` + gpuWord + `|(\d+)\s*(?:个)?\s*(?:ranks?\b|workers\b|procs\b|processes|进程|总卡数|个 rank)|(?:总卡数|gpu 数|卡数|gpu count|number of gpus|num gpus)\s*(?:=|:|is|为|是)?\s*(\d+)|\b(?:gpus?|cards|ranks|workers)\s*[=:]\s*(\d+)|(\d+)\s*张|on (\d+)\b`)
 	gpuName  = lazy.New(`\b(?:g?[abhlv]\d{2,3}s?|gh200|gb\d00|h20|l4|t4|rtx ?(?:pro ?)?\d{4})\b|(hopper)|(ampere)|(blackwell)|(\bada\b|lovelace)|(volta)|pre-(blackwell)`)
 )
@@ -126,6 +126,11 @@ var (
 	legalBatch = lazy.New(`(\d+) (?:is |be )?(?:a |as |as the |as a )?(?:legal|valid|ok|good|possible|allowed|fine) (?:global[- ]batch(?:[- ]size)?|gbs)\b`)
 	microOnly  = lazy.New(`(\d+) micro( ?[,;.?]|$| and )`)
 	atLength   = lazy.New(`((?:gbs|\bbatch(?:[- ]size)?)[ =:]*\d+) ?(?:at|x|by|\*|with) (\d{3,6}|\d+k)\b`)
+	// perDash finds "8-gpu-per-node", socketsBy the sockets told behind or before
+	// the cores: "56 cores per socket x2", "2 x 56 cores".
+	perDash   = lazy.New(`(\d+)-(gpus?|cards?)-(?:per|a)-(node|machine|host|box|server)`)
+	socketsBy = lazy.New(`(\d+) ?cores? (?:per|a) socket ?[x*,] ?(\d)\b`)
+	coresBy   = lazy.New(`\b([124]) ?[x*] ?(\d+)[- ]?(?:physical )?cores?\b`)
 	// asked finds a size that is asked for, behind which the GPUs are told: "DP: 64 卡".
 	asked = lazy.New(`((?:\bdp|data[- ]parallel\w*|数据并行度?)\s*)[:?] ?(\d+ ?(?:张|块|个)? ?(?:卡|gpus?\b|cards))`)
 	// grouped finds the thousands of a length or a batch: 4,096 tokens.
@@ -159,6 +164,9 @@ func spaced(s string) string {
 		return strconv.Itoa(small(g[1])*small(g[2])) + " nodes"
 	})
 	s = asked.ReplaceAllString(s, "$1 ; $2")
+	s = perDash.ReplaceAllString(s, "$1 $2 per $3")
+	s = socketsBy.ReplaceAllString(s, "$1 cores per socket ; $2 sockets ; ")
+	s = coresBy.ReplaceAllString(s, "$1 sockets ; $2 cores")
 	s = legalBatch.ReplaceAllString(s, " gbs=$1 ; ")
 	s = microOnly.ReplaceAllString(s, " mbs=$1 ; $2")
 	s = atLength.ReplaceAllString(s, "$1 ; seq=$2 ")

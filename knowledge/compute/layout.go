@@ -131,6 +131,9 @@ func (q *question) writes() bool {
 		!q.has("how many", "几个", "多少", "valid", "合法", "dp=?", "dp =", "行不行", "可以吗")
 }
 
+// perNodeAsked finds that the GPUs of each node are asked for.
+var perNodeAsked = lazy.New(`(?:per|each|every|a) (?:node|machine|box|host|server)\b|每 ?个?(?:节点|台|机)|nproc`)
+
 // nodesFor finds that the number of nodes is asked for without "how many".
 var nodesFor = lazy.New(`\b(?:nodes?|machines|boxes|hosts|servers) (?:for|to hold|to get|to reach)\b|\b(?:nodes|machines|boxes|hosts|servers)\s*\?`)
 
@@ -159,7 +162,7 @@ func world(q *question) string {
 				"%[1]d 个节点:%[2]d 不是 %[3]d 的倍数,最后一个节点会有空闲 GPU(%[1]d × %[3]d = %[4]d)。", n, c.World, c.PerNode, n*c.PerNode)
 		}
 		return t
-	case c.World > 0 && c.Nodes > 0 && c.PerNode == 0 && q.has("per node", "each node", "每节点", "每个节点", "每台", "nproc"):
+	case c.World > 0 && c.Nodes > 0 && c.PerNode == 0 && perNodeAsked.MatchString(q.low):
 		if c.World%c.Nodes != 0 {
 			return q.say("%d GPUs cannot be spread evenly over %d nodes (remainder %d).", "%d 张 GPU 不能平均分到 %d 个节点(余 %d)。", c.World, c.Nodes, c.World%c.Nodes)
 		}
@@ -407,14 +410,15 @@ var (
 	// perNodeWord takes out the words that tell how many GPUs a node has.
 	perNodeWord = lazy.New(`(?:per|each|every|a)[- ](?:node|machine|host|box|server)|(?:每|一|单)(?:个|台)?(?:节点|机器?)|\d ?卡机器?`)
 	// placeAsked finds that the place of a rank is asked for.
-	placeAsked = lazy.New(`\bnodes?\b|节点|\blocal|\bhost|\bwhere\b|\bwhich\b|\bwhat (?:machine|box|server)|哪|几号|第几`)
+	placeAsked = lazy.New(`\bnodes?\b|节点|\blocal|\bhost|\bwhere\b|\bwhich\b|\bwhat (?:machine|box|server)|\b(?:sits|lives|belongs|located|runs on)\b|哪|几号|第几`)
 )
 
 // nodeIndex captures a node's number, counted from 0.
 const nodeIndex = `(?:slurm-nodeid|node[- ]?rank|node id|node|节点)\s*(?:=|is|号|为|:|number|index)?\s*(\d+)\b`
 
 var (
-	ranksAsked = lazy.New(`which (?:global )?ranks|what (?:global )?ranks|ranks? range|range of ranks|list (?:the )?(?:global )?ranks|\branks? (?:are |is |do |does |that |which )?(?:hosted|placed|located|running|run|live|lives|sit|sits) (?:by|on|at|in)|\branks (?:on|of) (?:the )?(?:node|machine|host)|(?:哪些|哪几个|什么) ?(?:全局 ?)?rank|rank ?(?:范围|有哪些|是哪些|从几到几)`)
+	ranksAsked = lazy.New(`which (?:global )?ranks|what (?:global )?ranks|ranks? range|range of ranks|list (?:the )?(?:global )?ranks|\branks? (?:are |is |do |does |that |which )?(?:hosted|placed|located|running|run|live|lives|sit|sits) (?:by|on|at|in)|\branks (?:on|of) (?:the )?(?:\w+ )?(?:node|machine|host|box|server)\b|(?:哪些|哪几个|什么) ?(?:全局 ?)?rank|rank ?(?:范围|有哪些|是哪些|从几到几)`)
+	lastNode   = lazy.New(`\blast (?:node|machine|host|box|server)|最后一?(?:个|台)`)
 	nodeNth    = lazy.New(`\b(?:(first|second|third|fourth|fifth|sixth|seventh|eighth)|(\d+)(?:st|nd|rd|th)) node\b|第 ?(\d+) ?(?:个|台) ?(?:节点|机器?|node)`)
 	nth        = map[string]int{"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8}
 )
@@ -434,6 +438,8 @@ func ranksOfNode(q *question) string {
 		if q.has("from 0", "from zero", "zero-based", "0-based", "从 0", "从0", "从零") {
 			n++
 		}
+	} else if w := q.cfg.World; w >= g && lastNode.MatchString(q.low) {
+		n = w/g - 1
 	} else if k, ok := q.after(nodeIndex); ok {
 		n = k
 	}
@@ -446,7 +452,7 @@ func ranksOfNode(q *question) string {
 // globalRank answers with the global rank of a local one.
 func globalRank(q *question) string {
 	node, okN := q.after(`第 ?(\d+) ?个? ?(?:节点|node)`, `(?:slurm-nodeid|node[- ]?rank|node id|node number|节点 ?rank|节点序号)\s*(?:=|is|号|为|:|number)?\s*(\d+)`, `(?:node|(?:^|[^每])节点)\s*(?:=|is|号|为|:|number)?\s*(\d+)`)
-	local, okL := q.after(`(?:local[- ]?rank|slurm-localid)\s*(?:=|is|为|:)?\s*(\d+)`, `(?:本地|本机|节点内) ?(?:的|第)? ?(?:rank|序号)? ?(\d+)`, `(?:local|本地) (?:gpu|card) (?:number )?(\d+)`, `\b(?:gpu|card) (?:number |no\.? ?|#)?(\d+) (?:on|of|in) (?:the )?(?:node|machine|host|box)`, `第 ?(\d+) ?(?:张|块|号) ?(?:卡|gpu)`)
+	local, okL := q.after(`(?:local(?:[- ]?rank)?|slurm-localid)\s*(?:=|is|为|:)?\s*(\d+)`, `(?:本地|本机|节点内) ?(?:的|第)? ?(?:rank|序号)? ?(\d+)`, `(?:local|本地) (?:gpu|card) (?:number )?(\d+)`, `\b(?:gpu|card) (?:number |no\.? ?|#)?(\d+) (?:on|of|in) (?:the )?(?:node|machine|host|box)`, `第 ?(\d+) ?(?:张|块|号) ?(?:卡|gpu)`)
 	c := q.cfg
 	if c.PerNode == 0 && c.World <= largestNode {
 		c.PerNode = c.World // "node 4, local rank 6, 8 GPUs"

@@ -37,6 +37,7 @@ var (
 	namedWord = lazy.New(`\b((?:tp|pp|cp|dp|ep|etp|vpp|mbs|gbs|(?:micro|global)[- ]?batch(?:[- ]size)?|batch(?:[- ]size)?|(?:tensor|pipeline|context|data|expert)(?:[- ](?:model[- ])?parallel\w*)?(?:[- ]size)?|accumulation(?: steps)?|size|degree)(?: (?:of|is|to|at|set to|stays|equals))?[ =:]+)(` + smallNumber + `|one)\b`)
 	namedHan  = lazy.New(`((?:\b(?:tp|pp|cp|dp|ep|vpp|mbs|gbs)|并行度?|micro ?batch|微批|层数|头数)(?:大小)?(?:是|为|取|开|设|设为|设成|等于|=|:| )*)([二两三四五六七八九十百千]{1,7})(?:$|[^\p{Han}]|[的时，路,个])`)
 	hans      = lazy.New(`(^|[^零一二两三四五六七八九十百千万几第])([零一二两三四五六七八九十百千]{1,7})( ?(?:台机|台|个节点|节点|个机|机|张卡|张|块卡|卡|个小时|小时|天|分钟|路|层|个头|头|个专家|个注意力头|个微批|个副本|个 ?rank|步|个任务|个样本|个|次|条|份|颗|核|组|段|级))`)
+	nthHan    = lazy.New(`第([一二三四五六七八九十]{1,3}) ?(个|台|张|块|号)`)
 	andHalf   = lazy.New(`(\d+|[一二两三四五六七八九十]+) ?个?(天|小时)半|(\d+|one|` + smallNumber + `) and a half (days|hours)`)
 	halves    = strings.NewReplacer(
 		"a day and a half", "1.5 days", "one and a half days", "1.5 days", "an hour and a half", "1.5 hours",
@@ -82,6 +83,10 @@ func numerals(s string) string {
 	s = namedHan.ReplaceAllStringFunc(s, func(m string) string {
 		g := namedHan.FindStringSubmatch(m)
 		return g[1] + strconv.Itoa(chinese(g[2])) + strings.TrimPrefix(m, g[1]+g[2])
+	})
+	s = nthHan.ReplaceAllStringFunc(s, func(m string) string {
+		g := nthHan.FindStringSubmatch(m)
+		return "第 " + strconv.Itoa(chinese(g[1])) + " " + g[2]
 	})
 	digits := func(m string) string {
 		g := hans.FindStringSubmatch(m)

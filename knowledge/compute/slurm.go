@@ -273,7 +273,7 @@ var (
 	// waiting finds the job that is to wait, where it has an id already.
 	waiting = lazy.New(`(?:^|[^\w:])#?(\d{2,9}) (?:should |must |has to |have to |needs to |need to |to |only )*(?:waits?|depends?|hold)\b|让 ?(?:作业|job)? ?(\d{2,9}) ?(?:要|得|应该?|去)?(?:等|依赖|排)|(\d{2,9}) ?(?:要|得|应该?)?(?:等待|依赖)`)
 	// exitZero finds success told by its code.
-	exitZero = lazy.New(`(?:with |at )?(?:an? )?exit(?:ed|s)?(?: code| status)?(?: of| is| =|=| with)? ?(?:0|zero)\b|(?:return(?:ed|s)?|code) (?:0|zero)\b|\b(?:clean(?:ly)?|exits? (?:fine|ok|well)|ends? (?:fine|ok|well)|goes (?:fine|ok|well|through))\b|退出码 ?(?:为|是|=)? ?0`)
+	exitZero = lazy.New(`(?:with |at )?(?:an? )?exit(?:ed|s)?(?: code| status)?(?: of| is| =|=| with)? ?(?:0|zero)\b|(?:return(?:ed|s)?|code) (?:0|zero)\b|\b(?:clean(?:ly)?|exits? (?:fine|ok|well)|(?:ends?|ended|finish(?:es|ed)?|completes?|completed) (?:fine|ok|okay|well)|goes (?:fine|ok|well|through))\b|退出码 ?(?:为|是|=)? ?0`)
 	// begun finds that the other job only has to have started, delayed how many
 	// minutes later.
 	begun   = lazy.New(`\b(?:has|have|had) (?:actually |really |just )?(?:started|begun)\b|\bstarted \(?not (?:ended|finished|done)|\b(?:once|when|after|as soon as) (?:the )?(?:job )?#?\d+ (?:is running|is up|starts|begins|runs|gets going)\b|\bonce it (?:starts|begins|is running)\b|从.{0,16}(?:开始|启动).{0,6}算|开始(?:运行)?之?后(?:再|就)?(?:过|等)? ?\d* ?分?钟?.{0,12}不是结束`)
@@ -331,7 +331,7 @@ func dependency(q *question) string {
 		kind = "after"
 	case has("regardless", "no matter", "not matter", "n't matter", "not care", "n't care", "whether or not", "either way", "any way", "in any case", "even if", "crashed or", "or not", "不管", "无论", "不论", "成败", "whatever") || has("ended") && !has("succeeded"):
 		kind = "afterany"
-	case has("fail", "crash", "失败", "出错", "non-zero", "挂了", "not succeed"):
+	case has("fail", "crash", "失败", "崩", "异常退出", "出错", "non-zero", "挂了", "not succeed"):
 		kind = "afternotok"
 	case has("succe", "成功", "ok", "exit 0", "正常结束", "completed", "without error"):
 		kind = "afterok"

@@ -136,7 +136,7 @@ func state(q *question) string {
 	if !short && !stateTalk.MatchString(q.low) {
 		return ""
 	}
-	if q.has("node", "节点", "sinfo", "状态", "state", "suffix", "后缀") {
+	if q.has("node", "节点", "sinfo", "状态", "state", "suffix", "后缀", "idle", "alloc", "mix", "drain", "down") {
 		for _, s := range signs {
 			if compiled(s.words).MatchString(q.low) {
 				return q.tell("suffix", s.sign)

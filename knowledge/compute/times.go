@@ -15,6 +15,9 @@ var (
 	wanted    = lazy.New(`(\d+(?:\.\d+)?)\s*(?:个)?\s*(weeks?|周|星期|days?|天|hours?|hrs?|h\b|小时|minutes?|mins?|分钟?|seconds?|secs?|秒)`)
 )
 
+// unitBehind finds that a number counts a unit which stands behind it.
+var unitBehind = lazy.New(`^(?:\.\d+)?\s*个?\s*(?:days?|hours?|hrs?|minutes?|mins?|weeks?|天|小时|分钟|周|星期)`)
+
 // daysAsked finds a question in which 2-06 is a time and not a range.
 var daysAsked = lazy.New(`\bhours?\b|\bminutes?\b|\bhow long\b|\btime ?limit|\bwalltime|--time|\bslurm time|小时|分钟|多久|多长|时限`)
 
@@ -33,12 +36,12 @@ func duration(q *question) string {
 		return ""
 	}
 	form := ""
-	if m := timeGiven.FindStringSubmatch(q.low); m != nil {
-		form = m[1]
+	if m := timeGiven.FindStringSubmatchIndex(q.low); m != nil && (strings.ContainsAny(q.low[m[2]:m[3]], "-:") || !unitBehind.MatchString(q.low[m[3]:])) {
+		form = q.low[m[2]:m[3]]
 	} else if m := timeForm.FindStringSubmatch(q.low); m != nil && (strings.Contains(m[1], ":") || daysAsked.MatchString(q.low)) && !timeRange.MatchString(q.low) && !q.has("timeout", "time-out", "watchdog", "rank") && q.has("time", "long", "hour", "minute", "second", "分钟", "秒", "多久", "多长", "小时", "时间", "how", "day") {
 		form = m[1]
 	}
-	asksWrite := q.has("how do i write", "how to write", "how to specify", "how to ask", "write ", "spell", "set the time limit to", "as a slurm time", "what --time", "which --time", "format", "express", "as --time", "as a --time", "in --time", "as slurm", "slurm string", "字符串", "time string", "怎么写", "如何写", "写成", "怎么表示", "--time for", "--time 写", "--time=? ")
+	asksWrite := q.has("how do i write", "how to write", "how to specify", "how to ask", "write ", "spell", "set the time limit to", "as a slurm time", "what --time", "which --time", "format", "express", "as --time", "as a --time", "in --time", "as slurm", "slurm string", "字符串", "time string", "怎么写", "如何写", "写成", "怎么表示", "--time for", "--time 写", "--time 的值", "--time value", "value of --time", "value for --time", "--time=? ")
 	if form == "" && len([]rune(q.low)) < maxTimeAsk && writeTime.MatchString(q.low) && !timeTold.MatchString(q.low) {
 		asksWrite = true
 	}
