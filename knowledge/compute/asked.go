@@ -16,7 +16,7 @@ var (
 	// printed finds what a program wrote.
 	printed = lazy.New(`\w+error\b|traceback|exception|\bnccl(?:invalid|internal|system|remote|unhandled)\w*|\bdetected ?:|\bassert\b|nccl warn|\bwarn(?:ing)?\b[: ]|slurmstepd|(?:srun|sbatch|scancel|salloc): |error: |\(partition\w+\)|\(assoc\w+\)|\(qos\w+\)|must be (?:a )?(?:multiple|divisible|divisor|greater|less|equal)|not divisible by|larg(?:e|er) than one`)
 	// way finds that a way to do something is wanted. How to write a value is none.
-	way = lazy.New(`\bhow (?:do|can|should|would|could|must|to|might)\b|\bway to\b|\bwhat (?:to do|should i do|do i do|can i do|now|next)\b|\bwhat else\b|\b(?:launch|full|command|start) line\b|\bcommands?\b|\bscripts?\b|\brecipe\b|\bexample\b|\bwhich (?:knobs?|flags?|options?|settings?|fields?|variables?|args?|arguments?|commands?)\b|\bwhere (?:do|is|are|can|should|to|does|in)\b|\b(?:now|but) (?:i |we )?(?:want|need)\b|\bwant (?:it|to|\d+)\b|\b(?:is|it's|already|still|being|currently) (?:running|queued|submitted|pending|waiting)\b|\bsubmitted,|os\.environ|\bbashrc\b|\b(?:from|in) python\b|\binteractive\b|\b(?:fix|solve|solution|work ?around|get rid|prevent|avoid|freez\w*|froze\w*|pause|resume|restore|undo|check|inspect|find out|look up|see (?:whether|if))\b` +
+	way = lazy.New(`\bhow (?:do|can|should|would|could|must|to|might)\b|\bway to\b|\bwhat (?:to do|should i do|do i do|can i do|now|next)\b|\bwhat else\b|\b(?:launch|full|command|start|torchrun|srun|sbatch|cmd) (?:line|call|invocation)\b|\bcommands?\b|\bscripts?\b|\brecipe\b|\bexample\b|\bwhich (?:knobs?|flags?|options?|settings?|fields?|variables?|args?|arguments?|commands?)\b|\bwhere (?:do|is|are|can|should|to|does|in)\b|\b(?:now|but) (?:i |we )?(?:want|need)\b|\bwant (?:it|to|\d+)\b|\b(?:is|it's|already|still|being|currently) (?:running|queued|submitted|pending|waiting)\b|\bsubmitted,|os\.environ|\bbashrc\b|\b(?:from|in) python\b|\binteractive\b|\b(?:fix|solve|solution|work ?around|get rid|prevent|avoid|freez\w*|froze\w*|pause|resume|restore|undo|check|inspect|find out|look up|see (?:whether|if))\b` +
 		`|怎么|如何|咋|怎样|怎麼|办法|有没有(?:命令|工具|选项)|命令|脚本|在哪|哪里|何处|哪个(?:参数|选项|命令|变量)|改哪|解决|排查|避免|防止|先?(?:改|动|调)哪|该(?:改|动|调)|已经(?:提交|在跑|在排队|开始)|正在(?:跑|运行|排队)|交互|查一?下|查看|想(?:进|登|看|查|停|暂停|换|让)`)
 	// reason finds that a reason is wanted.
 	reason = lazy.New(`\bwhy\b|\bhow come\b|\breasons?\b|\bwhat for\b|\bexplain\b|为什么|为啥|为何|凭什么|原因|图啥|图什么|原理|何必|道理|怎么回事|咋回事`)
@@ -40,5 +40,28 @@ func (q *question) told(aWay bool) bool {
 	return trouble.MatchString(low) || printed.MatchString(low) || way.MatchString(low) || reason.MatchString(low)
 }
 
-// wants reports whether the question asks for a value.
-func (q *question) wants() bool { return wanting.MatchString(q.low) || writing.MatchString(q.low) }
+// wants reports whether the question asks for a value. A mere "what" does where
+// nothing else is told.
+func (q *question) wants(told bool) bool {
+	return wanting.MatchString(q.low) || writing.MatchString(q.low) || !told && meaning.MatchString(q.low)
+}
+
+var (
+	// meaning finds a question after what something is.
+	meaning = lazy.New(`\bwhat(?:'s|s)?\b|\bdifference\b|\bmeaning\b|是啥|是什么|什么是|啥叫|干嘛|干啥|区别|不同|表示`)
+	// concludes and impossible find a question that takes it for settled that
+	// something does not work.
+	concludes  = lazy.New(`\b(?:therefore|thus|hence|so|means?|right|correct|true|agree|no)\b|所以|那就|因此|说明|是不是|吧|对吗|是吗`)
+	impossible = lazy.New(`\bimpossible\b|\bcan(?:no|')t\b|\bnot (?:be )?(?:allowed|possible|valid|legal|ok|work|run|start)|\b(?:invalid|illegal|forbidden)\b|不(?:可能|行|能|可以|合法|允许)|没法|跑不了`)
+	// works finds a computed answer that says that it does.
+	works = lazy.New(`^(?:Valid|DP = |合法)`)
+)
+
+// denied puts a no before the answer to a question that takes a thing for
+// impossible which works.
+func (q *question) denied(text string) string {
+	if !works.MatchString(text) || !impossible.MatchString(q.low) || !concludes.MatchString(q.low) || compiled(`能不能|行不行|可不可以`).MatchString(q.low) {
+		return text
+	}
+	return q.say("No, it works. ", "不是这样,可以。") + text
+}

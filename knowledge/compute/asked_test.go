@@ -1,6 +1,7 @@
 package compute_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -76,5 +77,21 @@ func TestSizesToldTogetherAreRead(t *testing.T) {
 	} {
 		c := compute.Read(text)
 		require.Equal(t, want, [2]int{c.TP, c.PP}, text)
+	}
+}
+
+func TestAWrongConclusionIsDenied(t *testing.T) {
+	for q, want := range map[string]string{
+		"4 query groups, so TP 8 can't be used, right?":     "No, it works. Valid",
+		"96 卡 TP8 PP4 不能跑吧":                                 "不是这样,可以。DP = 3",
+		"96 gpus with tp 8 pp 4: is it possible?":           "DP = 3",
+		"30 heads with TP 8, therefore it is not possible?": "Not valid",
+		"64 gpus tp 8 pp 4, is DP 2 right?":                 "DP = 2",
+		"28 个头 TP 8 不行吧":                                    "不行",
+		"can 64 gpus run tp 8 pp 4, or is that not allowed": "DP = 2",
+	} {
+		r, ok := compute.Answer(q, lang.Of(q))
+		require.True(t, ok, q)
+		require.Truef(t, strings.HasPrefix(r.Text, want), "%s: %s", q, r.Text)
 	}
 }

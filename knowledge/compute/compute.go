@@ -102,7 +102,8 @@ func Answer(text string, l lang.Lang) (Result, bool) {
 	q := &question{text: text, low: fold(text), lang: l, cfg: Read(text)}
 	for _, a := range answerers {
 		if t := a.answer(q); t != "" {
-			return Result{Text: t, Skill: a.skill, Section: a.section, URL: a.url, Told: q.told(a.way), Wanted: q.wants()}, true
+			told := q.told(a.way)
+			return Result{Text: q.denied(t), Skill: a.skill, Section: a.section, URL: a.url, Told: told, Wanted: q.wants(told)}, true
 		}
 	}
 	return Result{}, false
