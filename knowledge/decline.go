@@ -117,7 +117,7 @@ func (lib *library) beside(text string, hits []index.Hit, why reason) (int, bool
 		if speaks != nil && !speaks.MatchString(lib.cards[h.Doc].Text.EN) {
 			continue
 		}
-		return h.Doc, why != unknown || lib.bound(text, h.Doc) < minScoreForeign
+		return h.Doc, why != unknown || lib.bound(text, h.Doc) < minScoreForeign && lib.sounds(text, hits) < soundsNear
 	}
 	return 0, false
 }

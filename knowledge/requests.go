@@ -42,6 +42,9 @@ var requestRules = []scopeRule{
 			polite + `(?:give|grant|assign|transfer)\b.{0,20}\b(?:user|account|group|alice|bob|him|her|them)\b.{0,40}\b(?:hours?|gpus?|quota|access|permissions?|rights|priority|nodes?)\b|` +
 			polite + `(?:cancel|scancel|kill|stop|terminate|delete|remove)\b.{0,16}\b(?:everything|anything|all|every job|whatever)\b.{0,12}\b(?:user )?[a-z]+ (?:is|has|was) (?:running|queued|submitted|started)\b|` +
 			polite + `(?:delete|erase|wipe|rm|remove|clean (?:up|out)|clear)\b.{0,24}\s/\w+/\w|` +
+			polite + `(?:fix|debug|rewrite|improve|optimi[sz]e|correct|edit|patch) (?:my|our|the bug in my|the bug in the|this) (?:\w+ )?(?:script|code|job|config\w*|run|file|launcher)\b|` +
+			polite + `(?:clone|run|start|execute|do|finish|handle|compile)\b.{0,60}\b(?:for me|for us|on my behalf)\b|` +
+			polite + `(?:format|wipe|partition) (?:the |my |our )?(?:\w+ )?(?:disk|drive|filesystem|volume)\b|` +
 			polite + `(?:schedule|arrange|set up|organi[sz]e|book) (?:a |the )?(?:\w+ )?(?:meeting|call|appointment|room|reservation for)\b|` +
 			polite + `order (?:\w+ ){1,3}(?:dgx|gpus?|nodes?|servers?|h100|h200|b200)`),
 		lazy.New(way + `|^\W*(?:can|could) (?:you|u) (?:explain|show|tell|help|give)|\b(?:mean|means|difference|versus|vs)\b|without|instead of|--\w|\bgive (?:me|us)\b|when (?:it|the|a|my) |\bif\b|[?？]\W*$|after \d|until|automatically|unless|\bcommand\b|\bright\W*$|\bcorrect\W*$|[吗吧么]\W*$`),
@@ -64,13 +67,14 @@ var stateRules = []scopeRule{
 			`\b(?:this (?:very )?|the very )(?:minute|second|instant|hour)\b|\bhow many .{0,32}(?:ahead of|in front of|before) me\b|` +
 			`^\W*(?:has|did|is|was|will|have) (?:my|our|the|his|her) (?:\w+ ){0,3}(?:training|run|job|model)\b.{0,24}\b(?:reach|reached|past|passed|hit|got|done|finish|finished|crash|crashed|fail|failed|start|started|converged?)\b|` +
 			`\b(?:node|gpu|core|cpu|machine)[- ]?hours?\b.{0,16}\b(?:left|remaining|burn|burned|spent)\b|` +
+			`\bwhat(?:'s| is| are) the (?:current|latest|present|last) (?:\w+ )?(?:loss|step|iteration|state|status|progress|throughput|speed|load)\b.{0,12}\b(?:of|for|in) (?:my|the|our|job|run)\b|` +
 			`^\W*(?:how busy|how full|how loaded|how many (?:people|users))\b|` +
 			`^\W*(?:is|does|can|may|has) [a-z]{3,12} (?:allowed|permitted|have access|in the|part of)\b`),
 		lazy.New(way + `|--\w|\bmean|error|traceback|depend|afterok|afterany|afternotok|\bif\b|squeue|sinfo|sacct|scontrol|\breason\b|log says|logs? say|printed|^\W*(?:is|does|can|may|has) (?:it|there|this|that|what|root|mpi|sudo|ssh|nccl|slurm|srun|sbatch|salloc|which|python|docker|pyxis|enroot|megatron|torchrun|running|sharing|using|every|everything|each|one|the|anyone|training|any|my|flash|rank)\b`),
 	},
 	{
 		live, lazy.New(`(?:^\W*(?:我的?)?|作业|任务|job ?) ?#?\d{4,} ?(?:号|这个|那个)?(?:的)?(?:作业|任务|job)?.{0,6}(?:跑|结束|完成|成功|失败|排|开始|好|还要).{0,10}(?:了吗|了没|没有|吗|没|第几|多久|到哪|几步)\W*$|[a-z]+-?\d+.{0,3}(?:是不是)?(?:又|还|已经)?(?:挂|坏|恢复|在线|空着|死)(?:了|着)?(?:吗|没)?\W*$|` +
-			`(?:几|多少).{0,8}在?我(?:的)?前面|我(?:的)?前面.{0,8}(?:几|多少)|(?:今天|明天|今晚|明早|周末|下午|月底|下周).{0,6}(?:我的?|我们的?|这个).{0,8}(?:任务|作业|训练|实验).{0,6}(?:能|会|可以).{0,8}(?:排上|跑完|开始|跑上|轮到|结束|训完)|(?:lustre|nfs|/scratch|/home|存储|磁盘|盘).{0,6}(?:还剩|剩下?|还有).{0,4}(?:多少|几)`),
+			`(?:几|多少).{0,8}在?我(?:的)?前面|我(?:的)?前面.{0,8}(?:几|多少)|(?:今天|明天|今晚|明早|周末|下午|月底|下周).{0,6}(?:我的?|我们的?|这个).{0,8}(?:任务|作业|训练|实验).{0,6}(?:能|会|可以).{0,8}(?:排上|跑完|开始|跑上|轮到|结束|训完)|还有(?:几|多少)(?:块|张|台|个).{0,14}(?:能用|可用|空着?|闲着?|没人用)|(?:lustre|nfs|/scratch|/home|存储|磁盘|盘).{0,6}(?:还剩|剩下?|还有).{0,4}(?:多少|几)`),
 		lazy.New(way + `|在哪|去哪|哪里|依赖|之后|原因|为什么|报错|error|sacct|squeue|sinfo|df |=\d`),
 	},
 }

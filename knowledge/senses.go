@@ -28,5 +28,5 @@ const minScoreSense = 0.36
 // meansHere reports whether a question that holds such a word is one of the
 // field.
 func (lib *library) meansHere(text string, hits []index.Hit) bool {
-	return len(hits) > 0 && hits[0].Score >= minScoreSense && (trade.MatchString(text) || lib.index.Field(index.Terms(text)))
+	return len(hits) > 0 && hits[0].Score >= minScoreSense && lib.sounds(text, hits) <= soundsElse && (trade.MatchString(text) || lib.index.Field(index.Terms(text)))
 }

@@ -27,14 +27,14 @@ var subjectRules = []scopeRule{
 	},
 	{
 		live, lazy.New(`催一下|催一催|\bwhy (?:was|were|did|has|is) [\w-]+'s (?:jobs?|runs?|training)\b|\bwhy .{0,16}\bjob \d{4,}\b.{0,40}\b(?:last night|yesterday|this morning)|\b(?:which|who|anyone|anybody|someone|how many|did|what happened|list|show me)\b.{0,60}\b(?:last night|yesterday|this morning|last week|last month|over the weekend|earlier today)\b|\b(?:last night|yesterday|this morning|last week|over the weekend)\b.{0,40}\b(?:which|who|anyone|how many|what happened)\b|(?:昨天|昨晚|昨夜|前天|今早|上周|上个?月|周末).{0,24}(?:谁|几个|几台|多少|哪些|哪几|哪台|第几步|跑到|有没有人|结果如何|成功了吗|失败了吗)|(?:跑到|训练到|进行到)(?:第几步|哪一?步|哪里?了|多少步)|\bhow (?:hot|warm|loud)\b|(?:temperature|power draw|fan speed) of (?:gpu|node|card|the)|(?:what|which) (?:step|iteration|epoch) (?:is|are) (?:my|our|job|the)|(?:温度|功耗|转速)(?:是)?(?:多少|几度|现在)`),
-		lazy.New(`how (?:do|can|could|to)|怎么|如何|命令|command|error|报错|timeout|worked|能跑|sacct|log|日志|(?:machines|nodes) did|跑在|run on`),
+		lazy.New(`记得|记住|会从|how (?:do|can|could|to)|怎么|如何|命令|command|error|报错|timeout|worked|能跑|sacct|log|日志|(?:machines|nodes) did|跑在|run on`),
 	},
 	{
 		act, lazy.New(`^(?:(?:please|pls|kindly|hey|ok|now|can you|could you|would you|just|go ahead and),? )*(?:extend|increase|raise|lower|change|bump|prioriti[sz]e|resubmit|re-?run|relaunch|requeue|promote|move|resize|shrink|suspend|resume|pause|unpause|hold|release|modify|update|add|give|top|boost|swap|migrate|drain|undrain|set)\b.{0,60}\bjobs? ?(?:id ?)?#?\d{3,}|^(?:please )?(?:resubmit|re-?run|relaunch) #?\d{3,}\b|\b(?:resubmit|re-?run|relaunch|extend|suspend|resume|prioriti[sz]e) (?:my |the |our )?job \d+|^(?:请|麻烦|帮忙|帮我|替我|给我|劳驾)?.{0,2}(?:把|将|给|让).{0,6}\d{3,}.{0,16}(?:调|改|延长|提高|提升|提到|降|加|续|移|置顶|恢复|继续|重新)|(?:帮我|替我|麻烦|劳驾|请).{0,3}(?:把|将|给).{1,20}(?:设成|设为|设置|改成|改为|延长|下线|上线|加到|加上|置为|标成)|(?:延长|提高|恢复|暂停|重提|重新提交)(?:一下)?(?:作业|任务|job) ?\d{3,}(?:吧|$)`),
 		lazy.New(`how (?:do|can|could|to)|怎么|如何|怎样|什么命令|哪个命令|哪条命令|\bscontrol|\bsbatch|\?|？|吗|\bglobal-?batch|\bseq`),
 	},
 	{
-		live, lazy.New(`^(?:is|are|was|were|did|has|does) (?:my |the |our )?(?:jobs?|nodes?|gpus?|runs?|login node|head node|cluster|queue|partition|training|filesystem|slurm)\b.{0,24}\b(?:stuck|hung|hanging|dead|down|up|alive|broken|full|busy|idle|free|running|healthy|working|online|offline|done|finished|complete|completed|ready|over|started|crash(?:ed)?|fail(?:ed)?)(?: yet| already| now| today| again)?\s*[?？]?$`),
+		live, lazy.New(`^(?:is|are|was|were|did|has|does) (?:my |the |our )?(?:jobs?|nodes?|gpus?|runs?|login node|head node|cluster|queue|partition|training|filesystem|slurm)\b.{0,24}\b(?:stuck|hung|hanging|dead|down|up|alive|broken|full|busy|idle|free|running|healthy|working|online|offline|done|finished|complete|completed|ready|over|started|crash(?:ed)?|fail(?:ed)?)(?: yet| already| now| today| again| tonight| this (?:morning|afternoon|evening|week|weekend)| at the moment| at present| there)*\s*[?？]?$`),
 		lazy.New(`state|mean|status|=|reason`),
 	},
 	{

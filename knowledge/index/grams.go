@@ -79,11 +79,13 @@ type speller struct {
 	owner  []int32   // the Doc of an example question
 	norm   []float64 // of an example question
 	asks   []int     // how many example questions a Doc has
+	mass   float64   // how many pieces all example questions have
 }
 
 // A piece of letters and the example questions that hold it.
 type piece struct {
 	weight float64
+	asks   float64 // how many example questions hold it
 	post   []int32
 }
 
@@ -102,6 +104,8 @@ func newSpeller(docs []material) *speller {
 					s.pieces[g] = p
 				}
 				p.post = append(p.post, ask)
+				p.asks++
+				s.mass++
 				if held[g] != int32(i)+1 {
 					held[g] = int32(i) + 1
 					p.weight++
@@ -112,7 +116,7 @@ func newSpeller(docs []material) *speller {
 	n := float64(len(docs))
 	for g, p := range s.pieces {
 		if p.weight > commonShare*n {
-			s.pieces[g] = &piece{} // it tells nothing, and would be looked at in most texts
+			s.pieces[g] = &piece{asks: p.asks} // it tells nothing, and would be looked at in most texts
 			continue
 		}
 		p.weight = math.Log(1 + n/(p.weight+0.5))
