@@ -18,12 +18,12 @@ var elsewhereText string
 
 // A background counts in how many questions about something else a piece stands.
 type background struct {
-	pieces map[string]float64
+	pieces map[gram]float64
 	size   float64
 }
 
 var elsewhere = sync.OnceValue(func() *background {
-	b := &background{pieces: map[string]float64{}}
+	b := &background{pieces: map[gram]float64{}}
 	for line := range strings.Lines(elsewhereText) {
 		if line[0] == '#' {
 			continue
@@ -67,4 +67,14 @@ func (x *Index) Elsewhere(question string) float64 {
 }
 
 // hasDigit reports whether a piece holds a digit: numbers are of any subject.
-func hasDigit(piece string) bool { return strings.ContainsAny(piece, "0123456789") }
+func hasDigit(g gram) bool {
+	if g>>63 == 1 {
+		return false // Han
+	}
+	for ; g > 0; g >>= 8 {
+		if c := byte(g); c >= '0' && c <= '9' {
+			return true
+		}
+	}
+	return false
+}
