@@ -26,8 +26,8 @@ const (
 	// questions, held out of the index, one in a hundred lies above the upper bound;
 	// of questions about something else three in four do, by this alone.
 	soundShare = 8.0
-	soundTrade = 1.5
-	soundsElse = -2.7 // above, no card is an answer
+	soundTrade = 2.0
+	soundsElse = -2.5 // above, no card is an answer
 	soundsHere = -5.0 // below, a card that fits less well is one too
 	soundsNear = 1.0  // above, no card is shown beside a refusal either
 

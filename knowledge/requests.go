@@ -68,9 +68,12 @@ var stateRules = []scopeRule{
 			`^\W*(?:has|did|is|was|will|have) (?:my|our|the|his|her) (?:\w+ ){0,3}(?:training|run|job|model)\b.{0,24}\b(?:reach|reached|past|passed|hit|got|done|finish|finished|crash|crashed|fail|failed|start|started|converged?)\b|` +
 			`\b(?:node|gpu|core|cpu|machine)[- ]?hours?\b.{0,16}\b(?:left|remaining|burn|burned|spent)\b|` +
 			`\bwhat(?:'s| is| are) the (?:current|latest|present|last) (?:\w+ )?(?:loss|step|iteration|state|status|progress|throughput|speed|load)\b.{0,12}\b(?:of|for|in) (?:my|the|our|job|run)\b|` +
-			`^\W*(?:how busy|how full|how loaded|how many (?:people|users))\b|` +
-			`^\W*(?:is|does|can|may|has) [a-z]{3,12} (?:allowed|permitted|have access|in the|part of)\b`),
-		lazy.New(way + `|--\w|\bmean|error|traceback|depend|afterok|afterany|afternotok|\bif\b|squeue|sinfo|sacct|scontrol|\breason\b|log says|logs? say|printed|^\W*(?:is|does|can|may|has) (?:it|there|this|that|what|root|mpi|sudo|ssh|nccl|slurm|srun|sbatch|salloc|which|python|docker|pyxis|enroot|megatron|torchrun|running|sharing|using|every|everything|each|one|the|anyone|training|any|my|flash|rank)\b`),
+			`^\W*(?:how busy|how full|how loaded|how many (?:people|users))\b`),
+		lazy.New(way + `|--\w|\bmean|error|traceback|depend|afterok|afterany|afternotok|\bif\b|squeue|sinfo|sacct|scontrol|\breason\b|log says|logs? say|printed`),
+	},
+	{ // what somebody else may
+		live, lazy.New(`^\W*(?:is|does|can|may|has) [a-z]{3,12} (?:allowed|permitted|have access|in the|part of)\b`),
+		lazy.New(`^\W*(?:is|does|can|may|has) (?:it|there|this|that|what|root|mpi|sudo|ssh|nccl|slurm|srun|sbatch|salloc|which|python|docker|pyxis|enroot|megatron|torchrun|running|sharing|using|every|everything|each|one|the|anyone|training|any|my|flash|rank)\b`),
 	},
 	{
 		live, lazy.New(`(?:^\W*(?:我的?)?|作业|任务|job ?) ?#?\d{4,} ?(?:号|这个|那个)?(?:的)?(?:作业|任务|job)?.{0,6}(?:跑|结束|完成|成功|失败|排|开始|好|还要).{0,10}(?:了吗|了没|没有|吗|没|第几|多久|到哪|几步)\W*$|[a-z]+-?\d+.{0,3}(?:是不是)?(?:又|还|已经)?(?:挂|坏|恢复|在线|空着|死)(?:了|着)?(?:吗|没)?\W*$|` +
