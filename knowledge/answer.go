@@ -302,6 +302,8 @@ func (a *Answerer) find(q Question) finding {
 		if why = plain; lib.meansHere(text, hits) {
 			why = ""
 		}
+	} else if (why == foreign || why == person || why == predict || why == noSuch) && lib.asAsked(text, hits) {
+		why = ""
 	} else if why == foreign && declines(neighbourRules, strings.ToLower(text)) == "" && lib.surely(text, hits) {
 		why = ""
 	}

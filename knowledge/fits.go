@@ -21,6 +21,7 @@ const (
 	minScoreStranger = 0.30
 	minScoreNamed    = 0.45
 	minScoreForeign  = 0.60
+	minScoreAsked    = 0.80
 	// How much a question sounds like those about something else, less how well the
 	// card fits and less for the name of a tool of the field. Of the example
 	// questions, held out of the index, one in a hundred lies above the upper bound;
@@ -29,6 +30,7 @@ const (
 	soundTrade = 2.0
 	soundsElse = -2.5 // above, no card is an answer
 	soundsHere = -5.0 // below, a card that fits less well is one too
+	soundsSure = -7.0 // below, one word of something else does not decide
 	soundsNear = 1.0  // above, no card is shown beside a refusal either
 
 	weakScore      = 0.30 // below it an answer counts as a gap too
@@ -78,11 +80,18 @@ func (lib *library) sounds(text string, hits []index.Hit) float64 {
 	return sounds
 }
 
+// asAsked reports whether a question of the field is all but one of the example
+// questions.
+func (lib *library) asAsked(text string, hits []index.Hit) bool {
+	return len(hits) > 0 && hits[0].Score >= minScoreAsked && (trade.MatchString(text) || lib.index.Field(index.Terms(text)))
+}
+
 // surely reports whether a card fits a question of the field so well that one
 // word which mostly speaks of something else ("forecast", "VPN", "who is") does
 // not decide.
 func (lib *library) surely(text string, hits []index.Hit) bool {
-	return len(hits) > 0 && hits[0].Score >= minScoreForeign && lib.index.Field(index.Terms(text))
+	return len(hits) > 0 && lib.index.Field(index.Terms(text)) &&
+		(hits[0].Score >= minScoreForeign || lib.sounds(text, hits) < soundsSure)
 }
 
 // bound is how well the card has to fit a question that holds words which
