@@ -357,7 +357,7 @@ func (a *Answerer) told(text, whole string, l lang.Lang, why reason, hits []inde
 }
 
 // ownTalk finds questions about this program.
-var ownTalk = lazy.New(`(?i)megatron[-_ ]?ops|\b(?:this|the|slack) bot\b|\bbot\b|/megatron\b|\bmcp\b|job\.ya?ml|\bjob spec|\bspecification\b|\bspec field|failure class|\brule id|\brule [a-z0-9]+(?:[.-][a-z0-9]+)+|knowledge gaps|\bidempotency|\bthe llm\b|\bask\b.{0,20}\bwiki\b|\bwiki\b.{0,20}\bask\b|(?:in|of) the cli\b|机器人|作业规格|规格(?:字段|文件)|(?:故障|失败)类别|规则 ?id|幂等`)
+var ownTalk = lazy.New(`(?i)megatron[-_ ]?ops|\b(?:this|the|slack) bot\b|\bbot\b|/megatron\b|\bmcp\b|job\.ya?ml|\bjob spec|\b(?:the|a|my|this|your|our|yaml) specification\b|\bspec field|failure class|\brule id|\brule [a-z0-9]+(?:[.-][a-z0-9]+)+|knowledge gaps|\bidempotency|\bthe llm\b|\bask\b.{0,20}\bwiki\b|\bwiki\b.{0,20}\bask\b|(?:in|of) the cli\b|机器人|作业规格|规格(?:字段|文件)|(?:故障|失败)类别|规则 ?id|幂等`)
 
 // ownScore is how well a card about this program must fit.
 const ownScore = 0.30
