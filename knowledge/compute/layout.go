@@ -363,7 +363,7 @@ func bubble(q *question) string {
 		return ""
 	}
 	m := c.Accum
-	if n, ok := q.after(`\bm ?= ?(\d+)`); m == 0 && ok {
+	if n, ok := q.after(`\bm ?=? ?(\d+)\b`); m == 0 && ok {
 		m = n
 	}
 	if dp := c.DP; m == 0 && c.GBS > 0 && c.MBS > 0 {

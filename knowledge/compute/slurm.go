@@ -88,7 +88,7 @@ var (
 	// arrayGiven finds the option with its value.
 	arrayGiven  = lazy.New(`(?:--array|-a)[ =]\d`)
 	idsAsked    = lazy.New(`\bwhich\b|\bindices\b|\bindexes\b|\blist\b|\bids\b|\bnumbers\b|\btask ?ids?\b|哪些|哪几|编号|索引|下标|列出`)
-	arrayStepOf = lazy.New(`\b(?:steps?|stride)(?: of| size)? (\d+)|步长 ?(?:为|是|=)? ?(\d+)|every (\d+)(?:st|nd|rd|th)`)
+	arrayStepOf = lazy.New(`\b(?:steps?|stride)(?: of| size)?[ =-](\d+)|步长 ?(?:为|是|=)? ?(\d+)|every (\d+)(?:st|nd|rd|th)`)
 	arrayElem   = lazy.New(`\b(\d{2,})_(\d+)\b`)
 )
 
@@ -269,7 +269,7 @@ var (
 
 var (
 	// condition finds that something is to wait for something else.
-	condition = lazy.New(`\bjobs?\b|\bdepend|\bafter\b|\bonce\b|\bwhen\b|\bif\b|\buntil\b|\bas soon as\b|\bwaits?\b|作业|任务|依赖|后|再跑|再启|再运|才|就(?:跑|启|接|提|运)|等`)
+	condition = lazy.New(`\bjobs?\b|\bdepend|\bafter\b|\bonce\b|\bwhen\b|\bif\b|\buntil\b|\bas soon as\b|\bwaits?\b|作业|任务|依赖|只要|结束|下一个|后|再跑|再启|再运|才|就(?:跑|启|接|提|运)|等`)
 	// waiting finds the job that is to wait, where it has an id already.
 	waiting = lazy.New(`(?:^|[^\w:])#?(\d{2,9}) (?:should |must |has to |have to |needs to |need to |to |only )*(?:waits?|depends?|hold)\b|让 ?(?:作业|job)? ?(\d{2,9}) ?(?:要|得|应该?|去)?(?:等|依赖|排)|(\d{2,9}) ?(?:要|得|应该?)?(?:等待|依赖)`)
 	// exitZero finds success told by its code.

@@ -180,7 +180,8 @@ func (c code) named(word string, q *question) bool {
 		return len(word) > 1 && (talk || q.has("squeue", "job", "作业")) || q.has("state", "status", "code", "squeue", "st ", "状态", "代码")
 	case c.kind == "node" && strings.EqualFold(word, c.short):
 		// Words such as down, fail and boot are English as well.
-		return talk && (word != "down" && word != "fail" && word != "boot" || q.has("node", "节点", "sinfo", "状态", "state"))
+		alone := strings.EqualFold(strings.Trim(q.text, "?？ `.!"), word)
+		return (talk || alone) && (word != "down" && word != "fail" && word != "boot" || q.has("node", "节点", "sinfo", "状态", "state"))
 	}
 	of := []string{"state", "status", "状态", "code"}
 	if c.kind == "node" { // "node is drained, meaning?"
