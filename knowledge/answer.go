@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
@@ -167,6 +169,9 @@ var textNo = lang.Text{EN: "No. ", ZH: "不是这样。"}
 // denied matches an answer that already begins with a no.
 var denied = lazy.New(`^(?:No\b|Not\b|Never\b|不|没有|并非|否)`)
 
+// affirmed matches the yes of an answer, which no no may precede.
+var affirmed = lazy.New(`^(?:Yes[,:]? |(?:会|能|要|可以|算)[,:]\s*)`)
+
 // withDenials adds to the cards those that answer a false premise: the same
 // text, behind a no.
 func withDenials(list []cards.Card) []cards.Card {
@@ -179,12 +184,21 @@ func withDenials(list []cards.Card) []cards.Card {
 		d.Asks, d.Denies = c.Denies, nil
 		for _, t := range []struct{ text, no *string }{{&d.Text.EN, &textNo.EN}, {&d.Text.ZH, &textNo.ZH}} {
 			if !denied.MatchString(*t.text) {
+				if yes := affirmed.FindString(*t.text); yes != "" {
+					*t.text = upperFirst((*t.text)[len(yes):])
+				}
 				*t.text = *t.no + *t.text
 			}
 		}
 		all = append(all, d)
 	}
 	return all
+}
+
+// upperFirst begins a sentence with a capital letter.
+func upperFirst(s string) string {
+	r, n := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(r)) + s[n:]
 }
 
 // Warm reads and indexes everything that answers come from, the site's pages

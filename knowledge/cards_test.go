@@ -59,3 +59,17 @@ func TestNamesThatExistAreKnown(t *testing.T) {
 	require.False(t, names.Option("--turbo-mode"))
 	require.False(t, names.Variable("NCCL_MAGIC"))
 }
+
+// A no that begins the answer to a false premise is not followed by the yes
+// with which the answer begins otherwise.
+func TestNoYesFollowsANo(t *testing.T) {
+	a := New(Options{})
+	for _, q := range []string{
+		"a fairshare score that is low stays low for ever, right?", "salloc without running anything is free, correct?",
+		"TP 换了检查点一定要先转换才能加载对吧", "num_attention_heads 不用被 TP 整除对吧",
+	} {
+		ans, err := a.Ask(t.Context(), Question{Text: q})
+		require.NoError(t, err)
+		require.NotRegexp(t, `^(?:No\. (?:Yes|[a-z])|不是这样。(?:会|能|要|可以|算)[：，])`, ans.Answer, q)
+	}
+}
