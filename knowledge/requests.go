@@ -15,7 +15,7 @@ const (
 	asked  = `^[\s\p{P}]*(?:(?:hey|hi|ok|okay|so|now|just|then|also|and|bot)[ ,:]+)*(?:please|pls|plz|kindly|would you|will you|go ahead and|be so kind (?:as )?to|i (?:want|need) you to)\b[ ,]*(?:(?:just|now|also|quickly|please|kindly|go ahead and)[ ,]+)*`
 	able   = `^[\s\p{P}]*(?:(?:hey|hi|ok|okay|so|now|just|then|also|and|bot)[ ,:]+)*(?:can|could) (?:you|u)\b[ ,]*(?:(?:just|now|also|quickly|please|kindly|go ahead and)[ ,]+)*`
 	deed   = `(?:cancel|scancel|kill|terminate|abort|stop|drain|undrain|reboot|restart|reset|requeue|resubmit|re-?run|relaunch|hold|release|resume|suspend|pause|submit|launch|delete|remove|erase|wipe|purge|clean|clear|empty|extend|bump|raise|increase|reduce|change|modify|grant|move|create|open|push|merge|commit|upload|download|send|post|announce|book|reserve|order|buy|install|upgrade|deploy|fix|repair|replace|unlock|assign|transfer|prioriti[sz]e|boost|promote|approve|put|take|bring|shut ?down|power ?off|turn (?:off|on)|add|lower|shorten)`
-	ended  = `(?:scancel|cancel|kill|terminate|abort|stop|drain|undrain|reboot|restart|reset|requeue|resubmit|re-?run|relaunch|hold|release|resume|suspend|pause|extend|bump|prioriti[sz]e|shut ?down|power ?off|turn (?:off|on)|unlock)`
+	ended  = `(?:scancel|cancel|kill|terminate|abort|stop|drain|undrain|reboot|restart|reset|requeue|resubmit|re-?run|relaunch|hold|release|resume|suspend|pause|extend|bump|prioriti[sz]e|shut ?down|power ?off|turn (?:off|on)|unlock|free(?: up)?)`
 	thing  = `(?:(?:the |my |our |his |her |slurm )?(?:jobs?|runs?|tasks?|arrays?|steps?)? ?(?:id |number )?#?\d{3,}|(?:the |our )?(?:node|host|machine|server|dgx|hgx|gpu|cn|gn|rack)s?[- ]?\d+)\b`
 	way    = `\bhow (?:do|can|could|to|does|would|should)\b|\b(?:which|what) (?:command|flag|option)|\bwhere (?:do|can|could|should|would|to)\b|怎么|怎样|如何|咋|哪看|哪查|哪找|哪里(?:能|可以)?(?:看|查|找)|哪儿(?:看|查|找)|什么命令|哪个命令|哪条命令|啥命令|命令是|办法|方法`
 
@@ -51,6 +51,8 @@ var requestRules = []scopeRule{
 			polite + `(?:merge|approve|review|close|rebase|push) (?:my|our) \w+[\s\p{P}]*$|` +
 			polite + `(?:upgrade|install|update|patch|downgrade) (?:the )?[\w. -]{2,24} on (?:all|every|the|our) (?:\w+ )?(?:nodes?|machines?|cluster|hosts?)\b|` +
 			polite + `(?:list|print|show|dump) (?:me )?(?:the |all )?env\w* .{0,20}\b(?:bot|server|process|host)\b|` +
+			polite + `(?:open|create|file|raise|submit) (?:me )?(?:an? |the )?(?:\w+ )?(?:ticket|support case|support request)\b|` +
+			polite + `(?:whitelist|allowlist|unban|unblock) \w+|` +
 			polite + `(?:schedule|arrange|set up|organi[sz]e|book) (?:a |the )?(?:\w+ )?(?:meeting|call|appointment|room|reservation for)\b|` +
 			polite + `order (?:\w+ ){1,3}(?:dgx|gpus?|nodes?|servers?|h100|h200|b200)`),
 		lazy.New(way + `|^[\s\p{P}]*(?:can|could) (?:you|u) (?:explain|show|tell|help|give)|\b(?:mean|means|difference|versus|vs)\b|without|instead of|--\w|when (?:it|the|a|my) |\bif\b|[?？][\s\p{P}]*$|after \d|until|automatically|unless|\bcommand\b|\bright[\s\p{P}]*$|\bcorrect[\s\p{P}]*$|[吗吧么][\s\p{P}]*$`),
@@ -60,7 +62,7 @@ var requestRules = []scopeRule{
 			`^[\s\p{P}]*` + doing + `(?:一下|掉|了)? ?(?:我的?)?(?:作业|任务|job)? ?(?:\d{4,}|[a-z]+-?\d+)(?: ?号)?(?:作业|任务|节点)?(?:吧|一下|[\s\p{P}])*$|` +
 			`^[\s\p{P}]*(?:清空|删除|删掉|删光|清理|格式化)(?:一下|掉)? ?[/~]\S+(?: ?(?:目录|下).{0,8})?$|` +
 			`^[\s\p{P}]*(?:` + favours + `|请|给)?.{0,2}(?:给|通知|告诉|提醒|转告|艾特|发.{0,6}(?:给|通知)).{0,6}(?:大家|管理员|同事|老板|群里|小\p{Han}|老\p{Han}|所有人|运维|用户).{0,20}(?:坏|挂了|说|开通|配额|权限|卡时|要维护|优先级|一声)|` +
-			`(?:` + favours + `|请|给我|给咱).{0,6}(?:开|建|批|申请|订|约|预定|预约)(?:个|一个|一下|通|几台|\d).{0,16}(?:预留|账号|权限|配额|节点|机器|会议|卡)|^[\s\p{P}]*把.{1,12}(?:升|更新|升级)到(?:最新|\d)|^[\s\p{P}]*发(?:个|一个|条)(?:通知|邮件|消息|公告).{0,4}(?:给|告诉|通知|说)`),
+			`(?:` + favours + `|请|给我|给咱).{0,6}(?:开|建|批|申请|订|约|预定|预约)(?:个|一个|一下|通|几台|\d).{0,16}(?:预留|账号|权限|配额|节点|机器|会议|卡)|^[\s\p{P}]*给(?:我|我的|我们|咱|小).{0,8}(?:加|开|提).{0,10}(?:权限|配额|卡时|优先级)|^[\s\p{P}]*把.{1,12}(?:升|更新|升级)到(?:最新|\d)|^[\s\p{P}]*发(?:个|一个|条)(?:通知|邮件|消息|公告).{0,4}(?:给|告诉|通知|说)`),
 		lazy.New(way + `|[?？吗][\s\p{P}]*$|脚本|例子|示例|模板|报错|error|给我(?:个|一个|看)|之后|以后|的时候|意思|区别|自动|slurm (?:在|给)|能不能|能帮我|权限不|没权限|会|被|每天|定期|定时|对吧|是吧|没错吧|对不对|行不行|就行`),
 	},
 }

@@ -25,5 +25,6 @@ var senseRules = []scopeRule{
 // meansHere reports whether a question that holds such a word is one of the
 // field all the same.
 func (lib *library) meansHere(text string, hits []index.Hit) bool {
-	return lib.sounds(text, hits) <= soundsElse && (trade.MatchString(text) || lib.index.Field(index.Terms(text)))
+	sounds := lib.sounds(text, hits)
+	return sounds < soundsHere || sounds <= soundsElse && (trade.MatchString(text) || lib.index.Field(index.Terms(text)))
 }

@@ -56,7 +56,7 @@ var subjectRules = []scopeRule{
 }
 
 // stateNamed captures what a question calls a state of a job or a node.
-var stateNamed = lazy.New("(?:\\b(?:[Jj]ob|[Nn]ode|[Ss]lurm|[Ee]xit|[Ee]nd|[Ff]inal) (?:state|status)(?: code)?|\\bST column(?: says| shows)?|(?:作业|节点|squeue ?里)(?:的)?状态(?:码|代码)?)(?:\\s*(?:is|shows?|says|of|called|named|是|为|显示|叫))?\\s*[`'\"“]?([A-Z][A-Z_]{1,18})\\b")
+var stateNamed = lazy.New("(?:\\b(?:[Jj]ob|[Nn]ode|[Ss]lurm|[Ee]xit|[Ee]nd|[Ff]inal) (?:state|status)(?: code)?|\\bST column(?: says| shows)?|(?:作业|节点|[Ss]lurm|sacct|sinfo|squeue) ?(?:里)?(?:的)?状态(?:码|代码)?)(?:\\s*(?:is|shows?|says|of|called|named|是|为|显示|叫))?\\s*[`'\"“]?([A-Z][A-Z_]{1,18})\\b")
 
 // asksForUnknownState reports whether the question is about a state that Slurm
 // does not have.
