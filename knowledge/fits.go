@@ -27,7 +27,7 @@ const (
 	// questions, held out of the index, one in a hundred lies above the upper bound;
 	// of questions about something else three in four do, by this alone.
 	soundShare = 8.0
-	soundTrade = 2.5
+	soundTrade = 3.0
 	soundsElse = -2.5 // above, no card is an answer
 	soundsHere = -5.0 // below, a card that fits less well is one too
 	soundsSure = -7.0 // below, one word of something else does not decide
