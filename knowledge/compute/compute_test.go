@@ -65,6 +65,7 @@ func TestAnswerWorksItOut(t *testing.T) {
 		"first host of dgx[05-12]":                     "dgx05",
 		"how many gpus are in node[01-16] with 8 each": "128 GPUs",
 		"--time=90":                                         "minutes, not hours",
+		"what does --time=0 mean":                           "no time limit",
 		"what does --time=2-06:00 mean in hours":            "54 hours",
 		"怎么把 36 小时写成 --time":                                "`--time=1-12:00:00`",
 		"--array=1-100:5 how many tasks":                    "20 array tasks",

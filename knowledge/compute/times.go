@@ -62,6 +62,11 @@ func duration(q *question) string {
 	if !ok {
 		return ""
 	}
+	if sec == 0 && q.has("--time") && !q.has("--time-min") {
+		// sbatch(1): a time limit of zero requests that no time limit be imposed.
+		return q.say("No limit: `--time=%[1]s` asks for no time limit at all, not for zero minutes. Where the partition has a MaxTime the job then exceeds it and waits or is refused.",
+			"不限时(no limit):`--time=%[1]s` 表示不要时限,而不是 0 分钟。分区有 MaxTime 时就超出了上限,作业会一直排队或被拒绝。", form)
+	}
 	plain := !strings.ContainsAny(form, "-:")
 	if plain && !q.has("--time", " -t ", "#sbatch") && !strings.HasPrefix(q.low, "-t") {
 		return ""
