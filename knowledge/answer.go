@@ -402,24 +402,29 @@ func (lib *library) answer(i int, l lang.Lang) Answer {
 // yesNo finds a question that a no may begin the answer to.
 var yesNo = lazy.New(`(?i)(?:^|[,.;:] ?)(?:so |and |but |ok |hi |hey )*(?:is|are|am|was|were|do|does|did|don't|doesn't|can|could|may|might|must|should|shall|will|would|has|have|isn't|aren't|won't)\b|\b(?:ok|okay|fine|allowed|possible|enough|safe|needed|required|harmful)\s*[?？]?$|[吗么吧嘛]\s*[?？。!！]?\s*$|行不行|能不能|可不可以|是不是|对不对|会不会|要不要|用不用|该不该|需不需要|有没有|有什么(?:坏处|问题)|行吗|可以吗|能.{0,12}吗`)
 
-// deny puts the denial of the best card's false premise first, where the
-// question only wants a yes and that fits nearly as well. To a question that no
-// can not answer, the card itself answers.
+// deny chooses between the best card and its denial of a false premise. The
+// denial answers a question that only wants a yes, if by its letters a premise
+// known to be false is nearest: what is merely about the same matter may be true,
+// and half of it is. To a question that no can not answer, the card itself answers.
 func (lib *library) deny(text string, hits []index.Hit) []index.Hit {
 	if len(hits) == 0 {
 		return hits
 	}
-	if !index.Confirms(text) {
-		if top := hits[0].Doc; top >= lib.own && !yesNo.MatchString(text) {
-			hits = slices.Clone(hits)
-			hits[0].Doc = lib.byID[lib.cards[top].ID]
-		}
+	confirms := index.Confirms(text)
+	if !confirms && (hits[0].Doc < lib.own || yesNo.MatchString(text)) {
 		return hits
 	}
-	for i, h := range hits {
-		if h.Doc >= lib.own && lib.cards[h.Doc].ID == lib.cards[hits[0].Doc].ID && h.Score > denialShare*hits[0].Score {
-			return append([]index.Hit{h}, slices.Delete(slices.Clone(hits), i, i+1)...)
-		}
+	hits = slices.Clone(hits)
+	id := lib.cards[hits[0].Doc].ID
+	no := slices.IndexFunc(hits, func(h index.Hit) bool { return h.Doc >= lib.own && lib.cards[h.Doc].ID == id })
+	yes := slices.IndexFunc(hits, func(h index.Hit) bool { return h.Doc < lib.own && lib.cards[h.Doc].ID == id })
+	switch {
+	case no < 0:
+	case confirms && hits[no].Like >= denialLike && (yes < 0 || hits[no].Like >= hits[yes].Like):
+		h := hits[no]
+		return slices.Insert(slices.Delete(hits, no, no+1), 0, h)
+	case no == 0:
+		hits[0].Doc = lib.byID[id]
 	}
 	return hits
 }

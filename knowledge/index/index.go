@@ -25,6 +25,8 @@ type Hit struct {
 	Score float64
 	// Cover is the share of the question's weight that the Doc's words hold.
 	Cover float64
+	// Like is how near the letters of its best example question are, from 0 to 1.
+	Like float64
 	// order puts the hits of one question in order: the Score, and how likely the
 	// question is of the Doc.
 	order float64
@@ -254,7 +256,7 @@ func best(hits []Hit, n int) []Hit {
 func score(i int, held share, total float64, near likeness) Hit {
 	cover := held.cover / total
 	score := phraseShare*held.phrase + bagShare*held.bag/(total*(bagK+1)) + coverShare*cover + askShare*held.held/total + spellShare*near.best + spellsShare*near.mean
-	return Hit{Doc: i, Score: score, Cover: cover}
+	return Hit{Doc: i, Score: score, Cover: cover, Like: near.best}
 }
 
 // Field reports whether the words of a question hold one of the field, as the
