@@ -41,7 +41,7 @@ var (
 	// severalAsked finds that cases are to be told apart.
 	severalAsked = lazy.New(`\beach\b|\brespectively\b|\bcases\b|\btable\b|\bmatrix\b|\boverview\b|\bsummary\b|\bsummari[sz]e\b|\bversus\b|\bvs\b|\bwhen (?:should|must|do|is|to)\b|\bwhich (?:value )?(?:for|when)\b|\bdiffer\w*|\bcompare|分别|各自?(?:设|是|要|用|取|该)|各种|几种|哪种|情况|一览|汇总|总结|对比|区别|对照`)
 	// wholeTable finds that all of them are wanted.
-	wholeTable = lazy.New(`\btable\b|\bmatrix\b|\boverview\b|\bsummary\b|\bsummari[sz]e\b|\ball (?:the )?cases\b|\brules?\b|各种|所有情况|全部|一览|汇总|总结`)
+	wholeTable = lazy.New(`\btable\b|\bmatrix\b|\boverview\b|\bsummary\b|\bsummari[sz]e\b|\bcheat ?sheet\b|\ball (?:the )?cases\b|\brules?\b|\b(?:by|per|depending on) (?:the )?(?:gpu |hardware )?(?:generation|architecture|hardware|gpu|mode)s?\b|各种|所有情况|全部|一览|汇总|总结|速查|不同(?:的)?(?:硬件|gpu|显卡|卡|架构|并行)`)
 	// generations finds two architectures of one breath.
 	generations = lazy.New(`\b(?:hopper|ampere|[ah][1-8]00s?)\b[^;?。]{0,40}\b(?:blackwell|g?b[23]00s?)\b|\b(?:blackwell|g?b[23]00s?)\b[^;?。]{0,40}\b(?:hopper|ampere|[ah][1-8]00s?)\b`)
 	// listed finds cases with nothing but a comma or a stroke between them.
@@ -62,7 +62,7 @@ func severalRegimes(q *question) string {
 	switch {
 	case len(said) < 2:
 		return ""
-	case severalAsked.MatchString(q.low):
+	case severalAsked.MatchString(q.low), wholeTable.MatchString(q.low):
 	case generations.MatchString(q.low) && !moved.MatchString(q.low) && !compiled(`\bmov|\bswitch|\bmigrat|换|迁|升级|改用`).MatchString(q.low):
 	case len(said) > 2 && len(listed.FindAllString(q.low, -1)) > 1:
 	default:

@@ -123,7 +123,7 @@ func array(q *question) string {
 	if n == 1 && m[2] == "" {
 		return arrayFor(q)
 	}
-	if q.has("%a", "log name", "file name", "filename", "日志名", "文件名", "right?", "对吧", "百分", "percent", "cancel", "取消", "refus", "reject", "invalid", "被拒", "提交不") && !q.has("how many", "多少", "几个") {
+	if q.has("%a", "log name", "file name", "filename", "日志名", "文件名", "right?", "对吧", "百分", "percent", "%的", "% 的", "% of", "cancel", "取消", "refus", "reject", "invalid", "被拒", "提交不") && !q.has("how many", "多少", "几个") {
 		return ""
 	}
 	form := m[1]
