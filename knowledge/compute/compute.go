@@ -99,7 +99,8 @@ var answerers = []answerer{
 // Answer computes an answer; ok is false where the question asks for nothing
 // that can be computed.
 func Answer(text string, l lang.Lang) (Result, bool) {
-	q := &question{text: text, low: fold(text), lang: l, cfg: Read(text)}
+	low := fold(text)
+	q := &question{text: text, low: low, lang: l, cfg: read(low)}
 	for _, a := range answerers {
 		if t := a.answer(q); t != "" {
 			told := q.told(a.way)

@@ -198,16 +198,33 @@ var expertData = lazy.New(`expert[- ]data[- ]parallel\w*|专家 ?数据并行度
 var product = lazy.New(`(?:expert|tensor|context)-(?:tensor-)?(?:and-)?model-(?:and-)?pipeline-parallel[- ]?(?:size)?\s*\(?=?\s*\d*\)?`)
 
 // Read finds what a question says of a run.
-func Read(text string) Config {
-	changes, s := takeChanges(product.ReplaceAllString(expertData.ReplaceAllString(fold(text), "edp"), " "))
+func Read(text string) Config { return read(fold(text)) }
+
+// read is Read of a folded text.
+func read(whole string) Config {
+	changes, s := takeChanges(product.ReplaceAllString(expertData.ReplaceAllString(whole, "edp"), " "))
 	var c Config
+	if strings.ContainsAny(s, "0123456789") {
+		s = c.numbers(s)
+	}
+	c.implied(s)
+	for _, ch := range changes {
+		ch.apply(&c)
+	}
+	c.kind(s, whole)
+	return c
+}
+
+// numbers reads the quantities, and returns the text without those that were
+// read by name.
+func (c *Config) numbers(s string) string {
 	all := readers()
 	for i, q := range quantities {
 		for _, re := range []*lazy.Pattern{all[i].before, all[i].behind} {
 			if re == nil {
 				continue
 			}
-			for *q.to(&c) == 0 {
+			for *q.to(c) == 0 {
 				m := re.FindStringSubmatchIndex(s)
 				if m == nil {
 					break
@@ -217,7 +234,7 @@ func Read(text string) Config {
 				if n == 0 {
 					continue
 				}
-				*q.to(&c) = n
+				*q.to(c) = n
 			}
 		}
 	}
@@ -225,12 +242,7 @@ func Read(text string) Config {
 		c.Seq, c.CP = c.CP, 0
 	}
 	c.counts(s)
-	c.implied(s)
-	for _, ch := range changes {
-		ch.apply(&c)
-	}
-	c.kind(s, fold(text))
-	return c
+	return s
 }
 
 var (

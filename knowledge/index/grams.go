@@ -13,7 +13,7 @@ import (
 // characters and pairs in Chinese.
 
 // commonShare is the share of Docs that hold a piece which tells nothing.
-const commonShare = 0.25
+const commonShare = 0.1
 
 // gramSize is how many letters of a word make up a piece.
 const gramSize = 4
@@ -36,7 +36,7 @@ func han(a, b rune) gram { return 1<<63 | gram(a)<<21 | gram(b) }
 
 // grams are the pieces of a text, each once.
 func grams(text string) []gram {
-	var list []gram
+	list := make([]gram, 0, len(text))
 	words := strings.FieldsFunc(strings.ToLower(fold(text)), func(r rune) bool {
 		return !isAlnum(r) && r != '_' && r != '-' && !unicode.Is(unicode.Han, r)
 	})
@@ -76,9 +76,8 @@ func grams(text string) []gram {
 type speller struct {
 	pieces map[gram]*piece
 	rare   float64   // the weight of a piece that none holds
-	owner  []int32   // the Doc of an example question
-	norm   []float64 // of an example question
-	asks   []int     // how many example questions a Doc has
+	first  []int32   // of each Doc, the number of its first example question; and behind the last Doc, how many there are
+	per    []float32 // of an example question: 1 over the length of its pieces as a vector of weights
 	mass   float64   // how many pieces all example questions have
 }
 
@@ -86,17 +85,16 @@ type speller struct {
 type piece struct {
 	weight float64
 	asks   float64 // how many example questions hold it
+	last   int32   // the Doc that was counted last, from 1
 	post   []int32
 }
 
 func newSpeller(docs []material) *speller {
 	s := &speller{pieces: map[gram]*piece{}}
-	held := map[gram]int32{} // the last Doc that was counted for a piece
+	ask := int32(0)
 	for i, d := range docs {
-		s.asks = append(s.asks, len(d.asks))
+		s.first = append(s.first, ask)
 		for _, a := range d.asks {
-			ask := int32(len(s.owner))
-			s.owner = append(s.owner, int32(i))
 			for _, g := range a.pieces {
 				p := s.pieces[g]
 				if p == nil {
@@ -106,26 +104,30 @@ func newSpeller(docs []material) *speller {
 				p.post = append(p.post, ask)
 				p.asks++
 				s.mass++
-				if held[g] != int32(i)+1 {
-					held[g] = int32(i) + 1
+				if p.last != int32(i)+1 {
+					p.last = int32(i) + 1
 					p.weight++
 				}
 			}
+			ask++
 		}
 	}
+	s.first = append(s.first, ask)
 	n := float64(len(docs))
-	for g, p := range s.pieces {
+	s.rare = math.Log(1 + 2*n)
+	s.per = make([]float32, ask)
+	for _, p := range s.pieces {
 		if p.weight > commonShare*n {
-			s.pieces[g] = &piece{asks: p.asks} // it tells nothing, and would be looked at in most texts
+			p.weight, p.post = 0, nil // it tells nothing, and would be looked at in most texts
 			continue
 		}
 		p.weight = math.Log(1 + n/(p.weight+0.5))
-	}
-	s.rare = math.Log(1 + 2*n)
-	for _, d := range docs {
-		for _, a := range d.asks {
-			s.norm = append(s.norm, s.size(a.pieces))
+		for _, a := range p.post {
+			s.per[a] += float32(p.weight * p.weight)
 		}
+	}
+	for a, sum := range s.per {
+		s.per[a] = float32(1 / math.Sqrt(float64(sum)))
 	}
 	return s
 }
@@ -142,39 +144,17 @@ func (s *speller) size(list []gram) float64 {
 	return math.Sqrt(sum)
 }
 
-// A likeness says how near a Doc's example questions are: the best, and the
-// mean of the best three.
-type likeness struct{ best, mean float64 }
-
-// like compares the pieces of a question with every example question that shares
-// one, and sets the desk's likeness of each Doc.
-func (s *speller) like(list []gram, d *desk) {
+// like adds up what the pieces of a question have in common with each example
+// question.
+func (s *speller) like(list []gram, dots []float32) {
 	for _, g := range list {
 		p := s.pieces[g]
 		if p == nil {
 			continue
 		}
-		w := p.weight * p.weight
+		w := float32(p.weight * p.weight)
 		for _, a := range p.post {
-			d.dot[a] += w
+			dots[a] += w
 		}
-	}
-	size := s.size(list)
-	for a, dot := range d.dot {
-		if dot == 0 {
-			continue
-		}
-		v, b := dot/(size*s.norm[a]), &d.three[s.owner[a]]
-		switch {
-		case v > b[0]:
-			b[0], b[1], b[2] = v, b[0], b[1]
-		case v > b[1]:
-			b[1], b[2] = v, b[1]
-		case v > b[2]:
-			b[2] = v
-		}
-	}
-	for i, b := range d.three {
-		d.near[i] = likeness{best: b[0], mean: (b[0] + b[1] + b[2]) / float64(max(1, min(3, s.asks[i])))}
 	}
 }

@@ -35,7 +35,7 @@ type Hit struct {
 // An Index holds analysed Docs. It is safe for concurrent use.
 type Index struct {
 	docs   []doc
-	norms  []float64        // of an example question: the length of its words as a vector of weights
+	per    []float32        // of an example question: 1 over the length of its words as a vector of weights
 	words  map[string][]use // where example questions hold a word
 	idf    map[string]float64
 	rare   float64 // the weight of a word that no Doc holds
@@ -50,12 +50,10 @@ type Index struct {
 // A desk holds the numbers that a search works with; it is used again, for they
 // are many and all but a few are zero.
 type desk struct {
-	held   []share      // by Doc
-	words  []float64    // by example question, what its words have in common with the question
-	dot    []float64    // the same of its letters
-	three  [][3]float64 // of each Doc, its likest example questions, falling
-	near   []likeness   // by Doc
-	likely []float64    // by Doc
+	held   []share   // by Doc
+	words  []float32 // by example question, what its words have in common with the question
+	dot    []float32 // the same of its letters
+	likely []float64 // by Doc, what its language model gains by the question
 	hits   []Hit
 }
 
@@ -65,14 +63,13 @@ func (x *Index) desk() *desk {
 	if d == nil {
 		n := len(x.docs)
 		return &desk{
-			held: make([]share, n), words: make([]float64, len(x.norms)), dot: make([]float64, len(x.norms)),
-			three: make([][3]float64, n), near: make([]likeness, n), likely: make([]float64, n), hits: make([]Hit, 0, n),
+			held: make([]share, n), words: make([]float32, len(x.per)), dot: make([]float32, len(x.per)),
+			likely: make([]float64, n), hits: make([]Hit, 0, n),
 		}
 	}
 	clear(d.held)
 	clear(d.words)
 	clear(d.dot)
-	clear(d.three)
 	clear(d.likely)
 	d.hits = d.hits[:0]
 	return d
@@ -81,13 +78,12 @@ func (x *Index) desk() *desk {
 // A use is an example question that holds a word, and the word's weight in it.
 type use struct {
 	ask    int32
-	weight float64
+	weight float32
 }
 
 type doc struct {
 	held map[string]bool // the words of the asks
 	tf   map[string]float64
-	size float64
 }
 
 // A posting is a Doc that holds a word.
@@ -98,10 +94,7 @@ type posting struct {
 }
 
 // A share is how much of a question a Doc holds.
-type share struct {
-	bag, cover, held float64
-	phrase           float64 // of the best example question
-}
+type share struct{ bag, cover, held float64 }
 
 // Weights of a Doc's parts in its bag of words.
 const (
@@ -114,22 +107,29 @@ const (
 func New(docs []Doc) *Index {
 	x := &Index{docs: make([]doc, len(docs)), words: map[string][]use{}, idf: map[string]float64{}, post: map[string][]posting{}}
 	all := read(docs)
+	var wg sync.WaitGroup
+	wg.Go(func() { x.spell = newSpeller(all) })
+	wg.Go(func() { x.likely = newLikelihood(all) })
+	x.weigh(all)
+	x.byHead = spellings(x.idf)
+	wg.Wait()
+	return x
+}
+
+// weigh sets what the Docs hold of each word, and the words' weights.
+func (x *Index) weigh(all []material) {
 	for i, d := range all {
 		e := doc{tf: map[string]float64{}, held: map[string]bool{}}
 		add := func(ts []Term, w float64) {
 			for _, t := range ts {
 				e.tf[t.Key] += w * t.Weight
-				e.size += w * t.Weight
 			}
 		}
 		for _, a := range d.asks {
 			for _, t := range a.terms {
 				e.held[t.Key] = true
 				// Many example questions must not make a word count for more.
-				if v := askWeight * t.Weight; e.tf[t.Key] < v {
-					e.size += v - e.tf[t.Key]
-					e.tf[t.Key] = v
-				}
+				e.tf[t.Key] = max(e.tf[t.Key], askWeight*t.Weight)
 			}
 		}
 		add(d.title.terms, titleWeight)
@@ -140,7 +140,7 @@ func New(docs []Doc) *Index {
 		}
 		x.docs[i] = e
 	}
-	n := float64(len(docs))
+	n := float64(len(all))
 	for k, df := range x.idf {
 		x.idf[k] = math.Log(1 + (n-df+0.5)/(df+0.5))
 	}
@@ -148,15 +148,11 @@ func New(docs []Doc) *Index {
 	for _, d := range all {
 		for _, a := range d.asks {
 			for _, t := range a.terms {
-				x.words[t.Key] = append(x.words[t.Key], use{int32(len(x.norms)), x.weight(t)})
+				x.words[t.Key] = append(x.words[t.Key], use{int32(len(x.per)), float32(x.weight(t))})
 			}
-			x.norms = append(x.norms, x.norm(a.terms))
+			x.per = append(x.per, float32(1/x.norm(a.terms)))
 		}
 	}
-	x.spell = newSpeller(all)
-	x.likely = newLikelihood(all)
-	x.byHead = spellings(x.idf)
-	return x
 }
 
 func (x *Index) weight(t Term) float64 {
@@ -213,26 +209,23 @@ func (x *Index) Search(question string, n int) []Hit {
 			}
 		}
 		for _, u := range x.words[t.Key] {
-			d.words[u.ask] += qw[j] * u.weight
+			d.words[u.ask] += float32(qw[j]) * u.weight
 		}
-	}
-	qn := x.norm(q)
-	for a, dot := range d.words {
-		if dot == 0 {
-			continue
-		}
-		h := &d.held[x.spell.owner[a]]
-		h.phrase = max(h.phrase, dot/(qn*x.norms[a]))
 	}
 	pieces := grams(question)
-	x.spell.like(pieces, d)
+	x.spell.like(pieces, d.dot)
 	x.likely.of(q, pieces, d)
+	perWord, perPiece := 1/x.norm(q), 1/x.spell.size(pieces)
 	for i := range x.docs {
-		if d.held[i].cover == 0 && d.near[i].best == 0 {
+		if d.likely[i] < unlikely {
 			continue
 		}
-		if h := score(i, d.held[i], total, d.near[i]); h.Score > 0 {
-			h.order = h.Score + likelyShare*d.likely[i]
+		from, to := x.spell.first[i], x.spell.first[i+1]
+		phrase, _ := nearest(d.words[from:to], x.per[from:to])
+		best, mean := nearest(d.dot[from:to], x.spell.per[from:to])
+		h := score(d.held[i], total, phrase*perWord, best*perPiece, mean*perPiece)
+		if h.Score > 0 {
+			h.Doc, h.order = i, h.Score+likelyShare*(d.likely[i]-x.likely.cost[i])
 			d.hits = append(d.hits, h)
 		}
 	}
@@ -243,6 +236,9 @@ func (x *Index) Search(question string, n int) []Hit {
 func best(hits []Hit, n int) []Hit {
 	top := make([]Hit, 0, n+1)
 	for _, h := range hits {
+		if len(top) == n && h.order <= top[n-1].order {
+			continue
+		}
 		i, _ := slices.BinarySearchFunc(top, h, func(a, b Hit) int {
 			return cmp.Or(cmp.Compare(b.order, a.order), cmp.Compare(a.Doc, b.Doc))
 		})
@@ -253,10 +249,35 @@ func best(hits []Hit, n int) []Hit {
 	return top
 }
 
-func score(i int, held share, total float64, near likeness) Hit {
+// score mixes what a Doc holds of a question, total being the weight of all of it,
+// with how near its example questions are: by their words, and by their letters
+// the nearest and the mean of the nearest three.
+func score(held share, total, phrase, near, nears float64) Hit {
 	cover := held.cover / total
-	score := phraseShare*held.phrase + bagShare*held.bag/(total*(bagK+1)) + coverShare*cover + askShare*held.held/total + spellShare*near.best + spellsShare*near.mean
-	return Hit{Doc: i, Score: score, Cover: cover, Like: near.best}
+	score := phraseShare*phrase + bagShare*held.bag/(total*(bagK+1)) + coverShare*cover + askShare*held.held/total + spellShare*near + spellsShare*nears
+	return Hit{Score: score, Cover: cover, Like: near}
+}
+
+// nearest finds the example questions that have most in common with a question:
+// dots is what each has, per 1 over its length. It returns the best, and the mean
+// of the best three.
+func nearest(dots, per []float32) (best, mean float64) {
+	var b0, b1, b2 float32 // falling
+	for i, dot := range dots {
+		v := dot * per[i]
+		if v <= b2 {
+			continue
+		}
+		switch {
+		case v > b0:
+			b0, b1, b2 = v, b0, b1
+		case v > b1:
+			b1, b2 = v, b1
+		default:
+			b2 = v
+		}
+	}
+	return float64(b0), float64(b0+b1+b2) / float64(max(1, min(3, len(dots))))
 }
 
 // Field reports whether the words of a question hold one of the field, as the

@@ -260,7 +260,9 @@ type lex struct {
 	stop    map[string]bool
 	field   map[string]bool // concepts of the field
 	longest int             // of a Chinese word, in runes
-	phrases int             // of an English phrase, in words
+	// phrases are the first words of English phrases, and how many words the
+	// longest that begins so has.
+	phrases map[string]int
 }
 
 // lexicon reads the table on first use.
@@ -270,7 +272,7 @@ type lex struct {
 // which does not tell that a question is about the field. The line "stop"
 // lists words that say nothing.
 var lexicon = sync.OnceValue(func() *lex {
-	l := &lex{concept: map[string]string{}, stop: map[string]bool{}, field: map[string]bool{}}
+	l := &lex{concept: map[string]string{}, stop: map[string]bool{}, field: map[string]bool{}, phrases: map[string]int{}}
 	for line := range strings.Lines(lexiconText) {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
@@ -293,8 +295,9 @@ var lexicon = sync.OnceValue(func() *lex {
 			}
 			l.concept[f] = key
 			if f[0] < 0x80 {
-				l.phrases = max(l.phrases, strings.Count(f, " ")+1)
-				if !strings.Contains(f, " ") {
+				if first, _, several := strings.Cut(f, " "); several {
+					l.phrases[first] = max(l.phrases[first], strings.Count(f, " ")+1)
+				} else {
 					if s := cut(f); l.concept[s] == "" {
 						l.concept[s] = key
 					}
@@ -312,7 +315,7 @@ func (l *lex) word(w string) string { return stem(w) }
 
 // phrase finds the longest phrase of the lexicon at the head of words.
 func (l *lex) phrase(words []string) (n int, key string) {
-	for n := min(l.phrases, len(words)); n > 1; n-- {
+	for n := min(l.phrases[words[0]], len(words)); n > 1; n-- {
 		if key, ok := l.concept[strings.Join(words[:n], " ")]; ok {
 			return n, key
 		}
