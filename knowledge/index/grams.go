@@ -12,8 +12,11 @@ import (
 // questions by pieces of their letters: four at a time in a word, single
 // characters and pairs in Chinese.
 
-// commonShare is the share of Docs that hold a piece which tells nothing.
-const commonShare = 0.1
+// A piece that more Docs than this share hold tells nothing, if they are not few.
+const (
+	commonShare = 0.15
+	commonLeast = 20
+)
 
 // gramSize is how many letters of a word make up a piece.
 const gramSize = 4
@@ -117,7 +120,7 @@ func newSpeller(docs []material) *speller {
 	s.rare = math.Log(1 + 2*n)
 	s.per = make([]float32, ask)
 	for _, p := range s.pieces {
-		if p.weight > commonShare*n {
+		if p.weight > max(commonLeast, commonShare*n) {
 			p.weight, p.post = 0, nil // it tells nothing, and would be looked at in most texts
 			continue
 		}

@@ -215,9 +215,12 @@ func (x *Index) Search(question string, n int) []Hit {
 	pieces := grams(question)
 	x.spell.like(pieces, d.dot)
 	x.likely.of(q, pieces, d)
-	perWord, perPiece := 1/x.norm(q), 1/x.spell.size(pieces)
+	perWord, perPiece := 1/x.norm(q), 0.0
+	if size := x.spell.size(pieces); size > 0 { // not only of common ones
+		perPiece = 1 / size
+	}
 	for i := range x.docs {
-		if d.likely[i] < unlikely {
+		if d.likely[i] < unlikely && len(x.docs) > many {
 			continue
 		}
 		from, to := x.spell.first[i], x.spell.first[i+1]

@@ -13,9 +13,10 @@ const (
 	priorSize   = 30.0 // how much text the prior stands for
 	likelyPiece = 0.3  // the weight of a piece of letters, where a word's is 1
 	likelyShare = 0.1  // of the order of hits
-	// unlikely is below what a Doc is not looked at closer: two in three are, and of
-	// 4,000 Docs that were found none was.
+	// unlikely is below what a Doc among many is not looked at closer: two in three
+	// are, and of 4,000 Docs that were found none was. Among few all gains are small.
 	unlikely = 0.3
+	many     = 500
 )
 
 // A likelihood tells how likely a question is of each Doc.
