@@ -40,7 +40,7 @@ var requestRules = []scopeRule{
 			polite + `(?:open|create|make|file|raise|submit|push|merge|commit|close|approve)\b.{0,32}\b(?:pr|pull request|merge request|mr|branch|issue|ticket)\b.{0,40}\b(?:my|the|this) (?:fix|change|patch|branch|commit|code|bug)|` +
 			polite + `(?:ssh|log|hop|go) ?(?:in)?(?:to| to| on)? ?(?:the )?(?:node|host|machine)?\b.{0,20}\band (?:reboot|restart|kill|delete|stop|drain|fix|clean|remove|run)\b|` +
 			// to the gain or the harm of somebody by name
-			polite + `(?:give|grant|assign|transfer)\b.{0,20}\b(?:user|account|group|alice|bob|him|her|them)\b.{0,40}\b(?:hours?|gpus?|quota|access|permissions?|rights|priority|nodes?)\b|` +
+			polite + `(?:give|grant|assign|transfer)\b.{0,20}\b(?:user|account|group|him|her|them)\b.{0,40}\b(?:hours?|gpus?|quota|access|permissions?|rights|priority|nodes?)\b|` +
 			polite + `(?:cancel|scancel|kill|stop|terminate|delete|remove)\b.{0,16}\b(?:everything|anything|all|every job|whatever)\b.{0,12}\b(?:user )?[a-z]+ (?:is|has|was) (?:running|queued|submitted|started)\b|` +
 			polite + `(?:delete|erase|wipe|rm|remove|clean (?:up|out)|clear)\b.{0,24}\s/\w+/\w|` +
 			polite + `(?:fix|debug|rewrite|improve|optimi[sz]e|correct|edit|patch) (?:my|our|the bug in my|the bug in the|this) (?:\w+ )?(?:script|code|job|config\w*|run|file|launcher)\b|` +

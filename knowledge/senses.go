@@ -7,8 +7,8 @@ import (
 
 // Words of everyday life that a trade uses in a sense of its own: a stock image
 // is no share, what a flag buys has no price, and who resumes a node is a
-// question of rights. They decline only where
-// the question as a whole sounds like one about something else.
+// question of rights. They decline only where the question as a whole sounds like
+// one about something else.
 const (
 	figure   reason = "figure of speech"
 	somebody reason = "somebody"
