@@ -336,7 +336,7 @@ func (a *Answerer) find(q Question) finding {
 			if r, ok := compute.Answer(t, l); ok {
 				written := a.told(text, whole, l, why, hits)
 				written.doubt = !lib.surely(text, hits)
-				return a.joined(r, written, l)
+				return a.joined(r, written, q)
 			}
 		}
 	}
