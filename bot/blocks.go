@@ -190,8 +190,7 @@ func sentence(words string) string {
 			return words
 		}
 	}
-	first, size := utf8.DecodeRuneInString(words)
-	return string(unicode.ToUpper(first)) + words[size:]
+	return lang.Capital(words)
 }
 
 func header(text string) slack.Block {

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
@@ -185,7 +183,7 @@ func withDenials(list []cards.Card) []cards.Card {
 		for _, t := range []struct{ text, no *string }{{&d.Text.EN, &textNo.EN}, {&d.Text.ZH, &textNo.ZH}} {
 			if !denied.MatchString(*t.text) {
 				if yes := affirmed.FindString(*t.text); yes != "" {
-					*t.text = upperFirst((*t.text)[len(yes):])
+					*t.text = lang.Capital((*t.text)[len(yes):])
 				}
 				*t.text = *t.no + *t.text
 			}
@@ -193,12 +191,6 @@ func withDenials(list []cards.Card) []cards.Card {
 		all = append(all, d)
 	}
 	return all
-}
-
-// upperFirst begins a sentence with a capital letter.
-func upperFirst(s string) string {
-	r, n := utf8.DecodeRuneInString(s)
-	return string(unicode.ToUpper(r)) + s[n:]
 }
 
 // Warm reads and indexes everything that answers come from, the site's pages

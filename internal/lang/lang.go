@@ -2,7 +2,10 @@
 // knows nothing of what the text is about.
 package lang
 
-import "unicode"
+import (
+	"unicode"
+	"unicode/utf8"
+)
 
 // A Lang is a language of the product.
 type Lang string
@@ -36,6 +39,16 @@ func Of(text string) Lang {
 		}
 	}
 	return EN
+}
+
+// Capital begins text with a capital letter, where it begins with a letter that
+// has one.
+func Capital(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	if upper := unicode.ToUpper(first); upper != first {
+		return string(upper) + text[size:]
+	}
+	return text
 }
 
 // A Text says one thing in each language.
