@@ -115,6 +115,9 @@ func (c *Cluster) describe(s slurm.Submission, r request) (submission, error) {
 
 // add writes a new job down. It appears whole or not at all.
 func (s store) add(sub submission, script string) (id slurm.JobID, err error) {
+	if err := os.MkdirAll(filepath.Join(s.dir, "jobs"), 0o755); err != nil {
+		return "", err
+	}
 	err = s.lock(func() error {
 		n, err := s.nextID(max(len(sub.Request.Array), 1))
 		if err != nil {

@@ -251,6 +251,19 @@ func TestJobsSurviveTheirKeepers(t *testing.T) {
 	require.Equal(t, slurm.Completed, j.State)
 }
 
+// Nobody can cancel a job whose records were removed: it does not wait for its
+// time, and does not bring the folder back.
+func TestAWaitingJobEndsWithItsRecords(t *testing.T) {
+	b := newBench(t)
+	id := b.submit(t, "--begin=now+1hour", "true")
+	b.until(t, id, func(j slurm.Job) bool { return j.Reason == "BeginTime" })
+	require.NoError(t, os.RemoveAll(b.state))
+	require.Eventually(t, func() bool {
+		return exec.Command("pgrep", "-f", "__standin supervise "+b.state).Run() != nil
+	}, 10*time.Second, 20*time.Millisecond)
+	require.NoDirExists(t, b.state)
+}
+
 func TestChainsOfJobs(t *testing.T) {
 	b := newBench(t)
 	require.NoError(t, os.WriteFile(filepath.Join(b.dir, "next.sh"), []byte("#!/bin/bash\n#SBATCH --output=next.out\necho next\n"), 0o755))

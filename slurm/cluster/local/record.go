@@ -71,11 +71,8 @@ func (s store) controlPath(id slurm.JobID) string {
 }
 
 // lock holds the store's lock while f runs: job numbers and nodes are given out
-// under it.
+// under it. A store that was removed it does not make anew.
 func (s store) lock(f func() error) error {
-	if err := os.MkdirAll(filepath.Join(s.dir, "jobs"), 0o755); err != nil {
-		return err
-	}
 	return withLock(filepath.Join(s.dir, "lock"), f)
 }
 

@@ -92,9 +92,13 @@ func (s *supervisor) see(id slurm.JobID) error {
 }
 
 // await waits until r may start, and gives it its nodes. started is false where
-// it was cancelled first.
+// it was cancelled first. A job whose record was removed waits no longer: nobody
+// could cancel it any more.
 func (s *supervisor) await(r *record) (started bool, err error) {
 	for wait := s.tick; ; time.Sleep(wait) {
+		if _, err := os.Stat(s.recordPath(r.Job.ID)); err != nil {
+			return false, err
+		}
 		c := s.asked(r.Job.ID)
 		if c.Cancel {
 			now := time.Now()
