@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 )
 
 // TestMain lets the test binary stand in for the command, and for the programs
@@ -14,10 +16,16 @@ func TestMain(m *testing.M) {
 	if code, ok := standIn(); ok {
 		os.Exit(code)
 	}
-	testscript.Main(m, map[string]func(){
+	testscript.Main(tests{m}, map[string]func(){
 		"megatron-ops": main,
 	})
 }
+
+// tests are those of this package, after which what slacktest built goes.
+type tests struct{ *testing.M }
+
+// Run runs them.
+func (t tests) Run() int { return slacktest.Main(t.M) }
 
 // TestScripts runs every session in testdata/script, each in a folder and with
 // a state of its own.

@@ -315,7 +315,4 @@ func TestKilledWhileSubmittingToTheEmbeddedBackEnd(t *testing.T) {
 	for name, id := range f.jobs {
 		require.Equal(t, []string{id}, found[name], name)
 	}
-	cancel := exec.Command(d.program, "cancel", "--cluster", localCluster, "--mine", "--yes")
-	cancel.Env = d.env
-	_, _ = cancel.Output()
 }

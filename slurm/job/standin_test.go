@@ -25,7 +25,10 @@ func TestMain(m *testing.M) {
 	if name := filepath.Base(os.Args[0]); slices.Contains(standIns, name) {
 		os.Exit(standIn(name, os.Args[1:]))
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	_ = os.Remove(mails)
+	_ = os.Remove(mails + ".sent")
+	os.Exit(code)
 }
 
 var standIns = []string{"srun", "scontrol", "sbatch", "uv", "python", "docker", "singularity", "apptainer", "enroot", "nvidia-smi", "mylauncher", "squeue"}

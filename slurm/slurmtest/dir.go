@@ -2,12 +2,16 @@ package slurmtest
 
 import (
 	"os"
+	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
 
-// Dir is a folder for a test whose jobs may still write their last words when
-// the test has ended: unlike t.TempDir, its removal is tried for some seconds.
+// Dir is a folder for a test whose jobs may go on when the test has ended:
+// unlike t.TempDir, what still runs out of it is ended first, and its removal is
+// tried for some seconds.
 func Dir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "megatron-ops-test-")
@@ -17,12 +21,24 @@ func Dir(t testing.TB) string {
 	t.Cleanup(func() {
 		var err error
 		for range 100 {
-			if err = os.RemoveAll(dir); err == nil {
+			running := startedWith(dir)
+			for _, id := range running {
+				_ = syscall.Kill(id, syscall.SIGKILL)
+			}
+			if err = os.RemoveAll(dir); err == nil && len(running) == 0 {
 				return
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
-		t.Errorf("a job still writes to %s ten seconds after its test: %v", dir, err)
+		t.Errorf("%s is in use ten seconds after its test: %v", dir, err)
 	})
 	return dir
+}
+
+// startedWith lists the processes that have dir in an argument or in their
+// environment, as a job, its keepers and a server on dir have.
+func startedWith(dir string) []int {
+	return processes(func(args, env []string) bool {
+		return slices.ContainsFunc(slices.Concat(args, env), func(word string) bool { return strings.Contains(word, dir) })
+	})
 }

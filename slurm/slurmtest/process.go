@@ -138,15 +138,26 @@ func Down(dir string) error {
 // marked lists the processes whose environment names dir: daemons, and the step
 // daemons that they left behind.
 func marked(dir string) []int {
+	return processes(func(_, env []string) bool { return slices.Contains(env, mark+"="+dir) })
+}
+
+// processes lists those of which the arguments and the environment that they were
+// started with are such, this one left out: all that may be read of them, and none
+// where there is no /proc.
+func processes(such func(args, env []string) bool) []int {
 	var ids []int
+	words := func(path string) []string {
+		text, _ := os.ReadFile(path)
+		return strings.Split(string(text), "\x00")
+	}
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
 		id, err := strconv.Atoi(e.Name())
-		if err != nil {
+		if err != nil || id == os.Getpid() {
 			continue
 		}
-		env, err := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
-		if err == nil && slices.Contains(strings.Split(string(env), "\x00"), mark+"="+dir) {
+		proc := filepath.Join("/proc", e.Name())
+		if such(words(filepath.Join(proc, "cmdline")), words(filepath.Join(proc, "environ"))) {
 			ids = append(ids, id)
 		}
 	}

@@ -43,6 +43,9 @@ func Torch(t testing.TB) string {
 		}
 		return os.WriteFile(to, text, 0o755)
 	})
+	if err == nil {
+		err = os.Mkdir(filepath.Join(dir, "tmp"), 0o755)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
