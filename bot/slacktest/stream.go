@@ -63,16 +63,14 @@ func (s *Server) startStream(a m, r *http.Request) m {
 }
 
 func (s *Server) appendStream(a m, _ *http.Request) m {
-	msg := s.at(str(a["channel"]), str(a["ts"]))
-	switch {
-	case msg == nil:
-		return m{"error": "message_not_found"}
-	case !msg.streaming():
-		return m{"error": "message_not_in_streaming_state"}
-	case a["chunks"] == nil && a["markdown_text"] == nil:
-		return m{"error": "no_text"}
+	msg, code := s.continued(a)
+	if code == "" && a["chunks"] == nil && a["markdown_text"] == nil {
+		code = "no_text"
 	}
-	if code := msg.grow(a); code != "" {
+	if code == "" {
+		code = msg.grow(a)
+	}
+	if code != "" {
 		return m{"error": code}
 	}
 	return m{"channel": msg.Channel, "ts": msg.TS}
@@ -80,20 +78,30 @@ func (s *Server) appendStream(a m, _ *http.Request) m {
 
 // stopStream ends a stream; blocks go below what has grown.
 func (s *Server) stopStream(a m, _ *http.Request) m {
-	msg := s.at(str(a["channel"]), str(a["ts"]))
-	switch {
-	case msg == nil:
-		return m{"error": "message_not_found"}
-	case !msg.streaming():
-		return m{"error": "message_not_in_streaming_state"}
+	msg, code := s.continued(a)
+	if code == "" {
+		code = msg.grow(a)
 	}
-	if code := msg.grow(a); code != "" {
+	if code != "" {
 		return m{"error": code}
 	}
 	below, _ := a["blocks"].([]any)
 	msg.Blocks = append(msg.Blocks, below...)
 	msg.Streaming = false
 	return m{"channel": msg.Channel, "ts": msg.TS}
+}
+
+// continued is the stream that a call speaks of, or the error's name where there
+// is none that goes on.
+func (s *Server) continued(a m) (msg *Message, code string) {
+	msg = s.at(str(a["channel"]), str(a["ts"]))
+	switch {
+	case msg == nil:
+		return nil, "message_not_found"
+	case !msg.streaming():
+		return nil, "message_not_in_streaming_state"
+	}
+	return msg, ""
 }
 
 // grow adds what a call brings, and returns the error's name where Slack would
