@@ -1,6 +1,10 @@
 package compute
 
-import "github.com/megatron-ops/megatron-ops/internal/lazy"
+import (
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+)
 
 // A question may give numbers and want a value worked out of them, or it may
 // give them only as the setting of something else: a failure, a pasted message,
@@ -30,11 +34,12 @@ var (
 )
 
 // told reports whether the question tells of a failure, or wants a way or a
-// reason: its numbers may then be the setting only. Where the answer is a way,
-// only what was printed or a reason is beside it.
-func (q *question) told(aWay bool) bool {
+// reason: its numbers may then be the setting only. A dependency is itself a way,
+// for which a failure may be the condition ("run it if job 7 fails"): only what was
+// printed or a reason is beside it.
+func (q *question) told(answer string) bool {
 	low := harmless.ReplaceAllString(writing.ReplaceAllString(q.low, " "), " ")
-	if aWay {
+	if strings.Contains(answer, "--dependency=") {
 		return printed.MatchString(low) || reason.MatchString(low)
 	}
 	return trouble.MatchString(low) || printed.MatchString(low) || way.MatchString(low) || reason.MatchString(low)

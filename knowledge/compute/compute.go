@@ -55,9 +55,6 @@ type answerer struct {
 	skill   string
 	url     string
 	answer  func(*question) string
-	// way says that the answer is itself the way to do something, for which a
-	// failure may be the condition: "run it if job 7 fails".
-	way bool
 }
 
 const (
@@ -69,31 +66,31 @@ const (
 
 // answerers are tried in order.
 var answerers = []answerer{
-	{"Dependencies", guide, sbatch + "#OPT_dependency", dependency, true},
-	{"Job arrays", guide, "https://slurm.schedmd.com/job_array.html", array, false},
-	{"Node lists", guide, "https://slurm.schedmd.com/scontrol.html", hosts, false},
-	{"sinfo", guide, "https://slurm.schedmd.com/sinfo.html", sinfo, false},
-	{"Time limits", guide, sbatch + "#OPT_time", duration, false},
-	{"Begin times", guide, sbatch + "#OPT_begin", begin, false},
-	{"Signals", guide, sbatch + "#OPT_signal", signal, false},
-	{"Exit codes", guide, "https://slurm.schedmd.com/job_exit_code.html", exitCode, false},
-	{"CUDA_DEVICE_MAX_CONNECTIONS", run, "", connections, false},
-	{"Hyper-threading", guide, sbatch + "#OPT_hint", threads, false},
-	{"Ranks", parallel, "", rankPlace, false},
-	{"Pipeline bubble", parallel, "", bubble, false},
-	{"Tokens and steps", parallel, "", tokens, false},
-	{"Memory", parallel, "", memory, false},
-	{"Micro batches", parallel, "", microbatches, false},
-	{"Head size", parallel, "", headSize, false},
-	{"Heads", parallel, "", heads, false},
-	{"Context parallel", parallel, "", contextParallel, false},
-	{"Vocabulary", parallel, "", vocabulary, false},
-	{"Experts", parallel, "", experts, false},
-	{"Layers", parallel, "", layers, false},
-	{"Layout", parallel, "", layout, false},
-	{"GPU hours", guide, "", gpuHours, false},
-	{"World size", run, "", world, false},
-	{"States", guide, "https://slurm.schedmd.com/squeue.html#SECTION_JOB-STATE-CODES", state, false},
+	{"Dependencies", guide, sbatch + "#OPT_dependency", dependency},
+	{"Job arrays", guide, "https://slurm.schedmd.com/job_array.html", array},
+	{"Node lists", guide, "https://slurm.schedmd.com/scontrol.html", hosts},
+	{"sinfo", guide, "https://slurm.schedmd.com/sinfo.html", sinfo},
+	{"Time limits", guide, sbatch + "#OPT_time", duration},
+	{"Begin times", guide, sbatch + "#OPT_begin", begin},
+	{"Signals", guide, sbatch + "#OPT_signal", signal},
+	{"Exit codes", guide, "https://slurm.schedmd.com/job_exit_code.html", exitCode},
+	{"CUDA_DEVICE_MAX_CONNECTIONS", run, "", connections},
+	{"Hyper-threading", guide, sbatch + "#OPT_hint", threads},
+	{"Ranks", parallel, "", rankPlace},
+	{"Pipeline bubble", parallel, "", bubble},
+	{"Tokens and steps", parallel, "", tokens},
+	{"Memory", parallel, "", memory},
+	{"Micro batches", parallel, "", microbatches},
+	{"Head size", parallel, "", headSize},
+	{"Heads", parallel, "", heads},
+	{"Context parallel", parallel, "", contextParallel},
+	{"Vocabulary", parallel, "", vocabulary},
+	{"Experts", parallel, "", experts},
+	{"Layers", parallel, "", layers},
+	{"Layout", parallel, "", layout},
+	{"GPU hours", guide, "", gpuHours},
+	{"World size", run, "", world},
+	{"States", guide, "https://slurm.schedmd.com/squeue.html#SECTION_JOB-STATE-CODES", state},
 }
 
 // Answer computes an answer; ok is false where the question asks for nothing
@@ -103,7 +100,7 @@ func Answer(text string, l lang.Lang) (Result, bool) {
 	q := &question{text: text, low: low, lang: l, cfg: read(low)}
 	for _, a := range answerers {
 		if t := a.answer(q); t != "" {
-			told := q.told(a.way)
+			told := q.told(t)
 			return Result{Text: q.denied(t), Skill: a.skill, Section: a.section, URL: a.url, Told: told, Wanted: q.wants(told)}, true
 		}
 	}
