@@ -12,7 +12,7 @@ import (
 
 // AskIn is a set-up question.
 type AskIn struct {
-	Question []string `json:"-" arg:"" name:"question" help:"the question, in English or Chinese" zh:"问题，中英文均可"`
+	Question []string `json:"-" arg:"" text:"" name:"question" help:"the question, in English or Chinese; after -- it may begin with a dash" zh:"问题，中英文均可；写在 -- 之后时可以以短横线开头"`
 	Q        string   `json:"question" kong:"-" required:"" help:"the question, in English or Chinese"`
 	// Thread is what was said before in the same conversation.
 	Thread []knowledge.Turn `json:"-" kong:"-"`

@@ -19,7 +19,7 @@ import (
 
 // ExplainIn is a word to explain.
 type ExplainIn struct {
-	Words []string `json:"-" arg:"" passthrough:"" name:"word" help:"a rule, Megatron flag, job or node state, pending reason, failure class, field or SLURM_ variable" zh:"规则、Megatron 参数、作业或节点状态、等待原因、故障类别、规格字段或 SLURM_ 变量"`
+	Words []string `json:"-" arg:"" passthrough:"" text:"" name:"word" help:"a rule, Megatron flag, job or node state, pending reason, failure class, field or SLURM_ variable" zh:"规则、Megatron 参数、作业或节点状态、等待原因、故障类别、规格字段或 SLURM_ 变量"`
 	Word  string   `json:"word" kong:"-" help:"a rule, Megatron flag, job or node state, pending reason, failure class, field or SLURM_ variable"`
 }
 

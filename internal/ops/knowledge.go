@@ -21,7 +21,7 @@ const (
 // KnowledgeIn lists what answers lack, or says of one that it was good or wrong.
 type KnowledgeIn struct {
 	What     string   `json:"what,omitempty" arg:"" optional:"" enum:"gaps,good,wrong" default:"gaps" help:"list the gaps, or say what an answer was" zh:"列出缺口，或评价一个回答"`
-	Question []string `json:"-" arg:"" optional:"" name:"question" help:"the question that was answered" zh:"被评价的问题"`
+	Question []string `json:"-" arg:"" optional:"" text:"" name:"question" help:"the question that was answered" zh:"被评价的问题"`
 	Q        string   `json:"question,omitempty" kong:"-" help:"the question that was answered" zh:"被评价的问题"`
 	Limit    int      `json:"limit,omitempty" default:"50" help:"at most so many, newest first" zh:"最多显示的条数，最新的在前"`
 }

@@ -13,7 +13,7 @@ import (
 // RulesIn chooses rows of the rules table.
 type RulesIn struct {
 	Topic string `json:"topic,omitempty" help:"only this topic" zh:"只列出该主题"`
-	Find  string `json:"find,omitempty" arg:"" optional:"" help:"only rules that hold this word: a flag, an id" zh:"只列出含该词的规则：参数名或规则 id"`
+	Find  string `json:"find,omitempty" arg:"" optional:"" text:"" help:"only rules that hold this word: a flag, an id" zh:"只列出含该词的规则：参数名或规则 id"`
 }
 
 // RulesOut is the rows.

@@ -14,6 +14,10 @@ var saidByArguments = []lang.Text{
 	// Words.
 	{EN: "%s takes no arguments after --", ZH: "%s 在 -- 之后不接受参数"},
 	{EN: "%s has no flag %s", ZH: "%s 没有选项 %s"},
+	{
+		EN: "what begins with a dash and is no flag goes after --, as: megatron-ops %s",
+		ZH: "以短横线开头而又不是选项的内容请写在 -- 之后，例如：megatron-ops %s",
+	},
 	{EN: "%s does not know what to do with %s", ZH: "%s 不知道如何处理 %s"},
 	{EN: "%s needs a %s", ZH: "%s 需要给出 %s"},
 	{EN: "--%s needs a value", ZH: "--%s 需要一个值"},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/near"
+	"github.com/megatron-ops/megatron-ops/internal/shellword"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
@@ -23,22 +24,51 @@ import (
 // kong reads the words because it takes its grammar from struct tags: the
 // struct that MCP and YAML fill is the one that flags fill.
 func (o Op) Words(in any, words []string) error {
-	if i := slices.Index(words, "--"); i >= 0 {
-		taker, ok := in.(interface{ AfterDashes([]string) })
-		if !ok {
-			return &Error{Code: BadInput, Field: "--", Message: o.Name + " takes no arguments after --", Fix: "leave them out"}
-		}
-		taker.AfterDashes(words[i+1:])
-		words = words[:i]
-	}
 	parser, err := grammar(o.Name, in)
 	if err != nil {
 		return fmt.Errorf("ops: flags of %s: %w", o.Name, err)
 	}
-	if _, err := parser.Parse(joined(words)); err != nil {
+	given := joined(words)
+	if i := slices.Index(words, "--"); i >= 0 {
+		taker, ok := in.(interface{ AfterDashes([]string) })
+		switch {
+		case ok:
+			taker.AfterDashes(words[i+1:])
+			given = joined(words[:i])
+		case freeText(parser.Model):
+			given = endFlags(parser.Model, joined(words[:i]), words[i+1:])
+		default:
+			return &Error{Code: BadInput, Field: "--", Message: o.Name + " takes no arguments after --", Fix: "leave them out"}
+		}
+		words = words[:i]
+	}
+	if _, err := parser.Parse(given); err != nil {
 		return wordsError(o, parser.Model, words, err)
 	}
 	return nil
+}
+
+// freeText reports whether an argument of the operation is any text, such as a
+// question, which may well begin with a dash: its field has the tag "text".
+func freeText(model *kong.Application) bool {
+	return slices.ContainsFunc(model.Positional, func(p *kong.Positional) bool { return p.Tag.Has("text") })
+}
+
+// endFlags puts the end of the flags where kong wants it: before the first word of
+// an argument of several, which stops there. A word right behind a flag may be the
+// flag's. An argument that takes flags for words needs no such end.
+func endFlags(model *kong.Application, before, after []string) []string {
+	if slices.ContainsFunc(model.Positional, func(p *kong.Positional) bool { return p.Passthrough }) {
+		return slices.Concat(before, after)
+	}
+	start := len(before)
+	for start > 0 && !strings.HasPrefix(before[start-1], "-") {
+		start--
+	}
+	if start > 0 && start < len(before) {
+		start++
+	}
+	return slices.Concat(before[:start], []string{"--"}, before[start:], after)
 }
 
 // joined writes a flag and a value of several words as one: a quoted text that
@@ -94,6 +124,8 @@ func wordsError(o Op, model *kong.Application, words []string, err error) *Error
 		}
 		if meant := near.Word(strings.TrimLeft(flag, "-"), flagNames(model), len(flag)/3+2); meant != "" {
 			e.Fix = "did you mean --" + meant + "?"
+		} else if freeText(model) {
+			e.Fix = "what begins with a dash and is no flag goes after --, as: megatron-ops " + o.Name + " " + behindDashes(words, flag)
 		}
 	case extraWord.MatchString(msg):
 		word := extraWord.FindStringSubmatch(msg)[1]
@@ -119,6 +151,19 @@ func wordsError(o Op, model *kong.Application, words []string, err error) *Error
 		e.Field = fieldOf(strings.TrimPrefix(flagInError.FindString(msg), "--"))
 	}
 	return e
+}
+
+// behindDashes are words, for a shell, with the end of the flags before flag.
+func behindDashes(words []string, flag string) string {
+	at := slices.IndexFunc(words, func(w string) bool { return w == flag || strings.HasPrefix(w, flag+"=") })
+	var out []string
+	for i, w := range words {
+		if i == max(at, 0) {
+			out = append(out, "--")
+		}
+		out = append(out, shellword.POSIX(w))
+	}
+	return strings.Join(out, " ")
 }
 
 // megatronsOwn says how to give a flag that is Megatron's, under whichever
