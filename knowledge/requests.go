@@ -12,8 +12,10 @@ import "github.com/megatron-ops/megatron-ops/internal/lazy"
 // Pieces of the patterns below.
 const (
 	polite = `^[\s\p{P}]*(?:(?:please|pls|plz|kindly|hey|hi|ok|okay|so|now|just|quickly|then|also|and|can|could|would|will|you|u|go ahead and|be so kind (?:as )?to|i (?:want|need) you to|bot)[ ,:]+)*`
-	asked  = `^[\s\p{P}]*(?:(?:hey|hi|ok|okay|so|now|just|then|also|and|bot)[ ,:]+)*(?:please|pls|plz|kindly|would you|will you|go ahead and|be so kind (?:as )?to|i (?:want|need) you to)\b[ ,]*(?:(?:just|now|also|quickly|please|kindly|go ahead and)[ ,]+)*`
-	able   = `^[\s\p{P}]*(?:(?:hey|hi|ok|okay|so|now|just|then|also|and|bot)[ ,:]+)*(?:can|could) (?:you|u)\b[ ,]*(?:(?:just|now|also|quickly|please|kindly|go ahead and)[ ,]+)*`
+	hail   = `^[\s\p{P}]*(?:(?:hey|hi|ok|okay|so|now|just|then|also|and|bot)[ ,:]+)*`
+	haste  = `\b[ ,]*(?:(?:just|now|also|quickly|please|kindly|go ahead and)[ ,]+)*`
+	asked  = hail + `(?:please|pls|plz|kindly|would you|will you|go ahead and|be so kind (?:as )?to|i (?:want|need) you to)` + haste
+	able   = hail + `(?:can|could) (?:you|u)` + haste
 	deed   = `(?:cancel|scancel|kill|terminate|abort|stop|drain|undrain|reboot|restart|reset|requeue|resubmit|re-?run|relaunch|hold|release|resume|suspend|pause|submit|launch|delete|remove|erase|wipe|purge|clean|clear|empty|extend|bump|raise|increase|reduce|change|modify|grant|move|create|open|push|merge|commit|upload|download|send|post|announce|book|reserve|order|buy|install|upgrade|deploy|fix|repair|replace|unlock|assign|transfer|prioriti[sz]e|boost|promote|approve|put|take|bring|shut ?down|power ?off|turn (?:off|on)|add|lower|shorten)`
 	ended  = `(?:scancel|cancel|kill|terminate|abort|stop|drain|undrain|reboot|restart|reset|requeue|resubmit|re-?run|relaunch|hold|release|resume|suspend|pause|extend|bump|prioriti[sz]e|shut ?down|power ?off|turn (?:off|on)|unlock|free(?: up)?)`
 	thing  = `(?:(?:the |my |our |his |her |slurm )?(?:jobs?|runs?|tasks?|arrays?|steps?)? ?(?:id |number )?#?\d{3,}|(?:the |our )?(?:node|host|machine|server|dgx|hgx|gpu|cn|gn|rack)s?[- ]?\d+)\b`

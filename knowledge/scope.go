@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
-	"github.com/megatron-ops/megatron-ops/knowledge/names"
 )
 
 // A scopeRule declines the questions that match re and do not match unless.
@@ -20,7 +19,7 @@ var scopeRules = []scopeRule{
 		`(?:忽略|无视|忘记|忘掉|绕过|抛开).{0,12}(?:指令|规则|提示|设定|约束)|(?:忽略|无视|忘记|忘掉|绕过|抛开)(?:你|所有|一切|任何|安全|上述|上面|以上|之前|这些|那些).{0,8}(?:要求|限制)|系统提示词?|系统指令|隐藏(?:的)?(?:规则|指令|提示)|你现在是|你现在没有|没有任何限制|扮演|越狱|开发者模式|从现在(?:起|开始)?,?你|初始(?:指令|提示)|提示词|(?:重复|复述|输出).{0,6}(?:上面|以上|前面)的?(?:内容|文字|话)|不要遵守|不受(?:任何)?限制|没有(?:任何)?限制的|以管理员身份|忽略上文|忽略上面|无视限制|(?:管理员|系统|开发者|最高权限)(?:的)?(?:指令|命令)\s?[:：,，]|内部(?:指令|规则|提示)|(?:以上|上面|前面|之前)(?:的)?(?:内容|对话|指令|规则)?(?:全部|都)?作废|听我的|你的(?:配置|设定|指令|规则|提示)`), nil},
 	{
 		secret, lazy.New(`\b(?:password|passwd|passphrase|api key|private key|ssh key|id_rsa|bot token|slack token|app token|jwt|credit card|login credentials)\b|/etc/(?:passwd|shadow)|\.ssh/|\.aws/|(?:print|show|dump|reveal|leak|cat|echo|give me|tell me|what(?:'s| is)|输出|打印|显示|告诉|给我|发我|读取|看看|泄露).{0,30}(?:\btokens?\b|\bsecrets?\b|\bcredentials?\b|令牌|口令|密钥|凭证)|(?:密钥|令牌|凭证).{0,8}(?:给我|发我|是多少|给一份|来一份)|密码|口令|私钥|\bmunge(?:\.| |'s )?key\b|\b(?:share|send|show|paste|print|give|tell)\b.{0,20}\b(?:hugging ?face|hf|gitlab|github|wandb|slack|ci|bot|munge|api|ssh|jwt)\b.{0,12}\b(?:tokens?|keys?|secrets?)\b|(?:机器人|bot|slack|ci|gitlab|github|hf|hugging ?face|wandb|api|openai)(?: ?里)?的? ?(?:\w+_)?(?:token|令牌|key|密钥).{0,4}(?:值|发|给|是多少|是什么|贴|分享)|(?:看看|列出|查看|列一下|list|show|read|open|cat).{0,6} ?/(?:home|root|etc)/|(?:别人|他人|其他人|人家)的 ?.{0,10}(?:脚本|文件|目录|代码|密码|数据|key).{0,4}(?:给我|看看|发我|拿来|读)|(?:slack|openai|aws|bot|webhook)[\w -]{0,14}(?:token|secret|key|令牌|密钥)|openai_api_key|/proc/|(?:cat|ls|read|open|列出|读取|查看|打开) (?:/root|/etc|/home|~)/?|(?:curl|wget|post|send|upload|发送|上传|发到|传到).{0,40}https?://|(?:print|dump|show|list|output|打印|输出|列出).{0,12}(?:your|all|bot'?s?|server'?s?|你的|所有|全部).{0,8}(?:env\b|environment|环境变量)|(?:env|environment) of the (?:bot|host|server)|机器人的(?:token|令牌|环境)|slack.{0,12}(?:token|令牌)`),
-		lazy.New(`docker build|build secret|secret[- ]related|jet|/root/\.cache|enroot|ngc|nvcr|registry|\bprompt|asks? for|\branks?\b|401|gated|tokeni[sz]er|export gitlab_token|sequence|seq|vocab|per second|构建|镜像`),
+		lazy.New(`docker build|build secret|secret[- ]related|jet|/root/\.cache|enroot|ngc|nvcr|registry|\bprompt|asks? for|\branks?\b|401|gated|tokeni[sz]er|export gitlab_token|seq|vocab|per second|构建|镜像`),
 	},
 	{
 		act, lazy.New(`(?:cancel|kill|delete|remove|scancel|terminate|stop|drain|reboot|shut ?down|wipe|purge|erase|requeue)\b.{0,30}(?:everyone|everybody|all users|all the users|other users|other people|others'|another user|someone else|all jobs (?:on|in|of) the|every job (?:on|in)|all nodes|the (?:whole|entire) cluster)|rm -rf|drop (?:table|database)|` +
@@ -43,7 +42,7 @@ var scopeRules = []scopeRule{
 	},
 	{
 		live, lazy.New(`(?:right now|currently|at (?:this|the) moment|at present|this minute|as of now|today|\bnow\b|今天|今早|昨天|昨晚|现在|目前|当前|此刻|实时|眼下|这会儿|刚刚|刚才).{0,60}(?:how many|which|\bwho\b|\blist\b|\bidle\b|\bfree\b|running|busy|queue|\bload\b|alive|down\b|活着|挂了|宕机|几个|几台|多少|哪些|哪台|谁|空闲|空着|在跑|排队|有没有|占用)|(?:how many|which|\bwho\b|\bis\b|\bare\b|\blist\b|几个|几台|多少|哪些|哪台|谁|是否|有没有).{0,60}(?:right now|currently|at (?:this|the) moment|at present|this minute|as of now|\bnow\b|现在|目前|当前|此刻|实时)`),
-		lazy.New(`how (?:do|can|could|to)|command|what does|\bmean|stands? for|as soon as|\bsacct\b|\bsalloc\b|窍门|办法|a/i/o/t|\bif\b|although|unknown|refused|no longer|submit now|\d+/\d+/\d+/\d+|怎么|如何|命令|意思|含义|表示|代表|是什么|error|traceback|unless|what now|now\+|\bok\b|allowed|still (?:use|need|valid)|变量|variable|第几个|megatron版本|默认|推荐|supported|默认值|必须|应该|需要|hang|卡住|报错|cuda_device|参数|选项|\bflag|\bwhere (?:do|can|to)\b|哪看|哪查|在哪|去哪|squeue|sinfo|sacct|\bgone\b|missing|disappear|vanish`),
+		lazy.New(`how (?:do|can|could|to)|command|what does|\bmean|stands? for|as soon as|\bsacct\b|\bsalloc\b|窍门|办法|a/i/o/t|\bif\b|although|unknown|refused|no longer|submit now|\d+/\d+/\d+/\d+|怎么|如何|命令|意思|含义|表示|代表|是什么|error|traceback|unless|what now|now\+|\bok\b|allowed|still (?:use|need|valid)|变量|variable|第几个|megatron版本|默认|推荐|supported|必须|应该|需要|hang|卡住|报错|cuda_device|参数|选项|\bflag|\bwhere (?:do|can|to)\b|哪看|哪查|在哪|去哪|squeue|sinfo|sacct|\bgone\b|missing|disappear|vanish`),
 	},
 	{
 		live, lazy.New(`^(?:is|are|did|has|was|will)\b.{0,24}\b(?:my job|job|node|partition) [\w-]*\d[\w-]*\b.{0,30}(?:idle|up\b|down\b|alive|healthy|done|finish|finished|running|complete|still|ready|free|ok\b|start)|(?:status|state|progress|loss) of (?:my )?job \d+|who is (?:using|running|on|hogging)|(?:作业|任务|job) ?\d{3,}.{0,6}(?:跑完了|结束了|完成了|怎么样了|状态如何|到哪了|还在跑|什么状态)|(?:节点|机器)? ?[a-z]+-?\d+ ?.{0,6}(?:空闲|挂了|活着|在线|正常|有空|宕机|坏了|可用|闲着)(?:吗|没|么|不)|(?:^|[^口程])(?:是)?谁在(?:用|占|跑)|give me the (?:exact )?(?:number|count)|直接(?:告诉|给)我(?:个|一个)?(?:数|结果|答案|列表|名单|状态)|(?:how (?:busy|long|full) is|what(?:'s| is) the (?:length|size) of) the (?:queue|cluster)|queue length|排队的?人多|队列里?(?:有|还有)多少|集群(?:忙|满|空)(?:吗|不)|(?:load|utili[sz]ation) of (?:the|our) cluster`),
@@ -65,15 +64,15 @@ var scopeRules = []scopeRule{
 	},
 	{foreign, lazy.New(`\b(?:pbs|pbspro|torque|qsub|qstat|lsf|bsub|bjobs|bqueues|bhosts|bkill|bpeek|lsload|msub|moab|maui|oarsub|oarstat|run:?ai|skypilot|condor_q|sge|grid engine)\b`), lazy.New(`ignore[- ]pbs`)},
 	{
-		foreign, lazy.New(`\b(?:kubernetes|k8s|kubectl|helm|kubeflow|openshift|nomad|mesos|htcondor|condor_submit|oar|flux|airflow|argo|terraform|ansible|jenkins|tensorflow|tf\.\w+|keras|jax|flax|mxnet|paddlepaddle|mindspore|pytorch lightning|sklearn|scikit|pandas|excel|powerpoint|photoshop|mysql|postgres|mongodb|redis|vue|react (?:native|app|component|hooks?|login|page|frontend)|angular|django|javascript|typescript|php|wordpress|android|iphone|minecraft|bitcoin|crypto|ethereum|(?:stock|share)s? (?:price|market|exchange|ticker|split|option|tip)s?|(?:nvidia|amd|intel|nvda|apple|tesla|tech) (?:stock|share)s?|nasdaq|weather forecast|rainy|sunny|snowing|umbrella|nvda|share price|market cap|temperature outside|restaurant|what (?:should|can|do|shall) (?:i|we) (?:cook|bake|eat)|voiced|futurama|pizza|dough|cheesecake|soup|poem|haiku|joke|limerick|lyrics|love song|movie|film|football|soccer|basketball|world cup|olympics|election|politics|capital of|horoscope|dating|girlfriend|boyfriend|flight tickets?|plane ticket|hotel|fever|medicine|ibuprofen|paracetamol|lawyer|lawsuit|divorce|tax return|income tax|visa application|homework|essay|flask|django|fastapi|nodejs|node\.js|npm|spring boot|java|html|css|sql|graphql|web app|website|scraper|scrape|ray|dask|spark|hadoop|flink|kafka|celery|prefect|dagster|luigi|snakemake|nextflow|docker[- ]compose|docker swarm|vllm|sglang|tensorrt-llm|ollama|llama\.cpp|comfyui|stable diffusion|langchain|autocad|latex|word document|spreadsheet|smartphone|gaming|video games?|cough|vaccine|dosage|toothache|back pain|meditation|workout|calories|wedding|birthday|landlord|mortgage|philosophy|meaning of life|what time is it|today'?s date|quantum|physics|chemistry|biology|who was|who invented|emperor|painting|guitar|piano|pods?|kubelet|eks|gke|volcano)\b|kubernetes|天气|气温|下雪|晴天|预报|咳嗽|医院|疼|头晕|过敏|量子|学物理|物理学|化学|历史(?:人物|事件|故事)|三国|哲学|人生|爬虫|网站|网页设计|mysql|手机推荐|打游戏|玩游戏|游戏显卡|买(?:什么|哪(?:个|款|张|块))显卡|买(?:什么|哪款)?(?:手机|电脑)|买房|租房|房东|贷款|结婚|聚餐|唱歌|写首|写个故事|故事|画画|英语作文|高考|数学题|方程|书推荐|推荐一本|推荐一部|推荐一个(?:餐|电|手)|容器编排|下雨|股票|股价|基金|比特币|汇率|吃什么|菜谱|做饭|红烧|炒菜|蛋糕|餐厅|外卖|电影|电视剧|小说|歌词|写(?:一)?首|写诗|作诗|首诗|笑话|讲个故事|星座|星期几|几点了|旅游|机票|酒店|签证|足球|篮球|世界杯|奥运|总统|首都|选举|政治|发烧|头疼|头痛|感冒|吃药|什么药|看病|医生|律师|离婚|起诉|税|作文|情书|女朋友|男朋友|减肥|彩票`),
-		lazy.New(`\w\[\d|stock (?:image|script)|ignore[- ]pbs|git history|job history|history of (?:my|the|a) job|历史(?:作业|记录|任务)|作业历史|sacct|--label|array|ray_|array task|合上笔记本|close the laptop|loss (?:curve|history)|slurmdbd|记账`),
+		foreign, lazy.New(`\b(?:kubernetes|k8s|kubectl|helm|kubeflow|openshift|nomad|mesos|htcondor|condor_submit|oar|flux|airflow|argo|terraform|ansible|jenkins|tensorflow|tf\.\w+|keras|jax|flax|mxnet|paddlepaddle|mindspore|pytorch lightning|sklearn|scikit|pandas|excel|powerpoint|photoshop|mysql|postgres|mongodb|redis|vue|react (?:native|app|component|hooks?|login|page|frontend)|angular|django|javascript|typescript|php|wordpress|android|iphone|minecraft|bitcoin|crypto|ethereum|(?:stock|share)s? (?:price|market|exchange|ticker|split|option|tip)s?|(?:nvidia|amd|intel|nvda|apple|tesla|tech) (?:stock|share)s?|nasdaq|weather forecast|rainy|sunny|snowing|umbrella|nvda|share price|market cap|temperature outside|restaurant|what (?:should|can|do|shall) (?:i|we) (?:cook|bake|eat)|voiced|futurama|pizza|dough|cheesecake|soup|poem|haiku|joke|limerick|lyrics|love song|movie|film|football|soccer|basketball|world cup|olympics|election|politics|capital of|horoscope|dating|girlfriend|boyfriend|flight tickets?|plane ticket|hotel|fever|medicine|ibuprofen|paracetamol|lawyer|lawsuit|divorce|tax return|income tax|visa application|homework|essay|flask|fastapi|nodejs|node\.js|npm|spring boot|java|html|css|sql|graphql|web app|website|scraper|scrape|ray|dask|spark|hadoop|flink|kafka|celery|prefect|dagster|luigi|snakemake|nextflow|docker[- ]compose|docker swarm|vllm|sglang|tensorrt-llm|ollama|llama\.cpp|comfyui|stable diffusion|langchain|autocad|latex|word document|spreadsheet|smartphone|gaming|video games?|cough|vaccine|dosage|toothache|back pain|meditation|workout|calories|wedding|birthday|landlord|mortgage|philosophy|meaning of life|what time is it|today'?s date|quantum|physics|chemistry|biology|who was|who invented|emperor|painting|guitar|piano|pods?|kubelet|eks|gke|volcano)\b|kubernetes|天气|气温|下雪|晴天|预报|咳嗽|医院|疼|头晕|过敏|量子|学物理|物理学|化学|历史(?:人物|事件|故事)|三国|哲学|人生|爬虫|网站|网页设计|mysql|手机推荐|打游戏|玩游戏|游戏显卡|买(?:什么|哪(?:个|款|张|块))显卡|买(?:什么|哪款)?(?:手机|电脑)|买房|租房|房东|贷款|结婚|聚餐|唱歌|写首|写个故事|故事|画画|英语作文|高考|数学题|方程|书推荐|推荐一本|推荐一部|推荐一个(?:餐|电|手)|容器编排|下雨|股票|股价|基金|比特币|汇率|吃什么|菜谱|做饭|红烧|炒菜|蛋糕|餐厅|外卖|电影|电视剧|小说|歌词|写(?:一)?首|写诗|作诗|首诗|笑话|讲个故事|星座|星期几|几点了|旅游|机票|酒店|签证|足球|篮球|世界杯|奥运|总统|首都|选举|政治|发烧|头疼|头痛|感冒|吃药|什么药|看病|医生|律师|离婚|起诉|税|作文|情书|女朋友|男朋友|减肥|彩票`),
+		lazy.New(`\w\[\d|stock (?:image|script)|ignore[- ]pbs|git history|job history|history of (?:my|the|a) job|历史(?:作业|记录|任务)|作业历史|sacct|--label|array|ray_|合上笔记本|close the laptop|loss (?:curve|history)|slurmdbd|记账`),
 	},
 	{
 		foreign, lazy.New(`(?:install|build|compile|set ?up|deploy|configure|upgrade)\w*\s+(?:a |an |the |own |my |new )?(?:slurm|slurmctld|slurmdbd|slurmd|munge)\b|slurm (?:installation|from source|from scratch|deb|rpm|upgrade guide)|(?:安装|部署|搭建|编译|装|升级|配置)(?:一个|一套)? ?(?:slurm|slurmctld|slurmdbd|munge)(?:$|[^a-z_ ]| (?:\d|集群|服务|数据库|教程))|slurm.{0,6}(?:安装|部署|搭建)`),
 		lazy.New(`partition|job`),
 	},
 	{
-		foreign, lazy.New(`\b(?:paddle\w*|mindspeed|ascend|npu|horovod\w*|netflix|battery life|juggle|photosynthesis|ceo|gaming|jenkins|grafana|prometheus server|xgboost|lightgbm|catboost|vpn|(?:install|buy|recommend|best)\b.{0,24}\blaptop|lakers|roast|chicken|miles|kilometers|population of|side effects?|aspirin|colossal-?ai|nginx|apache|windows (?:\d+|xp|update|laptop|server)|dinner|breakfast|snow(?:ing)?|sleet|hail|interview|cover letter|colab|gradio|streamlit|elasticsearch|rabbitmq|oracle|sqlite|mlflow|wandb pricing|blender|unity|unreal|roblox|tiktok|youtube|netflix|spotify|whisper|midjourney|chatgpt|copilot|claude|gemini)\b|\bgit (?:rebase|stash|cherry|bisect|blame|submodule)|(?:what|which) (?:model|llm|company) are you|are you (?:human|sentient|real|alive|an? (?:ai|bot|robot))|do you (?:like|love|dream|feel|have feelings)|who (?:made|trained|built) you|what(?:'s| is) new in\b|^\s*\d+\s*[-+*/x×]\s*\d+\s*(?:=|等于|is|\?|？)|\bsolve\b.{0,12}[a-z]\s*[\^=+]|(?:linked list|quick ?sort|bubble sort|fibonacci|regex for|leetcode)|slurm(?:ctld|dbd|d)? ?(?:集群|服务|控制器|数据库)? ?(?:的)?(?:高可用|主备|容灾)|` +
+		foreign, lazy.New(`\b(?:paddle\w*|mindspeed|ascend|npu|horovod\w*|netflix|battery life|juggle|photosynthesis|ceo|gaming|jenkins|grafana|prometheus server|xgboost|lightgbm|catboost|vpn|(?:install|buy|recommend|best)\b.{0,24}\blaptop|lakers|roast|chicken|miles|kilometers|population of|side effects?|aspirin|colossal-?ai|nginx|apache|windows (?:\d+|xp|update|laptop|server)|dinner|breakfast|snow(?:ing)?|sleet|hail|interview|cover letter|colab|gradio|streamlit|elasticsearch|rabbitmq|oracle|sqlite|mlflow|wandb pricing|blender|unity|unreal|roblox|tiktok|youtube|spotify|whisper|midjourney|chatgpt|copilot|claude|gemini)\b|\bgit (?:rebase|stash|cherry|bisect|blame|submodule)|(?:what|which) (?:model|llm|company) are you|are you (?:human|sentient|real|alive|an? (?:ai|bot|robot))|do you (?:like|love|dream|feel|have feelings)|who (?:made|trained|built) you|what(?:'s| is) new in\b|^\s*\d+\s*[-+*/x×]\s*\d+\s*(?:=|等于|is|\?|？)|\bsolve\b.{0,12}[a-z]\s*[\^=+]|(?:linked list|quick ?sort|bubble sort|fibonacci|regex for|leetcode)|slurm(?:ctld|dbd|d)? ?(?:集群|服务|控制器|数据库)? ?(?:的)?(?:高可用|主备|容灾)|` +
 			`昇腾|飞桨|(?:笔记本|苹果|手机).{0,6}(?:怎么)?(?:装|买|推荐)|麻婆豆腐|驾照|滚动更新|缓存穿透|mybatis|聊天|取代人类|陪我|黑客|寒武纪|请假条|辞职|简历|面试|相亲|追女|追男|男生|女生|高铁|火车票|打车|快递|蓝屏|重装系统|怎么装系统|手游|王者|原神|奶茶|咖啡|火锅|晚饭|午饭|早饭|吃饭|健身|跑步鞋|考研|高数|线性代数|快速排序|冒泡|链表|斐波那契|力扣|反向代理|前端(?:开发|框架|工程|页面|代码|面试)|小程序|公众号|抖音|微博|你是(?:谁|什么模型|哪家|人|真人|机器人)|你叫什么|你喜欢|你多大|你会(?:唱|跳|爱)|你觉得我|最高的山|最长的河|哪个国家|鬼故事|下雪|台风`),
 		lazy.New(`gpu node|megatron|nccl|torchrun|sbatch|srun|salloc|allocation|slurm job|teammate|colleague|co-?worker|同事|队友|\bci\b|作业报错|import|dos|carriage|换行|line.?(?:break|end)|api docs|interview node`),
 	},
@@ -93,7 +92,7 @@ func outOfScope(text string) reason {
 			return why
 		}
 	}
-	if asksForUnknownName(text) || asksForUnknownState(text) || asksForUnknownVerb(low) {
+	if asksForUnknown(text) {
 		return noSuch
 	}
 	return ""
@@ -108,56 +107,4 @@ func declines(rules []scopeRule, low string) reason {
 		}
 	}
 	return ""
-}
-
-// scontrolForm captures what a question takes for a subcommand of scontrol, and
-// scontrolVerbs are those that scontrol(1) has.
-var (
-	scontrolForm  = lazy.New("(?:^|[^\\w-])scontrol ([a-z_]+)(?:[^\\w']|$)")
-	scontrolTalk  = lazy.New(`syntax|usage|\bwhat (?:does|is)\b|meaning|options? (?:of|for)|参数|用法|作用|什么意思|干什么|怎么用|选项`)
-	scontrolVerbs = lazy.New(`^(?:abort|cancel_reboot|completing|create|delete|errnumstr|exit|fsdampeningfactor|getaddrs|getent|gethost|help|hide|u?hold|hostlist|hostlistsorted|hostnames?|licenses|listjobs|listpids|liststeps|notify|oneliner|pidinfo|ping|power|quiet|quit|reboot|reconfig\w*|release|requeue\w*|resume|schedloglevel|setdebug|setdebugflags|show|suspend|takeover|token|top|update\w*|verbose|version|wait_job|write|` +
-		`and|command|do|for|in|is|on|or|to)$`)
-)
-
-// asksForUnknownVerb reports whether a question is about a subcommand that
-// scontrol does not have.
-func asksForUnknownVerb(low string) bool {
-	if pasted.MatchString(low) || !scontrolTalk.MatchString(low) {
-		return false
-	}
-	m := scontrolForm.FindStringSubmatch(low)
-	return m != nil && !scontrolVerbs.MatchString(m[1])
-}
-
-var (
-	optionForm   = lazy.New(`(?:^|[^\w-])(--[a-zA-Z][\w-]+)`)
-	variableForm = lazy.New(`\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b`)
-	variableTalk = lazy.New(`env|variable|export|\bset\b|setting|value|what (?:does|is)|use|default|环境变量|变量|设|取值|作用|是什么|干什么|多少|怎么用`)
-	pasted       = lazy.New(`(?i)unrecogni[sz]ed|not (?:accepted|recogni[sz]ed|known)|不认|error:|traceback|no such option|invalid choice|exception`)
-)
-
-// asksForUnknownName reports whether the question is about an option or a
-// variable that no table knows. A pasted error message is no such question.
-func asksForUnknownName(text string) bool {
-	if pasted.MatchString(text) {
-		return false
-	}
-	known, strange := 0, 0
-	for _, m := range optionForm.FindAllStringSubmatch(text, -1) {
-		if names.Option(m[1]) || names.Begins(m[1]) {
-			known++
-		} else {
-			strange++
-		}
-	}
-	if variableTalk.MatchString(strings.ToLower(text)) {
-		for _, v := range variableForm.FindAllString(text, -1) {
-			if names.Variable(v) || names.Tail(v) {
-				known++
-			} else {
-				strange++
-			}
-		}
-	}
-	return strange > 0 && known == 0
 }

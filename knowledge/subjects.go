@@ -1,9 +1,6 @@
 package knowledge
 
-import (
-	"github.com/megatron-ops/megatron-ops/internal/lazy"
-	"github.com/megatron-ops/megatron-ops/knowledge/compute"
-)
+import "github.com/megatron-ops/megatron-ops/internal/lazy"
 
 // subjectRules decline by what a question is about: another framework or
 // platform, a language or tool for its own sake, prices, people, times to come,
@@ -50,28 +47,7 @@ var subjectRules = []scopeRule{
 		nil,
 	},
 	{
-		foreign, lazy.New(`^\W*(?:(?:thanks?|thank you|thx|ty|lol|sup|bye)\b|cheers\b|good (?:morning|evening|afternoon|night|day)|how are you|how's it going|what's up|goodbye|see you|well done|good job|nice work|you(?:'re| are) (?:so |very |really )?(?:awesome|great|smart|stupid|dumb|useless|cool|funny|the best|wrong|amazing|helpful)|i (?:love|hate|like) you|lol|haha\w*|happy (?:birthday|new year)|merry christmas|谢谢|多谢|感谢|辛苦了|早上好|晚上好|下午好|晚安|再见|拜拜|你真|你好(?:棒|聪明|厉害|笨)|真棒|太棒了|哈哈|新年快乐|生日快乐|过得怎么样|我爱你|我喜欢你|你好\W*(?:呀|啊)?\W*(?:今天|最近)?(?:过得|心情))`),
+		foreign, lazy.New(`^\W*(?:(?:thanks?|thank you|thx|ty|sup|bye)\b|cheers\b|good (?:morning|evening|afternoon|night|day)|how are you|how's it going|what's up|goodbye|see you|well done|good job|nice work|you(?:'re| are) (?:so |very |really )?(?:awesome|great|smart|stupid|dumb|useless|cool|funny|the best|wrong|amazing|helpful)|i (?:love|hate|like) you|lol|haha\w*|happy (?:birthday|new year)|merry christmas|谢谢|多谢|感谢|辛苦了|早上好|晚上好|下午好|晚安|再见|拜拜|你真|你好(?:棒|聪明|厉害|笨)|真棒|太棒了|哈哈|新年快乐|生日快乐|过得怎么样|我爱你|我喜欢你|你好\W*(?:呀|啊)?\W*(?:今天|最近)?(?:过得|心情))`),
 		lazy.New(`slurm|megatron|sbatch|srun|job|gpu|node|nccl|作业|节点|卡|训练|脚本|报错|how|what|why|which|怎么|为什么|什么是|如何`),
 	},
 }
-
-// stateNamed captures what a question calls a state of a job or a node.
-var stateNamed = lazy.New("(?:\\b(?:[Jj]ob|[Nn]ode|[Ss]lurm|[Ee]xit|[Ee]nd|[Ff]inal) (?:state|status)(?: code)?|\\bST column(?: says| shows)?|(?:作业|节点|[Ss]lurm|sacct|sinfo|squeue) ?(?:里)?(?:的)?状态(?:码|代码)?)(?:\\s*(?:is|shows?|says|of|called|named|是|为|显示|叫))?\\s*[`'\"“]?([A-Z][A-Z_]{1,18})\\b")
-
-// asksForUnknownState reports whether the question is about a state that Slurm
-// does not have.
-func asksForUnknownState(text string) bool {
-	m := stateNamed.FindStringSubmatch(text)
-	if m == nil || notStates[m[1]] {
-		return false
-	}
-	for _, c := range compute.Codes() {
-		if m[1] == c.Short || m[1] == c.Long {
-			return false
-		}
-	}
-	return true
-}
-
-// notStates are words in capitals that stand behind "state" and name none.
-var notStates = map[string]bool{"ST": true, "STATE": true, "REASON": true, "CODE": true, "JOB": true, "NODE": true, "JSON": true, "OK": true, "DRAIN": true, "MIX": true, "ALLOC": true, "IDLE": true, "DOWN": true, "COMP": true, "RESV": true, "API": true, "ID": true, "GPU": true, "CI": true, "PENDING_REASON": true}
