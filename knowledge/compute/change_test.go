@@ -37,7 +37,7 @@ func TestAnswerWorksBackFromTheBatchAndTheStage(t *testing.T) {
 		"48 layers PP 4, num-layers-per-virtual-pipeline-stage 3: VPP?":    "VPP = 4:",
 		"48 层,PP 4,虚拟流水线 3,每块几层":                                           "每个 4 层",
 		"pipeline bubble with PP 4 and 24 micro batches":                   "12.5 %",
-		"PP=2 VPP=2, 8 microbatches, bubble?":                              "6.2 %",
+		"PP=2 VPP=2, 8 microbatches, bubble?":                              "6.25 %",
 		"expert data parallel size on 64 GPUs, PP 2, EP 8, ETP 1":          "Expert data parallel size 4:",
 		"4 个 KV 头 TP 8 可以吗":                                                "合法",
 		"2 个 query group,TP 4":                                             "合法",

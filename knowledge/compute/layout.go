@@ -302,9 +302,13 @@ func vocabulary(q *question) string {
 	if c.Vocab == 0 || !q.has("pad", "补齐", "填充", "对齐") {
 		return ""
 	}
-	unit := 128 * one(c.TP)
+	by := 128
+	if n, ok := q.after(`divisible[- ]by\D{0,6}(\d+)`); ok && n > 0 {
+		by = n
+	}
+	unit := by * one(c.TP)
 	padded := (c.Vocab + unit - 1) / unit * unit
-	return q.say("%[1]d: the vocabulary of %[2]d is padded to a multiple of --make-vocab-size-divisible-by (128) × TP %[3]d = %[4]d.", "%[1]d:词表 %[2]d 补齐到 --make-vocab-size-divisible-by(128)× TP %[3]d = %[4]d 的倍数。", padded, c.Vocab, one(c.TP), unit)
+	return q.say("%[1]d: the vocabulary of %[2]d is padded to a multiple of --make-vocab-size-divisible-by (%[5]d) × TP %[3]d = %[4]d.", "%[1]d:词表 %[2]d 补齐到 --make-vocab-size-divisible-by(%[5]d)× TP %[3]d = %[4]d 的倍数。", padded, c.Vocab, one(c.TP), unit, by)
 }
 
 // experts answers how many experts a rank holds.
@@ -356,6 +360,13 @@ func layers(q *question) string {
 	return t
 }
 
+// wholeStep finds that the bubble is asked for as a share of all the time, and
+// not of the time that computes.
+var wholeStep = lazy.New(`\b(?:of|per) (?:the |a |each |every |my |our )*(?:whole |total |entire |full |overall )*(?:step|iteration|run|wall[- ]?clock|training)(?: time)?\b|\b(?:whole|total|entire|overall) (?:step |iteration |run )?time\b|\bidle\b|整个?(?:一?步|step|迭代|iteration)|总(?:时间|耗时|步时)|(?:单步|步|迭代|step|iteration) ?(?:时间|耗时|用时)|空闲|闲着`)
+
+// percent writes a share with two decimals, or one where that is exact.
+func percent(n float64) string { return strings.TrimSuffix(fmt.Sprintf("%.2f", 100*n), "0") + " %" }
+
 // bubble answers with the share of the pipeline's bubble.
 func bubble(q *question) string {
 	c := q.cfg
@@ -381,9 +392,20 @@ func bubble(q *question) string {
 		return ""
 	}
 	v := one(c.VPP)
-	return q.say("%.1[1]f %%: the bubble is (PP − 1) / (micro batches × VPP) = %[2]d / (%[3]d × %[4]d) of the ideal compute time (%.1[5]f %% of the whole step).",
-		"%.1[1]f %%:流水线气泡 = (PP − 1) / (微批次数 × VPP) = %[2]d / (%[3]d × %[4]d),相对理想计算时间(占整步的 %.1[5]f %%)。",
-		100*float64(c.PP-1)/float64(m*v), c.PP-1, m, v, 100*float64(c.PP-1)/float64(m*v+c.PP-1))
+	chunks := fmt.Sprint(m)
+	if v > 1 {
+		chunks = fmt.Sprintf("(%d × %d)", m, v)
+	}
+	lost, work := c.PP-1, m*v
+	ideal, whole := percent(float64(lost)/float64(work)), percent(float64(lost)/float64(work+lost))
+	if wholeStep.MatchString(q.low) && !q.has("ideal", "理想") {
+		return q.say("%[1]s of the whole step: bubble / (work + bubble) = %[3]d/(%[4]d + %[3]d), with work = micro batches × VPP = %[5]s. Relative to the ideal compute time it is (PP − 1) / (micro batches × VPP) = %[3]d/%[4]d = %[2]s.",
+			"占整步时间的 %[1]s:气泡 /(计算 + 气泡)= %[3]d/(%[4]d + %[3]d),计算 = 微批次数 × VPP = %[5]s。相对理想计算时间为 (PP − 1) / (微批次数 × VPP) = %[3]d/%[4]d = %[2]s。",
+			whole, ideal, lost, work, chunks)
+	}
+	return q.say("%[1]s: the bubble is (PP − 1) / (micro batches × VPP) = %[3]d / %[5]s = %[3]d/%[4]d of the ideal compute time (%[2]s of the whole step).",
+		"%[1]s:流水线气泡 = (PP − 1) / (微批次数 × VPP) = %[3]d / %[5]s = %[3]d/%[4]d,相对理想计算时间(占整步的 %[2]s)。",
+		ideal, whole, lost, work, chunks)
 }
 
 // rankPlace answers on which node and in which groups a rank is.

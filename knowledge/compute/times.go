@@ -181,6 +181,31 @@ var signalForm = lazy.New(`--signal[= ]+(?:([rb]{1,2}):)?((?:sig)?(?:usr[12]|ter
 // signalNumbers are the names of the signals that are often given by number.
 var signalNumbers = map[string]string{"2": "INT", "10": "USR1", "12": "USR2", "15": "TERM"}
 
+// sinceStart finds that a moment is asked for, and not what an option means.
+var sinceStart = lazy.New(`\bwhen\b|\b(?:after|since|from|into|counted from) (?:the |a |its |my )?(?:start|begin\w*|launch|job|run)\b|\bhow (?:long|far|many)\b|\bat (?:what|which) (?:time|point|moment|minute|elapsed)|\bwhat (?:time|moment|point|elapsed)|\belapsed\b|什么时候|何时|几点|多久|多长时间|多少(?:小时|分钟|秒|时间)|几(?:个)?(?:小时|分钟)|第几|哪个?(?:时刻|时间)`)
+
+// limit is the time limit that a question gives in seconds, 0 where it gives none.
+func (q *question) limit() int {
+	if m := timeGiven.FindStringSubmatchIndex(q.low); m != nil && (strings.ContainsAny(q.low[m[2]:m[3]], "-:") || !unitBehind.MatchString(q.low[m[3]:])) {
+		if sec, _, ok := readTime(q.low[m[2]:m[3]]); ok {
+			return sec
+		}
+	}
+	if m := timeForm.FindStringSubmatch(q.low); m != nil && strings.Contains(m[1], ":") {
+		if sec, _, ok := readTime(m[1]); ok {
+			return sec
+		}
+	}
+	if m := limitWords.FindStringSubmatch(q.low); m != nil {
+		n, _ := strconv.ParseFloat(m[1]+m[3], 64)
+		return int(n * unitSeconds(m[2]+m[4]))
+	}
+	return 0
+}
+
+// limitWords finds a limit told in words: "a 4 hour limit", "时限 24 小时".
+var limitWords = lazy.New(`(\d+(?:\.\d+)?)[ -]?(days?|hours?|h|minutes?|mins?)[ -](?:time[ -]?|wall[ -]?)?(?:limit|job|walltime|allocation)|(?:limit(?:ed)?|walltime|时限|时长|限时)\D{0,8}?(\d+(?:\.\d+)?) ?个?(天|小时|分钟|days?|hours?|h\b|minutes?)`)
+
 // signal reads a --signal option of a job; scancel's option sends at once.
 func signal(q *question) string {
 	m := signalForm.FindStringSubmatch(q.low)
@@ -196,6 +221,12 @@ func signal(q *question) string {
 		who = q.say("only the batch shell, which must trap it; the srun steps do not get it", "只发给批处理 shell(batch shell,需要 trap),srun 作业步(step)收不到")
 	}
 	name := cmp.Or(signalNumbers[m[2]], strings.ToUpper(m[2]))
+	if limit := q.limit(); limit > sec && sinceStart.MatchString(q.low) {
+		at := limit - sec
+		return q.say("About %[1]s after the start (%[2]s): the limit %[3]s minus %[4]d seconds (%[5]s). SIG%[6]s goes to %[7]s; it may come up to 60 s earlier.",
+			"开始后约 %[1]s(%[2]s):时限 %[3]s 减去 %[4]d 秒(%[5]s)。SIG%[6]s 的接收方:%[7]s;可能再提前最多 60 秒。",
+			slurmTime(at), q.span(at), slurmTime(limit), sec, q.span(sec), strings.TrimPrefix(name, "SIG"), who)
+	}
 	return q.say("Slurm sends SIG%[1]s about %[2]d seconds (%[3]s) before the time limit, to %[4]s. It may come up to 60 s earlier.",
 		"Slurm 在时限前约 %[2]d 秒(%[3]s)发送 SIG%[1]s,%[4]s。可能提前最多 60 秒。", strings.TrimPrefix(name, "SIG"), sec, q.span(sec), who)
 }
