@@ -6,7 +6,6 @@ package knowledge
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -161,38 +160,6 @@ func New(opts Options) *Answerer {
 	}
 }
 
-// textNo begins the answer to a question that takes something wrong for granted.
-var textNo = lang.Text{EN: "No. ", ZH: "不是这样。"}
-
-// denied matches an answer that already begins with a no.
-var denied = lazy.New(`^(?:No\b|Not\b|Never\b|不|没有|并非|否)`)
-
-// affirmed matches the yes of an answer, which no no may precede.
-var affirmed = lazy.New(`^(?:Yes[,:]? |(?:会|能|要|可以|算)[,:]\s*)`)
-
-// withDenials adds to the cards those that answer a false premise: the same
-// text, behind a no.
-func withDenials(list []cards.Card) []cards.Card {
-	all := slices.Clone(list)
-	for _, c := range list {
-		if len(c.Denies) == 0 {
-			continue
-		}
-		d := c
-		d.Asks, d.Denies = c.Denies, nil
-		for _, t := range []struct{ text, no *string }{{&d.Text.EN, &textNo.EN}, {&d.Text.ZH, &textNo.ZH}} {
-			if !denied.MatchString(*t.text) {
-				if yes := affirmed.FindString(*t.text); yes != "" {
-					*t.text = lang.Capital((*t.text)[len(yes):])
-				}
-				*t.text = *t.no + *t.text
-			}
-		}
-		all = append(all, d)
-	}
-	return all
-}
-
 // Warm reads and indexes everything that answers come from, the site's pages
 // included, so that the first question does not wait for it.
 func (a *Answerer) Warm() {
@@ -236,6 +203,9 @@ func (a *Answerer) Ask(ctx context.Context, q Question) (Answer, error) {
 		}
 	}
 	found := a.find(q)
+	if unsettled(q.Text, found) {
+		found.Answer.Answer = textUnsettled.In(q.Lang) + withoutYes(found.Answer.Answer)
+	}
 	if q.Lang == lang.ZH {
 		found.Answer.Answer = lang.FullWidth(found.Answer.Answer)
 	}
@@ -326,8 +296,12 @@ func (a *Answerer) find(q Question) finding {
 				continue
 			}
 			if r, ok := compute.Answer(t, l); ok {
-				written := a.told(text, whole, l, why, hits)
-				written.doubt = !lib.surely(text, hits)
+				var written finding // nothing, where the value alone is wanted
+				if r.Told || !r.Wanted {
+					written = a.told(text, whole, l, why, hits)
+					written.doubt = !lib.surely(text, hits)
+				}
+				written.hits = hits
 				return a.joined(r, written, q)
 			}
 		}
@@ -391,36 +365,6 @@ func (lib *library) answer(i int, l lang.Lang) Answer {
 	}
 }
 
-// yesNo finds a question that a no may begin the answer to.
-var yesNo = lazy.New(`(?i)(?:^|[,.;:] ?)(?:so |and |but |ok |hi |hey )*(?:is|are|am|was|were|do|does|did|don't|doesn't|can|could|may|might|must|should|shall|will|would|has|have|isn't|aren't|won't)\b|\b(?:ok|okay|fine|allowed|possible|enough|safe|needed|required|harmful)\s*[?？]?$|[吗么吧嘛]\s*[?？。!！]?\s*$|行不行|能不能|可不可以|是不是|对不对|会不会|要不要|用不用|该不该|需不需要|有没有|有什么(?:坏处|问题)|行吗|可以吗|能.{0,12}吗`)
-
-// deny chooses between the best card and its denial of a false premise. The
-// denial answers a question that only wants a yes, if by its letters a premise
-// known to be false is nearest: what is merely about the same matter may be true,
-// and half of it is. To a question that no can not answer, the card itself answers.
-func (lib *library) deny(text string, hits []index.Hit) []index.Hit {
-	if len(hits) == 0 {
-		return hits
-	}
-	confirms := index.Confirms(text)
-	if !confirms && (hits[0].Doc < lib.own || yesNo.MatchString(text)) {
-		return hits
-	}
-	hits = slices.Clone(hits)
-	id := lib.cards[hits[0].Doc].ID
-	no := slices.IndexFunc(hits, func(h index.Hit) bool { return h.Doc >= lib.own && lib.cards[h.Doc].ID == id })
-	yes := slices.IndexFunc(hits, func(h index.Hit) bool { return h.Doc < lib.own && lib.cards[h.Doc].ID == id })
-	switch {
-	case no < 0:
-	case confirms && hits[no].Like >= denialLike && (yes < 0 || hits[no].Like >= hits[yes].Like):
-		h := hits[no]
-		return slices.Insert(slices.Delete(hits, no, no+1), 0, h)
-	case no == 0:
-		hits[0].Doc = lib.byID[id]
-	}
-	return hits
-}
-
 // textRelated stands before the title of a second card.
 var textRelated = lang.Text{EN: "Related: ", ZH: "相关:"}
 
@@ -434,7 +378,8 @@ func (lib *library) found(hits []index.Hit, l lang.Lang) Answer {
 		if best > certain || h.Score < relatedShare*best {
 			break
 		}
-		c := lib.cards[h.Doc]
+		// Not its denial: nobody said of it what is not so.
+		c := lib.cards[lib.byID[lib.cards[h.Doc].ID]]
 		if c.ID == lib.cards[hits[0].Doc].ID {
 			continue
 		}

@@ -1,13 +1,10 @@
 package knowledge
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/knowledge/compute"
-	"github.com/megatron-ops/megatron-ops/knowledge/index"
 )
 
 // maxJoined is how many characters a computed answer and what is written about
@@ -17,20 +14,6 @@ const maxJoined = 800
 // textNumbers stands before what was worked out of a question that asks for
 // something else.
 var textNumbers = lang.Text{EN: "From your numbers: ", ZH: "按给出的数字:"}
-
-// leading finds the value that a computed answer begins with.
-var leading = lazy.New("^(?:DP = |`--[a-z-]+=|CUDA_DEVICE_MAX_CONNECTIONS=)?(\\d+)\\b")
-
-// number finds the numbers of a question.
-var number = lazy.New(`\d+`)
-
-// contradicts reports whether a question that wants a yes takes another value for
-// granted than the one that was worked out: it names numbers, and not that one.
-func contradicts(question, worked string) bool {
-	m := leading.FindStringSubmatch(worked)
-	named := number.FindAllString(question, -1)
-	return m != nil && len(named) > 0 && index.Confirms(question) && !slices.Contains(named, m[1])
-}
 
 // joined puts together what was worked out of a question's numbers and what is
 // written about it. A value that is asked for goes first, and alone where the
@@ -46,7 +29,7 @@ func (a *Answerer) joined(r compute.Result, written finding, q Question) finding
 		computed: true,
 		hits:     written.hits,
 	}
-	if written.Refused || len(written.Sources) == 0 || !r.Told && (r.Wanted || written.doubt) {
+	if written.Refused || len(written.Sources) == 0 || !r.Told && written.doubt {
 		return worked
 	}
 	// The first source alone: more would bury what the question wants.

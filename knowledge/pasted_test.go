@@ -1,6 +1,7 @@
 package knowledge
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -44,5 +45,37 @@ func TestAFalsePremiseIsDenied(t *testing.T) {
 		ans, err := a.Ask(t.Context(), Question{Text: text})
 		require.NoError(t, err)
 		require.Contains(t, ans.Answer, want, text)
+	}
+}
+
+// Whether a statement that nobody wrote down is right can not be told from its
+// words; then the answer neither denies nor confirms it, and says so.
+func TestWhatCannotBeConfirmedIsSaidToBeOpen(t *testing.T) {
+	a := New(Options{})
+	for _, q := range []struct{ text, holds string }{
+		{"squeue keeps finished jobs for good, so yesterday's exit code is there, ok?", "sacct"},
+		{"afterok:123 waits until 123 exits with 0, correct?", "afterok"},
+		{"NCCL_SOCKET_IFNAME=eth1 只会选 eth1 不会选 eth10 对吧", "前缀"},
+		{"sinfo -s 是 597/0/15/612，所以空闲的有 15 个 对吧", "空闲"},
+	} {
+		ans, err := a.Ask(t.Context(), Question{Text: q.text})
+		require.NoError(t, err)
+		require.True(t, strings.HasPrefix(ans.Answer, textUnsettled.In(lang.Of(q.text))), "%s: %s", q.text, ans.Answer)
+		require.Contains(t, ans.Answer, q.holds, q.text)
+	}
+	for _, plain := range []string{"which prefix does NCCL_SOCKET_IFNAME take", "how do I see the exit code of a finished job"} {
+		ans, err := a.Ask(t.Context(), Question{Text: plain})
+		require.NoError(t, err)
+		require.NotContains(t, ans.Answer, "cannot confirm", plain)
+	}
+}
+
+func TestASecondCardIsNeverADenial(t *testing.T) {
+	a := New(Options{})
+	for _, q := range []string{"afterok:123 就是 123 成功结束才启动 是吧", "salloc ... bash, ssh drops overnight, the allocation is still mine, right?"} {
+		ans, err := a.Ask(t.Context(), Question{Text: q})
+		require.NoError(t, err)
+		_, second, _ := strings.Cut(ans.Answer, "\n\n")
+		require.NotRegexp(t, `(?m)^(?:No\. |不是这样。)`, second, q)
 	}
 }

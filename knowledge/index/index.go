@@ -54,7 +54,6 @@ type desk struct {
 	words  []float32 // by example question, what its words have in common with the question
 	dot    []float32 // the same of its letters
 	likely []float64 // by Doc, what its language model gains by the question
-	hits   []Hit
 }
 
 // desk is a clean one.
@@ -64,14 +63,13 @@ func (x *Index) desk() *desk {
 		n := len(x.docs)
 		return &desk{
 			held: make([]share, n), words: make([]float32, len(x.per)), dot: make([]float32, len(x.per)),
-			likely: make([]float64, n), hits: make([]Hit, 0, n),
+			likely: make([]float64, n),
 		}
 	}
 	clear(d.held)
 	clear(d.words)
 	clear(d.dot)
 	clear(d.likely)
-	d.hits = d.hits[:0]
 	return d
 }
 
@@ -219,37 +217,38 @@ func (x *Index) Search(question string, n int) []Hit {
 	if size := x.spell.size(pieces); size > 0 { // not only of common ones
 		perPiece = 1 / size
 	}
+	top := make([]Hit, 0, n+1)
 	for i := range x.docs {
 		if d.likely[i] < unlikely && len(x.docs) > many {
 			continue
 		}
 		from, to := x.spell.first[i], x.spell.first[i+1]
-		phrase, _ := nearest(d.words[from:to], x.per[from:to])
 		best, mean := nearest(d.dot[from:to], x.spell.per[from:to])
-		h := score(d.held[i], total, phrase*perWord, best*perPiece, mean*perPiece)
-		if h.Score > 0 {
-			h.Doc, h.order = i, h.Score+likelyShare*(d.likely[i]-x.likely.cost[i])
-			d.hits = append(d.hits, h)
-		}
-	}
-	return best(d.hits, n)
-}
-
-// best are the n best hits, best first. Only they are put in order.
-func best(hits []Hit, n int) []Hit {
-	top := make([]Hit, 0, n+1)
-	for _, h := range hits {
-		if len(top) == n && h.order <= top[n-1].order {
+		likely := likelyShare * (d.likely[i] - x.likely.cost[i])
+		h := score(d.held[i], total, 1, best*perPiece, mean*perPiece)
+		// Most Docs would not be among the best even if a question's words were all theirs.
+		if len(top) == n && h.Score+likely <= top[n-1].order {
 			continue
 		}
-		i, _ := slices.BinarySearchFunc(top, h, func(a, b Hit) int {
-			return cmp.Or(cmp.Compare(b.order, a.order), cmp.Compare(a.Doc, b.Doc))
-		})
-		if i < n {
-			top = slices.Insert(top[:min(len(top), n-1)], i, h)
+		phrase, _ := nearest(d.words[from:to], x.per[from:to])
+		h = score(d.held[i], total, phrase*perWord, best*perPiece, mean*perPiece)
+		h.Doc, h.order = i, h.Score+likely
+		if h.Score > 0 {
+			top = put(top, h, n)
 		}
 	}
 	return top
+}
+
+// put adds a hit to the n best, best first.
+func put(top []Hit, h Hit, n int) []Hit {
+	if len(top) == n && h.order <= top[n-1].order {
+		return top
+	}
+	i, _ := slices.BinarySearchFunc(top, h, func(a, b Hit) int {
+		return cmp.Or(cmp.Compare(b.order, a.order), cmp.Compare(a.Doc, b.Doc))
+	})
+	return slices.Insert(top[:min(len(top), n-1)], i, h)
 }
 
 // score mixes what a Doc holds of a question, total being the weight of all of it,

@@ -1,0 +1,110 @@
+package knowledge
+
+import (
+	"slices"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/knowledge/cards"
+	"github.com/megatron-ops/megatron-ops/knowledge/index"
+)
+
+// textNo begins the answer to a question that takes something wrong for granted.
+var textNo = lang.Text{EN: "No. ", ZH: "不是这样。"}
+
+// denied matches an answer that already begins with a no.
+var denied = lazy.New(`^(?:No\b|Not\b|Never\b|不|没有|并非|否)`)
+
+// affirmed matches the yes of an answer, which no no may precede.
+var affirmed = lazy.New(`^(?:Yes[,:]? |(?:会|能|要|可以|算)[,:]\s*)`)
+
+// withDenials adds to the cards those that answer a false premise: the same
+// text, behind a no.
+func withDenials(list []cards.Card) []cards.Card {
+	all := slices.Clone(list)
+	for _, c := range list {
+		if len(c.Denies) == 0 {
+			continue
+		}
+		d := c
+		d.Asks, d.Denies = c.Denies, nil
+		for _, t := range []struct{ text, no *string }{{&d.Text.EN, &textNo.EN}, {&d.Text.ZH, &textNo.ZH}} {
+			if !denied.MatchString(*t.text) {
+				*t.text = *t.no + withoutYes(*t.text)
+			}
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+// withoutYes takes the yes off an answer.
+func withoutYes(text string) string {
+	if yes := affirmed.FindString(text); yes != "" {
+		return lang.Capital(text[len(yes):])
+	}
+	return text
+}
+
+// yesNo finds a question that a no may begin the answer to.
+var yesNo = lazy.New(`(?i)(?:^|[,.;:] ?)(?:so |and |but |ok |hi |hey )*(?:is|are|am|was|were|do|does|did|don't|doesn't|can|could|may|might|must|should|shall|will|would|has|have|isn't|aren't|won't)\b|\b(?:ok|okay|fine|allowed|possible|enough|safe|needed|required|harmful)\s*[?？]?$|[吗么吧嘛]\s*[?？。!！]?\s*$|行不行|能不能|可不可以|是不是|对不对|会不会|要不要|用不用|该不该|需不需要|有没有|有什么(?:坏处|问题)|行吗|可以吗|能.{0,12}吗`)
+
+// deny chooses between the best card and its denial of a false premise. The
+// denial answers a question that only wants a yes, if by its letters a premise
+// known to be false is near, and nearer than anything else known of the matter:
+// of what is only somewhat like one, nearly as much is right as is wrong. To a
+// question that no can not answer, the card itself answers.
+func (lib *library) deny(text string, hits []index.Hit) []index.Hit {
+	if len(hits) == 0 {
+		return hits
+	}
+	confirms := index.Confirms(text)
+	if !confirms && (hits[0].Doc < lib.own || yesNo.MatchString(text)) {
+		return hits
+	}
+	hits = slices.Clone(hits)
+	id := lib.cards[hits[0].Doc].ID
+	no := slices.IndexFunc(hits, func(h index.Hit) bool { return h.Doc >= lib.own && lib.cards[h.Doc].ID == id })
+	yes := slices.IndexFunc(hits, func(h index.Hit) bool { return h.Doc < lib.own && lib.cards[h.Doc].ID == id })
+	switch {
+	case no < 0:
+	case confirms && hits[no].Like >= denialLike && (yes < 0 || hits[no].Like >= hits[yes].Like+denialMore):
+		h := hits[no]
+		return slices.Insert(slices.Delete(hits, no, no+1), 0, h)
+	case no == 0:
+		hits[0].Doc = lib.byID[id]
+	}
+	return hits
+}
+
+// leading finds the value that a computed answer begins with.
+var leading = lazy.New("^(?:DP = |`--[a-z-]+=|CUDA_DEVICE_MAX_CONNECTIONS=)?(\\d+)\\b")
+
+// number finds the numbers of a question.
+var number = lazy.New(`\d+`)
+
+// contradicts reports whether a question that wants a yes takes another value for
+// granted than the one that was worked out: it names numbers, and not that one.
+func contradicts(question, worked string) bool {
+	m := leading.FindStringSubmatch(worked)
+	named := number.FindAllString(question, -1)
+	return m != nil && len(named) > 0 && index.Confirms(question) && !slices.Contains(named, m[1])
+}
+
+// textUnsettled begins the answer to a question that wants a yes, where what is
+// known is found but not whether it says the same. Words that are alike do not
+// tell: "gives hours" and "gives minutes" differ in one.
+var textUnsettled = lang.Text{EN: "I cannot confirm it as you put it; this is what holds. ", ZH: "这个说法不能直接确认，以下面为准。"}
+
+// unsettled reports whether a question wants a yes and f does not deny it. That a
+// statement is like one that is known to be right does not settle it either: the
+// wrong ones are as like.
+func unsettled(question string, f finding) bool {
+	switch {
+	case f.Refused || !index.Confirms(question) || denied.MatchString(f.Answer.Answer):
+		return false
+	case f.computed:
+		return !leading.MatchString(f.Answer.Answer) // else the values were compared
+	}
+	return true
+}
