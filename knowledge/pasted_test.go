@@ -40,6 +40,9 @@ func TestAFalsePremiseIsDenied(t *testing.T) {
 		"B200 will deadlock unless CUDA_DEVICE_MAX_CONNECTIONS is 1, right?": "No",
 		"--time=24 gives me a whole day, right?":                             "minutes, not hours",
 		"8 卡 TP2 PP2 就是 4 个副本对吧":                                             "2",
+		"2 nodes x 8 cards so --nproc-per-node=16, correct?":                 "No. ",
+		"--time=1-12 is 13 hours, right?":                                    "No. ",
+		"8 GPUs TP2 PP2 makes 4 replicas, right?":                            "That does not fit",
 		"日志里 rank 0 报 NCCL 超时,根因就是 rank 0 对吧":                                "不能只看 rank 0",
 	} {
 		ans, err := a.Ask(t.Context(), Question{Text: text})
@@ -63,7 +66,7 @@ func TestWhatCannotBeConfirmedIsSaidToBeOpen(t *testing.T) {
 		require.True(t, strings.HasPrefix(ans.Answer, textUnsettled.In(lang.Of(q.text))), "%s: %s", q.text, ans.Answer)
 		require.Contains(t, ans.Answer, q.holds, q.text)
 	}
-	for _, plain := range []string{"which prefix does NCCL_SOCKET_IFNAME take", "how do I see the exit code of a finished job"} {
+	for _, plain := range []string{"--time=1-12 is 36 hours, right?", "8 GPUs TP2 PP2 makes 2 replicas, right?", "which prefix does NCCL_SOCKET_IFNAME take", "how do I see the exit code of a finished job"} {
 		ans, err := a.Ask(t.Context(), Question{Text: plain})
 		require.NoError(t, err)
 		require.NotContains(t, ans.Answer, "cannot confirm", plain)

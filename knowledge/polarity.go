@@ -13,7 +13,7 @@ import (
 var textNo = lang.Text{EN: "No. ", ZH: "不是这样。"}
 
 // denied matches an answer that already begins with a no.
-var denied = lazy.New(`^(?:No\b|Not\b|Never\b|不|没有|并非|否)`)
+var denied = lazy.New(`^(?:No\b|That does not fit|对不上|Not\b|Never\b|不|没有|并非|否)`)
 
 // affirmed matches the yes of an answer, which no no may precede.
 var affirmed = lazy.New(`^(?:Yes[,:]? |(?:会|能|要|可以|算)[,:]\s*)`)
@@ -77,18 +77,40 @@ func (lib *library) deny(text string, hits []index.Hit) []index.Hit {
 	return hits
 }
 
-// leading finds the value that a computed answer begins with.
-var leading = lazy.New("^(?:DP = |`--[a-z-]+=|CUDA_DEVICE_MAX_CONNECTIONS=)?(\\d+)\\b")
+// leading finds the one value that a computed answer begins with.
+var leading = lazy.New("^(?:[^:\\n]*?= |`--[a-z-]+=|CUDA_DEVICE_MAX_CONNECTIONS=)?(\\d+)(?:[^\\d,.]|$)")
 
-// number finds the numbers of a question.
-var number = lazy.New(`\d+`)
+// number finds the numbers of a question, set what it gives a name.
+var (
+	number = lazy.New(`\d+`)
+	set    = lazy.New(`([A-Za-z][\w-]+)=(\d+)\b`)
+)
 
 // contradicts reports whether a question that wants a yes takes another value for
-// granted than the one that was worked out: it names numbers, and not that one.
+// granted than the one that was worked out: it names numbers, and not that one, or
+// sets what the answer sets otherwise.
 func contradicts(question, worked string) bool {
+	if !index.Confirms(question) {
+		return false
+	}
+	for _, q := range set.FindAllStringSubmatch(question, -1) {
+		for _, w := range set.FindAllStringSubmatch(worked, -1) {
+			if q[1] == w[1] && q[2] != w[2] {
+				return true
+			}
+		}
+	}
 	m := leading.FindStringSubmatch(worked)
 	named := number.FindAllString(question, -1)
-	return m != nil && len(named) > 0 && index.Confirms(question) && !slices.Contains(named, m[1])
+	return m != nil && len(named) > 0 && !slices.Contains(named, m[1])
+}
+
+// agrees reports whether a question comes to the value that was worked out: it is
+// the last that it names.
+func agrees(question, worked string) bool {
+	m := leading.FindStringSubmatch(worked)
+	named := number.FindAllString(question, -1)
+	return m != nil && len(named) > 0 && named[len(named)-1] == m[1]
 }
 
 // textUnsettled begins the answer to a question that wants a yes, where what is
@@ -104,7 +126,7 @@ func unsettled(question string, f finding) bool {
 	case f.Refused || !index.Confirms(question) || denied.MatchString(f.Answer.Answer):
 		return false
 	case f.computed:
-		return !leading.MatchString(f.Answer.Answer) // else the values were compared
+		return !agrees(question, f.Answer.Answer)
 	}
 	return true
 }
