@@ -203,22 +203,22 @@ func (a *Answerer) Ask(ctx context.Context, q Question) (Answer, error) {
 		}
 	}
 	found := a.find(q)
-	if unsettled(q.Text, found) {
-		found.Answer.Answer = textUnsettled.In(q.Lang) + withoutYes(found.Answer.Answer)
+	if a.model != nil && !found.closed {
+		if ans, ok := a.worded(ctx, q, found); ok {
+			return ans, nil
+		}
+	}
+	ans := found.Answer
+	if unsettled(q.Text, found) { // a model would have told
+		ans.Answer = textUnsettled.In(q.Lang) + withoutYes(ans.Answer)
 	}
 	if q.Lang == lang.ZH {
-		found.Answer.Answer = lang.FullWidth(found.Answer.Answer)
+		ans.Answer = lang.FullWidth(ans.Answer)
 	}
-	if bare && !found.Refused {
-		found.Answer.Answer += textOtherTongue
+	if bare && !ans.Refused {
+		ans.Answer += textOtherTongue
 	}
-	if a.model == nil || found.closed {
-		return found.Answer, nil
-	}
-	if ans, ok := a.worded(ctx, q, found); ok {
-		return ans, nil
-	}
-	return found.Answer, ctx.Err()
+	return ans, ctx.Err()
 }
 
 // textOtherTongue follows the answer to a message that was pasted without a word.
