@@ -364,8 +364,8 @@ func layers(q *question) string {
 // not of the time that computes.
 var wholeStep = lazy.New(`\b(?:of|per) (?:the |a |each |every |my |our )*(?:whole |total |entire |full |overall )*(?:step|iteration|run|wall[- ]?clock|training)(?: time)?\b|\b(?:whole|total|entire|overall) (?:step |iteration |run )?time\b|\bidle\b|整个?(?:一?步|step|迭代|iteration)|总(?:时间|耗时|步时)|(?:单步|步|迭代|step|iteration) ?(?:时间|耗时|用时)|空闲|闲着`)
 
-// percent writes a share with two decimals, or one where that is exact.
-func percent(n float64) string { return strings.TrimSuffix(fmt.Sprintf("%.2f", 100*n), "0") + " %" }
+// percent writes a share with at most two decimals.
+func percent(n float64) string { return short(100*n) + " %" }
 
 // bubble answers with the share of the pipeline's bubble.
 func bubble(q *question) string {

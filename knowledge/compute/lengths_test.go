@@ -41,6 +41,6 @@ func TestTheBubbleIsAShareOfWhatIsAsked(t *testing.T) {
 		"bubble relative to ideal compute, PP 16, 128 microbatches, 4 model chunks":      "2.93 %",
 		"PP=4,每步 24 个 microbatch,交错 2 块,气泡占理想计算时间多少":                                     "6.25 %",
 		"what part of the whole step time is pipeline bubble with PP 4, 30 microbatches": "9.09 % of the whole step",
-		"8 个流水线 stage,21 个微批,气泡占总时间的比例":                                                  "25.0 %",
+		"8 个流水线 stage,21 个微批,气泡占总时间的比例":                                                  "25 %",
 	})
 }

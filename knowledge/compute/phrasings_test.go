@@ -29,7 +29,7 @@ func TestAnswerReadsTheWaysPeopleWrite(t *testing.T) {
 		"64 heads: possible values of TP":                             "1, 2, 4, 8, 16, 32, 64",
 		"expert data parallel of 128 gpus, ep 8, etp 1, pp 2":         "size 8:",
 		"the job sees only 2 of the 8 GPUs per node: nproc-per-node?": "--nproc-per-node=2",
-		"bubble for pp=4, m=12":                                       "25.0 %",
+		"bubble for pp=4, m=12":                                       "25 %",
 		"ranks hosted by node 2 with 8 gpus each":                     "16 to 23",
 		// numbers in words, a single machine, the sizes of a node told behind it
 		"seven 8-gpu boxes at tp 7: dp":                                "DP = 8:",

@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -130,6 +131,9 @@ func array(q *question) string {
 	if k, ok := q.atOnce(); ok && m[2] == "" && k < n {
 		m[2] = strconv.Itoa(k)
 	}
+	if t := q.arrayEnd(form, n, small(m[2])); t != "" {
+		return t
+	}
 	if (idsAsked.MatchString(q.low) || n <= 12 && strings.ContainsAny(form, ":,")) && n <= 40 {
 		limit := ""
 		if m[2] != "" {
@@ -143,6 +147,31 @@ func array(q *question) string {
 	}
 	return q.say("%[1]d array tasks, at most %[3]s at the same time: `--array=%[2]s%%%[3]s` has %[1]d elements, and `%%%[3]s` limits how many run at once (simultaneously).",
 		"共 %[1]d 个数组任务,同时最多运行 %[3]s 个:`--array=%[2]s%%%[3]s` 有 %[1]d 个元素,`%%%[3]s` 限制并发数。", n, form, m[2])
+}
+
+var (
+	lastIndex = lazy.New(`\b(?:last|highest|largest|final|max\w*|biggest) (?:array )?(?:index|id|element|task|number|value)|最后一?个? ?(?:下标|索引|编号|任务|元素|index)|(?:最大|末尾)的? ?(?:下标|索引|编号|任务 ?id|index)|slurm-array-task-max`)
+	allDone   = lazy.New(`\b(?:how long|total time|altogether|in all|until (?:all|everything|the last)|all (?:are |be |of them )?(?:done|finish\w*|complete\w*))\b|(?:全部|总共|一共|都|所有).{0,8}(?:多久|多长|多少(?:小时|分钟|天)|几个?(?:小时|天))`)
+)
+
+// arrayEnd answers with the last index of an array, or with the time that all of
+// its n elements take, so many at once.
+func (q *question) arrayEnd(form string, n, atOnce int) string {
+	if lastIndex.MatchString(q.low) {
+		list := strings.Split(indices(form), ", ")
+		return q.say("%[1]s is the last index of --array=%[2]s, which has %[3]d elements (SLURM_ARRAY_TASK_MAX).", "最后一个下标是 %[1]s:--array=%[2]s 共 %[3]d 个任务(SLURM_ARRAY_TASK_MAX)。", list[len(list)-1], form, n)
+	}
+	l := q.runLength()
+	each := cmp.Or(l.longest, l.step) // "30 minutes each" reads as a step
+	if each == 0 || !allDone.MatchString(q.low) {
+		return ""
+	}
+	if atOnce == 0 {
+		atOnce = n
+	}
+	rounds := (n + atOnce - 1) / atOnce
+	return q.say("%[1]s hours at least: %[2]d elements / %[3]d at a time = %[4]d rounds × %[5]s h, where each starts at once.", "至少 %[1]s 小时:%[2]d 个任务 / 每次 %[3]d 个 = %[4]d 轮 × %[5]s 小时(不计排队)。",
+		hours(float64(rounds)*each), n, atOnce, rounds, hours(each))
 }
 
 // arrayList finds elements written one by one: 0,4,8,…,28.
@@ -386,24 +415,6 @@ func sinfo(q *question) string {
 		return q.say("Allocated %[1]s, idle %[2]s: sinfo's %%A prints NODES(A/I) = allocated/idle.", "已分配 %[1]s 个,空闲 %[2]s 个:sinfo 的 %%A 输出 NODES(A/I) = 已分配/空闲。", m[1], m[2])
 	}
 	return ""
-}
-
-// gpuHours multiplies GPUs by hours.
-func gpuHours(q *question) string {
-	if !q.has("gpu hour", "gpu-hour", "gpu 小时", "卡时", "gpu时", "机时", "node hour", "node-hour") {
-		return ""
-	}
-	h, ok := q.after(`(\d+)\s*(?:个)?\s*(?:hours?|h\b|小时)`)
-	d, okD := q.after(`(\d+)\s*(?:days?|天)`)
-	if !ok && !okD {
-		return ""
-	}
-	h += 24 * d
-	gpus := q.cfg.World
-	if gpus == 0 {
-		return ""
-	}
-	return q.say("%[1]d GPU hours: %[2]d GPUs × %[3]d h.", "%[1]d GPU 小时:%[2]d 张 × %[3]d 小时。", gpus*h, gpus, h)
 }
 
 // threads answers with --cpus-per-task from sockets, cores and threads.
