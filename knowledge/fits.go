@@ -91,8 +91,11 @@ func (lib *library) asAsked(text string, hits []index.Hit) bool {
 // word which mostly speaks of something else ("forecast", "VPN", "who is") does
 // not decide.
 func (lib *library) surely(text string, hits []index.Hit) bool {
-	return len(hits) > 0 && lib.index.Field(index.Terms(text)) &&
-		(hits[0].Score >= minScoreForeign || lib.sounds(text, hits) < soundsSure)
+	if len(hits) == 0 || !lib.index.Field(index.Terms(text)) {
+		return false
+	}
+	sounds := lib.sounds(text, hits)
+	return sounds < soundsSure || hits[0].Score >= minScoreForeign && sounds < soundsHere
 }
 
 // bound is how well the card has to fit a question that holds words which
