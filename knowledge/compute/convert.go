@@ -10,6 +10,7 @@ import (
 var (
 	inMilli     = lazy.New(`(\d{2,12}) ?(?:ms\b|milliseconds?|毫秒)|timeout ?\(?ms\)? ?=? ?(\d{2,12})`)
 	inMinutes   = lazy.New(`timeout-minutes[ =]+(\d{1,5})|(?:timeout|超时)\D{0,12}(\d{1,5}) ?(?:minutes?|mins?|分钟)`)
+	inSeconds   = lazy.New(`(\d{1,6}) ?(?:s|secs?|seconds?|秒)(?:[^a-z]|$)`)
 	minutesWant = lazy.New(`\b(?:in|to|as|many|into) (?:minutes|hours|seconds)\b|(?:多少|几|等于|换算|合)[^,.?]{0,3}(?:分钟?|秒|小时)|\bhow long\b|多久|多长`)
 	milliWant   = lazy.New(`\b(?:in|many|as|to|into) (?:ms|milli\w*)\b|(?:多少|几|等于|换算).{0,3}(?:毫秒|ms)`)
 )
@@ -23,6 +24,9 @@ func milliseconds(q *question) string {
 	if m := inMinutes.FindStringSubmatch(q.low); m != nil && milliWant.MatchString(q.low) {
 		n := first(m)
 		return q.say("%[1]d ms: %[2]d minutes × 60000; the watchdog prints it as Timeout(ms)=%[1]d.", "%[1]d 毫秒(ms):%[2]d 分钟 × 60000;watchdog 日志里写作 Timeout(ms)=%[1]d。", n*60000, n)
+	}
+	if m := inSeconds.FindStringSubmatch(q.low); m != nil && milliWant.MatchString(q.low) {
+		return q.say("%[1]d ms: %[2]d s × 1000.", "%[1]d 毫秒(ms):%[2]d 秒 × 1000。", first(m)*1000, first(m))
 	}
 	m := inMilli.FindStringSubmatch(q.low)
 	if m == nil || !minutesWant.MatchString(q.low) {

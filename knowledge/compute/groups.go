@@ -89,6 +89,8 @@ func rankGroups(q *question) string {
 			return q.say("Ranks %[1]s: the %[2]s group of rank %[3]d, %[4]d ranks with stride %[5]d in the default order tp-cp-ep-dp-pp (WORLD_SIZE %[6]d).",
 				"rank %[1]s:rank %[3]d 的 %[2]s 组,共 %[4]d 个 rank,间隔 %[5]d(默认顺序 tp-cp-ep-dp-pp,WORLD_SIZE %[6]d)。",
 				strings.Trim(strings.ReplaceAll(fmt.Sprint(a.group(r)), " ", ", "), "[]"), a.name, r, a.size, a.stride, world)
+		case m == nil && a.name == "TP" && countAsked.MatchString(q.low) && c.PerNode > 0 && c.PerNode%a.size == 0 && c.World == 0 && perNodeTotal.MatchString(q.low):
+			return q.say("%[1]d TP groups on each node: %[2]d GPUs / TP %[3]d = %[1]d.", "每个节点 %[1]d 个 TP 组:%[2]d 张 GPU / TP %[3]d = %[1]d。", c.PerNode/a.size, c.PerNode, a.size)
 		case m == nil && countAsked.MatchString(q.low) && c.World > 0 && compiled(`(?:how many|number of) (?:\w+[- ])*groups\b|(?:多少|几) ?个? ?[\p{Han}a-z]* ?组`).MatchString(q.low):
 			return q.say("%[1]d %[2]s groups: WORLD_SIZE %[3]d / %[2]s %[4]d = %[1]d, each of %[4]d ranks.", "%[1]d 个 %[2]s 组:WORLD_SIZE %[3]d / %[2]s %[4]d = %[1]d,每组 %[4]d 个 rank。", world/a.size, a.name, world, a.size)
 		}

@@ -40,6 +40,14 @@ func TestLengthsOfARun(t *testing.T) {
 		"lr-warmup-fraction 0.002, 500000 train iters: warmup iterations":                        "1000 warm-up iterations",
 		"--rampup-batch-size 16 16 992000, gbs 512: number of increments":                        "32000 samples at each batch size, 31 increments",
 		"rampup-batch-size 64 64 1920000,global batch 1024,每一档多少样本":                              "每档 128000 个样本,共 15 档",
+		// told in tokens, seen so far, lost at worst
+		"1.5T tokens, batch of 4M tokens: number of steps":                                    "375000 iterations",
+		"global batch 4M token,总共 2T token,多少步":                                               "500000 步",
+		"how many tokens has the model seen at iteration 12000 with gbs 1024 and seqlen 4096": "50331648000 tokens",
+		"跑 2 万步 gbs 1024 总共消耗多少样本":                                                            "20480000 个样本",
+		"save-interval 2000, 3.6 s/iter: how much work is lost at worst when it crashes":      "At most 2 hours",
+		"每 1000 步存一个 checkpoint,每个 500GB,10 万步一共多少 TB":                                        "50 TB",
+		"training needs 17 days with a 3 day limit: how many resubmits":                       "6 jobs",
 	})
 }
 
@@ -84,6 +92,12 @@ func TestWhatARequestComesTo(t *testing.T) {
 		"--distributed-timeout-minutes 30 等于多少毫秒":                                     "1800000 毫秒",
 		"job 98765, MASTER_PORT = 20000 + jobid % 10000, which port is that":          "28765:",
 		"MASTER_PORT=$((SLURM_JOB_ID % 20000 + 10000)),作业号 55555,端口是几":                "25555:",
+		"224 logical cpus and 8 gpus per node, cpus per gpu":                          "`--cpus-per-task=28`",
+		"--mem=0 on a 2 TB node with 8 tasks: memory per task":                        "256 GB each",
+		"a time-out of 900 s in ms?":                                                  "900000 ms",
+		"last node of gpu[017-032]":                                                   "gpu032:",
+		"which is the 5th node in node[08-15]":                                        "node12:",
+		"n[001-064] 的第 10 个节点叫什么":                                                     "n010:",
 	})
 }
 
@@ -101,6 +115,14 @@ func TestWhatAModelComesTo(t *testing.T) {
 		"每个 DP rank 每步处理多少样本,gbs 768 dp 48":                                           "16 个样本",
 		"total number of model chunks with PP 8 and VPP 3":                            "24 virtual stages",
 		"padded vocabulary for 151936 with TP 4 and make-vocab-size-divisible-by 256": "152576:",
+		"70B, TP 8, PP 4: parameters per GPU":                                         "About 2.19 billion parameters",
+		"tokens per microbatch with mbs 2 seq 4096":                                   "8192 tokens",
+		"H100 at 400 TFLOP/s per GPU: MFU":                                            "40.44 % MFU",
+		"which layers are on pipeline stage 2 with 32 layers and PP 4":                "Layers 16 to 23",
+		"48 层 PP=4 第 0 段有哪些层":                                                         "第 0 到 11 层",
+		"interleaved schedule p=8 v=4 m=32 bubble fraction":                           "5.47 %",
+		"seq 131072, cp 8: tokens per gpu":                                            "16384 tokens",
+		"TP 4 on 8-GPU nodes: how many TP groups per node":                            "2 TP groups",
 	})
 }
 
@@ -111,6 +133,8 @@ func TestTheSettingOfAnotherQuestionIsNotWorkedOut(t *testing.T) {
 		"how do I save a checkpoint every 500 steps", "每 500 步存一次 checkpoint 怎么设", "the 70B checkpoint fails to load, optimizer state missing",
 		"--mem-per-cpu=4G is refused on 8 nodes", "rank 13 in the TP group hangs, 32 GPUs, TP 8", "NCCL watchdog: Timeout(ms)=600000 ran for 600012 milliseconds before timing out",
 		"Address already in use on port 20000 + SLURM_JOB_ID % 10000", "训练要跑 3 天,时限 24 小时,到点被杀怎么续", "--rampup-batch-size 32 32 65536 with gbs 100 fails at start",
+		"we lost 3 hours when the node died, --save-interval 1000, what now", "last node of gpu[01-08] is drained, why",
+		"NCCL times out after 600 s at init on 8 nodes", "H100 MFU is only 20 % at 200 TFLOP/s, why so low",
 		"64 层的模型 hidden 8192 跑着跑着 OOM 了", "step time went from 8 s to 12 s per iteration after 5000 iterations, why",
 	} {
 		r, ok := compute.Answer(q, lang.Of(q))

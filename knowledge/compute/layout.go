@@ -270,6 +270,9 @@ func heads(q *question) string {
 // wholeSequence finds that what a rank holds is told and the whole is asked for.
 var wholeSequence = lazy.New(`(?:each|every|per|a) (?:context[- ]parallel )?(?:rank|gpu)\b.{0,60}(?:total|whole|full|how long)|(?:total|whole|full).{0,40}(?:each|every|per) (?:rank|gpu)\b.{0,24}\d|每(?:个|张)? ?(?:rank|卡|gpu).{0,24}\d.{0,24}(?:总|整条|全长|完整|序列多长)`)
 
+// partAsked finds that the part of a rank is asked for.
+var partAsked = lazy.New(`\btokens? (?:per|on each|on every|for each|does each|of each|in each) (?:\w+ )?(?:gpu|rank|card)|每(?:个|张)? ?(?:cp ?)?(?:rank|卡|gpu).{0,8}(?:多少|几) ?个? ?token`)
+
 // contextParallel answers whether the sequence divides by 2 × CP.
 func contextParallel(q *question) string {
 	c := q.cfg
@@ -291,6 +294,10 @@ func contextParallel(q *question) string {
 	if c.Seq%(2*c.CP) != 0 {
 		return q.say("Not valid: seq-length %[1]d is not divisible by 2 × CP = %[2]d (%[1]d %% %[2]d = %[3]d). Use %[4]s, or another CP.",
 			"不行:序列长度 %[1]d 不能被 2 × CP = %[2]d 整除(%[1]d %% %[2]d = %[3]d,余 %[3]d)。改用 %[4]s,或换 CP。", c.Seq, 2*c.CP, c.Seq%(2*c.CP), near(c.Seq, 2*c.CP))
+	}
+	if partAsked.MatchString(q.low) && !validAsked.MatchString(q.low) {
+		return q.say("%[1]d tokens on each context parallel rank: seq-length %[2]d / CP %[3]d = %[1]d, in two chunks of %[4]d (divisible by 2 × CP, so valid).",
+			"每个上下文并行 rank %[1]d 个 token:序列 %[2]d / CP %[3]d = %[1]d,分两段各 %[4]d(能被 2 × CP 整除,合法)。", c.Seq/c.CP, c.Seq, c.CP, c.Seq/c.CP/2)
 	}
 	return q.say("Valid: seq-length %[1]d is divisible by 2 × CP = %[2]d (%[1]d %% %[2]d == 0); each context parallel rank holds %[3]d tokens, in two chunks of %[4]d.",
 		"合法,可以:序列长度 %[1]d 能被 2 × CP = %[2]d 整除(%[1]d %% %[2]d == 0);每个上下文并行 rank 处理 %[3]d 个 token,分两段各 %[4]d。", c.Seq, 2*c.CP, c.Seq/c.CP, c.Seq/c.CP/2)
@@ -333,6 +340,9 @@ func experts(q *question) string {
 		"每个专家并行 rank 上 %[3]d 个专家:%[1]d / EP %[2]d = %[3]d(能整除,合法)。", c.Experts, c.EP, c.Experts/c.EP)
 }
 
+// stageLayers finds that the layers of one stage are asked for.
+var stageLayers = lazy.New(`\b(?:which|what) layers\b.{0,48}\b(?:stage|pp rank|pipeline rank) (\d+)\b|(?:stage|pp rank|第) ?(\d+) ?个?(?:流水线?)?(?:阶段|[段级]|stage|上)?.{0,6}(?:哪些|哪几|什么) ?个?层`)
+
 // layers answers how many layers a pipeline stage holds.
 func layers(q *question) string {
 	c := q.cfg
@@ -349,6 +359,12 @@ func layers(q *question) string {
 			return q.say("Not valid: %[1]d layers per pipeline stage (%[2]d / PP %[3]d) are not divisible by %[4]d layers per virtual stage (remainder %[5]d).", "不行:每个流水线阶段 %[1]d 层(%[2]d / PP %[3]d)不能被每个虚拟阶段 %[4]d 层整除(余 %[5]d)。", per, c.Layers, c.PP, c.Chunk, per%c.Chunk)
 		}
 		return q.say("VPP = %[1]d: %[2]d layers / PP %[3]d = %[4]d per stage, / %[5]d per virtual stage = %[1]d virtual stages.", "VPP = %[1]d:%[2]d 层 / PP %[3]d = 每阶段 %[4]d 层,/ 每个虚拟阶段 %[5]d 层 = %[1]d 个虚拟阶段。", per/c.Chunk, c.Layers, c.PP, per, c.Chunk)
+	}
+	if m := stageLayers.FindStringSubmatch(q.low); m != nil && c.VPP < 2 {
+		if k := first(m[:3]); k < c.PP {
+			return q.say("Layers %[1]d to %[2]d, counted from 0: pipeline stage %[3]d of %[4]d holds %[5]d layers (%[6]d / PP %[4]d).", "第 %[1]d 到 %[2]d 层(从 0 数):PP %[4]d 的第 %[3]d 个阶段(从 0 数)放 %[5]d 层(%[6]d / PP %[4]d)。",
+				k*per, k*per+per-1, k, c.PP, per, c.Layers)
+		}
 	}
 	t := q.say("%[3]d layers per pipeline stage: %[1]d / PP %[2]d = %[3]d (divisible).", "每个流水线阶段 %[3]d 层:%[1]d / PP %[2]d = %[3]d(能整除)。", c.Layers, c.PP, per)
 	if c.VPP > 1 {
@@ -370,7 +386,15 @@ func percent(n float64) string { return short(100*n) + " %" }
 // bubble answers with the share of the pipeline's bubble.
 func bubble(q *question) string {
 	c := q.cfg
-	if c.PP < 2 || !q.has("bubble", "气泡", "空泡") {
+	if !q.has("bubble", "气泡", "空泡") {
+		return ""
+	}
+	for name, to := range map[string]*int{"p": &c.PP, "v": &c.VPP} { // as papers write it
+		if n, ok := q.after(`\b` + name + ` ?= ?(\d+)\b`); ok && *to == 0 {
+			*to = n
+		}
+	}
+	if c.PP < 2 {
 		return ""
 	}
 	m := c.Accum

@@ -23,6 +23,7 @@ type length struct {
 	fraction          float64
 	epochs            float64 // how often the dataset is gone through
 	gpus              float64
+	stepTokens        float64 // where the batch is told in tokens
 }
 
 var (
@@ -30,7 +31,7 @@ var (
 	secondUnit = `(ms|milliseconds?|毫秒|s|secs?|seconds?|秒|mins?|minutes?|分钟?)`
 	// stepTime finds how long one iteration takes: "9.6 s each", "8 s/it", "每步 8 秒".
 	stepTime   = lazy.New(`(\d+(?:\.\d+)?) ?` + secondUnit + ` ?(?:per|a|an|each|every|for each|for one|/) ?(?:single )?(?:step|iter\w*|it\b)|(\d+(?:\.\d+)?) ?` + secondUnit + ` (?:step|iteration|iter)s?(?: time\b|\b)|(?:step|iteration|iter)s? ?(?:time|duration)?s? ?(?:each |every )?(?:that )?(?:is|are|of|=|:|at|takes?|taking|lasts?|needs?|runs? at|costs?)?(?: (?:about|around|roughly|approximately))? ?(\d+(?:\.\d+)?) ?` + secondUnit + `\b|(?:at|of|,|with|takes?) ?(\d+(?:\.\d+)?) ?` + secondUnit + ` (?:each|apiece|per)\b|(?:每一?个?|一|单)(?:步|次?迭代|个? ?(?:step|iteration|iter)) ?(?:大约|大概|约|平均)?(?:要|需要?|耗时|用时|花|跑|用|是|为|时间|得)? ?(?:大约|大概|约)? ?(\d+(?:\.\d+)?) ?` + secondUnit + `|(?:步时|迭代时间|step time|iteration time) ?(?:是|为|约|=|:)? ?(\d+(?:\.\d+)?) ?` + secondUnit + `|(\d+(?:\.\d+)?) ?` + secondUnit + ` ?(?:一步|一个? ?(?:step|iter\w*)|/ ?步|每步)`)
-	trainFor   = lazy.New(`(?:train-iters|iters|iterations|lr-decay-iters|总?(?:步数|迭代数|迭代次数)) ?(?:=|of|is|是|为|:|设为|,)? ?(\d+(?:\.\d+)?)(k|m|万)?\b|(\d+(?:\.\d+)?) ?(k|m|thousand|million|万|千)? ?(?:个 ?|次 ?)?(?:training |train |more |total )?(?:steps?\b|iterations?\b|iters?\b|步|次?迭代)`)
+	trainFor   = lazy.New(`(?:train-iters|iters|iterations?|steps?|lr-decay-iters|总?(?:步数|迭代数|迭代次数)) ?(?:=|of|is|是|为|:|设为|,)? ?(\d+(?:\.\d+)?)(k|m|万)?\b|(\d+(?:\.\d+)?) ?(k|m|thousand|million|万|千)? ?(?:个 ?|次 ?)?(?:training |train |more |total )?(?:steps?\b|iterations?\b|iters?\b|步|次?迭代)`)
 	samplesFor = lazy.New(`(?:train-samples|\bsamples|样本(?:总)?(?:数|量)?) ?(?:=|of|is|是|为|:|有|共|一共|总共)? ?(\d+(?:\.\d+)?) ?(k\b|m\b|万|亿|百万)?`)
 	savedEvery = lazy.New(`(?:save-interval|saves? interval|checkpoint interval|保存间隔) ?(?:=|of|is|at|set to|是|为|:|设为|设)? ?(\d+)|(?:sav\w*|checkpoint\w*|ckpt)[^.?]{0,24}?(?:every|each|per) (\d+) ?(?:steps|iter\w*)|every (\d+) (?:steps|iter\w*)|每隔? ?(\d+) ?(?:个 ?)?(?:步|次?迭代|step|iter\w*)`)
 	spanForm   = lazy.New(`(?:^|[^\w:.\-])(\d+-\d{1,2}(?::\d{2}){1,2}|\d{1,3}:\d{2}:\d{2})(?:[^\w:%-]|$)`)
@@ -41,6 +42,8 @@ var (
 	hyphened  = lazy.New(`(\d[a-z]{0,2})-(tokens?|samples?)\b`)
 	hourly    = lazy.New(`\b(?:every|each|an|per) hour\b|\bhourly\b|每个?小时`)
 	timesOver = lazy.New(`(\d+) ?(?:个 ?)?(?:full )?(?:epochs?\b|轮|遍|passes\b)`)
+	// perBatch finds that the tokens behind it are those of a step.
+	perBatch = lazy.New(`(?:batch(?:[- ]size)?|gbs|批(?:大小)?|每一?步|per step) ?(?:is|of|=|:|为|是|有)? ?(?:about |约)?$`)
 	// sized finds the sizes of a batch, which stand beside the counts.
 	sized = lazy.New(`(?:batch-size|\bgbs|\bmbs|seq(?:uence)?(?:[- ]?len(?:gth)?)?) ?[=:]? ?\d+k?\b`)
 	held  = lazy.New(`(?:data ?set|corpus|data|数据集?|语料|训练集)`)
@@ -115,6 +118,8 @@ func (q *question) runLength() length {
 		switch {
 		case !strings.HasPrefix(unit, "token"):
 			l.samples = max(l.samples, n)
+		case perBatch.MatchString(s[max(0, at[0]-20):at[0]]) || compiled(`^(?:per|a|each|/|每) ?(?:step|batch|global batch|iteration|步)|^(?:batch|global batch)`).MatchString(behind):
+			l.stepTokens = n
 		case compiled(`^(?:data|corpus|语料)`).MatchString(behind), l.dataset == 0 && held.MatchString(s[max(0, at[0]-24):at[0]]):
 			l.dataset = max(l.dataset, n)
 		default:
@@ -160,6 +165,8 @@ func (l length) steps() float64 {
 	switch {
 	case l.iters > 0:
 		return l.iters
+	case l.stepTokens > 0:
+		return math.Ceil(max(l.tokens, l.dataset) / l.stepTokens)
 	case l.samples > 0 && l.gbs > 0:
 		return math.Ceil(l.samples / l.gbs)
 	case l.tokens > 0 && l.gbs > 0 && l.seq > 0:
@@ -179,17 +186,24 @@ const (
 	manyZH = `(?:多少|几)`
 )
 
+// lossAsked finds that the work which a failure may cost is asked for.
+var lossAsked = lazy.New(`\b(?:lost|lose|losing|redo|redone|repeat\w*)\b|丢(?:失|掉)?|白跑|损失多|重跑`)
+
 // measures are tried in order; the first that is asked for and whose numbers
 // are there answers.
 var measures = []measure{
 	{lazy.New(`\b(?:steps|iterations|iters?|updates) (?:are |is |make |do |does |there |in |for |per |an? |one |each |a single )*epoch|\bepoch\b.{0,24}\b(?:how many|in) (?:steps|iter\w*)|epoch.{0,12}` + manyZH + ` ?(?:个 ?)?(?:步|次?迭代|step|iter\w*)|(?:步|迭代).{0,6}(?:每|一)个? ?epoch`), perEpoch},
 	{lazy.New(manyEN + ` (?:\w+ )?(?:epochs?|passes)\b|\bepochs?\s*\??$|\bhow often is (?:the|my|our) (?:data|corpus)|` + manyZH + ` ?(?:个|轮|遍)? ?(?:epoch|轮|遍)|epoch ?(?:数|是多少|是几|等于)`), epochs},
+	{lazy.New(`\b(?:disk|storage|space|tb|gb|terabytes?)\b|磁盘|存储|空间|多少 ?(?:tb|gb|t|g)`), diskOfAll},
+	{lossAsked, lost},
 	{lazy.New(manyEN + `(?: \w+)? (?:checkpoints?|saves|ckpts?)\b|\bcheckpoints? (?:count|in total|in all|altogether)|` + manyZH + ` ?(?:个|次|份)? ?(?:checkpoint|ckpt|检查点|存档)|(?:存|保存|写)(?:下)?(?:多少|几) ?(?:个|次|份)`), checkpoints},
 	{lazy.New(`\bsave-interval (?:for|to|gives|value|should|would)|\b(?:what|which) (?:--)?save[- ]interval|save-interval ?(?:设|填|写|取|该|应该?|要)?(?:设|填|写|取|为|是)? ?(?:多少|几)`), saveInterval},
 	{lazy.New(`\bhow (?:often|frequent\w*|much time|long)\b|\b(?:minutes|hours|seconds|time) (?:between|per|apart|passes|from one)|\bin (?:minutes|hours|seconds)\b|\bevery how many (?:minutes|hours)|多久|多长时间|多少(?:分钟|小时|秒)|几(?:分钟|个?小时)`), cadence},
-	{lazy.New(manyEN + ` (?:\w+[ -]){0,3}(?:jobs|submissions|resubmissions|restarts|links|segments|runs|array (?:tasks|elements)|chain\w*|slots|allocations|elements|times)\b|(?:多少|几) ?(?:个|次|段|轮|棒)? ?(?:数组)?(?:作业|任务|job|接力|提交|段|棒|续跑|次)|(?:接力|续跑|串|分成?|拆成?|提交|排) ?(?:多少|几)`), chained},
+	{lazy.New(manyEN + ` (?:\w+[ -]){0,3}(?:jobs|submissions|resubmi\w+|restarts|links|segments|runs|array (?:tasks|elements)|chain\w*|slots|allocations|elements|times)\b|(?:多少|几) ?(?:个|次|段|轮|棒)? ?(?:数组)?(?:作业|任务|job|接力|提交|段|棒|续跑|次)|(?:接力|续跑|串|分成?|拆成?|提交|排) ?(?:多少|几)`), chained},
 	{lazy.New(manyEN + ` (?:\w+ )?(?:steps|iterations|iters?)\b|\b(?:steps|iterations|iters) (?:that )?(?:fit|can be|i can|we can)|(?:多少|几) ?(?:个 ?)?(?:步|次?迭代|step|iter\w*)`), fitting},
 	{lazy.New(`\btok(?:en)?s? ?(?:/|per|a|each) ?(?:s\b|sec)|\btokens?\b.{0,20}\bthroughput|\bthroughput\b|(?:每|一)秒.{0,10}token|token.{0,4}(?:/|每) ?(?:s\b|秒)|token.{0,6}吞吐|吞吐`), throughput},
+	{lazy.New(manyEN + ` tokens\b|\b(?:total )?tokens (?:seen|consumed|processed|trained|after|at iter\w*)|(?:多少|几) ?(?:个 ?)?token`), tokensSeen},
+	{lazy.New(manyEN + ` (?:training )?samples\b|\bsamples (?:seen|consumed|processed)|\bconsumed samples|(?:多少|几) ?(?:个|条)? ?样本`), samplesSeen},
 	{lazy.New(`\bsamples? ?(?:/|per) ?s(?:ec\w*)?\b|(?:每|一)秒.{0,8}(?:样本|条)`), sampleRate},
 	{lazy.New(`\bwarm-?up\b|预热`), warmup},
 	{lazy.New(`\bhow long\b|\bhow (?:many|much) (?:days|hours|time|minutes|weeks)\b|\bin (?:days|hours|minutes)\b|\b(?:wall[- ]?(?:clock|time)|duration|total time|run ?time|hours|days)\b|多久|多长时间|(?:多少|几) ?个?(?:天|小时|分钟)|总(?:时间|时长|耗时)`), wallTime},
@@ -198,7 +212,7 @@ var measures = []measure{
 
 // lengths answers what a question wants to know of a run's length.
 func lengths(q *question) string {
-	if q.beside() || !strings.ContainsAny(q.low, "0123456789") {
+	if q.beside() && !lossAsked.MatchString(q.low) || !strings.ContainsAny(q.low, "0123456789") {
 		return ""
 	}
 	var l length
@@ -285,6 +299,44 @@ func cadence(q *question, l length) string {
 		short(sec/60), q.span(int(sec+0.5)), whole(l.every), short(l.step), short(sec))
 }
 
+// lost is the work since the last checkpoint, at worst.
+func lost(q *question, l length) string {
+	if l.every == 0 || l.step == 0 || !compiled(`\bhow (?:much|many|long)\b|\bat (?:worst|most)\b|多少|多久|最多|几`).MatchString(q.low) {
+		return ""
+	}
+	sec := l.every * l.step
+	return q.say("At most %[1]s hours (%[2]s): everything since the last checkpoint, up to %[3]s iterations × %[4]s s.", "最多 %[1]s 小时(%[2]s):上次检查点之后的部分,至多 %[3]s 步 × %[4]s 秒。", hours(sec), q.span(int(sec+0.5)), whole(l.every), short(l.step))
+}
+
+// diskOfAll multiplies the checkpoints of a run by the size of one.
+func diskOfAll(q *question, l length) string {
+	m, n := memNode.FindStringSubmatch(q.low), l.steps()
+	if m == nil || l.every == 0 || n < l.every || !ckptAsked.MatchString(q.low) {
+		return ""
+	}
+	each, _ := strconv.ParseFloat(m[1], 64)
+	if m[2] == "t" {
+		each *= 1000
+	}
+	k := math.Ceil(n / l.every)
+	return q.say("%[1]s TB: %[2]s checkpoints (%[3]s iterations / %[4]s) × %[5]s GB.", "%[1]s TB:%[2]s 个检查点(%[3]s 步 / %[4]s)× %[5]s GB。", short(k*each/1000), whole(k), whole(n), whole(l.every), short(each))
+}
+
+func tokensSeen(q *question, l length) string {
+	if l.iters == 0 || l.gbs == 0 || l.seq == 0 {
+		return ""
+	}
+	n := l.iters * l.gbs * l.seq
+	return q.say("%[1]s tokens (%[5]s billion): %[2]s steps × global batch %[3]s × sequence %[4]s.", "%[1]s 个 token(约 %[5]s B):%[2]s 步 × global batch %[3]s × 序列 %[4]s。", whole(n), whole(l.iters), whole(l.gbs), whole(l.seq), short(n/1e9))
+}
+
+func samplesSeen(q *question, l length) string {
+	if l.iters == 0 || l.gbs == 0 || l.samples > 0 {
+		return ""
+	}
+	return q.say("%[1]s samples: %[2]s iterations × global batch %[3]s.", "%[1]s 个样本:%[2]s 步 × global batch %[3]s。", whole(l.iters*l.gbs), whole(l.iters), whole(l.gbs))
+}
+
 // chained counts the jobs of one limit that a longer training takes.
 func chained(q *question, l length) string {
 	total, limit := l.longest, l.shortest
@@ -351,6 +403,10 @@ func wallTime(q *question, l length) string {
 }
 
 func iterationsOfSamples(q *question, l length) string {
+	if n := l.steps(); l.stepTokens > 0 && n > 1 && l.iters == 0 {
+		total := max(l.tokens, l.dataset)
+		return q.say("%[1]s iterations: %[2]s tokens / %[3]s tokens a step = %[4]s.", "%[1]s 步:%[2]s 个 token / 每步 %[3]s 个 = %[4]s。", whole(n), whole(total), whole(l.stepTokens), short(total/l.stepTokens))
+	}
 	if l.samples == 0 || l.gbs == 0 || l.samples < l.gbs || l.iters > 0 {
 		return ""
 	}

@@ -50,7 +50,7 @@ func model(q *question) string {
 	if q.beside() {
 		return ""
 	}
-	for _, a := range []func(*question) string{activeShare, samplesPerRank, virtualStages, optimizerBytes, checkpointSize, flops, parameterCount} {
+	for _, a := range []func(*question) string{activeShare, samplesPerRank, virtualStages, microTokens, paramsPerRank, utilization, optimizerBytes, checkpointSize, flops, parameterCount} {
 		if t := a(q); t != "" {
 			return t
 		}
@@ -171,4 +171,39 @@ func virtualStages(q *question) string {
 		return ""
 	}
 	return q.say("%[3]d virtual stages: PP %[1]d × VPP %[2]d = %[3]d, of which each pipeline rank holds %[2]d.", "共 %[3]d 个虚拟阶段:PP %[1]d × VPP %[2]d = %[3]d,每个流水线 rank 放 %[2]d 个。", c.PP, c.VPP, c.PP*c.VPP)
+}
+
+// microTokens counts the tokens of a micro batch.
+func microTokens(q *question) string {
+	c := q.cfg
+	if c.MBS == 0 || c.Seq == 0 || !compiled(`\btokens? (?:per|in (?:a|one|each)|of (?:a|one|each)|a) (?:micro|mbs)|(?:每个?|一个?) ?(?:微批|micro)[^,]{0,12}token`).MatchString(q.low) {
+		return ""
+	}
+	return q.say("%[3]d tokens: micro batch %[1]d × sequence %[2]d.", "%[3]d 个 token:micro batch %[1]d × 序列 %[2]d。", c.MBS, c.Seq, c.MBS*c.Seq)
+}
+
+// paramsPerRank divides a model among the ranks of a replica.
+func paramsPerRank(q *question) string {
+	n, name := q.modelSize()
+	c := q.cfg
+	split := one(c.TP) * one(c.PP)
+	if n == 0 || split == 1 || !compiled(`\b(?:parameters|params) (?:does |are |is )?(?:per|on each|on every|on one|of each|held by each|for each|a) (?:gpu|rank|card)|(?:每|单)(?:张|个|块)? ?(?:卡|gpu|rank).{0,6}参数`).MatchString(q.low) {
+		return ""
+	}
+	return q.say("About %[1]s billion parameters on each GPU: %[2]s / (TP %[3]d × PP %[4]d); stages with the embedding hold more.", "每张卡约 %[1]sB 参数:%[2]s /(TP %[3]d × PP %[4]d);带 embedding 的阶段更多。", short(n/float64(split)/1e9), name, one(c.TP), one(c.PP))
+}
+
+// utilization is the share of a GPU's dense bf16 peak that a run reaches.
+func utilization(q *question) string {
+	m := compiled(`(\d+(?:\.\d+)?) ?(?:tflop|tf/s)`).FindStringSubmatch(q.low)
+	if m == nil || !q.has("mfu", "利用率", "utilization") {
+		return ""
+	}
+	g, ok := megatron.LookupGPU(q.cfg.GPU)
+	rate, err := strconv.ParseFloat(m[1], 64)
+	if !ok || err != nil || rate >= g.TFLOPS {
+		return ""
+	}
+	return q.say("%[1]s MFU: %[2]s TFLOP/s per GPU / dense bf16 peak %[3]s of %[4]s (without sparsity).", "MFU %[1]s:每卡 %[2]s TFLOP/s / %[4]s 的稠密 bf16 峰值 %[3]s(不含稀疏)。",
+		percent(rate/g.TFLOPS), short(rate), short(g.TFLOPS), strings.ToUpper(q.cfg.GPU))
 }

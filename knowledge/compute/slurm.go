@@ -29,6 +29,9 @@ var (
 	hostEnum = lazy.New(`[A-Za-z][A-Za-z-]*\d+(?:\s*[,，]\s*[A-Za-z][A-Za-z-]*\d+)+`)
 )
 
+// nodeAt finds that one node of a list is asked for: the last, the 5th.
+var nodeAt = lazy.New(`\b(\d+)(?:st|nd|rd|th) (?:node|host|machine|one|of|in|name|entry)|\blast (?:node|host|machine|one|name|entry)\b|第 ?(\d+) ?(?:个|台)|最后一?(?:个|台)`)
+
 // hosts answers about a compressed node list: its members, their number, the first.
 func hosts(q *question) string {
 	word := hostWord.FindString(q.text)
@@ -52,6 +55,16 @@ func hosts(q *question) string {
 	case q.has("master-addr", "master", "head node", "first", "head -n", "第一台", "主节点", "第一个", "首个", "rank 0"):
 		return q.say("MASTER_ADDR is %[1]s, the first (head) node of %[2]s: `scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n1`.",
 			"MASTER_ADDR 是 %[1]s,即 %[2]s 的第一个节点(first):`scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n1`。", names[0], word)
+	case nodeAt.MatchString(q.low):
+		m := nodeAt.FindStringSubmatch(q.low)
+		n := len(names)
+		if m[1] != "" || m[2] != "" {
+			n = small(m[1] + m[2])
+		}
+		if n < 1 || n > len(names) {
+			return ""
+		}
+		return q.say("%[1]s: node %[2]d of the %[3]d in %[4]s (SLURM_NODEID %[5]d).", "%[1]s:%[4]s 共 %[3]d 个节点,它是第 %[2]d 个(SLURM_NODEID %[5]d)。", names[n-1], n, len(names), word, n-1)
 	case q.has("exclude", "排除", "--nodelist", "-w ", "not land", "avoid", "skip", "keep off", "避开", "跳过", "踢") && !q.has("how many", "几", "多少", "expand", "展开"):
 		return ""
 	case q.cfg.PerNode > 0 && q.has("gpu", "卡", "world", "rank"):
