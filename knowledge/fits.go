@@ -58,6 +58,8 @@ func (lib *library) fits(text string, hits []index.Hit) bool {
 	switch {
 	case sounds > soundsElse:
 		return false
+	case sounds > soundsHere && h.Score < minScoreAsked && index.Concepts(words) == 0 && !lib.index.Field(words):
+		return false // not one word that is known to be of the field
 	case sounds < soundsHere:
 	case h.Score >= minScore && h.Cover >= minCover:
 	case h.Score >= minScoreSeveral && h.Cover >= minCover && index.Concepts(words) >= several:
