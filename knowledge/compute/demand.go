@@ -23,7 +23,7 @@ var (
 	tasksAsked   = lazy.New(`\b(?:how many|number of|total|count of)\b(?: \w+){0,2} (?:tasks|processes)\b|slurm-ntasks\b|\btasks (?:in (?:total|all)|altogether)|(?:多少|几) ?个? ?(?:任务|tasks?|进程)|(?:任务|进程) ?(?:总数|数)`)
 	memNode      = lazy.New(`(\d+(?:\.\d+)?) ?([gt])i?b\b`)
 	memShare     = lazy.New(`(?:memory|ram|mem) (?:is left )?(?:per|for each|a|for every) (?:task|gpu|rank|process)|每个?张?(?:任务|卡|rank|进程).{0,6}(?:内存|多少)`)
-	cpusAsked    = lazy.New(`\b(?:how many|number of|total)\b(?: \w+){0,3} (?:cpus?|cores?)\b|\b(?:cpus?|cores?) (?:in (?:total|all)|altogether|per node|on each node|does)|(?:多少|几) ?个? ?(?:cpu|核)|(?:cpu|核) ?(?:总数|数(?:是|有)?多少)`)
+	cpusAsked    = lazy.New(`\b(?:how many|number of|total)\b(?: \w+){0,3} (?:cpus?|cores?)\b|\b(?:cpus?|cores?) (?:in (?:total|all)|altogether|overall|per node|on each node|does)|(?:多少|几) ?个? ?(?:cpu|核)|(?:cpu|核) ?(?:总数|数(?:是|有)?多少)`)
 	memAsked     = lazy.New(`\b(?:memory|ram|mem)\b|内存`)
 	taskShare    = lazy.New(`cpus?[- ](?:per|for each|a)[- ](?:task|gpu)|每张?(?:卡|gpu) ?(?:分|配|能用|可用|最多)?(?:几|多少) ?个? ?(?:核|cpu)|cores? (?:per|for each|a) task|每个?(?:任务|task|进程).{0,6}(?:几|多少)|cpus-per-task ?(?:设|填|写|取|该|应该?|为|是)`)
 	perNodeTotal = lazy.New(`(?:per|each|every|a|one) (?:node|machine|host)|每个?(?:节点|台|机)|单(?:节点|机)`)

@@ -40,6 +40,10 @@ func TestLengthsOfARun(t *testing.T) {
 		"lr-warmup-fraction 0.002, 500000 train iters: warmup iterations":                        "1000 warm-up iterations",
 		"--rampup-batch-size 16 16 992000, gbs 512: number of increments":                        "32000 samples at each batch size, 31 increments",
 		"rampup-batch-size 64 64 1920000,global batch 1024,每一档多少样本":                              "每档 128000 个样本,共 15 档",
+		"epochs done after 30000 steps at gbs 512 on a 10M sample dataset":                       "1.54 epochs",
+		"1-00:00:00 加 12:00:00 一共多少小时":                                                           "36 小时",
+		"sum of 06:30:00 + 04:15:00 + 01:15:00 in hours":                                         "12 hours",
+		"DerivedExitCode 137:0 which signal":                                                     "Signal 9 (SIGKILL)",
 		// told in tokens, seen so far, lost at worst
 		"1.5T tokens, batch of 4M tokens: number of steps":                                    "375000 iterations",
 		"global batch 4M token,总共 2T token,多少步":                                               "500000 步",

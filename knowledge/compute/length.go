@@ -19,6 +19,8 @@ type length struct {
 	gbs, seq          float64
 	step              float64 // seconds of one iteration
 	longest, shortest float64 // seconds of the spans that are told beside it
+	sum               float64 // of the spans in Slurm's form
+	spans             int     // how many those are
 	every             float64 // iterations between two checkpoints
 	fraction          float64
 	epochs            float64 // how often the dataset is gone through
@@ -144,6 +146,7 @@ func (l *length) readSpans(s string) {
 	for m := spanForm.FindStringSubmatch(s); m != nil; m = spanForm.FindStringSubmatch(s) {
 		if sec, _, ok := readTime(m[1]); ok {
 			span(float64(sec))
+			l.sum, l.spans = l.sum+float64(sec), l.spans+1
 		}
 		s = strings.Replace(s, m[1], " ; ", 1)
 	}
@@ -193,9 +196,10 @@ var lossAsked = lazy.New(`\b(?:lost|lose|losing|redo|redone|repeat\w*)\b|丢(?:�
 // are there answers.
 var measures = []measure{
 	{lazy.New(`\b(?:steps|iterations|iters?|updates) (?:are |is |make |do |does |there |in |for |per |an? |one |each |a single )*epoch|\bepoch\b.{0,24}\b(?:how many|in) (?:steps|iter\w*)|epoch.{0,12}` + manyZH + ` ?(?:个 ?)?(?:步|次?迭代|step|iter\w*)|(?:步|迭代).{0,6}(?:每|一)个? ?epoch`), perEpoch},
-	{lazy.New(manyEN + ` (?:\w+ )?(?:epochs?|passes)\b|\bepochs?\s*\??$|\bhow often is (?:the|my|our) (?:data|corpus)|` + manyZH + ` ?(?:个|轮|遍)? ?(?:epoch|轮|遍)|epoch ?(?:数|是多少|是几|等于)`), epochs},
+	{lazy.New(manyEN + ` (?:\w+ )?(?:epochs?|passes)\b|\bepochs?\s*\??$|\bepochs (?:done|is that|is it|have|did|so far|after|in)\b|\bhow often is (?:the|my|our) (?:data|corpus)|` + manyZH + ` ?(?:个|轮|遍)? ?(?:epoch|轮|遍)|epoch ?(?:数|是多少|是几|等于)`), epochs},
 	{lazy.New(`\b(?:disk|storage|space|tb|gb|terabytes?)\b|磁盘|存储|空间|多少 ?(?:tb|gb|t|g)`), diskOfAll},
 	{lossAsked, lost},
+	{lazy.New(`\b(?:plus|sum|total|altogether|combined|together|add(?:ed)?)\b|\d ?\+ ?\d|[加和与].{0,24}(?:一共|总共|共|多少|多久)|(?:一共|总共|合计|总和|加起来)`), sumOfSpans},
 	{lazy.New(manyEN + `(?: \w+)? (?:checkpoints?|saves|ckpts?)\b|\bcheckpoints? (?:count|in total|in all|altogether)|` + manyZH + ` ?(?:个|次|份)? ?(?:checkpoint|ckpt|检查点|存档)|(?:存|保存|写)(?:下)?(?:多少|几) ?(?:个|次|份)`), checkpoints},
 	{lazy.New(`\bsave-interval (?:for|to|gives|value|should|would)|\b(?:what|which) (?:--)?save[- ]interval|save-interval ?(?:设|填|写|取|该|应该?|要)?(?:设|填|写|取|为|是)? ?(?:多少|几)`), saveInterval},
 	{lazy.New(`\bhow (?:often|frequent\w*|much time|long)\b|\b(?:minutes|hours|seconds|time) (?:between|per|apart|passes|from one)|\bin (?:minutes|hours|seconds)\b|\bevery how many (?:minutes|hours)|多久|多长时间|多少(?:分钟|小时|秒)|几(?:分钟|个?小时)`), cadence},
@@ -335,6 +339,14 @@ func samplesSeen(q *question, l length) string {
 		return ""
 	}
 	return q.say("%[1]s samples: %[2]s iterations × global batch %[3]s.", "%[1]s 个样本:%[2]s 步 × global batch %[3]s。", whole(l.iters*l.gbs), whole(l.iters), whole(l.gbs))
+}
+
+// sumOfSpans adds the times of several jobs.
+func sumOfSpans(q *question, l length) string {
+	if l.spans < 2 {
+		return ""
+	}
+	return q.say("%[1]s hours (%[2]s): the sum of the %[3]d times.", "%[1]s 小时(%[2]s):%[3]d 段时间之和。", hours(l.sum), slurmTime(int(l.sum)), l.spans)
 }
 
 // chained counts the jobs of one limit that a longer training takes.

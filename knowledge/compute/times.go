@@ -181,6 +181,14 @@ var signalForm = lazy.New(`--signal[= ]+(?:([rb]{1,2}):)?((?:sig)?(?:usr[12]|ter
 // signalNumbers are the names of the signals that are often given by number.
 var signalNumbers = map[string]string{"2": "INT", "10": "USR1", "12": "USR2", "15": "TERM"}
 
+// inHours adds the hours to a span of days.
+func (q *question) inHours(sec int) string {
+	if sec < 86400 {
+		return ""
+	}
+	return q.say(" = %s hours", " = %s 小时", hoursOf(sec))
+}
+
 // sinceStart finds that a moment is asked for, and not what an option means.
 var sinceStart = lazy.New(`\bwhen\b|\b(?:after|since|from|into|counted from) (?:the |a |its |my )?(?:start|begin\w*|launch|job|run)\b|\bhow (?:long|far|many)\b|\bat (?:what|which) (?:time|point|moment|minute|elapsed)|\bwhat (?:time|moment|point|elapsed)|\belapsed\b|什么时候|何时|几点|多久|多长时间|多少(?:小时|分钟|秒|时间)|几(?:个)?(?:小时|分钟)|第几|哪个?(?:时刻|时间)`)
 
@@ -225,7 +233,7 @@ func signal(q *question) string {
 		at := limit - sec
 		return q.say("About %[1]s after the start (%[2]s): the limit %[3]s minus %[4]d seconds (%[5]s). SIG%[6]s goes to %[7]s; it may come up to 60 s earlier.",
 			"开始后约 %[1]s(%[2]s):时限 %[3]s 减去 %[4]d 秒(%[5]s)。SIG%[6]s 的接收方:%[7]s;可能再提前最多 60 秒。",
-			slurmTime(at), q.span(at), slurmTime(limit), sec, q.span(sec), strings.TrimPrefix(name, "SIG"), who)
+			slurmTime(at), q.span(at)+q.inHours(at), slurmTime(limit), sec, q.span(sec), strings.TrimPrefix(name, "SIG"), who)
 	}
 	return q.say("Slurm sends SIG%[1]s about %[2]d seconds (%[3]s) before the time limit, to %[4]s. It may come up to 60 s earlier.",
 		"Slurm 在时限前约 %[2]d 秒(%[3]s)发送 SIG%[1]s,%[4]s。可能提前最多 60 秒。", strings.TrimPrefix(name, "SIG"), sec, q.span(sec), who)
@@ -260,6 +268,9 @@ func exitCode(q *question) string {
 		}
 		if code == 0 {
 			return q.say("Success: exit code 0 and no signal (ExitCode is code:signal).", "成功:退出码 0,无信号(ExitCode 的格式是 退出码:信号)。")
+		}
+		if s, ok := signals[code-128]; ok {
+			return q.say("Signal %[2]d (%[3]s): the exit code %[1]d is 128 + %[2]d, which a shell reports for a program ended by that signal: %[4]s.", "信号 %[2]d(%[3]s):退出码 %[1]d = 128 + %[2]d,即 shell 报告程序被该信号结束:%[5]s。", code, code-128, s[0], s[1], s[2])
 		}
 		return q.say("The program itself exited with code %[1]d, not by a signal (ExitCode is code:signal); read its traceback on all ranks.", "程序自己以退出码 %[1]d 结束,不是被信号杀死(ExitCode 的格式是 退出码:信号);到各 rank 日志里找 traceback。", code)
 	}

@@ -116,7 +116,7 @@ const (
 // memory answers how much memory a model's weights, or all its states, take.
 func memory(q *question) string {
 	m := parameters.FindStringSubmatch(q.low)
-	if m == nil || m[2] == "t" && !sizeTold.MatchString(q.low) || !weightsAsked.MatchString(q.low) && !q.has("memory", "vram", "显存", "内存", "gigabyte", " gb", "gib", "fit", "装得下", "放得下", "占多", "多大") || len([]rune(q.low)) > 120 || trouble.MatchString(q.low) && !wanting.MatchString(q.low) {
+	if m == nil || m[2] == "t" && !sizeTold.MatchString(q.low) || !weightsAsked.MatchString(q.low) && !compiled(`\bgb\b`).MatchString(q.low) && !q.has("memory", "vram", "显存", "内存", "gigabyte", "gib", "fit", "装得下", "放得下", "占多", "多大") || len([]rune(q.low)) > 120 || trouble.MatchString(q.low) && !wanting.MatchString(q.low) {
 		return ""
 	}
 	if q.has("throughput", "tflops", "吞吐", "activation", "激活", "checkpoint", "检查点", "why", "为什么", "oom") {
