@@ -202,7 +202,7 @@ func (a *Answerer) Ask(ctx context.Context, q Question) (Answer, error) {
 			q.Lang, bare = q.Usual, false
 		}
 	}
-	found := a.find(q)
+	found := a.despite(q, a.find(q))
 	if a.model != nil && !found.closed {
 		if ans, ok := a.worded(ctx, q, found); ok {
 			return ans, nil

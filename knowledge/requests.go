@@ -32,6 +32,7 @@ var requestRules = []scopeRule{
 			polite + `(?:set|put|move|change|raise|give) (?:the )?(?:priority|time limit|partition|qos) of ` + thing + `|` +
 			asked + deed + `\b.{0,24}\b(?:my|our|this|that|these|those|the|all|every|everything|his|her|\d{3,}|slurm)\b|` +
 			able + deed + `\b.{0,16}(?:\b(?:my|our|everyone|everything)\b|\d{3,})|` +
+			able + `(?:watch|keep an eye on|babysit|mind|look after|guard)\b.{0,16}\b(?:my|our|the|this) (?:\w+ )?(?:jobs?|runs?|training|tasks?)\b|` +
 			polite + deed + `\b.{0,60}\b(?:for me|for us|for (?:my|our|the) team|on my behalf)\b|` +
 			polite + deed + `\b.{0,40}\b(?:please|pls|plz)[\s\p{P}]*$|` +
 			polite + `(?:restart|reload|stop|start|kill) (?:the )?(?:slurm|slurmctld|slurmd|slurmdbd|munged?|controller|bot|server)(?: (?:now|please|pls|service|daemon|again|for me))*[\s\p{P}]*$|` +

@@ -21,6 +21,7 @@ var literal = map[reason]reason{figure: foreign, somebody: person}
 var senseRules = []scopeRule{
 	{figure, lazy.New(`\b(?:stocks?|weather|forecasts?|rain|raining|cook|cooking|bake|cake|story|song|react|headache|recipe for|flights?|invest|investing|car|rap|hurts|doctor|novel|translate|tax|game|laptop|macbook|lunch|vacation|keyboard|zero[- ]?[123])\b|笔记本|故事|历史事件`), lazy.New(`colleague|teammate|co-?worker|owner|sudo|flight[ -]recorder|同事|队友`)},
 	{somebody, lazy.New(`\bbuy(?:s|ing)?\b|\b(?:price|cost)s?\b.{0,30}\b(?:of|for|to)\b|\bwhat (?:price|does .{0,30} cost)|\b(?:expensive|cheap|cheapest|affordable)\b|找谁|问谁|谁负责|谁来审批|谁审批|谁批|是谁$|\bwho (?:is|are) (?:our|the|your|my) |\bwho (?:owns?|broke|approved|administers|operates|manages?|leads?|maintains?|looks after|takes care of)\b|\bwho (?:do|should|can|could) (?:i|we) ask\b|便宜|性价比|划算`), nil},
+	{foreign, lazy.New(`\bcredit (?:scores?|ratings?|reports?)\b`), lazy.New(`gpus?|cards?\b|cluster|slurm|share|jobs?\b|queue|priority`)},
 }
 
 // meansHere reports whether a question that holds such a word is one of the
