@@ -23,7 +23,7 @@ var life = lazy.New(`(?i)\b(?:wife|husband|kids?|son|daughter|bab(?:y|ies)|toddl
 	`flight|airport|(?:on|catch|missed?|board(?:ing)?) (?:a |the |my |an )?(?:train|plane|bus)|hotel|hiking|taxi|uber|commut(?:e|ing)|camping|beach|ski(?:ing)?|trip|travel(?:ing|ling)?|road trip|driving|` +
 	`dentist|doctor|hospital|clinic|fever|(?:i'm|i am|feel|feeling|calling in|home|off) sick|flu|a cold|headache|migraine|sleep|asleep|insomnia|tired|exhausted|nap|my bed|to bed|` +
 	`recital|gym|yoga|jogging|football|soccer|tennis|basketball|cinema|movies?|concert|netflix|video games?|guitar|piano|choir|` +
-	`(?:the|my|our|his|her) (?:cat|dog|car|flat|house|apartment|garden|phone|bike|laptop|keyboard|wifi|internet)|wifi|no internet|(?:only|just) (?:my |a )?phone|rent|laundry|plumber|power cut|` +
+	`(?:the|my|our|his|her) (?:cat|dog|car|flat|house|apartment|garden|phone|bike|laptop|keyboard|wifi|internet)|wifi|no internet|(?:only|just) (?:my |a )?phone|rent|laundry|painting|playground|on zoom|plumber|power cut|` +
 	`boss(?:es)?|manager|professor|supervisor|advisor|intern|customer|ceo|meeting|payday|paycheck|deadline|tears|crying|swears?|laughs?|laughing|drunk|hungover)\b|` +
 	`孩子|小孩|宝宝|娃|儿子|女儿|闺女|老婆|老公|媳妇|妻子|丈夫|对象|女朋友|男朋友|女友|男友|老妈|老爸|爸妈|我[爸妈爷奶姐哥弟妹]|妈妈|爸爸|父母|爷爷|奶奶|姥姥|丈母娘|岳母|婆婆|亲戚|室友|邻居|隔壁|吹牛|大爷|大妈|房东|保姆|幼儿园|家长会|家里|回家|` +
 	`婚礼|结婚|生日|纪念日|过年|春节|放假|假期|休假|度假|请假|产假|年假|聚会|聚餐|约会|离婚|相亲|年会|` +
@@ -33,10 +33,11 @@ var life = lazy.New(`(?i)\b(?:wife|husband|kids?|son|daughter|bab(?:y|ies)|toddl
 	`健身房|瑜伽|足球|篮球|球赛|看球|电影|演唱会|追剧|打游戏|钢琴|我家|猫|狗|遛|洗澡|洗衣|装修|搬家|房租|停电|断网|宽带|吵架|心情|` +
 	`老板|领导|经理|导师|主管|甲方|客户|开会|下班|加班|工资|奖金|骂|催我|在催|哭|崩溃边缘|闲聊`)
 
-// asks finds a clause that wants something, and reports one that tells what
-// somebody else wants.
+// asks finds a clause that asks for something, wants one that only says what it
+// wants, and reports one that tells what somebody else wants.
 var (
 	asks    = lazy.New(`(?i)\b(?:how|what|what's|which|where|why|who|when (?:do|does|will|is|can)|should|shall|recommend|suggest|write|compose|translate|tell me|explain|give me|can (?:i|you|we|one)|could (?:i|you|we)|is (?:it|there|that)|are there|do (?:i|you|we)|does|any (?:idea|tips?|advice)|(?:order|book|buy|get|bring|make|find|play|sing|give|remind|e?-?mail|notify|ping|text|warn) (?:me|us))\b|[?？]|怎么|怎样|如何|咋|什么|啥|哪|多久|多少|几[个点号天]|为什么|为何|吗|呢|推荐|建议|办法|写(?:一|首|个|篇)|点(?:个|杯|份)|来(?:一|首|杯|份)|翻译|讲讲|介绍|该|要不要|能不能|可不可以|是不是|有没有`)
+	wants   = lazy.New(`(?i)\b(?:i|we) (?:need|want|have to|would like)\b|\bi'd like\b|\b(?:pls|plz|please)\b|想|要`)
 	reports = lazy.New(`(?i)\b(?:asks?|asking|asked|wonders?|wants?|needs?|says?|told|tells|swears?|thinks?|believes?|insists?|keeps)\b|问|要看|要我|非要|说|催|让我|叫我`)
 )
 
@@ -121,6 +122,7 @@ const (
 	restScoreFirm = 0.40
 	restCover     = 0.38
 	restSounds    = -4.0
+	restSure      = -6.0
 	restConcepts  = 3
 	// punScore holds where the story has a word of the field: then it may be the
 	// story that the question is about (a queue at the dentist's).
@@ -259,7 +261,7 @@ func (a *Answerer) plainly(q Question, pun bool) (finding, bool) {
 		return f, h.Score >= punScore && !pronoun.MatchString(q.Text)
 	case firm:
 		return f, h.Score >= restScoreFirm
-	case pun || !asks.MatchString(q.Text) || !lib.ours(q.Text) && !native(q.Text):
+	case pun || !asks.MatchString(q.Text) && !wants.MatchString(q.Text) || !lib.ours(q.Text) && !native(q.Text):
 		return f, false
 	}
 	switch n := index.Concepts(index.Terms(q.Text)); {
@@ -267,7 +269,7 @@ func (a *Answerer) plainly(q Question, pun bool) (finding, bool) {
 		return f, false
 	case h.Score >= minScoreForeign:
 		return f, n > 1
-	case h.Score >= restScore || h.Score >= restScoreFirm && lib.sounds(q.Text, f.hits) < soundsSure:
+	case h.Score >= restScore || h.Score >= restScoreFirm && lib.sounds(q.Text, f.hits) < restSure:
 		return f, n >= restConcepts
 	}
 	return f, false
