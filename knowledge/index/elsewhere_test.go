@@ -11,8 +11,8 @@ import (
 
 func TestElsewhereKnowsTheLanguageOfOtherQuestions(t *testing.T) {
 	x := index.New([]index.Doc{
-		{Title: "Pending jobs", Asks: []string{"why is my job pending", "reason of a pending job", "作业一直排队是什么原因", "job waits for resources, which reason"}},
-		{Title: "Nodes", Asks: []string{"exclude a node from the job", "which option keeps a node out", "怎么排除一个节点", "node list of the job"}},
+		{Title: "Pending jobs", Asks: []string{"why is my job pending", "reason of a pending job", "作业一直排队是什么原因", "job waits for resources, which reason", "what does the reason of a pending job mean", "作业排队的原因怎么看", "reason why a job is still pending"}},
+		{Title: "Nodes", Asks: []string{"exclude a node from the job", "which option keeps a node out", "怎么排除一个节点", "node list of the job", "keep nodes out of a job"}},
 	})
 	most := math.Inf(-1)
 	for _, q := range []string{"reason why the job is pending", "keep a node out of the job", "作业排队的原因"} {
