@@ -326,11 +326,11 @@ func (a *Answerer) told(text, whole string, l lang.Lang, why reason, hits []inde
 		return finding{Answer: ans, hits: hits}
 	}
 	if lib.fits(text, hits) {
-		return finding{Answer: lib.found(hits, l), hits: hits}
+		return finding{Answer: lib.found(text, hits, l), hits: hits}
 	}
 	if whole != "" {
 		if hits := lib.index.Search(whole, 4); lib.fits(whole, hits) {
-			return finding{Answer: lib.found(hits, l), hits: hits}
+			return finding{Answer: lib.found(text, hits, l), hits: hits}
 		}
 	}
 	return finding{Answer: lib.decline(text, hits, l, unknown), hits: hits}
@@ -370,8 +370,9 @@ var textRelated = lang.Text{EN: "Related: ", ZH: "相关:"}
 
 // found answers with the best card; where a second one fits nearly as well, it
 // follows under its title.
-func (lib *library) found(hits []index.Hit, l lang.Lang) Answer {
+func (lib *library) found(question string, hits []index.Hit, l lang.Lang) Answer {
 	ans := lib.answer(hits[0].Doc, l)
+	confirms := index.Confirms(question)
 	best := hits[0].Score
 	ans.Unsure = best < weakScore
 	for _, h := range hits[1:min(len(hits), 3)] {
@@ -381,6 +382,10 @@ func (lib *library) found(hits []index.Hit, l lang.Lang) Answer {
 		// Not its denial: nobody said of it what is not so.
 		c := lib.cards[lib.byID[lib.cards[h.Doc].ID]]
 		if c.ID == lib.cards[hits[0].Doc].ID {
+			continue
+		}
+		// Nor a yes or a no to something else, below a statement that wants one.
+		if said := c.Text.In(l); confirms && (denied.MatchString(said) || affirmed.MatchString(said)) {
 			continue
 		}
 		more := "\n\n" + textRelated.In(l) + c.Title.In(l) + "\n" + c.Text.In(l)

@@ -35,8 +35,8 @@ const (
 
 	weakScore      = 0.30 // below it an answer counts as a gap too
 	relatedShare   = 0.75 // of the best score, for a second card to be shown as well
-	denialLike     = 0.50 // how near a question has to be to a false premise, for a denial
-	denialMore     = 0.10 // and how much nearer than to what else is known of the matter
+	denialLike     = 0.60 // how near a question has to be to a false premise, for a denial
+	denialMore     = 0.20 // and how much nearer than to what else is known of the matter
 	certain        = 0.85 // a best score above which no second card is shown
 	maxWithRelated = 1500 // characters of an answer with a second card
 )

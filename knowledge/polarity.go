@@ -12,8 +12,9 @@ import (
 // textNo begins the answer to a question that takes something wrong for granted.
 var textNo = lang.Text{EN: "No. ", ZH: "不是这样。"}
 
-// denied matches an answer that already begins with a no.
-var denied = lazy.New(`^(?:No\b|That does not fit|对不上|Not\b|Never\b|不|没有|并非|否)`)
+// denied matches an answer that already begins with a no to what was said. An
+// order (never ..., 不要 ...) is none: it may say what the question says.
+var denied = lazy.New(`^(?:No\b|That does not fit|对不上|Not\b|不[^要]|没有|并非|否)`)
 
 // affirmed matches the yes of an answer, which no no may precede.
 var affirmed = lazy.New(`^(?:Yes[,:]? |(?:会|能|要|可以|算)[,:]\s*)`)
