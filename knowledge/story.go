@@ -21,10 +21,10 @@ var life = lazy.New(`(?i)\b(?:wife|husband|kids?|son|daughter|bab(?:y|ies)|toddl
 	`wedding|maternity|paternity|mov(?:e|ing) (?:house|flat)|birthday|anniversary|funeral|christmas|holidays?|vacation|honeymoon|party|marriage|married|divorce\w*|date night|` +
 	`dinner|lunch|breakfast|supper|cook(?:ing)?|baking|soup|pizza|noodles|coffee|espressos?|drinks?|hangover|tea|beer|wine|pub|restaurant|canteen|hungry|kitchen|microwave|groceries|bakery|supermarket|barber|hairdresser|` +
 	`flight|airport|(?:on|catch|missed?|board(?:ing)?) (?:a |the |my |an )?(?:train|plane|bus)|hotel|hiking|taxi|uber|commut(?:e|ing)|camping|beach|ski(?:ing)?|trip|travel(?:ing|ling)?|road trip|driving|` +
-	`dentist|doctor|hospital|clinic|fever|(?:i'm|i am|feel|feeling|calling in|home|off) sick|flu|a cold|headache|migraine|sleep|asleep|insomnia|tired|exhausted|nap|my bed|to bed|` +
+	`dentist|doctor|hospital|clinic|fever|(?:i'm|i am|feel|feeling|calling in|home|off) sick|flu|a cold|headache|migraine|(?:go|going|fall|get|no|my|some) (?:to )?sleep|asleep|insomnia|tired|exhausted|nap|my bed|to bed|` +
 	`recital|gym|yoga|jogging|football|soccer|tennis|basketball|cinema|movies?|concert|netflix|video games?|guitar|piano|choir|` +
 	`(?:the|my|our|his|her) (?:cat|dog|car|flat|house|apartment|garden|phone|bike|laptop|keyboard|wifi|internet)|wifi|no internet|(?:only|just) (?:my |a )?phone|rent|laundry|painting|playground|on zoom|plumber|power cut|` +
-	`boss(?:es)?|manager|professor|supervisor|advisor|intern|customer|ceo|meeting|payday|paycheck|deadline|tears|crying|swears?|laughs?|laughing|drunk|hungover)\b|` +
+	`boss(?:es)?|my manager|professor|supervisor|advisor|intern|customer|ceo|meeting|payday|paycheck|tears|crying|swears?|laughs?|laughing|drunk|hungover)\b|` +
 	`孩子|小孩|宝宝|娃|儿子|女儿|闺女|老婆|老公|媳妇|妻子|丈夫|对象|女朋友|男朋友|女友|男友|老妈|老爸|爸妈|我[爸妈爷奶姐哥弟妹]|妈妈|爸爸|父母|爷爷|奶奶|姥姥|丈母娘|岳母|婆婆|亲戚|室友|邻居|隔壁|吹牛|大爷|大妈|房东|保姆|幼儿园|家长会|家里|回家|` +
 	`婚礼|结婚|生日|纪念日|过年|春节|放假|假期|休假|度假|请假|产假|年假|聚会|聚餐|约会|离婚|相亲|年会|` +
 	`做饭|吃饭|晚饭|午饭|早饭|早餐|午餐|晚餐|外卖|食堂|火锅|烧烤|咖啡|奶茶|喝.{0,2}酒|啤酒|喝茶|餐厅|饿|` +
