@@ -26,7 +26,7 @@ var (
 	reason = lazy.New(`\bwhy\b|\bhow come\b|\breasons?\b|\bwhat for\b|\bexplain\b|为什么|为啥|为何|凭什么|原因|图啥|图什么|原理|何必|道理|怎么回事|咋回事`)
 	// writing finds that the value itself is to be written down, worked out or read:
 	// a way that asks for nothing but the value.
-	writing = lazy.New(`\bhow (?:do|can|should|would|to|could)(?: i| we| you| one)? (?:\w+ )?(?:write|spell|express|specify|say|put|give|read|compute|calculate|work out|expand|compress|convert|interpret|translate|make|ask for|limit|tell)\b|(?:怎么|如何|咋|怎样) ?(?:写|填|算|计算|表示|表达|换算|理解|展开|拆开|压缩|读|看懂|指定|设|配|取|分|切|解读|念)`)
+	writing = lazy.New(`\bhow (?:do|can|should|would|to|could)(?: i| we| you| one)? (?:\w+ )?(?:write|spell|express|specify|say|put|give|read|compute|calculate|work out|expand|compress|convert|interpret|translate|make|ask for|limit|tell)\b|(?:差|差别|差异|区别|不同|不一样) ?(?:都|到底|究竟|是|就)?在 ?(?:哪|什么)(?:里|儿)?|(?:怎么|如何|咋|怎样) ?(?:写|填|算|计算|表示|表达|换算|理解|展开|拆开|压缩|读|看懂|指定|设|配|取|分|切|解读|念)`)
 	// wanting finds that a number, a name or a verdict is asked for.
 	wanting = lazy.New(`\bhow (?:many|much|long|big|large|wide|far|often)\b|\b(?:which|what) (?:is |are |would |will |does |do |should |the |my |our |a |an |of |its |be |global |local |first |node |max |gpu )*(?:ranks?|nodes?|hosts?|gpus?|values?|numbers?|sizes?|counts?|indices|index|elements?|tasks?|steps?|degree|dp|tp|pp|cp|ep|edp|gbs|mbs|world|batch|micro\w*|limit|time|percent\w*|share|accum\w*|data|memory|head|--?\w[\w-]*)\b|\bmean(?:s|ing)?\b|\bstands? for\b|\b(?:in|as) (?:hours|minutes|seconds|days)\b` +
 		`|\b(?:valid|legal|allowed|accepted|permitted|divisible|possible|enough)\b\s*\?|\b(?:ok|okay|fine|right|correct|work|works|good|go)\s*\?|= ?\?|\?\?|->|(?:^|[,.;:] ?)(?:and |but |so |then )*(?:can|could|may|will|would|does|do|is|are) (?:i|we|it|that|this|they|my|the|megatron|there|an?|our|\d+|gbs|mbs|tp|pp|cp|dp|ep|gqa|seq\w*|heads|global|micro|num-\w+)\b|\b(?:per|each|every) (?:iteration|step|stage|rank|gpu|node|batch|chunk)\s*\?*$|\b(?:needed|required|necessary|must be|at all)\b` +
@@ -53,7 +53,7 @@ func (q *question) wants(told bool) bool {
 
 var (
 	// meaning finds a question after what something is.
-	meaning = lazy.New(`\bwhat(?:'s|s)?\b|\bdifference\b|\bmeaning\b|是啥|是什么|什么是|啥叫|干嘛|干啥|区别|不同|表示`)
+	meaning = lazy.New(`\bwhat(?:'s|s)?\b|\bdifferen(?:ce|t)\b|\bdiffers?\b|\bcompared?\b|\bmeaning\b|是啥|是什么|什么是|啥叫|干嘛|干啥|区别|差别|差异|不同|不一样|表示|\bvs\b|\bversus\b`)
 	// concludes and impossible find a question that takes it for settled that
 	// something does not work.
 	concludes  = lazy.New(`\b(?:therefore|thus|hence|so|means?|right|correct|true|agree|no)\b|所以|那就|因此|说明|是不是|吧|对吗|是吗`)

@@ -70,6 +70,7 @@ var answerers = []answerer{
 	{"Job arrays", guide, "https://slurm.schedmd.com/job_array.html", array},
 	{"Time-outs", "diagnose-failures", "", milliseconds},
 	{"Ports", run, "", port},
+	{"Bandwidth", "diagnose-failures", "", bandwidth},
 	{"Node lists", guide, "https://slurm.schedmd.com/scontrol.html", hosts},
 	{"sinfo", guide, "https://slurm.schedmd.com/sinfo.html", sinfo},
 	{"Accounting", guide, "https://slurm.schedmd.com/sacct.html", cpuSeconds},

@@ -303,15 +303,26 @@ func contextParallel(q *question) string {
 		"合法,可以:序列长度 %[1]d 能被 2 × CP = %[2]d 整除(%[1]d %% %[2]d == 0);每个上下文并行 rank 处理 %[3]d 个 token,分两段各 %[4]d。", c.Seq, 2*c.CP, c.Seq/c.CP, c.Seq/c.CP/2)
 }
 
+// vocabularyNamed finds that a vocabulary is spoken of, entries how many it has.
+var vocabularyNamed = lazy.New(`\bvocab|词表|词汇表|\btokeni[sz]er|分词器|\bembedding`)
+
+const entries = `\b(\d{4,7}) ?(?:个 ?)?(?:bpe |distinct |unique |real )?(?:tokens?|entries|words|pieces|ids|词|vocab)`
+
 // vocabulary answers with Megatron's padded vocabulary size.
 func vocabulary(q *question) string {
 	c := q.cfg
-	if c.Vocab == 0 || !q.has("pad", "补齐", "填充", "对齐") {
+	if !q.has("pad", "补齐", "补到", "补成", "填充", "对齐", "rounded", "round up", "divisible-by", "divisible by") {
 		return ""
 	}
 	by := 128
-	if n, ok := q.after(`divisible[- ]by\D{0,6}(\d+)`); ok && n > 0 {
+	if n, ok := q.after(`divisible[- ]by\D{0,6}(\d+)`, `(?:multiples? of|倍数) ?(\d+)`, `(\d+) ?的倍数`); ok && n > 0 {
 		by = n
+	}
+	if c.Vocab == 0 && vocabularyNamed.MatchString(q.low) { // the words may stand apart
+		c.Vocab, _ = q.after(entries, `\b(\d{5,7})\b`)
+	}
+	if c.Vocab <= by {
+		return ""
 	}
 	unit := by * one(c.TP)
 	padded := (c.Vocab + unit - 1) / unit * unit

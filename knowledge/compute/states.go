@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -129,8 +130,11 @@ func state(q *question) string {
 	if len([]rune(q.text)) > 120 || stateAct.MatchString(q.low) || pendingReason.MatchString(q.text) {
 		return ""
 	}
+	if said := q.suffixes(); len(said) > 1 {
+		return strings.Join(append(said, q.besideSuffixes()...), "\n")
+	}
 	if m := suffixed.FindStringSubmatch(q.low); m != nil {
-		return q.tell("suffix", m[1])
+		return strings.Join(append([]string{q.tell("suffix", m[1])}, q.besideSuffixes()...), "\n")
 	}
 	short := len(tokenForm.FindAllString(q.text, -1)) <= 3 && len(han.FindAllString(q.text, -1)) <= shortHan
 	if !short && !stateTalk.MatchString(q.low) {
@@ -211,4 +215,66 @@ func (q *question) sentence(c code) string {
 
 func lang2(q *question, c code) string {
 	return q.say(strings.ReplaceAll(c.en, "%", "%%"), strings.ReplaceAll(c.zh, "%", "%%"))
+}
+
+var (
+	// suffixTalk finds that the signs in a question stand behind node states.
+	suffixTalk = lazy.New(`\bsinfo\b|\bnodes?\b|节点|suffix|后缀|状态|\bstates?\b`)
+	// standing finds a sign that stands by itself or behind a state's name.
+	standing = lazy.New(`(?:^|[\s"'` + "`" + `“‘「(,/:]|\p{Han}|idle|alloc|mix|mixed|drain|drained|drng|down|comp|maint|resv|allocated)([*~#!%$@^])(?:[\s"'` + "`" + `”’」),/?;:.]|\p{Han}|$)`)
+	// stateName finds the name of a node state with or without a sign.
+	stateName = lazy.New(`\b(idle|alloc|mix|drain|drng|down|comp|maint|resv)(?:ed)?\b`)
+)
+
+// suffixes tells of every sign behind a node state that a question names.
+func (q *question) suffixes() []string {
+	if !suffixTalk.MatchString(q.low) && len(suffixed.FindAllString(q.low, 2)) < 2 {
+		return nil
+	}
+	var said []string
+	tell := func(sign string) {
+		if t := q.tell("suffix", sign); t != "" && !slices.Contains(said, t) {
+			said = append(said, t)
+		}
+	}
+	for rest := q.low; rest != ""; {
+		at := standing.FindStringSubmatchIndex(rest)
+		if at == nil {
+			break
+		}
+		tell(rest[at[2]:at[3]])
+		rest = rest[at[3]:] // what closes one sign may open the next
+	}
+	for _, m := range suffixed.FindAllStringSubmatch(q.low, -1) {
+		tell(m[1])
+	}
+	if len(said) > 0 {
+		for _, s := range signs {
+			if s.sign != "-" && compiled(s.words).MatchString(q.low) {
+				tell(s.sign)
+			}
+		}
+		return said
+	}
+	for _, s := range signs {
+		if compiled(s.words).MatchString(q.low) {
+			tell(s.sign)
+		}
+	}
+	return said
+}
+
+// besideSuffixes tells of the node states that a question sets beside each
+// other; one alone only carries the sign.
+func (q *question) besideSuffixes() []string {
+	var said []string
+	for _, m := range stateName.FindAllStringSubmatch(q.low, -1) {
+		if t := q.tell("node", m[1]); t != "" && !slices.Contains(said, t) {
+			said = append(said, t)
+		}
+	}
+	if len(said) != 2 {
+		return nil
+	}
+	return said
 }

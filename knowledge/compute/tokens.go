@@ -113,10 +113,17 @@ const (
 	bytesOptimizer = 12
 )
 
+var (
+	// unsharded finds that the optimizer is not spread over the replicas.
+	unsharded = lazy.New(`\b(?:without|no|not using|w/o|instead of|un)[- ]?(?:the |a |any )?(?:use of )?(?:distributed[- ]optimi[sz]er|dist[- ]opt|zero|shard)|(?:不用|不开|没开|没有?|未开?|关掉?|无|不带|不使用|不做) ?(?:启用|使用)?(?:分布式优化器|distributed|dist|zero|分片|切分)`)
+	// shortGradient finds gradients that are kept in bf16.
+	shortGradient = lazy.New(`\bbf16 (?:main )?grad|\bgrad(?:ient)?s? (?:are |kept |also |too )*in bf16|bf16 ?的? ?梯度|梯度(?:也|都)?(?:用|是|为|存)? ?bf16|grad-reduce-in-bf16`)
+)
+
 // memory answers how much memory a model's weights, or all its states, take.
 func memory(q *question) string {
 	m := parameters.FindStringSubmatch(q.low)
-	if m == nil || m[2] == "t" && !sizeTold.MatchString(q.low) || !weightsAsked.MatchString(q.low) && !compiled(`\bgb\b`).MatchString(q.low) && !q.has("memory", "vram", "显存", "内存", "gigabyte", "gib", "fit", "装得下", "放得下", "占多", "多大") || len([]rune(q.low)) > 120 || trouble.MatchString(q.low) && !wanting.MatchString(q.low) {
+	if m == nil || m[2] == "t" && !sizeTold.MatchString(q.low) || !weightsAsked.MatchString(q.low) && !compiled(`\bgb\b`).MatchString(q.low) && !q.has("memory", "vram", "显存", "内存", "gigabyte", "gib", "fit", "装得下", "放得下", "占多", "多大") || len([]rune(q.low)) > 180 || trouble.MatchString(q.low) && !wanting.MatchString(q.low) {
 		return ""
 	}
 	if q.has("throughput", "tflops", "吞吐", "activation", "激活", "checkpoint", "检查点", "why", "为什么", "oom") {
@@ -151,12 +158,16 @@ func memory(q *question) string {
 	if size, _ := c.product(); dp == 0 && c.World > 0 && c.World%size == 0 {
 		dp = c.World / size
 	}
-	sharded := q.has("distributed optimizer", "distributed-optimizer", "dist opt", "dist-opt", "zero-1", "zero 1", "分布式优化器", "shard", "分片")
-	each := float64(bytesWeight + bytesGradient + bytesOptimizer)
-	how := q.say("18 bytes a parameter (2 bf16 weight + 4 gradient + 12 optimizer)", "每参数 18 字节(bf16 权重 2 + 梯度 4 + 优化器 12)")
+	sharded := q.has("distributed optimizer", "distributed-optimizer", "dist opt", "dist-opt", "zero-1", "zero 1", "分布式优化器", "shard", "分片") && !unsharded.MatchString(q.low)
+	kept := bytesWeight + bytesGradient // by every rank, whatever is sharded
+	if shortGradient.MatchString(q.low) {
+		kept = bytesWeight + bytesWeight
+	}
+	each := float64(kept + bytesOptimizer)
+	how := q.say("%[1]s bytes a parameter (2 bf16 weight + %[2]d gradient + 12 optimizer)", "每参数 %[1]s 字节(bf16 权重 2 + 梯度 %[2]d + 优化器 12)", short(each), kept-bytesWeight)
 	if sharded && dp > 0 {
-		each = bytesWeight + bytesGradient + bytesOptimizer/float64(dp)
-		how = q.say("%s bytes a parameter (6 + 12 / DP %d, distributed optimizer)", "每参数 %s 字节(6 + 12 / DP %d,分布式优化器)", short(each), dp)
+		each = float64(kept) + bytesOptimizer/float64(dp)
+		how = q.say("%[1]s bytes a parameter (%[3]d + 12 / DP %[2]d, distributed optimizer)", "每参数 %[1]s 字节(%[3]d + 12 / DP %[2]d,分布式优化器)", short(each), dp, kept)
 	}
 	t := q.say("About %[1]s on each GPU: %[2]s parameters × %[3]s", "每张 GPU 约 %[1]s:%[2]s 个参数 × %[3]s", gb(n*each/split), name, how)
 	if split > 1 {
