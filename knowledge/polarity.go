@@ -81,10 +81,12 @@ func (lib *library) deny(text string, hits []index.Hit) []index.Hit {
 // leading finds the one value that a computed answer begins with.
 var leading = lazy.New("^(?:[^:\\n]*?= |`--[a-z-]+=|CUDA_DEVICE_MAX_CONNECTIONS=)?(\\d+)(?:[^\\d,.]|$)")
 
-// number finds the numbers of a question, set what it gives a name.
+// number finds the numbers of a question, set what an answer gives a name, and
+// named what a question does.
 var (
 	number = lazy.New(`\d+`)
 	set    = lazy.New(`([A-Za-z][\w-]+)=(\d+)\b`)
+	named  = lazy.New(`([A-Za-z][\w-]+)(?:=| (?:must be|should be|has to be|is|to) | ?(?:必须是|应该是|要写|得写|写|填|设|是) ?)(\d+)\b`)
 )
 
 // contradicts reports whether a question that wants a yes takes another value for
@@ -94,7 +96,7 @@ func contradicts(question, worked string) bool {
 	if !index.Confirms(question) {
 		return false
 	}
-	for _, q := range set.FindAllStringSubmatch(question, -1) {
+	for _, q := range named.FindAllStringSubmatch(question, -1) {
 		for _, w := range set.FindAllStringSubmatch(worked, -1) {
 			if q[1] == w[1] && q[2] != w[2] {
 				return true
@@ -102,16 +104,16 @@ func contradicts(question, worked string) bool {
 		}
 	}
 	m := leading.FindStringSubmatch(worked)
-	named := number.FindAllString(question, -1)
-	return m != nil && len(named) > 0 && !slices.Contains(named, m[1])
+	all := number.FindAllString(question, -1)
+	return m != nil && len(all) > 0 && !slices.Contains(all, m[1])
 }
 
 // agrees reports whether a question comes to the value that was worked out: it is
 // the last that it names.
 func agrees(question, worked string) bool {
 	m := leading.FindStringSubmatch(worked)
-	named := number.FindAllString(question, -1)
-	return m != nil && len(named) > 0 && named[len(named)-1] == m[1]
+	all := number.FindAllString(question, -1)
+	return m != nil && len(all) > 0 && all[len(all)-1] == m[1]
 }
 
 // textUnsettled begins the answer to a question that wants a yes, where what is

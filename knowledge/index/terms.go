@@ -33,7 +33,7 @@ var token = lazy.New(`--?[A-Za-z][\w-]*|%[A-Za-z]\b|[A-Za-z_][\w]*(?:[.+][A-Za-z
 var directive = strings.NewReplacer("#SBATCH", " sbatchline ", "#sbatch", " sbatchline ")
 
 // confirms finds a question that only wants a yes to what it says.
-var confirms = lazy.New(`(?i)(?:\b(?:right|correct|agree|agreed|true|yes|isn't it|doesn't it|do(?:n'?t)? i|won't it|aren't they|no)\s*[?？]|,\s*(?:ok|okay|fine|sure|yeah)\s*[?？]?\s*$|\b(?:right|correct|true)\s*$|^(?:so )?is it (?:true|correct|right) that\b|(?:对吧|对吗|对不对|对么|是吧|是吗|是不是|没错吧|没问题吧|就行吧|就行了吧|可以吧|就好吧|就可以了吧|吧)\s*[?？。!！]?\s*$|(?:对吧|对吗|是吧|没错吧)[\s,，。?？]|[,，\s](?:可以|行|成|好)吗\s*[?？]?\s*$)`)
+var confirms = lazy.New(`(?i)(?:\b(?:right|correct|agree|agreed|true|yes|do(?:n'?t)? i|no)\s*[?？]|,\s*(?:is|are|was|were|do|does|did|will|would|can|has|have)n'?t (?:it|they|he|i|we|you|that|there)\s*[?？]?\s*$|,\s*(?:ok|okay|fine|sure|yeah)\s*[?？]?\s*$|\b(?:right|correct|true)\s*$|^(?:so )?is it (?:true|correct|right) that\b|(?:对吧|对吗|对不|对不对|对么|是吧|是吗|是不是|没错吧|没问题吧|就行吧|就行了吧|可以吧|就好吧|就可以了吧|吧)\s*[?？。!！]?\s*$|(?:对吧|对吗|是吧|没错吧)[\s,，。?？]|[,，\s](?:可以|行|成|好)吗\s*[?？]?\s*$)`)
 
 // maxAsk is the length up to which a text may be a question, in bytes.
 const maxAsk = 400
