@@ -283,6 +283,9 @@ func (a *Answerer) find(q Question) finding {
 	} else if why == foreign && declines(neighbourRules, strings.ToLower(text)) == "" && lib.surely(text, hits) {
 		why = ""
 	}
+	if why == predict && workedOut(text, l) {
+		why = ""
+	}
 	if ans, ok := a.about(text, l, why); ok {
 		return finding{Answer: ans, hits: hits}
 	}

@@ -50,3 +50,10 @@ func (a *Answerer) joined(r compute.Result, written finding, q Question) finding
 	}
 	return written
 }
+
+// workedOut reports whether a question gives what was measured and wants what
+// follows from it: nothing is foretold then.
+func workedOut(text string, l lang.Lang) bool {
+	r, ok := compute.Answer(text, l)
+	return ok && r.Measured && r.Wanted
+}

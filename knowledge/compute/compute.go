@@ -19,6 +19,9 @@ type Result struct {
 	Told bool
 	// Wanted reports that the question says that it wants the value.
 	Wanted bool
+	// Measured reports that the question gives what was measured, a rate or a time,
+	// so that the value is a matter of arithmetic and foretells nothing.
+	Measured bool
 }
 
 // Asked reports whether the value itself is asked for. Where it is not, what tells
@@ -110,7 +113,7 @@ func Answer(text string, l lang.Lang) (Result, bool) {
 	for _, a := range answerers {
 		if t := a.answer(q); t != "" {
 			told := q.told(t)
-			return Result{Text: q.denied(t), Skill: a.skill, Section: a.section, URL: a.url, Told: told, Wanted: q.wants(told)}, true
+			return Result{Text: q.denied(t), Skill: a.skill, Section: a.section, URL: a.url, Told: told, Wanted: q.wants(told), Measured: q.measured(a.section)}, true
 		}
 	}
 	return Result{}, false

@@ -43,6 +43,7 @@ var (
 	// timesOver how often a dataset is gone through.
 	hyphened  = lazy.New(`(\d[a-z]{0,2})-(tokens?|samples?)\b`)
 	hourly    = lazy.New(`\b(?:every|each|an|per) hour\b|\bhourly\b|每个?小时`)
+	daily     = lazy.New(`\b(?:a|one|each|per|every|in a) day\b|\bdaily\b|(?:一|每)天`)
 	timesOver = lazy.New(`(\d+) ?(?:个 ?)?(?:full )?(?:epochs?\b|轮|遍|passes\b)`)
 	// perBatch finds that the tokens behind it are those of a step.
 	perBatch = lazy.New(`(?:batch(?:[- ]size)?|gbs|批(?:大小)?|每一?步|per step) ?(?:is|of|=|:|为|是|有)? ?(?:about |约)?$`)
@@ -158,6 +159,9 @@ func (l *length) readSpans(s string) {
 	if hourly.MatchString(s) {
 		span(3600)
 	}
+	if daily.MatchString(s) {
+		span(24 * 3600)
+	}
 	for _, m := range spanWords.FindAllStringSubmatch(s, -1) {
 		span(seconds(m[1], m[2]))
 	}
@@ -210,6 +214,7 @@ var measures = []measure{
 	{lazy.New(manyEN + ` (?:training )?samples\b|\bsamples (?:seen|consumed|processed)|\bconsumed samples|(?:多少|几) ?(?:个|条)? ?样本`), samplesSeen},
 	{lazy.New(`\bsamples? ?(?:/|per) ?s(?:ec\w*)?\b|(?:每|一)秒.{0,8}(?:样本|条)`), sampleRate},
 	{lazy.New(`\bwarm-?up\b|预热`), warmup},
+	{timeAsked, atRate},
 	{lazy.New(`\bhow long\b|\bhow (?:many|much) (?:days|hours|time|minutes|weeks)\b|\bin (?:days|hours|minutes)\b|\b(?:wall[- ]?(?:clock|time)|duration|total time|run ?time|hours|days)\b|多久|多长时间|(?:多少|几) ?个?(?:天|小时|分钟)|总(?:时间|时长|耗时)`), wallTime},
 	{lazy.New(manyEN + ` (?:\w+ )?(?:steps|iterations|iters?)\b|\b(?:iterations|iters|steps)\s*\??$|\bin iterations\b|(?:多少|几) ?(?:个 ?)?(?:步|次?迭代|step|iter\w*)|(?:步|迭代)数`), iterationsOfSamples},
 }
@@ -327,6 +332,9 @@ func diskOfAll(q *question, l length) string {
 }
 
 func tokensSeen(q *question, l length) string {
+	if l.iters == 0 && l.step > 0 { // "in a day at 6 s each"
+		l.iters = math.Floor(l.longest / l.step)
+	}
 	if l.iters == 0 || l.gbs == 0 || l.seq == 0 {
 		return ""
 	}

@@ -50,7 +50,7 @@ func model(q *question) string {
 	if q.beside() {
 		return ""
 	}
-	for _, a := range []func(*question) string{activeShare, samplesPerRank, virtualStages, microTokens, paramsPerRank, utilization, optimizerBytes, checkpointSize, flops, parameterCount} {
+	for _, a := range []func(*question) string{activeShare, samplesPerRank, virtualStages, microTokens, paramsPerRank, utilization, achieved, optimizerBytes, checkpointSize, flops, parameterCount} {
 		if t := a(q); t != "" {
 			return t
 		}
@@ -97,15 +97,14 @@ func flops(q *question) string {
 	n, name := q.modelSize()
 	tokens := q.runLength()
 	total := math.Max(tokens.tokens, tokens.dataset)
-	if n == 0 || total == 0 || !flopsAsked.MatchString(q.low) && !q.has("tflop") {
+	if n == 0 || total == 0 || !flopsAsked.MatchString(q.low) && !q.has("tflop") && (q.tflops() == 0 || !timeAsked.MatchString(q.low)) {
 		return ""
 	}
 	work := flopsPerToken * n * total
-	rate, ok := q.after(`(\d+) ?tflop`)
-	if g := q.cfg.World; ok && g > 0 && rate > 0 {
-		sec := work / (float64(rate) * 1e12 * float64(g))
-		return q.say("%[1]s days (%[2]s hours): 6 × %[3]s parameters × %[4]s tokens = %[5]s FLOP / (%[6]d GPUs × %[7]d TFLOP/s), at that rate all the time.", "%[1]s 天(%[2]s 小时):6 × %[3]s 参数 × %[4]s token = %[5]s FLOP /(%[6]d 张卡 × %[7]d TFLOP/s),按一直保持该速度计。",
-			short(sec/86400), hours(sec), name, scientific(total), scientific(work), g, rate)
+	if rate, g := q.tflops(), q.cfg.World; g > 0 && rate > 0 {
+		sec := work / (rate * 1e12 * float64(g))
+		return q.say("%[1]s days (%[2]s hours): 6 × %[3]s parameters × %[4]s tokens = %[5]s FLOP / (%[6]d GPUs × %[7]s TFLOP/s), at that rate all the time.", "%[1]s 天(%[2]s 小时):6 × %[3]s 参数 × %[4]s token = %[5]s FLOP /(%[6]d 张卡 × %[7]s TFLOP/s),按一直保持该速度计。",
+			short(sec/86400), hours(sec), name, scientific(total), scientific(work), g, short(rate))
 	}
 	return q.say("%[1]s FLOP: 6 × %[2]s parameters × %[3]s tokens (2 forward, 4 backward; attention scores and recomputation come on top).", "%[1]s FLOP:6 × %[2]s 参数 × %[3]s token(前向 2、反向 4;注意力分数和重计算另计)。",
 		scientific(work), name, scientific(total))
