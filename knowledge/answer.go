@@ -6,6 +6,7 @@ package knowledge
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -377,6 +378,7 @@ func (lib *library) found(question string, hits []index.Hit, l lang.Lang) Answer
 	ans := lib.answer(hits[0].Doc, l)
 	confirms := index.Confirms(question)
 	best := hits[0].Score
+	shown := []string{lib.cards[hits[0].Doc].ID}
 	ans.Unsure = best < weakScore
 	for _, h := range hits[1:min(len(hits), 3)] {
 		if best > certain || h.Score < relatedShare*best {
@@ -384,7 +386,7 @@ func (lib *library) found(question string, hits []index.Hit, l lang.Lang) Answer
 		}
 		// Not its denial: nobody said of it what is not so.
 		c := lib.cards[lib.byID[lib.cards[h.Doc].ID]]
-		if c.ID == lib.cards[hits[0].Doc].ID {
+		if slices.Contains(shown, c.ID) {
 			continue
 		}
 		// Nor a yes or a no to something else, below a statement that wants one.
@@ -397,6 +399,7 @@ func (lib *library) found(question string, hits []index.Hit, l lang.Lang) Answer
 		}
 		ans.Answer += more
 		ans.Sources = append(ans.Sources, Source{Skill: c.Skill, Section: c.Title.In(l), URL: c.URL})
+		shown = append(shown, c.ID)
 	}
 	return ans
 }

@@ -75,10 +75,13 @@ func TestWhatCannotBeConfirmedIsSaidToBeOpen(t *testing.T) {
 
 func TestASecondCardIsNeverADenial(t *testing.T) {
 	a := New(Options{})
-	for _, q := range []string{"afterok:123 就是 123 成功结束才启动 是吧", "salloc ... bash, ssh drops overnight, the allocation is still mine, right?"} {
+	for _, q := range []string{"afterok:123 就是 123 成功结束才启动 是吧", "salloc ... bash, ssh drops overnight, the allocation is still mine, right?", "日志里 %j 替换成作业名 对不"} {
 		ans, err := a.Ask(t.Context(), Question{Text: q})
 		require.NoError(t, err)
 		_, second, _ := strings.Cut(ans.Answer, "\n\n")
 		require.NotRegexp(t, `(?m)^(?:No\. |不是这样。)`, second, q)
+		for i, src := range ans.Sources {
+			require.NotContains(t, ans.Sources[:i], src, "%s: no card twice", q)
+		}
 	}
 }
