@@ -32,6 +32,7 @@ func TestWhatTheNumbersGiveIsNoForecast(t *testing.T) {
 		"7B 模型在 256 张 H100 上训 2T token 要多久",
 		"what throughput will gbs 512 seq 8192 give on 64 B200",
 		"7B on 1T tokens with 256 H100: how many TFLOPS will I get",
+		"what will the step time be for 30B on 64 A100",
 		"how many GPU hours does a 7B model on 1T tokens need",
 		"训一个 30B 模型需要多少卡时",
 		"how fast will one iteration be with 7B on 16 A100, gbs 128 seq 4096",

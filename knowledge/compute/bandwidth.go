@@ -40,6 +40,7 @@ const (
 var (
 	algorithmGiven = lazy.New(`(?:` + algorithmBandwidth + `)` + toNumber + `\b(\d+(?:\.\d+)?)|` + perSecond + ` ?(?:of |的 ?)?(?:` + algorithmBandwidth + `)`)
 	busGiven       = lazy.New(`(?:` + busBandwidth + `)` + toNumber + `\b(\d+(?:\.\d+)?)|` + perSecond + ` ?(?:of |的 ?)?(?:` + busBandwidth + `)`)
+	rateOf         = lazy.New(perSecond + ` ?(?:of |的 ?)?(?:` + algorithmBandwidth + `)`)
 	algorithmNamed = lazy.New(algorithmBandwidth)
 	busNamed       = lazy.New(busBandwidth)
 	ranksNamed     = lazy.New(`\b(?:n|ranks?|nranks|gpus|卡数|rank ?数) ?(?:=|:|is|of|为|是)? ?(\d+)\b|(\d+)[- ]?(?:个 ?|张 ?|块 ?)?(?:ranks?\b|gpus?\b|卡|进程|processes\b|procs\b)`)
@@ -60,6 +61,8 @@ func bandwidth(q *question) string {
 	given, toBus := group(low, algorithmGiven.FindStringSubmatchIndex(low)), true
 	if other := group(low, busGiven.FindStringSubmatchIndex(low)); given == "" {
 		given, toBus = other, false
+	} else if other == given { // one number between the two names: "busbw from 45 GB/s algbw"
+		given, toBus = group(low, rateOf.FindStringSubmatchIndex(low)), rateOf.MatchString(low)
 	} else if other != "" {
 		return ""
 	}

@@ -17,6 +17,7 @@ func TestBandwidthOfTheBusAndOfTheAlgorithm(t *testing.T) {
 		"reduce-scatter algbw 48 GB/s, n=16, bus bandwidth":                 "busbw 45 GB/s",
 		"alltoall 32 个 rank,busbw 31 GB/s,algbw 是多少":                        "algbw = 32 GB/s",
 		"busbw 150 GB/s for an all-reduce of 4 ranks: algbw?":               "algbw 100 GB/s",
+		"busbw of 90 GB/s algbw, alltoall, 10 ranks?":                       "busbw 81 GB/s",
 		"broadcast with algbw 77 on 8 gpus, busbw":                          "busbw 77 GB/s",
 		"2 个节点每节点 8 卡 algbw 40GB/s 换成 busbw":                                "busbw = 75 GB/s",
 	})
