@@ -300,12 +300,11 @@ func (a *Answerer) find(q Question) finding {
 				continue
 			}
 			if r, ok := compute.Answer(t, l); ok {
-				var written finding // nothing, where the value alone is wanted
+				written := finding{hits: hits} // nothing, where the value alone is wanted
 				if r.Told || !r.Wanted {
 					written = a.told(text, whole, l, why, hits)
 					written.doubt = !lib.surely(text, hits)
 				}
-				written.hits = hits
 				return a.joined(r, written, q)
 			}
 		}

@@ -82,16 +82,18 @@ func clauses(text string, fine bool) []string {
 	return list
 }
 
+// together is a question of some clauses.
+func together(list []string) string {
+	return strings.Trim(strings.Join(list, ""), " \t\r\n,.;:，。；：、…")
+}
+
 // hearsay finds who wants, asks or says what follows.
 var hearsay = lazy.New(`(?i)^.{0,24}?\b(?:asks?|asking|wants?|swears?|says?|thinks?|believes?|insists?|claims?)(?: me| us)?(?: to know| that| if)?[ :,]+`)
 
 // withoutStory is what is left of a question without the clauses that tell of
-// somebody's life, in pieces; none where there is no such clause, nothing else, or
-// one of them asks for something itself: then that is what is asked.
+// somebody's life, in pieces; none where there is nothing else, or one of them
+// asks for something itself: then that is what is asked.
 func withoutStory(text string) (rest []string, dropped string) {
-	if !life.MatchString(text) {
-		return nil, ""
-	}
 	for _, c := range clauses(text, false) {
 		if !life.MatchString(c) {
 			rest = append(rest, c)
@@ -202,7 +204,7 @@ func (a *Answerer) besides(q Question, rest []string, dropped string) (finding, 
 	}
 	pun := puns.MatchString(dropped)
 	for from, first := range rest {
-		q.Text = strings.Trim(strings.Join(rest[from:], ""), " \t\r\n,.;:，。；：、…")
+		q.Text = together(rest[from:])
 		if f, ok := a.plainly(q, pun); ok {
 			return f, true
 		}
@@ -230,7 +232,7 @@ func (a *Answerer) ending(q Question) (finding, bool) {
 		if slices.ContainsFunc(lib.index.Strangers(before, -1), func(s index.Stranger) bool { return s.Name }) {
 			break
 		}
-		q.Text = strings.Trim(strings.Join(list[from:], ""), " \t\r\n,.;:，。；：、…")
+		q.Text = together(list[from:])
 		if !asks.MatchString(q.Text) || pronoun.MatchString(q.Text) || !lib.firm(q.Text) || len(lib.index.Strangers(q.Text, -1)) > 0 {
 			continue
 		}
