@@ -3,6 +3,7 @@
 package lang
 
 import (
+	"fmt"
 	"unicode"
 	"unicode/utf8"
 )
@@ -63,4 +64,26 @@ func (t Text) In(l Lang) string {
 		return t.ZH
 	}
 	return t.EN
+}
+
+// With returns t with values set into both languages, by the verbs of package
+// fmt; the Chinese may number them: %[2]s. A value that is a Text is set in each
+// language's own words.
+func (t Text) With(values ...any) Text {
+	return Text{EN: fmt.Sprintf(t.EN, valuesIn(EN, values)...), ZH: fmt.Sprintf(t.ZH, valuesIn(ZH, values)...)}
+}
+
+// Same is a text that both languages write alike, such as a command or what
+// Slurm said.
+func Same(words string) Text { return Text{EN: words, ZH: words} }
+
+func valuesIn(l Lang, values []any) []any {
+	in := make([]any, len(values))
+	for i, v := range values {
+		if t, ok := v.(Text); ok {
+			v = t.In(l)
+		}
+		in[i] = v
+	}
+	return in
 }

@@ -19,3 +19,10 @@ func TestCapital(t *testing.T) {
 		require.Equal(t, want, Capital(given))
 	}
 }
+
+func TestWithSetsValuesInBothLanguages(t *testing.T) {
+	node := Text{EN: "node %s", ZH: "节点 %s"}.With("gpu7")
+	require.Equal(t, Text{EN: "node gpu7 of job 12 failed", ZH: "作业 12 的节点 gpu7 失败"},
+		Text{EN: "%s of job %d failed", ZH: "作业 %[2]d 的%[1]s 失败"}.With(node, 12))
+	require.Equal(t, Text{EN: "sbatch", ZH: "sbatch"}, Same("sbatch"))
+}
