@@ -45,7 +45,7 @@ generate: ## write what is generated from code: docs, skills' tables, manifests
 	$(GO) generate ./...
 
 conformance: ## score rules, lint, diagnosis and answers, by topic
-	$(GO) test -count=1 -v -run 'Conformance|Agrees|Floor' ./knowledge/... ./slurm/lint ./slurm/diagnose
+	$(GO) test -count=1 -v -run 'Conformance|Verdicts|Agrees|Floor' ./knowledge/... ./slurm/lint ./slurm/diagnose
 
 bench-diagnose: ## diagnosis of 3.3 GB of logs beside ripgrep; makes its own data
 	$(GO) test -run '^$$' -bench Folder -benchtime 3x ./slurm/diagnose
