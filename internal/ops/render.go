@@ -83,7 +83,7 @@ func render(_ context.Context, c *Call, in RenderIn) (RenderOut, error) {
 func (c *Call) warnings(sc job.Script) []string {
 	var all []string
 	for _, w := range sc.Warnings {
-		all = append(all, job.Say(w, c.Lang))
+		all = append(all, w.In(c.Lang))
 	}
 	return all
 }

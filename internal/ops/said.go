@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
 // Errors are written in English where they arise: the code below, which knows no
@@ -62,7 +61,7 @@ func Say(text string, l lang.Lang) string { return phrases().Say(text, l) }
 
 // phrases are made ready at the first Chinese error.
 var phrases = sync.OnceValue(func() *lang.Phrases {
-	return lang.NewPhrases(saidByOperations, saidByArguments, saidByDoors, saidByClusters, job.Sentences(), helpTexts())
+	return lang.NewPhrases(saidByOperations, saidByArguments, saidByDoors, saidByClusters, helpTexts())
 })
 
 var attemptPhrases = sync.OnceValue(func() *lang.Phrases { return lang.NewPhrases(attempts) })

@@ -172,7 +172,7 @@ func fieldErrors(err error) error {
 		if f.Value != "" {
 			value = fmt.Sprintf("%q ", f.Value)
 		}
-		e := &Error{Code: BadInput, Field: f.Field, Message: value + f.Msg, Fix: f.Fix}
+		e := &Error{Code: BadInput, Field: f.Field, Message: value + f.Msg.EN, Fix: f.Fix.EN}
 		e.zh.message, e.zh.fix = f.In(lang.ZH)
 		e.zh.message = value + e.zh.message
 		all = append(all, e)

@@ -37,9 +37,9 @@ func RenderLine(line []byte, o Options) []byte {
 	}
 	switch {
 	case err != nil:
-		err = notSpec("not a JSON line: "+err.Error(), `write {"id": …, "spec": {…}}`)
+		err = notSpec(phrase("not a JSON line: %s", "不是 JSON 行：%s", err.Error()), phrase(`write {"id": …, "spec": {…}}`, `请写 {"id": …, "spec": {…}}`))
 	case in.Spec == nil:
-		err = notSpec("is missing", `write {"id": …, "spec": {…}}`)
+		err = notSpec(phrase("is missing", "缺失"), phrase(`write {"id": …, "spec": {…}}`, `请写 {"id": …, "spec": {…}}`))
 	default:
 		var script Script
 		script, err = renderText(in.Spec, o)
@@ -68,7 +68,7 @@ func renderText(text []byte, o Options) (Script, error) {
 func asBatchError(err error) *batchError {
 	out := &batchError{Code: "bad_input", Field: "spec", Message: err.Error()}
 	if es := AsFieldErrors(err); len(es) > 0 {
-		out.Field, out.Fix = es[0].Field, es[0].Fix
+		out.Field, out.Fix = es[0].Field, es[0].Fix.EN
 	}
 	return out
 }

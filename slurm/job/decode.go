@@ -1,12 +1,12 @@
 package job
 
 import (
-	"errors"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/near"
 )
 
@@ -20,7 +20,7 @@ func Decode(data []byte) (Spec, error) {
 		return Spec{}, err
 	}
 	if root.kind != isMap {
-		return Spec{}, notSpec("is "+string(root.kind), "write name: value lines")
+		return Spec{}, notSpec(root.kind.said(), phrase("write name: value lines", "请写成 name: value 形式的行"))
 	}
 	var s Spec
 	var d decoder
@@ -34,22 +34,9 @@ func Decode(data []byte) (Spec, error) {
 	return Spec{}, d.errs
 }
 
-// AsFieldErrors returns the field errors inside err, which may hold none.
-func AsFieldErrors(err error) FieldErrors {
-	var many FieldErrors
-	if errors.As(err, &many) {
-		return many
-	}
-	var one *FieldError
-	if errors.As(err, &one) {
-		return FieldErrors{one}
-	}
-	return nil
-}
-
 type decoder struct{ errs FieldErrors }
 
-func (d *decoder) fail(path string, n node, msg, fix string) {
+func (d *decoder) fail(path string, n node, msg, fix lang.Text) {
 	d.errs = append(d.errs, &FieldError{Field: path, Value: n.text, Msg: msg, Fix: fix})
 }
 
@@ -58,7 +45,7 @@ func (d *decoder) structure(n node, v reflect.Value, path string) {
 		return
 	}
 	if n.kind != isMap {
-		d.fail(path, n, "is "+string(n.kind), "write a map of "+strings.Join(namesOf(v.Type()), ", "))
+		d.fail(path, n, n.kind.said(), phrase("write a map of %s", "请写成映射，键为 %s", strings.Join(namesOf(v.Type()), ", ")))
 		return
 	}
 	for i, key := range n.keys {
@@ -114,7 +101,7 @@ func (d *decoder) value(n node, v reflect.Value, tag reflect.StructTag, path str
 		}
 		if text, ok := d.text(n, path); ok {
 			if text == "" {
-				d.fail(path, n, "is empty", "leave it out, or give a value")
+				d.fail(path, n, phrase("is empty", "为空"), phrase("leave it out, or give a value", "请去掉，或给出值"))
 			}
 			v.SetString(text)
 		}
@@ -128,7 +115,7 @@ func (d *decoder) value(n node, v reflect.Value, tag reflect.StructTag, path str
 			n = one
 		}
 		if n.kind != isList {
-			d.fail(path, n, "is "+string(n.kind), "write a list, one element each")
+			d.fail(path, n, n.kind.said(), phrase("write a list, one element each", "请写成列表，每项一个元素"))
 			return
 		}
 		v.Set(reflect.MakeSlice(v.Type(), len(n.list), len(n.list)))
@@ -138,7 +125,7 @@ func (d *decoder) value(n node, v reflect.Value, tag reflect.StructTag, path str
 		}
 	case reflect.Map:
 		if n.kind != isMap {
-			d.fail(path, n, "is "+string(n.kind), "write a map of NAME: value")
+			d.fail(path, n, n.kind.said(), phrase("write a map of NAME: value", "请写成 NAME: value 的映射"))
 			return
 		}
 		v.Set(reflect.MakeMap(v.Type()))
@@ -156,12 +143,12 @@ func (d *decoder) pointed(n node, v reflect.Value, path string) bool {
 			v.SetBool(strings.EqualFold(n.text, "true"))
 			return true
 		}
-		d.fail(path, n, "is "+string(n.kind), "write true or false")
+		d.fail(path, n, n.kind.said(), phrase("write true or false", "请写 true 或 false"))
 		return false
 	}
 	i, err := strconv.Atoi(n.text)
 	if n.kind != isInt || err != nil {
-		d.fail(path, n, "is not a whole number", "write a number such as 8")
+		d.fail(path, n, phrase("is not a whole number", "不是整数"), phrase("write a number such as 8", "请写数字，例如 8"))
 		return false
 	}
 	v.SetInt(int64(i))
@@ -174,17 +161,17 @@ func (d *decoder) text(n node, path string) (string, bool) {
 	case isText, isInt, isReal, isBool:
 		return n.text, true
 	}
-	d.fail(path, n, "is "+string(n.kind), "write one value, in quotes where needed")
+	d.fail(path, n, n.kind.said(), phrase("write one value, in quotes where needed", "请写一个值，必要时加引号"))
 	return "", false
 }
 
 // unknown is the error for a key that is no field, with the nearest one that is.
 func unknown(path, key string, names []string) *FieldError {
-	e := &FieldError{Field: path, Msg: "is not a field of the job specification"}
+	e := &FieldError{Field: path, Msg: phrase("is not a field of the job specification", "不是作业规格的字段")}
 	if near := nearest(key, names); near != "" {
-		e.Fix = "did you mean " + strings.TrimSuffix(path, key) + near + "?"
+		e.Fix = phrase("did you mean %s?", "是否想写 %s？", strings.TrimSuffix(path, key)+near)
 	} else {
-		e.Fix = "the fields are " + strings.Join(names, ", ")
+		e.Fix = phrase("the fields are %s", "可用字段：%s", strings.Join(names, ", "))
 	}
 	return e
 }

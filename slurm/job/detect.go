@@ -211,11 +211,11 @@ func (d *detection) kind(g nodeGroup) {
 }
 
 func (d *detection) accounts(byDefault, all string) {
-	list := slices.DeleteFunc(strings.Fields(all), func(a string) bool { return wordGrammar.check(a) != "" })
+	list := slices.DeleteFunc(strings.Fields(all), func(a string) bool { return wordGrammar.check(a) != fine })
 	slices.Sort(list)
 	list = slices.Compact(list)
 	first, en, zh := strings.TrimSpace(byDefault), "your default account", "你的默认账户"
-	if wordGrammar.check(first) != "" {
+	if wordGrammar.check(first) != fine {
 		if len(list) == 0 {
 			return
 		}
@@ -272,7 +272,7 @@ func (d *detection) shared(mounts string) {
 	var all []string
 	for line := range strings.Lines(mounts) {
 		f := strings.Fields(line)
-		if len(f) == 2 && slices.Contains(networked, f[1]) && checkAbsolute(f[0]) == "" && !slices.Contains(all, f[0]) {
+		if len(f) == 2 && slices.Contains(networked, f[1]) && checkAbsolute(f[0]) == fine && !slices.Contains(all, f[0]) {
 			all = append(all, f[0])
 		}
 	}
@@ -291,7 +291,7 @@ func (f Found) Refuses(answer string) lang.Text {
 	switch {
 	case f.Field == "shared":
 		for dir := range strings.SplitSeq(answer, ",") {
-			if checkAbsolute(dir) != "" {
+			if checkAbsolute(dir) != fine {
 				return lang.Text{EN: fmt.Sprintf("%q is no absolute path", dir), ZH: fmt.Sprintf("%q 不是绝对路径", dir)}
 			}
 		}

@@ -1,8 +1,11 @@
 package job
 
 import (
+	"errors"
 	"strconv"
 	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 // A FieldError is one field that cannot be what was given. Fix says what would
@@ -10,24 +13,27 @@ import (
 type FieldError struct {
 	Field string // the field's path, such as container.image
 	Value string // as given; text from outside
-	Msg   string
-	Fix   string
+	Msg   lang.Text
+	Fix   lang.Text
 }
 
-// Error names the field, the value, what is wrong and what would work. The
-// value is quoted, so that control characters show.
+// Error names the field, the value, what is wrong and what would work, in
+// English. The value is quoted, so that control characters show.
 func (e *FieldError) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Field + ": ")
 	if e.Value != "" {
 		b.WriteString(strconv.QuoteToGraphic(shorten(e.Value)) + " ")
 	}
-	b.WriteString(e.Msg)
-	if e.Fix != "" {
-		b.WriteString("; " + e.Fix)
+	b.WriteString(e.Msg.EN)
+	if e.Fix.EN != "" {
+		b.WriteString("; " + e.Fix.EN)
 	}
 	return b.String()
 }
+
+// In returns what is wrong with the field and what would work, in language l.
+func (e *FieldError) In(l lang.Lang) (msg, fix string) { return e.Msg.In(l), e.Fix.In(l) }
 
 // shorten keeps a message readable whatever was given.
 func shorten(s string) string {
@@ -57,4 +63,26 @@ func (es FieldErrors) Unwrap() []error {
 		errs[i] = e
 	}
 	return errs
+}
+
+// AsFieldErrors returns the field errors inside err, which may hold none.
+func AsFieldErrors(err error) FieldErrors {
+	var many FieldErrors
+	if errors.As(err, &many) {
+		return many
+	}
+	var one *FieldError
+	if errors.As(err, &one) {
+		return FieldErrors{one}
+	}
+	return nil
+}
+
+// phrase says one thing in both languages, with values set into both.
+func phrase(en, zh string, values ...any) lang.Text {
+	t := lang.Text{EN: en, ZH: zh}
+	if len(values) == 0 {
+		return t
+	}
+	return t.With(values...)
 }

@@ -1,7 +1,6 @@
 package job
 
 import (
-	"fmt"
 	"path"
 	"slices"
 	"strconv"
@@ -9,91 +8,111 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
-// A grammar says what one field accepts: what is wrong with a value, or "".
+// A grammar says what one field accepts: what is wrong with a value, or fine.
 type grammar struct {
-	check func(value string) string
-	fix   string // what would work
+	check func(value string) lang.Text
+	fix   lang.Text // what would work
+}
+
+// fine is what a grammar says of a value that it accepts.
+var fine lang.Text
+
+// or is why, or else where why says nothing.
+func or(why, otherwise lang.Text) lang.Text {
+	if why != fine {
+		return why
+	}
+	return otherwise
+}
+
+func longerThan(bytes int) lang.Text {
+	return phrase("is longer than %d bytes", "超过 %d 字节", bytes)
+}
+
+func oneOfThese(words []string) lang.Text {
+	return phrase("one of %s", "以下之一：%s", strings.Join(words, ", "))
 }
 
 // form is a grammar that one regular expression describes.
-func form(re, fix string) grammar {
+func form(re string, fix lang.Text) grammar {
 	r := lazy.New(`^(?:` + re + `)$`)
-	return grammar{func(v string) string {
+	return grammar{func(v string) lang.Text {
 		if r.MatchString(v) {
-			return ""
+			return fine
 		}
-		if why := unprintable(v); why != "" {
+		if why := unprintable(v); why != fine {
 			return why
 		}
-		return "has another form"
+		return phrase("has another form", "格式不符")
 	}, fix}
 }
 
 // oneOf is a grammar of few words.
 func oneOf(words ...string) grammar {
-	return grammar{func(v string) string {
+	return grammar{func(v string) lang.Text {
 		if slices.Contains(words, v) {
-			return ""
+			return fine
 		}
-		return "is not one of the words it may be"
-	}, "one of " + strings.Join(words, ", ")}
+		return phrase("is not one of the words it may be", "不在可选值之列")
+	}, oneOfThese(words)}
 }
 
 // unprintable says which character of v a line of text cannot show.
-func unprintable(v string) string {
+func unprintable(v string) lang.Text {
 	if !utf8.ValidString(v) {
-		return "is not valid UTF-8"
+		return phrase("is not valid UTF-8", "不是有效的 UTF-8")
 	}
 	for _, r := range v {
 		if shellword.Invisible(r) {
-			return fmt.Sprintf("holds the character %U, which does not show", r)
+			return phrase("holds the character %U, which does not show", "含有不可见字符 %U", r)
 		}
 	}
-	return ""
+	return fine
 }
 
 const word = `[A-Za-z0-9_][A-Za-z0-9._@+-]{0,127}`
 
 var (
-	nameGrammar = grammar{func(v string) string {
+	nameGrammar = grammar{func(v string) lang.Text {
 		switch {
 		case !nameForm.MatchString(v):
-			if why := unprintable(v); why != "" {
+			if why := unprintable(v); why != fine {
 				return why
 			}
-			return "is not a job name"
+			return phrase("is not a job name", "不是有效的作业名")
 		case strings.Trim(v, ".") == "" || v[0] == '-':
-			return "is not a job name"
+			return phrase("is not a job name", "不是有效的作业名")
 		}
-		return ""
-	}, "1 to 64 of letters, digits, '.', '_', '+', '-', not starting with '-'"}
-	wordGrammar  = form(word, "letters, digits, '.', '_', '-', '@', '+'")
-	wordsGrammar = form(word+`(?:,`+word+`)*`, "names of letters, digits, '.', '_', '-', with commas between")
-	hostGrammar  = grammar{checkHosts, "node names such as gpu[01-04,7], at most 10000 of them"}
+		return fine
+	}, phrase("1 to 64 of letters, digits, '.', '_', '+', '-', not starting with '-'", "1 到 64 个字母、数字、'.'、'_'、'+'、'-'，不以 '-' 开头")}
+	wordGrammar  = form(word, phrase("letters, digits, '.', '_', '-', '@', '+'", "字母、数字、'.'、'_'、'-'、'@'、'+'"))
+	wordsGrammar = form(word+`(?:,`+word+`)*`, phrase("names of letters, digits, '.', '_', '-', with commas between", "由字母、数字、'.'、'_'、'-' 组成的名称，用逗号分隔"))
+	hostGrammar  = grammar{checkHosts, phrase("node names such as gpu[01-04,7], at most 10000 of them", "节点名，例如 gpu[01-04,7]，最多 10000 个")}
 	timeGrammar  = form(`(?i:unlimited|infinite)|[0-9]{1,9}|[0-9]{1,9}:[0-9]{1,2}(?::[0-9]{1,2})?|[0-9]{1,6}-[0-9]{1,2}(?::[0-9]{1,2}){0,2}`,
-		"minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM or D-HH:MM:SS, such as 04:00:00")
-	memGrammar        = form(`[0-9]{1,12}[KMGTkmgt]?`, "a number with K, M, G or T, such as 1000G, or 0 for all")
-	signalGrammar     = grammar{checkSignal, "a signal and the seconds before the end, such as USR1@300 or B:TERM@120"}
-	dependencyGrammar = grammar{checkDependency, "such as afterok:4711, afterany:12:13 or singleton, joined with ',' for all or '?' for any"}
-	arrayGrammar      = grammar{checkArray, "such as 1-10%1, 0-15:4 or 1,3,5-7"}
-	constraintGrammar = grammar{checkConstraint, "features joined with & or |, such as h100&ib or [rack1|rack2]"}
-	beginGrammar      = grammar{checkBegin, "such as 16:00, now+2hours, tomorrow or 2030-01-20T12:34:00"}
-	mailUserGrammar   = form(`[A-Za-z0-9_][A-Za-z0-9._+-]{0,63}(?:@[A-Za-z0-9][A-Za-z0-9.-]{0,252})?`, "a user or an address such as alice@example.org")
-	mailTypeGrammar   = grammar{checkMailTypes, "of " + strings.Join(mailTypes, ", ")}
-	commentGrammar    = grammar{func(v string) string {
+		phrase("minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM or D-HH:MM:SS, such as 04:00:00", "分钟数、MM:SS、HH:MM:SS、D-HH、D-HH:MM 或 D-HH:MM:SS，例如 04:00:00"))
+	memGrammar        = form(`[0-9]{1,12}[KMGTkmgt]?`, phrase("a number with K, M, G or T, such as 1000G, or 0 for all", "带 K、M、G 或 T 的数，例如 1000G；0 表示全部"))
+	signalGrammar     = grammar{checkSignal, phrase("a signal and the seconds before the end, such as USR1@300 or B:TERM@120", "信号与距结束的秒数，例如 USR1@300 或 B:TERM@120")}
+	dependencyGrammar = grammar{checkDependency, phrase("a dependency such as afterok:4711, afterany:12:13 or singleton, joined with ',' for all or '?' for any", "依赖，例如 afterok:4711、afterany:12:13 或 singleton；用 ',' 表示全部满足，'?' 表示任一满足")}
+	arrayGrammar      = grammar{checkArray, phrase("indices such as 1-10%1, 0-15:4 or 1,3,5-7", "数组下标，例如 1-10%1、0-15:4 或 1,3,5-7")}
+	constraintGrammar = grammar{checkConstraint, phrase("features joined with & or |, such as h100&ib or [rack1|rack2]", "用 & 或 | 连接的特性，例如 h100&ib 或 [rack1|rack2]")}
+	beginGrammar      = grammar{checkBegin, phrase("a time such as 16:00, now+2hours, tomorrow or 2030-01-20T12:34:00", "时间，例如 16:00、now+2hours、tomorrow 或 2030-01-20T12:34:00")}
+	mailUserGrammar   = form(`[A-Za-z0-9_][A-Za-z0-9._+-]{0,63}(?:@[A-Za-z0-9][A-Za-z0-9.-]{0,252})?`, phrase("a user or an address such as alice@example.org", "用户名或邮件地址，例如 alice@example.org"))
+	mailTypeGrammar   = grammar{checkMailTypes, phrase("events of %s", "以下事件：%s", strings.Join(mailTypes, ", "))}
+	commentGrammar    = grammar{func(v string) lang.Text {
 		if len(v) > 1024 {
-			return "is longer than 1024 bytes"
+			return longerThan(1024)
 		}
 		return unprintable(v)
-	}, "one line of text"}
-	everyGrammar   = form(`hourly|daily|weekly|[1-9][0-9]{0,4}(?:m|h|d|min|minutes|hours|days)`, "hourly, daily, weekly or a period such as 30m, 12h, 2d")
-	envNameGrammar = form(`[A-Za-z_][A-Za-z0-9_]{0,127}`, "letters, digits and '_', not starting with a digit")
-	rdzvKeyGrammar = form(`[a-z][a-z0-9_]{0,63}`, "an option such as join_timeout")
+	}, phrase("one line of text", "一行文本")}
+	everyGrammar   = form(`hourly|daily|weekly|[1-9][0-9]{0,4}(?:m|h|d|min|minutes|hours|days)`, phrase("hourly, daily, weekly or a period such as 30m, 12h, 2d", "hourly、daily、weekly，或间隔如 30m、12h、2d"))
+	envNameGrammar = form(`[A-Za-z_][A-Za-z0-9_]{0,127}`, phrase("letters, digits and '_', not starting with a digit", "字母、数字与 '_'，不以数字开头"))
+	rdzvKeyGrammar = form(`[a-z][a-z0-9_]{0,63}`, phrase("an option such as join_timeout", "选项名，例如 join_timeout"))
 )
 
 var (
@@ -101,25 +120,25 @@ var (
 	hostsForm = lazy.New(`^[A-Za-z0-9._,\[\]-]+$`)
 )
 
-func checkHosts(v string) string {
+func checkHosts(v string) lang.Text {
 	if strings.Contains(v, "/") {
-		return "has a '/', with which Slurm reads names from a file"
+		return phrase("has a '/', with which Slurm reads names from a file", "含有 '/'，Slurm 会把它当作文件来读取节点名")
 	}
 	if len(v) > 64<<10 || !hostsForm.MatchString(v) {
-		return cmpOr(unprintable(v), "is not a list of nodes")
+		return or(unprintable(v), phrase("is not a list of nodes", "不是节点列表"))
 	}
 	names, err := hostlist.Expand(v)
 	switch {
 	case err != nil:
-		return "is not a list of nodes: " + err.Error()
+		return phrase("is not a list of nodes: %s", "不是节点列表：%s", err.Error())
 	case len(names) == 0:
-		return "names no node"
+		return phrase("names no node", "没有指明任何节点")
 	case len(names) > 10_000:
-		return fmt.Sprintf("names %d nodes", len(names))
+		return phrase("names %d nodes", "指明了 %d 个节点", len(names))
 	case strings.HasPrefix(v, "-") || strings.Contains(v, ",-"):
-		return "has a name that starts with '-'"
+		return phrase("has a name that starts with '-'", "含有以 '-' 开头的名称")
 	}
-	return ""
+	return fine
 }
 
 // signals are the names that Slurm's --signal knows, without SIG.
@@ -127,25 +146,25 @@ var signals = strings.Fields("HUP INT QUIT ABRT KILL ALRM TERM USR1 USR2 URG CON
 
 var signalForm = lazy.New(`^(?:(?i:R|B|RB|BR):)?(?i:SIG)?([A-Za-z0-9]{1,8})(?:@([0-9]{1,5}))?$`)
 
-func checkSignal(v string) string {
+func checkSignal(v string) lang.Text {
 	m := signalForm.FindStringSubmatch(v)
 	if m == nil {
-		return cmpOr(unprintable(v), "has another form")
+		return or(unprintable(v), phrase("has another form", "格式不符"))
 	}
 	if n, err := strconv.Atoi(m[1]); err == nil && n >= 1 && n <= 64 {
 		return secondsOf(m[2])
 	}
 	if !slices.Contains(signals, strings.ToUpper(m[1])) {
-		return "names no signal that Slurm knows"
+		return phrase("names no signal that Slurm knows", "不是 Slurm 认识的信号")
 	}
 	return secondsOf(m[2])
 }
 
-func secondsOf(s string) string {
+func secondsOf(s string) lang.Text {
 	if n, _ := strconv.Atoi(s); n > 65535 {
-		return "is more than 65535 seconds early"
+		return phrase("is more than 65535 seconds early", "提前量超过 65535 秒")
 	}
-	return ""
+	return fine
 }
 
 var (
@@ -154,25 +173,25 @@ var (
 	bareID         = lazy.New(`^` + jobs + `$`)
 )
 
-func checkDependency(v string) string {
+func checkDependency(v string) lang.Text {
 	if strings.Contains(v, ",") && strings.Contains(v, "?") {
-		return "mixes ',' and '?'"
+		return phrase("mixes ',' and '?'", "混用了 ',' 与 '?'")
 	}
 	for _, one := range strings.FieldsFunc(v+" ", func(r rune) bool { return r == ',' || r == '?' }) {
 		one = strings.TrimSuffix(one, " ")
 		switch {
 		case bareID.MatchString(one):
-			return "does not say which end to wait for (Slurm would take afterany)"
+			return phrase("does not say which end to wait for (Slurm would take afterany)", "没有说明等待哪种结束（Slurm 会当作 afterany）")
 		case strings.HasPrefix(one, "expand"):
-			return "would change another job"
+			return phrase("would change another job", "会改变另一个作业")
 		case !dependencyForm.MatchString(one):
-			return cmpOr(unprintable(v), "is not a dependency that Slurm knows")
+			return or(unprintable(v), phrase("is not a dependency that Slurm knows", "不是 Slurm 认识的依赖"))
 		}
 	}
 	if strings.Trim(v, ",?") != v || v == "" {
-		return "ends in the middle"
+		return phrase("ends in the middle", "不完整")
 	}
-	return ""
+	return fine
 }
 
 var arrayPart = lazy.New(`^([0-9]{1,7})(?:-([0-9]{1,7})(?::([0-9]{1,7}))?)?$`)
@@ -180,17 +199,17 @@ var arrayPart = lazy.New(`^([0-9]{1,7})(?:-([0-9]{1,7})(?::([0-9]{1,7}))?)?$`)
 // maxArray is the highest index that Slurm's MaxArraySize can be set to allow.
 const maxArray = 4_000_000
 
-func checkArray(v string) string {
+func checkArray(v string) lang.Text {
 	list, most, limited := strings.Cut(v, "%")
 	if limited {
 		if n, err := strconv.Atoi(most); err != nil || n < 1 || most[0] == '+' {
-			return "lets no element run: a number of at least 1 follows %"
+			return phrase("lets no element run: a number of at least 1 follows %", "不允许任何元素运行：% 之后须为至少 1 的数")
 		}
 	}
 	for _, s := range strings.Split(list, ",") {
 		m := arrayPart.FindStringSubmatch(s)
 		if m == nil {
-			return cmpOr(unprintable(v), "is not a list of indices")
+			return or(unprintable(v), phrase("is not a list of indices", "不是数组下标列表"))
 		}
 		lo, _ := strconv.Atoi(m[1])
 		hi := lo
@@ -199,23 +218,23 @@ func checkArray(v string) string {
 		}
 		switch {
 		case hi < lo:
-			return "counts down"
+			return phrase("counts down", "是递减的")
 		case hi > maxArray:
-			return fmt.Sprintf("has an index over %d", maxArray)
+			return phrase("has an index over %d", "下标超过 %d", maxArray)
 		case m[3] != "" && strings.Trim(m[3], "0") == "":
-			return "has a step of 0"
+			return phrase("has a step of 0", "步长为 0")
 		}
 	}
-	return ""
+	return fine
 }
 
 var constraintForm = lazy.New(`^[A-Za-z0-9_.:=+&|*()\[\],-]{1,512}$`)
 
 var uncounted = lazy.New(`\*(?:0|[^0-9]|$)`)
 
-func checkConstraint(v string) string {
+func checkConstraint(v string) lang.Text {
 	if !constraintForm.MatchString(v) {
-		return cmpOr(unprintable(v), "has a character that features do not have")
+		return or(unprintable(v), phrase("has a character that features do not have", "含有节点特性不会有的字符"))
 	}
 	var open []byte
 	for i := range len(v) {
@@ -224,21 +243,21 @@ func checkConstraint(v string) string {
 			open = append(open, c)
 		case ')', ']':
 			if len(open) == 0 || (open[len(open)-1] == '(') != (c == ')') {
-				return "has brackets that do not match"
+				return phrase("has brackets that do not match", "括号不配对")
 			}
 			open = open[:len(open)-1]
 		}
 	}
 	if len(open) > 0 {
-		return "has brackets that do not match"
+		return phrase("has brackets that do not match", "括号不配对")
 	}
 	if uncounted.MatchString(v) {
-		return "has a '*' without a number of nodes of at least 1"
+		return phrase("has a '*' without a number of nodes of at least 1", "'*' 之后没有至少为 1 的节点数")
 	}
 	if strings.IndexAny(v[:1], "&|*-,=") == 0 || strings.ContainsAny(v[len(v)-1:], "&|*,") {
-		return "starts or ends with an operator"
+		return phrase("starts or ends with an operator", "以运算符开头或结尾")
 	}
-	return ""
+	return fine
 }
 
 // beginForm is the grammar of --begin in Slurm's manual: a word, a time of
@@ -259,107 +278,107 @@ var (
 	isoDate    = lazy.New(`[0-9]{4}-[0-9]{2}-[0-9]{2}`)
 )
 
-func checkBegin(v string) string {
+func checkBegin(v string) lang.Text {
 	if !beginWords.MatchString(v) {
-		return cmpOr(unprintable(v), "is not a time that Slurm knows")
+		return or(unprintable(v), phrase("is not a time that Slurm knows", "不是 Slurm 认识的时间"))
 	}
 	if d := isoDate.FindString(v); d != "" {
 		if _, err := time.Parse(time.DateOnly, d); err != nil {
-			return "names a day that no month has"
+			return phrase("names a day that no month has", "日期不存在")
 		}
 	}
-	return ""
+	return fine
 }
 
 var mailTypes = strings.Fields("NONE BEGIN END FAIL REQUEUE ALL INVALID_DEPEND STAGE_OUT TIME_LIMIT TIME_LIMIT_90 TIME_LIMIT_80 TIME_LIMIT_50 ARRAY_TASKS")
 
-func checkMailTypes(v string) string {
+func checkMailTypes(v string) lang.Text {
 	for _, one := range strings.Split(v, ",") {
 		if !slices.Contains(mailTypes, strings.ToUpper(one)) {
-			return cmpOr(unprintable(v), "has an event that Slurm does not mail about")
+			return or(unprintable(v), phrase("has an event that Slurm does not mail about", "含有 Slurm 不发邮件的事件"))
 		}
 	}
-	return ""
+	return fine
 }
 
 // checkPath says what is wrong with a path that the script will use as it
 // stands: nothing in it is expanded.
-func checkPath(v string) string {
+func checkPath(v string) lang.Text {
 	switch {
-	case unprintable(v) != "":
+	case unprintable(v) != fine:
 		return unprintable(v)
 	case len(v) > 4096:
-		return "is longer than 4096 bytes"
+		return longerThan(4096)
 	case strings.HasPrefix(v, "-"):
-		return "starts with '-'"
+		return phrase("starts with '-'", "以 '-' 开头")
 	case strings.HasPrefix(v, "~"):
-		return "starts with '~', which is not expanded"
+		return phrase("starts with '~', which is not expanded", "以 '~' 开头，而此处不会展开")
 	case slices.Contains(strings.Split(v, "/"), ".."):
-		return "goes up with '..'"
+		return phrase("goes up with '..'", "用 '..' 指向了上级目录")
 	}
-	return ""
+	return fine
 }
 
-func checkAbsolute(v string) string {
-	if why := checkPath(v); why != "" {
+func checkAbsolute(v string) lang.Text {
+	if why := checkPath(v); why != fine {
 		return why
 	}
 	if !path.IsAbs(v) {
-		return "is not absolute"
+		return phrase("is not absolute", "不是绝对路径")
 	}
-	return ""
+	return fine
 }
 
 // checkLogDir is stricter than a path: Slurm gives % and \ a meaning in the
 // names of logs, and a name with $ would be made as it stands.
-func checkLogDir(v string) string {
+func checkLogDir(v string) lang.Text {
 	switch {
-	case checkPath(v) != "":
+	case checkPath(v) != fine:
 		return checkPath(v)
 	case path.IsAbs(v):
-		return "lies outside the worktree"
+		return phrase("lies outside the worktree", "位于工作树之外")
 	case strings.ContainsAny(v, "%\\$`"):
-		return "has a character of % \\ $ `, which Slurm or a reader would take for more than a name"
+		return phrase("has a character of % \\ $ `, which Slurm or a reader would take for more than a name", "含有 % \\ $ ` 之一，Slurm 或读者会把它当成名称以外的东西")
 	}
-	return ""
+	return fine
 }
 
 var registry = lazy.New(`^[A-Za-z0-9][A-Za-z0-9._:/@#+=-]{0,511}$`)
 
 // checkImage takes a path of an image file or a name in a registry.
-func checkImage(v string) string {
-	if why := checkPath(v); why != "" {
+func checkImage(v string) lang.Text {
+	if why := checkPath(v); why != fine {
 		return why
 	}
 	if strings.HasPrefix(v, "/") || strings.HasPrefix(v, "./") {
-		return ""
+		return fine
 	}
 	if !registry.MatchString(v) {
-		return "is neither a path nor a name in a registry"
+		return phrase("is neither a path nor a name in a registry", "既不是路径，也不是镜像仓库中的名称")
 	}
-	return ""
+	return fine
 }
 
 var mountFlags = lazy.New(`^[A-Za-z0-9_=+,-]{1,128}$`)
 
-func checkMount(v string) string {
+func checkMount(v string) lang.Text {
 	parts := strings.Split(v, ":")
 	if len(parts) > 3 {
-		return "has more than host:inside:flags"
+		return phrase("has more than host:inside:flags", "多于 host:inside:flags 三段")
 	}
 	for _, p := range parts[:min(2, len(parts))] {
-		if why := checkAbsolute(p); why != "" {
+		if why := checkAbsolute(p); why != fine {
 			return why
 		}
 		if strings.Contains(p, ",") {
-			return "has a comma, which separates mounts"
+			return phrase("has a comma, which separates mounts", "含有逗号，而逗号用于分隔多个挂载")
 		}
 	}
 	if len(parts) > 1 && path.Clean(parts[1]) == "/" {
-		return "would hide the whole image"
+		return phrase("would hide the whole image", "会遮住整个镜像")
 	}
 	if len(parts) == 3 && !mountFlags.MatchString(parts[2]) {
-		return "has flags that no runtime knows"
+		return phrase("has flags that no runtime knows", "含有任何容器运行时都不认识的标志")
 	}
-	return ""
+	return fine
 }

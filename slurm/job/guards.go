@@ -110,7 +110,7 @@ func (r *rendering) sharedPaths() []string {
 			}
 		}
 		isData := slices.Contains(dataFlags, flag)
-		if !isData && !slices.Contains(pathFlags, flag) || !strings.HasPrefix(value, "/") || checkPath(value) != "" {
+		if !isData && !slices.Contains(pathFlags, flag) || !strings.HasPrefix(value, "/") || checkPath(value) != fine {
 			continue
 		}
 		if isData {

@@ -40,19 +40,19 @@ func Images(in Image) ([]Step, error) {
 		in.Variant = "dev"
 	}
 	if in.Variant != "dev" && in.Variant != "lts" {
-		return nil, &FieldError{Field: "variant", Value: in.Variant, Msg: "is not an image of Megatron-LM's", Fix: "dev or lts"}
+		return nil, &FieldError{Field: "variant", Value: in.Variant, Msg: phrase("is not an image of Megatron-LM's", "不是 Megatron-LM 的镜像"), Fix: phrase("dev or lts", "dev 或 lts")}
 	}
 	tree := "."
 	if in.Worktree != "" {
-		if why := checkAbsolute(in.Worktree); why != "" {
-			return nil, &FieldError{Field: "worktree", Value: in.Worktree, Msg: why, Fix: "give an absolute path"}
+		if why := checkAbsolute(in.Worktree); why != fine {
+			return nil, &FieldError{Field: "worktree", Value: in.Worktree, Msg: why, Fix: phrase("give an absolute path", "请给出绝对路径")}
 		}
 		tree = quote(in.Worktree)
 	}
 	base := `"$(cat docker/.ngc_version.` + in.Variant + `)"`
 	if b := strings.TrimSpace(in.Base); b != "" {
-		if checkImage(b) != "" {
-			return nil, &FieldError{Field: "base", Value: b, Msg: "is not an image's name", Fix: "give the text of docker/.ngc_version." + in.Variant}
+		if checkImage(b) != fine {
+			return nil, &FieldError{Field: "base", Value: b, Msg: phrase("is not an image's name", "不是镜像名"), Fix: phrase("give the text of docker/.ngc_version.%s", "请给出 docker/.ngc_version.%s 的内容", in.Variant)}
 		}
 		base = quote(b)
 	}
@@ -97,7 +97,7 @@ var scpRemote = lazy.New(`^(?:[A-Za-z0-9._-]+@)?([A-Za-z0-9][A-Za-z0-9.-]*):[^/]
 // registryHost is the host of a git remote, in any of git's forms, without its
 // port, which is git's and not the registry's.
 func registryHost(remote string) (string, error) {
-	bad := &FieldError{Field: "remote", Value: remote, Msg: "is not the URL of a git remote", Fix: "such as git@gitlab.example.com:group/project.git"}
+	bad := &FieldError{Field: "remote", Value: remote, Msg: phrase("is not the URL of a git remote", "不是 git 远端的 URL"), Fix: phrase("such as git@gitlab.example.com:group/project.git", "例如 git@gitlab.example.com:group/project.git")}
 	host := ""
 	if m := scpRemote.FindStringSubmatch(remote); m != nil && !strings.Contains(remote, "://") {
 		host = m[1]
@@ -116,10 +116,10 @@ func registryHost(remote string) (string, error) {
 func Distribute(s Spec, o Options, tar string) (Script, error) {
 	s = o.Site.Fill(s)
 	if !s.contained() {
-		return Script{}, FieldErrors{{Field: "container.image", Msg: "is missing", Fix: "give the image to distribute, and container.runtime"}}
+		return Script{}, FieldErrors{{Field: "container.image", Msg: phrase("is missing", "缺失"), Fix: phrase("give the image to distribute, and container.runtime", "请给出要分发的镜像与 container.runtime")}}
 	}
-	if tar != "" && checkAbsolute(tar) != "" {
-		return Script{}, FieldErrors{{Field: "tar", Value: tar, Msg: checkAbsolute(tar), Fix: "give the absolute path of a docker save file that every node sees"}}
+	if tar != "" && checkAbsolute(tar) != fine {
+		return Script{}, FieldErrors{{Field: "tar", Value: tar, Msg: checkAbsolute(tar), Fix: phrase("give the absolute path of a docker save file that every node sees", "请给出所有节点可见的 docker save 文件的绝对路径")}}
 	}
 	image := s.Container.Image
 	if s.Container.Runtime == Docker && strings.HasSuffix(image, ".tar") && path.IsAbs(image) {
@@ -133,7 +133,7 @@ func Distribute(s Spec, o Options, tar string) (Script, error) {
 	case s.Container.Runtime == Docker:
 		get = `docker pull --quiet "$1"`
 	case !strings.HasPrefix(image, "/") && !strings.HasPrefix(image, "./"):
-		return Script{}, FieldErrors{{Field: "container.image", Value: image, Msg: "is a registry's name, which each node would fetch by itself", Fix: "make a file of it once: enroot import -o FILE.sqsh docker://IMAGE"}}
+		return Script{}, FieldErrors{{Field: "container.image", Value: image, Msg: phrase("is a registry's name, which each node would fetch by itself", "是镜像仓库中的名称，每个节点都会各自拉取"), Fix: phrase("make a file of it once: enroot import -o FILE.sqsh docker://IMAGE", "请先转成文件一次：enroot import -o FILE.sqsh docker://IMAGE")}}
 	}
 	if errs := s.Validate(); len(errs) > 0 {
 		return Script{}, FieldErrors(errs)

@@ -104,7 +104,7 @@ func TestTheEnvironmentLiesWhereTheContainerSeesIt(t *testing.T) {
 			s.Container = job.Container{Runtime: job.Singularity, Image: "/images/a.sif", Mounts: c.mounts}
 			script, err := job.Render(s, job.Options{})
 			require.NoError(t, err)
-			require.Equal(t, c.warns, strings.Contains(strings.Join(script.Warnings, "\n"), "is not mounted into the container"))
+			require.Equal(t, c.warns, strings.Contains(warned(script), "is not mounted into the container"))
 			require.Equal(t, c.sees != "", strings.Contains(script.Text, "no virtual environment in"), "no host uv sync is asked for where the image has it")
 			require.Contains(t, script.Text, c.sees)
 		})

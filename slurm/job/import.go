@@ -450,7 +450,7 @@ func (m *importer) activates(words []string) bool {
 		return false
 	}
 	dir, ok := strings.CutSuffix(words[1], "/bin/activate")
-	if !ok || checkPath(dir) != "" || strings.ContainsAny(dir, "$`") {
+	if !ok || checkPath(dir) != fine || strings.ContainsAny(dir, "$`") {
 		return false
 	}
 	if rest, in := below(path.Clean(m.spec.Worktree), path.Clean(dir)); in && path.IsAbs(dir) {
@@ -468,7 +468,7 @@ func (m *importer) logs() {
 		if rest, ok := below(path.Clean(m.spec.Worktree), path.Clean(dir)); ok && path.IsAbs(dir) {
 			dir = rest
 		}
-		if dir != "" && checkLogDir(dir) == "" {
+		if dir != "" && checkLogDir(dir) == fine {
 			m.spec.LogDir = dir
 		}
 		if want := strings.TrimSuffix(base, path.Ext(base)); want != "%x-%j" && want != "%x-%A_%a" || dir == "" {
@@ -511,6 +511,6 @@ func (m *importer) dropBad() {
 		default:
 			continue
 		}
-		m.note(0, strings.TrimSuffix(e.Field+": "+e.Value, ": "), "left out: "+e.Msg, "已略去："+Say(e.Msg, lang.ZH))
+		m.note(0, strings.TrimSuffix(e.Field+": "+e.Value, ": "), "left out: "+e.Msg.EN, "已略去："+e.Msg.ZH)
 	}
 }

@@ -79,7 +79,7 @@ func (m *importer) variables(st *script.Start) {
 		}
 		value, literal := m.job.Filled(v)
 		switch {
-		case ours[name] != "":
+		case ours[name] != fine:
 			if n := whole(value); name == "MASTER_PORT" && n != nil && *n != 29500 {
 				m.spec.MasterPort = n
 			}
@@ -101,7 +101,7 @@ func (m *importer) variables(st *script.Start) {
 // outside notes what the script exports and a container never sees.
 func (m *importer) outside(st *script.Start) {
 	for _, name := range m.job.Shell.Names() {
-		if _, inside := st.Env.Env(name); inside || ours[name] != "" {
+		if _, inside := st.Env.Env(name); inside || ours[name] != fine {
 			continue
 		}
 		if v, ok := m.job.Shell.Env(name); ok {

@@ -2,7 +2,6 @@ package job
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -85,8 +84,8 @@ func expandPresets(names []string, site Site) ([]setting, error) {
 		if own, is := site.Presets[n]; is {
 			set, ok = nil, true
 			for _, k := range sorted(own) {
-				if envNameGrammar.check(k) != "" || isDenied(k) || slices.Contains(taken, k) || ours[k] != "" {
-					return nil, FieldErrors{{Field: "preset", Value: n, Msg: "sets " + strconv.Quote(k) + ", which a script may not set", Fix: "mend the preset in the configuration"}}
+				if envNameGrammar.check(k) != fine || isDenied(k) || slices.Contains(taken, k) || ours[k] != fine {
+					return nil, FieldErrors{{Field: "preset", Value: n, Msg: phrase("sets %q, which a script may not set", "设置了脚本不允许设置的 %q", k), Fix: phrase("mend the preset in the configuration", "请修正配置中的 preset")}}
 				}
 				set = append(set, setting{name: k, value: own[k]})
 			}
@@ -96,7 +95,7 @@ func expandPresets(names []string, site Site) ([]setting, error) {
 			for _, p := range presets {
 				known = append(known, p.Name)
 			}
-			return nil, FieldErrors{{Field: "preset", Value: n, Msg: "is not a preset", Fix: "one of " + strings.Join(known, ", ")}}
+			return nil, FieldErrors{{Field: "preset", Value: n, Msg: phrase("is not a preset", "不是已有的 preset"), Fix: oneOfThese(known)}}
 		}
 		for _, s := range set {
 			if i, twice := at[s.name]; twice {

@@ -59,6 +59,15 @@ func TestWarningsOfWhatAnExpertWouldNotDo(t *testing.T) {
 		change(&s)
 		script, err := job.Render(s, job.Options{})
 		require.NoError(t, err)
-		require.Contains(t, strings.Join(script.Warnings, "\n"), says)
+		require.Contains(t, warned(script), says)
 	}
+}
+
+// warned is what a script warns of, in English, one a line.
+func warned(script job.Script) string {
+	var b strings.Builder
+	for _, w := range script.Warnings {
+		b.WriteString(w.EN + "\n")
+	}
+	return b.String()
 }

@@ -24,7 +24,7 @@ func ImportRecipe(text []byte) ([]Spec, []Note, error) {
 	}
 	common, ok := root.get("spec")
 	if root.kind != isMap || !ok || common.kind != isMap {
-		return nil, nil, notSpec("is not a recipe: it has no spec", "give a file of tests/test_utils/recipes")
+		return nil, nil, notSpec(phrase("is not a recipe: it has no spec", "不是 recipe：没有 spec"), phrase("give a file of tests/test_utils/recipes", "请给出 tests/test_utils/recipes 中的文件"))
 	}
 	rows, err := products(root)
 	if err != nil {
@@ -97,7 +97,7 @@ func products(root node) ([]map[string]string, error) {
 				for _, c := range combos {
 					for _, v := range in.list[i].lists() {
 						if len(next)+len(rows) > maxProducts {
-							return nil, notSpec(fmt.Sprintf("names more than %d combinations", maxProducts), "split the recipe")
+							return nil, notSpec(phrase("names more than %d combinations", "展开超过 %d 种组合", maxProducts), phrase("split the recipe", "请拆分 recipe"))
 						}
 						with := map[string]string{key: v}
 						for k, old := range c {
@@ -112,7 +112,7 @@ func products(root node) ([]map[string]string, error) {
 		}
 	}
 	if len(rows) == 0 {
-		return nil, notSpec("is not a recipe: its products name no test case", "give a file of tests/test_utils/recipes")
+		return nil, notSpec(phrase("is not a recipe: its products name no test case", "不是 recipe：products 没有指明 test_case"), phrase("give a file of tests/test_utils/recipes", "请给出 tests/test_utils/recipes 中的文件"))
 	}
 	return rows, nil
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
 )
 
@@ -46,7 +47,7 @@ type Script struct {
 	// LogPaths are the patterns of its output and error files, relative to WorkDir.
 	LogPaths []string
 	// Warnings are things that work and that an expert would not do.
-	Warnings []string
+	Warnings []lang.Text
 }
 
 // Render writes the batch script of a specification. The same specification
@@ -111,7 +112,7 @@ type rendering struct {
 	text       strings.Builder
 	nodesGiven bool // and not a default
 	presets    []setting
-	warnings   []string
+	warnings   []lang.Text
 }
 
 // line writes one line of the script.

@@ -23,7 +23,7 @@ func ForShell(s Spec, o Options, where Place) ([]string, error) {
 	}
 	s = s.WithDefaults()
 	if s.Container.Runtime == Pyxis {
-		return nil, FieldErrors{{Field: "container.runtime", Value: Pyxis, Msg: "starts containers through Slurm alone", Fix: "use enroot, which reads the same .sqsh files"}}
+		return nil, FieldErrors{{Field: "container.runtime", Value: Pyxis, Msg: phrase("starts containers through Slurm alone", "只能通过 Slurm 启动容器"), Fix: phrase("use enroot, which reads the same .sqsh files", "请用 enroot，它读取同样的 .sqsh 文件")}}
 	}
 	o.Minimal = true
 	r := rendering{Spec: s, Options: o}
@@ -31,7 +31,7 @@ func ForShell(s Spec, o Options, where Place) ([]string, error) {
 		return nil, err
 	}
 	if len(where.Nodes) > 0 && len(where.Nodes) != *s.Nodes {
-		return nil, FieldErrors{{Field: "nodes", Value: fmt.Sprint(*s.Nodes), Msg: fmt.Sprintf("does not match the %d nodes named", len(where.Nodes)), Fix: "name as many nodes"}}
+		return nil, FieldErrors{{Field: "nodes", Value: fmt.Sprint(*s.Nodes), Msg: phrase("does not match the %d nodes named", "与给出的 %d 个节点名不一致", len(where.Nodes)), Fix: phrase("name as many nodes", "请给出同样数目的节点名")}}
 	}
 	commands := make([]string, *s.Nodes)
 	for node := range commands {
@@ -210,7 +210,7 @@ func (s Spec) words(site Site) []string {
 // its step takes the allocation's nodes.
 func IntoStep(s Spec, o Options, id slurm.JobID) (Script, error) {
 	if !slurm.IsJobID(string(id)) {
-		return Script{}, &FieldError{Field: "into", Value: string(id), Msg: "is not a job id", Fix: "give a number such as 4711"}
+		return Script{}, &FieldError{Field: "into", Value: string(id), Msg: phrase("is not a job id", "不是作业号"), Fix: phrase("give a number such as 4711", "请给出数字，例如 4711")}
 	}
 	var errs FieldErrors
 	for _, f := range []struct {
@@ -218,7 +218,7 @@ func IntoStep(s Spec, o Options, id slurm.JobID) (Script, error) {
 		given bool
 	}{{"dependency", s.Dependency != ""}, {"begin", s.Begin != ""}, {"array", s.Array != ""}, {"chain", s.Chain != nil}, {"every", s.Every != ""}} {
 		if f.given {
-			errs = append(errs, &FieldError{Field: f.field, Msg: "does not go together with into", Fix: "leave it out: a step starts now, and once"})
+			errs = append(errs, &FieldError{Field: f.field, Msg: notTogether("into"), Fix: phrase("leave it out: a step starts now, and once", "请去掉：步骤会立即启动，且只启动一次")})
 		}
 	}
 	if len(errs) > 0 {

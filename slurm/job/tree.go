@@ -12,6 +12,8 @@ import (
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 // Bounds of a specification's text, which is text from outside.
@@ -45,10 +47,10 @@ type node struct {
 // parse reads YAML or JSON into a tree.
 func parse(data []byte) (node, error) {
 	if len(data) > maxBytes {
-		return node{}, notSpec(fmt.Sprintf("%d bytes are more than a specification may have", len(data)), fmt.Sprintf("at most %d", maxBytes))
+		return node{}, notSpec(phrase("%d bytes are more than a specification may have", "%d 字节超过了规格允许的大小", len(data)), phrase("at most %d", "最多 %d", maxBytes))
 	}
 	if !utf8.Valid(data) {
-		return node{}, notSpec("is not valid UTF-8", "save the file as UTF-8")
+		return node{}, notSpec(phrase("is not valid UTF-8", "不是有效的 UTF-8"), phrase("save the file as UTF-8", "请以 UTF-8 保存文件"))
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if s := bytes.TrimSpace(data); len(s) > 0 && s[0] == '{' && json.Valid(s) {
@@ -59,18 +61,29 @@ func parse(data []byte) (node, error) {
 	return parseYAML(data)
 }
 
+// said is the kind as what is wrong with a value.
+func (k kind) said() lang.Text {
+	return map[kind]lang.Text{
+		isNull: phrase("is nothing", "没有值"), isText: phrase("is text", "是文本"), isInt: phrase("is a number", "是数字"),
+		isReal: phrase("is a decimal number", "是小数"), isBool: phrase("is true or false", "是 true 或 false"),
+		isList: phrase("is a list", "是列表"), isMap: phrase("is a map", "是映射"),
+	}[k]
+}
+
+func atMostLevels() lang.Text { return phrase("at most %d levels", "最多 %d 层", maxDepth) }
+
 // notSpec is an error about the text as a whole.
-func notSpec(msg, fix string) *FieldError {
+func notSpec(msg, fix lang.Text) *FieldError {
 	return &FieldError{Field: "spec", Msg: msg, Fix: fix}
 }
 
 func parseJSON(dec *json.Decoder, path string, depth int) (node, error) {
 	if depth > maxDepth {
-		return node{}, notSpec("nested too deep", fmt.Sprintf("at most %d levels", maxDepth))
+		return node{}, notSpec(phrase("nested too deep", "嵌套过深"), atMostLevels())
 	}
 	t, err := dec.Token()
 	if err != nil {
-		return node{}, notSpec("not JSON: "+err.Error(), "")
+		return node{}, notSpec(phrase("not JSON: %s", "不是 JSON：%s", err.Error()), fine)
 	}
 	switch v := t.(type) {
 	case nil:
@@ -81,7 +94,7 @@ func parseJSON(dec *json.Decoder, path string, depth int) (node, error) {
 		return node{kind: numberKind(v.String()), text: v.String()}, nil
 	case string:
 		if strings.ContainsRune(v, utf8.RuneError) { // half of a pair, such as "\ud800"
-			return node{}, &FieldError{Field: cmpOr(path, "spec"), Value: v, Msg: "holds what is no character", Fix: "leave it out"}
+			return node{}, &FieldError{Field: cmpOr(path, "spec"), Value: v, Msg: phrase("holds what is no character", "含有无效字符"), Fix: phrase("leave it out", "请去掉")}
 		}
 		return node{kind: isText, text: v}, nil
 	case json.Delim:
@@ -94,7 +107,7 @@ func parseJSON(dec *json.Decoder, path string, depth int) (node, error) {
 			if n.kind == isMap {
 				key, err := dec.Token()
 				if err != nil {
-					return node{}, notSpec("not JSON: "+err.Error(), "")
+					return node{}, notSpec(phrase("not JSON: %s", "不是 JSON：%s", err.Error()), fine)
 				}
 				at = join(path, key.(string))
 				if err := n.addKey(key.(string), at); err != nil {
@@ -116,7 +129,7 @@ func parseJSON(dec *json.Decoder, path string, depth int) (node, error) {
 func (n *node) addKey(key, path string) error {
 	for _, k := range n.keys {
 		if k == key {
-			return &FieldError{Field: path, Msg: "is given twice", Fix: "keep one"}
+			return &FieldError{Field: path, Msg: phrase("is given twice", "重复给出"), Fix: phrase("keep one", "只保留一个")}
 		}
 	}
 	n.keys = append(n.keys, key)
@@ -140,7 +153,7 @@ func numberKind(text string) kind {
 func parseYAML(data []byte) (n node, err error) {
 	defer func() {
 		if r := recover(); r != nil { // the parser is another's, the text a stranger's
-			n, err = node{}, notSpec("not YAML that can be read", "check its indentation and quotes")
+			n, err = node{}, notSpec(phrase("not YAML that can be read", "不是可读取的 YAML"), phrase("check its indentation and quotes", "请检查缩进与引号"))
 		}
 	}()
 	tokens := lexer.Tokenize(string(data))
@@ -149,11 +162,11 @@ func parseYAML(data []byte) (n node, err error) {
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		return node{}, notSpec("not YAML: "+firstLine(err), "mend it there; lines are name: value")
+		return node{}, notSpec(phrase("not YAML: %s", "不是 YAML：%s", firstLine(err)), phrase("mend it there; lines are name: value", "请修改该处；每行应为 name: value"))
 	}
 	switch {
 	case len(file.Docs) > 1:
-		return node{}, notSpec("more than one document", "one specification in a file")
+		return node{}, notSpec(phrase("more than one document", "含有多个 YAML 文档"), phrase("one specification in a file", "一个文件只写一份规格"))
 	case len(file.Docs) == 0 || file.Docs[0].Body == nil:
 		return node{kind: isMap}, nil
 	}
@@ -170,7 +183,7 @@ func checkTokens(tokens token.Tokens) error {
 		}
 		switch t.Type {
 		case token.AnchorType, token.AliasType, token.MergeKeyType, token.TagType:
-			return notSpec(fmt.Sprintf("line %d: %q: YAML's anchors, aliases and tags are not taken", line, t.Value), "write the value out, or quote it")
+			return notSpec(phrase("line %d: %q: YAML's anchors, aliases and tags are not taken", "第 %d 行：%q：不接受 YAML 的锚点、别名与标签", line, t.Value), phrase("write the value out, or quote it", "请直接写出该值，或加引号"))
 		case token.SequenceStartType, token.MappingStartType:
 			depth++
 		case token.SequenceEndType, token.MappingEndType:
@@ -178,10 +191,10 @@ func checkTokens(tokens token.Tokens) error {
 		case token.SequenceEntryType, token.MappingKeyType:
 			dashes++
 		case token.InvalidType:
-			return notSpec(fmt.Sprintf("not YAML: line %d: %s", line, t.Error), "mend it there; lines are name: value")
+			return notSpec(phrase("not YAML: line %d: %s", "不是 YAML：第 %d 行：%s", line, t.Error), phrase("mend it there; lines are name: value", "请修改该处；每行应为 name: value"))
 		}
 		if depth > maxDepth || dashes > maxDepth || t.Position.IndentNum > 40*maxDepth {
-			return notSpec(fmt.Sprintf("line %d: nested too deep", line), fmt.Sprintf("at most %d levels", maxDepth))
+			return notSpec(phrase("line %d: nested too deep", "第 %d 行：嵌套过深", line), atMostLevels())
 		}
 	}
 	return nil
@@ -194,7 +207,7 @@ func firstLine(err error) string {
 
 func fromAST(a ast.Node, path string, depth int) (node, error) {
 	if depth > maxDepth {
-		return node{}, notSpec("nested too deep", fmt.Sprintf("at most %d levels", maxDepth))
+		return node{}, notSpec(phrase("nested too deep", "嵌套过深"), atMostLevels())
 	}
 	switch v := a.(type) {
 	case nil, *ast.NullNode:
@@ -224,7 +237,7 @@ func fromAST(a ast.Node, path string, depth int) (node, error) {
 	case *ast.MappingValueNode:
 		return fromPairs([]*ast.MappingValueNode{v}, path, depth)
 	}
-	return node{}, &FieldError{Field: cmpOr(path, "spec"), Msg: fmt.Sprintf("YAML's %s is not taken", strings.ToLower(a.Type().String())), Fix: "write a plain value"}
+	return node{}, &FieldError{Field: cmpOr(path, "spec"), Msg: phrase("YAML's %s is not taken", "不接受 YAML 的 %s", strings.ToLower(a.Type().String())), Fix: phrase("write a plain value", "请写普通的值")}
 }
 
 func fromPairs(pairs []*ast.MappingValueNode, path string, depth int) (node, error) {

@@ -1,13 +1,13 @@
 package job
 
 import (
-	"fmt"
 	"path"
 	"slices"
 	"sort"
 	"strconv"
 	"strings"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
@@ -36,9 +36,9 @@ type row struct {
 }
 
 func rows(s Spec) []row {
-	pathFix := "a path of printable characters, without '..'; nothing in it is expanded"
+	pathFix := phrase("a path of printable characters, without '..'; nothing in it is expanded", "由可见字符组成、不含 '..' 的路径；其中不做任何展开")
 	file := grammar{checkPath, pathFix}
-	absolute := grammar{checkAbsolute, "an absolute " + pathFix[2:]}
+	absolute := grammar{checkAbsolute, phrase("an absolute path of printable characters, without '..'; nothing in it is expanded", "由可见字符组成、不含 '..' 的绝对路径；其中不做任何展开")}
 	rs := []row{
 		{"name", s.Name, nameGrammar},
 		{"cluster", s.Cluster, wordGrammar},
@@ -70,14 +70,14 @@ func rows(s Spec) []row {
 		{"launcher", s.Launcher, oneOf(enums["launcher"]...)},
 		{"rdzv.backend", s.Rdzv.Backend, oneOf(enums["rdzv.backend"]...)},
 		{"container.runtime", s.Container.Runtime, oneOf(enums["container.runtime"]...)},
-		{"container.image", s.Container.Image, grammar{checkImage, "a registry name such as nvcr.io#nvidia/pytorch:25.04-py3, or a .sqsh or .sif file"}},
+		{"container.image", s.Container.Image, grammar{checkImage, phrase("a registry name such as nvcr.io#nvidia/pytorch:25.04-py3, or a .sqsh or .sif file", "镜像仓库中的名称，例如 nvcr.io#nvidia/pytorch:25.04-py3，或 .sqsh、.sif 文件")}},
 		{"container.workdir", s.Container.Workdir, absolute},
-		{"log_dir", s.LogDir, grammar{checkLogDir, "a folder inside the worktree, such as logs"}},
+		{"log_dir", s.LogDir, grammar{checkLogDir, phrase("a folder inside the worktree, such as logs", "工作树内的目录，例如 logs")}},
 		{"artifact.path", s.Artifact.Path, file},
 		{"kill_switch", s.KillSwitch, file},
 	}
 	for _, m := range s.Container.Mounts {
-		rs = append(rs, row{"container.mounts", m, grammar{checkMount, "host:inside or host:inside:flags, both absolute"}})
+		rs = append(rs, row{"container.mounts", m, grammar{checkMount, phrase("host:inside or host:inside:flags, both absolute", "host:inside 或 host:inside:flags，两侧都是绝对路径")}})
 	}
 	for _, p := range s.Preset {
 		rs = append(rs, row{"preset", p, wordGrammar})
@@ -88,9 +88,19 @@ func rows(s Spec) []row {
 	return rs
 }
 
+// give tells what would work, in the words of a field's grammar.
+func give(what lang.Text) lang.Text { return phrase("give %s", "请给出%s", what) }
+
+// use names the field that does what was wanted.
+func use(field string) lang.Text { return phrase("use %s", "请用 %s", field) }
+
+func notTogether(with string) lang.Text {
+	return phrase("does not go together with %s", "不能与 %s 同时使用", with)
+}
+
 type validator struct{ errs []*FieldError }
 
-func (v *validator) add(field, value, msg, fix string) {
+func (v *validator) add(field, value string, msg, fix lang.Text) {
 	v.errs = append(v.errs, &FieldError{Field: field, Value: value, Msg: msg, Fix: fix})
 }
 
@@ -98,14 +108,14 @@ func (v *validator) row(r row) {
 	if r.value == "" {
 		return
 	}
-	if why := r.grammar.check(r.value); why != "" {
-		v.add(r.field, r.value, why, "give "+r.grammar.fix)
+	if why := r.grammar.check(r.value); why != fine {
+		v.add(r.field, r.value, why, give(r.grammar.fix))
 	}
 }
 
 func (v *validator) number(field string, n *int, lo, hi int) {
 	if n != nil && (*n < lo || *n > hi) {
-		v.add(field, strconv.Itoa(*n), "is out of range", fmt.Sprintf("give a number from %d to %d", lo, hi))
+		v.add(field, strconv.Itoa(*n), phrase("is out of range", "超出范围"), phrase("give a number from %d to %d", "请给出 %d 到 %d 之间的数", lo, hi))
 	}
 }
 
@@ -113,21 +123,21 @@ func (v *validator) number(field string, n *int, lo, hi int) {
 func (v *validator) program(s Spec) {
 	switch {
 	case s.Worktree == "":
-		v.add("worktree", "", "is missing", "give the absolute path of a Megatron-LM checkout that every node sees")
+		v.add("worktree", "", phrase("is missing", "缺失"), phrase("give the absolute path of a Megatron-LM checkout that every node sees", "请给出所有节点可见的 Megatron-LM 代码目录的绝对路径"))
 	case path.Clean(s.Worktree) == "/":
-		v.add("worktree", s.Worktree, "is the root directory", "give the Megatron-LM checkout")
+		v.add("worktree", s.Worktree, phrase("is the root directory", "是根目录"), phrase("give the Megatron-LM checkout", "请给出 Megatron-LM 代码目录"))
 	}
 	if s.contained() && strings.ContainsAny(s.Worktree, ":,") {
-		v.add("worktree", s.Worktree, "has a ':' or a ',', which no container's mount can carry", "give a path without them")
+		v.add("worktree", s.Worktree, phrase("has a ':' or a ',', which no container's mount can carry", "含有 ':' 或 ','，容器挂载无法表示"), phrase("give a path without them", "请给出不含它们的路径"))
 	}
-	if path.IsAbs(s.Script) && checkPath(s.Script) == "" && !insideJob(s, s.Script) {
-		v.add("script", s.Script, "lies outside the worktree", "give a path relative to the worktree, such as pretrain_gpt.py")
+	if path.IsAbs(s.Script) && checkPath(s.Script) == fine && !insideJob(s, s.Script) {
+		v.add("script", s.Script, phrase("lies outside the worktree", "位于工作树之外"), phrase("give a path relative to the worktree, such as pretrain_gpt.py", "请给出相对于工作树的路径，例如 pretrain_gpt.py"))
 	}
 	v.words("args", s.Args)
 	v.words("launcher_argv", s.LauncherArgv)
 	for _, w := range s.SrunArgs {
-		if !srunWord.MatchString(w) || unprintable(w) != "" {
-			v.add("srun_args", w, "is not one long option of srun", "give --option or --option=value, one element each")
+		if !srunWord.MatchString(w) || unprintable(w) != fine {
+			v.add("srun_args", w, phrase("is not one long option of srun", "不是一个 srun 长选项"), phrase("give --option or --option=value, one element each", "请写 --option 或 --option=value，每项一个"))
 		}
 	}
 	v.number("nodes", s.Nodes, 1, 100_000)
@@ -146,10 +156,10 @@ func (v *validator) words(field string, words []string) {
 	for _, w := range words {
 		switch {
 		case strings.ContainsRune(w, 0):
-			v.add(field, w, "holds a NUL byte, which no argument can carry", "leave it out")
+			v.add(field, w, phrase("holds a NUL byte, which no argument can carry", "含有 NUL 字节，参数无法携带"), phrase("leave it out", "请去掉"))
 			return
 		case len(w) >= maxWord:
-			v.add(field, w, "is longer than the system takes as one argument", "put it in a file")
+			v.add(field, w, phrase("is longer than the system takes as one argument", "超过系统允许的单个参数长度"), phrase("put it in a file", "请放入文件"))
 			return
 		}
 	}
@@ -173,7 +183,7 @@ var (
 	denied         = strings.Fields("ENV PATH IFS PS0 PS1 PS2 PS4 PROMPT_COMMAND SHELLOPTS CDPATH GLOBIGNORE POSIXLY_CORRECT PYTHONSTARTUP PYTHONINSPECT PYTHONHOME PERL5OPT PERL5LIB RUBYOPT NODE_OPTIONS GCONV_PATH GIT_SSH GIT_SSH_COMMAND GIT_EXTERNAL_DIFF GIT_CONFIG_COUNT")
 	deniedPrefixes = strings.Fields("BASH LD_ SLURM_ SBATCH_ SRUN_ SALLOC_ ops_")
 	// ours are the variables that the script sets itself, with what to say instead.
-	ours = map[string]string{"MASTER_ADDR": "it is the job's first node", "MASTER_PORT": "use master_port", "NNODES": "use nodes", "GPUS_PER_NODE": "use gpus_per_node", "WORLD_SIZE": "it follows from nodes and gpus_per_node", "NODE_RANK": "it is read on the node", "RANK": "torch sets it", "LOCAL_RANK": "torch sets it", "LOCAL_WORLD_SIZE": "torch sets it"}
+	ours = map[string]lang.Text{"MASTER_ADDR": phrase("it is the job's first node", "它是作业的首个节点"), "MASTER_PORT": use("master_port"), "NNODES": use("nodes"), "GPUS_PER_NODE": use("gpus_per_node"), "WORLD_SIZE": phrase("it follows from nodes and gpus_per_node", "它由 nodes 与 gpus_per_node 得出"), "NODE_RANK": phrase("it is read on the node", "它在节点上读取"), "RANK": phrase("torch sets it", "由 torch 设置"), "LOCAL_RANK": phrase("torch sets it", "由 torch 设置"), "LOCAL_WORLD_SIZE": phrase("torch sets it", "由 torch 设置")}
 	// taken are the names that the script uses for itself, and bash for its own.
 	taken = strings.Fields("ARGS CODE DIRTY GUARDS HOSTFILE KILL_SWITCH LINK MARK NODE_CHECK RUN_DIR RUN_DIR_HERE SAID SECRET SECRETS SEEN SHARED STEP VENV WATCH " +
 		"_ COMP_WORDBREAKS DIRSTACK EPOCHREALTIME EPOCHSECONDS EUID FUNCNAME GROUPS HISTCMD HOSTNAME LINENO OLDPWD OPTARG OPTERR OPTIND PIPESTATUS PPID PWD RANDOM REPLY SECONDS SHLVL SRANDOM UID")
@@ -184,20 +194,20 @@ func (v *validator) environment(field string, env map[string]string) {
 	for _, name := range sorted(env) {
 		at := field + "." + name
 		switch value := env[name]; {
-		case envNameGrammar.check(name) != "":
-			v.add(field, name, "is not a variable's name", "give "+envNameGrammar.fix)
+		case envNameGrammar.check(name) != fine:
+			v.add(field, name, phrase("is not a variable's name", "不是有效的变量名"), give(envNameGrammar.fix))
 		case isDenied(name):
-			v.add(at, "", "may not be set: it changes how the shell, the loader or Slurm works", "leave it out")
+			v.add(at, "", phrase("may not be set: it changes how the shell, the loader or Slurm works", "不允许设置：它会改变 shell、加载器或 Slurm 的行为"), phrase("leave it out", "请去掉"))
 		case slices.Contains(taken, name):
-			v.add(at, "", "is a name that bash or the script uses for itself", "choose another name")
-		case ours[name] != "":
-			v.add(at, "", "is set by the script", ours[name])
+			v.add(at, "", phrase("is a name that bash or the script uses for itself", "是 bash 或脚本自用的名称"), phrase("choose another name", "请换一个名称"))
+		case ours[name] != fine:
+			v.add(at, "", phrase("is set by the script", "由脚本设置"), ours[name])
 		case secretName.MatchString(name) && value != "":
-			v.add(at, "", "looks like a secret, and a specification is stored and shown", "leave it out: export it before submitting, or put it in the secrets file (mode 600)")
+			v.add(at, "", phrase("looks like a secret, and a specification is stored and shown", "像是密钥，而规格会被保存和显示"), phrase("leave it out: export it before submitting, or put it in the secrets file (mode 600)", "请去掉：在提交前 export，或放入密钥文件（权限 600）"))
 		case strings.ContainsRune(value, 0):
-			v.add(at, value, "holds a NUL byte, which no variable can carry", "leave it out")
+			v.add(at, value, phrase("holds a NUL byte, which no variable can carry", "含有 NUL 字节，环境变量无法携带"), phrase("leave it out", "请去掉"))
 		case len(name)+len(value)+2 > maxWord:
-			v.add(at, "", "is longer than the system takes", "put it in a file")
+			v.add(at, "", phrase("is longer than the system takes", "超过系统允许的长度"), phrase("put it in a file", "请放入文件"))
 		}
 	}
 }
@@ -217,24 +227,24 @@ func sorted[V any](m map[string]V) []string {
 
 func (v *validator) launch(s Spec) {
 	if s.Launcher == Custom && len(s.LauncherArgv) == 0 {
-		v.add("launcher_argv", "", "is missing", "give the words of the launcher, such as [python, -m, mylauncher]")
+		v.add("launcher_argv", "", phrase("is missing", "缺失"), phrase("give the words of the launcher, such as [python, -m, mylauncher]", "请给出启动器的各个词，例如 [python, -m, mylauncher]"))
 	}
 	if s.Launcher != Custom && len(s.LauncherArgv) > 0 {
-		v.add("launcher_argv", s.LauncherArgv[0], "is only for the launcher custom", "set launcher: custom, or leave it out")
+		v.add("launcher_argv", s.LauncherArgv[0], phrase("is only for the launcher custom", "只用于 custom 启动器"), phrase("set launcher: custom, or leave it out", "请设置 launcher: custom，或去掉它"))
 	}
 	for _, key := range sorted(s.Rdzv.Conf) {
 		v.row(row{"rdzv.conf", key, rdzvKeyGrammar})
-		v.row(row{"rdzv.conf." + key, s.Rdzv.Conf[key], form(`[A-Za-z0-9._/:-]{1,128}`, "a plain value, without commas")})
+		v.row(row{"rdzv.conf." + key, s.Rdzv.Conf[key], form(`[A-Za-z0-9._/:-]{1,128}`, phrase("a plain value, without commas", "普通的值，不含逗号"))})
 	}
 }
 
 func (v *validator) container(c Container) {
 	used := c.Runtime != "" && c.Runtime != NoContainer
 	if used && c.Image == "" {
-		v.add("container.image", "", "is missing", "give the image that "+c.Runtime+" starts")
+		v.add("container.image", "", phrase("is missing", "缺失"), phrase("give the image that %s starts", "请给出 %s 要启动的镜像", c.Runtime))
 	}
 	if !used && (c.Image != "" || len(c.Mounts) > 0 || c.Workdir != "" || len(c.Env) > 0) {
-		v.add("container.runtime", "", "is missing", "say which runtime starts the container: pyxis, enroot, singularity, apptainer or docker")
+		v.add("container.runtime", "", phrase("is missing", "缺失"), phrase("say which runtime starts the container: pyxis, enroot, singularity, apptainer or docker", "请说明由哪个运行时启动容器：pyxis、enroot、singularity、apptainer 或 docker"))
 	}
 }
 
@@ -246,7 +256,7 @@ func (v *validator) schedule(s Spec) {
 	for i, a := range alone {
 		for _, b := range alone[i+1:] {
 			if a.set && b.set {
-				v.add(b.field, "", "does not go together with "+a.field, "keep one of them")
+				v.add(b.field, "", notTogether(a.field), phrase("keep one of them", "只保留其中一个"))
 			}
 		}
 	}
