@@ -8,12 +8,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/megatron-ops/megatron-ops/internal/chart"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
-	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 )
 
 // RecommendIn is a model and what one has to train it on. The model is
@@ -165,11 +165,11 @@ func memory(_ context.Context, c *Call, in MemoryIn) (MemoryOut, error) {
 		out.GPU, out.GPUGiB = g.Name, g.MemoryGiB
 	}
 	return out, c.writeFile("png", in.PNG, func(w io.Writer) error {
-		var bars []metrics.Bar
+		var bars []chart.Bar
 		for _, p := range out.Parts {
-			bars = append(bars, metrics.Bar{Name: p.Name, Value: p.Bytes / (1 << 30)})
+			bars = append(bars, chart.Bar{Name: p.Name, Value: p.Bytes / (1 << 30)})
 		}
-		return metrics.WriteBars(w, fmt.Sprintf("%s: %.1f GiB on the fullest GPU", full.Name, out.TotalGiB), "GiB", append(bars, metrics.Bar{Name: "all", Value: out.TotalGiB}), out.GPUGiB, out.GPU)
+		return chart.WriteBars(w, fmt.Sprintf("%s: %.1f GiB on the fullest GPU", full.Name, out.TotalGiB), "GiB", append(bars, chart.Bar{Name: "all", Value: out.TotalGiB}), out.GPUGiB, out.GPU)
 	})
 }
 

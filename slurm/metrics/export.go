@@ -3,18 +3,12 @@ package metrics
 import (
 	"encoding/csv"
 	"fmt"
-	"image/color"
 	"io"
 	"math"
 	"strconv"
 	"time"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
+	"github.com/megatron-ops/megatron-ops/internal/chart"
 )
 
 // WriteCSV writes the run's iterations as a table with a header; values that
@@ -54,15 +48,16 @@ func (r Run) WriteCSV(w io.Writer) error {
 	return c.Error()
 }
 
-// palette are colours that stay apart in print and for colour-blind readers
-// (Okabe and Ito, 2008).
-var palette = []color.Color{
-	color.RGBA{0, 114, 178, 255}, color.RGBA{213, 94, 0, 255}, color.RGBA{0, 158, 115, 255}, color.RGBA{204, 121, 167, 255}, color.RGBA{230, 159, 0, 255}, color.RGBA{86, 180, 233, 255},
-}
-
 // titles name the series on a picture.
 var titles = map[string]string{
-	"loss": "Loss", "grad_norm": "Gradient norm", "learning_rate": "Learning rate", "iteration_ms": "Time per iteration (ms)", "tokens": "Tokens/s/GPU", "tflops": "TFLOP/s/GPU", "mfu": "MFU", "loss_scale": "Loss scale",
+	"loss":          "Loss",
+	"grad_norm":     "Gradient norm",
+	"learning_rate": "Learning rate",
+	"iteration_ms":  "Time per iteration (ms)",
+	"tokens":        "Tokens/s/GPU",
+	"tflops":        "TFLOP/s/GPU",
+	"mfu":           "MFU",
+	"loss_scale":    "Loss scale",
 }
 
 // maxDrawn bounds the points of one line on a picture.
@@ -72,34 +67,19 @@ const maxDrawn = 4000
 // in a row. Series that no run reports are left out; it is an error where
 // nothing is left.
 func WritePNG(w io.Writer, runs []Run, series []Series) error {
-	var panels []*plot.Plot
+	var panels []chart.Panel
 	for _, s := range series {
 		if len(series) > 1 && s.Name == LossScale.Name && flat(runs, s) {
 			continue // without fp16 it is 1 for ever
 		}
-		p, ok, err := panel(runs, s)
-		if err != nil {
-			return err
-		}
-		if ok {
+		if p, ok := panel(runs, s); ok {
 			panels = append(panels, p)
 		}
 	}
 	if len(panels) == 0 {
 		return fmt.Errorf("metrics: none of the %d series is reported by any run", len(series))
 	}
-	cols := min(2, len(panels))
-	rows := (len(panels) + cols - 1) / cols
-	canvas := vgimg.NewWith(vgimg.UseWH(vg.Length(cols)*14*vg.Centimeter, vg.Length(rows)*8.5*vg.Centimeter), vgimg.UseDPI(150))
-	dc := draw.New(canvas)
-	tiles := draw.Tiles{Rows: rows, Cols: cols, PadX: 6 * vg.Millimeter, PadY: 6 * vg.Millimeter, PadTop: 4 * vg.Millimeter, PadBottom: 4 * vg.Millimeter, PadLeft: 4 * vg.Millimeter, PadRight: 6 * vg.Millimeter}
-	for i, p := range panels {
-		p.Draw(tiles.At(dc, i%cols, i/cols))
-	}
-	if _, err := (vgimg.PngCanvas{Canvas: canvas}).WriteTo(w); err != nil {
-		return fmt.Errorf("metrics: %w", err)
-	}
-	return nil
+	return chart.WriteLines(w, panels)
 }
 
 // flat reports whether a series has the same value all along in all runs.
@@ -113,68 +93,44 @@ func flat(runs []Run, s Series) bool {
 	return low >= high
 }
 
-// panel draws one series of all runs.
-func panel(runs []Run, s Series) (*plot.Plot, bool, error) {
-	p := plot.New()
-	p.Title.Text = titles[s.Name]
-	p.Title.TextStyle.Font = font.Font{Typeface: "Liberation", Variant: "Sans", Size: 12}
-	p.X.Label.Text = "Iteration"
-	for _, f := range []*font.Font{&p.X.Label.TextStyle.Font, &p.Y.Label.TextStyle.Font, &p.X.Tick.Label.Font, &p.Y.Tick.Label.Font, &p.Legend.TextStyle.Font} {
-		*f = font.Font{Typeface: "Liberation", Variant: "Sans", Size: 9}
-	}
-	p.Legend.Top = true
-	grid := plotter.NewGrid()
-	grid.Horizontal.Color, grid.Vertical.Color = color.Gray{225}, color.Gray{240}
-	p.Add(grid)
-	found, drawn := false, []float64(nil)
-	for i, r := range runs {
+// noisy is how many points make a line that needs a running mean.
+const noisy = 200
+
+// panel is one series of all runs; ok is false where no run reports it. The
+// values of a long run stay as a shade behind their running mean.
+func panel(runs []Run, s Series) (p chart.Panel, ok bool) {
+	p = chart.Panel{Title: titles[s.Name], XLabel: "Iteration"}
+	var drawn []float64
+	for _, r := range runs {
 		ps := r.Points(s)
 		if len(ps) == 0 {
 			continue
 		}
-		found = true
-		drawn = append(drawn, plainRange(ps)...)
-		raw, err := curve(ps, palette[i%len(palette)])
-		if err != nil {
-			return nil, false, fmt.Errorf("metrics of %s: %w", r.Name, err)
+		low, high := span(plain(ps))
+		drawn = append(drawn, low, high)
+		line := chart.Line{Name: r.Name, Points: thin(ps)}
+		if len(ps) >= noisy {
+			line.Points, line.Behind = thin(smooth(ps, len(ps)/60)), line.Points
 		}
-		shown := raw
-		if len(ps) >= noisy { // the values stay as a shade behind their running mean
-			raw.Width, raw.Color = vg.Points(0.6), shade(raw.Color)
-			if shown, err = curve(smooth(ps, len(ps)/60), palette[i%len(palette)]); err != nil {
-				return nil, false, fmt.Errorf("metrics of %s: %w", r.Name, err)
-			}
-			p.Add(raw)
-		}
-		p.Add(shown)
-		if len(runs) > 1 {
-			p.Legend.Add(r.Name, shown)
-		}
+		p.Lines = append(p.Lines, line)
 	}
-	if found {
-		low, high := span(drawn)
-		margin := max((high-low)*0.08, max(high, -low)*0.01, 1e-12)
-		p.Y.Min, p.Y.Max = low-margin, high+2*margin
+	if len(p.Lines) == 0 {
+		return p, false
 	}
-	return p, found, nil
+	low, high := span(drawn)
+	margin := max((high-low)*0.08, max(high, -low)*0.01, 1e-12)
+	p.Low, p.High = low-margin, high+2*margin
+	return p, true
 }
 
-// noisy is how many points make a line that needs a running mean.
-const noisy = 200
-
-// curve is a line through at most maxDrawn of the points.
-func curve(ps []Point, c color.Color) (*plotter.Line, error) {
+// thin is at most maxDrawn of the points.
+func thin(ps []Point) []chart.Point {
 	stride := len(ps)/maxDrawn + 1
-	var xy plotter.XYs
+	var out []chart.Point
 	for k := 0; k < len(ps); k += stride {
-		xy = append(xy, plotter.XY{X: float64(ps[k].N), Y: ps[k].V})
+		out = append(out, chart.Point{X: float64(ps[k].N), Y: ps[k].V})
 	}
-	line, err := plotter.NewLine(xy)
-	if err != nil {
-		return nil, err
-	}
-	line.Width, line.Color = vg.Points(1.4), c
-	return line, nil
+	return out
 }
 
 // smooth is the running mean over window points.
@@ -190,16 +146,4 @@ func smooth(ps []Point, window int) []Point {
 		out = append(out, Point{p.N, sum / float64(i-from+1)})
 	}
 	return out
-}
-
-// shade is a colour that stays behind another line of the same colour.
-func shade(c color.Color) color.Color {
-	r, g, b, _ := c.RGBA()
-	return color.NRGBA{uint8(r >> 8), uint8(g >> 8), uint8(b >> 8), 70}
-}
-
-// plainRange is the lowest and the highest value.
-func plainRange(ps []Point) []float64 {
-	low, high := span(plain(ps))
-	return []float64{low, high}
 }

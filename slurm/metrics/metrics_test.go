@@ -265,12 +265,3 @@ func FuzzLogsAndEvents(f *testing.F) {
 		metrics.View([]metrics.Run{r}, lang.EN)
 	})
 }
-
-func TestBarsAreAPicture(t *testing.T) {
-	var b bytes.Buffer
-	require.NoError(t, metrics.WriteBars(&b, "memory", "GiB", []metrics.Bar{{"parameters", 6.2}, {"all", 37.2}}, 80, "h100"))
-	img, err := png.Decode(&b)
-	require.NoError(t, err)
-	require.Greater(t, img.Bounds().Dx(), 400)
-	require.Error(t, metrics.WriteBars(&b, "nothing", "GiB", nil, 0, ""))
-}
