@@ -4,10 +4,14 @@ GO      ?= go
 BIN     := bin
 TOOLS   := .cache/tools
 SLURM   ?= /tmp/megatron-ops-slurm
+N       ?= 100
+SEED    ?= 1
+# The folders that make mutate draws from: all that is not a stand-in or a page writer.
+MUTATE  ?= $(shell $(GO) list -f '{{.Dir}}' ./slurm/... ./knowledge/... ./internal/... ./bot/... ./mcp/... | sed 's,$(CURDIR)/,,' | grep -v -e test -e internal/docs -e internal/demo -e flaggen)
 GOLANGCI_VERSION := v2.15.0
 GOFUMPT_VERSION  := v0.12.0
 
-.PHONY: help build demo test unit lint fmt generate conformance bench-diagnose bench-speed slurm-up slurm-down setup clean
+.PHONY: help build demo test unit lint fmt generate mutate conformance bench-diagnose bench-speed slurm-up slurm-down setup clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +47,9 @@ $(TOOLS)/gofumpt:
 
 generate: ## write what is generated from code: docs, skills' tables, manifests
 	$(GO) generate ./...
+
+mutate: ## change N places of the core at random, one at a time (SEED), and ask whether its tests notice
+	$(GO) run ./tools/mutate -v -n $(N) -seed $(SEED) $(MUTATE)
 
 conformance: ## score rules, lint, diagnosis and answers, by topic
 	$(GO) test -count=1 -v -run 'Conformance|Verdicts|Agrees|Floor' ./knowledge/... ./slurm/lint ./slurm/diagnose

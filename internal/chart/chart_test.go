@@ -2,10 +2,13 @@ package chart_test
 
 import (
 	"bytes"
+	"flag"
 	"image"
 	"image/color"
 	"image/png"
 	"math"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -95,4 +98,69 @@ func TestBarsAreAsLongAsTheirValues(t *testing.T) {
 	}
 	require.InEpsilon(t, 2, float64(length(60))/float64(length(30)), 0.02)
 	require.Error(t, chart.WriteBars(&bytes.Buffer{}, "nothing", "GiB", nil, 0, ""))
+}
+
+var update = flag.Bool("update", false, "rewrite the pictures in testdata")
+
+// TestPictures holds each picture against the one that somebody looked at.
+func TestPictures(t *testing.T) {
+	var mean, raw []chart.Point
+	for i := range 300 {
+		x := float64(i)
+		y := 9*math.Exp(-x/60) + 2
+		mean = append(mean, chart.Point{X: x, Y: y})
+		raw = append(raw, chart.Point{X: x, Y: y + math.Sin(x*1.7)/3})
+	}
+	small := func(scale float64) (ps []chart.Point) {
+		for _, p := range raw {
+			ps = append(ps, chart.Point{X: p.X, Y: p.Y * scale})
+		}
+		return ps
+	}
+	for name, write := range map[string]func(b *bytes.Buffer) error{
+		"lines.png": func(b *bytes.Buffer) error {
+			return chart.WriteLines(b, []chart.Panel{
+				{Title: "Loss", XLabel: "Iteration", Lines: []chart.Line{{Name: "a (4711)", Points: mean, Behind: raw}, {Name: "b (4712)", Points: raw[:100]}}, Low: 1, High: 12},
+				{Title: "Tokens/s/GPU", XLabel: "Iteration", Lines: []chart.Line{{Points: small(2500)}}},
+				{Title: "Learning rate", XLabel: "Iteration", Lines: []chart.Line{{Points: small(3e-5)}}},
+			})
+		},
+		"bars.png": func(b *bytes.Buffer) error {
+			return chart.WriteBars(b, "memory: 37.2 GiB", "GiB", []chart.Bar{{Name: "parameters", Value: 6.2}, {Name: "optimizer", Value: 31}}, 79.1, "h100")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b bytes.Buffer
+			require.NoError(t, write(&b))
+			path := filepath.Join("testdata", name)
+			if *update {
+				require.NoError(t, os.WriteFile(path, b.Bytes(), 0o644))
+			}
+			f, err := os.Open(path)
+			require.NoError(t, err)
+			defer f.Close()
+			want, err := png.Decode(f)
+			require.NoError(t, err)
+			got, err := png.Decode(&b)
+			require.NoError(t, err)
+			require.Equal(t, want.Bounds(), got.Bounds())
+			require.Less(t, different(want, got), 50, "pixels differ; look at the picture, and run with -update where it is right")
+		})
+	}
+}
+
+// different counts the pixels that are visibly not alike. Rounding differs a
+// little between processors.
+func different(a, b image.Image) (n int) {
+	far := func(x, y uint32) bool { return max(x, y)-min(x, y) > 0x1000 }
+	for y := range a.Bounds().Dy() {
+		for x := range a.Bounds().Dx() {
+			r1, g1, b1, _ := a.At(x, y).RGBA()
+			r2, g2, b2, _ := b.At(x, y).RGBA()
+			if far(r1, r2) || far(g1, g2) || far(b1, b2) {
+				n++
+			}
+		}
+	}
+	return n
 }
