@@ -112,7 +112,7 @@ func segment(z *vector.Rasterizer, a, b Point, half float64) {
 func dot(z *vector.Rasterizer, at Point, r float64) {
 	const corners = 8
 	for i := range corners {
-		angle := -2 * math.Pi * float64(i) / corners
+		angle := 2 * math.Pi * float64(i) / corners
 		px, py := float32(at.X+r*math.Cos(angle)), float32(at.Y+r*math.Sin(angle))
 		if i == 0 {
 			z.MoveTo(px, py)
