@@ -5,13 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"sort"
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
@@ -37,38 +36,78 @@ func (c conformanceCase) run() megatron.Run {
 	return megatron.Run{Entry: c.Entry, Argv: c.Argv, WorldSize: c.World, Arch: c.Arch, Env: c.Env}
 }
 
-// conformanceFile is Megatron's verdicts on many configurations, where they
-// are at hand: beside the module, or in the folder that the variable names.
-func conformanceFile(t testing.TB) string {
-	t.Helper()
-	_, here, _, _ := runtime.Caller(0)
-	root := filepath.Join(filepath.Dir(here), "..", "..", "..", "shared")
-	if dir := os.Getenv("MEGATRON_OPS_SHARED"); dir != "" {
-		root = dir
+// configurationsFile holds configurations that Megatron's own code has judged,
+// chosen evenly over its checks and over the model configurations.
+const configurationsFile = "testdata/configurations.jsonl"
+
+func configurations(tb testing.TB) []conformanceCase {
+	tb.Helper()
+	file, err := os.Open(configurationsFile)
+	require.NoError(tb, err)
+	defer file.Close()
+	var cases []conformanceCase
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var c conformanceCase
+		require.NoError(tb, json.Unmarshal(lines.Bytes(), &c))
+		cases = append(cases, c)
 	}
-	path := filepath.Join(root, "megatron", "cases.jsonl")
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("Megatron's verdicts are not at %s; set MEGATRON_OPS_SHARED to the folder that holds megatron/cases.jsonl", path)
+	require.NoError(tb, lines.Err())
+	return cases
+}
+
+// TestVerdictsArePinned compares what is said of each configuration with the
+// golden file: one line a case, rewritten with -update. A changed verdict is a
+// changed line.
+func TestVerdictsArePinned(t *testing.T) {
+	var b strings.Builder
+	for _, c := range configurations(t) {
+		b.WriteString(pinned(c, Check(c.run())) + "\n")
 	}
-	return path
+	const golden = "testdata/configurations.golden"
+	if *update {
+		require.NoError(t, os.WriteFile(golden, []byte(b.String()), 0o644))
+	}
+	raw, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	want := strings.Split(string(raw), "\n")
+	for i, got := range strings.Split(b.String(), "\n") {
+		require.Less(t, i, len(want), "a line too many: %s", got)
+		assert.Equal(t, want[i], got)
+	}
+	require.Len(t, strings.Split(b.String(), "\n"), len(want))
+}
+
+// pinned writes a verdict on one line: whether Megatron starts, whether that
+// is what Megatron says, the rules that are broken and where, and what is
+// recommended for the connections variable.
+func pinned(c conformanceCase, v Verdict) string {
+	said := "starts"
+	if !v.OK {
+		said = "refused"
+	}
+	if v.OK != c.OK {
+		said += ", wrongly"
+	}
+	var told []string
+	for _, p := range v.Problems {
+		one := fmt.Sprintf("%s %s", p.Severity, p.Rule)
+		if p.Follows != "" {
+			one += " after " + p.Follows
+		}
+		told = append(told, one+" at "+p.Source)
+	}
+	return fmt.Sprintf("%s: %s; connections %v; %s", c.ID, said, v.Derived["cuda_device_max_connections"], strings.Join(told, "; "))
 }
 
 // TestAgreesWithMegatron scores the rules on configurations that Megatron's
 // own code has judged, and prints the score by topic.
 func TestAgreesWithMegatron(t *testing.T) {
-	file, err := os.Open(conformanceFile(t))
-	require.NoError(t, err)
-	defer file.Close()
-
 	var s score
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<22)
-	for lines.Scan() {
-		var c conformanceCase
-		require.NoError(t, json.Unmarshal(lines.Bytes(), &c))
+	for _, c := range configurations(t) {
 		s.add(c, Check(c.run()))
 	}
-	require.NoError(t, lines.Err())
 	s.print(t)
 	require.GreaterOrEqual(t, s.share(s.agree, s.all), 0.995, "ok or refused as Megatron says")
 	require.GreaterOrEqual(t, s.share(s.located, s.refused), 0.95, "refused for Megatron's own reason")
