@@ -19,12 +19,14 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // Every testdata/NAME.yaml is a specification, and NAME.sh the script that an
 // expert would have written for it. NAME.minimal.yaml is rendered bare.
 func TestScriptsAreWhatAnExpertWouldWrite(t *testing.T) {
+	t.Parallel()
 	specs, err := filepath.Glob("testdata/*.yaml")
 	require.NoError(t, err)
 	require.NotEmpty(t, specs)
 	for _, file := range specs {
 		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
 			spec, err := job.Decode(text)

@@ -14,7 +14,7 @@ import (
 
 // tools are the programs of the system that a rendered script uses; without one
 // that is not needed to start the ranks, they start all the same.
-var tools = strings.Fields("bash sh env stat mkdir tee grep sort cut sha256sum head cat sleep date find sed rm mv getent git tail timeout")
+var tools = strings.Fields("bash sh env stat mkdir tee grep sort cut sha256sum head cat sleep date find sed rm mv git tail timeout")
 
 // pathWithout is a PATH with the stand-ins and all tools but those named.
 func pathWithout(t *testing.T, missing ...string) string {
@@ -41,6 +41,12 @@ func pathWithout(t *testing.T, missing ...string) string {
 	return "PATH=" + bin
 }
 
+// noSleep puts a sleep that returns at once into a folder of the PATH.
+func noSleep(t *testing.T, bin string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "sleep"), []byte("#!/bin/sh\nexit 0\n"), 0o755))
+}
+
 func warnings(r run) []string {
 	var found []string
 	for line := range strings.Lines(r.output) {
@@ -52,6 +58,7 @@ func warnings(r run) []string {
 }
 
 func TestAMissingToolIsOneWarningAndTheJobGoesOn(t *testing.T) {
+	t.Parallel()
 	python := func(s *job.Spec) { s.Launcher = job.Python }
 	plain := warnings(execute(t, twoNodes(), job.Options{}))
 	for name, c := range map[string]struct {
@@ -66,6 +73,7 @@ func TestAMissingToolIsOneWarningAndTheJobGoesOn(t *testing.T) {
 		"uv":         {"uv", func(*job.Spec) {}, "uv is not on the PATH", true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := twoNodes()
 			c.change(&s)
 			settings := []string{pathWithout(t, c.missing)}
@@ -91,6 +99,7 @@ func TestAMissingToolIsOneWarningAndTheJobGoesOn(t *testing.T) {
 }
 
 func TestAnUnresolvableNameIsOneWarningAndTheJobGoesOn(t *testing.T) {
+	t.Parallel()
 	r := execute(t, twoNodes(), job.Options{})
 	require.Zero(t, r.code, r.output)
 	require.Equal(t, 1, strings.Count(r.output, "node0 does not resolve, or getent is missing"), "no such host here: %s", r.output)
@@ -98,19 +107,22 @@ func TestAnUnresolvableNameIsOneWarningAndTheJobGoesOn(t *testing.T) {
 }
 
 func TestAFirstNodeOutOfReachIsOneWarning(t *testing.T) {
+	t.Parallel()
 	s := twoNodes()
-	s.Launcher, s.LauncherArgv = job.Custom, []string{"bash", "-c", "/bin/sleep 3", "_"}
+	// The ranks of the node that cannot reach the first one run until that is said.
+	s.Launcher, s.LauncherArgv = job.Custom, []string{"bash", "-c", `[[ $SLURM_NODEID == 0 ]] || until grep -q "no answer" "$HOME/output"; do /bin/sleep 0.1; done`, "_"}
 	s.MasterPort = ptr(24541)
 	path := pathWithout(t, "sleep", "scontrol")
 	bin := strings.TrimPrefix(path, "PATH=")
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "scontrol"), []byte("#!/bin/sh\necho localhost\n"), 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(bin, "sleep"), []byte("#!/bin/sh\nexit 0\n"), 0o755))
+	noSleep(t, bin)
 	r := execute(t, s, job.Options{}, path)
 	require.Zero(t, r.code, r.output)
 	require.Equal(t, 1, strings.Count(r.output, "guard: warning: node1: no answer from localhost port 24541 for two minutes"), r.output)
 }
 
 func TestAPathThatOnlyLooksLocalIsAWarning(t *testing.T) {
+	t.Parallel()
 	s := twoNodes()
 	bin := strings.TrimPrefix(pathWithout(t, "stat"), "PATH=")
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "stat"), []byte("#!/bin/sh\necho tmpfs\n"), 0o755))
@@ -125,6 +137,7 @@ func TestAPathThatOnlyLooksLocalIsAWarning(t *testing.T) {
 // What the first node sees and another does not stops the job there: the data,
 // the checkpoint, the tokenizer, and a file just written beside the logs.
 func TestWhatOneNodeDoesNotSeeStopsTheJob(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		args []string
 		hide func(r string) string
@@ -135,7 +148,7 @@ func TestWhatOneNodeDoesNotSeeStopsTheJob(t *testing.T) {
 		"logs":       {nil, func(root string) string { return root + "/tree/logs/42/attempt-0/seen" }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // they mostly wait
+			t.Parallel()
 			root := t.TempDir()
 			for _, f := range []string{"data/a.idx", "data/b.idx", "ckpt/x", "tok.model"} {
 				require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(root, f)), 0o755))
@@ -151,6 +164,7 @@ func TestWhatOneNodeDoesNotSeeStopsTheJob(t *testing.T) {
 			path := "PATH=" + filepath.Join(root, "hide") + ":" + strings.TrimPrefix(pathWithout(t), "PATH=")
 			// The second node's shell starts where the path is no more.
 			require.NoError(t, os.MkdirAll(filepath.Join(root, "hide"), 0o755))
+			noSleep(t, filepath.Join(root, "hide"))
 			hidden := c.hide(root)
 			srun := "#!/bin/bash\nfor n in 0 1; do\n  [[ $n == 0 ]] || mv '" + hidden + "' '" + hidden + ".away'\n" +
 				"  SLURM_NODEID=$n SLURMD_NODENAME=node$n \"${@:" + srunWords(script.Text) + "}\" || exit\ndone\n"
@@ -173,6 +187,7 @@ func srunWords(script string) string {
 // The image is looked for on every node: pulled where a node lacks it, and the
 // job ends before any rank where it is neither there nor can be had.
 func TestTheImageIsThereOnEveryNodeOrTheJobStops(t *testing.T) {
+	t.Parallel()
 	docker := func(answers string) string {
 		bin := strings.TrimPrefix(pathWithout(t, "docker"), "PATH=")
 		text := "#!/bin/bash\necho \"$SLURM_NODEID $*\" >>\"$STANDIN_LOG.docker\"\n" + answers + "\n"

@@ -80,10 +80,12 @@ func arrived(t *testing.T, s job.Spec, c call) {
 }
 
 func TestHostileValuesArriveWholeInEveryRuntimeAndLauncher(t *testing.T) {
+	t.Parallel()
 	require.GreaterOrEqual(t, len(hostile), 150)
 	for _, runtime := range []string{"", job.Pyxis, job.Enroot, job.Singularity, job.Apptainer, job.Docker} {
 		for _, launcher := range []string{job.UV, job.Python, job.Accelerate, job.Custom} {
 			t.Run(runtime+"/"+launcher, func(t *testing.T) {
+				t.Parallel()
 				s := twoNodes()
 				s.Launcher = launcher
 				if runtime != "" {
@@ -112,6 +114,7 @@ func TestHostileValuesArriveWholeInEveryRuntimeAndLauncher(t *testing.T) {
 }
 
 func TestHostileValuesArriveWholeInEveryForm(t *testing.T) {
+	t.Parallel()
 	for form, change := range map[string]func(*job.Spec){
 		"a chain":        func(s *job.Spec) { s.Chain = ptr(3) },
 		"a series":       func(s *job.Spec) { s.Every = "daily" },
@@ -126,6 +129,7 @@ func TestHostileValuesArriveWholeInEveryForm(t *testing.T) {
 		"without GPUs":   func(s *job.Spec) { s.GPUsPerNode = ptr(0) },
 	} {
 		t.Run(form, func(t *testing.T) {
+			t.Parallel()
 			s := carrying(twoNodes())
 			change(&s)
 			r := execute(t, s, job.Options{})
@@ -141,6 +145,7 @@ func TestHostileValuesArriveWholeInEveryForm(t *testing.T) {
 		})
 	}
 	t.Run("a step", func(t *testing.T) {
+		t.Parallel()
 		root := t.TempDir()
 		s := carrying(twoNodes())
 		s.Worktree = filepath.Join(root, "tree")
@@ -152,12 +157,14 @@ func TestHostileValuesArriveWholeInEveryForm(t *testing.T) {
 		arrived(t, s, r.of("python")[1])
 	})
 	t.Run("the bare skeleton", func(t *testing.T) {
+		t.Parallel()
 		s := carrying(twoNodes())
 		r := execute(t, s, job.Options{Minimal: true})
 		arrived(t, s, r.of("python")[1])
 	})
 	for _, runtime := range []string{"", job.Docker, job.Singularity, job.Enroot} {
 		t.Run("by hand/"+runtime, func(t *testing.T) {
+			t.Parallel()
 			s := twoNodes()
 			if runtime != "" {
 				s.Container = job.Container{Runtime: runtime, Image: "/images/a.sqsh"}
@@ -177,6 +184,7 @@ func TestHostileValuesArriveWholeInEveryForm(t *testing.T) {
 
 // A path with such a name is refused by its field's name, or is a path.
 func TestHostilePathsArePathsOrRefused(t *testing.T) {
+	t.Parallel()
 	fields := map[string]func(s *job.Spec, v string){
 		"worktree":          func(s *job.Spec, v string) { s.Worktree = filepath.Join(s.Worktree, v) },
 		"script":            func(s *job.Spec, v string) { s.Script = v },
@@ -194,11 +202,12 @@ func TestHostilePathsArePathsOrRefused(t *testing.T) {
 	ran, refused := 0, 0
 	for field, give := range fields {
 		t.Run(field, func(t *testing.T) {
+			base := t.TempDir()
 			for i, v := range hostile {
 				if v == "" {
 					continue
 				}
-				root := t.TempDir()
+				root := filepath.Join(base, fmt.Sprint(i))
 				for k, value := range []string{v, filepath.Join("/x", v)} {
 					s := twoNodes()
 					s.Worktree = filepath.Join(root, "tree")
@@ -234,6 +243,7 @@ func TestHostilePathsArePathsOrRefused(t *testing.T) {
 // A value of the scheduler's is refused by its field's name, or changes no other
 // directive.
 func TestHostileValuesChangeNoOtherDirective(t *testing.T) {
+	t.Parallel()
 	fields := map[string]func(s *job.Spec, v string){
 		"name": func(s *job.Spec, v string) { s.Name = v }, "account": func(s *job.Spec, v string) { s.Account = v },
 		"partition": func(s *job.Spec, v string) { s.Partition = v }, "qos": func(s *job.Spec, v string) { s.QOS = v },
@@ -291,7 +301,7 @@ func TestHostileValuesChangeNoOtherDirective(t *testing.T) {
 			require.Equal(t, want, got, "%s: %q", field, v)
 			requireParses(t, text)
 			accepted++
-			if field == "srun_args" || field == "comment" && accepted%8 == 0 {
+			if (field == "srun_args" || field == "comment") && accepted%8 == 0 { // every one is judged and parsed, some are run
 				execute(t, s, job.Options{})
 			}
 		}

@@ -49,6 +49,7 @@ func TestTheRegistryIsTheRemotesHost(t *testing.T) {
 }
 
 func TestAnImageIsBroughtToEveryNode(t *testing.T) {
+	t.Parallel()
 	s := twoNodes("--lr", "1")
 	s.Container = job.Container{Runtime: job.Docker, Image: "megatron:dev"}
 	for tar, want := range map[string][]string{

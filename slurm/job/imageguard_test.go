@@ -41,6 +41,7 @@ func answering(t *testing.T, prog, first, says string, code string) string {
 // A registry's name is asked for once; the job ends before any rank only where
 // the registry itself says that there is no such image, or not for this person.
 func TestARegistrysImageIsAskedForOnce(t *testing.T) {
+	t.Parallel()
 	pyxis := job.Container{Runtime: job.Pyxis, Image: "127.0.0.1:5055#team/megatron:dev"}
 	apptainer := job.Container{Runtime: job.Apptainer, Image: "docker://127.0.0.1:5055/team/megatron:dev"}
 	enroot := job.Container{Runtime: job.Enroot, Image: "megatron"}

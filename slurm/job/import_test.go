@@ -79,6 +79,7 @@ func requireReadBack(t *testing.T, s job.Spec) {
 }
 
 func TestRandomSpecificationsAreReadBack(t *testing.T) {
+	t.Parallel()
 	for seed := range int64(100) {
 		requireReadBack(t, randomSpec(rand.New(rand.NewSource(seed))))
 	}

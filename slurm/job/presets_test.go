@@ -10,6 +10,7 @@ import (
 )
 
 func TestEveryPresetCanBeUsed(t *testing.T) {
+	t.Parallel()
 	for _, p := range job.Presets() {
 		require.NotEmpty(t, p.Doc.EN)
 		require.NotEmpty(t, p.Doc.ZH)
@@ -25,6 +26,7 @@ func TestEveryPresetCanBeUsed(t *testing.T) {
 }
 
 func TestASitesPresetsComeFirstAndTheUsersValueLast(t *testing.T) {
+	t.Parallel()
 	site := job.Site{Presets: map[string]map[string]string{"debug-nccl": {"NCCL_DEBUG": "TRACE", "OURS": "a b"}, "bad": {"BASH_ENV": "/x"}}}
 	s := twoNodes()
 	s.Preset = []string{"debug-nccl", "ethernet"}

@@ -20,6 +20,7 @@ func twoNodes(args ...string) job.Spec {
 }
 
 func TestTheLaunchLineOfEveryNode(t *testing.T) {
+	t.Parallel()
 	r := execute(t, twoNodes("--lr", "3e-4"), job.Options{})
 	require.Zero(t, r.code, r.output)
 	ranks := r.of("python")
@@ -39,6 +40,7 @@ func TestTheLaunchLineOfEveryNode(t *testing.T) {
 }
 
 func TestMinimalIsTheBareSkeleton(t *testing.T) {
+	t.Parallel()
 	r := execute(t, twoNodes(), job.Options{Minimal: true})
 	require.Zero(t, r.code, r.output)
 	require.Empty(t, r.output)
@@ -47,11 +49,13 @@ func TestMinimalIsTheBareSkeleton(t *testing.T) {
 }
 
 func TestEveryGoldenScriptStartsItsProgramOnEveryNode(t *testing.T) {
+	t.Parallel()
 	specs, err := filepath.Glob("testdata/*.yaml")
 	require.NoError(t, err)
 	for _, file := range specs {
 		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
 			spec, err := job.Decode(text)
@@ -81,6 +85,7 @@ func TestEveryGoldenScriptStartsItsProgramOnEveryNode(t *testing.T) {
 }
 
 func TestGuardsStopOnProof(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		settings []string
 		says     string
@@ -89,6 +94,7 @@ func TestGuardsStopOnProof(t *testing.T) {
 		"a busy GPU":             {[]string{"STANDIN_GPUS=" + strings.Repeat("0, 3\n", 7) + "7, 70000\n"}, "stop: node0: 7 GPUs are free and 8 are needed"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := execute(t, twoNodes(), job.Options{}, c.settings...)
 			require.Equal(t, 3, r.code, r.output)
 			require.Regexp(t, c.says, r.output)
@@ -98,8 +104,10 @@ func TestGuardsStopOnProof(t *testing.T) {
 }
 
 func TestGuardsOnlyWarnOfWhatTheyCannotSee(t *testing.T) {
+	t.Parallel()
 	for name, gpus := range map[string]string{"no answer": "", "another form": "0, NVIDIA H100, 81559 MiB\n", "a partitioned GPU": "0, [N/A]\n"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := execute(t, twoNodes(), job.Options{}, "STANDIN_GPUS="+gpus)
 			require.Zero(t, r.code, r.output)
 			require.Contains(t, r.output, "guard: warning: node1: nvidia-smi does not say which GPUs are free")
@@ -109,6 +117,7 @@ func TestGuardsOnlyWarnOfWhatTheyCannotSee(t *testing.T) {
 }
 
 func TestTheScriptEndsAsItsRanksDo(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(*job.Spec){
 		"plain":       func(*job.Spec) {},
 		"joined log":  func(s *job.Spec) { s.Preset = []string{"joined-log"} },
@@ -116,6 +125,7 @@ func TestTheScriptEndsAsItsRanksDo(t *testing.T) {
 		"signal":      func(s *job.Spec) { s.Signal = "B:USR1@300" },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := twoNodes()
 			change(&s)
 			r := execute(t, s, job.Options{}, "STANDIN_EXIT=7")
@@ -220,6 +230,7 @@ func TestConnectionsOnlyWhereTheMatrixAsks(t *testing.T) {
 }
 
 func TestABadNodeEndsTheJobBeforeTraining(t *testing.T) {
+	t.Parallel()
 	s := twoNodes("--lr", "1")
 	s.NodeCheck = ptr(true)
 	r := execute(t, s, job.Options{}, "STANDIN_EXIT=1")
@@ -232,6 +243,7 @@ func TestABadNodeEndsTheJobBeforeTraining(t *testing.T) {
 }
 
 func TestEachJobOfAChainQueuesTheNext(t *testing.T) {
+	t.Parallel()
 	s := twoNodes()
 	s.Chain = ptr(3)
 	for link, next := range map[string]string{"": "2", "2": "3", "3": "", "x[$(touch \"$CANARY\")]": "2"} {
@@ -251,6 +263,7 @@ func TestEachJobOfAChainQueuesTheNext(t *testing.T) {
 }
 
 func TestASeriesQueuesItsNextRunAndStops(t *testing.T) {
+	t.Parallel()
 	s := twoNodes()
 	s.Every = "12h"
 	r := execute(t, s, job.Options{})

@@ -11,6 +11,7 @@ import (
 )
 
 func TestSecretsComeFromAFileOfTheirOwner(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "secrets")
 	text := "HF_TOKEN=abc$(touch \"$CANARY\")==\n# a comment\nPATH=/nowhere\nBASH_ENV=/x\nWANDB_API_KEY=last"
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))

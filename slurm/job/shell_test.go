@@ -30,6 +30,7 @@ func byHand() map[string]job.Spec {
 }
 
 func TestCommandsToTypeOnEachNode(t *testing.T) {
+	t.Parallel()
 	for name, spec := range byHand() {
 		t.Run(name, func(t *testing.T) {
 			nodes := []string{"gpu1", "gpu2"}[:*spec.Nodes]
@@ -59,14 +60,9 @@ func TestCommandsToTypeOnEachNode(t *testing.T) {
 // typeIn runs a command as a person would, with stand-ins and without Slurm.
 func typeIn(t *testing.T, command string) []call {
 	t.Helper()
-	bin, log := t.TempDir(), filepath.Join(t.TempDir(), "calls")
-	self, err := os.Executable()
-	require.NoError(t, err)
-	for _, name := range standIns {
-		require.NoError(t, os.Symlink(self, filepath.Join(bin, name)))
-	}
+	log := filepath.Join(t.TempDir(), "calls")
 	cmd := exec.Command("/bin/bash", "-c", command)
-	cmd.Env = []string{"PATH=" + bin + ":/usr/bin:/bin", "STANDIN_LOG=" + log}
+	cmd.Env = []string{"PATH=" + standInBin + ":/usr/bin:/bin", "STANDIN_LOG=" + log}
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s\n%s", command, out)
 	return readCalls(t, log)
@@ -104,6 +100,7 @@ func TestHostfile(t *testing.T) {
 }
 
 func TestAStepInAnAllocationThatOneHolds(t *testing.T) {
+	t.Parallel()
 	script, err := job.IntoStep(twoNodes(), job.Options{Version: "v0.0.0"}, "4711")
 	require.NoError(t, err)
 	require.NotContains(t, script.Text, "#SBATCH")
@@ -121,6 +118,7 @@ func TestAStepInAnAllocationThatOneHolds(t *testing.T) {
 }
 
 func TestALauncherFindsItsHostfile(t *testing.T) {
+	t.Parallel()
 	s := twoNodes()
 	s.Launcher, s.LauncherArgv = job.Custom, []string{"mylauncher", "--hostfile={hostfile}"}
 	r := execute(t, s, job.Options{})

@@ -25,13 +25,35 @@ func TestMain(m *testing.M) {
 	if name := filepath.Base(os.Args[0]); slices.Contains(standIns, name) {
 		os.Exit(standIn(name, os.Args[1:]))
 	}
+	standInBin = linked()
 	code := m.Run()
+	_ = os.RemoveAll(standInBin)
 	_ = os.Remove(mails)
 	_ = os.Remove(mails + ".sent")
 	os.Exit(code)
 }
 
-var standIns = []string{"srun", "scontrol", "sbatch", "uv", "python", "docker", "singularity", "apptainer", "enroot", "nvidia-smi", "mylauncher", "squeue"}
+// standInBin is the folder of the stand-ins, for the PATH of a script.
+var standInBin string
+
+func linked() string {
+	bin, err := os.MkdirTemp("", "standins-")
+	if err != nil {
+		panic(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	for _, name := range standIns {
+		if err := os.Symlink(self, filepath.Join(bin, name)); err != nil {
+			panic(err)
+		}
+	}
+	return bin
+}
+
+var standIns = []string{"srun", "scontrol", "sbatch", "uv", "python", "docker", "singularity", "apptainer", "enroot", "nvidia-smi", "mylauncher", "squeue", "getent"}
 
 // A call is one program that was started.
 type call struct {
@@ -68,6 +90,10 @@ func standIn(name string, argv []string) int {
 		return become(argv[1:], os.Environ())
 	case "squeue":
 		fmt.Println("2 node[0-1]")
+	case "getent": // without asking a name server, which may take its time
+		if argv[len(argv)-1] != "localhost" {
+			return 2
+		}
 	case "nvidia-smi":
 		fmt.Print(os.Getenv("STANDIN_GPUS"))
 	case "docker", "enroot":
@@ -163,14 +189,9 @@ func execute(t testing.TB, spec job.Spec, o job.Options, settings ...string) run
 // executeScript runs a script whose worktree lies below root.
 func executeScript(t testing.TB, root string, script job.Script, settings ...string) run {
 	t.Helper()
-	tree, bin := script.WorkDir, filepath.Join(root, "bin")
+	tree, bin := script.WorkDir, standInBin
 	require.NoError(t, os.MkdirAll(tree, 0o755))
-	require.NoError(t, os.MkdirAll(bin, 0o755))
-	self, err := os.Executable()
-	require.NoError(t, err)
-	for _, name := range standIns {
-		require.NoError(t, os.Symlink(self, filepath.Join(bin, name)))
-	}
+	require.NoError(t, os.MkdirAll(root, 0o755))
 	require.NoError(t, os.MkdirAll(filepath.Join(tree, script.LogDir), 0o755))
 	file := filepath.Join(root, "script.sh")
 	require.NoError(t, os.WriteFile(file, []byte(script.Text), 0o644))

@@ -1,33 +1,21 @@
 package lint
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// document is the text of the one document beside this checkout that holds a
-// phrase.
-func document(t *testing.T, phrase string) string {
+// document is a script that a document of the field shows its readers.
+func document(t *testing.T, name string) string {
 	t.Helper()
-	dir := os.Getenv("MEGATRON_OPS_SHARED")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared")
-	}
-	files, _ := filepath.Glob(filepath.Join(dir, "sources", "*.txt"))
-	for _, f := range files {
-		b, err := os.ReadFile(f)
-		require.NoError(t, err)
-		if strings.Contains(string(b), phrase) {
-			return string(b)
-		}
-	}
-	t.Skip("no documents beside this checkout: set MEGATRON_OPS_SHARED")
-	return ""
+	b, err := os.ReadFile(filepath.Join("testdata", "documents", name+".sh"))
+	require.NoError(t, err)
+	return string(b)
 }
 
 // An expected finding is a rule and a part of the line that it must be found on.
@@ -55,10 +43,7 @@ func holds(t *testing.T, script string, faults []expected) {
 }
 
 func TestEveryFaultOfTheDockerTemplateIsFound(t *testing.T) {
-	text := document(t, "megatron_docker.slurm")
-	_, script, _ := strings.Cut(text, "\nbash\n#!/bin/bash")
-	script, _, ok := strings.Cut("#!/bin/bash"+script, "\n3. ")
-	require.True(t, ok)
+	script := document(t, "docker-template")
 	holds(t, script, []expected{
 		{"no-time-limit", "#SBATCH", "no --time among the directives"},
 		{"container-env-missing", "WORLD_SIZE=", "docker passes no environment: SLURM_NTASKS is empty inside, and what it counts are nodes"},
@@ -75,91 +60,25 @@ func TestEveryFaultOfTheDockerTemplateIsFound(t *testing.T) {
 }
 
 func TestEveryFaultOfTheTrainingGuidesScriptsIsFound(t *testing.T) {
-	text := document(t, "megatron_core_training_example.py")
-	blocks := regexp.MustCompile("(?s)```bash\n(.*?)```").FindAllStringSubmatch(text, -1)
-	require.Len(t, blocks, 13)
-	for _, b := range blocks {
+	for n := 1; n <= 13; n++ {
+		script := document(t, fmt.Sprintf("training-guide-%02d", n))
 		var faults []expected
-		if strings.Contains(b[1], "torchrun ") {
+		if strings.Contains(script, "torchrun ") {
 			faults = append(faults, expected{"bare-torchrun", "torchrun", "the PATH's torchrun may have another Python"})
 		}
-		if strings.Contains(b[1], "#SBATCH") {
+		if strings.Contains(script, "#SBATCH") {
 			faults = append(faults, expected{"no-worktree-cd", "megatron_core_training_example.py", "a relative program, and no cd"})
 		}
-		holds(t, b[1], faults)
+		holds(t, script, faults)
 	}
 	// Its advice on time-outs names a variable that is none, and one that is no
 	// time-out.
-	advice := "#!/bin/bash\n"
-	for _, line := range regexp.MustCompile("(?m)^.*超时.*`(export [^`]+)`").FindAllStringSubmatch(text, -1) {
-		advice += line[1] + "  # 超时\n"
-	}
-	holds(t, advice, []expected{{"no-such-timeout", "NCCL_TIMEOUT", "NCCL has no such variable"}, {"no-such-timeout", "NCCL_SOCKET_NTHREADS", "a thread count"}})
+	holds(t, document(t, "training-guide-timeouts"), []expected{
+		{"no-such-timeout", "NCCL_TIMEOUT", "NCCL has no such variable"}, {"no-such-timeout", "NCCL_SOCKET_NTHREADS", "a thread count"},
+	})
 }
 
 func TestEveryFaultOfTheUsersGuideIsFound(t *testing.T) {
-	text := document(t, "tr8-104B")
-	for _, c := range []struct {
-		phrase string
-		faults []expected
-	}{
-		{"export $GPUS_PER_NODE=8", []expected{
-			{"bad-assignment", "export $GPUS_PER_NODE", "no name to assign to"},
-		}},
-		{"sbatch --dependency=CURRENTLY_RUNNING_JOB_ID", []expected{{"dependency-bare-id", "--dependency", "afterany, so it starts after a failure too"}}},
-	} {
-		var script string
-		for _, b := range regexp.MustCompile("(?s)```(?:bash)?\n(.*?)```").FindAllStringSubmatch(text, -1) {
-			if strings.Contains(b[1], c.phrase) {
-				script = b[1]
-			}
-		}
-		require.NotEmpty(t, script, c.phrase)
-		holds(t, script, c.faults)
-	}
-}
-
-// TestMegatronsExamplesAreLeftAlone reads a checkout of Megatron-LM. Those of its
-// examples that cannot start are told why; in the others nothing but the torchrun
-// of the PATH, and what is still to be filled in, is reported.
-func TestMegatronsExamplesAreLeftAlone(t *testing.T) {
-	root := os.Getenv("MEGATRON_LM")
-	if root == "" {
-		t.Skip("set MEGATRON_LM to a checkout of Megatron-LM")
-	}
-	cannotStart := map[string]string{
-		"gpt3/train_gpt3_175b_distributed.sh":        "megatron-flag-type", // a schedule of several words without quotes
-		"bert/train_bert_340m_distributed.sh":        "illegal-layout",     // 24 layers on 16 stages
-		"gptoss/02_train.sh":                         "illegal-layout",     // 12 layers on 8 stages
-		"megatron_fsdp/sbatch_checkpoint_convert.sh": "bad-directive",      // words to be filled in
-		"megatron_fsdp/sbatch_mfsdp_deepseek_v3.sh":  "bad-directive",
-	}
-	n := 0
-	require.NoError(t, filepath.WalkDir(filepath.Join(root, "examples"), func(p string, _ os.DirEntry, err error) error {
-		if err != nil || filepath.Ext(p) != ".sh" {
-			return err
-		}
-		n++
-		name, _ := filepath.Rel(filepath.Join(root, "examples"), p)
-		src, err := os.ReadFile(p)
-		require.NoError(t, err)
-		got := map[string]bool{}
-		for _, f := range Check(p, src) {
-			got[f.Rule] = true
-		}
-		if why := cannotStart[name]; why != "" {
-			require.True(t, got[why], "%s: %v", name, got)
-			delete(got, why)
-		}
-		delete(got, "bare-torchrun")
-		if strings.HasPrefix(name, "academic_paper_scripts") {
-			delete(got, "syntax-error") // <words to be filled in>, which bash itself refuses
-		}
-		if name == "mimo/scripts/run_mock_train.sh" {
-			delete(got, "node-local-path") // checkpoints of a trial, below /tmp
-		}
-		require.Empty(t, got, name)
-		return nil
-	}))
-	require.Greater(t, n, 50)
+	holds(t, document(t, "users-guide-assignment"), []expected{{"bad-assignment", "export $GPUS_PER_NODE", "no name to assign to"}})
+	holds(t, document(t, "users-guide-dependency"), []expected{{"dependency-bare-id", "--dependency", "afterany, so it starts after a failure too"}})
 }

@@ -1,7 +1,6 @@
 package lint
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -158,54 +157,6 @@ func TestBatchAnswersEveryLine(t *testing.T) {
 func TestAScriptWithoutFaultsHasAnEmptyListInBatch(t *testing.T) {
 	got := batch([]byte(`{"id":"a","path":"x"}`), func(string) ([]byte, error) { return []byte("echo hi\n"), nil })
 	require.JSONEq(t, `{"id":"a","findings":[]}`, string(got))
-}
-
-// The scripts and labels of a checkout beside this one, where there is one.
-func TestAgreesWithTheLabelledScripts(t *testing.T) {
-	dir := os.Getenv("MEGATRON_OPS_SHARED")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared")
-	}
-	labels, err := os.ReadFile(filepath.Join(dir, "lint", "labels.jsonl"))
-	if err != nil {
-		t.Skip("no labelled scripts beside this checkout: set MEGATRON_OPS_SHARED")
-	}
-	required, hit, alarms := 0, 0, 0
-	for line := range bytes.Lines(labels) {
-		var l struct {
-			ID       string
-			Findings []struct {
-				Rule     string
-				Optional bool
-			}
-			Optional []string
-		}
-		require.NoError(t, json.Unmarshal(line, &l))
-		src, err := os.ReadFile(filepath.Join(dir, "lint", "scripts", l.ID+".sh"))
-		require.NoError(t, err)
-		got := broken(string(src))
-		clean := true
-		for _, f := range l.Findings {
-			if f.Optional {
-				l.Optional = append(l.Optional, f.Rule)
-				continue
-			}
-			clean = false
-			required++
-			if slices.Contains(got, f.Rule) {
-				hit++
-			}
-			l.Optional = append(l.Optional, f.Rule)
-		}
-		for _, r := range got {
-			if !slices.Contains(l.Optional, r) {
-				alarms++
-				require.False(t, clean, "%s: %s on a clean script", l.ID, r)
-			}
-		}
-	}
-	require.GreaterOrEqual(t, float64(hit), 0.92*float64(required))
-	require.GreaterOrEqual(t, float64(hit), 0.95*float64(hit+alarms))
 }
 
 // FuzzFix holds that any bytes are judged and mended without end or panic.

@@ -1,0 +1,1 @@
+--seq-length=128 --batch-size=4
