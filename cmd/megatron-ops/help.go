@@ -27,6 +27,8 @@ var surfaces = []struct {
 	{"link", lang.Text{EN: "prove to Slack who you are here, with its one-time code", ZH: "用一次性代码向 Slack 证明身份"}},
 	{"sudoers", lang.Text{EN: "the rule that lets serve act as the person who asks", ZH: "输出让 serve 以提问者身份执行的 sudo 规则"}},
 	{"record", lang.Text{EN: "a site's own answers, disguised, in a folder to attach to a report (--dir)", ZH: "将本站点 Slurm 的输出脱敏后存入目录，供附在报告中（--dir）"}},
+	{"completion", lang.Text{EN: "what makes bash, zsh or fish complete words, job ids and partitions", ZH: "输出 bash、zsh 或 fish 的补全脚本，可补全作业号与分区"}},
+	{"man", lang.Text{EN: "the manual page, for man(1)", ZH: "输出 man(1) 手册页"}},
 	{"version", lang.Text{EN: "the version", ZH: "版本"}},
 	{"help", lang.Text{EN: "this list, or one command's flags", ZH: "本列表，或某个命令的参数"}},
 }

@@ -65,6 +65,10 @@ func lookupCommand(name string) (command, bool) {
 		return sudoersCommand, true
 	case "link":
 		return linkCommand, true
+	case "completion":
+		return completionCommand, true
+	case "man":
+		return manCommand, true
 	}
 	return nil, false
 }
@@ -82,6 +86,9 @@ func run(ctx context.Context, args []string, st streams) (code int) {
 			code = 1
 		}
 	}()
+	if len(args) > 0 && args[0] == "__complete" { // what follows is not yet a command line
+		return sh.exit(completeCommand(ctx, sh, args[1:]))
+	}
 	words, err := sh.globals(args)
 	if err == nil {
 		err = sh.dispatch(ctx, words)

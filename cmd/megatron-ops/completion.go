@@ -1,0 +1,243 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+)
+
+// completionCommand prints what makes a shell complete this program's words:
+// `source <(megatron-ops completion bash)`.
+func completionCommand(_ context.Context, sh *shell, words []string) error {
+	if len(words) != 1 || completionScripts[words[0]] == "" {
+		return &ops.Error{
+			Code: ops.BadInput, Field: "shell", Message: fmt.Sprintf("completion is for one shell, not %q", strings.Join(words, " ")),
+			Fix: "megatron-ops completion bash, zsh or fish",
+		}
+	}
+	_, err := io.WriteString(sh.out, completionScripts[words[0]])
+	return err
+}
+
+// completionScripts ask the program itself for candidates: one a line, with a
+// tab before what it means. No candidate means a file's name.
+var completionScripts = map[string]string{
+	"bash": `# bash completion for megatron-ops
+_megatron_ops() {
+    local line IFS=$'\n'
+    COMPREPLY=()
+    for line in $(megatron-ops __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null); do
+        COMPREPLY+=("${line%%$'\t'*}")
+    done
+}
+complete -o default -o nosort -F _megatron_ops megatron-ops
+`,
+	"zsh": `#compdef megatron-ops
+_megatron_ops() {
+    local -a found
+    local line
+    for line in ${(f)"$(megatron-ops __complete "${(@)words[2,CURRENT]}" 2>/dev/null)"}; do
+        line=${line//:/\\:}
+        found+=("${line/$'\t'/:}")
+    done
+    if (( ${#found} )); then _describe -V megatron-ops found; else _files; fi
+}
+if [ "$funcstack[1]" = _megatron_ops ]; then _megatron_ops "$@"; else compdef _megatron_ops megatron-ops; fi
+`,
+	"fish": `# fish completion for megatron-ops
+complete -c megatron-ops -f -a '(begin
+    set -l found (megatron-ops __complete (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)
+    if test (count $found) -gt 0
+        printf "%s\n" $found
+    else
+        __fish_complete_path (commandline -ct)
+    end
+end)'
+`,
+}
+
+// A candidate is a word that may come next, with what it means.
+type candidate struct{ word, means string }
+
+// longestLook bounds what a person waits for when pressing Tab.
+const longestLook = 2 * time.Second
+
+// completeCommand prints the candidates for the last of words, the command line
+// so far without the program's name.
+func completeCommand(ctx context.Context, sh *shell, words []string) error {
+	ctx, stop := context.WithTimeout(ctx, longestLook)
+	defer stop()
+	if len(words) == 0 {
+		words = []string{""}
+	}
+	last := words[len(words)-1]
+	for _, c := range sh.candidates(ctx, words[:len(words)-1], last) {
+		if strings.HasPrefix(c.word, last) {
+			means, _, _ := strings.Cut(c.means, "\n")
+			fmt.Fprintf(sh.out, "%s\t%s\n", c.word, means)
+		}
+	}
+	return nil
+}
+
+// candidates are the words that may follow before; last is what is typed of it.
+func (sh *shell) candidates(ctx context.Context, before []string, last string) []candidate {
+	if len(before) == 0 {
+		return sh.commandNames()
+	}
+	if flag, ok := strings.CutPrefix(before[len(before)-1], "--"); ok && !strings.Contains(flag, "=") {
+		if values := sh.flagValues(ctx, before[0], flag); values != nil {
+			return values
+		}
+	}
+	op, ok := ops.Lookup(before[0])
+	if !ok {
+		return sh.wordsAfter(before)
+	}
+	if strings.HasPrefix(last, "-") {
+		return sh.flags(op)
+	}
+	for _, p := range op.Params() {
+		switch {
+		case !p.Arg:
+		case len(p.Enum) > 0:
+			return enumerated(p)
+		case strings.HasPrefix(p.Name, "job"):
+			return sh.asked(ctx, "list", "jobs", "job_id", "name", "state")
+		case strings.HasPrefix(p.Name, "partition"):
+			return sh.asked(ctx, "partitions", "partitions", "partition", "state")
+		}
+	}
+	return nil
+}
+
+func (sh *shell) commandNames() (all []candidate) {
+	for _, op := range ops.Table() {
+		all = append(all, candidate{op.Name, op.Summary.In(sh.lang)})
+	}
+	for _, s := range surfaces {
+		if !strings.Contains(s.name, " ") {
+			all = append(all, candidate{s.name, s.text.In(sh.lang)})
+		}
+	}
+	slices.SortFunc(all, func(a, b candidate) int { return cmp.Compare(a.word, b.word) })
+	return all
+}
+
+// wordsAfter are the second words of a command that is no operation.
+func (sh *shell) wordsAfter(before []string) (all []candidate) {
+	if before[0] == "help" && len(before) == 1 {
+		return sh.commandNames()
+	}
+	for _, s := range surfaces {
+		if rest, ok := strings.CutPrefix(s.name, strings.Join(before, " ")+" "); ok {
+			all = append(all, candidate{rest, s.text.In(sh.lang)})
+		}
+	}
+	return all
+}
+
+func (sh *shell) flags(op ops.Op) (all []candidate) {
+	for _, p := range op.Params() {
+		if !p.Arg {
+			all = append(all, candidate{"--" + p.Name, p.Help.In(sh.lang)})
+		}
+	}
+	return append(all,
+		candidate{"--output", "text, json"},
+		candidate{"--lang", "en, zh"},
+		candidate{"--help", lang.Text{EN: "this command's flags", ZH: "该命令的参数"}.In(sh.lang)})
+}
+
+// flagValues are the values of a flag that has few, or that the cluster knows;
+// nil where it takes none, or any.
+func (sh *shell) flagValues(ctx context.Context, command, flag string) []candidate {
+	switch flag {
+	case "output":
+		return []candidate{{word: "text"}, {word: "json"}}
+	case "lang":
+		return []candidate{{word: "en"}, {word: "zh"}}
+	case "partition":
+		return sh.asked(ctx, "partitions", "partitions", "partition", "state")
+	case "cluster":
+		return sh.clusterNames()
+	}
+	op, ok := ops.Lookup(command)
+	if !ok {
+		return nil
+	}
+	for _, p := range op.Params() {
+		if p.Name == flag {
+			return enumerated(p)
+		}
+	}
+	return nil
+}
+
+func enumerated(p ops.Param) (all []candidate) {
+	for _, v := range p.Enum {
+		all = append(all, candidate{word: v})
+	}
+	return all
+}
+
+func (sh *shell) clusterNames() (all []candidate) {
+	svc, err := sh.service(".")
+	if err != nil {
+		return nil
+	}
+	for name := range svc.Clusters {
+		all = append(all, candidate{word: name})
+	}
+	slices.SortFunc(all, func(a, b candidate) int { return cmp.Compare(a.word, b.word) })
+	return all
+}
+
+// asked are the rows of an operation's JSON answer: the list under key, of each
+// row the field id, told with the fields means. A cluster that does not answer
+// gives none.
+func (sh *shell) asked(ctx context.Context, operation, key, id string, means ...string) (all []candidate) {
+	op, ok := ops.Lookup(operation)
+	if !ok {
+		return nil
+	}
+	call, err := sh.call()
+	if err != nil {
+		return nil
+	}
+	out, err := op.Run(ctx, call, op.NewIn())
+	if err != nil {
+		return nil
+	}
+	doc, err := json.Marshal(out)
+	if err != nil {
+		return nil
+	}
+	var lists map[string]json.RawMessage
+	var rows []map[string]any
+	if json.Unmarshal(doc, &lists) != nil || json.Unmarshal(lists[key], &rows) != nil {
+		return nil
+	}
+	for _, row := range rows {
+		word, ok := row[id].(string)
+		if !ok {
+			continue
+		}
+		c := candidate{word: word}
+		for _, m := range means {
+			if v, ok := row[m].(string); ok && v != "" {
+				c.means = strings.TrimSpace(c.means + " " + v)
+			}
+		}
+		all = append(all, c)
+	}
+	return all
+}
