@@ -10,8 +10,10 @@ SEED    ?= 1
 MUTATE  ?= $(shell $(GO) list -f '{{.Dir}}' ./slurm/... ./knowledge/... ./internal/... ./bot/... ./mcp/... | sed 's,$(CURDIR)/,,' | grep -v -e test -e internal/docs -e internal/demo -e flaggen)
 GOLANGCI_VERSION := v2.15.0
 GOFUMPT_VERSION  := v0.12.0
+# The last one that builds with the Go that go.mod names.
+GORELEASER_VERSION := v2.14.0
 
-.PHONY: help build demo test unit lint fmt generate mutate conformance bench-diagnose bench-speed slurm-up slurm-down setup clean
+.PHONY: help build demo test unit lint fmt generate mutate conformance bench-diagnose bench-speed snapshot image slurm-up slurm-down setup clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,7 +24,7 @@ build: ## one static binary: bin/megatron-ops
 demo: build ## the main job on the embedded back end, on this machine
 	$(BIN)/megatron-ops demo
 
-test: setup build ## set up everything, then every test
+test: setup build $(TOOLS)/goreleaser ## set up everything, then every test
 	$(GO) test -timeout 20m ./...
 
 unit: ## the tests that need nothing but Go
@@ -42,6 +44,9 @@ fmt: $(TOOLS)/gofumpt ## format as gofumpt wants it
 $(TOOLS)/golangci-lint:
 	GOBIN=$(abspath $(TOOLS)) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 
+$(TOOLS)/goreleaser:
+	GOBIN=$(abspath $(TOOLS)) $(GO) install github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)
+
 $(TOOLS)/gofumpt:
 	GOBIN=$(abspath $(TOOLS)) $(GO) install mvdan.cc/gofumpt@$(GOFUMPT_VERSION)
 
@@ -60,6 +65,14 @@ bench-diagnose: ## diagnosis of 3.3 GB of logs beside ripgrep; makes its own dat
 bench-speed: ## submit beside sbatch, list of 10,000 jobs beside squeue, status; on a real Slurm
 	$(GO) test -run '^$$' -bench 'Submit|ListTen|Status' -benchtime 21x ./cmd/megatron-ops
 
+snapshot: $(TOOLS)/goreleaser ## archives, deb, rpm, checksums and SBOMs in dist/, nothing published
+	$(TOOLS)/goreleaser release --snapshot --clean --skip=publish
+
+image: build ## a container image in dist/megatron-ops.tar, for docker load or podman
+	packaging/generate
+	@mkdir -p dist
+	$(GO) run ./packaging/image $(BIN)/megatron-ops dist/megatron-ops.tar
+
 slurm-up: ## start a real Slurm on loopback: four nodes of eight fake GPUs
 	@.ci/setup slurm
 	@$(GO) run ./slurm/slurmtest/cmd up $(abspath $(SLURM))
@@ -68,4 +81,4 @@ slurm-down: ## end that Slurm, and nothing else
 	@$(GO) run ./slurm/slurmtest/cmd down $(abspath $(SLURM))
 
 clean: ## remove what was built and set up here
-	rm -rf $(BIN) .cache
+	rm -rf $(BIN) .cache dist dist-files

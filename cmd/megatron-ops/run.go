@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -249,21 +250,30 @@ func (sh *shell) show(out any) error {
 	return nil
 }
 
-// version is what the build knows of itself.
+// release is the version of a released build, set by its linker flags.
+var release string
+
+// version is what the build knows of itself: the release, or what the module
+// system says, with the commit where the build saw one.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "unknown"
+		return cmp.Or(release, "unknown")
 	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
+	commit := ""
 	for _, s := range info.Settings {
 		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			return s.Value[:12]
+			commit = s.Value[:12]
 		}
 	}
-	return "devel"
+	v := cmp.Or(release, strings.TrimPrefix(info.Main.Version, "(devel)"))
+	switch {
+	case v == "":
+		return cmp.Or(commit, "devel")
+	case commit == "" || strings.Contains(v, commit):
+		return v
+	}
+	return v + " (" + commit + ")"
 }
 
 func envLang() lang.Lang {

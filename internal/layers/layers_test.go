@@ -69,6 +69,7 @@ var rooms = []room{
 	{"internal/follow", []string{"internal/ops", "internal/store", "slurm", "slurm/..."}, "it stands above the operations and below the surfaces that show what it tells"},
 	{"internal/demo", []string{"..."}, "the demo is a user of everything"},
 	{"internal/docs", []string{"..."}, "pages are written from every table"},
+	{"packaging/...", nil, "what packs a binary knows nothing of what is in it"},
 	{"tools/...", nil, "a tool for developers reads the code as text"},
 	{"cmd/...", []string{"..."}, "wiring only happens here"},
 }
