@@ -59,7 +59,7 @@ func TestAnImageIsBroughtToEveryNode(t *testing.T) {
 		script, err := job.Distribute(s, job.Options{}, tar)
 		require.NoError(t, err)
 		requireClean(t, script.Text)
-		require.NotContains(t, script.Text, "gpus")
+		require.NotContains(t, script.Text, "#SBATCH --gpus")
 		calls := typeIn(t, "export SLURM_NNODES=2 SLURM_JOB_NODELIST='n[0-1]' SLURM_JOB_ID=1\n"+strings.ReplaceAll(script.Text, "cd /shared/tree", "cd "+t.TempDir()))
 		var got [][]string
 		for _, c := range calls {

@@ -31,9 +31,23 @@ const (
 )
 
 // Import turns an existing batch script into a specification, with a note of
-// everything that it could not carry. Nothing is run or opened.
+// everything that it could not carry. A script of this program's own carries the
+// specification itself. Nothing is run or opened.
 func Import(name string, text []byte) (Spec, []Note) {
-	read := script.Settle(name, text)
+	s, unchanged, own := carried(string(text))
+	if unchanged {
+		return s, nil
+	}
+	read, notes := readScript(name, string(text))
+	if own {
+		return changed(s, read, notes)
+	}
+	return read, notes
+}
+
+// readScript is what a script says by itself.
+func readScript(name, text string) (Spec, []Note) {
+	read := script.Settle(name, []byte(text))
 	if len(read.Jobs) == 0 {
 		return Spec{}, []Note{{What: name, Why: lang.Text{EN: "nothing in it starts a job", ZH: "其中没有启动作业的内容"}}}
 	}
@@ -42,11 +56,6 @@ func Import(name string, text []byte) (Spec, []Note) {
 	m.start()
 	m.rest()
 	m.logs()
-	if back, exact := readBack(m.spec, string(text)); exact {
-		return back, nil
-	} else if header.MatchString(string(text)) {
-		m.spec = back
-	}
 	m.dropBad()
 	slices.SortStableFunc(m.notes, func(a, b Note) int { return a.Line - b.Line })
 	return m.spec, m.notes

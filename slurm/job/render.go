@@ -58,7 +58,7 @@ func Render(s Spec, o Options) (Script, error) {
 	if errs := s.Validate(); len(errs) > 0 {
 		return Script{}, FieldErrors(errs)
 	}
-	hash := Hash(s)
+	hash, given := Hash(s), s
 	r := rendering{nodesGiven: s.Nodes != nil, Options: o}
 	s = s.WithDefaults()
 	r.Spec = s
@@ -80,6 +80,9 @@ func Render(s Spec, o Options) (Script, error) {
 	}
 	r.sections()
 	script.Text = r.text.String()
+	if !o.Minimal {
+		script.Text = carry(script.Text, given)
+	}
 	return script, nil
 }
 

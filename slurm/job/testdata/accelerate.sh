@@ -32,3 +32,13 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
       --rdzv_backend=static \
       "$@"
   ' _ myprogram.py "${ARGS[@]}"
+
+# The specification, for megatron-ops import; sha256 of the text above: c6897ff48d5d148ff5308607672886b74bb62a51e5466aa271980a3b83aa54ff
+#| name: accel
+#| nodes: 2
+#| gpus_per_node: 4
+#| worktree: /lustre/alice/Megatron-LM
+#| script: myprogram.py
+#| launcher: accelerate
+#| guards: false
+#| monitor: false

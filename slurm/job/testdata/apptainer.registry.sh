@@ -99,3 +99,17 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
       --role="${SLURMD_NODENAME:-$HOSTNAME}:" --tee=3 --log-dir="$RUN_DIR/${SLURMD_NODENAME:-node-$SLURM_NODEID}" \
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}"
+
+# The specification, for megatron-ops import; sha256 of the text above: a12e60eb671c198978db152c83eafbbb356a44f037dd7fb4fd5252ef09a16a99
+#| name: gpt-docker-uri
+#| nodes: 2
+#| worktree: /lustre/alice/Megatron-LM
+#| venv: /opt/venv
+#| args:
+#|   - "--num-layers"
+#|   - 4
+#| container:
+#|   runtime: apptainer
+#|   image: "docker://nvcr.io/nvidia/pytorch:25.04-py3"
+#|   mounts:
+#|     - "/lustre:/lustre"

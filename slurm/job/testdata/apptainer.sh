@@ -102,3 +102,21 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}" \
   > >(tee -a logs/"$SLURM_JOB_NAME-$SLURM_JOB_ID.log") 2>&1
+
+# The specification, for megatron-ops import; sha256 of the text above: a8991fdd73f1a42cd8a06667cda584fb45f951100d494f3df91d97fdba2c2f6d
+#| name: gpt-apptainer
+#| nodes: 2
+#| worktree: /lustre/alice/Megatron-LM
+#| venv: /opt/venv
+#| args:
+#|   - "--num-layers"
+#|   - 4
+#|   - "--data-path"
+#|   - /lustre/data/text
+#| preset:
+#|   - joined-log
+#| container:
+#|   runtime: apptainer
+#|   image: /lustre/images/megatron.sif
+#|   mounts:
+#|     - "/lustre:/lustre"

@@ -89,3 +89,21 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --cpus-per-task=96 --kill-on-bad-exi
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}" \
   > >(tee -a logs/"$SLURM_JOB_NAME-$SLURM_JOB_ID.log") 2>&1
+
+# The specification, for megatron-ops import; sha256 of the text above: 592f201f03009be3d0c729b069825eb4de351419169043afe82b731130750ed1
+#| name: elastic
+#| nodes: 2
+#| cpus_per_task: 96
+#| exclusive: true
+#| hint: nomultithread
+#| worktree: /lustre/alice/Megatron-LM
+#| args:
+#|   - "--num-layers"
+#|   - 4
+#| preset:
+#|   - joined-log
+#| rdzv:
+#|   backend: c10d
+#|   conf:
+#|     join_timeout: 600
+#|     max_restarts: 0

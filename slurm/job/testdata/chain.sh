@@ -101,3 +101,23 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
       --role="${SLURMD_NODENAME:-$HOSTNAME}:" --tee=3 --log-dir="$RUN_DIR/${SLURMD_NODENAME:-node-$SLURM_NODEID}" \
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}"
+
+# The specification, for megatron-ops import; sha256 of the text above: 6ba1e98da65b7dbfa46f4d00673e15796ff33f413a2836d9931cec1d42e0d540
+#| name: chain
+#| account: research
+#| partition: prod
+#| nodes: 2
+#| gpus_per_node: 8
+#| time: "04:00:00"
+#| chain: 5
+#| worktree: /lustre/alice/Megatron-LM
+#| args:
+#|   - "--tensor-model-parallel-size"
+#|   - 4
+#|   - "--lr"
+#|   - 3e-4
+#|   - "--data-path"
+#|   - 1.0
+#|   - "/data/it's"
+#| env:
+#|   NCCL_SOCKET_IFNAME: eth0

@@ -81,3 +81,25 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --unbuffered --
     done
     exec "${ops_words[@]}" "${@:ops_n+1}"
   ' _ 7 mylauncher --rank '{node_rank}' --of '{nnodes}' --note 'it'\''s $5' train.py "${ARGS[@]}"
+
+# The specification, for megatron-ops import; sha256 of the text above: a262344941a034d8cd8902fcf3f5f07f03ebc0e5fda8adf1337fc147eda7c065
+#| name: custom
+#| nodes: 2
+#| worktree: /lustre/alice/Megatron-LM
+#| script: train.py
+#| args:
+#|   - "--x"
+#|   - 1
+#| launcher: custom
+#| launcher_argv:
+#|   - mylauncher
+#|   - "--rank"
+#|   - "{node_rank}"
+#|   - "--of"
+#|   - "{nnodes}"
+#|   - "--note"
+#|   - "it's $5"
+#| srun_args:
+#|   - "--no-label"
+#|   - "--wait=10"
+#|   - "--cpu-bind=cores"

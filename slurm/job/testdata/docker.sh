@@ -112,3 +112,34 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --cpus-per-task=64 --kill-on-bad-exi
       --role="${SLURMD_NODENAME:-$HOSTNAME}:" --tee=3 --log-dir="$RUN_DIR/${SLURMD_NODENAME:-node-$SLURM_NODEID}" \
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}"
+
+# The specification, for megatron-ops import; sha256 of the text above: 4156215937e3d41762cc66d615ecfa1d2c387066624bc3e7492cacca2a82e72d
+#| name: gpt-docker
+#| account: research
+#| partition: prod
+#| nodes: 2
+#| gpus_per_node: 8
+#| gpu_request: gres
+#| cpus_per_task: 64
+#| mem: 1000G
+#| time: "1-00:00:00"
+#| exclude: "g[01-86,88-89,91]"
+#| worktree: /home/alice/files/Megatron-LM
+#| args:
+#|   - "--num-layers"
+#|   - 28
+#|   - "--data-path"
+#|   - 1.0
+#|   - /workspace/files/data/math_prefix
+#|   - "--load"
+#|   - /workspace/files/ckpt
+#|   - "--tokenizer-model"
+#|   - /opt/tok
+#| env:
+#|   NCCL_SOCKET_IFNAME: ib0
+#| launcher: python
+#| container:
+#|   runtime: docker
+#|   image: "megatron_pytorch:latest"
+#|   mounts:
+#|     - "/home/alice/files:/workspace/files"

@@ -101,3 +101,16 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
       --role="${SLURMD_NODENAME:-$HOSTNAME}:" --tee=3 --log-dir="$RUN_DIR/${SLURMD_NODENAME:-node-$SLURM_NODEID}" \
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}"
+
+# The specification, for megatron-ops import; sha256 of the text above: ba9d22dc2cffa591ff0fa3d76ce3f62f8b10b3b5ba93e06cc561600c7590be4c
+#| name: gpt-named
+#| nodes: 2
+#| worktree: /lustre/alice/Megatron-LM
+#| args:
+#|   - "--num-layers"
+#|   - 4
+#| container:
+#|   runtime: enroot
+#|   image: megatron
+#|   mounts:
+#|     - "/lustre:/lustre"

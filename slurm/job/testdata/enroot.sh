@@ -104,3 +104,18 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
       --role="${SLURMD_NODENAME:-$HOSTNAME}:" --tee=3 --log-dir="$RUN_DIR/${SLURMD_NODENAME:-node-$SLURM_NODEID}" \
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}"
+
+# The specification, for megatron-ops import; sha256 of the text above: 319035a5bc5b4f9919937478a768d93c2a33ac0675f1fac84e352fb315eed779
+#| name: gpt-enroot
+#| nodes: 2
+#| worktree: /lustre/alice/Megatron-LM
+#| args:
+#|   - "--num-layers"
+#|   - 4
+#| container:
+#|   runtime: enroot
+#|   image: /lustre/images/megatron.sqsh
+#|   mounts:
+#|     - "/lustre/alice:/mnt:ro"
+#|   env:
+#|     A_B: "c d"

@@ -41,3 +41,19 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
   bash -c '
     exec "$@"
   ' _ mylauncher clean.sh "${ARGS[@]}"
+
+# The specification, for megatron-ops import; sha256 of the text above: 2dbd6e6820827897068dc6ca2c88670bd4e29a0625e59a24ce39e886450030af
+#| name: clean-up
+#| nodes: 1
+#| gpus_per_node: 0
+#| time: "0:30:00"
+#| every: daily
+#| worktree: /lustre/alice/jobs
+#| script: clean.sh
+#| args:
+#|   - "--older-than"
+#|   - 7d
+#| launcher: custom
+#| launcher_argv:
+#|   - mylauncher
+#| monitor: false

@@ -36,3 +36,17 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
     done
     exec "${ops_words[@]}" "${@:ops_n+1}"
   ' _ 5 mylauncher --hostfile '{hostfile}' --rank '{node_rank}' pretrain_gpt.py "${ARGS[@]}"
+
+# The specification, for megatron-ops import; sha256 of the text above: f9a1fbdca4846ff4d4318f9030c65067d8d0adb2fff436a9c7491edf9f11dca3
+#| name: deepspeed
+#| nodes: 2
+#| worktree: /lustre/alice/Megatron-LM
+#| launcher: custom
+#| launcher_argv:
+#|   - mylauncher
+#|   - "--hostfile"
+#|   - "{hostfile}"
+#|   - "--rank"
+#|   - "{node_rank}"
+#| guards: false
+#| monitor: false

@@ -129,3 +129,13 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
       --role="${SLURMD_NODENAME:-$HOSTNAME}:" --tee=3 --log-dir="$RUN_DIR/${SLURMD_NODENAME:-node-$SLURM_NODEID}" \
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}"
+
+# The specification, for megatron-ops import; sha256 of the text above: 90ba6d88822099debd4b77f724c6f96c797d0b7a12fa26de6baff44274d02b96
+#| name: checked
+#| nodes: 2
+#| worktree: /lustre/alice/Megatron-LM
+#| args:
+#|   - "--num-layers"
+#|   - 4
+#| launcher: python
+#| node_check: true

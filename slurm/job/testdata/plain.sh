@@ -92,3 +92,22 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
       --role="${SLURMD_NODENAME:-$HOSTNAME}:" --tee=3 --log-dir="$RUN_DIR/${SLURMD_NODENAME:-node-$SLURM_NODEID}" \
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}"
+
+# The specification, for megatron-ops import; sha256 of the text above: 901f9d518efd19f4edb89c43bffb0c87b8854f0d4e8706c5c38b9825ff564482
+#| name: gpt-7b
+#| account: research
+#| partition: prod
+#| nodes: 2
+#| gpus_per_node: 8
+#| time: "04:00:00"
+#| worktree: /lustre/alice/Megatron-LM
+#| args:
+#|   - "--tensor-model-parallel-size"
+#|   - 4
+#|   - "--lr"
+#|   - 3e-4
+#|   - "--data-path"
+#|   - 1.0
+#|   - "/data/it's"
+#| env:
+#|   NCCL_SOCKET_IFNAME: eth0

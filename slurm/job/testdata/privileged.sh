@@ -85,3 +85,18 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
       --role="${SLURMD_NODENAME:-$HOSTNAME}:" --tee=3 --log-dir="$RUN_DIR/${SLURMD_NODENAME:-node-$SLURM_NODEID}" \
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}"
+
+# The specification, for megatron-ops import; sha256 of the text above: 29215dfd00de198ead9a3a9f975ff4858fc455d7b5dff9a007010dea751acec0
+#| name: gpt-privileged
+#| nodes: 1
+#| gpus_per_node: 8
+#| worktree: /home/alice/Megatron-LM
+#| args:
+#|   - "--num-layers"
+#|   - 4
+#| preset:
+#|   - docker-privileged
+#| launcher: python
+#| container:
+#|   runtime: docker
+#|   image: "megatron:dev"

@@ -99,3 +99,17 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
       --role="${SLURMD_NODENAME:-$HOSTNAME}:" --tee=3 --log-dir="$RUN_DIR/${SLURMD_NODENAME:-node-$SLURM_NODEID}" \
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}"
+
+# The specification, for megatron-ops import; sha256 of the text above: aa2b4c0a11411e646ffc5afcb29ff0c75d3d44dac10cea7f701b021d5fd04300
+#| name: gpt-registry
+#| nodes: 2
+#| worktree: /lustre/alice/Megatron-LM
+#| venv: /opt/venv
+#| args:
+#|   - "--num-layers"
+#|   - 4
+#| container:
+#|   runtime: pyxis
+#|   image: "nvcr.io#nvidia/pytorch:25.04-py3"
+#|   mounts:
+#|     - "/lustre:/lustre"

@@ -105,3 +105,24 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
       --role="${SLURMD_NODENAME:-$HOSTNAME}:" --tee=3 --log-dir="$RUN_DIR/${SLURMD_NODENAME:-node-$SLURM_NODEID}" \
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}"
+
+# The specification, for megatron-ops import; sha256 of the text above: 7a85c3abb45321d30e4928b65c86d4d736a9594e4ebf40520a3a55416cd21aea
+#| name: gpt-pyxis
+#| nodes: 2
+#| worktree: /lustre/alice/Megatron-LM
+#| venv: /opt/venv
+#| args:
+#|   - "--num-layers"
+#|   - 4
+#| env:
+#|   NCCL_DEBUG: INFO
+#| preset:
+#|   - debug-torch
+#| container:
+#|   runtime: pyxis
+#|   image: /lustre/images/megatron.sqsh
+#|   mounts:
+#|     - "/lustre:/lustre"
+#|     - "/scratch:/scratch:ro"
+#|   env:
+#|     HF_HOME: /lustre/hf

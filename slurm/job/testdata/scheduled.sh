@@ -108,3 +108,34 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --cpus-per-task=48 --kill-on-bad-exi
       --role="${SLURMD_NODENAME:-$HOSTNAME}:" --tee=3 --log-dir="$RUN_DIR/${SLURMD_NODENAME:-node-$SLURM_NODEID}" \
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}"
+
+# The specification, for megatron-ops import; sha256 of the text above: edffdffee5936418431bce8383ae9cf8c44b05da439be0d457a62eab6545c602
+#| name: scheduled
+#| account: research
+#| partition: "prod,spare"
+#| qos: urgent
+#| reservation: maint
+#| constraint: "h100&ib"
+#| nodes: 4
+#| gpus_per_node: 8
+#| gpu_request: gpus
+#| cpus_per_task: 48
+#| mem: 1000G
+#| time: "1-12:00:00"
+#| exclusive: true
+#| hint: nomultithread
+#| nodelist: "gpu[01-04]"
+#| exclude: "gpu[07,09]"
+#| dependency: "afterok:4711,afterany:4712:4713"
+#| array: "1-8:2%1"
+#| signal: USR1@600
+#| requeue: false
+#| mail_user: alice@example.org
+#| mail_type: "END,FAIL,TIME_LIMIT_90"
+#| worktree: /lustre/alice/Megatron-LM
+#| args:
+#|   - "--num-layers"
+#|   - 4
+#| preset:
+#|   - per-node-logs
+#|   - ib

@@ -113,3 +113,20 @@ until wait "$STEP"; do  # a signal ends wait, not the step
 done
 kill "$WATCH" 2>/dev/null || true
 exit "$CODE"
+
+# The specification, for megatron-ops import; sha256 of the text above: bde1bd77e9799db05bca5b10315bc8093b95b59897f829ca48fe9a469bf86640
+#| name: saved
+#| nodes: 2
+#| time: "20:00:00"
+#| array: 1-10%1
+#| signal: "B:USR1@600"
+#| requeue: true
+#| mail_user: alice@example.org
+#| mail_type: "END,FAIL"
+#| worktree: /lustre/alice/Megatron-LM
+#| args:
+#|   - "--save"
+#|   - /lustre/alice/ckpt
+#|   - "--exit-duration-in-mins"
+#|   - 1180
+#| kill_switch: /lustre/alice/STOP

@@ -99,3 +99,17 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
       --role="${SLURMD_NODENAME:-$HOSTNAME}:" --tee=3 --log-dir="$RUN_DIR/${SLURMD_NODENAME:-node-$SLURM_NODEID}" \
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}"
+
+# The specification, for megatron-ops import; sha256 of the text above: 7ba1c1582ff2454b3c45c309fe1dd6f133b207bdfcce1045368a846537ea1f1c
+#| name: gpt-sing
+#| nodes: 2
+#| worktree: /lustre/alice/Megatron-LM
+#| args:
+#|   - "--num-layers"
+#|   - 4
+#| container:
+#|   runtime: singularity
+#|   image: /lustre/images/megatron.sif
+#|   mounts:
+#|     - /lustre
+#|   workdir: /lustre/alice

@@ -66,3 +66,18 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
       --role="${SLURMD_NODENAME:-$HOSTNAME}:" --tee=3 --log-dir="$RUN_DIR/${SLURMD_NODENAME:-node-$SLURM_NODEID}" \
       "$@"
   ' _ tools/preprocess_data.py "${ARGS[@]}"
+
+# The specification, for megatron-ops import; sha256 of the text above: 0ec18046c35d617ab0a3a94f0c0e70357f1aed634420a26d2e1f333456bd63af
+#| name: preprocess
+#| account: research
+#| partition: cpu
+#| gpus_per_node: 0
+#| gpu_request: gres
+#| gpu: h100
+#| time: "1:00:00"
+#| worktree: /lustre/alice/Megatron-LM
+#| script: tools/preprocess_data.py
+#| args:
+#|   - "--input"
+#|   - /lustre/data/text.jsonl
+#| launcher: python

@@ -116,3 +116,23 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --cpus-per-task=64 --kill-on-bad-exi
       --role="${SLURMD_NODENAME:-$HOSTNAME}:" --tee=3 --log-dir="$RUN_DIR/${SLURMD_NODENAME:-node-$SLURM_NODEID}" \
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}"
+
+# The specification, for megatron-ops import; sha256 of the text above: 81ee08de9ba25e1ff66ccf3c5bf745108027b6b333e017a6505516171e58b129
+#| name: site
+#| account: research
+#| partition: prod
+#| nodes: 2
+#| gpus_per_node: 4
+#| gpu_request: gres
+#| gpu: h100
+#| cpus_per_task: 64
+#| time: "04:00:00"
+#| worktree: /lustre/alice/Megatron-LM
+#| args:
+#|   - "--num-layers"
+#|   - 4
+#| preset:
+#|   - fabric
+#| container:
+#|   runtime: pyxis
+#|   image: /lustre/images/megatron.sqsh

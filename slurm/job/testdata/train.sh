@@ -18,3 +18,14 @@ cd /lustre/alice/Megatron-LM
 # The train: hold it with scontrol hold, edit the file, release it; no place in the queue is lost.
 # shellcheck source=/dev/null
 source ./tr8-104B-64.slurm
+
+# The specification, for megatron-ops import; sha256 of the text above: 96895df202af8fcfc0ded6a3c4418f089ad9f5213703e5c8c069a4e0a96e6ce6
+#| name: tr8-104B
+#| partition: dev
+#| nodes: 64
+#| gpu_request: gres
+#| cpus_per_task: 96
+#| time: "20:00:00"
+#| array: 1-50%1
+#| train: tr8-104B-64.slurm
+#| worktree: /lustre/alice/Megatron-LM

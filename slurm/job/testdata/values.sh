@@ -91,3 +91,31 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
       --role="${SLURMD_NODENAME:-$HOSTNAME}:" --tee=3 --log-dir="$RUN_DIR/${SLURMD_NODENAME:-node-$SLURM_NODEID}" \
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}"
+
+# The specification, for megatron-ops import; sha256 of the text above: fcb2ab65a16aa02295e7bd92df9fc8cef47460409c4c71579acf0383dbc82aea
+#| name: tricky_1.0
+#| constraint: "[a100*2&h100*2]"
+#| nodes: 2
+#| gpus_per_node: 4
+#| gpu_request: gres
+#| exclude: "gpu[07-09]"
+#| begin: "16:00 12/24/30"
+#| comment: "said \"go\", it's 100%"
+#| worktree: "/lustre/a b/it's"
+#| args:
+#|   - "--title"
+#|   - "it's"
+#|   - "$HOME"
+#|   - "`id`"
+#|   - "a\\b"
+#|   - "two\nlines"
+#|   - ""
+#|   - "é"
+#|   - "中文"
+#|   - fi
+#|   - "a,b"
+#|   - "-n"
+#| env:
+#|   NCCL_IB_HCA: "=mlx5_0:1,mlx5_1:1"
+#|   T_EMPTY: ""
+#|   T_LIST: "a,b,c=d"

@@ -82,3 +82,9 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
       --role="${SLURMD_NODENAME:-$HOSTNAME}:" --tee=3 --log-dir="$RUN_DIR/${SLURMD_NODENAME:-node-$SLURM_NODEID}" \
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}"
+
+# The specification, for megatron-ops import; sha256 of the text above: eedec62348a2536404531bf26efa2cadfb54756e10804cd0e6ab3fc81e296d51
+#| name: gpt
+#| nodes: 2
+#| gpus_per_node: 8
+#| worktree: /shared/tree
