@@ -6,6 +6,8 @@ import "github.com/megatron-ops/megatron-ops/internal/lang"
 // say beside the operations.
 var saidByDoors = []lang.Text{
 	// The shell.
+	{EN: "completion is for one shell, not %s", ZH: "一次只为一个 shell 生成补全，而不是 %s"},
+	{EN: "megatron-ops completion bash, zsh or fish", ZH: "megatron-ops completion bash、zsh 或 fish"},
 	{EN: "%s is no command", ZH: "没有命令 %s"},
 	{EN: "%s needs a value", ZH: "%s 需要一个值"},
 	{EN: "output %s is not known", ZH: "不支持输出格式 %s"},
