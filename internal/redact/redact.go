@@ -22,10 +22,28 @@ type form struct {
 }
 
 // keyNames are the names of settings that hold secrets.
-const keyNames = `[A-Za-z0-9_.-]*(?:secret|token|passwd|password|passphrase|api[_-]?key|apikey|access[_-]?key|private[_-]?key|credential|auth[_-]?key|SLURM_JWT)[A-Za-z0-9_.-]*`
+const keyNames = `[A-Za-z0-9_.-]*(?:secret|token|passwd|password|passphrase|api[_-]?key|apikey|access[_-]?key|private[_-]?key` +
+	`|credential|auth[_-]?key|account[_-]?key|encryption[_-]?key|signing[_-]?key|webhook|SLURM_JWT)[A-Za-z0-9_.-]*`
+
+// shoutedNames end the names of environment variables that hold secrets. In
+// small letters they are ordinary words: query_key, pass, sort_key.
+const shoutedNames = `(?:_PASS|_PWD|_KEY|_KEYS|_CREDS|_PAT|_DSN|_SALT|_SECRETS?)`
+
+// between is what stands between a name and its value: a sign of assignment and
+// quotes, which JSON within JSON escapes and an address writes in hexadecimal.
+const between = `(?:\\*["']|%22)?\s*(?:=>|=|:|%3[AaDd])\s*(?:\\*["']|%22)?`
+
+// value is what is hidden behind a name.
+const value = `([^\s"'\\,;&)}\]]{4,})`
 
 // keyMaterial is the form that is told from a hash by its mixed letters.
 const keyMaterial = "key material"
+
+// The forms that are told from ordinary words by their names and values.
+const (
+	namedSetting = "named setting"
+	namedOption  = "named option"
+)
 
 var forms = []form{
 	{"private key block", lazy.New(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----|\z)`), 0, "PRIVATE KEY"},
@@ -51,8 +69,13 @@ var forms = []form{
 	{"password in an address", lazy.New(`[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@'"]*:([^\s/@'"]+)@`), 1, "://"},
 	{"signed address", lazy.New(`(?i)[?&](?:X-Amz-Signature|X-Amz-Credential|X-Amz-Security-Token|X-Goog-Signature|Signature|sig|access_token|token|api_key|key)=([^&\s"']+)`), 1, "="},
 	// A name that says it: WANDB_API_KEY=…, "password": "…", --token …
-	{"named setting", lazy.New(`(?i)\b` + keyNames + `["']?\s*(?:=|:|=>)\s*["']?([^\s"',;&)}\]]{4,})`), 1, ""},
-	{"named option", lazy.New(`(?i)--` + keyNames + `\s+["']?([^\s"'-][^\s"']{3,})`), 1, "--"},
+	{namedSetting, lazy.New(`(?i)\b` + keyNames + between + value), 1, ""},
+	{namedSetting, lazy.New(`\b[A-Z0-9_]+` + shoutedNames + between + value), 1, "_"},
+	// ~/.netrc, and what prints it: "machine HOST login NAME password SECRET".
+	{"netrc", lazy.New(`(?i)\b(?:login|machine|user)\s+\S+\s+password\s+(\S+)`), 1, "password"},
+	// A token in the place of a name: https://TOKEN@host. A short one is a login.
+	{"token in an address", lazy.New(`[A-Za-z][A-Za-z0-9+.-]*://([A-Za-z0-9_~.+-]{20,})@`), 1, "://"},
+	{namedOption, lazy.New(`(?i)--` + keyNames + `\s+["']?([^\s"'-][^\s"']{3,})`), 1, "--"},
 }
 
 // Ordinary words after a name such as tokenizer or tokens are not secrets:
@@ -71,8 +94,16 @@ func Text(s string) string {
 		}
 		s = hide(s, f)
 	}
-	return s
+	return scan(s)
 }
+
+// SecretName reports whether a setting of that name, such as an environment
+// variable, holds a secret: its value is never kept or shown.
+func SecretName(name string) bool {
+	return secretName.MatchString(name) && !notSecretName.MatchString(name)
+}
+
+var secretName = lazy.New(`(?i:^` + keyNames + `$)|^[A-Z0-9_]*` + shoutedNames + `$`)
 
 func hide(s string, f form) string {
 	found := f.re.FindAllStringSubmatchIndex(s, -1)
@@ -89,7 +120,7 @@ func hide(s string, f form) string {
 		if f.name == keyMaterial && !mixed(s[from:to]) {
 			continue
 		}
-		if f.name == "named setting" || f.name == "named option" {
+		if f.name == namedSetting || f.name == namedOption {
 			if notSecretName.MatchString(s[m[0]:from]) || notSecretValue.MatchString(s[from:to]) {
 				continue
 			}

@@ -28,6 +28,18 @@ func TestSecretsAreMasked(t *testing.T) {
 		"signed address":      {"GET https://s/x?X-Amz-Signature=deadbeefdeadbeef&a=1", "deadbeefdeadbeef"},
 		"password by name":    {"DB_PASSWORD='hunter22'", "hunter22"},
 		"hook":                {"post to https://hooks.slack.com/services/T0/B0/abcdef", "T0/B0/abcdef"},
+		"shouted pass":        {"MYSQL_PASS=hunter22x", "hunter22x"},
+		"shouted pwd":         {"export DB_PWD='hunter22x'", "hunter22x"},
+		"encryption key":      {"ENCRYPTION_KEY: 9f86d081884c7d65", "9f86d081884c7d65"},
+		"escaped json":        {`{"body":"{\"password\":\"hunter22x\"}"}`, "hunter22x"},
+		"url-encoded json":    {"q=%7B%22token%22%3A%22abcd1234efgh%22%7D", "abcd1234efgh"},
+		"percent in a value":  {"password=a%40bcdefg", "bcdefg"},
+		"token as a login":    {"git clone https://" + strings.Repeat("a1B2c3", 5) + "@host/repo", strings.Repeat("a1B2c3", 5)},
+		"netrc":               {"machine api.wandb.ai login user password " + hex, hex},
+		"azure storage":       {"AccountName=a;AccountKey=" + strings.Repeat("aB3d", 21) + "==;EndpointSuffix=x", strings.Repeat("aB3d", 21)},
+		"stripe":              {"sk_li" + "ve_" + strings.Repeat("a1B2", 6), strings.Repeat("a1B2", 6)},
+		"discord hook":        {"DISCORD_WEBHOOK=https://discord.com/api/webhooks/123456789012345678/" + strings.Repeat("aB3", 20), strings.Repeat("aB3", 20)},
+		"digitalocean":        {"dop_" + "v1_" + strings.Repeat("0a1b2c3d", 8), strings.Repeat("0a1b2c3d", 8)},
 		"nvidia registry key": {"nvapi-" + strings.Repeat("xY9", 8), strings.Repeat("xY9", 8)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -46,6 +58,9 @@ func TestOrdinaryTextStays(t *testing.T) {
 		"--tokenizer-type GPT2BPETokenizer --max-tokens-to-oom 12000",
 		"  num_tokens .......................... 1024",
 		"token: None",
+		"PWD=/lustre/me/Megatron-LM OLDPWD=/home/me",
+		"query_key value_key=attention cross_attention.linear_kv",
+		"ssh://git@host/repo and https://someone@host",
 		"moe_token_dispatcher_type ....... alltoall",
 		"[rank3]: RuntimeError: The size of tensor a (132) must match the size of tensor b (131)",
 	} {
@@ -95,5 +110,14 @@ func TestAKeyOverManyLinesIsMaskedLineByLine(t *testing.T) {
 	require.NotContains(t, redact.Text("[rank3]: "+body[0]), "MIIEvQ", "also where its beginning was not read")
 	for _, hash := range []string{"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", strings.Repeat("=", 60), strings.Repeat("-", 70)} {
 		require.Equal(t, hash, redact.Text(hash))
+	}
+}
+
+func TestNamesThatHoldSecrets(t *testing.T) {
+	for name, secret := range map[string]bool{
+		"WANDB_API_KEY": true, "MYSQL_PASS": true, "DB_PWD": true, "ENCRYPTION_KEY": true, "my_password": true, "SLURM_JWT": true,
+		"HF_TOKEN": true, "SENTRY_DSN": true, "PWD": false, "TOKENIZER_MODEL": false, "KEY_SIZE": false, "NCCL_IB_HCA": false, "PASS": false,
+	} {
+		require.Equal(t, secret, redact.SecretName(name), name)
 	}
 }
