@@ -8,7 +8,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -33,8 +32,8 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	s := &Store{postgres: strings.HasPrefix(url, "postgres://") || strings.HasPrefix(url, "postgresql://")}
 	driver, dsn := "pgx", url
 	if !s.postgres {
-		if err := os.MkdirAll(filepath.Dir(url), 0o700); err != nil {
-			return nil, fmt.Errorf("state directory: %w", err)
+		if err := keepPrivate(url); err != nil {
+			return nil, err
 		}
 		driver, dsn, s.path = "sqlite", sqliteDSN(url), url
 	}

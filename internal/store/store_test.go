@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -130,4 +131,29 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 
 func TestPasswordIsNotShown(t *testing.T) {
 	require.Equal(t, "postgres://ops@db:5432/ops", redactURL("postgres://ops:s3cret@db:5432/ops"))
+}
+
+func TestStateIsPrivate(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	path := filepath.Join(dir, "state.db")
+	old, err := Open(t.Context(), path)
+	require.NoError(t, err)
+	require.NoError(t, old.Close())
+	require.NoError(t, os.Chmod(path, 0o644), "as earlier releases left it")
+	s, err := Open(t.Context(), path)
+	require.NoError(t, err)
+	require.NoError(t, s.AddAudit(t.Context(), Entry{}))
+	files, err := filepath.Glob(dir + "/*")
+	require.NoError(t, err)
+	for _, f := range files {
+		info, err := os.Stat(f)
+		require.NoError(t, err)
+		require.Zero(t, info.Mode().Perm()&0o077, f)
+	}
+	require.NoError(t, s.Close())
+
+	require.NoError(t, os.Chmod(dir, 0o777))
+	_, err = Open(t.Context(), path)
+	require.ErrorContains(t, err, "others may write it")
+	require.ErrorContains(t, err, "chmod go-w")
 }
