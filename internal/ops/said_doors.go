@@ -98,4 +98,6 @@ var saidByDoors = []lang.Text{
 	{EN: "it is not on Slack", ZH: "它不在 Slack 上"},
 	{EN: "it is not text", ZH: "它不是文本"},
 	{EN: "Slack answers %s", ZH: "Slack 返回 %s"},
+	{EN: "completion is for one shell, not %s", ZH: "补全脚本针对一种 shell，而不是 %s"},
+	{EN: "megatron-ops completion bash, zsh or fish", ZH: "megatron-ops completion bash、zsh 或 fish"},
 }
