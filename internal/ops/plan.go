@@ -54,7 +54,7 @@ func plan(ctx context.Context, c *Call, in PlanIn) (PlanOut, error) {
 		return e.Value == "" && (e.Field == "worktree" || isScript(name, text))
 	})
 	if len(errs) > 0 {
-		return PlanOut{}, fieldErrors(job.FieldErrors(errs))
+		return PlanOut{}, fieldErrors(job.Locate(job.FieldErrors(errs), name, text))
 	}
 	out, err := c.judge(s)
 	out.Read = slices.DeleteFunc(notes, func(n job.Note) bool { return n.Kind == "" })

@@ -47,7 +47,11 @@ func (c *Call) Resolve(in SpecIn) (job.Spec, error) {
 // spec reads what in says and fills in what the site knows. Every fault of
 // every field is told at once.
 func (c *Call) spec(in SpecIn) (job.Spec, error) {
-	s, notes, err := c.draft(in)
+	name, text, err := c.given(in)
+	if err != nil {
+		return job.Spec{}, err
+	}
+	s, notes, err := c.draftOf(in, name, text)
 	if err != nil {
 		return s, err
 	}
@@ -55,6 +59,9 @@ func (c *Call) spec(in SpecIn) (job.Spec, error) {
 		if n.Kind == job.Hidden {
 			return s, badInput("file", "megatron-ops import it into a job.yaml, write out what its notes name, and use that", "line %d: the script does not show %s", n.Line, n.What)
 		}
+	}
+	if errs := s.Validate(); len(errs) > 0 && !isScript(name, text) {
+		return s, fieldErrors(job.Locate(job.FieldErrors(errs), name, text))
 	}
 	return s, sound(s)
 }
@@ -98,7 +105,7 @@ func (c *Call) draftOf(in SpecIn, name string, text []byte) (job.Spec, []job.Not
 	case len(text) > 0:
 		s, err := job.Decode(text)
 		if err != nil {
-			return base, nil, fieldErrors(err)
+			return base, nil, fieldErrors(job.Locate(err, name, text))
 		}
 		base = s
 	}
@@ -172,7 +179,9 @@ func fieldErrors(err error) error {
 		if f.Value != "" {
 			value = fmt.Sprintf("%q ", f.Value)
 		}
-		e := &Error{Code: BadInput, Field: f.Field, Message: value + f.Msg.EN, Fix: f.Fix.EN}
+		e := &Error{Code: BadInput, Field: f.Field}
+		e.Message, e.Fix = f.In(lang.EN)
+		e.Message = value + e.Message
 		e.zh.message, e.zh.fix = f.In(lang.ZH)
 		e.zh.message = value + e.zh.message
 		all = append(all, e)

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"bytes"
 	"reflect"
 	"slices"
 	"strconv"
@@ -15,6 +16,16 @@ import (
 // fault at once: the error is a *FieldError or FieldErrors. It does not judge
 // the values; see Validate.
 func Decode(data []byte) (Spec, error) {
+	s, err := decode(data)
+	if err != nil && !severalLines(data) {
+		for _, e := range AsFieldErrors(err) {
+			e.Line = 0
+		}
+	}
+	return s, err
+}
+
+func decode(data []byte) (Spec, error) {
 	root, err := parse(data)
 	if err != nil {
 		return Spec{}, err
@@ -34,10 +45,53 @@ func Decode(data []byte) (Spec, error) {
 	return Spec{}, d.errs
 }
 
+// severalLines reports whether a line tells where something stands.
+func severalLines(data []byte) bool { return bytes.Contains(bytes.TrimSpace(data), []byte("\n")) }
+
+// Locate tells each field error inside err which file, and which line of its text,
+// gave the field. It returns err.
+func Locate(err error, file string, text []byte) error {
+	found := AsFieldErrors(err)
+	root, perr := node{}, error(nil)
+	if severalLines(text) {
+		root, perr = parse(text)
+	}
+	for _, e := range found {
+		if e.Line == 0 && perr == nil {
+			e.Line = root.lineOf(e.Field, e.Value)
+		}
+		if e.Line > 0 || e.Field == "spec" {
+			e.File = file
+		}
+	}
+	return err
+}
+
+// lineOf is the line of a field's value by its path, or 0 where the text does not
+// have it. Of a list it is the line of the element that is value.
+func (n node) lineOf(path, value string) int {
+	for path != "" {
+		key, rest, _ := strings.Cut(path, ".")
+		i := slices.Index(n.keys, key)
+		if i < 0 {
+			return 0
+		}
+		n, path = n.list[i], rest
+	}
+	if n.kind == isList {
+		for _, e := range n.list {
+			if e.text == value {
+				return e.line
+			}
+		}
+	}
+	return n.line
+}
+
 type decoder struct{ errs FieldErrors }
 
 func (d *decoder) fail(path string, n node, msg, fix lang.Text) {
-	d.errs = append(d.errs, &FieldError{Field: path, Value: n.text, Msg: msg, Fix: fix})
+	d.errs = append(d.errs, &FieldError{Field: path, Value: n.text, Line: n.line, Msg: msg, Fix: fix})
 }
 
 func (d *decoder) structure(n node, v reflect.Value, path string) {
@@ -52,7 +106,9 @@ func (d *decoder) structure(n node, v reflect.Value, path string) {
 		at := join(path, key)
 		f, ok := fieldNamed(v.Type(), key)
 		if !ok {
-			d.errs = append(d.errs, unknown(at, key, namesOf(v.Type())))
+			e := unknown(at, key, namesOf(v.Type()))
+			e.Line = n.list[i].line
+			d.errs = append(d.errs, e)
 			continue
 		}
 		target := v.FieldByIndex(f.Index)

@@ -1,11 +1,16 @@
 package job_test
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
@@ -117,4 +122,67 @@ func FuzzDecodeNeverPanics(f *testing.F) {
 		}
 		spec.Validate()
 	})
+}
+
+// JSON is YAML: one reader takes both, and reads JSON as encoding/json does.
+func FuzzJSONIsReadAsItIsMeant(f *testing.F) {
+	for _, s := range append([]string{"\x00", "a\u2028b", "\"\\/'#: -&*!%@`{}[],?|>~", "null", "1e5", "0x1F"}, hostile...) {
+		f.Add(s, s)
+	}
+	f.Fuzz(func(t *testing.T, word, name string) {
+		word, name = strings.ToValidUTF8(word, ""), strings.ToValidUTF8(name, "")
+		if strings.ContainsRune(word+name, '\ufffd') || name == "" {
+			t.Skip("no text")
+		}
+		for _, escape := range []bool{true, false} {
+			var b bytes.Buffer
+			enc := json.NewEncoder(&b)
+			enc.SetEscapeHTML(escape)
+			require.NoError(t, enc.Encode(map[string]any{"args": []string{word, name}, "env": map[string]string{name: word}}))
+			text := b.Bytes()
+			if escape {
+				text = escaped(b.String())
+			}
+			spec, err := job.Decode(text)
+			require.NoError(t, err, "%s", text)
+			require.Equal(t, job.Spec{Args: []string{word, name}, Env: map[string]string{name: word}}, spec, "%s", text)
+		}
+	})
+}
+
+// escaped is JSON with every character beyond ASCII as \u and four digits, as
+// other languages write it.
+func escaped(text string) []byte {
+	var b []byte
+	for _, r := range text {
+		if r < 0x80 {
+			b = append(b, byte(r))
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			b = fmt.Appendf(b, `\u%04x`, unit)
+		}
+	}
+	return b
+}
+
+func TestAFaultNamesItsFileAndLine(t *testing.T) {
+	text := []byte("name: a\nworktree: /w\n\nnodes: many\nenv:\n  A: b\n  A b: c\ncontainer:\n  runtime: docker\n  image: x\n  mounts:\n    - /a:/b\n    - c:/d\ntme: 5\n")
+	_, err := job.Decode(text)
+	require.EqualError(t, job.Locate(err, "job.yaml", text),
+		`nodes: "many" is not a whole number (job.yaml, line 4); write a number such as 8`+"\n"+
+			`tme: is not a field of the job specification (job.yaml, line 14); did you mean time?`)
+	text = bytes.ReplaceAll(bytes.ReplaceAll(text, []byte("many"), []byte("0")), []byte("tme: 5"), []byte("time: soon"))
+	spec, err := job.Decode(text)
+	require.NoError(t, err)
+	lines := map[string]int{}
+	for _, e := range job.AsFieldErrors(job.Locate(job.FieldErrors(spec.Validate()), "", text)) {
+		lines[e.Field] = e.Line
+		require.Empty(t, e.File)
+	}
+	require.Equal(t, map[string]int{"nodes": 4, "env": 5, "container.mounts": 13, "time": 14}, lines)
+	_, err = job.Decode([]byte(`{"nodes": "x"}`))
+	require.EqualError(t, err, `nodes: "x" is not a whole number; write a number such as 8`, "one line needs no number")
+	msg, _ := job.AsFieldErrors(job.Locate(err, "a.yaml", []byte("name: a\nnodes: x")))[0].In(lang.ZH)
+	require.Equal(t, "不是整数（a.yaml 第 2 行）", msg)
 }

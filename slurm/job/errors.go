@@ -13,6 +13,8 @@ import (
 type FieldError struct {
 	Field string // the field's path, such as container.image
 	Value string // as given; text from outside
+	File  string // that gave it; empty where it came from no file
+	Line  int    // of that text, from 1; 0 where that is not known
 	Msg   lang.Text
 	Fix   lang.Text
 }
@@ -25,15 +27,28 @@ func (e *FieldError) Error() string {
 	if e.Value != "" {
 		b.WriteString(strconv.QuoteToGraphic(shorten(e.Value)) + " ")
 	}
-	b.WriteString(e.Msg.EN)
-	if e.Fix.EN != "" {
-		b.WriteString("; " + e.Fix.EN)
+	msg, fix := e.In(lang.EN)
+	b.WriteString(msg)
+	if fix != "" {
+		b.WriteString("; " + fix)
 	}
 	return b.String()
 }
 
-// In returns what is wrong with the field and what would work, in language l.
-func (e *FieldError) In(l lang.Lang) (msg, fix string) { return e.Msg.In(l), e.Fix.In(l) }
+// In returns what is wrong with the field, with the file and the line that gave
+// it, and what would work, in language l.
+func (e *FieldError) In(l lang.Lang) (msg, fix string) {
+	msg = e.Msg.In(l)
+	switch {
+	case e.File != "" && e.Line > 0:
+		msg = phrase("%s (%s, line %d)", "%s（%s 第 %d 行）", msg, e.File, e.Line).In(l)
+	case e.File != "":
+		msg = phrase("%s (%s)", "%s（%s）", msg, e.File).In(l)
+	case e.Line > 0:
+		msg = phrase("%s (line %d)", "%s（第 %d 行）", msg, e.Line).In(l)
+	}
+	return msg, e.Fix.In(l)
+}
 
 // shorten keeps a message readable whatever was given.
 func shorten(s string) string {

@@ -2,9 +2,7 @@ package job
 
 import (
 	"bytes"
-	"encoding/json"
-	"fmt"
-	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -40,11 +38,12 @@ const (
 type node struct {
 	kind kind
 	text string
+	line int // of the text, from 1
 	list []node
 	keys []string // of a map, in order; list holds the values
 }
 
-// parse reads YAML or JSON into a tree.
+// parse reads YAML, and so JSON, into a tree.
 func parse(data []byte) (node, error) {
 	if len(data) > maxBytes {
 		return node{}, notSpec(phrase("%d bytes are more than a specification may have", "%d 字节超过了规格允许的大小", len(data)), phrase("at most %d", "最多 %d", maxBytes))
@@ -52,13 +51,7 @@ func parse(data []byte) (node, error) {
 	if !utf8.Valid(data) {
 		return node{}, notSpec(phrase("is not valid UTF-8", "不是有效的 UTF-8"), phrase("save the file as UTF-8", "请以 UTF-8 保存文件"))
 	}
-	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	if s := bytes.TrimSpace(data); len(s) > 0 && s[0] == '{' && json.Valid(s) {
-		dec := json.NewDecoder(bytes.NewReader(s))
-		dec.UseNumber()
-		return parseJSON(dec, "", 0)
-	}
-	return parseYAML(data)
+	return parseYAML(bytes.TrimPrefix(data, []byte("\ufeff")))
 }
 
 // said is the kind as what is wrong with a value.
@@ -77,77 +70,11 @@ func notSpec(msg, fix lang.Text) *FieldError {
 	return &FieldError{Field: "spec", Msg: msg, Fix: fix}
 }
 
-func parseJSON(dec *json.Decoder, path string, depth int) (node, error) {
-	if depth > maxDepth {
-		return node{}, notSpec(phrase("nested too deep", "嵌套过深"), atMostLevels())
-	}
-	t, err := dec.Token()
-	if err != nil {
-		return node{}, notSpec(phrase("not JSON: %s", "不是 JSON：%s", err.Error()), fine)
-	}
-	switch v := t.(type) {
-	case nil:
-		return node{kind: isNull}, nil
-	case bool:
-		return node{kind: isBool, text: fmt.Sprint(v)}, nil
-	case json.Number:
-		return node{kind: numberKind(v.String()), text: v.String()}, nil
-	case string:
-		if strings.ContainsRune(v, utf8.RuneError) { // half of a pair, such as "\ud800"
-			return node{}, &FieldError{Field: cmpOr(path, "spec"), Value: v, Msg: phrase("holds what is no character", "含有无效字符"), Fix: phrase("leave it out", "请去掉")}
-		}
-		return node{kind: isText, text: v}, nil
-	case json.Delim:
-		n := node{kind: isList}
-		if v == '{' {
-			n.kind = isMap
-		}
-		for dec.More() {
-			at := path
-			if n.kind == isMap {
-				key, err := dec.Token()
-				if err != nil {
-					return node{}, notSpec(phrase("not JSON: %s", "不是 JSON：%s", err.Error()), fine)
-				}
-				at = join(path, key.(string))
-				if err := n.addKey(key.(string), at); err != nil {
-					return node{}, err
-				}
-			}
-			child, err := parseJSON(dec, at, depth+1)
-			if err != nil {
-				return node{}, err
-			}
-			n.list = append(n.list, child)
-		}
-		_, err := dec.Token()
-		return n, err
-	}
-	return node{}, io.ErrUnexpectedEOF
-}
-
-func (n *node) addKey(key, path string) error {
-	for _, k := range n.keys {
-		if k == key {
-			return &FieldError{Field: path, Msg: phrase("is given twice", "重复给出"), Fix: phrase("keep one", "只保留一个")}
-		}
-	}
-	n.keys = append(n.keys, key)
-	return nil
-}
-
 func join(path, key string) string {
 	if path == "" {
 		return key
 	}
 	return path + "." + key
-}
-
-func numberKind(text string) kind {
-	if strings.Trim(text, "+-0123456789") == "" {
-		return isInt
-	}
-	return isReal
 }
 
 func parseYAML(data []byte) (n node, err error) {
@@ -209,21 +136,22 @@ func fromAST(a ast.Node, path string, depth int) (node, error) {
 	if depth > maxDepth {
 		return node{}, notSpec(phrase("nested too deep", "嵌套过深"), atMostLevels())
 	}
+	line := lineOf(a)
 	switch v := a.(type) {
 	case nil, *ast.NullNode:
-		return node{kind: isNull}, nil
+		return node{kind: isNull, line: line}, nil
 	case *ast.BoolNode:
-		return node{kind: isBool, text: v.Token.Value}, nil
+		return node{kind: isBool, text: v.Token.Value, line: line}, nil
 	case *ast.IntegerNode:
-		return node{kind: isInt, text: v.Token.Value}, nil
+		return node{kind: isInt, text: v.Token.Value, line: line}, nil
 	case *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
-		return node{kind: isReal, text: a.GetToken().Value}, nil
+		return node{kind: isReal, text: a.GetToken().Value, line: line}, nil
 	case *ast.StringNode:
-		return node{kind: isText, text: v.Value}, nil
+		return node{kind: isText, text: v.Value, line: line}, nil
 	case *ast.LiteralNode:
-		return node{kind: isText, text: v.Value.Value}, nil
+		return node{kind: isText, text: v.Value.Value, line: line}, nil
 	case *ast.SequenceNode:
-		n := node{kind: isList}
+		n := node{kind: isList, line: line}
 		for _, e := range v.Values {
 			child, err := fromAST(e, path, depth+1)
 			if err != nil {
@@ -237,22 +165,37 @@ func fromAST(a ast.Node, path string, depth int) (node, error) {
 	case *ast.MappingValueNode:
 		return fromPairs([]*ast.MappingValueNode{v}, path, depth)
 	}
-	return node{}, &FieldError{Field: cmpOr(path, "spec"), Msg: phrase("YAML's %s is not taken", "不接受 YAML 的 %s", strings.ToLower(a.Type().String())), Fix: phrase("write a plain value", "请写普通的值")}
+	return node{}, &FieldError{
+		Field: cmpOr(path, "spec"), Line: line,
+		Msg: phrase("YAML's %s is not taken", "不接受 YAML 的 %s", strings.ToLower(a.Type().String())), Fix: phrase("write a plain value", "请写普通的值"),
+	}
+}
+
+// lineOf is where a node stands.
+func lineOf(a ast.Node) int {
+	if a == nil || a.GetToken() == nil || a.GetToken().Position == nil {
+		return 0
+	}
+	return a.GetToken().Position.Line
 }
 
 func fromPairs(pairs []*ast.MappingValueNode, path string, depth int) (node, error) {
 	n := node{kind: isMap}
 	for _, p := range pairs {
-		key := p.Key.GetToken().Value
+		key, line := p.Key.GetToken().Value, lineOf(p.Key)
+		if n.line == 0 {
+			n.line = line
+		}
 		at := join(path, key)
-		if err := n.addKey(key, at); err != nil {
-			return node{}, err
+		if slices.Contains(n.keys, key) {
+			return node{}, &FieldError{Field: at, Line: line, Msg: phrase("is given twice", "重复给出"), Fix: phrase("keep one", "只保留一个")}
 		}
 		child, err := fromAST(p.Value, at, depth+1)
 		if err != nil {
 			return node{}, err
 		}
-		n.list = append(n.list, child)
+		child.line = line // a value may begin below its key
+		n.keys, n.list = append(n.keys, key), append(n.list, child)
 	}
 	return n, nil
 }
