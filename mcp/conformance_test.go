@@ -25,8 +25,8 @@ func suiteServer(t *testing.T) string {
 		sdkserver.WithPromptCompletionProvider(mcptest.Completer{}))
 	lib.EnableSampling()
 	mcptest.Toolset{Server: lib, Notified: mcp.Notified}.Add()
-	handler, stop := mcp.NewHTTPWiring(lib, mcp.HTTP{Reader: &ops.Caller{ID: "suite"}})
-	srv := httptest.NewServer(handler)
+	handler, stop := mcp.NewHTTPWiring(lib, mcp.HTTP{Tokens: map[string]ops.Caller{readerToken: {ID: "suite"}}})
+	srv := httptest.NewServer(signed(handler))
 	t.Cleanup(func() { srv.CloseClientConnections(); srv.Close(); stop() })
 	return srv.URL + "/mcp"
 }

@@ -33,9 +33,6 @@ type HTTP struct {
 	Tokens map[string]ops.Caller
 	// OAuth accepts tokens of an external issuer; nil: none.
 	OAuth *OAuth
-	// Reader is who may read without a token from this machine itself; nil: the
-	// configuration's caller, or nobody where there is an issuer to send clients to.
-	Reader *ops.Caller
 	// Log hears of the transport's troubles; nil: the server's own.
 	Log *slog.Logger
 
@@ -58,11 +55,6 @@ func (s *Server) HTTPHandler(h HTTP) (handler http.Handler, stop func()) {
 func (h *HTTP) init(s *Server) {
 	if h.Log == nil {
 		h.Log = s.cfg.Log
-	}
-	if h.Reader == nil && h.OAuth == nil {
-		who := s.cfg.Caller
-		who.Surface = ops.MCPHTTP
-		h.Reader = &who
 	}
 	if h.OAuth != nil {
 		h.OAuth.init()
@@ -240,19 +232,14 @@ func (h HTTP) authorised(next http.Handler) http.Handler {
 	})
 }
 
-// who is the caller of r, or what is wrong with its token.
+// who is the caller of r, or what is wrong with its token. Loopback is no proof:
+// every account of a login node reaches it.
 func (h HTTP) who(r *http.Request) (g Grant, problem string) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
 	switch {
-	case scheme == "" && h.Reader == nil:
-		return g, "a bearer token is needed: send it in the Authorization header"
-	case scheme == "" && !localRequest(r):
-		return g, "without a bearer token only this machine itself may read"
 	case scheme == "":
-		g.Caller = *h.Reader
-		g.Surface, g.ReadOnly = ops.MCPHTTP, true
-		return g, ""
+		return g, "a bearer token is needed: send it in the Authorization header"
 	case !strings.EqualFold(scheme, "Bearer"):
 		return g, "the Authorization header must be of the form: Bearer TOKEN"
 	}
@@ -268,15 +255,4 @@ func (h HTTP) who(r *http.Request) (g Grant, problem string) {
 		return g, err.Error()
 	}
 	return g, ""
-}
-
-// localRequest reports whether r comes from this machine itself, and not
-// through a proxy that runs on it.
-func localRequest(r *http.Request) bool {
-	for _, forwarded := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"} {
-		if r.Header.Get(forwarded) != "" {
-			return false
-		}
-	}
-	return loopbackName(r.RemoteAddr)
 }

@@ -23,10 +23,32 @@ func serve(t *testing.T, cfg mcp.Config, h mcp.HTTP) string {
 	t.Helper()
 	s, err := mcp.NewServer(cfg)
 	require.NoError(t, err)
+	signs := h.Tokens == nil && h.OAuth == nil
+	if signs {
+		who := cfg.Caller
+		who.ReadOnly = true
+		h.Tokens = map[string]ops.Caller{readerToken: who}
+	}
 	handler, stop := s.HTTPHandler(h)
+	if signs {
+		handler = signed(handler)
+	}
 	srv := httptest.NewServer(handler)
 	t.Cleanup(func() { srv.CloseClientConnections(); srv.Close(); stop() })
 	return srv.URL + "/mcp"
+}
+
+// readerToken is the token of tests that are not about tokens: signed sends it
+// where a request has none.
+const readerToken = "reader"
+
+func signed(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") == "" {
+			r.Header.Set("Authorization", "Bearer "+readerToken)
+		}
+		handler.ServeHTTP(w, r)
+	})
 }
 
 // A client is a few lines of HTTP, so that a test sees what is on the wire.
@@ -141,15 +163,16 @@ func TestBodiesAreBounded(t *testing.T) {
 
 func TestSessionsServeOnlyWhoTheyWereGivenTo(t *testing.T) {
 	tokens := map[string]ops.Caller{"alice-token": {ID: "alice", User: "alice"}, "bob-token": {ID: "bob", User: "bob"}}
-	url := serve(t, mcp.Config{}, mcp.HTTP{Tokens: tokens, Reader: &ops.Caller{ID: "local"}})
+	url := serve(t, mcp.Config{}, mcp.HTTP{Tokens: tokens})
 	alice := connect(t, url, map[string]string{"Authorization": "Bearer alice-token"})
 	ping := `{"jsonrpc":"2.0","id":2,"method":"ping"}`
 	res, _ := alice.post(ping)
 	require.Equal(t, 200, res.StatusCode)
+	res, _ = (&client{t: t, url: url, session: alice.session}).post(ping)
+	require.Equal(t, http.StatusUnauthorized, res.StatusCode, "nobody")
 	for name, c := range map[string]*client{
 		"made up":          {t: t, url: url, session: "mcp-session-0f8fad5b-d9cb-469f-a165-70867728950e", header: alice.header},
 		"bob with alice's": {t: t, url: url, session: alice.session, header: map[string]string{"Authorization": "Bearer bob-token"}},
-		"nobody":           {t: t, url: url, session: alice.session},
 		"none":             {t: t, url: url, header: alice.header},
 	} {
 		res, _ := c.post(ping)
@@ -169,7 +192,7 @@ func TestSessionsServeOnlyWhoTheyWereGivenTo(t *testing.T) {
 
 func TestTokensDecideWhoAsks(t *testing.T) {
 	url := serve(t, mcp.Config{}, mcp.HTTP{Tokens: map[string]ops.Caller{"right": {ID: "alice", User: "alice"}}})
-	for auth, status := range map[string]int{"": 200, "Bearer wrong": 401, "Bearer ": 401, "Basic right": 401, "Bearer right": 200} {
+	for auth, status := range map[string]int{"": 401, "Bearer wrong": 401, "Bearer ": 401, "Basic right": 401, "Bearer right": 200} {
 		c := &client{t: t, url: url, header: map[string]string{}}
 		if auth != "" {
 			c.header["Authorization"] = auth
@@ -189,12 +212,24 @@ func TestATokenMayBeNeededEvenHere(t *testing.T) {
 	require.Equal(t, 401, res.StatusCode, "a client learns where to get a token")
 }
 
-func TestWithoutATokenAProxyIsNotThisMachine(t *testing.T) {
-	url := serve(t, mcp.Config{}, mcp.HTTP{})
-	res, _ := (&client{t: t, url: url}).post(hello)
-	require.Equal(t, 200, res.StatusCode)
-	res, _ = (&client{t: t, url: url, header: map[string]string{"X-Forwarded-For": "203.0.113.9"}}).post(hello)
-	require.Equal(t, 401, res.StatusCode)
+// Every account of a machine reaches its loopback, so that is no reason to
+// answer, however the request comes in.
+func TestLoopbackIsNotAPerson(t *testing.T) {
+	cfg, _ := config(t, newSite())
+	s, err := mcp.NewServer(cfg)
+	require.NoError(t, err)
+	handler, stop := s.HTTPHandler(mcp.HTTP{})
+	defer stop()
+	for _, header := range []map[string]string{nil, {"X-Forwarded-For": "127.0.0.1"}, {"Authorization": "Bearer"}, {"Authorization": "Bearer "}} {
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/mcp", strings.NewReader(hello))
+		req.RemoteAddr = "127.0.0.1:1"
+		for name, value := range header {
+			req.Header.Set(name, value)
+		}
+		rec := httptest.NewRecorder()
+		handler.ServeHTTP(rec, req)
+		require.Equal(t, http.StatusUnauthorized, rec.Code, "%v", header)
+	}
 }
 
 func TestTheLastNotificationArrives(t *testing.T) {
@@ -211,8 +246,8 @@ func TestAPanicsTextStaysInside(t *testing.T) {
 	var log bytes.Buffer
 	lib := mcp.NewWiring("test", "1", slog.New(slog.NewTextHandler(&log, nil)))
 	mcptest.Toolset{Server: lib, Notified: mcp.Notified}.Add()
-	handler, stop := mcp.NewHTTPWiring(lib, mcp.HTTP{Reader: &ops.Caller{}})
-	srv := httptest.NewServer(handler)
+	handler, stop := mcp.NewHTTPWiring(lib, mcp.HTTP{Tokens: map[string]ops.Caller{readerToken: {}}})
+	srv := httptest.NewServer(signed(handler))
 	defer stop()
 	defer srv.Close()
 	c := connect(t, srv.URL+"/mcp", nil)

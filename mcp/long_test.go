@@ -191,13 +191,14 @@ func TestNoLeakOver100000Calls(t *testing.T) {
 	cfg, _ := config(t, newSite())
 	s, err := mcp.NewServer(cfg)
 	require.NoError(t, err)
-	handler, stop := s.HTTPHandler(mcp.HTTP{Reader: &ops.Caller{ID: "reader"}})
+	handler, stop := s.HTTPHandler(mcp.HTTP{Tokens: map[string]ops.Caller{readerToken: {ID: "reader"}}})
 	defer stop()
 	post := func(session, body string) *httptest.ResponseRecorder {
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/mcp", bytes.NewReader([]byte(body)))
 		req.RemoteAddr = "127.0.0.1:1"
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("Mcp-Session-Id", session)
+		req.Header.Set("Authorization", "Bearer "+readerToken)
 		rec := httptest.NewRecorder()
 		handler.ServeHTTP(rec, req)
 		return rec

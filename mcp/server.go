@@ -25,7 +25,7 @@ type Config struct {
 	// listing touches a cluster.
 	Service func() (*ops.Service, error)
 	// Caller is the person whom stdio serves. Over HTTP the request's token says
-	// who asks, and Caller is only the reader on loopback without one.
+	// who asks.
 	Caller ops.Caller
 	// Toolsets, Tools and ReadOnly choose what is offered; without the first two
 	// it is the core operations. See [Select].

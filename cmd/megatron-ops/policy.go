@@ -2,8 +2,12 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/bot"
@@ -104,7 +108,7 @@ func beyondAgents(svc *ops.Service, a config.Approval, op string, in any) string
 // operators decide there.
 func ownAgentPolicy(service func() (*ops.Service, error), cfg config.Config) mcp.Policy {
 	a := cfg.Slack.Approval
-	p := mcp.Policy{Beyond: func(op string, in any) string {
+	p := mcp.Policy{Tokens: cfg.MCP.Confirm == config.FallbackToken, Beyond: func(op string, in any) string {
 		svc, err := service()
 		if err != nil {
 			return "" // the call itself is refused for it
@@ -125,19 +129,15 @@ func ownAgentPolicy(service func() (*ops.Service, error), cfg config.Config) mcp
 	return p
 }
 
-// mcpAccess says who may use /mcp. Without tokens and issuer, this machine may
-// read.
-func mcpAccess(c config.MCP) (mcp.HTTP, error) {
+// mcpAccess says who may use /mcp. Where neither tokens nor an issuer are
+// configured, one token for reading is made and kept in the state folder: what
+// this account alone can read proves more than an address on this machine.
+func mcpAccess(c config.MCP, state string) (mcp.HTTP, error) {
 	h := mcp.HTTP{Hosts: c.Hosts, Origins: c.Origins, Tokens: map[string]ops.Caller{}}
 	for i, t := range c.Tokens {
-		field := fmt.Sprintf("mcp.tokens[%d].file", i)
-		b, err := readPrivate(t.File, field)
+		token, err := tokenIn(t.File, fmt.Sprintf("mcp.tokens[%d].file", i))
 		if err != nil {
 			return h, err
-		}
-		token := strings.TrimSpace(string(b))
-		if len(token) < 16 {
-			return h, &ops.Error{Code: ops.BadInput, Field: field, Message: t.File + " holds no token of 16 characters or more", Fix: "openssl rand -hex 32 > " + t.File}
 		}
 		h.Tokens[token] = ops.Caller{Surface: ops.MCPHTTP, ID: t.ID, User: t.User, Operator: t.Operator}
 	}
@@ -147,5 +147,49 @@ func mcpAccess(c config.MCP) (mcp.HTTP, error) {
 			User: func(subject string) string { return c.OAuth.Users[subject] },
 		}
 	}
+	if len(h.Tokens) > 0 || h.OAuth != nil {
+		return h, nil
+	}
+	file := ownTokenFile(state)
+	if err := makeToken(file); err != nil {
+		return h, &ops.Error{Code: ops.Failed, Field: "mcp.tokens", Message: err.Error(), Fix: "MEGATRON_OPS_STATE_DIR names a directory that you may write"}
+	}
+	token, err := tokenIn(file, "mcp.tokens")
+	if err != nil {
+		return h, err
+	}
+	h.Tokens[token] = ops.Caller{Surface: ops.MCPHTTP, ID: "reader", ReadOnly: true}
 	return h, nil
+}
+
+// ownTokenFile is where serve keeps the token that it made.
+func ownTokenFile(state string) string { return filepath.Join(state, "mcp.token") }
+
+// makeToken writes a new token to a file of mode 600, unless there is one.
+func makeToken(file string) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(rand.Text() + "\n")
+	return errors.Join(err, f.Close())
+}
+
+// tokenIn reads a bearer token from a file that nobody else may read.
+func tokenIn(file, field string) (string, error) {
+	b, err := readPrivate(file, field)
+	if err != nil {
+		return "", err
+	}
+	token := strings.TrimSpace(string(b))
+	if len(token) < 16 {
+		return "", &ops.Error{Code: ops.BadInput, Field: field, Message: file + " holds no token of 16 characters or more", Fix: "openssl rand -hex 32 > " + file}
+	}
+	return token, nil
 }

@@ -135,7 +135,10 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 	mux := http.NewServeMux()
 	var running sync.WaitGroup
 	tell := logNews(log, sh.lang)
-	agentPolicy := mcp.Policy{Beyond: func(op string, in any) string { return beyondAgents(svc, cfg.Slack.Approval, op, in) }}
+	agentPolicy := mcp.Policy{
+		Tokens: cfg.MCP.Confirm == config.FallbackToken,
+		Beyond: func(op string, in any) string { return beyondAgents(svc, cfg.Slack.Approval, op, in) },
+	}
 	go svc.Answerer().Warm() // the first question should not wait
 	watchers := newWatchers(svc)
 	led := []func(context.Context){func(ctx context.Context) { runWatchers(ctx, watchers) }}
@@ -168,14 +171,17 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 	running.Go(func() { leader.Run(ctx, together(led)) })
 	agents, err := mcp.NewServer(mcp.Config{
 		Service:  func() (*ops.Service, error) { return svc, nil },
-		Caller:   ops.Caller{Surface: ops.MCPHTTP, ID: "loopback", ReadOnly: true},
 		Toolsets: offer.Toolsets, Tools: offer.Tools, ReadOnly: offer.ReadOnly, Roots: offer.Roots,
 		Lang: sh.lang, Version: version(), Log: log, Policy: agentPolicy,
 	})
 	if err != nil {
 		return err
 	}
-	access, err := mcpAccess(cfg.MCP)
+	state, err := config.StateDir(os.Getenv)
+	if err != nil {
+		return err
+	}
+	access, err := mcpAccess(cfg.MCP, state)
 	if err != nil {
 		return err
 	}

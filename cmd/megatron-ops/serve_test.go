@@ -381,6 +381,27 @@ func agentAsked(t *testing.T, slack *slacktest.Process, words string) (q *slackt
 	return q, value
 }
 
+// Without tokens of the configuration's, the server makes one that this account
+// alone can read, and takes no request without it.
+func TestTheServerMakesItsOwnToken(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, "")
+	s.start("")
+	file := filepath.Join(s.home, "state", "mcp.token")
+	st, err := os.Stat(file)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), st.Mode().Perm())
+	token, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Contains(t, callTool(t, s.url, strings.TrimSpace(string(token)), "list", map[string]any{}), `"jobs":[]`)
+	require.Contains(t, callTool(t, s.url, strings.TrimSpace(string(token)), "submit", map[string]any{"spec": small(s, "no")}), "not_allowed")
+	require.Contains(t, callTool(t, s.url, "", "list", map[string]any{}), "bearer token")
+	require.Contains(t, callTool(t, s.url, "0123456789abcdef", "list", map[string]any{}), "not known here")
+	out, err := s.command("mcp", "config", "--client", "claude", "--url", s.url+"/mcp").Output()
+	require.NoError(t, err)
+	require.Contains(t, string(out), strings.TrimSpace(string(token)))
+}
+
 // callTool calls a tool over /mcp and returns everything that came back.
 func callTool(t *testing.T, base, token, name string, args map[string]any) string {
 	t.Helper()

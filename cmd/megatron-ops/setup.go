@@ -235,22 +235,39 @@ func linkCommand(_ context.Context, sh *shell, words []string) error {
 	return nil
 }
 
-// mcpConfig prints how a client starts this program.
+// mcpConfig prints how a client starts this program, or reaches one that runs:
+// with the token that serve made, where this account may read it.
 func mcpConfig(sh *shell, words []string) error {
 	client := ""
-	if _, err := flags("mcp config", words, func(f *flag.FlagSet) { f.StringVar(&client, "client", "", "") }); err != nil {
-		return err
-	}
-	self, err := os.Executable()
+	start := mcp.Start{Env: mcp.PassedOn(os.Getenv)}
+	rest, err := flags("mcp config", words, func(f *flag.FlagSet) {
+		f.StringVar(&client, "client", "", "")
+		f.StringVar(&start.URL, "url", "", "")
+		for _, name := range []string{"toolsets", "tools", "roots"} {
+			f.Func(name, "", func(list string) error { start.Args = append(start.Args, "--"+name, list); return nil })
+		}
+		f.BoolFunc("read-only", "", func(string) error { start.Args = append(start.Args, "--read-only"); return nil })
+	})
 	if err != nil {
 		return err
+	}
+	if len(rest) > 0 {
+		return &ops.Error{Code: ops.BadInput, Field: rest[0], Message: fmt.Sprintf("mcp config does not know %q", rest[0]), Fix: "mcp config --client NAME"}
+	}
+	if start.Binary, err = os.Executable(); err != nil {
+		return err
+	}
+	if start.URL != "" {
+		if state, err := config.StateDir(os.Getenv); err == nil {
+			start.Token, _ = tokenIn(ownTokenFile(state), "mcp.tokens") // without one its place stays open
+		}
 	}
 	names := mcp.Clients()
 	if client != "" {
 		names = []string{client}
 	}
 	for _, name := range names {
-		setup, err := mcp.ClientConfig(name, self)
+		setup, err := mcp.ClientConfig(name, start)
 		if err != nil {
 			return err
 		}

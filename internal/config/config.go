@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -115,7 +116,8 @@ type Knowledge struct {
 	ModelPerDay int `json:"model_per_day,omitempty"`
 }
 
-// MCP says who may use /mcp beyond reading on this machine.
+// MCP says who may use /mcp, and what agents are offered. Without tokens and an
+// issuer, serve makes one token for reading and keeps it in the state folder.
 type MCP struct {
 	Hosts   []string `json:"hosts,omitempty"`
 	Origins []string `json:"origins,omitempty"`
@@ -127,6 +129,9 @@ type MCP struct {
 	Toolsets []string `json:"toolsets,omitempty"`
 	Tools    []string `json:"tools,omitempty"`
 	ReadOnly bool     `json:"read_only,omitempty"`
+	// Confirm says who confirms what an agent changes: "person", the default, or
+	// "fallback-token", which takes a token from clients that cannot ask theirs.
+	Confirm string `json:"confirm,omitempty"`
 	// Roots are the absolute folders below which an agent may name logs to read
 	// and files to look at.
 	Roots []string `json:"roots,omitempty"`
@@ -147,6 +152,13 @@ type OAuth struct {
 	JWKS     string            `json:"jwks,omitempty"`
 	Users    map[string]string `json:"users,omitempty"` // subject → cluster user
 }
+
+// FallbackToken is the value of mcp.confirm that lets a token stand in for the
+// person whom an agent's client cannot ask.
+const FallbackToken = "fallback-token"
+
+// confirms are the values of mcp.confirm.
+var confirms = []string{"", "person", FallbackToken}
 
 // Kinds are the kinds that a cluster may have.
 var Kinds = []string{"local", "cli", "ssh", "rest"}
@@ -180,6 +192,12 @@ func Load(dir string, getenv func(string) string) (Config, error) {
 	for name, cl := range c.Clusters {
 		if !isKind(cl.Kind) {
 			return c, &ops.Error{Code: ops.BadInput, Field: "clusters." + name + ".kind", Message: fmt.Sprintf("%q is no kind of cluster", cl.Kind), Fix: strings.Join(Kinds, ", ")}
+		}
+	}
+	if !slices.Contains(confirms, c.MCP.Confirm) {
+		return c, &ops.Error{
+			Code: ops.BadInput, Field: "mcp.confirm", Message: fmt.Sprintf("%q does not say who confirms what an agent changes", c.MCP.Confirm),
+			Fix: strings.Join(confirms[1:], ", "),
 		}
 	}
 	for env, field := range map[string]*string{
