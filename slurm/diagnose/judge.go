@@ -23,7 +23,7 @@ type verdict struct {
 // judge names the cause. The steps are those of the method, in its order.
 func (j *job) judge() verdict {
 	live := j.candidates()
-	for _, step := range []func([]*event) (verdict, bool){j.firstCause, j.slurmEnd, j.betweenRanks, j.badNumbers, j.silentDeath} {
+	for _, step := range []func([]*event) (verdict, bool){j.firstCause, j.slurmEnd, j.betweenRanks, j.badNumbers, j.lessSure, j.silentDeath} {
 		if v, ok := step(live); ok {
 			return v
 		}
@@ -60,7 +60,7 @@ func (j *job) candidates() (live []*event) {
 		}
 	}
 	for _, e := range j.events {
-		if e.caught && !j.fatalAnyway(e) {
+		if e.superseded || e.form >= report {
 			continue
 		}
 		at, ended := ends[e.file]
@@ -94,25 +94,35 @@ func (e *event) stepOnly() bool {
 	return e.class == SlurmCancelled && strings.Contains(e.text, "*** STEP ")
 }
 
-// fatalAnyway reports whether words such as "retrying" in a line do not matter:
-// Slurm's and the kernel's facts hold whatever else the line says.
-func (j *job) fatalAnyway(e *event) bool { return e.logged && e.weight == fact }
-
 // firstCause finds the earliest cause that is none of NCCL's: an exception, a
 // crash, a fault. Where two are close, the one that says more wins.
 func (j *job) firstCause(live []*event) (verdict, bool) {
-	var causes []*event
-	var hard *event
-	for _, e := range live {
-		if e.weight >= death && !isEnd(e.class) {
-			causes = append(causes, e)
-			if e.class == GPUHardware && e.weight == fact && hard == nil {
-				hard = e
-			}
-		}
-	}
-	if len(causes) == 0 || j.harmlessAll(causes) {
+	causes, _ := j.standing(live)
+	return j.earliest(causes, live)
+}
+
+// lessSure is firstCause for what is believed only where nothing else says more.
+func (j *job) lessSure(live []*event) (verdict, bool) {
+	_, unsure := j.standing(live)
+	running, known := j.given.running()
+	if !j.deathSeen() && (known && running || j.didWell()) {
 		return verdict{}, false
+	}
+	return j.earliest(unsure, live)
+}
+
+// earliest decides between causes: the earliest wins, and of those that are
+// close in time the one that says more.
+func (j *job) earliest(causes, live []*event) (verdict, bool) {
+	if len(causes) == 0 {
+		return verdict{}, false
+	}
+	var hard *event
+	for _, e := range causes {
+		if e.class == GPUHardware && e.weight == fact {
+			hard = e
+			break
+		}
 	}
 	all := causes
 	if hard != nil {
@@ -199,30 +209,67 @@ func (j *job) before(a, b *event) bool {
 	return a.rank >= 0 && (b.rank < 0 || a.rank < b.rank)
 }
 
-// harmlessAll reports whether a job that ended well, or runs on, only logged
-// exceptions that it survived.
-func (j *job) harmlessAll(causes []*event) bool {
+// standing are the events that may be the first cause: those whose process did
+// not go on. Where a process is known to have died they include what only phases
+// followed, which may be other ranks'. Less sure are lines without the form of
+// an error, and tracebacks whose introduction says that they were handled.
+func (j *job) standing(live []*event) (sure, unsure []*event) {
+	var followed []*event
+	for _, e := range live {
+		if e.weight < death || isEnd(e.class) || j.survived(e) {
+			continue
+		}
+		switch after := j.after(e); {
+		case after == wentOn:
+		case e.doubted, e.form == bare:
+			unsure = append(unsure, e)
+		case after == maybeWent:
+			followed = append(followed, e)
+		default:
+			sure = append(sure, e)
+		}
+	}
+	if len(sure) == 0 && j.deathSeen() {
+		return followed, unsure
+	}
+	return sure, append(followed, unsure...)
+}
+
+// survived reports whether a run that ended well, or that writes on, only
+// logged an event.
+func (j *job) survived(e *event) bool {
+	if e.weight >= fact && e.class != GPUHardware {
+		return false
+	}
+	if j.deathSeen() {
+		return false
+	}
 	running, known := j.given.running()
-	finished := j.finished()
-	runsOn := known && running && !j.stalled()
 	switch {
-	case finished && j.endedWell():
-	case j.deathSeen(), !finished && !runsOn && !j.endedWell():
-		return false
+	case j.endedWell():
+		return true
+	case j.finishedAfter(e):
+		return true
+	case known && running && !j.stalled():
+		return j.progressSince(e) > 0 || e.when().IsZero() && j.fresh()
 	}
-	for _, e := range causes {
-		if e.weight >= fact && e.class != GPUHardware {
-			return false
+	return false
+}
+
+// finishedAfter reports whether the run said after an event that it ended well.
+func (j *job) finishedAfter(e *event) bool {
+	for i, f := range j.files {
+		switch m := f.finished; {
+		case m == nil:
+		case i == e.file:
+			if m.off > e.off {
+				return true
+			}
+		case e.when().IsZero() || m.at.IsZero() || m.at.After(e.when().Add(-skew)):
+			return true
 		}
-		if finished || j.endedWell() {
-			continue
-		}
-		if j.progressAfter(e) || e.when().IsZero() && j.fresh() {
-			continue
-		}
-		return false
 	}
-	return true
+	return false
 }
 
 // fresh reports whether a job writes so recently that no rank can be missing:
@@ -231,23 +278,6 @@ func (j *job) fresh() bool {
 	age, known := j.age(now())
 	usual, _ := j.pace()
 	return known && age < time.Minute+3*usual
-}
-
-// progressAfter reports whether iterations went on after an event.
-func (j *job) progressAfter(e *event) bool {
-	for i, f := range j.files {
-		if len(f.progress) == 0 {
-			continue
-		}
-		last := f.progress[len(f.progress)-1]
-		if i == e.file && last.off > e.off {
-			return true
-		}
-		if at, ok := timestamp(last.text); ok && !e.when().IsZero() && at.After(e.when()) {
-			return true
-		}
-	}
-	return false
 }
 
 // finished reports whether any file holds the words of a run that ended well.
@@ -260,10 +290,11 @@ func (j *job) finished() bool {
 	return false
 }
 
-// deathSeen reports whether a launcher or Slurm said that a process failed.
+// deathSeen reports whether a launcher or Slurm said that a process failed, and
+// the run did not say afterwards that it ended well.
 func (j *job) deathSeen() bool {
 	for _, f := range j.files {
-		if f.failed != nil {
+		if f.failed != nil && (f.finished == nil || f.finished.off < f.failed.off) {
 			return true
 		}
 	}
@@ -421,7 +452,7 @@ func (j *job) betweenRanks(live []*event) (verdict, bool) {
 			return verdict{}, false
 		}
 		if known && running {
-			live = slices.DeleteFunc(slices.Clone(live), j.progressAfter)
+			live = slices.DeleteFunc(slices.Clone(live), func(e *event) bool { return j.progressSince(e) > 0 })
 		}
 	}
 	var best *event

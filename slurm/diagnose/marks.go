@@ -90,11 +90,13 @@ func (s *scanner) marks(t tag, text, raw string, off int64, h hits) bool {
 	}
 	switch {
 	case strings.Contains(text, " ....") && argLine.MatchString(text):
+		s.shows(t, text, true)
 		if g := argLine.FindStringSubmatch(text); len(s.args) < 2048 {
 			s.args[g[1]] = strings.TrimSpace(g[2])
 		}
 		return true
 	case strings.HasPrefix(text, "using world size: "):
+		s.shows(t, text, true)
 		if g := worldLine.FindStringSubmatch(text); g != nil {
 			for i, name := range []string{"world_size", "data_parallel_size", "context_parallel_size", "tensor_model_parallel_size", "pipeline_model_parallel_size"} {
 				if g[i+1] != "" {
@@ -105,9 +107,11 @@ func (s *scanner) marks(t tag, text, raw string, off int64, h hits) bool {
 		return true
 	case h.ask&askEnd != 0 && endings.MatchString(text):
 		s.finished = &m
+		s.shows(t, text, true)
 		return true
 	case h.ask&askPhase != 0 && phasesOf.MatchString(text):
 		s.doing = m
+		s.shows(t, text, true)
 		return strings.HasSuffix(text, "...") || strings.HasPrefix(text, "[")
 	case strings.HasPrefix(text, "  ") || s.summary.open:
 		if s.summaryField(text, raw, off) {
@@ -140,10 +144,15 @@ func (s *scanner) marks(t tag, text, raw string, off int64, h hits) bool {
 	if h.ask&askCollective != 0 {
 		s.watchdog(t, text, raw, off)
 	}
-	return h.ask&askProgress != 0 && otherProgress.MatchString(text) && s.otherProgress(m)
+	if h.ask&askProgress != 0 && otherProgress.MatchString(text) {
+		return s.otherProgress(m)
+	}
+	s.shows(t, text, false)
+	return false
 }
 
 func (s *scanner) otherProgress(m mark) bool {
+	s.shows(m.tag, m.text, true)
 	s.note(&s.progress, m, s.keep)
 	return true
 }

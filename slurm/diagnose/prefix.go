@@ -1,6 +1,9 @@
 package diagnose
 
-import "strings"
+import (
+	"net/netip"
+	"strings"
+)
 
 // A tag is what launchers put before a line: srun --label's task, torchrun's
 // local rank, PyTorch's or mpirun's global rank. -1 where a line has none.
@@ -69,12 +72,19 @@ func cutWorker(line string) (rest string, rank int, ok bool) {
 // "node07: text". sure tells that what follows leaves no doubt.
 func cutHost(line string) (rest, host string, sure, ok bool) {
 	i := strings.Index(line[:min(len(line), 64)], ": ")
-	if i < 2 || !hasDigit(line[:i]) || !isWord(strings.ReplaceAll(line[:i], ".", "")) || line[0] >= '0' && line[0] <= '9' {
+	if i < 2 {
+		return line, "", false, false
+	}
+	host = line[:i]
+	named := hasDigit(host) && !digit(host[0]) && isWord(strings.ReplaceAll(host, ".", ""))
+	if _, err := netip.ParseAddr(host); !named && host != "localhost" && err != nil {
 		return line, "", false, false
 	}
 	rest = line[i+2:]
-	sure = strings.HasPrefix(rest, header) || strings.HasPrefix(rest, `  File "`) || strings.HasPrefix(rest, "[rank") || strings.HasPrefix(rest, "[default")
-	return rest, line[:i], sure, true
+	for _, head := range []string{header, `  File "`, "[rank", "[default", "[W", "[E", "[20", " iteration "} {
+		sure = sure || strings.HasPrefix(rest, head)
+	}
+	return rest, host, sure, true
 }
 
 // cutLabel cuts srun's "%*d: ". A task without text prints "3:" alone.

@@ -340,7 +340,7 @@ func (j *job) downstream(v verdict) int {
 		roots[e.rank] = true
 	}
 	for _, e := range j.events {
-		if e.caught || e.weight >= death {
+		if !e.counts() || e.weight >= death {
 			continue
 		}
 		if len(e.tasks) > 0 && j.taskRank {
@@ -481,7 +481,7 @@ func (j *job) addEvidence(r *Report, v verdict) {
 	}
 	n := 0
 	for _, e := range j.events {
-		if n < 2 && !e.caught && e != v.event && e.class != v.class && e.weight < death && e.rank != v.event0().rank {
+		if n < 2 && e.counts() && e != v.event && e.class != v.class && e.weight < death && e.rank != v.event0().rank {
 			add(e, "downstream")
 			n++
 		}
@@ -490,7 +490,7 @@ func (j *job) addEvidence(r *Report, v verdict) {
 	slices.SortStableFunc(earlier, func(a, b *event) int { return b.weight - a.weight })
 	n = 0
 	for _, e := range earlier {
-		if n < 2 && !e.caught && e.weight >= exited {
+		if n < 2 && e.counts() && e.weight >= exited {
 			add(e, "earlier attempt")
 			n++
 		}

@@ -24,13 +24,18 @@ type event struct {
 	kind, message string // of an exception
 	stack         *traceback
 	before, after time.Time // the nearest times that the log names
-	caught        bool
-	tasks         []int // Slurm tasks that the line names
-	rank          int   // resolved; -1 where no single rank is known
-	logged        bool  // at a level below error
-	dated         bool  // its own line names the time before
-	agent         bool  // said by a launcher about a rank, not by the rank
+	form          form      // of a line that is no exception
+	doubted       bool      // words before its traceback say that the program goes on
+	superseded    bool      // another exception of its chain says more
+	ran           ranBefore // what had run before it in its file
+	tasks         []int     // Slurm tasks that the line names
+	rank          int       // resolved; -1 where no single rank is known
+	dated         bool      // its own line names the time before
+	agent         bool      // said by a launcher about a rank, not by the rank
 }
+
+// counts reports whether an event may have been a failure at all.
+func (e *event) counts() bool { return e.form < report && !e.doubted && !e.superseded }
 
 // when is the best guess of the event's time.
 func (e *event) when() time.Time {
@@ -85,6 +90,8 @@ type facts struct {
 	elastic    []elasticEntry
 	lines      int
 	bytes      int64
+	ran        ranBefore   // until the end
+	phasesBy   map[tag]int // phases of one tag alone
 	reads      error
 	cut        bool // parts in the middle were not read
 }
@@ -98,6 +105,9 @@ type stream struct {
 	last     mark       // the line previous, as it stands
 	first    string     // the raw line of pending
 	firstOff int64
+	usage    bool   // within a usage text
+	margin   string // what stands before each line of a traceback that is open
+	raised   *event // the last exception
 }
 
 type scanner struct {
@@ -134,7 +144,7 @@ const keepFirst, keepLast = 4, 2
 func newScanner(file, keep int) *scanner {
 	return &scanner{
 		file: file, keep: keep, table: loadTable(), hostPrefix: map[string]bool{}, streams: map[tag]*stream{}, counts: map[quota]int{},
-		facts: &facts{starts: map[string][]mark{}, args: map[string]string{}, bases: map[tag]int{}, hosts: map[string]int{}, ranks: map[int]bool{}, labels: map[int]bool{}, locals: map[int]bool{}, hostOf: map[tag]string{}, nccl: map[int]*ncclRank{}, nodeRank: map[string]string{}, markers: map[string]string{}, addresses: map[string]string{}},
+		facts: &facts{starts: map[string][]mark{}, args: map[string]string{}, bases: map[tag]int{}, hosts: map[string]int{}, ranks: map[int]bool{}, labels: map[int]bool{}, locals: map[int]bool{}, hostOf: map[tag]string{}, nccl: map[int]*ncclRank{}, nodeRank: map[string]string{}, markers: map[string]string{}, addresses: map[string]string{}, phasesBy: map[tag]int{}},
 	}
 }
 
@@ -277,8 +287,14 @@ func (s *scanner) read(t tag, text, raw string, off int64, h hits) {
 		st = &stream{}
 		s.streams[t] = st
 	}
-	if g := strings.TrimLeft(text, " "); strings.HasPrefix(g, "| ") || strings.HasPrefix(g, "+ Exception Group") {
+	if g := strings.TrimLeft(text, " "); strings.HasPrefix(g, "| ") && !strings.HasSuffix(g, "|") || strings.HasPrefix(g, "+ Exception Group") {
 		text = g[2:] // the margin of an exception group
+	}
+	if st.margin != "" && sameShape(text, st.margin) {
+		text = text[len(st.margin):]
+		if text == "" {
+			return
+		}
 	}
 	if s.spy(st, t, text) {
 		return
@@ -287,15 +303,19 @@ func (s *scanner) read(t tag, text, raw string, off int64, h hits) {
 		return
 	}
 	if i := strings.Index(text, header); i >= 0 {
+		st.margin = ""
+		if !strings.HasSuffix(text[:i], "Original ") && !strings.Contains(text[:i], "traceback :") {
+			st.margin = text[:i]
+		}
 		if st.open != nil && len(st.open.frames) > 0 && st.open.inset {
 			st.open = nil
 		}
-		st.open = &traceback{caught: introducesCaught.MatchString(st.previous), inset: strings.Contains(text[:i], "traceback :")}
+		st.open = &traceback{caught: introducesCaught(st.previous), chain: chainAfter(st.previous, text[:i]), inset: strings.Contains(text[:i], "traceback :")}
 		return
 	}
 	if st.open == nil {
 		if f, ok := frameOf(text); ok { // a log cut off at its head, or a header that another rank broke
-			st.open = &traceback{headless: true, caught: introducesCaught.MatchString(st.previous)}
+			st.open = &traceback{headless: true, caught: introducesCaught(st.previous), chain: chainAfter(st.previous, "")}
 			st.open.add(f)
 			return
 		}
@@ -318,14 +338,35 @@ func (s *scanner) read(t tag, text, raw string, off int64, h hits) {
 		if len(st.open.frames) > 0 && !looksLikeCode(text) {
 			st.open = nil // interrupted by something else
 		}
-	} else if kind, message, ok := exceptionOf(strings.TrimSpace(text), false); ok && !skipped(text) {
-		s.add(s.classify(&event{off: off, raw: raw, text: text, tag: t, kind: kind, message: message}))
-		st.previous = text
+	} else if kind, message, ok := exceptionOf(strings.TrimSpace(text), false); ok && formOf(text, &st.usage) < report {
+		e := s.classify(&event{off: off, raw: raw, text: text, tag: t, kind: kind, message: message})
+		s.add(e)
+		st.raised, st.previous = e, text
 		return
 	}
-	s.plain(t, text, raw, off, h)
+	s.plain(st, t, text, raw, off, h)
 	st.previous, st.last = text, mark{off: off, text: raw, at: s.now, tag: t}
 }
+
+// sameShape reports whether a line begins with a margin, whatever its digits are:
+// loggers put a time and a process before every line of a traceback.
+func sameShape(line, margin string) bool {
+	if len(line) < len(margin) {
+		return false
+	}
+	for i := range len(margin) {
+		a, b := line[i], margin[i]
+		if digit(a) && digit(b) {
+			continue
+		}
+		if a != b {
+			return false
+		}
+	}
+	return true
+}
+
+func digit(c byte) bool { return c >= '0' && c <= '9' }
 
 // underline reports whether a line only points at the line above it.
 func underline(text string) bool { return strings.Trim(text, " ^~\t") == "" }
@@ -352,8 +393,7 @@ func (s *scanner) exception(st *stream, t tag, text, raw string, off int64) bool
 		st.pending, st.first, st.firstOff = text, raw, off
 		return true
 	}
-	s.add(s.classify(&event{off: off, raw: raw, text: text, tag: t, kind: kind, message: message, stack: st.open, caught: st.open.caught}))
-	st.open, st.previous = nil, text
+	s.raise(st, &event{off: off, raw: raw, text: text, tag: t, kind: kind, message: message})
 	return true
 }
 
@@ -382,10 +422,24 @@ func (s *scanner) continuePending(st *stream, t tag, text string) bool {
 
 func (s *scanner) endPending(st *stream, t tag) {
 	kind, message, _ := strings.Cut(st.pending, ":")
-	e := &event{off: st.firstOff, raw: st.first, text: strings.TrimSpace(st.pending), tag: t, kind: kind, message: strings.TrimSpace(message), stack: st.open}
-	e.caught = st.open != nil && st.open.caught
-	s.add(s.classify(e))
-	st.open, st.pending, st.previous = nil, "", e.text
+	e := &event{off: st.firstOff, raw: st.first, text: strings.TrimSpace(st.pending), tag: t, kind: kind, message: strings.TrimSpace(message)}
+	st.pending = ""
+	s.raise(st, e)
+}
+
+// raise adds an exception that ends an open traceback.
+func (s *scanner) raise(st *stream, e *event) {
+	if e.stack = st.open; e.stack != nil {
+		e.doubted = e.stack.caught && e.stack.chain == unchained
+	}
+	s.classify(e)
+	if e.stack != nil {
+		st.raised = e.stack.chain.outweigh(st.raised, e)
+	} else {
+		st.raised = e
+	}
+	s.add(e)
+	st.open, st.previous = nil, e.text
 }
 
 // classify gives an exception its class.
@@ -409,30 +463,42 @@ func (s *scanner) classify(e *event) *event {
 }
 
 // plain looks for patterns in a line that belongs to no exception.
-func (s *scanner) plain(t tag, text, raw string, off int64, h hits) {
-	if len(h.rows) == 0 || skipped(text) {
+func (s *scanner) plain(st *stream, t tag, text, raw string, off int64, h hits) {
+	f := formOf(text, &st.usage)
+	if len(h.rows) == 0 || f == inert {
 		return
 	}
 	p := s.table.best(text, h)
 	if p == nil {
 		return
 	}
-	e := &event{off: off, raw: raw, text: text, tag: t, class: p.class, weight: p.weight, agent: agentLine(text)}
-	if h.ask&askHarmless != 0 && p.weight != fact && harmless(text) && !lastRetry(text) {
-		e.caught, e.logged = true, true
+	e := &event{off: off, raw: raw, text: text, tag: t, class: p.class, weight: p.weight, form: f, agent: agentLine(text)}
+	switch {
+	case p.weight >= fact-1 && !factForm.MatchString(text):
+		e.weight = specific
+	case p.weight >= fact-1, lastRetry(text), e.agent:
+		e.form = statement
 	}
 	s.add(e)
 }
 
+// factForm is the form in which the kernel, the driver, CUDA, Slurm and its
+// plugins state facts about hardware and memory.
+var factForm = lazy.New(`NVRM|\b[Xx]id\b|\bSXid\b|^\[ *\d+\.\d+\]|kernel: |slurm\w*[-:\[(. ]|^srun: |^\[?\d{4}-\d\d-\d\dT\S+\]? (?:\[|error:)|CUDA error|cuda(?:Error|_error)|NCCL WARN|node-check: |` +
+	`Unable to determine the device handle|GPU is lost|fallen off the bus|mce:|pcieport|nvidia-(?:nvswitch|fabricmanager)|[Oo]ut of memory: Kill|oom-kill:|invoked oom-killer|[Mm]emory cgroup out of memory|[Ee]xceeded (?:job|step|virtual )?\s*memory limit|[Mm]emory limit`)
+
 // add keeps an event, within its class's and rank's bounds.
 func (s *scanner) add(e *event) {
-	e.file, e.before, e.rank = s.file, s.now, -1
+	e.file, e.before, e.rank, e.ran = s.file, s.now, -1, s.ran
+	if e.tag != noTag {
+		e.ran.phases = s.phasesBy[e.tag]
+	}
 	_, e.dated = timestamp(e.text)
 	if e.node == "" {
 		e.node = cmp.Or(e.tag.host, nodeIn(e.text))
 	}
 	key := quota{e.tag, e.class}
-	if e.caught {
+	if e.form != statement || e.doubted {
 		key.class += "?"
 	}
 	n := s.counts[key]
@@ -440,7 +506,7 @@ func (s *scanner) add(e *event) {
 	if n >= keepFirst+keepLast {
 		// Keep the newest in place of the oldest of the last ones.
 		for i := len(s.events) - 1; i >= 0; i-- {
-			if o := s.events[i]; o.tag == e.tag && o.class == e.class && o.caught == e.caught {
+			if o := s.events[i]; o.tag == e.tag && o.class == e.class && (o.form == statement && !o.doubted) == (e.form == statement && !e.doubted) {
 				copy(s.events[i:], s.events[i+1:])
 				s.events[len(s.events)-1] = e
 				break
@@ -450,20 +516,6 @@ func (s *scanner) add(e *event) {
 		s.events = append(s.events, e)
 	}
 	s.waiting = append(s.waiting, e)
-}
-
-// skipped are lines that name failures without reporting one: commands that
-// are echoed, arguments that are listed, native stack frames, usage texts.
-func skipped(text string) bool {
-	switch text[0] {
-	case '+', '$':
-		return len(text) > 1 && (text[1] == ' ' || text[1] == '+')
-	case '-', '=', '*':
-		return strings.HasPrefix(text, "---") && !strings.Contains(text, "signal") || strings.HasPrefix(text, "===") || strings.HasPrefix(text, "****")
-	}
-	trimmed := strings.TrimLeft(text, " ")
-	return strings.HasPrefix(trimmed, "frame #") || strings.HasPrefix(trimmed, "usage:") && !strings.Contains(trimmed, "error:") || strings.Contains(text, " .....") ||
-		strings.HasPrefix(trimmed, "#") || strings.HasPrefix(trimmed, "File \"")
 }
 
 // harmlessPatterns say that the program goes on.
@@ -490,11 +542,18 @@ var harmlessPatterns = []pattern{
 var harmlessTable = sync.OnceValue(func() *table { return newTable(harmlessPatterns) })
 
 // lowLevel are the marks of lines that are logged below error.
-var lowLevel = lazy.New(`^(?:\[?\d{4}[-/]\d\d[-/]\d\d[^a-zA-Z]*\s)?\[?(?:WARNING|WARN|INFO|DEBUG|NOTICE|Warning|Info)\b|^\[?[WID]\d{4} \d|^\[[WI] |^\[[WI]\d{4} |\[(?:WARNING|INFO|DEBUG|WARN)\]|\| ?(?:WARNING|INFO|DEBUG) ?\||- (?:WARNING|INFO|DEBUG) -|\bNCCL (?:INFO|TRACE)\b|^\[NeMo [WI]|:(?:WARNING|INFO|DEBUG):|\((?:WARNING|INFO|DEBUG)\)`)
+var lowLevel = lazy.New(`^(?:> )?(?:\[?\d{4}[-/]\d\d[-/]\d\d[^a-zA-Z]*\s)?\[?(?:WARNING|WARN|INFO|DEBUG|NOTICE|Warning|Info)\b|^\[?[WID]\d{3,4} \d|^\[[WI] |^\[[WI]\d{3,4} |\[(?:WARNING|INFO|DEBUG|WARN)\]|\| ?(?:WARNING|INFO|DEBUG) ?\||- (?:WARNING|INFO|DEBUG) -|\bNCCL (?:INFO|TRACE)\b|^\[NeMo [WI]|:(?:WARNING|INFO|DEBUG):|\((?:WARNING|INFO|DEBUG)\)`)
 
-// introducesCaught matches the line before a traceback that a program logged
-// and survived.
-var introducesCaught = lazy.New(`(?i)^exception ignored|fall(?:ing|s)? ?-?back|\boptional\b|\bignor(?:ed|ing)\b|\bcaught\b|\bretry(?:ing)?\b|continuing|could not import|failed to import|unable to import|import failed|\bskip(?:ped|ping)\b|^(?:\S+ )?(?:WARN(?:ING)?|INFO|DEBUG)\b.*(?:error|exception|fail|could not|unable)`)
+// introducesCaught reports whether the line before a traceback speaks of an
+// error that the program handles.
+func introducesCaught(before string) bool {
+	return handled.MatchString(before) && ofAnError.MatchString(before)
+}
+
+var (
+	handled   = lazy.New(`(?i)^exception ignored|fall(?:ing|s)? ?-?back|\boptional\b|\bignor(?:ed|ing)\b|\bcaught\b|\bretry(?:ing)?\b|continuing|could not import|failed to import|unable to import|import failed|\bskip(?:ped|ping)\b|^(?:\S+ )?(?:WARN(?:ING)?|INFO|DEBUG)\b`)
+	ofAnError = lazy.New(`(?i)error|exception|fail|import|could not|unable|cannot|can't`)
+)
 
 // harmless reports whether a line says that it is no failure.
 func harmless(text string) bool {

@@ -1,0 +1,56 @@
+package diagnose
+
+import "strings"
+
+// A chain is how an exception came of the one before it in its process.
+type chain uint8
+
+const (
+	unchained  chain = iota
+	raisedFrom       // raise … from: the earlier one is the reason
+	handling         // raised while the earlier one was handled: the program had gone on
+	wrapping         // the earlier one only carries this one out of a worker or thread
+)
+
+// chainAfter tells how a traceback is tied to the exception before it, by the
+// line before it and by what stands before the words of its own header.
+func chainAfter(before, head string) chain {
+	switch {
+	case strings.HasPrefix(before, "The above exception was the direct cause"):
+		return raisedFrom
+	case strings.HasPrefix(before, "During handling of"):
+		return handling
+	case strings.Contains(head, "Original "), carries(before):
+		return wrapping
+	}
+	return unchained
+}
+
+// carries reports whether an exception's line says that it brings another one
+// out of a worker, a replica or a remote process.
+func carries(line string) bool {
+	_, rest, ok := strings.Cut(line, "Caught ")
+	return ok && strings.Contains(rest, " in ") && strings.ContainsAny(rest, "0123456789")
+}
+
+// outweigh marks, of two chained exceptions, the one that says less, and
+// returns the other. Innermost is where the reason lies, unless it is a
+// consequence of something else or says much less.
+func (c chain) outweigh(earlier, later *event) *event {
+	if c == unchained || earlier == nil {
+		return later
+	}
+	first := c == raisedFrom
+	switch d := earlier.weight - later.weight; {
+	case d >= 10 && c != wrapping:
+		first = true
+	case d <= -10:
+		first = false
+	}
+	if first {
+		later.superseded = true
+		return earlier
+	}
+	earlier.superseded = true
+	return later
+}

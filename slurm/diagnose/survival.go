@@ -1,0 +1,111 @@
+package diagnose
+
+import (
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+)
+
+// What came after an event tells whether its process, or for the batch script's
+// lines the job, went on: words before it do not.
+
+// ranBefore counts, up to some line of a file, the lines by which a program
+// shows that it runs.
+type ranBefore struct {
+	phases   int // the run's own account of where it is: arguments, phases, starts
+	programs int // lines of programs that the script started
+	tagged   int // lines that launchers mark as those of a task
+}
+
+// An aftermath is how sure it is that an event's process went on.
+type aftermath uint8
+
+const (
+	silence   aftermath = iota // nothing that a dead process could not leave
+	maybeWent                  // the run's phases came after it, perhaps of other ranks
+	wentOn                     // iterations came after it, or programs that the script started
+)
+
+// enough is how many lines of the kind are believed: ranks that do not know yet
+// that another one died write one or two.
+const enough = 3
+
+// after judges what came after an event.
+func (j *job) after(e *event) aftermath {
+	f := j.files[e.file]
+	if j.progressSince(e) >= enough {
+		return wentOn
+	}
+	if ofScript(e) && f.ran.programs-e.ran.programs >= enough {
+		return wentOn
+	}
+	if e.tag == noTag && !e.agent && !endsJob(e) && e.weight < fact-1 && f.ran.tagged-e.ran.tagged >= enough {
+		return wentOn // it is the script's, and the script went on to start its tasks
+	}
+	all := f.ran.phases
+	if e.tag != noTag {
+		all = f.phasesBy[e.tag]
+	}
+	if all-e.ran.phases >= enough {
+		return maybeWent
+	}
+	return silence
+}
+
+// progressSince counts the reports of iterations after an event, by their place
+// in its file and by time in others.
+func (j *job) progressSince(e *event) (n int) {
+	for i, f := range j.files {
+		for _, m := range f.progress {
+			if i == e.file {
+				if m.off > e.off {
+					n++
+				}
+				continue
+			}
+			at, ok := timestamp(m.text)
+			if latest := e.latest(); !latest.IsZero() && ok && at.Year() != yearless && at.After(latest.Add(skew)) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// latest is the time before which an event surely happened, or zero.
+func (e *event) latest() time.Time {
+	if e.dated {
+		return e.before
+	}
+	return e.after
+}
+
+// ofScript reports whether the batch script or a command that it called says a
+// line: the script itself may go on after it.
+func ofScript(e *event) bool {
+	return e.kind == "" && !e.agent && e.tag == noTag && e.weight < fact-1 && scriptLine.MatchString(e.text) && !strings.Contains(e.text, ".py: ")
+}
+
+// scriptLine is what shells, commands, environment modules and conda begin their
+// errors with.
+var scriptLine = lazy.New(`^(?:\S*/)?[\w.+-]+: |^Lmod |[Mm]odulefile|^Command'?NotFound|^Environment\w+NotFound|conda (?:activate|init)`)
+
+// shows notes what a line tells of a program that runs.
+func (s *scanner) shows(t tag, text string, phase bool) {
+	if phase {
+		s.ran.phases++
+		if t != noTag && len(s.phasesBy) < 1<<14 {
+			s.phasesBy[t]++
+		}
+	}
+	if (t.label >= 0 || t.local >= 0) && !agentLine(text) {
+		s.ran.tagged++
+	}
+	if phase || t != noTag || strings.Contains(text, ".py") || strings.Contains(text, " NCCL INFO ") || strings.Contains(text, header) {
+		s.ran.programs++
+	}
+}
+
+// didWell reports whether anything says that the job ended well.
+func (j *job) didWell() bool { return j.finished() || j.endedWell() }
