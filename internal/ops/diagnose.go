@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -63,13 +62,24 @@ func diagnoseOp(ctx context.Context, c *Call, in DiagnoseIn) (DiagnoseOut, error
 	}
 	src, err := diagnose.OpenIn(folders, path)
 	if errors.Is(err, fs.ErrNotExist) {
+		if _, missing := os.Lstat(path); missing == nil {
+			return DiagnoseOut{}, notFound("job", "the folder that the job writes its logs to", "%s: there is no log in it", in.Target)
+		}
 		return DiagnoseOut{}, badInput("job", "a job id, or the path of a log file or folder", "%s: there is no such file, or no log in it", in.Target)
 	}
 	if err != nil {
-		return DiagnoseOut{}, err
+		return DiagnoseOut{}, unreadableLogs(err, c.Lang)
 	}
 	r, err := diagnose.Run(ctx, src, diagnose.Context{})
-	return DiagnoseOut{r}, err
+	return DiagnoseOut{r}, unreadableLogs(err, c.Lang)
+}
+
+// unreadableLogs is the error of logs none of which could be read.
+func unreadableLogs(err error, l lang.Lang) error {
+	if none := new(diagnose.UnreadableError); errors.As(err, &none) {
+		return &Error{Code: Failed, Field: "job", Message: none.Text().In(l)}
+	}
+	return err
 }
 
 // diagnoseStream reads one log from standard input.
@@ -82,7 +92,7 @@ func (c *Call) diagnoseStream(ctx context.Context, in DiagnoseIn) (DiagnoseOut, 
 		return DiagnoseOut{}, err
 	}
 	r, err := diagnose.Run(ctx, src, diagnose.Context{})
-	return DiagnoseOut{r}, err
+	return DiagnoseOut{r}, unreadableLogs(err, c.Lang)
 }
 
 func (c *Call) diagnoseJob(ctx context.Context, in DiagnoseIn) (DiagnoseOut, error) {
@@ -96,11 +106,7 @@ func (c *Call) diagnoseJob(ctx context.Context, in DiagnoseIn) (DiagnoseOut, err
 	paths := c.logFiles(ctx, cl.Name(), j)
 	if len(paths) == 0 {
 		// A job whose log could not be opened leaves none: Slurm's word is all there is.
-		src, err := diagnose.Read("(no log)", strings.NewReader(""))
-		if err != nil {
-			return DiagnoseOut{}, err
-		}
-		r, err := diagnose.Run(ctx, src, diagnose.FromJob(j))
+		r, err := diagnose.Run(ctx, diagnose.NoLogs(), diagnose.FromJob(j))
 		r.Notes = append(r.Notes, noLog(j))
 		return DiagnoseOut{r}, err
 	}
@@ -114,7 +120,7 @@ func (c *Call) diagnoseJob(ctx context.Context, in DiagnoseIn) (DiagnoseOut, err
 	}
 	defer done()
 	r, err := diagnose.Run(ctx, src, c.evidence(ctx, cl, j))
-	return DiagnoseOut{r}, err
+	return DiagnoseOut{r}, unreadableLogs(err, c.Lang)
 }
 
 // evidence is what is known of a job besides its logs: Slurm's word, the nodes

@@ -19,6 +19,8 @@ type request struct {
 type refusal struct {
 	ID    json.RawMessage `json:"id,omitempty"`
 	Error problem         `json:"error"`
+	// Unreadable names every log that could not be read, with its reason.
+	Unreadable []Unreadable `json:"unreadable,omitempty"`
 }
 
 type problem struct {
@@ -36,7 +38,7 @@ func Batch(ctx context.Context, line []byte) []byte {
 		return answer(refusal{ID: idOf(line), Error: problem{"bad_input", "", "not a JSON object of the expected form: " + err.Error(), `write {"id":…,"path":"file or directory"}`}})
 	}
 	if q.Path == "" {
-		return answer(refusal{q.ID, problem{"bad_input", "path", "path is empty", "name a log file or a directory of logs"}})
+		return answer(refusal{ID: q.ID, Error: problem{"bad_input", "path", "path is empty", "name a log file or a directory of logs"}})
 	}
 	r, err := Path(ctx, q.Path, q.Context)
 	if err != nil {
@@ -44,7 +46,11 @@ func Batch(ctx context.Context, line []byte) []byte {
 		if errors.Is(err, fs.ErrNotExist) {
 			code = "not_found"
 		}
-		return answer(refusal{q.ID, problem{code, "path", err.Error(), "name a log file or a directory of logs"}})
+		no := refusal{ID: q.ID, Error: problem{code, "path", err.Error(), "name a log file or a directory of logs"}}
+		if none := new(UnreadableError); errors.As(err, &none) {
+			no.Unreadable = none.Logs
+		}
+		return answer(no)
 	}
 	return answer(struct {
 		ID json.RawMessage `json:"id,omitempty"`

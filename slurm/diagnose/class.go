@@ -62,6 +62,7 @@ const (
 	SlurmSubmitRejected = "slurm_submit_rejected"
 	Container           = "container"
 	Hang                = "hang"
+	Running             = "running"
 	Success             = "success"
 	UserException       = "user_exception"
 	UnknownExit         = "unknown_exit"
@@ -196,6 +197,7 @@ var classes = []Class{
 	{Hang, said("no error and no progress", "无报错但无进展"), unknownWho, RetryYes, []lang.Text{
 		said("Take stacks on all ranks (py-spy dump) or read the flight recorder before ending it; then restart.", "结束作业前，在所有 rank 上用 py-spy dump 取堆栈或读取 flight recorder；然后重启。"),
 	}, "https://docs.pytorch.org/tutorials/unstable/flight_recorder_tutorial.html"},
+	{Running, said("goes on", "正在运行"), nobody, RetryNo, nil, ""},
 	{Success, said("no failure", "没有失败"), nobody, RetryNo, nil, ""},
 	{UserException, said("other Python exception", "其他 Python 异常"), userCode, RetryNo, []lang.Text{
 		said("Read the innermost frame of your own code, named above.", "查看上文给出的、属于自己代码的最内层堆栈帧。"),

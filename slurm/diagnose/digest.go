@@ -24,10 +24,10 @@ type digest struct {
 	Lines []digestLine `json:"lines"`
 	Error string       `json:"error,omitempty"`
 
-	// A part's notes and flight recorder dumps have an entry of their own, without
+	// What of a part could not be read and its flight recorder dumps have an entry of their own, without
 	// a name.
-	Notes    []string     `json:"notes,omitempty"`
-	Recorded []*recording `json:"recorded,omitempty"`
+	Unreadable []Unreadable `json:"unreadable,omitempty"`
+	Recorded   []*recording `json:"recorded,omitempty"`
 }
 
 type digestLine struct {
@@ -45,7 +45,7 @@ func WriteDigest(ctx context.Context, src Source, ofAll int, w io.Writer) error 
 	out := json.NewEncoder(z)
 	want, keep := shares(max(ofAll, len(src.files)))
 	recorded, unread := src.recordings()
-	if extra := (digest{Notes: append(append([]string{}, src.notes...), unread...), Recorded: recorded}); len(extra.Notes)+len(recorded) > 0 {
+	if extra := (digest{Unreadable: append(append([]Unreadable{}, src.unreadable...), unread...), Recorded: recorded}); len(extra.Unreadable)+len(recorded) > 0 {
 		if err := out.Encode(extra); err != nil {
 			return fmt.Errorf("digest of the notes: %w", err)
 		}
@@ -66,8 +66,11 @@ func WriteDigest(ctx context.Context, src Source, ofAll int, w io.Writer) error 
 func (f *logFile) digest(ctx context.Context, buf *[]byte, want, keep int) digest {
 	d := digest{Name: f.name, Size: f.size, Mtime: f.mtime}
 	windows, err := f.windows(ctx, buf, want, healthy)
+	if err == nil {
+		err = looksBinary(windows)
+	}
 	if err != nil {
-		d.Error = err.Error()
+		d.Error = reasonOf(err)
 		return d
 	}
 	for i, w := range windows {
@@ -85,7 +88,7 @@ func (f *logFile) digest(ctx context.Context, buf *[]byte, want, keep int) diges
 				if isProgress(line) {
 					progress = append(progress, len(d.Lines))
 				}
-				d.Lines = append(d.Lines, digestLine{Off: w.off + int64(at), No: no, Text: append([]byte(nil), line[:min(len(line), maxLineLength)]...), Gap: i > 0 && len(d.Lines) == first})
+				d.Lines = append(d.Lines, digestLine{Off: w.off + int64(at), No: no, Text: append([]byte(nil), bounded(line)...), Gap: i > 0 && len(d.Lines) == first})
 			}
 			at = next
 		}
@@ -132,7 +135,7 @@ func ReadDigests(parts ...io.Reader) (Source, error) {
 				return s, fmt.Errorf("digest: %w", err)
 			}
 			if d.Name == "" {
-				s.notes = append(s.notes, d.Notes...)
+				s.unreadable = append(s.unreadable, d.Unreadable...)
 				s.recorded = append(s.recorded, d.Recorded...)
 				continue
 			}
@@ -156,7 +159,7 @@ func (s *scanner) replay(d *digest) {
 			s.pending = append(s.pending, mark{off: l.Off, text: string(l.Text)})
 			s.lastOff = l.Off
 		} else {
-			s.line(l.Text, l.Off)
+			s.physical(l.Text, l.Off)
 		}
 	}
 	s.flush()

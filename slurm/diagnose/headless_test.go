@@ -17,8 +17,8 @@ func TestLogThatBeginsWithinATraceback(t *testing.T) {
 	for name, c := range map[string]struct{ log, class string }{
 		"bare assertion": {"  File \"/w/megatron/training/arguments.py\", line 441, in validate_args\n    assert args.save_interval is not None\nAssertionError\n", diagnose.BadArgs},
 		"place decides":  {"  File \"/w/megatron/training/checkpointing.py\", line 1430, in load_checkpoint\n    model[0].load_state_dict(state['model'])\nKeyError: 'model'\n", diagnose.CheckpointLoad},
-		"printed stack":  {"Call stack:\n  File \"/w/t.py\", line 9, in <module>\n    main()\nMessage: 'a warning'\nArguments: ()\n", diagnose.Success},
-		"print_stack":    {"  File \"/w/t.py\", line 9, in <module>\n    main()\nINFO: going on\n", diagnose.Success},
+		"printed stack":  {"Call stack:\n  File \"/w/t.py\", line 9, in <module>\n    main()\nMessage: 'a warning'\nArguments: ()\ndone\n", diagnose.Success},
+		"print_stack":    {"  File \"/w/t.py\", line 9, in <module>\n    main()\nINFO: going on\ndone\n", diagnose.Success},
 	} {
 		t.Run(name, func(t *testing.T) {
 			src, err := diagnose.Read("slurm-1.out", strings.NewReader(c.log))

@@ -11,52 +11,88 @@ import (
 )
 
 // How long a running job may write nothing before it counts as hung: at least
-// the quiet times below, and so many of its own iterations.
+// the quiet times below, and so many of its own iterations. From doubtFactor
+// iterations on it is said that it may hang.
 const (
 	quiet       = 10 * time.Minute
 	quietPhase  = 20 * time.Minute // while it saves, loads, evaluates or builds
 	quietFactor = 15
+	doubtFactor = 5
+	doubtFloor  = 10 * time.Second // what buffers and file systems hold back
+	longGone    = 24 * time.Hour   // a log this old is no longer a running job's
 )
 
-// health is the verdict where nothing failed: finished, healthy, or hung.
+// health is the verdict where nothing failed: finished, running, or hung.
 func (j *job) health() verdict {
 	running, known := j.given.running()
-	age, _ := j.age(now())
+	age, dated := j.age(now())
+	_, iterates := j.lastIteration()
 	switch {
-	case j.finished(), j.endedWell():
-		return verdict{class: Success, why: "finished"}
-	case known && !running:
-		return j.endedQuietly()
 	case j.given.state() == slurm.Pending:
-		return verdict{class: Success, why: "not started"}
+		return verdict{class: Running, why: "not started"}
+	case j.finished(), j.endedWell(), !running && j.endsWell():
+		return verdict{class: Success, why: "finished"}
+	case known && !running, !known && (!dated || age > longGone || j.stalled() && !iterates):
+		return j.endedQuietly()
 	case j.stalled():
-		v := verdict{class: Hang, why: "no progress", since: age}
-		v.event = j.lastSign()
-		return v
+		return verdict{class: Hang, why: "no progress", since: age, event: j.lastSign()}
 	}
-	why := "progress"
-	if _, seen := j.lastIteration(); !seen {
-		why = "no failure in the logs"
-	}
-	return verdict{class: Success, why: why, since: age}
+	return verdict{class: Running, why: "progress", since: age}
 }
 
 // now is the clock, replaced in tests.
 var now = time.Now
 
-// endedQuietly is for a job that ended, with logs that name no failure.
+// endedQuietly is for a job that ended, with logs that name no failure and no
+// end: what is known of it is Slurm's word and its last lines.
 func (j *job) endedQuietly() verdict {
-	switch j.given.state() {
-	case slurm.Failed:
-		return verdict{class: UnknownExit, event: j.lastSign(), why: "slurm's state"}
-	case slurm.Cancelled:
+	switch code, _, _ := strings.Cut(j.given.ExitCode, ":"); {
+	case j.given.state() == slurm.Cancelled:
 		return verdict{class: SlurmCancelled, event: j.lastSign(), why: "slurm's state"}
-	}
-	if code, _, _ := strings.Cut(j.given.ExitCode, ":"); code != "" && code != "0" {
+	case j.given.state() == slurm.Failed, code != "" && code != "0":
 		return verdict{class: UnknownExit, event: j.lastSign(), why: "slurm's state"}
+	case code == "0":
+		return verdict{class: Success, why: "finished"}
 	}
-	return verdict{class: Success, why: "no failure in the logs"}
+	return verdict{class: UnknownExit, event: j.lastSign(), why: "nothing says how it ended"}
 }
+
+// endWords are the words with which programs and scripts say at their end that
+// they did what they should.
+var endWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?:ly)?)?|saved|written|wrote|ended|generated)\b` +
+	`|\b(?:end|finish(?:ed)?)[ _]?(?:time|at|date)\b|^(?:real|user|sys)\s+\d+m` + // time(1)
+	`|\b(?:final|best|test|validation|val|eval(?:uation)?)\b[\w ,-]{0,24}\b(?:accuracy|acc|loss|score|ppl|perplexity|bleu|f1|metrics?|cost|model)\b` +
+	`|^wandb: (?:Synced|Find logs at|🚀|⭐|View|.*wandb sync )|destroy_process_group\(\) was not called before program exit|\[after training`)
+
+// barOf is how far a progress bar or a count of steps or epochs has come.
+var barOf = lazy.New(`(?i)\b(\d+) ?/ ?(\d+)\b(?: \[[\d:]+<|\s*\|)|(?:epoch|step|iter(?:ation)?)\D{0,3}(\d+) ?(?:/|of) ?(\d+)\b`)
+
+// endsWell reports whether the last lines of the logs are those of a program
+// that came to its end: they say so, or a count reached its last.
+func (j *job) endsWell() bool {
+	said, counted, reached := false, false, false
+	for _, f := range j.files {
+		last := append(tail(f.progress, 1), tail(f.last, 6)...)
+		for _, m := range last {
+			_, text := untag(m.text)
+			if g := barOf.FindStringSubmatch(text); g != nil {
+				n, _ := strconv.Atoi(g[1] + g[3])
+				of, _ := strconv.Atoi(g[2] + g[4])
+				counted, reached = true, reached || n >= of && of > 0
+				continue
+			}
+			if formOf(text, new(bool)) != inert || strings.HasPrefix(text, "***") || strings.HasPrefix(text, "===") {
+				said = said || endWords.MatchString(text) && !unfinished.MatchString(text)
+			}
+		}
+	}
+	return reached || said && !counted
+}
+
+// unfinished are words beside those of an end that take them back.
+var unfinished = lazy.New(`(?i)\b(?:not|un|in)-?(?:done|finished|complete\w*|success\w*|saved)\b|\b(?:will|would|to|can|should) be\b|fail|error|cannot|could not`)
+
+func tail(all []mark, n int) []mark { return all[max(0, len(all)-n):] }
 
 // stalled reports whether the job has been silent for longer than its own
 // pace explains, or writes on and makes no progress for twice as long.
@@ -138,6 +174,46 @@ func (j *job) pace() (usual, longest time.Duration) {
 	}
 	sort.Slice(gaps, func(a, b int) bool { return gaps[a] < gaps[b] })
 	return gaps[len(gaps)/2], gaps[len(gaps)-1]
+}
+
+// step is the usual time of one iteration as the run itself reports it, or else
+// the usual time between two reports.
+func (j *job) step() time.Duration {
+	var all []time.Duration
+	for _, f := range j.files {
+		for _, m := range f.progress {
+			if ms, ok := field(m.text, "elapsed time per iteration (ms): "); ok {
+				all = append(all, time.Duration(ms*float64(time.Millisecond)))
+			} else if g := rate.FindStringSubmatch(m.text); g != nil {
+				v, _ := strconv.ParseFloat(g[1], 64)
+				if g[2] == "it/s" && v > 0 {
+					v = 1 / v
+				}
+				all = append(all, time.Duration(v*float64(time.Second)))
+			}
+		}
+	}
+	if len(all) == 0 {
+		usual, _ := j.pace()
+		return usual
+	}
+	sort.Slice(all, func(a, b int) bool { return all[a] < all[b] })
+	return all[len(all)/2]
+}
+
+// rate is a progress bar's speed.
+var rate = lazy.New(`([\d.]+) ?(it/s|s/it)`)
+
+// mayHang reports whether a running job has been silent for longer than a few
+// of its own reports take, though not long enough to be sure.
+func (j *job) mayHang() bool {
+	age, known := j.age(now())
+	usual, _ := j.pace()
+	usual = max(usual, j.step())
+	if !known || usual == 0 || j.inPhase() && age < quiet {
+		return false
+	}
+	return age >= max(doubtFactor*usual, doubtFloor)
 }
 
 // field reads the number after a name in an iteration line.

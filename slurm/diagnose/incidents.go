@@ -122,7 +122,7 @@ func incidents(failures []Failure, window time.Duration, whereOf func(Report) st
 // whereOf names what a failure may have in common with others.
 func whereOf(r Report) string {
 	switch r.Class {
-	case Success, Hang, UserException, SlurmCancelled, SlurmTimeLimit, SlurmPreempted, ParallelConfig, BadArgs, ShapeMismatch, MaxConnections, NaNLoss:
+	case Success, Running, Hang, UserException, SlurmCancelled, SlurmTimeLimit, SlurmPreempted, ParallelConfig, BadArgs, ShapeMismatch, MaxConnections, NaNLoss:
 		return ""
 	}
 	if shared[r.Class] {

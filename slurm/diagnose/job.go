@@ -13,27 +13,28 @@ import (
 
 // A job is all that its files tell, put together.
 type job struct {
-	src      Source
-	files    []*facts
-	given    Context
-	events   []*event // of the last attempt, in the order of files and lines
-	earlier  []*event // of attempts before it
-	unsure   []*event // those of earlier that no time tells apart
-	attempts int
-	world    int
-	perNode  int // processes of one node
-	nodes    map[string]int
-	args     map[string]string
-	nccl     map[int]*ncclRank
-	taskRank bool // Slurm tasks are ranks, not nodes
-	fileRank []int
-	fileNode []string
-	baseRank []int // the global rank of local rank 0 in each file, or -1
-	year     int
-	missed   *missed        // from flight recorder dumps
-	bases    map[string]int // the first rank of a node that said so
-	clocks   []string       // nodes whose clocks were corrected
-	from     time.Time      // start of the last attempt, where it is known
+	src        Source
+	files      []*facts
+	given      Context
+	events     []*event // of the last attempt, in the order of files and lines
+	earlier    []*event // of attempts before it
+	unsure     []*event // those of earlier that no time tells apart
+	attempts   int
+	world      int
+	perNode    int // processes of one node
+	nodes      map[string]int
+	args       map[string]string
+	nccl       map[int]*ncclRank
+	taskRank   bool // Slurm tasks are ranks, not nodes
+	fileRank   []int
+	fileNode   []string
+	baseRank   []int // the global rank of local rank 0 in each file, or -1
+	year       int
+	unreadable []Unreadable
+	missed     *missed        // from flight recorder dumps
+	bases      map[string]int // the first rank of a node that said so
+	clocks     []string       // nodes whose clocks were corrected
+	from       time.Time      // start of the last attempt, where it is known
 }
 
 func newJob(src Source, files []*facts, c Context) *job {

@@ -35,7 +35,7 @@ func (j *job) judge() verdict {
 // that they belong to an earlier attempt, where nothing else explains a death.
 func (j *job) judgeAll() verdict {
 	v := j.judge()
-	if len(j.unsure) == 0 || !j.deathSeen() || v.class != UnknownExit && v.class != Success && v.class != Hang {
+	if len(j.unsure) == 0 || !j.deathSeen() || v.class != UnknownExit && !quietClass(v.class) {
 		return v
 	}
 	j.events, j.unsure = append(j.events, j.unsure...), nil
@@ -624,5 +624,9 @@ func (j *job) silentDeath(live []*event) (verdict, bool) {
 		return verdict{class: SlurmCancelled, event: heavy, why: "slurm's state"}, true
 	}
 	sort.SliceStable(left, func(a, b int) bool { return j.earlier2(left[a], left[b]) })
-	return verdict{class: heavy.class, event: heavy, others: left[:min(3, len(left))], why: "nothing says why"}, true
+	class := heavy.class
+	if heavy.form == bare && heavy.weight < exited {
+		class = UnknownExit // a sentence that names a symptom says no more than that
+	}
+	return verdict{class: class, event: heavy, others: left[:min(3, len(left))], why: "nothing says why"}, true
 }

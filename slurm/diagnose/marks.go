@@ -312,6 +312,26 @@ func (s *scanner) died(entry elasticEntry, t tag) {
 	}
 }
 
+// ownExit is how scripts, batch systems and DeepSpeed's launcher say with which
+// code a program ended. The local rank stands in the command line that
+// DeepSpeed repeats.
+var ownExit = lazy.New(`(?i)(?:--local_rank=(\d+).*)?\bexit(?:s|ed)?(?: with)?(?: exit| return)?(?: code| status)?(?: ?[:=] ?| )(-?\d{1,3})\b`)
+
+// exited notes a program's exit code that a line of its launcher or script
+// tells, unless it is 0.
+func (s *scanner) exited(t tag, g []string, text, raw string, off int64) {
+	code, _ := strconv.Atoi(g[2])
+	if code == 0 {
+		return
+	}
+	local := -1
+	if g[1] != "" {
+		local, _ = strconv.Atoi(g[1])
+	}
+	s.failed = &mark{off: off, text: raw, at: s.now, tag: t}
+	s.died(elasticEntry{off: off, raw: raw, text: text, rank: -1, local: local, exit: code, at: s.now}, t)
+}
+
 var exitCode = lazy.New(`[Ee]xited with exit code (\d+)|[Ee]xit(?:ed with)? (?:code|status):? (\d+)`)
 
 // taskEnded reads srun's word on tasks that ended: a signal by its name as

@@ -165,7 +165,7 @@ const (
 	askProgress
 	askNode
 	askNodes
-	askHarmless
+	askExit
 )
 
 // guardWords are the literals of the guards, in lower case.
@@ -181,5 +181,5 @@ var guardWords = map[guard]string{
 	askProgress:   "step|iter|it/s|s/it",
 	askNode:       "srun: |slurmstepd-|nccl |] |node|host| on ",
 	askNodes:      "nodes|nodelist",
-	askHarmless:   "ignor|optional|fall|caught|skip|retr|re-tr|tried|continu|deprecat|warn|chdir|gid table|port active|reregister|wandb|telemetry|not supported (|fatal|harmless|will not be|disabl|using|recover|resum|instead|compat/lib|start from|leaked|starting|address family|trying|attempt|action|for your information|for information|as expected|expected failure|effort|info|debug|notice|trace|[w|[i|[d|w0|w1|i0|i1|d0|d1|[nemo",
+	askExit:       "exit",
 }

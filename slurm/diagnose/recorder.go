@@ -205,7 +205,7 @@ func sorted(set map[int]bool) []int {
 
 // recordings reads all flight recorder dumps of a source; what cannot be read
 // is noted.
-func (s Source) recordings() (all []*recording, notes []string) {
+func (s Source) recordings() (all []*recording, unread []Unreadable) {
 	all = append(all, s.recorded...)
 	names := make([]string, len(s.dumps))
 	for i, p := range s.dumps {
@@ -218,16 +218,16 @@ func (s Source) recordings() (all []*recording, notes []string) {
 		}
 		f, err := p.open()
 		if err != nil {
-			notes = append(notes, p.name+": "+err.Error())
+			unread = append(unread, Unreadable{show(p.name), show(reasonOf(err))})
 			continue
 		}
 		r, err := readRecording(path.Base(p.name), f)
 		f.Close()
 		if err != nil {
-			notes = append(notes, p.name+": "+err.Error())
+			unread = append(unread, Unreadable{show(p.name), show(reasonOf(err))})
 			continue
 		}
 		all = append(all, r)
 	}
-	return all, notes
+	return all, unread
 }

@@ -63,6 +63,17 @@ type Report struct {
 	OnlyRanks []int `json:"only_ranks,omitempty"`
 	// Behind is who a hanging job waits for, where the logs show it.
 	Behind *Behind `json:"behind,omitempty"`
+
+	// Unreadable is what could not be read.
+	Unreadable []Unreadable `json:"unreadable,omitempty"`
+	// StepS is the usual time of an iteration, AgeS the age of the newest line,
+	// and MayHang whether that is longer than a few iterations, of a job that runs.
+	StepS   *float64 `json:"seconds_per_iteration,omitempty"`
+	AgeS    *int64   `json:"last_line_age_s,omitempty"`
+	MayHang bool     `json:"may_hang,omitempty"`
+	// ExitCode and State are Slurm's, where they are all that is known of an end.
+	ExitCode string `json:"exit_code,omitempty"`
+	State    string `json:"job_state,omitempty"`
 }
 
 // Evidence is one line that the answer rests on.
@@ -99,7 +110,10 @@ type Layout struct {
 }
 
 // Found reports whether something is wrong with the job.
-func (r Report) Found() bool { return r.Class != Success }
+func (r Report) Found() bool { return r.Class != Success && r.Class != Running }
+
+// quietClass reports whether a class has no line that is its cause.
+func quietClass(class string) bool { return class == Success || class == Running || class == Hang }
 
 // maxShown bounds a line that is shown.
 const maxShown = 1200
@@ -116,7 +130,7 @@ func show(raw string) string {
 // report turns the verdict into the answer.
 func (j *job) report() Report {
 	v := j.judgeAll()
-	r := Report{Class: v.class, Attempts: j.attempts, Why: v.why, ExcludeNodes: []string{}, Advice: []string{}, Evidence: []Evidence{}, Notes: j.notes()}
+	r := Report{Class: v.class, Attempts: j.attempts, Why: v.why, ExcludeNodes: []string{}, Advice: []string{}, Evidence: []Evidence{}, Notes: j.notes(), Unreadable: j.unreadable}
 	r.Layout, r.Stacks, r.OnlyRanks = j.layout(), j.stacks(), j.onlyRanks()
 	if n, ok := j.lastIteration(); ok {
 		r.LastIter = &n
@@ -124,6 +138,12 @@ func (j *job) report() Report {
 	if v.since > 0 && v.class == Hang {
 		s := int64(v.since.Seconds())
 		r.SinceS = &s
+	}
+	if v.class == Running || v.class == Hang {
+		j.liveness(&r)
+	}
+	if v.class == UnknownExit {
+		r.ExitCode, r.State = j.given.ExitCode, j.given.JobState
 	}
 	if e := v.event; e != nil {
 		j.root(&r, v, e)
@@ -138,6 +158,19 @@ func (j *job) report() Report {
 	j.join(&r, v)
 	r.finish()
 	return r
+}
+
+// liveness fills what tells of a job that runs.
+func (j *job) liveness(r *Report) {
+	if step := j.step(); step > 0 {
+		s := float64(step.Milliseconds()) / 1000
+		r.StepS = &s
+	}
+	if age, known := j.age(now()); known {
+		s := int64(age.Seconds())
+		r.AgeS = &s
+	}
+	r.MayHang = r.Class == Running && j.mayHang()
 }
 
 // join adds what the rules table, the memory estimate and the other nodes'
@@ -170,7 +203,7 @@ func (j *job) join(r *Report, v verdict) {
 
 // root fills what the line of the cause tells.
 func (j *job) root(r *Report, v verdict, e *event) {
-	if v.class != Success && v.class != Hang {
+	if !quietClass(v.class) {
 		no := j.src.files[e.file].lineAt(e.off)
 		r.RootFile, r.RootLineNo, r.RootLine = j.src.files[e.file].name, &no, show(e.raw)
 		if e.rank >= 0 && v.class != SlurmNodeFail {
@@ -281,12 +314,7 @@ func (j *job) lastIteration() (int, bool) {
 }
 
 func (j *job) notes() []string {
-	notes := append(append([]string(nil), j.src.notes...), j.clocks...)
-	for i, f := range j.files {
-		if f.reads != nil && len(notes) < 8 {
-			notes = append(notes, j.src.files[i].name+": "+f.reads.Error())
-		}
-	}
+	notes := slices.Clone(j.clocks)
 	if n := j.ranksRead(); n > 0 && j.world > n {
 		notes = append(notes, fmt.Sprintf("logs of %d of %d ranks are here", n, j.world))
 	}
@@ -332,7 +360,7 @@ func (j *job) onlyRanks() []int {
 
 // downstream counts the ranks that only report consequences.
 func (j *job) downstream(v verdict) int {
-	if v.class == Success || v.class == Hang || v.event == nil {
+	if quietClass(v.class) || v.event == nil {
 		return 0
 	}
 	roots, hurt := map[int]bool{v.event.rank: true}, map[int]bool{}
@@ -464,7 +492,7 @@ func (j *job) addEvidence(r *Report, v verdict) {
 		}
 		r.Evidence = append(r.Evidence, ev)
 	}
-	if v.class == Success || v.class == Hang {
+	if quietClass(v.class) {
 		add(j.lastSign(), "last sign")
 		return
 	}

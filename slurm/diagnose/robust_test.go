@@ -7,6 +7,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -16,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/klauspost/compress/zstd"
@@ -186,6 +188,10 @@ func FuzzAnyBytes(f *testing.F) {
 		src, err := diagnose.Read("log", bytes.NewReader(b))
 		require.NoError(t, err)
 		r, err := diagnose.Run(context.Background(), src, diagnose.Context{})
+		if none := new(diagnose.UnreadableError); errors.As(err, &none) {
+			require.NotEmpty(t, none.Logs)
+			return
+		}
 		require.NoError(t, err)
 		out, err := json.Marshal(r)
 		require.NoError(t, err)
@@ -289,4 +295,54 @@ func TestAPrivateKeyNeverLeaves(t *testing.T) {
 		require.NotContains(t, all.String(), secret)
 	}
 	require.GreaterOrEqual(t, strings.Count(all.String(), "step 3"), 2, "other ranks' lines stay")
+}
+
+// TestWhatCannotBeReadIsSaid has logs without permission, programs and empty
+// files: alone they give no class, beside others they are named first.
+func TestWhatCannotBeReadIsSaid(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "ls.log")
+	require.NoError(t, os.WriteFile(program, append([]byte("\x7fELF\x02\x01"), make([]byte, 4096)...), 0o644))
+	empty := filepath.Join(dir, "empty.log")
+	require.NoError(t, os.WriteFile(empty, nil, 0o644))
+	none := new(diagnose.UnreadableError)
+	for path, reason := range map[string]string{program: "a program", empty: "empty"} {
+		_, err := diagnose.Path(context.Background(), path, diagnose.Context{JobState: "ENDED"})
+		require.ErrorAs(t, err, &none, path)
+		require.Contains(t, none.Logs[0].Reason, reason)
+		line, err := json.Marshal(map[string]string{"id": "1", "path": path})
+		require.NoError(t, err)
+		require.Contains(t, string(diagnose.Batch(context.Background(), line)), `"error":{"code":"failed"`)
+		require.NotContains(t, string(diagnose.Batch(context.Background(), line)), `"class"`)
+	}
+	require.Contains(t, string(diagnose.Batch(context.Background(), []byte(`{"id":1,"path":"/nowhere/x"}`))), `"code":"not_found"`)
+	r, err := diagnose.Path(context.Background(), empty, diagnose.Context{JobState: "TIMEOUT"})
+	require.NoError(t, err, "Slurm's word holds without a line")
+	require.Equal(t, diagnose.SlurmTimeLimit, r.Class)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "rank0.log"), []byte(oomLog), 0o644))
+	r, err = diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "FAILED"})
+	require.NoError(t, err)
+	require.Equal(t, diagnose.CUDAOOM, r.Class)
+	require.Equal(t, "ls.log", r.Unreadable[0].Path)
+	require.True(t, strings.HasPrefix(r.Summary, "1 log could not be read (ls.log: not text but a program)"), r.Summary)
+}
+
+// TestARunningJobTellsItsPace looks at a job of half a second an iteration that
+// wrote its last line at different times ago.
+func TestARunningJobTellsItsPace(t *testing.T) {
+	r := &run{world: 8, perNode: 8}
+	r.healthy(0, 3*time.Minute) // ten seconds an iteration
+	dir := t.TempDir()
+	layouts["label"](t, r, dir)
+	for age, hangs := range map[int64]bool{4: false, 49: false, 50: true, 130: true} {
+		got, err := diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: &age})
+		require.NoError(t, err)
+		require.Equal(t, diagnose.Running, got.Class)
+		require.Equal(t, hangs, got.MayHang, age)
+		require.InDelta(t, 10.0, *got.StepS, 0.01)
+		require.Equal(t, age, *got.AgeS)
+		require.Equal(t, 117, *got.LastIter)
+		require.Equal(t, hangs, strings.Contains(got.Summary, "perhaps a hang"), got.Summary)
+		require.Equal(t, hangs, len(got.Advice) > 0)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,10 +70,18 @@ func Run(ctx context.Context, src Source, c Context) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
+	recorded, noDumps := src.recordings()
+	src.unreadable = append(src.unreadable, noDumps...)
+	unread, something := src.unread(all)
+	bySlurm := c.JobState != "" && c.JobState != "ENDED" && len(src.unreadable) == 0 && !slices.ContainsFunc(all, func(f *facts) bool { return f.reads != nil })
+	if !something && len(recorded) == 0 && !src.noLogs && !bySlurm {
+		return Report{}, &UnreadableError{unread}
+	}
 	j := newJob(src, all, c)
+	if something {
+		j.unreadable = unread
+	}
 	j.resolve()
-	recorded, unread := src.recordings()
-	j.src.notes = append(j.src.notes, unread...)
 	if m, ok := whoMissed(recorded); ok {
 		j.missed = &m
 	}
@@ -134,7 +143,12 @@ func scanFile(ctx context.Context, f *logFile, s *scanner, want int, buf *[]byte
 		return s.facts
 	}
 	windows, err := f.windows(ctx, buf, want, healthy)
-	s.reads = err
+	if err == nil {
+		err = looksBinary(windows)
+	}
+	if s.reads = err; err != nil {
+		windows = nil
+	}
 	s.cut = len(windows) > 1
 	for n, w := range windows {
 		if n > 0 {

@@ -193,7 +193,7 @@ func (s *scanner) scan(w window) {
 			s.recent = append(s.recent, span{int(off - w.off), int(off-w.off) + end, off})
 			s.lastOff = off
 		} else if len(line) > 0 {
-			s.line(line[:min(len(line), maxLineLength)], off)
+			s.physical(bounded(line), off)
 		}
 	}
 	for _, p := range s.recent[max(0, len(s.recent)-s.keep):] {
@@ -209,6 +209,45 @@ const (
 	maxProgress = 256
 	allProgress = 16384
 )
+
+// bounded is the part of a long line that is looked at: its head or, where a
+// progress bar overwrote itself, its end.
+func bounded(line []byte) []byte {
+	if len(line) <= maxLineLength {
+		return line
+	}
+	if bytes.IndexByte(line[len(line)-maxLineLength:], '\r') >= 0 {
+		return line[len(line)-maxLineLength:]
+	}
+	return line[:maxLineLength]
+}
+
+// barEnd is where a progress bar ends; what other programs write to the terminal
+// stands right behind it.
+var barEnd = lazy.New(`(?:it/s|s/it)[^\]]*\]`)
+
+// physical reads one line of a file. A carriage return begins it anew, as
+// progress bars do: all but the last of them are overwritten.
+func (s *scanner) physical(line []byte, off int64) {
+	if !bytes.Contains(line, []byte("\r")) && !bytes.Contains(line, []byte("it")) {
+		s.line(line, off)
+		return
+	}
+	parts := bytes.Split(line, []byte("\r"))
+	for i, part := range parts {
+		at := barEnd.FindStringIndex(string(part))
+		switch {
+		case len(part) == 0:
+		case at == nil:
+			s.line(part, off)
+		case at[1] < len(part):
+			s.line(part[:at[1]], off)
+			s.line(part[at[1]:], off)
+		case i == len(parts)-1 || len(bytes.Join(parts[i+1:], nil)) == 0:
+			s.line(part, off)
+		}
+	}
+}
 
 func (s *scanner) line(line []byte, off int64) {
 	raw := string(line)
@@ -465,10 +504,16 @@ func (s *scanner) classify(e *event) *event {
 // plain looks for patterns in a line that belongs to no exception.
 func (s *scanner) plain(st *stream, t tag, text, raw string, off int64, h hits) {
 	f := formOf(text, &st.usage)
-	if len(h.rows) == 0 || f == inert {
+	if f == inert || len(h.rows) == 0 && h.ask&askExit == 0 {
 		return
 	}
 	p := s.table.best(text, h)
+	if p == nil || p.weight <= exited {
+		if g := find(h.ask&askExit, ownExit, text); g != nil && f < report {
+			s.exited(t, g, text, raw, off)
+			return
+		}
+	}
 	if p == nil {
 		return
 	}
@@ -572,7 +617,7 @@ var retries = lazy.New(`retrying \((\d+)/(\d+)\)`)
 func lastRetry(text string) bool {
 	m := retries.FindStringSubmatch(text)
 	if m == nil {
-		return strings.Contains(text, "NCCL INFO") && (strings.Contains(text, " failed : ") || strings.Contains(text, "returned "))
+		return strings.Contains(text, "NCCL INFO") && strings.Contains(text, "onnect") && (strings.Contains(text, " failed : ") || strings.Contains(text, "returned "))
 	}
 	return m[1] == m[2]
 }

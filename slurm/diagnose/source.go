@@ -43,7 +43,9 @@ type Source struct {
 	root  string
 	files []*logFile
 	dumps []*logFile // of the flight recorder
-	notes []string   // what could not be read, for the report
+
+	unreadable []Unreadable
+	noLogs     bool // the job left none
 
 	recorded    []*recording // dumps that were read elsewhere
 	in          *within.Folders
@@ -74,6 +76,9 @@ func Open(paths ...string) (Source, error) { return OpenIn(nil, paths...) }
 // is read: nothing outside of them is, whatever is put in a log's place.
 func OpenIn(in *within.Folders, paths ...string) (Source, error) {
 	s, err := gather(in, 0, 0, paths)
+	if err == nil && len(s.files)+len(s.dumps)+len(s.recorded) == 0 && len(s.unreadable) > 0 {
+		return s, &UnreadableError{s.unreadable}
+	}
 	if err == nil && len(s.files)+len(s.dumps)+len(s.recorded) == 0 {
 		err = fmt.Errorf("logs %q: no readable log file in it: %w", strings.Join(paths, " "), fs.ErrNotExist)
 	}
@@ -147,7 +152,11 @@ func (s *Source) addPath(path string) error {
 	}
 	return s.in.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
-			s.notes = append(s.notes, err.Error())
+			rel, relErr := filepath.Rel(path, p)
+			if relErr != nil || rel == "." {
+				rel = p
+			}
+			s.skip(filepath.ToSlash(rel), reasonOf(err))
 			return nil
 		}
 		if d.IsDir() {
@@ -208,22 +217,30 @@ func (s *Source) addFile(path, name string, info fs.FileInfo) error {
 	}
 	switch low := strings.ToLower(name); {
 	case strings.HasSuffix(low, ".zip"):
-		return s.addZip(path)
+		return s.orSkip(name, s.addZip(path))
 	case strings.HasSuffix(low, ".tar"), strings.HasSuffix(low, ".tar.gz"), strings.HasSuffix(low, ".tgz"), strings.HasSuffix(low, ".tar.zst"):
-		return s.withReader(path, func(r io.Reader) error { return s.addTar(r) })
+		return s.orSkip(name, s.withReader(path, func(r io.Reader) error { return s.addTar(r) }))
 	case strings.HasSuffix(low, ".gz"), strings.HasSuffix(low, ".zst"):
-		return s.withReader(path, func(r io.Reader) error {
+		return s.orSkip(name, s.withReader(path, func(r io.Reader) error {
 			k, err := keep(r)
 			if err != nil {
-				s.notes = append(s.notes, fmt.Sprintf("%s: %v", name, err))
+				s.skip(name, err.Error())
 			}
 			if k != nil && k.size > 0 {
 				s.files = append(s.files, &logFile{name: name, size: k.size, mtime: info.ModTime(), kept: k})
 			}
 			return nil
-		})
+		}))
 	}
 	s.files = append(s.files, &logFile{name: name, path: path, in: s.in, size: info.Size(), mtime: info.ModTime()})
+	return nil
+}
+
+// orSkip notes that an archive could not be read; what else there is is read.
+func (s *Source) orSkip(name string, err error) error {
+	if err != nil {
+		s.skip(name, reasonOf(err))
+	}
 	return nil
 }
 
@@ -282,7 +299,7 @@ func (s *Source) addZip(path string) error {
 		}
 		r, err := m.Open()
 		if err != nil {
-			s.notes = append(s.notes, fmt.Sprintf("%s: %v", m.Name, err))
+			s.skip(m.Name, err.Error())
 			continue
 		}
 		if isDump {
@@ -304,7 +321,7 @@ func (s *Source) addTar(r io.Reader) error {
 			break
 		}
 		if err != nil {
-			s.notes = append(s.notes, fmt.Sprintf("archive: %v", err))
+			s.skip("archive", err.Error())
 			break
 		}
 		if h.Typeflag == tar.TypeReg && dumpName.MatchString(filepath.Base(h.Name)) {
@@ -323,7 +340,7 @@ func (s *Source) addRecording(name string, r io.Reader) {
 	}
 	one, err := readRecording(filepath.Base(name), r)
 	if err != nil {
-		s.notes = append(s.notes, fmt.Sprintf("%s: %v", name, err))
+		s.skip(name, err.Error())
 		return
 	}
 	s.recorded = append(s.recorded, one)
@@ -334,13 +351,13 @@ func (s *Source) addRecording(name string, r io.Reader) {
 func (s *Source) addMember(name string, mtime time.Time, r io.Reader) int64 {
 	u, done, err := unpack(name, r)
 	if err != nil {
-		s.notes = append(s.notes, fmt.Sprintf("%s: %v", name, err))
+		s.skip(name, err.Error())
 		return 0
 	}
 	defer done()
 	k, err := keep(io.LimitReader(u, maxUnpacked))
 	if err != nil {
-		s.notes = append(s.notes, fmt.Sprintf("%s: %v", name, err))
+		s.skip(name, err.Error())
 	}
 	if k == nil || k.size == 0 {
 		return 0

@@ -56,7 +56,7 @@ func (l label) path() string {
 // accepts reports whether the label accepts a class. A run that goes on is
 // labelled a success.
 func (l label) accepts(class string) bool {
-	if class == "running" {
+	if class == diagnose.Running {
 		class = diagnose.Success
 	}
 	return class == l.Class || slices.Contains(l.AlsoOK, class)

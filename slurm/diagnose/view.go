@@ -21,10 +21,39 @@ func (r *Report) finish() {
 
 // summary says in one or two sentences what broke, where and when.
 func (r Report) summary(l lang.Lang) string {
+	if t, some := r.unreadableFirst(); some {
+		if l == lang.ZH {
+			return t.ZH + r.verdictSummary(l)
+		}
+		return t.EN + " " + r.verdictSummary(l)
+	}
+	return r.verdictSummary(l)
+}
+
+// unreadableFirst says what could not be read, before anything else.
+func (r Report) unreadableFirst() (lang.Text, bool) {
+	n := len(r.Unreadable)
+	if n == 0 {
+		return lang.Text{}, false
+	}
+	words := []string{}
+	for _, u := range r.Unreadable[:min(n, 3)] {
+		words = append(words, u.Path+": "+u.Reason)
+	}
+	if n > len(words) {
+		words = append(words, "…")
+	}
+	list := strings.Join(words, "; ")
+	return said(fmt.Sprintf("%s could not be read (%s); the cause may stand there.", count(n, "log"), list),
+		fmt.Sprintf("有 %d 个日志无法读取（%s），原因可能就在其中。", n, list)), true
+}
+
+// verdictSummary is summary without what could not be read.
+func (r Report) verdictSummary(l lang.Lang) string {
 	zh := l == lang.ZH
 	c := classOf(r.Class)
 	switch r.Class {
-	case Success:
+	case Success, Running:
 		return r.wellSummary(l)
 	case Hang:
 		age := ""
@@ -103,10 +132,7 @@ func (r Report) wellSaid(l lang.Lang) string {
 		}
 		return "The job finished; nothing failed" + r.iteration(" (last iteration %d)", "") + "."
 	case "progress":
-		if zh {
-			return "作业在正常推进，没有失败" + r.iteration("，最近一次迭代为第 %d 次", "") + "。"
-		}
-		return "The job makes progress; nothing failed" + r.iteration(" (last iteration %d)", "") + "."
+		return r.runningSaid().In(l)
 	case "not started":
 		if zh {
 			return "作业尚未开始。"
@@ -117,6 +143,31 @@ func (r Report) wellSaid(l lang.Lang) string {
 		return "日志中没有任何失败的迹象。"
 	}
 	return "The logs show no failure."
+}
+
+// runningSaid says how a running job goes on: its iteration, its pace, and how
+// old its last line is.
+func (r Report) runningSaid() lang.Text {
+	en, zh := "The job runs; nothing failed", "作业在运行，没有失败"
+	if r.LastIter != nil {
+		en += fmt.Sprintf(", iteration %d", *r.LastIter)
+		zh += fmt.Sprintf("，第 %d 次迭代", *r.LastIter)
+	}
+	if r.StepS != nil {
+		en += fmt.Sprintf(", %.3g s an iteration", *r.StepS)
+		zh += fmt.Sprintf("，每次迭代 %.3g 秒", *r.StepS)
+	}
+	if r.AgeS != nil {
+		age := (time.Duration(*r.AgeS) * time.Second).String()
+		if r.MayHang {
+			en += fmt.Sprintf(". No line for %s: perhaps a hang", age)
+			zh += fmt.Sprintf("。已有 %s 没有新的输出：可能已挂起", age)
+		} else {
+			en += fmt.Sprintf(", last line %s ago", age)
+			zh += fmt.Sprintf("，最后一行在 %s 前", age)
+		}
+	}
+	return said(en+".", zh+"。")
 }
 
 func (r Report) iteration(form, before string) string {
@@ -164,6 +215,9 @@ func (r Report) detail(l lang.Lang) string {
 	if t, ok := r.partial(); ok {
 		say(t.EN, t.ZH)
 	}
+	if t, ok := r.knownOfEnd(); ok {
+		say(t.EN, t.ZH)
+	}
 	if r.Phase != "" {
 		say("It was in the "+r.Phase+" phase.", "发生在"+phaseZH[r.Phase]+"阶段。")
 	}
@@ -207,6 +261,23 @@ func (r Report) detail(l lang.Lang) string {
 	return strings.Join(s, " ")
 }
 
+// knownOfEnd says what Slurm knows of an end that no line explains.
+func (r Report) knownOfEnd() (lang.Text, bool) {
+	if r.Class != UnknownExit {
+		return lang.Text{}, false
+	}
+	code, signal, _ := strings.Cut(r.ExitCode, ":")
+	switch {
+	case signal != "" && signal != "0":
+		return said("Slurm says that signal "+signal+" ended it.", "Slurm 记录它被信号 "+signal+" 终止。"), true
+	case code != "" && code != "0":
+		return said("Its exit code was "+code+".", "退出码为 "+code+"。"), true
+	case r.Why == "nothing says how it ended":
+		return said("The log stops without a failure and without the words of an end.", "日志中断：既没有报错，也没有正常结束的输出。"), true
+	}
+	return lang.Text{}, false
+}
+
 // advice is what to do: the class's remedies, after what this case adds.
 func (r Report) advice(l lang.Lang) []string {
 	out := []string{}
@@ -246,6 +317,9 @@ func (r Report) advice(l lang.Lang) []string {
 		if t, ok := r.importAdvice(); ok {
 			add(t)
 		}
+	}
+	if r.MayHang {
+		add(said("Look at where the ranks stand: stacks (py-spy dump) or the flight recorder of all ranks, and nvidia-smi on the nodes; what writes no line but saves or evaluates is no hang.", "查看各 rank 停在哪里：取所有 rank 的堆栈（py-spy dump）或 flight recorder，并在节点上看 nvidia-smi；若只是在保存或评估而没有输出，则不是挂起。"))
 	}
 	for _, t := range classOf(r.Class).Advice {
 		add(t)
@@ -292,8 +366,11 @@ func (r Report) View(l lang.Lang) view.Doc {
 	c := classOf(r.Class)
 	doc := view.Doc{Title: c.Name.In(l), Tone: view.Bad}
 	switch r.Class {
-	case Success:
+	case Success, Running:
 		doc.Tone = view.Good
+		if r.MayHang {
+			doc.Tone = view.Warn
+		}
 	case SlurmCancelled, SlurmPreempted, SlurmTimeLimit, Hang:
 		doc.Tone = view.Warn
 	}

@@ -1,0 +1,125 @@
+package diagnose
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+)
+
+// Unreadable is a log that could not be read, and why.
+type Unreadable struct {
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
+}
+
+// An UnreadableError says that none of the logs that were named could be read.
+type UnreadableError struct{ Logs []Unreadable }
+
+// Error names every log with its reason.
+func (e *UnreadableError) Error() string { return e.Text().EN }
+
+// Text is Error in both languages.
+func (e *UnreadableError) Text() lang.Text {
+	words := make([]string, len(e.Logs))
+	for i, u := range e.Logs {
+		words[i] = u.Path + ": " + u.Reason
+	}
+	list := strings.Join(words, "; ")
+	return said("no log could be read: "+list, "没有可读的日志："+list)
+}
+
+// maxUnreadable bounds how many are named.
+const maxUnreadable = 32
+
+// reasonOf is why a log could not be opened or read, without its path.
+func reasonOf(err error) string {
+	if p := new(fs.PathError); errors.As(err, &p) {
+		err = p.Err
+	}
+	return err.Error()
+}
+
+// skip notes a log that cannot be read.
+func (s *Source) skip(name, reason string) {
+	if len(s.unreadable) < maxUnreadable {
+		s.unreadable = append(s.unreadable, Unreadable{show(name), show(reason)})
+	}
+}
+
+var errNoText = errors.New("not text")
+
+// magics are what files begin with that are taken for logs by their names only.
+var magics = []struct{ head, what string }{
+	{"\x7fELF", "a program"},
+	{"\x1f\x8b", "gzip data: give it a name that ends with .gz"},
+	{"\x28\xb5\x2f\xfd", "zstd data: give it a name that ends with .zst"},
+	{"PK\x03\x04", "a zip archive: give it a name that ends with .zip"},
+	{"\x89PNG", "a picture"},
+	{"%PDF", "a PDF document"},
+	{"SQLite format 3", "a database"},
+}
+
+// looksBinary tells what a file is that holds no text, or nil. Stray bytes, as
+// of a crashed process, do not make a log binary.
+func looksBinary(windows []window) error {
+	for _, w := range windows {
+		if w.off == 0 {
+			for _, m := range magics {
+				if bytes.HasPrefix(w.data, []byte(m.head)) {
+					return fmt.Errorf("%w but %s", errNoText, m.what)
+				}
+			}
+		}
+	}
+	if len(windows) == 0 {
+		return nil
+	}
+	end := windows[len(windows)-1].data
+	end = end[max(0, len(end)-4096):]
+	odd, runes := 0, 0
+	for len(end) > 0 {
+		r, n := utf8.DecodeRune(end)
+		if end = end[n:]; r == 0 {
+			continue
+		}
+		runes++
+		if r == utf8.RuneError && n == 1 || r < ' ' && !strings.ContainsRune("\n\r\t\b\a\x1b\f", r) {
+			odd++
+		}
+	}
+	if odd*3 > runes {
+		return fmt.Errorf("%w but binary data", errNoText)
+	}
+	return nil
+}
+
+// NoLogs is the source of a job that left no log: Slurm's word is all there is.
+func NoLogs() Source { return Source{noLogs: true} }
+
+// unread gathers what could not be read of a source, and reports whether
+// anything could.
+func (s Source) unread(all []*facts) (list []Unreadable, something bool) {
+	list = append(list, s.unreadable...)
+	empty := []Unreadable{}
+	for i, f := range all {
+		switch {
+		case f.reads != nil:
+			if len(list) < maxUnreadable {
+				list = append(list, Unreadable{show(s.files[i].name), show(reasonOf(f.reads))})
+			}
+		case f.lines == 0:
+			empty = append(empty, Unreadable{show(s.files[i].name), "empty"})
+		default:
+			something = true
+		}
+	}
+	if len(list) == 0 && !something {
+		list = empty
+	}
+	return list, something
+}
