@@ -63,7 +63,7 @@ func diagnoseOp(ctx context.Context, c *Call, in DiagnoseIn) (DiagnoseOut, error
 	src, err := diagnose.OpenIn(folders, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, missing := os.Lstat(path); missing == nil {
-			return DiagnoseOut{}, notFound("job", "the folder that the job writes its logs to", "%s: there is no log in it", in.Target)
+			return DiagnoseOut{}, notFound("job", "a job id, or the path of a log file or folder", "%s: there is no such file, or no log in it", in.Target)
 		}
 		return DiagnoseOut{}, badInput("job", "a job id, or the path of a log file or folder", "%s: there is no such file, or no log in it", in.Target)
 	}
