@@ -81,6 +81,9 @@ func (j *job) endsWell() bool {
 				counted, reached = true, reached || n >= of && of > 0
 				continue
 			}
+			if strings.Contains(text, " NCCL INFO ") {
+				continue
+			}
 			if formOf(text, new(bool)) != inert || strings.HasPrefix(text, "***") || strings.HasPrefix(text, "===") {
 				said = said || endWords.MatchString(text) && !unfinished.MatchString(text)
 			}

@@ -221,6 +221,14 @@ func (j *job) standing(live []*event) (sure, unsure []*event) {
 		}
 		switch after := j.after(e); {
 		case after == wentOn:
+		case ofScript(e):
+			switch {
+			case j.outdone(e, live):
+			case j.nothingRan(e):
+				sure = append(sure, e)
+			default:
+				unsure = append(unsure, e)
+			}
 		case e.doubted, e.form == bare:
 			unsure = append(unsure, e)
 		case after == maybeWent:

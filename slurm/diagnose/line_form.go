@@ -31,7 +31,7 @@ func formOf(text string, usage *bool) form {
 	trimmed := strings.TrimLeft(text, " \t")
 	indented := len(trimmed) < len(text)
 	if *usage {
-		if indented || strings.HasPrefix(trimmed, "[-") || strings.HasPrefix(trimmed, "-") {
+		if indented || strings.HasPrefix(trimmed, "[-") || strings.HasPrefix(trimmed, "-") || usageSection.MatchString(trimmed) {
 			return inert
 		}
 		*usage = false
@@ -50,6 +50,9 @@ func formOf(text string, usage *bool) form {
 	}
 	return bare
 }
+
+// usageSection heads a part of a usage text.
+var usageSection = lazy.New(`^[\w -]+:$`)
 
 // isTable reports whether a line belongs to a table or a frame, such as
 // nvidia-smi's: it begins and ends with a rule, or is one.
@@ -97,7 +100,7 @@ var (
 	// printed arguments, configurations.
 	property = lazy.New(`^[\w ./()-]+(?: {2,}: | {2,}:$| \.{2,} )`)
 	// member is a member of a printed dictionary or a JSON text, or a list's item.
-	member = lazy.New(`^(?:["'][\w ./-]+["']: |[\w.]+: ?(?:True|False|None|null|true|false|[\d.e+-]+),?$|[\w.]+=(?:True|False|None|[\d.e+-]+|'[^']*'),?$)`)
+	member = lazy.New(`^(?:\{['"][\w .-]+['"]: .*\}$|["'][\w ./-]+["']: |[\w.]+: ?(?:True|False|None|null|true|false|[\d.e+-]+),?$|[\w.]+=(?:True|False|None|[\d.e+-]+|'[^']*'),?$)`)
 )
 
 func isSetting(text, line string) bool {

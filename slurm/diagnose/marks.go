@@ -90,7 +90,10 @@ func (s *scanner) marks(t tag, text, raw string, off int64, h hits) bool {
 	}
 	switch {
 	case strings.Contains(text, " ....") && argLine.MatchString(text):
-		s.shows(t, text, true)
+		if s.lines > s.listing+2 { // one list of arguments is one phase
+			s.shows(t, text, true)
+		}
+		s.listing = s.lines
 		if g := argLine.FindStringSubmatch(text); len(s.args) < 2048 {
 			s.args[g[1]] = strings.TrimSpace(g[2])
 		}
@@ -182,7 +185,7 @@ func (s *scanner) seen(t tag, text string, h hits) {
 	if h.ask&(askNode|askNodes) == 0 {
 		return
 	}
-	if g := ncclHost.FindStringSubmatch(text); g != nil {
+	if g := ncclHost.FindStringSubmatch(text); g != nil && g[1] != "localhost" {
 		s.hosts[g[1]]++
 		if a := ownAddress.FindStringSubmatch(text); a != nil && len(s.addresses) < 1<<12 {
 			s.addresses[a[2]] = g[1]
@@ -216,7 +219,7 @@ func nodeIn(text string) string {
 	if g := srunTask.FindStringSubmatch(text); g != nil {
 		return g[1]
 	}
-	if g := ncclHost.FindStringSubmatch(text); g != nil {
+	if g := ncclHost.FindStringSubmatch(text); g != nil && g[1] != "localhost" {
 		return g[1]
 	}
 	if g := daemonHost.FindStringSubmatch(text); g != nil {

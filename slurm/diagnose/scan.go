@@ -124,6 +124,7 @@ type scanner struct {
 	waiting    []*event  // events that wait for the next time
 	summary    elasticEntry
 	hostPrefix map[string]bool // nodes that stand before lines
+	listing    int             // the last line that printed an argument
 	begun      string          // the kind of a start line that waits for a time
 }
 

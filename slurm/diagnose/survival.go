@@ -31,14 +31,23 @@ const (
 // that another one died write one or two.
 const enough = 3
 
+// plenty is how many lines of other programs show that a script went on to what
+// it was to do.
+const plenty = 30
+
 // after judges what came after an event.
 func (j *job) after(e *event) aftermath {
 	f := j.files[e.file]
 	if j.progressSince(e) >= enough {
 		return wentOn
 	}
-	if ofScript(e) && f.ran.programs-e.ran.programs >= enough {
-		return wentOn
+	if ofScript(e) {
+		switch ran := f.ran.programs - e.ran.programs; {
+		case ran >= plenty:
+			return wentOn
+		case ran >= enough:
+			return maybeWent
+		}
 	}
 	if e.tag == noTag && !e.agent && !endsJob(e) && e.weight < fact-1 && f.ran.tagged-e.ran.tagged >= enough {
 		return wentOn // it is the script's, and the script went on to start its tasks
@@ -84,7 +93,43 @@ func (e *event) latest() time.Time {
 // ofScript reports whether the batch script or a command that it called says a
 // line: the script itself may go on after it.
 func ofScript(e *event) bool {
-	return e.kind == "" && !e.agent && e.tag == noTag && e.weight < fact-1 && scriptLine.MatchString(e.text) && !strings.Contains(e.text, ".py: ")
+	return e.kind == "" && !e.agent && e.tag == noTag && e.weight < fact-1 && scriptLine.MatchString(e.text) && !strings.Contains(e.text, ".py: ") && e.class != SlurmSubmitRejected
+}
+
+// nothingRan reports whether no program wrote anything on a script line's node:
+// then it is why.
+func (j *job) nothingRan(e *event) bool {
+	for i, f := range j.files {
+		if (i == e.file || j.fileNode[i] != "" && j.fileNode[i] == j.fileNode[e.file]) && (f.ran.programs > 0 || len(f.progress) > 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// outdone reports whether a script's line explains nothing, since programs that
+// the script started ran: they failed after or before it on their own account,
+// they came to their end, or the script survived the same line elsewhere.
+func (j *job) outdone(e *event, live []*event) bool {
+	if _, diverged := j.badNumbers(live); diverged || j.didWell() || j.endsWell() && j.after(e) == wentOn {
+		return true
+	}
+	for _, o := range live {
+		switch {
+		case o == e:
+		case ofScript(o):
+			if o.class == e.class && template(o.text) == template(e.text) && j.after(o) == wentOn {
+				return true
+			}
+		case o.weight >= death && !o.agent, isEnd(o.class) && !o.stepOnly():
+			return true
+		case o.weight >= timedOut-5 && !o.agent && !j.nothingRan(e):
+			return true
+		case o.file == e.file && o.off < e.off:
+			return true
+		}
+	}
+	return false
 }
 
 // scriptLine is what shells, commands, environment modules and conda begin their
