@@ -147,7 +147,8 @@ func (s *Server) handToken(o ops.Op, q question, digest []byte) *sdk.CallToolRes
 			o.Name, int(tokenLife.Minutes()), tokenField, token),
 	})
 	res.Content = append(res.Content, sdk.NewTextContent(fence(q.text)))
-	addField(res, tokenField, token)
+	object, _ := res.StructuredContent.(json.RawMessage)
+	res.StructuredContent = json.RawMessage(headed([]said{{tokenField, token}, {"question", q.text}}, object))
 	return res
 }
 

@@ -113,7 +113,7 @@ func (p promptRow) fill(given map[string]string) (string, error) {
 		case v == "":
 			v = left[a.name]
 		case a.name == "script" || a.name == "config":
-			v = fence(clip(v, 32<<10))
+			v = fence(clip(v, 32<<10, "the rest was left out"))
 		default:
 			v = plain(v)
 		}

@@ -16,6 +16,7 @@ import (
 
 	sdk "github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
@@ -89,7 +90,7 @@ func (s *Server) question(ctx context.Context, call *ops.Call, o ops.Op, in any)
 	}
 	if script != "" {
 		sum := sha256.Sum256([]byte(script))
-		q.text += "\n\nscript, sha256 " + hex.EncodeToString(sum[:]) + ":\n" + clip(redact.Text(redact.Clean(script)), shownScript)
+		q.text += "\n\nscript, sha256 " + hex.EncodeToString(sum[:]) + ":\n" + clip(redact.Text(redact.Clean(script)), shownScript, "render shows all of it")
 	}
 	return q, nil
 }
@@ -98,13 +99,13 @@ func (s *Server) question(ctx context.Context, call *ops.Call, o ops.Op, in any)
 func (s *Server) dryRun(ctx context.Context, call *ops.Call, o ops.Op, dry, in any) (any, *sdk.CallToolResult) {
 	out, err := o.Run(ctx, preview(call), dry)
 	if err != nil {
-		return nil, refusal(ops.AsError(err).In(s.cfg.Lang))
+		return nil, refusal(ops.AsError(err).In(lang.EN))
 	}
 	force, _ := boolField(in, "force")
 	if f, ok := out.(ops.Finder); ok && f.Found() && !force {
-		res, err := answer(o, out, call.Lang, defaultBudget, "")
+		res, err := answer(o, out, room{bytes: defaultBudget}, "")
 		if err != nil {
-			res = refusal(ops.AsError(err).In(s.cfg.Lang))
+			res = refusal(ops.AsError(err).In(lang.EN))
 		}
 		return nil, res
 	}
@@ -122,10 +123,10 @@ func (s *Server) unasked(ctx context.Context, call *ops.Call, o ops.Op, in any) 
 	if err != nil {
 		stop, err = s.failed(o, out, err)
 	} else {
-		stop, err = answer(o, out, call.Lang, defaultBudget, "")
+		stop, err = answer(o, out, room{bytes: defaultBudget}, "")
 	}
 	if err != nil {
-		stop = refusal(ops.AsError(err).In(s.cfg.Lang))
+		stop = refusal(ops.AsError(err).In(lang.EN))
 	}
 	return "", stop
 }

@@ -45,7 +45,7 @@ func (s *Server) addResources() {
 		return s.read(ctx, "constants", nil)
 	})
 	s.fixed(rulesURI, "rules", "every launch rule by id: what must hold, and where Megatron checks it", markdown, func(context.Context) (string, error) {
-		return rulesIndex(s.cfg.Lang), nil
+		return rulesIndex(lang.EN), nil
 	})
 	s.fixed(jobSchemaURI, "job specification", "JSON schema of the job specification, every field", jsonType, func(context.Context) (string, error) {
 		raw, err := json.MarshalIndent(job.Schema(), "", " ")
@@ -123,7 +123,7 @@ func (s *Server) run(ctx context.Context, name string, a map[string]any) (ops.Op
 	if err != nil {
 		return o, nil, err
 	}
-	out, err := o.Run(ctx, &ops.Call{Service: svc, Who: s.grant(ctx).Caller, Lang: s.cfg.Lang, MayRead: s.mayRead, Roots: s.cfg.Roots}, in)
+	out, err := o.Run(ctx, &ops.Call{Service: svc, Who: s.grant(ctx).Caller, Lang: lang.EN, MayRead: s.mayRead, Roots: s.cfg.Roots}, in)
 	return o, out, err
 }
 
@@ -137,7 +137,9 @@ func (s *Server) read(ctx context.Context, name string, a map[string]any) (strin
 	if !ok {
 		return "", errInternal
 	}
-	return words(o, v.View(s.cfg.Lang), 16<<10), nil
+	doc := v.View(lang.EN)
+	doc.Next = nil
+	return words(o, doc, "", 16<<10), nil
 }
 
 // readLogs is one page of a job's log, counted from the newest line back.
@@ -167,7 +169,7 @@ func (s *Server) readLogs(ctx context.Context, a args) (string, error) {
 	}
 	end := max(0, len(lines)-page*pageLines)
 	start := max(0, end-pageLines)
-	body := clip(strings.Join(lines[start:end], "\n"), 16<<10)
+	body := clip(strings.Join(lines[start:end], "\n"), 16<<10, "rank and node choose fewer lines")
 	more := "This is the start of the log.\n"
 	if start > 0 || len(lines) >= (page+1)*pageLines {
 		more = fmt.Sprintf("Older lines: page=%d.\n", page+1)
@@ -231,7 +233,7 @@ func (s *Server) readRule(_ context.Context, a args) (string, error) {
 	if !ok {
 		return "", &ops.Error{Code: ops.NotFound, Field: "id", Message: fmt.Sprintf("there is no rule %q", a["id"]), Fix: rulesURI + " lists them"}
 	}
-	l := s.cfg.Lang
+	l := lang.EN
 	d := view.Doc{Title: r.ID, Sections: []view.Section{{Facts: []view.Fact{
 		{Name: "severity", Value: string(r.Severity)},
 		{Name: "applies when", Value: r.Condition.In(l)},

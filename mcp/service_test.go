@@ -1,9 +1,12 @@
 package mcp_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -134,6 +137,23 @@ type result struct {
 	Text       string
 	Structured map[string]any
 	IsError    bool
+}
+
+// lean reports an answer of which either form takes more than 1,500 tokens, at
+// four characters each; a script that was asked for is whole.
+func (r result) lean(t *testing.T, of string) {
+	t.Helper()
+	var raw bytes.Buffer
+	enc := json.NewEncoder(&raw)
+	enc.SetEscapeHTML(false)
+	require.NoError(t, enc.Encode(r.Structured))
+	most := 1500
+	if strings.Contains(r.Text, "#!") {
+		most = 5000
+	}
+	t.Logf("%5d tokens of text, %5d of structure: %s", len(r.Text)/4, raw.Len()/4, of)
+	require.LessOrEqual(t, len(r.Text)/4, most, "text of %s", of)
+	require.LessOrEqual(t, raw.Len()/4, most, "structure of %s", of)
 }
 
 // do calls a tool and returns its answer; a protocol error fails the test.

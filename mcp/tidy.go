@@ -1,13 +1,14 @@
 package mcp
 
 import (
-	"encoding/json"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 )
 
@@ -124,48 +125,86 @@ const smallPiece = 1500
 // nothing, so strings are cut only where they are no script any more.
 const maxString = 16 << 10
 
-// shorten cuts out's longest lists until its JSON fits into room bytes, and its
-// longest strings where they alone are too long. It returns what was left out,
-// in words. out is a tidied copy, whose lists are its own.
-func shorten(out any, room int, keepTail bool) (any, []byte, []string, error) {
+// A cut is a shortened output: its JSON, what was left out in words, and the
+// cursor with which the longest list goes on.
+type cut struct {
+	out    any
+	raw    []byte
+	notes  []string
+	cursor string
+}
+
+// shorten lets the list that r's cursor names begin there, cuts out's longest
+// lists until its JSON fits into r, and its longest strings where they alone are
+// too long. out is a tidied copy, whose lists are its own.
+func shorten(out any, r room, keepTail bool) (cut, error) {
 	v := reflect.New(reflect.TypeOf(out)).Elem()
 	v.Set(reflect.ValueOf(out))
+	begins, err := skip(v, r.cursor)
+	if err != nil {
+		return cut{}, err
+	}
 	whole := map[string]int{}
 	left := map[string]int{}
 	var order []string
-	raw, err := json.Marshal(v.Interface())
-	if err == nil && len(raw) > room {
+	c := cut{}
+	raw, err := document(v.Interface())
+	if err == nil && len(raw) > r.bytes {
 		// Rather all jobs with some nodes each than some jobs with all their nodes.
 		if n := shortenRows(v); n != "" {
-			order = append(order, n)
-			raw, err = json.Marshal(v.Interface())
+			c.notes = append(c.notes, n)
+			raw, err = document(v.Interface())
 		}
 	}
 	for range 24 {
-		if err != nil || len(raw) <= room {
+		if err != nil || len(raw) <= r.bytes {
 			break
 		}
-		c, ok := heaviest(v)
+		p, ok := heaviest(v)
 		if !ok {
 			break
 		}
-		if _, seen := whole[c.path]; !seen {
-			whole[c.path] = c.length()
-			order = append(order, c.path)
+		if _, seen := whole[p.path]; !seen {
+			whole[p.path] = p.length()
+			order = append(order, p.path)
 		}
-		c.cut(max(smallPiece/2, c.size-(len(raw)-room)), keepTail)
-		left[c.path] = c.length()
-		raw, err = json.Marshal(v.Interface())
+		p.cut(max(smallPiece/2, p.size-(len(raw)-r.bytes)), keepTail)
+		left[p.path] = p.length()
+		if c.cursor == "" && p.v.Kind() == reflect.Slice && !keepTail {
+			c.cursor = p.path
+		}
+		raw, err = document(v.Interface())
 	}
-	var omitted []string
 	for _, p := range order {
-		if whole[p] == 0 {
-			omitted = append(omitted, p)
-			continue
-		}
-		omitted = append(omitted, fmt.Sprintf("%s shortened: %d of %d shown", p, left[p], whole[p]))
+		from := begins[p]
+		c.notes = append(c.notes, fmt.Sprintf("%s shortened: %d to %d of %d shown", p, from+1, from+left[p], from+whole[p]))
 	}
-	return v.Interface(), raw, omitted, err
+	if c.cursor != "" {
+		c.cursor += "@" + strconv.Itoa(begins[c.cursor]+left[c.cursor])
+	}
+	c.out, c.raw = v.Interface(), raw
+	return c, err
+}
+
+// skip lets the list that a cursor names begin where the cursor says, and
+// returns where each list begins.
+func skip(v reflect.Value, cursor string) (map[string]int, error) {
+	if cursor == "" {
+		return nil, nil
+	}
+	path, at, _ := strings.Cut(cursor, "@")
+	n, err := strconv.Atoi(at)
+	found := false
+	pieces(v, func(p piece) {
+		if p.path == path && p.v.Kind() == reflect.Slice && n >= 0 && n <= p.v.Len() {
+			p.v.Set(p.v.Slice(n, p.v.Len()))
+			found = true
+		}
+	})
+	if err != nil || !found {
+		return nil, &ops.Error{Code: ops.BadInput, Field: cursorField, Message: fmt.Sprintf("%q is no place in this answer", cursor), Fix: "give the cursor of the answer before, with the same arguments"}
+	}
+	return map[string]int{path: n}, nil
 }
 
 // longRow is how many elements a list within a row of another may have where
@@ -189,12 +228,14 @@ func shortenRows(v reflect.Value) (said string) {
 		for r := range rows.Len() {
 			row := rows.Index(r)
 			for _, at := range reflect.VisibleFields(row.Type()) {
-				if !at.IsExported() || at.Type.Kind() != reflect.Slice || at.Type.Elem().Kind() != reflect.String {
+				// Names of nodes may be fewer; a command that lacks words is none.
+				name, _, _ := strings.Cut(at.Tag.Get("json"), ",")
+				if !at.IsExported() || name != "nodes" || at.Type.Kind() != reflect.Slice {
 					continue
 				}
 				if list := row.FieldByIndex(at.Index); list.Len() > longRow {
 					list.Set(list.Slice(0, longRow))
-					cut, _, _ = strings.Cut(at.Tag.Get("json"), ",")
+					cut = name
 				}
 			}
 		}
@@ -214,9 +255,29 @@ type piece struct {
 	size int // of its JSON
 }
 
-// heaviest finds the piece with the longest JSON among v's fields and those of
-// the structs in it.
+// heaviest finds the piece with the longest JSON among v's.
 func heaviest(v reflect.Value) (best piece, ok bool) {
+	pieces(v, func(p piece) {
+		p.size = p.v.Len()
+		if p.v.Kind() == reflect.Slice {
+			raw, err := document(p.v.Interface())
+			if err != nil {
+				return
+			}
+			p.size = len(raw)
+		} else if p.size < maxString {
+			return
+		}
+		if p.size > best.size {
+			best, ok = p, true
+		}
+	})
+	return best, ok && best.size > smallPiece
+}
+
+// pieces calls each for the lists and strings among v's fields and those of the
+// structs in it that are not empty.
+func pieces(v reflect.Value, each func(piece)) {
 	var walk func(path string, v reflect.Value)
 	walk = func(path string, v reflect.Value) {
 		switch v.Kind() {
@@ -240,26 +301,12 @@ func heaviest(v reflect.Value) (best piece, ok bool) {
 				walk(strings.Trim(path+"."+name, "."), v.Field(i))
 			}
 		case reflect.Slice, reflect.String:
-			if v.Len() == 0 || !v.CanSet() {
-				return
-			}
-			size := v.Len()
-			if v.Kind() == reflect.Slice {
-				raw, err := json.Marshal(v.Interface())
-				if err != nil {
-					return
-				}
-				size = len(raw)
-			} else if size < maxString {
-				return
-			}
-			if size > best.size {
-				best, ok = piece{path, v, size}, true
+			if v.Len() > 0 && v.CanSet() {
+				each(piece{path: path, v: v})
 			}
 		}
 	}
 	walk("", v)
-	return best, ok && best.size > smallPiece
 }
 
 func (p piece) length() int { return p.v.Len() }
@@ -278,7 +325,7 @@ func (p piece) cut(room int, tail bool) {
 		if tail {
 			i = n - 1 - keep
 		}
-		raw, err := json.Marshal(p.v.Index(i).Interface())
+		raw, err := document(p.v.Index(i).Interface())
 		if size += len(raw) + 1; err != nil || size > room {
 			break
 		}

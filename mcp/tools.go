@@ -201,23 +201,48 @@ func outputSchema(o ops.Op) json.RawMessage {
 	if out.Type != "object" {
 		return nil
 	}
+	oneLanguage(out)
 	out.Required = nil
 	out.Values = nil
 	str := func(words string) *ops.Schema { return &ops.Schema{Type: "string", Description: words} }
 	out.Properties = append(out.Properties,
 		ops.Property{Name: "notice", Schema: str("what to know about this answer: where its words come from, what was left out")},
+		ops.Property{Name: cursorField, Schema: str("where the longest list goes on: the argument of that name")},
+		ops.Property{Name: "next", Schema: &ops.Schema{Type: "array", Description: "calls worth making next", Items: &ops.Schema{Type: "object", Properties: []ops.Property{
+			{Name: "tool", Schema: str("")}, {Name: "arguments", Schema: &ops.Schema{Type: "object", Values: &ops.Schema{}}},
+		}}}},
 		ops.Property{Name: "error", Schema: &ops.Schema{Type: "object", Description: "a refusal, with what would work", Properties: []ops.Property{
 			{Name: "code", Schema: str("")}, {Name: "field", Schema: str("")}, {Name: "message", Schema: str("")}, {Name: "fix", Schema: str("")},
 		}}},
 	)
 	if o.Name == "plan" {
 		out.Properties = append(out.Properties, ops.Property{Name: tokenField, Schema: str("submit accepts this specification with it")})
+	} else if o.Effect != ops.Read {
+		out.Properties = append(out.Properties,
+			ops.Property{Name: tokenField, Schema: str("confirms this call, once its person agreed")},
+			ops.Property{Name: "question", Schema: str("what the person has to see")})
 	}
 	raw, err := out.MarshalJSON()
 	if err != nil {
 		panic("mcp: schema of " + o.Name + ": " + err.Error())
 	}
 	return raw
+}
+
+// oneLanguage makes a string of every text in two languages, as answers do.
+func oneLanguage(s *ops.Schema) {
+	if s == nil {
+		return
+	}
+	if len(s.Properties) == 2 && s.Properties[0].Name == "en" && s.Properties[1].Name == "zh" {
+		*s = ops.Schema{Type: "string", Nullable: s.Nullable, Description: s.Description}
+		return
+	}
+	oneLanguage(s.Items)
+	oneLanguage(s.Values)
+	for _, p := range s.Properties {
+		oneLanguage(p.Schema)
+	}
 }
 
 // handler carries out o for one request.
@@ -248,7 +273,7 @@ func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*
 	in := o.NewIn()
 	token, room, err := decode(ctx, o, req, in)
 	if err != nil {
-		return refusal(ops.AsError(err).In(s.cfg.Lang)), nil
+		return refusal(ops.AsError(err).In(lang.EN)), nil
 	}
 	grant := s.grant(ctx)
 	if e := grant.scope(o); e != nil {
@@ -262,9 +287,9 @@ func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*
 	}
 	svc, err := s.service()
 	if err != nil {
-		return refusal(ops.AsError(err).In(s.cfg.Lang)), nil
+		return refusal(ops.AsError(err).In(lang.EN)), nil
 	}
-	call := &ops.Call{Service: svc, Who: grant.Caller, Lang: s.cfg.Lang, Progress: progress(ctx, req), MayRead: s.mayRead, Roots: s.cfg.Roots}
+	call := &ops.Call{Service: svc, Who: grant.Caller, Lang: lang.EN, Progress: progress(ctx, req), MayRead: s.mayRead, Roots: s.cfg.Roots}
 	if o.Effect != ops.Read {
 		if res, err := s.confirm(ctx, req, o, call, in, token); res != nil || err != nil {
 			return res, err
@@ -274,7 +299,7 @@ func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*
 	if err != nil {
 		return s.failed(o, out, err)
 	}
-	return answer(o, out, s.cfg.Lang, room, s.tokenFor(ctx, grant, call, o, in, out))
+	return answer(o, out, room, s.tokenFor(ctx, grant, call, o, in, out))
 }
 
 // service makes the service at the first call that needs it.
@@ -291,39 +316,42 @@ func (s *Server) failed(o ops.Op, out any, err error) (*sdk.CallToolResult, erro
 	if errors.Is(err, context.Canceled) {
 		return nil, err
 	}
-	res := refusal(ops.AsError(err).In(s.cfg.Lang))
+	res := refusal(ops.AsError(err).In(lang.EN))
 	// What was refused did nothing: only what failed on its way has got somewhere.
 	if v := reflect.ValueOf(out); ops.AsError(err).Code == ops.Failed && v.IsValid() && !v.IsZero() {
-		if part, perr := answer(o, out, s.cfg.Lang, defaultBudget, ""); perr == nil {
+		part, perr := answer(o, out, room{bytes: defaultBudget}, "")
+		if perr == nil {
+			object, _ := part.StructuredContent.(json.RawMessage)
 			res.Content = append(res.Content, part.Content...)
+			res.StructuredContent = json.RawMessage(headed([]said{{"error", cleanError(ops.AsError(err).In(lang.EN))}}, object))
 		}
 	}
 	return res, nil
 }
 
 // decode reads the request's arguments into in, and apart from them the
-// confirmation token. Room is how much the answer may hold: more where the
-// caller says how much it wants.
-func decode(ctx context.Context, o ops.Op, req sdk.CallToolRequest, in any) (token string, room int, err error) {
+// confirmation token and how much the answer may hold: more where the caller
+// says how much it wants.
+func decode(ctx context.Context, o ops.Op, req sdk.CallToolRequest, in any) (token string, r room, err error) {
 	raw, err := argumentsIn(ctx, req)
 	if err != nil {
-		return "", 0, err
+		return "", r, err
 	}
-	room = defaultBudget
+	r.bytes = defaultBudget
 	members(raw, 0, func(m member) bool {
 		switch string(m.name) {
 		case "tail", "limit", "head", "lines":
-			room = askedBudget
+			r.bytes = askedBudget
 		}
 		return true
 	})
-	if o.Effect == ops.Read {
-		err = ops.DecodeValid(raw, in, nil)
-		if tail, ok := fieldOf(in, "tail"); ok && tail.CanInt() && tail.Int() == 0 {
-			tail.SetInt(pageLines)
-		}
-		return "", room, err
+	besides := map[string]*string{cursorField: &r.cursor}
+	if o.Effect != ops.Read {
+		besides = map[string]*string{tokenField: &token, yesField: nil}
 	}
-	err = ops.DecodeValid(raw, in, map[string]*string{tokenField: &token, yesField: nil})
-	return token, room, err
+	err = ops.DecodeValid(raw, in, besides)
+	if tail, ok := fieldOf(in, "tail"); ok && tail.CanInt() && tail.Int() == 0 {
+		tail.SetInt(pageLines)
+	}
+	return token, r, err
 }

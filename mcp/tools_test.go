@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/stretchr/testify/require"
@@ -155,10 +156,7 @@ func TestAnswersFitTheirSchemas(t *testing.T) {
 			require.NotNil(t, r.Structured, "%s %s", tool.Name, args)
 			require.NoError(t, resolved.Validate(r.Structured), "%s %s: %v", tool.Name, args, r.Structured)
 			require.NotEmpty(t, r.Text)
-			raw, err := json.Marshal(r)
-			require.NoError(t, err)
-			t.Logf("%s: %d tokens", tool.Name, len(raw)/4)
-			require.LessOrEqual(t, len(raw)/4, 2000, "%s %s: tokens", tool.Name, args)
+			r.lean(t, tool.Name+" "+args)
 			if r.IsError {
 				e, _ := r.Structured["error"].(map[string]any)
 				require.NotEmpty(t, e["code"], "%s %s", tool.Name, args)
@@ -190,18 +188,73 @@ func TestAnUnknownArgumentIsNamed(t *testing.T) {
 
 func TestALongAnswerIsShortenedAndSaysSo(t *testing.T) {
 	s := newSite()
-	for i := range 2000 {
+	for i := range 400 {
 		id := slurm.JobID(fmt.Sprint(10000 + i))
-		s.jobs[id] = slurm.Job{ID: id, Name: fmt.Sprintf("a-rather-long-name-of-a-job-%d", i), User: "alice", State: slurm.Pending, Reason: "Priority", Partition: "prod"}
+		at := time.Date(2026, 11, 20, 8, i/60, i%60, 0, time.UTC)
+		s.jobs[id] = slurm.Job{SubmittedAt: &at, ID: id, Name: fmt.Sprintf("a-rather-long-name-of-a-job-%d", i), User: "alice", State: slurm.Pending, Reason: "Priority", Partition: "prod"}
 	}
 	c := talking(t, s)
 	r := c.do("list", `{}`)
-	raw, err := json.Marshal(r)
-	require.NoError(t, err)
-	require.LessOrEqual(t, len(raw)/4, 2000, "tokens")
+	r.lean(t, "list")
 	require.NotEmpty(t, r.Structured["jobs"])
-	require.Contains(t, r.Structured["notice"], "of 2001 shown")
-	require.Contains(t, r.Text, "of 2001 shown")
+	require.Contains(t, r.Structured["notice"], "of 401 shown")
+	require.Contains(t, r.Text, "of 401 shown")
+
+	// The cursor leads through all of them, in both forms.
+	cursor, seen := "", map[string]bool{}
+	for range 500 {
+		args := `{}`
+		if cursor != "" {
+			args = fmt.Sprintf(`{"cursor":%q}`, cursor)
+		}
+		page := c.do("list", args)
+		require.False(t, page.IsError, page.Text)
+		for _, j := range page.Structured["jobs"].([]any) {
+			id := j.(map[string]any)["job_id"].(string)
+			require.False(t, seen[id], "%s stands on two pages", id)
+			require.Contains(t, page.Text, id)
+			seen[id] = true
+		}
+		if cursor, _ = page.Structured["cursor"].(string); cursor == "" {
+			break
+		}
+		require.Contains(t, page.Text, cursor)
+	}
+	require.Len(t, seen, 401)
+	for _, wrong := range []string{"jobs@9999", "jobs@-1", "jobs@x", "names@3", "@"} {
+		r := c.do("list", fmt.Sprintf(`{"cursor":%q}`, wrong))
+		require.True(t, r.IsError, wrong)
+		require.Equal(t, "cursor", r.Structured["error"].(map[string]any)["field"])
+	}
+}
+
+// Some clients show a model the text alone, some the structured content alone:
+// what one needs to go on stands in both, in one language.
+func TestEachFormIsWhole(t *testing.T) {
+	c := talking(t, newSite())
+	both := func(tool, args string, want ...string) {
+		t.Helper()
+		r := c.do(tool, args)
+		var raw strings.Builder
+		enc := json.NewEncoder(&raw)
+		enc.SetEscapeHTML(false)
+		require.NoError(t, enc.Encode(r.Structured))
+		for _, w := range want {
+			require.Contains(t, r.Text, w, "text of %s", tool)
+			quoted, err := json.Marshal(w)
+			require.NoError(t, err)
+			require.Contains(t, raw.String(), strings.Trim(string(quoted), `"`), "structure of %s", tool)
+		}
+		require.NotRegexp(t, `\p{Han}`, r.Text+raw.String(), tool)
+	}
+	script := `#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --gpus-per-node=8\nsrun torchrun --nnodes=2 --nproc-per-node 8 pretrain_gpt.py --num-layers 32\n`
+	both("lint", `{"script":"`+script+`","fix":true}`, "srun python -m torch.distributed.run --nnodes=2")
+	both("recommend", `{"spec":`+goodSpec+`}`, "--tensor-model-parallel-size", "--use-distributed-optimizer")
+	both("constants", `{"gpu":"h100","tp":4}`, "CUDA_DEVICE_MAX_CONNECTIONS", "MASTER_ADDR")
+	both("plan", submitArgs(goodSpec, ""), "data_parallel_size", "confirm_token")
+	both("render", submitArgs(goodSpec, ""), "--tensor-model-parallel-size", "srun --ntasks")
+	both("status", `{"job":"4711"}`, "RUNNING", "data", "logs", "tail")
+	both("submit", submitArgs(goodSpec, ""), "confirm_token", "2 nodes × 8 GPUs")
 }
 
 // What a job's owner wrote into its name and comment does not steer an agent:

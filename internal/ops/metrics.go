@@ -30,6 +30,8 @@ type MetricsIn struct {
 // MetricsOut is the summary of each run.
 type MetricsOut struct {
 	Runs []metrics.Summary `json:"runs"`
+	// Curves are each run's loss, thinned out to what can be read as numbers.
+	Curves [][]metrics.Point `json:"loss_curves,omitempty"`
 	// Findings are what is odd about them while they go on.
 	Findings []string `json:"findings"`
 	// TimeLeftS is what a running job has left, and SpareS what would remain of it
@@ -40,6 +42,20 @@ type MetricsOut struct {
 	GPUs []metrics.GPUUse `json:"gpus,omitempty"`
 
 	runs []metrics.Run
+}
+
+// curvePoints is how many points of a run are told as numbers.
+const curvePoints = 16
+
+// lossCurve are points of a run's loss, the first and the last among them.
+func lossCurve(run metrics.Run) []metrics.Point {
+	all := run.Points(metrics.Loss)
+	n := min(len(all), curvePoints)
+	curve := make([]metrics.Point, n)
+	for i := range n {
+		curve[i] = all[i*(len(all)-1)/max(n-1, 1)]
+	}
+	return curve
 }
 
 func metricsOp(ctx context.Context, c *Call, in MetricsIn) (MetricsOut, error) {
@@ -54,6 +70,7 @@ func metricsOp(ctx context.Context, c *Call, in MetricsIn) (MetricsOut, error) {
 		}
 		out.runs = append(out.runs, run)
 		out.Runs = append(out.Runs, run.Summary())
+		out.Curves = append(out.Curves, lossCurve(run))
 		alarms, err := c.Alarms(ctx, j)
 		if err != nil {
 			return out, err
