@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -120,7 +119,7 @@ func (c *Call) jobOrStep(ctx context.Context, on string, id slurm.JobID) (Cluste
 		j.ElapsedS = int64(c.Now().Sub(*j.StartedAt).Seconds())
 	}
 	if spec, at, ok := c.launched(ctx, cl.Name(), id); ok {
-		base := filepath.Join(spec.Worktree, job.StepFiles(spec, id.Job(), at))
+		base := job.StepFiles(spec, id.Job(), at)
 		j.Stdout, j.Stderr, j.WorkDir = base+".out", base+".err", spec.Worktree
 	}
 	return cl, j, nil
@@ -143,7 +142,7 @@ func (c *Call) stepFiles(ctx context.Context, cluster string, j slurm.Job) []str
 		return nil
 	}
 	var found []string
-	for _, p := range []string{j.Stdout, j.Stderr, filepath.Join(s.Worktree, job.StepTraces(s, j.ID.Job(), at))} {
+	for _, p := range []string{j.Stdout, j.Stderr, job.StepTraces(s, j.ID.Job(), at)} {
 		// A step could swap its log for a link to somebody else's file.
 		if st, err := os.Lstat(p); err == nil && st.Mode()&fs.ModeSymlink == 0 {
 			found = append(found, p)
@@ -154,7 +153,7 @@ func (c *Call) stepFiles(ctx context.Context, cluster string, j slurm.Job) []str
 
 // logPaths are the files that a launch writes to.
 func (a *allocation) logPaths(mark string) []string {
-	base := filepath.Join(a.spec.Worktree, job.StepFiles(a.spec, a.job, mark))
+	base := job.StepFiles(a.spec, a.job, mark)
 	return []string{base + ".out", base + ".err"}
 }
 

@@ -69,7 +69,7 @@ func TestAStepIsStartedInAnAllocationAgainAndAgain(t *testing.T) {
 	l := h.launched[0]
 	require.Equal(t, slurm.JobID("7"), l.Job)
 	require.NotContains(t, l.Script, "#SBATCH")
-	require.Equal(t, filepath.Join(l.Dir, l.Base)+".out", sub.LogPaths[0])
+	require.Equal(t, l.Base+".out", sub.LogPaths[0])
 	require.Empty(t, h.submitted, "nothing was queued")
 
 	_, err = do(t, c, "submit", into("7", "--yes")...)
@@ -122,7 +122,7 @@ func TestAStepsLogsAreItsOwn(t *testing.T) {
 	out, err := do(t, c, "submit", words...)
 	require.NoError(t, err)
 	id := string(*out.(SubmitOut).JobID)
-	logs := filepath.Join(tree, h.launched[0].Base)
+	logs := h.launched[0].Base
 	require.NoError(t, os.MkdirAll(filepath.Dir(logs), 0o755))
 	require.NoError(t, os.WriteFile(logs+".out", []byte("hello from the step\n"), 0o644))
 	require.NoError(t, os.WriteFile(filepath.Join(tree, "logs", "gpt-7-other.out"), []byte("another launch\n"), 0o644))

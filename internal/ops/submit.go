@@ -3,7 +3,6 @@ package ops
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -80,7 +79,7 @@ func submit(ctx context.Context, c *Call, in SubmitIn) (SubmitOut, error) {
 		out.elsewhere = " --cluster " + cl.Name()
 	}
 	for _, p := range sc.LogPaths {
-		out.LogPaths = append(out.LogPaths, filepath.Join(s.Worktree, p))
+		out.LogPaths = append(out.LogPaths, p)
 	}
 	c.step(1, 3, "planned")
 	verdict, err := c.judge(s)

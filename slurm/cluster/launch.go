@@ -30,7 +30,10 @@ func (c *CLI) Launch(ctx context.Context, l slurm.Launch) (slurm.JobID, error) {
 	if !slurm.IsJobID(string(l.Job)) {
 		return "", slurm.JobNotFound(l.Job)
 	}
-	base := filepath.Join(l.Dir, l.Base)
+	base := l.Base
+	if !filepath.IsAbs(base) {
+		base = filepath.Join(l.Dir, base)
+	}
 	if err := c.mkdir(ctx, filepath.Dir(base)); err != nil {
 		return "", &slurm.Error{Op: op, Kind: slurm.Rejected, Msg: "log directory: " + err.Error()}
 	}

@@ -11,11 +11,14 @@ func (s Spec) contained() bool {
 	return s.Container.Runtime != "" && s.Container.Runtime != NoContainer
 }
 
-// mounts are the container's mounts, and the worktree where none covers it.
+// mounts are the container's mounts, with the worktree and a folder of logs beside it
+// where none covers them.
 func (s Spec) mounts() Mounts {
-	ms := s.Container.Mounts
-	if _, ok := ms.ToContainer(s.Worktree); !ok {
-		ms = append(slices.Clone(ms), s.Worktree+":"+s.Worktree)
+	ms := s.Container.Mounts.apart()
+	for _, dir := range []string{s.Worktree, s.LogDir} {
+		if _, ok := ms.ToContainer(dir); !ok && path.IsAbs(dir) {
+			ms = append(ms, dir+":"+dir)
+		}
 	}
 	return ms
 }

@@ -162,13 +162,15 @@ func (d *decoder) value(n node, v reflect.Value, tag reflect.StructTag, path str
 			v.SetString(text)
 		}
 	case reflect.Slice:
-		_, scalar := tag.Lookup("scalar")
-		if scalar && n.kind == isText {
-			one := node{kind: isList}
-			for _, w := range strings.Split(n.text, ",") {
-				one.list = append(one.list, node{kind: isText, text: w})
+		if how, is := tag.Lookup("scalar"); is && n.kind == isText {
+			words := []string{n.text}
+			if how != "whole" {
+				words = strings.Split(n.text, ",")
 			}
-			n = one
+			n = node{kind: isList, line: n.line}
+			for _, w := range words {
+				n.list = append(n.list, node{kind: isText, text: w})
+			}
 		}
 		if n.kind != isList {
 			d.fail(path, n, n.kind.said(), phrase("write a list, one element each", "请写成列表，每项一个元素"))

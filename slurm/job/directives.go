@@ -1,6 +1,9 @@
 package job
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // An option is one of sbatch's, with its value where it has one.
 type option struct{ name, value string }
@@ -55,9 +58,12 @@ func (s Spec) options(site Site) []option {
 	ds = append(ds, s.gpuOptions(site)...)
 	number("cpus-per-task", s.CPUsPerTask)
 	add("mem", s.Mem)
+	add("mem-per-gpu", s.MemPerGPU)
 	add("time", s.Time)
 	flag(s.Exclusive, "exclusive", "")
 	add("hint", s.Hint)
+	number("segment", s.Segment)
+	add("switches", s.Switches)
 	add("nodelist", s.Nodelist)
 	add("exclude", s.Exclude)
 	add("dependency", s.Dependency)
@@ -68,9 +74,14 @@ func (s Spec) options(site Site) []option {
 	if s.Requeue != nil && *s.Requeue {
 		add("open-mode", "append") // a restart truncates the logs otherwise
 	}
+	number("nice", s.Nice)
 	add("comment", s.Comment)
 	add("mail-user", s.MailUser)
 	add("mail-type", s.MailType)
+	for _, word := range s.Sbatch {
+		name, value, _ := strings.Cut(strings.TrimPrefix(word, "--"), "=")
+		ds = append(ds, option{name, value})
+	}
 	add("output", out)
 	add("error", errLog)
 	return ds

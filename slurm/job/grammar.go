@@ -76,6 +76,9 @@ func unprintable(v string) lang.Text {
 	return fine
 }
 
+// duration is how long, as Slurm takes it.
+const duration = `[0-9]{1,9}|[0-9]{1,9}:[0-9]{1,2}(?::[0-9]{1,2})?|[0-9]{1,6}-[0-9]{1,2}(?::[0-9]{1,2}){0,2}`
+
 const word = `[A-Za-z0-9_][A-Za-z0-9._@+-]{0,127}`
 
 var (
@@ -94,7 +97,7 @@ var (
 	wordGrammar  = form(word, phrase("letters, digits, '.', '_', '-', '@', '+'", "字母、数字、'.'、'_'、'-'、'@'、'+'"))
 	wordsGrammar = form(word+`(?:,`+word+`)*`, phrase("names of letters, digits, '.', '_', '-', with commas between", "由字母、数字、'.'、'_'、'-' 组成的名称，用逗号分隔"))
 	hostGrammar  = grammar{checkHosts, phrase("node names such as gpu[01-04,7], at most 10000 of them", "节点名，例如 gpu[01-04,7]，最多 10000 个")}
-	timeGrammar  = form(`(?i:unlimited|infinite)|[0-9]{1,9}|[0-9]{1,9}:[0-9]{1,2}(?::[0-9]{1,2})?|[0-9]{1,6}-[0-9]{1,2}(?::[0-9]{1,2}){0,2}`,
+	timeGrammar  = form(`(?i:unlimited|infinite)|`+duration,
 		phrase("minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM or D-HH:MM:SS, such as 04:00:00", "分钟数、MM:SS、HH:MM:SS、D-HH、D-HH:MM 或 D-HH:MM:SS，例如 04:00:00"))
 	memGrammar        = form(`[0-9]{1,12}[KMGTkmgt]?`, phrase("a number with K, M, G or T, such as 1000G, or 0 for all", "带 K、M、G 或 T 的数，例如 1000G；0 表示全部"))
 	signalGrammar     = grammar{checkSignal, phrase("a signal and the seconds before the end, such as USR1@300 or B:TERM@120", "信号与距结束的秒数，例如 USR1@300 或 B:TERM@120")}
@@ -110,6 +113,13 @@ var (
 		}
 		return unprintable(v)
 	}, phrase("one line of text", "一行文本")}
+	switchesGrammar  = form(`[1-9][0-9]{0,5}(?:@(?:`+duration+`))?`, phrase("a number of switches and a time to wait, such as 1@01:00:00", "交换机数与等待时间，例如 1@01:00:00"))
+	pathEntryGrammar = grammar{func(v string) lang.Text {
+		if strings.Contains(v, ":") {
+			return phrase("has a ':', which separates the folders of a PATH", "含有 ':'，而它用于分隔 PATH 中的目录")
+		}
+		return checkAbsolute(v)
+	}, phrase("an absolute folder such as /opt/uv/bin, one element each", "绝对路径的目录，例如 /opt/uv/bin，每项一个")}
 	everyGrammar   = form(`hourly|daily|weekly|[1-9][0-9]{0,4}(?:m|h|d|min|minutes|hours|days)`, phrase("hourly, daily, weekly or a period such as 30m, 12h, 2d", "hourly、daily、weekly，或间隔如 30m、12h、2d"))
 	envNameGrammar = form(`[A-Za-z_][A-Za-z0-9_]{0,127}`, phrase("letters, digits and '_', not starting with a digit", "字母、数字与 '_'，不以数字开头"))
 	rdzvKeyGrammar = form(`[a-z][a-z0-9_]{0,63}`, phrase("an option such as join_timeout", "选项名，例如 join_timeout"))
@@ -329,14 +339,21 @@ func checkAbsolute(v string) lang.Text {
 	return fine
 }
 
+// systems reports whether an absolute path is the root, or lies in a folder that
+// the operating system keeps for itself.
+func systems(v string) bool {
+	top, _, _ := strings.Cut(strings.TrimPrefix(path.Clean(v), "/"), "/")
+	return top == "" || slices.Contains(strings.Fields("bin boot dev etc lib lib32 lib64 libx32 proc root run sbin sys usr var"), top)
+}
+
 // checkLogDir is stricter than a path: Slurm gives % and \ a meaning in the
 // names of logs, and a name with $ would be made as it stands.
 func checkLogDir(v string) lang.Text {
 	switch {
 	case checkPath(v) != fine:
 		return checkPath(v)
-	case path.IsAbs(v):
-		return phrase("lies outside the worktree", "位于工作树之外")
+	case path.IsAbs(v) && systems(v):
+		return phrase("lies in a folder of the operating system", "位于操作系统的目录中")
 	case strings.ContainsAny(v, "%\\$`"):
 		return phrase("has a character of % \\ $ `, which Slurm or a reader would take for more than a name", "含有 % \\ $ ` 之一，Slurm 或读者会把它当成名称以外的东西")
 	}

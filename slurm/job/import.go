@@ -102,7 +102,7 @@ func (m *importer) texts() map[string]*string {
 		"job-name": &s.Name, "account": &s.Account, "partition": &s.Partition, "qos": &s.QOS, "reservation": &s.Reservation,
 		"constraint": &s.Constraint, "mem": &s.Mem, "time": &s.Time, "hint": &s.Hint, "nodelist": &s.Nodelist, "exclude": &s.Exclude,
 		"dependency": &s.Dependency, "begin": &s.Begin, "array": &s.Array, "signal": &s.Signal, "comment": &s.Comment,
-		"mail-user": &s.MailUser, "mail-type": &s.MailType,
+		"mail-user": &s.MailUser, "mail-type": &s.MailType, "mem-per-gpu": &s.MemPerGPU, "switches": &s.Switches,
 	}
 }
 
@@ -125,6 +125,14 @@ func (m *importer) options(options script.Options) {
 			m.gpus(o, value)
 		case o.Name == "cpus-per-task":
 			m.spec.CPUsPerTask = whole(value)
+		case o.Name == "segment":
+			m.spec.Segment = whole(value)
+		case o.Name == "nice" && o.Has:
+			m.spec.Nice = whole(value)
+		case o.Name == "gres" && !strings.HasPrefix(value, "gpu"):
+			m.further(o, value)
+		case o.Name == "exclusive" && o.Has:
+			m.further(o, value)
 		case o.Name == "exclusive":
 			m.spec.Exclusive = ptr(true)
 		case o.Name == "requeue" || o.Name == "no-requeue":
@@ -136,9 +144,14 @@ func (m *importer) options(options script.Options) {
 				m.note(o.Line, "--ntasks-per-node="+value, "one task a node: the launcher starts the ranks", "每个节点一个任务：rank 由启动器创建")
 			}
 		case !slices.Contains(usual, o.Name):
-			m.note(o.Line, "--"+o.Name+eq(o, value), "the specification has no field for this option", "规格中没有对应此选项的字段")
+			m.further(o, value)
 		}
 	}
+}
+
+// further keeps an option that no field has.
+func (m *importer) further(o script.Option, value string) {
+	m.spec.Sbatch = append(m.spec.Sbatch, "--"+o.Name+eq(o, value))
 }
 
 func eq(o script.Option, value string) string {
@@ -500,7 +513,7 @@ func (m *importer) dropBad() {
 		}
 		texts[field] = p
 	}
-	numbers := map[string]**int{"nodes": &m.spec.Nodes, "gpus_per_node": &m.spec.GPUsPerNode, "cpus_per_task": &m.spec.CPUsPerTask, "master_port": &m.spec.MasterPort}
+	numbers := map[string]**int{"nodes": &m.spec.Nodes, "gpus_per_node": &m.spec.GPUsPerNode, "cpus_per_task": &m.spec.CPUsPerTask, "segment": &m.spec.Segment, "nice": &m.spec.Nice, "master_port": &m.spec.MasterPort}
 	for _, e := range m.spec.Validate() {
 		text, isText := texts[e.Field]
 		number, isNumber := numbers[e.Field]
@@ -515,6 +528,10 @@ func (m *importer) dropBad() {
 			delete(m.spec.Env, name)
 		case isConf:
 			delete(m.spec.Rdzv.Conf, conf)
+		case e.Field == "sbatch":
+			m.spec.Sbatch = slices.DeleteFunc(m.spec.Sbatch, func(s string) bool { return s == e.Value })
+		case e.Field == "path":
+			m.spec.Path = slices.DeleteFunc(m.spec.Path, func(s string) bool { return s == e.Value })
 		case e.Field == "container.mounts":
 			m.spec.Container.Mounts = slices.DeleteFunc(m.spec.Container.Mounts, func(s string) bool { return s == e.Value })
 		default:

@@ -88,6 +88,7 @@ func (m *importer) variables(st *script.Start) {
 			}
 		case secretName.MatchString(name):
 			m.note(v.Line(), name, "a secret stays out of the specification: export it before submitting, or use the secrets file", "密钥不写入规格：请在提交前导出，或使用密钥文件")
+		case name == "PATH" && m.addsToPath(v):
 		case isDenied(name):
 			m.note(v.Line(), name, "this variable changes the shell or Slurm itself and is not carried", "该变量会改变 shell 或 Slurm 本身，不导入")
 		case !literal:
@@ -96,6 +97,19 @@ func (m *importer) variables(st *script.Start) {
 			m.setEnv(name, value)
 		}
 	}
+}
+
+// addsToPath takes the folders that stand before $PATH.
+func (m *importer) addsToPath(v script.Value) bool {
+	if len(v) != 2 || v[0].Ref != nil || v[1].Ref == nil || v[1].Ref.Name != "PATH" || !strings.HasSuffix(v[0].Text, ":") {
+		return false
+	}
+	for _, dir := range strings.Split(strings.TrimSuffix(v[0].Text, ":"), ":") {
+		if !slices.Contains(m.spec.Path, dir) {
+			m.spec.Path = append(m.spec.Path, dir)
+		}
+	}
+	return true
 }
 
 // outside notes what the script exports and a container never sees.

@@ -135,7 +135,7 @@ func (r *rendering) hostfile() string {
 	name := path.Join(r.LogDir, "hostfile-")
 	return `# The nodes and their slots, for the launcher.
 scontrol show hostnames "$SLURM_JOB_NODELIST" | sed "s/\$/ slots=$GPUS_PER_NODE/" >` + quote(name) + `"$SLURM_JOB_ID"
-export HOSTFILE=` + quote(path.Join(r.inside(r.Worktree), name)) + `$SLURM_JOB_ID`
+export HOSTFILE=` + quote(r.inside(r.absolute(name))) + `$SLURM_JOB_ID`
 }
 
 // placeholders runs a custom launcher. Its words may name what only the node

@@ -14,8 +14,35 @@ type Mounts []string
 // A Mount is one element of Mounts.
 type Mount struct{ Host, Inside, Flags string }
 
+// apart is one mount an element: people also write several in one string, with
+// commas or blanks between them.
+func (ms Mounts) apart() Mounts {
+	var out Mounts
+	for _, m := range ms {
+		for {
+			at := strings.IndexAny(m, ", \t\n")
+			for at >= 0 && !strings.HasPrefix(strings.TrimLeft(m[at:], ", \t\n"), "/") {
+				next := strings.IndexAny(m[at+1:], ", \t\n")
+				if next < 0 {
+					at = -1
+					break
+				}
+				at += 1 + next
+			}
+			if at < 0 {
+				break
+			}
+			out = append(out, m[:at])
+			m = strings.TrimLeft(m[at:], ", \t\n")
+		}
+		out = append(out, strings.TrimSpace(m))
+	}
+	return out
+}
+
 // Split reads every mount.
 func (ms Mounts) Split() []Mount {
+	ms = ms.apart()
 	out := make([]Mount, len(ms))
 	for i, m := range ms {
 		parts := strings.SplitN(m, ":", 3)

@@ -42,9 +42,9 @@ type Script struct {
 	Name string
 	// WorkDir is where it must be submitted from: the log paths are relative to it.
 	WorkDir string
-	// LogDir must exist before it is submitted; relative to WorkDir.
+	// LogDir must exist before it is submitted; relative to WorkDir, or absolute.
 	LogDir string
-	// LogPaths are the patterns of its output and error files, relative to WorkDir.
+	// LogPaths are the patterns of its output and error files, absolute.
 	LogPaths []string
 	// Warnings are things that work and that an expert would not do.
 	Warnings []lang.Text
@@ -68,7 +68,7 @@ func Render(s Spec, o Options) (Script, error) {
 	out, errLog := s.logPaths()
 	script := Script{
 		Hash: hash, Name: s.Name, WorkDir: s.Worktree, LogDir: s.LogDir,
-		LogPaths: []string{out, errLog}, Warnings: r.warnings,
+		LogPaths: []string{s.absolute(out), s.absolute(errLog)}, Warnings: r.warnings,
 	}
 	r.line("#!/bin/bash")
 	r.line("# Rendered by megatron-ops %s from specification sha256:%s", cmpOr(o.Version, "devel"), hash)
@@ -150,7 +150,7 @@ func (r *rendering) guarded() bool { return *r.Guards && !r.Minimal }
 
 // sections writes everything after the directives.
 func (r *rendering) sections() {
-	r.block("set -euo pipefail\ncd " + quote(r.Worktree))
+	r.block("set -euo pipefail\n" + r.path() + "cd " + quote(r.Worktree))
 	if r.into != "" {
 		r.block(into(r.into, r.Name))
 	}
@@ -172,6 +172,15 @@ func (r *rendering) sections() {
 	r.block(r.hostfile())
 	r.block(r.arguments())
 	r.block(r.launch())
+}
+
+// path puts the folders of the specification and of the site before the PATH.
+func (r *rendering) path() string {
+	dirs := append(slices.Clone(r.Path), r.Site.Path...)
+	if len(dirs) == 0 {
+		return ""
+	}
+	return "export PATH=" + quote(strings.Join(dirs, ":")) + ":$PATH\n"
 }
 
 // rendezvous is how the nodes find one another, the same constants in every job.

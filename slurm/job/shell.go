@@ -229,21 +229,19 @@ func IntoStep(s Spec, o Options, id slurm.JobID) (Script, error) {
 }
 
 // StepName is the name that the script of IntoStep gives to its step, and
-// StepFiles the path of its logs without what follows the dot, relative to the
-// worktree. mark is the script's argument; it tells the launches of one
+// StepFiles the path of its logs without what follows the dot. mark is the script's argument; it tells the launches of one
 // allocation apart.
 func StepName(s Spec, mark string) string { return s.WithDefaults().Name + "-" + mark }
 
 // StepFiles is described with StepName.
 func StepFiles(s Spec, id slurm.JobID, mark string) string {
 	s = s.WithDefaults()
-	return path.Join(s.LogDir, s.Name+"-"+string(id)+"-"+mark)
+	return s.absolute(path.Join(s.LogDir, s.Name+"-"+string(id)+"-"+mark))
 }
 
-// StepTraces is the folder of what such a step leaves for diagnosis, relative to
-// the worktree.
+// StepTraces is the folder of what such a step leaves for diagnosis.
 func StepTraces(s Spec, id slurm.JobID, mark string) string {
-	return path.Join(s.WithDefaults().LogDir, string(id), "attempt-"+mark)
+	return s.absolute(path.Join(s.WithDefaults().LogDir, string(id), "attempt-"+mark))
 }
 
 // into reads, from Slurm, what a batch shell would have in its environment.

@@ -16,6 +16,9 @@ type Site struct {
 	Time           string    `json:"time,omitempty"`
 	Container      Container `json:"container,omitzero"`
 	Shared         []string  `json:"shared,omitempty"` // file systems that every node sees
+	// Path are folders of programs, such as those of a Slurm or uv of its own place,
+	// that scripts put before the PATH.
+	Path []string `json:"path,omitempty"`
 	// SecretsFile is a file of NAME=value lines with mode 600 that scripts read.
 	SecretsFile string `json:"secrets_file,omitempty"`
 	// Presets are the site's own sets of variables, by name.

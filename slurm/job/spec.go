@@ -24,28 +24,34 @@ type Spec struct {
 	GPU         string `json:"gpu,omitempty" name:"gpu" placeholder:"KIND" help:"kind of GPU, which decides the architecture" zh:"GPU 型号，决定其架构" ex:"h100"`
 	CPUsPerTask *int   `json:"cpus_per_task,omitempty" name:"cpus-per-task" placeholder:"N" help:"CPUs for the one task of each node" zh:"每个节点上那一个任务的 CPU 数" ex:"96"`
 	Mem         string `json:"mem,omitempty" name:"mem" placeholder:"SIZE" help:"memory for each node, 0 for all of it" zh:"每个节点的内存，0 表示全部" ex:"1000G"`
+	MemPerGPU   string `json:"mem_per_gpu,omitempty" name:"mem-per-gpu" placeholder:"SIZE" help:"memory for each GPU, in place of mem" zh:"每个 GPU 的内存，代替 mem" ex:"120G"`
 	Time        string `json:"time,omitempty" name:"time" placeholder:"TIME" help:"time limit: minutes, HH:MM:SS or D-HH:MM:SS" zh:"时间上限：分钟数、HH:MM:SS 或 D-HH:MM:SS" ex:"04:00:00"`
 	Exclusive   *bool  `json:"exclusive,omitempty" name:"exclusive" negatable:"" help:"share the nodes with no other job" zh:"独占节点" ex:"true"`
 	Hint        string `json:"hint,omitempty" name:"hint" placeholder:"HINT" help:"multithread, nomultithread, compute_bound or memory_bound" zh:"multithread、nomultithread、compute_bound 或 memory_bound" ex:"nomultithread"`
+	Segment     *int   `json:"segment,omitempty" name:"segment" placeholder:"N" help:"nodes that must lie together in one block of the topology, such as an NVLink domain" zh:"须位于拓扑同一块（如一个 NVLink 域）内的节点数" ex:"16"`
+	Switches    string `json:"switches,omitempty" name:"switches" placeholder:"N[@TIME]" help:"most leaf switches, and how long to wait for so few" zh:"最多跨越的叶交换机数，以及为此最多等待多久" ex:"1@01:00:00"`
 	Nodelist    string `json:"nodelist,omitempty" name:"nodelist" placeholder:"NODES" help:"nodes that the job must have" zh:"必须使用的节点" join:"," ex:"gpu[01-04]"`
 	Exclude     string `json:"exclude,omitempty" name:"exclude" placeholder:"NODES" help:"nodes that the job must not have" zh:"必须避开的节点" join:"," ex:"gpu[07,09]"`
 
-	Dependency string `json:"dependency,omitempty" name:"dependency" placeholder:"EXPR" help:"jobs to wait for, such as afterok:4711" zh:"要等待的作业，如 afterok:4711" join:"," ex:"afterok:4711"`
-	Begin      string `json:"begin,omitempty" name:"begin" placeholder:"TIME" help:"earliest start, such as 16:00, now+2hours or 2030-01-20T12:34:00" zh:"最早开始时间，如 16:00、now+2hours 或 2030-01-20T12:34:00" ex:"now+2hours"`
-	Array      string `json:"array,omitempty" name:"array" placeholder:"RANGE" help:"array elements, such as 1-10%1 for ten, one at a time" zh:"作业数组，如 1-10%1 表示十个、每次一个" join:"," ex:"1-10%1"`
-	Chain      *int   `json:"chain,omitempty" name:"chain" placeholder:"N" help:"submit N jobs, each after the one before" zh:"依次提交 N 个作业，前一个结束后才开始下一个" ex:"5"`
-	Train      string `json:"train,omitempty" name:"train" placeholder:"FILE" help:"shell script in the worktree that every array element sources, so that it can be edited between elements" zh:"每个数组元素都会 source 的脚本（位于工作树中），可在元素之间修改" ex:"train-64.sh"`
-	Every      string `json:"every,omitempty" name:"every" placeholder:"PERIOD" help:"run again and again: hourly, daily, weekly or a period such as 12h" zh:"周期性运行：hourly、daily、weekly 或如 12h 的间隔" ex:"daily"`
-	Signal     string `json:"signal,omitempty" name:"signal" placeholder:"SIG@SECS" help:"signal before the time limit, so that Megatron saves and exits" zh:"到达时间上限前发送的信号，让 Megatron 保存并退出" ex:"USR1@300"`
-	Requeue    *bool  `json:"requeue,omitempty" name:"requeue" negatable:"" help:"whether Slurm may start the job again after a node failure" zh:"节点故障后是否允许 Slurm 重新排队" ex:"true"`
-	Comment    string `json:"comment,omitempty" name:"comment" placeholder:"TEXT" help:"comment that Slurm keeps with the job" zh:"Slurm 随作业保存的备注" ex:"lr sweep"`
-	MailUser   string `json:"mail_user,omitempty" name:"mail-user" placeholder:"ADDRESS" help:"who gets Slurm's mail" zh:"Slurm 邮件的收件人" ex:"alice@example.org"`
-	MailType   string `json:"mail_type,omitempty" name:"mail-type" placeholder:"EVENTS" help:"events that Slurm mails about" zh:"Slurm 发邮件的事件" join:"," ex:"END,FAIL"`
+	Dependency string   `json:"dependency,omitempty" name:"dependency" placeholder:"EXPR" help:"jobs to wait for, such as afterok:4711" zh:"要等待的作业，如 afterok:4711" join:"," ex:"afterok:4711"`
+	Begin      string   `json:"begin,omitempty" name:"begin" placeholder:"TIME" help:"earliest start, such as 16:00, now+2hours or 2030-01-20T12:34:00" zh:"最早开始时间，如 16:00、now+2hours 或 2030-01-20T12:34:00" ex:"now+2hours"`
+	Array      string   `json:"array,omitempty" name:"array" placeholder:"RANGE" help:"array elements, such as 1-10%1 for ten, one at a time" zh:"作业数组，如 1-10%1 表示十个、每次一个" join:"," ex:"1-10%1"`
+	Chain      *int     `json:"chain,omitempty" name:"chain" placeholder:"N" help:"submit N jobs, each after the one before" zh:"依次提交 N 个作业，前一个结束后才开始下一个" ex:"5"`
+	Train      string   `json:"train,omitempty" name:"train" placeholder:"FILE" help:"shell script in the worktree that every array element sources, so that it can be edited between elements" zh:"每个数组元素都会 source 的脚本（位于工作树中），可在元素之间修改" ex:"train-64.sh"`
+	Every      string   `json:"every,omitempty" name:"every" placeholder:"PERIOD" help:"run again and again: hourly, daily, weekly or a period such as 12h" zh:"周期性运行：hourly、daily、weekly 或如 12h 的间隔" ex:"daily"`
+	Signal     string   `json:"signal,omitempty" name:"signal" placeholder:"SIG@SECS" help:"signal before the time limit, so that Megatron saves and exits" zh:"到达时间上限前发送的信号，让 Megatron 保存并退出" ex:"USR1@300"`
+	Requeue    *bool    `json:"requeue,omitempty" name:"requeue" negatable:"" help:"whether Slurm may start the job again after a node failure" zh:"节点故障后是否允许 Slurm 重新排队" ex:"true"`
+	Nice       *int     `json:"nice,omitempty" name:"nice" placeholder:"N" help:"how far to step back in the queue; only operators may go forward" zh:"在队列中让后的程度；只有管理员可以取负值" ex:"100"`
+	Comment    string   `json:"comment,omitempty" name:"comment" placeholder:"TEXT" help:"comment that Slurm keeps with the job" zh:"Slurm 随作业保存的备注" ex:"lr sweep"`
+	MailUser   string   `json:"mail_user,omitempty" name:"mail-user" placeholder:"ADDRESS" help:"who gets Slurm's mail" zh:"Slurm 邮件的收件人" ex:"alice@example.org"`
+	MailType   string   `json:"mail_type,omitempty" name:"mail-type" placeholder:"EVENTS" help:"events that Slurm mails about" zh:"Slurm 发邮件的事件" join:"," ex:"END,FAIL"`
+	Sbatch     []string `json:"sbatch,omitempty" name:"sbatch" sep:"none" scalar:"whole" placeholder:"OPTION" help:"further options of sbatch, --name or --name=value, that have no field of their own" zh:"没有对应字段的其他 sbatch 选项，写成 --name 或 --name=value" ex:"[--licenses=fluent:2, --wckey=lab]"`
 
 	Worktree string            `json:"worktree,omitempty" name:"worktree" placeholder:"DIR" help:"Megatron-LM checkout on a file system that every node sees" zh:"所有节点可见的文件系统上的 Megatron-LM 代码目录" ex:"/lustre/alice/Megatron-LM"`
 	Venv     string            `json:"venv,omitempty" name:"venv" placeholder:"DIR" help:"virtual environment, relative to the worktree or inside the image; .venv where uv launches" zh:"虚拟环境，相对于工作树，或位于镜像内；launcher 为 uv 时默认 .venv" ex:"/opt/venv"`
 	Script   string            `json:"script,omitempty" name:"script" placeholder:"FILE" help:"program to train with, relative to the worktree" zh:"训练程序，相对于工作树" def:"pretrain_gpt.py" ex:"pretrain_gpt.py"`
 	Args     []string          `json:"args,omitempty" name:"args" sep:"none" placeholder:"ARG" help:"the program's arguments, one element each" zh:"程序的参数，每项一个" ex:"[--tensor-model-parallel-size, 4]"`
+	Path     []string          `json:"path,omitempty" name:"path" scalar:"" placeholder:"DIR" help:"folders of programs, put before the PATH of the job" zh:"放在作业 PATH 最前面的程序目录" ex:"[/opt/uv/bin]"`
 	Env      map[string]string `json:"env,omitempty" name:"env" mapsep:"none" placeholder:"NAME=VALUE" help:"environment variables of the ranks" zh:"各 rank 的环境变量" ex:"{NCCL_SOCKET_IFNAME: eth0}"`
 	Preset   []string          `json:"preset,omitempty" name:"preset" placeholder:"NAME" help:"named sets of environment variables, such as debug-nccl" zh:"按名称引用的环境变量组合，如 debug-nccl" scalar:"" ex:"[debug-nccl]"`
 
@@ -57,7 +63,7 @@ type Spec struct {
 
 	Container Container `json:"container,omitzero" embed:"" prefix:"container-" help:"container that the ranks run in" zh:"各 rank 所在的容器"`
 
-	LogDir     string   `json:"log_dir,omitempty" name:"log-dir" placeholder:"DIR" help:"folder of the logs, relative to the worktree" zh:"日志目录，相对于工作树" def:"logs" ex:"logs"`
+	LogDir     string   `json:"log_dir,omitempty" name:"log-dir" placeholder:"DIR" help:"folder of the logs, relative to the worktree, or absolute on a file system that every node sees" zh:"日志目录，相对于工作树，或为所有节点可见的文件系统上的绝对路径" def:"logs" ex:"logs"`
 	Guards     *bool    `json:"guards,omitempty" name:"guards" negatable:"" help:"checks in the script that stop a job whose nodes differ" zh:"脚本内的检查：节点不一致时停止作业" def:"true" ex:"false"`
 	NodeCheck  *bool    `json:"node_check,omitempty" name:"node-check" negatable:"" help:"test every node's GPUs and network before training" zh:"训练前检测每个节点的 GPU 与网络" def:"false" ex:"true"`
 	Monitor    *bool    `json:"monitor,omitempty" name:"monitor" negatable:"" help:"per-rank logs, flight recorder and start markers, which diagnosis reads" zh:"每个 rank 的日志、flight recorder 与启动标记，供诊断读取" def:"true" ex:"false"`
@@ -70,7 +76,7 @@ type Spec struct {
 type Container struct {
 	Runtime string            `json:"runtime,omitempty" name:"runtime" placeholder:"NAME" help:"none, pyxis, enroot, singularity, apptainer or docker" zh:"none、pyxis、enroot、singularity、apptainer 或 docker" def:"none" ex:"pyxis"`
 	Image   string            `json:"image,omitempty" name:"image" placeholder:"IMAGE" help:"image: a registry name, a .sqsh or a .sif file" zh:"镜像：仓库名、.sqsh 或 .sif 文件" ex:"/images/megatron.sqsh"`
-	Mounts  Mounts            `json:"mounts,omitempty" name:"mounts" sep:"none" placeholder:"HOST:INSIDE" help:"folders of the node seen inside: host:inside[:flags]" zh:"容器内可见的节点目录：host:inside[:flags]" scalar:"" ex:"[\"/lustre:/lustre\"]"`
+	Mounts  Mounts            `json:"mounts,omitempty" name:"mounts" sep:"none" placeholder:"HOST:INSIDE" help:"folders of the node seen inside: host:inside[:flags]" zh:"容器内可见的节点目录：host:inside[:flags]" scalar:"whole" ex:"[\"/lustre:/lustre\"]"`
 	Workdir string            `json:"workdir,omitempty" name:"workdir" placeholder:"DIR" help:"working directory inside the container" zh:"容器内的工作目录" ex:"/workspace"`
 	Env     map[string]string `json:"env,omitempty" name:"env" mapsep:"none" placeholder:"NAME=VALUE" help:"environment variables that only the container gets" zh:"只在容器内设置的环境变量" ex:"{UV_PROJECT_ENVIRONMENT: /opt/venv}"`
 }

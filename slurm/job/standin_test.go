@@ -181,6 +181,9 @@ func execute(t testing.TB, spec job.Spec, o job.Options, settings ...string) run
 	t.Helper()
 	root := t.TempDir()
 	spec.Worktree = filepath.Join(root, "tree")
+	if filepath.IsAbs(spec.LogDir) {
+		spec.LogDir = filepath.Join(root, "scratch", "logs")
+	}
 	script, err := job.Render(spec, o)
 	require.NoError(t, err)
 	return executeScript(t, root, script, settings...)
@@ -192,7 +195,11 @@ func executeScript(t testing.TB, root string, script job.Script, settings ...str
 	tree, bin := script.WorkDir, standInBin
 	require.NoError(t, os.MkdirAll(tree, 0o755))
 	require.NoError(t, os.MkdirAll(root, 0o755))
-	require.NoError(t, os.MkdirAll(filepath.Join(tree, script.LogDir), 0o755))
+	logs := script.LogDir
+	if !filepath.IsAbs(logs) {
+		logs = filepath.Join(tree, logs)
+	}
+	require.NoError(t, os.MkdirAll(logs, 0o755))
 	file := filepath.Join(root, "script.sh")
 	require.NoError(t, os.WriteFile(file, []byte(script.Text), 0o644))
 

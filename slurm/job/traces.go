@@ -19,6 +19,9 @@ var traceSettings = []setting{
 	{name: "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", value: "flight-recorder-", inRunDir: true},
 }
 
+// attempt is the folder of one attempt below that of the logs.
+const attempt = "$SLURM_JOB_ID/attempt-${SLURM_RESTART_COUNT:-0}"
+
 // traces makes the run's own folder, one for each attempt, and points
 // everything that can tell of a failure there.
 func (r *rendering) traces() string {
@@ -27,11 +30,16 @@ func (r *rendering) traces() string {
 	}
 	var b strings.Builder
 	b.WriteString("# What a diagnosis reads, one folder for each attempt (monitor: false leaves it out).\n")
-	here := path.Join(".", r.LogDir) + "/"
-	run := quote(here) + "$SLURM_JOB_ID/attempt-${SLURM_RESTART_COUNT:-0}"
-	if r.contained() {
+	here := path.Clean(r.LogDir) + "/"
+	run := quote(here) + attempt
+	switch {
+	case path.IsAbs(r.LogDir) && r.contained():
+		fmt.Fprintf(&b, "RUN_DIR_HERE=%s\nmkdir -p \"$RUN_DIR_HERE\"\nexport RUN_DIR=%s\n", run, quote(r.inside(r.LogDir)+"/")+attempt)
+	case path.IsAbs(r.LogDir):
+		fmt.Fprintf(&b, "export RUN_DIR=%s\nmkdir -p \"$RUN_DIR\"\n", run)
+	case r.contained():
 		fmt.Fprintf(&b, "RUN_DIR_HERE=%s\nmkdir -p \"$RUN_DIR_HERE\"\nexport RUN_DIR=%s/$RUN_DIR_HERE\n", run, quote(r.inside(r.Worktree)))
-	} else {
+	default:
 		fmt.Fprintf(&b, "export RUN_DIR=$PWD/%s\nmkdir -p \"$RUN_DIR\"\n", run)
 	}
 	for line := range slices.Chunk(r.traceSettings(), 3) {

@@ -22,6 +22,7 @@ func (s Spec) Validate() []*FieldError {
 	v.program(s)
 	v.environment("env", s.Env)
 	v.environment("container.env", s.Container.Env)
+	v.sbatch(s)
 	v.launch(s)
 	v.container(s.Container)
 	v.schedule(s)
@@ -51,6 +52,8 @@ func rows(s Spec) []row {
 		{"gpu_request", s.GPURequest, oneOf(enums["gpu_request"]...)},
 		{"gpu", s.GPU, wordGrammar},
 		{"mem", s.Mem, memGrammar},
+		{"mem_per_gpu", s.MemPerGPU, memGrammar},
+		{"switches", s.Switches, switchesGrammar},
 		{"time", s.Time, timeGrammar},
 		{"hint", s.Hint, oneOf(enums["hint"]...)},
 		{"nodelist", s.Nodelist, hostGrammar},
@@ -72,12 +75,15 @@ func rows(s Spec) []row {
 		{"container.runtime", s.Container.Runtime, oneOf(enums["container.runtime"]...)},
 		{"container.image", s.Container.Image, grammar{checkImage, phrase("a registry name such as nvcr.io#nvidia/pytorch:25.04-py3, or a .sqsh or .sif file", "镜像仓库中的名称，例如 nvcr.io#nvidia/pytorch:25.04-py3，或 .sqsh、.sif 文件")}},
 		{"container.workdir", s.Container.Workdir, absolute},
-		{"log_dir", s.LogDir, grammar{checkLogDir, phrase("a folder inside the worktree, such as logs", "工作树内的目录，例如 logs")}},
+		{"log_dir", s.LogDir, grammar{checkLogDir, phrase("a folder of the worktree such as logs, or of a shared file system such as /scratch/alice/logs", "工作树内的目录，例如 logs，或共享文件系统上的目录，例如 /scratch/alice/logs")}},
 		{"artifact.path", s.Artifact.Path, file},
 		{"kill_switch", s.KillSwitch, file},
 	}
-	for _, m := range s.Container.Mounts {
+	for _, m := range s.Container.Mounts.apart() {
 		rs = append(rs, row{"container.mounts", m, grammar{checkMount, phrase("host:inside or host:inside:flags, both absolute", "host:inside 或 host:inside:flags，两侧都是绝对路径")}})
+	}
+	for _, p := range s.Path {
+		rs = append(rs, row{"path", p, pathEntryGrammar})
 	}
 	for _, p := range s.Preset {
 		rs = append(rs, row{"preset", p, wordGrammar})
@@ -127,6 +133,9 @@ func (v *validator) program(s Spec) {
 	case path.Clean(s.Worktree) == "/":
 		v.add("worktree", s.Worktree, phrase("is the root directory", "是根目录"), phrase("give the Megatron-LM checkout", "请给出 Megatron-LM 代码目录"))
 	}
+	if s.contained() && path.IsAbs(s.LogDir) && strings.ContainsAny(s.LogDir, ":,") {
+		v.add("log_dir", s.LogDir, phrase("has a ':' or a ',', which no container's mount can carry", "含有 ':' 或 ','，容器挂载无法表示"), phrase("give a path without them", "请给出不含它们的路径"))
+	}
 	if s.contained() && strings.ContainsAny(s.Worktree, ":,") {
 		v.add("worktree", s.Worktree, phrase("has a ':' or a ',', which no container's mount can carry", "含有 ':' 或 ','，容器挂载无法表示"), phrase("give a path without them", "请给出不含它们的路径"))
 	}
@@ -143,10 +152,15 @@ func (v *validator) program(s Spec) {
 	v.number("nodes", s.Nodes, 1, 100_000)
 	v.number("gpus_per_node", s.GPUsPerNode, 0, 1024)
 	v.number("cpus_per_task", s.CPUsPerTask, 1, 65_536)
+	v.number("segment", s.Segment, 1, 100_000)
+	v.number("nice", s.Nice, -maxNice, maxNice)
 	v.number("master_port", s.MasterPort, 1, 65_535)
 	v.number("retry.max", s.Retry.Max, 0, 100)
 	v.number("chain", s.Chain, 1, 1000)
 }
+
+// maxNice is as far as Slurm's --nice goes.
+const maxNice = 2_147_483_645
 
 // maxWord is Linux's MAX_ARG_STRLEN: what one argument or variable may hold.
 const maxWord = 128 << 10
@@ -196,6 +210,8 @@ func (v *validator) environment(field string, env map[string]string) {
 		switch value := env[name]; {
 		case envNameGrammar.check(name) != fine:
 			v.add(field, name, phrase("is not a variable's name", "不是有效的变量名"), give(envNameGrammar.fix))
+		case name == "PATH":
+			v.add(at, "", phrase("may not be set: the launch itself needs what it names", "不允许设置：启动本身要用到其中的程序"), use("path"))
 		case isDenied(name):
 			v.add(at, "", phrase("may not be set: it changes how the shell, the loader or Slurm works", "不允许设置：它会改变 shell、加载器或 Slurm 的行为"), phrase("leave it out", "请去掉"))
 		case slices.Contains(taken, name):
@@ -249,6 +265,9 @@ func (v *validator) container(c Container) {
 }
 
 func (v *validator) schedule(s Spec) {
+	if s.Mem != "" && s.MemPerGPU != "" {
+		v.add("mem_per_gpu", "", notTogether("mem"), phrase("keep one of them", "只保留其中一个"))
+	}
 	alone := []struct {
 		field string
 		set   bool

@@ -30,6 +30,8 @@ func (r *rendering) warn() {
 	add(r.Time != "" && !r.signalled() && !saves && strings.HasPrefix(path.Base(r.Script), "pretrain_"),
 		phrase("nothing makes the job save before its time limit: set signal: USR1@300, or give --exit-duration-in-mins", "作业到达时间上限前不会保存：请设置 signal: USR1@300，或给出 --exit-duration-in-mins"))
 	for _, dir := range []string{"/tmp", "/var/tmp", "/dev/shm"} {
+		_, logs := below(dir, path.Clean(r.LogDir))
+		add(logs && *r.Nodes > 1, phrase("log_dir: %s is local to each node on most clusters", "log_dir：在多数集群上 %s 是各节点本地的目录", dir))
 		_, local := below(dir, path.Clean(r.Worktree))
 		add(local && *r.Nodes > 1, phrase("worktree: %s is local to each node on most clusters", "worktree：在多数集群上 %s 是各节点本地的目录", dir))
 	}

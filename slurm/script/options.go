@@ -234,6 +234,20 @@ func cutValue(v Value) (name string, val Value, has bool) {
 	return b.String(), nil, false
 }
 
+// An OptionForm says how an option of sbatch is written: its full name, and
+// whether it must or may have a value.
+type OptionForm struct {
+	Name              string
+	NeedsValue, Alone bool
+}
+
+// SbatchOption is the option that a name stands for: itself, an old spelling, or
+// a beginning of it. ok is false for a name that sbatch is not known to have.
+func SbatchOption(name string) (form OptionForm, ok bool) {
+	full, arg, ok := known(name, longOptions)
+	return OptionForm{Name: full, NeedsValue: arg == required, Alone: arg == none}, ok || full != ""
+}
+
 // NearestOption is the option of sbatch that a misspelt name, without dashes,
 // was surely meant to be: it differs by one letter, or by - for _.
 func NearestOption(name string) (string, bool) {

@@ -1,0 +1,87 @@
+package job
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/script"
+)
+
+// sbatchWord is one long option of sbatch, with its value where it has one.
+var sbatchWord = lazy.New(`^--([a-z][a-z0-9-]*)(=.+)?$`)
+
+// fieldsOf names the field that does what an option does.
+var fieldOf = map[string]string{
+	"job-name": "name", "account": "account", "partition": "partition", "qos": "qos", "reservation": "reservation", "constraint": "constraint",
+	"nodes": "nodes", "gpus-per-node": "gpus_per_node", "gpus": "gpus_per_node", "cpus-per-task": "cpus_per_task", "mem": "mem", "mem-per-gpu": "mem_per_gpu",
+	"time": "time", "hint": "hint", "nodelist": "nodelist", "exclude": "exclude", "dependency": "dependency", "begin": "begin", "array": "array",
+	"signal": "signal", "requeue": "requeue", "no-requeue": "requeue", "comment": "comment", "mail-user": "mail_user", "mail-type": "mail_type",
+	"segment": "segment", "switches": "switches", "nice": "nice", "output": "log_dir", "error": "log_dir", "chdir": "worktree",
+	"clusters": "cluster", "export": "env", "export-file": "env", "open-mode": "requeue",
+}
+
+// oneTask are options that ask for another number of tasks than one a node, or
+// spread the GPUs over tasks.
+var oneTask = strings.Fields("ntasks ntasks-per-node ntasks-per-core ntasks-per-socket ntasks-per-gpu gpus-per-task gpus-per-socket tres-per-task overcommit")
+
+// atSubmission are options that mean something to the one who calls sbatch, and
+// would only get in the way of the program that does.
+var atSubmission = strings.Fields("wrap wait test-only parsable quiet verbose help usage version autocomplete uid gid input get-user-env ignore-pbs")
+
+// sbatch checks the further options of sbatch: each is one that Slurm may know
+// and that changes nothing that the script itself arranges.
+func (v *validator) sbatch(s Spec) {
+	seen := map[string]bool{}
+	for _, word := range s.Sbatch {
+		m := sbatchWord.FindStringSubmatch(word)
+		if m == nil || unprintable(word) != fine {
+			v.add("sbatch", word, or(unprintable(word), phrase("is not one long option of sbatch", "不是一个 sbatch 长选项")), phrase("give --option or --option=value, one element each", "请写 --option 或 --option=value，每项一个"))
+			continue
+		}
+		name, value := m[1], strings.TrimPrefix(m[2], "=")
+		if why, fix := s.refusesOption(name, value); why != fine {
+			v.add("sbatch", word, why, fix)
+			continue
+		}
+		if seen[name] {
+			v.add("sbatch", word, phrase("is given twice", "重复给出"), phrase("keep one", "只保留一个"))
+		}
+		seen[name] = true
+	}
+}
+
+// refusesOption says why an option of sbatch cannot stand in a list of further
+// ones, and what would work.
+func (s Spec) refusesOption(name, value string) (why, fix lang.Text) {
+	leave := phrase("leave it out", "请去掉")
+	switch known, ok := script.SbatchOption(name); {
+	case ok && known.Name != name:
+		return phrase("is a short or old form, which sbatch completes", "是简写或旧写法，sbatch 会自行补全"), phrase("write --%s", "请写 --%s", known.Name)
+	case ok && known.NeedsValue && value == "":
+		return phrase("lacks its value", "缺少取值"), phrase("write --%s=value", "请写 --%s=取值", name)
+	case ok && known.Alone && value != "":
+		return phrase("takes no value", "不带取值"), phrase("write --%s", "请写 --%s", name)
+	case slices.Contains(oneTask, name):
+		return phrase("changes the number of tasks: the launch needs one a node", "会改变任务数：启动需要每个节点一个任务"), leave
+	case slices.Contains(atSubmission, name):
+		return phrase("is for whoever calls sbatch, not for the job", "是给调用 sbatch 的人用的，与作业无关"), leave
+	case name == "gres" && !strings.Contains(value, "gpu") && s.GPURequest != "gres", name == "exclusive" && value != "" && s.Exclusive == nil:
+		return fine, fine
+	case name == "gres":
+		return phrase("would replace the request for GPUs", "会取代 GPU 申请"), use("gpus_per_node")
+	case name == "exclusive":
+		return phrase("has a field of its own", "有专门的字段"), use("exclusive")
+	case name == "cpus-per-gpu" && s.CPUsPerTask != nil:
+		return phrase("does not go together with %s", "不能与 %s 同时使用", "cpus_per_task"), phrase("keep one of them", "只保留其中一个")
+	case name == "mem-per-cpu" && (s.Mem != "" || s.MemPerGPU != ""):
+		return phrase("does not go together with %s", "不能与 %s 同时使用", "mem"), phrase("keep one of them", "只保留其中一个")
+	case fieldOf[name] != "":
+		return phrase("has a field of its own", "有专门的字段"), use(fieldOf[name])
+	}
+	if near, ok := script.NearestOption(name); ok {
+		return phrase("is not an option of sbatch", "不是 sbatch 的选项"), phrase("did you mean %s?", "是否想写 %s？", "--"+near)
+	}
+	return fine, fine
+}
