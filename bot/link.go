@@ -6,88 +6,26 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"os/user"
-	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/slack-go/slack"
 
+	"github.com/megatron-ops/megatron-ops/internal/account"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/internal/linkproof"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// A LinkProof says which cluster user wrote the file of a code, and when. It
-// returns fs.ErrNotExist while there is none.
-type LinkProof func(ctx context.Context, code string) (owner string, at time.Time, err error)
+// A LinkProof says which cluster user has proved the code that was given at
+// since. It returns fs.ErrNotExist while there is no proof.
+type LinkProof func(ctx context.Context, code string, since time.Time) (account.User, error)
 
-// codeLife is how long a code may be used.
-const codeLife = 10 * time.Minute
-
-// codePrefix names the file of a code.
-const codePrefix = "megatron-ops-link-"
-
-var codeForm = lazy.New(`^[A-Z2-7]{26}$`)
-
-// WriteCode writes the file of a code into dir, as the person who runs it: the
-// file's owner is the proof.
-func WriteCode(dir, code string) error {
-	code = strings.ToUpper(strings.TrimSpace(code))
-	if !codeForm.MatchString(code) {
-		return fmt.Errorf("%q is not a code: copy the 26 letters that /megatron link shows", code)
-	}
-	f, err := os.OpenFile(filepath.Join(dir, codePrefix+code), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return errors.New("this code was written already: press the button in Slack, or ask for a new one")
-	}
-	if err != nil {
-		return err
-	}
-	return f.Close()
-}
-
-// FolderProof reads proofs from a folder of this machine. The folder must be
-// sticky and belong to root or to us: in another one, anybody could move
-// anybody's file.
-func FolderProof(dir string) LinkProof {
-	return func(_ context.Context, code string) (string, time.Time, error) {
-		d, err := os.Lstat(dir)
-		if err != nil {
-			return "", time.Time{}, fmt.Errorf("folder of link codes: %w", err)
-		}
-		owner, ok := ownerOf(d)
-		if !d.IsDir() || d.Mode()&os.ModeSticky == 0 && d.Mode().Perm()&0o022 != 0 || !ok || owner != 0 && owner != os.Geteuid() {
-			return "", time.Time{}, fmt.Errorf("folder of link codes %s: must belong to root or to this server, and be sticky where others may write: chmod 1777", dir)
-		}
-		f, err := os.Lstat(filepath.Join(dir, codePrefix+code))
-		if err != nil {
-			return "", time.Time{}, err
-		}
-		st, ok := f.Sys().(*syscall.Stat_t)
-		if !ok || !f.Mode().IsRegular() || st.Nlink != 1 {
-			return "", time.Time{}, errors.New("the code's file is not a plain file of its own")
-		}
-		u, err := user.LookupId(strconv.Itoa(int(st.Uid)))
-		if err != nil {
-			return "", time.Time{}, err
-		}
-		return u.Username, f.ModTime(), nil
-	}
-}
-
-func ownerOf(f os.FileInfo) (int, bool) {
-	st, ok := f.Sys().(*syscall.Stat_t)
-	if !ok {
-		return 0, false
-	}
-	return int(st.Uid), true
-}
+// codesPerHour bounds how many codes one person is given.
+const codesPerHour = 6
 
 // A linkCode waits to be written on the cluster.
 type linkCode struct {
@@ -105,13 +43,15 @@ var (
 		EN: "On a login node of the cluster, as yourself, run the command below within ten minutes. Then press the button. Do not run a code that somebody else sent you: it would make them you.",
 		ZH: "请在十分钟内，用您自己的账号在集群登录节点上运行下面的命令，然后点按钮。切勿运行别人发给您的代码，否则对方将以您的身份操作。",
 	}
-	textLinkDone   = lang.Text{EN: "Done: you are `%s` on the cluster", ZH: "绑定成功：您在集群上的用户是 `%s`"}
-	textLinkNotYet = lang.Text{EN: "the code was not written on the cluster yet", ZH: "集群上还没有写入该代码"}
-	textLinkOff    = lang.Text{EN: "linking by code is not set up here", ZH: "这里没有启用代码绑定"}
-	textLinkOffFix = lang.Text{EN: "ask your operator to map your Slack id %s to your cluster user", ZH: "请管理员把您的 Slack ID %s 映射到集群用户"}
-	textLinkBy     = lang.Text{EN: "your operator has mapped you to `%s`; only they can change that", ZH: "管理员已将您映射为 `%s`，只有管理员可以更改"}
-	textPressed    = lang.Text{EN: "I have run it", ZH: "我已运行"}
-	textUnlinked   = lang.Text{EN: "You are not linked to a cluster user any more", ZH: "已解除与集群用户的绑定"}
+	textLinkDone     = lang.Text{EN: "Done: you are `%s` on the cluster", ZH: "绑定成功：您在集群上的用户是 `%s`"}
+	textLinkNotYet   = lang.Text{EN: "the code was not written on the cluster yet", ZH: "集群上还没有写入该代码"}
+	textLinkOff      = lang.Text{EN: "linking by code is not set up here", ZH: "这里没有启用代码绑定"}
+	textLinkOffFix   = lang.Text{EN: "ask your operator to map your Slack id %s to your cluster user", ZH: "请管理员把您的 Slack ID %s 映射到集群用户"}
+	textLinkBy       = lang.Text{EN: "your operator has mapped you to `%s`; only they can change that", ZH: "管理员已将您映射为 `%s`，只有管理员可以更改"}
+	textLinkOften    = lang.Text{EN: "you have had many codes in the last hour", ZH: "您在一小时内申请的代码过多"}
+	textLinkOftenFix = lang.Text{EN: "wait an hour, or ask an operator to map your Slack id", ZH: "请一小时后再试，或请管理员映射您的 Slack ID"}
+	textPressed      = lang.Text{EN: "I have run it", ZH: "我已运行"}
+	textUnlinked     = lang.Text{EN: "You are not linked to a cluster user any more", ZH: "已解除与集群用户的绑定"}
 )
 
 // linkMe begins a link, or finishes one whose code was written meanwhile.
@@ -135,8 +75,11 @@ func (b *Bot) linkMe(ctx context.Context, a ask, c *ops.Call) []store.SlackMessa
 			return owed
 		}
 	} else {
+		if !b.mayHaveCode(ctx, a) {
+			return b.reply(a, errorDoc(&ops.Error{Code: ops.NotAllowed, Message: textLinkOften.In(l), Fix: textLinkOftenFix.In(l)}, l), false)
+		}
 		k = linkCode{Team: a.Team, User: a.User, Code: rand.Text(), At: b.now()}
-		if err := b.cfg.Store.Put(ctx, docCode, a.Team+"/"+a.User, k, b.now().Add(codeLife)); err != nil {
+		if err := b.cfg.Store.Put(ctx, docCode, a.Team+"/"+a.User, k, b.now().Add(linkproof.Life)); err != nil {
 			return b.reply(a, errorDoc(ops.AsError(err), l), false)
 		}
 	}
@@ -175,25 +118,37 @@ func (b *Bot) linkPressed(ctx context.Context, a ask) []store.SlackMessage {
 // prove links the person when the code's file is there; ok is false while it is
 // not.
 func (b *Bot) prove(ctx context.Context, a ask, c *ops.Call, k linkCode) (owed []store.SlackMessage, ok bool) {
-	owner, at, err := b.cfg.Policy.LinkProof(ctx, k.Code)
+	owner, err := b.cfg.Policy.LinkProof(ctx, k.Code, k.At)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, false
 	case err != nil:
+		// A code whose proof was refused is over: whoever tried something has one try.
+		_ = b.cfg.Store.Delete(ctx, docCode, a.Team+"/"+a.User)
+		b.audit(ctx, c, "link", map[string]string{"slack": a.Team + "/" + a.User}, map[string]string{"refused": err.Error()})
 		return b.reply(a, errorDoc(ops.AsError(err), c.Lang), false), true
 	}
-	// A file from before the code, or much later, is not the answer to it. A minute
-	// is left for clocks that differ.
-	if at.Before(k.At.Add(-time.Minute)) || at.After(k.At.Add(codeLife+time.Minute)) || owner == "root" {
-		return nil, false
-	}
-	if err := b.cfg.Store.Put(ctx, docLink, a.Team+"/"+a.User, link{User: owner, How: "code", At: b.now()}, time.Time{}); err != nil {
+	if err := b.cfg.Store.Put(ctx, docLink, a.Team+"/"+a.User, link{User: owner.Name, How: "code", At: b.now()}, time.Time{}); err != nil {
 		return b.reply(a, errorDoc(ops.AsError(err), c.Lang), false), true
 	}
 	_ = b.cfg.Store.Delete(ctx, docCode, a.Team+"/"+a.User)
-	b.audit(ctx, c, "link", map[string]string{"slack": a.Team + "/" + a.User}, map[string]string{"user": owner})
-	doc := view.Doc{Title: fmt.Sprintf(strings.ReplaceAll(textLinkDone.In(c.Lang), "`", ""), owner), Tone: view.Good, Next: []string{"help", "list"}}
+	b.audit(ctx, c, "link", map[string]string{"slack": a.Team + "/" + a.User}, map[string]string{"user": owner.Name})
+	doc := view.Doc{Title: fmt.Sprintf(strings.ReplaceAll(textLinkDone.In(c.Lang), "`", ""), owner.Name), Tone: view.Good, Next: []string{"help", "list"}}
 	return b.reply(a, doc, false), true
+}
+
+// mayHaveCode counts the codes that a person was given in the last hour.
+func (b *Bot) mayHaveCode(ctx context.Context, a ask) bool {
+	var given []time.Time
+	key := a.Team + "/" + a.User
+	if _, err := b.cfg.Store.Get(ctx, docCodesGiven, key, b.now(), &given); err != nil {
+		return false
+	}
+	given = slices.DeleteFunc(given, func(at time.Time) bool { return b.now().Sub(at) > time.Hour })
+	if len(given) >= codesPerHour {
+		return false
+	}
+	return b.cfg.Store.Put(ctx, docCodesGiven, key, append(given, b.now()), b.now().Add(time.Hour)) == nil
 }
 
 func (b *Bot) unlinkMe(ctx context.Context, a ask, c *ops.Call) []store.SlackMessage {

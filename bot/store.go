@@ -51,19 +51,20 @@ type documents interface {
 
 // The kinds of documents.
 const (
-	docLink     = "link"     // team/user → the cluster user
-	docCode     = "code"     // a one-time code → who asked for it
-	docHeld     = "held"     // an id → a call that waits for a yes
-	docClaim    = "claim"    // an id of a held call → the request that answered it
-	docCard     = "card"     // cluster/job → the job's card
-	docAlive    = "alive"    // cluster/job → nothing: the cards that wait for an end
-	docThread   = "thread"   // channel/ts → what the thread is about
-	docSettings = "settings" // team/user → a person's settings
-	docInstall  = "install"  // team → its encrypted token
-	docFollow   = "follow"   // subscriptions
-	docBase     = "base"     // a key → the specification that a form began with
-	docRemedy   = "remedy"   // cluster/job → what would mend a failed job
-	docLonger   = "longer"   // cluster/job → the last job that waits for it
-	docBegun    = "begun"    // a request's key → the message that began before its answer
-	docLast     = "last"     // team/user → the last form that was submitted
+	docLink       = "link"        // team/user → the cluster user
+	docCodesGiven = "codes_given" // a person → when they were given codes, for a while
+	docCode       = "code"        // a one-time code → who asked for it
+	docHeld       = "held"        // an id → a call that waits for a yes
+	docClaim      = "claim"       // an id of a held call → the request that answered it
+	docCard       = "card"        // cluster/job → the job's card
+	docAlive      = "alive"       // cluster/job → nothing: the cards that wait for an end
+	docThread     = "thread"      // channel/ts → what the thread is about
+	docSettings   = "settings"    // team/user → a person's settings
+	docInstall    = "install"     // team → its encrypted token
+	docFollow     = "follow"      // subscriptions
+	docBase       = "base"        // a key → the specification that a form began with
+	docRemedy     = "remedy"      // cluster/job → what would mend a failed job
+	docLonger     = "longer"      // cluster/job → the last job that waits for it
+	docBegun      = "begun"       // a request's key → the message that began before its answer
+	docLast       = "last"        // team/user → the last form that was submitted
 )

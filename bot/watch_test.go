@@ -3,6 +3,7 @@ package bot_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
+	"github.com/megatron-ops/megatron-ops/internal/account"
+	"github.com/megatron-ops/megatron-ops/internal/linkproof"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
@@ -143,13 +146,16 @@ func TestACodeWrittenOnTheClusterLinksItsWriter(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(dir, os.ModeSticky|0o777))
-	owner := "ada"
+	folder := linkproof.Folder{Dir: dir}
 	s := play(t, func(c *bot.Config) {
 		c.Policy.Links = nil
-		c.Policy.LinkProof = func(ctx context.Context, code string) (string, time.Time, error) {
-			// The test runs as root, whom nobody may become; the rest is the real proof.
-			_, at, err := bot.FolderProof(dir)(ctx, code)
-			return owner, at, err
+		c.Policy.LinkProof = func(ctx context.Context, code string, since time.Time) (account.User, error) {
+			// The test runs as root, whom nobody may become; that there is a proof is real.
+			_, err := folder.Owner(ctx, code, since)
+			if refused := (*linkproof.Refused)(nil); errors.As(err, &refused) && strings.Contains(err.Error(), "root is nobody") {
+				return account.User{Name: "ada", UID: 1001}, nil
+			}
+			return account.User{}, err
 		}
 	})
 	s.Slash("link")
@@ -159,7 +165,7 @@ func TestACodeWrittenOnTheClusterLinksItsWriter(t *testing.T) {
 	s.Press(msg, action, "", "U1")
 	s.said("was not written on the cluster yet")
 
-	require.NoError(t, bot.WriteCode(dir, code))
+	require.NoError(t, folder.Write(t.Context(), code))
 	s.Press(msg, action, "", "U2") // somebody else presses
 	s.Slash("whoami", map[string]any{"user_id": "U2"})
 	s.said("T1/U2", "not linked")
@@ -174,25 +180,39 @@ func TestACodeWrittenOnTheClusterLinksItsWriter(t *testing.T) {
 	s.said("Not allowed", "not linked")
 }
 
-func TestAFolderThatOthersMayChangeProvesNothing(t *testing.T) {
+func TestARefusedProofEndsItsCode(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	code := strings.Repeat("A", 26)
-	require.NoError(t, bot.WriteCode(dir, code))
-	require.Error(t, bot.WriteCode(dir, code), "a code is written once")
-	require.Error(t, bot.WriteCode(dir, "../../etc/passwd"))
-	require.NoError(t, os.Chmod(dir, 0o777))
-	_, _, err := bot.FolderProof(dir)(t.Context(), code)
-	require.ErrorContains(t, err, "sticky")
-	require.NoError(t, os.Chmod(dir, os.ModeSticky|0o777))
-	_, _, err = bot.FolderProof(dir)(t.Context(), code)
-	require.NoError(t, err)
+	s := play(t, func(c *bot.Config) {
+		c.Policy.Links = nil
+		c.Policy.LinkProof = func(context.Context, string, time.Time) (account.User, error) {
+			return account.User{}, &linkproof.Refused{Why: "it is over another text than the code"}
+		}
+	})
+	s.Slash("link")
+	action, _ := buttonOf(t, s.said("Prove which cluster user you are"), "I have run it")
+	s.Press(s.said("Prove which cluster user you are"), action, "", "U1")
+	s.said("the proof is refused: it is over another text than the code")
+	s.Slash("whoami")
+	s.said("not linked")
+}
 
-	other := strings.Repeat("B", 26)
-	require.NoError(t, os.Symlink("/etc/hostname", filepath.Join(dir, "megatron-ops-link-"+other)))
-	_, _, err = bot.FolderProof(dir)(t.Context(), other)
-	require.ErrorContains(t, err, "plain file")
-	require.NoError(t, os.Link(filepath.Join(dir, "megatron-ops-link-"+code), filepath.Join(dir, "megatron-ops-link-"+strings.Repeat("C", 26))))
-	_, _, err = bot.FolderProof(dir)(t.Context(), code)
-	require.ErrorContains(t, err, "plain file")
+func TestCodesAreFewInAnHour(t *testing.T) {
+	t.Parallel()
+	s := play(t, func(c *bot.Config) {
+		c.Policy.Links = nil
+		c.Policy.LinkProof = func(context.Context, string, time.Time) (account.User, error) {
+			return account.User{}, &linkproof.Refused{Why: "it is a link"}
+		}
+	})
+	answered := func(words string, times int) {
+		require.Eventually(t, func() bool { return posted(s.State(), words) >= times }, time.Minute, 5*time.Millisecond)
+	}
+	for i := range 6 {
+		s.Slash("link") // gives a code
+		answered("Prove which cluster user you are", i+1)
+		s.Slash("link") // looks for its proof, which is refused
+		answered("the proof is refused", i+1)
+	}
+	s.Slash("link")
+	s.said("you have had many codes in the last hour")
 }

@@ -5,10 +5,10 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/user"
 	"strings"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/account"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/view"
@@ -82,9 +82,9 @@ func (sh *shell) call() (*ops.Call, error) {
 
 // osUser is the caller that one person on one machine is.
 func osUser(s ops.Surface) ops.Caller {
-	name := os.Getenv("USER")
-	if u, err := user.Current(); err == nil {
-		name = u.Username
+	name := fmt.Sprintf("uid %d", os.Getuid()) // whom no name service knows owns nothing under a name
+	if u, err := account.Current(context.Background()); err == nil {
+		name = u.Name
 	}
 	return ops.Caller{Surface: s, ID: name, User: name}
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot"
 	"github.com/megatron-ops/megatron-ops/internal/config"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/linkproof"
+	"github.com/megatron-ops/megatron-ops/internal/munge"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/mcp"
 )
@@ -24,12 +26,21 @@ func slackPolicy(svc *ops.Service, c config.Slack) bot.Policy {
 		LinkDomain: c.LinkDomain, PerMinute: c.PerMinute, ApprovalChannel: c.Approval.Channel,
 	}
 	if c.LinkDir != "" {
-		p.LinkProof = bot.FolderProof(c.LinkDir)
+		p.LinkProof = linkFolder(c).Owner
 	}
 	if c.Approval.GPUHours > 0 || len(c.Approval.Partitions) > 0 {
 		p.Approve = func(op string, in any) lang.Text { return needsApproval(svc, c.Approval, op, in) }
 	}
 	return p
+}
+
+// linkFolder is where people prove who they are, and by what.
+func linkFolder(c config.Slack) linkproof.Folder {
+	f := linkproof.Folder{Dir: c.LinkDir}
+	if c.LinkProof == "munge" || c.LinkProof == "" && munge.Here() {
+		f.Munge = &munge.Service{Socket: c.MungeSocket}
+	}
+	return f
 }
 
 // slackInstall is how workspaces install the app; nil where one token serves one

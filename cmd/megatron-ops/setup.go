@@ -213,7 +213,7 @@ func sudoersCommand(_ context.Context, sh *shell, words []string) error {
 var unixName = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
 
 // linkCommand writes a code's file on the cluster, as the person who runs it.
-func linkCommand(_ context.Context, sh *shell, words []string) error {
+func linkCommand(ctx context.Context, sh *shell, words []string) error {
 	if len(words) != 1 {
 		return &ops.Error{Code: ops.BadInput, Field: "code", Message: "link CODE: the code that /megatron link shows"}
 	}
@@ -224,7 +224,7 @@ func linkCommand(_ context.Context, sh *shell, words []string) error {
 	if cfg.Slack.LinkDir == "" {
 		return &ops.Error{Code: ops.BadInput, Field: "slack.link_dir", Message: "no folder for link codes is configured here", Fix: "an operator sets slack.link_dir in /etc/megatron-ops/megatron-ops.yaml to a folder with mode 1777"}
 	}
-	if err := bot.WriteCode(cfg.Slack.LinkDir, words[0]); err != nil {
+	if err := linkFolder(cfg.Slack).Write(ctx, words[0]); err != nil {
 		code := ops.Failed
 		if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) {
 			code = ops.BadInput

@@ -77,6 +77,11 @@ type Slack struct {
 	Links map[string]string `json:"links,omitempty"`
 	// LinkDir is the folder, mode 1777, that `megatron-ops link` writes codes to.
 	LinkDir string `json:"link_dir,omitempty"`
+	// LinkProof is what such a file must hold: munge, a MUNGE credential over the
+	// code (the default where munge is installed), or file, the code itself in a
+	// file of the person's own.
+	LinkProof   string `json:"link_proof,omitempty" enum:"munge,file"`
+	MungeSocket string `json:"munge_socket,omitempty"`
 	// LinkDomain is the host of pages that show jobs.
 	LinkDomain string `json:"link_domain,omitempty"`
 	PerMinute  int    `json:"per_minute,omitempty"`

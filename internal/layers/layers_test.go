@@ -23,7 +23,7 @@ type room struct {
 // belowOps is what a surface may use besides the operations: the types of their
 // answers.
 var belowOps = []string{
-	"bot/...", "internal/ops", "internal/store", "knowledge", "knowledge/...", "skills",
+	"bot/...", "internal/ops", "internal/store", "internal/account", "internal/linkproof", "knowledge", "knowledge/...", "skills",
 	"slurm", "slurm/hostlist", "slurm/job", "slurm/lint", "slurm/diagnose", "slurm/metrics", "slurm/watch",
 }
 
@@ -32,6 +32,10 @@ var rooms = []room{
 	{"internal/view", nil, "an answer's form knows nothing of the answer"},
 	{"internal/redact", nil, "cleaning text from outside needs no other room"},
 	{"internal/layers", nil, "it only tests"},
+	{"internal/account", nil, "who somebody is, the system says, whatever it is asked for"},
+	{"internal/account/...", nil, "people for tests know nothing of what they do"},
+	{"internal/munge", nil, "a credential knows nothing of what it proves"},
+	{"internal/linkproof", []string{"internal/account", "internal/munge"}, "who somebody is must be decided without Slack"},
 	{"internal/chart", nil, "a picture knows nothing of what its numbers mean"},
 	{"internal/near", nil, "a word knows nothing of what it names"},
 	{"internal/shellword", nil, "a word knows nothing of the script that it stands in"},
@@ -74,7 +78,7 @@ var rooms = []room{
 	{"cmd/...", []string{"..."}, "wiring only happens here"},
 }
 
-var open = []string{"internal/lang", "internal/view", "internal/redact", "internal/lazy", "internal/near", "internal/shellword", "internal/within"}
+var open = []string{"internal/lang", "internal/view", "internal/redact", "internal/lazy", "internal/near", "internal/shellword", "internal/within", "internal/account"}
 
 func match(pattern, folder string) bool {
 	if pattern == "..." {

@@ -8,12 +8,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/user"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 
+	"github.com/megatron-ops/megatron-ops/internal/account"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
@@ -99,7 +98,7 @@ func throwSwitch(ctx context.Context, c *Call, in KillSwitchIn) (KillSwitchOut, 
 		if cl, err = c.asOwner(cl, k.owner); err != nil {
 			return out, err
 		}
-		if !c.Who.Operator && !isMember(c.Who.User, k.team) && !c.mayWrite(ctx, cl, k, on) {
+		if !c.Who.Operator && !isMember(ctx, c.Who.User, k.team) && !c.mayWrite(ctx, cl, k, on) {
 			return out, &Error{
 				Code: NotAllowed, Field: "job", Message: fmt.Sprintf("the switch belongs to %s, and you act as %s", k.owner, c.Who.User),
 				Fix: "ask its owner; or be in the job's team, a group of that name on this machine, or in a group that may write the folder of " + k.path + " while the job runs",
@@ -254,20 +253,12 @@ func switchOf(sub store.Submission) (killSwitch, bool) {
 
 // isMember reports whether the operating system has the user in a group of the
 // team's name: something that no one can edit about oneself.
-func isMember(login, team string) bool {
+func isMember(ctx context.Context, login, team string) bool {
 	if login == "" || team == "" {
 		return false
 	}
-	u, err := user.Lookup(login)
-	if err != nil {
-		return false
-	}
-	g, err := user.LookupGroup(team)
-	if err != nil {
-		return false
-	}
-	ids, err := u.GroupIds()
-	return err == nil && slices.Contains(ids, g.Gid)
+	in, err := account.Member(ctx, login, team)
+	return err == nil && in
 }
 
 // touch makes an empty file; one that is there is left as it is.

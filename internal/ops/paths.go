@@ -1,14 +1,14 @@
 package ops
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os/user"
 	"path/filepath"
 	"slices"
-	"strconv"
 
+	"github.com/megatron-ops/megatron-ops/internal/account"
 	"github.com/megatron-ops/megatron-ops/internal/within"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
@@ -81,11 +81,16 @@ func (c *Call) holding(j slurm.Job, logs []string) (*within.Folders, error) {
 	if c.Self == "" || j.User == c.Self {
 		return in, nil
 	}
-	if u, err := user.Lookup(j.User); err == nil {
-		if id, err := strconv.Atoi(u.Uid); err == nil {
-			in.Owner = id
+	u, err := account.ByName(context.Background(), j.User)
+	if err != nil {
+		// Whose files may be read is not known then, so none is.
+		in.Close()
+		return nil, &Error{
+			Code: NotAllowed, Message: fmt.Sprintf("whose job it is cannot be checked: user %s is not known to this machine", j.User),
+			Fix: "an operator makes the cluster's users known here (getent passwd)",
 		}
 	}
+	in.Owner = u.UID
 	return in, nil
 }
 

@@ -87,7 +87,6 @@ func TestAServerReadsOnlyTheLogsOfTheJobsUser(t *testing.T) {
 		{Slack, "root", "root", -1},
 		{Shell, "root", "alice", -1},
 		{MCP, "root", "alice", -1},
-		{MCPHTTP, "nobody-here-has-this-name", "megatron", -1},
 	} {
 		call := &Call{Service: &Service{Self: c.self}, Who: Caller{Surface: c.surface}}
 		in, err := call.holding(slurm.Job{User: c.user}, []string{log})
@@ -95,6 +94,11 @@ func TestAServerReadsOnlyTheLogsOfTheJobsUser(t *testing.T) {
 		require.Equal(t, c.owner, in.Owner, "%+v", c)
 		in.Close()
 	}
+	// Whose files a stranger's are cannot be told: none is read.
+	call := &Call{Service: &Service{Self: "megatron"}, Who: Caller{Surface: MCPHTTP}}
+	_, err := call.holding(slurm.Job{User: "nobody-here-has-this-name"}, []string{log})
+	require.ErrorContains(t, err, "not known to this machine")
+	require.Equal(t, NotAllowed, AsError(err).Code)
 }
 
 func TestALogThatBelongsToSomebodyElseIsRefused(t *testing.T) {

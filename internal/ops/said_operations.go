@@ -242,4 +242,6 @@ var saidByOperations = []lang.Text{
 	{EN: "no rule has %s", ZH: "没有规则与 %s 相符"},
 	{EN: "topics: %s", ZH: "主题：%s"},
 	{EN: "there is no script to read", ZH: "没有要读取的脚本"},
+	{EN: "whose job it is cannot be checked: user %s is not known to this machine", ZH: "无法确认作业属于谁：本机不认识用户 %s"},
+	{EN: "an operator makes the cluster's users known here (getent passwd)", ZH: "请管理员让本机认识集群用户（getent passwd）"},
 }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/user"
 	"slices"
 	"strings"
 
+	"github.com/megatron-ops/megatron-ops/internal/account"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -29,7 +29,7 @@ func (c *CLI) As(login string) (*CLI, error) {
 		ssh.TokenInName = c.TokenInName
 		return ssh, nil
 	}
-	if me, err := user.Current(); err == nil && me.Username == login {
+	if me, err := account.Current(context.Background()); err == nil && me.Name == login {
 		return &other, nil
 	}
 	r := &sudo{inner: c.runner, login: login}

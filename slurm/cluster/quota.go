@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/user"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/megatron-ops/megatron-ops/internal/account"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -22,8 +23,8 @@ const lustre = 0x0bd00bd0
 // lfs quota on Lustre, else by quota. A machine without the command tells of
 // none, and neither does root, whom no quota binds.
 func Quotas(ctx context.Context, dir string) ([]slurm.Quota, error) {
-	me, err := user.Current()
-	if err != nil || me.Uid == "0" {
+	me, err := account.Current(ctx)
+	if err != nil || me.UID == 0 {
 		return nil, err
 	}
 	var st unix.Statfs_t
@@ -33,15 +34,15 @@ func Quotas(ctx context.Context, dir string) ([]slurm.Quota, error) {
 	return quotas(ctx, here{}, os.Environ(), me, dir, int64(st.Type) == lustre) //nolint:unconvert // int32 on some architectures
 }
 
-func quotas(ctx context.Context, r runner, env []string, me *user.User, dir string, onLustre bool) ([]slurm.Quota, error) {
+func quotas(ctx context.Context, r runner, env []string, me account.User, dir string, onLustre bool) ([]slurm.Quota, error) {
 	ask := map[string][]string{
 		"user":  {"quota", "--no-wrap", "--raw-grace", "--show-mntpoint", "--quiet-refuse", "--user"},
 		"group": {"quota", "--no-wrap", "--raw-grace", "--show-mntpoint", "--quiet-refuse", "--group"},
 	}
 	if onLustre {
 		ask = map[string][]string{
-			"user":  {"lfs", "quota", "-q", "-u", me.Uid, dir},
-			"group": {"lfs", "quota", "-q", "-g", me.Gid, dir},
+			"user":  {"lfs", "quota", "-q", "-u", strconv.Itoa(me.UID), dir},
+			"group": {"lfs", "quota", "-q", "-g", strconv.Itoa(me.GID), dir},
 		}
 	}
 	var all []slurm.Quota

@@ -2,12 +2,12 @@ package cluster
 
 import (
 	"context"
-	"os/user"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/internal/account"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -23,7 +23,7 @@ func (s scripted) run(_ context.Context, c command) (result, error) {
 }
 
 func TestQuotasAreThoseOverTheFolder(t *testing.T) {
-	me := &user.User{Uid: "1001", Gid: "100"}
+	me := account.User{UID: 1001, GID: 100}
 	local := scripted{
 		"quota --no-wrap --raw-grace --show-mntpoint --quiet-refuse --user":  {stdout: " nas:/home /home 10 20 30 0 2 0 0 0\n nas:/data /data 10 0 99 0 2 0 0 0\n", code: 1},
 		"quota --no-wrap --raw-grace --show-mntpoint --quiet-refuse --group": {stdout: "Disk quotas for group users (gid 100): none\n"},

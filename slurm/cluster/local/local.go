@@ -20,7 +20,6 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -28,6 +27,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/account"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -104,8 +104,8 @@ func (c *Cluster) describe(s slurm.Submission, r request) (submission, error) {
 		env = os.Environ()
 	}
 	who := "?"
-	if u, err := user.Current(); err == nil {
-		who = u.Username
+	if u, err := account.Current(context.Background()); err == nil {
+		who = u.Name
 	}
 	if s.Token != "" {
 		r.Comment = slurm.TagComment(r.Comment, s.Token)

@@ -1,0 +1,64 @@
+package account_test
+
+import (
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/account"
+	"github.com/megatron-ops/megatron-ops/internal/account/accounttest"
+)
+
+func TestUsersOfThisMachine(t *testing.T) {
+	root, err := account.ByName(t.Context(), "root")
+	require.NoError(t, err)
+	require.Equal(t, 0, root.UID)
+	again, err := account.ByID(t.Context(), 0)
+	require.NoError(t, err)
+	require.Equal(t, root, again)
+}
+
+func TestWhoIsNotKnownIsAnError(t *testing.T) {
+	for _, name := range []string{"", "no-such-user-here", "0", "-x", "root:x", "ro ot", "root\n", "../etc"} {
+		_, err := account.ByName(t.Context(), name)
+		var unknown *account.UnknownError
+		require.Truef(t, errors.As(err, &unknown), "%q: %v", name, err)
+	}
+	_, err := account.ByID(t.Context(), 3_999_999)
+	require.Error(t, err)
+	_, err = account.Member(t.Context(), "root", "no-such-group-here")
+	require.Error(t, err)
+}
+
+// Whoever sets USER is not somebody else.
+func TestCurrentIsNotWhatTheEnvironmentSays(t *testing.T) {
+	t.Setenv("USER", "somebody-else")
+	t.Setenv("LOGNAME", "somebody-else")
+	me, err := account.Current(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, os.Getuid(), me.UID)
+	require.NotEqual(t, "somebody-else", me.Name)
+}
+
+// People of a name service that is not /etc/passwd, as on a site with LDAP:
+// libnss-extrausers reads its own files, which os/user does not.
+func TestPeopleOfAnotherNameService(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs root and libnss-extrausers")
+	}
+	accounttest.Add(t, accounttest.Person{Name: "ldapperson", UID: 61234, Group: "ldapteam", GID: 61235})
+	u, err := account.ByName(t.Context(), "ldapperson")
+	require.NoError(t, err)
+	require.Equal(t, account.User{Name: "ldapperson", UID: 61234, GID: 61235, Home: "/home/ldapperson"}, u)
+	u, err = account.ByID(t.Context(), 61234)
+	require.NoError(t, err)
+	require.Equal(t, "ldapperson", u.Name)
+	in, err := account.Member(t.Context(), "ldapperson", "ldapteam")
+	require.NoError(t, err)
+	require.True(t, in)
+	in, err = account.Member(t.Context(), "ldapperson", "root")
+	require.NoError(t, err)
+	require.False(t, in)
+}
