@@ -17,6 +17,8 @@ type Config struct {
 	World int
 	Arch  int
 	Entry string
+	// Release is the Megatron-LM release whose changes these are.
+	Release Release
 
 	// GTP and EGTP are the factors by which weights are sharded beyond TP and ETP.
 	GTP, EGTP int
@@ -78,7 +80,7 @@ func (c *Config) Trains() bool { return !c.SkipTrain }
 
 // Effective applies Megatron's silent changes to the arguments.
 func (a *Args) Effective() *Config {
-	c := &Config{Options: a.Options, Asked: a, World: a.Run.WorldSize, Arch: a.Run.Arch, Entry: a.Run.Entry}
+	c := &Config{Options: a.Options, Asked: a, World: a.Run.WorldSize, Arch: a.Run.Arch, Entry: a.Run.Entry, Release: a.Run.Release.OrNewest()}
 	if c.Entry == "" {
 		c.Entry = "gpt"
 	}
@@ -132,6 +134,26 @@ func quotient(a, b int) int {
 	return a / b
 }
 
+// graphScope turns the scope of the releases up to 0.17 into the modules and
+// the implementation of today: the whole iteration was a scope of the local
+// implementation then.
+func (c *Config) graphScope() {
+	if c.Release >= V018 {
+		return
+	}
+	c.InferenceCudaGraphScope = Some("none")
+	for _, m := range c.CudaGraphScope {
+		switch {
+		case m == "full":
+		case m == "full_iteration" && c.CudaGraphImpl == "local":
+			c.CudaGraphImpl = "full_iteration"
+		case m == "full_iteration" || m == "full_iteration_inference":
+		default:
+			c.CudaGraphModules = append(c.CudaGraphModules, m)
+		}
+	}
+}
+
 // graphs applies the old spellings of the CUDA graph flags (arguments.py:611).
 func (c *Config) graphs() {
 	if c.EnableCudaGraph {
@@ -140,6 +162,7 @@ func (c *Config) graphs() {
 	if c.ExternalCudaGraph {
 		c.CudaGraphImpl = "transformer_engine"
 	}
+	c.graphScope()
 	if c.CudaGraphScopeDeprecated != nil {
 		c.CudaGraphModules = c.CudaGraphScopeDeprecated
 	}
@@ -179,7 +202,7 @@ func (c *Config) graphs() {
 // pattern reads the hybrid layer pattern, which decides the number of layers
 // (arguments.py:742).
 func (c *Config) pattern() {
-	if c.HybridOverridePattern.OK && !c.HybridLayerPattern.OK {
+	if c.HybridOverridePattern.OK && !c.HybridLayerPattern.OK && c.Release >= V017 {
 		c.HybridLayerPattern = c.HybridOverridePattern
 	}
 	if depth := c.MtpNumLayers.Or(0); c.MtpHybridOverridePattern.OK && depth > 0 && depth < 100 &&
@@ -194,7 +217,14 @@ func (c *Config) pattern() {
 		if h.Depths > 0 && h.MTP != "" {
 			c.MtpNumLayers = Some(h.Depths)
 		}
-		if strings.ContainsAny(c.HybridLayerPattern.V, "+D") {
+		latent := "+D"
+		switch {
+		case c.Release < V018:
+			latent = ""
+		case c.Release < V019:
+			latent = "D"
+		}
+		if strings.ContainsAny(c.HybridLayerPattern.V, latent) {
 			c.MultiLatentAttention = true
 		}
 	}
@@ -261,6 +291,9 @@ func (c *Config) batch() {
 	if c.StepBatchSizeSchedule.OK {
 		c.Schedule = ParseSchedule(c.StepBatchSizeSchedule.V, c.SeqLength.Or(0))
 		c.Batch = c.Schedule.First()
+	}
+	if c.Release < V018 && len(c.RampupBatchSize) == 3 {
+		c.Batch = c.RampupBatchSize[0] // a later release reads the flag and does nothing with it
 	}
 	step := mbs * c.DP * c.GTP
 	if step == 0 || !c.DecreaseBatchSizeIfNeeded && c.Batch%step != 0 && !c.StepBatchSizeSchedule.OK {
@@ -358,6 +391,12 @@ func (c *Config) model() {
 
 // sharding derives who shards the optimizer (arguments.py:1118, 1727).
 func (c *Config) sharding() {
+	if c.Release < V018 {
+		if c.UseMegatronFsdp && c.FsdpManualRegistration {
+			c.ReuseGradBufForMxfp8ParamAg = false
+		}
+		return
+	}
 	if c.UseMegatronFsdp {
 		if c.MegatronFsdpVersion != 2 {
 			c.UseDistributedOptimizer = true
@@ -382,7 +421,7 @@ func (c *Config) sharding() {
 
 // offload derives the checkpoint worker and CPU offload (arguments.py:1814).
 func (c *Config) offload() {
-	if c.DistCkpt && c.AsyncSave && !c.UsePersistentCkptWorker {
+	if c.Release >= V016 && c.DistCkpt && c.AsyncSave && !c.UsePersistentCkptWorker {
 		c.AsyncSave = false
 	}
 	c.CPUOffload = c.CpuOffloadingNumLayers > 0

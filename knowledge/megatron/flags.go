@@ -56,6 +56,9 @@ type Flag struct {
 	// Default is the value without the flag; empty means none.
 	Default string
 	Group   string
+	// Since and Until are the first and the last release with this definition;
+	// zero means the oldest and the newest that are known.
+	Since, Until Release
 	// ModelOpt marks a flag that is only known where nvidia-modelopt is installed.
 	ModelOpt bool
 
@@ -86,27 +89,53 @@ type Freq struct {
 	IsList bool
 }
 
-// Flags returns every flag of Megatron's parser, in its own order.
-func Flags() []Flag { return flagTable[:] }
+// Flags returns every flag of the newest release's parser, in its own order.
+func Flags() []Flag { return FlagsOf(0) }
 
-var flagIndex = sync.OnceValue(func() map[string]int {
-	index := make(map[string]int, 2*len(flagTable))
-	for i := range flagTable {
-		index[flagTable[i].Name] = i
-		for _, a := range flagTable[i].Aliases {
-			index[a] = i
+// FlagsOf returns every flag of a release's parser.
+func FlagsOf(r Release) []Flag {
+	var flags []Flag
+	for _, f := range flagTable {
+		if f.In(r) {
+			flags = append(flags, f)
 		}
 	}
-	return index
-})
+	return flags
+}
 
-// LookupFlag returns the flag that name is a spelling of. The two leading
-// dashes may be left out.
-func LookupFlag(name string) (Flag, bool) {
+// flagIndexes finds a flag's row by its spelling, for each release.
+var flagIndexes [len(releases)]struct {
+	once sync.Once
+	rows map[string]int
+}
+
+func flagIndex(r Release) map[string]int {
+	at := &flagIndexes[r.OrNewest()-1]
+	at.once.Do(func() {
+		at.rows = make(map[string]int, 2*len(flagTable))
+		for i := range flagTable {
+			if !flagTable[i].In(r) {
+				continue
+			}
+			at.rows[flagTable[i].Name] = i
+			for _, a := range flagTable[i].Aliases {
+				at.rows[a] = i
+			}
+		}
+	})
+	return at.rows
+}
+
+// LookupFlag returns the flag of the newest release that name is a spelling
+// of. The two leading dashes may be left out.
+func LookupFlag(name string) (Flag, bool) { return LookupFlagIn(0, name) }
+
+// LookupFlagIn is LookupFlag for a release.
+func LookupFlagIn(r Release, name string) (Flag, bool) {
 	if !strings.HasPrefix(name, "-") {
 		name = "--" + name
 	}
-	i, ok := flagIndex()[name]
+	i, ok := flagIndex(r)[name]
 	if !ok {
 		return Flag{}, false
 	}
@@ -209,12 +238,18 @@ func Renamed(name string) (string, bool) {
 	return to, ok
 }
 
-// Nearest returns the flags whose names are most like name, best first, at
-// most three; none where nothing is alike.
-func Nearest(name string) []string {
+// Nearest returns the flags of the newest release whose names are most like
+// name, best first, at most three; none where nothing is alike.
+func Nearest(name string) []string { return NearestIn(0, name) }
+
+// NearestIn is Nearest for a release.
+func NearestIn(r Release, name string) []string {
 	name, _, _ = strings.Cut(name, "=")
+	index := flagIndex(r)
 	if to, ok := renamed[name]; ok {
-		return []string{to}
+		if _, has := index[to]; has {
+			return []string{to}
+		}
 	}
 	type near struct {
 		name string
@@ -222,7 +257,7 @@ func Nearest(name string) []string {
 	}
 	asked := strings.Split(strings.Trim(strings.ReplaceAll(name, "_", "-"), "-"), "-")
 	var found []near
-	for flag := range flagIndex() {
+	for flag := range index {
 		cost := unlike(name, flag, asked)
 		if cost < 0.42 {
 			found = append(found, near{flag, cost})

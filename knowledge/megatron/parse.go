@@ -19,7 +19,7 @@ type Args struct {
 
 // Given reports whether the command line names the flag, under any spelling.
 func (a *Args) Given(name string) bool {
-	f, ok := LookupFlag(name)
+	f, ok := LookupFlagIn(a.Run.Release, name)
 	return ok && a.given[f.field]
 }
 
@@ -58,6 +58,7 @@ func Parse(run Run) (*Args, []ParseError) {
 		args: &Args{Options: defaultOptions, Run: run, given: make([]bool, fieldCount)},
 		argv: run.Argv,
 	}
+	olderDefaults(run.Release.OrNewest(), &p.args.Options)
 	p.options = reflect.ValueOf(&p.args.Options).Elem()
 	p.parse()
 	return p.args, p.errors
@@ -83,7 +84,7 @@ type parser struct {
 }
 
 func (p *parser) parse() {
-	index := flagIndex()
+	index := flagIndex(p.args.Run.Release)
 	last := "" // the flag before a stray value
 	for i := 0; i < len(p.argv); {
 		word := p.argv[i]
@@ -119,11 +120,15 @@ func (p *parser) parse() {
 				p.fail(ParseError{Fault: AsksForHelp, Flag: word})
 				continue
 			}
+			if slices.Contains(p.args.Run.Extra, name) {
+				i = j // a fork's own flag, with whatever follows it
+				continue
+			}
 			var values []string
 			if hasExplicit {
 				values = []string{explicit}
 			}
-			p.fail(ParseError{Fault: UnknownFlag, Flag: name, Values: append(values, p.argv[i:j]...), Nearest: Nearest(name)})
+			p.fail(ParseError{Fault: UnknownFlag, Flag: name, Values: append(values, p.argv[i:j]...), Nearest: NearestIn(p.args.Run.Release, name)})
 			i = j
 			continue
 		}
@@ -174,7 +179,7 @@ func (p *parser) take(f *Flag, name, explicit string, hasExplicit bool, words []
 			return 0
 		}
 		on := f.Action == SetTrue || f.Action == Toggle && !strings.HasPrefix(name, "--no-")
-		p.options.Field(f.field).SetBool(on)
+		f.switchOn(p.options.Field(f.field), on)
 		p.args.given[f.field] = true
 		return 0
 	}
@@ -213,10 +218,23 @@ func (f *Flag) count() int {
 	return 1
 }
 
+// switchOn stores a switch. Its destination may hold a word today where an
+// older release had a switch.
+func (f *Flag) switchOn(field reflect.Value, on bool) {
+	switch field.Kind() {
+	case reflect.Bool:
+		field.SetBool(on)
+	case reflect.String:
+		field.SetString(strconv.FormatBool(on))
+	}
+}
+
 // store converts the words and puts them into the field; it returns the fault
 // of the first word that Megatron would refuse.
 func (f *Flag) store(field reflect.Value, words []string) Fault {
 	switch to := field.Addr().Interface().(type) {
+	case *bool:
+		*to = words[0] != "" // a flag that took a word in an older release
 	case *int:
 		return keep(to, words[0], parseInt)
 	case *Opt[int]:
@@ -285,7 +303,9 @@ func (f *Flag) parseWord(word string) (string, Fault) {
 	choices := f.Choices
 	switch f.Type {
 	case GraphModule:
-		choices = graphModules
+		if len(choices) == 0 {
+			choices = graphModules
+		}
 	case Signal:
 		if !strings.HasPrefix(word, "SIG") {
 			return "", BadChoice

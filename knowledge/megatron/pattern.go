@@ -1,6 +1,7 @@
 package megatron
 
 import (
+	"math"
 	"strconv"
 	"strings"
 )
@@ -125,4 +126,39 @@ func (e *expression) atom() (term, bool) {
 	}
 	e.rest = e.rest[end:]
 	return term{n: n}, true
+}
+
+// AllocateHybrid spreads attention and MLP layers over a hybrid model by their
+// ratios, as releases up to 0.16 do
+// (megatron/core/ssm/mamba_hybrid_layer_allocation.py:34).
+func AllocateHybrid(layers int, attention, mlp float64) string {
+	if layers <= 0 || layers > maxPattern {
+		return ""
+	}
+	pattern := []byte(strings.Repeat("M", layers))
+	mamba := layers - place(pattern, '*', int(math.RoundToEven(float64(layers)*attention)), layers, 1)
+	place(pattern, '-', int(math.RoundToEven(float64(layers)*mlp)), mamba, 0)
+	return string(pattern)
+}
+
+// place replaces count of the free Mamba layers, evenly spread with the given
+// number of sections more than layers, and returns count.
+func place(pattern []byte, letter byte, count, free, more int) int {
+	if count <= 0 {
+		return 0
+	}
+	section := float64(free-count) / float64(count+more)
+	x := section
+	for i := range pattern {
+		if pattern[i] != 'M' {
+			continue
+		}
+		if x < 0.5 {
+			pattern[i] = letter
+			x += section
+		} else {
+			x--
+		}
+	}
+	return count
 }

@@ -19,4 +19,8 @@ type Run struct {
 	// Env is the environment that the ranks start with; a variable that is absent
 	// is unset.
 	Env map[string]string `json:"env,omitempty"`
+	// Release is the Megatron-LM release that runs; zero means the newest.
+	Release Release `json:"-"`
+	// Extra are flags of a fork, which are not judged; a value may follow each.
+	Extra []string `json:"-"`
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"strings"
 	"sync"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -31,6 +32,7 @@ type lineIn struct {
 	WorldSize json.RawMessage `json:"world_size"`
 	Arch      json.RawMessage `json:"arch"`
 	Env       json.RawMessage `json:"env"`
+	Megatron  json.RawMessage `json:"megatron"`
 }
 
 type lineOut struct {
@@ -48,7 +50,7 @@ type lineFault struct {
 }
 
 // Batch judges one line of a batch, a JSON object with argv, world_size, arch,
-// and optionally id, entry and env; the answer is one line of JSON without its
+// and optionally id, entry, env and megatron; the answer is one line of JSON without its
 // end. A line that cannot be read is answered with an error.
 func Batch(line []byte) []byte { return BatchIn(line, lang.EN) }
 
@@ -62,6 +64,7 @@ func BatchIn(line []byte, l lang.Lang) []byte {
 		return fault(nil, "", "the line is not a JSON object")
 	}
 	run := megatron.Run{Arch: 9}
+	version := "main"
 	for _, f := range []struct {
 		name     string
 		raw      json.RawMessage
@@ -74,6 +77,7 @@ func BatchIn(line []byte, l lang.Lang) []byte {
 		{"world_size", in.WorldSize, &run.WorldSize, true, "a whole number of at least 1"},
 		{"arch", in.Arch, &run.Arch, false, "the compute capability's major number, such as 8, 9 or 10"},
 		{"env", in.Env, &run.Env, false, "an object of strings"},
+		{"megatron", in.Megatron, &version, false, "a release of Megatron-LM such as 0.17.1, or main"},
 	} {
 		if f.raw == nil || string(f.raw) == "null" {
 			if f.required {
@@ -85,7 +89,11 @@ func BatchIn(line []byte, l lang.Lang) []byte {
 			return fault(in.ID, f.name, fmt.Sprintf("%s is %s: give %s", f.name, clip(string(f.raw)), f.want))
 		}
 	}
+	match, known := megatron.ParseRelease(version)
+	run.Release = match.Release
 	switch {
+	case !known:
+		return fault(in.ID, "megatron", fmt.Sprintf("megatron is %q: give a release that is known (%s), a range such as >=0.16,<0.18, or a release's commit", clip(version), releaseNames()))
 	case run.WorldSize < 1:
 		return fault(in.ID, "world_size", fmt.Sprintf("world_size is %d: give a whole number of at least 1", run.WorldSize))
 	case run.Arch < 7:
@@ -101,6 +109,15 @@ func BatchIn(line []byte, l lang.Lang) []byte {
 		out.Problems = append(out.Problems, p)
 	}
 	return encode(out)
+}
+
+// releaseNames lists the releases that are known, oldest first.
+func releaseNames() string {
+	var names []string
+	for _, r := range megatron.Releases() {
+		names = append(names, r.String())
+	}
+	return strings.Join(names, ", ")
 }
 
 func fault(id json.RawMessage, field, message string) []byte {

@@ -25,8 +25,9 @@ func CheckConfig(c *megatron.Config, l lang.Lang) Verdict { return judge(c, nil,
 
 // Legal reports whether Megatron would start c. It stops at the first problem.
 func Legal(c *megatron.Config) bool {
-	for i := range table() {
-		r := &table()[i]
+	rows := tableOf(c.Release)
+	for i := range rows {
+		r := &rows[i]
 		if r.stage != advising && r.severity == Error && r.broken(c) {
 			return false
 		}
@@ -49,7 +50,7 @@ func judge(c *cfg, errs []megatron.ParseError, l lang.Lang) Verdict {
 			unread = append(unread, e.Known.Name)
 		}
 	}
-	rows := table()
+	rows := tableOf(c.Release)
 	var hit []*row
 	for i := range rows {
 		r := &rows[i]
@@ -149,7 +150,7 @@ func valueOf(c *cfg, name string, l lang.Lang) string {
 		}
 		return clip(v)
 	}
-	f, ok := megatron.LookupFlag(name)
+	f, ok := megatron.LookupFlagIn(c.Release, name)
 	if !ok {
 		return ""
 	}
@@ -274,12 +275,7 @@ func parserProblem(e megatron.ParseError, c *cfg, l lang.Lang) Problem {
 	var message, fix lang.Text
 	switch e.Fault {
 	case megatron.UnknownFlag:
-		message = t(fmt.Sprintf("Megatron has no flag %s", e.Flag), fmt.Sprintf("Megatron 没有参数 %s", e.Flag))
-		if len(e.Nearest) > 0 {
-			fix = t("use "+strings.Join(e.Nearest, " or "), "改用 "+strings.Join(e.Nearest, " 或 "))
-		} else {
-			fix = t("remove it: no flag of Megatron is like it", "去掉它：Megatron 没有相近的参数")
-		}
+		message, fix = unknownFlag(e, c.Release)
 	case megatron.StrayValue:
 		message = t(fmt.Sprintf("%q belongs to no flag", words), fmt.Sprintf("%q 不属于任何参数", words))
 		if e.Flag != "" {

@@ -30,10 +30,13 @@ type conformanceCase struct {
 	Error   string            `json:"error"`
 	Where   string            `json:"where"`
 	Class   string            `json:"class"`
+	// Megatron is the release whose code judged.
+	Megatron string `json:"megatron"`
 }
 
 func (c conformanceCase) run() megatron.Run {
-	return megatron.Run{Entry: c.Entry, Argv: c.Argv, WorldSize: c.World, Arch: c.Arch, Env: c.Env}
+	match, _ := megatron.ParseRelease(c.Megatron)
+	return megatron.Run{Entry: c.Entry, Argv: c.Argv, WorldSize: c.World, Arch: c.Arch, Env: c.Env, Release: match.Release}
 }
 
 // configurationsFile holds configurations that Megatron's own code has judged,

@@ -81,7 +81,7 @@ func batchRows() []row {
 			why:  t("each data-parallel rank runs a whole number of microbatches", "每个数据并行 rank 要跑整数个微批"),
 			do:   t("choose a multiple of micro batch × DP", "取微批 × DP 的倍数"),
 			broken: func(c *cfg) bool {
-				return !c.StepBatchSizeSchedule.OK && !c.DecreaseBatchSizeIfNeeded && c.DP > 0 && c.MicroBatchSize.V > 0 &&
+				return !c.StepBatchSizeSchedule.OK && !rampsUp(c) && !c.DecreaseBatchSizeIfNeeded && c.DP > 0 && c.MicroBatchSize.V > 0 &&
 					!multiple(c.GlobalBatchSize.V, c.MicroBatchSize.V*c.DP*c.GTP)
 			},
 			fix: func(c *cfg) lang.Text { return fixBatch(c.GlobalBatchSize.V, c.MicroBatchSize.V*c.DP*c.GTP) }, after: "eval-batch-divisible",
@@ -93,7 +93,7 @@ func batchRows() []row {
 			why:  t("rounding down may leave nothing", "向下取整后可能一个不剩"),
 			do:   t("raise the global batch, or lower the micro batch or DP", "增大全局批，或减小微批、DP"),
 			broken: func(c *cfg) bool {
-				return !c.StepBatchSizeSchedule.OK && c.DP > 0 && c.MicroBatchSize.V > 0 && c.GlobalBatchSize.V > 0 && c.Microbatches < 1 &&
+				return !c.StepBatchSizeSchedule.OK && !rampsUp(c) && c.DP > 0 && c.MicroBatchSize.V > 0 && c.GlobalBatchSize.V > 0 && c.Microbatches < 1 &&
 					(c.DecreaseBatchSizeIfNeeded || multiple(c.GlobalBatchSize.V, c.MicroBatchSize.V*c.DP*c.GTP))
 			},
 		},

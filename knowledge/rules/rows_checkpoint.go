@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
 func checkpointRows() []row {
@@ -13,7 +14,9 @@ func checkpointRows() []row {
 			id: "checkpoint-args-need-load", flags: "--load --pretrained-checkpoint --use-checkpoint-args", source: inArgs + "94",
 			when: t("--use-checkpoint-args", ""), must: t("--load or --pretrained-checkpoint must be given", "必须给 --load 或 --pretrained-checkpoint"),
 			why: t("the arguments are read from that checkpoint", "参数要从该检查点读取"), do: t("add --load", "加上 --load"),
-			broken: func(c *cfg) bool { return c.UseCheckpointArgs && !c.Load.OK && !c.PretrainedCheckpoint.OK },
+			broken: func(c *cfg) bool {
+				return c.UseCheckpointArgs && !c.Load.OK && (!c.PretrainedCheckpoint.OK || c.Release < megatron.V016)
+			},
 		},
 		{
 			id: "checkpoint-args-not-local", flags: local + " --use-checkpoint-args", source: inArgs + "95",
@@ -167,7 +170,7 @@ func overlapRows() []row {
 			when: t("--overlap-param-gather", ""), must: t("--use-distributed-optimizer, --use-megatron-fsdp or --optimizer dist_muon must be given", "必须使用 --use-distributed-optimizer、--use-megatron-fsdp 或 --optimizer dist_muon"),
 			why: t("without sharding there is nothing to gather", "没有分片就无需收集"), do: t("add --use-distributed-optimizer", "加上 --use-distributed-optimizer"),
 			broken: func(c *cfg) bool {
-				return c.Asked.OverlapParamGather && !c.Asked.UseDistributedOptimizer && !c.UseMegatronFsdp && c.Asked.Optimizer != "dist_muon"
+				return c.Asked.OverlapParamGather && !c.Asked.UseDistributedOptimizer && !c.UseMegatronFsdp && (c.Asked.Optimizer != "dist_muon" || c.Release < megatron.V017)
 			},
 		},
 		{

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
 func expertRows() []row {
@@ -68,7 +69,7 @@ func expertRows() []row {
 			broken: func(c *cfg) bool {
 				f := c.MoeLayerFreq
 				mixed := f.IsList && slices.Contains(f.List, 0) || !f.IsList && f.N > 1
-				return c.Experts == 0 && c.MoeFfnHiddenSize.OK && !mixed
+				return c.Experts == 0 && c.MoeFfnHiddenSize.OK && (!mixed || c.Release < megatron.V018)
 			},
 		},
 		{
@@ -82,6 +83,9 @@ func expertRows() []row {
 			when: t("--moe-single-grouped-weight with fp8 or fp4", "--moe-single-grouped-weight 且用 fp8 或 fp4"), must: t("the recipe must be mxfp8 or nvfp4", "配方必须是 mxfp8 或 nvfp4"),
 			why: t("other quantised weights cannot be cast in groups yet", "其他量化权重尚不能成组转换"), do: t("drop --moe-single-grouped-weight", "去掉 --moe-single-grouped-weight"),
 			broken: func(c *cfg) bool {
+				if c.Release < megatron.V019 {
+					return c.MoeSingleGroupedWeight && (c.Fp4.OK || !c.Fp8.OK || c.Fp8Recipe != "mxfp8")
+				}
 				return c.MoeSingleGroupedWeight && (c.Fp8.OK && c.Fp8Recipe != "mxfp8" || c.Fp4.OK && c.Fp4Recipe != "nvfp4")
 			},
 		},
@@ -126,7 +130,7 @@ func expertRows() []row {
 			when: t("the flex dispatcher with deepep (its default)", "flex 分发器且后端为 deepep（默认）"), must: t("--moe-pad-expert-input-to-capacity must not be given", "不能使用 --moe-pad-expert-input-to-capacity"),
 			why: t("DeepEP sends the real number of tokens", "DeepEP 按实际 token 数发送"), do: t("use --moe-token-dispatcher-type alltoall, or drop the padding", "改用 --moe-token-dispatcher-type alltoall，或去掉填充"),
 			broken: func(c *cfg) bool {
-				return c.MoeTokenDispatcherType == "flex" && c.MoePadExpertInputToCapacity && (c.MoeEnableDeepep || c.MoeFlexDispatcherBackend == "deepep")
+				return c.MoeTokenDispatcherType == "flex" && c.MoePadExpertInputToCapacity && (c.MoeEnableDeepep || c.MoeFlexDispatcherBackend == "deepep" || c.Release < megatron.V016)
 			},
 		},
 		{
@@ -179,7 +183,7 @@ func expertRows() []row {
 			when: t("--moe-shared-expert-overlap with a shared expert", "有共享专家且使用 --moe-shared-expert-overlap"), must: t("--moe-token-dispatcher-type must be alltoall or flex (allgather is the default)", "--moe-token-dispatcher-type 必须是 alltoall 或 flex（默认是 allgather）"),
 			why: t("the shared expert runs beside the all-to-all", "共享专家与 all-to-all 并行执行"), do: t("use --moe-token-dispatcher-type alltoall", "改用 --moe-token-dispatcher-type alltoall"),
 			broken: func(c *cfg) bool {
-				return c.MoeSharedExpertIntermediateSize.OK && c.MoeSharedExpertOverlap && !allToAll(c)
+				return c.MoeSharedExpertIntermediateSize.OK && c.MoeSharedExpertOverlap && (!allToAll(c) || c.MoeTokenDispatcherType != "alltoall" && c.Release < megatron.V018)
 			},
 		},
 		{
@@ -203,7 +207,7 @@ func expertRows() []row {
 			when: t("--moe-expert-rank-capacity-factor", ""), must: t("--moe-flex-dispatcher-backend must be hybridep or ncclep", "--moe-flex-dispatcher-backend 必须是 hybridep 或 ncclep"),
 			why: t("only they drop tokens by rank", "只有它们按 rank 丢弃 token"), do: t("use --moe-flex-dispatcher-backend hybridep", "改用 --moe-flex-dispatcher-backend hybridep"),
 			broken: func(c *cfg) bool {
-				return c.MoeExpertRankCapacityFactor.OK && !slices.Contains([]string{"hybridep", "ncclep"}, c.MoeFlexDispatcherBackend)
+				return c.MoeExpertRankCapacityFactor.OK && c.MoeFlexDispatcherBackend != "hybridep" && (c.MoeFlexDispatcherBackend != "ncclep" || c.Release < megatron.V019)
 			},
 		},
 		{
@@ -211,7 +215,8 @@ func expertRows() []row {
 			when: t("--moe-expert-rank-capacity-factor with hybridep", "--moe-expert-rank-capacity-factor 且后端为 hybridep"), must: t("--use-transformer-engine-op-fuser or --moe-use-grouped-tensor must be given", "必须加 --use-transformer-engine-op-fuser 或 --moe-use-grouped-tensor"),
 			why: t("the dropped layout is read by them only", "只有它们能读取丢弃后的布局"), do: t("add --use-transformer-engine-op-fuser", "加上 --use-transformer-engine-op-fuser"),
 			broken: func(c *cfg) bool {
-				return c.MoeExpertRankCapacityFactor.OK && c.MoeFlexDispatcherBackend == "hybridep" && !c.UseTransformerEngineOpFuser && !c.MoeUseGroupedTensor
+				backend := c.MoeFlexDispatcherBackend == "hybridep" || c.Release < megatron.V019
+				return c.MoeExpertRankCapacityFactor.OK && backend && !c.UseTransformerEngineOpFuser && (!c.MoeUseGroupedTensor || c.Release < megatron.Main)
 			},
 		},
 		{
@@ -225,14 +230,16 @@ func expertRows() []row {
 			when: t("--moe-router-enable-expert-bias", ""), must: t("--moe-router-score-function must be sigmoid or sqrtsoftplus (softmax is the default)", "--moe-router-score-function 必须是 sigmoid 或 sqrtsoftplus（默认是 softmax）"),
 			why: t("the bias is added to scores that do not depend on each other", "偏置要加在相互独立的得分上"), do: t("add --moe-router-score-function sigmoid", "加上 --moe-router-score-function sigmoid"),
 			broken: func(c *cfg) bool {
-				return c.MoeRouterEnableExpertBias && !slices.Contains([]string{"sigmoid", "sqrtsoftplus"}, c.MoeRouterScoreFunction)
+				return c.MoeRouterEnableExpertBias && c.MoeRouterScoreFunction != "sigmoid" && (c.MoeRouterScoreFunction != "sqrtsoftplus" || c.Release < megatron.V018)
 			},
 		},
 		{
 			id: "router-padding-needs-quantization", flags: "--moe-router-padding-for-quantization --fp8-format --fp4-format", source: inConfig + "2651", effect: PerformanceOnly,
 			when: t("--moe-router-padding-for-quantization", ""), must: t("fp8 or fp4 must be on", "必须启用 fp8 或 fp4"),
 			why: t("tokens are padded to the block sizes of quantised kernels", "token 按量化内核的块大小填充"), do: t("drop --moe-router-padding-for-quantization", "去掉 --moe-router-padding-for-quantization"),
-			broken: func(c *cfg) bool { return c.MoeRouterPaddingForQuantization && !c.Fp8.OK && !c.Fp4.OK },
+			broken: func(c *cfg) bool {
+				return c.MoeRouterPaddingForQuantization && !c.Fp8.OK && (!c.Fp4.OK || c.Release < megatron.V016)
+			},
 		},
 		{
 			id: "router-padding-dispatcher", flags: "--moe-token-dispatcher-type --moe-router-padding-for-quantization", source: inConfig + "2656",
@@ -316,7 +323,10 @@ func expertRows() []row {
 			id: "deepep-needs-several-ranks", flags: "--moe-flex-dispatcher-backend " + epFlag + " --expert-tensor-parallel-size", source: "megatron/core/transformer/moe/token_dispatcher.py:1836", stage: building, at: 8000,
 			when: t("the flex dispatcher with deepep (its default)", "flex 分发器且后端为 deepep（默认）"), must: t("ETP × EP must be above 1", "ETP × EP 必须大于 1"),
 			why: t("there is nobody to send tokens to; found only when the model is built", "没有可发送的对象；要到构建模型时才发现"), do: t("use EP above 1, or --moe-token-dispatcher-type alltoall", "取 EP > 1，或改用 --moe-token-dispatcher-type alltoall"),
-			broken: func(c *cfg) bool { return flexBackend(c, "deepep") && c.ETP*c.EP <= 1 },
+			broken: func(c *cfg) bool {
+				any := c.MoeTokenDispatcherType == "flex" && c.Experts > 0 && c.Release < megatron.V017
+				return (any || flexBackend(c, "deepep")) && c.ETP*c.EP <= 1
+			},
 		},
 		{
 			id: "ncclep-needs-several-ranks", flags: "--moe-flex-dispatcher-backend " + epFlag + " --expert-tensor-parallel-size", source: "megatron/core/transformer/moe/token_dispatcher.py:1854", stage: building, at: 8001,
@@ -472,7 +482,11 @@ func expertOverlapRows() []row {
 			id: "expert-overlap-graph-modules", flags: "--cuda-graph-modules " + overlap, source: inConfig + "3065",
 			when: t(overlap+" with --cuda-graph-impl transformer_engine", overlap+" 且 --cuda-graph-impl transformer_engine"), must: t("moe and mlp must not be CUDA graph modules", "CUDA graph 模块不能含 moe 与 mlp"), why: why, do: t("remove moe and mlp", "去掉 moe 与 mlp"),
 			broken: has(func(c *cfg) bool {
-				return c.CudaGraphImpl == "transformer_engine" && (slices.Contains(c.GraphModules, "moe") || slices.Contains(c.GraphModules, "mlp"))
+				covers := slices.Contains(c.GraphModules, "moe") || slices.Contains(c.GraphModules, "mlp")
+				if c.Release < megatron.V018 {
+					return c.CudaGraphImpl != "none" && (c.CudaGraphImpl != "transformer_engine" || covers)
+				}
+				return c.CudaGraphImpl == "transformer_engine" && covers
 			}),
 		},
 		{

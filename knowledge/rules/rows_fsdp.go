@@ -1,6 +1,11 @@
 package rules
 
-import "slices"
+import (
+	"slices"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+)
 
 func fsdpRows() []row {
 	torch := t("--use-torch-fsdp2", "")
@@ -136,7 +141,7 @@ func fsdpRows() []row {
 			id: "emerging-optimizer-no-torch-fsdp2", flags: "--optimizer --use-torch-fsdp2", source: inArgs + "1739", effect: ChangesExperiment,
 			when: torch, must: t("--optimizer must be adam or sgd", "--optimizer 必须是 adam 或 sgd"),
 			why: t("the emerging optimizers need whole matrices", "新式优化器需要完整矩阵"), do: t("use --optimizer adam", "改用 --optimizer adam"),
-			broken: func(c *cfg) bool { return c.UseTorchFsdp2 && emerging(c) },
+			broken: func(c *cfg) bool { return c.UseTorchFsdp2 && muonOnly(c) },
 		},
 		{
 			id: "megatron-fsdp-version", flags: "--megatron-fsdp-version", source: inDDP + "257",
@@ -151,6 +156,11 @@ func fsdpRows() []row {
 			broken: func(c *cfg) bool { return c.UseTorchFsdp2 && c.UseMegatronFsdp },
 		},
 	})
+}
+
+// muonOnly is emerging, and up to 0.17 Muon alone.
+func muonOnly(c *cfg) bool {
+	return emerging(c) && (c.Release >= megatron.V018 || strings.Contains(c.Optimizer, "muon"))
 }
 
 // emerging reports an optimizer that is neither adam nor sgd.

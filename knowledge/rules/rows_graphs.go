@@ -3,6 +3,8 @@ package rules
 import (
 	"slices"
 	"strings"
+
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
 func graphRows() []row {
@@ -89,7 +91,9 @@ func graphRows() []row {
 			id: "full-iteration-no-nan-check", flags: "--no-check-for-nan-in-loss-and-grad " + impl, source: inArgs + "1236",
 			when: t(impl+" full_iteration", ""), must: t("--no-check-for-nan-in-loss-and-grad must be given", "必须加 --no-check-for-nan-in-loss-and-grad"),
 			why: t("the check reads a value on the host in the middle of the graph", "该检查要在图中间由主机读取数值"), do: t("add --no-check-for-nan-in-loss-and-grad", "加上 --no-check-for-nan-in-loss-and-grad"),
-			broken: func(c *cfg) bool { return c.CudaGraphImpl == "full_iteration" && c.CheckForNanInLossAndGrad },
+			broken: func(c *cfg) bool {
+				return c.CudaGraphImpl == "full_iteration" && c.CheckForNanInLossAndGrad && (c.Release >= megatron.V017 || !c.InferenceDynamicBatching)
+			},
 		},
 		{
 			id: "inference-graph-count", flags: "--inference-dynamic-batching-num-cuda-graphs " + impl, source: inArgs + "1248",
@@ -119,7 +123,7 @@ func graphRows() []row {
 			when: t("CUDA graphs other than full_iteration", "CUDA graph（非 full_iteration）"), must: t("--cpu-offloading-num-layers must not be given", "不能使用 --cpu-offloading-num-layers"),
 			why: captured, do: t("drop one of the two", "去掉其中一个"),
 			broken: func(c *cfg) bool {
-				return c.CPUOffload && c.CudaGraphImpl != "none" && c.CudaGraphImpl != "full_iteration"
+				return c.CPUOffload && c.CudaGraphImpl != "none" && (c.CudaGraphImpl != "full_iteration" || c.Release < megatron.V018)
 			},
 		},
 		{
@@ -237,7 +241,7 @@ func graphRows() []row {
 			when: t("CUDA graphs with activation offloading", "CUDA graph 且启用激活卸载"), must: t(impl+" must be transformer_engine or full_iteration, or local without the moe module", impl+" 必须是 transformer_engine 或 full_iteration，或 local 且不含 moe 模块"),
 			why: captured, do: t("use "+impl+" transformer_engine", "改用 "+impl+" transformer_engine"),
 			broken: func(c *cfg) bool {
-				partial := c.CudaGraphImpl == "local" && len(c.OffloadModules) > 0 && expertOffload(c.OffloadModules) && !graph("moe")(c)
+				partial := c.Release >= megatron.V019 && c.CudaGraphImpl == "local" && len(c.OffloadModules) > 0 && expertOffload(c.OffloadModules) && !graph("moe")(c)
 				return graphOffload(c) && c.CudaGraphImpl == "local" && !partial
 			},
 			after: "local-graph-offload-modules",

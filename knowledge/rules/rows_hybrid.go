@@ -2,8 +2,10 @@ package rules
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
 func hybridRows() []row {
@@ -34,7 +36,13 @@ func hybridRows() []row {
 			id: "hybrid-one-kind-of-attention", flags: pattern, source: inHybrid + "298", at: 786, effect: ChangesExperiment,
 			when: t(pattern, ""), must: t("* must not stand beside D or +", "* 不能与 D 或 + 同时出现"),
 			why: t("attention and latent attention cannot share a model configuration", "普通注意力与潜变量注意力不能共用一个模型配置"), do: t("use one kind of attention", "只用一种注意力"),
-			broken: func(c *cfg) bool { return c.Hybrid != nil && c.Hybrid.Mixed },
+			broken: func(c *cfg) bool {
+				latent := "D+"
+				if c.Release < megatron.V019 {
+					latent = "D"
+				}
+				return c.Hybrid != nil && c.Hybrid.Mixed && strings.ContainsAny(c.HybridLayerPattern.V, latent)
+			},
 		},
 		{
 			id: "hybrid-pipes-no-first-count", flags: ppFirst + " " + pattern, source: inArgs + "804",

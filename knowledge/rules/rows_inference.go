@@ -1,6 +1,10 @@
 package rules
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+)
 
 // inferenceRows are the checks on modes that training runs seldom use:
 // inference-optimised layers, batch-invariant kernels and hyper-connections.
@@ -59,7 +63,7 @@ func inferenceRows() []row {
 			id: "optimized-moe-gated-backend", flags: "--inference-grouped-gemm-backend --swiglu " + impl, source: inConfig + "1622", when: expertLayers,
 			must: t("a gated activation needs --inference-grouped-gemm-backend torch or vllm", "门控激活需要 --inference-grouped-gemm-backend torch 或 vllm"), why: kernels, do: t("use --inference-grouped-gemm-backend vllm", "改用 --inference-grouped-gemm-backend vllm"),
 			broken: experts(func(c *cfg) bool {
-				return c.Gated && !slices.Contains([]string{"torch", "vllm"}, c.InferenceGroupedGemmBackend)
+				return c.Gated && (c.Release < megatron.Main || !slices.Contains([]string{"torch", "vllm"}, c.InferenceGroupedGemmBackend))
 			}),
 		},
 		{

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
 func modelRows() []row {
@@ -215,7 +216,8 @@ func modelRows() []row {
 			why:  t("groups are spread over the ranks, or each copied to as many ranks", "各组要么均分到 rank 上，要么各自复制到同样多的 rank 上"),
 			do:   t("change --num-query-groups or TP", "调整 --num-query-groups 或 TP"),
 			broken: func(c *cfg) bool {
-				return c.GroupQueryAttention && c.TP > 0 && !multiple(c.NumQueryGroups, c.TP) && !multiple(c.TP, c.NumQueryGroups)
+				// A divisor of TP will do from 0.16 on.
+				return c.GroupQueryAttention && c.TP > 0 && !multiple(c.NumQueryGroups, c.TP) && (c.Release < megatron.V016 || !multiple(c.TP, c.NumQueryGroups))
 			},
 		},
 		{
@@ -236,11 +238,14 @@ func modelRows() []row {
 		},
 		{
 			id: "gdn-key-heads-fit-tp", flags: "--linear-num-key-heads " + tpFlag + " " + cpFlag, source: inConfig + "1502", effect: ChangesExperiment,
-			when:   t("a gated delta net", "门控 delta 网络"),
-			must:   t("--linear-num-key-heads must be a multiple of TP × CP", "--linear-num-key-heads 必须是 TP × CP 的整数倍"),
-			why:    t("the heads are spread over both axes", "这些头分布在两个并行维度上"),
-			do:     t("use smaller TP × CP, or more key heads", "减小 TP × CP，或增加 key 头"),
-			broken: func(c *cfg) bool { return gatedDelta(c) && c.TP*c.CP > 0 && !multiple(c.LinearNumKeyHeads, c.TP*c.CP) },
+			when: t("a gated delta net", "门控 delta 网络"),
+			must: t("--linear-num-key-heads must be a multiple of TP × CP", "--linear-num-key-heads 必须是 TP × CP 的整数倍"),
+			why:  t("the heads are spread over both axes", "这些头分布在两个并行维度上"),
+			do:   t("use smaller TP × CP, or more key heads", "减小 TP × CP，或增加 key 头"),
+			broken: func(c *cfg) bool {
+				n := gatedDeltaSplit(c)
+				return gatedDelta(c) && n > 0 && !multiple(c.LinearNumKeyHeads, n)
+			},
 		},
 		{
 			id: "gdn-value-heads-fit-tp", flags: "--linear-num-value-heads " + tpFlag + " " + cpFlag, source: inConfig + "1506", effect: ChangesExperiment,
@@ -249,7 +254,8 @@ func modelRows() []row {
 			why:  t("the heads are spread over both axes", "这些头分布在两个并行维度上"),
 			do:   t("use smaller TP × CP, or more value heads", "减小 TP × CP，或增加 value 头"),
 			broken: func(c *cfg) bool {
-				return gatedDelta(c) && c.TP*c.CP > 0 && !multiple(c.LinearNumValueHeads, c.TP*c.CP)
+				n := gatedDeltaSplit(c)
+				return gatedDelta(c) && n > 0 && !multiple(c.LinearNumValueHeads, n)
 			},
 			after: "gdn-key-heads-fit-tp",
 		},
@@ -300,9 +306,9 @@ func modelRows() []row {
 			why:  t("the indexer needs all keys", "索引器需要全部 key"),
 			do:   t("use --cp-comm-type allgather", "改用 --cp-comm-type allgather"),
 			broken: func(c *cfg) bool {
-				return c.Variant == "dsa" && c.CP > 1 && slices.ContainsFunc(c.CpCommType, func(s string) bool {
+				return c.Variant == "dsa" && c.CP > 1 && (c.Release < megatron.V019 || slices.ContainsFunc(c.CpCommType, func(s string) bool {
 					return strings.ToLower(strings.ReplaceAll(s, "_", "")) != "allgather"
-				})
+				}))
 			},
 		},
 		{
@@ -486,6 +492,15 @@ func required(id, flag string, given func(*cfg) bool) row {
 		do:     t("add "+flag, "加上 "+flag),
 		broken: func(c *cfg) bool { return !given(c) },
 	}
+}
+
+// gatedDeltaSplit is over how many ranks the heads of a delta net are spread:
+// context parallelism takes part from 0.18 on.
+func gatedDeltaSplit(c *cfg) int {
+	if c.Release < megatron.V018 {
+		return c.TP
+	}
+	return c.TP * c.CP
 }
 
 func gatedDelta(c *cfg) bool { return c.Variant == "gdn" || c.Variant == "gdn2" }

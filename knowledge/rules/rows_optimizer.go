@@ -1,5 +1,9 @@
 package rules
 
+import (
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+)
+
 func optimizerRows() []row {
 	const aware = "--use-precision-aware-optimizer"
 	dtype := func(id, flag, line string, value func(*cfg) string) row {
@@ -15,7 +19,7 @@ func optimizerRows() []row {
 			id: "emerging-optimizer-ckpt-format", flags: "--ckpt-format --optimizer", source: inArgs + "1741",
 			when: t("--optimizer muon, lion, soap and the like", "--optimizer muon、lion、soap 等"), must: t("--ckpt-format must be torch or torch_dist", "--ckpt-format 必须是 torch 或 torch_dist"),
 			why: t("their states are whole matrices that the other formats do not know", "其状态是整块矩阵，其他格式不支持"), do: t("use --ckpt-format torch_dist", "改用 --ckpt-format torch_dist"),
-			broken: func(c *cfg) bool { return emerging(c) && c.CkptFormat != "torch" && c.CkptFormat != "torch_dist" },
+			broken: func(c *cfg) bool { return muonOnly(c) && c.CkptFormat != "torch" && c.CkptFormat != "torch_dist" },
 		},
 		{
 			id: "no-gloo-needs-dist-ckpt", flags: "--ckpt-format --disable-gloo-process-groups --use-distributed-optimizer", source: inArgs + "1750",
@@ -110,6 +114,9 @@ func optimizerRows() []row {
 			when: t(aware+", unless Megatron-FSDP 2", aware+"，Megatron-FSDP 2 除外"), must: t("--use-distributed-optimizer must be given", "必须使用 --use-distributed-optimizer"),
 			why: t("found only when the optimizer is built", "要到构建优化器时才发现"), do: t("add --use-distributed-optimizer", "加上 --use-distributed-optimizer"),
 			broken: func(c *cfg) bool {
+				if c.Release < megatron.Main { // found when the configuration is made
+					return c.UsePrecisionAwareOptimizer && !c.UseDistributedOptimizer
+				}
 				return c.Trains() && !emerging(c) && (!c.UseMegatronFsdp || c.MegatronFsdpVersion != 2) && c.UsePrecisionAwareOptimizer && !c.UseDistributedOptimizer
 			},
 		},
@@ -119,5 +126,8 @@ func optimizerRows() []row {
 // shardedAtGloo reports the distributed optimizer as it stands when the Gloo
 // groups are judged: before --freeze-all-layers switches it off.
 func shardedAtGloo(c *cfg) bool {
+	if c.Release < megatron.V018 {
+		return c.UseDistributedOptimizer
+	}
 	return !emerging(c) && (c.Asked.UseDistributedOptimizer || c.UseMegatronFsdp && c.MegatronFsdpVersion != 2)
 }

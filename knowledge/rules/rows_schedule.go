@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
 func scheduleRows() []row {
@@ -163,8 +164,13 @@ func scheduleRows() []row {
 	})
 }
 
-func byIterations(c *cfg) bool { return c.TrainIters.Or(0) != 0 && !c.SkipTrain }
-func bySampling(c *cfg) bool   { return c.TrainSamples.Or(0) != 0 && !c.SkipTrain }
+func byIterations(c *cfg) bool {
+	return c.TrainIters.Or(0) != 0 && (!c.SkipTrain || c.Release < megatron.V017)
+}
+
+func bySampling(c *cfg) bool {
+	return c.TrainSamples.Or(0) != 0 && (!c.SkipTrain || c.Release < megatron.V017)
+}
 
 // hasLength reports that the schedule is made at all.
 func hasLength(c *cfg) bool { return c.TrainIters.Or(0) != 0 || c.TrainSamples.Or(0) != 0 }

@@ -31,6 +31,10 @@ type Rule struct {
 	Effect string `json:"effect,omitempty"`
 	// Source is the check in Megatron's code or the document that states the rule.
 	Source string `json:"source"`
+	// Since and Until are the first and the last release with the check; empty
+	// stands for the oldest and the newest that are known.
+	Since string `json:"since,omitempty"`
+	Until string `json:"until,omitempty"`
 }
 
 // What a fix does: it leaves the loss curve alone, or it moves it.
@@ -62,6 +66,9 @@ type row struct {
 	after string
 	// at is the line of arguments.py from which a check elsewhere is called.
 	at int
+	// until is the last release that makes the check; zero for one that the
+	// newest still makes. Where each release makes it stands in sources.csv.
+	until megatron.Release
 
 	names []string
 	order int
@@ -172,7 +179,7 @@ var table = sync.OnceValue(func() []row {
 	rows := slices.Concat(
 		parallelRows(), modelRows(), batchRows(), scheduleRows(), connectionRows(), fsdpRows(),
 		sequenceRows(), pipelineRows(), hybridRows(), expertRows(), expertOverlapRows(), precisionRows(), optimizerRows(),
-		graphRows(), recomputeRows(), inferenceRows(), checkpointRows(), overlapRows(), dataRows(), noteRows(), launchRows(), aroundRows(),
+		graphRows(), recomputeRows(), inferenceRows(), checkpointRows(), overlapRows(), dataRows(), noteRows(), launchRows(), aroundRows(), olderRows(),
 	)
 	for i := range rows {
 		r := &rows[i]
@@ -233,7 +240,15 @@ func Mentions(flag string) []Rule {
 }
 
 func (r row) rule() Rule {
+	since, until := r.span()
+	named := func(v megatron.Release) string {
+		if v == 0 {
+			return ""
+		}
+		return v.String()
+	}
 	return Rule{
+		Since: named(since), Until: named(until),
 		ID: r.id, Topic: r.topic, Condition: r.when, Requirement: r.must, Reason: r.why, Remedy: r.do,
 		Severity: r.severity, Stage: stageNames[r.stage], Flags: r.names, Effect: r.effect, Source: r.source,
 	}

@@ -1,0 +1,96 @@
+package rules
+
+import (
+	_ "embed"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+)
+
+// sourcesFile has a line for each rule that older releases ask elsewhere: in
+// which line of which file each release makes the check. A number alone is a
+// line of the file that the row names; a dash says that the release has no
+// such check.
+//
+//go:embed sources.csv
+var sourcesFile string
+
+// sources holds, by rule, the source in each release but the newest.
+var sources = sync.OnceValue(func() map[string][]string {
+	lines := strings.Split(strings.TrimSpace(sourcesFile), "\n")
+	all := make(map[string][]string, len(lines))
+	for _, line := range lines[1:] {
+		fields := strings.Split(line, ",")
+		all[fields[0]] = fields[1:]
+	}
+	return all
+})
+
+// sourceIn is where a release makes the check of a row; false where it does not.
+func (r *row) sourceIn(release megatron.Release) (string, bool) {
+	if r.until != 0 && release > r.until {
+		return "", false
+	}
+	release = release.OrNewest()
+	in, listed := sources()[r.id]
+	if !listed || int(release) > len(in) {
+		return r.source, true
+	}
+	at := in[release-1]
+	switch {
+	case at == "-":
+		return "", false
+	case strings.Contains(at, ":"):
+		return at, true
+	}
+	file, _, _ := strings.Cut(r.source, ":")
+	return file + ":" + at, true
+}
+
+// span returns the first and the last release that make the check; zero stands
+// for the oldest and the newest that are known.
+func (r *row) span() (since, until megatron.Release) {
+	all := megatron.Releases()
+	for _, release := range all {
+		if _, ok := r.sourceIn(release); !ok {
+			continue
+		}
+		if since == 0 {
+			since = release
+		}
+		until = release
+	}
+	if since == all[0] {
+		since = 0
+	}
+	if until == all[len(all)-1] {
+		until = 0
+	}
+	return since, until
+}
+
+var tables [16]struct {
+	once sync.Once
+	rows []row
+}
+
+// tableOf is every row that a release has, in the order in which the newest
+// release asks them, each with the release's own source.
+func tableOf(release megatron.Release) []row {
+	release = release.OrNewest()
+	at := &tables[release]
+	at.once.Do(func() {
+		for _, r := range table() {
+			source, ok := r.sourceIn(release)
+			if !ok {
+				continue
+			}
+			r.source = source
+			at.rows = append(at.rows, r)
+		}
+		at.rows = slices.Clip(at.rows)
+	})
+	return at.rows
+}
