@@ -34,8 +34,9 @@ var starts = []struct {
 	{"requeue", lazy.New(`SLURM_RESTART_COUNT=[1-9]|(?:restart|requeue) count:? [1-9]`)},
 }
 
-// endings are lines that only a run that ended well prints.
-var endings = lazy.New(`^\[after training is done\]|^\[exiting program (?:at|after)|^exiting program (?:at|after) |training (?:is )?(?:finished|complete|completed|done)\b|^Training (?:finished|complete|completed)|successfully finished training|validation loss at iteration \d+ on (?:test|validation) set|^Trainer\.fit.* stopped: .max_steps|reached train_iters|max_steps=\d+. reached`)
+// endings are lines that only a trainer that ended well prints. Scripts echo
+// "training finished" whatever happened.
+var endings = lazy.New(`^\[after training is done\]|^\[exiting program (?:at|after)|^exiting program (?:at|after) |successfully finished training|validation loss at iteration \d+ on (?:test|validation) set|^Trainer\.fit.* stopped: .max_steps|reached train_iters|max_steps=\d+. reached`)
 
 // phasesOf are lines that name what the run does between iterations.
 var phasesOf = lazy.New(`^\s*(?:saving checkpoint|successfully saved checkpoint|Evaluating (?:on|iter)|loading checkpoint|loading distributed checkpoint|> building|> compiling|>>> done|building |done with setup|training \.\.\.|> initializ|\[(?:after|before) |validation loss|Storing distributed|> finished|scheduled an async checkpoint|setting random|> setting)`)

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -13,9 +14,10 @@ import (
 // ranBefore counts, up to some line of a file, the lines by which a program
 // shows that it runs.
 type ranBefore struct {
-	phases   int // the run's own account of where it is: arguments, phases, starts
-	programs int // lines of programs that the script started
-	tagged   int // lines that launchers mark as those of a task
+	phases    int // the run's own account of where it is: arguments, phases, starts
+	programs  int // lines of programs that the script started
+	sentences int // lines that are no table, setting or echo at first sight
+	tagged    int // lines that launchers mark as those of a task
 }
 
 // An aftermath is how sure it is that an event's process went on.
@@ -31,7 +33,7 @@ const (
 // that another one died write one or two.
 const enough = 3
 
-// plenty is how many lines of other programs show that a script went on to what
+// plenty is how many lines show that a script went on to what
 // it was to do.
 const plenty = 30
 
@@ -42,14 +44,14 @@ func (j *job) after(e *event) aftermath {
 		return wentOn
 	}
 	if ofScript(e) {
-		switch ran := f.ran.programs - e.ran.programs; {
-		case ran >= plenty:
+		switch {
+		case f.ran.sentences-e.ran.sentences >= plenty:
 			return wentOn
-		case ran >= enough:
+		case f.ran.programs-e.ran.programs >= enough:
 			return maybeWent
 		}
 	}
-	if e.tag == noTag && !e.agent && !endsJob(e) && e.weight < fact-1 && f.ran.tagged-e.ran.tagged >= enough {
+	if e.tag == noTag && !e.agent && !endsJob(e) && e.weight < fact-1 && f.ran.tagged-e.ran.tagged >= enough && !j.mourned(e) {
 		return wentOn // it is the script's, and the script went on to start its tasks
 	}
 	all := f.ran.phases
@@ -60,6 +62,14 @@ func (j *job) after(e *event) aftermath {
 		return maybeWent
 	}
 	return silence
+}
+
+// mourned reports whether a launcher of the same file says after an event that a
+// process failed: then the event is a task's, not the script's.
+func (j *job) mourned(e *event) bool {
+	return slices.ContainsFunc(j.events, func(o *event) bool {
+		return o.file == e.file && o.off > e.off && o.agent && o.tag.label < 0 && !strings.HasPrefix(o.text, "srun:") && !strings.HasPrefix(o.text, "slurmstepd")
+	})
 }
 
 // progressSince counts the reports of iterations after an event, by their place
@@ -147,6 +157,9 @@ func (s *scanner) shows(t tag, text string, phase bool) {
 	if (t.label >= 0 || t.local >= 0) && !agentLine(text) {
 		s.ran.tagged++
 	}
+	if word, _, _ := strings.Cut(text, " "); digit(word0(word)) || word0(word) >= 'A' && !strings.Contains(word, "=") {
+		s.ran.sentences++
+	}
 	if phase || t != noTag || strings.Contains(text, ".py") || strings.Contains(text, " NCCL INFO ") || strings.Contains(text, header) {
 		s.ran.programs++
 	}
@@ -154,3 +167,11 @@ func (s *scanner) shows(t tag, text string, phase bool) {
 
 // didWell reports whether anything says that the job ended well.
 func (j *job) didWell() bool { return j.finished() || j.endedWell() }
+
+// word0 is a word's first byte, or 0.
+func word0(word string) byte {
+	if word == "" {
+		return 0
+	}
+	return word[0]
+}
