@@ -19,6 +19,7 @@ type traceback struct {
 	frames []Frame
 	caught bool // introduced by words that say that the program goes on
 	inset  bool // quoted inside torchelastic's summary
+	logged bool // at a level below error
 	chain  chain
 	// headless stacks may be no traceback at all, such as those of print_stack:
 	// only a well-known name ends them.

@@ -402,7 +402,7 @@ func onlyExit(live []*event) (only *event) {
 func (j *job) slurmEnd(live []*event) (verdict, bool) {
 	var best *event
 	for _, e := range live {
-		if !isEnd(e.class) || e.class == SlurmCancelled && j.failedBefore(e, live) {
+		if !isEnd(e.class) || e.class == SlurmCancelled && (j.failedBefore(e, live) || e.kind != "" && j.after(e) == wentOn) {
 			continue
 		}
 		if best == nil || e.weight > best.weight+1 || e.weight >= best.weight-1 && e.file == best.file && e.off < best.off {
@@ -633,7 +633,7 @@ func (j *job) silentDeath(live []*event) (verdict, bool) {
 	}
 	sort.SliceStable(left, func(a, b int) bool { return j.earlier2(left[a], left[b]) })
 	class := heavy.class
-	if heavy.form == bare && heavy.weight < exited {
+	if heavy.form == bare && !heavy.agent {
 		class = UnknownExit // a sentence that names a symptom says no more than that
 	}
 	return verdict{class: class, event: heavy, others: left[:min(3, len(left))], why: "nothing says why"}, true

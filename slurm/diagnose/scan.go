@@ -3,6 +3,7 @@ package diagnose
 import (
 	"bytes"
 	"cmp"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -225,26 +226,21 @@ func bounded(line []byte) []byte {
 
 // barEnd is where a progress bar ends; what other programs write to the terminal
 // stands right behind it.
-var barEnd = lazy.New(`(?:it/s|s/it)[^\]]*\]`)
+var barEnd = regexp.MustCompile(`(?:it/s|s/it)[^\]]*\]`)
 
 // physical reads one line of a file. A carriage return begins it anew, as
-// progress bars do: all but the last of them are overwritten.
+// progress bars do.
 func (s *scanner) physical(line []byte, off int64) {
 	if !bytes.Contains(line, []byte("\r")) && !bytes.Contains(line, []byte("it")) {
 		s.line(line, off)
 		return
 	}
-	parts := bytes.Split(line, []byte("\r"))
-	for i, part := range parts {
-		at := barEnd.FindStringIndex(string(part))
-		switch {
-		case len(part) == 0:
-		case at == nil:
-			s.line(part, off)
-		case at[1] < len(part):
+	for _, part := range bytes.Split(line, []byte("\r")) {
+		if at := barEnd.FindIndex(part); at != nil && at[1] < len(part) {
 			s.line(part[:at[1]], off)
-			s.line(part[at[1]:], off)
-		case i == len(parts)-1 || len(bytes.Join(parts[i+1:], nil)) == 0:
+			part = part[at[1]:]
+		}
+		if len(part) > 0 {
 			s.line(part, off)
 		}
 	}
@@ -350,7 +346,7 @@ func (s *scanner) read(t tag, text, raw string, off int64, h hits) {
 		if st.open != nil && len(st.open.frames) > 0 && st.open.inset {
 			st.open = nil
 		}
-		st.open = &traceback{caught: introducesCaught(st.previous), chain: chainAfter(st.previous, text[:i]), inset: strings.Contains(text[:i], "traceback :")}
+		st.open = &traceback{caught: introducesCaught(st.previous), chain: chainAfter(st.previous, text[:i]), inset: strings.Contains(text[:i], "traceback :"), logged: i > 0 && lowLevel.MatchString(text[:i])}
 		return
 	}
 	if st.open == nil {
@@ -471,6 +467,9 @@ func (s *scanner) endPending(st *stream, t tag) {
 func (s *scanner) raise(st *stream, e *event) {
 	if e.stack = st.open; e.stack != nil {
 		e.doubted = e.stack.caught && e.stack.chain == unchained
+		if e.stack.logged {
+			e.form = report
+		}
 	}
 	s.classify(e)
 	if e.stack != nil {
@@ -588,7 +587,7 @@ var harmlessPatterns = []pattern{
 var harmlessTable = sync.OnceValue(func() *table { return newTable(harmlessPatterns) })
 
 // lowLevel are the marks of lines that are logged below error.
-var lowLevel = lazy.New(`^(?:> )?(?:\[?\d{4}[-/]\d\d[-/]\d\d[^a-zA-Z]*\s)?\[?(?:WARNING|WARN|INFO|DEBUG|NOTICE|Warning|Info)\b|^\[?[WID]\d{3,4} \d|^\[[WI] |^\[[WI]\d{3,4} |\[(?:WARNING|INFO|DEBUG|WARN)\]|\| ?(?:WARNING|INFO|DEBUG) ?\||- (?:WARNING|INFO|DEBUG) -|\bNCCL (?:INFO|TRACE)\b|^\[NeMo [WI]|:(?:WARNING|INFO|DEBUG):|\((?:WARNING|INFO|DEBUG)\)`)
+var lowLevel = lazy.New(`^(?:> )?(?:\[?\d{4}[-/]\d\d[-/]\d\d[^a-zA-Z]*\s)?\[?(?:WARNING|WARN|INFO|DEBUG|NOTICE|Warning|Info)\b|^\[?[WID]\d{3,4} \d|^\[[WI] |^\[[WI]\d{3,4} |\[(?:WARNING|INFO|DEBUG|WARN)[\]:]|\| ?(?:WARNING|INFO|DEBUG) ?\||- (?:WARNING|INFO|DEBUG) -|\bNCCL (?:INFO|TRACE)\b|^\[NeMo [WI]|:(?:WARNING|INFO|DEBUG):|\((?:WARNING|INFO|DEBUG)\)`)
 
 // introducesCaught reports whether the line before a traceback speaks of an
 // error that the program handles.

@@ -43,6 +43,9 @@ func (j *job) after(e *event) aftermath {
 	if j.progressSince(e) >= enough {
 		return wentOn
 	}
+	if !e.agent && (!endsJob(e) || e.kind != "") && e.weight < fact-1 && j.quietSince(e) >= longTail {
+		return wentOn
+	}
 	if ofScript(e) {
 		switch {
 		case f.ran.sentences-e.ran.sentences >= plenty:
@@ -63,6 +66,26 @@ func (j *job) after(e *event) aftermath {
 	}
 	return silence
 }
+
+// quietSince is how many lines a file goes on for after its last event, where
+// that is this one or came after it, and nothing says that a process died.
+func (j *job) quietSince(e *event) int {
+	f := j.files[e.file]
+	if f.failed != nil && f.failed.off > e.off {
+		return 0
+	}
+	last := e
+	for _, o := range j.events {
+		if o.file == e.file && o.off > last.off && o.counts() {
+			last = o
+		}
+	}
+	return f.ran.sentences - last.ran.sentences
+}
+
+// longTail is how many lines after the last event of a file show that whatever
+// it was did not end the job.
+const longTail = 100
 
 // mourned reports whether a launcher of the same file says after an event that a
 // process failed: then the event is a task's, not the script's.
