@@ -37,8 +37,8 @@ type Shared struct {
 	quiet   bool          // the last answer was as the one before it
 	changed time.Time     // when an answer last was another one
 	told    map[slurm.JobID]detail
-	telling map[slurm.JobID]chan struct{} // questions for one job under way
 	past    map[string]memory
+	turns   map[string]chan struct{} // questions besides the queue's under way, by what they ask for
 }
 
 // A sight is what the queue showed.
@@ -72,7 +72,7 @@ func NewShared(c cluster, o Options) *Shared {
 }
 
 func newShared(c cluster, o Options) *Shared {
-	return &Shared{cluster: c, opts: o.withDefaults(), told: map[slurm.JobID]detail{}, telling: map[slurm.JobID]chan struct{}{}, past: map[string]memory{}}
+	return &Shared{cluster: c, opts: o.withDefaults(), told: map[slurm.JobID]detail{}, past: map[string]memory{}, turns: map[string]chan struct{}{}}
 }
 
 // Name is the cluster's.
@@ -282,15 +282,16 @@ func (s *Shared) Past(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) 
 	if len(f.IDs) > 0 {
 		return s.cluster.Past(ctx, f) // a watcher's: it knows when to ask
 	}
-	key := fmt.Sprint(f.User, "\x00", f.Partition, "\x00", f.States, "\x00", f.Since.Truncate(time.Hour).Unix())
-	s.mu.Lock()
-	m, have := s.past[key]
-	now := time.Now()
-	if have && (now.Sub(m.at) < s.opts.Floor || !s.last.at.IsZero() && m.at.After(s.changed.Add(settled))) {
-		s.mu.Unlock()
-		return m.rows, nil
+	key := fmt.Sprint("past\x00", f.User, "\x00", f.Partition, "\x00", f.States, "\x00", f.Since.Truncate(time.Hour).Unix())
+	done, err := s.turn(ctx, key)
+	if err != nil {
+		return nil, err
 	}
-	s.mu.Unlock()
+	defer done()
+	if rows, holds := s.pastHolds(key); holds {
+		return rows, nil
+	}
+	asked := time.Now()
 	rows, err := s.cluster.Past(ctx, f)
 	if err != nil {
 		return rows, err
@@ -300,8 +301,42 @@ func (s *Shared) Past(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) 
 	if len(s.past) >= mostKept/100 {
 		clear(s.past)
 	}
-	s.past[key] = memory{rows, now}
+	s.past[key] = memory{rows, asked}
 	return rows, nil
+}
+
+// pastHolds returns what the accounts said of key, while it holds.
+func (s *Shared) pastHolds(key string) ([]slurm.Job, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m, have := s.past[key]
+	return m.rows, have && (time.Since(m.at) < s.opts.Floor || !s.last.at.IsZero() && m.at.After(s.changed.Add(settled)))
+}
+
+// turn waits until nobody else asks for what key names; done lets the next one
+// ask. Whoever has the turn looks first whether the one before has been told.
+func (s *Shared) turn(ctx context.Context, key string) (done func(), err error) {
+	for {
+		s.mu.Lock()
+		before := s.turns[key]
+		if before == nil {
+			mine := make(chan struct{})
+			s.turns[key] = mine
+			s.mu.Unlock()
+			return func() {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				delete(s.turns, key)
+				close(mine)
+			}, nil
+		}
+		s.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-before:
+		}
+	}
 }
 
 // mostKept bounds what is remembered of single jobs.
@@ -328,13 +363,16 @@ func (s *Shared) Job(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
 		return row, nil
 	}
 	row, ok := slurm.Fold(id, seen.rows[id.Array()])
-	if d, holds := s.remembered(id, row, ok); holds {
-		if ok && !row.State.Ended() && d.err == nil {
-			return blend(aged(row, seen.at), d.job), nil
+	d, holds := s.remembered(id, row, ok)
+	if !holds {
+		if d, err = s.one(ctx, id, row, ok); err != nil {
+			return d.job, err
 		}
-		return d.job, d.err
 	}
-	return s.one(ctx, id, row, ok)
+	if ok && !row.State.Ended() && d.err == nil {
+		return blend(aged(row, seen.at), d.job), nil
+	}
+	return d.job, d.err
 }
 
 // remembered returns what a question for one job said before, while it holds; row
@@ -363,47 +401,34 @@ func blend(row, detail slurm.Job) slurm.Job {
 	return row
 }
 
-// one asks for one job; of many who ask at once, one does.
-func (s *Shared) one(ctx context.Context, id slurm.JobID, row slurm.Job, inQueue bool) (slurm.Job, error) {
+// one asks for one job; of many who ask at once, one does. The detail's error is
+// that the job is not known, the other one that nobody could say.
+func (s *Shared) one(ctx context.Context, id slurm.JobID, row slurm.Job, inQueue bool) (detail, error) {
 	asker, ok := s.cluster.(interface {
 		Job(context.Context, slurm.JobID) (slurm.Job, error)
 	})
 	if !ok {
-		return slurm.Job{}, slurm.JobNotFound(id)
+		return detail{}, slurm.JobNotFound(id)
 	}
-	for {
-		s.mu.Lock()
-		under := s.telling[id]
-		if under == nil {
-			break // with the lock
-		}
-		s.mu.Unlock()
-		select {
-		case <-ctx.Done():
-			return slurm.Job{}, ctx.Err()
-		case <-under:
-		}
-		if d, holds := s.remembered(id, row, inQueue); holds {
-			return d.job, d.err
-		}
+	done, err := s.turn(ctx, "job\x00"+string(id))
+	if err != nil {
+		return detail{}, err
 	}
-	done := make(chan struct{})
-	s.telling[id] = done
-	had, known := s.told[id]
-	s.mu.Unlock()
-
+	defer done()
+	if d, holds := s.remembered(id, row, inQueue); holds {
+		return d, nil
+	}
 	j, err := asker.Job(ctx, id)
-
+	if err != nil && !errors.Is(err, slurm.ErrNotFound) {
+		return detail{job: j}, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.telling, id)
-	close(done)
-	if err != nil && !errors.Is(err, slurm.ErrNotFound) {
-		return j, err
-	}
+	had, known := s.told[id]
 	if len(s.told) >= mostKept {
 		clear(s.told)
 	}
-	s.told[id] = detail{job: j, err: err, at: time.Now(), same: known && (err != nil) == (had.err != nil) && same(had.job, j)}
-	return j, err
+	d := detail{job: j, err: err, at: time.Now(), same: known && (err != nil) == (had.err != nil) && same(had.job, j)}
+	s.told[id] = d
+	return d, nil
 }

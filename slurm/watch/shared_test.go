@@ -2,11 +2,13 @@ package watch_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -74,17 +76,16 @@ func TestWhoeverLooksTwoQuestionsAMinuteAreEnough(t *testing.T) {
 		all.Go(func() { w.Run(ctx) })
 		for i := range 50 {
 			all.Go(func() {
-				for ctx.Err() == nil {
-					j, err := s.Job(ctx, "7")
+				for {
+					j, err1 := s.Job(ctx, "7")
+					rows, err2 := s.Jobs(ctx, slurm.Filter{})
+					err3 := w.Refresh(ctx)
 					if ctx.Err() != nil {
-						return
+						return // whatever was under way was given up
 					}
-					require.NoError(t, err)
-					require.Equal(t, "/logs/7", j.Stdout)
-					rows, err := s.Jobs(ctx, slurm.Filter{})
-					require.NoError(t, err)
-					require.GreaterOrEqual(t, len(rows), 2)
-					require.NoError(t, w.Refresh(ctx))
+					assert.NoError(t, errors.Join(err1, err2, err3))
+					assert.Equal(t, "/logs/7", j.Stdout)
+					assert.GreaterOrEqual(t, len(rows), 2)
 					time.Sleep(time.Duration(1+i%7) * time.Second)
 				}
 			})
@@ -106,6 +107,72 @@ func TestWhoeverLooksTwoQuestionsAMinuteAreEnough(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, rows, 3)
 		stop()
+		all.Wait()
+	})
+}
+
+// slow is a whole that takes a second for each answer.
+type slow struct {
+	*whole
+	pasts int
+}
+
+func (f *slow) Jobs(ctx context.Context, filter slurm.Filter) ([]slurm.Job, error) {
+	time.Sleep(time.Second)
+	return f.whole.Jobs(ctx, filter)
+}
+
+func (f *slow) Job(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
+	time.Sleep(time.Second)
+	return f.whole.Job(ctx, id)
+}
+
+func (f *slow) Past(ctx context.Context, filter slurm.Filter) ([]slurm.Job, error) {
+	time.Sleep(time.Second)
+	f.set(func() { f.pasts++ })
+	return f.whole.Past(ctx, filter)
+}
+
+// Those who come first, all at once, are answered by one question of each kind.
+func TestFirstCallersAtOnceAskOnce(t *testing.T) {
+	f := &slow{whole: &whole{fake: newFake(job("7", slurm.Running))}}
+	synctest.Test(t, func(t *testing.T) {
+		s := watch.NewShared(f, watch.Options{})
+		since := time.Now().Add(-time.Hour)
+		var all sync.WaitGroup
+		for range 100 {
+			all.Go(func() {
+				j, err := s.Job(t.Context(), "7")
+				assert.NoError(t, err)
+				assert.Equal(t, "/logs/7", j.Stdout)
+				_, err = s.Jobs(t.Context(), slurm.Filter{Since: since})
+				assert.NoError(t, err)
+			})
+		}
+		all.Wait()
+		require.Equal(t, 1, f.questions(), "of the queue")
+		require.Equal(t, 1, f.ones, "of the job")
+		require.Equal(t, 1, f.pasts, "of the accounts")
+	})
+}
+
+// Who gives up waiting for somebody else's question is not held by it.
+func TestWhoGivesUpIsNotHeld(t *testing.T) {
+	f := &slow{whole: &whole{fake: newFake(job("7", slurm.Running))}}
+	synctest.Test(t, func(t *testing.T) {
+		s := watch.NewShared(f, watch.Options{})
+		var all sync.WaitGroup
+		all.Go(func() {
+			_, err := s.Job(t.Context(), "7")
+			assert.NoError(t, err)
+		})
+		synctest.Wait()
+		ctx, stop := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer stop()
+		began := time.Now()
+		_, err := s.Job(ctx, "7")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, 1500*time.Millisecond, time.Since(began))
 		all.Wait()
 	})
 }
