@@ -1,22 +1,24 @@
 // Package knowledge answers set-up questions about Megatron-LM on Slurm, in
-// English and Chinese, from what the project states: the rules core, the cards
-// and the skills. It invents nothing: what it does not know it says it does not
-// know, and what it is asked to do it leaves to the operations.
+// English and Chinese, with up to three passages from what the project states,
+// best first, each under its title and with its source. It invents nothing:
+// where nothing is near it says so, and what it is asked to do it leaves to the
+// operations.
 package knowledge
 
 import (
+	"cmp"
 	"context"
-	"slices"
+	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge/cards"
 	"github.com/megatron-ops/megatron-ops/knowledge/compute"
-	"github.com/megatron-ops/megatron-ops/knowledge/index"
+	"github.com/megatron-ops/megatron-ops/knowledge/library"
 )
 
 // A Question is what a person or an agent asks.
@@ -44,18 +46,35 @@ type Turn struct{ Question, Answer string }
 
 // An Answer is what is known of a Question.
 type Answer struct {
+	// Answer is what a person is shown.
 	Answer string `json:"answer"`
-	// Refused reports that the question was declined: out of scope, not known,
-	// or a request to act.
-	Refused bool     `json:"refused"`
-	Sources []Source `json:"sources"`
-	// Topics are the nearest topics, offered where the question was declined.
+	// Refused reports that there are no passages: nothing is near, or the question
+	// is a request that an operation carries out.
+	Refused bool `json:"refused"`
+	// Passages are what may answer the question, best first. They are empty where
+	// the answer was computed.
+	Passages []Passage `json:"passages"`
+	Sources  []Source  `json:"sources"`
+	// Topics are the nearest titles, offered where there is nothing.
 	Topics []string `json:"topics,omitempty"`
 	// Unsure reports that nothing known fits the question well, so that it shows
-	// a gap: it was declined as not known, or answered just above the bound.
+	// a gap.
 	Unsure bool `json:"-"`
 	// Streamed reports that Answer is what went to the question's Stream.
 	Streamed bool `json:"-"`
+}
+
+// A Passage is a text that may answer a question.
+type Passage struct {
+	Title string `json:"title"`
+	Text  string `json:"text"`
+	// URL is the page that states it; empty where none does.
+	URL string `json:"url"`
+	// Score tells how well it fits, from 0 to about 1.
+	Score float64 `json:"score"`
+
+	skill string
+	id    string
 }
 
 // A Source says where an answer comes from.
@@ -65,18 +84,36 @@ type Source struct {
 	URL     string `json:"url"`
 }
 
-// View draws the answer for a surface.
+// String names the source in one line.
+func (s Source) String() string {
+	name := strings.TrimPrefix(s.Skill+" › "+s.Section, " › ")
+	return strings.TrimSpace(strings.TrimSuffix(name, " › ") + " " + s.URL)
+}
+
+// View draws the answer for a surface: each passage under its title.
 func (a Answer) View(l lang.Lang) view.Doc {
-	d := view.Doc{Sections: drawn(a.Answer)}
-	if a.Refused {
-		d.Tone = view.Warn
-	}
-	if len(a.Sources) > 0 {
-		s := view.Section{Heading: lang.Text{EN: "Source", ZH: "来源"}.In(l)}
-		for _, src := range a.Sources {
-			s.Items = append(s.Items, src.String())
+	if len(a.Passages) == 0 || !strings.HasPrefix(a.Answer, textPassages.In(l)) {
+		d := view.Doc{Sections: drawn(a.Answer)}
+		if a.Refused {
+			d.Tone = view.Warn
 		}
-		d.Sections = append(d.Sections, s)
+		if len(a.Sources) > 0 {
+			s := view.Section{Heading: textSource.In(l)}
+			for _, src := range a.Sources {
+				s.Items = append(s.Items, src.String())
+			}
+			d.Sections = append(d.Sections, s)
+		}
+		return d
+	}
+	d := view.Doc{Sections: []view.Section{{Text: textPassages.In(l)}}}
+	for i, p := range a.Passages {
+		parts := drawn(p.Text)
+		parts[0].Heading = fmt.Sprintf("%d. %s", i+1, p.Title)
+		d.Sections = append(d.Sections, parts...)
+		if p.URL != "" {
+			d.Sections = append(d.Sections, view.Section{Text: textSource.In(l) + textColon.In(l) + p.URL})
+		}
 	}
 	return d
 }
@@ -95,19 +132,10 @@ func drawn(text string) []view.Section {
 			all = append(all, view.Section{Text: part})
 		}
 	}
+	if len(all) == 0 {
+		all = append(all, view.Section{})
+	}
 	return all
-}
-
-// String names the source in one line.
-func (s Source) String() string {
-	name := s.Skill
-	if s.Section != "" {
-		name = strings.TrimPrefix(name+" › "+s.Section, " › ")
-	}
-	if s.URL != "" {
-		name = strings.TrimSpace(name + " " + s.URL)
-	}
-	return name
 }
 
 // Options of an Answerer. The zero value answers from what is built in.
@@ -118,76 +146,54 @@ type Options struct {
 	// Own gives the cards about this program, which are looked at where a question
 	// names it; nil for none.
 	Own func() []cards.Card
+	// Added gives the cards that operators have added; nil for none. It is called
+	// for each question, and what it returns is live at once.
+	Added func() []cards.Card
 	// Model is a language model that words the answers; nil for none.
 	Model *Model
+	// Embedder ranks together with the index; nil for the index alone.
+	Embedder *Embedder
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
 // An Answerer answers Questions. It is safe for concurrent use.
 type Answerer struct {
-	ready func() *library
-	own   func() *library // nil where nothing is known of the program
+	own   func() *library.Library // nil where nothing is known of the program
+	added *added
 	site  *site
 	model *Model
+	near  *Embedder
 	spent *budget
 }
 
-// A library is the cards and their index, made when first asked.
-type library struct {
-	cards []cards.Card
-	index *index.Index
-	byID  map[string]int
-	own   int // so many are cards; those behind them deny a false premise
-}
-
-// New returns an Answerer. It reads nothing yet: the index is built on the
-// first question.
+// New returns an Answerer. It reads nothing yet.
 func New(opts Options) *Answerer {
 	now := opts.Now
 	if now == nil {
 		now = time.Now
 	}
-	var own func() *library
-	if opts.Own != nil {
-		own = sync.OnceValue(func() *library { return makeLibrary(opts.Own()) })
-	}
-	return &Answerer{
-		own:   own,
-		ready: sync.OnceValue(func() *library { return makeLibrary(known()) }),
+	a := &Answerer{
 		site:  &site{folders: opts.Site, now: now},
+		added: &added{list: opts.Added},
 		model: opts.Model,
+		near:  opts.Embedder,
 		spent: &budget{now: now},
 	}
+	if opts.Own != nil {
+		a.own = sync.OnceValue(func() *library.Library { return library.Make(opts.Own()) })
+	}
+	return a
 }
 
-// Warm reads and indexes everything that answers come from, the site's pages
-// included, so that the first question does not wait for it.
+// Warm reads everything that answers come from, the site's pages included, so
+// that the first question does not wait for it.
 func (a *Answerer) Warm() {
-	a.ready()
+	library.BuiltIn()
 	if a.own != nil {
 		a.own()
 	}
 	a.site.current()
-}
-
-func makeLibrary(list []cards.Card) *library {
-	own := len(list)
-	list = withDenials(list)
-	docs := make([]index.Doc, len(list))
-	lib := &library{cards: list, byID: make(map[string]int, len(list)), own: own}
-	for i, c := range list {
-		docs[i] = index.Doc{
-			Asks:  c.Asks,
-			Title: c.Title.EN + " " + c.Title.ZH,
-			Body:  c.Text.EN + " " + c.Text.ZH,
-		}
-		if _, ok := lib.byID[c.ID]; !ok {
-			lib.byID[c.ID] = i
-		}
-	}
-	lib.index = index.New(docs)
-	return lib
 }
 
 // Ask answers one question. It returns an error only when ctx is done.
@@ -196,46 +202,28 @@ func (a *Answerer) Ask(ctx context.Context, q Question) (Answer, error) {
 		return Answer{}, err
 	}
 	q.Text = excerpt(strings.TrimSpace(q.Text))
-	bare := q.Lang == "" && onlyPasted(q.Text)
 	if q.Lang == "" {
 		q.Lang = lang.Of(q.Text)
-		if bare && q.Usual != "" {
-			q.Lang, bare = q.Usual, false
+		if q.Usual != "" && !worded().MatchString(q.Text) {
+			q.Lang = q.Usual
 		}
 	}
-	found := a.despite(q, a.find(q))
-	if a.model != nil && !found.closed {
-		if ans, ok := a.worded(ctx, q, found); ok {
+	f := a.find(ctx, q)
+	if a.model != nil && !f.closed {
+		if ans, ok := a.modelAnswer(ctx, q, f); ok {
 			return ans, nil
 		}
 	}
-	ans := found.Answer
-	if unsettled(q.Text, found) { // a model would have told
-		ans.Answer = textUnsettled.In(q.Lang) + withoutYes(ans.Answer)
-	}
-	if q.Lang == lang.ZH {
-		ans.Answer = lang.FullWidth(ans.Answer)
-	}
-	if bare && !ans.Refused {
-		ans.Answer += textOtherTongue
-	}
-	return ans, ctx.Err()
+	return f.Answer, ctx.Err()
 }
 
-// textOtherTongue follows the answer to a message that was pasted without a word.
-const textOtherTongue = "\n\n（需要中文回答，请在报错后加一句中文。）"
+// worded finds that a person speaks, and not only a program's message.
+var worded = lazily(`(?i)\b(?:how|what|why|which|where|when|i|my|we|our|me|please|pls|help|fix|means?|should|can|does)\b|[?？]|\p{Han}`)
 
-// message finds what programs print when they fail; words finds a person's.
-var (
-	message = lazy.New(`(?i)error|exception|traceback|\bwarn|fail|errno|slurmstepd|invalid|cannot|not found|no such|unable|killed|timed? ?out|timeout|cancelled|refused|denied|not available|not divisible`)
-	printed = lazy.New(`:\s|\[|\(|Error\b|WARN|^\w+:|/`)
-	words   = lazy.New(`(?i)\b(?:how|what|why|which|where|i|i'm|my|we|our|me|please|pls|plz|help|fix|means?|meaning|solve|solution|getting|keeps|seeing)\b|[?？]|\p{Han}`)
-)
-
-// onlyPasted reports whether a text is a program's message without a word of
-// whoever pasted it.
-func onlyPasted(text string) bool {
-	return message.MatchString(text) && printed.MatchString(text) && !words.MatchString(text)
+// lazily compiles an expression when it is first needed: most runs of the
+// program ask nothing.
+func lazily(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
 // maxText is how many characters of a question are read, half from its
@@ -243,9 +231,6 @@ func onlyPasted(text string) bool {
 const maxText = 4000
 
 func excerpt(text string) string {
-	if len(text) <= maxText {
-		return text
-	}
 	rs := []rune(text)
 	if len(rs) <= maxText {
 		return text
@@ -253,152 +238,89 @@ func excerpt(text string) string {
 	return string(rs[:maxText/2]) + "\n" + string(rs[len(rs)-maxText/2:])
 }
 
-// A finding is a deterministic answer and how it came about.
+// A finding is an answer without a model, and what a model is given.
 type finding struct {
 	Answer
-	// closed says that no model may answer either: a request to act, for a
-	// secret, or with instructions of its own.
+	// closed says that no model may answer either: a request to act, or for a secret.
 	closed bool
-	// computed says that the answer was worked out; its numbers stand.
-	computed bool
-	// doubt says that no card surely fits.
-	doubt bool
-	// hits are the cards that came nearest.
-	hits []index.Hit
+	// computed is the worked-out answer, if there is one.
+	computed string
+	// near are the passages that came nearest, also where the answer shows none.
+	near []Passage
 }
-
-// nearest is how many cards are looked at, so that a denial is among them.
-const nearest = 8
 
 // find answers without a model.
-func (a *Answerer) find(q Question) finding {
-	lib, text, l := a.ready(), q.Text, q.Lang
-	hits := lib.deny(text, lib.index.Search(text, nearest))
-	why := outOfScope(text)
-	if plain, ok := literal[why]; ok {
-		if why = plain; lib.meansHere(text, hits) {
-			why = ""
+func (a *Answerer) find(ctx context.Context, q Question) finding {
+	whole := cmp.Or(inContext(q.Text, q.History), q.Text)
+	near, sure := a.nearest(ctx, whole, q.Lang)
+	if r, ok := pointed(q.Text); ok {
+		return finding{Answer: point(r.to, q.Lang), closed: r.to != toLive && r.to != toNothing, near: near}
+	}
+	if r, ok := compute.Answer(whole, q.Lang); ok && r.Asked() {
+		text := r.Text
+		if q.Lang == lang.ZH {
+			text = lang.FullWidth(text)
 		}
-	} else if (why == foreign || why == person || why == predict || why == noSuch) && lib.asAsked(text, hits) {
-		why = ""
-	} else if why == foreign && declines(neighbourRules, strings.ToLower(text)) == "" && lib.surely(text, hits) {
-		why = ""
+		return finding{computed: text, near: near, Answer: Answer{
+			Answer: text, Passages: []Passage{}, Sources: []Source{{Skill: r.Skill, Section: r.Section, URL: r.URL}},
+		}}
 	}
-	if why == predict && workedOut(text, l) {
-		why = ""
+	if !sure || unknownName(q.Text) {
+		return finding{Answer: nothing(near, q.Lang), near: near}
 	}
-	if ans, ok := a.about(text, l, why); ok {
-		return finding{Answer: ans, hits: hits}
-	}
-	if why != "" && !siteMay(why) {
-		return finding{Answer: lib.decline(text, hits, l, why), closed: true}
-	}
-	whole := inContext(text, q.History)
-	if why == "" {
-		for _, t := range []string{whole, text} {
-			if t == "" {
-				continue
-			}
-			if r, ok := compute.Answer(t, l); ok {
-				written := finding{hits: hits} // nothing, where the value alone is wanted
-				if r.Told || !r.Wanted {
-					written = a.told(text, whole, l, why, hits)
-					written.doubt = !lib.surely(text, hits)
-				}
-				return a.joined(r, written, q)
-			}
-		}
-	}
-	return a.told(text, whole, l, why, hits)
+	return finding{Answer: show(near, q.Lang), near: near}
 }
 
-// told answers with what is written somewhere: a page of the site, a rule, a
-// flag, a card.
-func (a *Answerer) told(text, whole string, l lang.Lang, why reason, hits []index.Hit) finding {
-	lib := a.ready()
-	if ans, ok := a.local(text, l, hits); ok {
-		return finding{Answer: ans, hits: hits}
+var (
+	textPassages = lang.Text{EN: "Passages that may answer this:", ZH: "以下内容可能回答这个问题："}
+	textSource   = lang.Text{EN: "Source", ZH: "来源"}
+	textColon    = lang.Text{EN: ": ", ZH: "："}
+	textNothing  = lang.Text{
+		EN: "I have nothing on this: I only answer questions about running Megatron-LM on Slurm.",
+		ZH: "没有相关内容：我只回答在 Slurm 上运行 Megatron-LM 的问题。",
 	}
-	if why != "" {
-		return finding{Answer: lib.decline(text, hits, l, why), hits: hits}
+	textTitles = lang.Text{EN: "Nearest titles: ", ZH: "最接近的标题："}
+)
+
+// Bounds of what is shown.
+const (
+	maxShown   = 3    // passages
+	maxAnswer  = 2400 // characters of all of them
+	clearScore = 0.60 // with a best score above, and no second that is
+	clearShare = 0.70 // so near to it, one passage is shown
+	weakScore  = 0.35 // a best score below shows a gap
+)
+
+// show is the answer that consists of the best passages.
+func show(near []Passage, l lang.Lang) Answer {
+	n := min(len(near), maxShown)
+	if near[0].Score >= clearScore && (n < 2 || near[1].Score < clearShare*near[0].Score) {
+		n = 1
 	}
-	if ans, ok := lib.assertion(text, l, hits); ok {
-		return finding{Answer: ans, hits: hits}
-	}
-	if ans, ok := lib.flagFact(text, l, hits); ok {
-		return finding{Answer: ans, hits: hits}
-	}
-	if lib.fits(text, hits) {
-		return finding{Answer: lib.found(text, hits, l), hits: hits}
-	}
-	if whole != "" {
-		if hits := lib.index.Search(whole, 4); lib.fits(whole, hits) {
-			return finding{Answer: lib.found(text, hits, l), hits: hits}
+	ans := Answer{Answer: textPassages.In(l), Unsure: near[0].Score < weakScore}
+	for _, p := range near[:n] {
+		text := fmt.Sprintf("\n\n%d. %s\n%s", len(ans.Passages)+1, p.Title, p.Text)
+		if p.URL != "" {
+			text += "\n" + textSource.In(l) + textColon.In(l) + p.URL
 		}
-	}
-	return finding{Answer: lib.decline(text, hits, l, unknown), hits: hits}
-}
-
-// ownTalk finds questions about this program.
-var ownTalk = lazy.New(`(?i)megatron[-_ ]?ops|\b(?:this|the|slack) bot\b|\bbot\b|/megatron\b|\bmcp\b|job\.ya?ml|\bjob spec|\b(?:the|a|my|this|your|our|yaml) specification\b|\bspec field|failure class|\brule id|\brule [a-z0-9]+(?:[.-][a-z0-9]+)+|knowledge gaps|\bidempotency|\bthe llm\b|\bask\b.{0,20}\bwiki\b|\bwiki\b.{0,20}\bask\b|(?:in|of) the cli\b|机器人|作业规格|规格(?:字段|文件)|(?:故障|失败)类别|规则 ?id|幂等`)
-
-// ownScore is how well a card about this program must fit.
-const ownScore = 0.30
-
-// about answers a question about this program. What is asked for secrets or to
-// act stays declined.
-func (a *Answerer) about(text string, l lang.Lang, why reason) (Answer, bool) {
-	if a.own == nil || why != "" && why != foreign && why != noSuch || !ownTalk.MatchString(text) {
-		return Answer{}, false
-	}
-	lib := a.own()
-	hits := lib.index.Search(text, 1)
-	if len(hits) == 0 || hits[0].Score < ownScore {
-		return Answer{}, false
-	}
-	return lib.answer(hits[0].Doc, l), true
-}
-
-// answer is card i in language l.
-func (lib *library) answer(i int, l lang.Lang) Answer {
-	c := lib.cards[i]
-	return Answer{
-		Answer:  c.Text.In(l),
-		Sources: []Source{{Skill: c.Skill, Section: c.Title.In(l), URL: c.URL}},
-	}
-}
-
-// textRelated stands before the title of a second card.
-var textRelated = lang.Text{EN: "Related: ", ZH: "相关:"}
-
-// found answers with the best card; where a second one fits nearly as well, it
-// follows under its title.
-func (lib *library) found(question string, hits []index.Hit, l lang.Lang) Answer {
-	ans := lib.answer(hits[0].Doc, l)
-	confirms := index.Confirms(question)
-	best := hits[0].Score
-	shown := []string{lib.cards[hits[0].Doc].ID}
-	ans.Unsure = best < weakScore
-	for _, h := range hits[1:min(len(hits), 3)] {
-		if best > certain || h.Score < relatedShare*best {
-			break
-		}
-		// Not its denial: nobody said of it what is not so.
-		c := lib.cards[lib.byID[lib.cards[h.Doc].ID]]
-		if slices.Contains(shown, c.ID) {
+		if len(ans.Passages) > 0 && len([]rune(ans.Answer))+len([]rune(text)) > maxAnswer {
 			continue
 		}
-		// Nor a yes or a no to something else, below a statement that wants one.
-		if said := c.Text.In(l); confirms && (denied.MatchString(said) || affirmed.MatchString(said)) {
-			continue
-		}
-		more := "\n\n" + textRelated.In(l) + c.Title.In(l) + "\n" + c.Text.In(l)
-		if len([]rune(ans.Answer))+len([]rune(more)) > maxWithRelated {
-			continue
-		}
-		ans.Answer += more
-		ans.Sources = append(ans.Sources, Source{Skill: c.Skill, Section: c.Title.In(l), URL: c.URL})
-		shown = append(shown, c.ID)
+		ans.Answer += text
+		ans.Passages = append(ans.Passages, p)
+		ans.Sources = append(ans.Sources, Source{Skill: p.skill, Section: p.Title, URL: p.URL})
+	}
+	return ans
+}
+
+// nothing says that nothing is near, and offers the nearest titles.
+func nothing(near []Passage, l lang.Lang) Answer {
+	ans := Answer{Refused: true, Unsure: true, Passages: []Passage{}, Sources: []Source{}, Answer: textNothing.In(l)}
+	for _, p := range near[:min(len(near), maxShown)] {
+		ans.Topics = append(ans.Topics, p.Title)
+	}
+	if len(ans.Topics) > 0 {
+		ans.Answer += "\n" + textTitles.In(l) + strings.Join(ans.Topics, lang.Text{EN: "; ", ZH: "；"}.In(l))
 	}
 	return ans
 }

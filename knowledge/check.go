@@ -2,115 +2,126 @@ package knowledge
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
-	"github.com/sashabaranov/go-openai"
-
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/internal/lazy"
-	"github.com/megatron-ops/megatron-ops/knowledge/index"
 	"github.com/megatron-ops/megatron-ops/knowledge/names"
 )
 
-// A check judges what a model words, before anybody sees it: a number has to
-// stand in what the model was given, a named value must not differ from the
-// computed one, an option has to exist. What fails is withheld, and the
-// deterministic answer stands.
+// A check judges what a model writes, before anybody sees it: a number has to
+// stand in what the model was given, an option has to exist, a citation has to
+// name a passage or a tool that there was. What fails is withheld, and the
+// passages are shown.
 type check struct {
-	lang    lang.Lang
-	found   finding
-	numbers map[string]bool
-	values  map[string][]string // what the found answer says of a name
+	lang     lang.Lang
+	talk     *talk
+	computed string
+	numbers  map[string]bool
 }
 
 var (
-	numberForm = lazy.New(`\d+(?:\.\d+)?`)
-	listMark   = lazy.New(`(?m)^\s*\d{1,2}[.)、]\s`)
-	valueForm  = lazy.New("\\b([A-Z][A-Z_]+)`?\\s*(?:=+|:|:|is|of|to|为|是|等于|应为|设为|设成)\\s*`?(\\d+(?:\\.\\d+)?)")
-	wordedFlag = lazy.New("(?:^|[\\s`(])(--[a-z][a-z0-9-]+)")
-	sentences  = lazy.New(`[.!?](?:\s|$)|[。!?;\n]`)
+	valueForm    = lazily("\\b([A-Z][A-Z_]+)`?\\s*(?:=+|:|：|is|of|to|为|是|等于|应为|设为)\\s*`?(\\d+(?:\\.\\d+)?)")
+	numberForm   = lazily(`\d+(?:\.\d+)?`)
+	listMark     = lazily(`(?m)^\s*\d{1,2}[.)、]\s`)
+	citationForm = lazily(`\[([^\[\]\n]{1,40})\]`)
+	wordedFlag   = lazily("(?:^|[\\s`(])(--[a-z][a-z0-9-]+)")
+	sentences    = lazily(`[.!?](?:\s|$)|[。！？；\n]`)
 	// excuse is how a model declines.
-	excuse = lazy.New(`(?i)UNKNOWN|\bI(?:'m| am) sorry\b|\bI (?:can(?:no|')t|am unable|am not able|won't)\b|\bas an ai\b|\blanguage model\b|抱歉|对不起|我(?:无法|不能|没办法)|作为(?:一个)?(?:人工智能|AI|语言模型)`)
+	excuse = lazily(`(?i)UNKNOWN|\bI(?:'m| am) sorry\b|\bI (?:can(?:no|')t|am unable|am not able|won't)\b|\bas an ai\b|\blanguage model\b` +
+		`|抱歉|对不起|我(?:无法|不能|没办法)|作为(?:一个)?(?:人工智能|AI|语言模型)`)
 )
 
 // Excuse reports whether a model's text declines to answer.
-func Excuse(text string) bool { return excuse.MatchString(text) }
-
-// newCheck allows the numbers of everything that the model is told, but those
-// of the rules of the house.
-func newCheck(q Question, f finding, told []openai.ChatCompletionMessage) *check {
-	c := &check{lang: q.Lang, found: f, numbers: map[string]bool{}, values: map[string][]string{}}
-	for _, m := range told[1:] {
-		c.allow(m.Content)
-	}
-	for _, m := range valueForm.FindAllStringSubmatch(f.Answer.Answer, -1) {
-		c.values[m[1]] = append(c.values[m[1]], m[2])
-	}
-	return c
-}
+func Excuse(text string) bool { return excuse().MatchString(text) }
 
 // allow takes the numbers of a text as known.
 func (c *check) allow(text string) {
-	for _, n := range numberForm.FindAllString(text, -1) {
+	if c.numbers == nil {
+		c.numbers = map[string]bool{}
+	}
+	for _, n := range numberForm().FindAllString(text, -1) {
 		c.numbers[n] = true
 	}
 }
 
 // sentence reports whether a part of an answer may be shown.
 func (c *check) sentence(text string) bool {
-	for _, n := range numberForm.FindAllString(listMark.ReplaceAllString(text, " "), -1) {
+	if !c.citationsHold(text) {
+		return false
+	}
+	bare := listMark().ReplaceAllString(citationForm().ReplaceAllString(text, " "), " ")
+	for _, n := range numberForm().FindAllString(bare, -1) {
 		if !c.numbers[n] {
 			return false
 		}
 	}
-	for _, m := range valueForm.FindAllStringSubmatch(text, -1) {
-		if v, ok := c.values[m[1]]; ok && !slices.Contains(v, m[2]) {
-			return false
+	known := valueForm().FindAllStringSubmatch(c.computed, -1)
+	for _, m := range valueForm().FindAllStringSubmatch(text, -1) {
+		same := func(k []string) bool { return k[1] == m[1] }
+		if slices.ContainsFunc(known, same) && !slices.ContainsFunc(known, func(k []string) bool { return same(k) && k[2] == m[2] }) {
+			return false // it contradicts the computed result
 		}
 	}
-	for _, m := range wordedFlag.FindAllStringSubmatch(text, -1) {
+	for _, m := range wordedFlag().FindAllStringSubmatch(text, -1) {
 		if !names.Option(m[1]) {
 			return false
 		}
 	}
-	return !excuse.MatchString(text)
+	return !Excuse(text)
 }
 
-// whole reports whether an answer may be shown: it answers, in the right
-// language, about the same thing, and keeps the computed result.
+// citationsHold reports whether what is cited was there: a passage by its
+// number, a tool that was called, the computed result. Other brackets, such as
+// those of a node list, are none.
+func (c *check) citationsHold(text string) bool {
+	for _, m := range citationForm().FindAllStringSubmatch(text, -1) {
+		for part := range strings.SplitSeq(m[1], ",") {
+			if n, err := strconv.Atoi(strings.TrimSpace(part)); err == nil && (n < 1 || n > len(c.talk.passages)) && !c.numbers[strings.TrimSpace(part)] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// cited are the numbers of the passages that a text cites, each once.
+func (c *check) cited(text string) []int {
+	var list []int
+	for _, m := range citationForm().FindAllStringSubmatch(text, -1) {
+		for part := range strings.SplitSeq(m[1], ",") {
+			n, err := strconv.Atoi(strings.TrimSpace(part))
+			if err == nil && n >= 1 && n <= len(c.talk.passages) && !slices.Contains(list, n) {
+				list = append(list, n)
+			}
+		}
+	}
+	return list
+}
+
+// whole reports whether an answer may be shown: it is sound, in the right
+// language, and cites a passage, a tool that was called, or the computed result,
+// which it then keeps.
 func (c *check) whole(text string) bool {
 	text = strings.TrimSpace(text)
-	if text == "" || len([]rune(text)) > maxAnswer || c.lang == lang.ZH && lang.Of(text) != c.lang || !c.sentence(text) {
+	if text == "" || len([]rune(text)) > maxWorded || c.lang == lang.ZH && lang.Of(text) != c.lang || !c.sentence(text) {
 		return false
 	}
-	if c.found.computed {
+	if n := numberForm().FindString(c.computed); n != "" {
 		// The first number of a computed answer is the result itself.
-		if n := numberForm.FindString(c.found.Answer.Answer); n != "" && !slices.Contains(numberForm.FindAllString(text, -1), n) {
-			return false
-		}
+		return slices.Contains(numberForm().FindAllString(text, -1), n)
 	}
-	return c.found.computed || related(text, c.found.Answer.Answer)
-}
-
-// related reports whether two texts share words, as an answer and what it is
-// made from do.
-func related(text, from string) bool {
-	held := map[string]bool{}
-	for _, t := range index.Terms(from) {
-		held[t.Key] = true
+	if len(c.cited(text)) > 0 {
+		return true
 	}
-	shared := 0
-	for _, t := range index.Terms(text) {
-		if held[t.Key] {
-			shared++
-		}
-	}
-	return shared >= min(2, len(held))
+	return slices.ContainsFunc(c.talk.called, func(tool string) bool {
+		return tool != "search" && strings.Contains(text, "["+tool+"]")
+	})
 }
 
 // sentenceEnd is where the last whole sentence of text ends; 0 where none does.
 func sentenceEnd(text string) int {
-	all := sentences.FindAllStringIndex(text, -1)
+	all := sentences().FindAllStringIndex(text, -1)
 	if len(all) == 0 {
 		return 0
 	}

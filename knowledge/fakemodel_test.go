@@ -3,6 +3,7 @@ package knowledge_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -103,7 +104,7 @@ func serveFakeModel(file string) {
 			}
 		case "tool", "tools": // tools: never stops calling
 			if verb == "tool" && last.Role == "tool" {
-				say("The tool returned: " + last.Content)
+				say("The tool " + cmp.Or(map[string]string{"search": "[1]"}[toolName(arg)], "["+toolName(arg)+"]") + " returned: " + last.Content)
 				break
 			}
 			name, args, _ := strings.Cut(arg, " ")
@@ -112,6 +113,11 @@ func serveFakeModel(file string) {
 		}
 		fmt.Fprint(w, "data: [DONE]\n\n")
 	}))
+}
+
+func toolName(arg string) string {
+	name, _, _ := strings.Cut(arg, " ")
+	return name
 }
 
 // fakeModel starts the server and returns a model there that behaves as its

@@ -12,7 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/knowledge/cards"
-	"github.com/megatron-ops/megatron-ops/knowledge/index"
+	"github.com/megatron-ops/megatron-ops/knowledge/library"
 )
 
 // A site is the knowledge of one place: folders of Markdown, a section a card.
@@ -21,10 +21,10 @@ type site struct {
 	folders []string
 	now     func() time.Time
 
-	mu      sync.Mutex
-	looked  time.Time // when the folders were last looked at
-	stamp   string    // what they looked like
-	library *library
+	mu     sync.Mutex
+	looked time.Time // when the folders were last looked at
+	stamp  string    // what they looked like
+	lib    *library.Library
 }
 
 // lookEvery is how often a change of the folders is noticed.
@@ -39,7 +39,7 @@ const (
 
 // current returns the site's library, read anew where a file changed; nil
 // where there is none.
-func (s *site) current() *library {
+func (s *site) current() *library.Library {
 	if len(s.folders) == 0 {
 		return nil
 	}
@@ -47,14 +47,14 @@ func (s *site) current() *library {
 	defer s.mu.Unlock()
 	now := s.now()
 	if !s.looked.IsZero() && now.Sub(s.looked) < lookEvery {
-		return s.library
+		return s.lib
 	}
 	s.looked = now
 	files, stamp := pagesOf(s.folders)
 	if stamp == s.stamp {
-		return s.library
+		return s.lib
 	}
-	s.stamp, s.library = stamp, nil
+	s.stamp, s.lib = stamp, nil
 	var list []cards.Card
 	for _, f := range files {
 		text, err := os.ReadFile(f)
@@ -64,9 +64,9 @@ func (s *site) current() *library {
 		list = append(list, sections(f, redact.Clean(string(text)))...)
 	}
 	if len(list) > 0 {
-		s.library = makeLibrary(list)
+		s.lib = library.Make(list)
 	}
-	return s.library
+	return s.lib
 }
 
 // pagesOf lists the Markdown pages of folders, and a stamp that changes when
@@ -107,7 +107,7 @@ func sections(file, text string) []cards.Card {
 			whole = string(rs[:maxSection]) + " …"
 		}
 		list = append(list, cards.Card{
-			ID: file + "#" + title, Title: lang.Text{EN: title}, URL: file,
+			ID: file + "#" + title, Skill: "site", Title: lang.Text{EN: title}, URL: file,
 			Asks: []string{title, page + " " + title}, Text: lang.Text{EN: whole},
 		})
 	}
@@ -125,43 +125,4 @@ func sections(file, text string) []cards.Card {
 	}
 	flush()
 	return list
-}
-
-// How well a site's section must fit to be preferred to the general answer.
-const (
-	siteScore = 0.33
-	siteCover = 0.40
-	siteShare = 0.80 // of the general answer's score
-)
-
-// local answers from the site's pages where they fit nearly as well as the
-// general ones: what a site says of itself goes first, and the answer says so.
-func (a *Answerer) local(text string, l lang.Lang, general []index.Hit) (Answer, bool) {
-	lib := a.site.current()
-	if lib == nil {
-		return Answer{}, false
-	}
-	hits := lib.index.Search(text, 1)
-	if len(hits) == 0 || hits[0].Score < siteScore || hits[0].Cover < siteCover {
-		return Answer{}, false
-	}
-	if len(general) > 0 && hits[0].Score < siteShare*general[0].Score {
-		return Answer{}, false
-	}
-	c := lib.cards[hits[0].Doc]
-	note := lang.Text{EN: "From your site's page ", ZH: "来自本站点的页面 "}.In(l) + filepath.Base(c.URL) + " › " + c.Title.In(l) +
-		lang.Text{EN: " (site pages go before the general ones):\n", ZH: "(站点内容优先于通用内容):\n"}.In(l)
-	return Answer{
-		Answer:  note + c.Text.In(l),
-		Sources: []Source{{Skill: "site", Section: c.Title.In(l), URL: c.URL}},
-	}, true
-}
-
-// siteMay reports whether a site's pages may know what the general ones decline.
-func siteMay(why reason) bool {
-	switch why {
-	case live, person, noSuch, unknown, predict:
-		return true
-	}
-	return false
 }

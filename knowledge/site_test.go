@@ -24,7 +24,7 @@ func TestSitePagesGoFirstAndAreReadAgain(t *testing.T) {
 	write("# Default MASTER_PORT on our cluster\n\nUse 31000 on falcon.\n\n# Who to contact\n\nAsk in #gpu-help.\n", clock)
 	got := ask(t, a, "default MASTER_PORT on our cluster?")
 	require.Contains(t, got.Answer, "31000")
-	require.Contains(t, got.Answer, "From your site's page wiki.md")
+	require.Contains(t, got.Answer, "Your site's page wiki.md")
 	require.Equal(t, "site", got.Sources[0].Skill)
 	require.Contains(t, ask(t, a, "who should I contact?").Answer, "#gpu-help")
 	require.Contains(t, ask(t, a, "how do I cancel a job").Answer, "scancel")

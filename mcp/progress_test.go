@@ -75,16 +75,16 @@ func TestAStreamedAnswerIsToldAsProgress(t *testing.T) {
 	next <- "Take the first host of the allocation. "
 	next <- "It "
 	told("Take the first host of the allocation.")
-	next <- "comes from the node list. "
+	next <- "comes from the node list [1]. "
 	next <- "That is all."
-	told("It comes from the node list.")
+	told("It comes from the node list [1].")
 	close(next)
 	told("That is all.")
 	answer := conv.read()
 	require.EqualValues(t, 2, answer["id"])
 	res := answer["result"].(map[string]any)
 	text := res["content"].([]any)[0].(map[string]any)["text"]
-	require.Contains(t, text, "Take the first host of the allocation. It comes from the node list. That is all.")
+	require.Contains(t, text, "Take the first host of the allocation. It comes from the node list [1]. That is all.")
 	require.Contains(t, res["structuredContent"].(map[string]any)["answer"], "That is all.")
 	conv.close()
 }

@@ -14,19 +14,12 @@ import (
 type Result struct {
 	Text                string
 	Skill, Section, URL string
-	// Told reports that the question also speaks of a failure, a way or a reason,
-	// which the numbers do not answer.
-	Told bool
-	// Wanted reports that the question says that it wants the value.
-	Wanted bool
-	// Measured reports that the question gives what was measured, a rate or a time,
-	// so that the value is a matter of arithmetic and foretells nothing.
-	Measured bool
+	asked               bool
 }
 
-// Asked reports whether the value itself is asked for. Where it is not, what tells
-// of the failure, the way or the reason goes before it.
-func (r Result) Asked() bool { return !r.Told || r.Wanted }
+// Asked reports whether the question asks for the value itself, and does not only
+// give its numbers as the setting of something else.
+func (r Result) Asked() bool { return r.asked }
 
 // A question is what the answerers below look at.
 type question struct {
@@ -71,30 +64,17 @@ const (
 var answerers = []answerer{
 	{"Dependencies", guide, sbatch + "#OPT_dependency", dependency},
 	{"Job arrays", guide, "https://slurm.schedmd.com/job_array.html", array},
-	{"Time-outs", "diagnose-failures", "", milliseconds},
-	{"Ports", run, "", port},
-	{"Bandwidth", "diagnose-failures", "", bandwidth},
 	{"Node lists", guide, "https://slurm.schedmd.com/scontrol.html", hosts},
 	{"sinfo", guide, "https://slurm.schedmd.com/sinfo.html", sinfo},
-	{"Accounting", guide, "https://slurm.schedmd.com/sacct.html", cpuSeconds},
-	{"Length of a run", parallel, "", lengths},
 	{"Time limits", guide, sbatch + "#OPT_time", duration},
 	{"Begin times", guide, sbatch + "#OPT_begin", begin},
 	{"Signals", guide, sbatch + "#OPT_signal", signal},
 	{"Exit codes", guide, "https://slurm.schedmd.com/job_exit_code.html", exitCode},
 	{"CUDA_DEVICE_MAX_CONNECTIONS", run, "", connections},
-	{"Tasks, CPUs and memory", guide, sbatch + "#OPT_cpus-per-task", demand},
 	{"Hyper-threading", guide, sbatch + "#OPT_hint", threads},
-	{"Order of ranks", parallel, "", rankGroups},
 	{"Ranks", parallel, "", rankPlace},
 	{"Pipeline bubble", parallel, "", bubble},
-	{"GPU hours", guide, "", gpuHours},
-	{"Batch size ramp-up", parallel, "", rampup},
-	{"Model size", parallel, "", model},
-	{"Tokens and steps", parallel, "", tokens},
-	{"Memory", parallel, "", memory},
 	{"Micro batches", parallel, "", microbatches},
-	{"Head size", parallel, "", headSize},
 	{"Heads", parallel, "", heads},
 	{"Context parallel", parallel, "", contextParallel},
 	{"Vocabulary", parallel, "", vocabulary},
@@ -112,8 +92,7 @@ func Answer(text string, l lang.Lang) (Result, bool) {
 	q := &question{text: text, low: low, lang: l, cfg: read(low)}
 	for _, a := range answerers {
 		if t := a.answer(q); t != "" {
-			told := q.told(t)
-			return Result{Text: q.denied(t), Skill: a.skill, Section: a.section, URL: a.url, Told: told, Wanted: q.wants(told), Measured: q.measured(a.section)}, true
+			return Result{Text: t, Skill: a.skill, Section: a.section, URL: a.url, asked: !q.told(t)}, true
 		}
 	}
 	return Result{}, false

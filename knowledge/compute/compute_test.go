@@ -76,7 +76,6 @@ func TestAnswerWorksItOut(t *testing.T) {
 		"2 sockets 32 cores each, cpus-per-task without HT": "--cpus-per-task=64",
 		"squeue shows CG":                                   "COMPLETING",
 		"节点状态 down* ":                                       "没有响应",
-		"64 gpus for 12 hours how many gpu hours":           "768",
 		"exit code 137":                                     "SIGKILL",
 		"sacct ExitCode 1:0":                                "code 1",
 		"--begin=now+60 is what":                            "60 seconds",
@@ -112,7 +111,7 @@ func TestAnswerSurvivesHugeNumbers(t *testing.T) {
 	for _, q := range []string{
 		"TP=4294967296 PP=4294967296 CP=2 on 64 gpus dp?", "99999999999999999999 nodes 8 gpus per node WORLD_SIZE",
 		"--time=99999999999999-00:00:00", "--array=0-99999999999999999999", "rank 99999999999999999999 8 gpus per node which node",
-		"gbs 9999999999999 mbs 1048576 dp 1048576 microbatches", "64 gpus 99999999999 hours gpu hours",
+		"gbs 9999999999999 mbs 1048576 dp 1048576 microbatches",
 	} {
 		r, _ := compute.Answer(q, lang.EN)
 		require.NotContains(t, r.Text, "-9", q)
@@ -135,7 +134,6 @@ func TestCountsInWordsAndHalvesAreRead(t *testing.T) {
 		"三十二台八卡机器,tp8 pp8,dp 是几":                                              "DP = 4",
 		"两天半的 --time 怎么写":                                                     "--time=2-12:00:00",
 		"how do I write 3 and a half hours as --time":                         "03:30:00",
-		"how many GPU hours are 16 nodes of 8 for 12 hours":                   "1536",
 		"全局 rank 100,8 卡一机,它在第几台、本地几号卡":                                       "节点 12",
 		"8x8 的集群 tp4 pp4 那 dp 几":                                              "DP = 4",
 		"we moved from H100 to GB200 with TP 4: CUDA_DEVICE_MAX_CONNECTIONS?": "not required on Blackwell",

@@ -202,15 +202,12 @@ func Read(text string) Config { return read(fold(text)) }
 
 // read is Read of a folded text.
 func read(whole string) Config {
-	changes, s := takeChanges(product.ReplaceAllString(expertData.ReplaceAllString(whole, "edp"), " "))
+	s := product.ReplaceAllString(expertData.ReplaceAllString(whole, "edp"), " ")
 	var c Config
 	if strings.ContainsAny(s, "0123456789") {
 		s = c.numbers(s)
 	}
 	c.implied(s)
-	for _, ch := range changes {
-		ch.apply(&c)
-	}
 	c.kind(s, whole)
 	return c
 }

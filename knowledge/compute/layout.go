@@ -392,7 +392,10 @@ func layers(q *question) string {
 var wholeStep = lazy.New(`\b(?:of|per) (?:the |a |each |every |my |our )*(?:whole |total |entire |full |overall )*(?:step|iteration|run|wall[- ]?clock|training)(?: time)?\b|\b(?:whole|total|entire|overall) (?:step |iteration |run )?time\b|\bidle\b|整个?(?:一?步|step|迭代|iteration)|总(?:时间|耗时|步时)|(?:单步|步|迭代|step|iteration) ?(?:时间|耗时|用时)|空闲|闲着`)
 
 // percent writes a share with at most two decimals.
-func percent(n float64) string { return short(100*n) + " %" }
+func percent(n float64) string {
+	s := strings.TrimRight(fmt.Sprintf("%.2f", 100*n), "0")
+	return strings.TrimSuffix(s, ".") + " %"
+}
 
 // bubble answers with the share of the pipeline's bubble.
 func bubble(q *question) string {
@@ -455,7 +458,7 @@ func rankPlace(q *question) string {
 	if c.PerNode == 0 && q.has("8-gpu", "dgx") {
 		c.PerNode = 8
 	}
-	if !ok || c.PerNode == 0 || printed.MatchString(q.low) || !placeAsked.MatchString(perNodeWord.ReplaceAllString(q.low, " ")) {
+	if !ok || c.PerNode == 0 || !placeAsked.MatchString(perNodeWord.ReplaceAllString(q.low, " ")) {
 		return ""
 	}
 	return q.say("Global rank %[1]d is on node %[3]d (counted from 0, so the %[5]s node), local rank (GPU) %[4]d: %[1]d / %[2]d = %[3]d remainder %[4]d.",

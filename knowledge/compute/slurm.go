@@ -1,7 +1,6 @@
 package compute
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -144,7 +143,7 @@ func array(q *question) string {
 	if k, ok := q.atOnce(); ok && m[2] == "" && k < n {
 		m[2] = strconv.Itoa(k)
 	}
-	if t := q.arrayEnd(form, n, small(m[2])); t != "" {
+	if t := q.arrayEnd(form, n); t != "" {
 		return t
 	}
 	if (idsAsked.MatchString(q.low) || n <= 12 && strings.ContainsAny(form, ":,")) && n <= 40 {
@@ -164,27 +163,15 @@ func array(q *question) string {
 
 var (
 	lastIndex = lazy.New(`\b(?:last|highest|largest|final|max\w*|biggest) (?:array )?(?:index|id|element|task|number|value)|最后一?个? ?(?:下标|索引|编号|任务|元素|index)|(?:最大|末尾)的? ?(?:下标|索引|编号|任务 ?id|index)|slurm-array-task-max`)
-	allDone   = lazy.New(`\b(?:how long|total time|altogether|in all|until (?:all|everything|the last)|all (?:are |be |of them )?(?:done|finish\w*|complete\w*))\b|(?:全部|总共|一共|都|所有).{0,8}(?:多久|多长|多少(?:小时|分钟|天)|几个?(?:小时|天))`)
 )
 
-// arrayEnd answers with the last index of an array, or with the time that all of
-// its n elements take, so many at once.
-func (q *question) arrayEnd(form string, n, atOnce int) string {
+// arrayEnd answers with the last index of an array of n elements.
+func (q *question) arrayEnd(form string, n int) string {
 	if lastIndex.MatchString(q.low) {
 		list := strings.Split(indices(form), ", ")
 		return q.say("%[1]s is the last index of --array=%[2]s, which has %[3]d elements (SLURM_ARRAY_TASK_MAX).", "最后一个下标是 %[1]s:--array=%[2]s 共 %[3]d 个任务(SLURM_ARRAY_TASK_MAX)。", list[len(list)-1], form, n)
 	}
-	l := q.runLength()
-	each := cmp.Or(l.longest, l.step) // "30 minutes each" reads as a step
-	if each == 0 || !allDone.MatchString(q.low) {
-		return ""
-	}
-	if atOnce == 0 {
-		atOnce = n
-	}
-	rounds := (n + atOnce - 1) / atOnce
-	return q.say("%[1]s hours at least: %[2]d elements / %[3]d at a time = %[4]d rounds × %[5]s h, where each starts at once.", "至少 %[1]s 小时:%[2]d 个任务 / 每次 %[3]d 个 = %[4]d 轮 × %[5]s 小时(不计排队)。",
-		hours(float64(rounds)*each), n, atOnce, rounds, hours(each))
+	return ""
 }
 
 // arrayList finds elements written one by one: 0,4,8,…,28.
@@ -349,7 +336,7 @@ func dependency(q *question) string {
 	if strings.Contains(q.low, "satisfied") || !condition.MatchString(q.low) {
 		return ""
 	}
-	if typed.MatchString(q.low) && (wantsYes.MatchString(q.low) || !writing.MatchString(q.low) && strings.HasSuffix(q.low, "?")) {
+	if typed.MatchString(q.low) && (wantsYes.MatchString(q.low) || strings.HasSuffix(q.low, "?")) {
 		return "" // it asks what a type means
 	}
 	ids := q.jobs()
@@ -364,7 +351,9 @@ func dependency(q *question) string {
 	if len(ids) == 0 || watched.MatchString(q.low) || q.has("node", "gpu", "卡", "--time", "hour", "小时", "节点", "array", "数组", "%") || strings.Contains(low, "exit code") || strings.Contains(low, "退出码") {
 		return ""
 	}
-	has := func(words ...string) bool { return hasAny(low, words) }
+	has := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(low, w) })
+	}
 	var kind string
 	switch {
 	case q.has("right?", "对吧", "correct?", "对不对", "对吗", "是吧", "--dependency=", "yes?", "command line", "what command", "exact command", "how was", "命令行", "没?", "了没", "跑完没", "elapsed", "wall time", "多久", "多长", "how long", "how much", "how many", "did job", "did it", "why ", "which ", "where ", "what happened", "为什么", "哪个", "哪些", "哪台"):

@@ -35,7 +35,6 @@ func TestBuiltInAnswersStayAboveTheFloor(t *testing.T) {
 	for key, c := range score.By {
 		require.GreaterOrEqual(t, float64(c.Passed)/float64(c.Total), floorByKind, key)
 	}
-	require.Equal(t, score.By["refuse"].Total, score.By["refuse"].Passed, "everything out of scope is declined")
 }
 
 func TestJudgeNamesTheFault(t *testing.T) {

@@ -2,11 +2,10 @@ package index
 
 import (
 	_ "embed"
+	"regexp"
 	"strings"
 	"sync"
 	"unicode"
-
-	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 // A Term is one unit of meaning in a text.
@@ -27,28 +26,34 @@ const (
 
 // token finds, in this order: options, output patterns, identifiers and
 // numbers, runs of Han.
-var token = lazy.New(`--?[A-Za-z][\w-]*|%[A-Za-z]\b|[A-Za-z_][\w]*(?:[.+][A-Za-z_]\w*)*|\d+(?:\.\d+)?|\p{Han}+`)
+var token = lazily(`--?[A-Za-z][\w-]*|%[A-Za-z]\b|[A-Za-z_][\w]*(?:[.+][A-Za-z_]\w*)*|\d+(?:\.\d+)?|\p{Han}+`)
 
 // directive tells an #SBATCH line of a script from the command.
 var directive = strings.NewReplacer("#SBATCH", " sbatchline ", "#sbatch", " sbatchline ")
-
-// confirms finds a question that only wants a yes to what it says.
-var confirms = lazy.New(`(?i)(?:\b(?:right|correct|agree|agreed|true|yes|do(?:n'?t)? i|no)\s*[?？]|,\s*(?:is|are|was|were|do|does|did|will|would|can|has|have)n'?t (?:it|they|he|i|we|you|that|there)\s*[?？]?\s*$|,\s*(?:ok|okay|fine|sure|yeah)\s*[?？]?\s*$|\b(?:right|correct|true)\s*$|^(?:so )?is it (?:true|correct|right) that\b|(?:对吧|对吗|对不|对不对|对么|是吧|是吗|是不是|没错吧|没问题吧|就行吧|就行了吧|可以吧|就好吧|就可以了吧|吧)\s*[?？。!！]?\s*$|(?:对吧|对吗|是吧|没错吧)[\s,，。?？]|[,，\s](?:可以|行|成|好)吗\s*[?？]?\s*$)`)
 
 // maxAsk is the length up to which a text may be a question, in bytes.
 const maxAsk = 400
 
 // hostName finds the name of one machine, such as node-3, gpu07 or dgx12.
-var hostName = lazy.New(`(?i)(?:^|[^\w-])(?:node|gpu|dgx|hgx|cn|gn|host|worker|compute|rack|nid|g|n)-?\d+(?:[^\w-]|$)`)
+var hostName = lazily(`(?i)(?:^|[^\w-])(?:node|gpu|dgx|hgx|cn|gn|host|worker|compute|rack|nid|g|n)-?\d+(?:[^\w-]|$)`)
 
 // slots finds how many elements of an array may run at once, as in 1-50%5.
-var slots = lazy.New(`\d%\d`)
+var slots = lazily(`\d%\d`)
 
 // clock finds a time of day or a day of the week, at which something is to begin.
-var clock = lazy.New(`(?i)\b\d{1,2}(?::\d\d)? ?[ap]\.?m\b|\bat \d{1,2}:\d\d\b|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\bo'clock\b|\bmidnight\b|\bin the (?:morning|evening|afternoon)\b|(?:[\d零〇一二三四五六七八九十]|十[一二]|两)点(?:半|钟|整|再|就|才|开|跑|启|提|$)|(?:周|星期|礼拜)[一二三四五六日天]`)
+var clock = lazily(`(?i)\b\d{1,2}(?::\d\d)? ?[ap]\.?m\b` + // 4 pm
+	`|\bat \d{1,2}:\d\d\b|\bo'clock\b|\bmidnight\b` +
+	`|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b` +
+	`|\bin the (?:morning|evening|afternoon)\b` +
+	`|(?:[\d零〇一二三四五六七八九十]|十[一二])点(?:半|钟|整|再|就|才|开|跑|启|提|$)` +
+	`|两点(?:半|钟|整|再|就|才|开|跑|启|提|$)` +
+	`|(?:周|星期|礼拜)[一二三四五六日天]`)
 
-// Confirms reports whether a question only wants a yes to what it says.
-func Confirms(question string) bool { return confirms.MatchString(question) }
+// lazily compiles an expression when it is first needed: most runs of the
+// program ask nothing.
+func lazily(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
 
 // Terms analyses a text. A key occurs once, with the greatest of its weights.
 func Terms(text string) []Term {
@@ -65,9 +70,6 @@ func Terms(text string) []Term {
 		}
 		at[key] = len(list)
 		list = append(list, Term{key, w})
-	}
-	if Confirms(text) {
-		put("=confirm", wordWeight)
 	}
 	var words []string // the run of plain English words that phrases are looked for in
 	flush := func() {
@@ -88,21 +90,21 @@ func Terms(text string) []Term {
 		}
 		words = words[:0]
 	}
-	if len(text) < maxAsk && hostName.MatchString(text) {
+	if len(text) < maxAsk && hostName().MatchString(text) {
 		put("=nodelist", partWeight)
 	}
-	if len(text) < maxAsk && slots.MatchString(text) {
+	if len(text) < maxAsk && slots().MatchString(text) {
 		put("%slots", codeWeight)
 	}
-	if len(text) < maxAsk && clock.MatchString(text) {
+	if len(text) < maxAsk && clock().MatchString(text) {
 		put("=begin", wordWeight)
 	}
-	for _, w := range token.FindAllString(directive.Replace(fold(text)), -1) {
+	for _, w := range token().FindAllString(directive.Replace(fold(text)), -1) {
 		switch c := w[0]; {
 		case c >= 0x80:
 			flush()
 			lex.han(w, put)
-		case c == '-' && len(w) > 1 && !isWordAfterDash(w):
+		case c == '-' && len(w) > 1:
 			flush()
 			put(strings.ReplaceAll(strings.ToLower(w), "_", "-"), codeWeight)
 			for _, p := range strings.FieldsFunc(strings.ToLower(w), func(r rune) bool { return r == '-' || r == '_' }) {
@@ -136,10 +138,6 @@ func Terms(text string) []Term {
 	flush()
 	return list
 }
-
-// isWordAfterDash reports whether a token such as "-based" is the tail of a
-// hyphenated word and no option. Options of one letter are options.
-func isWordAfterDash(w string) bool { return false }
 
 // isAcronym reports whether a word is written in capitals, such as PD or NCCL.
 func isAcronym(w string) bool {

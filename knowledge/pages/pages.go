@@ -13,6 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/knowledge/cards"
 	"github.com/megatron-ops/megatron-ops/knowledge/compute"
+	"github.com/megatron-ops/megatron-ops/knowledge/library"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 )
@@ -24,7 +25,7 @@ func Write(fsys fs.FS) (map[string]string, error) {
 		"slurm-user-guide/references/states.md": states(),
 	}
 	bySkill := map[string][]cards.Card{}
-	for _, c := range cards.All() {
+	for _, c := range library.BuiltIn().Cards {
 		bySkill[c.Skill] = append(bySkill[c.Skill], c)
 	}
 	for skill, list := range bySkill {

@@ -1,0 +1,215 @@
+package knowledge
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sashabaranov/go-openai"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/redact"
+	"github.com/megatron-ops/megatron-ops/knowledge/cards"
+	"github.com/megatron-ops/megatron-ops/knowledge/library"
+)
+
+// An Embedder is an embedding model behind an OpenAI-compatible endpoint. It
+// ranks the built-in cards together with the index. Where it fails or is slow,
+// the index ranks alone.
+type Embedder struct {
+	BaseURL string // empty means OpenAI's own
+	Key     string
+	Name    string
+	// Load and Save keep the vectors of all cards between runs, under a key that
+	// names the model and the cards; nil keeps them only while the program runs.
+	Load func(ctx context.Context, key string) ([]byte, bool)
+	Save func(ctx context.Context, key string, vectors []byte) error
+	// HTTP is the client; nil means http.DefaultClient.
+	HTTP *http.Client
+
+	mu      sync.Mutex
+	vectors [][]float32 // by card, of length 1
+	failed  time.Time   // when the cards could not be embedded last
+}
+
+const (
+	embedTimeout = 3 * time.Second  // for one question
+	cardsTimeout = 60 * time.Second // for all cards
+	embedRetry   = 5 * time.Minute
+	embedBatch   = 128
+	// rankDamping is the constant of reciprocal rank fusion.
+	rankDamping = 20.0
+	// embedDepth is how many cards by their vectors are looked at.
+	embedDepth = 20
+)
+
+// rerank puts passages in the order of both ranks: reciprocal rank fusion. The
+// cards that only the vectors find are added. Scores stay those of the index,
+// or of the vectors, and fall.
+func (e *Embedder) rerank(ctx context.Context, question string, near []Passage, l lang.Lang) []Passage {
+	lib := library.BuiltIn()
+	vectors := e.ofCards(ctx, lib.Cards)
+	if vectors == nil {
+		return near
+	}
+	short, done := context.WithTimeout(ctx, embedTimeout)
+	defer done()
+	asked, err := e.embed(short, []string{redact.Text(question)})
+	if err != nil {
+		return near
+	}
+	type hit struct {
+		card int
+		like float64
+	}
+	hits := make([]hit, 0, len(vectors))
+	for i, v := range vectors {
+		hits = append(hits, hit{i, dot(v, asked[0])})
+	}
+	slices.SortFunc(hits, func(a, b hit) int { return cmp.Compare(b.like, a.like) })
+	fused := map[string]float64{}
+	byID := map[string]Passage{}
+	for i, p := range near {
+		fused[p.id] += 1 / (rankDamping + float64(i))
+		byID[p.id] = p
+	}
+	for i, h := range hits[:min(len(hits), embedDepth)] {
+		c := lib.Cards[h.card]
+		fused[c.ID] += 1 / (rankDamping + float64(i))
+		p, ok := byID[c.ID]
+		if !ok {
+			p = passage(c, l, 0)
+		}
+		p.Score = max(p.Score, h.like*minScoreNotField)
+		byID[c.ID] = p
+	}
+	all := make([]Passage, 0, len(byID))
+	for _, p := range byID {
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(a, b Passage) int {
+		return cmp.Or(cmp.Compare(fused[b.id], fused[a.id]), strings.Compare(a.id, b.id))
+	})
+	for i := range all[1:] {
+		all[i+1].Score = min(all[i+1].Score, all[i].Score)
+	}
+	return all
+}
+
+// ofCards are the vectors of the cards, from the store or newly made; nil where
+// they cannot be had now.
+func (e *Embedder) ofCards(ctx context.Context, list []cards.Card) [][]float32 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.vectors != nil || !e.failed.IsZero() && time.Since(e.failed) < embedRetry {
+		return e.vectors
+	}
+	texts := make([]string, len(list))
+	sum := sha256.New()
+	sum.Write([]byte(e.Name))
+	for i, c := range list {
+		texts[i] = c.Title.EN + " / " + c.Title.ZH + "\n" + c.Text.EN
+		sum.Write([]byte(texts[i]))
+	}
+	key := hex.EncodeToString(sum.Sum(nil)[:16])
+	if e.Load != nil {
+		if b, ok := e.Load(ctx, key); ok {
+			if e.vectors = unpack(b, len(list)); e.vectors != nil {
+				return e.vectors
+			}
+		}
+	}
+	ctx, done := context.WithTimeout(ctx, cardsTimeout)
+	defer done()
+	var all [][]float32
+	for part := range slices.Chunk(texts, embedBatch) {
+		v, err := e.embed(ctx, part)
+		if err != nil {
+			e.failed = time.Now()
+			return nil
+		}
+		all = append(all, v...)
+	}
+	e.vectors = all
+	if e.Save != nil {
+		_ = e.Save(ctx, key, pack(all)) // without it they are made again
+	}
+	return all
+}
+
+// embed returns the vectors of texts, of length 1.
+func (e *Embedder) embed(ctx context.Context, texts []string) ([][]float32, error) {
+	resp, err := client(e.BaseURL, e.Key, e.HTTP).CreateEmbeddings(ctx, openai.EmbeddingRequest{Input: texts, Model: openai.EmbeddingModel(e.Name)})
+	if err != nil {
+		return nil, err
+	}
+	out := make([][]float32, len(texts))
+	for _, d := range resp.Data {
+		if d.Index >= 0 && d.Index < len(out) {
+			out[d.Index] = unit(d.Embedding)
+		}
+	}
+	for _, v := range out {
+		if len(v) == 0 || len(v) != len(out[0]) {
+			return nil, errNoVectors
+		}
+	}
+	return out, nil
+}
+
+func unit(v []float32) []float32 {
+	size := float32(math.Sqrt(dot(v, v)))
+	if size == 0 {
+		return nil
+	}
+	out := make([]float32, len(v))
+	for i, x := range v {
+		out[i] = x / size
+	}
+	return out
+}
+
+func dot(a, b []float32) float64 {
+	if len(a) != len(b) {
+		return 0
+	}
+	var sum float64
+	for i, x := range a {
+		sum += float64(x) * float64(b[i])
+	}
+	return sum
+}
+
+func pack(vectors [][]float32) []byte {
+	var b []byte
+	for _, v := range vectors {
+		for _, x := range v {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+		}
+	}
+	return b
+}
+
+// unpack reads what pack wrote; nil where it is not so many vectors.
+func unpack(b []byte, count int) [][]float32 {
+	if count == 0 || len(b) == 0 || len(b)%(4*count) != 0 {
+		return nil
+	}
+	size := len(b) / (4 * count)
+	all := make([][]float32, count)
+	for i := range all {
+		all[i] = make([]float32, size)
+		for j := range all[i] {
+			all[i][j] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*(i*size+j):]))
+		}
+	}
+	return all
+}

@@ -1,0 +1,151 @@
+package index
+
+import (
+	"encoding/binary"
+	"maps"
+	"math"
+	"slices"
+)
+
+// magic begins an index, and tells its format.
+const (
+	magic    = "megatron-ops index 1\n"
+	sections = 10
+)
+
+// Weights of a Doc's parts in its bag of words, and the unit in which they are
+// written.
+const (
+	askWeight   = 2.0
+	titleWeight = 3.0
+	bodyWeight  = 0.5
+	tfUnit      = 32
+)
+
+// Build analyses Docs into the bytes that Open reads.
+func Build(docs []Doc) []byte {
+	words := map[string][]posting{}
+	pieces := map[gram]*held{}
+	first := make([]byte, 0, 4*len(docs)+4)
+	asks := 0
+	for i, d := range docs {
+		first = binary.LittleEndian.AppendUint32(first, uint32(asks))
+		tf := map[string]float64{}
+		for _, a := range d.Asks {
+			for _, t := range Terms(a) {
+				// Many example questions must not make a word count for more.
+				tf[t.Key] = max(tf[t.Key], askWeight*t.Weight)
+			}
+			for _, g := range grams(a) {
+				h := pieces[g]
+				if h == nil {
+					h = &held{last: -1}
+					pieces[g] = h
+				}
+				h.asks = append(h.asks, asks)
+				if h.last != i {
+					h.last = i
+					h.docs++
+				}
+			}
+			asks++
+		}
+		for _, t := range Terms(d.Title) {
+			tf[t.Key] += titleWeight * t.Weight
+		}
+		for _, t := range Terms(d.Body) {
+			tf[t.Key] += bodyWeight * t.Weight
+		}
+		for k, n := range tf {
+			words[k] = append(words[k], posting{i, n})
+		}
+	}
+	first = binary.LittleEndian.AppendUint32(first, uint32(asks))
+	var out [sections][]byte
+	out[0], out[1], out[2], out[3] = encodeWords(words)
+	var per []byte
+	out[4], out[5], out[6], out[7], per = encodePieces(pieces, len(docs), asks)
+	out[8], out[9] = first, per
+	b := []byte(magic)
+	for _, s := range out {
+		b = binary.LittleEndian.AppendUint32(b, uint32(len(s)))
+		b = append(b, s...)
+	}
+	return b
+}
+
+// A posting is a Doc that holds a word, and how much of it.
+type posting struct {
+	doc int
+	tf  float64
+}
+
+// held is where a piece of letters stands.
+type held struct {
+	asks       []int
+	docs, last int
+}
+
+func encodeWords(words map[string][]posting) (keyEnds, keys, postEnds, posts []byte) {
+	for _, k := range slices.Sorted(maps.Keys(words)) {
+		keys = append(keys, k...)
+		keyEnds = binary.LittleEndian.AppendUint32(keyEnds, uint32(len(keys)))
+		posts = binary.AppendUvarint(posts, uint64(len(words[k])))
+		before := 0
+		for _, p := range words[k] {
+			posts = binary.AppendUvarint(posts, uint64(p.doc-before))
+			posts = binary.AppendUvarint(posts, uint64(math.Round(p.tf*tfUnit)))
+			before = p.doc
+		}
+		postEnds = binary.LittleEndian.AppendUint32(postEnds, uint32(len(posts)))
+	}
+	return keyEnds, keys, postEnds, posts
+}
+
+func encodePieces(pieces map[gram]*held, docs, asks int) (keys, inDocs, ends, posts, per []byte) {
+	squares := make([]float64, asks)
+	for _, g := range slices.Sorted(maps.Keys(pieces)) {
+		h := pieces[g]
+		keys = binary.LittleEndian.AppendUint64(keys, uint64(g))
+		inDocs = binary.LittleEndian.AppendUint32(inDocs, uint32(h.docs))
+		if w := gramWeight(h.docs, docs); w > 0 {
+			before := 0
+			for _, a := range h.asks {
+				posts = binary.AppendUvarint(posts, uint64(a-before))
+				before = a
+				squares[a] += w * w
+			}
+		}
+		ends = binary.LittleEndian.AppendUint32(ends, uint32(len(posts)))
+	}
+	for _, s := range squares {
+		v := 0.0
+		if s > 0 {
+			v = 1 / math.Sqrt(s)
+		}
+		per = binary.LittleEndian.AppendUint32(per, math.Float32bits(float32(v)))
+	}
+	return keys, inDocs, ends, posts, per
+}
+
+// A piece that more Docs than this share hold tells nothing, if they are not few.
+const (
+	commonShare = 0.15
+	commonLeast = 20
+)
+
+// gramWeight is what a piece of letters tells that so many of all Docs hold.
+func gramWeight(holding, docs int) float64 {
+	if float64(holding) > max(commonLeast, commonShare*float64(docs)) {
+		return 0
+	}
+	return math.Log(1 + float64(docs)/(float64(holding)+0.5))
+}
+
+func readVarint(b []byte) (n uint64, rest []byte) {
+	n, k := binary.Uvarint(b)
+	if k <= 0 {
+		return 0, nil
+	}
+	return n, b[k:]
+}

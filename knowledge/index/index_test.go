@@ -1,0 +1,99 @@
+package index_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/knowledge/index"
+)
+
+func open(t *testing.T, docs ...index.Doc) *index.Index {
+	t.Helper()
+	x, err := index.Open(index.Build(docs))
+	require.NoError(t, err)
+	return x
+}
+
+var docs = []index.Doc{
+	{Asks: []string{"cancel a job", "怎么取消作业"}, Title: "Cancel", Body: "`scancel JOBID` ends it."},
+	{Asks: []string{"why is my job pending", "作业为什么排队"}, Title: "Pending", Body: "`squeue -j ID -o %r` tells the reason."},
+	{Asks: []string{"exclude a node", "排除节点"}, Title: "--exclude", Body: "`--exclude=gpu13` or -x."},
+	{Title: "No asks", Body: "gradient accumulation fusion"},
+}
+
+func TestTheNearestDocIsFirst(t *testing.T) {
+	x := open(t, docs...)
+	for q, want := range map[string]int{
+		"how can I cancel this job": 0,
+		"取消我的作业":                    0,
+		"cancle job":                0, // a slip of the keyboard
+		"job stuck in queue, why":   1,
+		"为什么一直在排队":                  1,
+		"keep away from one node":   2,
+		"--exclude":                 2,
+		"gradient accumulation":     3,
+		"ｅｘｃｌｕｄｅ a node":            2,
+	} {
+		hits := x.Search(q, 3)
+		require.NotEmpty(t, hits, q)
+		require.Equal(t, want, hits[0].Doc, q)
+		for i := range hits[1:] {
+			require.LessOrEqual(t, hits[i+1].Score, hits[i].Score, "best first")
+		}
+	}
+}
+
+func TestSearchReturnsNoMoreThanIsWanted(t *testing.T) {
+	x := open(t, docs...)
+	require.Len(t, x.Search("job node", 2), 2)
+	require.Empty(t, x.Search("job", 0))
+	require.Empty(t, x.Search("", 3))
+	require.Empty(t, x.Search("?!", 3))
+	require.Empty(t, open(t).Search("job", 3))
+}
+
+func TestAnExactQuestionScoresHigh(t *testing.T) {
+	x := open(t, docs...)
+	require.Greater(t, x.Search("why is my job pending", 1)[0].Score, 0.8)
+	require.Less(t, x.Search("a poem about the sea", 1)[0].Score, 0.4)
+}
+
+func TestHoldsLooksAtTheFirstDocs(t *testing.T) {
+	x := open(t, docs...)
+	require.True(t, x.Holds("--exclude", 4))
+	require.False(t, x.Holds("--exclude", 2))
+	require.False(t, x.Holds("--nonsense", 4))
+	require.True(t, x.Field("what is --exclude", 4))
+	require.True(t, x.Field("how many nodes", 4), "the lexicon marks it")
+	require.False(t, x.Field("what is the meaning of life", 4))
+}
+
+func TestOpenRefusesWhatBuildDidNotWrite(t *testing.T) {
+	good := index.Build(docs)
+	for _, b := range [][]byte{nil, []byte("x"), good[:len(good)/2], append([]byte("y"), good...), good[:21]} {
+		_, err := index.Open(b)
+		require.ErrorIs(t, err, index.ErrFormat)
+	}
+}
+
+func TestTheSameDocsMakeTheSameBytes(t *testing.T) {
+	require.Equal(t, index.Build(docs), index.Build(docs))
+}
+
+func TestTermsBringWordsToConcepts(t *testing.T) {
+	keys := func(text string) (list []string) {
+		for _, term := range index.Terms(text) {
+			list = append(list, term.Key)
+		}
+		return list
+	}
+	require.Equal(t, keys("machines"), keys("hosts"))
+	require.Equal(t, keys("显卡"), keys("GPU"))
+	require.Contains(t, keys("start it at 4 pm"), "=begin")
+	require.Contains(t, keys("明早八点再跑"), "=begin")
+	require.Contains(t, keys("--array=1-50%5"), "%slots")
+	require.Contains(t, keys("not on gpu07"), "=nodelist")
+	require.Contains(t, keys("NCCL_IB_HCA"), "nccl_ib_hca")
+	require.Equal(t, keys("multi node"), keys("multi-node"))
+}

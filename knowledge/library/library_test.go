@@ -1,0 +1,83 @@
+package library_test
+
+import (
+	"bytes"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge/cards"
+	"github.com/megatron-ops/megatron-ops/knowledge/library"
+)
+
+func TestWhatIsEmbeddedIsMadeOfTheCardsAsTheyAre(t *testing.T) {
+	c, x, err := library.Build(os.DirFS("../cards/data"))
+	require.NoError(t, err)
+	haveCards, err := os.ReadFile("cards.bin")
+	require.NoError(t, err)
+	haveIndex, err := os.ReadFile("index.bin")
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(c, haveCards) && bytes.Equal(x, haveIndex), "the cards have changed: run go generate ./knowledge/library")
+}
+
+func TestCardsComeBackAsTheyWere(t *testing.T) {
+	list, err := cards.Load(os.DirFS("../cards/data"))
+	require.NoError(t, err)
+	lib := library.BuiltIn()
+	require.Len(t, lib.Cards, len(list))
+	for i, c := range list {
+		c.Asks = nil
+		require.Equal(t, c, lib.Cards[i])
+	}
+	c, ok := lib.Find(list[0].ID)
+	require.True(t, ok)
+	require.Equal(t, list[0].Title, c.Title)
+	_, ok = lib.Find("no.such")
+	require.False(t, ok)
+}
+
+// A way of asking must lead to its own card.
+func TestWaysOfAskingLeadToTheirCards(t *testing.T) {
+	list, err := cards.Load(os.DirFS("../cards/data"))
+	require.NoError(t, err)
+	lib := library.BuiltIn()
+	asked, lost := 0, 0
+	for i, c := range list {
+		for j, ask := range c.Asks {
+			if j%40 != 0 { // a sample, for time
+				continue
+			}
+			asked++
+			found := false
+			for _, h := range lib.Index.Search(ask, 3) {
+				found = found || h.Doc == i
+			}
+			if !found {
+				lost++
+				t.Logf("%s: %q leads elsewhere", c.ID, ask)
+			}
+		}
+	}
+	require.Less(t, float64(lost)/float64(asked), 0.02)
+}
+
+func TestOptionsAndVariablesOfCardsAreHeld(t *testing.T) {
+	lib := library.BuiltIn()
+	require.True(t, lib.Holds("--ntasks-per-node"))
+	require.True(t, lib.Holds("nccl_ib_timeout"))
+	require.False(t, lib.Holds("--turbo-slurm-mode"), "a question about something else holds it, and no card")
+	require.True(t, lib.Field("why is my sbatch job pending"))
+	require.False(t, lib.Field("my back hurts"))
+}
+
+func TestALibraryOfItsOwnIsMadeAtOnce(t *testing.T) {
+	lib := library.Make([]cards.Card{{
+		ID: "a", Title: lang.Text{EN: "Falcon scratch"}, Asks: []string{"where is scratch on falcon"}, Text: lang.Text{EN: "/falcon/scratch"},
+	}, {ID: "b", Title: lang.Text{EN: "Contacts"}, Asks: []string{"who helps"}, Text: lang.Text{EN: "#gpu-help"}}})
+	hits := lib.Index.Search("falcon scratch?", 5)
+	require.NotEmpty(t, hits)
+	require.Equal(t, 0, hits[0].Doc)
+	require.False(t, lib.OffTopic(hits[0]))
+}

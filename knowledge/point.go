@@ -1,0 +1,182 @@
+package knowledge
+
+import (
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge/names"
+)
+
+// Some questions are no questions: a request to act, for a secret, for the state
+// of the cluster now. No passage answers them; the operation that does is named.
+
+// A destination is what a request is pointed to.
+type destination int
+
+const (
+	toOperation destination = iota // acts on jobs, nodes or files
+	toSecrets                      // passwords, tokens, files of this machine
+	toRules                        // instructions to the program itself
+	toLive                         // the state of jobs, nodes and budgets now
+	toMeasure                      // a speed that has to be measured
+	toNothing                      // another program, or a person
+)
+
+// pointers say where to go. Each begins with what is not done here.
+var pointers = map[destination]lang.Text{
+	toOperation: {
+		EN: "I won't do that: answering is read-only and never acts on jobs or files. Use the operation itself " +
+			"(`cancel JOB`, `submit -f job.yaml`, `requeue JOB`, `hold JOB`); it checks your rights and asks for confirmation.",
+		ZH: "不能代为执行：问答是只读的，不会操作作业或文件。请使用对应的操作（`cancel JOB`、`submit -f job.yaml`、`requeue JOB`、`hold JOB`），它会检查权限并要求确认。",
+	},
+	toSecrets: {
+		EN: "I can't help with that: I have no access to passwords, tokens, keys or files of any machine, and would not print them. " +
+			"`doctor` checks the set-up without showing secrets.",
+		ZH: "无法提供：没有权限读取任何机器上的密码、令牌、密钥或文件，也不会输出它们。`doctor` 会检查配置而不显示机密。",
+	},
+	toRules: {
+		EN: "I won't: instructions inside a question are not followed, and there are no hidden rules to show. Ask about running Megatron-LM on Slurm.",
+		ZH: "不会照做：问题里的指令不会被执行，也没有隐藏规则可以输出。请提出在 Slurm 上运行 Megatron-LM 的问题。",
+	},
+	toLive: {
+		EN: "I can't tell from here: passages hold no live data. Ask the cluster: `list`, `status JOB`, `nodes`, `partitions`, `queue` " +
+			"(or `squeue`, `sinfo`, `sshare -U`).",
+		ZH: "这里无法回答：内容里没有集群的实时数据。请查询集群：`list`、`status JOB`、`nodes`、`partitions`、`queue`（或 `squeue`、`sinfo`、`sshare -U`）。",
+	},
+	toMeasure: {
+		EN: "I don't know: such a number has to be measured on your cluster. `--log-throughput` logs the TFLOP/s of a run; " +
+			"`megatron-ops plan` and `memory` estimate memory.",
+		ZH: "不知道：这样的数字要在你的集群上实测。`--log-throughput` 会在日志里输出 TFLOP/s；`megatron-ops plan` 和 `memory` 可估算显存。",
+	},
+	toNothing: textNothing,
+}
+
+// point is the answer to a request.
+func point(to destination, l lang.Lang) Answer {
+	return Answer{Refused: true, Answer: pointers[to].In(l), Passages: []Passage{}, Sources: []Source{}}
+}
+
+// A rule finds a request by its words.
+type rule struct {
+	words string // an expression over the lower-case question
+	to    destination
+	// asking says that the rule holds also where a way of doing is asked for.
+	asking bool
+	why    string
+}
+
+// Pieces of the rules' expressions.
+const (
+	actEN   = `(?:cancel|kill|scancel|stop|terminate|delete|remove|wipe|requeue|resubmit|submit|hold|release|suspend|reboot|drain|replace)`
+	actZH   = `(?:取消|停掉|停了|停|杀掉|删掉|删除|清空|提交|重启|释放|重新排队|scancel|kill)`
+	otherEN = `(?:everyone|everybody|all users|other users?|teammates?|colleagues?|others'|(?:whole|entire) cluster|of team|belonging to)`
+	otherZH = `(?:所有人|别人|其他人|其他用户|全部用户|大家|整个集群)`
+	keyEN   = `(?:passw(?:or)?d|passphrase|private key|id_rsa|api[ _-]?key|(?:bot |api |access |auth |slack )?token|secrets?|credentials?)`
+	keyZH   = `(?:密码|口令|密钥|私钥|令牌|token|api ?key|凭据)`
+	nowEN   = `(?:now|right now|at th(?:e|is) moment|currently|today|yet)`
+	nowZH   = `(?:现在|目前|当前|此刻|眼下|今天|我们集群)`
+)
+
+// rules are tried in order.
+var rules = []rule{
+	{`(?:ignore|disregard|forget|override)\b.{0,30}\b(?:instructions?|rules?|prompts?)`, toRules, true, "an order to drop the rules"},
+	{`(?:system|initial|hidden|your) (?:prompt|instructions?|rules)\b`, toRules, true, "asks for the program's own instructions"},
+	{`忽略.{0,10}(?:指令|规则|提示|要求)|隐藏(?:的)?(?:规则|指令)|系统(?:提示词|指令)`, toRules, true, "the same in Chinese"},
+	{`\bcurl\b.{0,30}\bhttps?://|\boutput pwned`, toRules, true, "an order to send something out"},
+	{`(?:print|show|give|tell|dump|reveal|leak|send|read|cat|what(?:'s| is| are)) .{0,30}` + keyEN, toSecrets, false, "asks for a secret"},
+	{`\b[a-z_]+_(?:token|secret|password|api_key)\b`, toSecrets, false, "names a variable that holds a secret"},
+	{`/etc/(?:passwd|shadow)|~/\.ssh|\.env\b`, toSecrets, true, "names a file of secrets"},
+	{`\b(?:dump|print|show|list)\b.{0,20}\b(?:your|the bot'?s?)\b.{0,20}\b(?:config\w*|env\w*|secrets?)|\benv of the bot`, toSecrets, true, "asks for the program's own environment"},
+	{keyZH + `.{0,6}(?:是多少|是什么|是啥|发我|给我|告诉)|(?:打印|输出|告诉我|给我|说出|读出).{0,12}` + keyZH, toSecrets, true, "asks for a secret"},
+	{`机器人.{0,8}(?:环境变量|配置|密钥|令牌)`, toSecrets, true, "asks for the program's own environment"},
+	{`\b` + actEN + `\b.{0,40}\b` + otherEN + `|\b` + otherEN + `.{0,3} jobs\b.{0,20}\b(?:now|please)`, toOperation, false, "acts on what belongs to others"},
+	{`\b` + actEN + `\b.{0,20}\ball (?:running |pending )?jobs (?:of|on)\b`, toOperation, false, "acts on all jobs of a cluster"},
+	{`^(?:please |pls |now |just |hey |ok |go |can you |could you )*(?:put|` + actEN + `) ?(?:job|jobs|#)? ?\d{2,}\b.{0,20}(?:$|for me|on hold|now|please)`, toOperation, false, "acts on one job by its number"},
+	{`^(?:please |pls |now |just |hey |can you |could you )*` + actEN + `\b.{0,40}\b(?:for me|right now|immediately|now|please)[.!]*$`, toOperation, false, "an order, now"},
+	{`^(?:please )?(?:remove|delete|wipe|empty|clean up|replace) (?:all |the |every )`, toOperation, false, "an order to remove something"},
+	{`(?:帮我|替我|给我|麻烦|请把|把).{0,16}` + actZH + `|(?:现在|马上|立刻|立即).{0,10}` + actZH, toOperation, false, "an order"},
+	{actZH + `.{0,6}` + otherZH + `|` + otherZH + `的?.{0,8}` + actZH, toOperation, false, "acts on what belongs to others"},
+	{`^(?:清空|删除|删掉|删光).{0,10}(?:文件|检查点|目录|数据|日志)$`, toOperation, false, "an order to remove files"},
+	{`\bhow many (?:gpus?|nodes?|jobs?|cards?)\b.{0,25}\b(?:free|idle|running|available|pending|used)\b`, toLive, false, "counts what is there now"},
+	{`\b(?:is|are) (?:node |host )?[a-z]+[a-z-]*-?\d+ (?:idle|up|down|free|busy|available|drained)\b`, toLive, false, "the state of a named node"},
+	{`\bis (?:my|our|the) (?:run|job|training) (?:finished|done|running|still running|over)\b|\bis anyone\b`, toLive, false, "the state of a job"},
+	{`\b(?:which|what) (?:nodes?|gpus?|colleague)\b.{0,25}\b` + nowEN + `\b`, toLive, false, "the state of nodes now"},
+	{`\bhow (?:busy|full|long) is the (?:cluster|queue)\b`, toLive, false, "the state of the cluster"},
+	{`\b(?:my|our|team'?s?|i|we)\b.{0,30}\b(?:budget|quota|balance|allocation|gpu[ -]hours?|credits)\b.{0,20}\b(?:left|remaining|have)`, toLive, false, "what is left of a budget"},
+	{`\bremaining (?:gpu |node )?(?:budget|quota|hours|credits)|\bhow much\b.{0,25}\b(?:budget|quota|hours)\b.{0,20}\bleft\b`, toLive, false, "what is left of a budget"},
+	{`\baccount balance\b`, toLive, false, "what is left of a budget"},
+	{nowZH + `.{0,20}(?:有?多少|几个|哪些|谁|有没有|还有).{0,14}(?:空闲|在跑|排队|节点|作业|卡|gpu)`, toLive, false, "counts what is there now"},
+	{`[a-z]+[\w-]*\d+ ?(?:现在)?(?:空闲|挂了|正常)吗`, toLive, true, "the state of a named node"},
+	{`(?:还剩|剩余|剩下|余额).{0,6}(?:多少|机时|配额|预算|额度)|(?:机时|配额|预算|额度)(?:还|还剩|剩)`, toLive, false, "what is left of a budget"},
+	{`\b(?:phone|email|e-mail|contact|number)\b.{0,20}\b(?:admin|administrator|operator|owner)|\bwho is (?:our|the) (?:admin|boss|owner)`, toNothing, true, "people are not known"},
+	{`(?:管理员|负责人|老板).{0,8}(?:电话|微信|邮箱|是谁|联系方式|叫什么)|(?:谁|你是谁)开发`, toNothing, true, "people are not known"},
+	{`\b(?:guarantee|exact(?:ly)?|precise(?:ly)?|will (?:we|i|it)|will \d+).{0,30}\b(?:mfu|tflops|tokens per second|throughput)\b`, toMeasure, true, "foretells a speed"},
+	{`\b(?:mfu|tokens per second|throughput)\b.{0,10}\bwill\b|精确.{0,6}(?:mfu|吞吐)|(?:mfu|吞吐).{0,4}(?:精确|能到多少$)`, toMeasure, true, "foretells a speed"},
+	{`(?:训练|train).{0,12}(?:需要|要|takes?) ?(?:几天|多少天|how many days)`, toMeasure, true, "foretells a duration"},
+	{`\b(?:pbs|qsub|lsf|bsub|bjobs|moab|condor|nomad|kubectl|k8s|kubernetes|helm|kueue|volcano|airflow)\b`, toNothing, true, "another scheduler"},
+	{`\b(?:vllm|sglang|ray (?:serve|cluster|to)|ray 集群|tensorflow|keras|paddle|mindspore|colossalai|torchtitan|jax)\b`, toNothing, true, "another framework"},
+	{`\b(?:nginx|mysql|redis|portainer|flask|react|django|postgres|pandas|excel|wordpress)\b|博客`, toNothing, true, "another program"},
+	{`\b(?:vasp|openfoam|gromacs|lammps|abaqus)\b`, toNothing, true, "another program"},
+	{`(?:install|compile|build|编译|安装).{0,16}\bslurm(?:ctld|dbd|d)?\b|\bslurm(?:ctld|dbd)\b.{0,20}(?:from scratch|installation)`, toNothing, true, "running Slurm's daemons is not covered"},
+	{`\b(?:stocks?|股票|weather|天气|cheesecake|joke|poem|生命|人生|meaning of life|rain|下雨)\b|股价|写一首|讲个`, toNothing, true, "everyday life"},
+	{`^(?:what'?s?|solve|计算) ?[\d(][\d +*/^()x=.-]*[?？]?$|^what time is it`, toNothing, true, "plain sums"},
+}
+
+// compiled are the rules' expressions.
+var compiled = sync.OnceValue(func() []*regexp.Regexp {
+	list := make([]*regexp.Regexp, len(rules))
+	for i, r := range rules {
+		list[i] = regexp.MustCompile(r.words)
+	}
+	return list
+})
+
+// asksHow finds that a way of doing is asked for, and not the deed.
+var asksHow = lazily(`\bhow (?:do|can|to|should|would|could)\b|\bwhich (?:command|flag|option|variable|file)\b|\bcommand\b|\bwhere (?:do|does|is|should)\b` +
+	`|\bcan (?:i|other|others|users)\b|\bflag\b|\boption\b|\bwhy\b|\bwhen\b|\berror\b|\bfail` +
+	`|怎么|如何|咋|怎样|命令|哪个参数|参数|选项|为什么|报错|吗$|吧$|被|能不能|会不会`)
+
+// pointed finds the rule that a question falls under.
+func pointed(text string) (rule, bool) {
+	low := strings.ToLower(strings.TrimSpace(text))
+	if len(low) > 300 {
+		return rule{}, false // pasted: a log is no request
+	}
+	how := asksHow().MatchString(low)
+	for i, re := range compiled() {
+		if r := rules[i]; (r.asking || !how) && re.MatchString(low) {
+			return r, true
+		}
+	}
+	return rule{}, false
+}
+
+var (
+	variableForm = lazily(`\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b`)
+	printed      = lazily(`(?i)unrecogni[sz]ed|not (?:accepted|recogni[sz]ed|known)|不认|error|traceback|no such option|invalid|exception|warn|timeout`)
+)
+
+// unknownName reports whether a question is about an option or a variable that
+// none of the tools has. A pasted message is no such question.
+func unknownName(text string) bool {
+	if printed().MatchString(text) {
+		return false
+	}
+	known, strange := 0, 0
+	count := func(ok bool) {
+		if ok {
+			known++
+		} else {
+			strange++
+		}
+	}
+	for _, m := range optionForm().FindAllStringSubmatch(text, -1) {
+		count(names.Option(m[1]))
+	}
+	for _, v := range variableForm().FindAllString(text, -1) {
+		count(names.Variable(v))
+	}
+	return strange > 0 && known == 0
+}

@@ -1,0 +1,192 @@
+package knowledge
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge/cards"
+	"github.com/megatron-ops/megatron-ops/knowledge/library"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+)
+
+// Below these scores nothing is near. A question that holds no word of the field
+// has to be nearer to a card.
+const (
+	minScore         = 0.20
+	minScoreNotField = 0.45
+)
+
+// nearestCount is how many passages are looked at.
+const nearestCount = 8
+
+// Shares by which a library's passages go before the built-in ones: what a site
+// says of itself, and what its operators have added.
+const (
+	siteShare  = 1.25
+	addedShare = 1.15
+)
+
+// Search returns the passages nearest to a question, best first and at most n of
+// them, whatever their scores.
+func (a *Answerer) Search(ctx context.Context, question string, l lang.Lang, n int) []Passage {
+	question = excerpt(strings.TrimSpace(question))
+	if l == "" {
+		l = lang.Of(question)
+	}
+	near, _ := a.rank(ctx, question, l, n)
+	return near
+}
+
+// nearest are the passages to choose from, and whether any is near enough to be
+// shown.
+func (a *Answerer) nearest(ctx context.Context, question string, l lang.Lang) (near []Passage, sure bool) {
+	near, offTopic := a.rank(ctx, question, l, nearestCount)
+	if len(near) == 0 || offTopic {
+		return near, false
+	}
+	bound := minScoreNotField
+	if library.BuiltIn().Field(question) {
+		bound = minScore
+	}
+	return near, near[0].Score >= bound
+}
+
+// rank searches all libraries together. offTopic reports that a question about
+// something else is nearer than any passage.
+func (a *Answerer) rank(ctx context.Context, question string, l lang.Lang, n int) (near []Passage, offTopic bool) {
+	built := library.BuiltIn()
+	elsewhere := 0.0
+	for _, h := range built.Index.Search(question, 2*n) {
+		if built.OffTopic(h) {
+			elsewhere = max(elsewhere, h.Score)
+			continue
+		}
+		near = append(near, passage(built.Cards[h.Doc], l, h.Score))
+	}
+	if a.own != nil && ownTalk().MatchString(question) {
+		near = append(near, found(a.own(), question, l, n, 1)...)
+	}
+	near = append(near, found(a.added.current(), question, l, n, addedShare)...)
+	for _, p := range found(a.site.current(), question, l, n, siteShare) {
+		p.Title = textSite.With(filepath.Base(p.URL), p.Title).In(l)
+		near = append(near, p)
+	}
+	slices.SortStableFunc(near, func(a, b Passage) int { return cmp.Compare(b.Score, a.Score) })
+	if a.near != nil {
+		near = a.near.rerank(ctx, question, near, l)
+	}
+	offTopic = len(near) > 0 && elsewhere > near[0].Score
+	if p, ok := flagPassage(question, l, near); ok {
+		near, offTopic = append([]Passage{p}, near...), false
+	}
+	return near[:min(len(near), n)], offTopic
+}
+
+// textSite is the title of a passage of the site's own pages.
+var textSite = lang.Text{EN: "Your site's page %s › %s", ZH: "本站点的页面 %s › %s"}
+
+// ownTalk finds that a question is about this program.
+var ownTalk = lazily(`(?i)megatron[-_ ]?ops|\b(?:this|the|slack) bot\b|/megatron\b|\bmcp\b|job\.ya?ml|\bspecification\b` +
+	`|failure class|\brule id|\brule [a-z0-9]+(?:[.-][a-z0-9]+)+|knowledge gaps|\bidempotency` +
+	`|机器人|作业规格|规格(?:字段|文件)|(?:故障|失败)类别|规则 ?id|幂等`)
+
+// found are the nearest passages of one library, which may be nil.
+func found(lib *library.Library, question string, l lang.Lang, n int, share float64) []Passage {
+	if lib == nil {
+		return nil
+	}
+	var list []Passage
+	for _, h := range lib.Index.Search(question, n) {
+		list = append(list, passage(lib.Cards[h.Doc], l, share*h.Score))
+	}
+	return list
+}
+
+func passage(c cards.Card, l lang.Lang, score float64) Passage {
+	p := Passage{Title: c.Title.In(l), Text: c.Text.In(l), URL: c.URL, Score: score, skill: c.Skill, id: c.ID}
+	if l == lang.ZH {
+		p.Title, p.Text = lang.FullWidth(p.Title), lang.FullWidth(p.Text)
+	}
+	return p
+}
+
+// added are the cards that operators have added, indexed again when they change.
+type added struct {
+	list func() []cards.Card
+
+	mu    sync.Mutex
+	stamp string
+	lib   *library.Library
+}
+
+func (a *added) current() *library.Library {
+	if a.list == nil {
+		return nil
+	}
+	list := a.list()
+	var stamp strings.Builder
+	for _, c := range list {
+		stamp.WriteString(c.ID + "\x00" + c.Title.EN + c.Text.EN + c.Text.ZH + strings.Join(c.Asks, "|") + "\x00")
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if stamp.String() != a.stamp {
+		a.stamp, a.lib = stamp.String(), nil
+		if len(list) > 0 {
+			a.lib = library.Make(list)
+		}
+	}
+	return a.lib
+}
+
+var (
+	optionForm  = lazily(`(?:^|[^\w-])(--[a-zA-Z][\w-]+)`)
+	defaultTalk = lazily(`(?i)\bdefaults?\b|\bchoices?\b|\btype\b|\bvalues?\b|默认|取值|可选|类型`)
+)
+
+// flagPassage tells of the one Megatron flag that a question names, from the
+// table of flags: where its default or choices are asked for, or no passage
+// speaks of it.
+func flagPassage(question string, l lang.Lang, near []Passage) (Passage, bool) {
+	named := optionForm().FindAllStringSubmatch(question, -1)
+	if len(named) != 1 || strings.Contains(question, ":") {
+		return Passage{}, false
+	}
+	f, ok := megatron.LookupFlag(strings.ReplaceAll(strings.ToLower(named[0][1]), "_", "-"))
+	if !ok {
+		return Passage{}, false
+	}
+	told := slices.ContainsFunc(near[:min(len(near), maxShown)], func(p Passage) bool { return strings.Contains(p.Text, f.Name) })
+	if told && !defaultTalk().MatchString(question) {
+		return Passage{}, false
+	}
+	kind := lang.Text{EN: "takes a value of type " + string(f.Type), ZH: "取值类型 " + string(f.Type)}
+	switch {
+	case f.Type == megatron.Switch || f.Action != megatron.Store:
+		kind = lang.Text{EN: "a switch without a value", ZH: "开关，不带值"}
+	case len(f.Choices) > 0:
+		kind = lang.Text{EN: "one of " + strings.Join(f.Choices, ", "), ZH: "可选值 " + strings.Join(f.Choices, "、")}
+	}
+	def := lang.Same(f.Default)
+	if f.Default == "" {
+		def = lang.Text{EN: "none", ZH: "无"}
+	}
+	also := lang.Text{}
+	if len(f.Aliases) > 0 {
+		also = lang.Text{EN: "; also %s", ZH: "；别名 %s"}.With(strings.Join(f.Aliases, ", "))
+	}
+	text := lang.Text{
+		EN: "`%s`: a flag of Megatron-LM, %s; default %s; group %s%s. `megatron-ops plan` checks it together with your other arguments.",
+		ZH: "`%s`：Megatron-LM 的参数，%s；默认 %s；分组 %s%s。`megatron-ops plan` 会结合其他参数检查。",
+	}.With(f.Name, kind, def, f.Group, also)
+	score := 1.0
+	if len(near) > 0 {
+		score = max(score, near[0].Score)
+	}
+	return Passage{Title: f.Name, Text: text.In(l), Score: score, skill: "parallel-layout", id: "flag." + f.Name}, true
+}
