@@ -2,21 +2,18 @@ package mcp
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/ed25519"
-	"crypto/elliptic"
 	"crypto/rsa"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/go-jose/go-jose/v4"
 )
 
 // How long an issuer's keys are believed, and how soon an unknown key's name may
@@ -87,21 +84,30 @@ func (s *keySet) fetch(ctx context.Context) (map[string]publicKey, error) {
 		s.url = found
 	}
 	var doc struct {
-		Keys []jwk `json:"keys"`
+		Keys []json.RawMessage `json:"keys"`
 	}
 	if err := s.get(ctx, s.url, &doc); err != nil {
 		return nil, err
 	}
 	keys := map[string]publicKey{}
-	for _, k := range doc.Keys {
-		if k.Use != "" && k.Use != "sig" {
+	for _, raw := range doc.Keys {
+		// Each by itself: one of a kind that is not known here hides no other.
+		var k jose.JSONWebKey
+		if json.Unmarshal(raw, &k) != nil {
 			continue
 		}
-		if key, err := k.public(); err == nil {
-			keys[k.Kid] = publicKey{k.Alg, key}
+		if k.Use != "" && k.Use != "sig" || !k.IsPublic() || !k.Valid() || weak(k.Key) {
+			continue
 		}
+		keys[k.KeyID] = publicKey{k.Algorithm, k.Key}
 	}
 	return keys, nil
+}
+
+// weak reports an RSA key that is too short for signatures to be believed.
+func weak(key any) bool {
+	rsaKey, ok := key.(*rsa.PublicKey)
+	return ok && rsaKey.N.BitLen() < 2048
 }
 
 // discover reads the issuer's metadata: RFC 8414, else OpenID Connect's.
@@ -153,69 +159,4 @@ func (s *keySet) get(ctx context.Context, at string, into any) error {
 		return fmt.Errorf("%s answers %s", at, res.Status)
 	}
 	return json.NewDecoder(io.LimitReader(res.Body, 1<<20)).Decode(into)
-}
-
-// A jwk is one key as RFC 7517 writes it.
-type jwk struct {
-	Kty string `json:"kty"`
-	Kid string `json:"kid"`
-	Use string `json:"use"`
-	Alg string `json:"alg"`
-	Crv string `json:"crv"`
-	N   string `json:"n"`
-	E   string `json:"e"`
-	X   string `json:"x"`
-	Y   string `json:"y"`
-}
-
-func (k jwk) public() (any, error) {
-	switch k.Kty {
-	case "RSA":
-		n, err := bigInt(k.N)
-		if err != nil {
-			return nil, err
-		}
-		e, err := bigInt(k.E)
-		if err != nil || !e.IsInt64() || n.BitLen() < 2048 {
-			return nil, errors.New("weak or malformed RSA key")
-		}
-		return &rsa.PublicKey{N: n, E: int(e.Int64())}, nil
-	case "EC":
-		curve := map[string]elliptic.Curve{"P-256": elliptic.P256(), "P-384": elliptic.P384(), "P-521": elliptic.P521()}[k.Crv]
-		if curve == nil {
-			return nil, fmt.Errorf("unknown curve %s", k.Crv)
-		}
-		x, err := base64.RawURLEncoding.DecodeString(k.X)
-		if err != nil {
-			return nil, err
-		}
-		y, err := base64.RawURLEncoding.DecodeString(k.Y)
-		if err != nil {
-			return nil, err
-		}
-		size := (curve.Params().BitSize + 7) / 8
-		if len(x) > size || len(y) > size {
-			return nil, errors.New("malformed EC key")
-		}
-		point := make([]byte, 1+2*size)
-		point[0] = 4 // uncompressed
-		copy(point[1+size-len(x):], x)
-		copy(point[1+2*size-len(y):], y)
-		return ecdsa.ParseUncompressedPublicKey(curve, point)
-	case "OKP":
-		x, err := base64.RawURLEncoding.DecodeString(k.X)
-		if err != nil || k.Crv != "Ed25519" || len(x) != ed25519.PublicKeySize {
-			return nil, errors.New("malformed Ed25519 key")
-		}
-		return ed25519.PublicKey(x), nil
-	}
-	return nil, fmt.Errorf("unknown key type %s", k.Kty)
-}
-
-func bigInt(s string) (*big.Int, error) {
-	b, err := base64.RawURLEncoding.DecodeString(s)
-	if err != nil {
-		return nil, err
-	}
-	return new(big.Int).SetBytes(b), nil
 }

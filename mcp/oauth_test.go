@@ -27,7 +27,10 @@ type issuer struct {
 	rsa   *rsa.PrivateKey
 	ec    *ecdsa.PrivateKey
 	asked int
+	more  []any
 }
+
+var b64 = base64.RawURLEncoding.EncodeToString
 
 func newIssuer(t *testing.T) *issuer {
 	t.Helper()
@@ -37,7 +40,6 @@ func newIssuer(t *testing.T) *issuer {
 	require.NoError(t, err)
 	is.ec, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	b64 := base64.RawURLEncoding.EncodeToString
 	point, err := is.ec.PublicKey.Bytes()
 	require.NoError(t, err)
 	mux := http.NewServeMux()
@@ -49,10 +51,10 @@ func newIssuer(t *testing.T) *issuer {
 	})
 	answer("/keys", func() any {
 		is.asked++
-		return map[string]any{"keys": []any{
+		return map[string]any{"keys": append([]any{
 			map[string]string{"kty": "RSA", "kid": "r", "use": "sig", "alg": "RS256", "n": b64(is.rsa.N.Bytes()), "e": b64(big.NewInt(int64(is.rsa.E)).Bytes())},
 			map[string]string{"kty": "EC", "kid": "e", "crv": "P-256", "x": b64(point[1:33]), "y": b64(point[33:])},
-		}}
+		}, is.more...)}
 	})
 	srv := httptest.NewServer(mux)
 	t.Cleanup(srv.Close)
@@ -116,6 +118,41 @@ func TestAccessTokensOfAnIssuer(t *testing.T) {
 		require.ErrorContains(t, err, c.problem, name)
 	}
 	require.Equal(t, 1, is.asked, "an unknown key's name does not make the server ask again and again")
+}
+
+// Keys that prove nothing are as good as none: one for encryption, a secret, one
+// that is short, a curve that does not hold its point. The good one among them
+// still serves.
+func TestKeysThatProveNothingAreNotBelieved(t *testing.T) {
+	is := newIssuer(t)
+	short, err := rsa.GenerateKey(rand.Reader, 1024)
+	require.NoError(t, err)
+	is.more = []any{
+		map[string]string{"kty": "RSA", "kid": "enc", "use": "enc", "n": b64(is.rsa.N.Bytes()), "e": "AQAB"},
+		map[string]string{"kty": "AKP", "kid": "of a kind that is not known here", "alg": "ML-DSA-44", "pub": "AAAA"},
+		map[string]string{"kty": "EC", "crv": "P-256", "kid": "off its curve", "x": "AAAA", "y": "AAAA"},
+		map[string]string{"kty": "oct", "kid": "secret", "k": b64([]byte("0123456789abcdef0123456789abcdef"))},
+		map[string]string{"kty": "RSA", "kid": "short", "n": b64(short.N.Bytes()), "e": "AQAB"},
+	}
+	o := &mcp.OAuth{Issuer: is.url, Resource: resource}
+	sign := func(kid string, method jwt.SigningMethod, key any) string {
+		tok := jwt.NewWithClaims(method, is.claims(nil))
+		tok.Header["kid"] = kid
+		s, err := tok.SignedString(key)
+		require.NoError(t, err)
+		return s
+	}
+	for kid, token := range map[string]string{
+		"enc": sign("enc", jwt.SigningMethodRS256, is.rsa), "short": sign("short", jwt.SigningMethodRS256, short),
+		"secret": sign("secret", jwt.SigningMethodHS256, []byte("0123456789abcdef0123456789abcdef")),
+	} {
+		_, err := o.Verify(t.Context(), token)
+		require.Error(t, err, kid)
+	}
+	_, err = o.Verify(t.Context(), sign("r", jwt.SigningMethodRS384, is.rsa))
+	require.Error(t, err, "the key says another algorithm")
+	_, err = o.Verify(t.Context(), is.token(t, nil))
+	require.NoError(t, err)
 }
 
 func TestScopesAllowEffects(t *testing.T) {
