@@ -38,7 +38,7 @@ func TestClientsChooseTheirToolsByHeaders(t *testing.T) {
 	cfg, _ := config(t, newSite())
 	cfg.Toolsets = nil
 	url := serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}})
-	require.LessOrEqual(t, len(chooser(t, url, nil).listed()), 12, "the core, where nobody chooses")
+	require.LessOrEqual(t, len(chooser(t, url, nil).listed()), 17, "the default, where nobody chooses")
 	require.Len(t, chooser(t, url, map[string]string{"X-MCP-Toolsets": "all"}).listed(), len(ops.Table()))
 	c := chooser(t, url, map[string]string{"X-MCP-Toolsets": "nodes", "X-MCP-Tools": "recommend, submit", "X-MCP-Readonly": "true"})
 	got := c.listed()

@@ -8,9 +8,13 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
+// besidesCore are the operations that agents are offered besides the core ones:
+// what people ask them for.
+var besidesCore = []string{"lint", "metrics", "recommend", "import", "search"}
+
 // Select returns the operations that a server offers, in the table's order.
-// Without toolsets and tools these are the core operations. A toolset is one of
-// the table's own, "default" for the core or "all" for every operation; tools
+// Without toolsets and tools these are the default ones. A toolset is one of
+// the table's own, "default" for those or "all" for every operation; tools
 // adds single operations by name. readOnly then takes away whatever is not
 // read, whether or not it was asked for by name.
 func Select(table []ops.Op, toolsets, tools []string, readOnly bool) ([]ops.Op, error) {
@@ -41,8 +45,9 @@ func Select(table []ops.Op, toolsets, tools []string, readOnly bool) ([]ops.Op, 
 	}
 	var chosen []ops.Op
 	for _, o := range table {
+		byDefault := o.Core || slices.Contains(besidesCore, o.Name)
 		asked := slices.Contains(tools, o.Name) || slices.Contains(toolsets, "all") ||
-			slices.Contains(toolsets, string(o.Toolset)) || o.Core && slices.Contains(toolsets, "default")
+			slices.Contains(toolsets, string(o.Toolset)) || byDefault && slices.Contains(toolsets, "default")
 		if asked && (!readOnly || o.Effect == ops.Read) {
 			chosen = append(chosen, o)
 		}

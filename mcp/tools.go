@@ -68,68 +68,34 @@ func description(o ops.Op) string {
 	if h := o.Help.In(lang.EN); h != "" {
 		d += " " + h
 	}
-	return d + " Example: " + example(o)
+	if e := examples[o.Name]; e != "" {
+		d += " Example: " + e
+	}
+	return d
 }
 
-// examples are arguments that do something useful. An operation without one
-// here takes a job alone, or nothing.
+// examples are arguments of operations whose schema does not show enough.
 var examples = map[string]string{
-	"constants":  `{"nodes":2,"gpus_per_node":8,"gpu":"h100","tp":4}`,
 	"plan":       `{"spec":{"name":"gpt-7b","nodes":2,"gpus_per_node":8,"gpu":"h100","worktree":"/lustre/me/Megatron-LM","args":["--tensor-model-parallel-size","4","--num-attention-heads","32"]}}`,
-	"render":     `{"spec":{"nodes":2,"worktree":"/lustre/me/Megatron-LM","args":["--bf16"]}}`,
 	"submit":     `{"spec":{…as planned…},"idempotency_key":"gpt-7b-1"}`,
-	"smoke":      `{"spec":{…as planned…}}`,
-	"recommend":  `{"spec":{"nodes":2,"gpu":"h100","args":["--num-layers","32","--hidden-size","4096","--num-attention-heads","32","--seq-length","4096"]}}`,
-	"memory":     `{"spec":{…as planned…}}`,
 	"list":       `{"state":["RUNNING"]}`,
-	"logs":       `{"job":"4711","tail":50,"rank":3}`,
-	"wait":       `{"job":"4711","timeout_s":600}`,
-	"ask":        `{"question":"how do I set MASTER_ADDR?"}`,
-	"nodes":      `{"partition":"prod"}`,
-	"partitions": `{"partition":"prod"}`,
 	"metrics":    `{"jobs":["4711"]}`,
-	"compare":    `{"failed":"4711"}`,
 	"lint":       `{"script":"#!/bin/bash\n#SBATCH --nodes=2\n…"}`,
-	"import":     `{"script":"#!/bin/bash\n#SBATCH --nodes=2\n…"}`,
 	"image":      `{"variant":"lts"}`,
 	"rules":      `{"find":"heads"}`,
 	"explain":    `{"word":"QOSMaxGRESPerUser"}`,
 	"update":     `{"job":"4711","time":"2:00:00"}`,
 	"run":        `{"job":"4711","argv":["nvidia-smi"]}`,
-	"audit":      `{"limit":20}`,
 	"hostlist":   `{"nodes":"n[1-4,7]"}`,
-	"queue":      `{"mine":true}`,
-	"history":    `{"days":30}`,
 	"killswitch": `{"turn":"on","job":"4711"}`,
 	"cleanup":    `{"nodes":"gpu[07,09]"}`,
-	"nodecheck":  `{"nodes":"gpu[01-04]"}`,
 	"resume":     `{"reason":"Kill task failed"}`,
 	"knowledge":  `{"what":"gaps"}`,
 }
 
-// example is o's, or what its input asks for.
-func example(o ops.Op) string {
-	if e := examples[o.Name]; e != "" {
-		return e
-	}
-	for _, p := range o.InputSchema().Properties {
-		switch p.Name {
-		case "job":
-			return `{"job":"4711"}`
-		case "nodes":
-			return `{"nodes":"gpu[07,09]"}`
-		}
-	}
-	return `{}`
-}
-
-// specFields are the fields of a job specification that plan's listing shows,
-// and fewFields those that the others repeat of it; the resource
-// megatron-ops://schema/job has all of them.
-var (
-	specFields = []string{"name", "nodes", "gpus_per_node", "gpu", "partition", "account", "time", "worktree", "script", "args", "env", "container"}
-	fewFields  = []string{"name", "nodes", "gpus_per_node", "gpu", "worktree", "args"}
-)
+// specFields are the fields of a job specification that plan's listing shows; the
+// resource megatron-ops://schema/job has all of them.
+var specFields = []string{"name", "nodes", "gpus_per_node", "gpu", "partition", "account", "time", "worktree", "script", "args", "env", "container"}
 
 // tokenField is the argument that repeats a call once its person has seen it.
 const tokenField = "confirm_token"
@@ -138,6 +104,10 @@ const tokenField = "confirm_token"
 // here it is none of them.
 const yesField = "yes"
 
+// saidOnce are arguments that many tools share and that the instructions
+// explain: their names stand in each schema, their words do not.
+var saidOnce = []string{"cluster", "yaml", "command_line", tokenField, cursorField}
+
 // inputSchema is o's input as an agent is shown it: the specification in short,
 // and the confirmation where o changes something.
 func inputSchema(o ops.Op) json.RawMessage {
@@ -145,34 +115,48 @@ func inputSchema(o ops.Op) json.RawMessage {
 	in.Properties = slices.DeleteFunc(in.Properties, func(p ops.Property) bool { return p.Name == yesField })
 	for i, p := range in.Properties {
 		switch {
-		case p.Name == "cluster":
-			p.Schema.Description = "not the default one" // said by forty tools, so briefly
 		case p.Name == "job" && o.Name == "diagnose": // an agent has no standard input
 			p.Schema.Description = "job id, or absolute path of a log file or folder"
-		}
-		if p.Name == "spec" && len(p.Schema.Properties) > len(specFields) {
-			shown, words := specFields, "job specification; args are Megatron's flags; more fields: resource "+jobSchemaURI
-			if o.Name != "plan" {
-				shown, words = fewFields, "job specification, as for plan"
-			}
-			short := p.Schema.Only(shown...)
-			for j, f := range short.Properties {
-				short.Properties[j].Schema = brief(f.Name, f.Schema)
-			}
-			short.Description = words
-			in.Properties[i].Schema = short
+		case p.Name == "spec" && len(p.Schema.Properties) > len(specFields):
+			in.Properties[i].Schema = shortSpec(o, p.Schema)
 		}
 	}
 	if o.Effect != ops.Read {
-		in.Properties = append(in.Properties, ops.Property{Name: tokenField, Schema: &ops.Schema{
-			Type: "string", Description: "from plan or from a refusal, once your person agreed",
-		}})
+		in.Properties = append(in.Properties, ops.Property{Name: tokenField, Schema: &ops.Schema{Type: "string"}})
+	} else if hasList(o.OutputSchema()) && !newestLast(o) {
+		in.Properties = append(in.Properties, ops.Property{Name: cursorField, Schema: &ops.Schema{Type: "string"}})
+	}
+	for i, p := range in.Properties {
+		if slices.Contains(saidOnce, p.Name) {
+			in.Properties[i].Schema = &ops.Schema{Type: p.Schema.Type}
+		}
 	}
 	raw, err := in.MarshalJSON()
 	if err != nil {
 		panic("mcp: schema of " + o.Name + ": " + err.Error()) // a mistake in the table, found at start
 	}
 	return raw
+}
+
+// shortSpec is the job specification as a listing shows it: its usual fields
+// where plan takes it, and its name elsewhere.
+func shortSpec(o ops.Op, spec *ops.Schema) *ops.Schema {
+	if o.Name != "plan" {
+		return &ops.Schema{Type: "object", Description: "job specification, as for plan"}
+	}
+	short := spec.Only(specFields...)
+	for j, f := range short.Properties {
+		short.Properties[j].Schema = brief(f.Name, f.Schema)
+	}
+	short.Description = "job specification; args are Megatron's flags; more fields: resource " + jobSchemaURI
+	return short
+}
+
+// hasList reports whether an output has a list of its own that may be long.
+func hasList(out *ops.Schema) bool {
+	return slices.ContainsFunc(out.Properties, func(p ops.Property) bool {
+		return p.Schema.Type == "array" && p.Schema.Items != nil && p.Schema.Items.Type == "object"
+	})
 }
 
 // brief is one field of a shortened specification: its type, and words only
