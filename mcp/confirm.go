@@ -205,7 +205,9 @@ func (s *Server) tokenFor(ctx context.Context, grant Grant, call *ops.Call, o op
 	if target == nil || !copyField(target, in, "spec") {
 		return ""
 	}
-	copyField(target, in, "yaml")
+	for _, name := range []string{"yaml", "command_line", "from", "without"} {
+		copyField(target, in, name)
+	}
 	copyField(target, in, "cluster")
 	if !s.cfg.Policy.token(s.cfg.Policy.judge(submit, target)) {
 		return ""

@@ -438,3 +438,43 @@ func (c *conversation) close() {
 		require.Fail(c.t, "the server does not end")
 	}
 }
+
+// A plan's handle stands for its specification, for whoever planned it.
+func TestAPlansHandleIsSubmitted(t *testing.T) {
+	s := newSite()
+	cfg, _ := config(t, s)
+	url := serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice, "b": {ID: "bob", User: "bob"}}})
+	c := connect(t, url, map[string]string{"Authorization": "Bearer t"})
+	plan := c.do("plan", submitArgs(goodSpec, ""))
+	handle, _ := plan.Structured["plan"].(string)
+	require.NotEmpty(t, handle)
+	require.Contains(t, plan.Text, handle)
+	bob := connect(t, url, map[string]string{"Authorization": "Bearer b"})
+	for name, r := range map[string]result{
+		"bob's":   bob.do("submit", fmt.Sprintf(`{"plan":%q}`, handle)),
+		"made up": c.do("submit", `{"plan":"p0123456789abcdef"}`),
+		"both":    c.do("submit", fmt.Sprintf(`{"plan":%q,"spec":%s}`, handle, goodSpec)),
+	} {
+		require.True(t, r.IsError, name)
+		require.Equal(t, "plan", r.Structured["error"].(map[string]any)["field"], name)
+	}
+	done := c.do("submit", fmt.Sprintf(`{"plan":%q,"confirm_token":%q}`, handle, plan.Structured["confirm_token"]))
+	require.False(t, done.IsError, done.Text)
+	require.Len(t, s.subs, 1)
+	require.Contains(t, s.subs[0].Script, "--tensor-model-parallel-size 4")
+
+	bad := c.do("plan", submitArgs(strings.Replace(goodSpec, `"--num-attention-heads","32"`, `"--num-attention-heads","30"`, 1), ""))
+	require.NotContains(t, bad.Structured, "plan", "what was not accepted has no handle")
+
+	// The job's specification is there to be read, and to be submitted with a change.
+	_, body := c.post(`{"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"job://test/5001/spec"}}`)
+	require.Contains(t, body, `tensor-model-parallel-size`)
+	_, body = bob.post(`{"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"job://test/5001/spec"}}`)
+	require.Contains(t, body, "its owner's")
+	asked := c.do("submit", `{"from":"5001","spec":{"args":["--micro-batch-size","2"]},"without":["bf16"]}`)
+	done = c.do("submit", fmt.Sprintf(`{"from":"5001","spec":{"args":["--micro-batch-size","2"]},"without":["bf16"],"confirm_token":%q}`, asked.Structured["confirm_token"]))
+	require.False(t, done.IsError, asked.Text+done.Text)
+	require.Contains(t, s.subs[1].Script, "--micro-batch-size 2")
+	require.NotContains(t, s.subs[1].Script, "--micro-batch-size 1")
+	require.NotContains(t, s.subs[1].Script, "--bf16")
+}

@@ -13,9 +13,11 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/skills"
+	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
@@ -29,6 +31,7 @@ const (
 	ruleTemplate  = "megatron-ops://rules/{id}"
 	jobTemplate   = "megatron-ops://jobs/{job}"
 	logsTemplate  = "megatron-ops://jobs/{job}/logs{?page,rank,node}"
+	specTemplate  = "job://{cluster}/{job}/spec"
 	skillTemplate = "skill://{name}/{+file}"
 )
 
@@ -62,6 +65,7 @@ func (s *Server) addResources() {
 	s.template(jobTemplate, "job", "one job: state, nodes, times; can be subscribed to", markdown, func(ctx context.Context, a args) (string, error) {
 		return s.read(ctx, "status", map[string]any{"job": a["job"]})
 	})
+	s.template(specTemplate, "job specification", "the specification that a job of yours was submitted with; submit takes the job's id as from", jsonType, s.readSpec)
 	s.template(logsTemplate, "job logs", "a job's log lines, page 0 the newest "+strconv.Itoa(pageLines)+", of all ranks or of one rank or node", "text/plain", s.readLogs)
 }
 
@@ -125,6 +129,24 @@ func (s *Server) run(ctx context.Context, name string, a map[string]any) (ops.Op
 	}
 	out, err := o.Run(ctx, &ops.Call{Service: svc, Who: s.grant(ctx).Caller, Lang: lang.EN, MayRead: s.mayRead, Roots: s.cfg.Roots}, in)
 	return o, out, err
+}
+
+// readSpec is the specification that a job was submitted with.
+func (s *Server) readSpec(ctx context.Context, a args) (string, error) {
+	g := s.grant(ctx)
+	if submit, ok := ops.Lookup("submit"); ok && g.Effects != nil && g.scope(submit) != nil {
+		return "", g.scope(submit) // what a token may not submit it may not copy
+	}
+	svc, err := s.service()
+	if err != nil {
+		return "", err
+	}
+	spec, err := (&ops.Call{Service: svc, Who: g.Caller}).SubmittedSpec(ctx, a["cluster"], slurm.JobID(a["job"]))
+	if err != nil {
+		return "", err
+	}
+	raw, err := json.MarshalIndent(spec, "", " ")
+	return redact.Text(string(raw)), err
 }
 
 // read is a reading operation's answer as text.

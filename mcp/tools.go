@@ -97,6 +97,10 @@ var examples = map[string]string{
 // resource megatron-ops://schema/job has all of them.
 var specFields = []string{"name", "nodes", "gpus_per_node", "gpu", "partition", "account", "time", "worktree", "script", "args", "env", "container"}
 
+// planField is plan's handle of the specification that it judged, and submit's
+// argument that takes it.
+const planField = "plan"
+
 // tokenField is the argument that repeats a call once its person has seen it.
 const tokenField = "confirm_token"
 
@@ -106,7 +110,7 @@ const yesField = "yes"
 
 // saidOnce are arguments that many tools share and that the instructions
 // explain: their names stand in each schema, their words do not.
-var saidOnce = []string{"cluster", "yaml", "command_line", tokenField, cursorField}
+var saidOnce = []string{"cluster", "yaml", "command_line", "without", tokenField, cursorField}
 
 // inputSchema is o's input as an agent is shown it: the specification in short,
 // and the confirmation where o changes something.
@@ -126,10 +130,14 @@ func inputSchema(o ops.Op) json.RawMessage {
 	} else if hasList(o.OutputSchema()) && !newestLast(o) {
 		in.Properties = append(in.Properties, ops.Property{Name: cursorField, Schema: &ops.Schema{Type: "string"}})
 	}
+	hasSpec := slices.ContainsFunc(in.Properties, func(p ops.Property) bool { return p.Name == "spec" })
 	for i, p := range in.Properties {
-		if slices.Contains(saidOnce, p.Name) {
-			in.Properties[i].Schema = &ops.Schema{Type: p.Schema.Type}
+		if slices.Contains(saidOnce, p.Name) || hasSpec && p.Name == "from" {
+			in.Properties[i].Schema = &ops.Schema{Type: p.Schema.Type, Items: p.Schema.Items}
 		}
+	}
+	if o.Name == "submit" {
+		in.Properties = append(in.Properties, ops.Property{Name: planField, Schema: &ops.Schema{Type: "string", Description: "plan's handle, in place of spec"}})
 	}
 	raw, err := in.MarshalJSON()
 	if err != nil {
@@ -200,7 +208,9 @@ func outputSchema(o ops.Op) json.RawMessage {
 		}}},
 	)
 	if o.Name == "plan" {
-		out.Properties = append(out.Properties, ops.Property{Name: tokenField, Schema: str("submit accepts this specification with it")})
+		out.Properties = append(out.Properties,
+			ops.Property{Name: planField, Schema: str("handle that submit takes in place of the specification")},
+			ops.Property{Name: tokenField, Schema: str("submit accepts this specification with it")})
 	} else if o.Effect != ops.Read {
 		out.Properties = append(out.Properties,
 			ops.Property{Name: tokenField, Schema: str("confirms this call, once its person agreed")},
@@ -255,11 +265,16 @@ func (s *Server) handler(o ops.Op) sdkserver.ToolHandlerFunc {
 
 func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	in := o.NewIn()
-	token, room, err := decode(ctx, o, req, in)
+	given, err := decode(ctx, o, req, in)
 	if err != nil {
 		return refusal(ops.AsError(err).In(lang.EN)), nil
 	}
 	grant := s.grant(ctx)
+	if given.plan != "" {
+		if e := s.plans.fill(in, grant.Caller, given.plan); e != nil {
+			return refusal(e), nil
+		}
+	}
 	if e := grant.scope(o); e != nil {
 		return refusal(e), nil
 	}
@@ -275,7 +290,7 @@ func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*
 	}
 	call := &ops.Call{Service: svc, Who: grant.Caller, Lang: lang.EN, Progress: progress(ctx, req), MayRead: s.mayRead, Roots: s.cfg.Roots}
 	if o.Effect != ops.Read {
-		if res, err := s.confirm(ctx, req, o, call, in, token); res != nil || err != nil {
+		if res, err := s.confirm(ctx, req, o, call, in, given.token); res != nil || err != nil {
 			return res, err
 		}
 	}
@@ -283,7 +298,11 @@ func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*
 	if err != nil {
 		return s.failed(o, out, err)
 	}
-	return answer(o, out, room, s.tokenFor(ctx, grant, call, o, in, out))
+	res, err := answer(o, out, given.room, s.tokenFor(ctx, grant, call, o, in, out))
+	if f, ok := out.(ops.Finder); err == nil && o.Name == "plan" && ok && !f.Found() {
+		s.plans.offer(res, in, grant.Caller)
+	}
+	return res, err
 }
 
 // service makes the service at the first call that needs it.
@@ -313,29 +332,38 @@ func (s *Server) failed(o ops.Op, out any, err error) (*sdk.CallToolResult, erro
 	return res, nil
 }
 
-// decode reads the request's arguments into in, and apart from them the
-// confirmation token and how much the answer may hold: more where the caller
-// says how much it wants.
-func decode(ctx context.Context, o ops.Op, req sdk.CallToolRequest, in any) (token string, r room, err error) {
+// given are the arguments of a call that are this package's own: how much the
+// answer may hold, the confirmation token, and the handle of a plan.
+type given struct {
+	room        room
+	token, plan string
+}
+
+// decode reads the request's arguments into in, and apart from them its own. An
+// answer holds more where the caller says how much it wants.
+func decode(ctx context.Context, o ops.Op, req sdk.CallToolRequest, in any) (g given, err error) {
 	raw, err := argumentsIn(ctx, req)
 	if err != nil {
-		return "", r, err
+		return g, err
 	}
-	r.bytes = defaultBudget
+	g.room.bytes = defaultBudget
 	members(raw, 0, func(m member) bool {
 		switch string(m.name) {
 		case "tail", "limit", "head", "lines":
-			r.bytes = askedBudget
+			g.room.bytes = askedBudget
 		}
 		return true
 	})
-	besides := map[string]*string{cursorField: &r.cursor}
+	own := map[string]*string{cursorField: &g.room.cursor}
 	if o.Effect != ops.Read {
-		besides = map[string]*string{tokenField: &token, yesField: nil}
+		own = map[string]*string{tokenField: &g.token, yesField: nil}
 	}
-	err = ops.DecodeValid(raw, in, besides)
+	if o.Name == "submit" {
+		own[planField] = &g.plan
+	}
+	err = ops.DecodeValid(raw, in, own)
 	if tail, ok := fieldOf(in, "tail"); ok && tail.CanInt() && tail.Int() == 0 {
 		tail.SetInt(pageLines)
 	}
-	return token, r, err
+	return g, err
 }

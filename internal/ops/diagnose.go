@@ -29,10 +29,22 @@ type DiagnoseIn struct {
 }
 
 // DiagnoseOut is the root cause and its evidence.
-type DiagnoseOut struct{ diagnose.Report }
+type DiagnoseOut struct {
+	diagnose.Report
+	// Fix is the change that would mend the job, where its specification is known
+	// here and a plan has accepted the change.
+	Fix *SpecPatch `json:"fix,omitempty"`
+}
 
 // View says the cause first.
-func (o DiagnoseOut) View(l lang.Lang) view.Doc { return o.Report.View(l) }
+func (o DiagnoseOut) View(l lang.Lang) view.Doc {
+	d := o.Report.View(l)
+	if o.Fix != nil {
+		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "a change that the plan accepts", ZH: "计划检查通过的修改"}.In(l), Items: o.Fix.Changes})
+		d.Next = append([]string{o.Fix.command()}, d.Next...)
+	}
+	return d
+}
 
 func diagnoseOp(ctx context.Context, c *Call, in DiagnoseIn) (DiagnoseOut, error) {
 	if in.Target == "" {
@@ -58,7 +70,7 @@ func diagnoseOp(ctx context.Context, c *Call, in DiagnoseIn) (DiagnoseOut, error
 			return DiagnoseOut{}, err
 		}
 		r, err := c.onSlurm(ctx, cl, in, diagnose.Context{}, []string{path})
-		return DiagnoseOut{r}, err
+		return DiagnoseOut{Report: r}, err
 	}
 	src, err := diagnose.OpenIn(folders, path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -71,7 +83,7 @@ func diagnoseOp(ctx context.Context, c *Call, in DiagnoseIn) (DiagnoseOut, error
 		return DiagnoseOut{}, unreadableLogs(err, c.Lang)
 	}
 	r, err := diagnose.Run(ctx, src, diagnose.Context{})
-	return DiagnoseOut{r}, unreadableLogs(err, c.Lang)
+	return DiagnoseOut{Report: r}, unreadableLogs(err, c.Lang)
 }
 
 // unreadableLogs is the error of logs none of which could be read.
@@ -92,7 +104,7 @@ func (c *Call) diagnoseStream(ctx context.Context, in DiagnoseIn) (DiagnoseOut, 
 		return DiagnoseOut{}, err
 	}
 	r, err := diagnose.Run(ctx, src, diagnose.Context{})
-	return DiagnoseOut{r}, unreadableLogs(err, c.Lang)
+	return DiagnoseOut{Report: r}, unreadableLogs(err, c.Lang)
 }
 
 func (c *Call) diagnoseJob(ctx context.Context, in DiagnoseIn) (DiagnoseOut, error) {
@@ -108,11 +120,11 @@ func (c *Call) diagnoseJob(ctx context.Context, in DiagnoseIn) (DiagnoseOut, err
 		// A job whose log could not be opened leaves none: Slurm's word is all there is.
 		r, err := diagnose.Run(ctx, diagnose.NoLogs(), diagnose.FromJob(j))
 		r.Notes = append(r.Notes, noLog(j))
-		return DiagnoseOut{r}, err
+		return DiagnoseOut{Report: r}, err
 	}
 	if in.OnSlurm {
 		r, err := c.onSlurm(ctx, cl, in, c.evidence(ctx, cl, j), paths)
-		return DiagnoseOut{r}, err
+		return DiagnoseOut{Report: r}, err
 	}
 	src, done, err := c.openLogs(j, paths)
 	if err != nil {
@@ -120,7 +132,7 @@ func (c *Call) diagnoseJob(ctx context.Context, in DiagnoseIn) (DiagnoseOut, err
 	}
 	defer done()
 	r, err := diagnose.Run(ctx, src, c.evidence(ctx, cl, j))
-	return DiagnoseOut{r}, unreadableLogs(err, c.Lang)
+	return c.fixes(ctx, cl.Name(), j.ID, DiagnoseOut{Report: r}), unreadableLogs(err, c.Lang)
 }
 
 // evidence is what is known of a job besides its logs: Slurm's word, the nodes

@@ -10,10 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
@@ -23,7 +25,10 @@ type SpecIn struct {
 	File string   `json:"-" short:"f" name:"file" placeholder:"FILE" help:"job specification, YAML or JSON" zh:"作业规格文件（YAML 或 JSON）"`
 	YAML string   `json:"yaml,omitempty" name:"yaml" placeholder:"TEXT" help:"the job specification as YAML text" zh:"YAML 文本形式的作业规格"`
 	Spec job.Spec `json:"spec,omitzero" embed:"" help:"the job specification"`
-	Line string   `json:"command_line,omitempty" name:"command-line" placeholder:"TEXT" help:"the program's arguments as one shell-quoted line; added to args" zh:"以一行 shell 引用文本给出的程序参数，追加到 args"`
+	// From begins with a job's own specification, and Without takes out of it.
+	From    slurm.JobID `json:"from,omitempty" name:"from" placeholder:"JOBID" help:"begin with the specification of this earlier job of mine; what is given besides changes it" zh:"以我之前这个作业的规格为起点；另外给出的内容用于修改它"`
+	Without []string    `json:"without,omitempty" name:"without" placeholder:"NAME" help:"with from: leave this flag or environment variable out" zh:"与 from 合用：去掉这个参数或环境变量"`
+	Line    string      `json:"command_line,omitempty" name:"command-line" placeholder:"TEXT" help:"the program's arguments as one shell-quoted line; added to args" zh:"以一行 shell 引用文本给出的程序参数，追加到 args"`
 	// Place is the file, said without a flag.
 	Place string `json:"-" arg:"" optional:"" name:"job.yaml" help:"the job specification's file; after -- come the program's own arguments" zh:"作业规格文件；-- 之后是程序自身的参数"`
 	words []string
@@ -98,6 +103,11 @@ func (c *Call) draft(in SpecIn) (job.Spec, []job.Note, error) {
 func (c *Call) draftOf(in SpecIn, name string, text []byte) (job.Spec, []job.Note, error) {
 	var base job.Spec
 	var notes []job.Note
+	line, err := megatron.SplitWords(in.Line)
+	if err != nil {
+		return base, nil, badInput("command_line", "give args as a list, one element each", "%v", err)
+	}
+	in.Spec.Args = slices.Concat(in.Spec.Args, line, in.words)
 	switch {
 	case isScript(name, text):
 		// Somebody's own launch script: what it says, as a specification.
@@ -109,16 +119,17 @@ func (c *Call) draftOf(in SpecIn, name string, text []byte) (job.Spec, []job.Not
 		}
 		base = s
 	}
-	over := in.Spec
-	line, err := megatron.SplitWords(in.Line)
-	if err != nil {
-		return base, nil, badInput("command_line", "give args as a list, one element each", "%v", err)
-	}
-	in.words = append(line, in.words...)
-	over.Args = append(append([]string{}, over.Args...), in.words...)
 	s := job.Spec{}
+	if in.From != "" {
+		in.Spec.Cluster = cmp.Or(in.Spec.Cluster, base.Cluster)
+		earlier, err := c.from(in, base.Args)
+		if err != nil {
+			return base, nil, err
+		}
+		overlay(reflect.ValueOf(&s).Elem(), reflect.ValueOf(earlier))
+	}
 	overlay(reflect.ValueOf(&s).Elem(), reflect.ValueOf(base))
-	overlay(reflect.ValueOf(&s).Elem(), reflect.ValueOf(over))
+	overlay(reflect.ValueOf(&s).Elem(), reflect.ValueOf(in.Spec))
 	if c.Dir != "" && s.Worktree != "" && !filepath.IsAbs(s.Worktree) {
 		s.Worktree = filepath.Join(c.Dir, s.Worktree)
 	}

@@ -1,0 +1,80 @@
+package mcp
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"sync"
+
+	sdk "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+)
+
+// mostPlans is how many accepted plans are kept.
+const mostPlans = 256
+
+// plans keeps the specifications that plan has accepted, each under a handle, so
+// that an agent need not write a specification twice. A handle is a digest of
+// what was planned and of who planned it, and serves that caller alone.
+type plans struct {
+	mu    sync.Mutex
+	specs map[string]ops.SpecIn
+	order []string // oldest first
+}
+
+func newPlans() *plans { return &plans{specs: map[string]ops.SpecIn{}} }
+
+// offer keeps an accepted plan's specification and adds its handle to the answer.
+func (p *plans) offer(res *sdk.CallToolResult, in any, who ops.Caller) {
+	spec, ok := specOf(in)
+	object, isObject := res.StructuredContent.(json.RawMessage)
+	raw, err := json.Marshal(spec)
+	if !ok || !isObject || err != nil {
+		return
+	}
+	handle := handleOf(raw, who)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, known := p.specs[handle]; !known {
+		p.order = append(p.order, handle)
+	}
+	p.specs[handle] = spec
+	if len(p.order) > mostPlans {
+		delete(p.specs, p.order[0])
+		p.order = slices.Delete(p.order, 0, 1)
+	}
+	res.StructuredContent = json.RawMessage(headed([]said{{planField, handle}}, object))
+	res.Content = append(res.Content, sdk.NewTextContent("plan: "+handle+" (submit takes it in place of spec)\n"))
+}
+
+// handleOf names one caller's specification.
+func handleOf(spec []byte, who ops.Caller) string {
+	sum := sha256.Sum256(append([]byte(ownerOf(who)+"\x00"), spec...))
+	return "p" + hex.EncodeToString(sum[:8])
+}
+
+// fill puts the specification of the caller's own plan into in.
+func (p *plans) fill(in any, who ops.Caller, handle string) *ops.Error {
+	v := reflect.ValueOf(in).Elem()
+	for i := range v.NumField() {
+		given, ok := v.Field(i).Interface().(ops.SpecIn)
+		if !ok {
+			continue
+		}
+		if !reflect.ValueOf(given).IsZero() {
+			return &ops.Error{Code: ops.BadInput, Field: planField, Message: "a specification stands beside the handle of a plan", Fix: "give one of the two"}
+		}
+		p.mu.Lock()
+		spec, known := p.specs[handle]
+		p.mu.Unlock()
+		raw, err := json.Marshal(spec)
+		if !known || err != nil || handleOf(raw, who) != handle {
+			return &ops.Error{Code: ops.BadInput, Field: planField, Message: "there is no accepted plan of that handle", Fix: "call plan with the specification, and give the handle that it answers"}
+		}
+		v.Field(i).Set(reflect.ValueOf(spec))
+	}
+	return nil
+}
