@@ -6,6 +6,10 @@ import "github.com/megatron-ops/megatron-ops/internal/lang"
 // say beside the operations.
 var saidByDoors = []lang.Text{
 	// The shell.
+	{EN: "the specification of job %s on %s is not known: it was not submitted from here", ZH: "不知道 %[2]s 上作业 %[1]s 的规格：它不是从这里提交的"},
+	{EN: "import reads a script that was submitted otherwise", ZH: "以其他方式提交的脚本可用 import 读取"},
+	{EN: "the specification of job %s is its owner's", ZH: "作业 %s 的规格只属于其所有者"},
+	{EN: "name a job of your own", ZH: "请指定自己的作业"},
 	{EN: "completion is for one shell, not %s", ZH: "一次只为一个 shell 生成补全，而不是 %s"},
 	{EN: "megatron-ops completion bash, zsh or fish", ZH: "megatron-ops completion bash、zsh 或 fish"},
 	{EN: "%s is no command", ZH: "没有命令 %s"},
