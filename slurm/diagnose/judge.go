@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 	"strings"
@@ -23,7 +24,7 @@ type verdict struct {
 // judge names the cause. The steps are those of the method, in its order.
 func (j *job) judge() verdict {
 	live := j.candidates()
-	for _, step := range []func([]*event) (verdict, bool){j.firstCause, j.slurmEnd, j.betweenRanks, j.badNumbers, j.lessSure, j.silentDeath} {
+	for _, step := range []func([]*event) (verdict, bool){j.firstCause, j.slurmEnd, j.betweenRanks, j.badNumbers, j.lessSure, j.silentDeath, j.onlyDumps} {
 		if v, ok := step(live); ok {
 			return v
 		}
@@ -335,6 +336,10 @@ func (j *job) exactRank(v verdict, live []*event) verdict {
 	if v.event.rank < 0 {
 		j.rankBySummaries(v)
 	}
+	if l, ok := j.leftAlone(live); ok && v.event.rank < 0 && !strings.HasPrefix(v.event.text, "slurmstepd") {
+		v.event.rank = l.rank
+		v.event.node = cmp.Or(v.event.node, j.nodeByRank(l.rank, j.nodesOfRanks()))
+	}
 	return v
 }
 
@@ -489,13 +494,7 @@ func (j *job) betweenRanks(live []*event) (verdict, bool) {
 	}
 	v := verdict{class: best.class, event: best, why: "only collectives complained"}
 	if best.class == NCCLTimeout {
-		l, ok := j.recorded()
-		if !ok {
-			l, ok = j.named()
-		}
-		if !ok {
-			l, ok = behind(j.nccl, j.world)
-		}
+		l, ok := j.missing(live)
 		if ok {
 			v.laggard = &l
 			v.event = j.laggardEvent(l, live, best)
@@ -505,7 +504,7 @@ func (j *job) betweenRanks(live []*event) (verdict, bool) {
 }
 
 // recorded is the rank that flight recorder dumps show to be missing.
-func (j *job) recorded() (laggard, bool) {
+func (j *job) recorded([]*event) (laggard, bool) {
 	if j.missed == nil {
 		return laggard{}, false
 	}
@@ -513,7 +512,7 @@ func (j *job) recorded() (laggard, bool) {
 }
 
 // named is the rank that errors of the others name, where they agree.
-func (j *job) named() (laggard, bool) {
+func (j *job) named([]*event) (laggard, bool) {
 	votes, most := map[int]int{}, -1
 	for _, f := range j.files {
 		for _, r := range f.missing {
@@ -588,6 +587,20 @@ func (j *job) sameNodeRank() bool {
 	return false
 }
 
+// onlyDumps is for jobs of which flight recorder dumps alone tell: some ranks
+// wait in a collective that others never entered.
+func (j *job) onlyDumps([]*event) (verdict, bool) {
+	running, known := j.given.running()
+	if j.missed == nil || j.didWell() || known && running && j.fresh() {
+		return verdict{}, false
+	}
+	v := verdict{class: NCCLTimeout, why: "only collectives complained", laggard: &laggard{rank: j.missed.rank, why: "recorder"}}
+	if known && running {
+		v.class, v.why = Hang, "no progress"
+	}
+	return v, true
+}
+
 // ownFailure are exceptions that mostly come of another rank's death, and are
 // the rank's own failure where nobody else complains.
 var ownFailure = lazy.New(`^(?:\w+\.)*(?:Connection\w*|BrokenPipe|EOF)Error$`)
@@ -636,5 +649,9 @@ func (j *job) silentDeath(live []*event) (verdict, bool) {
 	if heavy.form == bare && !heavy.agent {
 		class = UnknownExit // a sentence that names a symptom says no more than that
 	}
-	return verdict{class: class, event: heavy, others: left[:min(3, len(left))], why: "nothing says why"}, true
+	v := verdict{class: class, event: heavy, others: left[:min(3, len(left))], why: "nothing says why"}
+	if l, ok := j.missing(live); ok && !heavy.agent {
+		v.laggard, v.event = &l, j.laggardEvent(l, live, heavy)
+	}
+	return v, true
 }

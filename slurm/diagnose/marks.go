@@ -53,7 +53,7 @@ var (
 	hostRankIs  = lazy.New(`(?i)^([\w.-]+)\s*:?\s+NODE_?RANK\s*[=:]\s*(\d+)\b`)
 	ncclHost    = lazy.New(`^(?:\[[^\]]*\] )?([A-Za-z][\w.-]*):(\d+):\d+ \[(\d+)\] `)
 	daemonHost  = lazy.New(`^slurmstepd-([\w.-]+): `)
-	onHost      = lazy.New(`(?:\b[Nn]ode:? |\b[Hh]ost(?:name)?[:= ]+|\bON )([A-Za-z][\w-]*\d[\w.-]*)`)
+	onHost      = lazy.New(`(?:\b[Nn]ode:? |\b[Hh]ost(?:name)?[:= ]+|\bON )\[?([A-Za-z][\w-]*\d[\w.-]*)`)
 	failureOn   = lazy.New(`(?i)node failure on ([\w,\[\].-]+)|failed on node ([\w.-]+)|nodes? ([\w,\[\].-]*\d[\w,\[\].-]*) (?:is |are )?not responding`)
 	nodesLine   = lazy.New(`^(?:NODES|NODELIST|SLURM_(?:JOB_)?NODELIST|Nodes|nodelist)\s*[:=]\s*(\S+)`)
 	startMarker = lazy.New(`(?i)^\W*(?:megatron-ops )?(commit|git commit|argv|command|container|image|venv|worktree)\s*[:=]\s*(\S.*)$`)
@@ -303,7 +303,7 @@ func exitClass(code int) (class string, weight int) {
 func (s *scanner) died(entry elasticEntry, t tag) {
 	s.elastic = append(s.elastic, entry)
 	class, weight := exitClass(entry.exit)
-	e := &event{off: entry.off, raw: entry.raw, text: strings.TrimSpace(entry.text), tag: t, class: class, weight: weight, node: entry.host, agent: true}
+	e := &event{off: entry.off, raw: entry.raw, text: strings.TrimSpace(entry.text), tag: t, class: class, weight: weight, node: entry.host, agent: true, exit: entry.exit}
 	if entry.rank >= 0 {
 		e.tag.rank = entry.rank
 	}
@@ -338,6 +338,21 @@ func (s *scanner) exited(t tag, g []string, text, raw string, off int64) {
 
 var exitCode = lazy.New(`[Ee]xited with exit code (\d+)|[Ee]xit(?:ed with)? (?:code|status):? (\d+)`)
 
+// deaths are srun's words on tasks that a signal ended, as strsignal(3) has them.
+var deaths = []struct {
+	words, class string
+	weight, exit int
+}{
+	{"out of memory", HostOOM, fact - 1, -9},
+	{"killed", HostOOM, death, -9},
+	{"segmentation fault", Segfault, death + 6, -11},
+	{"bus error", ShmBusError, death + 6, -7},
+	{"floating point", Segfault, death + 5, -8},
+	{"illegal instruction", Segfault, death + 5, -4},
+	{"aborted", Segfault, aborted, -6},
+	{"terminated", UnknownExit, symptom, -15},
+}
+
 // taskEnded reads srun's word on tasks that ended: a signal by its name as
 // strsignal(3) has it, or an exit code.
 func (s *scanner) taskEnded(node string, tasks []int, how string, t tag, text, raw string, off int64) bool {
@@ -348,26 +363,18 @@ func (s *scanner) taskEnded(node string, tasks []int, how string, t tag, text, r
 		}
 		class, weight := exitClass(code)
 		s.failed = &mark{off: off, text: raw, at: s.now, tag: t}
-		s.add(&event{off: off, raw: raw, text: text, tag: t, class: class, weight: weight, node: node, tasks: tasks, agent: true})
+		s.add(&event{off: off, raw: raw, text: text, tag: t, class: class, weight: weight, node: node, tasks: tasks, agent: true, exit: code})
 		return true
 	}
-	class, weight := UnknownExit, symptom
-	switch low := strings.ToLower(how); {
-	case strings.HasPrefix(low, "out of memory"):
-		class, weight = HostOOM, fact-1
-	case strings.HasPrefix(low, "killed"):
-		class, weight = HostOOM, death
-	case strings.HasPrefix(low, "segmentation fault"):
-		class, weight = Segfault, death+6
-	case strings.HasPrefix(low, "bus error"):
-		class, weight = ShmBusError, death+6
-	case strings.HasPrefix(low, "floating point"), strings.HasPrefix(low, "illegal instruction"):
-		class, weight = Segfault, death+5
-	case strings.HasPrefix(low, "aborted"):
-		class, weight = Segfault, aborted
+	class, weight, exit := UnknownExit, symptom, 0
+	for _, d := range deaths {
+		if strings.HasPrefix(strings.ToLower(how), d.words) {
+			class, weight, exit = d.class, d.weight, d.exit
+			break
+		}
 	}
 	s.failed = &mark{off: off, text: raw, at: s.now, tag: t}
-	s.add(&event{off: off, raw: raw, text: text, tag: t, class: class, weight: weight, node: node, tasks: tasks, agent: true})
+	s.add(&event{off: off, raw: raw, text: text, tag: t, class: class, weight: weight, node: node, tasks: tasks, agent: true, exit: exit})
 	return true
 }
 

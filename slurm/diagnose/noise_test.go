@@ -43,6 +43,9 @@ func TestNoiseChangesNoVerdict(t *testing.T) {
 					if place == "after" && l.Type == "hang" {
 						continue // a script writes nothing more while its job hangs
 					}
+					if testing.Short() && l.Kind == "composite" && (place != "between" || l.ID == "c22" || l.ID == "c45") {
+						continue // the whole matrix reads 80 MB
+					}
 					if l.ID == "s007" && strings.Contains(file, "script") {
 						continue // of two errors of one script the first one counts
 					}

@@ -3,6 +3,8 @@ package diagnose
 import (
 	"strconv"
 	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 // placeEvents gives each event its rank and node.
@@ -56,6 +58,9 @@ func (j *job) placeEvents() {
 			if e.rank < 0 {
 				e.rank = ncclRankOf(e.text, byPid, hostBase)
 			}
+			if g := ofItself.FindStringSubmatch(e.text); g != nil && e.rank < 0 && !e.agent {
+				e.rank, _ = strconv.Atoi(g[1])
+			}
 			switch {
 			case e.node != "" && (daemon || e.class == SlurmNodeFail || j.nodes[e.node] > 1):
 			case e.tag.host != "":
@@ -73,6 +78,10 @@ func (j *job) placeEvents() {
 		}
 	}
 }
+
+// ofItself matches messages that begin with the rank that speaks: "Rank 2: found
+// NaN in …", "AssertionError: [Rank 2] …".
+var ofItself = lazy.New(`^(?:[\w.]+(?:Error|Exception): )?\[?(?i:rank)[ =:]?(\d{1,6})\]?[:,)]? `)
 
 // hostBase gives the first rank of nodes that said so at their start.
 func (j *job) hostBase() map[string]int {

@@ -1,6 +1,8 @@
 package diagnose
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +18,64 @@ import (
 // (TORCH_NCCL_DEBUG_INFO_TEMP_FILE and its rank; comm_lib since PyTorch 2.5).
 // The scripts that this program renders name them flight-recorder-RANK.
 var dumpName = lazy.New(`(?:^|[/_-])(?:(?:nccl_trace|comm_lib_trace|flight[_-]?recorder|fr_trace)[\w.-]*?rank[_-]?|flight-recorder-)(\d{1,6})(?:\.(?:pkl|pickle))?$`)
+
+// rankAtEnd is the rank that ends the name of every dump. What stands before it
+// is the user's choice (TORCH_NCCL_DEBUG_INFO_TEMP_FILE, TORCH_FR_DUMP_TEMP_FILE).
+var rankAtEnd = lazy.New(`(\d{1,6})(?:\.(?:pkl|pickle|json))?$`)
+
+// isDump reports whether a file of any name holds a flight recorder dump, by its
+// first bytes: a pickle or JSON that names the recorder's own keys.
+func isDump(name string, head []byte) bool {
+	if !rankAtEnd.MatchString(name) || len(head) < 8 || head[0] != 0x80 && head[0] != '{' {
+		return false
+	}
+	for _, key := range []string{"pg_config", "pg_status", "nccl_version", "comm_lib_version", "nccl_comm_state"} {
+		if bytes.Contains(head, []byte(key)) {
+			return true
+		}
+	}
+	return false
+}
+
+// decodeDump reads a dump in either of its formats: pickle, or the JSON that
+// PyTorch writes since 2.5 where it is asked to.
+func decodeDump(b []byte) (any, error) {
+	if len(b) == 0 || b[0] != '{' {
+		return unpickle(bytes.NewReader(b))
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	return likePickle(v), nil
+}
+
+// likePickle gives a JSON value the types that a pickle's has.
+func likePickle(v any) any {
+	switch x := v.(type) {
+	case map[string]any:
+		d := make(pyDict, len(x))
+		for k, e := range x {
+			d[k] = likePickle(e)
+		}
+		return d
+	case []any:
+		items := make([]any, len(x))
+		for i, e := range x {
+			items[i] = likePickle(e)
+		}
+		return &pyList{items}
+	case json.Number:
+		if n, err := x.Int64(); err == nil {
+			return n
+		}
+		f, _ := x.Float64()
+		return f
+	}
+	return v
+}
 
 // maxDump bounds one flight recorder dump.
 const maxDump = 64 << 20
@@ -37,12 +97,16 @@ type groupState struct {
 
 // readRecording reads a dump; nothing in it is executed.
 func readRecording(name string, in io.Reader) (*recording, error) {
-	m := dumpName.FindStringSubmatch(name)
+	m := rankAtEnd.FindStringSubmatch(name)
 	if m == nil {
-		return nil, errors.New("not a flight recorder dump's name")
+		return nil, errors.New("no rank at the end of a flight recorder dump's name")
 	}
 	rank, _ := strconv.Atoi(m[1])
-	v, err := unpickle(io.LimitReader(in, maxDump))
+	b, err := io.ReadAll(io.LimitReader(in, maxDump))
+	if err != nil {
+		return nil, err
+	}
+	v, err := decodeDump(b)
 	if err != nil {
 		return nil, err
 	}
@@ -88,8 +152,15 @@ func (r *recording) entry(d pyDict) {
 		return
 	}
 	id := fmt.Sprint(plainKey(d["pg_id"]))
-	if t, ok := d["process_group"].(pyTuple); ok && len(t) > 0 {
-		id = fmt.Sprint(plainKey(t[0]))
+	switch t := d["process_group"].(type) { // its name and description
+	case pyTuple:
+		if len(t) > 0 {
+			id = fmt.Sprint(plainKey(t[0]))
+		}
+	case *pyList:
+		if len(t.items) > 0 {
+			id = fmt.Sprint(plainKey(t.items[0]))
+		}
 	}
 	seq, ok := d["collective_seq_id"].(int64)
 	if !ok {
@@ -132,7 +203,8 @@ func rankList(v any) (ranks []int) {
 
 // A missed collective is one that some ranks wait in and one never entered.
 type missed struct {
-	rank    int
+	rank    int   // the first of ranks
+	ranks   []int // that never entered it
 	group   string
 	seq     int64
 	op      string
@@ -181,14 +253,13 @@ func whoMissed(all []*recording) (missed, bool) {
 			continue
 		}
 		for _, m := range sorted(members) {
-			if r := byRank[m]; r != nil && r.Groups[id] != nil && r.Groups[id].Enqueued >= first.seq {
-				continue
+			if r := byRank[m]; r == nil || r.Groups[id] == nil || r.Groups[id].Enqueued < first.seq {
+				first.ranks = append(first.ranks, m)
 			}
-			if first.waiting > best.waiting {
-				best = first
-				best.rank = m
-			}
-			break
+		}
+		if len(first.ranks) > 0 && first.waiting > best.waiting {
+			best = first
+			best.rank = first.ranks[0]
 		}
 	}
 	return best, best.waiting > 0

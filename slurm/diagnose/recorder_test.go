@@ -124,3 +124,37 @@ func TestAPickleIsNeverExecuted(t *testing.T) {
 	require.Len(t, none.Logs, 10)
 	require.NoFileExists(t, marker)
 }
+
+// TestDumpsAloneNameTheRanksBehind has no log: dumps of ranks 0, 2 and 3 wait in
+// a collective that rank 1 never entered, under names of the user's choice and
+// in both formats.
+func TestDumpsAloneNameTheRanksBehind(t *testing.T) {
+	for _, form := range []string{"nccl_trace_rank_%d", "fr/dump_%d", "mine-%d.json"} {
+		dir := t.TempDir()
+		for rank, enqueued := range []int{813, 811, 813, 813} {
+			path := filepath.Join(dir, fmt.Sprintf(form, rank))
+			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+			if filepath.Ext(path) == ".json" {
+				text := `{"version":"2.9","pg_config":{"0":{"name":"0","desc":"default_pg","ranks":"[0, 1, 2, 3]"}},"entries":[`
+				for seq := 811; seq <= enqueued; seq++ {
+					state := map[bool]string{true: "completed", false: "started"}[seq == 811]
+					text += fmt.Sprintf(`%s{"process_group":["0","default_pg"],"collective_seq_id":%d,"is_p2p":false,"profiling_name":"nccl:all_reduce","state":%q}`, map[bool]string{true: ",", false: ""}[seq > 811], seq, state)
+				}
+				require.NoError(t, os.WriteFile(path, []byte(text+"]}"), 0o644))
+				continue
+			}
+			dump(t, filepath.Dir(path), rank, enqueued, 811)
+			if named := filepath.Join(filepath.Dir(path), fmt.Sprintf("nccl_trace_rank_%d", rank)); named != path {
+				require.NoError(t, os.Rename(named, path))
+			}
+		}
+		got, err := diagnose.Path(context.Background(), dir, diagnose.Context{})
+		require.NoError(t, err, form)
+		require.Equal(t, diagnose.NCCLTimeout, got.Class, form)
+		require.Equal(t, 1, *got.RootRank, form)
+		require.Contains(t, got.Collective, "all_reduce #812", form)
+		running, err := diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "RUNNING"})
+		require.NoError(t, err)
+		require.Equal(t, diagnose.Hang, running.Class, form)
+	}
+}

@@ -45,6 +45,8 @@ type Report struct {
 	Laggard string `json:"laggard,omitempty"`
 	// Collective is the one that the laggard never entered.
 	Collective string `json:"collective,omitempty"`
+	// MissedBy are all ranks that never entered it, where they are several.
+	MissedBy []int `json:"missed_by,omitempty"`
 	// Stacks are what py-spy dumps in the logs show, the smallest group first.
 	// Fit is the change that would fit after an out-of-memory error, Rules the
 	// rows of the rules table that explain a refusal, Peer the address and node
@@ -148,6 +150,7 @@ func (j *job) report() Report {
 	if e := v.event; e != nil {
 		j.root(&r, v, e)
 	}
+	j.missedCollective(&r, v)
 	if v.class == SlurmNodeFail && r.RootNode == nil && len(j.given.FailedNodes) > 0 {
 		r.RootNode = &j.given.FailedNodes[0]
 	}
@@ -158,6 +161,23 @@ func (j *job) report() Report {
 	j.join(&r, v)
 	r.finish()
 	return r
+}
+
+// missedCollective fills what flight recorder dumps tell: the ranks that never
+// entered a collective, and which.
+func (j *job) missedCollective(r *Report, v verdict) {
+	m := j.missed
+	if m == nil || v.class != Hang && (v.laggard == nil || v.laggard.why != "recorder") {
+		return
+	}
+	r.Laggard, r.RootRank = "recorder", &m.rank
+	if len(m.ranks) > 1 {
+		r.MissedBy = m.ranks
+	}
+	if node := j.nodeByRank(m.rank, j.nodesOfRanks()); node != "" && r.RootNode == nil {
+		r.RootNode = &node
+	}
+	r.Collective = fmt.Sprintf("%s #%d of group %s (%d ranks wait in it)", show(m.op), m.seq, show(m.group), m.waiting)
 }
 
 // liveness fills what tells of a job that runs.
@@ -215,12 +235,6 @@ func (j *job) root(r *Report, v verdict, e *event) {
 	}
 	if v.laggard != nil {
 		r.Laggard = v.laggard.why
-	}
-	if m := j.missed; m != nil && v.class == Hang {
-		r.Laggard, r.RootRank = "recorder", &m.rank
-	}
-	if m := j.missed; m != nil && r.Laggard == "recorder" {
-		r.Collective = fmt.Sprintf("%s #%d of group %s (%d ranks wait in it)", show(m.op), m.seq, show(m.group), m.waiting)
 	}
 	r.Phase = e.stack.phase()
 	if f, ok := e.stack.innermost(); ok {

@@ -33,6 +33,7 @@ type event struct {
 	rank          int       // resolved; -1 where no single rank is known
 	dated         bool      // its own line names the time before
 	agent         bool      // said by a launcher about a rank, not by the rank
+	exit          int       // the exit code that it tells, as torchelastic has it
 }
 
 // counts reports whether an event may have been a failure at all.

@@ -166,7 +166,7 @@ func (s *Source) addPath(path string) error {
 			return nil
 		}
 		info, err := d.Info()
-		if err == nil && info.Mode().IsRegular() && dumpName.MatchString(d.Name()) && len(s.dumps) < maxFiles {
+		if err == nil && info.Mode().IsRegular() && len(s.dumps) < maxFiles && (dumpName.MatchString(d.Name()) || s.holdsDump(p, d.Name())) {
 			if !s.mine() {
 				return nil
 			}
@@ -215,6 +215,10 @@ func (s *Source) addFile(path, name string, info fs.FileInfo) error {
 	if !s.mine() {
 		return nil
 	}
+	if base := filepath.Base(path); dumpName.MatchString(base) || s.holdsDump(path, base) {
+		s.dumps = append(s.dumps, &logFile{name: name, path: path, in: s.in, size: info.Size(), mtime: info.ModTime()})
+		return nil
+	}
 	switch low := strings.ToLower(name); {
 	case strings.HasSuffix(low, ".zip"):
 		return s.orSkip(name, s.addZip(path))
@@ -234,6 +238,22 @@ func (s *Source) addFile(path, name string, info fs.FileInfo) error {
 	}
 	s.files = append(s.files, &logFile{name: name, path: path, in: s.in, size: info.Size(), mtime: info.ModTime()})
 	return nil
+}
+
+// holdsDump reports whether a file whose name ends with a rank, and with none of
+// a log's endings, holds a flight recorder dump.
+func (s *Source) holdsDump(path, name string) bool {
+	if !rankAtEnd.MatchString(name) {
+		return false
+	}
+	f, err := s.in.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, 4096)
+	n, _ := io.ReadFull(f, head)
+	return isDump(name, head[:n])
 }
 
 // orSkip notes that an archive could not be read; what else there is is read.

@@ -242,9 +242,16 @@ func (r Report) detail(l lang.Lang) string {
 	case "other":
 		say("This rank waited in another collective than all others.", "它等待的集合操作与其他 rank 不同。")
 	case "recorder":
-		say("By the flight recorder it never entered "+r.Collective+".", "flight recorder 显示它从未进入 "+r.Collective+"。")
+		if n := len(r.MissedBy); n > 1 {
+			list := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(r.MissedBy[:min(n, 16)])), ", "), "[]")
+			say("By the flight recorder ranks "+list+" never entered "+r.Collective+".", "flight recorder 显示 rank "+list+" 从未进入 "+r.Collective+"。")
+		} else {
+			say("By the flight recorder it never entered "+r.Collective+".", "flight recorder 显示它从未进入 "+r.Collective+"。")
+		}
 	case "named":
 		say("The others' error names this rank as the one that did not join.", "其他 rank 的报错点名它没有参与集合操作。")
+	case "exit":
+		say("This rank alone left with an exit code of its own.", "只有它以不同的退出码退出。")
 	case "silent":
 		say("This rank alone said nothing when all others timed out.", "其他 rank 都报告超时，只有它没有任何输出。")
 	}

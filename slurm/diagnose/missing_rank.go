@@ -74,6 +74,88 @@ func (s *scanner) watchdog(t tag, text, raw string, off int64) {
 	}
 }
 
+// missing names the rank that the others waited for or lost, by one rule for
+// NCCL, gloo, torchelastic and Slurm: flight recorder dumps, errors of the others
+// that name it, sequence numbers, an exit code that is no other rank's, or that
+// it alone is silent.
+func (j *job) missing(live []*event) (laggard, bool) {
+	for _, by := range []func([]*event) (laggard, bool){j.recorded, j.named, j.behindBySequence, j.leftAlone, j.silentAlone} {
+		if l, ok := by(live); ok {
+			return l, true
+		}
+	}
+	return laggard{}, false
+}
+
+func (j *job) behindBySequence([]*event) (laggard, bool) { return behind(j.nccl, j.world) }
+
+// leftAlone is the rank whose process alone left with its exit code, beside
+// others that left with another. A launcher that tells all others to end does so
+// after the first that it sees: that one counts only where a signal ended it.
+func (j *job) leftAlone(live []*event) (laggard, bool) {
+	codes, told := map[int]int{}, map[int]bool{} // rank → exit code
+	for _, e := range live {
+		if e.exit == 0 {
+			continue
+		}
+		if toldToEnd(e.exit) {
+			told[e.rank] = true
+			continue
+		}
+		ranks := []int{e.rank}
+		if len(e.tasks) > 0 && j.taskRank {
+			ranks = e.tasks
+		}
+		for _, r := range ranks {
+			if r >= 0 {
+				codes[r] = e.exit
+			}
+		}
+	}
+	by := map[int][]int{}
+	for r, code := range codes {
+		by[code] = append(by[code], r)
+	}
+	only := -1
+	for _, ranks := range by {
+		if len(ranks) == 1 {
+			if only >= 0 {
+				return laggard{}, false
+			}
+			only = ranks[0]
+		}
+	}
+	if only < 0 || len(codes) == 1 && (codes[only] > 0 && codes[only] < 128 || len(told) == 0) {
+		return laggard{}, false
+	}
+	return laggard{only, j.nccl[only], "exit"}, true
+}
+
+// toldToEnd reports whether an exit code is what a launcher's SIGTERM or SIGINT
+// leaves, directly or through a shell.
+func toldToEnd(code int) bool { return code == -15 || code == 143 || code == -2 || code == 130 }
+
+// silentAlone is the only rank, or the first of few, that does not complain of
+// the others, where most do.
+func (j *job) silentAlone(live []*event) (laggard, bool) {
+	complains := map[int]bool{}
+	for _, e := range live {
+		if e.rank >= 0 && !e.agent && e.weight >= symptom && e.weight < death {
+			complains[e.rank] = true
+		}
+	}
+	world := j.ranks()
+	if silent := world - len(complains); world < 3 || silent < 1 || silent > max(1, world/8) {
+		return laggard{}, false
+	}
+	for r := range world {
+		if !complains[r] {
+			return laggard{r, j.nccl[r], "silent"}, true
+		}
+	}
+	return laggard{}, false
+}
+
 // A laggard is a rank that a collective waited for, and how that is known.
 type laggard struct {
 	rank int

@@ -1,0 +1,60 @@
+package diagnose_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+)
+
+// TestTheMissingRankIsFoundByOneRule has jobs of four ranks in which one is
+// absent, silent, named by others or by itself, or left otherwise than the rest.
+func TestTheMissingRankIsFoundByOneRule(t *testing.T) {
+	others := func(line string, except int) string {
+		var b strings.Builder
+		b.WriteString("using world size: 4, data-parallel size: 4, context-parallel size: 1, tensor-model-parallel size: 1, pipeline-model-parallel size: 1\n")
+		for rank := range 4 {
+			if rank != except {
+				fmt.Fprintf(&b, "%d: %s\n", rank, strings.ReplaceAll(line, "{rank}", fmt.Sprint(rank)))
+			}
+		}
+		return b.String()
+	}
+	gloo := "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:84] Timed out waiting 1800000ms for recv operation to complete"
+	closed := "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.1.2.3]:41233"
+	summary := func(codes ...int) string {
+		var b strings.Builder
+		for rank, code := range codes {
+			fmt.Fprintf(&b, "  time      : 2026-06-11_10:00:00\n  host      : gpu1\n  rank      : %d (local_rank: %d)\n  exitcode  : %d (pid: %d)\n  error_file: <N/A>\n  traceback : To enable traceback see: x\n", rank, rank, code, 100+rank)
+		}
+		return b.String()
+	}
+	for name, c := range map[string]struct {
+		log  string
+		rank int
+		node string
+	}{
+		"gloo: one is silent":             {others(gloo, 2), 2, ""},
+		"gloo: one closed":                {others(closed, 1) + "srun: error: gpu1: task 1: Exited with exit code 1\n", 1, ""},
+		"exit -6 beside others":           {others(closed, -1) + summary(1, 1, -6, 1), 2, "gpu1"},
+		"a signal before all were ended":  {others(closed, -1) + summary(-15, -9, -15, -15), 1, "gpu1"},
+		"named by the others":             {others("[E ProcessGroupGloo.cpp:144] Ranks 3 failed to pass monitoredBarrier in 600000 ms", 3), 3, ""},
+		"named by itself":                 {"Traceback (most recent call last):\n  File \"/w/t.py\", line 3, in f\nAssertionError: Rank 2: found NaN in local grad norm. Device: 2, node: gpu1\n", 2, "gpu1"},
+		"behind by sequence number":       {others("[rank{rank}]:[E ProcessGroupNCCL.cpp:632] [Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600052 milliseconds before timing out.", 1), 1, ""},
+		"srun: one was killed, all ended": {others(closed, 3) + "srun: error: gpu1: task 3: Killed\nsrun: error: gpu1: tasks 0-2: Terminated\n", 3, "gpu1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := diagnoseText(t, c.log)
+			require.NotEqual(t, diagnose.Success, r.Class)
+			require.NotNil(t, r.RootRank, "%s: %s", r.Class, r.RootLine)
+			require.Equal(t, c.rank, *r.RootRank, "%s: %s", r.Class, r.RootLine)
+			if c.node != "" {
+				require.NotNil(t, r.RootNode)
+				require.Equal(t, c.node, *r.RootNode)
+			}
+		})
+	}
+}
