@@ -13,7 +13,7 @@ GOFUMPT_VERSION  := v0.12.0
 # The last one that builds with the Go that go.mod names.
 GORELEASER_VERSION := v2.14.0
 
-.PHONY: help build demo test unit lint fmt generate mutate conformance bench-diagnose bench-speed snapshot image slurm-up slurm-down setup clean
+.PHONY: help build demo test test-clients unit lint fmt generate mutate conformance bench-diagnose bench-speed snapshot image slurm-up slurm-down setup clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,7 @@ setup: ## Debian packages, npm packages and servers that the tests need
 
 lint: $(TOOLS)/golangci-lint ## go vet, golangci-lint, gofumpt; and that it builds for a Mac
 	$(GO) vet ./...
+	$(GO) vet -tags clients ./mcp
 	GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/megatron-ops
 	$(TOOLS)/golangci-lint run ./...
 

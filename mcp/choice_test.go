@@ -13,6 +13,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/mcp"
+	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // chooser is a session of alice's with more headers.
@@ -145,4 +146,32 @@ func TestPathsLieBelowTheRoots(t *testing.T) {
 	}
 	conv.close()
 	require.NoFileExists(t, filepath.Join(elsewhere, "switch"))
+}
+
+// What agents are asked for most takes three calls at most, with the tools that
+// are listed by default.
+func TestThreeCallsAreEnough(t *testing.T) {
+	s := newSite()
+	s.set("4712", func(j *slurm.Job) { j.User, j.State, j.ExitCode = "alice", slurm.Failed, new("1:0") })
+	cfg, _ := config(t, s)
+	cfg.Toolsets = nil
+	svc, err := cfg.Service()
+	require.NoError(t, err)
+	svc.Clusters["test"] = bigSite{s}
+	c := connect(t, serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}}), map[string]string{"Authorization": "Bearer t"})
+
+	plan := c.do("plan", submitArgs(goodSpec, ""))
+	run := c.do("submit", submitArgs(goodSpec, plan.Structured["confirm_token"].(string)))
+	require.Equal(t, "5001", run.Structured["job_id"], "a run is submitted with two")
+
+	mine := c.do("list", `{"all":true,"state":["FAILED"]}`).Structured["jobs"].([]any)
+	require.Len(t, mine, 1)
+	id := mine[0].(map[string]any)["job_id"].(string)
+	died := c.do("diagnose", `{"job":"`+id+`"}`)
+	require.False(t, died.IsError, died.Text)
+	require.NotEmpty(t, died.Structured["class"], "why a job died takes two, its id unknown")
+	require.NotEmpty(t, died.Structured["advice"])
+
+	free := c.do("nodes", `{}`)
+	require.Contains(t, free.Text, "free GPUs", "what is free takes one")
 }

@@ -1,3 +1,5 @@
+//go:build clients
+
 package mcp_test
 
 import (

@@ -1,3 +1,5 @@
+//go:build clients
+
 package mcp_test
 
 import (
@@ -35,7 +37,7 @@ var jobIn = regexp.MustCompile(`"job_id": *"([0-9]+)"`)
 // submitted by the person, as nobody answers the agent's question; the job fails
 // and is diagnosed.
 func TestAnAgentsWholeTurn(t *testing.T) {
-	h := newHome(t)
+	h := newAgentHome(t)
 	worktree := filepath.Join(h.dir, "Megatron-LM")
 	bin := filepath.Join(h.dir, "bin")
 	for _, dir := range []string{worktree, bin} {
@@ -145,7 +147,7 @@ func oneCall(answers []string) (tool string, args any, last string) {
 }
 
 func TestCodexCallsATool(t *testing.T) {
-	h := newHome(t)
+	h := newAgentHome(t)
 	setup, err := mcp.ClientConfig("codex", mcp.Start{Binary: h.bin})
 	require.NoError(t, err)
 	dir := filepath.Join(h.dir, ".codex")
@@ -167,7 +169,7 @@ wire_api = "responses"
 }
 
 func TestGeminiCallsATool(t *testing.T) {
-	h := newHome(t)
+	h := newAgentHome(t)
 	settings, err := json.Marshal(map[string]any{
 		"mcpServers": map[string]any{"megatron-ops": map[string]any{"command": h.bin, "args": []string{"mcp"}, "trust": true}},
 		"security":   map[string]any{"auth": map[string]any{"selectedType": "gemini-api-key"}},

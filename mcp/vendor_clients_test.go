@@ -1,0 +1,98 @@
+//go:build clients
+
+package mcp_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/mcp"
+)
+
+// clientTools is where the vendors' agents are, relative to this package.
+const clientTools = "../tools/clients/node_modules"
+
+// newAgentHome is newHome with the vendors' agents, which `make test-clients`
+// installs and runs.
+func newAgentHome(t *testing.T) *home {
+	t.Helper()
+	h := newHome(t)
+	modules, err := filepath.Abs(clientTools)
+	require.NoError(t, err)
+	_, err = os.Stat(modules)
+	require.NoError(t, err, "run `make test-clients`, which installs them")
+	h.kit.modules = modules
+	h.env = append(h.env, "PATH="+filepath.Join(modules, ".bin")+":"+h.kit.path)
+	return h
+}
+
+// agent is where npm put one of the agents. Claude Code's own binary is used at
+// once: the script that would link it does not run where install scripts are off.
+func (h *home) agent(name string) string {
+	if name == "claude" {
+		found, err := filepath.Glob(filepath.Join(h.kit.modules, "@anthropic-ai", "claude-code-linux-*", "claude"))
+		require.NoError(h.t, err)
+		for _, f := range found {
+			if !strings.Contains(f, "musl") {
+				return f
+			}
+		}
+	}
+	return h.program(name)
+}
+
+// runAgent runs one of the agents in the project.
+func (h *home) runAgent(name string, args ...string) string {
+	h.t.Helper()
+	out, err := run(h.t, 2*time.Minute, h.project, h.env, h.agent(name), args...)
+	require.NoError(h.t, err, out)
+	return out
+}
+
+func TestClaudeCodeConnects(t *testing.T) {
+	h := newAgentHome(t)
+	setup, err := mcp.ClientConfig("claude", mcp.Start{Binary: h.bin})
+	require.NoError(t, err)
+	h.shell(strings.Replace(setup.Command, "claude ", h.agent("claude")+" ", 1))
+	require.Regexp(t, `megatron-ops: .* - ✔ Connected`, h.runAgent("claude", "mcp", "list"))
+}
+
+func TestGeminiConnects(t *testing.T) {
+	h := newAgentHome(t)
+	setup, err := mcp.ClientConfig("gemini", mcp.Start{Binary: h.bin})
+	require.NoError(t, err)
+	h.shell(setup.Command)
+	require.Regexp(t, `✓ megatron-ops.* - Connected`, h.runBoth("gemini", "mcp", "list"))
+}
+
+func TestCodexTakesTheConfiguration(t *testing.T) {
+	h := newAgentHome(t)
+	setup, err := mcp.ClientConfig("codex", mcp.Start{Binary: h.bin})
+	require.NoError(t, err)
+	h.shell(setup.Command)
+	require.Contains(t, h.runAgent("codex", "mcp", "list"), "megatron-ops")
+	// It takes the printed snippet as well, which passes on more of its environment.
+	file := filepath.Join(h.dir, ".codex", "config.toml")
+	require.NoError(t, os.WriteFile(file, []byte(setup.Snippet), 0o600))
+	require.Contains(t, h.runAgent("codex", "mcp", "get", "megatron-ops"), h.bin)
+}
+
+// shell runs a printed command as a person would paste it.
+func (h *home) shell(command string) {
+	h.t.Helper()
+	out, err := run(h.t, time.Minute, h.project, h.env, "sh", "-c", command+" </dev/null")
+	require.NoError(h.t, err, out)
+}
+
+// runBoth returns standard error too, where some clients write their lists.
+func (h *home) runBoth(name string, args ...string) string {
+	h.t.Helper()
+	out, err := run(h.t, time.Minute, h.project, h.env, "sh", append([]string{"-c", `"$0" "$@" 2>&1 </dev/null`, h.agent(name)}, args...)...)
+	require.NoError(h.t, err, out)
+	return out
+}
