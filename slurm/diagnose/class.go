@@ -87,7 +87,8 @@ var classes = []Class{
 	{CUDAOOM, said("GPU out of memory", "GPU 显存不足"), userConfig, RetryNo, []lang.Text{
 		said("Halve --micro-batch-size; the global batch size stays as it is and gradient accumulation makes up for it.", "把 --micro-batch-size 减半；全局批大小不变，由梯度累积补足。"),
 		said("Recompute more activations: --recompute-granularity full --recompute-method uniform --recompute-num-layers 1.", "增加激活重计算：--recompute-granularity full --recompute-method uniform --recompute-num-layers 1。"),
-		said("Raise tensor, pipeline or context parallelism, with --sequence-parallel when TP > 1; add --use-distributed-optimizer.", "提高张量、流水线或上下文并行度，TP > 1 时加 --sequence-parallel；并启用 --use-distributed-optimizer。"),
+		said("Raise tensor, pipeline or context parallelism, with --sequence-parallel when TP > 1.", "提高张量、流水线或上下文并行度，TP > 1 时加 --sequence-parallel。"),
+		said("Shard the optimizer's state over the data-parallel ranks: --use-distributed-optimizer.", "用 --use-distributed-optimizer 把优化器状态分片到各数据并行 rank。"),
 		said("If reserved but unallocated memory is large, set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.", "若“已保留但未分配”的显存较大，设置 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True。"),
 	}, "https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management"},
 	{HostOOM, said("host memory exhausted", "主机内存耗尽"), userConfig, RetryNo, []lang.Text{

@@ -61,6 +61,8 @@ type Report struct {
 	// shows it.
 	ImportKind ImportKind `json:"import_kind,omitempty"`
 	ImportRoot string     `json:"import_root,omitempty"`
+	// Already is what remedies of the class ask for and the job has, or cannot have.
+	Already []string `json:"already,omitempty"`
 	// OnlyRanks are the ranks whose logs are here, where those of others are not.
 	OnlyRanks []int `json:"only_ranks,omitempty"`
 	// Behind is who a hanging job waits for, where the logs show it.
@@ -159,6 +161,9 @@ func (j *job) report() Report {
 	r.Retry = retryWorth(r, v)
 	j.addEvidence(&r, v)
 	j.join(&r, v)
+	if asksFor[v.class] != nil {
+		r.Already = j.alreadyHas(r)
+	}
 	r.finish()
 	return r
 }

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -328,10 +329,22 @@ func (r Report) advice(l lang.Lang) []string {
 	if r.MayHang {
 		add(said("Look at where the ranks stand: stacks (py-spy dump) or the flight recorder of all ranks, and nvidia-smi on the nodes; what writes no line but saves or evaluates is no hang.", "查看各 rank 停在哪里：取所有 rank 的堆栈（py-spy dump）或 flight recorder，并在节点上看 nvidia-smi；若只是在保存或评估而没有输出，则不是挂起。"))
 	}
-	for _, t := range classOf(r.Class).Advice {
-		add(t)
+	for i, t := range classOf(r.Class).Advice {
+		if asks := asksFor[r.Class]; asks == nil || asks[i] == "" || !slices.Contains(r.Already, asks[i]) && !r.proposes(asks[i]) {
+			add(t)
+		}
 	}
 	return out
+}
+
+// proposes reports whether what this case adds asks for something already, so
+// that the class's own words would say it twice.
+func (r Report) proposes(what string) bool {
+	if r.Fit != nil {
+		return slices.Contains(r.Fit.Flags, "--"+what) || what == recomputeAll && slices.Contains(r.Fit.Flags, "--recompute-granularity") ||
+			what == moreParallel && strings.Contains(strings.Join(r.Fit.Flags, " "), "-parallel-size") || what == smallerBatch
+	}
+	return what == smallerBatch && r.Layout != nil && r.Layout.MicroBatchSize > 1
 }
 
 // memoryAdvice puts the run's own numbers before the general advice.
@@ -339,7 +352,7 @@ func (r Report) memoryAdvice() (out []lang.Text) {
 	if m := r.Memory; m != nil && m.OthersGiB > 1 {
 		out = append(out, said("Another process holds memory on this GPU: find it with nvidia-smi, and ask for the node with --exclusive.", "该 GPU 上另有进程占用显存：用 nvidia-smi 查出该进程，并用 --exclusive 独占节点。"))
 	}
-	if y := r.Layout; y != nil && y.MicroBatchSize > 1 {
+	if y := r.Layout; y != nil && y.MicroBatchSize > 1 && r.Fit == nil {
 		half := y.MicroBatchSize / 2
 		out = append(out, said(fmt.Sprintf("The run used --micro-batch-size %d with sequence length %d, TP %d, PP %d, CP %d: try --micro-batch-size %d.", y.MicroBatchSize, y.SeqLength, y.TP, y.PP, max(1, y.CP), half),
 			fmt.Sprintf("本次运行使用 --micro-batch-size %d，序列长度 %d，TP %d、PP %d、CP %d：可先试 --micro-batch-size %d。", y.MicroBatchSize, y.SeqLength, y.TP, y.PP, max(1, y.CP), half)))

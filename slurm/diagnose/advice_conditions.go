@@ -1,0 +1,61 @@
+package diagnose
+
+import (
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+)
+
+// What a class's remedies ask for, in the order of its table. A remedy that the
+// job has already, or that cannot help it, is not given. "" always is.
+const (
+	smallerBatch       = "micro-batch-size"
+	recomputeAll       = "recompute"
+	moreParallel       = "model-parallel"
+	shardOptimizer     = "use-distributed-optimizer"
+	expandableSegments = "expandable-segments"
+	flightRecorder     = "flight-recorder"
+	debugNCCL          = "debug-nccl"
+)
+
+var asksFor = map[string][]string{
+	CUDAOOM:        {smallerBatch, recomputeAll, moreParallel, shardOptimizer, expandableSegments},
+	NCCLTimeout:    {"", flightRecorder, ""},
+	NCCLConnection: {"", debugNCCL},
+}
+
+// alreadyHas lists what the remedies of a class ask for and the job has, or
+// cannot have: from its launch where that is known, from the arguments that it
+// printed, and from what its logs show.
+func (j *job) alreadyHas(r Report) (has []string) {
+	add := func(what string, so bool) {
+		if so {
+			has = append(has, what)
+		}
+	}
+	if run, _, ok := j.launch(); ok {
+		args, _ := megatron.Parse(run)
+		c := args.Effective()
+		add(smallerBatch, c.MicroBatchSize.V == 1)
+		add(recomputeAll, c.Recompute == "full")
+		add(moreParallel, run.WorldSize > 0 && c.TP*c.PP*c.CP >= run.WorldSize)
+		add(shardOptimizer, c.UseDistributedOptimizer)
+	} else {
+		add(smallerBatch, j.argument("micro_batch_size") == 1)
+		add(recomputeAll, j.args["recompute_granularity"] == "full")
+		add(shardOptimizer, j.args["use_distributed_optimizer"] == "True")
+	}
+	env := map[string]string{}
+	if j.given.Launch != nil {
+		env = j.given.Launch.Env
+	}
+	little := r.Memory != nil && r.Memory.TriedGiB > 0 && r.Memory.ReservedGiB < r.Memory.TriedGiB/2
+	add(expandableSegments, little || strings.Contains(env["PYTORCH_CUDA_ALLOC_CONF"], "expandable_segments:True"))
+	add(flightRecorder, j.missed != nil || env["TORCH_NCCL_TRACE_BUFFER_SIZE"] != "" || env["TORCH_FR_BUFFER_SIZE"] != "")
+	spoke := env["NCCL_DEBUG"] == "INFO" || env["NCCL_DEBUG"] == "TRACE"
+	for _, f := range j.files {
+		spoke = spoke || len(f.addresses) > 0
+	}
+	add(debugNCCL, spoke)
+	return has
+}
