@@ -142,8 +142,11 @@ type MemoryIn struct {
 type MemoryOut struct {
 	megatron.Memory
 	TotalGiB float64 `json:"total_gib"`
-	GPU      string  `json:"gpu,omitempty"`
-	GPUGiB   float64 `json:"gpu_gib,omitempty"`
+	// LowGiB and HighGiB are the band that the use may really lie in.
+	LowGiB  float64 `json:"low_gib"`
+	HighGiB float64 `json:"high_gib"`
+	GPU     string  `json:"gpu,omitempty"`
+	GPUGiB  float64 `json:"gpu_gib,omitempty"`
 }
 
 // Found reports that it does not fit.
@@ -159,8 +162,10 @@ func memory(_ context.Context, c *Call, in MemoryIn) (MemoryOut, error) {
 	if len(faults) > 0 {
 		return MemoryOut{}, badInput("args", "`plan` tells all that is wrong", "the arguments are not Megatron's: %s", faults[0].Flag)
 	}
-	m := args.Effective().Memory()
-	out := MemoryOut{Memory: m, TotalGiB: m.GiB()}
+	config := args.Effective()
+	m := config.Memory()
+	low, high := config.Band()
+	out := MemoryOut{Memory: m, TotalGiB: m.GiB(), LowGiB: m.GiB() * low, HighGiB: m.GiB() * high}
 	if g, ok := megatron.LookupGPU(full.GPU); ok {
 		out.GPU, out.GPUGiB = g.Name, g.MemoryGiB
 	}
@@ -175,9 +180,9 @@ func memory(_ context.Context, c *Call, in MemoryIn) (MemoryOut, error) {
 
 // View is the parts, largest use last as the sum.
 func (o MemoryOut) View(l lang.Lang) view.Doc {
-	d := view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{EN: "about %.1f GiB on the fullest GPU", ZH: "占用最多的 GPU 约需 %.1f GiB"}.In(l), o.TotalGiB)}
+	d := view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{EN: "about %.1f GiB on the fullest GPU (%.0f to %.0f)", ZH: "占用最多的 GPU 约需 %.1f GiB（%.0f 至 %.0f）"}.In(l), o.TotalGiB, o.LowGiB, o.HighGiB)}
 	if o.GPUGiB > 0 {
-		d.Title += fmt.Sprintf(lang.Text{EN: ", of %.0f GiB", ZH: "，共 %.0f GiB"}.In(l), o.GPUGiB)
+		d.Title += fmt.Sprintf(lang.Text{EN: ", of %.1f GiB usable", ZH: "，可用 %.1f GiB"}.In(l), o.GPUGiB)
 	}
 	if o.Found() {
 		d.Tone = view.Bad

@@ -9,39 +9,46 @@ type GPU struct {
 	Name string
 	// Arch is the CUDA compute capability's major number.
 	Arch int
-	// MemoryGiB is the memory of one GPU.
+	// MemoryGiB is what PyTorch can use of one GPU: less than the data sheet
+	// names, by error correction and by what the driver keeps.
 	MemoryGiB float64
-	// TFLOPS is the dense bf16 peak (fp16 before Ampere), in 10^12 operations a second.
-	TFLOPS float64
+	// TFLOPS is the dense bf16 peak (fp16 before Ampere), in 10^12 operations a
+	// second; FP8 and FP4 are the peaks of those types, 0 where there is none.
+	TFLOPS, FP8, FP4 float64
+	// HBMGBs is the bandwidth of the memory, in GB a second.
+	HBMGBs float64
 	// NVLinkGBs is the NVLink bandwidth of one GPU in both directions, in GB a
 	// second; 0 without NVLink.
 	NVLinkGBs float64
+	// Domain is how many GPUs one NVLink switch joins where that is more than a
+	// node; 0 where NVLink ends with the node.
+	Domain int
 	// Source is where the numbers are from.
 	Source string
 }
 
 var gpus = []GPU{
-	{"v100", 7, 32, 125, 300, "NVIDIA V100 data sheet (SXM2 32 GB; fp16)"},
-	{"t4", 7, 16, 65, 0, "NVIDIA T4 data sheet (fp16)"},
-	{"a100", 8, 80, 312, 600, "NVIDIA A100 data sheet (SXM 80 GB)"},
-	{"a100-40g", 8, 40, 312, 600, "NVIDIA A100 data sheet (SXM 40 GB)"},
-	{"a10", 8, 24, 125, 0, "NVIDIA A10 data sheet"},
-	{"a40", 8, 48, 150, 112, "NVIDIA A40 data sheet"},
-	{"l4", 8, 24, 121, 0, "NVIDIA L4 data sheet (dense)"},
-	{"l40", 8, 48, 181, 0, "NVIDIA L40 data sheet"},
-	{"l40s", 8, 48, 362, 0, "NVIDIA L40S data sheet (dense)"},
-	{"rtx4090", 8, 24, 165, 0, "NVIDIA Ada architecture whitepaper (fp32 accumulation)"},
-	{"h100", 9, 80, 989, 900, "NVIDIA H100 data sheet (SXM, dense)"},
-	{"h100-nvl", 9, 94, 835, 600, "NVIDIA H100 NVL data sheet (dense)"},
-	{"h800", 9, 80, 989, 400, "DeepSeek-V3 technical report, arXiv:2412.19437"},
-	{"h20", 9, 96, 148, 900, "vendors' H20 data sheets"},
-	{"h200", 9, 141, 989, 900, "NVIDIA H200 data sheet (SXM, dense)"},
-	{"gh200", 9, 96, 989, 900, "NVIDIA GH200 data sheet (96 GB)"},
-	{"b200", 10, 180, 2250, 1800, "NVIDIA HGX B200 data sheet (dense)"},
-	{"gb200", 10, 186, 2500, 1800, "NVIDIA GB200 NVL72 data sheet (dense)"},
-	{"b300", 10, 279, 2250, 1800, "NVIDIA HGX B300 data sheet (dense)"},
-	{"gb300", 10, 279, 2500, 1800, "NVIDIA GB300 NVL72 data sheet (dense)"},
-	{"rtxpro6000", 12, 96, 504, 0, "NVIDIA RTX PRO 6000 Blackwell data sheet (dense)"},
+	{"v100", 7, 31.7, 125, 0, 0, 900, 300, 0, "NVIDIA V100 data sheet (SXM2 32 GB; fp16)"},
+	{"t4", 7, 14.6, 65, 0, 0, 320, 0, 0, "NVIDIA T4 data sheet (fp16)"},
+	{"a100", 8, 79.2, 312, 0, 0, 2039, 600, 0, "NVIDIA A100 data sheet (SXM 80 GB)"},
+	{"a100-40g", 8, 39.4, 312, 0, 0, 1555, 600, 0, "NVIDIA A100 data sheet (SXM 40 GB)"},
+	{"a10", 8, 22.1, 125, 0, 0, 600, 0, 0, "NVIDIA A10 data sheet"},
+	{"a40", 8, 44.4, 150, 0, 0, 696, 112, 0, "NVIDIA A40 data sheet"},
+	{"l4", 8, 22.0, 121, 242, 0, 300, 0, 0, "NVIDIA L4 data sheet (dense)"},
+	{"l40", 8, 44.4, 181, 362, 0, 864, 0, 0, "NVIDIA L40 data sheet"},
+	{"l40s", 8, 44.4, 362, 733, 0, 864, 0, 0, "NVIDIA L40S data sheet (dense)"},
+	{"rtx4090", 8, 23.6, 165, 330, 0, 1008, 0, 0, "NVIDIA Ada architecture whitepaper (fp32 accumulation)"},
+	{"h100", 9, 79.1, 989, 1979, 0, 3350, 900, 0, "NVIDIA H100 data sheet (SXM, dense)"},
+	{"h100-nvl", 9, 93.1, 835, 1671, 0, 3900, 600, 0, "NVIDIA H100 NVL data sheet (dense)"},
+	{"h800", 9, 79.1, 989, 1979, 0, 3350, 400, 0, "DeepSeek-V3 technical report, arXiv:2412.19437"},
+	{"h20", 9, 95.1, 148, 296, 0, 4000, 900, 0, "vendors' H20 data sheets"},
+	{"h200", 9, 139.8, 989, 1979, 0, 4800, 900, 0, "NVIDIA H200 data sheet (SXM, dense)"},
+	{"gh200", 9, 94.5, 989, 1979, 0, 4000, 900, 0, "NVIDIA GH200 data sheet (96 GB)"},
+	{"b200", 10, 178.4, 2250, 4500, 9000, 8000, 1800, 0, "NVIDIA HGX B200 data sheet (dense)"},
+	{"gb200", 10, 184.3, 2500, 5000, 10000, 8000, 1800, 72, "NVIDIA GB200 NVL72 data sheet (dense)"},
+	{"b300", 10, 267.7, 2250, 4500, 13500, 8000, 1800, 0, "NVIDIA HGX B300 data sheet (dense)"},
+	{"gb300", 10, 276.6, 2500, 5000, 15000, 8000, 1800, 72, "NVIDIA GB300 NVL72 data sheet (dense)"},
+	{"rtxpro6000", 12, 94.9, 504, 1007, 2015, 1792, 0, 0, "NVIDIA RTX PRO 6000 Blackwell data sheet (dense)"},
 }
 
 // gpuSpelling drops makers' words and writes one separator.

@@ -29,6 +29,19 @@ type Memory struct {
 	InFlight float64 `json:"in_flight"`
 }
 
+// Band is the least and the most that the use may really be, as shares of the
+// estimate: tokens are spread unevenly over experts, kernels differ in what
+// they keep, and the allocator loses more or less.
+func (c *Config) Band() (low, high float64) {
+	switch {
+	case c.Experts > 0:
+		return 0.88, 1.08
+	case c.Hybrid != nil:
+		return 0.90, 1.08
+	}
+	return 0.93, 1.05
+}
+
 // GiB is the whole use in GiB.
 func (m Memory) GiB() float64 { return m.Bytes / (1 << 30) }
 
@@ -168,18 +181,11 @@ func (c *Config) stageLayers(stage int) int {
 // experts, and those of the experts.
 func (c *Config) stageParams(s *Shape, stage int) (dense, experts float64) {
 	tp, ep := float64(max(c.TP, 1)), float64(max(c.ETP*c.EP, 1))
-	n := float64(c.stageLayers(stage))
-	share := 0.0
-	if s.Layers > 0 {
-		share = float64(s.MoELayers) / float64(s.Layers)
-	}
-	plain, moe := s.dense(), s.moe()
 	add := func(p layerParams, count float64) {
 		dense += count * (p.split/tp + p.replicated)
 		experts += count * p.experts / ep
 	}
-	add(plain, n*(1-share))
-	add(moe, n*share)
+	add(s.sum(s.Parts), float64(c.stageLayers(stage))/float64(max(s.Layers, 1)))
 	embedding := float64(s.Hidden) * float64(s.Vocab) / tp
 	if stage == 0 {
 		dense += embedding
@@ -188,12 +194,8 @@ func (c *Config) stageParams(s *Shape, stage int) (dense, experts float64) {
 		if s.Untied || c.PP > 1 {
 			dense += embedding // the output layer, its own or a copy of the embedding
 		}
-		dense += float64(s.Hidden * s.NormSize)
-		if s.LastMoE {
-			add(moe, float64(s.MTP))
-		} else {
-			add(plain, float64(s.MTP))
-		}
+		dense += s.norm()
+		add(s.sum(s.MTPParts), float64(s.MTP))
 	}
 	return dense, experts
 }
@@ -245,15 +247,8 @@ func (c *Config) tokens(s *Shape) float64 {
 func (c *Config) activations(s *Shape, stage int) (bytes, inFlight float64) {
 	n := float64(c.stageLayers(stage))
 	inFlight = c.inFlight(stage)
-	plain, checkpoint := c.layerActivations(s, false), c.checkpointBytes(s)
-	share := 0.0
-	if s.Layers > 0 {
-		share = float64(s.MoELayers) / float64(s.Layers)
-	}
-	layer := plain
-	if share > 0 {
-		layer = plain*(1-share) + c.layerActivations(s, true)*share
-	}
+	checkpoint := c.checkpointBytes(s)
+	layer := c.layerActivations(s) // of an average layer
 	if c.Recompute != "full" {
 		return inFlight * n * layer, inFlight
 	}
@@ -290,34 +285,52 @@ func (c *Config) checkpointBytes(s *Shape) float64 {
 	return b
 }
 
-// layerActivations is what one layer keeps of one microbatch on a rank.
-func (c *Config) layerActivations(s *Shape, moe bool) float64 {
-	tp := float64(max(c.TP, 1))
-	sequence := 1.0 // ranks over which the parts outside tensor parallelism are spread
-	if c.SequenceParallel {
-		sequence = tp
-	}
-	h := float64(s.Hidden)
-	tokens := c.tokens(s)
-
+// layerActivations is what an average layer keeps of one microbatch on a rank.
+func (c *Config) layerActivations(s *Shape) float64 {
 	// What a projection takes is kept in 8 bits where it is computed in 8 bits.
 	taken := 2.0
 	if c.Fp8.OK || c.Fp4.OK {
 		taken = 1
 	}
+	n := s.Parts
+	sum := n.Attention * c.attentionActivations(s, taken)
+	if n.MLP > 0 {
+		sum += n.MLP * c.mlpActivations(s, taken)
+	}
+	if n.MoE > 0 {
+		sum += n.MoE * c.moeActivations(s, taken)
+	}
+	if n.Mamba > 0 {
+		sum += n.Mamba * c.mambaActivations(s, taken)
+	}
+	return c.tokens(s) * sum / float64(max(s.Layers, 1))
+}
 
-	// Outside tensor parallelism: the inputs of both norms, and what the norms
-	// give to the projections.
-	norms := 4 * h
-	normed := 2 * taken * h
-	if c.recomputes("layernorm") {
-		normed = 0
+// partInput is the input of a part's norm and what the norm gives to the
+// projection, for a token; sequence parallelism spreads both.
+func (c *Config) partInput(s *Shape, taken float64) float64 {
+	h := float64(s.Hidden)
+	input := 2 * h
+	if !c.recomputes("layernorm") {
+		input += taken * h
 	}
 	if s.Dropout {
-		norms += 2 * h
+		input += h
 	}
-	outside := norms + normed
+	return input
+}
 
+// sequenceShards is over how many ranks what lies outside tensor parallelism
+// is spread.
+func (c *Config) sequenceShards() float64 {
+	if c.SequenceParallel {
+		return float64(max(c.TP, 1))
+	}
+	return 1
+}
+
+func (c *Config) attentionActivations(s *Shape, taken float64) float64 {
+	outside := c.partInput(s, taken)
 	qkv := 2 * float64(s.QueryDim+2*s.KVDim)
 	out := taken * float64(s.QueryDim)
 	if c.MultiLatentAttention {
@@ -333,29 +346,60 @@ func (c *Config) layerActivations(s *Shape, moe bool) float64 {
 	if (c.AttentionBackend == "unfused" || c.AttentionBackend == "local") && !c.recomputes("core_attn") {
 		inside += 5 * float64(s.Heads) * float64(s.Seq) / float64(max(c.CP, 1))
 	}
+	return outside/c.sequenceShards() + inside/float64(max(c.TP, 1))
+}
 
-	width := 2 + taken // what the first projection gives and what the second one takes
+// feedForwardWidth is what the first projection gives and what the second one
+// takes, in bytes for each unit of width.
+func feedForwardWidth(s *Shape, taken float64) float64 {
 	if s.Gated {
-		width = 4 + taken
+		return 4 + taken
 	}
-	if !moe {
-		if !c.recomputes("mlp") {
-			inside += width * float64(s.FFN)
-		}
-		return tokens * (outside/sequence + inside/tp)
+	return 2 + taken
+}
+
+func (c *Config) mlpActivations(s *Shape, taken float64) float64 {
+	inside := 0.0
+	if !c.recomputes("mlp") {
+		inside = feedForwardWidth(s, taken) * float64(s.FFN)
 	}
+	return c.partInput(s, taken)/c.sequenceShards() + inside/float64(max(c.TP, 1))
+}
+
+// moeActivations are those of a part with experts. Where the whole part is
+// computed again, only its input is kept.
+func (c *Config) moeActivations(s *Shape, taken float64) float64 {
+	h, sequence := float64(s.Hidden), c.sequenceShards()
+	if c.recomputes("moe") {
+		return c.partInput(s, taken) / sequence
+	}
+	inside := 0.0
 	if !c.recomputes("shared_experts") {
-		inside += width * float64(s.SharedFFN)
+		inside = feedForwardWidth(s, taken) * float64(s.SharedFFN)
 	}
-	routed := 0.0
-	if !c.recomputes("moe") {
-		each := width * float64(s.ExpertFFN)
-		if c.recomputes("moe_act") {
-			each -= taken * float64(s.ExpertFFN)
-		}
-		routed = float64(s.TopK) * (taken*h*float64(max(c.ETP, 1)) + each)
+	each := feedForwardWidth(s, taken) * float64(s.ExpertFFN)
+	if c.recomputes("moe_act") {
+		each -= taken * float64(s.ExpertFFN)
 	}
-	return tokens * (outside/sequence + inside/tp + routed/sequence)
+	width := h
+	if s.LatentMoE > 0 {
+		width = float64(s.LatentMoE)
+	}
+	routed := float64(s.TopK) * (taken*width*float64(max(c.ETP, 1)) + each)
+	return (c.partInput(s, taken)+routed)/sequence + inside/float64(max(c.TP, 1))
+}
+
+// mambaActivations are those of a Mamba mixer: what the projection gives, the
+// gated output, and the states at the ends of the scan's chunks.
+func (c *Config) mambaActivations(s *Shape, taken float64) float64 {
+	m := s.Mamba
+	const chunk = 128 // tokens between two states that are kept
+	states := 4 * float64(m.Inner*m.State) / chunk
+	inside := 2*m.projected() + (2+taken)*float64(m.Inner) + states
+	if !c.UseMambaMemEffPath {
+		inside += 2*m.convolved() + 4*float64(m.Inner)
+	}
+	return c.partInput(s, taken)/c.sequenceShards() + inside/float64(max(c.TP, 1))
 }
 
 // logits is the peak of the last stage's loss: the logits in bf16 and fp32,

@@ -22,10 +22,34 @@ type Shape struct {
 	LastMoE bool
 	// AttentionParams is the number of attention weights of a layer.
 	AttentionParams float64
-	Dropout         bool
+	// Parts are what the layers consist of, MTPParts what one depth of
+	// multi-token prediction does.
+	Parts, MTPParts PartCounts
+	// Mamba is the mixer of a hybrid model.
+	Mamba   MambaShape
+	Dropout bool
 	// AssumedVocab reports that the vocabulary was not given.
 	AssumedVocab bool
 }
+
+// PartCounts counts the parts that layers consist of. A layer of a transformer
+// is an attention and a feed-forward part; a layer of a hybrid model is one part.
+type PartCounts struct{ Attention, MLP, MoE, Mamba float64 }
+
+// A MambaShape is the widths of a Mamba mixer.
+type MambaShape struct {
+	// Inner is the width of all heads, Groups and State the widths of B and C.
+	Inner, Heads, Groups, State int
+}
+
+// projected is the width of what the input projection gives.
+func (m MambaShape) projected() float64 { return float64(2*m.Inner + 2*m.Groups*m.State + m.Heads) }
+
+// convolved is the width of what the convolution takes.
+func (m MambaShape) convolved() float64 { return float64(m.Inner + 2*m.Groups*m.State) }
+
+// convWidth is how many tokens the convolution of a Mamba mixer reaches over.
+const convWidth = 4
 
 // assumedVocab is used where neither --padded-vocab-size nor --vocab-size is given.
 const assumedVocab = 51200
@@ -50,7 +74,60 @@ func (c *Config) Shape() Shape {
 		s.MoELayers, s.LastMoE = c.moeLayers()
 	}
 	s.AttentionParams = c.attentionParams(s)
+	c.parts(&s)
 	return s
+}
+
+// counted is Parts, or for a shape that was put together by hand those of a
+// transformer.
+func (s Shape) counted() PartCounts {
+	if s.Parts != (PartCounts{}) {
+		return s.Parts
+	}
+	layers, moe := float64(s.Layers), float64(s.MoELayers)
+	return PartCounts{Attention: layers, MLP: layers - moe, MoE: moe}
+}
+
+// parts counts what the layers consist of.
+func (c *Config) parts(s *Shape) {
+	pattern := ""
+	if c.Hybrid != nil {
+		pattern = c.Hybrid.Main
+	} else if c.Entry == "hybrid" && c.Release < V017 {
+		pattern = c.HybridOverridePattern.Or(AllocateHybrid(c.Layers, c.HybridAttentionRatio, c.HybridMlpRatio))
+	}
+	if pattern == "" {
+		s.Parts = s.counted()
+		s.MTPParts = PartCounts{Attention: 1, MLP: 1}
+		if s.LastMoE {
+			s.MTPParts = PartCounts{Attention: 1, MoE: 1}
+		}
+		return
+	}
+	s.Parts = countParts(pattern)
+	s.MoELayers = int(s.Parts.MoE)
+	if c.Hybrid != nil {
+		s.MTPParts = countParts(c.Hybrid.MTP)
+	}
+	heads := c.MambaNumHeads.Or(2 * s.Hidden / max(c.MambaHeadDim, 1))
+	s.Mamba = MambaShape{Inner: heads * c.MambaHeadDim, Heads: heads, Groups: c.MambaNumGroups, State: c.MambaStateDim}
+}
+
+func countParts(pattern string) PartCounts {
+	var p PartCounts
+	for _, letter := range pattern {
+		switch letter {
+		case 'M', 'G':
+			p.Mamba++
+		case '*', 'D', '+':
+			p.Attention++
+		case '-':
+			p.MLP++
+		case 'E':
+			p.MoE++
+		}
+	}
+	return p
 }
 
 // vocab is the padded size of the vocabulary (megatron/core/tokenizers pads to
@@ -110,18 +187,52 @@ func (s Shape) gate() float64 {
 	return 2
 }
 
-func (s Shape) dense() layerParams {
+func (p *layerParams) add(q layerParams, count float64) {
+	p.split += q.split * count
+	p.replicated += q.replicated * count
+	p.experts += q.experts * count
+}
+
+// dense and moe are whole layers of a transformer.
+func (s Shape) dense() layerParams { return s.sum(PartCounts{Attention: 1, MLP: 1}) }
+func (s Shape) moe() layerParams   { return s.sum(PartCounts{Attention: 1, MoE: 1}) }
+
+// sum is the weights of as many parts.
+func (s Shape) sum(n PartCounts) layerParams {
+	var p layerParams
+	p.add(s.attentionPart(), n.Attention)
+	p.add(s.mlpPart(), n.MLP)
+	p.add(s.moePart(), n.MoE)
+	p.add(s.mambaPart(), n.Mamba)
+	return p
+}
+
+func (s Shape) norm() float64 { return float64(s.Hidden * s.NormSize) }
+
+func (s Shape) attentionPart() layerParams {
+	return layerParams{split: s.AttentionParams, replicated: s.norm()}
+}
+
+func (s Shape) mlpPart() layerParams {
+	return layerParams{split: float64(s.Hidden) * float64(s.FFN) * s.gate(), replicated: s.norm()}
+}
+
+// mambaPart is the two projections, the convolution, the norm before the
+// output, and three numbers for each head.
+func (s Shape) mambaPart() layerParams {
+	m, h := s.Mamba, float64(s.Hidden)
+	inner := float64(m.Inner)
 	return layerParams{
-		split:      s.AttentionParams + float64(s.Hidden)*float64(s.FFN)*s.gate(),
-		replicated: 2 * float64(s.Hidden*s.NormSize),
+		split:      h*m.projected() + inner*h + m.convolved()*(convWidth+1) + inner + 3*float64(m.Heads),
+		replicated: s.norm(),
 	}
 }
 
-func (s Shape) moe() layerParams {
+func (s Shape) moePart() layerParams {
 	h := float64(s.Hidden)
 	p := layerParams{
-		split:      s.AttentionParams + h*float64(s.SharedFFN)*s.gate(),
-		replicated: 2*h*float64(s.NormSize) + h*float64(s.Experts),
+		split:      h * float64(s.SharedFFN) * s.gate(),
+		replicated: s.norm() + h*float64(s.Experts),
 	}
 	if s.RouterBias {
 		p.replicated += float64(s.Experts)
@@ -140,21 +251,19 @@ func (s Shape) moe() layerParams {
 
 // Params is the number of weights of the model, Active of those that a token uses.
 func (s Shape) Params() (all, active float64) {
-	dense, moe := s.dense(), s.moe()
-	used := moe
+	parts := s.counted()
+	whole := s.sum(parts)
+	whole.add(s.sum(s.MTPParts), float64(s.MTP))
+	idle := 0.0 // weights of the experts that a token does not use
 	if s.Experts > 0 {
-		used.experts = moe.experts * float64(s.TopK) / float64(s.Experts)
-	}
-	mtp := dense.total()
-	if s.LastMoE {
-		mtp = moe.total()
+		idle = s.moePart().experts * parts.MoE * (1 - float64(s.TopK)/float64(s.Experts))
 	}
 	embedding := float64(s.Hidden) * float64(s.Vocab)
 	if s.Untied {
 		embedding *= 2
 	}
-	rest := embedding + float64(s.Hidden*s.NormSize) + mtp*float64(s.MTP) + dense.total()*float64(s.Layers-s.MoELayers)
-	return rest + moe.total()*float64(s.MoELayers), rest + used.total()*float64(s.MoELayers)
+	all = embedding + s.norm() + whole.total()
+	return all, all - idle
 }
 
 // recomputes reports that a module is computed again in the backward pass.

@@ -5,19 +5,26 @@ import "math"
 // The cost model that recommendations are ranked by. It is meant to be
 // simple and said aloud, not exact:
 //
-//	step = (compute + exposed TP + exposed CP + exposed EP) × (1 + bubble) + exposed PP + exposed DP
+//	step = (compute + exposed TP + exposed CP + exposed EP) × imbalance × (1 + bubble) + exposed PP + exposed DP
 //
-// Compute is the model's operations at a share of the peak that falls with
-// small GEMMs. A collective's time is its bytes over NVLink where its group
-// fits in a node, else over the network; exposed is the share that Megatron's
-// overlaps do not hide. Bubble is (PP-1) / (VPP × microbatches).
+// Compute is the model's operations at a share of the peak of the type that
+// they run in, which falls with small GEMMs, and what the experts' tokens cost
+// in memory traffic. A collective's time is its bytes over NVLink as far as its
+// group lies in one NVLink domain, else over the network; exposed is the share
+// that Megatron's overlaps do not hide. Imbalance is the fullest stage over the
+// mean; bubble is (PP-1) / (VPP × microbatches).
 const (
-	peakShare = 0.60 // of the peak, for large GEMMs
+	// Shares of the peak that large GEMMs reach, and attention. FP8 with one
+	// scale for a tensor, with a scale for each block, and FP4: the shorter the
+	// product, the more the casts between types weigh.
+	peakShare     = 0.68
+	fp8Share      = 0.60
+	fp8BlockShare = 0.50
+	fp4Share      = 0.36
 
-	// halfTokens is the number of tokens in a microbatch at which a GEMM runs at
-	// half of its best speed; smallExperts is the same for an expert's GEMM.
-	halfTokens   = 256
-	smallExperts = 128
+	// groupedGEMM is what the products of the experts reach of others: their
+	// tokens differ from rank to rank, and each is small.
+	groupedGEMM = 0.6
 
 	tpGEMM = 0.96 // what each doubling of TP leaves of a GEMM's speed
 	cpGEMM = 0.985
@@ -25,9 +32,12 @@ const (
 
 	exposedTP = 0.60
 	exposedCP = 0.15
-	exposedEP = 0.30
 	exposedPP = 0.30
 	exposedDP = 0.20
+	// The shared expert and the dispatcher's own stream hide a part of the
+	// all-to-all of the experts, --overlap-moe-expert-parallel-comm most of it.
+	exposedEP    = 0.35
+	overlappedEP = 0.10
 
 	linkShare = 0.75 // of a link's peak, that a collective reaches
 
@@ -38,10 +48,39 @@ const (
 	// nodeLatency is what each node more adds to an all-to-all, in seconds.
 	nodeLatency = 6e-6
 
-	// perNodeOnce is the share of tokens that still cross the network when a
-	// token is sent to a node once and spread there over NVLink, as DeepEP does.
-	perNodeOnce = 0.5
+	// routingPasses is how often a routed token's vector is read or written in
+	// memory by the permutation, the casts and the weighted sum of a layer.
+	routingPasses = 16
+	// routingSeconds is what each layer of experts costs each microbatch whatever
+	// its size: the router, sorting, and the host waiting for the counts.
+	routingSeconds = 2e-3
+	// plainPasses is the same for the norms, residuals and casts around a part,
+	// scanPasses for the convolution and the scan of a Mamba mixer.
+	plainPasses = 20
+	scanPasses  = 40
+	// weightBytes is what a microbatch reads and writes for each weight of an
+	// expert and its gradient, as far as the products do not hide it.
+	weightBytes = 6
 )
+
+// roofline is the share of its best speed that a product reaches: below, what
+// is read and written for it takes longer than its operations.
+func (s *search) roofline(rows, inner, columns float64) float64 {
+	balance := s.gpu.TFLOPS * 1e3 / s.gpu.HBMGBs // operations for each byte of memory traffic
+	return 1 / (1 + balance*(1/math.Max(rows, 1)+1/math.Max(inner, 1)+1/math.Max(columns, 1)))
+}
+
+// remoteCopies is to how many other NVLink domains a token is sent, of as many
+// as the expert group spans: once to each, and spread there over NVLink, as
+// DeepEP and HybridEP do. Group-limited routing bounds it.
+func (s *search) remoteCopies(c *cfg, domains float64) float64 {
+	hit := 1 - math.Pow(1-1/domains, float64(s.shape.TopK))
+	copies := (domains - 1) * hit
+	if groups := c.MoeRouterGroupTopk.Or(0); groups > 0 {
+		copies = math.Min(copies, float64(groups))
+	}
+	return copies
+}
 
 // networkGBs is the bandwidth of a GPU's share of the node's network in one
 // direction, in GB a second: one 400 Gb/s port for each GPU since Hopper, 200
@@ -56,57 +95,84 @@ func networkGBs(arch int) float64 {
 	return 12.5
 }
 
+// speeds are the operations a second that GEMMs with weights and attention
+// reach at best: in the type that the flags choose, where the GPU has it.
+func (s *search) speeds(c *cfg) (linear, attention float64) {
+	attention = s.gpu.TFLOPS * 1e12 * peakShare
+	switch {
+	case c.Fp4.OK && s.gpu.FP4 > 0:
+		return s.gpu.FP4 * 1e12 * fp4Share, attention
+	case c.Fp8.OK && s.gpu.FP8 > 0 && (c.Fp8Recipe == "mxfp8" || c.Fp8Recipe == "blockwise"):
+		return s.gpu.FP8 * 1e12 * fp8BlockShare, attention
+	case c.Fp8.OK && s.gpu.FP8 > 0:
+		return s.gpu.FP8 * 1e12 * fp8Share, attention
+	}
+	return attention, attention
+}
+
 // cost estimates the seconds of a step and the model's operations that each
 // GPU reaches.
 func (s *search) cost(c *cfg, work float64) (seconds, tflops float64) {
 	shape := s.shape
 	micro, batches := float64(c.MicroBatchSize.V), float64(c.Microbatches)
 	tokens := micro * float64(shape.Seq) / float64(c.CP) // of a microbatch, on a rank
-	layers := float64(shape.Layers) / float64(c.PP)      // of a rank
-	share := float64(shape.MoELayers) / float64(max(shape.Layers, 1))
+	perRank := func(count float64) float64 { return count / float64(c.PP) }
 	h := float64(shape.Hidden)
 	tp, cp, ep := float64(c.TP), float64(c.CP), float64(c.EP)
 
-	// Work: six operations for each weight and token, and causal attention.
-	active := s.active
-	if shape.Untied {
-		active -= h * float64(shape.Vocab) // looking an embedding up is no GEMM
-	}
-	perToken := 6*active + 6*float64(shape.Layers)*float64(shape.QueryDim)*float64(shape.Seq)
-	total := perToken * micro * float64(shape.Seq) * batches * float64(c.DP)
+	total := s.work.Total() * micro * float64(shape.Seq) * batches * float64(c.DP)
 	perGPU := total / float64(s.world)
 
-	speed := s.gpu.TFLOPS * 1e12 * peakShare * math.Pow(tpGEMM, math.Log2(tp)) * math.Pow(cpGEMM, math.Log2(cp))
-	speed *= tokens / (tokens + halfTokens)
-	if share > 0 {
-		each := tokens / tp * float64(shape.TopK) * ep / float64(shape.Experts) // tokens of one expert
-		speed *= (1 - 0.5*share) + 0.5*share*each/(each+smallExperts)
+	linear, attention := s.speeds(c)
+	slower := math.Pow(tpGEMM, math.Log2(tp)) * math.Pow(cpGEMM, math.Log2(cp))
+	each := tokens / tp * float64(shape.TopK) * ep / float64(max(shape.Experts, 1)) // tokens of one expert
+	width := float64(max(shape.FFN, shape.QueryDim, shape.Mamba.Inner)) / tp
+	// The output layer stays in bf16.
+	compute := s.work.Linear/(linear*s.roofline(tokens, h, width)) + s.work.Sequence/attention + s.work.Output/(attention*s.roofline(tokens, h, float64(shape.Vocab)/tp))
+	if s.work.Experts > 0 {
+		compute += s.work.Experts / (groupedGEMM * linear * s.roofline(each, h, float64(shape.ExpertFFN)))
 	}
-	compute := work * perGPU / speed
+	compute *= work * perGPU / s.work.Total() / slower
+
+	// What passes through memory beside the products: norms, activations and
+	// residuals, the routing of tokens, and each microbatch the weights and
+	// gradients of the experts on the rank.
+	hbm := s.gpu.HBMGBs * 1e9 * linkShare
+	routed := tokens / tp * float64(shape.TopK) * 2 * h // bytes of a layer's routed tokens
+	_, expertParams := s.stageParams(c)
+	traffic := perRank(shape.Parts.Attention+shape.Parts.MLP+shape.Parts.MoE+shape.Parts.Mamba) * plainPasses * 2 * h * tokens / tp
+	traffic += perRank(shape.Parts.Mamba) * scanPasses * 2 * float64(shape.Mamba.Inner) * tokens / tp
+	traffic += perRank(shape.Parts.MoE)*routingPasses*routed + weightBytes*expertParams
+	compute += batches * (traffic/hbm + perRank(shape.Parts.MoE)*routingSeconds)
 
 	nvlink, network := s.gpu.NVLinkGBs/2*1e9*linkShare, networkGBs(s.gpu.Arch)*1e9*linkShare
 	if nvlink == 0 {
 		nvlink = 25e9 // PCIe
 	}
 	link := func(group int) float64 {
-		if group <= s.perNode {
+		if group <= s.domain {
 			return nvlink
 		}
 		return network
 	}
 	ring := func(bytes float64, n float64) float64 { return bytes * (n - 1) / n }
 
-	// Within a layer: four gathers and four scatters for a forward and a backward pass.
-	tpTime := exposedTP * batches * layers * 8 * ring(2*tokens*h, tp) / link(c.TP)
-	cpTime := exposedCP * batches * layers * 3 * 2 * 2 * tokens * float64(shape.KVDim) * (cp - 1) / tp / link(c.TP*c.CP)
+	// Two gathers and two scatters for each part that tensor parallelism splits.
+	split := shape.Parts.Attention + shape.Parts.MLP + shape.Parts.Mamba
+	if shape.SharedFFN > 0 {
+		split += shape.Parts.MoE
+	}
+	tpTime := exposedTP * batches * perRank(split) * 4 * ring(2*tokens*h, tp) / link(c.TP)
+	cpTime := exposedCP * batches * perRank(shape.Parts.Attention) * 3 * 2 * 2 * tokens * float64(shape.KVDim) * (cp - 1) / tp / link(c.TP*c.CP)
 	epTime := 0.0
-	if share > 0 {
-		sent := ring(2*tokens/tp*float64(shape.TopK)*h, ep)
-		if c.EP*c.ETP*c.TP > s.perNode {
-			sent *= perNodeOnce
+	if group := c.EP * c.ETP; shape.Parts.MoE > 0 && group > 1 {
+		exposed := exposedEP
+		if c.OverlapMoeExpertParallelComm {
+			exposed = overlappedEP
 		}
-		nodes := math.Ceil(float64(c.EP*c.ETP*c.TP) / float64(s.perNode))
-		epTime = batches * layers * share * 4 * (exposedEP*sent/link(c.EP*c.ETP*c.TP) + nodeLatency*nodes)
+		domains := math.Ceil(float64(group) / float64(s.domain))
+		remote := s.remoteCopies(c, domains) / float64(shape.TopK) * routed / network
+		epTime = batches * perRank(shape.Parts.MoE) * 4 * (exposed*(ring(routed, float64(group))/domains/nvlink+remote) + nodeLatency*domains)
 	}
 
 	virtual := math.Max(float64(c.VP.V), 1)
@@ -120,7 +186,7 @@ func (s *search) cost(c *cfg, work float64) (seconds, tflops float64) {
 	}
 	ppTime := 0.0
 	if c.PP > 1 {
-		ppTime = exposedPP*batches*virtual*2*(2*tokens*h/sequence)/network + ppOver*virtual*compute
+		ppTime = exposedPP*batches*virtual*2*(2*tokens*h/sequence)/link(c.TP*c.CP*c.DP*c.PP) + ppOver*virtual*compute
 	}
 
 	// Between steps: gradients reduced and parameters gathered once.
@@ -128,14 +194,14 @@ func (s *search) cost(c *cfg, work float64) (seconds, tflops float64) {
 	replicas := float64(c.DP * c.CP)
 	dpTime := exposedDP * (ring(6*dense, replicas)/link(c.TP*c.CP*c.DP) + ring(6*experts, float64(max(c.EDP, 1)))/link(c.ETP*c.EP*c.EDP))
 
-	seconds = (compute+tpTime+cpTime+epTime)*(1+bubble) + ppTime + dpTime
+	seconds = (compute+tpTime+cpTime+epTime)*c.Imbalance(&s.shape)*(1+bubble) + ppTime + dpTime
 	return seconds, total / float64(s.world) / seconds / 1e12
 }
 
 // stageParams is the number of weights on a rank, outside the experts and in them.
 func (s *search) stageParams(c *cfg) (dense, experts float64) {
 	all, shape := s.all, s.shape
-	expert := float64(shape.MoELayers) * float64(shape.Experts) * float64(shape.ExpertFFN) * float64(shape.Hidden) * 3
+	expert := shape.Parts.MoE * float64(shape.Experts) * float64(shape.ExpertFFN) * float64(shape.Hidden) * 3
 	if !shape.Gated {
 		expert = expert / 3 * 2
 	}

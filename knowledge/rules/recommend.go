@@ -23,6 +23,9 @@ type Question struct {
 	GPUsPerNode int
 	// GPU is the kind of GPU, such as "h100".
 	GPU string
+	// NVLinkDomain is how many GPUs one NVLink switch joins; 0 for what the kind
+	// of GPU has: 72 for GB200 NVL72 and GB300 NVL72, the node otherwise.
+	NVLinkDomain int
 }
 
 // An Option is one layout that Megatron would start and that fits.
@@ -35,6 +38,9 @@ type Option struct {
 	// Flags are the layout as Megatron's flags.
 	Flags  []string        `json:"flags"`
 	Memory megatron.Memory `json:"memory"`
+	// Tight reports that the upper edge of the estimate does not fit; such
+	// layouts come last.
+	Tight bool `json:"tight,omitempty"`
 	// StepSeconds is the cost that options are ranked by.
 	StepSeconds float64 `json:"step_seconds"`
 	// TFLOPs is the model's operations per GPU and second, in 10^12.
@@ -86,7 +92,10 @@ func Recommend(q Question) (Recommendation, error) {
 			return Recommendation{}, fmt.Errorf("%s", parserProblem(f, args.Effective(), lang.EN).Message)
 		}
 	}
-	s := search{gpu: gpu, perNode: perNode, world: q.GPUs, base: args}
+	s := search{gpu: gpu, perNode: perNode, world: q.GPUs, base: args, domain: perNode}
+	if domain := cmp.Or(q.NVLinkDomain, gpu.Domain); domain > 0 && gpu.NVLinkGBs > 0 {
+		s.domain = min(max(domain, perNode), q.GPUs)
+	}
 	if err := s.prepare(); err != nil {
 		return Recommendation{}, err
 	}
@@ -96,11 +105,24 @@ func Recommend(q Question) (Recommendation, error) {
 		s.found.Considered = 0
 		s.run()
 	}
-	slices.SortStableFunc(s.found.Options, func(a, b Option) int { return cmp.Compare(a.StepSeconds, b.StepSeconds) })
+	slices.SortStableFunc(s.found.Options, func(a, b Option) int {
+		return cmp.Or(compareBool(a.Tight, b.Tight), cmp.Compare(a.StepSeconds, b.StepSeconds))
+	})
 	for i := range s.found.Best(3) {
 		s.finish(&s.found.Options[i])
 	}
 	return s.found, nil
+}
+
+// compareBool puts false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 // A search walks the layouts of one model.
@@ -109,8 +131,11 @@ type search struct {
 	perNode, world int
 	base           *megatron.Args
 	shape          megatron.Shape
-	all, active    float64 // weights
-	global         int
+	all            float64 // weights
+	// work is what one token costs; domain is how many GPUs one NVLink switch joins.
+	work   megatron.Operations
+	domain int
+	global int
 	// sharded says that the distributed optimizer is our addition: it takes
 	// memory off every rank and leaves the result as it is.
 	sharded bool
@@ -136,7 +161,8 @@ func (s *search) prepare() error {
 	}
 	c := s.base.Effective()
 	s.shape = c.Shape()
-	s.all, s.active = s.shape.Params()
+	s.all, _ = s.shape.Params()
+	s.work = s.shape.Operations()
 	if s.shape.Layers < 1 || s.shape.Hidden < 1 || s.shape.Heads < 1 || s.shape.Seq < 1 {
 		return errors.New("the model is not whole: give --num-layers, --hidden-size, --num-attention-heads, --seq-length")
 	}
@@ -157,8 +183,8 @@ func (s *search) run() {
 	if s.shape.Experts > 0 {
 		experts = divisorsUpTo(s.shape.Experts, s.world)
 	}
-	for _, tp := range divisorsUpTo(s.shape.Heads, s.perNode) {
-		if s.perNode%tp != 0 {
+	for _, tp := range divisorsUpTo(s.shape.Heads, s.widestTP()) {
+		if s.widestTP()%tp != 0 {
 			continue
 		}
 		for _, cp := range s.contexts() {
@@ -181,6 +207,15 @@ func (s *search) run() {
 			}
 		}
 	}
+}
+
+// widestTP is how far tensor parallelism may reach: a node, or where NVLink
+// joins several nodes, eight GPUs of them.
+func (s *search) widestTP() int {
+	if s.domain > s.perNode {
+		return max(s.perNode, min(8, s.domain))
+	}
+	return s.perNode
 }
 
 // contexts are the context-parallel sizes worth trying: a rank keeps at least
@@ -288,6 +323,8 @@ func (s *search) batches() {
 		return
 	}
 	best.Memory = c.MemoryOf(s.shape)
+	_, high := c.Band()
+	best.Tight = best.Memory.GiB()*high > s.gpu.MemoryGiB
 	s.found.Legal++
 	best.Connections, _ = recommendedConnections(c)
 	best.Flags = append(s.flags(c, best), mode.flags()...)
@@ -408,7 +445,11 @@ func (s *search) finish(o *Option) {
 		o.Reasons = append(o.Reasons, t(fmt.Sprintf(en, args...), fmt.Sprintf(zh, args...)))
 	}
 	if o.TP > 1 {
-		add("TP %d stays within a node of %d GPUs, where NVLink carries it", "TP %d 限制在 %d 卡的节点内，由 NVLink 承载", o.TP, s.perNode)
+		if o.TP > s.perNode {
+			add("TP %d spans nodes of %d GPUs within an NVLink domain of %d", "TP %d 跨越 %d 卡的节点，但仍在 %d 卡的 NVLink 域内", o.TP, s.perNode, s.domain)
+		} else {
+			add("TP %d stays within a node of %d GPUs, where NVLink carries it", "TP %d 限制在 %d 卡的节点内，由 NVLink 承载", o.TP, s.perNode)
+		}
 	} else {
 		add("TP 1: no communication within a layer (the node has %d GPUs)", "TP 1：层内没有通信（每节点 %d 卡）", s.perNode)
 	}

@@ -1,48 +1,48 @@
-#!/usr/bin/env python3
-"""Prints the flags of the Megatron-LM that Python imports, as the JSON that flaggen -add reads.
+"""Print Megatron-LM's flag table as JSON. Run it in a checkout of Megatron-LM, in an
+environment where `import megatron.training.arguments` works:
 
-Run it where that release imports, in its container or environment:
-    PYTHONPATH=/path/to/Megatron-LM python3 dump.py > flags.json
+    python dump.py > flags.json
+    go run ./knowledge/megatron/flaggen -add flags.json -release 0.20.0 -const V020 -tag core_v0.20.0 -commit SHA -date DATE
 """
+
 import argparse
-import enum
 import json
+import sys
 
 from megatron.training.arguments import add_megatron_arguments
 
 
 def plain(value):
-    """A value as JSON has it: an enumeration's member by its name, a set or tuple as a list."""
-    if isinstance(value, enum.Enum):
-        return value.value if value.__class__.__name__ == "Signals" else value.name
-    if isinstance(value, (set, frozenset, tuple, list, range)):
+    """A value that JSON can hold: enums by name, callables and the rest as text."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
         return [plain(v) for v in value]
-    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
-
-
-def kind(action):
-    """The name of what converts a value; 'flag' for a switch."""
-    if isinstance(action, argparse.BooleanOptionalAction):
-        return "bool"
-    if action.nargs == 0:
-        return "flag"
-    return getattr(action.type, "__name__", "str") if action.type else "str"
+    return getattr(value, "name", str(value))
 
 
 def main():
-    """Print one object for each action of the parser, in the parser's order."""
     parser = add_megatron_arguments(argparse.ArgumentParser(allow_abbrev=False))
-    rows = []
+    seen, rows = set(), []
     for group in parser._action_groups:
-        for a in group._group_actions:
-            if not a.option_strings or isinstance(a, argparse._HelpAction):
+        for action in group._group_actions:
+            if id(action) in seen or not action.option_strings or action.dest == "help":
                 continue
+            seen.add(id(action))
+            kind = type(action).__name__.strip("_")
             rows.append({
-                "name": a.option_strings[0], "aliases": a.option_strings[1:], "dest": a.dest, "type": kind(a),
-                "action": type(a).__name__.lstrip("_"), "default": plain(a.default),
-                "choices": plain(a.choices) if a.choices else None, "nargs": a.nargs, "group": group.title,
+                "name": action.option_strings[0],
+                "aliases": action.option_strings[1:],
+                "dest": action.dest,
+                "type": getattr(action.type, "__name__", None) or ("flag" if action.nargs == 0 else "str"),
+                "action": kind,
+                "const": plain(action.const),
+                "default": plain(action.default),
+                "choices": plain(list(action.choices)) if action.choices else None,
+                "nargs": action.nargs,
+                "group": group.title,
             })
-    print(json.dumps({"args": rows}, indent=1))
+    json.dump({"args": rows}, sys.stdout, indent=1)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,62 @@
+package megatron
+
+// Operations is what one token costs: six operations for each weight that it
+// meets, and what runs along the sequence.
+type Operations struct {
+	// Linear are the products with weights outside the experts and the output
+	// layer, Experts those of the routed experts.
+	Linear, Experts float64
+	// Output is the output layer, once more for each depth of multi-token
+	// prediction.
+	Output float64
+	// Sequence is attention and the scans of Mamba.
+	Sequence float64
+}
+
+// Total is all operations of a token.
+func (o Operations) Total() float64 { return o.Linear + o.Experts + o.Output + o.Sequence }
+
+// Operations counts the model's operations for one token, as
+// megatron/training/training.py:num_floating_point_operations does: causal
+// attention counts half.
+func (s Shape) Operations() Operations {
+	_, active := s.Params()
+	output := float64(s.Hidden) * float64(s.Vocab)
+	embeddings := output
+	if s.Untied {
+		embeddings *= 2
+	}
+	parts := s.counted()
+	attention := parts.Attention + float64(s.MTP)*s.MTPParts.Attention
+	mamba := parts.Mamba + float64(s.MTP)*s.MTPParts.Mamba
+	experts := 0.0
+	if s.Experts > 0 {
+		layers := parts.MoE + float64(s.MTP)*s.MTPParts.MoE
+		experts = layers * s.moePart().experts * float64(s.TopK) / float64(s.Experts)
+	}
+	return Operations{
+		Linear:   6 * (active - embeddings - experts),
+		Experts:  6 * experts,
+		Output:   6 * output * float64(1+s.MTP),
+		Sequence: 6*attention*float64(s.QueryDim)*float64(s.Seq) + 21*mamba*float64(s.Mamba.Inner)*float64(s.Mamba.State),
+	}
+}
+
+// Imbalance is the work of the fullest pipeline stage over the mean: the
+// output layer is work that the stage of the loss has beside its layers.
+func (c *Config) Imbalance(s *Shape) float64 {
+	if c.PP <= 1 || s.Layers == 0 {
+		return 1
+	}
+	o := s.Operations()
+	layer := (o.Linear + o.Experts + o.Sequence) / (float64(s.Layers) + float64(s.MTP))
+	most := 0.0
+	for _, stage := range [...]int{0, min(1, c.PP-1), c.PP - 1} {
+		load := layer * float64(c.stageLayers(stage))
+		if stage == c.PP-1 {
+			load += o.Output + layer*float64(s.MTP)
+		}
+		most = max(most, load)
+	}
+	return max(most*float64(c.PP)/o.Total(), 1)
+}

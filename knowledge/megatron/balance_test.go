@@ -1,0 +1,75 @@
+package megatron
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func configOf(t *testing.T, world int, line string) *Config {
+	t.Helper()
+	args, errs := Parse(Run{Argv: strings.Fields(line), WorldSize: world, Arch: 9})
+	require.Empty(t, errs)
+	return args.Effective()
+}
+
+const (
+	small = "--num-layers 8 --hidden-size 1024 --ffn-hidden-size 4096 --num-attention-heads 8 --seq-length 2048 --max-position-embeddings 2048 --vocab-size 65536 --micro-batch-size 1 --global-batch-size 64 --untie-embeddings-and-output-weights --bf16"
+	nano  = "--hybrid-layer-pattern MEM*- --hidden-size 2688 --ffn-hidden-size 1856 --num-attention-heads 32 --group-query-attention --num-query-groups 2 --kv-channels 128 --num-experts 128 --moe-router-topk 6 --moe-ffn-hidden-size 1856 --mamba-num-heads 64 --mamba-head-dim 64 --mamba-num-groups 8 --mamba-state-dim 128 --squared-relu --normalization RMSNorm --untie-embeddings-and-output-weights --disable-bias-linear --seq-length 8192 --max-position-embeddings 8192 --vocab-size 131072 --micro-batch-size 1 --bf16"
+)
+
+func TestOutputLayerLoadsTheLastStage(t *testing.T) {
+	flat := configOf(t, 4, small+" --pipeline-model-parallel-size 4")
+	shape := flat.Shape()
+	even := configOf(t, 4, small+" --pipeline-model-parallel-size 1")
+	require.Equal(t, 1.0, even.Imbalance(&shape))
+	// The output layer is 67 million weights, a layer 12.6 and its attention.
+	require.InDelta(t, 2.0, flat.Imbalance(&shape), 0.3)
+	few := strings.Replace(small, "65536", "16384", 1)
+	accounted := configOf(t, 5, few+" --pipeline-model-parallel-size 5 --account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split")
+	shape = accounted.Shape()
+	require.Less(t, accounted.Imbalance(&shape), 1.2, "a stage with one layer less has room for the output layer")
+}
+
+func TestOperationsOfAToken(t *testing.T) {
+	shape := configOf(t, 1, small).Shape()
+	o := shape.Operations()
+	all, active := shape.Params()
+	require.Equal(t, all, active)
+	require.InEpsilon(t, 6*(all-2*65536*1024), o.Linear, 1e-9)
+	require.InEpsilon(t, 6*65536*1024, o.Output, 1e-9)
+	require.InEpsilon(t, 6*8*1024*2048, o.Sequence, 1e-9, "causal attention counts half")
+	require.Zero(t, o.Experts)
+}
+
+func TestHybridIsCountedByItsLetters(t *testing.T) {
+	c := configOf(t, 8, nano+" --expert-model-parallel-size 8")
+	shape := c.Shape()
+	require.Equal(t, PartCounts{Attention: 1, MLP: 1, MoE: 1, Mamba: 2}, shape.Parts)
+	require.Equal(t, MambaShape{Inner: 4096, Heads: 64, Groups: 8, State: 128}, shape.Mamba)
+	h := 2688.0
+	mamba := h*(2*4096+2*8*128+64) + 4096*h + (4096+2*8*128)*5 + 4096 + 3*64 + h
+	attention := 2*h*(32*128+2*128) + h
+	mlp := 2*h*1856 + h
+	moe := 128*2*h*1856 + 128*h + h
+	all, active := shape.Params()
+	require.InEpsilon(t, 2*mamba+attention+mlp+moe+2*131072*h+h, all, 1e-9)
+	require.InEpsilon(t, all-128*2*h*1856*(1-6.0/128), active, 1e-9)
+	require.Positive(t, shape.Operations().Experts)
+	_, high := c.Band()
+	require.Greater(t, high, 1.0)
+}
+
+func TestWhatAGPUOffersIsLessThanItsName(t *testing.T) {
+	for name, gib := range map[string]float64{"h100": 79.1, "h200": 139.8, "a100": 79.2, "b200": 178.4} {
+		g, ok := LookupGPU(name)
+		require.True(t, ok)
+		require.Equal(t, gib, g.MemoryGiB, name)
+	}
+	g, _ := LookupGPU("GB200")
+	require.Equal(t, 72, g.Domain)
+	require.Equal(t, 5000.0, g.FP8)
+	g, _ = LookupGPU("a100")
+	require.Zero(t, g.FP8, "Ampere has no FP8")
+}
