@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
+	"github.com/megatron-ops/megatron-ops/internal/account"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
@@ -35,10 +36,11 @@ func newOffice(t *testing.T, real *slurmtest.Cluster, cluster, rule string) offi
 	dir, err := os.MkdirTemp(real.Work, "office-")
 	require.NoError(t, err)
 	o := office{t: t, real: real, dir: dir, state: filepath.Join(dir, "state"), slack: slacktest.Start(t, slacktest.Config{SigningSecret: signingSecret})}
-	for _, d := range []string{dir, filepath.Join(dir, "logs"), o.state} {
+	for _, d := range []string{dir, filepath.Join(dir, "logs")} {
 		require.NoError(t, os.MkdirAll(d, 0o777))
 		require.NoError(t, os.Chmod(d, 0o777))
 	}
+	require.NoError(t, os.Mkdir(o.state, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "train.sh"), []byte("id -un; sleep $1\n"), 0o644))
 	config := filepath.Join(dir, "megatron-ops.yaml")
 	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, "cluster: far\nclusters: {far: {%s, act_as: true}}\nslack: {links: {U1: alice, U2: bob}, per_minute: 600}\n", cluster), 0o644))
@@ -46,6 +48,9 @@ func newOffice(t *testing.T, real *slurmtest.Cluster, cluster, rule string) offi
 	require.NoError(t, os.Rename(binary(t), program))
 	argv := []string{program, "serve", "--listen", "127.0.0.1:0"}
 	if rule != "" {
+		bob, err := account.ByName(t.Context(), "bob")
+		require.NoError(t, err)
+		require.NoError(t, os.Chown(o.state, bob.UID, bob.GID))
 		rules := filepath.Join(real.Dir, "sudoers.d")
 		require.NoError(t, os.MkdirAll(rules, 0o755))
 		require.NoError(t, os.WriteFile(filepath.Join(rules, "megatron-ops"), []byte(rule), 0o440))
