@@ -129,7 +129,7 @@ func play(t testing.TB, change ...func(*bot.Config)) *stage {
 			Store:    func() (*store.Store, error) { return st, nil },
 			Answerer: sync.OnceValue(func() *knowledge.Answerer { return knowledge.New(knowledge.Options{}) }),
 		},
-		Policy: bot.Policy{Links: map[string]string{"U1": "ada"}, PerMinute: 1000},
+		Policy: bot.Policy{Links: map[string]string{"U1": "ada", "U5": "grace", "U6": "olga"}, PerMinute: 1000},
 		Log:    slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 	for _, f := range change {

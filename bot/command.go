@@ -320,7 +320,7 @@ func (b *Bot) answered(ctx context.Context, a ask, yes bool) []store.SlackMessag
 		return b.replace(a, view.Doc{Title: textExpired.In(l), Tone: view.Warn})
 	}
 	c := b.call(ctx, a)
-	if refusal := b.mayAnswer(a, c, h); refusal != nil {
+	if refusal := b.mayAnswer(ctx, a, c, h); refusal != nil {
 		return b.reply(a, errorDoc(refusal, l), false)
 	}
 	owner, err := b.cfg.Store.Claim(ctx, docClaim, a.Value, a.Key, b.now().Add(2*time.Hour))
@@ -343,14 +343,18 @@ func (b *Bot) answered(ctx context.Context, a ask, yes bool) []store.SlackMessag
 }
 
 // mayAnswer refuses the wrong person's answer.
-func (b *Bot) mayAnswer(a ask, c *ops.Call, h held) *ops.Error {
+func (b *Bot) mayAnswer(ctx context.Context, a ask, c *ops.Call, h held) *ops.Error {
 	same := h.Ask.Team == a.Team && h.Ask.User == a.User
 	switch {
 	case h.Approve && same:
 		return &ops.Error{Code: ops.NotAllowed, Message: textFourEyes.In(c.Lang)}
 	case h.Approve && !c.Who.Operator:
 		return &ops.Error{Code: ops.NotAllowed, Message: textOperators.In(c.Lang)}
-	case !h.Approve && !same:
+	case h.Approve:
+		if err := ops.FourEyes(b.call(ctx, h.Ask).Who, c.Who); err != nil {
+			return ops.AsError(err).In(c.Lang)
+		}
+	case !same:
 		return &ops.Error{Code: ops.NotAllowed, Message: textNotYours.In(c.Lang)}
 	}
 	return nil

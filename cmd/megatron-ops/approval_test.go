@@ -9,61 +9,146 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/config"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/policy"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// A yard has one waiting job of two nodes and an hour.
-type yard struct{ ops.Cluster }
+// A yard has jobs of two nodes and an hour: 4711 waits, 4712 is an array of
+// eight, of which one has ended, 4713 has no time limit and waits in urgent.
+type yard struct {
+	ops.Cluster
+	away bool
+}
 
 func (yard) Name() string { return "yard" }
 
-func (yard) Job(context.Context, slurm.JobID) (slurm.Job, error) {
+func (y yard) Job(_ context.Context, id slurm.JobID) (slurm.Job, error) {
 	hour := int64(3600)
-	return slurm.Job{ID: "4711", NumNodes: 2, GPUs: 16, TimeLimitS: &hour, State: slurm.Pending}, nil
+	j := slurm.Job{ID: id, NumNodes: 2, GPUs: 16, TimeLimitS: &hour, State: slurm.Pending, Partition: "prod", QOS: "normal"}
+	switch {
+	case y.away:
+		return j, slurm.ErrUnreachable
+	case id == "4713":
+		j.TimeLimitS, j.Partition = nil, "urgent"
+	case id == "99":
+		return slurm.Job{}, slurm.JobNotFound(id)
+	}
+	return j, nil
 }
 
-func TestLargeSubmissionsAndChangesNeedApproval(t *testing.T) {
+func (y yard) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
+	if f.IDs[0] != "4712" {
+		j, err := y.Job(ctx, f.IDs[0])
+		return []slurm.Job{j}, err
+	}
+	return []slurm.Job{
+		{ID: "4712_0", State: slurm.Completed, GPUs: 16},
+		{ID: "4712_1", State: slurm.Running, GPUs: 16},
+		{ID: "4712_[2-7%2]", State: slurm.Pending, GPUs: 16},
+	}, nil
+}
+
+func (yard) Partitions(context.Context) ([]slurm.Partition, error) {
+	day := int64(86400)
+	return []slurm.Partition{
+		{Name: "prod", Default: true, TimeLimitS: &day, GPUs: 8},
+		{Name: "urgent", GPUs: 8},
+	}, nil
+}
+
+func held(t *testing.T, svc *ops.Service, op string, in any, why string) {
+	t.Helper()
+	a := config.Approval{Limits: policy.Limits{
+		GPUHours: 100, GPUs: 64, Hours: 24, Partitions: []string{"urgent"}, QOS: []string{"high"}, Accounts: []string{"reserve"},
+	}}
+	got := needsApproval(svc, a, op, in)
+	if why == "" {
+		require.Emptyf(t, got.EN, "%s %+v", op, in)
+		return
+	}
+	require.Containsf(t, got.EN, why, "%s %+v", op, in)
+	require.NotEmpty(t, got.ZH)
+	require.Empty(t, needsApproval(svc, config.Approval{}, op, in).EN, "without limits nothing is held")
+}
+
+func TestWhateverStartsOrEnlargesIsHeldToTheLimits(t *testing.T) {
 	svc := &ops.Service{
 		Clusters: map[string]ops.Cluster{"yard": yard{}}, Default: "yard",
-		Sites: func(string) job.Site { return job.Site{Partition: "prod"} },
+		Sites: func(string) job.Site { return job.Site{} },
 	}
-	policy := config.Approval{GPUHours: 100, Partitions: []string{"urgent"}}
 	for yaml, why := range map[string]string{
 		"{nodes: 2, gpus_per_node: 8, time: '6:00:00'}":                           "",
 		"{nodes: 2, gpus_per_node: 8, time: '7:00:00'}":                           "112 GPU hours",
 		"{nodes: 2, gpus_per_node: 8, time: '2:00:00', chain: 5}":                 "160 GPU hours",
 		"{nodes: 1, gpus_per_node: 8, time: '1:00:00', array: '0-31:4,40-49%2'}":  "144 GPU hours",
-		"{nodes: 2, gpus_per_node: 8}":                                            "time limit is not known",
+		"{nodes: 1, gpus_per_node: 8, time: '0:10:00', array: '0-9'}":             "80 GPUs at one time",
+		"{nodes: 1, gpus_per_node: 8, time: '0:10:00', array: '0-9%4'}":           "",
+		"{nodes: 1, gpus_per_node: 8, time: '4:00:00', retry: {max: 4}}":          "160 GPU hours",
 		"{nodes: 1, gpus_per_node: 0, time: '1-00:00:00'}":                        "",
+		"{nodes: 1, gpus_per_node: 0, time: '2-00:00:00'}":                        "48 hours",
 		"{nodes: 1, gpus_per_node: 1, time: '1:00:00', partition: 'prod,urgent'}": "partition urgent",
+		"{nodes: 1, gpus_per_node: 1, time: '1:00:00', qos: high}":                "QOS high",
+		"{nodes: 1, gpus_per_node: 1, time: '1:00:00', account: reserve}":         "account reserve",
+		// sbatch takes 0 for no limit at all.
+		"{nodes: 1, gpus_per_node: 1, time: '0'}":         "no time limit",
+		"{nodes: 1, gpus_per_node: 1, time: '00:00:00'}":  "no time limit",
+		"{nodes: 1, gpus_per_node: 1, time: 'UNLIMITED'}": "no time limit",
+		// What the partition allows decides where nothing is asked.
+		"{nodes: 2, gpus_per_node: 8}":                       "384 GPU hours",
+		"{nodes: 1, gpus_per_node: 1, partition: urgent}":    "no time limit",
+		"{nodes: 1, gpus_per_node: 1, partition: elsewhere}": "time limit is not known",
+		// A whole node is taken with its GPUs, asked for or not.
+		"{nodes: 2, gpus_per_node: 0, exclusive: true, time: '7:00:00'}":        "112 GPU hours",
+		"{nodes: 1, gpus_per_node: 1, time: '1:00:00', sbatch: ['--gpus=999']}": "how many GPUs",
 	} {
 		in := &ops.SubmitIn{SpecIn: ops.SpecIn{YAML: strings.Replace(yaml, "{", "{name: x, worktree: /w, ", 1)}}
-		got := needsApproval(svc, policy, "submit", in)
-		if why == "" {
-			require.Empty(t, got.EN, yaml)
-			continue
+		if strings.Contains(yaml, "sbatch") {
+			if _, err := (&ops.Call{Service: svc}).Resolve(in.SpecIn); err != nil {
+				continue // such an option is refused outright, which is as good
+			}
 		}
-		require.Contains(t, got.EN, why, yaml)
-		require.NotEmpty(t, got.ZH, yaml)
+		held(t, svc, "submit", in, why)
 		in.DryRun = true
-		require.Empty(t, needsApproval(svc, policy, "submit", in).EN, "looking costs nothing")
+		held(t, svc, "submit", in, "")
 	}
+	four, none := 4, 0
 	for _, c := range []struct {
-		in  ops.UpdateIn
+		op  string
+		in  any
 		why string
 	}{
-		{ops.UpdateIn{Time: "6:00:00"}, ""},
-		{ops.UpdateIn{Time: "7:00:00"}, "112 GPU hours"},
-		{ops.UpdateIn{Nodes: 16}, "128 GPU hours"},
-		{ops.UpdateIn{Partition: "urgent"}, "partition urgent"},
-		{ops.UpdateIn{QOS: "high"}, ""},
+		{"update", &ops.UpdateIn{JobIn: ops.JobIn{Job: "4711"}, Time: "6:00:00"}, ""},
+		{"update", &ops.UpdateIn{JobIn: ops.JobIn{Job: "4711"}, Time: "7:00:00"}, "112 GPU hours"},
+		{"update", &ops.UpdateIn{JobIn: ops.JobIn{Job: "4711"}, Time: "0"}, "no time limit"},
+		{"update", &ops.UpdateIn{JobIn: ops.JobIn{Job: "4711"}, Nodes: 16}, "128 GPUs at one time"},
+		{"update", &ops.UpdateIn{JobIn: ops.JobIn{Job: "4711"}, Partition: "urgent"}, "partition urgent"},
+		{"update", &ops.UpdateIn{JobIn: ops.JobIn{Job: "4711"}, QOS: "high"}, "QOS high"},
+		// An array is changed as a whole: seven elements that have not ended.
+		{"update", &ops.UpdateIn{JobIn: ops.JobIn{Job: "4712"}, Time: "0:50:00"}, ""},
+		{"update", &ops.UpdateIn{JobIn: ops.JobIn{Job: "4712"}, Time: "2:00:00"}, "224 GPU hours"},
+		{"update", &ops.UpdateIn{JobIn: ops.JobIn{Job: "4712_3"}, Time: "2:00:00"}, ""},
+		{"update", &ops.UpdateIn{JobIn: ops.JobIn{Job: "4713"}, Time: "1:00:00"}, "partition urgent"},
+		{"update", &ops.UpdateIn{JobIn: ops.JobIn{Job: "99"}, Time: "7:00:00"}, ""}, // update itself refuses it
+		{"requeue", &ops.JobIn{Job: "4711"}, ""},
+		{"requeue", &ops.JobIn{Job: "4713"}, "no time limit"},
+		{"hold", &ops.JobIn{Job: "4713"}, ""},
+		{"run", &ops.RunIn{Job: "4711", Argv: []string{"true"}}, ""},
+		{"run", &ops.RunIn{Job: "4713", Argv: []string{"true"}}, "partition urgent"},
+		{"nodecheck", &ops.NodeCheckIn{Nodes: "gpu[1-4]", Partition: "prod", GPUs: &four}, ""},
+		{"nodecheck", &ops.NodeCheckIn{Nodes: "gpu[1-32]", Partition: "prod"}, "256 GPUs at one time"},
+		{"nodecheck", &ops.NodeCheckIn{Nodes: "gpu1", GPUs: &none}, "partition urgent"}, // through any that has the node
+		{"smoke", &ops.SmokeIn{SpecIn: ops.SpecIn{YAML: "{name: x, worktree: /w, nodes: 2, gpus_per_node: 8, time: '4:00:00'}"}}, ""},
+		{"smoke", &ops.SmokeIn{SpecIn: ops.SpecIn{YAML: "{name: x, worktree: /w, nodes: 2, gpus_per_node: 8, partition: urgent}"}}, "partition urgent"},
+		{"smoke", &ops.SmokeIn{SpecIn: ops.SpecIn{YAML: "{name: x, worktree: /w, nodes: 9, gpus_per_node: 8, time: '1:00:00'}"}}, "72 GPUs at one time"},
+		{"status", &ops.CancelIn{}, ""},
 	} {
-		got := needsApproval(svc, policy, "update", &c.in)
-		if c.why == "" {
-			require.Empty(t, got.EN, "%+v", c.in)
-			continue
-		}
-		require.Contains(t, got.EN, c.why, "%+v", c.in)
+		held(t, svc, c.op, c.in, c.why)
 	}
+}
+
+// A cluster that does not answer is no way around the limits.
+func TestWhatCannotBeJudgedNeedsApproval(t *testing.T) {
+	svc := &ops.Service{Clusters: map[string]ops.Cluster{"yard": yard{away: true}}, Default: "yard"}
+	held(t, svc, "update", &ops.UpdateIn{JobIn: ops.JobIn{Job: "4711"}, Time: "1:00"}, "cannot be told")
 }

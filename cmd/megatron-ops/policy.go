@@ -28,7 +28,7 @@ func slackPolicy(svc *ops.Service, c config.Slack) bot.Policy {
 	if c.LinkDir != "" {
 		p.LinkProof = linkFolder(c).Owner
 	}
-	if c.Approval.GPUHours > 0 || len(c.Approval.Partitions) > 0 {
+	if !c.Approval.Limits.None() {
 		p.Approve = func(op string, in any) lang.Text { return needsApproval(svc, c.Approval, op, in) }
 	}
 	return p

@@ -17,6 +17,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/policy"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
@@ -105,8 +106,9 @@ type Install struct {
 // ask for none.
 type Approval struct {
 	Channel    string   `json:"channel,omitempty"`
-	GPUHours   float64  `json:"gpu_hours,omitempty"` // more than so many
-	Partitions []string `json:"partitions,omitempty"`
+	// Limits are what needs no approval: gpu_hours, gpus, hours, and which
+	// partitions, QOS and accounts always need one.
+	policy.Limits
 	// Agents asks for every write of an agent, within the limits too.
 	Agents bool `json:"agents,omitempty"`
 }

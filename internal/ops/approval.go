@@ -148,14 +148,32 @@ func (s *Service) Decide(ctx context.Context, id string, by Caller, name string,
 	return a, nil
 }
 
-// mayDecide refuses the wrong person. What a limit holds back is the operators'
-// to decide; an agent's call within the limits is its own person's too. An
-// operator may decide about their own agent: what they ask for themselves needs
-// nobody else either.
+// mayDecide refuses the wrong person. What a limit holds back is decided by
+// another operator: four eyes are two users of the cluster, however many names
+// one of them has in Slack. An agent's call within the limits is its own person's
+// to decide too.
 func mayDecide(a Approval, by Caller) error {
 	own := by.User != "" && by.User == a.Who.User
-	if by.ReadOnly || !by.Operator && (!own || a.Why != "") {
+	switch {
+	case by.ReadOnly, !by.Operator && (!own || a.Why != ""):
 		return &Error{Code: NotAllowed, Message: "only operators may approve this"}
+	case a.Why != "":
+		return FourEyes(a.Who, by)
+	}
+	return nil
+}
+
+// FourEyes refuses a decision of the person who asked: the same user of the
+// cluster, or somebody who is none and so may be the same.
+func FourEyes(asked, by Caller) error {
+	switch {
+	case by.User == "":
+		return &Error{
+			Code: NotAllowed, Message: "whoever approves must be linked to a cluster user, so that it is known that they are somebody else",
+			Fix: "run `/megatron link` here and follow its one-time code on the cluster",
+		}
+	case by.User == asked.User:
+		return &Error{Code: NotAllowed, Message: "somebody else than the requester must approve this"}
 	}
 	return nil
 }

@@ -55,10 +55,17 @@ func TestAnApprovalServesExactlyOneCall(t *testing.T) {
 		_, err = s.Decide(t.Context(), list[0].ID, c, "x", true)
 		require.ErrorContains(t, err, "only operators", who)
 	}
+	// Four eyes are two users of the cluster: a second name in Slack is not another
+	// person, and who is nobody on the cluster may be anybody.
+	twin := ops.Caller{Surface: ops.Slack, ID: "T1/U8", User: "ada", Operator: true}
+	_, err = s.Decide(t.Context(), list[0].ID, twin, "T1/U8", true)
+	require.ErrorContains(t, err, "somebody else than the requester")
+	_, err = s.Decide(t.Context(), list[0].ID, ops.Caller{ID: "T1/U7", Operator: true}, "T1/U7", true)
+	require.ErrorContains(t, err, "linked to a cluster user")
 	a, err := s.Decide(t.Context(), list[0].ID, operator, "T1/U5", true)
 	require.NoError(t, err)
 	require.True(t, a.Yes)
-	_, err = s.Decide(t.Context(), list[0].ID, ops.Caller{ID: "T1/U6", Operator: true}, "T1/U6", false)
+	_, err = s.Decide(t.Context(), list[0].ID, ops.Caller{ID: "T1/U6", User: "olga", Operator: true}, "T1/U6", false)
 	require.ErrorContains(t, err, "T1/U5 has decided already")
 	require.Equal(t, []string{"T1/U5 approve"}, *audited)
 

@@ -244,4 +244,6 @@ var saidByOperations = []lang.Text{
 	{EN: "there is no script to read", ZH: "没有要读取的脚本"},
 	{EN: "whose job it is cannot be checked: user %s is not known to this machine", ZH: "无法确认作业属于谁：本机不认识用户 %s"},
 	{EN: "an operator makes the cluster's users known here (getent passwd)", ZH: "请管理员让本机认识集群用户（getent passwd）"},
+	{EN: "whoever approves must be linked to a cluster user, so that it is known that they are somebody else", ZH: "审批人必须已绑定集群用户，以确认不是申请人本人"},
+	{EN: "somebody else than the requester must approve this", ZH: "必须由申请人以外的人审批"},
 }

@@ -1,0 +1,75 @@
+package policy
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+)
+
+// Limits are what a site lets people take without anybody else. A zero limit is
+// none.
+type Limits struct {
+	GPUHours   float64  `json:"gpu_hours,omitempty"` // of one request
+	GPUs       int      `json:"gpus,omitempty"`      // at one time
+	Hours      float64  `json:"hours,omitempty"`     // of one job
+	Partitions []string `json:"partitions,omitempty"`
+	QOS        []string `json:"qos,omitempty"`
+	Accounts   []string `json:"accounts,omitempty"`
+}
+
+// None reports whether nothing is held to anything.
+func (l Limits) None() bool {
+	return l.GPUHours <= 0 && l.GPUs <= 0 && l.Hours <= 0 && len(l.Partitions)+len(l.QOS)+len(l.Accounts) == 0
+}
+
+// Over says every reason why a use needs approval; none: it needs none. What is
+// not known is over every limit that it touches.
+func (l Limits) Over(u Use) (why []lang.Text) {
+	add := func(en, zh string, values ...any) { why = append(why, lang.Text{EN: en, ZH: zh}.With(values...)) }
+	for _, p := range u.Partitions {
+		if slices.Contains(l.Partitions, p) {
+			add("partition %s is for approved jobs", "分区 %s 只接受已审批的作业", p)
+		}
+	}
+	if len(l.Partitions) > 0 && slices.Contains(u.Unknown, PartitionUnknown) {
+		add("which partition it goes to is not known", "不知道会进入哪个分区")
+	}
+	if u.QOS != "" && slices.Contains(l.QOS, u.QOS) {
+		add("QOS %s is for approved jobs", "QOS %s 只接受已审批的作业", u.QOS)
+	}
+	if u.Account != "" && slices.Contains(l.Accounts, u.Account) {
+		add("account %s is for approved jobs", "账户 %s 只接受已审批的作业", u.Account)
+	}
+	gpusUnknown := slices.Contains(u.Unknown, GPUsUnknown)
+	if (l.GPUs > 0 || l.GPUHours > 0) && gpusUnknown {
+		add("how many GPUs it takes is not known", "不知道会占用多少块 GPU")
+	}
+	timeMatters := l.Hours > 0 || l.GPUHours > 0 && (u.GPUs > 0 || gpusUnknown)
+	switch {
+	case timeMatters && slices.Contains(u.Unknown, TimeUnknown):
+		add("its time limit is not known", "时间上限未知")
+	case timeMatters && math.IsInf(u.Hours, 1):
+		add("it has no time limit", "没有时间上限")
+	default:
+		if l.Hours > 0 && u.Hours > l.Hours {
+			add("it may run for %s hours, more than %s", "最多可能运行 %s 小时，超过 %s", round(u.Hours), round(l.Hours))
+		}
+		if l.GPUHours > 0 && u.GPUHours > l.GPUHours {
+			add("it may use %s GPU hours, more than %s", "最多可能使用 %s GPU 小时，超过 %s", round(u.GPUHours), round(l.GPUHours))
+		}
+	}
+	if l.GPUs > 0 && u.GPUs > l.GPUs {
+		add("it takes %d GPUs at one time, more than %d", "同时占用 %d 块 GPU，超过 %d", u.GPUs, l.GPUs)
+	}
+	return why
+}
+
+func round(v float64) string {
+	if v >= 10 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return strconv.FormatFloat(v, 'g', 3, 64)
+}

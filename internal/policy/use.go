@@ -1,0 +1,416 @@
+// Package policy says what a request can use at most, and whether that is within
+// what a site lets people take without somebody else's approval. One function
+// judges every operation that starts, restarts or enlarges something.
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// A Use is the most that a request can come to.
+type Use struct {
+	Partitions []string `json:"partitions,omitempty"`
+	QOS        string   `json:"qos,omitempty"`
+	Account    string   `json:"account,omitempty"`
+	GPUs       int      `json:"gpus"`  // at one time
+	Hours      float64  `json:"hours"` // of one job; +Inf where no limit ends it
+	GPUHours   float64  `json:"gpu_hours"`
+	// Unknown names what could not be told; the request may use anything of it.
+	Unknown []Unknown `json:"unknown,omitempty"`
+}
+
+// MarshalJSON writes "no limit" as null: JSON has no infinity.
+func (u Use) MarshalJSON() ([]byte, error) {
+	type plain Use
+	finite := func(v float64) *float64 {
+		if math.IsInf(v, 0) {
+			return nil
+		}
+		return &v
+	}
+	return json.Marshal(struct {
+		plain
+		Hours    *float64 `json:"hours"`
+		GPUHours *float64 `json:"gpu_hours"`
+	}{plain(u), finite(u.Hours), finite(u.GPUHours)})
+}
+
+// An Unknown is a part of a use that cannot be told.
+type Unknown string
+
+// The parts of a use.
+const (
+	TimeUnknown      Unknown = "time"
+	GPUsUnknown      Unknown = "gpus"
+	PartitionUnknown Unknown = "partition"
+)
+
+// longestQuestion bounds what a judgement asks of a cluster.
+const longestQuestion = 10 * time.Second
+
+// unlimited are Slurm's words for no time limit, besides 0.
+func unlimited(s string) bool {
+	switch strings.ToUpper(strings.TrimSpace(s)) {
+	case "UNLIMITED", "INFINITE", "-1":
+		return true
+	}
+	d, ok := slurm.ParseDuration(s)
+	return ok && d == 0 // sbatch(1): "A time limit of zero requests that no time limit be imposed."
+}
+
+// Of is what the call of an operation can use at most; any is false for an
+// operation that takes nothing from the cluster.
+func Of(ctx context.Context, svc *ops.Service, op string, in any) (use Use, any bool, err error) {
+	ctx, stop := context.WithTimeout(ctx, longestQuestion)
+	defer stop()
+	switch in := in.(type) {
+	case *ops.SubmitIn:
+		if in.DryRun {
+			return use, false, nil
+		}
+		use, err = ofSpec(ctx, svc, in.SpecIn)
+	case *ops.SmokeIn:
+		if in.DryRun {
+			return use, false, nil
+		}
+		use, err = ofSpec(ctx, svc, in.SpecIn)
+		// The ladder's rungs are of the job's size at most and of ten minutes each.
+		use.Hours, use.GPUHours = min(use.Hours, 1), min(use.GPUHours, float64(use.GPUs))
+	case *ops.UpdateIn:
+		use, err = ofChange(ctx, svc, in)
+	case *ops.JobIn:
+		if op != "requeue" { // hold and release let nobody have more than was approved
+			return use, false, nil
+		}
+		var j slurm.Job
+		if j, err = look(ctx, svc, in.Cluster, in.Job); err == nil {
+			use = ofJob(j, 1)
+		}
+	case *ops.RunIn:
+		var j slurm.Job
+		if j, err = look(ctx, svc, in.Cluster, in.Job); err == nil {
+			use = ofJob(j, 1)
+			use.Hours = float64(max(in.Limit, 60)) / 3600
+			use.GPUHours = float64(use.GPUs) * use.Hours
+		}
+	case *ops.NodeCheckIn:
+		use, err = ofNodeCheck(ctx, svc, in)
+	default:
+		return use, false, nil
+	}
+	return use, true, err
+}
+
+// ofSpec is the most that a specification can use: every job of its chain, every
+// task of its array and every retry, each up to the time limit.
+func ofSpec(ctx context.Context, svc *ops.Service, in ops.SpecIn) (Use, error) {
+	// What would be submitted decides: the text, the fields beside it and the site's
+	// profile together.
+	s, err := (&ops.Call{Service: svc}).Resolve(in)
+	if err != nil {
+		return Use{}, err
+	}
+	s = s.WithDefaults()
+	use := Use{QOS: s.QOS, Account: s.Account}
+	parts, known := partitions(ctx, svc, s.Cluster)
+	for p := range strings.SplitSeq(s.Partition, ",") {
+		if p = strings.TrimSpace(p); p != "" {
+			use.Partitions = append(use.Partitions, p)
+		}
+	}
+	if len(use.Partitions) == 0 {
+		for _, p := range parts {
+			if p.Default {
+				use.Partitions = []string{p.Name}
+			}
+		}
+		if len(use.Partitions) == 0 {
+			use.Unknown = append(use.Unknown, PartitionUnknown)
+		}
+	}
+	use.Hours = hours(s.Time)
+	if math.IsNaN(use.Hours) {
+		use.Hours = partitionHours(parts, use.Partitions, known)
+	}
+	if math.IsNaN(use.Hours) {
+		use.Hours, use.Unknown = math.Inf(1), append(use.Unknown, TimeUnknown)
+	}
+
+	perNode := *s.GPUsPerNode
+	if s.Exclusive != nil && *s.Exclusive { // the whole node is taken, however much is asked of it
+		perNode = max(perNode, gpusOfNode(svc, s.Cluster, parts, use.Partitions))
+		if perNode == 0 {
+			use.Unknown = append(use.Unknown, GPUsUnknown)
+		}
+	}
+	if asksElsewhere(s.Sbatch) {
+		use.Unknown = append(use.Unknown, GPUsUnknown)
+	}
+	tasks, atOnce := Tasks(s.Array)
+	jobs := 1
+	if s.Chain != nil {
+		jobs = max(*s.Chain, 1)
+	}
+	use.GPUs = *s.Nodes * perNode * atOnce
+	use.GPUHours = gpuHours(float64(jobs*tasks*(1+retries(s.Retry))**s.Nodes*perNode), use.Hours)
+	return use, nil
+}
+
+// gpuHours is a product in which no GPUs for ever are none.
+func gpuHours(gpus, hours float64) float64 {
+	if gpus == 0 {
+		return 0
+	}
+	return gpus * hours
+}
+
+// hours reads a time limit: +Inf for none, NaN for one that is not given or not
+// understood.
+func hours(limit string) float64 {
+	if strings.TrimSpace(limit) == "" {
+		return math.NaN()
+	}
+	if unlimited(limit) {
+		return math.Inf(1)
+	}
+	d, ok := slurm.ParseDuration(limit)
+	if !ok {
+		return math.NaN()
+	}
+	return d.Hours()
+}
+
+// partitionHours is the longest that a job without a time limit can run: what
+// its partitions allow.
+func partitionHours(parts []slurm.Partition, names []string, known bool) float64 {
+	if !known || len(names) == 0 {
+		return math.NaN()
+	}
+	longest := 0.0
+	for _, name := range names {
+		h := math.NaN()
+		for _, p := range parts {
+			if p.Name == name {
+				h = math.Inf(1)
+				if p.TimeLimitS != nil {
+					h = float64(*p.TimeLimitS) / 3600
+				}
+			}
+		}
+		if math.IsNaN(h) {
+			return h
+		}
+		longest = max(longest, h)
+	}
+	return longest
+}
+
+// partitions are the cluster's, where it tells of them.
+func partitions(ctx context.Context, svc *ops.Service, cluster string) ([]slurm.Partition, bool) {
+	cl, ok := clusterOf(svc, cluster).(interface {
+		Partitions(context.Context) ([]slurm.Partition, error)
+	})
+	if !ok {
+		return nil, false
+	}
+	all, err := cl.Partitions(ctx)
+	return all, err == nil
+}
+
+func clusterOf(svc *ops.Service, name string) ops.Cluster {
+	if name == "" {
+		name = svc.Default
+	}
+	return svc.Clusters[name]
+}
+
+// gpusOfNode is how many GPUs a whole node has: what the partitions or the
+// site's profile say.
+func gpusOfNode(svc *ops.Service, cluster string, parts []slurm.Partition, names []string) (n int) {
+	for _, p := range parts {
+		if slices.Contains(names, p.Name) {
+			n = max(n, p.GPUs)
+		}
+	}
+	if cluster == "" {
+		cluster = svc.Default
+	}
+	if svc.Sites != nil {
+		n = max(n, svc.Sites(cluster).GPUsPerNode)
+	}
+	return n
+}
+
+// defaultRetries is how often a job is tried again whose retry says for what, and
+// not how often.
+const defaultRetries = 3
+
+// retries is how often a failed job is submitted again at most.
+func retries(r job.Retry) int {
+	switch {
+	case r.Max != nil:
+		return max(*r.Max, 0)
+	case len(r.On) > 0:
+		return defaultRetries
+	}
+	return 0
+}
+
+// asksElsewhere reports whether further options of sbatch ask for GPUs or for
+// something that decides how many there are.
+func asksElsewhere(options []string) bool {
+	for _, o := range options {
+		name, _, _ := strings.Cut(strings.TrimLeft(strings.TrimSpace(o), "-"), "=")
+		for _, asks := range []string{"gpus", "gres", "tres", "nodes", "time", "array", "exclusive", "gpu-"} {
+			if strings.HasPrefix(name, asks) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// ofChange is what the job can use once it is changed.
+func ofChange(ctx context.Context, svc *ops.Service, in *ops.UpdateIn) (Use, error) {
+	j, err := look(ctx, svc, in.Cluster, in.Job)
+	if err != nil {
+		return Use{}, err
+	}
+	if in.Nodes > 0 && j.NumNodes > 0 {
+		j.GPUs = (j.GPUs*in.Nodes + j.NumNodes - 1) / j.NumNodes
+	}
+	use := ofJob(j, elements(ctx, svc, in.Cluster, in.Job))
+	if in.Partition != "" {
+		use.Partitions = strings.Split(in.Partition, ",")
+	}
+	if in.QOS != "" {
+		use.QOS = in.QOS
+	}
+	if in.Time != "" {
+		one := float64(j.GPUs) * use.Hours
+		tasks := 1.0
+		if one > 0 && !math.IsInf(one, 0) {
+			tasks = use.GPUHours / one
+		} else {
+			tasks = float64(elements(ctx, svc, in.Cluster, in.Job))
+		}
+		if use.Hours = hours(in.Time); math.IsNaN(use.Hours) {
+			use.Hours, use.Unknown = math.Inf(1), append(use.Unknown, TimeUnknown)
+		}
+		use.GPUHours = gpuHours(tasks*float64(j.GPUs), use.Hours)
+	}
+	return use, nil
+}
+
+// elements counts the elements of an array that have not ended; 1 for a job that
+// is none, and for one element.
+func elements(ctx context.Context, svc *ops.Service, cluster string, id slurm.JobID) int {
+	cl := clusterOf(svc, cluster)
+	if cl == nil || strings.Contains(string(id), "_") {
+		return 1
+	}
+	rows, err := cl.Jobs(ctx, slurm.Filter{IDs: []slurm.JobID{id}})
+	if err != nil {
+		return 1
+	}
+	n := 0
+	for _, r := range rows {
+		if r.ID.Array() != id.Array() || r.State.Ended() {
+			continue
+		}
+		_, index, _ := strings.Cut(string(r.ID), "_")
+		tasks, _ := Tasks(strings.Trim(index, "[]"))
+		n += tasks
+	}
+	return max(n, 1)
+}
+
+// ofJob is what a job that is known can use, its elements together.
+func ofJob(j slurm.Job, elements int) Use {
+	use := Use{QOS: j.QOS, Account: j.Account, GPUs: j.GPUs, Hours: math.Inf(1)}
+	if j.Partition != "" {
+		use.Partitions = strings.Split(j.Partition, ",")
+	}
+	if j.TimeLimitS != nil && *j.TimeLimitS > 0 {
+		use.Hours = float64(*j.TimeLimitS) / 3600
+	}
+	use.GPUHours = gpuHours(float64(elements*j.GPUs), use.Hours)
+	return use
+}
+
+// nodeCheckHours is longer than a check of nodes may take.
+const nodeCheckHours = 0.5
+
+func ofNodeCheck(ctx context.Context, svc *ops.Service, in *ops.NodeCheckIn) (Use, error) {
+	nodes, err := hostlist.Expand(in.Nodes)
+	if err != nil {
+		return Use{}, err
+	}
+	use := Use{Hours: nodeCheckHours}
+	parts, known := partitions(ctx, svc, in.Cluster)
+	switch {
+	case in.Partition != "":
+		use.Partitions = []string{in.Partition}
+	default:
+		// Through any partition that has the nodes.
+		if !known {
+			use.Unknown = append(use.Unknown, PartitionUnknown)
+		}
+		for _, p := range parts {
+			use.Partitions = append(use.Partitions, p.Name)
+		}
+	}
+	perNode := 0
+	if in.GPUs != nil {
+		perNode = *in.GPUs
+	} else if perNode = gpusOfNode(svc, in.Cluster, parts, use.Partitions); perNode == 0 {
+		use.Unknown = append(use.Unknown, GPUsUnknown)
+	}
+	use.GPUs = len(nodes) * perNode
+	use.GPUHours = float64(use.GPUs) * use.Hours
+	return use, nil
+}
+
+func look(ctx context.Context, svc *ops.Service, cluster string, id slurm.JobID) (slurm.Job, error) {
+	cl := clusterOf(svc, cluster)
+	if cl == nil {
+		return slurm.Job{}, slurm.JobNotFound(id)
+	}
+	return cl.Job(ctx, id)
+}
+
+// Tasks counts an array's elements, and how many of them may run at once:
+// "0-31:4,40%2" has nine, of which two. No array is one element.
+func Tasks(array string) (all, atOnce int) {
+	ranges, most, limited := strings.Cut(array, "%")
+	for r := range strings.SplitSeq(ranges, ",") {
+		span, by, _ := strings.Cut(r, ":")
+		first, last, _ := strings.Cut(span, "-")
+		from, err := strconv.Atoi(strings.TrimSpace(first))
+		to, err2 := strconv.Atoi(strings.TrimSpace(last))
+		step, err3 := strconv.Atoi(by)
+		if err3 != nil || step < 1 {
+			step = 1
+		}
+		if err != nil || err2 != nil || to < from {
+			all++ // a single element, or what submit refuses
+			continue
+		}
+		all += (to-from)/step + 1
+	}
+	if n, err := strconv.Atoi(strings.TrimSpace(most)); limited && err == nil && n > 0 {
+		return all, min(n, all)
+	}
+	return all, all
+}
