@@ -78,9 +78,7 @@ func submit(ctx context.Context, c *Call, in SubmitIn) (SubmitOut, error) {
 	if cl.Name() != c.Default {
 		out.elsewhere = " --cluster " + cl.Name()
 	}
-	for _, p := range sc.LogPaths {
-		out.LogPaths = append(out.LogPaths, p)
-	}
+	out.LogPaths = append(out.LogPaths, sc.LogPaths...)
 	c.step(1, 3, "planned")
 	verdict, err := c.judge(s)
 	if err != nil {

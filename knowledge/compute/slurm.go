@@ -161,9 +161,7 @@ func array(q *question) string {
 		"共 %[1]d 个数组任务,同时最多运行 %[3]s 个:`--array=%[2]s%%%[3]s` 有 %[1]d 个元素,`%%%[3]s` 限制并发数。", n, form, m[2])
 }
 
-var (
-	lastIndex = lazy.New(`\b(?:last|highest|largest|final|max\w*|biggest) (?:array )?(?:index|id|element|task|number|value)|最后一?个? ?(?:下标|索引|编号|任务|元素|index)|(?:最大|末尾)的? ?(?:下标|索引|编号|任务 ?id|index)|slurm-array-task-max`)
-)
+var lastIndex = lazy.New(`\b(?:last|highest|largest|final|max\w*|biggest) (?:array )?(?:index|id|element|task|number|value)|最后一?个? ?(?:下标|索引|编号|任务|元素|index)|(?:最大|末尾)的? ?(?:下标|索引|编号|任务 ?id|index)|slurm-array-task-max`)
 
 // arrayEnd answers with the last index of an array of n elements.
 func (q *question) arrayEnd(form string, n int) string {
