@@ -105,7 +105,7 @@ type Install struct {
 // An Approval says which submissions an operator must approve. Zero and empty
 // ask for none.
 type Approval struct {
-	Channel    string   `json:"channel,omitempty"`
+	Channel string `json:"channel,omitempty"`
 	// Limits are what needs no approval: gpu_hours, gpus, hours, and which
 	// partitions, QOS and accounts always need one.
 	policy.Limits

@@ -166,13 +166,13 @@ func mayDecide(a Approval, by Caller) error {
 // FourEyes refuses a decision of the person who asked: the same user of the
 // cluster, or somebody who is none and so may be the same.
 func FourEyes(asked, by Caller) error {
-	switch {
-	case by.User == "":
+	switch by.User {
+	case "":
 		return &Error{
 			Code: NotAllowed, Message: "whoever approves must be linked to a cluster user, so that it is known that they are somebody else",
 			Fix: "run `/megatron link` here and follow its one-time code on the cluster",
 		}
-	case by.User == asked.User:
+	case asked.User:
 		return &Error{Code: NotAllowed, Message: "somebody else than the requester must approve this"}
 	}
 	return nil

@@ -299,10 +299,8 @@ func ofChange(ctx context.Context, svc *ops.Service, in *ops.UpdateIn) (Use, err
 	}
 	if in.Time != "" {
 		one := float64(j.GPUs) * use.Hours
-		tasks := 1.0
-		if one > 0 && !math.IsInf(one, 0) {
-			tasks = use.GPUHours / one
-		} else {
+		tasks := use.GPUHours / one
+		if one <= 0 || math.IsInf(one, 0) {
 			tasks = float64(elements(ctx, svc, in.Cluster, in.Job))
 		}
 		if use.Hours = hours(in.Time); math.IsNaN(use.Hours) {
@@ -371,10 +369,10 @@ func ofNodeCheck(ctx context.Context, svc *ops.Service, in *ops.NodeCheckIn) (Us
 			use.Partitions = append(use.Partitions, p.Name)
 		}
 	}
-	perNode := 0
+	perNode := gpusOfNode(svc, in.Cluster, parts, use.Partitions)
 	if in.GPUs != nil {
 		perNode = *in.GPUs
-	} else if perNode = gpusOfNode(svc, in.Cluster, parts, use.Partitions); perNode == 0 {
+	} else if perNode == 0 {
 		use.Unknown = append(use.Unknown, GPUsUnknown)
 	}
 	use.GPUs = len(nodes) * perNode
