@@ -74,8 +74,45 @@ func plan(ctx context.Context, c *Call, in PlanIn) (PlanOut, error) {
 	return out, err
 }
 
-// judge applies Megatron's rules and the documents' to s.
+// judge applies Megatron's rules and the documents' to s. Each point of a sweep
+// is judged; what is wrong with several is told once, in the words of the first.
 func (c *Call) judge(s job.Spec) (PlanOut, error) {
+	points := s.Points()
+	if len(points) == 0 {
+		return c.judgeRun(s)
+	}
+	var out PlanOut
+	type fault struct{ rule, field string }
+	times, first := map[fault]int{}, map[fault]string{}
+	all := []rules.Problem{}
+	for i, p := range points {
+		one, err := c.judgeRun(p.Spec)
+		if err != nil {
+			return one, err
+		}
+		if i == 0 {
+			out = one
+		}
+		out.OK = out.OK && one.OK
+		for _, x := range one.Problems {
+			key := fault{x.Rule, x.Field}
+			if times[key]++; times[key] == 1 {
+				first[key], all = p.String(), append(all, x)
+			}
+		}
+	}
+	for i, x := range all {
+		key := fault{x.Rule, x.Field}
+		if n := times[key]; n < len(points) {
+			all[i].Message = fmt.Sprintf(lang.Text{EN: "%s (%d of %d points): %s", ZH: "%s（%d/%d 个点）：%s"}.In(c.Lang), first[key], n, len(points), x.Message)
+		}
+	}
+	out.Problems = all
+	return out, nil
+}
+
+// judgeRun is judge for one run.
+func (c *Call) judgeRun(s job.Spec) (PlanOut, error) {
 	full := s.WithDefaults()
 	out := PlanOut{OK: true, Problems: []rules.Problem{}, Derived: map[string]any{}, Name: full.Name, Nodes: *full.Nodes, WorldSize: full.WorldSize()}
 	run := megatronRun(full)

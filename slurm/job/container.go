@@ -199,6 +199,9 @@ func (r *rendering) ownNames() []string {
 	if r.Connections.Value != "" {
 		add("CUDA_DEVICE_MAX_CONNECTIONS")
 	}
+	for _, n := range append(r.runNames(), r.sweptNames()...) {
+		add(n)
+	}
 	for _, p := range r.presets {
 		add(p.name)
 	}

@@ -156,6 +156,7 @@ func (r *rendering) sections() {
 	}
 	r.block(r.beforeStart())
 	r.block(r.series())
+	r.block(r.runID())
 	r.block(r.chained())
 	r.block(r.secrets())
 	if r.Train != "" {
@@ -171,6 +172,7 @@ func (r *rendering) sections() {
 	r.block(r.nodeCheck())
 	r.block(r.hostfile())
 	r.block(r.arguments())
+	r.block(r.points())
 	r.block(r.launch())
 }
 

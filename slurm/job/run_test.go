@@ -65,7 +65,7 @@ func TestEveryGoldenScriptStartsItsProgramOnEveryNode(t *testing.T) {
 				return
 			}
 			nodes := fmt.Sprint(*spec.WithDefaults().Nodes)
-			r := execute(t, spec, optionsFor(name), "SLURM_NNODES="+nodes)
+			r := execute(t, spec, optionsFor(name), "SLURM_NNODES="+nodes, "SLURM_ARRAY_JOB_ID=42", "SLURM_ARRAY_TASK_ID=1")
 			require.Zero(t, r.code, r.output)
 			var started []call
 			for _, c := range append(r.of("python"), r.of("mylauncher")...) {

@@ -49,6 +49,9 @@ func (site Site) Fill(s Spec) Spec {
 		orInt(&s.CPUsPerTask, site.CPUsPerTask)
 	}
 	or(&s.Time, site.Time)
+	if points := s.Points(); len(points) > 0 {
+		or(&s.Array, arrayOf(len(points)))
+	}
 	if s.Container.Runtime == "" && s.Container.Image != "" {
 		s.Container.Runtime = site.Container.Runtime
 	}

@@ -36,6 +36,7 @@ type Spec struct {
 	Dependency string   `json:"dependency,omitempty" name:"dependency" placeholder:"EXPR" help:"jobs to wait for, such as afterok:4711" zh:"要等待的作业，如 afterok:4711" join:"," ex:"afterok:4711"`
 	Begin      string   `json:"begin,omitempty" name:"begin" placeholder:"TIME" help:"earliest start, such as 16:00, now+2hours or 2030-01-20T12:34:00" zh:"最早开始时间，如 16:00、now+2hours 或 2030-01-20T12:34:00" ex:"now+2hours"`
 	Array      string   `json:"array,omitempty" name:"array" placeholder:"RANGE" help:"array elements, such as 1-10%1 for ten, one at a time" zh:"作业数组，如 1-10%1 表示十个、每次一个" join:"," ex:"1-10%1"`
+	Sweep      []string `json:"sweep,omitempty" name:"sweep" sep:"none" scalar:"whole" placeholder:"FLAG=VALUES" help:"a flag and the values to try, such as lr=1e-4,3e-4 or seed=1..4, also env.NAME=…; one array runs every combination" zh:"参数及要尝试的取值，如 lr=1e-4,3e-4 或 seed=1..4，也可写 env.NAME=…；一个数组运行所有组合" ex:"[\"lr=1e-4,3e-4\", seed=1..4]"`
 	Chain      *int     `json:"chain,omitempty" name:"chain" placeholder:"N" help:"submit N jobs, each after the one before" zh:"依次提交 N 个作业，前一个结束后才开始下一个" ex:"5"`
 	Train      string   `json:"train,omitempty" name:"train" placeholder:"FILE" help:"shell script in the worktree that every array element sources, so that it can be edited between elements" zh:"每个数组元素都会 source 的脚本（位于工作树中），可在元素之间修改" ex:"train-64.sh"`
 	Every      string   `json:"every,omitempty" name:"every" placeholder:"PERIOD" help:"run again and again: hourly, daily, weekly or a period such as 12h" zh:"周期性运行：hourly、daily、weekly 或如 12h 的间隔" ex:"daily"`

@@ -26,6 +26,7 @@ func (s Spec) Validate() []*FieldError {
 	v.launch(s)
 	v.container(s.Container)
 	v.schedule(s)
+	v.sweep(s)
 	return v.errs
 }
 

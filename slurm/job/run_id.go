@@ -1,0 +1,55 @@
+package job
+
+import (
+	"slices"
+	"strings"
+)
+
+// runID gives trackers of experiments one run for all that belongs to it: the
+// attempts of a job that is requeued, the jobs of a chain and the elements of an
+// array that run one after the other. Each point of a sweep, and each element of
+// an array that run side by side, is a run of its own. Whoever sets a name by
+// hand keeps it.
+func (r *rendering) runID() string {
+	id := quote(r.Name) + "-$SLURM_JOB_ID"
+	if r.Array != "" {
+		id = quote(r.Name) + "-${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}"
+		if _, most, _ := strings.Cut(r.Array, "%"); most != "1" || len(r.Sweep) > 0 {
+			id += "_$SLURM_ARRAY_TASK_ID"
+		}
+	}
+	var lines []string
+	for _, name := range r.runNames() {
+		value := "${" + name + ":-" + id + "}"
+		if name == "WANDB_RESUME" {
+			value = "${WANDB_RESUME:-allow}"
+		}
+		lines = append(lines, "export "+name+"="+value)
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	return "# One run for whoever tracks it, over requeues and the jobs of a chain.\n" + strings.Join(lines, "\n")
+}
+
+// runNames are the variables of the trackers that the job uses.
+func (r *rendering) runNames() []string {
+	if r.Minimal {
+		return nil
+	}
+	uses := func(flag, prefix string) bool {
+		return slices.ContainsFunc(r.Args, func(a string) bool { return strings.HasPrefix(a, flag) }) ||
+			slices.ContainsFunc(append(sorted(r.Env), sorted(r.Container.Env)...), func(n string) bool { return strings.HasPrefix(n, prefix) })
+	}
+	var names []string
+	if uses("--wandb-", "WANDB_") {
+		names = append(names, "WANDB_RUN_ID", "WANDB_RESUME")
+	}
+	if uses("--mlflow-", "MLFLOW_") {
+		names = append(names, "MLFLOW_RUN_NAME")
+	}
+	return slices.DeleteFunc(names, func(n string) bool {
+		_, inside := r.Container.Env[n]
+		return inside || r.sets(n) || r.presetSets(n)
+	})
+}

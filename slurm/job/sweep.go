@@ -1,0 +1,256 @@
+package job
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+)
+
+// maxPoints bounds a sweep: Slurm's usual MaxArraySize is 1001.
+const maxPoints = 1000
+
+// An Axis is one thing that a sweep varies: a flag of the program, or a variable
+// of the environment as env.NAME, with the values that it takes.
+type Axis struct {
+	Name   string
+	Values []string
+}
+
+// A Point is one run of a sweep: the values of the axes in their order, and the
+// specification that it amounts to.
+type Point struct {
+	Values []string
+	Spec   Spec
+	axes   []Axis
+	index  int
+}
+
+// String is the point as its axes and values, such as "lr=1e-4 seed=1".
+func (p Point) String() string {
+	words := make([]string, len(p.axes))
+	for i, a := range p.axes {
+		words[i] = a.Name + "=" + p.Values[i]
+	}
+	return strings.Join(words, " ")
+}
+
+var (
+	axisName  = lazy.New(`^(?:env\.[A-Za-z_][A-Za-z0-9_]{0,127}|[a-z][a-z0-9-]{0,127})$`)
+	axisRange = lazy.New(`^(-?[0-9]{1,9})\.\.(-?[0-9]{1,9})(?:\.\.([1-9][0-9]{0,8}))?$`)
+)
+
+// readAxis reads lr=1e-4,3e-4 or seed=1..4, also with a step: size=8..64..8.
+func readAxis(text string) (Axis, lang.Text) {
+	name, values, ok := strings.Cut(text, "=")
+	a := Axis{Name: strings.TrimPrefix(name, "--")}
+	if !strings.HasPrefix(a.Name, "env.") {
+		a.Name = strings.ReplaceAll(a.Name, "_", "-")
+	}
+	switch {
+	case !ok || values == "":
+		return a, phrase("gives no values", "没有给出取值")
+	case unprintable(text) != fine:
+		return a, unprintable(text)
+	case !axisName.MatchString(a.Name):
+		return a, phrase("names neither a flag nor a variable", "既不是参数名，也不是变量名")
+	}
+	for _, v := range strings.Split(values, ",") {
+		m := axisRange.FindStringSubmatch(v)
+		if m == nil {
+			a.Values = append(a.Values, v)
+			continue
+		}
+		lo, _ := strconv.Atoi(m[1])
+		hi, _ := strconv.Atoi(m[2])
+		step := 1
+		if m[3] != "" {
+			step, _ = strconv.Atoi(m[3])
+		}
+		if hi < lo {
+			return a, phrase("counts down", "是递减的")
+		}
+		for n := lo; n <= hi && len(a.Values) <= maxPoints; n += step {
+			a.Values = append(a.Values, strconv.Itoa(n))
+		}
+	}
+	for i, v := range a.Values {
+		if v == "" {
+			return a, phrase("has an empty value", "含有空值")
+		}
+		if slices.Contains(a.Values[:i], v) {
+			return a, phrase("gives %s twice", "重复给出 %s", strconv.Quote(v))
+		}
+	}
+	return a, fine
+}
+
+// sweep checks the axes and how many points they make.
+func (v *validator) sweep(s Spec) {
+	if len(s.Sweep) == 0 {
+		return
+	}
+	axes, points := []Axis{}, 1
+	for _, text := range s.Sweep {
+		a, why := readAxis(text)
+		if why == fine && slices.ContainsFunc(axes, func(b Axis) bool { return a.Name == b.Name }) {
+			why = phrase("is given twice", "重复给出")
+		}
+		if why != fine {
+			v.add("sweep", text, why, phrase("give a flag and its values, such as lr=1e-4,3e-4 or seed=1..4, one element each", "请给出参数及其取值，例如 lr=1e-4,3e-4 或 seed=1..4，每项一个"))
+			return
+		}
+		if name, is := strings.CutPrefix(a.Name, "env."); is {
+			for _, value := range a.Values {
+				v.environment("sweep.env", map[string]string{name: value})
+			}
+		}
+		axes, points = append(axes, a), points*len(a.Values)
+		if points > maxPoints {
+			v.add("sweep", text, phrase("makes more than %d points", "组成超过 %d 个点", maxPoints), phrase("split the sweep", "请拆分 sweep"))
+			return
+		}
+	}
+	if list, _, _ := strings.Cut(s.Array, "%"); s.Array != "" && list != arrayOf(points) {
+		v.add("array", s.Array, phrase("does not count the %d points of the sweep", "与 sweep 的 %d 个点不符", points), phrase("leave it out, or give %s, such as with %%4 for four at a time", "请去掉，或写 %s，例如加 %%4 表示同时四个", arrayOf(points)))
+	}
+	for _, other := range []struct {
+		field string
+		set   bool
+	}{{"chain", s.Chain != nil && *s.Chain > 1}, {"every", s.Every != ""}, {"train", s.Train != ""}} {
+		if other.set {
+			v.add(other.field, "", notTogether("sweep"), phrase("keep one of them", "只保留其中一个"))
+		}
+	}
+}
+
+// arrayOf are the elements of n points.
+func arrayOf(n int) string { return fmt.Sprintf("0-%d", n-1) }
+
+// Points are the runs of a sweep, those of the last axis next to one another;
+// none where the specification has no sweep, or one that Validate faults. Each
+// point saves and logs in folders of its own, below those that the specification
+// names.
+func (s Spec) Points() []Point {
+	var v validator
+	if v.sweep(s); len(s.Sweep) == 0 || len(v.errs) > 0 {
+		return nil
+	}
+	points := []Point{{}}
+	var axes []Axis
+	for _, text := range s.Sweep {
+		a, _ := readAxis(text)
+		axes = append(axes, a)
+		var next []Point
+		for _, p := range points {
+			for _, value := range a.Values {
+				next = append(next, Point{Values: append(slices.Clone(p.Values), value)})
+			}
+		}
+		points = next
+	}
+	for i := range points {
+		p := &points[i]
+		p.axes, p.index = axes, i
+		p.Spec = s
+		p.Spec.Sweep, p.Spec.Array = nil, ""
+		p.Spec.Args = append(slices.Clone(s.Args), p.args(s)...)
+		if env := p.env(); len(env) > 0 {
+			p.Spec.Env = maps.Clone(s.Env)
+			if p.Spec.Env == nil {
+				p.Spec.Env = map[string]string{}
+			}
+			maps.Copy(p.Spec.Env, env)
+		}
+	}
+	return points
+}
+
+// ownFolders are Megatron's flags whose folders two runs must not share.
+var ownFolders = strings.Fields("--save --load --tensorboard-dir --wandb-save-dir --non-persistent-global-ckpt-dir")
+
+// args are what a point adds to the program's arguments, of which the last one
+// counts: its flags, and its folders where the specification names some. What is
+// loaded from another folder than it saves to stays the same for all.
+func (p Point) args(s Spec) []string {
+	var words []string
+	folder := make([]string, len(p.axes))
+	for i, a := range p.axes {
+		given := strings.TrimPrefix(a.Name, "env.") + "-" + p.Values[i]
+		if folder[i] = badInName.ReplaceAllString(given, "-"); folder[i] != given {
+			folder[i] += "-" + strconv.Itoa(p.index) // two values may have become alike
+		}
+		if !strings.HasPrefix(a.Name, "env.") {
+			words = append(words, "--"+a.Name, p.Values[i])
+		}
+	}
+	save := lastValue(s.Args, "--save")
+	for _, flag := range ownFolders {
+		dir := lastValue(s.Args, flag)
+		swept := slices.ContainsFunc(p.axes, func(a Axis) bool { return "--"+a.Name == flag })
+		if dir == "" || swept || flag == "--load" && dir != save {
+			continue
+		}
+		words = append(words, flag, strings.TrimRight(dir, "/")+"/"+strings.Join(folder, "_"))
+	}
+	return words
+}
+
+// env are the variables that a point sets.
+func (p Point) env() map[string]string {
+	env := map[string]string{}
+	for i, a := range p.axes {
+		if name, is := strings.CutPrefix(a.Name, "env."); is {
+			env[name] = p.Values[i]
+		}
+	}
+	return env
+}
+
+// lastValue is the value that a flag has in the end, or "".
+func lastValue(args []string, flag string) (value string) {
+	for i, a := range args {
+		if v, ok := strings.CutPrefix(a, flag+"="); ok {
+			value = v
+		} else if a == flag && i+1 < len(args) {
+			value = args[i+1]
+		}
+	}
+	return value
+}
+
+// points gives each element of the array the arguments and variables of its point.
+func (r *rendering) points() string {
+	points := r.Spec.Points()
+	if len(points) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("# A sweep: each element of the array is one point; the last value of a flag counts.\ncase $SLURM_ARRAY_TASK_ID in\n")
+	for i, p := range points {
+		fmt.Fprintf(&b, "  %d)\n", i)
+		if words := p.args(r.Spec); len(words) > 0 {
+			fmt.Fprintf(&b, "    ARGS+=(%s)\n", strings.Join(argumentLines(words), " "))
+		}
+		env := p.env()
+		for _, name := range sorted(env) {
+			fmt.Fprintf(&b, "    export %s=%s\n", name, quote(env[name]))
+		}
+		fmt.Fprintf(&b, "    echo %s ;;\n", quote("sweep: point "+strconv.Itoa(i)+": "+p.String()))
+	}
+	fmt.Fprintf(&b, "  *) echo \"sweep: no point $SLURM_ARRAY_TASK_ID\" >&2; exit 3 ;;\nesac")
+	return b.String()
+}
+
+// sweptNames are the variables that the points set.
+func (s Spec) sweptNames() []string {
+	points := s.Points()
+	if len(points) == 0 {
+		return nil
+	}
+	return sorted(points[0].env())
+}
