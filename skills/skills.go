@@ -17,7 +17,7 @@ import (
 
 // FS holds every skill's folder as it stands in the repository.
 //
-//go:embed all:*/SKILL.md all:*/references all:*/scripts all:*/evals
+//go:embed all:*/SKILL.md all:*/references all:*/scripts
 var FS embed.FS
 
 // A Skill is one folder: a description for those who choose, instructions for

@@ -1,6 +1,9 @@
 package skills_test
 
 import (
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -28,6 +31,22 @@ func TestAllCarriesBothLanguages(t *testing.T) {
 		require.NotEmpty(t, s.Body, s.Name)
 		require.NotEmpty(t, s.BodyZH, s.Name)
 		require.Contains(t, s.Files, "SKILL.md", s.Name)
+	}
+}
+
+// TestOnlyWhatAnAgentReadsIsInstalled keeps the folders, which installers copy as
+// they are, free of what only this project needs.
+func TestOnlyWhatAnAgentReadsIsInstalled(t *testing.T) {
+	for _, s := range skills.All() {
+		for _, file := range s.Files {
+			folder, _, nested := strings.Cut(file, "/")
+			require.True(t, file == "SKILL.md" || nested && slices.Contains([]string{"references", "scripts", "assets"}, folder), "%s/%s", s.Name, file)
+		}
+		onDisk, err := filepath.Glob(filepath.Join(s.Name, "*"))
+		require.NoError(t, err)
+		for _, path := range onDisk {
+			require.Contains(t, []string{"SKILL.md", "references", "scripts", "assets"}, filepath.Base(path))
+		}
 	}
 }
 

@@ -91,7 +91,7 @@ func skillList() []map[string]string {
 // the built-in answerer, and where a model is configured its own, without the
 // skills and with them.
 func evalSkills(ctx context.Context, sh *shell, names []string) error {
-	all, err := eval.Load(skills.FS)
+	all, err := eval.Load(eval.Questions)
 	if err != nil {
 		return err
 	}

@@ -1,12 +1,14 @@
-// Package eval scores answers to the questions that the skills carry under
-// evals/: one JSON object a line, with the question, what a right answer must
-// hold, or that it must be declined.
+// Package eval scores answers to the questions that go with the skills: one JSON
+// object a line, with the question, what a right answer must hold, or that it
+// must be declined. They lie here and not in the skills' folders, which are
+// installed on people's machines as they are.
 package eval
 
 import (
 	"bufio"
 	"bytes"
 	"context"
+	"embed"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -17,7 +19,12 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge"
 )
 
-// A Question is one line of an evals/questions.jsonl.
+// Questions holds the questions of each skill: questions/SKILL.jsonl.
+//
+//go:embed questions
+var Questions embed.FS
+
+// A Question is one line of a skill's questions.
 type Question struct {
 	ID   string    `json:"id"`
 	Lang lang.Lang `json:"lang"`
@@ -33,7 +40,7 @@ type Question struct {
 
 // Load reads the questions of every skill of fsys, by the skill's name.
 func Load(fsys fs.FS) (map[string][]Question, error) {
-	files, err := fs.Glob(fsys, "*/evals/questions.jsonl")
+	files, err := fs.Glob(fsys, "questions/*.jsonl")
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +50,7 @@ func Load(fsys fs.FS) (map[string][]Question, error) {
 		if err != nil {
 			return nil, err
 		}
-		skill := path.Dir(path.Dir(name))
+		skill := strings.TrimSuffix(path.Base(name), ".jsonl")
 		lines := bufio.NewScanner(bytes.NewReader(text))
 		for n := 1; lines.Scan(); n++ {
 			var q Question

@@ -18,7 +18,7 @@ const (
 )
 
 func TestBuiltInAnswersStayAboveTheFloor(t *testing.T) {
-	bySkill, err := eval.Load(skills.FS)
+	bySkill, err := eval.Load(eval.Questions)
 	require.NoError(t, err)
 	var all []eval.Question
 	for _, s := range skills.All() {

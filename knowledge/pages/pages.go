@@ -29,8 +29,9 @@ func Write(fsys fs.FS) (map[string]string, error) {
 		bySkill[c.Skill] = append(bySkill[c.Skill], c)
 	}
 	for skill, list := range bySkill {
-		out[skill+"/references/answers.md"] = answers(skill, list, lang.EN)
-		out[skill+"/references/answers.zh.md"] = lang.FullWidth(answers(skill, list, lang.ZH))
+		for file, text := range references(skill, list) {
+			out[skill+"/references/"+file] = text
+		}
 	}
 	err := fs.WalkDir(fsys, ".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || path.Ext(p) != ".md" || out[p] != "" {
@@ -188,17 +189,3 @@ func states() string {
 }
 
 const written = "<!-- Written from knowledge/ by `go test ./knowledge/pages -update`: change the code or the cards instead. -->\n\n"
-
-// answers lists the cards of a skill in one language.
-func answers(skill string, list []cards.Card, l lang.Lang) string {
-	var b strings.Builder
-	b.WriteString(written)
-	fmt.Fprintf(&b, lang.Text{EN: "# Answers: %s\n", ZH: "# 问答:%s\n"}.In(l), skill)
-	for _, c := range list {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n", c.Title.In(l), c.Text.In(l))
-		if c.URL != "" {
-			fmt.Fprintf(&b, "\n<%s>\n", c.URL)
-		}
-	}
-	return b.String()
-}

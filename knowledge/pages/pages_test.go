@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -30,5 +31,25 @@ func TestSkillsSayWhatTheRulesSay(t *testing.T) {
 		if err != nil || string(have) != text {
 			t.Errorf("%s differs from the rules and cards: run go test ./knowledge/pages -update", name)
 		}
+	}
+	for name, text := range files {
+		require.Less(t, len(text), 22<<10, "%s is too long to be read at once", name)
+	}
+	// What is no longer written is no longer there.
+	kept, err := filepath.Glob(filepath.Join(root, "*", "references", "*.md"))
+	require.NoError(t, err)
+	for _, file := range kept {
+		have, err := os.ReadFile(file)
+		require.NoError(t, err)
+		name, err := filepath.Rel(root, file)
+		require.NoError(t, err)
+		if _, written := files[filepath.ToSlash(name)]; written || !strings.HasPrefix(string(have), "<!-- Written from") {
+			continue
+		}
+		if *update {
+			require.NoError(t, os.Remove(file))
+			continue
+		}
+		t.Errorf("%s is not written from anything any more: run go test ./knowledge/pages -update", name)
 	}
 }
