@@ -75,6 +75,7 @@ type Passage struct {
 
 	skill string
 	id    string
+	local bool // from the site's pages, or added by an operator
 }
 
 // A Source says where an answer comes from.

@@ -14,11 +14,14 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
-// Below these scores nothing is near. A question that holds no word of the field
-// has to be nearer to a card.
+// Bounds of what is near. The neighbours of a question tell best whether it is
+// of the field: a card has to be so much nearer than every question about
+// something else, the more where the question holds no word of the field.
 const (
-	minScore         = 0.20
-	minScoreNotField = 0.45
+	minScore          = 0.20
+	elsewhere         = 0.85 // the most that a question about something else may have of the best card's score
+	minScoreNotField  = 0.25
+	elsewhereNotField = 0.70
 )
 
 // nearestCount is how many passages are looked at.
@@ -45,25 +48,27 @@ func (a *Answerer) Search(ctx context.Context, question string, l lang.Lang, n i
 // nearest are the passages to choose from, and whether any is near enough to be
 // shown.
 func (a *Answerer) nearest(ctx context.Context, question string, l lang.Lang) (near []Passage, sure bool) {
-	near, offTopic := a.rank(ctx, question, l, nearestCount)
-	if len(near) == 0 || offTopic {
+	near, other := a.rank(ctx, question, l, nearestCount)
+	if len(near) == 0 {
 		return near, false
 	}
-	bound := minScoreNotField
-	if library.BuiltIn().Field(question) {
-		bound = minScore
+	least, share := minScoreNotField, elsewhereNotField
+	switch {
+	case near[0].local:
+		least, share = minScore, 1 // whatever it is about, somebody here wrote it down
+	case library.BuiltIn().Field(question):
+		least, share = minScore, elsewhere
 	}
-	return near, near[0].Score >= bound
+	return near, near[0].Score >= least && other <= share*near[0].Score
 }
 
-// rank searches all libraries together. offTopic reports that a question about
-// something else is nearer than any passage.
-func (a *Answerer) rank(ctx context.Context, question string, l lang.Lang, n int) (near []Passage, offTopic bool) {
+// rank searches all libraries together. other is the score of the nearest
+// question about something else.
+func (a *Answerer) rank(ctx context.Context, question string, l lang.Lang, n int) (near []Passage, other float64) {
 	built := library.BuiltIn()
-	elsewhere := 0.0
 	for _, h := range built.Index.Search(question, 2*n) {
 		if built.OffTopic(h) {
-			elsewhere = max(elsewhere, h.Score)
+			other = max(other, h.Score)
 			continue
 		}
 		near = append(near, passage(built.Cards[h.Doc], l, h.Score))
@@ -71,8 +76,12 @@ func (a *Answerer) rank(ctx context.Context, question string, l lang.Lang, n int
 	if a.own != nil && ownTalk().MatchString(question) {
 		near = append(near, found(a.own(), question, l, n, 1)...)
 	}
-	near = append(near, found(a.added.current(), question, l, n, addedShare)...)
+	for _, p := range found(a.added.current(), question, l, n, addedShare) {
+		p.local = true
+		near = append(near, p)
+	}
 	for _, p := range found(a.site.current(), question, l, n, siteShare) {
+		p.local = true
 		p.Title = textSite.With(filepath.Base(p.URL), p.Title).In(l)
 		near = append(near, p)
 	}
@@ -80,11 +89,10 @@ func (a *Answerer) rank(ctx context.Context, question string, l lang.Lang, n int
 	if a.near != nil {
 		near = a.near.rerank(ctx, question, near, l)
 	}
-	offTopic = len(near) > 0 && elsewhere > near[0].Score
 	if p, ok := flagPassage(question, l, near); ok {
-		near, offTopic = append([]Passage{p}, near...), false
+		near, other = append([]Passage{p}, near...), 0
 	}
-	return near[:min(len(near), n)], offTopic
+	return near[:min(len(near), n)], other
 }
 
 // textSite is the title of a passage of the site's own pages.
