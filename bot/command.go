@@ -13,6 +13,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -124,7 +125,7 @@ func (b *Bot) perform(ctx context.Context, a ask, c *ops.Call, name string, word
 	if slices.Contains(ownWords, name) {
 		return b.own(ctx, a, c, name, words, f)
 	}
-	op, ok := ops.Lookup(name)
+	op, ok := operations.Lookup(name)
 	if !ok {
 		return b.reply(a, unknownDoc(name, c.Lang), false)
 	}
@@ -243,7 +244,7 @@ func (b *Bot) andThen(ctx context.Context, a ask, c *ops.Call, t typedCall, resu
 	if len(words) == 0 {
 		return nil
 	}
-	op, ok := ops.Lookup(words[0])
+	op, ok := operations.Lookup(words[0])
 	if !ok {
 		return nil
 	}
@@ -330,7 +331,7 @@ func (b *Bot) answered(ctx context.Context, a ask, yes bool) []store.SlackMessag
 	if !yes {
 		return b.declined(ctx, a, c, h)
 	}
-	op, ok := ops.Lookup(h.Call.Op)
+	op, ok := operations.Lookup(h.Call.Op)
 	if !ok {
 		return b.replace(a, unknownDoc(h.Call.Op, l))
 	}

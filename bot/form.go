@@ -15,6 +15,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
@@ -201,7 +202,7 @@ func (b *Bot) checkForm(ctx context.Context, a ask) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	op, ok := ops.Lookup("submit")
+	op, ok := operations.Lookup("submit")
 	if !ok {
 		return nil, nil
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -64,7 +65,7 @@ func (b *Bot) helpDoc(ctx context.Context, c *ops.Call, topic string) view.Doc {
 		if !ok {
 			return unknownDoc(topic, c.Lang)
 		}
-		if op, ok := ops.Lookup(name); ok {
+		if op, ok := operations.Lookup(name); ok {
 			return opHelp(op, c.Lang)
 		}
 		for _, h := range ownHelp {
@@ -86,7 +87,7 @@ func (b *Bot) helpDoc(ctx context.Context, c *ops.Call, topic string) view.Doc {
 	var read, write view.Section
 	read.Heading, write.Heading = textHelpRead.In(l), textHelpWrite.In(l)
 	var rest []string
-	for _, op := range ops.Table() {
+	for _, op := range operations.All() {
 		if !all && !op.Core && op.Name != "queue" && op.Name != "nodes" {
 			rest = append(rest, "`"+op.Name+"`")
 			continue

@@ -15,6 +15,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -141,7 +142,7 @@ func (b *Bot) clusterOf(ctx context.Context, a ask) string {
 // openJobs is the operation list: the caller's jobs that wait or run, with those
 // of all others in one question.
 func openJobs(ctx context.Context, c *ops.Call, cluster string) ([]slurm.Job, error) {
-	op, _ := ops.Lookup("list")
+	op, _ := operations.Lookup("list")
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	out, err := op.Run(ctx, c, &ops.ListIn{OnCluster: ops.OnCluster{Cluster: cluster}})
@@ -166,7 +167,7 @@ func queued(ctx context.Context, s *ops.Service, cluster string, id slurm.JobID)
 // glance is the operation nodes in short: what is free by partition, and the
 // nodes that take no jobs.
 func (b *Bot) glance(ctx context.Context, c *ops.Call, cluster string) []slack.Block {
-	op, ok := ops.Lookup("nodes")
+	op, ok := operations.Lookup("nodes")
 	if !ok {
 		return nil
 	}
@@ -360,7 +361,7 @@ func (b *Bot) unfurl(ctx context.Context, a ask) []store.SlackMessage {
 		if err != nil || u.Host != b.cfg.Policy.LinkDomain || !slurm.IsJobID(id) || a.Foreign {
 			continue
 		}
-		op, ok := ops.Lookup("status")
+		op, ok := operations.Lookup("status")
 		if !ok {
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -56,7 +57,7 @@ func (b *Bot) message(ctx context.Context, a ask) []store.SlackMessage {
 // readsAsCommand tells a command from a sentence that begins like one: "list
 // the constants for H100" is a question.
 func readsAsCommand(name string, words []string, t Typed) bool {
-	op, ok := ops.Lookup(name)
+	op, ok := operations.Lookup(name)
 	if !ok {
 		return len(words) <= 2
 	}
@@ -76,7 +77,7 @@ func readsAsCommand(name string, words []string, t Typed) bool {
 // question answers a question, in the thread where it was asked, for everybody
 // there to read.
 func (b *Bot) question(ctx context.Context, a ask, c *ops.Call, q string) []store.SlackMessage {
-	op, ok := ops.Lookup("ask")
+	op, ok := operations.Lookup("ask")
 	if !ok {
 		return b.reply(a, unknownDoc("ask", c.Lang), true)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -121,7 +122,7 @@ func (b *Bot) longer(ctx context.Context, of string, id slurm.JobID) {
 
 // submitSpec submits a specification that a button has made, after a yes.
 func (b *Bot) submitSpec(ctx context.Context, a ask, c *ops.Call, spec any, t typedCall) []store.SlackMessage {
-	op, ok := ops.Lookup("submit")
+	op, ok := operations.Lookup("submit")
 	if !ok {
 		return nil
 	}

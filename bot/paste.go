@@ -11,6 +11,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
@@ -84,7 +85,7 @@ func (b *Bot) look(ctx context.Context, a ask, c *ops.Call, p paste, words []str
 	case spec:
 		return b.perform(ctx, a, c, "plan", nil, Typed{Blocks: []string{p.text}}, flags{share: share})
 	case looksLikeScript(p.text) && verb != "diagnose":
-		if op, ok := ops.Lookup("lint"); ok {
+		if op, ok := operations.Lookup("lint"); ok {
 			in := op.NewIn()
 			if setText(in, p.text) {
 				return b.runWith(ctx, a, c, op, in, share)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/within"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/metrics"
@@ -176,7 +177,7 @@ func (b *Bot) numbers(ctx context.Context) {
 func (b *Bot) queued(ctx context.Context, cards []slurm.Job) map[string]ops.Waiting {
 	places := map[string]ops.Waiting{}
 	asked := map[string]bool{}
-	op, ok := ops.Lookup("queue")
+	op, ok := operations.Lookup("queue")
 	if !ok {
 		return places
 	}
@@ -252,7 +253,7 @@ func (b *Bot) findRemedy(ctx context.Context, n *News, d ops.DiagnoseOut, l lang
 
 // readJob runs a reading operation on one job.
 func (b *Bot) readJob(ctx context.Context, name string, j slurm.Job, words ...string) (result any, ok bool) {
-	op, ok := ops.Lookup(name)
+	op, ok := operations.Lookup(name)
 	if !ok {
 		return nil, false
 	}

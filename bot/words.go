@@ -8,7 +8,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/near"
-	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -179,7 +179,7 @@ func resolve(word string) (name string, ok bool) {
 }
 
 func known(name string) bool {
-	_, ok := ops.Lookup(name)
+	_, ok := operations.Lookup(name)
 	return ok || slices.Contains(ownWords, name)
 }
 
@@ -237,7 +237,7 @@ func didYouMean(word string) []string {
 			all = append(all, similar{shown, d})
 		}
 	}
-	for _, o := range ops.Table() {
+	for _, o := range operations.All() {
 		add(o.Name, o.Name)
 	}
 	for _, w := range ownWords {

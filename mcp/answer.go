@@ -15,6 +15,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
@@ -130,7 +131,7 @@ func hints(commands []string) []hint {
 		if err != nil || len(argv) == 0 {
 			continue
 		}
-		o, ok := ops.Lookup(argv[0])
+		o, ok := operations.Lookup(argv[0])
 		if !ok {
 			continue
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/mcp"
@@ -29,7 +30,7 @@ var planCall = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"
 // the same words, and with more where ours says more.
 func bare(b testing.TB, svc *ops.Service, more *string) *sdkserver.MCPServer {
 	b.Helper()
-	plan, ok := ops.Lookup("plan")
+	plan, ok := operations.Lookup("plan")
 	require.True(b, ok)
 	s := sdkserver.NewMCPServer("bare", "1", sdkserver.WithToolCapabilities(true))
 	schema, err := plan.InputSchema().MarshalJSON()

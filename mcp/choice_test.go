@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/mcp"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -40,7 +41,7 @@ func TestClientsChooseTheirToolsByHeaders(t *testing.T) {
 	cfg.Toolsets = nil
 	url := serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}})
 	require.LessOrEqual(t, len(chooser(t, url, nil).listed()), 17, "the default, where nobody chooses")
-	require.Len(t, chooser(t, url, map[string]string{"X-MCP-Toolsets": "all"}).listed(), len(ops.Table()))
+	require.Len(t, chooser(t, url, map[string]string{"X-MCP-Toolsets": "all"}).listed(), len(operations.All()))
 	c := chooser(t, url, map[string]string{"X-MCP-Toolsets": "nodes", "X-MCP-Tools": "recommend, submit", "X-MCP-Readonly": "true"})
 	got := c.listed()
 	require.Contains(t, got, "partitions")

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/mcp"
 )
 
@@ -144,7 +145,7 @@ func TestTypeScriptClient(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal([]byte(out), &got), out)
 	require.Equal(t, "2025-11-25", got.Protocol)
-	require.Len(t, got.Tools, len(ops.Table()))
+	require.Len(t, got.Tools, len(operations.All()))
 	require.Len(t, got.Templates, 5)
 	require.Len(t, got.Prompts, 4)
 	require.Equal(t, "RUNNING", got.Status.State)

@@ -19,6 +19,7 @@ import (
 	sdkserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 )
 
 // A Policy says how an agent's write is confirmed. A model writes a tool's
@@ -197,7 +198,7 @@ func (s *Server) tokenFor(ctx context.Context, grant Grant, call *ops.Call, o op
 	if f, ok := out.(ops.Finder); ok && f.Found() {
 		return ""
 	}
-	submit, ok := ops.Lookup("submit")
+	submit, ok := operations.Lookup("submit")
 	if !ok || !s.chose(grant, submit.Name) {
 		return ""
 	}

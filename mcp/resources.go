@@ -13,6 +13,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
@@ -108,7 +109,7 @@ func (s *Server) contents(uri, mime string, read func() (string, error)) ([]sdk.
 
 // run carries out a reading operation for a resource, a prompt or a completion.
 func (s *Server) run(ctx context.Context, name string, a map[string]any) (ops.Op, any, error) {
-	o, ok := ops.Lookup(name)
+	o, ok := operations.Lookup(name)
 	if !ok || o.Effect != ops.Read {
 		return o, nil, &ops.Error{Code: ops.NotFound, Message: "there is nothing to read here"}
 	}
@@ -134,7 +135,7 @@ func (s *Server) run(ctx context.Context, name string, a map[string]any) (ops.Op
 // readSpec is the specification that a job was submitted with.
 func (s *Server) readSpec(ctx context.Context, a args) (string, error) {
 	g := s.grant(ctx)
-	if submit, ok := ops.Lookup("submit"); ok && g.Effects != nil && g.scope(submit) != nil {
+	if submit, ok := operations.Lookup("submit"); ok && g.Effects != nil && g.scope(submit) != nil {
 		return "", g.scope(submit) // what a token may not submit it may not copy
 	}
 	svc, err := s.service()

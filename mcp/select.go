@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 )
 
 // besidesCore are the operations that agents are offered besides the core ones:
@@ -108,7 +109,7 @@ func (s *Server) offerAll() error {
 	if len(s.cfg.Toolsets) > 0 || len(s.cfg.Tools) > 0 {
 		return nil
 	}
-	most, err := Select(ops.Table(), []string{"all"}, nil, s.cfg.ReadOnly)
+	most, err := Select(operations.All(), []string{"all"}, nil, s.cfg.ReadOnly)
 	if err != nil {
 		return err
 	}

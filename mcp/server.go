@@ -17,6 +17,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 )
 
 // A Config says what a server offers and to whom.
@@ -65,7 +66,7 @@ type Server struct {
 // NewServer returns a server for cfg, or an error that names the toolset or
 // tool that does not exist.
 func NewServer(cfg Config) (*Server, error) {
-	offered, err := Select(ops.Table(), cfg.Toolsets, cfg.Tools, cfg.ReadOnly)
+	offered, err := Select(operations.All(), cfg.Toolsets, cfg.Tools, cfg.ReadOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +99,7 @@ func (s *Server) hooks() *sdkserver.Hooks {
 	h.AddAfterListTools(func(ctx context.Context, _ any, _ *sdk.ListToolsRequest, res *sdk.ListToolsResult) {
 		g := s.grant(ctx)
 		res.Tools = slices.DeleteFunc(res.Tools, func(t sdk.Tool) bool {
-			o, ok := ops.Lookup(t.Name)
+			o, ok := operations.Lookup(t.Name)
 			return ok && (g.ReadOnly && o.Effect != ops.Read || g.scope(o) != nil || !s.chose(g, o.Name))
 		})
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/mcp"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -174,7 +175,7 @@ func TestAnswersStayWithin1500Tokens(t *testing.T) {
 		"run": {`{"job":"20001","argv":["hostname"]}`}, "cleanup": {`{"nodes":["gpu-a[0000-1999]"]}`}, "resume": {`{}`}, "requeue": {`{"job":"20001"}`},
 		"hold": {`{"job":"20000"}`}, "release": {`{"job":"20000"}`}, "update": {`{"job":"20000","time":"1:00:00"}`}, "killswitch": {`{"turn":"on","job":"4711"}`},
 	}
-	for _, o := range ops.Table() {
+	for _, o := range operations.All() {
 		if calls[o.Name] == nil {
 			calls[o.Name] = []string{`{}`}
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/mcp"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -39,7 +40,7 @@ func TestListingsStayLean(t *testing.T) {
 	require.LessOrEqual(t, total, 3200)
 	count, total = tokens(t, mcp.Config{Toolsets: []string{"all"}})
 	t.Logf("all: %d tools, %d tokens", count, total)
-	require.Equal(t, len(ops.Table()), count, "every operation is a tool")
+	require.Equal(t, len(operations.All()), count, "every operation is a tool")
 	require.LessOrEqual(t, total, 8000)
 }
 
@@ -47,7 +48,7 @@ func TestEveryToolDescribesItselfTruly(t *testing.T) {
 	s, err := mcp.NewServer(mcp.Config{Toolsets: []string{"all"}})
 	require.NoError(t, err)
 	for _, tool := range s.Tools() {
-		o, ok := ops.Lookup(tool.Name)
+		o, ok := operations.Lookup(tool.Name)
 		require.True(t, ok, tool.Name)
 		a := tool.Annotations
 		require.Equal(t, o.Effect == ops.Read, *a.ReadOnlyHint, tool.Name)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 )
 
 // completionCommand prints what makes a shell complete this program's words:
@@ -98,7 +99,7 @@ func (sh *shell) candidates(ctx context.Context, before []string, last string) [
 			return values
 		}
 	}
-	op, ok := ops.Lookup(before[0])
+	op, ok := operations.Lookup(before[0])
 	if !ok {
 		return sh.wordsAfter(before)
 	}
@@ -120,7 +121,7 @@ func (sh *shell) candidates(ctx context.Context, before []string, last string) [
 }
 
 func (sh *shell) commandNames() (all []candidate) {
-	for _, op := range ops.Table() {
+	for _, op := range operations.All() {
 		all = append(all, candidate{op.Name, op.Summary.In(sh.lang)})
 	}
 	for _, s := range surfaces {
@@ -170,7 +171,7 @@ func (sh *shell) flagValues(ctx context.Context, command, flag string) []candida
 	case "cluster":
 		return sh.clusterNames()
 	}
-	op, ok := ops.Lookup(command)
+	op, ok := operations.Lookup(command)
 	if !ok {
 		return nil
 	}
@@ -205,7 +206,7 @@ func (sh *shell) clusterNames() (all []candidate) {
 // row the field id, told with the fields means. A cluster that does not answer
 // gives none.
 func (sh *shell) asked(ctx context.Context, operation, key, id string, means ...string) (all []candidate) {
-	op, ok := ops.Lookup(operation)
+	op, ok := operations.Lookup(operation)
 	if !ok {
 		return nil
 	}

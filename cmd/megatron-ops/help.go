@@ -7,6 +7,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
@@ -41,7 +42,7 @@ var exitCodes = lang.Text{
 // help shows every command, or one.
 func (sh *shell) help(words []string) error {
 	if len(words) > 0 {
-		if op, ok := ops.Lookup(words[0]); ok {
+		if op, ok := operations.Lookup(words[0]); ok {
 			return sh.draw(opHelp(op, sh.lang))
 		}
 		if i := slices.IndexFunc(surfaces, func(s struct {
@@ -62,7 +63,7 @@ func (sh *shell) help(words []string) error {
 		}.In(sh.lang),
 	}
 	var opRows, others []view.Fact
-	for _, op := range ops.Table() {
+	for _, op := range operations.All() {
 		opRows = append(opRows, view.Fact{Name: op.Name, Value: op.Summary.In(sh.lang)})
 	}
 	for _, s := range surfaces {

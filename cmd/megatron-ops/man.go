@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 )
 
 // manCommand prints the manual page, in the roff that man(1) reads.
@@ -16,7 +16,7 @@ func manCommand(_ context.Context, sh *shell, _ []string) error {
 		roff(lang.Text{EN: "plan, render, submit, watch and diagnose Megatron-LM jobs on Slurm", ZH: "在 Slurm 上检查、渲染、提交、监视和诊断 Megatron-LM 作业"}.In(sh.lang)))
 	b.WriteString(".SH SYNOPSIS\n.B megatron\\-ops\n.RI [ flags ] \" command \" [ words ]\n")
 	b.WriteString(".SH COMMANDS\n")
-	for _, op := range ops.Table() {
+	for _, op := range operations.All() {
 		d := opHelp(op, sh.lang)
 		fmt.Fprintf(&b, ".SS \"%s\"\n%s.\n.PP\n%s\n", roff(d.Title), roff(op.Summary.In(sh.lang)), roff(op.Help.In(sh.lang)))
 		for _, s := range d.Sections {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/bot"
-	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/mcp"
 )
 
@@ -21,7 +21,7 @@ func TestEverySurfaceHasEveryOperation(t *testing.T) {
 	for _, tool := range srv.Tools() {
 		tools[tool.Name] = true
 	}
-	for _, op := range ops.Table() {
+	for _, op := range operations.All() {
 		var out, errs strings.Builder
 		code := run(context.Background(), []string{"help", op.Name}, streams{in: strings.NewReader(""), out: &out, err: &errs})
 		require.Zero(t, code, "the shell has no %s: %s", op.Name, errs.String())

@@ -16,6 +16,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
@@ -168,11 +169,11 @@ func (sh *shell) dispatch(ctx context.Context, words []string) error {
 	if c, ok := lookupCommand(name); ok {
 		return c(ctx, sh, rest)
 	}
-	if op, ok := ops.Lookup(name); ok {
+	if op, ok := operations.Lookup(name); ok {
 		return sh.operation(ctx, op, rest)
 	}
 	e := &ops.Error{Code: ops.BadInput, Field: "command", Message: fmt.Sprintf("%q is no command", name), Fix: "see: megatron-ops help"}
-	if near := ops.NearestOp(name); near != "" {
+	if near := operations.Nearest(name); near != "" {
 		e.Fix = "did you mean `megatron-ops " + near + "`?"
 	}
 	return e

@@ -15,6 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/config"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/knowledge"
@@ -57,7 +58,7 @@ func (sh *shell) service(dir string) (*ops.Service, error) {
 		Locks:    filepath.Join(state, "submitting"),
 		Sites:    sites(cfg),
 		Answerer: sync.OnceValue(func() *knowledge.Answerer {
-			return knowledge.New(knowledge.Options{Site: cfg.Knowledge.Folders, Own: ops.Own, Model: model(cfg.Knowledge)})
+			return knowledge.New(knowledge.Options{Site: cfg.Knowledge.Folders, Own: ops.About(operations.All), Model: model(cfg.Knowledge)})
 		}),
 		Store: sync.OnceValues(func() (*store.Store, error) {
 			url := cfg.Store

@@ -10,6 +10,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
@@ -32,7 +33,7 @@ func (p Page) Text() string {
 // Pages are the generated pages of docs/.
 func Pages() []Page {
 	return []Page{
-		{"operations.md", operations},
+		{"operations.md", operationsPage},
 		{"specification.md", specification},
 		{"rules.md", ruleTable},
 		{"lint.md", lintTable},
@@ -45,15 +46,15 @@ func cell(s string) string {
 	return strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;").Replace(s)
 }
 
-func operations() string {
+func operationsPage() string {
 	var b strings.Builder
 	b.WriteString("# Operations\n\nOne table serves the shell (`megatron-ops NAME`), Slack (`/megatron NAME`) and agents (the MCP tool `NAME`): the same words, fields and answers. ")
 	b.WriteString("In the shell every operation takes `--output text|json`, `--lang en|zh` and `--cluster NAME`.\n\n")
 	b.WriteString("| operation | effect | what it does |\n|---|---|---|\n")
-	for _, op := range ops.Table() {
+	for _, op := range operations.All() {
 		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s |\n", op.Name, op.Name, op.Effect, cell(op.Summary.EN))
 	}
-	for _, op := range ops.Table() {
+	for _, op := range operations.All() {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n%s\n\n    megatron-ops %s\n", op.Name, op.Help.EN, op.Help.ZH, op.Example)
 		var rows []string
 		spec := takesSpec(op)

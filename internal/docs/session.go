@@ -10,6 +10,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge"
 )
@@ -38,7 +39,7 @@ func Session(dir string) (string, error) {
 	}
 	var b strings.Builder
 	for _, s := range session {
-		op, ok := ops.Lookup(s.op)
+		op, ok := operations.Lookup(s.op)
 		if !ok {
 			return "", fmt.Errorf("the README's session uses %s, which is no operation", s.op)
 		}

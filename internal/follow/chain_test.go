@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
@@ -74,7 +75,7 @@ func TestAChainIsOneRunOnSlurm(t *testing.T) {
 	_, err = real.RunAs(t.Context(), "alice", "sbatch", "--job-name=long", "--chdir="+tree, "--output=/dev/null", "--hold", "--wrap=true")
 	require.NoError(t, err)
 	none, no, three := 0, false, 3
-	op, _ := ops.Lookup("submit")
+	op, _ := operations.Lookup("submit")
 	out, err := op.Run(t.Context(), call, &ops.SubmitIn{Yes: true, Force: true, SpecIn: ops.SpecIn{Spec: job.Spec{
 		Name: "long", Worktree: tree, GPUsPerNode: &none, Guards: &no, Launcher: job.Custom, LauncherArgv: []string{"bash"}, Script: "train.sh",
 		Partition: "prod", Time: "5", Chain: &three,

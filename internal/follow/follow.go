@@ -14,6 +14,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
@@ -216,7 +217,7 @@ func (f *Follower) diagnosis(ctx context.Context, j slurm.Job) *diagnose.Report 
 // do runs an operation of the table.
 func do[Out any](ctx context.Context, c *ops.Call, name string, in any) (Out, error) {
 	var none Out
-	op, _ := ops.Lookup(name)
+	op, _ := operations.Lookup(name)
 	out, err := op.Run(ctx, c, in)
 	if err != nil {
 		return none, err

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster/local"
@@ -87,7 +88,7 @@ func (y *yard) submit(s job.Spec) slurm.JobID {
 	none, time := 0, "10:00"
 	s.Worktree, s.Script, s.GPUsPerNode, s.Name = y.tree, "train.py", &none, "run"
 	s.Time = cmp.Or(s.Time, time)
-	op, _ := ops.Lookup("submit")
+	op, _ := operations.Lookup("submit")
 	out, err := op.Run(y.t.Context(), y.call, &ops.SubmitIn{SpecIn: ops.SpecIn{Spec: s}, Yes: true, Force: true})
 	require.NoError(y.t, err)
 	require.NotNil(y.t, out.(ops.SubmitOut).JobID)

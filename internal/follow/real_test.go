@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
@@ -86,7 +87,7 @@ func TestRunsGoOnOnSlurm(t *testing.T) {
 		s.Name, s.Worktree, s.Nodelist, s.GPUsPerNode, s.Requeue, s.Guards = name, tree, node, &none, &no, &no
 		s.Launcher, s.LauncherArgv, s.Script, s.Partition = job.Custom, []string{"bash"}, "train.sh", "prod"
 		s.Args = []string{"--save", "ckpt-" + name}
-		op, _ := ops.Lookup("submit")
+		op, _ := operations.Lookup("submit")
 		out, err := op.Run(t.Context(), call, &ops.SubmitIn{SpecIn: ops.SpecIn{Spec: s}, Yes: true, Force: true})
 		require.NoError(t, err)
 		require.NotNil(t, out.(ops.SubmitOut).JobID)
@@ -163,7 +164,7 @@ func TestRunsGoOnOnSlurm(t *testing.T) {
 	require.True(t, slices.ContainsFunc(notices, func(n ops.Notice) bool { return n.Operators && strings.Contains(n.Title.EN, "gpu4") }))
 	j := state(n.Next)
 	require.Equal(t, slurm.Pending, j.State, "a retry can be seen in the queue")
-	op, _ := ops.Lookup("cancel")
+	op, _ := operations.Lookup("cancel")
 	_, err = op.Run(t.Context(), call, &ops.CancelIn{Job: n.Next, Yes: true})
 	require.NoError(t, err)
 	require.NoError(t, real.StartNode("gpu4"))

@@ -23,7 +23,7 @@ type room struct {
 // belowOps is what a surface may use besides the operations: the types of their
 // answers.
 var belowOps = []string{
-	"bot/...", "internal/ops", "internal/store", "internal/account", "internal/linkproof", "knowledge", "knowledge/...", "skills",
+	"bot/...", "internal/ops/...", "internal/store", "internal/account", "internal/linkproof", "knowledge", "knowledge/...", "skills",
 	"slurm", "slurm/hostlist", "slurm/job", "slurm/lint", "slurm/diagnose", "slurm/metrics", "slurm/watch",
 }
 
@@ -61,17 +61,18 @@ var rooms = []room{
 	{"slurm/diagnose/...", []string{"slurm/diagnose"}, "a bench or generator serves the diagnosis"},
 	{"internal/store", []string{"slurm"}, "the store keeps, it does not act"},
 	{"internal/ops", []string{"knowledge", "knowledge/...", "skills", "slurm", "slurm/...", "internal/store", "internal/redact", "internal/chart"}, "the operations stand above every room and below every surface"},
+	{"internal/ops/operations", []string{"internal/ops/..."}, "the table is put together in one place, above the rooms that hand out its rows"},
 	{"internal/store/...", nil, "a server for tests knows nothing of what is kept in it"},
 	{"internal/lead", nil, "whoever leads does not know what is led"},
-	{"internal/policy", []string{"internal/ops", "slurm", "slurm/hostlist", "slurm/job"}, "what may be taken is judged from the operations' own inputs, before any door"},
-	{"internal/config", []string{"slurm", "slurm/job", "internal/ops", "internal/policy"}, "the configuration file names what cmd wires"},
+	{"internal/policy", []string{"internal/ops/...", "slurm", "slurm/hostlist", "slurm/job"}, "what may be taken is judged from the operations' own inputs, before any door"},
+	{"internal/config", []string{"slurm", "slurm/job", "internal/ops/...", "internal/policy"}, "the configuration file names what cmd wires"},
 	{"bot", belowOps, "Slack is one door, not the room: operations and what lies below them, no back end, never MCP"},
 	{"bot/...", append([]string{"bot"}, belowOps...), "Slack is one door, not the room: operations and what lies below them, no back end, never MCP"},
-	{"mcp", []string{"mcp/...", "internal/ops", "skills", "slurm", "internal/redact", "internal/store", "knowledge/...", "slurm/job"}, "MCP is one door, not the room, and never speaks Slack"},
-	{"mcp/...", []string{"mcp", "mcp/...", "internal/ops", "skills", "slurm", "internal/redact"}, "MCP is one door, not the room, and never speaks Slack"},
+	{"mcp", []string{"mcp/...", "internal/ops/...", "skills", "slurm", "internal/redact", "internal/store", "knowledge/...", "slurm/job"}, "MCP is one door, not the room, and never speaks Slack"},
+	{"mcp/...", []string{"mcp", "mcp/...", "internal/ops/...", "skills", "slurm", "internal/redact"}, "MCP is one door, not the room, and never speaks Slack"},
 	{"slurm/slurmtest", []string{"slurm", "slurm/slurmtest"}, "it stands in for a site"},
 	{"slurm/slurmtest/...", []string{"slurm/slurmtest"}, "it stands in for a site"},
-	{"internal/follow", []string{"internal/ops", "internal/store", "slurm", "slurm/..."}, "it stands above the operations and below the surfaces that show what it tells"},
+	{"internal/follow", []string{"internal/ops/...", "internal/store", "slurm", "slurm/..."}, "it stands above the operations and below the surfaces that show what it tells"},
 	{"internal/demo", []string{"..."}, "the demo is a user of everything"},
 	{"internal/docs", []string{"..."}, "pages are written from every table"},
 	{"packaging/...", nil, "what packs a binary knows nothing of what is in it"},

@@ -55,6 +55,16 @@ type Standing struct {
 	Says string `json:"says"`
 }
 
+// Accounts is the operation accounts.
+func Accounts() Op {
+	return define(Op{
+		Name: "accounts", Effect: Read, Toolset: JobsSet, Idempotent: true,
+		Summary: lang.Text{EN: "my accounts and QOS, their limits, and my fair share in words", ZH: "我的账户与 QOS、其限制，以及公平份额说明"},
+		Help:    lang.Text{EN: "Use to choose account and qos, or to see why a limit holds a job.", ZH: "用于选择 account 与 qos，或查看作业受何限制。"},
+		Example: "accounts",
+	}, accounts)
+}
+
 func accounts(ctx context.Context, c *Call, in AccountsIn) (AccountsOut, error) {
 	out := AccountsOut{User: in.User, Accounts: []AccountOut{}, QOS: []slurm.QOS{}}
 	if out.User == "" || out.User == "me" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/view"
@@ -25,14 +26,33 @@ type AskOut struct {
 	begun bool
 }
 
-func ask(ctx context.Context, c *Call, in AskIn) (AskOut, error) {
+// Ask is the operation ask. It knows what can be asked about the operations, and
+// lets a model call some of them.
+func Ask(operations func() []Op) Op {
+	builtIn := sync.OnceValue(func() *knowledge.Answerer { return knowledge.New(knowledge.Options{Own: About(operations)}) })
+	return define(Op{
+		Name: "ask", Effect: Read, Toolset: KnowledgeSet, Core: true, Idempotent: true, Closed: true,
+		Summary: lang.Text{
+			EN: "a set-up question, answered from the rules and the skills with its source",
+			ZH: "依据规则与技能文档回答环境与启动问题，并给出来源",
+		},
+		Help: lang.Text{
+			EN: "Use for questions about Megatron-LM on Slurm: launching, layout, arguments, containers, logs, errors. It says when it does not know. It never acts.",
+			ZH: "用于 Megatron-LM 与 Slurm 的问题：启动、并行配置、参数、容器、日志、报错。不知道时会直说，从不执行操作。",
+		},
+		Example: `ask "how do I set MASTER_ADDR?"`,
+		Batch:   byLine(func(line []byte) []byte { return builtIn().Batch(context.Background(), line) }),
+	}, func(ctx context.Context, c *Call, in AskIn) (AskOut, error) { return ask(ctx, c, in, operations) })
+}
+
+func ask(ctx context.Context, c *Call, in AskIn, operations func() []Op) (AskOut, error) {
 	q := strings.TrimSpace(strings.Join(append(in.Question, in.Q), " "))
 	if q == "" {
 		return AskOut{}, badInput("question", `for example: megatron-ops ask "what should CUDA_DEVICE_MAX_CONNECTIONS be on H100 with TP 4?"`, "there is no question")
 	}
 	// The answer comes in the language of the question, whatever the surface's; a
 	// message pasted without a word has none, and gets the surface's.
-	asked := knowledge.Question{Text: q, History: in.Thread, User: c.Who.ID, Usual: c.Lang, Tools: modelTools(c)}
+	asked := knowledge.Question{Text: q, History: in.Thread, User: c.Who.ID, Usual: c.Lang, Tools: modelTools(c, operations())}
 	shown, pieces := false, 0
 	switch {
 	case c.Stream != nil:

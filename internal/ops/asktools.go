@@ -3,6 +3,7 @@ package ops
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/megatron-ops/megatron-ops/knowledge"
 )
@@ -11,28 +12,25 @@ import (
 // they read, and what they return is short.
 var forModel = []string{"constants", "plan", "rules", "explain", "hostlist", "image", "status", "list", "queue", "nodes", "partitions"}
 
-// modelTools makes them tools for whoever asks: with that person's rights, and
-// never with more.
-var modelTools func(*Call) []knowledge.Tool
-
-func init() { //nolint:gochecknoinits // the table refers to ask, and this to the table
-	modelTools = func(c *Call) []knowledge.Tool {
-		var list []knowledge.Tool
-		for _, name := range forModel {
-			op, ok := Lookup(name)
-			if !ok || op.Effect != Read || len(c.Clusters) == 0 && !op.Closed {
-				continue
-			}
-			schema, err := json.Marshal(op.InputSchema())
-			if err != nil {
-				continue
-			}
-			list = append(list, knowledge.Tool{Name: name, Description: op.Summary.EN, Schema: schema, Call: func(ctx context.Context, args json.RawMessage) (string, error) {
-				return callForModel(ctx, c, op, args)
-			}})
+// modelTools makes those of all tools for whoever asks: with that person's
+// rights, and never with more.
+func modelTools(c *Call, all []Op) []knowledge.Tool {
+	var list []knowledge.Tool
+	for _, name := range forModel {
+		i := slices.IndexFunc(all, func(o Op) bool { return o.Name == name })
+		if i < 0 || all[i].Effect != Read || len(c.Clusters) == 0 && !all[i].Closed {
+			continue
 		}
-		return list
+		op := all[i]
+		schema, err := json.Marshal(op.InputSchema())
+		if err != nil {
+			continue
+		}
+		list = append(list, knowledge.Tool{Name: name, Description: op.Summary.EN, Schema: schema, Call: func(ctx context.Context, args json.RawMessage) (string, error) {
+			return callForModel(ctx, c, op, args)
+		}})
 	}
+	return list
 }
 
 // callForModel carries a tool call out.

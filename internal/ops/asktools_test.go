@@ -12,8 +12,8 @@ import (
 func TestAModelReadsWithTheAskersRightsAndChangesNothing(t *testing.T) {
 	c := newCall(t, &site{jobs: map[slurm.JobID]slurm.Job{"4711": {ID: "4711", Name: "gpt", User: "alice", State: "RUNNING"}}})
 	tools := map[string]func(args string) (string, error){}
-	for _, tool := range modelTools(c) {
-		op, ok := Lookup(tool.Name)
+	for _, tool := range modelTools(c, operations()) {
+		op, ok := lookup(tool.Name)
 		require.True(t, ok)
 		require.Equal(t, Read, op.Effect, tool.Name)
 		require.True(t, json.Valid(tool.Schema), tool.Name)

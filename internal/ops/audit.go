@@ -25,6 +25,19 @@ type AuditOut struct {
 // Found reports that the trail was tampered with.
 func (o AuditOut) Found() bool { return o.Broken != 0 }
 
+// AuditTrail is the operation audit.
+func AuditTrail() Op {
+	return define(Op{
+		Name: "audit", Effect: Read, Toolset: AdminSet, Idempotent: true,
+		Summary: lang.Text{EN: "who changed what, from where, with what result", ZH: "谁在何处做了什么改动，结果如何"},
+		Help: lang.Text{
+			EN: "Use to see who submitted or cancelled. It also tells when the trail itself was changed.",
+			ZH: "查看是谁提交或取消了作业。审计记录被改动时也会指出。",
+		},
+		Example: "audit --limit 20",
+	}, auditTrail)
+}
+
 func auditTrail(ctx context.Context, c *Call, in AuditIn) (AuditOut, error) {
 	if in.Limit < 1 {
 		return AuditOut{}, badInput("limit", "a number of 1 or more", "%d is less than 1", in.Limit)

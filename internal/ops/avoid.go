@@ -50,6 +50,16 @@ const avoidHours = 24
 
 func avoidKey(cluster, owner, node string) string { return cluster + "/" + owner + "/" + node }
 
+// Avoid is the operation avoid.
+func Avoid() Op {
+	return define(Op{
+		Name: "avoid", Effect: Write, Toolset: NodesSet, Idempotent: true,
+		Summary: lang.Text{EN: "nodes that retries of my jobs leave out for a time, or spares", ZH: "重试时在一段时间内排除的节点，或备用节点"},
+		Help:    lang.Text{EN: "Nodes that a diagnosis blames come on the list by themselves; nodes --avoided shows it.", ZH: "诊断判定有问题的节点会自动加入；用 nodes --avoided 查看。"},
+		Example: "avoid gpu07 --hours 48",
+	}, avoid)
+}
+
 func avoid(ctx context.Context, c *Call, in AvoidIn) (AvoidOut, error) {
 	out := AvoidOut{Nodes: []Avoided{}}
 	names, err := hostlist.Expand(in.Nodes)

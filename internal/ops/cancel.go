@@ -44,6 +44,22 @@ type CancelledJob struct {
 	Error     string      `json:"error,omitempty"`
 }
 
+// Cancel is the operation cancel.
+func Cancel() Op {
+	return define(Op{
+		Name: "cancel", Effect: Destructive, Toolset: JobsSet, Core: true, Idempotent: true,
+		Summary: lang.Text{
+			EN: "end a job, or one task of an array",
+			ZH: "结束作业，或数组中的一个任务",
+		},
+		Help: lang.Text{
+			EN: "Use only when its owner wants it ended: what was computed since the last checkpoint is lost. Only owners and operators may.",
+			ZH: "仅在作业所有者希望结束时使用：最后一个检查点之后的计算会丢失。只有所有者和管理员可以执行。",
+		},
+		Example: "cancel 4711 --yes",
+	}, cancel)
+}
+
 func cancel(ctx context.Context, c *Call, in CancelIn) (CancelOut, error) {
 	switch {
 	case in.Mine && in.Job != "":

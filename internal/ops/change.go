@@ -73,12 +73,48 @@ func (c *Call) mayChange(j slurm.Job) error {
 	}
 }
 
+// Hold is the operation hold.
+func Hold() Op {
+	return define(Op{
+		Name: "hold", Effect: Write, Toolset: JobsSet, Idempotent: true,
+		Summary: lang.Text{EN: "keep a waiting job, or the rest of an array, from starting", ZH: "暂停排队中的作业或数组的剩余任务"},
+		Help: lang.Text{
+			EN: "Use to pause a train of jobs while a script is mended: it keeps its age. release lets it go on.",
+			ZH: "修改脚本期间暂停作业序列：保留排队时长。用 release 继续。",
+		},
+		Example: "hold 4711",
+	}, hold)
+}
+
 func hold(ctx context.Context, c *Call, in JobIn) (ChangeOut, error) {
 	return c.change(ctx, in, lang.Text{EN: "held; it keeps its age in the queue", ZH: "已暂停，保留排队时长"}, func(ch changer) error { return ch.Hold(ctx, in.Job) })
 }
 
+// Release is the operation release.
+func Release() Op {
+	return define(Op{
+		Name: "release", Effect: Write, Toolset: JobsSet, Idempotent: true,
+		Summary: lang.Text{EN: "let a held job start again", ZH: "释放被暂停的作业"},
+		Help:    lang.Text{EN: "Use after hold.", ZH: "在 hold 之后使用。"},
+		Example: "release 4711",
+	}, release)
+}
+
 func release(ctx context.Context, c *Call, in JobIn) (ChangeOut, error) {
 	return c.change(ctx, in, lang.Text{EN: "released", ZH: "已释放"}, func(ch changer) error { return ch.Release(ctx, in.Job) })
+}
+
+// Requeue is the operation requeue.
+func Requeue() Op {
+	return define(Op{
+		Name: "requeue", Effect: Destructive, Toolset: JobsSet,
+		Summary: lang.Text{EN: "end a job's run and put it back into the queue", ZH: "结束作业的本次运行并重新排队"},
+		Help: lang.Text{
+			EN: "Use when the same job should start over from its last checkpoint. What was computed since is lost.",
+			ZH: "希望同一作业从最后一个检查点重新开始时使用。之后的计算会丢失。",
+		},
+		Example: "requeue 4711",
+	}, requeue)
 }
 
 func requeue(ctx context.Context, c *Call, in JobIn) (ChangeOut, error) {
@@ -93,6 +129,19 @@ type UpdateIn struct {
 	Time      string `json:"time,omitempty" help:"another time limit; a running job's can only be shortened" zh:"改变时间上限；运行中的作业只能缩短"`
 	QOS       string `json:"qos,omitempty" name:"qos" help:"another QOS" zh:"改变 QOS"`
 	Exclude   string `json:"exclude,omitempty" help:"nodes to avoid, while it waits" zh:"要避开的节点（排队中）"`
+}
+
+// Update is the operation update.
+func Update() Op {
+	return define(Op{
+		Name: "update", Effect: Write, Toolset: JobsSet, Idempotent: true,
+		Summary: lang.Text{EN: "change a waiting job's nodes, partition, time limit, QOS or excluded nodes", ZH: "修改排队作业的节点数、分区、时限、QOS 或排除节点"},
+		Help: lang.Text{
+			EN: "Use to get a waiting job in sooner without losing its age. A running job's nodes cannot change.",
+			ZH: "在不丢失排队时长的情况下让作业更早开始。运行中的作业不能改变节点。",
+		},
+		Example: "update 4711 --time 2:00:00",
+	}, update)
 }
 
 func update(ctx context.Context, c *Call, in UpdateIn) (ChangeOut, error) {
@@ -134,6 +183,16 @@ type HostlistOut struct {
 	Count    int      `json:"count"`
 	Hostfile string   `json:"hostfile,omitempty"` // as MPI and DeepSpeed read it
 	compress bool
+}
+
+// Hostlist is the operation hostlist.
+func Hostlist() Op {
+	return define(Op{
+		Name: "hostlist", Effect: Read, Toolset: NodesSet, Idempotent: true, Closed: true,
+		Summary: lang.Text{EN: "expand node-[42,49-51] to names, or compress names", ZH: "展开 node-[42,49-51] 形式的节点列表，或压缩节点名"},
+		Help:    lang.Text{EN: "Use instead of scontrol show hostnames, also without Slurm.", ZH: "可代替 scontrol show hostnames，没有 Slurm 也能用。"},
+		Example: "hostlist 'node-[42,49-51]'",
+	}, expandHosts)
 }
 
 func expandHosts(_ context.Context, _ *Call, in HostlistIn) (HostlistOut, error) {

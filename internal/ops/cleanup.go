@@ -71,6 +71,16 @@ fi
 exit 0
 `
 
+// Cleanup is the operation cleanup.
+func Cleanup() Op {
+	return define(Op{
+		Name: "cleanup", Effect: Destructive, Toolset: NodesSet, Idempotent: true,
+		Summary: lang.Text{EN: "end processes that my ended jobs left on nodes; shown first", ZH: "清理我已结束作业在节点上遗留的进程；先列出再执行"},
+		Help:    lang.Text{EN: "Use when a GPU is busy with no job on it. Running jobs are spared.", ZH: "GPU 上没有作业却被占用时使用。运行中的作业不受影响。"},
+		Example: "cleanup gpu[07,09]",
+	}, cleanup)
+}
+
 func cleanup(ctx context.Context, c *Call, in CleanupIn) (CleanupOut, error) {
 	out := CleanupOut{Processes: []Leftover{}}
 	names, err := hostlist.Expand(in.Nodes)

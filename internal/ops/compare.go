@@ -28,6 +28,19 @@ type CompareOut struct {
 	Script string `json:"script,omitempty"`
 }
 
+// Compare is the operation compare.
+func Compare() Op {
+	return define(Op{
+		Name: "compare", Effect: Read, Toolset: LogsSet, Idempotent: true,
+		Summary: lang.Text{EN: "a failed run beside the last good one: specification, nodes, environment, new log lines", ZH: "把失败的训练与最近一次正常的训练对比：规格、节点、环境、新出现的日志"},
+		Help: lang.Text{
+			EN: "Use when diagnose alone does not explain it: what is different from the run that worked?",
+			ZH: "diagnose 还不足以解释时使用：与之前成功的那次有什么不同？",
+		},
+		Example: "compare 4711",
+	}, compare)
+}
+
 func compare(ctx context.Context, c *Call, in CompareIn) (CompareOut, error) {
 	out := CompareOut{Failed: in.Failed, Good: in.Good, Changes: []job.Change{}}
 	cl, err := c.cluster(in.Cluster)

@@ -46,6 +46,23 @@ func (o DiagnoseOut) View(l lang.Lang) view.Doc {
 	return d
 }
 
+// Diagnose is the operation diagnose.
+func Diagnose() Op {
+	return define(Op{
+		Name: "diagnose", Effect: Read, Toolset: LogsSet, Core: true, Idempotent: true,
+		Summary: lang.Text{
+			EN: "what broke first, on which rank and node, why, and what to do",
+			ZH: "最先出错的是什么、在哪个 rank 和节点、原因以及处理办法",
+		},
+		Help: lang.Text{
+			EN: "Use when a job failed or hangs. It takes a job id, or a file or folder of logs, reads every rank's log, and tells the first cause from its consequences. It says so when nothing failed.",
+			ZH: "作业失败或卡住时使用。接受作业号、日志文件或目录，读取每个 rank 的日志，区分最初原因与连锁反应。没有失败时也会如实说明。",
+		},
+		Example: "diagnose 4711",
+		Batch:   byLine(func(line []byte) []byte { return diagnose.Batch(context.Background(), line) }),
+	}, diagnoseOp)
+}
+
 func diagnoseOp(ctx context.Context, c *Call, in DiagnoseIn) (DiagnoseOut, error) {
 	if in.Target == "" {
 		return DiagnoseOut{}, badInput("job", "a job id, or the path of a log file or folder", "there is nothing to diagnose")

@@ -27,6 +27,19 @@ type DiffOut struct {
 	Script  string       `json:"script"` // changed lines of the script, - and + before them
 }
 
+// Diff is the operation diff.
+func Diff() Op {
+	return define(Op{
+		Name: "diff", Effect: Read, Toolset: JobsSet, Idempotent: true,
+		Summary: lang.Text{EN: "what changed between two submissions of a run", ZH: "同一训练两次提交之间的变化"},
+		Help: lang.Text{
+			EN: "Use first after a failure: what is different from the run that worked? It compares specification and script.",
+			ZH: "失败后先看这里：与之前成功的那次相比改了什么？比较规格与脚本。",
+		},
+		Example: "diff 4711 4698",
+	}, diff)
+}
+
 func diff(ctx context.Context, c *Call, in DiffIn) (DiffOut, error) {
 	out := DiffOut{Changes: []job.Change{}}
 	cl, err := c.cluster(in.Cluster)

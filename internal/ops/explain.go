@@ -39,6 +39,19 @@ var explainers = []func(c *Call, word string) (ExplainOut, bool){
 	explainRule, explainFlag, explainOption, explainVariable, explainJobState, explainReason, explainNodeState, explainClass, explainLint, explainField,
 }
 
+// Explain is the operation explain.
+func Explain() Op {
+	return define(Op{
+		Name: "explain", Effect: Read, Toolset: KnowledgeSet, Idempotent: true, Closed: true,
+		Summary: lang.Text{EN: "what a rule, flag, state, pending reason, failure class or field means", ZH: "解释规则、参数、状态、等待原因、故障类别或规格字段"},
+		Help: lang.Text{
+			EN: "Use for one word. For a question in words use ask.",
+			ZH: "用于查一个词。完整的问题请用 ask。",
+		},
+		Example: "explain --tensor-model-parallel-size",
+	}, explain)
+}
+
 func explain(ctx context.Context, c *Call, in ExplainIn) (ExplainOut, error) {
 	word := strings.TrimSpace(strings.Join(append(in.Words, in.Word), " "))
 	if word == "" {

@@ -57,6 +57,16 @@ type HistoryJob struct {
 	GPUHours float64 `json:"gpu_hours"`
 }
 
+// History is the operation history.
+func History() Op {
+	return define(Op{
+		Name: "history", Effect: Read, Toolset: JobsSet, Idempotent: true,
+		Summary: lang.Text{EN: "jobs that ended, with GPU hours, by state and user", ZH: "已结束的作业与 GPU 小时，按状态和用户汇总"},
+		Help:    lang.Text{EN: "Use for what was run and what it cost. What runs now: list.", ZH: "查看运行过什么、用了多少。当前作业用 list。"},
+		Example: "history --days 30 --partition prod",
+	}, history)
+}
+
 func history(ctx context.Context, c *Call, in HistoryIn) (HistoryOut, error) {
 	out := HistoryOut{States: []HistoryState{}, Users: []HistoryUser{}, Jobs: []HistoryJob{}}
 	switch {

@@ -25,6 +25,19 @@ type ImportOut struct {
 	notes []string
 }
 
+// Import is the operation import.
+func Import() Op {
+	return define(Op{
+		Name: "import", Effect: Read, Toolset: PlanSet, Idempotent: true, Closed: true,
+		Summary: lang.Text{EN: "turn an existing sbatch script or CI recipe into a job specification", ZH: "把现有 sbatch 脚本或 CI recipe 转成作业规格"},
+		Help: lang.Text{
+			EN: "Use to port a script. It notes what the specification could not carry.",
+			ZH: "用于迁移已有脚本。规格无法表达的内容会逐条说明。",
+		},
+		Example: "import run.sbatch > job.yaml",
+	}, importing)
+}
+
 func importing(_ context.Context, c *Call, in ImportIn) (ImportOut, error) {
 	out := ImportOut{Specs: []string{}, Notes: []job.Note{}}
 	name, text := "script", []byte(in.Text)
@@ -112,6 +125,16 @@ func (o ImageOut) Verbatim() string { return o.script }
 type ImageStep struct {
 	Does    string `json:"does"`
 	Command string `json:"command"`
+}
+
+// Image is the operation image.
+func Image() Op {
+	return define(Op{
+		Name: "image", Effect: Read, Toolset: KnowledgeSet, Idempotent: true, Closed: true,
+		Summary: lang.Text{EN: "the commands that build, pull and enter Megatron's container image", ZH: "构建、拉取并进入 Megatron 容器镜像的命令"},
+		Help:    lang.Text{EN: "Use for container set-up with Docker, pyxis/enroot or Singularity. It runs nothing.", ZH: "用于 Docker、pyxis/enroot、Singularity 的容器准备。不执行任何命令。"},
+		Example: "image lts",
+	}, image)
 }
 
 func image(ctx context.Context, c *Call, in ImageIn) (ImageOut, error) {

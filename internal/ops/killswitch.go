@@ -44,6 +44,16 @@ type killSwitch struct {
 	job               slurm.JobID
 }
 
+// KillSwitch is the operation killswitch.
+func KillSwitch() Op {
+	return define(Op{
+		Name: "killswitch", Effect: Write, Toolset: JobsSet, Idempotent: true,
+		Summary: lang.Text{EN: "make running jobs save and end by their kill switch, or remove it", ZH: "通过 kill switch 让作业保存并结束，或移除该开关"},
+		Help:    lang.Text{EN: "Use to stop a train of jobs with a checkpoint. Off before the next start.", ZH: "用于保存检查点后停止一串作业。下次启动前要关闭。"},
+		Example: "killswitch on 4711",
+	}, killswitch)
+}
+
 func killswitch(ctx context.Context, c *Call, in KillSwitchIn) (KillSwitchOut, error) {
 	out, err := throwSwitch(ctx, c, in)
 	if err == nil && out.Changed && out.Owner != "" && out.Owner != c.Who.User {

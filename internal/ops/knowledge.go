@@ -33,6 +33,19 @@ type KnowledgeOut struct {
 	Noted string           `json:"noted,omitempty"`
 }
 
+// Knowledge is the operation knowledge.
+func Knowledge() Op {
+	return define(Op{
+		Name: "knowledge", Effect: Read, Toolset: AdminSet, Idempotent: true,
+		Summary: lang.Text{EN: "questions that were answered badly or not at all; or note that an answer was good or wrong", ZH: "列出答错或答不上的问题；或评价一个回答是对是错"},
+		Help: lang.Text{
+			EN: "Use gaps to see what the site's pages should add. It counts the thumbs of chat, wrong, and questions below confidence.",
+			ZH: "用 gaps 查看站点文档该补充什么：包括聊天中的评价、wrong，以及没有把握的问题。",
+		},
+		Example: "knowledge gaps",
+	}, knowledgeOp)
+}
+
 func knowledgeOp(ctx context.Context, c *Call, in KnowledgeIn) (KnowledgeOut, error) {
 	out := KnowledgeOut{Gaps: []store.Feedback{}}
 	q := strings.TrimSpace(strings.Join(append(in.Question, in.Q), " "))

@@ -39,6 +39,20 @@ func (o LintOut) Found() bool {
 	return false
 }
 
+// Lint is the operation lint.
+func Lint() Op {
+	return define(Op{
+		Name: "lint", Effect: Read, Toolset: PlanSet, Idempotent: true, Closed: true,
+		Summary: lang.Text{EN: "the faults of an existing sbatch or launch script, with line and fix", ZH: "检查现有的 sbatch 或启动脚本：问题所在行与修复办法"},
+		Help: lang.Text{
+			EN: "Use for a script that somebody already has. It reads the script as bash would and stays silent where the script does not show the facts. For a job specification use plan.",
+			ZH: "用于检查已有脚本。它按 bash 的方式读取脚本，脚本中看不出的事实不会乱报。检查作业规格请用 plan。",
+		},
+		Example: "lint run.sbatch",
+		Batch:   byLine(lint.Batch),
+	}, lintOp)
+}
+
 func lintOp(_ context.Context, c *Call, in LintIn) (LintOut, error) {
 	name, text := "script", []byte(in.Script)
 	if in.File != "" {

@@ -58,6 +58,19 @@ func lossCurve(run metrics.Run) []metrics.Point {
 	return curve
 }
 
+// Metrics is the operation metrics.
+func Metrics() Op {
+	return define(Op{
+		Name: "metrics", Effect: Read, Toolset: LogsSet, Idempotent: true,
+		Summary: lang.Text{EN: "a run's loss, iteration time, TFLOP/s, MFU and time left, with the curve; several are compared", ZH: "训练的损失、迭代时间、TFLOP/s、MFU、剩余时间与曲线；可比较多个作业"},
+		Help: lang.Text{
+			EN: "Use to see how training goes and whether the time limit will suffice. It reads Megatron's iteration lines and TensorBoard event files.",
+			ZH: "查看训练进展以及时间上限是否够用。读取 Megatron 的迭代日志与 TensorBoard 事件文件。",
+		},
+		Example: "metrics 4711",
+	}, metricsOp)
+}
+
 func metricsOp(ctx context.Context, c *Call, in MetricsIn) (MetricsOut, error) {
 	out := MetricsOut{Runs: []metrics.Summary{}, Findings: []string{}}
 	for _, name := range in.Runs {

@@ -72,6 +72,19 @@ const nodeCheckShell = `file=$(mktemp --suffix=.py) && printf %s "$2" >"$file" |
 rm -f "$file"
 exit "$code"`
 
+// NodeCheck is the operation nodecheck.
+func NodeCheck() Op {
+	return define(Op{
+		Name: "nodecheck", Effect: Write, Toolset: NodesSet,
+		Summary: lang.Text{EN: "test nodes and the links between them; finds the odd ones out", ZH: "检测节点及其互联，找出异常节点"},
+		Help: lang.Text{
+			EN: "Use when a node is in doubt. A short job tests CUDA, memory, NCCL and connections against peers, reads ECC and Xid lines, and says what it could not test. Free nodes only.",
+			ZH: "怀疑节点有问题时使用。短作业检测 CUDA、显存、NCCL 与连通性并互相比较，读取 ECC 与 Xid，并说明未能测试的项目。只能用空闲节点。",
+		},
+		Example: "nodecheck gpu[01-04]",
+	}, nodecheck)
+}
+
 func nodecheck(ctx context.Context, c *Call, in NodeCheckIn) (NodeCheckOut, error) {
 	out := NodeCheckOut{Nodes: []CheckedNode{}, Odd: []string{}, Untested: []Untested{}}
 	names, err := hostlist.Expand(in.Nodes)

@@ -65,6 +65,19 @@ type NodeOut struct {
 // fewNodes are listed one by one without being asked for.
 const fewNodes = 16
 
+// Nodes is the operation nodes.
+func Nodes() Op {
+	return define(Op{
+		Name: "nodes", Effect: Read, Toolset: NodesSet, Core: true, Idempotent: true,
+		Summary: lang.Text{EN: "what is free by partition, and nodes with their states and drain reasons", ZH: "各分区的空闲情况，以及节点状态与下线原因"},
+		Help: lang.Text{
+			EN: "Use for: what is free, which partition, which nodes are drained and why.",
+			ZH: "用于查看哪里有空闲、选哪个分区、哪些节点下线及原因。",
+		},
+		Example: "nodes --drained",
+	}, nodes)
+}
+
 func nodes(ctx context.Context, c *Call, in NodesIn) (NodesOut, error) {
 	cl, err := c.cluster(in.Cluster)
 	if err != nil {
@@ -224,6 +237,19 @@ func (in *RunIn) AfterDashes(words []string) { in.Argv = words }
 type RunOut struct {
 	JobID slurm.JobID        `json:"job_id"`
 	Nodes []slurm.NodeOutput `json:"nodes"`
+}
+
+// RunCommand is the operation run.
+func RunCommand() Op {
+	return define(Op{
+		Name: "run", Effect: Destructive, Toolset: NodesSet,
+		Summary: lang.Text{EN: "run a command on every node of a running job, beside what runs there", ZH: "在运行中作业的每个节点上执行命令，不影响作业本身"},
+		Help: lang.Text{
+			EN: "Use for nvidia-smi, py-spy dump or df on the nodes of a job. It takes no GPU unless told to, and never waits for the job's own steps.",
+			ZH: "在作业节点上执行 nvidia-smi、py-spy dump、df 等。除非指定，否则不占用 GPU，也不会等待作业自身的步骤。",
+		},
+		Example: "run 4711 -- nvidia-smi",
+	}, runOn)
 }
 
 func runOn(ctx context.Context, c *Call, in RunIn) (RunOut, error) {

@@ -117,16 +117,6 @@ func define[In, Out any](o Op, run func(context.Context, *Call, In) (Out, error)
 	return o
 }
 
-// Lookup returns the operation of that name.
-func Lookup(name string) (Op, bool) {
-	for _, o := range Table() {
-		if o.Name == name {
-			return o, true
-		}
-	}
-	return Op{}, false
-}
-
 // A Finder is an output that may have found something wrong; the shell then
 // exits with 3.
 type Finder interface{ Found() bool }

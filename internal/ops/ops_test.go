@@ -94,7 +94,7 @@ func newCall(t *testing.T, s *site) *Call {
 
 func do(t *testing.T, c *Call, name string, words ...string) (any, error) {
 	t.Helper()
-	op, ok := Lookup(name)
+	op, ok := lookup(name)
 	require.True(t, ok, name)
 	in := op.NewIn()
 	if err := op.Words(in, words); err != nil {
@@ -111,7 +111,7 @@ var goodJob = []string{
 }
 
 func TestEveryOperationSpeaksBothLanguagesAndShowsItself(t *testing.T) {
-	for _, op := range Table() {
+	for _, op := range operations() {
 		require.NotEmpty(t, op.Summary.EN, op.Name)
 		require.NotEmpty(t, op.Summary.ZH, op.Name)
 		require.NotEmpty(t, op.Help.EN, op.Name)

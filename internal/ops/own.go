@@ -1,13 +1,11 @@
 package ops
 
 import (
-	"context"
 	"embed"
 	"strings"
 	"sync"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/knowledge"
 	"github.com/megatron-ops/megatron-ops/knowledge/cards"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
@@ -17,17 +15,15 @@ import (
 //go:embed own.md
 var ownPage embed.FS
 
-// Own is what can be asked about this program: its set-up, its operations, the
+// About is what can be asked about this program: its set-up, its operations, the
 // failure classes, the rules and the fields of a specification, one card each.
-var Own func() []cards.Card
-
-func init() { //nolint:gochecknoinits // the table refers to ask, and this to the table
-	Own = sync.OnceValue(func() []cards.Card {
+func About(operations func() []Op) func() []cards.Card {
+	return sync.OnceValue(func() []cards.Card {
 		list, err := cards.Load(ownPage)
 		if err != nil {
 			panic("ops: own.md: " + err.Error()) // a test reads it
 		}
-		for _, o := range table {
+		for _, o := range operations() {
 			list = append(list, card(lang.Text{EN: "operation", ZH: "操作"}, o.Name, "operations.md",
 				lang.Text{EN: o.Summary.EN + ". " + o.Help.EN + " Example: `megatron-ops " + o.Example + "`", ZH: o.Summary.ZH + "。" + o.Help.ZH + " 例:`megatron-ops " + o.Example + "`"},
 				"what does megatron-ops "+o.Name+" do", "megatron-ops "+o.Name+" 怎么用"))
@@ -60,8 +56,3 @@ func card(kind lang.Text, name, page string, says lang.Text, asks ...string) car
 		Text: lang.Text{EN: head(lang.EN) + says.EN, ZH: head(lang.ZH) + says.ZH},
 	}
 }
-
-// builtIn answers the lines of a batch.
-var builtIn = sync.OnceValue(func() *knowledge.Answerer { return knowledge.New(knowledge.Options{Own: Own}) })
-
-func askBatch(line []byte) []byte { return builtIn().Batch(context.Background(), line) }

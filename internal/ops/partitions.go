@@ -38,6 +38,16 @@ type PartitionOut struct {
 	Limits *slurm.PartitionLimits `json:"limits"`
 }
 
+// Partitions is the operation partitions.
+func Partitions() Op {
+	return define(Op{
+		Name: "partitions", Effect: Read, Toolset: NodesSet, Idempotent: true,
+		Summary: lang.Text{EN: "partitions: limits, features, nodes allocated, idle, other, total", ZH: "分区：限制、特性，以及已分配、空闲、其他、总节点数"},
+		Help:    lang.Text{EN: "Use before choosing one. What is free: nodes.", ZH: "选择分区前查看。空闲情况用 nodes。"},
+		Example: "partitions dev",
+	}, partitions)
+}
+
 func partitions(ctx context.Context, c *Call, in PartitionsIn) (PartitionsOut, error) {
 	out := PartitionsOut{Partitions: []PartitionOut{}}
 	cl, err := c.cluster(in.Cluster)

@@ -56,7 +56,7 @@ func TestALinkSwappedInAfterTheCheckIsNotRead(t *testing.T) {
 					return nil
 				},
 			}
-			o, ok := Lookup(op.name)
+			o, ok := lookup(op.name)
 			require.True(t, ok)
 			out, err := o.Run(t.Context(), call, op.input(target))
 			raw, jerr := json.Marshal(out)

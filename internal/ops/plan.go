@@ -38,6 +38,23 @@ type PlanOut struct {
 // Found reports that submit would be stopped.
 func (o PlanOut) Found() bool { return rules.Blocking(o.Problems) }
 
+// Plan is the operation plan.
+func Plan() Op {
+	return define(Op{
+		Name: "plan", Effect: Read, Toolset: PlanSet, Core: true, Idempotent: true,
+		Summary: lang.Text{
+			EN: "judge a job by Megatron's own rules before it queues, with a fix for each problem",
+			ZH: "排队之前按 Megatron 自身的规则检查作业，并给出每个问题的修复办法",
+		},
+		Help: lang.Text{
+			EN: "Use before submit, and whenever a layout or a flag is in doubt. It tells every problem at once: what Megatron would refuse (ok false), what the documents warn of, what Megatron changes silently. It submits nothing.",
+			ZH: "提交之前使用，或在不确定并行配置、参数时使用。一次列出全部问题：Megatron 会拒绝的（ok 为 false）、文档提醒的、Megatron 会悄悄改动的。不会提交任何作业。",
+		},
+		Example: "plan -f job.yaml",
+		Batch:   rules.PlanBatch,
+	}, plan)
+}
+
 func plan(ctx context.Context, c *Call, in PlanIn) (PlanOut, error) {
 	name, text, err := c.given(in.SpecIn)
 	if err != nil {

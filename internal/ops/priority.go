@@ -51,6 +51,16 @@ var priorityParts = []struct {
 // fewAhead are the jobs ahead that are named.
 const fewAhead = 5
 
+// Priority is the operation priority.
+func Priority() Op {
+	return define(Op{
+		Name: "priority", Effect: Read, Toolset: JobsSet, Idempotent: true,
+		Summary: lang.Text{EN: "what a waiting job's priority is made of, and who is ahead", ZH: "排队作业的优先级构成，以及排在前面的作业"},
+		Help:    lang.Text{EN: "Use for: why is mine behind others?", ZH: "用于回答：为什么我的作业排在后面？"},
+		Example: "priority 4711",
+	}, priority)
+}
+
 func priority(ctx context.Context, c *Call, in JobIn) (PriorityOut, error) {
 	out := PriorityOut{JobID: in.Job, Parts: []PriorityPart{}, Line: []Waiting{}}
 	cl, j, err := c.job(ctx, in.Cluster, in.Job)

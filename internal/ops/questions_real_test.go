@@ -144,7 +144,7 @@ func TestWhatPeopleAskSlurm(t *testing.T) {
 			for _, w := range q.en {
 				require.Contains(t, says, w)
 			}
-			if o, _ := Lookup(q.op); o.Effect == Read {
+			if o, _ := lookup(q.op); o.Effect == Read {
 				c.Lang = lang.ZH
 				out, err = do(t, c, q.op, q.words...)
 				require.NoError(t, err)

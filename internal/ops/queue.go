@@ -52,6 +52,16 @@ type ReasonOut struct {
 	Do     string `json:"do,omitempty"`
 }
 
+// Queue is the operation queue.
+func Queue() Op {
+	return define(Op{
+		Name: "queue", Effect: Read, Toolset: JobsSet, Idempotent: true,
+		Summary: lang.Text{EN: "who waits: place in line, estimated start, and why, in words", ZH: "排队情况：排位、预计开始时间与原因说明"},
+		Help:    lang.Text{EN: "Use to see when jobs start. For one job's priority use priority.", ZH: "查看作业何时开始。单个作业的优先级用 priority。"},
+		Example: "queue --mine",
+	}, queue)
+}
+
 func queue(ctx context.Context, c *Call, in QueueIn) (QueueOut, error) {
 	cl, err := c.cluster(in.Cluster)
 	if err != nil {

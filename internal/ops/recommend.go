@@ -37,6 +37,19 @@ type RecommendOut struct {
 // Found reports that no layout fits.
 func (o RecommendOut) Found() bool { return len(o.Options) == 0 }
 
+// Recommend is the operation recommend.
+func Recommend() Op {
+	return define(Op{
+		Name: "recommend", Effect: Read, Toolset: PlanSet, Idempotent: true, Closed: true,
+		Summary: lang.Text{EN: "the best TP, PP, CP, EP, micro batch and recompute for a model on so many GPUs", ZH: "为模型与 GPU 数量推荐 TP、PP、CP、EP、微批与重计算"},
+		Help: lang.Text{
+			EN: "Use for: I have N GPUs of this kind and this model, what layout? It tries all layouts that Megatron's rules allow, estimates memory and cost, and says why the first is first. Give the model as Megatron's arguments.",
+			ZH: "用于回答：有 N 张某型号 GPU 和某个模型，该用什么并行配置？它尝试 Megatron 规则允许的全部配置，估算显存与代价，并说明理由。模型用 Megatron 参数给出。",
+		},
+		Example: "recommend --nodes 2 --gpu h100 --worktree /w -- --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 4096 --max-position-embeddings 4096 --global-batch-size 256 --swiglu",
+	}, recommend)
+}
+
 func recommend(_ context.Context, c *Call, in RecommendIn) (RecommendOut, error) {
 	s, err := c.model(in.SpecIn)
 	if err != nil {
@@ -151,6 +164,19 @@ type MemoryOut struct {
 
 // Found reports that it does not fit.
 func (o MemoryOut) Found() bool { return o.GPUGiB > 0 && o.TotalGiB > o.GPUGiB }
+
+// Memory is the operation memory.
+func Memory() Op {
+	return define(Op{
+		Name: "memory", Effect: Read, Toolset: PlanSet, Idempotent: true, Closed: true,
+		Summary: lang.Text{EN: "a job's estimated GPU memory, part by part", ZH: "估算作业的显存占用及各部分构成"},
+		Help: lang.Text{
+			EN: "Use to see whether a layout fits and what takes the memory. It is an estimate: fragmentation and NCCL's buffers come on top.",
+			ZH: "查看某个配置能否放下、显存被什么占用。这是估算：碎片与 NCCL 缓冲区另计。",
+		},
+		Example: "memory -f job.yaml",
+	}, memory)
+}
 
 func memory(_ context.Context, c *Call, in MemoryIn) (MemoryOut, error) {
 	s, err := c.model(in.SpecIn)

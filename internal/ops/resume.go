@@ -26,6 +26,16 @@ type ResumeOut struct {
 	Resumed bool         `json:"resumed"`
 }
 
+// Resume is the operation resume.
+func Resume() Op {
+	return define(Op{
+		Name: "resume", Effect: Write, Toolset: AdminSet, Idempotent: true,
+		Summary: lang.Text{EN: "give drained nodes back to the scheduler (operators)", ZH: "让已排空的节点恢复接收作业（管理员）"},
+		Help:    lang.Text{EN: "Use after what drained them is mended.", ZH: "排除下线原因之后使用。"},
+		Example: `resume --reason "Kill task failed"`,
+	}, resume)
+}
+
 func resume(ctx context.Context, c *Call, in ResumeIn) (ResumeOut, error) {
 	out := ResumeOut{Nodes: []slurm.Node{}}
 	if in.Nodes == "" && in.Reason == "" {

@@ -21,6 +21,19 @@ type RulesOut struct {
 	Rules []rules.Rule `json:"rules"`
 }
 
+// Rules is the operation rules.
+func Rules() Op {
+	return define(Op{
+		Name: "rules", Effect: Read, Toolset: KnowledgeSet, Idempotent: true, Closed: true,
+		Summary: lang.Text{EN: "the rules table: what a launch must satisfy, and where Megatron checks it", ZH: "规则表：启动必须满足的条件，以及 Megatron 的检查位置"},
+		Help: lang.Text{
+			EN: "Use to look a rule up by topic, flag or word. To judge a job use plan.",
+			ZH: "按主题、参数或关键词查规则。检查作业请用 plan。",
+		},
+		Example: "rules heads",
+	}, listRules)
+}
+
 func listRules(_ context.Context, _ *Call, in RulesIn) (RulesOut, error) {
 	out := RulesOut{Rules: []rules.Rule{}}
 	var topics []string

@@ -3,7 +3,6 @@ package ops
 import (
 	"cmp"
 	"fmt"
-	"reflect"
 	"strings"
 	"sync"
 
@@ -61,36 +60,9 @@ func Say(text string, l lang.Lang) string { return phrases().Say(text, l) }
 
 // phrases are made ready at the first Chinese error.
 var phrases = sync.OnceValue(func() *lang.Phrases {
-	return lang.NewPhrases(saidByOperations, saidByArguments, saidByDoors, saidByClusters, helpTexts())
+	return lang.NewPhrases(saidByOperations, saidByArguments, saidByDoors, saidByClusters)
 })
 
 var attemptPhrases = sync.OnceValue(func() *lang.Phrases { return lang.NewPhrases(attempts) })
 
 var clusterPhrases = sync.OnceValue(func() *lang.Phrases { return lang.NewPhrases(saidByClusters) })
-
-// helpTexts are the help texts of all arguments: the fix of a missing one is its
-// own.
-func helpTexts() (all []lang.Text) {
-	seen := map[reflect.Type]bool{}
-	var walk func(t reflect.Type)
-	walk = func(t reflect.Type) {
-		for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
-			t = t.Elem()
-		}
-		if t.Kind() != reflect.Struct || seen[t] {
-			return
-		}
-		seen[t] = true
-		for i := range t.NumField() {
-			tag := t.Field(i).Tag
-			if en, zh := tag.Get("help"), tag.Get("zh"); en != "" && zh != "" {
-				all = append(all, lang.Text{EN: en, ZH: zh})
-			}
-			walk(t.Field(i).Type)
-		}
-	}
-	for _, o := range Table() {
-		walk(o.in)
-	}
-	return all
-}

@@ -51,7 +51,7 @@ func TestWrongCallsAreAnsweredInChinese(t *testing.T) {
 			seen++
 		}
 	}
-	for _, o := range Table() {
+	for _, o := range operations() {
 		if o.Name == "ask" || o.Name == "wait" {
 			continue // one answers whatever is asked, the other waits for it
 		}

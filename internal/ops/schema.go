@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 // A Schema is the part of JSON Schema 2020-12 that the table needs. Properties
@@ -229,7 +231,7 @@ func describeStruct(t reflect.Type, d Direction, seen map[reflect.Type]bool) *Sc
 	defer delete(seen, t)
 	for _, f := range fieldsOf(t) {
 		p := describe(f.typ, d, seen)
-		p.Description = f.help
+		p.Description = f.help.EN
 		target := p
 		if p.Type == "array" && p.Items.Type == "string" {
 			target = p.Items
@@ -276,7 +278,7 @@ type field struct {
 	name     string
 	index    []int
 	typ      reflect.Type
-	help     string
+	help     lang.Text
 	enum     []string
 	def      string
 	required bool
@@ -310,7 +312,7 @@ func fieldsOf(t reflect.Type) []field {
 		_, optional := sf.Tag.Lookup("optional")
 		_, required := sf.Tag.Lookup("required")
 		f := field{
-			name: name, index: []int{i}, typ: sf.Type, help: sf.Tag.Get("help"), def: sf.Tag.Get("default"),
+			name: name, index: []int{i}, typ: sf.Type, help: lang.Text{EN: sf.Tag.Get("help"), ZH: sf.Tag.Get("zh")}, def: sf.Tag.Get("default"),
 			required: required || isArg && !optional,
 			omit:     strings.Contains(opts, "omitempty") || strings.Contains(opts, "omitzero"),
 		}

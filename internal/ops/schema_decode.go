@@ -2,6 +2,7 @@ package ops
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/near"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
@@ -246,8 +248,9 @@ func (d *decoder) structure(path string, in any, v reflect.Value) {
 		d.value(join(path, m.key), m.value, target)
 		if len(d.errs) == before {
 			d.check(join(path, m.key), f, target)
-		} else if e := d.errs[before]; e.Field == join(path, m.key) && f.help != "" && !strings.Contains(e.Fix, f.help) {
-			e.Fix += " (" + f.help + ")"
+		} else if e := d.errs[before]; e.Field == join(path, m.key) && f.help.EN != "" && !strings.Contains(e.Fix, f.help.EN) {
+			e.zh.fix = cmp.Or(e.zh.fix, Say(e.Fix, lang.ZH)) + "（" + f.help.In(lang.ZH) + "）"
+			e.Fix += " (" + f.help.EN + ")"
 		}
 	}
 	for _, f := range fs.unasked {
@@ -255,7 +258,8 @@ func (d *decoder) structure(path string, in any, v reflect.Value) {
 			continue
 		}
 		if f.required {
-			d.bad(join(path, f.name), "give "+f.name+hint(f), "is missing")
+			d.bad(join(path, f.name), "give "+f.name+hint(f, lang.EN), "is missing")
+			d.errs[len(d.errs)-1].zh.fix = "请给出 " + f.name + hint(f, lang.ZH)
 			continue
 		}
 		setDefault(v.FieldByIndex(f.index), f.def)
@@ -281,11 +285,11 @@ func (d *decoder) check(path string, f *field, v reflect.Value) {
 	one(path, v)
 }
 
-func hint(f *field) string {
-	if f.help == "" {
+func hint(f *field, l lang.Lang) string {
+	if f.help.EN == "" {
 		return ""
 	}
-	return ": " + f.help
+	return lang.Text{EN: ": ", ZH: "："}.In(l) + f.help.In(l)
 }
 
 // setDefault fills a field from its tag, as the shell's flags do.

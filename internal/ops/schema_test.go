@@ -139,7 +139,7 @@ func FuzzDecodeAgreesWithJSON(f *testing.F) {
 }
 
 func TestEveryOperationHasSchemas(t *testing.T) {
-	for _, o := range Table() {
+	for _, o := range operations() {
 		for _, s := range []*Schema{o.InputSchema(), o.OutputSchema()} {
 			raw, err := s.MarshalJSON()
 			require.NoError(t, err, o.Name)

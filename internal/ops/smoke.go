@@ -46,6 +46,16 @@ type SmokeRung struct {
 // Found reports that a rung failed.
 func (o SmokeOut) Found() bool { return o.Failed != "" }
 
+// Smoke is the operation smoke.
+func Smoke() Op {
+	return define(Op{
+		Name: "smoke", Effect: Write, Toolset: JobsSet,
+		Summary: lang.Text{EN: "try a job in small: 1 GPU, 1 node, 2 nodes; names the first that fails", ZH: "小规模试跑：单卡、单节点、两节点；指出最先失败的一级"},
+		Help:    lang.Text{EN: "Use before a large job, or when one fails and it is not clear why. Few layers, 10 iterations, 10 minutes; same image, mounts and data; saves nothing.", ZH: "大作业之前，或失败原因不明时使用。少量层、10 次迭代、10 分钟上限；镜像、挂载与数据不变；不保存检查点。"},
+		Example: "smoke -f job.yaml",
+	}, smoke)
+}
+
 func smoke(ctx context.Context, c *Call, in SmokeIn) (SmokeOut, error) {
 	s, err := c.spec(in.SpecIn)
 	if err != nil {

@@ -39,7 +39,7 @@ func TestALadderIsSmallAndPlansWell(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			words := []string{"--name", "gpt", "--nodes", "16", "--gpus-per-node", "8", "--gpu", "h100", "--time", "1-0", "--worktree", "/lustre/m", "--chain", "3", "--kill-switch", "/lustre/STOP", "--cpus-per-task", "96", "--"}
-			op, _ := Lookup("smoke")
+			op, _ := lookup("smoke")
 			in := op.NewIn().(*SmokeIn)
 			require.NoError(t, op.Words(in, append(append(words, base...), layout...)))
 			s, err := c.spec(in.SpecIn)

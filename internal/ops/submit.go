@@ -46,6 +46,22 @@ type SubmitOut struct {
 // Found reports that errors stopped the submission.
 func (o SubmitOut) Found() bool { return o.JobID == nil && rules.Blocking(o.Problems) }
 
+// Submit is the operation submit.
+func Submit() Op {
+	return define(Op{
+		Name: "submit", Effect: Write, Toolset: JobsSet, Core: true,
+		Summary: lang.Text{
+			EN: "plan, render and submit a job, exactly once",
+			ZH: "检查、渲染并提交作业，且只提交一次",
+		},
+		Help: lang.Text{
+			EN: "Use to start a run. Errors of the plan stop it. Give an idempotency key and a retry answers with the first job instead of starting a second. dry_run shows the script and submits nothing.",
+			ZH: "用于启动训练。检查出的错误会阻止提交。给出幂等键后，重试会返回第一次的作业而不会再提交一次。dry_run 只显示脚本，不提交。",
+		},
+		Example: "submit -f job.yaml --yes",
+	}, submit)
+}
+
 func submit(ctx context.Context, c *Call, in SubmitIn) (SubmitOut, error) {
 	s, err := c.spec(in.SpecIn)
 	if err != nil {

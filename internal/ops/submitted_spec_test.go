@@ -78,7 +78,7 @@ func TestAPatchMakesWhatTheRemedyMade(t *testing.T) {
 		words, err := megatron.SplitWords(patch.command())
 		require.NoError(t, err, name)
 		in := &SubmitIn{}
-		op, _ := Lookup("submit")
+		op, _ := lookup("submit")
 		require.NoError(t, op.Words(in, words[1:]), "%s: %v", name, words)
 		got, err := c.Resolve(in.SpecIn)
 		require.NoError(t, err, name)

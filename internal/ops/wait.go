@@ -55,6 +55,19 @@ func pause(cl Cluster) time.Duration {
 	return 15 * time.Second
 }
 
+// Wait is the operation wait.
+func Wait() Op {
+	return define(Op{
+		Name: "wait", Effect: Read, Toolset: JobsSet, Core: true, Idempotent: true,
+		Summary: lang.Text{EN: "wait for a job's result file, its start or its end", ZH: "等待作业的结果文件、开始或结束"},
+		Help: lang.Text{
+			EN: "Use instead of asking for the state again and again. With an artifact it returns as soon as the file is there and at rest; to cancel the job then gives its nodes back.",
+			ZH: "代替反复查询状态。指定结果文件时，文件出现并稳定后立即返回；此时取消作业即可归还节点。",
+		},
+		Example: "wait 4711 --artifact results/metrics.json --cancel",
+	}, wait)
+}
+
 func wait(ctx context.Context, c *Call, in WaitIn) (WaitOut, error) {
 	if in.Timeout < 0 {
 		return WaitOut{}, badInput("timeout_s", "seconds, such as 600", "%d is negative", in.Timeout)

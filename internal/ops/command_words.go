@@ -238,15 +238,6 @@ func flagNames(model *kong.Application) []string {
 	return names
 }
 
-// NearestOp is the operation that word was likely meant to be, or "".
-func NearestOp(word string) string {
-	var names []string
-	for _, o := range Table() {
-		names = append(names, o.Name)
-	}
-	return near.Word(strings.ToLower(word), names, len(word)/3+2)
-}
-
 // A Param is one flag or argument of an operation, as help and docs show it.
 type Param struct {
 	// Name is the flag without dashes, or the argument's name.

@@ -1,0 +1,84 @@
+// Package operations puts the rows that the rooms of internal/ops hand out
+// together into the one table that every door loops over.
+package operations
+
+import (
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/near"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+)
+
+// All is every operation, in the order in which help shows them.
+func All() []ops.Op { return all }
+
+var all = compose()
+
+// compose puts the rows of all rooms together. What answers questions about the
+// operations is given them all.
+func compose() []ops.Op {
+	var list []ops.Op
+	list = []ops.Op{
+		ops.Constants(),
+		ops.Plan(),
+		ops.Render(),
+		ops.Submit(),
+		ops.Status(),
+		ops.List(),
+		ops.Cancel(),
+		ops.Logs(),
+		ops.Diagnose(),
+		ops.Metrics(),
+		ops.Ask(func() []ops.Op { return list }),
+		ops.Knowledge(),
+		ops.Wait(),
+		ops.Lint(),
+		ops.Recommend(),
+		ops.Memory(),
+		ops.Import(),
+		ops.Diff(),
+		ops.Compare(),
+		ops.Image(),
+		ops.Rules(),
+		ops.Hold(),
+		ops.Release(),
+		ops.Requeue(),
+		ops.Update(),
+		ops.Nodes(),
+		ops.NodeCheck(),
+		ops.Avoid(),
+		ops.RunCommand(),
+		ops.Explain(),
+		ops.AuditTrail(),
+		ops.Hostlist(),
+		ops.Queue(),
+		ops.Priority(),
+		ops.Partitions(),
+		ops.Accounts(),
+		ops.History(),
+		ops.KillSwitch(),
+		ops.Cleanup(),
+		ops.Resume(),
+		ops.Smoke(),
+	}
+	return list
+}
+
+// Lookup returns the operation of that name.
+func Lookup(name string) (ops.Op, bool) {
+	for _, o := range All() {
+		if o.Name == name {
+			return o, true
+		}
+	}
+	return ops.Op{}, false
+}
+
+// Nearest is the operation that word was likely meant to be, or "".
+func Nearest(word string) string {
+	var names []string
+	for _, o := range All() {
+		names = append(names, o.Name)
+	}
+	return near.Word(strings.ToLower(word), names, len(word)/3+2)
+}
