@@ -18,6 +18,7 @@ import (
 
 	"github.com/slack-go/slack"
 
+	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
@@ -100,12 +101,10 @@ type Bot struct {
 	api      *url.URL // nil: Slack itself
 	plain    *http.Client
 	limit    *limiter
-	work     signal
-	send     signal
+	work     chan struct{} // wakes the loop that carries requests out
+	out      *outbox.Sender
 	flying   flight
 	clients  sync.Map // team → *slack.Client
-	grows    sync.Map // a request's key → *growing
-	paces    pacer
 	groups   groupCache
 	cards    sync.Mutex // one change of a card at a time
 	watchers watchers
@@ -122,7 +121,7 @@ func New(cfg Config) (*Bot, error) {
 	if cfg.EditPace == 0 {
 		cfg.EditPace = 20 * time.Second
 	}
-	b := &Bot{cfg: cfg, log: cfg.Log, now: cfg.Now, work: newSignal(), send: newSignal()}
+	b := &Bot{cfg: cfg, log: cfg.Log, now: cfg.Now, work: make(chan struct{}, 1)}
 	if b.log == nil {
 		b.log = slog.Default()
 	}
@@ -146,6 +145,9 @@ func New(cfg Config) (*Bot, error) {
 		// A response URL that leads on could lead anywhere.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+	b.out = outbox.New(outbox.Config{
+		Store: cfg.Store, Client: b.client, HTTP: b.plain, ResponseURL: b.responseURL, Now: b.now, Log: b.log,
+	})
 	return b, nil
 }
 
@@ -202,7 +204,7 @@ func (b *Bot) Receive(ctx context.Context) {
 // ctx ends. Of several servers that share a Store one at a time may work.
 func (b *Bot) Work(ctx context.Context) {
 	var wg sync.WaitGroup
-	for _, loop := range []func(context.Context){b.workLoop, b.sendLoop, b.sweepLoop, b.watchLoop, b.digestLoop, b.mailLoop} {
+	for _, loop := range []func(context.Context){b.workLoop, b.out.Run, b.sweepLoop, b.watchLoop, b.digestLoop, b.mailLoop} {
 		wg.Go(func() { loop(ctx) })
 	}
 	wg.Wait()
@@ -251,16 +253,4 @@ func (b *Bot) options() []slack.Option {
 		opts = append(opts, slack.OptionAPIURL(strings.TrimSuffix(b.cfg.APIURL, "/")+"/"))
 	}
 	return opts
-}
-
-// A signal wakes a loop; several wakes before it looks are one.
-type signal chan struct{}
-
-func newSignal() signal { return make(signal, 1) }
-
-func (s signal) wake() {
-	select {
-	case s <- struct{}{}:
-	default:
-	}
 }

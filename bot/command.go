@@ -11,6 +11,9 @@ import (
 
 	"github.com/slack-go/slack"
 
+	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
@@ -21,94 +24,40 @@ import (
 
 // command answers /megatron ….
 func (b *Bot) command(ctx context.Context, a ask) []store.SlackMessage {
-	t := Type(a.Text)
+	t := typed.Read(a.Text)
 	c := b.call(ctx, a)
-	words, f := takeFlags(unglue(t.Words))
+	words, f := typed.TakeFlags(typed.Unglue(t.Words))
 	if len(words) == 0 && len(t.Blocks) > 0 {
-		return b.pasted(ctx, a, c, t, f.share)
+		return b.pasted(ctx, a, c, t, f.Share)
 	}
 	if len(words) == 0 {
-		return b.reply(a, b.helpDoc(ctx, c, ""), f.share)
+		return b.reply(a, b.helpDoc(ctx, c, ""), f.Share)
 	}
-	name, ok := resolve(words[0])
-	about, id, asked := aboutJob(a.Text)
+	name, ok := typed.Resolve(words[0])
+	about, id, asked := typed.AboutJob(a.Text)
 	switch {
 	case asked && name != "ask":
-		return b.perform(ctx, a, c, about, []string{id}, Typed{}, f)
-	case ok && (guess(words[0]) != lang.ZH || !isQuestion(a.Text, words) || readsAsCommand(name, words[1:], t)):
+		return b.perform(ctx, a, c, about, []string{id}, typed.Text{}, f)
+	case ok && (lang.Of(words[0]) != lang.ZH || !typed.IsQuestion(a.Text, words) || readsAsCommand(name, words[1:], t)):
 		// A Chinese question may begin with a command's word: 显存 不够 怎么办.
 		return b.perform(ctx, a, c, name, words[1:], t, f)
 	case len(words) == 1 && slurm.IsJobID(words[0]):
 		return b.perform(ctx, a, c, "status", words, t, f)
-	case isQuestion(a.Text, words):
-		return b.perform(ctx, a, c, "ask", nil, Typed{Rest: t.whole(), Blocks: t.Blocks}, f)
+	case typed.IsQuestion(a.Text, words):
+		return b.perform(ctx, a, c, "ask", nil, typed.Text{Rest: t.Whole(), Blocks: t.Blocks}, f)
 	}
 	return b.reply(a, unknownDoc(words[0], c.Lang, words[1:]...), false)
-}
-
-// whole is everything typed, for a question without a command word.
-func (t Typed) whole() string { return strings.Join(t.Words, " ") }
-
-// flags are the words that belong to the chat and not to an operation.
-type flags struct {
-	share bool // show the answer to everybody here
-	yes   bool // do not ask
-	json  bool // answer with the operation's JSON
-	// cluster is the one that is meant; empty: the person's own, else the default.
-	cluster string
-	lang    lang.Lang
-}
-
-// takeFlags takes the flags that every command has out of words, wherever they
-// stand: those of the shell, and --share.
-func takeFlags(words []string) (rest []string, f flags) {
-	for i := 0; i < len(words); i++ {
-		name, value, has := strings.Cut(words[i], "=")
-		// take reads the flag's value, from behind "=" or from the next word.
-		take := func() string {
-			if !has && i+1 < len(words) {
-				i++
-				return words[i]
-			}
-			return value
-		}
-		switch name {
-		case "--":
-			return append(rest, words[i:]...), f // what follows is the program's own
-		case "--share", "--公开":
-			f.share = true
-		case "--yes":
-			f.yes = true
-		case "--cluster":
-			f.cluster = take()
-		case "--lang":
-			f.lang, _ = lang.Parse(take())
-		case "--output", "-o":
-			f.json = take() == "json"
-		default:
-			rest = append(rest, words[i])
-		}
-	}
-	return rest, f
-}
-
-// isQuestion guesses whether text without a command word is a question.
-func isQuestion(text string, words []string) bool {
-	if strings.ContainsAny(text, "?？") || len(words) >= 3 {
-		return true
-	}
-	return guess(text) == lang.ZH && len([]rune(text)) >= 5
 }
 
 // unknownDoc offers the nearest commands, with the words that were typed after.
 func unknownDoc(word string, l lang.Lang, rest ...string) view.Doc {
 	d := view.Doc{
-		Title:    fmt.Sprintf(textUnknown.In(l), cut(word, 40)),
+		Title:    fmt.Sprintf(textUnknown.In(l), answer.Cut(word, 40)),
 		Tone:     view.Warn,
 		Sections: []view.Section{{}},
 		Next:     []string{"help"},
 	}
-	if near := didYouMean(word); len(near) > 0 {
+	if near := typed.DidYouMean(word); len(near) > 0 {
 		d.Sections[0].Text = textMean.In(l)
 		for i := range near {
 			near[i] = strings.Join(append([]string{near[i]}, rest...), " ")
@@ -121,8 +70,8 @@ func unknownDoc(word string, l lang.Lang, rest ...string) view.Doc {
 }
 
 // perform carries out the operation, or the bot's own word, of that name.
-func (b *Bot) perform(ctx context.Context, a ask, c *ops.Call, name string, words []string, t Typed, f flags) []store.SlackMessage {
-	if slices.Contains(ownWords, name) {
+func (b *Bot) perform(ctx context.Context, a ask, c *ops.Call, name string, words []string, t typed.Text, f typed.Flags) []store.SlackMessage {
+	if slices.Contains(typed.OwnWords, name) {
 		return b.own(ctx, a, c, name, words, f)
 	}
 	op, ok := operations.Lookup(name)
@@ -133,20 +82,20 @@ func (b *Bot) perform(ctx context.Context, a ask, c *ops.Call, name string, word
 		return b.openForm(ctx, a, c)
 	}
 	if err := b.mayHere(a, op, c.Lang); err != nil {
-		return b.reply(a, errorDoc(err, c.Lang), false)
+		return b.reply(a, answer.Error(err, c.Lang), false)
 	}
 	if a.Open && op.Name != "ask" {
-		f.share = false
+		f.Share = false
 	}
-	c.Confirmed = f.yes
-	if f.lang != "" {
-		c.Lang = f.lang
+	c.Confirmed = f.Yes
+	if f.Lang != "" {
+		c.Lang = f.Lang
 	}
-	if f.cluster == "" {
-		f.cluster = b.settings(ctx, a.Team, a.User).Cluster
+	if f.Cluster == "" {
+		f.Cluster = b.settings(ctx, a.Team, a.User).Cluster
 	}
-	return b.run(ctx, a, c, op, typedCall{
-		Op: op.Name, Words: words, Blocks: t.Blocks, Rest: t.Rest, Key: a.Key, Share: f.share, Cluster: f.cluster, JSON: f.json,
+	return b.run(ctx, a, c, op, typed.Call{
+		Op: op.Name, Words: words, Blocks: t.Blocks, Rest: t.Rest, Key: a.Key, Share: f.Share, Cluster: f.Cluster, JSON: f.Json,
 	})
 }
 
@@ -174,10 +123,10 @@ func typedHere(e *ops.Error, c *ops.Call) *ops.Error {
 }
 
 // run runs the operation and answers with what came of it.
-func (b *Bot) run(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typedCall) []store.SlackMessage {
-	in, err := fill(op, t)
+func (b *Bot) run(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typed.Call) []store.SlackMessage {
+	in, err := typed.Fill(op, t)
 	if err != nil {
-		d := errorDoc(typedHere(ops.AsError(err).In(c.Lang), c), c.Lang)
+		d := answer.Error(typedHere(ops.AsError(err).In(c.Lang), c), c.Lang)
 		d.Next = []string{"help " + op.Name}
 		return b.reply(a, d, false)
 	}
@@ -203,8 +152,8 @@ func (b *Bot) run(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typedCal
 
 // failed shows an error, below what was found out before it.
 func (b *Bot) failed(e *ops.Error, result any, c *ops.Call) view.Doc {
-	d := errorDoc(e, c.Lang)
-	if v, ok := result.(view.Viewer); ok && !isZero(result) && e.Code == ops.Failed {
+	d := answer.Error(e, c.Lang)
+	if v, ok := result.(view.Viewer); ok && !typed.IsZero(result) && e.Code == ops.Failed {
 		part := v.View(c.Lang)
 		d.Sections = append(d.Sections, part.Sections...)
 		d.Next = part.Next
@@ -213,7 +162,7 @@ func (b *Bot) failed(e *ops.Error, result any, c *ops.Call) view.Doc {
 }
 
 // done answers with a result.
-func (b *Bot) done(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, result any, t typedCall) []store.SlackMessage {
+func (b *Bot) done(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, result any, t typed.Call) []store.SlackMessage {
 	v, ok := result.(view.Viewer)
 	if !ok || t.JSON {
 		raw, err := json.MarshalIndent(result, "", "  ")
@@ -232,8 +181,8 @@ func (b *Bot) done(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, resul
 }
 
 // andThen carries out what was to follow a call.
-func (b *Bot) andThen(ctx context.Context, a ask, c *ops.Call, t typedCall, result any) []store.SlackMessage {
-	id := stringField(result, "job_id")
+func (b *Bot) andThen(ctx context.Context, a ask, c *ops.Call, t typed.Call, result any) []store.SlackMessage {
+	id := typed.StringField(result, "job_id")
 	if t.Op == "submit" && id == "" {
 		return nil // it did not go through
 	}
@@ -251,62 +200,62 @@ func (b *Bot) andThen(ctx context.Context, a ask, c *ops.Call, t typedCall, resu
 	a.Key += "/then"
 	next := *c
 	next.Confirmed = true
-	return b.run(ctx, a, &next, op, typedCall{Op: op.Name, Words: words[1:], Key: a.Key, Cluster: t.Cluster})
+	return b.run(ctx, a, &next, op, typed.Call{Op: op.Name, Words: words[1:], Key: a.Key, Cluster: t.Cluster})
 }
 
 // A held call waits for a person to say yes.
 type held struct {
-	Call typedCall `json:"call"`
-	Ask  ask       `json:"ask"`
+	Call typed.Call `json:"call"`
+	Ask  ask        `json:"ask"`
 	// Approve says that an operator must answer, and not the person who asked.
 	Approve bool `json:"approve,omitempty"`
 }
 
 // hold keeps the call and returns its id, which cannot be guessed. A request
 // that is carried out again after a crash holds the same call anew.
-func (b *Bot) hold(ctx context.Context, a ask, t typedCall, approve bool) (id string, err error) {
+func (b *Bot) hold(ctx context.Context, a ask, t typed.Call, approve bool) (id string, err error) {
 	id = rand.Text()
 	return id, b.cfg.Store.Put(ctx, docHeld, id, held{Call: t, Ask: a, Approve: approve}, b.now().Add(time.Hour))
 }
 
 // askFirst asks the person for a yes, and shows what it would be for.
-func (b *Bot) askFirst(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typedCall, e *ops.Error, result any) []store.SlackMessage {
+func (b *Bot) askFirst(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typed.Call, e *ops.Error, result any) []store.SlackMessage {
 	id, err := b.hold(ctx, a, t, false)
 	if err != nil {
-		return b.reply(a, errorDoc(ops.AsError(err), c.Lang), false)
+		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
 	doc := view.Doc{Title: textConfirm.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Text: e.Message, Items: t.Note}}}
 	if e.Fix != "" && !strings.Contains(e.Fix, "--yes") {
 		doc.Sections = append(doc.Sections, view.Section{Text: e.Fix})
 	}
 	if s, ok := result.(ops.SubmitOut); ok {
-		doc.Sections = append(doc.Sections, view.Section{Heading: textScript.In(c.Lang), Code: s.Script, Lang: "bash"})
+		doc.Sections = append(doc.Sections, view.Section{Heading: answer.Script.In(c.Lang), Code: s.Script, Lang: "bash"})
 	}
 	return b.replyWith(a, doc, false, yesNo(id, c.Lang, op.Effect == ops.Destructive))
 }
 
 // yesNo are the two buttons below a question.
 func yesNo(id string, l lang.Lang, danger bool) slack.Block {
-	yes := slack.NewButtonBlockElement(actYes, id, plain(textYes.In(l)))
+	yes := slack.NewButtonBlockElement(answer.ActYes, id, answer.Label(answer.Yes.In(l)))
 	yes.Style = slack.StylePrimary
 	if danger {
 		yes.Style = slack.StyleDanger
 	}
-	return slack.NewActionBlock("", yes, slack.NewButtonBlockElement(actNo, id, plain(textNo.In(l))))
+	return slack.NewActionBlock("", yes, slack.NewButtonBlockElement(answer.ActNo, id, answer.Label(answer.No.In(l))))
 }
 
 // button answers a pressed button.
 func (b *Bot) button(ctx context.Context, a ask) []store.SlackMessage {
 	action, _, _ := strings.Cut(a.Action, ":")
 	switch action {
-	case actRun:
+	case answer.ActRun:
 		a.Text = a.Value
 		return b.command(ctx, a)
-	case actYes, actNo:
-		return b.answered(ctx, a, action == actYes)
+	case answer.ActYes, answer.ActNo:
+		return b.answered(ctx, a, action == answer.ActYes)
 	}
-	if handle := buttons[action]; handle != nil {
-		return handle(b, ctx, a)
+	if handle := b.buttonHandlers()[action]; handle != nil {
+		return handle(ctx, a)
 	}
 	return nil // a link button, or one of an older version
 }
@@ -322,7 +271,7 @@ func (b *Bot) answered(ctx context.Context, a ask, yes bool) []store.SlackMessag
 	}
 	c := b.call(ctx, a)
 	if refusal := b.mayAnswer(ctx, a, c, h); refusal != nil {
-		return b.reply(a, errorDoc(refusal, l), false)
+		return b.reply(a, answer.Error(refusal, l), false)
 	}
 	owner, err := b.cfg.Store.Claim(ctx, docClaim, a.Value, a.Key, b.now().Add(2*time.Hour))
 	if err != nil || owner != a.Key {
@@ -373,15 +322,15 @@ func (b *Bot) declined(_ context.Context, a ask, c *ops.Call, h held) []store.Sl
 // replace rewrites the message that the button was in, so that it cannot be
 // pressed again.
 func (b *Bot) replace(a ask, doc view.Doc) []store.SlackMessage {
-	r := Render(doc, guessDoc(doc))
-	o := out{Team: a.Team, Channel: a.Channel, User: a.User, Text: r.Text, Blocks: blocksJSON(r.Messages[0])}
+	r := answer.Render(doc, answer.LanguageOfDoc(doc))
+	o := outbox.Message{Team: a.Team, Channel: a.Channel, User: a.User, Text: r.Text, Blocks: answer.BlocksJSON(r.Messages[0])}
 	switch {
 	case a.Response != "":
-		o.Do, o.URL, o.Replace = doRespond, a.Response, true
+		o.Do, o.URL, o.Replace = outbox.Respond, a.Response, true
 	case a.TS != "" && !a.Hidden:
-		o.Do, o.TS = doUpdate, a.TS
+		o.Do, o.TS = outbox.Update, a.TS
 	default:
 		return b.reply(a, doc, false)
 	}
-	return []store.SlackMessage{b.owe(a.Key+"/replace", "r/"+a.Key, o)}
+	return []store.SlackMessage{b.out.Owe(a.Key+"/replace", "r/"+a.Key, o)}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
@@ -61,7 +63,7 @@ var (
 func (b *Bot) helpDoc(ctx context.Context, c *ops.Call, topic string) view.Doc {
 	all := topic == "all" || topic == "全部"
 	if topic != "" && !all {
-		name, ok := resolve(topic)
+		name, ok := typed.Resolve(topic)
 		if !ok {
 			return unknownDoc(topic, c.Lang)
 		}
@@ -140,7 +142,7 @@ func (b *Bot) helpNow(ctx context.Context, c *ops.Call) (now, next []string) {
 	}
 	add := func(j slurm.Job, do string) {
 		if len(now) < 3 && j.User == c.Who.User {
-			now = append(now, fmt.Sprintf("%s %s  %s", j.ID, j.Name, stateWords(j.State, c.Lang)))
+			now = append(now, fmt.Sprintf("%s %s  %s", j.ID, j.Name, card.StateWords(j.State, c.Lang)))
 			next = append(next, do+" "+string(j.ID)+" --cluster "+j.Cluster)
 		}
 	}

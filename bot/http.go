@@ -10,6 +10,7 @@ import (
 
 	"github.com/slack-go/slack"
 
+	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
@@ -64,7 +65,7 @@ func (b *Bot) serveCommand(w http.ResponseWriter, r *http.Request, body []byte) 
 	}
 	a := decodeCommand(commandOf(form))
 	if words := b.overLimit(a); words != "" {
-		writeJSON(w, map[string]any{"response_type": "ephemeral", "text": Escape(words)})
+		writeJSON(w, map[string]any{"response_type": "ephemeral", "text": answer.Escape(words)})
 		return
 	}
 	b.accepted(w, r, a)
@@ -97,14 +98,14 @@ func (b *Bot) serveInteraction(w http.ResponseWriter, r *http.Request, body []by
 		return
 	}
 	if a.Kind == asForm {
-		answer, err := b.form(r.Context(), a)
+		body, err := b.sentForm(r.Context(), a)
 		if err != nil {
 			b.log.Error("slack: form", "err", err)
 			http.Error(w, "not stored", http.StatusServiceUnavailable)
 			return
 		}
-		if answer != nil {
-			writeJSON(w, answer)
+		if body != nil {
+			writeJSON(w, body)
 		}
 		return
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/bot/outbox"
 )
 
 // OAuth lets workspaces install the app by themselves. Their tokens are kept
@@ -125,7 +127,7 @@ func (b *Bot) teams(ctx context.Context) (ids []string, err error) {
 // installed returns a workspace's token.
 func (b *Bot) installed(ctx context.Context, team string) (string, error) {
 	if b.cfg.OAuth == nil {
-		return "", permanentError{errors.New("no bot token")}
+		return "", outbox.Permanent(errors.New("no bot token"))
 	}
 	if team == "" {
 		// The operator's own words name no workspace where there is one only.
@@ -139,11 +141,11 @@ func (b *Bot) installed(ctx context.Context, team string) (string, error) {
 		return "", err
 	}
 	if !ok {
-		return "", permanentError{fmt.Errorf("workspace %q has not installed the app", team)}
+		return "", outbox.Permanent(fmt.Errorf("workspace %q has not installed the app", team))
 	}
 	token, err := unseal(b.cfg.OAuth.Key, i.Token, team)
 	if err != nil {
-		return "", permanentError{fmt.Errorf("the token of workspace %q cannot be read with this key: install the app again", team)}
+		return "", outbox.Permanent(fmt.Errorf("the token of workspace %q cannot be read with this key: install the app again", team))
 	}
 	return token, nil
 }

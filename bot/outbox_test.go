@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/bot"
+	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -40,7 +41,7 @@ func follow(t *testing.T, s *stage, n int) {
 	s.Slash("subscribe all")
 	s.said("Followed here")
 	for i := range n {
-		require.NoError(t, s.bot.Tell(t.Context(), bot.News{Job: slurm.Job{
+		require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: slurm.Job{
 			ID: slurm.JobID(fmt.Sprint(9000 + i)), Cluster: "yard", Name: "run", User: "grace", State: slurm.Pending,
 		}}))
 	}
@@ -77,7 +78,7 @@ func TestAMessageWhoseAnswerWasLostIsNotPostedTwice(t *testing.T) {
 		}
 		return false
 	})
-	require.NoError(t, s.bot.Tell(t.Context(), bot.News{Job: slurm.Job{ID: "9000", Cluster: "yard", Name: "run", User: "grace", State: slurm.Running, Nodes: []string{"n1"}}}))
+	require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: slurm.Job{ID: "9000", Cluster: "yard", Name: "run", User: "grace", State: slurm.Running, Nodes: []string{"n1"}}}))
 	s.said("Running (RUNNING)")
 	require.Len(t, cards(s.State(), "9000"), 1, "found again, and edited in place")
 }
@@ -174,7 +175,7 @@ func TestEverythingArrivesOnceThroughABadHour(t *testing.T) {
 	s.Fault(slacktest.Fault{Method: "chat.postMessage", Rate: 0.1, Reset: "after"})
 	const n = 10
 	for i := range n {
-		require.NoError(t, s.bot.Tell(t.Context(), bot.News{Job: slurm.Job{ID: slurm.JobID(fmt.Sprint(9000 + i)), Cluster: "yard", Name: "run", User: "grace", State: slurm.Pending}}))
+		require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: slurm.Job{ID: slurm.JobID(fmt.Sprint(9000 + i)), Cluster: "yard", Name: "run", User: "grace", State: slurm.Pending}}))
 	}
 	time.Sleep(3 * time.Second)
 	s.Calm()
@@ -230,7 +231,7 @@ func serveForKill() int {
 	go func() { _ = b.Run(ctx) }()
 	n, _ := strconv.Atoi(os.Getenv("BOT_TEST_JOBS"))
 	for i := range n {
-		_ = b.Tell(ctx, bot.News{Job: slurm.Job{ID: slurm.JobID(fmt.Sprint(9000 + i)), Cluster: "yard", Name: "run", User: "grace", State: slurm.Pending}})
+		_ = b.Tell(ctx, card.News{Job: slurm.Job{ID: slurm.JobID(fmt.Sprint(9000 + i)), Cluster: "yard", Name: "run", User: "grace", State: slurm.Pending}})
 		time.Sleep(5 * time.Millisecond)
 	}
 	fmt.Println("told")
@@ -292,7 +293,7 @@ func TestACallThatHangsHoldsUpNobodyElse(t *testing.T) {
 	s.Fault(slacktest.Fault{Method: "chat.postMessage", Times: 1, DelayMS: 8000})
 	s.Slash("subscribe all")
 	s.said("Followed here")
-	require.NoError(t, s.bot.Tell(t.Context(), bot.News{Job: slurm.Job{ID: "9000", Cluster: "yard", Name: "run", User: "grace", State: slurm.Pending}}))
+	require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: slurm.Job{ID: "9000", Cluster: "yard", Name: "run", User: "grace", State: slurm.Pending}}))
 	time.Sleep(100 * time.Millisecond)
 	began := time.Now()
 	s.Slash("help")
@@ -360,7 +361,7 @@ func TestACardThatWentElsewhereIsEditedThere(t *testing.T) {
 	s.Fault(slacktest.Fault{Method: "chat.postMessage", Times: 1, Error: "not_in_channel"})
 	s.Slash("submit --yes " + spec)
 	s.Wait("the card", func(st slacktest.State) bool { return len(cards(st, "4711 gpt: Waiting")) == 1 })
-	require.NoError(t, s.bot.Tell(t.Context(), bot.News{Job: slurm.Job{ID: "4711", Cluster: "yard", Name: "gpt", User: "ada", State: slurm.Running, Nodes: []string{"n1"}}}))
+	require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: slurm.Job{ID: "4711", Cluster: "yard", Name: "gpt", User: "ada", State: slurm.Running, Nodes: []string{"n1"}}}))
 	c := waitingCard(s, "4711 gpt: Running", "Running (RUNNING)")
 	require.Equal(t, "DU1", c.Channel)
 	s.Wait("its thread", func(st slacktest.State) bool {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/slack-go/slack"
 	"github.com/slack-go/slack/socketmode"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
 )
 
 // socketLoop keeps one Socket Mode connection. slack-go renews it when Slack
@@ -74,14 +76,14 @@ func (b *Bot) envelope(ctx context.Context, c *socketmode.Client, e socketmode.E
 		return
 	}
 	req := *e.Request
-	answer, err := b.payload(ctx, e.Type, req.Payload)
+	body, err := b.payload(ctx, e.Type, req.Payload)
 	if err != nil {
 		// Not acknowledged: Slack delivers it again.
 		b.log.Error("slack: not stored", "err", err)
 		return
 	}
-	if answer != nil {
-		err = c.Ack(req, answer)
+	if body != nil {
+		err = c.Ack(req, body)
 	} else {
 		err = c.Ack(req)
 	}
@@ -91,7 +93,7 @@ func (b *Bot) envelope(ctx context.Context, c *socketmode.Client, e socketmode.E
 }
 
 // payload takes the inside of an envelope, which is what HTTP carries too.
-func (b *Bot) payload(ctx context.Context, t socketmode.EventType, raw json.RawMessage) (answer any, err error) {
+func (b *Bot) payload(ctx context.Context, t socketmode.EventType, raw json.RawMessage) (body any, err error) {
 	switch t {
 	case socketmode.EventTypeSlashCommand:
 		var cmd slack.SlashCommand
@@ -100,7 +102,7 @@ func (b *Bot) payload(ctx context.Context, t socketmode.EventType, raw json.RawM
 		}
 		a := decodeCommand(cmd)
 		if words := b.overLimit(a); words != "" {
-			return map[string]any{"response_type": "ephemeral", "text": Escape(words)}, nil
+			return map[string]any{"response_type": "ephemeral", "text": answer.Escape(words)}, nil
 		}
 		return nil, b.accept(ctx, a)
 	case socketmode.EventTypeInteractive:
@@ -109,7 +111,7 @@ func (b *Bot) payload(ctx context.Context, t socketmode.EventType, raw json.RawM
 			return nil, nil //nolint:nilerr // as above
 		}
 		if a.Kind == asForm {
-			return b.form(ctx, a)
+			return b.sentForm(ctx, a)
 		}
 		return nil, b.accept(ctx, a)
 	default:

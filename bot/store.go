@@ -4,13 +4,14 @@ import (
 	"context"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
 // Store is what the bot must not forget over a crash. *store.Slack is one.
 type Store interface {
 	inbox
-	outbox
+	outbox.Store
 	documents
 	Sweep(ctx context.Context, before, now time.Time) error
 }
@@ -21,20 +22,6 @@ type inbox interface {
 	Accept(context.Context, store.SlackRequest) (fresh bool, err error)
 	Unfinished(ctx context.Context, limit int) ([]store.SlackRequest, error)
 	Finish(ctx context.Context, key string, at time.Time, owed ...store.SlackMessage) error
-}
-
-// outbox holds the messages owed to Slack, in order within a lane.
-type outbox interface {
-	Enqueue(ctx context.Context, owed ...store.SlackMessage) error
-	Due(ctx context.Context, now time.Time, limit int) ([]store.SlackMessage, error)
-	Trying(ctx context.Context, m store.SlackMessage, now time.Time) (ok bool, err error)
-	Sent(ctx context.Context, m store.SlackMessage, at store.SlackRef) error
-	Later(ctx context.Context, id int64, until time.Time, why string, settled bool) error
-	Bury(ctx context.Context, id int64, why string) error
-	Buried(ctx context.Context, limit int) ([]store.SlackMessage, error)
-	Ref(ctx context.Context, key string) (store.SlackRef, bool, error)
-	Gone(ctx context.Context, keys ...string) (bool, error)
-	Find(ctx context.Context, at store.SlackRef) (key string, ok bool, err error)
 }
 
 // documents holds small things by kind and key: cards, links, settings, held
@@ -65,6 +52,5 @@ const (
 	docBase       = "base"        // a key → the specification that a form began with
 	docRemedy     = "remedy"      // cluster/job → what would mend a failed job
 	docLonger     = "longer"      // cluster/job → the last job that waits for it
-	docBegun      = "begun"       // a request's key → the message that began before its answer
 	docLast       = "last"        // team/user → the last form that was submitted
 )

@@ -14,6 +14,9 @@ import (
 	"github.com/slack-go/slack"
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/form"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -46,9 +49,9 @@ func mainViews(t testing.TB, l lang.Lang) []drawn {
 		require.NoError(t, err)
 		return drawn{name, on, j}
 	}
-	_, running := drawCard(sampleCard(slurm.Running, l), l, true)
-	_, failed := drawCard(sampleCard(slurm.Failed, l), l, true)
-	_, waiting := drawCard(sampleCard(slurm.Pending, l), l, true)
+	_, running := card.Draw(sampleCard(slurm.Running, l), l, true)
+	_, failed := card.Draw(sampleCard(slurm.Failed, l), l, true)
+	_, waiting := card.Draw(sampleCard(slurm.Pending, l), l, true)
 	diagnosis, err := diagnose.Run(t.Context(), logOf(t), diagnose.Context{JobState: "FAILED"})
 	require.NoError(t, err)
 	asked := ops.Approval{
@@ -69,21 +72,21 @@ func mainViews(t testing.TB, l lang.Lang) []drawn {
 		Next: []string{"constants --tp 4"},
 	}
 	return []drawn{
-		message("help", Blocks(b.helpDoc(t.Context(), person, ""), l)),
-		message("error", Blocks(errorDoc(&ops.Error{Code: ops.BadInput, Field: "nodes", Message: "-1 is negative", Fix: "a number of 1 or more"}, l), l)),
-		message("question", append(Blocks(view.Doc{Title: textConfirm.In(l), Tone: view.Warn, Sections: []view.Section{{Text: "4711 gpt-8b"}}}, l), yesNo("ID", l, true))),
-		message("answer", append(Blocks(ask, l), feedback("ask", l))),
+		message("help", answer.Blocks(b.helpDoc(t.Context(), person, ""), l)),
+		message("error", answer.Blocks(answer.Error(&ops.Error{Code: ops.BadInput, Field: "nodes", Message: "-1 is negative", Fix: "a number of 1 or more"}, l), l)),
+		message("question", append(answer.Blocks(view.Doc{Title: textConfirm.In(l), Tone: view.Warn, Sections: []view.Section{{Text: "4711 gpt-8b"}}}, l), yesNo("ID", l, true))),
+		message("answer", append(answer.Blocks(ask, l), feedback("ask", l))),
 		{"card-waiting", slacktest.InMessage, waiting},
 		{"card-running", slacktest.InMessage, running},
 		{"card-failed", slacktest.InMessage, failed},
-		message("diagnosis", append(Blocks(diagnosis.View(l), l), feedback("diagnose", l))),
-		message("approval", append(Blocks(agentDoc(asked, l), l), agentRow(asked, l))),
-		message("link", append(Blocks(linkDoc("ABCDEFGHIJKLMNOPQRSTUVWXYZ", l), l), linkRow(l))),
-		message("digest", Blocks(digestOf(sums{
+		message("diagnosis", append(answer.Blocks(diagnosis.View(l), l), feedback("diagnose", l))),
+		message("approval", append(answer.Blocks(agentDoc(asked, l), l), agentRow(asked, l))),
+		message("link", append(answer.Blocks(linkDoc("ABCDEFGHIJKLMNOPQRSTUVWXYZ", l), l), linkRow(l))),
+		message("digest", answer.Blocks(digestOf(sums{
 			done: []string{"4709 gpt-8b"}, failed: map[string][]string{"cuda_oom": {"4711 gpt-8b"}, "slurm_node_fail": {"4712 moe", "4713 moe"}}, lost: 145.3, still: 2,
 		}, l), l)),
-		asView("form", slacktest.InModal, submitForm(map[string]string{"name": "gpt-8b", "partition": "gpu", "gpu": "h100"}, `{"channel":"C1"}`, l)),
-		asView("confirm", slacktest.InModal, confirmView(planned, "ID", lang.Text{EN: "more than 512 GPU hours", ZH: "超过 512 GPU 小时"}.In(l), l)),
+		asView("form", slacktest.InModal, form.View(map[string]string{"name": "gpt-8b", "partition": "gpu", "gpu": "h100"}, `{"channel":"C1"}`, l)),
+		asView("confirm", slacktest.InModal, form.ConfirmView(planned, "ID", lang.Text{EN: "more than 512 GPU hours", ZH: "超过 512 GPU 小时"}.In(l), l)),
 		asView("home", slacktest.InHome, slack.HomeTabViewRequest{Type: slack.VTHomeTab, Blocks: slack.Blocks{BlockSet: sampleHome(t, l)}}),
 	}
 }
@@ -102,9 +105,9 @@ func logOf(t testing.TB) diagnose.Source {
 	return src
 }
 
-func sampleCard(state slurm.State, l lang.Lang) card {
+func sampleCard(state slurm.State, l lang.Lang) card.Card {
 	loss, speed, limit, exit := 2.3456, 412.5, int64(86400), "1:0"
-	n := News{
+	n := card.News{
 		Job: slurm.Job{
 			ID: "4711", Cluster: "slurm", Name: "gpt-8b", User: "ada", Partition: "gpu", State: state, Nodes: []string{"gpu-01", "gpu-02"},
 			GPUs: 16, ElapsedS: 5025, TimeLimitS: &limit,
@@ -113,7 +116,7 @@ func sampleCard(state slurm.State, l lang.Lang) card {
 	}
 	if state == slurm.Pending {
 		start := noon.Add(95 * time.Minute)
-		n = News{Job: slurm.Job{
+		n = card.News{Job: slurm.Job{
 			ID: "4711", Cluster: "slurm", Name: "gpt-8b", User: "ada", Partition: "gpu", State: state, Reason: "Priority", NumNodes: 2, GPUs: 16, TimeLimitS: &limit, EstStart: &start,
 		}, Position: 3, InLine: 17}
 	}
@@ -123,7 +126,7 @@ func sampleCard(state slurm.State, l lang.Lang) card {
 		n.Class, n.Exclude = "cuda_oom", []string{"gpu-02"}
 		n.Cause = &view.Doc{Title: lang.Text{EN: "Rank 9 on gpu-02 ran out of GPU memory", ZH: "gpu-02 上的 rank 9 显存不足"}.In(l), Tone: view.Bad}
 	}
-	return card{Team: "T1", User: "U1", Approver: "U5", News: n}
+	return card.Card{Team: "T1", User: "U1", Approver: "U5", News: n}
 }
 
 func TestViewsAreWhatTheyWere(t *testing.T) {
@@ -189,4 +192,11 @@ func TestViewsHaveSlacksTypes(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(ts.String()), 0o600))
 	out, err := exec.Command(tsc, "--noEmit", "--strict", "--skipLibCheck", "--module", "nodenext", "--moduleResolution", "nodenext", file).CombinedOutput()
 	require.NoError(t, err, "%s", out)
+}
+
+func raw(t testing.TB, bs []slack.Block) []byte {
+	t.Helper()
+	b, err := json.Marshal(slack.Blocks{BlockSet: bs})
+	require.NoError(t, err)
+	return b
 }

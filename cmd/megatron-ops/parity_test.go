@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/megatron-ops/megatron-ops/bot"
+	slackwords "github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/mcp"
 )
@@ -27,7 +27,7 @@ func TestEverySurfaceHasEveryOperation(t *testing.T) {
 		require.Zero(t, code, "the shell has no %s: %s", op.Name, errs.String())
 		require.Contains(t, out.String(), "megatron-ops "+op.Name)
 
-		name, ok := bot.Resolve(op.Name)
+		name, ok := slackwords.Resolve(op.Name)
 		require.True(t, ok && name == op.Name, "Slack has no /megatron %s", op.Name)
 
 		require.True(t, tools[op.Name], "agents have no tool %s", op.Name)

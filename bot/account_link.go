@@ -1,0 +1,171 @@
+package bot
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/internal/account"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/linkproof"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+)
+
+// A LinkProof says which cluster user has proved the code that was given at
+// since. It returns fs.ErrNotExist while there is no proof.
+type LinkProof func(ctx context.Context, code string, since time.Time) (account.User, error)
+
+// codesPerHour bounds how many codes one person is given.
+const codesPerHour = 6
+
+// A linkCode waits to be written on the cluster.
+type linkCode struct {
+	Team string    `json:"team"`
+	User string    `json:"user"`
+	Code string    `json:"code"`
+	At   time.Time `json:"at"`
+}
+
+const actLinked = "linked" // value: nothing; the code is looked up by who presses
+
+var (
+	textLinkTitle = lang.Text{EN: "Prove which cluster user you are", ZH: "证明您的集群身份"}
+	textLinkHow   = lang.Text{
+		EN: "On a login node of the cluster, as yourself, run the command below within ten minutes. Then press the button. Do not run a code that somebody else sent you: it would make them you.",
+		ZH: "请在十分钟内，用您自己的账号在集群登录节点上运行下面的命令，然后点按钮。切勿运行别人发给您的代码，否则对方将以您的身份操作。",
+	}
+	textLinkDone     = lang.Text{EN: "Done: you are `%s` on the cluster", ZH: "绑定成功：您在集群上的用户是 `%s`"}
+	textLinkNotYet   = lang.Text{EN: "the code was not written on the cluster yet", ZH: "集群上还没有写入该代码"}
+	textLinkOff      = lang.Text{EN: "linking by code is not set up here", ZH: "这里没有启用代码绑定"}
+	textLinkOffFix   = lang.Text{EN: "ask your operator to map your Slack id %s to your cluster user", ZH: "请管理员把您的 Slack ID %s 映射到集群用户"}
+	textLinkBy       = lang.Text{EN: "your operator has mapped you to `%s`; only they can change that", ZH: "管理员已将您映射为 `%s`，只有管理员可以更改"}
+	textLinkOften    = lang.Text{EN: "you have had many codes in the last hour", ZH: "您在一小时内申请的代码过多"}
+	textLinkOftenFix = lang.Text{EN: "wait an hour, or ask an operator to map your Slack id", ZH: "请一小时后再试，或请管理员映射您的 Slack ID"}
+	textPressed      = lang.Text{EN: "I have run it", ZH: "我已运行"}
+	textUnlinked     = lang.Text{EN: "You are not linked to a cluster user any more", ZH: "已解除与集群用户的绑定"}
+)
+
+// linkMe begins a link, or finishes one whose code was written meanwhile.
+func (b *Bot) linkMe(ctx context.Context, a ask, c *ops.Call) []store.SlackMessage {
+	l := c.Lang
+	if a.local != nil {
+		return b.reply(a, b.whoamiDoc(ctx, a, c), false)
+	}
+	if have, ok := b.linked(ctx, a.Team, a.User); ok && have.How == "operator" {
+		return b.reply(a, view.Doc{Title: fmt.Sprintf(strings.ReplaceAll(textLinkBy.In(l), "`", ""), have.User)}, false)
+	}
+	if b.cfg.Policy.LinkProof == nil {
+		return b.reply(a, answer.Error(&ops.Error{
+			Code: ops.NotAllowed, Message: textLinkOff.In(l), Fix: fmt.Sprintf(textLinkOffFix.In(l), a.User),
+		}, l), false)
+	}
+	var k linkCode
+	waiting, err := b.cfg.Store.Get(ctx, docCode, a.Team+"/"+a.User, b.now(), &k)
+	if err == nil && waiting {
+		if owed, ok := b.prove(ctx, a, c, k); ok {
+			return owed
+		}
+	} else {
+		if !b.mayHaveCode(ctx, a) {
+			return b.reply(a, answer.Error(&ops.Error{Code: ops.NotAllowed, Message: textLinkOften.In(l), Fix: textLinkOftenFix.In(l)}, l), false)
+		}
+		k = linkCode{Team: a.Team, User: a.User, Code: rand.Text(), At: b.now()}
+		if err := b.cfg.Store.Put(ctx, docCode, a.Team+"/"+a.User, k, b.now().Add(linkproof.Life)); err != nil {
+			return b.reply(a, answer.Error(ops.AsError(err), l), false)
+		}
+	}
+	return b.replyWith(a, linkDoc(k.Code, l), false, linkRow(l))
+}
+
+// linkDoc says how to prove who one is.
+func linkDoc(code string, l lang.Lang) view.Doc {
+	return view.Doc{Title: textLinkTitle.In(l), Sections: []view.Section{
+		{Text: textLinkHow.In(l)}, {Code: "megatron-ops link " + code, Lang: "bash"},
+	}}
+}
+
+func linkRow(l lang.Lang) slack.Block {
+	done := slack.NewButtonBlockElement(actLinked, "", answer.Label(textPressed.In(l)))
+	done.Style = slack.StylePrimary
+	return slack.NewActionBlock("", done)
+}
+
+// linkPressed looks for the code that the presser, and nobody else, was given.
+func (b *Bot) linkPressed(ctx context.Context, a ask) []store.SlackMessage {
+	c := b.call(ctx, a)
+	var k linkCode
+	waiting, err := b.cfg.Store.Get(ctx, docCode, a.Team+"/"+a.User, b.now(), &k)
+	if err != nil || !waiting || b.cfg.Policy.LinkProof == nil {
+		return b.linkMe(ctx, a, c)
+	}
+	if owed, ok := b.prove(ctx, a, c, k); ok {
+		return owed
+	}
+	return b.reply(a, answer.Error(&ops.Error{
+		Code: ops.NotFound, Message: textLinkNotYet.In(c.Lang), Fix: "megatron-ops link " + k.Code,
+	}, c.Lang), false)
+}
+
+// prove links the person when the code's file is there; ok is false while it is
+// not.
+func (b *Bot) prove(ctx context.Context, a ask, c *ops.Call, k linkCode) (owed []store.SlackMessage, ok bool) {
+	owner, err := b.cfg.Policy.LinkProof(ctx, k.Code, k.At)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, false
+	case err != nil:
+		// A code whose proof was refused is over: whoever tried something has one try.
+		_ = b.cfg.Store.Delete(ctx, docCode, a.Team+"/"+a.User)
+		b.audit(ctx, c, "link", map[string]string{"slack": a.Team + "/" + a.User}, map[string]string{"refused": err.Error()})
+		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false), true
+	}
+	if err := b.cfg.Store.Put(ctx, docLink, a.Team+"/"+a.User, link{User: owner.Name, How: "code", At: b.now()}, time.Time{}); err != nil {
+		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false), true
+	}
+	_ = b.cfg.Store.Delete(ctx, docCode, a.Team+"/"+a.User)
+	b.audit(ctx, c, "link", map[string]string{"slack": a.Team + "/" + a.User}, map[string]string{"user": owner.Name})
+	doc := view.Doc{Title: fmt.Sprintf(strings.ReplaceAll(textLinkDone.In(c.Lang), "`", ""), owner.Name), Tone: view.Good, Next: []string{"help", "list"}}
+	return b.reply(a, doc, false), true
+}
+
+// mayHaveCode counts the codes that a person was given in the last hour.
+func (b *Bot) mayHaveCode(ctx context.Context, a ask) bool {
+	var given []time.Time
+	key := a.Team + "/" + a.User
+	if _, err := b.cfg.Store.Get(ctx, docCodesGiven, key, b.now(), &given); err != nil {
+		return false
+	}
+	given = slices.DeleteFunc(given, func(at time.Time) bool { return b.now().Sub(at) > time.Hour })
+	if len(given) >= codesPerHour {
+		return false
+	}
+	return b.cfg.Store.Put(ctx, docCodesGiven, key, append(given, b.now()), b.now().Add(time.Hour)) == nil
+}
+
+func (b *Bot) unlinkMe(ctx context.Context, a ask, c *ops.Call) []store.SlackMessage {
+	if have, ok := b.linked(ctx, a.Team, a.User); ok && have.How == "operator" {
+		return b.reply(a, view.Doc{Title: fmt.Sprintf(strings.ReplaceAll(textLinkBy.In(c.Lang), "`", ""), have.User)}, false)
+	}
+	if err := b.cfg.Store.Delete(ctx, docLink, a.Team+"/"+a.User); err != nil {
+		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false)
+	}
+	b.audit(ctx, c, "unlink", map[string]string{"slack": a.Team + "/" + a.User}, nil)
+	return b.reply(a, view.Doc{Title: textUnlinked.In(c.Lang)}, false)
+}
+
+// audit writes a change down that is the bot's own and not an operation.
+func (b *Bot) audit(ctx context.Context, c *ops.Call, what string, in, result any) {
+	if b.cfg.Service.Audit != nil {
+		b.cfg.Service.Audit(ctx, ops.AuditEntry{At: b.now(), Who: c.Who, Op: what, In: in, Out: result})
+	}
+}

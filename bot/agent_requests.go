@@ -1,0 +1,231 @@
+package bot
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+)
+
+// The buttons below an agent's request.
+const (
+	actAgentYes = "agent_yes" // value: the approval's id
+	actAgentNo  = "agent_no"
+)
+
+var (
+	textAgentAsks = lang.Text{EN: "An agent asks for your approval", ZH: "智能体申请审批"}
+	textAgent     = lang.Text{EN: "Agent", ZH: "智能体"}
+	textAgentFrom = lang.Text{EN: "Comes from", ZH: "来源"}
+	textAgentYes  = lang.Text{EN: "Approved: the agent's next call does it", ZH: "已批准：智能体再次调用即执行"}
+	textAgentNo   = lang.Text{EN: "Declined: nothing was done", ZH: "已拒绝：没有执行任何操作"}
+	textDecidedBy = lang.Text{EN: "Decided by", ZH: "审批人"}
+	textYourAgent = lang.Text{EN: "Your agent's %s was decided", ZH: "您的智能体申请的 %s 已有结果"}
+)
+
+// mailPace is how often the store is looked at for what others have left there.
+const mailPace = 2 * time.Second
+
+// mailLoop shows what other doors have left for people in Slack: calls of agents
+// that wait for a yes, and notices about jobs.
+func (b *Bot) mailLoop(ctx context.Context) {
+	tick := time.NewTicker(mailPace)
+	defer tick.Stop()
+	seen := map[string]bool{}
+	for {
+		if err := b.fetchMail(ctx, seen); err != nil && ctx.Err() == nil {
+			b.log.Error("slack: requests and notices", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// fetchMail queues what is new. seen only saves work: the messages' keys are
+// what makes each one come once.
+func (b *Bot) fetchMail(ctx context.Context, seen map[string]bool) error {
+	if b.cfg.Service.Store == nil {
+		return nil
+	}
+	asked, err := b.cfg.Service.Approvals(ctx)
+	if err != nil {
+		return err
+	}
+	if len(seen) > 10_000 {
+		clear(seen)
+	}
+	for _, r := range asked {
+		if seen[r.ID] {
+			continue
+		}
+		if err := b.cfg.Store.Enqueue(ctx, b.agentAsks(ctx, r)...); err != nil {
+			return err
+		}
+		seen[r.ID] = true
+		b.out.Wake()
+	}
+	told, err := b.cfg.Service.Notices(ctx)
+	if err != nil {
+		return err
+	}
+	for _, n := range told {
+		if err := b.Notify(ctx, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deciders are the places where an agent's request is shown: the approvals'
+// channel, else each operator that the policy names.
+func (b *Bot) deciders(ctx context.Context) (ps []card.Place) {
+	to := b.cfg.Policy.Operators
+	if c := b.cfg.Policy.ApprovalChannel; c != "" {
+		to = []string{c}
+	}
+	for _, id := range to {
+		team, channel, ok := strings.Cut(id, "/")
+		if !ok {
+			team, channel = "", id
+		}
+		ids := []string{channel}
+		if strings.HasPrefix(channel, "S") {
+			ids = b.members(ctx, team, channel)
+		}
+		for _, x := range ids {
+			if len(ps) < 10 && !slices.Contains(ps, card.Place{Team: team, Channel: x}) {
+				ps = append(ps, card.Place{Team: team, Channel: x})
+			}
+		}
+	}
+	return ps
+}
+
+// Decides reports whether there is anybody whom an agent's request could be
+// shown to.
+func (b *Bot) Decides() bool {
+	return b.cfg.Policy.ApprovalChannel != "" || len(b.cfg.Policy.Operators) > 0
+}
+
+func agentKey(id string, p card.Place) string { return "agent/" + id + "@" + p.Team + "/" + p.Channel }
+
+// agentAsks is the message with the two buttons, in each place.
+func (b *Bot) agentAsks(ctx context.Context, r ops.Approval) (owed []store.SlackMessage) {
+	l := lang.Of(r.Question)
+	rendered := answer.Render(agentDoc(r, l), l)
+	first := rendered.Messages[0]
+	bs := slices.Concat(first[:min(len(first), answer.MaxBlocks-1)], []slack.Block{agentRow(r, l)})
+	for _, p := range b.deciders(ctx) {
+		key := agentKey(r.ID, p)
+		owed = append(owed, b.out.Owe(key, key, outbox.Message{Do: outbox.Post, Team: p.Team, Channel: p.Channel, Text: rendered.Text, Blocks: answer.BlocksJSON(bs)}))
+		for i, f := range rendered.Files {
+			owed = append(owed, b.out.Owe(fmt.Sprintf("%s/file%d", key, i), key+"/thread", outbox.Message{Do: outbox.Upload, Team: p.Team, ThreadOf: key, File: &f}))
+		}
+	}
+	return owed
+}
+
+// agentRow are the two buttons.
+func agentRow(r ops.Approval, l lang.Lang) slack.Block {
+	yes := slack.NewButtonBlockElement(actAgentYes, r.ID, answer.Label(textApprove.In(l)))
+	yes.Style = slack.StylePrimary
+	return slack.NewActionBlock("", yes, slack.NewButtonBlockElement(actAgentNo, r.ID, answer.Label(textDecline.In(l))))
+}
+
+// agentDoc says what an agent wants to do, for whom, and why that needs a yes.
+func agentDoc(r ops.Approval, l lang.Lang) view.Doc {
+	fs := []view.Fact{{Name: textCommand.In(l), Value: r.Op}}
+	if r.Who.Agent != "" {
+		fs = append(fs, view.Fact{Name: textAgent.In(l), Value: r.Who.Agent})
+	}
+	fs = append(fs,
+		view.Fact{Name: card.TextActsAs.In(l), Value: r.Who.User},
+		view.Fact{Name: textAgentFrom.In(l), Value: string(r.Who.Surface) + " " + r.Who.ID})
+	if r.Why != "" {
+		fs = append(fs, view.Fact{Name: textWhy.In(l), Value: r.Why})
+	}
+	return view.Doc{Title: textAgentAsks.In(l), Tone: view.Warn, Sections: []view.Section{{Facts: fs}, {Code: r.Question}}}
+}
+
+// decide passes an operator's press on, and rewrites the request wherever it
+// stands.
+func (b *Bot) decide(ctx context.Context, a ask, yes bool) []store.SlackMessage {
+	c := b.call(ctx, a)
+	r, err := b.cfg.Service.Decide(ctx, a.Value, c.Who, a.Team+"/"+a.User, yes)
+	if err != nil {
+		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false)
+	}
+	l := lang.Of(r.Question)
+	doc := agentDoc(r, l)
+	doc.Title, doc.Tone = textAgentYes.In(l), view.Good
+	if !yes {
+		doc.Title, doc.Tone = textAgentNo.In(l), view.Bad
+	}
+	doc.Sections = doc.Sections[:1]
+	rendered := answer.Render(doc, l)
+	// An edit notifies nobody, so the mention only names them.
+	bs := slices.Concat(rendered.Messages[0], []slack.Block{slack.NewRichTextBlock("", slack.NewRichTextSection(
+		answer.Bold(textDecidedBy.In(l)), slack.NewRichTextSectionTextElement("  ", nil), slack.NewRichTextSectionUserElement(a.User, nil)))})
+	var owed []store.SlackMessage
+	for _, p := range b.deciders(ctx) {
+		key := agentKey(r.ID, p)
+		owed = append(owed, b.out.Owe(key+"/decided", key, outbox.Message{Do: outbox.Update, Team: p.Team, Ref: key, Text: rendered.Text, Blocks: answer.BlocksJSON(bs)}))
+	}
+	// Whoever the agent works for hears of it, unless they have decided themselves.
+	for _, who := range b.peopleOf(ctx, r.Who.User) {
+		if who.Channel == a.User && (who.Team == "" || who.Team == a.Team) {
+			continue
+		}
+		told := answer.Render(view.Doc{Title: fmt.Sprintf(textYourAgent.In(l), r.Op), Tone: doc.Tone, Sections: []view.Section{{Text: doc.Title}}}, l)
+		owed = append(owed, b.out.Owe(agentKey(r.ID, who)+"/told", "t/"+who.Channel,
+			outbox.Message{Do: outbox.Post, Team: who.Team, Channel: who.Channel, Text: told.Text, Blocks: answer.BlocksJSON(told.Messages[0])}))
+	}
+	return owed
+}
+
+// peopleOf are the people in Slack who are a cluster user.
+func (b *Bot) peopleOf(ctx context.Context, user string) (ps []card.Place) {
+	if user == "" {
+		return nil
+	}
+	add := func(id string) {
+		team, who, ok := strings.Cut(id, "/")
+		if !ok {
+			team, who = "", id
+		}
+		if !slices.ContainsFunc(ps, func(p card.Place) bool { return p.Channel == who }) {
+			ps = append(ps, card.Place{Team: team, Channel: who})
+		}
+	}
+	keys, err := b.cfg.Store.Keys(ctx, docLink, b.now())
+	if err != nil {
+		b.log.Warn("slack: links", "err", err)
+	}
+	for _, k := range keys {
+		var l link
+		if ok, err := b.cfg.Store.Get(ctx, docLink, k, b.now(), &l); err == nil && ok && l.User == user {
+			add(k)
+		}
+	}
+	for id, u := range b.cfg.Policy.Links {
+		if u == user {
+			add(id)
+		}
+	}
+	slices.SortFunc(ps, func(x, y card.Place) int { return strings.Compare(x.Channel, y.Channel) })
+	return ps
+}

@@ -1,0 +1,35 @@
+package bot
+
+import (
+	"context"
+
+	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+)
+
+// A buttonHandler answers a press.
+type buttonHandler func(ctx context.Context, a ask) []store.SlackMessage
+
+// buttonHandlers are the buttons and selects that are no commands, by action.
+func (b *Bot) buttonHandlers() map[string]buttonHandler {
+	setting := func(name string) buttonHandler {
+		return func(ctx context.Context, a ask) []store.SlackMessage { return b.homeSet(ctx, a, name) }
+	}
+	decides := func(yes bool) buttonHandler {
+		return func(ctx context.Context, a ask) []store.SlackMessage { return b.decide(ctx, a, yes) }
+	}
+	return map[string]buttonHandler{
+		actLinked:      b.linkPressed,
+		actFeedback:    b.feedbackGiven,
+		card.ActAgain:  b.again,
+		card.ActAvoid:  b.avoid,
+		card.ActMend:   b.mend,
+		card.ActExtend: b.extend,
+		actAgentYes:    decides(true),
+		actAgentNo:     decides(false),
+		actSetLang:     setting("language"),
+		actSetCluster:  setting("cluster"),
+		actSetDigest:   setting("digest"),
+		actSetNotify:   setting("notify"),
+	}
+}

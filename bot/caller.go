@@ -1,0 +1,131 @@
+package bot
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+)
+
+// A link ties a person in Slack to a user of the cluster.
+type link struct {
+	User string    `json:"user"`
+	How  string    `json:"how"` // "code" or "operator"
+	At   time.Time `json:"at"`
+}
+
+// linked returns the cluster user of a person, as far as it is proved: the
+// operator's mapping first, then the person's own code. A display name or an
+// e-mail address proves nothing, since people can change them.
+func (b *Bot) linked(ctx context.Context, team, user string) (link, bool) {
+	for _, k := range []string{team + "/" + user, user} {
+		if u := b.cfg.Policy.Links[k]; u != "" {
+			return link{User: u, How: "operator"}, true
+		}
+	}
+	var l link
+	ok, err := b.cfg.Store.Get(ctx, docLink, team+"/"+user, b.now(), &l)
+	if err != nil {
+		b.log.Warn("slack: link", "err", err)
+	}
+	return l, ok && err == nil
+}
+
+// caller is who asks, as far as it is proved.
+func (b *Bot) caller(ctx context.Context, a ask) ops.Caller {
+	if a.local != nil {
+		return a.local.caller()
+	}
+	c := ops.Caller{Surface: ops.Slack, ID: a.Team + "/" + a.User}
+	if a.Foreign {
+		c.ReadOnly = true
+		return c
+	}
+	if l, ok := b.linked(ctx, a.Team, a.User); ok {
+		c.User = l.User
+	}
+	c.Operator = b.oneOf(ctx, a, b.cfg.Policy.Operators)
+	c.ReadOnly = b.oneOf(ctx, a, b.cfg.Policy.Viewers)
+	return c
+}
+
+// call makes the call for a; words typed decide the language where the person
+// chose none.
+func (b *Bot) call(ctx context.Context, a ask) *ops.Call {
+	c := &ops.Call{Service: b.cfg.Service, Who: b.caller(ctx, a), Lang: b.langOf(ctx, a)}
+	if a.local != nil {
+		c.Dir, c.Stream = a.local.dir, a.local.Stream
+	}
+	return c
+}
+
+// oneOf reports whether the person is in list, by id, user group or channel.
+func (b *Bot) oneOf(ctx context.Context, a ask, list []string) bool {
+	for _, id := range list {
+		if id == a.User || id == a.Team+"/"+a.User {
+			return true
+		}
+		if id != "" && strings.ContainsRune("SCG", rune(id[0])) && slices.Contains(b.members(ctx, a.Team, id), a.User) {
+			return true
+		}
+	}
+	return false
+}
+
+// groupCache remembers the members of groups and channels for a while.
+type groupCache struct {
+	mu   sync.Mutex
+	have map[string]groupMembers
+}
+
+type groupMembers struct {
+	ids   []string
+	until time.Time
+}
+
+// members lists a user group's or channel's people. Where Slack does not answer,
+// nobody is a member: rights are not guessed.
+func (b *Bot) members(ctx context.Context, team, id string) []string {
+	key := team + "/" + id
+	b.groups.mu.Lock()
+	m, ok := b.groups.have[key]
+	b.groups.mu.Unlock()
+	if ok && b.now().Before(m.until) {
+		return m.ids
+	}
+	api, err := b.client(ctx, team)
+	if err != nil {
+		return nil
+	}
+	var ids []string
+	if id[0] == 'S' {
+		ids, err = api.GetUserGroupMembersContext(ctx, id)
+	} else {
+		cursor := ""
+		for {
+			var page []string
+			page, cursor, err = api.GetUsersInConversationContext(ctx, &slack.GetUsersInConversationParameters{ChannelID: id, Cursor: cursor, Limit: 1000})
+			ids = append(ids, page...)
+			if err != nil || cursor == "" {
+				break
+			}
+		}
+	}
+	keep := 5 * time.Minute
+	if err != nil {
+		b.log.Warn("slack: members", "of", id, "err", err)
+		ids, keep = nil, 30*time.Second
+	}
+	b.groups.mu.Lock()
+	defer b.groups.mu.Unlock()
+	if b.groups.have == nil {
+		b.groups.have = map[string]groupMembers{}
+	}
+	b.groups.have[key] = groupMembers{ids, b.now().Add(keep)}
+	return ids
+}

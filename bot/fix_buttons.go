@@ -1,0 +1,132 @@
+package bot
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/typed"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+var (
+	textNoRemedy  = lang.Text{EN: "nothing is known that would mend this job by itself", ZH: "没有可以自动应用的修复"}
+	textAfter     = lang.Text{EN: "one more job of this specification, which waits for the end of ", ZH: "按同一规格再提交一个作业，等待以下作业结束："}
+	textReplaces  = lang.Text{EN: "takes the place of the waiting job ", ZH: "替换排队中的作业 "}
+	textChainLate = lang.Text{EN: "this chain has not begun, so its length is still in its specification", ZH: "该作业链尚未开始，其长度仍由规格决定"}
+	textChainFix  = lang.Text{EN: "cancel it and submit it with a larger chain", ZH: "取消后以更大的 chain 重新提交"}
+)
+
+// mend submits a failed job again with the change that its diagnosis asks for.
+// What is changed stands in the question.
+func (b *Bot) mend(ctx context.Context, a ask) []store.SlackMessage {
+	c := b.call(ctx, a)
+	cluster, id, _ := strings.Cut(a.Value, "/")
+	// The specification itself says who may do this.
+	if _, err := b.specOfJob(ctx, c, cluster, slurm.JobID(id)); err != nil {
+		return b.reply(a, answer.Error(err, c.Lang), false)
+	}
+	var r ops.Remedy
+	if ok, err := b.cfg.Store.Get(ctx, docRemedy, a.Value, b.now(), &r); err != nil || !ok {
+		return b.reply(a, answer.Error(&ops.Error{Code: ops.NotFound, Message: textNoRemedy.In(c.Lang), Fix: "diagnose " + id}, c.Lang), false)
+	}
+	t := typed.Call{Cluster: cluster}
+	for _, x := range r.Changes {
+		t.Note = append(t.Note, x.In(c.Lang))
+	}
+	return b.submitSpec(ctx, a, c, r.Spec, t)
+}
+
+// extend submits one more job after a job that was submitted here and after
+// those that wait for it already. A chain queues its next link by itself when a
+// link starts: there the waiting link gives way to one of a longer chain.
+func (b *Bot) extend(ctx context.Context, a ask) []store.SlackMessage {
+	c := b.call(ctx, a)
+	cluster, id, _ := strings.Cut(a.Value, "/")
+	spec, refused := b.specOfJob(ctx, c, cluster, slurm.JobID(id))
+	if refused != nil {
+		return b.reply(a, answer.Error(refused, c.Lang), false)
+	}
+	after := slurm.JobID(id)
+	t := typed.Call{Cluster: cluster}
+	if links, chained := spec["chain"].(uint64); chained && links > 1 {
+		waiting, err := b.nextLink(ctx, c, cluster, after)
+		if err != nil {
+			return b.reply(a, answer.Error(err, c.Lang), false)
+		}
+		// The new one counts from 1 again: the links that were left, and one more.
+		spec["chain"] = links
+		t.Note = append(t.Note, textReplaces.In(c.Lang)+string(waiting))
+		t.Then = "cancel " + string(waiting) + " --yes"
+	} else {
+		var last slurm.JobID
+		if ok, err := b.cfg.Store.Get(ctx, docLonger, a.Value, b.now(), &last); err == nil && ok {
+			after = last
+		}
+	}
+	spec["dependency"] = "afterany:" + string(after)
+	delete(spec, "begin")
+	t.Note = append([]string{textAfter.In(c.Lang) + string(after)}, t.Note...)
+	t.Longer = a.Value
+	return b.submitSpec(ctx, a, c, spec, t)
+}
+
+// nextLink is the job that a chain's running first link has queued.
+func (b *Bot) nextLink(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID) (slurm.JobID, *ops.Error) {
+	late := &ops.Error{Code: ops.Failed, Field: "job", Message: textChainLate.In(c.Lang), Fix: textChainFix.In(c.Lang)}
+	cl, ok := c.Clusters[cluster]
+	if !ok {
+		return "", late
+	}
+	now, err := cl.Job(ctx, id)
+	if err != nil {
+		return "", ops.AsError(err)
+	}
+	jobs, err := cl.Jobs(ctx, slurm.Filter{User: now.User, States: []slurm.State{slurm.Pending}})
+	if err != nil {
+		return "", ops.AsError(err)
+	}
+	i := slices.IndexFunc(jobs, func(j slurm.Job) bool {
+		return j.Name == now.Name && j.ID != id && strings.HasPrefix(j.Reason, "Dependency")
+	})
+	if now.State != slurm.Running || i < 0 {
+		return "", late
+	}
+	return jobs[i].ID, nil
+}
+
+// longer remembers which job is the last of those that wait for one.
+func (b *Bot) longer(ctx context.Context, of string, id slurm.JobID) {
+	if err := b.cfg.Store.Put(ctx, docLonger, of, id, b.now().Add(60*24*time.Hour)); err != nil {
+		b.log.Warn("slack: chain", "job", id, "err", err)
+	}
+}
+
+// submitSpec submits a specification that a button has made, after a yes.
+func (b *Bot) submitSpec(ctx context.Context, a ask, c *ops.Call, spec any, t typed.Call) []store.SlackMessage {
+	op, ok := operations.Lookup("submit")
+	if !ok {
+		return nil
+	}
+	if err := b.mayHere(a, op, c.Lang); err != nil {
+		return b.reply(a, answer.Error(err, c.Lang), false)
+	}
+	raw, err := json.Marshal(spec)
+	if err == nil {
+		raw, err = yaml.JSONToYAML(raw)
+	}
+	if err != nil {
+		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false)
+	}
+	t.Op, t.Blocks, t.Key = op.Name, []string{string(raw)}, a.Key
+	return b.run(ctx, a, c, op, t)
+}

@@ -1,0 +1,383 @@
+package bot
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/form"
+	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/typed"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+)
+
+const (
+	actSetLang    = "set_lang"
+	actSetNotify  = "set_notify"
+	actSetCluster = "set_cluster"
+	actSetDigest  = "set_digest"
+)
+
+var (
+	textMyJobs    = lang.Text{EN: "My jobs", ZH: "我的作业"}
+	textNoJobs    = lang.Text{EN: "No job waits or runs.", ZH: "没有排队或运行中的作业。"}
+	textGlance    = lang.Text{EN: "The cluster at a glance", ZH: "集群概览"}
+	textFailures  = lang.Text{EN: "Recent failures by cause", ZH: "近期失败原因"}
+	textNoFailure = lang.Text{EN: "No job has failed in the last seven days.", ZH: "最近七天没有失败的作业。"}
+	textNotKnown  = lang.Text{EN: "cause not known", ZH: "原因未知"}
+	textIdentity  = lang.Text{EN: "Identity", ZH: "身份"}
+	textUpdated   = lang.Text{EN: "As of %s. Open this tab again for the present state.", ZH: "数据时间：%s。重新打开本页即可刷新。"}
+	textLastSeen  = lang.Text{EN: "The cluster does not answer. This is how it was at %s.", ZH: "集群没有响应，以下为 %s 时的状态。"}
+	textCount     = lang.Text{EN: "%s: %d (%s)", ZH: "%s：%d（%s）"}
+	textPing      = lang.Text{EN: "Call me", ZH: "提醒方式"}
+	digestText    = map[string]lang.Text{"on": {EN: "every morning", ZH: "每天早上"}, "off": {EN: "no", ZH: "不发送"}}
+	notifyText    = map[string]lang.Text{
+		"all": {EN: "for every end", ZH: "所有结束事件"}, "ends": {EN: "for failures", ZH: "仅失败"}, "none": {EN: "never", ZH: "从不"},
+	}
+)
+
+// home draws the person's home tab.
+func (b *Bot) home(ctx context.Context, a ask) []store.SlackMessage {
+	c := b.call(ctx, a)
+	m := b.out.Owe(a.Key+"/home", "home/"+a.Team+"/"+a.User, outbox.Message{Do: outbox.Home, Team: a.Team, User: a.User, Blocks: answer.BlocksJSON(b.homeBlocks(ctx, a, c))})
+	m.Collapse = "home/" + a.Team + "/" + a.User
+	return []store.SlackMessage{m}
+}
+
+func (b *Bot) homeBlocks(ctx context.Context, a ask, c *ops.Call) []slack.Block {
+	l := c.Lang
+	bs := []slack.Block{answer.Header("megatron-ops"), homeActions(l)}
+	add := func(heading lang.Text, blocks ...slack.Block) {
+		bs = append(append(bs, slack.NewDividerBlock(), answer.Header(heading.In(l))), blocks...)
+	}
+	add(textMyJobs, b.myJobs(ctx, a, c)...)
+	if s := b.glance(ctx, c, b.clusterOf(ctx, a)); s != nil {
+		add(textGlance, s...)
+	}
+	add(textFailures, b.failures(ctx, l)...)
+	add(textSettings, b.homeSettings(ctx, a, c)...)
+	if len(bs) > 98 {
+		bs = bs[:98]
+	}
+	return append(bs, answer.ContextLine(fmt.Sprintf(textUpdated.In(l), b.now().UTC().Format("2006-01-02 15:04 UTC"))))
+}
+
+func homeActions(l lang.Lang) slack.Block {
+	submit := slack.NewButtonBlockElement(answer.ActRun+":submit", "submit", answer.Label(form.Title.In(l)))
+	submit.Style = slack.StylePrimary
+	return slack.NewActionBlock("", submit,
+		slack.NewButtonBlockElement(answer.ActRun+":list", "list --all", answer.Label(lang.Text{EN: "All my jobs", ZH: "我的全部作业"}.In(l))),
+		slack.NewButtonBlockElement(answer.ActRun+":help", "help", answer.Label(lang.Text{EN: "Help", ZH: "帮助"}.In(l))))
+}
+
+// myJobs are the person's jobs that wait or run, each with its buttons.
+func (b *Bot) myJobs(ctx context.Context, a ask, c *ops.Call) []slack.Block {
+	if c.Who.User == "" {
+		return []slack.Block{docBlocks(view.Section{Text: textHelpUnlinked.In(c.Lang)})}
+	}
+	jobs, err := openJobs(ctx, c, b.clusterOf(ctx, a))
+	if err != nil {
+		return []slack.Block{docBlocks(view.Section{Text: ops.AsError(err).In(c.Lang).Message})}
+	}
+	if len(jobs) == 0 {
+		return []slack.Block{docBlocks(view.Section{Text: textNoJobs.In(c.Lang)})}
+	}
+	var bs []slack.Block
+	if at := jobs[0].SeenAt; at != nil {
+		bs = append(bs, answer.ContextLine(fmt.Sprintf(textLastSeen.In(c.Lang), at.UTC().Format("2006-01-02 15:04 UTC"))))
+	}
+	for i, j := range jobs[:min(len(jobs), 8)] {
+		where := card.ReasonWords(j.Reason, c.Lang)
+		if len(j.Nodes) > 0 {
+			where = answer.Cut(strings.Join(j.Nodes, ","), 120)
+		}
+		parts := []string{card.StateWords(j.State, c.Lang)}
+		if j.ElapsedS > 0 {
+			parts = append(parts, ops.Duration(j.ElapsedS))
+		}
+		if where != "" {
+			parts = append(parts, where)
+		}
+		line := view.Section{Facts: []view.Fact{{Name: string(j.ID) + "  " + j.Name, Value: strings.Join(parts, " · ")}}}
+		bs = append(bs, docBlocks(line))
+		on := " --cluster " + j.Cluster
+		es := []slack.BlockElement{slack.NewButtonBlockElement(fmt.Sprintf("%s:s%d", answer.ActRun, i), "status "+string(j.ID)+on, answer.Label(card.TextState.In(c.Lang)))}
+		if typed.Known("logs") && j.State != slurm.Pending {
+			es = append(es, slack.NewButtonBlockElement(fmt.Sprintf("%s:l%d", answer.ActRun, i), "logs "+string(j.ID)+" --tail 20"+on, answer.Label(lang.Text{EN: "Logs", ZH: "日志"}.In(c.Lang))))
+		}
+		stop := slack.NewButtonBlockElement(fmt.Sprintf("%s:c%d", answer.ActRun, i), "cancel "+string(j.ID)+on, answer.Label(lang.Text{EN: "Cancel", ZH: "取消作业"}.In(c.Lang)))
+		stop.Style = slack.StyleDanger
+		bs = append(bs, slack.NewActionBlock("", append(es, stop)...))
+	}
+	return bs
+}
+
+// clusterOf is the cluster that the person has chosen, else the default.
+func (b *Bot) clusterOf(ctx context.Context, a ask) string {
+	if chosen := b.settings(ctx, a.Team, a.User).Cluster; chosen != "" {
+		return chosen
+	}
+	return b.cfg.Service.Default
+}
+
+// openJobs is the operation list: the caller's jobs that wait or run, with those
+// of all others in one question.
+func openJobs(ctx context.Context, c *ops.Call, cluster string) ([]slurm.Job, error) {
+	op, _ := operations.Lookup("list")
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	out, err := op.Run(ctx, c, &ops.ListIn{OnCluster: ops.OnCluster{Cluster: cluster}})
+	found, _ := out.(ops.ListOut)
+	return found.Jobs, err
+}
+
+// queued is a job as the queue shows it, to all who read with one question.
+func queued(ctx context.Context, s *ops.Service, cluster string, id slurm.JobID) (slurm.Job, bool) {
+	if s.Clusters[cluster] == nil {
+		return slurm.Job{}, false
+	}
+	rows, err := s.Reader(cluster).Jobs(ctx, slurm.Filter{IDs: []slurm.JobID{id}, All: true})
+	if err != nil {
+		return slurm.Job{}, false
+	}
+	j, ok := slurm.Fold(id, rows)
+	j.Cluster = cluster
+	return j, ok
+}
+
+// glance is the operation nodes in short: what is free by partition, and the
+// nodes that take no jobs.
+func (b *Bot) glance(ctx context.Context, c *ops.Call, cluster string) []slack.Block {
+	op, ok := operations.Lookup("nodes")
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	result, err := op.Run(ctx, c, &ops.NodesIn{Drained: true, OnCluster: ops.OnCluster{Cluster: cluster}})
+	if err != nil {
+		return []slack.Block{docBlocks(view.Section{Text: ops.AsError(err).In(c.Lang).Message})}
+	}
+	v, ok := result.(view.Viewer)
+	if !ok {
+		return nil
+	}
+	doc := v.View(c.Lang)
+	var bs []slack.Block
+	for _, s := range doc.Sections {
+		s.Fold = false
+		if s.Table != nil {
+			// Tables are for messages only: here a row is a line.
+			s.Facts, s.Table = rowFacts(*s.Table, 12), nil
+		}
+		ps, _ := answer.SectionBlocks(s, 0, c.Lang, answer.MessageRoom)
+		for _, p := range ps[:min(len(ps), 6)] {
+			bs = append(bs, p.Block)
+		}
+	}
+	return bs[:min(len(bs), 15)]
+}
+
+// rowFacts are a table's first rows as lines: what stands first is the name, and
+// the rest follows with the words of the header.
+func rowFacts(t view.Table, most int) (fs []view.Fact) {
+	for _, row := range t.Rows[:min(len(t.Rows), most)] {
+		if len(row) == 0 {
+			continue
+		}
+		var parts []string
+		for i, cell := range row[1:] {
+			head := ""
+			if i+1 < len(t.Header) {
+				head = t.Header[i+1] + " "
+			}
+			if cell != "" {
+				parts = append(parts, head+cell)
+			}
+		}
+		fs = append(fs, view.Fact{Name: row[0], Value: strings.Join(parts, " · ")})
+	}
+	return fs
+}
+
+// failures counts the failed jobs of the last seven days by cause.
+func (b *Bot) failures(ctx context.Context, l lang.Lang) []slack.Block {
+	by, _ := b.failuresSince(ctx, b.now().AddDate(0, 0, -7))
+	if len(by) == 0 {
+		return []slack.Block{docBlocks(view.Section{Text: textNoFailure.In(l)})}
+	}
+	var lines []string
+	causes := slices.SortedFunc(maps.Keys(by), func(x, y string) int { return len(by[y]) - len(by[x]) })
+	for _, cause := range causes[:min(len(causes), 10)] {
+		lines = append(lines, fmt.Sprintf(textCount.In(l), causeWords(cause, l), len(by[cause]), answer.Cut(strings.Join(by[cause], ", "), 100)))
+	}
+	return []slack.Block{docBlocks(view.Section{Items: lines})}
+}
+
+// causeWords is a class of failure in words, with its id.
+func causeWords(class string, l lang.Lang) string {
+	if class == "" {
+		return textNotKnown.In(l)
+	}
+	for _, c := range diagnose.Classes() {
+		if c.ID == class {
+			return fmt.Sprintf(answer.Named.In(l), c.Name.In(l), class)
+		}
+	}
+	return class
+}
+
+// failuresSince are the failed jobs that have a card, by the class of their
+// cause, and the GPU hours that they took.
+func (b *Bot) failuresSince(ctx context.Context, t time.Time) (by map[string][]string, gpuHours float64) {
+	by = map[string][]string{}
+	for _, k := range b.cardsEndedSince(ctx, t) {
+		j := k.News.Job
+		if j.State == slurm.Completed || j.State == slurm.Cancelled {
+			continue
+		}
+		by[k.News.Class] = append(by[k.News.Class], string(j.ID))
+		gpuHours += float64(j.GPUs) * float64(j.ElapsedS) / 3600
+	}
+	return by, gpuHours
+}
+
+func (b *Bot) cardsEndedSince(ctx context.Context, t time.Time) (list []card.Card) {
+	keys, err := b.cfg.Store.Keys(ctx, docCard, b.now())
+	if err != nil {
+		b.log.Warn("slack: cards", "err", err)
+	}
+	for _, key := range keys {
+		var k card.Card
+		if ok, err := b.cfg.Store.Get(ctx, docCard, key, b.now(), &k); err == nil && ok && k.EndedAt.After(t) {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+// homeSettings are the settings with selects, and who the person is.
+func (b *Bot) homeSettings(ctx context.Context, a ask, c *ops.Call) []slack.Block {
+	l := c.Lang
+	s := b.settings(ctx, a.Team, a.User)
+	who := c.Who.User
+	if who == "" {
+		who = textNobody.In(l)
+	}
+	choose := func(id string, label lang.Text, now string, values []string, shown func(string) string) slack.Block {
+		var opts []*slack.OptionBlockObject
+		var first *slack.OptionBlockObject
+		for _, v := range values {
+			o := slack.NewOptionBlockObject(v, answer.Label(shown(v)), nil)
+			opts = append(opts, o)
+			if v == now {
+				first = o
+			}
+		}
+		e := slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, nil, id, opts...)
+		e.InitialOption = first
+		return slack.NewSectionBlock(answer.Label(label.In(l)), nil, slack.NewAccessory(e))
+	}
+	langNow, notifyNow := string(s.Lang), s.Notify
+	if langNow == "" {
+		langNow = "auto"
+	}
+	if notifyNow == "" {
+		notifyNow = "all"
+	}
+	cluster := b.clusterOf(ctx, a)
+	digest := "off"
+	if s.Digest {
+		digest = "on"
+	}
+	bs := []slack.Block{docBlocks(view.Section{Facts: []view.Fact{
+		{Name: textIdentity.In(l), Value: who},
+		{Name: textQuiet.In(l), Value: s.quietWords(l)},
+	}})}
+	if c.Who.User == "" && !c.Who.ReadOnly {
+		bs = append(bs, slack.NewActionBlock("", slack.NewButtonBlockElement(answer.ActRun+":identity", "link", answer.Label(textLinkTitle.In(l)))))
+	}
+	return append(bs,
+		choose(actSetCluster, textCluster, cluster, slices.Sorted(maps.Keys(c.Clusters)), func(v string) string { return v }),
+		choose(actSetLang, textLanguage, langNow, []string{"auto", "en", "zh"}, func(v string) string {
+			return map[string]string{"auto": textAuto.In(l), "en": "English", "zh": "中文"}[v]
+		}),
+		choose(actSetNotify, textPing, notifyNow, []string{"all", "ends", "none"}, func(v string) string { return notifyText[v].In(l) }),
+		choose(actSetDigest, textDigest, digest, []string{"on", "off"}, func(v string) string { return digestText[v].In(l) }),
+	)
+}
+
+// homeSet changes a setting by a select of the home tab and draws it anew.
+func (b *Bot) homeSet(ctx context.Context, a ask, name string) []store.SlackMessage {
+	s := b.settings(ctx, a.Team, a.User)
+	if err := s.set([]string{name, a.Value}, b.call(ctx, a)); err != nil {
+		return nil // not one of ours: the select offers good values only
+	}
+	if err := b.cfg.Store.Put(ctx, docSettings, a.Team+"/"+a.User, s, time.Time{}); err != nil {
+		b.log.Error("slack: settings", "err", err)
+		return nil
+	}
+	return b.home(ctx, a)
+}
+
+// docBlocks is one section as one block; what does not fit into one is cut.
+func docBlocks(s view.Section) slack.Block {
+	ps, _ := answer.SectionBlocks(s, 0, lang.EN, answer.MessageRoom)
+	if len(ps) == 0 {
+		return answer.ContextLine("–")
+	}
+	return ps[0].Block
+}
+
+// unfurl shows the jobs that links of our own pages lead to.
+func (b *Bot) unfurl(ctx context.Context, a ask) []store.SlackMessage {
+	c := b.call(ctx, a)
+	shown := map[string]slack.Attachment{}
+	for _, raw := range a.Links[:min(len(a.Links), 5)] {
+		u, err := url.Parse(raw)
+		id := ""
+		if err == nil {
+			id = path.Base(u.Path)
+		}
+		if err != nil || u.Host != b.cfg.Policy.LinkDomain || !slurm.IsJobID(id) || a.Foreign {
+			continue
+		}
+		op, ok := operations.Lookup("status")
+		if !ok {
+			continue
+		}
+		in, err := typed.Fill(op, typed.Call{Words: []string{id}})
+		if err != nil {
+			continue
+		}
+		result, err := op.Run(ctx, c, in)
+		if v, ok := result.(view.Viewer); err == nil && ok {
+			shown[raw] = slack.Attachment{Blocks: slack.Blocks{BlockSet: answer.Blocks(form.Open(v.View(c.Lang)), c.Lang)}}
+		}
+	}
+	if len(shown) == 0 {
+		return nil
+	}
+	extra, err := json.Marshal(shown)
+	if err != nil {
+		return nil
+	}
+	return []store.SlackMessage{b.out.Owe(a.Key+"/unfurl", "t/"+a.Channel+"/"+a.TS,
+		outbox.Message{Do: outbox.Unfurl, Team: a.Team, Channel: a.Channel, TS: a.TS, Extra: extra})}
+}

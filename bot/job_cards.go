@@ -1,0 +1,350 @@
+package bot
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/typed"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// follow gives a submitted job its card, in the place where it was asked for,
+// and remembers who changed a job.
+func (b *Bot) follow(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, result any) []store.SlackMessage {
+	if op.Effect == ops.Read {
+		return nil
+	}
+	cluster, id := typed.StringField(result, "cluster"), typed.StringField(result, "job_id")
+	if op.Name != "submit" && op.Name != "resubmit" {
+		if id = typed.StringField(in, "job"); id != "" {
+			b.acted(ctx, a, c, cluster, slurm.JobID(id))
+		}
+		return nil
+	}
+	if !slurm.IsJobID(id) { // nothing was submitted, or it is a step of a job
+		return nil
+	}
+	if cluster == "" {
+		cluster = c.Default
+	}
+	news := card.News{Job: slurm.Job{ID: slurm.JobID(id), Cluster: cluster, Name: typed.StringField(result, "name"), User: c.Who.User, State: slurm.Pending}}
+	if j, ok := queued(ctx, c.Service, cluster, slurm.JobID(id)); ok {
+		news.Job = j
+	}
+	if a.local != nil {
+		k := card.Card{News: news}
+		a.local.jobs[card.ID(cluster, slurm.JobID(id))] = k
+		text, blocks := card.Draw(k, c.Lang, false)
+		return []store.SlackMessage{b.out.Owe(a.Key+"/card", "local", outbox.Message{Do: outbox.Post, Text: text, Blocks: blocks})}
+	}
+	where := a.Channel
+	if where == "" {
+		where = a.User
+	}
+	k := card.Card{Team: a.Team, User: a.User, Lang: c.Lang, Approver: a.Approver, News: news, Began: b.now(), Places: []card.Place{{Team: a.Team, Channel: where}}}
+	if err := b.begin(ctx, k, answer.Clean(typed.StringField(result, "script"))); err != nil {
+		b.log.Error("slack: card", "job", id, "err", err)
+	}
+	return nil
+}
+
+// begin gives a job its card. It is queued here and not with the answer: as soon
+// as the card is stored, news of the job may edit it, and an edit must come
+// after what it edits.
+func (b *Bot) begin(ctx context.Context, k card.Card, script string) error {
+	b.cards.Lock()
+	defer b.cards.Unlock()
+	id := card.ID(k.News.Job.Cluster, k.News.Job.ID)
+	var old card.Card
+	have, err := b.cfg.Store.Get(ctx, docCard, id, b.now(), &old)
+	switch {
+	case err != nil:
+		return err
+	case have && old.User != "":
+		return nil // asked for again, or carried out again after a crash
+	case have: // somebody who follows all jobs was told first
+		if !slices.ContainsFunc(old.Places, func(p card.Place) bool { return p.Team == k.Places[0].Team && p.Channel == k.Places[0].Channel }) {
+			old.Places = append(old.Places, k.Places[0])
+		}
+		old.Team, old.User, old.Lang, old.Approver = k.Team, k.User, k.Lang, k.Approver
+		old.News = k.News.Keep(old.News)
+		k = old
+	}
+	owed := b.draw(ctx, &k)
+	// Requester and approver are named by an edit, which calls nobody.
+	for _, m := range b.draw(ctx, &k) {
+		m.NotBefore = time.Time{}
+		owed = append(owed, m)
+	}
+	if script != "" {
+		for _, p := range k.Places {
+			key := p.Key(id)
+			owed = append(owed, b.out.Owe(key+"/script", key+"/thread", outbox.Message{
+				Do: outbox.Upload, Team: p.Team, ThreadOf: key, File: &answer.File{Name: string(k.News.Job.ID) + ".sbatch", Title: k.News.Job.Name, Content: script},
+			}))
+		}
+	}
+	if err := b.cfg.Store.Enqueue(ctx, owed...); err != nil {
+		return err
+	}
+	b.out.Wake()
+	b.watchers.follow(k.News.Job)
+	return b.keepCard(ctx, k)
+}
+
+// Carry gives the job that was submitted in place of another a card where that
+// one has its own.
+func (b *Bot) Carry(ctx context.Context, from slurm.Job, next slurm.JobID) error {
+	var old card.Card
+	ok, err := b.cfg.Store.Get(ctx, docCard, card.ID(from.Cluster, from.ID), b.now(), &old)
+	if err != nil || !ok {
+		return err
+	}
+	k := card.Card{Team: old.Team, User: old.User, Lang: old.Lang, Began: b.now(), News: card.News{Job: slurm.Job{
+		ID: next, Cluster: from.Cluster, Name: from.Name, User: from.User, Partition: from.Partition, NumNodes: from.NumNodes, State: slurm.Pending,
+	}}}
+	for _, p := range old.Places {
+		k.Places = append(k.Places, card.Place{Team: p.Team, Channel: p.Channel})
+	}
+	return b.begin(ctx, k, "")
+}
+
+// acted remembers who changed a job, so that they are not called for it.
+func (b *Bot) acted(ctx context.Context, a ask, c *ops.Call, cluster string, id slurm.JobID) {
+	if cluster == "" {
+		cluster = c.Default
+	}
+	b.withCard(ctx, cluster, id, func(k *card.Card) { k.Acted = a.User })
+}
+
+// withCard changes a card that exists.
+func (b *Bot) withCard(ctx context.Context, cluster string, id slurm.JobID, change func(*card.Card)) bool {
+	b.cards.Lock()
+	defer b.cards.Unlock()
+	var k card.Card
+	ok, err := b.cfg.Store.Get(ctx, docCard, card.ID(cluster, id), b.now(), &k)
+	if err != nil || !ok {
+		return false
+	}
+	change(&k)
+	return b.keepCard(ctx, k) == nil
+}
+
+// keepCard stores a card: for good while its job lives, and for a month after.
+func (b *Bot) keepCard(ctx context.Context, k card.Card) error {
+	id := card.ID(k.News.Job.Cluster, k.News.Job.ID)
+	if k.EndedAt.IsZero() {
+		if err := b.cfg.Store.Put(ctx, docAlive, id, true, time.Time{}); err != nil {
+			return err
+		}
+		return b.cfg.Store.Put(ctx, docCard, id, k, time.Time{})
+	}
+	if err := b.cfg.Store.Put(ctx, docCard, id, k, k.EndedAt.AddDate(0, 1, 0)); err != nil {
+		return err
+	}
+	return b.cfg.Store.Delete(ctx, docAlive, id)
+}
+
+// Tell brings what the watcher has seen to the job's cards. Jobs that nobody
+// follows here are passed over.
+func (b *Bot) Tell(ctx context.Context, n card.News) error {
+	b.cards.Lock()
+	defer b.cards.Unlock()
+	id := card.ID(n.Job.Cluster, n.Job.ID)
+	var k card.Card
+	have, err := b.cfg.Store.Get(ctx, docCard, id, b.now(), &k)
+	if err != nil {
+		return err
+	}
+	followers, err := b.followers(ctx, n.Job)
+	if err != nil {
+		return err
+	}
+	if !have {
+		if len(followers) == 0 {
+			return nil
+		}
+		k = card.Card{Began: b.now(), Team: followers[0].Team}
+	}
+	for _, p := range followers {
+		if !slices.ContainsFunc(k.Places, func(q card.Place) bool { return q.Team == p.Team && q.Channel == p.Channel }) {
+			k.Places = append(k.Places, p)
+		}
+	}
+	before := k.News
+	if before.Job.State.Ended() && !n.Job.State.Ended() {
+		if n.Job.Restarts <= before.Job.Restarts {
+			return nil // numbers that were read before the end
+		}
+		k.EndedAt = time.Time{} // requeued
+	}
+	k.News = n.Keep(before)
+	if n.Job.State.Ended() && k.EndedAt.IsZero() {
+		k.EndedAt = b.now()
+	}
+	owed := b.draw(ctx, &k)
+	if have && before.Job.State != n.Job.State || !have && n.Job.State.Ended() {
+		owed = append(owed, b.tale(ctx, &k)...)
+	}
+	if err := b.cfg.Store.Enqueue(ctx, owed...); err != nil {
+		return err
+	}
+	b.out.Wake()
+	return b.keepCard(ctx, k)
+}
+
+// draw queues the card's message in each place: the first time a message, then
+// edits of it.
+func (b *Bot) draw(ctx context.Context, k *card.Card) (owed []store.SlackMessage) {
+	id := card.ID(k.News.Job.Cluster, k.News.Job.ID)
+	for i := range k.Places {
+		p := &k.Places[i]
+		l := b.langOfCard(ctx, k)
+		posted := p.Hash != ""
+		text, blocks := card.Draw(*k, l, posted)
+		sum := sha256.Sum256(blocks)
+		hash := hex.EncodeToString(sum[:8]) + string(k.News.Job.State)
+		if hash == p.Hash {
+			continue
+		}
+		urgent := !posted || !strings.HasSuffix(p.Hash, string(k.News.Job.State)) || k.News.Job.State.Ended()
+		key := p.Key(id)
+		o := outbox.Message{Do: outbox.Post, Team: p.Team, Channel: p.Channel, Instead: k.User, Text: text, Blocks: blocks}
+		m := b.out.Owe(key, key, o)
+		if p.Channel != k.User && !strings.HasPrefix(p.Channel, "D") {
+			m.NotBefore = b.wakes(ctx, *p, k.User) // who has just asked is awake
+		}
+		if posted {
+			k.Edits++
+			o.Do, o.Ref = outbox.Update, key
+			m = b.out.Owe(fmt.Sprintf("%s/%d", key, k.Edits), key, o)
+			m.Collapse = key
+			if !urgent {
+				m.NotBefore = p.Edited.Add(b.cfg.EditPace)
+			}
+		}
+		p.Hash = hash
+		if p.Edited = b.now(); m.NotBefore.After(p.Edited) {
+			p.Edited = m.NotBefore
+		}
+		owed = append(owed, m)
+	}
+	return owed
+}
+
+// tale is what the thread below the card tells when the state has changed. A
+// reply is never shown in the channel too, and calls the person only for an end
+// that they did not bring about themselves.
+func (b *Bot) tale(ctx context.Context, k *card.Card) (owed []store.SlackMessage) {
+	j := k.News.Job
+	id := card.ID(j.Cluster, j.ID)
+	s := b.settings(ctx, k.Team, k.User)
+	l := b.langOfCard(ctx, k)
+	doc := view.Doc{Title: card.StateWords(j.State, l), Tone: card.ToneOf(j.State)}
+	switch {
+	case j.State == slurm.Running:
+		doc.Sections = []view.Section{{Text: fmt.Sprintf(card.TextStarted.In(l), strings.Join(j.Nodes, ", "))}}
+	case j.State.Ended() && k.News.Cause != nil:
+		doc = *k.News.Cause
+	case j.State.Ended():
+		doc.Sections = []view.Section{{Facts: card.EndFacts(j, l)}}
+	default:
+		return nil
+	}
+	r := answer.Render(doc, l)
+	if j.State.Ended() && k.User != "" && b.mayCall(s, k) {
+		r.Messages[0] = append([]slack.Block{calling(k.User)}, r.Messages[0][:min(len(r.Messages[0]), answer.MaxBlocks-1)]...)
+	}
+	for _, p := range k.Places {
+		key := p.Key(id)
+		add := func(what string, o outbox.Message) {
+			o.Team, o.ThreadOf = p.Team, key
+			m := b.out.Owe(fmt.Sprintf("%s/%s%d/%s", key, j.State, j.Restarts, what), key+"/thread", o)
+			m.NotBefore = b.wakes(ctx, p, k.User)
+			owed = append(owed, m)
+		}
+		for i, bs := range r.Messages {
+			add(strconv.Itoa(i), outbox.Message{Do: outbox.Post, Text: r.Text, Blocks: answer.BlocksJSON(bs)})
+		}
+		for i, f := range r.Files {
+			add(fmt.Sprintf("file%d", i), outbox.Message{Do: outbox.Upload, File: &f})
+		}
+	}
+	return owed
+}
+
+// wakes is when a message of its own accord may reach a place: in a channel at
+// once, with a person after their quiet hours. owner is whose a direct channel
+// is.
+func (b *Bot) wakes(ctx context.Context, p card.Place, owner string) time.Time {
+	who := p.Channel
+	switch {
+	case strings.HasPrefix(who, "D"):
+		who = owner
+	case !strings.HasPrefix(who, "U") && !strings.HasPrefix(who, "W"):
+		return time.Time{}
+	}
+	return b.settings(ctx, p.Team, who).wakes(b.now())
+}
+
+// langOfCard is the language of a card: the one that its requester chose, else
+// the one that they asked in.
+func (b *Bot) langOfCard(ctx context.Context, k *card.Card) lang.Lang {
+	if s := b.settings(ctx, k.Team, k.User); s.Lang != "" {
+		return s.Lang
+	}
+	return k.Lang
+}
+
+// cardLang is the language of a job's card.
+func (b *Bot) cardLang(ctx context.Context, j slurm.Job) lang.Lang {
+	var k card.Card
+	if ok, err := b.cfg.Store.Get(ctx, docCard, card.ID(j.Cluster, j.ID), b.now(), &k); err != nil || !ok {
+		return lang.EN
+	}
+	return b.langOfCard(ctx, &k)
+}
+
+// mayCall reports whether the person may be called by a mention now.
+func (b *Bot) mayCall(s settings, k *card.Card) bool {
+	if s.Notify == "ends" && k.News.Job.State == slurm.Completed {
+		return false
+	}
+	return s.Notify != "none" && !s.quiet(b.now()) && k.Acted != k.User && !slices.Contains(k.Muted, k.User)
+}
+
+// attach uploads a file into the thread of the job's card, in each place; what
+// names it for good.
+func (b *Bot) attach(ctx context.Context, j slurm.Job, what string, o outbox.Message) error {
+	id := card.ID(j.Cluster, j.ID)
+	var k card.Card
+	ok, err := b.cfg.Store.Get(ctx, docCard, id, b.now(), &k)
+	if err != nil || !ok {
+		return err
+	}
+	var owed []store.SlackMessage
+	for _, p := range k.Places {
+		key := p.Key(id)
+		o.Do, o.Team, o.ThreadOf = outbox.Upload, p.Team, key
+		m := b.out.Owe(key+"/"+what, key+"/thread", o)
+		m.NotBefore = b.wakes(ctx, p, k.User)
+		owed = append(owed, m)
+	}
+	defer b.out.Wake()
+	return b.cfg.Store.Enqueue(ctx, owed...)
+}

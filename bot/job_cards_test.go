@@ -1,0 +1,399 @@
+package bot_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/bot"
+	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/slacktest"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// card returns the messages that are a job's card: those in the channel itself.
+func cards(st slacktest.State, id string) (list []*slacktest.Message) {
+	for _, m := range st.Messages {
+		if m.Only == "" && m.Thread == "" && strings.Contains(m.Text, id) {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// submitted submits the job of the specification and waits for its card.
+func submitted(t *testing.T, s *stage) *slacktest.Message {
+	t.Helper()
+	s.Slash("submit --yes " + spec)
+	var c *slacktest.Message
+	s.Wait("the job's card", func(st slacktest.State) bool {
+		if list := cards(st, "4711"); len(list) == 1 {
+			c = list[0]
+			return true
+		}
+		return false
+	})
+	return c
+}
+
+func TestAJobHasOneCardThatIsEditedInPlace(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	c := submitted(t, s)
+	require.Contains(t, text(c), "Waiting in the queue (PENDING)")
+	s.Wait("the script in the thread", func(st slacktest.State) bool {
+		return len(st.Files) == 1 && st.Files[0].Done && st.Files[0].Thread == c.TS && strings.Contains(string(st.Files[0].Data), "#SBATCH")
+	})
+
+	loss, speed, limit := 2.345, 412.5, int64(3600)
+	job := slurm.Job{
+		ID: "4711", Cluster: "yard", Name: "gpt", User: "ada", Partition: "gpu", State: slurm.Running,
+		Nodes: []string{"n1", "n2"}, GPUs: 16, ElapsedS: 600, TimeLimitS: &limit,
+	}
+	for i := range 20 { // numbers come often
+		require.NoError(t, s.bot.Tell(t.Context(), card.News{
+			Job: job, Iteration: 100 + i, Iterations: 1000, Loss: &loss, TFLOPs: &speed, ETA: time.Hour, Checkpoint: 100,
+		}))
+	}
+	st := s.Wait("the running card", func(st slacktest.State) bool {
+		list := cards(st, "4711")
+		return len(list) == 1 && strings.Contains(text(list[0]), "Running (RUNNING)")
+	})
+	c = cards(st, "4711")[0]
+	require.LessOrEqual(t, c.Edits, 2, "edits that bring numbers only are collapsed")
+	require.Contains(t, text(c), "412.5 TFLOP/s/GPU")
+	require.Contains(t, text(c), "10:00 / 01:00:00")
+	buttonOf(t, c, "Cancel")
+	buttonOf(t, c, "Diagnose")
+
+	exit := "1:0"
+	job.State, job.ExitCode = slurm.Failed, &exit
+	require.NoError(t, s.bot.Tell(t.Context(), card.News{
+		Job: job, Class: "cuda_oom", Exclude: []string{"n2"},
+		Cause: &view.Doc{Title: "Rank 9 on n2 ran out of GPU memory", Tone: view.Bad, Sections: []view.Section{
+			{Text: "torch.OutOfMemoryError in the backward pass."},
+			{Heading: "Evidence", Code: strings.Repeat("OutOfMemoryError: tried to allocate\n", 200), Lang: "log", Fold: true},
+		}},
+	}))
+	st = s.Wait("the failed card and its thread", func(st slacktest.State) bool {
+		list := cards(st, "4711")
+		return len(list) == 1 && strings.Contains(text(list[0]), "Failed (FAILED)") &&
+			slices.ContainsFunc(st.Messages, func(m *slacktest.Message) bool {
+				return m.Thread == list[0].TS && strings.Contains(text(m), "backward pass")
+			}) && len(st.Files) == 2 && st.Files[0].Done && st.Files[1].Done
+	})
+	c = cards(st, "4711")[0]
+	require.Contains(t, text(c), "Rank 9 on n2 ran out of GPU memory")
+	for _, f := range st.Files {
+		require.Equal(t, c.TS, f.Thread, "scripts and evidence are files in the thread")
+	}
+	for _, m := range st.Messages {
+		require.False(t, m.Broadcast, "a reply is never shown in the channel too")
+	}
+}
+
+func TestNobodyIsCalledForTheirOwnAction(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	submitted(t, s)
+	s.Slash("cancel 4711 --yes")
+	s.said("4711", "cancelled")
+	require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: slurm.Job{ID: "4711", Cluster: "yard", Name: "gpt", User: "ada", State: slurm.Cancelled}}))
+	s.Wait("the end in the thread", func(st slacktest.State) bool {
+		return slices.ContainsFunc(st.Messages, func(m *slacktest.Message) bool {
+			return m.Thread != "" && strings.Contains(text(m), "Cancelled (CANCELLED)")
+		})
+	})
+	require.Zero(t, callsFor(s.State(), "U1"))
+}
+
+func TestAnEndCallsTheRequesterOnceAndNotInQuietHours(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		setting string
+		calls   int
+	}{
+		"by default":     {"settings", 1},
+		"in quiet hours": {"settings quiet 00:00-23:59", 0},
+		"failures only":  {"settings notify ends", 1},
+		"never":          {"settings notify none", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := play(t)
+			s.Slash(c.setting)
+			s.said("Your settings")
+			submitted(t, s)
+			for range 3 {
+				require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: slurm.Job{ID: "4711", Cluster: "yard", Name: "gpt", User: "ada", State: slurm.Timeout}}))
+			}
+			s.Wait("the end in the thread", func(st slacktest.State) bool {
+				return slices.ContainsFunc(st.Messages, func(m *slacktest.Message) bool {
+					return m.Thread != "" && strings.Contains(text(m), "Time limit reached (TIMEOUT)")
+				})
+			})
+			require.Equal(t, c.calls, callsFor(s.State(), "U1"))
+		})
+	}
+}
+
+// callsFor counts the mentions of a user in messages that were posted.
+func callsFor(st slacktest.State, user string) (n int) {
+	for _, c := range st.Calls {
+		if c.Method == "chat.postMessage" && strings.Contains(slacktest.JSON(c.Args["blocks"]), `"user_id":"`+user+`"`) {
+			n++
+		}
+	}
+	return n
+}
+
+func TestFollowersSeeJobsThatOthersSubmitted(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	s.Slash("subscribe grace", map[string]any{"channel_id": "C9"})
+	s.said("Followed here: grace")
+	job := slurm.Job{ID: "5000", Cluster: "yard", Name: "moe", User: "grace", State: slurm.Running, Nodes: []string{"n7"}}
+	require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: job}))
+	require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: slurm.Job{ID: "5001", Cluster: "yard", User: "somebody"}}))
+	st := s.Wait("the followed job's card", func(st slacktest.State) bool { return len(cards(st, "5000")) == 1 })
+	require.Equal(t, "C9", cards(st, "5000")[0].Channel)
+	require.Empty(t, cards(st, "5001"))
+}
+
+func TestTheHomeTabShowsJobsAndSettings(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	s.yard.put(slurm.Job{ID: "4000", Name: "run", User: "ada", State: slurm.Running, Nodes: []string{"n1"}})
+	s.Event(map[string]any{"type": "app_home_opened", "user": "U1", "channel": "D1", "tab": "home", "event_ts": "1.1"})
+	st := s.Wait("the home tab", func(st slacktest.State) bool { return st.Homes["U1"] != nil })
+	home := slacktest.JSON(st.Homes["U1"])
+	require.Contains(t, home, "My jobs")
+	require.Contains(t, home, "4000")
+	s.Interact(map[string]any{
+		"view": map[string]any{"id": "V1", "type": "home"}, "container": map[string]any{"type": "view"},
+		"actions": []any{map[string]any{"action_id": "set_lang", "block_id": "b", "type": "static_select", "selected_option": map[string]any{"value": "zh"}}},
+	})
+	s.Wait("the home tab in Chinese", func(st slacktest.State) bool {
+		return strings.Contains(slacktest.JSON(st.Homes["U1"]), "我的作业")
+	})
+}
+
+func TestOperatorsApproveAndRequestersDoNot(t *testing.T) {
+	t.Parallel()
+	s := play(t, func(c *bot.Config) {
+		c.Policy.Operators = []string{"S1"}
+		c.Policy.Approve = func(op string, _ any) (why lang.Text) {
+			if op == "submit" {
+				why = lang.Text{EN: "more than 8 GPUs", ZH: "超过 8 张 GPU"}
+			}
+			return why
+		}
+	})
+	s.Members(map[string][]string{"S1": {"U5"}})
+	s.Slash("submit --yes " + spec)
+	q := s.said("Approval needed", "more than 8 GPUs")
+	s.said("I have asked the operators")
+	action, value := buttonOf(t, q, "Approve")
+	s.Press(q, action, value, "U1")
+	s.said("somebody else than the requester")
+	s.Press(q, action, value, "U2")
+	s.said("only operators may approve")
+	require.Zero(t, s.yard.count())
+	for range 2 {
+		s.Press(q, action, value, "U5")
+	}
+	s.said("gpt submitted to yard as job 4711")
+	require.Equal(t, 1, s.yard.count())
+}
+
+func TestAFailedJobIsSubmittedAgainWithChanges(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	submitted(t, s)
+	require.NoError(t, s.bot.Tell(t.Context(), card.News{
+		Job:   slurm.Job{ID: "4711", Cluster: "yard", Name: "gpt", User: "ada", State: slurm.NodeFail},
+		Class: "node_failure", Exclude: []string{"n2"}, Cause: &view.Doc{Title: "n2 does not answer"},
+	}))
+	c := s.said("n2 does not answer", "A node failed")
+	action, value := buttonOf(t, c, "Retry without the bad node")
+	s.Press(c, action, value, "U2")
+	s.said("job 4711 belongs to ada")
+	s.Press(c, action, value, "U1")
+	q := s.said("Please confirm", "#SBATCH --exclude=n2")
+	yes, id := buttonOf(t, q, "Yes, do it")
+	s.Press(q, yes, id, "U1")
+	s.said("gpt submitted to yard as job 4712")
+
+	action, value = buttonOf(t, c, "Change and resubmit")
+	s.Press(c, action, value, "U1")
+	st := s.Wait("the form", func(st slacktest.State) bool { return len(st.Views) == 1 })
+	var form map[string]any
+	for _, v := range st.Views {
+		form = v
+	}
+	drawn := slacktest.JSON(form)
+	require.Contains(t, drawn, `"initial_value":"/lustre/m"`)
+	require.Contains(t, drawn, "--tensor-model-parallel-size 4")
+	values := map[string]string{
+		"name": "gpt", "worktree": "/lustre/m", "nodes": "2", "gpu": "h100", "time": "2:00:00",
+		"args": "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 1 --global-batch-size 64 --train-iters 100 --lr 1e-4 --tensor-model-parallel-size 4",
+	}
+	a := answerOf(t, s.Interact(map[string]any{"type": "view_submission", "view": map[string]any{
+		"id": form["id"], "callback_id": form["callback_id"], "private_metadata": form["private_metadata"], "state": map[string]any{"values": stateOf(values)},
+	}}))
+	require.Equal(t, "update", a["response_action"], "%v", a)
+	require.Contains(t, slacktest.JSON(a["view"]), "--time=2:00:00")
+}
+
+func TestWhereOthersReadAlongAnswersStayPrivate(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	s.yard.put(jobNamed("4000", "run"))
+	s.Deliver(slacktest.Delivery{Kind: "events_api", Payload: map[string]any{
+		"team_id": "T1", "is_ext_shared_channel": true,
+		"event": map[string]any{"type": "app_mention", "user": "U1", "channel": "C1", "ts": "1.000100", "text": "<@UBOT> status 4000 --share"},
+	}})
+	require.Equal(t, "U1", s.said("4000 run").Only)
+}
+
+func TestOldNumbersDoNotWakeAnEndedJob(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	submitted(t, s)
+	job := slurm.Job{ID: "4711", Cluster: "yard", Name: "gpt", User: "ada", State: slurm.Failed}
+	require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: job}))
+	job.State = slurm.Running
+	require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: job, Iteration: 7}))
+	s.said("4711 gpt", "Failed (FAILED)")
+	job.State, job.Restarts = slurm.Pending, 1
+	require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: job}))
+	s.Wait("the requeued job", func(st slacktest.State) bool {
+		list := cards(st, "4711")
+		return len(list) == 1 && strings.Contains(text(list[0]), "Waiting in the queue")
+	})
+}
+
+func TestAnAlarmIsSaidOnceInTheThread(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	c := submitted(t, s)
+	job := slurm.Job{ID: "4711", Cluster: "yard", Name: "gpt", User: "ada", State: slurm.Running, Nodes: []string{"n1", "n2"}}
+	require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: job}))
+	rank := 9
+	alarm := ops.Alarm{
+		ID: "straggler", Job: "4711", Rank: &rank, Node: "n2",
+		What: lang.Text{EN: "Rank 9 is a straggler.", ZH: "rank 9 明显偏慢。"}, Fix: lang.Text{EN: "Look at <!channel> that GPU.", ZH: "检查该 GPU。"},
+	}
+	for range 3 {
+		require.NoError(t, s.bot.Notify(t.Context(), alarm.Notice(job)))
+	}
+	about := func(st slacktest.State) (n int) {
+		for _, m := range st.Messages {
+			if strings.Contains(text(m), "Rank 9 is a straggler. Node: n2.") {
+				require.Equal(t, c.TS, m.Thread)
+				n++
+			}
+		}
+		return n
+	}
+	s.Wait("the alarm", func(st slacktest.State) bool { return about(st) > 0 })
+	require.NoError(t, s.bot.Notify(t.Context(), alarm.Notice(job)))
+	s.Wait("still one", func(st slacktest.State) bool { return about(st) == 1 })
+}
+
+func TestTheCardTellsWhoAskedAndWhoApproved(t *testing.T) {
+	t.Parallel()
+	s := play(t, func(c *bot.Config) {
+		c.Policy.Operators = []string{"U5"}
+		c.Policy.Approve = func(_ string, in any) (why lang.Text) {
+			if submit, ok := in.(*ops.SubmitIn); ok && !submit.DryRun {
+				why = lang.Text{EN: "partition gpu is for approved jobs", ZH: "分区 gpu 只接受已审批的作业"}
+			}
+			return why
+		}
+	})
+	s.Slash("submit")
+	form := openedForm(s, 1)
+	a := sendForm(t, s, form, "submit", form["private_metadata"], goodForm)
+	require.Equal(t, "update", a["response_action"], "%v", a)
+	confirm := a["view"].(map[string]any)
+	require.Contains(t, slacktest.JSON(confirm), "partition gpu is for approved jobs", "said before it goes")
+	sendForm(t, s, form, confirm["callback_id"], confirm["private_metadata"], nil)
+	q := s.said("Approval needed", "partition gpu is for approved jobs")
+	require.Zero(t, s.yard.count())
+	action, value := buttonOf(t, q, "Approve")
+	s.Press(q, action, value, "U5")
+	var drawn string
+	st := s.Wait("the card with the names", func(st slacktest.State) bool {
+		for _, m := range cards(st, "4711 gpt: Waiting") {
+			drawn = slacktest.JSON(m.Blocks)
+			return m.Edits > 0
+		}
+		return false
+	})
+	for _, part := range []string{"Requester", `"user_id":"U1"`, "Approved by", `"user_id":"U5"`, "4711 · yard · gpu"} {
+		require.Contains(t, drawn, part)
+	}
+	require.Zero(t, callsFor(st, "U1"), "an edit calls nobody")
+	require.Equal(t, 1, s.yard.count())
+}
+
+func TestQuietHoursHoldDirectMessagesAndNotChannels(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	s.Slash("settings quiet 00:00-23:59", map[string]any{"user_id": "U3"})
+	s.said("Your settings")
+	s.Slash("subscribe grace", map[string]any{"user_id": "U3", "channel_id": "D3"})
+	s.Slash("subscribe grace", map[string]any{"channel_id": "C9"})
+	s.Wait("both subscriptions", func(st slacktest.State) bool { return posted(st, "Followed here: grace") == 2 })
+	job := slurm.Job{ID: "5000", Cluster: "yard", Name: "moe", User: "grace", State: slurm.Failed}
+	require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: job}))
+	st := s.Wait("the channel's card and its thread", func(st slacktest.State) bool { return posted(st, "Failed (FAILED)") >= 2 })
+	for _, m := range st.Messages {
+		require.NotEqual(t, "DU3", m.Channel, "somebody sleeps")
+	}
+	due, err := s.store.Slack().Due(t.Context(), time.Now().Add(24*time.Hour), 100)
+	require.NoError(t, err)
+	require.NotEmpty(t, due, "it comes in the morning")
+}
+
+func TestSubscriptionsAreOfAJobAPersonOrAll(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	for channel, words := range map[string]string{"C6": "subscribe 5000 --cluster yard", "C7": "subscribe grace", "C8": "subscribe all"} {
+		s.Slash(words, map[string]any{"channel_id": channel})
+	}
+	s.Wait("three subscriptions", func(st slacktest.State) bool { return posted(st, "Followed here") == 3 })
+	for id, user := range map[slurm.JobID]string{"5000": "bob", "5001": "grace", "5002": "bob"} {
+		require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: slurm.Job{ID: id, Cluster: "yard", Name: "run", User: user, State: slurm.Running, Nodes: []string{"n1"}}}))
+	}
+	want := []string{"C6 5000", "C7 5001", "C8 5000", "C8 5001", "C8 5002"}
+	where := func(st slacktest.State) (got []string) {
+		for _, m := range cards(st, "run") {
+			got = append(got, m.Channel+" "+strings.Fields(m.Text)[1])
+		}
+		slices.Sort(got)
+		return got
+	}
+	s.Wait("a card in each place", func(st slacktest.State) bool { return slices.Equal(where(st), want) })
+	s.Slash("unsubscribe all", map[string]any{"channel_id": "C8"})
+	s.said("Not followed here any more")
+	require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: slurm.Job{ID: "5003", Cluster: "yard", Name: "run", User: "bob", State: slurm.Running}}))
+	time.Sleep(300 * time.Millisecond)
+	require.Equal(t, want, where(s.State()))
+
+	s.Slash("submit --yes " + spec)
+	c := waitingCard(s, "4711", "Waiting")
+	action, value := buttonOf(t, c, "Mute")
+	s.Press(c, action, value, "U1")
+	s.said("Job 4711: you will not be called for it")
+	require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: slurm.Job{ID: "4711", Cluster: "yard", Name: "gpt", User: "ada", State: slurm.Failed}}))
+	s.Wait("the end", func(st slacktest.State) bool { return posted(st, "Failed (FAILED)") >= 2 })
+	require.Zero(t, callsFor(s.State(), "U1"), "who has muted a job is not called")
+}

@@ -1,0 +1,354 @@
+package bot
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/typed"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/internal/within"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/metrics"
+	"github.com/megatron-ops/megatron-ops/slurm/watch"
+)
+
+// watchers are the clusters' watchers, one each whatever the number of cards.
+type watchers struct {
+	mu sync.Mutex
+	by map[string]*watch.Watcher
+}
+
+// follow asks for news of a job from now on.
+func (w *watchers) follow(j slurm.Job) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if x := w.by[j.Cluster]; x != nil {
+		x.Watch(j)
+	}
+}
+
+// now is the job as its watcher has seen it last.
+func (w *watchers) now(j slurm.Job) slurm.Job {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if x := w.by[j.Cluster]; x != nil {
+		if seen, _, ok := x.Job(j.ID); ok && seen.State != "" {
+			seen.Cluster = j.Cluster
+			return seen
+		}
+	}
+	return j
+}
+
+// watchLoop follows every job that has a card or a follower until ctx ends:
+// one question to each cluster in an interval.
+func (b *Bot) watchLoop(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	b.watchers.mu.Lock()
+	b.watchers.by = map[string]*watch.Watcher{}
+	for name, w := range b.cfg.Watchers {
+		b.watchers.by[name] = w
+		sub := w.Subscribe()
+		wg.Go(func() {
+			defer sub.Close()
+			b.hear(ctx, name, sub)
+		})
+	}
+	none := len(b.watchers.by) == 0
+	b.watchers.mu.Unlock()
+	if none {
+		return
+	}
+	jobs, err := b.unfinished(ctx)
+	if err != nil {
+		b.log.Error("slack: cards", "err", err)
+	}
+	for _, j := range jobs {
+		b.watchers.follow(j)
+	}
+	every := b.cfg.Interval
+	if every == 0 {
+		every = 30 * time.Second
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			b.discover(ctx)
+			b.numbers(ctx)
+		}
+	}
+}
+
+// hear brings what a watcher tells to the cards. A job that failed is diagnosed
+// first, so that the news begins with the cause.
+func (b *Bot) hear(ctx context.Context, cluster string, from *watch.Subscription) {
+	for {
+		e, err := from.Next(ctx)
+		if err != nil {
+			return
+		}
+		if e.Kind != watch.Changed && e.Kind != watch.Ended {
+			continue
+		}
+		n := card.News{Job: e.Job}
+		n.Job.Cluster = cluster
+		if e.Kind == watch.Ended && b.followed(ctx, n.Job) {
+			if n.Job.State != slurm.Completed && n.Job.State != slurm.Cancelled {
+				b.findCause(ctx, &n, b.cardLang(ctx, n.Job))
+			}
+			b.addNumbers(ctx, &n)
+		}
+		if err := b.Tell(ctx, n); err != nil {
+			b.log.Error("slack: news", "job", n.Job.ID, "err", err)
+		}
+		if e.Kind == watch.Ended {
+			b.drawCurve(ctx, n.Job)
+			b.attachLog(ctx, n.Job)
+		}
+	}
+}
+
+// discover begins to watch jobs that somebody follows without having submitted
+// them here.
+func (b *Bot) discover(ctx context.Context) {
+	keys, err := b.cfg.Store.Keys(ctx, docFollow, b.now())
+	if err != nil || len(keys) == 0 {
+		return
+	}
+	for name := range b.cfg.Service.Clusters {
+		jobs, err := b.cfg.Service.Reader(name).Jobs(ctx, slurm.Filter{})
+		if err != nil {
+			b.log.Warn("slack: jobs", "cluster", name, "err", err)
+			continue
+		}
+		for _, j := range jobs {
+			j.Cluster = name
+			if places, err := b.followers(ctx, j); err == nil && len(places) > 0 {
+				b.watchers.follow(slurm.Job{ID: j.ID, Cluster: name})
+			}
+		}
+	}
+}
+
+// numbers brings what the trainings say of themselves to the cards of running
+// jobs.
+func (b *Bot) numbers(ctx context.Context) {
+	jobs, err := b.unfinished(ctx)
+	if err != nil {
+		return
+	}
+	places := b.queued(ctx, jobs)
+	for _, j := range jobs {
+		n := card.News{Job: b.watchers.now(j)}
+		w, waits := places[card.ID(j.Cluster, j.ID.Array())]
+		switch {
+		case n.Job.State == slurm.Pending && waits:
+			n.Position, n.InLine = w.Position, w.InLine
+			if n.Position == 0 {
+				n.Position = -1
+			}
+			if w.EstStart != nil {
+				n.Job.EstStart = w.EstStart
+			}
+		case n.Job.State == slurm.Running && b.addNumbers(ctx, &n):
+		default:
+			continue
+		}
+		if err := b.Tell(ctx, n); err != nil {
+			b.log.Error("slack: news", "job", j.ID, "err", err)
+		}
+	}
+}
+
+// queued are the waiting jobs of the clusters where a card waits, each with its
+// place in line: one question to a cluster.
+func (b *Bot) queued(ctx context.Context, cards []slurm.Job) map[string]ops.Waiting {
+	places := map[string]ops.Waiting{}
+	asked := map[string]bool{}
+	op, ok := operations.Lookup("queue")
+	if !ok {
+		return places
+	}
+	for _, j := range cards {
+		if asked[j.Cluster] || b.watchers.now(j).State != slurm.Pending {
+			continue
+		}
+		asked[j.Cluster] = true
+		short, cancel := context.WithTimeout(ctx, 20*time.Second)
+		result, err := op.Run(short, b.reader(ctx, j), &ops.QueueIn{OnCluster: ops.OnCluster{Cluster: j.Cluster}})
+		cancel()
+		q, ok := result.(ops.QueueOut)
+		if err != nil || !ok {
+			b.log.Debug("slack: no queue", "cluster", j.Cluster, "err", err)
+			continue
+		}
+		for _, w := range q.Jobs {
+			places[card.ID(j.Cluster, w.ID.Array())] = w
+		}
+	}
+	return places
+}
+
+// reader is the watcher's own call: it reads what a card shows.
+func (b *Bot) reader(ctx context.Context, j slurm.Job) *ops.Call {
+	return &ops.Call{
+		Service: b.cfg.Service, Lang: b.cardLang(ctx, j),
+		Who: ops.Caller{Surface: ops.Watcher, ID: "watcher", User: j.User, ReadOnly: true},
+	}
+}
+
+// addNumbers adds iteration, loss and speed; ok is false where there are none.
+func (b *Bot) addNumbers(ctx context.Context, n *card.News) (ok bool) {
+	result, ok := b.readJob(ctx, "metrics", n.Job)
+	m, isMetrics := result.(ops.MetricsOut)
+	if !ok || !isMetrics || len(m.Runs) != 1 {
+		return false
+	}
+	s := m.Runs[0]
+	n.Iteration, n.Iterations, n.Loss, n.TFLOPs = s.Last, s.Of, s.Loss, s.TFLOPs
+	if s.ETASeconds != nil {
+		n.ETA = time.Duration(*s.ETASeconds) * time.Second
+	}
+	return true
+}
+
+// findCause adds the diagnosis to the news. Without one the news goes all the
+// same.
+func (b *Bot) findCause(ctx context.Context, n *card.News, l lang.Lang) {
+	result, ok := b.readJob(ctx, "diagnose", n.Job)
+	if d, isDiagnosis := result.(ops.DiagnoseOut); ok && isDiagnosis {
+		doc := d.View(l)
+		n.Cause, n.Class, n.Exclude = &doc, d.Class, d.ExcludeNodes
+		b.findRemedy(ctx, n, d, l)
+	}
+}
+
+// findRemedy adds what a button could mend, and keeps it for that button.
+func (b *Bot) findRemedy(ctx context.Context, n *card.News, d ops.DiagnoseOut, l lang.Lang) {
+	call := b.reader(ctx, n.Job)
+	r, ok := call.Remedy(ctx, n.Job.Cluster, n.Job.ID, d.Report)
+	if !ok {
+		return
+	}
+	if err := b.cfg.Store.Put(ctx, docRemedy, card.ID(n.Job.Cluster, n.Job.ID), r, b.now().AddDate(0, 1, 0)); err != nil {
+		b.log.Warn("slack: remedy", "job", n.Job.ID, "err", err)
+		return
+	}
+	for _, x := range r.Changes {
+		n.Fix = append(n.Fix, x.In(l))
+	}
+}
+
+// readJob runs a reading operation on one job.
+func (b *Bot) readJob(ctx context.Context, name string, j slurm.Job, words ...string) (result any, ok bool) {
+	op, ok := operations.Lookup(name)
+	if !ok {
+		return nil, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	in, err := typed.Fill(op, typed.Call{Words: append([]string{string(j.ID)}, words...), Cluster: j.Cluster})
+	if err != nil {
+		return nil, false
+	}
+	result, err = op.Run(ctx, b.reader(ctx, j), in)
+	if err != nil {
+		b.log.Debug("slack: no "+name, "job", j.ID, "err", err)
+	}
+	return result, err == nil
+}
+
+// drawCurve posts the loss curve of a job that has ended.
+func (b *Bot) drawCurve(ctx context.Context, j slurm.Job) {
+	if j.Stdout == "" || !b.followed(ctx, j) {
+		return
+	}
+	in, err := within.Holding(j.Stdout)
+	if err != nil {
+		return
+	}
+	defer in.Close()
+	run, err := metrics.ReadIn(ctx, in, j.Stdout, "")
+	if err != nil || len(run.Iterations) < 2 {
+		return
+	}
+	var png bytes.Buffer
+	if err := metrics.WritePNG(&png, []metrics.Run{run}, []metrics.Series{metrics.Loss}); err != nil {
+		return
+	}
+	sum := sha256.Sum256(png.Bytes())
+	if err := b.attach(ctx, j, "curve/"+hex.EncodeToString(sum[:8]), outbox.Message{
+		Bytes: png.Bytes(), File: &answer.File{Name: "loss.png", Title: string(j.ID) + " " + j.Name},
+	}); err != nil {
+		b.log.Warn("slack: curve", "job", j.ID, "err", err)
+	}
+}
+
+// maxLog is how much of a failed job's log is attached, from its end.
+const maxLog = 1 << 20
+
+// attachLog posts the newest lines of a job that failed as a file, secrets
+// masked.
+func (b *Bot) attachLog(ctx context.Context, j slurm.Job) {
+	if j.State == slurm.Completed || j.State == slurm.Cancelled || !b.followed(ctx, j) {
+		return
+	}
+	result, _ := b.readJob(ctx, "logs", j, "--tail", "2000")
+	read, ok := result.(ops.LogsOut)
+	if !ok || len(read.Lines) == 0 {
+		return
+	}
+	var text strings.Builder
+	for _, l := range read.Lines {
+		fmt.Fprintf(&text, "%s:%d: %s\n", l.File, l.LineNo, l.Text)
+	}
+	content := answer.Clean(text.String())
+	if over := len(content) - maxLog; over > 0 {
+		content = content[over:]
+		content = content[strings.IndexByte(content, '\n')+1:]
+	}
+	if err := b.attach(ctx, j, fmt.Sprintf("log/%s%d", j.State, j.Restarts), outbox.Message{File: &answer.File{Name: string(j.ID) + ".log", Title: j.Name, Content: content}}); err != nil {
+		b.log.Warn("slack: log", "job", j.ID, "err", err)
+	}
+}
+
+// followed reports whether anybody looks on: a diagnosis reads many logs.
+func (b *Bot) followed(ctx context.Context, j slurm.Job) bool {
+	var k card.Card
+	if ok, err := b.cfg.Store.Get(ctx, docCard, card.ID(j.Cluster, j.ID), b.now(), &k); err == nil && ok {
+		return true
+	}
+	places, err := b.followers(ctx, j)
+	return err == nil && len(places) > 0
+}
+
+// unfinished lists the jobs whose cards wait for an end.
+func (b *Bot) unfinished(ctx context.Context) (jobs []slurm.Job, err error) {
+	keys, err := b.cfg.Store.Keys(ctx, docAlive, b.now())
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range keys {
+		var k card.Card
+		if ok, err := b.cfg.Store.Get(ctx, docCard, key, b.now(), &k); err == nil && ok {
+			jobs = append(jobs, k.News.Job)
+		}
+	}
+	return jobs, nil
+}

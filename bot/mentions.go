@@ -1,0 +1,138 @@
+package bot
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/typed"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// message answers somebody who mentioned the bot or wrote to it: a command
+// where it reads as one, else a question. The answer goes into the thread.
+func (b *Bot) message(ctx context.Context, a ask) []store.SlackMessage {
+	t := typed.Read(a.Text)
+	c := b.call(ctx, a)
+	words, f := typed.TakeFlags(typed.Unglue(t.Words))
+	if len(words) == 0 && len(t.Blocks) == 0 && len(a.Files) == 0 {
+		return b.reply(a, b.helpDoc(ctx, c, ""), true)
+	}
+	if owed, ok := b.judged(ctx, a, c); ok {
+		return owed
+	}
+	if len(a.Files) > 0 || len(t.Blocks) > 0 {
+		if owed, ok := b.pastedIn(ctx, a, c, t); ok {
+			return owed
+		}
+	}
+	if len(words) == 1 && slurm.IsJobID(words[0]) {
+		return b.perform(ctx, a, c, "status", words, t, f)
+	}
+	if name, id, ok := typed.AboutJob(a.Text); ok && len(t.Blocks) == 0 {
+		return b.perform(ctx, a, c, name, []string{id}, typed.Text{}, f)
+	}
+	if len(words) > 0 {
+		if name, ok := typed.Resolve(words[0]); ok && name != "ask" && readsAsCommand(name, words[1:], t) {
+			if name == "help" {
+				f.Share = true
+			}
+			return b.perform(ctx, a, c, name, words[1:], t, f)
+		}
+		if name, ok := typed.Resolve(words[0]); ok && name == "ask" && len(words) > 1 {
+			return b.question(ctx, a, c, t.Rest)
+		}
+	}
+	if a.Direct && len(words) > 0 && len(words) <= 2 && !typed.IsQuestion(a.Text, words) && len(typed.DidYouMean(words[0])) > 0 {
+		return b.reply(a, unknownDoc(words[0], c.Lang, words[1:]...), true)
+	}
+	return b.question(ctx, a, c, t.Whole())
+}
+
+// readsAsCommand tells a command from a sentence that begins like one: "list
+// the constants for H100" is a question.
+func readsAsCommand(name string, words []string, t typed.Text) bool {
+	op, ok := operations.Lookup(name)
+	if !ok {
+		return len(words) <= 2
+	}
+	_, err := typed.Fill(op, typed.Call{Words: words, Blocks: t.Blocks, Rest: t.Rest})
+	if err == nil {
+		return true
+	}
+	// A mistyped command is answered as one where it has the look: flags, or ids.
+	for _, w := range words {
+		if strings.HasPrefix(w, "--") {
+			return true
+		}
+	}
+	return len(words) <= 1
+}
+
+// question answers a question, in the thread where it was asked, for everybody
+// there to read.
+func (b *Bot) question(ctx context.Context, a ask, c *ops.Call, q string) []store.SlackMessage {
+	op, ok := operations.Lookup("ask")
+	if !ok {
+		return b.reply(a, unknownDoc("ask", c.Lang), true)
+	}
+	if a.Direct && a.Thread != "" && a.local == nil {
+		b.thinking(ctx, a, c.Lang)
+	}
+	return b.run(ctx, a, c, op, typed.Call{Op: op.Name, Rest: q, Key: a.Key, Share: true})
+}
+
+// thinking shows that an answer is being worked on. Nothing depends on it.
+func (b *Bot) thinking(ctx context.Context, a ask, l lang.Lang) {
+	api, err := b.client(ctx, a.Team)
+	if err != nil {
+		return
+	}
+	err = api.SetAssistantThreadsStatusContext(ctx, slack.AssistantThreadsSetStatusParameters{
+		ChannelID: a.Channel, ThreadTS: a.Thread, Status: textThinking.In(l),
+	})
+	if err != nil {
+		b.log.Debug("slack: status", "err", err)
+	}
+}
+
+var (
+	textThinking = lang.Text{EN: "is looking it up…", ZH: "正在查找…"}
+	textPrompts  = lang.Text{EN: "What would you like to know?", ZH: "想了解什么？"}
+	prompts      = []struct{ title, text lang.Text }{
+		{lang.Text{EN: "Why did my last job fail?", ZH: "我的上一个作业为什么失败？"}, lang.Text{EN: "diagnose my last job", ZH: "诊断我的上一个作业"}},
+		{lang.Text{EN: "What is running?", ZH: "现在有哪些作业？"}, lang.Text{EN: "list", ZH: "列表"}},
+		{
+			lang.Text{EN: "CUDA_DEVICE_MAX_CONNECTIONS on H100", ZH: "H100 上的 CUDA_DEVICE_MAX_CONNECTIONS"},
+			lang.Text{EN: "What should CUDA_DEVICE_MAX_CONNECTIONS be on H100 with TP=8?", ZH: "H100 上 TP=8 时 CUDA_DEVICE_MAX_CONNECTIONS 应设为多少？"},
+		},
+		{
+			lang.Text{EN: "How do I submit a two-node run?", ZH: "怎样提交两节点训练？"},
+			lang.Text{EN: "How do I submit a GPT pretraining run on two nodes?", ZH: "怎样在两个节点上提交 GPT 预训练？"},
+		},
+	}
+)
+
+// assistant greets an assistant thread with what one might ask.
+func (b *Bot) assistant(ctx context.Context, a ask) []store.SlackMessage {
+	l := b.langOf(ctx, a)
+	p := slack.AssistantThreadsSetSuggestedPromptsParameters{
+		Title: textPrompts.In(l), ChannelID: a.Channel, ThreadTS: a.Thread,
+	}
+	for _, x := range prompts {
+		p.AddPrompt(x.title.In(l), x.text.In(l))
+	}
+	extra, err := json.Marshal(p)
+	if err != nil {
+		return nil
+	}
+	return []store.SlackMessage{b.out.Owe(a.Key+"/prompts", "t/"+a.Channel+"/"+a.Thread,
+		outbox.Message{Do: outbox.Prompts, Team: a.Team, Channel: a.Channel, Extra: extra})}
+}

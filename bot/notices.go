@@ -1,0 +1,93 @@
+package bot
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// Notify shows a notice in the thread of the job's card, or directly to its
+// owner where the job has no card; it is then forgotten. Where there is neither,
+// it waits.
+func (b *Bot) Notify(ctx context.Context, n ops.Notice) error {
+	owed := b.noticeMessages(ctx, n)
+	if len(owed) == 0 {
+		return nil
+	}
+	if err := b.cfg.Store.Enqueue(ctx, owed...); err != nil {
+		return err
+	}
+	b.out.Wake()
+	return b.cfg.Service.Noticed(ctx, n)
+}
+
+func (b *Bot) noticeMessages(ctx context.Context, n ops.Notice) (owed []store.SlackMessage) {
+	sum := sha256.Sum256([]byte(n.Key))
+	id := "notice/" + hex.EncodeToString(sum[:8])
+	add := func(p card.Place, l lang.Lang, thread, call string) {
+		doc := view.Doc{Title: n.Title.In(l), Tone: view.Warn}
+		if n.Text != (lang.Text{}) {
+			doc.Sections = []view.Section{{Text: n.Text.In(l)}}
+		}
+		r := answer.Render(doc, l)
+		bs := r.Messages[0]
+		if call != "" {
+			bs = append([]slack.Block{calling(call)}, bs...)
+		}
+		o, lane := outbox.Message{Do: outbox.Post, Team: p.Team, Channel: p.Channel, Text: r.Text, Blocks: answer.BlocksJSON(bs)}, "t/"+p.Channel
+		if thread != "" {
+			o.Channel, o.ThreadOf, lane = "", thread, thread+"/thread"
+		}
+		owed = append(owed, b.out.Owe(id+"@"+p.Team+"/"+p.Channel, lane, o))
+	}
+	if n.Operators {
+		for _, p := range b.deciders(ctx) {
+			add(p, b.settings(ctx, p.Team, p.Channel).Lang, "", "")
+		}
+		return owed
+	}
+	var k card.Card
+	job := card.ID(n.Cluster, n.Job)
+	if ok, err := b.cfg.Store.Get(ctx, docCard, job, b.now(), &k); err == nil && ok && len(k.Places) > 0 {
+		call := ""
+		if n.Alarm && k.User != "" && n.By != k.Team+"/"+k.User && b.mayCall(b.settings(ctx, k.Team, k.User), &k) {
+			call = k.User
+		}
+		for _, p := range k.Places {
+			add(p, b.langOfCard(ctx, &k), p.Key(job), call)
+		}
+		return owed
+	}
+	for _, p := range b.peopleOf(ctx, n.Owner) {
+		if n.By == p.Team+"/"+p.Channel || p.Team == "" && strings.HasSuffix(n.By, "/"+p.Channel) {
+			continue // they know
+		}
+		add(p, b.settings(ctx, p.Team, p.Channel).Lang, "", "")
+	}
+	return owed
+}
+
+// calling is a line that calls a person by a mention.
+func calling(user string) slack.Block {
+	return slack.NewRichTextBlock("", slack.NewRichTextSection(slack.NewRichTextSectionUserElement(user, nil)))
+}
+
+// Note is a notice that the process itself has about a job.
+func (b *Bot) Note(ctx context.Context, j slurm.Job, what string, said lang.Text) error {
+	return b.Notify(ctx, ops.Notice{
+		Key: fmt.Sprintf("%s/%s%d/%s", card.ID(j.Cluster, j.ID), j.State, j.Restarts, what), Cluster: j.Cluster, Job: j.ID, Owner: j.User, Title: said,
+	})
+}

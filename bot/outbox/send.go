@@ -1,0 +1,336 @@
+package outbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+)
+
+// atATime is how many calls to Slack are under way at a time.
+const atATime = 8
+
+// Run sends what is owed: lanes side by side, each in its order. A call
+// that hangs holds up its own lane only.
+func (s *Sender) Run(ctx context.Context) {
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	var mu sync.Mutex
+	busy := map[string]bool{} // lanes, ours and Slack's
+	slots := make(chan struct{}, atATime)
+	for {
+		// Only this loop makes lanes busy. One that was busy before the question may
+		// be settled by now, and what was read of it is old.
+		mu.Lock()
+		skip := maps.Clone(busy)
+		mu.Unlock()
+		due, err := s.cfg.Store.Due(ctx, s.cfg.Now(), 200)
+		if err != nil && ctx.Err() == nil {
+			s.cfg.Log.Error("slack: outbox", "err", err)
+		}
+		for _, m := range due {
+			if len(slots) == atATime {
+				break // whoever ends wakes us
+			}
+			if skip[m.Lane] {
+				continue
+			}
+			var o Message
+			if err := json.Unmarshal([]byte(m.Body), &o); err != nil {
+				s.settle(ctx, m, o, store.SlackRef{}, permanentError{err})
+				continue
+			}
+			// One call of a kind to a channel at a time: what Slack says to it, such as
+			// to wait, holds for the next.
+			mu.Lock()
+			taken := busy[o.lane()]
+			mu.Unlock()
+			if taken || !s.paces.ready(o, s.cfg.Now()) {
+				continue
+			}
+			slots <- struct{}{}
+			mu.Lock()
+			busy[m.Lane], busy[o.lane()] = true, true
+			mu.Unlock()
+			wg.Go(func() {
+				s.sendOne(ctx, m, o)
+				mu.Lock()
+				delete(busy, m.Lane)
+				delete(busy, o.lane())
+				mu.Unlock()
+				<-slots
+				s.Wake()
+			})
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.wake:
+		case <-tick.C:
+		}
+		// Several ends are one question: the acknowledgements of new requests use the
+		// same database.
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// sendOne sends m and settles it; it reports whether m is off the queue.
+func (s *Sender) sendOne(ctx context.Context, m store.SlackMessage, o Message) bool {
+	if wait, err := s.resolve(ctx, &o); err != nil {
+		return s.settle(ctx, m, o, store.SlackRef{}, err)
+	} else if wait {
+		_ = s.cfg.Store.Later(ctx, m.ID, s.cfg.Now().Add(time.Second), "waits for the message it belongs to", true)
+		return false
+	}
+	// A send that began and was not settled may have gone through: look before
+	// sending again.
+	if !m.Tried.IsZero() && (o.Do == Post || o.Do == Upload) {
+		if ref, ok := s.lookUp(ctx, m, o); ok {
+			return s.settle(ctx, m, o, ref, nil)
+		}
+	}
+	if !m.Tried.IsZero() && o.cannotBeFound() {
+		o = o.again()
+	}
+	if ok, err := s.cfg.Store.Trying(ctx, m, s.cfg.Now()); err != nil || !ok {
+		return false // replaced meanwhile by a newer edit: that one is read next
+	}
+	m.Attempts++
+	ref, err := s.tell(ctx, m.Key, o)
+	if ctx.Err() != nil && err != nil {
+		return false // unknown; the next start looks
+	}
+	return s.settle(ctx, m, o, ref, err)
+}
+
+// place resolves the messages that o names by key; wait is true while one of
+// them is not sent.
+func (s *Sender) resolve(ctx context.Context, o *Message) (wait bool, err error) {
+	for _, named := range []struct {
+		key string
+		ts  *string
+	}{{o.ThreadOf, &o.Thread}, {o.Ref, &o.TS}} {
+		if named.key == "" {
+			continue
+		}
+		ref, ok, err := s.refOf(ctx, named.key)
+		if err != nil || !ok {
+			return !ok && err == nil, err
+		}
+		o.Channel, *named.ts = ref.Channel, ref.TS
+	}
+	return false, nil
+}
+
+// refOf is where the message of a key is, sent as it was meant or another way.
+func (s *Sender) refOf(ctx context.Context, key string) (ref store.SlackRef, ok bool, err error) {
+	keys := []string{key, key + otherWay, key + otherWay + otherWay}
+	for _, k := range keys {
+		if ref, ok, err := s.cfg.Store.Ref(ctx, k); err != nil || ok {
+			return ref, ok, err
+		}
+	}
+	gone, err := s.cfg.Store.Gone(ctx, keys...)
+	if err == nil && gone {
+		err = permanentError{errors.New("the message that it belongs to was refused")}
+	}
+	return ref, false, err
+}
+
+// otherWay marks the key of a message that was refused as it was meant and is
+// said another way; twice at most.
+const otherWay = "~"
+
+// A permanentError is one that no later attempt would lift.
+type permanentError struct{ error }
+
+// Permanent marks an error as one that no later attempt would lift.
+func Permanent(err error) error { return permanentError{err} }
+
+// A waitError asks to be called again after a time.
+type waitError struct {
+	after time.Duration
+	why   string
+}
+
+func (e waitError) Error() string { return e.why }
+
+// settle writes the result of a send down.
+func (s *Sender) settle(ctx context.Context, m store.SlackMessage, o Message, ref store.SlackRef, err error) bool {
+	st := s.cfg.Store
+	if err == nil {
+		if err := st.Sent(ctx, m, ref); err != nil {
+			s.cfg.Log.Error("slack: sent, but not noted", "key", m.Key, "err", err)
+			return false
+		}
+		return true
+	}
+	if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok {
+		s.paces.hold(o, s.cfg.Now().Add(limited.RetryAfter))
+		_ = st.Later(ctx, m.ID, s.cfg.Now().Add(limited.RetryAfter), err.Error(), true)
+		return false
+	}
+	if w, ok := errors.AsType[waitError](err); ok {
+		_ = st.Later(ctx, m.ID, s.cfg.Now().Add(w.after), w.why, true)
+		return false
+	}
+	if next, ok := s.instead(m, o, err); ok {
+		if st.Enqueue(ctx, next) == nil {
+			s.cfg.Log.Info("slack: sent another way", "key", m.Key, "why", err)
+			_ = st.Bury(ctx, m.ID, "sent another way: "+err.Error())
+			return true
+		}
+	}
+	if permanent(err) {
+		s.cfg.Log.Error("slack: gave a message up", "key", m.Key, "do", o.Do, "err", err)
+		_ = st.Bury(ctx, m.ID, err.Error())
+		return true
+	}
+	// 5xx, a time-out, a connection that broke: Slack may have taken it.
+	back := min(5*time.Minute, time.Second<<min(m.Attempts, 9))
+	back += rand.N(back / 4) //nolint:gosec // jitter, not a secret
+	s.cfg.Log.Warn("slack: will send again", "key", m.Key, "do", o.Do, "after", back, "err", err)
+	_ = st.Later(ctx, m.ID, s.cfg.Now().Add(back), err.Error(), false)
+	return false
+}
+
+// permanent reports whether err will not go away: Slack has understood the
+// request and refuses it.
+func permanent(err error) bool {
+	if _, ok := errors.AsType[permanentError](err); ok {
+		return true
+	}
+	if e, ok := errors.AsType[slack.SlackErrorResponse](err); ok {
+		switch e.Err {
+		case "internal_error", "fatal_error", "service_unavailable", "request_timeout", "ratelimited", "team_added_to_org":
+			return false
+		}
+		return true
+	}
+	if e, ok := errors.AsType[slack.StatusCodeError](err); ok {
+		return e.Code >= 400 && e.Code < 500 && e.Code != http.StatusRequestTimeout && e.Code != http.StatusTooManyRequests
+	}
+	return false
+}
+
+// instead is another way to say what could not be said: a message of its own
+// where the one that grew cannot be replaced; a direct message where the channel
+// or the response_url does not take it; blocks without folding, and then plain
+// words, where the blocks are refused.
+func (s *Sender) instead(m store.SlackMessage, o Message, err error) (store.SlackMessage, bool) {
+	if !permanent(err) || strings.HasSuffix(m.Key, otherWay+otherWay) {
+		return store.SlackMessage{}, false
+	}
+	code := err.Error()
+	next := o
+	switch {
+	case o.Do == Finish && o.Text != "":
+		next.Do, next.TS = Post, ""
+	case strings.Contains(code, "invalid_blocks"), strings.Contains(code, "msg_blocks_too_long"):
+		flat, folded := answer.Unfolded(o.Blocks)
+		switch {
+		case folded:
+			next.Blocks = flat
+		case o.Blocks != nil && o.Text != "":
+			next.Blocks = nil
+		default:
+			return store.SlackMessage{}, false
+		}
+	case o.Do == Respond && o.User != "":
+		// A response_url ends after thirty minutes or five uses.
+		next.Do, next.URL, next.Channel, next.Thread = Post, "", o.User, ""
+	case o.Instead != "" && o.Channel != o.Instead && (strings.Contains(code, "not_in_channel") ||
+		strings.Contains(code, "channel_not_found") || strings.Contains(code, "is_archived") ||
+		strings.Contains(code, "restricted_action") || strings.Contains(code, "user_not_in_channel")):
+		next.Channel, next.Thread, next.ThreadOf = o.Instead, "", ""
+		if o.Do == Ephemeral {
+			next.Do = Post
+		}
+	default:
+		return store.SlackMessage{}, false
+	}
+	return s.Owe(m.Key+otherWay, m.Lane+otherWay, next), true
+}
+
+// A pacer keeps us within what Slack asks: about one message a second and
+// channel, with a small burst, and silence after a 429.
+type pacer struct {
+	mu    sync.Mutex
+	posts map[string]*bucket
+	until map[string]time.Time
+}
+
+const (
+	postBurst = 4
+	postRate  = 1.0 // a second
+)
+
+func (p *pacer) ready(o Message, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t := p.until[o.lane()]; now.Before(t) {
+		return false
+	}
+	if o.Do != Post {
+		return true
+	}
+	if p.posts == nil {
+		p.posts = map[string]*bucket{}
+	}
+	k := p.posts[o.Team+o.Channel]
+	if k == nil {
+		if len(p.posts) > 10_000 {
+			clear(p.posts)
+		}
+		k = &bucket{left: postBurst, at: now}
+		p.posts[o.Team+o.Channel] = k
+	}
+	k.left = min(postBurst, k.left+now.Sub(k.at).Seconds()*postRate)
+	k.at = now
+	if k.left < 1 {
+		return false
+	}
+	k.left--
+	return true
+}
+
+// hold keeps everything of the same method and channel back.
+func (p *pacer) hold(o Message, until time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.until == nil || len(p.until) > 10_000 {
+		p.until = map[string]time.Time{}
+	}
+	p.until[o.lane()] = until
+}
+
+// lane is what Slack counts together when it limits us.
+func (o Message) lane() string {
+	if o.Do == Respond {
+		return "respond/" + o.URL
+	}
+	return fmt.Sprint(o.Do, "/", o.Team, "/", o.Channel, o.ThreadOf, o.Ref)
+}
+
+// A bucket fills steadily, and each message takes one out.
+type bucket struct {
+	left float64
+	at   time.Time
+}

@@ -1,0 +1,210 @@
+package outbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/internal/store"
+)
+
+// metadataType marks our messages; its payload holds the outbox key, by which a
+// message is found again when its send had no answer.
+const metadataType = "megatron_ops_message"
+
+// tell makes one call to Slack.
+func (s *Sender) tell(ctx context.Context, key string, o Message) (store.SlackRef, error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	if o.Do == Respond {
+		return store.SlackRef{}, s.respond(ctx, o)
+	}
+	api, err := s.cfg.Client(ctx, o.Team)
+	if err != nil {
+		return store.SlackRef{}, err
+	}
+	switch o.Do {
+	case Post:
+		opts, err := o.message()
+		if err != nil {
+			return store.SlackRef{}, err
+		}
+		channel, ts, err := api.PostMessageContext(ctx, o.Channel, append(opts, signed(key))...)
+		return store.SlackRef{Channel: channel, TS: ts}, err
+	case Update:
+		opts, err := o.message()
+		if err != nil {
+			return store.SlackRef{}, err
+		}
+		_, _, _, err = api.UpdateMessageContext(ctx, o.Channel, o.TS, opts...)
+		return store.SlackRef{}, err
+	case Finish:
+		return s.finish(ctx, api, key, o)
+	case Ephemeral:
+		opts, err := o.message()
+		if err != nil {
+			return store.SlackRef{}, err
+		}
+		_, err = api.PostEphemeralContext(ctx, o.Channel, o.User, opts...)
+		return store.SlackRef{}, err
+	case Upload:
+		return s.upload(ctx, api, o)
+	case Home:
+		bs, err := rawBlocks(o.Blocks)
+		if err != nil {
+			return store.SlackRef{}, err
+		}
+		v := slack.HomeTabViewRequest{Type: slack.VTHomeTab, Blocks: slack.Blocks{BlockSet: bs}}
+		_, err = api.PublishViewContext(ctx, slack.PublishViewContextRequest{UserID: o.User, View: v})
+		return store.SlackRef{}, err
+	case Unfurl:
+		var u map[string]slack.Attachment
+		if err := json.Unmarshal(o.Extra, &u); err != nil {
+			return store.SlackRef{}, permanentError{err}
+		}
+		_, _, err := api.PostMessageContext(ctx, o.Channel, slack.MsgOptionUnfurl(o.TS, u))
+		return store.SlackRef{}, err
+	case Prompts:
+		var p slack.AssistantThreadsSetSuggestedPromptsParameters
+		if err := json.Unmarshal(o.Extra, &p); err != nil {
+			return store.SlackRef{}, permanentError{err}
+		}
+		return store.SlackRef{}, api.SetAssistantThreadsSuggestedPromptsContext(ctx, p)
+	}
+	return store.SlackRef{}, permanentError{fmt.Errorf("no way to %q", o.Do)}
+}
+
+// signed marks a message with its key.
+func signed(key string) slack.MsgOption {
+	return slack.MsgOptionMetadata(slack.SlackMetadata{EventType: metadataType, EventPayload: map[string]any{"key": key}})
+}
+
+// message are the options that every message of ours has: nothing is unfurled,
+// nothing is parsed for names.
+func (o Message) message() ([]slack.MsgOption, error) {
+	opts := []slack.MsgOption{
+		slack.MsgOptionText(o.Text, false),
+		slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl(),
+		slack.MsgOptionParse(false), slack.MsgOptionLinkNames(false),
+	}
+	if o.Blocks != nil {
+		bs, err := rawBlocks(o.Blocks)
+		if err != nil {
+			return nil, err
+		}
+		opts = append(opts, slack.MsgOptionBlocks(bs...))
+	}
+	if o.Thread != "" && o.Do != Update && o.Do != Finish {
+		opts = append(opts, slack.MsgOptionTS(o.Thread))
+	}
+	return opts, nil
+}
+
+// respond posts through a response_url, and only to Slack.
+func (s *Sender) respond(ctx context.Context, o Message) error {
+	to, err := s.cfg.ResponseURL(o.URL)
+	if err != nil {
+		return permanentError{err}
+	}
+	msg := &slack.WebhookMessage{
+		Text: o.Text, ResponseType: slack.ResponseTypeEphemeral, ReplaceOriginal: o.Replace,
+		ThreadTimestamp: o.Thread, Parse: "none", UnfurlLinks: new(bool), UnfurlMedia: new(bool),
+	}
+	if o.Share {
+		msg.ResponseType = slack.ResponseTypeInChannel
+	}
+	if o.Blocks != nil {
+		bs, err := rawBlocks(o.Blocks)
+		if err != nil {
+			return err
+		}
+		msg.Blocks = &slack.Blocks{BlockSet: bs}
+	}
+	err = slack.PostWebhookCustomHTTPContext(ctx, to, s.cfg.HTTP, msg)
+	if e, ok := errors.AsType[slack.StatusCodeError](err); ok && e.Code >= 300 && e.Code < 400 {
+		return permanentError{errors.New("the response_url leads elsewhere")}
+	}
+	return err
+}
+
+// upload sends a file with Slack's three calls. A picture goes as bytes.
+func (s *Sender) upload(ctx context.Context, api *slack.Client, o Message) (store.SlackRef, error) {
+	channel := o.Channel
+	if strings.HasPrefix(channel, "U") || strings.HasPrefix(channel, "W") {
+		c, _, _, err := api.OpenConversationContext(ctx, &slack.OpenConversationParameters{Users: []string{channel}})
+		if err != nil {
+			return store.SlackRef{}, err
+		}
+		channel = c.ID
+	}
+	data := o.Bytes
+	if data == nil {
+		data = []byte(o.File.Content)
+	}
+	if len(data) == 0 {
+		return store.SlackRef{}, nil // Slack takes no empty file
+	}
+	_, err := api.UploadFileContext(ctx, slack.UploadFileParameters{
+		Reader: bytes.NewReader(data), FileSize: len(data), Filename: o.File.Name, Title: o.File.Title,
+		AltTxt: o.File.Title, Channel: channel, ThreadTimestamp: o.Thread,
+	})
+	return store.SlackRef{}, err
+}
+
+// lookUp searches Slack for a message whose send had no answer.
+func (s *Sender) lookUp(ctx context.Context, m store.SlackMessage, o Message) (store.SlackRef, bool) {
+	api, err := s.cfg.Client(ctx, o.Team)
+	if err != nil {
+		return store.SlackRef{}, false
+	}
+	channel := o.Channel
+	if strings.HasPrefix(channel, "U") || strings.HasPrefix(channel, "W") {
+		c, _, _, err := api.OpenConversationContext(ctx, &slack.OpenConversationParameters{Users: []string{channel}})
+		if err != nil {
+			return store.SlackRef{}, false
+		}
+		channel = c.ID
+	}
+	// Slack's clock may be a little behind ours.
+	oldest := strconv.FormatInt(m.Tried.Add(-2*time.Minute).Unix(), 10)
+	var found []slack.Message
+	if o.Thread != "" {
+		found, _, _, err = api.GetConversationRepliesContext(ctx, &slack.GetConversationRepliesParameters{
+			ChannelID: channel, Timestamp: o.Thread, Oldest: oldest, IncludeAllMetadata: true, Limit: 200,
+		})
+	} else {
+		var h *slack.GetConversationHistoryResponse
+		h, err = api.GetConversationHistoryContext(ctx, &slack.GetConversationHistoryParameters{
+			ChannelID: channel, Oldest: oldest, IncludeAllMetadata: true, Limit: 200,
+		})
+		if h != nil {
+			found = h.Messages
+		}
+	}
+	if err != nil {
+		s.cfg.Log.Warn("slack: could not look for a message", "key", m.Key, "err", err)
+		return store.SlackRef{}, false
+	}
+	for _, msg := range found {
+		// A file is shared by a message of Slack's own, without metadata.
+		if msg.Metadata.EventType == metadataType && msg.Metadata.EventPayload["key"] == m.Key || o.sharedBy(msg) || begunAs(msg, m.Key) {
+			return store.SlackRef{Channel: channel, TS: msg.Timestamp}, true
+		}
+	}
+	return store.SlackRef{}, false
+}
+
+// sharedBy reports whether a message shares the file that o uploads.
+func (o Message) sharedBy(msg slack.Message) bool {
+	return o.Do == Upload && o.File != nil && slices.ContainsFunc(msg.Files, func(f slack.File) bool {
+		return f.Name == o.File.Name && f.Title == o.File.Title
+	})
+}

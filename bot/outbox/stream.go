@@ -1,0 +1,277 @@
+package outbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+)
+
+// While a language model words an answer, the words appear in the thread: a
+// message begins with the first sentences that were checked, and grows by what
+// follows. It only keeps the answer's place. In the end the answer replaces all of
+// it, queued and sent like any other, and the same as it would have been posted.
+
+const (
+	// docBegun is where begun messages are noted: a request's key → the message.
+	docBegun = "begun"
+	// growPace is between two calls for one message: Slack takes about a hundred
+	// appends a minute (Tier 4, docs.slack.dev/reference/methods/chat.appendStream).
+	growPace = time.Second
+	// maxGrown is how many blocks a message grows by: chat.stopStream's page has
+	// the limit.
+	maxGrown = 50
+	// refusedFor is how long a channel that takes no such message is not asked again.
+	refusedFor = time.Hour
+	// begunMark is behind the request's key in the block by which a begun message is
+	// found again.
+	begunMark = "/begun"
+)
+
+// errNotAgain is why a channel that refused lately is not asked.
+var errNotAgain = errors.New("this channel takes no growing message")
+
+// A begun message stands in a thread before its answer is there.
+type begun struct {
+	Channel string `json:"channel"`
+	Thread  string `json:"thread"`
+	// TS is empty while it is not known whether Slack has begun it.
+	TS string    `json:"ts,omitempty"`
+	At time.Time `json:"at"`
+}
+
+// A Talk is where a model's words appear while it speaks: below whose request, in
+// which thread, and for whom.
+type Talk struct {
+	Key     string // of the request that is answered
+	Team    string
+	Channel string
+	Thread  string
+	User    string
+	Direct  bool
+}
+
+// A growing message shows what a model says.
+type growing struct {
+	s    *Sender
+	talk Talk
+	at   begun
+	more signal
+	stop context.CancelFunc
+	over chan struct{} // closed when nothing more will be shown
+
+	mu   sync.Mutex
+	said strings.Builder
+}
+
+// Words returns what takes a model's words to where the answer will stand.
+func (s *Sender) Words(ctx context.Context, t Talk) func(string) {
+	g := &growing{s: s, talk: t, at: begun{Channel: t.Channel, Thread: t.Thread}, more: newSignal()}
+	return func(text string) {
+		g.mu.Lock()
+		g.said.WriteString(text)
+		g.mu.Unlock()
+		if g.over == nil { // nothing happens before a model has said something
+			ctx, stop := context.WithCancel(ctx)
+			g.stop, g.over = stop, make(chan struct{})
+			s.grows.Store(t.Key, g)
+			go g.grow(ctx)
+		}
+		g.more.wake()
+	}
+}
+
+// grow shows what was said since, a call a second, until it is stopped, or Slack
+// takes no more: the answer itself comes anyway.
+func (g *growing) grow(ctx context.Context) {
+	defer close(g.over)
+	shown, blocks := 0, 0 // so much of what was said
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-g.more:
+		}
+		if ctx.Err() != nil {
+			return // both at once: the answer is there
+		}
+		g.mu.Lock()
+		text := g.said.String()[shown:]
+		g.mu.Unlock()
+		bs := g.draw(text)
+		if len(bs) == 0 {
+			continue
+		}
+		if blocks+len(bs) > maxGrown {
+			return
+		}
+		wait := growPace
+		err := g.show(ctx, bs)
+		limited, later := errors.AsType[*slack.RateLimitedError](err)
+		switch {
+		case err == nil:
+			shown, blocks = shown+len(text), blocks+len(bs)
+		case later && g.at.TS != "":
+			wait = limited.RetryAfter
+			g.more.wake() // with what is said meanwhile
+		default:
+			if ctx.Err() == nil && !errors.Is(err, errNotAgain) {
+				g.s.cfg.Log.Info("slack: the answer will come whole", "why", err)
+			}
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+// draw draws words as the answer draws them: Slack interprets nothing in them.
+// The first block says whose message this is.
+func (g *growing) draw(text string) (bs []slack.Block) {
+	for _, part := range answer.Chunks(answer.Clean(strings.TrimSpace(text)), answer.MaxText) {
+		id := ""
+		if g.at.TS == "" && len(bs) == 0 {
+			id = g.talk.Key + begunMark
+		}
+		bs = append(bs, slack.NewRichTextBlock(id, slack.NewRichTextSection(answer.Prose(part)...)))
+	}
+	return bs
+}
+
+// show begins the message with bs, or adds them to it.
+func (g *growing) show(ctx context.Context, bs []slack.Block) error {
+	api, err := g.s.cfg.Client(ctx, g.talk.Team)
+	if err != nil {
+		return err
+	}
+	chunk := slack.MsgOptionChunks(slack.NewBlocksChunk(bs...))
+	if g.at.TS == "" {
+		return g.begin(ctx, api, chunk)
+	}
+	_, _, err = api.AppendStreamContext(ctx, g.at.Channel, g.at.TS, chunk)
+	return err
+}
+
+// begin begins the message and notes it, before and after, so that a crash leaves
+// none that nobody ends. What has begun is not broken off half-way.
+func (g *growing) begin(ctx context.Context, api *slack.Client, chunk slack.MsgOption) error {
+	s, st := g.s, g.s.cfg.Store
+	lane := Message{Do: Begin, Team: g.talk.Team, Channel: g.at.Channel}
+	if !s.paces.ready(lane, s.cfg.Now()) {
+		return errNotAgain
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	switch had, err := st.Get(ctx, docBegun, g.talk.Key, s.cfg.Now(), &begun{}); {
+	case err != nil:
+		return err
+	case had:
+		return errors.New("one was begun before a crash, and the answer will take its place")
+	}
+	g.at.At = s.cfg.Now()
+	note := func() error { return st.Put(ctx, docBegun, g.talk.Key, g.at, g.at.At.Add(48*time.Hour)) }
+	if err := note(); err != nil {
+		return err
+	}
+	opts := []slack.MsgOption{chunk, slack.MsgOptionTS(g.at.Thread)}
+	if !g.talk.Direct { // a channel wants both named, and a direct message neither
+		opts = append(opts, slack.MsgOptionRecipientTeamID(g.talk.Team), slack.MsgOptionRecipientUserID(g.talk.User))
+	}
+	channel, ts, err := api.StartStreamContext(ctx, g.at.Channel, opts...)
+	limited, later := errors.AsType[*slack.RateLimitedError](err)
+	switch {
+	case err == nil:
+		g.at.Channel, g.at.TS = channel, ts
+		return note()
+	case later:
+		s.paces.hold(lane, s.cfg.Now().Add(limited.RetryAfter))
+	case permanent(err):
+		s.paces.hold(lane, s.cfg.Now().Add(refusedFor))
+	default:
+		return err // Slack may have begun it: it is looked for when the answer is there
+	}
+	return errors.Join(err, st.Delete(ctx, docBegun, g.talk.Key))
+}
+
+// InPlace has the answer to a request take the place of the message that began
+// for it, in this process or in one that was killed. Without one, owed stays as it
+// is.
+func (s *Sender) InPlace(ctx context.Context, team, key string, owed []store.SlackMessage) []store.SlackMessage {
+	if g, ok := s.grows.LoadAndDelete(key); ok {
+		g.(*growing).stop()
+		<-g.(*growing).over
+	}
+	var at begun
+	if ok, err := s.cfg.Store.Get(ctx, docBegun, key, s.cfg.Now(), &at); err != nil || !ok {
+		return owed
+	}
+	ref := store.SlackRef{Channel: at.Channel, TS: at.TS}
+	if ref.TS == "" {
+		var ok bool
+		where := Message{Team: team, Channel: at.Channel, Thread: at.Thread}
+		if ref, ok = s.lookUp(ctx, store.SlackMessage{Key: key + begunMark, Tried: at.At}, where); !ok {
+			return owed
+		}
+	}
+	for i, m := range owed {
+		var o Message
+		if json.Unmarshal([]byte(m.Body), &o) == nil && o.Do == Post && o.Channel == at.Channel && o.Thread == at.Thread {
+			o.Do, o.Channel, o.TS = Finish, ref.Channel, ref.TS
+			owed[i] = s.Owe(m.Key, m.Lane, o)
+			return owed
+		}
+	}
+	// The answer goes elsewhere: what has begun is taken away.
+	gone := Message{Do: Finish, Team: team, Channel: ref.Channel, TS: ref.TS}
+	return append(owed, s.Owe(key+begunMark, key+begunMark, gone))
+}
+
+// finish ends a begun message and puts o in its place; without a text it takes
+// the message away. It comes out the same however often.
+func (s *Sender) finish(ctx context.Context, api *slack.Client, key string, o Message) (store.SlackRef, error) {
+	// A refusal means that it has ended by itself: Slack ends it after five minutes.
+	if _, _, err := api.StopStreamContext(ctx, o.Channel, o.TS); err != nil && !permanent(err) {
+		return store.SlackRef{}, err
+	}
+	if o.Text == "" {
+		if _, _, err := api.DeleteMessageContext(ctx, o.Channel, o.TS); !permanent(err) {
+			return store.SlackRef{}, err
+		}
+		return store.SlackRef{}, nil // somebody else has
+	}
+	opts, err := o.message()
+	if err != nil {
+		return store.SlackRef{}, err
+	}
+	_, _, _, err = api.UpdateMessageContext(ctx, o.Channel, o.TS, append(opts, signed(key))...)
+	switch {
+	case err == nil:
+		return store.SlackRef{Channel: o.Channel, TS: o.TS}, nil
+	case strings.Contains(err.Error(), "streaming_state_conflict"):
+		return store.SlackRef{}, waitError{after: 2 * time.Second, why: err.Error()}
+	case permanent(err):
+		// The answer is posted anew, and what a model said does not stay above it.
+		switch _, _, stays := api.DeleteMessageContext(ctx, o.Channel, o.TS); {
+		case permanent(stays):
+			s.cfg.Log.Warn("slack: a begun message stays", "key", key, "err", stays)
+		case stays != nil:
+			return store.SlackRef{}, stays // once more, all of it
+		}
+	}
+	return store.SlackRef{}, err
+}
+
+// begunAs reports whether msg is the begun message of that key.
+func begunAs(msg slack.Message, key string) bool {
+	return len(msg.Blocks.BlockSet) > 0 && msg.Blocks.BlockSet[0].ID() == key
+}

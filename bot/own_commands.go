@@ -1,0 +1,98 @@
+package bot
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/typed"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+)
+
+// own answers the bot's own words.
+func (b *Bot) own(ctx context.Context, a ask, c *ops.Call, name string, words []string, f typed.Flags) []store.SlackMessage {
+	if a.Foreign && name != "help" && name != "whoami" {
+		return b.reply(a, answer.Error(&ops.Error{Code: ops.NotAllowed, Message: textForeign.In(c.Lang)}, c.Lang), false)
+	}
+	switch name {
+	case "help":
+		topic := ""
+		if len(words) > 0 {
+			topic = words[0]
+		}
+		return b.reply(a, b.helpDoc(ctx, c, topic), f.Share)
+	case "link":
+		return b.linkMe(ctx, a, c)
+	case "unlink":
+		return b.unlinkMe(ctx, a, c)
+	case "whoami":
+		return b.reply(a, b.whoamiDoc(ctx, a, c), false)
+	case "settings":
+		return b.setSettings(ctx, a, c, words)
+	case "subscribe", "unsubscribe":
+		return b.subscribe(ctx, a, c, cmp.Or(f.Cluster, b.clusterOf(ctx, a)), words, name == "subscribe")
+	case "mute", "unmute":
+		return b.mute(ctx, a, c, cmp.Or(f.Cluster, b.clusterOf(ctx, a)), words, name == "mute")
+	}
+	return b.reply(a, unknownDoc(name, c.Lang), false)
+}
+
+var (
+	textYou      = lang.Text{EN: "You here", ZH: "您的身份"}
+	textNobody   = lang.Text{EN: "not linked: you can look and ask", ZH: "未绑定：只能查看和提问"}
+	textRights   = lang.Text{EN: "Rights", ZH: "权限"}
+	textOperator = lang.Text{EN: "operator: may act on everybody's jobs", ZH: "管理员：可操作所有人的作业"}
+	textOwner    = lang.Text{EN: "owner: may act on your own jobs", ZH: "普通用户：可操作自己的作业"}
+	textViewer   = lang.Text{EN: "viewer: may look and ask", ZH: "只读：可查看和提问"}
+	textProof    = lang.Text{EN: "Linked by", ZH: "绑定方式"}
+	textByCode   = lang.Text{EN: "a code written on the cluster, %s", ZH: "集群上写入的一次性代码，%s"}
+	textByOS     = lang.Text{EN: "you run this program; nothing has to be linked here", ZH: "本程序由您运行，这里无需绑定"}
+	textByOp     = lang.Text{EN: "your operator's mapping", ZH: "管理员的映射"}
+	textCluster  = lang.Text{EN: "Cluster", ZH: "集群"}
+	textLanguage = lang.Text{EN: "Language", ZH: "语言"}
+	textNotify   = lang.Text{EN: "Notifications", ZH: "通知"}
+	textQuiet    = lang.Text{EN: "Quiet hours", ZH: "免打扰时段"}
+	textDigest   = lang.Text{EN: "Daily digest", ZH: "每日摘要"}
+	textSettings = lang.Text{EN: "Your settings", ZH: "您的设置"}
+	textAuto     = lang.Text{EN: "as you write", ZH: "跟随输入"}
+	textNone     = lang.Text{EN: "none", ZH: "无"}
+	textHow      = lang.Text{EN: "How", ZH: "用法"}
+)
+
+// whoamiDoc says who the person is here, and why.
+func (b *Bot) whoamiDoc(ctx context.Context, a ask, c *ops.Call) view.Doc {
+	l := c.Lang
+	d := view.Doc{Title: textYou.In(l)}
+	if a.local != nil {
+		d.Sections = []view.Section{{Facts: []view.Fact{
+			{Name: card.TextActsAs.In(l), Value: c.Who.User}, {Name: textProof.In(l), Value: textByOS.In(l)}, {Name: textRights.In(l), Value: textOwner.In(l)},
+		}}}
+		return d
+	}
+	fs := []view.Fact{{Name: "Slack", Value: a.Team + "/" + a.User}}
+	if k, ok := b.linked(ctx, a.Team, a.User); ok && !a.Foreign {
+		how := textByOp.In(l)
+		if k.How == "code" {
+			how = fmt.Sprintf(textByCode.In(l), k.At.Format(time.DateOnly))
+		}
+		fs = append(fs, view.Fact{Name: card.TextActsAs.In(l), Value: k.User}, view.Fact{Name: textProof.In(l), Value: how})
+	} else {
+		fs = append(fs, view.Fact{Name: card.TextActsAs.In(l), Value: textNobody.In(l)})
+		d.Next = []string{"link"}
+	}
+	right := textOwner
+	switch {
+	case c.Who.ReadOnly || c.Who.User == "":
+		right = textViewer
+	case c.Who.Operator:
+		right = textOperator
+	}
+	d.Sections = []view.Section{{Facts: append(fs, view.Fact{Name: textRights.In(l), Value: right.In(l)})}}
+	return d
+}

@@ -1,0 +1,224 @@
+package bot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/typed"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+)
+
+// maxFile is how much of a file is read.
+const maxFile = 8 << 20
+
+var (
+	textFileRead = lang.Text{EN: "the file %s could not be read: %s", ZH: "无法读取文件 %s：%s"}
+	textNothing  = lang.Text{EN: "There is nothing to look at in this message.", ZH: "这条消息里没有可以诊断的内容。"}
+)
+
+// A paste is text that somebody gave us to look at.
+type paste struct{ name, text string }
+
+// pasted answers a command that is only a code block.
+func (b *Bot) pasted(ctx context.Context, a ask, c *ops.Call, t typed.Text, share bool) []store.SlackMessage {
+	return b.look(ctx, a, c, paste{"message", strings.Join(t.Blocks, "\n")}, nil, share)
+}
+
+// pastedIn answers a message that brings a log, a script or a specification, in
+// a code block or a file; ok is false for one that does not.
+func (b *Bot) pastedIn(ctx context.Context, a ask, c *ops.Call, t typed.Text) (owed []store.SlackMessage, ok bool) {
+	words, f := typed.TakeFlags(typed.Unglue(t.Words))
+	if len(a.Files) > 0 {
+		p, err := b.download(ctx, a, a.Files[0])
+		if err != nil {
+			return b.reply(a, answer.Error(&ops.Error{Code: ops.Failed, Message: fmt.Sprintf(textFileRead.In(c.Lang), answer.Cut(answer.OneLine(a.Files[0].Name), 80), ops.Say(err.Error(), c.Lang))}, c.Lang), true), true
+		}
+		return b.look(ctx, a, c, p, words, true), true
+	}
+	text := strings.Join(t.Blocks, "\n")
+	if looksLikeSpec(text) || looksLikeScript(text) || looksLikeLog(text) {
+		return b.look(ctx, a, c, paste{"message", text}, words, !f.Share || a.Direct), true
+	}
+	return nil, false
+}
+
+func looksLikeScript(s string) bool {
+	return strings.HasPrefix(strings.TrimSpace(s), "#!") || strings.Contains(s, "#SBATCH ") || strings.Contains(s, "\nsrun ") || strings.Contains(s, "torch.distributed.run") && strings.Contains(s, "\n")
+}
+
+// logSigns are words that a log of ours has and a question has not.
+var logSigns = []string{
+	"Traceback (most recent call last)", "Error:", "ERROR", "[rank", "NCCL WARN", "Watchdog caught", "slurmstepd:", "srun: error",
+	"torch.OutOfMemoryError", "CUDA error", "elapsed time per iteration", "Segmentation fault", "ChildFailedError", "SIGKILL", "Bus error",
+}
+
+func looksLikeLog(s string) bool {
+	for _, sign := range logSigns {
+		if strings.Contains(s, sign) {
+			return true
+		}
+	}
+	return false
+}
+
+// look answers with what the text asks for: a specification is planned, or
+// submitted where the words say so; a script is linted; anything else is read
+// as a log.
+func (b *Bot) look(ctx context.Context, a ask, c *ops.Call, p paste, words []string, share bool) []store.SlackMessage {
+	verb := ""
+	if len(words) > 0 {
+		verb, _ = typed.Resolve(words[0])
+	}
+	spec := looksLikeSpec(p.text)
+	switch {
+	case spec && (verb == "submit" || verb == "render"):
+		return b.perform(ctx, a, c, verb, words[1:], typed.Text{Blocks: []string{p.text}}, typed.Flags{Share: share})
+	case spec:
+		return b.perform(ctx, a, c, "plan", nil, typed.Text{Blocks: []string{p.text}}, typed.Flags{Share: share})
+	case looksLikeScript(p.text) && verb != "diagnose":
+		if op, ok := operations.Lookup("lint"); ok {
+			in := op.NewIn()
+			if setText(in, p.text) {
+				return b.runWith(ctx, a, c, op, in, share)
+			}
+		}
+		return b.perform(ctx, a, c, "ask", nil, typed.Text{Rest: p.text}, typed.Flags{Share: share})
+	}
+	return b.diagnoseText(ctx, a, c, p, share)
+}
+
+// setText puts text into the input's field for it.
+func setText(in any, text string) bool {
+	for _, name := range []string{"text", "script", "content"} {
+		if f := typed.StringField(in, name); f == "" {
+			typed.SetIfEmpty(in, name, text)
+			if typed.StringField(in, name) == text {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// runWith runs a reading operation whose input is filled already.
+func (b *Bot) runWith(ctx context.Context, a ask, c *ops.Call, op ops.Op, in any, share bool) []store.SlackMessage {
+	result, err := op.Run(ctx, c, in)
+	if err != nil {
+		return b.reply(a, b.failed(ops.AsError(err), result, c), share)
+	}
+	return b.done(ctx, a, c, op, in, result, typed.Call{Op: op.Name, Share: share})
+}
+
+// diagnoseText finds the root cause in a pasted log.
+func (b *Bot) diagnoseText(ctx context.Context, a ask, c *ops.Call, p paste, share bool) []store.SlackMessage {
+	src, err := diagnose.Read(p.name, strings.NewReader(p.text))
+	if err != nil {
+		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), share)
+	}
+	r, err := diagnose.Run(ctx, src, diagnose.Context{JobState: "ENDED"})
+	if err != nil {
+		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), share)
+	}
+	doc := r.View(c.Lang)
+	return b.replyWith(a, doc, share, feedback("diagnose", c.Lang))
+}
+
+// shortcut answers one from a message's menu, or the global one.
+func (b *Bot) shortcut(ctx context.Context, a ask) []store.SlackMessage {
+	c := b.call(ctx, a)
+	switch a.Callback {
+	case callSubmit:
+		return b.openForm(ctx, a, c)
+	case callDiagnose:
+	default:
+		return nil // another app's, or one of an older version
+	}
+	text := typedText(a.Text)
+	if len(a.Files) > 0 {
+		if p, err := b.download(ctx, a, a.Files[0]); err == nil {
+			text = p.text
+		}
+	}
+	if strings.TrimSpace(text) == "" {
+		return b.reply(a, view.Doc{Title: textNothing.In(c.Lang)}, false)
+	}
+	return b.diagnoseText(ctx, a, c, paste{"message", text}, false)
+}
+
+// typedText is a message's text as it was typed: its code blocks without fences,
+// and Slack's markup undone.
+func typedText(s string) string { return typed.Unescaped(strings.ReplaceAll(s, "```", "\n")) }
+
+// download reads a file that was given to us, from Slack and nowhere else.
+func (b *Bot) download(ctx context.Context, a ask, f file) (paste, error) {
+	u, err := url.Parse(f.URL)
+	if err != nil || !b.fileHost(u) {
+		return paste{}, errors.New("it is not on Slack")
+	}
+	token := b.cfg.BotToken
+	if token == "" {
+		if token, err = b.installed(ctx, a.Team); err != nil {
+			return paste{}, err
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return paste{}, err
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	res, err := b.plain.Do(req)
+	if err != nil {
+		return paste{}, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return paste{}, fmt.Errorf("Slack answers %s", res.Status)
+	}
+	raw, err := io.ReadAll(io.LimitReader(res.Body, maxFile))
+	if err != nil {
+		return paste{}, err
+	}
+	if strings.ContainsRune(string(raw[:min(len(raw), 512)]), 0) {
+		return paste{}, errors.New("it is not text")
+	}
+	return paste{f.Name, string(raw)}, nil
+}
+
+// fileHost reports whether u is where Slack keeps files.
+func (b *Bot) fileHost(u *url.URL) bool {
+	if b.api != nil {
+		return u.Scheme == b.api.Scheme && u.Host == b.api.Host
+	}
+	return u.Scheme == "https" && (u.Host == "files.slack.com" || u.Host == "files.slack-gov.com") && u.User == nil
+}
+
+// looksLikeSpec reports whether s is a YAML mapping with a field of the job
+// specification.
+func looksLikeSpec(s string) bool {
+	if strings.HasPrefix(strings.TrimSpace(s), "#!") {
+		return false
+	}
+	var m map[string]any
+	if yaml.Unmarshal([]byte(s), &m) != nil {
+		return false
+	}
+	for _, k := range []string{"name", "nodes", "args", "partition", "worktree", "gpus_per_node", "preset"} {
+		if _, ok := m[k]; ok {
+			return true
+		}
+	}
+	return false
+}

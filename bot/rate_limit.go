@@ -1,0 +1,60 @@
+package bot
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+)
+
+// A limiter grants each person a number of requests a minute, in a allowance that
+// fills steadily.
+type limiter struct {
+	mu   sync.Mutex
+	rate float64 // a second
+	max  float64
+	who  map[string]*allowance
+}
+
+type allowance struct {
+	left float64
+	at   time.Time
+}
+
+func newLimiter(perMinute int) *limiter {
+	return &limiter{rate: float64(perMinute) / 60, max: float64(perMinute), who: map[string]*allowance{}}
+}
+
+// take reports whether who may go on, and else after which time.
+func (l *limiter) take(who string, now time.Time) (wait time.Duration, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k := l.who[who]
+	if k == nil {
+		if len(l.who) > 100_000 {
+			clear(l.who) // a flood of strangers must not fill the memory
+		}
+		k = &allowance{left: l.max, at: now}
+		l.who[who] = k
+	}
+	k.left = min(l.max, k.left+now.Sub(k.at).Seconds()*l.rate)
+	k.at = now
+	if k.left < 1 {
+		return time.Duration((1 - k.left) / l.rate * float64(time.Second)), false
+	}
+	k.left--
+	return 0, true
+}
+
+// overLimit returns what to tell a person who asks too often; empty: go on.
+func (b *Bot) overLimit(a ask) string {
+	if a.local != nil {
+		return ""
+	}
+	wait, ok := b.limit.take(a.Team+"/"+a.User, b.now())
+	if ok {
+		return ""
+	}
+	return fmt.Sprintf(textSlow.In(lang.Of(a.Text)), int(wait.Seconds())+1)
+}

@@ -1,0 +1,109 @@
+package bot
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/form"
+	"github.com/megatron-ops/megatron-ops/bot/typed"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+var textNoSpec = lang.Text{
+	EN: "job %s was not submitted through megatron-ops, so its specification is not known",
+	ZH: "作业 %s 不是通过 megatron-ops 提交的，没有它的规格",
+}
+
+// A base is the specification that a form began with: the form shows its most
+// used fields, and keeps the others.
+type base struct {
+	Owner string `json:"owner"` // team/user: nobody else's form may name it
+	Spec  string `json:"spec"`  // YAML
+}
+
+// again opens the form with what a job was submitted with.
+func (b *Bot) again(ctx context.Context, a ask) []store.SlackMessage {
+	c := b.call(ctx, a)
+	cluster, id, _ := strings.Cut(a.Value, "/")
+	spec, err := b.specOfJob(ctx, c, cluster, slurm.JobID(id))
+	if err != nil {
+		return b.reply(a, answer.Error(err, c.Lang), false)
+	}
+	key := keyOf("base", a.Key)
+	raw, yamlErr := yaml.Marshal(spec)
+	if yamlErr != nil {
+		return b.reply(a, answer.Error(ops.AsError(yamlErr), c.Lang), false)
+	}
+	if err := b.cfg.Store.Put(ctx, docBase, key, base{Owner: a.Team + "/" + a.User, Spec: string(raw)}, b.now().Add(24*time.Hour)); err != nil {
+		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false)
+	}
+	return b.openFormWith(ctx, a, c, form.FieldsOfSpec(spec), key)
+}
+
+// avoid submits the job again, kept off the nodes that the diagnosis named.
+func (b *Bot) avoid(ctx context.Context, a ask) []store.SlackMessage {
+	c := b.call(ctx, a)
+	job, nodes, _ := strings.Cut(a.Value, " ")
+	cluster, id, _ := strings.Cut(job, "/")
+	spec, err := b.specOfJob(ctx, c, cluster, slurm.JobID(id))
+	if err != nil {
+		return b.reply(a, answer.Error(err, c.Lang), false)
+	}
+	if had, ok := spec["exclude"].(string); ok && had != "" {
+		nodes = had + "," + nodes
+	}
+	spec["exclude"] = nodes
+	return b.submitSpec(ctx, a, c, spec, typed.Call{Cluster: cluster})
+}
+
+// specOfJob is what a job was submitted with, for its owner and for operators.
+func (b *Bot) specOfJob(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID) (map[string]any, *ops.Error) {
+	unknown := &ops.Error{Code: ops.NotFound, Field: "job", Message: fmt.Sprintf(textNoSpec.In(c.Lang), id)}
+	if c.Store == nil {
+		return nil, unknown
+	}
+	st, err := c.Store()
+	if err != nil {
+		return nil, ops.AsError(err)
+	}
+	sub, err := st.ByJob(ctx, cluster, id)
+	if err != nil {
+		return nil, unknown
+	}
+	if sub.Owner != c.Who.User && !c.Who.Operator || c.Who.User == "" {
+		return nil, &ops.Error{Code: ops.NotAllowed, Field: "job", Message: fmt.Sprintf("job %s belongs to %s", id, sub.Owner)}
+	}
+	// JSON is YAML, whose reader keeps whole numbers whole.
+	var spec map[string]any
+	if err := yaml.Unmarshal(sub.Spec, &spec); err != nil {
+		return nil, ops.AsError(err)
+	}
+	return spec, nil
+}
+
+// withBase puts the form's fields over the specification that it began with.
+func (b *Bot) withBase(ctx context.Context, a ask, key string, typed map[string]any) map[string]any {
+	var began base
+	ok, err := b.cfg.Store.Get(ctx, docBase, key, b.now(), &began)
+	if key == "" || err != nil || !ok || began.Owner != a.Team+"/"+a.User {
+		return typed
+	}
+	var spec map[string]any
+	if err := yaml.Unmarshal([]byte(began.Spec), &spec); err != nil {
+		return typed
+	}
+	for _, f := range form.Fields {
+		delete(spec, f.Name)
+	}
+	maps.Copy(spec, typed)
+	return spec
+}

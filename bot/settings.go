@@ -1,0 +1,177 @@
+package bot
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+)
+
+// settings are what a person chose.
+type settings struct {
+	Lang    lang.Lang `json:"lang,omitempty"`
+	Cluster string    `json:"cluster,omitempty"`
+	// Notify is "all" (the default), "ends" or "none".
+	Notify string `json:"notify,omitempty"`
+	// Quiet hours, as minutes of the day in the person's zone; equal: none.
+	QuietFrom int    `json:"quiet_from,omitempty"`
+	QuietTo   int    `json:"quiet_to,omitempty"`
+	Zone      string `json:"zone,omitempty"`
+	Digest    bool   `json:"digest,omitempty"`
+}
+
+func (b *Bot) settings(ctx context.Context, team, user string) settings {
+	var s settings
+	if _, err := b.cfg.Store.Get(ctx, docSettings, team+"/"+user, b.now(), &s); err != nil {
+		b.log.Warn("slack: settings", "err", err)
+	}
+	return s
+}
+
+// setSettings changes a person's settings by words: language zh, quiet
+// 22:00-08:00, notify ends, digest on, cluster NAME.
+func (b *Bot) setSettings(ctx context.Context, a ask, c *ops.Call, words []string) []store.SlackMessage {
+	s := b.settings(ctx, a.Team, a.User)
+	if len(words) > 0 {
+		if err := s.set(words, c); err != nil {
+			return b.reply(a, answer.Error(err, c.Lang), false)
+		}
+		if err := b.cfg.Store.Put(ctx, docSettings, a.Team+"/"+a.User, s, time.Time{}); err != nil {
+			return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false)
+		}
+	}
+	l := c.Lang
+	if s.Lang != "" {
+		l = s.Lang
+	}
+	return b.reply(a, settingsDoc(s, l), false)
+}
+
+// set reads one setting.
+func (s *settings) set(words []string, c *ops.Call) *ops.Error {
+	value := strings.Join(words[1:], " ")
+	bad := func(fix string) *ops.Error {
+		return &ops.Error{Code: ops.BadInput, Field: words[0], Message: fmt.Sprintf("%q is not a value for it", value), Fix: fix}
+	}
+	switch strings.TrimLeft(words[0], "-") {
+	case "lang", "language", "语言":
+		l, ok := lang.Parse(value)
+		switch {
+		case ok:
+			s.Lang = l
+		case value == "auto":
+			s.Lang = ""
+		case strings.Contains(value, "中"):
+			s.Lang = lang.ZH
+		default:
+			return bad("settings language en, zh or auto")
+		}
+	case "notify", "notifications", "通知":
+		if value != "all" && value != "ends" && value != "none" {
+			return bad("settings notify all, ends or none")
+		}
+		s.Notify = value
+	case "quiet", "免打扰":
+		from, to, zone, ok := parseQuiet(value)
+		if !ok {
+			return bad("settings quiet 22:00-08:00 Asia/Shanghai, or off")
+		}
+		s.QuietFrom, s.QuietTo, s.Zone = from, to, zone
+	case "digest", "摘要":
+		if value != "on" && value != "off" {
+			return bad("settings digest on or off")
+		}
+		s.Digest = value == "on"
+	case "cluster", "集群":
+		if _, ok := c.Clusters[value]; !ok && value != "" {
+			return bad("settings cluster and the name of one that is configured")
+		}
+		s.Cluster = value
+	default:
+		return &ops.Error{Code: ops.BadInput, Field: words[0], Message: "no such setting", Fix: "language, notify, quiet, digest, cluster"}
+	}
+	return nil
+}
+
+func parseQuiet(s string) (from, to int, zone string, ok bool) {
+	if s == "off" || s == "" {
+		return 0, 0, "", true
+	}
+	hours, zone, _ := strings.Cut(s, " ")
+	a, z, _ := strings.Cut(strings.NewReplacer("–", "-", "—", "-", "~", "-").Replace(hours), "-")
+	x, err1 := time.Parse("15:04", a)
+	y, err2 := time.Parse("15:04", z)
+	if _, err := time.LoadLocation(zone); err != nil || err1 != nil || err2 != nil {
+		return 0, 0, "", false
+	}
+	return x.Hour()*60 + x.Minute(), y.Hour()*60 + y.Minute(), zone, true
+}
+
+// quiet reports whether a person should not be called now.
+func (s settings) quiet(now time.Time) bool {
+	if s.QuietFrom == s.QuietTo {
+		return false
+	}
+	if loc, err := time.LoadLocation(s.Zone); err == nil {
+		now = now.In(loc)
+	}
+	m := now.Hour()*60 + now.Minute()
+	if s.QuietFrom < s.QuietTo {
+		return m >= s.QuietFrom && m < s.QuietTo
+	}
+	return m >= s.QuietFrom || m < s.QuietTo
+}
+
+// wakes is the end of the quiet hours that it is in now; zero: it is in none.
+func (s settings) wakes(now time.Time) time.Time {
+	if !s.quiet(now) {
+		return time.Time{}
+	}
+	if loc, err := time.LoadLocation(s.Zone); err == nil {
+		now = now.In(loc)
+	}
+	end := time.Date(now.Year(), now.Month(), now.Day(), 0, s.QuietTo, 0, 0, now.Location())
+	if !end.After(now) {
+		end = end.AddDate(0, 0, 1)
+	}
+	return end
+}
+
+func (s settings) quietWords(l lang.Lang) string {
+	if s.QuietFrom == s.QuietTo {
+		return textNone.In(l)
+	}
+	return fmt.Sprintf("%02d:%02d–%02d:%02d %s", s.QuietFrom/60, s.QuietFrom%60, s.QuietTo/60, s.QuietTo%60, s.Zone)
+}
+
+func settingsDoc(s settings, l lang.Lang) view.Doc {
+	or := func(v, otherwise string) string {
+		if v == "" {
+			return otherwise
+		}
+		return v
+	}
+	digest := "off"
+	if s.Digest {
+		digest = "on"
+	}
+	notify := or(s.Notify, "all")
+	return view.Doc{Title: textSettings.In(l), Sections: []view.Section{
+		{Facts: []view.Fact{
+			{Name: textLanguage.In(l), Value: or(string(s.Lang), textAuto.In(l))},
+			{Name: textNotify.In(l), Value: fmt.Sprintf(answer.Named.In(l), notifyText[notify].In(l), notify)},
+			{Name: textQuiet.In(l), Value: s.quietWords(l)},
+			{Name: textDigest.In(l), Value: fmt.Sprintf(answer.Named.In(l), digestText[digest].In(l), digest)},
+			{Name: textCluster.In(l), Value: or(s.Cluster, textNone.In(l))},
+		}},
+		{Heading: textHow.In(l), Items: []string{
+			"`settings language zh`", "`settings notify ends`", "`settings quiet 22:00-08:00 Asia/Shanghai`", "`settings digest on`",
+		}},
+	}}
+}

@@ -1,0 +1,256 @@
+package bot
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/form"
+	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// NewLocal returns a bot that talks to one person at a terminal instead of to
+// Slack; cfg needs no tokens, and Run is not called.
+func NewLocal(cfg Config) (*Bot, error) {
+	cfg.BotToken, cfg.SigningSecret = "xoxb-none", "none"
+	return New(cfg)
+}
+
+// localTeam is the workspace of people at a terminal.
+const localTeam = "local"
+
+// A Local is one person's conversation with the bot at a terminal: the same
+// words, answers and buttons as in Slack.
+type Local struct {
+	// Stream is given the parts of an answer that comes bit by bit; nil: it comes
+	// at the end.
+	Stream func(text string)
+
+	b    *Bot
+	user string
+	dir  string
+	lang lang.Lang
+	n    int
+	jobs map[string]card.Card // submitted here
+	form string               // the metadata of the form that is open
+	// values are what that form begins with.
+	values map[string]string
+	// heard are the alarms that were told, by job and alarm, and looked when a
+	// running job's numbers were read last.
+	heard  map[string]bool
+	looked map[string]time.Time
+}
+
+// Said is one thing that the bot says.
+type Said struct {
+	Text    string
+	Choices []Choice
+}
+
+// A Choice is a button.
+type Choice struct {
+	Label  string
+	Sure   string // to be asked before, where not empty
+	action string
+	value  string
+}
+
+// A Field is one question of a form.
+type Field struct {
+	Name    string
+	Label   string
+	Hint    string
+	Value   string // what an empty answer means
+	Choices []string
+	Needed  bool
+}
+
+// A Reply is what came of one thing that the person did. Fields is set where a
+// form is to be filled in, with Errors at the fields that were wrong.
+type Reply struct {
+	Said   []Said
+	Fields []Field
+	Errors map[string]string
+}
+
+// Local begins a conversation with the operating system's user, who acts as
+// the cluster user of the same name. Relative paths are below dir.
+func (b *Bot) Local(user, dir string, l lang.Lang) *Local {
+	return &Local{b: b, user: user, dir: dir, lang: l, jobs: map[string]card.Card{}, heard: map[string]bool{}, looked: map[string]time.Time{}}
+}
+
+// ask is what the person does next.
+func (s *Local) ask(k kind) ask {
+	s.n++
+	return ask{
+		Key: keyOf("local", s.user, strconv.FormatInt(s.b.now().UnixNano(), 36), strconv.Itoa(s.n)), Kind: k, At: s.b.now(),
+		Team: localTeam, User: s.user, Channel: "D" + s.user, Direct: true, Thread: "terminal", local: s,
+	}
+}
+
+// Type answers a line that the person typed.
+func (s *Local) Type(ctx context.Context, text string) Reply {
+	a := s.ask(asMessage)
+	a.Text = strings.TrimPrefix(strings.TrimSpace(text), "/megatron")
+	return s.reply(ctx, a)
+}
+
+// Press answers a choice.
+func (s *Local) Press(ctx context.Context, c Choice) Reply {
+	a := s.ask(asButton)
+	a.Action, a.Value = c.action, c.value
+	return s.reply(ctx, a)
+}
+
+// Fill answers a form: with errors at its fields, or with what would be
+// submitted and the choice to do it.
+func (s *Local) Fill(ctx context.Context, values map[string]string) (Reply, error) {
+	a := s.ask(asForm)
+	a.Callback, a.Fields, a.Meta = form.SubmitCallback, values, s.form
+	sent, err := s.b.checkForm(ctx, a)
+	if err != nil {
+		return Reply{}, err
+	}
+	raw, err := json.Marshal(sent)
+	if err != nil {
+		return Reply{}, err
+	}
+	var r struct {
+		Errors map[string]string `json:"errors"`
+		View   struct {
+			Meta   string          `json:"private_metadata"`
+			Blocks json.RawMessage `json:"blocks"`
+		} `json:"view"`
+	}
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return Reply{}, err
+	}
+	if len(r.Errors) > 0 {
+		return Reply{Fields: formQuestions(values, s.lang), Errors: r.Errors}, nil
+	}
+	said := terminalText(r.View.Blocks)
+	said.Choices = append(said.Choices,
+		Choice{Label: form.SubmitLabel.In(s.lang), action: answer.ActYes, value: r.View.Meta},
+		Choice{Label: answer.No.In(s.lang), action: answer.ActNo, value: r.View.Meta})
+	return Reply{Said: []Said{said}}, nil
+}
+
+func (s *Local) reply(ctx context.Context, a ask) Reply {
+	s.form = ""
+	owed := s.b.handle(ctx, a)
+	r := Reply{Said: s.draw(owed)}
+	if s.form != "" {
+		r.Fields = formQuestions(s.values, s.lang)
+	}
+	return r
+}
+
+// draw turns what would go to Slack into text.
+func (s *Local) draw(owed []store.SlackMessage) (said []Said) {
+	for _, m := range owed {
+		var o outbox.Message
+		if json.Unmarshal([]byte(m.Body), &o) != nil {
+			continue
+		}
+		switch {
+		case o.File != nil && o.Bytes == nil:
+			said = append(said, Said{Text: "── " + o.File.Name + " ──\n" + strings.TrimRight(o.File.Content, "\n")})
+		case o.Blocks != nil && o.Do != outbox.Home:
+			said = append(said, terminalText(o.Blocks))
+		}
+	}
+	return said
+}
+
+// Look tells of the jobs that were submitted here and have changed since.
+func (s *Local) Look(ctx context.Context) (said []Said) {
+	rows := s.queue(ctx)
+	for id, k := range s.jobs {
+		cl, ok := s.b.cfg.Service.Clusters[k.News.Job.Cluster]
+		if !ok || k.News.Job.State.Ended() {
+			continue
+		}
+		j, ok := slurm.Fold(k.News.Job.ID, rows[k.News.Job.Cluster])
+		if !ok { // it has left the queue
+			var err error
+			if j, err = cl.Job(ctx, k.News.Job.ID); err != nil {
+				continue
+			}
+		}
+		j.Cluster = k.News.Job.Cluster
+		if j.State == k.News.Job.State {
+			said = append(said, s.alarms(ctx, id, j)...)
+			continue
+		}
+		k.News.Job = j
+		if j.State.Ended() && j.State != slurm.Completed && j.State != slurm.Cancelled {
+			s.b.findCause(ctx, &k.News, s.lang)
+		}
+		s.jobs[id] = k
+		_, blocks := card.Draw(k, s.lang, false)
+		said = append(said, terminalText(blocks))
+	}
+	return said
+}
+
+// queue is what the queue of each cluster shows of the jobs that have not ended:
+// one question a cluster, however many they are.
+func (s *Local) queue(ctx context.Context) map[string][]slurm.Job {
+	ids := map[string][]slurm.JobID{}
+	for _, k := range s.jobs {
+		if j := k.News.Job; !j.State.Ended() && s.b.cfg.Service.Clusters[j.Cluster] != nil {
+			ids[j.Cluster] = append(ids[j.Cluster], j.ID)
+		}
+	}
+	rows := map[string][]slurm.Job{}
+	for name, list := range ids {
+		rows[name], _ = s.b.cfg.Service.Reader(name).Jobs(ctx, slurm.Filter{IDs: list, All: true}) // else each is asked for
+	}
+	return rows
+}
+
+// alarms tells what goes wrong with a running job, each once.
+func (s *Local) alarms(ctx context.Context, id string, j slurm.Job) (said []Said) {
+	if j.State != slurm.Running || s.b.now().Sub(s.looked[id]) < 15*time.Second {
+		return nil
+	}
+	s.looked[id] = s.b.now()
+	all, err := s.b.reader(ctx, j).Alarms(ctx, j)
+	if err != nil {
+		return nil // the next look asks again
+	}
+	for _, a := range all {
+		if key := id + "/" + a.ID; !s.heard[key] {
+			s.heard[key] = true
+			for _, bs := range answer.Render(a.View(s.lang), s.lang).Messages {
+				said = append(said, terminalText(answer.BlocksJSON(bs)))
+			}
+		}
+	}
+	return said
+}
+
+// caller is who sits at the terminal.
+func (s *Local) caller() ops.Caller {
+	return ops.Caller{Surface: ops.Chat, ID: s.user, User: s.user}
+}
+
+// formQuestions are the fields of the submit form.
+func formQuestions(values map[string]string, l lang.Lang) (fs []Field) {
+	for _, f := range form.Fields {
+		value, ok := values[f.Name]
+		if !ok {
+			value = f.Initial
+		}
+		fs = append(fs, Field{Name: f.Name, Label: f.Label.In(l), Hint: f.Hint.In(l), Value: value, Choices: f.Choices, Needed: f.Needed})
+	}
+	return fs
+}

@@ -1,0 +1,51 @@
+package typed
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// People ask about a job in a sentence: what is wrong with job 4711, 作业 4711
+// 怎么了. Such a sentence is the operation that answers it; what is asked of
+// Slurm or Megatron in general goes to ask.
+
+var (
+	jobInText = regexp.MustCompile(`(?i)(?:\bjobs?|作业号?|任务|#)\s*#?\s*([0-9]{1,10}(?:_[0-9]+)?)`)
+	idInText  = regexp.MustCompile(`[0-9]+(?:_[0-9]+)?`)
+
+	// What went wrong with it: diagnose.
+	askedWhy = regexp.MustCompile(`(?i)\b(what(?:'|’)?s? (?:is |was |went )?wrong|what happened|why (?:did|has|is|was) .*\b(?:fail|die|crash|stop|end|hang|hung|stuck|dead)|(?:fail|crash|di)ed|died|dead|crash|broke)` +
+		`|怎么(?:了|回事|挂|失败|死)|为(?:什么|何|啥).*(?:失败|挂|死|崩|退出|停|卡|报错|出错)|出了?什么(?:问题|错)|(?:失败|报错|出错|崩溃|挂掉?)(?:了|的)?(?:原因)?[?？。]?$|失败原因`)
+	// How it goes: status.
+	askedHow = regexp.MustCompile(`(?i)\b(how(?: is|(?:'|’)?s) |where is |when (?:does|will|is) .*\b(?:start|run|end|finish|done)|why (?:is|does) .*\b(?:pending|wait|queue|start|run)|is .*\b(?:running|done|finished|alive|still))` +
+		`|怎么样|如何了|跑到哪|到哪(?:了|一步)|进[展度]|还在(?:跑|运行|排队)|(?:好|完|跑完|结束)了(?:吗|没)|什么时候(?:能)?(?:开始|启动|跑|结束|完)|为(?:什么|何|啥).*(?:排队|等待|不(?:启动|开始|跑))`)
+)
+
+// mostAsked is how long a sentence about a job is: a longer one tells a story.
+const mostAsked = 80
+
+// AboutJob is the operation that answers a question about one job, and the job's
+// id; ok is false for any other text.
+func AboutJob(text string) (name, id string, ok bool) {
+	text = strings.TrimSpace(text)
+	m := jobInText.FindStringSubmatch(text)
+	if m == nil || len([]rune(text)) > mostAsked || strings.Contains(text, "--") || strings.Contains(text, "\n") {
+		return "", "", false
+	}
+	for _, n := range idInText.FindAllString(text, -1) {
+		if n != m[1] {
+			return "", "", false // more than the one number: something else is asked too
+		}
+	}
+	switch id = m[1]; {
+	case !slurm.IsJobID(id):
+		return "", "", false
+	case askedHow.MatchString(text):
+		return "status", id, true
+	case askedWhy.MatchString(text):
+		return "diagnose", id, true
+	}
+	return "", "", false
+}

@@ -1,0 +1,58 @@
+package typed
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestASentenceAboutAJobIsItsOperation(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"whats wrong with job 3":                                       "diagnose 3",
+		"What's wrong with job #4711?":                                 "diagnose 4711",
+		"why did job 4711 fail":                                        "diagnose 4711",
+		"job 4711_3 crashed, what happened":                            "diagnose 4711_3",
+		"why is job 12 pending?":                                       "status 12",
+		"how is job 12 doing":                                          "status 12",
+		"is job 12 still running?":                                     "status 12",
+		"when will job 12 start":                                       "status 12",
+		"作业 4711 怎么了":                                                  "diagnose 4711",
+		"任务4711为什么失败":                                                  "diagnose 4711",
+		"4711 作业":                                                      "",
+		"作业4711挂了":                                                     "diagnose 4711",
+		"作业 12 跑到哪了":                                                   "status 12",
+		"作业 12 为什么一直在排队？":                                              "status 12",
+		"作业12什么时候能开始":                                                  "status 12",
+		"why does job 12 need CUDA_DEVICE_MAX_CONNECTIONS=32":          "",
+		"how do I cancel job 12":                                       "",
+		"how do I cancel job 12 of an array of 40":                     "",
+		"what does exit code 137 mean":                                 "",
+		"my job died with SIGKILL":                                     "",
+		"作业失败了怎么办":                                                     "",
+		"一个作业 8 卡够吗":                                                   "",
+		"why did job 4711 fail after we moved it from gpu01 to gpu02?": "",
+	} {
+		name, id, ok := AboutJob(text)
+		got := ""
+		if ok {
+			got = name + " " + id
+		}
+		require.Equal(t, want, got, text)
+	}
+}
+
+func TestFillersBeforeAJobsIdAreLeftOut(t *testing.T) {
+	t.Parallel()
+	for _, row := range [][2][]string{
+		{{"cancel", "job", "4711"}, {"cancel", "4711"}},
+		{{"cancel", "#4711"}, {"cancel", "4711"}},
+		{{"logs", "for", "job", "4711", "--tail", "5"}, {"logs", "4711", "--tail", "5"}},
+		{{"取消", "作业", "4711"}, {"取消", "4711"}},
+		{{"submit", "the", "job"}, {"submit", "the", "job"}},
+		{{"ask", "job", "4711"}, {"ask", "job", "4711"}},
+		{{"status"}, {"status"}},
+	} {
+		require.Equal(t, row[1], Unglue(row[0]))
+	}
+}

@@ -1,0 +1,139 @@
+// Package typed reads what people type to the bot: Slack's markup and keyboards
+// undone, the command that a word means in either language, and the input that
+// its words fill.
+package typed
+
+import (
+	"html"
+	"strings"
+	"unicode"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+)
+
+// Text is what a person typed, taken apart.
+type Text struct {
+	// Words are the command's words, with quotes and Slack's markup undone.
+	Words []string
+	// Blocks are code blocks of several lines: a YAML specification, a script, a
+	// log. They are not part of Words.
+	Blocks []string
+	// Rest is the text after the first word as it was typed, for questions.
+	Rest string
+}
+
+// Slack and the keyboards of phones and Macs change what is typed: links get
+// angle brackets, quotes become curly, two dashes become one long one.
+var (
+	codeBlock  = lazy.New("(?s)```(?:[a-zA-Z]*\n)?(.*?)```")
+	slackLink  = lazy.New(`<((?:https?|mailto|tel|slack):[^|>]+)(?:\|([^>]*))?>`)
+	slackRef   = lazy.New(`<([@#!])([^|>]+)(?:\|([^>]*))?>`)
+	lineJoin   = lazy.New(`\\[ \t]*\n`)
+	longDash   = lazy.New(`(^|[\s])(?:[—―]|–(\p{L}[\p{L}\p{N}-]))`)
+	softSpaces = strings.NewReplacer("\u00a0", " ", "\u3000", " ", "\u2007", " ", "\u202f", " ", "\u200b", "", "\ufeff", "", "\r\n", "\n", "\r", "\n")
+	curly      = strings.NewReplacer("“", `"`, "”", `"`, "„", `"`, "«", `"`, "»", `"`, "＂", `"`, "‘", "'", "’", "'", "‚", "'", "＇", "'", "－", "-", "＝", "=")
+)
+
+// Read takes text from Slack apart. It never fails: a quote that is not closed
+// reaches to the end.
+func Read(text string) Text {
+	var t Text
+	text = softSpaces.Replace(text)
+	text = codeBlock.ReplaceAllStringFunc(text, func(m string) string {
+		body := Unescaped(codeBlock.FindStringSubmatch(m)[1])
+		body = strings.Trim(body, "\n")
+		if strings.Contains(lineJoin.ReplaceAllString(body, " "), "\n") {
+			t.Blocks = append(t.Blocks, body)
+			return " "
+		}
+		return " " + body + " "
+	})
+	text = lineJoin.ReplaceAllString(text, " ")
+	text = strings.TrimSpace(Unescaped(text))
+	text = dropTicks(text)
+	if _, rest, ok := cutWord(text); ok {
+		t.Rest = rest
+	}
+	t.Words = Split(LongFlags(curly.Replace(text)))
+	return t
+}
+
+// Unescaped undoes Slack's markup: <http://x|x> is x again, &lt; is <.
+func Unescaped(s string) string {
+	s = slackLink.ReplaceAllStringFunc(s, func(m string) string {
+		sub := slackLink.FindStringSubmatch(m)
+		if sub[2] != "" {
+			return sub[2]
+		}
+		return strings.TrimPrefix(strings.TrimPrefix(sub[1], "mailto:"), "tel:")
+	})
+	s = slackRef.ReplaceAllStringFunc(s, func(m string) string {
+		sub := slackRef.FindStringSubmatch(m)
+		if sub[1] == "!" {
+			return "" // nobody commands with a broadcast
+		}
+		return sub[1] + sub[2]
+	})
+	return html.UnescapeString(s)
+}
+
+// dropTicks takes `…` away from around a whole command or one of its words.
+func dropTicks(s string) string {
+	if strings.Count(s, "`")%2 != 0 {
+		return s
+	}
+	return strings.ReplaceAll(s, "`", "")
+}
+
+// LongFlags gives a flag its dashes back. A dash inside of a word stays.
+func LongFlags(s string) string { return longDash.ReplaceAllString(s, "${1}--${2}") }
+
+func cutWord(s string) (word, rest string, ok bool) {
+	i := strings.IndexFunc(s, unicode.IsSpace)
+	if i < 0 {
+		return s, "", s != ""
+	}
+	return s[:i], strings.TrimSpace(s[i:]), true
+}
+
+// Split cuts text into words at spaces and line ends. A quote opens only where
+// a word or a flag's value begins, so that don't is one word.
+func Split(s string) []string {
+	var words []string
+	var w strings.Builder
+	in, open := false, rune(0)
+	prev := ' '
+	for _, r := range s {
+		switch {
+		case open != 0 && r == open:
+			open = 0
+		case open != 0:
+			w.WriteRune(r)
+		case (r == '"' || r == '\'') && (!in || prev == '='):
+			open, in = r, true
+		case unicode.IsSpace(r):
+			if in {
+				words = append(words, w.String())
+			}
+			w.Reset()
+			in = false
+		default:
+			w.WriteRune(r)
+			in = true
+		}
+		prev = r
+	}
+	if in {
+		words = append(words, w.String())
+	}
+	return words
+}
+
+// Words takes a command line apart: lines that are joined, and the dashes and
+// quotes that keyboards make, are undone.
+func Words(text string) []string {
+	return Split(LongFlags(curly.Replace(lineJoin.ReplaceAllString(text, " "))))
+}
+
+// Whole is everything typed, for a question without a command word.
+func (t Text) Whole() string { return strings.Join(t.Words, " ") }

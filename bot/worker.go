@@ -1,0 +1,187 @@
+package bot
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+)
+
+const (
+	// atOnce is how many requests are worked on at a time, and perPerson how many
+	// of one person, so that one long diagnosis does not hold up everybody.
+	atOnce    = 16
+	perPerson = 2
+	// patience ends a call that does not end by itself.
+	patience = 10 * time.Minute
+)
+
+// accept writes the ask down. When it returns nil the ask may be acknowledged:
+// it will be carried out, once, whatever happens to this process.
+func (b *Bot) accept(ctx context.Context, a ask) error {
+	a.At = b.now()
+	r, err := a.request()
+	if err != nil {
+		return err
+	}
+	fresh, err := b.cfg.Store.Accept(ctx, r)
+	if err != nil {
+		return err
+	}
+	if !fresh {
+		b.log.Info("slack: seen before", "kind", a.Kind)
+		return nil
+	}
+	b.wakeWorker()
+	return nil
+}
+
+func (b *Bot) wakeWorker() {
+	select {
+	case b.work <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// workLoop carries accepted requests out. The database is the queue, so what a
+// crash left unfinished is simply found there.
+func (b *Bot) workLoop(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	slots := make(chan struct{}, atOnce)
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		list, err := b.cfg.Store.Unfinished(ctx, 16*atOnce)
+		if err != nil && ctx.Err() == nil {
+			b.log.Error("slack: inbox", "err", err)
+		}
+		for _, r := range list {
+			var a ask
+			if err := json.Unmarshal([]byte(r.Body), &a); err != nil {
+				b.log.Error("slack: unreadable request", "key", r.Key, "err", err)
+				_ = b.cfg.Store.Finish(ctx, r.Key, b.now())
+				continue
+			}
+			a.Key = r.Key
+			if !b.flying.begin(a) {
+				continue
+			}
+			slots <- struct{}{}
+			wg.Go(func() {
+				defer func() { <-slots; b.flying.end(a); b.wakeWorker() }()
+				b.carryOut(ctx, a)
+			})
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.work:
+		case <-tick.C:
+		}
+	}
+}
+
+// carryOut works on one ask and queues what it owes. When the process is told to
+// stop meanwhile, the ask stays unfinished and is carried out after the restart;
+// its key makes a submission that had gone through be found again.
+func (b *Bot) carryOut(ctx context.Context, a ask) {
+	work, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	owed := b.handle(work, a)
+	if a.Kind == asMessage {
+		owed = b.out.InPlace(ctx, a.Team, a.Key, owed)
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	if err := b.cfg.Store.Finish(ctx, a.Key, b.now(), owed...); err != nil {
+		b.log.Error("slack: result not stored", "key", a.Key, "err", err)
+		return
+	}
+	b.out.Wake()
+}
+
+// handle never panics: a mistake of ours ends one request, with words.
+func (b *Bot) handle(ctx context.Context, a ask) (owed []store.SlackMessage) {
+	defer func() {
+		if p := recover(); p != nil {
+			b.log.Error("slack: panic", "kind", a.Kind, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			owed = b.reply(a, b.sorry(ctx, a), false)
+		}
+	}()
+	if a.Kind == asMessage || a.Kind == asButton || a.Kind == asShortcut {
+		// A command was judged when it was acknowledged.
+		if words := b.overLimit(a); words != "" {
+			return b.reply(a, view.Doc{Title: words, Tone: view.Warn}, false)
+		}
+	}
+	switch a.Kind {
+	case asCommand:
+		return b.command(ctx, a)
+	case asMessage:
+		return b.message(ctx, a)
+	case asButton:
+		return b.button(ctx, a)
+	case asShortcut:
+		return b.shortcut(ctx, a)
+	case asForm:
+		return b.submitted(ctx, a)
+	case asHome:
+		return b.home(ctx, a)
+	case asAssistant:
+		return b.assistant(ctx, a)
+	case asLinks:
+		return b.unfurl(ctx, a)
+	case asGone:
+		b.uninstalled(ctx, a.Team)
+	}
+	return nil
+}
+
+// sorry says that we are at fault.
+func (b *Bot) sorry(ctx context.Context, a ask) view.Doc {
+	return answer.Error(&ops.Error{
+		Code:    ops.Failed,
+		Message: answer.Broken.In(b.langOf(ctx, a)),
+	}, b.langOf(ctx, a))
+}
+
+// flight knows which requests are being worked on.
+type flight struct {
+	mu     sync.Mutex
+	keys   map[string]bool
+	people map[string]int
+}
+
+func (f *flight) begin(a ask) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.keys == nil {
+		f.keys, f.people = map[string]bool{}, map[string]int{}
+	}
+	who := a.Team + "/" + a.User
+	if f.keys[a.Key] || f.people[who] >= perPerson {
+		return false
+	}
+	f.keys[a.Key] = true
+	f.people[who]++
+	return true
+}
+
+func (f *flight) end(a ask) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	who := a.Team + "/" + a.User
+	delete(f.keys, a.Key)
+	if f.people[who]--; f.people[who] <= 0 {
+		delete(f.people, who)
+	}
+}
