@@ -54,6 +54,7 @@ func Explain() Op {
 
 func explain(ctx context.Context, c *Call, in ExplainIn) (ExplainOut, error) {
 	word := strings.TrimSpace(strings.Join(append(in.Words, in.Word), " "))
+	word = strings.TrimPrefix(word, "--flag ") // a word such as any other
 	if word == "" {
 		return ExplainOut{}, badInput("word", "for example: megatron-ops explain heads-multiple-of-tp", "there is nothing to explain")
 	}
@@ -99,16 +100,18 @@ func explainRule(c *Call, word string) (ExplainOut, bool) {
 
 func explainFlag(c *Call, word string) (ExplainOut, bool) {
 	foreign := ""
+	own := megatron.FlagHistory(word)
 	if to, ok := megatron.Renamed(word); ok {
 		foreign, word = word, to
 	}
 	if !strings.HasPrefix(word, "--") {
 		return ExplainOut{}, false
 	}
-	f, ok := megatron.LookupFlag(word)
-	if !ok {
+	spans := megatron.FlagHistory(word)
+	if len(spans) == 0 {
 		return ExplainOut{}, false
 	}
+	f := spans[len(spans)-1].Flag
 	out := ExplainOut{Word: f.Name, Kind: "flag", Says: lang.Text{EN: "a flag of Megatron-LM, of type ", ZH: "Megatron-LM 的参数，类型 "}.In(c.Lang) + string(f.Type)}
 	if f.Action != megatron.Store {
 		out.Says = lang.Text{EN: "a switch of Megatron-LM: it takes no value", ZH: "Megatron-LM 的开关参数，不带取值"}.In(c.Lang)
@@ -129,6 +132,13 @@ func explainFlag(c *Call, word string) (ExplainOut, bool) {
 	add("default", "默认值", f.Default)
 	add("values", "取值个数", f.Nargs)
 	add("group", "分组", f.Group)
+	if foreign != "" && len(own) > 0 {
+		add("releases with "+foreign, "有 "+foreign+" 的版本", releasesOf(own).In(c.Lang))
+	}
+	add("releases", "版本", releasesOf(spans).In(c.Lang))
+	for _, change := range changesOf(spans) {
+		add("changed with "+change.since, "变更于 "+change.since, change.says.In(c.Lang))
+	}
 	for _, r := range rules.Table() {
 		for _, name := range r.Flags {
 			if name == f.Name {

@@ -17,7 +17,8 @@ import (
 // PlanIn is the specification to judge.
 type PlanIn struct {
 	SpecIn
-	CheckFiles bool `json:"check_files,omitempty" name:"check-files" help:"also look, from here, at the files and folders that the job will open, and at your right to its partition, account and limits" zh:"同时在本机检查作业将要打开的文件与目录，以及你对分区、账户与限额的权限"`
+	Against    string `json:"against,omitempty" name:"against" placeholder:"VERSION" help:"also tell what would change under another release of Megatron-LM, such as 0.19.0" zh:"同时说明换用另一个 Megatron-LM 版本（如 0.19.0）会有何不同"`
+	CheckFiles bool   `json:"check_files,omitempty" name:"check-files" help:"also look, from here, at the files and folders that the job will open, and at your right to its partition, account and limits" zh:"同时在本机检查作业将要打开的文件与目录，以及你对分区、账户与限额的权限"`
 }
 
 // PlanOut is what the rules say of a job.
@@ -33,6 +34,10 @@ type PlanOut struct {
 	// Read is what the reading of somebody's script rests on: words that it does
 	// not show, and values taken where the environment or a branch decides.
 	Read []job.Note `json:"read,omitempty"`
+	// Megatron is the release that the arguments were judged by.
+	Megatron *Judged `json:"megatron,omitempty"`
+	// Against is what another release says of the same arguments.
+	Against *Upgrade `json:"against,omitempty"`
 }
 
 // Found reports that submit would be stopped.
@@ -74,6 +79,9 @@ func plan(ctx context.Context, c *Call, in PlanIn) (PlanOut, error) {
 		return PlanOut{}, fieldErrors(job.Locate(job.FieldErrors(errs), name, text))
 	}
 	out, err := c.judge(s)
+	if err == nil && in.Against != "" {
+		out.Against, err = c.against(s, in.Against)
+	}
 	out.Read = slices.DeleteFunc(notes, func(n job.Note) bool { return n.Kind == "" })
 	if err == nil && isScript(name, text) {
 		out.Problems = append(out.Problems, c.written(name, text)...)
@@ -85,7 +93,8 @@ func plan(ctx context.Context, c *Call, in PlanIn) (PlanOut, error) {
 		if c.Self != "" && c.Who.User != c.Self {
 			return out, badInput("check_files", "run it in a shell of your own", "files are looked at as the one who asks, and this process is %s", c.Self)
 		}
-		out.Problems = append(out.Problems, c.checkFiles(ctx, s.WithDefaults())...)
+		released, _ := c.asReleased(s.WithDefaults())
+		out.Problems = append(out.Problems, c.checkFiles(ctx, released)...)
 		out.Problems = append(out.Problems, c.rights(ctx, s.WithDefaults())...)
 	}
 	return out, err
@@ -130,10 +139,11 @@ func (c *Call) judge(s job.Spec) (PlanOut, error) {
 
 // judgeRun is judge for one run.
 func (c *Call) judgeRun(s job.Spec) (PlanOut, error) {
-	full := s.WithDefaults()
+	full, found := c.asReleased(s.WithDefaults())
 	out := PlanOut{OK: true, Problems: []rules.Problem{}, Derived: map[string]any{}, Name: full.Name, Nodes: *full.Nodes, WorldSize: full.WorldSize()}
 	run := megatronRun(full)
 	if trains(full) {
+		out.Megatron = found
 		v := rules.CheckIn(run, c.Lang)
 		out.OK, out.Derived = v.OK, v.Derived
 		if !megatron.KnownEntry(run.Entry) {
@@ -194,11 +204,17 @@ func (o PlanOut) View(l lang.Lang) view.Doc {
 		}.In(l), o.Name, o.Nodes, o.WorldSize)
 	}
 	d.Sections = append(d.Sections, problemSections(o.Problems, l)...)
+	if o.Against != nil {
+		d.Sections = append(d.Sections, o.Against.sections(l)...)
+	}
 	if len(o.Read) > 0 {
 		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "read from the script so", ZH: "对脚本的读法"}.In(l), Items: noteLines(o.Read, l)})
 	}
 	if facts := derivedFacts(o.Derived); len(facts) > 0 && o.OK {
 		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "what follows from it", ZH: "由此得出"}.In(l), Facts: facts})
+	}
+	if o.Megatron != nil {
+		d.Sections = append(d.Sections, o.Megatron.section(l))
 	}
 	return d
 }

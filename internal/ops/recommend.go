@@ -32,6 +32,8 @@ type RecommendOut struct {
 	Options    []rules.Option `json:"options"`
 	// SmallestGiB is the least memory that any layout needs, where none fits.
 	SmallestGiB float64 `json:"smallest_gib,omitempty"`
+	// Megatron is the release that the layouts were judged by.
+	Megatron *Judged `json:"megatron,omitempty"`
 }
 
 // Found reports that no layout fits.
@@ -58,17 +60,17 @@ func recommend(_ context.Context, c *Call, in RecommendIn) (RecommendOut, error)
 	if in.Show < 1 {
 		return RecommendOut{}, badInput("show", "a number of 1 or more", "%d is less than 1", in.Show)
 	}
-	full := s.WithDefaults()
+	full, judged := c.asReleased(s.WithDefaults())
 	if full.GPU == "" {
 		full.GPU = "h100"
 	}
 	run := full.Run()
 	run.Argv = runnable(run)
-	r, err := rules.Recommend(rules.Question{Entry: run.Entry, Argv: run.Argv, GPUs: full.WorldSize(), GPUsPerNode: *full.GPUsPerNode, GPU: full.GPU})
+	r, err := rules.Recommend(rules.Question{Entry: run.Entry, Argv: run.Argv, GPUs: full.WorldSize(), GPUsPerNode: *full.GPUsPerNode, GPU: full.GPU, NVLinkDomain: c.site(s).NVLinkDomain, Release: run.Release, Extra: run.Extra})
 	if err != nil {
 		return RecommendOut{}, badInput("args", "give the model: --num-layers, --hidden-size, --num-attention-heads, --seq-length, --max-position-embeddings, --global-batch-size", "%v", err)
 	}
-	out := RecommendOut{Considered: r.Considered, Legal: r.Legal, GPU: r.GPU.Name, GPUGiB: r.GPU.MemoryGiB, Options: append([]rules.Option{}, r.Best(in.Show)...)}
+	out := RecommendOut{Considered: r.Considered, Legal: r.Legal, GPU: r.GPU.Name, GPUGiB: r.GPU.MemoryGiB, Megatron: judged, Options: append([]rules.Option{}, r.Best(in.Show)...)}
 	if len(out.Options) == 0 {
 		out.SmallestGiB = r.Smallest
 		if r.Smallest < out.GPUGiB {
@@ -142,6 +144,9 @@ func (o RecommendOut) View(l lang.Lang) view.Doc {
 		}
 		d.Sections = append(d.Sections, s)
 	}
+	if o.Megatron != nil {
+		d.Sections = append(d.Sections, o.Megatron.section(l))
+	}
 	return d
 }
 
@@ -160,6 +165,8 @@ type MemoryOut struct {
 	HighGiB float64 `json:"high_gib"`
 	GPU     string  `json:"gpu,omitempty"`
 	GPUGiB  float64 `json:"gpu_gib,omitempty"`
+	// Megatron is the release that the arguments were read by.
+	Megatron *Judged `json:"megatron,omitempty"`
 }
 
 // Found reports that it does not fit.
@@ -183,7 +190,7 @@ func memory(_ context.Context, c *Call, in MemoryIn) (MemoryOut, error) {
 	if err != nil {
 		return MemoryOut{}, err
 	}
-	full := s.WithDefaults()
+	full, judged := c.asReleased(s.WithDefaults())
 	args, faults := megatron.Parse(full.Run())
 	if len(faults) > 0 {
 		return MemoryOut{}, badInput("args", "`plan` tells all that is wrong", "the arguments are not Megatron's: %s", faults[0].Flag)
@@ -191,7 +198,7 @@ func memory(_ context.Context, c *Call, in MemoryIn) (MemoryOut, error) {
 	config := args.Effective()
 	m := config.Memory()
 	low, high := config.Band()
-	out := MemoryOut{Memory: m, TotalGiB: m.GiB(), LowGiB: m.GiB() * low, HighGiB: m.GiB() * high}
+	out := MemoryOut{Memory: m, TotalGiB: m.GiB(), LowGiB: m.GiB() * low, HighGiB: m.GiB() * high, Megatron: judged}
 	if g, ok := megatron.LookupGPU(full.GPU); ok {
 		out.GPU, out.GPUGiB = g.Name, g.MemoryGiB
 	}
@@ -218,6 +225,9 @@ func (o MemoryOut) View(l lang.Lang) view.Doc {
 		s.Facts = append(s.Facts, view.Fact{Name: p.Name, Value: fmt.Sprintf("%8.2f GiB  %s", p.Bytes/(1<<30), bar(p.Bytes, o.Bytes))})
 	}
 	d.Sections = []view.Section{s}
+	if o.Megatron != nil {
+		d.Sections = append(d.Sections, o.Megatron.section(l))
+	}
 	return d
 }
 

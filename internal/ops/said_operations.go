@@ -91,6 +91,8 @@ var saidByOperations = []lang.Text{
 	{EN: "job %s is %s: commands run beside a running job only", ZH: "作业 %s 处于 %s：只能在运行中的作业旁执行命令"},
 	{EN: "job %s is %s: there is no node of it to reach %s from", ZH: "作业 %s 处于 %s：没有节点可用来访问 %s"},
 	{EN: "job %s is %s and has no nodes", ZH: "作业 %s 处于 %s，没有节点"},
+	{EN: "%s names no release of Megatron-LM", ZH: "%s 不是 Megatron-LM 的版本"},
+	{EN: "a release such as 0.19.0, or main", ZH: "版本号如 0.19.0，或 main"},
 	{EN: "the script of job %s is not known here", ZH: "这里没有作业 %s 的脚本"},
 	{EN: "job %s was not submitted through megatron-ops", ZH: "作业 %s 不是通过 megatron-ops 提交的"},
 	{EN: "only jobs that were submitted here are kept", ZH: "只保存通过这里提交的作业"},

@@ -26,6 +26,9 @@ type Question struct {
 	// NVLinkDomain is how many GPUs one NVLink switch joins; 0 for what the kind
 	// of GPU has: 72 for GB200 NVL72 and GB300 NVL72, the node otherwise.
 	NVLinkDomain int
+	// Release is the Megatron-LM release that runs; Extra are the flags of a fork.
+	Release megatron.Release
+	Extra   []string
 }
 
 // An Option is one layout that Megatron would start and that fits.
@@ -86,6 +89,7 @@ func Recommend(q Question) (Recommendation, error) {
 	perNode = min(perNode, q.GPUs)
 	args, faults := megatron.Parse(megatron.Run{
 		Entry: q.Entry, Argv: q.Argv, WorldSize: q.GPUs, Arch: gpu.Arch, Env: map[string]string{},
+		Release: q.Release, Extra: q.Extra,
 	})
 	for _, f := range faults {
 		if megatron.KnownEntry(q.Entry) || f.Known.Name != "" {

@@ -28,7 +28,11 @@ func (s Spec) Run() megatron.Run {
 	for k, v := range s.Env {
 		env[k] = v
 	}
-	return megatron.Run{Entry: entry, Argv: s.Args, WorldSize: s.WorldSize(), Arch: arch, Env: env}
+	version, _ := megatron.ParseRelease(s.Megatron)
+	return megatron.Run{
+		Entry: entry, Argv: s.Args, WorldSize: s.WorldSize(), Arch: arch, Env: env,
+		Release: version.Release, Extra: s.ExtraFlags,
+	}
 }
 
 // RecommendedConnections is the value of CUDA_DEVICE_MAX_CONNECTIONS that the

@@ -11,6 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
@@ -122,7 +123,14 @@ var (
 	}, phrase("an absolute folder such as /opt/uv/bin, one element each", "绝对路径的目录，例如 /opt/uv/bin，每项一个")}
 	everyGrammar   = form(`hourly|daily|weekly|[1-9][0-9]{0,4}(?:m|h|d|min|minutes|hours|days)`, phrase("hourly, daily, weekly or a period such as 30m, 12h, 2d", "hourly、daily、weekly，或间隔如 30m、12h、2d"))
 	envNameGrammar = form(`[A-Za-z_][A-Za-z0-9_]{0,127}`, phrase("letters, digits and '_', not starting with a digit", "字母、数字与 '_'，不以数字开头"))
-	rdzvKeyGrammar = form(`[a-z][a-z0-9_]{0,63}`, phrase("an option such as join_timeout", "选项名，例如 join_timeout"))
+	releaseGrammar = grammar{func(v string) lang.Text {
+		if _, ok := megatron.ParseRelease(v); ok || megatron.KnownCommit(v) {
+			return fine
+		}
+		return phrase("names no release of Megatron-LM", "不是 Megatron-LM 的版本")
+	}, phrase("a release such as 0.17.1, a range such as >=0.16,<0.18, a commit, or main", "版本号如 0.17.1、范围如 >=0.16,<0.18、提交号，或 main")}
+	extraFlagGrammar = form(`--[A-Za-z0-9][A-Za-z0-9_-]{0,127}`, phrase("a flag such as --our-own-flag, without its value", "参数名，例如 --our-own-flag，不带取值"))
+	rdzvKeyGrammar   = form(`[a-z][a-z0-9_]{0,63}`, phrase("an option such as join_timeout", "选项名，例如 join_timeout"))
 )
 
 var (

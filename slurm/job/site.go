@@ -1,5 +1,7 @@
 package job
 
+import "slices"
+
 // A Site is what a cluster's profile knows and a specification may leave out.
 type Site struct {
 	Account      string `json:"account,omitempty"`
@@ -23,6 +25,14 @@ type Site struct {
 	SecretsFile string `json:"secrets_file,omitempty"`
 	// Presets are the site's own sets of variables, by name.
 	Presets map[string]map[string]string `json:"presets,omitempty"`
+	// Megatron is the release that jobs run where neither their specification nor
+	// their worktree nor their image tells.
+	Megatron string `json:"megatron,omitempty"`
+	// ExtraFlags are the flags of the site's fork of Megatron-LM.
+	ExtraFlags []string `json:"extra_flags,omitempty"`
+	// NVLinkDomain is how many GPUs one NVLink switch joins, where the kind of GPU
+	// is sold in several sizes.
+	NVLinkDomain int `json:"nvlink_domain,omitempty"`
 }
 
 // Fill gives s what it leaves out and the site knows.
@@ -51,6 +61,11 @@ func (site Site) Fill(s Spec) Spec {
 	or(&s.Time, site.Time)
 	if points := s.Points(); len(points) > 0 {
 		or(&s.Array, arrayOf(len(points)))
+	}
+	for _, f := range site.ExtraFlags {
+		if !slices.Contains(s.ExtraFlags, f) {
+			s.ExtraFlags = append(slices.Clip(s.ExtraFlags), f)
+		}
 	}
 	if s.Container.Runtime == "" && s.Container.Image != "" {
 		s.Container.Runtime = site.Container.Runtime

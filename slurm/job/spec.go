@@ -56,6 +56,9 @@ type Spec struct {
 	Env      map[string]string `json:"env,omitempty" name:"env" mapsep:"none" placeholder:"NAME=VALUE" help:"environment variables of the ranks" zh:"各 rank 的环境变量" ex:"{NCCL_SOCKET_IFNAME: eth0}"`
 	Preset   []string          `json:"preset,omitempty" name:"preset" placeholder:"NAME" help:"named sets of environment variables, such as debug-nccl" zh:"按名称引用的环境变量组合，如 debug-nccl" scalar:"" ex:"[debug-nccl]"`
 
+	Megatron   string   `json:"megatron,omitempty" name:"megatron" placeholder:"VERSION" help:"Megatron-LM release that the arguments are judged by: 0.17.1, a range, a release's commit or main; found in the worktree or by the image where left out" zh:"判断参数所依据的 Megatron-LM 版本：0.17.1、版本范围、发布版的提交号或 main；省略时由工作树或镜像得出" ex:"0.17.1"`
+	ExtraFlags []string `json:"extra_flags,omitempty" name:"extra-flags" scalar:"" placeholder:"FLAG" help:"flags of a fork that no release of Megatron-LM has: passed on and not judged" zh:"分支自有、Megatron-LM 各版本都没有的参数：原样传递，不做判断" ex:"[--our-own-flag]"`
+
 	Launcher     string   `json:"launcher,omitempty" name:"launcher" placeholder:"NAME" help:"uv, python, accelerate or custom" zh:"uv、python、accelerate 或 custom" def:"uv" ex:"uv"`
 	LauncherArgv []string `json:"launcher_argv,omitempty" name:"launcher-argv" sep:"none" placeholder:"WORD" help:"the words of a custom launcher, the program follows; {node_rank} {nnodes} {gpus_per_node} {world_size} {master_addr} {master_port} {hostfile} are filled in on the node" zh:"custom 启动器的各个词，程序接在其后；{node_rank} {nnodes} {gpus_per_node} {world_size} {master_addr} {master_port} {hostfile} 在节点上替换" ex:"[python, -m, mylauncher]"`
 	Rdzv         Rdzv     `json:"rdzv,omitzero" embed:"" prefix:"rdzv-" help:"how the nodes find one another" zh:"节点如何会合"`

@@ -71,6 +71,7 @@ func rows(s Spec) []row {
 		{"worktree", s.Worktree, absolute},
 		{"venv", s.Venv, file},
 		{"script", s.Script, file},
+		{"megatron", s.Megatron, releaseGrammar},
 		{"launcher", s.Launcher, oneOf(enums["launcher"]...)},
 		{"rdzv.backend", s.Rdzv.Backend, oneOf(enums["rdzv.backend"]...)},
 		{"container.runtime", s.Container.Runtime, oneOf(enums["container.runtime"]...)},
@@ -85,6 +86,9 @@ func rows(s Spec) []row {
 	}
 	for _, p := range s.Path {
 		rs = append(rs, row{"path", p, pathEntryGrammar})
+	}
+	for _, f := range s.ExtraFlags {
+		rs = append(rs, row{"extra_flags", f, extraFlagGrammar})
 	}
 	for _, p := range s.Preset {
 		rs = append(rs, row{"preset", p, wordGrammar})
