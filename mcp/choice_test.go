@@ -161,8 +161,9 @@ func TestThreeCallsAreEnough(t *testing.T) {
 	svc.Clusters["test"] = bigSite{s}
 	c := connect(t, serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}}), map[string]string{"Authorization": "Bearer t"})
 
-	plan := c.do("plan", submitArgs(goodSpec, ""))
-	run := c.do("submit", submitArgs(goodSpec, plan.Structured["confirm_token"].(string)))
+	spec := strings.Replace(goodSpec, `"prod"`, `"part0"`, 1)
+	plan := c.do("plan", submitArgs(spec, ""))
+	run := c.do("submit", submitArgs(spec, plan.Structured["confirm_token"].(string)))
 	require.Equal(t, "5001", run.Structured["job_id"], "a run is submitted with two")
 
 	mine := c.do("list", `{"all":true,"state":["FAILED"]}`).Structured["jobs"].([]any)

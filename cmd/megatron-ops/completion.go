@@ -155,6 +155,7 @@ func (sh *shell) flags(op ops.Op) (all []candidate) {
 	return append(all,
 		candidate{"--output", "text, json"},
 		candidate{"--lang", "en, zh"},
+		candidate{"--verbose", lang.Text{EN: "notes too, which ask for nothing", ZH: "同时显示无需处理的说明"}.In(sh.lang)},
 		candidate{"--help", lang.Text{EN: "this command's flags", ZH: "该命令的参数"}.In(sh.lang)})
 }
 

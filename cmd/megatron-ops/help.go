@@ -75,6 +75,7 @@ func (sh *shell) help(words []string) error {
 		{Heading: lang.Text{EN: "every command takes", ZH: "所有命令都接受"}.In(sh.lang), Facts: []view.Fact{
 			{Name: "-o, --output", Value: "text | json"},
 			{Name: "--lang", Value: "en | zh"},
+			{Name: "-v, --verbose", Value: lang.Text{EN: "notes too, which ask for nothing", ZH: "同时显示无需处理的说明"}.In(sh.lang)},
 			{Name: "--cluster", Value: lang.Text{EN: "local, slurm, or one of the configuration's", ZH: "local、slurm，或配置中的集群名"}.In(sh.lang)},
 		}},
 		{Heading: lang.Text{EN: "exit codes", ZH: "退出码"}.In(sh.lang), Text: exitCodes.In(sh.lang)},

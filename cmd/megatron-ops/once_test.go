@@ -47,6 +47,7 @@ func newDoor(t *testing.T, name, program, dir, cluster, config string, env []str
 	tree, state := filepath.Join(dir, "tree"), filepath.Join(dir, "state")
 	require.NoError(t, os.MkdirAll(filepath.Join(tree, ".venv"), 0o777))
 	require.NoError(t, os.MkdirAll(filepath.Join(tree, "logs"), 0o777))
+	require.NoError(t, os.WriteFile(filepath.Join(tree, "train.py"), nil, 0o644))
 	for _, d := range []string{dir, tree, filepath.Join(tree, "logs")} {
 		require.NoError(t, os.Chmod(d, 0o777))
 	}

@@ -35,6 +35,7 @@ type shell struct {
 	// langGiven reports that --lang was said.
 	langGiven bool
 	json      bool
+	verbose   bool // what is folded is shown
 	cluster   string
 	color     bool
 }
@@ -104,6 +105,10 @@ func (sh *shell) globals(args []string) (words []string, err error) {
 		a := args[i]
 		if a == "--" {
 			return append(words, args[i:]...), nil
+		}
+		if a == "-v" || a == "--verbose" {
+			sh.verbose = true
+			continue
 		}
 		name, value, inline := strings.Cut(a, "=")
 		set, ok := map[string]func(string) error{
@@ -241,6 +246,9 @@ func (sh *shell) show(out any) error {
 		}
 	} else if v, ok := out.(view.Viewer); ok {
 		style := view.Style{Color: sh.color, Program: "megatron-ops", Next: lang.Text{EN: "next:", ZH: "下一步："}.In(sh.lang)}
+		if !sh.verbose {
+			style.Folded = lang.Text{EN: "%s: %d (-v shows them)", ZH: "%s：%d 条（用 -v 显示）"}.In(sh.lang)
+		}
 		if err := view.Text(sh.out, v.View(sh.lang), style); err != nil {
 			return err
 		}

@@ -65,6 +65,7 @@ func newBench(b *testing.B, o slurmtest.Options) (real *slurmtest.Cluster, progr
 func BenchmarkSubmit(b *testing.B) {
 	real, program, dir, env := newBench(b, slurmtest.Options{})
 	require.NoError(b, os.MkdirAll(filepath.Join(dir, ".venv"), 0o755))
+	require.NoError(b, os.WriteFile(filepath.Join(dir, "train.py"), nil, 0o644))
 	words := []string{"--nodes", "1", "--gpus-per-node", "0", "--time", "5", "--begin", "now+2hours", "--worktree", dir, "--script", "train.py", "--name", "speed"}
 	script, err := exec.Command(program, append([]string{"render"}, words...)...).Output()
 	require.NoError(b, err)

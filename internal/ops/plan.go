@@ -93,9 +93,13 @@ func plan(ctx context.Context, c *Call, in PlanIn) (PlanOut, error) {
 		if c.Self != "" && c.Who.User != c.Self {
 			return out, badInput("check_files", "run it in a shell of your own", "files are looked at as the one who asks, and this process is %s", c.Self)
 		}
-		released, _ := c.asReleased(s.WithDefaults())
-		out.Problems = append(out.Problems, c.checkFiles(ctx, released)...)
-		out.Problems = append(out.Problems, c.rights(ctx, s.WithDefaults())...)
+		cl, err := c.cluster(s.Cluster)
+		if err != nil {
+			return out, err
+		}
+		// What cannot be rendered yet is judged without Slurm's own word.
+		sc, _ := job.Render(s, job.Options{Version: c.Version, Site: c.site(s)})
+		out.Problems = c.onCluster(ctx, cl, s, sc, out.Problems)
 	}
 	return out, err
 }
@@ -258,7 +262,7 @@ func problemSections(ps []rules.Problem, l lang.Lang) []view.Section {
 func fixWords(p rules.Problem, l lang.Lang) string {
 	switch p.Effect {
 	case rules.PerformanceOnly:
-		return lang.Text{EN: "fix (performance only): ", ZH: "修复（仅影响性能）："}.In(l)
+		return lang.Text{EN: "fix (the results stay the same): ", ZH: "修复（不改变实验结果）："}.In(l)
 	case rules.ChangesExperiment:
 		return lang.Text{EN: "fix (changes the experiment): ", ZH: "修复（会改变实验结果）："}.In(l)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
@@ -24,32 +25,38 @@ type limiter interface {
 
 // rights is what the cluster would not let this person's request have: a
 // partition, account or QOS, a time or node limit, more of a node than there is.
-// What the cluster does not tell is not judged.
-func (c *Call) rights(ctx context.Context, s job.Spec) []rules.Problem {
-	cl, err := c.cluster(s.Cluster)
-	if err != nil || cl.Kind() == "local" {
+// What the cluster does not tell in time is not judged.
+func (c *Call) rights(ctx context.Context, cl Cluster, s job.Spec) []rules.Problem {
+	if cl.Kind() == "local" {
 		return nil
 	}
-	r := request{spec: s, lang: c.Lang}
-	var allows []slurm.PartitionLimits
+	var (
+		asking sync.WaitGroup
+		parts  []slurm.Partition
+		nodes  []slurm.Node
+		allows []slurm.PartitionLimits
+		mine   []slurm.Association
+	)
 	if l, ok := cl.(interface {
 		PartitionLimits(context.Context) ([]slurm.PartitionLimits, error)
 	}); ok {
-		allows, _ = l.PartitionLimits(ctx)
+		asking.Go(func() { allows, _ = l.PartitionLimits(ctx) })
 	}
 	if sv, ok := cl.(surveyor); ok {
-		if parts, err := sv.Partitions(ctx); err == nil {
-			r.partition(parts)
-		}
-		if nodes, err := sv.Nodes(ctx); err == nil {
-			r.nodes(nodes, c.site(s).ThreadsPerCore)
-		}
+		asking.Go(func() { parts, _ = sv.Partitions(ctx) })
+		asking.Go(func() { nodes, _ = sv.Nodes(ctx) })
 	}
-	var mine []slurm.Association
 	if a, ok := cl.(associator); ok {
-		if mine, err = a.Associations(ctx, c.Who.User); err == nil && len(mine) > 0 {
-			r.accounts(mine)
-		}
+		asking.Go(func() { mine, _ = a.Associations(ctx, c.Who.User) })
+	}
+	asking.Wait()
+	r := request{spec: s, lang: c.Lang}
+	if len(parts) > 0 {
+		r.partition(parts)
+	}
+	r.nodes(nodes, c.site(s).ThreadsPerCore)
+	if len(mine) > 0 {
+		r.accounts(mine)
 	}
 	r.admitted(allows, mine)
 	if l, ok := cl.(limiter); ok {
@@ -92,8 +99,11 @@ func (r *request) partition(parts []slurm.Partition) {
 		}
 		p := parts[i]
 		if !p.Up {
-			r.add("partition-down", "partition", lang.Text{EN: name + " is " + p.State, ZH: "分区 " + name + " 状态为 " + p.State},
-				lang.Text{EN: "another partition", ZH: "换一个分区"})
+			down := circumstance{id: "partition-down", field: "partition", fix: lang.Text{EN: "another partition", ZH: "换一个分区"}}
+			if p.State == "down" { // sbatch takes the job, which waits for the operators
+				down.severity = rules.Warning
+			}
+			r.ps = append(r.ps, down.problem(lang.Text{EN: name + " is " + p.State, ZH: "分区 " + name + " 状态为 " + p.State}, r.lang))
 		}
 		if limit, ok := slurm.ParseDuration(r.spec.Time); ok && r.spec.Time != "" && p.TimeLimitS != nil && int64(limit.Seconds()) > *p.TimeLimitS {
 			r.add("partition-time", "time", lang.Text{

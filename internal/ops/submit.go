@@ -102,8 +102,11 @@ func submit(ctx context.Context, c *Call, in SubmitIn) (SubmitOut, error) {
 	}
 	out.Problems = verdict.Problems
 	held, isStep := cl.(*allocation)
-	if isStep { // the allocation has its time limit
+	switch {
+	case isStep: // the allocation has its time limit
 		out.Problems = slices.DeleteFunc(out.Problems, func(p rules.Problem) bool { return p.Field == "time" })
+	case in.DryRun || !c.begun(ctx, cl, key, sc.Hash):
+		out.Problems = c.onCluster(ctx, cl, s, sc, out.Problems)
 	}
 	if in.DryRun {
 		out.Earlier = c.dryEarlier(ctx, cl, s, sc)

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"fmt"
 	"io"
 	"strings"
 	"unicode"
@@ -16,6 +17,9 @@ type Style struct {
 	Program string
 	// Next is the word before those commands, in the reader's language.
 	Next string
+	// Folded says how many items a section holds that is folded, behind its heading
+	// and their number; "" draws them.
+	Folded string
 }
 
 var (
@@ -70,6 +74,11 @@ func (t *textWriter) blank() {
 }
 
 func (t *textWriter) section(s Section) {
+	if s.Fold && len(s.Items) > 0 && t.s.Folded != "" {
+		t.blank()
+		t.line(t.paint(faint, Plainly(fmt.Sprintf(t.s.Folded, s.Heading, len(s.Items)))))
+		return
+	}
 	if s.Heading != "" {
 		t.blank()
 		t.line(t.paint(bold, Plainly(s.Heading)))

@@ -38,3 +38,13 @@ func TestTextShowsControlCharactersInsteadOfObeying(t *testing.T) {
 	require.NotContains(t, got, "\u202e")
 	require.Contains(t, got, "b")
 }
+
+func TestTextFoldsOnlyLists(t *testing.T) {
+	d := Doc{Sections: []Section{
+		{Heading: "notes", Items: []string{"one", "two"}, Fold: true},
+		{Heading: "script", Code: "true", Fold: true},
+		{Heading: "errors", Items: []string{"three"}},
+	}}
+	require.Equal(t, "notes: 2, -v\n\nscript\n  true\n\nerrors\n  - three\n", draw(d, Style{Folded: "%s: %d, -v"}))
+	require.Contains(t, draw(d, Style{}), "  - two\n")
+}
