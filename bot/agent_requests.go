@@ -125,7 +125,7 @@ func agentKey(id string, p card.Place) string { return "agent/" + id + "@" + p.T
 
 // agentAsks is the message with the two buttons, in each place.
 func (b *Bot) agentAsks(ctx context.Context, r ops.Approval) (owed []store.SlackMessage) {
-	l := lang.Of(r.Question)
+	l := lang.EN
 	rendered := answer.Render(agentDoc(r, l), l)
 	first := rendered.Messages[0]
 	bs := slices.Concat(first[:min(len(first), answer.MaxBlocks-1)], []slack.Block{agentRow(r, l)})
@@ -148,7 +148,7 @@ func agentRow(r ops.Approval, l lang.Lang) slack.Block {
 
 // agentDoc says what an agent wants to do, for whom, and why that needs a yes.
 func agentDoc(r ops.Approval, l lang.Lang) view.Doc {
-	fs := []view.Fact{{Name: textCommand.In(l), Value: r.Op}}
+	var fs []view.Fact
 	if r.Who.Agent != "" {
 		fs = append(fs, view.Fact{Name: textAgent.In(l), Value: r.Who.Agent})
 	}
@@ -158,24 +158,37 @@ func agentDoc(r ops.Approval, l lang.Lang) view.Doc {
 	if r.Why != "" {
 		fs = append(fs, view.Fact{Name: textWhy.In(l), Value: r.Why})
 	}
-	return view.Doc{Title: textAgentAsks.In(l), Tone: view.Warn, Sections: []view.Section{{Facts: fs}, {Code: r.Question}}}
+	if r.Waits() {
+		fs = append(fs, view.Fact{Name: textEnds.In(l), Value: r.Until.UTC().Format("2006-01-02 15:04 MST")})
+	}
+	if r.Reason != "" {
+		fs = append(fs, view.Fact{Name: textWhyNot.In(l), Value: r.Reason})
+	}
+	return view.Doc{Title: textAgentAsks.In(l), Tone: view.Warn, Sections: slices.Concat([]view.Section{{Facts: fs}}, r.Shown)}
+}
+
+// declinePressed asks for the reason first; where no form can open, none is asked.
+func (b *Bot) declinePressed(ctx context.Context, a ask) []store.SlackMessage {
+	if b.askReason(ctx, a, viewAgentDecline, b.langOf(ctx, a)) {
+		return nil // the form's answer decides
+	}
+	return b.decide(ctx, a, false)
 }
 
 // decide passes an operator's press on, and rewrites the request wherever it
 // stands.
 func (b *Bot) decide(ctx context.Context, a ask, yes bool) []store.SlackMessage {
 	c := b.call(ctx, a)
-	r, err := b.cfg.Service.Decide(ctx, a.Value, c.Who, a.Team+"/"+a.User, yes)
+	r, err := b.cfg.Service.Decide(ctx, a.Value, c.Who, a.Team+"/"+a.User, yes, a.Fields[reasonField])
 	if err != nil {
 		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
-	l := lang.Of(r.Question)
+	l := lang.EN
 	doc := agentDoc(r, l)
 	doc.Title, doc.Tone = textAgentYes.In(l), view.Good
 	if !yes {
 		doc.Title, doc.Tone = textAgentNo.In(l), view.Bad
 	}
-	doc.Sections = doc.Sections[:1]
 	rendered := answer.Render(doc, l)
 	// An edit notifies nobody, so the mention only names them.
 	bs := slices.Concat(rendered.Messages[0], []slack.Block{slack.NewRichTextBlock("", slack.NewRichTextSection(

@@ -11,6 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -24,7 +25,7 @@ func TestAnAgentsWriteIsDecidedByAButton(t *testing.T) {
 	require.True(t, s.bot.Decides())
 	in := &ops.CancelIn{Job: "4711"}
 	may := func() (bool, error) {
-		return s.service.Approved(t.Context(), agent, "cancel", in, "more than 512 GPU hours", "cancel job 4711 of ada? <!channel>\n#SBATCH --nodes=4")
+		return s.service.Approved(t.Context(), agent, "cancel", in, "more than 512 GPU hours", []view.Section{{Code: "cancel job 4711 of ada? <!channel>\n#SBATCH --nodes=4"}}, "")
 	}
 	ok, err := may()
 	require.NoError(t, err)
@@ -39,7 +40,7 @@ func TestAnAgentsWriteIsDecidedByAButton(t *testing.T) {
 	s.Press(q, action, value, "U5")
 	no, _ := buttonOf(t, q, "Decline")
 	s.said("the agent's next call does it", "Decided by")
-	s.Press(q, no, value, "U6")
+	s.Decline(q, no, value, "U6", "late")
 	s.said("T1/U5 has decided already")
 	require.Equal(t, "DU1", s.said("Your agent's cancel was decided").Channel, "its person hears")
 	ok, err = may()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/slack-go/slack"
 
@@ -12,10 +13,12 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/form"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
+	"github.com/megatron-ops/megatron-ops/internal/consent"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 var (
@@ -27,7 +30,11 @@ var (
 	textApprove   = lang.Text{EN: "Approve", ZH: "批准"}
 	textDecline   = lang.Text{EN: "Decline", ZH: "拒绝"}
 	textWhy       = lang.Text{EN: "Why", ZH: "原因"}
-	textCommand   = lang.Text{EN: "Command", ZH: "命令"}
+	textDeclinedB = lang.Text{EN: "Declined", ZH: "已拒绝"}
+	textWhyNot    = lang.Text{EN: "Reason", ZH: "理由"}
+	textEnds      = lang.Text{EN: "The request ends", ZH: "申请失效时间"}
+	textDecidedAt = lang.Text{EN: "Decided at", ZH: "审批时间"}
+	textMadeJob   = lang.Text{EN: "Job", ZH: "作业"}
 	textApprovedB = lang.Text{EN: "Approved", ZH: "已批准"}
 )
 
@@ -41,39 +48,110 @@ func (b *Bot) needsApproval(c *ops.Call, op ops.Op, in any) string {
 }
 
 // askApproval asks the operators, in the channel where the request was made: a
-// message with two buttons, whose value is an id that means nothing elsewhere.
-func (b *Bot) askApproval(ctx context.Context, a ask, c *ops.Call, t typed.Call, why string) []store.SlackMessage {
-	id, err := b.hold(ctx, a, t, true)
+// message that says all of what would be done, with two buttons whose value is
+// an id that means nothing elsewhere.
+func (b *Bot) askApproval(ctx context.Context, a ask, c *ops.Call, op ops.Op, in any, t typed.Call, why string) []store.SlackMessage {
+	asked := *c
+	asked.Confirmed = false
+	r, result, err := consent.Of(ctx, &asked, op, in)
+	switch {
+	case err != nil:
+		return b.reply(a, b.failed(typedHere(ops.AsError(err).In(c.Lang), c), result, c), false)
+	case result != nil: // it would come to nothing
+		return b.done(ctx, a, c, op, in, result, t)
+	}
+	until := b.now().Add(b.cfg.Service.ApprovalsLast())
+	doc := view.Doc{Title: textApproval.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Facts: []view.Fact{
+		{Name: card.TextActsAs.In(c.Lang), Value: c.Who.User},
+		{Name: textWhy.In(c.Lang), Value: why},
+		{Name: textEnds.In(c.Lang), Value: until.UTC().Format("2006-01-02 15:04 MST")},
+	}, Items: t.Note}}}
+	doc.Sections = append(doc.Sections, r.Sections(c.Lang)...)
+	key := "approve/" + a.Key
+	id, err := b.hold(ctx, held{Call: t, Ask: a, Approve: true, Digest: r.Digest, Asked: doc, Message: key, Until: until})
 	if err != nil {
 		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
-	doc := view.Doc{Title: textApproval.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Facts: []view.Fact{
-		{Name: textCommand.In(c.Lang), Value: t.Op},
-		{Name: card.TextActsAs.In(c.Lang), Value: c.Who.User},
-		{Name: textWhy.In(c.Lang), Value: why},
-	}, Items: t.Note}}}
-	for _, s := range t.Blocks {
-		doc.Sections = append(doc.Sections, view.Section{Code: s, Lang: "yaml", Fold: true})
-	}
-	r := answer.Render(doc, c.Lang)
 	yes := slack.NewButtonBlockElement(answer.ActYes, id, answer.Label(textApprove.In(c.Lang)))
 	yes.Style = slack.StylePrimary
 	row := slack.NewActionBlock("", yes, slack.NewButtonBlockElement(answer.ActNo, id, answer.Label(textDecline.In(c.Lang))))
-	bs := slices.Concat(r.Messages[0], []slack.Block{row})
+	rendered := answer.Render(doc, c.Lang)
+	first := rendered.Messages[0]
+	first = first[:min(len(first), answer.MaxBlocks-2)]
 	to := a.Channel
 	if b.cfg.Policy.ApprovalChannel != "" {
 		to = b.cfg.Policy.ApprovalChannel
 	}
 	// The requester is named by an edit: a mention in a new message would call them
 	// for what they have just done.
-	key := "approve/" + id
-	named := slices.Concat(r.Messages[0], []slack.Block{requester(a.User, c.Lang), row})
+	named := slices.Concat(first, []slack.Block{requester(a.User, c.Lang), row})
 	owed := []store.SlackMessage{
-		b.out.Owe(key, key, outbox.Message{Do: outbox.Post, Team: a.Team, Channel: to, Text: r.Text, Blocks: answer.BlocksJSON(bs)}),
-		b.out.Owe(key+"/named", key, outbox.Message{Do: outbox.Update, Team: a.Team, Ref: key, Text: r.Text, Blocks: answer.BlocksJSON(named)}),
+		b.out.Owe(key, key, outbox.Message{Do: outbox.Post, Team: a.Team, Channel: to, Text: rendered.Text, Blocks: answer.BlocksJSON(slices.Concat(first, []slack.Block{row}))}),
+		b.out.Owe(key+"/named", key, outbox.Message{Do: outbox.Update, Team: a.Team, Ref: key, Text: rendered.Text, Blocks: answer.BlocksJSON(named)}),
 	}
-	asked := view.Doc{Title: form.TextAsked.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Text: why}, {Text: textAskedHow.In(c.Lang)}}}
-	return append(owed, b.reply(a, asked, false)...)
+	for i, bs := range rendered.Messages[1:] {
+		owed = append(owed, b.out.Owe(fmt.Sprintf("%s/more%d", key, i), key+"/thread", outbox.Message{Do: outbox.Post, Team: a.Team, Channel: to, ThreadOf: key, Text: rendered.Text, Blocks: answer.BlocksJSON(bs)}))
+	}
+	for i, f := range rendered.Files {
+		owed = append(owed, b.out.Owe(fmt.Sprintf("%s/file%d", key, i), key+"/thread", outbox.Message{Do: outbox.Upload, Team: a.Team, ThreadOf: key, File: &f}))
+	}
+	told := view.Doc{Title: form.TextAsked.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Text: why}, {Text: textAskedHow.In(c.Lang)}}}
+	return append(owed, b.reply(a, told, false)...)
+}
+
+// decided writes below the request what has become of it, by whom, when and why.
+// The buttons go.
+func (b *Bot) decided(a ask, h held, l lang.Lang, what lang.Text, tone view.Tone, reason string, job *slurm.JobID) []store.SlackMessage {
+	doc := h.Asked
+	doc.Title, doc.Tone = fmt.Sprintf("%s: %s", what.In(l), h.Call.Op), tone
+	facts := []view.Fact{{Name: textDecidedAt.In(l), Value: b.now().UTC().Format("2006-01-02 15:04 MST")}}
+	if reason != "" {
+		facts = append(facts, view.Fact{Name: textWhyNot.In(l), Value: reason})
+	}
+	if job != nil {
+		facts = append(facts, view.Fact{Name: textMadeJob.In(l), Value: string(*job)})
+	}
+	doc.Sections = append(slices.Clone(doc.Sections), view.Section{Facts: facts})
+	r := answer.Render(doc, l)
+	bs := r.Messages[0]
+	bs = slices.Concat(bs[:min(len(bs), answer.MaxBlocks-2)], []slack.Block{requester(h.Ask.User, l), slack.NewRichTextBlock("", slack.NewRichTextSection(
+		answer.Bold(textDecidedBy.In(l)), slack.NewRichTextSectionTextElement("  ", nil), slack.NewRichTextSectionUserElement(a.User, nil)))})
+	return []store.SlackMessage{b.out.Owe(h.Message+"/decided", h.Message, outbox.Message{Do: outbox.Update, Team: h.Ask.Team, Ref: h.Message, Text: r.Text, Blocks: answer.BlocksJSON(bs)})}
+}
+
+// decision is what the audit keeps of one.
+func (b *Bot) decision(h held, reason string) map[string]string {
+	return map[string]string{"op": h.Call.Op, "requester": h.Ask.Team + "/" + h.Ask.User, "digest": h.Digest, "reason": reason}
+}
+
+// The forms that ask why a person's or an agent's request is declined.
+const (
+	viewDecline      = "decline"
+	viewAgentDecline = "decline_agent"
+	reasonField      = "reason"
+)
+
+// askReason opens the form that asks why, and reports whether it is open.
+func (b *Bot) askReason(ctx context.Context, a ask, callback string, l lang.Lang) bool {
+	if a.Trigger == "" || a.local != nil || b.now().Sub(a.At) > 2500*time.Millisecond {
+		return false
+	}
+	api, err := b.client(ctx, a.Team)
+	if err != nil {
+		return false
+	}
+	e := slack.NewPlainTextInputBlockElement(nil, reasonField)
+	e.Multiline = true
+	block := slack.NewInputBlock(reasonField, answer.Label(textWhyNot.In(l)), nil, e)
+	_, err = api.OpenViewContext(ctx, a.Trigger, slack.ModalViewRequest{
+		Type: slack.VTModal, CallbackID: callback, PrivateMetadata: a.Value,
+		Title: answer.Label(textDecline.In(l)), Submit: answer.Label(textDecline.In(l)), Close: answer.Label(form.TextClose.In(l)),
+		Blocks: slack.Blocks{BlockSet: []slack.Block{block}},
+	})
+	if err != nil {
+		b.log.Warn("slack: form not opened", "err", err)
+	}
+	return err == nil
 }
 
 // requester names a person by a mention, which rich text draws.
@@ -82,23 +160,28 @@ func requester(user string, l lang.Lang) slack.Block {
 		answer.Bold(card.TextRequester.In(l)), slack.NewRichTextSectionTextElement("  ", nil), slack.NewRichTextSectionUserElement(user, nil)))
 }
 
-// approved carries the held call out as the person who asked for it.
+// approved carries the held call out as the person who asked for it, with the
+// script that was shown.
 func (b *Bot) approved(ctx context.Context, a ask, c *ops.Call, h held, op ops.Op) []store.SlackMessage {
-	b.audit(ctx, c, "approve", map[string]string{"op": op.Name, "requester": h.Ask.Team + "/" + h.Ask.User}, nil)
-	done := view.Doc{Title: fmt.Sprintf("%s: %s", textApprovedB.In(c.Lang), op.Name), Tone: view.Good}
-	owed := b.replace(a, done)
+	b.audit(ctx, c, "approve", b.decision(h, ""), nil)
 	asker := h.Ask
 	asker.Key, asker.Approver = a.Key, a.User
 	call := b.call(ctx, asker) // judged anew: they may have lost their rights meanwhile
-	call.Confirmed = true
+	call.Confirmed, call.Agreed = true, h.Digest
+	var result any
 	in, err := typed.Fill(op, h.Call)
-	if err != nil {
-		return append(owed, b.tellRequester(a, h, answer.Error(ops.AsError(err), call.Lang))...)
+	if err == nil {
+		result, err = op.Run(ctx, call, in)
 	}
-	result, err := op.Run(ctx, call, in)
 	if err != nil {
-		return append(owed, b.tellRequester(a, h, b.failed(ops.AsError(err), result, call))...)
+		owed := b.decided(a, h, c.Lang, textApprovedB, view.Warn, ops.AsError(err).In(c.Lang).Message, nil)
+		return append(owed, b.tellRequester(a, h, b.failed(ops.AsError(err).In(call.Lang), result, call))...)
 	}
+	var job *slurm.JobID
+	if id := typed.StringField(result, "job_id"); id != "" {
+		job = (*slurm.JobID)(&id)
+	}
+	owed := b.decided(a, h, c.Lang, textApprovedB, view.Good, "", job)
 	if v, ok := result.(view.Viewer); ok {
 		owed = append(owed, b.tellRequester(a, h, v.View(call.Lang))...)
 	}

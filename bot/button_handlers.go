@@ -15,9 +15,6 @@ func (b *Bot) buttonHandlers() map[string]buttonHandler {
 	setting := func(name string) buttonHandler {
 		return func(ctx context.Context, a ask) []store.SlackMessage { return b.homeSet(ctx, a, name) }
 	}
-	decides := func(yes bool) buttonHandler {
-		return func(ctx context.Context, a ask) []store.SlackMessage { return b.decide(ctx, a, yes) }
-	}
 	return map[string]buttonHandler{
 		actLinked:      b.linkPressed,
 		actFeedback:    b.feedbackGiven,
@@ -25,8 +22,8 @@ func (b *Bot) buttonHandlers() map[string]buttonHandler {
 		card.ActAvoid:  b.avoid,
 		card.ActMend:   b.mend,
 		card.ActExtend: b.extend,
-		actAgentYes:    decides(true),
-		actAgentNo:     decides(false),
+		actAgentYes:    func(ctx context.Context, a ask) []store.SlackMessage { return b.decide(ctx, a, true) },
+		actAgentNo:     b.declinePressed,
 		actSetLang:     setting("language"),
 		actSetCluster:  setting("cluster"),
 		actSetDigest:   setting("digest"),

@@ -14,6 +14,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
+	"github.com/megatron-ops/megatron-ops/internal/consent"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
@@ -137,7 +138,7 @@ func (b *Bot) run(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typed.Ca
 		}
 	}
 	if why := b.needsApproval(c, op, in); why != "" {
-		return b.askApproval(ctx, a, c, t, why)
+		return b.askApproval(ctx, a, c, op, in, t, why)
 	}
 	result, err := op.Run(ctx, c, in)
 	if err != nil {
@@ -209,18 +210,32 @@ type held struct {
 	Ask  ask        `json:"ask"`
 	// Approve says that an operator must answer, and not the person who asked.
 	Approve bool `json:"approve,omitempty"`
+	// Digest is that of the script that was shown: no other is submitted.
+	Digest string `json:"digest,omitempty"`
+	// Asked is the request as it was posted, for the decision to be written below,
+	// Message that message's key, and Until when the request ends.
+	Asked   view.Doc  `json:"asked,omitzero"`
+	Message string    `json:"message,omitempty"`
+	Until   time.Time `json:"until,omitzero"`
 }
 
 // hold keeps the call and returns its id, which cannot be guessed. A request
 // that is carried out again after a crash holds the same call anew.
-func (b *Bot) hold(ctx context.Context, a ask, t typed.Call, approve bool) (id string, err error) {
+func (b *Bot) hold(ctx context.Context, h held) (id string, err error) {
 	id = rand.Text()
-	return id, b.cfg.Store.Put(ctx, docHeld, id, held{Call: t, Ask: a, Approve: approve}, b.now().Add(time.Hour))
+	if h.Until.IsZero() {
+		h.Until = b.now().Add(time.Hour)
+	}
+	return id, b.cfg.Store.Put(ctx, docHeld, id, h, h.Until)
 }
 
 // askFirst asks the person for a yes, and shows what it would be for.
 func (b *Bot) askFirst(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typed.Call, e *ops.Error, result any) []store.SlackMessage {
-	id, err := b.hold(ctx, a, t, false)
+	h := held{Call: t, Ask: a}
+	if s, ok := result.(ops.SubmitOut); ok {
+		h.Digest = consent.Digest(s.Script)
+	}
+	id, err := b.hold(ctx, h)
 	if err != nil {
 		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
@@ -273,6 +288,9 @@ func (b *Bot) answered(ctx context.Context, a ask, yes bool) []store.SlackMessag
 	if refusal := b.mayAnswer(ctx, a, c, h); refusal != nil {
 		return b.reply(a, answer.Error(refusal, l), false)
 	}
+	if !yes && h.Approve && a.Callback == "" && b.askReason(ctx, a, viewDecline, l) {
+		return nil // the form's answer decides
+	}
 	owner, err := b.cfg.Store.Claim(ctx, docClaim, a.Value, a.Key, b.now().Add(2*time.Hour))
 	if err != nil || owner != a.Key {
 		return b.replace(a, view.Doc{Title: textExpired.In(l), Tone: view.Warn})
@@ -287,7 +305,7 @@ func (b *Bot) answered(ctx context.Context, a ask, yes bool) []store.SlackMessag
 	if h.Approve {
 		return b.approved(ctx, a, c, h, op)
 	}
-	c.Confirmed = true
+	c.Confirmed, c.Agreed = true, h.Digest
 	owed := b.replace(a, view.Doc{Title: textConfirm.In(l) + " ✓"})
 	return append(owed, b.run(ctx, a, c, op, h.Call)...)
 }
@@ -311,12 +329,17 @@ func (b *Bot) mayAnswer(ctx context.Context, a ask, c *ops.Call, h held) *ops.Er
 }
 
 // declined says that nothing was done.
-func (b *Bot) declined(_ context.Context, a ask, c *ops.Call, h held) []store.SlackMessage {
-	owed := b.replace(a, view.Doc{Title: textLeft.In(c.Lang)})
-	if h.Approve {
-		owed = append(owed, b.tellRequester(a, h, view.Doc{Title: textRefused.In(c.Lang), Tone: view.Warn})...)
+func (b *Bot) declined(ctx context.Context, a ask, c *ops.Call, h held) []store.SlackMessage {
+	if !h.Approve {
+		return b.replace(a, view.Doc{Title: textLeft.In(c.Lang)})
 	}
-	return owed
+	reason := a.Fields[reasonField]
+	b.audit(ctx, c, "decline", b.decision(h, reason), nil)
+	told := view.Doc{Title: textRefused.In(c.Lang), Tone: view.Warn}
+	if reason != "" {
+		told.Sections = []view.Section{{Facts: []view.Fact{{Name: textWhyNot.In(c.Lang), Value: reason}}}}
+	}
+	return append(b.decided(a, h, c.Lang, textDeclinedB, view.Bad, reason, nil), b.tellRequester(a, h, told)...)
 }
 
 // replace rewrites the message that the button was in, so that it cannot be

@@ -13,6 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/form"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
+	"github.com/megatron-ops/megatron-ops/internal/consent"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
@@ -79,7 +80,7 @@ func (b *Bot) sentForm(ctx context.Context, a ask) (any, error) {
 	switch a.Callback {
 	case form.SubmitCallback:
 		return b.checkForm(ctx, a)
-	case form.ConfirmCallback:
+	case form.ConfirmCallback, viewDecline, viewAgentDecline:
 		if err := b.accept(ctx, a); err != nil {
 			return nil, err
 		}
@@ -128,7 +129,7 @@ func (b *Bot) checkForm(ctx context.Context, a ask) (any, error) {
 	}
 	dry.DryRun = false
 	a.Kind, a.Response = asButton, "" // what comes of it is told in the channel or directly
-	id, err := b.hold(ctx, a, t, false)
+	id, err := b.hold(ctx, held{Call: t, Ask: a, Digest: consent.Digest(planned.Script)})
 	if err != nil {
 		return nil, err
 	}
@@ -137,10 +138,18 @@ func (b *Bot) checkForm(ctx context.Context, a ask) (any, error) {
 
 // submitted carries the confirmed job out. Sent twice, it is carried out once.
 func (b *Bot) submitted(ctx context.Context, a ask) []store.SlackMessage {
-	if a.Callback != form.ConfirmCallback {
+	a.Value = a.Meta
+	switch a.Callback {
+	case viewDecline:
+		a.Kind = asButton
+		return b.answered(ctx, a, false)
+	case viewAgentDecline:
+		a.Kind = asButton
+		return b.decide(ctx, a, false)
+	case form.ConfirmCallback:
+	default:
 		return nil
 	}
-	a.Value = a.Meta
 	var h held
 	if ok, err := b.cfg.Store.Get(ctx, docHeld, a.Meta, b.now(), &h); err == nil && ok {
 		a.Channel, a.Direct = h.Ask.Channel, h.Ask.Direct

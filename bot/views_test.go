@@ -56,8 +56,11 @@ func mainViews(t testing.TB, l lang.Lang) []drawn {
 	require.NoError(t, err)
 	asked := ops.Approval{
 		ID: "ID", Op: "submit", Who: ops.Caller{Surface: ops.MCPHTTP, ID: "nightly", User: "ada", Agent: "claude-code"},
-		Why:      lang.Text{EN: "it may use 1536 GPU hours, more than 512", ZH: "可能使用 1536 GPU 小时，超过 512"}.In(l),
-		Question: lang.Text{EN: "gpt-8b: dry run\n", ZH: "gpt-8b：试运行\n"}.In(l) + "#!/bin/bash\n#SBATCH --nodes=8\n#SBATCH --time=1-00:00:00\n",
+		Why: lang.Text{EN: "it may use 1536 GPU hours, more than 512", ZH: "可能使用 1536 GPU 小时，超过 512"}.In(l),
+		Shown: []view.Section{{
+			Text: lang.Text{EN: "submit \"gpt-8b\": 8 nodes × 8 GPUs × 24h0m0s = 1536 GPU hours", ZH: "submit \"gpt-8b\"：8 个节点 × 8 张 GPU × 24h0m0s = 1536 GPU 小时"}.In(l),
+			Code: "#!/bin/bash\n#SBATCH --nodes=8\n#SBATCH --time=1-00:00:00\n",
+		}},
 	}
 	planned := ops.SubmitOut{
 		Name: "gpt-8b", Cluster: "slurm", DryRun: true, Script: "#!/bin/bash\n#SBATCH --job-name=gpt-8b\n#SBATCH --nodes=2\nset -euo pipefail\n",

@@ -12,6 +12,7 @@ import (
 	"hash"
 	"reflect"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
 // A Policy says how an agent's write is confirmed. A model writes a tool's
@@ -34,7 +36,7 @@ type Policy struct {
 	// Approve asks somebody outside of the client, as by a button in Slack, and
 	// returns at once: approved, or not yet. It decides about what is Beyond, and
 	// about every write where ApproveAll is set.
-	Approve    func(ctx context.Context, who ops.Caller, op string, in any, question string) (approved bool, err error)
+	Approve    func(ctx context.Context, who ops.Caller, op string, in any, shown []view.Section, digest string) (approved bool, err error)
 	ApproveAll bool
 	// Tokens lets a token stand in for the person whom a client cannot ask. The
 	// model that wrote the call gets the token and may use it without anybody
@@ -83,13 +85,14 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 	policy := s.cfg.Policy
 	v := policy.judge(o, in)
 	if token != "" && policy.token(v) && !canAsk(ctx) {
-		if err := s.tokens.spend(token, digest); err != nil {
+		agreed, err := s.tokens.spend(token, digest)
+		if err != nil {
 			return refusal(&ops.Error{
 				Code: ops.NotAllowed, Field: tokenField, Message: err.Error(),
 				Fix: "call " + o.Name + " again without it, show your person what it answers, and bring the new token",
 			}), nil
 		}
-		call.Confirmed = true
+		call.Confirmed, call.Agreed = true, agreed
 		return nil, nil
 	}
 	question, stop := s.question(ctx, call, o, in)
@@ -98,7 +101,7 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 	}
 	switch {
 	case v.approval:
-		ok, err := policy.Approve(ctx, call.Who, o.Name, in, question.text)
+		ok, err := policy.Approve(ctx, call.Who, o.Name, in, question.shown, question.digest)
 		if err != nil {
 			return refusal(ops.AsError(err)), nil
 		}
@@ -108,10 +111,10 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 				Fix: "call " + o.Name + " again with the same arguments once it is approved",
 			}), nil
 		}
-		call.Confirmed = true
+		call.Confirmed, call.Agreed = true, question.digest
 		return nil, nil
 	case canAsk(ctx):
-		return sdkserver.NewInputRequestBuilder(s.tokens.issue(digest)).Elicit("confirm", sdk.ElicitationParams{
+		return sdkserver.NewInputRequestBuilder(s.tokens.issue(digest, question.digest)).Elicit("confirm", sdk.ElicitationParams{
 			Mode:    sdk.ElicitationModeForm,
 			Message: question.text,
 			RequestedSchema: map[string]any{
@@ -141,7 +144,7 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 
 // handToken refuses for now and says what a second call must bring.
 func (s *Server) handToken(o ops.Op, q question, digest []byte) *sdk.CallToolResult {
-	token := s.tokens.issue(digest)
+	token := s.tokens.issue(digest, q.digest)
 	res := refusal(&ops.Error{
 		Code: ops.NotAllowed, Field: tokenField, Message: o.Name + " needs a confirmation; nothing was done",
 		Fix: fmt.Sprintf("show your person what follows; if they agree, call %s again within %d minutes with the same arguments and %s %q",
@@ -159,14 +162,15 @@ func (s *Server) handToken(o ops.Op, q question, digest []byte) *sdk.CallToolRes
 // yes is a yes: a form that was declined or dismissed ends the call, also where
 // a client without a person dismisses it by itself.
 func (s *Server) answered(req sdk.CallToolRequest, call *ops.Call, digest []byte) (*sdk.CallToolResult, error) {
-	if err := s.tokens.spend(req.Params.RequestState, digest); err != nil {
+	agreed, err := s.tokens.spend(req.Params.RequestState, digest)
+	if err != nil {
 		return nil, fmt.Errorf("requestState: %w: %w", err, sdk.ErrInvalidParams)
 	}
 	said := sdkserver.ElicitationResponse(req.Params.InputResponses, "confirm")
 	if said != nil && said.Action == sdk.ElicitationResponseActionAccept {
 		content, _ := said.Content.(map[string]any)
 		if yes, _ := content["ok"].(bool); yes {
-			call.Confirmed = true
+			call.Confirmed, call.Agreed = true, agreed
 			return nil, nil
 		}
 	}
@@ -174,19 +178,6 @@ func (s *Server) answered(req sdk.CallToolRequest, call *ops.Call, digest []byte
 		Code: ops.NotAllowed, Message: "the person who was asked did not say yes; nothing was done",
 		Fix: "ask them what to change before calling again",
 	}), nil
-}
-
-// preview is call while a person is being asked: nothing has been decided, so
-// nothing is written down.
-func preview(call *ops.Call) *ops.Call {
-	p := *call
-	if call.Service != nil {
-		svc := *call.Service
-		svc.Audit = nil
-		p.Service = &svc
-	}
-	p.Progress, p.Confirmed = nil, false
-	return &p
 }
 
 // tokenFor is the token with which submit accepts what plan has judged, so that
@@ -213,7 +204,7 @@ func (s *Server) tokenFor(ctx context.Context, grant Grant, call *ops.Call, o op
 	if !s.cfg.Policy.token(s.cfg.Policy.judge(submit, target)) {
 		return ""
 	}
-	return s.tokens.issue(digest(submit, call.Who, target))
+	return s.tokens.issue(digest(submit, call.Who, target), "")
 }
 
 // offer says what plan's token is for.
@@ -299,32 +290,41 @@ func newTokens() *tokens {
 	}
 }
 
-func (t *tokens) issue(digest []byte) string {
+// issue makes the token of one call, which carries the digest of the script that
+// was shown with the question; empty where none was.
+func (t *tokens) issue(digest []byte, script string) string {
 	head := make([]byte, 16) // expiry, then a nonce
 	binary.BigEndian.PutUint64(head, uint64(t.now().Add(tokenLife).Unix()))
 	_, _ = rand.Read(head[8:])
-	return base64.RawURLEncoding.EncodeToString(append(head, t.sign(head, digest)...))
+	token := base64.RawURLEncoding.EncodeToString(append(head, t.sign(head, digest, script)...))
+	if script != "" {
+		token += "." + script
+	}
+	return token
 }
 
-func (t *tokens) sign(head, digest []byte) []byte {
+func (t *tokens) sign(head, digest []byte, script string) []byte {
 	m := t.macs.Get().(hash.Hash)
 	defer t.macs.Put(m)
 	m.Reset()
 	m.Write(head)
 	m.Write(digest)
+	m.Write([]byte(script))
 	return m.Sum(nil)[:16]
 }
 
-// spend accepts a token once, in time, and for the call that it was made for.
-func (t *tokens) spend(token string, digest []byte) error {
+// spend accepts a token once, in time, and for the call that it was made for. It
+// returns the digest of the script that was shown.
+func (t *tokens) spend(token string, digest []byte) (script string, err error) {
+	token, script, _ = strings.Cut(token, ".")
 	raw, err := base64.RawURLEncoding.DecodeString(token)
-	if err != nil || len(raw) != 32 || !hmac.Equal(raw[16:], t.sign(raw[:16], digest)) {
-		return fmt.Errorf("the confirmation does not belong to this call and these arguments")
+	if err != nil || len(raw) != 32 || !hmac.Equal(raw[16:], t.sign(raw[:16], digest, script)) {
+		return "", fmt.Errorf("the confirmation does not belong to this call and these arguments")
 	}
 	now := t.now()
 	until := time.Unix(int64(binary.BigEndian.Uint64(raw)), 0)
 	if now.After(until) {
-		return fmt.Errorf("the confirmation is older than %d minutes", int(tokenLife.Minutes()))
+		return "", fmt.Errorf("the confirmation is older than %d minutes", int(tokenLife.Minutes()))
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -334,8 +334,8 @@ func (t *tokens) spend(token string, digest []byte) error {
 		}
 	}
 	if _, twice := t.spent[string(raw)]; twice {
-		return fmt.Errorf("the confirmation was used already")
+		return "", fmt.Errorf("the confirmation was used already")
 	}
 	t.spent[string(raw)] = until
-	return nil
+	return script, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/mcp"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -151,9 +152,9 @@ func TestWhatIsBeyondTheLimitsNeedsMoreThanAToken(t *testing.T) {
 	require.Contains(t, r.Text, "more than 2 nodes")
 	require.NotContains(t, r.Structured, "confirm_token")
 
-	cfg.Policy.Approve = func(_ context.Context, who ops.Caller, op string, _ any, question string) (bool, error) {
+	cfg.Policy.Approve = func(_ context.Context, who ops.Caller, op string, _ any, shown []view.Section, _ string) (bool, error) {
 		asked = append(asked, who.User+" "+op)
-		require.Contains(t, question, "#SBATCH --nodes=4")
+		require.Contains(t, shown[len(shown)-1].Code, "#SBATCH --nodes=4")
 		return approved, nil
 	}
 	c = as()

@@ -78,18 +78,6 @@ func stringField(in any, name string) (string, bool) {
 	return f.String(), true
 }
 
-// withBool returns a copy of in with that field true, or nil where in has none.
-func withBool(in any, name string) any {
-	c := reflect.New(reflect.TypeOf(in).Elem())
-	c.Elem().Set(reflect.ValueOf(in).Elem())
-	f, ok := fieldOf(c.Interface(), name)
-	if !ok || f.Kind() != reflect.Bool {
-		return nil
-	}
-	f.SetBool(true)
-	return c.Interface()
-}
-
 // copyField sets to's field of that name from from's, where both are of a type.
 func copyField(to, from any, name string) bool {
 	t, ok := fieldOf(to, name)

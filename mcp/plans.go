@@ -10,6 +10,7 @@ import (
 
 	sdk "github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/megatron-ops/megatron-ops/internal/consent"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
@@ -29,7 +30,7 @@ func newPlans() *plans { return &plans{specs: map[string]ops.SpecIn{}} }
 
 // offer keeps an accepted plan's specification and adds its handle to the answer.
 func (p *plans) offer(res *sdk.CallToolResult, in any, who ops.Caller) {
-	spec, ok := specOf(in)
+	spec, ok := consent.SpecOf(in)
 	object, isObject := res.StructuredContent.(json.RawMessage)
 	raw, err := json.Marshal(spec)
 	if !ok || !isObject || err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge"
 	"github.com/megatron-ops/megatron-ops/mcp"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -175,7 +176,7 @@ func TestATestOfNodesTellsThatItGoesOnAndCanBeCancelled(t *testing.T) {
 	require.NoError(t, err)
 	svc.Clusters["test"] = v
 	cfg.Policy = mcp.Policy{
-		Approve:    func(context.Context, ops.Caller, string, any, string) (bool, error) { return true, nil },
+		Approve:    func(context.Context, ops.Caller, string, any, []view.Section, string) (bool, error) { return true, nil },
 		ApproveAll: true,
 	}
 	cfg.Caller.Operator = true

@@ -60,7 +60,7 @@ var (
 	TextAsked      = lang.Text{EN: "This needs an operator's approval", ZH: "该操作需要管理员审批"}
 	Title          = lang.Text{EN: "Submit a job", ZH: "提交作业"}
 	textFormCheck  = lang.Text{EN: "Check", ZH: "检查"}
-	textFormClose  = lang.Text{EN: "Close", ZH: "关闭"}
+	TextClose      = lang.Text{EN: "Close", ZH: "关闭"}
 	SubmitLabel    = lang.Text{EN: "Submit", ZH: "提交"}
 	textFormSure   = lang.Text{EN: "Look before it goes", ZH: "提交前确认"}
 	TextFormLate   = lang.Text{EN: "The form could not open in time. Press the button and it will.", ZH: "表单未能及时打开，请点击按钮重试。"}
@@ -73,7 +73,7 @@ var (
 func View(values map[string]string, meta string, l lang.Lang) slack.ModalViewRequest {
 	v := slack.ModalViewRequest{
 		Type: slack.VTModal, CallbackID: SubmitCallback, PrivateMetadata: meta,
-		Title: answer.Label(Title.In(l)), Submit: answer.Label(textFormCheck.In(l)), Close: answer.Label(textFormClose.In(l)),
+		Title: answer.Label(Title.In(l)), Submit: answer.Label(textFormCheck.In(l)), Close: answer.Label(TextClose.In(l)),
 	}
 	for _, f := range Fields {
 		value, ok := values[f.Name]
@@ -136,7 +136,7 @@ func ConfirmView(o ops.SubmitOut, id, approval string, l lang.Lang) slack.ModalV
 	doc = Open(doc)
 	v := slack.ModalViewRequest{
 		Type: slack.VTModal, CallbackID: ConfirmCallback, PrivateMetadata: id,
-		Title: answer.Label(textFormSure.In(l)), Submit: answer.Label(SubmitLabel.In(l)), Close: answer.Label(textFormClose.In(l)),
+		Title: answer.Label(textFormSure.In(l)), Submit: answer.Label(SubmitLabel.In(l)), Close: answer.Label(TextClose.In(l)),
 	}
 	bs := []slack.Block{answer.Header(answer.OneLine(o.Name + " → " + o.Cluster))}
 	if approval != "" {

@@ -171,6 +171,25 @@ func (p *Process) Press(msg *Message, action, value, user string) Receipt {
 	})
 }
 
+// Decline presses a request's button Decline and sends the form that asks why.
+func (p *Process) Decline(msg *Message, action, value, user, reason string) Receipt {
+	p.t.Helper()
+	p.Press(msg, action, value, user)
+	var form map[string]any
+	p.Wait("the form that asks why", func(st State) bool {
+		for _, v := range st.Views {
+			if v["private_metadata"] == value {
+				form = v
+			}
+		}
+		return form != nil
+	})
+	return p.Interact(m{"type": "view_submission", "user": m{"id": user, "team_id": "T1"}, "view": m{
+		"id": form["id"], "callback_id": form["callback_id"], "private_metadata": value,
+		"state": m{"values": m{"reason": m{"reason": m{"type": "plain_text_input", "value": reason}}}},
+	}})
+}
+
 // Fault makes something go wrong.
 func (p *Process) Fault(f Fault) { p.t.Helper(); p.ctl("fault", f, nil) }
 

@@ -81,9 +81,9 @@ mcp:
 		require.Contains(t, submit(second), "waits for an approval", door)
 		q, value = agentAsked(t, slack, second)
 		by["U6"] = value
-		slack.Press(q, "agent_no", value, "U6")
+		slack.Decline(q, "agent_no", value, "U6", "not on a Friday")
 		decided(t, slack, q, "Declined: nothing was done", "U6")
-		require.Contains(t, submit(second), "T1/U6 has declined this submit; nothing was done", door)
+		require.Contains(t, submit(second), "T1/U6 has declined this submit: not on a Friday; nothing was done", door)
 		require.NotContains(t, call("list", map[string]any{}), second, "nothing was submitted")
 
 		// A request that nobody decided in time, and a yes that nobody used in time,
@@ -93,7 +93,7 @@ mcp:
 		q, value = agentAsked(t, slack, third)
 		expire(t, shared, value)
 		slack.Press(q, "agent_yes", value, "U5")
-		said("older than 60 minutes")
+		said("older than 24h0m0s")
 		require.Contains(t, submit(third), "waits for an approval", door)
 		old := value
 		require.Eventually(t, func() bool { q, value = agentAsked(t, slack, third); return value != old }, 20*time.Second, 100*time.Millisecond)
@@ -109,8 +109,10 @@ mcp:
 		lines := strings.Join(strings.Fields(string(out)), " ")
 		for _, who := range []string{
 			fmt.Sprintf(`"surface": "%s", "who": "%s", "user": "%s", "agent": "test-agent", "op": "submit"`, door, ids[door], me.Username),
-			fmt.Sprintf(`"who": "T1/U5", "user": "grace", "op": "approve", "input": "{\"agent\":\"test-agent\",\"op\":\"submit\",\"request\":\"%s\",\"requester\":\"%s:%s\"}"`, by["U5"], door, ids[door]),
-			fmt.Sprintf(`"who": "T1/U6", "user": "%s", "op": "decline", "input": "{\"agent\":\"test-agent\",\"op\":\"submit\",\"request\":\"%s\"`, me.Username, by["U6"]),
+			`"who": "T1/U5", "user": "grace", "op": "approve", "input": "{\"agent\":\"test-agent\",\"digest\":\"`,
+			fmt.Sprintf(`\"op\":\"submit\",\"reason\":\"\",\"request\":\"%s\",\"requester\":\"%s:%s\"}"`, by["U5"], door, ids[door]),
+			fmt.Sprintf(`"who": "T1/U6", "user": "%s", "op": "decline", "input": "{\"agent\":\"test-agent\",\"digest\":\"`, me.Username),
+			fmt.Sprintf(`\"op\":\"submit\",\"reason\":\"not on a Friday\",\"request\":\"%s\"`, by["U6"]),
 		} {
 			require.Contains(t, lines, who)
 		}

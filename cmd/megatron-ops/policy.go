@@ -16,6 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/linkproof"
 	"github.com/megatron-ops/megatron-ops/internal/munge"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/mcp"
 )
 
@@ -97,8 +98,8 @@ func readPrivate(file, field string) ([]byte, error) {
 // itself.
 func askInSlack(p mcp.Policy, svc *ops.Service, a config.Approval) mcp.Policy {
 	p.ApproveAll = a.Agents
-	p.Approve = func(ctx context.Context, who ops.Caller, op string, in any, question string) (bool, error) {
-		return svc.Approved(ctx, who, op, in, needsApproval(svc, a, op, in).EN, question)
+	p.Approve = func(ctx context.Context, who ops.Caller, op string, in any, shown []view.Section, digest string) (bool, error) {
+		return svc.Approved(ctx, who, op, in, needsApproval(svc, a, op, in).EN, shown, digest)
 	}
 	return p
 }
@@ -130,12 +131,12 @@ func ownAgentPolicy(service func() (*ops.Service, error), cfg config.Config) mcp
 		return p
 	}
 	p.ApproveAll = a.Agents
-	p.Approve = func(ctx context.Context, who ops.Caller, op string, in any, question string) (bool, error) {
+	p.Approve = func(ctx context.Context, who ops.Caller, op string, in any, shown []view.Section, digest string) (bool, error) {
 		svc, err := service()
 		if err != nil {
 			return false, err
 		}
-		return svc.Approved(ctx, who, op, in, needsApproval(svc, a, op, in).EN, question)
+		return svc.Approved(ctx, who, op, in, needsApproval(svc, a, op, in).EN, shown, digest)
 	}
 	return p
 }

@@ -48,15 +48,20 @@ func (sh *shell) service(dir string) (*ops.Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	approvalLife, err := cfg.Slack.Approval.Life()
+	if err != nil {
+		return nil, err
+	}
 	svc := &ops.Service{
-		Clusters: clusters,
-		Default:  defaultCluster(cfg, sh.cluster),
-		Now:      time.Now,
-		Version:  version(),
-		Self:     osUser(ops.Shell).User,
-		As:       actAs(cfg),
-		Locks:    filepath.Join(state, "submitting"),
-		Sites:    sites(cfg),
+		ApprovalLife: approvalLife,
+		Clusters:     clusters,
+		Default:      defaultCluster(cfg, sh.cluster),
+		Now:          time.Now,
+		Version:      version(),
+		Self:         osUser(ops.Shell).User,
+		As:           actAs(cfg),
+		Locks:        filepath.Join(state, "submitting"),
+		Sites:        sites(cfg),
 		Answerer: sync.OnceValue(func() *knowledge.Answerer {
 			return knowledge.New(knowledge.Options{Site: cfg.Knowledge.Folders, Own: ops.About(operations.All), Model: model(cfg.Knowledge)})
 		}),

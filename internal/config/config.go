@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml"
 
@@ -111,6 +112,23 @@ type Approval struct {
 	policy.Limits
 	// Agents asks for every write of an agent, within the limits too.
 	Agents bool `json:"agents,omitempty"`
+	// Expires is how long a request waits for its decision, such as 24h, which it is
+	// where nothing is said.
+	Expires string `json:"expires,omitempty"`
+}
+
+// Life is how long a request waits for its decision; 0 where nothing is said.
+func (a Approval) Life() (time.Duration, error) {
+	if a.Expires == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(a.Expires)
+	if err != nil || d < time.Minute {
+		return 0, &ops.Error{
+			Code: ops.BadInput, Field: "slack.approval.expires", Message: fmt.Sprintf("%q is no time of a minute or more", a.Expires), Fix: "expires: 24h",
+		}
+	}
+	return d, nil
 }
 
 // Knowledge is what answers come from besides what is built in. A model is
@@ -206,6 +224,9 @@ func Load(dir string, getenv func(string) string) (Config, error) {
 			Code: ops.BadInput, Field: "mcp.confirm", Message: fmt.Sprintf("%q does not say who confirms what an agent changes", c.MCP.Confirm),
 			Fix: strings.Join(confirms[1:], ", "),
 		}
+	}
+	if _, err := c.Slack.Approval.Life(); err != nil {
+		return c, err
 	}
 	for env, field := range map[string]*string{
 		"MEGATRON_OPS_CLUSTER": &c.Cluster, "MEGATRON_OPS_LANG": &c.Lang, "MEGATRON_OPS_STORE": &c.Store,

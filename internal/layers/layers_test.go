@@ -23,7 +23,7 @@ type room struct {
 // belowOps is what a surface may use besides the operations: the types of their
 // answers.
 var belowOps = []string{
-	"bot/...", "internal/ops/...", "internal/store", "internal/account", "internal/linkproof", "knowledge", "knowledge/...", "skills",
+	"bot/...", "internal/ops/...", "internal/consent", "internal/store", "internal/account", "internal/linkproof", "knowledge", "knowledge/...", "skills",
 	"slurm", "slurm/hostlist", "slurm/job", "slurm/lint", "slurm/diagnose", "slurm/metrics", "slurm/watch",
 }
 
@@ -66,6 +66,7 @@ var rooms = []room{
 	{"internal/store/...", nil, "a server for tests knows nothing of what is kept in it"},
 	{"internal/lead", nil, "whoever leads does not know what is led"},
 	{"internal/policy", []string{"internal/ops/...", "slurm", "slurm/hostlist", "slurm/job"}, "what may be taken is judged from the operations' own inputs, before any door"},
+	{"internal/consent", []string{"internal/ops/...", "internal/policy", "internal/store", "knowledge/rules", "slurm", "slurm/job"}, "what somebody agrees to is the same at every door"},
 	{"internal/config", []string{"slurm", "slurm/job", "internal/ops/...", "internal/policy"}, "the configuration file names what cmd wires"},
 	{"bot", belowOps, "Slack is one door, not the room: operations and what lies below them, no back end, never MCP"},
 	{"bot/typed", []string{"internal/ops/...", "slurm"}, "what somebody types is read before anything is drawn or done"},
@@ -74,7 +75,7 @@ var rooms = []room{
 	{"bot/form", []string{"bot/answer", "bot/typed", "internal/ops/...", "knowledge/rules"}, "a form is its fields: who may submit is decided elsewhere"},
 	{"bot/outbox", []string{"bot/answer", "internal/store"}, "sending knows nothing of what is said"},
 	{"bot/...", append([]string{"bot"}, belowOps...), "Slack is one door, not the room: operations and what lies below them, no back end, never MCP"},
-	{"mcp", []string{"mcp/...", "internal/ops/...", "skills", "slurm", "internal/redact", "internal/store", "knowledge/...", "slurm/job"}, "MCP is one door, not the room, and never speaks Slack"},
+	{"mcp", []string{"mcp/...", "internal/ops/...", "internal/consent", "skills", "slurm", "internal/redact", "internal/store", "knowledge/...", "slurm/job"}, "MCP is one door, not the room, and never speaks Slack"},
 	{"mcp/...", []string{"mcp", "mcp/...", "internal/ops/...", "skills", "slurm", "internal/redact"}, "MCP is one door, not the room, and never speaks Slack"},
 	{"slurm/slurmtest", []string{"slurm", "slurm/slurmtest"}, "it stands in for a site"},
 	{"slurm/slurmtest/...", []string{"slurm/slurmtest"}, "it stands in for a site"},

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
 // An Approval is one call that waits for a person outside of the surface it came
@@ -25,12 +27,15 @@ type Approval struct {
 	// Why says what makes the approval needed, such as a policy's limit; empty
 	// where every write of an agent needs one.
 	Why string `json:"why,omitempty"`
-	// Question shows the person what would be done.
-	Question string    `json:"question"`
-	At       time.Time `json:"at"`
-	// Decided is who decided, Yes what; zero while it waits.
+	// Shown is what would be done, and Digest the SHA-256 of the script that would
+	// be submitted; empty where none would.
+	Shown  []view.Section `json:"shown"`
+	Digest string         `json:"digest,omitempty"`
+	At     time.Time      `json:"at"`
+	// Decided is who decided, Yes what and Reason why; zero while it waits.
 	Decided string    `json:"decided,omitempty"`
 	Yes     bool      `json:"yes,omitempty"`
+	Reason  string    `json:"reason,omitempty"`
 	Until   time.Time `json:"until"`
 }
 
@@ -44,21 +49,42 @@ const (
 )
 
 // approvalLife is how long a request waits for its decision, and how long an
-// approval may be used.
-const approvalLife = time.Hour
+// approval may be used, where the configuration says nothing.
+const approvalLife = 24 * time.Hour
+
+// ApprovalsLast is how long a request waits for its decision.
+func (s *Service) ApprovalsLast() time.Duration {
+	if s.ApprovalLife > 0 {
+		return s.ApprovalLife
+	}
+	return approvalLife
+}
+
+// isAgreed refuses a script that is not the one which was agreed to.
+func (c *Call) isAgreed(script string) error {
+	sum := sha256.Sum256([]byte(script))
+	if now := hex.EncodeToString(sum[:]); c.Agreed != "" && c.Agreed != now {
+		return &Error{
+			Code: NotAllowed, Message: fmt.Sprintf("the script is not the one that was agreed to: its SHA-256 was %s and is %s now; nothing was submitted", c.Agreed, now),
+			Fix: "ask again: the new script has to be agreed to",
+		}
+	}
+	return nil
+}
 
 // Approved reports whether somebody has approved exactly this call: the caller,
-// the operation and every argument but the idempotency key. The first call
+// the operation, every argument but the idempotency key, and the script of that
+// digest. The first call
 // leaves the request for whoever shows it and reports false, and so do calls
 // before the decision. An approval serves one call; a refusal is told once, as
 // an error, after which the same call is a new request.
-func (s *Service) Approved(ctx context.Context, who Caller, op string, in any, why, question string) (bool, error) {
+func (s *Service) Approved(ctx context.Context, who Caller, op string, in any, why string, shown []view.Section, digest string) (bool, error) {
 	docs, err := s.docs()
 	if err != nil {
 		return false, err
 	}
 	now := s.Now()
-	key := callDigest(who, op, in)
+	key := callDigest(who, op, in, digest)
 	var a Approval
 	known, err := docs.Get(ctx, docApproval, key, now, &a)
 	switch {
@@ -81,11 +107,11 @@ func (s *Service) Approved(ctx context.Context, who Caller, op string, in any, w
 		}
 		a = found
 		return false, &Error{
-			Code: NotAllowed, Message: fmt.Sprintf("%s has declined this %s; nothing was done", a.Decided, op),
+			Code: NotAllowed, Message: fmt.Sprintf("%s has declined this %s: %s; nothing was done", a.Decided, op, cmp.Or(a.Reason, "no reason given")),
 			Fix: "change what they objected to, or ask them; the same call again asks anew",
 		}
 	}
-	a = Approval{ID: key + "." + rand.Text(), Op: op, Who: who, Why: why, Question: question, At: now, Until: now.Add(approvalLife)}
+	a = Approval{ID: key + "." + rand.Text(), Op: op, Who: who, Why: why, Shown: shown, Digest: digest, At: now, Until: now.Add(s.ApprovalsLast())}
 	return false, docs.Put(ctx, docApproval, key, a, a.Until)
 }
 
@@ -107,8 +133,8 @@ func (s *Service) Approvals(ctx context.Context) ([]Approval, error) {
 }
 
 // Decide writes a person's decision down, once: the first one counts. by is who
-// decides, name how they are called where the decision is told.
-func (s *Service) Decide(ctx context.Context, id string, by Caller, name string, yes bool) (Approval, error) {
+// decides, name how they are called where the decision is told, and reason why.
+func (s *Service) Decide(ctx context.Context, id string, by Caller, name string, yes bool, reason string) (Approval, error) {
 	docs, err := s.docs()
 	if err != nil {
 		return Approval{}, err
@@ -120,19 +146,19 @@ func (s *Service) Decide(ctx context.Context, id string, by Caller, name string,
 		return a, err
 	}
 	if !ok || a.ID != id {
-		return a, notFound("", "the agent asks again by the same call", "this request is older than %d minutes, or was decided", int(approvalLife.Minutes()))
+		return a, notFound("", "the agent asks again by the same call", "this request is older than %s, or was decided", s.ApprovalsLast())
 	}
 	if err := mayDecide(a, by); err != nil {
 		return a, err
 	}
-	first, err := docs.Claim(ctx, docDecided, id, name, s.Now().Add(2*approvalLife))
+	first, err := docs.Claim(ctx, docDecided, id, name, s.Now().Add(2*s.ApprovalsLast()))
 	if err != nil {
 		return a, err
 	}
 	if first != name || !a.Waits() {
 		return a, notFound("", "", "%s has decided already", first)
 	}
-	a.Decided, a.Yes, a.Until = name, yes, s.Now().Add(approvalLife)
+	a.Decided, a.Yes, a.Reason, a.Until = name, yes, reason, s.Now().Add(s.ApprovalsLast())
 	if err := docs.Put(ctx, docApproval, key, a, a.Until); err != nil {
 		return a, err
 	}
@@ -143,6 +169,7 @@ func (s *Service) Decide(ctx context.Context, id string, by Caller, name string,
 		}
 		s.Audit(ctx, AuditEntry{At: s.Now(), Who: by, Op: word, In: map[string]string{
 			"op": a.Op, "requester": string(a.Who.Surface) + ":" + a.Who.ID, "agent": a.Who.Agent, "request": a.ID,
+			"digest": a.Digest, "reason": reason,
 		}})
 	}
 	return a, nil
@@ -178,9 +205,9 @@ func FourEyes(asked, by Caller) error {
 	return nil
 }
 
-// callDigest names one call: who, what and every argument that decides what is
-// done.
-func callDigest(who Caller, op string, in any) string {
+// callDigest names one call: who, what, every argument that decides what is
+// done, and the script that comes of them.
+func callDigest(who Caller, op string, in any, script string) string {
 	args := map[string]any{}
 	raw, err := json.Marshal(in)
 	if err == nil {
@@ -190,9 +217,9 @@ func callDigest(who Caller, op string, in any) string {
 		args["in"] = fmt.Sprintf("%#v", in)
 	}
 	delete(args, "idempotency_key")
-	raw, err = json.Marshal([]any{who.Surface, who.ID, who.User, op, args})
+	raw, err = json.Marshal([]any{who.Surface, who.ID, who.User, op, args, script})
 	if err != nil {
-		raw = fmt.Appendf(nil, "%#v", args)
+		raw = fmt.Appendf(nil, "%#v %s", args, script)
 	}
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:16])

@@ -12,6 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
 // desk is a service with a store and a clock, and nothing to act on.
@@ -35,12 +36,14 @@ var (
 	stranger = ops.Caller{Surface: ops.Slack, ID: "T1/U9", User: "eve"}
 )
 
+var shown = []view.Section{{Text: "cancel 4711?"}}
+
 func TestAnApprovalServesExactlyOneCall(t *testing.T) {
 	s, now, audited := desk(t)
 	in := &ops.CancelIn{Job: "4711"}
 	ask := func() bool {
 		t.Helper()
-		ok, err := s.Approved(t.Context(), agent, "cancel", in, "more than 512 GPU hours", "cancel 4711?")
+		ok, err := s.Approved(t.Context(), agent, "cancel", in, "more than 512 GPU hours", shown, "")
 		require.NoError(t, err)
 		return ok
 	}
@@ -49,34 +52,34 @@ func TestAnApprovalServesExactlyOneCall(t *testing.T) {
 	list, err := s.Approvals(t.Context())
 	require.NoError(t, err)
 	require.Len(t, list, 1)
-	require.Equal(t, "cancel 4711?", list[0].Question)
+	require.Equal(t, shown, list[0].Shown)
 
 	for who, c := range map[string]ops.Caller{"a stranger": stranger, "its own person, beyond a limit": person, "nobody": {}} {
-		_, err = s.Decide(t.Context(), list[0].ID, c, "x", true)
+		_, err = s.Decide(t.Context(), list[0].ID, c, "x", true, "")
 		require.ErrorContains(t, err, "only operators", who)
 	}
 	// Four eyes are two users of the cluster: a second name in Slack is not another
 	// person, and who is nobody on the cluster may be anybody.
 	twin := ops.Caller{Surface: ops.Slack, ID: "T1/U8", User: "ada", Operator: true}
-	_, err = s.Decide(t.Context(), list[0].ID, twin, "T1/U8", true)
+	_, err = s.Decide(t.Context(), list[0].ID, twin, "T1/U8", true, "")
 	require.ErrorContains(t, err, "somebody else than the requester")
-	_, err = s.Decide(t.Context(), list[0].ID, ops.Caller{ID: "T1/U7", Operator: true}, "T1/U7", true)
+	_, err = s.Decide(t.Context(), list[0].ID, ops.Caller{ID: "T1/U7", Operator: true}, "T1/U7", true, "")
 	require.ErrorContains(t, err, "linked to a cluster user")
-	a, err := s.Decide(t.Context(), list[0].ID, operator, "T1/U5", true)
+	a, err := s.Decide(t.Context(), list[0].ID, operator, "T1/U5", true, "")
 	require.NoError(t, err)
 	require.True(t, a.Yes)
-	_, err = s.Decide(t.Context(), list[0].ID, ops.Caller{ID: "T1/U6", User: "olga", Operator: true}, "T1/U6", false)
+	_, err = s.Decide(t.Context(), list[0].ID, ops.Caller{ID: "T1/U6", User: "olga", Operator: true}, "T1/U6", false, "")
 	require.ErrorContains(t, err, "T1/U5 has decided already")
 	require.Equal(t, []string{"T1/U5 approve"}, *audited)
 
-	other, err := s.Approved(t.Context(), agent, "cancel", &ops.CancelIn{Job: "4712"}, "", "")
+	other, err := s.Approved(t.Context(), agent, "cancel", &ops.CancelIn{Job: "4712"}, "", nil, "")
 	require.NoError(t, err)
 	require.False(t, other, "another job is another call")
 	var wg sync.WaitGroup
 	went := make(chan bool, 8)
 	for range 8 {
 		wg.Go(func() {
-			ok, err := s.Approved(t.Context(), agent, "cancel", in, "", "cancel 4711?")
+			ok, err := s.Approved(t.Context(), agent, "cancel", in, "", shown, "")
 			went <- ok && err == nil
 		})
 	}
@@ -89,10 +92,14 @@ func TestAnApprovalServesExactlyOneCall(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1, n, "of calls at once, one is approved")
+	*now = now.Add(23 * time.Hour)
+	list, err = s.Approvals(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list, 2, "requests last a day")
 	*now = now.Add(2 * time.Hour)
 	list, err = s.Approvals(t.Context())
 	require.NoError(t, err)
-	require.Empty(t, list, "a request ends after an hour")
+	require.Empty(t, list)
 }
 
 func TestARefusalIsToldOnceAndAnApprovalEnds(t *testing.T) {
@@ -100,25 +107,25 @@ func TestARefusalIsToldOnceAndAnApprovalEnds(t *testing.T) {
 	in := &ops.SubmitIn{IdempotencyKey: "one"}
 	ask := func(key string) (bool, error) {
 		in.IdempotencyKey = key
-		return s.Approved(t.Context(), agent, "submit", in, "", "submit?")
+		return s.Approved(t.Context(), agent, "submit", in, "", nil, "")
 	}
 	decide := func(by ops.Caller, yes bool) {
 		list, err := s.Approvals(t.Context())
 		require.NoError(t, err)
 		require.Len(t, list, 1)
-		_, err = s.Decide(t.Context(), list[0].ID, by, by.ID, yes)
+		_, err = s.Decide(t.Context(), list[0].ID, by, by.ID, yes, "too long")
 		require.NoError(t, err)
 	}
 	_, err := ask("one")
 	require.NoError(t, err)
 	decide(person, false) // within the limits, its own person may decide
 	_, err = ask("two")
-	require.ErrorContains(t, err, "T1/U1 has declined this submit")
+	require.ErrorContains(t, err, "T1/U1 has declined this submit: too long")
 	ok, err := ask("three")
 	require.NoError(t, err)
 	require.False(t, ok)
 	decide(person, true)
-	*now = now.Add(61 * time.Minute)
+	*now = now.Add(25 * time.Hour)
 	ok, err = ask("four")
 	require.NoError(t, err)
 	require.False(t, ok, "an approval that nobody used is no standing right")

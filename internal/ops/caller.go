@@ -51,6 +51,9 @@ type Call struct {
 	Stdin io.Reader
 	// Confirmed reports that a person has said yes to what would be asked.
 	Confirmed bool
+	// Agreed is the SHA-256, in hex, of the script that was agreed to: no other is
+	// submitted. Empty: none was shown.
+	Agreed string
 	// AtEnd, where it is not nil, is given what is left to do once the answer is
 	// out.
 	AtEnd func(func() error)

@@ -247,5 +247,10 @@ var saidByOperations = []lang.Text{
 	{EN: "whose job it is cannot be checked: user %s is not known to this machine", ZH: "无法确认作业属于谁：本机不认识用户 %s"},
 	{EN: "an operator makes the cluster's users known here (getent passwd)", ZH: "请管理员让本机认识集群用户（getent passwd）"},
 	{EN: "whoever approves must be linked to a cluster user, so that it is known that they are somebody else", ZH: "审批人必须已绑定集群用户，以确认不是申请人本人"},
+	{EN: "the script is not the one that was agreed to: its SHA-256 was %s and is %s now; nothing was submitted", ZH: "脚本与批准时的不同：当时的 SHA-256 是 %s，现在是 %s；没有提交"},
+	{EN: "ask again: the new script has to be agreed to", ZH: "请重新申请：新的脚本需要重新批准"},
+	{EN: "this request is older than %s, or was decided", ZH: "该申请已超过 %s，或已有结果"},
+	{EN: "%s is no time of a minute or more", ZH: "%s 不是一分钟以上的时长"},
+	{EN: "%s has declined this %s: %s; nothing was done", ZH: "%s 已拒绝这次 %s：%s；没有执行任何操作"},
 	{EN: "somebody else than the requester must approve this", ZH: "必须由申请人以外的人审批"},
 }

@@ -68,6 +68,8 @@ type Service struct {
 	// Locks is a directory on this machine for the locks on submissions under way;
 	// empty: none are kept, and a retry waits for the controller instead.
 	Locks string
+	// ApprovalLife is how long an approval is waited for; a day where it is zero.
+	ApprovalLife time.Duration
 	// Sites gives a cluster's profile; nil: none is known.
 	Sites func(cluster string) job.Site
 	// Answerer answers questions; it is made at the first one.

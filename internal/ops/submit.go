@@ -121,6 +121,9 @@ func submit(ctx context.Context, c *Call, in SubmitIn) (SubmitOut, error) {
 		}
 		return out, &Error{Code: NotAllowed, Confirm: true, Message: said, Fix: "say yes: --yes"}
 	}
+	if err := c.isAgreed(sc.Text); err != nil {
+		return out, err
+	}
 	prefix := ""
 	if isStep { // one key in two allocations is two launches
 		prefix = string(held.job) + "/"

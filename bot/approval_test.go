@@ -1,0 +1,103 @@
+package bot_test
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/bot"
+	"github.com/megatron-ops/megatron-ops/bot/slacktest"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// approving is a stage where every submission needs an operator, U5 or U6.
+func approving(t *testing.T, change ...func(*bot.Config)) *stage {
+	return play(t, append([]func(*bot.Config){func(c *bot.Config) {
+		c.Policy.Operators = []string{"U5", "U6"}
+		c.Policy.Approve = func(op string, _ any) (why lang.Text) {
+			if op == "submit" {
+				why = lang.Same("more than 8 GPUs")
+			}
+			return why
+		}
+	}}, change...)...)
+}
+
+// The small block in the message asks for one node; the flags beside it for
+// 4 × 8 GPUs, seven days and a thousand tasks. What counts is what is shown.
+func TestTheApproverSeesWhatWouldBeSubmitted(t *testing.T) {
+	t.Parallel()
+	s := approving(t)
+	s.Slash("submit --yes --nodes 4 --gpus-per-node 8 --time 7-00:00:00 --array 0-999 --account llm --env NCCL_DEBUG=INFO " + spec)
+	q := s.said("Approval needed", "more than 8 GPUs")
+	shown := text(q)
+	for _, part := range []string{
+		`"gpt": 4 nodes × 8 GPUs × 168h0m0s`, "array 0-999", "5.376e+06 GPU hours", "llm", "NCCL_DEBUG=INFO",
+		"--tensor-model-parallel-size 4", "SHA-256 of the script", "no run of this name has completed yet", "The request ends",
+	} {
+		require.Contains(t, shown, part)
+	}
+	action, value := buttonOf(t, q, "Approve")
+	s.Press(q, action, value, "U5")
+	st := s.Wait("the decision below the request", func(st slacktest.State) bool {
+		for _, m := range st.Messages {
+			if m.TS == q.TS && strings.Contains(text(m), "Decided at") {
+				return true
+			}
+		}
+		return false
+	})
+	for _, m := range st.Messages {
+		if m.TS == q.TS {
+			drawn := text(m) + slacktest.JSON(m.Blocks)
+			for _, part := range []string{"Approved: submit", "4711", "4 nodes × 8 GPUs", `"user_id":"U5"`, `"user_id":"U1"`} {
+				require.Contains(t, drawn, part, "the message keeps what was asked, who decided and the job")
+			}
+			require.NotContains(t, drawn, `"type":"button"`)
+		}
+	}
+	require.Equal(t, 1, s.yard.count())
+}
+
+// Between the request and the approval the site's profile changes: the
+// script is another one, and nothing is submitted.
+func TestOnlyTheApprovedScriptIsSubmitted(t *testing.T) {
+	t.Parallel()
+	var later atomic.Bool
+	s := approving(t, func(c *bot.Config) {
+		c.Service.Sites = func(string) (site job.Site) {
+			if later.Load() {
+				site.Path = []string{"/tmp/attack/bin"}
+			}
+			return site
+		}
+	})
+	s.Slash("submit --yes " + spec)
+	q := s.said("Approval needed")
+	later.Store(true)
+	action, value := buttonOf(t, q, "Approve")
+	s.Press(q, action, value, "U5")
+	s.said("the script is not the one that was agreed to")
+	require.Zero(t, s.yard.count())
+}
+
+func TestADeclineTakesAReasonAndARequestEnds(t *testing.T) {
+	t.Parallel()
+	s := approving(t, func(c *bot.Config) { c.Service.ApprovalLife = 48 * time.Hour })
+	s.Slash("submit --yes " + spec)
+	q := s.said("Approval needed", time.Now().UTC().Add(48*time.Hour).Format("2006-01-02"))
+	action, value := buttonOf(t, q, "Decline")
+	s.Decline(q, action, value, "U6", "wait for the maintenance")
+	told := s.said("An operator has declined your request", "wait for the maintenance")
+	require.Equal(t, "DU1", told.Channel)
+	s.said("Declined: submit", "wait for the maintenance")
+	require.Zero(t, s.yard.count())
+	yes, _ := buttonOf(t, q, "Approve")
+	s.Press(q, yes, value, "U5")
+	s.said("This question was answered already")
+	require.Zero(t, s.yard.count())
+}

@@ -1,0 +1,198 @@
+package consent
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/shellword"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// SpecOf is the job specification of an input that has one.
+func SpecOf(in any) (ops.SpecIn, bool) {
+	v := reflect.ValueOf(in).Elem()
+	for i := range v.NumField() {
+		if spec, ok := v.Field(i).Interface().(ops.SpecIn); ok {
+			return spec, true
+		}
+	}
+	return ops.SpecIn{}, false
+}
+
+// size says what a specification asks for.
+func size(s job.Spec) lang.Text {
+	name := strconv.Quote(s.Name)
+	limit, known := slurm.ParseDuration(s.Time)
+	var said lang.Text
+	switch {
+	case s.Time == "":
+		said = lang.Text{
+			EN: "%s: %d nodes × %d GPUs for as long as the partition allows", ZH: "%s：%d 个节点 × %d 张 GPU，时长为分区上限",
+		}.With(name, *s.Nodes, *s.GPUsPerNode)
+	case !known || limit <= 0:
+		said = lang.Text{
+			EN: "%s: %d nodes × %d GPUs WITHOUT A TIME LIMIT", ZH: "%s：%d 个节点 × %d 张 GPU，没有时间限制",
+		}.With(name, *s.Nodes, *s.GPUsPerNode)
+	default:
+		said = lang.Text{
+			EN: "%s: %d nodes × %d GPUs × %s = %.4g GPU hours", ZH: "%s：%d 个节点 × %d 张 GPU × %s = %.4g GPU 小时",
+		}.With(name, *s.Nodes, *s.GPUsPerNode, limit, float64(*s.Nodes**s.GPUsPerNode)*limit.Hours())
+	}
+	if s.Array != "" {
+		said = lang.Text{EN: "%s, for each task of the array %s", ZH: "%s，作业数组 %s 的每个任务"}.With(said, exact(s.Array))
+	}
+	if s.Chain != nil {
+		said = lang.Text{EN: "%s, %d jobs one after another", ZH: "%s，%d 个作业依次运行"}.With(said, *s.Chain)
+	}
+	return said
+}
+
+// changes are a call's arguments other than the specification, each in full,
+// with the old value where the job has one.
+func changes(in any, now *slurm.Job) []string {
+	old := map[string]string{}
+	if now != nil {
+		old = map[string]string{"nodes": strconv.Itoa(now.NumNodes), "partition": exact(now.Partition), "qos": exact(now.QOS), "time": "no limit"}
+		if now.TimeLimitS != nil {
+			old["time"] = (time.Duration(*now.TimeLimitS) * time.Second).String()
+		}
+	}
+	_, update := in.(*ops.UpdateIn)
+	var lines []string
+	v := reflect.ValueOf(in).Elem()
+	for i := range v.NumField() {
+		if _, spec := v.Field(i).Interface().(ops.SpecIn); spec {
+			continue
+		}
+		for _, line := range field("", v.Type().Field(i), v.Field(i)) {
+			name, value, _ := strings.Cut(line, ": ")
+			switch before, known := old[name]; {
+			case name == "job" && now != nil || name == "idempotency_key" || name == "yes":
+				continue
+			case update && known:
+				line = name + ": " + before + " → " + value
+			}
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// written are the fields of a struct that are set, one a line and in full.
+func written(prefix string, v reflect.Value) []string {
+	var lines []string
+	for i := range v.NumField() {
+		lines = append(lines, field(prefix, v.Type().Field(i), v.Field(i))...)
+	}
+	return lines
+}
+
+func field(prefix string, f reflect.StructField, v reflect.Value) []string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	if !f.IsExported() || name == "-" || v.IsZero() {
+		return nil
+	}
+	for v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	if v.Kind() == reflect.Struct {
+		if name != "" {
+			prefix += name + "."
+		}
+		return written(prefix, v)
+	}
+	return []string{prefix + name + ": " + inFull(v)}
+}
+
+// inFull writes a value so that nothing of it can hide: lists and maps as words
+// of a shell, and what does not print as its escape.
+func inFull(v reflect.Value) string {
+	var words []string
+	switch value := v.Interface().(type) {
+	case []string:
+		for _, w := range value {
+			words = append(words, quoted(w))
+		}
+		return strings.Join(words, " ")
+	case map[string]string:
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			words = append(words, exact(name)+"="+quoted(value[name]))
+		}
+		return strings.Join(words, " ")
+	}
+	if v.Kind() == reflect.String {
+		return exact(v.String())
+	}
+	raw, err := json.Marshal(v.Interface())
+	if err != nil {
+		return exact(fmt.Sprint(v.Interface()))
+	}
+	return string(raw)
+}
+
+// quoted is a word as a shell would be given it.
+func quoted(w string) string {
+	if e := exact(w); e != w {
+		return e
+	}
+	return shellword.POSIX(w)
+}
+
+// exact is s where all of it prints, else s with escapes.
+func exact(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// withBool is a copy of in with that field set; nil where in has none.
+func withBool(in any, name string, value bool) any {
+	c := reflect.New(reflect.TypeOf(in).Elem())
+	c.Elem().Set(reflect.ValueOf(in).Elem())
+	f := named(c.Elem(), name)
+	if f.Kind() != reflect.Bool {
+		return nil
+	}
+	f.SetBool(value)
+	return c.Interface()
+}
+
+func isTrue(in any, name string) bool {
+	f := named(reflect.ValueOf(in).Elem(), name)
+	return f.Kind() == reflect.Bool && f.Bool()
+}
+
+func text(in any, name string) string {
+	f := named(reflect.ValueOf(in).Elem(), name)
+	if f.Kind() != reflect.String {
+		return ""
+	}
+	return f.String()
+}
+
+// named is the field of v, or of a struct within it, that has that name in JSON.
+func named(v reflect.Value, name string) reflect.Value {
+	for f, value := range v.Fields() {
+		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if tag == name {
+			return value
+		}
+		if f.Anonymous && value.Kind() == reflect.Struct {
+			if inner := named(value, name); inner.IsValid() {
+				return inner
+			}
+		}
+	}
+	return reflect.Value{}
+}

