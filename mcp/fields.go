@@ -70,14 +70,6 @@ func boolField(in any, name string) (value, ok bool) {
 	return f.Bool(), true
 }
 
-func stringField(in any, name string) (string, bool) {
-	f, ok := fieldOf(in, name)
-	if !ok || f.Kind() != reflect.String {
-		return "", false
-	}
-	return f.String(), true
-}
-
 // copyField sets to's field of that name from from's, where both are of a type.
 func copyField(to, from any, name string) bool {
 	t, ok := fieldOf(to, name)

@@ -125,7 +125,7 @@ func (a Approval) Life() (time.Duration, error) {
 	d, err := time.ParseDuration(a.Expires)
 	if err != nil || d < time.Minute {
 		return 0, &ops.Error{
-			Code: ops.BadInput, Field: "slack.approval.expires", Message: fmt.Sprintf("%q is no time of a minute or more", a.Expires), Fix: "expires: 24h",
+			Code: ops.BadInput, Field: "slack.approval.expires", Message: fmt.Sprintf("%q is no time of a minute or more", a.Expires), Fix: "a time such as 24h",
 		}
 	}
 	return d, nil

@@ -252,5 +252,6 @@ var saidByOperations = []lang.Text{
 	{EN: "this request is older than %s, or was decided", ZH: "该申请已超过 %s，或已有结果"},
 	{EN: "%s is no time of a minute or more", ZH: "%s 不是一分钟以上的时长"},
 	{EN: "%s has declined this %s: %s; nothing was done", ZH: "%s 已拒绝这次 %s：%s；没有执行任何操作"},
+	{EN: "a time such as 24h", ZH: "例如 24h"},
 	{EN: "somebody else than the requester must approve this", ZH: "必须由申请人以外的人审批"},
 }
