@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,12 +22,18 @@ const maxCompletions = 100
 type completer struct{ s *Server }
 
 // CompletePromptArgument completes a prompt's argument.
-func (c completer) CompletePromptArgument(ctx context.Context, _ string, arg sdk.CompleteArgument, with sdk.CompleteContext) (*sdk.Completion, error) {
+func (c completer) CompletePromptArgument(ctx context.Context, name string, arg sdk.CompleteArgument, with sdk.CompleteContext) (*sdk.Completion, error) {
+	if !slices.ContainsFunc(prompts, func(p promptRow) bool { return p.name == name }) {
+		return nil, coded{sdk.INVALID_PARAMS, fmt.Errorf("there is no prompt %q; prompts/list names them", plain(name))}
+	}
 	return c.complete(ctx, arg, with)
 }
 
 // CompleteResourceArgument completes a template's variable.
-func (c completer) CompleteResourceArgument(ctx context.Context, _ string, arg sdk.CompleteArgument, with sdk.CompleteContext) (*sdk.Completion, error) {
+func (c completer) CompleteResourceArgument(ctx context.Context, uri string, arg sdk.CompleteArgument, with sdk.CompleteContext) (*sdk.Completion, error) {
+	if !slices.Contains(templates, uri) {
+		return nil, coded{sdk.INVALID_PARAMS, fmt.Errorf("there is no resource template %q; resources/templates/list names them", plain(uri))}
+	}
 	return c.complete(ctx, arg, with)
 }
 

@@ -6,19 +6,10 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	sdk "github.com/mark3labs/mcp-go/mcp"
 	sdkserver "github.com/mark3labs/mcp-go/server"
 )
-
-// settle is how long a call waits between its last notification and its answer.
-// The library writes both from different goroutines, and the official
-// TypeScript client forgets a call's progress handler as soon as the answer is
-// in, so a notification without it is lost now and then; 5 ms were measured to
-// be enough on an idle machine, and 20 ms once not on a busy one.
-const settle = 50 * time.Millisecond
 
 // A guard stands around every handler.
 type guard struct{ log *slog.Logger }
@@ -40,10 +31,12 @@ func (g guard) recovered(what string, err *error) {
 func (g guard) tool(next sdkserver.ToolHandlerFunc) sdkserver.ToolHandlerFunc {
 	return func(ctx context.Context, req sdk.CallToolRequest) (res *sdk.CallToolResult, err error) {
 		defer g.recovered("tool "+req.Params.Name, &err)
-		last := new(atomic.Int64)
-		res, err = next(context.WithValue(ctx, notifiedKey{}, last), req)
-		waitSettled(ctx, last)
+		res, err = next(ctx, req)
+		settled(ctx)
 		noteMissingCapability(ctx, err)
+		if req.Params.Task == nil {
+			err = settledError(ctx, err)
+		}
 		return res, err
 	}
 }
@@ -51,34 +44,16 @@ func (g guard) tool(next sdkserver.ToolHandlerFunc) sdkserver.ToolHandlerFunc {
 func (g guard) resource(next sdkserver.ResourceHandlerFunc) sdkserver.ResourceHandlerFunc {
 	return func(ctx context.Context, req sdk.ReadResourceRequest) (res []sdk.ResourceContents, err error) {
 		defer g.recovered("resource", &err)
-		return next(ctx, req)
+		res, err = next(ctx, req)
+		return res, settledError(ctx, err)
 	}
 }
 
 func (g guard) prompt(next sdkserver.PromptHandlerFunc) sdkserver.PromptHandlerFunc {
 	return func(ctx context.Context, req sdk.GetPromptRequest) (res *sdk.GetPromptResult, err error) {
 		defer g.recovered("prompt "+req.Params.Name, &err)
-		return next(ctx, req)
-	}
-}
-
-type notifiedKey struct{}
-
-// Notified records that a notification was just sent within ctx's call.
-func Notified(ctx context.Context) {
-	if last, ok := ctx.Value(notifiedKey{}).(*atomic.Int64); ok {
-		last.Store(time.Now().UnixNano())
-	}
-}
-
-func waitSettled(ctx context.Context, last *atomic.Int64) {
-	at := last.Load()
-	if at == 0 {
-		return
-	}
-	select {
-	case <-ctx.Done():
-	case <-time.After(settle - time.Since(time.Unix(0, at))):
+		res, err = next(ctx, req)
+		return res, settledError(ctx, err)
 	}
 }
 
@@ -105,9 +80,10 @@ func progress(ctx context.Context, req sdk.CallToolRequest) func(done, total int
 		if what != "" {
 			params["message"] = plain(what)
 		}
-		// A client that went away misses its progress, nothing else.
-		_ = server.SendNotificationToClient(ctx, "notifications/progress", params)
-		Notified(ctx)
+		// A client that went away or reads too slowly misses its progress, nothing else.
+		if server.SendNotificationToClient(ctx, "notifications/progress", params) == nil {
+			Notified(ctx)
+		}
 	}
 }
 

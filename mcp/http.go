@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -33,6 +35,8 @@ type HTTP struct {
 	Tokens map[string]ops.Caller
 	// OAuth accepts tokens of an external issuer; nil: none.
 	OAuth *OAuth
+	// BodyWithin is how long a request's body may take; 0: half a minute.
+	BodyWithin time.Duration
 	// Log hears of the transport's troubles; nil: the server's own.
 	Log *slog.Logger
 
@@ -84,7 +88,7 @@ func NewHTTPWiring(lib *sdkserver.MCPServer, h HTTP) (http.Handler, func()) {
 		sdkserver.WithDisableLocalhostProtection(true),
 	)
 	h.digests = digestsOf(h.Tokens)
-	at := map[string]http.Handler{"/mcp": h.authorised(h.bounded(capabilities(streamable)))}
+	at := map[string]http.Handler{"/mcp": h.authorised(h.bounded(corrected(capabilities(streamable))))}
 	if h.OAuth != nil {
 		meta := sdkserver.NewProtectedResourceMetadataHandler(h.OAuth.metadata())
 		at[sdkserver.WellKnownProtectedResourcePath] = meta
@@ -162,7 +166,10 @@ func printableHeader(s string) string {
 	return s
 }
 
-// bounded reads a request's body up to maxMessage and refuses what is
+// bodyWithin is how long a request's body may take: 4 MiB at the speed of a slow line.
+const bodyWithin = 30 * time.Second
+
+// bounded reads a request's body up to maxMessage and in bounded time, and refuses what is
 // longer or nests too deep, before the library reads it whole.
 func (h HTTP) bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -170,9 +177,16 @@ func (h HTTP) bounded(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
+		connection := http.NewResponseController(w)
+		_ = connection.SetReadDeadline(time.Now().Add(cmp.Or(h.BodyWithin, bodyWithin))) // what has no deadlines is no connection
 		body, err := readBody(http.MaxBytesReader(w, r.Body, maxMessage), r.ContentLength)
+		_ = connection.SetReadDeadline(time.Time{})
 		var tooBig *http.MaxBytesError
 		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			w.Header().Set("Connection", "close")
+			http.Error(w, "message did not arrive in time", http.StatusRequestTimeout)
+			return
 		case errors.As(err, &tooBig):
 			http.Error(w, "message is longer than 4 MiB", http.StatusRequestEntityTooLarge)
 			return

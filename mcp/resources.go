@@ -36,6 +36,9 @@ const (
 	skillTemplate = "skill://{name}/{+file}"
 )
 
+// templates are the addresses with variables, which can be completed.
+var templates = []string{ruleTemplate, jobTemplate, logsTemplate, specTemplate, skillTemplate}
+
 // pageLines is how many log lines a page has; page 0 is the newest.
 const pageLines = 200
 
@@ -76,7 +79,7 @@ type args map[string]string
 func (s *Server) fixed(uri, name, description, mime string, read func(context.Context) (string, error)) {
 	s.sdk.AddResource(sdk.NewResource(uri, name, sdk.WithResourceDescription(description), sdk.WithMIMEType(mime)),
 		func(ctx context.Context, _ sdk.ReadResourceRequest) ([]sdk.ResourceContents, error) {
-			return s.contents(uri, mime, func() (string, error) { return read(ctx) })
+			return s.contents(ctx, uri, mime, func() (string, error) { return read(ctx) })
 		})
 }
 
@@ -88,21 +91,18 @@ func (s *Server) template(uri, name, description, mime string, read func(context
 				a[k] = words[0]
 			}
 		}
-		return s.contents(req.Params.URI, mime, func() (string, error) { return read(ctx, a) })
+		return s.contents(ctx, req.Params.URI, mime, func() (string, error) { return read(ctx, a) })
 	}
 	s.sdk.AddResourceTemplate(sdk.NewResourceTemplate(uri, name, sdk.WithTemplateDescription(description), sdk.WithTemplateMIMEType(mime)), handler)
 }
 
 // contents reads, and gives an error in the form that a client shows.
-func (s *Server) contents(uri, mime string, read func() (string, error)) ([]sdk.ResourceContents, error) {
+func (s *Server) contents(ctx context.Context, uri, mime string, read func() (string, error)) ([]sdk.ResourceContents, error) {
 	text, err := read()
 	if err != nil {
-		e := cleanError(ops.AsError(err))
-		s.cfg.Log.Info("read", "uri", plain(uri), "err", e.Message)
-		if e.Fix != "" {
-			return nil, fmt.Errorf("%w; %s", e, e.Fix)
-		}
-		return nil, e
+		e := ops.AsError(err).In(lang.EN)
+		s.cfg.Log.Info("read", "uri", plain(uri), "err", cleanError(e).Message)
+		return nil, protocolError(ctx, e)
 	}
 	return []sdk.ResourceContents{sdk.TextResourceContents{URI: uri, MIMEType: mime, Text: text}}, nil
 }

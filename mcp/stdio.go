@@ -45,7 +45,8 @@ func ServeStdio(ctx context.Context, lib *sdkserver.MCPServer, log *slog.Logger,
 	std := sdkserver.NewStdioServer(lib)
 	std.SetErrorLogger(slog.NewLogLogger(log.Handler(), slog.LevelWarn))
 	sdkserver.WithWorkerPoolSize(atOnce)(std)
-	w := &answerWriter{out: out, due: due}
+	ctx, delivery := withDelivery(ctx)
+	w := &answerWriter{out: out, due: due, delivery: delivery}
 	r := &lineReader{in: bufio.NewReaderSize(in, 64<<10), due: due, refuse: w.refuse}
 	return std.Listen(ctx, r, w)
 }
@@ -190,19 +191,24 @@ func tooDeep(text []byte) bool {
 
 // An answerWriter writes whole lines and notes which requests they answer.
 type answerWriter struct {
-	mu  sync.Mutex
-	out io.Writer
-	due *pending
+	mu       sync.Mutex
+	out      io.Writer
+	due      *pending
+	delivery *delivery
 }
 
 func (w *answerWriter) Write(line []byte) (int, error) {
-	w.mu.Lock()
-	n, err := w.out.Write(line)
-	w.mu.Unlock()
+	var err error
+	if message := outgoing(line); message != nil {
+		w.mu.Lock()
+		_, err = w.out.Write(message)
+		w.mu.Unlock()
+		w.delivery.wrote(message)
+	}
 	if id := idOf(line); id != "" {
 		w.due.done(id)
 	}
-	return n, err
+	return len(line), err
 }
 
 // refuse answers a message that could not be read, and so has no id.

@@ -1,0 +1,244 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"sync"
+	"time"
+
+	sdk "github.com/mark3labs/mcp-go/mcp"
+	sdkserver "github.com/mark3labs/mcp-go/server"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+)
+
+// The library answers every error of a resource's, a prompt's or a completion's
+// handler with −32603, and answers calls that were cancelled. So a handler's
+// error begins with the code that it means, or with the word that nobody waits
+// for it any more, between two null characters, and what writes messages out puts
+// that right. No text from outside holds a null character: redact.Clean and the
+// decoder of JSON arguments see to that, and a quoted one is escaped once more.
+
+// A coded is an error with a code of the protocol.
+type coded struct {
+	code int
+	err  error
+}
+
+func (e coded) Error() string { return "\x00" + strconv.Itoa(e.code) + "\x00" + e.err.Error() }
+func (e coded) Unwrap() error { return e.err }
+
+// An unanswered is the error of a call that its client cancelled.
+type unanswered struct{ err error }
+
+func (e unanswered) Error() string { return "\x00unanswered\x00" + e.err.Error() }
+func (e unanswered) Unwrap() error { return e.err }
+
+var (
+	codedMessage      = regexp.MustCompile(`"code":-32603,"message":"\\u0000(-\d+)\\u0000`)
+	unansweredMessage = []byte(`"code":-32603,"message":"\u0000unanswered\u0000`)
+)
+
+// codeOf is the code of a refusal in ctx's version of the protocol.
+func codeOf(ctx context.Context, e *ops.Error) int {
+	switch e.Code {
+	case ops.NotFound:
+		if sdk.IsModernProtocol(sdkserver.RequestProtocolVersion(ctx)) {
+			return sdk.INVALID_PARAMS
+		}
+		return sdk.RESOURCE_NOT_FOUND
+	case ops.BadInput, ops.NotAllowed, ops.Preflight:
+		return sdk.INVALID_PARAMS
+	}
+	return sdk.INTERNAL_ERROR
+}
+
+// protocolError is e as the error of something that is no tool: its code, what is
+// wrong, and what would work.
+func protocolError(ctx context.Context, e *ops.Error) error {
+	e = cleanError(e)
+	var err error = e
+	if e.Fix != "" {
+		err = fmt.Errorf("%w; %s", e, e.Fix)
+	}
+	if code := codeOf(ctx, e); code != sdk.INTERNAL_ERROR {
+		return coded{code, err}
+	}
+	return err
+}
+
+// settledError is the error that a handler ends with: none of what it found where
+// its client cancelled the request, and the protocol's code where err is about the
+// request itself. A task goes on after its request, and tells by itself.
+func settledError(ctx context.Context, err error) error {
+	var has coded
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return unanswered{context.Canceled}
+	case errors.Is(err, sdk.ErrInvalidParams) && !errors.As(err, &has):
+		return coded{sdk.INVALID_PARAMS, err}
+	}
+	return err
+}
+
+// outgoing is a message as it is to be sent; nil: it is not.
+func outgoing(message []byte) []byte {
+	if !bytes.Contains(message, []byte(`"message":"\u0000`)) {
+		return message
+	}
+	if bytes.Contains(message, unansweredMessage) {
+		return nil
+	}
+	return codedMessage.ReplaceAll(message, []byte(`"code":$1,"message":"`))
+}
+
+// A delivery counts the notifications of one connection, so that an answer can
+// wait for those before it: the library writes both from different goroutines,
+// and the official TypeScript client forgets a call's progress handler as soon
+// as its answer is in.
+type delivery struct {
+	mu      sync.Mutex
+	sent    int
+	written int
+	changed chan struct{} // closed, and made anew, when written grows
+}
+
+type deliveryKey struct{}
+
+// withDelivery returns a context whose notifications are counted.
+func withDelivery(ctx context.Context) (context.Context, *delivery) {
+	d := &delivery{changed: make(chan struct{})}
+	return context.WithValue(ctx, deliveryKey{}, d), d
+}
+
+// Notified records that a notification was just sent within ctx's call.
+func Notified(ctx context.Context) {
+	if d, ok := ctx.Value(deliveryKey{}).(*delivery); ok {
+		d.mu.Lock()
+		d.sent++
+		d.mu.Unlock()
+	}
+}
+
+// wrote notes what was written.
+func (d *delivery) wrote(message []byte) {
+	n := bytes.Count(message, []byte(`"method":"notifications/progress"`)) + bytes.Count(message, []byte(`"method":"notifications/message"`))
+	if n == 0 {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.written += n
+	close(d.changed)
+	d.changed = make(chan struct{})
+}
+
+// mostSettle is how long an answer waits for the notifications before it at
+// most: one that has no reader is never written.
+const mostSettle = time.Second
+
+// settled waits until what was sent so far is written.
+func settled(ctx context.Context) {
+	d, ok := ctx.Value(deliveryKey{}).(*delivery)
+	if !ok {
+		return // the library keeps the order by itself
+	}
+	late := time.NewTimer(mostSettle)
+	defer late.Stop()
+	d.mu.Lock()
+	sent := d.sent
+	for d.written < sent {
+		changed := d.changed
+		d.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		case <-late.C:
+			return
+		}
+		d.mu.Lock()
+	}
+	d.mu.Unlock()
+}
+
+// corrected puts an outgoing filter around next's answers. In the newest version
+// of the protocol each request has a stream of its own, whose notifications are
+// counted; before it the library writes them in order.
+func corrected(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		cw := &correctedWriter{ResponseWriter: w}
+		if sdk.IsModernProtocol(r.Header.Get(sdk.HeaderProtocolVersion)) {
+			var ctx context.Context
+			ctx, cw.delivery = withDelivery(r.Context())
+			r = r.WithContext(ctx)
+		}
+		next.ServeHTTP(cw, r)
+		cw.begin(0)
+	})
+}
+
+// A correctedWriter passes on each message as it is to be sent. The status is
+// held back until the first one, since a request without an answer has another.
+type correctedWriter struct {
+	http.ResponseWriter
+	delivery *delivery
+	status   int // as the library said it; 0: nothing yet
+	began    bool
+}
+
+// WriteHeader keeps the status; a stream begins at once.
+func (w *correctedWriter) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	if w.Header().Get("Content-Type") == "text/event-stream" {
+		w.begin(0)
+	}
+}
+
+// begin sends the status, or instead where there is none other.
+func (w *correctedWriter) begin(instead int) {
+	if w.began || w.status == 0 && instead == 0 {
+		return
+	}
+	w.began = true
+	if instead == 0 || w.status != 0 && instead == http.StatusOK {
+		instead = w.status
+	}
+	w.ResponseWriter.WriteHeader(instead)
+}
+
+// Write passes on a message. Each of the library's writes is a whole one.
+func (w *correctedWriter) Write(p []byte) (int, error) {
+	message := outgoing(p)
+	if message == nil {
+		if !w.began {
+			w.Header().Del("Content-Type")
+		}
+		w.begin(http.StatusAccepted)
+		return len(p), nil
+	}
+	w.begin(http.StatusOK)
+	_, err := w.ResponseWriter.Write(message)
+	if w.delivery != nil {
+		w.delivery.wrote(message)
+	}
+	return len(p), err
+}
+
+// Flush passes on what a stream has written so far.
+func (w *correctedWriter) Flush() {
+	w.begin(0)
+	if f, ok := w.ResponseWriter.(http.Flusher); ok && w.began {
+		f.Flush()
+	}
+}
+
+// Unwrap lets the server set deadlines.
+func (w *correctedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
