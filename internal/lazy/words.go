@@ -1,73 +1,86 @@
 package lazy
 
-import "strings"
-
-// Most words that are looked for are not there. Of a short text it is noted
-// which pairs of bytes it holds; a word whose pairs are not among them need not
-// be looked for.
-
-// maxNoted is the length up to which the pairs of a text are noted.
-const maxNoted = 512
-
-// A word is looked for in a text.
-type word struct {
-	text        string
-	first, last uint16 // its first and last pair of bytes, as numbers below 4096
+// A Words finds which of many words a text holds, without regard to the case of
+// ASCII letters, in one pass: at each place of the text the three bytes there
+// are looked up, and only words that begin with them, or hold them where they
+// are rarest, are compared.
+type Words struct {
+	words []string
+	some  [1 << 13]uint64    // which trigrams any word has, a bit each
+	of    map[uint32][]place // trigram → words
 }
 
-// wordsOf prepares a need.
-func wordsOf(n need) []word {
-	list := make([]word, len(n))
-	for i, s := range n {
-		list[i].text = s
-		if end := len(s); end > 1 {
-			list[i].first, list[i].last = pair(s[0], s[1]), pair(s[end-2], s[end-1])
+// A place is where a word holds the trigram that it is found by.
+type place struct{ word, at int32 }
+
+// ShortestWord is the length of a trigram, and of the ShortestWord word.
+const ShortestWord = 3
+
+// NewWords returns the set of words, which must be in lower case and have at
+// least ShortestWord bytes.
+func NewWords(words []string) *Words {
+	w := &Words{words: words, of: make(map[uint32][]place, len(words))}
+	count := make(map[uint32]int, 8*len(words))
+	for _, s := range words {
+		for i := 0; i+ShortestWord <= len(s); i++ {
+			count[trigram(s, i)]++
 		}
 	}
-	return list
+	for n, s := range words {
+		best := 0
+		for i := 1; i+ShortestWord <= len(s); i++ {
+			if count[trigram(s, i)] < count[trigram(s, best)] {
+				best = i
+			}
+		}
+		t := trigram(s, best)
+		w.of[t] = append(w.of[t], place{int32(n), int32(best)})
+		bit := t * 2654435761 >> 13
+		w.some[bit>>6] |= 1 << (bit & 63)
+	}
+	return w
 }
 
-// pair numbers two bytes; a few share a number.
-func pair(a, b byte) uint16 { return (uint16(a)<<5 ^ uint16(b)) & 4095 }
+// fold brings ASCII letters to lower case.
+var fold = func() (f [256]byte) {
+	for i := range f {
+		f[i] = byte(i)
+		if 'A' <= i && i <= 'Z' {
+			f[i] += 'a' - 'A'
+		}
+	}
+	return f
+}()
 
-// A sought text is one that words are looked for in.
-type sought struct {
-	text  string
-	noted bool
-	pairs [64]uint64
+func trigram(s string, i int) uint32 {
+	return uint32(fold[s[i]])<<16 | uint32(fold[s[i+1]])<<8 | uint32(fold[s[i+2]])
 }
 
-func (t *sought) read(s string) {
-	t.text = s
-	if t.noted = len(s) <= maxNoted; !t.noted {
+// Each calls found with every word that the text holds, as often as it does.
+func (w *Words) Each(text string, found func(word int)) {
+	if len(text) < ShortestWord {
 		return
 	}
-	for i := 1; i < len(s); i++ {
-		p := pair(s[i-1], s[i])
-		t.pairs[p>>6] |= 1 << (p & 63)
-	}
-}
-
-func (t *sought) has(pair uint16) bool { return t.pairs[pair>>6]&(1<<(pair&63)) != 0 }
-
-// any reports whether the text holds one of the words.
-func (t *sought) any(list []word) bool {
-	for i := range list {
-		w := &list[i]
-		if t.noted && len(w.text) > 1 && (!t.has(w.first) || !t.has(w.last)) {
+	t := uint32(fold[text[0]])<<8 | uint32(fold[text[1]])
+	for i := ShortestWord - 1; i < len(text); i++ {
+		t = (t<<8 | uint32(fold[text[i]])) & 0xffffff
+		bit := t * 2654435761 >> 13
+		if w.some[bit>>6]&(1<<(bit&63)) == 0 {
 			continue
 		}
-		if strings.Contains(t.text, w.text) {
-			return true
+		for _, p := range w.of[t] {
+			from := i - (ShortestWord - 1) - int(p.at)
+			if s := w.words[p.word]; from >= 0 && from+len(s) <= len(text) && same(text[from:from+len(s)], s) {
+				found(int(p.word))
+			}
 		}
 	}
-	return false
 }
 
-// all reports whether the text holds a word of each list.
-func (t *sought) all(lists [][]word) bool {
-	for _, list := range lists {
-		if !t.any(list) {
+// same reports whether a text is a word in lower case, but for its case.
+func same(text, word string) bool {
+	for i := range len(word) {
+		if fold[text[i]] != word[i] {
 			return false
 		}
 	}

@@ -18,12 +18,17 @@ type form struct {
 	name  string
 	re    *lazy.Pattern
 	group int
-	hint  string // a cheap literal without which re cannot match
+	hints string // words in small letters, one of which every match holds; none where empty
 }
 
 // keyNames are the names of settings that hold secrets.
 const keyNames = `[A-Za-z0-9_.-]*(?:secret|token|passwd|password|passphrase|api[_-]?key|apikey|access[_-]?key|private[_-]?key` +
 	`|credential|auth[_-]?key|account[_-]?key|encryption[_-]?key|signing[_-]?key|webhook|SLURM_JWT)[A-Za-z0-9_.-]*`
+
+// keyWords are the words of keyNames, one of which every such name holds.
+const keyWords = "secret|token|passwd|password|passphrase|api_key|api-key|apikey|access_key|access-key|accesskey|private_key|private-key|privatekey" +
+	"|credential|auth_key|auth-key|authkey|account_key|account-key|accountkey|encryption_key|encryption-key|encryptionkey" +
+	"|signing_key|signing-key|signingkey|webhook|slurm_jwt"
 
 // shoutedNames end the names of environment variables that hold secrets. In
 // small letters they are ordinary words: query_key, pass, sort_key.
@@ -46,36 +51,36 @@ const (
 )
 
 var forms = []form{
-	{"private key block", lazy.New(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----|\z)`), 0, "PRIVATE KEY"},
+	{"private key block", lazy.New(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----|\z)`), 0, "private key"},
 	// A line of a key whose beginning is elsewhere: base64 and nothing else.
 	{keyMaterial, lazy.New(`(?m)^(?:[^\s]{1,40}[:|]\s*)?([A-Za-z0-9+/]{48,80}={0,2})[ \t]*$`), 1, ""},
-	{"authorization header", lazy.New(`(?i)\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:(?:basic|bearer|token|digest)\s+)?([^\s"',;]+)`), 1, ""},
-	{"bearer", lazy.New(`(?i)\bbearer\s+([A-Za-z0-9._~+/=-]{8,})`), 1, ""},
-	{"json web token", lazy.New(`\beyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*`), 0, "eyJ"},
-	{"slack", lazy.New(`\bx(?:ox[abcdeoprs]|app)-[A-Za-z0-9-]{8,}`), 0, "x"},
+	{"authorization header", lazy.New(`(?i)\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:(?:basic|bearer|token|digest)\s+)?([^\s"',;]+)`), 1, "authorization"},
+	{"bearer", lazy.New(`(?i)\bbearer\s+([A-Za-z0-9._~+/=-]{8,})`), 1, "bearer"},
+	{"json web token", lazy.New(`\beyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*`), 0, "eyj"},
+	{"slack", lazy.New(`\bx(?:ox[abcdeoprs]|app)-[A-Za-z0-9-]{8,}`), 0, "xox|xapp-"},
 	{"slack hook", lazy.New(`hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9/_-]+`), 0, "hooks.slack"},
-	{"github", lazy.New(`\b(?:gh[opsur]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{20,})`), 0, "g"},
-	{"gitlab", lazy.New(`\bgl(?:pat|rt|dt|cbt|ptt|soat)-[A-Za-z0-9_-]{16,}`), 0, "gl"},
-	{"hugging face", lazy.New(`\b(?:hf|api_org)_[A-Za-z0-9]{16,}`), 0, "_"},
+	{"github", lazy.New(`\b(?:gh[opsur]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{20,})`), 0, "gho_|ghp_|ghs_|ghu_|ghr_|github_pat_"},
+	{"gitlab", lazy.New(`\bgl(?:pat|rt|dt|cbt|ptt|soat)-[A-Za-z0-9_-]{16,}`), 0, "glpat-|glrt-|gldt-|glcbt-|glptt-|glsoat-"},
+	{"hugging face", lazy.New(`\b(?:hf|api_org)_[A-Za-z0-9]{16,}`), 0, "hf_|api_org_"},
 	{"weights and biases", lazy.New(`\bwandb_v\d_[A-Za-z0-9_-]{16,}`), 0, "wandb_v"},
 	{"nvidia", lazy.New(`\bnvapi-[A-Za-z0-9_-]{16,}`), 0, "nvapi-"},
 	{"openai and kin", lazy.New(`\bsk-[A-Za-z0-9_-]{16,}`), 0, "sk-"},
-	{"google", lazy.New(`\bAIza[A-Za-z0-9_-]{30,}`), 0, "AIza"},
+	{"google", lazy.New(`\bAIza[A-Za-z0-9_-]{30,}`), 0, "aiza"},
 	{"google oauth", lazy.New(`\bya29\.[A-Za-z0-9_-]{20,}`), 0, "ya29."},
-	{"aws key id", lazy.New(`\b(?:AKIA|ASIA|AROA|AIDA)[0-9A-Z]{16}\b`), 0, "A"},
+	{"aws key id", lazy.New(`\b(?:AKIA|ASIA|AROA|AIDA)[0-9A-Z]{16}\b`), 0, "akia|asia|aroa|aida"},
 	{"pypi", lazy.New(`\bpypi-[A-Za-z0-9_-]{20,}`), 0, "pypi-"},
 	{"npm", lazy.New(`\bnpm_[A-Za-z0-9]{30,}`), 0, "npm_"},
-	{"age key", lazy.New(`\bAGE-SECRET-KEY-1[0-9A-Z]{20,}`), 0, "AGE-SECRET"},
+	{"age key", lazy.New(`\bAGE-SECRET-KEY-1[0-9A-Z]{20,}`), 0, "age-secret"},
 	{"password in an address", lazy.New(`[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@'"]*:([^\s/@'"]+)@`), 1, "://"},
-	{"signed address", lazy.New(`(?i)[?&](?:X-Amz-Signature|X-Amz-Credential|X-Amz-Security-Token|X-Goog-Signature|Signature|sig|access_token|token|api_key|key)=([^&\s"']+)`), 1, "="},
+	{"signed address", lazy.New(`(?i)[?&](?:X-Amz-Signature|X-Amz-Credential|X-Amz-Security-Token|X-Goog-Signature|Signature|sig|access_token|token|api_key|key)=([^&\s"']+)`), 1, "signature=|credential=|security-token=|sig=|token=|key="},
 	// A name that says it: WANDB_API_KEY=…, "password": "…", --token …
-	{namedSetting, lazy.New(`(?i)\b` + keyNames + between + value), 1, ""},
-	{namedSetting, lazy.New(`\b[A-Z0-9_]+` + shoutedNames + between + value), 1, "_"},
+	{namedSetting, lazy.New(`(?i)\b` + keyNames + between + value), 1, keyWords},
+	{namedSetting, lazy.New(`\b[A-Z0-9_]+` + shoutedNames + between + value), 1, "_pass|_pwd|_key|_creds|_pat|_dsn|_salt|_secret"},
 	// ~/.netrc, and what prints it: "machine HOST login NAME password SECRET".
 	{"netrc", lazy.New(`(?i)\b(?:login|machine|user)\s+\S+\s+password\s+(\S+)`), 1, "password"},
 	// A token in the place of a name: https://TOKEN@host. A short one is a login.
 	{"token in an address", lazy.New(`[A-Za-z][A-Za-z0-9+.-]*://([A-Za-z0-9_~.+-]{20,})@`), 1, "://"},
-	{namedOption, lazy.New(`(?i)--` + keyNames + `\s+["']?([^\s"'-][^\s"']{3,})`), 1, "--"},
+	{namedOption, lazy.New(`(?i)--` + keyNames + `\s+["']?([^\s"'-][^\s"']{3,})`), 1, keyWords},
 }
 
 // Ordinary words after a name such as tokenizer or tokens are not secrets:
@@ -88,13 +93,18 @@ var (
 // Text returns s with every known form of secret masked. Known names decide
 // for plain hexadecimal words, so that a commit's hash is left alone.
 func Text(s string) string {
-	for _, f := range forms {
-		if f.hint != "" && !strings.Contains(s, f.hint) {
-			continue
+	known := wordsIn(s)
+	for i, f := range forms {
+		if known.form[i] {
+			s = hide(s, f)
 		}
-		s = hide(s, f)
 	}
-	return scan(s)
+	for i, r := range scanners() {
+		if known.rule[i] {
+			s = r.mask(s)
+		}
+	}
+	return s
 }
 
 // SecretName reports whether a setting of that name, such as an environment

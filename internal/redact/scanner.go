@@ -4,7 +4,6 @@ import (
 	"bytes"
 	_ "embed"
 	"encoding/json"
-	"slices"
 	"strings"
 	"sync"
 
@@ -37,20 +36,6 @@ var scanners = sync.OnceValue(func() (rules []scannerRule) {
 	}
 	return rules
 })
-
-// scan masks what the scanner's rules find in s.
-func scan(s string) string {
-	small := strings.ToLower(s)
-	for _, r := range scanners() {
-		if !slices.ContainsFunc(r.Words, func(w string) bool { return strings.Contains(small, w) }) {
-			continue
-		}
-		if masked := r.mask(s); masked != s {
-			s, small = masked, strings.ToLower(masked)
-		}
-	}
-	return s
-}
 
 // mask hides the first group from r.Group on that is not empty.
 func (r scannerRule) mask(s string) string {

@@ -5,7 +5,7 @@
 //
 // Every rank's log is read from its end back to where healthy progress is
 // seen (source.go), its lines are freed of launchers' prefixes (prefix.go) and
-// looked up in a table of patterns (patterns_*.go) in one pass (automaton.go).
+// looked up in a table of patterns (patterns_*.go) in one pass (lazy.Words).
 // Tracebacks are assembled per rank (scan.go, exception.go). What all files
 // tell is put together: attempts, clocks, ranks, nodes (job.go). The steps of
 // Method then decide (judge.go, health.go), and the answer carries the lines

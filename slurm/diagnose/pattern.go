@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 // How much a pattern says about the cause. Where two causes are seen, the
@@ -56,7 +58,7 @@ func (c *compiled) matches(text string) bool { return c.re == nil || c.re().Matc
 
 type table struct {
 	rows   []compiled
-	words  *automaton
+	words  *lazy.Words
 	of     [][]int // literal → rows
 	guards []guard // literal → questions
 }
@@ -94,7 +96,7 @@ func newTable(patterns []pattern) *table {
 			t.of[i] = append(t.of[i], row)
 		}
 	}
-	t.words = newAutomaton(literals)
+	t.words = lazy.NewWords(literals)
 	return t
 }
 
@@ -138,7 +140,7 @@ type hits struct {
 // look passes over text once; rows are appended to buf.
 func (t *table) look(text string, buf []int) hits {
 	h := hits{rows: buf[:0]}
-	t.words.each(text, func(word int) {
+	t.words.Each(text, func(word int) {
 		h.ask |= t.guards[word]
 		for _, row := range t.of[word] {
 			if !slices.Contains(h.rows, row) {
@@ -179,7 +181,7 @@ var guardWords = map[guard]string{
 	askMarker:     "start: attempt=|commit|argv|command|container|image|venv|worktree",
 	askCollective: "collective operation timeout|last enqueued|join|failed to pass monitoredbarrier|errors while waiting",
 	askProgress:   "step|iter|it/s|s/it",
-	askNode:       "srun: |slurmstepd-|nccl |] |node|host| on ",
+	askNode:       "srun: |slurmstepd-|nccl |node|host| on ",
 	askNodes:      "nodes|nodelist",
 	askExit:       "exit",
 }
