@@ -2,13 +2,14 @@ package slurm
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
 // Slurm's JSON changes shape from release to release (data_parser v0.0.38 of
-// 22.05 to v0.0.44 of 25.11): a number becomes {"set","infinite","number"}, a
+// 22.05 to v0.0.45 of 26.05): a number becomes {"set","infinite","number"}, a
 // state a list of states. These readers take every form, by shape.
 
 // A jsonObject is an object of which a field may be missing.
@@ -80,6 +81,28 @@ func (o jsonObject) list(name string) []string {
 		return all
 	}
 	return nil
+}
+
+// stateFlags are what a job's state is besides its base, those first that squeue
+// shows in its place (job_state_string of slurm_protocol_defs.c).
+var stateFlags = []string{
+	"COMPLETING", "STAGE_OUT", "CONFIGURING", "EXPEDITING", "RESIZING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD",
+	"SPECIAL_EXIT", "STOPPED", "REVOKED", "RESV_DEL_HOLD", "SIGNALING",
+}
+
+// state reads a job's state: a word, or a list of the base and its flags, of
+// which the one counts that squeue shows.
+func (o jsonObject) state(name string) State {
+	all := o.list(name)
+	for _, flag := range stateFlags {
+		if slices.Contains(all, flag) {
+			return State(flag)
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return ParseState(all[0])
 }
 
 func (o jsonObject) time(name string) *time.Time {
@@ -161,7 +184,7 @@ func JobsFromJSON(m map[string]any) []Job {
 		ID:   arrayID(id, o.number("array_job_id"), o["array_task_id"], o.text("array_task_string")),
 		Name: o.text("name"), User: o.text("user_name"), Account: o.text("account"),
 		Partition: o.text("partition"), QOS: o.text("qos"),
-		State: ParseState(o.text("job_state")), Reason: none(o.text("state_reason")),
+		State: o.state("job_state"), Reason: none(o.text("state_reason")),
 		Nodes: nodesOf(o.text("nodes")), NumNodes: int(o.number("node_count")),
 		TimeLimitS: o.limit("time_limit"), SubmittedAt: o.time("submit_time"),
 		Restarts: int(o.number("restart_cnt")), WorkDir: o.text("current_working_directory"), Comment: o.text("comment"),
@@ -241,7 +264,7 @@ func AccountFromJSON(m map[string]any) Job {
 		ID:   arrayID(o.number("job_id"), array.number("job_id"), array["task_id"], rest),
 		Name: o.text("name"), User: firstText(o.text("user"), o.object("association").text("user")),
 		Account: o.text("account"), Partition: o.text("partition"), QOS: o.text("qos"),
-		State: ParseState(o.object("state").text("current")), Reason: none(o.object("state").text("reason")),
+		State: o.object("state").state("current"), Reason: none(o.object("state").text("reason")),
 		Nodes: nodesOf(o.text("nodes")), NumNodes: int(o.number("allocation_nodes")),
 		ElapsedS: times.number("elapsed"), TimeLimitS: times.limit("limit"),
 		SubmittedAt: times.time("submission"), StartedAt: times.time("start"),
@@ -293,39 +316,6 @@ func NodeFromJSON(m map[string]any) Node {
 	return n
 }
 
-// nodeState puts a base state and flags together as sinfo prints them.
-func nodeState(state string, flags []string) string {
-	busy := state == "allocated" || state == "mixed"
-	suffix := ""
-	for _, f := range flags {
-		switch strings.ToUpper(f) {
-		case "DRAIN":
-			if state = "drained"; busy {
-				state = "draining"
-			}
-		case "NOT_RESPONDING":
-			suffix = "*"
-		case "COMPLETING":
-			if !busy {
-				state = "completing"
-			}
-		case "MAINTENANCE":
-			suffix = "$"
-		case "POWERED_DOWN", "POWER_DOWN":
-			suffix = "~"
-		case "POWERING_UP", "POWER_UP":
-			suffix = "#"
-		case "REBOOT_REQUESTED":
-			suffix = "@"
-		case "REBOOT_ISSUED":
-			suffix = "^"
-		case "PLANNED":
-			suffix = "-"
-		}
-	}
-	return state + suffix
-}
-
 // PartitionFromJSON reads one partition of slurmrestd; nodes are the cluster's.
 func PartitionFromJSON(m map[string]any, nodes []Node) Partition {
 	o := jsonObject(m)
@@ -356,10 +346,10 @@ func PartitionFromJSON(m map[string]any, nodes []Node) Partition {
 		}
 		p.Total++
 		p.GPUs = max(p.GPUs, n.GPUs)
-		switch word := strings.TrimRight(n.State, "~#!%$@^-"); word {
-		case "allocated", "mixed", "completing":
+		switch n.share() {
+		case "allocated":
 			p.Allocated++
-		case "idle", "planned":
+		case "idle":
 			p.Idle++
 		default:
 			p.Other++

@@ -46,16 +46,6 @@ type Partition struct {
 	Nodes      string   `json:"nodes"` // hostlist
 }
 
-// Usable reports whether the node takes or runs jobs.
-func (n Node) Usable() bool {
-	word := strings.TrimRight(strings.ToLower(n.State), "~#!%$@^-")
-	switch word {
-	case "allocated", "mixed", "idle", "completing", "planned", "powered_down", "powering_up", "reserved":
-		return true
-	}
-	return false
-}
-
 // nodeFields are the columns asked of sinfo for nodes; the free text is last.
 var nodeFields = []struct {
 	code string

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -9,6 +10,7 @@ import (
 // nodeSuffixes are the marks that sinfo puts behind a node's state (sinfo(1),
 // "NODE STATE CODES").
 var nodeSuffixes = []Meaning{
+	reason("+", "some of its jobs are ending", "部分作业正在收尾", "", ""),
 	reason("*", "does not answer", "没有响应", "it takes no new work; tell the operators if it lasts", "不会接受新作业；若持续请告知管理员"),
 	reason("~", "is powered down to save power", "为节能已断电", "it boots when a job needs it", "有作业需要时会启动"),
 	reason("#", "is being powered up or configured", "正在上电或配置", "", ""),
@@ -55,19 +57,154 @@ var nodeShort = map[string]string{
 	"pow_up": "powering_up", "resv": "reserved", "unk": "unknown", "block": "blocked",
 }
 
-// ExplainNode returns what a node's state means, such as "down*" or "mix-".
-func ExplainNode(state string) Meaning {
-	word := strings.ToLower(strings.TrimRight(state, "*~#!%$@^-"))
+// marks are the characters that sinfo puts behind a state.
+const marks = "*~#!%$@^-+"
+
+// stateWord is a node's state in one word without marks: of a short code the long
+// word, of several states joined by "+", as scontrol writes them, the one that
+// sinfo would show.
+func stateWord(state string) (word, mark string) {
+	state = strings.ToLower(state)
+	if base, flags, several := strings.Cut(strings.TrimRight(state, marks), "+"); several {
+		mark := state[len(strings.TrimRight(state, marks)):]
+		word, more := stateWord(nodeState(base, strings.Split(flags, "+")))
+		return word, more + mark
+	}
+	word = strings.TrimRight(state, marks)
 	if long := nodeShort[word]; long != "" {
 		word = long
 	}
+	return word, state[len(strings.TrimRight(state, marks)):]
+}
+
+// Usable reports whether the node is in service: it takes or runs jobs, or is kept
+// from it only for a while and on purpose, as by a maintenance or to save power.
+func (n Node) Usable() bool {
+	word, mark := stateWord(n.State)
+	if strings.Contains(mark, "*") {
+		return false
+	}
+	switch word {
+	case "allocated", "mixed", "idle", "completing", "planned", "reserved", "maint", "blocked", "perfctrs",
+		"powered_down", "powering_down", "power_down", "powering_up", "power_up", "reboot", "reboot_issued", "reboot_requested":
+		return true
+	}
+	return false
+}
+
+// Free reports whether a job could start on the node, or on a part of it, now: one
+// that is powered down boots for it; one that is reserved, in a maintenance, to be
+// rebooted or powered down, or draining takes none.
+func (n Node) Free() bool {
+	word, mark := stateWord(n.State)
+	if strings.ContainsAny(mark, "*#!%$@^") {
+		return false
+	}
+	switch word {
+	case "idle", "mixed", "planned", "powered_down":
+		return true
+	}
+	return false
+}
+
+// share is how sinfo counts the node: "allocated", "idle" or "other"; but here
+// only what is free is idle.
+func (n Node) share() string {
+	word, _ := stateWord(n.State)
+	switch {
+	case slices.Contains([]string{"allocated", "mixed", "completing", "draining", "failing"}, word):
+		return "allocated"
+	case n.Free():
+		return "idle"
+	}
+	return "other"
+}
+
+// powerMarks are the flags that come as a mark behind the state, the first of them
+// that a node has (node_state_string of slurm_protocol_defs.c).
+var powerMarks = []struct{ flag, mark string }{
+	{"MAINTENANCE", "$"},
+	{"REBOOT_ISSUED", "^"},
+	{"REBOOT_REQUESTED", "@"},
+	{"POWERING_UP", "#"},
+	{"POWERING_DOWN", "%"},
+	{"POWERED_DOWN", "~"},
+	{"POWER_DOWN", "!"},
+	{"NOT_RESPONDING", "*"},
+}
+
+// nodeState puts a base state and flags, of any case, together as sinfo prints
+// them.
+func nodeState(base string, flags []string) string {
+	base = strings.ToLower(base)
+	has := map[string]bool{}
+	for _, f := range flags {
+		has[strings.ToUpper(f)] = true
+	}
+	has["POWER_DOWN"] = has["POWER_DOWN"] || has["POWER_DOWN_ASAP"] || has["POWER_DOWN_FORCE"]
+	mark := ""
+	for _, m := range slices.Backward(powerMarks) {
+		if has[m.flag] {
+			mark = m.mark
+		}
+	}
+	silent := ""
+	if has["NOT_RESPONDING"] {
+		silent = "*"
+	}
+	taken := base == "allocated" || base == "mixed"
+	busy := taken || has["COMPLETING"]
+	word := func(whileBusy, idle string) string {
+		if busy {
+			return whileBusy
+		}
+		return idle
+	}
+	switch {
+	case has["INVALID_REG"]:
+		return "inval"
+	case has["MAINTENANCE"] && !has["DRAIN"] && !taken && base != "down":
+		return "maint" + silent
+	case has["REBOOT_ISSUED"] && !taken:
+		return "reboot^"
+	case has["REBOOT_REQUESTED"] && !taken:
+		return "reboot" + silent
+	case has["DRAIN"]:
+		return word("draining", "drained") + mark
+	case has["FAIL"]:
+		return word("failing", "fail") + silent
+	case base == "allocated" && mark == "" && has["COMPLETING"]:
+		return "allocated+"
+	case base == "down", base == "allocated":
+		return base + mark
+	case has["COMPLETING"]:
+		return "completing" + mark
+	case mark != "":
+		return base + mark
+	case base == "idle" && has["PERFCTRS"]:
+		return "perfctrs"
+	case base == "idle" && has["RESERVED"]:
+		return "reserved"
+	case base == "idle" && has["BLOCKED"]:
+		return "blocked"
+	case base == "idle" && has["PLANNED"]:
+		return "planned"
+	case base == "mixed" && has["PLANNED"]:
+		return "mixed-"
+	}
+	return base
+}
+
+// ExplainNode returns what a node's state means, such as "down*" or "mix-".
+func ExplainNode(state string) Meaning {
+	word, marked := stateWord(state)
 	m := Meaning{Word: state, Says: lang.Text{EN: "a state that this version does not know", ZH: "当前版本不认识的状态"}}
 	for _, s := range nodeStates {
 		if s.Word == word {
 			m.Says, m.Do = s.Says, s.Do
 		}
 	}
-	for _, mark := range state[len(strings.TrimRight(state, "*~#!%$@^-")):] {
+	for _, mark := range marked {
 		for _, s := range nodeSuffixes {
 			if s.Word == string(mark) {
 				m.Says.EN += "; " + s.Says.EN

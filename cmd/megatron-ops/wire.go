@@ -138,7 +138,11 @@ func newCluster(name string, c config.Cluster, state string) (ops.Cluster, error
 		return cl, err
 	case "rest":
 		me := osUser(ops.Shell).User
-		return cluster.NewREST(name, c.URL, me, tokenOf(c.TokenFile, me))
+		cl, err := cluster.NewREST(name, c.URL, me, tokenOf(c.TokenFile, me))
+		if err == nil {
+			cl.DefaultPartition = c.DefaultPartition
+		}
+		return cl, err
 	}
 	return local.New(name, filepath.Join(state, name)), nil
 }

@@ -59,6 +59,9 @@ type Cluster struct {
 	// kind rest.
 	URL       string `json:"url,omitempty"`
 	TokenFile string `json:"token_file,omitempty"`
+	// DefaultPartition is the partition of jobs that name none, for kind rest: most
+	// versions of slurmrestd do not tell.
+	DefaultPartition string `json:"default_partition,omitempty"`
 	// ActAs lets the server act as the person who asks through Slack or HTTP: by
 	// sudo (cli; `megatron-ops sudoers` prints the rule), by that person's login
 	// (ssh), or by that person's token (rest, %u in token_file).

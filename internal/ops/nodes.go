@@ -110,7 +110,7 @@ func nodes(ctx context.Context, c *Call, in NodesIn) (NodesOut, error) {
 		for _, n := range all {
 			if slices.Contains(n.Partitions, p.Name) {
 				free.TotalGPUs += n.GPUs
-				if n.Usable() {
+				if n.Free() {
 					free.FreeGPUs += n.GPUs - n.GPUsUsed
 				}
 			}

@@ -51,7 +51,7 @@ func (r *REST) As(login string, token func(context.Context) (string, error)) (*R
 	}
 	other, err := NewREST(r.name, r.base, login, token)
 	if err == nil {
-		other.Client, other.DefaultEnv = r.Client, r.DefaultEnv
+		other.Client, other.DefaultEnv, other.DefaultPartition = r.Client, r.DefaultEnv, r.DefaultPartition
 	}
 	return other, err
 }

@@ -225,7 +225,7 @@ var behaviours = []struct {
 		jobs, err := s.Jobs(t.Context(), slurm.Filter{IDs: []slurm.JobID{id}, All: true, Since: time.Now().Add(-time.Hour)})
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, len(jobs), 2) // Slurm forgets one that never started
-	}, ""},
+	}, "elements"},
 	{"lists what is queued or running, and by id, state and past", func(t *testing.T, s site) {
 		held := s.submit(t, "--time=5 --output=logs/%j.out --hold", "true")
 		done := s.submit(t, "--time=5 --output=logs/%j.out", "true")

@@ -38,7 +38,7 @@ var recorded = []struct {
 	{"limits.txt", []string{"scontrol", "--oneliner", "show", "partition"}},
 	{"jobs.txt", []string{"scontrol", "--oneliner", "show", "job"}},
 	{"config.txt", []string{"scontrol", "show", "config"}},
-	{"squeue.json", []string{"squeue", "--json"}},
+	{"squeue.json", []string{"squeue", "--json", "--states=all"}},
 	{"sacct.json", []string{"sacct", "--json", "--allusers", "SINCE"}},
 	{"sinfo.json", []string{"sinfo", "--json"}},
 	{"nodes.json", []string{"scontrol", "show", "nodes", "--json"}},
@@ -87,10 +87,10 @@ func (r *REST) Record(ctx context.Context) []Recording {
 	if err != nil {
 		return []Recording{{Name: "rest.json", Code: -1, Error: err.Error()}}
 	}
-	day := timestamp(version, time.Now().Add(-24*time.Hour))
+	day := sinceQuery(version, time.Now().Add(-24*time.Hour))
 	for name, path := range map[string]string{
 		"rest-jobs.json": "slurm/v0.0.%d/jobs", "rest-nodes.json": "slurm/v0.0.%d/nodes",
-		"rest-partitions.json": "slurm/v0.0.%d/partitions", "rest-accounts.json": "slurmdb/v0.0.%d/jobs?skip_steps=true&start_time=" + day,
+		"rest-partitions.json": "slurm/v0.0.%d/partitions", "rest-accounts.json": "slurmdb/v0.0.%d/" + day,
 	} {
 		ask(name, "/"+fmt.Sprintf(path, version))
 	}

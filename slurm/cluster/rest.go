@@ -33,9 +33,13 @@ type REST struct {
 	// DefaultEnv is a job's environment where a submission gives none: slurmrestd
 	// has none of the person's.
 	DefaultEnv []string
+	// DefaultPartition is the partition of jobs that name none, where the API does
+	// not tell; it may be empty.
+	DefaultPartition string
 
 	mu      sync.Mutex
-	version int // of the API, such as 38 for v0.0.38; 0: not negotiated yet
+	version int   // of the API, such as 38 for v0.0.38; 0: not negotiated yet
+	served  []int // versions of the API whose shapes are known
 }
 
 // The API versions whose shapes are known: those of Slurm 22.05 to 26.05. Each
@@ -43,7 +47,7 @@ type REST struct {
 // releases serves one of them.
 const (
 	oldestAPI = 38
-	newestAPI = 44
+	newestAPI = 45
 )
 
 // NewREST returns the Slurm behind the slurmrestd at base, such as
@@ -85,6 +89,9 @@ func (r *REST) api(ctx context.Context) (int, error) {
 		served["v0.0."+m[1]] = true
 		if n, err := strconv.Atoi(m[1]); err == nil && n >= oldestAPI && n <= newestAPI {
 			best = max(best, n)
+			if !slices.Contains(r.served, n) {
+				r.served = append(r.served, n)
+			}
 		}
 	}
 	if best == 0 {
@@ -92,65 +99,6 @@ func (r *REST) api(ctx context.Context) (int, error) {
 	}
 	r.version = best
 	return best, nil
-}
-
-// An answer is what every request is answered with; each uses its own part.
-type answer struct {
-	Jobs       []map[string]any `json:"jobs"`
-	Nodes      []map[string]any `json:"nodes"`
-	Partitions []map[string]any `json:"partitions"`
-	JobID      int64            `json:"job_id"`
-	Errors     []struct {
-		Error       string `json:"error"`
-		Description string `json:"description"`
-		Number      int    `json:"error_number"`
-		Code        int    `json:"error_code"`
-	} `json:"errors"`
-}
-
-// call makes a request of the API; path is behind the version, and area "slurm"
-// or "slurmdb".
-func (r *REST) call(ctx context.Context, op, method, area, path string, body any) (answer, error) {
-	var a answer
-	version, err := r.api(ctx)
-	if err != nil {
-		return a, named(op, err)
-	}
-	text, status, err := r.exchange(ctx, op, method, fmt.Sprintf("/%s/v0.0.%d/%s", area, version, path), body)
-	if err != nil {
-		return a, err
-	}
-	if err := json.Unmarshal(text, &a); err != nil {
-		if status >= 400 {
-			return a, slurm.FromStderr(op, strings.TrimSpace(cut(string(text), 500)))
-		}
-		return a, &slurm.Error{Op: op, Kind: slurm.Broken, Msg: "slurmrestd's answer cannot be read: " + err.Error()}
-	}
-	// A status alone tells nothing: 22.05 says 500 for a job that does not exist,
-	// and lists an error beside a job that was accepted and is held.
-	if a.JobID > 0 {
-		return a, nil
-	}
-	var said []string
-	for _, e := range a.Errors {
-		if words := firstOf(e.Error, e.Description); words != "" && words != "No error" && !slices.Contains(said, words) {
-			said = append(said, words)
-			if e.Description != "" && e.Description != words {
-				said = append(said, e.Description)
-			}
-		}
-	}
-	if len(said) > 0 && said[0] == "Unspecified error" && method == http.MethodGet {
-		// This is all that 22.05 says of a token that it does not take.
-		return a, slurm.FromStderr(op, "Authentication failure: "+strings.Join(said, "; "))
-	}
-	if len(said) > 0 {
-		return a, slurm.FromStderr(op, strings.Join(said, "\n"))
-	}
-	if status >= 400 {
-		return a, &slurm.Error{Op: op, Kind: slurm.Broken, Msg: fmt.Sprintf("slurmrestd answered with status %d and no word", status)}
-	}
-	return a, nil
 }
 
 // exchange makes one HTTP request.
@@ -297,24 +245,29 @@ func (r *REST) Past(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
 	return r.since(ctx, "history", since)
 }
 
-// since asks the accounts for all jobs since t.
+// since asks the accounts for all jobs since t. Times go in the form that every
+// version takes, that of --begin and the like: from v0.0.39 to v0.0.41 a bare
+// number is refused.
 func (r *REST) since(ctx context.Context, op string, t time.Time) ([]slurm.Job, error) {
 	version, err := r.api(ctx)
 	if err != nil {
 		return nil, named(op, err)
 	}
-	return r.accounts(ctx, op, "jobs?skip_steps=true&start_time="+timestamp(version, t))
+	return r.accounts(ctx, op, sinceQuery(version, t))
 }
 
-// timestamp is how an API version takes a point in time: 22.05 hands it to the
-// reader of --begin and the like, which knows seconds by the prefix "uts".
-func timestamp(version int, t time.Time) string {
-	seconds := strconv.FormatInt(t.Unix(), 10)
-	if version < 39 {
-		return "uts" + seconds
+// sinceQuery asks for the jobs since t. With skip_steps v0.0.40 of 23.11 gives no
+// jobs at all.
+func sinceQuery(version int, t time.Time) string {
+	query := "jobs?start_time=" + timestamp(t)
+	if version != 40 {
+		query += "&skip_steps=true"
 	}
-	return seconds
+	return query
 }
+
+// timestamp is a point in time as every API version takes it.
+func timestamp(t time.Time) string { return "uts" + strconv.FormatInt(t.Unix(), 10) }
 
 // Find looks for the job that carries token; see CLI.Find.
 func (r *REST) Find(ctx context.Context, token string, since time.Time) (slurm.JobID, bool, error) {
@@ -334,25 +287,6 @@ func (r *REST) Find(ctx context.Context, token string, since time.Time) (slurm.J
 	return id, ok, nil
 }
 
-// Cancel ends a job; see CLI.Cancel.
-func (r *REST) Cancel(ctx context.Context, id slurm.JobID) error {
-	op := "cancel " + string(id)
-	if !slurm.IsJobID(string(id)) {
-		return slurm.JobNotFound(id)
-	}
-	_, err := r.call(ctx, op, http.MethodDelete, "slurm", "job/"+string(id), nil)
-	if err == nil || strings.Contains(err.Error(), "already completing or completed") {
-		return nil
-	}
-	if errors.Is(err, slurm.ErrNotFound) {
-		if j, err := r.Job(ctx, id); err == nil && j.State.Ended() {
-			return nil
-		}
-		return slurm.JobNotFound(id)
-	}
-	return err
-}
-
 // Nodes lists the cluster's nodes.
 func (r *REST) Nodes(ctx context.Context) ([]slurm.Node, error) {
 	a, err := r.call(ctx, "nodes", http.MethodGet, "slurm", "nodes", nil)
@@ -361,21 +295,6 @@ func (r *REST) Nodes(ctx context.Context) ([]slurm.Node, error) {
 		nodes = append(nodes, slurm.NodeFromJSON(m))
 	}
 	return nodes, err
-}
-
-// Partitions lists the cluster's partitions; how many nodes of each are in use
-// is counted from the nodes.
-func (r *REST) Partitions(ctx context.Context) ([]slurm.Partition, error) {
-	a, err := r.call(ctx, "partitions", http.MethodGet, "slurm", "partitions", nil)
-	if err != nil {
-		return nil, err
-	}
-	nodes, err := r.Nodes(ctx)
-	var all []slurm.Partition
-	for _, m := range a.Partitions {
-		all = append(all, slurm.PartitionFromJSON(m, nodes))
-	}
-	return all, err
 }
 
 // cannot is the error of what slurmrestd has no request for.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -64,13 +65,19 @@ var restFields = map[string]func(d *description, v string) error{
 		}
 		return nil
 	},
-	"wckey":        text("wckey"),
-	"hold":         func(d *description, _ string) error { d.set("hold", true); return nil },
-	"requeue":      func(d *description, _ string) error { d.set("requeue", true); return nil },
-	"no-requeue":   func(d *description, _ string) error { d.set("requeue", false); return nil },
-	"parsable":     func(*description, string) error { return nil },
-	"export":       func(*description, string) error { return nil }, // the environment is given whole
-	"get-user-env": func(d *description, _ string) error { d.set("get_user_environment", true); return nil },
+	"wckey":      text("wckey"),
+	"hold":       func(d *description, _ string) error { d.set("hold", true); return nil },
+	"requeue":    func(d *description, _ string) error { d.set("requeue", true); return nil },
+	"no-requeue": func(d *description, _ string) error { d.set("requeue", false); return nil },
+	"parsable":   func(*description, string) error { return nil },
+	"export":     func(*description, string) error { return nil }, // the environment is given whole
+	"get-user-env": func(d *description, _ string) error {
+		if d.version > 38 {
+			return fmt.Errorf("--get-user-env: slurmrestd ignores it from v0.0.39 on; name what the job needs in its environment")
+		}
+		d.set("get_user_environment", true)
+		return nil
+	},
 	"nodes": func(d *description, v string) error {
 		low, high, isRange := strings.Cut(v, "-")
 		lo, err1 := strconv.Atoi(low)
@@ -118,7 +125,9 @@ var restFields = map[string]func(d *description, v string) error{
 			return err
 		}
 		if d.version < 39 {
-			d.set("begin_time", timestamp(d.version, t))
+			d.set("begin_time", timestamp(t))
+		} else if d.version < 40 {
+			d.set("begin_time", t.Unix())
 		} else {
 			d.set("begin_time", d.number(t.Unix()))
 		}
@@ -161,10 +170,13 @@ var restFields = map[string]func(d *description, v string) error{
 	"mail-type": func(d *description, v string) error {
 		if d.version < 39 {
 			d.set("mail_type", v)
-		} else {
-			d.set("mail_type", strings.Split(v, ","))
+			return nil
 		}
-		return nil
+		kinds, err := mailFlags(v)
+		if err == nil && len(kinds) > 0 {
+			d.set("mail_type", kinds)
+		}
+		return err
 	},
 	"signal": func(d *description, v string) error {
 		rest, batch := strings.CutPrefix(v, "B:")
@@ -196,6 +208,31 @@ var restFields = map[string]func(d *description, v string) error{
 		d.set("signal", said)
 		return nil
 	},
+}
+
+// mailWords are sbatch's kinds of mail by slurmrestd's names for them from v0.0.39
+// on; it knows no ALL.
+var mailWords = map[string][]string{
+	"NONE": nil, "BEGIN": {"BEGIN"}, "END": {"END"}, "FAIL": {"FAIL"}, "REQUEUE": {"REQUEUE"}, "STAGE_OUT": {"STAGE_OUT"},
+	"ALL":            {"BEGIN", "END", "FAIL", "REQUEUE", "STAGE_OUT", "INVALID_DEPENDENCY"},
+	"INVALID_DEPEND": {"INVALID_DEPENDENCY"}, "ARRAY_TASKS": {"ARRAY_TASKS"},
+	"TIME_LIMIT": {"TIME=100%"}, "TIME_LIMIT_90": {"TIME=90%"}, "TIME_LIMIT_80": {"TIME=80%"}, "TIME_LIMIT_50": {"TIME=50%"},
+}
+
+// mailFlags turns a list of sbatch's kinds of mail into slurmrestd's.
+func mailFlags(list string) (flags []string, err error) {
+	for word := range strings.SplitSeq(list, ",") {
+		names, known := mailWords[strings.ToUpper(strings.TrimSpace(word))]
+		if !known {
+			return nil, slurm.Sayf("Invalid --mail-type specification")
+		}
+		for _, n := range names {
+			if !slices.Contains(flags, n) {
+				flags = append(flags, n)
+			}
+		}
+	}
+	return flags, nil
 }
 
 func text(field string) func(*description, string) error {
@@ -238,9 +275,7 @@ func (r *REST) describe(s slurm.Submission, version int) (map[string]any, error)
 		return nil, err
 	}
 	d := description{version: version, fields: map[string]any{"current_working_directory": s.Dir}}
-	if s.Name != "" {
-		d.set("name", s.Name)
-	}
+	d.set("name", firstOf(s.Name, "sbatch")) // as sbatch names a script that comes on standard input
 	for _, o := range append(directives, args...) {
 		say, known := restFields[o.Name]
 		if !known {
@@ -267,6 +302,10 @@ func (r *REST) describe(s slurm.Submission, version int) (map[string]any, error)
 		env = r.DefaultEnv
 	}
 	env = JobEnviron(env)
+	// 23.11 writes %x in the name of an output file as "(null)" without it.
+	if name, named := d.fields["name"].(string); named {
+		env = withDefaults(env, []string{"SLURM_JOB_NAME=" + name}, "SLURM_JOB_NAME")
+	}
 	if version < 39 {
 		object := map[string]string{}
 		for _, e := range env {
@@ -311,10 +350,10 @@ func (r *REST) Submit(ctx context.Context, s slurm.Submission) (slurm.JobID, err
 		}
 		return "", err
 	}
-	if a.JobID <= 0 {
+	if a.submitted() <= 0 {
 		return "", &slurm.Error{Op: "submit", Kind: slurm.Unknown, Msg: "slurmrestd answered without a job id"}
 	}
-	return slurm.JobID(strconv.FormatInt(a.JobID, 10)), nil
+	return slurm.JobID(strconv.FormatInt(a.submitted(), 10)), nil
 }
 
 // change posts new values of a job's fields.

@@ -70,7 +70,7 @@ func TestRESTNegotiates(t *testing.T) {
 	for served, want := range map[string]string{
 		`"/slurm/v0.0.36/jobs","/slurm/v0.0.37/jobs","/slurm/v0.0.38/jobs"`: "/slurm/v0.0.38/jobs",
 		`"\/slurm\/v0.0.40\/jobs","\/slurm\/v0.0.41\/jobs"`:                 "/slurm/v0.0.41/jobs",
-		`"/slurm/v0.0.43/jobs","/slurm/v0.0.46/jobs"`:                       "/slurm/v0.0.43/jobs",
+		`"/slurm/v0.0.45/jobs","/slurm/v0.0.46/jobs"`:                       "/slurm/v0.0.45/jobs",
 		`"/slurm/v0.0.99/jobs"`:                                             "",
 	} {
 		asked := ""
@@ -80,7 +80,7 @@ func TestRESTNegotiates(t *testing.T) {
 				return
 			}
 			asked = r.URL.Path
-			fmt.Fprint(w, `{"jobs":[{"job_id":7,"array_job_id":{"set":true,"infinite":false,"number":0},"job_state":["RUNNING","COMPLETING"],"node_count":{"set":true,"number":2},"nodes":"gpu[1-2]","time_limit":{"set":false,"infinite":true,"number":0},"start_time":{"set":true,"infinite":false,"number":1700000000}}]}`)
+			fmt.Fprint(w, `{"jobs":[{"job_id":7,"array_job_id":{"set":true,"infinite":false,"number":0},"job_state":["RUNNING"],"node_count":{"set":true,"number":2},"nodes":"gpu[1-2]","time_limit":{"set":false,"infinite":true,"number":0},"start_time":{"set":true,"infinite":false,"number":1700000000}}]}`)
 		}))
 		c, err := cluster.NewREST("x", server.URL, "alice", func(context.Context) (string, error) { return "t", nil })
 		require.NoError(t, err)
@@ -88,7 +88,7 @@ func TestRESTNegotiates(t *testing.T) {
 		server.Close()
 		require.Equal(t, want, asked)
 		if want == "" {
-			require.ErrorContains(t, err, "none of v0.0.38 to v0.0.44")
+			require.ErrorContains(t, err, "none of v0.0.38 to v0.0.45")
 			continue
 		}
 		require.NoError(t, err)

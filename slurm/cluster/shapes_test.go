@@ -2,8 +2,6 @@ package cluster_test
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
 // A shape says how a later data_parser writes what v0.0.38 of Slurm 22.05 wrote,
@@ -128,10 +127,9 @@ func (s shape) partition(m map[string]any) {
 // recordedList reads a list of a recorded document, in that shape.
 func recordedList(t *testing.T, file, list string, change func(map[string]any)) []map[string]any {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", "recorded", "22.05", file))
-	require.NoError(t, err)
+	text := slurmtest.Recorded(t, "22.05", file)
 	var doc map[string]any
-	require.NoError(t, json.Unmarshal(text, &doc))
+	require.NoError(t, json.Unmarshal([]byte(text), &doc))
 	var all []map[string]any
 	for _, e := range doc[list].([]any) { //nolint:forcetypeassert // a list
 		m := e.(map[string]any) //nolint:forcetypeassert // of objects

@@ -1,0 +1,125 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// Cancel ends a job, an array or an element of one; see CLI.Cancel.
+func (r *REST) Cancel(ctx context.Context, id slurm.JobID) error {
+	op := "cancel " + string(id)
+	if !slurm.IsJobID(string(id)) {
+		return slurm.JobNotFound(id)
+	}
+	version, err := r.api(ctx)
+	if err != nil {
+		return named(op, err)
+	}
+	asked := id
+	// These two versions are served by 23.11, which ends the whole array where one
+	// element is named.
+	if id != id.Array() && (version == 39 || version == 40) {
+		if asked, err = r.ownNumber(ctx, op, id); err != nil || asked == "" {
+			return err
+		}
+	}
+	_, err = r.call(ctx, op, http.MethodDelete, "slurm", "job/"+string(asked), nil)
+	switch {
+	case err == nil && version >= 39 && version < 42:
+		return r.left(ctx, op, id)
+	case err == nil || strings.Contains(err.Error(), "already completing or completed"):
+		return nil
+	case errors.Is(err, slurm.ErrNotFound):
+		if j, err := r.Job(ctx, id); err == nil && j.State.Ended() {
+			return nil
+		}
+		return slurm.JobNotFound(id)
+	}
+	return err
+}
+
+// ownNumber is the number of an array's element, or of a component, by which it
+// alone is ended; "" where it has ended already. An element that waits in the
+// array's one entry has none, and the last to be split off goes by the array's
+// own, which would end them all.
+func (r *REST) ownNumber(ctx context.Context, op string, id slurm.JobID) (slurm.JobID, error) {
+	rows, err := r.queue(ctx, op, "job/"+string(id.Array()))
+	if err != nil {
+		return "", err
+	}
+	var mine slurm.Job
+	others := false
+	for _, j := range rows {
+		if j.ID == id {
+			mine = j
+		} else if !j.State.Ended() {
+			others = true
+		}
+	}
+	switch {
+	case mine.ID == "":
+		// It may have ended, which is all that was asked for.
+		j, err := r.Job(ctx, id)
+		if err == nil && !j.State.Ended() {
+			err = &slurm.Error{Op: op, Kind: slurm.Rejected, Msg: fmt.Sprintf("job %s is %s and has left the queue", id, j.State)}
+		}
+		return "", err
+	case mine.State.Ended():
+		return "", nil
+	case mine.RawID != "" && (mine.RawID != id.Array() || !others):
+		return mine.RawID, nil
+	}
+	return "", &slurm.Error{
+		Op: op, Kind: slurm.Rejected,
+		Msg: fmt.Sprintf("%s has no number of its own yet, and this slurmrestd would end all of %s", id, id.Array()),
+		Fix: lang.Text{
+			EN: fmt.Sprintf("wait until it starts, cancel the whole array %s, or use `scancel %s` on a login node", id.Array(), id),
+			ZH: fmt.Sprintf("请等它启动后再取消，或取消整个数组 %s，或在登录节点上执行 `scancel %s`", id.Array(), id),
+		},
+	}
+}
+
+// How often, and how long apart, a job is looked at that was told to end.
+const (
+	leavingLooks = 6
+	leavingPause = 250 * time.Millisecond
+)
+
+// left looks whether a job that was told to end is ending: before v0.0.42 slurmrestd
+// answers to a refusal as to a success.
+func (r *REST) left(ctx context.Context, op string, id slurm.JobID) error {
+	var j slurm.Job
+	for look := range leavingLooks {
+		if look > 0 {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(leavingPause):
+			}
+		}
+		var err error
+		if j, err = r.Job(ctx, id); err != nil {
+			return err
+		}
+		if j.State.Ended() || j.State == slurm.Completing {
+			return nil
+		}
+	}
+	if j.User != "" && j.User != r.user {
+		return slurm.FromStderr(op, fmt.Sprintf("Access/permission denied: the job is %s's and goes on", j.User))
+	}
+	return &slurm.Error{
+		Op: op, Kind: slurm.Rejected, Msg: fmt.Sprintf("slurmrestd took the request, but the job is %s as before", j.State),
+		Fix: lang.Text{
+			EN: "look again with `status`; if it goes on, cancel it with scancel on a login node",
+			ZH: "请用 `status` 再次查看；若仍在继续，请在登录节点上用 scancel 取消",
+		},
+	}
+}

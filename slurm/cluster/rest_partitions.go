@@ -1,0 +1,81 @@
+package cluster
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// Partitions lists the cluster's partitions; how many nodes of each are in use
+// is counted from the nodes.
+func (r *REST) Partitions(ctx context.Context) ([]slurm.Partition, error) {
+	a, err := r.call(ctx, "partitions", http.MethodGet, "slurm", "partitions", nil)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := r.Nodes(ctx)
+	var all []slurm.Partition
+	for _, m := range a.Partitions {
+		all = append(all, slurm.PartitionFromJSON(m, nodes))
+	}
+	if !slices.ContainsFunc(all, func(p slurm.Partition) bool { return p.Default }) {
+		name := r.defaultPartition(ctx, all)
+		for i := range all {
+			all[i].Default = all[i].Name == name
+		}
+	}
+	return all, err
+}
+
+// toldBy are the API versions that tell which partition is the default one.
+var toldBy = []int{38, 45}
+
+// defaultPartition names the partition of jobs that name none where the API
+// version in use does not tell: as configured, else as another version that is
+// served has it, else as the scontrol of this machine has it, if that is the same
+// cluster's; "" where nobody knows.
+func (r *REST) defaultPartition(ctx context.Context, all []slurm.Partition) string {
+	if r.DefaultPartition != "" {
+		return r.DefaultPartition
+	}
+	r.mu.Lock()
+	served := slices.Clone(r.served)
+	r.mu.Unlock()
+	for _, version := range toldBy {
+		if !slices.Contains(served, version) {
+			continue
+		}
+		a, err := r.callVersion(ctx, version, "partitions", http.MethodGet, "slurm", "partitions", nil)
+		if err != nil {
+			continue
+		}
+		for _, m := range a.Partitions {
+			if p := slurm.PartitionFromJSON(m, nil); p.Default {
+				return p.Name
+			}
+		}
+	}
+	commands := NewCLI(r.name)
+	here, err := commands.Partitions(ctx)
+	if err != nil || !slices.Equal(partitionNames(here), partitionNames(all)) {
+		return ""
+	}
+	for _, p := range here {
+		if p.Default {
+			return p.Name
+		}
+	}
+	return ""
+}
+
+func partitionNames(all []slurm.Partition) []string {
+	var names []string
+	for _, p := range all {
+		names = append(names, p.Name)
+	}
+	slices.SortFunc(names, strings.Compare)
+	return names
+}
