@@ -130,8 +130,8 @@ func TestWhateverStartsOrEnlargesIsHeldToTheLimits(t *testing.T) {
 		{"update", &ops.UpdateIn{JobIn: ops.JobIn{Job: "4712_3"}, Time: "2:00:00"}, ""},
 		{"update", &ops.UpdateIn{JobIn: ops.JobIn{Job: "4713"}, Time: "1:00:00"}, "partition urgent"},
 		{"update", &ops.UpdateIn{JobIn: ops.JobIn{Job: "99"}, Time: "7:00:00"}, ""}, // update itself refuses it
-		{"requeue", &ops.JobIn{Job: "4711"}, ""},
-		{"requeue", &ops.JobIn{Job: "4713"}, "no time limit"},
+		{"requeue", &ops.RequeueIn{JobIn: ops.JobIn{Job: "4711"}}, ""},
+		{"requeue", &ops.RequeueIn{JobIn: ops.JobIn{Job: "4713"}}, "no time limit"},
 		{"hold", &ops.JobIn{Job: "4713"}, ""},
 		{"run", &ops.RunIn{Job: "4711", Argv: []string{"true"}}, ""},
 		{"run", &ops.RunIn{Job: "4713", Argv: []string{"true"}}, "partition urgent"},

@@ -81,10 +81,10 @@ func cancel(ctx context.Context, c *Call, in CancelIn) (CancelOut, error) {
 	if j.State.Ended() {
 		return out, nil
 	}
-	if err := c.mayChange(j); err != nil {
+	if cl, err = c.changing(cl, j); err != nil {
 		return out, err
 	}
-	if err := c.sure(in, "cancelling %s (%s, %s, running for %s) cannot be undone", in.Job, j.Name, plural(max(j.NumNodes, len(j.Nodes)), "node"), Duration(j.ElapsedS)); err != nil {
+	if err := c.sure(in.Yes, "cancelling %s (%s, %s, running for %s) cannot be undone", in.Job, j.Name, plural(max(j.NumNodes, len(j.Nodes)), "node"), Duration(j.ElapsedS)); err != nil {
 		return out, err
 	}
 	if err := cl.Cancel(ctx, in.Job); err != nil {
@@ -100,8 +100,8 @@ func cancel(ctx context.Context, c *Call, in CancelIn) (CancelOut, error) {
 }
 
 // sure refuses until a person has said yes.
-func (c *Call) sure(in CancelIn, format string, args ...any) error {
-	if in.Yes || c.Confirmed {
+func (c *Call) sure(yes bool, format string, args ...any) error {
+	if yes || c.Confirmed {
 		return nil
 	}
 	return &Error{Code: NotAllowed, Confirm: true, Message: fmt.Sprintf(format, args...), Fix: "say yes: --yes"}
@@ -140,7 +140,7 @@ func cancelMine(ctx context.Context, c *Call, in CancelIn) (CancelOut, error) {
 	if len(out.Jobs) == 0 {
 		return out, nil
 	}
-	if err := c.sure(in, "this ends %s of %s, %d of them running: %s", plural(len(out.Jobs), "job"), me, running, named(out.Jobs)); err != nil {
+	if err := c.sure(in.Yes, "this ends %s of %s, %d of them running: %s", plural(len(out.Jobs), "job"), me, running, named(out.Jobs)); err != nil {
 		return out, err
 	}
 	failed := 0
@@ -184,7 +184,7 @@ func cancelStep(ctx context.Context, c *Call, in CancelIn, job slurm.JobID) (Can
 		return CancelOut{}, err
 	}
 	out := CancelOut{JobID: job, State: j.State, Name: j.Name, Step: string(in.Job)}
-	if err := c.mayChange(j); err != nil {
+	if cl, err = c.changing(cl, j); err != nil {
 		return out, err
 	}
 	if j.State.Ended() {
@@ -196,7 +196,7 @@ func cancelStep(ctx context.Context, c *Call, in CancelIn, job slurm.JobID) (Can
 	if err != nil {
 		return out, err
 	}
-	if err := c.sure(in, "ending step %s of %s cannot be undone", in.Job, j.Name); err != nil {
+	if err := c.sure(in.Yes, "ending step %s of %s cannot be undone", in.Job, j.Name); err != nil {
 		return out, err
 	}
 	if err := s.CancelStep(ctx, string(in.Job)); err != nil {

@@ -3,6 +3,7 @@ package ops
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -39,13 +40,19 @@ func (o ChangeOut) View(lang.Lang) view.Doc {
 }
 
 // change carries one change out on a job of the caller's.
-func (c *Call) change(ctx context.Context, in JobIn, did lang.Text, do func(changer) error) (ChangeOut, error) {
+// allow, where it is not nil, refuses what the job's state forbids, and asks.
+func (c *Call) change(ctx context.Context, in JobIn, did lang.Text, allow func(slurm.Job) error, do func(changer) error) (ChangeOut, error) {
 	cl, j, err := c.job(ctx, in.Cluster, in.Job)
 	if err != nil {
 		return ChangeOut{}, err
 	}
-	if err := c.mayChange(j); err != nil {
+	if cl, err = c.changing(cl, j); err != nil {
 		return ChangeOut{}, err
+	}
+	if allow != nil {
+		if err := allow(j); err != nil {
+			return ChangeOut{}, err
+		}
 	}
 	ch, ok := cl.(changer)
 	if !ok {
@@ -59,6 +66,19 @@ func (c *Call) change(ctx context.Context, in JobIn, did lang.Text, do func(chan
 		out.State = after.State
 	}
 	return out, nil
+}
+
+// changing is the cluster to change j on. An operator who asks through a server
+// acts on another person's job as that person: Slurm knows nothing of our
+// operators. The audit names who asked.
+func (c *Call) changing(cl Cluster, j slurm.Job) (Cluster, error) {
+	if err := c.mayChange(j); err != nil {
+		return nil, err
+	}
+	if c.Who.Operator && !c.ownHands() && j.User != "" && j.User != c.Who.User {
+		return c.asOwner(cl, j.User)
+	}
+	return cl, nil
 }
 
 // mayChange refuses what Slurm itself would refuse: another person's job.
@@ -87,7 +107,26 @@ func Hold() Op {
 }
 
 func hold(ctx context.Context, c *Call, in JobIn) (ChangeOut, error) {
-	return c.change(ctx, in, lang.Text{EN: "held; it keeps its age in the queue", ZH: "已暂停，保留排队时长"}, func(ch changer) error { return ch.Hold(ctx, in.Job) })
+	return c.change(ctx, in, lang.Text{EN: "held; it keeps its age in the queue", ZH: "已暂停，保留排队时长"},
+		func(j slurm.Job) error { return c.waits(ctx, in, j) }, func(ch changer) error { return ch.Hold(ctx, in.Job) })
+}
+
+// waits refuses to hold a job of which nothing waits: Slurm takes it and nothing
+// happens, and whoever asks believes otherwise.
+func (c *Call) waits(ctx context.Context, in JobIn, j slurm.Job) error {
+	if j.State != slurm.Running {
+		return nil
+	}
+	if cl, err := c.cluster(in.Cluster); err == nil {
+		rows, _ := cl.Jobs(ctx, slurm.Filter{IDs: []slurm.JobID{j.ID}})
+		if slices.ContainsFunc(rows, func(r slurm.Job) bool { return r.ID.Array() == in.Job && r.State == slurm.Pending }) {
+			return nil // the rest of an array
+		}
+	}
+	return &Error{
+		Code: NotAllowed, Field: "job", Message: fmt.Sprintf("job %s is %s: hold keeps a waiting job from starting and does nothing to one that runs", j.ID, j.State),
+		Fix: "killswitch or cancel ends it; requeue ends it and lets it wait again",
+	}
 }
 
 // Release is the operation release.
@@ -101,7 +140,13 @@ func Release() Op {
 }
 
 func release(ctx context.Context, c *Call, in JobIn) (ChangeOut, error) {
-	return c.change(ctx, in, lang.Text{EN: "released", ZH: "已释放"}, func(ch changer) error { return ch.Release(ctx, in.Job) })
+	return c.change(ctx, in, lang.Text{EN: "released", ZH: "已释放"}, nil, func(ch changer) error { return ch.Release(ctx, in.Job) })
+}
+
+// RequeueIn names the job that starts over.
+type RequeueIn struct {
+	JobIn
+	Yes bool `json:"yes,omitempty" help:"do not ask before ending its run" zh:"不再询问，直接结束本次运行"`
 }
 
 // Requeue is the operation requeue.
@@ -113,12 +158,16 @@ func Requeue() Op {
 			EN: "Use when the same job should start over from its last checkpoint. What was computed since is lost.",
 			ZH: "希望同一作业从最后一个检查点重新开始时使用。之后的计算会丢失。",
 		},
-		Example: "requeue 4711",
+		Example: "requeue 4711 --yes",
 	}, requeue)
 }
 
-func requeue(ctx context.Context, c *Call, in JobIn) (ChangeOut, error) {
-	return c.change(ctx, in, lang.Text{EN: "requeued; Slurm starts it again after about two minutes", ZH: "已重新排队；Slurm 约两分钟后再次启动"}, func(ch changer) error { return ch.Requeue(ctx, in.Job) })
+func requeue(ctx context.Context, c *Call, in RequeueIn) (ChangeOut, error) {
+	allow := func(j slurm.Job) error {
+		return c.sure(in.Yes, "requeueing %s (%s, %s, running for %s) ends its run: what was computed since the last checkpoint is lost",
+			j.ID, j.Name, plural(max(j.NumNodes, len(j.Nodes)), "node"), Duration(j.ElapsedS))
+	}
+	return c.change(ctx, in.JobIn, lang.Text{EN: "requeued; Slurm starts it again after about two minutes", ZH: "已重新排队；Slurm 约两分钟后再次启动"}, allow, func(ch changer) error { return ch.Requeue(ctx, in.Job) })
 }
 
 // UpdateIn changes a job that has not ended.
@@ -166,7 +215,7 @@ func update(ctx context.Context, c *Call, in UpdateIn) (ChangeOut, error) {
 	if u.NumNodes == 0 && u.Partition == "" && u.TimeLimit == 0 && u.QOS == "" && len(u.Exclude) == 0 {
 		return ChangeOut{}, badInput("", "--nodes, --partition, --time, --qos or --exclude", "there is nothing to change")
 	}
-	return c.change(ctx, in.JobIn, lang.Text{EN: "changed", ZH: "已修改"}, func(ch changer) error { return ch.Update(ctx, in.Job, u) })
+	return c.change(ctx, in.JobIn, lang.Text{EN: "changed", ZH: "已修改"}, nil, func(ch changer) error { return ch.Update(ctx, in.Job, u) })
 }
 
 // HostlistIn is a hostlist in either form.

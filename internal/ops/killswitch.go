@@ -91,6 +91,9 @@ func throwSwitch(ctx context.Context, c *Call, in KillSwitchIn) (KillSwitchOut, 
 	if err != nil {
 		return KillSwitchOut{}, err
 	}
+	if k, err = c.switchable(ctx, cl, k, on); err != nil {
+		return KillSwitchOut{}, err
+	}
 	out := KillSwitchOut{Path: k.path, On: on, JobID: k.job, Owner: k.owner}
 	// A person on this machine may do what the file system lets the person do. For
 	// one who asks through a server, the server must not lend its own rights: the
@@ -133,11 +136,11 @@ func (c *Call) asOwner(cl Cluster, owner string) (Cluster, error) {
 		return c.Clusters[cl.Name()], nil
 	}
 	if c.As == nil {
-		return nil, &Error{Code: NotAllowed, Field: "cluster", Message: fmt.Sprintf("this server cannot act as %s", owner), Fix: "throw it in a shell"}
+		return nil, &Error{Code: NotAllowed, Field: "cluster", Message: fmt.Sprintf("this server cannot act as %s", owner), Fix: "do it in a shell"}
 	}
 	as, err := c.As(c.Clusters[cl.Name()], owner)
 	if err != nil {
-		return nil, &Error{Code: NotAllowed, Field: "cluster", Message: err.Error(), Fix: "throw it in a shell"}
+		return nil, &Error{Code: NotAllowed, Field: "cluster", Message: err.Error(), Fix: "do it in a shell"}
 	}
 	return as, nil
 }
@@ -224,6 +227,35 @@ func (c *Call) findSwitch(ctx context.Context, cl Cluster, word string) (killSwi
 		return killSwitch{}, notFound("job", "give the job's id", "no job submitted through here has the kill switch %s", path)
 	}
 	return killSwitch{path: path}, nil
+}
+
+// switchable refuses to throw the switch of a job that is over: nothing would
+// hear it, and what starts next would end at once. Of a chain, a later job may
+// run under the same switch.
+func (c *Call) switchable(ctx context.Context, cl Cluster, k killSwitch, on bool) (killSwitch, error) {
+	if !on || k.job == "" {
+		return k, nil
+	}
+	j, err := cl.Job(ctx, k.job)
+	if err != nil && !errors.Is(err, slurm.ErrNotFound) {
+		return k, c.slurmError(err, k.job)
+	}
+	if err == nil && !j.State.Ended() {
+		return k, nil
+	}
+	if c.Store != nil {
+		if st, err := c.Store(); err == nil {
+			if later, ok := c.switchAt(ctx, st, cl, k.path); ok {
+				if j, err := cl.Job(ctx, later.job); err == nil && !j.State.Ended() {
+					return later, nil
+				}
+			}
+		}
+	}
+	return k, &Error{
+		Code: NotFound, Field: "job", Message: fmt.Sprintf("job %s is not there any more, so nobody would hear its switch", k.job),
+		Fix: "list shows what runs",
+	}
 }
 
 // switchAt is the switch at a path, of the newest job that has it and runs: one

@@ -27,7 +27,13 @@ var saidByOperations = []lang.Text{
 	{EN: "an operator sets clusters.%s.act_as; in your own shell it works at once", ZH: "请管理员设置 clusters.%s.act_as；在自己的 shell 中可直接执行"},
 	{EN: "in your own shell it works at once", ZH: "在自己的 shell 中可直接执行"},
 	{EN: "this server cannot act as %s", ZH: "本服务不能代表 %s 操作"},
-	{EN: "throw it in a shell", ZH: "请在 shell 中操作该开关"},
+	{EN: "do it in a shell", ZH: "请在 shell 中操作"},
+	{EN: "once its artifact is there, %s (%s) is cancelled, which cannot be undone", ZH: "结果文件出现后将取消 %s（%s），无法撤销"},
+	{EN: "requeueing %s (%s, %s, running for %s) ends its run: what was computed since the last checkpoint is lost", ZH: "重新排队 %s（%s，%s，已运行 %s）会结束本次运行：最后一个检查点之后的计算会丢失"},
+	{EN: "job %s is %s: hold keeps a waiting job from starting and does nothing to one that runs", ZH: "作业 %s 的状态是 %s：hold 只能阻止排队中的作业启动，对运行中的作业不起作用"},
+	{EN: "killswitch or cancel ends it; requeue ends it and lets it wait again", ZH: "用 killswitch 或 cancel 结束它；用 requeue 结束并重新排队"},
+	{EN: "job %s is not there any more, so nobody would hear its switch", ZH: "作业 %s 已不存在，没有作业会响应它的开关"},
+	{EN: "list shows what runs", ZH: "用 list 查看运行中的作业"},
 	{EN: "a model may not read files: %s", ZH: "模型不允许读取文件：%s"},
 
 	// What a person has to say yes to.

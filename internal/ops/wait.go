@@ -77,10 +77,7 @@ func wait(ctx context.Context, c *Call, in WaitIn) (WaitOut, error) {
 		return WaitOut{}, err
 	}
 	if in.Cancel {
-		if c.Who.ReadOnly || c.Who.User == "" {
-			return WaitOut{}, &Error{Code: NotAllowed, Field: "cancel", Message: "this caller may only read", Fix: "wait without cancel"}
-		}
-		if err := c.mayChange(j); err != nil {
+		if err := c.mayCancelLater(j); err != nil {
 			return WaitOut{}, err
 		}
 	}
@@ -200,12 +197,38 @@ func (c *Call) awaitArtifact(ctx context.Context, cl Cluster, a watch.Artifact, 
 	out.Artifact = sight.Path
 	if in.Cancel && !out.State.Ended() {
 		saved := watch.Saved(out.Job)
-		if err := cl.Cancel(ctx, in.Job); err != nil {
-			return out, c.slurmError(err, in.Job)
+		// Waiting only reads: what ends the job is the operation cancel, as the person
+		// and with its audit.
+		done, err := Cancel().Run(ctx, c, &CancelIn{Job: in.Job, Yes: true, OnCluster: in.OnCluster})
+		if err != nil {
+			return out, err
 		}
-		out.Cancelled, out.SavedGPUHours = true, saved
+		if done, ok := done.(CancelOut); ok && done.Cancelled {
+			out.Cancelled, out.SavedGPUHours = true, saved
+		}
 	}
 	return out, nil
+}
+
+// mayCancelLater refuses, before anything is waited for, what cancel would refuse
+// in the end. Whoever asks through a server says yes first; in the shell the flag
+// was typed by the person.
+func (c *Call) mayCancelLater(j slurm.Job) error {
+	own := *c
+	own.effect = Destructive
+	if err := own.authorise(Cancel()); err != nil {
+		return err
+	}
+	if err := own.mayChange(j); err != nil {
+		return err
+	}
+	if !c.ownHands() && !c.Confirmed {
+		return &Error{
+			Code: NotAllowed, Confirm: true, Fix: "say yes: --yes",
+			Message: fmt.Sprintf("once its artifact is there, %s (%s) is cancelled, which cannot be undone", j.ID, j.Name),
+		}
+	}
+	return nil
 }
 
 // inJobFolders reports whether path, once resolved, lies in the job's work

@@ -89,10 +89,7 @@ func Of(ctx context.Context, svc *ops.Service, op string, in any) (use Use, any 
 		use.Hours, use.GPUHours = min(use.Hours, 1), min(use.GPUHours, float64(use.GPUs))
 	case *ops.UpdateIn:
 		use, err = ofChange(ctx, svc, in)
-	case *ops.JobIn:
-		if op != "requeue" { // hold and release let nobody have more than was approved
-			return use, false, nil
-		}
+	case *ops.RequeueIn: // hold and release let nobody have more than was approved
 		var j slurm.Job
 		if j, err = look(ctx, svc, in.Cluster, in.Job); err == nil {
 			use = ofJob(j, 1)
