@@ -91,22 +91,29 @@ func (s Source) String() string {
 	return strings.TrimSpace(strings.TrimSuffix(name, " › ") + " " + s.URL)
 }
 
-// View draws the answer for a surface: each passage under its title.
+// View draws the answer for a surface: each passage under its title. What stands
+// around the passages is in their language, whatever the surface's.
 func (a Answer) View(l lang.Lang) view.Doc {
-	if len(a.Passages) == 0 || !strings.HasPrefix(a.Answer, textPassages.In(l)) {
-		d := view.Doc{Sections: drawn(a.Answer)}
-		if a.Refused {
-			d.Tone = view.Warn
+	for _, said := range []lang.Lang{lang.EN, lang.ZH} {
+		if len(a.Passages) > 0 && strings.HasPrefix(a.Answer, textPassages.In(said)) {
+			return a.passagesView(said)
 		}
-		if len(a.Sources) > 0 {
-			s := view.Section{Heading: textSource.In(l)}
-			for _, src := range a.Sources {
-				s.Items = append(s.Items, src.String())
-			}
-			d.Sections = append(d.Sections, s)
-		}
-		return d
 	}
+	d := view.Doc{Sections: drawn(a.Answer)}
+	if a.Refused {
+		d.Tone = view.Warn
+	}
+	if len(a.Sources) > 0 {
+		s := view.Section{Heading: textSource.In(l)}
+		for _, src := range a.Sources {
+			s.Items = append(s.Items, src.String())
+		}
+		d.Sections = append(d.Sections, s)
+	}
+	return d
+}
+
+func (a Answer) passagesView(l lang.Lang) view.Doc {
 	d := view.Doc{Sections: []view.Section{{Text: textPassages.In(l)}}}
 	for i, p := range a.Passages {
 		parts := drawn(p.Text)

@@ -41,7 +41,7 @@ var synonyms = map[string]string{
 	"指标": "metrics", "曲线": "metrics", "历史": "history", "分区": "partitions", "优先级": "priority", "账户": "accounts", "配额": "accounts",
 	"显存": "memory", "推荐": "recommend", "对比": "compare", "比较": "compare", "差异": "diff", "修改": "update", "重新排队": "requeue",
 	"等待": "wait", "解释": "explain", "停止开关": "killswitch", "清理": "cleanup", "恢复节点": "resume", "试跑": "smoke", "镜像": "image",
-	"导入": "import", "规则": "rules", "检查脚本": "lint", "节点检测": "nodecheck", "避开": "avoid", "执行": "run", "知识": "knowledge", "节点列表": "hostlist",
+	"导入": "import", "规则": "rules", "检查脚本": "lint", "节点检测": "nodecheck", "避开": "avoid", "执行": "run", "知识": "knowledge", "搜索": "search", "卡片": "card", "节点列表": "hostlist",
 	"绑定": "link", "关联": "link", "解绑": "unlink", "我是谁": "whoami", "设置": "settings",
 	"订阅": "subscribe", "退订": "unsubscribe", "静音": "mute", "取消静音": "unmute",
 }

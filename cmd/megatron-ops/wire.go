@@ -19,6 +19,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/knowledge"
+	"github.com/megatron-ops/megatron-ops/knowledge/cards"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster/local"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
@@ -52,7 +53,9 @@ func (sh *shell) service(dir string) (*ops.Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	svc := &ops.Service{
+	database := cmp.Or(cfg.Store, filepath.Join(state, "state.db"))
+	var svc *ops.Service
+	svc = &ops.Service{
 		ApprovalLife: approvalLife,
 		Clusters:     clusters,
 		Default:      defaultCluster(cfg, sh.cluster),
@@ -63,14 +66,13 @@ func (sh *shell) service(dir string) (*ops.Service, error) {
 		Locks:        filepath.Join(state, "submitting"),
 		Sites:        sites(cfg),
 		Answerer: sync.OnceValue(func() *knowledge.Answerer {
-			return knowledge.New(knowledge.Options{Site: cfg.Knowledge.Folders, Own: ops.About(operations.All), Model: model(cfg.Knowledge)})
+			return knowledge.New(knowledge.Options{
+				Site: cfg.Knowledge.Folders, Own: ops.About(operations.All), Added: siteCards(svc, database),
+				Model: model(cfg.Knowledge), Embedder: embedder(svc),
+			})
 		}),
 		Store: sync.OnceValues(func() (*store.Store, error) {
-			url := cfg.Store
-			if url == "" {
-				url = filepath.Join(state, "state.db")
-			}
-			return store.Open(context.Background(), url)
+			return store.Open(context.Background(), database)
 		}),
 	}
 	if _, ok := clusters[svc.Default]; !ok {
@@ -197,6 +199,61 @@ func model(c config.Knowledge) *knowledge.Model {
 		return nil
 	}
 	return &knowledge.Model{BaseURL: os.Getenv("OPENAI_BASE_URL"), Key: key, Name: name, PerDay: max(cmp.Or(c.ModelPerDay, modelPerDay), 0)}
+}
+
+// storeTimeout bounds what a question waits for the store: without it the answer
+// stands all the same.
+const storeTimeout = 2 * time.Second
+
+// siteCards reads the answers that operators have added, each time anew. A
+// question makes no database where there is none.
+func siteCards(svc *ops.Service, database string) func() []cards.Card {
+	return func() []cards.Card {
+		if _, err := os.Stat(database); err != nil && !strings.Contains(database, "://") {
+			return nil
+		}
+		ctx, done := context.WithTimeout(context.Background(), storeTimeout)
+		defer done()
+		all, err := svc.SiteCards(ctx)
+		if err != nil {
+			return nil // doctor tells what is wrong with the store
+		}
+		list := make([]cards.Card, len(all))
+		for i, k := range all {
+			list[i] = k.Card
+		}
+		return list
+	}
+}
+
+// docVectors is the kind of document that holds the cards' vectors.
+const docVectors = "card-vectors"
+
+// embedder is the embedding model that ranks together with the index, where
+// OPENAI_EMBED_MODEL names one.
+func embedder(svc *ops.Service) *knowledge.Embedder {
+	key, name := os.Getenv("OPENAI_API_KEY"), os.Getenv("OPENAI_EMBED_MODEL")
+	if key == "" || name == "" {
+		return nil
+	}
+	return &knowledge.Embedder{
+		BaseURL: os.Getenv("OPENAI_BASE_URL"), Key: key, Name: name,
+		Load: func(ctx context.Context, key string) (vectors []byte, ok bool) {
+			st, err := svc.Store()
+			if err != nil {
+				return nil, false
+			}
+			ok, err = st.Slack().Get(ctx, docVectors, key, time.Time{}, &vectors)
+			return vectors, ok && err == nil
+		},
+		Save: func(ctx context.Context, key string, vectors []byte) error {
+			st, err := svc.Store()
+			if err != nil {
+				return err
+			}
+			return st.Slack().Put(ctx, docVectors, key, vectors, time.Time{})
+		},
+	}
 }
 
 // auditor writes every change to the store, secrets masked.

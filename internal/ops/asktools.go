@@ -9,16 +9,32 @@ import (
 )
 
 // forModel names the operations that a model may call while it words an answer:
-// they read, and what they return is short.
-var forModel = []string{"constants", "plan", "rules", "explain", "hostlist", "image", "status", "list", "queue", "nodes", "partitions"}
+// they only read. Those of a cluster are for people who are linked to it.
+var forModel = []struct {
+	name    string
+	cluster bool
+}{
+	{"plan", false},
+	{"memory", false},
+	{"recommend", false},
+	{"constants", false},
+	{"rules", false},
+	{"explain", false},
+	{"status", true},
+	{"list", true},
+	{"logs", true},
+	{"diagnose", true},
+	{"queue", true},
+	{"nodes", true},
+}
 
 // modelTools makes those of all tools for whoever asks: with that person's
 // rights, and never with more.
 func modelTools(c *Call, all []Op) []knowledge.Tool {
 	var list []knowledge.Tool
-	for _, name := range forModel {
-		i := slices.IndexFunc(all, func(o Op) bool { return o.Name == name })
-		if i < 0 || all[i].Effect != Read || len(c.Clusters) == 0 && !all[i].Closed {
+	for _, may := range forModel {
+		i := slices.IndexFunc(all, func(o Op) bool { return o.Name == may.name })
+		if i < 0 || all[i].Effect != Read || may.cluster && (len(c.Clusters) == 0 || c.Who.User == "") {
 			continue
 		}
 		op := all[i]
@@ -26,7 +42,7 @@ func modelTools(c *Call, all []Op) []knowledge.Tool {
 		if err != nil {
 			continue
 		}
-		list = append(list, knowledge.Tool{Name: name, Description: op.Summary.EN, Schema: schema, Call: func(ctx context.Context, args json.RawMessage) (string, error) {
+		list = append(list, knowledge.Tool{Name: op.Name, Description: op.Summary.EN, Schema: schema, Call: func(ctx context.Context, args json.RawMessage) (string, error) {
 			return callForModel(ctx, c, op, args)
 		}})
 	}

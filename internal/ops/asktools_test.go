@@ -24,10 +24,11 @@ func TestAModelReadsWithTheAskersRightsAndChangesNothing(t *testing.T) {
 	require.NotContains(t, tools, "cancel")
 	require.NotContains(t, tools, "submit")
 
-	out, err := tools["hostlist"](`{"nodes":["node-[42,49-51]"]}`)
-	require.NoError(t, err)
-	require.Contains(t, out, "node-50")
-	out, err = tools["constants"](`{"nodes":2,"gpus_per_node":8,"gpu":"h100","tp":4}`)
+	for _, name := range []string{"memory", "recommend", "rules", "explain", "logs", "diagnose"} {
+		require.Contains(t, tools, name)
+	}
+
+	out, err := tools["constants"](`{"nodes":2,"gpus_per_node":8,"gpu":"h100","tp":4}`)
 	require.NoError(t, err)
 	require.Contains(t, out, "CUDA_DEVICE_MAX_CONNECTIONS")
 	out, err = tools["status"](`{"job":"4711"}`)
@@ -35,4 +36,12 @@ func TestAModelReadsWithTheAskersRightsAndChangesNothing(t *testing.T) {
 	require.Contains(t, out, "RUNNING")
 	_, err = tools["constants"](`{"bogus":1}`)
 	require.ErrorContains(t, err, "bogus")
+}
+
+func TestAModelSeesNoClusterOfWhoeverIsNotLinked(t *testing.T) {
+	c := newCall(t, &site{})
+	c.Who = Caller{Surface: Slack, ID: "T/U1"}
+	for _, tool := range modelTools(c, operations()) {
+		require.NotContains(t, []string{"status", "list", "logs", "diagnose", "queue", "nodes"}, tool.Name)
+	}
 }

@@ -2,6 +2,8 @@ package ops
 
 import (
 	"context"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/knowledge/index"
 )
 
 // The verdicts on an answer: a person's, and the answerer's own.
@@ -23,14 +26,78 @@ type KnowledgeIn struct {
 	What     string   `json:"what,omitempty" arg:"" optional:"" enum:"gaps,good,wrong" default:"gaps" help:"list the gaps, or say what an answer was" zh:"列出缺口，或评价一个回答"`
 	Question []string `json:"-" arg:"" optional:"" text:"" name:"question" help:"the question that was answered" zh:"被评价的问题"`
 	Q        string   `json:"question,omitempty" kong:"-" help:"the question that was answered" zh:"被评价的问题"`
-	Limit    int      `json:"limit,omitempty" default:"50" help:"at most so many, newest first" zh:"最多显示的条数，最新的在前"`
+	Limit    int      `json:"limit,omitempty" default:"50" help:"at most so many, the most asked first" zh:"最多显示的条数，问得最多的在前"`
 }
 
-// KnowledgeOut is the questions that were answered badly or not at all, newest
-// first; or what was noted.
+// KnowledgeOut is the questions that were answered badly or not at all, the most
+// asked first; or what was noted.
 type KnowledgeOut struct {
-	Gaps  []store.Feedback `json:"gaps"`
-	Noted string           `json:"noted,omitempty"`
+	Gaps  []Gap  `json:"gaps"`
+	Noted string `json:"noted,omitempty"`
+}
+
+// A Gap is what several people may have asked in other words.
+type Gap struct {
+	// Question is how it was asked last, and At when.
+	Question string    `json:"question"`
+	At       time.Time `json:"at"`
+	// Wrong and Unknown count how often the answer was called wrong, and how often
+	// there was none.
+	Wrong   int `json:"wrong"`
+	Unknown int `json:"unknown"`
+	// Others are the other ways in which it was asked, and Who asked.
+	Others []string `json:"others,omitempty"`
+	Who    []string `json:"who"`
+}
+
+// gaps groups verdicts, newest first, by questions that share most of their words.
+func gaps(all []store.Feedback, limit int) []Gap {
+	list, words := []Gap{}, [][]index.Term{}
+	for _, f := range all {
+		if f.Verdict == VerdictGood {
+			continue
+		}
+		terms := index.Terms(f.Question)
+		i := slices.IndexFunc(words, func(w []index.Term) bool { return alike(w, terms) })
+		if i < 0 {
+			i = len(list)
+			list, words = append(list, Gap{Question: f.Question, At: f.At}), append(words, terms)
+		}
+		g := &list[i]
+		if f.Verdict == VerdictWrong {
+			g.Wrong++
+		} else {
+			g.Unknown++
+		}
+		if f.Question != g.Question && !slices.Contains(g.Others, f.Question) {
+			g.Others = append(g.Others, f.Question)
+		}
+		if !slices.Contains(g.Who, f.Who) {
+			g.Who = append(g.Who, f.Who)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Gap) int { return (b.Wrong + b.Unknown) - (a.Wrong + a.Unknown) })
+	return list[:min(len(list), limit)]
+}
+
+// alikeShare is how much of their words two questions share that ask the same.
+const alikeShare = 0.6
+
+// alike reports whether two questions share most of their words, by weight.
+func alike(a, b []index.Term) bool {
+	shared, whole := 0.0, 0.0
+	for _, t := range a {
+		whole += t.Weight
+		if slices.ContainsFunc(b, func(o index.Term) bool { return o.Key == t.Key }) {
+			shared += t.Weight
+		}
+	}
+	for _, t := range b {
+		if !slices.ContainsFunc(a, func(o index.Term) bool { return o.Key == t.Key }) {
+			whole += t.Weight
+		}
+	}
+	return whole > 0 && shared >= alikeShare*whole
 }
 
 // Knowledge is the operation knowledge.
@@ -47,7 +114,7 @@ func Knowledge() Op {
 }
 
 func knowledgeOp(ctx context.Context, c *Call, in KnowledgeIn) (KnowledgeOut, error) {
-	out := KnowledgeOut{Gaps: []store.Feedback{}}
+	out := KnowledgeOut{Gaps: []Gap{}}
 	q := strings.TrimSpace(strings.Join(append(in.Question, in.Q), " "))
 	if in.What == VerdictGood || in.What == VerdictWrong {
 		if q == "" {
@@ -66,14 +133,13 @@ func knowledgeOp(ctx context.Context, c *Call, in KnowledgeIn) (KnowledgeOut, er
 	if err != nil {
 		return out, err
 	}
-	all, err := st.Feedback(ctx, 10*in.Limit)
-	for _, f := range all {
-		if f.Verdict != VerdictGood && len(out.Gaps) < in.Limit {
-			out.Gaps = append(out.Gaps, f)
-		}
-	}
+	all, err := st.Feedback(ctx, maxVerdicts)
+	out.Gaps = gaps(all, in.Limit)
 	return out, err
 }
+
+// maxVerdicts is how many verdicts are looked at, the newest.
+const maxVerdicts = 2000
 
 // maxNoted is how much of a question and of its answer is kept, in characters.
 const maxNoted = 500
@@ -113,12 +179,15 @@ func (o KnowledgeOut) View(l lang.Lang) view.Doc {
 	if len(o.Gaps) == 0 {
 		return view.Doc{Tone: view.Good, Title: lang.Text{EN: "No answer was called wrong, and no question stayed open.", ZH: "没有被评为错误的回答，也没有未答的问题。"}.In(l)}
 	}
-	t := &view.Table{Header: []string{"when", "verdict", "question", "who"}}
+	t := &view.Table{Header: []string{"times", "wrong", "last", "question", "who"}}
 	if l == lang.ZH {
-		t.Header = []string{"时间", "评价", "问题", "谁"}
+		t.Header = []string{"次数", "答错", "最近", "问题", "谁"}
 	}
-	for _, f := range o.Gaps {
-		t.Rows = append(t.Rows, []string{f.At.Format(time.DateTime), f.Verdict, f.Question, f.Who})
+	for _, g := range o.Gaps {
+		question := strings.Join(append([]string{g.Question}, g.Others...), " / ")
+		t.Rows = append(t.Rows, []string{
+			strconv.Itoa(g.Wrong + g.Unknown), strconv.Itoa(g.Wrong), g.At.Format(time.DateTime), question, strings.Join(g.Who, " "),
+		})
 	}
 	return view.Doc{Sections: []view.Section{{Table: t}}}
 }

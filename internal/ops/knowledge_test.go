@@ -26,10 +26,10 @@ func TestGapsAreWhatWasWrongOrNotKnown(t *testing.T) {
 	require.NoError(t, err)
 	gaps := got.(KnowledgeOut).Gaps
 	require.Len(t, gaps, 2, "an answered question, a good one and one that is about something else are no gaps")
-	require.Equal(t, VerdictWrong, gaps[0].Verdict)
+	require.Equal(t, 1, gaps[0].Wrong)
 	require.Contains(t, gaps[0].Question, "MASTER_ADDR")
 	require.NotContains(t, gaps[0].Question, "abcdefghijkl", "secrets are not kept")
-	require.Equal(t, VerdictUnknown, gaps[1].Verdict)
+	require.Equal(t, 1, gaps[1].Unknown)
 	require.Contains(t, gaps[1].Question, "lampshade")
 
 	_, err = do(t, c, "knowledge", "wrong")
@@ -38,4 +38,30 @@ func TestGapsAreWhatWasWrongOrNotKnown(t *testing.T) {
 	c.Who = Caller{Surface: Slack, ID: "T/U9"}
 	_, err = do(t, c, "knowledge")
 	require.ErrorContains(t, err, "operators", "others' questions are not for everybody")
+}
+
+func TestGapsThatAskTheSameAreOne(t *testing.T) {
+	c := newCall(t, &site{})
+	note := func(who, verdict, question string) {
+		c.Who.ID = who
+		require.NoError(t, c.Judge(t.Context(), verdict, question, ""))
+	}
+	note("ada", VerdictUnknown, "where do I park my bicycle")
+	note("bo", VerdictWrong, "how do I get on the h200 partition")
+	note("cy", VerdictUnknown, "how can I get on the h200 partition?")
+	note("cy", VerdictGood, "how do I get on the h200 partition at all")
+
+	got, err := do(t, c, "knowledge")
+	require.NoError(t, err)
+	gaps := got.(KnowledgeOut).Gaps
+	require.Len(t, gaps, 2)
+	require.Equal(t, "how can I get on the h200 partition?", gaps[0].Question, "the most asked first, as it was asked last")
+	require.Equal(t, []string{"how do I get on the h200 partition"}, gaps[0].Others)
+	require.Equal(t, []int{1, 1}, []int{gaps[0].Wrong, gaps[0].Unknown})
+	require.Equal(t, []string{"cy", "bo"}, gaps[0].Who)
+	require.Contains(t, gaps[1].Question, "bicycle")
+
+	got, err = do(t, c, "knowledge", "gaps", "--limit", "1")
+	require.NoError(t, err)
+	require.Len(t, got.(KnowledgeOut).Gaps, 1)
 }

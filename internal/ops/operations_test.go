@@ -5,7 +5,7 @@ func operations() []Op {
 	var list []Op
 	list = []Op{
 		Constants(), Plan(), Render(), Submit(), Status(), List(), Cancel(), Logs(), Diagnose(), Metrics(), Ask(func() []Op { return list }),
-		Knowledge(), Wait(), Lint(), Recommend(), Memory(), Import(), Diff(), Compare(), Image(), Rules(), Hold(), Release(), Requeue(),
+		Search(), Knowledge(), Card(), Wait(), Lint(), Recommend(), Memory(), Import(), Diff(), Compare(), Image(), Rules(), Hold(), Release(), Requeue(),
 		Update(), Nodes(), NodeCheck(), Avoid(), RunCommand(), Explain(), AuditTrail(), Hostlist(), Queue(), Priority(), Partitions(),
 		Accounts(), History(), KillSwitch(), Cleanup(), Resume(), Smoke(),
 	}

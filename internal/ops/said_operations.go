@@ -242,6 +242,15 @@ var saidByOperations = []lang.Text{
 
 	// Knowledge.
 	{EN: "there is no question", ZH: "没有给出问题"},
+	{EN: "there is no answer", ZH: "没有给出答案"},
+	{EN: "there is nothing to look for", ZH: "没有给出要查找的内容"},
+	{EN: "the site's answers are for operators to write", ZH: "站点的答案只能由运维人员编写"},
+	{EN: "megatron-ops card list shows the ids", ZH: "用 megatron-ops card list 查看编号"},
+	{EN: "%s is no id of a card", ZH: "没有编号为 %s 的卡片"},
+	{EN: "card add \"where is scratch?\" --answer \"/scratch/$USER\"", ZH: "card add \"scratch 在哪？\" --answer \"/scratch/$USER\""},
+	{EN: "a number from 1 to %s", ZH: "1 到 %s 之间的数"},
+	{EN: "%s is not between 1 and %s", ZH: "%s 不在 1 到 %s 之间"},
+	{EN: "CONTRIBUTING.md, “Add an answer”, has an example", ZH: "格式示例见 CONTRIBUTING.md 的 “Add an answer”"},
 	{EN: "for example: megatron-ops ask \"what should CUDA_DEVICE_MAX_CONNECTIONS be on H100 with TP 4?\"", ZH: "例如：megatron-ops ask \"H100 上 TP=4 时 CUDA_DEVICE_MAX_CONNECTIONS 应设为多少？\""},
 	{EN: "write the question that was answered: knowledge %s \"how do I set MASTER_ADDR?\"", ZH: "请写出当时的问题：knowledge %s \"MASTER_ADDR 怎么设？\""},
 	{EN: "there is nothing to explain", ZH: "没有要解释的内容"},

@@ -61,8 +61,9 @@ func TestAFileOfCardsMustBeWhole(t *testing.T) {
 	for text, want := range map[string]string{
 		"url: https://x.example\n\n## a | b | c\nask: q\nen: x\nzh: y\n": "stands before the first card",
 		"## a | b\n":                                "a card begins with",
-		"## a | b | c\nen: x\nzh: y\n":              "asks, en and zh must all be there",
-		"## a | b | c\nask: q\nen: x\n":             "asks, en and zh must all be there",
+		"## a | b | c\nen: x\nzh: y\n":              "there must be asks and en",
+		"## a | b | c\nask: q\nzh: y\n":             "there must be asks and en",
+		"## a | b | c\nask: q\nen: x\n":             "there is no zh",
 		"## a | b | c\nask: q\nwhat is this\nen: x": "belongs to no field",
 	} {
 		_, err := cards.Load(fstest.MapFS{"x.md": {Data: []byte(text)}})

@@ -1,0 +1,103 @@
+package ops
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge"
+	"github.com/megatron-ops/megatron-ops/knowledge/cards"
+)
+
+// answering makes a call whose answers include what operators have added.
+func answering(t *testing.T) *Call {
+	c := newCall(t, &site{})
+	answerer := knowledge.New(knowledge.Options{Added: func() (list []cards.Card) {
+		all, err := c.SiteCards(t.Context())
+		require.NoError(t, err)
+		for _, k := range all {
+			list = append(list, k.Card)
+		}
+		return list
+	}})
+	c.Answerer = func() *knowledge.Answerer { return answerer }
+	return c
+}
+
+func TestAnOperatorsAnswerIsFoundAtOnce(t *testing.T) {
+	c := answering(t)
+	const question = "where is the falcon scratch mounted"
+	asked := func() string {
+		got, err := do(t, c, "ask", question)
+		require.NoError(t, err)
+		return got.(AskOut).Answer.Answer
+	}
+	require.NotContains(t, asked(), "/falcon")
+
+	got, err := do(t, c, "card", "add", "where", "is", "falcon", "scratch?", "--answer", "Under /falcon.", "--url", "https://wiki.example/falcon")
+	require.NoError(t, err)
+	added := got.(CardOut).Cards
+	require.Len(t, added, 1)
+	require.Contains(t, asked(), "Under /falcon.")
+	require.Contains(t, asked(), "https://wiki.example/falcon")
+
+	found, err := do(t, c, "search", "falcon", "scratch", "--top", "1")
+	require.NoError(t, err)
+	require.Equal(t, "Under /falcon.", found.(SearchOut).Passages[0].Text)
+
+	_, err = do(t, c, "card", "remove", "nothing")
+	require.ErrorContains(t, err, "no id of a card")
+	got, err = do(t, c, "card", "remove", added[0].ID)
+	require.NoError(t, err)
+	require.Empty(t, got.(CardOut).Cards)
+	require.NotContains(t, asked(), "/falcon")
+}
+
+func TestAFileOfCardsIsAdded(t *testing.T) {
+	c := answering(t)
+	c.Dir = t.TempDir()
+	text := "## site.a | Falcon scratch | falcon 的 scratch\nask: falcon scratch\nen: /falcon\nzh: 在 /falcon\n## site.b | Help | 求助\nask: who helps\nen: #gpu-help\n"
+	require.NoError(t, os.WriteFile(filepath.Join(c.Dir, "cards.md"), []byte(text), 0o600))
+	got, err := do(t, c, "card", "add", "-f", "cards.md")
+	require.NoError(t, err)
+	require.Len(t, got.(CardOut).Cards, 2)
+	require.Contains(t, fmt.Sprint(got.(CardOut).View(lang.ZH).Sections[0].Table.Rows), "falcon 的 scratch")
+
+	require.NoError(t, os.WriteFile(filepath.Join(c.Dir, "cards.md"), []byte("nonsense"), 0o600))
+	_, err = do(t, c, "card", "add", "-f", "cards.md")
+	require.ErrorContains(t, err, "before the first card")
+	for want, args := range map[string][]string{"no question": {"add"}, "no answer": {"add", "why?"}} {
+		_, err := do(t, c, "card", args...)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestOnlyOperatorsWriteTheSitesAnswers(t *testing.T) {
+	c := answering(t)
+	c.Who = Caller{Surface: Slack, ID: "T/U1", User: "alice"}
+	_, err := do(t, c, "card", "add", "why?", "--answer", "because")
+	require.ErrorContains(t, err, "operators")
+	c.Who.Operator = true
+	_, err = do(t, c, "card", "add", "why?", "--answer", "because")
+	require.NoError(t, err)
+}
+
+func TestASearchReturnsTheNearestWhateverTheirScores(t *testing.T) {
+	c := answering(t)
+	got, err := do(t, c, "search", "context parallel NaN", "--top", "3")
+	require.NoError(t, err)
+	found := got.(SearchOut).Passages
+	require.Len(t, found, 3)
+	require.Contains(t, found[0].Text, "masked")
+	require.NotEmpty(t, found[0].URL)
+	require.GreaterOrEqual(t, found[0].Score, found[1].Score)
+
+	_, err = do(t, c, "search", " ")
+	require.ErrorContains(t, err, "nothing to look for")
+	_, err = do(t, c, "search", "x", "--top", "21")
+	require.ErrorContains(t, err, "between 1 and 20")
+}
