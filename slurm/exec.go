@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,7 +46,19 @@ func (e Exec) Args(nodes []string) []string {
 	if !e.GPUs {
 		args = append(args, "--gres=gpu:0")
 	}
-	return append(append(args, "--"), e.Argv...)
+	args = append(args, "--")
+	if e.Limit > 0 { // on the node itself: a step outlives an srun that is killed
+		args = append(args, "timeout", "--kill-after=5", strconv.FormatFloat(e.Limit.Seconds(), 'f', -1, 64))
+	}
+	return append(args, e.Argv...)
+}
+
+// OutOfTime is the error of a command that was ended at its limit.
+func (e Exec) OutOfTime() *Error {
+	return &Error{
+		Op: "run on " + string(e.Job), Kind: Rejected, Msg: fmt.Sprintf("the command was ended after %s, which is its limit", e.Limit),
+		Fix: lang.Text{EN: "--limit gives it more seconds", ZH: "用 --limit 增加秒数"},
+	}
 }
 
 // Outputs sorts labelled lines of srun out by node; tasks are numbered in the

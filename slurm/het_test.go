@@ -62,5 +62,6 @@ func TestACommandBesideAComponent(t *testing.T) {
 	args := Exec{Job: "17", HetGroup: "1", Argv: []string{"true"}}.Args([]string{"gpu2", "gpu3"})
 	require.Contains(t, args, "--jobid=17")
 	require.Contains(t, args, "--het-group=1")
+	require.Equal(t, []string{"--", "timeout", "--kill-after=5", "2", "true"}, Exec{Job: "17", Argv: []string{"true"}, GPUs: true, Limit: 2 * time.Second}.Args([]string{"gpu2"})[9:])
 	require.NotContains(t, Exec{Job: "17"}.Args([]string{"gpu2"}), "--het-group=")
 }

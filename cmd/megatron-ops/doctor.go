@@ -35,7 +35,11 @@ func doctor(ctx context.Context, sh *shell, _ []string) error {
 	}
 	var checks []check
 	cfg, err := config.Load(dir, os.Getenv)
-	checks = append(checks, check{what: "configuration", err: err, note: orFile(cfg.Path)})
+	read := cfg.Path
+	if read == "" {
+		read = lang.Text{EN: "no file, so what is built in holds; `megatron-ops init` writes one", ZH: "没有配置文件，采用内置设置；`megatron-ops init` 可生成"}.In(sh.lang)
+	}
+	checks = append(checks, check{what: "configuration", err: err, note: read})
 	svc, err := sh.service(dir)
 	if err != nil {
 		return sh.checked(append(checks, check{what: "set-up", err: err}))
@@ -49,6 +53,12 @@ func doctor(ctx context.Context, sh *shell, _ []string) error {
 	checks = append(checks, check{what: "store", err: err, fix: "MEGATRON_OPS_STATE_DIR names a directory that you may write"})
 	if err == nil && store.OnNetworkFS(state) {
 		checks = append(checks, check{what: "state on a network file system", note: "the shell uses a rollback journal; serve needs a local disk or PostgreSQL"})
+	}
+	if svc.Unchosen {
+		checks = append(checks, check{
+			what: "sbatch", err: errors.New(lang.Text{EN: "not on the PATH, and no cluster is configured: nothing is submitted", ZH: "不在 PATH 中，也没有配置集群：不会提交任何作业"}.In(sh.lang)),
+			fix: lang.Text{EN: "module load slurm, or --cluster local to run jobs on this machine", ZH: "执行 module load slurm；或用 --cluster local 在本机运行作业"}.In(sh.lang),
+		})
 	}
 	names := []string{svc.Default}
 	for name := range cfg.Clusters {
@@ -114,7 +124,7 @@ func (sh *shell) checked(checks []check) error {
 	}
 	fmt.Fprintln(sh.out)
 	if bad {
-		return found{}
+		return found
 	}
 	return nil
 }

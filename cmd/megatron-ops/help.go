@@ -35,8 +35,8 @@ var surfaces = []struct {
 }
 
 var exitCodes = lang.Text{
-	EN: "0 done  1 failed  2 bad usage or input, nothing was done  3 something was found  4 not allowed  5 not found",
-	ZH: "0 完成  1 失败  2 用法或输入有误，什么也没做  3 发现问题  4 不允许  5 未找到",
+	EN: "0 done  1 failed, or not in time  2 bad usage or input, nothing was done  3 something was found  4 not allowed  5 not found",
+	ZH: "0 完成  1 失败或等待超时  2 用法或输入有误，什么也没做  3 发现问题  4 不允许  5 未找到",
 }
 
 // help shows every command, or one.

@@ -106,13 +106,12 @@ func (sh *shell) askAboutSite(ctx context.Context, printed, said map[string]stri
 			fmt.Fprintf(sh.err, "  %s\n", view.Plainly(strings.Join(f.Choices, ", ")))
 		}
 		fmt.Fprintf(sh.err, "[%s] ", view.Plainly(f.Value))
-		line, ok := "", false
-		select {
-		case line, ok = <-lines:
-		case <-ctx.Done():
-		}
+		line, ok := <-lines
 		if !ok {
 			fmt.Fprintln(sh.err)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
 			return &ops.Error{Code: ops.Failed, Message: "no answer, so nothing was written", Fix: "init --yes takes what was detected"}
 		}
 		switch answer := strings.TrimSpace(line); answer {

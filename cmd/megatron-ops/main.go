@@ -17,9 +17,20 @@ func main() {
 	if code, ok := standIn(); ok {
 		os.Exit(code)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends it at once
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		s := <-signals
+		signal.Stop(signals) // a second signal ends it at once
+		cancel(broken(s))
+	}()
 	code := run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr})
-	stop()
 	os.Exit(code)
+}
+
+// broken is the end that a signal makes: 128 and its number, as shells have it.
+func broken(s os.Signal) exitCode {
+	number, _ := s.(syscall.Signal)
+	return exitCode(128 + int(number))
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -37,6 +38,11 @@ func TestScripts(t *testing.T) {
 			env.Setenv("MEGATRON_OPS_CLUSTER", localCluster)
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("USER", "tester")
+			program, err := exec.LookPath("megatron-ops") // for scripts with a PATH of their own
+			if err != nil {
+				return err
+			}
+			env.Setenv("MEGATRON_OPS", program)
 			return os.MkdirAll(filepath.Join(env.WorkDir, "tree", ".venv"), 0o755)
 		},
 	})

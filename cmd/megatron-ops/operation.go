@@ -33,9 +33,15 @@ func (sh *shell) operation(ctx context.Context, op ops.Op, words []string) error
 	var left []func() error
 	call.AtEnd = func(f func() error) { left = append(left, f) }
 	out, err := op.Run(ctx, call, in)
-	if e := ops.AsError(err); e != nil && e.Confirm && sh.asks(e) {
-		call.Confirmed = true
-		out, err = op.Run(ctx, call, in)
+	asked := false
+	if e := ops.AsError(err); e != nil && e.Confirm {
+		if asked = true; sh.asks(e) {
+			call.Confirmed, asked = true, false
+			out, err = op.Run(ctx, call, in)
+		}
+	}
+	if err != nil && ctx.Err() != nil && (asked || op.Effect == ops.Read) { // nothing was changed
+		return context.Cause(ctx)
 	}
 	if err == nil {
 		err = sh.show(out)
@@ -50,12 +56,14 @@ func (sh *shell) operation(ctx context.Context, op ops.Op, words []string) error
 
 // asks puts e's question to the person, where there is one to answer.
 func (sh *shell) asks(e *ops.Error) bool {
-	in, ok := sh.in.(*os.File)
-	if !ok || !isTerminal(in) || sh.json {
+	if !isTerminal(sh.in) || sh.json {
 		return false
 	}
 	fmt.Fprintf(sh.err, "%s%s ", view.Plainly(e.In(sh.lang).Message), lang.Text{EN: ". Go on? [y/N]", ZH: "。继续吗？[y/N]"}.In(sh.lang))
-	answer, _ := bufio.NewReader(in).ReadString('\n')
+	answer, err := bufio.NewReader(sh.in).ReadString('\n')
+	if err != nil {
+		fmt.Fprintln(sh.err)
+	}
 	switch strings.ToLower(strings.TrimSpace(answer)) {
 	case "y", "yes", "是", "好":
 		return true

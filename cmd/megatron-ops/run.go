@@ -5,11 +5,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/term"
@@ -79,6 +81,7 @@ func lookupCommand(name string) (command, bool) {
 // run carries out one command line and returns the exit code. A panic is told
 // as a bug, with the place, and never as a bare stack.
 func run(ctx context.Context, args []string, st streams) (code int) {
+	st.in = &input{ctx: ctx, from: st.in}
 	sh := &shell{streams: st, lang: envLang(), color: isTerminal(st.out) && os.Getenv("NO_COLOR") == ""}
 	defer func() {
 		if r := recover(); r != nil {
@@ -90,13 +93,13 @@ func run(ctx context.Context, args []string, st streams) (code int) {
 		}
 	}()
 	if len(args) > 0 && args[0] == "__complete" { // what follows is not yet a command line
-		return sh.exit(completeCommand(ctx, sh, args[1:]))
+		return sh.exit(ctx, completeCommand(ctx, sh, args[1:]))
 	}
 	words, err := sh.globals(args)
 	if err == nil {
 		err = sh.dispatch(ctx, words)
 	}
-	return sh.exit(err)
+	return sh.exit(ctx, err)
 }
 
 // globals takes the flags that every command has out of args.
@@ -184,20 +187,38 @@ func (sh *shell) dispatch(ctx context.Context, words []string) error {
 	return e
 }
 
-// found is what run returns for an answer that found something: exit code 3.
-type found struct{}
+// An exitCode ends the program without a word: what there is to say was said.
+type exitCode int
 
-func (found) Error() string { return "something was found" }
+func (c exitCode) Error() string { return "exit code " + strconv.Itoa(int(c)) }
 
-// exit tells err, in the form that was asked for, and returns the exit code.
-func (sh *shell) exit(err error) int {
+// The ends of answers that are no errors.
+const (
+	outOfTime exitCode = 1 // what was waited for has not come
+	found     exitCode = 3
+)
+
+// exit tells err, in the form that was asked for, and returns the exit code. Who
+// broke it off is told only what became of a change.
+func (sh *shell) exit(ctx context.Context, err error) int {
 	if err == nil {
 		return 0
 	}
-	if _, ok := err.(found); ok { //nolint:errorlint // never wrapped: it is a value of this file
-		return 3
+	signalled, _ := errors.AsType[exitCode](context.Cause(ctx))
+	if code, ok := errors.AsType[exitCode](err); ok {
+		return int(code)
 	}
-	e := ops.AsError(err).In(sh.lang)
+	if signalled != 0 && errors.Is(err, context.Canceled) {
+		return int(signalled)
+	}
+	if code := sh.tell(ops.AsError(err).In(sh.lang)); signalled == 0 {
+		return code
+	}
+	return int(signalled)
+}
+
+// tell says what is wrong and returns its exit code.
+func (sh *shell) tell(e *ops.Error) int {
 	if sh.json {
 		sh.printJSON(map[string]any{"error": e})
 		return e.Code.ExitCode()
@@ -253,8 +274,11 @@ func (sh *shell) show(out any) error {
 			return err
 		}
 	}
+	if w, ok := out.(ops.WaitOut); ok && w.TimedOut {
+		return outOfTime
+	}
 	if f, ok := out.(ops.Finder); ok && f.Found() {
-		return found{}
+		return found
 	}
 	return nil
 }
@@ -295,6 +319,35 @@ func envLang() lang.Lang {
 }
 
 func isTerminal(w any) bool {
+	if in, ok := w.(*input); ok {
+		w = in.from
+	}
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// An input ends when the program is broken off: a read from a terminal cannot be
+// taken back.
+type input struct {
+	ctx  context.Context //nolint:containedctx // a reader has no other way to learn of it
+	from io.Reader
+}
+
+// Read reads from what it stands for.
+func (in *input) Read(p []byte) (int, error) {
+	type answer struct {
+		n   int
+		err error
+	}
+	came, buf := make(chan answer, 1), make([]byte, len(p))
+	go func() {
+		n, err := in.from.Read(buf)
+		came <- answer{n, err}
+	}()
+	select {
+	case a := <-came:
+		return copy(p, buf[:a.n]), a.err
+	case <-in.ctx.Done():
+		return 0, context.Cause(in.ctx)
+	}
 }

@@ -49,6 +49,7 @@ func (sh *shell) service(dir string) (*ops.Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	named, chosen := defaultCluster(cfg, sh.cluster)
 	approvalLife, err := cfg.Slack.Approval.Life()
 	if err != nil {
 		return nil, err
@@ -58,7 +59,8 @@ func (sh *shell) service(dir string) (*ops.Service, error) {
 	svc = &ops.Service{
 		ApprovalLife: approvalLife,
 		Clusters:     clusters,
-		Default:      defaultCluster(cfg, sh.cluster),
+		Default:      named,
+		Unchosen:     !chosen,
 		Now:          time.Now,
 		Version:      version(),
 		Self:         osUser(ops.Shell).User,
@@ -92,18 +94,17 @@ func orFile(path string) string {
 	return path
 }
 
-// defaultCluster is what a command without --cluster means.
-func defaultCluster(cfg config.Config, asked string) string {
-	if asked != "" {
-		return asked
-	}
-	if cfg.Cluster != "" {
-		return cfg.Cluster
+// defaultCluster is what a command without --cluster means. The embedded back
+// end is there for reading where nothing is chosen: a job for the cluster must
+// not be trained on the login node because Slurm's module is not loaded.
+func defaultCluster(cfg config.Config, asked string) (name string, chosen bool) {
+	if name := cmp.Or(asked, cfg.Cluster); name != "" {
+		return name, true
 	}
 	if _, err := exec.LookPath("sbatch"); err == nil {
-		return slurmCluster
+		return slurmCluster, true
 	}
-	return localCluster
+	return localCluster, false
 }
 
 func clusters(cfg config.Config, state string) (map[string]ops.Cluster, error) {

@@ -171,7 +171,7 @@ func (c *Call) followLogs(ctx context.Context, cl Cluster, j slurm.Job, in LogsI
 		c.step(len(out.Lines), 0, plural(len(out.Lines), "line")+" so far")
 		select {
 		case <-until.Done():
-			return out, nil // whoever follows stops when they have seen enough
+			return out, ctx.Err() // whoever follows stops when they have seen enough
 		case <-time.After(min(pause(cl), time.Second)):
 		}
 		if time.Since(asked) >= pause(cl) {

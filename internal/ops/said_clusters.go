@@ -57,6 +57,7 @@ var saidByClusters = []lang.Text{
 	{EN: "%s has no number of its own yet, and this slurmrestd would end all of %s", ZH: "%s 还没有自己的作业号，而这个 slurmrestd 会终止整个 %s"},
 	{EN: "slurmrestd took the request, but the job is %s as before", ZH: "slurmrestd 接受了请求，但作业仍为 %s"},
 	{EN: "exit status %d without a word", ZH: "以状态 %d 退出，没有任何输出"},
+	{EN: "the command was ended after %s, which is its limit", ZH: "命令运行 %s 后因超过上限而被终止"},
 	{EN: "exit status %d: %s", ZH: "以状态 %d 退出：%s"},
 	{EN: "sbatch answered %s, which is no job id; there may be a job all the same", ZH: "sbatch 返回了 %s，不是作业号；但作业可能已经提交"},
 	{EN: "log directory: %s", ZH: "日志目录：%s"},

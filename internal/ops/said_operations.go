@@ -36,6 +36,9 @@ var saidByOperations = []lang.Text{
 	{EN: "list shows what runs", ZH: "用 list 查看运行中的作业"},
 	{EN: "a model may not read files: %s", ZH: "模型不允许读取文件：%s"},
 
+	{EN: "sbatch is not on the PATH, and no cluster is named or configured", ZH: "PATH 中没有 sbatch，也没有指定或配置集群"},
+	{EN: "module load slurm, or run it on a login node; --cluster %s runs it on this machine", ZH: "执行 module load slurm，或在登录节点上运行；--cluster %s 会在本机运行"},
+
 	// What a person has to say yes to.
 	{EN: "say yes: --yes", ZH: "确认请加 --yes"},
 	{EN: "say yes: --yes; --dry-run shows them", ZH: "确认请加 --yes；--dry-run 可先查看这些作业"},

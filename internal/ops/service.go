@@ -61,6 +61,9 @@ type Service struct {
 	// Clusters by name; Default is the one that a call without a cluster means.
 	Clusters map[string]Cluster
 	Default  string
+	// Unchosen reports that nobody named or configured Default: it is read, and a
+	// change asks for a cluster by name.
+	Unchosen bool
 	Now      func() time.Time
 	// Store opens the database once and returns it after; operations that need
 	// none never open it. Nil where nothing is kept.

@@ -23,6 +23,10 @@ func (o *OnCluster) On(cluster string) { o.Cluster = cluster }
 // cluster is the back end that name means, the default one for "".
 func (c *Call) cluster(name string) (Cluster, error) {
 	if name == "" {
+		if c.Unchosen && c.effect != Read && c.effect != "" {
+			return nil, badInput("cluster", "module load slurm, or run it on a login node; --cluster "+c.Default+" runs it on this machine",
+				"sbatch is not on the PATH, and no cluster is named or configured")
+		}
 		name = c.Default
 	}
 	cl, ok := c.Clusters[name]

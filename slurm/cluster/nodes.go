@@ -74,16 +74,26 @@ func (c *CLI) Exec(ctx context.Context, e slurm.Exec) ([]slurm.NodeOutput, error
 		e.Limit = time.Minute
 	}
 	env := append(queryEnviron(JobEnviron(c.Environ())), "SLURM_EXPORT_ENV=ALL")
-	r, err := c.runner.run(ctx, command{argv: append([]string{"srun"}, e.Args(nodes)...), env: env, limit: e.Limit})
+	r, err := c.runner.run(ctx, command{argv: append([]string{"srun"}, e.Args(nodes)...), env: env, limit: e.Limit + execGrace})
 	outputs := slurm.Outputs(r.stdout+r.stderr, nodes)
 	if err != nil {
 		return outputs, named(op, err)
+	}
+	if r.code == timedOut {
+		return outputs, e.OutOfTime()
 	}
 	if r.code != 0 {
 		return outputs, &slurm.Error{Op: op, Kind: slurm.Rejected, Msg: fmt.Sprintf("exit status %d: %s", r.code, slurm.FromStderr("", errorLines(r.stderr)).Msg)}
 	}
 	return outputs, nil
 }
+
+// execGrace is how long srun may take beside its command; timedOut is how
+// timeout(1) ends where the command did not.
+const (
+	execGrace = 20 * time.Second
+	timedOut  = 124
+)
 
 // components are the running parts of a heterogeneous job; none where id is no
 // such job.

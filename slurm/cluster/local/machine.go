@@ -3,6 +3,7 @@ package local
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -78,8 +79,9 @@ func (c *Cluster) Exec(ctx context.Context, e slurm.Exec) ([]slurm.NodeOutput, e
 	if err != nil {
 		return nil, err
 	}
-	if e.Limit == 0 {
-		e.Limit = time.Minute
+	limit := e.Limit
+	if e.Limit = 0; limit == 0 { // held to here: not every machine has timeout(1)
+		limit = time.Minute
 	}
 	cmd, err := again(append([]string{"srun"}, e.Args(nodes)...)...)
 	if err != nil {
@@ -94,14 +96,17 @@ func (c *Cluster) Exec(ctx context.Context, e slurm.Exec) ([]slurm.NodeOutput, e
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, e.Limit)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	// srun passes the signal on to its tasks, which have groups of their own.
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 	defer stop()
 	err = cmd.Wait()
 	outputs := slurm.Outputs(out.String(), nodes)
-	if err != nil {
+	switch e.Limit = limit; {
+	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		err = e.OutOfTime()
+	case err != nil:
 		err = &slurm.Error{Op: "run on " + string(e.Job), Msg: err.Error(), Kind: slurm.Rejected}
 	}
 	return outputs, err
