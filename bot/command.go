@@ -17,6 +17,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/consent"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/answers"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
@@ -131,7 +132,7 @@ func (b *Bot) run(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typed.Ca
 		d.Next = []string{"help " + op.Name}
 		return b.reply(a, d, false)
 	}
-	if q, ok := in.(*ops.AskIn); ok {
+	if q, ok := in.(*answers.AskIn); ok {
 		q.Thread = b.said(ctx, a)
 		if a.local == nil {
 			c.Stream = b.words(ctx, a, t)
@@ -173,7 +174,7 @@ func (b *Bot) done(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, resul
 		return b.reply(a, view.Doc{Title: op.Name, Sections: []view.Section{{Code: string(raw)}}}, t.Share)
 	}
 	doc := v.View(c.Lang)
-	if q, ok := result.(ops.AskOut); ok {
+	if q, ok := result.(answers.AskOut); ok {
 		b.remember(ctx, a, t.Rest, q.Answer.Answer)
 	}
 	owed := b.replyWith(a, doc, t.Share, b.below(c, op, t)...)

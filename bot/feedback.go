@@ -11,6 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/answers"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge"
@@ -62,11 +63,11 @@ func (b *Bot) feedbackGiven(ctx context.Context, a ask) []store.SlackMessage {
 
 // judge stores a verdict on an answer.
 func (b *Bot) judge(ctx context.Context, c *ops.Call, good bool, question, answer string) {
-	verdict := ops.VerdictWrong
+	verdict := answers.VerdictWrong
 	if good {
-		verdict = ops.VerdictGood
+		verdict = answers.VerdictGood
 	}
-	if err := c.Judge(ctx, verdict, question, answer); err != nil {
+	if err := answers.NoteVerdict(ctx, c, verdict, question, answer); err != nil {
 		b.log.Warn("slack: feedback", "err", err)
 	}
 }

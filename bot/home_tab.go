@@ -20,6 +20,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
@@ -170,7 +171,7 @@ func (b *Bot) glance(ctx context.Context, c *ops.Call, cluster string) []slack.B
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	result, err := op.Run(ctx, c, &ops.NodesIn{Drained: true, OnCluster: ops.OnCluster{Cluster: cluster}})
+	result, err := op.Run(ctx, c, &fleet.NodesIn{Drained: true, OnCluster: ops.OnCluster{Cluster: cluster}})
 	if err != nil {
 		return []slack.Block{docBlocks(view.Section{Text: ops.AsError(err).In(c.Lang).Message})}
 	}

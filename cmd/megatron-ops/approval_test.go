@@ -9,6 +9,8 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/config"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
+	"github.com/megatron-ops/megatron-ops/internal/ops/smoke"
 	"github.com/megatron-ops/megatron-ops/internal/policy"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
@@ -133,14 +135,14 @@ func TestWhateverStartsOrEnlargesIsHeldToTheLimits(t *testing.T) {
 		{"requeue", &ops.RequeueIn{JobIn: ops.JobIn{Job: "4711"}}, ""},
 		{"requeue", &ops.RequeueIn{JobIn: ops.JobIn{Job: "4713"}}, "no time limit"},
 		{"hold", &ops.JobIn{Job: "4713"}, ""},
-		{"run", &ops.RunIn{Job: "4711", Argv: []string{"true"}}, ""},
-		{"run", &ops.RunIn{Job: "4713", Argv: []string{"true"}}, "partition urgent"},
-		{"nodecheck", &ops.NodeCheckIn{Nodes: "gpu[1-4]", Partition: "prod", GPUs: &four}, ""},
-		{"nodecheck", &ops.NodeCheckIn{Nodes: "gpu[1-32]", Partition: "prod"}, "256 GPUs at one time"},
-		{"nodecheck", &ops.NodeCheckIn{Nodes: "gpu1", GPUs: &none}, "partition urgent"}, // through any that has the node
-		{"smoke", &ops.SmokeIn{SpecIn: ops.SpecIn{YAML: "{name: x, worktree: /w, nodes: 2, gpus_per_node: 8, time: '4:00:00'}"}}, ""},
-		{"smoke", &ops.SmokeIn{SpecIn: ops.SpecIn{YAML: "{name: x, worktree: /w, nodes: 2, gpus_per_node: 8, partition: urgent}"}}, "partition urgent"},
-		{"smoke", &ops.SmokeIn{SpecIn: ops.SpecIn{YAML: "{name: x, worktree: /w, nodes: 9, gpus_per_node: 8, time: '1:00:00'}"}}, "72 GPUs at one time"},
+		{"run", &fleet.RunIn{Job: "4711", Argv: []string{"true"}}, ""},
+		{"run", &fleet.RunIn{Job: "4713", Argv: []string{"true"}}, "partition urgent"},
+		{"nodecheck", &fleet.NodeCheckIn{Nodes: "gpu[1-4]", Partition: "prod", GPUs: &four}, ""},
+		{"nodecheck", &fleet.NodeCheckIn{Nodes: "gpu[1-32]", Partition: "prod"}, "256 GPUs at one time"},
+		{"nodecheck", &fleet.NodeCheckIn{Nodes: "gpu1", GPUs: &none}, "partition urgent"}, // through any that has the node
+		{"smoke", &smoke.In{SpecIn: ops.SpecIn{YAML: "{name: x, worktree: /w, nodes: 2, gpus_per_node: 8, time: '4:00:00'}"}}, ""},
+		{"smoke", &smoke.In{SpecIn: ops.SpecIn{YAML: "{name: x, worktree: /w, nodes: 2, gpus_per_node: 8, partition: urgent}"}}, "partition urgent"},
+		{"smoke", &smoke.In{SpecIn: ops.SpecIn{YAML: "{name: x, worktree: /w, nodes: 9, gpus_per_node: 8, time: '1:00:00'}"}}, "72 GPUs at one time"},
 		{"status", &ops.CancelIn{}, ""},
 	} {
 		held(t, svc, c.op, c.in, c.why)

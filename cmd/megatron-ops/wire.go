@@ -15,6 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/config"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/answers"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/internal/store"
@@ -69,7 +70,7 @@ func (sh *shell) service(dir string) (*ops.Service, error) {
 		Sites:        sites(cfg),
 		Answerer: sync.OnceValue(func() *knowledge.Answerer {
 			return knowledge.New(knowledge.Options{
-				Site: cfg.Knowledge.Folders, Own: ops.About(operations.All), Added: siteCards(svc, database),
+				Site: cfg.Knowledge.Folders, Own: answers.About(operations.All), Added: siteCards(svc, database),
 				Model: model(cfg.Knowledge), Embedder: embedder(svc),
 			})
 		}),
@@ -215,7 +216,7 @@ func siteCards(svc *ops.Service, database string) func() []cards.Card {
 		}
 		ctx, done := context.WithTimeout(context.Background(), storeTimeout)
 		defer done()
-		all, err := svc.SiteCards(ctx)
+		all, err := answers.SiteCards(ctx, svc)
 		if err != nil {
 			return nil // doctor tells what is wrong with the store
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -217,13 +218,13 @@ exit 1
 			require.Contains(t, says, "nodecheck gpu07")
 		}
 	}
-	require.Len(t, y.call.Blames(t.Context(), "local", "gpu07"), 2)
-	list, err := y.call.Avoids(t.Context(), "local", y.call.Who.User)
+	require.Len(t, fleet.BlamesOf(t.Context(), y.call.Service, "local", "gpu07"), 2)
+	list, err := fleet.AvoidedNodes(t.Context(), y.call.Service, "local", y.call.Who.User)
 	require.NoError(t, err)
 	require.Equal(t, "gpu07", list[0].Node)
 
 	// A retry leaves it out, and takes a spare where its nodes are named.
-	require.NoError(t, y.call.Avoid(t.Context(), "local", ops.Avoided{Node: "gpu09", Spare: true, Owner: y.call.Who.User, Until: ended.Add(time.Hour)}))
+	require.NoError(t, fleet.PutAvoided(t.Context(), y.call.Service, "local", fleet.Avoided{Node: "gpu09", Spare: true, Owner: y.call.Who.User, Until: ended.Add(time.Hour)}))
 	s, left, taken := f.leaveOut(t.Context(), y.call, job.Spec{Cluster: "local", Nodelist: "gpu[07-08]"}, nil)
 	require.Equal(t, "gpu[08-09]", s.Nodelist)
 	require.Equal(t, "gpu07", s.Exclude)
@@ -233,7 +234,7 @@ exit 1
 	// Its time passes, or it is taken off.
 	later := *y.call.Service
 	later.Now = func() time.Time { return time.Now().Add(25 * time.Hour) }
-	list, err = later.Avoids(t.Context(), "local", y.call.Who.User)
+	list, err = fleet.AvoidedNodes(t.Context(), &later, "local", y.call.Who.User)
 	require.NoError(t, err)
 	require.Empty(t, list)
 }

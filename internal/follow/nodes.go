@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
@@ -24,19 +24,19 @@ func (f *Follower) blame(ctx context.Context, st *store.Store, n *News) {
 	}
 	now := f.Service.Now()
 	for _, node := range n.Report.ExcludeNodes {
-		b := ops.Blame{
+		b := fleet.Blame{
 			Job: n.Job.ID, Name: n.Job.Name, User: n.Job.User, Class: n.Report.Class, At: now,
 			Line: n.Report.RootLine, File: n.Report.RootFile,
 		}
 		if n.Job.EndedAt != nil {
 			b.At = *n.Job.EndedAt
 		}
-		all, err := f.Service.Blame(ctx, n.Job.Cluster, node, b)
+		all, err := fleet.RecordBlame(ctx, f.Service, n.Job.Cluster, node, b)
 		if err != nil {
 			f.Log.Error("a node's failure could not be written down", "node", node, "error", err)
 			continue
 		}
-		if err := f.Service.Avoid(ctx, n.Job.Cluster, ops.Avoided{Node: node, Until: now.Add(window), Reason: n.Report.Class, Job: n.Job.ID}); err != nil {
+		if err := fleet.PutAvoided(ctx, f.Service, n.Job.Cluster, fleet.Avoided{Node: node, Until: now.Add(window), Reason: n.Report.Class, Job: n.Job.ID}); err != nil {
 			f.Log.Error("a node could not be put on the list to avoid", "node", node, "error", err)
 		}
 		k := n.Job.Cluster + "/" + node
@@ -44,7 +44,7 @@ func (f *Follower) blame(ctx context.Context, st *store.Store, n *News) {
 		if told, err := st.Slack().Get(ctx, reported, k, now, &before); err != nil || told {
 			continue
 		}
-		report := f.reader().NodeReport(ctx, n.Job.Cluster, node, all)
+		report := fleet.NodeReport(ctx, f.reader(), n.Job.Cluster, node, all)
 		f.Log.Warn(report.Title.EN, "report", report.Text.EN)
 		if err := f.Service.Notify(ctx, report); err != nil {
 			f.Log.Error("a node could not be reported", "node", node, "error", err)

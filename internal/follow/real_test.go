@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -93,7 +94,7 @@ func TestRunsGoOnOnSlurm(t *testing.T) {
 		require.NotNil(t, out.(ops.SubmitOut).JobID)
 		return *out.(ops.SubmitOut).JobID
 	}
-	require.NoError(t, call.Avoid(t.Context(), "real", ops.Avoided{Node: "gpu3", Spare: true, Owner: "alice", Until: time.Now().Add(time.Hour)}))
+	require.NoError(t, fleet.PutAvoided(t.Context(), call.Service, "real", fleet.Avoided{Node: "gpu3", Spare: true, Owner: "alice", Until: time.Now().Add(time.Hour)}))
 	limit := submit("limit", "gpu1", job.Spec{Time: "1", Retry: job.Retry{On: []string{"slurm_time_limit"}}})
 	two := 2
 	chain := submit("chain", "gpu1", job.Spec{Time: "1", Chain: &two})

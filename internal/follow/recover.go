@@ -10,6 +10,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
@@ -182,7 +183,7 @@ func shape(line string) string {
 // Where s names its nodes, spares take the place of bad ones. It returns the
 // nodes left out and the spares taken.
 func (f *Follower) leaveOut(ctx context.Context, c *ops.Call, s job.Spec, blamed []string) (_ job.Spec, left, taken []string) {
-	list, err := f.Service.Avoids(ctx, s.Cluster, c.Who.User)
+	list, err := fleet.AvoidedNodes(ctx, f.Service, s.Cluster, c.Who.User)
 	if err != nil {
 		f.Log.Error("the list of nodes to avoid could not be read", "error", err)
 	}

@@ -27,6 +27,9 @@ var belowOps = []string{
 	"slurm", "slurm/hostlist", "slurm/job", "slurm/lint", "slurm/diagnose", "slurm/metrics", "slurm/watch",
 }
 
+// belowTable is what lies below the operations, open to each of their rooms.
+var belowTable = []string{"internal/checkout", "knowledge", "knowledge/...", "skills", "slurm", "slurm/...", "internal/store", "internal/chart"}
+
 var rooms = []room{
 	{"internal/lang", nil, "the words of both languages know nothing of what is said"},
 	{"internal/view", nil, "an answer's form knows nothing of the answer"},
@@ -62,6 +65,10 @@ var rooms = []room{
 	{"slurm/diagnose/...", []string{"slurm/diagnose"}, "a bench or generator serves the diagnosis"},
 	{"internal/store", []string{"slurm"}, "the store keeps, it does not act"},
 	{"internal/ops", []string{"internal/checkout", "knowledge", "knowledge/...", "skills", "slurm", "slurm/...", "internal/store", "internal/redact", "internal/chart"}, "the operations stand above every room and below every surface"},
+	{"internal/ops/answers", append([]string{"internal/ops"}, belowTable...), "an answer comes from what is known, and asks no other room; the operations that it tells of are handed to it"},
+	{"internal/ops/fleet", append([]string{"internal/ops"}, belowTable...), "nodes are shown and cared for whatever runs on them"},
+	{"internal/ops/smoke", append([]string{"internal/ops", "internal/ops/launch", "internal/ops/joblogs"}, belowTable...), "a trial run submits and diagnoses; nothing of the jobs' or the nodes' rooms"},
+	{"internal/ops/opstest", append([]string{"internal/ops"}, belowTable...), "what the rooms' tests share knows no room"},
 	{"internal/ops/operations", []string{"internal/ops/..."}, "the table is put together in one place, above the rooms that hand out its rows"},
 	{"internal/store/...", nil, "a server for tests knows nothing of what is kept in it"},
 	{"internal/lead", nil, "whoever leads does not know what is led"},

@@ -57,7 +57,7 @@ type Standing struct {
 
 // Accounts is the operation accounts.
 func Accounts() Op {
-	return define(Op{
+	return Define(Op{
 		Name: "accounts", Effect: Read, Toolset: JobsSet, Idempotent: true,
 		Summary: lang.Text{EN: "my accounts and QOS, their limits, and my fair share in words", ZH: "我的账户与 QOS、其限制，以及公平份额说明"},
 		Help:    lang.Text{EN: "Use to choose account and qos, or to see why a limit holds a job.", ZH: "用于选择 account 与 qos，或查看作业受何限制。"},
@@ -70,20 +70,20 @@ func accounts(ctx context.Context, c *Call, in AccountsIn) (AccountsOut, error) 
 	if out.User == "" || out.User == "me" {
 		out.User = c.Who.User
 	}
-	if !isLogin(out.User) {
-		return out, badInput("user", "a login name", "%q is no user", out.User)
+	if !IsLogin(out.User) {
+		return out, InputError("user", "a login name", "%q is no user", out.User)
 	}
-	cl, err := c.cluster(in.Cluster)
+	cl, err := c.Cluster(in.Cluster)
 	if err != nil {
 		return out, err
 	}
-	a, err := able[accountant](cl, "accounts")
+	a, err := Capable[accountant](cl, "accounts")
 	if err != nil {
 		return out, err
 	}
 	if out.User == "all" {
 		if out.Ranking, err = a.Shares(ctx, ""); err != nil {
-			return out, c.slurmError(err, "")
+			return out, c.SlurmError(err, "")
 		}
 		out.Ranking = slices.DeleteFunc(out.Ranking, func(s slurm.Share) bool { return s.User == "" }) // accounts have no factor
 		slices.SortStableFunc(out.Ranking, func(x, y slurm.Share) int { return cmp.Compare(y.Factor, x.Factor) })
@@ -91,16 +91,16 @@ func accounts(ctx context.Context, c *Call, in AccountsIn) (AccountsOut, error) 
 	}
 	assocs, err := a.Associations(ctx, out.User)
 	if err != nil {
-		return out, c.slurmError(err, "")
+		return out, c.SlurmError(err, "")
 	}
 	if len(assocs) == 0 {
-		return out, notFound("user", "ask the operators to add an account", "%s has no account on %s", out.User, cl.Name())
+		return out, NotFoundError("user", "ask the operators to add an account", "%s has no account on %s", out.User, cl.Name())
 	}
 	// A site without the multifactor plugin keeps no shares; the rest holds.
 	shares, _ := a.Shares(ctx, "")
 	all, err := a.QOS(ctx)
 	if err != nil {
-		return out, c.slurmError(err, "")
+		return out, c.SlurmError(err, "")
 	}
 	for _, as := range assocs {
 		out.Accounts = append(out.Accounts, AccountOut{as, standing(shares, as.Account, out.User, c.Lang)})
@@ -111,14 +111,6 @@ func accounts(ctx context.Context, c *Call, in AccountsIn) (AccountsOut, error) 
 		}
 	}
 	return out, nil
-}
-
-// isLogin reports whether word can be a user's name: nothing that an option, a
-// list or a pattern could be made of.
-func isLogin(word string) bool {
-	return word != "" && len(word) <= 64 && word[0] != '-' && !strings.ContainsFunc(word, func(r rune) bool {
-		return r != '_' && r != '-' && r != '.' && r != '$' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
-	})
 }
 
 // standing finds the user's share in an account among everybody's, and says it

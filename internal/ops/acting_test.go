@@ -38,9 +38,9 @@ func (p peopled) Update(_ context.Context, id slurm.JobID, _ slurm.Update) error
 // served is a call in Slack, in a process of "bot", and what is done as whom.
 func served(t *testing.T, who Caller, jobs ...slurm.Job) (c *Call, did, audited *[]string) {
 	t.Helper()
-	s := &site{jobs: map[slurm.JobID]slurm.Job{}, kind: "local"}
+	s := &site{knownJobs: map[slurm.JobID]slurm.Job{}, ofKind: "local"}
 	for _, j := range jobs {
-		s.jobs[j.ID] = j
+		s.knownJobs[j.ID] = j
 	}
 	c = newCall(t, s)
 	did, audited = &[]string{}, &[]string{}
@@ -60,15 +60,18 @@ var (
 )
 
 func TestAnOperatorActsOnAnothersJobAsItsOwner(t *testing.T) {
-	for _, words := range [][]string{{"cancel", "10", "--yes"}, {"requeue", "10", "--yes"}, {"update", "10", "--time", "1:00:00"}, {"release", "10"}} {
+	for _, given := range []struct {
+		op    Op
+		words []string
+	}{{Cancel(), []string{"10", "--yes"}}, {Requeue(), []string{"10", "--yes"}}, {Update(), []string{"10", "--time", "1:00:00"}}, {Release(), []string{"10"}}} {
 		c, did, audited := served(t, olga, hers)
-		_, err := do(t, c, words[0], words[1:]...)
-		require.NoError(t, err, words)
-		require.Equal(t, []string{"alice " + words[0] + " 10"}, *did, "Slurm would refuse olga's own account")
-		require.Equal(t, []string{"olga " + words[0]}, *audited, "the audit names who asked")
+		_, err := do(t, c, given.op, given.words...)
+		require.NoError(t, err, given.op.Name)
+		require.Equal(t, []string{"alice " + given.op.Name + " 10"}, *did, "Slurm would refuse olga's own account")
+		require.Equal(t, []string{"olga " + given.op.Name}, *audited, "the audit names who asked")
 
 		c, did, _ = served(t, bob, hers)
-		_, err = do(t, c, words[0], words[1:]...)
+		_, err = do(t, c, given.op, given.words...)
 		require.ErrorContains(t, err, "belongs to alice")
 		require.Empty(t, *did)
 	}
@@ -83,11 +86,11 @@ func TestWaitCancelsAsThePersonAndIsWrittenDown(t *testing.T) {
 	c, did, audited := served(t, bob, mine)
 	c.Roots = []string{dir}
 	words := []string{"20", "--artifact", artifact, "--cancel"}
-	_, err := do(t, c, "wait", words...)
+	_, err := do(t, c, Wait(), words...)
 	require.True(t, AsError(err).Confirm, "a server asks before it ends anything: %v", err)
 	require.Empty(t, *did)
 	c.Confirmed = true
-	out, err := do(t, c, "wait", words...)
+	out, err := do(t, c, Wait(), words...)
 	require.NoError(t, err)
 	require.True(t, out.(WaitOut).Cancelled)
 	require.Equal(t, []string{"bob cancel 20"}, *did)
@@ -96,7 +99,7 @@ func TestWaitCancelsAsThePersonAndIsWrittenDown(t *testing.T) {
 	for _, who := range []Caller{{Surface: Slack, ID: "T1/U9"}, {Surface: MCPHTTP, ID: "x", User: "bob", ReadOnly: true}} {
 		c, did, _ := served(t, who, mine)
 		c.Confirmed = true
-		_, err := do(t, c, "wait", words...)
+		_, err := do(t, c, Wait(), words...)
 		require.Equal(t, NotAllowed, AsError(err).Code)
 		require.Empty(t, *did)
 	}
@@ -104,14 +107,14 @@ func TestWaitCancelsAsThePersonAndIsWrittenDown(t *testing.T) {
 
 func TestRequeueAsksAndHoldIsOnlyForWhatWaits(t *testing.T) {
 	c, did, _ := served(t, bob, his, waiting)
-	_, err := do(t, c, "requeue", "20")
+	_, err := do(t, c, Requeue(), "20")
 	require.True(t, AsError(err).Confirm)
 	require.ErrorContains(t, err, "ends its run")
 	require.Empty(t, *did)
-	_, err = do(t, c, "hold", "20")
+	_, err = do(t, c, Hold(), "20")
 	require.ErrorContains(t, err, "does nothing to one that runs")
 	require.Empty(t, *did)
-	_, err = do(t, c, "hold", "30")
+	_, err = do(t, c, Hold(), "30")
 	require.NoError(t, err)
 	require.Equal(t, []string{"bob hold 30"}, *did)
 
@@ -121,25 +124,25 @@ func TestRequeueAsksAndHoldIsOnlyForWhatWaits(t *testing.T) {
 	whole := running
 	whole.ID = "40"
 	c, did, _ = served(t, bob, whole, running, rest)
-	_, err = do(t, c, "hold", "40")
+	_, err = do(t, c, Hold(), "40")
 	require.NoError(t, err)
 	require.Len(t, *did, 1)
-	_, err = do(t, c, "hold", "40_1")
+	_, err = do(t, c, Hold(), "40_1")
 	require.Error(t, err)
 }
 
 func TestTheSwitchOfAJobThatIsOverIsNotThrown(t *testing.T) {
 	dir := t.TempDir()
 	c, s, id := switched(t, dir, "pretrain")
-	j := s.jobs[slurm.JobID(id)]
+	j := s.knownJobs[slurm.JobID(id)]
 	j.State = slurm.Completed
-	s.jobs[j.ID] = j
-	_, err := do(t, c, "killswitch", "on", id)
+	s.knownJobs[j.ID] = j
+	_, err := do(t, c, KillSwitch(), "on", id)
 	require.Equal(t, NotFound, AsError(err).Code)
 	require.NoFileExists(t, filepath.Join(dir, "STOP"), "the next start would end at once")
-	delete(s.jobs, j.ID)
-	_, err = do(t, c, "killswitch", "on", id)
+	delete(s.knownJobs, j.ID)
+	_, err = do(t, c, KillSwitch(), "on", id)
 	require.Equal(t, NotFound, AsError(err).Code)
-	_, err = do(t, c, "killswitch", "off", id)
+	_, err = do(t, c, KillSwitch(), "off", id)
 	require.NoError(t, err, "a switch left behind can be taken away")
 }

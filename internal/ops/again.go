@@ -13,11 +13,11 @@ func (c *Call) Again(ctx context.Context, in *SubmitIn) bool {
 	if in.IdempotencyKey == "" || in.Into != "" || c.Store == nil || c.Who.User == "" {
 		return false
 	}
-	s, err := c.spec(in.SpecIn)
+	s, err := c.ReadSpec(in.SpecIn)
 	if err != nil {
 		return false
 	}
-	cl, err := c.cluster(s.Cluster)
+	cl, err := c.Cluster(s.Cluster)
 	if err != nil {
 		return false
 	}

@@ -74,7 +74,7 @@ func (c *Call) Alarms(ctx context.Context, j slurm.Job) ([]Alarm, error) {
 	if j.State != slurm.Running {
 		return nil, nil
 	}
-	cl, err := c.cluster(j.Cluster)
+	cl, err := c.Cluster(j.Cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (c *Call) Alarms(ctx context.Context, j slurm.Job) ([]Alarm, error) {
 	}
 	gpu := ""
 	if s, ok := c.specOf(ctx, cl.Name(), j.ID); ok {
-		gpu = c.site(s).Fill(s).GPU
+		gpu = c.SiteOf(s).Fill(s).GPU
 	}
 	folders, err := c.holding(j, paths)
 	if err != nil {

@@ -28,7 +28,7 @@ func running(t *testing.T, lost int) (*Call, slurm.Job) {
 	}
 	j := slurm.Job{ID: "77", Cluster: "test", Name: "gpt", User: "alice", State: slurm.Running, Nodes: []string{"n1", "n2"}, GPUs: 16, WorkDir: dir, Stdout: filepath.Join(dir, "gpt-77.out")}
 	require.NoError(t, os.WriteFile(j.Stdout, []byte(b.String()), 0o600))
-	return newCall(t, &site{jobs: map[slurm.JobID]slurm.Job{"77": j}}), j
+	return newCall(t, &site{knownJobs: map[slurm.JobID]slurm.Job{"77": j}}), j
 }
 
 func TestWaitingHearsOfWhatGoesWrongOnce(t *testing.T) {
@@ -37,7 +37,7 @@ func TestWaitingHearsOfWhatGoesWrongOnce(t *testing.T) {
 	c.Progress = func(_, _ int, what string) { steps = append(steps, what) }
 	for _, words := range [][]string{{"77", "--timeout", "1"}, {"77", "--artifact", "result.json", "--timeout", "1"}} {
 		steps = nil
-		out, err := do(t, c, "wait", words...)
+		out, err := do(t, c, Wait(), words...)
 		require.NoError(t, err)
 		w := out.(WaitOut)
 		require.True(t, w.TimedOut)
@@ -48,7 +48,7 @@ func TestWaitingHearsOfWhatGoesWrongOnce(t *testing.T) {
 		require.Contains(t, text(t, w, lang.ZH), "运行期间")
 	}
 	c, _ = running(t, 0)
-	out, err := do(t, c, "wait", "77", "--timeout", "1")
+	out, err := do(t, c, Wait(), "77", "--timeout", "1")
 	require.NoError(t, err)
 	require.Empty(t, out.(WaitOut).Alarms)
 }
@@ -57,7 +57,7 @@ func TestMetricsOfARunningJobTellAHang(t *testing.T) {
 	c, j := running(t, 0)
 	old := time.Now().Add(-time.Hour)
 	require.NoError(t, os.Chtimes(j.Stdout, old, old))
-	out, err := do(t, c, "metrics", "77")
+	out, err := do(t, c, Metrics(), "77")
 	require.NoError(t, err)
 	require.Len(t, out.(MetricsOut).Findings, 1)
 	require.Contains(t, out.(MetricsOut).Findings[0], "No progress for 01:00:00, where an iteration took 4.0 s; the last one was 60. Node: n[1-2].")
@@ -66,7 +66,7 @@ func TestMetricsOfARunningJobTellAHang(t *testing.T) {
 func TestFollowingTellsNewLinesUntilTheEnd(t *testing.T) {
 	c, j := running(t, 0)
 	s := c.Clusters["test"].(*site)
-	s.kind = "local"
+	s.ofKind = "local"
 	var streamed strings.Builder
 	c.Stream = func(text string) {
 		streamed.WriteString(text)
@@ -84,7 +84,7 @@ func TestFollowingTellsNewLinesUntilTheEnd(t *testing.T) {
 		defer f.Close()
 		fmt.Fprint(f, "[rank1]: hello\n[rank2]: hello\n[rank3]: hello\nall is done\n")
 	}()
-	out, err := do(t, c, "logs", "77", "--follow", "--collapse", "--tail", "2")
+	out, err := do(t, c, Logs(), "77", "--follow", "--collapse", "--tail", "2")
 	require.NoError(t, err)
 	require.Empty(t, text(t, out, lang.EN), "nothing is shown twice")
 	lines := strings.Split(strings.TrimSpace(streamed.String()), "\n")
@@ -95,7 +95,7 @@ func TestFollowingTellsNewLinesUntilTheEnd(t *testing.T) {
 
 	// An agent's is bounded by what it may read at once.
 	c.Stream, c.Who.Surface = nil, MCP
-	out, err = do(t, c, "logs", "77", "--follow", "--tail", "600")
+	out, err = do(t, c, Logs(), "77", "--follow", "--tail", "600")
 	require.NoError(t, err)
 	require.Len(t, out.(LogsOut).Lines, 64, "the job has ended: all at once")
 }
@@ -109,7 +109,7 @@ func TestMetricsSayWhetherTheTimeLimitSuffices(t *testing.T) {
 	} {
 		j.TimeLimitS, j.ElapsedS = &limit, 100
 		c.Clusters["test"].(*site).put(j)
-		out, err := do(t, c, "metrics", "77", "--json", file)
+		out, err := do(t, c, Metrics(), "77", "--json", file)
 		require.NoError(t, err)
 		require.Equal(t, int64(160), *out.(MetricsOut).Runs[0].ETASeconds)
 		require.Contains(t, text(t, out, lang.EN), want[0])
@@ -118,6 +118,6 @@ func TestMetricsSayWhetherTheTimeLimitSuffices(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, string(summary), `"eta_s": 160`)
 	}
-	_, err := do(t, c, "metrics", "77", "--sample", "1")
+	_, err := do(t, c, Metrics(), "77", "--sample", "1")
 	require.ErrorContains(t, err, "does not tell of its nodes' GPUs")
 }

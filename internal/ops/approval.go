@@ -79,7 +79,7 @@ func (c *Call) isAgreed(script string) error {
 // before the decision. An approval serves one call; a refusal is told once, as
 // an error, after which the same call is a new request.
 func (s *Service) Approved(ctx context.Context, who Caller, op string, in any, why string, shown []view.Section, digest string) (bool, error) {
-	docs, err := s.docs()
+	docs, err := s.Docs()
 	if err != nil {
 		return false, err
 	}
@@ -117,7 +117,7 @@ func (s *Service) Approved(ctx context.Context, who Caller, op string, in any, w
 
 // Approvals lists the requests that wait, oldest first.
 func (s *Service) Approvals(ctx context.Context) ([]Approval, error) {
-	docs, err := s.docs()
+	docs, err := s.Docs()
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (s *Service) Approvals(ctx context.Context) ([]Approval, error) {
 // Decide writes a person's decision down, once: the first one counts. by is who
 // decides, name how they are called where the decision is told, and reason why.
 func (s *Service) Decide(ctx context.Context, id string, by Caller, name string, yes bool, reason string) (Approval, error) {
-	docs, err := s.docs()
+	docs, err := s.Docs()
 	if err != nil {
 		return Approval{}, err
 	}
@@ -146,7 +146,7 @@ func (s *Service) Decide(ctx context.Context, id string, by Caller, name string,
 		return a, err
 	}
 	if !ok || a.ID != id {
-		return a, notFound("", "the agent asks again by the same call", "this request is older than %s, or was decided", s.ApprovalsLast())
+		return a, NotFoundError("", "the agent asks again by the same call", "this request is older than %s, or was decided", s.ApprovalsLast())
 	}
 	if err := mayDecide(a, by); err != nil {
 		return a, err
@@ -156,7 +156,7 @@ func (s *Service) Decide(ctx context.Context, id string, by Caller, name string,
 		return a, err
 	}
 	if first != name || !a.Waits() {
-		return a, notFound("", "", "%s has decided already", first)
+		return a, NotFoundError("", "", "%s has decided already", first)
 	}
 	a.Decided, a.Yes, a.Reason, a.Until = name, yes, reason, s.Now().Add(s.ApprovalsLast())
 	if err := docs.Put(ctx, docApproval, key, a, a.Until); err != nil {
@@ -225,8 +225,8 @@ func callDigest(who Caller, op string, in any, script string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// docs is the part of the database that keeps small documents.
-func (s *Service) docs() (*store.Slack, error) {
+// Docs is the part of the database that keeps small documents.
+func (s *Service) Docs() (*store.Slack, error) {
 	if s.Store == nil {
 		return nil, &Error{Code: Failed, Message: "there is no store"}
 	}

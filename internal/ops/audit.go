@@ -27,7 +27,7 @@ func (o AuditOut) Found() bool { return o.Broken != 0 }
 
 // AuditTrail is the operation audit.
 func AuditTrail() Op {
-	return define(Op{
+	return Define(Op{
 		Name: "audit", Effect: Read, Toolset: AdminSet, Idempotent: true,
 		Summary: lang.Text{EN: "who changed what, from where, with what result", ZH: "谁在何处做了什么改动，结果如何"},
 		Help: lang.Text{
@@ -40,7 +40,7 @@ func AuditTrail() Op {
 
 func auditTrail(ctx context.Context, c *Call, in AuditIn) (AuditOut, error) {
 	if in.Limit < 1 {
-		return AuditOut{}, badInput("limit", "a number of 1 or more", "%d is less than 1", in.Limit)
+		return AuditOut{}, InputError("limit", "a number of 1 or more", "%d is less than 1", in.Limit)
 	}
 	if !c.Who.Operator && c.Who.Surface != Shell && c.Who.Surface != Chat && c.Who.Surface != MCP {
 		return AuditOut{}, &Error{Code: NotAllowed, Message: "the audit trail is for operators", Fix: "ask an operator"}

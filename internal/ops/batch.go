@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// byLine is a batch form whose answers depend on nothing but their line.
-func byLine(answer func([]byte) []byte) func(io.Reader, io.Writer) error {
+// ByLine is a batch form whose answers depend on nothing but their line.
+func ByLine(answer func([]byte) []byte) func(io.Reader, io.Writer) error {
 	return func(in io.Reader, out io.Writer) error {
 		return eachLine(in, out, answer)
 	}

@@ -71,7 +71,8 @@ type Call struct {
 	Stream func(text string)
 }
 
-func (c *Call) step(done, total int, what string) {
+// Step tells whoever waits how far a long call is.
+func (c *Call) Step(done, total int, what string) {
 	if c.Progress != nil {
 		c.Progress(done, total, what)
 	}
@@ -80,14 +81,14 @@ func (c *Call) step(done, total int, what string) {
 // stepPace is between two steps of work that tells of none itself.
 const stepPace = 5 * time.Second
 
-// during tells, every few seconds, that what is still going on, until done is
+// During tells, every few seconds, that what is still going on, until done is
 // called.
-func (c *Call) during(what string) (done func()) {
+func (c *Call) During(what string) (done func()) {
 	if c.Progress == nil {
 		return func() {}
 	}
 	began, stop := time.Now(), make(chan struct{})
-	c.step(0, 0, what)
+	c.Step(0, 0, what)
 	var told sync.WaitGroup
 	told.Go(func() {
 		tick := time.NewTicker(stepPace)
@@ -97,7 +98,7 @@ func (c *Call) during(what string) (done func()) {
 			case <-stop:
 				return
 			case now := <-tick.C:
-				c.step(int(now.Sub(began).Seconds()), 0, what)
+				c.Step(int(now.Sub(began).Seconds()), 0, what)
 			}
 		}
 	})

@@ -46,7 +46,7 @@ type CancelledJob struct {
 
 // Cancel is the operation cancel.
 func Cancel() Op {
-	return define(Op{
+	return Define(Op{
 		Name: "cancel", Effect: Destructive, Toolset: JobsSet, Core: true, Idempotent: true,
 		Summary: lang.Text{
 			EN: "end a job, or one task of an array",
@@ -63,17 +63,17 @@ func Cancel() Op {
 func cancel(ctx context.Context, c *Call, in CancelIn) (CancelOut, error) {
 	switch {
 	case in.Mine && in.Job != "":
-		return CancelOut{}, badInput("mine", "one of the two", "a job and mine cannot both be given")
+		return CancelOut{}, InputError("mine", "one of the two", "a job and mine cannot both be given")
 	case in.Mine:
 		return cancelMine(ctx, c, in)
 	case in.Partition != "" || in.Pending:
-		return CancelOut{}, badInput("mine", "for example: cancel --mine --partition dev", "partition and pending choose among one's own jobs")
+		return CancelOut{}, InputError("mine", "for example: cancel --mine --partition dev", "partition and pending choose among one's own jobs")
 	case in.Job == "":
-		return CancelOut{}, badInput("job", "for example: cancel 4711, or cancel --mine", "nothing is named that could be ended")
+		return CancelOut{}, InputError("job", "for example: cancel 4711, or cancel --mine", "nothing is named that could be ended")
 	case slurm.IsStepID(string(in.Job)):
 		return cancelStep(ctx, c, in, in.Job.Job())
 	}
-	cl, j, err := c.job(ctx, in.Cluster, in.Job)
+	cl, j, err := c.Job(ctx, in.Cluster, in.Job)
 	if err != nil {
 		return CancelOut{}, err
 	}
@@ -84,11 +84,11 @@ func cancel(ctx context.Context, c *Call, in CancelIn) (CancelOut, error) {
 	if cl, err = c.changing(cl, j); err != nil {
 		return out, err
 	}
-	if err := c.sure(in.Yes, "cancelling %s (%s, %s, running for %s) cannot be undone", in.Job, j.Name, plural(max(j.NumNodes, len(j.Nodes)), "node"), Duration(j.ElapsedS)); err != nil {
+	if err := c.sure(in.Yes, "cancelling %s (%s, %s, running for %s) cannot be undone", in.Job, j.Name, Plural(max(j.NumNodes, len(j.Nodes)), "node"), Duration(j.ElapsedS)); err != nil {
 		return out, err
 	}
 	if err := cl.Cancel(ctx, in.Job); err != nil {
-		return out, c.slurmError(err, in.Job)
+		return out, c.SlurmError(err, in.Job)
 	}
 	out.Cancelled = true
 	// scancel is silent for a job that just ended: what is true is what the
@@ -110,14 +110,14 @@ func (c *Call) sure(yes bool, format string, args ...any) error {
 // cancelMine ends the caller's own jobs, each by its id: an operator's too are
 // nobody else's.
 func cancelMine(ctx context.Context, c *Call, in CancelIn) (CancelOut, error) {
-	cl, err := c.cluster(in.Cluster)
+	cl, err := c.Cluster(in.Cluster)
 	if err != nil {
 		return CancelOut{}, err
 	}
 	me := c.Who.User
 	all, err := cl.Jobs(ctx, slurm.Filter{User: me, Partition: in.Partition})
 	if err != nil {
-		return CancelOut{}, c.slurmError(err, "")
+		return CancelOut{}, c.SlurmError(err, "")
 	}
 	out := CancelOut{Jobs: []CancelledJob{}}
 	running := 0
@@ -140,7 +140,7 @@ func cancelMine(ctx context.Context, c *Call, in CancelIn) (CancelOut, error) {
 	if len(out.Jobs) == 0 {
 		return out, nil
 	}
-	if err := c.sure(in.Yes, "this ends %s of %s, %d of them running: %s", plural(len(out.Jobs), "job"), me, running, named(out.Jobs)); err != nil {
+	if err := c.sure(in.Yes, "this ends %s of %s, %d of them running: %s", Plural(len(out.Jobs), "job"), me, running, named(out.Jobs)); err != nil {
 		return out, err
 	}
 	failed := 0
@@ -152,11 +152,11 @@ func cancelMine(ctx context.Context, c *Call, in CancelIn) (CancelOut, error) {
 			continue
 		}
 		o.Cancelled = true
-		c.step(i+1, len(out.Jobs), string(o.JobID))
+		c.Step(i+1, len(out.Jobs), string(o.JobID))
 	}
 	out.Cancelled = failed == 0
 	if failed > 0 {
-		return out, &Error{Code: Failed, Field: "job", Message: fmt.Sprintf("%s of %d could not be ended", plural(failed, "job"), len(out.Jobs)), Fix: "list shows what is left"}
+		return out, &Error{Code: Failed, Field: "job", Message: fmt.Sprintf("%s of %d could not be ended", Plural(failed, "job"), len(out.Jobs)), Fix: "list shows what is left"}
 	}
 	return out, nil
 }
@@ -179,7 +179,7 @@ func named(jobs []CancelledJob) string {
 
 // cancelStep ends one step and leaves the job.
 func cancelStep(ctx context.Context, c *Call, in CancelIn, job slurm.JobID) (CancelOut, error) {
-	cl, j, err := c.job(ctx, in.Cluster, job)
+	cl, j, err := c.Job(ctx, in.Cluster, job)
 	if err != nil {
 		return CancelOut{}, err
 	}
@@ -190,7 +190,7 @@ func cancelStep(ctx context.Context, c *Call, in CancelIn, job slurm.JobID) (Can
 	if j.State.Ended() {
 		return out, nil
 	}
-	s, err := able[interface {
+	s, err := Capable[interface {
 		CancelStep(ctx context.Context, step string) error
 	}](cl, "steps")
 	if err != nil {
@@ -200,9 +200,9 @@ func cancelStep(ctx context.Context, c *Call, in CancelIn, job slurm.JobID) (Can
 		return out, err
 	}
 	if err := s.CancelStep(ctx, string(in.Job)); err != nil {
-		e := AsError(c.slurmError(err, job))
+		e := AsError(c.SlurmError(err, job))
 		if e.Code == NotFound {
-			e = notFound("job", "steps count from 0: 4711.0", "job %s has no step %s that runs", job, in.Job)
+			e = NotFoundError("job", "steps count from 0: 4711.0", "job %s has no step %s that runs", job, in.Job)
 		}
 		return out, e
 	}

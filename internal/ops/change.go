@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/view"
@@ -42,7 +41,7 @@ func (o ChangeOut) View(lang.Lang) view.Doc {
 // change carries one change out on a job of the caller's.
 // allow, where it is not nil, refuses what the job's state forbids, and asks.
 func (c *Call) change(ctx context.Context, in JobIn, did lang.Text, allow func(slurm.Job) error, do func(changer) error) (ChangeOut, error) {
-	cl, j, err := c.job(ctx, in.Cluster, in.Job)
+	cl, j, err := c.Job(ctx, in.Cluster, in.Job)
 	if err != nil {
 		return ChangeOut{}, err
 	}
@@ -56,10 +55,10 @@ func (c *Call) change(ctx context.Context, in JobIn, did lang.Text, allow func(s
 	}
 	ch, ok := cl.(changer)
 	if !ok {
-		return ChangeOut{}, badInput("cluster", "use another cluster", "cluster %s cannot change jobs", cl.Name())
+		return ChangeOut{}, InputError("cluster", "use another cluster", "cluster %s cannot change jobs", cl.Name())
 	}
 	if err := do(ch); err != nil {
-		return ChangeOut{}, c.slurmError(err, in.Job)
+		return ChangeOut{}, c.SlurmError(err, in.Job)
 	}
 	out := ChangeOut{JobID: in.Job, Name: j.Name, State: j.State, Did: did.In(c.Lang)}
 	if after, err := cl.Job(ctx, in.Job); err == nil {
@@ -68,34 +67,9 @@ func (c *Call) change(ctx context.Context, in JobIn, did lang.Text, allow func(s
 	return out, nil
 }
 
-// changing is the cluster to change j on. An operator who asks through a server
-// acts on another person's job as that person: Slurm knows nothing of our
-// operators. The audit names who asked.
-func (c *Call) changing(cl Cluster, j slurm.Job) (Cluster, error) {
-	if err := c.mayChange(j); err != nil {
-		return nil, err
-	}
-	if c.Who.Operator && !c.ownHands() && j.User != "" && j.User != c.Who.User {
-		return c.asOwner(cl, j.User)
-	}
-	return cl, nil
-}
-
-// mayChange refuses what Slurm itself would refuse: another person's job.
-func (c *Call) mayChange(j slurm.Job) error {
-	if j.User == "" || j.User == c.Who.User || c.Who.Operator {
-		return nil
-	}
-	return &Error{
-		Code: NotAllowed, Field: "job",
-		Message: fmt.Sprintf("job %s belongs to %s, and you act as %s", j.ID, j.User, c.Who.User),
-		Fix:     "ask its owner or an operator",
-	}
-}
-
 // Hold is the operation hold.
 func Hold() Op {
-	return define(Op{
+	return Define(Op{
 		Name: "hold", Effect: Write, Toolset: JobsSet, Idempotent: true,
 		Summary: lang.Text{EN: "keep a waiting job, or the rest of an array, from starting", ZH: "暂停排队中的作业或数组的剩余任务"},
 		Help: lang.Text{
@@ -117,7 +91,7 @@ func (c *Call) waits(ctx context.Context, in JobIn, j slurm.Job) error {
 	if j.State != slurm.Running {
 		return nil
 	}
-	if cl, err := c.cluster(in.Cluster); err == nil {
+	if cl, err := c.Cluster(in.Cluster); err == nil {
 		rows, _ := cl.Jobs(ctx, slurm.Filter{IDs: []slurm.JobID{j.ID}})
 		if slices.ContainsFunc(rows, func(r slurm.Job) bool { return r.ID.Array() == in.Job && r.State == slurm.Pending }) {
 			return nil // the rest of an array
@@ -131,7 +105,7 @@ func (c *Call) waits(ctx context.Context, in JobIn, j slurm.Job) error {
 
 // Release is the operation release.
 func Release() Op {
-	return define(Op{
+	return Define(Op{
 		Name: "release", Effect: Write, Toolset: JobsSet, Idempotent: true,
 		Summary: lang.Text{EN: "let a held job start again", ZH: "释放被暂停的作业"},
 		Help:    lang.Text{EN: "Use after hold.", ZH: "在 hold 之后使用。"},
@@ -151,7 +125,7 @@ type RequeueIn struct {
 
 // Requeue is the operation requeue.
 func Requeue() Op {
-	return define(Op{
+	return Define(Op{
 		Name: "requeue", Effect: Destructive, Toolset: JobsSet,
 		Summary: lang.Text{EN: "end a job's run and put it back into the queue", ZH: "结束作业的本次运行并重新排队"},
 		Help: lang.Text{
@@ -165,7 +139,7 @@ func Requeue() Op {
 func requeue(ctx context.Context, c *Call, in RequeueIn) (ChangeOut, error) {
 	allow := func(j slurm.Job) error {
 		return c.sure(in.Yes, "requeueing %s (%s, %s, running for %s) ends its run: what was computed since the last checkpoint is lost",
-			j.ID, j.Name, plural(max(j.NumNodes, len(j.Nodes)), "node"), Duration(j.ElapsedS))
+			j.ID, j.Name, Plural(max(j.NumNodes, len(j.Nodes)), "node"), Duration(j.ElapsedS))
 	}
 	return c.change(ctx, in.JobIn, lang.Text{EN: "requeued; Slurm starts it again after about two minutes", ZH: "已重新排队；Slurm 约两分钟后再次启动"}, allow, func(ch changer) error { return ch.Requeue(ctx, in.Job) })
 }
@@ -182,7 +156,7 @@ type UpdateIn struct {
 
 // Update is the operation update.
 func Update() Op {
-	return define(Op{
+	return Define(Op{
 		Name: "update", Effect: Write, Toolset: JobsSet, Idempotent: true,
 		Summary: lang.Text{EN: "change a waiting job's nodes, partition, time limit, QOS or excluded nodes", ZH: "修改排队作业的节点数、分区、时限、QOS 或排除节点"},
 		Help: lang.Text{
@@ -196,83 +170,24 @@ func Update() Op {
 func update(ctx context.Context, c *Call, in UpdateIn) (ChangeOut, error) {
 	u := slurm.Update{NumNodes: in.Nodes, Partition: in.Partition, QOS: in.QOS}
 	if in.Nodes < 0 {
-		return ChangeOut{}, badInput("nodes", "a number of 1 or more", "%d is negative", in.Nodes)
+		return ChangeOut{}, InputError("nodes", "a number of 1 or more", "%d is negative", in.Nodes)
 	}
 	if in.Time != "" {
 		d, ok := slurm.ParseDuration(in.Time)
 		if !ok {
-			return ChangeOut{}, badInput("time", "minutes, HH:MM:SS or D-HH:MM:SS", "%q is not a time limit", in.Time)
+			return ChangeOut{}, InputError("time", "minutes, HH:MM:SS or D-HH:MM:SS", "%q is not a time limit", in.Time)
 		}
 		u.TimeLimit = d
 	}
 	if in.Exclude != "" {
 		nodes, err := hostlist.Expand(in.Exclude)
 		if err != nil {
-			return ChangeOut{}, badInput("exclude", "for example gpu[01-04,07]", "%v", err)
+			return ChangeOut{}, InputError("exclude", "for example gpu[01-04,07]", "%v", err)
 		}
 		u.Exclude = nodes
 	}
 	if u.NumNodes == 0 && u.Partition == "" && u.TimeLimit == 0 && u.QOS == "" && len(u.Exclude) == 0 {
-		return ChangeOut{}, badInput("", "--nodes, --partition, --time, --qos or --exclude", "there is nothing to change")
+		return ChangeOut{}, InputError("", "--nodes, --partition, --time, --qos or --exclude", "there is nothing to change")
 	}
 	return c.change(ctx, in.JobIn, lang.Text{EN: "changed", ZH: "已修改"}, nil, func(ch changer) error { return ch.Update(ctx, in.Job, u) })
-}
-
-// HostlistIn is a hostlist in either form.
-type HostlistIn struct {
-	Nodes    []string `json:"nodes" arg:"" help:"node-[42,49-51], or names to compress" zh:"node-[42,49-51]，或要压缩的节点名"`
-	Compress bool     `json:"compress,omitempty" help:"write the short form" zh:"输出压缩形式"`
-	Slots    int      `json:"slots,omitempty" help:"write a hostfile with so many slots a node" zh:"输出 hostfile，每节点 slots 个"`
-}
-
-// HostlistOut is both forms.
-type HostlistOut struct {
-	Nodes    []string `json:"nodes"`
-	Hostlist string   `json:"hostlist"`
-	Count    int      `json:"count"`
-	Hostfile string   `json:"hostfile,omitempty"` // as MPI and DeepSpeed read it
-	compress bool
-}
-
-// Hostlist is the operation hostlist.
-func Hostlist() Op {
-	return define(Op{
-		Name: "hostlist", Effect: Read, Toolset: NodesSet, Idempotent: true, Closed: true,
-		Summary: lang.Text{EN: "expand node-[42,49-51] to names, or compress names", ZH: "展开 node-[42,49-51] 形式的节点列表，或压缩节点名"},
-		Help:    lang.Text{EN: "Use instead of scontrol show hostnames, also without Slurm.", ZH: "可代替 scontrol show hostnames，没有 Slurm 也能用。"},
-		Example: "hostlist 'node-[42,49-51]'",
-	}, expandHosts)
-}
-
-func expandHosts(_ context.Context, _ *Call, in HostlistIn) (HostlistOut, error) {
-	names, err := hostlist.Expand(strings.Join(in.Nodes, ","))
-	if err != nil {
-		return HostlistOut{}, badInput("nodes", "for example gpu[01-04,07]", "%v", err)
-	}
-	out := HostlistOut{Nodes: names, Hostlist: hostlist.Compress(names), Count: len(names), compress: in.Compress}
-	if in.Slots < 0 || in.Slots > 0 && in.Compress {
-		return out, badInput("slots", "a number such as 8, without compress", "a hostfile has a line a node, each with its slots")
-	}
-	if in.Slots > 0 {
-		for _, n := range names {
-			out.Hostfile += fmt.Sprintf("%s slots=%d\n", n, in.Slots)
-		}
-	}
-	return out, nil
-}
-
-// Verbatim is one name a line, or the short form.
-func (o HostlistOut) Verbatim() string {
-	switch {
-	case o.Hostfile != "":
-		return o.Hostfile
-	case o.compress:
-		return o.Hostlist + "\n"
-	}
-	return strings.Join(o.Nodes, "\n") + "\n"
-}
-
-// View is the short form and the names.
-func (o HostlistOut) View(lang.Lang) view.Doc {
-	return view.Doc{Title: fmt.Sprintf("%s (%d)", o.Hostlist, o.Count), Sections: []view.Section{{Code: strings.Join(o.Nodes, "\n")}}}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 	"github.com/megatron-ops/megatron-ops/slurm/metrics"
@@ -40,7 +41,7 @@ type CheckpointOut struct {
 func (c *Call) lastCheckpoint(ctx context.Context, s job.Spec) (last watch.Checkpoint, ok, seen bool) {
 	full := s.WithDefaults()
 	f := fileCheck{spec: full}
-	dir := lastOf(full.Args, "--save")
+	dir := megatron.LastOf(full.Args, "--save")
 	if dir == "" {
 		return last, false, false
 	}
@@ -80,7 +81,7 @@ const farSaves = "far-checkpoint"
 // farCheckpoint is lastCheckpoint on the login node of a cluster of kind ssh: one
 // short listing, for all who ask within a while.
 func (c *Call) farCheckpoint(ctx context.Context, cluster, dir string) (last watch.Checkpoint, ok, seen bool) {
-	cl, err := c.cluster(cluster)
+	cl, err := c.Cluster(cluster)
 	far, can := cl.(looker)
 	if err != nil || !can || cl.Kind() != "ssh" || c.Who.Surface == MCPHTTP {
 		return last, false, false
@@ -131,7 +132,7 @@ func (c *Call) checkpoint(ctx context.Context, cl Cluster, j slurm.Job) *Checkpo
 // saveEvery is the time between two checkpoints as the flags and the log have
 // it; zero where they do not tell.
 func (c *Call) saveEvery(ctx context.Context, cl Cluster, j slurm.Job, s job.Spec) time.Duration {
-	interval := number(s.Args, "--save-interval", 0)
+	interval := megatron.NumberOf(s.Args, "--save-interval", 0)
 	paths := c.logFiles(ctx, cl.Name(), j)
 	if interval == 0 || len(paths) == 0 {
 		return 0
@@ -155,8 +156,8 @@ func (c *Call) saveEvery(ctx context.Context, cl Cluster, j slurm.Job, s job.Spe
 func checkpointOf(j slurm.Job, s job.Spec, last watch.Checkpoint, now time.Time) *CheckpointOut {
 	r := watch.RiskOf(j, last, last.Every, now)
 	out := &CheckpointOut{Iteration: last.Iteration, GPUHours: r.GPUHours, TooLate: r.TooLate, killSwitch: s.KillSwitch != ""}
-	_, out.handler = valueOf(s.Args, "--exit-signal-handler")
-	_, stops := valueOf(s.Args, "--exit-duration-in-mins")
+	_, out.handler = megatron.ValueOf(s.Args, "--exit-signal-handler")
+	_, stops := megatron.ValueOf(s.Args, "--exit-duration-in-mins")
 	if out.SavesAtEnd = s.Signal != "" || stops; out.SavesAtEnd {
 		out.TooLate = false
 	}
@@ -258,14 +259,14 @@ var startsOver = []string{"--load", "--ckpt-step", "--finetune", "--no-load-opti
 // which is returned; ok is false where there is none that can be seen, and s is
 // then told to load what it may find where it saves.
 func (c *Call) Resume(ctx context.Context, s job.Spec) (_ job.Spec, last watch.Checkpoint, ok bool) {
-	save := lastOf(s.Args, "--save")
+	save := megatron.LastOf(s.Args, "--save")
 	if save == "" {
 		return s, last, false
 	}
 	last, ok, _ = c.lastCheckpoint(ctx, s)
-	switch _, loads := valueOf(s.Args, "--load"); {
+	switch _, loads := megatron.ValueOf(s.Args, "--load"); {
 	case ok:
-		s.Args = append(without(s.Args, startsOver), "--load", save)
+		s.Args = append(megatron.WithoutFlags(s.Args, startsOver), "--load", save)
 		if last.Step > 0 {
 			s.Args = append(s.Args, "--ckpt-step", strconv.Itoa(last.Step))
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -41,7 +42,7 @@ type nearby struct{ *site }
 func (nearby) Kind() string { return "cli" }
 
 func leftPad(n int) string {
-	s := "0000000" + itoa(n)
+	s := "0000000" + strconv.Itoa(n)
 	return s[len(s)-7:]
 }
 
@@ -72,7 +73,7 @@ func TestAJobThatEndsBeforeItsNextCheckpointIsToldInTime(t *testing.T) {
 			saveAt(t, dir, map[int]time.Duration{1000: 65 * time.Minute, 2000: 5 * time.Minute}, "2000")
 			start, limit := time.Now().Add(-200*time.Minute), int64(240*60)
 			j := slurm.Job{ID: "7", Name: "gpt", State: slurm.Running, GPUs: 16, StartedAt: &start, TimeLimitS: &limit, ElapsedS: 200 * 60, User: c.Who.User}
-			cl.jobs = map[slurm.JobID]slurm.Job{"7": j}
+			cl.knownJobs = map[slurm.JobID]slurm.Job{"7": j}
 			test.spec.Args, test.spec.Worktree = []string{"--save", dir}, "/w"
 			raw, err := json.Marshal(test.spec)
 			require.NoError(t, err)
@@ -83,7 +84,7 @@ func TestAJobThatEndsBeforeItsNextCheckpointIsToldInTime(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, st.Finish(t.Context(), "k", store.Submitted, "7", "", time.Now()))
 
-			out, err := do(t, c, "status", "7")
+			out, err := do(t, c, Status(), "7")
 			require.NoError(t, err)
 			o := out.(StatusOut).Checkpoint
 			require.NotNil(t, o)

@@ -61,7 +61,7 @@ func (c *Call) tried(ctx context.Context, cl Cluster, s job.Spec, sc job.Script)
 	}
 	row := circumstance{id: "slurm-refuses", field: refusedField(err.Error()), fix: slurm.FixOf(err)}
 	said := phrase("Slurm would refuse it: %s", "Slurm 会拒绝该作业：%s", slurmWords(err))
-	if sv, ok := cl.(surveyor); ok && noSuchNodes.Match(err.Error()) {
+	if sv, ok := cl.(Surveyor); ok && noSuchNodes.Match(err.Error()) {
 		if nodes, err := sv.Nodes(ctx); err != nil || slices.ContainsFunc(nodes, func(n slurm.Node) bool { return !n.Usable() }) {
 			row.severity = rules.Warning
 			said = phrase("no nodes that are in service can run it, and others are out of service: it may wait for them", "当前可用的节点都无法运行该作业，另有节点停用：它可能要等这些节点恢复")

@@ -49,7 +49,7 @@ func TestWhatSlurmWouldRefuseIsNotSubmitted(t *testing.T) {
 		s := &trier{site: &site{}, refuses: slurm.FromStderr("test", said), state: want.state}
 		c := newCall(t, s.site)
 		c.Clusters["test"] = s
-		out, err := do(t, c, "submit", append([]string{"--yes"}, goodJob...)...)
+		out, err := do(t, c, Submit(), append([]string{"--yes"}, goodJob...)...)
 		require.NoError(t, err)
 		var told []rules.Problem
 		for _, p := range out.(SubmitOut).Problems {
@@ -67,7 +67,7 @@ func TestWhatSlurmWouldRefuseIsNotSubmitted(t *testing.T) {
 		require.Equal(t, want.severity, told[0].Severity, said)
 		require.NotContains(t, told[0].Message, "allocation failure")
 
-		_, err = do(t, c, "submit", append([]string{"--yes", "--force"}, goodJob...)...)
+		_, err = do(t, c, Submit(), append([]string{"--yes", "--force"}, goodJob...)...)
 		require.NoError(t, err)
 		require.NotEmpty(t, s.submitted, "who knows better may")
 	}
@@ -79,10 +79,10 @@ func TestAKeyThatHasItsJobIsNotJudgedAgain(t *testing.T) {
 	c := newCall(t, s.site)
 	c.Clusters["test"] = s
 	words := append([]string{"--yes", "--idempotency-key", "k"}, goodJob...)
-	first, err := do(t, c, "submit", words...)
+	first, err := do(t, c, Submit(), words...)
 	require.NoError(t, err)
 	s.refuses = slurm.FromStderr("test", "QOSMaxSubmitJobPerUserLimit")
-	again, err := do(t, c, "submit", words...)
+	again, err := do(t, c, Submit(), words...)
 	require.NoError(t, err)
 	require.Equal(t, first.(SubmitOut).JobID, again.(SubmitOut).JobID)
 	require.Equal(t, 1, s.asked)
@@ -118,7 +118,7 @@ func TestWhatTheClusterWouldRefuseIsNotSubmittedOnSlurm(t *testing.T) {
 			"--nodelist gpu9":      "slurm-refuses",
 		} {
 			for _, dry := range [][]string{nil, {"--dry-run"}} {
-				out, err := do(t, c, given[0], append(append(given[1:len(given):len(given)], strings.Fields(words)...), dry...)...)
+				out, err := do(t, c, Submit(), append(append(given[1:len(given):len(given)], strings.Fields(words)...), dry...)...)
 				require.NoError(t, err, words)
 				require.Nil(t, out.(SubmitOut).JobID, words)
 				require.Contains(t, ids(out.(SubmitOut).Problems), rule, words)
@@ -126,11 +126,11 @@ func TestWhatTheClusterWouldRefuseIsNotSubmittedOnSlurm(t *testing.T) {
 			}
 		}
 	}
-	jobs, err := do(t, c, "list", "--user", "all")
+	jobs, err := do(t, c, List(), "--user", "all")
 	require.NoError(t, err)
 	require.NotContains(t, text(t, jobs, lang.EN), "checked", "nothing waits for ever")
 	c.Who.User, c.Who.ID = "bob", "bob"
-	out, err := do(t, c, given[0], append(given[1:], "--account", "research")...)
+	out, err := do(t, c, Submit(), append(given[1:], "--account", "research")...)
 	require.NoError(t, err)
 	require.Contains(t, ids(out.(SubmitOut).Problems), "account-not-yours", "alice's account is not bob's")
 }

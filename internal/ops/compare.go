@@ -30,7 +30,7 @@ type CompareOut struct {
 
 // Compare is the operation compare.
 func Compare() Op {
-	return define(Op{
+	return Define(Op{
 		Name: "compare", Effect: Read, Toolset: LogsSet, Idempotent: true,
 		Summary: lang.Text{EN: "a failed run beside the last good one: specification, nodes, environment, new log lines", ZH: "把失败的训练与最近一次正常的训练对比：规格、节点、环境、新出现的日志"},
 		Help: lang.Text{
@@ -43,7 +43,7 @@ func Compare() Op {
 
 func compare(ctx context.Context, c *Call, in CompareIn) (CompareOut, error) {
 	out := CompareOut{Failed: in.Failed, Good: in.Good, Changes: []job.Change{}}
-	cl, err := c.cluster(in.Cluster)
+	cl, err := c.Cluster(in.Cluster)
 	if err != nil {
 		return out, err
 	}
@@ -80,7 +80,7 @@ func compare(ctx context.Context, c *Call, in CompareIn) (CompareOut, error) {
 
 // lastGood is the newest submission of the same name that completed.
 func (c *Call) lastGood(ctx context.Context, cl Cluster, failed string) (string, error) {
-	none := badInput("good", "name the job or the logs to compare with", "there is no earlier run of the same name that completed")
+	none := InputError("good", "name the job or the logs to compare with", "there is no earlier run of the same name that completed")
 	if !slurm.IsJobID(failed) {
 		return "", none
 	}
@@ -111,13 +111,13 @@ func (c *Call) lastGood(ctx context.Context, cl Cluster, failed string) (string,
 // read by way of.
 func (c *Call) logSource(ctx context.Context, on, what string) (src diagnose.Source, done func(), err error) {
 	if slurm.IsJobID(what) {
-		cl, j, err := c.job(ctx, on, slurm.JobID(what))
+		cl, j, err := c.Job(ctx, on, slurm.JobID(what))
 		if err != nil {
 			return src, nil, err
 		}
 		paths := c.logFiles(ctx, cl.Name(), j)
 		if len(paths) == 0 {
-			return src, nil, notFound("job", "", "%s", noLog(j))
+			return src, nil, NotFoundError("job", "", "%s", noLog(j))
 		}
 		return c.openLogs(j, paths)
 	}
@@ -127,7 +127,7 @@ func (c *Call) logSource(ctx context.Context, on, what string) (src diagnose.Sou
 	}
 	if src, err = diagnose.OpenIn(in, path); err != nil {
 		in.Close()
-		return src, nil, badInput("failed", "a job id, or the path of a log file or folder", "%v", err)
+		return src, nil, InputError("failed", "a job id, or the path of a log file or folder", "%v", err)
 	}
 	return src, in.Close, nil
 }

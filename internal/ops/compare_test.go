@@ -14,10 +14,10 @@ import (
 // TestCompareSetsAFailedRunBesideTheLastGoodOne has two submissions of one
 // name that differ in everything that is compared.
 func TestCompareSetsAFailedRunBesideTheLastGoodOne(t *testing.T) {
-	s := &site{jobs: map[slurm.JobID]slurm.Job{}}
+	s := &site{knownJobs: map[slurm.JobID]slurm.Job{}}
 	c := newCall(t, s)
 	submit := func(words ...string) slurm.JobID {
-		out, err := do(t, c, "submit", append([]string{"--yes", "--force"}, words...)...)
+		out, err := do(t, c, Submit(), append([]string{"--yes", "--force"}, words...)...)
 		require.NoError(t, err)
 		return *out.(SubmitOut).JobID
 	}
@@ -34,9 +34,9 @@ func TestCompareSetsAFailedRunBesideTheLastGoodOne(t *testing.T) {
 		if id == bad {
 			state = slurm.Failed
 		}
-		s.jobs[id] = slurm.Job{ID: id, Name: "gpt", User: "alice", State: state, Stdout: log, WorkDir: dir}
+		s.knownJobs[id] = slurm.Job{ID: id, Name: "gpt", User: "alice", State: state, Stdout: log, WorkDir: dir}
 	}
-	out, err := do(t, c, "compare", string(bad))
+	out, err := do(t, c, Compare(), string(bad))
 	require.NoError(t, err)
 	o := out.(CompareOut)
 	require.Equal(t, string(good), o.Good, "the last of the same name that completed")
@@ -57,6 +57,6 @@ func TestCompareSetsAFailedRunBesideTheLastGoodOne(t *testing.T) {
 	require.Equal(t, []string{"gpu9"}, o.Nodes)
 	require.Contains(t, o.New[0].Text, "trains at 100 Gb/s")
 	require.NotEmpty(t, text(t, o, lang.ZH))
-	_, err = do(t, c, "compare", string(good))
+	_, err = do(t, c, Compare(), string(good))
 	require.ErrorContains(t, err, "no earlier run of the same name")
 }

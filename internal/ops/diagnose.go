@@ -48,7 +48,7 @@ func (o DiagnoseOut) View(l lang.Lang) view.Doc {
 
 // Diagnose is the operation diagnose.
 func Diagnose() Op {
-	return define(Op{
+	return Define(Op{
 		Name: "diagnose", Effect: Read, Toolset: LogsSet, Core: true, Idempotent: true,
 		Summary: lang.Text{
 			EN: "what broke first, on which rank and node, why, and what to do",
@@ -59,16 +59,16 @@ func Diagnose() Op {
 			ZH: "作业失败或卡住时使用。接受作业号、日志文件或目录，读取每个 rank 的日志，区分最初原因与连锁反应。没有失败时也会如实说明。",
 		},
 		Example: "diagnose 4711",
-		Batch:   byLine(func(line []byte) []byte { return diagnose.Batch(context.Background(), line) }),
+		Batch:   ByLine(func(line []byte) []byte { return diagnose.Batch(context.Background(), line) }),
 	}, diagnoseOp)
 }
 
 func diagnoseOp(ctx context.Context, c *Call, in DiagnoseIn) (DiagnoseOut, error) {
 	if in.Target == "" {
-		return DiagnoseOut{}, badInput("job", "a job id, or the path of a log file or folder", "there is nothing to diagnose")
+		return DiagnoseOut{}, InputError("job", "a job id, or the path of a log file or folder", "there is nothing to diagnose")
 	}
 	if slurm.IsJobID(in.Target) {
-		return c.diagnoseJob(ctx, in)
+		return c.DiagnoseJob(ctx, in)
 	}
 	if in.Target == "-" {
 		return c.diagnoseStream(ctx, in)
@@ -79,10 +79,10 @@ func diagnoseOp(ctx context.Context, c *Call, in DiagnoseIn) (DiagnoseOut, error
 	}
 	defer folders.Close()
 	if _, err := os.Lstat(path); err != nil && slurm.IsStepID(in.Target) {
-		return c.diagnoseJob(ctx, in)
+		return c.DiagnoseJob(ctx, in)
 	}
 	if in.OnSlurm {
-		cl, err := c.cluster(in.Cluster)
+		cl, err := c.Cluster(in.Cluster)
 		if err != nil {
 			return DiagnoseOut{}, err
 		}
@@ -92,9 +92,9 @@ func diagnoseOp(ctx context.Context, c *Call, in DiagnoseIn) (DiagnoseOut, error
 	src, err := diagnose.OpenIn(folders, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, missing := os.Lstat(path); missing == nil {
-			return DiagnoseOut{}, notFound("job", "a job id, or the path of a log file or folder", "%s: there is no such file, or no log in it", in.Target)
+			return DiagnoseOut{}, NotFoundError("job", "a job id, or the path of a log file or folder", "%s: there is no such file, or no log in it", in.Target)
 		}
-		return DiagnoseOut{}, badInput("job", "a job id, or the path of a log file or folder", "%s: there is no such file, or no log in it", in.Target)
+		return DiagnoseOut{}, InputError("job", "a job id, or the path of a log file or folder", "%s: there is no such file, or no log in it", in.Target)
 	}
 	if err != nil {
 		return DiagnoseOut{}, unreadableLogs(err, c.Lang)
@@ -114,7 +114,7 @@ func unreadableLogs(err error, l lang.Lang) error {
 // diagnoseStream reads one log from standard input.
 func (c *Call) diagnoseStream(ctx context.Context, in DiagnoseIn) (DiagnoseOut, error) {
 	if c.Stdin == nil || c.Who.Surface != Shell || in.OnSlurm {
-		return DiagnoseOut{}, badInput("job", "a job id, or a path", "there is no standard input to read here")
+		return DiagnoseOut{}, InputError("job", "a job id, or a path", "there is no standard input to read here")
 	}
 	src, err := diagnose.Read("stdin", c.Stdin)
 	if err != nil {
@@ -124,7 +124,8 @@ func (c *Call) diagnoseStream(ctx context.Context, in DiagnoseIn) (DiagnoseOut, 
 	return DiagnoseOut{Report: r}, unreadableLogs(err, c.Lang)
 }
 
-func (c *Call) diagnoseJob(ctx context.Context, in DiagnoseIn) (DiagnoseOut, error) {
+// DiagnoseJob is the diagnosis of a job by its id.
+func (c *Call) DiagnoseJob(ctx context.Context, in DiagnoseIn) (DiagnoseOut, error) {
 	cl, j, err := c.jobOrStep(ctx, in.Cluster, slurm.JobID(in.Target))
 	if err != nil {
 		return DiagnoseOut{}, err
@@ -149,7 +150,7 @@ func (c *Call) diagnoseJob(ctx context.Context, in DiagnoseIn) (DiagnoseOut, err
 	}
 	defer done()
 	r, err := diagnose.Run(ctx, src, c.evidence(ctx, cl, j))
-	return c.fixes(ctx, cl.Name(), j.ID, DiagnoseOut{Report: r}), unreadableLogs(err, c.Lang)
+	return DiagnoseOut{Report: r, Fix: c.patchFor(ctx, cl.Name(), j.ID, r)}, unreadableLogs(err, c.Lang)
 }
 
 // evidence is what is known of a job besides its logs: Slurm's word, the nodes
@@ -157,11 +158,11 @@ func (c *Call) diagnoseJob(ctx context.Context, in DiagnoseIn) (DiagnoseOut, err
 func (c *Call) evidence(ctx context.Context, cl Cluster, j slurm.Job) diagnose.Context {
 	d := diagnose.FromJob(j)
 	if s, ok := c.specOf(ctx, cl.Name(), j.ID); ok {
-		run := megatronRun(c.site(s).Fill(s).WithDefaults())
+		run := megatronRun(c.SiteOf(s).Fill(s).WithDefaults())
 		d.Launch, d.Worktree = &run, s.Worktree
 	}
 	d.Resolve = resolver(ctx)
-	if s, ok := cl.(surveyor); ok && j.State != slurm.Running && j.State != slurm.Completed {
+	if s, ok := cl.(Surveyor); ok && j.State != slurm.Running && j.State != slurm.Completed {
 		if all, err := s.Nodes(ctx); err == nil {
 			for _, n := range all {
 				if slices.Contains(j.Nodes, n.Name) && !n.Usable() {

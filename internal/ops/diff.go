@@ -29,7 +29,7 @@ type DiffOut struct {
 
 // Diff is the operation diff.
 func Diff() Op {
-	return define(Op{
+	return Define(Op{
 		Name: "diff", Effect: Read, Toolset: JobsSet, Idempotent: true,
 		Summary: lang.Text{EN: "what changed between two submissions of a run", ZH: "同一训练两次提交之间的变化"},
 		Help: lang.Text{
@@ -42,7 +42,7 @@ func Diff() Op {
 
 func diff(ctx context.Context, c *Call, in DiffIn) (DiffOut, error) {
 	out := DiffOut{Changes: []job.Change{}}
-	cl, err := c.cluster(in.Cluster)
+	cl, err := c.Cluster(in.Cluster)
 	if err != nil {
 		return out, err
 	}
@@ -75,11 +75,11 @@ func diff(ctx context.Context, c *Call, in DiffIn) (DiffOut, error) {
 // ours is the submission that a job came from.
 func (c *Call) ours(ctx context.Context, cl Cluster, id slurm.JobID) (store.Submission, error) {
 	if !slurm.IsJobID(string(id)) {
-		return store.Submission{}, badInput("job", "a job id such as 4711", "%q is not a job id", id)
+		return store.Submission{}, InputError("job", "a job id such as 4711", "%q is not a job id", id)
 	}
 	sub, ok := c.submission(ctx, cl.Name(), id)
 	if !ok {
-		return sub, notFound("job", "only jobs that were submitted here are kept", "job %s was not submitted through megatron-ops", id)
+		return sub, NotFoundError("job", "only jobs that were submitted here are kept", "job %s was not submitted through megatron-ops", id)
 	}
 	return sub, nil
 }
@@ -99,7 +99,7 @@ func (c *Call) before(ctx context.Context, sub store.Submission) (store.Submissi
 			return s, nil
 		}
 	}
-	return store.Submission{}, notFound("from", "name the job to compare with", "there is no earlier submission of %s", sub.Name)
+	return store.Submission{}, NotFoundError("from", "name the job to compare with", "there is no earlier submission of %s", sub.Name)
 }
 
 // View is the changed fields, then the script's lines.

@@ -117,7 +117,7 @@ var launchCircumstances = []circumstance{
 		return phrase("the image is PyTorch %s, and the worktree was tested with %s", "镜像为 PyTorch %s，而工作树以 %s 测试", got, strings.Join(want, ", "))
 	}},
 	{id: "cpus-fit-node", field: "cpus_per_task", check: func(c *Call, s job.Spec) lang.Text {
-		site := c.site(s)
+		site := c.SiteOf(s)
 		have, unit := site.CPUsPerNode, lang.Text{EN: "CPUs", ZH: "CPU"}
 		if s.Hint == "nomultithread" && site.ThreadsPerCore > 1 {
 			have, unit = have/site.ThreadsPerCore, lang.Text{EN: "cores", ZH: "物理核"}

@@ -81,7 +81,7 @@ func TestASpecificationIsJudgedByEachRowOfTheDocuments(t *testing.T) {
 			if !slices.Contains(words, "--worktree") {
 				all = append(all, "--worktree", "/lustre/tree")
 			}
-			out, err := do(t, c, "plan", append(all, words...)...)
+			out, err := do(t, c, Plan(), append(all, words...)...)
 			require.NoError(t, err, words)
 			i := slices.IndexFunc(out.(PlanOut).Problems, func(p rules.Problem) bool { return p.Rule == tt.row })
 			require.Equal(t, broken, i >= 0, "%s with %v", tt.row, words)
@@ -109,7 +109,7 @@ NNODES=2
 export MASTER_ADDR=$(hostname)
 srun bash -c "torchrun --nnodes $NNODES --nproc_per_node 4 --node_rank $SLURM_NODEID --master_addr $MASTER_ADDR pretrain_gpt.py --save /tmp/ck --save-interval 10 --world-size $SLURM_NTASKS"
 `)
-	out, err := do(t, shell(t, dir), "plan", "run.sh")
+	out, err := do(t, shell(t, dir), Plan(), "run.sh")
 	require.NoError(t, err)
 	got := map[string]string{}
 	for _, p := range out.(PlanOut).Problems {
@@ -138,7 +138,7 @@ ARGS="--num-layers 4 --hidden-size 768 --num-attention-heads 12 --seq-length 128
 if [ -n "$WANDB_API_KEY" ]; then ARGS="$ARGS --wandb-project x"; fi
 srun bash -c "uv run python -m torch.distributed.run --nnodes $SLURM_NNODES --nproc-per-node 8 $(pwd)/pretrain_gpt.py --tensor-model-parallel-size $TP --micro-batch-size 1 $ARGS --save $SCRATCH/out"
 `)
-	out, err := do(t, shell(t, dir), "plan", "run.sh")
+	out, err := do(t, shell(t, dir), Plan(), "run.sh")
 	require.NoError(t, err)
 	var refused []string
 	for _, p := range out.(PlanOut).Problems {
@@ -155,7 +155,7 @@ srun bash -c "uv run python -m torch.distributed.run --nnodes $SLURM_NNODES --np
 	require.Len(t, kinds[job.Taken], 2)
 	require.Contains(t, kinds[job.Taken], "TP=8")
 
-	_, err = do(t, shell(t, dir), "submit", "run.sh", "--yes")
+	_, err = do(t, shell(t, dir), Submit(), "run.sh", "--yes")
 	require.ErrorContains(t, err, "$SCRATCH/out")
 }
 
@@ -197,7 +197,7 @@ func TestFilesAreLookedAtWhereTheContainerSeesThem(t *testing.T) {
 			"--worktree", dir, "--time", "10", "--check-files",
 			"--container-runtime", "pyxis", "--container-image", "x", "--container-mounts", lake + ":/data", "--",
 		}
-		out, err := do(t, c, "plan", append(words, args...)...)
+		out, err := do(t, c, Plan(), append(words, args...)...)
 		require.NoError(t, err)
 		return slices.DeleteFunc(out.(PlanOut).Problems, func(p rules.Problem) bool {
 			r, _ := rules.Explain(p.Rule)
@@ -270,7 +270,7 @@ func TestWhatSeveralNodesUseMustBeOnASharedFileSystem(t *testing.T) {
 func TestACheckpointMustFitInTheQuota(t *testing.T) {
 	dir := t.TempDir()
 	c := shell(t, "")
-	s, err := c.spec(SpecIn{YAML: "worktree: " + dir + "\nargs: [--num-layers, 32, --hidden-size, 4096, --num-attention-heads, 32, --seq-length, 128, --save, " + dir + "]\n"})
+	s, err := c.ReadSpec(SpecIn{YAML: "worktree: " + dir + "\nargs: [--num-layers, 32, --hidden-size, 4096, --num-attention-heads, 32, --seq-length, 128, --save, " + dir + "]\n"})
 	require.NoError(t, err)
 	f := fileCheck{spec: s.WithDefaults(), quotas: func(string) []slurm.Quota {
 		return []slurm.Quota{{Of: "user", Mount: "/home", Used: 90 << 30, Limit: 100 << 30}, {Of: "group", Mount: "/home", Limit: 1 << 50}}
@@ -290,7 +290,7 @@ func TestOnlyTheNewestCompleteIterationIsOffered(t *testing.T) {
 	write(t, filepath.Join(dir, "ck", "iter_0000200", "metadata.json"), "{}")
 	write(t, filepath.Join(dir, "ck", "iter_0000300", "__0_0.distcp"), "")
 	c := shell(t, "")
-	out, err := do(t, c, "plan", "--worktree", dir, "--time", "10", "--check-files", "--", "--load", "ck")
+	out, err := do(t, c, Plan(), "--worktree", dir, "--time", "10", "--check-files", "--", "--load", "ck")
 	require.NoError(t, err)
 	ps := out.(PlanOut).Problems
 	p := ps[slices.Index(ids(ps), "load-incomplete")]
@@ -301,6 +301,6 @@ func TestOnlyTheNewestCompleteIterationIsOffered(t *testing.T) {
 func TestFilesAreNotLookedAtForSomebodyElse(t *testing.T) {
 	c := shell(t, "")
 	c.Self, c.Who = "bot", Caller{Surface: Slack, ID: "T1/U1", User: "alice"}
-	_, err := do(t, c, "plan", "--worktree", "/w", "--time", "10", "--check-files")
+	_, err := do(t, c, Plan(), "--worktree", "/w", "--time", "10", "--check-files")
 	require.Equal(t, "check_files", AsError(err).Field)
 }

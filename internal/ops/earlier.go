@@ -32,7 +32,7 @@ type EarlierStep struct {
 // Nothing is queued.
 func (c *Call) earlier(ctx context.Context, cl Cluster, j slurm.Job) (*EarlierOut, error) {
 	if j.State != slurm.Pending {
-		return nil, badInput("earlier", "leave it out", "job %s is %s: only a waiting job could start earlier", j.ID, j.State)
+		return nil, InputError("earlier", "leave it out", "job %s is %s: only a waiting job could start earlier", j.ID, j.State)
 	}
 	// Whose request it is decides what it may have.
 	if proxy := c.Who.Surface == Slack || c.Who.Surface == MCPHTTP || c.Who.Surface == Watcher; proxy && c.Who.User == j.User && j.User != c.Self && c.As != nil {
@@ -42,7 +42,7 @@ func (c *Call) earlier(ctx context.Context, cl Cluster, j slurm.Job) (*EarlierOu
 		}
 		cl = as
 	}
-	t, err := able[interface {
+	t, err := Capable[interface {
 		Test(context.Context, slurm.Submission) (slurm.Estimate, error)
 	}](cl, "estimates")
 	if err != nil {
@@ -55,7 +55,7 @@ func (c *Call) earlier(ctx context.Context, cl Cluster, j slurm.Job) (*EarlierOu
 		BatchScript(context.Context, slurm.JobID) (string, error)
 	}); ok {
 		if s.Script, err = w.BatchScript(ctx, j.ID); err != nil {
-			return nil, c.slurmError(err, j.ID)
+			return nil, c.SlurmError(err, j.ID)
 		}
 	}
 	if s.Script == "" {
@@ -77,7 +77,7 @@ func (c *Call) earlier(ctx context.Context, cl Cluster, j slurm.Job) (*EarlierOu
 	}
 	given, sooner, err := cluster.Earlier(ctx, t, s)
 	if err != nil {
-		return nil, c.slurmError(err, j.ID)
+		return nil, c.SlurmError(err, j.ID)
 	}
 	out := &EarlierOut{Options: []EarlierStep{}}
 	if !given.Start.IsZero() {

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
 // A Code says, for machines, what kind of error it is.
@@ -77,10 +79,36 @@ func AsError(err error) *Error {
 	return e
 }
 
-func badInput(field, fix, format string, args ...any) *Error {
+// InputError is an error of what was given: its field, what would work, and what
+// is wrong.
+func InputError(field, fix, format string, args ...any) *Error {
 	return &Error{Code: BadInput, Field: field, Message: fmt.Sprintf(format, args...), Fix: fix}
 }
 
-func notFound(field, fix, format string, args ...any) *Error {
+// NotFoundError is an error of something that is not there.
+func NotFoundError(field, fix, format string, args ...any) *Error {
 	return &Error{Code: NotFound, Field: field, Message: fmt.Sprintf(format, args...), Fix: fix}
+}
+
+// FieldErrors turns what the specification says of its fields into one error:
+// the first field, and the others with it.
+func FieldErrors(err error) error {
+	var all []*Error
+	for _, f := range job.AsFieldErrors(err) {
+		value := ""
+		if f.Value != "" {
+			value = fmt.Sprintf("%q ", f.Value)
+		}
+		e := &Error{Code: BadInput, Field: f.Field}
+		e.Message, e.Fix = f.In(lang.EN)
+		e.Message = value + e.Message
+		e.zh.message, e.zh.fix = f.In(lang.ZH)
+		e.zh.message = value + e.zh.message
+		all = append(all, e)
+	}
+	if len(all) == 0 {
+		return &Error{Code: BadInput, Message: err.Error()}
+	}
+	all[0].More = all[1:]
+	return all[0]
 }

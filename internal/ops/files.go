@@ -49,7 +49,7 @@ func argsOf(s job.Spec) *megatron.Config {
 // checkFiles is what is wrong with the files of s.
 func (c *Call) checkFiles(ctx context.Context, s job.Spec) []rules.Problem {
 	f := fileCheck{
-		spec: s, args: argsOf(s), lang: c.Lang, may: c.MayRead, shared: c.site(s).Shared, apart: *s.Nodes > 1 && !c.oneHost(s),
+		spec: s, args: argsOf(s), lang: c.Lang, may: c.MayRead, shared: c.SiteOf(s).Shared, apart: *s.Nodes > 1 && !c.oneHost(s),
 		quotas: func(dir string) []slurm.Quota {
 			qs, _ := cluster.Quotas(ctx, dir) // a server that does not answer tells of none
 			return qs
@@ -70,7 +70,7 @@ func (c *Call) checkFiles(ctx context.Context, s job.Spec) []rules.Problem {
 	}
 	if n := len(f.unseen); n > 0 {
 		f.add("files-not-looked-at", rules.Note, "check_files", lang.Text{
-			EN: fmt.Sprintf("%s outside of the folders that this server may read was not looked at, such as %s", plural(n, "path"), f.unseen[0]),
+			EN: fmt.Sprintf("%s outside of the folders that this server may read was not looked at, such as %s", Plural(n, "path"), f.unseen[0]),
 			ZH: fmt.Sprintf("有 %d 个路径不在本服务器可读的目录内，未做检查，例如 %s", n, f.unseen[0]),
 		}, lang.Text{EN: "megatron-ops plan --check-files in a shell looks at all of them", ZH: "在 shell 中运行 megatron-ops plan --check-files 可检查全部路径"})
 	}

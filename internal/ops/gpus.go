@@ -26,18 +26,18 @@ func (c *Call) sampleGPUs(ctx context.Context, cl Cluster, j slurm.Job, in Metri
 	}
 	span := time.Duration(times*in.Sample) * time.Second
 	if in.Sample < 0 || times < 0 || span > mostSampling {
-		return nil, badInput("sample", "an interval such as 10, and --samples such as 30: two hours at the most", "%d samples each %d s cannot be taken", times, in.Sample)
+		return nil, InputError("sample", "an interval such as 10, and --samples such as 30: two hours at the most", "%d samples each %d s cannot be taken", times, in.Sample)
 	}
 	if c.Who.Surface != Shell && c.Who.Surface != Chat {
-		return nil, badInput("sample", "use the shell", "GPUs are sampled from the shell only")
+		return nil, InputError("sample", "use the shell", "GPUs are sampled from the shell only")
 	}
-	if err := c.mayChange(j); err != nil {
+	if err := c.MayChange(j); err != nil {
 		return nil, err
 	}
 	if j.State != slurm.Running {
 		return nil, &Error{Code: Failed, Field: "job", Message: fmt.Sprintf("job %s is %s: only a running job uses GPUs", j.ID, j.State)}
 	}
-	ex, err := able[interface {
+	ex, err := Capable[interface {
 		Exec(context.Context, slurm.Exec) ([]slurm.NodeOutput, error)
 	}](cl, "nodes' GPUs")
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *Call) sampleGPUs(ctx context.Context, cl Cluster, j slurm.Job, in Metri
 		}
 	}
 	if err != nil {
-		return nil, c.slurmError(err, j.ID)
+		return nil, c.SlurmError(err, j.ID)
 	}
 	words := ""
 	for _, n := range said {

@@ -59,7 +59,7 @@ type HistoryJob struct {
 
 // History is the operation history.
 func History() Op {
-	return define(Op{
+	return Define(Op{
 		Name: "history", Effect: Read, Toolset: JobsSet, Idempotent: true,
 		Summary: lang.Text{EN: "jobs that ended, with GPU hours, by state and user", ZH: "已结束的作业与 GPU 小时，按状态和用户汇总"},
 		Help:    lang.Text{EN: "Use for what was run and what it cost. What runs now: list.", ZH: "查看运行过什么、用了多少。当前作业用 list。"},
@@ -71,16 +71,16 @@ func history(ctx context.Context, c *Call, in HistoryIn) (HistoryOut, error) {
 	out := HistoryOut{States: []HistoryState{}, Users: []HistoryUser{}, Jobs: []HistoryJob{}}
 	switch {
 	case in.Days < 0 || in.Days > 3650:
-		return out, badInput("days", "a number of days, such as 7", "%d is not between 0 and 3650", in.Days)
+		return out, InputError("days", "a number of days, such as 7", "%d is not between 0 and 3650", in.Days)
 	case in.Limit < 0:
-		return out, badInput("limit", "a number such as 20", "%d is negative", in.Limit)
+		return out, InputError("limit", "a number such as 20", "%d is negative", in.Limit)
 	case in.Days == 0:
 		in.Days = 7
 	}
 	if in.Limit == 0 {
 		in.Limit = 20
 	}
-	cl, err := c.cluster(in.Cluster)
+	cl, err := c.Cluster(in.Cluster)
 	if err != nil {
 		return out, err
 	}
@@ -99,7 +99,7 @@ func history(ctx context.Context, c *Call, in HistoryIn) (HistoryOut, error) {
 	}
 	jobs, err := ask(ctx, f)
 	if err != nil {
-		return out, c.slurmError(err, "")
+		return out, c.SlurmError(err, "")
 	}
 	var states []slurm.State
 	for _, s := range in.State {

@@ -27,7 +27,7 @@ type ImportOut struct {
 
 // Import is the operation import.
 func Import() Op {
-	return define(Op{
+	return Define(Op{
 		Name: "import", Effect: Read, Toolset: PlanSet, Idempotent: true, Closed: true,
 		Summary: lang.Text{EN: "turn an existing sbatch script or CI recipe into a job specification", ZH: "把现有 sbatch 脚本或 CI recipe 转成作业规格"},
 		Help: lang.Text{
@@ -42,20 +42,20 @@ func importing(_ context.Context, c *Call, in ImportIn) (ImportOut, error) {
 	out := ImportOut{Specs: []string{}, Notes: []job.Note{}}
 	name, text := "script", []byte(in.Text)
 	if in.File != "" {
-		b, err := c.readFile("script", in.File)
+		b, err := c.ReadFile("script", in.File)
 		if err != nil {
 			return out, err
 		}
 		name, text = in.File, b
 	}
 	if len(text) == 0 {
-		return out, badInput("script", "for example: megatron-ops import run.sbatch", "there is no script to read")
+		return out, InputError("script", "for example: megatron-ops import run.sbatch", "there is no script to read")
 	}
 	var specs []job.Spec
 	if ext := filepath.Ext(name); ext == ".yaml" || ext == ".yml" {
 		found, notes, err := job.ImportRecipe(text)
 		if err != nil {
-			return out, fieldErrors(err)
+			return out, FieldErrors(err)
 		}
 		specs, out.Notes = found, append(out.Notes, notes...)
 	} else {
@@ -129,7 +129,7 @@ type ImageStep struct {
 
 // Image is the operation image.
 func Image() Op {
-	return define(Op{
+	return Define(Op{
 		Name: "image", Effect: Read, Toolset: KnowledgeSet, Idempotent: true, Closed: true,
 		Summary: lang.Text{EN: "the commands that build, pull and enter Megatron's container image", ZH: "构建、拉取并进入 Megatron 容器镜像的命令"},
 		Help:    lang.Text{EN: "Use for container set-up with Docker, pyxis/enroot or Singularity. It runs nothing.", ZH: "用于 Docker、pyxis/enroot、Singularity 的容器准备。不执行任何命令。"},
@@ -156,7 +156,7 @@ func image(ctx context.Context, c *Call, in ImageIn) (ImageOut, error) {
 	}
 	steps, err := job.Images(ask)
 	if err != nil {
-		return ImageOut{}, fieldErrors(err)
+		return ImageOut{}, FieldErrors(err)
 	}
 	out := ImageOut{Steps: []ImageStep{}}
 	for _, s := range steps {

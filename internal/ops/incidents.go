@@ -21,8 +21,8 @@ func (c *Call) incidentsOf(ctx context.Context, cl Cluster, jobs []HistoryJob) [
 		if !failed(j.State) || len(failures) == maxDiagnosed {
 			continue
 		}
-		c.step(len(failures), 0, string(j.ID))
-		d, err := c.diagnoseJob(ctx, DiagnoseIn{Target: string(j.ID), OnCluster: OnCluster{cl.Name()}})
+		c.Step(len(failures), 0, string(j.ID))
+		d, err := c.DiagnoseJob(ctx, DiagnoseIn{Target: string(j.ID), OnCluster: OnCluster{cl.Name()}})
 		if err != nil {
 			continue // a job without a readable log has no cause to share
 		}

@@ -15,7 +15,7 @@ import (
 
 func TestHistoryTellsWhatHitSeveralJobs(t *testing.T) {
 	dir := t.TempDir()
-	s := &site{jobs: map[slurm.JobID]slurm.Job{}}
+	s := &site{knownJobs: map[slurm.JobID]slurm.Job{}}
 	for i, said := range []string{
 		"RuntimeError: CUDA error: uncorrectable ECC error encountered", "ValueError: my own mistake", "RuntimeError: CUDA error: uncorrectable ECC error encountered",
 	} {
@@ -23,10 +23,10 @@ func TestHistoryTellsWhatHitSeveralJobs(t *testing.T) {
 		id := slurm.JobID(fmt.Sprint(81 + i))
 		log := filepath.Join(dir, fmt.Sprintf("gpt-%s.out", id))
 		require.NoError(t, os.WriteFile(log, []byte("[rank0]: Traceback (most recent call last):\n[rank0]:   File \"/w/train.py\", line 3, in <module>\n[rank0]:     step()\n[rank0]: "+said+"\n"), 0o600))
-		s.jobs[id] = slurm.Job{ID: id, Name: "gpt", User: "alice", State: slurm.Failed, Nodes: []string{"gpu9"}, EndedAt: &end, Stdout: log, WorkDir: dir}
+		s.knownJobs[id] = slurm.Job{ID: id, Name: "gpt", User: "alice", State: slurm.Failed, Nodes: []string{"gpu9"}, EndedAt: &end, Stdout: log, WorkDir: dir}
 	}
 	c := newCall(t, s)
-	out, err := do(t, c, "history", "--incidents")
+	out, err := do(t, c, History(), "--incidents")
 	require.NoError(t, err)
 	h := out.(HistoryOut)
 	require.Len(t, h.Incidents, 1)
@@ -35,7 +35,7 @@ func TestHistoryTellsWhatHitSeveralJobs(t *testing.T) {
 	require.Contains(t, text(t, h, lang.EN), "One incident, not 2: jobs 81, 83 failed on gpu9")
 	require.Contains(t, text(t, h, lang.ZH), "这是同一起事件")
 
-	out, err = do(t, c, "history")
+	out, err = do(t, c, History())
 	require.NoError(t, err)
 	require.Empty(t, out.(HistoryOut).Incidents, "logs are read where it is asked for")
 }

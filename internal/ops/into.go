@@ -66,33 +66,33 @@ func (c *Call) into(ctx context.Context, cl Cluster, id slurm.JobID, s job.Spec)
 		if cl.Kind() == "rest" {
 			why = "cluster " + cl.Name() + " is reached by slurmrestd, which starts jobs and no steps"
 		}
-		return nil, s, badInput("into", "a cluster of kind cli or ssh; or submit it as a job of its own", "%s", why)
+		return nil, s, InputError("into", "a cluster of kind cli or ssh; or submit it as a job of its own", "%s", why)
 	}
-	_, held, err := c.job(ctx, s.Cluster, id)
+	_, held, err := c.Job(ctx, s.Cluster, id)
 	if err != nil {
 		e := AsError(err)
 		e.Field = "into"
 		return nil, s, e
 	}
-	if err := c.mayChange(held); err != nil {
+	if err := c.MayChange(held); err != nil {
 		return nil, s, err
 	}
 	if held.State != slurm.Running || len(held.Nodes) == 0 {
-		return nil, s, badInput("into", "take nodes first: render --for session shows how, with salloc --no-shell", "job %s is %s and has no nodes", id, held.State)
+		return nil, s, InputError("into", "take nodes first: render --for session shows how, with salloc --no-shell", "job %s is %s and has no nodes", id, held.State)
 	}
 	nodes := len(held.Nodes)
 	if s.Nodes == nil {
 		s.Nodes = &nodes
 	}
 	if *s.Nodes != nodes {
-		return nil, s, badInput("nodes", "nodes: "+strconv.Itoa(nodes)+", or leave it out", "%d nodes are asked for, and job %s has %d", *s.Nodes, id, nodes)
+		return nil, s, InputError("nodes", "nodes: "+strconv.Itoa(nodes)+", or leave it out", "%d nodes are asked for, and job %s has %d", *s.Nodes, id, nodes)
 	}
 	gpus := held.GPUs / nodes
 	if s.GPUsPerNode == nil && gpus > 0 {
 		s.GPUsPerNode = &gpus
 	}
 	if want := *s.WithDefaults().GPUsPerNode; gpus > 0 && want > gpus {
-		return nil, s, badInput("gpus_per_node", "gpus_per_node: "+strconv.Itoa(gpus), "%d GPUs a node are asked for, and job %s has %d", want, id, gpus)
+		return nil, s, InputError("gpus_per_node", "gpus_per_node: "+strconv.Itoa(gpus), "%d GPUs a node are asked for, and job %s has %d", want, id, gpus)
 	}
 	return &allocation{Cluster: cl, launcher: l, job: id, spec: s}, s, nil
 }
@@ -100,19 +100,19 @@ func (c *Call) into(ctx context.Context, cl Cluster, id slurm.JobID, s job.Spec)
 // jobOrStep is job for a step's id too.
 func (c *Call) jobOrStep(ctx context.Context, on string, id slurm.JobID) (Cluster, slurm.Job, error) {
 	if !slurm.IsStepID(string(id)) {
-		return c.job(ctx, on, id)
+		return c.Job(ctx, on, id)
 	}
-	cl, err := c.cluster(on)
+	cl, err := c.Cluster(on)
 	if err != nil {
 		return nil, slurm.Job{}, err
 	}
-	s, err := able[stepper](cl, "steps")
+	s, err := Capable[stepper](cl, "steps")
 	if err != nil {
 		return nil, slurm.Job{}, err
 	}
 	j, err := s.Step(ctx, id)
 	if err != nil {
-		return nil, slurm.Job{}, c.slurmError(err, id)
+		return nil, slurm.Job{}, c.SlurmError(err, id)
 	}
 	j.Cluster = cl.Name()
 	if j.State == slurm.Running && j.StartedAt != nil {
@@ -159,5 +159,5 @@ func (a *allocation) logPaths(mark string) []string {
 
 // starting says what a yes would do.
 func (a *allocation) starting(name string) string {
-	return fmt.Sprintf("this starts %s as a step of job %s: %s, %d GPUs", name, a.job, plural(*a.spec.Nodes, "node"), a.spec.WorldSize())
+	return fmt.Sprintf("this starts %s as a step of job %s: %s, %d GPUs", name, a.job, Plural(*a.spec.Nodes, "node"), a.spec.WorldSize())
 }

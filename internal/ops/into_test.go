@@ -36,7 +36,7 @@ func (h *held) Step(_ context.Context, id slurm.JobID) (slurm.Job, error) {
 }
 
 func holding(t *testing.T) (*Call, *held) {
-	h := &held{site: &site{jobs: map[slurm.JobID]slurm.Job{
+	h := &held{site: &site{knownJobs: map[slurm.JobID]slurm.Job{
 		"5": {ID: "5", User: "alice", State: slurm.Running, Nodes: []string{"a1", "a2", "a3", "a4"}, GPUs: 32},
 		"7": {ID: "7", User: "alice", State: slurm.Running, Nodes: []string{"gpu1", "gpu2"}, GPUs: 16},
 		"8": {ID: "8", User: "alice", State: slurm.Pending},
@@ -53,15 +53,15 @@ func into(id string, more ...string) []string {
 
 func TestAStepIsStartedInAnAllocationAgainAndAgain(t *testing.T) {
 	c, h := holding(t)
-	_, err := do(t, c, "submit", into("7")...)
+	_, err := do(t, c, Submit(), into("7")...)
 	require.True(t, AsError(err).Confirm)
 	require.ErrorContains(t, err, "this starts gpt as a step of job 7: 2 nodes, 16 GPUs")
-	out, err := do(t, c, "submit", into("7", "--dry-run")...)
+	out, err := do(t, c, Submit(), into("7", "--dry-run")...)
 	require.NoError(t, err)
 	require.Nil(t, out.(SubmitOut).JobID)
 	require.Empty(t, h.launched)
 
-	out, err = do(t, c, "submit", into("7", "--yes")...)
+	out, err = do(t, c, Submit(), into("7", "--yes")...)
 	require.NoError(t, err)
 	sub := out.(SubmitOut)
 	require.Equal(t, slurm.JobID("7.0"), *sub.JobID)
@@ -72,14 +72,14 @@ func TestAStepIsStartedInAnAllocationAgainAndAgain(t *testing.T) {
 	require.Equal(t, l.Base+".out", sub.LogPaths[0])
 	require.Empty(t, h.submitted, "nothing was queued")
 
-	_, err = do(t, c, "submit", into("7", "--yes")...)
+	_, err = do(t, c, Submit(), into("7", "--yes")...)
 	require.NoError(t, err)
 	require.Len(t, h.launched, 2)
 	require.NotEqual(t, l.Base, h.launched[1].Base, "each launch has files of its own")
 	require.NotEqual(t, l.Step, h.launched[1].Step)
 
 	for range 2 {
-		out, err = do(t, c, "submit", into("7", "--yes", "--idempotency-key", "k")...)
+		out, err = do(t, c, Submit(), into("7", "--yes", "--idempotency-key", "k")...)
 		require.NoError(t, err)
 	}
 	require.True(t, out.(SubmitOut).AlreadySubmitted)
@@ -101,7 +101,7 @@ func TestAnAllocationMustBeOnesOwnAndFit(t *testing.T) {
 		"too many GPUs": {into("7", "--yes", "--gpus-per-node", "16"), BadInput, "job 7 has 8"},
 		"an array":      {into("7", "--yes", "--array", "1-3"), BadInput, "does not go together with into"},
 	} {
-		_, err := do(t, c, "submit", want.in...)
+		_, err := do(t, c, Submit(), want.in...)
 		require.Equal(t, want.code, AsError(err).Code, "%s: %v", words, err)
 		require.ErrorContains(t, err, want.says, words)
 	}
@@ -109,7 +109,7 @@ func TestAnAllocationMustBeOnesOwnAndFit(t *testing.T) {
 
 	c, _ = holding(t)
 	c.Clusters["test"] = &site{}
-	_, err := do(t, c, "submit", into("7", "--yes")...)
+	_, err := do(t, c, Submit(), into("7", "--yes")...)
 	require.ErrorContains(t, err, "which starts jobs and no steps")
 	require.Equal(t, "into", AsError(err).Field)
 }
@@ -119,21 +119,21 @@ func TestAStepsLogsAreItsOwn(t *testing.T) {
 	tree := t.TempDir()
 	words := into("7", "--yes")
 	words[slices.Index(words, "/lustre/m")] = tree
-	out, err := do(t, c, "submit", words...)
+	out, err := do(t, c, Submit(), words...)
 	require.NoError(t, err)
 	id := string(*out.(SubmitOut).JobID)
 	logs := h.launched[0].Base
 	require.NoError(t, os.MkdirAll(filepath.Dir(logs), 0o755))
 	require.NoError(t, os.WriteFile(logs+".out", []byte("hello from the step\n"), 0o644))
 	require.NoError(t, os.WriteFile(filepath.Join(tree, "logs", "gpt-7-other.out"), []byte("another launch\n"), 0o644))
-	got, err := do(t, c, "logs", id)
+	got, err := do(t, c, Logs(), id)
 	require.NoError(t, err)
 	require.Len(t, got.(LogsOut).Lines, 1)
 	require.Equal(t, "hello from the step", got.(LogsOut).Lines[0].Text)
-	st, err := do(t, c, "status", id)
+	st, err := do(t, c, Status(), id)
 	require.NoError(t, err)
 	require.Equal(t, logs+".out", st.(StatusOut).Stdout)
-	d, err := do(t, c, "diagnose", id)
+	d, err := do(t, c, Diagnose(), id)
 	require.NoError(t, err)
 	require.Equal(t, "success", d.(DiagnoseOut).Class)
 }

@@ -38,7 +38,7 @@ type StatusOut struct {
 
 // Status is the operation status.
 func Status() Op {
-	return define(Op{
+	return Define(Op{
 		Name: "status", Effect: Read, Toolset: JobsSet, Core: true, Idempotent: true,
 		Summary: lang.Text{
 			EN: "one job: state in words, nodes, times, why it waits",
@@ -59,14 +59,14 @@ func status(ctx context.Context, c *Call, in StatusIn) (StatusOut, error) {
 	}
 	out := StatusOut{Job: j, Checkpoint: c.checkpoint(ctx, cl, j)}
 	if in.Steps {
-		s, err := able[interface {
+		s, err := Capable[interface {
 			Steps(context.Context, slurm.JobID) ([]slurm.Step, error)
 		}](cl, "steps")
 		if err != nil {
 			return out, err
 		}
 		if out.Steps, err = s.Steps(ctx, in.Job); err != nil {
-			return out, c.slurmError(err, in.Job)
+			return out, c.SlurmError(err, in.Job)
 		}
 		out.asked = true
 	}
@@ -189,18 +189,6 @@ func jobFacts(j slurm.Job, l lang.Lang) []view.Fact {
 	return fs
 }
 
-// Duration is seconds as Slurm prints them: 1-02:03:04, 02:03:04, 03:04.
-func Duration(s int64) string {
-	d, h, m, s := s/86400, s/3600%24, s/60%60, s%60
-	switch {
-	case d > 0:
-		return fmt.Sprintf("%d-%02d:%02d:%02d", d, h, m, s)
-	case h > 0:
-		return fmt.Sprintf("%02d:%02d:%02d", h, m, s)
-	}
-	return fmt.Sprintf("%02d:%02d", m, s)
-}
-
 // ListIn chooses jobs.
 type ListIn struct {
 	All       bool          `json:"all,omitempty" help:"ended jobs of the last seven days too" zh:"也列出最近七天已结束的作业"`
@@ -223,7 +211,7 @@ type ListOut struct {
 
 // List is the operation list.
 func List() Op {
-	return define(Op{
+	return Define(Op{
 		Name: "list", Effect: Read, Toolset: JobsSet, Core: true, Idempotent: true,
 		Summary: lang.Text{
 			EN: "my jobs that wait or run; with all, those that ended too",
@@ -238,7 +226,7 @@ func List() Op {
 }
 
 func list(ctx context.Context, c *Call, in ListIn) (ListOut, error) {
-	cl, err := c.cluster(in.Cluster)
+	cl, err := c.Cluster(in.Cluster)
 	if err != nil {
 		return ListOut{}, err
 	}
@@ -247,7 +235,7 @@ func list(ctx context.Context, c *Call, in ListIn) (ListOut, error) {
 		state := slurm.State(strings.ToUpper(string(s)))
 		known := slices.IndexFunc(slurm.States(), func(m slurm.StateMeaning) bool { return m.Word == string(state) || m.Short == string(state) })
 		if known < 0 {
-			return ListOut{}, badInput("state", "for example PENDING, RUNNING or FAILED", "%q is no state of Slurm's", s)
+			return ListOut{}, InputError("state", "for example PENDING, RUNNING or FAILED", "%q is no state of Slurm's", s)
 		}
 		f.States = append(f.States, slurm.State(slurm.States()[known].Word))
 	}
@@ -268,7 +256,7 @@ func list(ctx context.Context, c *Call, in ListIn) (ListOut, error) {
 	}
 	jobs, err := c.lookAll(ctx, cl, f)
 	if err != nil {
-		return ListOut{}, c.slurmError(err, "")
+		return ListOut{}, c.SlurmError(err, "")
 	}
 	if len(users) > 1 {
 		jobs = slices.DeleteFunc(jobs, func(j slurm.Job) bool { return !slices.Contains(users, j.User) })
@@ -288,9 +276,9 @@ func list(ctx context.Context, c *Call, in ListIn) (ListOut, error) {
 // minutes.
 func (c *Call) onlyIdle(ctx context.Context, cl Cluster, out *ListOut, minutes int) error {
 	if minutes < 0 {
-		return badInput("idle", "minutes, such as 30", "%d is negative", minutes)
+		return InputError("idle", "minutes, such as 30", "%d is negative", minutes)
 	}
-	s, err := able[interface {
+	s, err := Capable[interface {
 		RunningSteps(ctx context.Context, user string) ([]slurm.Step, error)
 	}](cl, "steps")
 	if err != nil {
@@ -298,7 +286,7 @@ func (c *Call) onlyIdle(ctx context.Context, cl Cluster, out *ListOut, minutes i
 	}
 	steps, err := s.RunningSteps(ctx, "")
 	if err != nil {
-		return c.slurmError(err, "")
+		return c.SlurmError(err, "")
 	}
 	out.Idle = slurm.IdleAllocations(out.Jobs, steps, time.Duration(minutes)*time.Minute, c.Now())
 	out.Jobs = []slurm.Job{}

@@ -46,7 +46,7 @@ type killSwitch struct {
 
 // KillSwitch is the operation killswitch.
 func KillSwitch() Op {
-	return define(Op{
+	return Define(Op{
 		Name: "killswitch", Effect: Write, Toolset: JobsSet, Idempotent: true,
 		Summary: lang.Text{EN: "make running jobs save and end by their kill switch, or remove it", ZH: "通过 kill switch 让作业保存并结束，或移除该开关"},
 		Help:    lang.Text{EN: "Use to stop a train of jobs with a checkpoint. Off before the next start.", ZH: "用于保存检查点后停止一串作业。下次启动前要关闭。"},
@@ -81,9 +81,9 @@ func (c *Call) tellSwitched(ctx context.Context, in KillSwitchIn, out KillSwitch
 func throwSwitch(ctx context.Context, c *Call, in KillSwitchIn) (KillSwitchOut, error) {
 	on := in.Turn == "on"
 	if !on && in.Turn != "off" {
-		return KillSwitchOut{}, badInput("turn", "on or off", "%q is neither on nor off", in.Turn)
+		return KillSwitchOut{}, InputError("turn", "on or off", "%q is neither on nor off", in.Turn)
 	}
-	cl, err := c.cluster(in.Cluster)
+	cl, err := c.Cluster(in.Cluster)
 	if err != nil {
 		return KillSwitchOut{}, err
 	}
@@ -99,7 +99,7 @@ func throwSwitch(ctx context.Context, c *Call, in KillSwitchIn) (KillSwitchOut, 
 	// one who asks through a server, the server must not lend its own rights: the
 	// file is touched as the job's owner, and only for the owner's own people and
 	// for those who could touch it themselves.
-	if c.ownHands() && (cl.Kind() == "local" || cl.Kind() == "cli") {
+	if c.OwnHands() && (cl.Kind() == "local" || cl.Kind() == "cli") {
 		if on {
 			out.Changed, err = touch(k.path)
 		} else {
@@ -107,7 +107,7 @@ func throwSwitch(ctx context.Context, c *Call, in KillSwitchIn) (KillSwitchOut, 
 		}
 		return out, err
 	}
-	if !c.ownHands() && k.owner != c.Who.User {
+	if !c.OwnHands() && k.owner != c.Who.User {
 		if cl, err = c.asOwner(cl, k.owner); err != nil {
 			return out, err
 		}
@@ -120,29 +120,6 @@ func throwSwitch(ctx context.Context, c *Call, in KillSwitchIn) (KillSwitchOut, 
 	}
 	out.Changed = true
 	return out, c.touchBeside(ctx, cl, k, on)
-}
-
-// ownHands reports whether this process is the person who asks.
-func (c *Call) ownHands() bool {
-	switch c.Who.Surface {
-	case Shell, Chat, MCP:
-		return true
-	}
-	return c.Who.User != "" && c.Who.User == c.Self
-}
-
-func (c *Call) asOwner(cl Cluster, owner string) (Cluster, error) {
-	if owner == c.Self && c.Self != "" {
-		return c.Clusters[cl.Name()], nil
-	}
-	if c.As == nil {
-		return nil, &Error{Code: NotAllowed, Field: "cluster", Message: fmt.Sprintf("this server cannot act as %s", owner), Fix: "do it in a shell"}
-	}
-	as, err := c.As(c.Clusters[cl.Name()], owner)
-	if err != nil {
-		return nil, &Error{Code: NotAllowed, Field: "cluster", Message: err.Error(), Fix: "do it in a shell"}
-	}
-	return as, nil
 }
 
 // touchBeside makes or removes the file on a node of the running job, where its
@@ -164,7 +141,7 @@ func (c *Call) touchBeside(ctx context.Context, cl Cluster, k killSwitch, on boo
 // besideJob runs a command on the first node of a job, and answers what it said
 // and the job's state; in a job that does not run nothing is started.
 func (c *Call) besideJob(ctx context.Context, cl Cluster, id slurm.JobID, argv []string) (said string, state slurm.State, err error) {
-	ex, err := able[interface {
+	ex, err := Capable[interface {
 		Exec(context.Context, slurm.Exec) ([]slurm.NodeOutput, error)
 	}](cl, "nodes")
 	if err != nil {
@@ -172,14 +149,14 @@ func (c *Call) besideJob(ctx context.Context, cl Cluster, id slurm.JobID, argv [
 	}
 	j, err := cl.Job(ctx, id)
 	if err != nil {
-		return "", "", c.slurmError(err, id)
+		return "", "", c.SlurmError(err, id)
 	}
 	if j.State != slurm.Running || len(j.Nodes) == 0 {
 		return "", j.State, nil
 	}
 	out, err := ex.Exec(ctx, slurm.Exec{Job: id, Nodes: j.Nodes[:1], Argv: argv})
 	if err != nil {
-		return "", j.State, c.slurmError(err, id)
+		return "", j.State, c.SlurmError(err, id)
 	}
 	for _, o := range out {
 		if o.Node != "" { // what srun itself says comes from no node
@@ -195,11 +172,11 @@ func (c *Call) findSwitch(ctx context.Context, cl Cluster, word string) (killSwi
 	if slurm.IsJobID(word) {
 		sub, ok := c.submission(ctx, cl.Name(), slurm.JobID(word))
 		if !ok {
-			return killSwitch{}, notFound("job", "give the switch's path", "job %s was not submitted through here, so its kill switch is not known", word)
+			return killSwitch{}, NotFoundError("job", "give the switch's path", "job %s was not submitted through here, so its kill switch is not known", word)
 		}
 		k, ok := switchOf(sub)
 		if !ok {
-			return k, badInput("job", "kill_switch: FILE in the specification, before it is submitted", "job %s has no kill switch", word)
+			return k, InputError("job", "kill_switch: FILE in the specification, before it is submitted", "job %s has no kill switch", word)
 		}
 		return k, nil
 	}
@@ -208,7 +185,7 @@ func (c *Call) findSwitch(ctx context.Context, cl Cluster, word string) (killSwi
 		path = filepath.Join(c.Dir, path)
 	}
 	if !filepath.IsAbs(path) {
-		return killSwitch{}, badInput("job", "a job id, or an absolute path", "%q is neither", word)
+		return killSwitch{}, InputError("job", "a job id, or an absolute path", "%q is neither", word)
 	}
 	path = filepath.Clean(path)
 	if c.MayRead != nil {
@@ -223,8 +200,8 @@ func (c *Call) findSwitch(ctx context.Context, cl Cluster, word string) (killSwi
 			}
 		}
 	}
-	if !c.ownHands() || cl.Kind() != "local" && cl.Kind() != "cli" {
-		return killSwitch{}, notFound("job", "give the job's id", "no job submitted through here has the kill switch %s", path)
+	if !c.OwnHands() || cl.Kind() != "local" && cl.Kind() != "cli" {
+		return killSwitch{}, NotFoundError("job", "give the job's id", "no job submitted through here has the kill switch %s", path)
 	}
 	return killSwitch{path: path}, nil
 }
@@ -238,7 +215,7 @@ func (c *Call) switchable(ctx context.Context, cl Cluster, k killSwitch, on bool
 	}
 	j, err := cl.Job(ctx, k.job)
 	if err != nil && !errors.Is(err, slurm.ErrNotFound) {
-		return k, c.slurmError(err, k.job)
+		return k, c.SlurmError(err, k.job)
 	}
 	if err == nil && !j.State.Ended() {
 		return k, nil
@@ -327,7 +304,7 @@ func untouch(path string) (changed bool, err error) {
 	case err != nil:
 		return false, &Error{Code: Failed, Field: "job", Message: strings.TrimPrefix(err.Error(), "lstat ")}
 	case !info.Mode().IsRegular() || info.Size() > 0:
-		return false, badInput("job", "remove it yourself: rm -- "+path, "%s is not an empty file, so it is left alone", path)
+		return false, InputError("job", "remove it yourself: rm -- "+path, "%s is not an empty file, so it is left alone", path)
 	}
 	if err := os.Remove(path); errors.Is(err, fs.ErrPermission) {
 		return false, &Error{Code: NotAllowed, Field: "job", Message: fmt.Sprintf("%s: you may not remove it", path), Fix: "ask its owner"}

@@ -29,13 +29,13 @@ func (s *nearSite) Exec(_ context.Context, e slurm.Exec) ([]slurm.NodeOutput, er
 // switched is a call with a job of alice's that has a kill switch in dir.
 func switched(t *testing.T, dir, team string) (*Call, *nearSite, string) {
 	t.Helper()
-	s := &nearSite{site: &site{jobs: map[slurm.JobID]slurm.Job{}}}
+	s := &nearSite{site: &site{knownJobs: map[slurm.JobID]slurm.Job{}}}
 	c := newCall(t, s.site)
 	c.Clusters["test"] = s
-	out, err := do(t, c, "submit", append([]string{"--yes", "--force", "--kill-switch", filepath.Join(dir, "STOP"), "--team", team}, goodJob...)...)
+	out, err := do(t, c, Submit(), append([]string{"--yes", "--force", "--kill-switch", filepath.Join(dir, "STOP"), "--team", team}, goodJob...)...)
 	require.NoError(t, err)
 	id := *out.(SubmitOut).JobID
-	s.jobs[id] = slurm.Job{ID: id, User: "alice", State: slurm.Running, Nodes: []string{"gpu1", "gpu2"}}
+	s.knownJobs[id] = slurm.Job{ID: id, User: "alice", State: slurm.Running, Nodes: []string{"gpu1", "gpu2"}}
 	return c, s, string(id)
 }
 
@@ -46,15 +46,15 @@ func TestKillSwitchOnAndOff(t *testing.T) {
 	var entries []AuditEntry
 	c.Audit = func(_ context.Context, e AuditEntry) { entries = append(entries, e) }
 
-	out, err := do(t, c, "killswitch", "on", id)
+	out, err := do(t, c, KillSwitch(), "on", id)
 	require.NoError(t, err)
 	require.Equal(t, KillSwitchOut{Path: stop, On: true, JobID: slurm.JobID(id), Owner: "alice", Changed: true}, out)
 	require.FileExists(t, stop)
 	require.Contains(t, text(t, out, lang.EN), "Remove it before the next start")
-	out, err = do(t, c, "killswitch", "on", stop)
+	out, err = do(t, c, KillSwitch(), "on", stop)
 	require.NoError(t, err)
 	require.False(t, out.(KillSwitchOut).Changed)
-	out, err = do(t, c, "killswitch", "off", stop)
+	out, err = do(t, c, KillSwitch(), "off", stop)
 	require.NoError(t, err)
 	require.True(t, out.(KillSwitchOut).Changed)
 	require.NoFileExists(t, stop)
@@ -63,13 +63,13 @@ func TestKillSwitchOnAndOff(t *testing.T) {
 	work := filepath.Join(dir, "model.pt")
 	require.NoError(t, os.WriteFile(work, []byte("weights"), 0o600))
 	for _, words := range [][]string{{"off", work}, {"off", dir}, {"sideways", id}, {"on", "STOP"}} {
-		_, err = do(t, c, "killswitch", words...)
+		_, err = do(t, c, KillSwitch(), words...)
 		require.Equal(t, BadInput, AsError(err).Code, "%v: %v", words, err)
 	}
 	require.FileExists(t, work)
-	_, err = do(t, c, "killswitch", "on", "9999")
+	_, err = do(t, c, KillSwitch(), "on", "9999")
 	require.Equal(t, NotFound, AsError(err).Code)
-	_, err = do(t, c, "killswitch", "on", filepath.Join(dir, "no", "STOP"))
+	_, err = do(t, c, KillSwitch(), "on", filepath.Join(dir, "no", "STOP"))
 	require.Equal(t, Failed, AsError(err).Code)
 }
 
@@ -82,9 +82,9 @@ func TestAServerLendsNobodyItsOwnRights(t *testing.T) {
 	c.As = func(cl Cluster, user string) (Cluster, error) { acted = append(acted, user); return cl, nil }
 
 	c.Who = Caller{Surface: Slack, ID: "T1/U2", User: "bob"}
-	_, err := do(t, c, "killswitch", "on", id)
+	_, err := do(t, c, KillSwitch(), "on", id)
 	require.Equal(t, NotAllowed, AsError(err).Code)
-	_, err = do(t, c, "killswitch", "on", filepath.Join(dir, "other"))
+	_, err = do(t, c, KillSwitch(), "on", filepath.Join(dir, "other"))
 	require.Equal(t, NotFound, AsError(err).Code, "only the switches of jobs can be thrown from there")
 	require.Len(t, s.ran, 1, "a look at the folder, and nothing else")
 	require.Equal(t, "sh", s.ran[0].Argv[0])
@@ -93,7 +93,7 @@ func TestAServerLendsNobodyItsOwnRights(t *testing.T) {
 
 	for _, who := range []string{"alice", "root"} { // the owner; a member of the group root
 		c.Who = Caller{Surface: Slack, ID: "T1/U1", User: who}
-		_, err = do(t, c, "killswitch", "on", id)
+		_, err = do(t, c, KillSwitch(), "on", id)
 		require.NoError(t, err)
 		require.Equal(t, "alice", acted[len(acted)-1], "the file is the job's owner's")
 	}
@@ -101,8 +101,8 @@ func TestAServerLendsNobodyItsOwnRights(t *testing.T) {
 	require.Equal(t, []string{"gpu1"}, s.ran[0].Nodes)
 	require.NoFileExists(t, stop, "this process touches nothing")
 
-	s.jobs[slurm.JobID(id)] = slurm.Job{ID: slurm.JobID(id), User: "alice", State: slurm.Pending}
-	_, err = do(t, c, "killswitch", "off", id)
+	s.knownJobs[slurm.JobID(id)] = slurm.Job{ID: slurm.JobID(id), User: "alice", State: slurm.Pending}
+	_, err = do(t, c, KillSwitch(), "off", id)
 	require.Contains(t, AsError(err).Fix, "rm -- "+stop)
 }
 
@@ -111,14 +111,14 @@ func TestAServerLendsNobodyItsOwnRights(t *testing.T) {
 func TestASwitchIsReachedFromTheJobThatRuns(t *testing.T) {
 	dir := t.TempDir()
 	c, s, id := switched(t, dir, "pretrain")
-	out, err := do(t, c, "submit", append([]string{"--yes", "--force", "--idempotency-key", "later", "--kill-switch", filepath.Join(dir, "STOP")}, goodJob...)...)
+	out, err := do(t, c, Submit(), append([]string{"--yes", "--force", "--idempotency-key", "later", "--kill-switch", filepath.Join(dir, "STOP")}, goodJob...)...)
 	require.NoError(t, err)
 	later := *out.(SubmitOut).JobID
 	require.NotEqual(t, id, string(later))
-	s.jobs[later] = slurm.Job{ID: later, User: "alice", State: slurm.Pending}
+	s.knownJobs[later] = slurm.Job{ID: later, User: "alice", State: slurm.Pending}
 	c.Self, c.Who = "bot", Caller{Surface: Slack, ID: "T1/U1", User: "alice"}
 	c.As = func(cl Cluster, _ string) (Cluster, error) { return cl, nil }
-	out, err = do(t, c, "killswitch", "on", filepath.Join(dir, "STOP"))
+	out, err = do(t, c, KillSwitch(), "on", filepath.Join(dir, "STOP"))
 	require.NoError(t, err)
 	require.Equal(t, slurm.JobID(id), out.(KillSwitchOut).JobID)
 	require.Equal(t, []string{"touch", "--", filepath.Join(dir, "STOP")}, s.ran[len(s.ran)-1].Argv)
@@ -163,15 +163,15 @@ func TestTheFileSystemSaysWhoMayThrowASwitch(t *testing.T) {
 func TestTheOwnerIsToldWhoThrewTheSwitch(t *testing.T) {
 	dir := t.TempDir()
 	c, _, id := switched(t, dir, "pretrain")
-	_, err := do(t, c, "killswitch", "on", id)
+	_, err := do(t, c, KillSwitch(), "on", id)
 	require.NoError(t, err)
 	told, err := c.Notices(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, told, "one's own switch is no news")
-	_, err = do(t, c, "killswitch", "off", id)
+	_, err = do(t, c, KillSwitch(), "off", id)
 	require.NoError(t, err)
 	c.Who = Caller{Surface: Shell, ID: "bob", User: "bob"}
-	_, err = do(t, c, "killswitch", "on", id)
+	_, err = do(t, c, KillSwitch(), "on", id)
 	require.NoError(t, err)
 	told, err = c.Notices(t.Context())
 	require.NoError(t, err)

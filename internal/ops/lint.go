@@ -41,7 +41,7 @@ func (o LintOut) Found() bool {
 
 // Lint is the operation lint.
 func Lint() Op {
-	return define(Op{
+	return Define(Op{
 		Name: "lint", Effect: Read, Toolset: PlanSet, Idempotent: true, Closed: true,
 		Summary: lang.Text{EN: "the faults of an existing sbatch or launch script, with line and fix", ZH: "检查现有的 sbatch 或启动脚本：问题所在行与修复办法"},
 		Help: lang.Text{
@@ -49,21 +49,21 @@ func Lint() Op {
 			ZH: "用于检查已有脚本。它按 bash 的方式读取脚本，脚本中看不出的事实不会乱报。检查作业规格请用 plan。",
 		},
 		Example: "lint run.sbatch",
-		Batch:   byLine(lint.Batch),
+		Batch:   ByLine(lint.Batch),
 	}, lintOp)
 }
 
 func lintOp(_ context.Context, c *Call, in LintIn) (LintOut, error) {
 	name, text := "script", []byte(in.Script)
 	if in.File != "" {
-		b, err := c.readFile("script", in.File)
+		b, err := c.ReadFile("script", in.File)
 		if err != nil {
 			return LintOut{}, err
 		}
 		name, text = in.File, b
 	}
 	if len(text) == 0 {
-		return LintOut{}, badInput("script", "for example: megatron-ops lint run.sbatch", "there is no script to read")
+		return LintOut{}, InputError("script", "for example: megatron-ops lint run.sbatch", "there is no script to read")
 	}
 	if in.Fix {
 		return c.mend(in, name, text)

@@ -45,7 +45,7 @@ var errEnough = errors.New("enough lines")
 
 // Logs is the operation logs.
 func Logs() Op {
-	return define(Op{
+	return Define(Op{
 		Name: "logs", Effect: Read, Toolset: LogsSet, Core: true, Idempotent: true,
 		Summary: lang.Text{
 			EN: "a job's log lines over all ranks, by rank or node, newest last",
@@ -61,7 +61,7 @@ func Logs() Op {
 
 func logs(ctx context.Context, c *Call, in LogsIn) (LogsOut, error) {
 	if in.Tail < 0 {
-		return LogsOut{}, badInput("tail", "a number of lines, such as 50", "%d is negative", in.Tail)
+		return LogsOut{}, InputError("tail", "a number of lines, such as 50", "%d is negative", in.Tail)
 	}
 	cl, j, err := c.jobOrStep(ctx, in.Cluster, in.Job)
 	if err != nil {
@@ -76,7 +76,7 @@ func logs(ctx context.Context, c *Call, in LogsIn) (LogsOut, error) {
 		if j.State == slurm.Pending {
 			return out, nil
 		}
-		return out, notFound("job", "the folder of --output must exist before the job starts", "%s", noLog(j))
+		return out, NotFoundError("job", "the folder of --output must exist before the job starts", "%s", noLog(j))
 	}
 	src, done, err := c.openLogs(j, paths)
 	if err != nil {
@@ -168,13 +168,13 @@ func (c *Call) followLogs(ctx context.Context, cl Cluster, j slurm.Job, in LogsI
 		if tell(lines) || ended {
 			return out, nil
 		}
-		c.step(len(out.Lines), 0, plural(len(out.Lines), "line")+" so far")
+		c.Step(len(out.Lines), 0, Plural(len(out.Lines), "line")+" so far")
 		select {
 		case <-until.Done():
 			return out, ctx.Err() // whoever follows stops when they have seen enough
-		case <-time.After(min(pause(cl), time.Second)):
+		case <-time.After(min(PollPause(cl), time.Second)):
 		}
-		if time.Since(asked) >= pause(cl) {
+		if time.Since(asked) >= PollPause(cl) {
 			asked = time.Now()
 			if _, now, err := c.jobOrStep(ctx, cl.Name(), in.Job); err == nil {
 				j = now

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -60,7 +58,7 @@ func lossCurve(run metrics.Run) []metrics.Point {
 
 // Metrics is the operation metrics.
 func Metrics() Op {
-	return define(Op{
+	return Define(Op{
 		Name: "metrics", Effect: Read, Toolset: LogsSet, Idempotent: true,
 		Summary: lang.Text{EN: "a run's loss, iteration time, TFLOP/s, MFU and time left, with the curve; several are compared", ZH: "训练的损失、迭代时间、TFLOP/s、MFU、剩余时间与曲线；可比较多个作业"},
 		Help: lang.Text{
@@ -79,7 +77,7 @@ func metricsOp(ctx context.Context, c *Call, in MetricsIn) (MetricsOut, error) {
 			return out, err
 		}
 		if len(run.Iterations) == 0 {
-			return out, notFound("job", "Megatron writes iteration lines every --log-interval iterations", "%s: no iteration was logged yet", name)
+			return out, NotFoundError("job", "Megatron writes iteration lines every --log-interval iterations", "%s: no iteration was logged yet", name)
 		}
 		out.runs = append(out.runs, run)
 		out.Runs = append(out.Runs, run.Summary())
@@ -107,9 +105,9 @@ func metricsOp(ctx context.Context, c *Call, in MetricsIn) (MetricsOut, error) {
 	}
 	if in.Sample != 0 {
 		if len(in.Runs) != 1 || !slurm.IsJobID(in.Runs[0]) {
-			return out, badInput("sample", "one running job's id", "GPUs are sampled of one job")
+			return out, InputError("sample", "one running job's id", "GPUs are sampled of one job")
 		}
-		cl, j, err := c.job(ctx, in.Cluster, slurm.JobID(in.Runs[0]))
+		cl, j, err := c.Job(ctx, in.Cluster, slurm.JobID(in.Runs[0]))
 		if err != nil {
 			return out, err
 		}
@@ -137,18 +135,18 @@ func (c *Call) runOf(ctx context.Context, in MetricsIn, name string) (metrics.Ru
 		defer folders.Close()
 		run, err := metrics.ReadIn(ctx, folders, path, in.GPU)
 		if err != nil {
-			err = badInput("job", "a job id, a log, an event file or a folder of them", "%v", err)
+			err = InputError("job", "a job id, a log, an event file or a folder of them", "%v", err)
 		}
 		return run, slurm.Job{}, err
 	}
-	cl, j, err := c.job(ctx, in.Cluster, slurm.JobID(name))
+	cl, j, err := c.Job(ctx, in.Cluster, slurm.JobID(name))
 	if err != nil {
 		return metrics.Run{}, j, err
 	}
 	gpu := in.GPU
 	if gpu == "" {
 		if s, ok := c.specOf(ctx, cl.Name(), j.ID); ok {
-			gpu = c.site(s).Fill(s).GPU
+			gpu = c.SiteOf(s).Fill(s).GPU
 		}
 	}
 	best := metrics.Run{Name: name}
@@ -184,28 +182,6 @@ func (c *Call) export(in MetricsIn, runs []metrics.Run) error {
 		return err
 	}
 	return c.writeFile("png", in.PNG, func(w io.Writer) error { return metrics.WritePNG(w, runs, metrics.AllSeries) })
-}
-
-// writeFile writes a file that the shell named; "" is none.
-func (c *Call) writeFile(field, file string, draw func(io.Writer) error) error {
-	if file == "" {
-		return nil
-	}
-	if c.Who.Surface != Shell && c.Who.Surface != Chat {
-		return badInput(field, "use the shell", "files are written in the shell only")
-	}
-	if !filepath.IsAbs(file) {
-		file = filepath.Join(c.Dir, file)
-	}
-	f, err := os.Create(file)
-	if err != nil {
-		return &Error{Code: Failed, Field: field, Message: err.Error()}
-	}
-	if err := draw(f); err != nil {
-		f.Close()
-		return &Error{Code: Failed, Field: field, Message: err.Error()}
-	}
-	return f.Close()
 }
 
 // View is the summaries and the loss curve.

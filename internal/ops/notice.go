@@ -40,7 +40,7 @@ const noticeLife = 24 * time.Hour
 
 // Notify leaves n for a job's people.
 func (s *Service) Notify(ctx context.Context, n Notice) error {
-	docs, err := s.docs()
+	docs, err := s.Docs()
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (s *Service) Notify(ctx context.Context, n Notice) error {
 
 // Notices lists what waits to be shown.
 func (s *Service) Notices(ctx context.Context) ([]Notice, error) {
-	docs, err := s.docs()
+	docs, err := s.Docs()
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (s *Service) Notices(ctx context.Context) ([]Notice, error) {
 
 // Noticed forgets a notice that was shown.
 func (s *Service) Noticed(ctx context.Context, n Notice) error {
-	docs, err := s.docs()
+	docs, err := s.Docs()
 	if err != nil {
 		return err
 	}

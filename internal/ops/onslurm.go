@@ -133,20 +133,20 @@ func writeWhole(path string, write func(io.Writer) error) error {
 // tasks reads them, and a job after it makes one answer.
 func (c *Call) onSlurm(ctx context.Context, cl Cluster, in DiagnoseIn, given diagnose.Context, paths []string) (r diagnose.Report, err error) {
 	if c.Who.Surface != Shell && c.Who.Surface != Chat || c.Who.ReadOnly {
-		return r, badInput("on_slurm", "use the shell", "a diagnosis that submits jobs is for the shell only")
+		return r, InputError("on_slurm", "use the shell", "a diagnosis that submits jobs is for the shell only")
 	}
 	e := errand{Paths: paths, Given: given, Launch: given.Launch, Shards: in.Shards}
 	if e.Files, err = diagnose.Count(paths...); err != nil {
-		return r, badInput("job", "a job id, or the path of a log file or folder", "%v", err)
+		return r, InputError("job", "a job id, or the path of a log file or folder", "%v", err)
 	}
 	if e.Files == 0 {
-		return r, badInput("job", "a job id, or the path of a log file or folder", "%s: there is no log in it", in.Target)
+		return r, InputError("job", "a job id, or the path of a log file or folder", "%s: there is no log in it", in.Target)
 	}
 	if e.Shards <= 0 {
 		e.Shards = min(max(2, (e.Files+logsOfShard-1)/logsOfShard), maxShards)
 	}
 	if e.Shards > maxShards {
-		return r, badInput("shards", fmt.Sprintf("at most %d", maxShards), "%d tasks are too many for one diagnosis", e.Shards)
+		return r, InputError("shards", fmt.Sprintf("at most %d", maxShards), "%d tasks are too many for one diagnosis", e.Shards)
 	}
 	program, err := os.Executable()
 	if err != nil {
@@ -191,7 +191,7 @@ func (c *Call) runErrand(ctx context.Context, cl Cluster, e errand, dir, program
 		Dir:    dir, Args: []string{"--array=0-" + strconv.Itoa(e.Shards-1)},
 	})
 	if err != nil {
-		return r, c.slurmError(err, "")
+		return r, c.SlurmError(err, "")
 	}
 	after, err := cl.Submit(ctx, slurm.Submission{
 		Script: script("2G", said, program, reduceWord, dir), Dir: dir,
@@ -200,17 +200,17 @@ func (c *Call) runErrand(ctx context.Context, cl Cluster, e errand, dir, program
 	ids := []slurm.JobID{array, after}
 	if err != nil {
 		_ = cl.Cancel(context.WithoutCancel(ctx), array)
-		return r, c.slurmError(err, "")
+		return r, c.SlurmError(err, "")
 	}
 	end := slurm.State("")
-	for ; !end.Ended(); c.step(0, 0, fmt.Sprintf("%d logs in %d tasks of job %s: %s", e.Files, e.Shards, array, end)) {
+	for ; !end.Ended(); c.Step(0, 0, fmt.Sprintf("%d logs in %d tasks of job %s: %s", e.Files, e.Shards, array, end)) {
 		select {
 		case <-ctx.Done():
 			for _, id := range ids {
 				_ = cl.Cancel(context.WithoutCancel(ctx), id)
 			}
 			return r, ctx.Err()
-		case <-time.After(min(pause(cl), 2*time.Second)):
+		case <-time.After(min(PollPause(cl), 2*time.Second)):
 		}
 		if j, err := cl.Job(ctx, after); err == nil {
 			end = j.State
@@ -242,7 +242,7 @@ func lastLine(text string) string {
 // cpuPartition is the partition that was asked for, else one without GPUs that
 // takes jobs, else the default one.
 func (c *Call) cpuPartition(ctx context.Context, cl Cluster, asked string) string {
-	s, ok := cl.(surveyor)
+	s, ok := cl.(Surveyor)
 	if asked != "" || !ok {
 		return asked
 	}

@@ -108,8 +108,8 @@ func (c *Call) said(err error) error {
 	return err
 }
 
-// define ties a typed function to its row.
-func define[In, Out any](o Op, run func(context.Context, *Call, In) (Out, error)) Op {
+// Define ties a typed function to its row.
+func Define[In, Out any](o Op, run func(context.Context, *Call, In) (Out, error)) Op {
 	o.in, o.out = reflect.TypeFor[In](), reflect.TypeFor[Out]()
 	o.run = func(ctx context.Context, c *Call, in any) (any, error) {
 		return run(ctx, c, in.(In))

@@ -26,7 +26,7 @@ func (c *Call) readable(field, path string) (string, *within.Folders, error) {
 		return path, nil, nil
 	}
 	if c.MayRead == nil {
-		return "", nil, badInput(field, "a job id", "paths are read in the shell only")
+		return "", nil, InputError(field, "a job id", "paths are read in the shell only")
 	}
 	if c.Who.Surface == MCP { // a process of the person's own, started in a folder
 		if abs, err := filepath.Abs(path); err == nil {

@@ -20,12 +20,12 @@ const doomed = "[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to al
 func TestALinkSwappedInAfterTheCheckIsNotRead(t *testing.T) {
 	t.Parallel()
 	for _, op := range []struct {
-		name  string
+		op    Op
 		input func(path string) any
 	}{
-		{"diagnose", func(p string) any { return &DiagnoseIn{Target: p} }},
-		{"metrics", func(p string) any { return &MetricsIn{Runs: []string{p}} }},
-		{"compare", func(p string) any { return &CompareIn{Failed: p, Good: p} }},
+		{Diagnose(), func(p string) any { return &DiagnoseIn{Target: p} }},
+		{Metrics(), func(p string) any { return &MetricsIn{Runs: []string{p}} }},
+		{Compare(), func(p string) any { return &CompareIn{Failed: p, Good: p} }},
 	} {
 		for _, when := range []string{"before the path is resolved", "after the path is resolved"} {
 			top := t.TempDir()
@@ -56,14 +56,12 @@ func TestALinkSwappedInAfterTheCheckIsNotRead(t *testing.T) {
 					return nil
 				},
 			}
-			o, ok := lookup(op.name)
-			require.True(t, ok)
-			out, err := o.Run(t.Context(), call, op.input(target))
+			out, err := op.op.Run(t.Context(), call, op.input(target))
 			raw, jerr := json.Marshal(out)
 			require.NoError(t, jerr)
 			said := fmt.Sprint(string(raw), err)
-			require.NotContains(t, said, "3.75", "%s, %s", op.name, when)
-			require.NotContains(t, said, "7.7", "%s, %s", op.name, when)
+			require.NotContains(t, said, "3.75", "%s, %s", op.op.Name, when)
+			require.NotContains(t, said, "7.7", "%s, %s", op.op.Name, when)
 			link, err := os.Readlink(log)
 			require.NoError(t, err, "the link was put there")
 			require.Equal(t, secret, link)

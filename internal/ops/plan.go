@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -45,7 +44,7 @@ func (o PlanOut) Found() bool { return rules.Blocking(o.Problems) }
 
 // Plan is the operation plan.
 func Plan() Op {
-	return define(Op{
+	return Define(Op{
 		Name: "plan", Effect: Read, Toolset: PlanSet, Core: true, Idempotent: true,
 		Summary: lang.Text{
 			EN: "judge a job by Megatron's own rules before it queues, with a fix for each problem",
@@ -76,9 +75,9 @@ func plan(ctx context.Context, c *Call, in PlanIn) (PlanOut, error) {
 		return e.Value == "" && (e.Field == "worktree" || isScript(name, text))
 	})
 	if len(errs) > 0 {
-		return PlanOut{}, fieldErrors(job.Locate(job.FieldErrors(errs), name, text))
+		return PlanOut{}, FieldErrors(job.Locate(job.FieldErrors(errs), name, text))
 	}
-	out, err := c.judge(s)
+	out, err := c.JudgeSpec(s)
 	if err == nil && in.Against != "" {
 		out.Against, err = c.against(s, in.Against)
 	}
@@ -88,25 +87,25 @@ func plan(ctx context.Context, c *Call, in PlanIn) (PlanOut, error) {
 	}
 	if err == nil && in.CheckFiles {
 		if !c.hereToo(s) {
-			return out, badInput("check_files", "run it where the files are, on a login node", "files can be looked at only on this machine's own clusters")
+			return out, InputError("check_files", "run it where the files are, on a login node", "files can be looked at only on this machine's own clusters")
 		}
 		if c.Self != "" && c.Who.User != c.Self {
-			return out, badInput("check_files", "run it in a shell of your own", "files are looked at as the one who asks, and this process is %s", c.Self)
+			return out, InputError("check_files", "run it in a shell of your own", "files are looked at as the one who asks, and this process is %s", c.Self)
 		}
-		cl, err := c.cluster(s.Cluster)
+		cl, err := c.Cluster(s.Cluster)
 		if err != nil {
 			return out, err
 		}
 		// What cannot be rendered yet is judged without Slurm's own word.
-		sc, _ := job.Render(s, job.Options{Version: c.Version, Site: c.site(s)})
+		sc, _ := job.Render(s, job.Options{Version: c.Version, Site: c.SiteOf(s)})
 		out.Problems = c.onCluster(ctx, cl, s, sc, out.Problems)
 	}
 	return out, err
 }
 
-// judge applies Megatron's rules and the documents' to s. Each point of a sweep
+// JudgeSpec applies Megatron's rules and the documents' to s. Each point of a sweep
 // is judged; what is wrong with several is told once, in the words of the first.
-func (c *Call) judge(s job.Spec) (PlanOut, error) {
+func (c *Call) JudgeSpec(s job.Spec) (PlanOut, error) {
 	points := s.Points()
 	if len(points) == 0 {
 		return c.judgeRun(s)
@@ -146,7 +145,7 @@ func (c *Call) judgeRun(s job.Spec) (PlanOut, error) {
 	full, found := c.asReleased(s.WithDefaults())
 	out := PlanOut{OK: true, Problems: []rules.Problem{}, Derived: map[string]any{}, Name: full.Name, Nodes: *full.Nodes, WorldSize: full.WorldSize()}
 	run := megatronRun(full)
-	if trains(full) {
+	if Trains(full) {
 		out.Megatron = found
 		v := rules.CheckIn(run, c.Lang)
 		out.OK, out.Derived = v.OK, v.Derived
@@ -173,8 +172,8 @@ func saidOnly(run megatron.Run, ps []rules.Problem) []rules.Problem {
 	})
 }
 
-// trains reports whether the job runs a program that takes Megatron's flags.
-func trains(s job.Spec) bool { return s.Launcher != job.Custom && *s.GPUsPerNode > 0 && s.Train == "" }
+// Trains reports whether the job runs a program that takes Megatron's flags.
+func Trains(s job.Spec) bool { return s.Launcher != job.Custom && *s.GPUsPerNode > 0 && s.Train == "" }
 
 // megatronRun is the launch that the rendered script would make: its
 // environment is what the script sets, where the specification's own wins.
@@ -282,10 +281,3 @@ func derivedFacts(derived map[string]any) []view.Fact {
 	}
 	return fs
 }
-
-// mountsOf says whether the job's program runs inside of a container.
-func contained(s job.Spec) bool {
-	return s.Container.Runtime != job.NoContainer && s.Container.Runtime != ""
-}
-
-func itoa(n int) string { return strconv.Itoa(n) }

@@ -53,7 +53,7 @@ const fewAhead = 5
 
 // Priority is the operation priority.
 func Priority() Op {
-	return define(Op{
+	return Define(Op{
 		Name: "priority", Effect: Read, Toolset: JobsSet, Idempotent: true,
 		Summary: lang.Text{EN: "what a waiting job's priority is made of, and who is ahead", ZH: "排队作业的优先级构成，以及排在前面的作业"},
 		Help:    lang.Text{EN: "Use for: why is mine behind others?", ZH: "用于回答：为什么我的作业排在后面？"},
@@ -63,7 +63,7 @@ func Priority() Op {
 
 func priority(ctx context.Context, c *Call, in JobIn) (PriorityOut, error) {
 	out := PriorityOut{JobID: in.Job, Parts: []PriorityPart{}, Line: []Waiting{}}
-	cl, j, err := c.job(ctx, in.Cluster, in.Job)
+	cl, j, err := c.Job(ctx, in.Cluster, in.Job)
 	if err != nil {
 		return out, err
 	}
@@ -71,7 +71,7 @@ func priority(ctx context.Context, c *Call, in JobIn) (PriorityOut, error) {
 	if j.State != slurm.Pending {
 		return out, &Error{Code: Failed, Field: "job", Message: fmt.Sprintf("job %s is %s: only a waiting job has a priority that counts", j.ID, j.State), Fix: "see: status " + string(j.ID)}
 	}
-	p, err := able[interface {
+	p, err := Capable[interface {
 		Priorities(context.Context, ...slurm.JobID) ([]slurm.Priority, error)
 		PriorityWeights(context.Context) (slurm.Priority, error)
 	}](cl, "priorities")
@@ -80,7 +80,7 @@ func priority(ctx context.Context, c *Call, in JobIn) (PriorityOut, error) {
 	}
 	all, err := p.Priorities(ctx, in.Job)
 	if err != nil {
-		return out, c.slurmError(err, in.Job)
+		return out, c.SlurmError(err, in.Job)
 	}
 	most, _ := p.PriorityWeights(ctx)
 	if j.Priority != nil {
@@ -98,7 +98,7 @@ func priority(ctx context.Context, c *Call, in JobIn) (PriorityOut, error) {
 	}
 	waiting, err := c.lookAll(ctx, cl, slurm.Filter{States: []slurm.State{slurm.Pending}})
 	if err != nil {
-		return out, c.slurmError(err, "")
+		return out, c.SlurmError(err, "")
 	}
 	for _, w := range inLine(waiting) {
 		if w.ID.Array() == in.Job.Array() {

@@ -54,7 +54,7 @@ type ReasonOut struct {
 
 // Queue is the operation queue.
 func Queue() Op {
-	return define(Op{
+	return Define(Op{
 		Name: "queue", Effect: Read, Toolset: JobsSet, Idempotent: true,
 		Summary: lang.Text{EN: "who waits: place in line, estimated start, and why, in words", ZH: "排队情况：排位、预计开始时间与原因说明"},
 		Help:    lang.Text{EN: "Use to see when jobs start. For one job's priority use priority.", ZH: "查看作业何时开始。单个作业的优先级用 priority。"},
@@ -63,14 +63,14 @@ func Queue() Op {
 }
 
 func queue(ctx context.Context, c *Call, in QueueIn) (QueueOut, error) {
-	cl, err := c.cluster(in.Cluster)
+	cl, err := c.Cluster(in.Cluster)
 	if err != nil {
 		return QueueOut{}, err
 	}
 	// Everybody's are needed: a place in line is one among others.
 	all, err := c.lookAll(ctx, cl, slurm.Filter{States: []slurm.State{slurm.Pending}})
 	if err != nil {
-		return QueueOut{}, c.slurmError(err, "")
+		return QueueOut{}, c.SlurmError(err, "")
 	}
 	users := c.usersOf(in.User, in.Mine)
 	out := QueueOut{Jobs: []Waiting{}, Reasons: []ReasonOut{}, short: in.Short}

@@ -41,7 +41,7 @@ func (o RecommendOut) Found() bool { return len(o.Options) == 0 }
 
 // Recommend is the operation recommend.
 func Recommend() Op {
-	return define(Op{
+	return Define(Op{
 		Name: "recommend", Effect: Read, Toolset: PlanSet, Idempotent: true, Closed: true,
 		Summary: lang.Text{EN: "the best TP, PP, CP, EP, micro batch and recompute for a model on so many GPUs", ZH: "为模型与 GPU 数量推荐 TP、PP、CP、EP、微批与重计算"},
 		Help: lang.Text{
@@ -58,7 +58,7 @@ func recommend(_ context.Context, c *Call, in RecommendIn) (RecommendOut, error)
 		return RecommendOut{}, err
 	}
 	if in.Show < 1 {
-		return RecommendOut{}, badInput("show", "a number of 1 or more", "%d is less than 1", in.Show)
+		return RecommendOut{}, InputError("show", "a number of 1 or more", "%d is less than 1", in.Show)
 	}
 	full, judged := c.asReleased(s.WithDefaults())
 	if full.GPU == "" {
@@ -66,9 +66,9 @@ func recommend(_ context.Context, c *Call, in RecommendIn) (RecommendOut, error)
 	}
 	run := full.Run()
 	run.Argv = runnable(run)
-	r, err := rules.Recommend(rules.Question{Entry: run.Entry, Argv: run.Argv, GPUs: full.WorldSize(), GPUsPerNode: *full.GPUsPerNode, GPU: full.GPU, NVLinkDomain: c.site(s).NVLinkDomain, Release: run.Release, Extra: run.Extra})
+	r, err := rules.Recommend(rules.Question{Entry: run.Entry, Argv: run.Argv, GPUs: full.WorldSize(), GPUsPerNode: *full.GPUsPerNode, GPU: full.GPU, NVLinkDomain: c.SiteOf(s).NVLinkDomain, Release: run.Release, Extra: run.Extra})
 	if err != nil {
-		return RecommendOut{}, badInput("args", "give the model: --num-layers, --hidden-size, --num-attention-heads, --seq-length, --max-position-embeddings, --global-batch-size", "%v", err)
+		return RecommendOut{}, InputError("args", "give the model: --num-layers, --hidden-size, --num-attention-heads, --seq-length, --max-position-embeddings, --global-batch-size", "%v", err)
 	}
 	out := RecommendOut{Considered: r.Considered, Legal: r.Legal, GPU: r.GPU.Name, GPUGiB: r.GPU.MemoryGiB, Megatron: judged, Options: append([]rules.Option{}, r.Best(in.Show)...)}
 	if len(out.Options) == 0 {
@@ -97,10 +97,10 @@ func (c *Call) model(in SpecIn) (job.Spec, error) {
 func notLegal(run megatron.Run, l lang.Lang) error {
 	for _, p := range rules.CheckIn(run, l).Problems {
 		if p.Severity == rules.Error {
-			return badInput(p.Field, p.Fix, "no layout that fits is legal: %s", p.Message)
+			return InputError(p.Field, p.Fix, "no layout that fits is legal: %s", p.Message)
 		}
 	}
-	return badInput("args", "`plan` tells what is wrong", "no layout that fits is legal")
+	return InputError("args", "`plan` tells what is wrong", "no layout that fits is legal")
 }
 
 // runnable adds what Megatron insists on and no layout depends on, where it is
@@ -174,7 +174,7 @@ func (o MemoryOut) Found() bool { return o.GPUGiB > 0 && o.TotalGiB > o.GPUGiB }
 
 // Memory is the operation memory.
 func Memory() Op {
-	return define(Op{
+	return Define(Op{
 		Name: "memory", Effect: Read, Toolset: PlanSet, Idempotent: true, Closed: true,
 		Summary: lang.Text{EN: "a job's estimated GPU memory, part by part", ZH: "估算作业的显存占用及各部分构成"},
 		Help: lang.Text{
@@ -193,7 +193,7 @@ func memory(_ context.Context, c *Call, in MemoryIn) (MemoryOut, error) {
 	full, judged := c.asReleased(s.WithDefaults())
 	args, faults := megatron.Parse(full.Run())
 	if len(faults) > 0 {
-		return MemoryOut{}, badInput("args", "`plan` tells all that is wrong", "the arguments are not Megatron's: %s", faults[0].Flag)
+		return MemoryOut{}, InputError("args", "`plan` tells all that is wrong", "the arguments are not Megatron's: %s", faults[0].Flag)
 	}
 	config := args.Effective()
 	m := config.Memory()

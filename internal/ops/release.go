@@ -1,10 +1,8 @@
 package ops
 
 import (
-	"cmp"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/checkout"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -23,7 +21,7 @@ type Judged struct {
 
 // asReleased finds the release that s runs, and returns s with it.
 func (c *Call) asReleased(s job.Spec) (job.Spec, *Judged) {
-	from := checkout.Sources{Spec: s.Megatron, Worktree: s.Worktree, Image: s.Container.Image, Site: c.site(s).Megatron}
+	from := checkout.Sources{Spec: s.Megatron, Worktree: s.Worktree, Image: s.Container.Image, Site: c.SiteOf(s).Megatron}
 	if s.Worktree != "" && c.hereToo(s) {
 		from.Read = readSmall
 	}
@@ -63,7 +61,7 @@ type Upgrade struct {
 func (c *Call) against(s job.Spec, version string) (*Upgrade, error) {
 	match, ok := megatron.ParseRelease(version)
 	if !ok {
-		return nil, badInput("against", "a release such as 0.19.0, or main", "%q names no release of Megatron-LM", version)
+		return nil, InputError("against", "a release such as 0.19.0, or main", "%q names no release of Megatron-LM", version)
 	}
 	now, _ := c.asReleased(s.WithDefaults())
 	then := now
@@ -96,51 +94,4 @@ func (u *Upgrade) sections(l lang.Lang) []view.Section {
 		head.Items = append(head.Items, lang.Text{EN: "no longer said: ", ZH: "不再有："}.In(l)+p.Field+": "+p.Message)
 	}
 	return append([]view.Section{head}, problemSections(u.New, l)...)
-}
-
-// releasesOf says in which releases a flag is known.
-func releasesOf(spans []megatron.Span) lang.Text {
-	all := megatron.Releases()
-	first, last := spans[0].Since, spans[len(spans)-1].Until
-	switch {
-	case first == all[0] && last == all[len(all)-1]:
-		return lang.Text{EN: "all that are known, %s to %s", ZH: "已知的全部版本，%s 至 %s"}.With(first.String(), last.String())
-	case last == all[len(all)-1]:
-		return lang.Text{EN: "since %s", ZH: "自 %s 起"}.With(first.String())
-	case first == all[0]:
-		return lang.Text{EN: "up to %s; gone since", ZH: "到 %s 为止，之后已移除"}.With(last.String())
-	}
-	return lang.Text{EN: "%s to %s; gone since", ZH: "%s 至 %s，之后已移除"}.With(first.String(), last.String())
-}
-
-type flagChange struct {
-	since string
-	says  lang.Text
-}
-
-// changesOf says what each later definition of a flag has of its own.
-func changesOf(spans []megatron.Span) []flagChange {
-	var out []flagChange
-	for i := 1; i < len(spans); i++ {
-		was, is := spans[i-1].Flag, spans[i].Flag
-		says := lang.Text{}
-		add := func(what lang.Text, a, b string) {
-			if a == b {
-				return
-			}
-			one := lang.Text{EN: "%s %s → %s", ZH: "%s %s → %s"}.With(what, cmp.Or(a, "-"), cmp.Or(b, "-"))
-			if says.EN != "" {
-				one = lang.Text{EN: "%s; %s", ZH: "%s；%s"}.With(says, one)
-			}
-			says = one
-		}
-		add(lang.Text{EN: "default", ZH: "默认值"}, was.Default, is.Default)
-		add(lang.Text{EN: "choices", ZH: "可选值"}, strings.Join(was.Choices, " "), strings.Join(is.Choices, " "))
-		add(lang.Text{EN: "type", ZH: "类型"}, string(was.Type), string(is.Type))
-		add(lang.Text{EN: "values", ZH: "取值个数"}, was.Nargs, is.Nargs)
-		if says.EN != "" {
-			out = append(out, flagChange{spans[i].Since.String(), says})
-		}
-	}
-	return out
 }

@@ -31,7 +31,7 @@ func worktreeOf(t *testing.T, major, minor, patch string) string {
 }
 
 func planned(t *testing.T, c *Call, words ...string) PlanOut {
-	out, err := do(t, c, "plan", words...)
+	out, err := do(t, c, Plan(), words...)
 	require.NoError(t, err)
 	return out.(PlanOut)
 }
@@ -46,7 +46,7 @@ func refuses(o PlanOut, rule, field string) bool {
 }
 
 func TestPlanJudgesByTheWorktreesRelease(t *testing.T) {
-	c := newCall(t, &site{kind: "cli"})
+	c := newCall(t, &site{ofKind: "cli"})
 	words := func(minor string) []string {
 		return append([]string{"--worktree", worktreeOf(t, "0", minor, "1"), "--gpu", "h100", "--"}, append(smallModel, "--use-legacy-models")...)
 	}
@@ -63,7 +63,7 @@ func TestPlanJudgesByTheWorktreesRelease(t *testing.T) {
 }
 
 func TestPlanAgainstTellsWhatAnUpgradeBreaks(t *testing.T) {
-	c := newCall(t, &site{kind: "cli"})
+	c := newCall(t, &site{ofKind: "cli"})
 	words := append([]string{"--worktree", worktreeOf(t, "0", "17", "1"), "--against", "main", "--"}, append(smallModel, "--use-legacy-models")...)
 	out := planned(t, c, words...)
 	require.True(t, out.OK)
@@ -72,7 +72,7 @@ func TestPlanAgainstTellsWhatAnUpgradeBreaks(t *testing.T) {
 	for l, says := range map[lang.Lang]string{lang.EN: "Megatron-LM main would refuse it", lang.ZH: "Megatron-LM main 会拒绝启动"} {
 		require.Contains(t, textOf(t, out.View(l)), says)
 	}
-	_, err := do(t, c, "plan", "--worktree", "/w", "--against", "bananas")
+	_, err := do(t, c, Plan(), "--worktree", "/w", "--against", "bananas")
 	require.Equal(t, "against", AsError(err).Field)
 }
 
@@ -85,32 +85,13 @@ func TestFlagsOfAForkArePassedOn(t *testing.T) {
 	out := planned(t, c, own...)
 	require.True(t, out.OK)
 	require.Equal(t, "configuration", out.Megatron.From)
-	for _, op := range []string{"memory", "recommend"} {
+	for _, op := range []Op{Memory(), Recommend()} {
 		_, err := do(t, c, op, own...)
-		require.NoError(t, err, op)
+		require.NoError(t, err, op.Name)
 	}
-	script, err := do(t, c, "render", own...)
+	script, err := do(t, c, Render(), own...)
 	require.NoError(t, err)
 	require.Contains(t, script.(RenderOut).Script, "--our-own")
-}
-
-func TestExplainShowsAFlagOverTheReleases(t *testing.T) {
-	c := newCall(t, &site{})
-	for word, want := range map[string]string{
-		"--tensor-model-parallel-size": "all that are known, 0.15.3 to main",
-		"--hybrid-layer-pattern":       "since 0.17.1",
-		"--use-legacy-models":          "up to 0.17.1; gone since",
-		"--qk-clip":                    "since 0.16.1",
-		"--langrl-external-server":     "0.16.1; gone since",
-		"--muon-tp-mode":               "default blockwise → duplicated",
-		"--lazy-mpu-init":              "type",
-	} {
-		for _, words := range [][]string{{word}, {"--flag", word}} {
-			out, err := do(t, c, "explain", words...)
-			require.NoError(t, err, word)
-			require.Contains(t, textOf(t, out.(ExplainOut).View(lang.EN)), want, word)
-		}
-	}
 }
 
 func textOf(t *testing.T, d view.Doc) string {

@@ -51,7 +51,7 @@ func (c *Call) remedy(s job.Spec, id slurm.JobID, r diagnose.Report) (Remedy, bo
 	if len(r.ExcludeNodes) > 0 {
 		p.avoid(r.ExcludeNodes)
 	}
-	verdict, err := c.judge(s)
+	verdict, err := c.JudgeSpec(s)
 	if err != nil || rules.Blocking(verdict.Problems) {
 		return Remedy{}, false
 	}
@@ -93,7 +93,7 @@ func (p *patient) set(words []string) {
 			names = append(names, w)
 		}
 	}
-	p.spec.Args = append(without(p.spec.Args, names), words...)
+	p.spec.Args = append(megatron.WithoutFlags(p.spec.Args, names), words...)
 }
 
 // lessGPUMemory takes the change that the memory estimate says would fit; where
@@ -168,7 +168,7 @@ func (p *patient) otherPort() {
 
 // fewerWorkers halves the data loader's processes, which share memory.
 func (p *patient) fewerWorkers() {
-	n := number(p.spec.Args, "--num-workers", 2) // the default of Megatron's own
+	n := megatron.NumberOf(p.spec.Args, "--num-workers", 2) // the default of Megatron's own
 	if n < 2 {
 		return
 	}
@@ -178,8 +178,8 @@ func (p *patient) fewerWorkers() {
 
 // goOn lets a run that was cut off load what it has saved.
 func (p *patient) goOn() {
-	save, saves := valueOf(p.spec.Args, "--save")
-	load, loads := valueOf(p.spec.Args, "--load")
+	save, saves := megatron.ValueOf(p.spec.Args, "--save")
+	load, loads := megatron.ValueOf(p.spec.Args, "--load")
 	if !saves || save == "" {
 		return // it would begin anew, and be cut off anew
 	}
@@ -207,7 +207,7 @@ func (p *patient) keepTheRules() {
 	for range 5 {
 		english := *p.call
 		english.Lang = lang.EN
-		verdict, err := english.judge(*p.spec)
+		verdict, err := english.JudgeSpec(*p.spec)
 		if err != nil || !rules.Blocking(verdict.Problems) {
 			return
 		}
@@ -220,7 +220,7 @@ func (p *patient) keepTheRules() {
 		rule, fix := verdict.Problems[i].Rule, verdict.Problems[i].Fix
 		before := slices.Clone(p.spec.Args)
 		if at := dropSaid.FindStringSubmatch(fix); at != nil {
-			p.spec.Args = without(p.spec.Args, at[1:])
+			p.spec.Args = megatron.WithoutFlags(p.spec.Args, at[1:])
 			p.say("without %s (rule %s)", "去掉 %s（规则 %s）", at[1], rule)
 		} else {
 			words := settings(fix)

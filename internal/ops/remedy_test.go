@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
@@ -71,7 +72,7 @@ func TestARemedyChangesWhatTheDiagnosisNames(t *testing.T) {
 		"a layout that was forced": {
 			change: func(s *job.Spec) {
 				s.Args = append(s.Args, "--sequence-parallel")
-				s.Args = append(without(s.Args, []string{"--tensor-model-parallel-size"}), "--tensor-model-parallel-size", "3")
+				s.Args = append(megatron.WithoutFlags(s.Args, []string{"--tensor-model-parallel-size"}), "--tensor-model-parallel-size", "3")
 			},
 			report: diagnose.Report{Class: diagnose.ParallelConfig}, says: "--tensor-model-parallel-size",
 			check: func(t *testing.T, s job.Spec) { require.NotContains(t, strings.Join(s.Args, " "), "size 3") },

@@ -33,7 +33,7 @@ type RenderOut struct {
 
 // Render is the operation render.
 func Render() Op {
-	return define(Op{
+	return Define(Op{
 		Name: "render", Effect: Read, Toolset: PlanSet, Core: true, Idempotent: true, Closed: true,
 		Summary: lang.Text{
 			EN: "write the sbatch script for a job",
@@ -49,39 +49,39 @@ func Render() Op {
 }
 
 func render(_ context.Context, c *Call, in RenderIn) (RenderOut, error) {
-	s, err := c.spec(in.SpecIn)
+	s, err := c.ReadSpec(in.SpecIn)
 	if err != nil {
 		return RenderOut{}, err
 	}
-	opts := job.Options{Minimal: in.Minimal, Version: c.Version, Site: c.site(s)}
+	opts := job.Options{Minimal: in.Minimal, Version: c.Version, Site: c.SiteOf(s)}
 	var place job.Place
 	if in.On != "" {
 		if place.Nodes, err = hostlist.Expand(in.On); err != nil {
-			return RenderOut{}, badInput("on_nodes", "for example gpu[01-02]", "%v", err)
+			return RenderOut{}, InputError("on_nodes", "for example gpu[01-02]", "%v", err)
 		}
 	}
 	switch in.For {
 	case "shell":
 		lines, err := job.ForShell(s, opts, place)
 		if err != nil {
-			return RenderOut{}, fieldErrors(err)
+			return RenderOut{}, FieldErrors(err)
 		}
 		return RenderOut{Script: byHand(lines, place)}, nil
 	case "hostfile":
 		if len(place.Nodes) == 0 {
-			return RenderOut{}, badInput("on_nodes", "--on-nodes gpu[01-02]", "a hostfile needs the nodes' names")
+			return RenderOut{}, InputError("on_nodes", "--on-nodes gpu[01-02]", "a hostfile needs the nodes' names")
 		}
 		return RenderOut{Script: job.Hostfile(place.Nodes, *s.WithDefaults().GPUsPerNode)}, nil
 	case "distribute":
 		sc, err := job.Distribute(s, opts, "")
 		if err != nil {
-			return RenderOut{}, fieldErrors(err)
+			return RenderOut{}, FieldErrors(err)
 		}
 		return RenderOut{Script: sc.Text, Hash: sc.Hash, Warnings: c.warnings(sc)}, nil
 	case "session":
 		i, err := job.ForSession(s, opts)
 		if err != nil {
-			return RenderOut{}, fieldErrors(err)
+			return RenderOut{}, FieldErrors(err)
 		}
 		return RenderOut{Script: session(i)}, nil
 	}
@@ -91,7 +91,7 @@ func render(_ context.Context, c *Call, in RenderIn) (RenderOut, error) {
 	}
 	sc, err := render(s, opts)
 	if err != nil {
-		return RenderOut{}, fieldErrors(err)
+		return RenderOut{}, FieldErrors(err)
 	}
 	return RenderOut{Script: sc.Text, Hash: sc.Hash, Warnings: c.warnings(sc)}, nil
 }

@@ -42,7 +42,7 @@ func (c *Call) rights(ctx context.Context, cl Cluster, s job.Spec) []rules.Probl
 	}); ok {
 		asking.Go(func() { allows, _ = l.PartitionLimits(ctx) })
 	}
-	if sv, ok := cl.(surveyor); ok {
+	if sv, ok := cl.(Surveyor); ok {
 		asking.Go(func() { parts, _ = sv.Partitions(ctx) })
 		asking.Go(func() { nodes, _ = sv.Nodes(ctx) })
 	}
@@ -54,7 +54,7 @@ func (c *Call) rights(ctx context.Context, cl Cluster, s job.Spec) []rules.Probl
 	if len(parts) > 0 {
 		r.partition(parts)
 	}
-	r.nodes(nodes, c.site(s).ThreadsPerCore)
+	r.nodes(nodes, c.SiteOf(s).ThreadsPerCore)
 	if len(mine) > 0 {
 		r.accounts(mine)
 	}

@@ -80,11 +80,11 @@ func TestALiteralWorldSizeMustAgree(t *testing.T) {
 	c := newCall(t, &site{})
 	own := []string{"--nodes", "2", "--gpus-per-node", "4", "--time", "10", "--worktree", "/w", "--script", "train.py", "--"}
 	for args, want := range map[string]bool{"--world-size=8": false, "--world-size=2": true} {
-		out, err := do(t, c, "plan", append(append([]string{}, own...), args)...)
+		out, err := do(t, c, Plan(), append(append([]string{}, own...), args)...)
 		require.NoError(t, err)
 		require.Equal(t, want, rules.Blocking(out.(PlanOut).Problems), args)
 	}
-	out, err := do(t, c, "plan", append(own, "--init-method", "tcp://10.0.0.1:29500")...)
+	out, err := do(t, c, Plan(), append(own, "--init-method", "tcp://10.0.0.1:29500")...)
 	require.NoError(t, err)
 	require.Contains(t, ids(out.(PlanOut).Problems), "own-script-agrees")
 }

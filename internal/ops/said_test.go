@@ -21,7 +21,7 @@ import (
 // of an Error, of the program's own doors and of the back ends, is in a table.
 func TestNoErrorIsForgottenInChinese(t *testing.T) {
 	looked, missing := 0, []string(nil)
-	for _, folder := range []string{".", "../config", "../../bot", "../../cmd/megatron-ops", "../../slurm", "../../slurm/cluster"} {
+	for _, folder := range []string{".", "answers", "fleet", "jobcontrol", "joblogs", "launch", "preflight", "smoke", "../config", "../../bot", "../../cmd/megatron-ops", "../../slurm", "../../slurm/cluster"} {
 		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 		require.NoError(t, err)
 		for _, name := range files {
@@ -66,7 +66,7 @@ func sentences(file *ast.File) (all []ast.Expr) {
 			}
 		case *ast.CallExpr:
 			switch nameOf(n.Fun) {
-			case "badInput", "notFound", "bad":
+			case "InputError", "NotFoundError", "badInput", "notFound", "bad":
 				if len(n.Args) > 2 {
 					all = append(all, n.Args[1:3]...)
 				}

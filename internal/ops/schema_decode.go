@@ -47,7 +47,7 @@ func DecodeValid(raw []byte, into any, own map[string]*string) error {
 	d := decoder{own: own}
 	top, ok := tree.(object)
 	if !ok {
-		return badInput("", `send an object such as {"name": "value"}`, "arguments are %s, not an object", kindOf(tree))
+		return InputError("", `send an object such as {"name": "value"}`, "arguments are %s, not an object", kindOf(tree))
 	}
 	tree = slices.DeleteFunc(top, func(m member) bool {
 		p, mine := own[m.key]
@@ -86,7 +86,7 @@ type decoder struct {
 }
 
 func (d *decoder) bad(path, fix, format string, args ...any) {
-	d.errs = append(d.errs, badInput(path, fix, format, args...))
+	d.errs = append(d.errs, InputError(path, fix, format, args...))
 }
 
 func (d *decoder) want(path, what, example string, got any) {
@@ -222,7 +222,7 @@ func (d *decoder) spec(in any, v reflect.Value) {
 	}
 	s, err := job.Decode([]byte(text))
 	if err != nil {
-		e := AsError(fieldErrors(err))
+		e := AsError(FieldErrors(err))
 		d.errs = append(append(d.errs, e), e.More...)
 		e.More = nil
 		return

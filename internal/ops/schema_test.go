@@ -137,26 +137,3 @@ func FuzzDecodeAgreesWithJSON(f *testing.F) {
 		}
 	})
 }
-
-func TestEveryOperationHasSchemas(t *testing.T) {
-	for _, o := range operations() {
-		for _, s := range []*Schema{o.InputSchema(), o.OutputSchema()} {
-			raw, err := s.MarshalJSON()
-			require.NoError(t, err, o.Name)
-			require.True(t, json.Valid(raw), o.Name)
-			require.Equal(t, "object", s.Type, o.Name)
-		}
-	}
-}
-
-func TestDecodeReadsASpecificationAsItsFileIsRead(t *testing.T) {
-	var in PlanIn
-	require.NoError(t, Decode([]byte(`{"spec":{"name":"gpt","nodes":2,"args":["--lr",1e-05,"--tensor-model-parallel-size",4,"--bf16"],"env":{"A":"<b>&"}}}`), &in, nil))
-	require.Equal(t, []string{"--lr", "1e-05", "--tensor-model-parallel-size", "4", "--bf16"}, in.Spec.Args, "numbers stay as they were written")
-	require.Equal(t, "<b>&", in.Spec.Env["A"])
-	err := Decode([]byte(`{"spec":{"nodes":"many","contaner":{}}}`), &in, nil)
-	require.Error(t, err)
-	require.Equal(t, BadInput, AsError(err).Code)
-	fields := []string{AsError(err).Field, AsError(err).More[0].Field}
-	require.ElementsMatch(t, []string{"nodes", "contaner"}, fields, "named by the specification's own paths")
-}

@@ -32,7 +32,7 @@ func validJSON(raw []byte) error {
 	if bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) && json.NewDecoder(bytes.NewReader(raw)).Decode(&v) == nil {
 		err = errors.New("something comes after the object")
 	}
-	return badInput("", "send one JSON object", "arguments are not valid JSON: %v", err)
+	return InputError("", "send one JSON object", "arguments are not valid JSON: %v", err)
 }
 
 // parseTree reads one valid JSON value, refusing repeated keys and deep nesting.
@@ -62,7 +62,7 @@ func (p *treeParser) next() byte {
 
 func (p *treeParser) value(path string, depth int) (any, error) {
 	if depth > maxDepth {
-		return nil, badInput(path, "send flatter arguments", "nests deeper than %d levels", maxDepth)
+		return nil, InputError(path, "send flatter arguments", "nests deeper than %d levels", maxDepth)
 	}
 	switch c := p.next(); c {
 	case '{':
@@ -111,7 +111,7 @@ func (p *treeParser) object(path string, depth int) (any, error) {
 	for p.next() != '}' {
 		key := p.text()
 		if slices.ContainsFunc(o, func(m member) bool { return m.key == key }) {
-			return nil, badInput(join(path, key), "give it once", "is given twice")
+			return nil, InputError(join(path, key), "give it once", "is given twice")
 		}
 		at := ""
 		if c := p.next(); c == '{' || c == '[' { // nothing else can be refused

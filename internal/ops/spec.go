@@ -3,17 +3,10 @@ package ops
 import (
 	"bytes"
 	"cmp"
-	"errors"
-	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strings"
 
-	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
@@ -40,18 +33,16 @@ func (in *SpecIn) AfterDashes(words []string) { in.words = words }
 // megatronArgs marks the inputs whose words after "--" are Megatron's flags.
 func (in *SpecIn) megatronArgs() {}
 
-const maxSpec = 1 << 20
-
 // Resolve is the specification that an operation would act on: what in says,
 // and what the site's profile fills in. No file is read for it.
 func (c *Call) Resolve(in SpecIn) (job.Spec, error) {
 	in.File, in.Place = "", ""
-	return c.spec(in)
+	return c.ReadSpec(in)
 }
 
-// spec reads what in says and fills in what the site knows. Every fault of
+// ReadSpec reads what in says and fills in what the site knows. Every fault of
 // every field is told at once.
-func (c *Call) spec(in SpecIn) (job.Spec, error) {
+func (c *Call) ReadSpec(in SpecIn) (job.Spec, error) {
 	name, text, err := c.given(in)
 	if err != nil {
 		return job.Spec{}, err
@@ -62,11 +53,11 @@ func (c *Call) spec(in SpecIn) (job.Spec, error) {
 	}
 	for _, n := range notes {
 		if n.Kind == job.Hidden {
-			return s, badInput("file", "megatron-ops import it into a job.yaml, write out what its notes name, and use that", "line %d: the script does not show %s", n.Line, n.What)
+			return s, InputError("file", "megatron-ops import it into a job.yaml, write out what its notes name, and use that", "line %d: the script does not show %s", n.Line, n.What)
 		}
 	}
 	if errs := s.Validate(); len(errs) > 0 && !isScript(name, text) {
-		return s, fieldErrors(job.Locate(job.FieldErrors(errs), name, text))
+		return s, FieldErrors(job.Locate(job.FieldErrors(errs), name, text))
 	}
 	return s, sound(s)
 }
@@ -74,7 +65,7 @@ func (c *Call) spec(in SpecIn) (job.Spec, error) {
 // sound is the error of every field of s that is wrong, or nil.
 func sound(s job.Spec) error {
 	if errs := s.Validate(); len(errs) > 0 {
-		return fieldErrors(job.FieldErrors(errs))
+		return FieldErrors(job.FieldErrors(errs))
 	}
 	return nil
 }
@@ -85,7 +76,7 @@ func (c *Call) given(in SpecIn) (name string, text []byte, err error) {
 	if name == "" {
 		return "", []byte(in.YAML), nil
 	}
-	text, err = c.readFile("file", name)
+	text, err = c.ReadFile("file", name)
 	return name, text, err
 }
 
@@ -105,7 +96,7 @@ func (c *Call) draftOf(in SpecIn, name string, text []byte) (job.Spec, []job.Not
 	var notes []job.Note
 	line, err := megatron.SplitWords(in.Line)
 	if err != nil {
-		return base, nil, badInput("command_line", "give args as a list, one element each", "%v", err)
+		return base, nil, InputError("command_line", "give args as a list, one element each", "%v", err)
 	}
 	in.Spec.Args = slices.Concat(in.Spec.Args, line, in.words)
 	switch {
@@ -115,7 +106,7 @@ func (c *Call) draftOf(in SpecIn, name string, text []byte) (job.Spec, []job.Not
 	case len(text) > 0:
 		s, err := job.Decode(text)
 		if err != nil {
-			return base, nil, fieldErrors(job.Locate(err, name, text))
+			return base, nil, FieldErrors(job.Locate(err, name, text))
 		}
 		base = s
 	}
@@ -133,7 +124,7 @@ func (c *Call) draftOf(in SpecIn, name string, text []byte) (job.Spec, []job.Not
 	if c.Dir != "" && s.Worktree != "" && !filepath.IsAbs(s.Worktree) {
 		s.Worktree = filepath.Join(c.Dir, s.Worktree)
 	}
-	return c.site(s).Fill(s), notes, nil
+	return c.SiteOf(s).Fill(s), notes, nil
 }
 
 // isScript reports whether text is a shell script rather than a specification.
@@ -143,18 +134,6 @@ func isScript(name string, text []byte) bool {
 		return true
 	}
 	return bytes.HasPrefix(text, []byte("#!"))
-}
-
-// site is the profile of the cluster that s goes to.
-func (c *Call) site(s job.Spec) job.Site {
-	if c.Sites == nil {
-		return job.Site{}
-	}
-	name := s.Cluster
-	if name == "" {
-		name = c.Default
-	}
-	return c.Sites(name)
 }
 
 // On names the cluster, as the flag that every command takes does.
@@ -179,57 +158,4 @@ func overlay(dst, over reflect.Value) {
 			d.Set(o)
 		}
 	}
-}
-
-// fieldErrors turns what the specification says of its fields into one error:
-// the first field, and the others with it.
-func fieldErrors(err error) error {
-	var all []*Error
-	for _, f := range job.AsFieldErrors(err) {
-		value := ""
-		if f.Value != "" {
-			value = fmt.Sprintf("%q ", f.Value)
-		}
-		e := &Error{Code: BadInput, Field: f.Field}
-		e.Message, e.Fix = f.In(lang.EN)
-		e.Message = value + e.Message
-		e.zh.message, e.zh.fix = f.In(lang.ZH)
-		e.zh.message = value + e.zh.message
-		all = append(all, e)
-	}
-	if len(all) == 0 {
-		return &Error{Code: BadInput, Message: err.Error()}
-	}
-	all[0].More = all[1:]
-	return all[0]
-}
-
-// readFile reads a file that the shell named; other surfaces have no files of
-// their own here.
-func (c *Call) readFile(field, path string) ([]byte, error) {
-	if c.Who.Surface != Shell && c.Who.Surface != Chat {
-		return nil, badInput(field, "give the text itself", "files are read in the shell only")
-	}
-	if path == "-" && c.Stdin != nil {
-		return io.ReadAll(io.LimitReader(c.Stdin, maxSpec))
-	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(c.Dir, path)
-	}
-	st, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, badInput(field, "check the path", "%s: there is no such file", path)
-	case err != nil:
-		return nil, badInput(field, "check the path and its permissions", "%s", strings.TrimPrefix(err.Error(), "stat "))
-	case !st.Mode().IsRegular():
-		return nil, badInput(field, "name a file", "%s is not a regular file", path)
-	case st.Size() > maxSpec:
-		return nil, badInput(field, "a specification has a few lines", "%s has %d bytes, more than %d", path, st.Size(), maxSpec)
-	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, badInput(field, "check the file's permissions", "%s", strings.TrimPrefix(err.Error(), "open "))
-	}
-	return b, nil
 }

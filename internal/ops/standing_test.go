@@ -44,15 +44,15 @@ func TestAPlaceInLineIsAmongThoseWhoCompete(t *testing.T) {
 }
 
 func TestAClusterWithoutAccountsSaysSo(t *testing.T) {
-	c := newCall(t, &site{jobs: map[slurm.JobID]slurm.Job{"1": {ID: "1", User: "alice", State: slurm.Pending}}})
-	for _, words := range [][]string{{"accounts"}, {"priority", "1"}, {"partitions"}} {
-		_, err := do(t, c, words[0], words[1:]...)
-		require.Equal(t, "cluster", AsError(err).Field, words)
-	}
-	out, err := do(t, c, "queue", "--mine")
+	c := newCall(t, &site{knownJobs: map[slurm.JobID]slurm.Job{"1": {ID: "1", User: "alice", State: slurm.Pending}}})
+	_, err := do(t, c, Accounts())
+	require.Equal(t, "cluster", AsError(err).Field)
+	_, err = do(t, c, Priority(), "1")
+	require.Equal(t, "cluster", AsError(err).Field)
+	out, err := do(t, c, Queue(), "--mine")
 	require.NoError(t, err)
 	require.Equal(t, 1, out.(QueueOut).Jobs[0].Position)
-	_, err = do(t, c, "history", "--days=-1")
+	_, err = do(t, c, History(), "--days=-1")
 	require.Equal(t, "days", AsError(err).Field)
 }
 

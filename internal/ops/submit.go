@@ -48,7 +48,7 @@ func (o SubmitOut) Found() bool { return o.JobID == nil && rules.Blocking(o.Prob
 
 // Submit is the operation submit.
 func Submit() Op {
-	return define(Op{
+	return Define(Op{
 		Name: "submit", Effect: Write, Toolset: JobsSet, Core: true,
 		Summary: lang.Text{
 			EN: "plan, render and submit a job, exactly once",
@@ -63,17 +63,17 @@ func Submit() Op {
 }
 
 func submit(ctx context.Context, c *Call, in SubmitIn) (SubmitOut, error) {
-	s, err := c.spec(in.SpecIn)
+	s, err := c.ReadSpec(in.SpecIn)
 	if err != nil {
 		return SubmitOut{}, err
 	}
-	cl, err := c.cluster(s.Cluster)
+	cl, err := c.Cluster(s.Cluster)
 	if err != nil {
 		return SubmitOut{}, err
 	}
 	key := in.IdempotencyKey
 	var sc job.Script
-	if opts := (job.Options{Version: c.Version, Site: c.site(s)}); in.Into != "" {
+	if opts := (job.Options{Version: c.Version, Site: c.SiteOf(s)}); in.Into != "" {
 		var held *allocation
 		if held, s, err = c.into(ctx, cl, in.Into, s); err != nil {
 			return SubmitOut{}, err
@@ -84,7 +84,7 @@ func submit(ctx context.Context, c *Call, in SubmitIn) (SubmitOut, error) {
 		sc, err = job.Render(s, opts)
 	}
 	if err != nil {
-		return SubmitOut{}, fieldErrors(err)
+		return SubmitOut{}, FieldErrors(err)
 	}
 	full := s.WithDefaults()
 	out := SubmitOut{
@@ -95,8 +95,8 @@ func submit(ctx context.Context, c *Call, in SubmitIn) (SubmitOut, error) {
 		out.elsewhere = " --cluster " + cl.Name()
 	}
 	out.LogPaths = append(out.LogPaths, sc.LogPaths...)
-	c.step(1, 3, "planned")
-	verdict, err := c.judge(s)
+	c.Step(1, 3, "planned")
+	verdict, err := c.JudgeSpec(s)
 	if err != nil {
 		return out, err
 	}
@@ -115,7 +115,7 @@ func submit(ctx context.Context, c *Call, in SubmitIn) (SubmitOut, error) {
 		return out, nil
 	}
 	if !in.Yes && !c.Confirmed {
-		said := fmt.Sprintf("this submits %s to %s: %s, %d GPUs, time limit %s", full.Name, cl.Name(), plural(*full.Nodes, "node"), full.WorldSize(), orNone(full.Time))
+		said := fmt.Sprintf("this submits %s to %s: %s, %d GPUs, time limit %s", full.Name, cl.Name(), Plural(*full.Nodes, "node"), full.WorldSize(), orNone(full.Time))
 		if isStep {
 			said = held.starting(full.Name)
 		}
@@ -131,7 +131,7 @@ func submit(ctx context.Context, c *Call, in SubmitIn) (SubmitOut, error) {
 	if key != "" {
 		key = prefix + key
 	}
-	id, key, already, err := c.submitOnce(ctx, cl, s, sc, key)
+	id, key, already, err := c.SubmitOnce(ctx, cl, s, sc, key)
 	out.IdempotencyKey = strings.TrimPrefix(key, prefix)
 	if err != nil {
 		return out, err

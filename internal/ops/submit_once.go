@@ -60,8 +60,8 @@ func tokenOf(owner, cluster, key string) string {
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))[:26]
 }
 
-// submitOnce makes one job of s on cl, and returns the key that it has; see wish.
-func (c *Call) submitOnce(ctx context.Context, cl Cluster, s job.Spec, sc job.Script, key string) (id slurm.JobID, used string, already bool, err error) {
+// SubmitOnce makes one job of s on cl, and returns the key that it has; see wish.
+func (c *Call) SubmitOnce(ctx context.Context, cl Cluster, s job.Spec, sc job.Script, key string) (id slurm.JobID, used string, already bool, err error) {
 	w, err := c.wish(ctx, cl, s, sc, key)
 	if err != nil {
 		return "", key, false, err
@@ -165,7 +165,7 @@ func (w *wish) submit(ctx context.Context) (id slurm.JobID, already bool, err er
 			w.sub.Place, err = "", nil
 		}
 		if err != nil {
-			return "", false, w.slurmError(err, "")
+			return "", false, w.SlurmError(err, "")
 		}
 	}
 	defer func() {
@@ -182,7 +182,7 @@ func (w *wish) submit(ctx context.Context) (id slurm.JobID, already bool, err er
 	}
 	for !first {
 		if sub.SpecHash != w.sub.SpecHash {
-			return "", false, badInput("idempotency_key", "use a new key for a changed job", "this key belongs to another specification, of %s", sub.CreatedAt.Format("2006-01-02 15:04"))
+			return "", false, InputError("idempotency_key", "use a new key for a changed job", "this key belongs to another specification, of %s", sub.CreatedAt.Format("2006-01-02 15:04"))
 		}
 		if sub.State == store.Submitted {
 			return sub.JobID, true, nil
@@ -204,7 +204,7 @@ func (w *wish) submit(ctx context.Context) (id slurm.JobID, already bool, err er
 			}
 		}
 	}
-	w.step(2, 3, "handing it to "+w.cl.Name())
+	w.Step(2, 3, "handing it to "+w.cl.Name())
 	id, err = w.handOver(ctx, sub, lock)
 	return id, false, err
 }
@@ -244,13 +244,13 @@ func (w *wish) handOver(ctx context.Context, sub store.Submission, lock *cluster
 	case errors.Is(err, slurm.ErrRejected), errors.Is(err, slurm.ErrDenied):
 		// A refusal is final; anything else may have been accepted all the same, and
 		// stays open to be looked for.
-		err = errors.Join(w.slurmError(err, ""), w.st.Finish(ctx, sub.Key, store.Rejected, "", err.Error(), w.Now()))
+		err = errors.Join(w.SlurmError(err, ""), w.st.Finish(ctx, sub.Key, store.Rejected, "", err.Error(), w.Now()))
 	case errors.Is(err, slurm.ErrUnknown) && !cutOff:
 		return "", w.unanswered(ctx, sub, err)
 	case errors.Is(err, slurm.ErrUnknown):
 		err = w.open(err)
 	default:
-		err = w.slurmError(err, "")
+		err = w.SlurmError(err, "")
 	}
 	return "", err
 }
@@ -291,7 +291,7 @@ func (w *wish) settle(ctx context.Context, sub store.Submission) (slurm.JobID, e
 		case looks > 1 && !w.Now().Before(again):
 			return "", nil
 		}
-		w.step(1, 3, "looking for an earlier attempt on "+w.cl.Name())
+		w.Step(1, 3, "looking for an earlier attempt on "+w.cl.Name())
 		select {
 		case <-ctx.Done():
 			return "", w.open(ctx.Err())

@@ -72,7 +72,7 @@ func newDesk(t *testing.T) *desk {
 
 func (d *desk) submit(ctx context.Context, key string) (slurm.JobID, string, bool, error) {
 	s := job.Spec{Name: "run", Worktree: "/w"}
-	return d.submitOnce(ctx, d.g, s, job.Script{Text: "#!/bin/sh\n", Hash: "h"}, key)
+	return d.SubmitOnce(ctx, d.g, s, job.Script{Text: "#!/bin/sh\n", Hash: "h"}, key)
 }
 
 // briefly is for a question whose answer would take a minute.

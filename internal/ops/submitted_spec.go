@@ -9,7 +9,9 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
@@ -17,14 +19,14 @@ import (
 // hold what only its owner is to see, so it is shown to that person and to
 // operators; a call of nobody's is the program's own.
 func (c *Call) SubmittedSpec(ctx context.Context, cluster string, id slurm.JobID) (job.Spec, error) {
-	cl, err := c.cluster(cluster)
+	cl, err := c.Cluster(cluster)
 	if err != nil {
 		return job.Spec{}, err
 	}
 	sub, ok := c.submission(ctx, cl.Name(), id)
 	var s job.Spec
 	if !ok || json.Unmarshal(sub.Spec, &s) != nil {
-		return s, notFound("from", "import reads a script that was submitted otherwise", "the specification of job %s on %s is not known: it was not submitted from here", id, cl.Name())
+		return s, NotFoundError("from", "import reads a script that was submitted otherwise", "the specification of job %s on %s is not known: it was not submitted from here", id, cl.Name())
 	}
 	if c.Who != (Caller{}) && !c.Who.Operator && c.Who.User != sub.Owner {
 		return job.Spec{}, &Error{Code: NotAllowed, Field: "from", Message: "the specification of job " + string(id) + " is its owner's", Fix: "name a job of your own"}
@@ -45,7 +47,7 @@ func (c *Call) from(in SpecIn, text []string) (job.Spec, error) {
 		delete(s.Env, name)
 		drop = append(drop, "--"+strings.TrimPrefix(name, "--"))
 	}
-	s.Args = without(s.Args, drop)
+	s.Args = megatron.WithoutFlags(s.Args, drop)
 	return s, nil
 }
 
@@ -149,24 +151,23 @@ func (p SpecPatch) command() string {
 	return strings.Join(words, " ")
 }
 
-// fixes adds to a job's diagnosis the change of its specification that would
-// mend it and that a plan has accepted, where there is one.
-func (c *Call) fixes(ctx context.Context, cluster string, id slurm.JobID, out DiagnoseOut) DiagnoseOut {
+// patchFor is the change of a failed job's specification that would mend it and
+// that a plan has accepted, or nil where there is none.
+func (c *Call) patchFor(ctx context.Context, cluster string, id slurm.JobID, r diagnose.Report) *SpecPatch {
 	before, err := c.SubmittedSpec(ctx, cluster, id)
 	if err != nil {
-		return out
+		return nil
 	}
-	mended, ok := c.remedy(before, id, out.Report)
+	mended, ok := c.remedy(before, id, r)
 	if !ok {
-		return out
+		return nil
 	}
 	patch, ok := patchOf(id, before, mended.Spec)
 	if !ok {
-		return out
+		return nil
 	}
 	for _, change := range mended.Changes {
 		patch.Changes = append(patch.Changes, change.In(c.Lang))
 	}
-	out.Fix = &patch
-	return out
+	return &patch
 }

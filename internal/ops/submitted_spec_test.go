@@ -15,19 +15,19 @@ import (
 // A job is submitted again with one flag another, one left out and one variable
 // more: what was not named stays as it was.
 func TestAJobIsSubmittedAgainWithChanges(t *testing.T) {
-	s := &site{jobs: map[slurm.JobID]slurm.Job{}}
+	s := &site{knownJobs: map[slurm.JobID]slurm.Job{}}
 	c := newCall(t, s)
-	_, err := do(t, c, "submit", append([]string{"--yes", "--env", "A=1"}, append(slices.Clone(goodJob), "--no-rope-fusion")...)...)
+	_, err := do(t, c, Submit(), append([]string{"--yes", "--env", "A=1"}, append(slices.Clone(goodJob), "--no-rope-fusion")...)...)
 	require.NoError(t, err)
 
 	again := []string{
 		"--from", "4701", "--yes", "--time", "2:00:00", "--env", "B=2", "--without", "A", "--without", "no-rope-fusion",
 		"--", "--micro-batch-size", "1",
 	}
-	planned, err := do(t, c, "plan", slices.Concat(again[:2], again[3:])...)
+	planned, err := do(t, c, Plan(), slices.Concat(again[:2], again[3:])...)
 	require.NoError(t, err)
 	require.False(t, planned.(PlanOut).Found())
-	_, err = do(t, c, "submit", again...)
+	_, err = do(t, c, Submit(), again...)
 	require.NoError(t, err)
 	script := s.submitted[1].Script
 	for _, kept := range []string{"--job-name=gpt", "--nodes=2", "--num-layers 24", "--time=2:00:00", "B=2", "--micro-batch-size 1"} {
@@ -38,33 +38,33 @@ func TestAJobIsSubmittedAgainWithChanges(t *testing.T) {
 	}
 
 	c.Who = Caller{Surface: MCPHTTP, ID: "bob", User: "bob"}
-	for _, op := range []string{"plan", "render"} {
+	for _, op := range []Op{Plan(), Render()} {
 		_, err = do(t, c, op, "--from", "4701")
-		require.ErrorContains(t, err, "is its owner's", op)
+		require.ErrorContains(t, err, "is its owner's", op.Name)
 	}
 	c.Who.User = ""
-	_, err = do(t, c, "render", "--from", "4701")
+	_, err = do(t, c, Render(), "--from", "4701")
 	require.ErrorContains(t, err, "is its owner's", "nobody on the cluster is not the owner")
-	_, err = do(t, c, "render", "--from", "99")
+	_, err = do(t, c, Render(), "--from", "99")
 	require.ErrorContains(t, err, "not known")
 }
 
 // What a patch says in words of the shell, applied to what failed, is what the
 // remedy made.
 func TestAPatchMakesWhatTheRemedyMade(t *testing.T) {
-	s := &site{jobs: map[slurm.JobID]slurm.Job{}}
+	s := &site{knownJobs: map[slurm.JobID]slurm.Job{}}
 	c := newCall(t, s)
-	_, err := do(t, c, "submit", append([]string{"--yes", "--env", "A=1"}, goodJob...)...)
+	_, err := do(t, c, Submit(), append([]string{"--yes", "--env", "A=1"}, goodJob...)...)
 	require.NoError(t, err)
 	before, err := c.SubmittedSpec(t.Context(), "test", "4701")
 	require.NoError(t, err)
 	yes, port := true, 24711
 	for name, change := range map[string]func(*job.Spec){
 		"a flag": func(s *job.Spec) {
-			s.Args = append(without(s.Args, []string{"--micro-batch-size"}), "--micro-batch-size", "1")
+			s.Args = append(megatron.WithoutFlags(s.Args, []string{"--micro-batch-size"}), "--micro-batch-size", "1")
 		},
 		"a flag more":         func(s *job.Spec) { s.Args = append(s.Args, "--load", "/a path/it's") },
-		"a flag less":         func(s *job.Spec) { s.Args = without(s.Args, []string{"--lr"}) },
+		"a flag less":         func(s *job.Spec) { s.Args = megatron.WithoutFlags(s.Args, []string{"--lr"}) },
 		"a variable":          func(s *job.Spec) { s.Env = map[string]string{"A": "2", "B": "x y"} },
 		"a variable less":     func(s *job.Spec) { s.Env = nil },
 		"fields of the job":   func(s *job.Spec) { s.Exclusive, s.Mem, s.MasterPort = &yes, "0", &port },
@@ -78,7 +78,7 @@ func TestAPatchMakesWhatTheRemedyMade(t *testing.T) {
 		words, err := megatron.SplitWords(patch.command())
 		require.NoError(t, err, name)
 		in := &SubmitIn{}
-		op, _ := lookup("submit")
+		op := Submit()
 		require.NoError(t, op.Words(in, words[1:]), "%s: %v", name, words)
 		got, err := c.Resolve(in.SpecIn)
 		require.NoError(t, err, name)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -91,7 +92,7 @@ var placeCircumstances = []circumstance{
 			if *s.Nodes < 2 || !nodeLocal(s.Worktree) || c.oneHost(s) {
 				return lang.Text{}
 			}
-			return lang.Text{EN: s.Worktree + " looks local to one node, and " + itoa(*s.Nodes) + " nodes must see it", ZH: s.Worktree + " 像是单个节点的本地路径，而 " + itoa(*s.Nodes) + " 个节点都要访问它"}
+			return lang.Text{EN: s.Worktree + " looks local to one node, and " + strconv.Itoa(*s.Nodes) + " nodes must see it", ZH: s.Worktree + " 像是单个节点的本地路径，而 " + strconv.Itoa(*s.Nodes) + " 个节点都要访问它"}
 		},
 		fix: lang.Text{EN: "a path on NFS, Lustre or another shared file system", ZH: "放在 NFS、Lustre 等共享文件系统上"},
 	},
@@ -142,7 +143,7 @@ func nodeLocal(p string) bool {
 // hereToo reports whether paths of the job mean the same on this machine: the
 // back end runs here, or submits from here as this person.
 func (c *Call) hereToo(s job.Spec) bool {
-	cl, err := c.cluster(s.Cluster)
+	cl, err := c.Cluster(s.Cluster)
 	if err != nil || cl.Kind() != "local" && cl.Kind() != "cli" {
 		return false
 	}
@@ -152,7 +153,7 @@ func (c *Call) hereToo(s job.Spec) bool {
 
 // oneHost reports whether all nodes of the job are this machine.
 func (c *Call) oneHost(s job.Spec) bool {
-	cl, err := c.cluster(s.Cluster)
+	cl, err := c.Cluster(s.Cluster)
 	return err == nil && cl.Kind() == "local"
 }
 
@@ -167,4 +168,9 @@ func (c *Call) surroundings(s job.Spec) []rules.Problem {
 		ps = append(ps, r.problem(said, c.Lang))
 	}
 	return ps
+}
+
+// mountsOf says whether the job's program runs inside of a container.
+func contained(s job.Spec) bool {
+	return s.Container.Runtime != job.NoContainer && s.Container.Runtime != ""
 }

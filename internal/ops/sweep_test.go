@@ -11,7 +11,7 @@ import (
 func TestEachPointOfASweepIsPlanned(t *testing.T) {
 	c := newCall(t, &site{})
 	given := append([]string{"--sweep", "global-batch-size=64,63", "--sweep", "lr=1e-4,3e-4"}, goodJob...)
-	out, err := do(t, c, "plan", given...)
+	out, err := do(t, c, Plan(), given...)
 	require.NoError(t, err)
 	p := out.(PlanOut)
 	require.False(t, p.OK)
@@ -24,13 +24,13 @@ func TestEachPointOfASweepIsPlanned(t *testing.T) {
 	require.NotContains(t, said["half-precision"], "points", "what is wrong with all is said as of one job")
 
 	c.Lang = lang.ZH
-	out, err = do(t, c, "plan", given...)
+	out, err = do(t, c, Plan(), given...)
 	require.NoError(t, err)
 	require.Contains(t, text(t, out, lang.ZH), "（2/4 个点）：")
 
 	s := &site{}
 	c = newCall(t, s)
-	_, err = do(t, c, "submit", append([]string{"--yes", "--sweep", "lr=1e-4,3e-4"}, goodJob...)...)
+	_, err = do(t, c, Submit(), append([]string{"--yes", "--sweep", "lr=1e-4,3e-4"}, goodJob...)...)
 	require.NoError(t, err)
 	require.Len(t, s.submitted, 1, "one array")
 	require.Contains(t, s.submitted[0].Script, "#SBATCH --array=0-1\n")

@@ -2,7 +2,6 @@ package ops
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -11,7 +10,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
-	"github.com/megatron-ops/megatron-ops/slurm/job"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
@@ -47,17 +45,9 @@ func (o WaitOut) Found() bool {
 	return !o.Cancelled && o.State.Ended() && o.State != slurm.Completed
 }
 
-// pause is how often a cluster is asked: politely where others use it too.
-func pause(cl Cluster) time.Duration {
-	if cl.Kind() == "local" {
-		return 300 * time.Millisecond
-	}
-	return 15 * time.Second
-}
-
 // Wait is the operation wait.
 func Wait() Op {
-	return define(Op{
+	return Define(Op{
 		Name: "wait", Effect: Read, Toolset: JobsSet, Core: true, Idempotent: true,
 		Summary: lang.Text{EN: "wait for a job's result file, its start or its end", ZH: "等待作业的结果文件、开始或结束"},
 		Help: lang.Text{
@@ -70,9 +60,9 @@ func Wait() Op {
 
 func wait(ctx context.Context, c *Call, in WaitIn) (WaitOut, error) {
 	if in.Timeout < 0 {
-		return WaitOut{}, badInput("timeout_s", "seconds, such as 600", "%d is negative", in.Timeout)
+		return WaitOut{}, InputError("timeout_s", "seconds, such as 600", "%d is negative", in.Timeout)
 	}
-	cl, j, err := c.job(ctx, in.Cluster, in.Job)
+	cl, j, err := c.Job(ctx, in.Cluster, in.Job)
 	if err != nil {
 		return WaitOut{}, err
 	}
@@ -97,11 +87,11 @@ func wait(ctx context.Context, c *Call, in WaitIn) (WaitOut, error) {
 		select {
 		case <-ctx.Done():
 			return c.timedOut(ctx, out)
-		case <-time.After(pause(cl)):
+		case <-time.After(PollPause(cl)):
 		}
 		if j, err := c.look(ctx, cl, in.Job); err == nil {
 			out.Job = j
-			c.step(int(j.ElapsedS), 0, string(j.State))
+			c.Step(int(j.ElapsedS), 0, string(j.State))
 			ring.look(ctx, c, &out)
 		}
 	}
@@ -133,7 +123,7 @@ func (b *bell) look(ctx context.Context, c *Call, out *WaitOut) {
 			b.told[a.ID] = true
 			says := a.Says(c.Lang) + " " + a.Fix.In(c.Lang)
 			out.Alarms = append(out.Alarms, says)
-			c.step(int(out.ElapsedS), 0, says)
+			c.Step(int(out.ElapsedS), 0, says)
 		}
 	}
 }
@@ -162,29 +152,19 @@ func (c *Call) artifactOf(ctx context.Context, cluster string, j slurm.Job, in W
 	return a
 }
 
-// specOf is the specification that a job was submitted with.
-func (c *Call) specOf(ctx context.Context, cluster string, id slurm.JobID) (job.Spec, bool) {
-	sub, ok := c.submission(ctx, cluster, id)
-	if !ok {
-		return job.Spec{}, false
-	}
-	var s job.Spec
-	return s, json.Unmarshal(sub.Spec, &s) == nil
-}
-
 func (c *Call) awaitArtifact(ctx context.Context, cl Cluster, a watch.Artifact, in WaitIn, out WaitOut) (WaitOut, error) {
 	if c.Who.Surface != Shell && c.Who.Surface != Chat && !c.inJobFolders(out.Job, a.Path) {
-		return out, badInput("artifact", "a path relative to the job's work directory", "%s lies outside of the job's own folders", a.Path)
+		return out, InputError("artifact", "a path relative to the job's work directory", "%s lies outside of the job's own folders", a.Path)
 	}
 	ring := bell{told: map[string]bool{}}
 	sight, err := a.Await(ctx, func() slurm.Job {
 		if j, err := c.look(ctx, cl, in.Job); err == nil {
 			out.Job = j
-			c.step(int(j.ElapsedS), 0, string(j.State))
+			c.Step(int(j.ElapsedS), 0, string(j.State))
 			ring.look(ctx, c, &out)
 		}
 		return out.Job
-	}, pause(cl))
+	}, PollPause(cl))
 	if ctx.Err() != nil {
 		return c.timedOut(ctx, out)
 	}
@@ -219,10 +199,10 @@ func (c *Call) mayCancelLater(j slurm.Job) error {
 	if err := own.authorise(Cancel()); err != nil {
 		return err
 	}
-	if err := own.mayChange(j); err != nil {
+	if err := own.MayChange(j); err != nil {
 		return err
 	}
-	if !c.ownHands() && !c.Confirmed {
+	if !c.OwnHands() && !c.Confirmed {
 		return &Error{
 			Code: NotAllowed, Confirm: true, Fix: "say yes: --yes",
 			Message: fmt.Sprintf("once its artifact is there, %s (%s) is cancelled, which cannot be undone", j.ID, j.Name),

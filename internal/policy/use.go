@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
+	"github.com/megatron-ops/megatron-ops/internal/ops/smoke"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
@@ -80,7 +82,7 @@ func Of(ctx context.Context, svc *ops.Service, op string, in any) (use Use, any 
 			return use, false, nil
 		}
 		use, err = ofSpec(ctx, svc, in.SpecIn)
-	case *ops.SmokeIn:
+	case *smoke.In:
 		if in.DryRun {
 			return use, false, nil
 		}
@@ -94,14 +96,14 @@ func Of(ctx context.Context, svc *ops.Service, op string, in any) (use Use, any 
 		if j, err = look(ctx, svc, in.Cluster, in.Job); err == nil {
 			use = ofJob(j, 1)
 		}
-	case *ops.RunIn:
+	case *fleet.RunIn:
 		var j slurm.Job
 		if j, err = look(ctx, svc, in.Cluster, in.Job); err == nil {
 			use = ofJob(j, 1)
 			use.Hours = float64(max(in.Limit, 60)) / 3600
 			use.GPUHours = float64(use.GPUs) * use.Hours
 		}
-	case *ops.NodeCheckIn:
+	case *fleet.NodeCheckIn:
 		use, err = ofNodeCheck(ctx, svc, in)
 	default:
 		return use, false, nil
@@ -347,7 +349,7 @@ func ofJob(j slurm.Job, elements int) Use {
 // nodeCheckHours is longer than a check of nodes may take.
 const nodeCheckHours = 0.5
 
-func ofNodeCheck(ctx context.Context, svc *ops.Service, in *ops.NodeCheckIn) (Use, error) {
+func ofNodeCheck(ctx context.Context, svc *ops.Service, in *fleet.NodeCheckIn) (Use, error) {
 	nodes, err := hostlist.Expand(in.Nodes)
 	if err != nil {
 		return Use{}, err

@@ -7,6 +7,9 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/near"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/answers"
+	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
+	"github.com/megatron-ops/megatron-ops/internal/ops/smoke"
 )
 
 // All is every operation, in the order in which help shows them.
@@ -19,7 +22,7 @@ var all = compose()
 func compose() []ops.Op {
 	var list []ops.Op
 	list = []ops.Op{
-		ops.Constants(),
+		answers.Constants(),
 		ops.Plan(),
 		ops.Render(),
 		ops.Submit(),
@@ -29,10 +32,10 @@ func compose() []ops.Op {
 		ops.Logs(),
 		ops.Diagnose(),
 		ops.Metrics(),
-		ops.Ask(func() []ops.Op { return list }),
-		ops.Search(),
-		ops.Knowledge(),
-		ops.Card(),
+		answers.Ask(func() []ops.Op { return list }),
+		answers.Search(),
+		answers.Knowledge(),
+		answers.Card(),
 		ops.Wait(),
 		ops.Lint(),
 		ops.Recommend(),
@@ -41,27 +44,27 @@ func compose() []ops.Op {
 		ops.Diff(),
 		ops.Compare(),
 		ops.Image(),
-		ops.Rules(),
+		answers.Rules(),
 		ops.Hold(),
 		ops.Release(),
 		ops.Requeue(),
 		ops.Update(),
-		ops.Nodes(),
-		ops.NodeCheck(),
-		ops.Avoid(),
-		ops.RunCommand(),
-		ops.Explain(),
+		fleet.Nodes(),
+		fleet.NodeCheck(),
+		fleet.Avoid(),
+		fleet.RunCommand(),
+		answers.Explain(),
 		ops.AuditTrail(),
-		ops.Hostlist(),
+		fleet.Hostlist(),
 		ops.Queue(),
 		ops.Priority(),
-		ops.Partitions(),
+		fleet.Partitions(),
 		ops.Accounts(),
 		ops.History(),
 		ops.KillSwitch(),
-		ops.Cleanup(),
-		ops.Resume(),
-		ops.Smoke(),
+		fleet.Cleanup(),
+		fleet.Resume(),
+		smoke.Smoke(),
 	}
 	return list
 }

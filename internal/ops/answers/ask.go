@@ -1,0 +1,99 @@
+// Package answers answers questions: about launching, in words or by one word, and
+// about this program.
+package answers
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/knowledge"
+)
+
+// AskIn is a set-up question.
+type AskIn struct {
+	Question []string `json:"-" arg:"" text:"" name:"question" help:"the question, in English or Chinese; after -- it may begin with a dash" zh:"问题，中英文均可；写在 -- 之后时可以以短横线开头"`
+	Q        string   `json:"question" kong:"-" required:"" help:"the question, in English or Chinese"`
+	// Thread is what was said before in the same conversation.
+	Thread []knowledge.Turn `json:"-" kong:"-"`
+}
+
+// AskOut is the answer with its sources.
+type AskOut struct {
+	knowledge.Answer
+	// begun reports that a model's words were shown that do not stand.
+	begun bool
+}
+
+// Ask is the operation ask. It knows what can be asked about the operations, and
+// lets a model call some of them.
+func Ask(operations func() []ops.Op) ops.Op {
+	builtIn := sync.OnceValue(func() *knowledge.Answerer { return knowledge.New(knowledge.Options{Own: About(operations)}) })
+	return ops.Define(ops.Op{
+		Name: "ask", Effect: ops.Read, Toolset: ops.KnowledgeSet, Core: true, Idempotent: true, Closed: true,
+		Summary: lang.Text{
+			EN: "a set-up question, answered from the rules and the skills with its source",
+			ZH: "依据规则与技能文档回答环境与启动问题，并给出来源",
+		},
+		Help: lang.Text{
+			EN: "Use for questions about Megatron-LM on Slurm: launching, layout, arguments, containers, logs, errors. It says when it does not know. It never acts.",
+			ZH: "用于 Megatron-LM 与 Slurm 的问题：启动、并行配置、参数、容器、日志、报错。不知道时会直说，从不执行操作。",
+		},
+		Example: `ask "how do I set MASTER_ADDR?"`,
+		Batch:   ops.ByLine(func(line []byte) []byte { return builtIn().Batch(context.Background(), line) }),
+	}, func(ctx context.Context, c *ops.Call, in AskIn) (AskOut, error) { return ask(ctx, c, in, operations) })
+}
+
+func ask(ctx context.Context, c *ops.Call, in AskIn, operations func() []ops.Op) (AskOut, error) {
+	q := strings.TrimSpace(strings.Join(append(in.Question, in.Q), " "))
+	if q == "" {
+		return AskOut{}, ops.InputError("question", `for example: megatron-ops ask "what should CUDA_DEVICE_MAX_CONNECTIONS be on H100 with TP 4?"`, "there is no question")
+	}
+	// The answer comes in the language of the question, whatever the surface's; a
+	// message pasted without a word has none, and gets the surface's.
+	asked := knowledge.Question{Text: q, History: in.Thread, User: c.Who.ID, Usual: c.Lang, Tools: modelTools(c, operations())}
+	shown, pieces := false, 0
+	switch {
+	case c.Stream != nil:
+		asked.Stream = func(piece string) { shown = true; c.Stream(piece) }
+	case c.Progress != nil && (c.Who.Surface == ops.MCP || c.Who.Surface == ops.MCPHTTP):
+		// What the model writes is told as it comes; the answer has it whole.
+		asked.Stream = func(piece string) { pieces++; c.Step(pieces, 0, piece) }
+	}
+	a, err := c.Answerer().Ask(ctx, asked)
+	if err := ctx.Err(); errors.Is(err, context.Canceled) {
+		return AskOut{}, err // nobody waits for what stands without the model
+	}
+	if shown {
+		c.Stream("\n")
+	}
+	// In Slack the answer takes the place of what was shown.
+	stays := c.Stream != nil && c.Who.Surface != ops.Slack
+	a.Streamed = a.Streamed && stays
+	if err == nil && a.Unsure {
+		// What is kept of it helps whoever writes the site's pages; the answer
+		// does not depend on it.
+		_ = NoteVerdict(ctx, c, VerdictUnknown, q, "")
+	}
+	return AskOut{Answer: a, begun: shown && stays && !a.Streamed}, err
+}
+
+// textStands goes before an answer where a model's words had begun to appear.
+var textStands = lang.Text{EN: "Not supported by the rules; what stands is:", ZH: "以上内容没有依据，以下为准："}
+
+// View is the answer with its sources; only those where the answer was shown
+// while a model wrote it.
+func (o AskOut) View(l lang.Lang) view.Doc {
+	d := o.Answer.View(l)
+	switch {
+	case o.Streamed:
+		d.Sections = d.Sections[1:]
+	case o.begun:
+		d.Title, d.Tone = textStands.In(l), view.Warn
+	}
+	return d
+}

@@ -1,0 +1,266 @@
+package answers
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/knowledge"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+	"github.com/megatron-ops/megatron-ops/slurm/lint"
+)
+
+// ExplainIn is a word to explain.
+type ExplainIn struct {
+	Words []string `json:"-" arg:"" passthrough:"" text:"" name:"word" help:"a rule, Megatron flag, job or node state, pending reason, failure class, field or SLURM_ variable" zh:"规则、Megatron 参数、作业或节点状态、等待原因、故障类别、规格字段或 SLURM_ 变量"`
+	Word  string   `json:"word" kong:"-" help:"a rule, Megatron flag, job or node state, pending reason, failure class, field or SLURM_ variable"`
+}
+
+// ExplainOut is what the word means.
+type ExplainOut struct {
+	Word  string      `json:"word"`
+	Kind  string      `json:"kind"`
+	Says  string      `json:"says"`
+	Do    string      `json:"do,omitempty"`
+	Facts []view.Fact `json:"facts,omitempty"`
+	// Rules are the rules that look at a flag.
+	Rules []string `json:"rules,omitempty"`
+}
+
+// explainers know one kind of word each; the first that does answers.
+var explainers = []func(c *ops.Call, word string) (ExplainOut, bool){
+	explainRule, explainFlag, explainOption, explainVariable, explainJobState, explainReason, explainNodeState, explainClass, explainLint, explainField,
+}
+
+// Explain is the operation explain.
+func Explain() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "explain", Effect: ops.Read, Toolset: ops.KnowledgeSet, Idempotent: true, Closed: true,
+		Summary: lang.Text{EN: "what a rule, flag, state, pending reason, failure class or field means", ZH: "解释规则、参数、状态、等待原因、故障类别或规格字段"},
+		Help: lang.Text{
+			EN: "Use for one word. For a question in words use ask.",
+			ZH: "用于查一个词。完整的问题请用 ask。",
+		},
+		Example: "explain --tensor-model-parallel-size",
+	}, explain)
+}
+
+func explain(ctx context.Context, c *ops.Call, in ExplainIn) (ExplainOut, error) {
+	word := strings.TrimSpace(strings.Join(append(in.Words, in.Word), " "))
+	word = strings.TrimPrefix(word, "--flag ") // a word such as any other
+	if word == "" {
+		return ExplainOut{}, ops.InputError("word", "for example: megatron-ops explain heads-multiple-of-tp", "there is nothing to explain")
+	}
+	for _, e := range explainers {
+		if out, ok := e(c, word); ok {
+			return out, nil
+		}
+	}
+	// What has no row may be told by a card; a name must be told by its name.
+	if c.Answerer != nil {
+		a, err := c.Answerer().Ask(ctx, knowledge.Question{Text: questionAbout(word, c.Lang), Lang: c.Lang})
+		named := !strings.HasPrefix(word, "-") && !strings.Contains(word, "_") || strings.Contains(a.Answer, strings.Fields(word)[0])
+		if err == nil && !a.Refused && named {
+			return ExplainOut{Word: word, Kind: "knowledge", Says: a.Answer}, nil
+		}
+	}
+	fix := "a rule id, a Megatron flag, a Slurm state, reason or option"
+	if near := megatron.Nearest(word); len(near) > 0 {
+		fix = "did you mean " + strings.Join(near, ", ") + "?"
+	}
+	return ExplainOut{}, ops.NotFoundError("word", fix, "%q is not known here", word)
+}
+
+func questionAbout(word string, l lang.Lang) string {
+	return fmt.Sprintf(lang.Text{EN: "what does %s do?", ZH: "%s 是什么意思？"}.In(l), word)
+}
+
+func explainRule(c *ops.Call, word string) (ExplainOut, bool) {
+	r, ok := rules.Explain(word)
+	if !ok {
+		return ExplainOut{}, false
+	}
+	out := ExplainOut{Word: r.ID, Kind: "rule", Says: r.Requirement.In(c.Lang) + "\n" + r.Reason.In(c.Lang), Do: r.Remedy.In(c.Lang)}
+	if when := r.Condition.In(c.Lang); when != "" {
+		out.Facts = append(out.Facts, view.Fact{Name: lang.Text{EN: "when", ZH: "适用条件"}.In(c.Lang), Value: when})
+	}
+	out.Facts = append(out.Facts,
+		view.Fact{Name: lang.Text{EN: "severity", ZH: "严重程度"}.In(c.Lang), Value: string(r.Severity)},
+		view.Fact{Name: lang.Text{EN: "source", ZH: "来源"}.In(c.Lang), Value: r.Source},
+	)
+	return out, true
+}
+
+func explainFlag(c *ops.Call, word string) (ExplainOut, bool) {
+	foreign := ""
+	own := megatron.FlagHistory(word)
+	if to, ok := megatron.Renamed(word); ok {
+		foreign, word = word, to
+	}
+	if !strings.HasPrefix(word, "--") {
+		return ExplainOut{}, false
+	}
+	spans := megatron.FlagHistory(word)
+	if len(spans) == 0 {
+		return ExplainOut{}, false
+	}
+	f := spans[len(spans)-1].Flag
+	out := ExplainOut{Word: f.Name, Kind: "flag", Says: lang.Text{EN: "a flag of Megatron-LM, of type ", ZH: "Megatron-LM 的参数，类型 "}.In(c.Lang) + string(f.Type)}
+	if f.Action != megatron.Store {
+		out.Says = lang.Text{EN: "a switch of Megatron-LM: it takes no value", ZH: "Megatron-LM 的开关参数，不带取值"}.In(c.Lang)
+	}
+	if about, ok := rules.About(f.Name); ok {
+		out.Says = about.In(c.Lang)
+	}
+	if foreign != "" {
+		out.Says = fmt.Sprintf(lang.Text{EN: "%s is another program's or an older name: Megatron-LM calls it %s", ZH: "%s 是其他程序或旧版本的名称：在 Megatron-LM 中是 %s"}.In(c.Lang), foreign, f.Name)
+	}
+	add := func(en, zh, v string) {
+		if v != "" {
+			out.Facts = append(out.Facts, view.Fact{Name: lang.Text{EN: en, ZH: zh}.In(c.Lang), Value: v})
+		}
+	}
+	add("also", "别名", strings.Join(f.Aliases, ", "))
+	add("choices", "可选值", strings.Join(f.Choices, ", "))
+	add("default", "默认值", f.Default)
+	add("values", "取值个数", f.Nargs)
+	add("group", "分组", f.Group)
+	if foreign != "" && len(own) > 0 {
+		add("releases with "+foreign, "有 "+foreign+" 的版本", releasesOf(own).In(c.Lang))
+	}
+	add("releases", "版本", releasesOf(spans).In(c.Lang))
+	for _, change := range changesOf(spans) {
+		add("changed with "+change.since, "变更于 "+change.since, change.says.In(c.Lang))
+	}
+	for _, r := range rules.Table() {
+		for _, name := range r.Flags {
+			if name == f.Name {
+				out.Rules = append(out.Rules, r.ID+": "+r.Requirement.In(c.Lang))
+				break
+			}
+		}
+	}
+	return out, true
+}
+
+func explainOption(c *ops.Call, word string) (ExplainOut, bool) {
+	word, _, _ = strings.Cut(word, " ") // what follows is its value
+	o, ok := slurm.ExplainOption(word)
+	if !ok {
+		return ExplainOut{}, false
+	}
+	out := ExplainOut{Word: o.Given(), Kind: "option of sbatch or srun", Says: o.Says.In(c.Lang)}
+	for _, f := range job.Fields() {
+		if f.Name == strings.ReplaceAll(o.Long, "-", "_") {
+			out.Facts = append(out.Facts, view.Fact{Name: lang.Text{EN: "in a specification", ZH: "在作业规格中"}.In(c.Lang), Value: f.Name})
+		}
+	}
+	return out, true
+}
+
+func explainVariable(c *ops.Call, word string) (ExplainOut, bool) {
+	v, ok := slurm.ExplainVariable(word)
+	if !ok {
+		return ExplainOut{}, false
+	}
+	out := ExplainOut{Word: v.Name, Kind: "variable of Slurm's", Says: v.Says.In(c.Lang)}
+	if v.With != "" {
+		out.Facts = append(out.Facts, view.Fact{Name: lang.Text{EN: "set only with", ZH: "仅在使用该选项时设置"}.In(c.Lang), Value: v.With})
+	}
+	return out, true
+}
+
+func said(c *ops.Call, kind string, m slurm.Meaning) ExplainOut {
+	return ExplainOut{Word: m.Word, Kind: kind, Says: m.Says.In(c.Lang), Do: m.Do.In(c.Lang)}
+}
+
+func explainJobState(c *ops.Call, word string) (ExplainOut, bool) {
+	for _, m := range slurm.States() {
+		if strings.EqualFold(m.Word, word) || m.Short == strings.ToUpper(word) {
+			return said(c, "job state", m.Meaning), true
+		}
+	}
+	return ExplainOut{}, false
+}
+
+func explainReason(c *ops.Call, word string) (ExplainOut, bool) {
+	head, _, _ := strings.Cut(strings.Trim(word, "()"), ",")
+	for _, m := range slurm.Reasons() {
+		if m.Word == head || strings.HasSuffix(m.Word, "*") && strings.HasPrefix(head, strings.TrimSuffix(m.Word, "*")) {
+			return said(c, "pending reason", slurm.ExplainReason(word)), true
+		}
+	}
+	return ExplainOut{}, false
+}
+
+func explainNodeState(c *ops.Call, word string) (ExplainOut, bool) {
+	if base, flag, ok := strings.Cut(word, "+"); ok { // scontrol writes IDLE+DRAIN
+		a, okA := explainNodeState(c, base)
+		b, okB := explainNodeState(c, flag)
+		return ExplainOut{Word: word, Kind: "node state", Says: a.Says + "; " + b.Says, Do: cmp.Or(b.Do, a.Do)}, okA && okB
+	}
+	m := slurm.ExplainNode(word)
+	if strings.Contains(m.Says.EN, "does not know") {
+		return ExplainOut{}, false
+	}
+	return said(c, "node state", m), true
+}
+
+func explainClass(c *ops.Call, word string) (ExplainOut, bool) {
+	for _, k := range diagnose.Classes() {
+		if k.ID == word {
+			out := ExplainOut{Word: k.ID, Kind: "failure class", Says: k.Name.In(c.Lang)}
+			for _, a := range k.Advice {
+				out.Do += a.In(c.Lang) + "\n"
+			}
+			out.Do = strings.TrimSpace(out.Do)
+			return out, true
+		}
+	}
+	return ExplainOut{}, false
+}
+
+func explainLint(c *ops.Call, word string) (ExplainOut, bool) {
+	for _, r := range lint.Rules() {
+		if r.ID == word {
+			return ExplainOut{Word: r.ID, Kind: "lint rule", Says: r.Why.In(c.Lang), Do: r.Fix.In(c.Lang)}, true
+		}
+	}
+	return ExplainOut{}, false
+}
+
+func explainField(c *ops.Call, word string) (ExplainOut, bool) {
+	for _, f := range job.Fields() {
+		if f.Name == word {
+			out := ExplainOut{Word: f.Name, Kind: "field of the job specification", Says: f.Doc.In(c.Lang)}
+			if f.Example != "" {
+				out.Facts = append(out.Facts, view.Fact{Name: lang.Text{EN: "example", ZH: "示例"}.In(c.Lang), Value: f.Example})
+			}
+			if f.Default != "" {
+				out.Facts = append(out.Facts, view.Fact{Name: lang.Text{EN: "default", ZH: "默认值"}.In(c.Lang), Value: f.Default})
+			}
+			return out, true
+		}
+	}
+	return ExplainOut{}, false
+}
+
+// View says what the word means first.
+func (o ExplainOut) View(l lang.Lang) view.Doc {
+	d := view.Doc{Title: o.Word, Sections: []view.Section{{Text: o.Says, Facts: o.Facts}}}
+	if o.Do != "" {
+		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "what to do", ZH: "怎么办"}.In(l), Text: o.Do})
+	}
+	if len(o.Rules) > 0 {
+		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "rules that look at it", ZH: "相关规则"}.In(l), Items: o.Rules})
+	}
+	return d
+}

@@ -1,0 +1,194 @@
+package answers
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/redact"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/knowledge/index"
+)
+
+// The verdicts on an answer: a person's, and the answerer's own.
+const (
+	VerdictGood    = "good"
+	VerdictWrong   = "wrong"
+	VerdictUnknown = "unknown" // declined, or answered below confidence
+)
+
+// KnowledgeIn lists what answers lack, or says of one that it was good or wrong.
+type KnowledgeIn struct {
+	What     string   `json:"what,omitempty" arg:"" optional:"" enum:"gaps,good,wrong" default:"gaps" help:"list the gaps, or say what an answer was" zh:"列出缺口，或评价一个回答"`
+	Question []string `json:"-" arg:"" optional:"" text:"" name:"question" help:"the question that was answered" zh:"被评价的问题"`
+	Q        string   `json:"question,omitempty" kong:"-" help:"the question that was answered" zh:"被评价的问题"`
+	Limit    int      `json:"limit,omitempty" default:"50" help:"at most so many, the most asked first" zh:"最多显示的条数，问得最多的在前"`
+}
+
+// KnowledgeOut is the questions that were answered badly or not at all, the most
+// asked first; or what was noted.
+type KnowledgeOut struct {
+	Gaps  []Gap  `json:"gaps"`
+	Noted string `json:"noted,omitempty"`
+}
+
+// A Gap is what several people may have asked in other words.
+type Gap struct {
+	// Question is how it was asked last, and At when.
+	Question string    `json:"question"`
+	At       time.Time `json:"at"`
+	// Wrong and Unknown count how often the answer was called wrong, and how often
+	// there was none.
+	Wrong   int `json:"wrong"`
+	Unknown int `json:"unknown"`
+	// Others are the other ways in which it was asked, and Who asked.
+	Others []string `json:"others,omitempty"`
+	Who    []string `json:"who"`
+}
+
+// gaps groups verdicts, newest first, by questions that share most of their words.
+func gaps(all []store.Feedback, limit int) []Gap {
+	list, words := []Gap{}, [][]index.Term{}
+	for _, f := range all {
+		if f.Verdict == VerdictGood {
+			continue
+		}
+		terms := index.Terms(f.Question)
+		i := slices.IndexFunc(words, func(w []index.Term) bool { return alike(w, terms) })
+		if i < 0 {
+			i = len(list)
+			list, words = append(list, Gap{Question: f.Question, At: f.At}), append(words, terms)
+		}
+		g := &list[i]
+		if f.Verdict == VerdictWrong {
+			g.Wrong++
+		} else {
+			g.Unknown++
+		}
+		if f.Question != g.Question && !slices.Contains(g.Others, f.Question) {
+			g.Others = append(g.Others, f.Question)
+		}
+		if !slices.Contains(g.Who, f.Who) {
+			g.Who = append(g.Who, f.Who)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Gap) int { return (b.Wrong + b.Unknown) - (a.Wrong + a.Unknown) })
+	return list[:min(len(list), limit)]
+}
+
+// alikeShare is how much of their words two questions share that ask the same.
+const alikeShare = 0.6
+
+// alike reports whether two questions share most of their words, by weight.
+func alike(a, b []index.Term) bool {
+	shared, whole := 0.0, 0.0
+	for _, t := range a {
+		whole += t.Weight
+		if slices.ContainsFunc(b, func(o index.Term) bool { return o.Key == t.Key }) {
+			shared += t.Weight
+		}
+	}
+	for _, t := range b {
+		if !slices.ContainsFunc(a, func(o index.Term) bool { return o.Key == t.Key }) {
+			whole += t.Weight
+		}
+	}
+	return whole > 0 && shared >= alikeShare*whole
+}
+
+// Knowledge is the operation knowledge.
+func Knowledge() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "knowledge", Effect: ops.Read, Toolset: ops.AdminSet, Idempotent: true,
+		Summary: lang.Text{EN: "questions that were answered badly or not at all; or note that an answer was good or wrong", ZH: "列出答错或答不上的问题；或评价一个回答是对是错"},
+		Help: lang.Text{
+			EN: "Use gaps to see what the site's pages should add. It counts the thumbs of chat, wrong, and questions below confidence.",
+			ZH: "用 gaps 查看站点文档该补充什么：包括聊天中的评价、wrong，以及没有把握的问题。",
+		},
+		Example: "knowledge gaps",
+	}, knowledgeOp)
+}
+
+func knowledgeOp(ctx context.Context, c *ops.Call, in KnowledgeIn) (KnowledgeOut, error) {
+	out := KnowledgeOut{Gaps: []Gap{}}
+	q := strings.TrimSpace(strings.Join(append(in.Question, in.Q), " "))
+	if in.What == VerdictGood || in.What == VerdictWrong {
+		if q == "" {
+			return out, ops.InputError("question", "write the question that was answered: knowledge "+in.What+` "how do I set MASTER_ADDR?"`, "there is no question")
+		}
+		out.Noted = in.What
+		return out, NoteVerdict(ctx, c, in.What, q, "")
+	}
+	if in.Limit < 1 {
+		return out, ops.InputError("limit", "a number of 1 or more", "%d is less than 1", in.Limit)
+	}
+	if !c.Who.Operator && c.Who.Surface != ops.Shell && c.Who.Surface != ops.Chat && c.Who.Surface != ops.MCP {
+		return out, &ops.Error{Code: ops.NotAllowed, Message: "what others asked is for operators to read", Fix: "ask an operator"}
+	}
+	st, err := c.Store()
+	if err != nil {
+		return out, err
+	}
+	all, err := st.Feedback(ctx, maxVerdicts)
+	out.Gaps = gaps(all, in.Limit)
+	return out, err
+}
+
+// maxVerdicts is how many verdicts are looked at, the newest.
+const maxVerdicts = 2000
+
+// maxNoted is how much of a question and of its answer is kept, in characters.
+const maxNoted = 500
+
+// NoteVerdict notes a verdict on the answer to a question, without secrets.
+func NoteVerdict(ctx context.Context, c *ops.Call, verdict, question, answer string) error {
+	if c.Store == nil {
+		return nil
+	}
+	st, err := c.Store()
+	if err != nil {
+		return err
+	}
+	return st.AddFeedback(ctx, store.Feedback{
+		At: clock(c), Surface: string(c.Who.Surface), Who: c.Who.ID, Verdict: verdict,
+		Question: brief(redact.Text(question)), Answer: brief(redact.Text(answer)),
+	})
+}
+
+func clock(c *ops.Call) time.Time {
+	if c.Now == nil {
+		return time.Now()
+	}
+	return c.Now()
+}
+
+func brief(s string) string {
+	rs := []rune(strings.TrimSpace(s))
+	return string(rs[:min(len(rs), maxNoted)])
+}
+
+// View is one line a question.
+func (o KnowledgeOut) View(l lang.Lang) view.Doc {
+	if o.Noted != "" {
+		return view.Doc{Tone: view.Good, Title: lang.Text{EN: "Noted.", ZH: "已记录。"}.In(l)}
+	}
+	if len(o.Gaps) == 0 {
+		return view.Doc{Tone: view.Good, Title: lang.Text{EN: "No answer was called wrong, and no question stayed open.", ZH: "没有被评为错误的回答，也没有未答的问题。"}.In(l)}
+	}
+	t := &view.Table{Header: []string{"times", "wrong", "last", "question", "who"}}
+	if l == lang.ZH {
+		t.Header = []string{"次数", "答错", "最近", "问题", "谁"}
+	}
+	for _, g := range o.Gaps {
+		question := strings.Join(append([]string{g.Question}, g.Others...), " / ")
+		t.Rows = append(t.Rows, []string{
+			strconv.Itoa(g.Wrong + g.Unknown), strconv.Itoa(g.Wrong), g.At.Format(time.DateTime), question, strings.Join(g.Who, " "),
+		})
+	}
+	return view.Doc{Sections: []view.Section{{Table: t}}}
+}

@@ -1,0 +1,56 @@
+package answers
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+)
+
+// releasesOf says in which releases a flag is known.
+func releasesOf(spans []megatron.Span) lang.Text {
+	all := megatron.Releases()
+	first, last := spans[0].Since, spans[len(spans)-1].Until
+	switch {
+	case first == all[0] && last == all[len(all)-1]:
+		return lang.Text{EN: "all that are known, %s to %s", ZH: "已知的全部版本，%s 至 %s"}.With(first.String(), last.String())
+	case last == all[len(all)-1]:
+		return lang.Text{EN: "since %s", ZH: "自 %s 起"}.With(first.String())
+	case first == all[0]:
+		return lang.Text{EN: "up to %s; gone since", ZH: "到 %s 为止，之后已移除"}.With(last.String())
+	}
+	return lang.Text{EN: "%s to %s; gone since", ZH: "%s 至 %s，之后已移除"}.With(first.String(), last.String())
+}
+
+// changesOf says what each later definition of a flag has of its own.
+func changesOf(spans []megatron.Span) []flagChange {
+	var out []flagChange
+	for i := 1; i < len(spans); i++ {
+		was, is := spans[i-1].Flag, spans[i].Flag
+		says := lang.Text{}
+		add := func(what lang.Text, a, b string) {
+			if a == b {
+				return
+			}
+			one := lang.Text{EN: "%s %s → %s", ZH: "%s %s → %s"}.With(what, cmp.Or(a, "-"), cmp.Or(b, "-"))
+			if says.EN != "" {
+				one = lang.Text{EN: "%s; %s", ZH: "%s；%s"}.With(says, one)
+			}
+			says = one
+		}
+		add(lang.Text{EN: "default", ZH: "默认值"}, was.Default, is.Default)
+		add(lang.Text{EN: "choices", ZH: "可选值"}, strings.Join(was.Choices, " "), strings.Join(is.Choices, " "))
+		add(lang.Text{EN: "type", ZH: "类型"}, string(was.Type), string(is.Type))
+		add(lang.Text{EN: "values", ZH: "取值个数"}, was.Nargs, is.Nargs)
+		if says.EN != "" {
+			out = append(out, flagChange{spans[i].Since.String(), says})
+		}
+	}
+	return out
+}
+
+type flagChange struct {
+	since string
+	says  lang.Text
+}

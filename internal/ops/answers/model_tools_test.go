@@ -1,0 +1,53 @@
+package answers
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// some operations: those that a model is given, and some that it is not.
+var some = []ops.Op{
+	Constants(), Rules(), Explain(), ops.Plan(), ops.Memory(), ops.Recommend(), ops.Status(), ops.List(), ops.Queue(), ops.Logs(), ops.Diagnose(),
+	fleet.Nodes(), ops.Cancel(), ops.Submit(), fleet.Hostlist(),
+}
+
+func TestAModelReadsWithTheAskersRightsAndChangesNothing(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{"4711": {ID: "4711", Name: "gpt", User: "alice", State: "RUNNING"}}})
+	tools := map[string]func(args string) (string, error){}
+	for _, tool := range modelTools(c, some) {
+		require.True(t, json.Valid(tool.Schema), tool.Name)
+		tools[tool.Name] = func(args string) (string, error) { return tool.Call(t.Context(), json.RawMessage(args)) }
+	}
+	require.Contains(t, tools, "plan")
+	require.Contains(t, tools, "status")
+	require.NotContains(t, tools, "cancel")
+	require.NotContains(t, tools, "submit")
+
+	for _, name := range []string{"memory", "recommend", "rules", "explain", "logs", "diagnose"} {
+		require.Contains(t, tools, name)
+	}
+
+	out, err := tools["constants"](`{"nodes":2,"gpus_per_node":8,"gpu":"h100","tp":4}`)
+	require.NoError(t, err)
+	require.Contains(t, out, "CUDA_DEVICE_MAX_CONNECTIONS")
+	out, err = tools["status"](`{"job":"4711"}`)
+	require.NoError(t, err)
+	require.Contains(t, out, "RUNNING")
+	_, err = tools["constants"](`{"bogus":1}`)
+	require.ErrorContains(t, err, "bogus")
+}
+
+func TestAModelSeesNoClusterOfWhoeverIsNotLinked(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	c.Who = ops.Caller{Surface: ops.Slack, ID: "T/U1"}
+	for _, tool := range modelTools(c, some) {
+		require.NotContains(t, []string{"status", "list", "logs", "diagnose", "queue", "nodes"}, tool.Name)
+	}
+}

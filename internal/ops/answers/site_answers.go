@@ -1,0 +1,162 @@
+package answers
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/redact"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/knowledge/cards"
+)
+
+// CardIn adds an answer of the site's own to what ask knows, or takes it away.
+type CardIn struct {
+	What     string   `json:"what,omitempty" arg:"" optional:"" enum:"list,add,remove" default:"list" help:"list the site's own answers, add one, or remove one" zh:"列出、添加或删除站点自己的答案"`
+	Words    []string `json:"-" arg:"" optional:"" text:"" name:"question" help:"the question it answers; with remove its id" zh:"它回答的问题；remove 时为其编号"`
+	Question string   `json:"question,omitempty" kong:"-" help:"the question it answers; with remove its id" zh:"它回答的问题；remove 时为其编号"`
+	Answer   string   `json:"answer,omitempty" placeholder:"TEXT" help:"the answer" zh:"答案"`
+	URL      string   `json:"url,omitempty" name:"url" placeholder:"URL" help:"the page that states it" zh:"依据的页面"`
+	File     string   `json:"-" short:"f" placeholder:"FILE" help:"a file of cards instead, as CONTRIBUTING.md describes them" zh:"改用卡片文件，格式见 CONTRIBUTING.md"`
+}
+
+// CardOut is the site's own answers as they are now.
+type CardOut struct {
+	Cards []SiteCard `json:"cards"`
+}
+
+// A SiteCard is an answer that an operator added.
+type SiteCard struct {
+	cards.Card
+	At time.Time `json:"at"`
+	By string    `json:"by"`
+}
+
+// docCard is the kind of document that holds a SiteCard by its id.
+const docCard = "card"
+
+// Card is the operation card.
+func Card() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "card", Effect: ops.Write, Toolset: ops.AdminSet, Idempotent: true,
+		Summary: lang.Text{EN: "the site's own answers: list, add or remove them (operators)", ZH: "站点自己的答案：列出、添加或删除（仅限运维人员）"},
+		Help: lang.Text{
+			EN: "Use after knowledge gaps: what is added is found by ask and search at once, before what is built in.",
+			ZH: "配合 knowledge gaps 使用：添加后 ask 与 search 立即可用，并优先于内置内容。",
+		},
+		Example: `card add "how do I get access to the h200 partition?" --answer "Ask in #gpu-help; it takes a day."`,
+	}, siteAnswers)
+}
+
+func siteAnswers(ctx context.Context, c *ops.Call, in CardIn) (CardOut, error) {
+	out := CardOut{Cards: []SiteCard{}}
+	if !c.Who.Operator && !c.OwnHands() {
+		return out, &ops.Error{Code: ops.NotAllowed, Message: "the site's answers are for operators to write", Fix: "ask an operator"}
+	}
+	docs, err := c.Docs()
+	if err != nil {
+		return out, err
+	}
+	question := strings.TrimSpace(strings.Join(append(in.Words, in.Question), " "))
+	switch in.What {
+	case "add":
+		list, err := newCards(c, in, question)
+		if err != nil {
+			return out, err
+		}
+		for _, k := range list {
+			if err := docs.Put(ctx, docCard, k.ID, SiteCard{Card: k, At: clock(c), By: c.Who.ID}, time.Time{}); err != nil {
+				return out, err
+			}
+		}
+	case "remove":
+		all, err := SiteCards(ctx, c.Service)
+		if err != nil {
+			return out, err
+		}
+		if !slices.ContainsFunc(all, func(k SiteCard) bool { return k.ID == question }) {
+			return out, ops.NotFoundError("question", "megatron-ops card list shows the ids", "%q is no id of a card", question)
+		}
+		if err := docs.Delete(ctx, docCard, question); err != nil {
+			return out, err
+		}
+	}
+	all, err := SiteCards(ctx, c.Service)
+	out.Cards = append(out.Cards, all...)
+	return out, err
+}
+
+// newCards are the cards that somebody adds: one by its words, or those of a file.
+func newCards(c *ops.Call, in CardIn, question string) ([]cards.Card, error) {
+	if in.File != "" {
+		text, err := c.ReadFile("file", in.File)
+		if err != nil {
+			return nil, err
+		}
+		list, err := cards.Parse(redact.Clean(string(text)))
+		if err != nil {
+			return nil, ops.InputError("file", "CONTRIBUTING.md, “Add an answer”, has an example", "%v", err)
+		}
+		return list, nil
+	}
+	question, answer := redact.Clean(question), redact.Clean(strings.TrimSpace(in.Answer))
+	switch {
+	case question == "":
+		return nil, ops.InputError("question", `for example: card add "where is scratch?" --answer "/scratch/$USER"`, "there is no question")
+	case answer == "":
+		return nil, ops.InputError("answer", `card add "where is scratch?" --answer "/scratch/$USER"`, "there is no answer")
+	}
+	sum := fnv.New32a()
+	sum.Write([]byte(question))
+	return []cards.Card{{
+		ID: "site." + hex.EncodeToString(sum.Sum(nil)), Title: lang.Same(question), Skill: "site", URL: strings.TrimSpace(in.URL),
+		Asks: []string{question}, Text: lang.Same(answer),
+	}}, nil
+}
+
+// SiteCards are the answers that operators have added, by id.
+func SiteCards(ctx context.Context, s *ops.Service) ([]SiteCard, error) {
+	docs, err := s.Docs()
+	if err != nil {
+		return nil, err
+	}
+	ids, err := docs.Keys(ctx, docCard, time.Time{})
+	if err != nil {
+		return nil, err
+	}
+	list := make([]SiteCard, 0, len(ids))
+	for _, id := range ids {
+		var k SiteCard
+		if ok, err := docs.Get(ctx, docCard, id, time.Time{}, &k); err != nil {
+			return nil, err
+		} else if ok {
+			list = append(list, k)
+		}
+	}
+	return list, nil
+}
+
+// View is one line a card.
+func (o CardOut) View(l lang.Lang) view.Doc {
+	if len(o.Cards) == 0 {
+		return view.Doc{Title: lang.Text{EN: "The site has no answers of its own.", ZH: "站点还没有自己的答案。"}.In(l)}
+	}
+	t := &view.Table{Header: []string{"id", "question", "answer", "by"}}
+	if l == lang.ZH {
+		t.Header = []string{"编号", "问题", "答案", "添加者"}
+	}
+	for _, k := range o.Cards {
+		t.Rows = append(t.Rows, []string{k.ID, k.Title.In(l), brief(k.Text.In(l)), cmp.Or(k.By, "-")})
+	}
+	return view.Doc{
+		Title:    fmt.Sprintf(lang.Text{EN: "The site's own answers: %d", ZH: "站点自己的答案：%d 条"}.In(l), len(o.Cards)),
+		Sections: []view.Section{{Table: t}},
+	}
+}

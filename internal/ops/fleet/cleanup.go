@@ -1,0 +1,195 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
+)
+
+// CleanupIn names nodes that hold what jobs of the caller's left behind.
+type CleanupIn struct {
+	Nodes     string `json:"nodes" arg:"" help:"hostlist" zh:"节点列表（hostlist）"`
+	Match     string `json:"match,omitempty" placeholder:"TEXT" help:"only commands that hold this text" zh:"只限命令行含该文字的进程"`
+	Loose     bool   `json:"loose,omitempty" help:"processes of no job too, logins among them" zh:"也包括不属于任何作业的进程（含登录会话）"`
+	Partition string `json:"partition,omitempty" help:"to reach the nodes through" zh:"经由哪个分区访问节点"`
+	Yes       bool   `json:"yes,omitempty" help:"do not ask before ending them" zh:"不再询问，直接结束"`
+	ops.OnCluster
+}
+
+// CleanupOut is the processes that were left behind.
+type CleanupOut struct {
+	Nodes     string     `json:"nodes"`
+	Processes []Leftover `json:"processes"`
+	Ended     bool       `json:"ended"`
+}
+
+// A Leftover is a process of the caller's whose job has ended.
+type Leftover struct {
+	Node     string      `json:"node"`
+	PID      int         `json:"pid"`
+	JobID    slurm.JobID `json:"job_id,omitempty"` // of the job that left it
+	ElapsedS int64       `json:"elapsed_s"`
+	Command  string      `json:"command"`
+}
+
+// leftoverAge is how old a process must be to count as left behind: a job that
+// started after the queue was looked at is not one.
+var leftoverAge = time.Minute
+
+// leftovers is run on each node, by its owner, with an action, the least age,
+// the jobs that run, the text to match, and whether processes of no job count.
+// It prints a line a process: node, pid, job, age, command.
+const leftovers = `action=$1 age=$2 running=" $3 " match=$4 loose=$5
+found=()
+while read -r pid seconds args; do
+  [[ $pid != "$$" && $pid != "$PPID" && $seconds -ge $age && $args == *"$match"* ]] || continue
+  job=
+  while IFS= read -r -d '' entry; do
+    [[ $entry != SLURM_JOB_ID=* ]] || job=${entry#*=}
+  done 2>/dev/null < "/proc/$pid/environ" || continue
+  if [[ -z $job ]]; then [[ $loose = 1 ]] || continue
+  elif [[ $job = "$SLURM_JOB_ID" || $running == *" $job "* ]]; then continue; fi
+  printf '%s\t%s\t%s\t%s\t%s\n' "${SLURMD_NODENAME:-?}" "$pid" "$job" "$seconds" "${args:0:200}"
+  found+=("$pid")
+done < <(ps -u "$(id -u)" -o pid=,etimes=,args=)
+if [[ $action = end && ${#found[@]} -gt 0 ]]; then
+  kill -TERM "${found[@]}" 2>/dev/null
+  for _ in 1 2 3 4 5 6; do
+    sleep 0.5
+    kill -0 "${found[@]}" 2>/dev/null || break
+  done
+  kill -KILL "${found[@]}" 2>/dev/null
+fi
+exit 0
+`
+
+// Cleanup is the operation cleanup.
+func Cleanup() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "cleanup", Effect: ops.Destructive, Toolset: ops.NodesSet, Idempotent: true,
+		Summary: lang.Text{EN: "end processes that my ended jobs left on nodes; shown first", ZH: "清理我已结束作业在节点上遗留的进程；先列出再执行"},
+		Help:    lang.Text{EN: "Use when a GPU is busy with no job on it. Running jobs are spared.", ZH: "GPU 上没有作业却被占用时使用。运行中的作业不受影响。"},
+		Example: "cleanup gpu[07,09]",
+	}, cleanup)
+}
+
+func cleanup(ctx context.Context, c *ops.Call, in CleanupIn) (CleanupOut, error) {
+	out := CleanupOut{Processes: []Leftover{}}
+	names, err := hostlist.Expand(in.Nodes)
+	if err != nil || len(names) == 0 {
+		return out, ops.InputError("nodes", "for example gpu[01-04,07]", "%q is no list of nodes", in.Nodes)
+	}
+	for _, n := range names {
+		if !ops.IsLogin(n) { // the same letters
+			return out, ops.InputError("nodes", "for example gpu[01-04,07]", "%q is no node's name", n)
+		}
+	}
+	if c.Who.User == "root" || c.Who.User == "" {
+		return out, &ops.Error{Code: ops.NotAllowed, Message: "the system's own processes are never cleaned up", Fix: "run it as the user whose jobs left them"}
+	}
+	out.Nodes = hostlist.Compress(names)
+	cl, err := c.Cluster(in.Cluster)
+	if err != nil {
+		return out, err
+	}
+	v, err := ops.Capable[interface {
+		Visit(context.Context, slurm.Visit) (string, error)
+	}](cl, "nodes' processes")
+	if err != nil {
+		return out, err
+	}
+	jobs, err := cl.Jobs(ctx, slurm.Filter{User: c.Who.User})
+	if err != nil {
+		return out, c.SlurmError(err, "")
+	}
+	var running []string
+	for _, j := range jobs {
+		running = append(running, string(j.ID), string(j.RawID))
+	}
+	loose := "0"
+	if in.Loose {
+		loose = "1"
+	}
+	visit := func(action string) error {
+		done := c.During("the nodes look for what was left there")
+		said, err := v.Visit(ctx, slurm.Visit{Nodes: names, Partition: in.Partition, Argv: []string{
+			"bash", "-c", leftovers, "leftovers", action, strconv.Itoa(int(leftoverAge.Seconds())), strings.Join(running, " "), in.Match, loose,
+		}})
+		done()
+		out.Processes = parseLeftovers(said)
+		if err != nil {
+			return c.SlurmError(err, "")
+		}
+		return nil
+	}
+	if in.Yes || c.Confirmed {
+		out.Ended = true
+		return out, visit("end")
+	}
+	if err := visit("list"); err != nil || len(out.Processes) == 0 {
+		return out, err
+	}
+	return out, &ops.Error{
+		Code: ops.NotAllowed, Confirm: true,
+		Message: fmt.Sprintf("this ends %s of %s on %s: %s", strconv.Itoa(len(out.Processes))+" process(es)", c.Who.User, out.Nodes, shown(out.Processes)),
+		Fix:     "say yes: --yes",
+	}
+}
+
+func shown(ps []Leftover) string {
+	var words []string
+	for _, p := range ps[:min(5, len(ps))] {
+		words = append(words, fmt.Sprintf("%s %d %s", p.Node, p.PID, p.Command))
+	}
+	if len(ps) > 5 {
+		words = append(words, fmt.Sprintf("and %d more", len(ps)-5))
+	}
+	return strings.Join(words, "; ")
+}
+
+func parseLeftovers(said string) []Leftover {
+	all := []Leftover{}
+	for line := range strings.Lines(said) {
+		f := strings.SplitN(strings.TrimRight(line, "\n"), "\t", 5)
+		if len(f) != 5 {
+			continue
+		}
+		pid, err := strconv.Atoi(f[1])
+		if err != nil {
+			continue
+		}
+		l := Leftover{Node: f[0], PID: pid, JobID: slurm.JobID(f[2]), Command: f[4]}
+		l.ElapsedS, _ = strconv.ParseInt(f[3], 10, 64)
+		all = append(all, l)
+	}
+	slices.SortStableFunc(all, func(a, b Leftover) int { return strings.Compare(a.Node, b.Node) })
+	return all
+}
+
+// View is what was found and what became of it.
+func (o CleanupOut) View(l lang.Lang) view.Doc {
+	if len(o.Processes) == 0 {
+		return view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{EN: "%s: nothing of yours was left behind", ZH: "%s：没有您遗留的进程"}.In(l), o.Nodes)}
+	}
+	title := lang.Text{EN: "%s: %d of your processes were left behind", ZH: "%s：有 %d 个您遗留的进程"}
+	if o.Ended {
+		title = lang.Text{EN: "%s: ended %d processes that your jobs left behind", ZH: "%s：已结束 %d 个作业遗留的进程"}
+	}
+	t := &view.Table{Header: []string{"node", "pid", "job", "age", "command"}}
+	if l == lang.ZH {
+		t.Header = []string{"节点", "进程号", "作业", "存在时间", "命令"}
+	}
+	for _, p := range o.Processes {
+		t.Rows = append(t.Rows, []string{p.Node, strconv.Itoa(p.PID), string(p.JobID), ops.Duration(p.ElapsedS), p.Command})
+	}
+	return view.Doc{Title: fmt.Sprintf(title.In(l), o.Nodes, len(o.Processes)), Sections: []view.Section{{Table: t}}}
+}

@@ -1,0 +1,64 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/redact"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// loginsAtOnce bounds how many nodes are looked at at a time.
+const loginsAtOnce = 8
+
+// checkLeft looks on each node for what was left there: a node that is drained
+// because a task could not be killed is often well again by now.
+func checkLeft(ctx context.Context, c *ops.Call, cl ops.Cluster, nodes []NodeOut) error {
+	if !c.OwnHands() && !c.Who.Operator {
+		return &ops.Error{Code: ops.NotAllowed, Field: "check", Message: "looking into nodes is the operators'", Fix: "ask one, or use your own shell"}
+	}
+	p, err := ops.Capable[interface {
+		NodeProcesses(context.Context, string) ([]slurm.Process, error)
+	}](cl, "nodes' processes")
+	if err != nil {
+		return err
+	}
+	var all sync.WaitGroup
+	gate := make(chan struct{}, loginsAtOnce)
+	for i := range nodes {
+		n := &nodes[i]
+		all.Go(func() {
+			gate <- struct{}{}
+			defer func() { <-gate }()
+			var err error
+			n.looked = true
+			if n.Left, err = p.NodeProcesses(ctx, n.Name); err != nil {
+				n.Unseen = redact.Text(redact.Clean(err.Error()))
+			}
+		})
+	}
+	all.Wait()
+	return nil
+}
+
+// left says what was found on the node.
+func (n NodeOut) left(l lang.Lang) string {
+	const few = 5
+	switch {
+	case !n.looked:
+		return ""
+	case n.Unseen != "":
+		return lang.Text{EN: "; not checked: ", ZH: "；未检查："}.In(l) + n.Unseen
+	case len(n.Left) == 0:
+		return lang.Text{EN: "; nothing was left there", ZH: "；没有遗留进程"}.In(l)
+	}
+	var words []string
+	for _, p := range n.Left[:min(len(n.Left), few)] {
+		words = append(words, fmt.Sprintf("%s %d %s %s", p.User, p.PID, p.State, p.Command))
+	}
+	return fmt.Sprintf(lang.Text{EN: "; %d left: ", ZH: "；遗留 %d 个："}.In(l), len(n.Left)) + redact.Text(redact.Clean(strings.Join(words, "; ")))
+}

@@ -1,0 +1,225 @@
+package fleet
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
+)
+
+// NodeCheckIn names the nodes to try.
+type NodeCheckIn struct {
+	Nodes     string `json:"nodes" arg:"" help:"hostlist; two or more are compared with one another" zh:"节点列表（hostlist）；两个以上会互相比较"`
+	GPUs      *int   `json:"gpus,omitempty" name:"gpus" help:"of each node; all it has where left out, 0 for none" zh:"每节点 GPU 数；省略为全部，0 表示不用"`
+	Partition string `json:"partition,omitempty" help:"to reach the nodes through" zh:"经由哪个分区"`
+	Python    string `json:"python,omitempty" placeholder:"FILE" help:"a Python with torch, as the nodes see it; python3 where left out" zh:"节点上带 torch 的 Python；默认 python3"`
+	Yes       bool   `json:"yes,omitempty" help:"do not ask before" zh:"不再询问"`
+	ops.OnCluster
+}
+
+// NodeCheckOut is what was found, node by node.
+type NodeCheckOut struct {
+	Nodes []CheckedNode `json:"nodes"`
+	// Odd are the nodes that failed or fell behind the others, Exclude the same as
+	// --exclude takes them.
+	Odd     []string `json:"odd"`
+	Exclude string   `json:"exclude"`
+	// Untested says what could not be tried, and why.
+	Untested []Untested `json:"untested"`
+}
+
+// A CheckedNode is one node's share of the check.
+type CheckedNode struct {
+	Node   string `json:"node"`
+	OK     bool   `json:"ok"`
+	State  string `json:"state,omitempty"`  // Slurm's, where it takes no jobs
+	Reason string `json:"reason,omitempty"` // for that
+	// Findings say what is wrong with it; Measured are its figures by test, of its
+	// slowest GPU or link.
+	Findings []string           `json:"findings"`
+	Measured map[string]float64 `json:"measured"`
+}
+
+// An Untested is a test that could not be made.
+type Untested struct {
+	Test  string   `json:"test"`
+	Why   string   `json:"why"`
+	Nodes []string `json:"nodes"`
+}
+
+// Found reports that a node is to be left out.
+func (o NodeCheckOut) Found() bool { return len(o.Odd) > 0 }
+
+//go:embed nodecheck.py
+var nodeCheckProgram string
+
+// nodeCheckLimit is how long the nodes may take.
+const nodeCheckLimit = 8 * time.Minute
+
+// nodeCheckShell puts the program into a file: the processes that it makes for
+// the GPUs read it again.
+const nodeCheckShell = `file=$(mktemp --suffix=.py) && printf %s "$2" >"$file" || exit 3
+"$1" "$file"; code=$?
+rm -f "$file"
+exit "$code"`
+
+// NodeCheck is the operation nodecheck.
+func NodeCheck() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "nodecheck", Effect: ops.Write, Toolset: ops.NodesSet,
+		Summary: lang.Text{EN: "test nodes and the links between them; finds the odd ones out", ZH: "检测节点及其互联，找出异常节点"},
+		Help: lang.Text{
+			EN: "Use when a node is in doubt. A short job tests CUDA, memory, NCCL and connections against peers, reads ECC and Xid lines, and says what it could not test. Free nodes only.",
+			ZH: "怀疑节点有问题时使用。短作业检测 CUDA、显存、NCCL 与连通性并互相比较，读取 ECC 与 Xid，并说明未能测试的项目。只能用空闲节点。",
+		},
+		Example: "nodecheck gpu[01-04]",
+	}, nodecheck)
+}
+
+func nodecheck(ctx context.Context, c *ops.Call, in NodeCheckIn) (NodeCheckOut, error) {
+	out := NodeCheckOut{Nodes: []CheckedNode{}, Odd: []string{}, Untested: []Untested{}}
+	names, err := hostlist.Expand(in.Nodes)
+	if err != nil || len(names) == 0 || slices.ContainsFunc(names, func(n string) bool { return !ops.IsLogin(n) }) {
+		return out, ops.InputError("nodes", "for example gpu[01-04,07]", "%q is no list of nodes", in.Nodes)
+	}
+	if in.GPUs != nil && *in.GPUs < 0 {
+		return out, ops.InputError("gpus", "a number, 0 for none", "%d is negative", *in.GPUs)
+	}
+	cl, err := c.Cluster(in.Cluster)
+	if err != nil {
+		return out, err
+	}
+	v, err := ops.Capable[interface {
+		ops.Surveyor
+		Visit(context.Context, slurm.Visit) (string, error)
+	}](cl, "nodes")
+	if err != nil {
+		return out, err
+	}
+	all, err := v.Nodes(ctx)
+	if err != nil {
+		return out, c.SlurmError(err, "")
+	}
+	var fit []string
+	gpus := -1
+	for _, name := range names {
+		i := slices.IndexFunc(all, func(n slurm.Node) bool { return n.Name == name })
+		if i < 0 {
+			return out, ops.NotFoundError("nodes", "`nodes` lists them", "there is no node %s", name)
+		}
+		n := all[i]
+		if !n.Usable() {
+			out.Nodes = append(out.Nodes, CheckedNode{
+				Node: name, State: n.State, Reason: n.Reason, Measured: map[string]float64{},
+				Findings: []string{strings.TrimSpace(slurm.ExplainNode(n.State).Says.In(c.Lang) + " " + n.Reason)},
+			})
+			continue
+		}
+		fit = append(fit, name)
+		if gpus < 0 || n.GPUs < gpus {
+			gpus = n.GPUs
+		}
+	}
+	if in.GPUs != nil {
+		gpus = *in.GPUs
+	}
+	if len(fit) == 0 {
+		out.conclude(names)
+		return out, nil
+	}
+	if !in.Yes && !c.Confirmed {
+		return out, &ops.Error{
+			Code: ops.NotAllowed, Confirm: true,
+			Message: fmt.Sprintf("this takes %s of %s for some minutes, with %s each", ops.Plural(len(fit), "node"), cl.Name(), ops.Plural(max(gpus, 0), "GPU")),
+			Fix:     "say yes: --yes",
+		}
+	}
+	python := in.Python
+	if python == "" {
+		python = "python3"
+	}
+	argv := []string{
+		"env", "CHECK_NODES=" + strings.Join(fit, ","), "CHECK_GPUS=" + strconv.Itoa(max(gpus, 0)), "PYTHONDONTWRITEBYTECODE=1",
+		"bash", "-c", nodeCheckShell, "nodecheck", python, nodeCheckProgram,
+	}
+	done := c.During("the nodes test themselves and one another")
+	said, err := v.Visit(ctx, slurm.Visit{
+		Nodes: fit, Partition: in.Partition, Argv: argv, GPUs: max(gpus, 0), CPUs: max(1, gpus), Memory: strconv.Itoa(4+4*max(gpus, 0)) + "G", Limit: nodeCheckLimit,
+	})
+	done()
+	lines := readChecks(said)
+	// A node that ended badly has said so, or is odd for having said nothing; the
+	// rest is that there were no nodes to be had.
+	if len(lines) == 0 && err != nil && !strings.Contains(err.Error(), "Exited with exit code") {
+		return out, c.SlurmError(err, "")
+	}
+	out.judge(fit, lines, c.Lang)
+	out.conclude(names)
+	if err != nil && ctx.Err() != nil {
+		return out, errors.Join(ctx.Err(), err)
+	}
+	return out, nil
+}
+
+// conclude puts the nodes into the order in which they were named.
+func (o *NodeCheckOut) conclude(names []string) {
+	slices.SortStableFunc(o.Nodes, func(a, b CheckedNode) int { return slices.Index(names, a.Node) - slices.Index(names, b.Node) })
+	for _, n := range o.Nodes {
+		if !n.OK {
+			o.Odd = append(o.Odd, n.Node)
+		}
+	}
+	o.Exclude = hostlist.Compress(o.Odd)
+}
+
+// View names the odd ones out, with what is wrong, and what could not be tried.
+func (o NodeCheckOut) View(l lang.Lang) view.Doc {
+	d := view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{EN: "%d nodes hold", ZH: "%d 个节点正常"}.In(l), len(o.Nodes))}
+	if len(o.Odd) > 0 {
+		d.Tone = view.Bad
+		d.Title = fmt.Sprintf(lang.Text{EN: "%d of %d nodes are odd: %s", ZH: "%[2]d 个节点中有 %[1]d 个异常：%[3]s"}.In(l), len(o.Odd), len(o.Nodes), o.Exclude)
+		d.Sections = append(d.Sections, view.Section{Text: lang.Text{EN: "Leave them out: ", ZH: "排除："}.In(l) + "--exclude " + o.Exclude})
+		d.Next = []string{"avoid " + o.Exclude}
+	}
+	t := &view.Table{Header: []string{"node", "", "figures", "what is wrong"}}
+	if l == lang.ZH {
+		t.Header = []string{"节点", "", "测得", "问题"}
+	}
+	for _, n := range o.Nodes {
+		mark := "ok"
+		if !n.OK {
+			mark = "ODD"
+		}
+		var figures []string
+		for _, k := range checkOrder {
+			if v, ok := n.Measured[k.name]; ok {
+				figures = append(figures, strings.TrimSpace(fmt.Sprintf("%s %g %s", k.says.In(l), v, k.unit)))
+			}
+		}
+		t.Rows = append(t.Rows, []string{n.Node, mark, strings.Join(figures, ", "), strings.Join(n.Findings, "; ")})
+	}
+	d.Sections = append(d.Sections, view.Section{Table: t})
+	if len(o.Untested) > 0 {
+		s := view.Section{Heading: lang.Text{EN: "not tested", ZH: "未能测试"}.In(l)}
+		for i := 0; i < len(o.Untested); {
+			u, tests := o.Untested[i], []string{}
+			for i < len(o.Untested) && o.Untested[i].Why == u.Why && slices.Equal(o.Untested[i].Nodes, u.Nodes) {
+				tests = append(tests, checkName(o.Untested[i].Test).In(l))
+				i++
+			}
+			s.Items = append(s.Items, fmt.Sprintf("%s (%s): %s", strings.Join(tests, ", "), hostlist.Compress(u.Nodes), u.Why))
+		}
+		d.Sections = append(d.Sections, s)
+	}
+	return d
+}

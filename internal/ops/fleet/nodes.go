@@ -1,0 +1,217 @@
+// Package fleet shows the nodes and cares for them: what is free, tests of nodes in
+// doubt, those that retries leave out, and what ended jobs left there.
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
+)
+
+// NodesIn chooses nodes.
+type NodesIn struct {
+	Partition string `json:"partition,omitempty" help:"only this partition's" zh:"只看该分区"`
+	Drained   bool   `json:"drained,omitempty" help:"only nodes that take no jobs, with the reason" zh:"只列出不可用的节点及原因"`
+	Reason    string `json:"reason,omitempty" placeholder:"TEXT" help:"only nodes whose drain reason holds this text" zh:"只列出原因中含该文字的节点"`
+	Nodes     string `json:"nodes,omitempty" arg:"" optional:"" help:"only these nodes, a hostlist" zh:"只看这些节点（hostlist）"`
+	Check     bool   `json:"check,omitempty" help:"with drained or reason: look for processes left there, by ssh" zh:"配合 drained 或 reason：经 ssh 检查是否有遗留进程"`
+	Avoided   bool   `json:"avoided,omitempty" help:"also the nodes that retries leave out, and spares" zh:"也列出重试时排除的节点与备用节点"`
+	ops.OnCluster
+}
+
+// NodesOut is what is free by partition, and the nodes that were asked for.
+type NodesOut struct {
+	Partitions []PartitionFree `json:"partitions"`
+	Nodes      []NodeOut       `json:"nodes"`
+	Avoided    []Avoided       `json:"avoided,omitempty"`
+	// Listed says that single nodes were asked for, or are few.
+	Listed    bool `json:"-"`
+	reason    string
+	mayResume bool
+}
+
+// A PartitionFree is a partition at a glance.
+type PartitionFree struct {
+	slurm.Partition
+	FreeGPUs  int `json:"free_gpus"`
+	TotalGPUs int `json:"total_gpus"`
+}
+
+// A NodeOut is a node and what its state means.
+type NodeOut struct {
+	slurm.Node
+	Meaning string `json:"meaning,omitempty"`
+	// Blamed are the failures that a diagnosis has put down to it.
+	Blamed []Blame `json:"blamed,omitempty"`
+	// Left are the processes that were found there, where that was asked for; Unseen
+	// says why none could be looked for.
+	Left   []slurm.Process `json:"left,omitempty"`
+	Unseen string          `json:"unseen,omitempty"`
+	looked bool
+}
+
+// fewNodes are listed one by one without being asked for.
+const fewNodes = 16
+
+// Nodes is the operation nodes.
+func Nodes() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "nodes", Effect: ops.Read, Toolset: ops.NodesSet, Core: true, Idempotent: true,
+		Summary: lang.Text{EN: "what is free by partition, and nodes with their states and drain reasons", ZH: "各分区的空闲情况，以及节点状态与下线原因"},
+		Help: lang.Text{
+			EN: "Use for: what is free, which partition, which nodes are drained and why.",
+			ZH: "用于查看哪里有空闲、选哪个分区、哪些节点下线及原因。",
+		},
+		Example: "nodes --drained",
+	}, nodes)
+}
+
+func nodes(ctx context.Context, c *ops.Call, in NodesIn) (NodesOut, error) {
+	cl, err := c.Cluster(in.Cluster)
+	if err != nil {
+		return NodesOut{}, err
+	}
+	s, ok := cl.(ops.Surveyor)
+	if !ok {
+		return NodesOut{}, ops.InputError("cluster", "use another cluster", "cluster %s does not tell of its nodes", cl.Name())
+	}
+	var only []string
+	if in.Nodes != "" {
+		if only, err = hostlist.Expand(in.Nodes); err != nil {
+			return NodesOut{}, ops.InputError("nodes", "for example gpu[01-04,07]", "%v", err)
+		}
+	}
+	all, err := s.Nodes(ctx)
+	if err != nil {
+		return NodesOut{}, c.SlurmError(err, "")
+	}
+	parts, err := s.Partitions(ctx)
+	if err != nil {
+		return NodesOut{}, c.SlurmError(err, "")
+	}
+	out := NodesOut{Partitions: []PartitionFree{}, Nodes: []NodeOut{}}
+	for _, p := range parts {
+		if in.Partition != "" && p.Name != in.Partition {
+			continue
+		}
+		free := PartitionFree{Partition: p}
+		for _, n := range all {
+			if slices.Contains(n.Partitions, p.Name) {
+				free.TotalGPUs += n.GPUs
+				if n.Free() {
+					free.FreeGPUs += n.GPUs - n.GPUsUsed
+				}
+			}
+		}
+		out.Partitions = append(out.Partitions, free)
+	}
+	if in.Partition != "" && len(out.Partitions) == 0 {
+		var names []string
+		for _, p := range parts {
+			names = append(names, p.Name)
+		}
+		return out, ops.NotFoundError("partition", "partitions here: "+strings.Join(names, ", "), "there is no partition %q", in.Partition)
+	}
+	for _, n := range all {
+		switch {
+		case in.Partition != "" && !slices.Contains(n.Partitions, in.Partition),
+			len(only) > 0 && !slices.Contains(only, n.Name),
+			in.Drained && n.Usable(),
+			in.Reason != "" && !strings.Contains(strings.ToLower(n.Reason), strings.ToLower(in.Reason)):
+			continue
+		}
+		m := slurm.ExplainNode(n.State)
+		out.Nodes = append(out.Nodes, NodeOut{Node: n, Meaning: m.Says.In(c.Lang)})
+	}
+	if in.Avoided {
+		if out.Avoided, err = AvoidedNodes(ctx, c.Service, cl.Name(), c.Who.User); err != nil {
+			return out, err
+		}
+	}
+	if len(only) > 0 && c.Store != nil {
+		for i := range out.Nodes {
+			out.Nodes[i].Blamed = BlamesOf(ctx, c.Service, cl.Name(), out.Nodes[i].Name)
+		}
+	}
+	if in.Check {
+		if !in.Drained && in.Reason == "" {
+			return out, ops.InputError("check", "for example: nodes --reason 'Kill task failed' --check", "check looks at nodes that are out of service")
+		}
+		if err := checkLeft(ctx, c, cl, out.Nodes); err != nil {
+			return out, err
+		}
+	}
+	out.reason, out.mayResume = in.Reason, c.OwnHands() || c.Who.Operator
+	out.Listed = in.Drained || in.Reason != "" || len(only) > 0 || len(out.Nodes) <= fewNodes
+	return out, nil
+}
+
+// View is the partitions, then the nodes that were asked for.
+func (o NodesOut) View(l lang.Lang) (d view.Doc) {
+	if len(o.Partitions) > 0 {
+		t := &view.Table{Header: []string{"partition", "free GPUs", "nodes A/I/O/T", "time limit", "GPUs a node"}}
+		if l == lang.ZH {
+			t.Header = []string{"分区", "空闲 GPU", "节点 A/I/O/T", "时限", "每节点 GPU"}
+		}
+		for _, p := range o.Partitions {
+			name, limit := p.Name, "-"
+			if p.Default {
+				name += "*"
+			}
+			if p.TimeLimitS != nil {
+				limit = ops.Duration(*p.TimeLimitS)
+			}
+			t.Rows = append(t.Rows, []string{
+				name, fmt.Sprintf("%d / %d", p.FreeGPUs, p.TotalGPUs),
+				fmt.Sprintf("%d/%d/%d/%d", p.Allocated, p.Idle, p.Other, p.Total), limit, strconv.Itoa(p.GPUs),
+			})
+		}
+		d.Sections = append(d.Sections, view.Section{Table: t})
+		for _, p := range o.Partitions {
+			d.Sections = append(d.Sections, standIns(p.Partition, l)...)
+		}
+	}
+	if len(o.Avoided) > 0 {
+		defer func() { d.Sections = append(d.Sections, avoidSection(o.Avoided, l)) }()
+	}
+	if !o.Listed || len(o.Nodes) == 0 {
+		return d
+	}
+	t := &view.Table{Header: []string{"node", "state", "GPUs used", "CPUs used", "why"}}
+	if l == lang.ZH {
+		t.Header = []string{"节点", "状态", "已用 GPU", "已用 CPU", "说明"}
+	}
+	for _, n := range o.Nodes {
+		why := n.Meaning
+		if n.Reason != "" {
+			why = n.Reason
+			if n.ReasonBy != "" {
+				why += " (" + n.ReasonBy + ")"
+			}
+		}
+		why += n.left(l)
+		t.Rows = append(t.Rows, []string{n.Name, n.State, fmt.Sprintf("%d/%d", n.GPUsUsed, n.GPUs), fmt.Sprintf("%d/%d", n.CPUsUsed, n.CPUs), why})
+	}
+	d.Sections = append(d.Sections, view.Section{Table: t})
+	if o.reason != "" && o.mayResume {
+		d.Next = []string{"resume --reason " + strconv.Quote(o.reason)}
+	}
+	for _, n := range o.Nodes {
+		if len(n.Blamed) > 0 {
+			s := view.Section{Heading: fmt.Sprintf(lang.Text{EN: "%s was blamed for", ZH: "%s 被判定导致"}.In(l), n.Name)}
+			for _, b := range n.Blamed {
+				s.Items = append(s.Items, b.says(l))
+			}
+			d.Sections = append(d.Sections, s)
+		}
+	}
+	return d
+}

@@ -1,0 +1,159 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// PartitionsIn names a partition, or none for all.
+type PartitionsIn struct {
+	Partition string `json:"partition,omitempty" arg:"" optional:"" help:"only this one" zh:"只看该分区"`
+	ops.OnCluster
+}
+
+// PartitionsOut is the partitions and what they allow.
+type PartitionsOut struct {
+	Partitions []PartitionOut `json:"partitions"`
+}
+
+// A PartitionOut is a partition with its limits, where the cluster tells them.
+type PartitionOut struct {
+	slurm.Partition
+	Limits *slurm.PartitionLimits `json:"limits"`
+}
+
+// Partitions is the operation partitions.
+func Partitions() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "partitions", Effect: ops.Read, Toolset: ops.NodesSet, Idempotent: true,
+		Summary: lang.Text{EN: "partitions: limits, features, nodes allocated, idle, other, total", ZH: "分区：限制、特性，以及已分配、空闲、其他、总节点数"},
+		Help:    lang.Text{EN: "Use before choosing one. What is free: nodes.", ZH: "选择分区前查看。空闲情况用 nodes。"},
+		Example: "partitions dev",
+	}, partitions)
+}
+
+func partitions(ctx context.Context, c *ops.Call, in PartitionsIn) (PartitionsOut, error) {
+	out := PartitionsOut{Partitions: []PartitionOut{}}
+	cl, err := c.Cluster(in.Cluster)
+	if err != nil {
+		return out, err
+	}
+	s, err := ops.Capable[ops.Surveyor](cl, "partitions")
+	if err != nil {
+		return out, err
+	}
+	all, err := s.Partitions(ctx)
+	if err != nil {
+		return out, c.SlurmError(err, "")
+	}
+	var limits []slurm.PartitionLimits
+	if l, ok := cl.(interface {
+		PartitionLimits(context.Context) ([]slurm.PartitionLimits, error)
+	}); ok {
+		if limits, err = l.PartitionLimits(ctx); err != nil {
+			return out, c.SlurmError(err, "")
+		}
+	}
+	var names []string
+	for _, p := range all {
+		names = append(names, p.Name)
+		if in.Partition != "" && in.Partition != p.Name {
+			continue
+		}
+		one := PartitionOut{Partition: p}
+		if i := slices.IndexFunc(limits, func(l slurm.PartitionLimits) bool { return l.Name == p.Name }); i >= 0 {
+			one.Limits = &limits[i]
+		}
+		out.Partitions = append(out.Partitions, one)
+	}
+	if in.Partition != "" && len(out.Partitions) == 0 {
+		return out, ops.NotFoundError("partition", "partitions here: "+strings.Join(names, ", "), "there is no partition %q", in.Partition)
+	}
+	return out, nil
+}
+
+// View is a line a partition; one alone is shown with all it allows.
+func (o PartitionsOut) View(l lang.Lang) view.Doc {
+	t := &view.Table{Header: []string{"partition", "state", "nodes A/I/O/T", "time limit", "default time", "nodes a job", "GPUs a node", "features"}}
+	if l == lang.ZH {
+		t.Header = []string{"分区", "状态", "节点 A/I/O/T", "时限", "默认时限", "每作业节点", "每节点 GPU", "特性"}
+	}
+	for _, p := range o.Partitions {
+		name, limit, usual, nodes := p.Name, "-", "-", "-"
+		if p.Default {
+			name += "*"
+		}
+		if p.TimeLimitS != nil {
+			limit = ops.Duration(*p.TimeLimitS)
+		}
+		if p.MaxNodes > 0 {
+			nodes = fmt.Sprintf("≤ %d", p.MaxNodes)
+		}
+		if p.Limits != nil && p.Limits.DefaultTimeS != nil {
+			usual = ops.Duration(*p.Limits.DefaultTimeS)
+		}
+		t.Rows = append(t.Rows, []string{
+			name, p.State, fmt.Sprintf("%d/%d/%d/%d", p.Allocated, p.Idle, p.Other, p.Total), limit, usual, nodes,
+			strconv.Itoa(p.GPUs), strings.Join(p.Features, ","),
+		})
+	}
+	d := view.Doc{Sections: []view.Section{{Table: t, Text: lang.Text{
+		EN: "A/I/O/T: nodes allocated, idle, other (down, drained), in total",
+		ZH: "A/I/O/T：已分配、空闲、其他（下线、排空）、总数",
+	}.In(l)}}}
+	for _, p := range o.Partitions {
+		d.Sections = append(d.Sections, standIns(p.Partition, l)...)
+	}
+	if len(o.Partitions) == 1 && o.Partitions[0].Limits != nil {
+		d.Sections = append(d.Sections, view.Section{Facts: limitFacts(o.Partitions[0], l)})
+	}
+	return d
+}
+
+// standIns says of a partition that one machine stands in for what it is.
+func standIns(p slurm.Partition, l lang.Lang) []view.Section {
+	if !slices.Contains(p.Features, slurm.Embedded) {
+		return nil
+	}
+	return []view.Section{{Text: fmt.Sprintf(lang.Text{
+		EN: "%s is this machine, by the embedded back end: no Slurm. Its %d nodes are stand-ins that share this machine's processors and GPUs; a job is told that it has the GPUs it asks for.",
+		ZH: "%s 就是本机（内置后端，没有 Slurm）：%d 个节点只是替身，共用本机的处理器与 GPU；作业申请多少 GPU，就被告知有多少。",
+	}.In(l), p.Name, p.Total)}}
+}
+
+func limitFacts(p PartitionOut, l lang.Lang) []view.Fact {
+	var fs []view.Fact
+	add := func(en, zh, value string) {
+		if value != "" {
+			fs = append(fs, view.Fact{Name: lang.Text{EN: en, ZH: zh}.In(l), Value: value})
+		}
+	}
+	yes := func(on bool) string {
+		if on {
+			return lang.Text{EN: "yes", ZH: "是"}.In(l)
+		}
+		return ""
+	}
+	add("nodes", "节点", p.Nodes)
+	if p.Limits.MinNodes > 1 {
+		add("fewest nodes", "最少节点数", strconv.Itoa(p.Limits.MinNodes))
+	}
+	add("default memory", "默认内存", p.Limits.DefMemory)
+	add("most memory", "内存上限", p.Limits.MaxMemory)
+	add("accounts that may", "允许的账户", strings.Join(p.Limits.Accounts, ", "))
+	add("groups that may", "允许的用户组", strings.Join(p.Limits.Groups, ", "))
+	add("QOS that may", "允许的 QOS", strings.Join(p.Limits.QOS, ", "))
+	add("limits of QOS", "附加限制所属 QOS", p.Limits.OwnQOS)
+	add("preemption", "抢占方式", p.Limits.Preempt)
+	add("whole nodes only", "仅整节点", yes(p.Limits.Exclusive))
+	add("operators only", "仅管理员", yes(p.Limits.RootOnly))
+	return fs
+}

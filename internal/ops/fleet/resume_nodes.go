@@ -1,0 +1,112 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
+)
+
+// ResumeIn chooses drained nodes.
+type ResumeIn struct {
+	Nodes  string `json:"nodes,omitempty" arg:"" optional:"" help:"hostlist" zh:"节点列表（hostlist）"`
+	Reason string `json:"reason,omitempty" placeholder:"TEXT" help:"those whose drain reason holds this text" zh:"下线原因含该文字的节点"`
+	Yes    bool   `json:"yes,omitempty" help:"do not ask before" zh:"不再询问"`
+	ops.OnCluster
+}
+
+// ResumeOut is the nodes that were given back.
+type ResumeOut struct {
+	Nodes   []slurm.Node `json:"nodes"` // as they were before
+	Resumed bool         `json:"resumed"`
+}
+
+// Resume is the operation resume.
+func Resume() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "resume", Effect: ops.Write, Toolset: ops.AdminSet, Idempotent: true,
+		Summary: lang.Text{EN: "give drained nodes back to the scheduler (operators)", ZH: "让已排空的节点恢复接收作业（管理员）"},
+		Help:    lang.Text{EN: "Use after what drained them is mended.", ZH: "排除下线原因之后使用。"},
+		Example: `resume --reason "Kill task failed"`,
+	}, resume)
+}
+
+func resume(ctx context.Context, c *ops.Call, in ResumeIn) (ResumeOut, error) {
+	out := ResumeOut{Nodes: []slurm.Node{}}
+	if in.Nodes == "" && in.Reason == "" {
+		return out, ops.InputError("nodes", `for example: resume --reason "Kill task failed"`, "neither nodes nor a reason is given")
+	}
+	if !c.OwnHands() && !c.Who.Operator {
+		return out, &ops.Error{Code: ops.NotAllowed, Message: "nodes are the operators'", Fix: "tell an operator; `nodes --drained` has the list"}
+	}
+	var only []string
+	var err error
+	if in.Nodes != "" {
+		if only, err = hostlist.Expand(in.Nodes); err != nil {
+			return out, ops.InputError("nodes", "for example gpu[01-04,07]", "%v", err)
+		}
+	}
+	cl, err := c.Cluster(in.Cluster)
+	if err != nil {
+		return out, err
+	}
+	s, err := ops.Capable[interface {
+		ops.Surveyor
+		ResumeNodes(context.Context, []string) error
+	}](cl, "nodes")
+	if err != nil {
+		return out, err
+	}
+	all, err := s.Nodes(ctx)
+	if err != nil {
+		return out, c.SlurmError(err, "")
+	}
+	var names []string
+	for _, n := range all {
+		if n.Usable() || only != nil && !slices.Contains(only, n.Name) ||
+			!strings.Contains(strings.ToLower(n.Reason), strings.ToLower(in.Reason)) {
+			continue
+		}
+		out.Nodes = append(out.Nodes, n)
+		names = append(names, n.Name)
+	}
+	if len(names) == 0 {
+		return out, ops.NotFoundError("nodes", "`nodes --drained` lists those that take no jobs", "no such node is out of service")
+	}
+	if !in.Yes && !c.Confirmed {
+		var why []string
+		for _, n := range out.Nodes {
+			why = append(why, fmt.Sprintf("%s (%s: %s)", n.Name, n.State, n.Reason))
+		}
+		return out, &ops.Error{
+			Code: ops.NotAllowed, Confirm: true,
+			Message: "this lets jobs start again on " + strings.Join(why, ", "),
+			Fix:     "see first that nothing hangs there, then say yes: --yes",
+		}
+	}
+	if err := s.ResumeNodes(ctx, names); err != nil {
+		return out, c.SlurmError(err, "")
+	}
+	out.Resumed = true
+	return out, nil
+}
+
+// View names the nodes and why they had been out.
+func (o ResumeOut) View(l lang.Lang) view.Doc {
+	d := view.Doc{Title: fmt.Sprintf(lang.Text{EN: "%d nodes take jobs again", ZH: "%d 个节点恢复接收作业"}.In(l), len(o.Nodes)), Tone: view.Good}
+	if !o.Resumed {
+		d = view.Doc{Title: lang.Text{EN: "out of service", ZH: "不可用的节点"}.In(l), Tone: view.Warn}
+	}
+	s := view.Section{}
+	for _, n := range o.Nodes {
+		s.Items = append(s.Items, fmt.Sprintf("%s (%s): %s", n.Name, n.State, n.Reason))
+	}
+	d.Sections = []view.Section{s}
+	return d
+}

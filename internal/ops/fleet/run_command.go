@@ -1,0 +1,102 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
+)
+
+// RunCommand is the operation run.
+func RunCommand() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "run", Effect: ops.Destructive, Toolset: ops.NodesSet,
+		Summary: lang.Text{EN: "run a command on every node of a running job, beside what runs there", ZH: "在运行中作业的每个节点上执行命令，不影响作业本身"},
+		Help: lang.Text{
+			EN: "Use for nvidia-smi, py-spy dump or df on the nodes of a job. It takes no GPU unless told to, and never waits for the job's own steps.",
+			ZH: "在作业节点上执行 nvidia-smi、py-spy dump、df 等。除非指定，否则不占用 GPU，也不会等待作业自身的步骤。",
+		},
+		Example: "run 4711 -- nvidia-smi",
+	}, runOn)
+}
+
+// RunIn is a command for every node of a job.
+type RunIn struct {
+	Job   slurm.JobID `json:"job" arg:"" help:"job id of a running job" zh:"运行中的作业号"`
+	Nodes string      `json:"nodes,omitempty" help:"only these of its nodes" zh:"只在这些节点上执行"`
+	GPUs  bool        `json:"gpus,omitempty" name:"gpus" help:"let the command see the job's GPUs" zh:"让命令能看到作业的 GPU"`
+	Limit int         `json:"limit_s,omitempty" name:"limit" help:"seconds that it may take; 60 where left out" zh:"允许的秒数，默认 60"`
+	Argv  []string    `json:"argv" kong:"-" help:"the command, one element a word"`
+	ops.OnCluster
+}
+
+// RunOut is what every node said.
+type RunOut struct {
+	JobID slurm.JobID        `json:"job_id"`
+	Nodes []slurm.NodeOutput `json:"nodes"`
+}
+
+// View shows each node's words; nodes that said the same share one section.
+func (o RunOut) View(lang.Lang) view.Doc {
+	var d view.Doc
+	byText := map[string][]string{}
+	var order []string
+	for _, n := range o.Nodes {
+		if byText[n.Text] == nil {
+			order = append(order, n.Text)
+		}
+		byText[n.Text] = append(byText[n.Text], n.Node)
+	}
+	for _, text := range order {
+		d.Sections = append(d.Sections, view.Section{Heading: hostlist.Compress(byText[text]), Code: text})
+	}
+	return d
+}
+
+func runOn(ctx context.Context, c *ops.Call, in RunIn) (RunOut, error) {
+	out := RunOut{JobID: in.Job, Nodes: []slurm.NodeOutput{}}
+	if len(in.Argv) == 0 {
+		return out, ops.InputError("argv", "for example: megatron-ops run 4711 -- nvidia-smi", "there is no command to run")
+	}
+	if in.Limit < 0 {
+		return out, ops.InputError("limit_s", "seconds, such as 60", "%d is negative", in.Limit)
+	}
+	cl, j, err := c.Job(ctx, in.Cluster, in.Job)
+	if err != nil {
+		return out, err
+	}
+	if err := c.MayChange(j); err != nil {
+		return out, err
+	}
+	if j.State != slurm.Running {
+		return out, &ops.Error{Code: ops.Failed, Field: "job", Message: fmt.Sprintf("job %s is %s: commands run beside a running job only", j.ID, j.State)}
+	}
+	ex, ok := cl.(interface {
+		Exec(context.Context, slurm.Exec) ([]slurm.NodeOutput, error)
+	})
+	if !ok {
+		return out, ops.InputError("cluster", "use another cluster", "cluster %s cannot run commands on nodes", cl.Name())
+	}
+	e := slurm.Exec{Job: in.Job, Argv: in.Argv, GPUs: in.GPUs, Limit: time.Duration(in.Limit) * time.Second}
+	if in.Nodes != "" {
+		if e.Nodes, err = hostlist.Expand(in.Nodes); err != nil {
+			return out, ops.InputError("nodes", "for example gpu[01-04]", "%v", err)
+		}
+	}
+	done := c.During("the nodes run it")
+	said, err := ex.Exec(ctx, e)
+	done()
+	out.Nodes = append(out.Nodes, said...)
+	if err != nil {
+		return out, c.SlurmError(err, in.Job)
+	}
+	return out, nil
+}
+
+// AfterDashes takes the command.
+func (in *RunIn) AfterDashes(words []string) { in.Argv = words }

@@ -1,0 +1,149 @@
+package operations
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// aCommand is a fix that one types as it stands, in whichever language.
+var aCommand = regexp.MustCompile("^(--[a-z-]+ [^ ]+|[a-z_]+: [^ ]+|chmod .*|[a-z]+ [0-9]+)$")
+
+func requireChinese(t *testing.T, err error, why ...any) {
+	t.Helper()
+	e := ops.AsError(err).In(lang.ZH)
+	require.NotNil(t, e, why...)
+	for _, e := range append([]*ops.Error{e}, e.More...) {
+		require.Equal(t, lang.ZH, lang.Of(e.Message), "%v: message %q", why, e.Message)
+		if e.Fix != "" && !aCommand.MatchString(e.Fix) {
+			require.Equal(t, lang.ZH, lang.Of(e.Fix), "%v: fix %q", why, e.Fix)
+		}
+		require.NotContains(t, e.Message+e.Fix, "%!")
+	}
+}
+
+// Every operation is called as people and agents get it wrong: with no words,
+// one too many, a flag that does not exist, an unknown cluster, a job that is
+// not there or somebody else's, a field with a wrong value, by a stranger.
+func TestWrongCallsAreAnsweredInChinese(t *testing.T) {
+	s := &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{
+		"12": {ID: "12", Name: "gpt", User: "bob", State: slurm.Completed, Cluster: "test"},
+		"13": {ID: "13", Name: "gpt", User: "bob", State: slurm.Pending, Reason: "Priority", Cluster: "test"},
+	}}
+	base := opstest.NewCall(t, s)
+	callers := []ops.Caller{
+		{Surface: ops.Shell, ID: "alice", User: "alice"},
+		{Surface: ops.Slack, ID: "T/U"},
+		{Surface: ops.Slack, ID: "T/U", User: "alice"},
+		{Surface: ops.MCPHTTP, ID: "agent", User: "alice", ReadOnly: true},
+	}
+	seen := 0
+	check := func(err error, why ...any) {
+		if err != nil {
+			requireChinese(t, err, why...)
+			seen++
+		}
+	}
+	for _, o := range operations() {
+		if o.Name == "ask" || o.Name == "search" || o.Name == "wait" {
+			continue // two answer whatever is asked, the third waits for it
+		}
+		for _, words := range [][]string{{}, {"--no-such-flag"}, {"one", "two", "three", "four"}, {"--tensor-model-parallel-size", "4"}, {"--", "x"}, {"--tail", "x"}, {"--output-dir"}} {
+			check(o.Words(o.NewIn(), words), o.Name, words)
+		}
+		for _, raw := range []string{`[]`, `{`, `{"no_such": 1}`, `{"job": ["a"], "spec": 3, "nodes": "x"}`, `{"spec": {"nodes": "many", "nam": 1}}`} {
+			check(ops.Decode([]byte(raw), o.NewIn(), nil), o.Name, raw)
+		}
+		for _, who := range callers {
+			run := func(in any, why ...any) {
+				c := *base
+				c.Who, c.Lang, c.Dir, c.Stdin = who, lang.ZH, t.TempDir(), strings.NewReader("")
+				_, err := o.Run(t.Context(), &c, in)
+				if e, ok := errors.AsType[*ops.Error](err); ok {
+					requireChinese(t, e, append(why, o.Name, who.Surface)...)
+					require.Equal(t, lang.ZH, lang.Of(e.Message), "in the caller's language at once: %s %s", o.Name, e.Message)
+					seen++
+				} else {
+					check(err, append(why, o.Name)...)
+				}
+			}
+			run(o.NewIn())
+			fields := reflect.VisibleFields(o.In())
+			for _, f := range fields {
+				if !f.IsExported() || f.Anonymous {
+					continue
+				}
+				var wrong []any
+				switch f.Type.Kind() {
+				case reflect.String:
+					wrong = []any{"?!", "/no/such", "99", "12", "13"}
+				case reflect.Int, reflect.Int64:
+					wrong = []any{-5}
+				case reflect.Bool:
+					wrong = []any{true}
+				}
+				for _, v := range wrong {
+					in := o.NewIn()
+					if job := reflect.ValueOf(in).Elem().FieldByName("Job"); job.IsValid() && job.Kind() == reflect.String {
+						job.SetString("12")
+					}
+					reflect.ValueOf(in).Elem().FieldByIndex(f.Index).Set(reflect.ValueOf(v).Convert(f.Type))
+					run(in, f.Name, v)
+				}
+			}
+		}
+	}
+	require.Greater(t, seen, 1000)
+}
+
+// What Slurm says is Slurm's: it is quoted as it came, and only the advice is
+// ours.
+func TestSlurmsOwnWordsAreQuotedInChinese(t *testing.T) {
+	refusal := slurm.FromStderr("submit", "sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified")
+	c := opstest.NewCall(t, &opstest.Site{Refuse: refusal})
+	c.Lang = lang.ZH
+	_, err := do(t, c, "submit", append([]string{"--yes"}, opstest.GoodJob...)...)
+	e := ops.AsError(err)
+	require.Equal(t, "提交失败，原文：“Invalid account or account/partition combination specified”", e.Message)
+	require.Equal(t, refusal.Fix.ZH, e.Fix)
+
+	c.Lang = lang.EN
+	_, err = do(t, c, "submit", append([]string{"--yes"}, opstest.GoodJob...)...)
+	e = ops.AsError(err)
+	require.Equal(t, refusal.Error(), e.Message)
+	require.Equal(t, refusal.Fix.EN, e.Fix)
+	require.False(t, strings.Contains(e.Message, "原文"))
+}
+
+func TestEveryOperationHasSchemas(t *testing.T) {
+	for _, o := range operations() {
+		for _, s := range []*ops.Schema{o.InputSchema(), o.OutputSchema()} {
+			raw, err := s.MarshalJSON()
+			require.NoError(t, err, o.Name)
+			require.True(t, json.Valid(raw), o.Name)
+			require.Equal(t, "object", s.Type, o.Name)
+		}
+	}
+}
+
+func TestDecodeReadsASpecificationAsItsFileIsRead(t *testing.T) {
+	var in ops.PlanIn
+	require.NoError(t, ops.Decode([]byte(`{"spec":{"name":"gpt","nodes":2,"args":["--lr",1e-05,"--tensor-model-parallel-size",4,"--bf16"],"env":{"A":"<b>&"}}}`), &in, nil))
+	require.Equal(t, []string{"--lr", "1e-05", "--tensor-model-parallel-size", "4", "--bf16"}, in.Spec.Args, "numbers stay as they were written")
+	require.Equal(t, "<b>&", in.Spec.Env["A"])
+	err := ops.Decode([]byte(`{"spec":{"nodes":"many","contaner":{}}}`), &in, nil)
+	require.Error(t, err)
+	require.Equal(t, ops.BadInput, ops.AsError(err).Code)
+	fields := []string{ops.AsError(err).Field, ops.AsError(err).More[0].Field}
+	require.ElementsMatch(t, []string{"nodes", "contaner"}, fields, "named by the specification's own paths")
+}

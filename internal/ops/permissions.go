@@ -1,0 +1,85 @@
+package ops
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// OwnHands reports whether this process is the person who asks.
+func (c *Call) OwnHands() bool {
+	switch c.Who.Surface {
+	case Shell, Chat, MCP:
+		return true
+	}
+	return c.Who.User != "" && c.Who.User == c.Self
+}
+
+// actingAs is cl as the person who asks, where that is not who runs this
+// process and something is to be changed.
+func (c *Call) actingAs(cl Cluster) (Cluster, error) {
+	proxy := c.Who.Surface == Slack || c.Who.Surface == MCPHTTP || c.Who.Surface == Watcher
+	if !proxy || c.effect == Read || c.effect == "" || c.Who.User == "" || c.Who.User == c.Self {
+		return cl, nil
+	}
+	if c.As == nil {
+		return nil, &Error{
+			Code: NotAllowed, Field: "cluster",
+			Message: fmt.Sprintf("this server runs as %s on %s and cannot act as %s", c.Self, cl.Name(), c.Who.User),
+			Fix:     "an operator sets clusters." + cl.Name() + ".act_as; in your own shell it works at once",
+		}
+	}
+	as, err := c.As(cl, c.Who.User)
+	if err != nil {
+		return nil, &Error{Code: NotAllowed, Field: "cluster", Message: err.Error(), Fix: "in your own shell it works at once"}
+	}
+	return as, nil
+}
+
+// MayChange refuses what Slurm itself would refuse: another person's job.
+func (c *Call) MayChange(j slurm.Job) error {
+	if j.User == "" || j.User == c.Who.User || c.Who.Operator {
+		return nil
+	}
+	return &Error{
+		Code: NotAllowed, Field: "job",
+		Message: fmt.Sprintf("job %s belongs to %s, and you act as %s", j.ID, j.User, c.Who.User),
+		Fix:     "ask its owner or an operator",
+	}
+}
+
+// IsLogin reports whether word can be a user's name: nothing that an option, a
+// list or a pattern could be made of.
+func IsLogin(word string) bool {
+	return word != "" && len(word) <= 64 && word[0] != '-' && !strings.ContainsFunc(word, func(r rune) bool {
+		return r != '_' && r != '-' && r != '.' && r != '$' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	})
+}
+
+func (c *Call) asOwner(cl Cluster, owner string) (Cluster, error) {
+	if owner == c.Self && c.Self != "" {
+		return c.Clusters[cl.Name()], nil
+	}
+	if c.As == nil {
+		return nil, &Error{Code: NotAllowed, Field: "cluster", Message: fmt.Sprintf("this server cannot act as %s", owner), Fix: "do it in a shell"}
+	}
+	as, err := c.As(c.Clusters[cl.Name()], owner)
+	if err != nil {
+		return nil, &Error{Code: NotAllowed, Field: "cluster", Message: err.Error(), Fix: "do it in a shell"}
+	}
+	return as, nil
+}
+
+// changing is the cluster to change j on. An operator who asks through a server
+// acts on another person's job as that person: Slurm knows nothing of our
+// operators. The audit names who asked.
+func (c *Call) changing(cl Cluster, j slurm.Job) (Cluster, error) {
+	if err := c.MayChange(j); err != nil {
+		return nil, err
+	}
+	if c.Who.Operator && !c.OwnHands() && j.User != "" && j.User != c.Who.User {
+		return c.asOwner(cl, j.User)
+	}
+	return cl, nil
+}

@@ -1,0 +1,127 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
+	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
+)
+
+// A site is a cluster that answers from a map and counts what it is asked.
+type site struct {
+	knownJobs map[slurm.JobID]slurm.Job
+	submitted []slurm.Submission
+	refuse    error
+	found     slurm.JobID
+	ofKind    string // rest where it is empty
+	mu        sync.Mutex
+}
+
+func (s *site) Name() string { return "test" }
+
+func (s *site) Kind() string { return cmp.Or(s.ofKind, "rest") }
+
+// put changes a job while others look.
+func (s *site) put(j slurm.Job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.knownJobs[j.ID] = j
+}
+
+func (s *site) Submit(_ context.Context, sub slurm.Submission) (slurm.JobID, error) {
+	if s.refuse != nil {
+		return "", s.refuse
+	}
+	s.submitted = append(s.submitted, sub)
+	return slurm.JobID("470" + string(rune('0'+len(s.submitted)))), nil
+}
+
+func (s *site) Job(_ context.Context, id slurm.JobID) (slurm.Job, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j, ok := s.knownJobs[id]
+	if !ok {
+		return slurm.Job{}, slurm.JobNotFound(id)
+	}
+	return j, nil
+}
+
+func (s *site) Jobs(_ context.Context, f slurm.Filter) ([]slurm.Job, error) {
+	var out []slurm.Job
+	for _, j := range s.knownJobs {
+		if f.Match(j) {
+			out = append(out, j)
+		}
+	}
+	return out, nil
+}
+
+func (s *site) Cancel(_ context.Context, id slurm.JobID) error {
+	j := s.knownJobs[id]
+	j.State = slurm.Cancelled
+	s.knownJobs[id] = j
+	return nil
+}
+
+func (s *site) Find(context.Context, string, time.Time) (slurm.JobID, bool, error) {
+	return s.found, s.found != "", nil
+}
+
+func newCall(t *testing.T, s *site) *Call {
+	st, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { st.Close() })
+	return &Call{
+		Service: &Service{
+			Clusters: map[string]Cluster{"test": s}, Default: "test", Now: time.Now,
+			Store: func() (*store.Store, error) { return st, nil },
+		},
+		Who: Caller{Surface: Shell, ID: "alice", User: "alice"},
+	}
+}
+
+func do(t *testing.T, c *Call, op Op, words ...string) (any, error) {
+	t.Helper()
+	in := op.NewIn()
+	if err := op.Words(in, words); err != nil {
+		return nil, err
+	}
+	return op.Run(t.Context(), c, in)
+}
+
+var goodJob = []string{
+	"--name", "gpt", "--nodes", "2", "--gpu", "h100", "--time", "1:00:00", "--worktree", "/lustre/m", "--",
+	"--num-layers", "24", "--hidden-size", "1024", "--num-attention-heads", "16", "--seq-length", "2048",
+	"--max-position-embeddings", "2048", "--micro-batch-size", "2", "--global-batch-size", "64", "--train-iters", "100",
+	"--lr", "1e-4", "--tensor-model-parallel-size", "4",
+}
+
+func text(t *testing.T, out any, l lang.Lang) string {
+	t.Helper()
+	var b strings.Builder
+	require.NoError(t, view.Text(&b, out.(view.Viewer).View(l), view.Style{}))
+	return b.String()
+}
+
+// onSlurm is a call of alice's on a real Slurm, which this package's tests share.
+func onSlurm(t *testing.T) (*Call, *slurmtest.Cluster) {
+	t.Helper()
+	real := slurmtest.Start(t, slurmtest.Options{})
+	cl := cluster.NewCLI("real")
+	cl.Environ = real.Environ
+	c := newCall(t, &site{})
+	c.Clusters, c.Default = map[string]Cluster{"real": cl}, "real"
+	return c, real
+}
