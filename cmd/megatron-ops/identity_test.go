@@ -27,11 +27,13 @@ type office struct {
 	slack *slacktest.Process
 	dir   string
 	state string
+	// program is the server's own.
+	program string
 }
 
-// newOffice opens one. With a rule of sudo's, the server runs as bob, in a mount
-// namespace where that rule is in /etc/sudoers.d.
-func newOffice(t *testing.T, real *slurmtest.Cluster, cluster, rule string) office {
+// newOffice opens one. With sudo, the server runs as bob, in a mount namespace
+// where the rule that it prints is in /etc/sudoers.d.
+func newOffice(t *testing.T, real *slurmtest.Cluster, cluster string, sudo bool) office {
 	t.Helper()
 	dir, err := os.MkdirTemp(real.Work, "office-")
 	require.NoError(t, err)
@@ -44,16 +46,23 @@ func newOffice(t *testing.T, real *slurmtest.Cluster, cluster, rule string) offi
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "train.sh"), []byte("id -un; sleep $1\n"), 0o644))
 	config := filepath.Join(dir, "megatron-ops.yaml")
 	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, "cluster: far\nclusters: {far: {%s, act_as: true}}\nslack: {links: {U1: alice, U2: bob}, per_minute: 600}\n", cluster), 0o644))
-	program := filepath.Join(dir, "megatron-ops")
-	require.NoError(t, os.Rename(binary(t), program))
+	// Where only root writes: sudo starts it.
+	o.program = filepath.Join(real.Dir, "bin-"+filepath.Base(dir), "megatron-ops")
+	require.NoError(t, os.Mkdir(filepath.Dir(o.program), 0o755))
+	require.NoError(t, os.Rename(binary(t), o.program))
+	program := o.program
 	argv := []string{program, "serve", "--listen", "127.0.0.1:0"}
-	if rule != "" {
+	if sudo {
+		print := exec.Command(program, "sudoers", "--login", "bob", "--group", "alice")
+		print.Env = append(real.Environ(), "MEGATRON_OPS_CONFIG="+config)
+		rule, err := print.Output()
+		require.NoError(t, err)
 		bob, err := account.ByName(t.Context(), "bob")
 		require.NoError(t, err)
 		require.NoError(t, os.Chown(o.state, bob.UID, bob.GID))
 		rules := filepath.Join(real.Dir, "sudoers.d")
 		require.NoError(t, os.MkdirAll(rules, 0o755))
-		require.NoError(t, os.WriteFile(filepath.Join(rules, "megatron-ops"), []byte(rule), 0o440))
+		require.NoError(t, os.WriteFile(filepath.Join(rules, "megatron-ops"), rule, 0o440))
 		argv = append([]string{
 			"unshare", "--mount", "--propagation", "private", "sh", "-c",
 			`mount --bind "$1" /etc/sudoers.d && shift && exec setpriv --reuid=bob --regid=bob --init-groups "$@"`, "sh", rules,
@@ -287,30 +296,35 @@ func TestEveryoneActsAsThemselves(t *testing.T) {
 		if _, err := exec.LookPath("sudo"); err != nil {
 			t.Skip("no sudo to test with: apt-get install sudo")
 		}
-		rule, err := exec.Command(binary(t), "sudoers", "--login", "bob", "--group", "alice").Output()
-		require.NoError(t, err)
-		o := newOffice(t, real, "kind: cli, slurm_conf: "+real.Conf(), string(rule))
+		o := newOffice(t, real, "kind: cli, slurm_conf: "+real.Conf(), true)
 		id := o.works("sudo")
 
 		o.launches(id, "sudo-1")
 		o.stops(id, "sudo-1", "bob") // who is the server's own login
 		o.ends(id)
 
-		// The rule lets bob have Slurm's commands of alice's, and no more.
+		// The rule lets bob start the helper as alice, and nothing else: none of
+		// Slurm's commands by themselves, no other words, and no variable by which a
+		// library of his own would be loaded.
 		rules := filepath.Join(real.Dir, "sudoers.d")
+		helper := o.program + " as-user --slurm-conf " + real.Conf()
 		for words, may := range map[string]bool{
-			"sudo -n -u alice squeue": true, "sudo -n -u alice sh -c id": false, "sudo -n -u root squeue": false, "sudo -n -u alice cat /etc/hostname": false,
+			"sudo -n -u alice " + helper: true, "sudo -n -u root " + helper: false,
+			"sudo -n -u alice squeue": false, "sudo -n -u alice sh -c id": false, "sudo -n -u alice cat /etc/hostname": false,
+			"sudo -n -u alice " + o.program + " as-user --slurm-conf /tmp/x.conf": false, "sudo -n -u alice " + o.program + " serve": false,
+			"sudo -n -u alice LD_PRELOAD=/tmp/x.so " + helper: false, "sudo -n -E -u alice " + helper: false,
+			"sudo -n --preserve-env=BASH_ENV -u alice " + helper: false,
 		} {
 			argv := append([]string{
 				"--mount", "--propagation", "private", "sh", "-c",
 				`mount --bind "$1" /etc/sudoers.d && shift && exec setpriv --reuid=bob --regid=bob --init-groups "$@"`, "sh", rules,
 			}, strings.Fields(words)...)
 			cmd := exec.CommandContext(context.Background(), "unshare", argv...)
-			cmd.Env = real.Environ()
+			cmd.Env = append(real.Environ(), "BASH_ENV=/tmp/x")
+			cmd.Stdin = strings.NewReader(`{"argv":["squeue","--noheader","--me","--format=%u"]}`)
 			out, err := cmd.CombinedOutput()
 			if may {
-				// SLURM_CONF is not handed over without asking: that squeue ran is enough.
-				require.NotContains(t, string(out), "sudo:", words)
+				require.NoError(t, err, "%s: %s", words, out)
 			} else {
 				require.Error(t, err, words)
 				require.Contains(t, string(out), "sudo:", words)
@@ -321,7 +335,7 @@ func TestEveryoneActsAsThemselves(t *testing.T) {
 		config := real.SSHD(t)
 		shareConnections(t, config)
 		// Without a User of its own in ssh_config, each person's own login counts.
-		o := newOffice(t, real, fmt.Sprintf("kind: ssh, host: login, ssh_config: %s", config), "")
+		o := newOffice(t, real, fmt.Sprintf("kind: ssh, host: login, ssh_config: %s", config), false)
 		id := o.works("ssh")
 		o.launches(id, "ssh-1")
 		o.stops(id, "ssh-1", "alice") // it acts as the job's owner
@@ -329,7 +343,7 @@ func TestEveryoneActsAsThemselves(t *testing.T) {
 		o.shares("ssh")
 	})
 	t.Run("a folder of a group's, by sudo", func(t *testing.T) {
-		o := newOffice(t, real, "kind: cli, slurm_conf: "+real.Conf(), "")
+		o := newOffice(t, real, "kind: cli, slurm_conf: "+real.Conf(), false)
 		o.shares("cli")
 		o.goesOn("cli-chain")
 	})
@@ -341,7 +355,7 @@ func TestEveryoneActsAsThemselves(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, os.WriteFile(filepath.Join(dir, user), []byte(jwt), 0o600))
 		}
-		o := newOffice(t, real, fmt.Sprintf(`kind: rest, url: %q, token_file: "%s/%%u"`, real.REST, dir), "")
+		o := newOffice(t, real, fmt.Sprintf(`kind: rest, url: %q, token_file: "%s/%%u"`, real.REST, dir), false)
 		o.ends(o.works("rest"))
 	})
 }

@@ -17,6 +17,9 @@ func TestMain(m *testing.M) {
 	if code, ok := standIn(); ok {
 		os.Exit(code)
 	}
+	if err := os.Setenv(allowRoot, "1"); err != nil {
+		panic(err)
+	}
 	testscript.Main(tests{m}, map[string]func(){
 		"megatron-ops": main,
 	})

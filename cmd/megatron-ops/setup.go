@@ -205,7 +205,24 @@ func sudoersCommand(_ context.Context, sh *shell, words []string) error {
 			return &ops.Error{Code: ops.BadInput, Field: field, Message: fmt.Sprintf("%q is no name of this system's", name), Fix: "sudoers --login megatron-ops --group researchers"}
 		}
 	}
-	_, err := io.WriteString(sh.out, cluster.Sudoers(login, group))
+	cfg, err := loadConfig()
+	if err != nil {
+		return err
+	}
+	var helpers []cluster.Helper
+	for _, name := range slices.Sorted(maps.Keys(cfg.Clusters)) {
+		if c := cfg.Clusters[name]; c.Kind == "cli" && c.ActAs {
+			helpers = append(helpers, helperOf(c))
+		}
+	}
+	if len(helpers) == 0 {
+		helpers = []cluster.Helper{helperOf(config.Cluster{})}
+	}
+	rule, err := cluster.Sudoers(login, group, helpers)
+	if err != nil {
+		return &ops.Error{Code: ops.Failed, Field: "program", Message: err.Error(), Fix: "install the package, or: install -o root -m 755 megatron-ops /usr/local/bin/"}
+	}
+	_, err = io.WriteString(sh.out, rule)
 	return err
 }
 

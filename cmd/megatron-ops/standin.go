@@ -8,6 +8,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/demo"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster/local"
 )
 
@@ -32,6 +33,9 @@ func standIn() (code int, ok bool) {
 	}
 	if len(os.Args) < 2 {
 		return 0, false
+	}
+	if os.Args[1] == cluster.AsUserWord {
+		return cluster.AsUser(os.Args[2:], os.Stdin, os.Stdout, os.Stderr), true
 	}
 	switch os.Args[1] {
 	case demoLaunchWord:

@@ -128,7 +128,7 @@ func newCluster(name string, c config.Cluster, state string) (ops.Cluster, error
 		if c.SlurmConf != "" {
 			cl.Environ = func() []string { return append(os.Environ(), "SLURM_CONF="+c.SlurmConf) }
 		}
-		cl.TokenInName = c.TokenInName
+		cl.TokenInName, cl.Helper = c.TokenInName, helperOf(c)
 		return cl, nil
 	case "ssh":
 		var env []string
@@ -180,6 +180,19 @@ func actAs(cfg config.Config) func(ops.Cluster, string) (ops.Cluster, error) {
 		}
 		return nil, fmt.Errorf("%s is this machine's embedded back end: only %s can act on it", cl.Name(), osUser(ops.Shell).User)
 	}
+}
+
+// helperOf is how the server runs Slurm's commands as another user. The rule that
+// sudo has was printed with these very words.
+func helperOf(c config.Cluster) cluster.Helper {
+	h := cluster.Helper{SlurmConf: cmp.Or(c.SlurmConf, os.Getenv("SLURM_CONF"))}
+	if program, err := os.Executable(); err == nil {
+		h.Program, _ = filepath.EvalSymlinks(program)
+	}
+	if sbatch, err := exec.LookPath("sbatch"); err == nil {
+		h.SlurmBin = filepath.Dir(sbatch)
+	}
+	return h
 }
 
 func sites(cfg config.Config) func(string) job.Site {

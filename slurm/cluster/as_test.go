@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,7 +27,7 @@ func TestActingForOthers(t *testing.T) {
 	}
 	real := slurmtest.Start(t, slurmtest.Options{Enforce: true})
 	c := cluster.NewCLI("real")
-	c.Environ = real.Environ
+	c.Environ, c.Helper = real.Environ, helper(t, real)
 	dir, err := os.MkdirTemp(real.Work, "as-")
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o777))
@@ -115,13 +116,83 @@ func TestNobodyBecomesRoot(t *testing.T) {
 		_, err = r.As(login, token)
 		require.Error(t, err, login)
 	}
-	rule := cluster.Sudoers("bot", "users")
-	require.Contains(t, rule, "bot ALL=(%users) NOPASSWD:SETENV: MEGATRON_OPS")
-	require.NotContains(t, rule, "/bin/sh")
+}
+
+// helper is this test's own program as the one that sudo starts, where everybody
+// may run it and only root may change it.
+func helper(t *testing.T, real *slurmtest.Cluster) cluster.Helper {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	body, err := os.ReadFile(self)
+	require.NoError(t, err)
+	dir, err := os.MkdirTemp(real.Dir, "helper-")
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(dir, 0o755))
+	program := filepath.Join(dir, "megatron-ops")
+	require.NoError(t, os.WriteFile(program, body, 0o755))
+	return cluster.Helper{Program: program, SlurmConf: real.Conf()}
+}
+
+func TestTheRuleOfSudosNamesTheHelperAlone(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, 0o755))
+	program := filepath.Join(dir, "megatron-ops")
+	require.NoError(t, os.WriteFile(program, nil, 0o755))
+	h := cluster.Helper{Program: program, SlurmBin: "/opt/slurm/bin", SlurmConf: "/etc/slurm/a.conf"}
+	rule, err := cluster.Sudoers("bot", "users", []cluster.Helper{h, h, {Program: program}})
+	require.NoError(t, err)
+	require.Equal(t, "Cmnd_Alias MEGATRON_OPS = "+program+" as-user --slurm-bin /opt/slurm/bin --slurm-conf /etc/slurm/a.conf, "+program+" as-user\n"+
+		"Defaults!MEGATRON_OPS env_reset, !setenv\nbot ALL=(%users) NOPASSWD:NOSETENV: MEGATRON_OPS\n", rule)
 	if visudo, err := exec.LookPath("visudo"); err == nil {
 		file := filepath.Join(t.TempDir(), "rule")
 		require.NoError(t, os.WriteFile(file, []byte(rule), 0o440))
 		out, err := exec.Command(visudo, "-c", "-f", file).CombinedOutput()
 		require.NoError(t, err, "%s", out)
 	}
+	for _, path := range []string{"/opt/a b/bin", "/opt/x, ALL", "relative", "/opt/!y"} {
+		_, err := cluster.Sudoers("bot", "users", []cluster.Helper{{Program: program, SlurmBin: path}})
+		require.ErrorContains(t, err, "no path that a rule", path)
+	}
+	// What others may change, sudo must not run.
+	require.NoError(t, os.Chmod(program, 0o775))
+	_, err = cluster.Sudoers("bot", "users", []cluster.Helper{h})
+	require.ErrorContains(t, err, "others than root may change "+program)
+	require.NoError(t, os.Chmod(program, 0o755))
+	require.NoError(t, os.Chmod(dir, 0o777))
+	_, err = cluster.Sudoers("bot", "users", []cluster.Helper{h})
+	require.ErrorContains(t, err, "others than root may change "+dir)
+}
+
+// The helper runs Slurm's commands by their absolute path, with nothing in their
+// environment that the request could load code by.
+func TestTheHelperRunsNothingElse(t *testing.T) {
+	bin := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "squeue"), []byte("#!/bin/sh\nenv | sort; echo \"$@\"; cat; exit 7\n"), 0o755))
+	t.Setenv("HOME", "/home/alice")
+	t.Setenv("LD_LIBRARY_PATH", "/attack")
+	run := func(request string, words ...string) (code int, said, refused string) {
+		var out, err strings.Builder
+		code = cluster.AsUser(append([]string{"--slurm-bin", bin, "--slurm-conf", "/etc/slurm/slurm.conf"}, words...), strings.NewReader(request), &out, &err)
+		return code, out.String(), err.String()
+	}
+	code, said, _ := run(`{"argv":["squeue","-j","4711; id"],"stdin":"#!/bin/bash\n","env":["LD_PRELOAD=/tmp/x.so","SLURM_CONF=/tmp/x.conf","PATH=/tmp","BASH_ENV=/tmp/x","TZ=UTC","HOME=/tmp"]}`)
+	require.Equal(t, 7, code)
+	for _, part := range []string{"TZ=UTC", "SLURM_CONF=/etc/slurm/slurm.conf", "HOME=/home/alice", "PATH=" + bin + ":/usr/local/bin:/usr/bin:/bin", "-j 4711; id", "#!/bin/bash"} {
+		require.Contains(t, said, part)
+	}
+	for _, attack := range []string{"LD_PRELOAD", "LD_LIBRARY_PATH", "x.conf", "BASH_ENV", "HOME=/tmp"} {
+		require.NotContains(t, said, attack)
+	}
+	for _, request := range []string{
+		`{"argv":["sh","-c","id"]}`, `{"argv":["/tmp/squeue"]}`, `{"argv":["../squeue"]}`, `{"argv":["mkdir","/x"]}`, `{"argv":["mkdir","-p","-m","--"]}`,
+		`{"argv":[]}`, `{}`, `squeue`, ``,
+	} {
+		code, said, refused := run(request)
+		require.Equal(t, 126, code, request)
+		require.Empty(t, said, request)
+		require.Contains(t, refused, "megatron-ops as-user: ", request)
+	}
+	code, _, _ = run(`{"argv":["squeue"]}`, "more")
+	require.Equal(t, 126, code)
 }

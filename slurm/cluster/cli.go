@@ -30,6 +30,8 @@ type CLI struct {
 	// TokenInName puts a submission's token behind the job's name, for clusters
 	// that keep no comments.
 	TokenInName bool
+	// Helper is how commands are run as another user.
+	Helper Helper
 
 	runner runner
 	mkdir  func(ctx context.Context, dir string) error

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster/local"
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
@@ -20,6 +21,9 @@ import (
 func TestMain(m *testing.M) {
 	if code, ok := local.Standin(os.Args); ok {
 		os.Exit(code)
+	}
+	if len(os.Args) > 1 && os.Args[1] == cluster.AsUserWord {
+		os.Exit(cluster.AsUser(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
 	}
 	os.Exit(m.Run())
 }

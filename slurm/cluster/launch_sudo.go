@@ -33,8 +33,12 @@ func (s *sudo) begin(ctx context.Context, op string, l slurm.Launch, base string
 		"srun", "--jobid=" + string(l.Job), "--overlap", "--nodes=1", "--ntasks=1", "--gres=gpu:0", "--job-name=launch", "--chdir=" + l.Dir,
 		"bash", "-c", onANode, "bash", base,
 	}
-	argv := s.argv(command{argv: append(srun, l.Args...), env: env}, true)
-	r, err := s.inner.run(ctx, command{argv: append([]string{"sh", "-c", besideUs, "sh"}, argv...), env: env, stdin: l.Script})
+	c, err := s.wrapped(command{argv: append(srun, l.Args...), env: env, stdin: l.Script})
+	if err != nil {
+		return begun{}, err
+	}
+	c.argv = append([]string{"sh", "-c", besideUs, "sh"}, c.argv...)
+	r, err := s.inner.run(ctx, c)
 	if err != nil {
 		return begun{}, named(op, err)
 	}

@@ -92,7 +92,7 @@ func TestLaunchOverSSH(t *testing.T) {
 func TestLaunchThroughSudo(t *testing.T) {
 	real := slurmtest.Start(t, slurmtest.Options{})
 	c := cluster.NewCLI("real")
-	c.Environ = real.Environ
+	c.Environ, c.Helper = real.Environ, helper(t, real)
 	alice, err := c.As("alice")
 	require.NoError(t, err)
 	dir, err := os.MkdirTemp(real.Work, "sudo-")

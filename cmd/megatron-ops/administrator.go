@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/config"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+)
+
+// allowRoot lets serve run as root, in a container of its own or a test.
+const allowRoot = "MEGATRON_OPS_ALLOW_ROOT"
+
+// slurmUser finds SlurmUser in what `scontrol show config` says.
+var slurmUser = regexp.MustCompile(`(?m)^SlurmUser\s*=\s*\S+\((\d+)\)`)
+
+// notAdministrator refuses to serve as root, or as the account that Slurm's
+// controller runs as: both may do anything to everybody's jobs, and a mistake
+// here must not.
+func notAdministrator(ctx context.Context, cfg config.Config) error {
+	if os.Getenv(allowRoot) == "1" {
+		return nil
+	}
+	fix := "run it as an account of its own: docs/install.md; in a container of its own, " + allowRoot + "=1"
+	if os.Geteuid() == 0 {
+		return &ops.Error{Code: ops.NotAllowed, Message: "serve does not run as root", Fix: fix}
+	}
+	ctx, stop := context.WithTimeout(ctx, 5*time.Second)
+	defer stop()
+	for name, c := range cfg.Clusters {
+		if c.Kind != "cli" {
+			continue
+		}
+		cmd := exec.CommandContext(ctx, "scontrol", "show", "config")
+		if c.SlurmConf != "" {
+			cmd.Env = append(os.Environ(), "SLURM_CONF="+c.SlurmConf)
+		}
+		out, err := cmd.Output()
+		if err != nil {
+			continue // a controller that is away refuses nobody's start
+		}
+		if m := slurmUser.FindSubmatch(out); m != nil && string(m[1]) == strconv.Itoa(os.Geteuid()) {
+			return &ops.Error{Code: ops.NotAllowed, Field: "clusters." + name, Message: fmt.Sprintf("serve does not run as SlurmUser (uid %s)", m[1]), Fix: fix}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,215 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// AsUserWord is the command by which this program, started by sudo, runs one of
+// Slurm's commands as another user.
+const AsUserWord = "as-user"
+
+// A Helper is how a server runs Slurm's commands as another user: this program,
+// by sudo. Its words stand in the rule of sudo's, and sudo takes no others, so
+// that what decides which code runs is the administrator's: the folder of
+// Slurm's commands and its configuration, whose plugins the commands load.
+type Helper struct {
+	Program   string // absolute; only root may write it
+	SlurmBin  string // the folder of Slurm's commands; empty: /usr/bin
+	SlurmConf string // empty: Slurm's own default
+}
+
+// words are the helper's command line.
+func (h Helper) words() []string {
+	words := []string{h.Program, AsUserWord}
+	if h.SlurmBin != "" && h.SlurmBin != "/usr/bin" {
+		words = append(words, "--slurm-bin", h.SlurmBin)
+	}
+	if h.SlurmConf != "" {
+		words = append(words, "--slurm-conf", h.SlurmConf)
+	}
+	return words
+}
+
+// plainPath is a path that sudoers reads as it stands.
+var plainPath = regexp.MustCompile(`^/[A-Za-z0-9._/+@-]*$`)
+
+// Sudoers is the rule that lets the login act for the users of a group, by the
+// helpers and nothing else; it goes into /etc/sudoers.d. A helper that others
+// than root could change is refused: sudo would run what they put there.
+func Sudoers(login, group string, helpers []Helper) (string, error) {
+	var commands []string
+	for _, h := range helpers {
+		for _, p := range []string{h.Program, h.SlurmBin, h.SlurmConf} {
+			if p != "" && !plainPath.MatchString(p) {
+				return "", fmt.Errorf("%q is no path that a rule of sudo's can name: letters, digits and ._/+@- only", p)
+			}
+		}
+		if err := rootsOwn(h.Program); err != nil {
+			return "", err
+		}
+		if line := strings.Join(h.words(), " "); !slices.Contains(commands, line) {
+			commands = append(commands, line)
+		}
+	}
+	alias := "MEGATRON_OPS"
+	return fmt.Sprintf("Cmnd_Alias %[1]s = %[2]s\nDefaults!%[1]s env_reset, !setenv\n%[3]s ALL=(%%%[4]s) NOPASSWD:NOSETENV: %[1]s\n",
+		alias, strings.Join(commands, ", "), login, group), nil
+}
+
+// rootsOwn refuses a file that somebody besides root could change or put
+// another in the place of.
+func rootsOwn(file string) error {
+	for at := filepath.Clean(file); ; at = filepath.Dir(at) {
+		info, err := os.Lstat(at)
+		if err != nil {
+			return err
+		}
+		st, ok := info.Sys().(*syscall.Stat_t)
+		sticky := info.IsDir() && info.Mode()&fs.ModeSticky != 0
+		if !ok || st.Uid != 0 || info.Mode()&fs.ModeSymlink != 0 || info.Mode().Perm()&0o022 != 0 && !sticky {
+			return fmt.Errorf("%s: others than root may change %s, and sudo would run what they put there: install it where only root writes, such as /usr/bin", file, at)
+		}
+		if at == filepath.Dir(at) {
+			return nil
+		}
+	}
+}
+
+// A userRequest is what the helper reads from its standard input.
+type userRequest struct {
+	Argv  []string `json:"argv"`
+	Env   []string `json:"env,omitempty"`
+	Dir   string   `json:"dir,omitempty"`
+	Stdin string   `json:"stdin,omitempty"`
+}
+
+// longestRequest bounds one request: a script has 4 MiB at most.
+const longestRequest = 16 << 20
+
+// userCommands are what the helper runs, and mkdir for a job's log folder.
+var userCommands = []string{"sbatch", "squeue", "sacct", "scancel", "scontrol", "sinfo", "srun", "sprio", "sshare", "sacctmgr"}
+
+// userVariables are what a request may set for a command: nothing by which a
+// command would load code or another configuration.
+var userVariables = []string{"TZ", "LC_ALL", "SLURM_CLUSTERS", "SLURM_TIME_FORMAT", "SLURM_BITSTR_LEN"}
+
+// AsUser is the helper: it reads one request and runs the command that it names,
+// by its absolute path and in an environment of its own. It returns the
+// command's exit code, and 126 for what it refuses.
+func AsUser(words []string, in io.Reader, stdout, stderr io.Writer) int {
+	refuse := func(format string, args ...any) int {
+		fmt.Fprintf(stderr, "megatron-ops "+AsUserWord+": "+format+"\n", args...)
+		return 126
+	}
+	f := flag.NewFlagSet(AsUserWord, flag.ContinueOnError)
+	f.SetOutput(stderr)
+	bin, conf := f.String("slurm-bin", "/usr/bin", "folder of Slurm's commands"), f.String("slurm-conf", "", "Slurm's configuration")
+	if err := f.Parse(words); err != nil || f.NArg() > 0 {
+		return refuse("the words are those of the rule that `megatron-ops sudoers` prints")
+	}
+	raw, err := io.ReadAll(io.LimitReader(in, longestRequest+1))
+	if err != nil || len(raw) > longestRequest {
+		return refuse("the request cannot be read, or is longer than %d bytes", longestRequest)
+	}
+	var r userRequest
+	if err := json.Unmarshal(raw, &r); err != nil || len(r.Argv) == 0 {
+		return refuse("standard input holds no request")
+	}
+	var program string
+	switch name := r.Argv[0]; {
+	case slices.Contains(userCommands, name):
+		program = filepath.Join(*bin, name)
+	case name == "mkdir" && len(r.Argv) == 4 && r.Argv[1] == "-p" && r.Argv[2] == "--":
+		program = "/bin/mkdir"
+	default:
+		return refuse("%q is not one of Slurm's commands", name)
+	}
+	env := []string{"PATH=" + *bin + ":/usr/local/bin:/usr/bin:/bin"}
+	for _, name := range []string{"HOME", "USER", "LOGNAME", "SHELL"} { // as sudo has set them
+		env = append(env, name+"="+os.Getenv(name))
+	}
+	for _, entry := range r.Env {
+		if name, _, ok := strings.Cut(entry, "="); ok && slices.Contains(userVariables, name) {
+			env = append(env, entry)
+		}
+	}
+	if *conf != "" {
+		env = append(env, "SLURM_CONF="+*conf)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	defer stop()
+	cmd := exec.CommandContext(ctx, program, r.Argv[1:]...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.Env, cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = env, r.Dir, strings.NewReader(r.Stdin), stdout, stderr
+	err = cmd.Run()
+	if ended, ok := errors.AsType[*exec.ExitError](err); ok && ended.Exited() {
+		return ended.ExitCode()
+	}
+	if err != nil {
+		return refuse("%v", err)
+	}
+	return 0
+}
+
+// sudo runs commands as another user of this machine, by the helper.
+type sudo struct {
+	inner  runner
+	login  string
+	helper Helper
+}
+
+func (s *sudo) run(ctx context.Context, c command) (result, error) {
+	var err error
+	if c, err = s.wrapped(c); err != nil {
+		return result{}, err
+	}
+	r, err := s.inner.run(ctx, c)
+	ours, theirs := sudoSaid(r.stderr)
+	r.stderr = theirs
+	if err == nil && r.code == 1 && ours != "" && theirs == "" {
+		return r, &slurm.Error{Op: "act as " + s.login, Kind: slurm.Denied, Msg: ours}
+	}
+	return r, err
+}
+
+// wrapped is c as it is given to sudo: everything but the helper's own words
+// travels on standard input.
+func (s *sudo) wrapped(c command) (command, error) {
+	request, err := json.Marshal(userRequest{Argv: c.argv, Env: c.env, Dir: c.dir, Stdin: c.stdin})
+	if err != nil {
+		return c, err
+	}
+	c.argv = append([]string{"sudo", "--non-interactive", "--set-home", "--user=" + s.login, "--"}, s.helper.words()...)
+	c.dir, c.stdin = "", string(request)
+	return c, nil
+}
+
+// sudoSaid parts sudo's own lines from the command's. sudo also warns and goes
+// on ("unable to resolve host"): only where the command said nothing was it
+// refused.
+func sudoSaid(stderr string) (ours, theirs string) {
+	for line := range strings.Lines(stderr) {
+		if strings.HasPrefix(line, "sudo: ") {
+			ours += line
+		} else {
+			theirs += line
+		}
+	}
+	return strings.TrimSpace(ours), theirs
+}
