@@ -18,6 +18,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge/cards"
 	"github.com/megatron-ops/megatron-ops/knowledge/compute"
+	"github.com/megatron-ops/megatron-ops/knowledge/index"
 	"github.com/megatron-ops/megatron-ops/knowledge/library"
 )
 
@@ -51,8 +52,8 @@ type Answer struct {
 	// Refused reports that there are no passages: nothing is near, or the question
 	// is a request that an operation carries out.
 	Refused bool `json:"refused"`
-	// Passages are what may answer the question, best first. They are empty where
-	// the answer was computed.
+	// Passages are what may answer the question, best first; below a computed
+	// answer, what else comes near.
 	Passages []Passage `json:"passages"`
 	Sources  []Source  `json:"sources"`
 	// Topics are the nearest titles, offered where there is nothing.
@@ -94,27 +95,34 @@ func (s Source) String() string {
 // View draws the answer for a surface: each passage under its title. What stands
 // around the passages is in their language, whatever the surface's.
 func (a Answer) View(l lang.Lang) view.Doc {
+	head, shown := a.Answer, false
 	for _, said := range []lang.Lang{lang.EN, lang.ZH} {
-		if len(a.Passages) > 0 && strings.HasPrefix(a.Answer, textPassages.In(said)) {
-			return a.passagesView(said)
+		if before, _, ok := strings.Cut(a.Answer, textPassages.In(said)); ok && len(a.Passages) > 0 {
+			head, l, shown = strings.TrimSpace(before), said, true
 		}
 	}
-	d := view.Doc{Sections: drawn(a.Answer)}
+	var d view.Doc
 	if a.Refused {
 		d.Tone = view.Warn
 	}
-	if len(a.Sources) > 0 {
+	sources := a.Sources
+	if shown {
+		sources = sources[:len(sources)-len(a.Passages)]
+	}
+	if head != "" {
+		d.Sections = drawn(head)
+	}
+	if len(sources) > 0 {
 		s := view.Section{Heading: textSource.In(l)}
-		for _, src := range a.Sources {
+		for _, src := range sources {
 			s.Items = append(s.Items, src.String())
 		}
 		d.Sections = append(d.Sections, s)
 	}
-	return d
-}
-
-func (a Answer) passagesView(l lang.Lang) view.Doc {
-	d := view.Doc{Sections: []view.Section{{Text: textPassages.In(l)}}}
+	if !shown {
+		return d
+	}
+	d.Sections = append(d.Sections, view.Section{Text: textPassages.In(l)})
 	for i, p := range a.Passages {
 		parts := drawn(p.Text)
 		parts[0].Heading = fmt.Sprintf("%d. %s", i+1, p.Title)
@@ -265,13 +273,11 @@ func (a *Answerer) find(ctx context.Context, q Question) finding {
 		return finding{Answer: point(r.to, q.Lang), closed: r.to != toLive && r.to != toNothing, near: near}
 	}
 	if r, ok := compute.Answer(whole, q.Lang); ok && r.Asked() {
-		text := r.Text
-		if q.Lang == lang.ZH {
-			text = lang.FullWidth(text)
+		beside := near
+		if !r.Setting || len(index.Terms(whole)) <= bareTerms {
+			beside = nil
 		}
-		return finding{computed: text, near: near, Answer: Answer{
-			Answer: text, Passages: []Passage{}, Sources: []Source{{Skill: r.Skill, Section: r.Section, URL: r.URL}},
-		}}
+		return finding{Answer: worked(r, beside, q.Lang), computed: r.Text, near: near}
 	}
 	if !sure || unknownName(q.Text) {
 		return finding{Answer: nothing(near, q.Lang), near: near}
@@ -293,6 +299,9 @@ var (
 // Bounds of what is shown.
 const (
 	maxShown   = 3    // passages
+	maxBeside  = 2    // passages beside a computed answer,
+	sureBeside = 0.35 // if they score so much
+	bareTerms  = 6    // a question with more words is more than its numbers
 	maxAnswer  = 2400 // characters of all of them
 	clearScore = 0.60 // with a best score above, and no second that is
 	clearShare = 0.70 // so near to it, one passage is shown
@@ -305,20 +314,44 @@ func show(near []Passage, l lang.Lang) Answer {
 	if near[0].Score >= clearScore && (n < 2 || near[1].Score < clearShare*near[0].Score) {
 		n = 1
 	}
-	ans := Answer{Answer: textPassages.In(l), Unsure: near[0].Score < weakScore}
-	for _, p := range near[:n] {
-		text := fmt.Sprintf("\n\n%d. %s\n%s", len(ans.Passages)+1, p.Title, p.Text)
+	ans := Answer{Unsure: near[0].Score < weakScore}
+	ans.add(near[:n], l)
+	return ans
+}
+
+// worked is a computed answer, with what comes near below it.
+func worked(r compute.Result, near []Passage, l lang.Lang) Answer {
+	text := r.Text
+	if l == lang.ZH {
+		text = lang.FullWidth(text)
+	}
+	ans := Answer{Answer: text, Passages: []Passage{}, Sources: []Source{{Skill: r.Skill, Section: r.Section, URL: r.URL}}}
+	n := 0
+	for n < min(len(near), maxBeside) && near[n].Score >= sureBeside {
+		n++
+	}
+	if n > 0 {
+		ans.Answer += "\n\n"
+		ans.add(near[:n], l)
+	}
+	return ans
+}
+
+// add shows passages, as many as there is room for.
+func (a *Answer) add(list []Passage, l lang.Lang) {
+	a.Answer += textPassages.In(l)
+	for _, p := range list {
+		text := fmt.Sprintf("\n\n%d. %s\n%s", len(a.Passages)+1, p.Title, p.Text)
 		if p.URL != "" {
 			text += "\n" + textSource.In(l) + textColon.In(l) + p.URL
 		}
-		if len(ans.Passages) > 0 && len([]rune(ans.Answer))+len([]rune(text)) > maxAnswer {
+		if len(a.Passages) > 0 && len([]rune(a.Answer))+len([]rune(text)) > maxAnswer {
 			continue
 		}
-		ans.Answer += text
-		ans.Passages = append(ans.Passages, p)
-		ans.Sources = append(ans.Sources, Source{Skill: p.skill, Section: p.Title, URL: p.URL})
+		a.Answer += text
+		a.Passages = append(a.Passages, p)
+		a.Sources = append(a.Sources, Source{Skill: p.skill, Section: p.Title, URL: p.URL})
 	}
-	return ans
 }
 
 // nothing says that nothing is near, and offers the nearest titles.

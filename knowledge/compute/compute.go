@@ -14,7 +14,10 @@ import (
 type Result struct {
 	Text                string
 	Skill, Section, URL string
-	asked               bool
+	// Setting reports that numbers of this kind are often only the setting of a
+	// question about something else.
+	Setting bool
+	asked   bool
 }
 
 // Asked reports whether the question asks for the value itself, and does not only
@@ -51,6 +54,7 @@ type answerer struct {
 	skill   string
 	url     string
 	answer  func(*question) string
+	setting bool
 }
 
 const (
@@ -62,27 +66,27 @@ const (
 
 // answerers are tried in order.
 var answerers = []answerer{
-	{"Dependencies", guide, sbatch + "#OPT_dependency", dependency},
-	{"Job arrays", guide, "https://slurm.schedmd.com/job_array.html", array},
-	{"Node lists", guide, "https://slurm.schedmd.com/scontrol.html", hosts},
-	{"sinfo", guide, "https://slurm.schedmd.com/sinfo.html", sinfo},
-	{"Time limits", guide, sbatch + "#OPT_time", duration},
-	{"Begin times", guide, sbatch + "#OPT_begin", begin},
-	{"Signals", guide, sbatch + "#OPT_signal", signal},
-	{"Exit codes", guide, "https://slurm.schedmd.com/job_exit_code.html", exitCode},
-	{"CUDA_DEVICE_MAX_CONNECTIONS", run, "", connections},
-	{"Hyper-threading", guide, sbatch + "#OPT_hint", threads},
-	{"Ranks", parallel, "", rankPlace},
-	{"Pipeline bubble", parallel, "", bubble},
-	{"Micro batches", parallel, "", microbatches},
-	{"Heads", parallel, "", heads},
-	{"Context parallel", parallel, "", contextParallel},
-	{"Vocabulary", parallel, "", vocabulary},
-	{"Experts", parallel, "", experts},
-	{"Layers", parallel, "", layers},
-	{"Layout", parallel, "", layout},
-	{"World size", run, "", world},
-	{"States", guide, "https://slurm.schedmd.com/squeue.html#SECTION_JOB-STATE-CODES", state},
+	{"Dependencies", guide, sbatch + "#OPT_dependency", dependency, false},
+	{"Job arrays", guide, "https://slurm.schedmd.com/job_array.html", array, false},
+	{"Node lists", guide, "https://slurm.schedmd.com/scontrol.html", hosts, false},
+	{"sinfo", guide, "https://slurm.schedmd.com/sinfo.html", sinfo, false},
+	{"Time limits", guide, sbatch + "#OPT_time", duration, false},
+	{"Begin times", guide, sbatch + "#OPT_begin", begin, false},
+	{"Signals", guide, sbatch + "#OPT_signal", signal, true},
+	{"Exit codes", guide, "https://slurm.schedmd.com/job_exit_code.html", exitCode, false},
+	{"CUDA_DEVICE_MAX_CONNECTIONS", run, "", connections, false},
+	{"Hyper-threading", guide, sbatch + "#OPT_hint", threads, false},
+	{"Ranks", parallel, "", rankPlace, false},
+	{"Pipeline bubble", parallel, "", bubble, true},
+	{"Micro batches", parallel, "", microbatches, true},
+	{"Heads", parallel, "", heads, true},
+	{"Context parallel", parallel, "", contextParallel, true},
+	{"Vocabulary", parallel, "", vocabulary, true},
+	{"Experts", parallel, "", experts, true},
+	{"Layers", parallel, "", layers, true},
+	{"Layout", parallel, "", layout, true},
+	{"World size", run, "", world, true},
+	{"States", guide, "https://slurm.schedmd.com/squeue.html#SECTION_JOB-STATE-CODES", state, false},
 }
 
 // Answer computes an answer; ok is false where the question asks for nothing
@@ -92,7 +96,7 @@ func Answer(text string, l lang.Lang) (Result, bool) {
 	q := &question{text: text, low: low, lang: l, cfg: read(low)}
 	for _, a := range answerers {
 		if t := a.answer(q); t != "" {
-			return Result{Text: t, Skill: a.skill, Section: a.section, URL: a.url, asked: !q.told(t)}, true
+			return Result{Text: t, Skill: a.skill, Section: a.section, URL: a.url, Setting: a.setting, asked: !q.told(t)}, true
 		}
 	}
 	return Result{}, false
