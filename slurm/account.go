@@ -125,3 +125,23 @@ func afterRequeue(before, now Job) Job {
 	now.Restarts = len(now.Requeues)
 	return now
 }
+
+// PathFormat is the --format to give sacct for AddPaths.
+const PathFormat = "JobID,StdOut,StdErr"
+
+// AddPaths fills in the names of j's output files from what sacct --parsable2
+// --noheader --delimiter=sep printed in PathFormat: of j itself, or of its first
+// part.
+func AddPaths(j *Job, out, sep string) {
+	for line := range strings.Lines(out) {
+		f := strings.Split(strings.TrimSuffix(line, "\n"), sep)
+		if len(f) != 3 || JobID(f[0]).Array() != j.ID.Array() || f[1] == "" {
+			continue
+		}
+		of := *j
+		of.ID = JobID(f[0])
+		if j.Stdout == "" || f[0] == string(j.ID) {
+			j.Stdout, j.Stderr = ExpandPattern(f[1], of), ExpandPattern(firstText(f[2], f[1]), of)
+		}
+	}
+}

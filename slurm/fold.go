@@ -17,7 +17,7 @@ func Fold(id JobID, rows []Job) (j Job, ok bool) {
 	for i := range rows { // by pointer: an array may have thousands
 		r := &rows[i]
 		if r.ID == id {
-			return *r, true
+			return r.withLeader(rows), true
 		}
 		if !array {
 			if r.covers(id) {
@@ -36,12 +36,20 @@ func Fold(id JobID, rows []Job) (j Job, ok bool) {
 	}
 	// The part that a person would look at first speaks for the whole.
 	j = parts[0]
-	nodes, gpus := []string{}, 0
+	nodes, held, gpus, asked := []string{}, map[string]bool{}, 0, 0
 	for _, p := range parts {
-		if weight(p.State) > weight(j.State) {
+		// Of components that are in the same state the first does: it has the log.
+		if weight(p.State) > weight(j.State) || weight(p.State) == weight(j.State) && p.ID == id+"+0" {
 			j = p
 		}
-		nodes = append(nodes, p.Nodes...)
+		if strings.Contains(string(p.ID), "+") {
+			asked += p.NumNodes
+		}
+		for _, n := range p.Nodes { // elements may share a node
+			if !held[n] {
+				held[n], nodes = true, append(nodes, n)
+			}
+		}
 		// The components of a heterogeneous job run together; of an array, those
 		// elements that run now.
 		if strings.Contains(string(p.ID), "+") || p.State == Running {
@@ -49,8 +57,24 @@ func Fold(id JobID, rows []Job) (j Job, ok bool) {
 		}
 	}
 	j.ID, j.RawID = id, ""
-	j.Nodes, j.NumNodes, j.GPUs = nodes, max(j.NumNodes, len(nodes)), max(j.GPUs, gpus)
+	j.Nodes, j.NumNodes, j.GPUs = nodes, max(j.NumNodes, asked, len(nodes)), max(j.GPUs, gpus)
+	j = j.withLeader(parts)
 	return j, true
+}
+
+// withLeader returns a part of a heterogeneous job with the log of its first
+// component, where that is among rows: only there does the batch script run.
+func (j *Job) withLeader(rows []Job) Job {
+	part := *j
+	if whole := j.ID.Array(); whole != j.ID && !strings.Contains(string(j.ID), "+") {
+		return part
+	}
+	for i := range rows {
+		if rows[i].ID == j.ID.Array()+"+0" && rows[i].Stdout != "" {
+			part.Stdout, part.Stderr = rows[i].Stdout, rows[i].Stderr
+		}
+	}
+	return part
 }
 
 // weight orders the states of an array's elements: while one runs the array

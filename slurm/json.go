@@ -280,6 +280,9 @@ func AccountFromJSON(m map[string]any) Job {
 	if j.State.Ended() {
 		j.EndedAt, j.ExitCode = times.time("end"), o.exit("exit_code")
 	}
+	if out := o.text("stdout"); out != "" { // from 24.05 on
+		j.Stdout, j.Stderr = ExpandPattern(out, j), ExpandPattern(firstText(o.text("stderr"), out), j)
+	}
 	if n, ok := number(o["priority"]); ok {
 		j.Priority = &n
 	}
@@ -320,7 +323,7 @@ func NodeFromJSON(m map[string]any) Node {
 func PartitionFromJSON(m map[string]any, nodes []Node) Partition {
 	o := jsonObject(m)
 	state := strings.ToLower(firstText(o.text("state"), o.object("partition").text("state")))
-	p := Partition{Name: o.text("name"), State: state, Up: state == "up"}
+	p := Partition{Name: o.text("name"), State: state, Up: state == "up" || state == ""} // v0.0.39 does not tell
 	for _, f := range o.list("flags") {
 		p.Default = p.Default || f == "default" || f == "DEFAULT"
 	}

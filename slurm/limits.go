@@ -84,7 +84,7 @@ func (l Limit) Breach(a Ask) (Breach, bool) {
 var (
 	limitWord   = lazy.New(`((?:Grp|Max)[A-Za-z]+)=(\S*)`)
 	namedByID   = lazy.New(`^(.*)\((\d+)\)$`)
-	perUser     = lazy.New(`([^\s{]+)=\{([^}]*)\}`)
+	apiece      = lazy.New(`([^\s{]+)=\{([^}]*)\}`)
 	boundAndUse = lazy.New(`^(\d+)(?:\.\d+)?(?:\((\d+)(?:\.\d+)?\))?$`)
 )
 
@@ -97,6 +97,12 @@ func ParseLimits(out, user, account, qos string) []Limit {
 		usual                 bool
 		line                  string
 	}
+	name := func(s string) string {
+		if m := namedByID.FindStringSubmatch(s); m != nil {
+			return m[1]
+		}
+		return s
+	}
 	var records []record
 	var qosLine, uid string
 	for line := range strings.Lines(out) {
@@ -106,12 +112,6 @@ func ParseLimits(out, user, account, qos string) []Limit {
 			if _, had := v[key]; ok && !had {
 				v[key] = value
 			}
-		}
-		name := func(s string) string {
-			if m := namedByID.FindStringSubmatch(s); m != nil {
-				return m[1]
-			}
-			return s
 		}
 		switch {
 		case v["ClusterName"] != "":
@@ -145,12 +145,16 @@ func ParseLimits(out, user, account, qos string) []Limit {
 	}
 	shared, apart, _ := strings.Cut(qosLine, "Account Limits=")
 	all = append(all, limitsIn(shared, "QOS "+qos)...)
-	for _, m := range perUser.FindAllStringSubmatch(apart, -1) {
-		switch m[1] {
-		case uid, user:
-			all = append(all, limitsIn(m[2], user+" under QOS "+qos)...)
-		case account:
+	accounts, users, _ := strings.Cut(apart, "User Limits=")
+	for _, m := range apiece.FindAllStringSubmatch(accounts, -1) {
+		if m[1] == account {
 			all = append(all, limitsIn(m[2], "account "+account+" under QOS "+qos)...)
+		}
+	}
+	// A user goes by the number in 22.05, as name(number) from 23.11 on.
+	for _, m := range apiece.FindAllStringSubmatch(users, -1) {
+		if m[1] == uid || name(m[1]) == user {
+			all = append(all, limitsIn(m[2], user+" under QOS "+qos)...)
 		}
 	}
 	return all

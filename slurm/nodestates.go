@@ -47,6 +47,15 @@ var nodeStates = []Meaning{
 	reason("reboot_requested", "is waiting to be rebooted", "等待重启", "", ""),
 	reason("reboot", "is waiting to be rebooted", "等待重启", "", ""),
 	reason("reserved", "is in a reservation", "处于预留中", "", ""),
+	reason("cloud", "is started in a cloud when a job needs it", "云节点，有作业需要时启动", "", ""),
+	reason("external", "is kept outside of Slurm's own launching", "由 Slurm 之外的系统启动作业", "", ""),
+	reason("dynamic_future", "is defined to be there one day", "动态节点，已定义但尚未存在", "", ""),
+	reason("dynamic_norm", "registered by itself", "动态节点，自行注册", "", ""),
+	reason("cancel_reboot", "its reboot is called off", "已取消重启", "", ""),
+	reason("reboot_canceled", "its reboot is called off", "已取消重启", "", ""),
+	reason("resume", "is being given back to the scheduler", "正在恢复到调度", "", ""),
+	reason("undrain", "is being given back to the scheduler", "正在恢复到调度", "", ""),
+	reason("error", "is out of use because of an error", "因错误不可用", "tell the operators", "请告知管理员"),
 	reason("unknown", "has not reported since the controller started", "控制器启动后尚未上报", "", ""),
 }
 

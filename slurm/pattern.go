@@ -7,18 +7,27 @@ import (
 	"strings"
 )
 
+// noElement is what Slurm writes for %a outside an array; and, from 23.11 to 24.11,
+// in the already expanded name for all elements that have no number of their own.
+const noElement = "4294967294"
+
 // ExpandPattern writes the name of j's output file: sbatch's filename pattern
 // with %x %j %J %A %a %u %N %n %t %s %b %% replaced as Slurm does (sbatch(1),
 // "filename pattern"), a number between % and letter padding with zeros. A name
 // that is not absolute is relative to the job's directory. Per-task letters are
-// those of the batch step.
+// those of the batch step. What nobody knows yet, as the number of an element that
+// waits, stays as it is. A component of a heterogeneous job writes to the file of
+// the first, where the batch script runs.
 func ExpandPattern(pattern string, j Job) string {
 	if pattern == "" {
 		return ""
 	}
-	array, element, isArray := strings.Cut(string(j.ID), "_")
-	if !isArray {
-		element = "4294967294" // what Slurm itself writes for %a outside an array
+	_, element, isArray := strings.Cut(string(j.ID), "_")
+	whole, _, isComponent := strings.Cut(string(j.ID), "+")
+	if isArray {
+		pattern = strings.ReplaceAll(pattern, noElement, element)
+	} else {
+		element = noElement
 	}
 	first := ""
 	if len(j.Nodes) > 0 {
@@ -29,12 +38,17 @@ func ExpandPattern(pattern string, j Job) string {
 		case 'x':
 			return j.Name, true
 		case 'j', 'J':
-			if j.RawID != "" {
+			switch {
+			case isComponent:
+				return whole, true
+			case isArray && j.State == Pending && (j.RawID == "" || j.RawID == j.ID.Array()):
+				return "", false
+			case j.RawID != "":
 				return string(j.RawID), true
 			}
 			return string(j.ID), true
 		case 'A':
-			return array, true
+			return string(j.ID.Array()), true
 		case 'a':
 			return element, true
 		case 'u':

@@ -128,12 +128,8 @@ var detailFields = []detailField{
 		}
 	}},
 	{"RestartCnt", 16, func(j *Job, v string) { j.Restarts = parseCount(v) }},
-	{"STDOUT", 4096, func(j *Job, v string) { j.Stdout = ExpandPattern(none(v), *j) }},
-	{"STDERR", 4096, func(j *Job, v string) {
-		if j.Stderr = ExpandPattern(none(v), *j); j.Stderr == "" {
-			j.Stderr = j.Stdout
-		}
-	}},
+	{"STDOUT", 4096, func(j *Job, v string) { j.Stdout = none(v) }},
+	{"STDERR", 4096, func(j *Job, v string) { j.Stderr = none(v) }},
 }
 
 // DetailFormat is the --Format to give squeue for AddDetail.
@@ -145,17 +141,24 @@ func DetailFormat() string {
 	return strings.Join(columns, ",")
 }
 
-// AddDetail fills j with what squeue --noheader printed in DetailFormat for it.
-// A line of another form changes nothing: the detail is a help, not a need.
+// AddDetail fills j with what squeue --noheader printed in DetailFormat for it,
+// of the first line where there are several. A line of another form changes
+// nothing: the detail is a help, not a need.
 func AddDetail(j *Job, out string) {
 	line, _, _ := strings.Cut(out, "\n")
 	at := 0
-	for _, f := range detailFields {
+	of := *j // whose files they are: of an array, the element of the line
+	for i, f := range detailFields {
 		if at >= len(line) {
-			return
+			break
 		}
 		end := min(at+f.width, len(line))
-		f.set(j, strings.TrimSpace(line[at:end]))
+		v := strings.TrimSpace(line[at:end])
+		if i == 0 && IsJobID(v) && JobID(v).Array() == j.ID.Array() {
+			of.ID = JobID(v)
+		}
+		f.set(j, v)
 		at = end
 	}
+	j.Stdout, j.Stderr = ExpandPattern(j.Stdout, of), ExpandPattern(firstText(j.Stderr, j.Stdout), of)
 }

@@ -7,24 +7,54 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// Reasons lists why a job waits or how it ended, in Slurm's words (squeue(1),
-// "JOB REASON CODES", and slurm_job_reason_string in 22.05 to 25.05). A word
-// that ends in "*" stands for all reasons that begin with it; the first row that
-// fits holds.
+// Reasons lists why a job waits or how it ended, in Slurm's words: its reasons of
+// 22.05 to 26.05 that name no limit, and the sentences that it writes in their
+// place. A "*" in a word stands for anything; the first row that fits holds.
 func Reasons() []Meaning { return reasons }
 
-// ExplainReason returns what the reason of a job means. The reason may carry
-// detail behind a comma, as "ReqNodeNotAvail, UnavailableNodes:gpu2" does, and
+// KnownReason returns what the reason of a job means. The reason may carry detail
+// behind a comma, as "ReqNodeNotAvail, UnavailableNodes:gpu2" does, and
 // parentheses around it.
-func ExplainReason(reason string) Meaning {
-	reason = strings.Trim(reason, "()")
+func KnownReason(reason string) (Meaning, bool) {
+	if strings.HasPrefix(reason, "(") {
+		reason = strings.TrimSuffix(strings.TrimPrefix(reason, "("), ")")
+	}
 	word, _, _ := strings.Cut(reason, ",")
 	for _, m := range reasons {
-		if m.Word == word || m.Word == reason ||
-			strings.HasSuffix(m.Word, "*") && strings.HasPrefix(word, strings.TrimSuffix(m.Word, "*")) {
+		if fits(m.Word, reason) || m.Word == word {
 			m.Word = reason
-			return m
+			return m, true
 		}
+	}
+	m, ok := explainLimit(word)
+	m.Word = reason
+	return m, ok
+}
+
+// fits reports whether a word is what pattern stands for.
+func fits(pattern, word string) bool {
+	head, rest, open := strings.Cut(pattern, "*")
+	if !open {
+		return pattern == word
+	}
+	word, begins := strings.CutPrefix(word, head)
+	for begins {
+		if fits(rest, word) {
+			return true
+		}
+		if word == "" {
+			return false
+		}
+		word = word[1:]
+	}
+	return false
+}
+
+// ExplainReason returns what the reason of a job means; one that this version does
+// not know is said to be one, and kept as it came.
+func ExplainReason(reason string) Meaning {
+	if m, ok := KnownReason(reason); ok {
+		return m
 	}
 	return Meaning{
 		Word: reason,
@@ -59,9 +89,17 @@ var reasons = []Meaning{
 	reason("JobHeldAdmin", "is held by an operator", "被管理员保持", "ask the operators; the owner cannot release it", "请联系管理员；所有者无法释放"),
 	reason("job requeued in held state", "was requeued and is held", "已重新排队并保持", "release it", "执行 release"),
 	reason("launch failed requeued held", "could not be launched, was requeued and is held", "启动失败，已重新排队并保持", "look at the node's state, then release it", "检查节点状态后 release"),
+	reason("launch failure limit exceeded requeued held", "could not be launched as often as the site allows, and is held", "启动失败次数达到站点上限，已保持", "look at the nodes' states, then release it", "检查节点状态后 release"),
+	reason("user env retrieval failed requeued held", "its environment could not be fetched (--get-user-env), and it is held", "无法获取用户环境（--get-user-env），已保持", "leave --get-user-env out, then release it", "去掉 --get-user-env 后 release"),
+	reason("*requeue-hold exit", "was requeued and is held because of its exit code, by the site's rules", "因退出码按站点规则重新排队并保持", "read its log, then release it", "查看日志后 release"),
+	reason("Unable to load job *", "Slurm has lost its script or environment", "Slurm 丢失了作业脚本或环境", "submit it again", "请重新提交"),
 	reason("JobHoldMaxRequeue", "was requeued as often as the site allows and is held", "重新排队次数达到站点上限，已保持", "find why it is requeued, then release it", "查明重新排队的原因后 release"),
 	reason("JobArrayTaskLimit", "waits because the array's limit of elements at a time (%N) is reached", "已达数组同时运行上限（%N）", "raise the limit: scontrol update ArrayTaskThrottle", "可用 scontrol update ArrayTaskThrottle 提高上限"),
+	reason("ReqNodeNotAvail, Reserved for maintenance*", "would run into a maintenance of the nodes", "作业会与节点维护时段冲突", "a job that ends before the maintenance may start: shorten time, or wait", "缩短时限使作业在维护前结束，或等待维护结束"),
+	reason("ReqNodeNotAvail, May be reserved for other job*", "the nodes it could use are kept for another job, or down", "可用节点已为其他作业保留或不可用", "wait; a shorter time or fewer nodes may start earlier (backfill)", "请等待；缩短时间或减少节点可能更早启动（回填调度）"),
 	reason("ReqNodeNotAvail", "asks for nodes that are down, drained or reserved", "所需节点处于 down、drain 或被预留", "drop nodelist, or choose other nodes", "去掉 nodelist，或改用其他节点"),
+	reason("Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions*", "the nodes it could use are down, drained, or kept for partitions of higher priority", "可用节点处于 down、drain 或被更高优先级分区占用", "look at `nodes`; wait, choose another partition, or ask for fewer nodes", "查看 `nodes`；请等待、更换分区或减少节点"),
+	reason("Constraints", "no node that satisfies its constraints is free now", "当前没有满足约束的空闲节点", "wait, or change constraint", "请等待，或修改 constraint"),
 	reason("NodeDown", "a node that it needs is down", "所需节点宕机", "exclude the node", "排除该节点"),
 	reason("BadConstraints", "no node can ever satisfy its constraints", "没有节点能满足其约束", "change constraint, GPU type or memory", "修改 constraint、GPU 型号或内存"),
 	reason("PartitionDown", "the partition is down: jobs wait", "分区为 DOWN 状态，作业等待", "choose another partition, or wait for the operators", "更换分区或等待管理员"),
@@ -70,11 +108,20 @@ var reasons = []Meaning{
 	reason("PartitionTimeLimit", "asks for more time than the partition allows, so it never starts as it is", "时限超过分区上限，按现状永远不会启动", "shorten time or choose another partition", "缩短时限或更换分区"),
 	reason("PartitionConfig", "asks for what the partition is not set up for", "请求与分区配置不符", "compare it with `nodes`", "对照 `nodes` 检查"),
 	reason("AccountNotAllowed", "the account may not use the partition", "账户无权使用该分区", "use another account or partition", "更换账户或分区"),
+	reason("Job's account not *", "the account may not use the partition", "账户无权使用该分区", "use another account or partition: the reason names those allowed", "更换账户或分区：原因中列出了允许的账户"),
+	reason("Job's QOS not *", "the QOS may not use the partition", "该 QOS 不能用于此分区", "use another QOS or partition: the reason names those allowed", "更换 QOS 或分区：原因中列出了允许的 QOS"),
+	reason("uid * not in group permitted to use this partition *", "you are in none of the groups that may use the partition", "您不在该分区允许的用户组中", "choose another partition, or ask for membership", "请更换分区，或申请加入用户组"),
+	reason("AccountingPolicy", "an accounting policy of the account or QOS is in the way", "受账户或 QOS 的记账策略限制", "compare it with `accounts`", "对照 `accounts` 检查"),
 	reason("QOSNotAllowed", "the QOS may not be used with the partition or account", "该 QOS 不能用于此分区或账户", "use another QOS", "更换 QOS"),
 	reason("InvalidAccount", "the account is not valid any more", "账户已失效", "use another account", "更换账户"),
 	reason("InvalidQOS", "the QOS is not valid any more", "QOS 已失效", "use another QOS", "更换 QOS"),
 	reason("Reservation", "waits for its reservation to begin", "等待预留开始", "", ""),
 	reason("ReservationDeleted", "its reservation is gone", "预留已被删除", "submit it without the reservation", "去掉预留后重新提交"),
+	reason("ReservationInvalid", "its reservation is not valid any more", "预留已失效", "submit it without the reservation", "去掉预留后重新提交"),
+	reason("Reservation * was deleted", "its reservation is gone", "预留已被删除", "submit it without the reservation", "去掉预留后重新提交"),
+	reason("Reservation * is invalid", "its reservation is not valid any more", "预留已失效", "submit it without the reservation", "去掉预留后重新提交"),
+	reason("Reservation *, which this job was running under, has ended", "the reservation that it ran in is over", "作业所在的预留已结束", "submit it again, without the reservation", "去掉预留后重新提交"),
+	reason("*: Holding *, reservation * was deleted", "is held because its reservation is gone", "因预留被删除而被保持", "submit it without the reservation", "去掉预留后重新提交"),
 	reason("Licenses", "waits for a licence", "等待许可证", "", ""),
 	reason("Cleaning", "is being cleaned up after a run before it can start again", "上次运行清理中，完成后才能再次启动", "", ""),
 	reason("Prolog", "waits for the nodes' prolog", "等待节点 prolog", "", ""),
@@ -82,13 +129,20 @@ var reasons = []Meaning{
 	reason("FrontEndDown", "no front end node is up", "没有可用的前端节点", "wait for the operators", "等待管理员"),
 	reason("BeginTime*", "waits for its begin time", "未到开始时间", "", ""),
 	reason("DeadLine", "cannot end before its deadline", "无法在截止时间前完成", "give a later deadline", "推迟 deadline"),
-	reason("BurstBuffer*", "waits for its burst buffer", "等待 burst buffer", "", ""),
+	reason("BurstBufferResources", "waits until its burst buffer has room", "等待 burst buffer 空间", "", ""),
+	reason("BurstBufferStageIn", "its files are being copied into its burst buffer", "正在向 burst buffer 预载文件", "", ""),
+	reason("BurstBufferOperation", "its burst buffer failed, and the job is held", "burst buffer 操作失败，作业已保持", "read the reason's words, mend the burst buffer's directives, then release it", "查看原因文字，修正 burst buffer 指令后 release"),
+	reason("Burst buffer pre_run error", "its burst buffer could not be made ready, and the job is held", "burst buffer 准备失败，作业已保持", "tell the operators, then release it", "请告知管理员，之后 release"),
+	reason("Burst buffer create_persistent error", "its lasting burst buffer could not be made", "无法创建持久 burst buffer", "tell the operators", "请告知管理员"),
+	reason("burst_buffer/*", "its burst buffer says why it waits", "burst buffer 给出了等待原因", "look at the words behind the colon", "请看冒号后的文字"),
 	reason("SchedDefer", "is not tried at submission; the scheduler comes to it", "提交时不立即调度，稍后由调度器处理", "", ""),
 	reason("MaxRequeue", "was requeued as often as the site allows", "重新排队次数已达上限", "find why it is requeued", "查明重新排队的原因"),
 	reason("TimeLimit", "reached its time limit", "到达时限", "ask for more time or chain jobs", "申请更长时限或使用作业链"),
 	reason("InactiveLimit", "was ended for being inactive", "因长时间不活动被终止", "", ""),
 	reason("NonZeroExitCode", "ended with another exit code than 0", "以非 0 退出码结束", "diagnose the job", "请诊断该作业"),
+	reason("RaisedSignal:53*", "could not be launched: most often its working directory does not exist on the node", "无法启动：多因工作目录在节点上不存在", "make the directory, or give another with --chdir, and submit again", "创建目录或用 --chdir 指定其他目录后重新提交"),
 	reason("RaisedSignal:*", "was ended by a signal", "被信号终止", "diagnose the job", "请诊断该作业"),
+	reason("RaisedSignal", "was ended by a signal", "被信号终止", "diagnose the job", "请诊断该作业"),
 	reason("OutOfMemory", "used more memory than it was given", "内存超出申请量", "ask for more memory", "申请更多内存"),
 	reason("JobLaunchFailure", "could not be launched: most often its log directory or working directory does not exist on the node", "无法启动：多因日志目录或工作目录在节点上不存在", "make the directory and submit again", "创建目录后重新提交"),
 	reason("SystemFailure", "Slurm or the node failed", "Slurm 或节点故障", "submit it again; tell the operators", "重新提交并告知管理员"),
@@ -96,40 +150,28 @@ var reasons = []Meaning{
 	reason("FedJobLock", "waits for the other clusters of the federation", "等待联邦中其他集群", "", ""),
 	reason("OriginCluster*", "is managed by another cluster of the federation", "由联邦中的另一集群管理", "", ""),
 	reason("DelayBoot", "waits for nodes to become free rather than booting others", "等待节点空闲而非启动新节点", "", ""),
+	reason("MaxPoweredUpNodes", "as many nodes are powered up as the site allows", "已上电的节点数达到站点上限", "wait until other nodes are powered down", "等待其他节点断电"),
+	reason("PowerNotAvail", "there is not enough power for it now", "当前供电不足", "wait", "请等待"),
+	reason("PowerReserved", "the power that it needs is reserved", "所需供电已被预留", "wait", "请等待"),
+	reason("MpiPortsBusy", "the ports that its step needs are taken", "步骤所需端口被占用", "wait", "请等待"),
+	reason("NvidiaImexChannels", "waits for a free NVIDIA IMEX channel on its nodes", "等待节点上空闲的 NVIDIA IMEX 通道", "wait until another job on the NVLink domain ends", "等待同一 NVLink 域中的其他作业结束"),
+	reason("BlockMaxError", "too many errors on a block", "block 上的错误过多", "tell the operators", "请告知管理员"),
+	reason("BlockFreeAction", "a block is being freed", "block 正在释放", "", ""),
 	reason("NodeJobLimit*", "the node has as many jobs as it may", "节点作业数已达上限", "", ""),
 	reason("BootFailure", "a node did not boot", "节点启动失败", "tell the operators the node", "把节点告诉管理员"),
 	reason("ReservedForMaintenance", "the nodes are reserved for maintenance", "节点预留用于维护", "a job that ends before the maintenance may start: shorten time", "缩短时限使作业在维护前结束，可能提前启动"),
 	reason(ReasonUnsettled, "has left the queue; the accounts do not have its end yet", "已离开队列，记账数据库尚无结束记录", "ask again in a minute", "一分钟后再查"),
 	reason(ReasonVanished, "Slurm kept no record of it: it was cancelled before it started", "Slurm 没有留下记录：启动前已被取消", "", ""),
 
-	// Limits: the name says whose limit, and of what.
-	reason("QOSMaxJobsPerUserLimit", "you run as many jobs as the QOS allows one user", "您运行的作业数已达该 QOS 的单用户上限", "wait until one ends", "等待其中一个结束"),
-	reason("QOSMaxSubmitJobPerUserLimit", "you have as many jobs in the queue as the QOS allows one user", "您排队的作业数已达该 QOS 的单用户上限", "wait until some end", "等待部分作业结束"),
-	reason("QOSMaxGRESPerUser", "you hold as many GPUs as the QOS allows one user", "您占用的 GPU 已达该 QOS 的单用户上限", "wait until a job of yours ends, or use another QOS", "等待您的作业结束，或更换 QOS"),
-	reason("QOSMaxGRESPerJob", "asks for more GPUs than the QOS allows one job, so it never starts as it is", "GPU 数超过该 QOS 的单作业上限，按现状永远不会启动", "ask for fewer GPUs or use another QOS", "减少 GPU 或更换 QOS"),
-	reason("QOSMaxNodePerJobLimit", "asks for more nodes than the QOS allows one job, so it never starts as it is", "节点数超过该 QOS 的单作业上限，按现状永远不会启动", "ask for fewer nodes or use another QOS", "减少节点或更换 QOS"),
-	reason("QOSMaxNodePerUserLimit", "you hold as many nodes as the QOS allows one user", "您占用的节点已达该 QOS 的单用户上限", "wait until a job of yours ends", "等待您的作业结束"),
-	reason("QOSMaxWallDurationPerJobLimit", "asks for more time than the QOS allows, so it never starts as it is", "时限超过该 QOS 上限，按现状永远不会启动", "shorten time or use another QOS", "缩短时限或更换 QOS"),
-	reason("QOSMaxCpuPerUserLimit", "you hold as many CPUs as the QOS allows one user", "您占用的 CPU 已达该 QOS 的单用户上限", "wait until a job of yours ends", "等待您的作业结束"),
-	reason("QOSMinGRES", "asks for fewer GPUs than the QOS wants", "GPU 数低于该 QOS 的下限", "ask for more GPUs or use another QOS", "增加 GPU 或更换 QOS"),
+	// Limits that are not put together by the pattern of the others.
 	reason("QOSJobLimit", "the QOS runs as many jobs as it may", "该 QOS 的作业数已达上限", "wait", "请等待"),
 	reason("QOSResourceLimit", "the QOS has used up a resource", "该 QOS 的某项资源已达上限", "wait, or use another QOS", "等待或更换 QOS"),
 	reason("QOSTimeLimit", "the QOS has used up its time", "该 QOS 的时间已用完", "wait, or use another QOS", "等待或更换 QOS"),
+	reason("Job is at or exceeds QOS *", "its run has used up a limit of the QOS", "运行已用完该 QOS 的限额", "use another QOS, or wait until usage decays", "更换 QOS，或等待使用量衰减"),
+	reason("Job is at or exceeds association *", "its run has used up a limit of the account", "运行已用完账户的限额", "use another account, or wait until usage decays", "更换账户，或等待使用量衰减"),
 	reason("QOSUsageThreshold", "its usage is over what the QOS allows to start", "使用量超过该 QOS 的启动阈值", "wait until usage decays", "等待使用量衰减"),
-	reason("QOSGrp*", "all jobs of the QOS together have reached a limit", "该 QOS 下所有作业合计已达上限", "wait until other jobs of the QOS end, or use another QOS", "等待同 QOS 的其他作业结束，或更换 QOS"),
-	reason("QOSMax*", "a limit of the QOS on one job, user or account is reached", "已达该 QOS 对单作业、用户或账户的上限", "wait until a job of yours ends, ask for less, or use another QOS", "等待您的作业结束、减少请求，或更换 QOS"),
-	reason("QOSMin*", "asks for less than the QOS wants", "请求低于该 QOS 的下限", "ask for more, or use another QOS", "增加请求或更换 QOS"),
-	reason("AssocGrpGRESMinutes", "the account has used up its GPU minutes", "账户的 GPU 机时已用完", "use another account, or ask the account's owner", "更换账户，或联系账户负责人"),
-	reason("AssocGrpBilling*", "the account has used up its budget", "账户额度已用完", "use another account, or ask the account's owner", "更换账户，或联系账户负责人"),
-	reason("AssocGrp*", "all jobs of the account together have reached a limit", "该账户下所有作业合计已达上限", "wait until other jobs of the account end, or use another account", "等待同账户的其他作业结束，或更换账户"),
-	reason("AssocMax*", "a limit of your account on one job or user is reached", "已达账户对单作业或用户的上限", "wait until a job of yours ends, or ask for less", "等待您的作业结束，或减少请求"),
 	reason("AssociationJobLimit", "your account runs as many jobs as it may", "账户运行的作业数已达上限", "wait until one ends", "等待其中一个结束"),
 	reason("AssociationResourceLimit", "your account has used up a resource", "账户的某项资源已达上限", "wait, or use another account", "等待或更换账户"),
 	reason("AssociationTimeLimit", "your account has used up its time", "账户的时间已用完", "use another account", "更换账户"),
 	reason("MaxMemPerLimit", "asks for more memory per CPU or node than allowed", "每 CPU 或每节点内存超过上限", "lower mem", "降低 mem"),
-	reason("MaxCpuPerAccount", "the account holds as many CPUs as it may", "账户占用的 CPU 已达上限", "wait", "请等待"),
-	reason("MaxGRESPerAccount", "the account holds as many GPUs as it may", "账户占用的 GPU 已达上限", "wait, or use another account", "等待或更换账户"),
-	reason("MaxNodePerAccount", "the account holds as many nodes as it may", "账户占用的节点已达上限", "wait, or use another account", "等待或更换账户"),
-	reason("MaxJobsPerAccount", "the account runs as many jobs as it may", "账户运行的作业数已达上限", "wait, or use another account", "等待或更换账户"),
-	reason("MaxSubmitJobsPerAccount", "the account has as many jobs in the queue as it may", "账户排队的作业数已达上限", "wait, or use another account", "等待或更换账户"),
 }

@@ -97,6 +97,9 @@ var rejections = []Rejection{
 		ZH: "用 `list` 核对作业号；结束较久的作业只在记账数据库中",
 	}},
 
+	{"Invalid job id: ", NotFound, lang.Text{
+		EN: "a job id is a number, such as 4711, 4711_3 or 4711+1", ZH: "作业号是数字，如 4711、4711_3 或 4711+1",
+	}},
 	{"Nothing found", NotFound, lang.Text{
 		EN: "the accounting has no such record; check the number with `list`",
 		ZH: "记账数据库中没有该记录；请用 `list` 核对作业号",
@@ -231,6 +234,15 @@ var rejections = []Rejection{
 		EN: "use mail types such as BEGIN, END, FAIL, REQUEUE, TIME_LIMIT_90 or ALL",
 		ZH: "邮件类型可用 BEGIN、END、FAIL、REQUEUE、TIME_LIMIT_90 或 ALL",
 	}},
+	{"Invalid --exclusive specification", Rejected, lang.Text{
+		EN: "write exclusive alone, or with user, mcs or topo", ZH: "exclusive 应单独书写，或取 user、mcs、topo",
+	}},
+	{"Invalid --mem specification", Rejected, lang.Text{
+		EN: "write mem as a number with K, M, G or T, such as 64G", ZH: "mem 应为带 K、M、G 或 T 的数字，如 64G",
+	}},
+	{"Invalid --nice value", Rejected, lang.Text{
+		EN: "give nice as a number from 0 on: only operators raise a priority", ZH: "nice 应为不小于 0 的数字：只有管理员可以提高优先级",
+	}},
 	{"unrecognized option", Rejected, lang.Text{
 		EN: "this Slurm does not know the option: it needs a plugin (pyxis for --container-image) or a newer version",
 		ZH: "当前 Slurm 不认识该选项：可能需要插件（--container-image 需要 pyxis）或更新的版本",
@@ -265,6 +277,12 @@ var rejections = []Rejection{
 	}},
 	{"Job/step already completing or completed", Rejected, lang.Text{
 		EN: "the job has ended already", ZH: "作业已经结束",
+	}},
+	{"Job is pending execution", Rejected, lang.Text{
+		EN: "the job waits already; requeue is for one that runs or has ended", ZH: "作业已在排队；requeue 只用于运行中或已结束的作业",
+	}},
+	{"Requested operation not supported on this system", Rejected, lang.Text{
+		EN: "a running job cannot be changed in this way; nodes can only be given back", ZH: "运行中的作业不能这样修改；只能归还节点",
 	}},
 	{"You must specify a reason", Rejected, lang.Text{
 		EN: "give a reason with the drain", ZH: "排空节点时必须给出原因",

@@ -61,6 +61,8 @@ var states = []StateMeaning{
 	state("REQUEUE_HOLD", "RH", false, "was put back into the queue and is held", "被放回队列并处于保持状态", "release it when the cause is mended", "排除原因后 release"),
 	state("REQUEUE_FED", "RF", false, "is being requeued by a federation of clusters", "正由集群联邦重新排队", "", ""),
 	state("SPECIAL_EXIT", "SE", false, "was requeued in a special state, held, by its site's rules", "按站点规则以特殊状态重新排队并保持", "read its log, then release it", "查看日志后再 release"),
+	state("EXPEDITING", "EX", false, "is requeued at once, ahead of others, because its node or launch failed", "因节点或启动失败而立即优先重新排队", "", ""),
+	state("RESV_DEL_HOLD", "RD", false, "is held because its reservation is gone", "因预留被删除而被保持", "submit it without the reservation", "去掉预留后重新提交"),
 	state("RESIZING", "RS", false, "is about to change its size", "即将改变规模", "", ""),
 	state("SIGNALING", "SI", false, "is being signalled", "正在接收信号", "", ""),
 	state("STAGE_OUT", "SO", false, "copies its results out", "正在转出结果文件", "", ""),

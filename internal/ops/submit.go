@@ -144,8 +144,12 @@ func submit(ctx context.Context, c *Call, in SubmitIn) (SubmitOut, error) {
 		out.LogPaths = held.logPaths(held.started)
 		return out, nil
 	}
+	of := slurm.Job{ID: id, Name: full.Name}
+	if options, err := slurm.ReadDirectives(sc.Text); err == nil && options.Value("array") != "" {
+		of.ID, of.State = id+"_%a", slurm.Pending // a file for each element
+	}
 	for i, p := range out.LogPaths {
-		out.LogPaths[i] = slurm.ExpandPattern(p, slurm.Job{ID: id, Name: full.Name})
+		out.LogPaths[i] = slurm.ExpandPattern(p, of)
 	}
 	return out, nil
 }

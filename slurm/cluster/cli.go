@@ -105,7 +105,7 @@ func (c *CLI) Job(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
 		return slurm.Job{}, err
 	}
 	if j, ok := slurm.Fold(id, rows); ok {
-		c.addDetail(ctx, &j)
+		c.addDetail(ctx, &j, rows)
 		return j, nil
 	}
 	rows, err = c.accounts(ctx, op, "--jobs="+string(id))
@@ -119,10 +119,26 @@ func (c *CLI) Job(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
 	if !ok {
 		return j, slurm.JobNotFound(id)
 	}
+	c.addPaths(ctx, &j)
 	if !j.State.Ended() {
 		j.Reason = slurm.ReasonUnsettled
 	}
 	return j, nil
+}
+
+// addPaths fills in where the output of a job that has left the queue is. The
+// accounts of 22.05 and 23.11 do not tell, and refuse the question.
+func (c *CLI) addPaths(ctx context.Context, j *slurm.Job) {
+	sep := separator()
+	asked := j.ID
+	if strings.Contains(string(j.ID), "+") {
+		asked = j.ID.Array() // the first component has the log
+	}
+	out, err := c.ask(ctx, "", "sacct", "--noheader", "--parsable2", "--allocations", "--delimiter="+sep,
+		"--format="+slurm.PathFormat, "--jobs="+string(asked))
+	if err == nil {
+		slurm.AddPaths(j, out, sep)
+	}
 }
 
 // vanished answers for an array's element that is nowhere, from its array.
@@ -140,10 +156,26 @@ func (c *CLI) vanished(ctx context.Context, op string, id slurm.JobID) (slurm.Jo
 	return slurm.Job{}, slurm.JobNotFound(id)
 }
 
-// addDetail fills what only a question for one job can tell.
-func (c *CLI) addDetail(ctx context.Context, j *slurm.Job) {
-	if out, err := c.ask(ctx, "", "squeue", "--noheader", "--array", "--states=all", "--jobs="+string(j.ID), "--Format="+slurm.DetailFormat()); err == nil {
-		slurm.AddDetail(j, out)
+// addDetail fills what only a question for one job can tell. Of an array the
+// element is asked for that speaks for the whole, and the files of a component are
+// those of the first, which has the log.
+func (c *CLI) addDetail(ctx context.Context, j *slurm.Job, rows []slurm.Job) {
+	speaks := j.ID
+	if i := slices.IndexFunc(rows, func(r slurm.Job) bool { return r.State == j.State }); j.ID == j.ID.Array() && i >= 0 {
+		speaks = rows[i].ID
+	}
+	detail := func(id slurm.JobID, into *slurm.Job) {
+		if out, err := c.ask(ctx, "", "squeue", "--noheader", "--array", "--states=all", "--jobs="+string(id), "--Format="+slurm.DetailFormat()); err == nil {
+			slurm.AddDetail(into, out)
+		}
+	}
+	detail(speaks, j)
+	if whole, component, is := strings.Cut(string(speaks), "+"); is && component != "0" {
+		leader := *j
+		leader.ID, leader.Stdout, leader.Stderr = slurm.JobID(whole+"+0"), "", ""
+		if detail(leader.ID, &leader); leader.Stdout != "" {
+			j.Stdout, j.Stderr = leader.Stdout, leader.Stderr
+		}
 	}
 }
 

@@ -19,6 +19,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if code, ok := slurmtest.ReplayCommand(os.Args); ok {
+		os.Exit(code)
+	}
 	if code, ok := local.Standin(os.Args); ok {
 		os.Exit(code)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode"
 
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -92,6 +93,9 @@ var counted = regexp.MustCompile(`^(?:(?:billing|cpu|mem|node|energy|vmem|pages|
 // said reports whether s is a word that Slurm itself says: a state or a reason.
 func said(s string) bool {
 	if slurm.ParseState(s).Explain().Says.EN != "" && isWord(slurm.ParseState(s)) {
+		return true
+	}
+	if _, known := slurm.KnownReason(s); known && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsLetter(r) }) {
 		return true
 	}
 	for _, r := range slurm.Reasons() {

@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -197,4 +198,54 @@ func TestRESTFindsTheDefaultPartition(t *testing.T) {
 		require.Len(t, parts, 1)
 		require.Equal(t, c.want, parts[0].Default, "%v", c)
 	}
+}
+
+// What is made of each recorded document, in each API version of each release.
+func TestRESTReadsEveryRelease(t *testing.T) {
+	var b strings.Builder
+	for _, release := range slurmtest.Releases {
+		for _, api := range slurmtest.APIs(t, release) {
+			fmt.Fprintf(&b, "# %s v0.0.%d\n", release, api)
+			read := func(name, list string, each func(map[string]any)) {
+				name = fmt.Sprintf("rest/v0.0.%d/%s.json", api, name)
+				if !slurmtest.HasRecorded(release, name) {
+					return
+				}
+				var doc map[string]any
+				require.NoError(t, json.Unmarshal([]byte(slurmtest.Recorded(t, release, name)), &doc))
+				for _, e := range doc[list].([]any) { //nolint:forcetypeassert // recorded so
+					each(e.(map[string]any)) //nolint:forcetypeassert // recorded so
+				}
+			}
+			for _, name := range []string{"job-running", "job-failed", "jobs-array", "jobs-het"} {
+				var jobs []slurm.Job
+				read(name, "jobs", func(m map[string]any) { jobs = append(jobs, slurm.JobsFromJSON(m)...) })
+				for _, j := range jobs {
+					fmt.Fprintln(&b, jobLine(j))
+				}
+				if whole, ok := slurm.Fold(firstOf(jobs).ID.Array(), jobs); ok && len(jobs) > 1 {
+					fmt.Fprintln(&b, "whole:", jobLine(whole))
+				}
+			}
+			read("accounts-failed", "jobs", func(m map[string]any) { fmt.Fprintln(&b, "accounts:", jobLine(slurm.AccountFromJSON(m))) })
+			var nodes []slurm.Node
+			read("nodes", "nodes", func(m map[string]any) { nodes = append(nodes, slurm.NodeFromJSON(m)) })
+			for _, n := range nodes {
+				fmt.Fprintf(&b, "%s %s usable=%v free=%v gpus=%d/%d %v\n", n.Name, n.State, n.Usable(), n.Free(), n.GPUsUsed, n.GPUs, n.Features)
+			}
+			read("partition", "partitions", func(m map[string]any) {
+				p := slurm.PartitionFromJSON(m, nodes)
+				fmt.Fprintf(&b, "%s default=%v %s up=%v most=%d A/I/O/T=%d/%d/%d/%d\n", p.Name, p.Default, p.State, p.Up, p.MaxNodes, p.Allocated, p.Idle, p.Other, p.Total)
+			})
+		}
+	}
+	require.NotContains(t, b.String(), "4294967294")
+	golden(t, "read-rest.txt", b.String())
+}
+
+func firstOf(jobs []slurm.Job) slurm.Job {
+	if len(jobs) == 0 {
+		return slurm.Job{}
+	}
+	return jobs[0]
 }

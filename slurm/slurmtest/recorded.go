@@ -32,6 +32,12 @@ func Recorded(t testing.TB, release, name string) string {
 	return string(text)
 }
 
+// HasRecorded reports whether a release has a recorded file.
+func HasRecorded(release, name string) bool {
+	_, err := fs.Stat(recorded, path.Join("recorded", release, name))
+	return err == nil
+}
+
 // APIs are the API versions that a release's slurmrestd served, oldest
 // first, as numbers: 40 for v0.0.40.
 func APIs(t testing.TB, release string) (versions []int) {

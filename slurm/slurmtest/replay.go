@@ -187,7 +187,7 @@ func (r *REST) job(w http.ResponseWriter, q question, id slurm.JobID) {
 // nearest is a recorded answer's name, of the API version asked or, where that
 // was not recorded with it, of the release's newest.
 func (r *REST) nearest(q question, name string) string {
-	if _, err := recorded.ReadFile("recorded/" + r.release + "/" + q.name + name); err == nil {
+	if HasRecorded(r.release, q.name+name) {
 		return name
 	}
 	return fmt.Sprintf("../v0.0.%d/%s", slices.Max(APIs(r.t, r.release)), name)

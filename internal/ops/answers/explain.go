@@ -192,13 +192,8 @@ func explainJobState(c *ops.Call, word string) (ExplainOut, bool) {
 }
 
 func explainReason(c *ops.Call, word string) (ExplainOut, bool) {
-	head, _, _ := strings.Cut(strings.Trim(word, "()"), ",")
-	for _, m := range slurm.Reasons() {
-		if m.Word == head || strings.HasSuffix(m.Word, "*") && strings.HasPrefix(head, strings.TrimSuffix(m.Word, "*")) {
-			return said(c, "pending reason", slurm.ExplainReason(word)), true
-		}
-	}
-	return ExplainOut{}, false
+	m, known := slurm.KnownReason(word)
+	return said(c, "pending reason", m), known
 }
 
 func explainNodeState(c *ops.Call, word string) (ExplainOut, bool) {

@@ -183,8 +183,10 @@ func withOutputs(j slurm.Job, r request) slurm.Job {
 			pattern = "slurm-%A_%a.out"
 		}
 	}
-	j.Stdout = slurm.ExpandPattern(pattern, j)
-	j.Stderr = slurm.ExpandPattern(firstOf(r.Error, pattern), j)
+	numbered := j
+	numbered.State = slurm.Running // its own number is known before it starts
+	j.Stdout = slurm.ExpandPattern(pattern, numbered)
+	j.Stderr = slurm.ExpandPattern(firstOf(r.Error, pattern), numbered)
 	return j
 }
 
