@@ -76,7 +76,7 @@ func description(o ops.Op) string {
 
 // examples are arguments of operations whose schema does not show enough.
 var examples = map[string]string{
-	"plan":       `{"spec":{"name":"gpt-7b","nodes":2,"gpus_per_node":8,"gpu":"h100","worktree":"/lustre/me/Megatron-LM","args":["--tensor-model-parallel-size","4","--num-attention-heads","32"]}}`,
+	"plan":       `{"spec":{"nodes":2,"gpu":"h100","worktree":"/lustre/me/Megatron-LM","args":["--tensor-model-parallel-size","4"]}}`,
 	"submit":     `{"spec":{…as planned…},"idempotency_key":"gpt-7b-1"}`,
 	"list":       `{"state":["RUNNING"]}`,
 	"metrics":    `{"jobs":["4711"]}`,
@@ -110,7 +110,7 @@ const yesField = "yes"
 
 // saidOnce are arguments that many tools share and that the instructions
 // explain: their names stand in each schema, their words do not.
-var saidOnce = []string{"cluster", "yaml", "command_line", "without", tokenField, cursorField}
+var saidOnce = []string{"cluster", "yaml", "command_line", "without", "recipe", "gpus", tokenField, cursorField}
 
 // inputSchema is o's input as an agent is shown it: the specification in short,
 // and the confirmation where o changes something.

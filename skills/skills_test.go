@@ -15,7 +15,7 @@ import (
 // commands are the subcommands that a skill may name.
 var commands = []string{
 	"constants", "plan", "render", "submit", "status", "list", "cancel", "logs", "diagnose", "ask",
-	"lint", "skills", "demo", "doctor", "init", "mcp", "serve", "recommend", "memory", "image",
+	"lint", "skills", "demo", "doctor", "init", "mcp", "serve", "recommend", "memory", "recipes", "image",
 }
 
 func TestEmbeddedSkillsAreValid(t *testing.T) {

@@ -47,6 +47,7 @@ var rooms = []room{
 	{"internal/within", nil, "opening a file needs no other room"},
 	{"knowledge/megatron", nil, "arithmetic of a run must be checkable on a laptop, with no cluster"},
 	{"internal/checkout", []string{"knowledge/megatron"}, "which release a checkout holds is read from its files, whatever the job"},
+	{"knowledge/recipes", []string{"knowledge/megatron", "knowledge/rules"}, "a model's arguments know nothing of who trains it"},
 	{"knowledge/rules", []string{"knowledge/megatron"}, "a rule must be checkable on a laptop, with no cluster"},
 	{"skills", nil, "skills are read by people and agents as they are"},
 	{"skills/generate", []string{"skills", "knowledge/rules", "knowledge/megatron"}, "only generation may read the rules"},

@@ -16,8 +16,8 @@ import (
 // PlanIn is the specification to judge.
 type PlanIn struct {
 	SpecIn
-	Against    string `json:"against,omitempty" name:"against" placeholder:"VERSION" help:"also tell what would change under another release of Megatron-LM, such as 0.19.0" zh:"同时说明换用另一个 Megatron-LM 版本（如 0.19.0）会有何不同"`
-	CheckFiles bool   `json:"check_files,omitempty" name:"check-files" help:"also look, from here, at the files and folders that the job will open, and at your right to its partition, account and limits" zh:"同时在本机检查作业将要打开的文件与目录，以及你对分区、账户与限额的权限"`
+	Against    string `json:"against,omitempty" name:"against" placeholder:"VERSION" help:"also judge by this release, such as 0.19.0" zh:"同时按该版本判断，例如 0.19.0"`
+	CheckFiles bool   `json:"check_files,omitempty" name:"check-files" help:"also look, from here, at the files that the job will open, and at your rights and limits" zh:"同时在本机检查作业将要打开的文件，以及你的权限与限额"`
 }
 
 // PlanOut is what the rules say of a job.
@@ -51,7 +51,7 @@ func Plan() Op {
 			ZH: "排队之前按 Megatron 自身的规则检查作业，并给出每个问题的修复办法",
 		},
 		Help: lang.Text{
-			EN: "Use before submit, and whenever a layout or a flag is in doubt. It tells every problem at once: what Megatron would refuse (ok false), what the documents warn of, what Megatron changes silently. It submits nothing.",
+			EN: "Use before submit, and whenever a layout or a flag is in doubt. It tells all at once: what Megatron would refuse (ok false), what the documents warn of, what Megatron changes silently.",
 			ZH: "提交之前使用，或在不确定并行配置、参数时使用。一次列出全部问题：Megatron 会拒绝的（ok 为 false）、文档提醒的、Megatron 会悄悄改动的。不会提交任何作业。",
 		},
 		Example: "plan -f job.yaml",

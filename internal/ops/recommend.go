@@ -20,7 +20,8 @@ import (
 // Megatron's own arguments; a layout among them is replaced.
 type RecommendIn struct {
 	SpecIn
-	Show int `json:"show,omitempty" default:"3" help:"how many layouts to show" zh:"显示多少种并行配置"`
+	Model string `json:"model,omitempty" name:"model" placeholder:"MODEL" help:"a model by name in place of its arguments, such as llama3-70b; recipes lists them" zh:"用名称代替模型参数，例如 llama3-70b；recipes 列出全部"`
+	Show  int    `json:"show,omitempty" default:"3" help:"how many layouts to show" zh:"显示多少种并行配置"`
 }
 
 // RecommendOut is the best layouts.
@@ -53,6 +54,9 @@ func Recommend() Op {
 }
 
 func recommend(_ context.Context, c *Call, in RecommendIn) (RecommendOut, error) {
+	if in.Model != "" {
+		in.Recipe, in.modelOnly = in.Model, true
+	}
 	s, err := c.model(in.SpecIn)
 	if err != nil {
 		return RecommendOut{}, err

@@ -16,10 +16,10 @@ import (
 // RenderIn is the specification to write as a script.
 type RenderIn struct {
 	SpecIn
-	Minimal bool        `json:"minimal,omitempty" help:"the documents' bare skeleton: no guards, no monitoring" zh:"只输出文档中的最小骨架：没有检查与监控"`
-	For     string      `json:"for,omitempty" enum:",sbatch,shell,session,hostfile,distribute" default:"" help:"sbatch; shell: one command for each node, by hand; session: an interactive allocation; hostfile; distribute: a short job that brings the image to every node" zh:"sbatch；shell：每个节点手动执行一条命令；session：交互式分配；hostfile；distribute：把镜像分发到各节点的短作业"`
-	On      string      `json:"on_nodes,omitempty" name:"on-nodes" placeholder:"HOSTLIST" help:"the nodes' names, for shell and hostfile" zh:"节点名，用于 shell 与 hostfile"`
-	Into    slurm.JobID `json:"into,omitempty" placeholder:"JOBID" help:"a script that starts the launch as a step in this allocation" zh:"生成在该已有分配中启动的脚本"`
+	Minimal bool        `json:"minimal,omitempty" help:"no guards, no monitoring" zh:"只输出文档中的最小骨架：没有检查与监控"`
+	For     string      `json:"for,omitempty" enum:",sbatch,shell,session,hostfile,distribute" default:"" help:"sbatch; shell: a command a node, by hand; session: an interactive allocation; hostfile; distribute: brings the image to every node" zh:"sbatch；shell：每个节点手动执行一条命令；session：交互式分配；hostfile；distribute：把镜像分发到各节点的短作业"`
+	On      string      `json:"on_nodes,omitempty" name:"on-nodes" placeholder:"HOSTLIST" help:"nodes, for shell and hostfile" zh:"节点名，用于 shell 与 hostfile"`
+	Into    slurm.JobID `json:"into,omitempty" placeholder:"JOBID" help:"as a step in this allocation" zh:"生成在该已有分配中启动的脚本"`
 }
 
 // RenderOut is the script.

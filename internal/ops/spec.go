@@ -22,6 +22,10 @@ type SpecIn struct {
 	From    slurm.JobID `json:"from,omitempty" name:"from" placeholder:"JOBID" help:"begin with the specification of this earlier job of mine; what is given besides changes it" zh:"以我之前这个作业的规格为起点；另外给出的内容用于修改它"`
 	Without []string    `json:"without,omitempty" name:"without" placeholder:"NAME" help:"with from: leave this flag or environment variable out" zh:"与 from 合用：去掉这个参数或环境变量"`
 	Line    string      `json:"command_line,omitempty" name:"command-line" placeholder:"TEXT" help:"the program's arguments as one shell-quoted line; added to args" zh:"以一行 shell 引用文本给出的程序参数，追加到 args"`
+	// Recipe begins with a model's published layout; modelOnly takes the model alone.
+	Recipe    string `json:"recipe,omitempty" name:"recipe" placeholder:"MODEL" help:"model to begin with, such as llama3-70b:fp8" zh:"作为起点的模型，例如 llama3-70b:fp8"`
+	GPUs      int    `json:"gpus,omitempty" name:"gpus" placeholder:"N" help:"GPUs in all" zh:"GPU 总数"`
+	modelOnly bool
 	// Place is the file, said without a flag.
 	Place string `json:"-" arg:"" optional:"" name:"job.yaml" help:"the job specification's file; after -- come the program's own arguments" zh:"作业规格文件；-- 之后是程序自身的参数"`
 	words []string
@@ -111,6 +115,11 @@ func (c *Call) draftOf(in SpecIn, name string, text []byte) (job.Spec, []job.Not
 		base = s
 	}
 	s := job.Spec{}
+	if in.Recipe != "" {
+		if s, err = c.recipe(in, base); err != nil {
+			return s, nil, err
+		}
+	}
 	if in.From != "" {
 		in.Spec.Cluster = cmp.Or(in.Spec.Cluster, base.Cluster)
 		earlier, err := c.from(in, base.Args)
@@ -124,7 +133,14 @@ func (c *Call) draftOf(in SpecIn, name string, text []byte) (job.Spec, []job.Not
 	if c.Dir != "" && s.Worktree != "" && !filepath.IsAbs(s.Worktree) {
 		s.Worktree = filepath.Join(c.Dir, s.Worktree)
 	}
-	return c.SiteOf(s).Fill(s), notes, nil
+	if in.Recipe != "" {
+		s.Args = withoutStandIn(s.Args)
+	}
+	s = c.SiteOf(s).Fill(s)
+	if in.GPUs != 0 {
+		s, err = spread(s, in.GPUs, c.SiteOf(s))
+	}
+	return s, notes, err
 }
 
 // isScript reports whether text is a shell script rather than a specification.

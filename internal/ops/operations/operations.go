@@ -40,6 +40,7 @@ func compose() []ops.Op {
 		ops.Lint(),
 		ops.Recommend(),
 		ops.Memory(),
+		ops.Recipes(),
 		ops.Import(),
 		ops.Diff(),
 		ops.Compare(),

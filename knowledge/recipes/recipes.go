@@ -1,0 +1,251 @@
+// Package recipes holds the models that people train with Megatron-LM, as its
+// own arguments, and the layouts and speeds that were published for them.
+package recipes
+
+import (
+	"cmp"
+	_ "embed"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/megatron-ops/megatron-ops/internal/near"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+)
+
+//go:embed recipes.yaml
+var file []byte
+
+// A Model is one architecture.
+type Model struct {
+	Name string `yaml:"name" json:"name"`
+	// Also are other names of the same architecture.
+	Also     []string `yaml:"also" json:"also,omitempty"`
+	Families []string `yaml:"families" json:"-"`
+	// Entry is gpt or hybrid, by which of Megatron's scripts trains it.
+	Entry string `yaml:"entry" json:"entry,omitempty"`
+	// Since is the first release that knows all of its flags; empty for all.
+	Since  string `yaml:"since" json:"since,omitempty"`
+	Source string `yaml:"source" json:"source"`
+	Args   string `yaml:"args" json:"-"`
+	Runs   []Run  `yaml:"runs" json:"runs"`
+}
+
+// A Run is a layout of a model that was published for a GPU and a count.
+type Run struct {
+	GPU  string `yaml:"gpu" json:"gpu"`
+	GPUs int    `yaml:"gpus" json:"gpus"`
+	// Type is the type of number of the products: bf16, fp8, blockwise, mxfp8 or nvfp4.
+	Type  string `yaml:"type" json:"type"`
+	Batch int    `yaml:"batch" json:"global_batch_size"`
+	Micro int    `yaml:"micro" json:"micro_batch_size,omitempty"`
+	TP    int    `yaml:"tp" json:"TP,omitempty"`
+	PP    int    `yaml:"pp" json:"PP,omitempty"`
+	CP    int    `yaml:"cp" json:"CP,omitempty"`
+	VP    int    `yaml:"vp" json:"VPP,omitempty"`
+	EP    int    `yaml:"ep" json:"EP,omitempty"`
+	// Stages is the --pipeline-model-parallel-layout.
+	Stages string `yaml:"stages" json:"stages,omitempty"`
+	// Full reports that every layer is computed again on the way back, Sharded that
+	// the gradients are sharded too.
+	Full    bool   `yaml:"full" json:"-"`
+	Sharded bool   `yaml:"sharded" json:"-"`
+	Args    string `yaml:"args" json:"-"`
+	// TFLOPS is the published speed in TFLOP/s a GPU; 0 where none was.
+	TFLOPS float64 `yaml:"tflops" json:"tflops_per_gpu,omitempty"`
+	Source string  `yaml:"source" json:"source"`
+}
+
+type book struct {
+	Common   string            `yaml:"common"`
+	Families map[string]string `yaml:"families"`
+	Types    map[string]string `yaml:"types"`
+	Sources  map[string]string `yaml:"sources"`
+	Models   []Model           `yaml:"models"`
+}
+
+// read is the file; it is part of the program, and a test reads all of it.
+var read = sync.OnceValue(func() book {
+	var b book
+	if err := yaml.UnmarshalWithOptions(file, &b, yaml.Strict()); err != nil {
+		panic("recipes.yaml: " + err.Error())
+	}
+	for i := range b.Models {
+		m := &b.Models[i]
+		m.Entry = cmp.Or(m.Entry, "gpt")
+		m.Source = b.Sources[m.Source]
+		for j := range m.Runs {
+			r := &m.Runs[j]
+			r.Source = b.Sources[r.Source]
+			for _, n := range []*int{&r.Micro, &r.TP, &r.PP, &r.CP, &r.EP} {
+				*n = max(*n, 1)
+			}
+		}
+	}
+	return b
+})
+
+// Models are all models, in the file's order.
+func Models() []Model { return slices.Clone(read().Models) }
+
+// Names are the names of all models.
+func Names() []string {
+	var names []string
+	for _, m := range read().Models {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// plain is a name without what people write in different ways.
+func plain(name string) string {
+	name = strings.ToLower(name[strings.LastIndex(name, "/")+1:])
+	for _, end := range []string{"-instruct", "-base", "-chat", "-hf", "-bf16"} {
+		name = strings.TrimSuffix(name, end)
+	}
+	name = strings.TrimPrefix(name, "meta-")
+	name = strings.TrimPrefix(name, "nvidia-")
+	return strings.NewReplacer("-", "", "_", "", " ", "").Replace(name)
+}
+
+// Lookup finds a model by a name as people write it: llama3-70b, Llama-3.1-70B,
+// Qwen/Qwen3-30B-A3B; or by the start of it, where only one model begins so.
+func Lookup(name string) (Model, bool) {
+	want := plain(name)
+	var begin []Model
+	for _, m := range read().Models {
+		for _, n := range append([]string{m.Name}, m.Also...) {
+			if plain(n) == want {
+				return m, true
+			}
+		}
+		if want != "" && strings.HasPrefix(plain(m.Name), want) {
+			begin = append(begin, m)
+		}
+	}
+	if len(begin) == 1 {
+		return begin[0], true
+	}
+	return Model{}, false
+}
+
+// Like are the names that are near to a word that names no model.
+func Like(name string) []string {
+	want := plain(name)
+	var found []string
+	for _, m := range read().Models {
+		if p := plain(m.Name); want != "" && strings.HasPrefix(p, want) {
+			found = append(found, m.Name)
+		}
+	}
+	if len(found) > 0 {
+		return found
+	}
+	if n := near.Word(name, Names(), 4); n != "" {
+		return []string{n}
+	}
+	return nil
+}
+
+// Argv is the model as Megatron's arguments, without layout and batch.
+func (m Model) Argv() []string {
+	b := read()
+	words := strings.Fields(b.Common)
+	for _, f := range m.Families {
+		words = append(words, strings.Fields(b.Families[f])...)
+	}
+	return append(words, strings.Fields(m.Args)...)
+}
+
+// Script is Megatron's entry script for the model.
+func (m Model) Script() string { return "pretrain_" + m.Entry + ".py" }
+
+// Argv is the run's layout, batch and type of number as Megatron's arguments.
+func (r Run) Argv() []string {
+	words := r.Number()
+	add := func(name string, n, without int) {
+		if n != without {
+			words = append(words, name, strconv.Itoa(n))
+		}
+	}
+	add("--tensor-model-parallel-size", r.TP, 0)
+	add("--pipeline-model-parallel-size", r.PP, 0)
+	add("--context-parallel-size", r.CP, 1)
+	add("--num-virtual-stages-per-pipeline-rank", r.VP, 0)
+	if r.Stages != "" {
+		words = append(words, "--pipeline-model-parallel-layout", r.Stages)
+	}
+	add("--expert-model-parallel-size", r.EP, 1)
+	if r.EP > 1 {
+		add("--expert-tensor-parallel-size", 1, 0)
+	}
+	if r.TP > 1 {
+		words = append(words, "--sequence-parallel")
+	}
+	add("--micro-batch-size", r.Micro, 0)
+	add("--global-batch-size", r.Batch, 0)
+	if r.Full {
+		words = append(words, "--recompute-granularity", "full", "--recompute-method", "uniform", "--recompute-num-layers", "1")
+	}
+	if r.Sharded {
+		words = append(words, "--use-megatron-fsdp", "--data-parallel-sharding-strategy", "optim_grads", "--ckpt-format", "fsdp_dtensor", "--no-gradient-accumulation-fusion")
+	}
+	return append(words, strings.Fields(r.Args)...)
+}
+
+// Number is what the run's type of number adds to the arguments.
+func (r Run) Number() []string { return strings.Fields(read().Types[r.Type]) }
+
+// Types are the types of number that a run may have.
+func Types() []string { return slices.Sorted(maps.Keys(read().Types)) }
+
+// Layout is the run's sizes in a few words.
+func (r Run) Layout() string {
+	words := fmt.Sprintf("TP%d PP%d", r.TP, r.PP)
+	for _, n := range []struct {
+		name string
+		size int
+	}{{"VP", r.VP}, {"CP", r.CP}, {"EP", r.EP}, {"MBS", r.Micro}} {
+		if n.size > 1 {
+			words += fmt.Sprintf(" %s%d", n.name, n.size)
+		}
+	}
+	return words
+}
+
+// Group is how many GPUs hold the model once.
+func (r Run) Group() int { return r.TP * r.PP * r.CP }
+
+// Find is the published run for a kind of GPU, a count and a type of number;
+// an empty kind or type and a count of 0 stand for any. Where nobody published
+// that count it is the run of the most GPUs below it, whose groups fill the
+// count; exact is false then.
+func (m Model) Find(gpu string, gpus int, number string) (r Run, exact, ok bool) {
+	kind, _ := megatron.LookupGPU(gpu)
+	for _, run := range m.Runs {
+		if gpu != "" && run.GPU != kind.Name || number != "" && run.Type != number {
+			continue
+		}
+		if gpus == 0 || run.GPUs == gpus {
+			return run, true, true
+		}
+		fills := gpus%run.Group() == 0 && gpus%run.EP == 0 && run.Batch%(gpus/run.Group()*run.Micro) == 0
+		if run.GPUs < gpus && fills && run.GPUs > r.GPUs {
+			r, ok = run, true
+		}
+	}
+	return r, false, ok
+}
+
+// PerNode is how many GPUs a node with that kind has, as they are sold.
+func PerNode(gpu string) int {
+	if strings.HasPrefix(gpu, "gb") {
+		return 4
+	}
+	return 8
+}

@@ -1,0 +1,55 @@
+package recipes
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+)
+
+// plan is what Megatron and the documents say against a run in a release.
+func plan(m Model, r Run, release megatron.Release) []rules.Problem {
+	kind, _ := megatron.LookupGPU(r.GPU)
+	run := megatron.Run{Entry: m.Entry, Argv: append(m.Argv(), r.Argv()...), WorldSize: r.GPUs, Arch: kind.Arch, Env: map[string]string{}, Release: release}
+	args, _ := megatron.Parse(run)
+	c := args.Effective()
+	if value, _ := rules.Connections(c.Arch, c.TP, c.CP, c.UseTorchFsdp2, c.UseMegatronFsdp, c.OverlapMoeExpertParallelComm); value != rules.Unset {
+		run.Env["CUDA_DEVICE_MAX_CONNECTIONS"] = value
+	}
+	return rules.CheckIn(run, lang.EN).Problems
+}
+
+func TestEveryRunPassesPlanInItsReleases(t *testing.T) {
+	for _, m := range Models() {
+		since, ok := megatron.ParseRelease(m.Since)
+		if m.Since == "" {
+			since.Release, ok = 1, true
+		}
+		require.True(t, ok, m.Name)
+		require.NotEmpty(t, m.Source, m.Name)
+		runs := m.Runs
+		if len(runs) == 0 {
+			runs = []Run{{GPU: "h100", GPUs: 64, Type: "bf16", Batch: 64, Micro: 1, TP: 8, PP: 1, CP: 1, EP: 1}}
+		}
+		for _, r := range runs {
+			for _, release := range megatron.Releases() {
+				if release < since.Release {
+					continue
+				}
+				for _, p := range plan(m, r, release) {
+					require.NotEqual(t, rules.Error, p.Severity, "%s on %d %s in %s: %s", m.Name, r.GPUs, r.GPU, release, p.Message)
+				}
+			}
+		}
+		for _, r := range m.Runs {
+			require.NotEmpty(t, r.Source, m.Name)
+			kind, ok := megatron.LookupGPU(r.GPU)
+			require.True(t, ok && kind.Name == r.GPU, r.GPU)
+			_, ok = read().Types[r.Type]
+			require.True(t, ok, r.Type)
+		}
+	}
+}
