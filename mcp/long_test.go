@@ -31,6 +31,8 @@ type localSite struct{ *site }
 
 func (localSite) Kind() string { return "local" }
 
+func (localSite) AskEvery() time.Duration { return 5 * time.Millisecond }
+
 func waiting(t *testing.T) (*site, *conversation) {
 	t.Helper()
 	s := newSite()
@@ -48,7 +50,8 @@ func waiting(t *testing.T) (*site, *conversation) {
 func TestAWaitTellsItsProgress(t *testing.T) {
 	s, conv := waiting(t)
 	conv.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait","arguments":{"job":"4711"},"_meta":{"progressToken":"p"}}}`)
-	for range 2 {
+	for _, state := range []slurm.State{slurm.Running, slurm.State("SUSPENDED")} {
+		s.set("4711", func(j *slurm.Job) { j.State = state })
 		m := conv.read()
 		require.Equal(t, "notifications/progress", m["method"])
 		require.Equal(t, "p", m["params"].(map[string]any)["progressToken"])
@@ -105,9 +108,9 @@ func TestATaskCanBeCancelled(t *testing.T) {
 	for fmt.Sprint(last["id"]) != "3" {
 		last = conv.read()
 	}
-	time.Sleep(50 * time.Millisecond)
+	time.Sleep(20 * time.Millisecond)
 	asked := s.asked()
-	time.Sleep(700 * time.Millisecond)
+	time.Sleep(50 * time.Millisecond)
 	require.Equal(t, asked, s.asked(), "it asks no more")
 	conv.close()
 }

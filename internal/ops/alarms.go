@@ -83,16 +83,12 @@ func (c *Call) Alarms(ctx context.Context, j slurm.Job) ([]Alarm, error) {
 	if len(paths) == 0 {
 		return all, nil
 	}
-	gpu := ""
-	if s, ok := c.specOf(ctx, cl.Name(), j.ID); ok {
-		gpu = c.SiteOf(s).Fill(s).GPU
-	}
 	folders, err := c.holding(j, paths)
 	if err != nil {
 		return all, err
 	}
 	defer folders.Close()
-	run, err := metrics.Recent(ctx, folders, paths, gpu)
+	run, err := metrics.Recent(ctx, folders, paths, c.gpuOf(ctx, cl.Name(), j.ID))
 	if err != nil {
 		return all, err
 	}
@@ -115,6 +111,26 @@ func (c *Call) Alarms(ctx context.Context, j slurm.Job) ([]Alarm, error) {
 		all = append(all, hangAlarm(j, r, run))
 	}
 	return all, nil
+}
+
+// recentRun reads the newest numbers of a running job's logs.
+func (c *Call) recentRun(ctx context.Context, j slurm.Job) (metrics.Run, error) {
+	paths := c.logFiles(ctx, j.Cluster, j)
+	folders, err := c.holding(j, paths)
+	if err != nil {
+		return metrics.Run{}, err
+	}
+	defer folders.Close()
+	return metrics.Recent(ctx, folders, paths, c.gpuOf(ctx, j.Cluster, j.ID))
+}
+
+// gpuOf is the kind of GPU that a job was submitted for; empty where that is not known.
+func (c *Call) gpuOf(ctx context.Context, cluster string, id slurm.JobID) string {
+	s, ok := c.specOf(ctx, cluster, id)
+	if !ok {
+		return ""
+	}
+	return c.SiteOf(s).Fill(s).GPU
 }
 
 // hangAlarm says since when nothing goes on, how long an iteration took, and

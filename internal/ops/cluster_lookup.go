@@ -117,10 +117,11 @@ type Surveyor interface {
 	Partitions(context.Context) ([]slurm.Partition, error)
 }
 
-// PollPause is how often a cluster is asked: politely where others use it too.
+// PollPause is how often a cluster is asked: politely where others use it too, and
+// as often as it says where it is this process's own.
 func PollPause(cl Cluster) time.Duration {
-	if cl.Kind() == "local" {
-		return 300 * time.Millisecond
+	if own, ok := cl.(interface{ AskEvery() time.Duration }); ok {
+		return own.AskEvery()
 	}
 	return 15 * time.Second
 }

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -143,12 +144,7 @@ func (c *Call) runOf(ctx context.Context, in MetricsIn, name string) (metrics.Ru
 	if err != nil {
 		return metrics.Run{}, j, err
 	}
-	gpu := in.GPU
-	if gpu == "" {
-		if s, ok := c.specOf(ctx, cl.Name(), j.ID); ok {
-			gpu = c.SiteOf(s).Fill(s).GPU
-		}
-	}
+	gpu := cmp.Or(in.GPU, c.gpuOf(ctx, cl.Name(), j.ID))
 	best := metrics.Run{Name: name}
 	paths := c.logFiles(ctx, cl.Name(), j)
 	folders, err := c.holding(j, paths)

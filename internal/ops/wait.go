@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
@@ -38,6 +40,8 @@ type WaitOut struct {
 	TimedOut bool `json:"timed_out,omitempty"`
 	// Alarms are what was wrong with it while it ran, each told once.
 	Alarms []string `json:"alarms,omitempty"`
+	// SeenWithinS is how long what was waited for may have been so before it is seen.
+	SeenWithinS float64 `json:"seen_within_s"`
 }
 
 // Found reports that the job ended badly.
@@ -76,13 +80,13 @@ func wait(ctx context.Context, c *Call, in WaitIn) (WaitOut, error) {
 		ctx, stop = context.WithTimeout(ctx, time.Duration(in.Timeout)*time.Second)
 		defer stop()
 	}
-	out := WaitOut{Job: j}
+	out := WaitOut{Job: j, SeenWithinS: PollPause(cl).Seconds()}
 	artifact := c.artifactOf(ctx, cl.Name(), j, in)
 	if artifact.Path != "" && !in.End && !in.Running {
 		return c.awaitArtifact(ctx, cl, artifact, in, out)
 	}
-	ring := bell{told: map[string]bool{}}
-	ring.look(ctx, c, &out)
+	p := pulse{alarms: map[string]bool{}}
+	p.look(ctx, c, &out)
 	for !out.State.Ended() && (!in.Running || out.State != slurm.Running) {
 		select {
 		case <-ctx.Done():
@@ -91,41 +95,87 @@ func wait(ctx context.Context, c *Call, in WaitIn) (WaitOut, error) {
 		}
 		if j, err := c.look(ctx, cl, in.Job); err == nil {
 			out.Job = j
-			c.Step(int(j.ElapsedS), 0, string(j.State))
-			ring.look(ctx, c, &out)
+			p.look(ctx, c, &out)
 		}
 	}
 	return out, nil
 }
 
-// A bell tells of a job's alarms while it is waited for.
-type bell struct {
-	looked time.Time
-	told   map[string]bool
+// A pulse tells how a job does while it is waited for, and of its alarms once each.
+type pulse struct {
+	read   time.Time // when its log was
+	line   string    // its newest numbers
+	said   string
+	saidAt time.Time
+	alarms map[string]bool
 }
 
-// bellPause is between two looks at the numbers of a job that is waited for.
-const bellPause = 30 * time.Second
+const (
+	// readPause is between two looks at the log of a job that is waited for.
+	readPause = 30 * time.Second
+	// sayPause is after how long the same is said again.
+	sayPause = 15 * time.Second
+)
 
-// look rings for what is new, as a step that the person sees at once, and adds
-// it to the answer.
-func (b *bell) look(ctx context.Context, c *Call, out *WaitOut) {
-	if c.Now().Sub(b.looked) < bellPause {
-		return
-	}
-	b.looked = c.Now()
-	all, err := c.Alarms(ctx, out.Job)
-	if err != nil {
-		return // the next look asks again
-	}
-	for _, a := range all {
-		if !b.told[a.ID] {
-			b.told[a.ID] = true
-			says := a.Says(c.Lang) + " " + a.Fix.In(c.Lang)
-			out.Alarms = append(out.Alarms, says)
-			c.Step(int(out.ElapsedS), 0, says)
+// look tells what is new as a step, and adds alarms to the answer.
+func (p *pulse) look(ctx context.Context, c *Call, out *WaitOut) {
+	now := c.Now()
+	if now.Sub(p.read) >= readPause && out.State == slurm.Running {
+		p.read = now
+		if run, err := c.recentRun(ctx, out.Job); err == nil {
+			p.line = newest(run).In(c.Lang)
+		}
+		if all, err := c.Alarms(ctx, out.Job); err == nil { // else the next look asks again
+			for _, a := range all {
+				if !p.alarms[a.ID] {
+					p.alarms[a.ID] = true
+					says := a.Says(c.Lang) + " " + a.Fix.In(c.Lang)
+					out.Alarms = append(out.Alarms, says)
+					p.say(c, out.Job, now, says)
+				}
+			}
 		}
 	}
+	line := string(out.State)
+	if out.State != slurm.Running && out.Reason != "" && out.Reason != "None" {
+		line += " (" + out.Reason + ")"
+	}
+	if p.line != "" {
+		line += ", " + p.line
+	}
+	if line != p.said || now.Sub(p.saidAt) >= sayPause {
+		p.said = line
+		p.say(c, out.Job, now, line)
+	}
+}
+
+// say tells a step: how much of its time limit the job has used, and in words what is so.
+func (p *pulse) say(c *Call, j slurm.Job, now time.Time, words string) {
+	p.saidAt = now
+	limit := int64(0)
+	if j.TimeLimitS != nil {
+		limit = *j.TimeLimitS
+	}
+	c.Step(int(j.ElapsedS), int(limit), words)
+}
+
+// newest is a run's last iteration in words; empty where there is none.
+func newest(run metrics.Run) lang.Text {
+	if len(run.Iterations) == 0 {
+		return lang.Text{}
+	}
+	i := run.Iterations[len(run.Iterations)-1]
+	said := lang.Text{EN: "iteration %d", ZH: "第 %d 次迭代"}.With(i.N)
+	if run.Of > 0 {
+		said = lang.Text{EN: "iteration %d of %d", ZH: "第 %d/%d 次迭代"}.With(i.N, run.Of)
+	}
+	if i.Loss != nil {
+		said = lang.Text{EN: "%s, loss %.4g", ZH: "%s，损失 %.4g"}.With(said, *i.Loss)
+	}
+	if i.ElapsedMS != nil {
+		said = lang.Text{EN: "%s, %.3g s each", ZH: "%s，每次 %.3g 秒"}.With(said, *i.ElapsedMS/1000)
+	}
+	return said
 }
 
 // timedOut tells a wait that ran out of time from one that was broken off.
@@ -140,7 +190,7 @@ func (c *Call) timedOut(ctx context.Context, out WaitOut) (WaitOut, error) {
 // artifactOf is what the wait is for: as asked, or as the job's specification
 // has it.
 func (c *Call) artifactOf(ctx context.Context, cluster string, j slurm.Job, in WaitIn) watch.Artifact {
-	a := watch.Artifact{Path: in.Artifact, JSON: in.JSON, Stable: 2 * time.Second}
+	a := watch.Artifact{Path: in.Artifact, JSON: in.JSON, Stable: time.Second}
 	if a.Path == "" {
 		if s, ok := c.specOf(ctx, cluster, j.ID); ok {
 			a.Path = s.Artifact.Path
@@ -156,12 +206,19 @@ func (c *Call) awaitArtifact(ctx context.Context, cl Cluster, a watch.Artifact, 
 	if c.Who.Surface != Shell && c.Who.Surface != Chat && !c.inJobFolders(out.Job, a.Path) {
 		return out, InputError("artifact", "a path relative to the job's work directory", "%s lies outside of the job's own folders", a.Path)
 	}
-	ring := bell{told: map[string]bool{}}
+	out.SeenWithinS = (a.Stable + watch.FilePause).Seconds()
+	if _, err := os.Stat(out.WorkDir); err != nil {
+		out.SeenWithinS = PollPause(cl).Seconds()
+		out.Alarms = append(out.Alarms, lang.Text{
+			EN: "the job's folder %s is not visible on this machine: its artifact is not seen here, only its end",
+			ZH: "本机看不到作业目录 %s：这里看不到结果文件，只能看到作业结束",
+		}.With(out.WorkDir).In(c.Lang))
+	}
+	p := pulse{alarms: map[string]bool{}}
 	sight, err := a.Await(ctx, func() slurm.Job {
 		if j, err := c.look(ctx, cl, in.Job); err == nil {
 			out.Job = j
-			c.Step(int(j.ElapsedS), 0, string(j.State))
-			ring.look(ctx, c, &out)
+			p.look(ctx, c, &out)
 		}
 		return out.Job
 	}, PollPause(cl))

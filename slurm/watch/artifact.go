@@ -146,15 +146,25 @@ func checkJSON(path, condition string) error {
 	return nil
 }
 
-// Await looks every pause until the artifact of j is done, or ctx ends. job
-// answers how j is now; when it has ended, one more look decides. It returns the
+// FilePause is between two looks at an artifact that is waited for: one stat,
+// which a network file system answers from its cache most of the time.
+const FilePause = 500 * time.Millisecond
+
+// Await looks until the artifact is done, or ctx ends: at the file every
+// FilePause, and at the job, which job answers for, every pause, since a cluster
+// is asked for that. When the job has ended, one more look decides. It returns the
 // last sight.
 func (a Artifact) Await(ctx context.Context, job func() slurm.Job, pause time.Duration) (Sight, error) {
 	var s Sight
 	var err error
+	var j slurm.Job
+	var asked time.Time
 	for {
-		ended := job().State.Ended()
-		if s, err = a.Look(ctx, job(), s); err == nil && s.Done {
+		if now := time.Now(); asked.IsZero() || now.Sub(asked) >= pause {
+			j, asked = job(), now
+		}
+		ended := j.State.Ended()
+		if s, err = a.Look(ctx, j, s); err == nil && s.Done {
 			return s, nil
 		}
 		if ended && s.Path == "" {
@@ -166,7 +176,7 @@ func (a Artifact) Await(ctx context.Context, job func() slurm.Job, pause time.Du
 		select {
 		case <-ctx.Done():
 			return s, ctx.Err()
-		case <-time.After(pause):
+		case <-time.After(min(pause, FilePause)):
 		}
 	}
 }

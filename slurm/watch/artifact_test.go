@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -72,6 +73,32 @@ func TestAwaitEndsWithTheJob(t *testing.T) {
 	s, err := watch.Artifact{Path: "x.bin", Stable: 20 * time.Millisecond}.Await(t.Context(), func() slurm.Job { return j }, time.Millisecond)
 	require.NoError(t, err)
 	require.True(t, s.Done)
+}
+
+// A file is seen within two seconds of its last change, however seldom the
+// cluster is asked for the job.
+func TestAwaitSeesAFileSoonAndAsksTheClusterSeldom(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		job := func() slurm.Job {
+			asked++
+			return slurm.Job{ID: "7", State: slurm.Running, WorkDir: dir}
+		}
+		var wrote time.Time
+		go func() {
+			time.Sleep(40*time.Second + 130*time.Millisecond)
+			wrote = time.Now()
+			if err := os.WriteFile(filepath.Join(dir, "x.bin"), []byte("x"), 0o644); err != nil {
+				t.Error(err)
+			}
+		}()
+		s, err := watch.Artifact{Path: "x.bin", Stable: time.Second}.Await(t.Context(), job, 15*time.Second)
+		require.NoError(t, err)
+		require.True(t, s.Done)
+		require.LessOrEqual(t, time.Since(wrote), 2*time.Second)
+		require.Equal(t, 3, asked)
+	})
 }
 
 func TestSavedAndRisk(t *testing.T) {

@@ -51,6 +51,9 @@ func (c *Cluster) Name() string { return c.name }
 // Kind is "local".
 func (c *Cluster) Kind() string { return "local" }
 
+// AskEvery is how often a wait may look: it is this process's own bookkeeping.
+func (c *Cluster) AskEvery() time.Duration { return 300 * time.Millisecond }
+
 // refused is the error of a request that sbatch would refuse.
 func refused(op string, err error) error { return slurm.FromStderr(op, err.Error()) }
 
