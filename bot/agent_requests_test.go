@@ -11,6 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -23,7 +24,7 @@ func TestAnAgentsWriteIsDecidedByAButton(t *testing.T) {
 		c.Policy.Operators, c.Policy.ApprovalChannel = []string{"U5", "U6"}, "C-ops"
 	})
 	require.True(t, s.bot.Decides())
-	in := &ops.CancelIn{Job: "4711"}
+	in := &jobcontrol.CancelIn{Job: "4711"}
 	may := func() (bool, error) {
 		return s.service.Approved(t.Context(), agent, "cancel", in, "more than 512 GPU hours", []view.Section{{Code: "cancel job 4711 of ada? <!channel>\n#SBATCH --nodes=4"}}, "")
 	}

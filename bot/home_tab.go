@@ -21,6 +21,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
@@ -143,8 +144,8 @@ func openJobs(ctx context.Context, c *ops.Call, cluster string) ([]slurm.Job, er
 	op, _ := operations.Lookup("list")
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	out, err := op.Run(ctx, c, &ops.ListIn{OnCluster: ops.OnCluster{Cluster: cluster}})
-	found, _ := out.(ops.ListOut)
+	out, err := op.Run(ctx, c, &jobcontrol.ListIn{OnCluster: ops.OnCluster{Cluster: cluster}})
+	found, _ := out.(jobcontrol.ListOut)
 	return found.Jobs, err
 }
 

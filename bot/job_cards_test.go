@@ -13,6 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -286,7 +287,7 @@ func TestAnAlarmIsSaidOnceInTheThread(t *testing.T) {
 	job := slurm.Job{ID: "4711", Cluster: "yard", Name: "gpt", User: "ada", State: slurm.Running, Nodes: []string{"n1", "n2"}}
 	require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: job}))
 	rank := 9
-	alarm := ops.Alarm{
+	alarm := joblogs.Alarm{
 		ID: "straggler", Job: "4711", Rank: &rank, Node: "n2",
 		What: lang.Text{EN: "Rank 9 is a straggler.", ZH: "rank 9 明显偏慢。"}, Fix: lang.Text{EN: "Look at <!channel> that GPU.", ZH: "检查该 GPU。"},
 	}

@@ -16,6 +16,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/within"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -178,8 +180,8 @@ func (b *Bot) numbers(ctx context.Context) {
 
 // queued are the waiting jobs of the clusters where a card waits, each with its
 // place in line: one question to a cluster.
-func (b *Bot) queued(ctx context.Context, cards []slurm.Job) map[string]ops.Waiting {
-	places := map[string]ops.Waiting{}
+func (b *Bot) queued(ctx context.Context, cards []slurm.Job) map[string]jobcontrol.Waiting {
+	places := map[string]jobcontrol.Waiting{}
 	asked := map[string]bool{}
 	op, ok := operations.Lookup("queue")
 	if !ok {
@@ -191,9 +193,9 @@ func (b *Bot) queued(ctx context.Context, cards []slurm.Job) map[string]ops.Wait
 		}
 		asked[j.Cluster] = true
 		short, cancel := context.WithTimeout(ctx, 20*time.Second)
-		result, err := op.Run(short, b.reader(ctx, j), &ops.QueueIn{OnCluster: ops.OnCluster{Cluster: j.Cluster}})
+		result, err := op.Run(short, b.reader(ctx, j), &jobcontrol.QueueIn{OnCluster: ops.OnCluster{Cluster: j.Cluster}})
 		cancel()
-		q, ok := result.(ops.QueueOut)
+		q, ok := result.(jobcontrol.QueueOut)
 		if err != nil || !ok {
 			b.log.Debug("slack: no queue", "cluster", j.Cluster, "err", err)
 			continue
@@ -216,7 +218,7 @@ func (b *Bot) reader(ctx context.Context, j slurm.Job) *ops.Call {
 // addNumbers adds iteration, loss and speed; ok is false where there are none.
 func (b *Bot) addNumbers(ctx context.Context, n *card.News) (ok bool) {
 	result, ok := b.readJob(ctx, "metrics", n.Job)
-	m, isMetrics := result.(ops.MetricsOut)
+	m, isMetrics := result.(joblogs.MetricsOut)
 	if !ok || !isMetrics || len(m.Runs) != 1 {
 		return false
 	}
@@ -232,7 +234,7 @@ func (b *Bot) addNumbers(ctx context.Context, n *card.News) (ok bool) {
 // same.
 func (b *Bot) findCause(ctx context.Context, n *card.News, l lang.Lang) {
 	result, ok := b.readJob(ctx, "diagnose", n.Job)
-	if d, isDiagnosis := result.(ops.DiagnoseOut); ok && isDiagnosis {
+	if d, isDiagnosis := result.(joblogs.DiagnoseOut); ok && isDiagnosis {
 		doc := d.View(l)
 		n.Cause, n.Class, n.Exclude = &doc, d.Class, d.ExcludeNodes
 		b.findRemedy(ctx, n, d, l)
@@ -240,7 +242,7 @@ func (b *Bot) findCause(ctx context.Context, n *card.News, l lang.Lang) {
 }
 
 // findRemedy adds what a button could mend, and keeps it for that button.
-func (b *Bot) findRemedy(ctx context.Context, n *card.News, d ops.DiagnoseOut, l lang.Lang) {
+func (b *Bot) findRemedy(ctx context.Context, n *card.News, d joblogs.DiagnoseOut, l lang.Lang) {
 	call := b.reader(ctx, n.Job)
 	r, ok := call.Remedy(ctx, n.Job.Cluster, n.Job.ID, d.Report)
 	if !ok {
@@ -310,7 +312,7 @@ func (b *Bot) attachLog(ctx context.Context, j slurm.Job) {
 		return
 	}
 	result, _ := b.readJob(ctx, "logs", j, "--tail", "2000")
-	read, ok := result.(ops.LogsOut)
+	read, ok := result.(joblogs.LogsOut)
 	if !ok || len(read.Lines) == 0 {
 		return
 	}

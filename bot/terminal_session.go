@@ -13,6 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -223,7 +224,7 @@ func (s *Local) alarms(ctx context.Context, id string, j slurm.Job) (said []Said
 		return nil
 	}
 	s.looked[id] = s.b.now()
-	all, err := s.b.reader(ctx, j).Alarms(ctx, j)
+	all, err := joblogs.Alarms(ctx, s.b.reader(ctx, j), j)
 	if err != nil {
 		return nil // the next look asks again
 	}

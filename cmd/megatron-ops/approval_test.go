@@ -10,6 +10,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/config"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/smoke"
 	"github.com/megatron-ops/megatron-ops/internal/policy"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -120,21 +121,21 @@ func TestWhateverStartsOrEnlargesIsHeldToTheLimits(t *testing.T) {
 		in  any
 		why string
 	}{
-		{"update", &ops.UpdateIn{JobIn: ops.JobIn{Job: "4711"}, Time: "6:00:00"}, ""},
-		{"update", &ops.UpdateIn{JobIn: ops.JobIn{Job: "4711"}, Time: "7:00:00"}, "112 GPU hours"},
-		{"update", &ops.UpdateIn{JobIn: ops.JobIn{Job: "4711"}, Time: "0"}, "no time limit"},
-		{"update", &ops.UpdateIn{JobIn: ops.JobIn{Job: "4711"}, Nodes: 16}, "128 GPUs at one time"},
-		{"update", &ops.UpdateIn{JobIn: ops.JobIn{Job: "4711"}, Partition: "urgent"}, "partition urgent"},
-		{"update", &ops.UpdateIn{JobIn: ops.JobIn{Job: "4711"}, QOS: "high"}, "QOS high"},
+		{"update", &jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "4711"}, Time: "6:00:00"}, ""},
+		{"update", &jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "4711"}, Time: "7:00:00"}, "112 GPU hours"},
+		{"update", &jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "4711"}, Time: "0"}, "no time limit"},
+		{"update", &jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "4711"}, Nodes: 16}, "128 GPUs at one time"},
+		{"update", &jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "4711"}, Partition: "urgent"}, "partition urgent"},
+		{"update", &jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "4711"}, QOS: "high"}, "QOS high"},
 		// An array is changed as a whole: seven elements that have not ended.
-		{"update", &ops.UpdateIn{JobIn: ops.JobIn{Job: "4712"}, Time: "0:50:00"}, ""},
-		{"update", &ops.UpdateIn{JobIn: ops.JobIn{Job: "4712"}, Time: "2:00:00"}, "224 GPU hours"},
-		{"update", &ops.UpdateIn{JobIn: ops.JobIn{Job: "4712_3"}, Time: "2:00:00"}, ""},
-		{"update", &ops.UpdateIn{JobIn: ops.JobIn{Job: "4713"}, Time: "1:00:00"}, "partition urgent"},
-		{"update", &ops.UpdateIn{JobIn: ops.JobIn{Job: "99"}, Time: "7:00:00"}, ""}, // update itself refuses it
-		{"requeue", &ops.RequeueIn{JobIn: ops.JobIn{Job: "4711"}}, ""},
-		{"requeue", &ops.RequeueIn{JobIn: ops.JobIn{Job: "4713"}}, "no time limit"},
-		{"hold", &ops.JobIn{Job: "4713"}, ""},
+		{"update", &jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "4712"}, Time: "0:50:00"}, ""},
+		{"update", &jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "4712"}, Time: "2:00:00"}, "224 GPU hours"},
+		{"update", &jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "4712_3"}, Time: "2:00:00"}, ""},
+		{"update", &jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "4713"}, Time: "1:00:00"}, "partition urgent"},
+		{"update", &jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "99"}, Time: "7:00:00"}, ""}, // update itself refuses it
+		{"requeue", &jobcontrol.RequeueIn{JobIn: jobcontrol.JobIn{Job: "4711"}}, ""},
+		{"requeue", &jobcontrol.RequeueIn{JobIn: jobcontrol.JobIn{Job: "4713"}}, "no time limit"},
+		{"hold", &jobcontrol.JobIn{Job: "4713"}, ""},
 		{"run", &fleet.RunIn{Job: "4711", Argv: []string{"true"}}, ""},
 		{"run", &fleet.RunIn{Job: "4713", Argv: []string{"true"}}, "partition urgent"},
 		{"nodecheck", &fleet.NodeCheckIn{Nodes: "gpu[1-4]", Partition: "prod", GPUs: &four}, ""},
@@ -143,7 +144,7 @@ func TestWhateverStartsOrEnlargesIsHeldToTheLimits(t *testing.T) {
 		{"smoke", &smoke.In{SpecIn: ops.SpecIn{YAML: "{name: x, worktree: /w, nodes: 2, gpus_per_node: 8, time: '4:00:00'}"}}, ""},
 		{"smoke", &smoke.In{SpecIn: ops.SpecIn{YAML: "{name: x, worktree: /w, nodes: 2, gpus_per_node: 8, partition: urgent}"}}, "partition urgent"},
 		{"smoke", &smoke.In{SpecIn: ops.SpecIn{YAML: "{name: x, worktree: /w, nodes: 9, gpus_per_node: 8, time: '1:00:00'}"}}, "72 GPUs at one time"},
-		{"status", &ops.CancelIn{}, ""},
+		{"status", &jobcontrol.CancelIn{}, ""},
 	} {
 		held(t, svc, c.op, c.in, c.why)
 	}
@@ -152,5 +153,5 @@ func TestWhateverStartsOrEnlargesIsHeldToTheLimits(t *testing.T) {
 // A cluster that does not answer is no way around the limits.
 func TestWhatCannotBeJudgedNeedsApproval(t *testing.T) {
 	svc := &ops.Service{Clusters: map[string]ops.Cluster{"yard": yard{away: true}}, Default: "yard"}
-	held(t, svc, "update", &ops.UpdateIn{JobIn: ops.JobIn{Job: "4711"}, Time: "1:00"}, "cannot be told")
+	held(t, svc, "update", &jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "4711"}, Time: "1:00"}, "cannot be told")
 }

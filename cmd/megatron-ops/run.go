@@ -18,6 +18,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
@@ -274,7 +275,7 @@ func (sh *shell) show(out any) error {
 			return err
 		}
 	}
-	if w, ok := out.(ops.WaitOut); ok && w.TimedOut {
+	if w, ok := out.(jobcontrol.WaitOut); ok && w.TimedOut {
 		return outOfTime
 	}
 	if f, ok := out.(ops.Finder); ok && f.Found() {

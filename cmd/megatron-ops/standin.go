@@ -7,7 +7,7 @@ import (
 	"syscall"
 
 	"github.com/megatron-ops/megatron-ops/internal/demo"
-	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster/local"
 )
@@ -28,7 +28,7 @@ func standIn() (code int, ok bool) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	// A task of a diagnosis that runs on a cluster.
-	if code, ok := ops.Worker(ctx, os.Args, os.Stderr); ok {
+	if code, ok := joblogs.Worker(ctx, os.Args, os.Stderr); ok {
 		return code, true
 	}
 	if len(os.Args) < 2 {

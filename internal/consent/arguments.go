@@ -13,6 +13,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
@@ -67,7 +68,7 @@ func changes(in any, now *slurm.Job) []string {
 			old["time"] = (time.Duration(*now.TimeLimitS) * time.Second).String()
 		}
 	}
-	_, update := in.(*ops.UpdateIn)
+	_, update := in.(*jobcontrol.UpdateIn)
 	var lines []string
 	v := reflect.ValueOf(in).Elem()
 	for i := range v.NumField() {

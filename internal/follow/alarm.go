@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -25,7 +25,7 @@ type heard map[string]int
 
 // note takes what a look has seen, and returns what is new. It reports whether
 // there is something to keep.
-func (h heard) note(seen []ops.Alarm) (fresh []ops.Alarm, changed bool) {
+func (h heard) note(seen []joblogs.Alarm) (fresh []joblogs.Alarm, changed bool) {
 	now := map[string]bool{}
 	for _, a := range seen {
 		now[a.ID] = true
@@ -98,7 +98,7 @@ func (f *Follower) follow(j slurm.Job) {
 func (f *Follower) sound(ctx context.Context, st *store.Store, j slurm.Job) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	seen, err := f.reader().Alarms(ctx, j)
+	seen, err := joblogs.Alarms(ctx, f.reader(), j)
 	if err != nil {
 		f.Log.Warn("a running job's numbers could not be read", "job", j.ID, "error", err)
 		return

@@ -15,6 +15,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
@@ -44,7 +45,7 @@ type life struct {
 	job  slurm.Job
 	log  strings.Builder
 	at   time.Time // of the job's own clock
-	told []ops.Alarm
+	told []joblogs.Alarm
 }
 
 func newLife(t *testing.T) *life {

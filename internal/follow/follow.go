@@ -14,6 +14,8 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -32,7 +34,7 @@ type News struct {
 	// Why says what was done beyond watching, or why it was not.
 	Why lang.Text
 	// Alarms are what goes wrong with a job that runs, each told once.
-	Alarms []ops.Alarm
+	Alarms []joblogs.Alarm
 	// Incident is what this failure has in common with those of other jobs, told
 	// once.
 	Incident *diagnose.Incident
@@ -143,7 +145,7 @@ func (f *Follower) listen(ctx context.Context, st *store.Store, sub *watch.Subsc
 			f.seen(ctx, st, ev.Job)
 		case watch.Idle:
 			ev.Job.Cluster = ev.Cluster
-			f.Tell(ctx, News{Job: ev.Job, Alarms: []ops.Alarm{ops.IdleAlarm(ev.Idle)}})
+			f.Tell(ctx, News{Job: ev.Job, Alarms: []joblogs.Alarm{joblogs.IdleAlarm(ev.Idle)}})
 		case watch.Unreachable:
 			f.Log.Warn("cluster does not answer", "cluster", ev.Cluster, "error", ev.Err)
 			f.outage(ctx, ev)
@@ -206,7 +208,7 @@ func (f *Follower) reader() *ops.Call {
 }
 
 func (f *Follower) diagnosis(ctx context.Context, j slurm.Job) *diagnose.Report {
-	out, err := do[ops.DiagnoseOut](ctx, f.reader(), "diagnose", &ops.DiagnoseIn{Target: string(j.ID), OnCluster: ops.OnCluster{Cluster: j.Cluster}})
+	out, err := do[joblogs.DiagnoseOut](ctx, f.reader(), "diagnose", &joblogs.DiagnoseIn{Target: string(j.ID), OnCluster: ops.OnCluster{Cluster: j.Cluster}})
 	if err != nil {
 		f.Log.Warn("no diagnosis", "job", j.ID, "error", err)
 		return nil
@@ -252,7 +254,7 @@ func (f *Follower) await(ctx context.Context, st *store.Store, j slurm.Job) {
 		}
 		call := &ops.Call{Service: f.Service, Who: owner(sub), Confirmed: true}
 		saved := watch.Saved(now())
-		if _, err := do[ops.CancelOut](ctx, call, "cancel", &ops.CancelIn{Job: j.ID, OnCluster: ops.OnCluster{Cluster: j.Cluster}}); err != nil {
+		if _, err := do[jobcontrol.CancelOut](ctx, call, "cancel", &jobcontrol.CancelIn{Job: j.ID, OnCluster: ops.OnCluster{Cluster: j.Cluster}}); err != nil {
 			f.Log.Error("the result is there and the job could not be cancelled", "job", j.ID, "error", err)
 			return
 		}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
@@ -31,7 +31,7 @@ func (f *Follower) incident(ctx context.Context, st *store.Store, n *News) {
 	r := *n.Report
 	this := diagnose.Failure{JobID: string(n.Job.ID), At: at, Report: diagnose.Report{Class: r.Class, RootNode: r.RootNode, RootLine: r.RootLine}}
 	docs := st.Slack()
-	if err := docs.Put(ctx, failures, key(n.Job.Cluster, n.Job.ID), this, now.Add(3*ops.IncidentWindow)); err != nil {
+	if err := docs.Put(ctx, failures, key(n.Job.Cluster, n.Job.ID), this, now.Add(3*jobcontrol.IncidentWindow)); err != nil {
 		f.Log.Error("a failure could not be kept", "job", n.Job.ID, "error", err)
 		return
 	}
@@ -47,7 +47,7 @@ func (f *Follower) incident(ctx context.Context, st *store.Store, n *News) {
 			all = append(all, one)
 		}
 	}
-	for _, i := range diagnose.Incidents(all, ops.IncidentWindow, f.reader().Switches(ctx, f.Service.Clusters[n.Job.Cluster])) {
+	for _, i := range diagnose.Incidents(all, jobcontrol.IncidentWindow, jobcontrol.Switches(ctx, f.reader(), f.Service.Clusters[n.Job.Cluster])) {
 		if !slices.Contains(i.Jobs, this.JobID) {
 			continue
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -166,7 +167,7 @@ func TestRunsGoOnOnSlurm(t *testing.T) {
 	j := state(n.Next)
 	require.Equal(t, slurm.Pending, j.State, "a retry can be seen in the queue")
 	op, _ := operations.Lookup("cancel")
-	_, err = op.Run(t.Context(), call, &ops.CancelIn{Job: n.Next, Yes: true})
+	_, err = op.Run(t.Context(), call, &jobcontrol.CancelIn{Job: n.Next, Yes: true})
 	require.NoError(t, err)
 	require.NoError(t, real.StartNode("gpu4"))
 

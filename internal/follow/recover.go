@@ -11,6 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
@@ -48,7 +49,7 @@ func (f *Follower) recover(ctx context.Context, st *store.Store, n *News) {
 	call := &ops.Call{Service: f.Service, Who: owner(sub), Confirmed: true}
 	s.Cluster = n.Job.Cluster
 	lineage, attempt := lineageOf(sub)
-	s, last, resumes := call.Resume(ctx, s)
+	s, last, resumes := joblogs.ResumeSpec(ctx, call, s)
 	may, why := mayRetry(s.Retry, r, attempt)
 	if may {
 		again, err := f.sameCause(ctx, st, lineage, n.Job.ID, r, last.Iteration)
@@ -73,7 +74,7 @@ func (f *Follower) recover(ctx context.Context, st *store.Store, n *News) {
 		s.Begin = "now+" + strconv.Itoa(delay) + "minutes"
 	}
 	out, err := do[ops.SubmitOut](ctx, call, "submit", &ops.SubmitIn{
-		SpecIn: ops.SpecIn{Spec: s}, IdempotencyKey: fmt.Sprintf("%s%s%d", lineage, ops.RetryMark, attempt+1), Force: true,
+		SpecIn: ops.SpecIn{Spec: s}, IdempotencyKey: fmt.Sprintf("%s%s%d", lineage, joblogs.RetryMark, attempt+1), Force: true,
 	})
 	if err != nil || out.JobID == nil {
 		f.Log.Error("a failed job could not be submitted again", "job", n.Job.ID, "error", err)
@@ -119,7 +120,7 @@ func retriesOf(p job.Retry) int {
 func lineageOf(sub store.Submission) (lineage string, attempt int) {
 	// The store's key has the owner and the cluster before the caller's.
 	k := strings.TrimPrefix(sub.Key, sub.Owner+"/"+sub.Cluster+"/")
-	first, n, ok := strings.Cut(k, ops.RetryMark)
+	first, n, ok := strings.Cut(k, joblogs.RetryMark)
 	if !ok {
 		return k, 0
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -42,7 +43,7 @@ func (f *Follower) hint(ctx context.Context, st *store.Store, j slurm.Job) bool 
 	f.asked[k] = time.Now()
 	f.mu.Unlock()
 	call := &ops.Call{Service: f.Service, Who: owner(sub)}
-	out, err := do[ops.StatusOut](ctx, call, "status", &ops.StatusIn{Job: j.ID, Earlier: true, OnCluster: ops.OnCluster{Cluster: j.Cluster}})
+	out, err := do[jobcontrol.StatusOut](ctx, call, "status", &jobcontrol.StatusIn{Job: j.ID, Earlier: true, OnCluster: ops.OnCluster{Cluster: j.Cluster}})
 	if err != nil {
 		f.Log.Debug("not known what would start sooner", "job", j.ID, "error", err)
 		return true

@@ -68,6 +68,8 @@ var rooms = []room{
 	{"internal/ops", []string{"internal/checkout", "knowledge", "knowledge/...", "skills", "slurm", "slurm/...", "internal/store", "internal/redact", "internal/chart"}, "the operations stand above every room and below every surface"},
 	{"internal/ops/answers", append([]string{"internal/ops"}, belowTable...), "an answer comes from what is known, and asks no other room; the operations that it tells of are handed to it"},
 	{"internal/ops/fleet", append([]string{"internal/ops"}, belowTable...), "nodes are shown and cared for whatever runs on them"},
+	{"internal/ops/joblogs", append([]string{"internal/ops", "internal/ops/launch"}, belowTable...), "logs are read of a job as it was submitted; nothing of the rooms that show or change jobs"},
+	{"internal/ops/jobcontrol", append([]string{"internal/ops", "internal/ops/launch", "internal/ops/joblogs"}, belowTable...), "a job is shown with what its logs and its specification say; nothing of the nodes' room"},
 	{"internal/ops/smoke", append([]string{"internal/ops", "internal/ops/launch", "internal/ops/joblogs"}, belowTable...), "a trial run submits and diagnoses; nothing of the jobs' or the nodes' rooms"},
 	{"internal/ops/opstest", append([]string{"internal/ops"}, belowTable...), "what the rooms' tests share knows no room"},
 	{"internal/ops/operations", []string{"internal/ops/..."}, "the table is put together in one place, above the rooms that hand out its rows"},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
@@ -40,7 +41,7 @@ var shown = []view.Section{{Text: "cancel 4711?"}}
 
 func TestAnApprovalServesExactlyOneCall(t *testing.T) {
 	s, now, audited := desk(t)
-	in := &ops.CancelIn{Job: "4711"}
+	in := &jobcontrol.CancelIn{Job: "4711"}
 	ask := func() bool {
 		t.Helper()
 		ok, err := s.Approved(t.Context(), agent, "cancel", in, "more than 512 GPU hours", shown, "")
@@ -72,7 +73,7 @@ func TestAnApprovalServesExactlyOneCall(t *testing.T) {
 	require.ErrorContains(t, err, "T1/U5 has decided already")
 	require.Equal(t, []string{"T1/U5 approve"}, *audited)
 
-	other, err := s.Approved(t.Context(), agent, "cancel", &ops.CancelIn{Job: "4712"}, "", nil, "")
+	other, err := s.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4712"}, "", nil, "")
 	require.NoError(t, err)
 	require.False(t, other, "another job is another call")
 	var wg sync.WaitGroup

@@ -105,6 +105,14 @@ func (c *Call) During(what string) (done func()) {
 	return func() { close(stop); told.Wait() }
 }
 
+// For is c as it carries o out, or the refusal of what the caller may not do
+// whatever the input is.
+func (c *Call) For(o Op) (*Call, error) {
+	own := *c
+	own.effect = o.Effect
+	return &own, own.authorise(o)
+}
+
 // authorise refuses what the caller may not do whatever the input is.
 func (c *Call) authorise(o Op) error {
 	if o.Effect == Read {

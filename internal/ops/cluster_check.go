@@ -34,7 +34,7 @@ func (c *Call) onCluster(ctx context.Context, cl Cluster, s job.Spec, sc job.Scr
 			ps[i].Severity = rules.Error
 		}
 	}
-	if c.hereToo(s) && (c.Self == "" || c.Who.User == c.Self) {
+	if c.SharesFiles(s) && (c.Self == "" || c.Who.User == c.Self) {
 		released, _ := c.asReleased(full)
 		ps = append(ps, c.checkFiles(ctx, released)...)
 	}

@@ -46,16 +46,16 @@ func (c *Call) Job(ctx context.Context, on string, id slurm.JobID) (Cluster, slu
 	if err != nil {
 		return nil, slurm.Job{}, err
 	}
-	j, err := c.look(ctx, cl, id)
+	j, err := c.Look(ctx, cl, id)
 	if err != nil {
 		return nil, slurm.Job{}, c.SlurmError(err, id)
 	}
 	return cl, j, nil
 }
 
-// look is one job as a reader may see it: who only reads is answered together
+// Look is one job as a reader may see it: who only reads is answered together
 // with all others that read.
-func (c *Call) look(ctx context.Context, cl Cluster, id slurm.JobID) (j slurm.Job, err error) {
+func (c *Call) Look(ctx context.Context, cl Cluster, id slurm.JobID) (j slurm.Job, err error) {
 	if v := c.Views[cl.Name()]; v != nil && c.effect == Read {
 		j, err = v.Job(ctx, id)
 	} else {
@@ -65,9 +65,9 @@ func (c *Call) look(ctx context.Context, cl Cluster, id slurm.JobID) (j slurm.Jo
 	return j, err
 }
 
-// lookAll is the jobs that pass f, as look is one. While the cluster does not
+// LookAll is the jobs that pass f, as look is one. While the cluster does not
 // answer they come as they were last seen, each with that time.
-func (c *Call) lookAll(ctx context.Context, cl Cluster, f slurm.Filter) ([]slurm.Job, error) {
+func (c *Call) LookAll(ctx context.Context, cl Cluster, f slurm.Filter) ([]slurm.Job, error) {
 	v := c.Views[cl.Name()]
 	if v == nil || c.effect != Read {
 		return cl.Jobs(ctx, f)

@@ -46,13 +46,13 @@ func diff(ctx context.Context, c *Call, in DiffIn) (DiffOut, error) {
 	if err != nil {
 		return out, err
 	}
-	after, err := c.ours(ctx, cl, in.Job)
+	after, err := c.OwnSubmission(ctx, cl, in.Job)
 	if err != nil {
 		return out, err
 	}
 	var before store.Submission
 	if in.From != "" {
-		before, err = c.ours(ctx, cl, in.From)
+		before, err = c.OwnSubmission(ctx, cl, in.From)
 	} else {
 		before, err = c.before(ctx, after)
 	}
@@ -72,12 +72,12 @@ func diff(ctx context.Context, c *Call, in DiffIn) (DiffOut, error) {
 	return out, nil
 }
 
-// ours is the submission that a job came from.
-func (c *Call) ours(ctx context.Context, cl Cluster, id slurm.JobID) (store.Submission, error) {
+// OwnSubmission is the submission that a job came from.
+func (c *Call) OwnSubmission(ctx context.Context, cl Cluster, id slurm.JobID) (store.Submission, error) {
 	if !slurm.IsJobID(string(id)) {
 		return store.Submission{}, InputError("job", "a job id such as 4711", "%q is not a job id", id)
 	}
-	sub, ok := c.submission(ctx, cl.Name(), id)
+	sub, ok := c.Submission(ctx, cl.Name(), id)
 	if !ok {
 		return sub, NotFoundError("job", "only jobs that were submitted here are kept", "job %s was not submitted through megatron-ops", id)
 	}

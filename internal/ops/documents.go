@@ -78,7 +78,7 @@ var launchCircumstances = []circumstance{
 		return lang.Text{}
 	}},
 	{id: "container-sees-venv", field: "container.mounts", check: func(c *Call, s job.Spec) lang.Text {
-		if !contained(s) || s.Launcher != job.UV || !c.hereToo(s) {
+		if !contained(s) || s.Launcher != job.UV || !c.SharesFiles(s) {
 			return lang.Text{}
 		}
 		if filepath.IsAbs(s.Venv) {
@@ -100,7 +100,7 @@ var launchCircumstances = []circumstance{
 	}},
 	{id: "container-image-matches", field: "container.image", check: func(c *Call, s job.Spec) lang.Text {
 		got, ok := pytorchImage(s.Container.Image)
-		if !contained(s) || !ok || !c.hereToo(s) || !c.there(s.Worktree) {
+		if !contained(s) || !ok || !c.SharesFiles(s) || !c.there(s.Worktree) {
 			return lang.Text{}
 		}
 		var want []string

@@ -28,15 +28,15 @@ type EarlierStep struct {
 	Start      time.Time `json:"start"`
 }
 
-// earlier tries what a waiting job asks for with less time and fewer nodes.
+// Earlier tries what a waiting job asks for with less time and fewer nodes.
 // Nothing is queued.
-func (c *Call) earlier(ctx context.Context, cl Cluster, j slurm.Job) (*EarlierOut, error) {
+func (c *Call) Earlier(ctx context.Context, cl Cluster, j slurm.Job) (*EarlierOut, error) {
 	if j.State != slurm.Pending {
 		return nil, InputError("earlier", "leave it out", "job %s is %s: only a waiting job could start earlier", j.ID, j.State)
 	}
 	// Whose request it is decides what it may have.
 	if proxy := c.Who.Surface == Slack || c.Who.Surface == MCPHTTP || c.Who.Surface == Watcher; proxy && c.Who.User == j.User && j.User != c.Self && c.As != nil {
-		as, err := c.asOwner(cl, j.User)
+		as, err := c.AsOwner(cl, j.User)
 		if err != nil {
 			return nil, err
 		}
@@ -49,7 +49,7 @@ func (c *Call) earlier(ctx context.Context, cl Cluster, j slurm.Job) (*EarlierOu
 		return nil, err
 	}
 	s := slurm.Submission{Dir: j.WorkDir}
-	if sub, ok := c.submission(ctx, cl.Name(), j.ID); ok {
+	if sub, ok := c.Submission(ctx, cl.Name(), j.ID); ok {
 		s.Script, s.Dir = sub.Script, sub.Dir
 	} else if w, ok := cl.(interface {
 		BatchScript(context.Context, slurm.JobID) (string, error)
@@ -139,8 +139,8 @@ func (v EarlierStep) flag() string {
 	return "--time " + Duration(v.TimeLimitS)
 }
 
-// section says which smaller request starts when, and how to change to it.
-func (o *EarlierOut) section(id slurm.JobID, l lang.Lang) view.Section {
+// Section says which smaller request starts when, and how to change to it.
+func (o *EarlierOut) Section(id slurm.JobID, l lang.Lang) view.Section {
 	s := view.Section{Heading: lang.Text{EN: "earlier with less", ZH: "减少申请可提前开始"}.In(l)}
 	if o.AsItIs != nil {
 		s.Text = lang.Text{EN: "As it is: ", ZH: "按现状："}.In(l) + o.AsItIs.Format(time.DateTime)

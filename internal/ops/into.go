@@ -97,8 +97,8 @@ func (c *Call) into(ctx context.Context, cl Cluster, id slurm.JobID, s job.Spec)
 	return &allocation{Cluster: cl, launcher: l, job: id, spec: s}, s, nil
 }
 
-// jobOrStep is job for a step's id too.
-func (c *Call) jobOrStep(ctx context.Context, on string, id slurm.JobID) (Cluster, slurm.Job, error) {
+// JobOrStep is job for a step's id too.
+func (c *Call) JobOrStep(ctx context.Context, on string, id slurm.JobID) (Cluster, slurm.Job, error) {
 	if !slurm.IsStepID(string(id)) {
 		return c.Job(ctx, on, id)
 	}
@@ -127,16 +127,16 @@ func (c *Call) jobOrStep(ctx context.Context, on string, id slurm.JobID) (Cluste
 
 // launched is what a step was started with, and its mark.
 func (c *Call) launched(ctx context.Context, cluster string, id slurm.JobID) (job.Spec, string, bool) {
-	sub, ok := c.submission(ctx, cluster, id)
+	sub, ok := c.Submission(ctx, cluster, id)
 	if !ok {
 		return job.Spec{}, "", false
 	}
-	s, ok := c.specOf(ctx, cluster, id)
+	s, ok := c.SpecOf(ctx, cluster, id)
 	return s, mark(sub.CreatedAt, sub.Token), ok
 }
 
-// stepFiles are the logs of a step that was started here.
-func (c *Call) stepFiles(ctx context.Context, cluster string, j slurm.Job) []string {
+// StepFiles are the logs of a step that was started here.
+func (c *Call) StepFiles(ctx context.Context, cluster string, j slurm.Job) []string {
 	s, at, ok := c.launched(ctx, cluster, j.ID)
 	if !ok {
 		return nil

@@ -84,9 +84,8 @@ func (o Op) Run(ctx context.Context, c *Call, in any) (any, error) {
 	if v.Kind() != reflect.Pointer || v.Type().Elem() != o.in {
 		return nil, fmt.Errorf("ops: %s takes *%s, not %T", o.Name, o.in, in)
 	}
-	own := *c
-	c, own.effect = &own, o.Effect
-	if err := c.authorise(o); err != nil {
+	c, err := c.For(o)
+	if err != nil {
 		c.audit(ctx, o, in, nil, err)
 		return nil, c.said(err)
 	}

@@ -57,7 +57,8 @@ func IsLogin(word string) bool {
 	})
 }
 
-func (c *Call) asOwner(cl Cluster, owner string) (Cluster, error) {
+// AsOwner is cl as the owner of what is to be changed there.
+func (c *Call) AsOwner(cl Cluster, owner string) (Cluster, error) {
 	if owner == c.Self && c.Self != "" {
 		return c.Clusters[cl.Name()], nil
 	}
@@ -71,15 +72,15 @@ func (c *Call) asOwner(cl Cluster, owner string) (Cluster, error) {
 	return as, nil
 }
 
-// changing is the cluster to change j on. An operator who asks through a server
+// Changing is the cluster to change j on. An operator who asks through a server
 // acts on another person's job as that person: Slurm knows nothing of our
 // operators. The audit names who asked.
-func (c *Call) changing(cl Cluster, j slurm.Job) (Cluster, error) {
+func (c *Call) Changing(cl Cluster, j slurm.Job) (Cluster, error) {
 	if err := c.MayChange(j); err != nil {
 		return nil, err
 	}
 	if c.Who.Operator && !c.OwnHands() && j.User != "" && j.User != c.Who.User {
-		return c.asOwner(cl, j.User)
+		return c.AsOwner(cl, j.User)
 	}
 	return cl, nil
 }

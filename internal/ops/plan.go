@@ -86,7 +86,7 @@ func plan(ctx context.Context, c *Call, in PlanIn) (PlanOut, error) {
 		out.Problems = append(out.Problems, c.written(name, text)...)
 	}
 	if err == nil && in.CheckFiles {
-		if !c.hereToo(s) {
+		if !c.SharesFiles(s) {
 			return out, InputError("check_files", "run it where the files are, on a login node", "files can be looked at only on this machine's own clusters")
 		}
 		if c.Self != "" && c.Who.User != c.Self {
@@ -144,7 +144,7 @@ func (c *Call) JudgeSpec(s job.Spec) (PlanOut, error) {
 func (c *Call) judgeRun(s job.Spec) (PlanOut, error) {
 	full, found := c.asReleased(s.WithDefaults())
 	out := PlanOut{OK: true, Problems: []rules.Problem{}, Derived: map[string]any{}, Name: full.Name, Nodes: *full.Nodes, WorldSize: full.WorldSize()}
-	run := megatronRun(full)
+	run := MegatronRun(full)
 	if Trains(full) {
 		out.Megatron = found
 		v := rules.CheckIn(run, c.Lang)
@@ -175,9 +175,9 @@ func saidOnly(run megatron.Run, ps []rules.Problem) []rules.Problem {
 // Trains reports whether the job runs a program that takes Megatron's flags.
 func Trains(s job.Spec) bool { return s.Launcher != job.Custom && *s.GPUsPerNode > 0 && s.Train == "" }
 
-// megatronRun is the launch that the rendered script would make: its
+// MegatronRun is the launch that the rendered script would make: its
 // environment is what the script sets, where the specification's own wins.
-func megatronRun(s job.Spec) megatron.Run {
+func MegatronRun(s job.Spec) megatron.Run {
 	run := s.Run()
 	if _, own := run.Env[connections]; !own {
 		if v := job.RecommendedConnections(s).Value; v != "" {

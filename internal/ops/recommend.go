@@ -206,7 +206,7 @@ func memory(_ context.Context, c *Call, in MemoryIn) (MemoryOut, error) {
 	if g, ok := megatron.LookupGPU(full.GPU); ok {
 		out.GPU, out.GPUGiB = g.Name, g.MemoryGiB
 	}
-	return out, c.writeFile("png", in.PNG, func(w io.Writer) error {
+	return out, c.WriteFile("png", in.PNG, func(w io.Writer) error {
 		var bars []chart.Bar
 		for _, p := range out.Parts {
 			bars = append(bars, chart.Bar{Name: p.Name, Value: p.Bytes / (1 << 30)})

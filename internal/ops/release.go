@@ -22,7 +22,7 @@ type Judged struct {
 // asReleased finds the release that s runs, and returns s with it.
 func (c *Call) asReleased(s job.Spec) (job.Spec, *Judged) {
 	from := checkout.Sources{Spec: s.Megatron, Worktree: s.Worktree, Image: s.Container.Image, Site: c.SiteOf(s).Megatron}
-	if s.Worktree != "" && c.hereToo(s) {
+	if s.Worktree != "" && c.SharesFiles(s) {
 		from.Read = readSmall
 	}
 	found := checkout.Find(from)
@@ -66,7 +66,7 @@ func (c *Call) against(s job.Spec, version string) (*Upgrade, error) {
 	now, _ := c.asReleased(s.WithDefaults())
 	then := now
 	then.Megatron = match.Release.String()
-	a, b := rules.CheckIn(megatronRun(now), c.Lang), rules.CheckIn(megatronRun(then), c.Lang)
+	a, b := rules.CheckIn(MegatronRun(now), c.Lang), rules.CheckIn(MegatronRun(then), c.Lang)
 	return &Upgrade{Release: match.Release.String(), OK: b.OK, New: onlyIn(b.Problems, a.Problems), Gone: onlyIn(a.Problems, b.Problems)}, nil
 }
 

@@ -29,7 +29,7 @@ type Remedy struct {
 // false where its specification is not known, or where no change that a machine
 // could make would help. What it offers passes the plan.
 func (c *Call) Remedy(ctx context.Context, cluster string, id slurm.JobID, r diagnose.Report) (Remedy, bool) {
-	s, ok := c.specOf(ctx, cluster, id)
+	s, ok := c.SpecOf(ctx, cluster, id)
 	if !ok {
 		return Remedy{}, false
 	}

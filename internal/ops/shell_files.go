@@ -41,8 +41,8 @@ func (c *Call) ReadFile(field, path string) ([]byte, error) {
 	return b, nil
 }
 
-// writeFile writes a file that the shell named; "" is none.
-func (c *Call) writeFile(field, file string, draw func(io.Writer) error) error {
+// WriteFile writes a file that the shell named; "" is none.
+func (c *Call) WriteFile(field, file string, draw func(io.Writer) error) error {
 	if file == "" {
 		return nil
 	}

@@ -15,8 +15,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
-	"github.com/megatron-ops/megatron-ops/slurm/cluster"
-	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
 // A site is a cluster that answers from a map and counts what it is asked.
@@ -32,13 +30,6 @@ type site struct {
 func (s *site) Name() string { return "test" }
 
 func (s *site) Kind() string { return cmp.Or(s.ofKind, "rest") }
-
-// put changes a job while others look.
-func (s *site) put(j slurm.Job) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.knownJobs[j.ID] = j
-}
 
 func (s *site) Submit(_ context.Context, sub slurm.Submission) (slurm.JobID, error) {
 	if s.refuse != nil {
@@ -113,15 +104,4 @@ func text(t *testing.T, out any, l lang.Lang) string {
 	var b strings.Builder
 	require.NoError(t, view.Text(&b, out.(view.Viewer).View(l), view.Style{}))
 	return b.String()
-}
-
-// onSlurm is a call of alice's on a real Slurm, which this package's tests share.
-func onSlurm(t *testing.T) (*Call, *slurmtest.Cluster) {
-	t.Helper()
-	real := slurmtest.Start(t, slurmtest.Options{})
-	cl := cluster.NewCLI("real")
-	cl.Environ = real.Environ
-	c := newCall(t, &site{})
-	c.Clusters, c.Default = map[string]Cluster{"real": cl}, "real"
-	return c, real
 }

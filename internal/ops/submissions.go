@@ -9,8 +9,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// submission is what the store knows of a job, if it was submitted through us.
-func (c *Call) submission(ctx context.Context, cluster string, id slurm.JobID) (store.Submission, bool) {
+// Submission is what the store knows of a job, if it was submitted through us.
+func (c *Call) Submission(ctx context.Context, cluster string, id slurm.JobID) (store.Submission, bool) {
 	if c.Store == nil {
 		return store.Submission{}, false
 	}
@@ -25,9 +25,9 @@ func (c *Call) submission(ctx context.Context, cluster string, id slurm.JobID) (
 	return sub, err == nil
 }
 
-// specOf is the specification that a job was submitted with.
-func (c *Call) specOf(ctx context.Context, cluster string, id slurm.JobID) (job.Spec, bool) {
-	sub, ok := c.submission(ctx, cluster, id)
+// SpecOf is the specification that a job was submitted with.
+func (c *Call) SpecOf(ctx context.Context, cluster string, id slurm.JobID) (job.Spec, bool) {
+	sub, ok := c.Submission(ctx, cluster, id)
 	if !ok {
 		return job.Spec{}, false
 	}

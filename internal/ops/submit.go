@@ -180,7 +180,7 @@ func (o SubmitOut) View(l lang.Lang) view.Doc {
 	default:
 		d.Title = fmt.Sprintf(lang.Text{EN: "%s: dry run, nothing was submitted", ZH: "%s：试运行，没有提交"}.In(l), o.Name)
 		if o.Earlier != nil {
-			d.Sections = append(d.Sections, o.Earlier.section("", l))
+			d.Sections = append(d.Sections, o.Earlier.Section("", l))
 		}
 		d.Sections = append(d.Sections, view.Section{Code: o.Script, Lang: "bash", Fold: true})
 	}

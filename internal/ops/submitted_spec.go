@@ -23,7 +23,7 @@ func (c *Call) SubmittedSpec(ctx context.Context, cluster string, id slurm.JobID
 	if err != nil {
 		return job.Spec{}, err
 	}
-	sub, ok := c.submission(ctx, cl.Name(), id)
+	sub, ok := c.Submission(ctx, cl.Name(), id)
 	var s job.Spec
 	if !ok || json.Unmarshal(sub.Spec, &s) != nil {
 		return s, NotFoundError("from", "import reads a script that was submitted otherwise", "the specification of job %s on %s is not known: it was not submitted from here", id, cl.Name())
@@ -130,8 +130,8 @@ func flagGroups(words []string) [][]string {
 	return groups
 }
 
-// command is the patch as words for a shell after the program's name.
-func (p SpecPatch) command() string {
+// Command is the patch as words for a shell after the program's name.
+func (p SpecPatch) Command() string {
 	words := []string{"submit", "--from", string(p.From)}
 	for _, name := range p.Without {
 		words = append(words, "--without", strings.TrimPrefix(name, "--"))
@@ -151,9 +151,9 @@ func (p SpecPatch) command() string {
 	return strings.Join(words, " ")
 }
 
-// patchFor is the change of a failed job's specification that would mend it and
+// PatchFor is the change of a failed job's specification that would mend it and
 // that a plan has accepted, or nil where there is none.
-func (c *Call) patchFor(ctx context.Context, cluster string, id slurm.JobID, r diagnose.Report) *SpecPatch {
+func (c *Call) PatchFor(ctx context.Context, cluster string, id slurm.JobID, r diagnose.Report) *SpecPatch {
 	before, err := c.SubmittedSpec(ctx, cluster, id)
 	if err != nil {
 		return nil

@@ -75,7 +75,7 @@ func TestAPatchMakesWhatTheRemedyMade(t *testing.T) {
 		change(&after)
 		patch, ok := patchOf("4701", before, after)
 		require.True(t, ok, name)
-		words, err := megatron.SplitWords(patch.command())
+		words, err := megatron.SplitWords(patch.Command())
 		require.NoError(t, err, name)
 		in := &SubmitIn{}
 		op := Submit()

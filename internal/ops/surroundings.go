@@ -46,7 +46,7 @@ var placeCircumstances = []circumstance{
 	{
 		id: "worktree-exists", field: "worktree",
 		check: func(c *Call, s job.Spec) lang.Text {
-			if s.Worktree == "" || !c.hereToo(s) {
+			if s.Worktree == "" || !c.SharesFiles(s) {
 				return lang.Text{}
 			}
 			if st, err := os.Stat(s.Worktree); err == nil && st.IsDir() || err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -58,7 +58,7 @@ var placeCircumstances = []circumstance{
 	{
 		id: "script-exists", field: "script",
 		check: func(c *Call, s job.Spec) lang.Text {
-			if s.Worktree == "" || !c.hereToo(s) || filepath.IsAbs(s.Script) || contained(s) {
+			if s.Worktree == "" || !c.SharesFiles(s) || filepath.IsAbs(s.Script) || contained(s) {
 				return lang.Text{}
 			}
 			if _, err := os.Stat(s.Worktree); err != nil {
@@ -73,7 +73,7 @@ var placeCircumstances = []circumstance{
 	{
 		id: "environment-synced", severity: rules.Warning, field: "venv",
 		check: func(c *Call, s job.Spec) lang.Text {
-			if s.Launcher != job.UV || s.Worktree == "" || contained(s) || filepath.IsAbs(s.Venv) || !c.hereToo(s) {
+			if s.Launcher != job.UV || s.Worktree == "" || contained(s) || filepath.IsAbs(s.Venv) || !c.SharesFiles(s) {
 				return lang.Text{}
 			}
 			if _, err := os.Stat(s.Worktree); err != nil {
@@ -140,9 +140,9 @@ func nodeLocal(p string) bool {
 	return false
 }
 
-// hereToo reports whether paths of the job mean the same on this machine: the
+// SharesFiles reports whether paths of the job mean the same on this machine: the
 // back end runs here, or submits from here as this person.
-func (c *Call) hereToo(s job.Spec) bool {
+func (c *Call) SharesFiles(s job.Spec) bool {
 	cl, err := c.Cluster(s.Cluster)
 	if err != nil || cl.Kind() != "local" && cl.Kind() != "cli" {
 		return false

@@ -14,6 +14,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/smoke"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
@@ -89,9 +90,9 @@ func Of(ctx context.Context, svc *ops.Service, op string, in any) (use Use, any 
 		use, err = ofSpec(ctx, svc, in.SpecIn)
 		// The ladder's rungs are of the job's size at most and of ten minutes each.
 		use.Hours, use.GPUHours = min(use.Hours, 1), min(use.GPUHours, float64(use.GPUs))
-	case *ops.UpdateIn:
+	case *jobcontrol.UpdateIn:
 		use, err = ofChange(ctx, svc, in)
-	case *ops.RequeueIn: // hold and release let nobody have more than was approved
+	case *jobcontrol.RequeueIn: // hold and release let nobody have more than was approved
 		var j slurm.Job
 		if j, err = look(ctx, svc, in.Cluster, in.Job); err == nil {
 			use = ofJob(j, 1)
@@ -281,7 +282,7 @@ func asksElsewhere(options []string) bool {
 }
 
 // ofChange is what the job can use once it is changed.
-func ofChange(ctx context.Context, svc *ops.Service, in *ops.UpdateIn) (Use, error) {
+func ofChange(ctx context.Context, svc *ops.Service, in *jobcontrol.UpdateIn) (Use, error) {
 	j, err := look(ctx, svc, in.Cluster, in.Job)
 	if err != nil {
 		return Use{}, err

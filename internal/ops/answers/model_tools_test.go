@@ -8,14 +8,16 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // some operations: those that a model is given, and some that it is not.
 var some = []ops.Op{
-	Constants(), Rules(), Explain(), ops.Plan(), ops.Memory(), ops.Recommend(), ops.Status(), ops.List(), ops.Queue(), ops.Logs(), ops.Diagnose(),
-	fleet.Nodes(), ops.Cancel(), ops.Submit(), fleet.Hostlist(),
+	Constants(), Rules(), Explain(), ops.Plan(), ops.Memory(), ops.Recommend(), jobcontrol.Status(), jobcontrol.List(), jobcontrol.Queue(), joblogs.Logs(), joblogs.Diagnose(),
+	fleet.Nodes(), jobcontrol.Cancel(), ops.Submit(), fleet.Hostlist(),
 }
 
 func TestAModelReadsWithTheAskersRightsAndChangesNothing(t *testing.T) {

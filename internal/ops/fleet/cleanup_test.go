@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
@@ -37,8 +38,8 @@ func TestCleanupOnSlurm(t *testing.T) {
 	t.Cleanup(func() { _ = login.Process.Kill(); _ = login.Wait() })
 	mine := opstest.Sbatch(t, real, "alice", "--partition=dev", "--wrap=sleep "+number)
 	require.Eventually(t, func() bool {
-		out, err := opstest.Do(t, c, ops.Status(), string(mine))
-		return err == nil && out.(ops.StatusOut).State == slurm.Running
+		out, err := opstest.Do(t, c, jobcontrol.Status(), string(mine))
+		return err == nil && out.(jobcontrol.StatusOut).State == slurm.Running
 	}, 15*time.Second, 100*time.Millisecond)
 
 	out, err := opstest.Do(t, c, Cleanup(), "gpu1", "--match", number)
@@ -52,9 +53,9 @@ func TestCleanupOnSlurm(t *testing.T) {
 	require.True(t, out.(CleanupOut).Ended)
 	require.Error(t, left.Wait(), "it was ended by a signal")
 	require.NoError(t, login.Process.Signal(syscall.Signal(0)), "a login is no leftover")
-	out, err = opstest.Do(t, c, ops.Status(), string(mine))
+	out, err = opstest.Do(t, c, jobcontrol.Status(), string(mine))
 	require.NoError(t, err)
-	require.Equal(t, slurm.Running, out.(ops.StatusOut).State)
+	require.Equal(t, slurm.Running, out.(jobcontrol.StatusOut).State)
 	out, err = opstest.Do(t, c, Cleanup(), "gpu1", "--match", number)
 	require.NoError(t, err)
 	require.Empty(t, out.(CleanupOut).Processes)

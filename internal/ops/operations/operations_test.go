@@ -11,6 +11,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
@@ -123,7 +124,7 @@ func TestOnlyOwnersAndOperatorsCancel(t *testing.T) {
 	c.Who.Operator = true
 	out, err := do(t, c, "cancel", "51", "--yes")
 	require.NoError(t, err)
-	require.True(t, out.(ops.CancelOut).Cancelled)
+	require.True(t, out.(jobcontrol.CancelOut).Cancelled)
 }
 
 func TestWritesNeedALinkedCaller(t *testing.T) {
@@ -204,11 +205,11 @@ func TestListShowsMine(t *testing.T) {
 	}}
 	out, err := do(t, opstest.NewCall(t, s), "list")
 	require.NoError(t, err)
-	require.Len(t, out.(ops.ListOut).Jobs, 1)
-	require.NotEmpty(t, out.(ops.ListOut).View(lang.ZH).Sections)
+	require.Len(t, out.(jobcontrol.ListOut).Jobs, 1)
+	require.NotEmpty(t, out.(jobcontrol.ListOut).View(lang.ZH).Sections)
 	out, err = do(t, opstest.NewCall(t, s), "list", "--user", "all")
 	require.NoError(t, err)
-	require.Len(t, out.(ops.ListOut).Jobs, 2)
+	require.Len(t, out.(jobcontrol.ListOut).Jobs, 2)
 }
 
 func TestNobodyElseActsAsTheServer(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
@@ -40,7 +41,7 @@ func asAlice(t *testing.T) (*ops.Call, func(user string, words ...string) slurm.
 	state := func(id slurm.JobID) slurm.State {
 		out, err := do(t, c, "status", string(id))
 		require.NoError(t, err)
-		return out.(ops.StatusOut).State
+		return out.(jobcontrol.StatusOut).State
 	}
 	admin := func(words ...string) {
 		t.Helper()

@@ -14,6 +14,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/internal/ops/smoke"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -40,7 +42,7 @@ func TestStandingOnSlurm(t *testing.T) {
 	busy := opstest.Sbatch(t, real, "bob", "--partition=prod", "--nodes=4", "--gpus-per-node=8", "--time=60", "--wrap=sleep 300")
 	require.Eventually(t, func() bool { // or a busy scheduler starts those of a better priority first
 		out, err := do(t, c, "status", string(busy))
-		return err == nil && out.(ops.StatusOut).State == slurm.Running
+		return err == nil && out.(jobcontrol.StatusOut).State == slurm.Running
 	}, 60*time.Second, 200*time.Millisecond)
 	mine := opstest.Sbatch(t, real, "alice", "--partition=prod", "--nodes=2", "--gpus-per-node=8", "--time=60", "--job-name=a|b", "--wrap=true")
 	held := opstest.Sbatch(t, real, "alice", "--partition=prod", "--hold", "--wrap=true")
@@ -48,13 +50,13 @@ func TestStandingOnSlurm(t *testing.T) {
 	require.Eventually(t, func() bool { // the jobs of the test before may still be ending
 		out, err := do(t, c, "queue")
 		require.NoError(t, err)
-		return len(out.(ops.QueueOut).Jobs) == 3 && out.(ops.QueueOut).Jobs[0].EstStart != nil
+		return len(out.(jobcontrol.QueueOut).Jobs) == 3 && out.(jobcontrol.QueueOut).Jobs[0].EstStart != nil
 	}, 60*time.Second, 200*time.Millisecond)
 
 	t.Run("queue", func(t *testing.T) {
 		out, err := do(t, c, "queue", "--mine")
 		require.NoError(t, err)
-		q := out.(ops.QueueOut)
+		q := out.(jobcontrol.QueueOut)
 		require.Len(t, q.Jobs, 2)
 		require.Equal(t, mine, q.Jobs[0].ID)
 		require.Equal(t, 1, q.Jobs[0].Position)
@@ -65,20 +67,20 @@ func TestStandingOnSlurm(t *testing.T) {
 
 		out, err = do(t, c, "queue", "--user", "bob,alice", "--short")
 		require.NoError(t, err)
-		require.Len(t, out.(ops.QueueOut).Jobs, 3)
+		require.Len(t, out.(jobcontrol.QueueOut).Jobs, 3)
 		require.Contains(t, opstest.Text(t, out, lang.EN), string(array)+" (×3)")
 		require.NotContains(t, opstest.Text(t, out, lang.EN), "prod")
 	})
 	t.Run("priority", func(t *testing.T) {
 		out, err := do(t, c, "priority", string(array))
 		require.NoError(t, err)
-		p := out.(ops.PriorityOut)
+		p := out.(jobcontrol.PriorityOut)
 		require.Equal(t, 2, p.Position)
 		require.Equal(t, mine, p.Line[0].ID)
 		out, err = do(t, c, "priority", string(mine))
 		require.NoError(t, err)
-		require.Equal(t, "QOS", out.(ops.PriorityOut).Parts[0].Part)
-		require.Equal(t, int64(10000), out.(ops.PriorityOut).Parts[0].Most)
+		require.Equal(t, "QOS", out.(jobcontrol.PriorityOut).Parts[0].Part)
+		require.Equal(t, int64(10000), out.(jobcontrol.PriorityOut).Parts[0].Most)
 		_, err = do(t, c, "priority", string(busy))
 		require.ErrorContains(t, err, "only a waiting job")
 	})
@@ -97,7 +99,7 @@ func TestStandingOnSlurm(t *testing.T) {
 	t.Run("accounts", func(t *testing.T) {
 		out, err := do(t, c, "accounts")
 		require.NoError(t, err)
-		a := out.(ops.AccountsOut)
+		a := out.(jobcontrol.AccountsOut)
 		require.Len(t, a.Accounts, 2)
 		require.NotNil(t, a.Accounts[0].Standing)
 		require.LessOrEqual(t, a.Accounts[0].Standing.Rank, a.Accounts[0].Standing.Of)
@@ -111,11 +113,11 @@ func TestStandingOnSlurm(t *testing.T) {
 	t.Run("history", func(t *testing.T) {
 		_, err := real.Run(t.Context(), "scancel", string(mine), string(held), string(array), string(busy))
 		require.NoError(t, err)
-		var h ops.HistoryOut
+		var h jobcontrol.HistoryOut
 		require.Eventually(t, func() bool {
 			out, err := do(t, c, "history", "--user", "alice,bob", "--partition", "prod", "--days", "1")
 			require.NoError(t, err)
-			h = out.(ops.HistoryOut)
+			h = out.(jobcontrol.HistoryOut)
 			return h.Total >= 3 && len(h.Users) == 2
 		}, 20*time.Second, 300*time.Millisecond)
 		require.Equal(t, slurm.Cancelled, h.States[0].State)
@@ -124,7 +126,7 @@ func TestStandingOnSlurm(t *testing.T) {
 		require.Contains(t, opstest.Text(t, h, lang.EN), "a|b")
 		out, err := do(t, c, "history", "--state", "completed")
 		require.NoError(t, err)
-		require.Zero(t, out.(ops.HistoryOut).Total)
+		require.Zero(t, out.(jobcontrol.HistoryOut).Total)
 	})
 }
 
@@ -137,7 +139,7 @@ func TestCancelOfSeveralOnSlurm(t *testing.T) {
 	state := func(id slurm.JobID) slurm.State {
 		out, err := do(t, c, "status", string(id))
 		require.NoError(t, err)
-		return out.(ops.StatusOut).State
+		return out.(jobcontrol.StatusOut).State
 	}
 	require.Eventually(t, func() bool { return state(other) == slurm.Running && state(one) == slurm.Running }, 15*time.Second, 100*time.Millisecond)
 
@@ -146,7 +148,7 @@ func TestCancelOfSeveralOnSlurm(t *testing.T) {
 	require.ErrorContains(t, err, "2 jobs of alice")
 	out, err := do(t, c, "cancel", "--mine", "--partition", "dev", "--yes")
 	require.NoError(t, err)
-	require.Len(t, out.(ops.CancelOut).Jobs, 2)
+	require.Len(t, out.(jobcontrol.CancelOut).Jobs, 2)
 	require.Contains(t, opstest.Text(t, out, lang.EN), "2 jobs cancelled")
 	require.Eventually(t, func() bool { return state(one).Ended() && state(array).Ended() }, 20*time.Second, 200*time.Millisecond)
 	require.Equal(t, slurm.Running, state(other))
@@ -157,12 +159,12 @@ func TestCancelOfSeveralOnSlurm(t *testing.T) {
 		out, err = do(t, c, "cancel", string(other)+".0", "--yes")
 		return err == nil
 	}, 10*time.Second, 300*time.Millisecond, "%v", err)
-	require.Equal(t, string(other)+".0", out.(ops.CancelOut).Step)
+	require.Equal(t, string(other)+".0", out.(jobcontrol.CancelOut).Step)
 	_, err = do(t, c, "cancel", string(theirs)+".7", "--yes")
 	require.Equal(t, ops.NotFound, ops.AsError(err).Code)
 	out, err = do(t, c, "cancel", "--mine", "--yes")
 	require.NoError(t, err)
-	require.LessOrEqual(t, len(out.(ops.CancelOut).Jobs), 1)
+	require.LessOrEqual(t, len(out.(jobcontrol.CancelOut).Jobs), 1)
 	require.Equal(t, slurm.Running, state(theirs), "mine is mine, for operators too")
 }
 
@@ -195,7 +197,7 @@ func TestEarlierOnSlurm(t *testing.T) {
 	big := opstest.Sbatch(t, real, "alice", "--partition=prod", "--nodes=4", "--gpus-per-node=8", "--time=60", "--wrap=true")
 	require.Eventually(t, func() bool {
 		out, err := do(t, c, "status", string(busy))
-		return err == nil && out.(ops.StatusOut).State == slurm.Running
+		return err == nil && out.(jobcontrol.StatusOut).State == slurm.Running
 	}, 15*time.Second, 100*time.Millisecond)
 	var out any
 	var err error
@@ -203,7 +205,7 @@ func TestEarlierOnSlurm(t *testing.T) {
 		out, err = do(t, c, "status", string(big), "--earlier")
 		return err == nil
 	}, 15*time.Second, 300*time.Millisecond, "%v", err)
-	e := out.(ops.StatusOut).Earlier
+	e := out.(jobcontrol.StatusOut).Earlier
 	require.NotNil(t, e.AsItIs)
 	require.NotEmpty(t, e.Options)
 	least := e.Options[len(e.Options)-1]
@@ -277,7 +279,7 @@ func TestGPUMemoryIsSampledBesideAJob(t *testing.T) {
 	require.Eventually(t, func() bool { b, err := os.ReadFile(log); return err == nil && len(b) == len(lines) }, 20*time.Second, 100*time.Millisecond)
 	out, err := do(t, c, "metrics", string(id), "--sample", "1", "--samples", "3")
 	require.NoError(t, err)
-	gpus := out.(ops.MetricsOut).GPUs
+	gpus := out.(joblogs.MetricsOut).GPUs
 	require.Len(t, gpus, 4, "two of each node")
 	require.NotEqual(t, gpus[0].Node, gpus[2].Node)
 	require.Equal(t, []float64{40960, 40960, 40960}, gpus[0].UsedMB)
@@ -301,11 +303,11 @@ func TestCheckpointsAreSeenOverSSH(t *testing.T) {
 	require.NoError(t, err)
 	id := *out.(ops.SubmitOut).JobID
 	t.Cleanup(func() { _, _ = real.Run(context.Background(), "scancel", string(id)) })
-	var o *ops.CheckpointOut
+	var o *joblogs.CheckpointOut
 	require.Eventually(t, func() bool {
 		out, err := do(t, c, "status", string(id))
 		require.NoError(t, err)
-		o = out.(ops.StatusOut).Checkpoint
+		o = out.(jobcontrol.StatusOut).Checkpoint
 		return o != nil
 	}, 30*time.Second, 300*time.Millisecond)
 	require.Equal(t, "2000", o.Iteration)
@@ -318,7 +320,7 @@ func TestCheckpointsAreSeenOverSSH(t *testing.T) {
 	require.NoError(t, err)
 	j.Cluster = "real"
 	require.NoError(t, os.RemoveAll(filepath.Join(tree, "ckpt")))
-	alarms, err := c.Alarms(t.Context(), j)
+	alarms, err := joblogs.Alarms(t.Context(), c, j)
 	require.NoError(t, err)
 	require.Len(t, alarms, 1)
 	require.Equal(t, "checkpoint_late", alarms[0].ID)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -138,7 +139,7 @@ func climb(ctx context.Context, c *ops.Call, cl ops.Cluster, r rung, tell func(s
 	}
 	if one.State != slurm.Completed {
 		one.Why = one.State.Explain().Says.In(c.Lang)
-		if d, err := c.DiagnoseJob(ctx, ops.DiagnoseIn{Target: string(id), OnCluster: ops.OnCluster{Cluster: cl.Name()}}); err == nil && d.Summary != "" {
+		if d, err := joblogs.DiagnoseJob(ctx, c, joblogs.DiagnoseIn{Target: string(id), OnCluster: ops.OnCluster{Cluster: cl.Name()}}); err == nil && d.Summary != "" {
 			one.Why = d.Summary
 		}
 	}

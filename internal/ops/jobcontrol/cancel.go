@@ -1,0 +1,249 @@
+package jobcontrol
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// CancelIn names what to end: one job, or one's own jobs together.
+type CancelIn struct {
+	Job       slurm.JobID `json:"job,omitempty" arg:"" optional:"" help:"job id; an array's id ends every task of it, 4711.0 one step" zh:"作业号；数组的作业号会结束其所有任务，4711.0 只结束一个步骤"`
+	Mine      bool        `json:"mine,omitempty" help:"all of my jobs" zh:"我的所有作业"`
+	Partition string      `json:"partition,omitempty" help:"with mine: only this partition's" zh:"配合 mine：只限该分区"`
+	Pending   bool        `json:"pending,omitempty" help:"with mine: only those that wait" zh:"配合 mine：只限排队中的"`
+	Yes       bool        `json:"yes,omitempty" help:"do not ask before ending it" zh:"不再询问，直接结束"`
+	ops.OnCluster
+}
+
+// CancelOut says what was ended.
+type CancelOut struct {
+	JobID     slurm.JobID `json:"job_id,omitempty"`
+	Cancelled bool        `json:"cancelled"`
+	// State is the job's state after the request: a job that had ended by itself
+	// is told as such.
+	State slurm.State `json:"state,omitempty"`
+	Name  string      `json:"name,omitempty"`
+	// Step is the one step that was ended; the job goes on.
+	Step string `json:"step,omitempty"`
+	// Jobs is each job of several.
+	Jobs []CancelledJob `json:"jobs,omitempty"`
+}
+
+// A CancelledJob is one of several jobs that were to be ended.
+type CancelledJob struct {
+	JobID     slurm.JobID `json:"job_id"`
+	Name      string      `json:"name"`
+	State     slurm.State `json:"state"` // before
+	Cancelled bool        `json:"cancelled"`
+	Error     string      `json:"error,omitempty"`
+}
+
+// Cancel is the operation cancel.
+func Cancel() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "cancel", Effect: ops.Destructive, Toolset: ops.JobsSet, Core: true, Idempotent: true,
+		Summary: lang.Text{
+			EN: "end a job, or one task of an array",
+			ZH: "结束作业，或数组中的一个任务",
+		},
+		Help: lang.Text{
+			EN: "Use only when its owner wants it ended: what was computed since the last checkpoint is lost. Only owners and operators may.",
+			ZH: "仅在作业所有者希望结束时使用：最后一个检查点之后的计算会丢失。只有所有者和管理员可以执行。",
+		},
+		Example: "cancel 4711 --yes",
+	}, cancel)
+}
+
+func cancel(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error) {
+	switch {
+	case in.Mine && in.Job != "":
+		return CancelOut{}, ops.InputError("mine", "one of the two", "a job and mine cannot both be given")
+	case in.Mine:
+		return cancelMine(ctx, c, in)
+	case in.Partition != "" || in.Pending:
+		return CancelOut{}, ops.InputError("mine", "for example: cancel --mine --partition dev", "partition and pending choose among one's own jobs")
+	case in.Job == "":
+		return CancelOut{}, ops.InputError("job", "for example: cancel 4711, or cancel --mine", "nothing is named that could be ended")
+	case slurm.IsStepID(string(in.Job)):
+		return cancelStep(ctx, c, in, in.Job.Job())
+	}
+	cl, j, err := c.Job(ctx, in.Cluster, in.Job)
+	if err != nil {
+		return CancelOut{}, err
+	}
+	out := CancelOut{JobID: in.Job, State: j.State, Name: j.Name}
+	if j.State.Ended() {
+		return out, nil
+	}
+	if cl, err = c.Changing(cl, j); err != nil {
+		return out, err
+	}
+	if err := sure(c, in.Yes, "cancelling %s (%s, %s, running for %s) cannot be undone", in.Job, j.Name, ops.Plural(max(j.NumNodes, len(j.Nodes)), "node"), ops.Duration(j.ElapsedS)); err != nil {
+		return out, err
+	}
+	if err := cl.Cancel(ctx, in.Job); err != nil {
+		return out, c.SlurmError(err, in.Job)
+	}
+	out.Cancelled = true
+	// scancel is silent for a job that just ended: what is true is what the
+	// cluster says afterwards.
+	if after, err := cl.Job(ctx, in.Job); err == nil {
+		out.State = after.State
+	}
+	return out, nil
+}
+
+// sure refuses until a person has said yes.
+func sure(c *ops.Call, yes bool, format string, args ...any) error {
+	if yes || c.Confirmed {
+		return nil
+	}
+	return &ops.Error{Code: ops.NotAllowed, Confirm: true, Message: fmt.Sprintf(format, args...), Fix: "say yes: --yes"}
+}
+
+// cancelMine ends the caller's own jobs, each by its id: an operator's too are
+// nobody else's.
+func cancelMine(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error) {
+	cl, err := c.Cluster(in.Cluster)
+	if err != nil {
+		return CancelOut{}, err
+	}
+	me := c.Who.User
+	all, err := cl.Jobs(ctx, slurm.Filter{User: me, Partition: in.Partition})
+	if err != nil {
+		return CancelOut{}, c.SlurmError(err, "")
+	}
+	out := CancelOut{Jobs: []CancelledJob{}}
+	running := 0
+	for _, j := range all {
+		if me == "" || j.User != me || j.State.Ended() || in.Partition != "" && j.Partition != in.Partition || in.Pending && j.State != slurm.Pending {
+			continue
+		}
+		id := j.ID
+		if !in.Pending {
+			id = j.ID.Array() // with its tasks that wait
+		}
+		if slices.ContainsFunc(out.Jobs, func(o CancelledJob) bool { return o.JobID == id }) {
+			continue
+		}
+		if j.State != slurm.Pending {
+			running++
+		}
+		out.Jobs = append(out.Jobs, CancelledJob{JobID: id, Name: j.Name, State: j.State})
+	}
+	if len(out.Jobs) == 0 {
+		return out, nil
+	}
+	if err := sure(c, in.Yes, "this ends %s of %s, %d of them running: %s", ops.Plural(len(out.Jobs), "job"), me, running, named(out.Jobs)); err != nil {
+		return out, err
+	}
+	failed := 0
+	for i := range out.Jobs {
+		o := &out.Jobs[i]
+		if err := cl.Cancel(ctx, o.JobID); err != nil {
+			o.Error = err.Error()
+			failed++
+			continue
+		}
+		o.Cancelled = true
+		c.Step(i+1, len(out.Jobs), string(o.JobID))
+	}
+	out.Cancelled = failed == 0
+	if failed > 0 {
+		return out, &ops.Error{Code: ops.Failed, Field: "job", Message: fmt.Sprintf("%s of %d could not be ended", ops.Plural(failed, "job"), len(out.Jobs)), Fix: "list shows what is left"}
+	}
+	return out, nil
+}
+
+// named lists the first few of jobs.
+func named(jobs []CancelledJob) string {
+	const few = 10
+	text := ""
+	for i, j := range jobs {
+		if i == few {
+			return text + ", and " + strconv.Itoa(len(jobs)-few) + " more"
+		}
+		if i > 0 {
+			text += ", "
+		}
+		text += string(j.JobID) + " " + j.Name
+	}
+	return text
+}
+
+// cancelStep ends one step and leaves the job.
+func cancelStep(ctx context.Context, c *ops.Call, in CancelIn, job slurm.JobID) (CancelOut, error) {
+	cl, j, err := c.Job(ctx, in.Cluster, job)
+	if err != nil {
+		return CancelOut{}, err
+	}
+	out := CancelOut{JobID: job, State: j.State, Name: j.Name, Step: string(in.Job)}
+	if cl, err = c.Changing(cl, j); err != nil {
+		return out, err
+	}
+	if j.State.Ended() {
+		return out, nil
+	}
+	s, err := ops.Capable[interface {
+		CancelStep(ctx context.Context, step string) error
+	}](cl, "steps")
+	if err != nil {
+		return out, err
+	}
+	if err := sure(c, in.Yes, "ending step %s of %s cannot be undone", in.Job, j.Name); err != nil {
+		return out, err
+	}
+	if err := s.CancelStep(ctx, string(in.Job)); err != nil {
+		e := ops.AsError(c.SlurmError(err, job))
+		if e.Code == ops.NotFound {
+			e = ops.NotFoundError("job", "steps count from 0: 4711.0", "job %s has no step %s that runs", job, in.Job)
+		}
+		return out, e
+	}
+	out.Cancelled = true
+	return out, nil
+}
+
+// View says what became of the job, or of each of several.
+func (o CancelOut) View(l lang.Lang) view.Doc {
+	switch {
+	case o.JobID == "" && len(o.Jobs) == 0:
+		return view.Doc{Title: lang.Text{EN: "no job of yours to end", ZH: "没有可结束的作业"}.In(l)}
+	case len(o.Jobs) > 0:
+		d := view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{EN: "%d jobs cancelled", ZH: "已取消 %d 个作业"}.In(l), len(o.Jobs))}
+		s := view.Section{}
+		failed := 0
+		for _, j := range o.Jobs {
+			text := fmt.Sprintf("%s %s (%s)", j.JobID, j.Name, j.State)
+			if j.Error != "" {
+				text += ": " + j.Error
+				failed++
+			}
+			s.Items = append(s.Items, text)
+		}
+		if failed > 0 {
+			d.Tone = view.Bad
+			d.Title = fmt.Sprintf(lang.Text{EN: "%d of %d jobs cancelled", ZH: "已取消 %d / %d 个作业"}.In(l), len(o.Jobs)-failed, len(o.Jobs))
+		}
+		d.Sections = []view.Section{s}
+		return d
+	case !o.Cancelled:
+		return view.Doc{Tone: view.Warn, Title: fmt.Sprintf(lang.Text{
+			EN: "%s had ended already: %s", ZH: "%s 此前已结束：%s",
+		}.In(l), o.JobID, o.State)}
+	case o.Step != "":
+		return view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{
+			EN: "step %s of %s: cancelled; the job goes on", ZH: "%[2]s 的步骤 %[1]s：已取消；作业继续",
+		}.In(l), o.Step, o.Name)}
+	}
+	return view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{
+		EN: "%s %s: cancelled", ZH: "%s %s：已取消",
+	}.In(l), o.JobID, o.Name)}
+}

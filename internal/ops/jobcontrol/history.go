@@ -1,0 +1,218 @@
+package jobcontrol
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+)
+
+// HistoryIn chooses jobs that have ended.
+type HistoryIn struct {
+	User      string        `json:"user,omitempty" help:"this user's; several by commas; all for everybody's; mine where left out" zh:"该用户的；多个用逗号分隔；all 为所有人；省略为我的"`
+	Partition string        `json:"partition,omitempty" help:"only this partition's" zh:"只看该分区"`
+	State     []slurm.State `json:"state,omitempty" help:"only these states" zh:"只看这些状态"`
+	Days      int           `json:"days,omitempty" help:"so many days back; 7 where left out" zh:"往前多少天，默认 7"`
+	Limit     int           `json:"limit,omitempty" help:"list so many, newest first; 20 where left out" zh:"列出的条数（最新在前），默认 20"`
+	Incidents bool          `json:"incidents,omitempty" help:"diagnose those that failed, and say what hit several at once" zh:"诊断其中失败的作业，指出同时影响多个作业的原因"`
+	ops.OnCluster
+}
+
+// HistoryOut is what was run. The sums count every job, the list only the newest.
+type HistoryOut struct {
+	Since    time.Time      `json:"since"`
+	Total    int            `json:"total"`
+	GPUHours float64        `json:"gpu_hours"`
+	States   []HistoryState `json:"states"`
+	Users    []HistoryUser  `json:"users"`
+	Jobs     []HistoryJob   `json:"jobs"`
+	// Incidents are causes that hit several jobs within an hour, where asked for.
+	Incidents []diagnose.Incident `json:"incidents,omitempty"`
+}
+
+// A HistoryState is how many jobs ended so, and what they cost.
+type HistoryState struct {
+	State    slurm.State `json:"state"`
+	Jobs     int         `json:"jobs"`
+	GPUHours float64     `json:"gpu_hours"`
+}
+
+// A HistoryUser is how many jobs a user ran, and what they cost.
+type HistoryUser struct {
+	User     string  `json:"user"`
+	Jobs     int     `json:"jobs"`
+	GPUHours float64 `json:"gpu_hours"`
+}
+
+// A HistoryJob is a job that ended and its cost: its GPUs times its last run.
+type HistoryJob struct {
+	slurm.Job
+	GPUHours float64 `json:"gpu_hours"`
+}
+
+// History is the operation history.
+func History() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "history", Effect: ops.Read, Toolset: ops.JobsSet, Idempotent: true,
+		Summary: lang.Text{EN: "jobs that ended, with GPU hours, by state and user", ZH: "已结束的作业与 GPU 小时，按状态和用户汇总"},
+		Help:    lang.Text{EN: "Use for what was run and what it cost. What runs now: list.", ZH: "查看运行过什么、用了多少。当前作业用 list。"},
+		Example: "history --days 30 --partition prod",
+	}, history)
+}
+
+func history(ctx context.Context, c *ops.Call, in HistoryIn) (HistoryOut, error) {
+	out := HistoryOut{States: []HistoryState{}, Users: []HistoryUser{}, Jobs: []HistoryJob{}}
+	switch {
+	case in.Days < 0 || in.Days > 3650:
+		return out, ops.InputError("days", "a number of days, such as 7", "%d is not between 0 and 3650", in.Days)
+	case in.Limit < 0:
+		return out, ops.InputError("limit", "a number such as 20", "%d is negative", in.Limit)
+	case in.Days == 0:
+		in.Days = 7
+	}
+	if in.Limit == 0 {
+		in.Limit = 20
+	}
+	cl, err := c.Cluster(in.Cluster)
+	if err != nil {
+		return out, err
+	}
+	out.Since = c.Now().AddDate(0, 0, -in.Days)
+	users := usersOf(c, in.User, in.User == "")
+	f := slurm.Filter{Partition: in.Partition, Since: out.Since}
+	if len(users) == 1 {
+		f.User = users[0]
+	}
+	// The accounts know what a job was given; the queue only what it asked for.
+	ask := cl.Jobs
+	if p, ok := cl.(interface {
+		Past(context.Context, slurm.Filter) ([]slurm.Job, error)
+	}); ok {
+		ask = p.Past
+	}
+	jobs, err := ask(ctx, f)
+	if err != nil {
+		return out, c.SlurmError(err, "")
+	}
+	var states []slurm.State
+	for _, s := range in.State {
+		states = append(states, slurm.ParseState(string(s)))
+	}
+	for _, j := range jobs {
+		if !j.State.Ended() || len(users) > 0 && !slices.Contains(users, j.User) ||
+			in.Partition != "" && j.Partition != in.Partition || len(states) > 0 && !slices.Contains(states, j.State) {
+			continue
+		}
+		j.Cluster = cl.Name()
+		out.add(HistoryJob{j, float64(j.GPUs) * float64(j.ElapsedS) / 3600})
+	}
+	slices.SortStableFunc(out.Jobs, func(a, b HistoryJob) int { return ended(b.Job).Compare(ended(a.Job)) })
+	if in.Incidents {
+		out.Incidents = incidentsOf(ctx, c, cl, out.Jobs)
+	}
+	out.Jobs = out.Jobs[:min(in.Limit, len(out.Jobs))]
+	slices.SortStableFunc(out.States, func(a, b HistoryState) int { return b.Jobs - a.Jobs })
+	slices.SortStableFunc(out.Users, func(a, b HistoryUser) int {
+		if a.GPUHours != b.GPUHours {
+			return map[bool]int{true: -1, false: 1}[a.GPUHours > b.GPUHours]
+		}
+		return strings.Compare(a.User, b.User)
+	})
+	return out, nil
+}
+
+func (o *HistoryOut) add(j HistoryJob) {
+	o.Jobs = append(o.Jobs, j)
+	o.Total++
+	o.GPUHours += j.GPUHours
+	i := slices.IndexFunc(o.States, func(s HistoryState) bool { return s.State == j.State })
+	if i < 0 {
+		i = len(o.States)
+		o.States = append(o.States, HistoryState{State: j.State})
+	}
+	o.States[i].Jobs++
+	o.States[i].GPUHours += j.GPUHours
+	if i = slices.IndexFunc(o.Users, func(u HistoryUser) bool { return u.User == j.User }); i < 0 {
+		i = len(o.Users)
+		o.Users = append(o.Users, HistoryUser{User: j.User})
+	}
+	o.Users[i].Jobs++
+	o.Users[i].GPUHours += j.GPUHours
+}
+
+func ended(j slurm.Job) time.Time {
+	if j.EndedAt == nil {
+		return time.Time{}
+	}
+	return *j.EndedAt
+}
+
+// View is the sums and then the newest jobs.
+func (o HistoryOut) View(l lang.Lang) view.Doc {
+	since := o.Since.Format(time.DateOnly)
+	if o.Total == 0 {
+		return view.Doc{Title: fmt.Sprintf(lang.Text{EN: "no job ended since %s", ZH: "自 %s 以来没有结束的作业"}.In(l), since)}
+	}
+	d := view.Doc{Title: fmt.Sprintf(lang.Text{
+		EN: "%d jobs ended since %s, %.1f GPU hours", ZH: "自 %[2]s 以来结束 %[1]d 个作业，%[3].1f GPU 小时",
+	}.In(l), o.Total, since, o.GPUHours)}
+	sums := view.Section{}
+	for _, s := range o.States {
+		sums.Facts = append(sums.Facts, view.Fact{Name: string(s.State), Value: fmt.Sprintf(lang.Text{EN: "%d jobs, %.1f GPU hours", ZH: "%d 个作业，%.1f GPU 小时"}.In(l), s.Jobs, s.GPUHours)})
+	}
+	d.Sections = append(d.Sections, sums)
+	if o.Incidents != nil {
+		s := view.Section{Heading: lang.Text{EN: "incidents", ZH: "事件"}.In(l)}
+		for _, i := range o.Incidents {
+			s.Items = append(s.Items, i.Says().In(l))
+		}
+		if len(s.Items) == 0 {
+			s.Text = lang.Text{EN: "no cause hit several jobs at once", ZH: "没有同时影响多个作业的原因"}.In(l)
+		}
+		d.Sections = append(d.Sections, s)
+	}
+	if len(o.Users) > 1 {
+		t := &view.Table{Header: []string{"user", "jobs", "GPU hours"}}
+		if l == lang.ZH {
+			t.Header = []string{"用户", "作业数", "GPU 小时"}
+		}
+		for _, u := range o.Users {
+			t.Rows = append(t.Rows, []string{u.User, strconv.Itoa(u.Jobs), fmt.Sprintf("%.1f", u.GPUHours)})
+		}
+		d.Sections = append(d.Sections, view.Section{Table: t})
+	}
+	t := &view.Table{Header: []string{"job", "name", "user", "partition", "state", "exit", "nodes", "GPUs", "elapsed", "GPU hours", "ended"}}
+	if l == lang.ZH {
+		t.Header = []string{"作业", "名称", "用户", "分区", "状态", "退出码", "节点数", "GPU", "用时", "GPU 小时", "结束时间"}
+	}
+	failed := ""
+	for _, j := range o.Jobs {
+		exit, end := "-", "-"
+		if j.ExitCode != nil {
+			exit = *j.ExitCode
+		}
+		if j.EndedAt != nil {
+			end = j.EndedAt.Format(time.DateTime)
+		}
+		if failed == "" && tone(j.State) == view.Bad {
+			failed = string(j.ID)
+		}
+		t.Rows = append(t.Rows, []string{
+			string(j.ID), j.Name, j.User, j.Partition, string(j.State), exit, strconv.Itoa(max(j.NumNodes, len(j.Nodes))), strconv.Itoa(j.GPUs),
+			ops.Duration(j.ElapsedS), fmt.Sprintf("%.1f", j.GPUHours), end,
+		})
+	}
+	d.Sections = append(d.Sections, view.Section{Table: t})
+	if failed != "" {
+		d.Next = []string{"diagnose " + failed}
+	}
+	return d
+}

@@ -1,0 +1,194 @@
+package jobcontrol
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
+)
+
+// A changer is a cluster that can change jobs which it has.
+type changer interface {
+	Hold(context.Context, slurm.JobID) error
+	Release(context.Context, slurm.JobID) error
+	Requeue(context.Context, slurm.JobID) error
+	Update(context.Context, slurm.JobID, slurm.Update) error
+}
+
+// JobIn names one job.
+type JobIn struct {
+	Job slurm.JobID `json:"job" arg:"" help:"job id, or an array's id" zh:"作业号，或数组作业号"`
+	ops.OnCluster
+}
+
+// ChangeOut is the job after a change.
+type ChangeOut struct {
+	JobID slurm.JobID `json:"job_id"`
+	State slurm.State `json:"state"`
+	Did   string      `json:"did"`
+	Name  string      `json:"name,omitempty"`
+}
+
+// View says what was done, and the state after.
+func (o ChangeOut) View(lang.Lang) view.Doc {
+	return view.Doc{Tone: view.Good, Title: fmt.Sprintf("%s %s: %s (%s)", o.JobID, o.Name, o.Did, o.State)}
+}
+
+// change carries one change out on a job of the caller's.
+// allow, where it is not nil, refuses what the job's state forbids, and asks.
+func change(ctx context.Context, c *ops.Call, in JobIn, did lang.Text, allow func(slurm.Job) error, do func(changer) error) (ChangeOut, error) {
+	cl, j, err := c.Job(ctx, in.Cluster, in.Job)
+	if err != nil {
+		return ChangeOut{}, err
+	}
+	if cl, err = c.Changing(cl, j); err != nil {
+		return ChangeOut{}, err
+	}
+	if allow != nil {
+		if err := allow(j); err != nil {
+			return ChangeOut{}, err
+		}
+	}
+	ch, ok := cl.(changer)
+	if !ok {
+		return ChangeOut{}, ops.InputError("cluster", "use another cluster", "cluster %s cannot change jobs", cl.Name())
+	}
+	if err := do(ch); err != nil {
+		return ChangeOut{}, c.SlurmError(err, in.Job)
+	}
+	out := ChangeOut{JobID: in.Job, Name: j.Name, State: j.State, Did: did.In(c.Lang)}
+	if after, err := cl.Job(ctx, in.Job); err == nil {
+		out.State = after.State
+	}
+	return out, nil
+}
+
+// Hold is the operation hold.
+func Hold() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "hold", Effect: ops.Write, Toolset: ops.JobsSet, Idempotent: true,
+		Summary: lang.Text{EN: "keep a waiting job, or the rest of an array, from starting", ZH: "暂停排队中的作业或数组的剩余任务"},
+		Help: lang.Text{
+			EN: "Use to pause a train of jobs while a script is mended: it keeps its age. release lets it go on.",
+			ZH: "修改脚本期间暂停作业序列：保留排队时长。用 release 继续。",
+		},
+		Example: "hold 4711",
+	}, hold)
+}
+
+func hold(ctx context.Context, c *ops.Call, in JobIn) (ChangeOut, error) {
+	return change(ctx, c, in, lang.Text{EN: "held; it keeps its age in the queue", ZH: "已暂停，保留排队时长"},
+		func(j slurm.Job) error { return waits(ctx, c, in, j) }, func(ch changer) error { return ch.Hold(ctx, in.Job) })
+}
+
+// waits refuses to hold a job of which nothing waits: Slurm takes it and nothing
+// happens, and whoever asks believes otherwise.
+func waits(ctx context.Context, c *ops.Call, in JobIn, j slurm.Job) error {
+	if j.State != slurm.Running {
+		return nil
+	}
+	if cl, err := c.Cluster(in.Cluster); err == nil {
+		rows, _ := cl.Jobs(ctx, slurm.Filter{IDs: []slurm.JobID{j.ID}})
+		if slices.ContainsFunc(rows, func(r slurm.Job) bool { return r.ID.Array() == in.Job && r.State == slurm.Pending }) {
+			return nil // the rest of an array
+		}
+	}
+	return &ops.Error{
+		Code: ops.NotAllowed, Field: "job", Message: fmt.Sprintf("job %s is %s: hold keeps a waiting job from starting and does nothing to one that runs", j.ID, j.State),
+		Fix: "killswitch or cancel ends it; requeue ends it and lets it wait again",
+	}
+}
+
+// Release is the operation release.
+func Release() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "release", Effect: ops.Write, Toolset: ops.JobsSet, Idempotent: true,
+		Summary: lang.Text{EN: "let a held job start again", ZH: "释放被暂停的作业"},
+		Help:    lang.Text{EN: "Use after hold.", ZH: "在 hold 之后使用。"},
+		Example: "release 4711",
+	}, release)
+}
+
+func release(ctx context.Context, c *ops.Call, in JobIn) (ChangeOut, error) {
+	return change(ctx, c, in, lang.Text{EN: "released", ZH: "已释放"}, nil, func(ch changer) error { return ch.Release(ctx, in.Job) })
+}
+
+// RequeueIn names the job that starts over.
+type RequeueIn struct {
+	JobIn
+	Yes bool `json:"yes,omitempty" help:"do not ask before ending its run" zh:"不再询问，直接结束本次运行"`
+}
+
+// Requeue is the operation requeue.
+func Requeue() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "requeue", Effect: ops.Destructive, Toolset: ops.JobsSet,
+		Summary: lang.Text{EN: "end a job's run and put it back into the queue", ZH: "结束作业的本次运行并重新排队"},
+		Help: lang.Text{
+			EN: "Use when the same job should start over from its last checkpoint. What was computed since is lost.",
+			ZH: "希望同一作业从最后一个检查点重新开始时使用。之后的计算会丢失。",
+		},
+		Example: "requeue 4711 --yes",
+	}, requeue)
+}
+
+func requeue(ctx context.Context, c *ops.Call, in RequeueIn) (ChangeOut, error) {
+	allow := func(j slurm.Job) error {
+		return sure(c, in.Yes, "requeueing %s (%s, %s, running for %s) ends its run: what was computed since the last checkpoint is lost",
+			j.ID, j.Name, ops.Plural(max(j.NumNodes, len(j.Nodes)), "node"), ops.Duration(j.ElapsedS))
+	}
+	return change(ctx, c, in.JobIn, lang.Text{EN: "requeued; Slurm starts it again after about two minutes", ZH: "已重新排队；Slurm 约两分钟后再次启动"}, allow, func(ch changer) error { return ch.Requeue(ctx, in.Job) })
+}
+
+// UpdateIn changes a job that has not ended.
+type UpdateIn struct {
+	JobIn
+	Nodes     int    `json:"nodes,omitempty" name:"nodes" help:"another number of nodes, while it waits" zh:"改变节点数（排队中）"`
+	Partition string `json:"partition,omitempty" help:"another partition, while it waits" zh:"改变分区（排队中）"`
+	Time      string `json:"time,omitempty" help:"another time limit; a running job's can only be shortened" zh:"改变时间上限；运行中的作业只能缩短"`
+	QOS       string `json:"qos,omitempty" name:"qos" help:"another QOS" zh:"改变 QOS"`
+	Exclude   string `json:"exclude,omitempty" help:"nodes to avoid, while it waits" zh:"要避开的节点（排队中）"`
+}
+
+// Update is the operation update.
+func Update() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "update", Effect: ops.Write, Toolset: ops.JobsSet, Idempotent: true,
+		Summary: lang.Text{EN: "change a waiting job's nodes, partition, time limit, QOS or excluded nodes", ZH: "修改排队作业的节点数、分区、时限、QOS 或排除节点"},
+		Help: lang.Text{
+			EN: "Use to get a waiting job in sooner without losing its age. A running job's nodes cannot change.",
+			ZH: "在不丢失排队时长的情况下让作业更早开始。运行中的作业不能改变节点。",
+		},
+		Example: "update 4711 --time 2:00:00",
+	}, update)
+}
+
+func update(ctx context.Context, c *ops.Call, in UpdateIn) (ChangeOut, error) {
+	u := slurm.Update{NumNodes: in.Nodes, Partition: in.Partition, QOS: in.QOS}
+	if in.Nodes < 0 {
+		return ChangeOut{}, ops.InputError("nodes", "a number of 1 or more", "%d is negative", in.Nodes)
+	}
+	if in.Time != "" {
+		d, ok := slurm.ParseDuration(in.Time)
+		if !ok {
+			return ChangeOut{}, ops.InputError("time", "minutes, HH:MM:SS or D-HH:MM:SS", "%q is not a time limit", in.Time)
+		}
+		u.TimeLimit = d
+	}
+	if in.Exclude != "" {
+		nodes, err := hostlist.Expand(in.Exclude)
+		if err != nil {
+			return ChangeOut{}, ops.InputError("exclude", "for example gpu[01-04,07]", "%v", err)
+		}
+		u.Exclude = nodes
+	}
+	if u.NumNodes == 0 && u.Partition == "" && u.TimeLimit == 0 && u.QOS == "" && len(u.Exclude) == 0 {
+		return ChangeOut{}, ops.InputError("", "--nodes, --partition, --time, --qos or --exclude", "there is nothing to change")
+	}
+	return change(ctx, c, in.JobIn, lang.Text{EN: "changed", ZH: "已修改"}, nil, func(ch changer) error { return ch.Update(ctx, in.Job, u) })
+}

@@ -1,0 +1,341 @@
+package jobcontrol
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/megatron-ops/megatron-ops/internal/account"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// KillSwitchIn says which switch to throw, and how.
+type KillSwitchIn struct {
+	Turn string `json:"turn" arg:"" enum:"on,off" help:"on or off" zh:"on 或 off"`
+	Job  string `json:"job" arg:"" name:"job" help:"a job that has a kill_switch, or the switch's path" zh:"设置了 kill_switch 的作业号，或该文件的路径"`
+	ops.OnCluster
+}
+
+// KillSwitchOut is the switch as it is now.
+type KillSwitchOut struct {
+	Path  string      `json:"path"`
+	On    bool        `json:"on"`
+	JobID slurm.JobID `json:"job_id,omitempty"`
+	Owner string      `json:"owner,omitempty"`
+	// Changed is false where it was so already.
+	Changed bool `json:"changed"`
+}
+
+// A killSwitch is a path, and the submission that it belongs to where one is
+// known.
+type killSwitch struct {
+	path, owner, team string
+	job               slurm.JobID
+}
+
+// KillSwitch is the operation killswitch.
+func KillSwitch() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "killswitch", Effect: ops.Write, Toolset: ops.JobsSet, Idempotent: true,
+		Summary: lang.Text{EN: "make running jobs save and end by their kill switch, or remove it", ZH: "通过 kill switch 让作业保存并结束，或移除该开关"},
+		Help:    lang.Text{EN: "Use to stop a train of jobs with a checkpoint. Off before the next start.", ZH: "用于保存检查点后停止一串作业。下次启动前要关闭。"},
+		Example: "killswitch on 4711",
+	}, killswitch)
+}
+
+func killswitch(ctx context.Context, c *ops.Call, in KillSwitchIn) (KillSwitchOut, error) {
+	out, err := throwSwitch(ctx, c, in)
+	if err == nil && out.Changed && out.Owner != "" && out.Owner != c.Who.User {
+		tellSwitched(ctx, c, in, out)
+	}
+	return out, err
+}
+
+// tellSwitched tells a job's owner who threw the job's switch. What was done is
+// done: where it cannot be told, the audit trail has it.
+func tellSwitched(ctx context.Context, c *ops.Call, in KillSwitchIn, out KillSwitchOut) {
+	cluster := cmp.Or(in.Cluster, c.Default)
+	title := lang.Text{EN: "%s has thrown the kill switch: the job saves and ends", ZH: "%s 打开了停止开关：作业将保存并结束"}
+	if !out.On {
+		title = lang.Text{EN: "%s has taken the kill switch back: the job may start again", ZH: "%s 关闭了停止开关：作业可以再次启动"}
+	}
+	_ = c.Notify(context.WithoutCancel(ctx), ops.Notice{
+		Key:     fmt.Sprintf("killswitch/%s/%s/%v/%d", cluster, out.JobID, out.On, c.Now().Unix()),
+		Cluster: cluster, Job: out.JobID, Owner: out.Owner, By: c.Who.ID, Alarm: out.On,
+		Title: lang.Text{EN: fmt.Sprintf(title.EN, c.Who.User), ZH: fmt.Sprintf(title.ZH, c.Who.User)},
+		Text:  lang.Text{EN: out.Path, ZH: out.Path},
+	})
+}
+
+func throwSwitch(ctx context.Context, c *ops.Call, in KillSwitchIn) (KillSwitchOut, error) {
+	on := in.Turn == "on"
+	if !on && in.Turn != "off" {
+		return KillSwitchOut{}, ops.InputError("turn", "on or off", "%q is neither on nor off", in.Turn)
+	}
+	cl, err := c.Cluster(in.Cluster)
+	if err != nil {
+		return KillSwitchOut{}, err
+	}
+	k, err := findSwitch(ctx, c, cl, in.Job)
+	if err != nil {
+		return KillSwitchOut{}, err
+	}
+	if k, err = switchable(ctx, c, cl, k, on); err != nil {
+		return KillSwitchOut{}, err
+	}
+	out := KillSwitchOut{Path: k.path, On: on, JobID: k.job, Owner: k.owner}
+	// A person on this machine may do what the file system lets the person do. For
+	// one who asks through a server, the server must not lend its own rights: the
+	// file is touched as the job's owner, and only for the owner's own people and
+	// for those who could touch it themselves.
+	if c.OwnHands() && (cl.Kind() == "local" || cl.Kind() == "cli") {
+		if on {
+			out.Changed, err = touch(k.path)
+		} else {
+			out.Changed, err = untouch(k.path)
+		}
+		return out, err
+	}
+	if !c.OwnHands() && k.owner != c.Who.User {
+		if cl, err = c.AsOwner(cl, k.owner); err != nil {
+			return out, err
+		}
+		if !c.Who.Operator && !isMember(ctx, c.Who.User, k.team) && !mayWrite(ctx, c, cl, k, on) {
+			return out, &ops.Error{
+				Code: ops.NotAllowed, Field: "job", Message: fmt.Sprintf("the switch belongs to %s, and you act as %s", k.owner, c.Who.User),
+				Fix: "ask its owner; or be in the job's team, a group of that name on this machine, or in a group that may write the folder of " + k.path + " while the job runs",
+			}
+		}
+	}
+	out.Changed = true
+	return out, touchBeside(ctx, c, cl, k, on)
+}
+
+// touchBeside makes or removes the file on a node of the running job, where its
+// path means what the job means by it.
+func touchBeside(ctx context.Context, c *ops.Call, cl ops.Cluster, k killSwitch, on bool) error {
+	byHand := "touch -- "
+	argv := []string{"touch", "--", k.path}
+	if !on {
+		byHand = "rm -- "
+		argv = []string{"find", k.path, "-maxdepth", "0", "-type", "f", "-empty", "-delete"}
+	}
+	_, state, err := besideJob(ctx, c, cl, k.job, argv)
+	if err == nil && state != slurm.Running {
+		return &ops.Error{Code: ops.Failed, Field: "job", Message: fmt.Sprintf("job %s is %s: there is no node of it to reach %s from", k.job, state, k.path), Fix: "in a shell: " + byHand + k.path}
+	}
+	return err
+}
+
+// besideJob runs a command on the first node of a job, and answers what it said
+// and the job's state; in a job that does not run nothing is started.
+func besideJob(ctx context.Context, c *ops.Call, cl ops.Cluster, id slurm.JobID, argv []string) (said string, state slurm.State, err error) {
+	ex, err := ops.Capable[interface {
+		Exec(context.Context, slurm.Exec) ([]slurm.NodeOutput, error)
+	}](cl, "nodes")
+	if err != nil {
+		return "", "", err
+	}
+	j, err := cl.Job(ctx, id)
+	if err != nil {
+		return "", "", c.SlurmError(err, id)
+	}
+	if j.State != slurm.Running || len(j.Nodes) == 0 {
+		return "", j.State, nil
+	}
+	out, err := ex.Exec(ctx, slurm.Exec{Job: id, Nodes: j.Nodes[:1], Argv: argv})
+	if err != nil {
+		return "", j.State, c.SlurmError(err, id)
+	}
+	for _, o := range out {
+		if o.Node != "" { // what srun itself says comes from no node
+			said += o.Text
+		}
+	}
+	return said, j.State, nil
+}
+
+// findSwitch is the switch of a job, or the one at a path. Whoever asks through
+// a server can name only a path that a submission has.
+func findSwitch(ctx context.Context, c *ops.Call, cl ops.Cluster, word string) (killSwitch, error) {
+	if slurm.IsJobID(word) {
+		sub, ok := c.Submission(ctx, cl.Name(), slurm.JobID(word))
+		if !ok {
+			return killSwitch{}, ops.NotFoundError("job", "give the switch's path", "job %s was not submitted through here, so its kill switch is not known", word)
+		}
+		k, ok := switchOf(sub)
+		if !ok {
+			return k, ops.InputError("job", "kill_switch: FILE in the specification, before it is submitted", "job %s has no kill switch", word)
+		}
+		return k, nil
+	}
+	path := word
+	if !filepath.IsAbs(path) && c.Dir != "" {
+		path = filepath.Join(c.Dir, path)
+	}
+	if !filepath.IsAbs(path) {
+		return killSwitch{}, ops.InputError("job", "a job id, or an absolute path", "%q is neither", word)
+	}
+	path = filepath.Clean(path)
+	if c.MayRead != nil {
+		if err := c.MayRead(path); err != nil {
+			return killSwitch{}, joblogs.RefusedPath("job", err)
+		}
+	}
+	if c.Store != nil {
+		if st, err := c.Store(); err == nil {
+			if k, ok := switchAt(ctx, c, st, cl, path); ok {
+				return k, nil
+			}
+		}
+	}
+	if !c.OwnHands() || cl.Kind() != "local" && cl.Kind() != "cli" {
+		return killSwitch{}, ops.NotFoundError("job", "give the job's id", "no job submitted through here has the kill switch %s", path)
+	}
+	return killSwitch{path: path}, nil
+}
+
+// switchable refuses to throw the switch of a job that is over: nothing would
+// hear it, and what starts next would end at once. Of a chain, a later job may
+// run under the same switch.
+func switchable(ctx context.Context, c *ops.Call, cl ops.Cluster, k killSwitch, on bool) (killSwitch, error) {
+	if !on || k.job == "" {
+		return k, nil
+	}
+	j, err := cl.Job(ctx, k.job)
+	if err != nil && !errors.Is(err, slurm.ErrNotFound) {
+		return k, c.SlurmError(err, k.job)
+	}
+	if err == nil && !j.State.Ended() {
+		return k, nil
+	}
+	if c.Store != nil {
+		if st, err := c.Store(); err == nil {
+			if later, ok := switchAt(ctx, c, st, cl, k.path); ok {
+				if j, err := cl.Job(ctx, later.job); err == nil && !j.State.Ended() {
+					return later, nil
+				}
+			}
+		}
+	}
+	return k, &ops.Error{
+		Code: ops.NotFound, Field: "job", Message: fmt.Sprintf("job %s is not there any more, so nobody would hear its switch", k.job),
+		Fix: "list shows what runs",
+	}
+}
+
+// switchAt is the switch at a path, of the newest job that has it and runs: one
+// that waits, such as the next of a chain, has no node to reach the file from.
+func switchAt(ctx context.Context, c *ops.Call, st *store.Store, cl ops.Cluster, path string) (newest killSwitch, ok bool) {
+	subs, _ := st.Submissions(ctx, "", "", 1000)
+	asked := 0
+	for _, sub := range subs {
+		k, has := switchOf(sub)
+		if !has || k.path != path || sub.Cluster != cl.Name() || ok && k.owner != newest.owner {
+			continue
+		}
+		if !ok {
+			newest, ok = k, true
+		}
+		if asked++; asked > 10 {
+			break
+		}
+		if j, err := cl.Job(ctx, k.job); err == nil && j.State == slurm.Running {
+			return k, true
+		}
+	}
+	return newest, ok
+}
+
+func switchOf(sub store.Submission) (killSwitch, bool) {
+	var s job.Spec
+	if json.Unmarshal(sub.Spec, &s) != nil || s.KillSwitch == "" {
+		return killSwitch{}, false
+	}
+	path := s.KillSwitch
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(sub.Dir, path)
+	}
+	return killSwitch{path: filepath.Clean(path), owner: sub.Owner, team: s.Team, job: sub.JobID}, true
+}
+
+// isMember reports whether the operating system has the user in a group of the
+// team's name: something that no one can edit about oneself.
+func isMember(ctx context.Context, login, team string) bool {
+	if login == "" || team == "" {
+		return false
+	}
+	in, err := account.Member(ctx, login, team)
+	return err == nil && in
+}
+
+// touch makes an empty file; one that is there is left as it is.
+func touch(path string) (changed bool, err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o664) //nolint:gosec // others of the team must be able to read it
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return false, nil
+	case errors.Is(err, fs.ErrPermission):
+		return false, &ops.Error{Code: ops.NotAllowed, Field: "job", Message: fmt.Sprintf("%s: you may not write there", path), Fix: "ask its owner"}
+	case err != nil:
+		return false, &ops.Error{Code: ops.Failed, Field: "job", Message: strings.TrimPrefix(err.Error(), "open "), Fix: "the folder must exist"}
+	}
+	return true, f.Close()
+}
+
+// untouch removes the file. Only an empty file can be a switch: a path given by
+// mistake costs nobody a checkpoint.
+func untouch(path string) (changed bool, err error) {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, &ops.Error{Code: ops.Failed, Field: "job", Message: strings.TrimPrefix(err.Error(), "lstat ")}
+	case !info.Mode().IsRegular() || info.Size() > 0:
+		return false, ops.InputError("job", "remove it yourself: rm -- "+path, "%s is not an empty file, so it is left alone", path)
+	}
+	if err := os.Remove(path); errors.Is(err, fs.ErrPermission) {
+		return false, &ops.Error{Code: ops.NotAllowed, Field: "job", Message: fmt.Sprintf("%s: you may not remove it", path), Fix: "ask its owner"}
+	} else if err != nil {
+		return false, &ops.Error{Code: ops.Failed, Field: "job", Message: strings.TrimPrefix(err.Error(), "remove ")}
+	}
+	return true, nil
+}
+
+// View says what the switch does now, and when it must go.
+func (o KillSwitchOut) View(l lang.Lang) view.Doc {
+	already := ""
+	if !o.Changed {
+		already = lang.Text{EN: " (it was so already)", ZH: "（此前已是如此）"}.In(l)
+	}
+	if !o.On {
+		return view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{EN: "%s is off%s: jobs start and run", ZH: "%s 已关闭%s：作业可以启动和运行"}.In(l), o.Path, already)}
+	}
+	back := o.Path
+	if o.JobID != "" {
+		back = string(o.JobID)
+	}
+	return view.Doc{
+		Tone:  view.Warn,
+		Title: fmt.Sprintf(lang.Text{EN: "%s is on%s", ZH: "%s 已打开%s"}.In(l), o.Path, already),
+		Sections: []view.Section{{Text: lang.Text{
+			EN: "Within about ten seconds every running job that has this switch saves a checkpoint and ends. While the file is there, none of them starts: each waiting job, array task or restart ends at once. Remove it before the next start. A job that hangs does not hear it: cancel ends that.",
+			ZH: "所有设置了该开关的运行中作业会在约十秒内保存检查点并结束。文件存在期间它们都不会启动：排队的作业、数组任务和重启都会立即结束。下次启动前必须移除。卡住的作业不会响应，请用 cancel。",
+		}.In(l)}},
+		Next: []string{"killswitch off " + back},
+	}
+}

@@ -1,0 +1,224 @@
+package jobcontrol
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// QueueIn chooses waiting jobs.
+type QueueIn struct {
+	User      string `json:"user,omitempty" help:"this user's; several by commas; all where left out" zh:"该用户的作业；多个用逗号分隔；省略为所有人"`
+	Partition string `json:"partition,omitempty" help:"only this partition's" zh:"只看该分区"`
+	Mine      bool   `json:"mine,omitempty" help:"only my own" zh:"只看我的"`
+	Short     bool   `json:"-" help:"job, place and start only" zh:"只显示作业、排位与预计开始"`
+	ops.OnCluster
+}
+
+// QueueOut is the waiting jobs in the order of their priority.
+type QueueOut struct {
+	Jobs []Waiting `json:"jobs"`
+	// Reasons explains every reason that the jobs wait for.
+	Reasons []ReasonOut `json:"reasons"`
+	// Total counts all jobs that wait, those that were not asked for included.
+	Total int `json:"total_waiting"`
+	short bool
+}
+
+// A Waiting job, with its place among those that wait for the same partition.
+// The waiting tasks of an array are one line.
+type Waiting struct {
+	slurm.Job
+	Tasks int `json:"tasks,omitempty"`
+	// Position is 1 for the first in line; 0 for a job that is not in line, such as
+	// one that is held.
+	Position int `json:"position,omitempty"`
+	InLine   int `json:"in_line,omitempty"`
+}
+
+// A ReasonOut is a reason for waiting, in words.
+type ReasonOut struct {
+	Reason string `json:"reason"`
+	Jobs   int    `json:"jobs"`
+	Says   string `json:"says"`
+	Do     string `json:"do,omitempty"`
+}
+
+// Queue is the operation queue.
+func Queue() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "queue", Effect: ops.Read, Toolset: ops.JobsSet, Idempotent: true,
+		Summary: lang.Text{EN: "who waits: place in line, estimated start, and why, in words", ZH: "排队情况：排位、预计开始时间与原因说明"},
+		Help:    lang.Text{EN: "Use to see when jobs start. For one job's priority use priority.", ZH: "查看作业何时开始。单个作业的优先级用 priority。"},
+		Example: "queue --mine",
+	}, queue)
+}
+
+func queue(ctx context.Context, c *ops.Call, in QueueIn) (QueueOut, error) {
+	cl, err := c.Cluster(in.Cluster)
+	if err != nil {
+		return QueueOut{}, err
+	}
+	// Everybody's are needed: a place in line is one among others.
+	all, err := c.LookAll(ctx, cl, slurm.Filter{States: []slurm.State{slurm.Pending}})
+	if err != nil {
+		return QueueOut{}, c.SlurmError(err, "")
+	}
+	users := usersOf(c, in.User, in.Mine)
+	out := QueueOut{Jobs: []Waiting{}, Reasons: []ReasonOut{}, short: in.Short}
+	for _, w := range inLine(all) {
+		out.Total++
+		if len(users) > 0 && !slices.Contains(users, w.User) || in.Partition != "" && !slices.Contains(strings.Split(w.Partition, ","), in.Partition) {
+			continue
+		}
+		w.Cluster = cl.Name()
+		out.Jobs = append(out.Jobs, w)
+	}
+	out.Reasons = reasons(c, out.Jobs)
+	return out, nil
+}
+
+// usersOf are the users that a list of names means; empty: everybody.
+func usersOf(c *ops.Call, names string, mine bool) []string {
+	switch {
+	case mine, names == "me":
+		return []string{c.Who.User}
+	case names == "", names == "all":
+		return nil
+	}
+	return strings.FieldsFunc(names, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// inLine folds arrays, orders jobs as Slurm looks at them, by priority and then
+// by age, and numbers those of each partition.
+func inLine(jobs []slurm.Job) []Waiting {
+	var all []Waiting
+	at := map[string]int{}
+	for _, j := range jobs {
+		key := string(j.ID.Array()) + "\x00" + j.Reason
+		if i, seen := at[key]; seen && j.ID != j.ID.Array() {
+			all[i].ID = j.ID.Array()
+			all[i].Tasks = max(all[i].Tasks, 1) + 1
+			continue
+		}
+		at[key] = len(all)
+		all = append(all, Waiting{Job: j})
+	}
+	slices.SortStableFunc(all, func(a, b Waiting) int {
+		return cmp.Or(cmp.Compare(priorityOf(b.Job), priorityOf(a.Job)), submitted(a.Job).Compare(submitted(b.Job)))
+	})
+	count := map[string]int{}
+	for i := range all {
+		if w := &all[i]; priorityOf(w.Job) > 0 && queued(w.Reason) {
+			count[w.Partition]++
+			w.Position = count[w.Partition]
+		}
+	}
+	for i := range all {
+		if all[i].Position > 0 {
+			all[i].InLine = count[all[i].Partition]
+		}
+	}
+	return all
+}
+
+// queued reports whether a job with that reason competes for nodes: held jobs and
+// those that wait for another job or an hour do not.
+func queued(reason string) bool {
+	for _, aside := range []string{"JobHeld", "Dependency", "BeginTime", "job requeued in held state"} {
+		if strings.HasPrefix(reason, aside) {
+			return false
+		}
+	}
+	return true
+}
+
+func priorityOf(j slurm.Job) int64 {
+	if j.Priority == nil {
+		return 1 // not told
+	}
+	return *j.Priority
+}
+
+// reasons explains each reason once, the most frequent first.
+func reasons(c *ops.Call, jobs []Waiting) []ReasonOut {
+	out := []ReasonOut{}
+	at := map[string]int{}
+	for _, j := range jobs {
+		word := cmp.Or(j.Reason, "None")
+		i, seen := at[word]
+		if !seen {
+			m := slurm.ExplainReason(word)
+			i = len(out)
+			at[word] = i
+			out = append(out, ReasonOut{Reason: word, Says: m.Says.In(c.Lang), Do: m.Do.In(c.Lang)})
+		}
+		out[i].Jobs += max(j.Tasks, 1)
+	}
+	slices.SortStableFunc(out, func(a, b ReasonOut) int { return b.Jobs - a.Jobs })
+	return out
+}
+
+// rowsShown are the rows of a table that a person reads.
+const rowsShown = 50
+
+// View is a line a job, and below what their reasons mean.
+func (o QueueOut) View(l lang.Lang) view.Doc {
+	if len(o.Jobs) == 0 {
+		return view.Doc{Title: fmt.Sprintf(lang.Text{EN: "no such job waits (%d wait in all)", ZH: "没有符合条件的排队作业（共 %d 个在排队）"}.In(l), o.Total)}
+	}
+	t := &view.Table{Header: []string{"job", "place", "start", "name", "user", "partition", "nodes", "GPUs", "limit", "priority", "why"}}
+	if l == lang.ZH {
+		t.Header = []string{"作业", "排位", "预计开始", "名称", "用户", "分区", "节点数", "GPU", "时限", "优先级", "原因"}
+	}
+	for _, j := range o.Jobs[:min(len(o.Jobs), rowsShown)] {
+		id, place, start, limit, priority := string(j.ID), "-", "?", "-", "-"
+		if j.Tasks > 1 {
+			id += fmt.Sprintf(" (×%d)", j.Tasks)
+		}
+		if j.Position > 0 {
+			place = fmt.Sprintf("%d/%d", j.Position, j.InLine)
+		}
+		if j.EstStart != nil {
+			start = j.EstStart.Format(time.DateTime)
+		}
+		if j.TimeLimitS != nil {
+			limit = ops.Duration(*j.TimeLimitS)
+		}
+		if j.Priority != nil {
+			priority = strconv.FormatInt(*j.Priority, 10)
+		}
+		t.Rows = append(t.Rows, []string{
+			id, place, start, j.Name, j.User, j.Partition, strconv.Itoa(j.NumNodes), strconv.Itoa(j.GPUs), limit, priority, j.Reason,
+		})
+	}
+	more := ""
+	if n := len(o.Jobs) - rowsShown; n > 0 {
+		more = fmt.Sprintf(lang.Text{EN: "The first %d; %d more wait.", ZH: "仅列出前 %d 个，另有 %d 个在排队。"}.In(l), rowsShown, n)
+	}
+	if o.short {
+		t.Header = t.Header[:4]
+		for i := range t.Rows {
+			t.Rows[i] = t.Rows[i][:4]
+		}
+		return view.Doc{Sections: []view.Section{{Text: more, Table: t}}}
+	}
+	why := view.Section{Heading: lang.Text{EN: "why they wait", ZH: "等待原因"}.In(l)}
+	for _, r := range o.Reasons {
+		text := fmt.Sprintf("%s (%d): %s", r.Reason, r.Jobs, r.Says)
+		if r.Do != "" {
+			text += "\n" + r.Do
+		}
+		why.Items = append(why.Items, text)
+	}
+	return view.Doc{Sections: []view.Section{{Text: more, Table: t}, why}, Next: []string{"priority " + string(o.Jobs[0].ID)}}
+}

@@ -1,0 +1,69 @@
+package jobcontrol
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+func TestAStandingIsSaidInWords(t *testing.T) {
+	shares := []slurm.Share{
+		{Account: "root"},
+		{Account: " ml", User: "alice", Norm: 0.25, Used: 0.5, Factor: 0.5},
+		{Account: "ml", User: "bob", Norm: 0.25, Used: 0, Factor: 1},
+		{Account: "ml", User: "eve", Norm: 0.5, Used: 0.5, Factor: 0.25},
+	}
+	s := standing(shares, "ml", "alice", lang.EN)
+	require.Equal(t, 2, s.Rank)
+	require.Equal(t, 3, s.Of)
+	require.Contains(t, s.Says, "2.0 times your due")
+	require.Contains(t, standing(shares, "ml", "bob", lang.ZH).Says, "少于应得份额")
+	require.Nil(t, standing(shares, "other", "alice", lang.EN))
+}
+
+func TestAPlaceInLineIsAmongThoseWhoCompete(t *testing.T) {
+	job := func(id string, priority int64, reason string) slurm.Job {
+		return slurm.Job{ID: slurm.JobID(id), State: slurm.Pending, Partition: "prod", Priority: &priority, Reason: reason}
+	}
+	line := inLine([]slurm.Job{
+		job("1", 5, "Priority"), job("2", 9, "Resources"), job("3", 7, "Dependency"), job("4", 0, "JobHeldUser"),
+		job("5_1", 6, "Priority"), job("5_2", 6, "Priority"),
+	})
+	var got []string
+	places := map[slurm.JobID]int{}
+	for _, w := range line {
+		got = append(got, string(w.ID))
+		places[w.ID] = w.Position
+	}
+	require.Equal(t, []string{"2", "3", "5", "1", "4"}, got)
+	require.Equal(t, map[slurm.JobID]int{"2": 1, "3": 0, "5": 2, "1": 3, "4": 0}, places)
+}
+
+func TestAClusterWithoutAccountsSaysSo(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{"1": {ID: "1", User: "alice", State: slurm.Pending}}})
+	_, err := opstest.Do(t, c, Accounts())
+	require.Equal(t, "cluster", ops.AsError(err).Field)
+	_, err = opstest.Do(t, c, Priority(), "1")
+	require.Equal(t, "cluster", ops.AsError(err).Field)
+	out, err := opstest.Do(t, c, Queue(), "--mine")
+	require.NoError(t, err)
+	require.Equal(t, 1, out.(QueueOut).Jobs[0].Position)
+	_, err = opstest.Do(t, c, History(), "--days=-1")
+	require.Equal(t, "days", ops.AsError(err).Field)
+}
+
+func TestALongQueueIsCutForPeople(t *testing.T) {
+	var q QueueOut
+	for i := range 10_000 {
+		q.Jobs = append(q.Jobs, Waiting{Job: slurm.Job{ID: slurm.JobID(strconv.Itoa(i + 1)), State: slurm.Pending}})
+	}
+	said := opstest.Text(t, q, lang.EN)
+	require.Contains(t, said, "9950 more wait")
+	require.Less(t, len(said), 10_000)
+}

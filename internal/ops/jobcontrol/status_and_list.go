@@ -1,0 +1,353 @@
+// Package jobcontrol shows jobs and changes them: their states, the queue, what is
+// waited for, what ended, and their kill switches.
+package jobcontrol
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
+	"github.com/megatron-ops/megatron-ops/internal/redact"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
+)
+
+// StatusIn asks for one job.
+type StatusIn struct {
+	Job     slurm.JobID `json:"job" arg:"" help:"job id as squeue prints it: 4711, 4711_3, or a step such as 4711.0" zh:"squeue 显示的作业号：4711、4711_3，或步骤如 4711.0"`
+	Steps   bool        `json:"steps,omitempty" help:"its steps too, and the command line that started each" zh:"同时列出步骤及其启动命令"`
+	Earlier bool        `json:"earlier,omitempty" help:"for a waiting job: try whether less time or fewer nodes would start sooner" zh:"排队作业：试算更短时限或更少节点能否更早开始"`
+	ops.OnCluster
+}
+
+// StatusOut is one job, and what its state means.
+type StatusOut struct {
+	slurm.Job
+	// Meaning says the state and reason in words, and Do what one can do about it.
+	Meaning string `json:"meaning,omitempty"`
+	Do      string `json:"do,omitempty"`
+	// Earlier is told when asked for, Checkpoint of a running job that saves some.
+	Earlier    *ops.EarlierOut        `json:"earlier,omitempty"`
+	Checkpoint *joblogs.CheckpointOut `json:"checkpoint,omitempty"`
+	Steps      []slurm.Step           `json:"steps,omitempty"`
+	asked      bool                   // for steps
+}
+
+// Status is the operation status.
+func Status() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "status", Effect: ops.Read, Toolset: ops.JobsSet, Core: true, Idempotent: true,
+		Summary: lang.Text{
+			EN: "one job: state in words, nodes, times, why it waits",
+			ZH: "单个作业：状态说明、节点、时间、等待原因",
+		},
+		Help: lang.Text{
+			EN: "Use for one job's state. For many use list; for why it failed use diagnose.",
+			ZH: "查看单个作业的状态。查看多个用 list；查失败原因用 diagnose。",
+		},
+		Example: "status 4711",
+	}, status)
+}
+
+func status(ctx context.Context, c *ops.Call, in StatusIn) (StatusOut, error) {
+	cl, j, err := c.JobOrStep(ctx, in.Cluster, in.Job)
+	if err != nil {
+		return StatusOut{}, err
+	}
+	out := StatusOut{Job: j, Checkpoint: joblogs.Checkpoint(ctx, c, cl, j)}
+	if in.Steps {
+		s, err := ops.Capable[interface {
+			Steps(context.Context, slurm.JobID) ([]slurm.Step, error)
+		}](cl, "steps")
+		if err != nil {
+			return out, err
+		}
+		if out.Steps, err = s.Steps(ctx, in.Job); err != nil {
+			return out, c.SlurmError(err, in.Job)
+		}
+		out.asked = true
+	}
+	if in.Earlier {
+		if out.Earlier, err = c.Earlier(ctx, cl, j); err != nil {
+			return out, err
+		}
+	}
+	m := j.State.Explain().Meaning
+	if j.State == slurm.Pending && j.Reason != "" && j.Reason != "None" {
+		m = slurm.ExplainReason(j.Reason)
+	}
+	out.Meaning, out.Do = m.Says.In(c.Lang), m.Do.In(c.Lang)
+	return out, nil
+}
+
+// View shows the job as facts, most asked first.
+func (o StatusOut) View(l lang.Lang) view.Doc {
+	d := view.Doc{
+		Title:    fmt.Sprintf("%s  %s  %s", o.ID, o.Name, o.State),
+		Tone:     tone(o.State),
+		Sections: []view.Section{{Text: strings.TrimSpace(o.Meaning + "\n" + o.Do), Facts: jobFacts(o.Job, l)}},
+	}
+	if o.Checkpoint != nil {
+		d.Sections = append(d.Sections, o.Checkpoint.Section(o.Job, l))
+		if o.Checkpoint.TooLate {
+			d.Tone = view.Warn
+		}
+	}
+	if o.asked {
+		d.Sections = append(d.Sections, stepSection(o.Steps, l))
+	}
+	if o.Earlier != nil {
+		d.Sections = append(d.Sections, o.Earlier.Section(o.ID, l))
+	}
+	switch {
+	case o.State == slurm.Pending && o.Earlier == nil && (o.Reason == "Priority" || o.Reason == "Resources"):
+		d.Next = []string{"status " + string(o.ID) + " --earlier"}
+	case o.State == slurm.Running:
+		d.Next = []string{"logs " + string(o.ID) + " --tail 20"}
+	case o.State.Ended() && o.State != slurm.Completed:
+		d.Next = []string{"diagnose " + string(o.ID)}
+	}
+	return d
+}
+
+// stepSection is a line a step, with the command that started it.
+func stepSection(steps []slurm.Step, l lang.Lang) view.Section {
+	s := view.Section{Heading: lang.Text{EN: "steps", ZH: "步骤"}.In(l)}
+	if len(steps) == 0 {
+		s.Text = lang.Text{EN: "none was started", ZH: "没有启动过步骤"}.In(l)
+		return s
+	}
+	s.Table = &view.Table{Header: []string{"step", "name", "state", "exit", "elapsed", "nodes", "most memory of a task", "submit line"}}
+	if l == lang.ZH {
+		s.Table.Header = []string{"步骤", "名称", "状态", "退出码", "用时", "节点", "单任务内存峰值", "启动命令"}
+	}
+	for _, st := range steps {
+		exit := "-"
+		if st.ExitCode != nil {
+			exit = *st.ExitCode
+		}
+		s.Table.Rows = append(s.Table.Rows, []string{
+			st.ID, st.Name, string(st.State), exit, ops.Duration(st.ElapsedS), hostlist.Compress(st.Nodes), st.MaxRSS, redact.Text(redact.Clean(st.Submit)),
+		})
+	}
+	return s
+}
+
+func tone(s slurm.State) view.Tone {
+	switch {
+	case s == slurm.Completed || s == slurm.Running:
+		return view.Good
+	case s == slurm.Cancelled || s == slurm.Preempted || s == slurm.Timeout:
+		return view.Warn
+	case s.Ended():
+		return view.Bad
+	}
+	return view.Plain
+}
+
+func jobFacts(j slurm.Job, l lang.Lang) []view.Fact {
+	var fs []view.Fact
+	add := func(en, zh, value string) {
+		if value != "" && value != "0" {
+			fs = append(fs, view.Fact{Name: lang.Text{EN: en, ZH: zh}.In(l), Value: value})
+		}
+	}
+	if j.State == slurm.Pending {
+		add("waiting for", "等待原因", j.Reason)
+	} else if j.Reason != "None" {
+		add("reason", "原因", j.Reason)
+	}
+	if j.SeenAt != nil {
+		add("as of", "截至", j.SeenAt.Format(time.DateTime)+lang.Text{EN: " (the cluster does not answer)", ZH: "（集群无响应）"}.In(l))
+	}
+	add("cluster", "集群", j.Cluster)
+	add("user", "用户", j.User)
+	add("partition", "分区", j.Partition)
+	add("nodes", "节点", strings.Join(j.Nodes, ","))
+	if len(j.Nodes) == 0 {
+		add("nodes asked", "申请节点数", strconv.Itoa(j.NumNodes))
+	}
+	add("GPUs", "GPU 数", strconv.Itoa(j.GPUs))
+	elapsed := ops.Duration(j.ElapsedS)
+	if j.TimeLimitS != nil {
+		elapsed += " / " + ops.Duration(*j.TimeLimitS)
+	}
+	add("elapsed / limit", "已运行 / 时限", elapsed)
+	if j.EstStart != nil && j.State == slurm.Pending {
+		add("estimated start", "预计开始", j.EstStart.Format(time.DateTime))
+	}
+	if j.ExitCode != nil && j.State.Ended() {
+		add("exit code", "退出码", *j.ExitCode)
+	}
+	add("output", "标准输出", j.Stdout)
+	if j.Stderr != j.Stdout {
+		add("errors", "标准错误", j.Stderr)
+	}
+	return fs
+}
+
+// ListIn chooses jobs.
+type ListIn struct {
+	All       bool          `json:"all,omitempty" help:"ended jobs of the last seven days too" zh:"也列出最近七天已结束的作业"`
+	User      string        `json:"user,omitempty" help:"only this user's; several by commas; all for everybody's" zh:"只列出该用户的作业；多个用户用逗号分隔；all 表示所有人"`
+	State     []slurm.State `json:"state,omitempty" help:"only these states, such as RUNNING" zh:"只列出这些状态，例如 RUNNING"`
+	Partition string        `json:"partition,omitempty" help:"only this partition's" zh:"只列出该分区的作业"`
+	Idle      int           `json:"idle,omitempty" placeholder:"MINUTES" help:"only allocations on which no step has run for so many minutes" zh:"只列出已有这么多分钟没有运行任何步骤的作业"`
+	Short     bool          `json:"-" help:"job, name, state, elapsed and where only" zh:"只显示作业、名称、状态、用时与位置"`
+	ops.OnCluster
+}
+
+// ListOut is the jobs that were found, newest first.
+type ListOut struct {
+	Jobs []slurm.Job `json:"jobs"`
+	// Idle is what the jobs without a running step have held, where that was asked.
+	Idle  []slurm.IdleAllocation `json:"idle,omitempty"`
+	short bool
+	all   bool // ended jobs were asked for too
+}
+
+// List is the operation list.
+func List() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "list", Effect: ops.Read, Toolset: ops.JobsSet, Core: true, Idempotent: true,
+		Summary: lang.Text{
+			EN: "my jobs that wait or run; with all, those that ended too",
+			ZH: "我排队和运行中的作业；加 all 也列出已结束的",
+		},
+		Help: lang.Text{
+			EN: "Use to find a job's id. user all lists everybody's.",
+			ZH: "用于查找作业号。user 为 all 时列出所有人的作业。",
+		},
+		Example: "list --all",
+	}, list)
+}
+
+func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
+	cl, err := c.Cluster(in.Cluster)
+	if err != nil {
+		return ListOut{}, err
+	}
+	f := slurm.Filter{Partition: in.Partition, All: in.All}
+	for _, s := range in.State {
+		state := slurm.State(strings.ToUpper(string(s)))
+		known := slices.IndexFunc(slurm.States(), func(m slurm.StateMeaning) bool { return m.Word == string(state) || m.Short == string(state) })
+		if known < 0 {
+			return ListOut{}, ops.InputError("state", "for example PENDING, RUNNING or FAILED", "%q is no state of Slurm's", s)
+		}
+		f.States = append(f.States, slurm.State(slurm.States()[known].Word))
+	}
+	users := []string{in.User}
+	switch {
+	case in.User == "all":
+		users = []string{""}
+	case in.User == "":
+		users = []string{c.Who.User}
+	case strings.Contains(in.User, ","):
+		users = strings.Split(in.User, ",")
+	}
+	if len(users) == 1 {
+		f.User = users[0]
+	}
+	if in.All || slices.ContainsFunc(f.States, slurm.State.Ended) {
+		f.Since = c.Now().AddDate(0, 0, -7)
+	}
+	jobs, err := c.LookAll(ctx, cl, f)
+	if err != nil {
+		return ListOut{}, c.SlurmError(err, "")
+	}
+	if len(users) > 1 {
+		jobs = slices.DeleteFunc(jobs, func(j slurm.Job) bool { return !slices.Contains(users, j.User) })
+	}
+	for i := range jobs {
+		jobs[i].Cluster = cl.Name()
+	}
+	slices.SortStableFunc(jobs, func(a, b slurm.Job) int { return submitted(b).Compare(submitted(a)) })
+	out := ListOut{Jobs: append([]slurm.Job{}, jobs...), short: in.Short, all: !f.Since.IsZero()}
+	if in.Idle != 0 {
+		err = onlyIdle(ctx, c, cl, &out, in.Idle)
+	}
+	return out, err
+}
+
+// onlyIdle keeps the jobs that hold nodes and have run no step for so many
+// minutes.
+func onlyIdle(ctx context.Context, c *ops.Call, cl ops.Cluster, out *ListOut, minutes int) error {
+	if minutes < 0 {
+		return ops.InputError("idle", "minutes, such as 30", "%d is negative", minutes)
+	}
+	s, err := ops.Capable[interface {
+		RunningSteps(ctx context.Context, user string) ([]slurm.Step, error)
+	}](cl, "steps")
+	if err != nil {
+		return err
+	}
+	steps, err := s.RunningSteps(ctx, "")
+	if err != nil {
+		return c.SlurmError(err, "")
+	}
+	out.Idle = slurm.IdleAllocations(out.Jobs, steps, time.Duration(minutes)*time.Minute, c.Now())
+	out.Jobs = []slurm.Job{}
+	for _, i := range out.Idle {
+		out.Jobs = append(out.Jobs, i.Job)
+	}
+	return nil
+}
+
+func submitted(j slurm.Job) time.Time {
+	if j.SubmittedAt == nil {
+		return time.Time{}
+	}
+	return *j.SubmittedAt
+}
+
+// View is one line a job.
+func (o ListOut) View(l lang.Lang) view.Doc {
+	if len(o.Jobs) == 0 {
+		d := view.Doc{Title: lang.Text{EN: "no jobs", ZH: "没有作业"}.In(l)}
+		if !o.all {
+			d.Title = lang.Text{EN: "no such job waits or runs", ZH: "没有排队或运行中的作业"}.In(l)
+			d.Next = []string{"list --all"}
+		}
+		return d
+	}
+	header := []string{"job", "name", "user", "partition", "state", "nodes", "elapsed", "where / why"}
+	if l == lang.ZH {
+		header = []string{"作业", "名称", "用户", "分区", "状态", "节点数", "已运行", "所在节点 / 原因"}
+	}
+	t := &view.Table{Header: header}
+	for _, j := range o.Jobs {
+		where := j.Reason
+		if len(j.Nodes) > 0 {
+			where = strings.Join(j.Nodes, ",")
+		}
+		nodes := j.NumNodes
+		if nodes == 0 {
+			nodes = len(j.Nodes)
+		}
+		t.Rows = append(t.Rows, []string{
+			string(j.ID), j.Name, j.User, j.Partition, string(j.State), strconv.Itoa(nodes), ops.Duration(j.ElapsedS), where,
+		})
+	}
+	if o.short {
+		for _, row := range append([][]string{t.Header}, t.Rows...) {
+			copy(row, []string{row[0], row[1], row[4], row[6], row[7]})
+		}
+		t.Header = t.Header[:5]
+		for i := range t.Rows {
+			t.Rows[i] = t.Rows[i][:5]
+		}
+	}
+	d := view.Doc{Sections: []view.Section{{Table: t}}}
+	for _, i := range o.Idle {
+		a := joblogs.IdleAlarm(i)
+		d.Sections = append(d.Sections, view.Section{Text: string(i.Job.ID) + ": " + a.What.In(l) + " " + a.Fix.In(l)})
+	}
+	return d
+}

@@ -1,0 +1,313 @@
+package jobcontrol
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/metrics"
+	"github.com/megatron-ops/megatron-ops/slurm/watch"
+)
+
+// WaitIn says what to wait for.
+type WaitIn struct {
+	Job      slurm.JobID `json:"job" arg:"" help:"job id" zh:"作业号"`
+	Artifact string      `json:"artifact,omitempty" placeholder:"FILE" help:"wait for this file of the job rather than its end; the specification's artifact where left out" zh:"等待该结果文件而不是作业结束；省略时用规格中的 artifact"`
+	JSON     string      `json:"json,omitempty" name:"json" placeholder:"KEY=VALUE" help:"a condition on the file's JSON, such as status=done" zh:"对文件 JSON 内容的条件，例如 status=done"`
+	End      bool        `json:"end,omitempty" help:"wait for the job's end, whatever its artifact" zh:"等待作业结束，不看结果文件"`
+	Running  bool        `json:"running,omitempty" help:"wait until it runs" zh:"等到开始运行"`
+	Timeout  int         `json:"timeout_s,omitempty" name:"timeout" placeholder:"SECONDS" help:"give up after so many seconds; the job goes on" zh:"最多等待的秒数；作业不受影响"`
+	// Cancel is not offered to agents: to them, waiting only reads.
+	Cancel bool `json:"-" help:"cancel the job once the artifact is there, and give its nodes back" zh:"结果文件出现后取消作业，归还节点"`
+	ops.OnCluster
+}
+
+// WaitOut is how the wait ended.
+type WaitOut struct {
+	slurm.Job
+	Artifact string `json:"artifact,omitempty"` // the file that was seen
+	// Cancelled says that the job was cancelled because its artifact is there, and
+	// SavedGPUHours what it could still have used.
+	Cancelled     bool    `json:"cancelled,omitempty"`
+	SavedGPUHours float64 `json:"saved_gpu_hours,omitempty"`
+	// TimedOut says that the time was up first.
+	TimedOut bool `json:"timed_out,omitempty"`
+	// Alarms are what was wrong with it while it ran, each told once.
+	Alarms []string `json:"alarms,omitempty"`
+	// SeenWithinS is how long what was waited for may have been so before it is seen.
+	SeenWithinS float64 `json:"seen_within_s"`
+}
+
+// Found reports that the job ended badly.
+func (o WaitOut) Found() bool {
+	return !o.Cancelled && o.State.Ended() && o.State != slurm.Completed
+}
+
+// Wait is the operation wait.
+func Wait() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "wait", Effect: ops.Read, Toolset: ops.JobsSet, Core: true, Idempotent: true,
+		Summary: lang.Text{EN: "wait for a job's result file, its start or its end", ZH: "等待作业的结果文件、开始或结束"},
+		Help: lang.Text{
+			EN: "Use instead of asking for the state again and again. With an artifact it returns as soon as the file is there and at rest; to cancel the job then gives its nodes back.",
+			ZH: "代替反复查询状态。指定结果文件时，文件出现并稳定后立即返回；此时取消作业即可归还节点。",
+		},
+		Example: "wait 4711 --artifact results/metrics.json --cancel",
+	}, wait)
+}
+
+func wait(ctx context.Context, c *ops.Call, in WaitIn) (WaitOut, error) {
+	if in.Timeout < 0 {
+		return WaitOut{}, ops.InputError("timeout_s", "seconds, such as 600", "%d is negative", in.Timeout)
+	}
+	cl, j, err := c.Job(ctx, in.Cluster, in.Job)
+	if err != nil {
+		return WaitOut{}, err
+	}
+	if in.Cancel {
+		if err := mayCancelLater(c, j); err != nil {
+			return WaitOut{}, err
+		}
+	}
+	if in.Timeout > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, time.Duration(in.Timeout)*time.Second)
+		defer stop()
+	}
+	out := WaitOut{Job: j, SeenWithinS: ops.PollPause(cl).Seconds()}
+	artifact := artifactOf(ctx, c, cl.Name(), j, in)
+	if artifact.Path != "" && !in.End && !in.Running {
+		return awaitArtifact(ctx, c, cl, artifact, in, out)
+	}
+	p := pulse{alarms: map[string]bool{}}
+	p.look(ctx, c, &out)
+	for !out.State.Ended() && (!in.Running || out.State != slurm.Running) {
+		select {
+		case <-ctx.Done():
+			return timedOut(ctx, c, out)
+		case <-time.After(ops.PollPause(cl)):
+		}
+		if j, err := c.Look(ctx, cl, in.Job); err == nil {
+			out.Job = j
+			p.look(ctx, c, &out)
+		}
+	}
+	return out, nil
+}
+
+// A pulse tells how a job does while it is waited for, and of its alarms once each.
+type pulse struct {
+	read   time.Time // when its log was
+	line   string    // its newest numbers
+	said   string
+	saidAt time.Time
+	alarms map[string]bool
+}
+
+const (
+	// readPause is between two looks at the log of a job that is waited for.
+	readPause = 30 * time.Second
+	// sayPause is after how long the same is said again.
+	sayPause = 15 * time.Second
+)
+
+// look tells what is new as a step, and adds alarms to the answer.
+func (p *pulse) look(ctx context.Context, c *ops.Call, out *WaitOut) {
+	now := c.Now()
+	if now.Sub(p.read) >= readPause && out.State == slurm.Running {
+		p.read = now
+		if run, err := joblogs.RecentRun(ctx, c, out.Job); err == nil {
+			p.line = newest(run).In(c.Lang)
+		}
+		if all, err := joblogs.Alarms(ctx, c, out.Job); err == nil { // else the next look asks again
+			for _, a := range all {
+				if !p.alarms[a.ID] {
+					p.alarms[a.ID] = true
+					says := a.Says(c.Lang) + " " + a.Fix.In(c.Lang)
+					out.Alarms = append(out.Alarms, says)
+					p.say(c, out.Job, now, says)
+				}
+			}
+		}
+	}
+	line := string(out.State)
+	if out.State != slurm.Running && out.Reason != "" && out.Reason != "None" {
+		line += " (" + out.Reason + ")"
+	}
+	if p.line != "" {
+		line += ", " + p.line
+	}
+	if line != p.said || now.Sub(p.saidAt) >= sayPause {
+		p.said = line
+		p.say(c, out.Job, now, line)
+	}
+}
+
+// say tells a step: how much of its time limit the job has used, and in words what is so.
+func (p *pulse) say(c *ops.Call, j slurm.Job, now time.Time, words string) {
+	p.saidAt = now
+	limit := int64(0)
+	if j.TimeLimitS != nil {
+		limit = *j.TimeLimitS
+	}
+	c.Step(int(j.ElapsedS), int(limit), words)
+}
+
+// newest is a run's last iteration in words; empty where there is none.
+func newest(run metrics.Run) lang.Text {
+	if len(run.Iterations) == 0 {
+		return lang.Text{}
+	}
+	i := run.Iterations[len(run.Iterations)-1]
+	said := lang.Text{EN: "iteration %d", ZH: "第 %d 次迭代"}.With(i.N)
+	if run.Of > 0 {
+		said = lang.Text{EN: "iteration %d of %d", ZH: "第 %d/%d 次迭代"}.With(i.N, run.Of)
+	}
+	if i.Loss != nil {
+		said = lang.Text{EN: "%s, loss %.4g", ZH: "%s，损失 %.4g"}.With(said, *i.Loss)
+	}
+	if i.ElapsedMS != nil {
+		said = lang.Text{EN: "%s, %.3g s each", ZH: "%s，每次 %.3g 秒"}.With(said, *i.ElapsedMS/1000)
+	}
+	return said
+}
+
+// timedOut tells a wait that ran out of time from one that was broken off.
+func timedOut(ctx context.Context, c *ops.Call, out WaitOut) (WaitOut, error) {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		out.TimedOut = true
+		return out, nil
+	}
+	return out, ctx.Err()
+}
+
+// artifactOf is what the wait is for: as asked, or as the job's specification
+// has it.
+func artifactOf(ctx context.Context, c *ops.Call, cluster string, j slurm.Job, in WaitIn) watch.Artifact {
+	a := watch.Artifact{Path: in.Artifact, JSON: in.JSON, Stable: time.Second}
+	if a.Path == "" {
+		if s, ok := c.SpecOf(ctx, cluster, j.ID); ok {
+			a.Path = s.Artifact.Path
+			if a.JSON == "" {
+				a.JSON = s.Artifact.JSON
+			}
+		}
+	}
+	return a
+}
+
+func awaitArtifact(ctx context.Context, c *ops.Call, cl ops.Cluster, a watch.Artifact, in WaitIn, out WaitOut) (WaitOut, error) {
+	if c.Who.Surface != ops.Shell && c.Who.Surface != ops.Chat && !inJobFolders(c, out.Job, a.Path) {
+		return out, ops.InputError("artifact", "a path relative to the job's work directory", "%s lies outside of the job's own folders", a.Path)
+	}
+	out.SeenWithinS = (a.Stable + watch.FilePause).Seconds()
+	if _, err := os.Stat(out.WorkDir); err != nil {
+		out.SeenWithinS = ops.PollPause(cl).Seconds()
+		out.Alarms = append(out.Alarms, lang.Text{
+			EN: "the job's folder %s is not visible on this machine: its artifact is not seen here, only its end",
+			ZH: "本机看不到作业目录 %s：这里看不到结果文件，只能看到作业结束",
+		}.With(out.WorkDir).In(c.Lang))
+	}
+	p := pulse{alarms: map[string]bool{}}
+	sight, err := a.Await(ctx, func() slurm.Job {
+		if j, err := c.Look(ctx, cl, in.Job); err == nil {
+			out.Job = j
+			p.look(ctx, c, &out)
+		}
+		return out.Job
+	}, ops.PollPause(cl))
+	if ctx.Err() != nil {
+		return timedOut(ctx, c, out)
+	}
+	if err != nil {
+		if out.State.Ended() {
+			return out, nil // how it ended says more than that the file is not there
+		}
+		return out, &ops.Error{Code: ops.Failed, Field: "artifact", Message: err.Error()}
+	}
+	out.Artifact = sight.Path
+	if in.Cancel && !out.State.Ended() {
+		saved := watch.Saved(out.Job)
+		// Waiting only reads: what ends the job is the operation cancel, as the person
+		// and with its audit.
+		done, err := Cancel().Run(ctx, c, &CancelIn{Job: in.Job, Yes: true, OnCluster: in.OnCluster})
+		if err != nil {
+			return out, err
+		}
+		if done, ok := done.(CancelOut); ok && done.Cancelled {
+			out.Cancelled, out.SavedGPUHours = true, saved
+		}
+	}
+	return out, nil
+}
+
+// mayCancelLater refuses, before anything is waited for, what cancel would refuse
+// in the end. Whoever asks through a server says yes first; in the shell the flag
+// was typed by the person.
+func mayCancelLater(c *ops.Call, j slurm.Job) error {
+	own, err := c.For(Cancel())
+	if err != nil {
+		return err
+	}
+	if err := own.MayChange(j); err != nil {
+		return err
+	}
+	if !c.OwnHands() && !c.Confirmed {
+		return &ops.Error{
+			Code: ops.NotAllowed, Confirm: true, Fix: "say yes: --yes",
+			Message: fmt.Sprintf("once its artifact is there, %s (%s) is cancelled, which cannot be undone", j.ID, j.Name),
+		}
+	}
+	return nil
+}
+
+// inJobFolders reports whether path, once resolved, lies in the job's work
+// directory.
+func inJobFolders(c *ops.Call, j slurm.Job, path string) bool {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(j.WorkDir, path)
+	}
+	root, err := filepath.EvalSymlinks(j.WorkDir)
+	if err != nil {
+		return false
+	}
+	// The folder is resolved, so that no link leads out; the file itself may not be
+	// there yet.
+	dir, err := filepath.EvalSymlinks(filepath.Dir(filepath.Clean(path)))
+	if err != nil {
+		return false
+	}
+	rel, err := filepath.Rel(root, dir)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// View says how the wait ended.
+func (o WaitOut) View(l lang.Lang) view.Doc {
+	d := StatusOut{Job: o.Job}.View(l)
+	if len(o.Alarms) > 0 {
+		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "while it ran", ZH: "运行期间"}.In(l), Items: o.Alarms})
+	}
+	switch {
+	case o.Cancelled:
+		d.Tone = view.Good
+		d.Title = fmt.Sprintf(lang.Text{
+			EN: "%s %s: %s is there; cancelled, which saves up to %.1f GPU hours",
+			ZH: "%s %s：%s 已出现；已取消作业，最多节省 %.1f GPU 小时",
+		}.In(l), o.ID, o.Name, o.Artifact, o.SavedGPUHours)
+	case o.Artifact != "":
+		d.Tone = view.Good
+		d.Title = fmt.Sprintf(lang.Text{EN: "%s %s: %s is there", ZH: "%s %s：%s 已出现"}.In(l), o.ID, o.Name, o.Artifact)
+	case o.TimedOut:
+		d.Tone = view.Warn
+		d.Title = fmt.Sprintf(lang.Text{EN: "%s %s: still %s; the time to wait is up", ZH: "%s %s：仍为 %s；等待时间已到"}.In(l), o.ID, o.Name, o.State)
+	}
+	return d
+}

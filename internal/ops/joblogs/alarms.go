@@ -1,0 +1,181 @@
+package joblogs
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
+	"github.com/megatron-ops/megatron-ops/slurm/metrics"
+)
+
+// An Alarm is something about a running job that a person should hear of once,
+// while it can still be acted on.
+type Alarm struct {
+	// ID is hang, checkpoint_late, idle, or a finding's of the metrics: not_finite,
+	// loss_spike, straggler, slower, slow_start. It stays the same for as long as it is so.
+	ID   string
+	Job  slurm.JobID
+	Rank *int
+	Node string // the one to look at, or all of the job's as a hostlist
+	What lang.Text
+	Fix  lang.Text
+}
+
+// Says is the alarm in one sentence or two, with the node.
+func (a Alarm) Says(l lang.Lang) string {
+	s := a.What.In(l)
+	if a.Node != "" && !strings.Contains(s, a.Node) {
+		if l == lang.ZH {
+			return s + "节点：" + a.Node + "。"
+		}
+		return s + " Node: " + a.Node + "."
+	}
+	return s
+}
+
+// View is the alarm, then what to do.
+func (a Alarm) View(l lang.Lang) view.Doc {
+	return view.Doc{Title: string(a.Job) + ": " + alarmTitles[a.ID].In(l), Tone: view.Warn, Sections: []view.Section{
+		{Text: a.Says(l)}, {Text: a.Fix.In(l)},
+	}, Next: []string{"diagnose " + string(a.Job), "metrics " + string(a.Job)}}
+}
+
+// Notice is the alarm for the people of the job: another time of the same thing
+// is another notice.
+func (a Alarm) Notice(j slurm.Job) ops.Notice {
+	return ops.Notice{
+		Key: fmt.Sprintf("%s/%s/%d/%s/%d", j.Cluster, j.ID, j.Restarts, a.ID, j.ElapsedS), Cluster: j.Cluster, Job: j.ID, Owner: j.User, Alarm: true,
+		Title: lang.Text{EN: string(j.ID) + ": " + alarmTitles[a.ID].EN, ZH: string(j.ID) + "：" + alarmTitles[a.ID].ZH},
+		Text:  lang.Text{EN: a.Says(lang.EN) + " " + a.Fix.EN, ZH: a.Says(lang.ZH) + a.Fix.ZH},
+	}
+}
+
+var alarmTitles = map[string]lang.Text{
+	"hang":            {EN: "no progress", ZH: "没有进展"},
+	"not_finite":      {EN: "the loss is not a number", ZH: "损失不是有限值"},
+	"loss_spike":      {EN: "the loss jumped", ZH: "损失突增"},
+	"straggler":       {EN: "one rank holds up all others", ZH: "有 rank 拖慢全部"},
+	"slower":          {EN: "training became slower", ZH: "训练变慢"},
+	"checkpoint_late": {EN: "ends before its next checkpoint", ZH: "将在下一个检查点之前结束"},
+	"idle":            {EN: "nothing runs on its nodes", ZH: "节点上没有任何步骤在运行"},
+	"slow_start":      {EN: "slow from the start", ZH: "从一开始就偏慢"},
+}
+
+// Alarms looks at a running job's newest lines: whether it hangs, and what its
+// numbers show. There are none for a job that does not run, or says nothing.
+func Alarms(ctx context.Context, c *ops.Call, j slurm.Job) ([]Alarm, error) {
+	if j.State != slurm.Running {
+		return nil, nil
+	}
+	cl, err := c.Cluster(j.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	all := checkpointAlarm(ctx, c, cl, j)
+	paths := logFiles(ctx, c, cl.Name(), j)
+	if len(paths) == 0 {
+		return all, nil
+	}
+	folders, err := holding(c, j, paths)
+	if err != nil {
+		return all, err
+	}
+	defer folders.Close()
+	run, err := metrics.Recent(ctx, folders, paths, gpuOf(ctx, c, cl.Name(), j.ID))
+	if err != nil {
+		return all, err
+	}
+	for _, f := range run.Check() {
+		a := Alarm{ID: f.ID, Job: j.ID, Rank: f.Rank, Node: hostlist.Compress(j.Nodes), What: f.What, Fix: f.Fix}
+		if f.Rank != nil {
+			a.Node = nodeOf(j, run.WorldSize, *f.Rank)
+		}
+		all = append(all, a)
+	}
+	src, err := diagnose.OpenIn(folders, paths...)
+	if err != nil {
+		return all, nil //nolint:nilerr // logs that vanished between two looks have nothing new
+	}
+	r, err := diagnose.Run(ctx, src, diagnose.FromJob(j))
+	if err != nil {
+		return all, err
+	}
+	if r.Class == diagnose.Hang {
+		all = append(all, hangAlarm(j, r, run))
+	}
+	return all, nil
+}
+
+// RecentRun reads the newest numbers of a running job's logs.
+func RecentRun(ctx context.Context, c *ops.Call, j slurm.Job) (metrics.Run, error) {
+	paths := logFiles(ctx, c, j.Cluster, j)
+	folders, err := holding(c, j, paths)
+	if err != nil {
+		return metrics.Run{}, err
+	}
+	defer folders.Close()
+	return metrics.Recent(ctx, folders, paths, gpuOf(ctx, c, j.Cluster, j.ID))
+}
+
+// gpuOf is the kind of GPU that a job was submitted for; empty where that is not known.
+func gpuOf(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID) string {
+	s, ok := c.SpecOf(ctx, cluster, id)
+	if !ok {
+		return ""
+	}
+	return c.SiteOf(s).Fill(s).GPU
+}
+
+// hangAlarm says since when nothing goes on, how long an iteration took, and
+// which ranks are behind.
+func hangAlarm(j slurm.Job, r diagnose.Report, run metrics.Run) Alarm {
+	a := Alarm{ID: "hang", Job: j.ID, Node: hostlist.Compress(j.Nodes)}
+	age := time.Duration(0)
+	if r.SinceS != nil {
+		age = time.Duration(*r.SinceS) * time.Second
+	}
+	a.What = lang.Text{EN: "No progress for " + ops.Duration(int64(age.Seconds())), ZH: "已有 " + ops.Duration(int64(age.Seconds())) + " 没有进展"}
+	if ms := run.Summary().IterationMS; ms != nil {
+		a.What.EN += fmt.Sprintf(", where an iteration took %.1f s", *ms/1000)
+		a.What.ZH += fmt.Sprintf("（此前每次迭代 %.1f 秒）", *ms/1000)
+	}
+	if r.LastIter != nil {
+		a.What.EN += "; the last one was " + strconv.Itoa(*r.LastIter)
+		a.What.ZH += fmt.Sprintf("，最后一次迭代为第 %d 次", *r.LastIter)
+	}
+	a.What.EN, a.What.ZH = a.What.EN+".", a.What.ZH+"。"
+	if b := r.Behind; b != nil {
+		a.Rank = &b.Ranks[0]
+		if a.Node = b.Node; a.Node == "" {
+			a.Node = nodeOf(j, run.WorldSize, b.Ranks[0])
+		}
+		says := b.Says()
+		a.What.EN += " " + says.EN
+		a.What.ZH += says.ZH
+	}
+	a.Fix = lang.Text{
+		EN: fmt.Sprintf("See where each rank stands: megatron-ops run %s -- sh -c 'for p in $(pgrep -f pretrain); do py-spy dump --pid $p; done'; then cancel or requeue it, without that node if it stays the same one.", j.ID),
+		ZH: fmt.Sprintf("查看各 rank 停在哪里：megatron-ops run %s -- sh -c 'for p in $(pgrep -f pretrain); do py-spy dump --pid $p; done'；之后取消或重新排队，若总是同一节点则将其排除。", j.ID),
+	}
+	return a
+}
+
+// nodeOf is the node that a rank runs on where ranks are laid out node by node,
+// as torchrun and srun do by default.
+func nodeOf(j slurm.Job, world, rank int) string {
+	if world == 0 {
+		world = j.GPUs
+	}
+	if n := len(j.Nodes); n > 0 && world >= n && world%n == 0 && rank < world {
+		return j.Nodes[rank/(world/n)]
+	}
+	return hostlist.Compress(j.Nodes)
+}

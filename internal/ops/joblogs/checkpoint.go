@@ -1,0 +1,301 @@
+package joblogs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+	"github.com/megatron-ops/megatron-ops/slurm/metrics"
+	"github.com/megatron-ops/megatron-ops/slurm/watch"
+)
+
+// A CheckpointOut is how a running job stands with its checkpoints, and what
+// would be lost if it ended now. Unknown values are null.
+type CheckpointOut struct {
+	Iteration string     `json:"iteration"` // of the last complete one; empty: none yet
+	At        *time.Time `json:"at"`
+	AgeS      *int64     `json:"age_s"`
+	// GPUHours is the work since then, or since the start.
+	GPUHours float64 `json:"gpu_hours_at_risk"`
+	EveryS   *int64  `json:"every_s"`
+	NextS    *int64  `json:"next_s"` // until the next one is due
+	LeftS    *int64  `json:"left_s"` // until the time limit
+	// TooLate says that the job ends before its next checkpoint, and SavesAtEnd that
+	// it saves by itself before its limit.
+	TooLate    bool `json:"too_late,omitempty"`
+	SavesAtEnd bool `json:"saves_at_end,omitempty"`
+	killSwitch bool
+	handler    bool
+}
+
+// lastCheckpoint is the last complete checkpoint of a specification; seen is
+// false where it saves none, or nowhere that can be read from here.
+func lastCheckpoint(ctx context.Context, c *ops.Call, s job.Spec) (last watch.Checkpoint, ok, seen bool) {
+	full := s.WithDefaults()
+	dir := megatron.LastOf(full.Args, "--save")
+	if dir == "" {
+		return last, false, false
+	}
+	dir, seen = full.OnHost(dir)
+	if !seen {
+		return last, false, false
+	}
+	if c.SharesFiles(s) {
+		last, ok, err := watch.LastCheckpoint(dir)
+		return last, ok && err == nil, err == nil
+	}
+	return farCheckpoint(ctx, c, s.Cluster, dir)
+}
+
+// A looker is a cluster on whose login node a shell can look at files.
+type looker interface {
+	Look(ctx context.Context, text string, args ...string) (string, error)
+}
+
+// What was seen of checkpoints elsewhere counts for a while: a patrol comes often,
+// and a checkpoint does not.
+const (
+	farPatrol = 5 * time.Minute
+	farAsked  = 30 * time.Second
+)
+
+// A farSave is a checkpoint on another machine, as it was seen at a time.
+type farSave struct {
+	Last     watch.Checkpoint
+	OK, Seen bool
+	At       time.Time
+}
+
+// farSaves is where they are kept.
+const farSaves = "far-checkpoint"
+
+// farCheckpoint is lastCheckpoint on the login node of a cluster of kind ssh: one
+// short listing, for all who ask within a while.
+func farCheckpoint(ctx context.Context, c *ops.Call, cluster, dir string) (last watch.Checkpoint, ok, seen bool) {
+	cl, err := c.Cluster(cluster)
+	far, can := cl.(looker)
+	if err != nil || !can || cl.Kind() != "ssh" || c.Who.Surface == ops.MCPHTTP {
+		return last, false, false
+	}
+	fresh := farAsked
+	if c.Who.Surface == ops.Watcher {
+		fresh = farPatrol
+	}
+	var s farSave
+	now, k := c.Now(), cl.Name()+" "+dir
+	st, err := c.Store()
+	if err != nil {
+		return last, false, false
+	}
+	if had, err := st.Slack().Get(ctx, farSaves, k, now, &s); err == nil && had && now.Sub(s.At) < fresh {
+		return s.Last, s.OK, s.Seen
+	}
+	s = farSave{At: now}
+	if said, err := far.Look(ctx, watch.Listing, dir); err == nil {
+		s.Last, s.OK, err = watch.ReadListing(said)
+		s.Seen = err == nil
+	}
+	_ = st.Slack().Put(ctx, farSaves, k, s, now.Add(farPatrol)) // it would be looked at again
+	return s.Last, s.OK, s.Seen
+}
+
+// Checkpoint looks at the checkpoints of a running job; nil where it saves none,
+// or nowhere that can be seen from here.
+func Checkpoint(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) *CheckpointOut {
+	if j.State != slurm.Running {
+		return nil
+	}
+	s, ok := c.SpecOf(ctx, cl.Name(), j.ID)
+	if !ok {
+		return nil
+	}
+	s.Cluster = cl.Name()
+	last, _, seen := lastCheckpoint(ctx, c, s)
+	if !seen {
+		return nil
+	}
+	if last.Every == 0 {
+		last.Every = saveEvery(ctx, c, cl, j, s)
+	}
+	return checkpointOf(j, s, last, c.Now())
+}
+
+// saveEvery is the time between two checkpoints as the flags and the log have
+// it; zero where they do not tell.
+func saveEvery(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job, s job.Spec) time.Duration {
+	interval := megatron.NumberOf(s.Args, "--save-interval", 0)
+	paths := logFiles(ctx, c, cl.Name(), j)
+	if interval == 0 || len(paths) == 0 {
+		return 0
+	}
+	folders, err := holding(c, j, paths)
+	if err != nil {
+		return 0
+	}
+	defer folders.Close()
+	run, err := metrics.Recent(ctx, folders, paths, "")
+	if err != nil {
+		return 0
+	}
+	ms := run.Summary().IterationMS
+	if ms == nil {
+		return 0
+	}
+	return time.Duration(float64(interval) * *ms * float64(time.Millisecond))
+}
+
+func checkpointOf(j slurm.Job, s job.Spec, last watch.Checkpoint, now time.Time) *CheckpointOut {
+	r := watch.RiskOf(j, last, last.Every, now)
+	out := &CheckpointOut{Iteration: last.Iteration, GPUHours: r.GPUHours, TooLate: r.TooLate, killSwitch: s.KillSwitch != ""}
+	_, out.handler = megatron.ValueOf(s.Args, "--exit-signal-handler")
+	_, stops := megatron.ValueOf(s.Args, "--exit-duration-in-mins")
+	if out.SavesAtEnd = s.Signal != "" || stops; out.SavesAtEnd {
+		out.TooLate = false
+	}
+	seconds := func(d time.Duration) *int64 {
+		if d < 0 {
+			return nil
+		}
+		n := int64(d.Seconds())
+		return &n
+	}
+	if !last.At.IsZero() {
+		out.At, out.AgeS = &last.At, seconds(now.Sub(last.At))
+	}
+	if last.Every > 0 {
+		out.EveryS = seconds(last.Every)
+	}
+	out.NextS, out.LeftS = seconds(r.Next), seconds(r.Left)
+	return out
+}
+
+// says is the last checkpoint and what is at risk, in a line.
+func (o *CheckpointOut) says(l lang.Lang) string {
+	text := lang.Text{EN: "none yet", ZH: "尚无检查点"}.In(l)
+	if o.Iteration != "" && o.AgeS != nil {
+		text = fmt.Sprintf(lang.Text{EN: "iteration %s, %s ago", ZH: "第 %s 次迭代，%s 前"}.In(l), o.Iteration, minutes(*o.AgeS, l))
+	}
+	text += fmt.Sprintf(lang.Text{EN: "; %.1f GPU hours would be lost now", ZH: "；此刻结束会损失 %.1f GPU 小时"}.In(l), o.GPUHours)
+	if o.NextS != nil {
+		text += fmt.Sprintf(lang.Text{EN: "; the next is due in %s", ZH: "；下一个约在 %s 后"}.In(l), minutes(*o.NextS, l))
+	}
+	return text
+}
+
+func minutes(s int64, l lang.Lang) string {
+	switch {
+	case s < 90:
+		return fmt.Sprintf(lang.Text{EN: "%d s", ZH: "%d 秒"}.In(l), s)
+	case s < 5400:
+		return fmt.Sprintf(lang.Text{EN: "%d min", ZH: "%d 分钟"}.In(l), (s+30)/60)
+	}
+	return fmt.Sprintf(lang.Text{EN: "%.1f h", ZH: "%.1f 小时"}.In(l), float64(s)/3600)
+}
+
+// Section is the line, and what to do while something can still be done.
+func (o *CheckpointOut) Section(j slurm.Job, l lang.Lang) view.Section {
+	s := view.Section{Facts: []view.Fact{{Name: lang.Text{EN: "last checkpoint", ZH: "最近的检查点"}.In(l), Value: o.says(l)}}}
+	if o.TooLate {
+		a := o.alarm(j)
+		s.Text = a.What.In(l) + "\n" + a.Fix.In(l)
+	}
+	return s
+}
+
+// alarm says that the job ends before its next checkpoint.
+func (o *CheckpointOut) alarm(j slurm.Job) Alarm {
+	a := Alarm{ID: "checkpoint_late", Job: j.ID}
+	word := func(l lang.Lang, s *int64) string {
+		if s == nil {
+			return "?"
+		}
+		return minutes(*s, l)
+	}
+	lost := o.GPUHours
+	if o.LeftS != nil {
+		lost += float64(*o.LeftS) / 3600 * float64(j.GPUs)
+	}
+	a.What = lang.Text{
+		EN: fmt.Sprintf("Ends at its time limit in %s, and the next checkpoint is due in %s: %.1f GPU hours would be lost.", word(lang.EN, o.LeftS), word(lang.EN, o.NextS), lost),
+		ZH: fmt.Sprintf("%s 后到达时限，而下一个检查点约在 %s 后：将损失 %.1f GPU 小时。", word(lang.ZH, o.LeftS), word(lang.ZH, o.NextS), lost),
+	}
+	switch {
+	case o.killSwitch:
+		a.Fix = lang.Text{
+			EN: fmt.Sprintf("`killswitch on %s` makes it save and end; an operator can give it more time (`update %s --time`).", j.ID, j.ID),
+			ZH: fmt.Sprintf("`killswitch on %s` 可让它保存并结束；管理员可延长时限（`update %s --time`）。", j.ID, j.ID),
+		}
+	case o.handler:
+		a.Fix = lang.Text{
+			EN: fmt.Sprintf("It saves and ends when it is signalled: `scancel --signal=TERM %s`; an operator can give it more time (`update %s --time`).", j.ID, j.ID),
+			ZH: fmt.Sprintf("它收到信号会保存并结束：`scancel --signal=TERM %s`；管理员可延长时限（`update %s --time`）。", j.ID, j.ID),
+		}
+	default:
+		a.Fix = lang.Text{
+			EN: fmt.Sprintf("An operator can give it more time (`update %s --time`). Next time: signal: USR1@300 saves before the limit, or a smaller --save-interval.", j.ID),
+			ZH: fmt.Sprintf("管理员可延长时限（`update %s --time`）。下次可设置 signal: USR1@300 在时限前保存，或减小 --save-interval。", j.ID),
+		}
+	}
+	return a
+}
+
+// RetryMark stands between a first submission's key and a retry's number.
+const RetryMark = "/retry-"
+
+// startsOver are the flags with which a run does not go on where its checkpoint
+// is, or goes on elsewhere.
+var startsOver = []string{"--load", "--ckpt-step", "--finetune", "--no-load-optim", "--no-load-rng"}
+
+// ResumeSpec is s so that it goes on from the last complete checkpoint that it saved,
+// which is returned; ok is false where there is none that can be seen, and s is
+// then told to load what it may find where it saves.
+func ResumeSpec(ctx context.Context, c *ops.Call, s job.Spec) (_ job.Spec, last watch.Checkpoint, ok bool) {
+	save := megatron.LastOf(s.Args, "--save")
+	if save == "" {
+		return s, last, false
+	}
+	last, ok, _ = lastCheckpoint(ctx, c, s)
+	switch _, loads := megatron.ValueOf(s.Args, "--load"); {
+	case ok:
+		s.Args = append(megatron.WithoutFlags(s.Args, startsOver), "--load", save)
+		if last.Step > 0 {
+			s.Args = append(s.Args, "--ckpt-step", strconv.Itoa(last.Step))
+		}
+	case !loads:
+		s.Args = append(slices.Clone(s.Args), "--load", save)
+	}
+	return s, last, ok
+}
+
+// checkpointAlarm is the alarm of a job that ends before it saves.
+func checkpointAlarm(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) []Alarm {
+	if o := Checkpoint(ctx, c, cl, j); o != nil && o.TooLate {
+		return []Alarm{o.alarm(j)}
+	}
+	return nil
+}
+
+// IdleAlarm says that an allocation does nothing.
+func IdleAlarm(idle slurm.IdleAllocation) Alarm {
+	s := int64(idle.For.Seconds())
+	return Alarm{
+		ID: "idle", Job: idle.Job.ID, Node: strings.Join(idle.Job.Nodes, ","),
+		What: lang.Text{
+			EN: fmt.Sprintf("Has held %d GPUs for %s without a running step: %.1f GPU hours.", idle.Job.GPUs, minutes(s, lang.EN), idle.GPUHours),
+			ZH: fmt.Sprintf("占用 %d 张 GPU 已 %s 而没有运行任何步骤：%.1f GPU 小时。", idle.Job.GPUs, minutes(s, lang.ZH), idle.GPUHours),
+		},
+		Fix: lang.Text{
+			EN: fmt.Sprintf("`cancel %s` gives the nodes back.", idle.Job.ID),
+			ZH: fmt.Sprintf("`cancel %s` 可归还节点。", idle.Job.ID),
+		},
+	}
+}

@@ -1,0 +1,151 @@
+package joblogs
+
+import (
+	"context"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// CompareIn names a run that failed and one that went well.
+type CompareIn struct {
+	Failed string `json:"failed" arg:"" help:"job id or logs of the run that failed" zh:"失败训练的作业号或日志"`
+	Good   string `json:"good,omitempty" arg:"" optional:"" help:"job id or logs of a run that went well; the last one of the same name that completed where left out" zh:"正常训练的作业号或日志；省略时取同名且最近完成的一次"`
+	ops.OnCluster
+}
+
+// CompareOut is what sets the failed run apart.
+type CompareOut struct {
+	Failed string `json:"failed"`
+	Good   string `json:"good"`
+	diagnose.Comparison
+	// Changes are fields of the specification that differ, where both are known.
+	Changes []job.Change `json:"changes"`
+	// Script is the changed lines of the script, - and + before them.
+	Script string `json:"script,omitempty"`
+}
+
+// Compare is the operation compare.
+func Compare() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "compare", Effect: ops.Read, Toolset: ops.LogsSet, Idempotent: true,
+		Summary: lang.Text{EN: "a failed run beside the last good one: specification, nodes, environment, new log lines", ZH: "把失败的训练与最近一次正常的训练对比：规格、节点、环境、新出现的日志"},
+		Help: lang.Text{
+			EN: "Use when diagnose alone does not explain it: what is different from the run that worked?",
+			ZH: "diagnose 还不足以解释时使用：与之前成功的那次有什么不同？",
+		},
+		Example: "compare 4711",
+	}, compare)
+}
+
+func compare(ctx context.Context, c *ops.Call, in CompareIn) (CompareOut, error) {
+	out := CompareOut{Failed: in.Failed, Good: in.Good, Changes: []job.Change{}}
+	cl, err := c.Cluster(in.Cluster)
+	if err != nil {
+		return out, err
+	}
+	if out.Good == "" {
+		if out.Good, err = lastGood(ctx, c, cl, in.Failed); err != nil {
+			return out, err
+		}
+	}
+	failed, done, err := logSource(ctx, c, in.Cluster, in.Failed)
+	if err != nil {
+		return out, err
+	}
+	defer done()
+	good, done, err := logSource(ctx, c, in.Cluster, out.Good)
+	if err != nil {
+		return out, err
+	}
+	defer done()
+	if out.Comparison, err = diagnose.Compare(ctx, failed, good); err != nil {
+		return out, err
+	}
+	old, had := c.SpecOf(ctx, cl.Name(), slurm.JobID(out.Good))
+	next, has := c.SpecOf(ctx, cl.Name(), slurm.JobID(in.Failed))
+	if had && has {
+		out.Changes = append(out.Changes, job.Diff(old, next)...)
+	}
+	before, had := c.Submission(ctx, cl.Name(), slurm.JobID(out.Good))
+	after, has := c.Submission(ctx, cl.Name(), slurm.JobID(in.Failed))
+	if had && has {
+		out.Script = job.DiffText(before.Script, after.Script)
+	}
+	return out, nil
+}
+
+// lastGood is the newest submission of the same name that completed.
+func lastGood(ctx context.Context, c *ops.Call, cl ops.Cluster, failed string) (string, error) {
+	none := ops.InputError("good", "name the job or the logs to compare with", "there is no earlier run of the same name that completed")
+	if !slurm.IsJobID(failed) {
+		return "", none
+	}
+	sub, err := c.OwnSubmission(ctx, cl, slurm.JobID(failed))
+	if err != nil {
+		return "", err
+	}
+	st, err := c.Store()
+	if err != nil {
+		return "", err
+	}
+	all, err := st.Submissions(ctx, sub.Owner, sub.Name, 50)
+	if err != nil {
+		return "", err
+	}
+	for _, s := range all {
+		if s.Cluster != cl.Name() || s.JobID == "" || !s.CreatedAt.Before(sub.CreatedAt) {
+			continue
+		}
+		if j, err := c.Look(ctx, cl, s.JobID); err == nil && j.State == slurm.Completed {
+			return string(s.JobID), nil
+		}
+	}
+	return "", none
+}
+
+// logSource is the logs of a job, or those at a path; done closes what they are
+// read by way of.
+func logSource(ctx context.Context, c *ops.Call, on, what string) (src diagnose.Source, done func(), err error) {
+	if slurm.IsJobID(what) {
+		cl, j, err := c.Job(ctx, on, slurm.JobID(what))
+		if err != nil {
+			return src, nil, err
+		}
+		paths := logFiles(ctx, c, cl.Name(), j)
+		if len(paths) == 0 {
+			return src, nil, ops.NotFoundError("job", "", "%s", noLog(j))
+		}
+		return openLogs(c, j, paths)
+	}
+	path, in, err := readable(c, "failed", what)
+	if err != nil {
+		return src, nil, err
+	}
+	if src, err = diagnose.OpenIn(in, path); err != nil {
+		in.Close()
+		return src, nil, ops.InputError("failed", "a job id, or the path of a log file or folder", "%v", err)
+	}
+	return src, in.Close, nil
+}
+
+// View is the changed fields, then what the logs have that the good run's had
+// not.
+func (o CompareOut) View(l lang.Lang) view.Doc {
+	d := o.Comparison.View(l)
+	if len(o.Changes) > 0 {
+		t := &view.Table{Header: []string{"field", o.Good, o.Failed}}
+		for _, ch := range o.Changes {
+			t.Rows = append(t.Rows, []string{ch.Field, ch.Old, ch.New})
+		}
+		d.Sections = append([]view.Section{{Heading: lang.Text{EN: "specification", ZH: "规格"}.In(l), Table: t}}, d.Sections...)
+	}
+	if o.Script != "" {
+		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "script", ZH: "脚本"}.In(l), Code: o.Script, Lang: "diff", Fold: true})
+	}
+	return d
+}

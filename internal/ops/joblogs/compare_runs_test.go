@@ -1,0 +1,64 @@
+package joblogs
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// TestCompareSetsAFailedRunBesideTheLastGoodOne has two submissions of one
+// name that differ in everything that is compared.
+func TestCompareSetsAFailedRunBesideTheLastGoodOne(t *testing.T) {
+	s := &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{}}
+	c := opstest.NewCall(t, s)
+	submit := func(words ...string) slurm.JobID {
+		out, err := opstest.Do(t, c, ops.Submit(), append([]string{"--yes", "--force"}, words...)...)
+		require.NoError(t, err)
+		return *out.(ops.SubmitOut).JobID
+	}
+	changed := append([]string{"--env", "NCCL_IB_DISABLE=1", "--container-image", "nvcr.io#nvidia/pytorch:25.04-py3", "--container-runtime", "pyxis"}, opstest.GoodJob...)
+	good, bad := submit(opstest.GoodJob...), submit(append(changed, "--seed", "7")...)
+	dir := t.TempDir()
+	for id, said := range map[slurm.JobID]string{
+		good: "start: attempt=0 node=0 host=gpu1 ranks=0-7 commit=aaaa dirty=0 argv=1 env=1\n  micro_batch_size ................................ 2\ngpu1:1:2 [0] NCCL INFO x\nall is well\n",
+		bad:  "start: attempt=0 node=0 host=gpu9 ranks=0-7 commit=bbbb dirty=0 argv=2 env=2\n  micro_batch_size ................................ 4\ngpu9:1:2 [0] NCCL INFO x\nWARNING: the link of mlx5_3 trains at 100 Gb/s\nRuntimeError: no\n",
+	} {
+		log := filepath.Join(dir, "gpt-"+string(id)+".out")
+		require.NoError(t, os.WriteFile(log, []byte(said), 0o600))
+		state := slurm.Completed
+		if id == bad {
+			state = slurm.Failed
+		}
+		s.KnownJobs[id] = slurm.Job{ID: id, Name: "gpt", User: "alice", State: state, Stdout: log, WorkDir: dir}
+	}
+	out, err := opstest.Do(t, c, Compare(), string(bad))
+	require.NoError(t, err)
+	o := out.(CompareOut)
+	require.Equal(t, string(good), o.Good, "the last of the same name that completed")
+	fields := map[string]bool{}
+	for _, ch := range o.Changes {
+		fields[ch.Field] = true
+	}
+	require.True(t, fields["env.NCCL_IB_DISABLE"] || fields["env"], "%+v", o.Changes)
+	require.True(t, fields["container.image"], "%+v", o.Changes)
+	require.True(t, fields["args"] || fields["args.--seed"], "%+v", o.Changes)
+	require.Contains(t, o.Script, "NCCL_IB_DISABLE=1")
+	require.Equal(t, "micro_batch_size", o.Arguments[0].Name)
+	starts := map[string]string{}
+	for _, ch := range o.Start {
+		starts[ch.Name] = ch.Good + "→" + ch.Bad
+	}
+	require.Equal(t, map[string]string{"commit": "aaaa→bbbb", "argv": "1→2"}, starts)
+	require.Equal(t, []string{"gpu9"}, o.Nodes)
+	require.Contains(t, o.New[0].Text, "trains at 100 Gb/s")
+	require.NotEmpty(t, opstest.Text(t, o, lang.ZH))
+	_, err = opstest.Do(t, c, Compare(), string(good))
+	require.ErrorContains(t, err, "no earlier run of the same name")
+}

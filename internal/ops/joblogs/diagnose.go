@@ -1,0 +1,242 @@
+package joblogs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+)
+
+// DiagnoseIn names a job, or a file or folder of logs.
+type DiagnoseIn struct {
+	Target string `json:"job" arg:"" name:"job-or-path" help:"job id, or a file or folder of logs, - for standard input (./123 for a file named 123)" zh:"作业号，或日志文件、目录，- 表示标准输入（名为 123 的文件写作 ./123）"`
+	// A diagnosis that submits jobs is for people: agents and Slack read here.
+	OnSlurm   bool   `json:"-" name:"on-slurm" help:"read the logs by a job on the cluster where they lie, and answer as if they had been read here" zh:"在日志所在集群上用作业读取日志，结果与在本机读取相同"`
+	Partition string `json:"-" name:"partition" placeholder:"NAME" help:"of that job; one without GPUs where left out" zh:"该作业的分区；省略时选没有 GPU 的分区"`
+	Shards    int    `json:"-" name:"shards" placeholder:"N" help:"how many tasks read" zh:"读取任务的个数"`
+	ops.OnCluster
+}
+
+// DiagnoseOut is the root cause and its evidence.
+type DiagnoseOut struct {
+	diagnose.Report
+	// Fix is the change that would mend the job, where its specification is known
+	// here and a plan has accepted the change.
+	Fix *ops.SpecPatch `json:"fix,omitempty"`
+}
+
+// View says the cause first.
+func (o DiagnoseOut) View(l lang.Lang) view.Doc {
+	d := o.Report.View(l)
+	if o.Fix != nil {
+		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "a change that the plan accepts", ZH: "计划检查通过的修改"}.In(l), Items: o.Fix.Changes})
+		d.Next = append([]string{o.Fix.Command()}, d.Next...)
+	}
+	return d
+}
+
+// Diagnose is the operation diagnose.
+func Diagnose() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "diagnose", Effect: ops.Read, Toolset: ops.LogsSet, Core: true, Idempotent: true,
+		Summary: lang.Text{
+			EN: "what broke first, on which rank and node, why, and what to do",
+			ZH: "最先出错的是什么、在哪个 rank 和节点、原因以及处理办法",
+		},
+		Help: lang.Text{
+			EN: "Use when a job failed or hangs. It takes a job id, or a file or folder of logs, reads every rank's log, and tells the first cause from its consequences. It says so when nothing failed.",
+			ZH: "作业失败或卡住时使用。接受作业号、日志文件或目录，读取每个 rank 的日志，区分最初原因与连锁反应。没有失败时也会如实说明。",
+		},
+		Example: "diagnose 4711",
+		Batch:   ops.ByLine(func(line []byte) []byte { return diagnose.Batch(context.Background(), line) }),
+	}, diagnoseOp)
+}
+
+func diagnoseOp(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOut, error) {
+	if in.Target == "" {
+		return DiagnoseOut{}, ops.InputError("job", "a job id, or the path of a log file or folder", "there is nothing to diagnose")
+	}
+	if slurm.IsJobID(in.Target) {
+		return DiagnoseJob(ctx, c, in)
+	}
+	if in.Target == "-" {
+		return diagnoseStream(ctx, c, in)
+	}
+	path, folders, err := readable(c, "job", in.Target)
+	if err != nil {
+		return DiagnoseOut{}, err
+	}
+	defer folders.Close()
+	if _, err := os.Lstat(path); err != nil && slurm.IsStepID(in.Target) {
+		return DiagnoseJob(ctx, c, in)
+	}
+	if in.OnSlurm {
+		cl, err := c.Cluster(in.Cluster)
+		if err != nil {
+			return DiagnoseOut{}, err
+		}
+		r, err := onSlurm(ctx, c, cl, in, diagnose.Context{}, []string{path})
+		return DiagnoseOut{Report: r}, err
+	}
+	src, err := diagnose.OpenIn(folders, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, missing := os.Lstat(path); missing == nil {
+			return DiagnoseOut{}, ops.NotFoundError("job", "a job id, or the path of a log file or folder", "%s: there is no such file, or no log in it", in.Target)
+		}
+		return DiagnoseOut{}, ops.InputError("job", "a job id, or the path of a log file or folder", "%s: there is no such file, or no log in it", in.Target)
+	}
+	if err != nil {
+		return DiagnoseOut{}, unreadableLogs(err, c.Lang)
+	}
+	r, err := diagnose.Run(ctx, src, diagnose.Context{})
+	return DiagnoseOut{Report: r}, unreadableLogs(err, c.Lang)
+}
+
+// unreadableLogs is the error of logs none of which could be read.
+func unreadableLogs(err error, l lang.Lang) error {
+	if none := new(diagnose.UnreadableError); errors.As(err, &none) {
+		return &ops.Error{Code: ops.Failed, Field: "job", Message: none.Text().In(l)}
+	}
+	return err
+}
+
+// diagnoseStream reads one log from standard input.
+func diagnoseStream(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOut, error) {
+	if c.Stdin == nil || c.Who.Surface != ops.Shell || in.OnSlurm {
+		return DiagnoseOut{}, ops.InputError("job", "a job id, or a path", "there is no standard input to read here")
+	}
+	src, err := diagnose.Read("stdin", c.Stdin)
+	if err != nil {
+		return DiagnoseOut{}, err
+	}
+	r, err := diagnose.Run(ctx, src, diagnose.Context{})
+	return DiagnoseOut{Report: r}, unreadableLogs(err, c.Lang)
+}
+
+// DiagnoseJob is the diagnosis of a job by its id.
+func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOut, error) {
+	cl, j, err := c.JobOrStep(ctx, in.Cluster, slurm.JobID(in.Target))
+	if err != nil {
+		return DiagnoseOut{}, err
+	}
+	if j.State == slurm.Pending {
+		return DiagnoseOut{}, &ops.Error{Code: ops.Failed, Message: fmt.Sprintf("job %s has not started: it waits for %s", j.ID, j.Reason), Fix: "status " + string(j.ID) + " says what that means"}
+	}
+	paths := logFiles(ctx, c, cl.Name(), j)
+	if len(paths) == 0 {
+		// A job whose log could not be opened leaves none: Slurm's word is all there is.
+		r, err := diagnose.Run(ctx, diagnose.NoLogs(), diagnose.FromJob(j))
+		r.Notes = append(r.Notes, noLog(j))
+		return DiagnoseOut{Report: r}, err
+	}
+	if in.OnSlurm {
+		r, err := onSlurm(ctx, c, cl, in, evidence(ctx, c, cl, j), paths)
+		return DiagnoseOut{Report: r}, err
+	}
+	src, done, err := openLogs(c, j, paths)
+	if err != nil {
+		return DiagnoseOut{}, &ops.Error{Code: ops.Failed, Message: err.Error(), Fix: "diagnose the folder of the logs by its path"}
+	}
+	defer done()
+	r, err := diagnose.Run(ctx, src, evidence(ctx, c, cl, j))
+	return DiagnoseOut{Report: r, Fix: c.PatchFor(ctx, cl.Name(), j.ID, r)}, unreadableLogs(err, c.Lang)
+}
+
+// evidence is what is known of a job besides its logs: Slurm's word, the nodes
+// that it holds down, and the launch that was asked for.
+func evidence(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) diagnose.Context {
+	d := diagnose.FromJob(j)
+	if s, ok := c.SpecOf(ctx, cl.Name(), j.ID); ok {
+		run := ops.MegatronRun(c.SiteOf(s).Fill(s).WithDefaults())
+		d.Launch, d.Worktree = &run, s.Worktree
+	}
+	d.Resolve = resolver(ctx)
+	if s, ok := cl.(ops.Surveyor); ok && j.State != slurm.Running && j.State != slurm.Completed {
+		if all, err := s.Nodes(ctx); err == nil {
+			for _, n := range all {
+				if slices.Contains(j.Nodes, n.Name) && !n.Usable() {
+					d.FailedNodes = append(d.FailedNodes, n.Name)
+				}
+			}
+		}
+	}
+	return d
+}
+
+// resolver asks this machine's name service for the names of an address.
+func resolver(ctx context.Context) func(address string) []string {
+	return func(address string) []string {
+		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+		defer cancel()
+		names, err := net.DefaultResolver.LookupAddr(ctx, address)
+		if err != nil {
+			return nil
+		}
+		return names
+	}
+}
+
+// noLog says what a job without any log means.
+func noLog(j slurm.Job) string {
+	said := "no log was found at " + j.Stdout
+	if j.Stdout == "" {
+		said = fmt.Sprintf("where job %s wrote its log is not known", j.ID)
+	}
+	if j.ExitCode != nil && *j.ExitCode == "0:53" {
+		// Measured on 22.05: FAILED, JobLaunchFailure, 0:53, and no log.
+		said += ": exit code 0:53 means that Slurm could not open the log file or enter the work directory; make the folder before sbatch"
+	}
+	return said
+}
+
+// logFiles are the logs of a job: what Slurm says it writes, and what carries
+// its id beside them.
+func logFiles(ctx context.Context, c *ops.Call, cluster string, j slurm.Job) []string {
+	if slurm.IsStepID(string(j.ID)) {
+		return c.StepFiles(ctx, cluster, j)
+	}
+	var named []string
+	for _, p := range []string{j.Stdout, j.Stderr} {
+		if p != "" && p != "/dev/null" && !slices.Contains(named, p) {
+			named = append(named, p)
+		}
+	}
+	if len(named) == 0 {
+		if sub, ok := c.Submission(ctx, cluster, j.ID); ok {
+			named = append(named, filepath.Join(sub.Dir, "logs", "x"))
+		}
+	}
+	carries := regexp.MustCompile(`(^|[^0-9])` + regexp.QuoteMeta(string(j.ID)) + `([^0-9_]|$)`)
+	var found []string
+	for _, p := range named {
+		dir := filepath.Dir(p)
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			full := filepath.Join(dir, e.Name())
+			// A job could swap its log for a link to somebody else's file.
+			if e.Type()&fs.ModeSymlink != 0 {
+				continue
+			}
+			if (full == p || carries.MatchString(e.Name())) && !slices.Contains(found, full) {
+				found = append(found, full)
+			}
+		}
+	}
+	slices.Sort(found)
+	return found
+}

@@ -1,0 +1,259 @@
+package joblogs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/shellword"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+)
+
+// Words by which this program, inside of a job, is told to read a part of the
+// logs, or to make one answer of the parts. Nobody types them.
+const (
+	digestWord = "__diagnose-part"
+	reduceWord = "__diagnose-reduce"
+)
+
+// How the work is cut: so many logs for one task, and the most tasks.
+const (
+	logsOfShard = 64
+	maxShards   = 256
+)
+
+// An errand is what the tasks of a diagnosis on the cluster are told, in a file
+// beside their answers.
+type errand struct {
+	Paths  []string         `json:"paths"`
+	Shards int              `json:"shards"`
+	Files  int              `json:"files"`
+	Given  diagnose.Context `json:"given"`
+	Launch *megatron.Run    `json:"launch,omitempty"`
+}
+
+// Worker plays a task of a diagnosis that runs on the cluster: args are the
+// program's, its name first. ok is false where they do not ask for that.
+func Worker(ctx context.Context, args []string, stderr io.Writer) (code int, ok bool) {
+	if len(args) < 3 || args[1] != digestWord && args[1] != reduceWord {
+		return 0, false
+	}
+	work := func() error {
+		dir := args[2]
+		var e errand
+		text, err := os.ReadFile(filepath.Join(dir, "errand.json"))
+		if err == nil {
+			err = json.Unmarshal(text, &e)
+		}
+		if err != nil {
+			return err
+		}
+		if args[1] == reduceWord {
+			return e.reduce(ctx, dir)
+		}
+		if len(args) < 4 {
+			return errors.New("which part is not said")
+		}
+		k, err := strconv.Atoi(args[3])
+		if err != nil || k < 0 || k >= e.Shards {
+			return fmt.Errorf("there is no part %q of %d", args[3], e.Shards)
+		}
+		return e.digest(ctx, dir, k)
+	}
+	if err := work(); err != nil {
+		fmt.Fprintln(stderr, "megatron-ops:", err)
+		return 1, true
+	}
+	return 0, true
+}
+
+// digest reads the k-th part of the logs where they lie.
+func (e errand) digest(ctx context.Context, dir string, k int) error {
+	src, err := diagnose.OpenPart(k, e.Shards, e.Paths...)
+	if err != nil {
+		return err
+	}
+	return writeWhole(filepath.Join(dir, fmt.Sprintf("part-%d.gz", k)), func(w io.Writer) error {
+		return diagnose.WriteDigest(ctx, src, e.Files, w)
+	})
+}
+
+// reduce makes one answer of all parts.
+func (e errand) reduce(ctx context.Context, dir string) error {
+	parts := make([]io.Reader, e.Shards)
+	for k := range parts {
+		f, err := os.Open(filepath.Join(dir, fmt.Sprintf("part-%d.gz", k)))
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		parts[k] = f
+	}
+	src, err := diagnose.ReadDigests(parts...)
+	if err != nil {
+		return err
+	}
+	e.Given.Launch, e.Given.Resolve = e.Launch, resolver(ctx)
+	r, err := diagnose.Run(ctx, src, e.Given)
+	if err != nil {
+		return err
+	}
+	return writeWhole(filepath.Join(dir, "answer.json"), func(w io.Writer) error { return json.NewEncoder(w).Encode(r) })
+}
+
+// writeWhole writes a file that is there as a whole or not at all.
+func writeWhole(path string, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".writing-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	if err := write(f); err != nil {
+		f.Close()
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// onSlurm diagnoses logs by a job on the cluster where they lie: an array of
+// tasks reads them, and a job after it makes one answer.
+func onSlurm(ctx context.Context, c *ops.Call, cl ops.Cluster, in DiagnoseIn, given diagnose.Context, paths []string) (r diagnose.Report, err error) {
+	if c.Who.Surface != ops.Shell && c.Who.Surface != ops.Chat || c.Who.ReadOnly {
+		return r, ops.InputError("on_slurm", "use the shell", "a diagnosis that submits jobs is for the shell only")
+	}
+	e := errand{Paths: paths, Given: given, Launch: given.Launch, Shards: in.Shards}
+	if e.Files, err = diagnose.Count(paths...); err != nil {
+		return r, ops.InputError("job", "a job id, or the path of a log file or folder", "%v", err)
+	}
+	if e.Files == 0 {
+		return r, ops.InputError("job", "a job id, or the path of a log file or folder", "%s: there is no log in it", in.Target)
+	}
+	if e.Shards <= 0 {
+		e.Shards = min(max(2, (e.Files+logsOfShard-1)/logsOfShard), maxShards)
+	}
+	if e.Shards > maxShards {
+		return r, ops.InputError("shards", fmt.Sprintf("at most %d", maxShards), "%d tasks are too many for one diagnosis", e.Shards)
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return r, err
+	}
+	// The nodes see what the person's folder is on; the answer is taken from there.
+	dir, err := os.MkdirTemp(c.Dir, ".megatron-ops-diagnose-")
+	if err != nil {
+		return r, &ops.Error{Code: ops.Failed, Field: "on_slurm", Message: err.Error(), Fix: "start it in a folder of yours that the nodes see"}
+	}
+	defer os.RemoveAll(dir)
+	text, err := json.Marshal(e)
+	if err != nil {
+		return r, err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "errand.json"), text, 0o600); err != nil {
+		return r, err
+	}
+	return runErrand(ctx, c, cl, e, dir, program, cpuPartition(ctx, c, cl, in.Partition))
+}
+
+// runErrand submits the array and what comes after it, and waits for the answer.
+func runErrand(ctx context.Context, c *ops.Call, cl ops.Cluster, e errand, dir, program, partition string) (r diagnose.Report, err error) {
+	script := func(mem, output string, words ...string) string {
+		lines := []string{
+			"#!/bin/bash", "#SBATCH --job-name=megatron-ops-diagnose", "#SBATCH --nodes=1", "#SBATCH --ntasks=1",
+			"#SBATCH --cpus-per-task=2", "#SBATCH --mem=" + mem, "#SBATCH --time=30", "#SBATCH --output=" + output, "#SBATCH --open-mode=append",
+		}
+		if partition != "" {
+			lines = append(lines, "#SBATCH --partition="+partition)
+		}
+		for i, w := range words {
+			if w != `"$SLURM_ARRAY_TASK_ID"` {
+				words[i] = shellword.Bash(w)
+			}
+		}
+		return strings.Join(lines, "\n") + "\nexec " + strings.Join(words, " ") + "\n"
+	}
+	said := filepath.Join(dir, "said.txt")
+	array, err := cl.Submit(ctx, slurm.Submission{
+		Script: script("1G", said, program, digestWord, dir, `"$SLURM_ARRAY_TASK_ID"`),
+		Dir:    dir, Args: []string{"--array=0-" + strconv.Itoa(e.Shards-1)},
+	})
+	if err != nil {
+		return r, c.SlurmError(err, "")
+	}
+	after, err := cl.Submit(ctx, slurm.Submission{
+		Script: script("2G", said, program, reduceWord, dir), Dir: dir,
+		Args: []string{"--dependency=afterok:" + string(array), "--kill-on-invalid-dep=yes"},
+	})
+	ids := []slurm.JobID{array, after}
+	if err != nil {
+		_ = cl.Cancel(context.WithoutCancel(ctx), array)
+		return r, c.SlurmError(err, "")
+	}
+	end := slurm.State("")
+	for ; !end.Ended(); c.Step(0, 0, fmt.Sprintf("%d logs in %d tasks of job %s: %s", e.Files, e.Shards, array, end)) {
+		select {
+		case <-ctx.Done():
+			for _, id := range ids {
+				_ = cl.Cancel(context.WithoutCancel(ctx), id)
+			}
+			return r, ctx.Err()
+		case <-time.After(min(ops.PollPause(cl), 2*time.Second)):
+		}
+		if j, err := cl.Job(ctx, after); err == nil {
+			end = j.State
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "answer.json"))
+	for range 20 { // a network file system may show it a little later
+		if end != slurm.Completed || !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		time.Sleep(250 * time.Millisecond)
+		text, err = os.ReadFile(filepath.Join(dir, "answer.json"))
+	}
+	if err != nil {
+		words, _ := os.ReadFile(said)
+		return r, &ops.Error{
+			Code: ops.Failed, Field: "on_slurm", Message: fmt.Sprintf("jobs %s and %s gave no answer (%s): %s", array, after, end, lastLine(string(words))),
+			Fix: "the nodes must see " + program + ", the logs and " + filepath.Dir(dir) + "; --partition chooses where; without --on-slurm the logs are read here",
+		}
+	}
+	return r, json.Unmarshal(text, &r)
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
+}
+
+// cpuPartition is the partition that was asked for, else one without GPUs that
+// takes jobs, else the default one.
+func cpuPartition(ctx context.Context, c *ops.Call, cl ops.Cluster, asked string) string {
+	s, ok := cl.(ops.Surveyor)
+	if asked != "" || !ok {
+		return asked
+	}
+	all, err := s.Partitions(ctx)
+	if err != nil {
+		return ""
+	}
+	i := slices.IndexFunc(all, func(p slurm.Partition) bool { return p.Up && p.GPUs == 0 && p.Total > 0 })
+	if i < 0 {
+		return ""
+	}
+	return all[i].Name
+}

@@ -1,0 +1,80 @@
+package joblogs
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/metrics"
+)
+
+// mostSampling bounds how long one call watches GPUs.
+const mostSampling = 2 * time.Hour
+
+// sampleGPUs asks the GPUs of a running job's nodes for their memory, several
+// times, by one side step that takes no GPU from the job. Where the nodes hide
+// GPUs from a step that has none, it is asked again beside the job's own.
+func sampleGPUs(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job, in MetricsIn) ([]metrics.GPUUse, error) {
+	times := in.Samples
+	if times == 0 {
+		times = 5
+	}
+	span := time.Duration(times*in.Sample) * time.Second
+	if in.Sample < 0 || times < 0 || span > mostSampling {
+		return nil, ops.InputError("sample", "an interval such as 10, and --samples such as 30: two hours at the most", "%d samples each %d s cannot be taken", times, in.Sample)
+	}
+	if c.Who.Surface != ops.Shell && c.Who.Surface != ops.Chat {
+		return nil, ops.InputError("sample", "use the shell", "GPUs are sampled from the shell only")
+	}
+	if err := c.MayChange(j); err != nil {
+		return nil, err
+	}
+	if j.State != slurm.Running {
+		return nil, &ops.Error{Code: ops.Failed, Field: "job", Message: fmt.Sprintf("job %s is %s: only a running job uses GPUs", j.ID, j.State)}
+	}
+	ex, err := ops.Capable[interface {
+		Exec(context.Context, slurm.Exec) ([]slurm.NodeOutput, error)
+	}](cl, "nodes' GPUs")
+	if err != nil {
+		return nil, err
+	}
+	argv := append([]string{"bash", "-c", `n=$1 pause=$2; shift 2; for ((i = 0; i < n; i++)); do ((i == 0)) || sleep "$pause"; "$@" || exit; done`, "sample", strconv.Itoa(times), strconv.Itoa(in.Sample)}, metrics.GPUQuery...)
+	var said []slurm.NodeOutput
+	for _, beside := range []bool{false, true} {
+		said, err = ex.Exec(ctx, slurm.Exec{Job: j.ID, Argv: argv, GPUs: beside, Limit: span + time.Minute})
+		var all []metrics.GPUUse
+		for _, n := range said {
+			all = append(all, metrics.ReadGPUs(n.Node, n.Text)...)
+		}
+		if len(all) > 0 {
+			return all, nil
+		}
+	}
+	if err != nil {
+		return nil, c.SlurmError(err, j.ID)
+	}
+	words := ""
+	for _, n := range said {
+		words += n.Text
+	}
+	return nil, &ops.Error{Code: ops.Failed, Field: "sample", Message: "the nodes' GPUs did not answer: " + lastLine(words), Fix: "run " + string(j.ID) + " -- nvidia-smi shows what the nodes say"}
+}
+
+// gpuSection is what each GPU used.
+func gpuSection(all []metrics.GPUUse, l lang.Lang) view.Section {
+	word := func(en, zh string) string { return lang.Text{EN: en, ZH: zh}.In(l) }
+	t := &view.Table{Header: []string{word("node", "节点"), "GPU", word("peak GiB", "峰值 GiB"), word("of", "共"), word("over time", "变化"), word("busy", "利用率")}}
+	for _, u := range all {
+		t.Rows = append(t.Rows, []string{
+			u.Node, strconv.Itoa(u.GPU), fmt.Sprintf("%.1f", u.PeakMB/1024), fmt.Sprintf("%.1f", u.TotalMB/1024),
+			u.Trend(24), strings.TrimSpace(fmt.Sprintf("%.0f %%", u.BusyPct)),
+		})
+	}
+	return view.Section{Heading: word("GPU memory", "GPU 显存"), Table: t}
+}

@@ -1,0 +1,229 @@
+// Package joblogs reads what jobs wrote: log lines, numbers, checkpoints, and what
+// broke first.
+package joblogs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+)
+
+// LogsIn chooses lines of a job's logs.
+type LogsIn struct {
+	Job   slurm.JobID `json:"job" arg:"" help:"job id" zh:"作业号"`
+	Tail  int         `json:"tail,omitempty" help:"only the newest lines, so many" zh:"只显示最新的若干行"`
+	Rank  *int        `json:"rank,omitempty" help:"only this global rank" zh:"只显示该全局 rank"`
+	Node  string      `json:"node,omitempty" help:"only this node" zh:"只显示该节点"`
+	Level string      `json:"level,omitempty" enum:",error,warning" default:"" help:"only errors, or warnings and errors" zh:"只显示错误，或警告与错误"`
+	// Collapse joins what several ranks wrote in the same words.
+	Collapse bool `json:"collapse,omitempty" help:"join lines that several ranks wrote alike" zh:"合并多个 rank 写出的相同行"`
+	Follow   bool `json:"follow,omitempty" help:"go on with new lines until the job ends; agents and Slack: for 25 s" zh:"持续显示新的行直到作业结束；智能体与 Slack 中为 25 秒"`
+	ops.OnCluster
+}
+
+// LogsOut is the lines, oldest first.
+type LogsOut struct {
+	JobID slurm.JobID     `json:"job_id"`
+	Lines []diagnose.Line `json:"lines"`
+	// More says that there were more lines than were kept.
+	More bool `json:"more,omitempty"`
+
+	streamed bool // the lines were shown as they came
+}
+
+// maxLines bounds an answer without a tail: a million lines are nobody's answer,
+// and the machine's memory.
+const maxLines = 200_000
+
+var errEnough = errors.New("enough lines")
+
+// Logs is the operation logs.
+func Logs() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "logs", Effect: ops.Read, Toolset: ops.LogsSet, Core: true, Idempotent: true,
+		Summary: lang.Text{
+			EN: "a job's log lines over all ranks, by rank or node, newest last",
+			ZH: "作业所有 rank 的日志，可按 rank 或节点筛选，最新的在最后",
+		},
+		Help: lang.Text{
+			EN: "Use to read. To find what broke first use diagnose: it reads every rank.",
+			ZH: "用于阅读日志。想知道最先出错的地方请用 diagnose：它会读取每个 rank。",
+		},
+		Example: "logs 4711 --tail 50 --rank 3",
+	}, logs)
+}
+
+func logs(ctx context.Context, c *ops.Call, in LogsIn) (LogsOut, error) {
+	if in.Tail < 0 {
+		return LogsOut{}, ops.InputError("tail", "a number of lines, such as 50", "%d is negative", in.Tail)
+	}
+	cl, j, err := c.JobOrStep(ctx, in.Cluster, in.Job)
+	if err != nil {
+		return LogsOut{}, err
+	}
+	out := LogsOut{JobID: in.Job, Lines: []diagnose.Line{}}
+	if in.Follow {
+		return followLogs(ctx, c, cl, j, in, out)
+	}
+	paths := logFiles(ctx, c, cl.Name(), j)
+	if len(paths) == 0 {
+		if j.State == slurm.Pending {
+			return out, nil
+		}
+		return out, ops.NotFoundError("job", "the folder of --output must exist before the job starts", "%s", noLog(j))
+	}
+	src, done, err := openLogs(c, j, paths)
+	if err != nil {
+		return out, &ops.Error{Code: ops.Failed, Message: err.Error()}
+	}
+	defer done()
+	if out.Lines, out.More, err = in.read(ctx, src, j); err != nil {
+		return out, err
+	}
+	return out, nil
+}
+
+// filter is what of the job's lines is wanted.
+func (in LogsIn) filter(j slurm.Job) diagnose.Filter {
+	return diagnose.Filter{Tail: in.Tail, Rank: in.Rank, Node: in.Node, Level: in.Level, Nodes: j.Nodes}
+}
+
+// read returns the lines that are there; more says that there are others.
+func (in LogsIn) read(ctx context.Context, src diagnose.Source, j slurm.Job) (lines []diagnose.Line, more bool, err error) {
+	lines = []diagnose.Line{}
+	err = diagnose.Lines(ctx, src, in.filter(j), func(l diagnose.Line) error {
+		if len(lines) == maxLines {
+			more = true
+			return errEnough
+		}
+		lines = append(lines, l)
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	if in.Collapse {
+		lines = diagnose.Collapse(lines)
+	}
+	return lines, more, err
+}
+
+// Where nobody can stop it, following ends after a while or so many lines.
+const (
+	followFor   = 25 * time.Second
+	followLines = 500
+)
+
+// followLogs tells the lines that are there, the last ten where no tail is
+// said, and those that come, until the job has ended.
+func followLogs(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job, in LogsIn, out LogsOut) (LogsOut, error) {
+	most, until := maxLines, ctx
+	if c.Stream == nil && c.Who.Surface != ops.Shell {
+		most = followLines
+		var stop context.CancelFunc
+		until, stop = context.WithTimeout(ctx, followFor)
+		defer stop()
+	}
+	tell := func(lines []diagnose.Line) (enough bool) {
+		if in.Collapse {
+			lines = diagnose.Collapse(lines)
+		}
+		if out.streamed = c.Stream != nil; out.streamed {
+			if len(lines) > 0 {
+				c.Stream(lineTexts(lines))
+			}
+			return false
+		}
+		out.Lines = append(out.Lines, lines...)
+		if out.More = len(out.Lines) > most; out.More {
+			out.Lines = out.Lines[len(out.Lines)-most:]
+		}
+		return out.More && c.Who.Surface != ops.Shell
+	}
+	if in.Tail == 0 {
+		in.Tail = 10
+	}
+	src, done, err := openLogs(c, j, logFiles(ctx, c, cl.Name(), j))
+	if err == nil {
+		defer done()
+		lines, _, err := in.read(ctx, src, j)
+		if err != nil && ctx.Err() == nil {
+			return out, err
+		}
+		tell(lines)
+	}
+	w := diagnose.NewFollower(src, in.filter(j))
+	for asked := time.Now(); ; {
+		ended := j.State.Ended() // before the look, so that the last lines are seen
+		lines, err := lookAt(ctx, c, w, j, logFiles(ctx, c, cl.Name(), j))
+		if err != nil && ctx.Err() == nil {
+			return out, err
+		}
+		if tell(lines) || ended {
+			return out, nil
+		}
+		c.Step(len(out.Lines), 0, ops.Plural(len(out.Lines), "line")+" so far")
+		select {
+		case <-until.Done():
+			return out, ctx.Err() // whoever follows stops when they have seen enough
+		case <-time.After(min(ops.PollPause(cl), time.Second)):
+		}
+		if time.Since(asked) >= ops.PollPause(cl) {
+			asked = time.Now()
+			if _, now, err := c.JobOrStep(ctx, cl.Name(), in.Job); err == nil {
+				j = now
+			}
+		}
+	}
+}
+
+// lookAt is one look of a follower at a job's logs, as they are now.
+func lookAt(ctx context.Context, c *ops.Call, w *diagnose.Follower, j slurm.Job, paths []string) ([]diagnose.Line, error) {
+	in, err := holding(c, j, paths)
+	if err != nil {
+		return nil, nil //nolint:nilerr // folders that are not there yet have no lines
+	}
+	defer in.Close()
+	return w.Look(ctx, in, paths...)
+}
+
+// View shows the lines, each behind its rank or file.
+func (o LogsOut) View(l lang.Lang) view.Doc {
+	if o.streamed {
+		return view.Doc{}
+	}
+	if len(o.Lines) == 0 {
+		return view.Doc{Title: lang.Text{EN: "no lines", ZH: "没有日志行"}.In(l)}
+	}
+	d := view.Doc{Sections: []view.Section{{Code: lineTexts(o.Lines), Lang: "log"}}}
+	if o.More {
+		d.Title = lang.Text{EN: "the first lines; --tail shows the newest", ZH: "最早的若干行；用 --tail 查看最新的"}.In(l)
+	}
+	return d
+}
+
+// lineTexts shows lines, each behind its rank or file; what several ranks wrote
+// alike is "× 255 ranks".
+func lineTexts(lines []diagnose.Line) string {
+	var b strings.Builder
+	for _, line := range lines {
+		who := line.File
+		if line.Rank != nil {
+			who = "rank " + strconv.Itoa(*line.Rank)
+		}
+		if line.Ranks > 1 {
+			who = fmt.Sprintf("× %d ranks", line.Ranks)
+		}
+		fmt.Fprintf(&b, "%s | %s\n", who, line.Text)
+	}
+	return b.String()
+}

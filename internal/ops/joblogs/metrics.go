@@ -1,0 +1,202 @@
+package joblogs
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"io"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/metrics"
+)
+
+// MetricsIn names runs.
+type MetricsIn struct {
+	Runs []string `json:"jobs" arg:"" name:"job-or-path" help:"job ids, or logs, event files and folders; several are compared" zh:"作业号，或日志、事件文件、目录；给出多个时进行比较"`
+	GPU  string   `json:"gpu,omitempty" name:"gpu" placeholder:"KIND" help:"kind of GPU, for MFU; the specification's where left out" zh:"GPU 型号，用于计算 MFU；省略时取规格中的值"`
+	CSV  string   `json:"-" name:"csv" placeholder:"FILE" help:"write every iteration there" zh:"把每次迭代写入该文件"`
+	PNG  string   `json:"-" name:"png" placeholder:"FILE" help:"draw the curves there" zh:"把曲线画到该文件"`
+	JSON string   `json:"-" name:"json" placeholder:"FILE" help:"write the summary there" zh:"把汇总写入该文件"`
+	// Sampling starts a step in the job: it is for people.
+	Sample  int `json:"-" name:"sample" placeholder:"SECONDS" help:"sample each GPU's memory at this interval, by a side step" zh:"以该间隔通过旁路作业步采样每张 GPU 的显存"`
+	Samples int `json:"-" name:"samples" placeholder:"N" help:"so many times; 5 where left out" zh:"采样次数，默认 5"`
+	ops.OnCluster
+}
+
+// MetricsOut is the summary of each run.
+type MetricsOut struct {
+	Runs []metrics.Summary `json:"runs"`
+	// Curves are each run's loss, thinned out to what can be read as numbers.
+	Curves [][]metrics.Point `json:"loss_curves,omitempty"`
+	// Findings are what is odd about them while they go on.
+	Findings []string `json:"findings"`
+	// TimeLeftS is what a running job has left, and SpareS what would remain of it
+	// at the end, negative where the time limit will not suffice.
+	TimeLeftS *int64 `json:"time_left_s,omitempty"`
+	SpareS    *int64 `json:"spare_s,omitempty"`
+	// GPUs are the memory samples, where asked for.
+	GPUs []metrics.GPUUse `json:"gpus,omitempty"`
+
+	runs []metrics.Run
+}
+
+// curvePoints is how many points of a run are told as numbers.
+const curvePoints = 16
+
+// lossCurve are points of a run's loss, the first and the last among them.
+func lossCurve(run metrics.Run) []metrics.Point {
+	all := run.Points(metrics.Loss)
+	n := min(len(all), curvePoints)
+	curve := make([]metrics.Point, n)
+	for i := range n {
+		curve[i] = all[i*(len(all)-1)/max(n-1, 1)]
+	}
+	return curve
+}
+
+// Metrics is the operation metrics.
+func Metrics() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "metrics", Effect: ops.Read, Toolset: ops.LogsSet, Idempotent: true,
+		Summary: lang.Text{EN: "a run's loss, iteration time, TFLOP/s, MFU and time left, with the curve; several are compared", ZH: "训练的损失、迭代时间、TFLOP/s、MFU、剩余时间与曲线；可比较多个作业"},
+		Help: lang.Text{
+			EN: "Use to see how training goes and whether the time limit will suffice. It reads Megatron's iteration lines and TensorBoard event files.",
+			ZH: "查看训练进展以及时间上限是否够用。读取 Megatron 的迭代日志与 TensorBoard 事件文件。",
+		},
+		Example: "metrics 4711",
+	}, metricsOp)
+}
+
+func metricsOp(ctx context.Context, c *ops.Call, in MetricsIn) (MetricsOut, error) {
+	out := MetricsOut{Runs: []metrics.Summary{}, Findings: []string{}}
+	for _, name := range in.Runs {
+		run, j, err := runOf(ctx, c, in, name)
+		if err != nil {
+			return out, err
+		}
+		if len(run.Iterations) == 0 {
+			return out, ops.NotFoundError("job", "Megatron writes iteration lines every --log-interval iterations", "%s: no iteration was logged yet", name)
+		}
+		out.runs = append(out.runs, run)
+		out.Runs = append(out.Runs, run.Summary())
+		out.Curves = append(out.Curves, lossCurve(run))
+		alarms, err := Alarms(ctx, c, j)
+		if err != nil {
+			return out, err
+		}
+		if alarms == nil {
+			for _, f := range run.Check() {
+				alarms = append(alarms, Alarm{ID: f.ID, What: f.What, Fix: f.Fix})
+			}
+		}
+		for _, a := range alarms {
+			out.Findings = append(out.Findings, a.Says(c.Lang)+" "+a.Fix.In(c.Lang))
+		}
+		if len(in.Runs) == 1 && j.State == slurm.Running && j.TimeLimitS != nil {
+			left := *j.TimeLimitS - j.ElapsedS
+			out.TimeLeftS = &left
+			if spare, ok := run.Suffices(time.Duration(left) * time.Second); ok {
+				s := int64(spare.Seconds())
+				out.SpareS = &s
+			}
+		}
+	}
+	if in.Sample != 0 {
+		if len(in.Runs) != 1 || !slurm.IsJobID(in.Runs[0]) {
+			return out, ops.InputError("sample", "one running job's id", "GPUs are sampled of one job")
+		}
+		cl, j, err := c.Job(ctx, in.Cluster, slurm.JobID(in.Runs[0]))
+		if err != nil {
+			return out, err
+		}
+		if out.GPUs, err = sampleGPUs(ctx, c, cl, j, in); err != nil {
+			return out, err
+		}
+	}
+	if err := c.WriteFile("json", in.JSON, func(w io.Writer) error {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(out)
+	}); err != nil {
+		return out, err
+	}
+	return out, export(c, in, out.runs)
+}
+
+// runOf reads the numbers of one job or path.
+func runOf(ctx context.Context, c *ops.Call, in MetricsIn, name string) (metrics.Run, slurm.Job, error) {
+	if !slurm.IsJobID(name) {
+		path, folders, err := readable(c, "jobs", name)
+		if err != nil {
+			return metrics.Run{}, slurm.Job{}, err
+		}
+		defer folders.Close()
+		run, err := metrics.ReadIn(ctx, folders, path, in.GPU)
+		if err != nil {
+			err = ops.InputError("job", "a job id, a log, an event file or a folder of them", "%v", err)
+		}
+		return run, slurm.Job{}, err
+	}
+	cl, j, err := c.Job(ctx, in.Cluster, slurm.JobID(name))
+	if err != nil {
+		return metrics.Run{}, j, err
+	}
+	gpu := cmp.Or(in.GPU, gpuOf(ctx, c, cl.Name(), j.ID))
+	best := metrics.Run{Name: name}
+	paths := logFiles(ctx, c, cl.Name(), j)
+	folders, err := holding(c, j, paths)
+	if err != nil {
+		return best, j, &ops.Error{Code: ops.Failed, Message: err.Error()}
+	}
+	defer folders.Close()
+	for _, p := range paths {
+		run, err := metrics.ReadIn(ctx, folders, p, gpu)
+		if err != nil {
+			continue // a log that cannot be read has no numbers; another may
+		}
+		if len(run.Iterations) > len(best.Iterations) {
+			best = run
+		}
+	}
+	best.Name = j.Name + " " + name
+	return best, j, nil
+}
+
+// export writes the files that were asked for.
+func export(c *ops.Call, in MetricsIn, runs []metrics.Run) error {
+	if err := c.WriteFile("csv", in.CSV, func(w io.Writer) error {
+		for _, r := range runs {
+			if err := r.WriteCSV(w); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return c.WriteFile("png", in.PNG, func(w io.Writer) error { return metrics.WritePNG(w, runs, metrics.AllSeries) })
+}
+
+// View is the summaries and the loss curve.
+func (o MetricsOut) View(l lang.Lang) view.Doc {
+	d := metrics.View(o.runs, l)
+	if len(o.GPUs) > 0 {
+		d.Sections = append(d.Sections, gpuSection(o.GPUs, l))
+	}
+	switch {
+	case o.SpareS != nil && *o.SpareS < 0:
+		d.Tone = view.Warn
+		d.Sections = append(d.Sections, view.Section{Text: lang.Text{
+			EN: "the time limit will not suffice: short by ", ZH: "时间上限不够，还差 ",
+		}.In(l) + ops.Duration(-*o.SpareS)})
+	case o.SpareS != nil:
+		d.Sections = append(d.Sections, view.Section{Text: lang.Text{
+			EN: "the time limit will suffice, with this to spare: ", ZH: "时间上限够用，还余 ",
+		}.In(l) + ops.Duration(*o.SpareS)})
+	}
+	return d
+}

@@ -1,0 +1,121 @@
+package joblogs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"github.com/megatron-ops/megatron-ops/internal/account"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/within"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+)
+
+// readable is the file or folder that a caller named instead of a job, and the
+// folders by way of which it is opened. A person in a shell may read what the
+// system lets them read; an agent what its server's roots hold, with no symbolic
+// link out of them, at this look or a later one; nobody else names paths.
+func readable(c *ops.Call, field, path string) (string, *within.Folders, error) {
+	if c.MayRead == nil && (c.Who.Surface == ops.Shell || c.Who.Surface == ops.Chat) {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(c.Dir, path)
+		}
+		return path, nil, nil
+	}
+	if c.MayRead == nil {
+		return "", nil, ops.InputError(field, "a job id", "paths are read in the shell only")
+	}
+	if c.Who.Surface == ops.MCP { // a process of the person's own, started in a folder
+		if abs, err := filepath.Abs(path); err == nil {
+			path = abs
+		}
+	}
+	if err := c.MayRead(path); err != nil {
+		return "", nil, RefusedPath(field, err)
+	}
+	in, err := within.Open(c.Roots...)
+	if err != nil {
+		return "", nil, RefusedPath(field, err)
+	}
+	at, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return path, in, nil // whoever reads it says that it is not there
+	}
+	err = filepath.WalkDir(at, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.Type()&fs.ModeSymlink == 0 {
+			return nil
+		}
+		return c.MayRead(p)
+	})
+	if err != nil {
+		in.Close()
+		e := ops.AsError(err)
+		return "", nil, &ops.Error{Code: e.Code, Field: field, Message: path + " holds a symbolic link to somewhere else", Fix: e.Fix}
+	}
+	return at, in, nil
+}
+
+// RefusedPath is a refusal with the field that named the path.
+func RefusedPath(field string, err error) error {
+	e := *ops.AsError(err)
+	e.Field = field
+	return &e
+}
+
+// holding opens the folders that a job's logs lie in. A server reads for people
+// who may not read what it may: a log that belongs to somebody else than the
+// job's user, such as a file that --output was pointed at, is none.
+func holding(c *ops.Call, j slurm.Job, logs []string) (*within.Folders, error) {
+	in, err := within.Holding(logs...)
+	if err != nil {
+		return nil, err
+	}
+	switch c.Who.Surface {
+	case ops.Shell, ops.Chat, ops.MCP: // the person's own process
+		return in, nil
+	}
+	if c.Self == "" || j.User == c.Self {
+		return in, nil
+	}
+	u, err := account.ByName(context.Background(), j.User)
+	if err != nil {
+		// Whose files may be read is not known then, so none is.
+		in.Close()
+		return nil, &ops.Error{
+			Code: ops.NotAllowed, Message: fmt.Sprintf("whose job it is cannot be checked: user %s is not known to this machine", j.User),
+			Fix: "an operator makes the cluster's users known here (getent passwd)",
+		}
+	}
+	in.Owner = u.UID
+	return in, nil
+}
+
+// openLogs opens a job's logs; done closes what they are read by way of.
+func openLogs(c *ops.Call, j slurm.Job, paths []string) (src diagnose.Source, done func(), err error) {
+	in, err := holding(c, j, paths)
+	if err != nil {
+		return src, nil, err
+	}
+	theirs := slices.DeleteFunc(slices.Clone(paths), func(p string) bool {
+		f, err := in.Open(p)
+		if err == nil {
+			f.Close()
+		}
+		return in.Owner >= 0 && errors.Is(err, fs.ErrPermission)
+	})
+	switch {
+	case len(theirs) == 0 && len(paths) > 0:
+		err = fmt.Errorf("%s does not belong to %s, whose job it is", paths[0], j.User)
+	default:
+		src, err = diagnose.OpenIn(in, theirs...)
+	}
+	if err != nil {
+		in.Close()
+		return src, nil, err
+	}
+	return src, in.Close, nil
+}
