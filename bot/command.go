@@ -18,6 +18,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/answers"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
@@ -233,7 +234,7 @@ func (b *Bot) hold(ctx context.Context, h held) (id string, err error) {
 // askFirst asks the person for a yes, and shows what it would be for.
 func (b *Bot) askFirst(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typed.Call, e *ops.Error, result any) []store.SlackMessage {
 	h := held{Call: t, Ask: a}
-	if s, ok := result.(ops.SubmitOut); ok {
+	if s, ok := result.(launch.SubmitOut); ok {
 		h.Digest = consent.Digest(s.Script)
 	}
 	id, err := b.hold(ctx, h)
@@ -244,7 +245,7 @@ func (b *Bot) askFirst(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typ
 	if e.Fix != "" && !strings.Contains(e.Fix, "--yes") {
 		doc.Sections = append(doc.Sections, view.Section{Text: e.Fix})
 	}
-	if s, ok := result.(ops.SubmitOut); ok {
+	if s, ok := result.(launch.SubmitOut); ok {
 		doc.Sections = append(doc.Sections, view.Section{Heading: answer.Script.In(c.Lang), Code: s.Script, Lang: "bash"})
 	}
 	return b.replyWith(a, doc, false, yesNo(id, c.Lang, op.Effect == ops.Destructive))

@@ -13,6 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -35,7 +36,7 @@ func (b *Bot) mend(ctx context.Context, a ask) []store.SlackMessage {
 	if _, err := b.specOfJob(ctx, c, cluster, slurm.JobID(id)); err != nil {
 		return b.reply(a, answer.Error(err, c.Lang), false)
 	}
-	var r ops.Remedy
+	var r launch.Remedy
 	if ok, err := b.cfg.Store.Get(ctx, docRemedy, a.Value, b.now(), &r); err != nil || !ok {
 		return b.reply(a, answer.Error(&ops.Error{Code: ops.NotFound, Message: textNoRemedy.In(c.Lang), Fix: "diagnose " + id}, c.Lang), false)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -313,7 +313,7 @@ func TestTheCardTellsWhoAskedAndWhoApproved(t *testing.T) {
 	s := play(t, func(c *bot.Config) {
 		c.Policy.Operators = []string{"U5"}
 		c.Policy.Approve = func(_ string, in any) (why lang.Text) {
-			if submit, ok := in.(*ops.SubmitIn); ok && !submit.DryRun {
+			if submit, ok := in.(*launch.SubmitIn); ok && !submit.DryRun {
 				why = lang.Text{EN: "partition gpu is for approved jobs", ZH: "分区 gpu 只接受已审批的作业"}
 			}
 			return why

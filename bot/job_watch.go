@@ -18,6 +18,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/within"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -244,7 +245,7 @@ func (b *Bot) findCause(ctx context.Context, n *card.News, l lang.Lang) {
 // findRemedy adds what a button could mend, and keeps it for that button.
 func (b *Bot) findRemedy(ctx context.Context, n *card.News, d joblogs.DiagnoseOut, l lang.Lang) {
 	call := b.reader(ctx, n.Job)
-	r, ok := call.Remedy(ctx, n.Job.Cluster, n.Job.ID, d.Report)
+	r, ok := launch.RemedyFor(ctx, call, n.Job.Cluster, n.Job.ID, d.Report)
 	if !ok {
 		return
 	}

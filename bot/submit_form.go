@@ -16,6 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/consent"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/internal/store"
@@ -114,7 +115,7 @@ func (b *Bot) checkForm(ctx context.Context, a ask) (any, error) {
 	if err != nil {
 		return object{"response_action": "errors", "errors": form.AtFields(c.Lang, err, nil)}, nil
 	}
-	dry, ok := in.(*ops.SubmitIn)
+	dry, ok := in.(*launch.SubmitIn)
 	if !ok {
 		return nil, nil
 	}
@@ -123,7 +124,7 @@ func (b *Bot) checkForm(ctx context.Context, a ask) (any, error) {
 	quick, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	result, err := op.Run(quick, c, in)
-	planned, ok := result.(ops.SubmitOut)
+	planned, ok := result.(launch.SubmitOut)
 	if err != nil || !ok || rules.Blocking(planned.Problems) {
 		return object{"response_action": "errors", "errors": form.AtFields(c.Lang, err, planned.Problems)}, nil
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -62,7 +63,7 @@ func mainViews(t testing.TB, l lang.Lang) []drawn {
 			Code: "#!/bin/bash\n#SBATCH --nodes=8\n#SBATCH --time=1-00:00:00\n",
 		}},
 	}
-	planned := ops.SubmitOut{
+	planned := launch.SubmitOut{
 		Name: "gpt-8b", Cluster: "slurm", DryRun: true, Script: "#!/bin/bash\n#SBATCH --job-name=gpt-8b\n#SBATCH --nodes=2\nset -euo pipefail\n",
 		Problems: []rules.Problem{{Rule: "no-time-limit", Severity: rules.Warning, Field: "time", Message: lang.Text{EN: "no time limit", ZH: "没有设置时间上限"}.In(l), Fix: "time: HH:MM:SS"}},
 	}

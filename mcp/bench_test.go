@@ -17,6 +17,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
@@ -36,7 +37,7 @@ func bare(b testing.TB, svc *ops.Service, more *string) *sdkserver.MCPServer {
 	schema, err := plan.InputSchema().MarshalJSON()
 	require.NoError(b, err)
 	s.AddTool(sdk.NewToolWithRawSchema("plan", "plan", schema), func(ctx context.Context, req sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		var in ops.PlanIn
+		var in launch.PlanIn
 		if err := req.BindArguments(&in); err != nil {
 			return nil, err
 		}
@@ -44,7 +45,7 @@ func bare(b testing.TB, svc *ops.Service, more *string) *sdkserver.MCPServer {
 		if err != nil {
 			return nil, err
 		}
-		return sdk.NewToolResultStructured(out, view.Markdown(out.(ops.PlanOut).View(lang.EN))+*more), nil
+		return sdk.NewToolResultStructured(out, view.Markdown(out.(launch.PlanOut).View(lang.EN))+*more), nil
 	})
 	return s
 }

@@ -20,6 +20,7 @@ import (
 	sdkserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
@@ -74,7 +75,7 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 	if call.Who.ReadOnly || call.Who.User == "" {
 		return nil, nil // ops refuses this caller, in its own words
 	}
-	if submit, ok := in.(*ops.SubmitIn); ok && call.Again(ctx, submit) {
+	if submit, ok := in.(*launch.SubmitIn); ok && launch.AlreadySubmitted(ctx, call, submit) {
 		call.Confirmed = true
 		return nil, nil
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/mcp"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -135,7 +136,7 @@ func TestWhatIsBeyondTheLimitsNeedsMoreThanAToken(t *testing.T) {
 	var asked []string
 	approved := false
 	big := func(op string, in any) string {
-		if submit, ok := in.(*ops.SubmitIn); ok && submit.Spec.Nodes != nil && *submit.Spec.Nodes > 2 {
+		if submit, ok := in.(*launch.SubmitIn); ok && submit.Spec.Nodes != nil && *submit.Spec.Nodes > 2 {
 			return "it asks for more than 2 nodes"
 		}
 		return ""

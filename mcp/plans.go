@@ -12,6 +12,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/consent"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 )
 
 // mostPlans is how many accepted plans are kept.
@@ -22,11 +23,11 @@ const mostPlans = 256
 // what was planned and of who planned it, and serves that caller alone.
 type plans struct {
 	mu    sync.Mutex
-	specs map[string]ops.SpecIn
+	specs map[string]launch.SpecIn
 	order []string // oldest first
 }
 
-func newPlans() *plans { return &plans{specs: map[string]ops.SpecIn{}} }
+func newPlans() *plans { return &plans{specs: map[string]launch.SpecIn{}} }
 
 // offer keeps an accepted plan's specification and adds its handle to the answer.
 func (p *plans) offer(res *sdk.CallToolResult, in any, who ops.Caller) {
@@ -61,7 +62,7 @@ func handleOf(spec []byte, who ops.Caller) string {
 func (p *plans) fill(in any, who ops.Caller, handle string) *ops.Error {
 	v := reflect.ValueOf(in).Elem()
 	for i := range v.NumField() {
-		given, ok := v.Field(i).Interface().(ops.SpecIn)
+		given, ok := v.Field(i).Interface().(launch.SpecIn)
 		if !ok {
 			continue
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/internal/view"
@@ -142,7 +143,7 @@ func (s *Server) readSpec(ctx context.Context, a args) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	spec, err := (&ops.Call{Service: svc, Who: g.Caller}).SubmittedSpec(ctx, a["cluster"], slurm.JobID(a["job"]))
+	spec, err := launch.SubmittedSpec(ctx, (&ops.Call{Service: svc, Who: g.Caller}), a["cluster"], slurm.JobID(a["job"]))
 	if err != nil {
 		return "", err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 )
@@ -129,7 +130,7 @@ func Open(doc view.Doc) view.Doc {
 }
 
 // ConfirmView shows what would be submitted.
-func ConfirmView(o ops.SubmitOut, id, approval string, l lang.Lang) slack.ModalViewRequest {
+func ConfirmView(o launch.SubmitOut, id, approval string, l lang.Lang) slack.ModalViewRequest {
 	doc := o.View(l)
 	doc.Title, doc.Next = "", nil
 	doc.Sections = slices.DeleteFunc(doc.Sections, func(s view.Section) bool { return s.Code != "" })

@@ -11,6 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/smoke"
 	"github.com/megatron-ops/megatron-ops/internal/policy"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -105,9 +106,9 @@ func TestWhateverStartsOrEnlargesIsHeldToTheLimits(t *testing.T) {
 		"{nodes: 2, gpus_per_node: 0, exclusive: true, time: '7:00:00'}":        "112 GPU hours",
 		"{nodes: 1, gpus_per_node: 1, time: '1:00:00', sbatch: ['--gpus=999']}": "how many GPUs",
 	} {
-		in := &ops.SubmitIn{SpecIn: ops.SpecIn{YAML: strings.Replace(yaml, "{", "{name: x, worktree: /w, ", 1)}}
+		in := &launch.SubmitIn{SpecIn: launch.SpecIn{YAML: strings.Replace(yaml, "{", "{name: x, worktree: /w, ", 1)}}
 		if strings.Contains(yaml, "sbatch") {
-			if _, err := (&ops.Call{Service: svc}).Resolve(in.SpecIn); err != nil {
+			if _, err := launch.Resolve((&ops.Call{Service: svc}), in.SpecIn); err != nil {
 				continue // such an option is refused outright, which is as good
 			}
 		}
@@ -141,9 +142,9 @@ func TestWhateverStartsOrEnlargesIsHeldToTheLimits(t *testing.T) {
 		{"nodecheck", &fleet.NodeCheckIn{Nodes: "gpu[1-4]", Partition: "prod", GPUs: &four}, ""},
 		{"nodecheck", &fleet.NodeCheckIn{Nodes: "gpu[1-32]", Partition: "prod"}, "256 GPUs at one time"},
 		{"nodecheck", &fleet.NodeCheckIn{Nodes: "gpu1", GPUs: &none}, "partition urgent"}, // through any that has the node
-		{"smoke", &smoke.In{SpecIn: ops.SpecIn{YAML: "{name: x, worktree: /w, nodes: 2, gpus_per_node: 8, time: '4:00:00'}"}}, ""},
-		{"smoke", &smoke.In{SpecIn: ops.SpecIn{YAML: "{name: x, worktree: /w, nodes: 2, gpus_per_node: 8, partition: urgent}"}}, "partition urgent"},
-		{"smoke", &smoke.In{SpecIn: ops.SpecIn{YAML: "{name: x, worktree: /w, nodes: 9, gpus_per_node: 8, time: '1:00:00'}"}}, "72 GPUs at one time"},
+		{"smoke", &smoke.In{SpecIn: launch.SpecIn{YAML: "{name: x, worktree: /w, nodes: 2, gpus_per_node: 8, time: '4:00:00'}"}}, ""},
+		{"smoke", &smoke.In{SpecIn: launch.SpecIn{YAML: "{name: x, worktree: /w, nodes: 2, gpus_per_node: 8, partition: urgent}"}}, "partition urgent"},
+		{"smoke", &smoke.In{SpecIn: launch.SpecIn{YAML: "{name: x, worktree: /w, nodes: 9, gpus_per_node: 8, time: '1:00:00'}"}}, "72 GPUs at one time"},
 		{"status", &jobcontrol.CancelIn{}, ""},
 	} {
 		held(t, svc, c.op, c.in, c.why)

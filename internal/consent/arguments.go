@@ -12,22 +12,22 @@ import (
 	"unicode"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
 // SpecOf is the job specification of an input that has one.
-func SpecOf(in any) (ops.SpecIn, bool) {
+func SpecOf(in any) (launch.SpecIn, bool) {
 	v := reflect.ValueOf(in).Elem()
 	for i := range v.NumField() {
-		if spec, ok := v.Field(i).Interface().(ops.SpecIn); ok {
+		if spec, ok := v.Field(i).Interface().(launch.SpecIn); ok {
 			return spec, true
 		}
 	}
-	return ops.SpecIn{}, false
+	return launch.SpecIn{}, false
 }
 
 // size says what a specification asks for.
@@ -72,7 +72,7 @@ func changes(in any, now *slurm.Job) []string {
 	var lines []string
 	v := reflect.ValueOf(in).Elem()
 	for i := range v.NumField() {
-		if _, spec := v.Field(i).Interface().(ops.SpecIn); spec {
+		if _, spec := v.Field(i).Interface().(launch.SpecIn); spec {
 			continue
 		}
 		for _, line := range field("", v.Type().Field(i), v.Field(i)) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/policy"
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/internal/store"
@@ -93,7 +94,7 @@ func Of(ctx context.Context, call *ops.Call, o ops.Op, in any) (r Request, stop 
 		}
 	}
 	if spec, ok := SpecOf(in); ok {
-		if full, err := call.Resolve(spec); err == nil {
+		if full, err := launch.Resolve(call, spec); err == nil {
 			full = full.WithDefaults()
 			r.Headline = lang.Text{EN: "%s %s", ZH: "%s %s"}.With(o.Name, size(full))
 			r.Asked = append(r.Asked, written("", reflect.ValueOf(full))...)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -76,12 +77,12 @@ func TestAChainIsOneRunOnSlurm(t *testing.T) {
 	require.NoError(t, err)
 	none, no, three := 0, false, 3
 	op, _ := operations.Lookup("submit")
-	out, err := op.Run(t.Context(), call, &ops.SubmitIn{Yes: true, Force: true, SpecIn: ops.SpecIn{Spec: job.Spec{
+	out, err := op.Run(t.Context(), call, &launch.SubmitIn{Yes: true, Force: true, SpecIn: launch.SpecIn{Spec: job.Spec{
 		Name: "long", Worktree: tree, GPUsPerNode: &none, Guards: &no, Launcher: job.Custom, LauncherArgv: []string{"bash"}, Script: "train.sh",
 		Partition: "prod", Time: "5", Chain: &three,
 	}}})
 	require.NoError(t, err)
-	ids := []slurm.JobID{*out.(ops.SubmitOut).JobID}
+	ids := []slurm.JobID{*out.(launch.SubmitOut).JobID}
 
 	find := func(what string, is func(News) bool) News {
 		t.Helper()
@@ -139,12 +140,12 @@ func TestAChainIsOneRunOnSlurm(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, subs, 3)
 	// A second press of the same request is still the first job.
-	out, err = op.Run(t.Context(), call, &ops.SubmitIn{Yes: true, Force: true, IdempotencyKey: strings.TrimPrefix(subs[2].Key, "alice/real/"), SpecIn: ops.SpecIn{Spec: job.Spec{
+	out, err = op.Run(t.Context(), call, &launch.SubmitIn{Yes: true, Force: true, IdempotencyKey: strings.TrimPrefix(subs[2].Key, "alice/real/"), SpecIn: launch.SpecIn{Spec: job.Spec{
 		Name: "long", Worktree: tree, GPUsPerNode: &none, Guards: &no, Launcher: job.Custom, LauncherArgv: []string{"bash"}, Script: "train.sh",
 		Partition: "prod", Time: "5", Chain: &three,
 	}}})
 	require.NoError(t, err)
-	require.Equal(t, ids[0], *out.(ops.SubmitOut).JobID)
+	require.Equal(t, ids[0], *out.(launch.SubmitOut).JobID)
 }
 
 func TestTheNextJobOfAChainIsKnown(t *testing.T) {

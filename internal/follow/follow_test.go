@@ -16,6 +16,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -90,10 +91,10 @@ func (y *yard) submit(s job.Spec) slurm.JobID {
 	s.Worktree, s.Script, s.GPUsPerNode, s.Name = y.tree, "train.py", &none, "run"
 	s.Time = cmp.Or(s.Time, time)
 	op, _ := operations.Lookup("submit")
-	out, err := op.Run(y.t.Context(), y.call, &ops.SubmitIn{SpecIn: ops.SpecIn{Spec: s}, Yes: true, Force: true})
+	out, err := op.Run(y.t.Context(), y.call, &launch.SubmitIn{SpecIn: launch.SpecIn{Spec: s}, Yes: true, Force: true})
 	require.NoError(y.t, err)
-	require.NotNil(y.t, out.(ops.SubmitOut).JobID)
-	return *out.(ops.SubmitOut).JobID
+	require.NotNil(y.t, out.(launch.SubmitOut).JobID)
+	return *out.(launch.SubmitOut).JobID
 }
 
 // until waits for news that fits, and returns it.

@@ -17,6 +17,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -90,10 +91,10 @@ func TestRunsGoOnOnSlurm(t *testing.T) {
 		s.Launcher, s.LauncherArgv, s.Script, s.Partition = job.Custom, []string{"bash"}, "train.sh", "prod"
 		s.Args = []string{"--save", "ckpt-" + name}
 		op, _ := operations.Lookup("submit")
-		out, err := op.Run(t.Context(), call, &ops.SubmitIn{SpecIn: ops.SpecIn{Spec: s}, Yes: true, Force: true})
+		out, err := op.Run(t.Context(), call, &launch.SubmitIn{SpecIn: launch.SpecIn{Spec: s}, Yes: true, Force: true})
 		require.NoError(t, err)
-		require.NotNil(t, out.(ops.SubmitOut).JobID)
-		return *out.(ops.SubmitOut).JobID
+		require.NotNil(t, out.(launch.SubmitOut).JobID)
+		return *out.(launch.SubmitOut).JobID
 	}
 	require.NoError(t, fleet.PutAvoided(t.Context(), call.Service, "real", fleet.Avoided{Node: "gpu3", Spare: true, Owner: "alice", Until: time.Now().Add(time.Hour)}))
 	limit := submit("limit", "gpu1", job.Spec{Time: "1", Retry: job.Retry{On: []string{"slurm_time_limit"}}})

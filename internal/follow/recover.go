@@ -12,6 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
@@ -73,8 +74,8 @@ func (f *Follower) recover(ctx context.Context, st *store.Store, n *News) {
 		delay = delayMinutes(attempt)
 		s.Begin = "now+" + strconv.Itoa(delay) + "minutes"
 	}
-	out, err := do[ops.SubmitOut](ctx, call, "submit", &ops.SubmitIn{
-		SpecIn: ops.SpecIn{Spec: s}, IdempotencyKey: fmt.Sprintf("%s%s%d", lineage, joblogs.RetryMark, attempt+1), Force: true,
+	out, err := do[launch.SubmitOut](ctx, call, "submit", &launch.SubmitIn{
+		SpecIn: launch.SpecIn{Spec: s}, IdempotencyKey: fmt.Sprintf("%s%s%d", lineage, joblogs.RetryMark, attempt+1), Force: true,
 	})
 	if err != nil || out.JobID == nil {
 		f.Log.Error("a failed job could not be submitted again", "job", n.Job.ID, "error", err)

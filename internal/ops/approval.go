@@ -60,8 +60,8 @@ func (s *Service) ApprovalsLast() time.Duration {
 	return approvalLife
 }
 
-// isAgreed refuses a script that is not the one which was agreed to.
-func (c *Call) isAgreed(script string) error {
+// IsAgreed refuses a script that is not the one which was agreed to.
+func (c *Call) IsAgreed(script string) error {
 	sum := sha256.Sum256([]byte(script))
 	if now := hex.EncodeToString(sum[:]); c.Agreed != "" && c.Agreed != now {
 		return &Error{

@@ -12,6 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
@@ -105,7 +106,7 @@ func TestAnApprovalServesExactlyOneCall(t *testing.T) {
 
 func TestARefusalIsToldOnceAndAnApprovalEnds(t *testing.T) {
 	s, now, _ := desk(t)
-	in := &ops.SubmitIn{IdempotencyKey: "one"}
+	in := &launch.SubmitIn{IdempotencyKey: "one"}
 	ask := func(key string) (bool, error) {
 		in.IdempotencyKey = key
 		return s.Approved(t.Context(), agent, "submit", in, "", nil, "")

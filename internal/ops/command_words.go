@@ -116,7 +116,7 @@ func wordsError(o Op, model *kong.Application, words []string, err error) *Error
 		flag := unknownFlag.FindStringSubmatch(msg)[1]
 		e.Field = flag
 		e.Message = fmt.Sprintf("%s has no flag %s", o.Name, flag)
-		if _, takes := o.NewIn().(interface{ megatronArgs() }); takes {
+		if _, takes := o.NewIn().(interface{ MegatronArgs() }); takes {
 			if fix := megatronsOwn(o, flag, words); fix != "" {
 				e.Fix = fix
 				break

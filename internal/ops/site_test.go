@@ -4,16 +4,13 @@ import (
 	"cmp"
 	"context"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/store"
-	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -81,27 +78,4 @@ func newCall(t *testing.T, s *site) *Call {
 		},
 		Who: Caller{Surface: Shell, ID: "alice", User: "alice"},
 	}
-}
-
-func do(t *testing.T, c *Call, op Op, words ...string) (any, error) {
-	t.Helper()
-	in := op.NewIn()
-	if err := op.Words(in, words); err != nil {
-		return nil, err
-	}
-	return op.Run(t.Context(), c, in)
-}
-
-var goodJob = []string{
-	"--name", "gpt", "--nodes", "2", "--gpu", "h100", "--time", "1:00:00", "--worktree", "/lustre/m", "--",
-	"--num-layers", "24", "--hidden-size", "1024", "--num-attention-heads", "16", "--seq-length", "2048",
-	"--max-position-embeddings", "2048", "--micro-batch-size", "2", "--global-batch-size", "64", "--train-iters", "100",
-	"--lr", "1e-4", "--tensor-model-parallel-size", "4",
-}
-
-func text(t *testing.T, out any, l lang.Lang) string {
-	t.Helper()
-	var b strings.Builder
-	require.NoError(t, view.Text(&b, out.(view.Viewer).View(l), view.Style{}))
-	return b.String()
 }

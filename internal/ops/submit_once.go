@@ -50,8 +50,8 @@ func lookAgain(kind string) time.Duration {
 	return 500 * time.Millisecond
 }
 
-// resumable is how long an unanswered request waits to be asked again.
-const resumable = 24 * time.Hour
+// Resumable is how long an unanswered request waits to be asked again.
+const Resumable = 24 * time.Hour
 
 // tokenOf names one request for ever: the same person, cluster and key give the
 // same token, 128 bits and more, in letters that Slurm keeps as they are.
@@ -84,7 +84,7 @@ func (c *Call) wish(ctx context.Context, cl Cluster, s job.Spec, sc job.Script, 
 	prefix := c.Who.User + "/" + cl.Name() + "/"
 	if key == "" {
 		key = rand.Text()
-		begun, err := st.Unanswered(ctx, cl.Name(), c.Who.User, sc.Hash, c.Now().Add(-resumable))
+		begun, err := st.Unanswered(ctx, cl.Name(), c.Who.User, sc.Hash, c.Now().Add(-Resumable))
 		if err != nil {
 			return nil, err
 		}

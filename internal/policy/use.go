@@ -15,6 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/smoke"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
@@ -78,7 +79,7 @@ func Of(ctx context.Context, svc *ops.Service, op string, in any) (use Use, any 
 	ctx, stop := context.WithTimeout(ctx, longestQuestion)
 	defer stop()
 	switch in := in.(type) {
-	case *ops.SubmitIn:
+	case *launch.SubmitIn:
 		if in.DryRun {
 			return use, false, nil
 		}
@@ -114,10 +115,10 @@ func Of(ctx context.Context, svc *ops.Service, op string, in any) (use Use, any 
 
 // ofSpec is the most that a specification can use: every job of its chain, every
 // task of its array and every retry, each up to the time limit.
-func ofSpec(ctx context.Context, svc *ops.Service, in ops.SpecIn) (Use, error) {
+func ofSpec(ctx context.Context, svc *ops.Service, in launch.SpecIn) (Use, error) {
 	// What would be submitted decides: the text, the fields beside it and the site's
 	// profile together.
-	s, err := (&ops.Call{Service: svc}).Resolve(in)
+	s, err := launch.Resolve((&ops.Call{Service: svc}), in)
 	if err != nil {
 		return Use{}, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/knowledge"
 )
 
@@ -44,6 +45,6 @@ func TestQuestionsAboutThisProgramAreAnsweredFromItsTables(t *testing.T) {
 func answered(t *testing.T, line []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	require.NoError(t, Ask(func() []ops.Op { return []ops.Op{ops.Recommend()} }).Batch(bytes.NewReader(line), &out))
+	require.NoError(t, Ask(func() []ops.Op { return []ops.Op{launch.Recommend()} }).Batch(bytes.NewReader(line), &out))
 	return out.Bytes()
 }

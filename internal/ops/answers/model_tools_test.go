@@ -10,14 +10,15 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // some operations: those that a model is given, and some that it is not.
 var some = []ops.Op{
-	Constants(), Rules(), Explain(), ops.Plan(), ops.Memory(), ops.Recommend(), jobcontrol.Status(), jobcontrol.List(), jobcontrol.Queue(), joblogs.Logs(), joblogs.Diagnose(),
-	fleet.Nodes(), jobcontrol.Cancel(), ops.Submit(), fleet.Hostlist(),
+	Constants(), Rules(), Explain(), launch.Plan(), launch.Memory(), launch.Recommend(), jobcontrol.Status(), jobcontrol.List(), jobcontrol.Queue(), joblogs.Logs(), joblogs.Diagnose(),
+	fleet.Nodes(), jobcontrol.Cancel(), launch.Submit(), fleet.Hostlist(),
 }
 
 func TestAModelReadsWithTheAskersRightsAndChangesNothing(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -34,9 +35,9 @@ func switched(t *testing.T, dir, team string) (*ops.Call, *nearSite, string) {
 	s := &nearSite{Site: &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{}}}
 	c := opstest.NewCall(t, s.Site)
 	c.Clusters["test"] = s
-	out, err := opstest.Do(t, c, ops.Submit(), append([]string{"--yes", "--force", "--kill-switch", filepath.Join(dir, "STOP"), "--team", team}, opstest.GoodJob...)...)
+	out, err := opstest.Do(t, c, launch.Submit(), append([]string{"--yes", "--force", "--kill-switch", filepath.Join(dir, "STOP"), "--team", team}, opstest.GoodJob...)...)
 	require.NoError(t, err)
-	id := *out.(ops.SubmitOut).JobID
+	id := *out.(launch.SubmitOut).JobID
 	s.KnownJobs[id] = slurm.Job{ID: id, User: "alice", State: slurm.Running, Nodes: []string{"gpu1", "gpu2"}}
 	return c, s, string(id)
 }
@@ -113,9 +114,9 @@ func TestAServerLendsNobodyItsOwnRights(t *testing.T) {
 func TestASwitchIsReachedFromTheJobThatRuns(t *testing.T) {
 	dir := t.TempDir()
 	c, s, id := switched(t, dir, "pretrain")
-	out, err := opstest.Do(t, c, ops.Submit(), append([]string{"--yes", "--force", "--idempotency-key", "later", "--kill-switch", filepath.Join(dir, "STOP")}, opstest.GoodJob...)...)
+	out, err := opstest.Do(t, c, launch.Submit(), append([]string{"--yes", "--force", "--idempotency-key", "later", "--kill-switch", filepath.Join(dir, "STOP")}, opstest.GoodJob...)...)
 	require.NoError(t, err)
-	later := *out.(ops.SubmitOut).JobID
+	later := *out.(launch.SubmitOut).JobID
 	require.NotEqual(t, id, string(later))
 	s.KnownJobs[later] = slurm.Job{ID: later, User: "alice", State: slurm.Pending}
 	c.Self, c.Who = "bot", ops.Caller{Surface: ops.Slack, ID: "T1/U1", User: "alice"}

@@ -13,6 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -34,7 +35,7 @@ type StatusOut struct {
 	Meaning string `json:"meaning,omitempty"`
 	Do      string `json:"do,omitempty"`
 	// Earlier is told when asked for, Checkpoint of a running job that saves some.
-	Earlier    *ops.EarlierOut        `json:"earlier,omitempty"`
+	Earlier    *launch.EarlierOut     `json:"earlier,omitempty"`
 	Checkpoint *joblogs.CheckpointOut `json:"checkpoint,omitempty"`
 	Steps      []slurm.Step           `json:"steps,omitempty"`
 	asked      bool                   // for steps
@@ -57,7 +58,7 @@ func Status() ops.Op {
 }
 
 func status(ctx context.Context, c *ops.Call, in StatusIn) (StatusOut, error) {
-	cl, j, err := c.JobOrStep(ctx, in.Cluster, in.Job)
+	cl, j, err := launch.JobOrStep(ctx, c, in.Cluster, in.Job)
 	if err != nil {
 		return StatusOut{}, err
 	}
@@ -75,7 +76,7 @@ func status(ctx context.Context, c *ops.Call, in StatusIn) (StatusOut, error) {
 		out.asked = true
 	}
 	if in.Earlier {
-		if out.Earlier, err = c.Earlier(ctx, cl, j); err != nil {
+		if out.Earlier, err = launch.TryEarlierStart(ctx, c, cl, j); err != nil {
 			return out, err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/preflight"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -49,7 +50,7 @@ func lastCheckpoint(ctx context.Context, c *ops.Call, s job.Spec) (last watch.Ch
 	if !seen {
 		return last, false, false
 	}
-	if c.SharesFiles(s) {
+	if preflight.SharesFiles(c, s) {
 		last, ok, err := watch.LastCheckpoint(dir)
 		return last, ok && err == nil, err == nil
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
@@ -85,7 +86,7 @@ func lastGood(ctx context.Context, c *ops.Call, cl ops.Cluster, failed string) (
 	if !slurm.IsJobID(failed) {
 		return "", none
 	}
-	sub, err := c.OwnSubmission(ctx, cl, slurm.JobID(failed))
+	sub, err := launch.OwnSubmission(ctx, c, cl, slurm.JobID(failed))
 	if err != nil {
 		return "", err
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -19,9 +19,9 @@ func TestCompareSetsAFailedRunBesideTheLastGoodOne(t *testing.T) {
 	s := &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{}}
 	c := opstest.NewCall(t, s)
 	submit := func(words ...string) slurm.JobID {
-		out, err := opstest.Do(t, c, ops.Submit(), append([]string{"--yes", "--force"}, words...)...)
+		out, err := opstest.Do(t, c, launch.Submit(), append([]string{"--yes", "--force"}, words...)...)
 		require.NoError(t, err)
-		return *out.(ops.SubmitOut).JobID
+		return *out.(launch.SubmitOut).JobID
 	}
 	changed := append([]string{"--env", "NCCL_IB_DISABLE=1", "--container-image", "nvcr.io#nvidia/pytorch:25.04-py3", "--container-runtime", "pyxis"}, opstest.GoodJob...)
 	good, bad := submit(opstest.GoodJob...), submit(append(changed, "--seed", "7")...)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
@@ -34,7 +35,7 @@ type DiagnoseOut struct {
 	diagnose.Report
 	// Fix is the change that would mend the job, where its specification is known
 	// here and a plan has accepted the change.
-	Fix *ops.SpecPatch `json:"fix,omitempty"`
+	Fix *launch.SpecPatch `json:"fix,omitempty"`
 }
 
 // View says the cause first.
@@ -127,7 +128,7 @@ func diagnoseStream(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOu
 
 // DiagnoseJob is the diagnosis of a job by its id.
 func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOut, error) {
-	cl, j, err := c.JobOrStep(ctx, in.Cluster, slurm.JobID(in.Target))
+	cl, j, err := launch.JobOrStep(ctx, c, in.Cluster, slurm.JobID(in.Target))
 	if err != nil {
 		return DiagnoseOut{}, err
 	}
@@ -151,7 +152,7 @@ func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOut, 
 	}
 	defer done()
 	r, err := diagnose.Run(ctx, src, evidence(ctx, c, cl, j))
-	return DiagnoseOut{Report: r, Fix: c.PatchFor(ctx, cl.Name(), j.ID, r)}, unreadableLogs(err, c.Lang)
+	return DiagnoseOut{Report: r, Fix: launch.PatchFor(ctx, c, cl.Name(), j.ID, r)}, unreadableLogs(err, c.Lang)
 }
 
 // evidence is what is known of a job besides its logs: Slurm's word, the nodes
@@ -159,7 +160,7 @@ func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOut, 
 func evidence(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) diagnose.Context {
 	d := diagnose.FromJob(j)
 	if s, ok := c.SpecOf(ctx, cl.Name(), j.ID); ok {
-		run := ops.MegatronRun(c.SiteOf(s).Fill(s).WithDefaults())
+		run := launch.MegatronRun(c.SiteOf(s).Fill(s).WithDefaults())
 		d.Launch, d.Worktree = &run, s.Worktree
 	}
 	d.Resolve = resolver(ctx)
@@ -205,7 +206,7 @@ func noLog(j slurm.Job) string {
 // its id beside them.
 func logFiles(ctx context.Context, c *ops.Call, cluster string, j slurm.Job) []string {
 	if slurm.IsStepID(string(j.ID)) {
-		return c.StepFiles(ctx, cluster, j)
+		return launch.StepFiles(ctx, c, cluster, j)
 	}
 	var named []string
 	for _, p := range []string{j.Stdout, j.Stderr} {

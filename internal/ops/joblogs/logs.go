@@ -12,6 +12,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
@@ -66,7 +67,7 @@ func logs(ctx context.Context, c *ops.Call, in LogsIn) (LogsOut, error) {
 	if in.Tail < 0 {
 		return LogsOut{}, ops.InputError("tail", "a number of lines, such as 50", "%d is negative", in.Tail)
 	}
-	cl, j, err := c.JobOrStep(ctx, in.Cluster, in.Job)
+	cl, j, err := launch.JobOrStep(ctx, c, in.Cluster, in.Job)
 	if err != nil {
 		return LogsOut{}, err
 	}
@@ -179,7 +180,7 @@ func followLogs(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job, i
 		}
 		if time.Since(asked) >= ops.PollPause(cl) {
 			asked = time.Now()
-			if _, now, err := c.JobOrStep(ctx, cl.Name(), in.Job); err == nil {
+			if _, now, err := launch.JobOrStep(ctx, c, cl.Name(), in.Job); err == nil {
 				j = now
 			}
 		}

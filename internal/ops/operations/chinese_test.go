@@ -12,6 +12,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -137,7 +138,7 @@ func TestEveryOperationHasSchemas(t *testing.T) {
 }
 
 func TestDecodeReadsASpecificationAsItsFileIsRead(t *testing.T) {
-	var in ops.PlanIn
+	var in launch.PlanIn
 	require.NoError(t, ops.Decode([]byte(`{"spec":{"name":"gpt","nodes":2,"args":["--lr",1e-05,"--tensor-model-parallel-size",4,"--bf16"],"env":{"A":"<b>&"}}}`), &in, nil))
 	require.Equal(t, []string{"--lr", "1e-05", "--tensor-model-parallel-size", "4", "--bf16"}, in.Spec.Args, "numbers stay as they were written")
 	require.Equal(t, "<b>&", in.Spec.Env["A"])

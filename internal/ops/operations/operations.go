@@ -11,6 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/smoke"
 )
 
@@ -25,9 +26,9 @@ func compose() []ops.Op {
 	var list []ops.Op
 	list = []ops.Op{
 		answers.Constants(),
-		ops.Plan(),
-		ops.Render(),
-		ops.Submit(),
+		launch.Plan(),
+		launch.Render(),
+		launch.Submit(),
 		jobcontrol.Status(),
 		jobcontrol.List(),
 		jobcontrol.Cancel(),
@@ -39,14 +40,14 @@ func compose() []ops.Op {
 		answers.Knowledge(),
 		answers.Card(),
 		jobcontrol.Wait(),
-		ops.Lint(),
-		ops.Recommend(),
-		ops.Memory(),
-		ops.Recipes(),
-		ops.Import(),
-		ops.Diff(),
+		launch.Lint(),
+		launch.Recommend(),
+		launch.Memory(),
+		launch.Recipes(),
+		launch.Import(),
+		launch.Diff(),
 		joblogs.Compare(),
-		ops.Image(),
+		launch.Image(),
 		answers.Rules(),
 		jobcontrol.Hold(),
 		jobcontrol.Release(),

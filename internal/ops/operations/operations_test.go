@@ -12,6 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
@@ -37,7 +38,7 @@ func TestPlanTellsAllProblemsAtOnce(t *testing.T) {
 	c := opstest.NewCall(t, &opstest.Site{})
 	out, err := do(t, c, "plan", append(append([]string{}, opstest.GoodJob...), "--num-attention-heads", "18", "--global-batch-size", "63")...)
 	require.NoError(t, err)
-	p := out.(ops.PlanOut)
+	p := out.(launch.PlanOut)
 	require.False(t, p.OK)
 	require.True(t, p.Found())
 	require.GreaterOrEqual(t, len(p.Problems), 2)
@@ -46,7 +47,7 @@ func TestPlanTellsAllProblemsAtOnce(t *testing.T) {
 func TestPlanOfAGoodJob(t *testing.T) {
 	out, err := do(t, opstest.NewCall(t, &opstest.Site{}), "plan", opstest.GoodJob...)
 	require.NoError(t, err)
-	p := out.(ops.PlanOut)
+	p := out.(launch.PlanOut)
 	require.True(t, p.OK, "%+v", p.Problems)
 	require.Equal(t, 16, p.WorldSize)
 	require.Equal(t, "1", p.Derived["cuda_device_max_connections"])
@@ -58,7 +59,7 @@ func TestPlanWithoutAWorktreeStillJudges(t *testing.T) {
 	require.NotContains(t, words, "--worktree")
 	out, err := do(t, opstest.NewCall(t, &opstest.Site{}), "plan", words...)
 	require.NoError(t, err)
-	p := out.(ops.PlanOut)
+	p := out.(launch.PlanOut)
 	require.True(t, p.OK)
 	require.True(t, slices.ContainsFunc(p.Problems, func(r rules.Problem) bool { return r.Rule == "worktree-given" && r.Severity == rules.Error }), "%+v", p.Problems)
 	_, err = do(t, opstest.NewCall(t, &opstest.Site{}), "submit", append([]string{"--yes"}, words...)...)
@@ -73,9 +74,9 @@ func TestSubmitOnceForOneKey(t *testing.T) {
 	require.NoError(t, err)
 	again, err := do(t, c, "submit", words...)
 	require.NoError(t, err)
-	require.Equal(t, first.(ops.SubmitOut).JobID, again.(ops.SubmitOut).JobID)
-	require.False(t, first.(ops.SubmitOut).AlreadySubmitted)
-	require.True(t, again.(ops.SubmitOut).AlreadySubmitted)
+	require.Equal(t, first.(launch.SubmitOut).JobID, again.(launch.SubmitOut).JobID)
+	require.False(t, first.(launch.SubmitOut).AlreadySubmitted)
+	require.True(t, again.(launch.SubmitOut).AlreadySubmitted)
 	require.Len(t, s.Submitted, 1)
 
 	other := append([]string{"--qos", "urgent"}, words...)
@@ -92,7 +93,7 @@ func TestSubmitAfterALostAnswerFindsTheJob(t *testing.T) {
 	s.Refuse, s.Found = nil, "4799"
 	out, err := do(t, c, "submit", words...)
 	require.NoError(t, err)
-	require.Equal(t, slurm.JobID("4799"), *out.(ops.SubmitOut).JobID)
+	require.Equal(t, slurm.JobID("4799"), *out.(launch.SubmitOut).JobID)
 	require.Empty(t, s.Submitted, "it was there already")
 }
 
@@ -102,8 +103,8 @@ func TestErrorsOfThePlanStopSubmit(t *testing.T) {
 	words = append(words, "--num-attention-heads", "18")
 	out, err := do(t, opstest.NewCall(t, s), "submit", words...)
 	require.NoError(t, err)
-	require.Nil(t, out.(ops.SubmitOut).JobID)
-	require.True(t, out.(ops.SubmitOut).Found())
+	require.Nil(t, out.(launch.SubmitOut).JobID)
+	require.True(t, out.(launch.SubmitOut).Found())
 	require.Empty(t, s.Submitted)
 }
 
@@ -235,13 +236,13 @@ func TestSomebodysOwnProgramIsJudgedByWhatItSays(t *testing.T) {
 	own := []string{"--name", "x", "--nodes", "2", "--gpu", "h100", "--time", "10", "--worktree", "/w", "--script", "train.py", "--"}
 	out, err := do(t, c, "plan", append(own, "data.json", "--epochs", "3")...)
 	require.NoError(t, err)
-	require.True(t, out.(ops.PlanOut).OK, "%+v", out)
-	for _, p := range out.(ops.PlanOut).Problems {
+	require.True(t, out.(launch.PlanOut).OK, "%+v", out)
+	for _, p := range out.(launch.PlanOut).Problems {
 		require.NotEqual(t, rules.Error, p.Severity, "%+v", p)
 	}
 	out, err = do(t, c, "plan", append(own, "--num-attention-heads", "12", "--tensor-model-parallel-size", "8")...)
 	require.NoError(t, err)
-	require.False(t, out.(ops.PlanOut).OK, "12 heads on TP 8 are wrong in any program that takes these flags")
+	require.False(t, out.(launch.PlanOut).OK, "12 heads on TP 8 are wrong in any program that takes these flags")
 }
 
 func TestWhatIsWrongWithASpecificationIsSaidInTheCallersLanguage(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/internal/ops/smoke"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -301,7 +302,7 @@ func TestCheckpointsAreSeenOverSSH(t *testing.T) {
 	out, err := do(t, c, "submit", "--yes", "--force", "--name", "far", "--nodes", "1", "--gpus-per-node", "2", "--partition", "dev", "--time", "10", "--worktree", tree,
 		"--no-guards", "--launcher", "custom", "--launcher-argv", "bash", "--script", "train.sh", "--", "--save", "ckpt")
 	require.NoError(t, err)
-	id := *out.(ops.SubmitOut).JobID
+	id := *out.(launch.SubmitOut).JobID
 	t.Cleanup(func() { _, _ = real.Run(context.Background(), "scancel", string(id)) })
 	var o *joblogs.CheckpointOut
 	require.Eventually(t, func() bool {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
@@ -59,7 +60,7 @@ func small(s job.Spec, nodes, gpus int, suffix string) job.Spec {
 	s.Artifact, s.Retry, s.Nodelist = job.Artifact{}, job.Retry{}, ""
 	no := false
 	s.Requeue = &no
-	if ops.Trains(s.WithDefaults()) {
+	if launch.Trains(s.WithDefaults()) {
 		s.Args = smallArgs(s.Args, nodes*max(gpus, 1))
 	}
 	return s

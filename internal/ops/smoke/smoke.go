@@ -11,6 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -19,7 +20,7 @@ import (
 
 // In is the job to try in small.
 type In struct {
-	ops.SpecIn
+	launch.SpecIn
 	DryRun bool `json:"dry_run,omitempty" name:"dry-run" help:"show the ladder, submit nothing" zh:"只显示各级，不提交"`
 	Yes    bool `json:"yes,omitempty" help:"do not ask before submitting" zh:"不再询问，直接提交"`
 }
@@ -60,7 +61,7 @@ func Smoke() ops.Op {
 }
 
 func smoke(ctx context.Context, c *ops.Call, in In) (Out, error) {
-	s, err := c.ReadSpec(in.SpecIn)
+	s, err := launch.ReadSpec(c, in.SpecIn)
 	if err != nil {
 		return Out{}, err
 	}
@@ -103,7 +104,7 @@ func smoke(ctx context.Context, c *ops.Call, in In) (Out, error) {
 // cancelled: nobody would look at it. How the job does is told.
 func climb(ctx context.Context, c *ops.Call, cl ops.Cluster, r rung, tell func(string)) (Rung, error) {
 	one := Rung{Rung: r.name, Size: r.size(), Args: append([]string{}, r.spec.Args...)}
-	plan, err := c.JudgeSpec(r.spec)
+	plan, err := launch.JudgeSpec(c, r.spec)
 	if err != nil {
 		return one, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -45,7 +46,7 @@ func TestALadderIsSmallAndPlansWell(t *testing.T) {
 			op := Smoke()
 			in := op.NewIn().(*In)
 			require.NoError(t, op.Words(in, append(append(words, base...), layout...)))
-			s, err := c.ReadSpec(in.SpecIn)
+			s, err := launch.ReadSpec(c, in.SpecIn)
 			require.NoError(t, err)
 			rungs := ladder(s)
 			require.Len(t, rungs, 3)
@@ -53,7 +54,7 @@ func TestALadderIsSmallAndPlansWell(t *testing.T) {
 				r := rungs[i]
 				full := r.spec.WithDefaults()
 				require.Equal(t, world, full.WorldSize())
-				verdict, err := c.JudgeSpec(r.spec)
+				verdict, err := launch.JudgeSpec(c, r.spec)
 				require.NoError(t, err)
 				require.True(t, verdict.OK, "%s: %+v\n%v", r.name, verdict.Problems, r.spec.Args)
 				line := strings.Join(r.spec.Args, " ")

@@ -1,0 +1,146 @@
+package joblogs_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// saveAt makes checkpoints in dir, so long ago each, and the tracker of the last.
+func saveAt(t *testing.T, dir string, ages map[int]time.Duration, last string) {
+	t.Helper()
+	for n, age := range ages {
+		folder := filepath.Join(dir, "iter_"+leftPad(n))
+		require.NoError(t, os.MkdirAll(folder, 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(folder, "metadata.json"), nil, 0o644))
+		at := time.Now().Add(-age)
+		require.NoError(t, os.Chtimes(folder, at, at))
+	}
+	path := filepath.Join(dir, "latest_checkpointed_iteration.txt")
+	require.NoError(t, os.WriteFile(path, []byte(last), 0o644))
+	for n, age := range ages {
+		if leftPad(n) == leftPad(atoi(t, last)) {
+			at := time.Now().Add(-age)
+			require.NoError(t, os.Chtimes(path, at, at))
+		}
+	}
+}
+
+// nearby is a site whose files are seen from here.
+type nearby struct{ *opstest.Site }
+
+func (nearby) Kind() string { return "cli" }
+
+func leftPad(n int) string {
+	s := "0000000" + strconv.Itoa(n)
+	return s[len(s)-7:]
+}
+
+func atoi(t *testing.T, s string) int {
+	t.Helper()
+	n := 0
+	require.NoError(t, json.Unmarshal([]byte(s), &n))
+	return n
+}
+
+// TestAJobThatEndsBeforeItsNextCheckpointIsToldInTime has a job of 16 GPUs with
+// 40 minutes left, a checkpoint an hour, and the last one five minutes ago.
+func TestAJobThatEndsBeforeItsNextCheckpointIsToldInTime(t *testing.T) {
+	for name, test := range map[string]struct {
+		spec job.Spec
+		late bool
+		fix  string
+	}{
+		"told":           {job.Spec{}, true, "--save-interval"},
+		"kill switch":    {job.Spec{KillSwitch: "/w/STOP"}, true, "killswitch on 7"},
+		"saves at limit": {job.Spec{Signal: "USR1@300"}, false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cl := &opstest.Site{}
+			c := opstest.NewCall(t, cl)
+			c.Clusters = map[string]ops.Cluster{"test": nearby{cl}}
+			dir := t.TempDir()
+			saveAt(t, dir, map[int]time.Duration{1000: 65 * time.Minute, 2000: 5 * time.Minute}, "2000")
+			start, limit := time.Now().Add(-200*time.Minute), int64(240*60)
+			j := slurm.Job{ID: "7", Name: "gpt", State: slurm.Running, GPUs: 16, StartedAt: &start, TimeLimitS: &limit, ElapsedS: 200 * 60, User: c.Who.User}
+			cl.KnownJobs = map[slurm.JobID]slurm.Job{"7": j}
+			test.spec.Args, test.spec.Worktree = []string{"--save", dir}, "/w"
+			raw, err := json.Marshal(test.spec)
+			require.NoError(t, err)
+			st, err := c.Store()
+			require.NoError(t, err)
+			sub := store.Submission{Key: "k", Token: "k", Cluster: c.Default, Owner: c.Who.User, Name: "gpt", Spec: raw, CreatedAt: time.Now()}
+			_, _, err = st.Begin(t.Context(), sub)
+			require.NoError(t, err)
+			require.NoError(t, st.Finish(t.Context(), "k", store.Submitted, "7", "", time.Now()))
+
+			out, err := opstest.Do(t, c, jobcontrol.Status(), "7")
+			require.NoError(t, err)
+			o := out.(jobcontrol.StatusOut).Checkpoint
+			require.NotNil(t, o)
+			require.Equal(t, "2000", o.Iteration)
+			require.InDelta(t, 5*60, *o.AgeS, 5)
+			require.InDelta(t, 55*60, *o.NextS, 5)
+			require.InDelta(t, 40*60, *o.LeftS, 5)
+			require.InDelta(t, 16.0/12, o.GPUHours, 0.05)
+			require.Equal(t, test.late, o.TooLate)
+			require.Contains(t, opstest.Text(t, out, lang.EN), "iteration 2000, 5 min ago; 1.3 GPU hours would be lost now; the next is due in 55 min")
+			require.Contains(t, opstest.Text(t, out, lang.ZH), "第 2000 次迭代，5 分钟 前")
+
+			alarms, err := joblogs.Alarms(t.Context(), c, withCluster(j, c.Default))
+			require.NoError(t, err)
+			if !test.late {
+				require.Empty(t, alarms)
+				return
+			}
+			require.Len(t, alarms, 1)
+			require.Contains(t, alarms[0].Says(lang.EN), "in 40 min, and the next checkpoint is due in 55 min: 12.0 GPU hours would be lost")
+			require.Contains(t, alarms[0].Fix.EN, test.fix)
+			require.NotEmpty(t, alarms[0].Notice(j).Title.ZH)
+		})
+	}
+}
+
+func withCluster(j slurm.Job, name string) slurm.Job {
+	j.Cluster = name
+	return j
+}
+
+func TestResume(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	c.Clusters = map[string]ops.Cluster{"test": nearby{&opstest.Site{}}}
+	dir := t.TempDir()
+	s := job.Spec{Args: []string{"--load", "/base", "--finetune", "--no-load-rng", "--save", dir, "--lr", "1e-4"}}
+	same, _, ok := joblogs.ResumeSpec(t.Context(), c, s)
+	require.False(t, ok, "nothing was saved yet")
+	require.Equal(t, s.Args, same.Args, "it begins from its base again")
+	bare, _, _ := joblogs.ResumeSpec(t.Context(), c, job.Spec{Args: []string{"--save", dir}})
+	require.Equal(t, []string{"--save", dir, "--load", dir}, bare.Args)
+
+	saveAt(t, dir, map[int]time.Duration{40: time.Hour}, "40")
+	on, last, ok := joblogs.ResumeSpec(t.Context(), c, s)
+	require.True(t, ok)
+	require.Equal(t, "40", last.Iteration)
+	require.Equal(t, []string{"--save", dir, "--lr", "1e-4", "--load", dir}, on.Args)
+
+	// A tracker that was written before its folder was whole is not believed.
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "latest_checkpointed_iteration.txt"), []byte("80"), 0o644))
+	on, last, ok = joblogs.ResumeSpec(t.Context(), c, s)
+	require.True(t, ok)
+	require.Equal(t, "40", last.Iteration)
+	require.Equal(t, []string{"--load", dir, "--ckpt-step", "40"}, on.Args[len(on.Args)-4:])
+}

@@ -1,0 +1,122 @@
+package launch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// DiffIn names two submissions of ours.
+type DiffIn struct {
+	Job  slurm.JobID `json:"job" arg:"" help:"job id of a submission" zh:"一次提交的作业号"`
+	From slurm.JobID `json:"from,omitempty" arg:"" optional:"" help:"the job to compare it with; the one before of the same name where left out" zh:"与之比较的作业号；省略时为同名的上一次提交"`
+	ops.OnCluster
+}
+
+// DiffOut is what changed from the first to the second.
+type DiffOut struct {
+	From    slurm.JobID  `json:"from"`
+	To      slurm.JobID  `json:"to"`
+	Changes []job.Change `json:"changes"`
+	Script  string       `json:"script"` // changed lines of the script, - and + before them
+}
+
+// Diff is the operation diff.
+func Diff() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "diff", Effect: ops.Read, Toolset: ops.JobsSet, Idempotent: true,
+		Summary: lang.Text{EN: "what changed between two submissions of a run", ZH: "同一训练两次提交之间的变化"},
+		Help: lang.Text{
+			EN: "Use first after a failure: what is different from the run that worked? It compares specification and script.",
+			ZH: "失败后先看这里：与之前成功的那次相比改了什么？比较规格与脚本。",
+		},
+		Example: "diff 4711 4698",
+	}, diff)
+}
+
+func diff(ctx context.Context, c *ops.Call, in DiffIn) (DiffOut, error) {
+	out := DiffOut{Changes: []job.Change{}}
+	cl, err := c.Cluster(in.Cluster)
+	if err != nil {
+		return out, err
+	}
+	after, err := OwnSubmission(ctx, c, cl, in.Job)
+	if err != nil {
+		return out, err
+	}
+	var before store.Submission
+	if in.From != "" {
+		before, err = OwnSubmission(ctx, c, cl, in.From)
+	} else {
+		before, err = submittedBefore(ctx, c, after)
+	}
+	if err != nil {
+		return out, err
+	}
+	var old, next job.Spec
+	if err := json.Unmarshal(before.Spec, &old); err != nil {
+		return out, err
+	}
+	if err := json.Unmarshal(after.Spec, &next); err != nil {
+		return out, err
+	}
+	out.From, out.To = before.JobID, after.JobID
+	out.Changes = append(out.Changes, job.Diff(old, next)...)
+	out.Script = job.DiffText(before.Script, after.Script)
+	return out, nil
+}
+
+// OwnSubmission is the submission that a job came from.
+func OwnSubmission(ctx context.Context, c *ops.Call, cl ops.Cluster, id slurm.JobID) (store.Submission, error) {
+	if !slurm.IsJobID(string(id)) {
+		return store.Submission{}, ops.InputError("job", "a job id such as 4711", "%q is not a job id", id)
+	}
+	sub, ok := c.Submission(ctx, cl.Name(), id)
+	if !ok {
+		return sub, ops.NotFoundError("job", "only jobs that were submitted here are kept", "job %s was not submitted through megatron-ops", id)
+	}
+	return sub, nil
+}
+
+// before is the submission of the same name before sub.
+func submittedBefore(ctx context.Context, c *ops.Call, sub store.Submission) (store.Submission, error) {
+	st, err := c.Store()
+	if err != nil {
+		return store.Submission{}, err
+	}
+	all, err := st.Submissions(ctx, sub.Owner, sub.Name, 100)
+	if err != nil {
+		return store.Submission{}, err
+	}
+	for _, s := range all { // newest first
+		if s.CreatedAt.Before(sub.CreatedAt) && s.State == store.Submitted {
+			return s, nil
+		}
+	}
+	return store.Submission{}, ops.NotFoundError("from", "name the job to compare with", "there is no earlier submission of %s", sub.Name)
+}
+
+// View is the changed fields, then the script's lines.
+func (o DiffOut) View(l lang.Lang) view.Doc {
+	d := view.Doc{Title: fmt.Sprintf("%s → %s", o.From, o.To)}
+	if len(o.Changes) == 0 {
+		d.Sections = []view.Section{{Text: lang.Text{EN: "the specifications are the same", ZH: "规格没有变化"}.In(l)}}
+		return d
+	}
+	t := &view.Table{Header: []string{"field", "before", "after"}}
+	if l == lang.ZH {
+		t.Header = []string{"字段", "之前", "之后"}
+	}
+	for _, ch := range o.Changes {
+		t.Rows = append(t.Rows, []string{ch.Field, ch.Old, ch.New})
+	}
+	d.Sections = []view.Section{{Table: t}, {Heading: lang.Text{EN: "script", ZH: "脚本"}.In(l), Code: o.Script, Fold: true}}
+	return d
+}

@@ -1,0 +1,160 @@
+package launch
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// EarlierOut is when a waiting job would start if it asked for less.
+type EarlierOut struct {
+	// AsItIs is the start of an equal job that came now; nil: Slurm gives none.
+	AsItIs  *time.Time    `json:"as_it_is"`
+	Options []EarlierStep `json:"options"` // those that start sooner
+}
+
+// An EarlierStep is a smaller request and its start.
+type EarlierStep struct {
+	Nodes      int       `json:"nodes,omitempty"`
+	TimeLimitS int64     `json:"time_limit_s,omitempty"`
+	Start      time.Time `json:"start"`
+}
+
+// TryEarlierStart tries what a waiting job asks for with less time and fewer nodes.
+// Nothing is queued.
+func TryEarlierStart(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) (*EarlierOut, error) {
+	if j.State != slurm.Pending {
+		return nil, ops.InputError("earlier", "leave it out", "job %s is %s: only a waiting job could start earlier", j.ID, j.State)
+	}
+	// Whose request it is decides what it may have.
+	if proxy := c.Who.Surface == ops.Slack || c.Who.Surface == ops.MCPHTTP || c.Who.Surface == ops.Watcher; proxy && c.Who.User == j.User && j.User != c.Self && c.As != nil {
+		as, err := c.AsOwner(cl, j.User)
+		if err != nil {
+			return nil, err
+		}
+		cl = as
+	}
+	t, err := ops.Capable[interface {
+		Test(context.Context, slurm.Submission) (slurm.Estimate, error)
+	}](cl, "estimates")
+	if err != nil {
+		return nil, err
+	}
+	s := slurm.Submission{Dir: j.WorkDir}
+	if sub, ok := c.Submission(ctx, cl.Name(), j.ID); ok {
+		s.Script, s.Dir = sub.Script, sub.Dir
+	} else if w, ok := cl.(interface {
+		BatchScript(context.Context, slurm.JobID) (string, error)
+	}); ok {
+		if s.Script, err = w.BatchScript(ctx, j.ID); err != nil {
+			return nil, c.SlurmError(err, j.ID)
+		}
+	}
+	if s.Script == "" {
+		return nil, &ops.Error{Code: ops.Failed, Field: "earlier", Message: fmt.Sprintf("the script of job %s is not known here", j.ID)}
+	}
+	// What was said on sbatch's command line, or changed since, is not in the
+	// script.
+	if j.NumNodes > 0 {
+		s.Args = append(s.Args, "--nodes="+strconv.Itoa(j.NumNodes))
+	}
+	if j.TimeLimitS != nil {
+		s.Args = append(s.Args, "--time="+strconv.Itoa(int(math.Ceil(float64(*j.TimeLimitS)/60))))
+	}
+	if j.Partition != "" {
+		s.Args = append(s.Args, "--partition="+j.Partition)
+	}
+	if n := max(j.NumNodes, 1); j.GPUs > 0 && j.GPUs%n == 0 {
+		s.Args = append(s.Args, "--gpus-per-node="+strconv.Itoa(j.GPUs/n))
+	}
+	given, sooner, err := cluster.Earlier(ctx, t, s)
+	if err != nil {
+		return nil, c.SlurmError(err, j.ID)
+	}
+	out := &EarlierOut{Options: []EarlierStep{}}
+	if !given.Start.IsZero() {
+		out.AsItIs = &given.Start
+	}
+	for _, v := range sooner {
+		out.Options = append(out.Options, EarlierStep{v.Nodes, int64(v.Time.Seconds()), v.Estimate.Start})
+	}
+	return out, nil
+}
+
+// dryEarlier tries a job that is not submitted; nil where the cluster cannot, or
+// would refuse it: the problems say that better.
+func dryEarlier(ctx context.Context, c *ops.Call, cl ops.Cluster, s job.Spec, sc job.Script) *EarlierOut {
+	t, ok := cl.(interface {
+		Test(context.Context, slurm.Submission) (slurm.Estimate, error)
+	})
+	if !ok {
+		return nil
+	}
+	given, sooner, err := cluster.Earlier(ctx, t, slurm.Submission{Script: sc.Text, Dir: s.Worktree})
+	if err != nil || given.Start.IsZero() {
+		return nil
+	}
+	out := &EarlierOut{AsItIs: &given.Start, Options: []EarlierStep{}}
+	for _, v := range sooner {
+		out.Options = append(out.Options, EarlierStep{v.Nodes, int64(v.Time.Seconds()), v.Estimate.Start})
+	}
+	return out
+}
+
+// Says is the smallest change that brings the job in soonest, in a sentence; it
+// is empty where there is none.
+func (o *EarlierOut) Says(id slurm.JobID) lang.Text {
+	if o == nil || o.AsItIs == nil || len(o.Options) == 0 {
+		return lang.Text{}
+	}
+	best := o.Options[0]
+	for _, v := range o.Options {
+		if v.Start.Before(best.Start.Add(-time.Minute)) {
+			best = v
+		}
+	}
+	how := "update " + string(id) + " " + best.flag()
+	return lang.Text{
+		EN: fmt.Sprintf("As it is it would start at %s; `%s` brings that to %s.", o.AsItIs.Format(time.DateTime), how, best.Start.Format(time.DateTime)),
+		ZH: fmt.Sprintf("按现状预计 %s 开始；`%s` 可提前到 %s。", o.AsItIs.Format(time.DateTime), how, best.Start.Format(time.DateTime)),
+	}
+}
+
+// flag is how the step is asked for.
+func (v EarlierStep) flag() string {
+	switch {
+	case v.Nodes > 0:
+		return fmt.Sprintf("--nodes %d", v.Nodes)
+	case v.TimeLimitS < 3600:
+		return "--time 00:" + ops.Duration(v.TimeLimitS)
+	}
+	return "--time " + ops.Duration(v.TimeLimitS)
+}
+
+// Section says which smaller request starts when, and how to change to it.
+func (o *EarlierOut) Section(id slurm.JobID, l lang.Lang) view.Section {
+	s := view.Section{Heading: lang.Text{EN: "earlier with less", ZH: "减少申请可提前开始"}.In(l)}
+	if o.AsItIs != nil {
+		s.Text = lang.Text{EN: "As it is: ", ZH: "按现状："}.In(l) + o.AsItIs.Format(time.DateTime)
+	}
+	for _, v := range o.Options {
+		how := v.flag()
+		if id != "" {
+			how = "update " + string(id) + " " + how
+		}
+		s.Items = append(s.Items, v.Start.Format(time.DateTime)+": "+how)
+	}
+	if len(o.Options) == 0 {
+		s.Items = []string{lang.Text{EN: "neither half or a quarter of its time nor of its nodes would start sooner", ZH: "时限或节点数减到一半、四分之一都不会更早开始"}.In(l)}
+	}
+	return s
+}

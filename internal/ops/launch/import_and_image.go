@@ -1,0 +1,176 @@
+package launch
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// ImportIn is an existing script, or one of Megatron's CI recipes.
+type ImportIn struct {
+	File string `json:"-" arg:"" optional:"" name:"script-or-recipe" help:"an sbatch script, or a recipe of Megatron's CI (.yaml)" zh:"sbatch 脚本，或 Megatron CI 的 recipe（.yaml）"`
+	Text string `json:"script,omitempty" kong:"-" help:"the text of an sbatch script"`
+}
+
+// ImportOut is the specifications, as YAML, and what they could not carry.
+type ImportOut struct {
+	Specs []string   `json:"specs"`
+	Notes []job.Note `json:"notes"`
+	notes []string
+}
+
+// Import is the operation import.
+func Import() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "import", Effect: ops.Read, Toolset: ops.PlanSet, Idempotent: true, Closed: true,
+		Summary: lang.Text{EN: "turn an existing sbatch script or CI recipe into a job specification", ZH: "把现有 sbatch 脚本或 CI recipe 转成作业规格"},
+		Help: lang.Text{
+			EN: "Use to port a script. It notes what the specification could not carry.",
+			ZH: "用于迁移已有脚本。规格无法表达的内容会逐条说明。",
+		},
+		Example: "import run.sbatch > job.yaml",
+	}, importing)
+}
+
+func importing(_ context.Context, c *ops.Call, in ImportIn) (ImportOut, error) {
+	out := ImportOut{Specs: []string{}, Notes: []job.Note{}}
+	name, text := "script", []byte(in.Text)
+	if in.File != "" {
+		b, err := c.ReadFile("script", in.File)
+		if err != nil {
+			return out, err
+		}
+		name, text = in.File, b
+	}
+	if len(text) == 0 {
+		return out, ops.InputError("script", "for example: megatron-ops import run.sbatch", "there is no script to read")
+	}
+	var specs []job.Spec
+	if ext := filepath.Ext(name); ext == ".yaml" || ext == ".yml" {
+		found, notes, err := job.ImportRecipe(text)
+		if err != nil {
+			return out, ops.FieldErrors(err)
+		}
+		specs, out.Notes = found, append(out.Notes, notes...)
+	} else {
+		s, notes := job.Import(name, text)
+		specs, out.Notes = []job.Spec{s}, append(out.Notes, notes...)
+	}
+	for _, s := range specs {
+		out.Specs = append(out.Specs, string(job.Encode(s)))
+	}
+	out.notes = noteLines(out.Notes, c.Lang)
+	return out, nil
+}
+
+// noteLines are notes as a person reads them, the line of the file in front.
+func noteLines(notes []job.Note, l lang.Lang) []string {
+	var out []string
+	for _, n := range notes {
+		out = append(out, strings.TrimPrefix(fmt.Sprintf("%d: %s: %s", n.Line, n.What, n.Why.In(l)), "0: "))
+	}
+	return out
+}
+
+// Verbatim is the specifications and, as comments, what they could not carry,
+// so that it can be piped into a file.
+func (o ImportOut) Verbatim() string {
+	var b strings.Builder
+	for _, n := range o.notes {
+		b.WriteString("# " + strings.ReplaceAll(view.Plainly(n), "\n", " ") + "\n")
+	}
+	b.WriteString(strings.Join(o.Specs, "---\n"))
+	return b.String()
+}
+
+// View is the specification, then what it could not carry.
+func (o ImportOut) View(l lang.Lang) view.Doc {
+	var d view.Doc
+	for _, s := range o.Specs {
+		d.Sections = append(d.Sections, view.Section{Code: s, Lang: "yaml"})
+	}
+	if len(o.notes) > 0 {
+		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "not carried over as it was", ZH: "未能原样保留"}.In(l), Items: o.notes})
+	}
+	return d
+}
+
+// ImageIn says which image: one of Megatron-LM's own, or, for distribute, a
+// job's.
+type ImageIn struct {
+	Variant  string `json:"variant,omitempty" arg:"" optional:"" default:"dev" help:"dev or lts; distribute: a short job that brings a job's image to every node" zh:"dev 或 lts；distribute：把作业的镜像分发到各节点的短作业"`
+	File     string `json:"-" short:"f" name:"file" placeholder:"FILE" help:"the job whose image is distributed" zh:"要分发其镜像的作业规格"`
+	Worktree string `json:"worktree,omitempty" help:"the Megatron-LM checkout" zh:"Megatron-LM 代码目录"`
+	Remote   string `json:"remote,omitempty" help:"URL of the git remote whose registry holds CI's images" zh:"镜像仓库所在 git remote 的 URL"`
+	NoCache  bool   `json:"no_cache,omitempty" name:"no-cache" help:"leave the host's uv cache out" zh:"不挂载主机的 uv 缓存"`
+}
+
+// ImageOut is the commands, in order.
+type ImageOut struct {
+	Steps  []ImageStep `json:"steps"`
+	script string
+}
+
+// Verbatim is the script of distribute, which goes to sbatch as it is; empty
+// for the commands, which are shown.
+func (o ImageOut) Verbatim() string { return o.script }
+
+// An ImageStep is one command and what it is for.
+type ImageStep struct {
+	Does    string `json:"does"`
+	Command string `json:"command"`
+}
+
+// Image is the operation image.
+func Image() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "image", Effect: ops.Read, Toolset: ops.KnowledgeSet, Idempotent: true, Closed: true,
+		Summary: lang.Text{EN: "the commands that build, pull and enter Megatron's container image", ZH: "构建、拉取并进入 Megatron 容器镜像的命令"},
+		Help:    lang.Text{EN: "Use for container set-up with Docker, pyxis/enroot or Singularity. It runs nothing.", ZH: "用于 Docker、pyxis/enroot、Singularity 的容器准备。不执行任何命令。"},
+		Example: "image lts",
+	}, image)
+}
+
+func image(ctx context.Context, c *ops.Call, in ImageIn) (ImageOut, error) {
+	if in.Variant == "distribute" {
+		r, err := render(ctx, c, RenderIn{SpecIn: SpecIn{File: in.File}, For: in.Variant})
+		return ImageOut{Steps: []ImageStep{{
+			Does:    lang.Text{EN: "a short job that brings the image to every node, for sbatch", ZH: "把镜像分发到各节点的短作业，交给 sbatch"}.In(c.Lang),
+			Command: r.Script,
+		}}, script: r.Script}, err
+	}
+	ask := job.Image{Variant: in.Variant, Worktree: in.Worktree, Remote: in.Remote, NoCache: in.NoCache}
+	if in.Worktree != "" && (c.Who.Surface == ops.Shell || c.Who.Surface == ops.Chat) {
+		if !filepath.IsAbs(ask.Worktree) {
+			ask.Worktree = filepath.Join(c.Dir, ask.Worktree)
+		}
+		if b, err := os.ReadFile(filepath.Join(ask.Worktree, "docker", ".ngc_version."+in.Variant)); err == nil {
+			ask.Base = string(b)
+		}
+	}
+	steps, err := job.Images(ask)
+	if err != nil {
+		return ImageOut{}, ops.FieldErrors(err)
+	}
+	out := ImageOut{Steps: []ImageStep{}}
+	for _, s := range steps {
+		out.Steps = append(out.Steps, ImageStep{Does: s.Does.In(c.Lang), Command: s.Command})
+	}
+	return out, nil
+}
+
+// View is each command below what it does.
+func (o ImageOut) View(lang.Lang) view.Doc {
+	var d view.Doc
+	for _, s := range o.Steps {
+		d.Sections = append(d.Sections, view.Section{Heading: s.Does, Code: s.Command, Lang: "bash"})
+	}
+	return d
+}

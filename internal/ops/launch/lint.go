@@ -1,0 +1,126 @@
+package launch
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm/lint"
+)
+
+// LintIn is somebody's existing batch or launch script.
+type LintIn struct {
+	File   string `json:"-" arg:"" optional:"" name:"script" help:"the script's file" zh:"脚本文件"`
+	Script string `json:"script,omitempty" kong:"-" help:"the script's text"`
+	Fix    bool   `json:"fix,omitempty" help:"mend what can be mended: in the file itself, the old one kept as FILE.orig" zh:"修复可自动修复的问题：直接改写文件，原文件保留为 FILE.orig"`
+}
+
+// LintOut is what is wrong with it.
+type LintOut struct {
+	Name     string         `json:"name"`
+	Findings []lint.Finding `json:"findings"`
+	// Applied is what was mended, and Mended the script after it; Findings are then
+	// what is left.
+	Applied []lint.Finding `json:"applied,omitempty"`
+	Mended  string         `json:"mended,omitempty"`
+}
+
+// Found reports that the script has an error.
+func (o LintOut) Found() bool {
+	for _, f := range o.Findings {
+		if f.Severity == rules.Error {
+			return true
+		}
+	}
+	return false
+}
+
+// Lint is the operation lint.
+func Lint() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "lint", Effect: ops.Read, Toolset: ops.PlanSet, Idempotent: true, Closed: true,
+		Summary: lang.Text{EN: "the faults of an existing sbatch or launch script, with line and fix", ZH: "检查现有的 sbatch 或启动脚本：问题所在行与修复办法"},
+		Help: lang.Text{
+			EN: "Use for a script that somebody already has. It reads the script as bash would and stays silent where the script does not show the facts. For a job specification use plan.",
+			ZH: "用于检查已有脚本。它按 bash 的方式读取脚本，脚本中看不出的事实不会乱报。检查作业规格请用 plan。",
+		},
+		Example: "lint run.sbatch",
+		Batch:   ops.ByLine(lint.Batch),
+	}, lintOp)
+}
+
+func lintOp(_ context.Context, c *ops.Call, in LintIn) (LintOut, error) {
+	name, text := "script", []byte(in.Script)
+	if in.File != "" {
+		b, err := c.ReadFile("script", in.File)
+		if err != nil {
+			return LintOut{}, err
+		}
+		name, text = in.File, b
+	}
+	if len(text) == 0 {
+		return LintOut{}, ops.InputError("script", "for example: megatron-ops lint run.sbatch", "there is no script to read")
+	}
+	if in.Fix {
+		return mend(c, in, name, text)
+	}
+	return LintOut{Name: name, Findings: append([]lint.Finding{}, lint.CheckIn(name, text, c.Lang)...)}, nil
+}
+
+// mend applies the mechanical fixes.
+func mend(c *ops.Call, in LintIn, name string, text []byte) (LintOut, error) {
+	mended, applied, left := lint.FixIn(text, c.Lang)
+	out := LintOut{Name: name, Findings: append([]lint.Finding{}, left...), Applied: applied, Mended: string(mended)}
+	if in.File == "" || len(applied) == 0 {
+		return out, nil
+	}
+	path := in.File
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(c.Dir, path)
+	}
+	st, err := os.Stat(path)
+	if err != nil {
+		return out, err
+	}
+	if err := os.WriteFile(path+".orig", text, st.Mode().Perm()); err != nil {
+		return out, &ops.Error{Code: ops.Failed, Field: "script", Message: err.Error(), Fix: "a folder that you may write"}
+	}
+	if err := os.WriteFile(path, mended, st.Mode().Perm()); err != nil {
+		return out, &ops.Error{Code: ops.Failed, Field: "script", Message: err.Error()}
+	}
+	return out, nil
+}
+
+// View shows the findings in the order of the script.
+func (o LintOut) View(l lang.Lang) view.Doc {
+	if len(o.Findings) == 0 && len(o.Applied) == 0 {
+		return view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{EN: "%s: nothing to mend", ZH: "%s：没有需要修改的地方"}.In(l), o.Name)}
+	}
+	d := view.Doc{Tone: view.Warn, Title: fmt.Sprintf(lang.Text{EN: "%s: %d findings", ZH: "%s：%d 处问题"}.In(l), o.Name, len(o.Findings))}
+	if o.Found() {
+		d.Tone = view.Bad
+	}
+	if len(o.Applied) > 0 {
+		d.Title = fmt.Sprintf(lang.Text{EN: "%s: %d mended, %d left", ZH: "%s：已修复 %d 处，剩余 %d 处"}.In(l), o.Name, len(o.Applied), len(o.Findings))
+		s := view.Section{Heading: lang.Text{EN: "mended", ZH: "已修复"}.In(l)}
+		for _, f := range o.Applied {
+			s.Items = append(s.Items, fmt.Sprintf("%d: %s\n[%s]", f.Line, f.Fix, f.Rule))
+		}
+		d.Sections = append(d.Sections, s)
+	}
+	s := view.Section{}
+	for _, f := range o.Findings {
+		item := fmt.Sprintf("%d: %s: %s", f.Line, f.Severity, f.Message)
+		if f.Fix != "" {
+			item += "\n" + lang.Text{EN: "fix: ", ZH: "修复："}.In(l) + f.Fix
+		}
+		s.Items = append(s.Items, item+"\n["+f.Rule+"]")
+	}
+	d.Sections = append(d.Sections, s)
+	return d
+}

@@ -1,0 +1,105 @@
+package launch
+
+import (
+	"io"
+	"slices"
+
+	"github.com/megatron-ops/megatron-ops/internal/checkout"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/preflight"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/internal/within"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// Judged is the release of Megatron-LM that an answer rests on, and why.
+type Judged struct {
+	checkout.Found
+	Why string `json:"why"`
+}
+
+// asReleased finds the release that s runs, and returns s with it.
+func asReleased(c *ops.Call, s job.Spec) (job.Spec, *Judged) {
+	from := checkout.Sources{Spec: s.Megatron, Worktree: s.Worktree, Image: s.Container.Image, Site: c.SiteOf(s).Megatron}
+	if s.Worktree != "" && preflight.SharesFiles(c, s) {
+		from.Read = readSmall
+	}
+	found := checkout.Find(from)
+	s.Megatron = found.Release
+	return s, &Judged{found, found.Why.In(c.Lang)}
+}
+
+// released is s in full, with the release that it runs.
+func released(c *ops.Call, s job.Spec) job.Spec {
+	full, _ := asReleased(c, s.WithDefaults())
+	return full
+}
+
+// readSmall reads the start of a regular file: what a checkout says of itself
+// is short, but for a list of many branches.
+func readSmall(path string) ([]byte, error) {
+	f, err := (*within.Folders)(nil).Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, 4<<20))
+}
+
+func (j *Judged) section(l lang.Lang) view.Section {
+	return view.Section{Facts: []view.Fact{{
+		Name: "Megatron-LM " + j.Release, Value: lang.Text{EN: "judged by its rules: ", ZH: "据其规则判断："}.In(l) + j.Why,
+	}}}
+}
+
+// An Upgrade is what another release says of a job's arguments.
+type Upgrade struct {
+	Release string `json:"release"`
+	// OK is false where that release would refuse to start.
+	OK bool `json:"ok"`
+	// New are the problems that only that release has, Gone those that it has no more.
+	New  []rules.Problem `json:"new"`
+	Gone []rules.Problem `json:"gone"`
+}
+
+// against judges s by another release as well.
+func against(c *ops.Call, s job.Spec, version string) (*Upgrade, error) {
+	match, ok := megatron.ParseRelease(version)
+	if !ok {
+		return nil, ops.InputError("against", "a release such as 0.19.0, or main", "%q names no release of Megatron-LM", version)
+	}
+	now, _ := asReleased(c, s.WithDefaults())
+	then := now
+	then.Megatron = match.Release.String()
+	a, b := rules.CheckIn(MegatronRun(now), c.Lang), rules.CheckIn(MegatronRun(then), c.Lang)
+	return &Upgrade{Release: match.Release.String(), OK: b.OK, New: onlyIn(b.Problems, a.Problems), Gone: onlyIn(a.Problems, b.Problems)}, nil
+}
+
+// onlyIn is the problems of a that b does not have.
+func onlyIn(a, b []rules.Problem) []rules.Problem {
+	out := []rules.Problem{}
+	for _, p := range a {
+		if !slices.ContainsFunc(b, func(q rules.Problem) bool { return p.Rule == q.Rule && p.Field == q.Field }) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func (u *Upgrade) sections(l lang.Lang) []view.Section {
+	verdict := lang.Text{EN: "Megatron-LM %s would start it", ZH: "Megatron-LM %s 可以启动"}
+	if !u.OK {
+		verdict = lang.Text{EN: "Megatron-LM %s would refuse it", ZH: "Megatron-LM %s 会拒绝启动"}
+	}
+	head := view.Section{Heading: verdict.With(u.Release).In(l)}
+	if len(u.New)+len(u.Gone) == 0 {
+		head.Text = lang.Text{EN: "nothing changes for these arguments", ZH: "对这些参数没有变化"}.In(l)
+	}
+	for _, p := range u.Gone {
+		head.Items = append(head.Items, lang.Text{EN: "no longer said: ", ZH: "不再有："}.In(l)+p.Field+": "+p.Message)
+	}
+	return append([]view.Section{head}, problemSections(u.New, l)...)
+}

@@ -1,0 +1,287 @@
+// Package launch makes a submission of a specification: it reads, judges, renders and
+// submits one, and changes what failed or was submitted before.
+package launch
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/preflight"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// PlanIn is the specification to judge.
+type PlanIn struct {
+	SpecIn
+	Against    string `json:"against,omitempty" name:"against" placeholder:"VERSION" help:"also judge by this release, such as 0.19.0" zh:"同时按该版本判断，例如 0.19.0"`
+	CheckFiles bool   `json:"check_files,omitempty" name:"check-files" help:"also look, from here, at the files that the job will open, and at your rights and limits" zh:"同时在本机检查作业将要打开的文件，以及你的权限与限额"`
+}
+
+// PlanOut is what the rules say of a job.
+type PlanOut struct {
+	// OK is false exactly where Megatron itself would refuse to start.
+	OK       bool            `json:"ok"`
+	Problems []rules.Problem `json:"problems"`
+	Derived  map[string]any  `json:"derived"`
+	// Name, Nodes and WorldSize say what was judged.
+	Name      string `json:"name"`
+	Nodes     int    `json:"nodes"`
+	WorldSize int    `json:"world_size"`
+	// Read is what the reading of somebody's script rests on: words that it does
+	// not show, and values taken where the environment or a branch decides.
+	Read []job.Note `json:"read,omitempty"`
+	// Megatron is the release that the arguments were judged by.
+	Megatron *Judged `json:"megatron,omitempty"`
+	// Against is what another release says of the same arguments.
+	Against *Upgrade `json:"against,omitempty"`
+}
+
+// Found reports that submit would be stopped.
+func (o PlanOut) Found() bool { return rules.Blocking(o.Problems) }
+
+// Plan is the operation plan.
+func Plan() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "plan", Effect: ops.Read, Toolset: ops.PlanSet, Core: true, Idempotent: true,
+		Summary: lang.Text{
+			EN: "judge a job by Megatron's own rules before it queues, with a fix for each problem",
+			ZH: "排队之前按 Megatron 自身的规则检查作业，并给出每个问题的修复办法",
+		},
+		Help: lang.Text{
+			EN: "Use before submit, and whenever a layout or a flag is in doubt. It tells all at once: what Megatron would refuse (ok false), what the documents warn of, what Megatron changes silently.",
+			ZH: "提交之前使用，或在不确定并行配置、参数时使用。一次列出全部问题：Megatron 会拒绝的（ok 为 false）、文档提醒的、Megatron 会悄悄改动的。不会提交任何作业。",
+		},
+		Example: "plan -f job.yaml",
+		Batch:   rules.PlanBatch,
+	}, plan)
+}
+
+func plan(ctx context.Context, c *ops.Call, in PlanIn) (PlanOut, error) {
+	name, text, err := given(c, in.SpecIn)
+	if err != nil {
+		return PlanOut{}, err
+	}
+	s, notes, err := draftOf(c, in.SpecIn, name, text)
+	if err != nil {
+		return PlanOut{}, err
+	}
+	// A worktree that is not there yet is one more row of the answer: the
+	// arguments can be judged without it. So they can where a script hides
+	// something else.
+	errs := slices.DeleteFunc(s.Validate(), func(e *job.FieldError) bool {
+		return e.Value == "" && (e.Field == "worktree" || isScript(name, text))
+	})
+	if len(errs) > 0 {
+		return PlanOut{}, ops.FieldErrors(job.Locate(job.FieldErrors(errs), name, text))
+	}
+	out, err := JudgeSpec(c, s)
+	if err == nil && in.Against != "" {
+		out.Against, err = against(c, s, in.Against)
+	}
+	out.Read = slices.DeleteFunc(notes, func(n job.Note) bool { return n.Kind == "" })
+	if err == nil && isScript(name, text) {
+		out.Problems = append(out.Problems, preflight.Written(c, name, text)...)
+	}
+	if err == nil && in.CheckFiles {
+		if !preflight.SharesFiles(c, s) {
+			return out, ops.InputError("check_files", "run it where the files are, on a login node", "files can be looked at only on this machine's own clusters")
+		}
+		if c.Self != "" && c.Who.User != c.Self {
+			return out, ops.InputError("check_files", "run it in a shell of your own", "files are looked at as the one who asks, and this process is %s", c.Self)
+		}
+		cl, err := c.Cluster(s.Cluster)
+		if err != nil {
+			return out, err
+		}
+		// What cannot be rendered yet is judged without Slurm's own word.
+		sc, _ := job.Render(s, job.Options{Version: c.Version, Site: c.SiteOf(s)})
+		out.Problems = preflight.OnCluster(ctx, c, cl, s, released(c, s), sc, out.Problems)
+	}
+	return out, err
+}
+
+// JudgeSpec applies Megatron's rules and the documents' to s. Each point of a sweep
+// is judged; what is wrong with several is told once, in the words of the first.
+func JudgeSpec(c *ops.Call, s job.Spec) (PlanOut, error) {
+	points := s.Points()
+	if len(points) == 0 {
+		return judgeRun(c, s)
+	}
+	var out PlanOut
+	type fault struct{ rule, field string }
+	times, first := map[fault]int{}, map[fault]string{}
+	all := []rules.Problem{}
+	for i, p := range points {
+		one, err := judgeRun(c, p.Spec)
+		if err != nil {
+			return one, err
+		}
+		if i == 0 {
+			out = one
+		}
+		out.OK = out.OK && one.OK
+		for _, x := range one.Problems {
+			key := fault{x.Rule, x.Field}
+			if times[key]++; times[key] == 1 {
+				first[key], all = p.String(), append(all, x)
+			}
+		}
+	}
+	for i, x := range all {
+		key := fault{x.Rule, x.Field}
+		if n := times[key]; n < len(points) {
+			all[i].Message = fmt.Sprintf(lang.Text{EN: "%s (%d of %d points): %s", ZH: "%s（%d/%d 个点）：%s"}.In(c.Lang), first[key], n, len(points), x.Message)
+		}
+	}
+	out.Problems = all
+	return out, nil
+}
+
+// judgeRun is judge for one run.
+func judgeRun(c *ops.Call, s job.Spec) (PlanOut, error) {
+	full, found := asReleased(c, s.WithDefaults())
+	out := PlanOut{OK: true, Problems: []rules.Problem{}, Derived: map[string]any{}, Name: full.Name, Nodes: *full.Nodes, WorldSize: full.WorldSize()}
+	run := MegatronRun(full)
+	if Trains(full) {
+		out.Megatron = found
+		v := rules.CheckIn(run, c.Lang)
+		out.OK, out.Derived = v.OK, v.Derived
+		if !megatron.KnownEntry(run.Entry) {
+			v.Problems = saidOnly(run, v.Problems)
+			out.OK = !rules.Blocking(v.Problems)
+		}
+		out.Problems = append(out.Problems, v.Problems...)
+	}
+	out.Problems = append(out.Problems, preflight.Surroundings(c, full)...)
+	return out, nil
+}
+
+// saidOnly keeps what the command line or the environment of somebody's own
+// program says wrongly. What it leaves out may have a default there, and words
+// without a flag a meaning: not knowing is not a fault.
+func saidOnly(run megatron.Run, ps []rules.Problem) []rules.Problem {
+	args, _ := megatron.Parse(run)
+	return slices.DeleteFunc(slices.Clone(ps), func(p rules.Problem) bool {
+		return p.Field != connections && !args.Given(p.Field) && !slices.ContainsFunc(run.Argv, func(a string) bool {
+			name, _, _ := strings.Cut(a, "=")
+			return name == p.Field
+		})
+	})
+}
+
+// Trains reports whether the job runs a program that takes Megatron's flags.
+func Trains(s job.Spec) bool { return s.Launcher != job.Custom && *s.GPUsPerNode > 0 && s.Train == "" }
+
+// MegatronRun is the launch that the rendered script would make: its
+// environment is what the script sets, where the specification's own wins.
+func MegatronRun(s job.Spec) megatron.Run {
+	run := s.Run()
+	if _, own := run.Env[connections]; !own {
+		if v := job.RecommendedConnections(s).Value; v != "" {
+			run.Env[connections] = v
+		}
+	}
+	return run
+}
+
+const connections = "CUDA_DEVICE_MAX_CONNECTIONS"
+
+// View shows every problem, what to fix first at the top.
+func (o PlanOut) View(l lang.Lang) view.Doc {
+	d := view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{
+		EN: "%s: %d nodes, %d ranks: Megatron would start it", ZH: "%s：%d 个节点，%d 个 rank：Megatron 可以启动",
+	}.In(l), o.Name, o.Nodes, o.WorldSize)}
+	switch {
+	case !o.OK:
+		d.Tone = view.Bad
+		d.Title = fmt.Sprintf(lang.Text{
+			EN: "%s: %d nodes, %d ranks: Megatron would refuse it", ZH: "%s：%d 个节点，%d 个 rank：Megatron 会拒绝启动",
+		}.In(l), o.Name, o.Nodes, o.WorldSize)
+	case o.Found():
+		d.Tone = view.Bad
+		d.Title = fmt.Sprintf(lang.Text{
+			EN: "%s: %d nodes, %d ranks: not ready to submit", ZH: "%s：%d 个节点，%d 个 rank：还不能提交",
+		}.In(l), o.Name, o.Nodes, o.WorldSize)
+	}
+	d.Sections = append(d.Sections, problemSections(o.Problems, l)...)
+	if o.Against != nil {
+		d.Sections = append(d.Sections, o.Against.sections(l)...)
+	}
+	if len(o.Read) > 0 {
+		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "read from the script so", ZH: "对脚本的读法"}.In(l), Items: noteLines(o.Read, l)})
+	}
+	if facts := derivedFacts(o.Derived); len(facts) > 0 && o.OK {
+		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "what follows from it", ZH: "由此得出"}.In(l), Facts: facts})
+	}
+	if o.Megatron != nil {
+		d.Sections = append(d.Sections, o.Megatron.section(l))
+	}
+	return d
+}
+
+var severityWords = map[rules.Severity]lang.Text{
+	rules.Error:   {EN: "errors", ZH: "错误"},
+	rules.Warning: {EN: "warnings", ZH: "警告"},
+	rules.Note:    {EN: "notes", ZH: "说明"},
+}
+
+// problemSections is one section for each severity that occurs.
+func problemSections(ps []rules.Problem, l lang.Lang) []view.Section {
+	var out []view.Section
+	for _, sev := range []rules.Severity{rules.Error, rules.Warning, rules.Note} {
+		s := view.Section{Heading: severityWords[sev].In(l), Fold: sev == rules.Note}
+		for _, p := range ps {
+			if p.Severity != sev {
+				continue
+			}
+			item := p.Field + ": " + p.Message
+			if p.Fix != "" {
+				item += "\n" + fixWords(p, l) + p.Fix
+			}
+			where := p.Rule
+			if p.Source != "" {
+				where += "  " + p.Source
+			}
+			if p.Follows != "" {
+				where += lang.Text{EN: "  (follows from ", ZH: "（由 "}.In(l) + p.Follows + lang.Text{EN: ")", ZH: " 引起）"}.In(l)
+			}
+			s.Items = append(s.Items, item+"\n["+where+"]")
+		}
+		if len(s.Items) > 0 {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// fixWords head a fix with what following it does to the run.
+func fixWords(p rules.Problem, l lang.Lang) string {
+	switch p.Effect {
+	case rules.PerformanceOnly:
+		return lang.Text{EN: "fix (the results stay the same): ", ZH: "修复（不改变实验结果）："}.In(l)
+	case rules.ChangesExperiment:
+		return lang.Text{EN: "fix (changes the experiment): ", ZH: "修复（会改变实验结果）："}.In(l)
+	}
+	return lang.Text{EN: "fix: ", ZH: "修复："}.In(l)
+}
+
+// derivedFacts picks what a person asks for first.
+func derivedFacts(derived map[string]any) []view.Fact {
+	var fs []view.Fact
+	for _, name := range []string{
+		"data_parallel_size", "global_batch_size", "micro_batch_size", "num_microbatches",
+		"virtual_pipeline_model_parallel_size", "cuda_device_max_connections",
+	} {
+		if v, ok := derived[name]; ok && v != nil {
+			fs = append(fs, view.Fact{Name: name, Value: fmt.Sprint(v)})
+		}
+	}
+	return fs
+}

@@ -1,0 +1,40 @@
+package launch
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+)
+
+func TestFlagsWinOverTheFile(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	s, err := ReadSpec(c, SpecIn{YAML: "name: a\nnodes: 2\nworktree: /w\nargs: [--lr, '1']\nenv: {A: '1'}\n"})
+	require.NoError(t, err)
+	require.Equal(t, 2, *s.Nodes)
+	in := SpecIn{YAML: "name: a\nnodes: 2\nworktree: /w\nargs: [--lr, '1']\nenv: {A: '1'}\n"}
+	four := 4
+	in.Spec.Nodes, in.Spec.Env = &four, map[string]string{"B": "2"}
+	in.AfterDashes([]string{"--lr", "2"})
+	s, err = ReadSpec(c, in)
+	require.NoError(t, err)
+	require.Equal(t, 4, *s.Nodes)
+	require.Equal(t, []string{"--lr", "1", "--lr", "2"}, s.Args)
+	require.Equal(t, map[string]string{"A": "1", "B": "2"}, s.Env)
+}
+
+func TestArgumentsAsOneQuotedLine(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	s, err := ReadSpec(c, SpecIn{YAML: "worktree: /w\nargs: [--lr, '1']\n", Line: `--data-path '/data/my set' --bf16`})
+	require.NoError(t, err)
+	require.Equal(t, []string{"--lr", "1", "--data-path", "/data/my set", "--bf16"}, s.Args)
+	for _, words := range [][]string{{"--command-line", "--num-layers 2 --bf16"}, {"--command-line=--num-layers 2 --bf16"}} {
+		out, err := opstest.Do(t, c, Render(), append([]string{"--worktree", "/w"}, words...)...)
+		require.NoError(t, err)
+		require.Contains(t, out.(RenderOut).Script, "--num-layers")
+	}
+	_, err = ReadSpec(c, SpecIn{YAML: "worktree: /w\n", Line: "--save $HOME/x"})
+	require.Equal(t, "command_line", ops.AsError(err).Field, "what a shell would expand is not known here")
+}

@@ -1,0 +1,233 @@
+package launch
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/knowledge/recipes"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// RecipesIn asks for the models that are known, for one, or for a job.
+type RecipesIn struct {
+	Do     string `json:"do,omitempty" arg:"" optional:"" enum:"list,show,render" default:"list" help:"list the models, show one, or render a job for it" zh:"列出模型、查看一个模型，或为它生成作业"`
+	Recipe string `json:"recipe,omitempty" arg:"" optional:"" name:"recipe" help:"the model, such as llama3-70b; llama3-70b:fp8 for a type of number" zh:"模型，例如 llama3-70b；llama3-70b:fp8 指定数值类型"`
+	GPU    string `json:"gpu,omitempty" name:"gpu" placeholder:"KIND" help:"kind of GPU" zh:"GPU 型号"`
+	GPUs   int    `json:"gpus,omitempty" name:"gpus" placeholder:"N" help:"GPUs in all" zh:"GPU 总数"`
+}
+
+// RecipesOut is the models, or one and its job.
+type RecipesOut struct {
+	Models []recipes.Model `json:"models"`
+	// Args are the arguments of the one that was asked for.
+	Args []string `json:"args,omitempty"`
+	// Spec is the job specification, for render; Script what it becomes, where the
+	// site says enough for one.
+	Spec   string `json:"spec,omitempty"`
+	Script string `json:"script,omitempty"`
+	// Published reports that the layout was published for this very count.
+	Published bool `json:"published,omitempty"`
+}
+
+// Recipes is the operation recipes.
+func Recipes() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "recipes", Effect: ops.Read, Toolset: ops.PlanSet, Idempotent: true, Closed: true,
+		Summary: lang.Text{EN: "models by name: Megatron's arguments, published layouts and speeds, and a job from them", ZH: "按名称给出模型：Megatron 参数、公开发表的并行配置与速度，并由此生成作业"},
+		Help: lang.Text{
+			EN: "Use to begin from what somebody published: Llama 3, Qwen3, DeepSeek-V3, Kimi K2, Mixtral, GPT-OSS, Nemotron, GPT. plan, render, submit and memory take --recipe, recommend takes --model. The data are stand-ins until --data-path and --tokenizer-type are given.",
+			ZH: "用于从公开发表的配置开始：Llama 3、Qwen3、DeepSeek-V3、Kimi K2、Mixtral、GPT-OSS、Nemotron、GPT。plan、render、submit、memory 接受 --recipe，recommend 接受 --model。给出 --data-path 与 --tokenizer-type 之前使用模拟数据。",
+		},
+		Example: "recipes render llama3-70b --gpu h100 --gpus 64",
+	}, listRecipes)
+}
+
+func listRecipes(_ context.Context, c *ops.Call, in RecipesIn) (RecipesOut, error) {
+	if in.Do == "list" && in.Recipe == "" {
+		return RecipesOut{Models: recipes.Models()}, nil
+	}
+	m, number, err := modelNamed("recipe", in.Recipe)
+	if err != nil {
+		return RecipesOut{}, err
+	}
+	out := RecipesOut{Models: []recipes.Model{m}, Args: m.Argv()}
+	if in.Do != "render" {
+		if r, _, ok := m.Find(in.GPU, in.GPUs, number); ok && (in.GPU != "" || number != "") {
+			out.Args = append(out.Args, r.Argv()...)
+		}
+		return out, nil
+	}
+	s, _, err := draft(c, SpecIn{Recipe: in.Recipe, GPUs: in.GPUs, Spec: job.Spec{GPU: in.GPU}})
+	if err != nil {
+		return out, err
+	}
+	_, out.Published, _ = m.Find(s.GPU, s.WithDefaults().WorldSize(), number)
+	out.Args, out.Spec = s.Args, string(job.Encode(s))
+	s.Worktree = cmp.Or(s.Worktree, "/path/to/Megatron-LM")
+	sc, err := job.Render(s, job.Options{Version: c.Version, Site: c.SiteOf(s)})
+	if err != nil {
+		return out, ops.FieldErrors(err)
+	}
+	out.Script = sc.Text
+	return out, nil
+}
+
+// modelNamed is the model that a person named, and the type of number behind a
+// colon.
+func modelNamed(field, name string) (recipes.Model, string, error) {
+	name, number, _ := strings.Cut(name, ":")
+	m, ok := recipes.Lookup(name)
+	if !ok {
+		fix := "recipes list shows all"
+		if like := recipes.Like(name); len(like) > 0 {
+			fix = "did you mean " + strings.Join(like, ", ") + "?"
+		}
+		return m, "", ops.NotFoundError(field, fix, "%q is no model that is known here", name)
+	}
+	if number != "" && !slices.Contains(recipes.Types(), number) {
+		return m, "", ops.InputError(field, strings.Join(recipes.Types(), ", "), "%q is no type of number", number)
+	}
+	return m, number, nil
+}
+
+// recipe is the job that a model's published layout makes; base is what else
+// the person gave.
+func recipe(c *ops.Call, in SpecIn, base job.Spec) (job.Spec, error) {
+	m, number, err := modelNamed("recipe", in.Recipe)
+	if err != nil {
+		return job.Spec{}, err
+	}
+	site := c.SiteOf(job.Spec{Cluster: cmp.Or(in.Spec.Cluster, base.Cluster)})
+	gpu := cmp.Or(in.Spec.GPU, base.GPU, site.GPU)
+	if gpu != "" {
+		kind, ok := megatron.LookupGPU(gpu)
+		if !ok {
+			return job.Spec{}, ops.InputError("gpu", "a kind such as h100, b200 or gb200", "%q is no kind of GPU that is known here", gpu)
+		}
+		gpu = kind.Name
+	}
+	s := job.Spec{Name: m.Name, Script: m.Script()}
+	gpus := in.GPUs
+	if n := cmp.Or(in.Spec.Nodes, base.Nodes); gpus == 0 && n != nil {
+		gpus = *n * perNode(cmp.Or(in.Spec.GPUsPerNode, base.GPUsPerNode), site, gpu)
+	}
+	r, _, ok := m.Find(gpu, gpus, number)
+	if in.modelOnly {
+		if r.Batch == 0 {
+			r.Batch = 256
+		}
+		s.Args = append(m.Argv(), recipes.Run{Type: cmp.Or(number, r.Type)}.Number()...)
+		s.Args = append(s.Args, "--global-batch-size", strconv.Itoa(r.Batch))
+		return s, nil
+	}
+	if !ok {
+		return s, ops.NotFoundError("recipe", fmt.Sprintf("recommend --model %s finds one; recipes show %s lists the published", m.Name, m.Name),
+			"no layout of %s was published that fills these GPUs", m.Name)
+	}
+	s.GPU = r.GPU
+	if gpus = cmp.Or(gpus, r.GPUs); gpus < perNode(nil, site, s.GPU) {
+		s.GPUsPerNode = &gpus
+	}
+	nodes := -(-gpus / perNode(s.GPUsPerNode, site, s.GPU))
+	s.Nodes = &nodes
+	if s.GPUsPerNode == nil && site.GPUsPerNode == 0 {
+		n := recipes.PerNode(s.GPU)
+		s.GPUsPerNode = &n
+	}
+	s.Args = append(m.Argv(), r.Argv()...)
+	return s, nil
+}
+
+// perNode is how many GPUs a node has: as given, as the site says, or as nodes
+// with that kind are sold.
+func perNode(given *int, site job.Site, gpu string) int {
+	if given != nil && *given > 0 {
+		return *given
+	}
+	return cmp.Or(site.GPUsPerNode, recipes.PerNode(gpu))
+}
+
+// spread sets the nodes that so many GPUs are.
+func spread(s job.Spec, gpus int, site job.Site) (job.Spec, error) {
+	per := perNode(s.GPUsPerNode, site, s.GPU)
+	if gpus < per && s.GPUsPerNode == nil {
+		per = gpus
+	}
+	if gpus < 1 || gpus%per != 0 {
+		return s, ops.InputError("gpus", fmt.Sprintf("a multiple of %d", per), "%d GPUs do not fill nodes of %d", gpus, per)
+	}
+	nodes := gpus / per
+	if s.Nodes != nil && *s.Nodes != nodes {
+		return s, ops.InputError("gpus", "give nodes or gpus", "%d GPUs are %d nodes, not %d", gpus, nodes, *s.Nodes)
+	}
+	s.Nodes, s.GPUsPerNode = &nodes, &per
+	return s, nil
+}
+
+// ownData are the flags that name a person's own data.
+var ownData = []string{"--data-path", "--train-data-path", "--data-args-path", "--per-split-data-args-path"}
+
+// withoutStandIn drops a recipe's stand-in data where the person gave their own.
+func withoutStandIn(args []string) []string {
+	own := slices.ContainsFunc(args, func(a string) bool {
+		name, _, _ := strings.Cut(a, "=")
+		return slices.Contains(ownData, name)
+	})
+	if !own {
+		return args
+	}
+	return slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--mock-data" })
+}
+
+// View is a table of the models, or one with what was published for it.
+func (o RecipesOut) View(l lang.Lang) view.Doc {
+	if o.Spec != "" {
+		note := lang.Text{EN: "published for this count", ZH: "该数量有公开发表的配置"}
+		if !o.Published {
+			note = lang.Text{EN: "published for fewer GPUs; the data-parallel size makes up the rest", ZH: "公开发表的是较少 GPU 的配置；其余由数据并行补足"}
+		}
+		return view.Doc{Title: o.Models[0].Name, Sections: []view.Section{
+			{Text: note.In(l)},
+			{Heading: "job.yaml", Code: o.Spec, Lang: "yaml"},
+			{Heading: "sbatch", Code: o.Script, Lang: "bash", Fold: true},
+		}}
+	}
+	t := &view.Table{Header: []string{"model", "GPU", "GPUs", "type", "layout", "GBS", "TFLOP/s/GPU"}}
+	if l == lang.ZH {
+		t.Header = []string{"模型", "GPU", "GPU 数", "类型", "并行配置", "GBS", "TFLOP/s/GPU"}
+	}
+	var sources []string
+	for _, m := range o.Models {
+		name := m.Name
+		for _, r := range m.Runs {
+			speed := ""
+			if r.TFLOPS > 0 {
+				speed = fmt.Sprintf("%.0f", r.TFLOPS)
+			}
+			t.Rows = append(t.Rows, []string{name, r.GPU, strconv.Itoa(r.GPUs), r.Type, r.Layout(), strconv.Itoa(r.Batch), speed})
+			name = ""
+			if !slices.Contains(sources, r.Source) {
+				sources = append(sources, r.Source)
+			}
+		}
+		if len(m.Runs) == 0 {
+			t.Rows = append(t.Rows, []string{name, "", "", "", "", "", ""})
+		}
+	}
+	d := view.Doc{Sections: []view.Section{{Table: t}, {Heading: lang.Text{EN: "published in", ZH: "来源"}.In(l), Items: sources}}}
+	if len(o.Models) == 1 && len(o.Args) > 0 {
+		m := o.Models[0]
+		d.Title = m.Name
+		d.Sections[1].Items = append(d.Sections[1].Items, lang.Text{EN: "the model: ", ZH: "模型："}.In(l)+m.Source)
+		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "Megatron's arguments", ZH: "Megatron 参数"}.In(l), Code: strings.Join(o.Args, " ")})
+	}
+	return d
+}

@@ -1,0 +1,115 @@
+package launch
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/knowledge/recipes"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+func TestEveryRecipeIsAJobThatMegatronStarts(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	for _, m := range recipes.Models() {
+		if len(m.Runs) == 0 {
+			continue
+		}
+		out := planned(t, c, "--recipe", m.Name, "--worktree", "/w")
+		require.True(t, out.OK, "%s: %+v", m.Name, out.Problems)
+		require.Equal(t, m.Runs[0].GPUs, out.WorldSize, m.Name)
+	}
+}
+
+func TestARecipeIsFilledByWhatIsAskedFor(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	value := func(s job.Spec, flag string) string {
+		for i := len(s.Args) - 2; i >= 0; i-- {
+			if s.Args[i] == flag {
+				return s.Args[i+1]
+			}
+		}
+		return ""
+	}
+	s, err := ReadSpec(c, SpecIn{Recipe: "Meta-Llama-3-70B:fp8", Spec: job.Spec{Worktree: "/w", GPU: "H100"}})
+	require.NoError(t, err)
+	require.Equal(t, "8", value(s, "--pipeline-model-parallel-size"))
+	require.Equal(t, "tensorwise", value(s, "--fp8-recipe"))
+	require.Equal(t, 8, *s.Nodes)
+	require.Equal(t, 8, *s.GPUsPerNode)
+
+	s, err = ReadSpec(c, SpecIn{Recipe: "llama3-70b", GPUs: 128, Spec: job.Spec{Worktree: "/w", GPU: "gb200", Args: []string{"--data-path", "/data/c4"}}})
+	require.NoError(t, err)
+	require.Equal(t, 32, *s.Nodes, "a node has 4 of them")
+	require.NotContains(t, s.Args, "--mock-data")
+
+	s, err = ReadSpec(c, SpecIn{Recipe: "qwen3-0.6b", Spec: job.Spec{Worktree: "/w"}})
+	require.NoError(t, err)
+	require.Equal(t, []int{1, 1}, []int{*s.Nodes, *s.GPUsPerNode})
+
+	s, err = ReadSpec(c, SpecIn{GPUs: 16, Spec: job.Spec{Worktree: "/w"}})
+	require.NoError(t, err)
+	require.Equal(t, 2, *s.Nodes)
+}
+
+func TestRecipesSayWhatIsNotPublished(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	for _, tt := range []struct{ words, field, fix string }{
+		{"plan --recipe lama3-70b", "recipe", "did you mean llama3-70b?"},
+		{"plan --recipe mixtral", "recipe", "did you mean mixtral-8x7b, mixtral-8x22b?"},
+		{"plan --recipe llama3-8b:int4", "recipe", "nvfp4"},
+		{"plan --recipe llama3-70b --gpu a100", "recipe", "recommend --model llama3-70b finds one"},
+		{"plan --recipe llama3-70b --gpu abacus", "gpu", "h100"},
+		{"plan --gpus 12 --gpus-per-node 8", "gpus", "a multiple of 8"},
+		{"plan --gpus 16 --nodes 3", "gpus", "give nodes or gpus"},
+		{"recommend --model nothing-like-it", "recipe", "recipes list shows all"},
+		{"recipes show", "recipe", ""},
+	} {
+		words := strings.Fields(tt.words)
+		op := map[string]ops.Op{"plan": Plan(), "recommend": Recommend(), "recipes": Recipes()}[words[0]]
+		_, err := opstest.Do(t, c, op, words[1:]...)
+		e := ops.AsError(err)
+		require.NotNil(t, e, tt.words)
+		require.Equal(t, tt.field, e.Field, tt.words)
+		require.Contains(t, e.Fix, tt.fix, tt.words)
+		message := e.In(lang.ZH).Message
+		require.Equal(t, lang.ZH, lang.Of(message), tt.words)
+	}
+}
+
+func TestRecommendTakesAModelByName(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	out, err := opstest.Do(t, c, Recommend(), "--model", "llama3-70b", "--gpus", "64", "--gpu", "h100")
+	require.NoError(t, err)
+	o := out.(RecommendOut)
+	require.NotEmpty(t, o.Options)
+	require.Equal(t, "h100", o.GPU)
+	require.True(t, slices.ContainsFunc(o.Options, func(op rules.Option) bool { return op.Layout.TP >= 2 }))
+}
+
+func TestRecipesShowsAndRenders(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	out, err := opstest.Do(t, c, Recipes())
+	require.NoError(t, err)
+	require.Len(t, out.(RecipesOut).Models, len(recipes.Models()))
+	out, err = opstest.Do(t, c, Recipes(), "show", "mixtral-8x7b")
+	require.NoError(t, err)
+	text := textOf(t, out.(RecipesOut).View(lang.EN))
+	require.Contains(t, text, "468")
+	require.Contains(t, text, "moe/README.md")
+	require.Contains(t, text, "--num-experts 8")
+	out, err = opstest.Do(t, c, Recipes(), "render", "deepseek-v3", "--gpu", "gb200")
+	require.NoError(t, err)
+	o := out.(RecipesOut)
+	require.True(t, o.Published)
+	s, err := job.Decode([]byte(o.Spec))
+	require.NoError(t, err)
+	require.Equal(t, 64, *s.Nodes)
+	require.Contains(t, o.Script, "--expert-model-parallel-size")
+}

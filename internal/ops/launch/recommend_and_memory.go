@@ -1,0 +1,249 @@
+package launch
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/chart"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// RecommendIn is a model and what one has to train it on. The model is
+// Megatron's own arguments; a layout among them is replaced.
+type RecommendIn struct {
+	SpecIn
+	Model string `json:"model,omitempty" name:"model" placeholder:"MODEL" help:"a model by name in place of its arguments, such as llama3-70b; recipes lists them" zh:"用名称代替模型参数，例如 llama3-70b；recipes 列出全部"`
+	Show  int    `json:"show,omitempty" default:"3" help:"how many layouts to show" zh:"显示多少种并行配置"`
+}
+
+// RecommendOut is the best layouts.
+type RecommendOut struct {
+	Considered int            `json:"considered"`
+	Legal      int            `json:"legal"`
+	GPU        string         `json:"gpu"`
+	GPUGiB     float64        `json:"gpu_gib"`
+	Options    []rules.Option `json:"options"`
+	// SmallestGiB is the least memory that any layout needs, where none fits.
+	SmallestGiB float64 `json:"smallest_gib,omitempty"`
+	// Megatron is the release that the layouts were judged by.
+	Megatron *Judged `json:"megatron,omitempty"`
+}
+
+// Found reports that no layout fits.
+func (o RecommendOut) Found() bool { return len(o.Options) == 0 }
+
+// Recommend is the operation recommend.
+func Recommend() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "recommend", Effect: ops.Read, Toolset: ops.PlanSet, Idempotent: true, Closed: true,
+		Summary: lang.Text{EN: "the best TP, PP, CP, EP, micro batch and recompute for a model on so many GPUs", ZH: "为模型与 GPU 数量推荐 TP、PP、CP、EP、微批与重计算"},
+		Help: lang.Text{
+			EN: "Use for: I have N GPUs of this kind and this model, what layout? It tries all layouts that Megatron's rules allow, estimates memory and cost, and says why the first is first. Give the model as Megatron's arguments.",
+			ZH: "用于回答：有 N 张某型号 GPU 和某个模型，该用什么并行配置？它尝试 Megatron 规则允许的全部配置，估算显存与代价，并说明理由。模型用 Megatron 参数给出。",
+		},
+		Example: "recommend --nodes 2 --gpu h100 --worktree /w -- --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 4096 --max-position-embeddings 4096 --global-batch-size 256 --swiglu",
+	}, recommend)
+}
+
+func recommend(_ context.Context, c *ops.Call, in RecommendIn) (RecommendOut, error) {
+	if in.Model != "" {
+		in.Recipe, in.modelOnly = in.Model, true
+	}
+	s, err := model(c, in.SpecIn)
+	if err != nil {
+		return RecommendOut{}, err
+	}
+	if in.Show < 1 {
+		return RecommendOut{}, ops.InputError("show", "a number of 1 or more", "%d is less than 1", in.Show)
+	}
+	full, judged := asReleased(c, s.WithDefaults())
+	if full.GPU == "" {
+		full.GPU = "h100"
+	}
+	run := full.Run()
+	run.Argv = runnable(run)
+	r, err := rules.Recommend(rules.Question{Entry: run.Entry, Argv: run.Argv, GPUs: full.WorldSize(), GPUsPerNode: *full.GPUsPerNode, GPU: full.GPU, NVLinkDomain: c.SiteOf(s).NVLinkDomain, Release: run.Release, Extra: run.Extra})
+	if err != nil {
+		return RecommendOut{}, ops.InputError("args", "give the model: --num-layers, --hidden-size, --num-attention-heads, --seq-length, --max-position-embeddings, --global-batch-size", "%v", err)
+	}
+	out := RecommendOut{Considered: r.Considered, Legal: r.Legal, GPU: r.GPU.Name, GPUGiB: r.GPU.MemoryGiB, Megatron: judged, Options: append([]rules.Option{}, r.Best(in.Show)...)}
+	if len(out.Options) == 0 {
+		out.SmallestGiB = r.Smallest
+		if r.Smallest < out.GPUGiB {
+			return out, notLegal(run, c.Lang)
+		}
+	}
+	return out, nil
+}
+
+// model is a specification of which only the model and the GPUs matter: it may
+// have no worktree yet, and come from a script that hides its folders.
+func model(c *ops.Call, in SpecIn) (job.Spec, error) {
+	if in.Spec.Worktree == "" {
+		in.Spec.Worktree = "/worktree"
+	}
+	s, _, err := draft(c, in)
+	if err != nil {
+		return s, err
+	}
+	return s, sound(s)
+}
+
+// notLegal says which of Megatron's rules stands in the way of every layout.
+func notLegal(run megatron.Run, l lang.Lang) error {
+	for _, p := range rules.CheckIn(run, l).Problems {
+		if p.Severity == rules.Error {
+			return ops.InputError(p.Field, p.Fix, "no layout that fits is legal: %s", p.Message)
+		}
+	}
+	return ops.InputError("args", "`plan` tells what is wrong", "no layout that fits is legal")
+}
+
+// runnable adds what Megatron insists on and no layout depends on, where it is
+// left out: one asks for a layout before one has chosen a learning rate.
+func runnable(run megatron.Run) []string {
+	args, _ := megatron.Parse(run)
+	argv := slices.Clone(run.Argv)
+	for _, need := range [][2]string{{"--lr", "1e-4"}, {"--train-iters", "1000"}, {"--micro-batch-size", "1"}} {
+		if !args.Given(need[0]) {
+			argv = append(argv, need[0], need[1])
+		}
+	}
+	return argv
+}
+
+// View is the layouts in their order, and why the first is first.
+func (o RecommendOut) View(l lang.Lang) view.Doc {
+	if len(o.Options) == 0 {
+		return view.Doc{Tone: view.Bad, Title: fmt.Sprintf(lang.Text{
+			EN: "no layout fits into %.0f GiB: the smallest needs %.1f GiB; take more GPUs", ZH: "没有任何并行配置能放进 %.0f GiB：最小也需要 %.1f GiB；请增加 GPU",
+		}.In(l), o.GPUGiB, o.SmallestGiB)}
+	}
+	d := view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{
+		EN: "%d layouts are legal and fit, of %d tried; the cheapest by estimate:", ZH: "尝试了 %[2]d 种并行配置，%[1]d 种合法且放得下；估算代价最低的是：",
+	}.In(l), o.Legal, o.Considered)}
+	t := &view.Table{Header: []string{"layout", "MBS", "microbatches", "recompute", "GiB", "TFLOP/s/GPU"}}
+	if l == lang.ZH {
+		t.Header = []string{"并行配置", "MBS", "微批次数", "重计算", "GiB", "TFLOP/s/GPU"}
+	}
+	for _, op := range o.Options {
+		t.Rows = append(t.Rows, []string{
+			op.Layout.String(), strconv.Itoa(op.MicroBatch), strconv.Itoa(op.Microbatches), op.Recompute,
+			fmt.Sprintf("%.1f", op.Memory.GiB()), fmt.Sprintf("%.0f", op.TFLOPs),
+		})
+	}
+	d.Sections = []view.Section{{Table: t}}
+	for i, op := range o.Options {
+		s := view.Section{Heading: op.Layout.String(), Code: strings.Join(op.Flags, " "), Fold: i > 0}
+		for _, r := range op.Reasons {
+			s.Items = append(s.Items, r.In(l))
+		}
+		d.Sections = append(d.Sections, s)
+	}
+	if o.Megatron != nil {
+		d.Sections = append(d.Sections, o.Megatron.section(l))
+	}
+	return d
+}
+
+// MemoryIn is the job whose memory is asked for.
+type MemoryIn struct {
+	SpecIn
+	PNG string `json:"-" name:"png" placeholder:"FILE" help:"draw the parts there" zh:"把各部分画到该文件"`
+}
+
+// MemoryOut is the estimated use of the fullest GPU.
+type MemoryOut struct {
+	megatron.Memory
+	TotalGiB float64 `json:"total_gib"`
+	// LowGiB and HighGiB are the band that the use may really lie in.
+	LowGiB  float64 `json:"low_gib"`
+	HighGiB float64 `json:"high_gib"`
+	GPU     string  `json:"gpu,omitempty"`
+	GPUGiB  float64 `json:"gpu_gib,omitempty"`
+	// Megatron is the release that the arguments were read by.
+	Megatron *Judged `json:"megatron,omitempty"`
+}
+
+// Found reports that it does not fit.
+func (o MemoryOut) Found() bool { return o.GPUGiB > 0 && o.TotalGiB > o.GPUGiB }
+
+// Memory is the operation memory.
+func Memory() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "memory", Effect: ops.Read, Toolset: ops.PlanSet, Idempotent: true, Closed: true,
+		Summary: lang.Text{EN: "a job's estimated GPU memory, part by part", ZH: "估算作业的显存占用及各部分构成"},
+		Help: lang.Text{
+			EN: "Use to see whether a layout fits and what takes the memory. It is an estimate: fragmentation and NCCL's buffers come on top.",
+			ZH: "查看某个配置能否放下、显存被什么占用。这是估算：碎片与 NCCL 缓冲区另计。",
+		},
+		Example: "memory -f job.yaml",
+	}, memory)
+}
+
+func memory(_ context.Context, c *ops.Call, in MemoryIn) (MemoryOut, error) {
+	s, err := model(c, in.SpecIn)
+	if err != nil {
+		return MemoryOut{}, err
+	}
+	full, judged := asReleased(c, s.WithDefaults())
+	args, faults := megatron.Parse(full.Run())
+	if len(faults) > 0 {
+		return MemoryOut{}, ops.InputError("args", "`plan` tells all that is wrong", "the arguments are not Megatron's: %s", faults[0].Flag)
+	}
+	config := args.Effective()
+	m := config.Memory()
+	low, high := config.Band()
+	out := MemoryOut{Memory: m, TotalGiB: m.GiB(), LowGiB: m.GiB() * low, HighGiB: m.GiB() * high, Megatron: judged}
+	if g, ok := megatron.LookupGPU(full.GPU); ok {
+		out.GPU, out.GPUGiB = g.Name, g.MemoryGiB
+	}
+	return out, c.WriteFile("png", in.PNG, func(w io.Writer) error {
+		var bars []chart.Bar
+		for _, p := range out.Parts {
+			bars = append(bars, chart.Bar{Name: p.Name, Value: p.Bytes / (1 << 30)})
+		}
+		return chart.WriteBars(w, fmt.Sprintf("%s: %.1f GiB on the fullest GPU", full.Name, out.TotalGiB), "GiB", append(bars, chart.Bar{Name: "all", Value: out.TotalGiB}), out.GPUGiB, out.GPU)
+	})
+}
+
+// View is the parts, largest use last as the sum.
+func (o MemoryOut) View(l lang.Lang) view.Doc {
+	d := view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{EN: "about %.1f GiB on the fullest GPU (%.0f to %.0f)", ZH: "占用最多的 GPU 约需 %.1f GiB（%.0f 至 %.0f）"}.In(l), o.TotalGiB, o.LowGiB, o.HighGiB)}
+	if o.GPUGiB > 0 {
+		d.Title += fmt.Sprintf(lang.Text{EN: ", of %.1f GiB usable", ZH: "，可用 %.1f GiB"}.In(l), o.GPUGiB)
+	}
+	if o.Found() {
+		d.Tone = view.Bad
+	}
+	var s view.Section
+	for _, p := range o.Parts {
+		s.Facts = append(s.Facts, view.Fact{Name: p.Name, Value: fmt.Sprintf("%8.2f GiB  %s", p.Bytes/(1<<30), bar(p.Bytes, o.Bytes))})
+	}
+	d.Sections = []view.Section{s}
+	if o.Megatron != nil {
+		d.Sections = append(d.Sections, o.Megatron.section(l))
+	}
+	return d
+}
+
+// bar is a share of the whole, 40 columns wide.
+func bar(part, whole float64) string {
+	if whole <= 0 {
+		return ""
+	}
+	out := ""
+	for range int(part/whole*40 + 0.5) {
+		out += "█"
+	}
+	return out
+}

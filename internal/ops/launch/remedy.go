@@ -1,0 +1,271 @@
+package launch
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// A Remedy is a failed job's specification, changed as its diagnosis asks.
+type Remedy struct {
+	Spec job.Spec `json:"spec"`
+	// Changes says what was changed, one each.
+	Changes []lang.Text `json:"changes"`
+}
+
+// RemedyFor works out what would mend a failed job that was submitted here; ok is
+// false where its specification is not known, or where no change that a machine
+// could make would help. What it offers passes the plan.
+func RemedyFor(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID, r diagnose.Report) (Remedy, bool) {
+	s, ok := c.SpecOf(ctx, cluster, id)
+	if !ok {
+		return Remedy{}, false
+	}
+	return remedy(c, s, id, r)
+}
+
+func remedy(c *ops.Call, s job.Spec, id slurm.JobID, r diagnose.Report) (Remedy, bool) {
+	mend := remedies[r.Class]
+	if mend == nil {
+		return Remedy{}, false
+	}
+	// The one that failed keeps its own.
+	s.Args, s.Env = slices.Clone(s.Args), maps.Clone(s.Env)
+	p := patient{spec: &s, call: c, job: id, report: r}
+	mend(&p)
+	if len(p.changes) == 0 {
+		return Remedy{}, false
+	}
+	if len(r.ExcludeNodes) > 0 {
+		p.avoid(r.ExcludeNodes)
+	}
+	verdict, err := JudgeSpec(c, s)
+	if err != nil || rules.Blocking(verdict.Problems) {
+		return Remedy{}, false
+	}
+	return Remedy{Spec: s, Changes: p.changes}, true
+}
+
+// A patient is a specification under treatment.
+type patient struct {
+	spec    *job.Spec
+	call    *ops.Call
+	job     slurm.JobID
+	report  diagnose.Report
+	changes []lang.Text
+}
+
+func (p *patient) say(en, zh string, args ...any) {
+	p.changes = append(p.changes, lang.Text{EN: fmt.Sprintf(en, args...), ZH: fmt.Sprintf(zh, args...)})
+}
+
+// remedies are the changes by class of failure. A class that is not here needs
+// a person, or other nodes only.
+var remedies = map[string]func(*patient){
+	diagnose.CUDAOOM:        (*patient).lessGPUMemory,
+	diagnose.HostOOM:        (*patient).moreHostMemory,
+	diagnose.MaxConnections: (*patient).ownConnections,
+	diagnose.PortInUse:      (*patient).otherPort,
+	diagnose.ParallelConfig: (*patient).keepTheRules,
+	diagnose.BadArgs:        (*patient).keepTheRules,
+	diagnose.ShmBusError:    (*patient).fewerWorkers,
+	diagnose.SlurmTimeLimit: (*patient).goOn,
+	diagnose.SlurmPreempted: (*patient).goOn,
+}
+
+// set gives flags their values; words are as on a command line.
+func (p *patient) set(words []string) {
+	var names []string
+	for _, w := range words {
+		if strings.HasPrefix(w, "--") {
+			names = append(names, w)
+		}
+	}
+	p.spec.Args = append(megatron.WithoutFlags(p.spec.Args, names), words...)
+}
+
+// lessGPUMemory takes the change that the memory estimate says would fit; where
+// there is none, and much was reserved and not used, it lets segments grow.
+func (p *patient) lessGPUMemory() {
+	const alloc = "PYTORCH_CUDA_ALLOC_CONF"
+	m := p.report.Memory
+	switch {
+	case p.report.Fit != nil:
+		p.set(p.report.Fit.Flags)
+		line := strings.Join(p.report.Fit.Flags, " ")
+		p.say("%s: about %.0f of %.0f GiB a GPU, by the memory estimate", "%s：按显存估算每卡约 %.0f / %.0f GiB", line, p.report.Fit.EstimateGiB, p.report.Fit.TotalGiB)
+	case m != nil && m.ReservedGiB > m.TriedGiB && m.TriedGiB > 0 && p.spec.Env[alloc] == "":
+		p.env(alloc, "expandable_segments:True")
+		p.say("%s=expandable_segments:True: %.1f GiB were reserved and not used", "%s=expandable_segments:True：有 %.1f GiB 已保留但未使用", alloc, m.ReservedGiB)
+	}
+}
+
+func (p *patient) env(name, value string) {
+	if p.spec.Env == nil {
+		p.spec.Env = map[string]string{}
+	}
+	p.spec.Env[name] = value
+}
+
+var memorySize = regexp.MustCompile(`^([0-9]+)([KMGT]?)B?$`)
+
+// moreHostMemory doubles what was asked for, or takes the whole node where
+// nothing was.
+func (p *patient) moreHostMemory() {
+	had := strings.ToUpper(p.spec.Mem)
+	at := memorySize.FindStringSubmatch(had)
+	switch {
+	case had == "":
+		yes := true
+		p.spec.Exclusive, p.spec.Mem = &yes, "0"
+		p.say("exclusive, mem: 0: all of each node's memory", "exclusive、mem: 0：使用节点的全部内存")
+	case at != nil && at[1] != "0":
+		n, err := strconv.Atoi(at[1])
+		if err != nil || n > 1<<40 {
+			return
+		}
+		p.spec.Mem = strconv.Itoa(2*n) + at[2]
+		p.say("mem: %s instead of %s", "mem 由 %[2]s 改为 %[1]s", p.spec.Mem, had)
+	}
+}
+
+// ownConnections leaves the variable to the script, which knows what the
+// configuration needs.
+func (p *patient) ownConnections() {
+	had, own := p.spec.Env[connections]
+	if !own {
+		return
+	}
+	delete(p.spec.Env, connections)
+	p.say("%s=%s is taken out: the script sets what this layout needs", "去掉 %s=%s：由脚本按并行配置设置", connections, had)
+}
+
+// otherPort takes a port of the job's own.
+func (p *patient) otherPort() {
+	n, err := strconv.Atoi(string(p.job.Array()))
+	if err != nil {
+		return
+	}
+	port := 20000 + n%20000
+	if p.spec.MasterPort != nil && *p.spec.MasterPort == port {
+		port++
+	}
+	p.spec.MasterPort = &port
+	p.say("master_port: %d", "master_port: %d", port)
+}
+
+// fewerWorkers halves the data loader's processes, which share memory.
+func (p *patient) fewerWorkers() {
+	n := megatron.NumberOf(p.spec.Args, "--num-workers", 2) // the default of Megatron's own
+	if n < 2 {
+		return
+	}
+	p.set([]string{"--num-workers", strconv.Itoa(n / 2)})
+	p.say("--num-workers %d instead of %d", "--num-workers 由 %[2]d 改为 %[1]d", n/2, n)
+}
+
+// goOn lets a run that was cut off load what it has saved.
+func (p *patient) goOn() {
+	save, saves := megatron.ValueOf(p.spec.Args, "--save")
+	load, loads := megatron.ValueOf(p.spec.Args, "--load")
+	if !saves || save == "" {
+		return // it would begin anew, and be cut off anew
+	}
+	if !loads {
+		load = save
+		p.set([]string{"--load", save})
+	}
+	p.say("goes on from the last checkpoint in %s", "从 %s 中最近的检查点继续", load)
+}
+
+// What a rule's remedy says in words that are settings at the same time.
+var (
+	flagSaid = regexp.MustCompile(`(--[a-z][a-z0-9-]+)(?:[ =]([0-9]+)\b)?`)
+	sizeSaid = regexp.MustCompile(`\b(?:use|or) (TP|PP|CP|EP) ([0-9]+)\b`)
+	dropSaid = regexp.MustCompile(`^drop (--[a-z][a-z0-9-]+)$`)
+	sizeFlag = map[string]string{
+		"TP": "--tensor-model-parallel-size", "PP": "--pipeline-model-parallel-size",
+		"CP": "--context-parallel-size", "EP": "--expert-model-parallel-size",
+	}
+)
+
+// keepTheRules takes what the plan offers for what Megatron refused, as far as
+// it leaves the experiment as it is.
+func (p *patient) keepTheRules() {
+	for range 5 {
+		english := *p.call
+		english.Lang = lang.EN
+		verdict, err := JudgeSpec(&english, *p.spec)
+		if err != nil || !rules.Blocking(verdict.Problems) {
+			return
+		}
+		i := slices.IndexFunc(verdict.Problems, func(x rules.Problem) bool {
+			return x.Severity == rules.Error && x.Effect != rules.ChangesExperiment && (dropSaid.MatchString(x.Fix) || settings(x.Fix) != nil)
+		})
+		if i < 0 {
+			return
+		}
+		rule, fix := verdict.Problems[i].Rule, verdict.Problems[i].Fix
+		before := slices.Clone(p.spec.Args)
+		if at := dropSaid.FindStringSubmatch(fix); at != nil {
+			p.spec.Args = megatron.WithoutFlags(p.spec.Args, at[1:])
+			p.say("without %s (rule %s)", "去掉 %s（规则 %s）", at[1], rule)
+		} else {
+			words := settings(fix)
+			p.set(words)
+			p.say("%s (rule %s)", "%s（规则 %s）", strings.Join(words, " "), rule)
+		}
+		if slices.Equal(before, p.spec.Args) {
+			return
+		}
+	}
+}
+
+// settings are the flags with numbers that a remedy names first.
+func settings(fix string) []string {
+	if at := sizeSaid.FindStringSubmatch(fix); at != nil {
+		return []string{sizeFlag[at[1]], at[2]}
+	}
+	at := flagSaid.FindStringSubmatch(fix)
+	if at == nil {
+		return nil
+	}
+	f, ok := megatron.LookupFlag(at[1])
+	switch {
+	case !ok:
+		return nil
+	case f.Action == megatron.SetTrue:
+		return []string{f.Name}
+	case at[2] == "":
+		return nil
+	}
+	return []string{f.Name, at[2]}
+}
+
+// avoid keeps the job off nodes.
+func (p *patient) avoid(nodes []string) {
+	all := slices.Clone(nodes)
+	if p.spec.Exclude != "" {
+		had, err := hostlist.Expand(p.spec.Exclude)
+		if err != nil {
+			return
+		}
+		all = append(had, all...)
+	}
+	slices.Sort(all)
+	p.spec.Exclude = hostlist.Compress(slices.Compact(all))
+	p.say("exclude: %s", "exclude: %s", p.spec.Exclude)
+}

@@ -1,0 +1,140 @@
+package launch
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// failing is a specification that the plan accepts.
+func failing(more ...string) job.Spec {
+	nodes, gpus := 2, 8
+	args := "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 " +
+		"--micro-batch-size 4 --global-batch-size 64 --train-iters 100 --lr 1e-4 --tensor-model-parallel-size 4"
+	return job.Spec{
+		Name: "gpt", Nodes: &nodes, GPUsPerNode: &gpus, GPU: "h100", Time: "1:00:00", Worktree: "/lustre/m",
+		Args: append(strings.Fields(args), more...),
+	}
+}
+
+func TestARemedyChangesWhatTheDiagnosisNames(t *testing.T) {
+	c := &ops.Call{Service: &ops.Service{Now: time.Now, Default: "local"}}
+	for name, x := range map[string]struct {
+		change func(*job.Spec)
+		report diagnose.Report
+		says   string
+		check  func(*testing.T, job.Spec)
+	}{
+		"out of GPU memory": {
+			report: diagnose.Report{Class: diagnose.CUDAOOM, Fit: &diagnose.Fit{Flags: []string{"--micro-batch-size", "2"}, EstimateGiB: 61.5, TotalGiB: 80}},
+			says:   "--micro-batch-size 2",
+			check: func(t *testing.T, s job.Spec) {
+				require.Equal(t, 1, strings.Count(strings.Join(s.Args, " "), "--micro-batch-size"))
+			},
+		},
+		"memory in pieces": {
+			report: diagnose.Report{Class: diagnose.CUDAOOM, Memory: &diagnose.Memory{TriedGiB: 2, ReservedGiB: 9}},
+			says:   "expandable_segments",
+			check: func(t *testing.T, s job.Spec) {
+				require.Equal(t, "expandable_segments:True", s.Env["PYTORCH_CUDA_ALLOC_CONF"])
+			},
+		},
+		"out of host memory": {
+			change: func(s *job.Spec) { s.Mem = "500G" }, report: diagnose.Report{Class: diagnose.HostOOM}, says: "1000G",
+			check: func(t *testing.T, s job.Spec) { require.Equal(t, "1000G", s.Mem) },
+		},
+		"host memory that nobody asked for": {
+			report: diagnose.Report{Class: diagnose.HostOOM}, says: "mem: 0",
+			check: func(t *testing.T, s job.Spec) { require.True(t, *s.Exclusive) },
+		},
+		"a port that is taken": {
+			report: diagnose.Report{Class: diagnose.PortInUse}, says: "master_port: 24711",
+			check: func(t *testing.T, s job.Spec) { require.Equal(t, 24711, *s.MasterPort) },
+		},
+		"the time limit": {
+			change: func(s *job.Spec) { s.Args = append(s.Args, "--save", "/ckpt/gpt", "--save-interval", "50") },
+			report: diagnose.Report{Class: diagnose.SlurmTimeLimit, ExcludeNodes: []string{"gpu2", "gpu1"}}, says: "/ckpt/gpt",
+			check: func(t *testing.T, s job.Spec) {
+				require.Contains(t, strings.Join(s.Args, " "), "--load /ckpt/gpt")
+				require.Equal(t, "gpu[1-2]", s.Exclude)
+			},
+		},
+		"a layout that was forced": {
+			change: func(s *job.Spec) {
+				s.Args = append(s.Args, "--sequence-parallel")
+				s.Args = append(megatron.WithoutFlags(s.Args, []string{"--tensor-model-parallel-size"}), "--tensor-model-parallel-size", "3")
+			},
+			report: diagnose.Report{Class: diagnose.ParallelConfig}, says: "--tensor-model-parallel-size",
+			check: func(t *testing.T, s job.Spec) { require.NotContains(t, strings.Join(s.Args, " "), "size 3") },
+		},
+		"too many workers": {
+			change: func(s *job.Spec) { s.Args = append(s.Args, "--num-workers", "8") },
+			report: diagnose.Report{Class: diagnose.ShmBusError}, says: "--num-workers 4 instead of 8",
+			check: func(t *testing.T, s job.Spec) { require.Contains(t, strings.Join(s.Args, " "), "--num-workers 4") },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := failing()
+			if x.change != nil {
+				x.change(&s)
+			}
+			had, err := json.Marshal(s)
+			require.NoError(t, err)
+			r, ok := remedy(c, s, "4711", x.report)
+			require.True(t, ok)
+			require.Contains(t, r.Changes[0].EN, x.says)
+			require.NotEmpty(t, r.Changes[0].ZH)
+			for _, l := range r.Changes {
+				require.NotContains(t, l.EN+l.ZH, "%!")
+			}
+			x.check(t, r.Spec)
+			after, err := json.Marshal(s)
+			require.NoError(t, err)
+			require.JSONEq(t, string(had), string(after), "what failed keeps its own specification")
+		})
+	}
+}
+
+func TestWhereNoChangeHelpsNoneIsOffered(t *testing.T) {
+	c := &ops.Call{Service: &ops.Service{Now: time.Now, Default: "local"}}
+	for name, r := range map[string]diagnose.Report{
+		"a mistake in code":             {Class: diagnose.UserException},
+		"a broken node":                 {Class: diagnose.GPUHardware, ExcludeNodes: []string{"gpu1"}},
+		"no checkpoint to go on from":   {Class: diagnose.SlurmTimeLimit},
+		"a variable that was not own":   {Class: diagnose.MaxConnections},
+		"memory without numbers":        {Class: diagnose.CUDAOOM},
+		"a change that breaks a rule":   {Class: diagnose.CUDAOOM, Fit: &diagnose.Fit{Flags: []string{"--tensor-model-parallel-size", "5"}}},
+		"a refusal that the plan lacks": {Class: diagnose.BadArgs},
+	} {
+		_, ok := remedy(c, failing(), "4711", r)
+		require.False(t, ok, name)
+	}
+	_, ok := RemedyFor(t.Context(), c, "local", "4711", diagnose.Report{Class: diagnose.PortInUse})
+	require.False(t, ok, "a job of somebody else's making has no specification here")
+}
+
+func TestTheRemedyOfASubmittedJobIsFound(t *testing.T) {
+	st, err := store.Open(context.Background(), filepath.Join(t.TempDir(), "state.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, st.Close()) })
+	spec, err := json.Marshal(failing())
+	require.NoError(t, err)
+	_, _, err = st.Begin(t.Context(), store.Submission{Key: "k", Token: "t", Cluster: "slurm", Owner: "ada", Name: "gpt", Spec: spec, Dir: "/lustre/m", CreatedAt: time.Now()})
+	require.NoError(t, err)
+	require.NoError(t, st.Finish(t.Context(), "k", store.Submitted, "4711", "", time.Now()))
+	c := &ops.Call{Service: &ops.Service{Now: time.Now, Default: "slurm", Store: func() (*store.Store, error) { return st, nil }}}
+	r, ok := RemedyFor(t.Context(), c, "slurm", "4711", diagnose.Report{Class: diagnose.PortInUse})
+	require.True(t, ok)
+	require.Equal(t, 24711, *r.Spec.MasterPort)
+}

@@ -1,0 +1,164 @@
+package launch
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// A launcher is a cluster that starts scripts beside the scheduler, as steps of
+// jobs that run already.
+type launcher interface {
+	Launch(ctx context.Context, l slurm.Launch) (slurm.JobID, error)
+	FindStep(ctx context.Context, job slurm.JobID, name string) (slurm.JobID, bool, error)
+}
+
+// A stepper is a cluster that tells of one step of a job.
+type stepper interface {
+	Step(ctx context.Context, id slurm.JobID) (slurm.Job, error)
+}
+
+// An allocation is a job that one holds, taken as a cluster: what is submitted
+// to it is started as a step, now.
+type allocation struct {
+	ops.Cluster
+	launcher launcher
+	job      slurm.JobID
+	spec     job.Spec
+	// started is the mark of what was started or found, once it is known.
+	started string
+}
+
+// mark tells the launches of one allocation apart; it names the step and the
+// folder of its traces. It is a number, in the order of time.
+func mark(at time.Time, token string) string {
+	return fmt.Sprintf("%d%02d", at.UnixMilli(), (int(token[0])*31+int(token[1]))%100)
+}
+
+// Submit starts the script, and answers the step.
+func (a *allocation) Submit(ctx context.Context, s slurm.Submission) (slurm.JobID, error) {
+	m := mark(s.At, s.Token)
+	a.started = m
+	return a.launcher.Launch(ctx, slurm.Launch{
+		Job: a.job, Step: job.StepName(a.spec, m), Script: s.Script, Args: []string{m},
+		Dir: s.Dir, Base: job.StepFiles(a.spec, a.job, m),
+	})
+}
+
+// Find looks for the step that was started with token.
+func (a *allocation) Find(ctx context.Context, token string, at time.Time) (slurm.JobID, bool, error) {
+	a.started = mark(at, token)
+	return a.launcher.FindStep(ctx, a.job, job.StepName(a.spec, a.started))
+}
+
+// into is the allocation that in names, and the specification that fits it: what
+// the specification leaves open is as large as the allocation is.
+func into(ctx context.Context, c *ops.Call, cl ops.Cluster, id slurm.JobID, s job.Spec) (*allocation, job.Spec, error) {
+	l, ok := cl.(launcher)
+	if !ok {
+		why := "cluster " + cl.Name() + " is the embedded back end, which has no allocations"
+		if cl.Kind() == "rest" {
+			why = "cluster " + cl.Name() + " is reached by slurmrestd, which starts jobs and no steps"
+		}
+		return nil, s, ops.InputError("into", "a cluster of kind cli or ssh; or submit it as a job of its own", "%s", why)
+	}
+	_, held, err := c.Job(ctx, s.Cluster, id)
+	if err != nil {
+		e := ops.AsError(err)
+		e.Field = "into"
+		return nil, s, e
+	}
+	if err := c.MayChange(held); err != nil {
+		return nil, s, err
+	}
+	if held.State != slurm.Running || len(held.Nodes) == 0 {
+		return nil, s, ops.InputError("into", "take nodes first: render --for session shows how, with salloc --no-shell", "job %s is %s and has no nodes", id, held.State)
+	}
+	nodes := len(held.Nodes)
+	if s.Nodes == nil {
+		s.Nodes = &nodes
+	}
+	if *s.Nodes != nodes {
+		return nil, s, ops.InputError("nodes", "nodes: "+strconv.Itoa(nodes)+", or leave it out", "%d nodes are asked for, and job %s has %d", *s.Nodes, id, nodes)
+	}
+	gpus := held.GPUs / nodes
+	if s.GPUsPerNode == nil && gpus > 0 {
+		s.GPUsPerNode = &gpus
+	}
+	if want := *s.WithDefaults().GPUsPerNode; gpus > 0 && want > gpus {
+		return nil, s, ops.InputError("gpus_per_node", "gpus_per_node: "+strconv.Itoa(gpus), "%d GPUs a node are asked for, and job %s has %d", want, id, gpus)
+	}
+	return &allocation{Cluster: cl, launcher: l, job: id, spec: s}, s, nil
+}
+
+// JobOrStep is job for a step's id too.
+func JobOrStep(ctx context.Context, c *ops.Call, on string, id slurm.JobID) (ops.Cluster, slurm.Job, error) {
+	if !slurm.IsStepID(string(id)) {
+		return c.Job(ctx, on, id)
+	}
+	cl, err := c.Cluster(on)
+	if err != nil {
+		return nil, slurm.Job{}, err
+	}
+	s, err := ops.Capable[stepper](cl, "steps")
+	if err != nil {
+		return nil, slurm.Job{}, err
+	}
+	j, err := s.Step(ctx, id)
+	if err != nil {
+		return nil, slurm.Job{}, c.SlurmError(err, id)
+	}
+	j.Cluster = cl.Name()
+	if j.State == slurm.Running && j.StartedAt != nil {
+		j.ElapsedS = int64(c.Now().Sub(*j.StartedAt).Seconds())
+	}
+	if spec, at, ok := launched(ctx, c, cl.Name(), id); ok {
+		base := job.StepFiles(spec, id.Job(), at)
+		j.Stdout, j.Stderr, j.WorkDir = base+".out", base+".err", spec.Worktree
+	}
+	return cl, j, nil
+}
+
+// launched is what a step was started with, and its mark.
+func launched(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID) (job.Spec, string, bool) {
+	sub, ok := c.Submission(ctx, cluster, id)
+	if !ok {
+		return job.Spec{}, "", false
+	}
+	s, ok := c.SpecOf(ctx, cluster, id)
+	return s, mark(sub.CreatedAt, sub.Token), ok
+}
+
+// StepFiles are the logs of a step that was started here.
+func StepFiles(ctx context.Context, c *ops.Call, cluster string, j slurm.Job) []string {
+	s, at, ok := launched(ctx, c, cluster, j.ID)
+	if !ok {
+		return nil
+	}
+	var found []string
+	for _, p := range []string{j.Stdout, j.Stderr, job.StepTraces(s, j.ID.Job(), at)} {
+		// A step could swap its log for a link to somebody else's file.
+		if st, err := os.Lstat(p); err == nil && st.Mode()&fs.ModeSymlink == 0 {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// logPaths are the files that a launch writes to.
+func (a *allocation) logPaths(mark string) []string {
+	base := job.StepFiles(a.spec, a.job, mark)
+	return []string{base + ".out", base + ".err"}
+}
+
+// starting says what a yes would do.
+func (a *allocation) starting(name string) string {
+	return fmt.Sprintf("this starts %s as a step of job %s: %s, %d GPUs", name, a.job, ops.Plural(*a.spec.Nodes, "node"), a.spec.WorldSize())
+}

@@ -1,0 +1,144 @@
+package launch_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A held is a site whose jobs can be given steps.
+type held struct {
+	*opstest.Site
+	launched []slurm.Launch
+	steps    map[string]slurm.JobID
+}
+
+func (h *held) Launch(_ context.Context, l slurm.Launch) (slurm.JobID, error) {
+	h.launched = append(h.launched, l)
+	id := l.Job + ".0"
+	h.steps[l.Step] = id
+	return id, h.Refuse
+}
+
+func (h *held) FindStep(_ context.Context, _ slurm.JobID, name string) (slurm.JobID, bool, error) {
+	id, ok := h.steps[name]
+	return id, ok, nil
+}
+
+func (h *held) Step(_ context.Context, id slurm.JobID) (slurm.Job, error) {
+	return slurm.Job{ID: id, State: slurm.Completed, User: "alice"}, nil
+}
+
+func holding(t *testing.T) (*ops.Call, *held) {
+	h := &held{Site: &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{
+		"5": {ID: "5", User: "alice", State: slurm.Running, Nodes: []string{"a1", "a2", "a3", "a4"}, GPUs: 32},
+		"7": {ID: "7", User: "alice", State: slurm.Running, Nodes: []string{"gpu1", "gpu2"}, GPUs: 16},
+		"8": {ID: "8", User: "alice", State: slurm.Pending},
+		"9": {ID: "9", User: "bob", State: slurm.Running, Nodes: []string{"gpu3", "gpu4"}, GPUs: 16},
+	}}, steps: map[string]slurm.JobID{}}
+	c := opstest.NewCall(t, h.Site)
+	c.Clusters["test"] = h
+	return c, h
+}
+
+func into(id string, more ...string) []string {
+	return append(append([]string{"--into", id}, more...), opstest.GoodJob...)
+}
+
+func TestAStepIsStartedInAnAllocationAgainAndAgain(t *testing.T) {
+	c, h := holding(t)
+	_, err := opstest.Do(t, c, launch.Submit(), into("7")...)
+	require.True(t, ops.AsError(err).Confirm)
+	require.ErrorContains(t, err, "this starts gpt as a step of job 7: 2 nodes, 16 GPUs")
+	out, err := opstest.Do(t, c, launch.Submit(), into("7", "--dry-run")...)
+	require.NoError(t, err)
+	require.Nil(t, out.(launch.SubmitOut).JobID)
+	require.Empty(t, h.launched)
+
+	out, err = opstest.Do(t, c, launch.Submit(), into("7", "--yes")...)
+	require.NoError(t, err)
+	sub := out.(launch.SubmitOut)
+	require.Equal(t, slurm.JobID("7.0"), *sub.JobID)
+	require.Len(t, h.launched, 1)
+	l := h.launched[0]
+	require.Equal(t, slurm.JobID("7"), l.Job)
+	require.NotContains(t, l.Script, "#SBATCH")
+	require.Equal(t, l.Base+".out", sub.LogPaths[0])
+	require.Empty(t, h.Submitted, "nothing was queued")
+
+	_, err = opstest.Do(t, c, launch.Submit(), into("7", "--yes")...)
+	require.NoError(t, err)
+	require.Len(t, h.launched, 2)
+	require.NotEqual(t, l.Base, h.launched[1].Base, "each launch has files of its own")
+	require.NotEqual(t, l.Step, h.launched[1].Step)
+
+	for range 2 {
+		out, err = opstest.Do(t, c, launch.Submit(), into("7", "--yes", "--idempotency-key", "k")...)
+		require.NoError(t, err)
+	}
+	require.True(t, out.(launch.SubmitOut).AlreadySubmitted)
+	require.Len(t, h.launched, 3, "one key, one launch")
+}
+
+func TestAnAllocationMustBeOnesOwnAndFit(t *testing.T) {
+	c, h := holding(t)
+	for words, want := range map[string]struct {
+		in   []string
+		code ops.Code
+		says string
+	}{
+		"waits":         {into("8", "--yes"), ops.BadInput, "job 8 is PENDING and has no nodes"},
+		"another's":     {into("9", "--yes"), ops.NotAllowed, "belongs to bob"},
+		"unknown":       {into("6", "--yes"), ops.NotFound, "not known"},
+		"no id":         {into("x", "--yes"), ops.BadInput, "is not a job id"},
+		"other size":    {into("5", "--yes"), ops.BadInput, "2 nodes are asked for, and job 5 has 4"},
+		"too many GPUs": {into("7", "--yes", "--gpus-per-node", "16"), ops.BadInput, "job 7 has 8"},
+		"an array":      {into("7", "--yes", "--array", "1-3"), ops.BadInput, "does not go together with into"},
+	} {
+		_, err := opstest.Do(t, c, launch.Submit(), want.in...)
+		require.Equal(t, want.code, ops.AsError(err).Code, "%s: %v", words, err)
+		require.ErrorContains(t, err, want.says, words)
+	}
+	require.Empty(t, h.launched)
+
+	c, _ = holding(t)
+	c.Clusters["test"] = &opstest.Site{}
+	_, err := opstest.Do(t, c, launch.Submit(), into("7", "--yes")...)
+	require.ErrorContains(t, err, "which starts jobs and no steps")
+	require.Equal(t, "into", ops.AsError(err).Field)
+}
+
+func TestAStepsLogsAreItsOwn(t *testing.T) {
+	c, h := holding(t)
+	tree := t.TempDir()
+	words := into("7", "--yes")
+	words[slices.Index(words, "/lustre/m")] = tree
+	out, err := opstest.Do(t, c, launch.Submit(), words...)
+	require.NoError(t, err)
+	id := string(*out.(launch.SubmitOut).JobID)
+	logs := h.launched[0].Base
+	require.NoError(t, os.MkdirAll(filepath.Dir(logs), 0o755))
+	require.NoError(t, os.WriteFile(logs+".out", []byte("hello from the step\n"), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(tree, "logs", "gpt-7-other.out"), []byte("another launch\n"), 0o644))
+	got, err := opstest.Do(t, c, joblogs.Logs(), id)
+	require.NoError(t, err)
+	require.Len(t, got.(joblogs.LogsOut).Lines, 1)
+	require.Equal(t, "hello from the step", got.(joblogs.LogsOut).Lines[0].Text)
+	st, err := opstest.Do(t, c, jobcontrol.Status(), id)
+	require.NoError(t, err)
+	require.Equal(t, logs+".out", st.(jobcontrol.StatusOut).Stdout)
+	d, err := opstest.Do(t, c, joblogs.Diagnose(), id)
+	require.NoError(t, err)
+	require.Equal(t, "success", d.(joblogs.DiagnoseOut).Class)
+}

@@ -1,0 +1,206 @@
+package launch
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/preflight"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// SubmitIn is the job to run.
+type SubmitIn struct {
+	SpecIn
+	Into           slurm.JobID `json:"into,omitempty" placeholder:"JOBID" help:"start it as a step in this running job of mine, such as a salloc, instead of queueing it" zh:"作为步骤在我这个运行中的作业（如 salloc 分配）里启动，而不是排队"`
+	IdempotencyKey string      `json:"idempotency_key,omitempty" name:"idempotency-key" placeholder:"KEY" help:"a second call with the same key answers with the first one's job" zh:"相同的键再次调用时，返回第一次提交的作业"`
+	DryRun         bool        `json:"dry_run,omitempty" name:"dry-run" help:"plan and render, submit nothing" zh:"只做检查和渲染，不提交"`
+	Yes            bool        `json:"yes,omitempty" help:"do not ask before submitting" zh:"不再询问，直接提交"`
+	Force          bool        `json:"force,omitempty" help:"submit in spite of errors" zh:"有错误也提交"`
+}
+
+// SubmitOut is what became of it. JobID is nil where nothing was submitted.
+type SubmitOut struct {
+	JobID            *slurm.JobID    `json:"job_id"`
+	Cluster          string          `json:"cluster"`
+	Script           string          `json:"script"`
+	LogPaths         []string        `json:"log_paths"`
+	IdempotencyKey   string          `json:"idempotency_key"`
+	AlreadySubmitted bool            `json:"already_submitted"`
+	Problems         []rules.Problem `json:"problems"`
+	Name             string          `json:"name"`
+	// DryRun says that submitting was not asked for, and Earlier whether it would
+	// start sooner if it asked for less.
+	DryRun  bool        `json:"dry_run,omitempty"`
+	Earlier *EarlierOut `json:"earlier,omitempty"`
+
+	// elsewhere is what a command on the job must add, where it is not on the
+	// default cluster.
+	elsewhere string
+}
+
+// Found reports that errors stopped the submission.
+func (o SubmitOut) Found() bool { return o.JobID == nil && rules.Blocking(o.Problems) }
+
+// Submit is the operation submit.
+func Submit() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "submit", Effect: ops.Write, Toolset: ops.JobsSet, Core: true,
+		Summary: lang.Text{
+			EN: "plan, render and submit a job, exactly once",
+			ZH: "检查、渲染并提交作业，且只提交一次",
+		},
+		Help: lang.Text{
+			EN: "Use to start a run. Errors of the plan stop it. Give an idempotency key and a retry answers with the first job instead of starting a second. dry_run shows the script and submits nothing.",
+			ZH: "用于启动训练。检查出的错误会阻止提交。给出幂等键后，重试会返回第一次的作业而不会再提交一次。dry_run 只显示脚本，不提交。",
+		},
+		Example: "submit -f job.yaml --yes",
+	}, submit)
+}
+
+func submit(ctx context.Context, c *ops.Call, in SubmitIn) (SubmitOut, error) {
+	s, err := ReadSpec(c, in.SpecIn)
+	if err != nil {
+		return SubmitOut{}, err
+	}
+	cl, err := c.Cluster(s.Cluster)
+	if err != nil {
+		return SubmitOut{}, err
+	}
+	key := in.IdempotencyKey
+	var sc job.Script
+	if opts := (job.Options{Version: c.Version, Site: c.SiteOf(s)}); in.Into != "" {
+		var held *allocation
+		if held, s, err = into(ctx, c, cl, in.Into, s); err != nil {
+			return SubmitOut{}, err
+		}
+		cl = held
+		sc, err = job.IntoStep(s, opts, in.Into)
+	} else {
+		sc, err = job.Render(s, opts)
+	}
+	if err != nil {
+		return SubmitOut{}, ops.FieldErrors(err)
+	}
+	full := s.WithDefaults()
+	out := SubmitOut{
+		Cluster: cl.Name(), Script: sc.Text, Name: full.Name, DryRun: in.DryRun,
+		IdempotencyKey: in.IdempotencyKey, LogPaths: []string{}, Problems: []rules.Problem{},
+	}
+	if cl.Name() != c.Default {
+		out.elsewhere = " --cluster " + cl.Name()
+	}
+	out.LogPaths = append(out.LogPaths, sc.LogPaths...)
+	c.Step(1, 3, "planned")
+	verdict, err := JudgeSpec(c, s)
+	if err != nil {
+		return out, err
+	}
+	out.Problems = verdict.Problems
+	held, isStep := cl.(*allocation)
+	switch {
+	case isStep: // the allocation has its time limit
+		out.Problems = slices.DeleteFunc(out.Problems, func(p rules.Problem) bool { return p.Field == "time" })
+	case in.DryRun || !begun(ctx, c, cl, key, sc.Hash):
+		out.Problems = preflight.OnCluster(ctx, c, cl, s, released(c, s), sc, out.Problems)
+	}
+	if in.DryRun {
+		out.Earlier = dryEarlier(ctx, c, cl, s, sc)
+	}
+	if in.DryRun || rules.Blocking(out.Problems) && !in.Force {
+		return out, nil
+	}
+	if !in.Yes && !c.Confirmed {
+		said := fmt.Sprintf("this submits %s to %s: %s, %d GPUs, time limit %s", full.Name, cl.Name(), ops.Plural(*full.Nodes, "node"), full.WorldSize(), orNone(full.Time))
+		if isStep {
+			said = held.starting(full.Name)
+		}
+		return out, &ops.Error{Code: ops.NotAllowed, Confirm: true, Message: said, Fix: "say yes: --yes"}
+	}
+	if err := c.IsAgreed(sc.Text); err != nil {
+		return out, err
+	}
+	prefix := ""
+	if isStep { // one key in two allocations is two launches
+		prefix = string(held.job) + "/"
+	}
+	if key != "" {
+		key = prefix + key
+	}
+	id, key, already, err := c.SubmitOnce(ctx, cl, s, sc, key)
+	out.IdempotencyKey = strings.TrimPrefix(key, prefix)
+	if err != nil {
+		return out, err
+	}
+	out.JobID, out.AlreadySubmitted = &id, already
+	if isStep {
+		if held.started == "" { // before, by another call
+			_, held.started, _ = launched(ctx, c, cl.Name(), id)
+		}
+		out.LogPaths = held.logPaths(held.started)
+		return out, nil
+	}
+	of := slurm.Job{ID: id, Name: full.Name}
+	if options, err := slurm.ReadDirectives(sc.Text); err == nil && options.Value("array") != "" {
+		of.ID, of.State = id+"_%a", slurm.Pending // a file for each element
+	}
+	for i, p := range out.LogPaths {
+		out.LogPaths[i] = slurm.ExpandPattern(p, of)
+	}
+	return out, nil
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "the partition's"
+	}
+	return s
+}
+
+// View says what was submitted, or what stands in the way.
+func (o SubmitOut) View(l lang.Lang) view.Doc {
+	d := view.Doc{Sections: problemSections(o.Problems, l)}
+	switch {
+	case o.JobID != nil:
+		format := lang.Text{EN: "%s submitted to %s as job %s", ZH: "%s 已提交到 %s，作业号 %s"}
+		if o.AlreadySubmitted {
+			format = lang.Text{EN: "%s had been submitted to %s already: job %s", ZH: "%s 此前已提交到 %s：作业号 %s"}
+		}
+		d.Title, d.Tone = fmt.Sprintf(format.In(l), o.Name, o.Cluster, *o.JobID), view.Good
+		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "logs", ZH: "日志"}.In(l), Items: o.LogPaths})
+		d.Next = []string{"status " + string(*o.JobID) + o.elsewhere, "logs " + string(*o.JobID) + " --tail 20" + o.elsewhere}
+	case o.Found():
+		d.Title, d.Tone = fmt.Sprintf(lang.Text{
+			EN: "%s was not submitted: mend the errors, or use --force", ZH: "%s 没有提交：请先修复错误，或使用 --force",
+		}.In(l), o.Name), view.Bad
+	default:
+		d.Title = fmt.Sprintf(lang.Text{EN: "%s: dry run, nothing was submitted", ZH: "%s：试运行，没有提交"}.In(l), o.Name)
+		if o.Earlier != nil {
+			d.Sections = append(d.Sections, o.Earlier.Section("", l))
+		}
+		d.Sections = append(d.Sections, view.Section{Code: o.Script, Lang: "bash", Fold: true})
+	}
+	return d
+}
+
+// begun reports whether the submission was begun before: what was asked of the
+// cluster then is not asked again.
+func begun(ctx context.Context, c *ops.Call, cl ops.Cluster, key, hash string) bool {
+	st, err := c.Store()
+	if err != nil {
+		return false
+	}
+	if key == "" {
+		open, err := st.Unanswered(ctx, cl.Name(), c.Who.User, hash, c.Now().Add(-ops.Resumable))
+		return err == nil && len(open) > 0
+	}
+	sub, err := st.Submission(ctx, c.Who.User+"/"+cl.Name()+"/"+key)
+	return err == nil && sub.State != store.Rejected
+}

@@ -1,0 +1,174 @@
+package launch
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/shellword"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// SubmittedSpec is the specification that a job was submitted with here. It may
+// hold what only its owner is to see, so it is shown to that person and to
+// operators; a call of nobody's is the program's own.
+func SubmittedSpec(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID) (job.Spec, error) {
+	cl, err := c.Cluster(cluster)
+	if err != nil {
+		return job.Spec{}, err
+	}
+	sub, ok := c.Submission(ctx, cl.Name(), id)
+	var s job.Spec
+	if !ok || json.Unmarshal(sub.Spec, &s) != nil {
+		return s, ops.NotFoundError("from", "import reads a script that was submitted otherwise", "the specification of job %s on %s is not known: it was not submitted from here", id, cl.Name())
+	}
+	if c.Who != (ops.Caller{}) && !c.Who.Operator && c.Who.User != sub.Owner {
+		return job.Spec{}, &ops.Error{Code: ops.NotAllowed, Field: "from", Message: "the specification of job " + string(id) + " is its owner's", Fix: "name a job of your own"}
+	}
+	return s, nil
+}
+
+// from is the specification that in begins with, less what is to be left out and
+// less the flags that in, or the text it comes with, gives anew.
+func from(c *ops.Call, in SpecIn, text []string) (job.Spec, error) {
+	s, err := SubmittedSpec(context.Background(), c, in.Spec.Cluster, in.From)
+	if err != nil {
+		return s, err
+	}
+	s.Env = maps.Clone(s.Env)
+	drop := slices.Concat(flagNamesOf(in.Spec.Args), flagNamesOf(text))
+	for _, name := range in.Without { // a flag may be named without its dashes
+		delete(s.Env, name)
+		drop = append(drop, "--"+strings.TrimPrefix(name, "--"))
+	}
+	s.Args = megatron.WithoutFlags(s.Args, drop)
+	return s, nil
+}
+
+// flagNamesOf are the flags among words, without their values.
+func flagNamesOf(words []string) []string {
+	var names []string
+	for _, w := range words {
+		if name, _, _ := strings.Cut(w, "="); strings.HasPrefix(name, "--") {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// A SpecPatch is a change of a job's specification, as submit and plan take it:
+// the job to begin with, what differs, and what is left out.
+type SpecPatch struct {
+	From    slurm.JobID `json:"from"`
+	Spec    job.Spec    `json:"spec"`
+	Without []string    `json:"without,omitempty"`
+	// Changes says in words what differs.
+	Changes []string `json:"changes"`
+}
+
+// patchOf is what makes after of before, or false where a patch cannot say it.
+func patchOf(id slurm.JobID, before, after job.Spec) (SpecPatch, bool) {
+	p := SpecPatch{From: id}
+	b, a, d := reflect.ValueOf(before), reflect.ValueOf(after), reflect.ValueOf(&p.Spec).Elem()
+	for i := range a.NumField() {
+		if reflect.DeepEqual(b.Field(i).Interface(), a.Field(i).Interface()) {
+			continue
+		}
+		switch a.Type().Field(i).Name {
+		case "Args":
+			names := flagNamesOf(after.Args)
+			for _, name := range flagNamesOf(before.Args) {
+				if !slices.Contains(names, name) {
+					p.Without = append(p.Without, name)
+				}
+			}
+			for _, words := range flagGroups(after.Args) {
+				if !slices.ContainsFunc(flagGroups(before.Args), func(had []string) bool { return slices.Equal(had, words) }) {
+					p.Spec.Args = append(p.Spec.Args, words...)
+				}
+			}
+		case "Env":
+			for name, value := range after.Env {
+				if had, ok := before.Env[name]; !ok || had != value {
+					if p.Spec.Env == nil {
+						p.Spec.Env = map[string]string{}
+					}
+					p.Spec.Env[name] = value
+				}
+			}
+			for _, name := range slices.Sorted(maps.Keys(before.Env)) {
+				if _, kept := after.Env[name]; !kept {
+					p.Without = append(p.Without, name)
+				}
+			}
+		default:
+			if a.Field(i).IsZero() {
+				return p, false
+			}
+			d.Field(i).Set(a.Field(i))
+		}
+	}
+	return p, true
+}
+
+// flagGroups are words, each flag with its values.
+func flagGroups(words []string) [][]string {
+	var groups [][]string
+	for _, w := range words {
+		if strings.HasPrefix(w, "--") || len(groups) == 0 {
+			groups = append(groups, nil)
+		}
+		last := len(groups) - 1
+		groups[last] = append(groups[last], w)
+	}
+	return groups
+}
+
+// Command is the patch as words for a shell after the program's name.
+func (p SpecPatch) Command() string {
+	words := []string{"submit", "--from", string(p.From)}
+	for _, name := range p.Without {
+		words = append(words, "--without", strings.TrimPrefix(name, "--"))
+	}
+	plain := p.Spec
+	plain.Args = nil
+	if raw, err := json.Marshal(plain); err == nil && string(raw) != "{}" {
+		words = append(words, "--yaml", shellword.POSIX(string(raw)))
+	}
+	if len(p.Spec.Args) > 0 {
+		var line []string
+		for _, a := range p.Spec.Args {
+			line = append(line, shellword.POSIX(a))
+		}
+		words = append(words, "--command-line", shellword.POSIX(strings.Join(line, " ")))
+	}
+	return strings.Join(words, " ")
+}
+
+// PatchFor is the change of a failed job's specification that would mend it and
+// that a plan has accepted, or nil where there is none.
+func PatchFor(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID, r diagnose.Report) *SpecPatch {
+	before, err := SubmittedSpec(ctx, c, cluster, id)
+	if err != nil {
+		return nil
+	}
+	mended, ok := remedy(c, before, id, r)
+	if !ok {
+		return nil
+	}
+	patch, ok := patchOf(id, before, mended.Spec)
+	if !ok {
+		return nil
+	}
+	for _, change := range mended.Changes {
+		patch.Changes = append(patch.Changes, change.In(c.Lang))
+	}
+	return &patch
+}

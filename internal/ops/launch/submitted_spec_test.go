@@ -1,0 +1,96 @@
+package launch
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// A job is submitted again with one flag another, one left out and one variable
+// more: what was not named stays as it was.
+func TestAJobIsSubmittedAgainWithChanges(t *testing.T) {
+	s := &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{}}
+	c := opstest.NewCall(t, s)
+	_, err := opstest.Do(t, c, Submit(), append([]string{"--yes", "--env", "A=1"}, append(slices.Clone(opstest.GoodJob), "--no-rope-fusion")...)...)
+	require.NoError(t, err)
+
+	again := []string{
+		"--from", "4701", "--yes", "--time", "2:00:00", "--env", "B=2", "--without", "A", "--without", "no-rope-fusion",
+		"--", "--micro-batch-size", "1",
+	}
+	planned, err := opstest.Do(t, c, Plan(), slices.Concat(again[:2], again[3:])...)
+	require.NoError(t, err)
+	require.False(t, planned.(PlanOut).Found())
+	_, err = opstest.Do(t, c, Submit(), again...)
+	require.NoError(t, err)
+	script := s.Submitted[1].Script
+	for _, kept := range []string{"--job-name=gpt", "--nodes=2", "--num-layers 24", "--time=2:00:00", "B=2", "--micro-batch-size 1"} {
+		require.Contains(t, script, kept)
+	}
+	for _, gone := range []string{"A=1", "--no-rope-fusion", "--micro-batch-size 2"} {
+		require.NotContains(t, script, gone)
+	}
+
+	c.Who = ops.Caller{Surface: ops.MCPHTTP, ID: "bob", User: "bob"}
+	for _, op := range []ops.Op{Plan(), Render()} {
+		_, err = opstest.Do(t, c, op, "--from", "4701")
+		require.ErrorContains(t, err, "is its owner's", op.Name)
+	}
+	c.Who.User = ""
+	_, err = opstest.Do(t, c, Render(), "--from", "4701")
+	require.ErrorContains(t, err, "is its owner's", "nobody on the cluster is not the owner")
+	_, err = opstest.Do(t, c, Render(), "--from", "99")
+	require.ErrorContains(t, err, "not known")
+}
+
+// What a patch says in words of the shell, applied to what failed, is what the
+// remedy made.
+func TestAPatchMakesWhatTheRemedyMade(t *testing.T) {
+	s := &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{}}
+	c := opstest.NewCall(t, s)
+	_, err := opstest.Do(t, c, Submit(), append([]string{"--yes", "--env", "A=1"}, opstest.GoodJob...)...)
+	require.NoError(t, err)
+	before, err := SubmittedSpec(t.Context(), c, "test", "4701")
+	require.NoError(t, err)
+	yes, port := true, 24711
+	for name, change := range map[string]func(*job.Spec){
+		"a flag": func(s *job.Spec) {
+			s.Args = append(megatron.WithoutFlags(s.Args, []string{"--micro-batch-size"}), "--micro-batch-size", "1")
+		},
+		"a flag more":         func(s *job.Spec) { s.Args = append(s.Args, "--load", "/a path/it's") },
+		"a flag less":         func(s *job.Spec) { s.Args = megatron.WithoutFlags(s.Args, []string{"--lr"}) },
+		"a variable":          func(s *job.Spec) { s.Env = map[string]string{"A": "2", "B": "x y"} },
+		"a variable less":     func(s *job.Spec) { s.Env = nil },
+		"fields of the job":   func(s *job.Spec) { s.Exclusive, s.Mem, s.MasterPort = &yes, "0", &port },
+		"nodes to stay clear": func(s *job.Spec) { s.Exclude = "gpu[1-2]" },
+	} {
+		after := before
+		after.Args, after.Env = slices.Clone(before.Args), maps.Clone(before.Env)
+		change(&after)
+		patch, ok := patchOf("4701", before, after)
+		require.True(t, ok, name)
+		words, err := megatron.SplitWords(patch.Command())
+		require.NoError(t, err, name)
+		in := &SubmitIn{}
+		op := Submit()
+		require.NoError(t, op.Words(in, words[1:]), "%s: %v", name, words)
+		got, err := Resolve(c, in.SpecIn)
+		require.NoError(t, err, name)
+		require.ElementsMatch(t, flagGroups(after.Args), flagGroups(got.Args), name)
+		got.Args, after.Args = nil, nil
+		if len(after.Env)+len(got.Env) == 0 {
+			got.Env, after.Env = nil, nil
+		}
+		require.Equal(t, after, got, name)
+	}
+	_, ok := patchOf("4701", before, job.Spec{Args: before.Args})
+	require.False(t, ok, "a patch cannot empty a field")
+}

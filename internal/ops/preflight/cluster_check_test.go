@@ -1,0 +1,139 @@
+package preflight_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
+)
+
+// A trier is a site that says what Slurm would make of a job.
+type trier struct {
+	*opstest.Site
+	refuses error
+	asked   int
+	state   string // of its nodes
+}
+
+func (s *trier) Test(context.Context, slurm.Submission) (slurm.Estimate, error) {
+	s.asked++
+	return slurm.Estimate{}, s.refuses
+}
+
+func (s *trier) Nodes(context.Context) ([]slurm.Node, error) {
+	return []slurm.Node{{Name: "n1", State: s.state}}, nil
+}
+
+func (s *trier) Partitions(context.Context) ([]slurm.Partition, error) { return nil, nil }
+
+func TestWhatSlurmWouldRefuseIsNotSubmitted(t *testing.T) {
+	for said, want := range map[string]struct {
+		state, field string
+		severity     rules.Severity
+	}{
+		"sbatch: error: allocation failure: Requested reservation is invalid":                {"idle", "reservation", rules.Error},
+		"allocation failure: Invalid feature specification":                                  {"idle", "constraint", rules.Error},
+		"allocation failure: Invalid node name specified":                                    {"idle", "nodelist", rules.Error},
+		"allocation failure: Requested node configuration is not available":                  {"mixed", "nodes", rules.Error},
+		"allocation failure: Requested node configuration is not available; as of this hour": {"drained", "nodes", rules.Warning},
+		"Unable to contact slurm controller (connect failure)":                               {"idle", "", ""},
+	} {
+		s := &trier{Site: &opstest.Site{}, refuses: slurm.FromStderr("test", said), state: want.state}
+		c := opstest.NewCall(t, s.Site)
+		c.Clusters["test"] = s
+		out, err := opstest.Do(t, c, launch.Submit(), append([]string{"--yes"}, opstest.GoodJob...)...)
+		require.NoError(t, err)
+		var told []rules.Problem
+		for _, p := range out.(launch.SubmitOut).Problems {
+			if p.Rule == "slurm-refuses" {
+				told = append(told, p)
+			}
+		}
+		require.Equal(t, want.severity != rules.Error, out.(launch.SubmitOut).JobID != nil, said)
+		if want.field == "" {
+			require.Empty(t, told, "no answer is no refusal")
+			continue
+		}
+		require.Len(t, told, 1, said)
+		require.Equal(t, want.field, told[0].Field, said)
+		require.Equal(t, want.severity, told[0].Severity, said)
+		require.NotContains(t, told[0].Message, "allocation failure")
+
+		_, err = opstest.Do(t, c, launch.Submit(), append([]string{"--yes", "--force"}, opstest.GoodJob...)...)
+		require.NoError(t, err)
+		require.NotEmpty(t, s.Submitted, "who knows better may")
+	}
+}
+
+// A key that has its job is answered by it, whatever the cluster would say now.
+func TestAKeyThatHasItsJobIsNotJudgedAgain(t *testing.T) {
+	s := &trier{Site: &opstest.Site{}, state: "idle"}
+	c := opstest.NewCall(t, s.Site)
+	c.Clusters["test"] = s
+	words := append([]string{"--yes", "--idempotency-key", "k"}, opstest.GoodJob...)
+	first, err := opstest.Do(t, c, launch.Submit(), words...)
+	require.NoError(t, err)
+	s.refuses = slurm.FromStderr("test", "QOSMaxSubmitJobPerUserLimit")
+	again, err := opstest.Do(t, c, launch.Submit(), words...)
+	require.NoError(t, err)
+	require.Equal(t, first.(launch.SubmitOut).JobID, again.(launch.SubmitOut).JobID)
+	require.Equal(t, 1, s.asked)
+}
+
+// Each of these was taken by sbatch, or is refused by it after a question was
+// answered; nothing of it may reach the queue.
+func TestWhatTheClusterWouldRefuseIsNotSubmittedOnSlurm(t *testing.T) {
+	c, real := opstest.OnSlurm(t)
+	tree := filepath.Join(real.Work, "checked")
+	require.NoError(t, os.MkdirAll(tree, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(tree, "train.py"), []byte("print()\n"), 0o644))
+	given := []string{"submit", "--yes", "--name", "checked", "--nodes", "1", "--gpus-per-node", "1", "--time", "5", "--launcher", "python", "--partition", "dev", "--worktree", tree, "--script", "train.py"}
+	own, _ := c.Clusters["real"].(*cluster.CLI)
+	for _, who := range []string{"alice", "bob"} {
+		cl, err := own.As(who)
+		require.NoError(t, err)
+		c.Clusters["real"] = cl
+		c.Who.User, c.Who.ID = who, who
+		for words, rule := range map[string]string{
+			"--nodes 9":            "partition-nodes",
+			"--time 2:00:00":       "partition-time",
+			"--account nosuch":     "account-not-yours",
+			"--qos nosuch":         "qos-not-yours",
+			"--partition nosuch":   "partition-unknown",
+			"--gpus-per-node 9":    "gpus-over-node",
+			"--cpus-per-task 65":   "cpus-over-node",
+			"--script nosuch.py":   "script-exists",
+			"--worktree /no/such":  "worktree-exists",
+			"--reservation nosuch": "slurm-refuses",
+			"--mem 900G":           "slurm-refuses",
+			"--constraint nosuch":  "slurm-refuses",
+			"--nodelist gpu9":      "slurm-refuses",
+		} {
+			for _, dry := range [][]string{nil, {"--dry-run"}} {
+				out, err := opstest.Do(t, c, launch.Submit(), append(append(given[1:len(given):len(given)], strings.Fields(words)...), dry...)...)
+				require.NoError(t, err, words)
+				require.Nil(t, out.(launch.SubmitOut).JobID, words)
+				require.Contains(t, opstest.Ids(out.(launch.SubmitOut).Problems), rule, words)
+				require.True(t, out.(launch.SubmitOut).Found(), words)
+			}
+		}
+	}
+	jobs, err := opstest.Do(t, c, jobcontrol.List(), "--user", "all")
+	require.NoError(t, err)
+	require.NotContains(t, opstest.Text(t, jobs, lang.EN), "checked", "nothing waits for ever")
+	c.Who.User, c.Who.ID = "bob", "bob"
+	out, err := opstest.Do(t, c, launch.Submit(), append(given[1:], "--account", "research")...)
+	require.NoError(t, err)
+	require.Contains(t, opstest.Ids(out.(launch.SubmitOut).Problems), "account-not-yours", "alice's account is not bob's")
+}

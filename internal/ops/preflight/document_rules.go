@@ -1,0 +1,216 @@
+package preflight
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+	"github.com/megatron-ops/megatron-ops/slurm/lint"
+)
+
+// launchCircumstances are the documents' rows about the launch that a
+// specification can break: the rendered script keeps them unless the words of a
+// custom launcher or of srun say otherwise.
+var launchCircumstances = []circumstance{
+	{id: "one-task-per-node", field: "srun_args", check: func(_ *ops.Call, s job.Spec) lang.Text {
+		if !forks(s) {
+			return lang.Text{}
+		}
+		if n, ok := wholeNumber(s.SrunArgs, "--ntasks-per-node"); ok && n != 1 {
+			return phrase("--ntasks-per-node=%d starts the launcher %d times on each node", "--ntasks-per-node=%d 会在每个节点上启动 %d 次启动器", n, n)
+		}
+		if n, ok := wholeNumber(s.SrunArgs, "--ntasks"); ok && n != *s.Nodes {
+			return phrase("--ntasks=%d, and the job has %d nodes", "--ntasks=%d，而作业有 %d 个节点", n, *s.Nodes)
+		}
+		return lang.Text{}
+	}},
+	{id: "no-bare-torchrun", field: "launcher_argv", check: func(_ *ops.Call, s job.Spec) lang.Text {
+		if contained(s) || len(s.LauncherArgv) == 0 || s.LauncherArgv[0] != "torchrun" {
+			return lang.Text{}
+		}
+		return lang.Text{EN: "torchrun is looked up on the PATH of each node", ZH: "torchrun 会在各节点的 PATH 中查找"}
+	}},
+	{id: "nnodes-match-allocation", field: "launcher_argv", check: func(_ *ops.Call, s job.Spec) lang.Text {
+		for _, words := range [][]string{s.LauncherArgv, s.SrunArgs} {
+			if n, ok := wholeNumber(words, "--nnodes", "--num_machines", "--num-machines", "--nodes"); ok && n != *s.Nodes {
+				return phrase("%d nodes are written, and the job has %d", "写的是 %d 个节点，而作业有 %d 个", n, *s.Nodes)
+			}
+		}
+		return lang.Text{}
+	}},
+	{id: "nproc-match-gpus", field: "launcher_argv", check: func(_ *ops.Call, s job.Spec) lang.Text {
+		if n, ok := wholeNumber(s.LauncherArgv, "--nproc-per-node", "--nproc_per_node", "--num_gpus"); ok && n != *s.GPUsPerNode {
+			return phrase("%d workers on a node, and %d GPUs", "每节点 %d 个进程，而有 %d 张 GPU", n, *s.GPUsPerNode)
+		}
+		return lang.Text{}
+	}},
+	{id: "world-size-counts-gpus", field: "launcher_argv", check: func(_ *ops.Call, s job.Spec) lang.Text {
+		for _, words := range [][]string{s.LauncherArgv, s.Args} {
+			if v, given := lastValue(words, "--world-size", "--world_size", "--num_processes", "--num-processes"); given && (strings.Contains(v, "SLURM_NTASKS") || strings.Contains(v, "SLURM_NNODES")) {
+				return phrase("%s counts tasks or nodes, and the job has %d ranks", "%s 数的是任务或节点，而作业有 %d 个 rank", v, s.WorldSize())
+			}
+		}
+		return lang.Text{}
+	}},
+	{id: "rank-evaluated-on-node", field: "launcher_argv", fix: lang.Text{EN: "write {node_rank}: it is filled in on each node", ZH: "写 {node_rank}：它会在各节点上替换"}, check: func(_ *ops.Call, s job.Spec) lang.Text {
+		v, given := lastValue(s.LauncherArgv, "--node-rank", "--node_rank", "--machine_rank", "--machine-rank")
+		if !given || *s.Nodes == 1 || strings.Contains(v, "{") && !strings.Contains(v, "$") {
+			return lang.Text{}
+		}
+		return phrase("the node rank is written as %s, the same for all %d nodes", "节点序号写成 %s，%d 个节点都一样", v, *s.Nodes)
+	}},
+	{id: "outputs-shared", field: "args", severity: rules.Warning, check: func(c *ops.Call, s job.Spec) lang.Text {
+		if *s.Nodes < 2 || oneHost(c, s) {
+			return lang.Text{}
+		}
+		flags := []string{"--save", "--tensorboard-dir", "--wandb-save-dir", "--non-persistent-global-ckpt-dir"}
+		for _, f := range flags {
+			if p, given := lastValue(s.Args, f); given && nodeLocal(p) {
+				return phrase("%s %s looks local to one node", "%s %s 像是单个节点的本地路径", f, p)
+			}
+		}
+		return lang.Text{}
+	}},
+	{id: "container-sees-venv", field: "container.mounts", check: func(c *ops.Call, s job.Spec) lang.Text {
+		if !contained(s) || s.Launcher != job.UV || !SharesFiles(c, s) {
+			return lang.Text{}
+		}
+		if filepath.IsAbs(s.Venv) {
+			if _, seen := s.OnHost(s.Venv); seen || !folderThere(c, s.Venv) {
+				return lang.Text{}
+			}
+			return phrase("%s is on the host, and no mount shows it in the container at that path", "%s 在主机上，容器内没有挂载到同一路径", s.Venv)
+		}
+		venv := filepath.Join(s.Worktree, s.Venv)
+		if in, ok := s.InContainer(venv); ok {
+			if host, _ := s.OnHost(in); host != venv {
+				return phrase("%s lies under another mount in the container, which shows %s", "%s 在容器内被另一个挂载遮住，看到的是 %s", venv, host)
+			}
+		}
+		if folderThere(c, s.Worktree) && !folderThere(c, venv) {
+			return phrase("there is no %s for the container to see", "没有 %s 可供容器使用", venv)
+		}
+		return lang.Text{}
+	}},
+	{id: "container-image-matches", field: "container.image", check: func(c *ops.Call, s job.Spec) lang.Text {
+		got, ok := pytorchImage(s.Container.Image)
+		if !contained(s) || !ok || !SharesFiles(c, s) || !folderThere(c, s.Worktree) {
+			return lang.Text{}
+		}
+		var want []string
+		for _, variant := range []string{"dev", "lts"} {
+			if b, err := readHead(filepath.Join(s.Worktree, "docker", ".ngc_version."+variant), 256); err == nil {
+				if tag, ok := pytorchImage(strings.TrimSpace(string(b))); ok {
+					want = append(want, tag)
+				}
+			}
+		}
+		if len(want) == 0 || slices.Contains(want, got) {
+			return lang.Text{}
+		}
+		return phrase("the image is PyTorch %s, and the worktree was tested with %s", "镜像为 PyTorch %s，而工作树以 %s 测试", got, strings.Join(want, ", "))
+	}},
+	{id: "cpus-fit-node", field: "cpus_per_task", check: func(c *ops.Call, s job.Spec) lang.Text {
+		site := c.SiteOf(s)
+		have, unit := site.CPUsPerNode, lang.Text{EN: "CPUs", ZH: "CPU"}
+		if s.Hint == "nomultithread" && site.ThreadsPerCore > 1 {
+			have, unit = have/site.ThreadsPerCore, lang.Text{EN: "cores", ZH: "物理核"}
+		}
+		if s.CPUsPerTask == nil || have == 0 || *s.CPUsPerTask <= have {
+			return lang.Text{}
+		}
+		return lang.Text{
+			EN: fmt.Sprintf("%d CPUs a task, and a node has %d %s", *s.CPUsPerTask, have, unit.EN),
+			ZH: fmt.Sprintf("每个任务 %d 个 CPU，而单节点只有 %d 个%s", *s.CPUsPerTask, have, unit.ZH),
+		}
+	}},
+	{id: "own-script-agrees", field: "args", check: func(_ *ops.Call, s job.Spec) lang.Text {
+		if v, given := lastValue(s.Args, "--world-size", "--world_size"); given {
+			if n, err := strconv.Atoi(v); err == nil && n != s.WorldSize() {
+				return phrase("--world-size %s, and the job has %d ranks", "--world-size 为 %s，而作业有 %d 个 rank", v, s.WorldSize())
+			}
+		}
+		url, given := lastValue(s.Args, "--init-method", "--init_method", "--dist-url")
+		if !given || !strings.HasPrefix(url, "tcp://") || *s.Nodes == 1 || strings.Contains(url, "$") {
+			return lang.Text{}
+		}
+		return phrase("%s names one host and port, and Slurm chooses the first node: use env://, MASTER_ADDR and MASTER_PORT are set", "%s 写死了主机与端口，而首节点由 Slurm 决定：改用 env://，MASTER_ADDR 与 MASTER_PORT 已设置", url)
+	}},
+}
+
+func phrase(en, zh string, args ...any) lang.Text {
+	return lang.Text{EN: fmt.Sprintf(en, args...), ZH: fmt.Sprintf(zh, args...)}
+}
+
+// forks reports whether the job's launcher starts a process for each GPU itself.
+func forks(s job.Spec) bool {
+	if s.Launcher != job.Custom {
+		return true
+	}
+	words := strings.Join(s.LauncherArgv, " ")
+	return slices.ContainsFunc([]string{"torchrun", "torch.distributed", "accelerate", "deepspeed"}, func(w string) bool { return strings.Contains(words, w) })
+}
+
+// wholeNumber is the whole number that the last of the flags has among words.
+func wholeNumber(words []string, flags ...string) (int, bool) {
+	v, _ := lastValue(words, flags...)
+	n, err := strconv.Atoi(v)
+	return n, err == nil
+}
+
+// folderThere reports whether a file is here and may be looked at.
+func folderThere(c *ops.Call, p string) bool {
+	return (c.MayRead == nil || c.MayRead(p) == nil) && there(p)
+}
+
+func there(p string) bool {
+	_, err := os.Stat(p)
+	return err == nil
+}
+
+// pytorchImage is the tag of one of NVIDIA's PyTorch images, under the names
+// that docker, pyxis and the others have for it.
+func pytorchImage(image string) (tag string, ok bool) {
+	image = strings.ReplaceAll(strings.TrimPrefix(image, "docker://"), "#", "/")
+	if !strings.HasPrefix(image, "nvcr.io/nvidia/pytorch:") {
+		return "", false
+	}
+	return image[strings.LastIndexByte(image, ':')+1:], true
+}
+
+// asWritten is what the documents' rows say of somebody's own script, read by
+// lint: the rule of lint that holds each row, and the field that the row is about.
+var asWritten = map[string]struct{ row, field string }{
+	"no-worktree-cd":           {"worktree-shared", "worktree"},
+	"tasks-per-node":           {"one-task-per-node", "nodes"},
+	"bare-torchrun":            {"no-bare-torchrun", "launcher"},
+	"nnodes-mismatch":          {"nnodes-match-allocation", "nodes"},
+	"nproc-mismatch":           {"nproc-match-gpus", "gpus_per_node"},
+	"world-size-from-ntasks":   {"world-size-counts-gpus", "WORLD_SIZE"},
+	"early-rank-interpolation": {"rank-evaluated-on-node", "SLURM_NODEID"},
+	"uv-sync-in-job":           {"environment-synced", "venv"},
+	"node-local-path":          {"outputs-shared", "log_dir"},
+	"container-mount-missing":  {"container-sees-venv", "container.mounts"},
+}
+
+// Written judges a script by the documents' rows, line by line.
+func Written(c *ops.Call, name string, text []byte) []rules.Problem {
+	var ps []rules.Problem
+	for _, f := range lint.CheckIn(name, text, c.Lang) {
+		to, ok := asWritten[f.Rule]
+		if !ok {
+			continue
+		}
+		line := phrase("line %d: %s", "第 %d 行：%s", f.Line, f.Message)
+		fix := lang.Text{EN: f.Fix, ZH: f.Fix}
+		ps = append(ps, circumstance{id: to.row, field: to.field, severity: f.Severity, fix: fix}.problem(line, c.Lang))
+	}
+	return ps
+}

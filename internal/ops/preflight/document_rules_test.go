@@ -1,0 +1,116 @@
+package preflight
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+}
+
+// Whatever plan reports can be looked up.
+func TestEveryRowThatPlanReportsIsExplained(t *testing.T) {
+	reported := map[string]bool{}
+	for _, r := range circumstances() {
+		reported[r.id] = true
+	}
+	for _, to := range asWritten {
+		reported[to.row] = true
+	}
+	added := regexp.MustCompile(`\b[fr]\.add\("([a-z-]+)"|rule, fix :?= "([a-z-]+)"`)
+	sources, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	for _, file := range sources {
+		b, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, m := range added.FindAllStringSubmatch(string(b), -1) {
+			reported[m[1]+m[2]] = true
+		}
+	}
+	require.Greater(t, len(reported), 40)
+	for id := range reported {
+		r, ok := rules.Explain(id)
+		require.True(t, ok, "%s is no row of the rules table", id)
+		require.NotEmpty(t, r.Remedy.ZH)
+	}
+}
+
+func TestTheVirtualEnvironmentIsLookedInto(t *testing.T) {
+	tree := t.TempDir()
+	write(t, filepath.Join(tree, "pyproject.toml"), `[project]
+name = "megatron-core"
+[project.optional-dependencies]
+training = [
+    "Flask-RESTful",
+    "wandb>=0.1",  # a comment with "quotes"
+]
+dev = ["einops~=0.8", "openai[aiohttp]", "only-linux; sys_platform == 'linux'"]
+te = ["transformer-engine[pytorch]"]
+`)
+	packages := filepath.Join(tree, ".venv", "lib", "python3.12", "site-packages")
+	write(t, filepath.Join(tree, ".venv", "bin", "python"), "")
+	for _, have := range []string{"flask_restful-1.0.dist-info", "wandb-0.2.dist-info"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(packages, have), 0o755))
+	}
+	check := func() []rules.Problem {
+		f := fileCheck{spec: job.Spec{Worktree: tree}.WithDefaults()}
+		f.environment()
+		return slices.DeleteFunc(f.ps, func(p rules.Problem) bool { return p.Rule == "uv-missing" })
+	}
+	ps := check()
+	require.Equal(t, []string{"environment-synced"}, ids(ps))
+	require.Contains(t, ps[0].Message, "lacks 2 packages of the extras training and dev, such as einops, openai")
+	for _, have := range []string{"einops-0.8.dist-info", "openai-1.dist-info"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(packages, have), 0o755))
+	}
+	require.Empty(t, check())
+	require.NoError(t, os.Remove(filepath.Join(tree, ".venv", "bin", "python")))
+	require.Contains(t, check()[0].Message, "not a whole virtual environment")
+
+	t.Setenv("PATH", t.TempDir())
+	f := fileCheck{spec: job.Spec{Worktree: tree}.WithDefaults()}
+	f.environment()
+	require.Contains(t, ids(f.ps), "uv-missing")
+}
+
+func TestWhatSeveralNodesUseMustBeOnASharedFileSystem(t *testing.T) {
+	tree, two := "/usr", 2 // a folder of this machine that is not local by its name
+	f := fileCheck{spec: job.Spec{Worktree: tree, Nodes: &two}.WithDefaults(), apart: true}
+	f.environment()
+	f.sharedOutput("--save", tree+"/ck")
+	require.Contains(t, ids(f.ps), "worktree-shared")
+	require.Contains(t, ids(f.ps), "outputs-shared")
+
+	f = fileCheck{spec: f.spec, apart: true, shared: []string{"/usr"}}
+	f.environment()
+	f.sharedOutput("--save", tree+"/ck")
+	require.NotContains(t, ids(f.ps), "worktree-shared", "the site's word counts")
+	require.NotContains(t, ids(f.ps), "outputs-shared")
+}
+
+func TestACheckpointMustFitInTheQuota(t *testing.T) {
+	dir := t.TempDir()
+	s := job.Spec{Worktree: dir, Args: []string{"--num-layers", "32", "--hidden-size", "4096", "--num-attention-heads", "32", "--seq-length", "128", "--save", dir}}
+	f := fileCheck{spec: s.WithDefaults(), quotas: func(string) []slurm.Quota {
+		return []slurm.Quota{{Of: "user", Mount: "/home", Used: 90 << 30, Limit: 100 << 30}, {Of: "group", Mount: "/home", Limit: 1 << 50}}
+	}}
+	f.args = argsOf(f.spec)
+	f.save()
+	i := slices.Index(ids(f.ps), "save-quota")
+	require.GreaterOrEqual(t, i, 0)
+	require.Regexp(t, `^your quota on /home has 10 GiB left of 100, and one checkpoint takes about \d+ GiB$`, f.ps[i].Message)
+	require.Equal(t, 1, strings.Count(strings.Join(ids(f.ps), " "), "save-quota"), "the group's has room")
+}

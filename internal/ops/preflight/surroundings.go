@@ -1,0 +1,179 @@
+// Package preflight holds a job against what lies around it, before it is submitted:
+// its folders and files, the documents, the cluster, and the person's rights there.
+package preflight
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// A circumstance is a rule of the documents about what lies around a job: its
+// folders, its environment. check returns what is wrong, or "". Where the rules
+// table has a row of that id, its fix, source and severity hold unless others
+// are given here.
+type circumstance struct {
+	id       string
+	severity rules.Severity
+	field    string
+	check    func(*ops.Call, job.Spec) lang.Text
+	fix      lang.Text
+	source   string
+}
+
+// circumstances are all of them; launchCircumstances has those of the launch.
+func circumstances() []circumstance {
+	return slices.Concat(placeCircumstances, launchCircumstances)
+}
+
+var placeCircumstances = []circumstance{
+	{
+		id: "worktree-given", field: "worktree",
+		check: func(_ *ops.Call, s job.Spec) lang.Text {
+			if s.Worktree != "" {
+				return lang.Text{}
+			}
+			return lang.Text{EN: "no worktree: the job would run wherever it was submitted", ZH: "没有给出工作树：作业会在提交时所在的目录运行"}
+		},
+	},
+	{
+		id: "worktree-exists", field: "worktree",
+		check: func(c *ops.Call, s job.Spec) lang.Text {
+			if s.Worktree == "" || !SharesFiles(c, s) {
+				return lang.Text{}
+			}
+			if st, err := os.Stat(s.Worktree); err == nil && st.IsDir() || err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return lang.Text{}
+			}
+			return lang.Text{EN: s.Worktree + " does not exist here, or is not a directory", ZH: s.Worktree + " 在本机不存在，或不是目录"}
+		},
+	},
+	{
+		id: "script-exists", field: "script",
+		check: func(c *ops.Call, s job.Spec) lang.Text {
+			if s.Worktree == "" || !SharesFiles(c, s) || filepath.IsAbs(s.Script) || contained(s) {
+				return lang.Text{}
+			}
+			if _, err := os.Stat(s.Worktree); err != nil {
+				return lang.Text{} // told already
+			}
+			if _, err := os.Stat(filepath.Join(s.Worktree, s.Script)); !errors.Is(err, fs.ErrNotExist) {
+				return lang.Text{}
+			}
+			return lang.Text{EN: s.Script + " is not in the worktree", ZH: "工作树中没有 " + s.Script}
+		},
+	},
+	{
+		id: "environment-synced", severity: rules.Warning, field: "venv",
+		check: func(c *ops.Call, s job.Spec) lang.Text {
+			if s.Launcher != job.UV || s.Worktree == "" || contained(s) || filepath.IsAbs(s.Venv) || !SharesFiles(c, s) {
+				return lang.Text{}
+			}
+			if _, err := os.Stat(s.Worktree); err != nil {
+				return lang.Text{}
+			}
+			if _, err := os.Stat(filepath.Join(s.Worktree, s.Venv)); !errors.Is(err, fs.ErrNotExist) {
+				return lang.Text{}
+			}
+			return lang.Text{EN: "no " + s.Venv + " in the worktree: every job would build it again, on GPU time", ZH: "工作树中没有 " + s.Venv + "：每个作业都会占用 GPU 时间重新构建它"}
+		},
+		fix: lang.Text{EN: "once, before submitting: uv sync --extra training --extra dev", ZH: "提交前执行一次：uv sync --extra training --extra dev"},
+	},
+	{
+		id: "worktree-shared", severity: rules.Warning, field: "worktree",
+		check: func(c *ops.Call, s job.Spec) lang.Text {
+			if *s.Nodes < 2 || !nodeLocal(s.Worktree) || oneHost(c, s) {
+				return lang.Text{}
+			}
+			return lang.Text{EN: s.Worktree + " looks local to one node, and " + strconv.Itoa(*s.Nodes) + " nodes must see it", ZH: s.Worktree + " 像是单个节点的本地路径，而 " + strconv.Itoa(*s.Nodes) + " 个节点都要访问它"}
+		},
+		fix: lang.Text{EN: "a path on NFS, Lustre or another shared file system", ZH: "放在 NFS、Lustre 等共享文件系统上"},
+	},
+	{
+		id: "no-time-limit", field: "time",
+		check: func(_ *ops.Call, s job.Spec) lang.Text {
+			if s.Time != "" {
+				return lang.Text{}
+			}
+			return lang.Text{EN: "no time limit: the partition's default decides when the job is killed", ZH: "没有设置时间上限：何时被终止由分区默认值决定"}
+		},
+	},
+}
+
+func (r circumstance) problem(said lang.Text, l lang.Lang) rules.Problem {
+	p := rules.Problem{Rule: r.id, Severity: r.severity, Field: r.field, Message: said.In(l), Fix: r.fix.In(l), Source: r.source, Effect: rules.PerformanceOnly}
+	if row, ok := rules.Explain(r.id); ok {
+		p.Severity, p.Fix, p.Source = cmp.Or(p.Severity, row.Severity), cmp.Or(p.Fix, row.Remedy.In(l)), cmp.Or(p.Source, row.Source)
+	}
+	return p
+}
+
+// lastValue is the value of the last of these flags among args.
+func lastValue(args []string, flags ...string) (value string, given bool) {
+	for i, a := range args {
+		for _, f := range flags {
+			if v, ok := strings.CutPrefix(a, f+"="); ok {
+				value, given = v, true
+			} else if a == f && i+1 < len(args) {
+				value, given = args[i+1], true
+			}
+		}
+	}
+	return value, given
+}
+
+var nodeLocalRoots = []string{"/tmp", "/var/tmp", "/dev/shm", "/local", "/scratch/local"}
+
+func nodeLocal(p string) bool {
+	for dir := filepath.Clean(p); dir != "/" && dir != "."; dir = filepath.Dir(dir) {
+		if slices.Contains(nodeLocalRoots, dir) {
+			return true
+		}
+	}
+	return false
+}
+
+// SharesFiles reports whether paths of the job mean the same on this machine: the
+// back end runs here, or submits from here as this person.
+func SharesFiles(c *ops.Call, s job.Spec) bool {
+	cl, err := c.Cluster(s.Cluster)
+	if err != nil || cl.Kind() != "local" && cl.Kind() != "cli" {
+		return false
+	}
+	// An agent from elsewhere must not learn which folders there are.
+	return c.Who.Surface != ops.MCPHTTP || c.MayRead != nil && c.MayRead(s.Worktree) == nil
+}
+
+// oneHost reports whether all nodes of the job are this machine.
+func oneHost(c *ops.Call, s job.Spec) bool {
+	cl, err := c.Cluster(s.Cluster)
+	return err == nil && cl.Kind() == "local"
+}
+
+// Surroundings is what the documents' rules say of s.
+func Surroundings(c *ops.Call, s job.Spec) []rules.Problem {
+	var ps []rules.Problem
+	for _, r := range circumstances() {
+		said := r.check(c, s)
+		if said.EN == "" {
+			continue
+		}
+		ps = append(ps, r.problem(said, c.Lang))
+	}
+	return ps
+}
+
+// mountsOf says whether the job's program runs inside of a container.
+func contained(s job.Spec) bool {
+	return s.Container.Runtime != job.NoContainer && s.Container.Runtime != ""
+}
