@@ -162,7 +162,7 @@ func (o HistoryOut) View(l lang.Lang) view.Doc {
 		return view.Doc{Title: fmt.Sprintf(lang.Text{EN: "no job ended since %s", ZH: "自 %s 以来没有结束的作业"}.In(l), since)}
 	}
 	d := view.Doc{Title: fmt.Sprintf(lang.Text{
-		EN: "%d jobs ended since %s, %.1f GPU hours", ZH: "自 %[2]s 以来结束 %[1]d 个作业，%[3].1f GPU 小时",
+		EN: "%d jobs ended since %s, %.1f GPU hours", ZH: "自 %[2]s 以来结束 %[1]d 个作业，%.1[3]f GPU 小时",
 	}.In(l), o.Total, since, o.GPUHours)}
 	sums := view.Section{}
 	for _, s := range o.States {
