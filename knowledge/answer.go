@@ -210,6 +210,9 @@ func (a *Answerer) Warm() {
 		a.own()
 	}
 	a.site.current()
+	if a.near != nil {
+		a.near.ofCards(context.Background(), library.BuiltIn().Cards)
+	}
 }
 
 // Ask answers one question. It returns an error only when ctx is done.

@@ -100,23 +100,32 @@ func (c *check) cited(text string) []int {
 }
 
 // whole reports whether an answer may be shown: it is sound, in the right
-// language, and cites a passage, a tool that was called, or the computed result,
-// which it then keeps.
+// language, and keeps the computed result, or cites a passage or a tool that was
+// called.
 func (c *check) whole(text string) bool {
 	text = strings.TrimSpace(text)
 	if text == "" || len([]rune(text)) > maxWorded || c.lang == lang.ZH && lang.Of(text) != c.lang || !c.sentence(text) {
 		return false
 	}
-	if n := numberForm().FindString(c.computed); n != "" {
-		// The first number of a computed answer is the result itself.
-		return slices.Contains(numberForm().FindAllString(text, -1), n)
+	// The first number of a computed answer is the result itself.
+	if n := numberForm().FindString(c.computed); n != "" && slices.Contains(numberForm().FindAllString(text, -1), n) {
+		return true
 	}
 	if len(c.cited(text)) > 0 {
 		return true
 	}
-	return slices.ContainsFunc(c.talk.called, func(tool string) bool {
-		return tool != "search" && strings.Contains(text, "["+tool+"]")
-	})
+	return len(c.citedTools(text)) > 0
+}
+
+// citedTools are the tools that were called and that a text cites, each once.
+func (c *check) citedTools(text string) []string {
+	var list []string
+	for _, tool := range c.talk.called {
+		if tool != "search" && strings.Contains(text, "["+tool+"]") && !slices.Contains(list, tool) {
+			list = append(list, tool)
+		}
+	}
+	return list
 }
 
 // sentenceEnd is where the last whole sentence of text ends; 0 where none does.

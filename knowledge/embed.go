@@ -42,7 +42,7 @@ type Embedder struct {
 
 const (
 	embedTimeout = 3 * time.Second  // for one question
-	cardsTimeout = 60 * time.Second // for all cards
+	cardsTimeout = 30 * time.Second // for all cards
 	embedRetry   = 5 * time.Minute
 	embedBatch   = 128
 	// rankDamping is the constant of reciprocal rank fusion.
@@ -107,7 +107,9 @@ func (e *Embedder) rerank(ctx context.Context, question string, near []Passage, 
 // ofCards are the vectors of the cards, from the store or newly made; nil where
 // they cannot be had now.
 func (e *Embedder) ofCards(ctx context.Context, list []cards.Card) [][]float32 {
-	e.mu.Lock()
+	if !e.mu.TryLock() {
+		return nil // they are being made: nobody else waits for them
+	}
 	defer e.mu.Unlock()
 	if e.vectors != nil || !e.failed.IsZero() && time.Since(e.failed) < embedRetry {
 		return e.vectors

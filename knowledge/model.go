@@ -111,6 +111,9 @@ func (a *Answerer) modelAnswer(ctx context.Context, q Question, f finding) (Answ
 		ans.Passages = append(ans.Passages, p)
 		ans.Sources = append(ans.Sources, Source{Skill: fmt.Sprintf("[%d] %s", n, p.skill), Section: p.Title, URL: p.URL})
 	}
+	for _, tool := range check.citedTools(text) {
+		ans.Sources = append(ans.Sources, Source{Skill: "megatron-ops", Section: tool})
+	}
 	if len(ans.Sources) == 0 {
 		ans.Sources = f.Sources
 	}

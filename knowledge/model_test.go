@@ -111,6 +111,7 @@ func TestModelMayCallReadOnlyTools(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "The tool [plan] returned: 4 replicas, 640 layers' worth", got.Answer, "numbers of a tool are supported")
 	require.JSONEq(t, `{"tp":8,"pp":2}`, args, "its arguments come in pieces")
+	require.Equal(t, []knowledge.Source{{Skill: "megatron-ops", Section: "plan"}}, got.Sources, "the tool is the source")
 	require.Len(t, asked(), 2)
 }
 
@@ -155,6 +156,10 @@ func TestModelCitesPassages(t *testing.T) {
 	require.Len(t, got.Passages, 1, "only what is cited")
 	require.Equal(t, plain.Passages[0].URL, got.Sources[0].URL)
 	require.Contains(t, asked()[0], "[8] ", "eight passages with their addresses")
+
+	// A passage may be about what is asked where the computed result is not.
+	m, _ = fakeModel(t, "say:Each rank holds whole heads [1].")
+	require.Equal(t, "Each rank holds whole heads [1].", ask(t, knowledge.New(knowledge.Options{Model: m}), dpQuestion).Answer)
 
 	m, _ = fakeModel(t, "say:Take the first host of the allocation.")
 	got = ask(t, knowledge.New(knowledge.Options{Model: m}), q)
