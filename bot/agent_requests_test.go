@@ -26,7 +26,8 @@ func TestAnAgentsWriteIsDecidedByAButton(t *testing.T) {
 	require.True(t, s.bot.Decides())
 	in := &jobcontrol.CancelIn{Job: "4711"}
 	may := func() (bool, error) {
-		return s.service.Approved(t.Context(), agent, "cancel", in, "more than 512 GPU hours", []view.Section{{Code: "cancel job 4711 of ada? <!channel>\n#SBATCH --nodes=4"}}, "")
+		by, err := s.service.Approved(t.Context(), agent, "cancel", in, "more than 512 GPU hours", []view.Section{{Code: "cancel job 4711 of ada? <!channel>\n#SBATCH --nodes=4"}}, "")
+		return by != "", err
 	}
 	ok, err := may()
 	require.NoError(t, err)

@@ -167,7 +167,7 @@ func (b *Bot) approved(ctx context.Context, a ask, c *ops.Call, h held, op ops.O
 	asker := h.Ask
 	asker.Key, asker.Approver = a.Key, a.User
 	call := b.call(ctx, asker) // judged anew: they may have lost their rights meanwhile
-	call.Confirmed, call.Agreed = true, h.Digest
+	call.Confirmed, call.Agreed, call.AgreedBy = true, h.Digest, a.Team+"/"+a.User
 	var result any
 	in, err := typed.Fill(op, h.Call)
 	if err == nil {

@@ -35,9 +35,9 @@ type Policy struct {
 	// hours; empty: it is not. A person who is asked may still say yes.
 	Beyond func(op string, in any) string
 	// Approve asks somebody outside of the client, as by a button in Slack, and
-	// returns at once: approved, or not yet. It decides about what is Beyond, and
+	// returns at once: who has approved, or nobody yet. It decides about what is Beyond, and
 	// about every write where ApproveAll is set.
-	Approve    func(ctx context.Context, who ops.Caller, op string, in any, shown []view.Section, digest string) (approved bool, err error)
+	Approve    func(ctx context.Context, who ops.Caller, op string, in any, shown []view.Section, digest string) (by string, err error)
 	ApproveAll bool
 	// Tokens lets a token stand in for the person whom a client cannot ask. The
 	// model that wrote the call gets the token and may use it without anybody
@@ -102,17 +102,17 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 	}
 	switch {
 	case v.approval:
-		ok, err := policy.Approve(ctx, call.Who, o.Name, in, question.shown, question.digest)
+		by, err := policy.Approve(ctx, call.Who, o.Name, in, question.shown, question.digest)
 		if err != nil {
 			return refusal(ops.AsError(err)), nil
 		}
-		if !ok {
+		if by == "" {
 			return refusal(&ops.Error{
 				Code: ops.NotAllowed, Message: o.Name + " waits for an approval in Slack",
 				Fix: "call " + o.Name + " again with the same arguments once it is approved",
 			}), nil
 		}
-		call.Confirmed, call.Agreed = true, question.digest
+		call.Confirmed, call.Agreed, call.AgreedBy = true, question.digest, by
 		return nil, nil
 	case canAsk(ctx):
 		return sdkserver.NewInputRequestBuilder(s.tokens.issue(digest, question.digest)).Elicit("confirm", sdk.ElicitationParams{

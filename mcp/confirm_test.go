@@ -153,10 +153,13 @@ func TestWhatIsBeyondTheLimitsNeedsMoreThanAToken(t *testing.T) {
 	require.Contains(t, r.Text, "more than 2 nodes")
 	require.NotContains(t, r.Structured, "confirm_token")
 
-	cfg.Policy.Approve = func(_ context.Context, who ops.Caller, op string, _ any, shown []view.Section, _ string) (bool, error) {
+	cfg.Policy.Approve = func(_ context.Context, who ops.Caller, op string, _ any, shown []view.Section, _ string) (string, error) {
 		asked = append(asked, who.User+" "+op)
 		require.Contains(t, shown[len(shown)-1].Code, "#SBATCH --nodes=4")
-		return approved, nil
+		if approved {
+			return "T1/U5", nil
+		}
+		return "", nil
 	}
 	c = as()
 	require.Contains(t, c.do("submit", submitArgs(bigSpec, "")).Text, "waits for an approval")

@@ -185,7 +185,9 @@ func TestATestOfNodesTellsThatItGoesOnAndCanBeCancelled(t *testing.T) {
 	require.NoError(t, err)
 	svc.Clusters["test"] = v
 	cfg.Policy = mcp.Policy{
-		Approve:    func(context.Context, ops.Caller, string, any, []view.Section, string) (bool, error) { return true, nil },
+		Approve: func(context.Context, ops.Caller, string, any, []view.Section, string) (string, error) {
+			return "T1/U5", nil
+		},
 		ApproveAll: true,
 	}
 	cfg.Caller.Operator = true

@@ -98,7 +98,7 @@ func readPrivate(file, field string) ([]byte, error) {
 // itself.
 func askInSlack(p mcp.Policy, svc *ops.Service, a config.Approval) mcp.Policy {
 	p.ApproveAll = a.Agents
-	p.Approve = func(ctx context.Context, who ops.Caller, op string, in any, shown []view.Section, digest string) (bool, error) {
+	p.Approve = func(ctx context.Context, who ops.Caller, op string, in any, shown []view.Section, digest string) (string, error) {
 		return svc.Approved(ctx, who, op, in, needsApproval(svc, a, op, in).EN, shown, digest)
 	}
 	return p
@@ -131,10 +131,10 @@ func ownAgentPolicy(service func() (*ops.Service, error), cfg config.Config) mcp
 		return p
 	}
 	p.ApproveAll = a.Agents
-	p.Approve = func(ctx context.Context, who ops.Caller, op string, in any, shown []view.Section, digest string) (bool, error) {
+	p.Approve = func(ctx context.Context, who ops.Caller, op string, in any, shown []view.Section, digest string) (string, error) {
 		svc, err := service()
 		if err != nil {
-			return false, err
+			return "", err
 		}
 		return svc.Approved(ctx, who, op, in, needsApproval(svc, a, op, in).EN, shown, digest)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/config"
+	"github.com/megatron-ops/megatron-ops/internal/consent"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/answers"
@@ -75,7 +76,11 @@ func (sh *shell) service(dir string) (*ops.Service, error) {
 			})
 		}),
 		Store: sync.OnceValues(func() (*store.Store, error) {
-			return store.Open(context.Background(), database)
+			st, err := store.Open(context.Background(), database)
+			if err == nil {
+				st.KeepHead(state)
+			}
+			return st, err
 		}),
 	}
 	if _, ok := clusters[svc.Default]; !ok {
@@ -271,6 +276,31 @@ func embedder(svc *ops.Service) *knowledge.Embedder {
 	}
 }
 
+// aboutJob is the job that a change made or was about, and the digest of the
+// script that made it.
+func aboutJob(e ops.AuditEntry) (job, script string) {
+	var made struct {
+		JobID  *string `json:"job_id"`
+		Script string  `json:"script"`
+	}
+	var named struct {
+		Job string `json:"job"`
+	}
+	if raw, err := json.Marshal(e.Out); err == nil {
+		_ = json.Unmarshal(raw, &made) // what has no job has none
+	}
+	if raw, err := json.Marshal(e.In); err == nil {
+		_ = json.Unmarshal(raw, &named)
+	}
+	if made.JobID != nil && *made.JobID != "" {
+		if made.Script != "" {
+			script = consent.Digest(made.Script)
+		}
+		return *made.JobID, script
+	}
+	return named.Job, ""
+}
+
 // auditor writes every change to the store, secrets masked.
 func auditor(svc *ops.Service) func(context.Context, ops.AuditEntry) {
 	return func(ctx context.Context, e ops.AuditEntry) {
@@ -285,8 +315,9 @@ func auditor(svc *ops.Service) func(context.Context, ops.AuditEntry) {
 		}
 		entry := store.Entry{
 			At: e.At, Surface: string(e.Who.Surface), Who: e.Who.ID, Owner: e.Who.User, Agent: e.Who.Agent,
-			Op: e.Op, Input: redact.Text(string(input)), Result: redact.Text(result),
+			Op: e.Op, Input: redact.Text(string(input)), Result: redact.Text(result), Agreed: e.Agreed,
 		}
+		entry.Job, entry.Script = aboutJob(e)
 		if err := st.AddAudit(context.WithoutCancel(ctx), entry); err != nil {
 			fmt.Fprintln(os.Stderr, "megatron-ops: the audit trail could not be written:", err)
 		}

@@ -72,16 +72,16 @@ func (c *Call) IsAgreed(script string) error {
 	return nil
 }
 
-// Approved reports whether somebody has approved exactly this call: the caller,
+// Approved returns who has approved exactly this call, empty where nobody has: the caller,
 // the operation, every argument but the idempotency key, and the script of that
 // digest. The first call
-// leaves the request for whoever shows it and reports false, and so do calls
+// leaves the request for whoever shows it, and so do calls
 // before the decision. An approval serves one call; a refusal is told once, as
 // an error, after which the same call is a new request.
-func (s *Service) Approved(ctx context.Context, who Caller, op string, in any, why string, shown []view.Section, digest string) (bool, error) {
+func (s *Service) Approved(ctx context.Context, who Caller, op string, in any, why string, shown []view.Section, digest string) (by string, err error) {
 	docs, err := s.Docs()
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	now := s.Now()
 	key := callDigest(who, op, in, digest)
@@ -89,9 +89,9 @@ func (s *Service) Approved(ctx context.Context, who Caller, op string, in any, w
 	known, err := docs.Get(ctx, docApproval, key, now, &a)
 	switch {
 	case err != nil:
-		return false, err
+		return "", err
 	case known && a.Waits():
-		return false, nil
+		return "", nil
 	case known:
 		// Of calls at once, one finds the decision. Another may find the request of
 		// a third that came after it: that goes on waiting.
@@ -99,20 +99,20 @@ func (s *Service) Approved(ctx context.Context, who Caller, op string, in any, w
 		taken, err := docs.Take(ctx, docApproval, key, now, &found)
 		switch {
 		case err != nil || !taken:
-			return false, err
+			return "", err
 		case found.Waits():
-			return false, docs.Put(ctx, docApproval, key, found, found.Until)
+			return "", docs.Put(ctx, docApproval, key, found, found.Until)
 		case found.Yes:
-			return true, nil
+			return found.Decided, nil
 		}
 		a = found
-		return false, &Error{
+		return "", &Error{
 			Code: NotAllowed, Message: fmt.Sprintf("%s has declined this %s: %s; nothing was done", a.Decided, op, cmp.Or(a.Reason, "no reason given")),
 			Fix: "change what they objected to, or ask them; the same call again asks anew",
 		}
 	}
 	a = Approval{ID: key + "." + rand.Text(), Op: op, Who: who, Why: why, Shown: shown, Digest: digest, At: now, Until: now.Add(s.ApprovalsLast())}
-	return false, docs.Put(ctx, docApproval, key, a, a.Until)
+	return "", docs.Put(ctx, docApproval, key, a, a.Until)
 }
 
 // Approvals lists the requests that wait, oldest first.

@@ -45,9 +45,9 @@ func TestAnApprovalServesExactlyOneCall(t *testing.T) {
 	in := &jobcontrol.CancelIn{Job: "4711"}
 	ask := func() bool {
 		t.Helper()
-		ok, err := s.Approved(t.Context(), agent, "cancel", in, "more than 512 GPU hours", shown, "")
+		by, err := s.Approved(t.Context(), agent, "cancel", in, "more than 512 GPU hours", shown, "")
 		require.NoError(t, err)
-		return ok
+		return by != ""
 	}
 	require.False(t, ask())
 	require.False(t, ask(), "asked twice, it is one request")
@@ -76,13 +76,13 @@ func TestAnApprovalServesExactlyOneCall(t *testing.T) {
 
 	other, err := s.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4712"}, "", nil, "")
 	require.NoError(t, err)
-	require.False(t, other, "another job is another call")
+	require.Empty(t, other, "another job is another call")
 	var wg sync.WaitGroup
 	went := make(chan bool, 8)
 	for range 8 {
 		wg.Go(func() {
-			ok, err := s.Approved(t.Context(), agent, "cancel", in, "", shown, "")
-			went <- ok && err == nil
+			by, err := s.Approved(t.Context(), agent, "cancel", in, "", shown, "")
+			went <- by == "T1/U5" && err == nil
 		})
 	}
 	wg.Wait()
@@ -109,7 +109,8 @@ func TestARefusalIsToldOnceAndAnApprovalEnds(t *testing.T) {
 	in := &launch.SubmitIn{IdempotencyKey: "one"}
 	ask := func(key string) (bool, error) {
 		in.IdempotencyKey = key
-		return s.Approved(t.Context(), agent, "submit", in, "", nil, "")
+		by, err := s.Approved(t.Context(), agent, "submit", in, "", nil, "")
+		return by != "", err
 	}
 	decide := func(by ops.Caller, yes bool) {
 		list, err := s.Approvals(t.Context())

@@ -20,10 +20,13 @@ type AuditOut struct {
 	Entries []store.Entry `json:"entries"`
 	// Broken is the first entry that was changed after it was written; 0: none.
 	Broken int64 `json:"broken,omitempty"`
+	// Cut reports that entries at the end are gone, which the signed head beside the
+	// database knows.
+	Cut bool `json:"cut,omitempty"`
 }
 
 // Found reports that the trail was tampered with.
-func (o AuditOut) Found() bool { return o.Broken != 0 }
+func (o AuditOut) Found() bool { return o.Broken != 0 || o.Cut }
 
 // AuditTrail is the operation audit.
 func AuditTrail() Op {
@@ -49,12 +52,12 @@ func auditTrail(ctx context.Context, c *Call, in AuditIn) (AuditOut, error) {
 	if err != nil {
 		return AuditOut{}, err
 	}
-	broken, err := st.VerifyAudit(ctx)
+	broken, cut, err := st.VerifyAudit(ctx)
 	if err != nil {
 		return AuditOut{}, err
 	}
 	entries, err := st.Audit(ctx, in.Limit)
-	return AuditOut{Entries: append([]store.Entry{}, entries...), Broken: broken}, err
+	return AuditOut{Entries: append([]store.Entry{}, entries...), Broken: broken, Cut: cut}, err
 }
 
 // View is one line an entry.
@@ -63,16 +66,19 @@ func (o AuditOut) View(l lang.Lang) view.Doc {
 	if o.Broken != 0 {
 		d.Tone, d.Title = view.Bad, fmt.Sprintf(lang.Text{EN: "entry %d does not follow from the one before: the trail was changed", ZH: "第 %d 条与前一条不衔接：审计记录被改动过"}.In(l), o.Broken)
 	}
-	t := &view.Table{Header: []string{"when", "who", "as", "where", "what", "result"}}
+	if o.Cut {
+		d.Tone, d.Title = view.Bad, lang.Text{EN: "entries at the end of the trail are gone: the signed head knows of later ones", ZH: "审计记录的末尾被删去：签名的记录头中有更晚的条目"}.In(l)
+	}
+	t := &view.Table{Header: []string{"when", "who", "as", "where", "what", "job", "agreed", "result"}}
 	if l == lang.ZH {
-		t.Header = []string{"时间", "谁", "身份", "来源", "操作", "结果"}
+		t.Header = []string{"时间", "谁", "身份", "来源", "操作", "作业", "批准", "结果"}
 	}
 	for _, e := range o.Entries {
 		who := e.Who
 		if e.Agent != "" { // the person comes first: the agent asked for them
 			who += lang.Text{EN: ", by ", ZH: "，通过 "}.In(l) + e.Agent
 		}
-		t.Rows = append(t.Rows, []string{e.At.Format(time.DateTime), who, e.Owner, e.Surface, e.Op, e.Result})
+		t.Rows = append(t.Rows, []string{e.At.Format(time.DateTime), who, e.Owner, e.Surface, e.Op, e.Job, e.Agreed, e.Result})
 	}
 	d.Sections = []view.Section{{Table: t}}
 	return d

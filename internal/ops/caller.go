@@ -54,6 +54,8 @@ type Call struct {
 	// Agreed is the SHA-256, in hex, of the script that was agreed to: no other is
 	// submitted. Empty: none was shown.
 	Agreed string
+	// AgreedBy is who said yes to it, where that was somebody else than the caller.
+	AgreedBy string
 	// AtEnd, where it is not nil, is given what is left to do once the answer is
 	// out.
 	AtEnd func(func() error)
@@ -140,5 +142,9 @@ func (c *Call) audit(ctx context.Context, o Op, in, out any, err error) {
 	if o.Effect == Read || c.Service == nil || c.Audit == nil {
 		return
 	}
-	c.Audit(ctx, AuditEntry{At: c.Now(), Who: c.Who, Op: o.Name, In: in, Out: out, Err: err})
+	agreed := c.AgreedBy
+	if agreed == "" && c.Confirmed {
+		agreed = "self"
+	}
+	c.Audit(ctx, AuditEntry{At: c.Now(), Who: c.Who, Op: o.Name, In: in, Out: out, Err: err, Agreed: agreed})
 }

@@ -54,6 +54,9 @@ type AuditEntry struct {
 	In  any
 	Out any
 	Err error
+	// Agreed is who said yes: "self", an approver's name, or empty where nobody was
+	// asked.
+	Agreed string
 }
 
 // A Service is what the operations act on. cmd builds one; tests build theirs.

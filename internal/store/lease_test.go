@@ -85,7 +85,7 @@ func TestManyWriteAtOnce(t *testing.T) {
 		waiting, err := b.Slack().Waiting(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 120, waiting)
-		broken, err := b.VerifyAudit(t.Context())
+		broken, _, err := b.VerifyAudit(t.Context())
 		require.NoError(t, err)
 		require.Zero(t, broken, "the trail is one chain, whoever wrote")
 	})

@@ -46,6 +46,12 @@ var migrations = []string{
 	`ALTER TABLE submissions ADD COLUMN place TEXT NOT NULL DEFAULT '';
 	ALTER TABLE submissions ADD COLUMN attempted_at BIGINT NOT NULL DEFAULT 0;`,
 	leaseSchema,
+	// What a change was about, and who agreed to it. form says over which columns
+	// an entry's digest goes.
+	`ALTER TABLE audit ADD COLUMN job TEXT NOT NULL DEFAULT '';
+	ALTER TABLE audit ADD COLUMN script TEXT NOT NULL DEFAULT '';
+	ALTER TABLE audit ADD COLUMN agreed TEXT NOT NULL DEFAULT '';
+	ALTER TABLE audit ADD COLUMN form BIGINT NOT NULL DEFAULT 1;`,
 }
 
 // migrate applies what is missing, each step in a transaction of its own.

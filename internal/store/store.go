@@ -23,6 +23,7 @@ type Store struct {
 	postgres bool
 	path     string // of the SQLite file
 	accepts  accepts
+	head     head
 }
 
 // Open opens the database that url names: a postgres:// URL, or the path of a

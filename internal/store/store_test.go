@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -101,9 +102,10 @@ func TestAuditTrailShowsTampering(t *testing.T) {
 		for _, op := range []string{"submit", "cancel", "submit"} {
 			require.NoError(t, s.AddAudit(ctx, Entry{At: noon, Surface: "shell", Who: "alice", Owner: "alice", Op: op}))
 		}
-		broken, err := s.VerifyAudit(ctx)
+		broken, cut, err := s.VerifyAudit(ctx)
 		require.NoError(t, err)
 		require.Zero(t, broken)
+		require.False(t, cut)
 
 		newest, err := s.Audit(ctx, 2)
 		require.NoError(t, err)
@@ -112,9 +114,53 @@ func TestAuditTrailShowsTampering(t *testing.T) {
 
 		_, err = s.exec(ctx, `UPDATE audit SET who = 'bob' WHERE id = ?`, newest[1].ID)
 		require.NoError(t, err)
-		broken, err = s.VerifyAudit(ctx)
+		broken, _, err = s.VerifyAudit(ctx)
 		require.NoError(t, err)
 		require.Equal(t, newest[1].ID, broken)
+	})
+}
+
+// Whoever takes entries off the end leaves a chain that is whole; the head, which
+// lies elsewhere, knows of them. Entries of the first form keep their digests.
+func TestACutTailShows(t *testing.T) {
+	each(t, func(t *testing.T, s *Store) {
+		ctx, dir := t.Context(), t.TempDir()
+		old := Entry{At: noon, Surface: "shell", Who: "alice", Owner: "alice", Op: "submit", form: firstForm}
+		_, err := s.exec(ctx, `INSERT INTO audit (at, surface, who, owner, agent, op, input, result, digest) VALUES (?, 'shell', 'alice', 'alice', '', 'submit', '', '', ?)`, millis(noon), old.digest(""))
+		require.NoError(t, err)
+		s.KeepHead(dir)
+		for _, job := range []string{"4711", "4712", "4713"} {
+			require.NoError(t, s.AddAudit(ctx, Entry{At: noon, Surface: "slack", Who: "T1/U1", Owner: "alice", Op: "submit", Job: job, Script: "ab12", Agreed: "T1/U5"}))
+		}
+		check := func(wantBroken, wantCut bool, why string) {
+			t.Helper()
+			broken, cut, err := s.VerifyAudit(ctx)
+			require.NoError(t, err)
+			require.Equal(t, wantBroken, broken != 0, why)
+			require.Equal(t, wantCut, cut, why)
+		}
+		check(false, false, "as it was written")
+		all, err := s.Audit(ctx, 10)
+		require.NoError(t, err)
+		require.Equal(t, "4713 ab12 T1/U5", all[0].Job+" "+all[0].Script+" "+all[0].Agreed)
+		last := all[0]
+		_, err = s.exec(ctx, `DELETE FROM audit WHERE id = ?`, last.ID)
+		require.NoError(t, err)
+		check(false, true, "the last entry is gone")
+		_, err = s.exec(ctx, `UPDATE audit SET job = '9' WHERE id = ?`, all[1].ID)
+		require.NoError(t, err)
+		check(true, false, "a job was changed")
+
+		file := filepath.Join(dir, "audit.head")
+		info, err := os.Stat(file)
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+		raw, err := os.ReadFile(file)
+		require.NoError(t, err)
+		forged := strings.Replace(string(raw), last.Digest, all[1].Digest, 1)
+		require.NoError(t, os.WriteFile(file, []byte(forged), 0o600))
+		_, _, err = s.VerifyAudit(ctx)
+		require.ErrorIs(t, err, ErrHead)
 	})
 }
 

@@ -1,0 +1,119 @@
+package store
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// A head is the last entry of the audit trail that this process's state folder
+// knows, kept and signed outside of the database: whoever cuts entries off the
+// end of the trail must also have written here.
+type head struct {
+	turn sync.Mutex
+	dir  string // empty: none is kept
+}
+
+// A headLine is what the file holds.
+type headLine struct {
+	ID     int64  `json:"id"`
+	Digest string `json:"digest"`
+	MAC    string `json:"mac"`
+}
+
+// ErrHead says that the file with the head of the audit trail is not as it was
+// written.
+var ErrHead = errors.New("the signed head of the audit trail was changed")
+
+// KeepHead keeps the head of the audit trail in a folder that only this account
+// writes, as audit.head and the key audit.key, both mode 0600.
+func (s *Store) KeepHead(dir string) { s.head.dir = dir }
+
+func (h *head) file() string { return filepath.Join(h.dir, "audit.head") }
+
+// key is the key that signs heads; it is made at the first one.
+func (h *head) key() ([]byte, error) {
+	file := filepath.Join(h.dir, "audit.key")
+	key, err := os.ReadFile(file)
+	if err == nil && len(key) >= sha256.Size {
+		return key, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	key = make([]byte, sha256.Size)
+	_, _ = rand.Read(key) // never fails: it would end the program
+	return key, replaceFile(file, key)
+}
+
+func (l headLine) mac(key []byte) string {
+	m := hmac.New(sha256.New, key)
+	fmt.Fprintf(m, "megatron-ops audit head|%d|%s", l.ID, l.Digest)
+	return hex.EncodeToString(m.Sum(nil))
+}
+
+// write notes that e is the last entry.
+func (h *head) write(e Entry) error {
+	if h.dir == "" {
+		return nil
+	}
+	// Another process may have written a later one since.
+	if now, err := h.read(); err == nil && now.ID >= e.ID {
+		return nil
+	}
+	key, err := h.key()
+	if err != nil {
+		return err
+	}
+	l := headLine{ID: e.ID, Digest: e.Digest}
+	l.MAC = l.mac(key)
+	raw, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	return replaceFile(h.file(), append(raw, '\n'))
+}
+
+// read is the head as it was noted; zero where none was.
+func (h *head) read() (l headLine, err error) {
+	if h.dir == "" {
+		return l, nil
+	}
+	raw, err := os.ReadFile(h.file())
+	if errors.Is(err, fs.ErrNotExist) {
+		return l, nil
+	}
+	if err != nil {
+		return l, err
+	}
+	key, err := h.key()
+	if err != nil {
+		return l, err
+	}
+	if json.Unmarshal(raw, &l) != nil || !hmac.Equal([]byte(l.MAC), []byte(l.mac(key))) {
+		return l, fmt.Errorf("%s: %w", h.file(), ErrHead)
+	}
+	return l, nil
+}
+
+// replaceFile writes a file of mode 0600 in one step.
+func replaceFile(file string, body []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(body)
+	if err := errors.Join(err, tmp.Close()); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), file)
+}
