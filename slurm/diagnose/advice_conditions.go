@@ -3,6 +3,7 @@ package diagnose
 import (
 	"strings"
 
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
@@ -22,6 +23,37 @@ var asksFor = map[string][]string{
 	CUDAOOM:        {smallerBatch, recomputeAll, moreParallel, shardOptimizer, expandableSegments},
 	NCCLTimeout:    {"", flightRecorder, ""},
 	NCCLConnection: {"", debugNCCL},
+	Container:      {noImage, noMount, noWorkdir, noRegistry, noneOfThese},
+}
+
+// What a container did not find.
+const (
+	noImage     = "image"
+	noMount     = "mount"
+	noWorkdir   = "workdir"
+	noRegistry  = "registry"
+	noneOfThese = "container"
+)
+
+// containerFaults tell what a container did not find, the first that matches.
+var containerFaults = []struct {
+	what string
+	says *lazy.Pattern
+}{
+	{noRegistry, lazy.New(`(?i)curl: \(\d+\)|could not resolve|registry|unauthorized|toomanyrequests|pull access denied|manifest|failed to (?:import|pull)|HTTP|denied`)},
+	{noWorkdir, lazy.New(`(?i)chdir|work(?:ing)?[ -_]?dir`)},
+	{noMount, lazy.New(`(?i)mount`)},
+	{noImage, lazy.New(`(?i)no such file|not found|does not exist|invalid image|image`)},
+}
+
+// containerFault tells which of them a line is about.
+func containerFault(line string) string {
+	for _, f := range containerFaults {
+		if f.says.MatchString(line) {
+			return f.what
+		}
+	}
+	return noneOfThese
 }
 
 // alreadyHas lists what the remedies of a class ask for and the job has, or

@@ -46,12 +46,12 @@ var now = time.Now
 // endedQuietly is for a job that ended, with logs that name no failure and no
 // end: what is known of it is Slurm's word and its last lines.
 func (j *job) endedQuietly() verdict {
-	switch code, _, _ := strings.Cut(j.given.ExitCode, ":"); {
+	switch {
 	case j.given.state() == slurm.Cancelled:
 		return verdict{class: SlurmCancelled, event: j.lastSign(), why: "slurm's state"}
-	case j.given.state() == slurm.Failed, code != "" && code != "0":
+	case j.failed():
 		return verdict{class: UnknownExit, event: j.lastSign(), why: "slurm's state"}
-	case code == "0":
+	case strings.HasPrefix(j.given.ExitCode, "0:"), j.given.ExitCode == "0":
 		return verdict{class: Success, why: "finished"}
 	}
 	return verdict{class: UnknownExit, event: j.lastSign(), why: "nothing says how it ended"}
@@ -62,7 +62,12 @@ func (j *job) endedQuietly() verdict {
 var endWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?:ly)?)?|saved|written|wrote|ended|generated)\b` +
 	`|\b(?:end|finish(?:ed)?)[ _]?(?:time|at|date)\b|^(?:real|user|sys)\s+\d+m` + // time(1)
 	`|\b(?:final|best|test|validation|val|eval(?:uation)?)\b[\w ,-]{0,24}\b(?:accuracy|acc|loss|score|ppl|perplexity|bleu|f1|metrics?|cost|model)\b` +
+	`|\bEpilog(?:ue)?\b` +
 	`|^wandb: (?:Synced|Find logs at|🚀|⭐|View|.*wandb sync )|destroy_process_group\(\) was not called before program exit|\[after training`)
+
+// measures are a trainer's summary, and what an evaluation or a test of the
+// network prints last: a dictionary of numbers, or one that is called final.
+var measures = lazy.New(`'train_runtime': |^# (?:Avg bus bandwidth|Collective test concluded)|^final_\w+ ?[:=] ?[\d.]+|^\{.*(?:['"][\w@/ -]+['"]: -?[\d.e+-]+,? ?){3,}\}$`)
 
 // barOf is how far a progress bar or a count of steps or epochs has come.
 var barOf = lazy.New(`(?i)\b(\d+) ?/ ?(\d+)\b(?: \[[\d:]+<|\s*\|)|(?:epoch|step|iter(?:ation)?)\D{0,3}(\d+) ?(?:/|of) ?(\d+)\b`)
@@ -80,6 +85,9 @@ func (j *job) endsWell() bool {
 				of, _ := strconv.Atoi(g[2] + g[4])
 				counted, reached = true, reached || n >= of && of > 0
 				continue
+			}
+			if measures.MatchString(text) {
+				said = true
 			}
 			if strings.Contains(text, " NCCL INFO ") {
 				continue

@@ -224,7 +224,7 @@ func (j *job) standing(live []*event) (sure, unsure []*event) {
 		case after == wentOn:
 		case ofScript(e):
 			switch {
-			case j.outdone(e, live):
+			case j.outdone(e, live), setsUp(e) && !j.deathSeen() && j.given.state() == "":
 			case j.nothingRan(e):
 				sure = append(sure, e)
 			default:
@@ -279,6 +279,12 @@ func (j *job) finishedAfter(e *event) bool {
 		}
 	}
 	return false
+}
+
+// failed reports whether Slurm calls the job failed.
+func (j *job) failed() bool {
+	code, _, _ := strings.Cut(j.given.ExitCode, ":")
+	return j.given.state() == slurm.Failed || code != "" && code != "0"
 }
 
 // fresh reports whether a job writes so recently that no rank can be missing:

@@ -35,6 +35,10 @@ type pattern struct {
 	re     string
 }
 
+// ofFabric matches lines of the network between ranks, which name the operating
+// system's errors too: only the network's own rows read them.
+var ofFabric = lazy.New(`\bUCX +(?:ERROR|WARN|DEBUG)|^libfabric:`)
+
 // oneOf splits a list of literals, which are written with | between them.
 func oneOf(literals string) []string { return strings.Split(literals, "|") }
 
@@ -173,7 +177,7 @@ const (
 // guardWords are the literals of the guards, in lower case.
 var guardWords = map[guard]string{
 	askStart:      "rendezvous complete|using world size|start|starting|started|job |restart|worker group|requeue",
-	askEnd:        "training|exiting program|validation loss|trainer.fit|train_iters|max_steps",
+	askEnd:        "training|exiting program|normal|validation loss|trainer.fit|train_iters|max_steps",
 	askPhase:      "checkpoint|evaluating|building|compiling|>>> done|done with setup|training ...|initializ|[after |[before |validation loss|storing|> finished|random|> setting",
 	askAgent:      "failed (exitcode|(first observed failure)",
 	askTask:       "srun: error",

@@ -8,7 +8,7 @@ var networkPatterns = []pattern{
 	{NCCLIB, specific + 3, oneOf("ibv_"), `ibv_\w+ failed.*cannot allocate memory`},
 	{NCCLIB, fabric + 4, oneOf("rdma|gid index|hca|queue pair|libibverbs|gdrcopy|nv_peer_mem"), `(\brdma|gid index|\bhca|queue pair|\bqp).*(fail|error|invalid|not found|timed out)|gid (index|table).*(invalid|not found|out of range)|libibverbs.*(error|fatal)`},
 
-	{NCCLConnection, fabric + 2, oneOf("no socket interface found|failed to find.*interface|no interface found|no usable interface"), ``},
+	{NCCLConnection, fabric + 2, oneOf("failed to initialize any net plugin|no socket interface found|failed to find.*interface|no interface found|no usable interface"), ``},
 	{NCCLConnection, fabric + 1, oneOf("no route to host|connection refused|connection timed out|network is unreachable|software caused connection abort|cannot assign requested address|host is down"), `(nccl|socket|bootstrap).*(connect|accept|bind|listen)\w* ?(to|from|on)? ?[^ ]* ?.{0,40}(returned|failed|:|with).{0,40}(no route to host|connection refused|connection timed out|network is unreachable|software caused connection abort|cannot assign requested address|host is down|timed out|operation not permitted)`},
 	{NCCLConnection, fabric + 1, oneOf("socketpollconnect to|accept failed|sockettryaccept|message truncated|closing connection|uds: |could not receive type"), `(connect to \S+ failed|accept failed|exceeded error retry|truncated|uds: .*(failed|error)|socketaccept)`},
 	{NCCLConnection, aborted - 1, oneOf("nccl warn"), ``},
@@ -16,7 +16,7 @@ var networkPatterns = []pattern{
 	{NCCLConnection, fabric, oneOf("exceeded retries|exceeded error retry|exceeded timeout retry|bad magic|wrong type|message truncated|net_ib plugin|could not find real path|bootstrap"), `socket.*exceeded|exceeded (error|timeout|retries|error retry|timeout retry) count|bootstrap\w* ?:?.*(failed|error|timeout|timed out|mismatch|bad)|message truncated ?: ?received|nccl warn .*(bad magic|wrong type)`},
 	{NCCLConnection, fabric, oneOf("connectfullmesh|unable to find address for|unable to find interface|no such device"), `gloo.*connectfullmesh failed|unable to find (address|interface) for|nccl_socket_ifname|gloo.*ifname|gloo_socket_ifname`},
 	{NCCLConnection, fabric, oneOf("makedevicefor|ifname"), `(no|unknown|unable|not found|invalid).*ifname|makedeviceforinterface|makedeviceforhostname`},
-	{NCCLConnection, timedOut - 3, oneOf("ncclsystemerror|unhandled system error|ncclinternalerror|ncclunhandledcudaerror|unhandled cuda error|unhandled nccl error|nccl error in|nccl warn"), `ncclsystemerror|unhandled system error|ncclinternalerror|nccl warn .*(socket|network|connect)`},
+	{NCCLConnection, timedOut - 3, oneOf("ncclsystemerror|unhandled system error|ncclinternalerror|ncclunhandledcudaerror|unhandled cuda error|unhandled nccl error|nccl error in|nccl warn"), `ncclsystemerror|unhandled system error|ncclinternalerror|nccl error in.*invalid usage|nccl warn .*(socket|network|connect)`},
 
 	{NodeCountMismatch, specific, oneOf("clients joined"), `\d+/\d+ clients joined`},
 	{NodeCountMismatch, specific, oneOf("invalid rank requested|duplicate gpu detected|same gpu|invalid rank|invalid local rank"), `duplicate gpu|rank \d+ and (rank )?\d+ (are |both )?.*(same|on) (gpu|cuda)|invalid rank requested|invalid rank \d+|invalid rank argument`},

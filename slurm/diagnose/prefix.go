@@ -160,6 +160,23 @@ func cutBracket(line string) (rest, name string, a, b int, ok bool) {
 	return after[1:], name, a, b, true
 }
 
+// daemon is the name that slurmstepd puts before its lines.
+const daemon = "slurmstepd"
+
+// cutDaemonTime cuts the time that slurmstepd puts before its lines since Slurm
+// 25.05, in place of its name and node: "[2026-11-21T00:45:02.072] error: ".
+func cutDaemonTime(line string) (rest string, ok bool) {
+	if len(line) < 24 || line[0] != '[' || line[5] != '-' || line[11] != 'T' {
+		return line, false
+	}
+	end := strings.IndexByte(line[:min(len(line), 40)], ']')
+	if end < 0 || !strings.HasPrefix(line[end+1:], " error: ") && !strings.HasPrefix(line[end+1:], " fatal: ") {
+		return line, false
+	}
+	_, ok = timestamp(line[:end])
+	return line[end+2:], ok
+}
+
 func isWord(s string) bool {
 	for i := 0; i < len(s); i++ {
 		c := s[i]

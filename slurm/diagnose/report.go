@@ -161,7 +161,7 @@ func (j *job) report() Report {
 	r.Retry = retryWorth(r, v)
 	j.addEvidence(&r, v)
 	j.join(&r, v)
-	if asksFor[v.class] != nil {
+	if asksFor[v.class] != nil && v.class != Container {
 		r.Already = j.alreadyHas(r)
 	}
 	r.finish()

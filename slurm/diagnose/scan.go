@@ -260,6 +260,9 @@ func (s *scanner) line(line []byte, off int64) {
 	if at, ok := timestamp(text); ok {
 		s.tick(at)
 	}
+	if rest, ok := cutDaemonTime(text); ok {
+		text = daemon + ": " + rest
+	}
 	h := s.table.look(text, s.buf)
 	s.buf = h.rows
 	s.seen(t, text, h)
@@ -309,7 +312,10 @@ func (s *scanner) tick(at time.Time) {
 	s.now, s.lastTime = at, at
 	if s.begun != "" {
 		ms := s.starts[s.begun]
-		ms[len(ms)-1].at, s.begun = at, ""
+		if s.failed == nil || s.failed.off < ms[len(ms)-1].off {
+			ms[len(ms)-1].at = at
+		} // a time after its end says nothing of when it began
+		s.begun = ""
 	}
 	for _, e := range s.waiting {
 		e.after = at
@@ -508,14 +514,17 @@ func (s *scanner) plain(st *stream, t tag, text, raw string, off int64, h hits) 
 	if f == inert || len(h.rows) == 0 && h.ask&askExit == 0 {
 		return
 	}
-	p := s.table.best(text, h)
+	var p *compiled
+	if !commandLine.MatchString(text) && !cleanUp.MatchString(text) {
+		p = s.table.best(text, h)
+	}
 	if p == nil || p.weight <= exited {
 		if g := find(h.ask&askExit, ownExit, text); g != nil && f < report {
 			s.exited(t, g, text, raw, off)
 			return
 		}
 	}
-	if p == nil {
+	if p == nil || p.class == Filesystem && ofFabric.MatchString(text) {
 		return
 	}
 	e := &event{off: off, raw: raw, text: text, tag: t, class: p.class, weight: p.weight, form: f, agent: agentLine(text)}
@@ -528,6 +537,14 @@ func (s *scanner) plain(st *stream, t tag, text, raw string, off int64, h hits) 
 	s.add(e)
 }
 
+// commandLine is a command that a launcher repeats as a Python list: its words
+// are paths and flags, and say nothing of what happened.
+var commandLine = lazy.New(`\['[^']*', '-`)
+
+// cleanUp is pyxis on one of its own processes: it says so of the clean-up after
+// any job too, and says more where a container did not start.
+var cleanUp = lazy.New(`pyxis: child \d+ (?:failed|terminated)`)
+
 // factForm is the form in which the kernel, the driver, CUDA, Slurm and its
 // plugins state facts about hardware and memory.
 var factForm = lazy.New(`NVRM|\b[Xx]id\b|\bSXid\b|^\[ *\d+\.\d+\]|kernel: |slurm\w*[-:\[(. ]|^srun: |^\[?\d{4}-\d\d-\d\dT\S+\]? (?:\[|error:)|CUDA error|cuda(?:Error|_error)|NCCL WARN|node-check: |` +
@@ -539,7 +556,11 @@ func (s *scanner) add(e *event) {
 	if e.tag != noTag {
 		e.ran.phases = s.phasesBy[e.tag]
 	}
-	_, e.dated = timestamp(e.text)
+	said := e.text
+	if strings.HasPrefix(said, daemon) {
+		said = e.raw // the time stands in the place of the name
+	}
+	_, e.dated = timestamp(said)
 	if e.node == "" {
 		e.node = cmp.Or(e.tag.host, nodeIn(e.text))
 	}

@@ -46,6 +46,9 @@ func (j *job) after(e *event) aftermath {
 	if !e.agent && (!endsJob(e) || e.kind != "") && e.weight < fact-1 && j.quietSince(e) >= longTail {
 		return wentOn
 	}
+	if e.kind != "" && !e.dated && j.quietSince(e) >= 10 && f.lastTime.Sub(e.when()) > longAfter && !e.when().IsZero() {
+		return wentOn
+	}
 	if ofScript(e) {
 		switch {
 		case f.ran.sentences-e.ran.sentences >= plenty:
@@ -56,6 +59,9 @@ func (j *job) after(e *event) aftermath {
 	}
 	if e.tag == noTag && !e.agent && !endsJob(e) && e.weight < fact-1 && f.ran.tagged-e.ran.tagged >= enough && !j.mourned(e) {
 		return wentOn // it is the script's, and the script went on to start its tasks
+	}
+	if j.handles(e) {
+		return wentOn
 	}
 	all := f.ran.phases
 	if e.tag != noTag {
@@ -86,6 +92,30 @@ func (j *job) quietSince(e *event) int {
 // longTail is how many lines after the last event of a file show that whatever
 // it was did not end the job.
 const longTail = 100
+
+// handles reports whether a program lives on after its exceptions: several came
+// before this one, many other lines stand between them and some after it, and
+// nothing says that a process died.
+func (j *job) handles(e *event) bool {
+	if e.stack == nil || e.tag != noTag || j.deathSeen() || j.files[e.file].ran.sentences == e.ran.sentences {
+		return false
+	}
+	times, previous := 0, -plenty
+	for _, o := range j.events {
+		if o.file != e.file || o.stack == nil || o.class != e.class || o.superseded {
+			continue
+		}
+		if o.tag != noTag || o.ran.sentences-previous < plenty {
+			return false
+		}
+		times, previous = times+1, o.ran.sentences
+	}
+	return times > enough
+}
+
+// longAfter is how long after an exception a file's lines are another program's:
+// whoever waits for a dead process gives up before.
+const longAfter = time.Hour
 
 // mourned reports whether a launcher of the same file says after an event that a
 // process failed: then the event is a task's, not the script's.
@@ -126,7 +156,7 @@ func (e *event) latest() time.Time {
 // ofScript reports whether the batch script or a command that it called says a
 // line: the script itself may go on after it.
 func ofScript(e *event) bool {
-	return e.kind == "" && !e.agent && e.tag == noTag && e.weight < fact-1 && scriptLine.MatchString(e.text) && !strings.Contains(e.text, ".py: ") && e.class != SlurmSubmitRejected
+	return (e.kind == "" || e.stack == nil && condaError.MatchString(e.kind)) && !e.agent && e.tag == noTag && e.weight < fact-1 && scriptLine.MatchString(e.text) && !strings.Contains(e.text, ".py: ") && e.class != SlurmSubmitRejected
 }
 
 // nothingRan reports whether no program wrote anything on a script line's node:
@@ -169,6 +199,16 @@ func (j *job) outdone(e *event, live []*event) bool {
 // errors with.
 var scriptLine = lazy.New(`^(?:\S*/)?[\w.+-]+: |^Lmod |[Mm]odulefile|^Command'?NotFound|^Environment\w+NotFound|conda (?:activate|init)`)
 
+// condaError are the names that conda gives its own errors, which look like
+// Python's but come from a command of the script.
+var condaError = lazy.New(`^(?:CommandNotFoundError|EnvironmentNameNotFound|EnvironmentLocationNotFound|CondaError|PackagesNotFoundError)$`)
+
+// setsUp reports whether a line is environment modules' or conda's, whose
+// failure ends no script by itself.
+func setsUp(e *event) bool { return e.class == EnvLaunch && setUpLine.MatchString(e.text) }
+
+var setUpLine = lazy.New(`^Lmod has detected|Unable to locate a modulefile|^CommandNotFoundError|conda (?:activate|init)`)
+
 // shows notes what a line tells of a program that runs.
 func (s *scanner) shows(t tag, text string, phase bool) {
 	if phase {
@@ -180,7 +220,7 @@ func (s *scanner) shows(t tag, text string, phase bool) {
 	if (t.label >= 0 || t.local >= 0) && !agentLine(text) {
 		s.ran.tagged++
 	}
-	if word, _, _ := strings.Cut(text, " "); digit(word0(word)) || word0(word) >= 'A' && !strings.Contains(word, "=") {
+	if word, _, _ := strings.Cut(text, " "); digit(word0(word)) || len(word) > 5 && word[0] == '[' && digit(word[1]) && word[5] == '-' || word0(word) >= 'A' && !strings.Contains(word, "=") {
 		s.ran.sentences++
 	}
 	if phase || t != noTag || strings.Contains(text, ".py") || strings.Contains(text, " NCCL INFO ") || strings.Contains(text, header) {

@@ -32,6 +32,11 @@ func timestamp(line string) (time.Time, bool) {
 		if !ok1 || !ok2 || !ok3 || h > 23 || m > 59 || s > 60 {
 			continue
 		}
+		if afternoon := strings.HasPrefix(head[i+6:], " PM "); afternoon && h < 12 {
+			h += 12
+		} else if h == 12 && strings.HasPrefix(head[i+6:], " AM ") {
+			h = 0
+		}
 		year, month, day, ok := dateBefore(head[:i-2])
 		if !ok {
 			continue
@@ -98,7 +103,7 @@ func valid(m, d int) bool { return m >= 1 && m <= 12 && d >= 1 && d <= 31 }
 
 // yearAfter reads the year of date(1)'s form, which stands after the time.
 func yearAfter(s string) int {
-	for _, w := range strings.Fields(s)[:min(2, len(strings.Fields(s)))] {
+	for _, w := range strings.Fields(s)[:min(3, len(strings.Fields(s)))] {
 		if y, ok := number(w); ok && y >= 1990 && y < 2200 {
 			return y
 		}

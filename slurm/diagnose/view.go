@@ -330,11 +330,20 @@ func (r Report) advice(l lang.Lang) []string {
 		add(said("Look at where the ranks stand: stacks (py-spy dump) or the flight recorder of all ranks, and nvidia-smi on the nodes; what writes no line but saves or evaluates is no hang.", "查看各 rank 停在哪里：取所有 rank 的堆栈（py-spy dump）或 flight recorder，并在节点上看 nvidia-smi；若只是在保存或评估而没有输出，则不是挂起。"))
 	}
 	for i, t := range classOf(r.Class).Advice {
-		if asks := asksFor[r.Class]; asks == nil || asks[i] == "" || !slices.Contains(r.Already, asks[i]) && !r.proposes(asks[i]) {
+		if asks := asksFor[r.Class]; asks == nil || asks[i] == "" || !r.pointless(asks[i]) {
 			add(t)
 		}
 	}
 	return out
+}
+
+// pointless reports whether a remedy cannot help: the job has it, it is
+// proposed already, or it is for another fault of a container than this one.
+func (r Report) pointless(asks string) bool {
+	if r.Class == Container {
+		return asks != containerFault(r.RootLine)
+	}
+	return slices.Contains(r.Already, asks) || r.proposes(asks)
 }
 
 // proposes reports whether what this case adds asks for something already, so

@@ -1,0 +1,78 @@
+package diagnose_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+)
+
+// raised is a Python traceback that ends with an exception's line.
+func raised(line string) string {
+	return "Traceback (most recent call last):\n  File \"/w/train.py\", line 9, in <module>\n    main()\n" + line + "\n"
+}
+
+// TestFormsOfWholeLogs has, in words of our own, what whole logs of other
+// people's jobs showed (testdata/whole_logs.jsonl): the lines around a cause, and
+// what is no failure though it sounds like one.
+func TestFormsOfWholeLogs(t *testing.T) {
+	conda := "\nCommandNotFoundError: Your shell has not been properly configured to use 'conda activate'.\nTo initialize your shell, run\n\n    $ conda init <SHELL_NAME>\n\n"
+	lmod := "Lmod has detected the following error: The following module(s) are unknown:\n\"cuda/13.9\"\n\nPlease check the spelling or version number.\n"
+	agent := func(n int) string {
+		return strings.Repeat("Agent reads a question\n", 40) + raised("ValueError: nothing to join")
+	}
+	deepspeed := "[2026-03-23 19:21:33,362] [INFO] [launch.py:335:sigkill_handler] Killing subprocess 17\n" +
+		"[2026-03-23 19:21:33,409] [ERROR] [launch.py:341:sigkill_handler] ['/usr/bin/python3', '-u', 'pretrain_gpt.py', '--local_rank=1', '--load', '/ckpt/no checkpoint', '--tensor-model-parallel-size', '2'] exits with return code = 1\n"
+	for name, c := range map[string]struct{ log, class, line string }{
+		"conda and modules complain, then the program fails":   {conda + lmod + raised("requests.exceptions.ChunkedEncodingError: ('Connection broken: IncompleteRead(48 bytes read)')"), diagnose.UserException, "ChunkedEncodingError"},
+		"modules complain, and nobody knows how the job ended": {lmod + lmod, diagnose.UnknownExit, ""},
+		"a launcher repeats the command":                       {"[rank1]: " + strings.ReplaceAll(strings.TrimSuffix(raised("AttributeError: 'Namespace' object has no attribute 'zero'"), "\n"), "\n", "\n[rank1]: ") + "\n" + deepspeed, diagnose.UserException, "AttributeError"},
+		"UCX names an error of the system, then a crash": {
+			"0: [1579.838] [gpu12:56:2]  ucp_rkey.c:250  UCX  ERROR Failed to unpack remote key from remote md[4]: Input/output error\n0: [gpu12:56:2:56] Caught signal 11 (Segmentation fault: address not mapped to object at address 0x20)\nsrun: error: gpu12: task 0: Segmentation fault\n",
+			diagnose.Segfault, "egmentation fault",
+		},
+		"NCCL's last error names the network": {
+			"34: " + strings.ReplaceAll(raised("torch.distributed.DistBackendError: NCCL error in: NCCLUtils.cpp:93, invalid usage (run with NCCL_DEBUG=WARN for details), NCCL version 2.29.3\nncclInvalidUsage: This usually reflects invalid usage of NCCL library.\nLast error:\nFailed to initialize any NET plugin"), "\n", "\n34: ") + "\nsrun: error: gpu7: task 34: Exited with exit code 1\n",
+			diagnose.NCCLConnection, "NET plugin",
+		},
+		"TensorFlow has no memory left": {
+			raised("tensorflow.python.framework.errors_impl.ResourceExhaustedError: OOM when allocating tensor with shape[2,64] and type float on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc"),
+			diagnose.CUDAOOM, "ResourceExhausted",
+		},
+		"a program says that it terminated normally": {"Optimization terminated successfully.\nOverall wall time : 1h : 5m\n\n CREST terminated normally.\n", diagnose.Success, ""},
+		"a program outlives its exceptions":          {agent(1) + agent(2) + agent(3) + agent(4) + agent(5) + "Agent 5 is done, evaluating\nFinished!!!\n", diagnose.Success, ""},
+		"the same exceptions, and nothing after":     {agent(1) + agent(2) + agent(3) + agent(4) + agent(5), diagnose.UserException, "ValueError"},
+		"another run is appended to the log": {
+			"[2026-07-22 00:28:33,917 INFO infer.py line 78] Start\n" + raised("KeyboardInterrupt") + strings.Repeat("[2026-08-04 18:33:00,968 INFO infer.py line 142] Test: [10/124]\n", 12),
+			diagnose.UnknownExit, "",
+		},
+		"a trainer's summary":             {"{'loss': 0.03, 'epoch': 1.0}\n{'train_runtime': 209.3, 'train_samples_per_second': 15.3, 'train_loss': 0.08, 'epoch': 1.0}\n", diagnose.Success, ""},
+		"an evaluation's measures":        {"1249it [16:08, 1.45it/s]\n{'rouge1': 0.166, 'rouge2': 0.054, 'rougeL': 0.164}\n", diagnose.Success, ""},
+		"a network test comes to its end": {"# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 28.2632\n# Collective test concluded: all_reduce_perf\n", diagnose.Success, ""},
+		"a step ends of a failure elsewhere": {" 0: [2026-05-21T23:27:18.188] error: *** STEP 23.1 ON gpu077 CANCELLED AT 2026-05-21T23:27:18 DUE TO TASK FAILURE ***\n" +
+			"52: [rank52]: " + strings.ReplaceAll(strings.TrimSuffix(raised("AssertionError: the scheduler's steps do not match"), "\n"), "\n", "\n52: [rank52]: ") + "\nsrun: error: gpu622: task 52: Exited with exit code 1\n", diagnose.UserException, "AssertionError"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := diagnoseOld(t, c.log)
+			require.Equal(t, c.class, r.Class, "%s: %s", r.Why, r.RootLine)
+			require.Contains(t, r.RootLine, c.line)
+		})
+	}
+}
+
+// TestModulesDecideWhereTheJobEnded has the same complaint of a job that is
+// known to have ended: nothing else says why.
+func TestModulesDecideWhereTheJobEnded(t *testing.T) {
+	r := diagnoseWith(t, "Lmod has detected the following error: The following module(s) are unknown:\n\"cuda/13.9\"\n", diagnose.Context{JobState: "FAILED"})
+	require.Equal(t, diagnose.EnvLaunch, r.Class)
+}
+
+// diagnoseOld diagnoses a log that nobody writes to any more, of a job of which
+// nothing else is known.
+func diagnoseOld(t *testing.T, log string) diagnose.Report {
+	t.Helper()
+	long := int64(1e6)
+	return diagnoseWith(t, log, diagnose.Context{SecondsSinceLastWrite: &long})
+}
