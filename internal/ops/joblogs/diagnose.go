@@ -23,6 +23,8 @@ import (
 // DiagnoseIn names a job, or a file or folder of logs.
 type DiagnoseIn struct {
 	Target string `json:"job" arg:"" name:"job-or-path" help:"job id, or a file or folder of logs, - for standard input (./123 for a file named 123)" zh:"作业号，或日志文件、目录，- 表示标准输入（名为 123 的文件写作 ./123）"`
+	// Question is asked of the diagnosis: its evidence answers.
+	Question string `json:"question,omitempty" name:"question" placeholder:"TEXT" help:"answer this from it" zh:"据此回答：为什么？哪个节点？上次也是这样吗？"`
 	// A diagnosis that submits jobs is for people: agents and Slack read here.
 	OnSlurm   bool   `json:"-" name:"on-slurm" help:"read the logs by a job on the cluster where they lie, and answer as if they had been read here" zh:"在日志所在集群上用作业读取日志，结果与在本机读取相同"`
 	Partition string `json:"-" name:"partition" placeholder:"NAME" help:"of that job; one without GPUs where left out" zh:"该作业的分区；省略时选没有 GPU 的分区"`
@@ -36,11 +38,16 @@ type DiagnoseOut struct {
 	// Fix is the change that would mend the job, where its specification is known
 	// here and a plan has accepted the change.
 	Fix *launch.SpecPatch `json:"fix,omitempty"`
+	// Answer is to the question that was asked.
+	Answer string `json:"answer,omitempty"`
 }
 
 // View says the cause first.
 func (o DiagnoseOut) View(l lang.Lang) view.Doc {
 	d := o.Report.View(l)
+	if o.Answer != "" {
+		return view.Doc{Title: d.Title, Tone: d.Tone, Sections: []view.Section{{Text: o.Answer}}}
+	}
 	if o.Fix != nil {
 		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "a change that the plan accepts", ZH: "计划检查通过的修改"}.In(l), Items: o.Fix.Changes})
 		d.Next = append([]string{o.Fix.Command()}, d.Next...)
@@ -57,12 +64,12 @@ func Diagnose() ops.Op {
 			ZH: "最先出错的是什么、在哪个 rank 和节点、原因以及处理办法",
 		},
 		Help: lang.Text{
-			EN: "Use when a job failed or hangs. It takes a job id, or a file or folder of logs, reads every rank's log, and tells the first cause from its consequences. It says so when nothing failed.",
-			ZH: "作业失败或卡住时使用。接受作业号、日志文件或目录，读取每个 rank 的日志，区分最初原因与连锁反应。没有失败时也会如实说明。",
+			EN: "Use when a job failed or hangs. It reads every rank's log and tells cause from consequences, or that nothing failed.",
+			ZH: "作业失败或卡住时使用。读取每个 rank 的日志，区分最初原因与连锁反应；没有失败时也会说明。",
 		},
 		Example: "diagnose 4711",
 		Batch:   ops.ByLine(func(line []byte) []byte { return diagnose.Batch(context.Background(), line) }),
-	}, diagnoseOp)
+	}, diagnoseAndAnswer)
 }
 
 func diagnoseOp(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOut, error) {
