@@ -55,6 +55,28 @@ var (
 	textUnlinked     = lang.Text{EN: "You are not linked to a cluster user any more", ZH: "已解除与集群用户的绑定"}
 )
 
+var (
+	textNotLinked = lang.Text{EN: "You are not linked to a cluster user yet", ZH: "您尚未绑定集群用户"}
+	textLinkFirst = lang.Text{
+		EN: "Whatever is done here is done as you, so I must know which cluster user you are. It takes a minute, once.",
+		ZH: "这里的操作都以您的集群身份执行，因此需要先确认您的集群用户。只需一次，约一分钟。",
+	}
+	textLinkMe = lang.Text{EN: "Link my account", ZH: "绑定账户"}
+)
+
+// notLinked asks somebody to link themselves before they change anything.
+func (b *Bot) notLinked(a ask, l lang.Lang) []store.SlackMessage {
+	doc := view.Doc{Title: textNotLinked.In(l), Tone: view.Warn, Sections: []view.Section{{Text: textLinkFirst.In(l)}}}
+	return b.replyWith(a, doc, false, linkButton(l))
+}
+
+// linkButton begins a link.
+func linkButton(l lang.Lang) slack.Block {
+	e := slack.NewButtonBlockElement(answer.ActRun+":link", "link", answer.Label(textLinkMe.In(l)))
+	e.Style = slack.StylePrimary
+	return slack.NewActionBlock("", e)
+}
+
 // linkMe begins a link, or finishes one whose code was written meanwhile.
 func (b *Bot) linkMe(ctx context.Context, a ask, c *ops.Call) []store.SlackMessage {
 	l := c.Lang

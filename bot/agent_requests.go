@@ -133,7 +133,7 @@ func (b *Bot) agentAsks(ctx context.Context, r ops.Approval) (owed []store.Slack
 		key := agentKey(r.ID, p)
 		owed = append(owed, b.out.Owe(key, key, outbox.Message{Do: outbox.Post, Team: p.Team, Channel: p.Channel, Text: rendered.Text, Blocks: answer.BlocksJSON(bs)}))
 		for i, f := range rendered.Files {
-			owed = append(owed, b.out.Owe(fmt.Sprintf("%s/file%d", key, i), key+"/thread", outbox.Message{Do: outbox.Upload, Team: p.Team, ThreadOf: key, File: &f}))
+			owed = append(owed, b.out.Owe(fmt.Sprintf("%s/file%d", key, i), key+laneOfFiles, outbox.Message{Do: outbox.Upload, Team: p.Team, ThreadOf: key, File: &f}))
 		}
 	}
 	return owed
@@ -153,7 +153,7 @@ func agentDoc(r ops.Approval, l lang.Lang) view.Doc {
 		fs = append(fs, view.Fact{Name: textAgent.In(l), Value: r.Who.Agent})
 	}
 	fs = append(fs,
-		view.Fact{Name: card.TextActsAs.In(l), Value: r.Who.User},
+		view.Fact{Name: textActsAs.In(l), Value: r.Who.User},
 		view.Fact{Name: textAgentFrom.In(l), Value: string(r.Who.Surface) + " " + r.Who.ID})
 	if r.Why != "" {
 		fs = append(fs, view.Fact{Name: textWhy.In(l), Value: r.Why})

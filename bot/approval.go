@@ -9,7 +9,6 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
-	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/form"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
@@ -62,7 +61,7 @@ func (b *Bot) askApproval(ctx context.Context, a ask, c *ops.Call, op ops.Op, in
 	}
 	until := b.now().Add(b.cfg.Service.ApprovalsLast())
 	doc := view.Doc{Title: textApproval.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Facts: []view.Fact{
-		{Name: card.TextActsAs.In(c.Lang), Value: c.Who.User},
+		{Name: textActsAs.In(c.Lang), Value: c.Who.User},
 		{Name: textWhy.In(c.Lang), Value: why},
 		{Name: textEnds.In(c.Lang), Value: until.UTC().Format("2006-01-02 15:04 MST")},
 	}, Items: t.Note}}}
@@ -157,7 +156,7 @@ func (b *Bot) askReason(ctx context.Context, a ask, callback string, l lang.Lang
 // requester names a person by a mention, which rich text draws.
 func requester(user string, l lang.Lang) slack.Block {
 	return slack.NewRichTextBlock("", slack.NewRichTextSection(
-		answer.Bold(card.TextRequester.In(l)), slack.NewRichTextSectionTextElement("  ", nil), slack.NewRichTextSectionUserElement(user, nil)))
+		answer.Bold(textRequester.In(l)), slack.NewRichTextSectionTextElement("  ", nil), slack.NewRichTextSectionUserElement(user, nil)))
 }
 
 // approved carries the held call out as the person who asked for it, with the

@@ -211,18 +211,8 @@ func (s *stage) said(words ...string) *slacktest.Message {
 // buttonOf returns the action id and value of a message's button by its text.
 func buttonOf(t testing.TB, msg *slacktest.Message, label string) (action, value string) {
 	t.Helper()
-	for _, x := range msg.Blocks {
-		b := x.(map[string]any)
-		if b["type"] != "actions" {
-			continue
-		}
-		for _, e := range b["elements"].([]any) {
-			el := e.(map[string]any)
-			if el["text"].(map[string]any)["text"] == label {
-				v, _ := el["value"].(string)
-				return el["action_id"].(string), v
-			}
-		}
+	if c, ok := slacktest.Find(msg.Blocks, label); ok {
+		return c.Action, c.Value
 	}
 	t.Fatalf("no button %q in %s", label, text(msg))
 	return "", ""

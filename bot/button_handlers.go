@@ -22,6 +22,7 @@ func (b *Bot) buttonHandlers() map[string]buttonHandler {
 		card.ActAvoid:  b.avoid,
 		card.ActMend:   b.mend,
 		card.ActExtend: b.extend,
+		card.ActTake:   b.take,
 		actAgentYes:    func(ctx context.Context, a ask) []store.SlackMessage { return b.decide(ctx, a, true) },
 		actAgentNo:     b.declinePressed,
 		actSetLang:     setting("language"),

@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -12,16 +13,19 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/consent"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/answers"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/knowledge"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -37,10 +41,12 @@ func (b *Bot) command(ctx context.Context, a ask) []store.SlackMessage {
 		return b.reply(a, b.helpDoc(ctx, c, ""), f.Share)
 	}
 	name, ok := typed.Resolve(words[0])
-	about, id, asked := typed.AboutJob(a.Text)
+	if name != "ask" {
+		if owed, done := b.askedOfJob(ctx, a, c, words, f); done {
+			return owed
+		}
+	}
 	switch {
-	case asked && name != "ask":
-		return b.perform(ctx, a, c, about, []string{id}, typed.Text{}, f)
 	case ok && (lang.Of(words[0]) != lang.ZH || !typed.IsQuestion(a.Text, words) || readsAsCommand(name, words[1:], t)):
 		// A Chinese question may begin with a command's word: 显存 不够 怎么办.
 		return b.perform(ctx, a, c, name, words[1:], t, f)
@@ -50,6 +56,26 @@ func (b *Bot) command(ctx context.Context, a ask) []store.SlackMessage {
 		return b.perform(ctx, a, c, "ask", nil, typed.Text{Rest: t.Whole(), Blocks: t.Blocks}, f)
 	}
 	return b.reply(a, unknownDoc(words[0], c.Lang, words[1:]...), false)
+}
+
+// askedOfJob answers a sentence about one job; done is false for any other.
+func (b *Bot) askedOfJob(ctx context.Context, a ask, c *ops.Call, words []string, f typed.Flags) (owed []store.SlackMessage, done bool) {
+	name, id, ok := typed.AboutJob(a.Text)
+	if !ok {
+		var job jobRef
+		if name, job, ok = b.aboutJob(ctx, a, c, words); !ok {
+			return nil, false
+		}
+		if id = string(job.ID); id == "" {
+			return b.reply(a, view.Doc{Title: textNoRecent.In(c.Lang), Next: []string{"submit", "list --user all"}}, false), true
+		}
+		f.Cluster = cmp.Or(f.Cluster, job.Cluster)
+	}
+	rest := []string{id}
+	if name == "logs" {
+		rest = append(rest, "--tail", "20")
+	}
+	return b.perform(ctx, a, c, name, rest, typed.Text{}, f), true
 }
 
 // unknownDoc offers the nearest commands, with the words that were typed after.
@@ -94,6 +120,16 @@ func (b *Bot) perform(ctx context.Context, a ask, c *ops.Call, name string, word
 	if f.Lang != "" {
 		c.Lang = f.Lang
 	}
+	if op.Effect != ops.Read && c.Who.User == "" && !c.Who.ReadOnly && !a.Foreign {
+		return b.notLinked(a, c.Lang)
+	}
+	words, owed := b.nameJob(ctx, a, c, op, words, &f)
+	if owed != nil {
+		return owed
+	}
+	if owed, ok := b.saidAlready(ctx, a, c, op, words); ok {
+		return owed
+	}
 	if f.Cluster == "" {
 		f.Cluster = b.settings(ctx, a.Team, a.User).Cluster
 	}
@@ -134,7 +170,7 @@ func (b *Bot) run(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typed.Ca
 		return b.reply(a, d, false)
 	}
 	if q, ok := in.(*answers.AskIn); ok {
-		q.Thread = b.said(ctx, a)
+		q.Thread = b.talkOf(ctx, a).Turns
 		if a.local == nil {
 			c.Stream = b.words(ctx, a, t)
 		}
@@ -174,13 +210,29 @@ func (b *Bot) done(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, resul
 		}
 		return b.reply(a, view.Doc{Title: op.Name, Sections: []view.Section{{Code: string(raw)}}}, t.Share)
 	}
-	doc := v.View(c.Lang)
+	doc := b.docOf(v, c.Lang)
 	if q, ok := result.(answers.AskOut); ok {
-		b.remember(ctx, a, t.Rest, q.Answer.Answer)
+		b.remember(ctx, a, func(x *talk) {
+			x.Turns = append(x.Turns, knowledge.Turn{Question: t.Rest, Answer: q.Answer.Answer})
+		})
+	}
+	if job := typed.StringField(in, "job"); slurm.IsJobID(job) || slurm.IsStepID(job) {
+		b.remember(ctx, a, func(x *talk) { x.Job = jobRef{cmp.Or(t.Cluster, c.Default), slurm.JobID(job)} })
 	}
 	owed := b.replyWith(a, doc, t.Share, b.below(c, op, t)...)
 	owed = append(owed, b.follow(ctx, a, c, op, in, result)...)
 	return append(owed, b.andThen(ctx, a, c, t, result)...)
+}
+
+// docOf is a result as a chat shows it, where that is not as the shell does.
+func (b *Bot) docOf(result view.Viewer, l lang.Lang) view.Doc {
+	switch r := result.(type) {
+	case joblogs.DiagnoseOut:
+		return diagnosisDoc(r, l)
+	case joblogs.LogsOut:
+		return logsDoc(r, l)
+	}
+	return result.View(l)
 }
 
 // andThen carries out what was to follow a call.
@@ -270,6 +322,14 @@ func (b *Bot) button(ctx context.Context, a ask) []store.SlackMessage {
 		return b.command(ctx, a)
 	case answer.ActYes, answer.ActNo:
 		return b.answered(ctx, a, action == answer.ActYes)
+	}
+	if action == card.ActMenu {
+		// An entry of a menu stands for a button.
+		a.Action, a.Value, _ = strings.Cut(a.Value, " ")
+		if a.Action == card.ActMenu {
+			return nil
+		}
+		return b.button(ctx, a)
 	}
 	if handle := b.buttonHandlers()[action]; handle != nil {
 		return handle(ctx, a)

@@ -86,7 +86,7 @@ func (b *Bot) judged(ctx context.Context, a ask, c *ops.Call) (owed []store.Slac
 	if !ok {
 		return nil, false
 	}
-	turns := b.said(ctx, a)
+	turns := b.talkOf(ctx, a).Turns
 	if len(turns) == 0 {
 		return nil, false
 	}
@@ -98,6 +98,8 @@ func (b *Bot) judged(ctx context.Context, a ask, c *ops.Call) (owed []store.Slac
 // A talk is what a thread has said so far.
 type talk struct {
 	Turns []knowledge.Turn `json:"turns"`
+	// Job is the one that was spoken of last.
+	Job jobRef `json:"job,omitzero"`
 }
 
 // maxTurns is how far back a conversation is remembered.
@@ -114,29 +116,29 @@ func (a ask) thread() string {
 	return a.Team + "/" + a.Channel + "/" + ts
 }
 
-// said is the conversation before this message, from our own notes: Slack's
+// talkOf is the conversation before this message, from our own notes: Slack's
 // history is never read for it.
-func (b *Bot) said(ctx context.Context, a ask) []knowledge.Turn {
-	var t talk
+func (b *Bot) talkOf(ctx context.Context, a ask) (t talk) {
 	if id := a.thread(); id != "" {
 		if _, err := b.cfg.Store.Get(ctx, docThread, id, b.now(), &t); err != nil {
 			b.log.Warn("slack: thread", "err", err)
 		}
 	}
-	return t.Turns
+	return t
 }
 
-// remember adds an answered question to its thread.
-func (b *Bot) remember(ctx context.Context, a ask, question, answer string) {
+// remember changes what is noted of a's thread.
+func (b *Bot) remember(ctx context.Context, a ask, change func(*talk)) {
 	id := a.thread()
 	if id == "" {
 		return
 	}
-	turns := append(b.said(ctx, a), knowledge.Turn{Question: question, Answer: answer})
-	if len(turns) > maxTurns {
-		turns = turns[len(turns)-maxTurns:]
+	t := b.talkOf(ctx, a)
+	change(&t)
+	if len(t.Turns) > maxTurns {
+		t.Turns = t.Turns[len(t.Turns)-maxTurns:]
 	}
-	if err := b.cfg.Store.Put(ctx, docThread, id, talk{turns}, b.now().Add(30*24*time.Hour)); err != nil {
+	if err := b.cfg.Store.Put(ctx, docThread, id, t, b.now().Add(30*24*time.Hour)); err != nil {
 		b.log.Warn("slack: thread", "err", err)
 	}
 }

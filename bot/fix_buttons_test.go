@@ -47,7 +47,7 @@ func TestAWaitingCardTellsItsPlaceAndStart(t *testing.T) {
 	start := time.Date(2026, 11, 21, 3, 30, 0, 0, time.UTC)
 	job := slurm.Job{ID: "4711", Name: "gpt", User: "ada", Partition: "gpu", State: slurm.Pending, Reason: "Priority", Priority: &low, EstStart: &start}
 	s.yard.put(job)
-	waitingCard(s, "4711", "Place in the queue", "4 of 4", "2026-11-21 03:30 UTC")
+	waitingCard(s, "4711", "Place in line", "4 of 4", "2026-11-21 03:30 UTC")
 	for i := range 2 {
 		s.yard.put(slurm.Job{ID: slurm.JobID(fmt.Sprint(4000 + i)), Name: "other", User: "grace", State: slurm.Running})
 	}
@@ -76,7 +76,7 @@ func TestAFixIsAppliedByAButtonOnceItsOwnerSaysYes(t *testing.T) {
 	submitted(t, s)
 	failWith(t, s, "[rank0]: Traceback (most recent call last):\n[rank0]:   File \"/w/pretrain_gpt.py\", line 12, in <module>\n"+
 		"[rank0]: torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. port: 29500, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use\n")
-	c := waitingCard(s, "4711", "Failed (FAILED)", "What a fix would change", "master_port: 24711")
+	c := waitingCard(s, "4711", "failed", "A fix that fits", "master_port: 24711")
 	action, value := buttonOf(t, c, "Apply fix and resubmit")
 	s.Press(c, action, value, "U2")
 	s.said("job 4711 belongs to ada")
@@ -145,7 +145,7 @@ func TestHelpKnowsWhatOneCouldDoNow(t *testing.T) {
 	submitted(t, s)
 	require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: slurm.Job{ID: "4711", Cluster: "yard", Name: "gpt", User: "ada", State: slurm.Failed}}))
 	s.Slash("help")
-	msg = s.said("Your jobs now", "4711 gpt  Failed (FAILED)")
+	msg = s.said("Your jobs now", "gpt (4711): failed")
 	_, words := buttonOf(t, msg, "diagnose 4711 --cluster yard")
 	require.Equal(t, "diagnose 4711 --cluster yard", words)
 	require.NotContains(t, text(msg), "expand node-", "the rest is one line of names")
@@ -162,8 +162,8 @@ func TestTheJobThatTakesOverHasItsCardBesideTheFirst(t *testing.T) {
 		require.NoError(t, s.bot.Carry(t.Context(), from, "4712"))
 	}
 	require.NoError(t, s.bot.Carry(t.Context(), slurm.Job{ID: "1", Cluster: "yard"}, "2"), "nobody follows that one here")
-	c := waitingCard(s, "4712", "Waiting in the queue")
+	c := waitingCard(s, "4712", "waiting")
 	require.Equal(t, "C1", c.Channel)
 	require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: slurm.Job{ID: "4712", Cluster: "yard", Name: "gpt", User: "ada", State: slurm.Running, Nodes: []string{"n1"}}}))
-	waitingCard(s, "4712", "Running (RUNNING)", "Requester")
+	waitingCard(s, "4712", "running", "<@U1>")
 }

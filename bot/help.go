@@ -140,15 +140,15 @@ func (b *Bot) helpNow(ctx context.Context, c *ops.Call) (now, next []string) {
 	if c.Who.User == "" || b.cfg.Store == nil {
 		return nil, nil
 	}
-	add := func(j slurm.Job, do string) {
-		if len(now) < 3 && j.User == c.Who.User {
-			now = append(now, fmt.Sprintf("%s %s  %s", j.ID, j.Name, card.StateWords(j.State, c.Lang)))
+	add := func(n card.News, do string) {
+		if j := n.Job; len(now) < 3 && j.User == c.Who.User {
+			now = append(now, card.Headline(n, c.Lang))
 			next = append(next, do+" "+string(j.ID)+" --cluster "+j.Cluster)
 		}
 	}
 	for _, k := range b.cardsEndedSince(ctx, b.now().Add(-24*time.Hour)) {
 		if j := k.News.Job; j.State != slurm.Completed && j.State != slurm.Cancelled {
-			add(j, "diagnose")
+			add(k.News, "diagnose")
 		}
 	}
 	alive, err := b.unfinished(ctx)
@@ -156,7 +156,7 @@ func (b *Bot) helpNow(ctx context.Context, c *ops.Call) (now, next []string) {
 		b.log.Warn("slack: cards", "err", err)
 	}
 	for _, j := range alive {
-		add(b.watchers.now(j), "status")
+		add(card.News{Job: b.watchers.now(j)}, "status")
 	}
 	return now, next[:min(len(next), 2)]
 }

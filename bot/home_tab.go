@@ -26,7 +26,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 )
 
 const (
@@ -105,11 +104,11 @@ func (b *Bot) myJobs(ctx context.Context, a ask, c *ops.Call) []slack.Block {
 		bs = append(bs, answer.ContextLine(fmt.Sprintf(textLastSeen.In(c.Lang), at.UTC().Format("2006-01-02 15:04 UTC"))))
 	}
 	for i, j := range jobs[:min(len(jobs), 8)] {
-		where := card.ReasonWords(j.Reason, c.Lang)
+		where := card.Reason(j.Reason, c.Lang)
 		if len(j.Nodes) > 0 {
 			where = answer.Cut(strings.Join(j.Nodes, ","), 120)
 		}
-		parts := []string{card.StateWords(j.State, c.Lang)}
+		parts := []string{card.State(j.State, c.Lang)}
 		if j.ElapsedS > 0 {
 			parts = append(parts, ops.Duration(j.ElapsedS))
 		}
@@ -119,7 +118,7 @@ func (b *Bot) myJobs(ctx context.Context, a ask, c *ops.Call) []slack.Block {
 		line := view.Section{Facts: []view.Fact{{Name: string(j.ID) + "  " + j.Name, Value: strings.Join(parts, " · ")}}}
 		bs = append(bs, docBlocks(line))
 		on := " --cluster " + j.Cluster
-		es := []slack.BlockElement{slack.NewButtonBlockElement(fmt.Sprintf("%s:s%d", answer.ActRun, i), "status "+string(j.ID)+on, answer.Label(card.TextState.In(c.Lang)))}
+		es := []slack.BlockElement{slack.NewButtonBlockElement(fmt.Sprintf("%s:s%d", answer.ActRun, i), "status "+string(j.ID)+on, answer.Label(textState.In(c.Lang)))}
 		if typed.Known("logs") && j.State != slurm.Pending {
 			es = append(es, slack.NewButtonBlockElement(fmt.Sprintf("%s:l%d", answer.ActRun, i), "logs "+string(j.ID)+" --tail 20"+on, answer.Label(lang.Text{EN: "Logs", ZH: "日志"}.In(c.Lang))))
 		}
@@ -237,12 +236,7 @@ func causeWords(class string, l lang.Lang) string {
 	if class == "" {
 		return textNotKnown.In(l)
 	}
-	for _, c := range diagnose.Classes() {
-		if c.ID == class {
-			return fmt.Sprintf(answer.Named.In(l), c.Name.In(l), class)
-		}
-	}
-	return class
+	return fmt.Sprintf(answer.Named.In(l), className(class, l), class)
 }
 
 // failuresSince are the failed jobs that have a card, by the class of their

@@ -129,7 +129,7 @@ func TestWorkspacesInstallTheAppByThemselves(t *testing.T) {
 	s.Event(map[string]any{"type": "app_mention", "user": "U1", "channel": "C1", "ts": "1.000100", "text": "<@UBOT> help"})
 	s.Slash("submit --yes "+spec, map[string]any{"team_id": "T-one"})
 	s.said("gpt submitted to yard as job 4711")
-	s.said("Waiting in the queue") // the card, posted with that workspace's token
+	s.said("waiting") // the card, posted with that workspace's token
 
 	_, err = bot.ParseKey("short")
 	require.ErrorContains(t, err, "32 bytes")

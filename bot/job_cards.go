@@ -23,6 +23,13 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
+// The lanes below a card's message: its thread, and the files in that thread,
+// which never hold the news up.
+const (
+	laneOfThread = "/thread"
+	laneOfFiles  = "/files"
+)
+
 // follow gives a submitted job its card, in the place where it was asked for,
 // and remembers who changed a job.
 func (b *Bot) follow(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, result any) []store.SlackMessage {
@@ -94,8 +101,8 @@ func (b *Bot) begin(ctx context.Context, k card.Card, script string) error {
 	if script != "" {
 		for _, p := range k.Places {
 			key := p.Key(id)
-			owed = append(owed, b.out.Owe(key+"/script", key+"/thread", outbox.Message{
-				Do: outbox.Upload, Team: p.Team, ThreadOf: key, File: &answer.File{Name: string(k.News.Job.ID) + ".sbatch", Title: k.News.Job.Name, Content: script},
+			owed = append(owed, b.out.Owe(key+"/script", key+laneOfFiles, outbox.Message{
+				Do: outbox.Upload, Team: p.Team, ThreadOf: key, Instead: k.User, File: &answer.File{Name: string(k.News.Job.ID) + ".sbatch", Title: k.News.Job.Name, Content: script},
 			}))
 		}
 	}
@@ -130,6 +137,37 @@ func (b *Bot) acted(ctx context.Context, a ask, c *ops.Call, cluster string, id 
 		cluster = c.Default
 	}
 	b.withCard(ctx, cluster, id, func(k *card.Card) { k.Acted = a.User })
+}
+
+var textTakenBy = lang.Text{EN: "👀 %s looks after it", ZH: "👀 %s 正在处理"}
+
+// take notes who looks after a failure: on the card, and in its thread, so that
+// nobody else begins the same.
+func (b *Bot) take(ctx context.Context, a ask) []store.SlackMessage {
+	c := b.call(ctx, a)
+	cluster, id, _ := strings.Cut(a.Value, "/")
+	if c.Who.User == "" {
+		return b.notLinked(a, c.Lang)
+	}
+	var owed []store.SlackMessage
+	ok := b.withCard(ctx, cluster, slurm.JobID(id), func(k *card.Card) {
+		if k.Taken != "" {
+			return // somebody was faster, and the card says who
+		}
+		k.Taken, k.TakenAt = a.User, b.now()
+		owed = b.draw(ctx, k)
+		said := fmt.Sprintf(textTakenBy.In(b.langOfCard(ctx, k)), c.Who.User)
+		for _, p := range k.Places {
+			key := p.Key(a.Value)
+			owed = append(owed, b.out.Owe(key+"/taken", key+laneOfThread, outbox.Message{
+				Do: outbox.Post, Team: p.Team, ThreadOf: key, Text: answer.Escape(said), Blocks: answer.BlocksJSON([]slack.Block{answer.ContextLine(said)}),
+			}))
+		}
+	})
+	if !ok {
+		return b.reply(a, answer.Error(&ops.Error{Code: ops.NotFound, Message: fmt.Sprintf(textNoCard.In(c.Lang), id)}, c.Lang), false)
+	}
+	return owed
 }
 
 // withCard changes a card that exists.
@@ -191,7 +229,9 @@ func (b *Bot) Tell(ctx context.Context, n card.News) error {
 		if n.Job.Restarts <= before.Job.Restarts {
 			return nil // numbers that were read before the end
 		}
-		k.EndedAt = time.Time{} // requeued
+		k.EndedAt = time.Time{} // requeued: what was wrong before is no more
+		before.Why, before.Cause, before.Class, before.Exclude, before.Fix = "", nil, "", nil, nil
+		k.Taken, k.TakenAt = "", time.Time{}
 	}
 	k.News = n.Keep(before)
 	if n.Job.State.Ended() && k.EndedAt.IsZero() {
@@ -255,34 +295,32 @@ func (b *Bot) tale(ctx context.Context, k *card.Card) (owed []store.SlackMessage
 	id := card.ID(j.Cluster, j.ID)
 	s := b.settings(ctx, k.Team, k.User)
 	l := b.langOfCard(ctx, k)
-	doc := view.Doc{Title: card.StateWords(j.State, l), Tone: card.ToneOf(j.State)}
+	headline := card.Headline(k.News, l)
+	doc := view.Doc{Sections: []view.Section{{Text: headline}}}
 	switch {
-	case j.State == slurm.Running:
-		doc.Sections = []view.Section{{Text: fmt.Sprintf(card.TextStarted.In(l), strings.Join(j.Nodes, ", "))}}
 	case j.State.Ended() && k.News.Cause != nil:
 		doc = *k.News.Cause
-	case j.State.Ended():
-		doc.Sections = []view.Section{{Facts: card.EndFacts(j, l)}}
-	default:
+	case j.State != slurm.Running && !j.State.Ended():
 		return nil
 	}
 	r := answer.Render(doc, l)
+	r.Text = answer.Escape(headline)
 	if j.State.Ended() && k.User != "" && b.mayCall(s, k) {
 		r.Messages[0] = append([]slack.Block{calling(k.User)}, r.Messages[0][:min(len(r.Messages[0]), answer.MaxBlocks-1)]...)
 	}
 	for _, p := range k.Places {
 		key := p.Key(id)
-		add := func(what string, o outbox.Message) {
-			o.Team, o.ThreadOf = p.Team, key
-			m := b.out.Owe(fmt.Sprintf("%s/%s%d/%s", key, j.State, j.Restarts, what), key+"/thread", o)
+		add := func(what, lane string, o outbox.Message) {
+			o.Team, o.ThreadOf, o.Instead = p.Team, key, k.User
+			m := b.out.Owe(fmt.Sprintf("%s/%s%d/%s", key, j.State, j.Restarts, what), key+lane, o)
 			m.NotBefore = b.wakes(ctx, p, k.User)
 			owed = append(owed, m)
 		}
 		for i, bs := range r.Messages {
-			add(strconv.Itoa(i), outbox.Message{Do: outbox.Post, Text: r.Text, Blocks: answer.BlocksJSON(bs)})
+			add(strconv.Itoa(i), laneOfThread, outbox.Message{Do: outbox.Post, Text: r.Text, Blocks: answer.BlocksJSON(bs)})
 		}
 		for i, f := range r.Files {
-			add(fmt.Sprintf("file%d", i), outbox.Message{Do: outbox.Upload, File: &f})
+			add(fmt.Sprintf("file%d", i), laneOfFiles, outbox.Message{Do: outbox.Upload, File: &f})
 		}
 	}
 	return owed
@@ -340,8 +378,8 @@ func (b *Bot) attach(ctx context.Context, j slurm.Job, what string, o outbox.Mes
 	var owed []store.SlackMessage
 	for _, p := range k.Places {
 		key := p.Key(id)
-		o.Do, o.Team, o.ThreadOf = outbox.Upload, p.Team, key
-		m := b.out.Owe(key+"/"+what, key+"/thread", o)
+		o.Do, o.Team, o.ThreadOf, o.Instead = outbox.Upload, p.Team, key, k.User
+		m := b.out.Owe(key+"/"+what, key+laneOfFiles, o)
 		m.NotBefore = b.wakes(ctx, p, k.User)
 		owed = append(owed, m)
 	}

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -20,9 +21,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
-	"github.com/megatron-ops/megatron-ops/internal/within"
 	"github.com/megatron-ops/megatron-ops/slurm"
-	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
@@ -111,17 +110,18 @@ func (b *Bot) hear(ctx context.Context, cluster string, from *watch.Subscription
 		}
 		n := card.News{Job: e.Job}
 		n.Job.Cluster = cluster
+		var numbers joblogs.MetricsOut
 		if e.Kind == watch.Ended && b.followed(ctx, n.Job) {
 			if n.Job.State != slurm.Completed && n.Job.State != slurm.Cancelled {
 				b.findCause(ctx, &n, b.cardLang(ctx, n.Job))
 			}
-			b.addNumbers(ctx, &n)
+			numbers, _ = b.addNumbers(ctx, &n)
 		}
 		if err := b.Tell(ctx, n); err != nil {
 			b.log.Error("slack: news", "job", n.Job.ID, "err", err)
 		}
 		if e.Kind == watch.Ended {
-			b.drawCurve(ctx, n.Job)
+			b.drawCurve(ctx, n, numbers, b.cardLang(ctx, n.Job))
 			b.attachLog(ctx, n.Job)
 		}
 	}
@@ -169,7 +169,10 @@ func (b *Bot) numbers(ctx context.Context) {
 			if w.EstStart != nil {
 				n.Job.EstStart = w.EstStart
 			}
-		case n.Job.State == slurm.Running && b.addNumbers(ctx, &n):
+		case n.Job.State == slurm.Running:
+			if _, ok := b.addNumbers(ctx, &n); !ok {
+				continue
+			}
 		default:
 			continue
 		}
@@ -216,19 +219,29 @@ func (b *Bot) reader(ctx context.Context, j slurm.Job) *ops.Call {
 	}
 }
 
-// addNumbers adds iteration, loss and speed; ok is false where there are none.
-func (b *Bot) addNumbers(ctx context.Context, n *card.News) (ok bool) {
+// addNumbers adds what the training says of itself, and returns it; ok is false
+// where it says nothing.
+func (b *Bot) addNumbers(ctx context.Context, n *card.News) (m joblogs.MetricsOut, ok bool) {
 	result, ok := b.readJob(ctx, "metrics", n.Job)
 	m, isMetrics := result.(joblogs.MetricsOut)
 	if !ok || !isMetrics || len(m.Runs) != 1 {
-		return false
+		return m, false
 	}
 	s := m.Runs[0]
-	n.Iteration, n.Iterations, n.Loss, n.TFLOPs = s.Last, s.Of, s.Loss, s.TFLOPs
+	n.Iteration, n.Iterations, n.Loss, n.TFLOPs, n.MFU = s.Last, s.Of, s.Loss, s.TFLOPs, s.MFU
+	if s.IterationMS != nil {
+		n.SecondsEach = *s.IterationMS / 1000
+	}
 	if s.ETASeconds != nil {
 		n.ETA = time.Duration(*s.ETASeconds) * time.Second
 	}
-	return true
+	if len(m.Curves) == 1 {
+		n.Curve = m.Curves[0]
+	}
+	if log, err := os.Stat(n.Job.Stdout); err == nil {
+		n.LineAt = log.ModTime()
+	}
+	return m, true
 }
 
 // findCause adds the diagnosis to the news. Without one the news goes all the
@@ -236,8 +249,8 @@ func (b *Bot) addNumbers(ctx context.Context, n *card.News) (ok bool) {
 func (b *Bot) findCause(ctx context.Context, n *card.News, l lang.Lang) {
 	result, ok := b.readJob(ctx, "diagnose", n.Job)
 	if d, isDiagnosis := result.(joblogs.DiagnoseOut); ok && isDiagnosis {
-		doc := d.View(l)
-		n.Cause, n.Class, n.Exclude = &doc, d.Class, d.ExcludeNodes
+		doc := diagnosisDoc(d, l)
+		n.Why, n.Cause, n.Class, n.Exclude = whyWords(d.Report, l), &doc, d.Class, d.ExcludeNodes
 		b.findRemedy(ctx, n, d, l)
 	}
 }
@@ -278,28 +291,20 @@ func (b *Bot) readJob(ctx context.Context, name string, j slurm.Job, words ...st
 }
 
 // drawCurve posts the loss curve of a job that has ended.
-func (b *Bot) drawCurve(ctx context.Context, j slurm.Job) {
-	if j.Stdout == "" || !b.followed(ctx, j) {
-		return
-	}
-	in, err := within.Holding(j.Stdout)
-	if err != nil {
-		return
-	}
-	defer in.Close()
-	run, err := metrics.ReadIn(ctx, in, j.Stdout, "")
-	if err != nil || len(run.Iterations) < 2 {
+func (b *Bot) drawCurve(ctx context.Context, n card.News, m joblogs.MetricsOut, l lang.Lang) {
+	if len(n.Curve) < 2 || !b.followed(ctx, n.Job) {
 		return
 	}
 	var png bytes.Buffer
-	if err := metrics.WritePNG(&png, []metrics.Run{run}, []metrics.Series{metrics.Loss}); err != nil {
+	if err := m.WriteLossPNG(&png); err != nil {
+		b.log.Warn("slack: curve", "job", n.Job.ID, "err", err)
 		return
 	}
 	sum := sha256.Sum256(png.Bytes())
-	if err := b.attach(ctx, j, "curve/"+hex.EncodeToString(sum[:8]), outbox.Message{
-		Bytes: png.Bytes(), File: &answer.File{Name: "loss.png", Title: string(j.ID) + " " + j.Name},
+	if err := b.attach(ctx, n.Job, "curve/"+hex.EncodeToString(sum[:8]), outbox.Message{
+		Bytes: png.Bytes(), File: &answer.File{Name: "loss.png", Title: card.CurveTitle(n, l)},
 	}); err != nil {
-		b.log.Warn("slack: curve", "job", j.ID, "err", err)
+		b.log.Warn("slack: curve", "job", n.Job.ID, "err", err)
 	}
 }
 

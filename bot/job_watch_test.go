@@ -60,7 +60,7 @@ func TestAJobsLifeIsSeenInItsThread(t *testing.T) {
 	s.yard.put(job)
 	s.Wait("numbers on the card", func(st slacktest.State) bool {
 		list := cards(st, "4711")
-		return len(list) == 1 && strings.Contains(text(list[0]), "Running (RUNNING)")
+		return len(list) == 1 && strings.Contains(text(list[0]), "running")
 	})
 
 	b.WriteString("[rank3]: Traceback (most recent call last):\n[rank3]:   File \"/w/pretrain_gpt.py\", line 12, in forward_step\n[rank3]:     x = model(tokens)\n[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total capacity of 79.11 GiB of which 1.00 GiB is free.\n")
@@ -70,12 +70,12 @@ func TestAJobsLifeIsSeenInItsThread(t *testing.T) {
 	s.yard.put(job)
 	st := s.Wait("the cause and the curve", func(st slacktest.State) bool {
 		list := cards(st, "4711")
-		return len(list) == 1 && strings.Contains(text(list[0]), "Failed (FAILED)") &&
+		return len(list) == 1 && strings.Contains(text(list[0]), "failed") &&
 			stored(st, "loss.png") && stored(st, "4711.log")
 	})
 	c := cards(st, "4711")[0]
 	require.Contains(t, strings.ToLower(text(c)), "memory", "the cause comes first")
-	require.Contains(t, text(c), "40 / 100")
+	require.Contains(t, text(c), "40 of 100 (40 %)")
 	for _, f := range st.Files {
 		require.Equal(t, c.TS, f.Thread, "%s: script, log and picture are in the thread", f.Name)
 		switch f.Name {
@@ -116,7 +116,7 @@ func TestWatchingGoesOnAfterARestart(t *testing.T) {
 	s.yard.put(slurm.Job{ID: "4711", Name: "gpt", User: "ada", State: slurm.Completed})
 	st := s.Wait("the end", func(st slacktest.State) bool {
 		list := cards(st, "4711")
-		return len(list) == 1 && strings.Contains(text(list[0]), "Completed (COMPLETED)")
+		return len(list) == 1 && strings.Contains(text(list[0]), "completed")
 	})
 	require.Len(t, cards(st, "4711"), 1)
 }
@@ -177,7 +177,7 @@ func TestACodeWrittenOnTheClusterLinksItsWriter(t *testing.T) {
 	s.Slash("unlink")
 	s.said("not linked to a cluster user any more")
 	s.Slash("cancel 4711 --yes")
-	s.said("Not allowed", "not linked")
+	s.said("not linked to a cluster user", "Link my account")
 }
 
 func TestARefusedProofEndsItsCode(t *testing.T) {

@@ -36,8 +36,10 @@ func (b *Bot) message(ctx context.Context, a ask) []store.SlackMessage {
 	if len(words) == 1 && slurm.IsJobID(words[0]) {
 		return b.perform(ctx, a, c, "status", words, t, f)
 	}
-	if name, id, ok := typed.AboutJob(a.Text); ok && len(t.Blocks) == 0 {
-		return b.perform(ctx, a, c, name, []string{id}, typed.Text{}, f)
+	if len(words) > 0 && len(t.Blocks) == 0 {
+		if owed, done := b.askedOfJob(ctx, a, c, words, f); done {
+			return owed
+		}
 	}
 	if len(words) > 0 {
 		if name, ok := typed.Resolve(words[0]); ok && name != "ask" && readsAsCommand(name, words[1:], t) {

@@ -49,7 +49,7 @@ func (b *Bot) noticeMessages(ctx context.Context, n ops.Notice) (owed []store.Sl
 		}
 		o, lane := outbox.Message{Do: outbox.Post, Team: p.Team, Channel: p.Channel, Text: r.Text, Blocks: answer.BlocksJSON(bs)}, "t/"+p.Channel
 		if thread != "" {
-			o.Channel, o.ThreadOf, lane = "", thread, thread+"/thread"
+			o.Channel, o.ThreadOf, lane = "", thread, thread+laneOfThread
 		}
 		owed = append(owed, b.out.Owe(id+"@"+p.Team+"/"+p.Channel, lane, o))
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
-	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -71,7 +70,7 @@ func (b *Bot) whoamiDoc(ctx context.Context, a ask, c *ops.Call) view.Doc {
 	d := view.Doc{Title: textYou.In(l)}
 	if a.local != nil {
 		d.Sections = []view.Section{{Facts: []view.Fact{
-			{Name: card.TextActsAs.In(l), Value: c.Who.User}, {Name: textProof.In(l), Value: textByOS.In(l)}, {Name: textRights.In(l), Value: textOwner.In(l)},
+			{Name: textActsAs.In(l), Value: c.Who.User}, {Name: textProof.In(l), Value: textByOS.In(l)}, {Name: textRights.In(l), Value: textOwner.In(l)},
 		}}}
 		return d
 	}
@@ -81,9 +80,9 @@ func (b *Bot) whoamiDoc(ctx context.Context, a ask, c *ops.Call) view.Doc {
 		if k.How == "code" {
 			how = fmt.Sprintf(textByCode.In(l), k.At.Format(time.DateOnly))
 		}
-		fs = append(fs, view.Fact{Name: card.TextActsAs.In(l), Value: k.User}, view.Fact{Name: textProof.In(l), Value: how})
+		fs = append(fs, view.Fact{Name: textActsAs.In(l), Value: k.User}, view.Fact{Name: textProof.In(l), Value: how})
 	} else {
-		fs = append(fs, view.Fact{Name: card.TextActsAs.In(l), Value: textNobody.In(l)})
+		fs = append(fs, view.Fact{Name: textActsAs.In(l), Value: textNobody.In(l)})
 		d.Next = []string{"link"}
 	}
 	right := textOwner

@@ -15,6 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
@@ -132,7 +133,7 @@ func (b *Bot) diagnoseText(ctx context.Context, a ask, c *ops.Call, p paste, sha
 	if err != nil {
 		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), share)
 	}
-	doc := r.View(c.Lang)
+	doc := diagnosisDoc(joblogs.DiagnoseOut{Report: r}, c.Lang)
 	return b.replyWith(a, doc, share, feedback("diagnose", c.Lang))
 }
 

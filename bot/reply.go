@@ -70,7 +70,7 @@ func (b *Bot) replyWith(a ask, doc view.Doc, share bool, below ...slack.Block) [
 		owed = append(owed, b.out.Owe(fmt.Sprintf("%s/%d", a.Key, i), lane, m))
 	}
 	for i, f := range r.Files {
-		owed = append(owed, b.out.Owe(fmt.Sprintf("%s/file%d", a.Key, i), lane,
+		owed = append(owed, b.out.Owe(fmt.Sprintf("%s/file%d", a.Key, i), lane+laneOfFiles,
 			outbox.Message{Do: outbox.Upload, Team: a.Team, Channel: files, Thread: thread, Instead: a.User, File: &f}))
 	}
 	return owed

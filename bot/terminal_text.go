@@ -2,15 +2,16 @@ package bot
 
 import (
 	"encoding/json"
+	"html"
+	"regexp"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
-	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
 // terminalText draws blocks as text, and their buttons as choices.
 func terminalText(blocks json.RawMessage) (s Said) {
-	blocks, _ = answer.Unfolded(blocks) // a terminal scrolls
+	blocks = answer.Unfolded(blocks) // a terminal scrolls
 	var list []map[string]any
 	if json.Unmarshal(blocks, &list) != nil {
 		return Said{}
@@ -21,17 +22,28 @@ func terminalText(blocks json.RawMessage) (s Said) {
 		case "header":
 			b.WriteString("\n" + textIn(blk["text"]) + "\n")
 		case "section":
-			b.WriteString(textIn(blk["text"]) + "\n")
+			if blk["text"] != nil {
+				b.WriteString(textIn(blk["text"]) + "\n")
+			}
+			for _, f := range objects(blk["fields"]) {
+				name, value, _ := strings.Cut(textIn(f), "\n")
+				b.WriteString("  " + name + "  " + value + "\n")
+			}
+			if e, ok := blk["accessory"].(map[string]any); ok {
+				s.Choices = append(s.Choices, choicesOf(e)...)
+			}
 		case "context":
 			for _, e := range objects(blk["elements"]) {
 				b.WriteString(textIn(e) + "\n")
 			}
+		case "data_visualization":
+			b.WriteString(answer.ChartLine(blk) + "\n")
 		case "rich_text":
 			for _, e := range objects(blk["elements"]) {
 				richText(&b, e)
 			}
 		case "table":
-			b.WriteString(answer.PlainTable(tableIn(blk)))
+			b.WriteString(answer.PlainTable(answer.TableIn(blk)))
 		case "actions", "context_actions":
 			s.Choices = append(s.Choices, choicesIn(blk)...)
 		}
@@ -55,10 +67,26 @@ func textIn(v any) string {
 	case string:
 		return v
 	case map[string]any:
+		if v["type"] == "mrkdwn" {
+			return plainMarkup(textIn(v["text"]))
+		}
 		return textIn(v["text"])
 	}
 	return ""
 }
+
+// plainMarkup is Slack's markup as it reads on a terminal: a date as its fallback,
+// a person by their id, no asterisks.
+func plainMarkup(s string) string {
+	s = slackDate.ReplaceAllString(s, "$1")
+	s = slackPerson.ReplaceAllString(s, "@$1")
+	return html.UnescapeString(strings.ReplaceAll(s, "*", ""))
+}
+
+var (
+	slackDate   = regexp.MustCompile(`<!date\^\d+\^[^|>]*\|([^>]*)>`)
+	slackPerson = regexp.MustCompile(`<@([A-Z0-9]+)>`)
+)
 
 // spans is the text of rich elements in a row.
 func spans(v any) string {
@@ -89,41 +117,40 @@ func richText(b *strings.Builder, e map[string]any) {
 	}
 }
 
-func tableIn(blk map[string]any) (t view.Table) {
-	rows, _ := blk["rows"].([]any)
-	for i, r := range rows {
-		var row []string
-		for _, c := range objects(r) {
-			row = append(row, textIn(c["text"]))
-		}
-		if i == 0 {
-			t.Header = row
-			continue
-		}
-		t.Rows = append(t.Rows, row)
-	}
-	return t
-}
-
+// choicesIn are the buttons of a row, and the entries of its menus.
 func choicesIn(blk map[string]any) (cs []Choice) {
 	for _, e := range objects(blk["elements"]) {
-		action, value := textIn(e["action_id"]), textIn(e["value"])
-		if e["type"] == "feedback_buttons" {
-			for _, thumb := range []string{"positive_button", "negative_button"} {
-				if t, ok := e[thumb].(map[string]any); ok {
-					cs = append(cs, Choice{Label: textIn(t["text"]), action: action, value: textIn(t["value"])})
-				}
+		cs = append(cs, choicesOf(e)...)
+	}
+	return cs
+}
+
+// choicesOf are what can be pressed of one element.
+func choicesOf(e map[string]any) (cs []Choice) {
+	action, value := textIn(e["action_id"]), textIn(e["value"])
+	add := func(label, sure, value string) {
+		if action == "" || strings.Contains(value, "mute ") { // nobody is called at a terminal
+			return
+		}
+		cs = append(cs, Choice{Label: label, Sure: sure, action: action, value: value})
+	}
+	switch e["type"] {
+	case "feedback_buttons":
+		for _, thumb := range []string{"positive_button", "negative_button"} {
+			if t, ok := e[thumb].(map[string]any); ok {
+				add(textIn(t["text"]), "", textIn(t["value"]))
 			}
-			continue
 		}
-		if action == "" || strings.HasPrefix(value, "mute ") { // nobody is called at a terminal
-			continue
+	case "overflow", "static_select":
+		for _, o := range objects(e["options"]) {
+			add(textIn(o["text"]), "", textIn(o["value"]))
 		}
+	default:
 		sure := ""
 		if c, ok := e["confirm"].(map[string]any); ok {
 			sure = textIn(c["text"])
 		}
-		cs = append(cs, Choice{Label: textIn(e["text"]), Sure: sure, action: action, value: value})
+		add(textIn(e["text"]), sure, value)
 	}
 	return cs
 }

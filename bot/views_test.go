@@ -20,11 +20,13 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -52,6 +54,7 @@ func mainViews(t testing.TB, l lang.Lang) []drawn {
 	}
 	_, running := card.Draw(sampleCard(slurm.Running, l), l, true)
 	_, failed := card.Draw(sampleCard(slurm.Failed, l), l, true)
+	_, done := card.Draw(sampleCard(slurm.Completed, l), l, true)
 	_, waiting := card.Draw(sampleCard(slurm.Pending, l), l, true)
 	diagnosis, err := diagnose.Run(t.Context(), logOf(t), diagnose.Context{JobState: "FAILED"})
 	require.NoError(t, err)
@@ -83,7 +86,8 @@ func mainViews(t testing.TB, l lang.Lang) []drawn {
 		{"card-waiting", slacktest.InMessage, waiting},
 		{"card-running", slacktest.InMessage, running},
 		{"card-failed", slacktest.InMessage, failed},
-		message("diagnosis", append(answer.Blocks(diagnosis.View(l), l), feedback("diagnose", l))),
+		message("diagnosis", append(answer.Blocks(diagnosisDoc(joblogs.DiagnoseOut{Report: diagnosis}, l), l), feedback("diagnose", l))),
+		{"card-done", slacktest.InMessage, done},
 		message("approval", append(answer.Blocks(agentDoc(asked, l), l), agentRow(asked, l))),
 		message("link", append(answer.Blocks(linkDoc("ABCDEFGHIJKLMNOPQRSTUVWXYZ", l), l), linkRow(l))),
 		message("digest", answer.Blocks(digestOf(sums{
@@ -109,26 +113,37 @@ func logOf(t testing.TB) diagnose.Source {
 	return src
 }
 
+// sampleCurve is a loss that falls.
+func sampleCurve() (ps []metrics.Point) {
+	for i := range 16 {
+		ps = append(ps, metrics.Point{N: 80 * i, V: 2.1 + 8.4/float64(1+i*i/3)})
+	}
+	return ps
+}
+
 func sampleCard(state slurm.State, l lang.Lang) card.Card {
 	loss, speed, limit, exit := 2.3456, 412.5, int64(86400), "1:0"
 	n := card.News{
 		Job: slurm.Job{
 			ID: "4711", Cluster: "slurm", Name: "gpt-8b", User: "ada", Partition: "gpu", State: state, Nodes: []string{"gpu-01", "gpu-02"},
-			GPUs: 16, ElapsedS: 5025, TimeLimitS: &limit,
+			Account: "research", GPUs: 16, ElapsedS: 5025, TimeLimitS: &limit, StartedAt: &noon,
 		},
-		Iteration: 1200, Iterations: 5000, Loss: &loss, TFLOPs: &speed, ETA: 4 * time.Hour, Checkpoint: 1000, CheckpointAt: noon,
+		Iteration: 1200, Iterations: 5000, Loss: &loss, TFLOPs: &speed, SecondsEach: 1.92, ETA: 4 * time.Hour,
+		Checkpoint: 1000, CheckpointAt: noon, LineAt: noon.Add(83 * time.Minute), Curve: sampleCurve(),
 	}
 	if state == slurm.Pending {
 		start := noon.Add(95 * time.Minute)
 		n = card.News{Job: slurm.Job{
-			ID: "4711", Cluster: "slurm", Name: "gpt-8b", User: "ada", Partition: "gpu", State: state, Reason: "Priority", NumNodes: 2, GPUs: 16, TimeLimitS: &limit, EstStart: &start,
+			ID: "4711", Cluster: "slurm", Name: "gpt-8b", User: "ada", Partition: "gpu", State: state, Reason: "Priority", NumNodes: 2,
+			Account: "research", GPUs: 16, TimeLimitS: &limit, EstStart: &start, SubmittedAt: &noon,
 		}, Position: 3, InLine: 17}
 	}
 	if state == slurm.Failed {
 		n.Fix = []string{lang.Text{EN: "--micro-batch-size 2: about 61 of 80 GiB a GPU, by the memory estimate", ZH: "--micro-batch-size 2：按显存估算每卡约 61 / 80 GiB"}.In(l)}
 		n.Job.ExitCode = &exit
 		n.Class, n.Exclude = "cuda_oom", []string{"gpu-02"}
-		n.Cause = &view.Doc{Title: lang.Text{EN: "Rank 9 on gpu-02 ran out of GPU memory", ZH: "gpu-02 上的 rank 9 显存不足"}.In(l), Tone: view.Bad}
+		n.Why = lang.Text{EN: "GPU out of memory, rank 9 on gpu-02", ZH: "GPU 显存不足，gpu-02 上的 rank 9"}.In(l)
+		n.Cause = &view.Doc{Title: n.Why, Tone: view.Bad}
 	}
 	return card.Card{Team: "T1", User: "U1", Approver: "U5", News: n}
 }
@@ -171,6 +186,14 @@ func TestViewsKeepToSlacksLimits(t *testing.T) {
 	}
 }
 
+// chartType is the block that Slack's types do not have yet, as its page describes
+// it (docs.slack.dev/reference/block-kit/blocks/data-visualization-block).
+const chartType = `interface Series { name: string; data: { label: string; value: number }[] }
+interface Axis { categories: string[]; x_label?: string; y_label?: string }
+interface Chart { type: "data_visualization"; title: string; block_id?: string; chart: { type: "line"; series: Series[]; axis_config: Axis } }
+type Block = KnownBlock | Chart;
+`
+
 // Slack's own types, read by the TypeScript compiler, judge every view.
 func TestViewsHaveSlacksTypes(t *testing.T) {
 	modules, err := filepath.Abs(filepath.Join("..", "tools", "node", "node_modules"))
@@ -185,10 +208,10 @@ func TestViewsHaveSlacksTypes(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Symlink(modules, filepath.Join(dir, "node_modules")))
 	var ts strings.Builder
-	ts.WriteString("import type { KnownBlock, ModalView, HomeView } from \"@slack/types\";\n")
+	ts.WriteString("import type { KnownBlock, ModalView, HomeView } from \"@slack/types\";\n" + chartType)
 	for _, l := range []lang.Lang{lang.EN, lang.ZH} {
 		for i, v := range mainViews(t, l) {
-			typ := map[slacktest.Surface]string{slacktest.InMessage: "KnownBlock[]", slacktest.InModal: "ModalView", slacktest.InHome: "HomeView"}[v.on]
+			typ := map[slacktest.Surface]string{slacktest.InMessage: "Block[]", slacktest.InModal: "ModalView", slacktest.InHome: "HomeView"}[v.on]
 			fmt.Fprintf(&ts, "// %s\nexport const %s%d: %s = %s;\n", v.name, l, i, typ, v.json)
 		}
 	}

@@ -12,13 +12,16 @@ var (
 		EN: "That was a lot at once. Nothing was done; please try again in %d s.",
 		ZH: "请求过于频繁，本次没有执行任何操作；请 %d 秒后再试。",
 	}
-	textUnknown  = lang.Text{EN: "I do not know the command %q", ZH: "不认识命令 %q"}
-	textMean     = lang.Text{EN: "Did you mean one of these?", ZH: "您是不是想用："}
-	textConfirm  = lang.Text{EN: "Please confirm", ZH: "请确认"}
-	textExpired  = lang.Text{EN: "This question was answered already, or its time is over. Nothing was done.", ZH: "该确认已处理过或已过期，没有执行任何操作。"}
-	textNotYours = lang.Text{EN: "Only the person who asked can answer this. Nothing was done.", ZH: "只有发起人可以确认，没有执行任何操作。"}
-	textLeft     = lang.Text{EN: "Left as it was. Nothing was done.", ZH: "已放弃，没有执行任何操作。"}
-	textForeign  = lang.Text{
+	textRequester = lang.Text{EN: "Requester", ZH: "申请人"}
+	textActsAs    = lang.Text{EN: "Cluster user", ZH: "集群用户"}
+	textState     = lang.Text{EN: "State", ZH: "状态"}
+	textUnknown   = lang.Text{EN: "I do not know the command %q", ZH: "不认识命令 %q"}
+	textMean      = lang.Text{EN: "Did you mean one of these?", ZH: "您是不是想用："}
+	textConfirm   = lang.Text{EN: "Please confirm", ZH: "请确认"}
+	textExpired   = lang.Text{EN: "This question was answered already, or its time is over. Nothing was done.", ZH: "该确认已处理过或已过期，没有执行任何操作。"}
+	textNotYours  = lang.Text{EN: "Only the person who asked can answer this. Nothing was done.", ZH: "只有发起人可以确认，没有执行任何操作。"}
+	textLeft      = lang.Text{EN: "Left as it was. Nothing was done.", ZH: "已放弃，没有执行任何操作。"}
+	textForeign   = lang.Text{
 		EN: "you come from another workspace, so only `help` and `ask` are open to you here",
 		ZH: "您来自其他工作区，这里只能使用 `help` 和 `ask`",
 	}

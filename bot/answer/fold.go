@@ -43,33 +43,23 @@ func fold(s view.Section, ps []piece, l lang.Lang) (folded piece, ok bool) {
 	return folded, true
 }
 
-// Unfolded takes drawn blocks out of their containers; folded is false where
-// there is none.
-func Unfolded(drawn json.RawMessage) (flat json.RawMessage, folded bool) {
-	var list []json.RawMessage
+// Unfolded takes drawn blocks out of their containers.
+func Unfolded(drawn json.RawMessage) json.RawMessage {
+	var list, out []map[string]any
 	if json.Unmarshal(drawn, &list) != nil {
-		return drawn, false
+		return drawn
 	}
-	var out []json.RawMessage
 	for _, b := range list {
-		var c struct {
-			Type     string            `json:"type"`
-			Title    json.RawMessage   `json:"title"`
-			Children []json.RawMessage `json:"child_blocks"`
-		}
-		if json.Unmarshal(b, &c) != nil || c.Type != "container" {
+		if b["type"] != "container" {
 			out = append(out, b)
 			continue
 		}
-		folded = true
-		if head, err := json.Marshal(map[string]any{"type": "header", "text": c.Title}); err == nil {
-			out = append(out, head)
-		}
-		out = append(out, c.Children...)
+		out = append(out, map[string]any{"type": "header", "text": b["title"]})
+		out = append(out, objects(b["child_blocks"])...)
 	}
-	flat, err := json.Marshal(out[:min(len(out), MaxBlocks)])
+	flat, err := json.Marshal(out)
 	if err != nil {
-		return drawn, false
+		return drawn
 	}
-	return flat, folded
+	return flat
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -214,6 +215,15 @@ func Label(text string) *slack.TextBlockObject {
 	}
 	return slack.NewTextBlockObject(slack.PlainTextType, text, false, false)
 }
+
+// Markup is text that Slack reads as its markup. What comes from outside is
+// escaped by whoever makes it.
+func Markup(markup string) *slack.TextBlockObject {
+	return slack.NewTextBlockObject(slack.MarkdownType, Cut(markup, MaxText-1000), false, true)
+}
+
+// ContextMarkup is a small grey line of markup.
+func ContextMarkup(markup string) slack.Block { return slack.NewContextBlock("", Markup(markup)) }
 
 // ContextLine is a small grey line.
 func ContextLine(text string) slack.Block {
@@ -425,7 +435,8 @@ func table(s view.Section, n int) (ps []piece, files []File) {
 	return ps, files
 }
 
-// code draws verbatim text, or says which file it is in.
+// code draws verbatim text, or says which file it is in. Of a log the newest lines
+// are shown, of anything else the first.
 func code(s view.Section, n int, l lang.Lang, has Room) (ps []piece, files []File) {
 	text := Clean(strings.TrimRight(s.Code, "\n"))
 	limit := has.Code
@@ -435,21 +446,17 @@ func code(s view.Section, n int, l lang.Lang, has Room) (ps []piece, files []Fil
 	shown := text
 	if utf8.RuneCountInString(text) > limit {
 		lines := strings.Split(text, "\n")
-		shown = ""
-		kept := 0
-		for _, line := range lines {
-			line = Cut(line, 300)
-			if utf8.RuneCountInString(shown)+utf8.RuneCountInString(line) > limit-100 {
-				break
-			}
-			shown += line + "\n"
-			kept++
-		}
+		newest := s.Lang == "log"
+		kept := fitting(lines, limit-100, newest)
+		shown = strings.Join(kept, "\n")
 		f := File{Name: fileName(s, n), Title: OneLine(s.Heading), Content: text + "\n"}
 		files = append(files, f)
-		note := lang.Text{EN: "%d of %d lines; all of them are in %s", ZH: "显示 %d / %d 行；全文见 %s"}.In(l)
+		note := textFirstLines
+		if newest {
+			note = textLastLines
+		}
 		defer func() {
-			c := ContextLine(fmt.Sprintf(note, kept, len(lines), f.Name))
+			c := ContextLine(fmt.Sprintf(note.In(l), len(kept), len(lines), f.Name))
 			ps = append(ps, piece{Block: c, size: 100})
 		}()
 	}
@@ -460,6 +467,32 @@ func code(s view.Section, n int, l lang.Lang, has Room) (ps []piece, files []Fil
 		}))
 	}
 	return ps, files
+}
+
+var (
+	textFirstLines = lang.Text{EN: "%d of %d lines; all of them are in %s", ZH: "显示 %d / %d 行；全文见 %s"}
+	textLastLines  = lang.Text{EN: "the newest %d of %d lines; all of them are in %s", ZH: "最新的 %d 行，共 %d 行；全文见 %s"}
+)
+
+// fitting are the first lines that fit into so many characters, or the newest; the
+// rest of a very long one is left out.
+func fitting(lines []string, limit int, newest bool) []string {
+	from := slices.All(lines)
+	if newest {
+		from = slices.Backward(lines)
+	}
+	var kept []string
+	for _, line := range from {
+		line = Cut(line, 300)
+		if limit -= utf8.RuneCountInString(line) + 1; limit < 0 {
+			break
+		}
+		kept = append(kept, line)
+	}
+	if newest {
+		slices.Reverse(kept)
+	}
+	return kept
 }
 
 // fileName names a code section's file after its language.

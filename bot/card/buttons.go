@@ -12,21 +12,33 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A cardButton is one that a card has in some states.
-type cardButton struct {
-	label  lang.Text
-	words  func(News) string // a command; empty: not now
-	action string            // where it is no command: whose value words are
-	danger bool
-	sure   lang.Text // asked before
+// A button is one that a card has in some states.
+type button struct {
+	label lang.Text
+	// words are a command, or the value of the action; empty: not now.
+	words  func(Card) string
+	action string // empty: words are a command
+	// next says that this is what to do next: the first such is drawn as it.
+	next bool
+	// hidden says that it stands in the menu, however few there are.
+	hidden bool
 }
 
-func onJob(verb string, when func(News) bool) func(News) string {
-	return func(n News) string {
-		if !when(n) {
+func onJob(verb string, when func(News) bool) func(Card) string {
+	return func(k Card) string {
+		if !when(k.News) {
 			return ""
 		}
-		return verb + " " + string(n.Job.ID)
+		return verb + " " + string(k.News.Job.ID)
+	}
+}
+
+func onCard(when func(News) bool) func(Card) string {
+	return func(k Card) string {
+		if !when(k.News) {
+			return ""
+		}
+		return ID(k.News.Job.Cluster, k.News.Job.ID)
 	}
 }
 
@@ -34,84 +46,86 @@ func waits(n News) bool  { return n.Job.State == slurm.Pending }
 func runs(n News) bool   { return n.Job.State == slurm.Running }
 func ended(n News) bool  { return n.Job.State.Ended() }
 func alive(n News) bool  { return !n.Job.State.Ended() }
-func failed(n News) bool { return ended(n) && n.Job.State != slurm.Completed }
+func failed(n News) bool { return ended(n) && ToneOf(n.Job.State) == "bad" }
 func isHeld(n News) bool { return waits(n) && strings.HasPrefix(n.Job.Reason, "JobHeld") }
 
-// cardButtonTable is every button of a card, in order. What the presser may do
-// is judged when it is pressed.
-var cardButtonTable = []cardButton{
-	{label: lang.Text{EN: "Diagnose", ZH: "诊断"}, words: onJob("diagnose", func(n News) bool { return runs(n) || failed(n) })},
-	{label: lang.Text{EN: "Logs", ZH: "日志"}, words: func(n News) string {
-		if waits(n) {
+// buttonTable is every button of a card: what to do next, then the two that are
+// wanted most, then the menu. What the presser may do is judged when it is pressed.
+var buttonTable = []button{
+	{label: lang.Text{EN: "Apply fix and resubmit", ZH: "应用修复并重新提交"}, action: ActMend, next: true, words: onCard(func(n News) bool {
+		return failed(n) && len(n.Fix) > 0
+	})},
+	{label: lang.Text{EN: "Retry without the bad node", ZH: "排除故障节点后重试"}, action: ActAvoid, next: true, words: func(k Card) string {
+		if !failed(k.News) || len(k.News.Exclude) == 0 {
 			return ""
 		}
-		return "logs " + string(n.Job.ID) + " --tail 20"
+		return ID(k.News.Job.Cluster, k.News.Job.ID) + " " + strings.Join(k.News.Exclude, ",")
 	}},
-	{label: lang.Text{EN: "Retry without the bad node", ZH: "排除故障节点后重试"}, action: ActAvoid, words: func(n News) string {
-		if !failed(n) || len(n.Exclude) == 0 {
+	{label: lang.Text{EN: "Release", ZH: "释放"}, next: true, words: onJob("release", isHeld)},
+	{label: lang.Text{EN: "Diagnose", ZH: "诊断"}, next: true, words: onJob("diagnose", func(n News) bool { return failed(n) && n.reason() == "" })},
+	{label: lang.Text{EN: "I look after it", ZH: "我来处理"}, action: ActTake, words: func(k Card) string {
+		if !failed(k.News) || k.Taken != "" {
 			return ""
 		}
-		return ID(n.Job.Cluster, n.Job.ID) + " " + strings.Join(n.Exclude, ",")
+		return ID(k.News.Job.Cluster, k.News.Job.ID)
 	}},
-	{label: lang.Text{EN: "Apply fix and resubmit", ZH: "应用修复并重新提交"}, action: ActMend, words: func(n News) string {
-		if !failed(n) || len(n.Fix) == 0 {
+	{label: lang.Text{EN: "Diagnose", ZH: "诊断"}, words: onJob("diagnose", runs)},
+	{label: lang.Text{EN: "Logs", ZH: "日志"}, words: func(k Card) string {
+		if waits(k.News) {
 			return ""
 		}
-		return ID(n.Job.Cluster, n.Job.ID)
+		return "logs " + string(k.News.Job.ID) + " --tail 20"
 	}},
-	{label: lang.Text{EN: "Extend chain", ZH: "延长作业链"}, action: ActExtend, words: func(n News) string {
-		if ended(n) {
-			return ""
-		}
-		return ID(n.Job.Cluster, n.Job.ID)
-	}},
-	{label: lang.Text{EN: "Change and resubmit", ZH: "修改并重新提交"}, action: ActAgain, words: func(n News) string {
-		if !ended(n) {
-			return ""
-		}
-		return ID(n.Job.Cluster, n.Job.ID)
-	}},
-	{label: lang.Text{EN: "Hold", ZH: "挂起"}, words: onJob("hold", func(n News) bool { return waits(n) && !isHeld(n) })},
-	{label: lang.Text{EN: "Release", ZH: "释放"}, words: onJob("release", isHeld)},
-	{
-		label: lang.Text{EN: "Cancel", ZH: "取消作业"}, words: onJob("cancel", alive), danger: true,
-		sure: lang.Text{EN: "The job ends now. What was computed since the last checkpoint is lost.", ZH: "作业将立即结束，最近检查点之后的计算会丢失。"},
-	},
-	{label: lang.Text{EN: "Mute", ZH: "静音"}, words: onJob("mute", alive)},
+	{label: lang.Text{EN: "Why does it wait?", ZH: "为什么在排队？"}, words: onJob("priority", waits)},
+	{label: lang.Text{EN: "Change and resubmit", ZH: "修改并重新提交"}, action: ActAgain, words: onCard(ended)},
+	{label: lang.Text{EN: "Numbers", ZH: "指标"}, hidden: true, words: onJob("metrics", func(n News) bool { return !waits(n) && n.Iteration > 0 })},
+	{label: lang.Text{EN: "Extend chain", ZH: "延长作业链"}, hidden: true, action: ActExtend, words: onCard(alive)},
+	{label: lang.Text{EN: "Hold", ZH: "挂起"}, hidden: true, words: onJob("hold", func(n News) bool { return waits(n) && !isHeld(n) })},
+	{label: lang.Text{EN: "Diagnose again", ZH: "重新诊断"}, hidden: true, words: onJob("diagnose", func(n News) bool { return failed(n) && n.reason() != "" })},
+	{label: lang.Text{EN: "Cancel", ZH: "取消作业"}, hidden: true, words: onJob("cancel", alive)},
+	{label: lang.Text{EN: "Mute", ZH: "静音"}, hidden: true, words: onJob("mute", alive)},
 }
 
-// Buttons are the buttons that a job's card has now.
-func Buttons(n News, l lang.Lang) slack.Block {
+// Slack takes five entries in a menu, each of at most 150 characters of value.
+const (
+	maxMenu      = 5
+	maxMenuValue = 150
+	maxShown     = 3
+)
+
+// Buttons are the buttons that a job's card has now: at most three, the first in
+// colour where it is what to do next, and a menu of the rest.
+func Buttons(k Card, l lang.Lang) slack.Block {
 	var es []slack.BlockElement
-	for i, x := range cardButtonTable {
-		words := x.words(n)
+	var menu []*slack.OptionBlockObject
+	primary := false
+	for i, x := range buttonTable {
+		words := x.words(k)
 		verb, _, _ := strings.Cut(words, " ")
 		if words == "" || x.action == "" && !typed.Known(verb) {
-			continue
-		}
-		switch {
-		case n.Job.Cluster == "" || x.action != "":
-		default:
-			words += " --cluster " + n.Job.Cluster
-		}
-		if x.sure.EN != "" {
-			words += " --yes" // Slack asks, by the button's own dialog
-		}
-		if len(words) > answer.MaxValue {
 			continue
 		}
 		action := x.action
 		if action == "" {
 			action = answer.ActRun
+			if c := k.News.Job.Cluster; c != "" {
+				words += " --cluster " + c
+			}
 		}
-		e := slack.NewButtonBlockElement(fmt.Sprintf("%s:card%d", action, i), words, answer.Label(x.label.In(l)))
-		if x.danger {
-			e.Style = slack.StyleDanger
+		if !x.hidden && len(es) < maxShown && len(words) <= answer.MaxValue {
+			e := slack.NewButtonBlockElement(fmt.Sprintf("%s:card%d", action, i), words, answer.Label(x.label.In(l)))
+			if x.next && !primary {
+				e.Style, primary = slack.StylePrimary, true
+			}
+			es = append(es, e)
+			continue
 		}
-		if x.sure.EN != "" {
-			e.Confirm = slack.NewConfirmationBlockObject(answer.Label(x.label.In(l)), answer.Label(x.sure.In(l)), answer.Label(answer.Yes.In(l)), answer.Label(answer.No.In(l)))
+		if value := action + " " + words; len(menu) < maxMenu && len(value) <= maxMenuValue {
+			menu = append(menu, slack.NewOptionBlockObject(value, answer.Label(x.label.In(l)), nil))
 		}
-		es = append(es, e)
+	}
+	if len(menu) > 0 {
+		es = append(es, slack.NewOverflowBlockElement(ActMenu+":card", menu...))
 	}
 	if len(es) == 0 {
 		return nil

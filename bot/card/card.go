@@ -10,6 +10,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 )
 
 // News is what the watcher has seen of a job. Zero values are not known.
@@ -19,16 +20,24 @@ type News struct {
 	// partition, from 1; below 0: it is not in line.
 	Position, InLine int
 
-	Iteration    int
-	Iterations   int
-	Loss         *float64
-	TFLOPs       *float64 // a GPU
-	ETA          time.Duration
+	Iteration   int
+	Iterations  int
+	Loss        *float64
+	TFLOPs      *float64 // a GPU
+	SecondsEach float64  // of an iteration
+	MFU         *float64 // percent
+	ETA         time.Duration
+	// Curve are points of the loss, the first and the newest among them, and LineAt
+	// is when the log was written to last.
+	Curve        []metrics.Point
+	LineAt       time.Time
 	Checkpoint   int // the iteration of the last one
 	CheckpointAt time.Time
 
-	// Cause is the diagnosis of a job that failed, root cause first; Class is its
-	// class and Exclude are the nodes to avoid.
+	// Why is what went wrong in a few words, with its place: "GPU out of memory, rank
+	// 11 on gpu4". Cause is the diagnosis, root cause first; Class is its class and
+	// Exclude are the nodes to avoid.
+	Why     string
 	Cause   *view.Doc
 	Class   string
 	Exclude []string
@@ -44,12 +53,15 @@ type Card struct {
 	Approver string    `json:"approver,omitempty"`
 	Lang     lang.Lang `json:"lang,omitempty"`
 	Acted    string    `json:"acted,omitempty"` // who changed it last
-	Places   []Place   `json:"places"`
-	Muted    []string  `json:"muted,omitempty"` // people
-	News     News      `json:"news"`
-	Began    time.Time `json:"began"`
-	EndedAt  time.Time `json:"ended_at,omitzero"`
-	Edits    int       `json:"edits"`
+	// Taken is who looks after a failure, and since when.
+	Taken   string    `json:"taken,omitempty"`
+	TakenAt time.Time `json:"taken_at,omitzero"`
+	Places  []Place   `json:"places"`
+	Muted   []string  `json:"muted,omitempty"` // people
+	News    News      `json:"news"`
+	Began   time.Time `json:"began"`
+	EndedAt time.Time `json:"ended_at,omitzero"`
+	Edits   int       `json:"edits"`
 }
 
 // A Place is where a card stands.
@@ -88,3 +100,19 @@ const (
 	ActMend   = "mend"   // value: CLUSTER/ID; submits the job with its diagnosis' fix
 	ActExtend = "extend" // value: CLUSTER/ID; one more job that waits for its end
 )
+
+// ActTake is the button by which somebody says that they look after a failure;
+// its value is CLUSTER/ID.
+const ActTake = "take"
+
+// ActMenu is the menu of a card. The value of an entry is the action of a button,
+// a space, and that button's value.
+const ActMenu = "menu"
+
+// reason is what went wrong in a few words; empty where that is not known.
+func (n News) reason() string {
+	if n.Why == "" && n.Cause != nil {
+		return n.Cause.Title
+	}
+	return n.Why
+}

@@ -5,215 +5,252 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/slack-go/slack"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/internal/ops"
-	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-var stateText = map[slurm.State]lang.Text{
-	slurm.Pending:     {EN: "Waiting in the queue", ZH: "排队中"},
-	slurm.Running:     {EN: "Running", ZH: "运行中"},
-	slurm.Completing:  {EN: "Ending", ZH: "正在结束"},
-	slurm.Completed:   {EN: "Completed", ZH: "已完成"},
-	slurm.Failed:      {EN: "Failed", ZH: "失败"},
-	slurm.Cancelled:   {EN: "Cancelled", ZH: "已取消"},
-	slurm.Timeout:     {EN: "Time limit reached", ZH: "达到时间上限"},
-	slurm.NodeFail:    {EN: "A node failed", ZH: "节点故障"},
-	slurm.OutOfMemory: {EN: "Out of host memory", ZH: "主机内存不足"},
-	slurm.Preempted:   {EN: "Preempted", ZH: "被抢占"},
-	slurm.BootFail:    {EN: "A node did not boot", ZH: "节点启动失败"},
-	slurm.Deadline:    {EN: "Deadline reached", ZH: "超过截止时间"},
-}
-
-// StateWords is the state in words, with Slurm's own word.
-func StateWords(s slurm.State, l lang.Lang) string {
-	if t, ok := stateText[s]; ok {
-		return fmt.Sprintf(answer.Named.In(l), t.In(l), s)
-	}
-	return string(s)
-}
-
-// ToneOf is whether a state is good or bad news.
-func ToneOf(s slurm.State) view.Tone {
-	switch {
-	case s == slurm.Completed:
-		return view.Good
-	case s == slurm.Cancelled || s == slurm.Preempted:
-		return view.Warn
-	case s.Ended():
-		return view.Bad
-	}
-	return view.Plain
-}
-
-var stateMark = map[slurm.State]string{slurm.Pending: "⏳ ", slurm.Running: "▶️ ", slurm.Completing: "▶️ "}
-
-// Words for people, which requests for approval say too.
+// What a card says.
 var (
-	TextRequester = lang.Text{EN: "Requester", ZH: "申请人"}
-	TextActsAs    = lang.Text{EN: "Cluster user", ZH: "集群用户"}
-)
-
-// What a card says; TextStarted is told in its thread.
-var (
-	TextStarted    = lang.Text{EN: "Started on %s.", ZH: "已在 %s 上开始运行。"}
-	TextState      = lang.Text{EN: "State", ZH: "状态"}
-	textReason     = lang.Text{EN: "Waits for", ZH: "等待原因"}
-	textPosition   = lang.Text{EN: "Place in the queue", ZH: "排队位置"}
-	textOf         = lang.Text{EN: "%d of %d", ZH: "第 %d 位，共 %d 个"}
-	textEstimate   = lang.Text{EN: "Estimated start", ZH: "预计开始"}
-	textElapsed    = lang.Text{EN: "Elapsed / limit", ZH: "已运行 / 时限"}
-	textNodes      = lang.Text{EN: "Nodes", ZH: "节点"}
+	textHeadline   = lang.Text{EN: "%s %s (%s): %s", ZH: "%s %s（%s）：%s"}
+	textPlace      = lang.Text{EN: ", place %d", ZH: "，第 %d 位"}
+	textOn         = lang.Text{EN: " on %s", ZH: "，节点 %s"}
+	textAfter      = lang.Text{EN: " after %s", ZH: "，历时 %s"}
+	textGPUs       = lang.Text{EN: "GPUs", ZH: "GPU"}
+	textOneNode    = lang.Text{EN: "1 node", ZH: "1 个节点"}
+	textManyNodes  = lang.Text{EN: "%d nodes", ZH: "%d 个节点"}
+	textApproved   = lang.Text{EN: "approved by <@%s>", ZH: "审批：<@%s>"}
+	textSubmitted  = lang.Text{EN: "submitted %s", ZH: "提交于 %s"}
+	textStarted    = lang.Text{EN: "started %s", ZH: "开始于 %s"}
+	textEndsBy     = lang.Text{EN: "ends by %s", ZH: "最迟 %s 结束"}
+	textEnded      = lang.Text{EN: "ended %s", ZH: "结束于 %s"}
+	textBecause    = lang.Text{EN: "Waits for", ZH: "等待原因"}
+	textLine       = lang.Text{EN: "Place in line", ZH: "排队位置"}
+	textOf         = lang.Text{EN: "%s of %s", ZH: "%s / %s"}
+	textLikely     = lang.Text{EN: "Likely start", ZH: "预计开始"}
+	textLimit      = lang.Text{EN: "Time limit", ZH: "时间上限"}
 	textIteration  = lang.Text{EN: "Iteration", ZH: "迭代"}
 	textLoss       = lang.Text{EN: "Loss", ZH: "损失"}
 	textSpeed      = lang.Text{EN: "Speed", ZH: "速度"}
-	textETA        = lang.Text{EN: "Ends in about", ZH: "预计剩余"}
-	textCheckpoint = lang.Text{EN: "Last checkpoint", ZH: "最近检查点"}
+	textTimeLeft   = lang.Text{EN: "Time left", ZH: "剩余时间"}
+	textAbout      = lang.Text{EN: "about %s, done %s", ZH: "约 %s，%s 完成"}
+	textLastLine   = lang.Text{EN: "Last line", ZH: "最新日志行"}
+	textCheckpoint = lang.Text{EN: "Checkpoint", ZH: "检查点"}
+	textCost       = lang.Text{EN: "GPU hours", ZH: "GPU 小时"}
 	textExit       = lang.Text{EN: "Exit code", ZH: "退出码"}
-	textRemedy     = lang.Text{EN: "What a fix would change", ZH: "可应用的修复"}
-	textApprover   = lang.Text{EN: "Approved by", ZH: "审批人"}
-	textJob        = lang.Text{EN: "Job", ZH: "作业"}
+	textFit        = lang.Text{EN: "A fix that fits", ZH: "可用的修复"}
+	textTaken      = lang.Text{EN: "👀 <@%s> looks after it, since %s", ZH: "👀 <@%s> 正在处理，自 %s"}
+	textCurve      = lang.Text{EN: "Loss · %s", ZH: "损失 · %s"}
+	textLossName   = lang.Text{EN: "loss", ZH: "损失"}
 )
 
-// Draw draws a job's card. People are named by mention only where the
-// message is edited, because an edit notifies nobody.
+// Draw draws a job's card and the line that a notification shows. People are
+// named by mention only where the message is edited, because an edit notifies
+// nobody.
 func Draw(k Card, l lang.Lang, edit bool) (text string, blocks json.RawMessage) {
 	n, j := k.News, k.News.Job
-	mark := stateMark[j.State]
-	if j.State.Ended() {
-		mark = answer.ToneMark[ToneOf(j.State)]
+	bs := []slack.Block{answer.Header(title(j, l))}
+	if why := n.reason(); why != "" && j.State.Ended() {
+		bs = append(bs, slack.NewRichTextBlock("", slack.NewRichTextSection(answer.Bold(answer.Cut(answer.OneLine(why), 500)))))
 	}
-	title := mark + answer.OneLine(string(j.ID)+"  "+j.Name)
-	bs := []slack.Block{answer.Header(title)}
-	if n.Cause != nil && j.State.Ended() {
-		// What went wrong comes before everything else.
-		cause := answer.Summary(*n.Cause)
-		bs = append(bs, slack.NewRichTextBlock("", slack.NewRichTextSection(answer.Bold(answer.Cut(answer.OneLine(n.Cause.Title), 500)))))
-		text = cause
-	}
-	for _, p := range answer.Facts(cardFacts(n, l)) {
-		bs = append(bs, p.Block)
-	}
-	if who := people(k, l, edit); who != nil {
-		bs = append(bs, who)
-	}
-	if row := Buttons(n, l); row != nil {
-		bs = append(bs, row)
-	}
-	return answer.Cut(answer.Escape(title+answer.Colon.In(l)+StateWords(j.State, l))+" "+text, 1000), answer.BlocksJSON(bs)
-}
-
-// people says who asked and who approved.
-func people(k Card, l lang.Lang, edit bool) slack.Block {
-	if !edit || k.User == "" {
-		return nil
-	}
-	es := []slack.RichTextSectionElement{
-		answer.Bold(TextRequester.In(l)), slack.NewRichTextSectionTextElement("  ", nil), slack.NewRichTextSectionUserElement(k.User, nil),
-	}
-	if k.Approver != "" {
-		es = append(es, slack.NewRichTextSectionTextElement("   ", nil), answer.Bold(textApprover.In(l)),
-			slack.NewRichTextSectionTextElement("  ", nil), slack.NewRichTextSectionUserElement(k.Approver, nil))
-	}
-	return slack.NewRichTextBlock("", slack.NewRichTextSection(es...))
-}
-
-// cardFacts are the lines of a card, by the job's state.
-func cardFacts(n News, l lang.Lang) []view.Fact {
-	j := n.Job
-	var fs []view.Fact
-	add := func(name lang.Text, value string) {
-		if value != "" {
-			fs = append(fs, view.Fact{Name: name.In(l), Value: value})
-		}
-	}
-	add(TextState, StateWords(j.State, l))
-	add(textJob, strings.Trim(string(j.ID)+" · "+j.Cluster+" · "+j.Partition, " ·"))
-	add(TextActsAs, j.User)
-	if j.State == slurm.Pending {
-		add(textReason, ReasonWords(j.Reason, l))
-		if n.Position > 0 {
-			add(textPosition, fmt.Sprintf(textOf.In(l), n.Position, max(n.Position, n.InLine)))
-		}
-		if j.EstStart != nil {
-			add(textEstimate, j.EstStart.UTC().Format("2006-01-02 15:04 UTC"))
-		}
-	}
-	if j.State != slurm.Pending || j.ElapsedS > 0 {
-		elapsed := ops.Duration(j.ElapsedS)
-		if j.TimeLimitS != nil {
-			elapsed += " / " + ops.Duration(*j.TimeLimitS)
-		}
-		add(textElapsed, elapsed)
-	}
-	if len(j.Nodes) > 0 {
-		add(textNodes, answer.Cut(strings.Join(j.Nodes, ", "), 300))
-	} else if j.NumNodes > 0 {
-		add(textNodes, strconv.Itoa(j.NumNodes))
-	}
-	fs = append(fs, progressFacts(n, l)...)
-	if j.State.Ended() && j.ExitCode != nil {
-		add(textExit, *j.ExitCode)
+	bs = append(bs, answer.ContextMarkup(contextLine(k, l, edit)))
+	if fs := fields(n, l); len(fs) > 0 {
+		bs = append(bs, slack.NewSectionBlock(nil, fs, nil))
 	}
 	if j.State.Ended() && len(n.Fix) > 0 {
-		add(textRemedy, strings.Join(n.Fix, "\n"))
+		bs = append(bs, answer.ContextMarkup("*"+textFit.In(l)+"*  "+answer.Escape(answer.OneLine(strings.Join(n.Fix, " · ")))))
+	}
+	if c := chart(n, l); c != nil {
+		bs = append(bs, c)
+	}
+	if k.Taken != "" && edit {
+		bs = append(bs, answer.ContextMarkup(fmt.Sprintf(textTaken.In(l), k.Taken, When(k.TakenAt, "{time}"))))
+	}
+	if row := Buttons(k, l); row != nil {
+		bs = append(bs, row)
+	}
+	return answer.Escape(Headline(n, l)), answer.BlocksJSON(bs)
+}
+
+// title is the card's first line.
+func title(j slurm.Job, l lang.Lang) string {
+	state := State(j.State, l)
+	if j.State.Ended() && j.ElapsedS > 0 {
+		state += fmt.Sprintf(textAfter.In(l), Span(time.Duration(j.ElapsedS)*time.Second, l))
+	}
+	return Mark(j.State) + " " + nameOf(j) + " · " + state + " · " + string(j.ID)
+}
+
+// contextLine says what the job takes, where, whose it is, and since when, as
+// markup.
+func contextLine(k Card, l lang.Lang, edit bool) string {
+	j := k.News.Job
+	var parts []string
+	add := func(s string) {
+		if s != "" {
+			parts = append(parts, s)
+		}
+	}
+	add(answer.Escape(Size(j, l)))
+	where := j.Partition
+	if j.Cluster != "" && where != "" {
+		where += " (" + j.Cluster + ")"
+	} else if where == "" {
+		where = j.Cluster
+	}
+	add(answer.Escape(answer.Cut(where, 80)))
+	add(answer.Escape(answer.Cut(j.Account, 80)))
+	who := answer.Escape(answer.Cut(j.User, 80))
+	if edit && k.User != "" {
+		who = "<@" + k.User + ">"
+	}
+	add(who)
+	if edit && k.Approver != "" {
+		add(fmt.Sprintf(textApproved.In(l), k.Approver))
+	}
+	const at = "{date_short_pretty} {time}"
+	switch {
+	case j.State.Ended() && j.EndedAt != nil:
+		add(fmt.Sprintf(textEnded.In(l), When(*j.EndedAt, at)))
+	case j.State == slurm.Running && j.StartedAt != nil:
+		add(fmt.Sprintf(textStarted.In(l), When(*j.StartedAt, at)))
+		if j.TimeLimitS != nil {
+			add(fmt.Sprintf(textEndsBy.In(l), When(j.StartedAt.Add(time.Duration(*j.TimeLimitS)*time.Second), at)))
+		}
+	case j.State == slurm.Pending && j.SubmittedAt != nil:
+		add(fmt.Sprintf(textSubmitted.In(l), When(*j.SubmittedAt, at)))
+	}
+	if len(parts) == 0 {
+		return answer.Escape(string(j.ID))
+	}
+	return strings.Join(parts, " · ")
+}
+
+// fields are the few values that matter in the job's state, in two columns.
+func fields(n News, l lang.Lang) (fs []*slack.TextBlockObject) {
+	j := n.Job
+	markup := func(name lang.Text, value string) {
+		if value != "" {
+			fs = append(fs, answer.Markup("*"+name.In(l)+"*\n"+value))
+		}
+	}
+	add := func(name lang.Text, value string) {
+		markup(name, answer.Escape(answer.Cut(answer.OneLine(value), 300)))
+	}
+	switch {
+	case j.State == slurm.Pending:
+		add(textBecause, Reason(j.Reason, l))
+		if n.Position > 0 {
+			add(textLine, fmt.Sprintf(textOf.In(l), whole(n.Position), whole(max(n.Position, n.InLine))))
+		}
+		if j.EstStart != nil {
+			markup(textLikely, When(*j.EstStart, "{date_short_pretty} {time}"))
+		}
+		if j.TimeLimitS != nil {
+			add(textLimit, Span(time.Duration(*j.TimeLimitS)*time.Second, l))
+		}
+		return fs
+	case n.Iteration > 0:
+		add(textIteration, iteration(n, l))
+		if n.Loss != nil {
+			add(textLoss, strconv.FormatFloat(*n.Loss, 'g', 4, 64))
+		}
+		add(textSpeed, speed(n))
+	}
+	if j.State == slurm.Running {
+		if n.ETA > 0 {
+			markup(textTimeLeft, fmt.Sprintf(textAbout.In(l), answer.Escape(Span(n.ETA, l)), When(n.LineAtOr(time.Now()).Add(n.ETA), "{date_short_pretty} {time}")))
+		}
+		if !n.LineAt.IsZero() {
+			markup(textLastLine, When(n.LineAt, "{ago}"))
+		}
+	}
+	if n.Checkpoint > 0 {
+		v := whole(n.Checkpoint)
+		if !n.CheckpointAt.IsZero() {
+			v += ", " + When(n.CheckpointAt, "{time}")
+		}
+		markup(textCheckpoint, v)
+	}
+	if j.State.Ended() {
+		if j.GPUs > 0 && j.ElapsedS > 0 {
+			add(textCost, strconv.FormatFloat(GPUHours(j), 'f', 1, 64))
+		}
+		if n.reason() == "" && ToneOf(j.State) == "bad" && j.ExitCode != nil {
+			add(textExit, *j.ExitCode) // with a cause nobody acts on it
+		}
 	}
 	return fs
 }
 
-// ReasonWords is why a job waits, in Slurm's word and in ours.
-func ReasonWords(reason string, l lang.Lang) string {
+// LineAtOr is when the log was written to last, and otherwise where that is not
+// known.
+func (n News) LineAtOr(otherwise time.Time) time.Time {
+	if n.LineAt.IsZero() {
+		return otherwise
+	}
+	return n.LineAt
+}
+
+func iteration(n News, l lang.Lang) string {
+	if n.Iterations <= 0 {
+		return whole(n.Iteration)
+	}
+	return fmt.Sprintf(textOf.In(l), whole(n.Iteration), whole(n.Iterations)) + fmt.Sprintf(" (%d %%)", 100*n.Iteration/n.Iterations)
+}
+
+func speed(n News) string {
+	var parts []string
+	if n.SecondsEach > 0 {
+		parts = append(parts, strconv.FormatFloat(n.SecondsEach, 'g', 3, 64)+" s")
+	}
+	if n.TFLOPs != nil {
+		parts = append(parts, strconv.FormatFloat(*n.TFLOPs, 'f', 0, 64)+" TFLOP/s/GPU")
+	}
+	if n.MFU != nil {
+		parts = append(parts, "MFU "+strconv.FormatFloat(*n.MFU, 'f', 0, 64)+" %")
+	}
+	return strings.Join(parts, " · ")
+}
+
+// Reason is why a job waits, in Slurm's word and in ours.
+func Reason(reason string, l lang.Lang) string {
 	if reason == "" || reason == "None" {
 		return "" // Slurm has not looked at it yet
 	}
 	return reason + answer.Colon.In(l) + slurm.ExplainReason(reason).Says.In(l)
 }
 
-// progressFacts are what the training itself says.
-func progressFacts(n News, l lang.Lang) (fs []view.Fact) {
-	add := func(name lang.Text, value string) { fs = append(fs, view.Fact{Name: name.In(l), Value: value}) }
-	if n.Iteration > 0 {
-		v := strconv.Itoa(n.Iteration)
-		if n.Iterations > 0 {
-			v = fmt.Sprintf("%s %d / %d (%d %%)", bar(n.Iteration, n.Iterations), n.Iteration, n.Iterations, 100*n.Iteration/n.Iterations)
-		}
-		add(textIteration, v)
-	}
-	if n.Loss != nil {
-		add(textLoss, strconv.FormatFloat(*n.Loss, 'g', 6, 64))
-	}
-	if n.TFLOPs != nil {
-		add(textSpeed, strconv.FormatFloat(*n.TFLOPs, 'f', 1, 64)+" TFLOP/s/GPU")
-	}
-	if n.ETA > 0 && n.Job.State == slurm.Running {
-		add(textETA, ops.Duration(int64(n.ETA.Seconds())))
-	}
-	if n.Checkpoint > 0 {
-		v := strconv.Itoa(n.Checkpoint)
-		if !n.CheckpointAt.IsZero() {
-			v += n.CheckpointAt.UTC().Format(" (15:04 UTC)")
-		}
-		add(textCheckpoint, v)
-	}
-	return fs
-}
+// Slack draws at most twenty points, named in at most twenty characters, below a
+// title of at most fifty.
+const (
+	maxPoints = 20
+	maxTitle  = 50
+)
 
-// EndFacts are what is told of an end without a diagnosis.
-func EndFacts(j slurm.Job, l lang.Lang) []view.Fact {
-	fs := []view.Fact{{Name: textElapsed.In(l), Value: ops.Duration(j.ElapsedS)}}
-	if j.ExitCode != nil {
-		fs = append(fs, view.Fact{Name: textExit.In(l), Value: *j.ExitCode})
+// chart is the loss over the iterations; nil where there is no curve yet. A
+// workspace that does not draw it is sent the line in words.
+func chart(n News, l lang.Lang) slack.Block {
+	if len(n.Curve) < 3 || n.Job.State == slurm.Pending {
+		return nil
 	}
-	return fs
-}
-
-// bar draws a share in ten signs.
-func bar(part, whole int) string {
-	n := min(10, max(0, 10*part/whole))
-	return strings.Repeat("▓", n) + strings.Repeat("░", 10-n)
+	var at []string
+	var points []slack.DataVisualizationDataPoint
+	step := max(1, (len(n.Curve)+maxPoints-1)/maxPoints)
+	last := len(n.Curve) - 1
+	for i := last % step; i <= last; i += step {
+		label := whole(n.Curve[i].N)
+		at = append(at, label)
+		points = append(points, slack.NewDataVisualizationDataPoint(label, n.Curve[i].V))
+	}
+	axis := slack.NewDataVisualizationAxisConfig(at...).WithXLabel(textIteration.In(l)).WithYLabel(textLossName.In(l))
+	return slack.DataVisualizationBlock{
+		Type:  slack.MBTDataVisualization,
+		Title: answer.Cut(fmt.Sprintf(textCurve.In(l), nameOf(n.Job)), maxTitle),
+		Chart: slack.NewDataVisualizationLineChart(axis, slack.NewDataVisualizationDataSeries(textLossName.In(l), points...)),
+	}
 }

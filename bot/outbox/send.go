@@ -112,6 +112,9 @@ func (s *Sender) sendOne(ctx context.Context, m store.SlackMessage, o Message) b
 	if ok, err := s.cfg.Store.Trying(ctx, m, s.cfg.Now()); err != nil || !ok {
 		return false // replaced meanwhile by a newer edit: that one is read next
 	}
+	if until, ok := s.plain.Load(o.Team); ok && s.cfg.Now().Before(until.(time.Time)) {
+		o.Blocks, _ = answer.Plainer(o.Blocks)
+	}
 	m.Attempts++
 	ref, err := s.tell(ctx, m.Key, o)
 	if ctx.Err() != nil && err != nil {
@@ -141,7 +144,7 @@ func (s *Sender) resolve(ctx context.Context, o *Message) (wait bool, err error)
 
 // refOf is where the message of a key is, sent as it was meant or another way.
 func (s *Sender) refOf(ctx context.Context, key string) (ref store.SlackRef, ok bool, err error) {
-	keys := []string{key, key + otherWay, key + otherWay + otherWay}
+	keys := []string{key, key + otherWay, key + otherWay + otherWay, key + strings.Repeat(otherWay, mostWays)}
 	for _, k := range keys {
 		if ref, ok, err := s.cfg.Store.Ref(ctx, k); err != nil || ok {
 			return ref, ok, err
@@ -155,8 +158,11 @@ func (s *Sender) refOf(ctx context.Context, key string) (ref store.SlackRef, ok 
 }
 
 // otherWay marks the key of a message that was refused as it was meant and is
-// said another way; twice at most.
-const otherWay = "~"
+// said another way; so many times at most.
+const (
+	otherWay = "~"
+	mostWays = 3
+)
 
 // A permanentError is one that no later attempt would lift.
 type permanentError struct{ error }
@@ -193,6 +199,9 @@ func (s *Sender) settle(ctx context.Context, m store.SlackMessage, o Message, re
 	}
 	if next, ok := s.instead(m, o, err); ok {
 		if st.Enqueue(ctx, next) == nil {
+			if blocksRefused(err) {
+				s.plain.Store(o.Team, s.cfg.Now().Add(refusedFor))
+			}
 			s.cfg.Log.Info("slack: sent another way", "key", m.Key, "why", err)
 			_ = st.Bury(ctx, m.ID, "sent another way: "+err.Error())
 			return true
@@ -228,45 +237,6 @@ func permanent(err error) bool {
 		return e.Code >= 400 && e.Code < 500 && e.Code != http.StatusRequestTimeout && e.Code != http.StatusTooManyRequests
 	}
 	return false
-}
-
-// instead is another way to say what could not be said: a message of its own
-// where the one that grew cannot be replaced; a direct message where the channel
-// or the response_url does not take it; blocks without folding, and then plain
-// words, where the blocks are refused.
-func (s *Sender) instead(m store.SlackMessage, o Message, err error) (store.SlackMessage, bool) {
-	if !permanent(err) || strings.HasSuffix(m.Key, otherWay+otherWay) {
-		return store.SlackMessage{}, false
-	}
-	code := err.Error()
-	next := o
-	switch {
-	case o.Do == Finish && o.Text != "":
-		next.Do, next.TS = Post, ""
-	case strings.Contains(code, "invalid_blocks"), strings.Contains(code, "msg_blocks_too_long"):
-		flat, folded := answer.Unfolded(o.Blocks)
-		switch {
-		case folded:
-			next.Blocks = flat
-		case o.Blocks != nil && o.Text != "":
-			next.Blocks = nil
-		default:
-			return store.SlackMessage{}, false
-		}
-	case o.Do == Respond && o.User != "":
-		// A response_url ends after thirty minutes or five uses.
-		next.Do, next.URL, next.Channel, next.Thread = Post, "", o.User, ""
-	case o.Instead != "" && o.Channel != o.Instead && (strings.Contains(code, "not_in_channel") ||
-		strings.Contains(code, "channel_not_found") || strings.Contains(code, "is_archived") ||
-		strings.Contains(code, "restricted_action") || strings.Contains(code, "user_not_in_channel")):
-		next.Channel, next.Thread, next.ThreadOf = o.Instead, "", ""
-		if o.Do == Ephemeral {
-			next.Do = Post
-		}
-	default:
-		return store.SlackMessage{}, false
-	}
-	return s.Owe(m.Key+otherWay, m.Lane+otherWay, next), true
 }
 
 // A pacer keeps us within what Slack asks: about one message a second and

@@ -55,6 +55,7 @@ type Sender struct {
 	wake  signal
 	paces pacer
 	grows sync.Map // a request's key → *growing
+	plain sync.Map // a workspace that has refused newer blocks → until when it is sent older ones
 }
 
 // New returns a Sender; Run must be running for anything to be sent.

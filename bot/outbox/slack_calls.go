@@ -6,6 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -128,11 +131,56 @@ func (s *Sender) respond(ctx context.Context, o Message) error {
 		}
 		msg.Blocks = &slack.Blocks{BlockSet: bs}
 	}
-	err = slack.PostWebhookCustomHTTPContext(ctx, to, s.cfg.HTTP, msg)
-	if e, ok := errors.AsType[slack.StatusCodeError](err); ok && e.Code >= 300 && e.Code < 400 {
-		return permanentError{errors.New("the response_url leads elsewhere")}
+	body, err := json.Marshal(msg)
+	if err != nil {
+		return permanentError{err}
 	}
-	return err
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
+	if err != nil {
+		return permanentError{err}
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := s.cfg.HTTP.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	said, err := io.ReadAll(io.LimitReader(res.Body, 4<<10))
+	if err != nil {
+		return err
+	}
+	return answered(res, said)
+}
+
+// errorCode is the shape of the names that Slack gives its errors.
+var errorCode = regexp.MustCompile(`^[a-z][a-z_]{2,60}$`)
+
+// answered is what a response_url said: a refusal comes as a status with an
+// error's name as the text, or as JSON with a good status.
+func answered(res *http.Response, said []byte) error {
+	var in slack.SlackResponse
+	code := strings.TrimSpace(string(said))
+	if json.Unmarshal(said, &in) == nil && !in.Ok && in.Error != "" {
+		code = in.Error
+	}
+	switch {
+	case res.StatusCode >= 300 && res.StatusCode < 400:
+		return permanentError{errors.New("the response_url leads elsewhere")}
+	case res.StatusCode == http.StatusTooManyRequests:
+		wait, err := strconv.Atoi(res.Header.Get("Retry-After"))
+		if err != nil {
+			wait = 1
+		}
+		return &slack.RateLimitedError{RetryAfter: time.Duration(wait) * time.Second}
+	case res.StatusCode >= 500, code == "ok", res.StatusCode < 300 && !errorCode.MatchString(code):
+		if res.StatusCode >= 300 {
+			return slack.StatusCodeError{Code: res.StatusCode, Status: res.Status}
+		}
+		return nil
+	case errorCode.MatchString(code):
+		return slack.SlackErrorResponse{Err: code}
+	}
+	return slack.StatusCodeError{Code: res.StatusCode, Status: res.Status}
 }
 
 // upload sends a file with Slack's three calls. A picture goes as bytes.

@@ -73,6 +73,7 @@ type checker struct {
 	blockIDs map[string]bool
 	inputs   int
 	tables   int
+	charts   int
 	cells    int
 	markdown int
 	total    int
@@ -87,7 +88,7 @@ var blockSurfaces = map[string][]Surface{
 	"actions": nil, "context": nil, "divider": nil, "header": nil, "image": nil, "input": nil,
 	"rich_text": nil, "section": nil, "video": nil, "alert": nil, "card": nil, "carousel": nil, "container": nil,
 	"file": {InMessage}, "markdown": {InMessage}, "table": {InMessage}, "data_table": {InMessage},
-	"context_actions": {InMessage}, "task_card": {InMessage}, "plan": {InMessage},
+	"context_actions": {InMessage}, "task_card": {InMessage}, "plan": {InMessage}, "data_visualization": {InMessage},
 }
 
 func (c *checker) blocks(list []any) {
@@ -188,6 +189,12 @@ func (c *checker) block(b m, where string) {
 		c.richText(b, where)
 	case "context_actions":
 		c.contextActions(b, where)
+	case "data_visualization":
+		c.chart(b, where)
+	case "task_card":
+		c.taskCard(b, where)
+	case "plan":
+		c.plan(b, where)
 	}
 }
 

@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"html"
+	"regexp"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // HTML draws blocks, or a view, roughly as Slack does, so that a person can look
@@ -42,10 +45,35 @@ func HTML(raw []byte) (string, error) {
 	return b.String(), nil
 }
 
-// textOf is a text object's text.
+// textOf is a text object's text, with Slack's markup drawn where it is markup.
 func textOf(x any) string {
 	t, _ := x.(m)
-	return strings.ReplaceAll(html.EscapeString(str(t["text"])), "\n", "<br>")
+	text := str(t["text"])
+	if t["type"] == "mrkdwn" {
+		return markup(text)
+	}
+	return strings.ReplaceAll(html.EscapeString(text), "\n", "<br>")
+}
+
+var (
+	dateMarkup   = regexp.MustCompile(`<!date\^(\d+)\^([^|>]*)\|[^>]*>`)
+	personMarkup = regexp.MustCompile(`<@([A-Z0-9]+)>`)
+	boldMarkup   = regexp.MustCompile(`\*([^*\n]+)\*`)
+	codeMarkup   = regexp.MustCompile("`([^`\n]+)`")
+)
+
+// markup draws Slack's markup; what Slack needs escaped is escaped already.
+func markup(s string) string {
+	s = dateMarkup.ReplaceAllStringFunc(s, func(found string) string {
+		part := dateMarkup.FindStringSubmatch(found)
+		at, _ := strconv.ParseInt(part[1], 10, 64)
+		t := time.Unix(at, 0).UTC()
+		return strings.NewReplacer("{date_short_pretty}", t.Format("Jan 2"), "{time}", t.Format("15:04"), "{ago}", "3 seconds ago").Replace(part[2])
+	})
+	s = personMarkup.ReplaceAllString(s, `<span class="user">@$1</span>`)
+	s = boldMarkup.ReplaceAllString(s, `<b>$1</b>`)
+	s = codeMarkup.ReplaceAllString(s, `<code>$1</code>`)
+	return strings.ReplaceAll(s, "\n", "<br>")
 }
 
 func drawBlocks(b *strings.Builder, list []any) {
@@ -63,7 +91,15 @@ func drawBlock(b *strings.Builder, blk m) {
 	case "divider":
 		b.WriteString(`<hr>`)
 	case "section":
-		b.WriteString(`<div class="section"><div>` + textOf(blk["text"]) + `</div>`)
+		b.WriteString(`<div class="section"><div>` + textOf(blk["text"]))
+		if fields, ok := blk["fields"].([]any); ok {
+			b.WriteString(`<div class="fields">`)
+			for _, f := range fields {
+				b.WriteString(`<div>` + textOf(f) + `</div>`)
+			}
+			b.WriteString(`</div>`)
+		}
+		b.WriteString(`</div>`)
 		if a, ok := blk["accessory"].(m); ok {
 			drawElement(b, a)
 		}
@@ -103,6 +139,12 @@ func drawBlock(b *strings.Builder, blk m) {
 		fmt.Fprintf(b, `<details class="container"%s><summary>%s</summary>`, open, textOf(blk["title"]))
 		drawBlocks(b, list)
 		b.WriteString(`</details>`)
+	case "data_visualization":
+		drawChart(b, blk)
+	case "image":
+		fmt.Fprintf(b, `<div class="context">🖼 %s</div>`, html.EscapeString(str(blk["alt_text"])))
+	case "alert":
+		fmt.Fprintf(b, `<div class="alert %s">%s</div>`, html.EscapeString(str(blk["level"])), textOf(blk["text"]))
 	case "table":
 		b.WriteString(`<table>`)
 		rows, _ := blk["rows"].([]any)
@@ -128,8 +170,19 @@ func drawElement(b *strings.Builder, e m) {
 	switch e["type"] {
 	case "button":
 		fmt.Fprintf(b, `<span class="button %s">%s</span>`, html.EscapeString(str(e["style"])), textOf(e["text"]))
+	case "overflow":
+		options, _ := e["options"].([]any)
+		var labels []string
+		for _, o := range options {
+			option, _ := o.(m)
+			labels = append(labels, textOf(option["text"]))
+		}
+		fmt.Fprintf(b, `<span class="button" title="%s">⋯</span><span class="menu">%s</span>`, strings.Join(labels, ", "), strings.Join(labels, " · "))
 	case "static_select":
 		shown := "▾"
+		if p, ok := e["placeholder"].(m); ok {
+			shown = textOf(p) + " ▾"
+		}
 		if o, ok := e["initial_option"].(m); ok {
 			shown = textOf(o["text"]) + " ▾"
 		}
@@ -189,24 +242,3 @@ func drawSpans(b *strings.Builder, es []any) {
 		b.WriteString(text)
 	}
 }
-
-// Page is a whole HTML page around drawn views.
-func Page(title string, views ...string) string {
-	return `<!doctype html><meta charset="utf-8"><title>` + html.EscapeString(title) + `</title><style>` + css + `</style>` + strings.Join(views, "\n")
-}
-
-const css = `body{font:15px/1.46 "Lato","Noto Sans CJK SC","Noto Sans",sans-serif;color:#1d1c1d;margin:16px;width:680px;background:#fff}
-.message{display:flex;gap:10px;margin-bottom:18px}.icon{width:36px;height:36px;border-radius:6px;background:#1d2b1f;flex:none}.body{flex:1;min-width:0}
-.app{background:#e8e8e8;border-radius:3px;font-size:11px;padding:0 4px;color:#616061}
-.header{font-size:18px;font-weight:900;margin:8px 0 4px}.context,.hint{font-size:13px;color:#616061;margin:4px 0}
-.rich{white-space:pre-wrap;margin:4px 0}ul{margin:4px 0;padding-left:24px}li{white-space:pre-wrap}
-pre{background:#f8f8f8;border:1px solid #ddd;border-radius:4px;padding:8px;font:12px/1.5 monospace;white-space:pre-wrap;margin:4px 0}
-code{background:#f8f8f8;border:1px solid #ddd;border-radius:3px;color:#c01343;font:12px monospace;padding:1px 3px}
-.actions{margin:8px 0}.button,.select{display:inline-block;border:1px solid #bbb;border-radius:4px;padding:4px 12px;font-weight:700;margin:0 8px 6px 0;font-size:14px}
-.primary{background:#007a5a;color:#fff;border-color:#007a5a}.danger{color:#e01e5a;border-color:#e01e5a}.user{background:#e8f5fa;color:#1264a3;border-radius:3px}
-a{color:#1264a3}hr{border:0;border-top:1px solid #ddd;margin:14px 0}table{border-collapse:collapse;margin:6px 0;font-size:13px}td,th{border:1px solid #ddd;padding:4px 8px;text-align:left}
-.modal,.home{border:1px solid #ccc;border-radius:8px;padding:16px;margin-bottom:18px}.title{font-size:20px;font-weight:900;display:flex;justify-content:space-between;margin-bottom:12px}
-.input{margin:0 0 14px}.input label{font-weight:700}.line{border:1px solid #868686;border-radius:4px;min-height:22px;padding:6px 10px;margin-top:4px;white-space:pre-wrap}.tall{min-height:66px}
-.foot{text-align:right;border-top:1px solid #ddd;padding-top:12px}.section{display:flex;justify-content:space-between;align-items:center;margin:6px 0}.thumb{margin-right:10px;opacity:.7}
-.container{border:1px solid #ddd;border-radius:8px;padding:6px 12px;margin:6px 0}summary{font-weight:700;cursor:pointer}
-.input .select{margin-top:4px;display:block;width:200px}`

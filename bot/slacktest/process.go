@@ -160,14 +160,69 @@ func (p *Process) Interact(payload map[string]any) Receipt {
 	return p.Deliver(Delivery{Kind: "interactive", Payload: full})
 }
 
-// Press presses the button with that action id in a message.
+// A Control is something that a person can press or choose, by its label.
+type Control struct {
+	Action, Value string
+	// Type is the element's, such as button or overflow.
+	Type string
+}
+
+// Find returns the button, or the entry of a menu or select, with that label.
+func Find(blocks []any, label string) (Control, bool) {
+	for _, x := range blocks {
+		b, _ := x.(m)
+		es, _ := b["elements"].([]any)
+		if a, ok := b["accessory"]; ok {
+			es = append(es, a)
+		}
+		if e, ok := b["element"]; ok {
+			es = append(es, e)
+		}
+		if children, ok := b["child_blocks"].([]any); ok {
+			if c, ok := Find(children, label); ok {
+				return c, true
+			}
+		}
+		for _, y := range es {
+			e, _ := y.(m)
+			if t, ok := e["text"].(m); ok && str(t["text"]) == label && e["action_id"] != nil {
+				return Control{str(e["action_id"]), str(e["value"]), str(e["type"])}, true
+			}
+			options, _ := e["options"].([]any)
+			for _, o := range options {
+				option, _ := o.(m)
+				if t, _ := option["text"].(m); str(t["text"]) == label {
+					return Control{str(e["action_id"]), str(option["value"]), str(e["type"])}, true
+				}
+			}
+		}
+	}
+	return Control{}, false
+}
+
+// PressLabel presses what a message offers under that label, as a person does.
+func (p *Process) PressLabel(msg *Message, label, user string) Receipt {
+	p.t.Helper()
+	c, ok := Find(msg.Blocks, label)
+	if !ok {
+		p.t.Fatalf("no %q in %s", label, JSON(msg.Blocks))
+	}
+	return p.Press(msg, c.Action, c.Value, user)
+}
+
+// Press presses the button with that action id in a message, or chooses the entry
+// of a menu.
 func (p *Process) Press(msg *Message, action, value, user string) Receipt {
 	p.t.Helper()
+	act := m{"action_id": action, "type": "button", "value": value, "block_id": "b"}
+	if strings.HasPrefix(action, "menu:") {
+		act = m{"action_id": action, "type": "overflow", "selected_option": m{"value": value}, "block_id": "b"}
+	}
 	return p.Interact(m{
 		"user": m{"id": user, "team_id": "T1"}, "channel": m{"id": msg.Channel},
 		"container": m{"type": "message", "message_ts": msg.TS, "channel_id": msg.Channel, "is_ephemeral": msg.Only != "", "thread_ts": msg.Thread},
 		"message":   m{"ts": msg.TS, "text": msg.Text},
-		"actions":   []any{m{"action_id": action, "type": "button", "value": value, "block_id": "b"}},
+		"actions":   []any{act},
 	})
 }
 

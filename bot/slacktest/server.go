@@ -6,6 +6,7 @@
 package slacktest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -180,7 +181,7 @@ func (f *Fault) fail(w http.ResponseWriter, r *http.Request) bool {
 		writeJSON(w, f.Status, m{"ok": false, "error": "ratelimited"})
 		return true
 	case f.Status != 0:
-		http.Error(w, "fault on demand", f.Status)
+		http.Error(w, cmp.Or(f.Error, "fault on demand"), f.Status)
 		return true
 	case f.Error != "":
 		writeJSON(w, http.StatusOK, m{"ok": false, "error": f.Error})

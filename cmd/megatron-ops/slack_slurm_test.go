@@ -31,6 +31,13 @@ next:
 	return found
 }
 
+// idOf is the job's id in a card's headline: "🟡 gpt (4711): waiting".
+func idOf(headline string) string {
+	_, rest, _ := strings.Cut(headline, "(")
+	id, _, _ := strings.Cut(rest, ")")
+	return id
+}
+
 // until waits for a message that holds all of the words.
 func until(slack *slacktest.Process, words ...string) *slacktest.Message {
 	var m *slacktest.Message
@@ -136,9 +143,9 @@ func TestALifeInSlackOnSlurm(t *testing.T) {
 
 	spec := "```name: life\nnodes: 1\ngpus_per_node: 1\ngpu: a100\npartition: dev\ntime: \"5\"\nlauncher: custom\nlauncher_argv: [bash]\nscript: train.sh\nguards: false\nmonitor: false\nworktree: " + tree + "\nargs: [\"%s\"]\n```"
 	slack.Slash("submit --yes "+fmt.Sprintf(spec, "600"), as("U1"))
-	card := until(slack, "life", "Waiting in the queue (PENDING)")
-	id := strings.Fields(card.Text)[1]
-	until(slack, id+" life", "Requester", "Running (RUNNING)")
+	card := until(slack, "life", "waiting")
+	id := idOf(card.Text)
+	until(slack, "life ("+id+"): running", "<@U1>")
 	j, err := real.Run(t.Context(), "squeue", "-h", "-j", id, "-o", "%u %a")
 	require.NoError(t, err)
 	require.Equal(t, "alice research", j, "the job is the person's, not the server's")
@@ -149,10 +156,10 @@ func TestALifeInSlackOnSlurm(t *testing.T) {
 	link("U2", "bob")
 	slack.Slash("cancel "+id+" --yes", as("U2"))
 	until(slack, "job "+id+" belongs to alice, and you act as bob")
-	card = until(slack, id+" life", "Requester", "Running (RUNNING)")
+	card = until(slack, "life ("+id+"): running", "<@U1>")
 	action, value := valueOfButton(t, card, "Cancel")
 	slack.Press(card, action, value, "U1")
-	until(slack, id+" life", "Requester", "Cancelled (CANCELLED)")
+	until(slack, "life ("+id+"): cancelled", "<@U1>")
 	st := slack.State()
 	require.Len(t, channelMessages(st, "C1"), 1, "one message for the whole life of the job")
 	thread := 0

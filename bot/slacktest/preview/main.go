@@ -6,6 +6,7 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"log"
 	"os"
@@ -16,7 +17,10 @@ import (
 
 func main() {
 	var views []string
-	for _, file := range os.Args[1:] {
+	dark := flag.Bool("dark", false, "on a dark ground")
+	phone := flag.Bool("phone", false, "as wide as a phone")
+	flag.Parse()
+	for _, file := range flag.Args() {
 		raw, err := os.ReadFile(file)
 		if err != nil {
 			log.Fatal(err)
@@ -27,5 +31,5 @@ func main() {
 		}
 		views = append(views, "<p class=hint>"+filepath.Base(file)+"</p>"+v)
 	}
-	fmt.Println(slacktest.Page("Block Kit", views...))
+	fmt.Println(slacktest.Page("Block Kit", slacktest.Look{Dark: *dark, Phone: *phone}, views...))
 }

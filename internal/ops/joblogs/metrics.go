@@ -181,6 +181,11 @@ func export(c *ops.Call, in MetricsIn, runs []metrics.Run) error {
 	return c.WriteFile("png", in.PNG, func(w io.Writer) error { return metrics.WritePNG(w, runs, metrics.AllSeries) })
 }
 
+// WriteLossPNG draws the loss of the runs as a picture.
+func (o MetricsOut) WriteLossPNG(w io.Writer) error {
+	return metrics.WritePNG(w, o.runs, []metrics.Series{metrics.Loss})
+}
+
 // View is the summaries and the loss curve.
 func (o MetricsOut) View(l lang.Lang) view.Doc {
 	d := metrics.View(o.runs, l)

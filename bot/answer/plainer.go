@@ -1,0 +1,136 @@
+package answer
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/view"
+)
+
+// Plainer redraws blocks that a workspace has refused by the oldest kinds of block
+// that say the same; changed is false where they are as plain as that already.
+func Plainer(drawn json.RawMessage) (plain json.RawMessage, changed bool) {
+	var list []map[string]any
+	if json.Unmarshal(drawn, &list) != nil {
+		return drawn, false
+	}
+	var out []map[string]any
+	for _, b := range list {
+		older := olderBlocks(b)
+		changed = changed || older != nil
+		if older == nil {
+			older = []map[string]any{b}
+		}
+		out = append(out, older...)
+	}
+	plain, err := json.Marshal(out[:min(len(out), MaxBlocks)])
+	if err != nil {
+		return drawn, false
+	}
+	return plain, changed
+}
+
+// olderBlocks are what says the same as a newer block; nil where it is not one.
+func olderBlocks(b map[string]any) []map[string]any {
+	switch b["type"] {
+	case "container":
+		blocks := []map[string]any{{"type": "header", "text": b["title"]}}
+		for _, child := range objects(b["child_blocks"]) {
+			if older := olderBlocks(child); older != nil {
+				blocks = append(blocks, older...)
+				continue
+			}
+			blocks = append(blocks, child)
+		}
+		return blocks
+	case "data_visualization":
+		return []map[string]any{plainText(ChartLine(b))}
+	case "table":
+		return []map[string]any{preformatted(PlainTable(TableIn(b)))}
+	case "context_actions":
+		return []map[string]any{}
+	}
+	return nil
+}
+
+func plainText(s string) map[string]any {
+	if s = Cut(s, MaxText); s == "" {
+		s = "–"
+	}
+	return map[string]any{"type": "context", "elements": []any{map[string]any{"type": "plain_text", "text": s}}}
+}
+
+func preformatted(s string) map[string]any {
+	text := map[string]any{"type": "text", "text": Cut(strings.TrimRight(s, "\n")+" ", MaxText)}
+	return map[string]any{"type": "rich_text", "elements": []any{map[string]any{
+		"type": "rich_text_preformatted", "elements": []any{text},
+	}}}
+}
+
+// ChartLine is a chart in a line of text: its title, its course, and where it
+// began and ended.
+func ChartLine(b map[string]any) string {
+	chart, _ := b["chart"].(map[string]any)
+	var parts []string
+	for _, series := range objects(chart["series"]) {
+		var values []float64
+		for _, point := range objects(series["data"]) {
+			if v, ok := point["value"].(float64); ok {
+				values = append(values, v)
+			}
+		}
+		if len(values) == 0 {
+			continue
+		}
+		number := func(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
+		parts = append(parts, fmt.Sprintf("%s → %s", number(values[0]), number(values[len(values)-1]))+"  "+steps(values))
+	}
+	title, _ := b["title"].(string)
+	return title + "  " + strings.Join(parts, ", ")
+}
+
+// steps draws values as a row of bars.
+func steps(values []float64) string {
+	signs := []rune("▁▂▃▄▅▆▇█")
+	low, high := slices.Min(values), slices.Max(values)
+	var row strings.Builder
+	for _, v := range values {
+		at := 0
+		if high > low {
+			at = int((v - low) / (high - low) * float64(len(signs)-1))
+		}
+		row.WriteRune(signs[min(max(at, 0), len(signs)-1)])
+	}
+	return row.String()
+}
+
+func objects(v any) (list []map[string]any) {
+	all, _ := v.([]any)
+	for _, x := range all {
+		if m, ok := x.(map[string]any); ok {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// TableIn reads a drawn table back.
+func TableIn(blk map[string]any) (t view.Table) {
+	rows, _ := blk["rows"].([]any)
+	for i, r := range rows {
+		var row []string
+		for _, c := range objects(r) {
+			text, _ := c["text"].(string)
+			row = append(row, text)
+		}
+		if i == 0 {
+			t.Header = row
+			continue
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}

@@ -1,0 +1,165 @@
+package card
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A stateLook is how a state is shown: a colour and a word, since colour never
+// stands alone.
+type stateLook struct {
+	mark string
+	word lang.Text
+}
+
+var stateLooks = map[slurm.State]stateLook{
+	slurm.Pending:     {"🟡", lang.Text{EN: "waiting", ZH: "排队中"}},
+	slurm.Running:     {"🔵", lang.Text{EN: "running", ZH: "运行中"}},
+	slurm.Completing:  {"🔵", lang.Text{EN: "ending", ZH: "正在结束"}},
+	slurm.Completed:   {"✅", lang.Text{EN: "completed", ZH: "已完成"}},
+	slurm.Failed:      {"❌", lang.Text{EN: "failed", ZH: "失败"}},
+	slurm.Cancelled:   {"⏹️", lang.Text{EN: "cancelled", ZH: "已取消"}},
+	slurm.Timeout:     {"❌", lang.Text{EN: "time limit reached", ZH: "达到时间上限"}},
+	slurm.NodeFail:    {"❌", lang.Text{EN: "node failed", ZH: "节点故障"}},
+	slurm.OutOfMemory: {"❌", lang.Text{EN: "out of host memory", ZH: "主机内存不足"}},
+	slurm.Preempted:   {"⚠️", lang.Text{EN: "preempted", ZH: "被抢占"}},
+	slurm.BootFail:    {"❌", lang.Text{EN: "node did not boot", ZH: "节点启动失败"}},
+	slurm.Deadline:    {"❌", lang.Text{EN: "deadline reached", ZH: "超过截止时间"}},
+}
+
+// Mark is the sign of a state.
+func Mark(s slurm.State) string {
+	switch look, ok := stateLooks[s]; {
+	case ok:
+		return look.mark
+	case s.Ended():
+		return "❌"
+	}
+	return "⚪"
+}
+
+// State is a state in words; Slurm's own where we have none.
+func State(s slurm.State, l lang.Lang) string {
+	if look, ok := stateLooks[s]; ok {
+		return look.word.In(l)
+	}
+	return string(s)
+}
+
+// ToneOf is whether a state is good or bad news.
+func ToneOf(s slurm.State) view.Tone {
+	switch {
+	case s == slurm.Completed:
+		return view.Good
+	case s == slurm.Cancelled || s == slurm.Preempted:
+		return view.Warn
+	case s.Ended():
+		return view.Bad
+	}
+	return view.Plain
+}
+
+// Span is a time as people say it, in its two largest units.
+func Span(d time.Duration, l lang.Lang) string {
+	units := []struct {
+		of   time.Duration
+		name lang.Text
+	}{
+		{24 * time.Hour, lang.Text{EN: " d", ZH: " 天"}},
+		{time.Hour, lang.Text{EN: " h", ZH: " 小时"}},
+		{time.Minute, lang.Text{EN: " min", ZH: " 分钟"}},
+		{time.Second, lang.Text{EN: " s", ZH: " 秒"}},
+	}
+	for i, u := range units {
+		n := d / u.of
+		if n == 0 && i < len(units)-1 {
+			continue
+		}
+		said := strconv.Itoa(int(n)) + u.name.In(l)
+		// Minutes have no seconds: nobody acts on them.
+		if i < 2 {
+			if rest := (d % u.of) / units[i+1].of; rest > 0 {
+				said += " " + strconv.Itoa(int(rest)) + units[i+1].name.In(l)
+			}
+		}
+		return said
+	}
+	return ""
+}
+
+// When is a time in the reader's own zone, as Slack's markup; where Slack does not
+// draw it, in UTC. The format is one of Slack's, such as "{time}".
+func When(t time.Time, format string) string {
+	return fmt.Sprintf("<!date^%d^%s|%s>", t.Unix(), format, t.UTC().Format("2006-01-02 15:04 UTC"))
+}
+
+// whole writes a number with its thousands apart.
+func whole(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// Size is what a job takes: nodes × GPUs each; empty where that is not known.
+func Size(j slurm.Job, l lang.Lang) string {
+	nodes := max(j.NumNodes, len(j.Nodes))
+	switch {
+	case nodes == 0:
+		return ""
+	case j.GPUs > 0 && j.GPUs%nodes == 0:
+		return fmt.Sprintf("%d × %d %s", nodes, j.GPUs/nodes, textGPUs.In(l))
+	case nodes == 1:
+		return textOneNode.In(l)
+	}
+	return fmt.Sprintf(textManyNodes.In(l), nodes)
+}
+
+// GPUHours is what a job has taken so far.
+func GPUHours(j slurm.Job) float64 { return float64(j.GPUs) * float64(j.ElapsedS) / 3600 }
+
+// Headline is the card in one line, for a push notification and for lists: the
+// state, the name, the id, and what one would ask next.
+func Headline(n News, l lang.Lang) string {
+	j := n.Job
+	why := State(j.State, l)
+	switch {
+	case j.State.Ended() && n.reason() != "":
+		why = answer.Cut(answer.OneLine(n.reason()), 200)
+	case j.State == slurm.Pending && n.Position > 0:
+		why += fmt.Sprintf(textPlace.In(l), n.Position)
+	case j.State == slurm.Running && len(j.Nodes) > 0:
+		why += fmt.Sprintf(textOn.In(l), answer.Cut(strings.Join(j.Nodes, ", "), 100))
+	case j.State.Ended() && j.ElapsedS > 0:
+		why += fmt.Sprintf(textAfter.In(l), Span(time.Duration(j.ElapsedS)*time.Second, l))
+	}
+	return fmt.Sprintf(textHeadline.In(l), Mark(j.State), nameOf(j), j.ID, why)
+}
+
+// nameOf is a job's name in one line, cut where it is very long.
+func nameOf(j slurm.Job) string {
+	if name := answer.OneLine(j.Name); name != "" {
+		return answer.Cut(name, 80)
+	}
+	return string(j.ID)
+}
+
+// CurveTitle names a picture of the loss: whose it is, and where it ended.
+func CurveTitle(n News, l lang.Lang) string {
+	parts := []string{fmt.Sprintf("%s (%s)", nameOf(n.Job), n.Job.ID)}
+	if n.Loss != nil {
+		parts = append(parts, textLossName.In(l)+" "+strconv.FormatFloat(*n.Loss, 'g', 4, 64))
+	}
+	if s := speed(n); s != "" {
+		parts = append(parts, s)
+	}
+	return strings.Join(parts, " · ")
+}

@@ -1,0 +1,108 @@
+package bot
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+)
+
+var (
+	textWhyRank     = lang.Text{EN: "%s, rank %d on %s", ZH: "%s，%[3]s 上的 rank %[2]d"}
+	textWhyRankOnly = lang.Text{EN: "%s, rank %d", ZH: "%s，rank %d"}
+	textWhyNode     = lang.Text{EN: "%s, on %s", ZH: "%s，节点 %s"}
+	textSeen        = lang.Text{EN: "Seen in the log", ZH: "日志依据"}
+	textMore        = lang.Text{EN: "Class, who acts, retry", ZH: "类别、处理人、是否重试"}
+)
+
+// whyWords is what went wrong in a few words, with its place; empty where nothing
+// did.
+func whyWords(r diagnose.Report, l lang.Lang) string {
+	if r.Class == diagnose.Success || r.Class == diagnose.Running {
+		return ""
+	}
+	name := className(r.Class, l)
+	switch {
+	case r.RootRank != nil && r.RootNode != nil && *r.RootNode != "":
+		return fmt.Sprintf(textWhyRank.In(l), name, *r.RootRank, *r.RootNode)
+	case r.RootRank != nil:
+		return fmt.Sprintf(textWhyRankOnly.In(l), name, *r.RootRank)
+	case r.RootNode != nil && *r.RootNode != "":
+		return fmt.Sprintf(textWhyNode.In(l), name, *r.RootNode)
+	}
+	return name
+}
+
+// className is a class of failure in words; its id where it has none.
+func className(class string, l lang.Lang) string {
+	for _, c := range diagnose.Classes() {
+		if c.ID == class {
+			return c.Name.In(l)
+		}
+	}
+	return class
+}
+
+// evidenceLines is how many lines of the log a diagnosis shows at once.
+const evidenceLines = 4
+
+// diagnosisDoc is a diagnosis as a chat wants it: the cause with its place, the
+// lines that show it, what to do; and what fewer people need, folded.
+func diagnosisDoc(d joblogs.DiagnoseOut, l lang.Lang) view.Doc {
+	full := d.View(l)
+	doc := view.Doc{Title: full.Title, Tone: full.Tone, Next: full.Next}
+	if why := whyWords(d.Report, l); why != "" {
+		doc.Title = why
+	}
+	var folded []view.Section
+	for i, s := range full.Sections {
+		switch {
+		case i == 0 && s.Text != "":
+			doc.Sections = append(doc.Sections, s)
+			if lines := evidence(d.Report); lines != "" {
+				doc.Sections = append(doc.Sections, view.Section{Heading: textSeen.In(l), Code: lines, Lang: "log"})
+			}
+		case len(s.Facts) > 0:
+			s.Heading, s.Fold = textMore.In(l), true
+			folded = append(folded, s)
+		case s.Code != "" && s.Code == d.RootLine, s.Table != nil:
+			// These are the lines above.
+		case s.Fold || s.Code != "":
+			s.Fold = true
+			folded = append(folded, s)
+		default:
+			doc.Sections = append(doc.Sections, s)
+		}
+	}
+	doc.Sections = append(doc.Sections, folded...)
+	return doc
+}
+
+// evidence are the root's line and the lines that support it, each behind its
+// place, no line twice.
+func evidence(r diagnose.Report) string {
+	var lines, seen []string
+	add := func(file string, no int, rank *int, text string) {
+		text = strings.TrimSpace(text)
+		if text == "" || len(lines) == evidenceLines || slices.Contains(seen, text) {
+			return
+		}
+		seen = append(seen, text)
+		place := fmt.Sprintf("%s:%d", file, no)
+		if rank != nil {
+			place = fmt.Sprintf("rank %d · %s", *rank, place)
+		}
+		lines = append(lines, place+" │ "+text)
+	}
+	if r.RootLineNo != nil {
+		add(r.RootFile, *r.RootLineNo, r.RootRank, r.RootLine)
+	}
+	for _, e := range r.Evidence {
+		add(e.File, e.LineNo, e.Rank, e.Text)
+	}
+	return strings.Join(lines, "\n")
+}

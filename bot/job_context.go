@@ -1,0 +1,215 @@
+package bot
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/typed"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A job is named by its number, by its name, by the thread that it is spoken of
+// in, or as somebody's last one.
+
+var (
+	textWhichJob = lang.Text{EN: "Which job?", ZH: "哪个作业？"}
+	textNoRecent = lang.Text{EN: "You have had no job in the last seven days", ZH: "您最近七天没有作业"}
+	textAsAbove  = lang.Text{EN: "The diagnosis above in this thread still holds.", ZH: "本讨论串中上面的诊断仍然有效。"}
+)
+
+// A jobRef is a job on its cluster.
+type jobRef struct {
+	Cluster string      `json:"cluster"`
+	ID      slurm.JobID `json:"id"`
+}
+
+// jobHere is the job that the thread of a is about: the one whose card begins the
+// thread, else the one that was spoken of last.
+func (b *Bot) jobHere(ctx context.Context, a ask) (jobRef, bool) {
+	if a.Thread != "" && a.local == nil {
+		key, ok, err := b.cfg.Store.Find(ctx, store.SlackRef{Channel: a.Channel, TS: a.Thread})
+		if err != nil {
+			b.log.Warn("slack: thread", "err", err)
+		}
+		if job, isCard := strings.CutPrefix(key, "card/"); ok && isCard {
+			job, _, _ = strings.Cut(job, "@")
+			if cluster, id, ok := strings.Cut(job, "/"); ok {
+				return jobRef{cluster, slurm.JobID(id)}, true
+			}
+		}
+	}
+	t := b.talkOf(ctx, a)
+	return t.Job, t.Job.ID != ""
+}
+
+// jobArgument is the name of an operation's argument that is one job; empty where
+// it has none.
+func jobArgument(op ops.Op) (name string, needed bool) {
+	for _, p := range op.Params() {
+		if p.Arg && (p.Name == "job" || p.Name == "job-or-path") {
+			return p.Name, p.Required
+		}
+	}
+	return "", false
+}
+
+// recentJobs are the person's own jobs of the last days, newest first.
+func (b *Bot) recentJobs(ctx context.Context, a ask, c *ops.Call) []slurm.Job {
+	op, ok := operations.Lookup("list")
+	if !ok || c.Who.User == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	out, err := op.Run(ctx, c, &jobcontrol.ListIn{All: true, User: c.Who.User, OnCluster: ops.OnCluster{Cluster: b.clusterOf(ctx, a)}})
+	if err != nil {
+		b.log.Warn("slack: recent jobs", "err", err)
+	}
+	found, _ := out.(jobcontrol.ListOut)
+	slices.SortStableFunc(found.Jobs, newestFirst)
+	return found.Jobs
+}
+
+// newestFirst compares jobs by when they were submitted; Slurm counts them up, so
+// where a time is not known the number tells.
+func newestFirst(x, y slurm.Job) int {
+	if x.SubmittedAt != nil && y.SubmittedAt != nil && !x.SubmittedAt.Equal(*y.SubmittedAt) {
+		return y.SubmittedAt.Compare(*x.SubmittedAt)
+	}
+	return cmp.Or(len(y.ID.Array())-len(x.ID.Array()), strings.Compare(string(y.ID), string(x.ID)))
+}
+
+// aboutJob reads a sentence that asks something of a job without giving its
+// number; ok is false for any other.
+func (b *Bot) aboutJob(ctx context.Context, a ask, c *ops.Call, words []string) (name string, job jobRef, ok bool) {
+	if slices.ContainsFunc(words, func(w string) bool { return slurm.IsJobID(w) || slurm.IsStepID(w) }) {
+		return "", jobRef{}, false // a number says which
+	}
+	text := strings.Join(words, " ")
+	last := typed.LastJob(text)
+	name, asked := typed.AskedOfIt(text)
+	if first, known := typed.Resolve(words[0]); last && !asked && known {
+		if op, isOp := operations.Lookup(first); isOp {
+			if arg, _ := jobArgument(op); arg != "" {
+				name, asked = first, true
+			}
+		}
+	}
+	if last {
+		if jobs := b.recentJobs(ctx, a, c); len(jobs) > 0 {
+			return cmp.Or(name, "status"), jobRef{jobs[0].Cluster, jobs[0].ID}, true
+		}
+		return cmp.Or(name, "status"), jobRef{}, true
+	}
+	if asked {
+		if here, ok := b.jobHere(ctx, a); ok {
+			return name, here, true
+		}
+	}
+	if name, asked = typed.AskedOfNamed(text); asked {
+		if j, ok := named(b.recentJobs(ctx, a, c), typed.Names(text)); ok {
+			return name, jobRef{j.Cluster, j.ID}, true
+		}
+	}
+	return "", jobRef{}, false
+}
+
+// named is the newest of the jobs that one of the words names.
+func named(jobs []slurm.Job, words []string) (slurm.Job, bool) {
+	i := slices.IndexFunc(jobs, func(j slurm.Job) bool {
+		return j.Name != "" && slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(w, j.Name) })
+	})
+	if i < 0 {
+		return slurm.Job{}, false
+	}
+	return jobs[i], true
+}
+
+// nameJob puts a job's number where a command leaves it out or gives a name. Where
+// it cannot tell which is meant, owed asks, by a button for each recent job.
+func (b *Bot) nameJob(ctx context.Context, a ask, c *ops.Call, op ops.Op, words []string, f *typed.Flags) (filled []string, owed []store.SlackMessage) {
+	arg, needed := jobArgument(op)
+	if arg == "" || !needed && len(words) > 0 {
+		return words, nil
+	}
+	at := func(job jobRef, rest []string) []string {
+		if f.Cluster == "" {
+			f.Cluster = job.Cluster
+		}
+		return append([]string{string(job.ID)}, rest...)
+	}
+	if len(words) > 0 && !strings.HasPrefix(words[0], "-") {
+		first := words[0]
+		switch {
+		case slurm.IsJobID(first), slurm.IsStepID(first), arg != "job" && strings.ContainsAny(first, "/."):
+			return words, nil
+		case typed.LastJob(strings.Join(words, " ")):
+			if jobs := b.recentJobs(ctx, a, c); len(jobs) > 0 {
+				return at(jobRef{jobs[0].Cluster, jobs[0].ID}, nil), nil
+			}
+			return words, b.reply(a, view.Doc{Title: textNoRecent.In(c.Lang), Next: []string{"submit", "list --user all"}}, false)
+		}
+		if j, ok := named(b.recentJobs(ctx, a, c), words[:1]); ok {
+			return at(jobRef{j.Cluster, j.ID}, words[1:]), nil
+		}
+		return words, nil
+	}
+	if here, ok := b.jobHere(ctx, a); ok {
+		return at(here, words), nil
+	}
+	if jobs := b.recentJobs(ctx, a, c); len(jobs) > 0 {
+		return words, b.replyWith(a, view.Doc{Title: textWhichJob.In(c.Lang)}, false, jobChoices(op.Name, jobs, words, c.Lang))
+	}
+	return words, nil
+}
+
+// jobChoices are a button for each of the newest jobs.
+func jobChoices(op string, jobs []slurm.Job, rest []string, l lang.Lang) slack.Block {
+	var es []slack.BlockElement
+	for i, j := range jobs[:min(len(jobs), 5)] {
+		words := strings.Join(append([]string{op, string(j.ID)}, rest...), " ")
+		if j.Cluster != "" {
+			words += " --cluster " + j.Cluster
+		}
+		label := fmt.Sprintf("%s %s %s · %s", card.Mark(j.State), j.ID, answer.OneLine(j.Name), card.State(j.State, l))
+		es = append(es, slack.NewButtonBlockElement(fmt.Sprintf("%s:job%d", answer.ActRun, i), answer.Cut(words, answer.MaxValue), answer.Label(answer.Cut(label, 75))))
+	}
+	return slack.NewActionBlock("", es...)
+}
+
+// saidAlready answers a question for the cause in the thread where the cause stands
+// already: nobody reads the same text twice.
+func (b *Bot) saidAlready(ctx context.Context, a ask, c *ops.Call, op ops.Op, words []string) (owed []store.SlackMessage, ok bool) {
+	here, ok := b.jobHere(ctx, a)
+	if !ok || op.Name != "diagnose" || len(words) != 1 || words[0] != string(here.ID) || a.Kind != asMessage || a.local != nil {
+		return nil, false
+	}
+	var k card.Card
+	ok, err := b.cfg.Store.Get(ctx, docCard, card.ID(here.Cluster, here.ID), b.now(), &k)
+	if err != nil || !ok || !k.News.Job.State.Ended() || k.News.Cause == nil {
+		return nil, false
+	}
+	doc := view.Doc{Sections: []view.Section{{Text: card.Headline(k.News, c.Lang)}, {Text: textAsAbove.In(c.Lang)}}}
+	for _, fix := range k.News.Fix {
+		doc.Sections = append(doc.Sections, view.Section{Items: []string{fix}})
+	}
+	var below []slack.Block
+	if row := card.Buttons(k, c.Lang); row != nil {
+		below = append(below, row)
+	}
+	return b.replyWith(a, doc, true, below...), true
+}

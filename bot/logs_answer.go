@@ -1,0 +1,79 @@
+package bot
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/metrics"
+)
+
+var (
+	textLogsOf = lang.Text{EN: "Log of %s, newest last", ZH: "%s 的日志，最新的在最后"}
+	textNoLog  = lang.Text{EN: "Job %s has written nothing yet", ZH: "作业 %s 还没有写日志"}
+)
+
+// logsDoc is a job's lines as a chat wants them: each behind its rank and node,
+// Megatron's long lines about an iteration in a few numbers, the newest last.
+func logsDoc(o joblogs.LogsOut, l lang.Lang) view.Doc {
+	if len(o.Lines) == 0 {
+		return view.Doc{Title: fmt.Sprintf(textNoLog.In(l), o.JobID)}
+	}
+	var b strings.Builder
+	for _, line := range o.Lines {
+		b.WriteString(whose(line) + " │ " + condensed(line.Text, l) + "\n")
+	}
+	return view.Doc{
+		Title:    fmt.Sprintf(textLogsOf.In(l), o.JobID),
+		Sections: []view.Section{{Code: b.String(), Lang: "log"}},
+		Next:     []string{"diagnose " + string(o.JobID)},
+	}
+}
+
+// whose says which rank wrote a line and where, else which file it is in.
+func whose(line diagnose.Line) string {
+	who := line.File
+	switch {
+	case line.Ranks > 1:
+		who = fmt.Sprintf("× %d ranks", line.Ranks)
+	case line.Rank != nil:
+		who = "rank " + strconv.Itoa(*line.Rank)
+	}
+	if line.Node != "" {
+		who += " " + line.Node
+	}
+	return who
+}
+
+// condensed is a line as it was, or where it is Megatron's about an iteration, its
+// numbers that people read.
+func condensed(text string, l lang.Lang) string {
+	if !strings.Contains(text, "elapsed time per iteration") {
+		return text
+	}
+	run, err := metrics.ReadFrom("line", strings.NewReader(text+"\n"), "")
+	if err != nil || len(run.Iterations) != 1 {
+		return text
+	}
+	it := run.Iterations[0]
+	said := lang.Text{EN: "iteration", ZH: "迭代"}.In(l) + " " + strconv.Itoa(it.N)
+	if run.Of > 0 {
+		said += "/" + strconv.Itoa(run.Of)
+	}
+	add := func(name string, v *float64, format string) {
+		if v != nil {
+			said += " · " + fmt.Sprintf(format, name, *v)
+		}
+	}
+	add(lang.Text{EN: "loss", ZH: "损失"}.In(l), it.Loss, "%s %.4g")
+	if it.ElapsedMS != nil {
+		said += fmt.Sprintf(" · %.3g s", *it.ElapsedMS/1000)
+	}
+	add("TFLOP/s/GPU", it.TFLOPs, "%.0[2]f %[1]s")
+	add("grad norm", it.GradNorm, "%s %.3g")
+	return said
+}

@@ -1,0 +1,121 @@
+package outbox
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+)
+
+// botName is how the manifest names the bot.
+const botName = "@megatron"
+
+// Why a message comes to its person alone, and not where it was meant to stand.
+var (
+	textInvite = lang.Text{
+		EN: "I am not in this channel, so this comes to you alone. To have it there, type /invite " + botName + " in ",
+		ZH: "我不在该频道，因此只发给您本人。如需发到频道，请在其中输入 /invite " + botName + "：",
+	}
+	textArchived   = lang.Text{EN: "This comes to you alone, because this channel is archived: ", ZH: "频道已归档，因此只发给您本人："}
+	textRestricted = lang.Text{EN: "This comes to you alone, because I may not post in ", ZH: "我没有在该频道发言的权限，因此只发给您本人："}
+	textFileStays  = lang.Text{
+		EN: "The file %s could not be sent: Slack says %s. What else there is to say is not held up by it.",
+		ZH: "文件 %s 无法发送：Slack 返回 %s。其他消息不受影响。",
+	}
+)
+
+// placeRefusals are what Slack answers where a channel does not take a message.
+var placeRefusals = map[string]lang.Text{
+	"not_in_channel": textInvite, "channel_not_found": textInvite, "user_not_in_channel": textInvite,
+	"is_archived": textArchived, "restricted_action": textRestricted,
+}
+
+// placeRefused reports why the channel did not take a message.
+func placeRefused(err error) (why lang.Text, ok bool) {
+	for code, text := range placeRefusals {
+		if strings.Contains(err.Error(), code) {
+			return text, true
+		}
+	}
+	return lang.Text{}, false
+}
+
+// blocksRefused reports whether Slack refused a message for its blocks.
+func blocksRefused(err error) bool {
+	for _, code := range []string{"invalid_blocks", "msg_blocks_too_long", "invalid_attachments"} {
+		if strings.Contains(err.Error(), code) {
+			return true
+		}
+	}
+	return false
+}
+
+// instead is another way to say what could not be said: a message of its own where
+// the one that grew cannot be replaced; older kinds of block, and then plain words,
+// where the blocks are refused; a direct message where the channel or the
+// response_url does not take it; words in the place of a file.
+func (s *Sender) instead(m store.SlackMessage, o Message, err error) (store.SlackMessage, bool) {
+	if !permanent(err) || strings.HasSuffix(m.Key, strings.Repeat(otherWay, mostWays)) {
+		return store.SlackMessage{}, false
+	}
+	why, elsewhere := placeRefused(err)
+	next := o
+	switch {
+	case o.Do == Finish && o.Text != "":
+		next.Do, next.TS = Post, ""
+	case blocksRefused(err):
+		plain, changed := answer.Plainer(o.Blocks)
+		switch {
+		case changed:
+			next.Blocks = plain
+		case o.Blocks != nil && o.Text != "":
+			next.Blocks = nil
+		default:
+			return store.SlackMessage{}, false
+		}
+	case o.Do == Respond && o.User != "":
+		// A response_url ends after thirty minutes or five uses.
+		next.Do, next.URL, next.Channel, next.Thread = Post, "", o.User, ""
+	case elsewhere && o.Instead != "" && o.Channel != o.Instead:
+		if o.Do == Post || o.Do == Ephemeral {
+			next = next.below(why, o.Channel)
+		}
+		next.Channel, next.Thread, next.ThreadOf = o.Instead, "", ""
+		if o.Do == Ephemeral {
+			next.Do = Post
+		}
+	case o.Do == Upload && o.File != nil:
+		l := lang.Of(o.File.Title)
+		next = Message{
+			Do: Post, Team: o.Team, Channel: o.Channel, Thread: o.Thread, ThreadOf: o.ThreadOf, Instead: o.Instead,
+			Text: answer.Escape(fmt.Sprintf(textFileStays.In(l), o.File.Name, err)),
+		}
+	default:
+		return store.SlackMessage{}, false
+	}
+	return s.Owe(m.Key+otherWay, m.Lane+otherWay, next), true
+}
+
+// below is o under a line that says why it does not stand in channel.
+func (o Message) below(why lang.Text, channel string) Message {
+	said := why.In(lang.Of(o.Text + string(o.Blocks)))
+	o.Text = answer.Escape(said) + "<#" + channel + ">\n" + o.Text
+	var list []json.RawMessage
+	if json.Unmarshal(o.Blocks, &list) != nil || len(list) == 0 || len(list) >= answer.MaxBlocks {
+		return o
+	}
+	line := answer.BlocksJSON([]slack.Block{slack.NewRichTextBlock("", slack.NewRichTextSection(
+		slack.NewRichTextSectionTextElement(said, nil), slack.NewRichTextSectionChannelElement(channel, nil),
+	))})
+	var first []json.RawMessage
+	_ = json.Unmarshal(line, &first) // our own
+	if all, err := json.Marshal(append(first, list...)); err == nil {
+		o.Blocks = all
+	}
+	return o
+}

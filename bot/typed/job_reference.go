@@ -1,0 +1,78 @@
+package typed
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+)
+
+// People also name a job without its number: my last job, it in the thread of the
+// job's card.
+
+var (
+	lastJob = regexp.MustCompile(`(?i)\b(?:my |the )?(?:last|latest|newest|most recent|previous)(?: \w+)? (?:jobs?|runs?|training)\b` +
+		`|(?:上一?[个次]|最近[的一]?[个次]?|最后[的一]?[个次]?|刚才的?|刚刚的?)(?:那个)?(?:作业|任务|训练|运行)`)
+	// it is a word for a job that both sides have in mind.
+	it = regexp.MustCompile(`(?i)\b(?:it|this|that|the job|the run|this job|the training)\b|它|这个|该作业|这次|作业|任务|训练`)
+
+	askedLogs    = regexp.MustCompile(`(?i)\b(?:show|see|get|read|give|print|tail)\b.*\b(?:logs?|output)\b|(?:看|给|显示|读).*(?:日志|输出)`)
+	askedNumbers = regexp.MustCompile(`(?i)\b(?:loss|curve|throughput|tflops?|mfu|how fast|metrics)\b|损失|曲线|吞吐|多快|速度|指标`)
+	askedStop    = regexp.MustCompile(`(?i)^(?:please )?(?:cancel|kill|stop|end)\b|^(?:请)?(?:取消|停止|终止|停掉)`)
+	askedLeft    = regexp.MustCompile(`(?i)\b(?:how (?:long|much longer)|eta|when .*\b(?:done|finish|end|ready|start))\b|还(?:要|有)多久|多久|何时|几点`)
+)
+
+// shortQuestion is how long a question is that has nothing but a job for its
+// subject; a Chinese one leaves the subject out.
+const shortQuestion = 24
+
+// LastJob reports whether text speaks of somebody's newest job.
+func LastJob(text string) bool { return len([]rune(text)) <= mostAsked && lastJob.MatchString(text) }
+
+// AskedOfIt is the operation that a sentence asks for about a job that it does not
+// name: why did it fail? ok is false where something else is its subject.
+func AskedOfIt(text string) (name string, ok bool) {
+	text = strings.TrimSpace(text)
+	if len([]rune(text)) > mostAsked || strings.Contains(text, "--") || strings.Contains(text, "\n") {
+		return "", false
+	}
+	bare := lang.Of(text) == lang.ZH && len([]rune(text)) <= shortQuestion || len(strings.Fields(text)) <= 3
+	if !bare && !it.MatchString(text) && !LastJob(text) {
+		return "", false
+	}
+	return asked(text)
+}
+
+// asked is what a sentence wants to know of a job, whichever it is.
+func asked(text string) (name string, ok bool) {
+	for _, row := range []struct {
+		re   *regexp.Regexp
+		name string
+	}{
+		{askedStop, "cancel"}, {askedLogs, "logs"}, {askedLeft, "status"}, {askedHow, "status"}, {askedWhy, "diagnose"}, {askedNumbers, "metrics"},
+	} {
+		if row.re.MatchString(text) {
+			return row.name, true
+		}
+	}
+	return "", false
+}
+
+// Names are the words of a sentence that could be a job's name.
+func Names(text string) (words []string) {
+	for w := range strings.FieldsSeq(text) {
+		if w = strings.Trim(w, `?？!！.,，。:：;"'“”‘’()（）`); len(w) >= 3 {
+			words = append(words, w)
+		}
+	}
+	return words
+}
+
+// AskedOfNamed is the operation that a sentence asks for about a job that it names
+// by one of its words.
+func AskedOfNamed(text string) (name string, ok bool) {
+	if len([]rune(text)) > mostAsked || strings.Contains(text, "\n") || strings.Contains(text, "--") {
+		return "", false
+	}
+	return asked(text)
+}
