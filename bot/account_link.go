@@ -58,8 +58,8 @@ var (
 var (
 	textNotLinked = lang.Text{EN: "You are not linked to a cluster user yet", ZH: "您尚未绑定集群用户"}
 	textLinkFirst = lang.Text{
-		EN: "Whatever is done here is done as you, so I must know which cluster user you are. It takes a minute, once.",
-		ZH: "这里的操作都以您的集群身份执行，因此需要先确认您的集群用户。只需一次，约一分钟。",
+		EN: "Jobs and logs are shown to people of the cluster, and whatever is done here is done as you: I must know which cluster user you are. It takes a minute, once. Help and questions are open to you.",
+		ZH: "作业与日志只向集群用户显示，操作也以您的集群身份执行，因此需要先确认您的集群用户。只需一次，约一分钟。帮助与提问不受限制。",
 	}
 	textLinkMe = lang.Text{EN: "Link my account", ZH: "绑定账户"}
 )

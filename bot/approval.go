@@ -174,6 +174,9 @@ func (b *Bot) approved(ctx context.Context, a ask, c *ops.Call, h held, op ops.O
 	}
 	if err != nil {
 		owed := b.decided(a, h, c.Lang, textApprovedB, view.Warn, ops.AsError(err).In(c.Lang).Message, nil)
+		if told, open := b.leftOpen(ctx, asker, call, h.Call, in); open {
+			return append(owed, told...)
+		}
 		return append(owed, b.tellRequester(a, h, b.failed(ops.AsError(err).In(call.Lang), result, call))...)
 	}
 	var job *slurm.JobID

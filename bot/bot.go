@@ -75,6 +75,10 @@ type Policy struct {
 	// Channels, where not empty, are the only channels in which jobs may be
 	// changed; direct messages always are.
 	Channels []string
+	// Read says who is shown jobs, logs and nodes: people who are linked to a cluster
+	// user ("linked" or empty), or "everyone"; ReadIn says it for single channels.
+	Read   string
+	ReadIn map[string]string
 	// Links maps a Slack user, as U… or T…/U…, to a cluster user: the operator's
 	// word, instead of the one-time code.
 	Links map[string]string
@@ -204,7 +208,7 @@ func (b *Bot) Receive(ctx context.Context) {
 // ctx ends. Of several servers that share a Store one at a time may work.
 func (b *Bot) Work(ctx context.Context) {
 	var wg sync.WaitGroup
-	for _, loop := range []func(context.Context){b.workLoop, b.out.Run, b.sweepLoop, b.watchLoop, b.digestLoop, b.mailLoop} {
+	for _, loop := range []func(context.Context){b.workLoop, b.out.Run, b.sweepLoop, b.watchLoop, b.digestLoop, b.mailLoop, b.openLoop} {
 		wg.Go(func() { loop(ctx) })
 	}
 	wg.Wait()

@@ -32,6 +32,9 @@ type yard struct {
 	jobs      map[slurm.JobID]slurm.Job
 	submitted []slurm.Submission
 	slow      time.Duration
+	// silent makes Submit end without an answer and Find fail, as a controller does
+	// that is down; lost says that what was handed over meanwhile did not arrive.
+	silent, lost bool
 }
 
 func (y *yard) Name() string { return "yard" }
@@ -41,9 +44,15 @@ func (y *yard) Submit(_ context.Context, s slurm.Submission) (slurm.JobID, error
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.submitted = append(y.submitted, s)
+	if y.silent && y.lost {
+		return "", slurm.ErrUnknown
+	}
 	id := slurm.JobID(fmt.Sprint(4710 + len(y.submitted)))
 	limit := int64(3600)
 	y.jobs[id] = slurm.Job{ID: id, Name: s.Name, User: "ada", Partition: "gpu", State: slurm.Pending, Reason: "Priority", Nodes: []string{}, NumNodes: 2, TimeLimitS: &limit}
+	if y.silent {
+		return "", slurm.ErrUnknown
+	}
 	return id, nil
 }
 
@@ -78,8 +87,26 @@ func (y *yard) Cancel(_ context.Context, id slurm.JobID) error {
 	return nil
 }
 
-func (y *yard) Find(context.Context, string, time.Time) (slurm.JobID, bool, error) {
+func (y *yard) Find(_ context.Context, token string, _ time.Time) (slurm.JobID, bool, error) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if y.silent {
+		return "", false, slurm.ErrUnknown
+	}
+	for i, s := range y.submitted {
+		id := slurm.JobID(fmt.Sprint(4711 + i))
+		if _, there := y.jobs[id]; there && s.Token == token {
+			return id, true, nil
+		}
+	}
 	return "", false, nil
+}
+
+// fallSilent has the controller not answer any more, or answer again.
+func (y *yard) fallSilent(silent, lost bool) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.silent, y.lost = silent, lost
 }
 
 func (y *yard) count() int {
@@ -270,16 +297,22 @@ func TestSomebodyElseCannotSayYes(t *testing.T) {
 	require.Zero(t, s.yard.count())
 }
 
-func TestUnlinkedPeopleReadAndAskOnly(t *testing.T) {
+func TestUnlinkedPeopleAskAndAreShownNoJobs(t *testing.T) {
 	t.Parallel()
-	s := play(t)
+	s := play(t, func(c *bot.Config) { c.Policy.ReadIn = map[string]string{"C7": "everyone"} })
 	s.yard.put(slurm.Job{ID: "4000", Name: "run", User: "ada", State: slurm.Running})
-	stranger := map[string]any{"user_id": "U7"}
-	s.Slash("submit --yes "+spec, stranger)
-	s.said("not linked to a cluster user")
+	for i, words := range []string{"status 4000", "logs 4000", "list --user all", "subscribe all", "submit --yes " + spec} {
+		s.Slash(words, map[string]any{"user_id": "U7"})
+		s.Wait(words, func(st slacktest.State) bool { return posted(st, "not linked to a cluster user") == i+1 })
+	}
 	require.Zero(t, s.yard.count())
-	s.Slash("status 4000", stranger)
-	s.said("4000", "RUNNING")
+	require.Zero(t, posted(s.State(), "4000 run"))
+	s.Slash("ask What should CUDA_DEVICE_MAX_CONNECTIONS be on H100 with TP=4?", map[string]any{"user_id": "U7"})
+	s.said("CUDA_DEVICE_MAX_CONNECTIONS")
+	s.Slash("status 4000", map[string]any{"user_id": "U7", "channel_id": "C7"})
+	s.said("4000 run", "RUNNING") // where the operator has opened it
+	s.Slash("cancel 4000 --yes", map[string]any{"user_id": "U7", "channel_id": "C7"})
+	s.Wait("a refusal", func(st slacktest.State) bool { return posted(st, "not linked to a cluster user") == 6 })
 }
 
 func TestStatusOfAnUnknownJobSaysSo(t *testing.T) {

@@ -120,7 +120,7 @@ func (b *Bot) perform(ctx context.Context, a ask, c *ops.Call, name string, word
 	if f.Lang != "" {
 		c.Lang = f.Lang
 	}
-	if op.Effect != ops.Read && c.Who.User == "" && !c.Who.ReadOnly && !a.Foreign {
+	if op.Effect != ops.Read && c.Who.User == "" && !c.Who.ReadOnly || op.Effect == ops.Read && !op.Closed && !b.mayRead(a, c) {
 		return b.notLinked(a, c.Lang)
 	}
 	words, owed := b.nameJob(ctx, a, c, op, words, &f)
@@ -150,6 +150,15 @@ func (b *Bot) mayHere(a ask, op ops.Op, l lang.Lang) *ops.Error {
 	return nil
 }
 
+// mayRead reports whether somebody may be shown what the cluster knows, where they
+// ask. What is known without it, such as an answer or a rule, is open to all.
+func (b *Bot) mayRead(a ask, c *ops.Call) bool {
+	if c.Who.User != "" || c.Who.Operator || c.Who.ReadOnly && !a.Foreign || a.local != nil {
+		return true
+	}
+	return cmp.Or(b.cfg.Policy.ReadIn[a.Channel], b.cfg.Policy.Read) == "everyone" && !a.Foreign
+}
+
 // typedHere is e with its commands as one types them here.
 func typedHere(e *ops.Error, c *ops.Call) *ops.Error {
 	before := ""
@@ -163,6 +172,7 @@ func typedHere(e *ops.Error, c *ops.Call) *ops.Error {
 
 // run runs the operation and answers with what came of it.
 func (b *Bot) run(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typed.Call) []store.SlackMessage {
+	t = b.joined(ctx, a, op, t)
 	in, err := typed.Fill(op, t)
 	if err != nil {
 		d := answer.Error(typedHere(ops.AsError(err).In(c.Lang), c), c.Lang)
@@ -183,6 +193,9 @@ func (b *Bot) run(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typed.Ca
 		e := ops.AsError(err).In(c.Lang)
 		if e.Confirm && !c.Confirmed {
 			return b.askFirst(ctx, a, c, op, t, e, result)
+		}
+		if owed, open := b.leftOpen(ctx, a, c, t, in); open {
+			return owed
 		}
 		return b.reply(a, b.failed(typedHere(e, c), result, c), t.Share)
 	}

@@ -68,10 +68,12 @@ func (b *Bot) homeBlocks(ctx context.Context, a ask, c *ops.Call) []slack.Block 
 		bs = append(append(bs, slack.NewDividerBlock(), answer.Header(heading.In(l))), blocks...)
 	}
 	add(textMyJobs, b.myJobs(ctx, a, c)...)
-	if s := b.glance(ctx, c, b.clusterOf(ctx, a)); s != nil {
-		add(textGlance, s...)
+	if b.mayRead(a, c) {
+		if s := b.glance(ctx, c, b.clusterOf(ctx, a)); s != nil {
+			add(textGlance, s...)
+		}
+		add(textFailures, b.failures(ctx, l)...)
 	}
-	add(textFailures, b.failures(ctx, l)...)
 	add(textSettings, b.homeSettings(ctx, a, c)...)
 	if len(bs) > 98 {
 		bs = bs[:98]
@@ -351,7 +353,7 @@ func (b *Bot) unfurl(ctx context.Context, a ask) []store.SlackMessage {
 		if err == nil {
 			id = path.Base(u.Path)
 		}
-		if err != nil || u.Host != b.cfg.Policy.LinkDomain || !slurm.IsJobID(id) || a.Foreign {
+		if err != nil || u.Host != b.cfg.Policy.LinkDomain || !slurm.IsJobID(id) || a.Foreign || !b.mayRead(a, c) {
 			continue
 		}
 		op, ok := operations.Lookup("status")

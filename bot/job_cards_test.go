@@ -355,7 +355,7 @@ func TestTheCardTellsWhoAskedAndWhoApproved(t *testing.T) {
 
 func TestQuietHoursHoldDirectMessagesAndNotChannels(t *testing.T) {
 	t.Parallel()
-	s := play(t)
+	s := play(t, func(c *bot.Config) { c.Policy.Links["U3"] = "carol" })
 	s.Slash("settings quiet 00:00-23:59", map[string]any{"user_id": "U3"})
 	s.said("Your settings")
 	s.Slash("subscribe grace", map[string]any{"user_id": "U3", "channel_id": "D3"})

@@ -40,6 +40,7 @@ func follow(t *testing.T, s *stage, n int) {
 	t.Helper()
 	s.Slash("subscribe all")
 	s.said("Followed here")
+
 	for i := range n {
 		require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: slurm.Job{
 			ID: slurm.JobID(fmt.Sprint(9000 + i)), Cluster: "yard", Name: "run", User: "grace", State: slurm.Pending,
@@ -158,8 +159,9 @@ func TestAnswersGoToSlackOnly(t *testing.T) {
 func TestWhatSlackRefusesIsSaidInPlainWords(t *testing.T) {
 	t.Parallel()
 	s := play(t)
+	follow(t, s, 0)
 	s.Fault(slacktest.Fault{Method: "chat.postMessage", Times: 1, Error: "invalid_blocks"})
-	follow(t, s, 1)
+	require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: slurm.Job{ID: "9000", Cluster: "yard", Name: "run", User: "grace", State: slurm.Pending}}))
 	s.Wait("a message without blocks", func(st slacktest.State) bool {
 		return len(cards(st, "9000")) == 1 && len(cards(st, "9000")[0].Blocks) == 0
 	})

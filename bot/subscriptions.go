@@ -9,6 +9,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
@@ -22,6 +23,7 @@ import (
 var (
 	textFollow    = lang.Text{EN: "Followed here: %s", ZH: "已在此订阅：%s"}
 	textUnfollow  = lang.Text{EN: "Not followed here any more: %s", ZH: "已取消订阅：%s"}
+	textFollowBy  = lang.Text{EN: "Set by %s. News of these jobs comes to this channel.", ZH: "由 %s 设置。这些作业的消息会发到本频道。"}
 	textFollowAll = lang.Text{EN: "all jobs", ZH: "全部作业"}
 	textMuted     = lang.Text{EN: "Job %s: you will not be called for it", ZH: "作业 %s：不再提醒您"}
 	textUnmuted   = lang.Text{EN: "Job %s: you will be called for it again", ZH: "作业 %s：恢复提醒"}
@@ -43,6 +45,9 @@ func (b *Bot) subscribe(ctx context.Context, a ask, c *ops.Call, cluster string,
 	if a.Direct || where == "" {
 		where = a.User
 	}
+	if c.Who.User == "" && !c.Who.Operator {
+		return b.notLinked(a, c.Lang)
+	}
 	key := subject + "@" + a.Team + "/" + where
 	var err error
 	title := textFollow
@@ -55,7 +60,22 @@ func (b *Bot) subscribe(ctx context.Context, a ask, c *ops.Call, cluster string,
 	if err != nil {
 		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
-	return b.reply(a, view.Doc{Title: fmt.Sprintf(title.In(c.Lang), shown), Tone: view.Good}, false)
+	doc := view.Doc{Title: fmt.Sprintf(title.In(c.Lang), shown), Tone: view.Good}
+	if where == a.User {
+		return b.reply(a, doc, false)
+	}
+	// Whoever reads the channel sees who has changed what comes there, and how to undo it.
+	doc.Sections = []view.Section{{Text: fmt.Sprintf(textFollowBy.In(c.Lang), c.Who.User)}}
+	if on {
+		doc.Next = []string{"unsubscribe " + strings.TrimPrefix(shown, "@")}
+		if subject == "all" {
+			doc.Next = []string{"unsubscribe all"}
+		}
+	}
+	r := answer.Render(doc, c.Lang)
+	return []store.SlackMessage{b.out.Owe(a.Key+"/told", "t/"+where, outbox.Message{
+		Do: outbox.Post, Team: a.Team, Channel: where, Instead: a.User, Text: r.Text, Blocks: answer.BlocksJSON(r.Messages[0]),
+	})}
 }
 
 // followers are the places that follow a job.

@@ -23,7 +23,7 @@ import (
 // slackPolicy turns what the configuration says of Slack into the bot's terms.
 func slackPolicy(svc *ops.Service, c config.Slack) bot.Policy {
 	p := bot.Policy{
-		Operators: c.Operators, Viewers: c.Viewers, Channels: c.Channels, Links: c.Links,
+		Operators: c.Operators, Viewers: c.Viewers, Channels: c.Channels, Read: c.Read, ReadIn: c.ReadIn, Links: c.Links,
 		LinkDomain: c.LinkDomain, PerMinute: c.PerMinute, ApprovalChannel: c.Approval.Channel,
 	}
 	if c.LinkDir != "" {

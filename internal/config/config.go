@@ -78,6 +78,10 @@ type Slack struct {
 	Viewers   []string `json:"viewers,omitempty"`
 	// Channels, where not empty, are the only ones in which jobs may be changed.
 	Channels []string `json:"channels,omitempty"`
+	// Read says who is shown jobs, logs and nodes: linked, people who are linked to a
+	// cluster user (the default), or everyone; ReadIn says it for single channels.
+	Read   string            `json:"read,omitempty" enum:"linked,everyone"`
+	ReadIn map[string]string `json:"read_in,omitempty"`
 	// Links maps a Slack user, as U… or T…/U…, to a cluster user.
 	Links map[string]string `json:"links,omitempty"`
 	// LinkDir is the folder, mode 1777, that `megatron-ops link` writes codes to.

@@ -1,0 +1,244 @@
+package bot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/typed"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// Where Slurm's controller does not answer a submission, nobody knows whether there
+// is a job. The person is told so once, in a message that is edited when the
+// outcome is known; the server finds it out, and not they.
+
+var (
+	textOpen     = lang.Text{EN: "⏳ %s: not known yet whether it was submitted", ZH: "⏳ %s：尚不清楚是否已提交"}
+	textOpenHow  = lang.Text{EN: "%s did not answer. I keep looking, and this message will say. Nothing has to be repeated: the same command again joins this one.", ZH: "%s 没有响应。我会继续查询，结果会更新在本消息中。无需重复提交：再次发送相同命令会并入本次请求。"}
+	textOpenIs   = lang.Text{EN: "✅ %s was submitted: job %s", ZH: "✅ %s 已提交：作业 %s"}
+	textOpenNot  = lang.Text{EN: "⚠️ %s was not submitted", ZH: "⚠️ %s 没有提交成功"}
+	textOpenNone = lang.Text{EN: "%s answers again and has no such job.", ZH: "%s 已恢复响应，其中没有该作业。"}
+	textOpenNow  = lang.Text{EN: "Submit it now", ZH: "立即提交"}
+	textOpenWait = lang.Text{EN: "The outcome of the first one stands in its message as soon as it is known.", ZH: "首次提交的结果一旦确定，会显示在其消息中。"}
+)
+
+const (
+	// openPace is between two looks for open submissions, and openSettles the time
+	// after which a job that is not there will not come any more.
+	openPace    = 5 * time.Second
+	openSettles = time.Minute
+)
+
+// An openSubmission waits for its outcome to be known.
+type openSubmission struct {
+	Call typed.Call `json:"call"`
+	Ask  ask        `json:"ask"`
+	// Key names it in the store of submissions.
+	Key     string    `json:"key"`
+	Name    string    `json:"name"`
+	Cluster string    `json:"cluster"`
+	Lang    lang.Lang `json:"lang"`
+	// Offered says that a button to submit it again was shown.
+	Offered bool `json:"offered,omitempty"`
+	Edits   int  `json:"edits,omitempty"`
+}
+
+func (o openSubmission) message() string { return "open/" + o.Key }
+
+// openID names equal requests of one person alike.
+func openID(a ask, t typed.Call) string {
+	return keyOf("open", a.Team, a.User, t.Op, t.Cluster, strings.Join(t.Words, "\x00"), strings.Join(t.Blocks, "\x00"))
+}
+
+// joined is t with the key of an equal request whose outcome is not known yet:
+// asked for twice, it is one job.
+func (b *Bot) joined(ctx context.Context, a ask, op ops.Op, t typed.Call) typed.Call {
+	var o openSubmission
+	if op.Effect == ops.Read || a.local != nil {
+		return t
+	}
+	if ok, err := b.cfg.Store.Get(ctx, docOpen, openID(a, t), b.now(), &o); err == nil && ok {
+		t.Key = o.Call.Key
+	}
+	return t
+}
+
+// submissionOf is what is stored of a submission, where there is one.
+func (b *Bot) submissionOf(ctx context.Context, key string) (store.Submission, bool) {
+	if b.cfg.Service.Store == nil {
+		return store.Submission{}, false
+	}
+	st, err := b.cfg.Service.Store()
+	if err != nil {
+		return store.Submission{}, false
+	}
+	sub, err := st.Submission(ctx, key)
+	return sub, err == nil
+}
+
+// leftOpen answers a call after which it is not known whether there is a job; ok
+// is false where it is known.
+func (b *Bot) leftOpen(ctx context.Context, a ask, c *ops.Call, t typed.Call, in any) (owed []store.SlackMessage, ok bool) {
+	key := typed.StringField(in, "idempotency_key")
+	cluster := t.Cluster
+	if cluster == "" {
+		cluster = c.Default
+	}
+	sub, found := b.submissionOf(ctx, c.Who.User+"/"+cluster+"/"+key)
+	if key == "" || !found || sub.State != store.Submitting || a.local != nil {
+		return nil, false
+	}
+	o := openSubmission{Call: t, Ask: a, Key: sub.Key, Name: sub.Name, Cluster: sub.Cluster, Lang: c.Lang}
+	id := openID(a, t)
+	if had, err := b.cfg.Store.Get(ctx, docOpen, id, b.now(), &openSubmission{}); err == nil && had {
+		return b.reply(a, view.Doc{Title: fmt.Sprintf(textOpen.In(c.Lang), o.Name), Sections: []view.Section{{Text: textOpenWait.In(c.Lang)}}}, false), true
+	}
+	if err := b.cfg.Store.Put(ctx, docOpen, id, o, b.now().Add(7*24*time.Hour)); err != nil {
+		b.log.Error("slack: open submission", "key", sub.Key, "err", err)
+		return nil, false
+	}
+	where := a.Channel
+	if where == "" {
+		where = a.User
+	}
+	text, blocks := drawOpen(textOpen, textOpenHow, o)
+	return []store.SlackMessage{b.out.Owe(o.message(), o.message(), outbox.Message{
+		Do: outbox.Post, Team: a.Team, Channel: where, Instead: a.User, Text: text, Blocks: blocks,
+	})}, true
+}
+
+// drawOpen draws the message of an open submission: what is known, and how it goes
+// on.
+func drawOpen(what, how lang.Text, o openSubmission, below ...slack.Block) (text string, blocks []byte) {
+	title := fmt.Sprintf(what.In(o.Lang), answer.OneLine(o.Name))
+	r := answer.Render(view.Doc{Title: title, Sections: []view.Section{{Text: fmt.Sprintf(how.In(o.Lang), o.Cluster)}}}, o.Lang)
+	return answer.Escape(title), answer.BlocksJSON(append(r.Messages[0], below...))
+}
+
+// openLoop finds the outcome of open submissions out.
+func (b *Bot) openLoop(ctx context.Context) {
+	tick := time.NewTicker(openPace)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			b.SettleOpen(ctx)
+		}
+	}
+}
+
+// SettleOpen looks once for the outcome of every open submission, and edits the
+// messages of those that have one.
+func (b *Bot) SettleOpen(ctx context.Context) {
+	ids, err := b.cfg.Store.Keys(ctx, docOpen, b.now())
+	if err != nil || len(ids) == 0 {
+		return
+	}
+	if err := b.cfg.Service.Recall(ctx); err != nil {
+		b.log.Info("slack: open submissions", "err", err)
+	}
+	for _, id := range ids {
+		var o openSubmission
+		if ok, err := b.cfg.Store.Get(ctx, docOpen, id, b.now(), &o); err != nil || !ok {
+			continue
+		}
+		if err := b.settleOne(ctx, id, o); err != nil {
+			b.log.Warn("slack: open submission", "key", o.Key, "err", err)
+		}
+	}
+}
+
+// settleOne looks for the outcome of one.
+func (b *Bot) settleOne(ctx context.Context, id string, o openSubmission) error {
+	sub, found := b.submissionOf(ctx, o.Key)
+	switch {
+	case !found:
+		return b.cfg.Store.Delete(ctx, docOpen, id)
+	case sub.State == store.Submitted:
+		return b.nowKnown(ctx, id, o, sub)
+	case sub.State == store.Rejected:
+		e := ops.AsError(errors.New(sub.Message))
+		r := answer.Render(answer.Error(e, o.Lang), o.Lang)
+		return errors.Join(b.editOpen(ctx, &o, r.Text, answer.BlocksJSON(r.Messages[0])), b.cfg.Store.Delete(ctx, docOpen, id))
+	case o.Offered || b.now().Before(sub.UpdatedAt.Add(openSettles)) || !b.surelyAbsent(ctx, sub):
+		return nil
+	}
+	// The same key, so that a job that is there after all is found and not doubled.
+	heldID, err := b.hold(ctx, held{Call: o.Call, Ask: o.Ask, Until: b.now().Add(7 * 24 * time.Hour)})
+	if err != nil {
+		return err
+	}
+	e := slack.NewButtonBlockElement(answer.ActYes, heldID, answer.Label(textOpenNow.In(o.Lang)))
+	e.Style = slack.StylePrimary
+	text, blocks := drawOpen(textOpenNot, textOpenNone, o, slack.NewActionBlock("", e))
+	if err := b.editOpen(ctx, &o, text, blocks); err != nil {
+		return err
+	}
+	o.Offered = true
+	return b.cfg.Store.Put(ctx, docOpen, id, o, b.now().Add(7*24*time.Hour))
+}
+
+// surelyAbsent reports whether the cluster answers and does not know the job.
+func (b *Bot) surelyAbsent(ctx context.Context, sub store.Submission) bool {
+	cl, ok := b.cfg.Service.Clusters[sub.Cluster]
+	if !ok {
+		return false
+	}
+	if s := b.cfg.Service; sub.Owner != s.Self && s.As != nil {
+		var err error
+		if cl, err = s.As(cl, sub.Owner); err != nil {
+			return false
+		}
+	}
+	_, found, err := cl.Find(ctx, sub.Token, sub.CreatedAt)
+	return err == nil && !found
+}
+
+// nowKnown says which job it became, and gives the job its card.
+func (b *Bot) nowKnown(ctx context.Context, id string, o openSubmission, sub store.Submission) error {
+	title := fmt.Sprintf(textOpenIs.In(o.Lang), answer.OneLine(o.Name), sub.JobID)
+	line := answer.BlocksJSON([]slack.Block{answer.ContextLine(title)})
+	if err := b.editOpen(ctx, &o, answer.Escape(title), line); err != nil {
+		return err
+	}
+	where := o.Ask.Channel
+	if where == "" {
+		where = o.Ask.User
+	}
+	news := card.News{Job: slurm.Job{ID: sub.JobID, Cluster: sub.Cluster, Name: sub.Name, User: sub.Owner, State: slurm.Pending}}
+	if j, ok := queued(ctx, b.cfg.Service, sub.Cluster, sub.JobID); ok {
+		news.Job = j
+	}
+	k := card.Card{
+		Team: o.Ask.Team, User: o.Ask.User, Lang: o.Lang, Approver: o.Ask.Approver, News: news, Began: b.now(),
+		Places: []card.Place{{Team: o.Ask.Team, Channel: where}},
+	}
+	return errors.Join(b.begin(ctx, k, answer.Clean(sub.Script)), b.cfg.Store.Delete(ctx, docOpen, id))
+}
+
+// editOpen edits the message of an open submission.
+func (b *Bot) editOpen(ctx context.Context, o *openSubmission, text string, blocks []byte) error {
+	o.Edits++
+	m := b.out.Owe(fmt.Sprintf("%s/%d", o.message(), o.Edits), o.message(), outbox.Message{
+		Do: outbox.Update, Team: o.Ask.Team, Ref: o.message(), Text: text, Blocks: blocks,
+	})
+	if err := b.cfg.Store.Enqueue(ctx, m); err != nil {
+		return err
+	}
+	b.out.Wake()
+	return nil
+}

@@ -1,0 +1,80 @@
+package bot_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/bot"
+	"github.com/megatron-ops/megatron-ops/bot/slacktest"
+)
+
+// playLater is play with a clock that can be put forward.
+func playLater(t *testing.T) (s *stage, later func(time.Duration)) {
+	t.Helper()
+	var by atomic.Int64
+	now := func() time.Time { return time.Now().Add(time.Duration(by.Load())) }
+	s = play(t, func(c *bot.Config) { c.Now, c.Service.Now = now, now })
+	return s, func(d time.Duration) { by.Store(int64(d)) }
+}
+
+// The controller takes a job and its answer is lost: the person is told once, asks
+// for the same again, and has one job.
+func TestAnUnknownOutcomeIsFoundOutByTheServer(t *testing.T) {
+	t.Parallel()
+	s, later := playLater(t)
+	s.yard.fallSilent(true, false)
+	s.Slash("submit --yes " + spec)
+	open := s.said("gpt: not known yet whether it was submitted")
+	require.Equal(t, "C1", open.Channel)
+	s.Slash("submit --yes " + spec) // an impatient person
+	s.said("The outcome of the first one stands in its message")
+	require.Equal(t, 1, s.yard.count())
+	s.yard.fallSilent(false, false)
+	later(2 * time.Minute)
+	s.bot.SettleOpen(t.Context())
+	s.Wait("the outcome in the same message", func(st slacktest.State) bool {
+		for _, m := range st.Messages {
+			if m.TS == open.TS && m.Edits > 0 && m.Text == "✅ gpt was submitted: job 4711" {
+				return true
+			}
+		}
+		return false
+	})
+	s.said("gpt (4711): waiting")
+	require.Equal(t, 1, s.yard.count())
+}
+
+// The controller never got it: once that is sure, the person is offered to submit
+// it now, under the same key.
+func TestASubmissionThatNeverArrivedIsOfferedAgain(t *testing.T) {
+	t.Parallel()
+	s, later := playLater(t)
+	s.yard.fallSilent(true, true)
+	s.Slash("submit --yes " + spec)
+	open := s.said("gpt: not known yet whether it was submitted")
+	s.yard.fallSilent(false, false)
+	s.bot.SettleOpen(t.Context())
+	require.Equal(t, 0, posted(s.State(), "gpt was not submitted"), "a job may be under way for a while")
+	later(2 * time.Minute)
+	s.bot.SettleOpen(t.Context())
+	again := s.said("gpt was not submitted", "answers again and has no such job")
+	require.Equal(t, open.TS, again.TS)
+	s.Deliver(slacktest.Delivery{Kind: "interactive", AgeS: -120, Payload: pressOf(t, again, "Submit it now")})
+	s.said("gpt submitted to yard as job 4712")
+	s.bot.SettleOpen(t.Context())
+	require.Equal(t, 2, s.yard.count(), "the first was lost, the second is the job")
+}
+
+// pressOf is the payload of pressing what a message offers under a label.
+func pressOf(t *testing.T, m *slacktest.Message, label string) map[string]any {
+	t.Helper()
+	action, value := buttonOf(t, m, label)
+	return map[string]any{
+		"type": "block_actions", "team": map[string]any{"id": "T1"}, "user": map[string]any{"id": "U1", "team_id": "T1"},
+		"channel": map[string]any{"id": m.Channel}, "container": map[string]any{"type": "message", "message_ts": m.TS, "channel_id": m.Channel},
+		"actions": []any{map[string]any{"action_id": action, "type": "button", "value": value, "block_id": "b"}},
+	}
+}
