@@ -188,7 +188,9 @@ func (b *Bot) run(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typed.Ca
 	if why := b.needsApproval(c, op, in); why != "" {
 		return b.askApproval(ctx, a, c, op, in, t, why)
 	}
+	ended := b.atWork(ctx, a, c, op, t)
 	result, err := op.Run(ctx, c, in)
+	ended()
 	if err != nil {
 		e := ops.AsError(err).In(c.Lang)
 		if e.Confirm && !c.Confirmed {

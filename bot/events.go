@@ -51,19 +51,27 @@ type eventKind struct {
 	name string
 	kind kind
 	when func(Policy) bool // nil: always
+	// earlier says that only apps of an earlier manifest have it: it is heard, and not
+	// subscribed to any more.
+	earlier bool
 	// read completes the ask; false: it is not for us.
 	read func(v inner, a *ask) bool
 }
 
 // eventTable is every event that we hear. The manifest is printed from it.
 var eventTable = []eventKind{
-	{name: "app_home_opened", kind: asHome, read: func(v inner, _ *ask) bool { return v.Tab == "home" }},
+	{name: "app_home_opened", kind: asHome, read: func(v inner, a *ask) bool {
+		if v.Tab == "messages" { // where conversations with an agent begin
+			a.Kind, a.Direct = asAssistant, true
+		}
+		return v.Tab == "home" || v.Tab == "messages"
+	}},
 	{name: "app_mention", kind: asMessage, read: func(v inner, a *ask) bool {
 		a.Text = selfMention.ReplaceAllString(v.Text, "")
 		return v.User != "" && v.Subtype == ""
 	}},
 	{name: "app_uninstalled", kind: asGone, read: func(inner, *ask) bool { return true }},
-	{name: "assistant_thread_started", kind: asAssistant, read: func(v inner, a *ask) bool {
+	{name: "assistant_thread_started", kind: asAssistant, earlier: true, read: func(v inner, a *ask) bool {
 		a.User, a.Channel, a.Thread, a.Direct = v.Assistant.UserID, v.Assistant.ChannelID, v.Assistant.ThreadTS, true
 		return true
 	}},
@@ -109,7 +117,7 @@ func decodeEvent(e event) (a ask, ok bool) {
 // botEvents are the events that the app subscribes to under a policy.
 func botEvents(p Policy) (names []string) {
 	for _, k := range eventTable {
-		if k.when == nil || k.when(p) {
+		if !k.earlier && (k.when == nil || k.when(p)) {
 			names = append(names, k.name)
 		}
 	}

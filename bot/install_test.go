@@ -41,12 +41,16 @@ func TestTheManifestSaysWhatTheBotUses(t *testing.T) {
 		require.Equal(t, bot.Scopes(o.Policy), m.OAuthConfig.Scopes.Bot, name)
 		require.Equal(t, "/megatron", m.Features.SlashCommands[0].Command)
 		require.True(t, m.Features.AppHome.HomeTabEnabled)
-		require.NotNil(t, m.Features.AssistantView)
+		require.Nil(t, m.Features.AssistantView, "the earlier kind of agent is no more for new apps")
+		raw, err := bot.Manifest(o)
+		require.NoError(t, err)
+		require.Contains(t, string(raw), `"agent_view"`)
+		require.Contains(t, string(raw), `"agent_description"`)
 		require.Len(t, m.Features.Shortcuts, 2)
 		if o.Install != "" {
 			require.Equal(t, []string{"https://ops.example.com/slack/oauth"}, m.OAuthConfig.RedirectUrls)
 		}
-		for _, e := range []string{"app_mention", "message.im", "app_home_opened", "assistant_thread_started"} {
+		for _, e := range []string{"app_mention", "message.im", "app_home_opened"} {
 			require.Contains(t, m.Settings.EventSubscriptions.BotEvents, e, name)
 		}
 		require.Equal(t, o.URL == "", m.Settings.SocketModeEnabled, name)
@@ -59,7 +63,7 @@ func TestTheManifestSaysWhatTheBotUses(t *testing.T) {
 		}
 	}
 	all := bot.Policy{LinkDomain: "ops.example.com", Operators: []string{"S1", "C1"}}
-	events := map[string]string{"app_mention": "app_mentions:read", "assistant_thread_started": "assistant:write", "link_shared": "links:read", "message.im": "im:history"}
+	events := map[string]string{"app_mention": "app_mentions:read", "link_shared": "links:read", "message.im": "im:history"}
 	subscribed := manifestOf(t, bot.ManifestOptions{Policy: all}).Settings.EventSubscriptions.BotEvents
 	for _, sc := range bot.ScopesFor(all) {
 		require.NotEmpty(t, sc.For, "%s: every right is there for something", sc.Name)
@@ -177,6 +181,29 @@ func TestAThreadIsAConversation(t *testing.T) {
 			}
 		}
 		return n == 2
+	})
+}
+
+func TestTheMessagesTabOffersPromptsAndNamesNoThread(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	s.Event(map[string]any{"type": "app_home_opened", "user": "U1", "channel": "D1", "tab": "messages", "event_ts": "1.6"})
+	s.Wait("the prompts", func(st slacktest.State) bool {
+		return slices.ContainsFunc(st.Calls, func(c slacktest.Call) bool {
+			return c.Method == "assistant.threads.setSuggestedPrompts" && c.Answer == "ok" && c.Args["thread_ts"] == nil &&
+				c.Args["channel_id"] == "D1" && strings.Contains(slacktest.JSON(c.Args), "diagnose my last job")
+		})
+	})
+}
+
+func TestWorkIsShownInTheThreadOfAMention(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	s.Event(map[string]any{"type": "app_mention", "user": "U1", "channel": "C1", "ts": "1.000100", "text": "<@UBOT> what is CUDA_DEVICE_MAX_CONNECTIONS for?"})
+	s.Wait("the status", func(st slacktest.State) bool {
+		return slices.ContainsFunc(st.Calls, func(c slacktest.Call) bool {
+			return c.Method == "assistant.threads.setStatus" && c.Args["thread_ts"] == "1.000100" && strings.Contains(slacktest.JSON(c.Args), "looking it up")
+		})
 	})
 }
 

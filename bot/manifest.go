@@ -20,7 +20,10 @@ type Scope struct {
 // scope.
 var scopeTable = []Scope{
 	{Name: "app_mentions:read", Why: "to hear when somebody mentions the bot", For: []string{"app_mention"}},
-	{Name: "assistant:write", Why: "to suggest questions and show that an answer is coming in an assistant thread", For: []string{"assistant_thread_started", "assistant.threads.setStatus", "assistant.threads.setSuggestedPrompts"}},
+	{
+		Name: "assistant:write", Why: "to suggest questions, and to show what is being worked on in a thread",
+		For: []string{"assistant.threads.setStatus", "assistant.threads.setSuggestedPrompts"},
+	},
 	{Name: "channels:history", Why: "to find a message of our own again when Slack's answer was lost, instead of posting it twice", For: []string{"conversations.history", "conversations.replies"}},
 	{Name: "chat:write", Why: "to post answers and job cards, to keep cards up to date, and to show a model's answer while it is worded", For: []string{"chat.postMessage", "chat.postEphemeral", "chat.update", "chat.startStream", "chat.appendStream", "chat.stopStream", "chat.delete"}},
 	{Name: "commands", Why: "for /megatron and the shortcuts", For: []string{"/megatron"}},
@@ -108,9 +111,9 @@ func Manifest(o ManifestOptions) ([]byte, error) {
 			object{"name": "Diagnose this", "type": "message", "callback_id": callDiagnose, "description": "Find the root cause in this error or log"},
 			object{"name": "Submit a Megatron job", "type": "global", "callback_id": callSubmit, "description": "Plan, check and submit a training job"},
 		},
-		"assistant_view": object{
-			"assistant_description": "Plans, submits, watches and diagnoses Megatron-LM jobs on Slurm.",
-			"suggested_prompts":     suggested(),
+		"agent_view": object{
+			"agent_description": "Plans, submits, watches and diagnoses Megatron-LM jobs on Slurm.",
+			"suggested_prompts": suggested(),
 		},
 	}
 	if d := o.Policy.LinkDomain; d != "" {

@@ -1,12 +1,16 @@
 package bot
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
+	"time"
 
 	"github.com/slack-go/slack"
 
+	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -85,20 +89,56 @@ func (b *Bot) question(ctx context.Context, a ask, c *ops.Call, q string) []stor
 	if !ok {
 		return b.reply(a, unknownDoc("ask", c.Lang), true)
 	}
-	if a.Direct && a.Thread != "" && a.local == nil {
-		b.thinking(ctx, a, c.Lang)
-	}
 	return b.run(ctx, a, c, op, typed.Call{Op: op.Name, Rest: q, Key: a.Key, Share: true})
 }
 
-// thinking shows that an answer is being worked on. Nothing depends on it.
-func (b *Bot) thinking(ctx context.Context, a ask, l lang.Lang) {
+// statusWords are what Slack shows behind the bot's name while it works.
+var statusWords = map[string]lang.Text{
+	"ask":      {EN: "is looking it up…", ZH: "正在查找…"},
+	"diagnose": {EN: "is reading the logs…", ZH: "正在读取日志…"},
+	"logs":     {EN: "is reading the logs…", ZH: "正在读取日志…"},
+	"metrics":  {EN: "is reading the numbers…", ZH: "正在读取指标…"},
+	"compare":  {EN: "is comparing the runs…", ZH: "正在对比训练…"},
+	"plan":     {EN: "is checking the plan…", ZH: "正在检查计划…"},
+	"submit":   {EN: "is checking and submitting…", ZH: "正在检查并提交…"},
+	"resubmit": {EN: "is checking and submitting…", ZH: "正在检查并提交…"},
+	"lint":     {EN: "is reading the script…", ZH: "正在检查脚本…"},
+}
+
+var textReadingLogs = lang.Text{EN: "is reading the logs of %d ranks…", ZH: "正在读取 %d 个 rank 的日志…"}
+
+// atWork shows in the thread that an operation is worked on, until ended is called.
+// Nothing depends on it.
+func (b *Bot) atWork(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typed.Call) (ended func()) {
+	words, ok := statusWords[op.Name]
+	if !ok || a.Kind != asMessage || a.local != nil {
+		return func() {}
+	}
+	status := words.In(c.Lang)
+	if op.Name == "diagnose" && len(t.Words) > 0 {
+		var k card.Card
+		id := card.ID(cmp.Or(t.Cluster, c.Default), slurm.JobID(t.Words[0]))
+		if ok, err := b.cfg.Store.Get(ctx, docCard, id, b.now(), &k); err == nil && ok && k.News.Job.GPUs > 0 {
+			status = fmt.Sprintf(textReadingLogs.In(c.Lang), k.News.Job.GPUs)
+		}
+	}
+	b.setStatus(ctx, a, status)
+	return func() {
+		if !t.Share && !a.Direct {
+			b.setStatus(ctx, a, "") // a message ends it, and an answer for one person's eyes does not
+		}
+	}
+}
+
+func (b *Bot) setStatus(ctx context.Context, a ask, status string) {
 	api, err := b.client(ctx, a.Team)
 	if err != nil {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
 	err = api.SetAssistantThreadsStatusContext(ctx, slack.AssistantThreadsSetStatusParameters{
-		ChannelID: a.Channel, ThreadTS: a.Thread, Status: textThinking.In(l),
+		ChannelID: a.Channel, ThreadTS: cmp.Or(a.Thread, a.TS), Status: status,
 	})
 	if err != nil {
 		b.log.Debug("slack: status", "err", err)
@@ -106,9 +146,8 @@ func (b *Bot) thinking(ctx context.Context, a ask, l lang.Lang) {
 }
 
 var (
-	textThinking = lang.Text{EN: "is looking it up…", ZH: "正在查找…"}
-	textPrompts  = lang.Text{EN: "What would you like to know?", ZH: "想了解什么？"}
-	prompts      = []struct{ title, text lang.Text }{
+	textPrompts = lang.Text{EN: "What would you like to know?", ZH: "想了解什么？"}
+	prompts     = []struct{ title, text lang.Text }{
 		{lang.Text{EN: "Why did my last job fail?", ZH: "我的上一个作业为什么失败？"}, lang.Text{EN: "diagnose my last job", ZH: "诊断我的上一个作业"}},
 		{lang.Text{EN: "What is running?", ZH: "现在有哪些作业？"}, lang.Text{EN: "list", ZH: "列表"}},
 		{
@@ -122,7 +161,8 @@ var (
 	}
 )
 
-// assistant greets an assistant thread with what one might ask.
+// assistant offers what one might ask where a conversation begins: for an app of
+// the present kind in its Messages tab, for an earlier one in its own thread.
 func (b *Bot) assistant(ctx context.Context, a ask) []store.SlackMessage {
 	l := b.langOf(ctx, a)
 	p := slack.AssistantThreadsSetSuggestedPromptsParameters{

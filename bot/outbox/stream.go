@@ -22,9 +22,13 @@ import (
 const (
 	// docBegun is where begun messages are noted: a request's key → the message.
 	docBegun = "begun"
-	// growPace is between two calls for one message: Slack takes about a hundred
+	// growPace is between two calls for one message while it is short, so that words
+	// appear as they come; slowPace is after that, since Slack takes about a hundred
 	// appends a minute (Tier 4, docs.slack.dev/reference/methods/chat.appendStream).
-	growPace = time.Second
+	growPace = 300 * time.Millisecond
+	slowPace = time.Second
+	// manyGrown is how many blocks are a long message.
+	manyGrown = 20
 	// maxGrown is how many blocks a message grows by: chat.stopStream's page has
 	// the limit.
 	maxGrown = 50
@@ -113,6 +117,9 @@ func (g *growing) grow(ctx context.Context) {
 			return
 		}
 		wait := growPace
+		if blocks > manyGrown {
+			wait = slowPace
+		}
 		err := g.show(ctx, bs)
 		limited, later := errors.AsType[*slack.RateLimitedError](err)
 		switch {
