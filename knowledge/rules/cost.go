@@ -23,8 +23,10 @@ const (
 	fp4Share      = 0.36
 
 	// groupedGEMM is what the products of the experts reach of others: their
-	// tokens differ from rank to rank, and each is small.
-	groupedGEMM = 0.6
+	// tokens differ from rank to rank. groupedCast is the same for the shorter
+	// types, where each expert's few rows are cast and padded by themselves.
+	groupedGEMM = 0.7
+	groupedCast = 0.45
 
 	tpGEMM = 0.96 // what each doubling of TP leaves of a GEMM's speed
 	cpGEMM = 0.985
@@ -36,7 +38,7 @@ const (
 	exposedDP = 0.20
 	// The shared expert and the dispatcher's own stream hide a part of the
 	// all-to-all of the experts, --overlap-moe-expert-parallel-comm most of it.
-	exposedEP    = 0.35
+	exposedEP    = 0.20
 	overlappedEP = 0.10
 
 	linkShare = 0.75 // of a link's peak, that a collective reaches
@@ -53,7 +55,7 @@ const (
 	routingPasses = 16
 	// routingSeconds is what each layer of experts costs each microbatch whatever
 	// its size: the router, sorting, and the host waiting for the counts.
-	routingSeconds = 2e-3
+	routingSeconds = 2.5e-3
 	// plainPasses is the same for the norms, residuals and casts around a part,
 	// scanPasses for the convolution and the scan of a Mamba mixer.
 	plainPasses = 20
@@ -110,9 +112,9 @@ func (s *search) speeds(c *cfg) (linear, attention float64) {
 	return attention, attention
 }
 
-// cost estimates the seconds of a step and the model's operations that each
-// GPU reaches.
-func (s *search) cost(c *cfg, work float64) (seconds, tflops float64) {
+// cost estimates the parts of a step and the model's operations that each GPU
+// reaches.
+func (s *search) cost(c *cfg, work float64) (step Step, tflops float64) {
 	shape := s.shape
 	micro, batches := float64(c.MicroBatchSize.V), float64(c.Microbatches)
 	tokens := micro * float64(shape.Seq) / float64(c.CP) // of a microbatch, on a rank
@@ -130,9 +132,14 @@ func (s *search) cost(c *cfg, work float64) (seconds, tflops float64) {
 	// The output layer stays in bf16.
 	compute := s.work.Linear/(linear*s.roofline(tokens, h, width)) + s.work.Sequence/attention + s.work.Output/(attention*s.roofline(tokens, h, float64(shape.Vocab)/tp))
 	if s.work.Experts > 0 {
-		compute += s.work.Experts / (groupedGEMM * linear * s.roofline(each, h, float64(shape.ExpertFFN)))
+		grouped := groupedGEMM
+		if linear > attention {
+			grouped = groupedCast
+		}
+		compute += s.work.Experts / (grouped * linear * s.roofline(each, h, float64(shape.ExpertFFN)))
 	}
-	compute *= work * perGPU / s.work.Total() / slower
+	compute *= perGPU / s.work.Total() / slower
+	again := compute * (work - 1)
 
 	// What passes through memory beside the products: norms, activations and
 	// residuals, the routing of tokens, and each microbatch the weights and
@@ -186,7 +193,7 @@ func (s *search) cost(c *cfg, work float64) (seconds, tflops float64) {
 	}
 	ppTime := 0.0
 	if c.PP > 1 {
-		ppTime = exposedPP*batches*virtual*2*(2*tokens*h/sequence)/link(c.TP*c.CP*c.DP*c.PP) + ppOver*virtual*compute
+		ppTime = exposedPP*batches*virtual*2*(2*tokens*h/sequence)/link(c.TP*c.CP*c.DP*c.PP) + ppOver*virtual*(compute+again)
 	}
 
 	// Between steps: gradients reduced and parameters gathered once.
@@ -194,8 +201,13 @@ func (s *search) cost(c *cfg, work float64) (seconds, tflops float64) {
 	replicas := float64(c.DP * c.CP)
 	dpTime := exposedDP * (ring(6*dense, replicas)/link(c.TP*c.CP*c.DP) + ring(6*experts, float64(max(c.EDP, 1)))/link(c.ETP*c.EP*c.EDP))
 
-	seconds = (compute+tpTime+cpTime+epTime)*c.Imbalance(&s.shape)*(1+bubble) + ppTime + dpTime
-	return seconds, total / float64(s.world) / seconds / 1e12
+	inner := compute + again + tpTime + cpTime + epTime
+	uneven := inner * (c.Imbalance(&s.shape) - 1)
+	step = Step{
+		Compute: compute, Recompute: again, Tensor: tpTime, Context: cpTime, Expert: epTime, Uneven: uneven,
+		Bubble: (inner + uneven) * bubble, Pipeline: ppTime, Data: dpTime,
+	}
+	return step, total / float64(s.world) / step.Seconds() / 1e12
 }
 
 // stageParams is the number of weights on a rank, outside the experts and in them.
@@ -207,4 +219,20 @@ func (s *search) stageParams(c *cfg) (dense, experts float64) {
 	}
 	expert = math.Min(expert, all)
 	return (all - expert) / float64(c.TP*c.PP), expert / float64(c.ETP*c.EP*c.PP)
+}
+
+// measured is the band, as shares of the estimate, that published speeds of the
+// kind lie in; false where none was published: docs/accuracy.md has them all.
+// They are of Hopper's and Blackwell's GPUs with NVLink, in bf16, FP8 with one
+// scale for a tensor and MXFP8.
+func (s *search) measured(c *cfg) (low, high float64, ok bool) {
+	switch {
+	case s.gpu.Arch < 9 || s.gpu.Arch > 10 || s.gpu.NVLinkGBs < 400 || c.Fp4.OK:
+		return 0, 0, false
+	case c.Fp8.OK && c.Fp8Recipe == "blockwise":
+		return 0, 0, false
+	case c.Experts > 0:
+		return 0.70, 1.05, true
+	}
+	return 0.85, 1.25, true
 }

@@ -46,8 +46,13 @@ type Option struct {
 	Tight bool `json:"tight,omitempty"`
 	// StepSeconds is the cost that options are ranked by.
 	StepSeconds float64 `json:"step_seconds"`
-	// TFLOPs is the model's operations per GPU and second, in 10^12.
+	Step        Step    `json:"step"`
+	// TFLOPs is the model's operations per GPU and second, in 10^12. Low and High
+	// are the band that runs of the kind were measured in; without them nothing was
+	// measured that would bear the number, and it is not shown.
 	TFLOPs float64 `json:"tflops_per_gpu"`
+	Low    float64 `json:"tflops_low,omitempty"`
+	High   float64 `json:"tflops_high,omitempty"`
 	// Connections is the recommended CUDA_DEVICE_MAX_CONNECTIONS.
 	Connections string      `json:"cuda_device_max_connections"`
 	Reasons     []lang.Text `json:"reasons"`
@@ -67,6 +72,13 @@ type Recommendation struct {
 
 // Best returns the first n options.
 func (r Recommendation) Best(n int) []Option { return r.Options[:min(n, len(r.Options))] }
+
+// The tokens of a sequence that context parallelism leaves on a rank: usually,
+// and at least, where nothing fits otherwise.
+const (
+	usualTokens  = 4096
+	fewestTokens = 1024
+)
 
 // headroom is the share of a GPU's memory that a layout may use.
 const headroom = 0.96
@@ -96,7 +108,7 @@ func Recommend(q Question) (Recommendation, error) {
 			return Recommendation{}, fmt.Errorf("%s", parserProblem(f, args.Effective(), lang.EN).Message)
 		}
 	}
-	s := search{gpu: gpu, perNode: perNode, world: q.GPUs, base: args, domain: perNode}
+	s := search{gpu: gpu, perNode: perNode, world: q.GPUs, base: args, domain: perNode, tokens: usualTokens}
 	if domain := cmp.Or(q.NVLinkDomain, gpu.Domain); domain > 0 && gpu.NVLinkGBs > 0 {
 		s.domain = min(max(domain, perNode), q.GPUs)
 	}
@@ -104,6 +116,10 @@ func Recommend(q Question) (Recommendation, error) {
 		return Recommendation{}, err
 	}
 	s.run()
+	if s.found.Legal == 0 && s.shape.Seq >= 2*fewestTokens {
+		s.tokens, s.found.Considered = fewestTokens, 0
+		s.run()
+	}
 	if s.sharded && s.found.Legal == 0 {
 		s.sharded, s.base.Options.UseDistributedOptimizer = false, false
 		s.found.Considered = 0
@@ -114,6 +130,10 @@ func Recommend(q Question) (Recommendation, error) {
 	})
 	for i := range s.found.Best(3) {
 		s.finish(&s.found.Options[i])
+	}
+	if len(s.found.Options) > 1 {
+		first := &s.found.Options[0]
+		first.Reasons = append([]lang.Text{ahead(*first, s.found.Options[1])}, first.Reasons...)
 	}
 	return s.found, nil
 }
@@ -140,6 +160,8 @@ type search struct {
 	work   megatron.Operations
 	domain int
 	global int
+	// tokens is the least of a sequence that context parallelism leaves on a rank.
+	tokens int
 	// sharded says that the distributed optimizer is our addition: it takes
 	// memory off every rank and leaves the result as it is.
 	sharded bool
@@ -222,11 +244,11 @@ func (s *search) widestTP() int {
 	return s.perNode
 }
 
-// contexts are the context-parallel sizes worth trying: a rank keeps at least
-// 2,048 tokens, or the communication outweighs the work.
+// contexts are the context-parallel sizes worth trying: a rank keeps so many
+// tokens of a sequence that the communication does not outweigh the work.
 func (s *search) contexts() []int {
 	sizes := []int{1}
-	for cp := 2; s.shape.Seq/cp >= 2048 && s.shape.Seq%(2*cp) == 0 && cp <= s.world; cp *= 2 {
+	for cp := 2; s.shape.Seq/cp >= s.tokens && s.shape.Seq%(2*cp) == 0 && cp <= s.world; cp *= 2 {
 		sizes = append(sizes, cp)
 	}
 	return sizes
@@ -307,11 +329,11 @@ func (s *search) batches() {
 			if gib > headroom*s.gpu.MemoryGiB {
 				continue
 			}
-			seconds, tflops := s.cost(c, r.work)
-			if !found || seconds < best.StepSeconds {
+			step, tflops := s.cost(c, r.work)
+			if seconds := step.Seconds(); !found || seconds < best.StepSeconds {
 				best = Option{
 					Layout: c.Layout, MicroBatch: micro, Microbatches: c.Microbatches, Recompute: r.name,
-					StepSeconds: seconds, TFLOPs: tflops,
+					StepSeconds: seconds, Step: step, TFLOPs: tflops,
 				}
 				mode, found = r, true
 			}
@@ -327,6 +349,9 @@ func (s *search) batches() {
 		return
 	}
 	best.Memory = c.MemoryOf(s.shape)
+	if low, high, ok := s.measured(c); ok {
+		best.Low, best.High = low*best.TFLOPs, high*best.TFLOPs
+	}
 	_, high := c.Band()
 	best.Tight = best.Memory.GiB()*high > s.gpu.MemoryGiB
 	s.found.Legal++
@@ -441,51 +466,6 @@ func (s *search) flags(c *cfg, o Option) []string {
 		flags = append(flags, "--use-distributed-optimizer")
 	}
 	return flags
-}
-
-// finish tells why an option is what it is.
-func (s *search) finish(o *Option) {
-	add := func(en, zh string, args ...any) {
-		o.Reasons = append(o.Reasons, t(fmt.Sprintf(en, args...), fmt.Sprintf(zh, args...)))
-	}
-	if o.TP > 1 {
-		if o.TP > s.perNode {
-			add("TP %d spans nodes of %d GPUs within an NVLink domain of %d", "TP %d 跨越 %d 卡的节点，但仍在 %d 卡的 NVLink 域内", o.TP, s.perNode, s.domain)
-		} else {
-			add("TP %d stays within a node of %d GPUs, where NVLink carries it", "TP %d 限制在 %d 卡的节点内，由 NVLink 承载", o.TP, s.perNode)
-		}
-	} else {
-		add("TP 1: no communication within a layer (the node has %d GPUs)", "TP 1：层内没有通信（每节点 %d 卡）", s.perNode)
-	}
-	if o.PP > 1 {
-		bubble := 100 * float64(o.PP-1) / float64(max(o.VPP, 1)*o.Microbatches)
-		if o.VPP > 1 {
-			add("PP %d with %d microbatches and %d virtual stages leaves a pipeline bubble of %.1f %%", "PP %d、%d 个微批、%d 个虚拟级，流水线气泡为 %.1f %%", o.PP, o.Microbatches, o.VPP, bubble)
-		} else {
-			add("PP %d with %d microbatches leaves a pipeline bubble of %.1f %%", "PP %d、%d 个微批，流水线气泡为 %.1f %%", o.PP, o.Microbatches, bubble)
-		}
-	}
-	if o.CP > 1 {
-		add("CP %d leaves %d tokens of a sequence on a rank", "CP %d：每个 rank 只留 %d 个 token", o.CP, s.shape.Seq/o.CP)
-	}
-	if o.EP > 1 {
-		add("EP %d puts %d of %d experts on a rank", "EP %d：每个 rank 有 %d 个专家（共 %d 个）", o.EP, s.shape.Experts/o.EP, s.shape.Experts)
-	}
-	if s.sharded && o.DP*o.CP > 1 {
-		add("--use-distributed-optimizer is added: the optimizer's state is spread over %d ranks, and the result stays the same", "加上了 --use-distributed-optimizer：优化器状态分散到 %d 个 rank，训练结果不变", o.DP*o.CP)
-	}
-	switch o.Recompute {
-	case "none":
-		add("everything fits without recompute: %.0f of %.0f GiB", "无需重计算即可放下：%.0f / %.0f GiB", o.Memory.GiB(), s.gpu.MemoryGiB)
-	case "selective":
-		add("selective recompute brings the fullest stage to %.0f of %.0f GiB", "选择性重计算使最满的一级降到 %.0f / %.0f GiB", o.Memory.GiB(), s.gpu.MemoryGiB)
-	case "block":
-		add("recompute of some layers of each stage brings the fullest to %.0f of %.0f GiB", "重计算每级的部分层，使最满的一级降到 %.0f / %.0f GiB", o.Memory.GiB(), s.gpu.MemoryGiB)
-	default:
-		add("full recompute brings the fullest stage to %.0f of %.0f GiB at a third more work", "完全重计算使最满的一级降到 %.0f / %.0f GiB，计算量多三分之一", o.Memory.GiB(), s.gpu.MemoryGiB)
-	}
-	_, why := Connections(s.gpu.Arch, o.TP, o.CP, s.base.UseTorchFsdp2, s.base.UseMegatronFsdp, s.base.OverlapMoeExpertParallelComm)
-	o.Reasons = append(o.Reasons, t(connections+" "+o.Connections+": "+why.EN, connections+" "+o.Connections+"："+why.ZH))
 }
 
 // divisorsUpTo lists the divisors of n that are at most top.

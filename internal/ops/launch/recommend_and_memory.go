@@ -138,7 +138,7 @@ func (o RecommendOut) View(l lang.Lang) view.Doc {
 	for _, op := range o.Options {
 		t.Rows = append(t.Rows, []string{
 			op.Layout.String(), strconv.Itoa(op.MicroBatch), strconv.Itoa(op.Microbatches), op.Recompute,
-			fmt.Sprintf("%.1f", op.Memory.GiB()), fmt.Sprintf("%.0f", op.TFLOPs),
+			fmt.Sprintf("%.1f", op.Memory.GiB()), speed(op),
 		})
 	}
 	d.Sections = []view.Section{{Table: t}}
@@ -153,6 +153,15 @@ func (o RecommendOut) View(l lang.Lang) view.Doc {
 		d.Sections = append(d.Sections, o.Megatron.section(l))
 	}
 	return d
+}
+
+// speed is the estimate with the band that measured speeds of the kind lie in,
+// and nothing where none was measured.
+func speed(o rules.Option) string {
+	if o.High == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.0f (%.0f–%.0f)", o.TFLOPs, o.Low, o.High)
 }
 
 // MemoryIn is the job whose memory is asked for.

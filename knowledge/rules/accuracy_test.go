@@ -1,0 +1,195 @@
+package rules
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+)
+
+//go:generate go test -run TestAccuracyPageIsCurrent . -update
+
+const accuracyPage = "../../docs/accuracy.md"
+
+// A publishedRun is a configuration that somebody ran and told of.
+type publishedRun struct {
+	ID, Source, GPU, Model, Note string
+	GPUs                         int
+	GPUsPerNode                  int `json:"gpus_per_node"`
+	Fits                         bool
+	Layout                       []int   // TP, PP, CP, EP
+	MeasuredGB                   float64 `json:"measured_gb"`
+	TFLOPS                       float64
+	Argv                         []string
+}
+
+// layoutFlags are what a layout adds to a model, and whether a value follows.
+var layoutFlags = map[string]bool{
+	"--tensor-model-parallel-size": true, "--pipeline-model-parallel-size": true, "--context-parallel-size": true,
+	"--expert-model-parallel-size": true, "--num-virtual-stages-per-pipeline-rank": true, "--micro-batch-size": true,
+	"--expert-tensor-parallel-size": true, "--recompute-granularity": true, "--recompute-method": true, "--recompute-num-layers": true,
+	"--pipeline-model-parallel-layout": true, "--recompute-modules": true, "--sequence-parallel": false,
+	"--account-for-embedding-in-pipeline-split": false, "--account-for-loss-in-pipeline-split": false,
+}
+
+// modelAlone is the arguments without the layout.
+func (p publishedRun) modelAlone() []string {
+	var out []string
+	for i := 0; i < len(p.Argv); i++ {
+		valued, is := layoutFlags[p.Argv[i]]
+		if !is {
+			out = append(out, p.Argv[i])
+			continue
+		}
+		for valued && i+1 < len(p.Argv) && !strings.HasPrefix(p.Argv[i+1], "--") {
+			i++
+		}
+	}
+	return out
+}
+
+// A published verdict says how near our estimate is.
+type estimate struct {
+	gib, low, high, usable float64
+	fit                    bool
+	ours                   float64 // GB that torch allocates
+	rank, of               int
+	slower                 float64
+	tflops                 float64
+}
+
+func estimateOf(t *testing.T, p publishedRun) estimate {
+	gpu, ok := megatron.LookupGPU(p.GPU)
+	require.True(t, ok, p.GPU)
+	args, faults := megatron.Parse(megatron.Run{Argv: p.Argv, WorldSize: p.GPUs, Arch: gpu.Arch, Env: map[string]string{}})
+	require.Empty(t, faults, p.ID)
+	c := args.Effective()
+	m := c.Memory()
+	low, high := c.Band()
+	e := estimate{gib: m.GiB(), low: low * m.GiB(), high: high * m.GiB(), usable: gpu.MemoryGiB, fit: (m.GiB() <= gpu.MemoryGiB) == p.Fits}
+	e.ours = (m.Bytes - m.Part(megatron.PartFramework)) / 1e9
+	if len(p.Layout) == 0 {
+		return e
+	}
+	r, err := Recommend(Question{Argv: p.modelAlone(), GPUs: p.GPUs, GPUsPerNode: p.GPUsPerNode, GPU: p.GPU})
+	require.NoError(t, err, p.ID)
+	var seen [][4]int
+	for _, o := range r.Options {
+		k := [4]int{o.TP, o.PP, o.CP, max(o.EP, 1)}
+		if slices.Contains(seen, k) {
+			continue
+		}
+		seen = append(seen, k)
+		if slices.Equal(k[:], p.Layout) {
+			e.rank, e.slower, e.tflops = len(seen), o.StepSeconds/r.Options[0].StepSeconds-1, o.TFLOPs
+		}
+	}
+	e.of = len(seen)
+	return e
+}
+
+func publishedRuns(t *testing.T) []publishedRun {
+	f, err := os.Open("testdata/published.jsonl")
+	require.NoError(t, err)
+	defer f.Close()
+	var all []publishedRun
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var p publishedRun
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &p))
+		all = append(all, p)
+	}
+	return all
+}
+
+// TestAccuracyPageIsCurrent holds the page against what the estimates say, and
+// the estimates against what was measured.
+func TestAccuracyPageIsCurrent(t *testing.T) {
+	type score struct{ good, of int }
+	var fit, layout, speed, peak score
+	count := func(s *score, good bool) string {
+		s.of++
+		if good {
+			s.good++
+			return ""
+		}
+		return " ✗"
+	}
+	var rows strings.Builder
+	for _, p := range publishedRuns(t) {
+		e := estimateOf(t, p)
+		ran := "ran"
+		if !p.Fits {
+			ran = "out of memory"
+		}
+		memory := fmt.Sprintf("%.0f to %.0f of %.1f%s", e.low, e.high, e.usable, count(&fit, e.fit))
+		if p.MeasuredGB > 0 {
+			memory += fmt.Sprintf("; allocated %.1f GB, ours %.1f%s", p.MeasuredGB, e.ours, count(&peak, math.Abs(e.ours/p.MeasuredGB-1) <= 0.15))
+		}
+		place, rate := "", ""
+		if len(p.Layout) > 0 {
+			good := e.rank > 0 && (e.rank <= 10 || e.slower <= 0.10)
+			place = fmt.Sprintf("TP%d PP%d CP%d EP%d: %d of %d, %+.0f %%%s", p.Layout[0], p.Layout[1], p.Layout[2], p.Layout[3], e.rank, e.of, 100*e.slower, count(&layout, good))
+			if p.TFLOPS > 0 {
+				good := e.tflops/p.TFLOPS >= 0.75 && e.tflops/p.TFLOPS <= 4.0/3
+				rate = fmt.Sprintf("%.0f, ours %.0f%s", p.TFLOPS, e.tflops, count(&speed, good))
+			}
+		}
+		fmt.Fprintf(&rows, "| %s | %d %s, %s | %s | %s | %s |\n", p.ID, p.GPUs, p.GPU, ran, memory, place, rate)
+	}
+	share := func(s score) string { return fmt.Sprintf("%d of %d", s.good, s.of) }
+	page := fmt.Sprintf(accuracyText, share(fit), share(peak), share(layout), share(speed), rows.String())
+	if *update {
+		require.NoError(t, os.WriteFile(accuracyPage, []byte(page), 0o644))
+	}
+	was, err := os.ReadFile(accuracyPage)
+	require.NoError(t, err)
+	require.Equal(t, page, string(was), "go generate ./knowledge/rules writes docs/accuracy.md")
+	require.Equal(t, fit.of, fit.good)
+	require.GreaterOrEqual(t, float64(layout.good), 0.9*float64(layout.of))
+	require.GreaterOrEqual(t, float64(speed.good), 0.9*float64(speed.of))
+	require.Equal(t, peak.of, peak.good)
+}
+
+const accuracyText = `# How near the estimates are
+
+` + "`memory` and `recommend`" + ` estimate; here they are held against runs that were published. ` + "`go generate ./knowledge/rules`" + ` writes this page from
+` + "`knowledge/rules/testdata/published.jsonl`" + `, which names each source; a test fails when it is not current.
+
+| asked | right |
+|---|---|
+| does it fit | %s |
+| is torch's peak within 15 %% of the measured | %s |
+| is the published layout among the first ten, or at most 10 %% slower than the first | %s |
+| is the speed within -25 and +33 %% of the measured | %s |
+
+A published layout is a tuned one, no proof of an optimum; a peak is one rank's. ✗ marks what is wrong.
+
+| run | GPUs | memory in GiB: ours | the published layout among ours: rank, slower than the first | TFLOP/s a GPU |
+|---|---|---|---|---|
+%s
+## What the numbers mean
+
+- Memory is the fullest GPU's. Parameters, gradients and optimizer states are counted; activations follow Korthikanti et al.
+  (arXiv:2205.05198), widened to experts, latent attention, Mamba, context parallelism and recompute by module. CUDA, NCCL and the
+  allocator have a stated reserve. The band is ±5 to 8 %% for dense models, and 12 %% below to 8 %% above for experts, whose tokens are uneven.
+- A layout that fits only by the lower edge of the band comes after all others.
+- Usable memory is what PyTorch can allocate, not the data sheet's: 79.1 GiB of an H100, 178.4 of a B200, 184.3 of a GB200.
+- The speed is shown with the band of these runs: 0.85 to 1.25 of the estimate for dense models, 0.70 to 1.05 for experts. Where no run of the kind
+  was published none is shown: GPUs before Hopper and without NVLink, FP4, FP8 by blocks.
+
+## What is not modelled
+
+- DualPipe and other schedules than 1F1B and its interleaved form; combined forward and backward hide what --overlap-moe-expert-parallel-comm states.
+- Rails, oversubscription and congestion of the network: each GPU is taken to have one port of 400 Gb/s since Hopper, 200 on Ampere.
+- The host: Python's and the launches' time without CUDA graphs, beyond a flat time for each layer of experts.
+- Data loading, checkpoints, evaluation and logging.
+- Offloading of activations and of the optimizer's work to the CPU slows a step; the memory that it frees is counted, the time is not.
+`

@@ -1,0 +1,86 @@
+package rules
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+)
+
+func TestFirstSaysWhyItIsBeforeTheSecond(t *testing.T) {
+	r, err := Recommend(Question{Argv: strings.Fields(models["Llama 3 70B"] + " --global-batch-size 256 --grad-reduce-in-bf16"), GPUs: 64, GPU: "h100"})
+	require.NoError(t, err)
+	first, second := r.Options[0], r.Options[1]
+	require.InDelta(t, first.StepSeconds, first.Step.Seconds(), 1e-9)
+	said := first.Reasons[0]
+	require.Contains(t, said.EN, "faster than "+second.Layout.String())
+	require.Contains(t, said.ZH, second.Layout.String())
+	require.Equal(t, lang.ZH, lang.Of(said.ZH))
+}
+
+func TestWhyOneIsBeforeTheOther(t *testing.T) {
+	a, b := Option{StepSeconds: 10}, Option{StepSeconds: 11}
+	a.Step, b.Step = Step{Compute: 8, Bubble: 1, Data: 1}, Step{Compute: 8, Tensor: 2.5, Bubble: 0.5}
+	b.TP, b.PP = 8, 1
+	require.Equal(t, "10.0 % faster than "+b.Layout.String()+": 25.0 % less tensor-parallel communication, against 10.0 % more exchange of gradients and weights", ahead(a, b).EN)
+	b.Tight = true
+	require.Contains(t, ahead(a, b).EN, "only by the lower edge")
+	b.Tight, a.Tight = true, true
+	require.Contains(t, ahead(a, b).EN, "faster")
+}
+
+func TestWhatFitsOnlyAtTheUpperEdgeIsNotFirst(t *testing.T) {
+	for name, argv := range models {
+		r, err := Recommend(Question{Argv: strings.Fields(argv + " --global-batch-size 2048"), GPUs: 512, GPU: "h100"})
+		require.NoError(t, err)
+		tight := false
+		for _, o := range r.Options {
+			require.False(t, tight && !o.Tight, "%s: %s", name, o.Layout)
+			tight = o.Tight
+		}
+	}
+}
+
+func TestSpeedIsToldOnlyWhereItWasMeasured(t *testing.T) {
+	for _, c := range []struct {
+		gpu, flags string
+		told       bool
+	}{
+		{"h100", "", true},
+		{"gb300", "--fp8-format e4m3 --fp8-recipe mxfp8", true},
+		{"h200", "--fp8-format hybrid --fp8-recipe tensorwise", true},
+		{"b200", "--fp4-format e2m1 --fp4-recipe nvfp4", false},
+		{"h100", "--fp8-format e4m3 --fp8-recipe blockwise", false},
+		{"a100", "", false},
+		{"l40s", "", false},
+	} {
+		r, err := Recommend(Question{Argv: strings.Fields(models["Llama 3 8B"] + " --global-batch-size 128 " + c.flags), GPUs: 64, GPU: c.gpu})
+		require.NoError(t, err, c.gpu)
+		require.NotEmpty(t, r.Options, c.gpu)
+		o := r.Options[0]
+		require.Equal(t, c.told, o.High > 0, "%s %s", c.gpu, c.flags)
+		if c.told {
+			require.True(t, o.Low < o.TFLOPs && o.TFLOPs < o.High)
+		}
+	}
+}
+
+// A long sequence is spread thinner than usual where it fits in no other way.
+func TestContextParallelismGoesAsFarAsItMust(t *testing.T) {
+	argv := strings.Fields(models["Llama 3 8B"] + " --global-batch-size 64")
+	r, err := Recommend(Question{Argv: argv, GPUs: 64, GPU: "h100"})
+	require.NoError(t, err)
+	for _, o := range r.Options {
+		require.GreaterOrEqual(t, 8192/o.CP, usualTokens, o.Layout)
+	}
+	r, err = Recommend(Question{Argv: argv, GPUs: 64, GPU: "t4", GPUsPerNode: 1})
+	require.NoError(t, err)
+	thinnest := math.MaxInt
+	for _, o := range r.Options {
+		thinnest = min(thinnest, 8192/o.CP)
+	}
+	require.True(t, len(r.Options) == 0 || thinnest >= fewestTokens)
+}
