@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -82,7 +83,9 @@ func (sh *shell) call() (*ops.Call, error) {
 		return nil, err
 	}
 	call := &ops.Call{Service: svc, Who: osUser(ops.Shell), Lang: sh.lang, Dir: dir, Stdin: sh.in, Progress: sh.progress()}
-	if !sh.json { // a document comes as a whole
+	if sh.json { // a document comes as a whole, and what has no end in lines
+		call.Emit = func(v any) { _ = json.NewEncoder(sh.out).Encode(v) }
+	} else {
 		call.Stream = func(text string) { fmt.Fprint(sh.out, text) }
 	}
 	return call, nil

@@ -259,6 +259,9 @@ const mostIndented = 256 << 10
 
 // show prints an operation's answer.
 func (sh *shell) show(out any) error {
+	if s, ok := out.(interface{ Streamed() bool }); ok && s.Streamed() {
+		return nil // all of it is out
+	}
 	if sh.json {
 		sh.printJSON(out)
 	} else if v, ok := out.(interface{ Verbatim() string }); ok && v.Verbatim() != "" {

@@ -71,6 +71,8 @@ type Call struct {
 	// Stream is given parts of an answer that comes bit by bit, each whole lines;
 	// nil: all of it comes at the end.
 	Stream func(text string)
+	// Emit is given parts of an answer as values, each as it comes; before Stream.
+	Emit func(any)
 }
 
 // Step tells whoever waits how far a long call is.

@@ -105,6 +105,7 @@ func (s *followed) read(j *job, i int, file *logFile, f Filter) (lines []Line) {
 	if file.size == s.off {
 		return nil
 	}
+	who := j.speakers(nil)
 	in, err := file.open()
 	if err != nil {
 		return nil // a file that vanished between two looks has nothing new
@@ -132,10 +133,8 @@ func (s *followed) read(j *job, i int, file *logFile, f Filter) (lines []Line) {
 		if s.hides(t, plain) {
 			text, plain = redact.Mask, redact.Mask
 		}
-		rank, node := j.rankOf(i, t, nil), j.fileNode[i]
-		if t.host != "" {
-			node = t.host
-		}
+		rank := j.rankOf(i, t, nil)
+		node := who.node(i, t, rank)
 		if node == "" {
 			node = nodeIn(plain)
 		}

@@ -61,7 +61,7 @@ func Lines(ctx context.Context, src Source, f Filter, yield func(Line) error) er
 		tail = append(tail, l)
 		return nil
 	}
-	m := &merge{}
+	m, ends, who := &merge{}, j.writtenLast(), j.speakers(hostBase)
 	for i, file := range src.files {
 		newest := f.Tail
 		if f.Rank != nil || f.Node != "" || f.Level != "" {
@@ -72,8 +72,11 @@ func Lines(ctx context.Context, src Source, f Filter, yield func(Line) error) er
 			continue // a file that vanished or cannot be read has no lines
 		}
 		defer r.close()
-		r.index, r.year = i, j.year
-		if r.next() {
+		r.index, r.year, r.alone = i, j.year, len(src.files) == 1
+		if r.end = ends[i]; !r.end.IsZero() && !j.files[i].lastTime.IsZero() {
+			r.untimed = lastTimed(r.file, file.size)
+		}
+		if r.advance() {
 			heap.Push(m, r)
 		}
 	}
@@ -83,11 +86,9 @@ func Lines(ctx context.Context, src Source, f Filter, yield func(Line) error) er
 		}
 		r := (*m)[0]
 		t, text := untag(r.text)
-		rank, node := j.rankOf(r.index, t, hostBase), j.fileNode[r.index]
+		rank := j.rankOf(r.index, t, hostBase)
+		node := who.node(r.index, t, rank)
 		wanted := (f.Rank == nil || rank == *f.Rank) && atLevel(text, f.Level)
-		if t.host != "" {
-			node = t.host
-		}
 		if wanted && node == "" { // last: it is many expressions
 			node = nodeIn(text)
 		}
@@ -104,7 +105,7 @@ func Lines(ctx context.Context, src Source, f Filter, yield func(Line) error) er
 				return err
 			}
 		}
-		if r.next() {
+		if r.advance() {
 			heap.Fix(m, 0)
 		} else {
 			heap.Pop(m)
@@ -177,6 +178,14 @@ type lineReader struct {
 	no          int
 	text        string
 	at          time.Time
+	off         int64 // where the next line begins
+	// From untimed on no line names a time; they came up to end, where that is known.
+	untimed int64
+	end     time.Time
+	late    bool // the line is one of them
+	// next is the time of the line that a message of an error stands before.
+	next          time.Time
+	alone, looked bool
 	keys
 }
 
@@ -218,7 +227,7 @@ func openReader(f *logFile, tail int) (*lineReader, error) {
 	r := &lineReader{file: file}
 	if tail > 0 {
 		from := tailOffset(file, f.size, tail)
-		r.no = f.lineAt(from) - 1
+		r.no, r.off = f.lineAt(from)-1, from
 		if _, err := file.Seek(from, io.SeekStart); err != nil {
 			file.Close()
 			return nil, err
@@ -259,13 +268,16 @@ func (r *lineReader) close() {
 	}
 }
 
-// next reads the next line that is not empty; a long one is cut.
-func (r *lineReader) next() bool {
+// advance reads the next line that is not empty; a long one is cut.
+func (r *lineReader) advance() bool {
 	for {
 		part, err := r.buf.ReadSlice('\n')
+		r.late = r.off >= r.untimed && !r.end.IsZero()
+		r.off += int64(len(part))
 		line := string(part[:min(len(part), maxLineLength)])
 		for errors.Is(err, bufio.ErrBufferFull) {
 			part, err = r.buf.ReadSlice('\n')
+			r.off += int64(len(part))
 			if room := maxLineLength - len(line); room > 0 {
 				line += string(part[:min(len(part), room)])
 			}
@@ -290,7 +302,9 @@ func (r *lineReader) next() bool {
 			if at.Year() == yearless {
 				at = at.AddDate(r.year, 0, 0)
 			}
-			r.at = at
+			r.at, r.next, r.looked = at, time.Time{}, false
+		} else if !r.alone && !r.late && !r.looked && atLevel(text, "error") {
+			r.next, r.looked = r.nextTime(), true
 		}
 		return true
 	}
@@ -308,10 +322,11 @@ type merge []*lineReader
 
 func (m merge) Len() int { return len(m) }
 func (m merge) Less(a, b int) bool {
-	if m[a].at.Equal(m[b].at) {
+	x, y := m[a].when(), m[b].when()
+	if x.Equal(y) {
 		return m[a].index < m[b].index
 	}
-	return m[a].at.Before(m[b].at)
+	return x.Before(y)
 }
 func (m merge) Swap(a, b int) { m[a], m[b] = m[b], m[a] }
 

@@ -212,6 +212,10 @@ func noLog(j slurm.Job) string {
 // logFiles are the logs of a job: what Slurm says it writes, and what carries
 // its id beside them.
 func logFiles(ctx context.Context, c *ops.Call, cluster string, j slurm.Job) []string {
+	return new(foreign).files(ctx, c, cluster, j)
+}
+
+func (others *foreign) files(ctx context.Context, c *ops.Call, cluster string, j slurm.Job) []string {
 	if slurm.IsStepID(string(j.ID)) {
 		return launch.StepFiles(ctx, c, cluster, j)
 	}
@@ -240,9 +244,10 @@ func logFiles(ctx context.Context, c *ops.Call, cluster string, j slurm.Job) []s
 			if e.Type()&fs.ModeSymlink != 0 {
 				continue
 			}
-			if (full == p || carries.MatchString(e.Name())) && !slices.Contains(found, full) {
-				found = append(found, full)
+			if slices.Contains(found, full) || full != p && (!carries.MatchString(e.Name()) || others.log(ctx, c, cluster, j, full)) {
+				continue
 			}
+			found = append(found, full)
 		}
 	}
 	slices.Sort(found)

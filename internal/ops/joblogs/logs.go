@@ -128,7 +128,7 @@ const (
 // said, and those that come, until the job has ended.
 func followLogs(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job, in LogsIn, out LogsOut) (LogsOut, error) {
 	most, until := maxLines, ctx
-	if c.Stream == nil && c.Who.Surface != ops.Shell {
+	if c.Stream == nil && c.Emit == nil && c.Who.Surface != ops.Shell {
 		most = followLines
 		var stop context.CancelFunc
 		until, stop = context.WithTimeout(ctx, followFor)
@@ -137,6 +137,13 @@ func followLogs(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job, i
 	tell := func(lines []diagnose.Line) (enough bool) {
 		if in.Collapse {
 			lines = diagnose.Collapse(lines)
+		}
+		if c.Emit != nil {
+			out.streamed = true
+			for _, l := range lines {
+				c.Emit(l)
+			}
+			return false
 		}
 		if out.streamed = c.Stream != nil; out.streamed {
 			if len(lines) > 0 {
@@ -163,9 +170,10 @@ func followLogs(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job, i
 		tell(lines)
 	}
 	w := diagnose.NewFollower(src, in.filter(j))
+	var seen foreign
 	for asked := time.Now(); ; {
 		ended := j.State.Ended() // before the look, so that the last lines are seen
-		lines, err := lookAt(ctx, c, w, j, logFiles(ctx, c, cl.Name(), j))
+		lines, err := lookAt(ctx, c, w, j, seen.files(ctx, c, cl.Name(), j))
 		if err != nil && ctx.Err() == nil {
 			return out, err
 		}
@@ -196,6 +204,9 @@ func lookAt(ctx context.Context, c *ops.Call, w *diagnose.Follower, j slurm.Job,
 	defer in.Close()
 	return w.Look(ctx, in, paths...)
 }
+
+// Streamed reports that all there is was told as it came.
+func (o LogsOut) Streamed() bool { return o.streamed }
 
 // View shows the lines, each behind its rank or file.
 func (o LogsOut) View(l lang.Lang) view.Doc {

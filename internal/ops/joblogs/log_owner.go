@@ -1,0 +1,49 @@
+package joblogs
+
+import (
+	"context"
+	"path/filepath"
+	"regexp"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// foreign tells the logs of other jobs among files that carry a job's number: the
+// job "gpt-12" leaves "gpt-12-34.out", which is none of job 12's. It asks for few
+// jobs: where a folder has a file for each rank, their numbers are no jobs'.
+type foreign struct {
+	known map[string]bool
+	looks int
+}
+
+const mostLooks = 16
+
+var numbers = regexp.MustCompile(`[0-9]+`)
+
+// log reports whether the file is the log of a job other than j.
+func (f *foreign) log(ctx context.Context, c *ops.Call, cluster string, j slurm.Job, file string) bool {
+	cl := c.Clusters[cluster]
+	if cl == nil {
+		return false
+	}
+	if is, ok := f.known[file]; ok {
+		return is
+	}
+	if f.known == nil {
+		f.known = map[string]bool{}
+	}
+	for _, n := range numbers.FindAllString(filepath.Base(file), -1) {
+		id := slurm.JobID(n)
+		if id == j.ID || id == j.ID.Array() || id == j.RawID || f.looks >= mostLooks {
+			continue
+		}
+		f.looks++
+		if other, err := c.Look(ctx, cl, id); err == nil && (other.Stdout == file || other.Stderr == file) {
+			f.known[file] = true
+			return true
+		}
+	}
+	f.known[file] = false
+	return false
+}

@@ -1,0 +1,88 @@
+package diagnose_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+)
+
+// writeLog writes a log whose last change was at a time.
+func writeLog(t *testing.T, file string, changed time.Time, lines ...string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o644))
+	require.NoError(t, os.Chtimes(file, changed, changed))
+}
+
+func tailOf(t *testing.T, dir string, f diagnose.Filter) []string {
+	t.Helper()
+	src, err := diagnose.Open(dir)
+	require.NoError(t, err)
+	lines, err := diagnose.AllLines(context.Background(), src, f)
+	require.NoError(t, err)
+	var texts []string
+	for _, l := range lines {
+		texts = append(texts, l.Text)
+	}
+	return texts
+}
+
+// A traceback names no time, and the node's clock is set to another zone than
+// this machine's: what was written last stands last all the same.
+func TestTheNewestLinesOfAJobAreThoseWrittenLast(t *testing.T) {
+	t.Parallel()
+	end := time.Date(2026, 6, 11, 10, 0, 30, 0, time.UTC)
+	for zone, local := range map[string]string{"UTC": "10", "UTC+8": "18", "UTC-7": "03"} {
+		dir := t.TempDir()
+		writeLog(t, filepath.Join(dir, "gpt-7.out"), end.Add(-2*time.Second),
+			"starting", "["+"2026-06-11 "+local+":00:00] iteration 1", "[2026-06-11 "+local+":00:20] iteration 2", "saving")
+		writeLog(t, filepath.Join(dir, "gpt-7.err"), end, "a warning without a time", "Traceback (most recent call last):", "ValueError: bad")
+		require.Equal(t, []string{"saving", "a warning without a time", "Traceback (most recent call last):", "ValueError: bad"}, tailOf(t, dir, diagnose.Filter{Tail: 4}), zone)
+
+		writeLog(t, filepath.Join(dir, "gpt-7.err"), end, "[2026-06-11 "+local+":00:10] a warning", "Traceback (most recent call last):", "ValueError: bad")
+		require.Equal(t, []string{
+			"starting", "[2026-06-11 " + local + ":00:00] iteration 1", "[2026-06-11 " + local + ":00:10] a warning",
+			"[2026-06-11 " + local + ":00:20] iteration 2", "saving", "Traceback (most recent call last):", "ValueError: bad",
+		}, tailOf(t, dir, diagnose.Filter{}), zone)
+	}
+}
+
+// Slurm's own word at the end of a log names a time; the traceback before it does
+// not, and is no beginning.
+func TestATracebackStandsBeforeTheEndsThatItCaused(t *testing.T) {
+	t.Parallel()
+	dir, end := t.TempDir(), time.Date(2026, 6, 11, 10, 0, 30, 0, time.UTC)
+	writeLog(t, filepath.Join(dir, "x.out"), end.Add(-5*time.Second), "[2026-06-11 10:00:00] iteration 1", "[2026-06-11 10:00:20] iteration 2")
+	writeLog(t, filepath.Join(dir, "x.err"), end, "hello", "1: Traceback (most recent call last):", "1: ValueError: bad", "0: slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT 2026-06-11T10:00:28 ***")
+	require.Equal(t, []string{
+		"hello", "[2026-06-11 10:00:00] iteration 1", "[2026-06-11 10:00:20] iteration 2", "1: Traceback (most recent call last):", "1: ValueError: bad",
+		"0: slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT 2026-06-11T10:00:28 ***",
+	}, tailOf(t, dir, diagnose.Filter{}))
+}
+
+// The files of a copy tell when they were copied; then a log without any time is
+// the one that ended the job.
+func TestACopyKeepsTheLastWordsLast(t *testing.T) {
+	t.Parallel()
+	dir, copied := t.TempDir(), time.Date(2026, 8, 1, 0, 0, 0, 0, time.UTC)
+	writeLog(t, filepath.Join(dir, "x.err"), copied, "ValueError: bad")
+	writeLog(t, filepath.Join(dir, "x.out"), copied.Add(time.Second), "[2026-06-11 10:00:00] iteration 1", "saving")
+	require.Equal(t, []string{"saving", "ValueError: bad"}, tailOf(t, dir, diagnose.Filter{Tail: 2}))
+}
+
+// srun's labels are tasks, and tasks fill the job's nodes in order.
+func TestALabelTellsTheNode(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	writeLog(t, filepath.Join(dir, "x.out"), time.Now(), "batch", "0: one", "1: two", "1: three")
+	require.Equal(t, []string{"1: two", "1: three"}, tailOf(t, dir, diagnose.Filter{Node: "n2", Nodes: []string{"n1", "n2"}}))
+	require.Equal(t, []string{"0: one"}, tailOf(t, dir, diagnose.Filter{Node: "n1", Nodes: []string{"n1", "n2"}}))
+	writeLog(t, filepath.Join(dir, "x.out"), time.Now(), "0: one", "1: two", "2: three", "3: four")
+	require.Equal(t, []string{"2: three", "3: four"}, tailOf(t, dir, diagnose.Filter{Node: "n2", Nodes: []string{"n1", "n2"}}))
+}
