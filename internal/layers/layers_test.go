@@ -71,7 +71,7 @@ var rooms = []room{
 	{"internal/ops/preflight", append([]string{"internal/ops"}, belowTable...), "what lies around a job is looked at for whoever submits it; it submits nothing"},
 	{"internal/ops/launch", append([]string{"internal/ops", "internal/ops/preflight"}, belowTable...), "a submission knows its preflight, and nothing of what the job does after"},
 	{"internal/ops/joblogs", append([]string{"internal/ops", "internal/ops/launch", "internal/ops/preflight"}, belowTable...), "logs are read of a job as it was submitted; nothing of the rooms that show or change jobs"},
-	{"internal/ops/jobcontrol", append([]string{"internal/ops", "internal/ops/launch", "internal/ops/joblogs"}, belowTable...), "a job is shown with what its logs and its specification say; nothing of the nodes' room"},
+	{"internal/ops/jobcontrol", append([]string{"internal/ops", "internal/ops/launch", "internal/ops/joblogs", "internal/ops/preflight"}, belowTable...), "a job is shown with what its logs and its specification say, and changed as it could be submitted; nothing of the nodes' room"},
 	{"internal/ops/smoke", append([]string{"internal/ops", "internal/ops/launch", "internal/ops/joblogs"}, belowTable...), "a trial run submits and diagnoses; nothing of the jobs' or the nodes' rooms"},
 	{"internal/ops/opstest", append([]string{"internal/ops"}, belowTable...), "what the rooms' tests share knows no room"},
 	{"internal/ops/operations", []string{"internal/ops/..."}, "the table is put together in one place, above the rooms that hand out its rows"},

@@ -39,7 +39,15 @@ var saidByOperations = []lang.Text{
 	{EN: "sbatch is not on the PATH, and no cluster is named or configured", ZH: "PATH 中没有 sbatch，也没有指定或配置集群"},
 	{EN: "module load slurm, or run it on a login node; --cluster %s runs it on this machine", ZH: "执行 module load slurm，或在登录节点上运行；--cluster %s 会在本机运行"},
 
+	{EN: "changed so, job %s could never start (%s), so it was changed back", ZH: "这样修改后作业 %s 永远无法启动（%s），已改回"},
+	{EN: "cancel it and submit it anew", ZH: "请取消后重新提交"},
+	{EN: "Slurm took the change of job %s and did not make it: it has %s", ZH: "Slurm 接受了对作业 %s 的修改但没有生效：现为 %s"},
+	{EN: "job %s is %s: its number of nodes can be changed only while it waits", ZH: "作业 %s 处于 %s：只有排队中的作业可以修改节点数"},
+	{EN: "job %s is one of several, whose script is made for %s", ZH: "作业 %s 是一组作业之一，其脚本按 %s生成"},
+	{EN: "cancel it, and submit --from %s --nodes %d", ZH: "请取消后用 submit --from %s --nodes %d 重新提交"},
+
 	// What a person has to say yes to.
+	{EN: "the script of job %s is made for %s: it is cancelled and submitted anew for %d, at the end of the queue", ZH: "作业 %s 的脚本按 %s生成：将取消它，并按 %d 个节点重新提交，排到队尾"},
 	{EN: "say yes: --yes", ZH: "确认请加 --yes"},
 	{EN: "say yes: --yes; --dry-run shows them", ZH: "确认请加 --yes；--dry-run 可先查看这些作业"},
 	{EN: "see first that nothing hangs there, then say yes: --yes", ZH: "请先确认节点上没有卡住的进程，再加 --yes 确认"},
@@ -50,6 +58,7 @@ var saidByOperations = []lang.Text{
 	{EN: "this ends %s of %s on %s: %s", ZH: "将结束 %[2]s 在 %[3]s 上的 %[1]s：%[4]s"},
 	{EN: "this ends %s of %s, %s of them running: %s", ZH: "将结束 %[2]s 的 %[1]s，其中 %[3]s 个正在运行：%[4]s"},
 	{EN: "this lets jobs start again on %s", ZH: "将允许作业再次在 %s 上启动"},
+	{EN: "cancelling %s (%s, %s, which waits) gives its place in the queue up", ZH: "取消 %s（%s，%s，排队中）将失去它的排队位置"},
 	{EN: "cancelling %s (%s, %s, running for %s) cannot be undone", ZH: "取消 %s（%s，%s，已运行 %s）后无法撤销"},
 	{EN: "ending step %s of %s cannot be undone", ZH: "结束 %[2]s 的步骤 %[1]s 后无法撤销"},
 	{EN: "1 node", ZH: "1 个节点"},

@@ -6,6 +6,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -29,7 +30,39 @@ func (c *CLI) Requeue(ctx context.Context, id slurm.JobID) error {
 
 // Update changes a job that has not ended.
 func (c *CLI) Update(ctx context.Context, id slurm.JobID, u slurm.Update) error {
-	return c.control(ctx, "update", id, updateArgs(id, u)...)
+	args := updateArgs(id, u)
+	if u.NumNodes > 0 {
+		if shown, err := c.ask(ctx, "update "+string(id), "scontrol", "--oneliner", "show", "job", string(id)); err == nil {
+			args = append(args[:2], append(sizeArgs(shown, u.NumNodes), args[3:]...)...)
+		}
+	}
+	return c.control(ctx, "update", id, args...)
+}
+
+// sizeArgs ask for n nodes with as many tasks and CPUs on each as the job has
+// now. Without them Slurm keeps the old numbers: the change is not made, or the
+// job can never start.
+func sizeArgs(shown string, n int) []string {
+	args := []string{fmt.Sprintf("NumNodes=%d", n)}
+	had := map[string]int{}
+	for word := range strings.FieldsSeq(shown) {
+		key, value, _ := strings.Cut(word, "=")
+		value, _, _ = strings.Cut(value, "-")
+		if k, err := strconv.Atoi(value); err == nil && had[key] == 0 {
+			had[key] = k
+		}
+	}
+	nodes := had["NumNodes"]
+	if nodes == 0 || had["NumTasks"]%nodes != 0 || had["NumCPUs"]%nodes != 0 {
+		return args
+	}
+	args[0] += fmt.Sprintf("-%d", n)
+	for _, what := range []string{"NumTasks", "NumCPUs"} {
+		if per := had[what] / nodes; per > 0 {
+			args = append(args, fmt.Sprintf("%s=%d", what, per*n))
+		}
+	}
+	return args
 }
 
 // updateArgs is the command line after "scontrol".

@@ -177,7 +177,7 @@ func (d *detection) partitions(groups []nodeGroup, first string) {
 	d.say("cpus_per_task", strconv.Itoa(g.cpus), "all CPUs of a node, for its one task", "节点的全部 CPU，供唯一的任务使用")
 	d.say("cpus_per_node", strconv.Itoa(g.cpus), "sinfo; what a job asks for is held against it before it is submitted", "来自 sinfo；提交前据此核对作业申请的 CPU 数")
 	d.say("threads_per_core", strconv.Itoa(g.threads), "sinfo; with 2, hint: nomultithread leaves one thread for each core", "来自 sinfo；为 2 时，hint: nomultithread 让每个核心只用一个线程")
-	d.kind(g)
+	d.kind(g, fit)
 }
 
 // distinct are the words of each group, each once, in their order.
@@ -200,7 +200,23 @@ func b2i(b bool) int {
 }
 
 // kind names the GPU by the GRES type, else by a feature of the nodes.
-func (d *detection) kind(g nodeGroup) {
+// Where the partition's nodes have several kinds, a person says which; left open,
+// each job does.
+func (d *detection) kind(g nodeGroup, all []nodeGroup) {
+	kinds := distinct(all, func(g nodeGroup) []string {
+		for _, word := range append(slices.Clone(g.kinds), strings.Split(g.features, ",")...) {
+			if gpu, ok := megatron.LookupGPU(word); ok {
+				return []string{gpu.Name}
+			}
+		}
+		return nil
+	})
+	if len(kinds) > 1 {
+		list := strings.Join(kinds, ", ")
+		d.site.GPU = d.choose("gpu", "", kinds, "the partition has nodes with "+list+": name the one that jobs ask for by constraint, or leave it to each job",
+			"该分区的节点分别有 "+list+"：请填作业用 constraint 申请的那一种，或留给各作业自己填写")
+		return
+	}
 	for _, word := range append(slices.Clone(g.kinds), strings.Split(g.features, ",")...) {
 		if gpu, ok := megatron.LookupGPU(word); ok {
 			d.site.GPU = d.choose("gpu", gpu.Name, nil, fmt.Sprintf("the nodes say %q", word), fmt.Sprintf("节点标明 %q", word))

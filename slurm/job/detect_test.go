@@ -39,6 +39,10 @@ func TestASiteIsReadFromWhatSlurmPrints(t *testing.T) {
 				CPUsPerTask: 96, CPUsPerNode: 96, ThreadsPerCore: 2, Container: job.Container{Runtime: job.Pyxis}, Shared: []string{"/lustre", "/home"},
 			},
 		},
+		"one kind here and another there, by features": {
+			map[string]string{"nodes": "dev|up|2|gpu:8|64|1|1:00:00|a100,nvlink\ndev|up|2|gpu:8|64|1|1:00:00|h100,nvlink\n"},
+			job.Site{Partition: "dev", GPUsPerNode: 8, CPUsPerTask: 64, CPUsPerNode: 64, ThreadsPerCore: 1},
+		},
 		"a program of containers": {
 			map[string]string{"programs": "/usr/bin/docker\n/usr/bin/apptainer\n"},
 			job.Site{Container: job.Container{Runtime: job.Apptainer}},

@@ -20,8 +20,8 @@ import (
 
 // ExplainIn is a word to explain.
 type ExplainIn struct {
-	Words []string `json:"-" arg:"" passthrough:"" text:"" name:"word" help:"a rule, Megatron flag, job or node state, pending reason, failure class, field or SLURM_ variable" zh:"规则、Megatron 参数、作业或节点状态、等待原因、故障类别、规格字段或 SLURM_ 变量"`
-	Word  string   `json:"word" kong:"-" help:"a rule, Megatron flag, job or node state, pending reason, failure class, field or SLURM_ variable"`
+	Words []string `json:"-" arg:"" passthrough:"" text:"" name:"word" help:"a rule, Megatron flag, job or node state, pending reason, failure class, field, exit code, signal or SLURM_ variable" zh:"规则、Megatron 参数、作业或节点状态、等待原因、故障类别、规格字段、退出码、信号或 SLURM_ 变量"`
+	Word  string   `json:"word" kong:"-" help:"a rule, Megatron flag, job or node state, pending reason, failure class, field, exit code, signal or SLURM_ variable"`
 }
 
 // ExplainOut is what the word means.
@@ -37,7 +37,7 @@ type ExplainOut struct {
 
 // explainers know one kind of word each; the first that does answers.
 var explainers = []func(c *ops.Call, word string) (ExplainOut, bool){
-	explainRule, explainFlag, explainOption, explainVariable, explainJobState, explainReason, explainNodeState, explainClass, explainLint, explainField,
+	explainRule, explainFlag, explainOption, explainVariable, explainJobState, explainReason, explainNodeState, explainClass, explainLint, explainField, explainExit,
 }
 
 // Explain is the operation explain.

@@ -85,7 +85,13 @@ func cancel(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error) {
 	if cl, err = c.Changing(cl, j); err != nil {
 		return out, err
 	}
-	if err := sure(c, in.Yes, "cancelling %s (%s, %s, running for %s) cannot be undone", in.Job, j.Name, ops.Plural(max(j.NumNodes, len(j.Nodes)), "node"), ops.Duration(j.ElapsedS)); err != nil {
+	size := ops.Plural(max(j.NumNodes, len(j.Nodes)), "node")
+	if j.State == slurm.Pending {
+		err = sure(c, in.Yes, "cancelling %s (%s, %s, which waits) gives its place in the queue up", in.Job, j.Name, size)
+	} else {
+		err = sure(c, in.Yes, "cancelling %s (%s, %s, running for %s) cannot be undone", in.Job, j.Name, size, ops.Duration(j.ElapsedS))
+	}
+	if err != nil {
 		return out, err
 	}
 	if err := cl.Cancel(ctx, in.Job); err != nil {

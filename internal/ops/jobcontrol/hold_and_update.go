@@ -7,6 +7,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/preflight"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
@@ -32,11 +33,18 @@ type ChangeOut struct {
 	State slurm.State `json:"state"`
 	Did   string      `json:"did"`
 	Name  string      `json:"name,omitempty"`
+	// Replaces is the job that this one was submitted in place of.
+	Replaces slurm.JobID `json:"replaces,omitempty"`
+	Reason   string      `json:"reason,omitempty"` // why it waits
 }
 
 // View says what was done, and the state after.
 func (o ChangeOut) View(lang.Lang) view.Doc {
-	return view.Doc{Tone: view.Good, Title: fmt.Sprintf("%s %s: %s (%s)", o.JobID, o.Name, o.Did, o.State)}
+	state := string(o.State)
+	if o.Reason != "" && o.Reason != "None" {
+		state += ", " + o.Reason
+	}
+	return view.Doc{Tone: view.Good, Title: fmt.Sprintf("%s %s: %s (%s)", o.JobID, o.Name, o.Did, state)}
 }
 
 // change carries one change out on a job of the caller's.
@@ -153,6 +161,8 @@ type UpdateIn struct {
 	Time      string `json:"time,omitempty" help:"another time limit; a running job's can only be shortened" zh:"改变时间上限；运行中的作业只能缩短"`
 	QOS       string `json:"qos,omitempty" name:"qos" help:"another QOS" zh:"改变 QOS"`
 	Exclude   string `json:"exclude,omitempty" help:"nodes to avoid, while it waits" zh:"要避开的节点（排队中）"`
+	// Yes is not for agents: each update of theirs is asked about.
+	Yes bool `json:"-" name:"yes" help:"do not ask before it is submitted anew, where its script is made for its number of nodes" zh:"脚本按节点数生成、需重新提交时不再询问"`
 }
 
 // Update is the operation update.
@@ -190,5 +200,34 @@ func update(ctx context.Context, c *ops.Call, in UpdateIn) (ChangeOut, error) {
 	if u.NumNodes == 0 && u.Partition == "" && u.TimeLimit == 0 && u.QOS == "" && len(u.Exclude) == 0 {
 		return ChangeOut{}, ops.InputError("", "--nodes, --partition, --time, --qos or --exclude", "there is nothing to change")
 	}
-	return change(ctx, c, in.JobIn, lang.Text{EN: "changed", ZH: "已修改"}, nil, func(ch changer) error { return ch.Update(ctx, in.Job, u) })
+	cl, j, err := c.Job(ctx, in.Cluster, in.Job)
+	if err != nil {
+		return ChangeOut{}, err
+	}
+	if cl, err = c.Changing(cl, j); err != nil {
+		return ChangeOut{}, err
+	}
+	ch, ok := cl.(changer)
+	if !ok {
+		return ChangeOut{}, ops.InputError("cluster", "use another cluster", "cluster %s cannot change jobs", cl.Name())
+	}
+	if in.Nodes > 0 && j.State != slurm.Pending {
+		return ChangeOut{}, &ops.Error{Code: ops.NotAllowed, Field: "nodes", Message: fmt.Sprintf("job %s is %s: its number of nodes can be changed only while it waits", j.ID, j.State)}
+	}
+	if in.Nodes > 0 && in.Nodes != j.NumNodes {
+		if s, ok := c.SpecOf(ctx, cl.Name(), j.ID); ok {
+			return submitAnew(ctx, c, in, cl, ch, j, s)
+		}
+	}
+	if err := preflight.FitsPartition(ctx, c, cl, j, u); err != nil {
+		return ChangeOut{}, err
+	}
+	if err := ch.Update(ctx, in.Job, u); err != nil {
+		return ChangeOut{}, c.SlurmError(err, in.Job)
+	}
+	after, err := outcome(ctx, c, cl, ch, j, u)
+	if err != nil {
+		return ChangeOut{}, err
+	}
+	return ChangeOut{JobID: in.Job, Name: j.Name, State: after.State, Reason: after.Reason, Did: changed(u).In(c.Lang)}, nil
 }

@@ -171,7 +171,7 @@ func jobFacts(j slurm.Job, l lang.Lang) []view.Fact {
 	add("cluster", "集群", j.Cluster)
 	add("user", "用户", j.User)
 	add("partition", "分区", j.Partition)
-	add("nodes", "节点", strings.Join(j.Nodes, ","))
+	add("nodes", "节点", hostlist.Compress(j.Nodes))
 	if len(j.Nodes) == 0 {
 		add("nodes asked", "申请节点数", strconv.Itoa(j.NumNodes))
 	}
@@ -183,6 +183,14 @@ func jobFacts(j slurm.Job, l lang.Lang) []view.Fact {
 	add("elapsed / limit", "已运行 / 时限", elapsed)
 	if j.EstStart != nil && j.State == slurm.Pending {
 		add("estimated start", "预计开始", j.EstStart.Format(time.DateTime))
+	}
+	for _, t := range []struct {
+		en, zh string
+		at     *time.Time
+	}{{"submitted", "提交时间", j.SubmittedAt}, {"started", "开始时间", j.StartedAt}, {"ended", "结束时间", j.EndedAt}} {
+		if t.at != nil {
+			add(t.en, t.zh, t.at.Local().Format(time.DateTime))
+		}
 	}
 	if j.ExitCode != nil && j.State.Ended() {
 		add("exit code", "退出码", *j.ExitCode)

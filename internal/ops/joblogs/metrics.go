@@ -82,7 +82,11 @@ func metricsOp(ctx context.Context, c *ops.Call, in MetricsIn) (MetricsOut, erro
 			return out, ops.NotFoundError("job", "Megatron writes iteration lines every --log-interval iterations", "%s: no iteration was logged yet", name)
 		}
 		out.runs = append(out.runs, run)
-		out.Runs = append(out.Runs, run.Summary())
+		summary := run.Summary()
+		if j.State.Ended() { // nothing of it is still to come
+			summary.ETASeconds = nil
+		}
+		out.Runs = append(out.Runs, summary)
 		out.Curves = append(out.Curves, lossCurve(run))
 		alarms, err := Alarms(ctx, c, j)
 		if err != nil {

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -123,6 +124,31 @@ func (r *request) partition(parts []slurm.Partition) {
 			}, lang.Text{EN: fmt.Sprintf("nodes: %d at most, or another partition", most), ZH: fmt.Sprintf("nodes 最多 %d，或换分区", most)})
 		}
 	}
+}
+
+// FitsPartition refuses a change to what the job's partition gives to nobody:
+// Slurm takes it, and the job waits for ever.
+func FitsPartition(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job, u slurm.Update) error {
+	sv, ok := cl.(ops.Surveyor)
+	if !ok || cl.Kind() == "local" || j.State != slurm.Pending {
+		return nil
+	}
+	parts, err := sv.Partitions(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // what the cluster does not tell is not judged
+	}
+	nodes := cmp.Or(u.NumNodes, j.NumNodes, 1)
+	r := request{lang: c.Lang, spec: job.Spec{Partition: cmp.Or(u.Partition, j.Partition), Nodes: &nodes}}
+	if u.TimeLimit > 0 {
+		r.spec.Time = ops.Duration(int64(u.TimeLimit.Seconds()))
+	}
+	r.partition(parts)
+	for _, p := range r.ps {
+		if p.Severity == rules.Error {
+			return &ops.Error{Code: ops.Preflight, Field: p.Field, Message: p.Message, Fix: p.Fix}
+		}
+	}
+	return nil
 }
 
 // nodes compares what is asked of a node with the largest that there is. With

@@ -60,7 +60,8 @@ func small(s job.Spec, nodes, gpus int, suffix string) job.Spec {
 	s.Artifact, s.Retry, s.Nodelist = job.Artifact{}, job.Retry{}, ""
 	no := false
 	s.Requeue = &no
-	if launch.Trains(s.WithDefaults()) {
+	// A launcher of one's own may start Megatron all the same: its flags tell.
+	if launch.Trains(s.WithDefaults()) || megatron.NumberOf(s.Args, "--num-layers", 0) > 0 {
 		s.Args = smallArgs(s.Args, nodes*max(gpus, 1))
 	}
 	return s

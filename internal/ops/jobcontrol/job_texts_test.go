@@ -1,0 +1,38 @@
+package jobcontrol
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+func TestStatusTellsTheTimesThatItHas(t *testing.T) {
+	at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.Local)
+	later := at.Add(time.Hour)
+	c := opstest.NewCall(t, &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{"7": {
+		ID: "7", User: "alice", State: slurm.Running, SubmittedAt: &at, StartedAt: &later, Nodes: []string{"n1", "n2", "n3"},
+	}}})
+	out, err := opstest.Do(t, c, Status(), "7")
+	require.NoError(t, err)
+	said := opstest.Text(t, out, lang.EN)
+	require.Regexp(t, `submitted +2026-06-11 10:00:00\n +started +2026-06-11 11:00:00\n`, said)
+	require.NotContains(t, said, "ended ")
+	require.Contains(t, said, "n[1-3]")
+	require.Contains(t, opstest.Text(t, out, lang.ZH), "提交时间")
+}
+
+func TestAWaitingJobIsNotSaidToRun(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{
+		"7": {ID: "7", Name: "x", User: "alice", State: slurm.Pending, NumNodes: 2},
+		"8": {ID: "8", Name: "y", User: "alice", State: slurm.Running, NumNodes: 2, ElapsedS: 61},
+	}})
+	_, err := opstest.Do(t, c, Cancel(), "7")
+	require.EqualError(t, err, "cancelling 7 (x, 2 nodes, which waits) gives its place in the queue up")
+	_, err = opstest.Do(t, c, Cancel(), "8")
+	require.EqualError(t, err, "cancelling 8 (y, 2 nodes, running for 01:01) cannot be undone")
+}

@@ -1,0 +1,151 @@
+package jobcontrol
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// Slurm takes another number of nodes for a waiting job and says nothing, also
+// where the job then asks for as many as before, or for what no nodes can give. So
+// the outcome is looked at. And the script of a job that was submitted here is
+// made for its number of nodes: another number takes another script.
+
+// outcomeFor is how long Slurm's scheduler is given to say that the changed job
+// cannot be.
+const outcomeFor = 3 * time.Second
+
+// outcome is the job after a change of its request, once Slurm has said what it
+// made of it. What cannot start is changed back.
+func outcome(ctx context.Context, c *ops.Call, cl ops.Cluster, ch changer, before slurm.Job, u slurm.Update) (slurm.Job, error) {
+	var after slurm.Job
+	var differs string
+	for end := c.Now().Add(outcomeFor); ; {
+		var err error
+		if after, err = cl.Job(ctx, before.ID); err != nil {
+			return after, c.SlurmError(err, before.ID)
+		}
+		differs = notDone(after, u)
+		if impossible(after) && !impossible(before) {
+			back := slurm.Update{NumNodes: before.NumNodes, Partition: before.Partition, QOS: before.QOS}
+			if before.TimeLimitS != nil {
+				back.TimeLimit = time.Duration(*before.TimeLimitS) * time.Second
+			}
+			_ = ch.Update(ctx, before.ID, back) // what cannot be changed back is told all the same
+			return after, &ops.Error{
+				Code: ops.Failed, Field: "job", Message: fmt.Sprintf("changed so, job %s could never start (%s), so it was changed back", before.ID, after.Reason),
+				Fix: "cancel it and submit it anew",
+			}
+		}
+		if u.NumNodes == 0 && differs == "" || !c.Now().Before(end) {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return after, ctx.Err()
+		case <-time.After(300 * time.Millisecond):
+		}
+	}
+	if differs != "" {
+		return after, &ops.Error{
+			Code: ops.Failed, Field: "job", Message: fmt.Sprintf("Slurm took the change of job %s and did not make it: it has %s", before.ID, differs),
+			Fix: "cancel it and submit it anew",
+		}
+	}
+	return after, nil
+}
+
+// impossible reports whether Slurm says that the job cannot start as it is.
+func impossible(j slurm.Job) bool {
+	return j.State == slurm.Pending && slices.Contains([]string{"BadConstraints", "PartitionNodeLimit", "PartitionTimeLimit"}, j.Reason)
+}
+
+// notDone names what of u the job does not have, with what it has; "" where it
+// has all of it. What a cluster does not tell is taken for done.
+func notDone(j slurm.Job, u slurm.Update) string {
+	switch {
+	case u.NumNodes > 0 && j.NumNodes > 0 && j.NumNodes != u.NumNodes:
+		return ops.Plural(j.NumNodes, "node")
+	case u.Partition != "" && j.Partition != "" && j.Partition != u.Partition:
+		return "partition " + j.Partition
+	case u.QOS != "" && j.QOS != "" && j.QOS != u.QOS:
+		return "QOS " + j.QOS
+	case u.TimeLimit > 0 && j.TimeLimitS != nil && *j.TimeLimitS > int64(u.TimeLimit.Seconds())+60:
+		return "time limit " + ops.Duration(*j.TimeLimitS)
+	}
+	return ""
+}
+
+// changed says what was changed, in words.
+func changed(u slurm.Update) lang.Text {
+	var en, zh []string
+	add := func(set bool, x lang.Text) {
+		if set {
+			en, zh = append(en, x.EN), append(zh, x.ZH)
+		}
+	}
+	add(u.NumNodes > 0, lang.Text{EN: "nodes %d", ZH: "节点数 %d"}.With(u.NumNodes))
+	add(u.Partition != "", lang.Text{EN: "partition %s", ZH: "分区 %s"}.With(u.Partition))
+	add(u.TimeLimit > 0, lang.Text{EN: "time limit %s", ZH: "时限 %s"}.With(ops.Duration(int64(u.TimeLimit.Seconds()))))
+	add(u.QOS != "", lang.Text{EN: "QOS %s", ZH: "QOS %s"}.With(u.QOS))
+	add(len(u.Exclude) > 0, lang.Text{EN: "without %s", ZH: "避开 %s"}.With(hostlist.Compress(u.Exclude)))
+	return lang.Text{EN: "changed: %[1]s", ZH: "已修改：%[2]s"}.With(strings.Join(en, ", "), strings.Join(zh, "，"))
+}
+
+// submitAnew replaces a waiting job by one with a script for another number of
+// nodes, which is planned first. The old one is held until the new one is there.
+func submitAnew(ctx context.Context, c *ops.Call, in UpdateIn, cl ops.Cluster, ch changer, j slurm.Job, s job.Spec) (ChangeOut, error) {
+	if s.Array != "" || s.Chain != nil && *s.Chain > 1 || s.Every != "" {
+		return ChangeOut{}, ops.InputError("nodes", fmt.Sprintf("cancel it, and submit --from %s --nodes %d", j.ID, in.Nodes),
+			"job %s is one of several, whose script is made for %s", j.ID, ops.Plural(j.NumNodes, "node"))
+	}
+	next := launch.SubmitIn{SpecIn: launch.SpecIn{From: in.Job, Spec: job.Spec{
+		Cluster: cl.Name(), Nodes: &in.Nodes, Partition: in.Partition, Time: in.Time, QOS: in.QOS, Exclude: in.Exclude,
+	}}, DryRun: true}
+	planned, err := submit(ctx, c, next)
+	if err != nil {
+		return ChangeOut{}, err
+	}
+	if i := slices.IndexFunc(planned.Problems, func(p rules.Problem) bool { return p.Severity == rules.Error }); i >= 0 {
+		p := planned.Problems[i]
+		return ChangeOut{}, &ops.Error{Code: ops.Preflight, Field: p.Field, Message: p.Message, Fix: p.Fix}
+	}
+	if err := sure(c, in.Yes, "the script of job %s is made for %s: it is cancelled and submitted anew for %d, at the end of the queue", j.ID, ops.Plural(j.NumNodes, "node"), in.Nodes); err != nil {
+		return ChangeOut{}, err
+	}
+	if err := ch.Hold(ctx, in.Job); err != nil {
+		return ChangeOut{}, c.SlurmError(err, in.Job)
+	}
+	next.DryRun, next.Yes = false, true
+	made, err := submit(ctx, c, next)
+	if err != nil || made.JobID == nil {
+		_ = ch.Release(context.WithoutCancel(ctx), in.Job)
+		return ChangeOut{}, err
+	}
+	out := ChangeOut{JobID: *made.JobID, Replaces: in.Job, Name: j.Name, State: slurm.Pending}
+	out.Did = lang.Text{EN: "submitted anew, nodes %d, in place of %s", ZH: "已按 %d 个节点重新提交，取代作业 %s"}.With(in.Nodes, in.Job).In(c.Lang)
+	if err := cl.Cancel(ctx, in.Job); err != nil {
+		return out, c.SlurmError(err, in.Job)
+	}
+	if after, err := cl.Job(ctx, out.JobID); err == nil {
+		out.State = after.State
+	}
+	return out, nil
+}
+
+// submit is the operation submit for the same caller, who has said yes.
+func submit(ctx context.Context, c *ops.Call, in launch.SubmitIn) (launch.SubmitOut, error) {
+	out, err := launch.Submit().Run(ctx, c, &in)
+	made, _ := out.(launch.SubmitOut)
+	return made, err
+}
