@@ -85,7 +85,7 @@ func (sh *shell) help(words []string) error {
 }
 
 func (sh *shell) draw(d view.Doc) error {
-	return view.Text(sh.out, d, view.Style{Color: sh.color, Program: "megatron-ops", Next: lang.Text{EN: "try:", ZH: "试试："}.In(sh.lang)})
+	return view.Text(sh.out, d, view.Style{Color: sh.color, Program: "megatron-ops", Width: sh.width(), Next: lang.Text{EN: "try:", ZH: "试试："}.In(sh.lang)})
 }
 
 // opHelp is an operation's words and flags.

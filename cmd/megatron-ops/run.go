@@ -271,6 +271,7 @@ func (sh *shell) show(out any) error {
 		}
 	} else if v, ok := out.(view.Viewer); ok {
 		style := view.Style{Color: sh.color, Program: "megatron-ops", Next: lang.Text{EN: "next:", ZH: "下一步："}.In(sh.lang)}
+		style.Width = sh.width()
 		if !sh.verbose {
 			style.Folded = lang.Text{EN: "%s: %d (-v shows them)", ZH: "%s：%d 条（用 -v 显示）"}.In(sh.lang)
 		}
@@ -320,6 +321,20 @@ func envLang() lang.Lang {
 		}
 	}
 	return lang.EN
+}
+
+// width is how many columns the terminal has; 0 where there is none. COLUMNS, which
+// people set for a while, wins.
+func (sh *shell) width() int {
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 && isTerminal(sh.out) {
+		return n
+	}
+	if f, ok := sh.out.(*os.File); ok {
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return n
+		}
+	}
+	return 0
 }
 
 func isTerminal(w any) bool {

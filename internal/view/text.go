@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // Style says how Text draws. The zero Style is what a pipe gets: no colour.
@@ -20,6 +21,9 @@ type Style struct {
 	// Folded says how many items a section holds that is folded, behind its heading
 	// and their number; "" draws them.
 	Folded string
+	// Width is how many columns there are; 0, as in a pipe: any number. Prose is
+	// wrapped, also in the cells of a table; code stays as it is.
+	Width int
 }
 
 var (
@@ -38,7 +42,13 @@ var (
 func Text(w io.Writer, d Doc, s Style) error {
 	t := textWriter{s: s}
 	if d.Title != "" {
-		t.line(t.paint(colour[d.Tone], Plainly(d.Title)))
+		title := Plainly(d.Title)
+		if t.s.Width > narrowest {
+			title = strings.ReplaceAll(wrap(title, t.s.Width-2), "\n", "\n  ")
+		}
+		for l := range strings.SplitSeq(title, "\n") {
+			t.line(t.paint(colour[d.Tone], l))
+		}
 	}
 	for _, sec := range d.Sections {
 		t.section(sec)
@@ -67,6 +77,32 @@ func (t *textWriter) paint(st lipgloss.Style, text string) string {
 
 func (t *textWriter) line(s string) { t.b.WriteString(strings.TrimRight(s, " ") + "\n") }
 
+// wrapped writes a line behind lead, and what does not fit below, as far in.
+func (t *textWriter) wrapped(lead, s string) {
+	indent := lipgloss.Width(lead)
+	if room := t.s.Width - indent; t.s.Width > 0 && room >= narrowest {
+		s = wrap(s, room)
+	}
+	for l := range strings.SplitSeq(s, "\n") {
+		t.line(lead + l)
+		lead = strings.Repeat(" ", indent)
+	}
+}
+
+// wrap breaks s into lines of at most width columns, and no word of ours, such as
+// a flag, at its hyphens.
+func wrap(s string, width int) string {
+	const unbroken = "\u2011"
+	return strings.ReplaceAll(ansi.Wrap(strings.ReplaceAll(s, "-", unbroken), width, breaksAfter), unbroken, "-")
+}
+
+// narrowest is a column that words can still be read in; breaksAfter are what a
+// path or a list may be broken after.
+const (
+	narrowest   = 10
+	breaksAfter = "/,，。；：、"
+)
+
 func (t *textWriter) blank() {
 	if t.b.Len() > 0 && !strings.HasSuffix(t.b.String(), "\n\n") {
 		t.b.WriteByte('\n')
@@ -85,7 +121,7 @@ func (t *textWriter) section(s Section) {
 	}
 	if s.Text != "" {
 		for l := range strings.SplitSeq(s.Text, "\n") {
-			t.line(Plainly(l))
+			t.wrapped("", Plainly(l))
 		}
 	}
 	if len(s.Facts) > 0 {
@@ -99,7 +135,7 @@ func (t *textWriter) section(s Section) {
 				if i == 0 {
 					name = Plainly(f.Name)
 				}
-				t.line("  " + t.paint(faint, pad(name, width)) + "  " + Plainly(l))
+				t.wrapped("  "+t.paint(faint, pad(name, width))+"  ", Plainly(l))
 			}
 		}
 	}
@@ -108,9 +144,9 @@ func (t *textWriter) section(s Section) {
 	}
 	for _, item := range s.Items {
 		lines := strings.Split(item, "\n")
-		t.line("  - " + Plainly(lines[0]))
+		t.wrapped("  - ", Plainly(lines[0]))
 		for _, l := range lines[1:] {
-			t.line("    " + Plainly(l))
+			t.wrapped("    ", Plainly(l))
 		}
 	}
 	if s.Code != "" {
@@ -131,16 +167,61 @@ func (t *textWriter) table(tab Table) {
 			width[i] = max(width[i], lipgloss.Width(Plainly(c)))
 		}
 	}
+	t.narrow(width, tab.Spare)
 	for n, r := range rows {
-		var b strings.Builder
+		cells, height := make([][]string, len(r)), 0
 		for i, c := range r {
-			b.WriteString("  " + pad(Plainly(c), width[i]))
+			if width[i] >= 0 {
+				cells[i] = strings.Split(wrap(Plainly(c), width[i]), "\n")
+				height = max(height, len(cells[i]))
+			}
 		}
-		line := strings.TrimRight(b.String(), " ")
-		if n == 0 {
-			line = t.paint(faint, line)
+		for y := range height {
+			var b strings.Builder
+			for i, c := range cells {
+				if width[i] < 0 {
+					continue
+				}
+				text := ""
+				if y < len(c) {
+					text = c[y]
+				}
+				b.WriteString("  " + pad(text, width[i]))
+			}
+			line := strings.TrimRight(b.String(), " ")
+			if n == 0 {
+				line = t.paint(faint, line)
+			}
+			t.line(line)
 		}
-		t.line(line)
+	}
+}
+
+// narrow leaves the spare columns out, as -1, and then takes from the widest until
+// a row fits.
+func (t *textWriter) narrow(width, spare []int) {
+	total := 0
+	for _, w := range width {
+		total += w + 2
+	}
+	for _, i := range spare {
+		if t.s.Width > 0 && total > t.s.Width && i < len(width) {
+			total -= width[i] + 2
+			width[i] = -1
+		}
+	}
+	for t.s.Width > 0 && total > t.s.Width {
+		widest := 0
+		for i, w := range width {
+			if w > width[widest] {
+				widest = i
+			}
+		}
+		if width[widest] <= narrowest {
+			return
+		}
+		width[widest]--
+		total--
 	}
 }
 

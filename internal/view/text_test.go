@@ -39,6 +39,32 @@ func TestTextShowsControlCharactersInsteadOfObeying(t *testing.T) {
 	require.Contains(t, got, "b")
 }
 
+func TestTextFitsTheTerminal(t *testing.T) {
+	d := Doc{
+		Title: "a title of somewhat greater length", Sections: []Section{
+			{Facts: []Fact{{"field", "--global-batch-size has a value"}, {"path", "/lustre/alice/checkpoints/run"}}},
+			{Items: []string{"一个中文句子会按两列宽度换行"}},
+			{Table: &Table{Header: []string{"job", "user", "state", "where"}, Rows: [][]string{{"4711", "alice", "RUNNING", "gpu[1-20]"}}, Spare: []int{1}}},
+			{Code: "code stays as long as it is, whatever the terminal"},
+		},
+	}
+	require.Equal(t, `a title of somewhat
+  greater length
+  field  --global-batch-size
+         has a value
+  path   /lustre/alice/
+         checkpoints/run
+  - 一个中文句子会按两列宽度
+    换行
+  job   state    where
+  4711  RUNNING  gpu[1-20]
+  code stays as long as it is, whatever the terminal
+`, draw(d, Style{Width: 28}))
+	d = Doc{Sections: []Section{{Table: &Table{Header: []string{"job", "where"}, Rows: [][]string{{"4711", strings.Repeat("x", 40)}}}}}}
+	require.Equal(t, "  job   where\n  4711  "+strings.Repeat("x", 22)+"\n        "+strings.Repeat("x", 18)+"\n", draw(d, Style{Width: 30}))
+	require.Contains(t, draw(d, Style{}), strings.Repeat("x", 40), "a pipe has any width")
+}
+
 func TestTextFoldsOnlyLists(t *testing.T) {
 	d := Doc{Sections: []Section{
 		{Heading: "notes", Items: []string{"one", "two"}, Fold: true},

@@ -44,6 +44,9 @@ type Fact struct{ Name, Value string }
 type Table struct {
 	Header []string
 	Rows   [][]string
+	// Spare are columns that a narrow terminal goes without, in this order, before
+	// any cell is broken into lines.
+	Spare []int
 }
 
 // A Viewer is an output that can say itself.

@@ -189,7 +189,7 @@ func (o HistoryOut) View(l lang.Lang) view.Doc {
 		}
 		d.Sections = append(d.Sections, view.Section{Table: t})
 	}
-	t := &view.Table{Header: []string{"job", "name", "user", "partition", "state", "exit", "nodes", "GPUs", "elapsed", "GPU hours", "ended"}}
+	t := &view.Table{Header: []string{"job", "name", "user", "partition", "state", "exit", "nodes", "GPUs", "elapsed", "GPU hours", "ended"}, Spare: []int{5, 7, 3, 2, 10}}
 	if l == lang.ZH {
 		t.Header = []string{"作业", "名称", "用户", "分区", "状态", "退出码", "节点数", "GPU", "用时", "GPU 小时", "结束时间"}
 	}

@@ -330,11 +330,11 @@ func (o ListOut) View(l lang.Lang) view.Doc {
 	if l == lang.ZH {
 		header = []string{"作业", "名称", "用户", "分区", "状态", "节点数", "已运行", "所在节点 / 原因"}
 	}
-	t := &view.Table{Header: header}
+	t := &view.Table{Header: header, Spare: []int{2, 3, 5}}
 	for _, j := range o.Jobs {
 		where := j.Reason
 		if len(j.Nodes) > 0 {
-			where = strings.Join(j.Nodes, ",")
+			where = hostlist.Compress(j.Nodes)
 		}
 		nodes := j.NumNodes
 		if nodes == 0 {
@@ -348,7 +348,7 @@ func (o ListOut) View(l lang.Lang) view.Doc {
 		for _, row := range append([][]string{t.Header}, t.Rows...) {
 			copy(row, []string{row[0], row[1], row[4], row[6], row[7]})
 		}
-		t.Header = t.Header[:5]
+		t.Header, t.Spare = t.Header[:5], nil
 		for i := range t.Rows {
 			t.Rows[i] = t.Rows[i][:5]
 		}
