@@ -6,7 +6,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
+	"time"
 
 	"github.com/slack-go/slack"
 
@@ -36,11 +38,23 @@ func (b *Bot) Handler() http.Handler {
 	return mux
 }
 
+// bodyWithin is how long a request's body may take. Slack itself gives up after
+// three seconds.
+const bodyWithin = 5 * time.Second
+
 // signed reads the body and lets it through when Slack has signed it. The
 // verification token in the body is never looked at.
 func (b *Bot) signed(next func(http.ResponseWriter, *http.Request, []byte)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		connection := http.NewResponseController(w)
+		_ = connection.SetReadDeadline(time.Now().Add(bodyWithin)) // what has no deadlines is no connection
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+		_ = connection.SetReadDeadline(time.Time{})
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			w.Header().Set("Connection", "close")
+			http.Error(w, "request did not arrive in time", http.StatusRequestTimeout)
+			return
+		}
 		if err != nil {
 			http.Error(w, "request too large", http.StatusRequestEntityTooLarge)
 			return

@@ -1,6 +1,10 @@
 package bot_test
 
 import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -98,4 +102,19 @@ func TestDoctorTellsASlackThatDoesNotAnswer(t *testing.T) {
 	require.False(t, checks[0].OK)
 	require.Contains(t, checks[0].Detail, "connection refused")
 	require.Contains(t, checks[0].Fix, "network")
+}
+
+// A client that opens a request and sends nothing more is let go.
+func TestASlowBodyIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = fmt.Fprint(conn, "POST /slack/commands HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\ntoken=")
+	require.NoError(t, err)
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	require.Equal(t, http.StatusRequestTimeout, answer.StatusCode)
 }

@@ -26,6 +26,7 @@ var surfaces = []struct {
 	{"skills", lang.Text{EN: "list, show NAME, export NAME|all FOLDER, eval [NAME]", ZH: "list、show NAME、export NAME|all FOLDER、eval [NAME]"}},
 	{"slack manifest", lang.Text{EN: "the Slack app's manifest", ZH: "输出 Slack 应用清单"}},
 	{"link", lang.Text{EN: "prove to Slack who you are here, with its one-time code", ZH: "用一次性代码向 Slack 证明身份"}},
+	{"policy test", lang.Text{EN: "which specifications would be held for an operator's approval, and why", ZH: "哪些规格需要管理员审批，以及原因"}},
 	{"sudoers", lang.Text{EN: "the rule that lets serve act as the person who asks", ZH: "输出让 serve 以提问者身份执行的 sudo 规则"}},
 	{"record", lang.Text{EN: "a site's own answers, disguised, in a folder to attach to a report (--dir)", ZH: "将本站点 Slurm 的输出脱敏后存入目录，供附在报告中（--dir）"}},
 	{"completion", lang.Text{EN: "what makes bash, zsh or fish complete words, job ids and partitions", ZH: "输出 bash、zsh 或 fish 的补全脚本，可补全作业号与分区"}},

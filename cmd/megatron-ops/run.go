@@ -71,6 +71,8 @@ func lookupCommand(name string) (command, bool) {
 		return sudoersCommand, true
 	case "link":
 		return linkCommand, true
+	case "policy":
+		return policyCommand, true
 	case "completion":
 		return completionCommand, true
 	case "man":

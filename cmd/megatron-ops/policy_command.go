@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/internal/policy"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+)
+
+// A policyAnswer is what the site's limits say of one specification.
+type policyAnswer struct {
+	File string     `json:"file"`
+	Use  policy.Use `json:"use"`
+	// Held says why an operator must approve it; empty: nobody need.
+	Held []string `json:"held"`
+}
+
+var (
+	textHeld = lang.Text{EN: "%s: held for an operator", ZH: "%s：需要管理员审批"}
+	textFree = lang.Text{EN: "%s: needs nobody's approval", ZH: "%s：无需审批"}
+	textMost = lang.Text{EN: "at most %d GPUs at once, %s GPU hours", ZH: "最多同时 %d 张 GPU，%s GPU 小时"}
+)
+
+// policyCommand is `policy test FILE…`: which specifications would be held for
+// an operator's approval, and why. It exits with 3 where any would.
+func policyCommand(ctx context.Context, sh *shell, words []string) error {
+	if len(words) < 2 || words[0] != "test" {
+		return &ops.Error{Code: ops.BadInput, Field: "file", Message: "policy test FILE: the specifications to judge by the site's limits"}
+	}
+	cfg, err := loadConfig()
+	if err != nil {
+		return err
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	svc, err := sh.service(dir)
+	if err != nil {
+		return err
+	}
+	submit, _ := operations.Lookup("submit")
+	d, all := view.Doc{}, []policyAnswer{}
+	held := false
+	for _, file := range words[1:] {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return &ops.Error{Code: ops.BadInput, Field: "file", Message: err.Error(), Fix: "name a specification that can be read"}
+		}
+		in := submit.NewIn()
+		if err := submit.Words(in, []string{"--yaml", string(text)}); err != nil {
+			return err
+		}
+		use, _, err := policy.Of(ctx, svc, submit.Name, in)
+		if err != nil {
+			return err
+		}
+		a := policyAnswer{File: file, Use: use, Held: []string{}}
+		s := view.Section{Heading: textFree.With(file).In(sh.lang), Text: textMost.With(use.GPUs, hoursOf(use.GPUHours)).In(sh.lang)}
+		for _, why := range cfg.Slack.Approval.Over(use) {
+			a.Held = append(a.Held, why.EN)
+			s.Items = append(s.Items, why.In(sh.lang))
+			s.Heading, held = textHeld.With(file).In(sh.lang), true
+		}
+		all, d.Sections = append(all, a), append(d.Sections, s)
+	}
+	if sh.json {
+		err = json.NewEncoder(sh.out).Encode(map[string]any{"requests": all})
+	} else {
+		err = sh.draw(d)
+	}
+	if err == nil && held {
+		return found
+	}
+	return err
+}
+
+func hoursOf(v float64) string {
+	raw, err := json.Marshal(v) // infinity is no number there
+	if err != nil {
+		return "∞"
+	}
+	return strings.TrimSuffix(string(raw), ".0")
+}
