@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -43,4 +44,25 @@ func TestTheReadmesSessionIsReal(t *testing.T) {
 		return
 	}
 	require.True(t, got == want, "the session in README.md has drifted: run `make generate`")
+}
+
+// Each attack that docs/security.md promises to withstand names a test that is there.
+func TestThePromisedTestsExist(t *testing.T) {
+	page, err := os.ReadFile("../../docs/security.md")
+	require.NoError(t, err)
+	named := regexp.MustCompile("`([a-z/-]+)` ((?:Test[A-Za-z0-9]+(?:, )?)+)").FindAllStringSubmatch(string(page), -1)
+	require.Greater(t, len(named), 30)
+	for _, m := range named {
+		files, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(m[1]), "*_test.go"))
+		require.NoError(t, err)
+		var all strings.Builder
+		for _, f := range files {
+			b, err := os.ReadFile(f)
+			require.NoError(t, err)
+			all.Write(b)
+		}
+		for _, name := range strings.Split(strings.TrimSuffix(m[2], ", "), ", ") {
+			require.Contains(t, all.String(), "func "+name+"(", "docs/security.md names a test that %s has not", m[1])
+		}
+	}
 }
