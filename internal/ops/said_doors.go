@@ -57,6 +57,8 @@ var saidByDoors = []lang.Text{
 	{EN: "sudoers --login megatron-ops --group researchers", ZH: "例如：sudoers --login megatron-ops --group researchers"},
 	{EN: "link CODE: the code that /megatron link shows", ZH: "用法：link CODE，CODE 是 /megatron link 显示的代码"},
 	{EN: "no folder for link codes is configured here", ZH: "这里没有配置存放绑定代码的目录"},
+	{EN: "policy test FILE: the specifications to judge by the site's limits", ZH: "policy test 文件：要按站点限额判断的作业规格"},
+	{EN: "name a specification that can be read", ZH: "请给出一个可读的作业规格文件"},
 	{EN: "an operator sets slack.link_dir in /etc/megatron-ops/megatron-ops.yaml to a folder with mode 1777", ZH: "请管理员在 /etc/megatron-ops/megatron-ops.yaml 中把 slack.link_dir 设为权限 1777 的目录"},
 
 	// The configuration.
