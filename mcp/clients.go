@@ -43,16 +43,17 @@ type clientRow struct {
 	entry             func(Start) any
 	format            func(entry any) (string, error)
 	command           func(Start) string
+	node              int // the oldest Node that it runs on, where it is a script of Node's; 0: any
 }
 
 var clients = []clientRow{
-	{"claude", "Claude Code", ".mcp.json (project) or ~/.claude.json", typedEntry, under("mcpServers"), claudeCommand},
-	{"codex", "Codex", "~/.codex/config.toml", nil, nil, codexCommand},
-	{"gemini", "Gemini CLI", ".gemini/settings.json or ~/.gemini/settings.json", geminiEntry, under("mcpServers"), geminiCommand},
-	{"cursor", "Cursor", ".cursor/mcp.json or ~/.cursor/mcp.json", plainEntry, under("mcpServers"), nil},
-	{"vscode", "VS Code", ".vscode/mcp.json", typedEntry, under("servers"), vscodeCommand},
-	{"opencode", "OpenCode", "opencode.json or ~/.config/opencode/opencode.json", opencodeEntry, under("mcp"), nil},
-	{"goose", "Goose", "~/.config/goose/config.yaml", gooseEntry, yamlUnder("extensions"), nil},
+	{"claude", "Claude Code", ".mcp.json (project) or ~/.claude.json", typedEntry, under("mcpServers"), claudeCommand, 22},
+	{"codex", "Codex", "~/.codex/config.toml", nil, nil, codexCommand, 16},
+	{"gemini", "Gemini CLI", ".gemini/settings.json or ~/.gemini/settings.json", geminiEntry, under("mcpServers"), geminiCommand, 20},
+	{"cursor", "Cursor", ".cursor/mcp.json or ~/.cursor/mcp.json", plainEntry, under("mcpServers"), nil, 0},
+	{"vscode", "VS Code", ".vscode/mcp.json", typedEntry, under("servers"), vscodeCommand, 0},
+	{"opencode", "OpenCode", "opencode.json or ~/.config/opencode/opencode.json", opencodeEntry, under("mcp"), nil, 0},
+	{"goose", "Goose", "~/.config/goose/config.yaml", gooseEntry, yamlUnder("extensions"), nil, 0},
 }
 
 // Clients are the names that ClientConfig knows.

@@ -39,6 +39,9 @@ func mcpCommand(ctx context.Context, sh *shell, words []string) error {
 	if len(words) > 0 && words[0] == "config" {
 		return mcpConfig(sh, words[1:])
 	}
+	if len(words) > 0 && words[0] == "doctor" {
+		return mcpDoctor(ctx, sh, words[1:])
+	}
 	// A file that cannot be read is told by the first call that needs the service:
 	// an agent shows that, and not what a process says as it ends.
 	cfg, _ := loadConfig()
@@ -48,7 +51,7 @@ func mcpCommand(ctx context.Context, sh *shell, words []string) error {
 		return err
 	}
 	if len(rest) > 0 {
-		return &ops.Error{Code: ops.BadInput, Field: rest[0], Message: fmt.Sprintf("mcp does not know %q", rest[0]), Fix: "mcp, or mcp config --client NAME"}
+		return &ops.Error{Code: ops.BadInput, Field: rest[0], Message: fmt.Sprintf("mcp does not know %q", rest[0]), Fix: "mcp, mcp config --client NAME, or mcp doctor"}
 	}
 	dir, err := os.Getwd()
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -256,28 +257,9 @@ func linkCommand(ctx context.Context, sh *shell, words []string) error {
 // with the token that serve made, where this account may read it.
 func mcpConfig(sh *shell, words []string) error {
 	client := ""
-	start := mcp.Start{Env: mcp.PassedOn(os.Getenv)}
-	rest, err := flags("mcp config", words, func(f *flag.FlagSet) {
-		f.StringVar(&client, "client", "", "")
-		f.StringVar(&start.URL, "url", "", "")
-		for _, name := range []string{"toolsets", "tools", "roots"} {
-			f.Func(name, "", func(list string) error { start.Args = append(start.Args, "--"+name, list); return nil })
-		}
-		f.BoolFunc("read-only", "", func(string) error { start.Args = append(start.Args, "--read-only"); return nil })
-	})
+	start, err := mcpStart("mcp config", words, func(f *flag.FlagSet) { f.StringVar(&client, "client", "", "") })
 	if err != nil {
 		return err
-	}
-	if len(rest) > 0 {
-		return &ops.Error{Code: ops.BadInput, Field: rest[0], Message: fmt.Sprintf("mcp config does not know %q", rest[0]), Fix: "mcp config --client NAME"}
-	}
-	if start.Binary, err = os.Executable(); err != nil {
-		return err
-	}
-	if start.URL != "" {
-		if state, err := config.StateDir(os.Getenv); err == nil {
-			start.Token, _ = tokenIn(ownTokenFile(state), "mcp.tokens") // without one its place stays open
-		}
 	}
 	names := mcp.Clients()
 	if client != "" {
@@ -298,6 +280,47 @@ func mcpConfig(sh *shell, words []string) error {
 		}
 	}
 	return nil
+}
+
+// mcpStart is how a client starts this program, or reaches one that runs, as the
+// flags of a subcommand say.
+func mcpStart(name string, words []string, own func(*flag.FlagSet)) (mcp.Start, error) {
+	start := mcp.Start{Env: mcp.PassedOn(os.Getenv)}
+	rest, err := flags(name, words, func(f *flag.FlagSet) {
+		own(f)
+		f.StringVar(&start.URL, "url", "", "")
+		for _, name := range []string{"toolsets", "tools", "roots"} {
+			f.Func(name, "", func(list string) error { start.Args = append(start.Args, "--"+name, list); return nil })
+		}
+		f.BoolFunc("read-only", "", func(string) error { start.Args = append(start.Args, "--read-only"); return nil })
+	})
+	if err != nil {
+		return start, err
+	}
+	if len(rest) > 0 {
+		return start, &ops.Error{Code: ops.BadInput, Field: rest[0], Message: fmt.Sprintf("mcp does not know %q", rest[0]), Fix: "mcp config --client NAME, or mcp doctor"}
+	}
+	if start.URL != "" {
+		if state, err := config.StateDir(os.Getenv); err == nil {
+			start.Token, _ = tokenIn(ownTokenFile(state), "mcp.tokens") // without one its place stays open
+		}
+	}
+	start.Binary, err = os.Executable()
+	return start, err
+}
+
+// mcpDoctor tells what coding agents will see: the server as they start or reach
+// it, and which of them are here.
+func mcpDoctor(ctx context.Context, sh *shell, words []string) error {
+	start, err := mcpStart("mcp doctor", words, func(*flag.FlagSet) {})
+	if err != nil {
+		return err
+	}
+	var checks []check
+	for _, f := range mcp.Examine(ctx, start, exec.LookPath) {
+		checks = append(checks, check{what: f.What.In(sh.lang), err: f.Wrong, fix: f.Fix.In(sh.lang), note: f.Note.In(sh.lang)})
+	}
+	return sh.checked(checks)
 }
 
 func loadConfig() (config.Config, error) {

@@ -38,7 +38,7 @@ var saidByDoors = []lang.Text{
 	{EN: "--cluster slurm, or another that is one", ZH: "请用 --cluster slurm，或其他 Slurm 集群"},
 	{EN: "--dir with a folder that is not there yet", ZH: "--dir 须是尚不存在的目录"},
 	{EN: "mcp does not know %s", ZH: "mcp 不认识 %s"},
-	{EN: "mcp, or mcp config --client NAME", ZH: "用法：mcp，或 mcp config --client NAME"},
+	{EN: "mcp, mcp config --client NAME, or mcp doctor", ZH: "用法：mcp、mcp config --client NAME 或 mcp doctor"},
 	{EN: "%s is not an absolute path", ZH: "%s 不是绝对路径"},
 	{EN: "--listen another address or port", ZH: "请用 --listen 换一个地址或端口"},
 	{EN: "flag provided but not defined: %s", ZH: "没有选项 %s"},
@@ -114,6 +114,5 @@ var saidByDoors = []lang.Text{
 	{EN: "megatron-ops completion bash, zsh or fish", ZH: "megatron-ops completion bash、zsh 或 fish"},
 	{EN: "%s does not say who confirms what an agent changes", ZH: "%s 没有说明由谁确认代理所做的更改"},
 	{EN: "MEGATRON_OPS_STATE_DIR names a directory that you may write", ZH: "MEGATRON_OPS_STATE_DIR 指定一个可写的目录"},
-	{EN: "mcp config does not know %s", ZH: "mcp config 不认识 %s"},
-	{EN: "mcp config --client NAME", ZH: "mcp config --client 名称"},
+	{EN: "mcp config --client NAME, or mcp doctor", ZH: "mcp config --client 名称，或 mcp doctor"},
 }

@@ -6,6 +6,8 @@ import "github.com/megatron-ops/megatron-ops/internal/lang"
 // value or another sentence, %d for a number; both languages have the same.
 var saidByOperations = []lang.Text{
 	// Who may.
+	{EN: "%s is no time", ZH: "%s 不是时间"},
+	{EN: "next_since of an earlier answer, a time such as 2026-11-21T08:00:00Z, or 6h", ZH: "上次结果的 next_since、时间（如 2026-11-21T08:00:00Z）或 6h"},
 	{EN: "%s changes something, and this connection may only read", ZH: "%s 会修改内容，而此连接只有读权限"},
 	{EN: "use a connection with write rights: a bearer token over HTTP, or the shell", ZH: "请使用有写权限的连接：带令牌的 HTTP，或 shell"},
 	{EN: "you are not linked to a cluster user yet, so you can read and ask but not %s", ZH: "您尚未绑定集群用户，只能查看和提问，不能执行 %s"},

@@ -69,6 +69,7 @@ func compose() []ops.Op {
 		fleet.Cleanup(),
 		fleet.Resume(),
 		smoke.Smoke(),
+		ops.Events(),
 	}
 	return list
 }

@@ -1,0 +1,68 @@
+package ops
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// One who comes back with next_since hears of everything once, also of what the
+// accounting told late, and of nothing twice.
+func TestEventsGoOnWhereTheyWere(t *testing.T) {
+	start := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+	now := start
+	s := &site{knownJobs: map[slurm.JobID]slurm.Job{}}
+	c := newCall(t, s)
+	c.Now = func() time.Time { return now }
+	at := func(after time.Duration) *time.Time { when := start.Add(after); return &when }
+	ask := func(since string) (told []string, next string) {
+		t.Helper()
+		out, err := do(t, c, Events(), "--since", since)
+		require.NoError(t, err)
+		for _, e := range out.(EventsOut).Events {
+			told = append(told, string(e.Job)+" "+e.What+" "+string(e.State))
+		}
+		return told, out.(EventsOut).NextSince
+	}
+	told, next := ask("1h")
+	require.Empty(t, told)
+
+	s.knownJobs["1"] = slurm.Job{ID: "1", Name: "a", User: "alice", State: slurm.Running, SubmittedAt: at(10 * time.Second), StartedAt: at(20 * time.Second)}
+	s.knownJobs["2"] = slurm.Job{ID: "2", Name: "b", User: "bob", State: slurm.Running, SubmittedAt: at(10 * time.Second)}
+	now = start.Add(30 * time.Second)
+	told, next = ask(next)
+	require.Equal(t, []string{"1 submitted ", "1 started "}, told, "mine alone")
+	told, next = ask(next)
+	require.Empty(t, told, "nothing twice")
+
+	exit := "1:0"
+	s.knownJobs["1"] = slurm.Job{
+		ID: "1", Name: "a", User: "alice", State: slurm.Failed, ExitCode: &exit,
+		SubmittedAt: at(10 * time.Second), StartedAt: at(20 * time.Second), EndedAt: at(25 * time.Second),
+	}
+	now = start.Add(100 * time.Second)
+	told, next = ask(next)
+	require.Equal(t, []string{"1 ended FAILED"}, told, "it ended before the last question and was told of late")
+	now = start.Add(time.Hour)
+	told, later := ask(next)
+	require.Empty(t, told)
+	require.Equal(t, "2026-11-21T08:58:00Z", later, "a cursor stays short")
+	told, _ = ask("2h")
+	require.Len(t, told, 3, "whoever asks anew hears all")
+
+	for i := range 100 {
+		id := slurm.JobID("9" + string(rune('0'+i/10)) + string(rune('0'+i%10)))
+		s.knownJobs[id] = slurm.Job{ID: id, User: "alice", State: slurm.Pending, SubmittedAt: at(time.Hour)}
+	}
+	told, next = ask(later)
+	require.Len(t, told, 100)
+	require.Less(t, len(next), 40, "an array does not make it long")
+	told, _ = ask(next)
+	require.Empty(t, told)
+
+	_, err := do(t, c, Events(), "--since", "yesterday")
+	require.Equal(t, BadInput, AsError(err).Code)
+}
