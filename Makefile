@@ -13,7 +13,7 @@ GOFUMPT_VERSION  := v0.12.0
 # The last one that builds with the Go that go.mod names.
 GORELEASER_VERSION := v2.14.0
 
-.PHONY: help build demo test test-clients unit lint fmt generate mutate conformance bench-diagnose bench-speed snapshot image slurm-up slurm-down setup clean
+.PHONY: help build demo test test-clients unit lint fmt generate mutate conformance evals bench-diagnose bench-speed snapshot image slurm-up slurm-down setup clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,10 @@ mutate: ## change N places of the core at random, one at a time (SEED), and ask 
 
 conformance: ## score rules, lint, diagnosis and answers, by topic
 	$(GO) test -count=1 -v -run 'Conformance|Verdicts|Agrees|Floor' ./knowledge/... ./slurm/lint ./slurm/diagnose
+
+evals: ## twenty tasks done on a real Slurm by a scripted agent; MODEL=1: by the model of OPENAI_BASE_URL and OPENAI_MODEL
+	@.ci/setup slurm
+	$(GO) test -count=1 -v -timeout 60m ./evals/agents $(if $(MODEL),-model)
 
 bench-diagnose: ## diagnosis of 3.3 GB of logs beside ripgrep; makes its own data
 	$(GO) test -run '^$$' -bench Folder -benchtime 3x ./slurm/diagnose

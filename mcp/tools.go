@@ -15,6 +15,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 )
 
 //go:generate go test . -run TestToolsAreAsReviewed -update
@@ -297,6 +298,12 @@ func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*
 	out, err := o.Run(ctx, call, in)
 	if err != nil {
 		return s.failed(o, out, err)
+	}
+	if done, ok := out.(launch.SubmitOut); ok && done.JobID != nil {
+		// Whoever wants to read it asks for it before: render, or dry_run. It would be
+		// most of the answer.
+		done.Script = ""
+		out = done
 	}
 	res, err := answer(o, out, given.room, s.tokenFor(ctx, grant, call, o, in, out))
 	if f, ok := out.(ops.Finder); err == nil && o.Name == "plan" && ok && !f.Found() {

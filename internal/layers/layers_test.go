@@ -95,6 +95,7 @@ var rooms = []room{
 	{"internal/demo", []string{"..."}, "the demo is a user of everything"},
 	{"internal/docs", []string{"..."}, "pages are written from every table"},
 	{"packaging/...", nil, "what packs a binary knows nothing of what is in it"},
+	{"evals/...", nil, "what an agent does is looked at from outside"},
 	{"tools/...", nil, "a tool for developers reads the code as text"},
 	{"cmd/...", []string{"..."}, "wiring only happens here"},
 }

@@ -69,7 +69,7 @@ func compose() []ops.Op {
 		fleet.Cleanup(),
 		fleet.Resume(),
 		smoke.Smoke(),
-		ops.Events(),
+		jobcontrol.Events(),
 	}
 	return list
 }

@@ -1,4 +1,4 @@
-package ops
+package jobcontrol
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -17,7 +18,7 @@ import (
 // EventsIn says since when.
 type EventsIn struct {
 	Since string `json:"since,omitempty" placeholder:"WHEN" help:"next_since of an earlier answer, a time such as 2026-11-21T08:00:00Z, or 6h; 1h where left out" zh:"上次结果的 next_since、时间（如 2026-11-21T08:00:00Z）或 6h；省略为 1h"`
-	OnCluster
+	ops.OnCluster
 }
 
 // EventsOut is what happened, oldest first, and where to go on.
@@ -40,9 +41,9 @@ type Event struct {
 }
 
 // Events is the operation events.
-func Events() Op {
-	return Define(Op{
-		Name: "events", Effect: Read, Toolset: JobsSet, Idempotent: true,
+func Events() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "events", Effect: ops.Read, Toolset: ops.JobsSet, Idempotent: true,
 		Summary: lang.Text{EN: "what happened to my jobs since an earlier answer or a time", ZH: "自上次结果或某时刻以来我的作业发生了什么"},
 		Help: lang.Text{
 			EN: "Use to catch up instead of asking for each job: submissions, starts and ends, also of what happened while nobody asked. Give next_since back to go on.",
@@ -82,7 +83,7 @@ func parseSince(s string, now time.Time) (sinceMark, error) {
 	}
 	when, err := time.Parse(time.RFC3339, at)
 	if err != nil {
-		return sinceMark{}, InputError("since", "next_since of an earlier answer, a time such as 2026-11-21T08:00:00Z, or 6h", "%q is no time", s)
+		return sinceMark{}, ops.InputError("since", "next_since of an earlier answer, a time such as 2026-11-21T08:00:00Z, or 6h", "%q is no time", s)
 	}
 	m := sinceMark{at: when}
 	if told != "" {
@@ -97,7 +98,7 @@ func (e Event) key() string {
 	return hex.EncodeToString(sum[:3])
 }
 
-func events(ctx context.Context, c *Call, in EventsIn) (EventsOut, error) {
+func events(ctx context.Context, c *ops.Call, in EventsIn) (EventsOut, error) {
 	out := EventsOut{Events: []Event{}}
 	if in.Since == "" {
 		in.Since = "1h"

@@ -1,4 +1,4 @@
-package ops
+package jobcontrol
 
 import (
 	"testing"
@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -14,13 +16,13 @@ import (
 func TestEventsGoOnWhereTheyWere(t *testing.T) {
 	start := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	now := start
-	s := &site{knownJobs: map[slurm.JobID]slurm.Job{}}
-	c := newCall(t, s)
+	s := &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{}}
+	c := opstest.NewCall(t, s)
 	c.Now = func() time.Time { return now }
 	at := func(after time.Duration) *time.Time { when := start.Add(after); return &when }
 	ask := func(since string) (told []string, next string) {
 		t.Helper()
-		out, err := do(t, c, Events(), "--since", since)
+		out, err := opstest.Do(t, c, Events(), "--since", since)
 		require.NoError(t, err)
 		for _, e := range out.(EventsOut).Events {
 			told = append(told, string(e.Job)+" "+e.What+" "+string(e.State))
@@ -30,8 +32,8 @@ func TestEventsGoOnWhereTheyWere(t *testing.T) {
 	told, next := ask("1h")
 	require.Empty(t, told)
 
-	s.knownJobs["1"] = slurm.Job{ID: "1", Name: "a", User: "alice", State: slurm.Running, SubmittedAt: at(10 * time.Second), StartedAt: at(20 * time.Second)}
-	s.knownJobs["2"] = slurm.Job{ID: "2", Name: "b", User: "bob", State: slurm.Running, SubmittedAt: at(10 * time.Second)}
+	s.KnownJobs["1"] = slurm.Job{ID: "1", Name: "a", User: "alice", State: slurm.Running, SubmittedAt: at(10 * time.Second), StartedAt: at(20 * time.Second)}
+	s.KnownJobs["2"] = slurm.Job{ID: "2", Name: "b", User: "bob", State: slurm.Running, SubmittedAt: at(10 * time.Second)}
 	now = start.Add(30 * time.Second)
 	told, next = ask(next)
 	require.Equal(t, []string{"1 submitted ", "1 started "}, told, "mine alone")
@@ -39,7 +41,7 @@ func TestEventsGoOnWhereTheyWere(t *testing.T) {
 	require.Empty(t, told, "nothing twice")
 
 	exit := "1:0"
-	s.knownJobs["1"] = slurm.Job{
+	s.KnownJobs["1"] = slurm.Job{
 		ID: "1", Name: "a", User: "alice", State: slurm.Failed, ExitCode: &exit,
 		SubmittedAt: at(10 * time.Second), StartedAt: at(20 * time.Second), EndedAt: at(25 * time.Second),
 	}
@@ -55,7 +57,7 @@ func TestEventsGoOnWhereTheyWere(t *testing.T) {
 
 	for i := range 100 {
 		id := slurm.JobID("9" + string(rune('0'+i/10)) + string(rune('0'+i%10)))
-		s.knownJobs[id] = slurm.Job{ID: id, User: "alice", State: slurm.Pending, SubmittedAt: at(time.Hour)}
+		s.KnownJobs[id] = slurm.Job{ID: id, User: "alice", State: slurm.Pending, SubmittedAt: at(time.Hour)}
 	}
 	told, next = ask(later)
 	require.Len(t, told, 100)
@@ -63,6 +65,6 @@ func TestEventsGoOnWhereTheyWere(t *testing.T) {
 	told, _ = ask(next)
 	require.Empty(t, told)
 
-	_, err := do(t, c, Events(), "--since", "yesterday")
-	require.Equal(t, BadInput, AsError(err).Code)
+	_, err := opstest.Do(t, c, Events(), "--since", "yesterday")
+	require.Equal(t, ops.BadInput, ops.AsError(err).Code)
 }
