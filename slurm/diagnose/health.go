@@ -92,7 +92,7 @@ func (j *job) endsWell() bool {
 			if strings.Contains(text, " NCCL INFO ") {
 				continue
 			}
-			if formOf(text, new(bool)) != inert || strings.HasPrefix(text, "***") || strings.HasPrefix(text, "===") {
+			if !ofUsage(text, new(bool)) && formOf(text) != inert || strings.HasPrefix(text, "***") || strings.HasPrefix(text, "===") {
 				said = said || endWords.MatchString(text) && !unfinished.MatchString(text)
 			}
 		}

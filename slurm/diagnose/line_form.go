@@ -25,21 +25,28 @@ const (
 	inert
 )
 
-// formOf tells the form of a line of one stream. usage says whether the stream
-// is within a usage text, and is kept up to date.
-func formOf(text string, usage *bool) form {
+// ofUsage reports whether a line of one stream belongs to a usage text. usage
+// says whether the stream is within one, and is kept up to date.
+func ofUsage(text string, usage *bool) bool {
 	trimmed := strings.TrimLeft(text, " \t")
 	indented := len(trimmed) < len(text)
 	if *usage {
 		if indented || strings.HasPrefix(trimmed, "[-") || strings.HasPrefix(trimmed, "-") || usageSection.MatchString(trimmed) {
-			return inert
+			return true
 		}
 		*usage = false
 	}
 	if lower := strings.ToLower(trimmed[:min(len(trimmed), 6)]); lower == "usage:" && !strings.Contains(trimmed, "error:") {
 		*usage = true
-		return inert
+		return true
 	}
+	return false
+}
+
+// formOf tells the form of a line that belongs to no usage text.
+func formOf(text string) form {
+	trimmed := strings.TrimLeft(text, " \t")
+	indented := len(trimmed) < len(text)
 	switch {
 	case isTable(trimmed), isEcho(trimmed, indented), isSetting(text, trimmed):
 		return inert

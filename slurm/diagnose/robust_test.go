@@ -297,6 +297,31 @@ func TestAPrivateKeyNeverLeaves(t *testing.T) {
 	require.GreaterOrEqual(t, strings.Count(all.String(), "step 3"), 2, "other ranks' lines stay")
 }
 
+// TestWhatUnpacksTooFarIsCut has a compressed file of a few hundred KiB that comes
+// to 300 MiB: its beginning is read, and it is said that the rest was not.
+func TestWhatUnpacksTooFarIsCut(t *testing.T) {
+	packed := func(text string) []byte {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		_, err := io.WriteString(w, text)
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+		return b.Bytes()
+	}
+	filler := packed(strings.Repeat("a line of nothing but filler\n", 4<<20/29))
+	path := filepath.Join(t.TempDir(), "rank0.log.gz")
+	require.NoError(t, os.WriteFile(path, append(packed(oomLog), bytes.Repeat(filler, 75)...), 0o644))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	r, err := diagnose.Path(context.Background(), path, diagnose.Context{JobState: "FAILED"})
+	runtime.ReadMemStats(&after)
+	require.NoError(t, err)
+	require.Len(t, r.Unreadable, 1)
+	require.Contains(t, r.Unreadable[0].Reason, "only its beginning was read")
+	require.Contains(t, r.Summary, "could not be read (rank0.log.gz")
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(256<<20))
+}
+
 // TestWhatCannotBeReadIsSaid has logs without permission, programs and empty
 // files: alone they give no class, beside others they are named first.
 func TestWhatCannotBeReadIsSaid(t *testing.T) {

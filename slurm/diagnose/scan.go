@@ -381,7 +381,7 @@ func (s *scanner) read(t tag, text, raw string, off int64, h hits) {
 		if len(st.open.frames) > 0 && !looksLikeCode(text) {
 			st.open = nil // interrupted by something else
 		}
-	} else if kind, message, ok := exceptionOf(strings.TrimSpace(text), false); ok && formOf(text, &st.usage) < report {
+	} else if kind, message, ok := exceptionOf(strings.TrimSpace(text), false); ok && !ofUsage(text, &st.usage) && formOf(text) < report {
 		e := s.classify(&event{off: off, raw: raw, text: text, tag: t, kind: kind, message: message})
 		s.add(e)
 		st.raised, st.previous = e, text
@@ -510,8 +510,11 @@ func (s *scanner) classify(e *event) *event {
 
 // plain looks for patterns in a line that belongs to no exception.
 func (s *scanner) plain(st *stream, t tag, text, raw string, off int64, h hits) {
-	f := formOf(text, &st.usage)
-	if f == inert || len(h.rows) == 0 && h.ask&askExit == 0 {
+	if ofUsage(text, &st.usage) || len(h.rows) == 0 && h.ask&askExit == 0 {
+		return
+	}
+	f := formOf(text)
+	if f == inert {
 		return
 	}
 	var p *compiled

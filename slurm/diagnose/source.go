@@ -1,10 +1,7 @@
 package diagnose
 
 import (
-	"archive/tar"
-	"archive/zip"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -16,8 +13,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/megatron-ops/megatron-ops/internal/within"
 )
@@ -31,11 +26,7 @@ const (
 	maxWindow     = 4 << 20  // of the end of each file, where there are few
 	allWindows    = 16 << 20 // the ends of all files together, before any is extended
 	maxExtended   = 16 << 20 // of one file whose end shows no progress
-	keepHead      = 1 << 20  // of a stream that cannot be read backwards
-	keepTail      = 16 << 20
-	maxUnpacked   = 4 << 30 // of one compressed stream
-	maxArchive    = 256 << 20
-	maxLineLength = 4 << 10 // of a line that is looked at; the rest of it is skipped
+	maxLineLength = 4 << 10  // of a line that is looked at; the rest of it is skipped
 )
 
 // A Source is a set of log files of one job.
@@ -51,6 +42,7 @@ type Source struct {
 	in          *within.Folders
 	part, parts int // which files are taken: each parts-th, from part on; 0: all
 	seen        int // files that were come by
+	kept        int // bytes of streams
 }
 
 // A logFile is one log: a regular file that is opened when it is read, or the
@@ -126,7 +118,7 @@ func gather(in *within.Folders, part, parts int, paths []string) (Source, error)
 // Read gathers one log from a stream such as standard input, keeping its ends
 // where it is long.
 func Read(name string, r io.Reader) (Source, error) {
-	k, err := keep(r)
+	k, err := keep(r, keepTail)
 	if err != nil {
 		return Source{}, fmt.Errorf("logs %q: %w", name, err)
 	}
@@ -226,13 +218,7 @@ func (s *Source) addFile(path, name string, info fs.FileInfo) error {
 		return s.orSkip(name, s.withReader(path, func(r io.Reader) error { return s.addTar(r) }))
 	case strings.HasSuffix(low, ".gz"), strings.HasSuffix(low, ".zst"):
 		return s.orSkip(name, s.withReader(path, func(r io.Reader) error {
-			k, err := keep(r)
-			if err != nil {
-				s.skip(name, err.Error())
-			}
-			if k != nil && k.size > 0 {
-				s.files = append(s.files, &logFile{name: name, size: k.size, mtime: info.ModTime(), kept: k})
-			}
+			s.addStream(name, info.ModTime(), r)
 			return nil
 		}))
 	}
@@ -266,169 +252,6 @@ func (s *Source) orSkip(name string, err error) error {
 
 // open opens the log's file.
 func (f *logFile) open() (*os.File, error) { return f.in.Open(f.path) }
-
-func (s *Source) withReader(path string, use func(io.Reader) error) error {
-	f, err := s.in.Open(path)
-	if err != nil {
-		return fmt.Errorf("logs %q: %w", path, err)
-	}
-	defer f.Close()
-	r, done, err := unpack(path, f)
-	if err != nil {
-		return fmt.Errorf("logs %q: %w", path, err)
-	}
-	defer done()
-	return use(io.LimitReader(r, maxUnpacked))
-}
-
-// unpack undoes the compression that the name's ending tells.
-func unpack(name string, r io.Reader) (io.Reader, func(), error) {
-	switch low := strings.ToLower(name); {
-	case strings.HasSuffix(low, "gz"):
-		z, err := gzip.NewReader(r)
-		return z, func() {}, err
-	case strings.HasSuffix(low, ".zst"):
-		z, err := zstd.NewReader(r, zstd.WithDecoderMaxMemory(64<<20), zstd.WithDecoderConcurrency(1))
-		if err != nil {
-			return nil, nil, err
-		}
-		return z, z.Close, nil
-	}
-	return r, func() {}, nil
-}
-
-func (s *Source) addZip(path string) error {
-	f, err := s.in.Open(path)
-	if err != nil {
-		return fmt.Errorf("logs %q: %w", path, err)
-	}
-	defer f.Close()
-	var z *zip.Reader
-	info, err := f.Stat()
-	if err == nil {
-		z, err = zip.NewReader(f, info.Size())
-	}
-	if err != nil {
-		return fmt.Errorf("logs %q: %w", path, err)
-	}
-	left := int64(maxArchive)
-	for _, m := range z.File {
-		isDump := dumpName.MatchString(filepath.Base(m.Name))
-		if !m.Mode().IsRegular() || !isDump && !isLog(filepath.Base(m.Name), int64(m.UncompressedSize64)) || left <= 0 {
-			continue
-		}
-		r, err := m.Open()
-		if err != nil {
-			s.skip(m.Name, err.Error())
-			continue
-		}
-		if isDump {
-			s.addRecording(m.Name, r)
-			r.Close()
-			continue
-		}
-		left -= s.addMember(m.Name, m.Modified, r)
-		r.Close()
-	}
-	return nil
-}
-
-func (s *Source) addTar(r io.Reader) error {
-	left := int64(maxArchive)
-	for t := tar.NewReader(r); left > 0; {
-		h, err := t.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			s.skip("archive", err.Error())
-			break
-		}
-		if h.Typeflag == tar.TypeReg && dumpName.MatchString(filepath.Base(h.Name)) {
-			s.addRecording(h.Name, t)
-		} else if h.Typeflag == tar.TypeReg && isLog(filepath.Base(h.Name), h.Size) {
-			left -= s.addMember(h.Name, h.ModTime, t)
-		}
-	}
-	return nil
-}
-
-// addRecording reads a flight recorder dump that an archive holds.
-func (s *Source) addRecording(name string, r io.Reader) {
-	if len(s.recorded) >= maxFiles {
-		return
-	}
-	one, err := readRecording(filepath.Base(name), r)
-	if err != nil {
-		s.skip(name, err.Error())
-		return
-	}
-	s.recorded = append(s.recorded, one)
-}
-
-// addMember keeps one member of an archive under its cleaned name; a name is
-// only shown, never opened. It returns how many bytes are kept.
-func (s *Source) addMember(name string, mtime time.Time, r io.Reader) int64 {
-	u, done, err := unpack(name, r)
-	if err != nil {
-		s.skip(name, err.Error())
-		return 0
-	}
-	defer done()
-	k, err := keep(io.LimitReader(u, maxUnpacked))
-	if err != nil {
-		s.skip(name, err.Error())
-	}
-	if k == nil || k.size == 0 {
-		return 0
-	}
-	name = strings.TrimPrefix(filepath.ToSlash(filepath.Clean("/"+name)), "/")
-	s.files = append(s.files, &logFile{name: name, size: k.size, mtime: mtime, kept: k})
-	return int64(len(k.head) + len(k.tail))
-}
-
-// kept holds the two ends of a stream, and how many lines lie between them.
-type kept struct {
-	head, tail []byte
-	gapLines   int
-	gapBytes   int64
-	size       int64
-}
-
-// keep reads r to its end in bounded memory. What was read before an error is
-// kept with it.
-func keep(r io.Reader) (*kept, error) {
-	k := &kept{}
-	buf := make([]byte, 256<<10)
-	var ring []byte
-	for {
-		n, err := r.Read(buf)
-		b := buf[:n]
-		k.size += int64(n)
-		if room := keepHead - len(k.head); room > 0 {
-			take := min(room, len(b))
-			k.head = append(k.head, b[:take]...)
-			b = b[take:]
-		}
-		ring = append(ring, b...)
-		if len(ring) > 2*keepTail {
-			drop := ring[:len(ring)-keepTail]
-			k.gapLines += bytes.Count(drop, newline)
-			k.gapBytes += int64(len(drop))
-			ring = append(ring[:0:0], ring[len(ring)-keepTail:]...)
-		}
-		if err != nil {
-			k.tail = ring
-			if errors.Is(err, io.EOF) {
-				err = nil
-			}
-			if k.gapBytes == 0 { // nothing was dropped: one piece
-				k.head, k.tail = append(k.head, k.tail...), nil
-			}
-			return k, err
-		}
-	}
-}
 
 var newline = []byte{'\n'}
 
