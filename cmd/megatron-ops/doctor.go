@@ -16,6 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 )
 
 // A check is one line of the doctor's.
@@ -55,9 +56,16 @@ func doctor(ctx context.Context, sh *shell, _ []string) error {
 		checks = append(checks, check{what: "state on a network file system", note: "the shell uses a rollback journal; serve needs a local disk or PostgreSQL"})
 	}
 	if svc.Unchosen {
+		fix := lang.Text{EN: "module load slurm, or --cluster local to run jobs on this machine", ZH: "执行 module load slurm；或用 --cluster local 在本机运行作业"}
+		if bin, _ := cluster.FindCommands(os.Environ()); bin != "" {
+			fix = lang.Text{
+				EN: "sbatch is in %[1]s: `megatron-ops init` writes `slurm_bin: %[1]s` into the configuration; or put it on the PATH",
+				ZH: "sbatch 位于 %[1]s：`megatron-ops init` 会把 `slurm_bin: %[1]s` 写入配置；也可把它加入 PATH",
+			}.With(bin)
+		}
 		checks = append(checks, check{
 			what: "sbatch", err: errors.New(lang.Text{EN: "not on the PATH, and no cluster is configured: nothing is submitted", ZH: "不在 PATH 中，也没有配置集群：不会提交任何作业"}.In(sh.lang)),
-			fix: lang.Text{EN: "module load slurm, or --cluster local to run jobs on this machine", ZH: "执行 module load slurm；或用 --cluster local 在本机运行作业"}.In(sh.lang),
+			fix: fix.In(sh.lang),
 		})
 	}
 	names := []string{svc.Default}
@@ -71,7 +79,13 @@ func doctor(ctx context.Context, sh *shell, _ []string) error {
 		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 		_, err := svc.Clusters[name].Jobs(ctx, slurm.Filter{User: osUser(ops.Shell).User})
 		cancel()
-		checks = append(checks, check{what: "cluster " + name, err: err, fix: slurm.FixOf(err).In(sh.lang), note: svc.Clusters[name].Kind()})
+		note := svc.Clusters[name].Kind()
+		if cl, ok := svc.Clusters[name].(*cluster.CLI); ok && note == "cli" {
+			if bin, _ := cluster.FindCommands(cl.Environ()); bin != "" {
+				note += ", " + bin
+			}
+		}
+		checks = append(checks, check{what: "cluster " + name, err: err, fix: slurm.FixOf(err).In(sh.lang), note: note})
 	}
 	for _, program := range []string{"uv", "git"} {
 		c := check{what: program}

@@ -44,6 +44,15 @@ func initCommand(ctx context.Context, sh *shell, words []string) error {
 	if err == nil && !force && out != "-" && name == "" {
 		return &ops.Error{Code: ops.BadInput, Field: "file", Message: out + " is there already", Fix: "--force writes over it, --as NAME adds this cluster to it, --file - shows the profile"}
 	}
+	bin, onPath := cluster.FindCommands(os.Environ())
+	if bin != "" && !onPath {
+		fmt.Fprintf(sh.err, "slurm_bin: %s (%s)\n", bin, lang.Text{EN: "sbatch is there and not on the PATH", ZH: "sbatch 在该目录中，但不在 PATH 中"}.In(sh.lang))
+		if err := os.Setenv("PATH", bin+":"+os.Getenv("PATH")); err != nil {
+			return err
+		}
+	} else {
+		bin = ""
+	}
 	printed, said := map[string]string{}, map[string]string{}
 	for _, p := range job.Probes(osUser(ops.Shell).User) {
 		printed[p.Name] = probe(ctx, p.Argv)
@@ -63,7 +72,7 @@ func initCommand(ctx context.Context, sh *shell, words []string) error {
 			ZH: "这里没有可用的 Slurm：配置为空，作业将在内置后端上运行",
 		}.In(sh.lang))
 	}
-	text, err := profile(name, site, have)
+	text, err := profile(name, bin, site, have)
 	if err != nil {
 		return err
 	}
@@ -133,14 +142,20 @@ func (sh *shell) askAboutSite(ctx context.Context, printed, said map[string]stri
 var clusterName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,31}$`)
 
 // profile is a configuration file with the site: as the site of all clusters, or
-// under a name of its own, added to the file that is there.
-func profile(name string, site job.Site, have []byte) ([]byte, error) {
+// under a name of its own, added to the file that is there. Where Slurm's commands
+// are on no PATH, bin is their folder.
+func profile(name, bin string, site job.Site, have []byte) ([]byte, error) {
 	const head = "# The site's profile: what a job specification may leave out. docs/configuration.md lists every key.\n"
 	if name == "" {
-		text, err := yaml.MarshalWithOptions(config.Config{Site: site}, yaml.UseJSONMarshaler())
+		all := config.Config{Site: site}
+		if bin != "" {
+			all.Cluster = slurmCluster
+			all.Clusters = map[string]config.Cluster{slurmCluster: {Kind: "cli", SlurmBin: bin}}
+		}
+		text, err := yaml.MarshalWithOptions(all, yaml.UseJSONMarshaler())
 		return append([]byte(head), text...), err
 	}
-	one := config.Config{Clusters: map[string]config.Cluster{name: {Kind: "cli", SlurmConf: os.Getenv("SLURM_CONF"), Site: site}}}
+	one := config.Config{Clusters: map[string]config.Cluster{name: {Kind: "cli", SlurmConf: os.Getenv("SLURM_CONF"), SlurmBin: bin, Site: site}}}
 	text, err := yaml.MarshalWithOptions(one, yaml.UseJSONMarshaler())
 	if err != nil {
 		return nil, err

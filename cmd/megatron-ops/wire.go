@@ -130,8 +130,12 @@ func newCluster(name string, c config.Cluster, state string) (ops.Cluster, error
 	switch c.Kind {
 	case "cli":
 		cl := cluster.NewCLI(name)
-		if c.SlurmConf != "" {
-			cl.Environ = func() []string { return append(os.Environ(), "SLURM_CONF="+c.SlurmConf) }
+		cl.Environ = func() []string {
+			env := cluster.WithFolder(os.Environ(), c.SlurmBin)
+			if c.SlurmConf != "" {
+				env = append(env, "SLURM_CONF="+c.SlurmConf)
+			}
+			return env
 		}
 		cl.TokenInName, cl.Helper = c.TokenInName, helperOf(c)
 		return cl, nil
@@ -140,7 +144,7 @@ func newCluster(name string, c config.Cluster, state string) (ops.Cluster, error
 		if c.SlurmConf != "" {
 			env = []string{"SLURM_CONF=" + c.SlurmConf}
 		}
-		cl, err := cluster.NewSSH(name, cluster.SSHOptions{Host: c.Host, Config: c.SSHConfig, Env: env})
+		cl, err := cluster.NewSSH(name, cluster.SSHOptions{Host: c.Host, Config: c.SSHConfig, Env: env, Bin: c.SlurmBin})
 		if err == nil {
 			cl.TokenInName = c.TokenInName
 		}
@@ -149,7 +153,7 @@ func newCluster(name string, c config.Cluster, state string) (ops.Cluster, error
 		me := osUser(ops.Shell).User
 		cl, err := cluster.NewREST(name, c.URL, me, tokenOf(c.TokenFile, me))
 		if err == nil {
-			cl.DefaultPartition = c.DefaultPartition
+			cl.DefaultPartition, cl.Bin = c.DefaultPartition, commandsOf(c)
 		}
 		return cl, err
 	}
@@ -194,10 +198,18 @@ func helperOf(c config.Cluster) cluster.Helper {
 	if program, err := os.Executable(); err == nil {
 		h.Program, _ = filepath.EvalSymlinks(program)
 	}
-	if sbatch, err := exec.LookPath("sbatch"); err == nil {
-		h.SlurmBin = filepath.Dir(sbatch)
-	}
+	h.SlurmBin = commandsOf(c)
 	return h
+}
+
+// commandsOf is the folder of a cluster's Slurm: as configured, else where this
+// machine has it.
+func commandsOf(c config.Cluster) string {
+	if c.SlurmBin != "" {
+		return c.SlurmBin
+	}
+	folder, _ := cluster.FindCommands(os.Environ())
+	return folder
 }
 
 func sites(cfg config.Config) func(string) job.Site {

@@ -48,6 +48,9 @@ type Cluster struct {
 	Kind string `json:"kind"`
 	// SlurmConf is the SLURM_CONF of kind cli.
 	SlurmConf string `json:"slurm_conf,omitempty"`
+	// SlurmBin is the folder of Slurm's commands where they are on no PATH, as in a
+	// prefix of their own: here (cli), on the host (ssh), on the nodes (rest).
+	SlurmBin string `json:"slurm_bin,omitempty"`
 	// Host is what kind ssh connects to: a name of ssh_config; SSHConfig is a file
 	// to read in place of the person's own.
 	Host      string `json:"host,omitempty"`

@@ -50,7 +50,7 @@ func (r *REST) As(login string, token func(context.Context) (string, error)) (*R
 	}
 	other, err := NewREST(r.name, r.base, login, token)
 	if err == nil {
-		other.Client, other.DefaultEnv, other.DefaultPartition = r.Client, r.DefaultEnv, r.DefaultPartition
+		other.Client, other.DefaultEnv, other.Bin, other.DefaultPartition = r.Client, r.DefaultEnv, r.Bin, r.DefaultPartition
 	}
 	return other, err
 }

@@ -463,6 +463,9 @@ func (c *CLI) sbatch(ctx context.Context, op string, s slurm.Submission, more ..
 		env = c.Environ() // another user's job does not inherit what is ours
 	}
 	env = withDefaults(JobEnviron(env), c.Environ(), "PATH", "SLURM_CONF", "HOME", "USER")
+	if sbatch := lookIn(c.Environ(), "sbatch"); sbatch != "" {
+		env = WithFolder(env, filepath.Dir(sbatch)) // the job's own srun is found there too
+	}
 	r, err := c.runner.run(ctx, command{argv: append(argv, more...), env: env, dir: s.Dir, stdin: s.Script, held: s.Lock})
 	switch {
 	case err != nil && errors.Is(err, slurm.ErrUnreachable):

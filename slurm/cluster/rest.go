@@ -33,6 +33,9 @@ type REST struct {
 	// DefaultEnv is a job's environment where a submission gives none: slurmrestd
 	// has none of the person's.
 	DefaultEnv []string
+	// Bin is the folder of Slurm's commands on the nodes, put before the PATH of every
+	// job; empty: it is in the PATH.
+	Bin string
 	// DefaultPartition is the partition of jobs that name none, where the API does
 	// not tell; it may be empty.
 	DefaultPartition string

@@ -301,7 +301,7 @@ func (r *REST) describe(s slurm.Submission, version int) (map[string]any, error)
 	if env == nil {
 		env = r.DefaultEnv
 	}
-	env = JobEnviron(env)
+	env = WithFolder(JobEnviron(env), r.Bin)
 	// 23.11 writes %x in the name of an output file as "(null)" without it.
 	if name, named := d.fields["name"].(string); named {
 		env = withDefaults(env, []string{"SLURM_JOB_NAME=" + name}, "SLURM_JOB_NAME")

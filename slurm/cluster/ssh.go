@@ -30,6 +30,8 @@ type SSHOptions struct {
 	ControlDir string
 	// Env is exported on the host before every command, such as SLURM_CONF.
 	Env []string
+	// Bin is a folder of the host's, put before its PATH; may be empty.
+	Bin string
 }
 
 // Host and user names: nothing that ssh could take for an option, or a proxy
@@ -91,9 +93,12 @@ func (t *there) args() []string {
 // exits with 255 look alike otherwise. All that follows stands in braces, which a
 // shell reads to their end before it runs anything: a script cut off on its way
 // does nothing, where half a here-document would be half a job.
-func remoteScript(c command, exports []string, hello string) string {
+func remoteScript(c command, exports []string, bin, hello string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "echo %s >&2\n{\n", hello)
+	if bin != "" {
+		fmt.Fprintf(&b, "export PATH=%s:\"$PATH\"\n", shellword.POSIX(bin))
+	}
 	for _, entry := range append(exports, c.env...) {
 		name, value, _ := strings.Cut(entry, "=")
 		if envName.MatchString(name) {
@@ -130,7 +135,7 @@ func (t *there) run(ctx context.Context, c command) (result, error) {
 	hello := rand.Text()
 	r, err := here{}.run(ctx, command{
 		argv: t.args(), env: os.Environ(), limit: c.limit, held: c.held,
-		stdin: remoteScript(c, t.Env, hello),
+		stdin: remoteScript(c, t.Env, t.Bin, hello),
 	})
 	// What stands before are banners and warnings of ssh.
 	_, after, connected := strings.Cut(r.stderr, hello+"\n")

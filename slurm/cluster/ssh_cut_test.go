@@ -17,7 +17,7 @@ func TestAScriptCutOffOnItsWayDoesNothing(t *testing.T) {
 	sbatch, taken := filepath.Join(dir, "sbatch"), filepath.Join(dir, "taken")
 	require.NoError(t, os.WriteFile(sbatch, []byte("#!/bin/sh\ncat >"+taken+"\n"), 0o755))
 	script := "#!/bin/bash\n#SBATCH -N 2\nsrun train\n"
-	sent := remoteScript(command{argv: []string{sbatch, "--parsable"}, dir: dir, stdin: script}, []string{"A=b c"}, "hello")
+	sent := remoteScript(command{argv: []string{sbatch, "--parsable"}, dir: dir, stdin: script}, []string{"A=b c"}, "", "hello")
 	for n := len(sent); n > 0; n -= 3 {
 		cmd := exec.Command("/bin/sh", "-s")
 		cmd.Stdin = strings.NewReader(sent[:n])
