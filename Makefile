@@ -13,7 +13,7 @@ GOFUMPT_VERSION  := v0.12.0
 # The last one that builds with the Go that go.mod names.
 GORELEASER_VERSION := v2.14.0
 
-.PHONY: help build demo test test-clients unit lint fmt generate mutate conformance evals bench-diagnose bench-speed snapshot image slurm-up slurm-down setup clean
+.PHONY: help build demo test test-slurm test-clients unit lint fmt generate mutate conformance evals bench-diagnose bench-speed snapshot image slurm-up slurm-down setup clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ demo: build ## the main job on the embedded back end, on this machine
 
 test: setup build $(TOOLS)/goreleaser ## set up everything, then every test
 	$(GO) test -timeout 20m ./...
+
+test-slurm: ## the back ends' tests on a real Slurm: the one in SLURM_PREFIX, or on the PATH
+	SLURM_PREFIX=$(SLURM_PREFIX) $(GO) test -count=1 -timeout 20m ./slurm/cluster ./slurm/watch
 
 unit: ## the tests that need nothing but Go
 	$(GO) test -short ./...

@@ -209,6 +209,7 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 		}
 		return 0
 	})
+	reg.MustRegister(&slurmMetrics{clusters: svc.Clusters})
 	mux.Handle("/metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) {

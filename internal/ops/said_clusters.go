@@ -44,6 +44,7 @@ var saidByClusters = []lang.Text{
 	// Back ends.
 	{EN: "not known to Slurm", ZH: "Slurm 中没有该作业"},
 	{EN: "the cluster does not answer", ZH: "集群没有响应"},
+	{EN: "the controller is too busy to be asked now: %s", ZH: "控制器当前过于繁忙，暂不查询：%s"},
 	{EN: "not allowed by Slurm", ZH: "Slurm 不允许"},
 	{EN: "refused by Slurm", ZH: "被 Slurm 拒绝"},
 	{EN: "not supported by this kind of cluster", ZH: "此类集群不支持该操作"},

@@ -25,7 +25,7 @@ func (c *CLI) As(login string) (*CLI, error) {
 		if err != nil {
 			return nil, err
 		}
-		ssh.TokenInName = c.TokenInName
+		ssh.TokenInName, ssh.meter = c.TokenInName, c.meter
 		return ssh, nil
 	}
 	if me, err := account.Current(context.Background()); err == nil && me.Name == login {
@@ -50,7 +50,7 @@ func (r *REST) As(login string, token func(context.Context) (string, error)) (*R
 	}
 	other, err := NewREST(r.name, r.base, login, token)
 	if err == nil {
-		other.Client, other.DefaultEnv, other.Bin, other.DefaultPartition = r.Client, r.DefaultEnv, r.Bin, r.DefaultPartition
+		other.meter, other.Client, other.DefaultEnv, other.Bin, other.DefaultPartition = r.meter, r.Client, r.DefaultEnv, r.Bin, r.DefaultPartition
 	}
 	return other, err
 }

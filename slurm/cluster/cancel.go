@@ -15,7 +15,7 @@ func (c *CLI) CancelStep(ctx context.Context, step string) error {
 	if !slurm.IsStepID(step) {
 		return &slurm.Error{Op: op, Kind: slurm.Rejected, Msg: fmt.Sprintf("%q is no step; a step is like 4711.0", step)}
 	}
-	r, err := c.runner.run(ctx, command{argv: []string{"scancel", "--verbose", step}, env: queryEnviron(c.Environ())})
+	r, err := c.run(ctx, command{argv: []string{"scancel", "--verbose", step}, env: queryEnviron(c.Environ())})
 	if err != nil {
 		return named(op, err)
 	}

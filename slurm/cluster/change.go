@@ -97,7 +97,7 @@ func (c *CLI) control(ctx context.Context, op string, id slurm.JobID, args ...st
 		return slurm.JobNotFound(id)
 	}
 	op = fmt.Sprintf("%s %s", op, id)
-	r, err := c.runner.run(ctx, command{argv: append([]string{"scontrol"}, args...), env: queryEnviron(c.Environ())})
+	r, err := c.run(ctx, command{argv: append([]string{"scontrol"}, args...), env: queryEnviron(c.Environ())})
 	if err != nil {
 		return named(op, err)
 	}

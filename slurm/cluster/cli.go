@@ -33,6 +33,7 @@ type CLI struct {
 	// Helper is how commands are run as another user.
 	Helper Helper
 
+	meter  *Meter
 	runner runner
 	mkdir  func(ctx context.Context, dir string) error
 }
@@ -41,7 +42,7 @@ type CLI struct {
 // SLURM_CONF.
 func NewCLI(name string) *CLI {
 	return &CLI{
-		name: name, kind: "cli", Environ: os.Environ, runner: here{},
+		name: name, kind: "cli", Environ: os.Environ, meter: new(Meter), runner: here{},
 		mkdir: func(_ context.Context, dir string) error { return os.MkdirAll(dir, 0o777) },
 	}
 }
@@ -59,7 +60,7 @@ func (c *CLI) ask(ctx context.Context, op string, argv ...string) (string, error
 
 // order runs a command and turns a refusal into an *slurm.Error.
 func (c *CLI) order(ctx context.Context, op string, env []string, argv ...string) (string, error) {
-	r, err := c.runner.run(ctx, command{argv: argv, env: env})
+	r, err := c.run(ctx, command{argv: argv, env: env})
 	if err != nil {
 		return r.stdout, named(op, err)
 	}
@@ -363,7 +364,7 @@ func (c *CLI) Cancel(ctx context.Context, id slurm.JobID) error {
 	// Without --verbose scancel is silent, with status 0, about a job that does
 	// not exist.
 	env := queryEnviron(c.Environ())
-	r, err := c.runner.run(ctx, command{argv: []string{"scancel", "--verbose", string(id)}, env: env})
+	r, err := c.run(ctx, command{argv: []string{"scancel", "--verbose", string(id)}, env: env})
 	if err != nil {
 		return named(op, err)
 	}
@@ -466,7 +467,7 @@ func (c *CLI) sbatch(ctx context.Context, op string, s slurm.Submission, more ..
 	if sbatch := lookIn(c.Environ(), "sbatch"); sbatch != "" {
 		env = WithFolder(env, filepath.Dir(sbatch)) // the job's own srun is found there too
 	}
-	r, err := c.runner.run(ctx, command{argv: append(argv, more...), env: env, dir: s.Dir, stdin: s.Script, held: s.Lock})
+	r, err := c.run(ctx, command{argv: append(argv, more...), env: env, dir: s.Dir, stdin: s.Script, held: s.Lock})
 	switch {
 	case err != nil && errors.Is(err, slurm.ErrUnreachable):
 		// A command that was cut off may have reached the controller.

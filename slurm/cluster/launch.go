@@ -104,7 +104,7 @@ func (c *CLI) begin(ctx context.Context, op string, l slurm.Launch, base string)
 	if s, other := c.runner.(*sudo); other {
 		return s.begin(ctx, op, l, base, launchEnviron(c.Environ()))
 	}
-	r, err := c.runner.run(ctx, command{
+	r, err := c.run(ctx, command{
 		argv: append([]string{"sh", "-c", apart, "sh", base}, l.Args...),
 		env:  launchEnviron(c.Environ()), dir: l.Dir, stdin: l.Script,
 	})

@@ -74,7 +74,7 @@ func (c *CLI) Exec(ctx context.Context, e slurm.Exec) ([]slurm.NodeOutput, error
 		e.Limit = time.Minute
 	}
 	env := append(queryEnviron(JobEnviron(c.Environ())), "SLURM_EXPORT_ENV=ALL")
-	r, err := c.runner.run(ctx, command{argv: append([]string{"srun"}, e.Args(nodes)...), env: env, limit: e.Limit + execGrace})
+	r, err := c.run(ctx, command{argv: append([]string{"srun"}, e.Args(nodes)...), env: env, limit: e.Limit + execGrace})
 	outputs := slurm.Outputs(r.stdout+r.stderr, nodes)
 	if err != nil {
 		return outputs, named(op, err)

@@ -19,7 +19,7 @@ func (c *CLI) NodeProcesses(ctx context.Context, node string) ([]slurm.Process, 
 	if !nodeForm.MatchString(node) {
 		return nil, &slurm.Error{Op: op, Kind: slurm.Rejected, Msg: fmt.Sprintf("%q is no node's name", node)}
 	}
-	r, err := c.runner.run(ctx, command{
+	r, err := c.run(ctx, command{
 		argv:  []string{"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "-o", "ClearAllForwardings=yes", "--", node, "ps", "-eo", slurm.ProcessFormat},
 		env:   c.Environ(),
 		limit: 15 * time.Second,

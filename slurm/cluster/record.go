@@ -61,7 +61,7 @@ func (c *CLI) Record(ctx context.Context) []Recording {
 			// sacct 22.05 prints --starttime in this format for itself, and cannot read it.
 			env = slices.DeleteFunc(env, func(e string) bool { return strings.HasPrefix(e, "SLURM_TIME_FORMAT=") })
 		}
-		r, err := c.runner.run(ctx, command{argv: argv, env: env})
+		r, err := c.run(ctx, command{argv: argv, env: env})
 		one := Recording{Name: q.name, Asked: argv, Code: r.code, Answer: r.stdout, Error: r.stderr}
 		if err != nil {
 			one.Code, one.Error = -1, err.Error()

@@ -40,6 +40,7 @@ type REST struct {
 	// not tell; it may be empty.
 	DefaultPartition string
 
+	meter   *Meter
 	mu      sync.Mutex
 	version int   // of the API, such as 38 for v0.0.38; 0: not negotiated yet
 	served  []int // versions of the API whose shapes are known
@@ -62,7 +63,8 @@ func NewREST(name, base, user string, token func(context.Context) (string, error
 	}
 	return &REST{
 		name: name, base: strings.TrimSuffix(base, "/"), user: user, Token: token,
-		Client:     &http.Client{Timeout: commandLimit},
+		Client:     &http.Client{},
+		meter:      new(Meter),
 		DefaultEnv: []string{"PATH=/usr/local/bin:/usr/bin:/bin"},
 	}, nil
 }
@@ -104,33 +106,58 @@ func (r *REST) api(ctx context.Context) (int, error) {
 	return best, nil
 }
 
-// exchange makes one HTTP request.
-func (r *REST) exchange(ctx context.Context, op, method, path string, body any) (text []byte, status int, err error) {
+// send makes one HTTP request; the body of what is answered is the caller's to
+// close.
+func (r *REST) send(ctx context.Context, op, method, path string, body any) (*http.Response, error) {
 	var payload io.Reader
 	if body != nil {
 		b, err := json.Marshal(body)
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		payload = bytes.NewReader(b)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, r.base+path, payload)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	token, err := r.Token(ctx)
 	if err != nil {
-		return nil, 0, &slurm.Error{Op: op, Kind: slurm.Denied, Msg: "no token for " + r.user + ": " + err.Error()}
+		return nil, &slurm.Error{Op: op, Kind: slurm.Denied, Msg: "no token for " + r.user + ": " + err.Error()}
 	}
 	req.Header.Set("X-SLURM-USER-NAME", r.user)
 	req.Header.Set("X-SLURM-USER-TOKEN", token)
 	req.Header.Set("Content-Type", "application/json")
+	if method == http.MethodGet {
+		if err := r.meter.wait(ctx); err != nil {
+			return nil, tooBusy(op, err)
+		}
+	}
+	begin := time.Now()
 	res, err := r.Client.Do(req)
 	if err != nil {
-		return nil, 0, &slurm.Error{Op: op, Kind: slurm.Unreachable, Msg: err.Error(), Fix: lang.Text{
+		err = &slurm.Error{Op: op, Kind: slurm.Unreachable, Msg: err.Error(), Fix: lang.Text{
 			EN: "slurmrestd at " + r.base + " does not answer; check the address and whether it runs",
 			ZH: r.base + " 上的 slurmrestd 没有响应；请检查地址以及服务是否运行",
 		}}
+	} else if res.StatusCode == http.StatusUnauthorized {
+		res.Body.Close()
+		err = slurm.FromStderr(op, "Authentication failure")
+	}
+	r.meter.done(method+" "+resource(path), time.Since(begin), err)
+	if err != nil {
+		return nil, err
+	}
+	return res, nil
+}
+
+// exchange makes one HTTP request and returns the whole answer.
+func (r *REST) exchange(ctx context.Context, op, method, path string, body any) (text []byte, status int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, commandLimit)
+	defer cancel()
+	res, err := r.send(ctx, op, method, path, body)
+	if err != nil {
+		return nil, 0, err
 	}
 	defer res.Body.Close()
 	text, err = io.ReadAll(io.LimitReader(res.Body, maxStdout+1))
@@ -139,8 +166,6 @@ func (r *REST) exchange(ctx context.Context, op, method, path string, body any) 
 		return nil, res.StatusCode, &slurm.Error{Op: op, Kind: slurm.Unreachable, Msg: "the answer broke off: " + err.Error()}
 	case len(text) > maxStdout:
 		return nil, res.StatusCode, &slurm.Error{Op: op, Kind: slurm.Broken, Msg: fmt.Sprintf("the answer is longer than %d MiB", maxStdout>>20)}
-	case res.StatusCode == http.StatusUnauthorized:
-		return nil, res.StatusCode, slurm.FromStderr(op, "Authentication failure")
 	}
 	return text, res.StatusCode, nil
 }
@@ -177,31 +202,27 @@ func (r *REST) Job(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
 
 // queue asks the controller for jobs; one that it does not know is no error.
 func (r *REST) queue(ctx context.Context, op, path string) ([]slurm.Job, error) {
-	a, err := r.call(ctx, op, http.MethodGet, "slurm", path, nil)
+	var rows []slurm.Job
+	err := r.list(ctx, op, "slurm", path, func(m map[string]any) { rows = append(rows, slurm.JobsFromJSON(m)...) })
 	if err != nil && !errors.Is(err, slurm.ErrNotFound) {
 		return nil, err
-	}
-	var rows []slurm.Job
-	for _, m := range a.Jobs {
-		rows = append(rows, slurm.JobsFromJSON(m)...)
 	}
 	return r.claim(rows), nil
 }
 
 // accounts asks the accounts for jobs.
 func (r *REST) accounts(ctx context.Context, op, path string) ([]slurm.Job, error) {
-	a, err := r.call(ctx, op, http.MethodGet, "slurmdb", path, nil)
-	if err != nil && !errors.Is(err, slurm.ErrNotFound) {
-		return nil, err
-	}
 	var rows []slurm.Job
-	for _, m := range a.Jobs {
+	err := r.list(ctx, op, "slurmdb", path, func(m map[string]any) {
 		j := slurm.AccountFromJSON(m)
 		// v0.0.38 of 22.05.8 tells exit code 0 of jobs that failed with another.
 		if j.State == slurm.Failed && j.ExitCode != nil && *j.ExitCode == "0:0" {
 			j.ExitCode = nil
 		}
 		rows = append(rows, j)
+	})
+	if err != nil && !errors.Is(err, slurm.ErrNotFound) {
+		return nil, err
 	}
 	return r.claim(rows), nil
 }
@@ -213,10 +234,23 @@ func (r *REST) claim(jobs []slurm.Job) []slurm.Job {
 	return jobs
 }
 
+// fewIDs is up to how many jobs are asked for one by one: slurmrestd has no
+// request for some of them, and the list of all is long.
+const fewIDs = 8
+
 // Jobs lists jobs.
 func (r *REST) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
-	jobs, err := r.queue(ctx, "list", "jobs")
-	if err != nil {
+	var jobs []slurm.Job
+	var err error
+	if n := len(f.IDs); n > 0 && n <= fewIDs {
+		for _, id := range f.IDs {
+			some, err := r.queue(ctx, "list", "job/"+string(id.Array()))
+			if err != nil {
+				return nil, err
+			}
+			jobs = append(jobs, some...)
+		}
+	} else if jobs, err = r.queue(ctx, "list", "jobs"); err != nil {
 		return nil, err
 	}
 	match := f.Matcher()

@@ -1,10 +1,13 @@
 package cluster
 
 import (
+	"bufio"
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,7 +19,6 @@ import (
 
 // An answer is what every request is answered with; each uses its own part.
 type answer struct {
-	Jobs       []map[string]any `json:"jobs"`
 	Nodes      []map[string]any `json:"nodes"`
 	Partitions []map[string]any `json:"partitions"`
 	// JobID is a number after a submission, and "" after a change in v0.0.40.
@@ -109,26 +111,115 @@ func (r *REST) callVersion(ctx context.Context, version int, op, method, area, p
 		return a, err
 	}
 	if err := json.Unmarshal(text, &a); err != nil {
-		if status >= 400 {
-			return a, slurm.FromStderr(op, strings.TrimSpace(cut(string(text), 500)))
-		}
-		return a, &slurm.Error{Op: op, Kind: slurm.Broken, Msg: "slurmrestd's answer cannot be read: " + err.Error()}
+		return a, unreadable(op, status, cut(string(text), 500), err)
 	}
+	return a, r.refused(ctx, op, method, status, a)
+}
+
+// unreadable is the error of an answer that is no JSON.
+func unreadable(op string, status int, text string, err error) *slurm.Error {
+	if status >= 400 {
+		return slurm.FromStderr(op, strings.TrimSpace(text))
+	}
+	return &slurm.Error{Op: op, Kind: slurm.Broken, Msg: "slurmrestd's answer cannot be read: " + err.Error()}
+}
+
+// Limits on a list of jobs: thirty thousand are some 200 MB, of which one job at a
+// time is held.
+const (
+	listLimit = time.Minute
+	maxList   = 2 << 30
+)
+
+// list asks for jobs and hands each on as it comes.
+func (r *REST) list(ctx context.Context, op, area, path string, each func(map[string]any)) error {
+	version, err := r.api(ctx)
+	if err != nil {
+		return named(op, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, listLimit)
+	defer cancel()
+	res, err := r.send(ctx, op, http.MethodGet, fmt.Sprintf("/%s/v0.0.%d/%s", area, version, path), nil)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	body := bufio.NewReader(io.LimitReader(res.Body, maxList))
+	head, _ := body.Peek(500)
+	text := string(head)
+	a, err := decodeList(body, each)
+	switch {
+	case err != nil && (ctx.Err() != nil || errors.Is(err, io.ErrUnexpectedEOF)):
+		return &slurm.Error{Op: op, Kind: slurm.Unreachable, Msg: "the answer broke off: " + err.Error()}
+	case err != nil:
+		return unreadable(op, res.StatusCode, text, err)
+	}
+	return r.refused(ctx, op, http.MethodGet, res.StatusCode, a)
+}
+
+// decodeList reads an answer whose jobs are handed on one by one.
+func decodeList(body io.Reader, each func(map[string]any)) (a answer, err error) {
+	dec := json.NewDecoder(body)
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return a, errors.Join(errors.New("it is no JSON object"), err)
+	}
+	rest := map[string]json.RawMessage{}
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return a, err
+		}
+		if key != "jobs" {
+			var v json.RawMessage
+			if err := dec.Decode(&v); err != nil {
+				return a, err
+			}
+			rest[fmt.Sprint(key)] = v
+			continue
+		}
+		if t, err := dec.Token(); err != nil || t == nil {
+			continue // null
+		} else if t != json.Delim('[') {
+			return a, errors.New("its jobs are no list")
+		}
+		for dec.More() {
+			var job map[string]any
+			if err := dec.Decode(&job); err != nil {
+				return a, err
+			}
+			each(job)
+		}
+		if _, err := dec.Token(); err != nil {
+			return a, err
+		}
+	}
+	if _, err := dec.Token(); err != nil {
+		return a, errors.Join(io.ErrUnexpectedEOF, err)
+	}
+	text, err := json.Marshal(rest)
+	if err != nil {
+		return a, err
+	}
+	return a, json.Unmarshal(text, &a)
+}
+
+// refused tells what an answer says went wrong.
+func (r *REST) refused(ctx context.Context, op, method string, status int, a answer) error {
 	// A status alone tells nothing: 22.05 says 500 for a job that does not exist,
 	// and lists an error beside a job that was accepted and is held.
 	if a.submitted() > 0 {
-		return a, nil
+		return nil
 	}
 	if said := a.refusals(); len(said) > 0 {
 		if e := r.badToken(ctx, op, method, said); e != nil {
-			return a, e
+			return e
 		}
-		return a, slurm.FromStderr(op, strings.Join(said, "\n"))
+		return slurm.FromStderr(op, strings.Join(said, "\n"))
 	}
 	if status >= 400 {
-		return a, &slurm.Error{Op: op, Kind: slurm.Broken, Msg: fmt.Sprintf("slurmrestd answered with status %d and no word", status)}
+		return &slurm.Error{Op: op, Kind: slurm.Broken, Msg: fmt.Sprintf("slurmrestd answered with status %d and no word", status)}
 	}
-	return a, nil
+	return nil
 }
 
 // badToken tells by what slurmrestd said whether it does not take the token; nil

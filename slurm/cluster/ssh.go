@@ -53,7 +53,7 @@ func NewSSH(name string, o SSHOptions) (*CLI, error) {
 	}
 	r := &there{SSHOptions: o}
 	return &CLI{
-		name: name, kind: "ssh", runner: r,
+		name: name, kind: "ssh", meter: new(Meter), runner: r,
 		// The environment of jobs is the host's, never that of this machine.
 		Environ: func() []string { return nil },
 		mkdir: func(ctx context.Context, dir string) error {

@@ -22,7 +22,7 @@ func (c *CLI) Visit(ctx context.Context, v slurm.Visit) (string, error) {
 		v.Limit = time.Minute
 	}
 	env := append(queryEnviron(JobEnviron(c.Environ())), "SLURM_EXPORT_ENV=ALL")
-	r, err := c.runner.run(ctx, command{argv: append([]string{"srun"}, v.Args()...), env: env, limit: v.Limit})
+	r, err := c.run(ctx, command{argv: append([]string{"srun"}, v.Args()...), env: env, limit: v.Limit})
 	if err != nil {
 		return r.stdout, named(op, err)
 	}

@@ -1,9 +1,12 @@
 package slurmtest
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -32,7 +35,6 @@ func (c *Cluster) slurmConf(host string) string {
 	line("SlurmdParameters=config_overrides")
 	line("ProctrackType=proctrack/linuxproc")
 	line("TaskPlugin=task/none")
-	line("SwitchType=switch/none")
 	line("MpiDefault=none")
 	line("JobAcctGatherType=jobacct_gather/linux")
 	line("SelectType=select/cons_tres")
@@ -78,6 +80,18 @@ func (c *Cluster) slurmConf(host string) string {
 	b.WriteString(o.Conf)
 	return b.String()
 }
+
+// cgroupConf is cgroup.conf: releases from 24.05 on look for cgroups whatever they
+// are told to track processes with, and know this word; those before do not.
+func cgroupConf(ctx context.Context) string {
+	out, _ := exec.CommandContext(ctx, "slurmctld", "-V").CombinedOutput()
+	if v := releaseForm.FindString(string(out)); v != "" && v < "24.05" {
+		return ""
+	}
+	return "CgroupPlugin=disabled\n"
+}
+
+var releaseForm = regexp.MustCompile(`[0-9][0-9]\.[0-9][0-9]`)
 
 func (c *Cluster) dbdConf() string {
 	return fmt.Sprintf(`AuthType=auth/munge

@@ -56,8 +56,20 @@ type Cluster struct {
 // Nodes are the names of the cluster's nodes.
 var Nodes = []string{"gpu1", "gpu2", "gpu3", "gpu4"}
 
+// Prefix names, in the environment, the folder of another Slurm than the one on
+// the PATH: with bin, sbin and lib below it.
+const Prefix = "SLURM_PREFIX"
+
+// takePrefix puts the Slurm that Prefix names before the PATH.
+var takePrefix = sync.OnceFunc(func() {
+	if p := os.Getenv(Prefix); p != "" {
+		_ = os.Setenv("PATH", filepath.Join(p, "bin")+":"+filepath.Join(p, "sbin")+":"+os.Getenv("PATH"))
+	}
+})
+
 // Missing names what keeps a Slurm from being started here; "" means nothing.
 func Missing() string {
+	takePrefix()
 	if os.Getuid() != 0 {
 		return "starting Slurm needs root"
 	}
@@ -66,8 +78,12 @@ func Missing() string {
 			return fmt.Sprintf("no %s here: apt-get install %s", program, Packages)
 		}
 	}
-	if plugins, _ := filepath.Glob("/usr/lib/*/slurm*/auth_jwt.so"); len(plugins) == 0 {
-		return "no auth/jwt plugin here: apt-get install " + Packages
+	plugins := "/usr/lib/*/slurm*/auth_jwt.so"
+	if p := os.Getenv(Prefix); p != "" {
+		plugins = filepath.Join(p, "lib*", "slurm*", "auth_jwt.so")
+	}
+	if found, _ := filepath.Glob(plugins); len(found) == 0 {
+		return "no auth/jwt plugin here (" + plugins + "): apt-get install " + Packages
 	}
 	return ""
 }

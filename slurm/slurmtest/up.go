@@ -68,6 +68,7 @@ func (c *Cluster) prepare(ctx context.Context) (err error) {
 		{"slurmdbd.conf", c.dbdConf(), "slurm", 0o600},
 		{"gres.conf", fmt.Sprintf("NodeName=gpu[1-4] Name=gpu File=%s\n", c.path("dev", "nvidia[0-7]")), "root", 0o644},
 		{"hosts", hosts(), "root", 0o644},
+		{"cgroup.conf", cgroupConf(ctx), "root", 0o644},
 	} {
 		path := c.path("etc", f.name)
 		if err := os.WriteFile(path, []byte(f.text), f.mode); err != nil {
@@ -248,7 +249,7 @@ func (c *Cluster) StartNode(node string) error {
 }
 
 func (c *Cluster) startREST(ctx context.Context) error {
-	env := []string{"SLURM_JWT=daemon", "SLURMRESTD_SECURITY=disable_unshare_files,disable_unshare_sysv,disable_user_check"}
+	env := []string{"SLURM_JWT=daemon", "SLURMRESTD_SECURITY=disable_unshare_files,disable_unshare_sysv"}
 	address := strings.TrimPrefix(c.REST, "http://")
 	if err := c.daemon("slurmrestd", "nobody", env, "slurmrestd", "-a", "rest_auth/jwt", address); err != nil {
 		return err

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
+)
+
+// loadAge is how old a controller's figures may be: each costs it a request.
+const loadAge = time.Minute
+
+// slurmMetrics shows what is asked of each cluster, whether questions are kept
+// back because its controller is too busy, and the controller's own figures.
+type slurmMetrics struct {
+	clusters map[string]ops.Cluster
+	mu       sync.Mutex
+	loads    map[string]seenLoad
+}
+
+type seenLoad struct {
+	slurm.ControllerLoad
+	at time.Time
+	ok bool
+}
+
+func gauge(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("megatron_ops_slurm_"+name, help, append([]string{"cluster"}, labels...), nil)
+}
+
+var (
+	slurmRequests = gauge("requests_total", "Requests to a cluster, by command or resource and outcome.", "request", "outcome")
+	slurmSeconds  = gauge("request_seconds_total", "Time that requests to a cluster took.", "request")
+	slurmDelay    = gauge("backoff_seconds", "How long questions are kept back because the controller is too busy; 0: they are not.")
+	slurmThreads  = gauge("controller_threads", "Threads of slurmctld that serve requests (sdiag).")
+	slurmAgent    = gauge("controller_agent_queue", "Messages that slurmctld has yet to send (sdiag).")
+	slurmDBD      = gauge("controller_dbd_queue", "Records that slurmctld has yet to give to slurmdbd (sdiag).")
+	slurmPending  = gauge("jobs_pending", "Jobs that wait (sdiag).")
+	slurmRunning  = gauge("jobs_running", "Jobs that run (sdiag).")
+)
+
+// Describe names nothing beforehand: the clusters are the configuration's.
+func (m *slurmMetrics) Describe(chan<- *prometheus.Desc) {}
+
+// Collect gives the figures of every cluster that has a meter.
+func (m *slurmMetrics) Collect(out chan<- prometheus.Metric) {
+	for name, cl := range m.clusters {
+		c, ok := cl.(interface{ Meter() *cluster.Meter })
+		if !ok {
+			continue
+		}
+		meter := c.Meter()
+		counts, spent := meter.Counts()
+		for r, n := range counts {
+			out <- prometheus.MustNewConstMetric(slurmRequests, prometheus.CounterValue, float64(n), name, r.Name, r.Outcome)
+		}
+		for r, d := range spent {
+			out <- prometheus.MustNewConstMetric(slurmSeconds, prometheus.CounterValue, d.Seconds(), name, r)
+		}
+		out <- prometheus.MustNewConstMetric(slurmDelay, prometheus.GaugeValue, meter.Delay().Seconds(), name)
+		if len(counts) == 0 {
+			continue // nobody uses it: nor do we ask it anything
+		}
+		if l, ok := m.load(name, cl, meter); ok {
+			for desc, n := range map[*prometheus.Desc]int{
+				slurmThreads: l.Threads, slurmAgent: l.AgentQueue, slurmDBD: l.DBDQueue, slurmPending: l.Pending, slurmRunning: l.Running,
+			} {
+				out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(n), name)
+			}
+		}
+	}
+}
+
+// load asks a controller for its figures, once in a while.
+func (m *slurmMetrics) load(name string, cl ops.Cluster, meter *cluster.Meter) (slurm.ControllerLoad, bool) {
+	c, ok := cl.(interface {
+		Load(ctx context.Context) (slurm.ControllerLoad, error)
+	})
+	if !ok {
+		return slurm.ControllerLoad{}, false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if seen := m.loads[name]; time.Since(seen.at) < loadAge {
+		return seen.ControllerLoad, seen.ok
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	l, err := c.Load(ctx)
+	if m.loads == nil {
+		m.loads = map[string]seenLoad{}
+	}
+	m.loads[name] = seenLoad{l, time.Now(), err == nil}
+	if err == nil {
+		meter.Busy(l)
+	}
+	return l, err == nil
+}

@@ -1,0 +1,144 @@
+package cluster_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
+	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
+)
+
+// many is how many jobs wait in a large queue.
+const many = 30000
+
+// held is how much memory is in use, in MiB.
+func held() float64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc) / (1 << 20)
+}
+
+// Thirty thousand jobs are listed by one question, in seconds and some 100 MiB.
+func TestALargeQueueByCommands(t *testing.T) {
+	var b strings.Builder
+	for i := range many {
+		state, node := "PENDING", ""
+		if i%10 == 0 {
+			state, node = "RUNNING", "gpu[1-4]"
+		}
+		for _, f := range []string{
+			fmt.Sprint(i + 1), fmt.Sprint(i + 1), state, "Priority", "alice", "research", "prod", "normal", "4", node, "1:00:00", "2-00:00:00",
+			"1795163315", "1795163316", "1795336116", "100", "gres/gpu:8", "/lustre/home/alice/work/a", fmt.Sprintf("pretrain-%d", i),
+		} {
+			b.WriteString("@@" + f)
+		}
+		fmt.Fprintf(&b, "@@a comment that some tool has left mops:%012x@@\n", i)
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "queue"), []byte(b.String()), 0o644))
+	c := pretend(t, map[string]string{
+		"squeue": fmt.Sprintf(`echo asked >>%[1]s/asked; for a; do case $a in --format=*) f=${a#--format=}; sep=${f%%%%%%*};; esac; done; sed "s/@@/$sep/g" %[1]s/queue`, dir),
+	})
+	before, begin := held(), time.Now()
+	jobs, err := c.Jobs(t.Context(), slurm.Filter{})
+	took := time.Since(begin)
+	require.NoError(t, err)
+	require.Len(t, jobs, many)
+	used := held() - before
+	t.Logf("%d jobs in %s, %.0f MiB", many, took, used)
+	require.Less(t, used, 150.0)
+	require.Less(t, took, 30*time.Second)
+	asked, err := os.ReadFile(filepath.Join(dir, "asked"))
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(string(asked), "asked"))
+	runtime.KeepAlive(jobs)
+}
+
+// slurmrestd's list of them is hundreds of megabytes, of which one job at a time
+// is held; a few jobs are asked for one by one.
+func TestALargeQueueOverREST(t *testing.T) {
+	var doc struct {
+		Jobs []map[string]any `json:"jobs"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(slurmtest.Recorded(t, "26.05", "rest/v0.0.45/job-running.json")), &doc))
+	doc.Jobs[0]["job_id"] = 4711000000
+	one, err := json.Marshal(doc.Jobs[0])
+	require.NoError(t, err)
+	number := many
+	if testing.Short() {
+		number /= 10
+	}
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/openapi/v3" {
+			fmt.Fprint(w, `{"paths":{"/slurm/v0.0.45/jobs/":{}}}`)
+			return
+		}
+		asked.Add(1)
+		n := number
+		if strings.Contains(r.URL.Path, "/job/") {
+			n = 1
+		}
+		fmt.Fprint(w, `{"last_update":{"set":true,"number":1},"jobs":[`)
+		for i := range n {
+			if i > 0 {
+				fmt.Fprint(w, ",")
+			}
+			fmt.Fprint(w, strings.Replace(string(one), "4711000000", fmt.Sprint(i+1), 1))
+		}
+		fmt.Fprint(w, `],"errors":[],"warnings":[]}`)
+	}))
+	t.Cleanup(server.Close)
+	c, err := cluster.NewREST("x", server.URL, "alice", func(context.Context) (string, error) { return "t", nil })
+	require.NoError(t, err)
+	before, begin := held(), time.Now()
+	jobs, err := c.Jobs(t.Context(), slurm.Filter{})
+	took := time.Since(begin)
+	require.NoError(t, err)
+	require.Len(t, jobs, number)
+	used := held() - before
+	t.Logf("%d jobs of %d bytes in %s, %.0f MiB", number, len(one), took, used)
+	require.Less(t, used, 150.0)
+	require.EqualValues(t, 1, asked.Load())
+	runtime.KeepAlive(jobs)
+
+	jobs, err = c.Jobs(t.Context(), slurm.Filter{IDs: []slurm.JobID{"1"}, All: true})
+	require.NoError(t, err)
+	require.Len(t, jobs, 1)
+	require.EqualValues(t, 2, asked.Load(), "not the whole list")
+}
+
+// An answer that breaks off is no short list.
+func TestHalfAListIsAnError(t *testing.T) {
+	for _, body := range []string{
+		`{"jobs":[{"job_id":1},{"job_id":2}`, `{"jobs":[{"job_id":1}],"errors":[`, `{"jobs":[{"job_id":1}]`, `{"jobs":`, `{"jobs":{}}`, `[]`, `nonsense`, ``,
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/openapi/v3" {
+				fmt.Fprint(w, `{"paths":{"/slurm/v0.0.45/jobs/":{}}}`)
+				return
+			}
+			fmt.Fprint(w, body)
+		}))
+		c, err := cluster.NewREST("x", server.URL, "alice", func(context.Context) (string, error) { return "t", nil })
+		require.NoError(t, err)
+		_, err = c.Jobs(t.Context(), slurm.Filter{})
+		require.Error(t, err, body)
+		require.NotErrorIs(t, err, slurm.ErrNotFound, body)
+		server.Close()
+	}
+}

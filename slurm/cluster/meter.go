@@ -1,0 +1,173 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A Request is one kind of request to a cluster and what became of it.
+type Request struct {
+	Name    string // the command, or method and resource: "squeue", "GET jobs"
+	Outcome string // "ok", "refused", "unreachable", "rate limited"
+}
+
+// A Meter counts the requests to one cluster and the time that they took, for all
+// who act on it, and keeps questions back while its controller is too busy. The
+// zero Meter is ready.
+type Meter struct {
+	mu    sync.Mutex
+	count map[Request]int
+	spent map[string]time.Duration
+	// delay is how long questions wait after the controller said, or showed, that
+	// it is too busy; 0 while it is not. until is when the next may go.
+	delay time.Duration
+	until time.Time
+}
+
+// How long questions are kept back: at first, and at most. Each answer of a busy
+// controller doubles it, each good one halves it.
+const (
+	firstDelay = time.Second
+	mostDelay  = 16 * time.Second
+)
+
+// wait keeps a question back while the controller is busy.
+func (m *Meter) wait(ctx context.Context) error {
+	m.mu.Lock()
+	left := time.Until(m.until)
+	m.mu.Unlock()
+	if left <= 0 {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(left):
+		return nil
+	}
+}
+
+// done counts a request.
+func (m *Meter) done(name string, took time.Duration, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.count == nil {
+		m.count, m.spent = map[Request]int{}, map[string]time.Duration{}
+	}
+	e, _ := errors.AsType[*slurm.Error](err)
+	outcome := "ok"
+	switch {
+	case e != nil && (e.Kind == slurm.Unreachable || e.Kind == slurm.RateLimited):
+		outcome = string(e.Kind)
+	case err != nil:
+		outcome = "refused"
+	}
+	m.count[Request{name, outcome}]++
+	m.spent[name] += took
+	switch {
+	case e != nil && e.Retryable():
+		m.busy()
+	case m.delay > 0:
+		if m.delay /= 2; m.delay < firstDelay {
+			m.delay = 0
+		}
+	}
+}
+
+func (m *Meter) busy() {
+	m.delay = min(max(2*m.delay, firstDelay), mostDelay)
+	m.until = time.Now().Add(m.delay)
+}
+
+// Busy keeps questions back when the controller's own figures say that it has
+// hardly a thread left, or that its messages pile up.
+func (m *Meter) Busy(l slurm.ControllerLoad) {
+	if !l.Busy() {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.busy()
+}
+
+// Counts are the requests so far, and Spent the time of each kind.
+func (m *Meter) Counts() (count map[Request]int, spent map[string]time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.count), maps.Clone(m.spent)
+}
+
+// Delay is how long questions are kept back now; 0: they are not.
+func (m *Meter) Delay() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.delay
+}
+
+// questions are the commands that change nothing but for the words that follow.
+var questions = map[string][]string{
+	"squeue": nil, "sacct": nil, "sinfo": nil, "sprio": nil, "sshare": nil, "sdiag": nil,
+	"scontrol": {"show", "ping"}, "sacctmgr": {"show"},
+}
+
+// asks reports whether a command is a question to Slurm.
+func asks(argv []string) bool {
+	words, known := questions[argv[0]]
+	return known && (words == nil || slices.ContainsFunc(argv, func(w string) bool { return slices.Contains(words, w) }))
+}
+
+// run runs a command and counts it, if it is a request to Slurm.
+func (c *CLI) run(ctx context.Context, cmd command) (result, error) {
+	name := cmd.argv[0]
+	if _, known := questions[name]; !known && !slices.Contains([]string{"sbatch", "scancel", "srun"}, name) {
+		return c.runner.run(ctx, cmd)
+	}
+	if asks(cmd.argv) {
+		if err := c.meter.wait(ctx); err != nil {
+			return result{}, tooBusy(name, err)
+		}
+	}
+	begin := time.Now()
+	r, err := c.runner.run(ctx, cmd)
+	said := err
+	if err == nil && r.code != 0 {
+		said = slurm.FromStderr(name, r.stderr)
+	}
+	c.meter.done(name, time.Since(begin), said)
+	return r, err
+}
+
+// tooBusy is the error of a question that was kept back until nobody waited for it
+// any more.
+func tooBusy(op string, err error) *slurm.Error {
+	return &slurm.Error{Op: op, Kind: slurm.Unreachable, Msg: "the controller is too busy to be asked now: " + err.Error()}
+}
+
+// Meter counts the requests to this cluster.
+func (c *CLI) Meter() *Meter { return c.meter }
+
+// Meter counts the requests to this cluster.
+func (r *REST) Meter() *Meter { return r.meter }
+
+// Load asks the controller how busy it is.
+func (c *CLI) Load(ctx context.Context) (slurm.ControllerLoad, error) {
+	out, err := c.ask(ctx, "load", "sdiag")
+	return slurm.ParseLoad(out), err
+}
+
+// resource is the kind of thing that a path of the API names: "jobs", "job".
+func resource(path string) string {
+	path, _, _ = strings.Cut(path, "?")
+	words := strings.Split(strings.Trim(path, "/"), "/")
+	if len(words) < 3 {
+		return words[0]
+	}
+	return words[2]
+}

@@ -1,0 +1,113 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// An answering runner answers each command with the next of its answers.
+type answering struct {
+	answers []result
+	errs    []error
+	asked   [][]string
+}
+
+func (s *answering) run(_ context.Context, c command) (result, error) {
+	i := len(s.asked)
+	s.asked = append(s.asked, c.argv)
+	return s.answers[i%len(s.answers)], s.errs[i%len(s.errs)]
+}
+
+func TestQuestionsAreKeptBackWhileTheControllerIsBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		timedOut := result{code: 1, stderr: "slurm_load_jobs error: Socket timed out on send/recv operation"}
+		s := &answering{answers: []result{timedOut, timedOut, {}, {}, {}, {}}, errs: []error{nil}}
+		c := &CLI{meter: new(Meter), runner: s}
+		ask := func() time.Duration {
+			begin := time.Now()
+			_, err := c.run(t.Context(), command{argv: []string{"squeue"}})
+			require.NoError(t, err)
+			return time.Since(begin)
+		}
+		require.Zero(t, ask())
+		require.Equal(t, time.Second, c.meter.Delay())
+		require.Equal(t, time.Second, ask(), "the next waits")
+		require.Equal(t, 2*time.Second, c.meter.Delay())
+		begin := time.Now()
+		_, err := c.run(t.Context(), command{argv: []string{"scancel", "7"}})
+		require.NoError(t, err)
+		require.Zero(t, time.Since(begin), "an order never waits")
+		require.Equal(t, time.Second, c.meter.Delay(), "a good answer halves the delay")
+		require.Equal(t, 2*time.Second, ask())
+		require.Zero(t, c.meter.Delay())
+		require.Zero(t, ask())
+		count, spent := c.meter.Counts()
+		require.Equal(t, map[Request]int{{"squeue", "unreachable"}: 2, {"squeue", "ok"}: 2, {"scancel", "ok"}: 1}, count)
+		require.Contains(t, spent, "squeue")
+	})
+}
+
+func TestABusyControllerNeverStopsUsForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limited := &slurm.Error{Op: "squeue", Kind: slurm.RateLimited, Msg: "Rate limit exceeded"}
+		s := &answering{answers: []result{{}}, errs: []error{limited}}
+		c := &CLI{meter: new(Meter), runner: s}
+		for range 10 {
+			_, err := c.run(t.Context(), command{argv: []string{"squeue"}})
+			require.ErrorIs(t, err, limited)
+		}
+		require.Equal(t, mostDelay, c.meter.Delay())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := c.run(ctx, command{argv: []string{"squeue"}})
+		require.ErrorIs(t, err, slurm.ErrUnreachable)
+		require.ErrorContains(t, err, "too busy to be asked now")
+		require.Len(t, s.asked, 10)
+	})
+}
+
+func TestWhatIsCountedAndWhatIsAQuestion(t *testing.T) {
+	refused := errors.New("no")
+	s := &answering{answers: []result{{}}, errs: []error{refused}}
+	c := &CLI{meter: new(Meter), runner: s}
+	for _, argv := range [][]string{{"sbatch"}, {"sh", "-c", "true"}, {"mkdir", "-p", "x"}, {"ssh", "gpu1"}} {
+		_, err := c.run(t.Context(), command{argv: argv})
+		require.ErrorIs(t, err, refused)
+	}
+	count, _ := c.meter.Counts()
+	require.Equal(t, map[Request]int{{"sbatch", "refused"}: 1}, count)
+	for _, q := range []struct {
+		argv []string
+		is   bool
+	}{
+		{[]string{"squeue"}, true},
+		{[]string{"scontrol", "--oneliner", "show", "job"}, true},
+		{[]string{"scontrol", "ping"}, true},
+		{[]string{"scontrol", "hold", "7"}, false},
+		{[]string{"sbatch"}, false},
+		{[]string{"scancel", "7"}, false},
+		{[]string{"srun", "true"}, false},
+	} {
+		require.Equal(t, q.is, asks(q.argv), q.argv)
+	}
+	for path, want := range map[string]string{
+		"/slurm/v0.0.40/job/7": "job", "/slurmdb/v0.0.38/jobs?start_time=uts1": "jobs", "/openapi/v3": "openapi", "/slurm/v0.0.45/job/submit": "job",
+	} {
+		require.Equal(t, want, resource(path))
+	}
+}
+
+func TestItsOwnFiguresMakeAControllerBusy(t *testing.T) {
+	m := new(Meter)
+	m.Busy(slurm.ControllerLoad{Threads: 10})
+	require.Zero(t, m.Delay())
+	m.Busy(slurm.ControllerLoad{Threads: 250})
+	require.Equal(t, firstDelay, m.Delay())
+}

@@ -1,0 +1,42 @@
+package slurm
+
+import (
+	"strconv"
+	"strings"
+)
+
+// A ControllerLoad is what sdiag tells of how busy the controller is.
+type ControllerLoad struct {
+	Threads    int // that serve requests now
+	AgentQueue int // messages that wait to be sent to nodes
+	DBDQueue   int // records that wait for the accounts
+	Pending    int // jobs
+	Running    int
+	CycleMicro int // of the last scheduling cycle
+}
+
+// maxThreads is the most that slurmctld serves at a time (MAX_SERVER_THREADS).
+const maxThreads = 256
+
+// Busy reports that the controller has hardly a thread left, or that its messages
+// pile up.
+func (l ControllerLoad) Busy() bool { return l.Threads >= maxThreads*4/5 || l.AgentQueue >= 10000 }
+
+// ParseLoad reads what sdiag printed. The first of two lines of a name is the main
+// scheduler's, the second the backfill's.
+func ParseLoad(out string) (l ControllerLoad) {
+	fields := map[string]*int{
+		"Server thread count": &l.Threads, "Agent queue size": &l.AgentQueue, "DBD Agent queue size": &l.DBDQueue,
+		"Jobs pending": &l.Pending, "Jobs running": &l.Running, "Last cycle": &l.CycleMicro,
+	}
+	for line := range strings.Lines(out) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if into := fields[name]; into != nil {
+			if n, err := strconv.Atoi(strings.TrimSpace(value)); err == nil {
+				*into = n
+				delete(fields, name)
+			}
+		}
+	}
+	return l
+}
