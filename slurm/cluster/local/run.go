@@ -60,6 +60,10 @@ func (r *runner) main() error {
 	j := &r.rec.Job
 	j.State, j.Reason, j.StartedAt = slurm.Running, "None", &now
 	r.rec.Port = freePort(numbers(j.ID)[0])
+	// A script that asks for its own job finds it running, as under Slurm.
+	if err := r.setRecord(r.rec); err != nil {
+		return err
+	}
 	if err := r.start(); err != nil {
 		// sbatch accepts a job whose output or directory is not there; it then
 		// fails without a word.
