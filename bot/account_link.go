@@ -88,7 +88,7 @@ func (b *Bot) linkMe(ctx context.Context, a ask, c *ops.Call) []store.SlackMessa
 	}
 	if b.cfg.Policy.LinkProof == nil {
 		return b.reply(a, answer.Error(&ops.Error{
-			Code: ops.NotAllowed, Message: textLinkOff.In(l), Fix: fmt.Sprintf(textLinkOffFix.In(l), a.User),
+			Code: ops.NotAllowed, Message: textLinkOff, Fix: textLinkOffFix.With(a.User),
 		}, l), false)
 	}
 	var k linkCode
@@ -99,7 +99,7 @@ func (b *Bot) linkMe(ctx context.Context, a ask, c *ops.Call) []store.SlackMessa
 		}
 	} else {
 		if !b.mayHaveCode(ctx, a) {
-			return b.reply(a, answer.Error(&ops.Error{Code: ops.NotAllowed, Message: textLinkOften.In(l), Fix: textLinkOftenFix.In(l)}, l), false)
+			return b.reply(a, answer.Error(&ops.Error{Code: ops.NotAllowed, Message: textLinkOften, Fix: textLinkOftenFix}, l), false)
 		}
 		k = linkCode{Team: a.Team, User: a.User, Code: rand.Text(), At: b.now()}
 		if err := b.cfg.Store.Put(ctx, docCode, a.Team+"/"+a.User, k, b.now().Add(linkproof.Life)); err != nil {
@@ -134,7 +134,7 @@ func (b *Bot) linkPressed(ctx context.Context, a ask) []store.SlackMessage {
 		return owed
 	}
 	return b.reply(a, answer.Error(&ops.Error{
-		Code: ops.NotFound, Message: textLinkNotYet.In(c.Lang), Fix: "megatron-ops link " + k.Code,
+		Code: ops.NotFound, Message: textLinkNotYet, Fix: lang.Text{EN: "megatron-ops link %s", ZH: "megatron-ops link %s"}.With(k.Code),
 	}, c.Lang), false)
 }
 

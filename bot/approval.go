@@ -55,7 +55,7 @@ func (b *Bot) askApproval(ctx context.Context, a ask, c *ops.Call, op ops.Op, in
 	r, result, err := consent.Of(ctx, &asked, op, in)
 	switch {
 	case err != nil:
-		return b.reply(a, b.failed(typedHere(ops.AsError(err).In(c.Lang), c), result, c), false)
+		return b.reply(a, b.failed(typedHere(ops.AsError(err), c), result, c), false)
 	case result != nil: // it would come to nothing
 		return b.done(ctx, a, c, op, in, result, t)
 	}
@@ -173,11 +173,11 @@ func (b *Bot) approved(ctx context.Context, a ask, c *ops.Call, h held, op ops.O
 		result, err = op.Run(ctx, call, in)
 	}
 	if err != nil {
-		owed := b.decided(a, h, c.Lang, textApprovedB, view.Warn, ops.AsError(err).In(c.Lang).Message, nil)
+		owed := b.decided(a, h, c.Lang, textApprovedB, view.Warn, ops.AsError(err).Message.In(c.Lang), nil)
 		if told, open := b.leftOpen(ctx, asker, call, h.Call, in); open {
 			return append(owed, told...)
 		}
-		return append(owed, b.tellRequester(a, h, b.failed(ops.AsError(err).In(call.Lang), result, call))...)
+		return append(owed, b.tellRequester(a, h, b.failed(ops.AsError(err), result, call))...)
 	}
 	var job *slurm.JobID
 	if id := typed.StringField(result, "job_id"); id != "" {

@@ -141,11 +141,11 @@ func (b *Bot) perform(ctx context.Context, a ask, c *ops.Call, name string, word
 // mayHere refuses what the place does not allow, whoever asks.
 func (b *Bot) mayHere(a ask, op ops.Op, l lang.Lang) *ops.Error {
 	if a.Foreign && op.Name != "ask" {
-		return &ops.Error{Code: ops.NotAllowed, Message: textForeign.In(l)}
+		return &ops.Error{Code: ops.NotAllowed, Message: textForeign}
 	}
 	open := b.cfg.Policy.Channels
 	if op.Effect != ops.Read && len(open) > 0 && !a.Direct && a.Channel != "" && !slices.Contains(open, a.Channel) {
-		return &ops.Error{Code: ops.NotAllowed, Message: textChannel.In(l), Fix: textChannelFix.In(l)}
+		return &ops.Error{Code: ops.NotAllowed, Message: textChannel, Fix: textChannelFix}
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ func typedHere(e *ops.Error, c *ops.Call) *ops.Error {
 		before = "/megatron "
 	}
 	here := *e
-	here.Fix = strings.ReplaceAll(e.Fix, "megatron-ops ", before)
+	here.Fix = lang.Text{EN: strings.ReplaceAll(e.Fix.EN, "megatron-ops ", before), ZH: strings.ReplaceAll(e.Fix.ZH, "megatron-ops ", before)}
 	return &here
 }
 
@@ -175,7 +175,7 @@ func (b *Bot) run(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typed.Ca
 	t = b.joined(ctx, a, op, t)
 	in, err := typed.Fill(op, t)
 	if err != nil {
-		d := answer.Error(typedHere(ops.AsError(err).In(c.Lang), c), c.Lang)
+		d := answer.Error(typedHere(ops.AsError(err), c), c.Lang)
 		d.Next = []string{"help " + op.Name}
 		return b.reply(a, d, false)
 	}
@@ -192,7 +192,7 @@ func (b *Bot) run(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typed.Ca
 	result, err := op.Run(ctx, c, in)
 	ended()
 	if err != nil {
-		e := ops.AsError(err).In(c.Lang)
+		e := ops.AsError(err)
 		if e.Confirm && !c.Confirmed {
 			return b.askFirst(ctx, a, c, op, t, e, result)
 		}
@@ -308,9 +308,9 @@ func (b *Bot) askFirst(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typ
 	if err != nil {
 		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
-	doc := view.Doc{Title: textConfirm.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Text: e.Message, Items: t.Note}}}
-	if e.Fix != "" && !strings.Contains(e.Fix, "--yes") {
-		doc.Sections = append(doc.Sections, view.Section{Text: e.Fix})
+	doc := view.Doc{Title: textConfirm.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Text: e.Message.In(c.Lang), Items: t.Note}}}
+	if e.Fix.EN != "" && !strings.Contains(e.Fix.EN, "--yes") {
+		doc.Sections = append(doc.Sections, view.Section{Text: e.Fix.In(c.Lang)})
 	}
 	if s, ok := result.(launch.SubmitOut); ok {
 		doc.Sections = append(doc.Sections, view.Section{Heading: answer.Script.In(c.Lang), Code: s.Script, Lang: "bash"})
@@ -392,15 +392,15 @@ func (b *Bot) mayAnswer(ctx context.Context, a ask, c *ops.Call, h held) *ops.Er
 	same := h.Ask.Team == a.Team && h.Ask.User == a.User
 	switch {
 	case h.Approve && same:
-		return &ops.Error{Code: ops.NotAllowed, Message: textFourEyes.In(c.Lang)}
+		return &ops.Error{Code: ops.NotAllowed, Message: textFourEyes}
 	case h.Approve && !c.Who.Operator:
-		return &ops.Error{Code: ops.NotAllowed, Message: textOperators.In(c.Lang)}
+		return &ops.Error{Code: ops.NotAllowed, Message: textOperators}
 	case h.Approve:
 		if err := ops.FourEyes(b.call(ctx, h.Ask).Who, c.Who); err != nil {
-			return ops.AsError(err).In(c.Lang)
+			return ops.AsError(err)
 		}
 	case !same:
-		return &ops.Error{Code: ops.NotAllowed, Message: textNotYours.In(c.Lang)}
+		return &ops.Error{Code: ops.NotAllowed, Message: textNotYours}
 	}
 	return nil
 }

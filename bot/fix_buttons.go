@@ -38,7 +38,7 @@ func (b *Bot) mend(ctx context.Context, a ask) []store.SlackMessage {
 	}
 	var r launch.Remedy
 	if ok, err := b.cfg.Store.Get(ctx, docRemedy, a.Value, b.now(), &r); err != nil || !ok {
-		return b.reply(a, answer.Error(&ops.Error{Code: ops.NotFound, Message: textNoRemedy.In(c.Lang), Fix: "diagnose " + id}, c.Lang), false)
+		return b.reply(a, answer.Error(&ops.Error{Code: ops.NotFound, Message: textNoRemedy, Fix: lang.Text{EN: "diagnose %s", ZH: "diagnose %s"}.With(id)}, c.Lang), false)
 	}
 	t := typed.Call{Cluster: cluster}
 	for _, x := range r.Changes {
@@ -83,7 +83,7 @@ func (b *Bot) extend(ctx context.Context, a ask) []store.SlackMessage {
 
 // nextLink is the job that a chain's running first link has queued.
 func (b *Bot) nextLink(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID) (slurm.JobID, *ops.Error) {
-	late := &ops.Error{Code: ops.Failed, Field: "job", Message: textChainLate.In(c.Lang), Fix: textChainFix.In(c.Lang)}
+	late := &ops.Error{Code: ops.Failed, Field: "job", Message: textChainLate, Fix: textChainFix}
 	cl, ok := c.Clusters[cluster]
 	if !ok {
 		return "", late

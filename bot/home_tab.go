@@ -96,7 +96,7 @@ func (b *Bot) myJobs(ctx context.Context, a ask, c *ops.Call) []slack.Block {
 	}
 	jobs, err := openJobs(ctx, c, b.clusterOf(ctx, a))
 	if err != nil {
-		return []slack.Block{docBlocks(view.Section{Text: ops.AsError(err).In(c.Lang).Message})}
+		return []slack.Block{docBlocks(view.Section{Text: ops.AsError(err).Message.In(c.Lang)})}
 	}
 	if len(jobs) == 0 {
 		return []slack.Block{docBlocks(view.Section{Text: textNoJobs.In(c.Lang)})}
@@ -175,7 +175,7 @@ func (b *Bot) glance(ctx context.Context, c *ops.Call, cluster string) []slack.B
 	defer cancel()
 	result, err := op.Run(ctx, c, &fleet.NodesIn{Drained: true, OnCluster: ops.OnCluster{Cluster: cluster}})
 	if err != nil {
-		return []slack.Block{docBlocks(view.Section{Text: ops.AsError(err).In(c.Lang).Message})}
+		return []slack.Block{docBlocks(view.Section{Text: ops.AsError(err).Message.In(c.Lang)})}
 	}
 	v, ok := result.(view.Viewer)
 	if !ok {

@@ -165,7 +165,7 @@ func (b *Bot) take(ctx context.Context, a ask) []store.SlackMessage {
 		}
 	})
 	if !ok {
-		return b.reply(a, answer.Error(&ops.Error{Code: ops.NotFound, Message: fmt.Sprintf(textNoCard.In(c.Lang), id)}, c.Lang), false)
+		return b.reply(a, answer.Error(&ops.Error{Code: ops.NotFound, Message: textNoCard.With(id)}, c.Lang), false)
 	}
 	return owed
 }

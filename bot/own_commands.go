@@ -17,7 +17,7 @@ import (
 // own answers the bot's own words.
 func (b *Bot) own(ctx context.Context, a ask, c *ops.Call, name string, words []string, f typed.Flags) []store.SlackMessage {
 	if a.Foreign && name != "help" && name != "whoami" {
-		return b.reply(a, answer.Error(&ops.Error{Code: ops.NotAllowed, Message: textForeign.In(c.Lang)}, c.Lang), false)
+		return b.reply(a, answer.Error(&ops.Error{Code: ops.NotAllowed, Message: textForeign}, c.Lang), false)
 	}
 	switch name {
 	case "help":

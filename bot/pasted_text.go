@@ -45,7 +45,7 @@ func (b *Bot) pastedIn(ctx context.Context, a ask, c *ops.Call, t typed.Text) (o
 	if len(a.Files) > 0 {
 		p, err := b.download(ctx, a, a.Files[0])
 		if err != nil {
-			return b.reply(a, answer.Error(&ops.Error{Code: ops.Failed, Message: fmt.Sprintf(textFileRead.In(c.Lang), answer.Cut(answer.OneLine(a.Files[0].Name), 80), ops.Say(err.Error(), c.Lang))}, c.Lang), true), true
+			return b.reply(a, answer.Error(&ops.Error{Code: ops.Failed, Message: textFileRead.With(answer.Cut(answer.OneLine(a.Files[0].Name), 80), ops.Said(err))}, c.Lang), true), true
 		}
 		return b.look(ctx, a, c, p, words, true), true
 	}

@@ -2,7 +2,6 @@ package bot
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"strings"
 	"time"
@@ -67,7 +66,7 @@ func (b *Bot) avoid(ctx context.Context, a ask) []store.SlackMessage {
 
 // specOfJob is what a job was submitted with, for its owner and for operators.
 func (b *Bot) specOfJob(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID) (map[string]any, *ops.Error) {
-	unknown := &ops.Error{Code: ops.NotFound, Field: "job", Message: fmt.Sprintf(textNoSpec.In(c.Lang), id)}
+	unknown := &ops.Error{Code: ops.NotFound, Field: "job", Message: textNoSpec.With(id)}
 	if c.Store == nil {
 		return nil, unknown
 	}
@@ -80,7 +79,7 @@ func (b *Bot) specOfJob(ctx context.Context, c *ops.Call, cluster string, id slu
 		return nil, unknown
 	}
 	if sub.Owner != c.Who.User && !c.Who.Operator || c.Who.User == "" {
-		return nil, &ops.Error{Code: ops.NotAllowed, Field: "job", Message: fmt.Sprintf("job %s belongs to %s", id, sub.Owner)}
+		return nil, &ops.Error{Code: ops.NotAllowed, Field: "job", Message: lang.Text{EN: "job %s belongs to %s", ZH: "作业 %s 属于 %s"}.With(id, sub.Owner)}
 	}
 	// JSON is YAML, whose reader keeps whole numbers whole.
 	var spec map[string]any

@@ -56,8 +56,8 @@ func (b *Bot) setSettings(ctx context.Context, a ask, c *ops.Call, words []strin
 // set reads one setting.
 func (s *settings) set(words []string, c *ops.Call) *ops.Error {
 	value := strings.Join(words[1:], " ")
-	bad := func(fix string) *ops.Error {
-		return &ops.Error{Code: ops.BadInput, Field: words[0], Message: fmt.Sprintf("%q is not a value for it", value), Fix: fix}
+	bad := func(fix lang.Text) *ops.Error {
+		return &ops.Error{Code: ops.BadInput, Field: words[0], Message: lang.Text{EN: "%q is not a value for it", ZH: "%q 不是该设置的有效值"}.With(value), Fix: fix}
 	}
 	switch strings.TrimLeft(words[0], "-") {
 	case "lang", "language", "语言":
@@ -70,31 +70,31 @@ func (s *settings) set(words []string, c *ops.Call) *ops.Error {
 		case strings.Contains(value, "中"):
 			s.Lang = lang.ZH
 		default:
-			return bad("settings language en, zh or auto")
+			return bad(lang.Text{EN: "settings language en, zh or auto", ZH: "settings language en、zh 或 auto"})
 		}
 	case "notify", "notifications", "通知":
 		if value != "all" && value != "ends" && value != "none" {
-			return bad("settings notify all, ends or none")
+			return bad(lang.Text{EN: "settings notify all, ends or none", ZH: "settings notify all、ends 或 none"})
 		}
 		s.Notify = value
 	case "quiet", "免打扰":
 		from, to, zone, ok := parseQuiet(value)
 		if !ok {
-			return bad("settings quiet 22:00-08:00 Asia/Shanghai, or off")
+			return bad(lang.Text{EN: "settings quiet 22:00-08:00 Asia/Shanghai, or off", ZH: "settings quiet 22:00-08:00 Asia/Shanghai，或 off"})
 		}
 		s.QuietFrom, s.QuietTo, s.Zone = from, to, zone
 	case "digest", "摘要":
 		if value != "on" && value != "off" {
-			return bad("settings digest on or off")
+			return bad(lang.Text{EN: "settings digest on or off", ZH: "settings digest on 或 off"})
 		}
 		s.Digest = value == "on"
 	case "cluster", "集群":
 		if _, ok := c.Clusters[value]; !ok && value != "" {
-			return bad("settings cluster and the name of one that is configured")
+			return bad(lang.Text{EN: "settings cluster and the name of one that is configured", ZH: "settings cluster 加上已配置的集群名"})
 		}
 		s.Cluster = value
 	default:
-		return &ops.Error{Code: ops.BadInput, Field: words[0], Message: "no such setting", Fix: "language, notify, quiet, digest, cluster"}
+		return &ops.Error{Code: ops.BadInput, Field: words[0], Message: lang.Text{EN: "no such setting", ZH: "没有该设置"}, Fix: lang.Text{EN: "language, notify, quiet, digest, cluster", ZH: "可用设置：language、notify、quiet、digest、cluster"}}
 	}
 	return nil
 }

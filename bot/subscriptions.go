@@ -101,7 +101,7 @@ func (b *Bot) followers(ctx context.Context, j slurm.Job) ([]card.Place, error) 
 // mute ends or renews the calling of one person for one job.
 func (b *Bot) mute(ctx context.Context, a ask, c *ops.Call, cluster string, words []string, on bool) []store.SlackMessage {
 	if len(words) == 0 {
-		e := &ops.Error{Code: ops.BadInput, Field: "job", Message: "mute needs a job's id", Fix: "mute 4711"}
+		e := &ops.Error{Code: ops.BadInput, Field: "job", Message: lang.Text{EN: "mute needs a job's id", ZH: "mute 需要作业号"}, Fix: lang.Same("mute 4711")}
 		return b.reply(a, answer.Error(e, c.Lang), false)
 	}
 	id := slurm.JobID(words[0])
@@ -112,7 +112,7 @@ func (b *Bot) mute(ctx context.Context, a ask, c *ops.Call, cluster string, word
 		}
 	})
 	if !ok {
-		return b.reply(a, answer.Error(&ops.Error{Code: ops.NotFound, Message: fmt.Sprintf(textNoCard.In(c.Lang), id)}, c.Lang), false)
+		return b.reply(a, answer.Error(&ops.Error{Code: ops.NotFound, Message: textNoCard.With(id)}, c.Lang), false)
 	}
 	title := textMuted
 	if !on {

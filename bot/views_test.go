@@ -80,7 +80,7 @@ func mainViews(t testing.TB, l lang.Lang) []drawn {
 	}
 	return []drawn{
 		message("help", answer.Blocks(b.helpDoc(t.Context(), person, ""), l)),
-		message("error", answer.Blocks(answer.Error(&ops.Error{Code: ops.BadInput, Field: "nodes", Message: "-1 is negative", Fix: "a number of 1 or more"}, l), l)),
+		message("error", answer.Blocks(answer.Error(&ops.Error{Code: ops.BadInput, Field: "nodes", Message: lang.Text{EN: "-1 is negative", ZH: "-1 是负数"}, Fix: lang.Text{EN: "a number of 1 or more", ZH: "大于等于 1 的数"}}, l), l)),
 		message("question", append(answer.Blocks(view.Doc{Title: textConfirm.In(l), Tone: view.Warn, Sections: []view.Section{{Text: "4711 gpt-8b"}}}, l), yesNo("ID", l, true))),
 		message("answer", append(answer.Blocks(ask, l), feedback("ask", l))),
 		{"card-waiting", slacktest.InMessage, waiting},

@@ -150,7 +150,7 @@ func (b *Bot) handle(ctx context.Context, a ask) (owed []store.SlackMessage) {
 func (b *Bot) sorry(ctx context.Context, a ask) view.Doc {
 	return answer.Error(&ops.Error{
 		Code:    ops.Failed,
-		Message: answer.Broken.In(b.langOf(ctx, a)),
+		Message: answer.Broken,
 	}, b.langOf(ctx, a))
 }
 

@@ -362,9 +362,9 @@ func writeError(b *strings.Builder, e *ops.Error) {
 	if e.Field != "" {
 		b.WriteString(e.Field + ": ")
 	}
-	b.WriteString(e.Message + "\n")
-	if e.Fix != "" {
-		b.WriteString("fix: " + e.Fix + "\n")
+	b.WriteString(e.Message.EN + "\n")
+	if e.Fix.EN != "" {
+		b.WriteString("fix: " + e.Fix.EN + "\n")
 	}
 }
 
@@ -372,7 +372,7 @@ func writeError(b *strings.Builder, e *ops.Error) {
 // length: a message may quote what Slurm or a job said.
 func cleanError(e *ops.Error) *ops.Error {
 	c := *e
-	c.Message, c.Fix, c.Field = limited(e.Message), limited(e.Fix), limited(e.Field)
+	c.Message, c.Fix, c.Field = limitedText(e.Message), limitedText(e.Fix), limited(e.Field)
 	c.More = nil
 	for i, m := range e.More {
 		if i == 20 {
@@ -382,6 +382,8 @@ func cleanError(e *ops.Error) *ops.Error {
 	}
 	return &c
 }
+
+func limitedText(t lang.Text) lang.Text { return lang.Text{EN: limited(t.EN), ZH: limited(t.ZH)} }
 
 func limited(s string) string {
 	s = redact.Text(redact.Clean(s))

@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
 )
@@ -85,8 +85,8 @@ func ClientConfig(client string, start Start) (ClientSetup, error) {
 		return setup, err
 	}
 	return ClientSetup{}, &ops.Error{
-		Code: ops.BadInput, Field: "client", Message: fmt.Sprintf("client %q is not known", client),
-		Fix: "use one of " + strings.Join(Clients(), ", "),
+		Code: ops.BadInput, Field: "client", Message: lang.Text{EN: "client %q is not known", ZH: "没有客户端 %q"}.With(client),
+		Fix: lang.Text{EN: "use one of %s", ZH: "请使用其中之一：%s"}.With(strings.Join(Clients(), ", ")),
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	sdk "github.com/mark3labs/mcp-go/mcp"
 	sdkserver "github.com/mark3labs/mcp-go/server"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
@@ -89,8 +90,8 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 		agreed, err := s.tokens.spend(token, digest)
 		if err != nil {
 			return refusal(&ops.Error{
-				Code: ops.NotAllowed, Field: tokenField, Message: err.Error(),
-				Fix: "call " + o.Name + " again without it, show your person what it answers, and bring the new token",
+				Code: ops.NotAllowed, Field: tokenField, Message: ops.Said(err),
+				Fix: lang.Text{EN: "call %s again without it, show your person what it answers, and bring the new token", ZH: "请不带它再次调用 %s，把回答给用户看，再带上新的令牌"}.With(o.Name),
 			}), nil
 		}
 		call.Confirmed, call.Agreed = true, agreed
@@ -108,8 +109,8 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 		}
 		if by == "" {
 			return refusal(&ops.Error{
-				Code: ops.NotAllowed, Message: o.Name + " waits for an approval in Slack",
-				Fix: "call " + o.Name + " again with the same arguments once it is approved",
+				Code: ops.NotAllowed, Message: lang.Text{EN: "%s waits for an approval in Slack", ZH: "%s 正在等待 Slack 中的批准"}.With(o.Name),
+				Fix: lang.Text{EN: "call %s again with the same arguments once it is approved", ZH: "批准后请以相同参数再次调用 %s"}.With(o.Name),
 			}), nil
 		}
 		call.Confirmed, call.Agreed, call.AgreedBy = true, question.digest, by
@@ -135,9 +136,8 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 			why = v.beyond + ", so a person has to say yes"
 		}
 		return refusal(&ops.Error{
-			Code: ops.NotAllowed, Message: why + ", and this client cannot ask one",
-			Fix: "have your person run `megatron-ops " + o.Name + "` in a shell or in Slack, or use a client that can ask (elicitation); " +
-				"an operator may also let a token stand in, within the limits (mcp.confirm: fallback-token)",
+			Code: ops.NotAllowed, Message: lang.Text{EN: "%s, and this client cannot ask one", ZH: "%s，而此客户端无法询问用户"}.With(why),
+			Fix: lang.Text{EN: "have your person run `megatron-ops %s` in a shell or in Slack, or use a client that can ask (elicitation); an operator may also let a token stand in, within the limits (mcp.confirm: fallback-token)", ZH: "请让用户在 shell 或 Slack 中执行 `megatron-ops %s`，或改用能够询问用户的客户端（elicitation）；管理员也可以在限额之内允许用令牌代替（mcp.confirm: fallback-token）"}.With(o.Name),
 		}), nil
 	}
 	return s.handToken(o, question, digest), nil
@@ -147,9 +147,8 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 func (s *Server) handToken(o ops.Op, q question, digest []byte) *sdk.CallToolResult {
 	token := s.tokens.issue(digest, q.digest)
 	res := refusal(&ops.Error{
-		Code: ops.NotAllowed, Field: tokenField, Message: o.Name + " needs a confirmation; nothing was done",
-		Fix: fmt.Sprintf("show your person what follows; if they agree, call %s again within %d minutes with the same arguments and %s %q",
-			o.Name, int(tokenLife.Minutes()), tokenField, token),
+		Code: ops.NotAllowed, Field: tokenField, Message: lang.Text{EN: "%s needs a confirmation; nothing was done", ZH: "%s 需要确认；没有执行任何操作"}.With(o.Name),
+		Fix: lang.Text{EN: "show your person what follows; if they agree, call %s again within %d minutes with the same arguments and %s %q", ZH: "请把以下内容给用户看；若用户同意，请在 %[2]d 分钟内以相同参数再次调用 %[1]s，并加上 %[3]s %[4]q"}.With(o.Name, int(tokenLife.Minutes()), tokenField, token),
 	})
 	res.Content = append(res.Content, sdk.NewTextContent(fence(q.text)))
 	object, _ := res.StructuredContent.(json.RawMessage)
@@ -176,8 +175,8 @@ func (s *Server) answered(req sdk.CallToolRequest, call *ops.Call, digest []byte
 		}
 	}
 	return refusal(&ops.Error{
-		Code: ops.NotAllowed, Message: "the person who was asked did not say yes; nothing was done",
-		Fix: "ask them what to change before calling again",
+		Code: ops.NotAllowed, Message: lang.Text{EN: "the person who was asked did not say yes; nothing was done", ZH: "用户没有同意，未执行任何操作"},
+		Fix: lang.Text{EN: "ask them what to change before calling again", ZH: "再次调用之前请先问用户要改什么"},
 	}), nil
 }
 

@@ -50,7 +50,7 @@ func TestTheDoctorSeesWhatAClientSees(t *testing.T) {
 func TestTheDoctorTellsACluster(t *testing.T) {
 	cfg, _ := config(t, newSite())
 	cfg.Service = func() (*ops.Service, error) {
-		return nil, &ops.Error{Code: ops.Failed, Message: "no slurm.conf was found", Fix: "set SLURM_CONF"}
+		return nil, &ops.Error{Code: ops.Failed, Message: lang.Same("no slurm.conf was found"), Fix: lang.Same("set SLURM_CONF")}
 	}
 	url := serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"secret": alice}})
 	found := mcp.Examine(t.Context(), mcp.Start{URL: url, Token: "secret"}, onlyIn(t.TempDir()))

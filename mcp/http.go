@@ -237,7 +237,7 @@ func (h HTTP) authorised(next http.Handler) http.Handler {
 			tools, err := h.choose(r.Header)
 			if err != nil {
 				e := ops.AsError(err)
-				http.Error(w, printableHeader(e.Message)+"; "+e.Fix, http.StatusBadRequest)
+				http.Error(w, printableHeader(e.Message.EN)+"; "+e.Fix.EN, http.StatusBadRequest)
 				return
 			}
 			g.Tools = tools

@@ -63,8 +63,8 @@ func codeOf(ctx context.Context, e *ops.Error) int {
 func protocolError(ctx context.Context, e *ops.Error) error {
 	e = cleanError(e)
 	var err error = e
-	if e.Fix != "" {
-		err = fmt.Errorf("%w; %s", e, e.Fix)
+	if e.Fix.EN != "" {
+		err = fmt.Errorf("%w; %s", e, e.Fix.EN)
 	}
 	if code := codeOf(ctx, e); code != sdk.INTERNAL_ERROR {
 		return coded{code, err}

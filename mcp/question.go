@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"fmt"
 
 	sdk "github.com/mark3labs/mcp-go/mcp"
 
@@ -41,8 +40,8 @@ func (s *Server) question(ctx context.Context, call *ops.Call, o ops.Op, in any)
 	q := question{text: r.Text(), foreign: r.Foreign, shown: r.Sections(lang.EN), digest: r.Digest}
 	if len(q.text) > longestDecisive {
 		return q, refusal(&ops.Error{
-			Code: ops.NotAllowed, Message: fmt.Sprintf("what %s would do takes %d characters to say, too many for a person to judge in a form", o.Name, len(q.text)),
-			Fix: "write the specification to a file and have your person run: megatron-ops " + o.Name + " -f FILE",
+			Code: ops.NotAllowed, Message: lang.Text{EN: "what %s would do takes %d characters to say, too many for a person to judge in a form", ZH: "说明 %s 会做什么需要 %d 个字符，太长，无法让人在表单中判断"}.With(o.Name, len(q.text)),
+			Fix: lang.Text{EN: "write the specification to a file and have your person run: megatron-ops %s -f FILE", ZH: "请把规格写入文件，并让用户执行：megatron-ops %s -f FILE"}.With(o.Name),
 		})
 	}
 	if r.Script != "" {
@@ -61,7 +60,7 @@ func (s *Server) stopped(o ops.Op, out any, err error) *sdk.CallToolResult {
 		stop, err = answer(o, out, room{bytes: defaultBudget}, "")
 	}
 	if err != nil {
-		stop = refusal(ops.AsError(err).In(lang.EN))
+		stop = refusal(ops.AsError(err))
 	}
 	return stop
 }

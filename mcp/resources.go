@@ -101,7 +101,7 @@ func (s *Server) template(uri, name, description, mime string, read func(context
 func (s *Server) contents(ctx context.Context, uri, mime string, read func() (string, error)) ([]sdk.ResourceContents, error) {
 	text, err := read()
 	if err != nil {
-		e := ops.AsError(err).In(lang.EN)
+		e := ops.AsError(err)
 		s.cfg.Log.Info("read", "uri", plain(uri), "err", cleanError(e).Message)
 		return nil, protocolError(ctx, e)
 	}
@@ -112,7 +112,7 @@ func (s *Server) contents(ctx context.Context, uri, mime string, read func() (st
 func (s *Server) run(ctx context.Context, name string, a map[string]any) (ops.Op, any, error) {
 	o, ok := operations.Lookup(name)
 	if !ok || o.Effect != ops.Read {
-		return o, nil, &ops.Error{Code: ops.NotFound, Message: "there is nothing to read here"}
+		return o, nil, &ops.Error{Code: ops.NotFound, Message: lang.Text{EN: "there is nothing to read here", ZH: "这里没有可读取的内容"}}
 	}
 	if e := s.grant(ctx).scope(o); e != nil {
 		return o, nil, e
@@ -170,13 +170,13 @@ func (s *Server) read(ctx context.Context, name string, a map[string]any) (strin
 func (s *Server) readLogs(ctx context.Context, a args) (string, error) {
 	page, err := strconv.Atoi(orZero(a["page"]))
 	if err != nil || page < 0 || page > 1000 {
-		return "", &ops.Error{Code: ops.BadInput, Field: "page", Message: fmt.Sprintf("%q is not a page", a["page"]), Fix: "use 0 for the newest lines, 1 for those before them"}
+		return "", &ops.Error{Code: ops.BadInput, Field: "page", Message: lang.Text{EN: "%q is not a page", ZH: "%q 不是页号"}.With(a["page"]), Fix: lang.Text{EN: "use 0 for the newest lines, 1 for those before them", ZH: "0 表示最新的行，1 表示其之前的行"}}
 	}
 	in := map[string]any{"job": a["job"], "tail": (page + 1) * pageLines}
 	if a["rank"] != "" {
 		rank, err := strconv.Atoi(a["rank"])
 		if err != nil {
-			return "", &ops.Error{Code: ops.BadInput, Field: "rank", Message: fmt.Sprintf("%q is not a rank", a["rank"]), Fix: "use a number such as 3"}
+			return "", &ops.Error{Code: ops.BadInput, Field: "rank", Message: lang.Text{EN: "%q is not a rank", ZH: "%q 不是 rank 编号"}.With(a["rank"]), Fix: lang.Text{EN: "use a number such as 3", ZH: "请使用数字，例如 3"}}
 		}
 		in["rank"] = rank
 	}
@@ -237,7 +237,7 @@ func readSkill(_ context.Context, a args) (string, error) {
 	file := path.Clean(a["file"])
 	raw, err := skills.File(a["name"], file)
 	if err != nil {
-		return "", &ops.Error{Code: ops.NotFound, Message: "there is no such file of a skill", Fix: "resources/list names the skills; each SKILL.md names its files"}
+		return "", &ops.Error{Code: ops.NotFound, Message: lang.Text{EN: "there is no such file of a skill", ZH: "技能中没有这个文件"}, Fix: lang.Text{EN: "resources/list names the skills; each SKILL.md names its files", ZH: "resources/list 列出各技能；每个 SKILL.md 列出其文件"}}
 	}
 	return string(raw), nil
 }
@@ -255,7 +255,7 @@ func rulesIndex(l lang.Lang) string {
 func (s *Server) readRule(_ context.Context, a args) (string, error) {
 	r, ok := rules.Explain(a["id"])
 	if !ok {
-		return "", &ops.Error{Code: ops.NotFound, Field: "id", Message: fmt.Sprintf("there is no rule %q", a["id"]), Fix: rulesURI + " lists them"}
+		return "", &ops.Error{Code: ops.NotFound, Field: "id", Message: lang.Text{EN: "there is no rule %q", ZH: "没有规则 %q"}.With(a["id"]), Fix: lang.Text{EN: "%s lists them", ZH: "%s 可列出全部"}.With(rulesURI)}
 	}
 	l := lang.EN
 	d := view.Doc{Title: r.ID, Sections: []view.Section{{Facts: []view.Fact{

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
@@ -15,11 +16,11 @@ import (
 // wherever they are; paths are for what the agent's person works on.
 func (s *Server) mayRead(path string) error {
 	refused := &ops.Error{
-		Code: ops.NotAllowed, Message: path + " does not lie in a folder that this server may read",
-		Fix: "give a job's id, or a path below " + strings.Join(s.cfg.Roots, " or "),
+		Code: ops.NotAllowed, Message: lang.Text{EN: "%s does not lie in a folder that this server may read", ZH: "%s 不在本服务允许读取的目录中"}.With(path),
+		Fix: lang.Text{EN: "give a job's id, or a path below %s", ZH: "请给出作业号，或位于 %s 之下的路径"}.With(lang.Text{EN: strings.Join(s.cfg.Roots, " or "), ZH: strings.Join(s.cfg.Roots, " 或 ")}),
 	}
 	if len(s.cfg.Roots) == 0 {
-		refused.Fix = "give a job's id"
+		refused.Fix = lang.Text{EN: "give a job's id", ZH: "请给出作业号"}
 		return refused
 	}
 	if !filepath.IsAbs(path) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 )
@@ -28,16 +29,16 @@ func Select(table []ops.Op, toolsets, tools []string, readOnly bool) ([]ops.Op, 
 	for _, t := range toolsets {
 		if t != "all" && t != "default" && !slices.Contains(known, t) {
 			return nil, &ops.Error{
-				Code: ops.BadInput, Field: "toolsets", Message: "there is no toolset " + t,
-				Fix: "use some of all, default, " + strings.Join(known, ", "),
+				Code: ops.BadInput, Field: "toolsets", Message: lang.Text{EN: "there is no toolset %s", ZH: "没有工具集 %s"}.With(t),
+				Fix: lang.Text{EN: "use some of all, default, %s", ZH: "可用：all、default、%s"}.With(strings.Join(known, ", ")),
 			}
 		}
 	}
 	for _, t := range tools {
 		if !slices.ContainsFunc(table, func(o ops.Op) bool { return o.Name == t }) {
 			return nil, &ops.Error{
-				Code: ops.BadInput, Field: "tools", Message: "there is no tool " + t,
-				Fix: "use some of " + strings.Join(names(table), ", "),
+				Code: ops.BadInput, Field: "tools", Message: lang.Text{EN: "there is no tool %s", ZH: "没有工具 %s"}.With(t),
+				Fix: lang.Text{EN: "use some of %s", ZH: "可用：%s"}.With(strings.Join(names(table), ", ")),
 			}
 		}
 	}

@@ -188,8 +188,8 @@ func (g Grant) scope(o ops.Op) *ops.Error {
 		return nil
 	}
 	return &ops.Error{
-		Code: ops.NotAllowed, Message: "the access token does not allow " + o.Name,
-		Fix: "get a token with the scope " + scopeOf[o.Effect],
+		Code: ops.NotAllowed, Message: lang.Text{EN: "the access token does not allow %s", ZH: "访问令牌不允许 %s"}.With(o.Name),
+		Fix: lang.Text{EN: "get a token with the scope %s", ZH: "请获取带有 %s 权限范围的令牌"}.With(scopeOf[o.Effect]),
 	}
 }
 

@@ -268,7 +268,7 @@ func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*
 	in := o.NewIn()
 	given, err := decode(ctx, o, req, in)
 	if err != nil {
-		return refusal(ops.AsError(err).In(lang.EN)), nil
+		return refusal(ops.AsError(err)), nil
 	}
 	grant := s.grant(ctx)
 	if given.plan != "" {
@@ -281,13 +281,13 @@ func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*
 	}
 	if !s.chose(grant, o.Name) {
 		return refusal(&ops.Error{
-			Code: ops.NotAllowed, Message: o.Name + " is not among the tools of this connection",
-			Fix: "use one of those, or connect with the header " + headerToolsets + ": default," + string(o.Toolset),
+			Code: ops.NotAllowed, Message: lang.Text{EN: "%s is not among the tools of this connection", ZH: "此连接的工具中没有 %s"}.With(o.Name),
+			Fix: lang.Text{EN: "use one of those, or connect with the header %s: default,%s", ZH: "请使用已有的工具，或在连接时带上 HTTP 头 %s: default,%s"}.With(headerToolsets, o.Toolset),
 		}), nil
 	}
 	svc, err := s.service()
 	if err != nil {
-		return refusal(ops.AsError(err).In(lang.EN)), nil
+		return refusal(ops.AsError(err)), nil
 	}
 	call := &ops.Call{Service: svc, Who: grant.Caller, Lang: lang.EN, Progress: progress(ctx, req), MayRead: s.mayRead, Roots: s.cfg.Roots}
 	if o.Effect != ops.Read {
@@ -326,14 +326,14 @@ func (s *Server) failed(o ops.Op, out any, err error) (*sdk.CallToolResult, erro
 	if errors.Is(err, context.Canceled) {
 		return nil, err
 	}
-	res := refusal(ops.AsError(err).In(lang.EN))
+	res := refusal(ops.AsError(err))
 	// What was refused did nothing: only what failed on its way has got somewhere.
 	if v := reflect.ValueOf(out); ops.AsError(err).Code == ops.Failed && v.IsValid() && !v.IsZero() {
 		part, perr := answer(o, out, room{bytes: defaultBudget}, "")
 		if perr == nil {
 			object, _ := part.StructuredContent.(json.RawMessage)
 			res.Content = append(res.Content, part.Content...)
-			res.StructuredContent = json.RawMessage(headed([]said{{"error", cleanError(ops.AsError(err).In(lang.EN))}}, object))
+			res.StructuredContent = json.RawMessage(headed([]said{{"error", cleanError(ops.AsError(err))}}, object))
 		}
 	}
 	return res, nil

@@ -21,7 +21,6 @@ var (
 
 // Error shows an error: what was given, what is wrong, what would work.
 func Error(e *ops.Error, l lang.Lang) view.Doc {
-	e = e.In(l)
 	title, ok := textError[e.Code]
 	if !ok {
 		title = textError[ops.Failed]
@@ -32,9 +31,9 @@ func Error(e *ops.Error, l lang.Lang) view.Doc {
 		if x.Field != "" {
 			fs = append(fs, view.Fact{Name: textField.In(l), Value: x.Field})
 		}
-		fs = append(fs, view.Fact{Name: textWhat.In(l), Value: x.Message})
-		if x.Fix != "" {
-			fs = append(fs, view.Fact{Name: textFix.In(l), Value: x.Fix})
+		fs = append(fs, view.Fact{Name: textWhat.In(l), Value: x.Message.In(l)})
+		if x.Fix.EN != "" {
+			fs = append(fs, view.Fact{Name: textFix.In(l), Value: x.Fix.In(l)})
 		}
 		d.Sections = append(d.Sections, view.Section{Facts: fs})
 	}

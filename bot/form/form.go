@@ -216,9 +216,9 @@ func AtFields(l lang.Lang, err error, problems []rules.Problem) map[string]strin
 		at[root] = append(at[root], message)
 	}
 	if err != nil {
-		e := ops.AsError(err).In(l)
+		e := ops.AsError(err)
 		for _, x := range append([]*ops.Error{e}, e.More...) {
-			add(x.Field, x.Message, x.Fix)
+			add(x.Field, x.Message.In(l), x.Fix.In(l))
 		}
 	}
 	for _, p := range problems {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/config"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
@@ -26,9 +26,12 @@ func notAdministrator(ctx context.Context, cfg config.Config) error {
 	if os.Getenv(allowRoot) == "1" {
 		return nil
 	}
-	fix := "run it as an account of its own: docs/install.md; in a container of its own, " + allowRoot + "=1"
+	fix := lang.Text{
+		EN: "run it as an account of its own: docs/install.md; in a container of its own, %s=1",
+		ZH: "请用专门的账号运行：见 docs/install.md；若在独立容器中，设置 %s=1",
+	}.With(allowRoot)
 	if os.Geteuid() == 0 {
-		return &ops.Error{Code: ops.NotAllowed, Message: "serve does not run as root", Fix: fix}
+		return &ops.Error{Code: ops.NotAllowed, Message: lang.Text{EN: "serve does not run as root", ZH: "serve 不以 root 运行"}, Fix: fix}
 	}
 	ctx, stop := context.WithTimeout(ctx, 5*time.Second)
 	defer stop()
@@ -45,7 +48,7 @@ func notAdministrator(ctx context.Context, cfg config.Config) error {
 			continue // a controller that is away refuses nobody's start
 		}
 		if m := slurmUser.FindSubmatch(out); m != nil && string(m[1]) == strconv.Itoa(os.Geteuid()) {
-			return &ops.Error{Code: ops.NotAllowed, Field: "clusters." + name, Message: fmt.Sprintf("serve does not run as SlurmUser (uid %s)", m[1]), Fix: fix}
+			return &ops.Error{Code: ops.NotAllowed, Field: "clusters." + name, Message: lang.Text{EN: "serve does not run as SlurmUser (uid %s)", ZH: "serve 不以 SlurmUser（uid %s）运行"}.With(m[1]), Fix: fix}
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/megatron-ops/megatron-ops/internal/demo"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
@@ -14,7 +15,7 @@ import (
 // removed afterwards.
 func demoCommand(ctx context.Context, sh *shell, words []string) error {
 	if len(words) > 0 {
-		return &ops.Error{Code: ops.BadInput, Field: words[0], Message: "demo takes no words"}
+		return &ops.Error{Code: ops.BadInput, Field: words[0], Message: lang.Text{EN: "demo takes no words", ZH: "demo 不带参数"}}
 	}
 	dir, err := os.MkdirTemp("", "megatron-ops-demo-")
 	if err != nil {
@@ -37,7 +38,7 @@ func demoCommand(ctx context.Context, sh *shell, words []string) error {
 		},
 	}
 	if err := tour.Run(ctx); err != nil {
-		return &ops.Error{Code: ops.Failed, Message: err.Error(), Fix: "please report it with what is above"}
+		return &ops.Error{Code: ops.Failed, Message: ops.Said(err), Fix: lang.Text{EN: "please report it with what is above", ZH: "请附上以上输出报告该问题"}}
 	}
 	fmt.Fprintln(sh.out)
 	return nil

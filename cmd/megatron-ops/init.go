@@ -38,11 +38,11 @@ func initCommand(ctx context.Context, sh *shell, words []string) error {
 		return err
 	}
 	if name != "" && !clusterName.MatchString(name) {
-		return &ops.Error{Code: ops.BadInput, Field: "as", Message: fmt.Sprintf("%q is no name for a cluster", name), Fix: "letters, digits and -, such as prod"}
+		return &ops.Error{Code: ops.BadInput, Field: "as", Message: lang.Text{EN: "%q is no name for a cluster", ZH: "%q 不能用作集群名"}.With(name), Fix: lang.Text{EN: "letters, digits and -, such as prod", ZH: "字母、数字与 -，例如 prod"}}
 	}
 	have, err := os.ReadFile(out)
 	if err == nil && !force && out != "-" && name == "" {
-		return &ops.Error{Code: ops.BadInput, Field: "file", Message: out + " is there already", Fix: "--force writes over it, --as NAME adds this cluster to it, --file - shows the profile"}
+		return &ops.Error{Code: ops.BadInput, Field: "file", Message: lang.Text{EN: "%s is there already", ZH: "%s 已存在"}.With(out), Fix: lang.Text{EN: "--force writes over it, --as NAME adds this cluster to it, --file - shows the profile", ZH: "--force 覆盖它，--as NAME 把该集群加入其中，--file - 只显示配置"}}
 	}
 	bin, onPath := cluster.FindCommands(os.Environ())
 	if bin != "" && !onPath {
@@ -121,7 +121,7 @@ func (sh *shell) askAboutSite(ctx context.Context, printed, said map[string]stri
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			return &ops.Error{Code: ops.Failed, Message: "no answer, so nothing was written", Fix: "init --yes takes what was detected"}
+			return &ops.Error{Code: ops.Failed, Message: lang.Text{EN: "no answer, so nothing was written", ZH: "没有回答，因此没有写入任何内容"}, Fix: lang.Text{EN: "init --yes takes what was detected", ZH: "init --yes 直接采用检测到的值"}}
 		}
 		switch answer := strings.TrimSpace(line); answer {
 		case "":
@@ -171,7 +171,7 @@ func profile(name, bin string, site job.Site, have []byte) ([]byte, error) {
 		all = append([]byte(head), text...)
 	}
 	if err := config.Check(all); err != nil {
-		return nil, &ops.Error{Code: ops.BadInput, Field: "as", Message: err.Error(), Fix: "choose another name, or mend the file; --file - shows this cluster alone"}
+		return nil, &ops.Error{Code: ops.BadInput, Field: "as", Message: ops.Said(err), Fix: lang.Text{EN: "choose another name, or mend the file; --file - shows this cluster alone", ZH: "请换一个名称，或修正该文件；--file - 只显示该集群"}}
 	}
 	return all, nil
 }

@@ -49,7 +49,7 @@ func (sh *shell) operation(ctx context.Context, op ops.Op, words []string) error
 	}
 	for _, f := range left {
 		if e := f(); e != nil {
-			fmt.Fprintln(sh.err, "megatron-ops:", view.Plainly(ops.Say(e.Error(), sh.lang)))
+			fmt.Fprintln(sh.err, "megatron-ops:", view.Plainly(ops.Said(e).In(sh.lang)))
 		}
 	}
 	return err
@@ -60,7 +60,7 @@ func (sh *shell) asks(e *ops.Error) bool {
 	if !isTerminal(sh.in) || sh.json {
 		return false
 	}
-	fmt.Fprintf(sh.err, "%s%s ", view.Plainly(e.In(sh.lang).Message), lang.Text{EN: ". Go on? [y/N]", ZH: "。继续吗？[y/N]"}.In(sh.lang))
+	fmt.Fprintf(sh.err, "%s%s ", view.Plainly(e.Message.In(sh.lang)), lang.Text{EN: ". Go on? [y/N]", ZH: "。继续吗？[y/N]"}.In(sh.lang))
 	answer, err := bufio.NewReader(sh.in).ReadString('\n')
 	if err != nil {
 		fmt.Fprintln(sh.err)
@@ -134,22 +134,22 @@ func takeFlag(words []string, name string) (value string, rest []string, ok bool
 // hold. It ends with 0 once every line has its answer.
 func (sh *shell) batch(op ops.Op, file string, rest []string) error {
 	if op.Batch == nil {
-		return &ops.Error{Code: ops.BadInput, Field: "batch", Message: op.Name + " has no --batch", Fix: "plan, render, lint, diagnose and ask have one"}
+		return &ops.Error{Code: ops.BadInput, Field: "batch", Message: lang.Text{EN: "%s has no --batch", ZH: "%s 没有 --batch"}.With(op.Name), Fix: lang.Text{EN: "plan, render, lint, diagnose and ask have one", ZH: "plan、render、lint、diagnose、ask 支持 --batch"}}
 	}
 	if len(rest) > 0 {
-		return &ops.Error{Code: ops.BadInput, Field: rest[0], Message: fmt.Sprintf("%q beside --batch: the lines say everything", rest[0])}
+		return &ops.Error{Code: ops.BadInput, Field: rest[0], Message: lang.Text{EN: "%q beside --batch: the lines say everything", ZH: "--batch 之外又给出了 %q：内容应全部写在各行中"}.With(rest[0])}
 	}
 	in := sh.in
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
-			return &ops.Error{Code: ops.BadInput, Field: "batch", Message: strings.TrimPrefix(err.Error(), "open "), Fix: "--batch - reads standard input"}
+			return &ops.Error{Code: ops.BadInput, Field: "batch", Message: ops.Said(err), Fix: lang.Text{EN: "--batch - reads standard input", ZH: "--batch - 从标准输入读取"}}
 		}
 		defer f.Close()
 		in = f
 	}
 	if err := op.Batch(in, sh.out); err != nil {
-		return &ops.Error{Code: ops.BadInput, Field: "batch", Message: err.Error()}
+		return &ops.Error{Code: ops.BadInput, Field: "batch", Message: ops.Said(err)}
 	}
 	return nil
 }

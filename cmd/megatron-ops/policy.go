@@ -48,24 +48,32 @@ func linkFolder(c config.Slack) linkproof.Folder {
 // workspace.
 func slackInstall(c config.Slack) (*bot.OAuth, error) {
 	id, secret := os.Getenv("SLACK_CLIENT_ID"), os.Getenv("SLACK_CLIENT_SECRET")
-	bad := func(field, message, fix string) error {
+	bad := func(field string, message, fix lang.Text) error {
 		return &ops.Error{Code: ops.BadInput, Field: field, Message: message, Fix: fix}
 	}
 	switch {
 	case id == "" && secret == "":
 		return nil, nil
 	case id == "" || secret == "":
-		return nil, bad("SLACK_CLIENT_ID", "SLACK_CLIENT_ID and SLACK_CLIENT_SECRET belong together", "both are on the app's page Basic Information")
+		return nil, bad("SLACK_CLIENT_ID",
+			lang.Text{EN: "SLACK_CLIENT_ID and SLACK_CLIENT_SECRET belong together", ZH: "SLACK_CLIENT_ID 与 SLACK_CLIENT_SECRET 须同时设置"},
+			lang.Text{EN: "both are on the app's page Basic Information", ZH: "两者都在应用的 Basic Information 页面"})
 	case os.Getenv("SLACK_BOT_TOKEN") != "":
-		return nil, bad("SLACK_CLIENT_ID", "SLACK_BOT_TOKEN serves one workspace, SLACK_CLIENT_ID lets several install the app", "unset one of the two")
+		return nil, bad("SLACK_CLIENT_ID",
+			lang.Text{EN: "SLACK_BOT_TOKEN serves one workspace, SLACK_CLIENT_ID lets several install the app", ZH: "SLACK_BOT_TOKEN 只服务一个工作区，SLACK_CLIENT_ID 则供多个工作区安装应用"},
+			lang.Text{EN: "unset one of the two", ZH: "请取消其中之一"})
 	case !strings.HasPrefix(c.Install.URL, "https://") && !strings.HasPrefix(c.Install.URL, "http://127.0.0.1"):
-		return nil, bad("slack.install.url", fmt.Sprintf("%q is no https address: Slack sends browsers back there", c.Install.URL), "slack: {install: {url: https://ops.example.org, key_file: /etc/megatron-ops/slack.key}}")
+		return nil, bad("slack.install.url",
+			lang.Text{EN: "%q is no https address: Slack sends browsers back there", ZH: "%q 不是 https 地址：Slack 会把浏览器带回该地址"}.With(c.Install.URL),
+			lang.Same("slack: {install: {url: https://ops.example.org, key_file: /etc/megatron-ops/slack.key}}"))
 	}
 	text, field := os.Getenv("MEGATRON_OPS_SLACK_KEY"), "MEGATRON_OPS_SLACK_KEY"
 	if text == "" {
 		field = "slack.install.key_file"
 		if c.Install.KeyFile == "" {
-			return nil, bad(field, "there is no key to encrypt the workspaces' tokens with", "openssl rand -base64 32 > FILE; chmod 600 FILE")
+			return nil, bad(field,
+				lang.Text{EN: "there is no key to encrypt the workspaces' tokens with", ZH: "没有用于加密各工作区令牌的密钥"},
+				lang.Same("openssl rand -base64 32 > FILE; chmod 600 FILE"))
 		}
 		b, err := readPrivate(c.Install.KeyFile, field)
 		if err != nil {
@@ -75,7 +83,7 @@ func slackInstall(c config.Slack) (*bot.OAuth, error) {
 	}
 	key, err := bot.ParseKey(text)
 	if err != nil {
-		return nil, bad(field, err.Error(), "openssl rand -base64 32")
+		return nil, bad(field, ops.Said(err), lang.Same("openssl rand -base64 32"))
 	}
 	return &bot.OAuth{
 		ClientID: id, ClientSecret: secret, Key: key, RedirectURL: strings.TrimSuffix(c.Install.URL, "/") + "/slack/oauth",
@@ -86,10 +94,10 @@ func slackInstall(c config.Slack) (*bot.OAuth, error) {
 func readPrivate(file, field string) ([]byte, error) {
 	st, err := os.Stat(file)
 	if err != nil {
-		return nil, &ops.Error{Code: ops.BadInput, Field: field, Message: err.Error(), Fix: "a file with mode 600"}
+		return nil, &ops.Error{Code: ops.BadInput, Field: field, Message: ops.Said(err), Fix: lang.Text{EN: "a file with mode 600", ZH: "权限为 600 的文件"}}
 	}
 	if st.Mode().Perm()&0o077 != 0 {
-		return nil, &ops.Error{Code: ops.BadInput, Field: field, Message: fmt.Sprintf("%s can be read by others (mode %o)", file, st.Mode().Perm()), Fix: "chmod 600 " + file}
+		return nil, &ops.Error{Code: ops.BadInput, Field: field, Message: lang.Text{EN: "%s can be read by others (mode %o)", ZH: "%s 可被他人读取（权限 %o）"}.With(file, st.Mode().Perm()), Fix: lang.Text{EN: "chmod 600 %s", ZH: "chmod 600 %s"}.With(file)}
 	}
 	return os.ReadFile(file)
 }
@@ -164,7 +172,7 @@ func mcpAccess(c config.MCP, state string) (mcp.HTTP, error) {
 	}
 	file := ownTokenFile(state)
 	if err := makeToken(file); err != nil {
-		return h, &ops.Error{Code: ops.Failed, Field: "mcp.tokens", Message: err.Error(), Fix: "MEGATRON_OPS_STATE_DIR names a directory that you may write"}
+		return h, &ops.Error{Code: ops.Failed, Field: "mcp.tokens", Message: ops.Said(err), Fix: lang.Text{EN: "MEGATRON_OPS_STATE_DIR names a directory that you may write", ZH: "MEGATRON_OPS_STATE_DIR 指定一个可写的目录"}}
 	}
 	token, err := tokenIn(file, "mcp.tokens")
 	if err != nil {
@@ -201,7 +209,7 @@ func tokenIn(file, field string) (string, error) {
 	}
 	token := strings.TrimSpace(string(b))
 	if len(token) < 16 {
-		return "", &ops.Error{Code: ops.BadInput, Field: field, Message: file + " holds no token of 16 characters or more", Fix: "openssl rand -hex 32 > " + file}
+		return "", &ops.Error{Code: ops.BadInput, Field: field, Message: lang.Text{EN: "%s holds no token of 16 characters or more", ZH: "%s 中没有至少 16 个字符的令牌"}.With(file), Fix: lang.Text{EN: "openssl rand -hex 32 > %s", ZH: "openssl rand -hex 32 > %s"}.With(file)}
 	}
 	return token, nil
 }

@@ -31,7 +31,9 @@ var (
 // an operator's approval, and why. It exits with 3 where any would.
 func policyCommand(ctx context.Context, sh *shell, words []string) error {
 	if len(words) < 2 || words[0] != "test" {
-		return &ops.Error{Code: ops.BadInput, Field: "file", Message: "policy test FILE: the specifications to judge by the site's limits"}
+		return &ops.Error{Code: ops.BadInput, Field: "file", Message: lang.Text{
+			EN: "policy test FILE: the specifications to judge by the site's limits", ZH: "policy test 文件：要按站点限额判断的作业规格",
+		}}
 	}
 	cfg, err := loadConfig()
 	if err != nil {
@@ -51,7 +53,9 @@ func policyCommand(ctx context.Context, sh *shell, words []string) error {
 	for _, file := range words[1:] {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			return &ops.Error{Code: ops.BadInput, Field: "file", Message: err.Error(), Fix: "name a specification that can be read"}
+			return &ops.Error{Code: ops.BadInput, Field: "file", Message: ops.Said(err), Fix: lang.Text{
+				EN: "name a specification that can be read", ZH: "请给出一个可读的作业规格文件",
+			}}
 		}
 		in := submit.NewIn()
 		if err := submit.Words(in, []string{"--yaml", string(text)}); err != nil {

@@ -129,7 +129,7 @@ func (sh *shell) globals(args []string) (words []string, err error) {
 		// `ask --lang zh` is the same wish as `--lang zh ask`.
 		if !inline {
 			if i+1 == len(args) {
-				return nil, &ops.Error{Code: ops.BadInput, Field: strings.TrimLeft(name, "-"), Message: name + " needs a value"}
+				return nil, &ops.Error{Code: ops.BadInput, Field: strings.TrimLeft(name, "-"), Message: lang.Text{EN: "%s needs a value", ZH: "%s 需要一个值"}.With(name)}
 			}
 			i++
 			value = args[i]
@@ -148,7 +148,7 @@ func (sh *shell) setOutput(v string) error {
 	case "text":
 		sh.json = false
 	default:
-		return &ops.Error{Code: ops.BadInput, Field: "output", Message: fmt.Sprintf("output %q is not known", v), Fix: "--output text or --output json"}
+		return &ops.Error{Code: ops.BadInput, Field: "output", Message: lang.Text{EN: "output %q is not known", ZH: "不支持输出格式 %q"}.With(v), Fix: lang.Text{EN: "--output text or --output json", ZH: "--output text 或 --output json"}}
 	}
 	return nil
 }
@@ -156,7 +156,7 @@ func (sh *shell) setOutput(v string) error {
 func (sh *shell) setLang(v string) error {
 	l, ok := lang.Parse(v)
 	if !ok {
-		return &ops.Error{Code: ops.BadInput, Field: "lang", Message: fmt.Sprintf("language %q is not spoken here", v), Fix: "--lang en or --lang zh"}
+		return &ops.Error{Code: ops.BadInput, Field: "lang", Message: lang.Text{EN: "language %q is not spoken here", ZH: "不支持语言 %q"}.With(v), Fix: lang.Text{EN: "--lang en or --lang zh", ZH: "--lang en 或 --lang zh"}}
 	}
 	sh.lang, sh.langGiven = l, true
 	return nil
@@ -183,9 +183,9 @@ func (sh *shell) dispatch(ctx context.Context, words []string) error {
 	if op, ok := operations.Lookup(name); ok {
 		return sh.operation(ctx, op, rest)
 	}
-	e := &ops.Error{Code: ops.BadInput, Field: "command", Message: fmt.Sprintf("%q is no command", name), Fix: "see: megatron-ops help"}
+	e := &ops.Error{Code: ops.BadInput, Field: "command", Message: lang.Text{EN: "%q is no command", ZH: "没有命令 %q"}.With(name), Fix: lang.Text{EN: "see: megatron-ops help", ZH: "用法见：megatron-ops help"}}
 	if near := operations.Nearest(name); near != "" {
-		e.Fix = "did you mean `megatron-ops " + near + "`?"
+		e.Fix = lang.Text{EN: "did you mean `megatron-ops %s`?", ZH: "是否想写 `megatron-ops %s`？"}.With(near)
 	}
 	return e
 }
@@ -214,7 +214,7 @@ func (sh *shell) exit(ctx context.Context, err error) int {
 	if signalled != 0 && errors.Is(err, context.Canceled) {
 		return int(signalled)
 	}
-	if code := sh.tell(ops.AsError(err).In(sh.lang)); signalled == 0 {
+	if code := sh.tell(ops.AsError(err)); signalled == 0 {
 		return code
 	}
 	return int(signalled)
@@ -223,13 +223,13 @@ func (sh *shell) exit(ctx context.Context, err error) int {
 // tell says what is wrong and returns its exit code.
 func (sh *shell) tell(e *ops.Error) int {
 	if sh.json {
-		sh.printJSON(map[string]any{"error": e})
+		sh.printJSON(map[string]any{"error": e.In(sh.lang)})
 		return e.Code.ExitCode()
 	}
 	for _, e := range append([]*ops.Error{e}, e.More...) {
-		fmt.Fprintf(sh.err, "megatron-ops: %s\n", view.Plainly(e.Error()))
-		if e.Fix != "" {
-			fmt.Fprintf(sh.err, "megatron-ops: %s%s\n", lang.Text{EN: "try: ", ZH: "建议："}.In(sh.lang), view.Plainly(e.Fix))
+		fmt.Fprintf(sh.err, "megatron-ops: %s\n", view.Plainly(e.Line(sh.lang)))
+		if e.Fix.EN != "" {
+			fmt.Fprintf(sh.err, "megatron-ops: %s%s\n", lang.Text{EN: "try: ", ZH: "建议："}.In(sh.lang), view.Plainly(e.Fix.In(sh.lang)))
 		}
 	}
 	return e.Code.ExitCode()

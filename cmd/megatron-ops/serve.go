@@ -51,7 +51,10 @@ func mcpCommand(ctx context.Context, sh *shell, words []string) error {
 		return err
 	}
 	if len(rest) > 0 {
-		return &ops.Error{Code: ops.BadInput, Field: rest[0], Message: fmt.Sprintf("mcp does not know %q", rest[0]), Fix: "mcp, mcp config --client NAME, or mcp doctor"}
+		return &ops.Error{
+			Code: ops.BadInput, Field: rest[0], Message: lang.Text{EN: "mcp does not know %q", ZH: "mcp 不认识 %q"}.With(rest[0]),
+			Fix: lang.Text{EN: "mcp, mcp config --client NAME, or mcp doctor", ZH: "用法：mcp、mcp config --client NAME 或 mcp doctor"},
+		}
 	}
 	dir, err := os.Getwd()
 	if err != nil {
@@ -157,7 +160,7 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 		slackConfig.Log, slackConfig.Watchers = log, watchers
 		b, err := bot.New(slackConfig)
 		if err != nil {
-			return &ops.Error{Code: ops.BadInput, Field: "SLACK_BOT_TOKEN", Message: err.Error(), Fix: "docs/slack.md has the steps"}
+			return &ops.Error{Code: ops.BadInput, Field: "SLACK_BOT_TOKEN", Message: ops.Said(err), Fix: lang.Text{EN: "docs/slack.md has the steps", ZH: "步骤见 docs/slack.md"}}
 		}
 		tell = cardNews(b, log)
 		if b.Decides() {
@@ -222,7 +225,7 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 
 	ln, err := net.Listen("tcp", listen)
 	if err != nil {
-		return &ops.Error{Code: ops.Failed, Field: "listen", Message: err.Error(), Fix: "--listen another address or port"}
+		return &ops.Error{Code: ops.Failed, Field: "listen", Message: ops.Said(err), Fix: lang.Text{EN: "--listen another address or port", ZH: "请用 --listen 换一个地址或端口"}}
 	}
 	server := &http.Server{
 		Handler:           counted(mux, requests),

@@ -37,7 +37,7 @@ func flags(name string, words []string, define func(*flag.FlagSet)) (rest []stri
 	if err := fs.Parse(words); err != nil {
 		var known []string
 		fs.VisitAll(func(f *flag.Flag) { known = append(known, "--"+f.Name) })
-		return nil, &ops.Error{Code: ops.BadInput, Message: name + ": " + err.Error(), Fix: name + " takes " + strings.Join(known, ", ")}
+		return nil, &ops.Error{Code: ops.BadInput, Message: lang.Text{EN: "%s: %s", ZH: "%s: %s"}.With(name, ops.Said(err)), Fix: lang.Text{EN: "%s takes %s", ZH: "%s 可用：%s"}.With(name, strings.Join(known, ", "))}
 	}
 	return fs.Args(), nil
 }
@@ -76,7 +76,7 @@ func skillsCommand(ctx context.Context, sh *shell, words []string) error {
 	case verb == "export" && len(rest) == 2:
 		return exportSkill(rest[0], rest[1])
 	}
-	return &ops.Error{Code: ops.BadInput, Message: "skills list, skills show NAME, skills export NAME|all FOLDER, or skills eval [NAME]"}
+	return &ops.Error{Code: ops.BadInput, Message: lang.Text{EN: "skills list, skills show NAME, skills export NAME|all FOLDER, or skills eval [NAME]", ZH: "用法：skills list、skills show NAME、skills export NAME|all FOLDER 或 skills eval [NAME]"}}
 }
 
 // skillList names the skills for a machine.
@@ -137,7 +137,7 @@ func noSkill(name string) error {
 	for _, k := range skills.All() {
 		names = append(names, k.Name)
 	}
-	return &ops.Error{Code: ops.NotFound, Field: "skill", Message: fmt.Sprintf("there is no skill %q", name), Fix: strings.Join(names, ", ")}
+	return &ops.Error{Code: ops.NotFound, Field: "skill", Message: lang.Text{EN: "there is no skill %q", ZH: "没有技能 %q"}.With(name), Fix: lang.Same(strings.Join(names, ", "))}
 }
 
 // exportSkill writes a skill's folder, or all of them, below dir.
@@ -174,7 +174,7 @@ func exportSkill(name, dir string) error {
 // slackCommand prints the app's manifest.
 func slackCommand(_ context.Context, sh *shell, words []string) error {
 	if len(words) == 0 || words[0] != "manifest" {
-		return &ops.Error{Code: ops.BadInput, Message: "slack manifest [--url https://…]"}
+		return &ops.Error{Code: ops.BadInput, Message: lang.Text{EN: "slack manifest [--url https://…]", ZH: "用法：slack manifest [--url https://…]"}}
 	}
 	url := ""
 	if _, err := flags("slack manifest", words[1:], func(f *flag.FlagSet) { f.StringVar(&url, "url", "", "") }); err != nil {
@@ -186,7 +186,7 @@ func slackCommand(_ context.Context, sh *shell, words []string) error {
 	}
 	m, err := bot.Manifest(bot.ManifestOptions{URL: url, Policy: slackPolicy(nil, cfg.Slack), Install: cfg.Slack.Install.URL})
 	if err != nil {
-		return &ops.Error{Code: ops.BadInput, Field: "url", Message: err.Error()}
+		return &ops.Error{Code: ops.BadInput, Field: "url", Message: ops.Said(err)}
 	}
 	_, err = sh.out.Write(append(bytes.TrimRight(m, "\n"), '\n'))
 	return err
@@ -203,7 +203,7 @@ func sudoersCommand(_ context.Context, sh *shell, words []string) error {
 	}
 	for field, name := range map[string]string{"login": login, "group": group} {
 		if !unixName.MatchString(name) {
-			return &ops.Error{Code: ops.BadInput, Field: field, Message: fmt.Sprintf("%q is no name of this system's", name), Fix: "sudoers --login megatron-ops --group researchers"}
+			return &ops.Error{Code: ops.BadInput, Field: field, Message: lang.Text{EN: "%q is no name of this system's", ZH: "%q 不是本系统中的名称"}.With(name), Fix: lang.Text{EN: "sudoers --login megatron-ops --group researchers", ZH: "例如：sudoers --login megatron-ops --group researchers"}}
 		}
 	}
 	cfg, err := loadConfig()
@@ -221,7 +221,7 @@ func sudoersCommand(_ context.Context, sh *shell, words []string) error {
 	}
 	rule, err := cluster.Sudoers(login, group, helpers)
 	if err != nil {
-		return &ops.Error{Code: ops.Failed, Field: "program", Message: err.Error(), Fix: "install the package, or: install -o root -m 755 megatron-ops /usr/local/bin/"}
+		return &ops.Error{Code: ops.Failed, Field: "program", Message: ops.Said(err), Fix: lang.Text{EN: "install the package, or: install -o root -m 755 megatron-ops /usr/local/bin/", ZH: "请安装软件包，或执行：install -o root -m 755 megatron-ops /usr/local/bin/"}}
 	}
 	_, err = io.WriteString(sh.out, rule)
 	return err
@@ -233,21 +233,21 @@ var unixName = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
 // linkCommand writes a code's file on the cluster, as the person who runs it.
 func linkCommand(ctx context.Context, sh *shell, words []string) error {
 	if len(words) != 1 {
-		return &ops.Error{Code: ops.BadInput, Field: "code", Message: "link CODE: the code that /megatron link shows"}
+		return &ops.Error{Code: ops.BadInput, Field: "code", Message: lang.Text{EN: "link CODE: the code that /megatron link shows", ZH: "用法：link CODE，CODE 是 /megatron link 显示的代码"}}
 	}
 	cfg, err := loadConfig()
 	if err != nil {
 		return err
 	}
 	if cfg.Slack.LinkDir == "" {
-		return &ops.Error{Code: ops.BadInput, Field: "slack.link_dir", Message: "no folder for link codes is configured here", Fix: "an operator sets slack.link_dir in /etc/megatron-ops/megatron-ops.yaml to a folder with mode 1777"}
+		return &ops.Error{Code: ops.BadInput, Field: "slack.link_dir", Message: lang.Text{EN: "no folder for link codes is configured here", ZH: "这里没有配置存放绑定代码的目录"}, Fix: lang.Text{EN: "an operator sets slack.link_dir in /etc/megatron-ops/megatron-ops.yaml to a folder with mode 1777", ZH: "请管理员在 /etc/megatron-ops/megatron-ops.yaml 中把 slack.link_dir 设为权限 1777 的目录"}}
 	}
 	if err := linkFolder(cfg.Slack).Write(ctx, words[0]); err != nil {
 		code := ops.Failed
 		if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) {
 			code = ops.BadInput
 		}
-		return &ops.Error{Code: code, Field: "code", Message: err.Error()}
+		return &ops.Error{Code: code, Field: "code", Message: ops.Said(err)}
 	}
 	fmt.Fprintln(sh.out, lang.Text{EN: "written: press the button in Slack now", ZH: "已写入：现在在 Slack 中点击按钮"}.In(sh.lang))
 	return nil
@@ -298,7 +298,9 @@ func mcpStart(name string, words []string, own func(*flag.FlagSet)) (mcp.Start, 
 		return start, err
 	}
 	if len(rest) > 0 {
-		return start, &ops.Error{Code: ops.BadInput, Field: rest[0], Message: fmt.Sprintf("mcp does not know %q", rest[0]), Fix: "mcp config --client NAME, or mcp doctor"}
+		return start, &ops.Error{Code: ops.BadInput, Field: rest[0], Message: lang.Text{EN: "mcp does not know %q", ZH: "mcp 不认识 %q"}.With(rest[0]), Fix: lang.Text{
+			EN: "mcp config --client NAME, or mcp doctor", ZH: "mcp config --client 名称，或 mcp doctor",
+		}}
 	}
 	if start.URL != "" {
 		if state, err := config.StateDir(os.Getenv); err == nil {

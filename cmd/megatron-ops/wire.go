@@ -85,8 +85,8 @@ func (sh *shell) service(dir string) (*ops.Service, error) {
 	}
 	if _, ok := clusters[svc.Default]; !ok {
 		return nil, &ops.Error{
-			Code: ops.BadInput, Field: "cluster", Message: fmt.Sprintf("cluster %q is not configured", svc.Default),
-			Fix: "--cluster local, --cluster slurm, or a name from " + orFile(cfg.Path),
+			Code: ops.BadInput, Field: "cluster", Message: lang.Text{EN: "cluster %q is not configured", ZH: "没有配置集群 %q"}.With(svc.Default),
+			Fix: lang.Text{EN: "--cluster local, --cluster slurm, or a name from %s", ZH: "--cluster local、--cluster slurm，或 %s 中的名称"}.With(orFile(cfg.Path)),
 		}
 	}
 	svc.Audit = auditor(svc)
@@ -118,7 +118,7 @@ func clusters(cfg config.Config, state string) (map[string]ops.Cluster, error) {
 	for name, c := range cfg.Clusters {
 		cl, err := newCluster(name, c, state)
 		if err != nil {
-			return nil, &ops.Error{Code: ops.BadInput, Field: "clusters." + name, Message: err.Error(), Fix: "docs/configuration.md has an example of each kind"}
+			return nil, &ops.Error{Code: ops.BadInput, Field: "clusters." + name, Message: ops.Said(err), Fix: lang.Text{EN: "docs/configuration.md has an example of each kind", ZH: "docs/configuration.md 有每种集群的示例"}}
 		}
 		all[name] = cl
 	}

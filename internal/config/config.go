@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/policy"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
@@ -135,7 +135,7 @@ func (a Approval) Life() (time.Duration, error) {
 	d, err := time.ParseDuration(a.Expires)
 	if err != nil || d < time.Minute {
 		return 0, &ops.Error{
-			Code: ops.BadInput, Field: "slack.approval.expires", Message: fmt.Sprintf("%q is no time of a minute or more", a.Expires), Fix: "a time such as 24h",
+			Code: ops.BadInput, Field: "slack.approval.expires", Message: lang.Text{EN: "%q is no time of a minute or more", ZH: "%q 不是一分钟以上的时长"}.With(a.Expires), Fix: lang.Text{EN: "a time such as 24h", ZH: "例如 24h"},
 		}
 	}
 	return d, nil
@@ -216,23 +216,23 @@ func Load(dir string, getenv func(string) string) (Config, error) {
 			continue
 		}
 		if err != nil {
-			return c, &ops.Error{Code: ops.BadInput, Field: "MEGATRON_OPS_CONFIG", Message: err.Error(), Fix: "name a file that can be read, or unset the variable"}
+			return c, &ops.Error{Code: ops.BadInput, Field: "MEGATRON_OPS_CONFIG", Message: ops.Said(err), Fix: lang.Text{EN: "name a file that can be read, or unset the variable", ZH: "请给出可读取的文件，或取消该变量"}}
 		}
 		if err := decode(b, &c); err != nil {
-			return c, &ops.Error{Code: ops.BadInput, Field: f, Message: err.Error(), Fix: "docs/configuration.md lists every key"}
+			return c, &ops.Error{Code: ops.BadInput, Field: f, Message: ops.Said(err), Fix: lang.Text{EN: "docs/configuration.md lists every key", ZH: "docs/configuration.md 列出了所有配置项"}}
 		}
 		c.Path = f
 		break
 	}
 	for name, cl := range c.Clusters {
 		if !isKind(cl.Kind) {
-			return c, &ops.Error{Code: ops.BadInput, Field: "clusters." + name + ".kind", Message: fmt.Sprintf("%q is no kind of cluster", cl.Kind), Fix: strings.Join(Kinds, ", ")}
+			return c, &ops.Error{Code: ops.BadInput, Field: "clusters." + name + ".kind", Message: lang.Text{EN: "%q is no kind of cluster", ZH: "没有集群类型 %q"}.With(cl.Kind), Fix: lang.Same(strings.Join(Kinds, ", "))}
 		}
 	}
 	if !slices.Contains(confirms, c.MCP.Confirm) {
 		return c, &ops.Error{
-			Code: ops.BadInput, Field: "mcp.confirm", Message: fmt.Sprintf("%q does not say who confirms what an agent changes", c.MCP.Confirm),
-			Fix: strings.Join(confirms[1:], ", "),
+			Code: ops.BadInput, Field: "mcp.confirm", Message: lang.Text{EN: "%q does not say who confirms what an agent changes", ZH: "%q 没有说明由谁确认智能体所做的更改"}.With(c.MCP.Confirm),
+			Fix: lang.Same(strings.Join(confirms[1:], ", ")),
 		}
 	}
 	if _, err := c.Slack.Approval.Life(); err != nil {
@@ -300,5 +300,5 @@ func StateDir(getenv func(string) string) (string, error) {
 	if h := getenv("HOME"); h != "" {
 		return filepath.Join(h, ".local", "state", "megatron-ops"), nil
 	}
-	return "", &ops.Error{Code: ops.BadInput, Field: "MEGATRON_OPS_STATE_DIR", Message: "there is no home directory to keep state in", Fix: "set MEGATRON_OPS_STATE_DIR"}
+	return "", &ops.Error{Code: ops.BadInput, Field: "MEGATRON_OPS_STATE_DIR", Message: lang.Text{EN: "there is no home directory to keep state in", ZH: "没有可存放状态的主目录"}, Fix: lang.Text{EN: "set MEGATRON_OPS_STATE_DIR", ZH: "请设置 MEGATRON_OPS_STATE_DIR"}}
 }

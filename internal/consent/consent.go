@@ -79,7 +79,7 @@ func Of(ctx context.Context, call *ops.Call, o ops.Op, in any) (r Request, stop 
 		case !e.Confirm:
 			return r, out, err
 		}
-		r.Headline = lang.Text{EN: o.Name + ": " + e.Message, ZH: o.Name + "：" + e.In(lang.ZH).Message}
+		r.Headline = lang.Text{EN: "%s: %s", ZH: "%s：%s"}.With(o.Name, e.Message)
 	}
 	if now != nil {
 		r.Foreign = now.User != "" && now.User != call.Who.User

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
@@ -65,8 +66,8 @@ func (c *Call) IsAgreed(script string) error {
 	sum := sha256.Sum256([]byte(script))
 	if now := hex.EncodeToString(sum[:]); c.Agreed != "" && c.Agreed != now {
 		return &Error{
-			Code: NotAllowed, Message: fmt.Sprintf("the script is not the one that was agreed to: its SHA-256 was %s and is %s now; nothing was submitted", c.Agreed, now),
-			Fix: "ask again: the new script has to be agreed to",
+			Code: NotAllowed, Message: lang.Text{EN: "the script is not the one that was agreed to: its SHA-256 was %s and is %s now; nothing was submitted", ZH: "脚本与批准时的不同：当时的 SHA-256 是 %s，现在是 %s；没有提交"}.With(c.Agreed, now),
+			Fix: lang.Text{EN: "ask again: the new script has to be agreed to", ZH: "请重新申请：新的脚本需要重新批准"},
 		}
 	}
 	return nil
@@ -107,8 +108,8 @@ func (s *Service) Approved(ctx context.Context, who Caller, op string, in any, w
 		}
 		a = found
 		return "", &Error{
-			Code: NotAllowed, Message: fmt.Sprintf("%s has declined this %s: %s; nothing was done", a.Decided, op, cmp.Or(a.Reason, "no reason given")),
-			Fix: "change what they objected to, or ask them; the same call again asks anew",
+			Code: NotAllowed, Message: lang.Text{EN: "%s has declined this %s: %s; nothing was done", ZH: "%s 已拒绝这次 %s：%s；没有执行任何操作"}.With(a.Decided, op, cmp.Or(a.Reason, "no reason given")),
+			Fix: lang.Text{EN: "change what they objected to, or ask them; the same call again asks anew", ZH: "请修改对方反对的内容，或与其沟通；再次发出同样的调用会重新请求批准"},
 		}
 	}
 	a = Approval{ID: key + "." + rand.Text(), Op: op, Who: who, Why: why, Shown: shown, Digest: digest, At: now, Until: now.Add(s.ApprovalsLast())}
@@ -146,7 +147,9 @@ func (s *Service) Decide(ctx context.Context, id string, by Caller, name string,
 		return a, err
 	}
 	if !ok || a.ID != id {
-		return a, NotFoundError("", "the agent asks again by the same call", "this request is older than %s, or was decided", s.ApprovalsLast())
+		return a, NotFoundError("",
+			lang.Text{EN: "this request is older than %s, or was decided", ZH: "该申请已超过 %s，或已有结果"}.With(s.ApprovalsLast()),
+			lang.Text{EN: "the agent asks again by the same call", ZH: "智能体再次发出同样的调用即可重新请求"})
 	}
 	if err := mayDecide(a, by); err != nil {
 		return a, err
@@ -156,7 +159,7 @@ func (s *Service) Decide(ctx context.Context, id string, by Caller, name string,
 		return a, err
 	}
 	if first != name || !a.Waits() {
-		return a, NotFoundError("", "", "%s has decided already", first)
+		return a, NotFoundError("", lang.Text{EN: "%s has decided already", ZH: "%s 已作出决定"}.With(first), lang.Text{})
 	}
 	a.Decided, a.Yes, a.Reason, a.Until = name, yes, reason, s.Now().Add(s.ApprovalsLast())
 	if err := docs.Put(ctx, docApproval, key, a, a.Until); err != nil {
@@ -183,7 +186,7 @@ func mayDecide(a Approval, by Caller) error {
 	own := by.User != "" && by.User == a.Who.User
 	switch {
 	case by.ReadOnly, !by.Operator && (!own || a.Why != ""):
-		return &Error{Code: NotAllowed, Message: "only operators may approve this"}
+		return &Error{Code: NotAllowed, Message: lang.Text{EN: "only operators may approve this", ZH: "只有管理员可以批准"}}
 	case a.Why != "":
 		return FourEyes(a.Who, by)
 	}
@@ -196,11 +199,11 @@ func FourEyes(asked, by Caller) error {
 	switch by.User {
 	case "":
 		return &Error{
-			Code: NotAllowed, Message: "whoever approves must be linked to a cluster user, so that it is known that they are somebody else",
-			Fix: "run `/megatron link` here and follow its one-time code on the cluster",
+			Code: NotAllowed, Message: lang.Text{EN: "whoever approves must be linked to a cluster user, so that it is known that they are somebody else", ZH: "审批人必须已绑定集群用户，以确认不是申请人本人"},
+			Fix: lang.Text{EN: "run `/megatron link` here and follow its one-time code on the cluster", ZH: "请在这里执行 `/megatron link`，并按提示在集群上使用一次性代码"},
 		}
 	case asked.User:
-		return &Error{Code: NotAllowed, Message: "somebody else than the requester must approve this"}
+		return &Error{Code: NotAllowed, Message: lang.Text{EN: "somebody else than the requester must approve this", ZH: "必须由申请人以外的人审批"}}
 	}
 	return nil
 }
@@ -228,7 +231,7 @@ func callDigest(who Caller, op string, in any, script string) string {
 // Docs is the part of the database that keeps small documents.
 func (s *Service) Docs() (*store.Slack, error) {
 	if s.Store == nil {
-		return nil, &Error{Code: Failed, Message: "there is no store"}
+		return nil, &Error{Code: Failed, Message: lang.Text{EN: "there is no store", ZH: "没有可用的数据库"}}
 	}
 	st, err := s.Store()
 	if err != nil {

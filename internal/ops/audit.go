@@ -43,10 +43,12 @@ func AuditTrail() Op {
 
 func auditTrail(ctx context.Context, c *Call, in AuditIn) (AuditOut, error) {
 	if in.Limit < 1 {
-		return AuditOut{}, InputError("limit", "a number of 1 or more", "%d is less than 1", in.Limit)
+		return AuditOut{}, InputError("limit",
+			lang.Text{EN: "%d is less than 1", ZH: "%d 小于 1"}.With(in.Limit),
+			lang.Text{EN: "a number of 1 or more", ZH: "大于等于 1 的数"})
 	}
 	if !c.Who.Operator && c.Who.Surface != Shell && c.Who.Surface != Chat && c.Who.Surface != MCP {
-		return AuditOut{}, &Error{Code: NotAllowed, Message: "the audit trail is for operators", Fix: "ask an operator"}
+		return AuditOut{}, &Error{Code: NotAllowed, Message: lang.Text{EN: "the audit trail is for operators", ZH: "审计记录只有管理员可以查看"}, Fix: lang.Text{EN: "ask an operator", ZH: "请联系管理员"}}
 	}
 	st, err := c.Store()
 	if err != nil {

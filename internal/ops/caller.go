@@ -125,15 +125,15 @@ func (c *Call) authorise(o Op) error {
 	if c.Who.ReadOnly {
 		return &Error{
 			Code:    NotAllowed,
-			Message: o.Name + " changes something, and this connection may only read",
-			Fix:     "use a connection with write rights: a bearer token over HTTP, or the shell",
+			Message: lang.Text{EN: "%s changes something, and this connection may only read", ZH: "%s 会修改内容，而此连接只有读权限"}.With(o.Name),
+			Fix:     lang.Text{EN: "use a connection with write rights: a bearer token over HTTP, or the shell", ZH: "请使用有写权限的连接：带令牌的 HTTP，或 shell"},
 		}
 	}
 	if c.Who.User == "" {
 		return &Error{
 			Code:    NotAllowed,
-			Message: "you are not linked to a cluster user yet, so you can read and ask but not " + o.Name,
-			Fix:     "run `/megatron link` here and follow its one-time code on the cluster",
+			Message: lang.Text{EN: "you are not linked to a cluster user yet, so you can read and ask but not %s", ZH: "您尚未绑定集群用户，只能查看和提问，不能执行 %s"}.With(o.Name),
+			Fix:     lang.Text{EN: "run `/megatron link` here and follow its one-time code on the cluster", ZH: "请在这里执行 `/megatron link`，并按提示在集群上使用一次性代码"},
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
@@ -24,15 +25,17 @@ func (o *OnCluster) On(cluster string) { o.Cluster = cluster }
 func (c *Call) Cluster(name string) (Cluster, error) {
 	if name == "" {
 		if c.Unchosen && c.effect != Read && c.effect != "" {
-			return nil, InputError("cluster", "module load slurm, or run it on a login node; --cluster "+c.Default+" runs it on this machine",
-				"sbatch is not on the PATH, and no cluster is named or configured")
+			return nil, InputError("cluster",
+				lang.Text{EN: "sbatch is not on the PATH, and no cluster is named or configured", ZH: "PATH 中没有 sbatch，也没有指定或配置集群"},
+				lang.Text{EN: "module load slurm, or run it on a login node; --cluster %s runs it on this machine", ZH: "执行 module load slurm，或在登录节点上运行；--cluster %s 会在本机运行"}.With(c.Default))
 		}
 		name = c.Default
 	}
 	cl, ok := c.Clusters[name]
 	if !ok {
-		return nil, InputError("cluster", "clusters here: "+strings.Join(slices.Sorted(maps.Keys(c.Clusters)), ", "),
-			"cluster %q is not configured", name)
+		return nil, InputError("cluster",
+			lang.Text{EN: "cluster %q is not configured", ZH: "没有配置集群 %q"}.With(name),
+			lang.Text{EN: "clusters here: %s", ZH: "已配置的集群：%s"}.With(strings.Join(slices.Sorted(maps.Keys(c.Clusters)), ", ")))
 	}
 	return c.actingAs(cl)
 }
@@ -40,7 +43,9 @@ func (c *Call) Cluster(name string) (Cluster, error) {
 // Job asks the cluster for one job, in our words where it is not known.
 func (c *Call) Job(ctx context.Context, on string, id slurm.JobID) (Cluster, slurm.Job, error) {
 	if !slurm.IsJobID(string(id)) {
-		return nil, slurm.Job{}, InputError("job", "a job id such as 4711, or 4711_3 for one task of an array", "%q is not a job id", id)
+		return nil, slurm.Job{}, InputError("job",
+			lang.Text{EN: "%q is not a job id", ZH: "%q 不是作业号"}.With(id),
+			lang.Text{EN: "a job id such as 4711, or 4711_3 for one task of an array", ZH: "作业号，例如 4711；数组作业的单个任务写作 4711_3"})
 	}
 	cl, err := c.Cluster(on)
 	if err != nil {
@@ -85,13 +90,12 @@ func (c *Call) LookAll(ctx context.Context, cl Cluster, f slurm.Filter) ([]slurm
 // words ask for.
 func (c *Call) SlurmError(err error, id slurm.JobID) error {
 	if errors.Is(err, slurm.ErrNotFound) {
-		return NotFoundError("job", "`megatron-ops list --all` shows the jobs that are known", "job %s: not known to Slurm", id)
+		return NotFoundError("job",
+			lang.Text{EN: "job %s: not known to Slurm", ZH: "Slurm 中没有作业 %s"}.With(id),
+			lang.Text{EN: "`megatron-ops list --all` shows the jobs that are known", ZH: "`megatron-ops list --all` 可列出已知的作业"})
 	}
-	fix := slurm.FixOf(err)
-	e := &Error{Code: Failed, Message: err.Error(), Fix: fix.EN}
-	e.zh.fix = fix.ZH
+	e := &Error{Code: Failed, Message: Said(err), Fix: slurm.FixOf(err)}
 	if s, ok := errors.AsType[*slurm.Error](err); ok {
-		e.zh.op, e.zh.words = s.Op, s.Msg
 		switch s.Kind {
 		case slurm.Denied:
 			e.Code = NotAllowed
@@ -106,7 +110,9 @@ func (c *Call) SlurmError(err error, id slurm.JobID) error {
 func Capable[T any](cl Cluster, what string) (T, error) {
 	t, ok := cl.(T)
 	if !ok {
-		return t, InputError("cluster", "use a cluster that is reached by Slurm's commands (kind cli or ssh)", "cluster %s, of kind %s, does not tell of its %s", cl.Name(), cl.Kind(), what)
+		return t, InputError("cluster",
+			lang.Text{EN: "cluster %s, of kind %s, does not tell of its %s", ZH: "集群 %s（类型 %s）不提供%s"}.With(cl.Name(), cl.Kind(), what),
+			lang.Text{EN: "use a cluster that is reached by Slurm's commands (kind cli or ssh)", ZH: "请使用通过 Slurm 命令访问的集群（类型 cli 或 ssh）"})
 	}
 	return t, nil
 }

@@ -38,7 +38,7 @@ func (o Op) Words(in any, words []string) error {
 		case freeText(parser.Model):
 			given = endFlags(parser.Model, joined(words[:i]), words[i+1:])
 		default:
-			return &Error{Code: BadInput, Field: "--", Message: o.Name + " takes no arguments after --", Fix: "leave them out"}
+			return &Error{Code: BadInput, Field: "--", Message: lang.Text{EN: "%s takes no arguments after --", ZH: "%s 在 -- 之后不接受参数"}.With(o.Name), Fix: lang.Text{EN: "leave them out", ZH: "请去掉"}}
 		}
 		words = words[:i]
 	}
@@ -104,49 +104,58 @@ var (
 	missingArgs = regexp.MustCompile(`expected "(.+)"`)
 )
 
+// DidYouMean is the fix of a word that is nearly one that is known.
+var DidYouMean = lang.Text{EN: "did you mean %s?", ZH: "是否想写 %s？"}
+
+var forExample = lang.Text{EN: "for example: %s", ZH: "例如：%s"}
+
 // wordsError says what kong found in the contract's form.
 func wordsError(o Op, model *kong.Application, words []string, err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
 	msg := err.Error()
-	e := &Error{Code: BadInput, Message: msg, Fix: "see: megatron-ops help " + o.Name}
+	e := &Error{Code: BadInput, Message: Said(err), Fix: lang.Text{EN: "see: megatron-ops help %s", ZH: "用法见：megatron-ops help %s"}.With(o.Name)}
 	switch {
 	case unknownFlag.MatchString(msg):
 		flag := unknownFlag.FindStringSubmatch(msg)[1]
 		e.Field = flag
-		e.Message = fmt.Sprintf("%s has no flag %s", o.Name, flag)
+		e.Message = lang.Text{EN: "%s has no flag %s", ZH: "%s 没有选项 %s"}.With(o.Name, flag)
 		if _, takes := o.NewIn().(interface{ MegatronArgs() }); takes {
-			if fix := megatronsOwn(o, flag, words); fix != "" {
+			if fix := megatronsOwn(o, flag, words); fix.EN != "" {
 				e.Fix = fix
 				break
 			}
 		}
 		if meant := near.Word(strings.TrimLeft(flag, "-"), flagNames(model), len(flag)/3+2); meant != "" {
-			e.Fix = "did you mean --" + meant + "?"
+			e.Fix = DidYouMean.With("--" + meant)
 		} else if freeText(model) {
-			e.Fix = "what begins with a dash and is no flag goes after --, as: megatron-ops " + o.Name + " " + behindDashes(words, flag)
+			e.Fix = lang.Text{
+				EN: "what begins with a dash and is no flag goes after --, as: megatron-ops %s %s",
+				ZH: "以短横线开头而又不是选项的内容请写在 -- 之后，例如：megatron-ops %s %s",
+			}.With(o.Name, behindDashes(words, flag))
 		}
 	case extraWord.MatchString(msg):
 		word := extraWord.FindStringSubmatch(msg)[1]
-		e.Field, e.Message = word, fmt.Sprintf("%s does not know what to do with %q", o.Name, word)
+		e.Field = word
+		e.Message = lang.Text{EN: "%s does not know what to do with %q", ZH: "%s 不知道如何处理 %q"}.With(o.Name, word)
 	case missingArgs.MatchString(msg):
 		what := strings.Trim(missingArgs.FindStringSubmatch(msg)[1], "<>. ")
-		e.Field, e.Message = strings.Fields(what)[0], fmt.Sprintf("%s needs a %s", o.Name, what)
-		e.Field = strings.Trim(e.Field, "<>")
-		e.Fix = "for example: megatron-ops " + o.Example
+		e.Field = strings.Trim(strings.Fields(what)[0], "<>")
+		e.Message = lang.Text{EN: "%s needs a %s", ZH: "%s 需要给出 %s"}.With(o.Name, what)
+		e.Fix = forExample.With("megatron-ops " + o.Example)
 	case wrongValue.MatchString(msg):
 		m := wrongValue.FindStringSubmatch(msg)
 		e.Field = fieldOf(m[1])
-		e.Message = fmt.Sprintf("%q is not %s", m[3], kindWords(m[2]))
+		e.Message = lang.Text{EN: "%q is not %s", ZH: "%q 不是%s"}.With(m[3], kindWords(m[2]))
 		if m[3] == "EOL" {
-			e.Message = "--" + m[1] + " needs a value"
+			e.Message = lang.Text{EN: "--%s needs a value", ZH: "--%s 需要一个值"}.With(m[1])
 		}
-		e.Fix = "for example: --" + m[1] + " " + exampleOf(model, m[1])
+		e.Fix = forExample.With("--" + m[1] + " " + exampleOf(model, m[1]))
 	case wrongChoice.MatchString(msg):
 		m := wrongChoice.FindStringSubmatch(msg)
-		e.Field, e.Message = fieldOf(m[1]), fmt.Sprintf("%q is not among its choices", m[3])
-		e.Fix = "one of " + strings.TrimPrefix(m[2], `"",`)
+		e.Field, e.Message = fieldOf(m[1]), lang.Text{EN: "%q is not among its choices", ZH: "%q 不在可选值之列"}.With(m[3])
+		e.Fix = lang.Text{EN: "one of %s", ZH: "以下之一：%s"}.With(strings.TrimPrefix(m[2], `"",`))
 	case flagInError.MatchString(msg):
 		e.Field = fieldOf(strings.TrimPrefix(flagInError.FindString(msg), "--"))
 	}
@@ -167,15 +176,15 @@ func behindDashes(words []string, flag string) string {
 }
 
 // megatronsOwn says how to give a flag that is Megatron's, under whichever
-// name it was asked for, or "" where it is none of Megatron's.
-func megatronsOwn(o Op, flag string, words []string) string {
-	name, why := flag, ""
+// name it was asked for, or nothing where it is none of Megatron's.
+func megatronsOwn(o Op, flag string, words []string) lang.Text {
+	name, why := flag, lang.Text{}
 	if to, ok := megatron.Renamed(flag); ok {
-		name, why = to, " ("+flag+" is not its name there)"
+		name, why = to, lang.Text{EN: " (%s is not its name there)", ZH: "（在那里不叫 %s）"}.With(flag)
 	}
 	f, ok := megatron.LookupFlag(name)
 	if !ok {
-		return ""
+		return lang.Text{}
 	}
 	argv := []string{f.Name}
 	for i, w := range words {
@@ -188,8 +197,10 @@ func megatronsOwn(o Op, flag string, words []string) string {
 			break
 		}
 	}
-	return fmt.Sprintf("it is a flag of Megatron's%s: give it after --, as megatron-ops %s … -- %s, or in the specification's args: [%s]",
-		why, o.Name, strings.Join(argv, " "), strings.Join(argv, ", "))
+	return lang.Text{
+		EN: "it is a flag of Megatron's%s: give it after --, as megatron-ops %s … -- %s, or in the specification's args: [%s]",
+		ZH: "这是 Megatron 的参数%s：请写在 -- 之后，即 megatron-ops %s … -- %s，或写入规格的 args: [%s]",
+	}.With(why, o.Name, strings.Join(argv, " "), strings.Join(argv, ", "))
 }
 
 // fieldOf is the specification's path that a flag fills.
@@ -202,14 +213,18 @@ func fieldOf(flag string) string {
 	return strings.ReplaceAll(flag, "-", "_")
 }
 
-func kindWords(kind string) string {
+func kindWords(kind string) lang.Text {
 	switch kind {
 	case "int", "64 bit int":
-		return "a number of 0 or more"
+		return lang.Text{EN: "a number of 0 or more", ZH: "大于等于 0 的数"}
 	case "bool":
-		return "yes or no"
+		return lang.Text{EN: "yes or no", ZH: "yes 或 no"}
+	case "duration":
+		return lang.Text{EN: "a duration", ZH: "时长"}
+	case "float":
+		return lang.Text{EN: "a float", ZH: "小数"}
 	}
-	return "a " + kind
+	return lang.Text{EN: "a %s", ZH: " %s"}.With(kind)
 }
 
 // exampleOf is what a flag's tag shows, or its placeholder.

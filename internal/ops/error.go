@@ -1,12 +1,12 @@
 package ops
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
@@ -37,32 +37,59 @@ func (c Code) ExitCode() int {
 	return 1
 }
 
-// An Error says what was given, what is wrong and what would work, in English;
-// In gives it in Chinese.
+// An Error says what was given, what is wrong and what would work, in both
+// languages.
 type Error struct {
-	Code Code `json:"code"`
+	Code Code
 	// Field is the specification's path, such as "container.image"; empty where no
 	// field is to blame.
-	Field string `json:"field,omitempty"`
+	Field string
 	// Message says what is wrong, Fix what would work.
-	Message string `json:"message"`
-	Fix     string `json:"fix,omitempty"`
+	Message lang.Text
+	Fix     lang.Text
 	// Confirm marks a refusal that a confirmation would lift: the caller's surface
 	// asks its person.
-	Confirm bool `json:"-"`
+	Confirm bool
 	// More are further errors of the same input.
-	More []*Error `json:"more,omitempty"`
-
-	zh chinese
+	More []*Error
 }
 
-// Error puts the field before the message.
-func (e *Error) Error() string {
-	if e.Field != "" && !strings.HasPrefix(e.Message, e.Field) {
-		return e.Field + ": " + e.Message
+// Error puts the field before the message, in English: this is for logs.
+func (e *Error) Error() string { return e.Line(lang.EN) }
+
+// Line is the message in l, after the field.
+func (e *Error) Line(l lang.Lang) string {
+	said := e.Message.In(l)
+	switch {
+	case e.Field == "" || strings.HasPrefix(said, e.Field):
+		return said
+	case l == lang.ZH:
+		return e.Field + "：" + said
 	}
-	return e.Message
+	return e.Field + ": " + said
 }
+
+// A SpokenError is an error as a program reads it, in one language, under the
+// contract's names.
+type SpokenError struct {
+	Code    Code          `json:"code"`
+	Field   string        `json:"field,omitempty"`
+	Message string        `json:"message"`
+	Fix     string        `json:"fix,omitempty"`
+	More    []SpokenError `json:"more,omitempty"`
+}
+
+// In is e in l, for a program.
+func (e *Error) In(l lang.Lang) SpokenError {
+	s := SpokenError{Code: e.Code, Field: e.Field, Message: e.Message.In(l), Fix: e.Fix.In(l)}
+	for _, x := range e.More {
+		s.More = append(s.More, x.In(l))
+	}
+	return s
+}
+
+// MarshalJSON writes e in English.
+func (e *Error) MarshalJSON() ([]byte, error) { return json.Marshal(e.In(lang.EN)) }
 
 // AsError returns err as an *Error; one that is not becomes Failed.
 func AsError(err error) *Error {
@@ -72,22 +99,18 @@ func AsError(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
-	e := &Error{Code: Failed, Message: err.Error()}
-	if s, ok := errors.AsType[*slurm.Error](err); ok && s.Error() == e.Message {
-		e.zh.op, e.zh.words = s.Op, s.Msg
-	}
-	return e
+	return &Error{Code: Failed, Message: Said(err)}
 }
 
-// InputError is an error of what was given: its field, what would work, and what
-// is wrong.
-func InputError(field, fix, format string, args ...any) *Error {
-	return &Error{Code: BadInput, Field: field, Message: fmt.Sprintf(format, args...), Fix: fix}
+// InputError is an error of what was given: its field, what is wrong, and what
+// would work.
+func InputError(field string, message, fix lang.Text) *Error {
+	return &Error{Code: BadInput, Field: field, Message: message, Fix: fix}
 }
 
 // NotFoundError is an error of something that is not there.
-func NotFoundError(field, fix, format string, args ...any) *Error {
-	return &Error{Code: NotFound, Field: field, Message: fmt.Sprintf(format, args...), Fix: fix}
+func NotFoundError(field string, message, fix lang.Text) *Error {
+	return &Error{Code: NotFound, Field: field, Message: message, Fix: fix}
 }
 
 // FieldErrors turns what the specification says of its fields into one error:
@@ -100,14 +123,13 @@ func FieldErrors(err error) error {
 			value = fmt.Sprintf("%q ", f.Value)
 		}
 		e := &Error{Code: BadInput, Field: f.Field}
-		e.Message, e.Fix = f.In(lang.EN)
-		e.Message = value + e.Message
-		e.zh.message, e.zh.fix = f.In(lang.ZH)
-		e.zh.message = value + e.zh.message
+		e.Message.EN, e.Fix.EN = f.In(lang.EN)
+		e.Message.ZH, e.Fix.ZH = f.In(lang.ZH)
+		e.Message = lang.Text{EN: "%s%s", ZH: "%s%s"}.With(value, e.Message)
 		all = append(all, e)
 	}
 	if len(all) == 0 {
-		return &Error{Code: BadInput, Message: err.Error()}
+		return &Error{Code: BadInput, Message: Said(err)}
 	}
 	all[0].More = all[1:]
 	return all[0]

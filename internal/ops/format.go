@@ -1,13 +1,28 @@
 package ops
 
-import "fmt"
+import (
+	"fmt"
 
-// Plural is "1 node", "2 nodes".
-func Plural(n int, what string) string {
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+)
+
+// counted are the things that are counted: one of them, and several.
+var counted = map[string][2]lang.Text{
+	"node":    {{EN: "%d node", ZH: "%d 个节点"}, {EN: "%d nodes", ZH: "%d 个节点"}},
+	"GPU":     {{EN: "%d GPU", ZH: "%d 块 GPU"}, {EN: "%d GPUs", ZH: "%d 块 GPU"}},
+	"job":     {{EN: "%d job", ZH: "%d 个作业"}, {EN: "%d jobs", ZH: "%d 个作业"}},
+	"line":    {{EN: "%d line", ZH: "%d 行"}, {EN: "%d lines", ZH: "%d 行"}},
+	"path":    {{EN: "%d path", ZH: "%d 个路径"}, {EN: "%d paths", ZH: "%d 个路径"}},
+	"failure": {{EN: "%d failure", ZH: "%d 次故障"}, {EN: "%d failures", ZH: "%d 次故障"}},
+}
+
+// Counted is "1 node", "2 nodes": what is one of the words that are known here.
+func Counted(n int, what string) lang.Text {
+	forms := counted[what]
 	if n == 1 {
-		return "1 " + what
+		return forms[0].With(n)
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return forms[1].With(n)
 }
 
 // Duration is seconds as Slurm prints them: 1-02:03:04, 02:03:04, 03:04.

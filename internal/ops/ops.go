@@ -6,7 +6,6 @@ package ops
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -87,7 +86,7 @@ func (o Op) Run(ctx context.Context, c *Call, in any) (any, error) {
 	c, err := c.For(o)
 	if err != nil {
 		c.audit(ctx, o, in, nil, err)
-		return nil, c.said(err)
+		return nil, err
 	}
 	out, err := o.run(ctx, c, v.Elem().Interface())
 	if o.Effect != Read && c.Service != nil {
@@ -96,15 +95,7 @@ func (o Op) Run(ctx context.Context, c *Call, in any) (any, error) {
 		}
 	}
 	c.audit(ctx, o, in, out, err)
-	return out, c.said(err)
-}
-
-// said is err in the caller's language.
-func (c *Call) said(err error) error {
-	if e, ok := errors.AsType[*Error](err); ok && c.Lang == lang.ZH && !errors.Is(err, context.Canceled) {
-		return e.In(c.Lang)
-	}
-	return err
+	return out, err
 }
 
 // Define ties a typed function to its row.

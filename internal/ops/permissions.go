@@ -1,9 +1,9 @@
 package ops
 
 import (
-	"fmt"
 	"strings"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -26,13 +26,13 @@ func (c *Call) actingAs(cl Cluster) (Cluster, error) {
 	if c.As == nil {
 		return nil, &Error{
 			Code: NotAllowed, Field: "cluster",
-			Message: fmt.Sprintf("this server runs as %s on %s and cannot act as %s", c.Self, cl.Name(), c.Who.User),
-			Fix:     "an operator sets clusters." + cl.Name() + ".act_as; in your own shell it works at once",
+			Message: lang.Text{EN: "this server runs as %s on %s and cannot act as %s", ZH: "本服务在 %[2]s 上以 %[1]s 的身份运行，不能代表 %[3]s 操作"}.With(c.Self, cl.Name(), c.Who.User),
+			Fix:     lang.Text{EN: "an operator sets clusters.%s.act_as; in your own shell it works at once", ZH: "请管理员设置 clusters.%s.act_as；在自己的 shell 中可直接执行"}.With(cl.Name()),
 		}
 	}
 	as, err := c.As(cl, c.Who.User)
 	if err != nil {
-		return nil, &Error{Code: NotAllowed, Field: "cluster", Message: err.Error(), Fix: "in your own shell it works at once"}
+		return nil, &Error{Code: NotAllowed, Field: "cluster", Message: Said(err), Fix: lang.Text{EN: "in your own shell it works at once", ZH: "在自己的 shell 中可直接执行"}}
 	}
 	return as, nil
 }
@@ -44,8 +44,8 @@ func (c *Call) MayChange(j slurm.Job) error {
 	}
 	return &Error{
 		Code: NotAllowed, Field: "job",
-		Message: fmt.Sprintf("job %s belongs to %s, and you act as %s", j.ID, j.User, c.Who.User),
-		Fix:     "ask its owner or an operator",
+		Message: lang.Text{EN: "job %s belongs to %s, and you act as %s", ZH: "作业 %s 属于 %s，而您的身份是 %s"}.With(j.ID, j.User, c.Who.User),
+		Fix:     lang.Text{EN: "ask its owner or an operator", ZH: "请联系其所有者或管理员"},
 	}
 }
 
@@ -63,11 +63,11 @@ func (c *Call) AsOwner(cl Cluster, owner string) (Cluster, error) {
 		return c.Clusters[cl.Name()], nil
 	}
 	if c.As == nil {
-		return nil, &Error{Code: NotAllowed, Field: "cluster", Message: fmt.Sprintf("this server cannot act as %s", owner), Fix: "do it in a shell"}
+		return nil, &Error{Code: NotAllowed, Field: "cluster", Message: lang.Text{EN: "this server cannot act as %s", ZH: "本服务不能代表 %s 操作"}.With(owner), Fix: lang.Text{EN: "do it in a shell", ZH: "请在 shell 中操作"}}
 	}
 	as, err := c.As(c.Clusters[cl.Name()], owner)
 	if err != nil {
-		return nil, &Error{Code: NotAllowed, Field: "cluster", Message: err.Error(), Fix: "do it in a shell"}
+		return nil, &Error{Code: NotAllowed, Field: "cluster", Message: Said(err), Fix: lang.Text{EN: "do it in a shell", ZH: "请在 shell 中操作"}}
 	}
 	return as, nil
 }

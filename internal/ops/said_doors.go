@@ -112,7 +112,7 @@ var saidByDoors = []lang.Text{
 	{EN: "Slack answers %s", ZH: "Slack 返回 %s"},
 	{EN: "completion is for one shell, not %s", ZH: "补全脚本针对一种 shell，而不是 %s"},
 	{EN: "megatron-ops completion bash, zsh or fish", ZH: "megatron-ops completion bash、zsh 或 fish"},
-	{EN: "%s does not say who confirms what an agent changes", ZH: "%s 没有说明由谁确认代理所做的更改"},
+	{EN: "%s does not say who confirms what an agent changes", ZH: "%s 没有说明由谁确认智能体所做的更改"},
 	{EN: "MEGATRON_OPS_STATE_DIR names a directory that you may write", ZH: "MEGATRON_OPS_STATE_DIR 指定一个可写的目录"},
 	{EN: "mcp config --client NAME, or mcp doctor", ZH: "mcp config --client 名称，或 mcp doctor"},
 }

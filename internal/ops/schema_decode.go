@@ -2,7 +2,6 @@ package ops
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -47,13 +46,15 @@ func DecodeValid(raw []byte, into any, own map[string]*string) error {
 	d := decoder{own: own}
 	top, ok := tree.(object)
 	if !ok {
-		return InputError("", `send an object such as {"name": "value"}`, "arguments are %s, not an object", kindOf(tree))
+		return InputError("",
+			lang.Text{EN: "arguments are %s, not an object", ZH: "参数是%s，而不是对象"}.With(kindOf(tree)),
+			lang.Text{EN: "send an object such as {\"name\": \"value\"}", ZH: "请发送对象，例如 {\"name\": \"value\"}"})
 	}
 	tree = slices.DeleteFunc(top, func(m member) bool {
 		p, mine := own[m.key]
 		switch {
 		case mine && p == nil:
-			d.bad(m.key, "leave it out", "is not an argument here")
+			d.bad(m.key, noArgument, leaveOut)
 		case mine:
 			d.value(m.key, m.value, reflect.ValueOf(p).Elem())
 		}
@@ -85,13 +86,29 @@ type decoder struct {
 	own  map[string]*string // the surface's arguments, see Decode
 }
 
-func (d *decoder) bad(path, fix, format string, args ...any) {
-	d.errs = append(d.errs, InputError(path, fix, format, args...))
+func (d *decoder) bad(path string, message, fix lang.Text) {
+	d.errs = append(d.errs, InputError(path, message, fix))
 }
 
-func (d *decoder) want(path, what, example string, got any) {
-	d.bad(path, "give "+what+", such as "+example, "is %s, not %s", show(got), what)
+func (d *decoder) want(path string, what lang.Text, example any, got any) {
+	d.bad(path, lang.Text{EN: "is %s, not %s", ZH: "是%s，而不是%s"}.With(show(got), what), lang.Text{EN: "give %s, such as %s", ZH: "请给出%s，例如 %s"}.With(what, example))
 }
+
+// What arguments are, in words.
+var (
+	aString     = lang.Text{EN: "a string", ZH: "字符串"}
+	aBoolean    = lang.Text{EN: "a boolean", ZH: "布尔值"}
+	aNumber     = lang.Text{EN: "a number", ZH: "数字"}
+	wholeNumber = lang.Text{EN: "a whole number", ZH: "整数"}
+	fromZeroOn  = lang.Text{EN: "a whole number from 0 on", ZH: "大于等于 0 的整数"}
+	aList       = lang.Text{EN: "a list", ZH: "列表"}
+	anObject    = lang.Text{EN: "an object", ZH: "对象"}
+)
+
+var (
+	noArgument = lang.Text{EN: "is not an argument here", ZH: "不是这里的参数"}
+	leaveOut   = lang.Text{EN: "leave it out", ZH: "请去掉"}
+)
 
 func (d *decoder) value(path string, in any, v reflect.Value) {
 	t := v.Type()
@@ -111,7 +128,7 @@ func (d *decoder) value(path string, in any, v reflect.Value) {
 		pt := reflect.PointerTo(t)
 		if pt.Implements(unmarshaler) || pt.Implements(textUnmarshal) || t == rawMessageType {
 			if err := json.Unmarshal(encodeTree(in), v.Addr().Interface()); err != nil {
-				d.bad(path, "see the schema of this argument", "%v", err)
+				d.bad(path, Said(err), lang.Text{EN: "see the schema of this argument", ZH: "请查看该参数的 schema"})
 			}
 			return
 		}
@@ -124,7 +141,7 @@ func (d *decoder) value(path string, in any, v reflect.Value) {
 		case json.Number: // clients and models write a job's id as a number
 			v.SetString(s.String())
 		default:
-			d.want(path, "a string", quoted(in), in)
+			d.want(path, aString, inQuotes(in), in)
 		}
 	case reflect.Bool:
 		b, ok := in.(bool)
@@ -132,21 +149,21 @@ func (d *decoder) value(path string, in any, v reflect.Value) {
 			b, ok = word == "true", true
 		}
 		if !ok {
-			d.want(path, "a boolean", "true", in)
+			d.want(path, aBoolean, "true", in)
 			return
 		}
 		v.SetBool(b)
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		n, ok := whole(in)
 		if !ok || v.OverflowInt(n) {
-			d.want(path, "a whole number", "8", in)
+			d.want(path, wholeNumber, "8", in)
 			return
 		}
 		v.SetInt(n)
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		n, ok := whole(in)
 		if !ok || n < 0 || v.OverflowUint(uint64(n)) {
-			d.want(path, "a whole number from 0 on", "8", in)
+			d.want(path, fromZeroOn, "8", in)
 			return
 		}
 		v.SetUint(uint64(n))
@@ -154,7 +171,7 @@ func (d *decoder) value(path string, in any, v reflect.Value) {
 		n, ok := in.(json.Number)
 		f, err := n.Float64()
 		if !ok || err != nil {
-			d.want(path, "a number", "1.5", in)
+			d.want(path, aNumber, "1.5", in)
 			return
 		}
 		v.SetFloat(f)
@@ -164,7 +181,7 @@ func (d *decoder) value(path string, in any, v reflect.Value) {
 			list, ok = []any{word}, true // one word for a list of one
 		}
 		if !ok {
-			d.want(path, "a list", `["a", "b"]`, in)
+			d.want(path, aList, `["a", "b"]`, in)
 			return
 		}
 		out := reflect.MakeSlice(t, len(list), len(list))
@@ -180,7 +197,7 @@ func (d *decoder) value(path string, in any, v reflect.Value) {
 	case reflect.Map:
 		o, ok := in.(object)
 		if !ok {
-			d.want(path, "an object", `{"NAME": "value"}`, in)
+			d.want(path, anObject, `{"NAME": "value"}`, in)
 			return
 		}
 		out := reflect.MakeMapWithSize(t, len(o))
@@ -197,7 +214,7 @@ func (d *decoder) value(path string, in any, v reflect.Value) {
 			v.Set(reflect.ValueOf(plain(in)))
 			return
 		}
-		d.bad(path, "leave it out", "cannot be given here")
+		d.bad(path, lang.Text{EN: "cannot be given here", ZH: "不能在这里给出"}, leaveOut)
 	}
 }
 
@@ -209,7 +226,10 @@ func (d *decoder) spec(in any, v reflect.Value) {
 	// specification's own words.
 	text, quoted := in.(string)
 	if _, ok := in.(object); !ok && !(quoted && strings.HasPrefix(strings.TrimSpace(text), "{")) {
-		d.want("spec", "an object", `{"nodes": 2, "args": ["--bf16"]}; text of a YAML file goes into yaml`, in)
+		d.want("spec", anObject, lang.Text{
+			EN: `{"nodes": 2, "args": ["--bf16"]}; text of a YAML file goes into yaml`,
+			ZH: `{"nodes": 2, "args": ["--bf16"]}；YAML 文件的文本请放入 yaml`,
+		}, in)
 		return
 	}
 	var plain decoder
@@ -233,14 +253,14 @@ func (d *decoder) spec(in any, v reflect.Value) {
 func (d *decoder) structure(path string, in any, v reflect.Value) {
 	o, ok := in.(object)
 	if !ok {
-		d.want(path, "an object", `{"name": "value"}`, in)
+		d.want(path, anObject, `{"name": "value"}`, in)
 		return
 	}
 	fs := cachedFields(v.Type())
 	for _, m := range o {
 		f := fs.byName[m.key]
 		if f == nil {
-			d.bad(join(path, m.key), d.unknownFix(m.key, fs, path == ""), "is not an argument here")
+			d.bad(join(path, m.key), noArgument, d.unknownFix(m.key, fs, path == ""))
 			continue
 		}
 		before := len(d.errs)
@@ -248,9 +268,8 @@ func (d *decoder) structure(path string, in any, v reflect.Value) {
 		d.value(join(path, m.key), m.value, target)
 		if len(d.errs) == before {
 			d.check(join(path, m.key), f, target)
-		} else if e := d.errs[before]; e.Field == join(path, m.key) && f.help.EN != "" && !strings.Contains(e.Fix, f.help.EN) {
-			e.zh.fix = cmp.Or(e.zh.fix, Say(e.Fix, lang.ZH)) + "（" + f.help.In(lang.ZH) + "）"
-			e.Fix += " (" + f.help.EN + ")"
+		} else if e := d.errs[before]; e.Field == join(path, m.key) && f.help.EN != "" && !strings.Contains(e.Fix.EN, f.help.EN) {
+			e.Fix = lang.Text{EN: "%s (%s)", ZH: "%s（%s）"}.With(e.Fix, f.help)
 		}
 	}
 	for _, f := range fs.unasked {
@@ -258,8 +277,7 @@ func (d *decoder) structure(path string, in any, v reflect.Value) {
 			continue
 		}
 		if f.required {
-			d.bad(join(path, f.name), "give "+f.name+hint(f, lang.EN), "is missing")
-			d.errs[len(d.errs)-1].zh.fix = "请给出 " + f.name + hint(f, lang.ZH)
+			d.bad(join(path, f.name), lang.Text{EN: "is missing", ZH: "缺失"}, lang.Text{EN: "give %s%s", ZH: "请给出 %s%s"}.With(f.name, hint(f)))
 			continue
 		}
 		setDefault(v.FieldByIndex(f.index), f.def)
@@ -273,7 +291,8 @@ func (d *decoder) check(path string, f *field, v reflect.Value) {
 	}
 	one := func(path string, v reflect.Value) {
 		if v.Kind() == reflect.String && v.String() != "" && !slices.Contains(f.enum, v.String()) {
-			d.bad(path, "use one of "+strings.Join(f.enum, ", "), "is %q, which is not one of the words known here", v.String())
+			d.bad(path, lang.Text{EN: "is %q, which is not one of the words known here", ZH: "是 %q，不在可选值之列"}.With(v.String()),
+				lang.Text{EN: "use one of %s", ZH: "请使用其中之一：%s"}.With(strings.Join(f.enum, ", ")))
 		}
 	}
 	if v.Kind() == reflect.Slice {
@@ -285,11 +304,11 @@ func (d *decoder) check(path string, f *field, v reflect.Value) {
 	one(path, v)
 }
 
-func hint(f *field, l lang.Lang) string {
+func hint(f *field) lang.Text {
 	if f.help.EN == "" {
-		return ""
+		return lang.Text{}
 	}
-	return lang.Text{EN: ": ", ZH: "："}.In(l) + f.help.In(l)
+	return lang.Text{EN: ": %s", ZH: "：%s"}.With(f.help)
 }
 
 // setDefault fills a field from its tag, as the shell's flags do.
@@ -350,7 +369,7 @@ func cachedFields(t reflect.Type) *structFields {
 // unknownFix names the argument that was probably meant, or all of them. At the
 // top there are also those of the surface, and fields of a specification that
 // were not put into it.
-func (d *decoder) unknownFix(word string, fs *structFields, top bool) string {
+func (d *decoder) unknownFix(word string, fs *structFields, top bool) lang.Text {
 	var names []string
 	for _, f := range fs.list {
 		if p, own := d.own[f.name]; !top || !own || p != nil {
@@ -366,23 +385,23 @@ func (d *decoder) unknownFix(word string, fs *structFields, top bool) string {
 	}
 	plain := strings.ReplaceAll(strings.ToLower(word), "-", "_")
 	if best := near.Word(plain, names, 3); best != "" {
-		return "did you mean " + best + "?"
+		return DidYouMean.With(best)
 	}
 	if spec := fs.byName["spec"]; spec != nil && spec.typ == specType && cachedFields(specType).byName[plain] != nil {
-		return "put it into spec: {\"spec\": {\"" + plain + "\": …}}"
+		return lang.Text{EN: "put it into spec: %s", ZH: "请放入 spec：%s"}.With(`{"spec": {"` + plain + `": …}}`)
 	}
 	part := slices.DeleteFunc(slices.Clone(names), func(n string) bool {
 		return len(n) < 3 || !strings.HasPrefix(plain, n) && !strings.HasPrefix(n, plain) && !strings.HasSuffix(plain, "_"+n)
 	})
 	switch {
 	case len(part) == 1:
-		return "did you mean " + part[0] + "?"
+		return DidYouMean.With(part[0])
 	case len(names) == 0:
-		return "this operation takes no arguments"
+		return lang.Text{EN: "this operation takes no arguments", ZH: "该操作不接受参数"}
 	case len(names) > 16:
-		return "known here: " + strings.Join(names[:16], ", ") + ", …"
+		names = append(names[:16:16], "…")
 	}
-	return "known here: " + strings.Join(names, ", ")
+	return lang.Text{EN: "known here: %s", ZH: "这里可用的参数：%s"}.With(strings.Join(names, ", "))
 }
 
 // whole reads a number that has no fraction; 8.0 is 8, and so is "8".
@@ -405,40 +424,40 @@ func whole(in any) (int64, bool) {
 	return int64(f), true
 }
 
-func kindOf(in any) string {
+func kindOf(in any) lang.Text {
 	switch in.(type) {
 	case string:
-		return "a string"
+		return aString
 	case json.Number:
-		return "a number"
+		return aNumber
 	case bool:
-		return "a boolean"
+		return aBoolean
 	case []any:
-		return "a list"
+		return aList
 	case object:
-		return "an object"
+		return anObject
 	}
-	return "null"
+	return lang.Text{EN: "null", ZH: " null"}
 }
 
 // show is a short form of a wrong value: scalars as they are, the rest by kind.
-func show(in any) string {
+func show(in any) lang.Text {
 	switch v := in.(type) {
 	case string:
 		if len(v) > 40 {
 			v = v[:40] + "…"
 		}
-		return "the string " + strconv.Quote(v)
+		return lang.Text{EN: "the string %q", ZH: "字符串 %q"}.With(v)
 	case json.Number:
-		return "the number " + v.String()
+		return lang.Text{EN: "the number %s", ZH: "数字 %s"}.With(v.String())
 	case bool:
-		return strconv.FormatBool(v)
+		return lang.Text{EN: "%t", ZH: " %t"}.With(v)
 	}
 	return kindOf(in)
 }
 
-// quoted is a scalar written as the string that was wanted.
-func quoted(in any) string {
+// inQuotes is a scalar written as the string that was wanted.
+func inQuotes(in any) string {
 	if b, ok := in.(bool); ok {
 		return strconv.Quote(strconv.FormatBool(b))
 	}

@@ -96,8 +96,8 @@ func TestDecodeTellsEveryMistakeWithItsField(t *testing.T) {
 		e := AsError(err)
 		require.Equal(t, BadInput, e.Code, c.in)
 		require.Truef(t, strings.HasPrefix(e.Field, c.field) && (c.field != "" || e.Field == ""), "%s: field %q", c.in, e.Field)
-		require.Contains(t, e.Message, c.message, c.in)
-		require.Contains(t, e.Fix, c.fix, c.in)
+		require.Contains(t, e.Message.EN, c.message, c.in)
+		require.Contains(t, e.Fix.EN, c.fix, c.in)
 	}
 }
 

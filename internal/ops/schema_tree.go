@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 // maxDepth is how deep arguments may nest; no operation needs a tenth of it.
@@ -32,7 +34,9 @@ func validJSON(raw []byte) error {
 	if bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) && json.NewDecoder(bytes.NewReader(raw)).Decode(&v) == nil {
 		err = errors.New("something comes after the object")
 	}
-	return InputError("", "send one JSON object", "arguments are not valid JSON: %v", err)
+	return InputError("",
+		lang.Text{EN: "arguments are not valid JSON: %s", ZH: "参数不是有效的 JSON：%s"}.With(Said(err)),
+		lang.Text{EN: "send one JSON object", ZH: "请发送一个 JSON 对象"})
 }
 
 // parseTree reads one valid JSON value, refusing repeated keys and deep nesting.
@@ -62,7 +66,9 @@ func (p *treeParser) next() byte {
 
 func (p *treeParser) value(path string, depth int) (any, error) {
 	if depth > maxDepth {
-		return nil, InputError(path, "send flatter arguments", "nests deeper than %d levels", maxDepth)
+		return nil, InputError(path,
+			lang.Text{EN: "nests deeper than %d levels", ZH: "嵌套超过 %d 层"}.With(maxDepth),
+			lang.Text{EN: "send flatter arguments", ZH: "请减少参数的嵌套层数"})
 	}
 	switch c := p.next(); c {
 	case '{':
@@ -111,7 +117,9 @@ func (p *treeParser) object(path string, depth int) (any, error) {
 	for p.next() != '}' {
 		key := p.text()
 		if slices.ContainsFunc(o, func(m member) bool { return m.key == key }) {
-			return nil, InputError(join(path, key), "give it once", "is given twice")
+			return nil, InputError(join(path, key),
+				lang.Text{EN: "is given twice", ZH: "重复给出"},
+				lang.Text{EN: "give it once", ZH: "请只给出一次"})
 		}
 		at := ""
 		if c := p.next(); c == '{' || c == '[' { // nothing else can be refused

@@ -6,7 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 const maxSpec = 1 << 20
@@ -15,7 +16,9 @@ const maxSpec = 1 << 20
 // their own here.
 func (c *Call) ReadFile(field, path string) ([]byte, error) {
 	if c.Who.Surface != Shell && c.Who.Surface != Chat {
-		return nil, InputError(field, "give the text itself", "files are read in the shell only")
+		return nil, InputError(field,
+			lang.Text{EN: "files are read in the shell only", ZH: "只能在 shell 中读取文件"},
+			lang.Text{EN: "give the text itself", ZH: "请直接给出文本"})
 	}
 	if path == "-" && c.Stdin != nil {
 		return io.ReadAll(io.LimitReader(c.Stdin, maxSpec))
@@ -26,17 +29,27 @@ func (c *Call) ReadFile(field, path string) ([]byte, error) {
 	st, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, InputError(field, "check the path", "%s: there is no such file", path)
+		return nil, InputError(field,
+			lang.Text{EN: "%s: there is no such file", ZH: "没有文件 %s"}.With(path),
+			lang.Text{EN: "check the path", ZH: "请检查路径"})
 	case err != nil:
-		return nil, InputError(field, "check the path and its permissions", "%s", strings.TrimPrefix(err.Error(), "stat "))
+		return nil, InputError(field,
+			Said(errors.Unwrap(err)),
+			lang.Text{EN: "check the path and its permissions", ZH: "请检查路径及其权限"})
 	case !st.Mode().IsRegular():
-		return nil, InputError(field, "name a file", "%s is not a regular file", path)
+		return nil, InputError(field,
+			lang.Text{EN: "%s is not a regular file", ZH: "%s 不是普通文件"}.With(path),
+			lang.Text{EN: "name a file", ZH: "请给出文件"})
 	case st.Size() > maxSpec:
-		return nil, InputError(field, "a specification has a few lines", "%s has %d bytes, more than %d", path, st.Size(), maxSpec)
+		return nil, InputError(field,
+			lang.Text{EN: "%s has %d bytes, more than %d", ZH: "%s 有 %d 字节，超过 %d"}.With(path, st.Size(), maxSpec),
+			lang.Text{EN: "a specification has a few lines", ZH: "规格只有几行"})
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return nil, InputError(field, "check the file's permissions", "%s", strings.TrimPrefix(err.Error(), "open "))
+		return nil, InputError(field,
+			Said(errors.Unwrap(err)),
+			lang.Text{EN: "check the file's permissions", ZH: "请检查文件权限"})
 	}
 	return b, nil
 }
@@ -47,18 +60,20 @@ func (c *Call) WriteFile(field, file string, draw func(io.Writer) error) error {
 		return nil
 	}
 	if c.Who.Surface != Shell && c.Who.Surface != Chat {
-		return InputError(field, "use the shell", "files are written in the shell only")
+		return InputError(field,
+			lang.Text{EN: "files are written in the shell only", ZH: "只能在 shell 中写文件"},
+			lang.Text{EN: "use the shell", ZH: "请在 shell 中使用"})
 	}
 	if !filepath.IsAbs(file) {
 		file = filepath.Join(c.Dir, file)
 	}
 	f, err := os.Create(file)
 	if err != nil {
-		return &Error{Code: Failed, Field: field, Message: err.Error()}
+		return &Error{Code: Failed, Field: field, Message: Said(err)}
 	}
 	if err := draw(f); err != nil {
 		f.Close()
-		return &Error{Code: Failed, Field: field, Message: err.Error()}
+		return &Error{Code: Failed, Field: field, Message: Said(err)}
 	}
 	return f.Close()
 }

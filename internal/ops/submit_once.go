@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
@@ -75,7 +76,7 @@ func (c *Call) SubmitOnce(ctx context.Context, cl Cluster, s job.Spec, sc job.Sc
 // had no answer, and asks again.
 func (c *Call) wish(ctx context.Context, cl Cluster, s job.Spec, sc job.Script, key string) (*wish, error) {
 	if c.Store == nil {
-		return nil, &Error{Code: Failed, Message: "there is no store to keep the submission in"}
+		return nil, &Error{Code: Failed, Message: lang.Text{EN: "there is no store to keep the submission in", ZH: "没有可用的数据库来保存此次提交"}}
 	}
 	st, err := c.Store()
 	if err != nil {
@@ -182,7 +183,9 @@ func (w *wish) submit(ctx context.Context) (id slurm.JobID, already bool, err er
 	}
 	for !first {
 		if sub.SpecHash != w.sub.SpecHash {
-			return "", false, InputError("idempotency_key", "use a new key for a changed job", "this key belongs to another specification, of %s", sub.CreatedAt.Format("2006-01-02 15:04"))
+			return "", false, InputError("idempotency_key",
+				lang.Text{EN: "this key belongs to another specification, of %s", ZH: "该幂等键属于另一份规格（%s）"}.With(sub.CreatedAt.Format("2006-01-02 15:04")),
+				lang.Text{EN: "use a new key for a changed job", ZH: "修改后的作业请使用新的幂等键"})
 		}
 		if sub.State == store.Submitted {
 			return sub.JobID, true, nil
@@ -262,10 +265,9 @@ func (w *wish) unanswered(ctx context.Context, sub store.Submission, err error) 
 
 // open is the error of a request whose end is not known.
 func (w *wish) open(err error) error {
-	e := &Error{Code: Failed, Message: "it is not known yet whether the job was submitted: " + err.Error(), Fix: cluster.AskAgain.EN}
-	e.zh.fix = cluster.AskAgain.ZH
+	e := &Error{Code: Failed, Message: lang.Text{EN: "it is not known yet whether the job was submitted: %s", ZH: "尚不确定作业是否已提交：%s"}.With(Said(err)), Fix: cluster.AskAgain}
 	if s, ok := errors.AsType[*slurm.Error](err); ok && s.Kind == slurm.Denied {
-		e.Fix, e.zh.fix = s.Fix.EN, s.Fix.ZH
+		e.Fix = s.Fix
 	}
 	return e
 }

@@ -116,7 +116,7 @@ func TestWhatGotNoAnswerIsNotHandedOverAgainForAMinute(t *testing.T) {
 	d.g.answer = func() (slurm.JobID, error) { return "", unanswered }
 	_, _, _, err := d.submit(t.Context(), "k")
 	require.ErrorContains(t, err, "not known yet")
-	require.Contains(t, AsError(err).Fix, "same key")
+	require.Contains(t, AsError(err).Fix.EN, "same key")
 	d.g.answer = func() (slurm.JobID, error) { return "9", nil }
 
 	d.now = d.now.Add(30 * time.Second)

@@ -55,13 +55,17 @@ func constants(_ context.Context, c *ops.Call, in ConstantsIn) (ConstantsOut, er
 	if in.GPU != "" {
 		a, ok := megatron.GPUArch(in.GPU)
 		if !ok {
-			return ConstantsOut{}, ops.InputError("gpu", "for example h100, h200, a100, b200, gb200", "GPU %q is not known", in.GPU)
+			return ConstantsOut{}, ops.InputError("gpu",
+				lang.Text{EN: "GPU %q is not known", ZH: "不认识 GPU %q"}.With(in.GPU),
+				lang.Text{EN: "for example h100, h200, a100, b200, gb200", ZH: "例如 h100、h200、a100、b200、gb200"})
 		}
 		arch = a
 	}
 	for field, n := range map[string]int{"nodes": in.Nodes, "gpus_per_node": in.GPUsPerNode, "tp": in.TP, "cp": in.CP} {
 		if n < 0 {
-			return ConstantsOut{}, ops.InputError(field, "a number of 1 or more", "%d is negative", n)
+			return ConstantsOut{}, ops.InputError(field,
+				lang.Text{EN: "%d is negative", ZH: "%d 是负数"}.With(n),
+				lang.Text{EN: "a number of 1 or more", ZH: "大于等于 1 的数"})
 		}
 	}
 	cfg := rules.Config{

@@ -57,7 +57,9 @@ func explain(ctx context.Context, c *ops.Call, in ExplainIn) (ExplainOut, error)
 	word := strings.TrimSpace(strings.Join(append(in.Words, in.Word), " "))
 	word = strings.TrimPrefix(word, "--flag ") // a word such as any other
 	if word == "" {
-		return ExplainOut{}, ops.InputError("word", "for example: megatron-ops explain heads-multiple-of-tp", "there is nothing to explain")
+		return ExplainOut{}, ops.InputError("word",
+			lang.Text{EN: "there is nothing to explain", ZH: "没有要解释的内容"},
+			lang.Text{EN: "for example: megatron-ops explain heads-multiple-of-tp", ZH: "例如：megatron-ops explain heads-multiple-of-tp"})
 	}
 	for _, e := range explainers {
 		if out, ok := e(c, word); ok {
@@ -72,11 +74,13 @@ func explain(ctx context.Context, c *ops.Call, in ExplainIn) (ExplainOut, error)
 			return ExplainOut{Word: word, Kind: "knowledge", Says: a.Answer}, nil
 		}
 	}
-	fix := "a rule id, a Megatron flag, a Slurm state, reason or option"
+	fix := lang.Text{EN: "a rule id, a Megatron flag, a Slurm state, reason or option", ZH: "规则编号、Megatron 参数，或 Slurm 的状态、原因、选项"}
 	if near := megatron.Nearest(word); len(near) > 0 {
-		fix = "did you mean " + strings.Join(near, ", ") + "?"
+		fix = ops.DidYouMean.With(strings.Join(near, ", "))
 	}
-	return ExplainOut{}, ops.NotFoundError("word", fix, "%q is not known here", word)
+	return ExplainOut{}, ops.NotFoundError("word",
+		lang.Text{EN: "%q is not known here", ZH: "这里没有 %q 的说明"}.With(word),
+		fix)
 }
 
 func questionAbout(word string, l lang.Lang) string {

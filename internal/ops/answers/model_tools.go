@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/knowledge"
 )
@@ -55,7 +56,7 @@ func callForModel(ctx context.Context, c *ops.Call, op ops.Op, args json.RawMess
 	own := *c
 	own.Dir, own.Stdin, own.Stream, own.Progress, own.Who.ReadOnly = "", nil, nil, nil, true
 	own.MayRead = func(path string) error {
-		return &ops.Error{Code: ops.NotAllowed, Message: "a model may not read files: " + path}
+		return &ops.Error{Code: ops.NotAllowed, Message: lang.Text{EN: "a model may not read files: %s", ZH: "模型不允许读取文件：%s"}.With(path)}
 	}
 	in := op.NewIn()
 	if len(args) == 0 {

@@ -48,7 +48,9 @@ func listRules(_ context.Context, _ *ops.Call, in RulesIn) (RulesOut, error) {
 		}
 	}
 	if len(out.Rules) == 0 {
-		return out, ops.NotFoundError("find", "topics: "+strings.Join(topics, ", "), "no rule has %q", strings.TrimSpace(in.Topic+" "+in.Find))
+		return out, ops.NotFoundError("find",
+			lang.Text{EN: "no rule has %q", ZH: "没有规则与 %q 相符"}.With(strings.TrimSpace(in.Topic+" "+in.Find)),
+			lang.Text{EN: "topics: %s", ZH: "主题：%s"}.With(strings.Join(topics, ", ")))
 	}
 	return out, nil
 }

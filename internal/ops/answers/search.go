@@ -46,10 +46,14 @@ func search(ctx context.Context, c *ops.Call, in SearchIn) (SearchOut, error) {
 	out := SearchOut{Passages: []knowledge.Passage{}}
 	query := strings.TrimSpace(strings.Join(append(in.Words, in.Query), " "))
 	if query == "" {
-		return out, ops.InputError("query", `for example: megatron-ops search "context parallel NaN"`, "there is nothing to look for")
+		return out, ops.InputError("query",
+			lang.Text{EN: "there is nothing to look for", ZH: "没有给出要查找的内容"},
+			lang.Text{EN: "for example: megatron-ops search \"context parallel NaN\"", ZH: "例如：megatron-ops search \"context parallel NaN\""})
 	}
 	if in.Top < 0 || in.Top > maxPassages {
-		return out, ops.InputError("top", fmt.Sprintf("a number from 1 to %d", maxPassages), "%d is not between 1 and %d", in.Top, maxPassages)
+		return out, ops.InputError("top",
+			lang.Text{EN: "%d is not between 1 and %d", ZH: "%d 不在 1 到 %d 之间"}.With(in.Top, maxPassages),
+			lang.Text{EN: "a number from 1 to %d", ZH: "1 到 %d 之间的数"}.With(maxPassages))
 	}
 	top := in.Top
 	if top == 0 {

@@ -58,7 +58,7 @@ func Card() ops.Op {
 func siteAnswers(ctx context.Context, c *ops.Call, in CardIn) (CardOut, error) {
 	out := CardOut{Cards: []SiteCard{}}
 	if !c.Who.Operator && !c.OwnHands() {
-		return out, &ops.Error{Code: ops.NotAllowed, Message: "the site's answers are for operators to write", Fix: "ask an operator"}
+		return out, &ops.Error{Code: ops.NotAllowed, Message: lang.Text{EN: "the site's answers are for operators to write", ZH: "站点的答案只能由运维人员编写"}, Fix: lang.Text{EN: "ask an operator", ZH: "请联系管理员"}}
 	}
 	docs, err := c.Docs()
 	if err != nil {
@@ -82,7 +82,9 @@ func siteAnswers(ctx context.Context, c *ops.Call, in CardIn) (CardOut, error) {
 			return out, err
 		}
 		if !slices.ContainsFunc(all, func(k SiteCard) bool { return k.ID == question }) {
-			return out, ops.NotFoundError("question", "megatron-ops card list shows the ids", "%q is no id of a card", question)
+			return out, ops.NotFoundError("question",
+				lang.Text{EN: "%q is no id of a card", ZH: "没有编号为 %q 的卡片"}.With(question),
+				lang.Text{EN: "megatron-ops card list shows the ids", ZH: "用 megatron-ops card list 查看编号"})
 		}
 		if err := docs.Delete(ctx, docCard, question); err != nil {
 			return out, err
@@ -102,16 +104,22 @@ func newCards(c *ops.Call, in CardIn, question string) ([]cards.Card, error) {
 		}
 		list, err := cards.Parse(redact.Clean(string(text)))
 		if err != nil {
-			return nil, ops.InputError("file", "CONTRIBUTING.md, “Add an answer”, has an example", "%v", err)
+			return nil, ops.InputError("file",
+				ops.Said(err),
+				lang.Text{EN: "CONTRIBUTING.md, “Add an answer”, has an example", ZH: "格式示例见 CONTRIBUTING.md 的 “Add an answer”"})
 		}
 		return list, nil
 	}
 	question, answer := redact.Clean(question), redact.Clean(strings.TrimSpace(in.Answer))
 	switch {
 	case question == "":
-		return nil, ops.InputError("question", `for example: card add "where is scratch?" --answer "/scratch/$USER"`, "there is no question")
+		return nil, ops.InputError("question",
+			lang.Text{EN: "there is no question", ZH: "没有给出问题"},
+			lang.Text{EN: "for example: card add \"where is scratch?\" --answer \"/scratch/$USER\"", ZH: "例如：card add \"scratch 在哪？\" --answer \"/scratch/$USER\""})
 	case answer == "":
-		return nil, ops.InputError("answer", `card add "where is scratch?" --answer "/scratch/$USER"`, "there is no answer")
+		return nil, ops.InputError("answer",
+			lang.Text{EN: "there is no answer", ZH: "没有给出答案"},
+			lang.Text{EN: "card add \"where is scratch?\" --answer \"/scratch/$USER\"", ZH: "card add \"scratch 在哪？\" --answer \"/scratch/$USER\""})
 	}
 	sum := fnv.New32a()
 	sum.Write([]byte(question))

@@ -65,10 +65,14 @@ func avoid(ctx context.Context, c *ops.Call, in AvoidIn) (AvoidOut, error) {
 	out := AvoidOut{Nodes: []Avoided{}}
 	names, err := hostlist.Expand(in.Nodes)
 	if err != nil || len(names) == 0 || slices.ContainsFunc(names, func(n string) bool { return !ops.IsLogin(n) }) {
-		return out, ops.InputError("nodes", "for example gpu[01-04,07]", "%q is no list of nodes", in.Nodes)
+		return out, ops.InputError("nodes",
+			lang.Text{EN: "%q is no list of nodes", ZH: "%q 不是节点列表"}.With(in.Nodes),
+			lang.Text{EN: "for example gpu[01-04,07]", ZH: "例如 gpu[01-04,07]"})
 	}
 	if in.Hours < 0 || in.Hours > 24*90 {
-		return out, ops.InputError("hours", "a number of hours, such as 24", "%d is not between 0 and %d", in.Hours, 24*90)
+		return out, ops.InputError("hours",
+			lang.Text{EN: "%d is not between 0 and %d", ZH: "%d 不在 0 到 %d 之间"}.With(in.Hours, 24*90),
+			lang.Text{EN: "a number of hours, such as 24", ZH: "小时数，例如 24"})
 	}
 	cl, err := c.Cluster(in.Cluster)
 	if err != nil {
@@ -227,9 +231,8 @@ func NodeReport(ctx context.Context, c *ops.Call, cluster, node string, all []Bl
 	n := ops.Notice{
 		Key: fmt.Sprintf("node/%s/%s/%d", cluster, node, newest.At.Unix()), Cluster: cluster, Operators: true,
 		Title: lang.Text{
-			EN: fmt.Sprintf("%s: node %s is blamed for %s", cluster, node, ops.Plural(len(all), "failure")),
-			ZH: fmt.Sprintf("%s：节点 %s 被判定导致 %d 次故障", cluster, node, len(all)),
-		},
+			EN: "%s: node %s is blamed for %s", ZH: "%s：节点 %s 被判定导致 %s",
+		}.With(cluster, node, ops.Counted(len(all), "failure")),
 	}
 	state := nodeNow(ctx, c, cluster, node)
 	for _, l := range []lang.Lang{lang.EN, lang.ZH} {

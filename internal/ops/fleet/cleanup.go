@@ -86,15 +86,19 @@ func cleanup(ctx context.Context, c *ops.Call, in CleanupIn) (CleanupOut, error)
 	out := CleanupOut{Processes: []Leftover{}}
 	names, err := hostlist.Expand(in.Nodes)
 	if err != nil || len(names) == 0 {
-		return out, ops.InputError("nodes", "for example gpu[01-04,07]", "%q is no list of nodes", in.Nodes)
+		return out, ops.InputError("nodes",
+			lang.Text{EN: "%q is no list of nodes", ZH: "%q 不是节点列表"}.With(in.Nodes),
+			lang.Text{EN: "for example gpu[01-04,07]", ZH: "例如 gpu[01-04,07]"})
 	}
 	for _, n := range names {
 		if !ops.IsLogin(n) { // the same letters
-			return out, ops.InputError("nodes", "for example gpu[01-04,07]", "%q is no node's name", n)
+			return out, ops.InputError("nodes",
+				lang.Text{EN: "%q is no node's name", ZH: "%q 不是节点名"}.With(n),
+				lang.Text{EN: "for example gpu[01-04,07]", ZH: "例如 gpu[01-04,07]"})
 		}
 	}
 	if c.Who.User == "root" || c.Who.User == "" {
-		return out, &ops.Error{Code: ops.NotAllowed, Message: "the system's own processes are never cleaned up", Fix: "run it as the user whose jobs left them"}
+		return out, &ops.Error{Code: ops.NotAllowed, Message: lang.Text{EN: "the system's own processes are never cleaned up", ZH: "系统自身的进程从不清理"}, Fix: lang.Text{EN: "run it as the user whose jobs left them", ZH: "请以留下这些进程的作业所属用户执行"}}
 	}
 	out.Nodes = hostlist.Compress(names)
 	cl, err := c.Cluster(in.Cluster)
@@ -140,8 +144,8 @@ func cleanup(ctx context.Context, c *ops.Call, in CleanupIn) (CleanupOut, error)
 	}
 	return out, &ops.Error{
 		Code: ops.NotAllowed, Confirm: true,
-		Message: fmt.Sprintf("this ends %s of %s on %s: %s", strconv.Itoa(len(out.Processes))+" process(es)", c.Who.User, out.Nodes, shown(out.Processes)),
-		Fix:     "say yes: --yes",
+		Message: lang.Text{EN: "this ends %s of %s on %s: %s", ZH: "将结束 %[2]s 在 %[3]s 上的 %[1]s：%[4]s"}.With(strconv.Itoa(len(out.Processes))+" process(es)", c.Who.User, out.Nodes, shown(out.Processes)),
+		Fix:     lang.Text{EN: "say yes: --yes", ZH: "确认请加 --yes"},
 	}
 }
 

@@ -45,11 +45,13 @@ func (o HostlistOut) View(lang.Lang) view.Doc {
 func expandHosts(_ context.Context, _ *ops.Call, in HostlistIn) (HostlistOut, error) {
 	names, err := hostlist.Expand(strings.Join(in.Nodes, ","))
 	if err != nil {
-		return HostlistOut{}, ops.InputError("nodes", "for example gpu[01-04,07]", "%v", err)
+		return HostlistOut{}, ops.InputError("nodes", ops.Said(err), lang.Text{EN: "for example gpu[01-04,07]", ZH: "例如 gpu[01-04,07]"})
 	}
 	out := HostlistOut{Nodes: names, Hostlist: hostlist.Compress(names), Count: len(names), compress: in.Compress}
 	if in.Slots < 0 || in.Slots > 0 && in.Compress {
-		return out, ops.InputError("slots", "a number such as 8, without compress", "a hostfile has a line a node, each with its slots")
+		return out, ops.InputError("slots",
+			lang.Text{EN: "a hostfile has a line a node, each with its slots", ZH: "hostfile 每个节点一行，各带 slots"},
+			lang.Text{EN: "a number such as 8, without compress", ZH: "数字，例如 8，并去掉 compress"})
 	}
 	if in.Slots > 0 {
 		for _, n := range names {

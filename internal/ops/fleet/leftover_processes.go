@@ -19,7 +19,7 @@ const loginsAtOnce = 8
 // because a task could not be killed is often well again by now.
 func checkLeft(ctx context.Context, c *ops.Call, cl ops.Cluster, nodes []NodeOut) error {
 	if !c.OwnHands() && !c.Who.Operator {
-		return &ops.Error{Code: ops.NotAllowed, Field: "check", Message: "looking into nodes is the operators'", Fix: "ask one, or use your own shell"}
+		return &ops.Error{Code: ops.NotAllowed, Field: "check", Message: lang.Text{EN: "looking into nodes is the operators'", ZH: "查看节点内部情况需要管理员权限"}, Fix: lang.Text{EN: "ask one, or use your own shell", ZH: "请联系管理员，或在自己的 shell 中执行"}}
 	}
 	p, err := ops.Capable[interface {
 		NodeProcesses(context.Context, string) ([]slurm.Process, error)

@@ -90,10 +90,14 @@ func nodecheck(ctx context.Context, c *ops.Call, in NodeCheckIn) (NodeCheckOut, 
 	out := NodeCheckOut{Nodes: []CheckedNode{}, Odd: []string{}, Untested: []Untested{}}
 	names, err := hostlist.Expand(in.Nodes)
 	if err != nil || len(names) == 0 || slices.ContainsFunc(names, func(n string) bool { return !ops.IsLogin(n) }) {
-		return out, ops.InputError("nodes", "for example gpu[01-04,07]", "%q is no list of nodes", in.Nodes)
+		return out, ops.InputError("nodes",
+			lang.Text{EN: "%q is no list of nodes", ZH: "%q 不是节点列表"}.With(in.Nodes),
+			lang.Text{EN: "for example gpu[01-04,07]", ZH: "例如 gpu[01-04,07]"})
 	}
 	if in.GPUs != nil && *in.GPUs < 0 {
-		return out, ops.InputError("gpus", "a number, 0 for none", "%d is negative", *in.GPUs)
+		return out, ops.InputError("gpus",
+			lang.Text{EN: "%d is negative", ZH: "%d 是负数"}.With(*in.GPUs),
+			lang.Text{EN: "a number, 0 for none", ZH: "数字，0 表示不用"})
 	}
 	cl, err := c.Cluster(in.Cluster)
 	if err != nil {
@@ -115,7 +119,9 @@ func nodecheck(ctx context.Context, c *ops.Call, in NodeCheckIn) (NodeCheckOut, 
 	for _, name := range names {
 		i := slices.IndexFunc(all, func(n slurm.Node) bool { return n.Name == name })
 		if i < 0 {
-			return out, ops.NotFoundError("nodes", "`nodes` lists them", "there is no node %s", name)
+			return out, ops.NotFoundError("nodes",
+				lang.Text{EN: "there is no node %s", ZH: "没有节点 %s"}.With(name),
+				lang.Text{EN: "`nodes` lists them", ZH: "`nodes` 可列出全部"})
 		}
 		n := all[i]
 		if !n.Usable() {
@@ -140,8 +146,8 @@ func nodecheck(ctx context.Context, c *ops.Call, in NodeCheckIn) (NodeCheckOut, 
 	if !in.Yes && !c.Confirmed {
 		return out, &ops.Error{
 			Code: ops.NotAllowed, Confirm: true,
-			Message: fmt.Sprintf("this takes %s of %s for some minutes, with %s each", ops.Plural(len(fit), "node"), cl.Name(), ops.Plural(max(gpus, 0), "GPU")),
-			Fix:     "say yes: --yes",
+			Message: lang.Text{EN: "this takes %s of %s for some minutes, with %s each", ZH: "将占用 %[2]s 的 %[1]s 数分钟，每个节点 %[3]s"}.With(ops.Counted(len(fit), "node"), cl.Name(), ops.Counted(max(gpus, 0), "GPU")),
+			Fix:     lang.Text{EN: "say yes: --yes", ZH: "确认请加 --yes"},
 		}
 	}
 	python := in.Python

@@ -81,12 +81,14 @@ func nodes(ctx context.Context, c *ops.Call, in NodesIn) (NodesOut, error) {
 	}
 	s, ok := cl.(ops.Surveyor)
 	if !ok {
-		return NodesOut{}, ops.InputError("cluster", "use another cluster", "cluster %s does not tell of its nodes", cl.Name())
+		return NodesOut{}, ops.InputError("cluster",
+			lang.Text{EN: "cluster %s does not tell of its nodes", ZH: "集群 %s 不提供节点信息"}.With(cl.Name()),
+			lang.Text{EN: "use another cluster", ZH: "请换一个集群"})
 	}
 	var only []string
 	if in.Nodes != "" {
 		if only, err = hostlist.Expand(in.Nodes); err != nil {
-			return NodesOut{}, ops.InputError("nodes", "for example gpu[01-04,07]", "%v", err)
+			return NodesOut{}, ops.InputError("nodes", ops.Said(err), lang.Text{EN: "for example gpu[01-04,07]", ZH: "例如 gpu[01-04,07]"})
 		}
 	}
 	all, err := s.Nodes(ctx)
@@ -118,7 +120,9 @@ func nodes(ctx context.Context, c *ops.Call, in NodesIn) (NodesOut, error) {
 		for _, p := range parts {
 			names = append(names, p.Name)
 		}
-		return out, ops.NotFoundError("partition", "partitions here: "+strings.Join(names, ", "), "there is no partition %q", in.Partition)
+		return out, ops.NotFoundError("partition",
+			lang.Text{EN: "there is no partition %q", ZH: "没有分区 %q"}.With(in.Partition),
+			lang.Text{EN: "partitions here: %s", ZH: "现有分区：%s"}.With(strings.Join(names, ", ")))
 	}
 	for _, n := range all {
 		switch {
@@ -143,7 +147,9 @@ func nodes(ctx context.Context, c *ops.Call, in NodesIn) (NodesOut, error) {
 	}
 	if in.Check {
 		if !in.Drained && in.Reason == "" {
-			return out, ops.InputError("check", "for example: nodes --reason 'Kill task failed' --check", "check looks at nodes that are out of service")
+			return out, ops.InputError("check",
+				lang.Text{EN: "check looks at nodes that are out of service", ZH: "check 只用于检查停用的节点"},
+				lang.Text{EN: "for example: nodes --reason 'Kill task failed' --check", ZH: "例如：nodes --reason 'Kill task failed' --check"})
 		}
 		if err := checkLeft(ctx, c, cl, out.Nodes); err != nil {
 			return out, err

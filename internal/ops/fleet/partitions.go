@@ -75,7 +75,9 @@ func partitions(ctx context.Context, c *ops.Call, in PartitionsIn) (PartitionsOu
 		out.Partitions = append(out.Partitions, one)
 	}
 	if in.Partition != "" && len(out.Partitions) == 0 {
-		return out, ops.NotFoundError("partition", "partitions here: "+strings.Join(names, ", "), "there is no partition %q", in.Partition)
+		return out, ops.NotFoundError("partition",
+			lang.Text{EN: "there is no partition %q", ZH: "没有分区 %q"}.With(in.Partition),
+			lang.Text{EN: "partitions here: %s", ZH: "现有分区：%s"}.With(strings.Join(names, ", ")))
 	}
 	return out, nil
 }

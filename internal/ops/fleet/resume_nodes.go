@@ -40,16 +40,18 @@ func Resume() ops.Op {
 func resume(ctx context.Context, c *ops.Call, in ResumeIn) (ResumeOut, error) {
 	out := ResumeOut{Nodes: []slurm.Node{}}
 	if in.Nodes == "" && in.Reason == "" {
-		return out, ops.InputError("nodes", `for example: resume --reason "Kill task failed"`, "neither nodes nor a reason is given")
+		return out, ops.InputError("nodes",
+			lang.Text{EN: "neither nodes nor a reason is given", ZH: "既没有给出节点，也没有给出原因"},
+			lang.Text{EN: "for example: resume --reason \"Kill task failed\"", ZH: "例如：resume --reason \"Kill task failed\""})
 	}
 	if !c.OwnHands() && !c.Who.Operator {
-		return out, &ops.Error{Code: ops.NotAllowed, Message: "nodes are the operators'", Fix: "tell an operator; `nodes --drained` has the list"}
+		return out, &ops.Error{Code: ops.NotAllowed, Message: lang.Text{EN: "nodes are the operators'", ZH: "节点由管理员管理"}, Fix: lang.Text{EN: "tell an operator; `nodes --drained` has the list", ZH: "请告知管理员；`nodes --drained` 可列出这些节点"}}
 	}
 	var only []string
 	var err error
 	if in.Nodes != "" {
 		if only, err = hostlist.Expand(in.Nodes); err != nil {
-			return out, ops.InputError("nodes", "for example gpu[01-04,07]", "%v", err)
+			return out, ops.InputError("nodes", ops.Said(err), lang.Text{EN: "for example gpu[01-04,07]", ZH: "例如 gpu[01-04,07]"})
 		}
 	}
 	cl, err := c.Cluster(in.Cluster)
@@ -77,7 +79,9 @@ func resume(ctx context.Context, c *ops.Call, in ResumeIn) (ResumeOut, error) {
 		names = append(names, n.Name)
 	}
 	if len(names) == 0 {
-		return out, ops.NotFoundError("nodes", "`nodes --drained` lists those that take no jobs", "no such node is out of service")
+		return out, ops.NotFoundError("nodes",
+			lang.Text{EN: "no such node is out of service", ZH: "没有这样的停用节点"},
+			lang.Text{EN: "`nodes --drained` lists those that take no jobs", ZH: "`nodes --drained` 可列出不接收作业的节点"})
 	}
 	if !in.Yes && !c.Confirmed {
 		var why []string
@@ -86,8 +90,8 @@ func resume(ctx context.Context, c *ops.Call, in ResumeIn) (ResumeOut, error) {
 		}
 		return out, &ops.Error{
 			Code: ops.NotAllowed, Confirm: true,
-			Message: "this lets jobs start again on " + strings.Join(why, ", "),
-			Fix:     "see first that nothing hangs there, then say yes: --yes",
+			Message: lang.Text{EN: "this lets jobs start again on %s", ZH: "将允许作业再次在 %s 上启动"}.With(strings.Join(why, ", ")),
+			Fix:     lang.Text{EN: "see first that nothing hangs there, then say yes: --yes", ZH: "请先确认节点上没有卡住的进程，再加 --yes 确认"},
 		}
 	}
 	if err := s.ResumeNodes(ctx, names); err != nil {

@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -61,10 +60,14 @@ func (o RunOut) View(lang.Lang) view.Doc {
 func runOn(ctx context.Context, c *ops.Call, in RunIn) (RunOut, error) {
 	out := RunOut{JobID: in.Job, Nodes: []slurm.NodeOutput{}}
 	if len(in.Argv) == 0 {
-		return out, ops.InputError("argv", "for example: megatron-ops run 4711 -- nvidia-smi", "there is no command to run")
+		return out, ops.InputError("argv",
+			lang.Text{EN: "there is no command to run", ZH: "没有要执行的命令"},
+			lang.Text{EN: "for example: megatron-ops run 4711 -- nvidia-smi", ZH: "例如：megatron-ops run 4711 -- nvidia-smi"})
 	}
 	if in.Limit < 0 {
-		return out, ops.InputError("limit_s", "seconds, such as 60", "%d is negative", in.Limit)
+		return out, ops.InputError("limit_s",
+			lang.Text{EN: "%d is negative", ZH: "%d 是负数"}.With(in.Limit),
+			lang.Text{EN: "seconds, such as 60", ZH: "秒数，例如 60"})
 	}
 	cl, j, err := c.Job(ctx, in.Cluster, in.Job)
 	if err != nil {
@@ -74,18 +77,20 @@ func runOn(ctx context.Context, c *ops.Call, in RunIn) (RunOut, error) {
 		return out, err
 	}
 	if j.State != slurm.Running {
-		return out, &ops.Error{Code: ops.Failed, Field: "job", Message: fmt.Sprintf("job %s is %s: commands run beside a running job only", j.ID, j.State)}
+		return out, &ops.Error{Code: ops.Failed, Field: "job", Message: lang.Text{EN: "job %s is %s: commands run beside a running job only", ZH: "作业 %s 处于 %s：只能在运行中的作业旁执行命令"}.With(j.ID, j.State)}
 	}
 	ex, ok := cl.(interface {
 		Exec(context.Context, slurm.Exec) ([]slurm.NodeOutput, error)
 	})
 	if !ok {
-		return out, ops.InputError("cluster", "use another cluster", "cluster %s cannot run commands on nodes", cl.Name())
+		return out, ops.InputError("cluster",
+			lang.Text{EN: "cluster %s cannot run commands on nodes", ZH: "集群 %s 不支持在节点上执行命令"}.With(cl.Name()),
+			lang.Text{EN: "use another cluster", ZH: "请换一个集群"})
 	}
 	e := slurm.Exec{Job: in.Job, Argv: in.Argv, GPUs: in.GPUs, Limit: time.Duration(in.Limit) * time.Second}
 	if in.Nodes != "" {
 		if e.Nodes, err = hostlist.Expand(in.Nodes); err != nil {
-			return out, ops.InputError("nodes", "for example gpu[01-04]", "%v", err)
+			return out, ops.InputError("nodes", ops.Said(err), lang.Text{EN: "for example gpu[01-04]", ZH: "例如 gpu[01-04]"})
 		}
 	}
 	done := c.During("the nodes run it")

@@ -72,7 +72,9 @@ func accounts(ctx context.Context, c *ops.Call, in AccountsIn) (AccountsOut, err
 		out.User = c.Who.User
 	}
 	if !ops.IsLogin(out.User) {
-		return out, ops.InputError("user", "a login name", "%q is no user", out.User)
+		return out, ops.InputError("user",
+			lang.Text{EN: "%q is no user", ZH: "%q 不是有效的用户名"}.With(out.User),
+			lang.Text{EN: "a login name", ZH: "登录名"})
 	}
 	cl, err := c.Cluster(in.Cluster)
 	if err != nil {
@@ -95,7 +97,9 @@ func accounts(ctx context.Context, c *ops.Call, in AccountsIn) (AccountsOut, err
 		return out, c.SlurmError(err, "")
 	}
 	if len(assocs) == 0 {
-		return out, ops.NotFoundError("user", "ask the operators to add an account", "%s has no account on %s", out.User, cl.Name())
+		return out, ops.NotFoundError("user",
+			lang.Text{EN: "%s has no account on %s", ZH: "%s 在 %s 上没有账户"}.With(out.User, cl.Name()),
+			lang.Text{EN: "ask the operators to add an account", ZH: "请联系管理员添加账户"})
 	}
 	// A site without the multifactor plugin keeps no shares; the rest holds.
 	shares, _ := a.Shares(ctx, "")

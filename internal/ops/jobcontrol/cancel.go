@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
+	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -64,13 +64,19 @@ func Cancel() ops.Op {
 func cancel(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error) {
 	switch {
 	case in.Mine && in.Job != "":
-		return CancelOut{}, ops.InputError("mine", "one of the two", "a job and mine cannot both be given")
+		return CancelOut{}, ops.InputError("mine",
+			lang.Text{EN: "a job and mine cannot both be given", ZH: "不能同时给出作业号与 mine"},
+			lang.Text{EN: "one of the two", ZH: "请二选一"})
 	case in.Mine:
 		return cancelMine(ctx, c, in)
 	case in.Partition != "" || in.Pending:
-		return CancelOut{}, ops.InputError("mine", "for example: cancel --mine --partition dev", "partition and pending choose among one's own jobs")
+		return CancelOut{}, ops.InputError("mine",
+			lang.Text{EN: "partition and pending choose among one's own jobs", ZH: "partition 与 pending 只用于从自己的作业中筛选"},
+			lang.Text{EN: "for example: cancel --mine --partition dev", ZH: "例如：cancel --mine --partition dev"})
 	case in.Job == "":
-		return CancelOut{}, ops.InputError("job", "for example: cancel 4711, or cancel --mine", "nothing is named that could be ended")
+		return CancelOut{}, ops.InputError("job",
+			lang.Text{EN: "nothing is named that could be ended", ZH: "没有指明要结束什么"},
+			lang.Text{EN: "for example: cancel 4711, or cancel --mine", ZH: "例如：cancel 4711，或 cancel --mine"})
 	case slurm.IsStepID(string(in.Job)):
 		return cancelStep(ctx, c, in, in.Job.Job())
 	}
@@ -85,13 +91,18 @@ func cancel(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error) {
 	if cl, err = c.Changing(cl, j); err != nil {
 		return out, err
 	}
-	size := ops.Plural(max(j.NumNodes, len(j.Nodes)), "node")
+	size := ops.Counted(max(j.NumNodes, len(j.Nodes)), "node")
+	would := lang.Text{
+		EN: "cancelling %s (%s, %s, running for %s) cannot be undone",
+		ZH: "取消 %s（%s，%s，已运行 %s）后无法撤销",
+	}.With(in.Job, j.Name, size, ops.Duration(j.ElapsedS))
 	if j.State == slurm.Pending {
-		err = sure(c, in.Yes, "cancelling %s (%s, %s, which waits) gives its place in the queue up", in.Job, j.Name, size)
-	} else {
-		err = sure(c, in.Yes, "cancelling %s (%s, %s, running for %s) cannot be undone", in.Job, j.Name, size, ops.Duration(j.ElapsedS))
+		would = lang.Text{
+			EN: "cancelling %s (%s, %s, which waits) gives its place in the queue up",
+			ZH: "取消 %s（%s，%s，正在排队）会失去它在队列中的位置",
+		}.With(in.Job, j.Name, size)
 	}
-	if err != nil {
+	if err := sure(c, in.Yes, would); err != nil {
 		return out, err
 	}
 	if err := cl.Cancel(ctx, in.Job); err != nil {
@@ -107,11 +118,11 @@ func cancel(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error) {
 }
 
 // sure refuses until a person has said yes.
-func sure(c *ops.Call, yes bool, format string, args ...any) error {
+func sure(c *ops.Call, yes bool, would lang.Text) error {
 	if yes || c.Confirmed {
 		return nil
 	}
-	return &ops.Error{Code: ops.NotAllowed, Confirm: true, Message: fmt.Sprintf(format, args...), Fix: "say yes: --yes"}
+	return &ops.Error{Code: ops.NotAllowed, Confirm: true, Message: would, Fix: lang.Text{EN: "say yes: --yes", ZH: "确认请加 --yes"}}
 }
 
 // cancelMine ends the caller's own jobs, each by its id: an operator's too are
@@ -147,7 +158,11 @@ func cancelMine(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error
 	if len(out.Jobs) == 0 {
 		return out, nil
 	}
-	if err := sure(c, in.Yes, "this ends %s of %s, %d of them running: %s", ops.Plural(len(out.Jobs), "job"), me, running, named(out.Jobs)); err != nil {
+	would := lang.Text{
+		EN: "this ends %s of %s, %d of them running: %s",
+		ZH: "将结束 %[2]s 的 %[1]s，其中 %[3]d 个正在运行：%[4]s",
+	}.With(ops.Counted(len(out.Jobs), "job"), me, running, named(out.Jobs))
+	if err := sure(c, in.Yes, would); err != nil {
 		return out, err
 	}
 	failed := 0
@@ -163,25 +178,23 @@ func cancelMine(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error
 	}
 	out.Cancelled = failed == 0
 	if failed > 0 {
-		return out, &ops.Error{Code: ops.Failed, Field: "job", Message: fmt.Sprintf("%s of %d could not be ended", ops.Plural(failed, "job"), len(out.Jobs)), Fix: "list shows what is left"}
+		return out, &ops.Error{Code: ops.Failed, Field: "job", Message: lang.Text{EN: "%s of %d could not be ended", ZH: "共 %[2]d 个，有 %[1]s未能结束"}.With(ops.Counted(failed, "job"), len(out.Jobs)), Fix: lang.Text{EN: "list shows what is left", ZH: "list 可查看剩余的作业"}}
 	}
 	return out, nil
 }
 
 // named lists the first few of jobs.
-func named(jobs []CancelledJob) string {
+func named(jobs []CancelledJob) lang.Text {
 	const few = 10
-	text := ""
-	for i, j := range jobs {
-		if i == few {
-			return text + ", and " + strconv.Itoa(len(jobs)-few) + " more"
-		}
-		if i > 0 {
-			text += ", "
-		}
-		text += string(j.JobID) + " " + j.Name
+	var names []string
+	for _, j := range jobs[:min(len(jobs), few)] {
+		names = append(names, string(j.JobID)+" "+j.Name)
 	}
-	return text
+	all := lang.Text{EN: strings.Join(names, ", "), ZH: strings.Join(names, "、")}
+	if more := len(jobs) - few; more > 0 {
+		return lang.Text{EN: "%s, and %d more", ZH: "%s，另有 %d 个"}.With(all, more)
+	}
+	return all
 }
 
 // cancelStep ends one step and leaves the job.
@@ -203,13 +216,15 @@ func cancelStep(ctx context.Context, c *ops.Call, in CancelIn, job slurm.JobID) 
 	if err != nil {
 		return out, err
 	}
-	if err := sure(c, in.Yes, "ending step %s of %s cannot be undone", in.Job, j.Name); err != nil {
+	if err := sure(c, in.Yes, lang.Text{EN: "ending step %s of %s cannot be undone", ZH: "结束 %[2]s 的步骤 %[1]s 后无法撤销"}.With(in.Job, j.Name)); err != nil {
 		return out, err
 	}
 	if err := s.CancelStep(ctx, string(in.Job)); err != nil {
 		e := ops.AsError(c.SlurmError(err, job))
 		if e.Code == ops.NotFound {
-			e = ops.NotFoundError("job", "steps count from 0: 4711.0", "job %s has no step %s that runs", job, in.Job)
+			e = ops.NotFoundError("job",
+				lang.Text{EN: "job %s has no step %s that runs", ZH: "作业 %s 没有正在运行的步骤 %s"}.With(job, in.Job),
+				lang.Text{EN: "steps count from 0: 4711.0", ZH: "步骤从 0 开始编号：4711.0"})
 		}
 		return out, e
 	}

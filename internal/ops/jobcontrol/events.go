@@ -83,7 +83,9 @@ func parseSince(s string, now time.Time) (sinceMark, error) {
 	}
 	when, err := time.Parse(time.RFC3339, at)
 	if err != nil {
-		return sinceMark{}, ops.InputError("since", "next_since of an earlier answer, a time such as 2026-11-21T08:00:00Z, or 6h", "%q is no time", s)
+		return sinceMark{}, ops.InputError("since",
+			lang.Text{EN: "%q is no time", ZH: "%q 不是时间"}.With(s),
+			lang.Text{EN: "next_since of an earlier answer, a time such as 2026-11-21T08:00:00Z, or 6h", ZH: "上次结果的 next_since、时间（如 2026-11-21T08:00:00Z）或 6h"})
 	}
 	m := sinceMark{at: when}
 	if told != "" {

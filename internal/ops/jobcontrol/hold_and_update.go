@@ -64,7 +64,9 @@ func change(ctx context.Context, c *ops.Call, in JobIn, did lang.Text, allow fun
 	}
 	ch, ok := cl.(changer)
 	if !ok {
-		return ChangeOut{}, ops.InputError("cluster", "use another cluster", "cluster %s cannot change jobs", cl.Name())
+		return ChangeOut{}, ops.InputError("cluster",
+			lang.Text{EN: "cluster %s cannot change jobs", ZH: "集群 %s 不支持修改作业"}.With(cl.Name()),
+			lang.Text{EN: "use another cluster", ZH: "请换一个集群"})
 	}
 	if err := do(ch); err != nil {
 		return ChangeOut{}, c.SlurmError(err, in.Job)
@@ -107,8 +109,8 @@ func waits(ctx context.Context, c *ops.Call, in JobIn, j slurm.Job) error {
 		}
 	}
 	return &ops.Error{
-		Code: ops.NotAllowed, Field: "job", Message: fmt.Sprintf("job %s is %s: hold keeps a waiting job from starting and does nothing to one that runs", j.ID, j.State),
-		Fix: "killswitch or cancel ends it; requeue ends it and lets it wait again",
+		Code: ops.NotAllowed, Field: "job", Message: lang.Text{EN: "job %s is %s: hold keeps a waiting job from starting and does nothing to one that runs", ZH: "作业 %s 的状态是 %s：hold 只能阻止排队中的作业启动，对运行中的作业不起作用"}.With(j.ID, j.State),
+		Fix: lang.Text{EN: "killswitch or cancel ends it; requeue ends it and lets it wait again", ZH: "用 killswitch 或 cancel 结束它；用 requeue 结束并重新排队"},
 	}
 }
 
@@ -147,8 +149,10 @@ func Requeue() ops.Op {
 
 func requeue(ctx context.Context, c *ops.Call, in RequeueIn) (ChangeOut, error) {
 	allow := func(j slurm.Job) error {
-		return sure(c, in.Yes, "requeueing %s (%s, %s, running for %s) ends its run: what was computed since the last checkpoint is lost",
-			j.ID, j.Name, ops.Plural(max(j.NumNodes, len(j.Nodes)), "node"), ops.Duration(j.ElapsedS))
+		return sure(c, in.Yes, lang.Text{
+			EN: "requeueing %s (%s, %s, running for %s) ends its run: what was computed since the last checkpoint is lost",
+			ZH: "重新排队 %s（%s，%s，已运行 %s）会结束本次运行：最后一个检查点之后的计算会丢失",
+		}.With(j.ID, j.Name, ops.Counted(max(j.NumNodes, len(j.Nodes)), "node"), ops.Duration(j.ElapsedS)))
 	}
 	return change(ctx, c, in.JobIn, lang.Text{EN: "requeued; Slurm starts it again after about two minutes", ZH: "已重新排队；Slurm 约两分钟后再次启动"}, allow, func(ch changer) error { return ch.Requeue(ctx, in.Job) })
 }
@@ -181,24 +185,32 @@ func Update() ops.Op {
 func update(ctx context.Context, c *ops.Call, in UpdateIn) (ChangeOut, error) {
 	u := slurm.Update{NumNodes: in.Nodes, Partition: in.Partition, QOS: in.QOS}
 	if in.Nodes < 0 {
-		return ChangeOut{}, ops.InputError("nodes", "a number of 1 or more", "%d is negative", in.Nodes)
+		return ChangeOut{}, ops.InputError("nodes",
+			lang.Text{EN: "%d is negative", ZH: "%d 是负数"}.With(in.Nodes),
+			lang.Text{EN: "a number of 1 or more", ZH: "大于等于 1 的数"})
 	}
 	if in.Time != "" {
 		d, ok := slurm.ParseDuration(in.Time)
 		if !ok {
-			return ChangeOut{}, ops.InputError("time", "minutes, HH:MM:SS or D-HH:MM:SS", "%q is not a time limit", in.Time)
+			return ChangeOut{}, ops.InputError("time",
+				lang.Text{EN: "%q is not a time limit", ZH: "%q 不是有效的时限"}.With(in.Time),
+				lang.Text{EN: "minutes, HH:MM:SS or D-HH:MM:SS", ZH: "分钟数、HH:MM:SS 或 D-HH:MM:SS"})
 		}
 		u.TimeLimit = d
 	}
 	if in.Exclude != "" {
 		nodes, err := hostlist.Expand(in.Exclude)
 		if err != nil {
-			return ChangeOut{}, ops.InputError("exclude", "for example gpu[01-04,07]", "%v", err)
+			return ChangeOut{}, ops.InputError("exclude",
+				ops.Said(err),
+				lang.Text{EN: "for example gpu[01-04,07]", ZH: "例如 gpu[01-04,07]"})
 		}
 		u.Exclude = nodes
 	}
 	if u.NumNodes == 0 && u.Partition == "" && u.TimeLimit == 0 && u.QOS == "" && len(u.Exclude) == 0 {
-		return ChangeOut{}, ops.InputError("", "--nodes, --partition, --time, --qos or --exclude", "there is nothing to change")
+		return ChangeOut{}, ops.InputError("",
+			lang.Text{EN: "there is nothing to change", ZH: "没有要修改的内容"},
+			lang.Text{EN: "--nodes, --partition, --time, --qos or --exclude", ZH: "--nodes、--partition、--time、--qos 或 --exclude"})
 	}
 	cl, j, err := c.Job(ctx, in.Cluster, in.Job)
 	if err != nil {
@@ -209,10 +221,15 @@ func update(ctx context.Context, c *ops.Call, in UpdateIn) (ChangeOut, error) {
 	}
 	ch, ok := cl.(changer)
 	if !ok {
-		return ChangeOut{}, ops.InputError("cluster", "use another cluster", "cluster %s cannot change jobs", cl.Name())
+		return ChangeOut{}, ops.InputError("cluster",
+			lang.Text{EN: "cluster %s cannot change jobs", ZH: "集群 %s 不支持修改作业"}.With(cl.Name()),
+			lang.Text{EN: "use another cluster", ZH: "请换一个集群"})
 	}
 	if in.Nodes > 0 && j.State != slurm.Pending {
-		return ChangeOut{}, &ops.Error{Code: ops.NotAllowed, Field: "nodes", Message: fmt.Sprintf("job %s is %s: its number of nodes can be changed only while it waits", j.ID, j.State)}
+		return ChangeOut{}, &ops.Error{Code: ops.NotAllowed, Field: "nodes", Message: lang.Text{
+			EN: "job %s is %s: its number of nodes can be changed only while it waits",
+			ZH: "作业 %s 处于 %s：只有排队中的作业可以修改节点数",
+		}.With(j.ID, j.State)}
 	}
 	if in.Nodes > 0 && in.Nodes != j.NumNodes {
 		if s, ok := c.SpecOf(ctx, cl.Name(), j.ID); ok {

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"github.com/megatron-ops/megatron-ops/internal/account"
@@ -83,7 +82,9 @@ func tellSwitched(ctx context.Context, c *ops.Call, in KillSwitchIn, out KillSwi
 func throwSwitch(ctx context.Context, c *ops.Call, in KillSwitchIn) (KillSwitchOut, error) {
 	on := in.Turn == "on"
 	if !on && in.Turn != "off" {
-		return KillSwitchOut{}, ops.InputError("turn", "on or off", "%q is neither on nor off", in.Turn)
+		return KillSwitchOut{}, ops.InputError("turn",
+			lang.Text{EN: "%q is neither on nor off", ZH: "%q 既不是 on 也不是 off"}.With(in.Turn),
+			lang.Text{EN: "on or off", ZH: "on 或 off"})
 	}
 	cl, err := c.Cluster(in.Cluster)
 	if err != nil {
@@ -115,8 +116,8 @@ func throwSwitch(ctx context.Context, c *ops.Call, in KillSwitchIn) (KillSwitchO
 		}
 		if !c.Who.Operator && !isMember(ctx, c.Who.User, k.team) && !mayWrite(ctx, c, cl, k, on) {
 			return out, &ops.Error{
-				Code: ops.NotAllowed, Field: "job", Message: fmt.Sprintf("the switch belongs to %s, and you act as %s", k.owner, c.Who.User),
-				Fix: "ask its owner; or be in the job's team, a group of that name on this machine, or in a group that may write the folder of " + k.path + " while the job runs",
+				Code: ops.NotAllowed, Field: "job", Message: lang.Text{EN: "the switch belongs to %s, and you act as %s", ZH: "该停止开关属于 %s，而您的身份是 %s"}.With(k.owner, c.Who.User),
+				Fix: lang.Text{EN: "ask its owner; or be in the job's team, a group of that name on this machine, or in a group that may write the folder of %s while the job runs", ZH: "请联系其所有者；或加入该作业的团队（本机上的同名用户组），或在作业运行期间属于可写 %s 所在目录的用户组"}.With(k.path),
 			}
 		}
 	}
@@ -135,7 +136,7 @@ func touchBeside(ctx context.Context, c *ops.Call, cl ops.Cluster, k killSwitch,
 	}
 	_, state, err := besideJob(ctx, c, cl, k.job, argv)
 	if err == nil && state != slurm.Running {
-		return &ops.Error{Code: ops.Failed, Field: "job", Message: fmt.Sprintf("job %s is %s: there is no node of it to reach %s from", k.job, state, k.path), Fix: "in a shell: " + byHand + k.path}
+		return &ops.Error{Code: ops.Failed, Field: "job", Message: lang.Text{EN: "job %s is %s: there is no node of it to reach %s from", ZH: "作业 %s 处于 %s：没有节点可用来访问 %s"}.With(k.job, state, k.path), Fix: lang.Text{EN: "in a shell: %s%s", ZH: "请在 shell 中执行：%s%s"}.With(byHand, k.path)}
 	}
 	return err
 }
@@ -174,11 +175,15 @@ func findSwitch(ctx context.Context, c *ops.Call, cl ops.Cluster, word string) (
 	if slurm.IsJobID(word) {
 		sub, ok := c.Submission(ctx, cl.Name(), slurm.JobID(word))
 		if !ok {
-			return killSwitch{}, ops.NotFoundError("job", "give the switch's path", "job %s was not submitted through here, so its kill switch is not known", word)
+			return killSwitch{}, ops.NotFoundError("job",
+				lang.Text{EN: "job %s was not submitted through here, so its kill switch is not known", ZH: "作业 %s 不是通过这里提交的，因此不知道它的停止开关"}.With(word),
+				lang.Text{EN: "give the switch's path", ZH: "请给出开关文件的路径"})
 		}
 		k, ok := switchOf(sub)
 		if !ok {
-			return k, ops.InputError("job", "kill_switch: FILE in the specification, before it is submitted", "job %s has no kill switch", word)
+			return k, ops.InputError("job",
+				lang.Text{EN: "job %s has no kill switch", ZH: "作业 %s 没有停止开关"}.With(word),
+				lang.Text{EN: "kill_switch: FILE in the specification, before it is submitted", ZH: "请在提交前于规格中设置 kill_switch: FILE"})
 		}
 		return k, nil
 	}
@@ -187,7 +192,9 @@ func findSwitch(ctx context.Context, c *ops.Call, cl ops.Cluster, word string) (
 		path = filepath.Join(c.Dir, path)
 	}
 	if !filepath.IsAbs(path) {
-		return killSwitch{}, ops.InputError("job", "a job id, or an absolute path", "%q is neither", word)
+		return killSwitch{}, ops.InputError("job",
+			lang.Text{EN: "%q is neither", ZH: "%q 两者都不是"}.With(word),
+			lang.Text{EN: "a job id, or an absolute path", ZH: "作业号或绝对路径"})
 	}
 	path = filepath.Clean(path)
 	if c.MayRead != nil {
@@ -203,7 +210,9 @@ func findSwitch(ctx context.Context, c *ops.Call, cl ops.Cluster, word string) (
 		}
 	}
 	if !c.OwnHands() || cl.Kind() != "local" && cl.Kind() != "cli" {
-		return killSwitch{}, ops.NotFoundError("job", "give the job's id", "no job submitted through here has the kill switch %s", path)
+		return killSwitch{}, ops.NotFoundError("job",
+			lang.Text{EN: "no job submitted through here has the kill switch %s", ZH: "通过这里提交的作业都没有停止开关 %s"}.With(path),
+			lang.Text{EN: "give the job's id", ZH: "请给出作业号"})
 	}
 	return killSwitch{path: path}, nil
 }
@@ -232,8 +241,8 @@ func switchable(ctx context.Context, c *ops.Call, cl ops.Cluster, k killSwitch, 
 		}
 	}
 	return k, &ops.Error{
-		Code: ops.NotFound, Field: "job", Message: fmt.Sprintf("job %s is not there any more, so nobody would hear its switch", k.job),
-		Fix: "list shows what runs",
+		Code: ops.NotFound, Field: "job", Message: lang.Text{EN: "job %s is not there any more, so nobody would hear its switch", ZH: "作业 %s 已不存在，没有作业会响应它的开关"}.With(k.job),
+		Fix: lang.Text{EN: "list shows what runs", ZH: "用 list 查看运行中的作业"},
 	}
 }
 
@@ -289,9 +298,9 @@ func touch(path string) (changed bool, err error) {
 	case errors.Is(err, fs.ErrExist):
 		return false, nil
 	case errors.Is(err, fs.ErrPermission):
-		return false, &ops.Error{Code: ops.NotAllowed, Field: "job", Message: fmt.Sprintf("%s: you may not write there", path), Fix: "ask its owner"}
+		return false, &ops.Error{Code: ops.NotAllowed, Field: "job", Message: lang.Text{EN: "%s: you may not write there", ZH: "%s：您无权在此写入"}.With(path), Fix: lang.Text{EN: "ask its owner", ZH: "请联系其所有者"}}
 	case err != nil:
-		return false, &ops.Error{Code: ops.Failed, Field: "job", Message: strings.TrimPrefix(err.Error(), "open "), Fix: "the folder must exist"}
+		return false, &ops.Error{Code: ops.Failed, Field: "job", Message: ops.Said(err), Fix: lang.Text{EN: "the folder must exist", ZH: "目录须已存在"}}
 	}
 	return true, f.Close()
 }
@@ -304,14 +313,16 @@ func untouch(path string) (changed bool, err error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
 	case err != nil:
-		return false, &ops.Error{Code: ops.Failed, Field: "job", Message: strings.TrimPrefix(err.Error(), "lstat ")}
+		return false, &ops.Error{Code: ops.Failed, Field: "job", Message: ops.Said(err)}
 	case !info.Mode().IsRegular() || info.Size() > 0:
-		return false, ops.InputError("job", "remove it yourself: rm -- "+path, "%s is not an empty file, so it is left alone", path)
+		return false, ops.InputError("job",
+			lang.Text{EN: "%s is not an empty file, so it is left alone", ZH: "%s 不是空文件，因此没有动它"}.With(path),
+			lang.Text{EN: "remove it yourself: rm -- %s", ZH: "请自行删除：rm -- %s"}.With(path))
 	}
 	if err := os.Remove(path); errors.Is(err, fs.ErrPermission) {
-		return false, &ops.Error{Code: ops.NotAllowed, Field: "job", Message: fmt.Sprintf("%s: you may not remove it", path), Fix: "ask its owner"}
+		return false, &ops.Error{Code: ops.NotAllowed, Field: "job", Message: lang.Text{EN: "%s: you may not remove it", ZH: "%s：您无权删除"}.With(path), Fix: lang.Text{EN: "ask its owner", ZH: "请联系其所有者"}}
 	} else if err != nil {
-		return false, &ops.Error{Code: ops.Failed, Field: "job", Message: strings.TrimPrefix(err.Error(), "remove ")}
+		return false, &ops.Error{Code: ops.Failed, Field: "job", Message: ops.Said(err)}
 	}
 	return true, nil
 }

@@ -106,7 +106,7 @@ func TestAServerLendsNobodyItsOwnRights(t *testing.T) {
 
 	s.KnownJobs[slurm.JobID(id)] = slurm.Job{ID: slurm.JobID(id), User: "alice", State: slurm.Pending}
 	_, err = opstest.Do(t, c, KillSwitch(), "off", id)
-	require.Contains(t, ops.AsError(err).Fix, "rm -- "+stop)
+	require.Contains(t, ops.AsError(err).Fix.EN, "rm -- "+stop)
 }
 
 // Of several jobs with one switch the one that runs is reached, though another,

@@ -248,7 +248,9 @@ func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
 		state := slurm.State(strings.ToUpper(string(s)))
 		known := slices.IndexFunc(slurm.States(), func(m slurm.StateMeaning) bool { return m.Word == string(state) || m.Short == string(state) })
 		if known < 0 {
-			return ListOut{}, ops.InputError("state", "for example PENDING, RUNNING or FAILED", "%q is no state of Slurm's", s)
+			return ListOut{}, ops.InputError("state",
+				lang.Text{EN: "%q is no state of Slurm's", ZH: "%q 不是 Slurm 的作业状态"}.With(s),
+				lang.Text{EN: "for example PENDING, RUNNING or FAILED", ZH: "例如 PENDING、RUNNING 或 FAILED"})
 		}
 		f.States = append(f.States, slurm.State(slurm.States()[known].Word))
 	}
@@ -289,7 +291,9 @@ func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
 // minutes.
 func onlyIdle(ctx context.Context, c *ops.Call, cl ops.Cluster, out *ListOut, minutes int) error {
 	if minutes < 0 {
-		return ops.InputError("idle", "minutes, such as 30", "%d is negative", minutes)
+		return ops.InputError("idle",
+			lang.Text{EN: "%d is negative", ZH: "%d 是负数"}.With(minutes),
+			lang.Text{EN: "minutes, such as 30", ZH: "分钟数，例如 30"})
 	}
 	s, err := ops.Capable[interface {
 		RunningSteps(ctx context.Context, user string) ([]slurm.Step, error)

@@ -2,7 +2,6 @@ package jobcontrol
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -25,11 +24,13 @@ import (
 // cannot be.
 const outcomeFor = 3 * time.Second
 
+var submitItAnew = lang.Text{EN: "cancel it and submit it anew", ZH: "请取消后重新提交"}
+
 // outcome is the job after a change of its request, once Slurm has said what it
 // made of it. What cannot start is changed back.
 func outcome(ctx context.Context, c *ops.Call, cl ops.Cluster, ch changer, before slurm.Job, u slurm.Update) (slurm.Job, error) {
 	var after slurm.Job
-	var differs string
+	var differs lang.Text
 	for end := c.Now().Add(outcomeFor); ; {
 		var err error
 		if after, err = cl.Job(ctx, before.ID); err != nil {
@@ -43,11 +44,14 @@ func outcome(ctx context.Context, c *ops.Call, cl ops.Cluster, ch changer, befor
 			}
 			_ = ch.Update(ctx, before.ID, back) // what cannot be changed back is told all the same
 			return after, &ops.Error{
-				Code: ops.Failed, Field: "job", Message: fmt.Sprintf("changed so, job %s could never start (%s), so it was changed back", before.ID, after.Reason),
-				Fix: "cancel it and submit it anew",
+				Code: ops.Failed, Field: "job", Message: lang.Text{
+					EN: "changed so, job %s could never start (%s), so it was changed back",
+					ZH: "这样修改后作业 %s 永远无法启动（%s），已改回",
+				}.With(before.ID, after.Reason),
+				Fix: submitItAnew,
 			}
 		}
-		if u.NumNodes == 0 && differs == "" || !c.Now().Before(end) {
+		if u.NumNodes == 0 && differs.EN == "" || !c.Now().Before(end) {
 			break
 		}
 		select {
@@ -56,10 +60,13 @@ func outcome(ctx context.Context, c *ops.Call, cl ops.Cluster, ch changer, befor
 		case <-time.After(300 * time.Millisecond):
 		}
 	}
-	if differs != "" {
+	if differs.EN != "" {
 		return after, &ops.Error{
-			Code: ops.Failed, Field: "job", Message: fmt.Sprintf("Slurm took the change of job %s and did not make it: it has %s", before.ID, differs),
-			Fix: "cancel it and submit it anew",
+			Code: ops.Failed, Field: "job", Message: lang.Text{
+				EN: "Slurm took the change of job %s and did not make it: it has %s",
+				ZH: "Slurm 接受了对作业 %s 的修改但没有生效：现为%s",
+			}.With(before.ID, differs),
+			Fix: submitItAnew,
 		}
 	}
 	return after, nil
@@ -72,18 +79,18 @@ func impossible(j slurm.Job) bool {
 
 // notDone names what of u the job does not have, with what it has; "" where it
 // has all of it. What a cluster does not tell is taken for done.
-func notDone(j slurm.Job, u slurm.Update) string {
+func notDone(j slurm.Job, u slurm.Update) lang.Text {
 	switch {
 	case u.NumNodes > 0 && j.NumNodes > 0 && j.NumNodes != u.NumNodes:
-		return ops.Plural(j.NumNodes, "node")
+		return ops.Counted(j.NumNodes, "node")
 	case u.Partition != "" && j.Partition != "" && j.Partition != u.Partition:
-		return "partition " + j.Partition
+		return lang.Text{EN: "partition %s", ZH: "分区 %s"}.With(j.Partition)
 	case u.QOS != "" && j.QOS != "" && j.QOS != u.QOS:
-		return "QOS " + j.QOS
+		return lang.Text{EN: "QOS %s", ZH: " QOS %s"}.With(j.QOS)
 	case u.TimeLimit > 0 && j.TimeLimitS != nil && *j.TimeLimitS > int64(u.TimeLimit.Seconds())+60:
-		return "time limit " + ops.Duration(*j.TimeLimitS)
+		return lang.Text{EN: "time limit %s", ZH: "时限 %s"}.With(ops.Duration(*j.TimeLimitS))
 	}
-	return ""
+	return lang.Text{}
 }
 
 // changed says what was changed, in words.
@@ -106,8 +113,9 @@ func changed(u slurm.Update) lang.Text {
 // nodes, which is planned first. The old one is held until the new one is there.
 func submitAnew(ctx context.Context, c *ops.Call, in UpdateIn, cl ops.Cluster, ch changer, j slurm.Job, s job.Spec) (ChangeOut, error) {
 	if s.Array != "" || s.Chain != nil && *s.Chain > 1 || s.Every != "" {
-		return ChangeOut{}, ops.InputError("nodes", fmt.Sprintf("cancel it, and submit --from %s --nodes %d", j.ID, in.Nodes),
-			"job %s is one of several, whose script is made for %s", j.ID, ops.Plural(j.NumNodes, "node"))
+		return ChangeOut{}, ops.InputError("nodes",
+			lang.Text{EN: "job %s is one of several, whose script is made for %s", ZH: "作业 %s 是一组作业之一，其脚本按 %s生成"}.With(j.ID, ops.Counted(j.NumNodes, "node")),
+			lang.Text{EN: "cancel it, and submit --from %s --nodes %d", ZH: "请取消后用 submit --from %s --nodes %d 重新提交"}.With(j.ID, in.Nodes))
 	}
 	next := launch.SubmitIn{SpecIn: launch.SpecIn{From: in.Job, Spec: job.Spec{
 		Cluster: cl.Name(), Nodes: &in.Nodes, Partition: in.Partition, Time: in.Time, QOS: in.QOS, Exclude: in.Exclude,
@@ -118,9 +126,13 @@ func submitAnew(ctx context.Context, c *ops.Call, in UpdateIn, cl ops.Cluster, c
 	}
 	if i := slices.IndexFunc(planned.Problems, func(p rules.Problem) bool { return p.Severity == rules.Error }); i >= 0 {
 		p := planned.Problems[i]
-		return ChangeOut{}, &ops.Error{Code: ops.Preflight, Field: p.Field, Message: p.Message, Fix: p.Fix}
+		return ChangeOut{}, &ops.Error{Code: ops.Preflight, Field: p.Field, Message: lang.Same(p.Message), Fix: lang.Same(p.Fix)}
 	}
-	if err := sure(c, in.Yes, "the script of job %s is made for %s: it is cancelled and submitted anew for %d, at the end of the queue", j.ID, ops.Plural(j.NumNodes, "node"), in.Nodes); err != nil {
+	would := lang.Text{
+		EN: "the script of job %s is made for %s: it is cancelled and submitted anew for %d, at the end of the queue",
+		ZH: "作业 %s 的脚本按 %s生成：将取消它，并按 %d 个节点重新提交，排到队尾",
+	}.With(j.ID, ops.Counted(j.NumNodes, "node"), in.Nodes)
+	if err := sure(c, in.Yes, would); err != nil {
 		return ChangeOut{}, err
 	}
 	if err := ch.Hold(ctx, in.Job); err != nil {

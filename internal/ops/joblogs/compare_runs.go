@@ -82,7 +82,9 @@ func compare(ctx context.Context, c *ops.Call, in CompareIn) (CompareOut, error)
 
 // lastGood is the newest submission of the same name that completed.
 func lastGood(ctx context.Context, c *ops.Call, cl ops.Cluster, failed string) (string, error) {
-	none := ops.InputError("good", "name the job or the logs to compare with", "there is no earlier run of the same name that completed")
+	none := ops.InputError("good",
+		lang.Text{EN: "there is no earlier run of the same name that completed", ZH: "没有同名且已完成的更早运行"},
+		lang.Text{EN: "name the job or the logs to compare with", ZH: "请给出要对比的作业号或日志"})
 	if !slurm.IsJobID(failed) {
 		return "", none
 	}
@@ -119,7 +121,7 @@ func logSource(ctx context.Context, c *ops.Call, on, what string) (src diagnose.
 		}
 		paths := logFiles(ctx, c, cl.Name(), j)
 		if len(paths) == 0 {
-			return src, nil, ops.NotFoundError("job", "", "%s", noLog(j))
+			return src, nil, ops.NotFoundError("job", noLog(j), lang.Text{})
 		}
 		return openLogs(c, j, paths)
 	}
@@ -129,7 +131,9 @@ func logSource(ctx context.Context, c *ops.Call, on, what string) (src diagnose.
 	}
 	if src, err = diagnose.OpenIn(in, path); err != nil {
 		in.Close()
-		return src, nil, ops.InputError("failed", "a job id, or the path of a log file or folder", "%v", err)
+		return src, nil, ops.InputError("failed",
+			ops.Said(err),
+			lang.Text{EN: "a job id, or the path of a log file or folder", ZH: "作业号，或日志文件、日志目录的路径"})
 	}
 	return src, in.Close, nil
 }

@@ -3,7 +3,6 @@ package joblogs
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -74,7 +73,9 @@ func Diagnose() ops.Op {
 
 func diagnoseOp(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOut, error) {
 	if in.Target == "" {
-		return DiagnoseOut{}, ops.InputError("job", "a job id, or the path of a log file or folder", "there is nothing to diagnose")
+		return DiagnoseOut{}, ops.InputError("job",
+			lang.Text{EN: "there is nothing to diagnose", ZH: "没有要诊断的内容"},
+			lang.Text{EN: "a job id, or the path of a log file or folder", ZH: "作业号，或日志文件、日志目录的路径"})
 	}
 	if slurm.IsJobID(in.Target) {
 		return DiagnoseJob(ctx, c, in)
@@ -101,9 +102,13 @@ func diagnoseOp(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOut, e
 	src, err := diagnose.OpenIn(folders, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, missing := os.Lstat(path); missing == nil {
-			return DiagnoseOut{}, ops.NotFoundError("job", "a job id, or the path of a log file or folder", "%s: there is no such file, or no log in it", in.Target)
+			return DiagnoseOut{}, ops.NotFoundError("job",
+				lang.Text{EN: "%s: there is no such file, or no log in it", ZH: "%s：没有该文件，或其中没有日志"}.With(in.Target),
+				lang.Text{EN: "a job id, or the path of a log file or folder", ZH: "作业号，或日志文件、日志目录的路径"})
 		}
-		return DiagnoseOut{}, ops.InputError("job", "a job id, or the path of a log file or folder", "%s: there is no such file, or no log in it", in.Target)
+		return DiagnoseOut{}, ops.InputError("job",
+			lang.Text{EN: "%s: there is no such file, or no log in it", ZH: "%s：没有该文件，或其中没有日志"}.With(in.Target),
+			lang.Text{EN: "a job id, or the path of a log file or folder", ZH: "作业号，或日志文件、日志目录的路径"})
 	}
 	if err != nil {
 		return DiagnoseOut{}, unreadableLogs(err, c.Lang)
@@ -115,7 +120,7 @@ func diagnoseOp(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOut, e
 // unreadableLogs is the error of logs none of which could be read.
 func unreadableLogs(err error, l lang.Lang) error {
 	if none := new(diagnose.UnreadableError); errors.As(err, &none) {
-		return &ops.Error{Code: ops.Failed, Field: "job", Message: none.Text().In(l)}
+		return &ops.Error{Code: ops.Failed, Field: "job", Message: none.Text()}
 	}
 	return err
 }
@@ -123,7 +128,9 @@ func unreadableLogs(err error, l lang.Lang) error {
 // diagnoseStream reads one log from standard input.
 func diagnoseStream(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOut, error) {
 	if c.Stdin == nil || c.Who.Surface != ops.Shell || in.OnSlurm {
-		return DiagnoseOut{}, ops.InputError("job", "a job id, or a path", "there is no standard input to read here")
+		return DiagnoseOut{}, ops.InputError("job",
+			lang.Text{EN: "there is no standard input to read here", ZH: "这里没有可读取的标准输入"},
+			lang.Text{EN: "a job id, or a path", ZH: "作业号或路径"})
 	}
 	src, err := diagnose.Read("stdin", c.Stdin)
 	if err != nil {
@@ -140,13 +147,13 @@ func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOut, 
 		return DiagnoseOut{}, err
 	}
 	if j.State == slurm.Pending {
-		return DiagnoseOut{}, &ops.Error{Code: ops.Failed, Message: fmt.Sprintf("job %s has not started: it waits for %s", j.ID, j.Reason), Fix: "status " + string(j.ID) + " says what that means"}
+		return DiagnoseOut{}, &ops.Error{Code: ops.Failed, Message: lang.Text{EN: "job %s has not started: it waits for %s", ZH: "作业 %s 尚未启动，等待原因：%s"}.With(j.ID, j.Reason), Fix: lang.Text{EN: "status %s says what that means", ZH: "status %s 会解释其含义"}.With(j.ID)}
 	}
 	paths := logFiles(ctx, c, cl.Name(), j)
 	if len(paths) == 0 {
 		// A job whose log could not be opened leaves none: Slurm's word is all there is.
 		r, err := diagnose.Run(ctx, diagnose.NoLogs(), diagnose.FromJob(j))
-		r.Notes = append(r.Notes, noLog(j))
+		r.Notes = append(r.Notes, noLog(j).EN)
 		return DiagnoseOut{Report: r}, err
 	}
 	if in.OnSlurm {
@@ -155,7 +162,7 @@ func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOut, 
 	}
 	src, done, err := openLogs(c, j, paths)
 	if err != nil {
-		return DiagnoseOut{}, &ops.Error{Code: ops.Failed, Message: err.Error(), Fix: "diagnose the folder of the logs by its path"}
+		return DiagnoseOut{}, &ops.Error{Code: ops.Failed, Message: ops.Said(err), Fix: lang.Text{EN: "diagnose the folder of the logs by its path", ZH: "请按路径诊断日志所在的目录"}}
 	}
 	defer done()
 	r, err := diagnose.Run(ctx, src, evidence(ctx, c, cl, j))
@@ -197,14 +204,17 @@ func resolver(ctx context.Context) func(address string) []string {
 }
 
 // noLog says what a job without any log means.
-func noLog(j slurm.Job) string {
-	said := "no log was found at " + j.Stdout
+func noLog(j slurm.Job) lang.Text {
+	said := lang.Text{EN: "no log was found at %s", ZH: "在 %s 没有找到日志"}.With(j.Stdout)
 	if j.Stdout == "" {
-		said = fmt.Sprintf("where job %s wrote its log is not known", j.ID)
+		said = lang.Text{EN: "where job %s wrote its log is not known", ZH: "不知道作业 %s 的日志写到了哪里"}.With(j.ID)
 	}
 	if j.ExitCode != nil && *j.ExitCode == "0:53" {
 		// Measured on 22.05: FAILED, JobLaunchFailure, 0:53, and no log.
-		said += ": exit code 0:53 means that Slurm could not open the log file or enter the work directory; make the folder before sbatch"
+		said = lang.Text{
+			EN: "%s: exit code 0:53 means that Slurm could not open the log file or enter the work directory; make the folder before sbatch",
+			ZH: "%s：退出码 0:53 表示 Slurm 无法打开日志文件或进入工作目录；请在 sbatch 之前建好目录",
+		}.With(said)
 	}
 	return said
 }

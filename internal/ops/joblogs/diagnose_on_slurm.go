@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
@@ -134,20 +135,28 @@ func writeWhole(path string, write func(io.Writer) error) error {
 // tasks reads them, and a job after it makes one answer.
 func onSlurm(ctx context.Context, c *ops.Call, cl ops.Cluster, in DiagnoseIn, given diagnose.Context, paths []string) (r diagnose.Report, err error) {
 	if c.Who.Surface != ops.Shell && c.Who.Surface != ops.Chat || c.Who.ReadOnly {
-		return r, ops.InputError("on_slurm", "use the shell", "a diagnosis that submits jobs is for the shell only")
+		return r, ops.InputError("on_slurm",
+			lang.Text{EN: "a diagnosis that submits jobs is for the shell only", ZH: "需要提交作业的诊断只能在 shell 中执行"},
+			lang.Text{EN: "use the shell", ZH: "请在 shell 中使用"})
 	}
 	e := errand{Paths: paths, Given: given, Launch: given.Launch, Shards: in.Shards}
 	if e.Files, err = diagnose.Count(paths...); err != nil {
-		return r, ops.InputError("job", "a job id, or the path of a log file or folder", "%v", err)
+		return r, ops.InputError("job",
+			ops.Said(err),
+			lang.Text{EN: "a job id, or the path of a log file or folder", ZH: "作业号，或日志文件、日志目录的路径"})
 	}
 	if e.Files == 0 {
-		return r, ops.InputError("job", "a job id, or the path of a log file or folder", "%s: there is no log in it", in.Target)
+		return r, ops.InputError("job",
+			lang.Text{EN: "%s: there is no log in it", ZH: "%s：其中没有日志"}.With(in.Target),
+			lang.Text{EN: "a job id, or the path of a log file or folder", ZH: "作业号，或日志文件、日志目录的路径"})
 	}
 	if e.Shards <= 0 {
 		e.Shards = min(max(2, (e.Files+logsOfShard-1)/logsOfShard), maxShards)
 	}
 	if e.Shards > maxShards {
-		return r, ops.InputError("shards", fmt.Sprintf("at most %d", maxShards), "%d tasks are too many for one diagnosis", e.Shards)
+		return r, ops.InputError("shards",
+			lang.Text{EN: "%d tasks are too many for one diagnosis", ZH: "一次诊断用 %d 个任务太多"}.With(e.Shards),
+			lang.Text{EN: "at most %d", ZH: "最多 %d"}.With(maxShards))
 	}
 	program, err := os.Executable()
 	if err != nil {
@@ -156,7 +165,7 @@ func onSlurm(ctx context.Context, c *ops.Call, cl ops.Cluster, in DiagnoseIn, gi
 	// The nodes see what the person's folder is on; the answer is taken from there.
 	dir, err := os.MkdirTemp(c.Dir, ".megatron-ops-diagnose-")
 	if err != nil {
-		return r, &ops.Error{Code: ops.Failed, Field: "on_slurm", Message: err.Error(), Fix: "start it in a folder of yours that the nodes see"}
+		return r, &ops.Error{Code: ops.Failed, Field: "on_slurm", Message: ops.Said(err), Fix: lang.Text{EN: "start it in a folder of yours that the nodes see", ZH: "请在自己的、节点可见的目录中启动"}}
 	}
 	defer os.RemoveAll(dir)
 	text, err := json.Marshal(e)
@@ -228,8 +237,8 @@ func runErrand(ctx context.Context, c *ops.Call, cl ops.Cluster, e errand, dir, 
 	if err != nil {
 		words, _ := os.ReadFile(said)
 		return r, &ops.Error{
-			Code: ops.Failed, Field: "on_slurm", Message: fmt.Sprintf("jobs %s and %s gave no answer (%s): %s", array, after, end, lastLine(string(words))),
-			Fix: "the nodes must see " + program + ", the logs and " + filepath.Dir(dir) + "; --partition chooses where; without --on-slurm the logs are read here",
+			Code: ops.Failed, Field: "on_slurm", Message: lang.Text{EN: "jobs %s and %s gave no answer (%s): %s", ZH: "作业 %s 与 %s 没有给出结果（%s）：%s"}.With(array, after, end, lastLine(string(words))),
+			Fix: lang.Text{EN: "the nodes must see %s, the logs and %s; --partition chooses where; without --on-slurm the logs are read here", ZH: "节点须能看到 %s、日志与 %s；--partition 选择分区；不带 --on-slurm 则在本机读取日志"}.With(program, filepath.Dir(dir)),
 		}
 	}
 	return r, json.Unmarshal(text, &r)

@@ -27,16 +27,20 @@ func sampleGPUs(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job, i
 	}
 	span := time.Duration(times*in.Sample) * time.Second
 	if in.Sample < 0 || times < 0 || span > mostSampling {
-		return nil, ops.InputError("sample", "an interval such as 10, and --samples such as 30: two hours at the most", "%d samples each %d s cannot be taken", times, in.Sample)
+		return nil, ops.InputError("sample",
+			lang.Text{EN: "%d samples each %d s cannot be taken", ZH: "无法采样 %d 次、每次间隔 %d 秒"}.With(times, in.Sample),
+			lang.Text{EN: "an interval such as 10, and --samples such as 30: two hours at the most", ZH: "间隔例如 10，--samples 例如 30：合计最长两小时"})
 	}
 	if c.Who.Surface != ops.Shell && c.Who.Surface != ops.Chat {
-		return nil, ops.InputError("sample", "use the shell", "GPUs are sampled from the shell only")
+		return nil, ops.InputError("sample",
+			lang.Text{EN: "GPUs are sampled from the shell only", ZH: "只能在 shell 中对 GPU 采样"},
+			lang.Text{EN: "use the shell", ZH: "请在 shell 中使用"})
 	}
 	if err := c.MayChange(j); err != nil {
 		return nil, err
 	}
 	if j.State != slurm.Running {
-		return nil, &ops.Error{Code: ops.Failed, Field: "job", Message: fmt.Sprintf("job %s is %s: only a running job uses GPUs", j.ID, j.State)}
+		return nil, &ops.Error{Code: ops.Failed, Field: "job", Message: lang.Text{EN: "job %s is %s: only a running job uses GPUs", ZH: "作业 %s 处于 %s：只有运行中的作业在使用 GPU"}.With(j.ID, j.State)}
 	}
 	ex, err := ops.Capable[interface {
 		Exec(context.Context, slurm.Exec) ([]slurm.NodeOutput, error)
@@ -63,7 +67,7 @@ func sampleGPUs(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job, i
 	for _, n := range said {
 		words += n.Text
 	}
-	return nil, &ops.Error{Code: ops.Failed, Field: "sample", Message: "the nodes' GPUs did not answer: " + lastLine(words), Fix: "run " + string(j.ID) + " -- nvidia-smi shows what the nodes say"}
+	return nil, &ops.Error{Code: ops.Failed, Field: "sample", Message: lang.Text{EN: "the nodes' GPUs did not answer: %s", ZH: "节点上的 GPU 没有响应：%s"}.With(lastLine(words)), Fix: lang.Text{EN: "run %s -- nvidia-smi shows what the nodes say", ZH: "run %s -- nvidia-smi 可查看节点的输出"}.With(j.ID)}
 }
 
 // gpuSection is what each GPU used.

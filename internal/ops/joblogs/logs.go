@@ -65,7 +65,9 @@ func Logs() ops.Op {
 
 func logs(ctx context.Context, c *ops.Call, in LogsIn) (LogsOut, error) {
 	if in.Tail < 0 {
-		return LogsOut{}, ops.InputError("tail", "a number of lines, such as 50", "%d is negative", in.Tail)
+		return LogsOut{}, ops.InputError("tail",
+			lang.Text{EN: "%d is negative", ZH: "%d 是负数"}.With(in.Tail),
+			lang.Text{EN: "a number of lines, such as 50", ZH: "行数，例如 50"})
 	}
 	cl, j, err := launch.JobOrStep(ctx, c, in.Cluster, in.Job)
 	if err != nil {
@@ -80,11 +82,13 @@ func logs(ctx context.Context, c *ops.Call, in LogsIn) (LogsOut, error) {
 		if j.State == slurm.Pending {
 			return out, nil
 		}
-		return out, ops.NotFoundError("job", "the folder of --output must exist before the job starts", "%s", noLog(j))
+		return out, ops.NotFoundError("job",
+			noLog(j),
+			lang.Text{EN: "the folder of --output must exist before the job starts", ZH: "--output 所在目录须在作业启动前存在"})
 	}
 	src, done, err := openLogs(c, j, paths)
 	if err != nil {
-		return out, &ops.Error{Code: ops.Failed, Message: err.Error()}
+		return out, &ops.Error{Code: ops.Failed, Message: ops.Said(err)}
 	}
 	defer done()
 	if out.Lines, out.More, err = in.read(ctx, src, j); err != nil {
@@ -180,7 +184,7 @@ func followLogs(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job, i
 		if tell(lines) || ended {
 			return out, nil
 		}
-		c.Step(len(out.Lines), 0, ops.Plural(len(out.Lines), "line")+" so far")
+		c.Step(len(out.Lines), 0, ops.Counted(len(out.Lines), "line").EN+" so far")
 		select {
 		case <-until.Done():
 			return out, ctx.Err() // whoever follows stops when they have seen enough

@@ -79,7 +79,9 @@ func metricsOp(ctx context.Context, c *ops.Call, in MetricsIn) (MetricsOut, erro
 			return out, err
 		}
 		if len(run.Iterations) == 0 {
-			return out, ops.NotFoundError("job", "Megatron writes iteration lines every --log-interval iterations", "%s: no iteration was logged yet", name)
+			return out, ops.NotFoundError("job",
+				lang.Text{EN: "%s: no iteration was logged yet", ZH: "%s：还没有输出任何迭代日志"}.With(name),
+				lang.Text{EN: "Megatron writes iteration lines every --log-interval iterations", ZH: "Megatron 每 --log-interval 次迭代输出一行"})
 		}
 		out.runs = append(out.runs, run)
 		summary := run.Summary()
@@ -111,7 +113,9 @@ func metricsOp(ctx context.Context, c *ops.Call, in MetricsIn) (MetricsOut, erro
 	}
 	if in.Sample != 0 {
 		if len(in.Runs) != 1 || !slurm.IsJobID(in.Runs[0]) {
-			return out, ops.InputError("sample", "one running job's id", "GPUs are sampled of one job")
+			return out, ops.InputError("sample",
+				lang.Text{EN: "GPUs are sampled of one job", ZH: "一次只对一个作业的 GPU 采样"},
+				lang.Text{EN: "one running job's id", ZH: "一个正在运行的作业号"})
 		}
 		cl, j, err := c.Job(ctx, in.Cluster, slurm.JobID(in.Runs[0]))
 		if err != nil {
@@ -141,7 +145,9 @@ func runOf(ctx context.Context, c *ops.Call, in MetricsIn, name string) (metrics
 		defer folders.Close()
 		run, err := metrics.ReadIn(ctx, folders, path, in.GPU)
 		if err != nil {
-			err = ops.InputError("job", "a job id, a log, an event file or a folder of them", "%v", err)
+			err = ops.InputError("job",
+				ops.Said(err),
+				lang.Text{EN: "a job id, a log, an event file or a folder of them", ZH: "作业号、日志、事件文件，或它们所在的目录"})
 		}
 		return run, slurm.Job{}, err
 	}
@@ -154,7 +160,7 @@ func runOf(ctx context.Context, c *ops.Call, in MetricsIn, name string) (metrics
 	paths := logFiles(ctx, c, cl.Name(), j)
 	folders, err := holding(c, j, paths)
 	if err != nil {
-		return best, j, &ops.Error{Code: ops.Failed, Message: err.Error()}
+		return best, j, &ops.Error{Code: ops.Failed, Message: ops.Said(err)}
 	}
 	defer folders.Close()
 	for _, p := range paths {

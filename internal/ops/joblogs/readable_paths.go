@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/megatron-ops/megatron-ops/internal/account"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/within"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -27,7 +28,9 @@ func readable(c *ops.Call, field, path string) (string, *within.Folders, error) 
 		return path, nil, nil
 	}
 	if c.MayRead == nil {
-		return "", nil, ops.InputError(field, "a job id", "paths are read in the shell only")
+		return "", nil, ops.InputError(field,
+			lang.Text{EN: "paths are read in the shell only", ZH: "只能在 shell 中按路径读取"},
+			lang.Text{EN: "a job id", ZH: "作业号"})
 	}
 	if c.Who.Surface == ops.MCP { // a process of the person's own, started in a folder
 		if abs, err := filepath.Abs(path); err == nil {
@@ -54,7 +57,7 @@ func readable(c *ops.Call, field, path string) (string, *within.Folders, error) 
 	if err != nil {
 		in.Close()
 		e := ops.AsError(err)
-		return "", nil, &ops.Error{Code: e.Code, Field: field, Message: path + " holds a symbolic link to somewhere else", Fix: e.Fix}
+		return "", nil, &ops.Error{Code: e.Code, Field: field, Message: lang.Text{EN: "%s holds a symbolic link to somewhere else", ZH: "%s 中有指向别处的符号链接"}.With(path), Fix: e.Fix}
 	}
 	return at, in, nil
 }
@@ -86,8 +89,8 @@ func holding(c *ops.Call, j slurm.Job, logs []string) (*within.Folders, error) {
 		// Whose files may be read is not known then, so none is.
 		in.Close()
 		return nil, &ops.Error{
-			Code: ops.NotAllowed, Message: fmt.Sprintf("whose job it is cannot be checked: user %s is not known to this machine", j.User),
-			Fix: "an operator makes the cluster's users known here (getent passwd)",
+			Code: ops.NotAllowed, Message: lang.Text{EN: "whose job it is cannot be checked: user %s is not known to this machine", ZH: "无法确认作业属于谁：本机不认识用户 %s"}.With(j.User),
+			Fix: lang.Text{EN: "an operator makes the cluster's users known here (getent passwd)", ZH: "请管理员让本机认识集群用户（getent passwd）"},
 		}
 	}
 	in.Owner = u.UID

@@ -76,11 +76,15 @@ func diff(ctx context.Context, c *ops.Call, in DiffIn) (DiffOut, error) {
 // OwnSubmission is the submission that a job came from.
 func OwnSubmission(ctx context.Context, c *ops.Call, cl ops.Cluster, id slurm.JobID) (store.Submission, error) {
 	if !slurm.IsJobID(string(id)) {
-		return store.Submission{}, ops.InputError("job", "a job id such as 4711", "%q is not a job id", id)
+		return store.Submission{}, ops.InputError("job",
+			lang.Text{EN: "%q is not a job id", ZH: "%q 不是作业号"}.With(id),
+			lang.Text{EN: "a job id such as 4711", ZH: "作业号，例如 4711"})
 	}
 	sub, ok := c.Submission(ctx, cl.Name(), id)
 	if !ok {
-		return sub, ops.NotFoundError("job", "only jobs that were submitted here are kept", "job %s was not submitted through megatron-ops", id)
+		return sub, ops.NotFoundError("job",
+			lang.Text{EN: "job %s was not submitted through megatron-ops", ZH: "作业 %s 不是通过 megatron-ops 提交的"}.With(id),
+			lang.Text{EN: "only jobs that were submitted here are kept", ZH: "只保存通过这里提交的作业"})
 	}
 	return sub, nil
 }
@@ -100,7 +104,9 @@ func submittedBefore(ctx context.Context, c *ops.Call, sub store.Submission) (st
 			return s, nil
 		}
 	}
-	return store.Submission{}, ops.NotFoundError("from", "name the job to compare with", "there is no earlier submission of %s", sub.Name)
+	return store.Submission{}, ops.NotFoundError("from",
+		lang.Text{EN: "there is no earlier submission of %s", ZH: "%s 没有更早的提交记录"}.With(sub.Name),
+		lang.Text{EN: "name the job to compare with", ZH: "请给出要对比的作业号"})
 }
 
 // View is the changed fields, then the script's lines.

@@ -33,7 +33,9 @@ type EarlierStep struct {
 // Nothing is queued.
 func TryEarlierStart(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) (*EarlierOut, error) {
 	if j.State != slurm.Pending {
-		return nil, ops.InputError("earlier", "leave it out", "job %s is %s: only a waiting job could start earlier", j.ID, j.State)
+		return nil, ops.InputError("earlier",
+			lang.Text{EN: "job %s is %s: only a waiting job could start earlier", ZH: "作业 %s 处于 %s：只有排队中的作业才谈得上提前启动"}.With(j.ID, j.State),
+			lang.Text{EN: "leave it out", ZH: "请去掉"})
 	}
 	// Whose request it is decides what it may have.
 	if proxy := c.Who.Surface == ops.Slack || c.Who.Surface == ops.MCPHTTP || c.Who.Surface == ops.Watcher; proxy && c.Who.User == j.User && j.User != c.Self && c.As != nil {
@@ -60,7 +62,7 @@ func TryEarlierStart(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.J
 		}
 	}
 	if s.Script == "" {
-		return nil, &ops.Error{Code: ops.Failed, Field: "earlier", Message: fmt.Sprintf("the script of job %s is not known here", j.ID)}
+		return nil, &ops.Error{Code: ops.Failed, Field: "earlier", Message: lang.Text{EN: "the script of job %s is not known here", ZH: "这里没有作业 %s 的脚本"}.With(j.ID)}
 	}
 	// What was said on sbatch's command line, or changed since, is not in the
 	// script.

@@ -64,7 +64,9 @@ func lintOp(_ context.Context, c *ops.Call, in LintIn) (LintOut, error) {
 		name, text = in.File, b
 	}
 	if len(text) == 0 {
-		return LintOut{}, ops.InputError("script", "for example: megatron-ops lint run.sbatch", "there is no script to read")
+		return LintOut{}, ops.InputError("script",
+			lang.Text{EN: "there is no script to read", ZH: "没有要读取的脚本"},
+			lang.Text{EN: "for example: megatron-ops lint run.sbatch", ZH: "例如：megatron-ops lint run.sbatch"})
 	}
 	if in.Fix {
 		return mend(c, in, name, text)
@@ -88,10 +90,10 @@ func mend(c *ops.Call, in LintIn, name string, text []byte) (LintOut, error) {
 		return out, err
 	}
 	if err := os.WriteFile(path+".orig", text, st.Mode().Perm()); err != nil {
-		return out, &ops.Error{Code: ops.Failed, Field: "script", Message: err.Error(), Fix: "a folder that you may write"}
+		return out, &ops.Error{Code: ops.Failed, Field: "script", Message: ops.Said(err), Fix: lang.Text{EN: "a folder that you may write", ZH: "请给出您有写权限的目录"}}
 	}
 	if err := os.WriteFile(path, mended, st.Mode().Perm()); err != nil {
-		return out, &ops.Error{Code: ops.Failed, Field: "script", Message: err.Error()}
+		return out, &ops.Error{Code: ops.Failed, Field: "script", Message: ops.Said(err)}
 	}
 	return out, nil
 }

@@ -69,7 +69,9 @@ type Upgrade struct {
 func against(c *ops.Call, s job.Spec, version string) (*Upgrade, error) {
 	match, ok := megatron.ParseRelease(version)
 	if !ok {
-		return nil, ops.InputError("against", "a release such as 0.19.0, or main", "%q names no release of Megatron-LM", version)
+		return nil, ops.InputError("against",
+			lang.Text{EN: "%q names no release of Megatron-LM", ZH: "%q 不是 Megatron-LM 的版本"}.With(version),
+			lang.Text{EN: "a release such as 0.19.0, or main", ZH: "版本号如 0.19.0，或 main"})
 	}
 	now, _ := asReleased(c, s.WithDefaults())
 	then := now

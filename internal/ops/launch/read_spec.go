@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -58,7 +59,9 @@ func ReadSpec(c *ops.Call, in SpecIn) (job.Spec, error) {
 	}
 	for _, n := range notes {
 		if n.Kind == job.Hidden {
-			return s, ops.InputError("file", "megatron-ops import it into a job.yaml, write out what its notes name, and use that", "line %d: the script does not show %s", n.Line, n.What)
+			return s, ops.InputError("file",
+				lang.Text{EN: "line %d: the script does not show %s", ZH: "第 %d 行：脚本中看不出 %s"}.With(n.Line, n.What),
+				lang.Text{EN: "megatron-ops import it into a job.yaml, write out what its notes name, and use that", ZH: "请用 megatron-ops import 转成 job.yaml，补全其说明中指出的内容后再使用"})
 		}
 	}
 	if errs := s.Validate(); len(errs) > 0 && !isScript(name, text) {
@@ -101,7 +104,9 @@ func draftOf(c *ops.Call, in SpecIn, name string, text []byte) (job.Spec, []job.
 	var notes []job.Note
 	line, err := megatron.SplitWords(in.Line)
 	if err != nil {
-		return base, nil, ops.InputError("command_line", "give args as a list, one element each", "%v", err)
+		return base, nil, ops.InputError("command_line",
+			ops.Said(err),
+			lang.Text{EN: "give args as a list, one element each", ZH: "请把 args 写成列表，每项一个"})
 	}
 	in.Spec.Args = slices.Concat(in.Spec.Args, line, in.words)
 	switch {

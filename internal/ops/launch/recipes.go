@@ -86,14 +86,18 @@ func modelNamed(field, name string) (recipes.Model, string, error) {
 	name, number, _ := strings.Cut(name, ":")
 	m, ok := recipes.Lookup(name)
 	if !ok {
-		fix := "recipes list shows all"
+		fix := lang.Text{EN: "recipes list shows all", ZH: "recipes list 列出全部"}
 		if like := recipes.Like(name); len(like) > 0 {
-			fix = "did you mean " + strings.Join(like, ", ") + "?"
+			fix = ops.DidYouMean.With(strings.Join(like, ", "))
 		}
-		return m, "", ops.NotFoundError(field, fix, "%q is no model that is known here", name)
+		return m, "", ops.NotFoundError(field,
+			lang.Text{EN: "%q is no model that is known here", ZH: "这里没有名为 %q 的模型"}.With(name),
+			fix)
 	}
 	if number != "" && !slices.Contains(recipes.Types(), number) {
-		return m, "", ops.InputError(field, strings.Join(recipes.Types(), ", "), "%q is no type of number", number)
+		return m, "", ops.InputError(field,
+			lang.Text{EN: "%q is no type of number", ZH: "%q 不是数值类型"}.With(number),
+			lang.Same(strings.Join(recipes.Types(), ", ")))
 	}
 	return m, number, nil
 }
@@ -110,7 +114,9 @@ func recipe(c *ops.Call, in SpecIn, base job.Spec) (job.Spec, error) {
 	if gpu != "" {
 		kind, ok := megatron.LookupGPU(gpu)
 		if !ok {
-			return job.Spec{}, ops.InputError("gpu", "a kind such as h100, b200 or gb200", "%q is no kind of GPU that is known here", gpu)
+			return job.Spec{}, ops.InputError("gpu",
+				lang.Text{EN: "%q is no kind of GPU that is known here", ZH: "%q 不是已知的 GPU 型号"}.With(gpu),
+				lang.Text{EN: "a kind such as h100, b200 or gb200", ZH: "型号如 h100、b200 或 gb200"})
 		}
 		gpu = kind.Name
 	}
@@ -129,8 +135,9 @@ func recipe(c *ops.Call, in SpecIn, base job.Spec) (job.Spec, error) {
 		return s, nil
 	}
 	if !ok {
-		return s, ops.NotFoundError("recipe", fmt.Sprintf("recommend --model %s finds one; recipes show %s lists the published", m.Name, m.Name),
-			"no layout of %s was published that fills these GPUs", m.Name)
+		return s, ops.NotFoundError("recipe",
+			lang.Text{EN: "no layout of %s was published that fills these GPUs", ZH: "没有公开发表的 %s 配置能用满这些 GPU"}.With(m.Name),
+			lang.Text{EN: "recommend --model %s finds one; recipes show %s lists the published", ZH: "recommend --model %s 可给出一种；recipes show %s 列出已发表的"}.With(m.Name, m.Name))
 	}
 	s.GPU = r.GPU
 	if gpus = cmp.Or(gpus, r.GPUs); gpus < perNode(nil, site, s.GPU) {
@@ -162,11 +169,15 @@ func spread(s job.Spec, gpus int, site job.Site) (job.Spec, error) {
 		per = gpus
 	}
 	if gpus < 1 || gpus%per != 0 {
-		return s, ops.InputError("gpus", fmt.Sprintf("a multiple of %d", per), "%d GPUs do not fill nodes of %d", gpus, per)
+		return s, ops.InputError("gpus",
+			lang.Text{EN: "%d GPUs do not fill nodes of %d", ZH: "%d 张 GPU 无法用满每节点 %d 张的节点"}.With(gpus, per),
+			lang.Text{EN: "a multiple of %d", ZH: "%d 的倍数"}.With(per))
 	}
 	nodes := gpus / per
 	if s.Nodes != nil && *s.Nodes != nodes {
-		return s, ops.InputError("gpus", "give nodes or gpus", "%d GPUs are %d nodes, not %d", gpus, nodes, *s.Nodes)
+		return s, ops.InputError("gpus",
+			lang.Text{EN: "%d GPUs are %d nodes, not %d", ZH: "%d 张 GPU 是 %d 个节点，而不是 %d 个"}.With(gpus, nodes, *s.Nodes),
+			lang.Text{EN: "give nodes or gpus", ZH: "nodes 与 gpus 给出一个即可"})
 	}
 	s.Nodes, s.GPUsPerNode = &nodes, &per
 	return s, nil

@@ -77,8 +77,8 @@ func TestRecipesSayWhatIsNotPublished(t *testing.T) {
 		e := ops.AsError(err)
 		require.NotNil(t, e, tt.words)
 		require.Equal(t, tt.field, e.Field, tt.words)
-		require.Contains(t, e.Fix, tt.fix, tt.words)
-		message := e.In(lang.ZH).Message
+		require.Contains(t, e.Fix.EN, tt.fix, tt.words)
+		message := e.Message.In(lang.ZH)
 		require.Equal(t, lang.ZH, lang.Of(message), tt.words)
 	}
 }

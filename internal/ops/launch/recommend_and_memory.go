@@ -63,7 +63,9 @@ func recommend(_ context.Context, c *ops.Call, in RecommendIn) (RecommendOut, er
 		return RecommendOut{}, err
 	}
 	if in.Show < 1 {
-		return RecommendOut{}, ops.InputError("show", "a number of 1 or more", "%d is less than 1", in.Show)
+		return RecommendOut{}, ops.InputError("show",
+			lang.Text{EN: "%d is less than 1", ZH: "%d 小于 1"}.With(in.Show),
+			lang.Text{EN: "a number of 1 or more", ZH: "大于等于 1 的数"})
 	}
 	full, judged := asReleased(c, s.WithDefaults())
 	if full.GPU == "" {
@@ -73,13 +75,15 @@ func recommend(_ context.Context, c *ops.Call, in RecommendIn) (RecommendOut, er
 	run.Argv = runnable(run)
 	r, err := rules.Recommend(rules.Question{Entry: run.Entry, Argv: run.Argv, GPUs: full.WorldSize(), GPUsPerNode: *full.GPUsPerNode, GPU: full.GPU, NVLinkDomain: c.SiteOf(s).NVLinkDomain, Release: run.Release, Extra: run.Extra})
 	if err != nil {
-		return RecommendOut{}, ops.InputError("args", "give the model: --num-layers, --hidden-size, --num-attention-heads, --seq-length, --max-position-embeddings, --global-batch-size", "%v", err)
+		return RecommendOut{}, ops.InputError("args",
+			ops.Said(err),
+			lang.Text{EN: "give the model: --num-layers, --hidden-size, --num-attention-heads, --seq-length, --max-position-embeddings, --global-batch-size", ZH: "请给出模型：--num-layers、--hidden-size、--num-attention-heads、--seq-length、--max-position-embeddings、--global-batch-size"})
 	}
 	out := RecommendOut{Considered: r.Considered, Legal: r.Legal, GPU: r.GPU.Name, GPUGiB: r.GPU.MemoryGiB, Megatron: judged, Options: append([]rules.Option{}, r.Best(in.Show)...)}
 	if len(out.Options) == 0 {
 		out.SmallestGiB = r.Smallest
 		if r.Smallest < out.GPUGiB {
-			return out, notLegal(run, c.Lang)
+			return out, notLegal(run)
 		}
 	}
 	return out, nil
@@ -99,13 +103,18 @@ func model(c *ops.Call, in SpecIn) (job.Spec, error) {
 }
 
 // notLegal says which of Megatron's rules stands in the way of every layout.
-func notLegal(run megatron.Run, l lang.Lang) error {
-	for _, p := range rules.CheckIn(run, l).Problems {
+func notLegal(run megatron.Run) error {
+	zh := rules.CheckIn(run, lang.ZH).Problems
+	for i, p := range rules.CheckIn(run, lang.EN).Problems {
 		if p.Severity == rules.Error {
-			return ops.InputError(p.Field, p.Fix, "no layout that fits is legal: %s", p.Message)
+			return ops.InputError(p.Field,
+				lang.Text{EN: "no layout that fits is legal: %s", ZH: "放得下的并行布局都不合法：%s"}.With(lang.Text{EN: p.Message, ZH: zh[i].Message}),
+				lang.Text{EN: p.Fix, ZH: zh[i].Fix})
 		}
 	}
-	return ops.InputError("args", "`plan` tells what is wrong", "no layout that fits is legal")
+	return ops.InputError("args",
+		lang.Text{EN: "no layout that fits is legal", ZH: "放得下的并行布局都不合法"},
+		lang.Text{EN: "`plan` tells what is wrong", ZH: "`plan` 会指出问题所在"})
 }
 
 // runnable adds what Megatron insists on and no layout depends on, where it is
@@ -207,7 +216,9 @@ func memory(_ context.Context, c *ops.Call, in MemoryIn) (MemoryOut, error) {
 	full, judged := asReleased(c, s.WithDefaults())
 	args, faults := megatron.Parse(full.Run())
 	if len(faults) > 0 {
-		return MemoryOut{}, ops.InputError("args", "`plan` tells all that is wrong", "the arguments are not Megatron's: %s", faults[0].Flag)
+		return MemoryOut{}, ops.InputError("args",
+			lang.Text{EN: "the arguments are not Megatron's: %s", ZH: "不是 Megatron 的参数：%s"}.With(faults[0].Flag),
+			lang.Text{EN: "`plan` tells all that is wrong", ZH: "`plan` 会指出所有问题"})
 	}
 	config := args.Effective()
 	m := config.Memory()

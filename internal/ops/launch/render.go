@@ -58,7 +58,7 @@ func render(_ context.Context, c *ops.Call, in RenderIn) (RenderOut, error) {
 	var place job.Place
 	if in.On != "" {
 		if place.Nodes, err = hostlist.Expand(in.On); err != nil {
-			return RenderOut{}, ops.InputError("on_nodes", "for example gpu[01-02]", "%v", err)
+			return RenderOut{}, ops.InputError("on_nodes", ops.Said(err), lang.Text{EN: "for example gpu[01-02]", ZH: "例如 gpu[01-02]"})
 		}
 	}
 	switch in.For {
@@ -70,7 +70,9 @@ func render(_ context.Context, c *ops.Call, in RenderIn) (RenderOut, error) {
 		return RenderOut{Script: byHand(lines, place)}, nil
 	case "hostfile":
 		if len(place.Nodes) == 0 {
-			return RenderOut{}, ops.InputError("on_nodes", "--on-nodes gpu[01-02]", "a hostfile needs the nodes' names")
+			return RenderOut{}, ops.InputError("on_nodes",
+				lang.Text{EN: "a hostfile needs the nodes' names", ZH: "hostfile 需要节点名"},
+				lang.Same("--on-nodes gpu[01-02]"))
 		}
 		return RenderOut{Script: job.Hostfile(place.Nodes, *s.WithDefaults().GPUsPerNode)}, nil
 	case "distribute":

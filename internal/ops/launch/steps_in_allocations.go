@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strconv"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
@@ -63,11 +63,13 @@ func (a *allocation) Find(ctx context.Context, token string, at time.Time) (slur
 func into(ctx context.Context, c *ops.Call, cl ops.Cluster, id slurm.JobID, s job.Spec) (*allocation, job.Spec, error) {
 	l, ok := cl.(launcher)
 	if !ok {
-		why := "cluster " + cl.Name() + " is the embedded back end, which has no allocations"
+		why := lang.Text{EN: "cluster %s is the embedded back end, which has no allocations", ZH: "集群 %s 是内置后端，没有资源分配"}
 		if cl.Kind() == "rest" {
-			why = "cluster " + cl.Name() + " is reached by slurmrestd, which starts jobs and no steps"
+			why = lang.Text{EN: "cluster %s is reached by slurmrestd, which starts jobs and no steps", ZH: "集群 %s 通过 slurmrestd 访问，只能启动作业，不能启动步骤"}
 		}
-		return nil, s, ops.InputError("into", "a cluster of kind cli or ssh; or submit it as a job of its own", "%s", why)
+		return nil, s, ops.InputError("into",
+			why.With(cl.Name()),
+			lang.Text{EN: "a cluster of kind cli or ssh; or submit it as a job of its own", ZH: "请使用类型为 cli 或 ssh 的集群，或作为单独的作业提交"})
 	}
 	_, held, err := c.Job(ctx, s.Cluster, id)
 	if err != nil {
@@ -79,21 +81,27 @@ func into(ctx context.Context, c *ops.Call, cl ops.Cluster, id slurm.JobID, s jo
 		return nil, s, err
 	}
 	if held.State != slurm.Running || len(held.Nodes) == 0 {
-		return nil, s, ops.InputError("into", "take nodes first: render --for session shows how, with salloc --no-shell", "job %s is %s and has no nodes", id, held.State)
+		return nil, s, ops.InputError("into",
+			lang.Text{EN: "job %s is %s and has no nodes", ZH: "作业 %s 处于 %s，没有节点"}.With(id, held.State),
+			lang.Text{EN: "take nodes first: render --for session shows how, with salloc --no-shell", ZH: "请先申请节点：render --for session 会给出 salloc --no-shell 的用法"})
 	}
 	nodes := len(held.Nodes)
 	if s.Nodes == nil {
 		s.Nodes = &nodes
 	}
 	if *s.Nodes != nodes {
-		return nil, s, ops.InputError("nodes", "nodes: "+strconv.Itoa(nodes)+", or leave it out", "%d nodes are asked for, and job %s has %d", *s.Nodes, id, nodes)
+		return nil, s, ops.InputError("nodes",
+			lang.Text{EN: "%d nodes are asked for, and job %s has %d", ZH: "要求 %d 个节点，而作业 %s 有 %d 个"}.With(*s.Nodes, id, nodes),
+			lang.Text{EN: "nodes: %d, or leave it out", ZH: "nodes: %d，或去掉它"}.With(nodes))
 	}
 	gpus := held.GPUs / nodes
 	if s.GPUsPerNode == nil && gpus > 0 {
 		s.GPUsPerNode = &gpus
 	}
 	if want := *s.WithDefaults().GPUsPerNode; gpus > 0 && want > gpus {
-		return nil, s, ops.InputError("gpus_per_node", "gpus_per_node: "+strconv.Itoa(gpus), "%d GPUs a node are asked for, and job %s has %d", want, id, gpus)
+		return nil, s, ops.InputError("gpus_per_node",
+			lang.Text{EN: "%d GPUs a node are asked for, and job %s has %d", ZH: "要求每节点 %d 块 GPU，而作业 %s 有 %d 块"}.With(want, id, gpus),
+			lang.Text{EN: "gpus_per_node: %d", ZH: "gpus_per_node: %d"}.With(gpus))
 	}
 	return &allocation{Cluster: cl, launcher: l, job: id, spec: s}, s, nil
 }
@@ -159,6 +167,7 @@ func (a *allocation) logPaths(mark string) []string {
 }
 
 // starting says what a yes would do.
-func (a *allocation) starting(name string) string {
-	return fmt.Sprintf("this starts %s as a step of job %s: %s, %d GPUs", name, a.job, ops.Plural(*a.spec.Nodes, "node"), a.spec.WorldSize())
+func (a *allocation) starting(name string) lang.Text {
+	return lang.Text{EN: "this starts %s as a step of job %s: %s, %s", ZH: "将把 %s 作为作业 %s 的一个步骤启动：%s，%s"}.
+		With(name, a.job, ops.Counted(*a.spec.Nodes, "node"), ops.Counted(a.spec.WorldSize(), "GPU"))
 }

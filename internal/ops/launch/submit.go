@@ -118,11 +118,12 @@ func submit(ctx context.Context, c *ops.Call, in SubmitIn) (SubmitOut, error) {
 		return out, nil
 	}
 	if !in.Yes && !c.Confirmed {
-		said := fmt.Sprintf("this submits %s to %s: %s, %d GPUs, time limit %s", full.Name, cl.Name(), ops.Plural(*full.Nodes, "node"), full.WorldSize(), orNone(full.Time))
+		would := lang.Text{EN: "this submits %s to %s: %s, %s, time limit %s", ZH: "将提交 %s 到 %s：%s，%s，时限 %s"}.
+			With(full.Name, cl.Name(), ops.Counted(*full.Nodes, "node"), ops.Counted(full.WorldSize(), "GPU"), timeLimit(full.Time))
 		if isStep {
-			said = held.starting(full.Name)
+			would = held.starting(full.Name)
 		}
-		return out, &ops.Error{Code: ops.NotAllowed, Confirm: true, Message: said, Fix: "say yes: --yes"}
+		return out, &ops.Error{Code: ops.NotAllowed, Confirm: true, Message: would, Fix: lang.Text{EN: "say yes: --yes", ZH: "确认请加 --yes"}}
 	}
 	if err := c.IsAgreed(sc.Text); err != nil {
 		return out, err
@@ -157,11 +158,11 @@ func submit(ctx context.Context, c *ops.Call, in SubmitIn) (SubmitOut, error) {
 	return out, nil
 }
 
-func orNone(s string) string {
-	if s == "" {
-		return "the partition's"
+func timeLimit(given string) lang.Text {
+	if given == "" {
+		return lang.Text{EN: "the partition's", ZH: "由分区决定"}
 	}
-	return s
+	return lang.Same(given)
 }
 
 // View says what was submitted, or what stands in the way.

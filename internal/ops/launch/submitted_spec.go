@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
@@ -27,10 +28,12 @@ func SubmittedSpec(ctx context.Context, c *ops.Call, cluster string, id slurm.Jo
 	sub, ok := c.Submission(ctx, cl.Name(), id)
 	var s job.Spec
 	if !ok || json.Unmarshal(sub.Spec, &s) != nil {
-		return s, ops.NotFoundError("from", "import reads a script that was submitted otherwise", "the specification of job %s on %s is not known: it was not submitted from here", id, cl.Name())
+		return s, ops.NotFoundError("from",
+			lang.Text{EN: "the specification of job %s on %s is not known: it was not submitted from here", ZH: "不知道 %[2]s 上作业 %[1]s 的规格：它不是从这里提交的"}.With(id, cl.Name()),
+			lang.Text{EN: "import reads a script that was submitted otherwise", ZH: "以其他方式提交的脚本可用 import 读取"})
 	}
 	if c.Who != (ops.Caller{}) && !c.Who.Operator && c.Who.User != sub.Owner {
-		return job.Spec{}, &ops.Error{Code: ops.NotAllowed, Field: "from", Message: "the specification of job " + string(id) + " is its owner's", Fix: "name a job of your own"}
+		return job.Spec{}, &ops.Error{Code: ops.NotAllowed, Field: "from", Message: lang.Text{EN: "the specification of job %s is its owner's", ZH: "作业 %s 的规格只属于其所有者"}.With(id), Fix: lang.Text{EN: "name a job of your own", ZH: "请指定自己的作业"}}
 	}
 	return s, nil
 }

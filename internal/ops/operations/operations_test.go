@@ -167,8 +167,8 @@ func TestBadWordsNameTheField(t *testing.T) {
 		require.NotNil(t, e, tt.words)
 		require.Equal(t, ops.BadInput, e.Code, "%v: %v", tt.words, e)
 		require.Equal(t, tt.field, e.Field, "%v: %v", tt.words, e)
-		require.Contains(t, e.Message, tt.says)
-		require.NotEmpty(t, e.Fix, tt.words)
+		require.Contains(t, e.Message.EN, tt.says)
+		require.NotEmpty(t, e.Fix.EN, tt.words)
 	}
 }
 
@@ -193,9 +193,9 @@ func TestAFlagOfMegatronsIsToldWhereItBelongs(t *testing.T) {
 		_, err := do(t, c, tt.op, strings.Fields(tt.words)...)
 		e := ops.AsError(err)
 		require.Equal(t, ops.BadInput, e.Code, tt.words)
-		require.Contains(t, e.Fix, tt.fix, tt.words)
+		require.Contains(t, e.Fix.EN, tt.fix, tt.words)
 		if tt.op == "constants" {
-			require.NotContains(t, e.Fix, "after --", "it takes no arguments of Megatron's")
+			require.NotContains(t, e.Fix.EN, "after --", "it takes no arguments of Megatron's")
 		}
 	}
 }
@@ -251,10 +251,10 @@ func TestWhatIsWrongWithASpecificationIsSaidInTheCallersLanguage(t *testing.T) {
 	_, err := do(t, c, "render", "--worktree", "/w", "--time", "soon", "--nodes", "0")
 	e := ops.AsError(err)
 	require.Equal(t, "time", e.Field)
-	require.Equal(t, `"soon" 格式不符`, e.Message)
-	require.Contains(t, e.Fix, "请给出分钟数")
+	require.Equal(t, `"soon" 格式不符`, e.Message.ZH)
+	require.Contains(t, e.Fix.ZH, "请给出分钟数")
 	require.Len(t, e.More, 1)
-	require.Contains(t, e.More[0].Message, "超出范围")
+	require.Contains(t, e.More[0].Message.ZH, "超出范围")
 	out, err := do(t, c, "render", "--worktree", "/w", "--gpus-per-node", "8", "--nodes", "1")
 	require.NoError(t, err)
 	require.Contains(t, opstest.Text(t, out, lang.ZH), "没有给出 cpus_per_task")

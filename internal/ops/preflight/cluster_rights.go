@@ -138,14 +138,19 @@ func FitsPartition(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job
 		return nil //nolint:nilerr // what the cluster does not tell is not judged
 	}
 	nodes := cmp.Or(u.NumNodes, j.NumNodes, 1)
-	r := request{lang: c.Lang, spec: job.Spec{Partition: cmp.Or(u.Partition, j.Partition), Nodes: &nodes}}
+	spec := job.Spec{Partition: cmp.Or(u.Partition, j.Partition), Nodes: &nodes}
 	if u.TimeLimit > 0 {
-		r.spec.Time = ops.Duration(int64(u.TimeLimit.Seconds()))
+		spec.Time = ops.Duration(int64(u.TimeLimit.Seconds()))
 	}
+	r, zh := request{lang: lang.EN, spec: spec}, request{lang: lang.ZH, spec: spec}
 	r.partition(parts)
-	for _, p := range r.ps {
+	zh.partition(parts)
+	for i, p := range r.ps {
 		if p.Severity == rules.Error {
-			return &ops.Error{Code: ops.Preflight, Field: p.Field, Message: p.Message, Fix: p.Fix}
+			return &ops.Error{
+				Code: ops.Preflight, Field: p.Field,
+				Message: lang.Text{EN: p.Message, ZH: zh.ps[i].Message}, Fix: lang.Text{EN: p.Fix, ZH: zh.ps[i].Fix},
+			}
 		}
 	}
 	return nil

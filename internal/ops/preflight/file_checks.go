@@ -71,7 +71,7 @@ func checkFiles(ctx context.Context, c *ops.Call, s job.Spec) []rules.Problem {
 	}
 	if n := len(f.unseen); n > 0 {
 		f.add("files-not-looked-at", rules.Note, "check_files", lang.Text{
-			EN: fmt.Sprintf("%s outside of the folders that this server may read was not looked at, such as %s", ops.Plural(n, "path"), f.unseen[0]),
+			EN: fmt.Sprintf("%s outside of the folders that this server may read was not looked at, such as %s", ops.Counted(n, "path").EN, f.unseen[0]),
 			ZH: fmt.Sprintf("有 %d 个路径不在本服务器可读的目录内，未做检查，例如 %s", n, f.unseen[0]),
 		}, lang.Text{EN: "megatron-ops plan --check-files in a shell looks at all of them", ZH: "在 shell 中运行 megatron-ops plan --check-files 可检查全部路径"})
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
@@ -136,6 +137,6 @@ func smaller(n int) int {
 }
 
 // size says how large a rung is.
-func (r rung) size() string {
-	return ops.Plural(*r.spec.Nodes, "node") + ", " + ops.Plural(*r.spec.Nodes**r.spec.GPUsPerNode, "GPU")
+func (r rung) size() lang.Text {
+	return lang.Text{EN: "%s, %s", ZH: "%s，%s"}.With(ops.Counted(*r.spec.Nodes, "node"), ops.Counted(*r.spec.Nodes**r.spec.GPUsPerNode, "GPU"))
 }

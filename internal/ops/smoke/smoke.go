@@ -73,15 +73,15 @@ func smoke(ctx context.Context, c *ops.Call, in In) (Out, error) {
 	out := Out{Name: s.WithDefaults().Name, Rungs: []Rung{}, DryRun: in.DryRun}
 	if in.DryRun {
 		for _, r := range rungs {
-			out.Rungs = append(out.Rungs, Rung{Rung: r.name, Size: r.size(), Args: append([]string{}, r.spec.Args...)})
+			out.Rungs = append(out.Rungs, Rung{Rung: r.name, Size: r.size().EN, Args: append([]string{}, r.spec.Args...)})
 		}
 		return out, nil
 	}
 	if !in.Yes && !c.Confirmed {
 		return out, &ops.Error{
 			Code: ops.NotAllowed, Confirm: true,
-			Message: fmt.Sprintf("this submits up to %s to %s, one after the other, of at most ten minutes each; the largest has %s", ops.Plural(len(rungs), "job"), cl.Name(), rungs[len(rungs)-1].size()),
-			Fix:     "say yes: --yes; --dry-run shows them",
+			Message: lang.Text{EN: "this submits up to %s to %s, one after the other, of at most ten minutes each; the largest has %s", ZH: "将向 %[2]s 依次提交至多 %[1]s，每个最多十分钟；最大的一个为 %[3]s"}.With(ops.Counted(len(rungs), "job"), cl.Name(), rungs[len(rungs)-1].size()),
+			Fix:     lang.Text{EN: "say yes: --yes; --dry-run shows them", ZH: "确认请加 --yes；--dry-run 可先查看这些作业"},
 		}
 	}
 	for i, r := range rungs {
@@ -103,7 +103,7 @@ func smoke(ctx context.Context, c *ops.Call, in In) (Out, error) {
 // climb runs one rung to its end. A rung that is no longer waited for is
 // cancelled: nobody would look at it. How the job does is told.
 func climb(ctx context.Context, c *ops.Call, cl ops.Cluster, r rung, tell func(string)) (Rung, error) {
-	one := Rung{Rung: r.name, Size: r.size(), Args: append([]string{}, r.spec.Args...)}
+	one := Rung{Rung: r.name, Size: r.size().EN, Args: append([]string{}, r.spec.Args...)}
 	plan, err := launch.JudgeSpec(c, r.spec)
 	if err != nil {
 		return one, err
