@@ -82,7 +82,7 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 	}
 	digest := digest(o, call.Who, in)
 	if req.Params.RequestState != "" {
-		return s.answered(req, call, digest)
+		return s.answered(ctx, req, call, digest)
 	}
 	policy := s.cfg.Policy
 	v := policy.judge(o, in)
@@ -101,6 +101,11 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 	if stop != nil {
 		return stop, nil
 	}
+	asks := asksBy(ctx)
+	onPage := asks.url && !v.approval && baseIn(ctx) != "" && len(question.text) <= longestPage && (question.long || !asks.form)
+	if len(question.decisive) > longestDecisive && !onPage {
+		return question.tooLong(o), nil
+	}
 	switch {
 	case v.approval:
 		by, err := policy.Approve(ctx, call.Who, o.Name, in, question.shown, question.digest)
@@ -115,7 +120,9 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 		}
 		call.Confirmed, call.Agreed, call.AgreedBy = true, question.digest, by
 		return nil, nil
-	case canAsk(ctx):
+	case onPage:
+		return s.askOnPage(ctx, call, o, digest, question), nil
+	case asks.form:
 		return sdkserver.NewInputRequestBuilder(s.tokens.issue(digest, question.digest)).Elicit("confirm", sdk.ElicitationParams{
 			Mode:    sdk.ElicitationModeForm,
 			Message: question.text,
@@ -161,18 +168,23 @@ func (s *Server) handToken(o ops.Op, q question, digest []byte) *sdk.CallToolRes
 // repeated or foreign one is a broken protocol, not a mistake to repair. Only
 // yes is a yes: a form that was declined or dismissed ends the call, also where
 // a client without a person dismisses it by itself.
-func (s *Server) answered(req sdk.CallToolRequest, call *ops.Call, digest []byte) (*sdk.CallToolResult, error) {
+func (s *Server) answered(ctx context.Context, req sdk.CallToolRequest, call *ops.Call, digest []byte) (*sdk.CallToolResult, error) {
 	agreed, err := s.tokens.spend(req.Params.RequestState, digest)
 	if err != nil {
 		return nil, fmt.Errorf("requestState: %w: %w", err, sdk.ErrInvalidParams)
 	}
 	said := sdkserver.ElicitationResponse(req.Params.InputResponses, "confirm")
-	if said != nil && said.Action == sdk.ElicitationResponseActionAccept {
+	accepted := said != nil && said.Action == sdk.ElicitationResponseActionAccept
+	var yes bool
+	if p := s.pages.of(req.Params.RequestState); p != nil {
+		yes = s.answeredOnPage(ctx, call, p, accepted)
+	} else if accepted {
 		content, _ := said.Content.(map[string]any)
-		if yes, _ := content["ok"].(bool); yes {
-			call.Confirmed, call.Agreed = true, agreed
-			return nil, nil
-		}
+		yes, _ = content["ok"].(bool)
+	}
+	if yes {
+		call.Confirmed, call.Agreed = true, agreed
+		return nil, nil
 	}
 	return refusal(&ops.Error{
 		Code: ops.NotAllowed, Message: lang.Text{EN: "the person who was asked did not say yes; nothing was done", ZH: "用户没有同意，未执行任何操作"},
@@ -232,13 +244,29 @@ func blank(o ops.Op) any {
 	return in
 }
 
+// An asked is how a client can ask its person.
+type asked struct{ form, url bool }
+
+// asksBy is how ctx's client can ask its person. One that does not say how shows forms.
+func asksBy(ctx context.Context) asked {
+	var e *sdk.ElicitationCapability
+	if info := sdkserver.RequestProtocolInfoFromContext(ctx); info != nil && info.Modern {
+		if info.ClientCapabilities != nil {
+			e = info.ClientCapabilities.Elicitation
+		}
+	} else if s, ok := sdkserver.ClientSessionFromContext(ctx).(sdkserver.SessionWithClientInfo); ok {
+		e = s.GetClientCapabilities().Elicitation
+	}
+	if e == nil {
+		return asked{}
+	}
+	return asked{form: e.Form != nil || e.URL == nil, url: e.URL != nil}
+}
+
 // canAsk reports whether ctx's client can ask its person.
 func canAsk(ctx context.Context) bool {
-	if info := sdkserver.RequestProtocolInfoFromContext(ctx); info != nil && info.Modern {
-		return info.ClientCapabilities != nil && info.ClientCapabilities.Elicitation != nil
-	}
-	s, ok := sdkserver.ClientSessionFromContext(ctx).(sdkserver.SessionWithClientInfo)
-	return ok && s.GetClientCapabilities().Elicitation != nil
+	a := asksBy(ctx)
+	return a.form || a.url && baseIn(ctx) != ""
 }
 
 // digest names one call: who, what and every argument that decides what is

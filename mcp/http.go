@@ -45,6 +45,8 @@ type HTTP struct {
 	// aside hands a call's arguments to its operation past the library; whose
 	// tools are the library's own finds them in the request.
 	aside bool
+	// pages are the questions that clients' persons are asked; nil: there are none.
+	pages *pages
 	// digests are the Tokens', to be compared with.
 	digests map[[sha256.Size]byte]ops.Caller
 }
@@ -66,7 +68,7 @@ func (h *HTTP) init(s *Server) {
 	if err := s.offerAll(); err != nil {
 		h.Log.Error("tools", "err", err) // never: the names are the table's own
 	}
-	h.choose, h.aside = s.choice, true
+	h.choose, h.aside, h.pages = s.choice, true, s.pages
 }
 
 // NewHTTPWiring puts lib behind everything that every HTTP server of ours
@@ -94,9 +96,17 @@ func NewHTTPWiring(lib *sdkserver.MCPServer, h HTTP) (http.Handler, func()) {
 		at[sdkserver.WellKnownProtectedResourcePath] = meta
 		at[sdkserver.ProtectedResourceMetadataPath(h.OAuth.Resource)] = meta
 	}
+	var asking http.Handler
+	if h.pages != nil {
+		asking = h.pages.handler(h)
+	}
 	paths := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if handler := at[r.URL.Path]; handler != nil {
-			handler.ServeHTTP(w, r)
+			handler.ServeHTTP(w, withBase(r))
+			return
+		}
+		if asking != nil && strings.HasPrefix(r.URL.Path, pagesAt) {
+			asking.ServeHTTP(w, r)
 			return
 		}
 		http.NotFound(w, r)

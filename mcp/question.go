@@ -2,8 +2,10 @@ package mcp
 
 import (
 	"context"
+	"fmt"
 
 	sdk "github.com/mark3labs/mcp-go/mcp"
+	sdkserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/megatron-ops/megatron-ops/internal/consent"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -23,10 +25,13 @@ const (
 // A question is what a person is asked, whether it is about a job that is not
 // the caller's, and the digest of the script that it shows.
 type question struct {
-	text    string
-	foreign bool
-	shown   []view.Section
-	digest  string
+	text     string // what a form shows
+	decisive string // the part that decides, which is never cut
+	long     bool   // a form does not show all of it
+	foreign  bool
+	shown    []view.Section
+	digest   string
+	request  consent.Request
 }
 
 // question says what the call would do: what starts, ends or changes, in one
@@ -37,17 +42,58 @@ func (s *Server) question(ctx context.Context, call *ops.Call, o ops.Op, in any)
 	if err != nil || out != nil {
 		return question{}, s.stopped(o, out, err)
 	}
-	q := question{text: r.Text(), foreign: r.Foreign, shown: r.Sections(lang.EN), digest: r.Digest}
-	if len(q.text) > longestDecisive {
-		return q, refusal(&ops.Error{
-			Code: ops.NotAllowed, Message: lang.Text{EN: "what %s would do takes %d characters to say, too many for a person to judge in a form", ZH: "说明 %s 会做什么需要 %d 个字符，太长，无法让人在表单中判断"}.With(o.Name, len(q.text)),
-			Fix: lang.Text{EN: "write the specification to a file and have your person run: megatron-ops %s -f FILE", ZH: "请把规格写入文件，并让用户执行：megatron-ops %s -f FILE"}.With(o.Name),
-		})
-	}
+	q := question{decisive: r.Text(), foreign: r.Foreign, shown: r.Sections(lang.EN), digest: r.Digest, request: r}
+	q.text, q.long = q.decisive, len(q.decisive) > longestDecisive
 	if r.Script != "" {
-		q.text += "\n\nscript, sha256 " + r.Digest + ":\n" + clip(redact.Text(redact.Clean(r.Script)), shownScript, "render shows all of it")
+		script := redact.Text(redact.Clean(r.Script))
+		q.long = q.long || len(script) > shownScript
+		q.text += "\n\nscript, sha256 " + r.Digest + ":\n" + clip(script, shownScript, "render shows all of it")
 	}
 	return q, nil
+}
+
+// tooLong refuses a call that nobody could judge in a form.
+func (q question) tooLong(o ops.Op) *sdk.CallToolResult {
+	return refusal(&ops.Error{
+		Code: ops.NotAllowed,
+		Message: lang.Text{
+			EN: "what %s would do takes %d characters to say, too many for a person to judge in a form",
+			ZH: "说明 %s 会做什么需要 %d 个字符，太长，无法让人在表单中判断",
+		}.With(o.Name, len(q.decisive)),
+		Fix: lang.Text{
+			EN: "write the specification to a file and have your person run: megatron-ops %s -f FILE; over HTTP a client that opens pages (elicitation.url) asks them on one",
+			ZH: "请把规格写入文件，并让用户执行：megatron-ops %s -f FILE；经 HTTP 时，能打开网页的客户端（elicitation.url）会在网页上询问",
+		}.With(o.Name),
+	})
+}
+
+// askOnPage asks the client's person on a page that shows all of the request.
+func (s *Server) askOnPage(ctx context.Context, call *ops.Call, o ops.Op, digest []byte, q question) *sdk.CallToolResult {
+	state := s.tokens.issue(digest, q.digest)
+	p := s.pages.ask(state, call.Who, q.request)
+	return sdkserver.NewInputRequestBuilder(state).Elicit("confirm", sdk.ElicitationParams{
+		Mode: sdk.ElicitationModeURL, ElicitationID: p.asked, URL: baseIn(ctx) + pagesAt + p.id,
+		Message: fmt.Sprintf("%s?\nThe page shows all of it, with the script. Say yes or no there with the code %s, within %d minutes. "+
+			"The code is for you alone: give it to nobody.", redact.Text(q.request.Headline.EN), p.code, int(tokenLife.Minutes())),
+	}).ToolResult()
+}
+
+// answeredOnPage is the person's answer on p, once the client has agreed to open
+// it: to agree to that is no yes.
+func (s *Server) answeredOnPage(ctx context.Context, call *ops.Call, p *page, opened bool) bool {
+	if !opened {
+		p.settle(false)
+		return false
+	}
+	yes := s.pages.wait(ctx, p, func() {
+		if call.Progress != nil {
+			call.Progress(0, 0, "waiting for the answer on the page")
+		}
+	})
+	if session := sdkserver.ClientSessionFromContext(ctx); session != nil && !sdk.IsModernProtocol(sdkserver.RequestProtocolVersion(ctx)) {
+		_ = s.sdk.SendElicitationComplete(ctx, session, p.asked) // a client that does not hear it knows by the answer
+	}
+	return yes
 }
 
 // stopped is the answer to a call that would come to nothing: what is wrong with

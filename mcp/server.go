@@ -58,6 +58,7 @@ type Server struct {
 	most    []ops.Op // what may be chosen by a request
 	tokens  *tokens
 	plans   *plans
+	pages   *pages
 	tasks   *tasks
 	subs    *subscriptions
 	agent   atomic.Pointer[agentName]
@@ -73,7 +74,7 @@ func NewServer(cfg Config) (*Server, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg, offered: offered, most: offered, tokens: newTokens(), plans: newPlans(), tasks: newTasks()}
+	s := &Server{cfg: cfg, offered: offered, most: offered, tokens: newTokens(), plans: newPlans(), pages: newPages(), tasks: newTasks()}
 	s.subs = newSubscriptions(s)
 	s.sdk = NewWiring("megatron-ops", cfg.Version, cfg.Log,
 		sdkserver.WithTitle("megatron-ops"),

@@ -196,7 +196,7 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 	}
 	handler, stop := agents.HTTPHandler(access)
 	defer stop()
-	for _, path := range []string{"/mcp", "/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"} {
+	for _, path := range []string{"/mcp", "/mcp/consent/", "/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"} {
 		mux.Handle(path, handler)
 	}
 
