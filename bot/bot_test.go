@@ -247,23 +247,11 @@ func buttonOf(t testing.TB, msg *slacktest.Message, label string) (action, value
 
 const spec = "```name: gpt\nnodes: 2\ngpu: h100\ntime: \"1:00:00\"\nworktree: /lustre/m\nargs: [--num-layers, \"24\", --hidden-size, \"1024\", --num-attention-heads, \"16\", --seq-length, \"2048\", --max-position-embeddings, \"2048\", --micro-batch-size, \"2\", --global-batch-size, \"64\", --train-iters, \"100\", --lr, \"1e-4\", --tensor-model-parallel-size, \"4\"]\n```"
 
-func TestHelpIsAnsweredPrivately(t *testing.T) {
-	t.Parallel()
-	s := play(t)
-	r := s.Slash("help")
-	require.Equal(t, http.StatusOK, r.Status)
-	require.Empty(t, r.Body)
-	require.Less(t, r.MS, 3000.0)
-	msg := s.said("What you can do now", "submit", "status")
-	require.Equal(t, "U1", msg.Only)
-	require.Equal(t, "response_url", msg.Via)
-}
-
 func TestTheBotSpeaksTheLanguageOfWhoAsks(t *testing.T) {
 	t.Parallel()
 	s := play(t)
 	s.Slash("帮助")
-	s.said("现在可以做什么", "查看与提问")
+	s.said("现在可以做什么", "启动训练")
 	s.yard.put(slurm.Job{ID: "4000", Name: "run", User: "ada", State: slurm.Running})
 	s.Slash("状态4000")
 	s.said("4000 run", "RUNNING")

@@ -18,6 +18,8 @@ func (b *Bot) buttonHandlers() map[string]buttonHandler {
 	return map[string]buttonHandler{
 		actLinked:      b.linkPressed,
 		actFeedback:    b.feedbackGiven,
+		actPage:        b.turnPage,
+		actShare:       b.share,
 		card.ActAgain:  b.again,
 		card.ActAvoid:  b.avoid,
 		card.ActMend:   b.mend,

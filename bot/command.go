@@ -34,11 +34,12 @@ func (b *Bot) command(ctx context.Context, a ask) []store.SlackMessage {
 	t := typed.Read(a.Text)
 	c := b.call(ctx, a)
 	words, f := typed.TakeFlags(typed.Unglue(t.Words))
+	f.Share = f.Share || a.Share
 	if len(words) == 0 && len(t.Blocks) > 0 {
 		return b.pasted(ctx, a, c, t, f.Share)
 	}
 	if len(words) == 0 {
-		return b.reply(a, b.helpDoc(ctx, c, ""), f.Share)
+		return b.start(ctx, a, c)
 	}
 	name, ok := typed.Resolve(words[0])
 	if name != "ask" {
@@ -113,6 +114,9 @@ func (b *Bot) perform(ctx context.Context, a ask, c *ops.Call, name string, word
 	if err := b.mayHere(a, op, c.Lang); err != nil {
 		return b.reply(a, answer.Error(err, c.Lang), false)
 	}
+	if slices.Contains(takeText, name) && len(words) == 0 && len(t.Blocks) == 0 && a.Trigger != "" && b.openPaste(ctx, a, c) {
+		return nil
+	}
 	if a.Open && op.Name != "ask" {
 		f.Share = false
 	}
@@ -134,7 +138,7 @@ func (b *Bot) perform(ctx context.Context, a ask, c *ops.Call, name string, word
 		f.Cluster = b.settings(ctx, a.Team, a.User).Cluster
 	}
 	return b.run(ctx, a, c, op, typed.Call{
-		Op: op.Name, Words: words, Blocks: t.Blocks, Rest: t.Rest, Key: a.Key, Share: f.Share, Cluster: f.Cluster, JSON: f.Json,
+		Op: op.Name, Words: words, Blocks: t.Blocks, Rest: t.Rest, Key: a.Key, Share: f.Share, Cluster: f.Cluster, JSON: f.Json, Page: f.Page,
 	})
 }
 
@@ -234,7 +238,10 @@ func (b *Bot) done(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, resul
 	if job := typed.StringField(in, "job"); slurm.IsJobID(job) || slurm.IsStepID(job) {
 		b.remember(ctx, a, func(x *talk) { x.Job = jobRef{cmp.Or(t.Cluster, c.Default), slurm.JobID(job)} })
 	}
-	owed := b.replyWith(a, doc, t.Share, b.below(c, op, t)...)
+	owed, ok := b.listed(a, c, t, result)
+	if !ok {
+		owed = b.replyWith(a, doc, t.Share, slices.Concat(shareRow(a, t, c.Lang), b.below(c, op, t))...)
+	}
 	owed = append(owed, b.follow(ctx, a, c, op, in, result)...)
 	return append(owed, b.andThen(ctx, a, c, t, result)...)
 }

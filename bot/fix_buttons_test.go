@@ -136,23 +136,6 @@ func TestAChainGetsALongerNextLink(t *testing.T) {
 	require.Equal(t, slurm.Cancelled, j.State)
 }
 
-func TestHelpKnowsWhatOneCouldDoNow(t *testing.T) {
-	t.Parallel()
-	s := play(t)
-	s.Slash("", map[string]any{"user_id": "U7"}) // nothing typed, nobody linked
-	msg := s.said("What you can do now", "not linked to a cluster user yet")
-	buttonOf(t, msg, "link")
-	submitted(t, s)
-	require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: slurm.Job{ID: "4711", Cluster: "yard", Name: "gpt", User: "ada", State: slurm.Failed}}))
-	s.Slash("help")
-	msg = s.said("Your jobs now", "gpt (4711): failed")
-	_, words := buttonOf(t, msg, "diagnose 4711 --cluster yard")
-	require.Equal(t, "diagnose 4711 --cluster yard", words)
-	require.NotContains(t, text(msg), "expand node-", "the rest is one line of names")
-	s.Slash("help all")
-	s.said("What you can do now", "expand node-[42,49-51]")
-}
-
 func TestTheJobThatTakesOverHasItsCardBesideTheFirst(t *testing.T) {
 	t.Parallel()
 	s := play(t)

@@ -1,19 +1,18 @@
 package bot
 
 import (
-	"context"
 	"fmt"
-	"slices"
 	"strings"
-	"time"
 
-	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
-	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // ownHelp is what the bot's own words do.
@@ -34,23 +33,19 @@ var ownHelp = []struct {
 
 var (
 	textHelpTitle = lang.Text{EN: "What you can do now", ZH: "现在可以做什么"}
-	textHelpNow   = lang.Text{EN: "Your jobs now", ZH: "您当前的作业"}
-	textHelpMore  = lang.Text{EN: "More", ZH: "更多命令"}
-	textHelpAll   = lang.Text{EN: "`help all` says what each of them does, `help COMMAND` how.", ZH: "`help all` 列出全部命令的说明，`help 命令` 查看用法。"}
 	textHelpRead  = lang.Text{EN: "Look and ask", ZH: "查看与提问"}
 	textHelpWrite = lang.Text{EN: "Change something", ZH: "执行操作"}
 	textHelpOwn   = lang.Text{EN: "Here in Slack", ZH: "Slack 相关"}
-	textHelpHow   = lang.Text{
-		EN: "Type `/megatron COMMAND …`, or mention the bot with a question. Answers are for you alone; add `--share` to show one to everybody here.",
-		ZH: "输入 `/megatron 命令 …`，或在消息中提到机器人提问。回答默认只有您能看到，加 `--share` 则所有人可见。",
-	}
-	textHelpHere = lang.Text{
+	textHelpHow   = lang.Text{EN: "Type `/megatron`, mention me, or write to me.", ZH: "输入 `/megatron`、提到我或直接给我发消息。"}
+	textTryIt     = lang.Text{EN: "Try it", ZH: "试一试"}
+	textHelpEvery = lang.Text{EN: "All commands", ZH: "全部命令"}
+	textHelpHere  = lang.Text{
 		EN: "Type a command or a question. The same words work in Slack after `/megatron`, and in the shell after `megatron-ops`.",
 		ZH: "输入命令或问题。同样的命令在 Slack 中写在 `/megatron` 之后，在命令行中写在 `megatron-ops` 之后。",
 	}
 	textHelpUnlinked = lang.Text{
-		EN: "You are not linked to a cluster user yet: you can look and ask. To change something, run `/megatron link` first.",
-		ZH: "您尚未绑定集群用户，只能查看和提问；要执行操作，请先运行 `/megatron link`。",
+		EN: "You are not linked to a cluster user yet: you can ask. To see jobs and start them, link yourself first.",
+		ZH: "您尚未绑定集群用户，目前只能提问；要查看或提交作业，请先绑定。",
 	}
 	textHelpLinked = lang.Text{EN: "You act as the cluster user `%s`.", ZH: "您以集群用户 `%s` 的身份操作。"}
 	textHelpRO     = lang.Text{EN: "You may look and ask here, and change nothing.", ZH: "您在这里只能查看和提问，不能修改。"}
@@ -58,11 +53,85 @@ var (
 	textFlags      = lang.Text{EN: "Words", ZH: "参数"}
 )
 
-// helpDoc says what this person can do now, or how one command works; the topic
-// all lists every command.
-func (b *Bot) helpDoc(ctx context.Context, c *ops.Call, topic string) view.Doc {
-	all := topic == "all" || topic == "全部"
-	if topic != "" && !all {
+// helpTasks are what one comes here for, each with the command that begins it.
+var helpTasks = []struct {
+	do, how lang.Text
+	words   string
+	// acts says that only somebody who is linked can do it.
+	acts bool
+}{
+	{
+		lang.Text{EN: "Start a run", ZH: "启动训练"},
+		lang.Text{EN: "from a recipe, your last run, a script or YAML; it is checked before it queues", ZH: "从模型配方、上次运行、脚本或 YAML 开始，排队前先检查"},
+		"submit", true,
+	},
+	{
+		lang.Text{EN: "See your jobs", ZH: "查看作业"},
+		lang.Text{EN: "how far they are, why they wait; a job's number alone works too", ZH: "进度、排队原因；直接输入作业号也可以"},
+		"list", true,
+	},
+	{
+		lang.Text{EN: "Find out why a job failed", ZH: "查找失败原因"},
+		lang.Text{EN: "the root cause over all ranks, and what to change; then ask on in its thread", ZH: "从所有 rank 中找到根本原因和处理办法，可在讨论串中继续追问"},
+		"diagnose my last job", true,
+	},
+	{
+		lang.Text{EN: "Check a script or a log", ZH: "检查脚本或日志"},
+		lang.Text{EN: "paste it, or use “Lint this script” and “Diagnose this” on any message", ZH: "粘贴内容，或在任意消息的菜单中选择 Lint this script、Diagnose this"},
+		"lint", false,
+	},
+	{
+		lang.Text{EN: "Ask", ZH: "提问"},
+		lang.Text{EN: "about Megatron-LM, NCCL or Slurm; answers name their source", ZH: "Megatron-LM、NCCL、Slurm 相关问题，回答附来源"},
+		"ask What should CUDA_DEVICE_MAX_CONNECTIONS be on H100 with TP=8?", false,
+	},
+	{
+		lang.Text{EN: "Get news", ZH: "接收通知"},
+		lang.Text{EN: "of a job, a person, a project or a partition, here or every morning", ZH: "关注作业、某人、项目或分区，实时或每天早上汇总"},
+		"subscribe", true,
+	},
+}
+
+// helpBlocks are those tasks, a line each, and who the person is.
+func helpBlocks(c *ops.Call) []slack.Block {
+	l := c.Lang
+	bs := []slack.Block{answer.Header(textHelpTitle.In(l))}
+	for i, t := range helpTasks {
+		section := slack.NewSectionBlock(answer.Markup("*"+t.do.In(l)+"*\n"+t.how.In(l)), nil, nil)
+		if !t.acts || c.Who.User != "" {
+			e := slack.NewButtonBlockElement(fmt.Sprintf("%s:try%d", answer.ActRun, i), t.words, answer.Label(textTryIt.In(l)))
+			section.Accessory = slack.NewAccessory(e)
+		}
+		bs = append(bs, section)
+	}
+	said := fmt.Sprintf(textHelpLinked.In(l), answer.Escape(c.Who.User))
+	es := []slack.BlockElement{slack.NewButtonBlockElement(answer.ActRun+":all", "help all", answer.Label(textHelpEvery.In(l)))}
+	switch {
+	case c.Who.ReadOnly:
+		said = textHelpRO.In(l)
+	case c.Who.User == "":
+		said = textHelpUnlinked.In(l)
+		e := slack.NewButtonBlockElement(answer.ActRun+":link", "link", answer.Label(textLinkMe.In(l)))
+		e.Style = slack.StylePrimary
+		es = append([]slack.BlockElement{e}, es...)
+	default:
+		es = append(es, slack.NewButtonBlockElement(answer.ActRun+":settings", "settings", answer.Label(textSettings.In(l))))
+	}
+	return append(bs, answer.ContextMarkup(said+" "+textHelpHow.In(l)), slack.NewActionBlock("", es...))
+}
+
+// help answers with the six tasks, with every command, or with how one works.
+func (b *Bot) help(a ask, c *ops.Call, topic string, share bool) []store.SlackMessage {
+	if topic == "" && a.local == nil {
+		return b.replyBlocks(a, textHelpTitle.In(c.Lang), helpBlocks(c), share)
+	}
+	return b.reply(a, helpDoc(c, topic), share)
+}
+
+// helpDoc says how one command works, or, for no topic and for the topic all, what
+// every one does.
+func helpDoc(c *ops.Call, topic string) view.Doc {
+	if topic != "" && topic != "all" && topic != "全部" {
 		name, ok := typed.Resolve(topic)
 		if !ok {
 			return unknownDoc(topic, c.Lang)
@@ -77,37 +146,19 @@ func (b *Bot) helpDoc(ctx context.Context, c *ops.Call, topic string) view.Doc {
 		}
 	}
 	l := c.Lang
-	how := textHelpHow
+	doc := view.Doc{Title: textHelpTitle.In(l)}
 	if c.Who.Surface == ops.Chat {
-		how = textHelpHere
-	}
-	doc := view.Doc{Title: textHelpTitle.In(l), Sections: []view.Section{{Text: how.In(l)}}}
-	now, next := b.helpNow(ctx, c)
-	if len(now) > 0 {
-		doc.Sections = append(doc.Sections, view.Section{Heading: textHelpNow.In(l), Items: now})
+		doc.Sections = []view.Section{{Text: textHelpHere.In(l)}}
 	}
 	var read, write view.Section
 	read.Heading, write.Heading = textHelpRead.In(l), textHelpWrite.In(l)
-	var rest []string
 	for _, op := range operations.All() {
-		if !all && !op.Core && op.Name != "queue" && op.Name != "nodes" {
-			rest = append(rest, "`"+op.Name+"`")
-			continue
-		}
 		line := "`" + op.Name + "`  " + op.Summary.In(l)
 		if op.Effect == ops.Read {
 			read.Items = append(read.Items, line)
 		} else {
 			write.Items = append(write.Items, line)
 		}
-	}
-	switch {
-	case c.Who.ReadOnly:
-		write.Text = textHelpRO.In(l)
-	case c.Who.User == "":
-		write.Text = textHelpUnlinked.In(l)
-	default:
-		write.Text = fmt.Sprintf(textHelpLinked.In(l), c.Who.User)
 	}
 	doc.Sections = append(doc.Sections, read, write)
 	if c.Who.Surface != ops.Chat { // the other words are about people and channels of Slack
@@ -117,48 +168,7 @@ func (b *Bot) helpDoc(ctx context.Context, c *ops.Call, topic string) view.Doc {
 		}
 		doc.Sections = append(doc.Sections, own)
 	}
-	if len(rest) > 0 {
-		doc.Sections = append(doc.Sections, view.Section{Heading: textHelpMore.In(l), Text: strings.Join(rest, " ") + "\n" + textHelpAll.In(l)})
-	}
-	switch {
-	case c.Who.ReadOnly:
-	case c.Who.User == "":
-		doc.Next = append(doc.Next, "link")
-	default:
-		doc.Next = append(doc.Next, "submit")
-	}
-	doc.Next = slices.Concat(doc.Next, next, []string{"list", "nodes"})
-	if !all {
-		doc.Next = append(doc.Next[:min(len(doc.Next), 4)], "help all")
-	}
 	return doc
-}
-
-// helpNow are the person's jobs that have a card here and wait, run, or have
-// failed in the last day, with what one would do next.
-func (b *Bot) helpNow(ctx context.Context, c *ops.Call) (now, next []string) {
-	if c.Who.User == "" || b.cfg.Store == nil {
-		return nil, nil
-	}
-	add := func(n card.News, do string) {
-		if j := n.Job; len(now) < 3 && j.User == c.Who.User {
-			now = append(now, card.Headline(n, c.Lang))
-			next = append(next, do+" "+string(j.ID)+" --cluster "+j.Cluster)
-		}
-	}
-	for _, k := range b.cardsEndedSince(ctx, b.now().Add(-24*time.Hour)) {
-		if j := k.News.Job; j.State != slurm.Completed && j.State != slurm.Cancelled {
-			add(k.News, "diagnose")
-		}
-	}
-	alive, err := b.unfinished(ctx)
-	if err != nil {
-		b.log.Warn("slack: cards", "err", err)
-	}
-	for _, j := range alive {
-		add(card.News{Job: b.watchers.now(j)}, "status")
-	}
-	return now, next[:min(len(next), 2)]
 }
 
 // opHelp explains one operation.

@@ -309,7 +309,7 @@ func (b *Bot) homeSettings(ctx context.Context, a ask, c *ops.Call) []slack.Bloc
 		{Name: textQuiet.In(l), Value: s.quietWords(l)},
 	}})}
 	if c.Who.User == "" && !c.Who.ReadOnly {
-		bs = append(bs, slack.NewActionBlock("", slack.NewButtonBlockElement(answer.ActRun+":identity", "link", answer.Label(textLinkTitle.In(l)))))
+		bs = append(bs, slack.NewActionBlock("", slack.NewButtonBlockElement(answer.ActRun+":identity", "link", answer.Label(textLinkMe.In(l)))))
 	}
 	return append(bs,
 		choose(actSetCluster, textCluster, cluster, slices.Sorted(maps.Keys(c.Clusters)), func(v string) string { return v }),

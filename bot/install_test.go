@@ -46,7 +46,7 @@ func TestTheManifestSaysWhatTheBotUses(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, string(raw), `"agent_view"`)
 		require.Contains(t, string(raw), `"agent_description"`)
-		require.Len(t, m.Features.Shortcuts, 2)
+		require.Len(t, m.Features.Shortcuts, 3)
 		if o.Install != "" {
 			require.Equal(t, []string{"https://ops.example.com/slack/oauth"}, m.OAuthConfig.RedirectUrls)
 		}

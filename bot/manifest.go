@@ -67,6 +67,7 @@ func Scopes(p Policy) (names []string) {
 // The callbacks of the shortcuts.
 const (
 	callDiagnose = "diagnose_message"
+	callLint     = "lint_message"
 	callSubmit   = "submit_job"
 )
 
@@ -109,6 +110,7 @@ func Manifest(o ManifestOptions) ([]byte, error) {
 		"slash_commands": []any{command},
 		"shortcuts": []any{
 			object{"name": "Diagnose this", "type": "message", "callback_id": callDiagnose, "description": "Find the root cause in this error or log"},
+			object{"name": "Lint this script", "type": "message", "callback_id": callLint, "description": "Check this sbatch script or job"},
 			object{"name": "Submit a Megatron job", "type": "global", "callback_id": callSubmit, "description": "Plan, check and submit a training job"},
 		},
 		"agent_view": object{

@@ -27,7 +27,7 @@ func (b *Bot) message(ctx context.Context, a ask) []store.SlackMessage {
 	c := b.call(ctx, a)
 	words, f := typed.TakeFlags(typed.Unglue(t.Words))
 	if len(words) == 0 && len(t.Blocks) == 0 && len(a.Files) == 0 {
-		return b.reply(a, b.helpDoc(ctx, c, ""), true)
+		return b.help(a, c, "", true)
 	}
 	if owed, ok := b.judged(ctx, a, c); ok {
 		return owed

@@ -25,7 +25,7 @@ func (b *Bot) own(ctx context.Context, a ask, c *ops.Call, name string, words []
 		if len(words) > 0 {
 			topic = words[0]
 		}
-		return b.reply(a, b.helpDoc(ctx, c, topic), f.Share)
+		return b.help(a, c, topic, f.Share)
 	case "link":
 		return b.linkMe(ctx, a, c)
 	case "unlink":
@@ -44,7 +44,7 @@ func (b *Bot) own(ctx context.Context, a ask, c *ops.Call, name string, words []
 
 var (
 	textYou      = lang.Text{EN: "You here", ZH: "您的身份"}
-	textNobody   = lang.Text{EN: "not linked: you can look and ask", ZH: "未绑定：只能查看和提问"}
+	textNobody   = lang.Text{EN: "not linked: you can ask", ZH: "未绑定：只能提问"}
 	textRights   = lang.Text{EN: "Rights", ZH: "权限"}
 	textOperator = lang.Text{EN: "operator: may act on everybody's jobs", ZH: "管理员：可操作所有人的作业"}
 	textOwner    = lang.Text{EN: "owner: may act on your own jobs", ZH: "普通用户：可操作自己的作业"}

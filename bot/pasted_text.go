@@ -2,6 +2,7 @@ package bot
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/form"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -137,13 +139,45 @@ func (b *Bot) diagnoseText(ctx context.Context, a ask, c *ops.Call, p paste, sha
 	return b.replyWith(a, doc, share, feedback("diagnose", c.Lang))
 }
 
+// takeText are the commands that, without anything to work on, open a modal that
+// takes a text.
+var takeText = []string{"lint", "plan", "import", "render"}
+
+// openPaste opens that modal; it reports whether it did.
+func (b *Bot) openPaste(ctx context.Context, a ask, c *ops.Call) bool {
+	meta, err := json.Marshal(formMeta{Channel: a.Channel, Direct: a.Direct, Lang: c.Lang})
+	if err != nil || b.now().Sub(a.At) > openWithin {
+		return false
+	}
+	api, err := b.client(ctx, a.Team)
+	if err == nil {
+		_, err = api.OpenViewContext(ctx, a.Trigger, form.PasteView(string(meta), c.Lang))
+	}
+	if err != nil {
+		b.log.Warn("slack: form not opened", "err", err)
+	}
+	return err == nil
+}
+
+// pastedInForm looks at the text of that modal.
+func (b *Bot) pastedInForm(ctx context.Context, a ask) []store.SlackMessage {
+	var meta formMeta
+	_ = json.Unmarshal([]byte(a.Meta), &meta) // what cannot be read is empty
+	a.Kind, a.Channel, a.Direct = asButton, meta.Channel, meta.Direct
+	c := b.call(ctx, a)
+	if meta.Lang != "" {
+		c.Lang = meta.Lang
+	}
+	return b.look(ctx, a, c, paste{"message", a.Fields[form.PasteField]}, nil, false)
+}
+
 // shortcut answers one from a message's menu, or the global one.
 func (b *Bot) shortcut(ctx context.Context, a ask) []store.SlackMessage {
 	c := b.call(ctx, a)
 	switch a.Callback {
 	case callSubmit:
 		return b.openForm(ctx, a, c)
-	case callDiagnose:
+	case callDiagnose, callLint:
 	default:
 		return nil // another app's, or one of an older version
 	}
@@ -155,6 +189,9 @@ func (b *Bot) shortcut(ctx context.Context, a ask) []store.SlackMessage {
 	}
 	if strings.TrimSpace(text) == "" {
 		return b.reply(a, view.Doc{Title: textNothing.In(c.Lang)}, false)
+	}
+	if a.Callback == callLint {
+		return b.look(ctx, a, c, paste{"message", text}, nil, false)
 	}
 	return b.diagnoseText(ctx, a, c, paste{"message", text}, false)
 }

@@ -3,6 +3,7 @@ package bot
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/slack-go/slack"
 
@@ -18,6 +19,9 @@ import (
 func (a ask) place(share bool) (o outbox.Message, lane, files, thread string) {
 	o = outbox.Message{Team: a.Team, Channel: a.Channel, User: a.User, Instead: a.User}
 	switch {
+	case a.InPlace && a.Response != "":
+		o.Do, o.URL, o.Replace = outbox.Respond, a.Response, true
+		return o, "r/" + a.Key, a.User, ""
 	case a.Kind == asMessage || a.Kind == asAssistant:
 		o.Do, o.Thread = outbox.Post, a.Thread
 		if o.Thread == "" {
@@ -64,7 +68,7 @@ func (b *Bot) replyWith(a ask, doc view.Doc, share bool, below ...slack.Block) [
 		m := o
 		m.Text, m.Blocks = r.Text, nil
 		if i == len(r.Messages)-1 && len(bs)+len(below) <= answer.MaxBlocks {
-			bs = append(bs, below...)
+			bs = joinRows(bs, below)
 		}
 		m.Blocks = answer.BlocksJSON(bs)
 		owed = append(owed, b.out.Owe(fmt.Sprintf("%s/%d", a.Key, i), lane, m))
@@ -74,6 +78,25 @@ func (b *Bot) replyWith(a ask, doc view.Doc, share bool, below ...slack.Block) [
 			outbox.Message{Do: outbox.Upload, Team: a.Team, Channel: files, Thread: thread, Instead: a.User, File: &f}))
 	}
 	return owed
+}
+
+// joinRows is bs and below; two rows of buttons that meet are one.
+func joinRows(bs, below []slack.Block) []slack.Block {
+	if len(bs) > 0 && len(below) > 0 {
+		row, ok := bs[len(bs)-1].(*slack.ActionBlock)
+		if more, ok2 := below[0].(*slack.ActionBlock); ok && ok2 {
+			both := slices.Concat(row.Elements.ElementSet, more.Elements.ElementSet)
+			return slices.Concat(bs[:len(bs)-1], []slack.Block{slack.NewActionBlock("", both...)}, below[1:])
+		}
+	}
+	return append(bs, below...)
+}
+
+// replyBlocks answers a with blocks that were drawn already.
+func (b *Bot) replyBlocks(a ask, text string, bs []slack.Block, share bool) []store.SlackMessage {
+	o, lane, _, _ := a.place(share)
+	o.Text, o.Blocks = answer.Escape(text), answer.BlocksJSON(bs)
+	return []store.SlackMessage{b.out.Owe(a.Key+"/0", lane, o)}
 }
 
 // words takes what a model says to where the answer to a will stand; nil where a

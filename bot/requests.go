@@ -61,6 +61,10 @@ type ask struct {
 	Meta     string            `json:"meta,omitempty"` // the modal's private metadata
 	Fields   map[string]string `json:"fields,omitempty"`
 	Links    []string          `json:"links,omitempty"`
+	// Share shows the answer to everybody; InPlace shows it in the place of the
+	// message that the button was in.
+	Share   bool `json:"share,omitempty"`
+	InPlace bool `json:"in_place,omitempty"`
 	// local is the terminal where it was done; nil: Slack. It is not kept.
 	local *Local
 	// Approver is the operator who said yes.

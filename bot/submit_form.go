@@ -24,6 +24,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 )
 
+// openWithin is how old a press may be for a form to open: Slack allows three
+// seconds.
+const openWithin = 2500 * time.Millisecond
+
 // openForm opens the submit form, which Slack allows for three seconds after
 // the command or the press.
 func (b *Bot) openForm(ctx context.Context, a ask, c *ops.Call) []store.SlackMessage {
@@ -36,7 +40,7 @@ func (b *Bot) openFormWith(ctx context.Context, a ask, c *ops.Call, values map[s
 		a.local.form, a.local.values = string(meta), values
 		return nil
 	}
-	late := err != nil || a.Trigger == "" || b.now().Sub(a.At) > 2500*time.Millisecond
+	late := err != nil || a.Trigger == "" || b.now().Sub(a.At) > openWithin
 	if !late {
 		var api *slack.Client
 		if api, err = b.client(ctx, a.Team); err == nil {
@@ -81,7 +85,7 @@ func (b *Bot) sentForm(ctx context.Context, a ask) (any, error) {
 	switch a.Callback {
 	case form.SubmitCallback:
 		return b.checkForm(ctx, a)
-	case form.ConfirmCallback, viewDecline, viewAgentDecline:
+	case form.ConfirmCallback, form.PasteCallback, viewDecline, viewAgentDecline:
 		if err := b.accept(ctx, a); err != nil {
 			return nil, err
 		}
@@ -147,6 +151,8 @@ func (b *Bot) submitted(ctx context.Context, a ask) []store.SlackMessage {
 	case viewAgentDecline:
 		a.Kind = asButton
 		return b.decide(ctx, a, false)
+	case form.PasteCallback:
+		return b.pastedInForm(ctx, a)
 	case form.ConfirmCallback:
 	default:
 		return nil

@@ -5,9 +5,7 @@ package answer
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -89,6 +87,9 @@ func RenderIn(doc view.Doc, l lang.Lang, has Room) Rendered {
 			p.add(x)
 		}
 		r.Files = append(r.Files, files...)
+	}
+	for i, f := range r.Files {
+		r.Files[i].Content = bounded(f.Content)
 	}
 	if b := NextButtons(doc.Next); b != nil {
 		p.add(piece{Block: b, size: 500})
@@ -388,124 +389,6 @@ func items(list []string) (ps []piece) {
 	}
 	flush()
 	return ps
-}
-
-// table draws a table; rows beyond Slack's limits go into a file, whole.
-func table(s view.Section, n int) (ps []piece, files []File) {
-	t := slack.NewTableBlock("")
-	size, dropped := 0, len(s.Table.Header) > maxColumns
-	row := func(cells []string) bool {
-		var out []slack.TableCell
-		more := 0
-		for i, c := range cells {
-			if i == maxColumns {
-				break
-			}
-			c = Cut(OneLine(c), 500)
-			if c == "" {
-				c = "–" // an empty cell is refused
-			}
-			more += utf8.RuneCountInString(c)
-			out = append(out, slack.NewTableRawTextCell(Inert(c)))
-		}
-		if size+more > maxCells || len(t.Rows) == maxRows {
-			return false
-		}
-		size += more
-		t.AddRow(out...)
-		return true
-	}
-	if len(s.Table.Header) > 0 {
-		row(s.Table.Header)
-	}
-	for _, r := range s.Table.Rows {
-		if !row(r) {
-			dropped = true
-			break
-		}
-	}
-	ps = append(ps, piece{Block: t, size: size, table: true})
-	if dropped {
-		files = append(files, File{
-			Name:    fmt.Sprintf("table-%d.txt", n+1),
-			Title:   OneLine(s.Heading),
-			Content: PlainTable(*s.Table),
-		})
-	}
-	return ps, files
-}
-
-// code draws verbatim text, or says which file it is in. Of a log the newest lines
-// are shown, of anything else the first.
-func code(s view.Section, n int, l lang.Lang, has Room) (ps []piece, files []File) {
-	text := Clean(strings.TrimRight(s.Code, "\n"))
-	limit := has.Code
-	if s.Fold {
-		limit = has.Folded
-	}
-	shown := text
-	if utf8.RuneCountInString(text) > limit {
-		lines := strings.Split(text, "\n")
-		newest := s.Lang == "log"
-		kept := fitting(lines, limit-100, newest)
-		shown = strings.Join(kept, "\n")
-		f := File{Name: fileName(s, n), Title: OneLine(s.Heading), Content: text + "\n"}
-		files = append(files, f)
-		note := textFirstLines
-		if newest {
-			note = textLastLines
-		}
-		defer func() {
-			c := ContextLine(fmt.Sprintf(note.In(l), len(kept), len(lines), f.Name))
-			ps = append(ps, piece{Block: c, size: 100})
-		}()
-	}
-	if strings.TrimSpace(shown) != "" {
-		el := slack.NewRichTextSectionTextElement(Inert(strings.TrimRight(shown, "\n")), nil)
-		ps = append(ps, Rich(&slack.RichTextPreformatted{
-			Type: slack.RTEPreformatted, Elements: []slack.RichTextSectionElement{el},
-		}))
-	}
-	return ps, files
-}
-
-var (
-	textFirstLines = lang.Text{EN: "%d of %d lines; all of them are in %s", ZH: "显示 %d / %d 行；全文见 %s"}
-	textLastLines  = lang.Text{EN: "the newest %d of %d lines; all of them are in %s", ZH: "最新的 %d 行，共 %d 行；全文见 %s"}
-)
-
-// fitting are the first lines that fit into so many characters, or the newest; the
-// rest of a very long one is left out.
-func fitting(lines []string, limit int, newest bool) []string {
-	from := slices.All(lines)
-	if newest {
-		from = slices.Backward(lines)
-	}
-	var kept []string
-	for _, line := range from {
-		line = Cut(line, 300)
-		if limit -= utf8.RuneCountInString(line) + 1; limit < 0 {
-			break
-		}
-		kept = append(kept, line)
-	}
-	if newest {
-		slices.Reverse(kept)
-	}
-	return kept
-}
-
-// fileName names a code section's file after its language.
-func fileName(s view.Section, n int) string {
-	switch s.Lang {
-	case "bash":
-		return fmt.Sprintf("script-%d.sh", n+1)
-	case "yaml":
-		return fmt.Sprintf("job-%d.yaml", n+1)
-	case "log":
-		return fmt.Sprintf("output-%d.log", n+1)
-	}
-	return fmt.Sprintf("text-%d.txt", n+1)
 }
 
 // BlocksJSON is blocks as Slack reads them; nil where there are none.

@@ -44,6 +44,7 @@ var (
 	textExit       = lang.Text{EN: "Exit code", ZH: "退出码"}
 	textFit        = lang.Text{EN: "A fix that fits", ZH: "可用的修复"}
 	textTaken      = lang.Text{EN: "👀 <@%s> looks after it, since %s", ZH: "👀 <@%s> 正在处理，自 %s"}
+	textLeft       = lang.Text{EN: "%s left", ZH: "剩余 %s"}
 	textCurve      = lang.Text{EN: "Loss · %s", ZH: "损失 · %s"}
 	textLossName   = lang.Text{EN: "loss", ZH: "损失"}
 )
@@ -145,7 +146,7 @@ func fields(n News, l lang.Lang) (fs []*slack.TextBlockObject) {
 	case j.State == slurm.Pending:
 		add(textBecause, Reason(j.Reason, l))
 		if n.Position > 0 {
-			add(textLine, fmt.Sprintf(textOf.In(l), whole(n.Position), whole(max(n.Position, n.InLine))))
+			add(textLine, fmt.Sprintf(textOf.In(l), Whole(n.Position), Whole(max(n.Position, n.InLine))))
 		}
 		if j.EstStart != nil {
 			markup(textLikely, When(*j.EstStart, "{date_short_pretty} {time}"))
@@ -170,7 +171,7 @@ func fields(n News, l lang.Lang) (fs []*slack.TextBlockObject) {
 		}
 	}
 	if n.Checkpoint > 0 {
-		v := whole(n.Checkpoint)
+		v := Whole(n.Checkpoint)
 		if !n.CheckpointAt.IsZero() {
 			v += ", " + When(n.CheckpointAt, "{time}")
 		}
@@ -198,9 +199,9 @@ func (n News) LineAtOr(otherwise time.Time) time.Time {
 
 func iteration(n News, l lang.Lang) string {
 	if n.Iterations <= 0 {
-		return whole(n.Iteration)
+		return Whole(n.Iteration)
 	}
-	return fmt.Sprintf(textOf.In(l), whole(n.Iteration), whole(n.Iterations)) + fmt.Sprintf(" (%d %%)", 100*n.Iteration/n.Iterations)
+	return fmt.Sprintf(textOf.In(l), Whole(n.Iteration), Whole(n.Iterations)) + fmt.Sprintf(" (%d %%)", 100*n.Iteration/n.Iterations)
 }
 
 func speed(n News) string {
@@ -243,7 +244,7 @@ func chart(n News, l lang.Lang) slack.Block {
 	step := max(1, (len(n.Curve)+maxPoints-1)/maxPoints)
 	last := len(n.Curve) - 1
 	for i := last % step; i <= last; i += step {
-		label := whole(n.Curve[i].N)
+		label := Whole(n.Curve[i].N)
 		at = append(at, label)
 		points = append(points, slack.NewDataVisualizationDataPoint(label, n.Curve[i].V))
 	}

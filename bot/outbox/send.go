@@ -48,6 +48,11 @@ func (s *Sender) Run(ctx context.Context) {
 			if skip[m.Lane] {
 				continue
 			}
+			if m.Body == "" { // a large one: read when it is sent, and not with the list
+				if m.Body, err = s.cfg.Store.Body(ctx, m.ID); err != nil || m.Body == "" {
+					continue
+				}
+			}
 			var o Message
 			if err := json.Unmarshal([]byte(m.Body), &o); err != nil {
 				s.settle(ctx, m, o, store.SlackRef{}, permanentError{err})

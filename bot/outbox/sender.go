@@ -34,6 +34,7 @@ type Config struct {
 type Store interface {
 	Enqueue(ctx context.Context, owed ...store.SlackMessage) error
 	Due(ctx context.Context, now time.Time, limit int) ([]store.SlackMessage, error)
+	Body(ctx context.Context, id int64) (string, error)
 	Trying(ctx context.Context, m store.SlackMessage, now time.Time) (ok bool, err error)
 	Sent(ctx context.Context, m store.SlackMessage, at store.SlackRef) error
 	Later(ctx context.Context, id int64, until time.Time, why string, settled bool) error

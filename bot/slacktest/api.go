@@ -467,7 +467,9 @@ func (s *Server) serveResponse(w http.ResponseWriter, r *http.Request) {
 	u.uses++
 	blocks, _ := a["blocks"].([]any)
 	if a["replace_original"] == true && u.ts != "" {
-		if msg := s.at(u.channel, u.ts); msg != nil {
+		i := slices.IndexFunc(s.messages, func(x *Message) bool { return x.Channel == u.channel && x.TS == u.ts })
+		if i >= 0 { // a private one too: chat.update does not reach those, and this does
+			msg := s.messages[i]
 			msg.Text, msg.Blocks = str(a["text"]), blocks
 			msg.Edits++
 		}

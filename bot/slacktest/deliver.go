@@ -61,7 +61,7 @@ func (s *Server) deliver(ctx context.Context, d Delivery, here string) Receipt {
 		if x, ok := d.Payload["user"].(m); ok {
 			u.user = str(x["id"])
 		}
-		if c, ok := d.Payload["container"].(m); ok && c["is_ephemeral"] != true {
+		if c, ok := d.Payload["container"].(m); ok && c["message_ts"] != nil {
 			u.ts = str(c["message_ts"])
 		}
 		s.responses[r.Response] = u

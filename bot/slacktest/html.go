@@ -177,7 +177,7 @@ func drawElement(b *strings.Builder, e m) {
 			option, _ := o.(m)
 			labels = append(labels, textOf(option["text"]))
 		}
-		fmt.Fprintf(b, `<span class="button" title="%s">⋯</span><span class="menu">%s</span>`, strings.Join(labels, ", "), strings.Join(labels, " · "))
+		fmt.Fprintf(b, `<span class="button" title="%s">⋯</span>`, strings.Join(labels, ", "))
 	case "static_select":
 		shown := "▾"
 		if p, ok := e["placeholder"].(m); ok {

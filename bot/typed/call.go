@@ -16,9 +16,11 @@ type Call struct {
 	Blocks []string `json:"blocks,omitempty"`
 	Rest   string   `json:"rest,omitempty"`
 	// Key names the submission that may come of it.
-	Key     string `json:"key"`
-	Share   bool   `json:"share,omitempty"`
-	JSON    bool   `json:"json,omitempty"`
+	Key   string `json:"key"`
+	Share bool   `json:"share,omitempty"`
+	JSON  bool   `json:"json,omitempty"`
+	// Page is which page of a long answer is meant, from 1.
+	Page    int    `json:"page,omitempty"`
 	Cluster string `json:"cluster,omitempty"`
 	// Note says what a button has changed, for whoever says yes to it.
 	Note []string `json:"note,omitempty"`

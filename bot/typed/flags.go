@@ -1,6 +1,7 @@
 package typed
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -14,6 +15,7 @@ type Flags struct {
 	// cluster is the one that is meant; empty: the person's own, else the default.
 	Cluster string
 	Lang    lang.Lang
+	Page    int // of a long answer, from 1; 0: the first
 }
 
 // TakeFlags takes the flags that every command has out of words, wherever they
@@ -40,6 +42,8 @@ func TakeFlags(words []string) (rest []string, f Flags) {
 			f.Cluster = take()
 		case "--lang":
 			f.Lang, _ = lang.Parse(take())
+		case "--page", "--页":
+			f.Page, _ = strconv.Atoi(take())
 		case "--output", "-o":
 			f.Json = take() == "json"
 		default:

@@ -137,3 +137,15 @@ func Words(text string) []string {
 
 // Whole is everything typed, for a question without a command word.
 func (t Text) Whole() string { return strings.Join(t.Words, " ") }
+
+// Line is a command as one types it; words with spaces stand in quotes.
+func Line(op string, words []string) string {
+	line := op
+	for _, w := range words {
+		if w == "" || strings.ContainsFunc(w, unicode.IsSpace) {
+			w = `"` + strings.ReplaceAll(w, `"`, "'") + `"`
+		}
+		line += " " + w
+	}
+	return line
+}

@@ -83,7 +83,7 @@ var rooms = []room{
 	{"bot", belowOps, "Slack is one door, not the room: operations and what lies below them, no back end, never MCP"},
 	{"bot/typed", []string{"internal/ops/...", "slurm"}, "what somebody types is read before anything is drawn or done"},
 	{"bot/answer", []string{"bot/typed", "internal/ops/...", "bot/slacktest"}, "drawing an answer knows nothing of jobs, people or sending"},
-	{"bot/card", []string{"bot/answer", "bot/typed", "internal/ops/...", "slurm", "slurm/metrics"}, "a card is drawn from what is known of a job, wherever it stands"},
+	{"bot/card", []string{"bot/answer", "bot/typed", "internal/ops/...", "slurm", "slurm/hostlist", "slurm/metrics"}, "a card is drawn from what is known of a job, wherever it stands"},
 	{"bot/form", []string{"bot/answer", "bot/typed", "internal/ops/...", "knowledge/rules"}, "a form is its fields: who may submit is decided elsewhere"},
 	{"bot/outbox", []string{"bot/answer", "internal/store"}, "sending knows nothing of what is said"},
 	{"bot/...", append([]string{"bot"}, belowOps...), "Slack is one door, not the room: operations and what lies below them, no back end, never MCP"},

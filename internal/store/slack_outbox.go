@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -40,10 +41,9 @@ func (s *Slack) enqueue(ctx context.Context, tx *sql.Tx, m SlackMessage) error {
 	return err
 }
 
-const messageColumns = `id, key, lane, collapse, body, not_before, attempts, tried, error, queued`
-
-func (s *Slack) messages(ctx context.Context, query string, args ...any) (list []SlackMessage, err error) {
-	rows, err := s.query(ctx, `SELECT `+messageColumns+` FROM slack_outbox o `+query, args...)
+// messages reads rows of the outbox; body is what stands for their body.
+func (s *Slack) messages(ctx context.Context, body, query string, args ...any) (list []SlackMessage, err error) {
+	rows, err := s.query(ctx, `SELECT id, key, lane, collapse, `+body+`, not_before, attempts, tried, error, queued FROM slack_outbox o `+query, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -60,12 +60,25 @@ func (s *Slack) messages(ctx context.Context, query string, args ...any) (list [
 	return list, rows.Err()
 }
 
+// largeBody is what Due does not read: the body of a file is for whoever sends it.
+const largeBody = 64 << 10
+
 // Due lists the messages that may be sent now: the oldest of each lane, where
-// its time has come.
+// its time has come. The body of a large one is empty here: Body reads it.
 func (s *Slack) Due(ctx context.Context, now time.Time, limit int) ([]SlackMessage, error) {
-	return s.messages(ctx, `WHERE state = 'due' AND not_before <= ?
+	small := fmt.Sprintf("CASE WHEN octet_length(body) > %d THEN '' ELSE body END", largeBody)
+	return s.messages(ctx, small, `WHERE state = 'due' AND not_before <= ?
 		AND NOT EXISTS (SELECT 1 FROM slack_outbox p WHERE p.state = 'due' AND p.lane = o.lane AND p.id < o.id)
 		ORDER BY id LIMIT ?`, millis(now), limit)
+}
+
+// Body reads the body of a message; empty where it is gone.
+func (s *Slack) Body(ctx context.Context, id int64) (body string, err error) {
+	list, err := s.messages(ctx, "body", `WHERE id = ?`, id)
+	if err != nil || len(list) == 0 {
+		return "", err
+	}
+	return list[0].Body, nil
 }
 
 // Trying notes that a send of m begins. It reports false where m has been
@@ -111,7 +124,7 @@ func (s *Slack) Bury(ctx context.Context, id int64, why string) error {
 
 // Buried lists the messages that were given up, newest first.
 func (s *Slack) Buried(ctx context.Context, limit int) ([]SlackMessage, error) {
-	return s.messages(ctx, `WHERE state = 'dead' ORDER BY id DESC LIMIT ?`, limit)
+	return s.messages(ctx, "body", `WHERE state = 'dead' ORDER BY id DESC LIMIT ?`, limit)
 }
 
 // Waiting counts the messages that are still owed.

@@ -10,6 +10,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
 // A stateLook is how a state is shown: a colour and a word, since colour never
@@ -100,8 +101,8 @@ func When(t time.Time, format string) string {
 	return fmt.Sprintf("<!date^%d^%s|%s>", t.Unix(), format, t.UTC().Format("2006-01-02 15:04 UTC"))
 }
 
-// whole writes a number with its thousands apart.
-func whole(n int) string {
+// Whole writes a number with its thousands apart.
+func Whole(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "," + s[i:]
@@ -162,4 +163,65 @@ func CurveTitle(n News, l lang.Lang) string {
 		parts = append(parts, s)
 	}
 	return strings.Join(parts, " · ")
+}
+
+// Row is a job in a list, as markup: its headline, and below it what it takes,
+// where, and how far it is.
+func Row(n News, l lang.Lang) string {
+	j := n.Job
+	first := Mark(j.State) + " *" + answer.Escape(nameOf(j)) + "* · " + answer.Escape(string(j.ID)) + " · " + State(j.State, l)
+	if why := n.reason(); why != "" && j.State.Ended() {
+		first += answer.Colon.In(l) + answer.Escape(answer.Cut(answer.OneLine(why), 200))
+	}
+	var parts []string
+	add := func(s string) {
+		if s != "" {
+			parts = append(parts, answer.Escape(answer.Cut(answer.OneLine(s), 120)))
+		}
+	}
+	if j.State == slurm.Running && n.Iteration > 0 {
+		add(Spark(n))
+		add(textIteration.In(l) + " " + iteration(n, l))
+		if n.Loss != nil {
+			add(textLossName.In(l) + " " + strconv.FormatFloat(*n.Loss, 'g', 4, 64))
+		}
+		if n.ETA > 0 {
+			add(fmt.Sprintf(textLeft.In(l), Span(n.ETA, l)))
+		}
+	}
+	add(Size(j, l))
+	add(j.Partition)
+	add(j.User)
+	if j.State != slurm.Pending && j.ElapsedS > 0 {
+		add(Span(time.Duration(j.ElapsedS)*time.Second, l))
+	}
+	if j.State == slurm.Pending {
+		add(Reason(j.Reason, l))
+	} else if len(j.Nodes) > 0 {
+		add(hostlist.Compress(j.Nodes))
+	}
+	return first + "\n" + strings.Join(parts, " · ")
+}
+
+// Spark is the loss as a line of bars, for places that take no chart; empty where
+// there is no curve yet.
+func Spark(n News) string {
+	const bars = "▁▂▃▄▅▆▇█"
+	if len(n.Curve) < 3 {
+		return ""
+	}
+	low, high := n.Curve[0].V, n.Curve[0].V
+	for _, p := range n.Curve {
+		low, high = min(low, p.V), max(high, p.V)
+	}
+	step := max(1, (len(n.Curve)+11)/12)
+	var b strings.Builder
+	for i := (len(n.Curve) - 1) % step; i < len(n.Curve); i += step {
+		at := 0
+		if high > low {
+			at = int((n.Curve[i].V - low) / (high - low) * 7.999)
+		}
+		b.WriteString(string([]rune(bars)[min(max(at, 0), 7)]))
+	}
+	return b.String()
 }
