@@ -130,14 +130,7 @@ func newCluster(name string, c config.Cluster, state string) (ops.Cluster, error
 	switch c.Kind {
 	case "cli":
 		cl := cluster.NewCLI(name)
-		cl.Environ = func() []string {
-			env := cluster.WithFolder(os.Environ(), c.SlurmBin)
-			if c.SlurmConf != "" {
-				env = append(env, "SLURM_CONF="+c.SlurmConf)
-			}
-			return env
-		}
-		cl.TokenInName, cl.Helper = c.TokenInName, helperOf(c)
+		cl.Environ, cl.TokenInName, cl.Helper = environOf(c), c.TokenInName, helperOf(c)
 		return cl, nil
 	case "ssh":
 		var env []string
@@ -153,11 +146,22 @@ func newCluster(name string, c config.Cluster, state string) (ops.Cluster, error
 		me := osUser(ops.Shell).User
 		cl, err := cluster.NewREST(name, c.URL, me, tokenOf(c.TokenFile, me))
 		if err == nil {
-			cl.DefaultPartition, cl.Bin = c.DefaultPartition, commandsOf(c)
+			cl.DefaultPartition, cl.Bin, cl.Environ = c.DefaultPartition, commandsOf(c), environOf(c)
 		}
 		return cl, err
 	}
 	return local.New(name, filepath.Join(state, name)), nil
+}
+
+// environOf is what a cluster's commands on this machine inherit.
+func environOf(c config.Cluster) func() []string {
+	return func() []string {
+		env := cluster.WithFolder(os.Environ(), c.SlurmBin)
+		if c.SlurmConf != "" {
+			env = append(env, "SLURM_CONF="+c.SlurmConf)
+		}
+		return env
+	}
 }
 
 // tokenOf reads a user's JWT; %u in the file's name stands for the user, so that

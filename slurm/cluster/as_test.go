@@ -131,7 +131,7 @@ func helper(t *testing.T, real *slurmtest.Cluster) cluster.Helper {
 	require.NoError(t, os.Chmod(dir, 0o755))
 	program := filepath.Join(dir, "megatron-ops")
 	require.NoError(t, os.WriteFile(program, body, 0o755))
-	return cluster.Helper{Program: program, SlurmConf: real.Conf()}
+	return cluster.Helper{Program: program, SlurmBin: real.Bin(), SlurmConf: real.Conf()}
 }
 
 func TestTheRuleOfSudosNamesTheHelperAlone(t *testing.T) {

@@ -79,7 +79,7 @@ func TestLaunchByCommands(t *testing.T) {
 
 func TestLaunchOverSSH(t *testing.T) {
 	real := slurmtest.Start(t, slurmtest.Options{})
-	c, err := cluster.NewSSH("far", cluster.SSHOptions{Host: "login", User: "alice", Config: real.SSHD(t)})
+	c, err := cluster.NewSSH("far", cluster.SSHOptions{Host: "login", User: "alice", Config: real.SSHD(t), Bin: real.Bin()})
 	require.NoError(t, err)
 	dir, err := os.MkdirTemp(real.Work, "ssh-")
 	require.NoError(t, err)

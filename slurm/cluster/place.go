@@ -33,8 +33,9 @@ func FindCommands(environ []string) (folder string, onPath bool) {
 	return "", false
 }
 
-// WithFolder puts a folder of programs before the PATH of environ, where it is not
-// in it already; "" changes nothing.
+// WithFolder puts the folder of Slurm's commands before the PATH of environ, where
+// it is not in it already or another Slurm's commands come first; "" changes
+// nothing.
 func WithFolder(environ []string, folder string) []string {
 	if folder == "" {
 		return environ
@@ -44,7 +45,9 @@ func WithFolder(environ []string, folder string) []string {
 	if i < 0 {
 		return append(environ, "PATH="+folder+":/usr/local/bin:/usr/bin:/bin")
 	}
-	if path := strings.TrimPrefix(environ[i], "PATH="); !slices.Contains(filepath.SplitList(path), folder) {
+	path := strings.TrimPrefix(environ[i], "PATH=")
+	first := lookIn(environ, "sbatch")
+	if !slices.Contains(filepath.SplitList(path), folder) || first != "" && filepath.Dir(first) != folder {
 		environ[i] = "PATH=" + folder + ":" + path
 	}
 	return environ

@@ -12,13 +12,17 @@ import (
 )
 
 func TestFolderOfItsOwnComesFirst(t *testing.T) {
+	old := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(old, "sbatch"), []byte("#!/bin/sh\n"), 0o755))
 	for _, c := range []struct {
 		given []string
 		bin   string
 		want  []string
 	}{
 		{[]string{"A=b", "PATH=/usr/bin:/bin"}, "/opt/slurm/bin", []string{"A=b", "PATH=/opt/slurm/bin:/usr/bin:/bin"}},
-		{[]string{"PATH=/usr/bin:/opt/slurm/bin"}, "/opt/slurm/bin", []string{"PATH=/usr/bin:/opt/slurm/bin"}},
+		{[]string{"PATH=/venv/bin:/opt/slurm/bin"}, "/opt/slurm/bin", []string{"PATH=/venv/bin:/opt/slurm/bin"}},
+		{[]string{"PATH=" + old + ":/opt/slurm/bin"}, "/opt/slurm/bin", []string{"PATH=/opt/slurm/bin:" + old + ":/opt/slurm/bin"}},
+		{[]string{"PATH=/venv/bin:" + old}, old, []string{"PATH=/venv/bin:" + old}},
 		{[]string{"PATH=/opt/slurm/bin2"}, "/opt/slurm/bin", []string{"PATH=/opt/slurm/bin:/opt/slurm/bin2"}},
 		{nil, "/opt/slurm/bin", []string{"PATH=/opt/slurm/bin:/usr/local/bin:/usr/bin:/bin"}},
 		{[]string{"PATH=/bin"}, "", []string{"PATH=/bin"}},

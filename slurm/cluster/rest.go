@@ -36,6 +36,9 @@ type REST struct {
 	// Bin is the folder of Slurm's commands on the nodes, put before the PATH of every
 	// job; empty: it is in the PATH.
 	Bin string
+	// Environ is what Slurm's commands on this machine inherit, if it has any: they
+	// tell what the API does not. nil: os.Environ.
+	Environ func() []string
 	// DefaultPartition is the partition of jobs that name none, where the API does
 	// not tell; it may be empty.
 	DefaultPartition string

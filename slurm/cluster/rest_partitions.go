@@ -59,6 +59,9 @@ func (r *REST) defaultPartition(ctx context.Context, all []slurm.Partition) stri
 		}
 	}
 	commands := NewCLI(r.name)
+	if r.Environ != nil {
+		commands.Environ = r.Environ
+	}
 	here, err := commands.Partitions(ctx)
 	if err != nil || !slices.Equal(partitionNames(here), partitionNames(all)) {
 		return ""

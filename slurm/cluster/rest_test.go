@@ -24,6 +24,7 @@ func TestRESTConforms(t *testing.T) {
 		t.Helper()
 		c, err := cluster.NewREST("rest", real.REST, user, func(context.Context) (string, error) { return token, nil })
 		require.NoError(t, err)
+		c.Bin, c.Environ = real.Bin(), real.Environ
 		return c
 	}
 	dir, err := os.MkdirTemp(real.Work, "rest-")
@@ -35,7 +36,10 @@ func TestRESTConforms(t *testing.T) {
 	c := as("alice", token)
 	s := site{
 		backend: c, dir: dir, lacks: []string{"test", "exec", "requeue"},
-		environ: func() []string { return append([]string{"PATH=/usr/bin:/bin"}, real.Env()...) },
+		environ: func() []string { return append([]string{"PATH=" + real.Bin() + ":/usr/bin:/bin"}, real.Env()...) },
+	}
+	if slurmtest.Release(t.Context()) == "23.11" {
+		s.lacks = append(s.lacks, "elements")
 	}
 	conform(t, s)
 

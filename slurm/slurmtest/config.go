@@ -83,12 +83,18 @@ func (c *Cluster) slurmConf(host string) string {
 
 // cgroupConf is cgroup.conf: releases from 24.05 on look for cgroups whatever they
 // are told to track processes with, and know this word; those before do not.
-func cgroupConf(ctx context.Context) string {
-	out, _ := exec.CommandContext(ctx, "slurmctld", "-V").CombinedOutput()
-	if v := releaseForm.FindString(string(out)); v != "" && v < "24.05" {
+func cgroupConf(release string) string {
+	if release != "" && release < "24.05" {
 		return ""
 	}
 	return "CgroupPlugin=disabled\n"
+}
+
+// Release is the release of the Slurm that is started here, such as "25.11".
+func Release(ctx context.Context) string {
+	takePrefix()
+	out, _ := exec.CommandContext(ctx, "slurmctld", "-V").CombinedOutput()
+	return releaseForm.FindString(string(out))
 }
 
 var releaseForm = regexp.MustCompile(`[0-9][0-9]\.[0-9][0-9]`)

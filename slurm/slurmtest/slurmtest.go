@@ -88,6 +88,12 @@ func Missing() string {
 	return ""
 }
 
+// Bin is the folder of Slurm's commands.
+func (c *Cluster) Bin() string {
+	sbatch, _ := exec.LookPath("sbatch") // without it nothing was started
+	return filepath.Dir(sbatch)
+}
+
 // Conf is the path of slurm.conf.
 func (c *Cluster) Conf() string { return filepath.Join(c.Dir, "etc", "slurm.conf") }
 

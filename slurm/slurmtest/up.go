@@ -68,7 +68,7 @@ func (c *Cluster) prepare(ctx context.Context) (err error) {
 		{"slurmdbd.conf", c.dbdConf(), "slurm", 0o600},
 		{"gres.conf", fmt.Sprintf("NodeName=gpu[1-4] Name=gpu File=%s\n", c.path("dev", "nvidia[0-7]")), "root", 0o644},
 		{"hosts", hosts(), "root", 0o644},
-		{"cgroup.conf", cgroupConf(ctx), "root", 0o644},
+		{"cgroup.conf", cgroupConf(Release(ctx)), "root", 0o644},
 	} {
 		path := c.path("etc", f.name)
 		if err := os.WriteFile(path, []byte(f.text), f.mode); err != nil {

@@ -291,7 +291,7 @@ func TestGPUMemoryIsSampledBesideAJob(t *testing.T) {
 // reads on the login node only.
 func TestCheckpointsAreSeenOverSSH(t *testing.T) {
 	c, real := opstest.OnSlurm(t)
-	far, err := cluster.NewSSH("real", cluster.SSHOptions{Host: "login", User: "alice", Config: real.SSHD(t)})
+	far, err := cluster.NewSSH("real", cluster.SSHOptions{Host: "login", User: "alice", Config: real.SSHD(t), Bin: real.Bin()})
 	require.NoError(t, err)
 	c.Clusters["real"], c.Self = far, "alice"
 	tree, err := os.MkdirTemp(real.Work, "far-")
