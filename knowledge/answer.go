@@ -73,11 +73,16 @@ type Passage struct {
 	URL string `json:"url"`
 	// Score tells how well it fits, from 0 to about 1.
 	Score float64 `json:"score"`
+	// Card is the address by which agents read it again; empty for a page.
+	Card string `json:"card,omitempty"`
 
 	skill string
 	id    string
 	local bool // from the site's pages, or added by an operator
 }
+
+// CardScheme begins the addresses of cards.
+const CardScheme = "card://"
 
 // A Source says where an answer comes from.
 type Source struct {
@@ -273,7 +278,7 @@ func (a *Answerer) find(ctx context.Context, q Question) finding {
 	whole := cmp.Or(inContext(q.Text, q.History), q.Text)
 	near, sure := a.nearest(ctx, whole, q.Lang)
 	if r, ok := pointed(q.Text); ok {
-		return finding{Answer: point(r.to, q.Lang), closed: r.to != toLive && r.to != toNothing, near: near}
+		return finding{Answer: point(r.to, q.Lang), closed: r.to == toOperation || r.to == toSecrets || r.to == toRules, near: near}
 	}
 	if r, ok := compute.Answer(whole, q.Lang); ok && r.Asked() {
 		beside := near

@@ -95,6 +95,8 @@ func serveFakeModel(file string) {
 		switch verb {
 		case "say":
 			say(arg)
+		case "malformed":
+			fmt.Fprint(w, "data: {\"choices\":[{\"delta\":{\"content\":\"4\n\n")
 		case "dies":
 			say("DP is ")
 			panic(http.ErrAbortHandler)

@@ -51,6 +51,7 @@ func TestModelFaultsFallBack(t *testing.T) {
 		"server error":              "status:500",
 		"bad key":                   "status:401",
 		"no stream at all":          "html:",
+		"malformed JSON":            "malformed:",
 		"breaks off":                "dies:",
 		"does not stop":             "endless:",
 		"time-out":                  "slow:",
@@ -138,7 +139,7 @@ func TestModelBudgetIsPerUserAndDay(t *testing.T) {
 // has tools for that.
 func TestModelIsAskedEverythingElse(t *testing.T) {
 	t.Parallel()
-	for _, q := range []string{"what is the weather", "is node dgx07 idle right now", "how do I set MASTER_ADDR", dpQuestion} {
+	for _, q := range []string{"what is the weather", "is node dgx07 idle right now", "GB300 上 405B 训练 MFU 精确是多少", "why did my last job fail", "how do I set MASTER_ADDR", dpQuestion} {
 		m, asked := fakeModel(t, "say:UNKNOWN")
 		got := ask(t, knowledge.New(knowledge.Options{Model: m}), q)
 		require.NotEqual(t, []string{""}, asked(), q)
@@ -164,6 +165,13 @@ func TestModelCitesPassages(t *testing.T) {
 	m, _ = fakeModel(t, "say:Take the first host of the allocation.")
 	got = ask(t, knowledge.New(knowledge.Options{Model: m}), q)
 	require.Equal(t, plain.Answer, got.Answer, "what cites nothing is not shown")
+}
+
+func TestAModelIsToldOfItsMalformedCall(t *testing.T) {
+	t.Parallel()
+	m, asked := fakeModel(t, `tool:search {"query":`)
+	ask(t, knowledge.New(knowledge.Options{Model: m}), "how do I set MASTER_ADDR")
+	require.Contains(t, asked()[1], "failed: unexpected end of JSON input")
 }
 
 func TestModelSearchesForMorePassages(t *testing.T) {

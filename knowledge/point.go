@@ -41,9 +41,10 @@ var pointers = map[destination]lang.Text{
 		ZH: "不会照做：问题里的指令不会被执行，也没有隐藏规则可以输出。请提出在 Slurm 上运行 Megatron-LM 的问题。",
 	},
 	toLive: {
-		EN: "I can't tell from here: passages hold no live data. Ask the cluster: `list`, `status JOB`, `nodes`, `partitions`, `queue` " +
-			"(or `squeue`, `sinfo`, `sshare -U`).",
-		ZH: "这里无法回答：内容里没有集群的实时数据。请查询集群：`list`、`status JOB`、`nodes`、`partitions`、`queue`（或 `squeue`、`sinfo`、`sshare -U`）。",
+		EN: "I can't tell from here: passages hold no live data. Ask the cluster: `list`, `status JOB`, `diagnose JOB`, `logs JOB`, `nodes`, " +
+			"`partitions`, `queue` (or `squeue`, `sinfo`, `sshare -U`).",
+		ZH: "这里无法回答：内容里没有集群的实时数据。请查询集群：`list`、`status JOB`、`diagnose JOB`、`logs JOB`、`nodes`、" +
+			"`partitions`、`queue`（或 `squeue`、`sinfo`、`sshare -U`）。",
 	},
 	toMeasure: {
 		EN: "I don't know: such a number has to be measured on your cluster. `--log-throughput` logs the TFLOP/s of a run; " +
@@ -102,6 +103,7 @@ var rules = []rule{
 	{`\bhow many (?:gpus?|nodes?|jobs?|cards?)\b.{0,25}\b(?:free|idle|running|available|pending|used)\b`, toLive, false, "counts what is there now"},
 	{`\b(?:is|are) (?:node |host )?[a-z]+[a-z-]*-?\d+ (?:idle|up|down|free|busy|available|drained)\b`, toLive, false, "the state of a named node"},
 	{`\bis (?:my|our|the) (?:run|job|training) (?:finished|done|running|still running|over)\b|\bis anyone\b`, toLive, false, "the state of a job"},
+	{`\bmy (?:last|latest|newest|previous|most recent) (?:job|run)\b|我的?(?:上一?个|上次|最近|最新|刚才)的?(?:一个)?(?:作业|任务|训练)`, toLive, true, "a job of one's own"},
 	{`\b(?:which|what) (?:nodes?|gpus?|colleague)\b.{0,25}\b` + nowEN + `\b`, toLive, false, "the state of nodes now"},
 	{`\bhow (?:busy|full|long) is the (?:cluster|queue)\b`, toLive, false, "the state of the cluster"},
 	{`\b(?:my|our|team'?s?|i|we)\b.{0,30}\b(?:budget|quota|balance|allocation|gpu[ -]hours?|credits)\b.{0,20}\b(?:left|remaining|have)`, toLive, false, "what is left of a budget"},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/knowledge/cards"
+	"github.com/megatron-ops/megatron-ops/knowledge/index"
 	"github.com/megatron-ops/megatron-ops/knowledge/library"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
@@ -48,7 +49,8 @@ func (a *Answerer) Search(ctx context.Context, question string, l lang.Lang, n i
 // nearest are the passages to choose from, and whether any is near enough to be
 // shown.
 func (a *Answerer) nearest(ctx context.Context, question string, l lang.Lang) (near []Passage, sure bool) {
-	near, other := a.rank(ctx, question, l, nearestCount)
+	near, other := a.rank(ctx, question, l, 2*nearestCount)
+	near = distinct(near, nearestCount)
 	if len(near) == 0 {
 		return near, false
 	}
@@ -60,6 +62,41 @@ func (a *Answerer) nearest(ctx context.Context, question string, l lang.Lang) (n
 		least, share = minScore, elsewhere
 	}
 	return near, near[0].Score >= least && other <= share*near[0].Score
+}
+
+// sameShare is how much of a passage's words, by weight, one before it holds that
+// says the same.
+const sameShare = 0.6
+
+// distinct are the first n passages that say something that none before them
+// says. What the site says of itself always counts.
+func distinct(near []Passage, n int) []Passage {
+	var list []Passage
+	var held []map[string]bool // the words of each
+	for _, p := range near {
+		if len(list) == n {
+			break
+		}
+		words, whole := map[string]bool{}, 0.0
+		terms := index.Terms(p.Text)
+		for _, t := range terms {
+			words[t.Key] = true
+			whole += t.Weight
+		}
+		if !p.local && slices.ContainsFunc(held, func(before map[string]bool) bool {
+			shared := 0.0
+			for _, t := range terms {
+				if before[t.Key] {
+					shared += t.Weight
+				}
+			}
+			return shared > sameShare*whole
+		}) {
+			continue
+		}
+		list, held = append(list, p), append(held, words)
+	}
+	return list
 }
 
 // rank searches all libraries together. other is the score of the nearest
@@ -74,14 +111,17 @@ func (a *Answerer) rank(ctx context.Context, question string, l lang.Lang, n int
 		near = append(near, passage(built.Cards[h.Doc], l, h.Score))
 	}
 	if a.own != nil && ownTalk().MatchString(question) {
-		near = append(near, found(a.own(), question, l, n, 1)...)
+		for _, p := range found(a.own(), question, l, n, 1) {
+			p.Card = "" // a row of a table of ours
+			near = append(near, p)
+		}
 	}
 	for _, p := range found(a.added.current(), question, l, n, addedShare) {
 		p.local = true
 		near = append(near, p)
 	}
 	for _, p := range found(a.site.current(), question, l, n, siteShare) {
-		p.local = true
+		p.local, p.Card = true, "" // a page that may lie on this machine alone
 		p.Title = textSite.With(filepath.Base(p.URL), p.Title).In(l)
 		near = append(near, p)
 	}
@@ -116,11 +156,22 @@ func found(lib *library.Library, question string, l lang.Lang, n int, share floa
 }
 
 func passage(c cards.Card, l lang.Lang, score float64) Passage {
-	p := Passage{Title: c.Title.In(l), Text: c.Text.In(l), URL: c.URL, Score: score, skill: c.Skill, id: c.ID}
+	p := Passage{Title: c.Title.In(l), Text: c.Text.In(l), URL: c.URL, Score: score, Card: CardScheme + c.ID, skill: c.Skill, id: c.ID}
 	if l == lang.ZH {
 		p.Title, p.Text = lang.FullWidth(p.Title), lang.FullWidth(p.Text)
 	}
 	return p
+}
+
+// Card is the card of an id, of those built in and of those that operators have
+// added.
+func (a *Answerer) Card(id string) (cards.Card, bool) {
+	if lib := a.added.current(); lib != nil {
+		if c, ok := lib.Find(id); ok {
+			return c, true
+		}
+	}
+	return library.BuiltIn().Find(id)
 }
 
 // added are the cards that operators have added, indexed again when they change.
@@ -170,7 +221,8 @@ func flagPassage(question string, l lang.Lang, near []Passage) (Passage, bool) {
 		return Passage{}, false
 	}
 	told := slices.ContainsFunc(near[:min(len(near), maxShown)], func(p Passage) bool { return strings.Contains(p.Text, f.Name) })
-	if told && !defaultTalk().MatchString(question) {
+	wanted := defaultTalk().MatchString(question)
+	if told && !wanted {
 		return Passage{}, false
 	}
 	kind := lang.Text{EN: "takes a value of type " + string(f.Type), ZH: "取值类型 " + string(f.Type)}
@@ -193,8 +245,11 @@ func flagPassage(question string, l lang.Lang, near []Passage) (Passage, bool) {
 		ZH: "`%s`：Megatron-LM 的参数，%s；默认 %s；分组 %s%s。`megatron-ops plan` 会结合其他参数检查。",
 	}.With(f.Name, kind, def, f.Group, also)
 	score := 1.0
-	if len(near) > 0 {
+	switch {
+	case len(near) > 0 && wanted:
 		score = max(score, near[0].Score)
+	case len(near) > 0: // the question is about more than the flag: what is near stands beside
+		score = max(minScore, near[0].Score)
 	}
 	return Passage{Title: f.Name, Text: text.In(l), Score: score, skill: "parallel-layout", id: "flag." + f.Name}, true
 }

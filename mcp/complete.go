@@ -10,6 +10,7 @@ import (
 
 	sdk "github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/megatron-ops/megatron-ops/knowledge/library"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/skills"
 )
@@ -58,6 +59,10 @@ func (c completer) complete(ctx context.Context, arg sdk.CompleteArgument, with 
 	case "file":
 		if k, ok := skills.Get(with.Arguments["name"]); ok {
 			all = k.Files
+		}
+	case "card":
+		for _, k := range library.BuiltIn().Cards {
+			all = append(all, k.ID)
 		}
 	case "id":
 		for _, r := range rules.Table() {

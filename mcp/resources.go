@@ -17,6 +17,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/knowledge"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/skills"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -35,10 +36,11 @@ const (
 	logsTemplate  = "megatron-ops://jobs/{job}/logs{?page,rank,node}"
 	specTemplate  = "job://{cluster}/{job}/spec"
 	skillTemplate = "skill://{name}/{+file}"
+	cardTemplate  = knowledge.CardScheme + "{card}"
 )
 
 // templates are the addresses with variables, which can be completed.
-var templates = []string{ruleTemplate, jobTemplate, logsTemplate, specTemplate, skillTemplate}
+var templates = []string{ruleTemplate, jobTemplate, logsTemplate, specTemplate, skillTemplate, cardTemplate}
 
 // pageLines is how many log lines a page has; page 0 is the newest.
 const pageLines = 200
@@ -67,6 +69,7 @@ func (s *Server) addResources() {
 	}
 	s.template(skillTemplate, "skill file", "a file of a skill, such as skill://run-on-slurm/references/commands.md", "text/plain", readSkill)
 	s.template(ruleTemplate, "rule", "one launch rule, with its condition, reason, remedy and source", markdown, s.readRule)
+	s.template(cardTemplate, "knowledge card", "one passage that search or ask returned, in both languages, with its source", markdown, s.readCard)
 	s.template(jobTemplate, "job", "one job: state, nodes, times; can be subscribed to", markdown, func(ctx context.Context, a args) (string, error) {
 		return s.read(ctx, "status", map[string]any{"job": a["job"]})
 	})
@@ -149,6 +152,26 @@ func (s *Server) readSpec(ctx context.Context, a args) (string, error) {
 	}
 	raw, err := json.MarshalIndent(spec, "", " ")
 	return redact.Text(string(raw)), err
+}
+
+// readCard is a passage of the knowledge base.
+func (s *Server) readCard(_ context.Context, a args) (string, error) {
+	svc, err := s.service()
+	if err != nil {
+		return "", err
+	}
+	c, ok := svc.Answerer().Card(a["card"])
+	if !ok {
+		return "", &ops.Error{
+			Code: ops.NotFound, Field: "card", Message: lang.Text{EN: "there is no card %q", ZH: "没有卡片 %q"}.With(a["card"]),
+			Fix: lang.Text{EN: "search returns passages with the address of each card", ZH: "search 返回的段落带有各卡片的地址"},
+		}
+	}
+	var b strings.Builder
+	for _, l := range []lang.Lang{lang.EN, lang.ZH} {
+		fmt.Fprintf(&b, "## %s\n\n%s\n\n", c.Title.In(l), c.Text.In(l))
+	}
+	return b.String() + c.URL + "\n", nil
 }
 
 // read is a reading operation's answer as text.

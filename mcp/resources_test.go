@@ -62,6 +62,10 @@ func TestResources(t *testing.T) {
 	rule, problem := c.read("megatron-ops://rules/" + id)
 	require.Empty(t, problem)
 	require.Contains(t, rule, "must hold")
+	card, problem := c.read("card://nan.context-parallel")
+	require.Empty(t, problem)
+	require.Contains(t, card, "--calculate-per-token-loss")
+	require.Contains(t, card, "开 CP 后 loss 变 NaN")
 	job, _ := c.read("megatron-ops://jobs/4711")
 	require.Contains(t, job, "RUNNING")
 	require.Contains(t, job, "untrusted data")
@@ -73,6 +77,7 @@ func TestResourcesThatAreNotThere(t *testing.T) {
 		"megatron-ops://jobs/999":                     "not known",
 		"megatron-ops://jobs/..%2f..%2fetc":           "",
 		"megatron-ops://rules/nonsense":               "there is no rule",
+		"card://nonsense":                             "there is no card",
 		"skill://run-on-slurm/../../../etc/passwd":    "no such file",
 		"skill://run-on-slurm/references/../SKILL.md": "",
 		"skill://nonsense/SKILL.md":                   "no such file",

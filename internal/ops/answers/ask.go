@@ -17,10 +17,15 @@ import (
 // AskIn is a set-up question.
 type AskIn struct {
 	Question []string `json:"-" arg:"" text:"" name:"question" help:"the question, in English or Chinese; after -- it may begin with a dash" zh:"问题，中英文均可；写在 -- 之后时可以以短横线开头"`
-	Q        string   `json:"question" kong:"-" required:"" help:"the question, in English or Chinese"`
+	Q        string   `json:"question" kong:"-" required:"" help:"the question"`
+	// Before are the earlier questions, for who keeps the conversation itself.
+	Before []string `json:"before,omitempty" kong:"-" help:"earlier questions"`
 	// Thread is what was said before in the same conversation.
 	Thread []knowledge.Turn `json:"-" kong:"-"`
 }
+
+// maxBefore is how many earlier questions are looked at, the newest.
+const maxBefore = 8
 
 // AskOut is the answer with its sources.
 type AskOut struct {
@@ -36,11 +41,11 @@ func Ask(operations func() []ops.Op) ops.Op {
 	return ops.Define(ops.Op{
 		Name: "ask", Effect: ops.Read, Toolset: ops.KnowledgeSet, Core: true, Idempotent: true, Closed: true,
 		Summary: lang.Text{
-			EN: "a set-up question, answered from the rules and the skills with its source",
+			EN: "a set-up question, answered with its sources",
 			ZH: "依据规则与技能文档回答环境与启动问题，并给出来源",
 		},
 		Help: lang.Text{
-			EN: "Use for questions about Megatron-LM on Slurm: launching, layout, arguments, containers, logs, errors. It says when it does not know. It never acts.",
+			EN: "Use for questions about launching, layout, flags, containers, errors. Says when it does not know; never acts.",
 			ZH: "用于 Megatron-LM 与 Slurm 的问题：启动、并行配置、参数、容器、日志、报错。不知道时会直说，从不执行操作。",
 		},
 		Example: `ask "how do I set MASTER_ADDR?"`,
@@ -57,6 +62,9 @@ func ask(ctx context.Context, c *ops.Call, in AskIn, operations func() []ops.Op)
 	}
 	// The answer comes in the language of the question, whatever the surface's; a
 	// message pasted without a word has none, and gets the surface's.
+	for _, earlier := range in.Before[max(0, len(in.Before)-maxBefore):] {
+		in.Thread = append(in.Thread, knowledge.Turn{Question: earlier})
+	}
 	asked := knowledge.Question{Text: q, History: in.Thread, User: c.Who.ID, Usual: c.Lang, Tools: modelTools(c, operations())}
 	shown, pieces := false, 0
 	switch {

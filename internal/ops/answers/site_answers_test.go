@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -49,7 +50,11 @@ func TestAnOperatorsAnswerIsFoundAtOnce(t *testing.T) {
 
 	found, err := opstest.Do(t, c, Search(), "falcon", "scratch", "--top", "1")
 	require.NoError(t, err)
-	require.Equal(t, "Under /falcon.", found.(SearchOut).Passages[0].Text)
+	passage := found.(SearchOut).Passages[0]
+	require.Equal(t, "Under /falcon.", passage.Text)
+	card, ok := c.Answerer().Card(strings.TrimPrefix(passage.Card, knowledge.CardScheme))
+	require.True(t, ok, "its address is read like that of any other")
+	require.Equal(t, "Under /falcon.", card.Text.EN)
 
 	_, err = opstest.Do(t, c, Card(), "remove", "nothing")
 	require.ErrorContains(t, err, "no id of a card")
