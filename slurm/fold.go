@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -36,7 +37,7 @@ func Fold(id JobID, rows []Job) (j Job, ok bool) {
 	}
 	// The part that a person would look at first speaks for the whole.
 	j = parts[0]
-	nodes, held, gpus, asked := []string{}, map[string]bool{}, 0, 0
+	nodes, held, gpus, asked, tasks := []string{}, map[string]bool{}, 0, 0, map[State]int{}
 	for _, p := range parts {
 		// Of components that are in the same state the first does: it has the log.
 		if weight(p.State) > weight(j.State) || weight(p.State) == weight(j.State) && p.ID == id+"+0" {
@@ -44,6 +45,8 @@ func Fold(id JobID, rows []Job) (j Job, ok bool) {
 		}
 		if strings.Contains(string(p.ID), "+") {
 			asked += p.NumNodes
+		} else {
+			tasks[p.State] += len(p.ID.elements())
 		}
 		for _, n := range p.Nodes { // elements may share a node
 			if !held[n] {
@@ -58,6 +61,11 @@ func Fold(id JobID, rows []Job) (j Job, ok bool) {
 	}
 	j.ID, j.RawID = id, ""
 	j.Nodes, j.NumNodes, j.GPUs = nodes, max(j.NumNodes, asked, len(nodes)), max(j.GPUs, gpus)
+	if len(tasks) > 0 { // each writes a log of its own
+		each := regexp.MustCompile(`\b` + regexp.QuoteMeta(string(id)) + `_[0-9]+`)
+		j.Tasks = tasks
+		j.Stdout, j.Stderr = each.ReplaceAllString(j.Stdout, string(id)+"_%a"), each.ReplaceAllString(j.Stderr, string(id)+"_%a")
+	}
 	j = j.withLeader(parts)
 	return j, true
 }
@@ -99,19 +107,20 @@ var arrayLimit = regexp.MustCompile(`%[0-9]+\]`)
 // covers reports whether j is the one line for elements of an array that have
 // not been split off it, such as "34_[1-4%1]", and id is among them.
 func (j *Job) covers(id JobID) bool {
-	if !strings.Contains(string(j.ID), "_[") {
-		return false
+	return strings.Contains(string(j.ID), "_[") && slices.Contains(j.ID.elements(), string(id))
+}
+
+// elements are the tasks of an array that id stands for: itself, or those that
+// have not been split off, such as "34_[1-4%1]".
+func (id JobID) elements() []string {
+	if !strings.Contains(string(id), "_[") {
+		return []string{string(id)}
 	}
-	elements, err := hostlist.Expand(arrayLimit.ReplaceAllString(string(j.ID), "]"))
+	elements, err := hostlist.Expand(arrayLimit.ReplaceAllString(string(id), "]"))
 	if err != nil {
-		return false
+		return []string{string(id)}
 	}
-	for _, e := range elements {
-		if JobID(e) == id {
-			return true
-		}
-	}
-	return false
+	return elements
 }
 
 // Vanished makes the job of an array's element that neither the queue nor the

@@ -282,7 +282,10 @@ func TestFold(t *testing.T) {
 		require.Equal(t, want, j.State, id)
 		require.Equal(t, id, j.ID)
 	}
+	array, _ := slurm.Fold("7", rows)
+	require.Equal(t, map[slurm.State]int{slurm.Completed: 1, slurm.Running: 1, slurm.Pending: 4}, array.Tasks)
 	het, _ := slurm.Fold("8", rows)
+	require.Empty(t, het.Tasks, "components are no tasks")
 	require.Equal(t, []string{"gpu2", "gpu3"}, het.Nodes)
 	_, ok := slurm.Fold("7_6", rows)
 	require.False(t, ok)

@@ -93,6 +93,9 @@ type Job struct {
 	Comment     string     `json:"comment,omitempty"`
 	// Requeues lists earlier ends of the same job, oldest first, such as PREEMPTED.
 	Requeues []State `json:"requeues,omitempty"`
+	// Tasks is how many tasks of an array are in which state, as far as the cluster
+	// still lists them; only of an array as a whole.
+	Tasks map[State]int `json:"tasks,omitempty"`
 	// SeenAt is set where the cluster does not answer: all of this is as it was then.
 	SeenAt *time.Time `json:"seen_at,omitempty"`
 }

@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -84,20 +86,10 @@ func (sh *shell) service(dir string) (*ops.Service, error) {
 		}),
 	}
 	if _, ok := clusters[svc.Default]; !ok {
-		return nil, &ops.Error{
-			Code: ops.BadInput, Field: "cluster", Message: lang.Text{EN: "cluster %q is not configured", ZH: "没有配置集群 %q"}.With(svc.Default),
-			Fix: lang.Text{EN: "--cluster local, --cluster slurm, or a name from %s", ZH: "--cluster local、--cluster slurm，或 %s 中的名称"}.With(orFile(cfg.Path)),
-		}
+		return nil, cfg.NoCluster(svc.Default, slices.Sorted(maps.Keys(clusters)))
 	}
 	svc.Audit = auditor(svc)
 	return svc, nil
-}
-
-func orFile(path string) string {
-	if path == "" {
-		return "megatron-ops.yaml"
-	}
-	return path
 }
 
 // defaultCluster is what a command without --cluster means. The embedded back
@@ -326,6 +318,9 @@ func auditor(svc *ops.Service) func(context.Context, ops.AuditEntry) {
 		}
 		input, _ := json.Marshal(e.In)
 		result := "done"
+		if what, ok := e.Out.(interface{ Undone() string }); ok && what.Undone() != "" {
+			result = what.Undone()
+		}
 		if e.Err != nil {
 			result = e.Err.Error()
 		}

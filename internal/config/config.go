@@ -3,20 +3,19 @@
 package config
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/near"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/policy"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
@@ -28,7 +27,7 @@ type Config struct {
 	// Cluster is the default cluster's name.
 	Cluster string `json:"cluster,omitempty"`
 	// Lang is en or zh.
-	Lang string `json:"lang,omitempty"`
+	Lang string `json:"lang,omitempty" enum:"en,zh"`
 	// Store is a postgres:// URL, or the path of a SQLite file; by default a file
 	// in the state directory.
 	Store string `json:"store,omitempty"`
@@ -40,12 +39,29 @@ type Config struct {
 	Knowledge Knowledge          `json:"knowledge,omitzero"`
 	// Path is the file that was read; empty where there is none.
 	Path string `json:"-"`
+	// named is who says what the default cluster is: the file's line, or a variable.
+	named job.FieldError
+}
+
+// NoCluster is the error of a default cluster that is none of known, with who named
+// it: a flag, a variable or a line of the file.
+func (c Config) NoCluster(name string, known []string) error {
+	e := c.named
+	if e.Field == "" || name != c.Cluster {
+		e = job.FieldError{Field: "cluster"}
+	}
+	e.Value, e.Msg = name, lang.Text{EN: "is not configured", ZH: "没有配置"}
+	e.Fix = lang.Text{EN: "one of %s, or a cluster of that name below clusters in %s", ZH: "可用值：%s；或在 %s 的 clusters 下配置该集群"}.With(strings.Join(known, ", "), cmp.Or(c.Path, "megatron-ops.yaml"))
+	if meant := near.Word(name, known, 3); meant != "" {
+		e.Fix = lang.Text{EN: "did you mean %s? there are %s", ZH: "是否想写 %s？现有：%s"}.With(meant, strings.Join(known, ", "))
+	}
+	return ops.FieldErrors(&e)
 }
 
 // A Cluster is one place that jobs can go.
 type Cluster struct {
 	// Kind is local, cli, ssh or rest.
-	Kind string `json:"kind"`
+	Kind string `json:"kind" enum:"local,cli,ssh,rest"`
 	// SlurmConf is the SLURM_CONF of kind cli.
 	SlurmConf string `json:"slurm_conf,omitempty"`
 	// SlurmBin is the folder of Slurm's commands where they are on no PATH, as in a
@@ -166,7 +182,7 @@ type MCP struct {
 	ReadOnly bool     `json:"read_only,omitempty"`
 	// Confirm says who confirms what an agent changes: "person", the default, or
 	// "fallback-token", which takes a token from clients that cannot ask theirs.
-	Confirm string `json:"confirm,omitempty"`
+	Confirm string `json:"confirm,omitempty" enum:"person,fallback-token"`
 	// Roots are the absolute folders below which an agent may name logs to read
 	// and files to look at.
 	Roots []string `json:"roots,omitempty"`
@@ -192,12 +208,6 @@ type OAuth struct {
 // person whom an agent's client cannot ask.
 const FallbackToken = "fallback-token"
 
-// confirms are the values of mcp.confirm.
-var confirms = []string{"", "person", FallbackToken}
-
-// Kinds are the kinds that a cluster may have.
-var Kinds = []string{"local", "cli", "ssh", "rest"}
-
 // Load reads the first of the files that there is: in dir, in the user's
 // configuration directory, in /etc/megatron-ops; then the variables of getenv.
 func Load(dir string, getenv func(string) string) (Config, error) {
@@ -210,33 +220,35 @@ func Load(dir string, getenv func(string) string) (Config, error) {
 	if f := getenv("MEGATRON_OPS_CONFIG"); f != "" {
 		files = []string{f}
 	}
+	read := &text{}
 	for i, f := range files {
 		b, err := os.ReadFile(f)
 		if errors.Is(err, fs.ErrNotExist) && (i < len(files)-1 || len(files) > 1) {
 			continue
 		}
 		if err != nil {
-			return c, &ops.Error{Code: ops.BadInput, Field: "MEGATRON_OPS_CONFIG", Message: ops.Said(err), Fix: lang.Text{EN: "name a file that can be read, or unset the variable", ZH: "请给出可读取的文件，或取消该变量"}}
+			return c, unreadable(err, f, getenv)
 		}
-		if err := decode(b, &c); err != nil {
-			return c, &ops.Error{Code: ops.BadInput, Field: f, Message: ops.Said(err), Fix: lang.Text{EN: "docs/configuration.md lists every key", ZH: "docs/configuration.md 列出了所有配置项"}}
+		if read, err = decode(b, f, &c); err != nil {
+			return c, ops.FieldErrors(err)
 		}
 		c.Path = f
+		c.named = job.FieldError{Field: "cluster", File: f, Line: read.lineOf("cluster")}
 		break
 	}
 	for name, cl := range c.Clusters {
-		if !isKind(cl.Kind) {
-			return c, &ops.Error{Code: ops.BadInput, Field: "clusters." + name + ".kind", Message: lang.Text{EN: "%q is no kind of cluster", ZH: "没有集群类型 %q"}.With(cl.Kind), Fix: lang.Same(strings.Join(Kinds, ", "))}
-		}
-	}
-	if !slices.Contains(confirms, c.MCP.Confirm) {
-		return c, &ops.Error{
-			Code: ops.BadInput, Field: "mcp.confirm", Message: lang.Text{EN: "%q does not say who confirms what an agent changes", ZH: "%q 没有说明由谁确认智能体所做的更改"}.With(c.MCP.Confirm),
-			Fix: lang.Same(strings.Join(confirms[1:], ", ")),
+		if cl.Kind == "" {
+			read.fault("clusters."+name+".kind", "", lang.Text{EN: "must be given", ZH: "必须给出"}, lang.Text{EN: "one of local, cli, ssh, rest", ZH: "可用值：local、cli、ssh、rest"})
 		}
 	}
 	if _, err := c.Slack.Approval.Life(); err != nil {
-		return c, err
+		read.fault("slack.approval.expires", c.Slack.Approval.Expires, lang.Text{EN: "is no time of a minute or more", ZH: "不是一分钟以上的时长"}, lang.Text{EN: "a time such as 24h", ZH: "时长，例如 24h"})
+	}
+	if len(read.errs) > 0 {
+		return c, ops.FieldErrors(read.errs)
+	}
+	if getenv("MEGATRON_OPS_CLUSTER") != "" {
+		c.named = job.FieldError{Field: "MEGATRON_OPS_CLUSTER"}
 	}
 	for env, field := range map[string]*string{
 		"MEGATRON_OPS_CLUSTER": &c.Cluster, "MEGATRON_OPS_LANG": &c.Lang, "MEGATRON_OPS_STORE": &c.Store,
@@ -248,34 +260,52 @@ func Load(dir string, getenv func(string) string) (Config, error) {
 	return c, nil
 }
 
+// unreadable is the error of a file that is there and cannot be read, or that a
+// variable names and is not there.
+func unreadable(err error, file string, getenv func(string) string) error {
+	e := &job.FieldError{
+		Field: "configuration", File: file, Msg: lang.Same(cause(err)),
+		Fix: lang.Text{EN: "give yourself the right to read it, or move it away", ZH: "请赋予读取权限，或移走该文件"},
+	}
+	if getenv("MEGATRON_OPS_CONFIG") != "" {
+		e.Field, e.Fix = "MEGATRON_OPS_CONFIG", lang.Text{EN: "name a file that can be read, or unset the variable", ZH: "请给出可读取的文件，或取消该变量"}
+	}
+	return ops.FieldErrors(e)
+}
+
+// cause is what the system says of a file, without its name.
+func cause(err error) string {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err.Error()
+	}
+	return err.Error()
+}
+
 // Check reports what is wrong with the text of a configuration file.
 func Check(text []byte) error {
 	var c Config
-	return decode(text, &c)
+	_, err := decode(text, "", &c)
+	return err
 }
 
 // decode reads YAML into the names that JSON has, so that a site's profile has
-// one set of names everywhere. An unknown key is an error.
-func decode(b []byte, c *Config) error {
+// one set of names everywhere. What does not fit is an error, each with its line.
+func decode(b []byte, file string, c *Config) (*text, error) {
+	t, err := parse(b, file)
+	if err != nil {
+		return t, err
+	}
+	if err := t.faults(*c); err != nil {
+		return t, err
+	}
 	asJSON, err := yaml.YAMLToJSON(b)
 	if err != nil {
-		return err
+		return t, &job.FieldError{Field: "configuration", File: file, Msg: lang.Same(firstLine(err))}
 	}
-	d := json.NewDecoder(bytes.NewReader(asJSON))
-	d.DisallowUnknownFields()
-	if err := d.Decode(c); err != nil && !errors.Is(err, io.EOF) {
-		return err
+	if err := json.Unmarshal(asJSON, c); err != nil {
+		return t, &job.FieldError{Field: "configuration", File: file, Msg: lang.Same(err.Error())}
 	}
-	return nil
-}
-
-func isKind(k string) bool {
-	for _, known := range Kinds {
-		if k == known {
-			return true
-		}
-	}
-	return false
+	return t, nil
 }
 
 func userConfigDir(getenv func(string) string) string {

@@ -10,6 +10,7 @@ import (
 var counted = map[string][2]lang.Text{
 	"node":    {{EN: "%d node", ZH: "%d 个节点"}, {EN: "%d nodes", ZH: "%d 个节点"}},
 	"GPU":     {{EN: "%d GPU", ZH: "%d 块 GPU"}, {EN: "%d GPUs", ZH: "%d 块 GPU"}},
+	"rank":    {{EN: "%d rank", ZH: "%d 个 rank"}, {EN: "%d ranks", ZH: "%d 个 rank"}},
 	"job":     {{EN: "%d job", ZH: "%d 个作业"}, {EN: "%d jobs", ZH: "%d 个作业"}},
 	"line":    {{EN: "%d line", ZH: "%d 行"}, {EN: "%d lines", ZH: "%d 行"}},
 	"path":    {{EN: "%d path", ZH: "%d 个路径"}, {EN: "%d paths", ZH: "%d 个路径"}},

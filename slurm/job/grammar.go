@@ -60,6 +60,9 @@ func oneOf(words ...string) grammar {
 		if slices.Contains(words, v) {
 			return fine
 		}
+		if meant := nearest(v, words); meant != "" {
+			return phrase("is not one of the words it may be; did you mean %s?", "不在可选值之列；是否想写 %s？", meant)
+		}
 		return phrase("is not one of the words it may be", "不在可选值之列")
 	}, oneOfThese(words)}
 }

@@ -2,10 +2,12 @@ package job
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
@@ -89,7 +91,11 @@ func parseYAML(data []byte) (n node, err error) {
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		return node{}, notSpec(phrase("not YAML: %s", "不是 YAML：%s", firstLine(err)), phrase("mend it there; lines are name: value", "请修改该处；每行应为 name: value"))
+		e := notSpec(phrase("not YAML: %s", "不是 YAML：%s", firstLine(err)), phrase("mend it there; lines are name: value", "请修改该处；每行应为 name: value"))
+		if syntax, ok := errors.AsType[*yaml.SyntaxError](err); ok && severalLines(data) {
+			e.Line, e.Msg = syntax.Token.Position.Line, phrase("not YAML: %s", "不是 YAML：%s", syntax.Message)
+		}
+		return node{}, e
 	}
 	switch {
 	case len(file.Docs) > 1:

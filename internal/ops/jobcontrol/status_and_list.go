@@ -5,6 +5,7 @@ package jobcontrol
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -168,6 +169,11 @@ func jobFacts(j slurm.Job, l lang.Lang) []view.Fact {
 	if j.SeenAt != nil {
 		add("as of", "截至", j.SeenAt.Format(time.DateTime)+lang.Text{EN: " (the cluster does not answer)", ZH: "（集群无响应）"}.In(l))
 	}
+	var tasks []string
+	for _, state := range slices.Sorted(maps.Keys(j.Tasks)) {
+		tasks = append(tasks, fmt.Sprintf("%d %s", j.Tasks[state], state))
+	}
+	add("tasks", "任务", strings.Join(tasks, ", "))
 	add("cluster", "集群", j.Cluster)
 	add("user", "用户", j.User)
 	add("partition", "分区", j.Partition)

@@ -240,7 +240,11 @@ func (others *foreign) files(ctx context.Context, c *ops.Call, cluster string, j
 			named = append(named, filepath.Join(sub.Dir, "logs", "x"))
 		}
 	}
-	carries := regexp.MustCompile(`(^|[^0-9])` + regexp.QuoteMeta(string(j.ID)) + `([^0-9_]|$)`)
+	after := `([^0-9_]|$)`
+	if len(j.Tasks) > 0 { // every task's
+		after = `([^0-9]|$)`
+	}
+	carries := regexp.MustCompile(`(^|[^0-9])` + regexp.QuoteMeta(string(j.ID)) + after)
 	var found []string
 	for _, p := range named {
 		dir := filepath.Dir(p)

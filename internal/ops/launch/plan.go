@@ -41,6 +41,8 @@ type PlanOut struct {
 	Megatron *Judged `json:"megatron,omitempty"`
 	// Against is what another release says of the same arguments.
 	Against *Upgrade `json:"against,omitempty"`
+
+	judged bool // by Megatron's rules: the program takes its flags
 }
 
 // Found reports that submit would be stopped.
@@ -154,7 +156,7 @@ func judgeRun(c *ops.Call, s job.Spec) (PlanOut, error) {
 	out := PlanOut{OK: true, Problems: []rules.Problem{}, Derived: map[string]any{}, Name: full.Name, Nodes: *full.Nodes, WorldSize: full.WorldSize()}
 	run := MegatronRun(full)
 	if Trains(full) {
-		out.Megatron = found
+		out.Megatron, out.judged = found, true
 		v := rules.CheckIn(run, c.Lang)
 		out.OK, out.Derived = v.OK, v.Derived
 		if !megatron.KnownEntry(run.Entry) {
@@ -199,20 +201,25 @@ const connections = "CUDA_DEVICE_MAX_CONNECTIONS"
 
 // View shows every problem, what to fix first at the top.
 func (o PlanOut) View(l lang.Lang) view.Doc {
+	size := lang.Text{EN: "%s, %s", ZH: "%s，%s"}.With(ops.Counted(o.Nodes, "node"), ops.Counted(o.WorldSize, "rank")).In(l)
 	d := view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{
-		EN: "%s: %d nodes, %d ranks: Megatron would start it", ZH: "%s：%d 个节点，%d 个 rank：Megatron 可以启动",
-	}.In(l), o.Name, o.Nodes, o.WorldSize)}
+		EN: "%s: %s: Megatron would start it", ZH: "%s：%s：Megatron 可以启动",
+	}.In(l), o.Name, size)}
 	switch {
+	case !o.judged && o.OK && !o.Found():
+		d.Title = fmt.Sprintf(lang.Text{
+			EN: "%s: %s: nothing stands against it; its arguments are not Megatron's to judge", ZH: "%s：%s：没有发现问题；其参数不由 Megatron 的规则检查",
+		}.In(l), o.Name, size)
 	case !o.OK:
 		d.Tone = view.Bad
 		d.Title = fmt.Sprintf(lang.Text{
-			EN: "%s: %d nodes, %d ranks: Megatron would refuse it", ZH: "%s：%d 个节点，%d 个 rank：Megatron 会拒绝启动",
-		}.In(l), o.Name, o.Nodes, o.WorldSize)
+			EN: "%s: %s: Megatron would refuse it", ZH: "%s：%s：Megatron 会拒绝启动",
+		}.In(l), o.Name, size)
 	case o.Found():
 		d.Tone = view.Bad
 		d.Title = fmt.Sprintf(lang.Text{
-			EN: "%s: %d nodes, %d ranks: not ready to submit", ZH: "%s：%d 个节点，%d 个 rank：还不能提交",
-		}.In(l), o.Name, o.Nodes, o.WorldSize)
+			EN: "%s: %s: not ready to submit", ZH: "%s：%s：还不能提交",
+		}.In(l), o.Name, size)
 	}
 	d.Sections = append(d.Sections, problemSections(o.Problems, l)...)
 	if o.Against != nil {

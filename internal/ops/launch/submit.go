@@ -49,6 +49,23 @@ type SubmitOut struct {
 // Found reports that errors stopped the submission.
 func (o SubmitOut) Found() bool { return o.JobID == nil && rules.Blocking(o.Problems) }
 
+// Undone says, for the audit, why nothing was submitted; "" where something was.
+func (o SubmitOut) Undone() string {
+	switch {
+	case o.JobID != nil:
+		return ""
+	case o.DryRun:
+		return "dry run"
+	}
+	var ids []string
+	for _, p := range o.Problems {
+		if p.Severity == rules.Error && !slices.Contains(ids, p.Rule) {
+			ids = append(ids, p.Rule)
+		}
+	}
+	return "refused: " + strings.Join(ids, ", ")
+}
+
 // Submit is the operation submit.
 func Submit() ops.Op {
 	return ops.Define(ops.Op{

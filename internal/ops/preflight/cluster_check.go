@@ -3,6 +3,7 @@ package preflight
 import (
 	"context"
 	"errors"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -31,7 +32,7 @@ func OnCluster(ctx context.Context, c *ops.Call, cl ops.Cluster, s, released job
 	defer cancel()
 	full := s.WithDefaults()
 	for i, p := range ps {
-		if p.Rule == "script-exists" && full.Launcher != job.Custom {
+		if p.Rule == "script-exists" && (full.Launcher != job.Custom || startsPython(full.LauncherArgv)) {
 			ps[i].Severity = rules.Error
 		}
 	}
@@ -43,6 +44,15 @@ func OnCluster(ctx context.Context, c *ops.Call, cl ops.Cluster, s, released job
 		ps = append(ps, tried(ctx, c, cl, s, sc)...)
 	}
 	return ps
+}
+
+// startsPython reports whether a launcher of one's own hands the program to Python
+// as it is named, rather than finding it by itself.
+func startsPython(launcher []string) bool {
+	return slices.ContainsFunc(launcher, func(word string) bool {
+		name := path.Base(word)
+		return strings.HasPrefix(name, "python") || name == "torchrun" || name == "torch.distributed.run"
+	}) && !slices.Contains(launcher, "-m") || slices.Contains(launcher, "torch.distributed.run")
 }
 
 // tried is why Slurm would not take the job, if it would not. That no nodes can

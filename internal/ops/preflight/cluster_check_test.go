@@ -137,3 +137,28 @@ func TestWhatTheClusterWouldRefuseIsNotSubmittedOnSlurm(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, opstest.Ids(out.(launch.SubmitOut).Problems), "account-not-yours", "alice's account is not bob's")
 }
+
+// What a launcher of one's own starts is for it to find, unless it is Python.
+func TestAProgramThatIsNotThereStopsTheJob(t *testing.T) {
+	tree := t.TempDir()
+	for launcher, stops := range map[string]bool{
+		"--launcher python":                         true,
+		"--launcher custom --launcher-argv python3": true,
+		"--launcher custom --launcher-argv torchrun --launcher-argv=--nproc-per-node=8":                     true,
+		"--launcher custom --launcher-argv python --launcher-argv=-m --launcher-argv torch.distributed.run": true,
+		"--launcher custom --launcher-argv python --launcher-argv=-m --launcher-argv mine":                  false,
+		"--launcher custom --launcher-argv my-launcher":                                                     false,
+	} {
+		c := shell(t, tree)
+		words := append([]string{"--yes", "--worktree", tree, "--script", "nosuch.py", "--nodes", "1", "--gpus-per-node", "1", "--time", "5", "--name", "x"}, strings.Fields(launcher)...)
+		out, err := opstest.Do(t, c, launch.Submit(), words...)
+		require.NoError(t, err, launcher)
+		require.Contains(t, opstest.Ids(out.(launch.SubmitOut).Problems), "script-exists", launcher)
+		require.Equal(t, stops, out.(launch.SubmitOut).JobID == nil, launcher)
+		if stops {
+			require.Contains(t, out.(launch.SubmitOut).Undone(), "script-exists", "the audit says so")
+		} else {
+			require.Empty(t, out.(launch.SubmitOut).Undone())
+		}
+	}
+}

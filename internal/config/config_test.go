@@ -1,0 +1,104 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+)
+
+// load reads text as the file of a folder, below a home without one.
+func load(t *testing.T, text string, env ...string) (Config, error) {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "megatron-ops.yaml"), []byte(text), 0o600))
+	return Load(dir, func(name string) string {
+		for _, e := range env {
+			if value, ok := strings.CutPrefix(e, name+"="); ok {
+				return value
+			}
+		}
+		return ""
+	})
+}
+
+func TestAFaultNamesItsKeyFileAndLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"lang: en\nclustr: x\n":                                         "clustr: is no key of the configuration (FILE, line 2) | did you mean cluster?",
+		"clusters:\n  big:\n    kind: sssh\n":                           `clusters.big.kind: "sssh" is not what this key takes (FILE, line 3) | did you mean ssh? one of local, cli, ssh, rest`,
+		"clusters:\n  big:\n    host: login\n":                          "clusters.big.kind: must be given (FILE, line 2) | one of local, cli, ssh, rest",
+		"clusters:\n  big:\n    kind: cli\n    site:\n      gpuu: h100": "clusters.big.site.gpuu: is no key of the configuration (FILE, line 5) | did you mean gpu?",
+		"site: {gpus_per_node: many}\n":                                 `site.gpus_per_node: "many" is not what this key takes (FILE, line 1) | a whole number, such as 8`,
+		"site:\n  shared: /lustre\n":                                    `site.shared: "/lustre" is not a list (FILE, line 2) | write it as [one, two]`,
+		"slack: on\n":                                                   `slack: "on" is not a map (FILE, line 1) | write name: value below it, indented`,
+		"slack:\n  approval:\n    gpu_hours: few\n":                     `slack.approval.gpu_hours: "few" is not what this key takes (FILE, line 3) | a number, such as 0.5`,
+		"slack:\n  approval:\n    expires: 3s\n":                        `slack.approval.expires: "3s" is no time of a minute or more (FILE, line 3) | a time such as 24h`,
+		"mcp:\n  tokens:\n    - file: /t\n      operater: true\n":       "mcp.tokens.operater: is no key of the configuration (FILE, line 4) | did you mean operator?",
+		"mcp: {read_only: perhaps}\n":                                   `mcp.read_only: "perhaps" is not what this key takes (FILE, line 1) | true or false`,
+		"cluster: [a, b]\n":                                             `cluster: "[" is not what this key takes (FILE, line 1) | one value, without brackets`,
+		"cluster: slurm\nlang: [\n":                                     "configuration: is not YAML: sequence end token ']' not found (FILE, line 2) | mend it there; lines are name: value",
+	} {
+		_, err := load(t, text)
+		require.Error(t, err, text)
+		e := ops.AsError(err)
+		file := ""
+		if i := strings.Index(e.Error(), "("); i >= 0 {
+			file, _, _ = strings.Cut(e.Error()[i+1:], ",")
+		}
+		require.Equal(t, "megatron-ops.yaml", filepath.Base(file), text)
+		require.Equal(t, want, strings.ReplaceAll(e.Error()+" | "+fix(e), file, "FILE"), text)
+	}
+}
+
+func TestEveryFaultIsToldAtOnce(t *testing.T) {
+	_, err := load(t, "clustr: x\nsite: {gpuu: h100}\n")
+	require.Len(t, ops.AsError(err).More, 1)
+}
+
+func TestAConfigurationOfEveryKindIsTaken(t *testing.T) {
+	c, err := load(t, `
+lang: zh
+site: &site {gpu: h100, presets: {nccl: {NCCL_DEBUG: INFO}}, container: {runtime: pyxis}}
+clusters:
+  big: {kind: ssh, host: login, site: *site}
+slack:
+  links: {U1: alice}
+  approval: {gpu_hours: 12.5, partitions: [big], expires: 2h}
+mcp: {tokens: [{file: /t, id: ci}]}
+`)
+	require.NoError(t, err)
+	require.Equal(t, "h100", c.Clusters["big"].Site.GPU)
+	require.Equal(t, 12.5, c.Slack.Approval.GPUHours)
+	_, err = load(t, "")
+	require.NoError(t, err, "an empty file says nothing")
+	_, err = load(t, "# ours\n")
+	require.NoError(t, err)
+}
+
+func TestADefaultClusterThatIsNoneNamesWhoSaidSo(t *testing.T) {
+	c, err := load(t, "lang: en\ncluster: slurn\n")
+	require.NoError(t, err)
+	require.Contains(t, c.NoCluster(c.Cluster, []string{"local", "slurm"}).Error(), "megatron-ops.yaml, line 2)")
+	require.Equal(t, "did you mean slurm? there are local, slurm", fix(ops.AsError(c.NoCluster(c.Cluster, []string{"local", "slurm"}))))
+	c, err = load(t, "", "MEGATRON_OPS_CLUSTER=far")
+	require.NoError(t, err)
+	require.Equal(t, `MEGATRON_OPS_CLUSTER: "far" is not configured`, c.NoCluster(c.Cluster, []string{"local"}).Error())
+	require.Equal(t, `cluster: "flag" is not configured`, c.NoCluster("flag", []string{"local"}).Error())
+}
+
+func TestAFileThatCannotBeReadIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "megatron-ops.yaml"), 0o700))
+	_, err := Load(dir, func(string) string { return "" })
+	require.ErrorContains(t, err, filepath.Join(dir, "megatron-ops.yaml"))
+	require.NotContains(t, err.Error(), "MEGATRON_OPS_CONFIG", "nobody set it")
+	_, err = Load(dir, func(name string) string { return map[string]string{"MEGATRON_OPS_CONFIG": "/no/such.yaml"}[name] })
+	require.ErrorContains(t, err, "MEGATRON_OPS_CONFIG: no such file or directory (/no/such.yaml)")
+}
+
+func fix(e *ops.Error) string { return ops.AsError(e).In(lang.EN).Fix }

@@ -1,0 +1,201 @@
+package config
+
+import (
+	"errors"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/near"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// A text is a configuration file as it was read: what is told of its keys names
+// the file and the line.
+type text struct {
+	file string
+	body ast.Node
+	errs job.FieldErrors
+}
+
+func parse(b []byte, file string) (*text, error) {
+	t := &text{file: file}
+	parsed, err := parser.ParseBytes(b, 0)
+	if err != nil {
+		e := &job.FieldError{
+			Field: "configuration", File: file, Msg: lang.Text{EN: "is not YAML: %s", ZH: "不是 YAML：%s"}.With(firstLine(err)),
+			Fix: lang.Text{EN: "mend it there; lines are name: value", ZH: "请修改该处；每行应为 name: value"},
+		}
+		if syntax, ok := errors.AsType[*yaml.SyntaxError](err); ok {
+			e.Line = syntax.Token.Position.Line
+			e.Msg = lang.Text{EN: "is not YAML: %s", ZH: "不是 YAML：%s"}.With(syntax.Message)
+		}
+		return nil, job.FieldErrors{e}
+	}
+	if len(parsed.Docs) > 0 {
+		t.body = parsed.Docs[0].Body
+	}
+	return t, nil
+}
+
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
+
+// faults are the keys and values of the text that do not fit v, each with its line.
+func (t *text) faults(v any) error {
+	t.compare(t.body, reflect.TypeOf(v), "", "")
+	if len(t.errs) == 0 {
+		return nil
+	}
+	return t.errs
+}
+
+func (t *text) add(n ast.Node, path, value string, msg, fix lang.Text) {
+	t.errs = append(t.errs, &job.FieldError{Field: path, Value: value, File: t.file, Line: n.GetToken().Position.Line, Msg: msg, Fix: fix})
+}
+
+// fault adds one that only the values together show.
+func (t *text) fault(path, value string, msg, fix lang.Text) {
+	t.errs = append(t.errs, &job.FieldError{Field: path, Value: value, File: t.file, Line: t.lineOf(path), Msg: msg, Fix: fix})
+}
+
+// compare holds a value of the text against the type that it is for, and against
+// the words that it may be, where only some are taken.
+func (t *text) compare(n ast.Node, want reflect.Type, path, enum string) {
+	if n == nil || n.Type() == ast.NullType {
+		return
+	}
+	if anchor, ok := n.(*ast.AnchorNode); ok {
+		n = anchor.Value
+	}
+	if n.Type() == ast.AliasType || n.Type() == ast.TagType {
+		return // read where the value is
+	}
+	switch want.Kind() {
+	case reflect.Pointer:
+		t.compare(n, want.Elem(), path, enum)
+	case reflect.Struct, reflect.Map:
+		pairs, ok := pairsOf(n)
+		if !ok {
+			t.add(n, path, n.GetToken().Value, lang.Text{EN: "is not a map", ZH: "不是映射"}, lang.Text{EN: "write name: value below it, indented", ZH: "请在其下一行缩进写 name: value"})
+			return
+		}
+		for _, p := range pairs {
+			t.pair(p, want, path)
+		}
+	case reflect.Slice:
+		list, ok := n.(*ast.SequenceNode)
+		if !ok {
+			t.add(n, path, n.GetToken().Value, lang.Text{EN: "is not a list", ZH: "不是列表"}, lang.Text{EN: "write it as [one, two]", ZH: "请写成 [一, 二] 的形式"})
+			return
+		}
+		for _, e := range list.Values {
+			t.compare(e, want.Elem(), path, enum)
+		}
+	default:
+		t.scalar(n, want, path, enum)
+	}
+}
+
+func pairsOf(n ast.Node) ([]*ast.MappingValueNode, bool) {
+	switch m := n.(type) {
+	case *ast.MappingNode:
+		return m.Values, true
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{m}, true
+	}
+	return nil, false
+}
+
+func (t *text) pair(p *ast.MappingValueNode, want reflect.Type, path string) {
+	key := p.Key.GetToken().Value
+	if key == "<<" {
+		return
+	}
+	at := strings.TrimPrefix(path+"."+key, ".")
+	if want.Kind() == reflect.Map {
+		t.compare(p.Value, want.Elem(), at, "")
+		return
+	}
+	names := keysOf(want)
+	if of, ok := names[key]; ok {
+		t.compare(p.Value, of.Type, at, of.Tag.Get("enum"))
+		return
+	}
+	all := slices.Sorted(maps.Keys(names))
+	fix := lang.Text{EN: "its keys are %s", ZH: "可用的键：%s"}.With(strings.Join(all, ", "))
+	if meant := near.Word(strings.ReplaceAll(key, "-", "_"), all, min(3, 1+len(key)/2)); meant != "" {
+		fix = lang.Text{EN: "did you mean %s?", ZH: "是否想写 %s？"}.With(meant)
+	}
+	t.add(p.Key, at, "", lang.Text{EN: "is no key of the configuration", ZH: "不是配置项"}, fix)
+}
+
+// keysOf are the names that a struct has in the file, with their fields.
+func keysOf(of reflect.Type) map[string]reflect.StructField {
+	names := map[string]reflect.StructField{}
+	for f := range of.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous && name == "":
+			maps.Copy(names, keysOf(f.Type))
+		case name != "-":
+			names[name] = f
+		}
+	}
+	return names
+}
+
+func (t *text) scalar(n ast.Node, want reflect.Type, path, enum string) {
+	value := n.GetToken().Value
+	var err error
+	example := lang.Text{}
+	switch want.Kind() {
+	case reflect.Bool:
+		_, err = strconv.ParseBool(value)
+		example = lang.Text{EN: "true or false", ZH: "true 或 false"}
+	case reflect.Int, reflect.Int64:
+		_, err = strconv.ParseInt(value, 10, 64)
+		example = lang.Text{EN: "a whole number, such as 8", ZH: "整数，例如 8"}
+	case reflect.Float64:
+		_, err = strconv.ParseFloat(value, 64)
+		example = lang.Text{EN: "a number, such as 0.5", ZH: "数字，例如 0.5"}
+	default:
+		if _, list := n.(*ast.SequenceNode); list {
+			err, example = strconv.ErrSyntax, lang.Text{EN: "one value, without brackets", ZH: "单个值，不带括号"}
+		} else if _, isMap := pairsOf(n); isMap {
+			err, example = strconv.ErrSyntax, lang.Text{EN: "one value, in quotes where it holds a colon", ZH: "单个值；含冒号时请加引号"}
+		}
+	}
+	if words := strings.Split(enum, ","); enum != "" && !slices.Contains(words, value) {
+		err, example = strconv.ErrSyntax, lang.Text{EN: "one of %s", ZH: "可用值：%s"}.With(strings.Join(words, ", "))
+		if meant := near.Word(value, words, 3); meant != "" {
+			example = lang.Text{EN: "did you mean %s? one of %s", ZH: "是否想写 %s？可用值：%s"}.With(meant, strings.Join(words, ", "))
+		}
+	}
+	if err != nil {
+		t.add(n, path, value, lang.Text{EN: "is not what this key takes", ZH: "不是该配置项可用的值"}, example)
+	}
+}
+
+// lineOf is the line of a key by its path, or 0 where the text does not have it.
+func (t *text) lineOf(path string) int {
+	n, line := t.body, 0
+	for key := range strings.SplitSeq(path, ".") {
+		pairs, _ := pairsOf(n)
+		i := slices.IndexFunc(pairs, func(p *ast.MappingValueNode) bool { return p.Key.GetToken().Value == key })
+		if i < 0 {
+			return line
+		}
+		n, line = pairs[i].Value, pairs[i].Key.GetToken().Position.Line
+	}
+	return line
+}
