@@ -57,52 +57,6 @@ func (j *job) endedQuietly() verdict {
 	return verdict{class: UnknownExit, event: j.lastSign(), why: "nothing says how it ended"}
 }
 
-// endWords are the words with which programs and scripts say at their end that
-// they did what they should.
-var endWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?:ly)?)?|saved|written|wrote|ended|generated)\b` +
-	`|\b(?:end|finish(?:ed)?)[ _]?(?:time|at|date)\b|^(?:real|user|sys)\s+\d+m` + // time(1)
-	`|\b(?:final|best|test|validation|val|eval(?:uation)?)\b[\w ,-]{0,24}\b(?:accuracy|acc|loss|score|ppl|perplexity|bleu|f1|metrics?|cost|model)\b` +
-	`|\bEpilog(?:ue)?\b` +
-	`|^wandb: (?:Synced|Find logs at|🚀|⭐|View|.*wandb sync )|destroy_process_group\(\) was not called before program exit|\[after training`)
-
-// measures are a trainer's summary, and what an evaluation or a test of the
-// network prints last: a dictionary of numbers, or one that is called final.
-var measures = lazy.New(`'train_runtime': |^# (?:Avg bus bandwidth|Collective test concluded)|^final_\w+ ?[:=] ?[\d.]+|^\{.*(?:['"][\w@/ -]+['"]: -?[\d.e+-]+,? ?){3,}\}$`)
-
-// barOf is how far a progress bar or a count of steps or epochs has come.
-var barOf = lazy.New(`(?i)\b(\d+) ?/ ?(\d+)\b(?: \[[\d:]+<|\s*\|)|(?:epoch|step|iter(?:ation)?)\D{0,3}(\d+) ?(?:/|of) ?(\d+)\b`)
-
-// endsWell reports whether the last lines of the logs are those of a program
-// that came to its end: they say so, or a count reached its last.
-func (j *job) endsWell() bool {
-	said, counted, reached := false, false, false
-	for _, f := range j.files {
-		last := append(tail(f.progress, 1), tail(f.last, 6)...)
-		for _, m := range last {
-			_, text := untag(m.text)
-			if g := barOf.FindStringSubmatch(text); g != nil {
-				n, _ := strconv.Atoi(g[1] + g[3])
-				of, _ := strconv.Atoi(g[2] + g[4])
-				counted, reached = true, reached || n >= of && of > 0
-				continue
-			}
-			if measures.MatchString(text) {
-				said = true
-			}
-			if strings.Contains(text, " NCCL INFO ") {
-				continue
-			}
-			if !ofUsage(text, new(bool)) && formOf(text) != inert || strings.HasPrefix(text, "***") || strings.HasPrefix(text, "===") {
-				said = said || endWords.MatchString(text) && !unfinished.MatchString(text)
-			}
-		}
-	}
-	return reached || said && !counted
-}
-
-// unfinished are words beside those of an end that take them back.
-var unfinished = lazy.New(`(?i)\b(?:not|un|in)-?(?:done|finished|complete\w*|success\w*|saved)\b|\b(?:will|would|to|can|should) be\b|fail|error|cannot|could not`)
-
 func tail(all []mark, n int) []mark { return all[max(0, len(all)-n):] }
 
 // stalled reports whether the job has been silent for longer than its own

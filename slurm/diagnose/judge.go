@@ -24,7 +24,7 @@ type verdict struct {
 // judge names the cause. The steps are those of the method, in its order.
 func (j *job) judge() verdict {
 	live := j.candidates()
-	for _, step := range []func([]*event) (verdict, bool){j.firstCause, j.slurmEnd, j.betweenRanks, j.badNumbers, j.lessSure, j.silentDeath, j.onlyDumps} {
+	for _, step := range []func([]*event) (verdict, bool){j.firstCause, j.slurmEnd, j.betweenRanks, j.badNumbers, j.lessSure, j.calledWrongly, j.silentDeath, j.onlyDumps} {
 		if v, ok := step(live); ok {
 			return v
 		}
@@ -230,6 +230,7 @@ func (j *job) standing(live []*event) (sure, unsure []*event) {
 			default:
 				unsure = append(unsure, e)
 			}
+		case e.form == bare && j.repeated(e):
 		case e.doubted, e.form == bare:
 			unsure = append(unsure, e)
 		case after == maybeWent:
@@ -413,7 +414,7 @@ func onlyExit(live []*event) (only *event) {
 func (j *job) slurmEnd(live []*event) (verdict, bool) {
 	var best *event
 	for _, e := range live {
-		if !isEnd(e.class) || e.class == SlurmCancelled && (j.failedBefore(e, live) || e.kind != "" && j.after(e) == wentOn) {
+		if !isEnd(e.class) || e.class == SlurmCancelled && j.failedBefore(e, live) || j.after(e) == wentOn && (e.kind != "" || e.class != SlurmNodeFail) {
 			continue
 		}
 		if best == nil || e.weight > best.weight+1 || e.weight >= best.weight-1 && e.file == best.file && e.off < best.off {
@@ -470,9 +471,9 @@ func (j *job) betweenRanks(live []*event) (verdict, bool) {
 		if j.finished() || j.endedWell() {
 			return verdict{}, false
 		}
-		if known && running {
-			live = slices.DeleteFunc(slices.Clone(live), func(e *event) bool { return j.progressSince(e) > 0 })
-		}
+		live = slices.DeleteFunc(slices.Clone(live), func(e *event) bool {
+			return known && running && j.progressSince(e) > 0 || j.after(e) == wentOn
+		})
 	}
 	var best *event
 	for _, e := range live {
@@ -616,7 +617,7 @@ var ownFailure = lazy.New(`^(?:\w+\.)*(?:Connection\w*|BrokenPipe|EOF)Error$`)
 func (j *job) silentDeath(live []*event) (verdict, bool) {
 	var left []*event
 	for _, e := range live {
-		if e.weight <= aborted && e.weight >= symptom {
+		if e.weight <= aborted && e.weight >= symptom && (j.deathSeen() || j.after(e) != wentOn) {
 			left = append(left, e)
 		}
 	}

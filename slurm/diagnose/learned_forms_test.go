@@ -53,6 +53,24 @@ func TestFormsOfWholeLogs(t *testing.T) {
 		"a network test comes to its end": {"# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 28.2632\n# Collective test concluded: all_reduce_perf\n", diagnose.Success, ""},
 		"a step ends of a failure elsewhere": {" 0: [2026-05-21T23:27:18.188] error: *** STEP 23.1 ON gpu077 CANCELLED AT 2026-05-21T23:27:18 DUE TO TASK FAILURE ***\n" +
 			"52: [rank52]: " + strings.ReplaceAll(strings.TrimSuffix(raised("AssertionError: the scheduler's steps do not match"), "\n"), "\n", "\n52: [rank52]: ") + "\nsrun: error: gpu622: task 52: Exited with exit code 1\n", diagnose.UserException, "AssertionError"},
+		"a script ends in a syntax error":    {"find: '/data/none': No such file or directory\n/var/spool/job17/slurm_script: line 98: syntax error: unexpected end of file\n", diagnose.EnvLaunch, "syntax error"},
+		"a program prints how it is called":  {"17\n\nUsage:\n./regions -i <input> -o <out> [options]\n\nArguments:\n\t-i\tinput\n\t-o\toutput\n", diagnose.BadArgs, "Usage:"},
+		"a usage text, and the program runs": {"Usage:\n./regions -i <input> [options]\n\t-i\tinput\nreading 12 regions\nCould not parse one, going on\n", diagnose.UnknownExit, ""},
+		"a script misses a setting":          {"[Experiment] name=static\n[Error] HOSTFILE is required when PP>1\n", diagnose.BadArgs, "HOSTFILE"},
+		"notes follow the end":               {"8388608   437.3   21.7\n\n=== All Tests Complete ===\n\nKey findings:\n  - works\nCompare with the other one\n", diagnose.Success, ""},
+		"work follows such an end":           {"All tests complete\n" + strings.Repeat("Reading a shard\n", 20), diagnose.UnknownExit, ""},
+		"an evaluation's table":              {"   macro avg   0.56   0.53   0.42   3000\nprecision = 0.53\nf1_macro = 0.42\n", diagnose.Success, ""},
+		"a score in a row of many":           {strings.Repeat("accuracy = 0.42\nA batch\n", 12) + "accuracy = 0.43\n", diagnose.UnknownExit, ""},
+		"a score after an early stop":        {"Epoch 12/40 | Loss: 0.5\nEpoch 13/40 | Loss: 0.5\n✅ 平均准确率：0.8800 ± 0.0512\n", diagnose.Success, ""},
+		"wandb begins":                       {"wandb: Tracking run with wandb version 0.19.4\nwandb: Run data is saved locally in /w/run-1\nwandb: Syncing run a\nwandb: 🚀 View run at https://wandb.example/runs/1\n", diagnose.UnknownExit, ""},
+		"wandb ends":                         {"wandb: 🚀 View run a at: https://wandb.example/runs/1\nwandb: Synced 5 W&B file(s), 0 media file(s)\n", diagnose.Success, ""},
+		"a job goes on after its preemption": {"slurmstepd: error: *** JOB 33 ON gpu46 CANCELLED AT 2025-12-21T01:31:22 DUE TO PREEMPTION ***\n[2025-12-21 01:51:40] start\n" + strings.Repeat("Reading a shard\n", 20) + "[2025-12-21 04:51:40] Evaluation finished\n", diagnose.Success, ""},
+		"a job ends with its preemption":     {strings.Repeat("Reading a shard\n", 20) + "slurmstepd: error: *** JOB 33 ON gpu46 CANCELLED AT 2025-12-21T01:31:22 DUE TO PREEMPTION ***\n[2025-12-21 01:31:40] a last word\n[2025-12-21 01:32:40] and another\n", diagnose.SlurmPreempted, "PREEMPTION"},
+		"TensorFlow warns of a library":      {"2021-10-06 15:57:04.287119: W external/tf/dso_loader.cc:64] Could not load dynamic library 'libcudart.so.11.0'; dlerror: libcudart.so.11.0: cannot open shared object file: No such file or directory\n", diagnose.UnknownExit, ""},
+		"a program says the same of many":    {strings.Repeat("Date 2022-11-22T06:00:00 missing from dataset\n", 9) + "Hello world\n", diagnose.UnknownExit, ""},
+		"UCX names no network":               {"1: [1580.362194] [gpu05:56774:2] cuda_ipc_md.c:102  UCX  ERROR cuIpcGetMemHandle(&key) is failed. ret:invalid device\n1: result: tensor(37.1)\n", diagnose.UnknownExit, ""},
+		"UCX gives up":                       {"0: [gpu09:43722:2:43760] rndv.c:943  Fatal: failed to unpack remote key: Input/output error\n0: [gpu09:43722] *** Process received signal ***\nsrun: error: gpu09: task 0: Aborted\n", diagnose.Segfault, ""},
+		"LSF says that the job did well":     {"N E X T F L O W\nStarted at Wed Apr  9 08:24:59 2025\nTerminated at Wed Apr  9 08:25:14 2025\n\nSuccessfully completed.\n\nResource usage summary:\n\n    CPU time :  12 sec.\n", diagnose.Success, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := diagnoseOld(t, c.log)

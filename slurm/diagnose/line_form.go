@@ -25,24 +25,6 @@ const (
 	inert
 )
 
-// ofUsage reports whether a line of one stream belongs to a usage text. usage
-// says whether the stream is within one, and is kept up to date.
-func ofUsage(text string, usage *bool) bool {
-	trimmed := strings.TrimLeft(text, " \t")
-	indented := len(trimmed) < len(text)
-	if *usage {
-		if indented || strings.HasPrefix(trimmed, "[-") || strings.HasPrefix(trimmed, "-") || usageSection.MatchString(trimmed) {
-			return true
-		}
-		*usage = false
-	}
-	if lower := strings.ToLower(trimmed[:min(len(trimmed), 6)]); lower == "usage:" && !strings.Contains(trimmed, "error:") {
-		*usage = true
-		return true
-	}
-	return false
-}
-
 // formOf tells the form of a line that belongs to no usage text.
 func formOf(text string) form {
 	trimmed := strings.TrimLeft(text, " \t")
@@ -57,9 +39,6 @@ func formOf(text string) form {
 	}
 	return bare
 }
-
-// usageSection heads a part of a usage text.
-var usageSection = lazy.New(`^[\w -]+:$`)
 
 // isTable reports whether a line belongs to a table or a frame, such as
 // nvidia-smi's: it begins and ends with a rule, or is one.

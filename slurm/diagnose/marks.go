@@ -36,7 +36,7 @@ var starts = []struct {
 
 // endings are lines that only a trainer that ended well prints. Scripts echo
 // "training finished" whatever happened.
-var endings = lazy.New(`^\[after training is done\]|^\[exiting program (?:at|after)|^exiting program (?:at|after) |successfully finished training|validation loss at iteration \d+ on (?:test|validation) set|^Trainer\.fit.* stopped: .max_steps|reached train_iters|max_steps=\d+. reached|\bterminated normally\b|^ *Normal termination\b`)
+var endings = lazy.New(`^\[after training is done\]|^\[exiting program (?:at|after)|^exiting program (?:at|after) |successfully finished training|validation loss at iteration \d+ on (?:test|validation) set|^Trainer\.fit.* stopped: .max_steps|reached train_iters|max_steps=\d+. reached|\bterminated normally\b|^ *Normal termination\b|^Successfully completed\.$`)
 
 // phasesOf are lines that name what the run does between iterations.
 var phasesOf = lazy.New(`^\s*(?:saving checkpoint|successfully saved checkpoint|Evaluating (?:on|iter)|loading checkpoint|loading distributed checkpoint|> building|> compiling|>>> done|building |done with setup|training \.\.\.|> initializ|\[(?:after|before) |validation loss|Storing distributed|> finished|scheduled an async checkpoint|setting random|> setting)`)

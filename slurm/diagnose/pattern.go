@@ -37,7 +37,7 @@ type pattern struct {
 
 // ofFabric matches lines of the network between ranks, which name the operating
 // system's errors too: only the network's own rows read them.
-var ofFabric = lazy.New(`\bUCX +(?:ERROR|WARN|DEBUG)|^libfabric:`)
+var ofFabric = lazy.New(`\bUCX +(?:ERROR|WARN|DEBUG)|^\[\S+:\d+:\d+(?::\d+)?\] +\w+\.c:\d+ |^libfabric:`)
 
 // oneOf splits a list of literals, which are written with | between them.
 func oneOf(literals string) []string { return strings.Split(literals, "|") }
@@ -172,12 +172,13 @@ const (
 	askNode
 	askNodes
 	askExit
+	askWhole
 )
 
 // guardWords are the literals of the guards, in lower case.
 var guardWords = map[guard]string{
 	askStart:      "rendezvous complete|using world size|start|starting|started|job |restart|worker group|requeue",
-	askEnd:        "training|exiting program|normal|validation loss|trainer.fit|train_iters|max_steps",
+	askEnd:        "training|exiting program|normal|successfully completed|validation loss|trainer.fit|train_iters|max_steps",
 	askPhase:      "checkpoint|evaluating|building|compiling|>>> done|done with setup|training ...|initializ|[after |[before |validation loss|storing|> finished|random|> setting",
 	askAgent:      "failed (exitcode|(first observed failure)",
 	askTask:       "srun: error",
@@ -188,4 +189,5 @@ var guardWords = map[guard]string{
 	askNode:       "srun: |slurmstepd-|nccl |node|host| on ",
 	askNodes:      "nodes|nodelist",
 	askExit:       "exit",
+	askWhole:      "complete|done|finished|passed",
 }

@@ -10,6 +10,7 @@ var launchPatterns = []pattern{
 	{EnvLaunch, specific + 2, oneOf(": not found"), `(^|\s)(sh|dash|bash|/bin/\w+|\S*slurm_script|\S*\.sh): (line )?\d+: .*: not found|^(exec|env): .*: not found|\bexec: \S+: not found`},
 	{EnvLaunch, specific + 2, oneOf("error: "), `^error: (failed to |no |unable to |the |project |python |invalid |could not |distribution |no ` + "`" + `).*(venv|virtual|python|lock|package|interpreter|project|download|wheel|cache|resolve|script|sync|build|fetch|workspace|pyproject)`},
 	{EnvLaunch, specific + 3, oneOf("permission denied"), `^\S*\b(bash|sh|dash|env|exec|slurm_script|line): .*(/bin/[\w.-]+|\.sh|\.py|python[\d.]*|torchrun): permission denied`},
+	{EnvLaunch, specific + 2, oneOf("syntax error|unexpected eof while"), `^\S+: (-c: )?line \d+: (syntax error|unexpected eof while looking)`},
 	{EnvLaunch, specific + 2, oneOf("permission denied"), `(execve\(\)|exec|execvp\w*|slurm_script|line \d+|bash|sh|env)\b.*(/bin/|\.sh|python|torchrun|\.py|\.venv)\S*: permission denied`},
 
 	{Container, specific + 9, oneOf("pyxis:"), `pyxis: {3,}(?:\[ERROR\] )?\S.*(no such|not found|fail|denied|unauthorized|toomanyrequests|http|error|cannot|could not|couldn't|invalid|mismatch|unable|missing|no space|timed out|exists|unknown)`},

@@ -178,6 +178,7 @@ func (s *scanner) finish() {
 		if st.pending != "" {
 			s.endPending(st, t)
 		}
+		s.usageAtEnd(st.usage)
 	}
 	s.streams, s.counts, s.waiting, s.recent, s.buf = nil, nil, nil, nil, nil
 }

@@ -63,6 +63,8 @@ type facts struct {
 	events    []*event
 	starts    map[string][]mark // lines that begin an attempt, by their kind
 	finished  *mark             // the end of a run that went well
+	whole     *ranBefore        // until a line that says that all is done
+	usage     *mark             // the head of a usage text with which the file ends
 	failed    *mark             // a launcher or Slurm saying that a process failed
 	progress  []mark            // the last iteration lines
 	doing     mark              // the last line that names a phase: saving, evaluating
@@ -107,7 +109,7 @@ type stream struct {
 	last     mark       // the line previous, as it stands
 	first    string     // the raw line of pending
 	firstOff int64
-	usage    bool   // within a usage text
+	usage    usage  // the usage text that it is in
 	margin   string // what stands before each line of a traceback that is open
 	raised   *event // the last exception
 }
@@ -267,6 +269,10 @@ func (s *scanner) line(line []byte, off int64) {
 	s.buf = h.rows
 	s.seen(t, text, h)
 	s.note(&s.last, mark{off: off, text: raw, at: s.now, tag: t}, 8)
+	if h.ask&askWhole != 0 && whole.MatchString(text) {
+		ran := s.ran
+		s.whole = &ran
+	}
 	if s.marks(t, text, raw, off, h) {
 		return
 	}
@@ -381,7 +387,7 @@ func (s *scanner) read(t tag, text, raw string, off int64, h hits) {
 		if len(st.open.frames) > 0 && !looksLikeCode(text) {
 			st.open = nil // interrupted by something else
 		}
-	} else if kind, message, ok := exceptionOf(strings.TrimSpace(text), false); ok && !ofUsage(text, &st.usage) && formOf(text) < report {
+	} else if kind, message, ok := exceptionOf(strings.TrimSpace(text), false); ok && !st.usage.has(text) && formOf(text) < report {
 		e := s.classify(&event{off: off, raw: raw, text: text, tag: t, kind: kind, message: message})
 		s.add(e)
 		st.raised, st.previous = e, text
@@ -510,7 +516,13 @@ func (s *scanner) classify(e *event) *event {
 
 // plain looks for patterns in a line that belongs to no exception.
 func (s *scanner) plain(st *stream, t tag, text, raw string, off int64, h hits) {
-	if ofUsage(text, &st.usage) || len(h.rows) == 0 && h.ask&askExit == 0 {
+	if st.usage.has(text) {
+		if st.usage.lines == 1 {
+			st.usage.head = mark{off: off, text: raw, at: s.now, tag: t}
+		}
+		return
+	}
+	if len(h.rows) == 0 && h.ask&askExit == 0 {
 		return
 	}
 	f := formOf(text)
@@ -591,7 +603,7 @@ func (s *scanner) add(e *event) {
 // harmlessPatterns say that the program goes on.
 var harmlessPatterns = []pattern{
 	{on: oneOf("ignored|ignoring|ignore"), re: `\(ignored\)|\bignoring\b|\bignored\b|can be ignored|safely ignore`},
-	{on: oneOf("(optional)|exception ignored|telemetry|gid table change|port active|compat/lib|leaked semaphore|leaked shared_memory|address family not supported|non-fatal|nonfatal|harmless|will start from random|couldn't chdir|client reregister|deprecat|not supported (")},
+	{on: oneOf("(optional)|exception ignored|telemetry|gid table change|port active|compat/lib|leaked semaphore|leaked shared_memory|address family not supported|non-fatal|nonfatal|harmless|will start from random|couldn't chdir|client reregister|deprecat|not supported (|can lead to|may lead to|could lead to|reduced performance|degraded performance")},
 	{on: oneOf("falling back|fall back|fallback|falls back")},
 	{on: oneOf("caught,|caught)|caught and|caught an"), re: `\bcaught[,)]|\bcaught\b.*\b(?:try|retry|skip|contin)`},
 	{on: oneOf("skip"), re: `\bskip(?:ped|ping)?\b`},
@@ -612,7 +624,7 @@ var harmlessPatterns = []pattern{
 var harmlessTable = sync.OnceValue(func() *table { return newTable(harmlessPatterns) })
 
 // lowLevel are the marks of lines that are logged below error.
-var lowLevel = lazy.New(`^(?:> )?(?:\[?\d{4}[-/]\d\d[-/]\d\d[^a-zA-Z]*\s)?\[?(?:WARNING|WARN|INFO|DEBUG|NOTICE|Warning|Info)\b|^\[?[WID]\d{3,4} \d|^\[[WI] |^\[[WI]\d{3,4} |\[(?:WARNING|INFO|DEBUG|WARN)[\]:]|\| ?(?:WARNING|INFO|DEBUG) ?\||- (?:WARNING|INFO|DEBUG) -|\bNCCL (?:INFO|TRACE)\b|^\[NeMo [WI]|:(?:WARNING|INFO|DEBUG):|\((?:WARNING|INFO|DEBUG)\)`)
+var lowLevel = lazy.New(`^(?:> )?(?:\[?\d{4}[-/]\d\d[-/]\d\d[^a-zA-Z]*\s)?\[?(?:WARNING|WARN|INFO|DEBUG|NOTICE|Warning|Info)\b|^\[?[WID]\d{3,4} \d|^\[[WI] |^\[[WI]\d{3,4} |\[(?:WARNING|INFO|DEBUG|WARN)[\]:]|\| ?(?:WARNING|INFO|DEBUG) ?\||- (?:WARNING|INFO|DEBUG) -|\bNCCL (?:INFO|TRACE)\b|^\[NeMo [WI]|:(?:WARNING|INFO|DEBUG):|\((?:WARNING|INFO|DEBUG)\)|^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [IW] `)
 
 // introducesCaught reports whether the line before a traceback speaks of an
 // error that the program handles.

@@ -49,6 +49,9 @@ func (j *job) after(e *event) aftermath {
 	if e.kind != "" && !e.dated && j.quietSince(e) >= 10 && f.lastTime.Sub(e.when()) > longAfter && !e.when().IsZero() {
 		return wentOn
 	}
+	if isEnd(e.class) && e.kind == "" && !e.stepOnly() && f.nextRunAfter(e) {
+		return wentOn
+	}
 	if ofScript(e) {
 		switch {
 		case f.ran.sentences-e.ran.sentences >= plenty:
@@ -82,7 +85,7 @@ func (j *job) quietSince(e *event) int {
 	}
 	last := e
 	for _, o := range j.events {
-		if o.file == e.file && o.off > last.off && o.counts() {
+		if o.file == e.file && o.off > last.off && o.counts() && (o.form != bare || !j.repeated(o)) {
 			last = o
 		}
 	}
@@ -92,6 +95,26 @@ func (j *job) quietSince(e *event) int {
 // longTail is how many lines after the last event of a file show that whatever
 // it was did not end the job.
 const longTail = 100
+
+// repeated reports whether a program says a sentence over and over, with other
+// values in it: it went on after each.
+func (j *job) repeated(e *event) bool {
+	times := 0
+	for _, o := range j.events {
+		if o.file == e.file && o.tag == e.tag && o.class == e.class && o.form == bare && template(o.text) == template(e.text) {
+			times++
+		}
+	}
+	return times > enough
+}
+
+// nextRunAfter reports whether so many lines, or lines over so long, come after
+// Slurm's word on the end of a job that another run writes into the same file: a
+// job that was requeued does.
+func (f *facts) nextRunAfter(e *event) bool {
+	const lines, while = 1000, 15 * time.Minute
+	return f.ran.sentences-e.ran.sentences >= lines || !e.after.IsZero() && f.lastTime.Sub(e.after) > while
+}
 
 // handles reports whether a program lives on after its exceptions: several came
 // before this one, many other lines stand between them and some after it, and
@@ -220,7 +243,7 @@ func (s *scanner) shows(t tag, text string, phase bool) {
 	if (t.label >= 0 || t.local >= 0) && !agentLine(text) {
 		s.ran.tagged++
 	}
-	if word, _, _ := strings.Cut(text, " "); digit(word0(word)) || len(word) > 5 && word[0] == '[' && digit(word[1]) && word[5] == '-' || word0(word) >= 'A' && !strings.Contains(word, "=") {
+	if word, _, _ := strings.Cut(text, " "); digit(word0(word)) || len(word) > 8 && word[0] == '[' && digit(word[1]) && digit(word[4]) || word0(word) >= 'A' && !strings.Contains(word, "=") {
 		s.ran.sentences++
 	}
 	if phase || t != noTag || strings.Contains(text, ".py") || strings.Contains(text, " NCCL INFO ") || strings.Contains(text, header) {

@@ -1,0 +1,88 @@
+package diagnose
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+)
+
+// endWords are the words with which programs and scripts say at their end that
+// they did what they should.
+var endWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?:ly)?)?|saved|written|wrote|ended|generated)\b` +
+	`|\b(?:end|finish(?:ed)?)[ _]?(?:time|at|date)\b|^(?:real|user|sys)\s+\d+m` + // time(1)
+	`|\b(?:final|best|test|validation|val|eval(?:uation)?)\b[\w ,-]{0,24}\b(?:accuracy|acc|loss|score|ppl|perplexity|bleu|f1|metrics?|cost|model)\b` +
+	`|\bEpilog(?:ue)?\b` +
+	`|^wandb: (?:Synced|Find logs at|.*View run .*at: |.*wandb sync )|destroy_process_group\(\) was not called before program exit|\[after training` +
+	`|完成|结束|已保存|成功`)
+
+// measures are a trainer's summary, and what an evaluation or a test of the
+// network prints last: a dictionary of numbers, or one that is called final.
+var measures = lazy.New(`'train_runtime': |^# (?:Avg bus bandwidth|Collective test concluded)|^final_\w+ ?[:=] ?[\d.]+|^\{.*(?:['"][\w@/ -]+['"]: -?[\d.e+-]+,? ?){3,}\}$`)
+
+// barOf is how far a progress bar or a count of steps or epochs has come.
+var barOf = lazy.New(`(?i)\b(\d+) ?/ ?(\d+)\b(?: \[[\d:]+<|\s*\|)|(?:epoch|step|iter(?:ation)?)\D{0,3}(\d+) ?(?:/|of) ?(\d+)\b`)
+
+// endsWell reports whether the last lines of the logs are those of a program
+// that came to its end: they say so, or a count reached its last.
+func (j *job) endsWell() bool {
+	said, counted, reached := false, false, false
+	for _, f := range j.files {
+		if m := f.whole; m != nil && f.ran.phases == m.phases && f.ran.sentences-m.sentences <= farewell {
+			return true
+		}
+		last := append(tail(f.progress, 1), tail(f.last, 6)...)
+		for k, m := range last {
+			_, text := untag(m.text)
+			if g := barOf.FindStringSubmatch(text); g != nil {
+				n, _ := strconv.Atoi(g[1] + g[3])
+				of, _ := strconv.Atoi(g[2] + g[4])
+				counted, reached = true, reached || n >= of && of > 0
+				continue
+			}
+			if measures.MatchString(text) {
+				said = true
+			}
+			if k == len(last)-1 && score.MatchString(text) && !f.repeats(text) {
+				return true
+			}
+			if strings.Contains(text, " NCCL INFO ") {
+				continue
+			}
+			if !new(usage).has(text) && formOf(text) != inert || strings.HasPrefix(text, "***") || strings.HasPrefix(text, "===") {
+				said = said || endWords.MatchString(text) && !unfinished.MatchString(text)
+			}
+		}
+	}
+	return reached || said && !counted
+}
+
+// unfinished are words beside those of an end that take them back.
+var unfinished = lazy.New(`(?i)\b(?:not|un|in)-?(?:done|finished|complete\w*|success\w*|saved)\b|\b(?:will|would|to|can|should) be\b|\bwritten (?:in|by)\b|Run data is saved|未|失败|fail|error|cannot|could not`)
+
+// whole is how programs and scripts say that all that they were to do is done.
+// They may go on with notes on what came of it.
+var whole = lazy.New(`(?i)^\W*(?:` +
+	`all\b[\w ]{0,40}\b(?:completed?|done|finished|passed)` +
+	`|(?:job|run|script|training|evaluation|inference|benchmark|tests?|pipeline|experiments?|program|simulation|workflow)(?: \w+)? (?:completed?|finished|done)` +
+	`)(?: successfully)?\b[^\w/]*(?:$|[.!:]|[Rr]esults? )`)
+
+// farewell is how many sentences may follow such words.
+const farewell = 12
+
+// score is a measure of a finished evaluation.
+var score = lazy.New(`(?i)^\W*(?:[\w@-]+[ _]){0,4}(?:accuracy|acc|precision|recall|f1|f1[ _-]?score|f1_(?:macro|micro|weighted)|map|auc|roc[ _-]auc|bleu|rouge\w*|wer|cer|perplexity|ppl|rmse|mae|mse|r2)` +
+	`(?:@\d+)? *[=:] *-?[\d.]+(?:e[+-]?\d+)?%?(?: ?(?:±|\+/-) ?[\d.]+)?\W*$` +
+	`|^\S* ?.*(?:准确率|精度|召回率|得分) *[=:：] *[\d.]+%?(?: ?± ?[\d.]+)?$`)
+
+// repeats reports whether a line of the same form stands among the last ones
+// before the end: then it is one of a row that goes on.
+func (f *facts) repeats(text string) bool {
+	form := template(text)
+	for _, m := range f.last[:max(0, len(f.last)-1)] {
+		if _, earlier := untag(m.text); template(earlier) == form {
+			return true
+		}
+	}
+	return false
+}
