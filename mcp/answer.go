@@ -15,10 +15,8 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
-	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/internal/view"
-	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
 // How much each of an answer's two forms may hold, in bytes. Some clients show a
@@ -78,6 +76,9 @@ func answer(o ops.Op, out any, r room, token string) (*sdk.CallToolResult, error
 		text = words(o, doc, besides, max(r.bytes-len(besides), smallPiece))
 	}
 	notes := c.notes
+	if !newestLast(o) { // a log's lines stay as they are
+		text, object = asCalls(text), asCallsIn(object)
+	}
 	if len(notes) > 0 {
 		notes = append(notes, more(o, c.cursor))
 		text += strings.Join(notes, "; ") + "\n"
@@ -114,48 +115,6 @@ func document(v any) ([]byte, error) {
 		raw = bothLanguages.ReplaceAll(raw, []byte("$1"))
 	}
 	return raw, nil
-}
-
-// A hint is a call worth making next.
-type hint struct {
-	Tool      string          `json:"tool"`
-	Arguments json.RawMessage `json:"arguments"`
-}
-
-// hints are commands of the shell as calls of tools; what is no operation, or
-// cannot be said as arguments, is left out.
-func hints(commands []string) []hint {
-	all := []hint{}
-	for _, command := range commands {
-		argv, err := megatron.SplitWords(command)
-		if err != nil || len(argv) == 0 {
-			continue
-		}
-		o, ok := operations.Lookup(argv[0])
-		if !ok {
-			continue
-		}
-		in := o.NewIn()
-		if o.Words(in, argv[1:]) != nil {
-			continue
-		}
-		given := map[string]json.RawMessage{}
-		v := reflect.ValueOf(in).Elem()
-		for _, f := range reflect.VisibleFields(v.Type()) {
-			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			at := v.FieldByIndex(f.Index)
-			if name == "" || name == "-" || at.IsZero() || f.Tag.Get("default") != "" && fmt.Sprint(at.Interface()) == f.Tag.Get("default") {
-				continue
-			}
-			if raw, err := json.Marshal(at.Interface()); err == nil {
-				given[name] = raw
-			}
-		}
-		if raw, err := json.Marshal(given); err == nil {
-			all = append(all, hint{o.Name, raw})
-		}
-	}
-	return all
 }
 
 // unshown is what the document leaves to the structured content and a reader of
@@ -386,7 +345,7 @@ func cleanError(e *ops.Error) *ops.Error {
 func limitedText(t lang.Text) lang.Text { return lang.Text{EN: limited(t.EN), ZH: limited(t.ZH)} }
 
 func limited(s string) string {
-	s = redact.Text(redact.Clean(s))
+	s = asCalls(redact.Text(redact.Clean(s)))
 	if len(s) > 1000 {
 		s = strings.ToValidUTF8(s[:1000], "") + "…"
 	}

@@ -78,10 +78,7 @@ func description(o ops.Op) string {
 // examples are arguments of operations whose schema does not show enough.
 var examples = map[string]string{
 	"plan":       `{"spec":{"nodes":2,"gpu":"h100","worktree":"/lustre/me/Megatron-LM","args":["--tensor-model-parallel-size","4"]}}`,
-	"submit":     `{"spec":{…as planned…},"idempotency_key":"gpt-7b-1"}`,
-	"list":       `{"state":["RUNNING"]}`,
-	"metrics":    `{"jobs":["4711"]}`,
-	"lint":       `{"script":"#!/bin/bash\n#SBATCH --nodes=2\n…"}`,
+	"lint":       `{"script":"#!/bin/bash\n…"}`,
 	"image":      `{"variant":"lts"}`,
 	"rules":      `{"find":"heads"}`,
 	"explain":    `{"word":"QOSMaxGRESPerUser"}`,
@@ -109,9 +106,9 @@ const tokenField = "confirm_token"
 // here it is none of them.
 const yesField = "yes"
 
-// saidOnce are arguments that many tools share and that the instructions
-// explain: their names stand in each schema, their words do not.
-var saidOnce = []string{"cluster", "yaml", "command_line", "without", "recipe", "gpus", tokenField, cursorField}
+// saidOnce are arguments that many tools share and that the instructions, or the
+// tools' own descriptions, explain: their names stand in each schema, their words do not.
+var saidOnce = []string{"cluster", "yaml", "command_line", "without", "recipe", "gpus", tokenField, cursorField, "idempotency_key", "dry_run"}
 
 // inputSchema is o's input as an agent is shown it: the specification in short,
 // and the confirmation where o changes something.
@@ -122,19 +119,23 @@ func inputSchema(o ops.Op) json.RawMessage {
 		switch {
 		case p.Name == "job" && o.Name == "diagnose": // an agent has no standard input
 			p.Schema.Description = "job id, or absolute path of a log file or folder"
+		case p.Name == "fix" && o.Name == "lint": // and sends the script, not a file
+			p.Schema.Description = "mend what can be mended"
 		case p.Name == "spec" && len(p.Schema.Properties) > len(specFields):
 			in.Properties[i].Schema = shortSpec(o, p.Schema)
 		}
 	}
 	if o.Effect != ops.Read {
 		in.Properties = append(in.Properties, ops.Property{Name: tokenField, Schema: &ops.Schema{Type: "string"}})
-	} else if hasList(o.OutputSchema()) && !newestLast(o) {
+	} else if hasList(o.OutputSchema()) && !newestLast(o) && !slices.Contains(neverLong, o.Name) {
 		in.Properties = append(in.Properties, ops.Property{Name: cursorField, Schema: &ops.Schema{Type: "string"}})
 	}
 	hasSpec := slices.ContainsFunc(in.Properties, func(p ops.Property) bool { return p.Name == "spec" })
 	for i, p := range in.Properties {
 		if slices.Contains(saidOnce, p.Name) || hasSpec && p.Name == "from" {
 			in.Properties[i].Schema = &ops.Schema{Type: p.Schema.Type, Items: p.Schema.Items}
+		} else if !saysMore(p.Name, p.Schema.Description) {
+			p.Schema.Description = ""
 		}
 	}
 	if o.Name == "submit" {
@@ -147,11 +148,22 @@ func inputSchema(o ops.Op) json.RawMessage {
 	return raw
 }
 
+// neverLong are tools whose lists always fit into an answer.
+var neverLong = []string{"constants", "ask", "import"}
+
+// saysMore reports whether words tell more of an argument than its name does.
+func saysMore(name, words string) bool {
+	known := append(strings.Split(name, "_"), "only", "this", "these", "the", "of", "a", "each", "on", "id", "number")
+	return slices.ContainsFunc(strings.FieldsFunc(strings.ToLower(words), func(r rune) bool { return r == ' ' || r == '\'' }), func(w string) bool {
+		return w != "s" && !slices.Contains(known, w) && !slices.Contains(known, strings.TrimSuffix(w, "s")) && !slices.Contains(known, w+"s")
+	})
+}
+
 // shortSpec is the job specification as a listing shows it: its usual fields
 // where plan takes it, and its name elsewhere.
 func shortSpec(o ops.Op, spec *ops.Schema) *ops.Schema {
 	if o.Name != "plan" {
-		return &ops.Schema{Type: "object", Description: "job specification, as for plan"}
+		return &ops.Schema{Type: "object", Description: "as for plan"}
 	}
 	short := spec.Only(specFields...)
 	for j, f := range short.Properties {

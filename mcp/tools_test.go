@@ -21,16 +21,19 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// tokens is a listing's size as an agent pays for it, four characters a token.
+// tokens is a listing's size as an agent pays for it, four characters a token:
+// names, descriptions and input schemas, and the JSON around them.
 func tokens(t *testing.T, cfg mcp.Config) (count, total int) {
 	t.Helper()
 	s, err := mcp.NewServer(cfg)
 	require.NoError(t, err)
-	chars := 0
+	var shown strings.Builder
+	enc := json.NewEncoder(&shown)
+	enc.SetEscapeHTML(false)
 	for _, tool := range s.Tools() {
-		chars += len(tool.Name) + len(tool.Description) + len(tool.RawInputSchema)
+		require.NoError(t, enc.Encode(map[string]any{"name": tool.Name, "description": tool.Description, "inputSchema": tool.RawInputSchema}))
 	}
-	return len(s.Tools()), chars / 4
+	return len(s.Tools()), shown.Len() / 4
 }
 
 func TestListingsStayLean(t *testing.T) {

@@ -59,7 +59,7 @@ func explain(ctx context.Context, c *ops.Call, in ExplainIn) (ExplainOut, error)
 	if word == "" {
 		return ExplainOut{}, ops.InputError("word",
 			lang.Text{EN: "there is nothing to explain", ZH: "没有要解释的内容"},
-			lang.Text{EN: "for example: megatron-ops explain heads-multiple-of-tp", ZH: "例如：megatron-ops explain heads-multiple-of-tp"})
+			lang.Text{EN: "for example: `megatron-ops explain heads-multiple-of-tp`", ZH: "例如：`megatron-ops explain heads-multiple-of-tp`"})
 	}
 	for _, e := range explainers {
 		if out, ok := e(c, word); ok {

@@ -35,7 +35,7 @@ func Search() ops.Op {
 			ZH: "知识库中与查询最接近的段落，附来源地址与得分",
 		},
 		Help: lang.Text{
-			EN: "Use to read for yourself what is known about Megatron-LM on Slurm: it returns the nearest passages whatever their scores; below about 0.3 they may be about something else. For an answer to a person use ask.",
+			EN: "Use to read for yourself: it returns the nearest passages whatever their scores; below 0.3 they may be about something else. For an answer to a person use ask.",
 			ZH: "想自己阅读 Megatron-LM 与 Slurm 的资料时使用：无论得分高低都返回最接近的段落，低于约 0.3 的可能无关。直接回答人的问题用 ask。",
 		},
 		Example: `search "NCCL WARN Call to ibv_modify_qp failed" --top 3`,
@@ -48,7 +48,7 @@ func search(ctx context.Context, c *ops.Call, in SearchIn) (SearchOut, error) {
 	if query == "" {
 		return out, ops.InputError("query",
 			lang.Text{EN: "there is nothing to look for", ZH: "没有给出要查找的内容"},
-			lang.Text{EN: "for example: megatron-ops search \"context parallel NaN\"", ZH: "例如：megatron-ops search \"context parallel NaN\""})
+			lang.Text{EN: "for example: `megatron-ops search \"context parallel NaN\"`", ZH: "例如：`megatron-ops search \"context parallel NaN\"`"})
 	}
 	if in.Top < 0 || in.Top > maxPassages {
 		return out, ops.InputError("top",

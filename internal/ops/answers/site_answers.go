@@ -84,7 +84,7 @@ func siteAnswers(ctx context.Context, c *ops.Call, in CardIn) (CardOut, error) {
 		if !slices.ContainsFunc(all, func(k SiteCard) bool { return k.ID == question }) {
 			return out, ops.NotFoundError("question",
 				lang.Text{EN: "%q is no id of a card", ZH: "没有编号为 %q 的卡片"}.With(question),
-				lang.Text{EN: "megatron-ops card list shows the ids", ZH: "用 megatron-ops card list 查看编号"})
+				lang.Text{EN: "`megatron-ops card list` shows the ids", ZH: "用 `megatron-ops card list` 查看编号"})
 		}
 		if err := docs.Delete(ctx, docCard, question); err != nil {
 			return out, err

@@ -62,7 +62,7 @@ func runOn(ctx context.Context, c *ops.Call, in RunIn) (RunOut, error) {
 	if len(in.Argv) == 0 {
 		return out, ops.InputError("argv",
 			lang.Text{EN: "there is no command to run", ZH: "没有要执行的命令"},
-			lang.Text{EN: "for example: megatron-ops run 4711 -- nvidia-smi", ZH: "例如：megatron-ops run 4711 -- nvidia-smi"})
+			lang.Text{EN: "for example: `megatron-ops run 4711 -- nvidia-smi`", ZH: "例如：`megatron-ops run 4711 -- nvidia-smi`"})
 	}
 	if in.Limit < 0 {
 		return out, ops.InputError("limit_s",

@@ -67,7 +67,7 @@ func sampleGPUs(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job, i
 	for _, n := range said {
 		words += n.Text
 	}
-	return nil, &ops.Error{Code: ops.Failed, Field: "sample", Message: lang.Text{EN: "the nodes' GPUs did not answer: %s", ZH: "节点上的 GPU 没有响应：%s"}.With(lastLine(words)), Fix: lang.Text{EN: "run %s -- nvidia-smi shows what the nodes say", ZH: "run %s -- nvidia-smi 可查看节点的输出"}.With(j.ID)}
+	return nil, &ops.Error{Code: ops.Failed, Field: "sample", Message: lang.Text{EN: "the nodes' GPUs did not answer: %s", ZH: "节点上的 GPU 没有响应：%s"}.With(lastLine(words)), Fix: lang.Text{EN: "`run %s -- nvidia-smi` shows what the nodes say", ZH: "`run %s -- nvidia-smi` 可查看节点的输出"}.With(j.ID)}
 }
 
 // gpuSection is what each GPU used.

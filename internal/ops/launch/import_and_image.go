@@ -52,7 +52,7 @@ func importing(_ context.Context, c *ops.Call, in ImportIn) (ImportOut, error) {
 	if len(text) == 0 {
 		return out, ops.InputError("script",
 			lang.Text{EN: "there is no script to read", ZH: "没有要读取的脚本"},
-			lang.Text{EN: "for example: megatron-ops import run.sbatch", ZH: "例如：megatron-ops import run.sbatch"})
+			lang.Text{EN: "for example: `megatron-ops import run.sbatch`", ZH: "例如：`megatron-ops import run.sbatch`"})
 	}
 	var specs []job.Spec
 	if ext := filepath.Ext(name); ext == ".yaml" || ext == ".yml" {

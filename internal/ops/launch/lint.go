@@ -66,7 +66,7 @@ func lintOp(_ context.Context, c *ops.Call, in LintIn) (LintOut, error) {
 	if len(text) == 0 {
 		return LintOut{}, ops.InputError("script",
 			lang.Text{EN: "there is no script to read", ZH: "没有要读取的脚本"},
-			lang.Text{EN: "for example: megatron-ops lint run.sbatch", ZH: "例如：megatron-ops lint run.sbatch"})
+			lang.Text{EN: "for example: `megatron-ops lint run.sbatch`", ZH: "例如：`megatron-ops lint run.sbatch`"})
 	}
 	if in.Fix {
 		return mend(c, in, name, text)

@@ -61,7 +61,7 @@ func ReadSpec(c *ops.Call, in SpecIn) (job.Spec, error) {
 		if n.Kind == job.Hidden {
 			return s, ops.InputError("file",
 				lang.Text{EN: "line %d: the script does not show %s", ZH: "第 %d 行：脚本中看不出 %s"}.With(n.Line, n.What),
-				lang.Text{EN: "megatron-ops import it into a job.yaml, write out what its notes name, and use that", ZH: "请用 megatron-ops import 转成 job.yaml，补全其说明中指出的内容后再使用"})
+				lang.Text{EN: "`megatron-ops import` it into a job.yaml, write out what its notes name, and use that", ZH: "请用 `megatron-ops import` 转成 job.yaml，补全其说明中指出的内容后再使用"})
 		}
 	}
 	if errs := s.Validate(); len(errs) > 0 && !isScript(name, text) {

@@ -21,7 +21,7 @@ import (
 // Megatron's own arguments; a layout among them is replaced.
 type RecommendIn struct {
 	SpecIn
-	Model string `json:"model,omitempty" name:"model" placeholder:"MODEL" help:"a model by name in place of its arguments, such as llama3-70b; recipes lists them" zh:"用名称代替模型参数，例如 llama3-70b；recipes 列出全部"`
+	Model string `json:"model,omitempty" name:"model" placeholder:"MODEL" help:"a model by name, such as llama3-70b; recipes lists them" zh:"用名称代替模型参数，例如 llama3-70b；recipes 列出全部"`
 	Show  int    `json:"show,omitempty" default:"3" help:"how many layouts to show" zh:"显示多少种并行配置"`
 }
 
@@ -47,7 +47,7 @@ func Recommend() ops.Op {
 		Name: "recommend", Effect: ops.Read, Toolset: ops.PlanSet, Idempotent: true, Closed: true,
 		Summary: lang.Text{EN: "the best TP, PP, CP, EP, micro batch and recompute for a model on so many GPUs", ZH: "为模型与 GPU 数量推荐 TP、PP、CP、EP、微批与重计算"},
 		Help: lang.Text{
-			EN: "Use for: I have N GPUs of this kind and this model, what layout? It tries all layouts that Megatron's rules allow, estimates memory and cost, and says why the first is first. Give the model as Megatron's arguments.",
+			EN: "Use for: I have N GPUs of this kind and this model, what layout? It tries all layouts that Megatron's rules allow, estimates memory and cost, and says why the first is first.",
 			ZH: "用于回答：有 N 张某型号 GPU 和某个模型，该用什么并行配置？它尝试 Megatron 规则允许的全部配置，估算显存与代价，并说明理由。模型用 Megatron 参数给出。",
 		},
 		Example: "recommend --nodes 2 --gpu h100 --worktree /w -- --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 4096 --max-position-embeddings 4096 --global-batch-size 256 --swiglu",

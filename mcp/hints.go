@@ -1,0 +1,126 @@
+package mcp
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+)
+
+// A hint is a call worth making next.
+type hint struct {
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// hints are commands of the shell as calls of tools; what is no operation, or
+// cannot be said as arguments, is left out.
+func hints(commands []string) []hint {
+	all := []hint{}
+	for _, command := range commands {
+		if h, ok := hintOf(command); ok {
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
+// hintOf is a command of the shell, without the program's name, as a call of a tool.
+func hintOf(command string) (hint, bool) {
+	argv, err := megatron.SplitWords(command)
+	if err != nil || len(argv) == 0 {
+		return hint{}, false
+	}
+	o, ok := operations.Lookup(argv[0])
+	if !ok {
+		return hint{}, false
+	}
+	in := o.NewIn()
+	if o.Words(in, argv[1:]) != nil {
+		return hint{}, false
+	}
+	given := map[string]json.RawMessage{}
+	v := reflect.ValueOf(in).Elem()
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		at := v.FieldByIndex(f.Index)
+		if name == "" || name == "-" || name == yesField || at.IsZero() || f.Tag.Get("default") != "" && fmt.Sprint(at.Interface()) == f.Tag.Get("default") {
+			continue
+		}
+		if raw, err := json.Marshal(at.Interface()); err == nil {
+			given[name] = raw
+		}
+	}
+	raw, err := json.Marshal(given)
+	return hint{o.Name, raw}, err == nil
+}
+
+// shellCommand is a command of the shell where a text names one: between
+// backticks, with the program's name or Slack's in front or without.
+var shellCommand = regexp.MustCompile("`(megatron-ops |/megatron )?([a-z-]+)( [^`\n]*)?`")
+
+// asCalls says the shell's commands in a text as calls of tools: an agent has no
+// shell here. Where a tool has none of the arguments, such as a file to read, it is
+// the tool's own example, or its name.
+func asCalls(text string) string {
+	if !strings.Contains(text, "`") {
+		return text
+	}
+	return shellCommand.ReplaceAllStringFunc(text, func(said string) string {
+		m := shellCommand.FindStringSubmatch(said)
+		o, ok := operations.Lookup(m[2])
+		if !ok || m[1] == "" && m[3] == "" {
+			return said
+		}
+		if h, ok := hintOf(m[2] + m[3]); ok && takes(o, h) && (m[3] == "" || len(h.Arguments) > len("{}")) {
+			return "`" + o.Name + " " + string(h.Arguments) + "`"
+		}
+		if m[1] == "" {
+			return said
+		}
+		return "`" + strings.TrimRight(o.Name+" "+examples[o.Name], " ") + "`"
+	})
+}
+
+// takes reports whether o's tool has all of h's arguments.
+func takes(o ops.Op, h hint) bool {
+	var given map[string]json.RawMessage
+	if json.Unmarshal(h.Arguments, &given) != nil {
+		return false
+	}
+	in := o.InputSchema()
+	for name := range given {
+		if !slices.ContainsFunc(in.Properties, func(p ops.Property) bool { return p.Name == name }) {
+			return false
+		}
+	}
+	return true
+}
+
+// backticked is what stands between backticks within a JSON string.
+var backticked = regexp.MustCompile("`[^`]*`")
+
+// asCallsIn is asCalls for the strings of a JSON document.
+func asCallsIn(object []byte) []byte {
+	return backticked.ReplaceAllFunc(object, func(quoted []byte) []byte {
+		var said string
+		if json.Unmarshal([]byte(`"`+string(quoted)+`"`), &said) != nil {
+			return quoted
+		}
+		called := asCalls(said)
+		if called == said {
+			return quoted
+		}
+		line, err := jsonLine(called)
+		if err != nil {
+			return quoted
+		}
+		return []byte(strings.Trim(line, `"`))
+	})
+}

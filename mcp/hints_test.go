@@ -1,0 +1,70 @@
+package mcp_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/mcp"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// An agent has tools and no shell: what an answer tells it to do is a call, in
+// both forms.
+func TestAnswersNameToolsAndNotTheShell(t *testing.T) {
+	s := newSite()
+	s.set("4711", func(j *slurm.Job) { j.State, j.Reason = slurm.Pending, "Priority" })
+	c := talking(t, s)
+	for _, row := range []struct{ tool, args, want string }{
+		{"status", `{"job":"99"}`, "`list {\"all\":true}` shows the jobs"},
+		{"diagnose", `{"job":"4711"}`, "`status {\"job\":\"4711\"}` says what that means"},
+		{"lint", `{}`, "for example: `lint {\"script\":"},
+		{"explain", `{"word":" "}`, "`explain {\"word\":"},
+		{"ask", `{"question":"how do I submit a job with megatron-ops?"}`, "Example: `submit"},
+		{"ask", `{"question":"怎样用 megatron-ops 提交作业？"}`, "`submit"},
+	} {
+		r := c.do(row.tool, row.args)
+		require.Contains(t, r.Text, row.want, row.tool)
+		require.NotContains(t, r.Text, "`megatron-ops ", row.tool)
+		require.Contains(t, told(r.Structured), row.want, row.tool)
+		require.NotContains(t, told(r.Structured), "`megatron-ops ", row.tool)
+	}
+}
+
+// told is all strings of a structured answer.
+func told(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v + "\n"
+	case []any:
+		all := ""
+		for _, e := range v {
+			all += told(e)
+		}
+		return all
+	case map[string]any:
+		all := ""
+		for _, e := range v {
+			all += told(e)
+		}
+		return all
+	}
+	return ""
+}
+
+// What a job wrote is shown as it wrote it.
+func TestALogsLinesStayAsTheyAre(t *testing.T) {
+	s := newSite()
+	file := filepath.Join(t.TempDir(), "log")
+	line := "0: run `megatron-ops cancel 4711 --yes` and \\`megatron-ops list --all`"
+	require.NoError(t, os.WriteFile(file, []byte(line+"\n"), 0o600))
+	s.set("4711", func(j *slurm.Job) { j.Stdout = file })
+	cfg, _ := config(t, s)
+	c := connect(t, serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}}), map[string]string{"Authorization": "Bearer t"})
+	r := c.do("logs", `{"job":"4711"}`)
+	require.Contains(t, r.Text, "`megatron-ops cancel 4711 --yes`")
+	require.Contains(t, told(r.Structured), "`megatron-ops cancel 4711 --yes`")
+}
