@@ -23,7 +23,7 @@ func TestAnswersNameToolsAndNotTheShell(t *testing.T) {
 		{"diagnose", `{"job":"4711"}`, "`status {\"job\":\"4711\"}` says what that means"},
 		{"lint", `{}`, "for example: `lint {\"script\":"},
 		{"explain", `{"word":" "}`, "`explain {\"word\":"},
-		{"ask", `{"question":"how do I submit a job with megatron-ops?"}`, "Example: `submit"},
+		{"ask", `{"question":"how do I submit a job with megatron-ops?"}`, "`submit"},
 		{"ask", `{"question":"怎样用 megatron-ops 提交作业？"}`, "`submit"},
 	} {
 		r := c.do(row.tool, row.args)
