@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/mark3labs/mcp-go/mcp"
@@ -99,22 +100,23 @@ func outgoing(message []byte) []byte {
 
 // A delivery counts the notifications of one connection, so that an answer can
 // wait for those before it: the library writes both from different goroutines,
-// and the official TypeScript client forgets a call's progress handler as soon
-// as its answer is in.
+// over HTTP on whichever of a session's streams comes first, and the official
+// TypeScript client forgets a call's progress handler as soon as its answer is
+// in.
 type delivery struct {
 	mu      sync.Mutex
 	sent    int
 	written int
-	changed chan struct{} // closed, and made anew, when written grows
+	by      *correctedWriter // who wrote the newest
+	changed chan struct{}    // closed, and made anew, when written grows
 }
 
-type deliveryKey struct{}
+type (
+	deliveryKey struct{}
+	writerKey   struct{}
+)
 
-// withDelivery returns a context whose notifications are counted.
-func withDelivery(ctx context.Context) (context.Context, *delivery) {
-	d := &delivery{changed: make(chan struct{})}
-	return context.WithValue(ctx, deliveryKey{}, d), d
-}
+func newDelivery() *delivery { return &delivery{changed: make(chan struct{})} }
 
 // Notified records that a notification was just sent within ctx's call.
 func Notified(ctx context.Context) {
@@ -122,18 +124,26 @@ func Notified(ctx context.Context) {
 		d.mu.Lock()
 		d.sent++
 		d.mu.Unlock()
+		if w, ok := ctx.Value(writerKey{}).(*correctedWriter); ok {
+			w.told.Store(true)
+		}
 	}
 }
 
-// wrote notes what was written.
-func (d *delivery) wrote(message []byte) {
-	n := bytes.Count(message, []byte(`"method":"notifications/progress"`)) + bytes.Count(message, []byte(`"method":"notifications/message"`))
+// notifications counts those of a message that are counted.
+func notifications(message []byte) int {
+	return bytes.Count(message, []byte(`"method":"notifications/progress"`)) + bytes.Count(message, []byte(`"method":"notifications/message"`))
+}
+
+// wrote notes that by has written so many.
+func (d *delivery) wrote(n int, by *correctedWriter) {
 	if n == 0 {
 		return
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.written += n
+	d.by = by
 	close(d.changed)
 	d.changed = make(chan struct{})
 }
@@ -141,6 +151,11 @@ func (d *delivery) wrote(message []byte) {
 // mostSettle is how long an answer waits for the notifications before it at
 // most: one that has no reader is never written.
 const mostSettle = time.Second
+
+// otherStream is how long an answer waits for notifications that the library has
+// written to another stream of the session: what two connections carry is not in
+// order.
+const otherStream = 50 * time.Millisecond
 
 // settled waits until what was sent so far is written.
 func settled(ctx context.Context) {
@@ -164,19 +179,63 @@ func settled(ctx context.Context) {
 		}
 		d.mu.Lock()
 	}
+	own, _ := ctx.Value(writerKey{}).(*correctedWriter)
+	elsewhere := own != nil && own.told.Load() && d.by != own
 	d.mu.Unlock()
+	if elsewhere {
+		select {
+		case <-time.After(otherStream):
+		case <-ctx.Done():
+		}
+	}
 }
 
-// corrected puts an outgoing filter around next's answers. In the newest version
-// of the protocol each request has a stream of its own, whose notifications are
-// counted; before it the library writes them in order.
+// deliveries are those of the sessions that have a request open.
+type deliveries struct {
+	mu   sync.Mutex
+	open map[string]*openDelivery
+}
+
+type openDelivery struct {
+	delivery *delivery
+	requests int
+}
+
+// join is the delivery of a session while one of its requests is open.
+func (ds *deliveries) join(session string) (d *delivery, leave func()) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	o := ds.open[session]
+	if o == nil {
+		o = &openDelivery{delivery: newDelivery()}
+		ds.open[session] = o
+	}
+	o.requests++
+	return o.delivery, func() {
+		ds.mu.Lock()
+		defer ds.mu.Unlock()
+		if o.requests--; o.requests == 0 {
+			delete(ds.open, session)
+		}
+	}
+}
+
+// corrected puts an outgoing filter around next's answers, and counts the
+// notifications: of each request in the newest version of the protocol, which
+// has a stream for each, and before it of each session.
 func corrected(next http.Handler) http.Handler {
+	sessions := deliveries{open: map[string]*openDelivery{}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		cw := &correctedWriter{ResponseWriter: w}
 		if sdk.IsModernProtocol(r.Header.Get(sdk.HeaderProtocolVersion)) {
-			var ctx context.Context
-			ctx, cw.delivery = withDelivery(r.Context())
-			r = r.WithContext(ctx)
+			cw.delivery = newDelivery()
+		} else if session := r.Header.Get(sdkserver.HeaderKeySessionID); session != "" {
+			var leave func()
+			cw.delivery, leave = sessions.join(session)
+			defer leave()
+		}
+		if cw.delivery != nil {
+			r = r.WithContext(context.WithValue(context.WithValue(r.Context(), deliveryKey{}, cw.delivery), writerKey{}, cw))
 		}
 		next.ServeHTTP(cw, r)
 		cw.begin(0)
@@ -188,8 +247,11 @@ func corrected(next http.Handler) http.Handler {
 type correctedWriter struct {
 	http.ResponseWriter
 	delivery *delivery
-	status   int // as the library said it; 0: nothing yet
-	began    bool
+	told     atomic.Bool // its request has sent notifications
+	// unflushed are the notifications that were written and may not be on their way.
+	unflushed int
+	status    int // as the library said it; 0: nothing yet
+	began     bool
 }
 
 // WriteHeader keeps the status; a stream begins at once.
@@ -227,7 +289,7 @@ func (w *correctedWriter) Write(p []byte) (int, error) {
 	w.begin(http.StatusOK)
 	_, err := w.ResponseWriter.Write(message)
 	if w.delivery != nil {
-		w.delivery.wrote(message)
+		w.unflushed += notifications(message)
 	}
 	return len(p), err
 }
@@ -237,6 +299,10 @@ func (w *correctedWriter) Flush() {
 	w.begin(0)
 	if f, ok := w.ResponseWriter.(http.Flusher); ok && w.began {
 		f.Flush()
+	}
+	if w.unflushed > 0 {
+		w.delivery.wrote(w.unflushed, w)
+		w.unflushed = 0
 	}
 }
 

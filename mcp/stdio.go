@@ -45,8 +45,8 @@ func ServeStdio(ctx context.Context, lib *sdkserver.MCPServer, log *slog.Logger,
 	std := sdkserver.NewStdioServer(lib)
 	std.SetErrorLogger(slog.NewLogLogger(log.Handler(), slog.LevelWarn))
 	sdkserver.WithWorkerPoolSize(atOnce)(std)
-	ctx, delivery := withDelivery(ctx)
-	w := &answerWriter{out: out, due: due, delivery: delivery}
+	w := &answerWriter{out: out, due: due, delivery: newDelivery()}
+	ctx = context.WithValue(ctx, deliveryKey{}, w.delivery)
 	r := &lineReader{in: bufio.NewReaderSize(in, 64<<10), due: due, refuse: w.refuse}
 	return std.Listen(ctx, r, w)
 }
@@ -203,7 +203,7 @@ func (w *answerWriter) Write(line []byte) (int, error) {
 		w.mu.Lock()
 		_, err = w.out.Write(message)
 		w.mu.Unlock()
-		w.delivery.wrote(message)
+		w.delivery.wrote(notifications(message), nil)
 	}
 	if id := idOf(line); id != "" {
 		w.due.done(id)

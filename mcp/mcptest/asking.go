@@ -216,9 +216,11 @@ func (t Toolset) addStateless() {
 	})
 	t.tool("test_logging_tool", "logs where the request asks for it", func(ctx context.Context, _ sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		err := t.Server.SendLogMessageToClient(ctx, sdk.NewLoggingMessageNotification(sdk.LoggingLevelInfo, "conformance", "trace"))
-		t.Notified(ctx)
 		if err != nil {
 			return nil, err
+		}
+		if i := sdkserver.RequestProtocolInfoFromContext(ctx); i == nil || !i.Modern || i.LogLevel != "" {
+			t.Notified(ctx) // else the library has sent nothing
 		}
 		return sdk.NewToolResultText("ok"), nil
 	})
