@@ -143,11 +143,11 @@ func TestTheMainJobOnSlurm(t *testing.T) {
 		p.until(sub.JobID, "CANCELLED")
 	})
 	t.Run("Slurm's refusal is told in its own words, with what to do", func(t *testing.T) {
-		for field, want := range map[string]string{"partition": "invalid partition specified: nosuch", "constraint": "Invalid feature specification"} {
+		for field, want := range map[string]string{"partition": "nosuch is no partition here", "constraint": "Invalid feature specification"} {
 			code, out := p.do(append(submit, "--"+field, "nosuch")...)
-			require.Equal(t, 1, code, out)
+			require.Equal(t, 3, code, out)
 			require.Contains(t, out, want)
-			require.Contains(t, out, "try: ", fmt.Sprintf("what to do about %s", field))
+			require.Contains(t, out, "fix (", fmt.Sprintf("what to do about %s", field))
 		}
 	})
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
-	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
@@ -29,10 +29,7 @@ import (
 // next, though the follower is away for a while.
 func TestAChainIsOneRunOnSlurm(t *testing.T) {
 	real := slurmtest.Start(t, slurmtest.Options{Conf: "# chains\n"})
-	root := cluster.NewCLI("real")
-	root.Environ = real.Environ
-	alice, err := root.As("alice")
-	require.NoError(t, err)
+	alice := opstest.As(t, real, "alice")
 	tree := filepath.Join(real.Work, "chained")
 	require.NoError(t, os.MkdirAll(tree, 0o777))
 	require.NoError(t, os.Chmod(tree, 0o777)) //nolint:gosec // alice's jobs write there
@@ -111,7 +108,7 @@ func TestAChainIsOneRunOnSlurm(t *testing.T) {
 			// Away while this one ends and the last begins.
 			stop()
 			require.Eventually(t, func() bool {
-				j, err := root.Job(t.Context(), ids[2])
+				j, err := alice.Job(t.Context(), ids[2])
 				return err == nil && j.State == slurm.Running
 			}, 60*time.Second, 100*time.Millisecond)
 			stop = follow()

@@ -19,9 +19,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
-	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
@@ -45,10 +45,7 @@ exec sleep 300
 // killed.
 func TestRunsGoOnOnSlurm(t *testing.T) {
 	real := slurmtest.Start(t, slurmtest.Options{SlurmdTimeout: 5, Preempt: true})
-	root := cluster.NewCLI("real")
-	root.Environ = real.Environ
-	alice, err := root.As("alice")
-	require.NoError(t, err)
+	alice := opstest.As(t, real, "alice")
 	tree := filepath.Join(real.Work, "tree")
 	require.NoError(t, os.MkdirAll(tree, 0o777))
 	require.NoError(t, os.Chmod(tree, 0o777)) //nolint:gosec // alice's jobs write there
@@ -103,7 +100,7 @@ func TestRunsGoOnOnSlurm(t *testing.T) {
 	victim := submit("victim", "gpu2", job.Spec{Time: "10", QOS: "scavenge", Retry: job.Retry{On: []string{"slurm_preempted"}}})
 	lost := submit("lost", "gpu4", job.Spec{Time: "10", Retry: job.Retry{On: []string{"slurm_node_fail"}}})
 	state := func(id slurm.JobID) slurm.Job {
-		j, err := root.Job(t.Context(), id)
+		j, err := alice.Job(t.Context(), id)
 		require.NoError(t, err)
 		return j
 	}
@@ -124,7 +121,7 @@ func TestRunsGoOnOnSlurm(t *testing.T) {
 			return n.Job.ID == wide && strings.Contains(n.Why.EN, "update "+string(wide)+" --nodes") && strings.Contains(n.Why.ZH, "可提前到")
 		})
 	}, 40*time.Second, 200*time.Millisecond)
-	require.NoError(t, root.Cancel(t.Context(), wide))
+	require.NoError(t, alice.Cancel(t.Context(), wide))
 
 	require.NoError(t, real.Signal("slurmd.gpu4", syscall.SIGKILL))
 	_, err = real.RunAs(t.Context(), "alice", "sbatch", "--output=/dev/null", "--partition=prod", "--qos=urgent", "--nodelist=gpu2", "--exclusive", "--time=5", "--wrap=sleep 5")

@@ -27,13 +27,7 @@ func asAlice(t *testing.T) (*ops.Call, func(user string, words ...string) slurm.
 	// Its own: other tests count what is in the queue and in the accounts.
 	real := slurmtest.Start(t, slurmtest.Options{Conf: "# what people ask\n"})
 	c := opstest.NewCall(t, &opstest.Site{})
-	cl := cluster.NewCLI("real")
-	cl.Environ = real.Environ
-	c.Clusters, c.Default = map[string]ops.Cluster{"real": cl}, "real"
-	alice, err := cl.As("alice")
-	require.NoError(t, err)
-	alice.Environ = real.Environ
-	c.Clusters["real"] = alice
+	c.Clusters, c.Default = map[string]ops.Cluster{"real": opstest.As(t, real, "alice")}, "real"
 	submit := func(user string, words ...string) slurm.JobID {
 		t.Helper()
 		return opstest.Sbatch(t, real, user, words...)

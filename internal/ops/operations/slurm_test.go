@@ -220,10 +220,7 @@ func TestEarlierOnSlurm(t *testing.T) {
 // from two nodes on.
 func TestSmokeOnSlurm(t *testing.T) {
 	real := slurmtest.Start(t, slurmtest.Options{Conf: "# what people ask\n"})
-	cl := cluster.NewCLI("real")
-	cl.Environ = real.Environ
-	alice, err := cl.As("alice")
-	require.NoError(t, err)
+	alice := opstest.As(t, real, "alice")
 	c := opstest.NewCall(t, &opstest.Site{})
 	c.Clusters, c.Default = map[string]ops.Cluster{"real": alice}, "real"
 	dir := filepath.Join(real.Work, "smoke")
@@ -240,7 +237,7 @@ func TestSmokeOnSlurm(t *testing.T) {
 		nodes, gpus int
 		state       slurm.State
 	}{{1, 1, slurm.Completed}, {1, 8, slurm.Completed}, {2, 16, slurm.Failed}} {
-		j, err := cl.Job(t.Context(), s.Rungs[i].JobID)
+		j, err := alice.Job(t.Context(), s.Rungs[i].JobID)
 		require.NoError(t, err)
 		require.Equal(t, size.state, j.State)
 		require.Equal(t, size.gpus, j.GPUs)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/view"
-	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 
 	"github.com/stretchr/testify/require"
@@ -140,10 +139,8 @@ func Text(t *testing.T, out any, l lang.Lang) string {
 func OnSlurm(t *testing.T) (*ops.Call, *slurmtest.Cluster) {
 	t.Helper()
 	real := slurmtest.Start(t, slurmtest.Options{})
-	cl := cluster.NewCLI("real")
-	cl.Environ = real.Environ
 	c := NewCall(t, &Site{})
-	c.Clusters, c.Default = map[string]ops.Cluster{"real": cl}, "real"
+	c.Clusters, c.Default = map[string]ops.Cluster{"real": OwnCLI(t, real)}, "real"
 	return c, real
 }
 
