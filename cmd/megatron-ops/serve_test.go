@@ -30,11 +30,12 @@ const signingSecret = "8f742231b10e8888abcd99yyyzzz85a5"
 
 // A server is `megatron-ops serve` as a process of its own, which can be killed.
 type server struct {
-	t    *testing.T
-	home string
-	env  []string
-	url  string
-	cmd  *exec.Cmd
+	program string // empty: the test binary
+	t       *testing.T
+	home    string
+	env     []string
+	url     string
+	cmd     *exec.Cmd
 	// said is what it wrote to standard error, complete once it has ended.
 	said chan string
 }
@@ -55,10 +56,15 @@ func newServer(t *testing.T, config string, env ...string) *server {
 	return s
 }
 
-// command is the program with those words, played by the test binary.
+// command is the program with those words, played by the test binary where no
+// other is set.
 func (s *server) command(words ...string) *exec.Cmd {
-	exe, err := os.Executable()
-	require.NoError(s.t, err)
+	exe := s.program
+	if exe == "" {
+		var err error
+		exe, err = os.Executable()
+		require.NoError(s.t, err)
+	}
 	return &exec.Cmd{Path: exe, Args: append([]string{"megatron-ops"}, words...), Env: s.env, Dir: s.home}
 }
 

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,30 +51,6 @@ func until(slack *slacktest.Process, words ...string) *slacktest.Message {
 	return m
 }
 
-// valueOfButton is a button's action id and value, by its label.
-func valueOfButton(t *testing.T, m *slacktest.Message, label string) (action, value string) {
-	t.Helper()
-	raw, err := json.Marshal(m.Blocks)
-	require.NoError(t, err)
-	var blocks []struct {
-		Elements []struct {
-			Action string `json:"action_id"`
-			Value  string `json:"value"`
-			Text   any    `json:"text"`
-		} `json:"elements"`
-	}
-	_ = json.Unmarshal(raw, &blocks) // blocks without such elements are of other shapes
-	for _, b := range blocks {
-		for _, e := range b.Elements {
-			if text, ok := e.Text.(map[string]any); ok && text["text"] == label {
-				return e.Action, e.Value
-			}
-		}
-	}
-	t.Fatalf("no button %q in %s", label, raw)
-	return "", ""
-}
-
 // People of a real Slurm link themselves by a code that they write there, act
 // as themselves and not as the server, and follow the job in its thread.
 func TestALifeInSlackOnSlurm(t *testing.T) {
@@ -99,6 +75,7 @@ func TestALifeInSlackOnSlurm(t *testing.T) {
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	copyProgram(t, exe, program)
+	s.program = program // alice runs it too, by sudo
 	public := filepath.Join(site, "megatron-ops.yaml")
 	require.NoError(t, os.WriteFile(public, []byte("slack: {link_dir: "+codes+", munge_socket: "+munged+"}\n"), 0o644))
 	s.start("")
@@ -131,8 +108,7 @@ func TestALifeInSlackOnSlurm(t *testing.T) {
 			_, err = real.RunAs(t.Context(), "bob", "rm", "-f", proofs[0])
 			require.Error(t, err, "nobody takes another person's code away")
 		}
-		action, value := valueOfButton(t, m, "I have run it")
-		slack.Press(m, action, value, user)
+		slack.PressLabel(m, "I have run it", user)
 		until(slack, "you are "+login+" on the cluster")
 	}
 	link("U1", "alice")
@@ -150,15 +126,19 @@ func TestALifeInSlackOnSlurm(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "alice research", j, "the job is the person's, not the server's")
 
-	// Somebody else, linked or not, may look, and not touch.
+	// Somebody else may look and not touch, and whoever is not linked sees no job.
 	slack.Slash("status "+id, as("U3"))
-	until(slack, id+" life", "RUNNING")
+	slack.Wait("what is said to a stranger", func(st slacktest.State) bool {
+		return slices.ContainsFunc(saying(st, "Jobs and logs are shown to people of the cluster"), func(m *slacktest.Message) bool { return m.Only == "U3" })
+	})
 	link("U2", "bob")
+	slack.Slash("status "+id, as("U2"))
+	until(slack, id+" life", "RUNNING")
 	slack.Slash("cancel "+id+" --yes", as("U2"))
 	until(slack, "job "+id+" belongs to alice, and you act as bob")
 	card = until(slack, "life ("+id+"): running", "<@U1>")
-	action, value := valueOfButton(t, card, "Cancel")
-	slack.Press(card, action, value, "U1")
+	slack.PressLabel(card, "Cancel", "U1")
+	slack.PressLabel(until(slack, "Please confirm", "cancelling "+id), "Yes, do it", "U1")
 	until(slack, "life ("+id+"): cancelled", "<@U1>")
 	st := slack.State()
 	require.Len(t, channelMessages(st, "C1"), 1, "one message for the whole life of the job")

@@ -283,7 +283,7 @@ func TestSeveralClustersInOneFileOnSlurm(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"), 0o755))
 	}
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
-	keys := strings.Join([]string{"nosuch", "prod", "", "enroot", "/lustre,here", "/lustre,/home", ""}, "\n")
+	keys := strings.Join([]string{"nosuch", "prod", "", "", "enroot", "/lustre,here", "/lustre,/home", ""}, "\n")
 	out = typed(t, program+" init --file asked.yaml", keys)
 	require.Contains(t, out, `"nosuch" is none of dev, prod`)
 	require.Contains(t, out, `"here" is no absolute path`)
