@@ -19,7 +19,7 @@ func OwnCLI(t *testing.T, real *slurmtest.Cluster) *cluster.CLI {
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // others' processes start what is in it
 	program := filepath.Join(dir, "megatron-ops")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/megatron-ops/megatron-ops/slurm/slurmtest/asuser").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/megatron-ops/megatron-ops/internal/ops/opstest/asuser").CombinedOutput()
 	require.NoError(t, err, string(out))
 	cl := cluster.NewCLI("real")
 	cl.Environ = real.Environ
