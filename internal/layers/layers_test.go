@@ -74,6 +74,7 @@ var rooms = []room{
 	{"internal/ops/jobcontrol", append([]string{"internal/ops", "internal/ops/launch", "internal/ops/joblogs", "internal/ops/preflight"}, belowTable...), "a job is shown with what its logs and its specification say, and changed as it could be submitted; nothing of the nodes' room"},
 	{"internal/ops/smoke", append([]string{"internal/ops", "internal/ops/launch", "internal/ops/joblogs"}, belowTable...), "a trial run submits and diagnoses; nothing of the jobs' or the nodes' rooms"},
 	{"internal/ops/opstest", append([]string{"internal/ops"}, belowTable...), "what the rooms' tests share knows no room"},
+	{"internal/ops/opstest/asuser", []string{"slurm/cluster"}, "what sudo starts in tests is one call"},
 	{"internal/ops/operations", []string{"internal/ops/..."}, "the table is put together in one place, above the rooms that hand out its rows"},
 	{"internal/store/...", nil, "a server for tests knows nothing of what is kept in it"},
 	{"internal/lead", nil, "whoever leads does not know what is led"},
