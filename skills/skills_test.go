@@ -2,6 +2,7 @@ package skills_test
 
 import (
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -48,6 +49,26 @@ func TestOnlyWhatAnAgentReadsIsInstalled(t *testing.T) {
 			require.Contains(t, []string{"SKILL.md", "references", "scripts", "assets"}, filepath.Base(path))
 		}
 	}
+}
+
+// firstHost takes the first of a job's nodes.
+var firstHost = regexp.MustCompile(`(.{0,40})scontrol show hostnames? [^|\n]*\|\s*head\b`)
+
+// head closes the pipe behind the first line, and under pipefail scontrol's SIGPIPE
+// then ends the script of a large job: the form that render writes is shown everywhere.
+func TestTheFirstHostIsTakenWithoutSIGPIPE(t *testing.T) {
+	found := 0
+	for _, s := range skills.All() {
+		for _, file := range s.Files {
+			raw, err := skills.File(s.Name, file)
+			require.NoError(t, err)
+			for _, m := range firstHost.FindAllStringSubmatch(string(raw), -1) {
+				found++
+				require.Contains(t, m[1], "set +o pipefail; ", "%s/%s: %s", s.Name, file, m[0])
+			}
+		}
+	}
+	require.Positive(t, found)
 }
 
 func TestValidateNamesEveryFault(t *testing.T) {

@@ -52,8 +52,8 @@ func hosts(q *question) string {
 	case q.has("notavail", "unavailable", "pending", "reason", "原因", "error", "报错", "prompt", "shell", "--pty", "log in", "login", "登录", "登陆", "ssh"):
 		return ""
 	case q.has("master-addr", "master", "head node", "first", "head -n", "第一台", "主节点", "第一个", "首个", "rank 0"):
-		return q.say("MASTER_ADDR is %[1]s, the first (head) node of %[2]s: `scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n1`.",
-			"MASTER_ADDR 是 %[1]s,即 %[2]s 的第一个节点(first):`scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n1`。", names[0], word)
+		return q.say("MASTER_ADDR is %[1]s, the first (head) node of %[2]s: `$(set +o pipefail; scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n1)`.",
+			"MASTER_ADDR 是 %[1]s,即 %[2]s 的第一个节点(first):`$(set +o pipefail; scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n1)`。", names[0], word)
 	case nodeAt.MatchString(q.low):
 		m := nodeAt.FindStringSubmatch(q.low)
 		n := len(names)

@@ -61,7 +61,7 @@ func Constants(c Config) []Constant {
 		{"worktree", "cd " + worktree, t("every node imports the same code: a work tree on a shared file system, entered before srun", "每个节点导入同一份代码：工作树放在共享文件系统上，并在 srun 之前进入"), skillSource},
 		{"tasks per node", "--ntasks-per-node=1", t("the launcher forks one process for each GPU itself; more tasks would start it several times on a node", "启动器自己为每张 GPU 派生一个进程；任务更多会在同一节点上重复启动"), skillSource},
 		{"launch command", "srun uv run python -m torch.distributed.run", t("not bare torchrun: it may belong to a Python that does not see the work tree's .venv", "不用裸 torchrun：它可能属于另一个看不到工作树 .venv 的 Python"), skillSource},
-		{"MASTER_ADDR", `$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)`, t("the first node of the allocation, expanded to a real host name, on the batch host and not inside a container", "取分配中的第一个节点，展开为真实主机名；在批处理节点上求值，而不是在容器里"), skillSource},
+		{"MASTER_ADDR", `$(set +o pipefail; scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)`, t("the first node of the allocation, expanded to a real host name, on the batch host and not inside a container", "取分配中的第一个节点，展开为真实主机名；在批处理节点上求值，而不是在容器里"), skillSource},
 		{"MASTER_PORT", fmt.Sprint(port), t("one port for the whole job; another one where two jobs share a host", "整个作业共用一个端口；两个作业同在一台主机时要换一个"), skillSource},
 		{"NNODES", count(c.Nodes, "$SLURM_NNODES"), t("equal to the allocation, or the rendezvous waits for nodes that never come", "与分配一致，否则会合会一直等待不存在的节点"), skillSource},
 		{"GPUS_PER_NODE", count(c.GPUsPerNode, "$SLURM_GPUS_ON_NODE"), t("equal to the GPUs that Slurm gives on each node", "与 Slurm 在每个节点上给的 GPU 数一致"), skillSource},

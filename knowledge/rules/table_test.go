@@ -195,7 +195,7 @@ func TestConstants(t *testing.T) {
 	require.Equal(t, "cd /work/tree", got["worktree"].Value)
 	require.Equal(t, "--ntasks-per-node=1", got["tasks per node"].Value)
 	require.Equal(t, "srun uv run python -m torch.distributed.run", got["launch command"].Value)
-	require.Equal(t, `$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)`, got["MASTER_ADDR"].Value)
+	require.Equal(t, `$(set +o pipefail; scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)`, got["MASTER_ADDR"].Value)
 	require.Equal(t, "29500", got["MASTER_PORT"].Value)
 	require.Equal(t, "4", got["NNODES"].Value)
 	require.Equal(t, "32", got["WORLD_SIZE"].Value)

@@ -40,8 +40,8 @@ var rendezvousRules = []Rule{
 			ZH: "其他节点无法通过这个地址找到 rank 0：它必须是分配到的第一个节点的主机名，并且所有任务相同",
 		},
 		Fix: lang.Text{
-			EN: `MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1), set in the batch shell`,
-			ZH: `在批处理 shell 中设置 MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)`,
+			EN: `MASTER_ADDR=$(set +o pipefail; scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1), set in the batch shell`,
+			ZH: `在批处理 shell 中设置 MASTER_ADDR=$(set +o pipefail; scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)`,
 		},
 	},
 	{
