@@ -249,14 +249,7 @@ type asked struct{ form, url bool }
 
 // asksBy is how ctx's client can ask its person. One that does not say how shows forms.
 func asksBy(ctx context.Context) asked {
-	var e *sdk.ElicitationCapability
-	if info := sdkserver.RequestProtocolInfoFromContext(ctx); info != nil && info.Modern {
-		if info.ClientCapabilities != nil {
-			e = info.ClientCapabilities.Elicitation
-		}
-	} else if s, ok := sdkserver.ClientSessionFromContext(ctx).(sdkserver.SessionWithClientInfo); ok {
-		e = s.GetClientCapabilities().Elicitation
-	}
+	e := capabilitiesIn(ctx).Elicitation
 	if e == nil {
 		return asked{}
 	}

@@ -78,7 +78,15 @@ func NewServer(cfg Config) (*Server, error) {
 	s.subs = newSubscriptions(s)
 	s.sdk = NewWiring("megatron-ops", cfg.Version, cfg.Log,
 		sdkserver.WithTitle("megatron-ops"),
+		sdkserver.WithDescription("Plans, submits, watches and diagnoses NVIDIA Megatron-LM jobs on Slurm"),
+		sdkserver.WithWebsiteURL("https://github.com/megatron-ops/megatron-ops"),
+		sdkserver.WithIcons(sdk.Icon{Src: icon, MIMEType: "image/svg+xml", Sizes: []string{"any"}}),
 		sdkserver.WithInstructions(instructions),
+		sdkserver.WithExtensions(map[string]any{appExtension: map[string]any{}}),
+		// What is listed stays as it is while this process runs; who may see what
+		// differs. A resource's contents change: a reader asks again each time.
+		sdkserver.WithCacheHints(listedFor.Milliseconds(), sdk.CacheScopePrivate),
+		sdkserver.WithMethodCacheHints(sdk.MethodResourcesRead, 0, sdk.CacheScopePrivate),
 		sdkserver.WithPromptCompletionProvider(completer{s}),
 		sdkserver.WithResourceCompletionProvider(completer{s}),
 		sdkserver.WithHooks(s.hooks()),
@@ -89,6 +97,7 @@ func NewServer(cfg Config) (*Server, error) {
 	s.addTools(offered)
 	s.addResources()
 	s.addPrompts()
+	s.addApp()
 	return s, nil
 }
 
@@ -103,9 +112,21 @@ func (s *Server) hooks() *sdkserver.Hooks {
 			o, ok := operations.Lookup(t.Name)
 			return ok && (g.ReadOnly && o.Effect != ops.Read || g.scope(o) != nil || !s.chose(g, o.Name))
 		})
+		if !drawsApps(ctx) {
+			for i := range res.Tools {
+				res.Tools[i].Meta = nil
+			}
+		}
 	})
 	return h
 }
+
+// listedFor is how long a client may keep a listing.
+const listedFor = 10 * time.Minute
+
+// icon is the program's: a loss that falls.
+const icon = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 24 24'%3E" +
+	"%3Crect width='24' height='24' rx='5' fill='%23176'/%3E%3Cpath d='M4 5c2 9 6 12 16 13' fill='none' stroke='white' stroke-width='2.5'/%3E%3C/svg%3E"
 
 // instructions are what an agent reads first. They are fixed: no text from a
 // cluster ever becomes part of them.

@@ -47,6 +47,7 @@ func (s *Server) tool(o ops.Op) sdk.Tool {
 		Description:     description(o),
 		RawInputSchema:  inputSchema(o),
 		RawOutputSchema: outputSchema(o),
+		Meta:            appMeta(o.Name),
 		Annotations: sdk.ToolAnnotation{
 			Title:           o.Summary.In(lang.EN),
 			ReadOnlyHint:    is(o.Effect == ops.Read),

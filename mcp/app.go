@@ -1,0 +1,64 @@
+package mcp
+
+import (
+	"context"
+	_ "embed" // the view
+	"slices"
+
+	sdk "github.com/mark3labs/mcp-go/mcp"
+	sdkserver "github.com/mark3labs/mcp-go/server"
+)
+
+// Clients that know MCP Apps draw the answers of some tools in a frame: a job's
+// card and its loss curves. The view is one fixed page; what it shows comes to it
+// from the client as the tool's structured content.
+
+const (
+	// appExtension is the extension by which a client says so.
+	appExtension = "io.modelcontextprotocol/ui"
+	appMIME      = "text/html;profile=mcp-app"
+	appURI       = "ui://megatron-ops/job.html"
+)
+
+// drawn are the tools whose answers the view draws.
+var drawn = []string{"status", "metrics"}
+
+//go:embed app.html
+var appPage string
+
+func (s *Server) addApp() {
+	border := map[string]any{"ui": map[string]any{"prefersBorder": true}}
+	s.sdk.AddResource(sdk.NewResource(appURI, "job view", sdk.WithResourceDescription("a job's card and loss curves, for clients that draw MCP Apps"), sdk.WithMIMEType(appMIME)),
+		func(context.Context, sdk.ReadResourceRequest) ([]sdk.ResourceContents, error) {
+			return []sdk.ResourceContents{sdk.TextResourceContents{URI: appURI, MIMEType: appMIME, Text: appPage, Meta: border}}, nil
+		})
+}
+
+// appMeta names the view that draws a tool's answers; nil: none does.
+func appMeta(tool string) *sdk.Meta {
+	if !slices.Contains(drawn, tool) {
+		return nil
+	}
+	return &sdk.Meta{AdditionalFields: map[string]any{"ui": map[string]any{"resourceUri": appURI}}}
+}
+
+// drawsApps reports whether ctx's client draws such views.
+func drawsApps(ctx context.Context) bool {
+	settings, _ := capabilitiesIn(ctx).Extensions[appExtension].(map[string]any)
+	types, _ := settings["mimeTypes"].([]any)
+	return slices.Contains(types, any(appMIME))
+}
+
+// capabilitiesIn are those that ctx's client declared.
+func capabilitiesIn(ctx context.Context) sdk.ClientCapabilities {
+	if info := sdkserver.RequestProtocolInfoFromContext(ctx); info != nil && info.Modern {
+		if info.ClientCapabilities == nil {
+			return sdk.ClientCapabilities{}
+		}
+		return *info.ClientCapabilities
+	}
+	if s, ok := sdkserver.ClientSessionFromContext(ctx).(sdkserver.SessionWithClientInfo); ok {
+		return s.GetClientCapabilities()
+	}
+	return sdk.ClientCapabilities{}
+}
