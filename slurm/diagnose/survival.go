@@ -179,8 +179,11 @@ func (e *event) latest() time.Time {
 // ofScript reports whether the batch script or a command that it called says a
 // line: the script itself may go on after it.
 func ofScript(e *event) bool {
-	return (e.kind == "" || e.stack == nil && condaError.MatchString(e.kind)) && !e.agent && e.tag == noTag && e.weight < fact-1 && scriptLine.MatchString(e.text) && !strings.Contains(e.text, ".py: ") && e.class != SlurmSubmitRejected
+	return (e.kind == "" || e.stack == nil && condaError.MatchString(e.kind)) && !e.agent && e.tag == noTag && e.weight < fact-1 && scriptLine.MatchString(e.text) && !strings.Contains(e.text, ".py: ") && e.class != SlurmSubmitRejected && !ofProgram.MatchString(e.text)
 }
+
+// ofProgram is a shell's word on a program that a signal ended.
+var ofProgram = lazy.New(`line \d+: +\d+ [A-Z]`)
 
 // nothingRan reports whether no program wrote anything on a script line's node:
 // then it is why.
