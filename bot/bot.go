@@ -110,6 +110,7 @@ type Bot struct {
 	flying   flight
 	clients  sync.Map // team → *slack.Client
 	groups   groupCache
+	offers   offers
 	cards    sync.Mutex // one change of a card at a time
 	watchers watchers
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/form"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/consent"
@@ -338,6 +339,9 @@ func yesNo(id string, l lang.Lang, danger bool) slack.Block {
 // button answers a pressed button.
 func (b *Bot) button(ctx context.Context, a ask) []store.SlackMessage {
 	action, _, _ := strings.Cut(a.Action, ":")
+	if a.Callback == form.SubmitCallback {
+		return b.formChanged(ctx, a, action)
+	}
 	switch action {
 	case answer.ActRun:
 		a.Text = a.Value

@@ -257,7 +257,7 @@ func TestAFailedJobIsSubmittedAgainWithChanges(t *testing.T) {
 		"id": form["id"], "callback_id": form["callback_id"], "private_metadata": form["private_metadata"], "state": map[string]any{"values": stateOf(values)},
 	}}))
 	require.Equal(t, "update", a["response_action"], "%v", a)
-	require.Contains(t, slacktest.JSON(a["view"]), "--time=2:00:00")
+	shownView(s, form["id"], "Submit this?", "2 nodes × 8 GPUs × 2h0m0s = 32 GPU hours")
 }
 
 func TestWhereOthersReadAlongAnswersStayPrivate(t *testing.T) {
@@ -331,8 +331,7 @@ func TestTheCardTellsWhoAskedAndWhoApproved(t *testing.T) {
 	form := openedForm(s, 1)
 	a := sendForm(t, s, form, "submit", form["private_metadata"], goodForm)
 	require.Equal(t, "update", a["response_action"], "%v", a)
-	confirm := a["view"].(map[string]any)
-	require.Contains(t, slacktest.JSON(confirm), "partition gpu is for approved jobs", "said before it goes")
+	confirm := shownView(s, form["id"], "partition gpu is for approved jobs") // said before it goes
 	sendForm(t, s, form, confirm["callback_id"], confirm["private_metadata"], nil)
 	q := s.said("Approval needed", "partition gpu is for approved jobs")
 	require.Zero(t, s.yard.count())

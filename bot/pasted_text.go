@@ -2,7 +2,6 @@ package bot
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -145,13 +144,13 @@ var takeText = []string{"lint", "plan", "import", "render"}
 
 // openPaste opens that modal; it reports whether it did.
 func (b *Bot) openPaste(ctx context.Context, a ask, c *ops.Call) bool {
-	meta, err := json.Marshal(formMeta{Channel: a.Channel, Direct: a.Direct, Lang: c.Lang})
-	if err != nil || b.now().Sub(a.At) > openWithin {
+	meta := formMeta{Channel: a.Channel, Direct: a.Direct, Lang: c.Lang}
+	if b.now().Sub(a.At) > openWithin {
 		return false
 	}
 	api, err := b.client(ctx, a.Team)
 	if err == nil {
-		_, err = api.OpenViewContext(ctx, a.Trigger, form.PasteView(string(meta), c.Lang))
+		_, err = api.OpenViewContext(ctx, a.Trigger, form.PasteView(meta.String(), c.Lang))
 	}
 	if err != nil {
 		b.log.Warn("slack: form not opened", "err", err)
@@ -161,13 +160,8 @@ func (b *Bot) openPaste(ctx context.Context, a ask, c *ops.Call) bool {
 
 // pastedInForm looks at the text of that modal.
 func (b *Bot) pastedInForm(ctx context.Context, a ask) []store.SlackMessage {
-	var meta formMeta
-	_ = json.Unmarshal([]byte(a.Meta), &meta) // what cannot be read is empty
-	a.Kind, a.Channel, a.Direct = asButton, meta.Channel, meta.Direct
-	c := b.call(ctx, a)
-	if meta.Lang != "" {
-		c.Lang = meta.Lang
-	}
+	_, c := b.metaOf(ctx, &a)
+	a.Kind = asButton
 	return b.look(ctx, a, c, paste{"message", a.Fields[form.PasteField]}, nil, false)
 }
 

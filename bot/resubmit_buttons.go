@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"strings"
-	"time"
 
 	"github.com/goccy/go-yaml"
 
@@ -37,13 +36,9 @@ func (b *Bot) again(ctx context.Context, a ask) []store.SlackMessage {
 	if err != nil {
 		return b.reply(a, answer.Error(err, c.Lang), false)
 	}
-	key := keyOf("base", a.Key)
-	raw, yamlErr := yaml.Marshal(spec)
-	if yamlErr != nil {
-		return b.reply(a, answer.Error(ops.AsError(yamlErr), c.Lang), false)
-	}
-	if err := b.cfg.Store.Put(ctx, docBase, key, base{Owner: a.Team + "/" + a.User, Spec: string(raw)}, b.now().Add(24*time.Hour)); err != nil {
-		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false)
+	key, kept := b.keepBase(ctx, a, spec)
+	if kept != nil {
+		return b.reply(a, answer.Error(ops.AsError(kept), c.Lang), false)
 	}
 	return b.openFormWith(ctx, a, c, form.FieldsOfSpec(spec), key)
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/form"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
-	"github.com/megatron-ops/megatron-ops/internal/consent"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
@@ -21,7 +20,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
-	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 )
 
 // openWithin is how old a press may be for a form to open: Slack allows three
@@ -35,16 +33,16 @@ func (b *Bot) openForm(ctx context.Context, a ask, c *ops.Call) []store.SlackMes
 }
 
 func (b *Bot) openFormWith(ctx context.Context, a ask, c *ops.Call, values map[string]string, began string) []store.SlackMessage {
-	meta, err := json.Marshal(formMeta{Channel: a.Channel, Direct: a.Direct, Lang: c.Lang, Base: began})
-	if a.local != nil && err == nil {
-		a.local.form, a.local.values = string(meta), values
+	meta := formMeta{Channel: a.Channel, Direct: a.Direct, Lang: c.Lang, Base: began}
+	if a.local != nil {
+		a.local.form, a.local.values = meta.String(), values
 		return nil
 	}
-	late := err != nil || a.Trigger == "" || b.now().Sub(a.At) > openWithin
-	if !late {
+	var err error
+	if a.Trigger != "" && b.now().Sub(a.At) < openWithin {
 		var api *slack.Client
 		if api, err = b.client(ctx, a.Team); err == nil {
-			_, err = api.OpenViewContext(ctx, a.Trigger, form.View(values, string(meta), c.Lang))
+			_, err = api.OpenViewContext(ctx, a.Trigger, form.View(b.formState(ctx, a, c, meta, values, form.Verdict{}), c.Lang))
 		}
 		if err == nil {
 			return nil
@@ -75,70 +73,73 @@ type formMeta struct {
 	Channel string    `json:"channel"`
 	Direct  bool      `json:"direct,omitempty"`
 	Lang    lang.Lang `json:"lang"`
-	// Base names the specification that the form began with, where it was a job's.
+	// Base names the specification that the form began with, where it was a job's, a
+	// recipe's or a text's.
 	Base string `json:"base,omitempty"`
+	// Gen and Paste are the form's.
+	Gen   int  `json:"gen,omitempty"`
+	Paste bool `json:"paste,omitempty"`
 }
 
-// sentForm answers a sent form at once: with errors at the fields, with the script
-// to look at, or by taking the confirmed job.
-func (b *Bot) sentForm(ctx context.Context, a ask) (any, error) {
-	switch a.Callback {
-	case form.SubmitCallback:
-		return b.checkForm(ctx, a)
-	case form.ConfirmCallback, form.PasteCallback, viewDecline, viewAgentDecline:
-		if err := b.accept(ctx, a); err != nil {
-			return nil, err
-		}
-		return object{"response_action": "clear"}, nil
+func (m formMeta) String() string {
+	raw, err := json.Marshal(m)
+	if err != nil {
+		return "{}" // it is all strings and numbers
 	}
-	return nil, nil
+	return string(raw)
 }
 
-func (b *Bot) checkForm(ctx context.Context, a ask) (any, error) {
-	var meta formMeta
+// metaOf is what the form of a brought back, and the call that it is for.
+func (b *Bot) metaOf(ctx context.Context, a *ask) (meta formMeta, c *ops.Call) {
 	_ = json.Unmarshal([]byte(a.Meta), &meta) // what cannot be read is empty
 	a.Channel, a.Direct = meta.Channel, meta.Direct
-	c := b.call(ctx, a)
+	c = b.call(ctx, *a)
 	if meta.Lang != "" {
 		c.Lang = meta.Lang
 	}
+	return meta, c
+}
+
+// formCall is the submission that a form's values make.
+func (b *Bot) formCall(ctx context.Context, a ask, c *ops.Call, meta formMeta) (op ops.Op, t typed.Call, in *launch.SubmitIn, errs map[string]string) {
 	filled, errs := form.SpecOf(a.Fields, c.Lang)
 	if len(errs) > 0 {
-		return object{"response_action": "errors", "errors": errs}, nil
+		return op, t, nil, errs
 	}
 	spec, err := yaml.Marshal(b.withBase(ctx, a, meta.Base, filled))
-	if err != nil {
-		return nil, err
+	if err == nil {
+		op, _ = operations.Lookup("submit")
+		t = typed.Call{Op: "submit", Blocks: []string{string(spec)}, Key: a.Key, Cluster: b.settings(ctx, a.Team, a.User).Cluster}
+		var x any
+		if x, err = typed.Fill(op, t); err == nil {
+			in, _ = x.(*launch.SubmitIn)
+		}
 	}
-	op, ok := operations.Lookup("submit")
-	if !ok {
+	if err != nil || in == nil {
+		return op, t, nil, form.AtFields(c.Lang, err, nil)
+	}
+	return op, t, in, nil
+}
+
+// sentForm answers a sent form at once: with errors at the fields, or by taking it.
+// What the cluster says of it, and the confirmed job, are worked on afterwards.
+func (b *Bot) sentForm(ctx context.Context, a ask) (any, error) {
+	reply := object{"response_action": "clear"}
+	switch a.Callback {
+	case form.SubmitCallback:
+		meta, c := b.metaOf(ctx, &a)
+		if errs := b.formErrors(ctx, a, c, meta); len(errs) > 0 {
+			return object{"response_action": "errors", "errors": form.AtBlocks(errs, meta.Gen)}, nil
+		}
+		reply = object{"response_action": "update", "view": form.CheckingView(a.Fields["name"], a.Meta, c.Lang)}
+	case form.ConfirmCallback, form.PasteCallback, viewDecline, viewAgentDecline:
+	default:
 		return nil, nil
 	}
-	t := typed.Call{Op: "submit", Blocks: []string{string(spec)}, Key: a.Key, Cluster: b.settings(ctx, a.Team, a.User).Cluster}
-	in, err := typed.Fill(op, t)
-	if err != nil {
-		return object{"response_action": "errors", "errors": form.AtFields(c.Lang, err, nil)}, nil
-	}
-	dry, ok := in.(*launch.SubmitIn)
-	if !ok {
-		return nil, nil
-	}
-	dry.DryRun = true
-	// The preflight is arithmetic; Slack waits three seconds.
-	quick, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	result, err := op.Run(quick, c, in)
-	planned, ok := result.(launch.SubmitOut)
-	if err != nil || !ok || rules.Blocking(planned.Problems) {
-		return object{"response_action": "errors", "errors": form.AtFields(c.Lang, err, planned.Problems)}, nil
-	}
-	dry.DryRun = false
-	a.Kind, a.Response = asButton, "" // what comes of it is told in the channel or directly
-	id, err := b.hold(ctx, held{Call: t, Ask: a, Digest: consent.Digest(planned.Script)})
-	if err != nil {
+	if err := b.accept(ctx, a); err != nil {
 		return nil, err
 	}
-	return object{"response_action": "update", "view": form.ConfirmView(planned, id, b.needsApproval(c, op, in), c.Lang)}, nil
+	return reply, nil
 }
 
 // submitted carries the confirmed job out. Sent twice, it is carried out once.
@@ -151,6 +152,8 @@ func (b *Bot) submitted(ctx context.Context, a ask) []store.SlackMessage {
 	case viewAgentDecline:
 		a.Kind = asButton
 		return b.decide(ctx, a, false)
+	case form.SubmitCallback:
+		return b.checkOnCluster(ctx, a)
 	case form.PasteCallback:
 		return b.pastedInForm(ctx, a)
 	case form.ConfirmCallback:

@@ -1,7 +1,9 @@
 package bot_test
 
 import (
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +22,17 @@ func openedForm(s *stage, n int) (form map[string]any) {
 		form = v
 	}
 	return form
+}
+
+// shownView waits until a modal says those words, and returns it.
+func shownView(s *stage, id any, words ...string) (v map[string]any) {
+	s.t.Helper()
+	s.Wait(fmt.Sprintf("a modal with %q", words), func(st slacktest.State) bool {
+		v = st.Views[id.(string)]
+		raw := slacktest.JSON(v)
+		return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(raw, w) })
+	})
+	return v
 }
 
 // sendForm sends a modal with those values, and returns what is answered; nil
@@ -71,9 +84,12 @@ func TestTheFormCheckFieldsAndSubmitsOnce(t *testing.T) {
 
 	a = send(good)
 	require.Equal(t, "update", a["response_action"], "%v", a)
-	confirm := a["view"].(map[string]any)
-	require.Empty(t, slacktest.CheckView([]byte(slacktest.JSON(confirm))))
-	require.Contains(t, slacktest.JSON(confirm), "#SBATCH")
+	require.Empty(t, slacktest.CheckView([]byte(slacktest.JSON(a["view"]))))
+	require.Contains(t, slacktest.JSON(a["view"]), "Looking at the cluster")
+	confirm := shownView(s, form["id"], "Submit this?")
+	require.Contains(t, slacktest.JSON(confirm), "2 nodes × 8 GPUs × 1h0m0s = 16 GPU hours")
+	require.Contains(t, slacktest.JSON(confirm), "GiB a GPU")
+	require.NotContains(t, slacktest.JSON(confirm), "#SBATCH", "the script comes as a file")
 	require.Zero(t, s.yard.count())
 	for range 2 { // a double click
 		r := s.Interact(map[string]any{"type": "view_submission", "view": map[string]any{
@@ -97,7 +113,7 @@ func stateOf(values map[string]string) map[string]any {
 	st := map[string]any{}
 	for k, v := range values {
 		x := map[string]any{"type": "plain_text_input", "value": v}
-		if k == "gpu" {
+		if k == "gpu" || k == "partition" {
 			x = map[string]any{"type": "static_select", "selected_option": map[string]any{"value": v}}
 		}
 		st[k] = map[string]any{k: x}

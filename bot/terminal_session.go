@@ -113,35 +113,28 @@ func (s *Local) Press(ctx context.Context, c Choice) Reply {
 
 // Fill answers a form: with errors at its fields, or with what would be
 // submitted and the choice to do it.
-func (s *Local) Fill(ctx context.Context, values map[string]string) (Reply, error) {
+func (s *Local) Fill(ctx context.Context, values map[string]string) Reply {
 	a := s.ask(asForm)
 	a.Callback, a.Fields, a.Meta = form.SubmitCallback, values, s.form
-	sent, err := s.b.checkForm(ctx, a)
-	if err != nil {
-		return Reply{}, err
+	meta, c := s.b.metaOf(ctx, &a)
+	errs := s.b.formErrors(ctx, a, c, meta)
+	var summary form.Summary
+	var id string
+	if errs == nil {
+		var v form.Verdict
+		if summary, id, v = s.b.confirmation(ctx, a, c, meta); v.Stops() {
+			errs = v.Errors()
+		}
 	}
-	raw, err := json.Marshal(sent)
-	if err != nil {
-		return Reply{}, err
+	if len(errs) > 0 {
+		return Reply{Fields: formQuestions(values, s.lang), Errors: errs}
 	}
-	var r struct {
-		Errors map[string]string `json:"errors"`
-		View   struct {
-			Meta   string          `json:"private_metadata"`
-			Blocks json.RawMessage `json:"blocks"`
-		} `json:"view"`
-	}
-	if err := json.Unmarshal(raw, &r); err != nil {
-		return Reply{}, err
-	}
-	if len(r.Errors) > 0 {
-		return Reply{Fields: formQuestions(values, s.lang), Errors: r.Errors}, nil
-	}
-	said := terminalText(r.View.Blocks)
+	said := terminalText(answer.BlocksJSON(form.ConfirmView(summary, id, s.lang).Blocks.BlockSet))
+	said.Text += "\n" + answer.Clean(strings.TrimRight(summary.Script, "\n"))
 	said.Choices = append(said.Choices,
-		Choice{Label: form.SubmitLabel.In(s.lang), action: answer.ActYes, value: r.View.Meta},
-		Choice{Label: answer.No.In(s.lang), action: answer.ActNo, value: r.View.Meta})
-	return Reply{Said: []Said{said}}, nil
+		Choice{Label: form.SubmitLabel.In(s.lang), action: answer.ActYes, value: id},
+		Choice{Label: answer.No.In(s.lang), action: answer.ActNo, value: id})
+	return Reply{Said: []Said{said}}
 }
 
 func (s *Local) reply(ctx context.Context, a ask) Reply {
@@ -244,6 +237,10 @@ func (s *Local) caller() ops.Caller {
 	return ops.Caller{Surface: ops.Chat, ID: s.user, User: s.user}
 }
 
+// terminalChoices are what a terminal offers for a field: what is known without
+// the cluster.
+var terminalChoices = map[string][]string{"gpu": gpuKinds}
+
 // formQuestions are the fields of the submit form.
 func formQuestions(values map[string]string, l lang.Lang) (fs []Field) {
 	for _, f := range form.Fields {
@@ -251,7 +248,10 @@ func formQuestions(values map[string]string, l lang.Lang) (fs []Field) {
 		if !ok {
 			value = f.Initial
 		}
-		fs = append(fs, Field{Name: f.Name, Label: f.Label.In(l), Hint: f.Hint.In(l), Value: value, Choices: f.Choices, Needed: f.Needed})
+		if f.Rare() && value == "" {
+			continue // a terminal asks one by one
+		}
+		fs = append(fs, Field{Name: f.Name, Label: f.Label.In(l), Hint: f.Hint.In(l), Value: value, Choices: terminalChoices[f.Name], Needed: f.Needed})
 	}
 	return fs
 }

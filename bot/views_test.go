@@ -22,8 +22,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
-	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/knowledge/recipes"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
@@ -66,10 +66,6 @@ func mainViews(t testing.TB, l lang.Lang) []drawn {
 			Code: "#!/bin/bash\n#SBATCH --nodes=8\n#SBATCH --time=1-00:00:00\n",
 		}},
 	}
-	planned := launch.SubmitOut{
-		Name: "gpt-8b", Cluster: "slurm", DryRun: true, Script: "#!/bin/bash\n#SBATCH --job-name=gpt-8b\n#SBATCH --nodes=2\nset -euo pipefail\n",
-		Problems: []rules.Problem{{Rule: "no-time-limit", Severity: rules.Warning, Field: "time", Message: lang.Text{EN: "no time limit", ZH: "没有设置时间上限"}.In(l), Fix: "time: HH:MM:SS"}},
-	}
 	ask := view.Doc{
 		Title: lang.Text{EN: "CUDA_DEVICE_MAX_CONNECTIONS=1", ZH: "CUDA_DEVICE_MAX_CONNECTIONS=1"}.In(l),
 		Sections: []view.Section{
@@ -94,9 +90,37 @@ func mainViews(t testing.TB, l lang.Lang) []drawn {
 		message("digest", answer.Blocks(digestOf(sums{
 			done: []string{"4709 gpt-8b"}, failed: map[string][]string{"cuda_oom": {"4711 gpt-8b"}, "slurm_node_fail": {"4712 moe", "4713 moe"}}, lost: 145.3, still: 2,
 		}, l), l)),
-		asView("form", slacktest.InModal, form.View(map[string]string{"name": "gpt-8b", "partition": "gpu", "gpu": "h100"}, `{"channel":"C1"}`, l)),
-		asView("confirm", slacktest.InModal, form.ConfirmView(planned, "ID", lang.Text{EN: "more than 512 GPU hours", ZH: "超过 512 GPU 小时"}.In(l), l)),
+		asView("form", slacktest.InModal, form.View(sampleForm(l), l)),
+		asView("paste", slacktest.InModal, form.PasteView("{}", l)),
+		asView("checking", slacktest.InModal, form.CheckingView("gpt-8b", "{}", l)),
+		asView("confirm", slacktest.InModal, form.ConfirmView(sampleSummary(l), "ID", l)),
 		asView("home", slacktest.InHome, slack.HomeTabViewRequest{Type: slack.VTHomeTab, Blocks: slack.Blocks{BlockSet: sampleHome(t, l)}}),
+	}
+}
+
+// sampleForm is a form that was begun with a recipe and has been looked at.
+func sampleForm(l lang.Lang) form.State {
+	v := form.VerdictOf(l, nil, []rules.Problem{
+		{Rule: "time", Severity: rules.Warning, Field: "time", Message: lang.Text{EN: "a reservation begins in 3 h 20 min: with 4 h it waits for its end", ZH: "3 小时 20 分钟后有预留开始：按 4 小时申请要等它结束"}.In(l), Fix: "time: 3:00:00"},
+		{Rule: "tp", Severity: rules.Error, Field: "--tensor-model-parallel-size", Message: lang.Text{EN: "3 does not divide 32 attention heads", ZH: "3 不能整除 32 个注意力头"}.In(l), Fix: "--tensor-model-parallel-size 4"},
+	})
+	v.Summary = []string{"2 × 8 GPUs · 64 · <!date^1795197600^{time}|18:00>"}
+	return form.State{
+		Values:  map[string]string{"name": "llama3-8b", "worktree": "/lustre/ada/Megatron-LM", "partition": "gpu", "gpu": "h100", "nodes": "2", "time": "4:00:00", "preset": "debug-nccl", "args": "--num-layers 32 --tensor-model-parallel-size 3"},
+		Choices: map[string][]string{"partition": {"dev", "gpu"}, "account": {"research"}, "qos": {"normal", "high"}, "gpu": gpuKinds, "preset": presetNames()},
+		Runs:    []form.Choice{{Value: "run:slurm/4711", Label: "gpt-8b · 4711"}}, Recipes: recipes.Names(), Paste: true,
+		Verdict: v, Meta: `{"channel":"C1"}`, Gen: 1,
+	}
+}
+
+// sampleSummary is what somebody is asked to say yes to.
+func sampleSummary(l lang.Lang) form.Summary {
+	return form.Summary{
+		Name: "gpt-8b", Cluster: "slurm", Headline: lang.Text{EN: "submit \"gpt-8b\": 2 nodes × 8 GPUs × 4h0m0s = 64 GPU hours", ZH: "submit \"gpt-8b\"：2 个节点 × 8 张 GPU × 4h0m0s = 64 GPU 小时"}.In(l),
+		Partition: "gpu", Account: "research", QOS: "normal", Start: noon.Add(95 * time.Minute), Memory: fmt.Sprintf(textMemoryOf.In(l), 61.0, 79.0, 55.0, 68.0),
+		Warnings: []string{lang.Text{EN: "time: no time limit", ZH: "time：没有设置时间上限"}.In(l)},
+		Since:    "4633", Changes: []string{"args.--context-parallel-size: 1 → 2", "time: 2:00:00 → 4:00:00"},
+		Script: "#!/bin/bash\n#SBATCH --nodes=2\n", Digest: "cbea63f3a1d24e6b", Approval: lang.Text{EN: "more than 512 GPU hours", ZH: "超过 512 GPU 小时"}.In(l),
 	}
 }
 

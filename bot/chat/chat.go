@@ -162,9 +162,7 @@ func (c *chat) turn(ctx context.Context, line string) error {
 		if err != nil || !ok {
 			return err
 		}
-		if r, err = c.talk.Fill(ctx, values); err != nil {
-			return err
-		}
+		r = c.talk.Fill(ctx, values)
 		c.show(r.Said)
 	}
 	return nil

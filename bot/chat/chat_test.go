@@ -129,7 +129,7 @@ func TestAButtonIsANumber(t *testing.T) {
 func TestAFormIsAskedFieldByField(t *testing.T) {
 	t.Parallel()
 	said, cl := converse(t, "/", lang.EN,
-		"submit", "gpt", "/lustre/m", "", args, "two", "8", "h100", "", "", "", "1:00:00", "", // the form
+		"submit", "gpt", "/lustre/m", "", "", "", "two", "8", "h100", "1:00:00", "", args, "", // the form
 		"2",         // the nodes once more
 		"1", "exit") // submit
 	require.Contains(t, said, "✗ Nodes")

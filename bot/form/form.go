@@ -4,120 +4,221 @@ package form
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/slack-go/slack"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
-	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/internal/ops"
-	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/view"
-	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 )
 
-// A Field is one field of the submit form; its name is the job
-// specification's.
-type Field struct {
-	Name    string
-	Label   lang.Text
-	Hint    lang.Text
-	Choices []string // a select instead of a line of text
-	number  bool
-	lines   bool // several lines
-	Needed  bool
-	Initial string
-}
-
-// Fields are the fields of the submit form. The specification has more:
-// a YAML snippet has them all.
-var Fields = []Field{
-	{Name: "name", Label: lang.Text{EN: "Name", ZH: "名称"}, Needed: true},
-	{Name: "worktree", Label: lang.Text{EN: "Worktree", ZH: "工作树"}, Needed: true, Hint: lang.Text{EN: "the absolute path of a Megatron-LM checkout that every node sees", ZH: "所有节点都能访问的 Megatron-LM 代码目录的绝对路径"}},
-	{Name: "script", Label: lang.Text{EN: "Program", ZH: "程序"}, Initial: "pretrain_gpt.py", Hint: lang.Text{EN: "relative to the worktree", ZH: "相对于工作树的路径"}},
-	{Name: "args", Label: lang.Text{EN: "Megatron arguments", ZH: "Megatron 参数"}, lines: true, Hint: lang.Text{EN: "as on a command line: --num-layers 24 --hidden-size 1024 …", ZH: "与命令行写法相同：--num-layers 24 --hidden-size 1024 …"}},
-	{Name: "nodes", Label: lang.Text{EN: "Nodes", ZH: "节点数"}, number: true, Needed: true, Initial: "1"},
-	{Name: "gpus_per_node", Label: lang.Text{EN: "GPUs per node", ZH: "每节点 GPU 数"}, number: true, Initial: "8"},
-	{Name: "gpu", Label: lang.Text{EN: "GPU", ZH: "GPU 型号"}, Choices: []string{"h100", "h200", "a100", "b200", "gb200"}},
-	{Name: "partition", Label: lang.Text{EN: "Partition", ZH: "分区"}},
-	{Name: "account", Label: lang.Text{EN: "Account", ZH: "账户"}},
-	{Name: "qos", Label: lang.Text{EN: "QOS", ZH: "QOS"}},
-	{Name: "time", Label: lang.Text{EN: "Time limit", ZH: "时间上限"}, Hint: lang.Text{EN: "HH:MM:SS or D-HH:MM:SS", ZH: "HH:MM:SS 或 D-HH:MM:SS"}},
-	{Name: "env", Label: lang.Text{EN: "Environment", ZH: "环境变量"}, lines: true, Hint: lang.Text{EN: "NAME=value, one a line", ZH: "每行一个 NAME=value"}},
-}
-
-// The callbacks of our modals.
+// The callbacks of our modals, and the actions within the form that are no fields.
 const (
 	SubmitCallback  = "submit"
 	ConfirmCallback = "submit_confirm"
+	ActBegin        = "form_begin" // value: what the form is to begin with
+	ActRead         = "form_read"
+	ActCheck        = "form_check"
+)
+
+// What a form can begin with: the value of ActBegin, up to a colon.
+const (
+	BeginRun    = "run"    // :CLUSTER/ID
+	BeginRecipe = "recipe" // :MODEL
+	BeginPaste  = "paste"
 )
 
 // What the form says; TextAsked is said too where a call waits for an operator.
 var (
 	TextAsked      = lang.Text{EN: "This needs an operator's approval", ZH: "该操作需要管理员审批"}
 	Title          = lang.Text{EN: "Submit a job", ZH: "提交作业"}
-	textFormCheck  = lang.Text{EN: "Check", ZH: "检查"}
 	TextClose      = lang.Text{EN: "Close", ZH: "关闭"}
 	SubmitLabel    = lang.Text{EN: "Submit", ZH: "提交"}
-	textFormSure   = lang.Text{EN: "Look before it goes", ZH: "提交前确认"}
 	TextFormLate   = lang.Text{EN: "The form could not open in time. Press the button and it will.", ZH: "表单未能及时打开，请点击按钮重试。"}
-	textFormNumber = lang.Text{EN: "a whole number, 0 or more", ZH: "应为不小于 0 的整数"}
-	textFormEnv    = lang.Text{EN: "line %d is not NAME=value", ZH: "第 %d 行不是 NAME=value 的形式"}
-	textFormCut    = lang.Text{EN: "The script has %d lines; the first ones are shown.", ZH: "脚本共 %d 行，此处只显示开头部分。"}
+	textFormCheck  = lang.Text{EN: "Check", ZH: "检查"}
+	textContinue   = lang.Text{EN: "Continue", ZH: "下一步"}
+	textCheckNow   = lang.Text{EN: "Check now", ZH: "立即检查"}
+	textBegin      = lang.Text{EN: "Begin with", ZH: "从何处开始"}
+	textBeginHow   = lang.Text{EN: "a run, a recipe, or a paste", ZH: "以往运行、配方或粘贴"}
+	textMyRuns     = lang.Text{EN: "My last runs", ZH: "我最近的运行"}
+	textRecipes    = lang.Text{EN: "Recipes", ZH: "模型配方"}
+	textOther      = lang.Text{EN: "Other", ZH: "其他"}
+	textPasteIt    = lang.Text{EN: "Paste a script or YAML", ZH: "粘贴脚本或 YAML"}
+	textReadIt     = lang.Text{EN: "Read it into the form", ZH: "读入表单"}
+	textChoose     = lang.Text{EN: "the cluster's default", ZH: "集群默认"}
+	textChecking   = lang.Text{EN: "Looking at the cluster…", ZH: "正在检查集群…"}
+	textCheckingOf = lang.Text{EN: "Partition, limits, files and the likely start of %s are being checked. Nothing is submitted yet.", ZH: "正在检查 %s 的分区、限额、文件与预计开始时间，尚未提交。"}
 )
 
-// View draws the form with its first values.
-func View(values map[string]string, meta string, l lang.Lang) slack.ModalViewRequest {
-	v := slack.ModalViewRequest{
-		Type: slack.VTModal, CallbackID: SubmitCallback, PrivateMetadata: meta,
-		Title: answer.Label(Title.In(l)), Submit: answer.Label(textFormCheck.In(l)), Close: answer.Label(TextClose.In(l)),
+// A Choice is one thing to choose.
+type Choice struct{ Value, Label string }
+
+// A State is the form as it stands.
+type State struct {
+	Values map[string]string
+	// Choices are what the cluster offers, by field.
+	Choices map[string][]string
+	// Runs and Recipes are what the form can begin with; Paste shows the field for a
+	// text to begin with.
+	Runs    []Choice
+	Recipes []string
+	Paste   bool
+	Verdict Verdict
+	Meta    string
+	// Gen is counted up when values are put in anew: Slack keeps what was typed for
+	// as long as a block keeps its name.
+	Gen int
+}
+
+// blockID names a field's block, and FieldOf is the field again.
+func (s State) blockID(field string) string {
+	if s.Gen == 0 {
+		return field
 	}
+	return fmt.Sprintf("%s~%d", field, s.Gen)
+}
+
+// AtBlocks names errors by the blocks of the form that stands.
+func AtBlocks(errs map[string]string, gen int) map[string]string {
+	s, out := State{Gen: gen}, map[string]string{}
+	for field, said := range errs {
+		out[s.blockID(field)] = said
+	}
+	return out
+}
+
+// View draws the form.
+func View(s State, l lang.Lang) slack.ModalViewRequest {
+	v := slack.ModalViewRequest{
+		Type: slack.VTModal, CallbackID: SubmitCallback, PrivateMetadata: s.Meta,
+		Title: answer.Label(Title.In(l)), Submit: answer.Label(textContinue.In(l)), Close: answer.Label(TextClose.In(l)),
+	}
+	add := func(bs ...slack.Block) { v.Blocks.BlockSet = append(v.Blocks.BlockSet, bs...) }
+	add(s.begin(l)...)
 	for _, f := range Fields {
-		value, ok := values[f.Name]
+		value, ok := s.Values[f.Name]
 		if !ok {
 			value = f.Initial
 		}
-		v.Blocks.BlockSet = append(v.Blocks.BlockSet, f.block(value, l))
+		if f.kind == rare && value == "" && len(s.Choices[f.Name]) == 0 {
+			continue
+		}
+		add(s.block(f, value, l))
+		for _, said := range s.Verdict.At[f.Name][:min(len(s.Verdict.At[f.Name]), 4)] {
+			add(answer.ContextLine(answer.Cut(said, 600)))
+		}
 	}
+	for _, said := range s.Verdict.Summary {
+		add(answer.ContextMarkup(said))
+	}
+	add(slack.NewActionBlock("", slack.NewButtonBlockElement(ActCheck, "check", answer.Label(textCheckNow.In(l)))))
 	return v
 }
 
-func (f Field) block(value string, l lang.Lang) slack.Block {
+// begin is what the form can begin with.
+func (s State) begin(l lang.Lang) (bs []slack.Block) {
+	var groups []*slack.OptionGroupBlockObject
+	group := func(label lang.Text, cs []Choice) {
+		var opts []*slack.OptionBlockObject
+		for _, c := range cs[:min(len(cs), maxOptions)] {
+			opts = append(opts, option(c))
+		}
+		if len(opts) > 0 {
+			groups = append(groups, slack.NewOptionGroupBlockElement(answer.Label(label.In(l)), opts...))
+		}
+	}
+	group(textMyRuns, s.Runs)
+	var recipes []Choice
+	for _, r := range s.Recipes {
+		recipes = append(recipes, Choice{BeginRecipe + ":" + r, r})
+	}
+	group(textRecipes, recipes)
+	group(textOther, []Choice{{BeginPaste, textPasteIt.In(l)}})
+	e := slack.NewOptionsGroupSelectBlockElement(slack.OptTypeStatic, answer.Label(textBeginHow.In(l)), ActBegin, groups...)
+	section := slack.NewSectionBlock(answer.Markup("*"+textBegin.In(l)+"*"), nil, slack.NewAccessory(e))
+	section.BlockID = s.blockID(ActBegin)
+	bs = append(bs, section)
+	if s.Paste {
+		t := slack.NewPlainTextInputBlockElement(nil, PasteField)
+		t.Multiline = true
+		in := slack.NewInputBlock(s.blockID(PasteField), answer.Label(textPasteIt.In(l)), nil, t)
+		in.Optional = true
+		bs = append(bs, in, slack.NewActionBlock("", slack.NewButtonBlockElement(ActRead, "read", answer.Label(textReadIt.In(l)))))
+	}
+	return append(bs, slack.NewDividerBlock())
+}
+
+// maxOptions is how many options Slack takes in a select.
+const maxOptions = 100
+
+func option(c Choice) *slack.OptionBlockObject {
+	return slack.NewOptionBlockObject(answer.Cut(c.Value, 150), answer.Label(answer.Cut(c.Label, 75)), nil)
+}
+
+// block draws a field. What is changed in it is looked at once one leaves a select,
+// or presses return in a line.
+func (s State) block(f Field, value string, l lang.Lang) slack.Block {
 	var e slack.BlockElement
-	if f.Choices != nil {
-		choices := f.Choices
-		if value != "" && !slices.Contains(choices, value) {
-			choices = append([]string{value}, choices...)
+	offered := s.Choices[f.Name]
+	if len(offered) == 0 && f.kind != choices || len(offered) > maxOptions {
+		offered = nil
+	}
+	switch {
+	case offered == nil:
+		t := slack.NewPlainTextInputBlockElement(nil, f.Name)
+		t.Multiline = f.kind == someLines
+		t.InitialValue = answer.Cut(answer.Visible(value), answer.MaxText)
+		e = t
+	case f.kind == choices:
+		var opts, first []*slack.OptionBlockObject
+		had := strings.Split(value, ",")
+		for _, c := range offered {
+			o := option(Choice{c, c})
+			opts = append(opts, o)
+			if slices.Contains(had, c) {
+				first = append(first, o)
+			}
+		}
+		m := slack.NewOptionsMultiSelectBlockElement(slack.MultiOptTypeStatic, nil, f.Name, opts...)
+		m.InitialOptions = first
+		e = m
+	default:
+		if value != "" && !slices.Contains(offered, value) {
+			offered = append([]string{value}, offered[:min(len(offered), maxOptions-1)]...)
 		}
 		var opts []*slack.OptionBlockObject
 		var first *slack.OptionBlockObject
-		for _, c := range choices {
-			o := slack.NewOptionBlockObject(answer.Cut(c, 150), answer.Label(answer.Cut(c, 75)), nil)
+		for _, c := range offered {
+			o := option(Choice{c, c})
 			opts = append(opts, o)
 			if c == value {
 				first = o
 			}
 		}
-		s := slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, nil, f.Name, opts...)
-		s.InitialOption = first
-		e = s
-	} else {
-		t := slack.NewPlainTextInputBlockElement(nil, f.Name)
-		t.Multiline = f.lines
-		t.InitialValue = answer.Cut(answer.Visible(value), answer.MaxText)
-		e = t
+		x := slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, answer.Label(textChoose.In(l)), f.Name, opts...)
+		x.InitialOption = first
+		e = x
 	}
 	var hint *slack.TextBlockObject
 	if f.Hint.EN != "" {
 		hint = answer.Label(f.Hint.In(l))
 	}
-	b := slack.NewInputBlock(f.Name, answer.Label(f.Label.In(l)), hint, e)
+	b := slack.NewInputBlock(s.blockID(f.Name), answer.Label(f.Label.In(l)), hint, e)
 	b.Optional = !f.Needed
+	b.DispatchAction = f.kind != someLines
 	return b
+}
+
+// CheckingView stands while the cluster is asked.
+func CheckingView(name, meta string, l lang.Lang) slack.ModalViewRequest {
+	said := answer.OneLine(fmt.Sprintf(textCheckingOf.In(l), name))
+	return slack.ModalViewRequest{
+		Type: slack.VTModal, CallbackID: SubmitCallback + "_checking", PrivateMetadata: meta,
+		Title: answer.Label(Title.In(l)), Close: answer.Label(TextClose.In(l)),
+		Blocks: slack.Blocks{BlockSet: []slack.Block{answer.Header(textChecking.In(l)), slack.NewSectionBlock(answer.Label(said), nil, nil)}},
+	}
 }
 
 // Open shows everything at once: modals and unfurled links have no containers.
@@ -127,148 +228,4 @@ func Open(doc view.Doc) view.Doc {
 		doc.Sections[i].Fold = false
 	}
 	return doc
-}
-
-// ConfirmView shows what would be submitted.
-func ConfirmView(o launch.SubmitOut, id, approval string, l lang.Lang) slack.ModalViewRequest {
-	doc := o.View(l)
-	doc.Title, doc.Next = "", nil
-	doc.Sections = slices.DeleteFunc(doc.Sections, func(s view.Section) bool { return s.Code != "" })
-	doc = Open(doc)
-	v := slack.ModalViewRequest{
-		Type: slack.VTModal, CallbackID: ConfirmCallback, PrivateMetadata: id,
-		Title: answer.Label(textFormSure.In(l)), Submit: answer.Label(SubmitLabel.In(l)), Close: answer.Label(TextClose.In(l)),
-	}
-	bs := []slack.Block{answer.Header(answer.OneLine(o.Name + " → " + o.Cluster))}
-	if approval != "" {
-		bs = append(bs, answer.ContextLine("⚠️ "+TextAsked.In(l)+answer.Colon.In(l)+approval))
-	}
-	bs = append(bs, answer.Render(doc, l).Messages[0]...)
-	lines := strings.Split(strings.TrimRight(o.Script, "\n"), "\n")
-	shown := answer.Chunks(answer.Clean(o.Script), answer.MessageRoom.Code)
-	if len(shown) > 0 {
-		el := slack.NewRichTextSectionTextElement(answer.Inert(shown[0]), nil)
-		bs = append(bs, answer.Rich(slack.NewRichTextSection(answer.Bold(answer.Script.In(l)))).Block,
-			answer.Rich(&slack.RichTextPreformatted{Type: slack.RTEPreformatted, Elements: []slack.RichTextSectionElement{el}}).Block)
-		if len(shown) > 1 {
-			bs = append(bs, answer.ContextLine(fmt.Sprintf(textFormCut.In(l), len(lines))))
-		}
-	}
-	v.Blocks.BlockSet = bs
-	return v
-}
-
-// SpecOf is the job specification of a form's values; errs are by field.
-func SpecOf(values map[string]string, l lang.Lang) (s map[string]any, errs map[string]string) {
-	errs = map[string]string{}
-	s = map[string]any{}
-	for _, f := range Fields {
-		v := strings.TrimSpace(answer.Visible(values[f.Name]))
-		if v == "" {
-			continue
-		}
-		switch {
-		case f.number:
-			n, err := strconv.Atoi(v)
-			if err != nil || n < 0 {
-				errs[f.Name] = textFormNumber.In(l)
-				continue
-			}
-			s[f.Name] = n
-		case f.Name == "args":
-			s[f.Name] = typed.Words(v)
-		case f.Name == "env":
-			env := map[string]string{}
-			for i, line := range strings.Split(v, "\n") {
-				if line = strings.TrimSpace(line); line == "" {
-					continue
-				}
-				name, value, ok := strings.Cut(strings.TrimPrefix(line, "export "), "=")
-				if !ok || name == "" {
-					errs[f.Name] = fmt.Sprintf(textFormEnv.In(l), i+1)
-					continue
-				}
-				env[name] = value
-			}
-			s[f.Name] = env
-		default:
-			s[f.Name] = v
-		}
-	}
-	return s, errs
-}
-
-// AtFields puts each problem at the field that it is about; what belongs to no
-// field of the form stands at the arguments.
-func AtFields(l lang.Lang, err error, problems []rules.Problem) map[string]string {
-	at := map[string][]string{}
-	add := func(field, message, fix string) {
-		root, _, _ := strings.Cut(field, ".")
-		root, _, _ = strings.Cut(root, "[")
-		if !slices.ContainsFunc(Fields, func(f Field) bool { return f.Name == root }) {
-			if root = "args"; field != "" {
-				message = field + ": " + message
-			}
-		}
-		if fix != "" {
-			message += " → " + fix
-		}
-		at[root] = append(at[root], message)
-	}
-	if err != nil {
-		e := ops.AsError(err)
-		for _, x := range append([]*ops.Error{e}, e.More...) {
-			add(x.Field, x.Message.In(l), x.Fix.In(l))
-		}
-	}
-	for _, p := range problems {
-		if p.Severity == rules.Error {
-			add(p.Field, p.Message, p.Fix)
-		}
-	}
-	out := map[string]string{}
-	for f, ms := range at {
-		out[f] = answer.Cut(strings.Join(ms, "\n"), answer.MaxText)
-	}
-	if len(out) == 0 {
-		out["name"] = answer.Broken.In(l)
-	}
-	return out
-}
-
-// FieldsOfSpec are the form's values for a specification.
-func FieldsOfSpec(spec map[string]any) map[string]string {
-	values := map[string]string{}
-	for _, f := range Fields {
-		switch v := spec[f.Name].(type) {
-		case string:
-			values[f.Name] = v
-		case uint64, int64, int:
-			values[f.Name] = fmt.Sprint(v)
-		case []any:
-			var words []string
-			for _, w := range v {
-				words = append(words, quoted(fmt.Sprint(w)))
-			}
-			values[f.Name] = strings.Join(words, " ")
-		case map[string]any:
-			var lines []string
-			for _, k := range slices.Sorted(maps.Keys(v)) {
-				lines = append(lines, k+"="+fmt.Sprint(v[k]))
-			}
-			values[f.Name] = strings.Join(lines, "\n")
-		}
-	}
-	return values
-}
-
-// quoted writes a word so that split reads it back as one.
-func quoted(w string) string {
-	if w != "" && !strings.ContainsAny(w, " \t\n\"'") {
-		return w
-	}
-	if strings.Contains(w, `"`) {
-		return "'" + w + "'"
-	}
-	return `"` + w + `"`
 }

@@ -142,6 +142,9 @@ func (s *Sender) resolve(ctx context.Context, o *Message) (wait bool, err error)
 		if err != nil || !ok {
 			return !ok && err == nil, err
 		}
+		if meant := o.Channel; o.Do == Update && strings.HasPrefix(ref.Channel, "D") && strings.HasPrefix(meant, "C") {
+			*o = o.below(textInvite, meant) // the edit of a message that stands elsewhere says so too
+		}
 		o.Channel, *named.ts = ref.Channel, ref.TS
 	}
 	return false, nil

@@ -178,7 +178,7 @@ func drawElement(b *strings.Builder, e m) {
 			labels = append(labels, textOf(option["text"]))
 		}
 		fmt.Fprintf(b, `<span class="button" title="%s">⋯</span>`, strings.Join(labels, ", "))
-	case "static_select":
+	case "static_select", "multi_static_select":
 		shown := "▾"
 		if p, ok := e["placeholder"].(m); ok {
 			shown = textOf(p) + " ▾"

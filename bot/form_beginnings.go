@@ -1,0 +1,232 @@
+package bot
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/form"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/knowledge/recipes"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// choicesKeep is how long what a cluster offers is remembered, and choicesWithin how
+// long a form waits for it: Slack lets it open for three seconds.
+const (
+	choicesKeep   = 5 * time.Minute
+	choicesWithin = 1200 * time.Millisecond
+)
+
+// offers remembers what a person may choose on a cluster.
+type offers struct {
+	mu   sync.Mutex
+	have map[string]offer
+}
+
+type offer struct {
+	choices map[string][]string
+	until   time.Time
+}
+
+// choices are the partitions, accounts and QOS that a person may choose on a
+// cluster, and the kinds of GPU and presets that are known. A cluster that does not
+// answer in time is typed about, and answers for the next form.
+func (b *Bot) choices(ctx context.Context, c *ops.Call, cluster string) map[string][]string {
+	key := cluster + "/" + c.Who.User
+	b.offers.mu.Lock()
+	had, ok := b.offers.have[key]
+	b.offers.mu.Unlock()
+	if !ok || b.now().After(had.until) {
+		found := make(chan map[string][]string, 1)
+		asked := *c
+		go func() { found <- b.askChoices(context.WithoutCancel(ctx), &asked, key, cluster) }()
+		select {
+		case had.choices = <-found:
+		case <-time.After(choicesWithin):
+		}
+	}
+	all := maps.Clone(had.choices)
+	if all == nil {
+		all = map[string][]string{}
+	}
+	all["gpu"], all["preset"] = gpuKinds, presetNames()
+	return all
+}
+
+// gpuKinds are the kinds that most clusters have; another can be typed into a text
+// to begin with.
+var gpuKinds = []string{"a100", "h100", "h200", "b200", "gb200", "b300", "gb300"}
+
+func presetNames() (names []string) {
+	for _, p := range job.Presets() {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// askChoices asks the cluster, and remembers what it says.
+func (b *Bot) askChoices(ctx context.Context, c *ops.Call, key, cluster string) map[string][]string {
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	all := map[string][]string{}
+	on := ops.OnCluster{Cluster: cluster}
+	if op, ok := operations.Lookup("partitions"); ok {
+		result, err := op.Run(ctx, c, &fleet.PartitionsIn{OnCluster: on})
+		if err != nil {
+			b.log.Info("slack: partitions", "err", err)
+		}
+		found, _ := result.(fleet.PartitionsOut)
+		for _, p := range found.Partitions {
+			all["partition"] = append(all["partition"], p.Name)
+		}
+	}
+	if op, ok := operations.Lookup("accounts"); ok {
+		result, err := op.Run(ctx, c, &jobcontrol.AccountsIn{OnCluster: on})
+		if err != nil {
+			b.log.Info("slack: accounts", "err", err)
+		}
+		found, _ := result.(jobcontrol.AccountsOut)
+		for _, x := range found.Accounts {
+			all["account"] = append(all["account"], x.Account)
+		}
+		for _, q := range found.QOS {
+			all["qos"] = append(all["qos"], q.Name)
+		}
+	}
+	for field, list := range all {
+		slices.Sort(list)
+		all[field] = slices.Compact(list)
+	}
+	b.offers.mu.Lock()
+	defer b.offers.mu.Unlock()
+	if b.offers.have == nil || len(b.offers.have) > 1000 {
+		b.offers.have = map[string]offer{}
+	}
+	b.offers.have[key] = offer{all, b.now().Add(choicesKeep)}
+	return all
+}
+
+// formState is the form with those values, and with what one can choose.
+func (b *Bot) formState(ctx context.Context, a ask, c *ops.Call, meta formMeta, values map[string]string, v form.Verdict) form.State {
+	s := form.State{
+		Values: values, Choices: b.choices(ctx, c, b.clusterOf(ctx, a)), Recipes: recipes.Names(),
+		Paste: meta.Paste, Verdict: v, Meta: meta.String(), Gen: meta.Gen,
+	}
+	if c.Store != nil && c.Who.User != "" {
+		if st, err := c.Store(); err == nil {
+			subs, err := st.Submissions(ctx, c.Who.User, "", 5)
+			if err != nil {
+				b.log.Warn("slack: last runs", "err", err)
+			}
+			for _, x := range subs {
+				if x.JobID != "" {
+					s.Runs = append(s.Runs, form.Choice{Value: form.BeginRun + ":" + x.Cluster + "/" + string(x.JobID), Label: answer.OneLine(x.Name) + " · " + string(x.JobID)})
+				}
+			}
+		}
+	}
+	return s
+}
+
+// formChanged looks at the form again after something was changed in it: what one
+// begins with fills it anew, and anything else is judged.
+func (b *Bot) formChanged(ctx context.Context, a ask, action string) []store.SlackMessage {
+	meta, c := b.metaOf(ctx, &a)
+	values := a.Fields
+	var begun map[string]any
+	var err error
+	switch {
+	case action == form.ActBegin && a.Value == form.BeginPaste:
+		meta.Paste = true
+	case action == form.ActBegin:
+		begun, err = b.beginning(ctx, a, c)
+	case action == form.ActRead:
+		begun, err = readPaste(ctx, c, values[form.PasteField])
+	}
+	if err != nil {
+		v := form.VerdictOf(c.Lang, err, nil)
+		b.updateView(ctx, a, form.View(b.formState(ctx, a, c, meta, values, v), c.Lang))
+		return nil
+	}
+	if begun != nil {
+		meta.Gen, meta.Paste = meta.Gen+1, false
+		values = map[string]string{}
+		maps.Copy(values, a.Fields)
+		maps.Copy(values, form.FieldsOfSpec(begun))
+		if meta.Base, err = b.keepBase(ctx, a, begun); err != nil {
+			b.log.Error("slack: form", "err", err)
+			return nil
+		}
+		a.Fields = values
+	}
+	var v form.Verdict
+	if action != form.ActBegin || begun != nil {
+		if op, _, in, errs := b.formCall(ctx, a, c, meta); errs == nil {
+			v, _ = b.judgeOnCluster(ctx, c, op, *in)
+		} else {
+			v = form.Said(errs)
+		}
+	}
+	b.updateView(ctx, a, form.View(b.formState(ctx, a, c, meta, values, v), c.Lang))
+	return nil
+}
+
+// beginning is the specification that somebody chose to begin with: a run's or a
+// recipe's.
+func (b *Bot) beginning(ctx context.Context, a ask, c *ops.Call) (map[string]any, error) {
+	kind, what, _ := strings.Cut(a.Value, ":")
+	if kind == form.BeginRun {
+		cluster, id, _ := strings.Cut(what, "/")
+		spec, err := b.specOfJob(ctx, c, cluster, slurm.JobID(id))
+		if err != nil {
+			return nil, err
+		}
+		return spec, nil
+	}
+	op, _ := operations.Lookup("recipes")
+	result, err := op.Run(ctx, c, &launch.RecipesIn{Do: "render", Recipe: what, GPU: a.Fields["gpu"]})
+	if err != nil {
+		return nil, err
+	}
+	found, _ := result.(launch.RecipesOut)
+	return readPaste(ctx, c, found.Spec)
+}
+
+// readPaste is the specification in a text: YAML, or what a script becomes.
+func readPaste(ctx context.Context, c *ops.Call, text string) (spec map[string]any, err error) {
+	if !looksLikeSpec(text) {
+		op, _ := operations.Lookup("import")
+		result, err := op.Run(ctx, c, &launch.ImportIn{Text: text})
+		if err != nil {
+			return nil, err
+		}
+		if found, _ := result.(launch.ImportOut); len(found.Specs) > 0 {
+			text = found.Specs[0]
+		}
+	}
+	err = yaml.Unmarshal([]byte(text), &spec)
+	return spec, err
+}
+
+// keepBase keeps the specification that a form begins with, and returns its key.
+func (b *Bot) keepBase(ctx context.Context, a ask, spec map[string]any) (key string, err error) {
+	raw, err := yaml.Marshal(spec)
+	if err != nil {
+		return "", err
+	}
+	key = keyOf("base", a.Key)
+	return key, b.cfg.Store.Put(ctx, docBase, key, base{Owner: a.Team + "/" + a.User, Spec: string(raw)}, b.now().Add(24*time.Hour))
+}

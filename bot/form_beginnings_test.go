@@ -1,0 +1,152 @@
+package bot_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/bot"
+	"github.com/megatron-ops/megatron-ops/bot/slacktest"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A surveyedYard tells its partitions, accounts and QOS too.
+type surveyedYard struct{ *yard }
+
+func (surveyedYard) Nodes(context.Context) ([]slurm.Node, error) { return nil, nil }
+
+func (surveyedYard) Partitions(context.Context) ([]slurm.Partition, error) {
+	return []slurm.Partition{{Name: "prod", Up: true, GPUs: 8, Total: 64}, {Name: "dev", Up: true, GPUs: 8, Total: 4}}, nil
+}
+
+func (surveyedYard) Associations(_ context.Context, user string) ([]slurm.Association, error) {
+	return []slurm.Association{{Account: "research", User: user, QOS: []string{"normal", "high"}}}, nil
+}
+
+func (surveyedYard) QOS(context.Context) ([]slurm.QOS, error) {
+	return []slurm.QOS{{Name: "normal"}, {Name: "high"}, {Name: "others"}}, nil
+}
+
+func (surveyedYard) Shares(context.Context, string) ([]slurm.Share, error) { return nil, nil }
+
+func surveyed(c *bot.Config) {
+	c.Service.Clusters["yard"] = surveyedYard{c.Service.Clusters["yard"].(*yard)}
+}
+
+// change is somebody who changes something in an open form: chooses, or presses.
+func change(s *stage, form map[string]any, action, value string, values map[string]string) {
+	s.t.Helper()
+	act := map[string]any{"action_id": action, "block_id": "b", "type": "button", "value": value}
+	if action == "form_begin" || action == "partition" {
+		act = map[string]any{"action_id": action, "block_id": "b", "type": "static_select", "selected_option": map[string]any{"value": value}}
+	}
+	s.Interact(map[string]any{"actions": []any{act}, "view": map[string]any{
+		"id": form["id"], "hash": form["hash"], "callback_id": form["callback_id"], "private_metadata": form["private_metadata"],
+		"state": map[string]any{"values": stateOf(values)},
+	}})
+}
+
+// optionsOf are the values that a field of a form offers.
+func optionsOf(form map[string]any, field string) (values []string) {
+	blocks, _ := form["blocks"].([]any)
+	for _, x := range blocks {
+		b, _ := x.(map[string]any)
+		e, _ := b["element"].(map[string]any)
+		if e["action_id"] != field {
+			continue
+		}
+		options, _ := e["options"].([]any)
+		for _, o := range options {
+			values = append(values, o.(map[string]any)["value"].(string))
+		}
+	}
+	return values
+}
+
+func TestTheFormOffersWhatTheClusterHas(t *testing.T) {
+	t.Parallel()
+	s := play(t, surveyed)
+	s.Slash("submit")
+	form := openedForm(s, 1)
+	require.Equal(t, []string{"dev", "prod"}, optionsOf(form, "partition"))
+	require.Equal(t, []string{"research"}, optionsOf(form, "account"))
+	require.Equal(t, []string{"high", "normal"}, optionsOf(form, "qos"), "those of the person's accounts")
+	require.Contains(t, optionsOf(form, "preset"), "debug-nccl")
+	require.Contains(t, slacktest.JSON(form), "recipe:llama3-8b")
+}
+
+func TestAFormBegunWithARecipeIsJudgedAtItsFields(t *testing.T) {
+	t.Parallel()
+	s := play(t, surveyed)
+	s.Slash("submit")
+	form := openedForm(s, 1)
+	change(s, form, "form_begin", "recipe:llama3-8b", map[string]string{"worktree": "/lustre/m", "partition": "prod", "gpu": "h100"})
+	form = shownView(s, form["id"], "--num-layers 32", "/lustre/m", "GiB a GPU")
+	require.Contains(t, slacktest.JSON(form), `"initial_value":"llama3-8b"`)
+	require.Contains(t, slacktest.JSON(form), `"block_id":"name~1"`, "what was typed before does not hide what was put in")
+
+	// What is wrong stands at its field as soon as one leaves it, and goes when it is right.
+	values := map[string]string{
+		"name": "gpt", "worktree": "/lustre/m", "nodes": "2", "gpus_per_node": "8", "gpu": "h100", "time": "1:00:00",
+		"args": "--num-layers 24 --hidden-size 1024 --num-attention-heads 18 --seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 2 --global-batch-size 64 --train-iters 100 --lr 1e-4 --tensor-model-parallel-size 4",
+	}
+	change(s, form, "partition", "dev", values)
+	form = shownView(s, form["id"], "⛔ --", "16 GPU hours at most")
+	require.NotContains(t, slacktest.JSON(form), "Nothing stands against it")
+	values["args"] = goodForm["args"]
+	change(s, form, "form_check", "check", values)
+	shownView(s, form["id"], "Nothing stands against it", "2 × 8 GPUs · 16 GPU hours at most · about")
+}
+
+func TestAFormIsBegunWithAPastedScript(t *testing.T) {
+	t.Parallel()
+	s := play(t, surveyed)
+	s.Slash("submit")
+	form := openedForm(s, 1)
+	change(s, form, "form_begin", "paste", nil)
+	form = shownView(s, form["id"], "Read it into the form")
+	change(s, form, "form_read", "read", map[string]string{"text": "#!/bin/bash\n#SBATCH --job-name=old\n#SBATCH --nodes=4\n#SBATCH --partition=prod\n#SBATCH --time=02:00:00\ncd /lustre/ada/Megatron-LM\nsrun python -m torch.distributed.run pretrain_gpt.py --num-layers 24\n"})
+	form = shownView(s, form["id"], `"initial_value":"old"`, `"initial_value":"4"`, "--num-layers 24")
+	require.NotContains(t, slacktest.JSON(form), "Read it into the form")
+}
+
+func TestAFormIsBegunWithAnEarlierRun(t *testing.T) {
+	t.Parallel()
+	s := play(t, surveyed)
+	submitted(t, s)
+	s.Slash("submit")
+	form := openedForm(s, 1)
+	require.Contains(t, slacktest.JSON(form), "run:yard/4711")
+	change(s, form, "form_begin", "run:yard/4711", nil)
+	shownView(s, form["id"], `"initial_value":"/lustre/m"`, "--tensor-model-parallel-size 4", "16 GPU hours at most")
+	s.Slash("submit", map[string]any{"user_id": "U5"}) // another person
+	st := s.Wait("their form", func(st slacktest.State) bool { return len(st.Views) == 2 })
+	for id, v := range st.Views {
+		if id != form["id"] {
+			require.NotContains(t, slacktest.JSON(v), "run:yard/4711")
+			v["id"] = id
+			s.Interact(map[string]any{
+				"user": map[string]any{"id": "U5", "team_id": "T1"}, "actions": []any{map[string]any{"action_id": "form_begin", "block_id": "b", "type": "static_select", "selected_option": map[string]any{"value": "run:yard/4711"}}},
+				"view": map[string]any{"id": id, "callback_id": "submit", "private_metadata": v["private_metadata"], "state": map[string]any{"values": map[string]any{}}},
+			})
+			shownView(s, id, "job 4711 belongs to ada")
+		}
+	}
+}
+
+func TestWhatTheClusterRefusesStandsInTheFormAgain(t *testing.T) {
+	t.Parallel()
+	s := play(t, surveyed)
+	s.Slash("submit")
+	form := openedForm(s, 1)
+	values := map[string]string{}
+	for k, v := range goodForm {
+		values[k] = v
+	}
+	values["partition"] = "nowhere"
+	a := sendForm(t, s, form, "submit", form["private_metadata"], values)
+	require.Equal(t, "update", a["response_action"], "%v", a)
+	shownView(s, form["id"], "⛔", "nowhere", `"callback_id":"submit"`)
+	require.Zero(t, s.yard.count())
+}

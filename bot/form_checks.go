@@ -1,0 +1,174 @@
+package bot
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/form"
+	"github.com/megatron-ops/megatron-ops/internal/consent"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+var (
+	textFits     = lang.Text{EN: "✅ Nothing stands against it", ZH: "✅ 检查通过"}
+	textFormGPUs = lang.Text{EN: "%d × %d GPUs", ZH: "%d × %d GPU"}
+	textFormCost = lang.Text{EN: "%s GPU hours at most", ZH: "最多 %s GPU 小时"}
+	textNoEnd    = lang.Text{EN: "as long as the partition allows", ZH: "时长为分区上限"}
+	textMemoryOf = lang.Text{EN: "about %.0f of %.0f GiB a GPU (%.0f to %.0f)", ZH: "每卡约 %.0f / %.0f GiB（%.0f–%.0f）"}
+	textMemory   = lang.Text{EN: "about %.0f GiB a GPU (%.0f to %.0f)", ZH: "每卡约 %.0f GiB（%.0f–%.0f）"}
+	textBegins   = lang.Text{EN: "likely start %s", ZH: "预计 %s 开始"}
+)
+
+// checkWithin is how long the cluster may take to say what it thinks of a job.
+const checkWithin = 20 * time.Second
+
+// arithmetic is what the specification itself says against the job: no cluster is
+// asked.
+func arithmetic(c *ops.Call, in *launch.SubmitIn) (problems []rules.Problem, err error) {
+	s, err := launch.Resolve(c, in.SpecIn)
+	if err != nil {
+		return nil, err
+	}
+	judged, err := launch.JudgeSpec(c, s)
+	return judged.Problems, err
+}
+
+// judgeOnCluster is what the plan, the cluster and the estimates say of a job.
+func (b *Bot) judgeOnCluster(ctx context.Context, c *ops.Call, op ops.Op, in launch.SubmitIn) (v form.Verdict, s form.Summary) {
+	ctx, cancel := context.WithTimeout(ctx, checkWithin)
+	defer cancel()
+	in.DryRun = true
+	result, err := op.Run(ctx, consent.Preview(c), &in)
+	planned, _ := result.(launch.SubmitOut)
+	v = form.VerdictOf(c.Lang, err, planned.Problems)
+	if err != nil {
+		return v, s
+	}
+	s = form.Summary{Name: planned.Name, Cluster: planned.Cluster, Script: planned.Script, Digest: consent.Digest(planned.Script)}
+	if e := planned.Earlier; e != nil && e.AsItIs != nil {
+		s.Start = *e.AsItIs
+	}
+	s.Memory = memoryWords(ctx, c, in)
+	if !v.Stops() {
+		v.Summary = append(v.Summary, "*"+answer.Escape(textFits.In(c.Lang))+"*")
+	}
+	if full, err := launch.Resolve(c, in.SpecIn); err == nil {
+		full = full.WithDefaults()
+		s.Partition, s.Account, s.QOS = full.Partition, full.Account, full.QOS
+		size := fmt.Sprintf(textFormGPUs.In(c.Lang), *full.Nodes, *full.GPUsPerNode)
+		cost := textNoEnd.In(c.Lang)
+		if d, ok := slurm.ParseDuration(full.Time); ok && d > 0 {
+			cost = fmt.Sprintf(textFormCost.In(c.Lang), strconv.FormatFloat(float64(full.WorldSize())*d.Hours(), 'g', 4, 64))
+		}
+		parts := []string{answer.Escape(size), answer.Escape(cost)}
+		if s.Memory != "" {
+			parts = append(parts, answer.Escape(s.Memory))
+		}
+		if !s.Start.IsZero() {
+			parts = append(parts, fmt.Sprintf(textBegins.In(c.Lang), card.When(s.Start, "{date_short_pretty} {time}")))
+		}
+		v.Summary = append(v.Summary, strings.Join(parts, " · "))
+	}
+	return v, s
+}
+
+// memoryWords is the estimate of a job's GPU memory; empty where there is none.
+func memoryWords(ctx context.Context, c *ops.Call, in launch.SubmitIn) string {
+	op, ok := operations.Lookup("memory")
+	if !ok {
+		return ""
+	}
+	result, err := op.Run(ctx, c, &launch.MemoryIn{SpecIn: in.SpecIn})
+	m, ok := result.(launch.MemoryOut)
+	switch {
+	case err != nil || !ok || m.TotalGiB == 0:
+		return ""
+	case m.GPUGiB > 0:
+		return fmt.Sprintf(textMemoryOf.In(c.Lang), m.TotalGiB, m.GPUGiB, m.LowGiB, m.HighGiB)
+	}
+	return fmt.Sprintf(textMemory.In(c.Lang), m.TotalGiB, m.LowGiB, m.HighGiB)
+}
+
+// checkOnCluster asks the cluster about a sent form, and shows what would be
+// submitted, or the form again with what is wrong at its fields.
+func (b *Bot) checkOnCluster(ctx context.Context, a ask) []store.SlackMessage {
+	meta, c := b.metaOf(ctx, &a)
+	summary, id, verdict := b.confirmation(ctx, a, c, meta)
+	v := form.ConfirmView(summary, id, c.Lang)
+	if verdict.Stops() {
+		v = form.View(b.formState(ctx, a, c, meta, a.Fields, verdict), c.Lang)
+	}
+	a.Hash = "" // the view that stands is the one that says that it is checked
+	b.updateView(ctx, a, v)
+	return nil
+}
+
+// confirmation is what somebody is asked to say yes to for a form's job, and the id
+// of the call that it holds; where the verdict stops the job there is none.
+func (b *Bot) confirmation(ctx context.Context, a ask, c *ops.Call, meta formMeta) (summary form.Summary, id string, v form.Verdict) {
+	op, t, in, errs := b.formCall(ctx, a, c, meta)
+	if errs != nil {
+		return summary, "", form.Said(errs)
+	}
+	if v, summary = b.judgeOnCluster(ctx, c, op, *in); v.Stops() {
+		return summary, "", v
+	}
+	if r, stop, err := consent.Of(ctx, c, op, in); err == nil && stop == nil {
+		summary.Headline, summary.Warnings, summary.Since = r.Headline.In(c.Lang), r.Warnings, string(r.Since)
+		for _, x := range r.Changes {
+			summary.Changes = append(summary.Changes, fmt.Sprintf("%s: %s → %s", x.Field, orDash(x.Old), orDash(x.New)))
+		}
+	}
+	summary.Approval = b.needsApproval(c, op, in)
+	a.Kind, a.Response, a.Callback = asButton, "", "" // what comes of it is told in the channel or directly
+	id, err := b.hold(ctx, held{Call: t, Ask: a, Digest: summary.Digest})
+	if err != nil {
+		b.log.Error("slack: form", "err", err)
+		return summary, "", form.VerdictOf(c.Lang, err, nil)
+	}
+	return summary, id, v
+}
+
+// formErrors are what can be said against a form without asking the cluster.
+func (b *Bot) formErrors(ctx context.Context, a ask, c *ops.Call, meta formMeta) map[string]string {
+	_, _, in, errs := b.formCall(ctx, a, c, meta)
+	if errs != nil {
+		return errs
+	}
+	if problems, err := arithmetic(c, in); err != nil || rules.Blocking(problems) {
+		return form.AtFields(c.Lang, err, problems)
+	}
+	return nil
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "–"
+	}
+	return s
+}
+
+// updateView draws the modal of a anew. It is done at once and once: a modal that
+// is closed meanwhile needs nothing.
+func (b *Bot) updateView(ctx context.Context, a ask, v slack.ModalViewRequest) {
+	api, err := b.client(ctx, a.Team)
+	if err == nil {
+		_, err = api.UpdateViewContext(ctx, v, "", a.Hash, a.View)
+	}
+	if err != nil && !strings.Contains(err.Error(), "hash_conflict") {
+		b.log.Warn("slack: form not drawn anew", "err", err)
+	}
+}
