@@ -42,21 +42,20 @@ func (s Shape) Operations() Operations {
 	}
 }
 
-// Imbalance is the work of the fullest pipeline stage over the mean: the
-// output layer is work that the stage of the loss has beside its layers.
-func (c *Config) Imbalance(s *Shape) float64 {
+// Imbalance is the time of the fullest pipeline stage over the mean: the output
+// layer, which takes as long as so many layers, is work that the stage of the
+// loss has beside its own.
+func (c *Config) Imbalance(s *Shape, output float64) float64 {
 	if c.PP <= 1 || s.Layers == 0 {
 		return 1
 	}
-	o := s.Operations()
-	layer := (o.Linear + o.Experts + o.Sequence) / (float64(s.Layers) + float64(s.MTP))
 	most := 0.0
 	for _, stage := range [...]int{0, min(1, c.PP-1), c.PP - 1} {
-		load := layer * float64(c.stageLayers(stage))
+		load := float64(c.stageLayers(stage))
 		if stage == c.PP-1 {
-			load += o.Output + layer*float64(s.MTP)
+			load += output + float64(s.MTP)
 		}
 		most = max(most, load)
 	}
-	return max(most*float64(c.PP)/o.Total(), 1)
+	return max(most*float64(c.PP)/(float64(s.Layers+s.MTP)+output), 1)
 }

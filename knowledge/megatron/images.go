@@ -2,8 +2,12 @@ package megatron
 
 import (
 	_ "embed"
+	"fmt"
+	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 // An Image is a container image and the versions of what is in it; empty where
@@ -30,14 +34,21 @@ var images = sync.OnceValue(func() []Image {
 	return all
 })
 
-// LookupImage returns what is known of an image, by the registry's name for it
-// (nvcr.io/nvidia/nemo:26.04, nvcr.io#nvidia/nemo:26.04) or by the name of the
-// file that it was saved to (nemo_26.04.sqsh, nvidia+nemo+26.04.sqsh).
-func LookupImage(image string) (Image, bool) {
+// plainImage writes an image's name as path elements, whatever a registry or a
+// saved file puts between them.
+func plainImage(image string) string {
 	name := strings.NewReplacer("#", "/", "+", "/", ":", "/", "_", "/").Replace(strings.ToLower(image))
 	for _, end := range []string{".sqsh", ".sif"} {
 		name = strings.TrimSuffix(name, end)
 	}
+	return name
+}
+
+// LookupImage returns what is known of an image, by the registry's name for it
+// (nvcr.io/nvidia/nemo:26.04, nvcr.io#nvidia/nemo:26.04) or by the name of the
+// file that it was saved to (nemo_26.04.sqsh, nvidia+nemo+26.04.sqsh).
+func LookupImage(image string) (Image, bool) {
+	name := plainImage(image)
 	for _, i := range images() {
 		short := i.Repository[strings.LastIndex(i.Repository, "/")+1:]
 		for _, separator := range []string{"/", "-"} {
@@ -47,4 +58,31 @@ func LookupImage(image string) (Image, bool) {
 		}
 	}
 	return Image{}, false
+}
+
+// nvidiaImage is an image of NVIDIA's that is named after its month.
+var nvidiaImage = lazy.New(`(?:^|/)(pytorch|nemo)[/-]([0-9]{2})\.([0-9]{2})(?:[.-].*)?$`)
+
+// A Month counts months since the year 2000.
+type Month int
+
+// MonthOf reads 25.02, as NVIDIA numbers its images.
+func MonthOf(yearMonth string) Month {
+	y, m, _ := strings.Cut(yearMonth, ".")
+	year, _ := strconv.Atoi(y)
+	month, _ := strconv.Atoi(m)
+	return Month(12*year + month - 1)
+}
+
+// String writes the month as 2025-02.
+func (m Month) String() string { return fmt.Sprintf("20%02d-%02d", m/12, m%12+1) }
+
+// ImageMonth is the month that an image of NVIDIA's is of: what was released
+// later cannot be in it.
+func ImageMonth(image string) (Month, bool) {
+	found := nvidiaImage.FindStringSubmatch(plainImage(image))
+	if found == nil {
+		return 0, false
+	}
+	return MonthOf(found[2] + "." + found[3]), true
 }

@@ -402,13 +402,19 @@ func (c *Config) mambaActivations(s *Shape, taken float64) float64 {
 	return c.partInput(s, taken)/c.sequenceShards() + inside/float64(max(c.TP, 1))
 }
 
-// logits is the peak of the last stage's loss: the logits in bf16 and fp32,
-// and the gradient.
+// logits is the peak of the last stage's loss: the logits in bf16 and in fp32,
+// which become the softmax and then the gradient in place; of each further
+// token that is predicted the softmax stays. Transformer Engine's fused loss
+// makes the gradient of the bf16 logits in place.
 func (c *Config) logits(s *Shape, stage int) float64 {
 	if stage != c.PP-1 {
 		return 0
 	}
-	return 8 * c.tokens(s) * float64(s.Vocab) / float64(max(c.TP, 1)) * float64(1+s.MTP)
+	bytes := 6 + 4*float64(s.MTP)
+	if c.CrossEntropyLossFusion && c.CrossEntropyFusionImpl == "te" {
+		bytes = 2 * float64(1+s.MTP)
+	}
+	return bytes * c.tokens(s) * float64(s.Vocab) / float64(max(c.TP, 1))
 }
 
 // TheoreticalMemory is Megatron's own estimate for the fullest GPU, weights

@@ -21,6 +21,9 @@ type Run struct {
 	Env map[string]string `json:"env,omitempty"`
 	// Release is the Megatron-LM release that runs; zero means the newest.
 	Release Release `json:"-"`
+	// Image is the container image that the ranks run in and GPU the kind of GPU;
+	// empty where nobody says.
+	Image, GPU string `json:"-"`
 	// Extra are flags of a fork, which are not judged; a value may follow each.
 	Extra []string `json:"-"`
 }

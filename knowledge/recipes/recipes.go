@@ -59,6 +59,8 @@ type Run struct {
 	// TFLOPS is the published speed in TFLOP/s a GPU; 0 where none was.
 	TFLOPS float64 `yaml:"tflops" json:"tflops_per_gpu,omitempty"`
 	Source string  `yaml:"source" json:"source"`
+	// shared are the arguments that all runs of the source have.
+	shared string
 }
 
 type book struct {
@@ -66,6 +68,7 @@ type book struct {
 	Families map[string]string `yaml:"families"`
 	Types    map[string]string `yaml:"types"`
 	Sources  map[string]string `yaml:"sources"`
+	Settings map[string]string `yaml:"settings"`
 	Models   []Model           `yaml:"models"`
 }
 
@@ -81,7 +84,7 @@ var read = sync.OnceValue(func() book {
 		m.Source = b.Sources[m.Source]
 		for j := range m.Runs {
 			r := &m.Runs[j]
-			r.Source = b.Sources[r.Source]
+			r.shared, r.Source = b.Settings[r.Source], b.Sources[r.Source]
 			for _, n := range []*int{&r.Micro, &r.TP, &r.PP, &r.CP, &r.EP} {
 				*n = max(*n, 1)
 			}
@@ -195,6 +198,7 @@ func (r Run) Argv() []string {
 	if r.Sharded {
 		words = append(words, "--use-megatron-fsdp", "--data-parallel-sharding-strategy", "optim_grads", "--ckpt-format", "fsdp_dtensor", "--no-gradient-accumulation-fusion")
 	}
+	words = append(words, strings.Fields(r.shared)...)
 	return append(words, strings.Fields(r.Args)...)
 }
 

@@ -53,3 +53,17 @@ func TestEveryRunPassesPlanInItsReleases(t *testing.T) {
 		}
 	}
 }
+
+// A published run ran: its lower estimate of memory must leave room for it.
+func TestEveryPublishedRunFits(t *testing.T) {
+	for _, m := range Models() {
+		for _, r := range m.Runs {
+			kind, _ := megatron.LookupGPU(r.GPU)
+			args, faults := megatron.Parse(megatron.Run{Entry: m.Entry, Argv: append(m.Argv(), r.Argv()...), WorldSize: r.GPUs, Arch: kind.Arch, Env: map[string]string{}})
+			require.Empty(t, faults, m.Name)
+			c := args.Effective()
+			low, _ := c.Band()
+			require.Less(t, low*c.Memory().GiB(), kind.MemoryGiB, "%s on %d %s as %s", m.Name, r.GPUs, r.GPU, r.Layout())
+		}
+	}
+}

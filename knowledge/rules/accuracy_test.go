@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/knowledge/recipes"
 )
 
 //go:generate go test -run TestAccuracyPageIsCurrent . -update
@@ -21,14 +22,14 @@ const accuracyPage = "../../docs/accuracy.md"
 
 // A publishedRun is a configuration that somebody ran and told of.
 type publishedRun struct {
-	ID, Source, GPU, Model, Note string
-	GPUs                         int
-	GPUsPerNode                  int `json:"gpus_per_node"`
-	Fits                         bool
-	Layout                       []int   // TP, PP, CP, EP
-	MeasuredGB                   float64 `json:"measured_gb"`
-	TFLOPS                       float64
-	Argv                         []string
+	ID, Source, GPU, Model, Note, Entry string
+	GPUs                                int
+	GPUsPerNode                         int `json:"gpus_per_node"`
+	Fits                                bool
+	Layout                              []int   // TP, PP, CP, EP
+	MeasuredGB                          float64 `json:"measured_gb"`
+	TFLOPS                              float64
+	Argv                                []string
 }
 
 // layoutFlags are what a layout adds to a model, and whether a value follows.
@@ -69,7 +70,7 @@ type estimate struct {
 func estimateOf(t *testing.T, p publishedRun) estimate {
 	gpu, ok := megatron.LookupGPU(p.GPU)
 	require.True(t, ok, p.GPU)
-	args, faults := megatron.Parse(megatron.Run{Argv: p.Argv, WorldSize: p.GPUs, Arch: gpu.Arch, Env: map[string]string{}})
+	args, faults := megatron.Parse(megatron.Run{Entry: p.Entry, Argv: p.Argv, WorldSize: p.GPUs, Arch: gpu.Arch, Env: map[string]string{}})
 	require.Empty(t, faults, p.ID)
 	c := args.Effective()
 	m := c.Memory()
@@ -79,7 +80,7 @@ func estimateOf(t *testing.T, p publishedRun) estimate {
 	if len(p.Layout) == 0 {
 		return e
 	}
-	r, err := Recommend(Question{Argv: p.modelAlone(), GPUs: p.GPUs, GPUsPerNode: p.GPUsPerNode, GPU: p.GPU})
+	r, err := Recommend(Question{Entry: p.Entry, Argv: p.modelAlone(), GPUs: p.GPUs, GPUsPerNode: p.GPUsPerNode, GPU: p.GPU})
 	require.NoError(t, err, p.ID)
 	var seen [][4]int
 	for _, o := range r.Options {
@@ -144,8 +145,18 @@ func TestAccuracyPageIsCurrent(t *testing.T) {
 		}
 		fmt.Fprintf(&rows, "| %s | %d %s, %s | %s | %s | %s |\n", p.ID, p.GPUs, p.GPU, ran, memory, place, rate)
 	}
+	var recipeRows strings.Builder
+	var recipeLayout, recipeSpeed score
+	for _, p := range recipeRuns() {
+		e := estimateOf(t, p)
+		good := e.rank > 0 && (e.rank <= 10 || e.slower <= 0.10)
+		near := e.tflops/p.TFLOPS >= 0.75 && e.tflops/p.TFLOPS <= 4.0/3
+		fmt.Fprintf(&recipeRows, "| %s | %d %s | TP%d PP%d CP%d EP%d: %d of %d, %+.0f %%%s | %.0f, ours %.0f%s |\n",
+			p.ID, p.GPUs, p.GPU, p.Layout[0], p.Layout[1], p.Layout[2], p.Layout[3],
+			e.rank, e.of, 100*e.slower, count(&recipeLayout, good), p.TFLOPS, e.tflops, count(&recipeSpeed, near))
+	}
 	share := func(s score) string { return fmt.Sprintf("%d of %d", s.good, s.of) }
-	page := fmt.Sprintf(accuracyText, share(fit), share(peak), share(layout), share(speed), rows.String())
+	page := fmt.Sprintf(accuracyText, share(fit), share(peak), share(layout), share(speed), rows.String(), share(recipeLayout), share(recipeSpeed), recipeRows.String())
 	if *update {
 		require.NoError(t, os.WriteFile(accuracyPage, []byte(page), 0o644))
 	}
@@ -156,6 +167,26 @@ func TestAccuracyPageIsCurrent(t *testing.T) {
 	require.GreaterOrEqual(t, float64(layout.good), 0.9*float64(layout.of))
 	require.GreaterOrEqual(t, float64(speed.good), 0.9*float64(speed.of))
 	require.Equal(t, peak.of, peak.good)
+	require.GreaterOrEqual(t, float64(recipeLayout.good), 0.9*float64(recipeLayout.of))
+	require.GreaterOrEqual(t, float64(recipeSpeed.good), 0.85*float64(recipeSpeed.of))
+}
+
+// recipeRuns are the recipes' published layouts whose speed was published.
+func recipeRuns() []publishedRun {
+	var all []publishedRun
+	for _, m := range recipes.Models() {
+		for _, r := range m.Runs {
+			if r.TFLOPS == 0 {
+				continue
+			}
+			all = append(all, publishedRun{
+				ID: m.Name + " " + r.Type, Entry: m.Entry, GPU: r.GPU, GPUs: r.GPUs,
+				GPUsPerNode: min(r.GPUs, recipes.PerNode(r.GPU)), Fits: true,
+				Layout: []int{r.TP, r.PP, r.CP, r.EP}, TFLOPS: r.TFLOPS, Argv: append(m.Argv(), r.Argv()...),
+			})
+		}
+	}
+	return all
 }
 
 const accuracyText = `# How near the estimates are
@@ -175,6 +206,12 @@ A published layout is a tuned one, no proof of an optimum; a peak is one rank's.
 | run | GPUs | memory in GiB: ours | the published layout among ours: rank, slower than the first | TFLOP/s a GPU |
 |---|---|---|---|---|
 %s
+The recipes (` + "`megatron-ops recipes list`" + `) name more published speeds: of their layouts %s are right, of their speeds %s. The same
+layout was published with speeds up to half apart as the software got better; the recipe has the latest.
+
+| recipe | GPUs | the published layout among ours | TFLOP/s a GPU |
+|---|---|---|---|
+%s
 ## What the numbers mean
 
 - Memory is the fullest GPU's. Parameters, gradients and optimizer states are counted; activations follow Korthikanti et al.
@@ -182,14 +219,17 @@ A published layout is a tuned one, no proof of an optimum; a peak is one rank's.
   allocator have a stated reserve. The band is ±5 to 8 %% for dense models, and 12 %% below to 8 %% above for experts, whose tokens are uneven.
 - A layout that fits only by the lower edge of the band comes after all others.
 - Usable memory is what PyTorch can allocate, not the data sheet's: 79.1 GiB of an H100, 178.4 of a B200, 184.3 of a GB200.
-- The speed is shown with the band of these runs: 0.85 to 1.25 of the estimate for dense models, 0.70 to 1.05 for experts. Where no run of the kind
-  was published none is shown: GPUs before Hopper and without NVLink, FP4, FP8 by blocks.
+- The speed is shown with the band of these runs: 0.85 to 1.20 of the estimate for dense models, 0.75 to 1.35 for experts. Where no run of the kind
+  was published none is shown: GPUs before Ampere and without NVLink, experts on Ampere, FP8 by blocks.
+- A layout is estimated as tuned: CUDA graphs and grouped kernels on Blackwell, the best virtual stages, micro-batch and recompute that fit.
 
 ## What is not modelled
 
 - DualPipe and other schedules than 1F1B and its interleaved form; combined forward and backward hide what --overlap-moe-expert-parallel-comm states.
-- Rails, oversubscription and congestion of the network: each GPU is taken to have one port of 400 Gb/s since Hopper, 200 on Ampere.
-- The host: Python's and the launches' time without CUDA graphs, beyond a flat time for each layer of experts.
+- Rails, oversubscription and congestion of the network: each GPU is taken to have one port of 800 Gb/s in the B300 generation, 400 since
+  Hopper, 200 on Ampere.
+- The host: Python's and the launches' time, beyond a flat time for each layer of experts and each expert on a rank.
+- The version of the libraries: the same run got up to half as fast again within a year on Blackwell.
 - Data loading, checkpoints, evaluation and logging.
 - Offloading of activations and of the optimizer's work to the CPU slows a step; the memory that it frees is counted, the time is not.
 `

@@ -138,6 +138,8 @@ func valueOf(c *cfg, name string, l lang.Lang) string {
 		return strconv.Itoa(c.World)
 	case "DP":
 		return strconv.Itoa(c.DP)
+	case "gpu":
+		return c.Asked.Run.GPU
 	case epFlag:
 		return strconv.Itoa(c.EP)
 	case "--expert-tensor-parallel-size":

@@ -1,6 +1,10 @@
 package rules
 
-import "math"
+import (
+	"math"
+
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+)
 
 // The cost model that recommendations are ranked by. It is meant to be
 // simple and said aloud, not exact:
@@ -14,56 +18,88 @@ import "math"
 // that Megatron's overlaps do not hide. Imbalance is the fullest stage over the
 // mean; bubble is (PP-1) / (VPP × microbatches).
 const (
-	// Shares of the peak that large GEMMs reach, and attention. FP8 with one
-	// scale for a tensor, with a scale for each block, and FP4: the shorter the
+	// Shares of the peak that large GEMMs reach: in bf16, in FP8 with one scale
+	// for a tensor and with a scale for each block, and in FP4: the shorter the
 	// product, the more the casts between types weigh.
-	peakShare     = 0.68
+	peakShare     = 0.65
 	fp8Share      = 0.60
-	fp8BlockShare = 0.50
-	fp4Share      = 0.36
+	fp8BlockShare = 0.53
+	fp4Share      = 0.40
 
-	// groupedGEMM is what the products of the experts reach of others: their
-	// tokens differ from rank to rank. groupedCast is the same for the shorter
-	// types, where each expert's few rows are cast and padded by themselves.
-	groupedGEMM = 0.7
-	groupedCast = 0.45
+	// attentionShare is the share of the bf16 peak that causal attention reaches,
+	// forward and backward. Sinks in the softmax leave sinkShare of it: the fused
+	// kernels are slow with them.
+	attentionShare = 0.48
+	sinkShare      = 0.13
+
+	// groupedGEMM is what the products of the experts reach of others in bf16,
+	// groupedCast in the shorter types. Experts in FP4 are as fast as in FP8: what
+	// they wait for are the casts.
+	groupedGEMM = 0.87
+	groupedCast = 0.95
 
 	tpGEMM = 0.96 // what each doubling of TP leaves of a GEMM's speed
 	cpGEMM = 0.985
-	ppOver = 0.004 // work of starting each virtual stage, as a share of compute
+	ppOver = 0.002 // work of starting each virtual stage, as a share of compute
 
-	exposedTP = 0.60
+	exposedTP = 0.48
 	exposedCP = 0.15
 	exposedPP = 0.30
 	exposedDP = 0.20
-	// The shared expert and the dispatcher's own stream hide a part of the
-	// all-to-all of the experts, --overlap-moe-expert-parallel-comm most of it.
-	exposedEP    = 0.20
-	overlappedEP = 0.10
+	// Of the all-to-all of the experts half is hidden behind shared experts, the
+	// dispatcher's own stream and each other, within an NVLink domain and beyond.
+	// overlappedEP is what --overlap-moe-expert-parallel-comm leaves of the rest.
+	exposedEP    = 0.50
+	exposedNet   = 0.46
+	overlappedEP = 0.35
 
 	linkShare = 0.75 // of a link's peak, that a collective reaches
 
 	lightRecompute = 1.015   // norms, activation functions, up-projections
-	heavyRecompute = 1.22    // the feed-forward part as well
 	fullRecompute  = 4.0 / 3 // one more forward pass
-
-	// nodeLatency is what each node more adds to an all-to-all, in seconds.
-	nodeLatency = 6e-6
 
 	// routingPasses is how often a routed token's vector is read or written in
 	// memory by the permutation, the casts and the weighted sum of a layer.
-	routingPasses = 16
-	// routingSeconds is what each layer of experts costs each microbatch whatever
-	// its size: the router, sorting, and the host waiting for the counts.
-	routingSeconds = 2.5e-3
+	routingPasses = 21
 	// plainPasses is the same for the norms, residuals and casts around a part,
-	// scanPasses for the convolution and the scan of a Mamba mixer.
-	plainPasses = 20
-	scanPasses  = 40
+	// innerPasses for the width inside of it: activation functions, positions and
+	// their gradients; scanPasses for the convolution and the scan of a Mamba mixer.
+	plainPasses = 27
+	innerPasses = 3
+	scanPasses  = 84
 	// weightBytes is what a microbatch reads and writes for each weight of an
 	// expert and its gradient, as far as the products do not hide it.
 	weightBytes = 6
 )
+
+// A hostTime is what the host spends on each layer of experts of a microbatch,
+// in seconds, while the GPU waits: once, and for each expert on the rank, whose
+// rows are cast and multiplied by kernels of their own. In bf16 nothing is cast.
+type hostTime struct{ layer, expert float64 }
+
+const bf16Launches = 0.2
+
+// hostTimes are of Hopper and before, and of Blackwell, where CUDA graphs hold
+// most of a layer and grouped kernels take all experts of a rank.
+func hostTimes(arch int) hostTime {
+	if arch >= 10 {
+		return hostTime{1.6e-3, 0.03e-3}
+	}
+	return hostTime{1.5e-3, 0.6e-3}
+}
+
+// sustained is what a GPU holds of its peak under load against others of its
+// generation: a higher limit of power keeps the clocks up, where the data sheet
+// names the same peak.
+func sustained(gpu string) float64 {
+	switch gpu {
+	case "b300":
+		return 1.05
+	case "gb300":
+		return 1.22
+	}
+	return 1
+}
 
 // roofline is the share of its best speed that a product reaches: below, what
 // is read and written for it takes longer than its operations.
@@ -84,11 +120,25 @@ func (s *search) remoteCopies(c *cfg, domains float64) float64 {
 	return copies
 }
 
+// routingSpread is the standard deviation of the tokens that an expert gets,
+// as a share of their mean, with a loss that balances them.
+const routingSpread = 0.05
+
+// unevenRouting is the load of the rank with the most tokens over the mean: all
+// ranks of the expert group wait for it. The more ranks and the fewer experts
+// on each, the higher the highest.
+func (s *search) unevenRouting(c *cfg) float64 {
+	local := float64(s.shape.Experts) / float64(c.EP)
+	return 1 + routingSpread*math.Sqrt(2*math.Log(float64(c.EP))/math.Max(local, 1))
+}
+
 // networkGBs is the bandwidth of a GPU's share of the node's network in one
-// direction, in GB a second: one 400 Gb/s port for each GPU since Hopper, 200
-// on Ampere, 100 before.
-func networkGBs(arch int) float64 {
-	switch {
+// direction, in GB a second: one 800 Gb/s port for each GPU of the B300
+// generation, 400 since Hopper, 200 on Ampere, 100 before.
+func networkGBs(gpu megatron.GPU) float64 {
+	switch arch := gpu.Arch; {
+	case gpu.Name == "b300" || gpu.Name == "gb300":
+		return 100
 	case arch >= 9:
 		return 50
 	case arch == 8:
@@ -97,24 +147,36 @@ func networkGBs(arch int) float64 {
 	return 12.5
 }
 
-// speeds are the operations a second that GEMMs with weights and attention
-// reach at best: in the type that the flags choose, where the GPU has it.
-func (s *search) speeds(c *cfg) (linear, attention float64) {
-	attention = s.gpu.TFLOPS * 1e12 * peakShare
+// feedForward is the share of the operations that the feed-forward parts have.
+func (s *search) feedForward() float64 {
+	width := s.shape.Parts.MLP*float64(s.shape.FFN) + s.shape.Parts.MoE*float64(s.shape.SharedFFN)
+	gate := 2.0
+	if s.shape.Gated {
+		gate = 3
+	}
+	return (s.work.Experts + 6*gate*float64(s.shape.Hidden)*width) / s.work.Total()
+}
+
+// speeds are the operations a second that GEMMs with weights reach at best, in
+// the type that the flags choose, where the GPU has it, and plainly in bf16.
+func (s *search) speeds(c *cfg) (linear, plain float64) {
+	peak := 1e12 * sustained(s.gpu.Name)
+	plain = s.gpu.TFLOPS * peak * peakShare
 	switch {
 	case c.Fp4.OK && s.gpu.FP4 > 0:
-		return s.gpu.FP4 * 1e12 * fp4Share, attention
+		// The casts keep a higher peak in FP4 from showing.
+		return math.Min(s.gpu.FP4, 2*s.gpu.FP8) * peak * fp4Share, plain
 	case c.Fp8.OK && s.gpu.FP8 > 0 && (c.Fp8Recipe == "mxfp8" || c.Fp8Recipe == "blockwise"):
-		return s.gpu.FP8 * 1e12 * fp8BlockShare, attention
+		return s.gpu.FP8 * peak * fp8BlockShare, plain
 	case c.Fp8.OK && s.gpu.FP8 > 0:
-		return s.gpu.FP8 * 1e12 * fp8Share, attention
+		return s.gpu.FP8 * peak * fp8Share, plain
 	}
-	return attention, attention
+	return plain, plain
 }
 
 // cost estimates the parts of a step and the model's operations that each GPU
 // reaches.
-func (s *search) cost(c *cfg, work float64) (step Step, tflops float64) {
+func (s *search) cost(c *cfg, r recompute) (step Step, tflops float64) {
 	shape := s.shape
 	micro, batches := float64(c.MicroBatchSize.V), float64(c.Microbatches)
 	tokens := micro * float64(shape.Seq) / float64(c.CP) // of a microbatch, on a rank
@@ -125,21 +187,28 @@ func (s *search) cost(c *cfg, work float64) (step Step, tflops float64) {
 	total := s.work.Total() * micro * float64(shape.Seq) * batches * float64(c.DP)
 	perGPU := total / float64(s.world)
 
-	linear, attention := s.speeds(c)
+	linear, plain := s.speeds(c)
+	attention := plain * attentionShare / peakShare
+	if c.SoftmaxType != "vanilla" {
+		attention *= sinkShare
+	}
 	slower := math.Pow(tpGEMM, math.Log2(tp)) * math.Pow(cpGEMM, math.Log2(cp))
 	each := tokens / tp * float64(shape.TopK) * ep / float64(max(shape.Experts, 1)) // tokens of one expert
 	width := float64(max(shape.FFN, shape.QueryDim, shape.Mamba.Inner)) / tp
-	// The output layer stays in bf16.
-	compute := s.work.Linear/(linear*s.roofline(tokens, h, width)) + s.work.Sequence/attention + s.work.Output/(attention*s.roofline(tokens, h, float64(shape.Vocab)/tp))
+	output := s.work.Output / (plain * s.roofline(tokens, h, float64(shape.Vocab)/tp)) // it stays in bf16
+	compute := s.work.Linear/(linear*s.roofline(tokens, h, width)) + s.work.Sequence/attention + output
+	host := hostTimes(s.gpu.Arch)
 	if s.work.Experts > 0 {
-		grouped := groupedGEMM
-		if linear > attention {
-			grouped = groupedCast
+		grouped := groupedGEMM * plain
+		if linear > plain {
+			grouped = groupedCast * math.Min(linear, s.gpu.FP8*1e12*sustained(s.gpu.Name)*fp8BlockShare)
+		} else {
+			host.expert *= bf16Launches
 		}
-		compute += s.work.Experts / (grouped * linear * s.roofline(each, h, float64(shape.ExpertFFN)))
+		compute += s.unevenRouting(c) * s.work.Experts / (grouped * s.roofline(each, h, float64(shape.ExpertFFN)))
 	}
-	compute *= perGPU / s.work.Total() / slower
-	again := compute * (work - 1)
+	share := perGPU / s.work.Total() / slower
+	compute, output = compute*share, output*share
 
 	// What passes through memory beside the products: norms, activations and
 	// residuals, the routing of tokens, and each microbatch the weights and
@@ -149,10 +218,18 @@ func (s *search) cost(c *cfg, work float64) (step Step, tflops float64) {
 	_, expertParams := s.stageParams(c)
 	traffic := perRank(shape.Parts.Attention+shape.Parts.MLP+shape.Parts.MoE+shape.Parts.Mamba) * plainPasses * 2 * h * tokens / tp
 	traffic += perRank(shape.Parts.Mamba) * scanPasses * 2 * float64(shape.Mamba.Inner) * tokens / tp
+	gate := 1.0 // a gated part is half as wide again
+	if shape.Gated {
+		gate = 1.5
+	}
+	inner := perRank(shape.Parts.MLP)*gate*float64(shape.FFN) + perRank(shape.Parts.Attention)*float64(shape.QueryDim+2*shape.KVDim) +
+		perRank(shape.Parts.MoE)*gate*float64(shape.ExpertFFN*shape.TopK+shape.SharedFFN)
+	traffic += innerPasses * 2 * inner * tokens / tp
 	traffic += perRank(shape.Parts.MoE)*routingPasses*routed + weightBytes*expertParams
-	compute += batches * (traffic/hbm + perRank(shape.Parts.MoE)*routingSeconds)
+	compute += batches * (traffic/hbm + perRank(shape.Parts.MoE)*(host.layer+host.expert*float64(shape.Experts)/ep))
+	again := compute * (r.work - 1)
 
-	nvlink, network := s.gpu.NVLinkGBs/2*1e9*linkShare, networkGBs(s.gpu.Arch)*1e9*linkShare
+	nvlink, network := s.gpu.NVLinkGBs/2*1e9*linkShare, networkGBs(s.gpu)*1e9*linkShare
 	if nvlink == 0 {
 		nvlink = 25e9 // PCIe
 	}
@@ -173,14 +250,17 @@ func (s *search) cost(c *cfg, work float64) (step Step, tflops float64) {
 	cpTime := exposedCP * batches * perRank(shape.Parts.Attention) * 3 * 2 * 2 * tokens * float64(shape.KVDim) * (cp - 1) / tp / link(c.TP*c.CP)
 	epTime := 0.0
 	if group := c.EP * c.ETP; shape.Parts.MoE > 0 && group > 1 {
-		exposed := exposedEP
+		near, far := exposedEP, exposedNet
 		if c.OverlapMoeExpertParallelComm {
-			exposed = overlappedEP
+			near, far = near*overlappedEP, far*overlappedEP
 		}
 		domains := math.Ceil(float64(group) / float64(s.domain))
 		remote := s.remoteCopies(c, domains) / float64(shape.TopK) * routed / network
-		epTime = batches * perRank(shape.Parts.MoE) * 4 * (exposed*(ring(routed, float64(group))/domains/nvlink+remote) + nodeLatency*domains)
+		epTime = s.unevenRouting(c) * batches * perRank(shape.Parts.MoE) * 4 * (near*ring(routed, float64(group))/domains/nvlink + far*remote)
 	}
+
+	// A layer that is computed again gathers and dispatches once more, of two times.
+	tpTime, epTime = tpTime*(1+r.passes/2), epTime*(1+r.passes/2)
 
 	virtual := math.Max(float64(c.VP.V), 1)
 	bubble := (float64(c.PP) - 1) / (virtual * math.Max(batches, 1))
@@ -201,11 +281,12 @@ func (s *search) cost(c *cfg, work float64) (step Step, tflops float64) {
 	replicas := float64(c.DP * c.CP)
 	dpTime := exposedDP * (ring(6*dense, replicas)/link(c.TP*c.CP*c.DP) + ring(6*experts, float64(max(c.EDP, 1)))/link(c.ETP*c.EP*c.EDP))
 
-	inner := compute + again + tpTime + cpTime + epTime
-	uneven := inner * (c.Imbalance(&s.shape) - 1)
+	pass := compute + again + tpTime + cpTime + epTime
+	layers := float64(shape.Layers + shape.MTP)
+	uneven := pass * (c.Imbalance(&s.shape, output*layers/(pass-output)) - 1)
 	step = Step{
 		Compute: compute, Recompute: again, Tensor: tpTime, Context: cpTime, Expert: epTime, Uneven: uneven,
-		Bubble: (inner + uneven) * bubble, Pipeline: ppTime, Data: dpTime,
+		Bubble: (pass + uneven) * bubble, Pipeline: ppTime, Data: dpTime,
 	}
 	return step, total / float64(s.world) / step.Seconds() / 1e12
 }
@@ -224,15 +305,15 @@ func (s *search) stageParams(c *cfg) (dense, experts float64) {
 // measured is the band, as shares of the estimate, that published speeds of the
 // kind lie in; false where none was published: docs/accuracy.md has them all.
 // They are of Hopper's and Blackwell's GPUs with NVLink, in bf16, FP8 with one
-// scale for a tensor and MXFP8.
+// scale for a tensor, MXFP8 and NVFP4, and of dense models in bf16 on Ampere.
 func (s *search) measured(c *cfg) (low, high float64, ok bool) {
 	switch {
-	case s.gpu.Arch < 9 || s.gpu.Arch > 10 || s.gpu.NVLinkGBs < 400 || c.Fp4.OK:
+	case s.gpu.Arch < 8 || s.gpu.Arch > 10 || s.gpu.NVLinkGBs < 400:
 		return 0, 0, false
-	case c.Fp8.OK && c.Fp8Recipe == "blockwise":
+	case s.gpu.Arch == 8 && c.Experts > 0, c.Fp8.OK && c.Fp8Recipe == "blockwise":
 		return 0, 0, false
 	case c.Experts > 0:
-		return 0.70, 1.05, true
+		return 0.75, 1.35, true
 	}
-	return 0.85, 1.25, true
+	return 0.85, 1.20, true
 }

@@ -260,7 +260,6 @@ func (s *search) stages(pp int) {
 	reset := func() {
 		o.NumVirtualStagesPerPipelineRank = megatron.Opt[int]{}
 		o.AccountForEmbeddingInPipelineSplit, o.AccountForLossInPipelineSplit = false, false
-		o.DecoderFirstPipelineNumLayers, o.DecoderLastPipelineNumLayers = megatron.Opt[int]{}, megatron.Opt[int]{}
 	}
 	reset()
 	layers := s.shape.Layers
@@ -274,14 +273,36 @@ func (s *search) stages(pp int) {
 		o.AccountForEmbeddingInPipelineSplit, o.AccountForLossInPipelineSplit = true, true
 		s.virtual((layers+2)/pp, pp)
 	default:
-		middle := (layers + pp - 1) / pp
-		ends := layers - middle*(pp-2)
-		if ends >= 2 && ends <= 2*middle {
-			o.DecoderFirstPipelineNumLayers, o.DecoderLastPipelineNumLayers = megatron.Some((ends+1)/2), megatron.Some(ends/2)
-			s.batches()
-		}
+		s.placed(layers, pp)
 	}
 	reset()
+}
+
+// placed tries layouts that name each stage's layers, for layers that no number
+// of stages divides: all stages hold the same, the last one less for the output
+// layer and what predicts further tokens, and the first what is left.
+func (s *search) placed(layers, pp int) {
+	o := &s.base.Options
+	for _, v := range []int{1, 2, 4, 8} {
+		if v > 1 && s.global == 0 {
+			break
+		}
+		each, stages := (layers+s.shape.MTP+pp*v)/(pp*v), pp*v
+		last := max(each-s.shape.MTP-1, 0)
+		first := layers - last - each*(stages-2)
+		if first < 1 || first > each {
+			continue
+		}
+		word := func(letter string, n int) string {
+			if n == 0 {
+				return ""
+			}
+			return fmt.Sprintf("%s*%d", letter, n)
+		}
+		o.PipelineModelParallelLayout = megatron.Some(fmt.Sprintf("E%s|(t*%d|)*%d%s%sL", word("t", first), each, stages-2, word("t", last), word("m", s.shape.MTP)))
+		s.batches()
+	}
+	o.PipelineModelParallelLayout = megatron.Opt[string]{}
 }
 
 // virtual tries one to sixteen virtual stages on a rank.
@@ -304,13 +325,41 @@ func (s *search) virtual(layersPerRank, pp int) {
 func (s *search) batches() {
 	o := &s.base.Options
 	s.found.Considered++
-	dp := s.world / (o.TensorModelParallelSize * o.PipelineModelParallelSize * o.ContextParallelSize)
 	o.RecomputeGranularity, o.RecomputeMethod, o.RecomputeNumLayers = megatron.Opt[string]{}, megatron.Opt[string]{}, megatron.Opt[int]{}
 	o.MicroBatchSize = megatron.Some(1)
 	c := s.base.Effective()
 
+	best, ok := s.cheapest(c)
+	if !ok {
+		return
+	}
+	best.Memory = c.MemoryOf(s.shape)
+	if low, high, ok := s.measured(c); ok {
+		best.Low, best.High = low*best.TFLOPs, high*best.TFLOPs
+	}
+	s.found.Legal++
+	best.Connections, _ = recommendedConnections(c)
+	best.Flags = append(s.flags(c, best.Option), best.mode.flags()...)
+	s.found.Options = append(s.found.Options, best.Option)
+}
+
+// A candidate is an option and how it computes again.
+type candidate struct {
+	Option
+	mode recompute
+}
+
+// before orders options: those that surely fit first, then by time.
+func (o Option) before(p Option) bool {
+	return cmp.Or(compareBool(o.Tight, p.Tight), cmp.Compare(o.StepSeconds, p.StepSeconds)) < 0
+}
+
+// cheapest finds the micro-batch and the recompute mode of c's layout, and gives
+// them to c; false where nothing fits or Megatron would refuse.
+func (s *search) cheapest(c *cfg) (best candidate, found bool) {
+	dp := c.DP
 	modes := s.recomputes(c)
-	best, mode, found := Option{}, recompute{}, false
+	_, high := c.Band()
 	for _, micro := range []int{1, 2, 4, 8} {
 		if s.global != 0 && s.global%(micro*dp) != 0 {
 			continue
@@ -329,35 +378,25 @@ func (s *search) batches() {
 			if gib > headroom*s.gpu.MemoryGiB {
 				continue
 			}
-			step, tflops := s.cost(c, r.work)
-			if seconds := step.Seconds(); !found || seconds < best.StepSeconds {
-				best = Option{
-					Layout: c.Layout, MicroBatch: micro, Microbatches: c.Microbatches, Recompute: r.name,
-					StepSeconds: seconds, Step: step, TFLOPs: tflops,
-				}
-				mode, found = r, true
+			step, tflops := s.cost(c, r)
+			option := Option{
+				Layout: c.Layout, MicroBatch: micro, Microbatches: c.Microbatches, Recompute: r.name,
+				StepSeconds: step.Seconds(), Step: step, TFLOPs: tflops, Tight: gib*high > s.gpu.MemoryGiB,
 			}
-			break // a heavier recompute only costs more
+			if !found || option.before(best.Option) {
+				best, found = candidate{option, r}, true
+			}
+			if !option.Tight {
+				break // a heavier recompute only costs more
+			}
 		}
 	}
 	if !found {
-		return
+		return best, false
 	}
-	mode.set(c)
+	best.mode.set(c)
 	c.MicroBatchSize, c.Microbatches = megatron.Some(best.MicroBatch), best.Microbatches
-	if !s.legal(c) {
-		return
-	}
-	best.Memory = c.MemoryOf(s.shape)
-	if low, high, ok := s.measured(c); ok {
-		best.Low, best.High = low*best.TFLOPs, high*best.TFLOPs
-	}
-	_, high := c.Band()
-	best.Tight = best.Memory.GiB()*high > s.gpu.MemoryGiB
-	s.found.Legal++
-	best.Connections, _ = recommendedConnections(c)
-	best.Flags = append(s.flags(c, best), mode.flags()...)
-	s.found.Options = append(s.found.Options, best)
+	return best, s.legal(c)
 }
 
 // legal asks the rules table, with the environment that we would set.
@@ -374,93 +413,22 @@ func (s *search) legal(c *cfg) bool {
 	return Legal(c)
 }
 
-// A recompute is one way of computing activations again instead of keeping them.
-type recompute struct {
-	name    string
-	modules []string // selective
-	layers  int      // block: of each virtual stage
-	// work is the step's computation relative to none.
-	work float64
-}
-
-// flags writes the mode as Megatron's flags.
-func (r recompute) flags() []string {
-	switch r.name {
-	case "selective":
-		return append([]string{"--recompute-granularity", "selective", "--recompute-modules"}, r.modules...)
-	case "block":
-		return []string{"--recompute-granularity", "full", "--recompute-method", "block", "--recompute-num-layers", strconv.Itoa(r.layers)}
-	case "full":
-		return []string{"--recompute-granularity", "full", "--recompute-method", "uniform", "--recompute-num-layers", "1"}
-	}
-	return nil
-}
-
-// set gives c the mode.
-func (r recompute) set(c *cfg) {
-	c.Recompute, c.RecomputeGranularity = "", megatron.Opt[string]{}
-	c.RecomputeMethod, c.RecomputeNumLayers = megatron.Opt[string]{}, megatron.Opt[int]{}
-	c.RecomputeModules = []string{"core_attn"}
-	switch r.name {
-	case "selective":
-		c.Recompute, c.RecomputeGranularity = "selective", megatron.Some("selective")
-		c.RecomputeModules = r.modules
-	case "block":
-		c.Recompute, c.RecomputeGranularity = "full", megatron.Some("full")
-		c.RecomputeMethod, c.RecomputeNumLayers = megatron.Some("block"), megatron.Some(r.layers)
-	case "full":
-		c.Recompute, c.RecomputeGranularity = "full", megatron.Some("full")
-		c.RecomputeMethod, c.RecomputeNumLayers = megatron.Some("uniform"), megatron.Some(1)
-	}
-}
-
-// recomputes are the modes that are tried for a layout, lightest first: what
-// costs next to nothing to compute again, whole layers one by one, the
-// feed-forward part, and everything.
-func (s *search) recomputes(c *cfg) []recompute {
-	modes := []recompute{{name: "none", work: 1}}
-	var light []string
-	if !c.Fp8.OK || c.Fp8Recipe != "delayed" {
-		light = append(light, "layernorm")
-		if s.shape.MoELayers > 0 && c.MoeGroupedGemm {
-			light = append(light, "moe_act")
-		}
-	}
-	if c.MultiLatentAttention {
-		light = append(light, "mla_up_proj")
-	}
-	if len(light) > 0 {
-		modes = append(modes, recompute{name: "selective", modules: light, work: lightRecompute})
-	}
-	stages := max(c.PP*max(c.VP.V, 1), 1)
-	perStage := (s.shape.Layers + stages - 1) / stages
-	for k := 1; k < min(perStage, 64) && !c.OverlapMoeExpertParallelComm; k++ {
-		modes = append(modes, recompute{name: "block", layers: k, work: 1 + (fullRecompute-1)*float64(k)/float64(perStage)})
-	}
-	heavy := append(slices.Clone(light), "mlp")
-	if s.shape.Experts > 0 && !c.OverlapMoeExpertParallelComm {
-		heavy = append(heavy, "moe")
-	}
-	modes = append(modes, recompute{name: "selective", modules: heavy, work: heavyRecompute})
-	if !c.OverlapMoeExpertParallelComm {
-		modes = append(modes, recompute{name: "full", work: fullRecompute})
-	}
-	slices.SortStableFunc(modes, func(a, b recompute) int { return cmp.Compare(a.work, b.work) })
-	return modes
-}
-
 // flags writes an option as Megatron's flags.
 func (s *search) flags(c *cfg, o Option) []string {
-	flags := o.Layout.Flags()
+	layout := o.Layout
+	if c.PipelineModelParallelLayout.OK {
+		layout.VPP = 0 // its stages say so
+	}
+	flags := layout.Flags()
+	if c.PipelineModelParallelLayout.OK {
+		flags = append(flags, "--pipeline-model-parallel-layout", c.PipelineModelParallelLayout.V)
+	}
 	if c.SequenceParallel {
 		flags = append(flags, "--sequence-parallel")
 	}
 	flags = append(flags, "--micro-batch-size", strconv.Itoa(o.MicroBatch))
 	if c.AccountForEmbeddingInPipelineSplit {
 		flags = append(flags, forEmbed, forLoss)
-	}
-	if c.DecoderFirstPipelineNumLayers.OK {
-		flags = append(flags, ppFirst, strconv.Itoa(c.DecoderFirstPipelineNumLayers.V), ppLast, strconv.Itoa(c.DecoderLastPipelineNumLayers.V))
 	}
 	if s.sharded && o.DP*o.CP > 1 {
 		flags = append(flags, "--use-distributed-optimizer")

@@ -52,9 +52,9 @@ func TestSpeedIsToldOnlyWhereItWasMeasured(t *testing.T) {
 		{"h100", "", true},
 		{"gb300", "--fp8-format e4m3 --fp8-recipe mxfp8", true},
 		{"h200", "--fp8-format hybrid --fp8-recipe tensorwise", true},
-		{"b200", "--fp4-format e2m1 --fp4-recipe nvfp4", false},
+		{"b200", "--fp4-format e2m1 --fp4-recipe nvfp4", true},
 		{"h100", "--fp8-format e4m3 --fp8-recipe blockwise", false},
-		{"a100", "", false},
+		{"a100", "", true},
 		{"l40s", "", false},
 	} {
 		r, err := Recommend(Question{Argv: strings.Fields(models["Llama 3 8B"] + " --global-batch-size 128 " + c.flags), GPUs: 64, GPU: c.gpu})

@@ -243,3 +243,31 @@ func TestTightLayoutsComeLast(t *testing.T) {
 		last = o.Tight
 	}
 }
+
+// 61 layers divide by no number of stages: the layout names each stage's, and
+// holds every layer, the next token's predictor and the loss once.
+func TestLayersThatNothingDividesArePlaced(t *testing.T) {
+	r, err := Recommend(Question{Argv: strings.Fields(models["DeepSeek-V3"] + " --global-batch-size 8192"), GPUs: 1024, GPU: "h100"})
+	require.NoError(t, err)
+	deepest := 0
+	for _, o := range r.Options {
+		layout := ""
+		for i, f := range o.Flags {
+			require.NotEqual(t, "--num-virtual-stages-per-pipeline-rank", f, "the layout says so")
+			if f == "--pipeline-model-parallel-layout" {
+				layout = o.Flags[i+1]
+			}
+		}
+		require.Equal(t, o.PP > 1, layout != "", o.Layout)
+		if layout == "" {
+			continue
+		}
+		stages, bad := megatron.ParseStages(layout)
+		require.Zero(t, bad, layout)
+		require.Len(t, stages, o.PP*max(o.VPP, 1), layout)
+		require.Equal(t, []int{1, 61, 1, 1}, []int{stages.Count('E'), stages.Count('t'), stages.Count('m'), stages.Count('L')}, layout)
+		require.LessOrEqual(t, stages[len(stages)-1:].Count('t'), stages[1:2].Count('t'), layout)
+		deepest = max(deepest, o.VPP)
+	}
+	require.Greater(t, deepest, 1, "virtual stages are tried as well")
+}

@@ -31,7 +31,7 @@ func (s Spec) Run() megatron.Run {
 	version, _ := megatron.ParseRelease(s.Megatron)
 	return megatron.Run{
 		Entry: entry, Argv: s.Args, WorldSize: s.WorldSize(), Arch: arch, Env: env,
-		Release: version.Release, Extra: s.ExtraFlags,
+		Release: version.Release, Extra: s.ExtraFlags, Image: s.Container.Image, GPU: s.GPU,
 	}
 }
 

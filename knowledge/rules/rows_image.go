@@ -1,0 +1,110 @@
+package rules
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+)
+
+// A part is a release of a library in a container image: its version, and the
+// month that it came out in. An image that is older cannot have it.
+type part struct{ version, since string }
+
+// missing reports that the image of a launch surely lacks a part: a document
+// says which version is in it, or it is older than the part.
+func (p part) missing(c *cfg, version func(megatron.Image) string) bool {
+	image := c.Asked.Run.Image
+	if known, ok := megatron.LookupImage(image); ok && version(known) != "" {
+		return olderVersion(version(known), p.version)
+	}
+	month, ok := megatron.ImageMonth(image)
+	return ok && month < megatron.MonthOf(p.since)
+}
+
+// olderVersion compares versions such as 1.10 and 2.2.
+func olderVersion(a, b string) bool {
+	as, bs := strings.Split(a, "."), strings.Split(b, ".")
+	for i := range min(len(as), len(bs)) {
+		x, _ := strconv.Atoi(as[i])
+		y, _ := strconv.Atoi(bs[i])
+		if x != y {
+			return x < y
+		}
+	}
+	return len(as) < len(bs)
+}
+
+const teRecipes = "NVIDIA/TransformerEngine transformer_engine/common/recipe/__init__.py, first in v"
+
+// gpuOf is the kind of GPU that somebody named for the launch.
+func gpuOf(c *cfg) megatron.GPU {
+	gpu, _ := megatron.LookupGPU(c.Asked.Run.GPU)
+	return gpu
+}
+
+// imageRows hold what the flags need against what the image has, and what the
+// GPU computes. Megatron starts without either; Transformer Engine or CUDA end
+// the job at the first step.
+func imageRows() []row {
+	fp8 := func(recipe string) func(*cfg) bool {
+		return func(c *cfg) bool { return c.Fp8.OK && c.Fp8Recipe == recipe }
+	}
+	fp4 := func(c *cfg) bool { return c.Fp4.OK }
+	engine := func(i megatron.Image) string { return i.TransformerEngine }
+	cuda := func(i megatron.Image) string { return i.CUDA }
+	// needs is a row for a part of the image; name is what the image lacks.
+	needs := func(id, flags, source, name string, p part, versionOf func(megatron.Image) string, applies func(*cfg) bool) row {
+		return row{
+			id: id, flags: flags, source: source, stage: advising,
+			when: t("a container image whose contents are known", "内容已知的容器镜像"),
+			must: t("the image must have "+name+" "+p.version+" or newer", "镜像必须带有 "+name+" "+p.version+" 或更新版本"),
+			why:  t("the job ends at its first step, when the library does not know the type of number or the GPU", "库不认识该数值类型或该 GPU，作业会在第一步退出"),
+			do:   t("use an image of "+megatron.MonthOf(p.since).String()+" or later", "改用 "+megatron.MonthOf(p.since).String()+" 或之后的镜像"),
+			fix: func(c *cfg) lang.Text {
+				image, from := clip(c.Asked.Run.Image), megatron.MonthOf(p.since).String()
+				if known, ok := megatron.LookupImage(c.Asked.Run.Image); ok && versionOf(known) != "" {
+					return lang.Text{EN: "%s has %s: use an image of %s or later", ZH: "%s 中的版本是 %s：请改用 %s 或之后的镜像"}.With(image, versionOf(known), from)
+				}
+				month, _ := megatron.ImageMonth(c.Asked.Run.Image)
+				return lang.Text{EN: "%s is of %s: use an image of %s or later", ZH: "%s 是 %s 的镜像：请改用 %s 或之后的镜像"}.With(image, month.String(), from)
+			},
+			broken: func(c *cfg) bool { return applies(c) && p.missing(c, versionOf) },
+		}
+	}
+	// computes is a row for what the GPU can do.
+	computes := func(id, flags string, name lang.Text, applies, can func(*cfg) bool, do lang.Text) row {
+		return row{
+			id: id, flags: flags, source: "Transformer Engine: datatype and hardware support matrix", stage: advising, effect: ChangesExperiment,
+			when: name, must: t("the GPU must compute in this type of number", "GPU 必须支持该数值类型"),
+			why:    t("Transformer Engine refuses it on other GPUs, at the first step", "Transformer Engine 在其他 GPU 上会在第一步拒绝"),
+			do:     do,
+			broken: func(c *cfg) bool { return gpuOf(c).Name != "" && applies(c) && !can(c) },
+		}
+	}
+	arch := func(from, to int) func(*cfg) bool {
+		return func(c *cfg) bool { k := gpuOf(c); return from <= k.Arch && k.Arch <= to }
+	}
+	// Ada has FP8, Ampere has not; both are 8.
+	eight := func(c *cfg) bool { return gpuOf(c).FP8 > 0 }
+	return append(topics("image", []row{
+		needs("image-fp8", "--fp8-format", "Transformer Engine installation: in NVIDIA's PyTorch images since 22.09",
+			"Transformer Engine", part{"0.1", "22.09"}, engine, func(c *cfg) bool { return c.Fp8.OK }),
+		needs("image-mxfp8", "--fp8-recipe", teRecipes+"2.0: MXFP8BlockScaling", "Transformer Engine", part{"2.0", "25.02"}, engine, fp8("mxfp8")),
+		needs("image-tensorwise", "--fp8-recipe", teRecipes+"2.2: Float8CurrentScaling", "Transformer Engine", part{"2.2", "25.04"}, engine, fp8("tensorwise")),
+		needs("image-blockwise", "--fp8-recipe", teRecipes+"2.3: Float8BlockScaling", "Transformer Engine", part{"2.3", "25.04"}, engine, fp8("blockwise")),
+		needs("image-nvfp4", "--fp4-format", teRecipes+"2.8: NVFP4BlockScaling", "Transformer Engine", part{"2.8", "25.10"}, engine, fp4),
+		needs("image-blackwell", "gpu", "Transformer Engine installation: CUDA 12.8 for Blackwell", "CUDA", part{"12.8", "25.01"}, cuda, arch(10, 99)),
+		needs("image-hopper", "gpu", "Transformer Engine installation: CUDA 11.8", "CUDA", part{"11.8", "22.09"}, cuda, arch(9, 9)),
+	}), topics("GPU", []row{
+		computes("gpu-fp8", "--fp8-format", t("--fp8-format", ""), func(c *cfg) bool { return c.Fp8.OK }, eight,
+			t("train in bf16, or on Hopper or newer", "用 bf16 训练，或改用 Hopper 及以后的 GPU")),
+		computes("gpu-blockwise", "--fp8-recipe", t("--fp8-recipe blockwise", ""), fp8("blockwise"), arch(9, 99),
+			t("train in bf16, or on Hopper or newer", "用 bf16 训练，或改用 Hopper 及以后的 GPU")),
+		computes("gpu-mxfp8", "--fp8-recipe", t("--fp8-recipe mxfp8", ""), fp8("mxfp8"), arch(10, 10),
+			t("use --fp8-recipe tensorwise or blockwise before Blackwell", "Blackwell 之前用 --fp8-recipe tensorwise 或 blockwise")),
+		computes("gpu-nvfp4", "--fp4-format", t("--fp4-format", ""), fp4, arch(10, 99),
+			t("use --fp8-format before Blackwell", "Blackwell 之前用 --fp8-format")),
+	})...)
+}
