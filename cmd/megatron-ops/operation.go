@@ -2,9 +2,12 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"time"
@@ -20,33 +23,17 @@ func (sh *shell) operation(ctx context.Context, op ops.Op, words []string) error
 	if file, rest, ok := takeFlag(words, "--batch"); ok {
 		return sh.batch(op, file, rest)
 	}
-	in := op.NewIn()
-	if err := op.Words(in, words); err != nil {
+	call, err := sh.call()
+	if err != nil {
 		return err
 	}
-	if w, ok := in.(interface{ On(cluster string) }); ok && sh.cluster != "" {
-		w.On(sh.cluster)
-	}
-	call, err := sh.call()
+	ins, lines, err := sh.inputs(ctx, call, op, words)
 	if err != nil {
 		return err
 	}
 	var left []func() error
 	call.AtEnd = func(f func() error) { left = append(left, f) }
-	out, err := op.Run(ctx, call, in)
-	asked := false
-	if e := ops.AsError(err); e != nil && e.Confirm {
-		if asked = true; sh.asks(e) {
-			call.Confirmed, asked = true, false
-			out, err = op.Run(ctx, call, in)
-		}
-	}
-	if err != nil && ctx.Err() != nil && (asked || op.Effect == ops.Read) { // nothing was changed
-		return context.Cause(ctx)
-	}
-	if err == nil {
-		err = sh.show(out)
-	}
+	err = sh.answers(ctx, call, op, ins, lines)
 	for _, f := range left {
 		if e := f(); e != nil {
 			fmt.Fprintln(sh.err, "megatron-ops:", view.Plainly(ops.Said(e).In(sh.lang)))
@@ -55,12 +42,159 @@ func (sh *shell) operation(ctx context.Context, op ops.Op, words []string) error
 	return err
 }
 
-// asks puts e's question to the person, where there is one to answer.
-func (sh *shell) asks(e *ops.Error) bool {
+// inputs are what the operation is to be done with, once for each job that words
+// name, or for each document on standard input; lines says that these are answered
+// line by line.
+func (sh *shell) inputs(ctx context.Context, call *ops.Call, op ops.Op, words []string) (ins []any, lines bool, err error) {
+	if file, rest, ok := takeFlag(words, "--input"); ok {
+		ins, err = sh.documents(op, file, rest)
+		return ins, true, err
+	}
+	each, err := sh.perJob(ctx, call, op, words)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, own := range each {
+		in := op.NewIn()
+		if err := op.Words(in, own); err != nil {
+			return nil, false, err
+		}
+		if w, ok := in.(interface{ On(cluster string) }); ok && sh.cluster != "" {
+			w.On(sh.cluster)
+		}
+		ins = append(ins, in)
+	}
+	return ins, false, nil
+}
+
+// documents reads JSON objects with the names that agents use, one after another.
+func (sh *shell) documents(op ops.Op, file string, rest []string) (ins []any, err error) {
+	if len(rest) > 0 {
+		return nil, ops.InputError(rest[0], lang.Text{EN: "%q beside --input: the document says everything", ZH: "%q 与 --input 同时出现：文档已说明一切"}.With(rest[0]), lang.Text{})
+	}
+	from := sh.in
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, ops.InputError("input", ops.Said(err), lang.Text{EN: "--input - reads standard input", ZH: "--input - 从标准输入读取"})
+		}
+		defer f.Close()
+		from = f
+	}
+	for d := json.NewDecoder(from); ; {
+		var raw json.RawMessage
+		switch err := d.Decode(&raw); {
+		case errors.Is(err, io.EOF) && len(ins) > 0:
+			return ins, nil
+		case err != nil:
+			return nil, ops.InputError("input", lang.Text{EN: "is not JSON: %s", ZH: "不是 JSON：%s"}.With(err.Error()), lang.Text{EN: "send an object such as {\"job\": \"4711\"}", ZH: "请给出对象，例如 {\"job\": \"4711\"}"})
+		}
+		in := op.NewIn()
+		if err := ops.Decode(raw, in, nil); err != nil {
+			return nil, err
+		}
+		if w, ok := in.(interface{ On(cluster string) }); ok && sh.cluster != "" {
+			w.On(sh.cluster)
+		}
+		ins = append(ins, in)
+	}
+}
+
+// An answer is what came of one of several inputs.
+type answer struct {
+	out any
+	err error
+}
+
+// answers carries the operation out for each input, after one question for all that
+// ask one, and shows what came of it. The first that fails gives the exit code.
+func (sh *shell) answers(ctx context.Context, call *ops.Call, op ops.Op, ins []any, lines bool) error {
+	all, open := make([]answer, len(ins)), []int{}
+	var question []string
+	for i, in := range ins {
+		all[i].out, all[i].err = op.Run(ctx, call, in)
+		if e := ops.AsError(all[i].err); e != nil && e.Confirm {
+			open, question = append(open, i), append(question, e.Message.In(sh.lang))
+		}
+	}
+	asked := len(open) > 0
+	if asked && sh.asks(question...) {
+		call.Confirmed, asked = true, false
+		for _, i := range open {
+			all[i].out, all[i].err = op.Run(ctx, call, ins[i])
+		}
+	}
+	if len(all) == 1 && !lines {
+		if err := all[0].err; err != nil {
+			if ctx.Err() != nil && (asked || op.Effect == ops.Read) { // nothing was changed
+				return context.Cause(ctx)
+			}
+			return err
+		}
+		return sh.show(all[0].out)
+	}
+	return sh.showAll(ctx, ins, all, lines)
+}
+
+// showAll prints the answers to several inputs.
+func (sh *shell) showAll(ctx context.Context, ins []any, all []answer, lines bool) error {
+	code := 0
+	docs := make([]any, len(all))
+	for i, a := range all {
+		switch {
+		case a.err != nil:
+			e := ops.AsError(a.err)
+			code = cmp.Or(code, e.Code.ExitCode())
+			docs[i] = map[string]any{"job_id": jobOf(ins[i]), "error": e.In(sh.lang)}
+			if !sh.json {
+				sh.exit(ctx, a.err)
+			}
+		case sh.json:
+			docs[i] = a.out
+			code = cmp.Or(code, int(endOf(a.out)))
+		default:
+			if i > 0 {
+				fmt.Fprintln(sh.out)
+			}
+			own, _ := errors.AsType[exitCode](sh.show(a.out))
+			code = cmp.Or(code, int(own))
+		}
+	}
+	switch {
+	case sh.json && lines:
+		enc := json.NewEncoder(sh.out)
+		for _, d := range docs {
+			_ = enc.Encode(d) // a reader that is gone needs no answer
+		}
+	case sh.json:
+		sh.printJSON(map[string]any{"jobs": docs})
+	}
+	if code == 0 {
+		return nil
+	}
+	return exitCode(code)
+}
+
+// jobOf is the job that an input names; null where it names none.
+func jobOf(in any) any {
+	var named struct {
+		Job *string `json:"job"`
+	}
+	if raw, err := json.Marshal(in); err == nil {
+		_ = json.Unmarshal(raw, &named) // what names no job has none
+	}
+	return named.Job
+}
+
+// asks puts a question to the person, where there is one to answer.
+func (sh *shell) asks(question ...string) bool {
 	if !isTerminal(sh.in) || sh.json {
 		return false
 	}
-	fmt.Fprintf(sh.err, "%s%s ", view.Plainly(e.Message.In(sh.lang)), lang.Text{EN: ". Go on? [y/N]", ZH: "。继续吗？[y/N]"}.In(sh.lang))
+	for i := range question {
+		question[i] = view.Plainly(question[i])
+	}
+	fmt.Fprintf(sh.err, "%s%s ", strings.Join(question, "\n"), lang.Text{EN: ". Go on? [y/N]", ZH: "。继续吗？[y/N]"}.In(sh.lang))
 	answer, err := bufio.NewReader(sh.in).ReadString('\n')
 	if err != nil {
 		fmt.Fprintln(sh.err)

@@ -281,13 +281,21 @@ func (sh *shell) show(out any) error {
 			return err
 		}
 	}
+	if code := endOf(out); code != 0 {
+		return code
+	}
+	return nil
+}
+
+// endOf is how an answer ends that is no error.
+func endOf(out any) exitCode {
 	if w, ok := out.(jobcontrol.WaitOut); ok && w.TimedOut {
 		return outOfTime
 	}
 	if f, ok := out.(ops.Finder); ok && f.Found() {
 		return found
 	}
-	return nil
+	return 0
 }
 
 // release is the version of a released build, set by its linker flags.

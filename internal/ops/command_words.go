@@ -15,6 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/near"
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // Words fills in, a pointer that NewIn returned, from what a person typed after
@@ -261,10 +262,13 @@ type Param struct {
 	Short    rune
 	Arg      bool
 	Required bool
-	Type     string
-	Enum     []string
-	Default  string
-	Help     lang.Text
+	// Job says that the value is a job's id, JobOrPath that it may be one, and
+	// Several that the argument takes all words that are left.
+	Job, JobOrPath, Several bool
+	Type                    string
+	Enum                    []string
+	Default                 string
+	Help                    lang.Text
 }
 
 // Params are o's flags and arguments, arguments first, as the struct has them.
@@ -294,7 +298,10 @@ func param(v *kong.Value, short rune, arg bool) Param {
 		}
 	}
 	if v.Target.IsValid() {
-		p.Type = typeWord(v.Target.Type())
+		t := v.Target.Type()
+		p.Type = typeWord(t)
+		p.Job, p.Several = t == reflect.TypeFor[slurm.JobID](), t.Kind() == reflect.Slice
+		p.JobOrPath = arg && !p.Job && v.Tag != nil && v.Tag.Has("jobs")
 	}
 	return p
 }

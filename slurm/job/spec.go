@@ -9,29 +9,29 @@ package job
 // what the field means, ex shows a value. Fields lists them all. A nil pointer
 // is a field left out, so that 0 and false can be said.
 type Spec struct {
-	Name        string `json:"name,omitempty" name:"name" placeholder:"NAME" help:"job name" zh:"作业名" ex:"gpt-7b"`
+	Name        string `json:"name,omitempty" name:"name" short:"J" placeholder:"NAME" help:"job name" zh:"作业名" ex:"gpt-7b"`
 	Cluster     string `json:"cluster,omitempty" name:"cluster" placeholder:"NAME" help:"cluster to run on, as the configuration names it" zh:"运行所在的集群（配置中的名称）" ex:"prod"`
 	Team        string `json:"team,omitempty" name:"team" placeholder:"NAME" help:"team that the job is counted for; its members, a group of that name, may throw the kill switch" zh:"作业所属的团队；同名用户组的成员可触发停止开关" ex:"pretrain"`
-	Account     string `json:"account,omitempty" name:"account" placeholder:"ACCOUNT" help:"Slurm account" zh:"Slurm 账户" ex:"research"`
-	Partition   string `json:"partition,omitempty" name:"partition" placeholder:"PARTITION" help:"Slurm partition, or several with commas" zh:"Slurm 分区，多个用逗号分隔" ex:"prod"`
-	QOS         string `json:"qos,omitempty" name:"qos" placeholder:"QOS" help:"Slurm quality of service" zh:"Slurm 服务质量（QOS）" ex:"normal"`
+	Account     string `json:"account,omitempty" name:"account" short:"A" placeholder:"ACCOUNT" help:"Slurm account" zh:"Slurm 账户" ex:"research"`
+	Partition   string `json:"partition,omitempty" name:"partition" short:"p" placeholder:"PARTITION" help:"Slurm partition, or several with commas" zh:"Slurm 分区，多个用逗号分隔" ex:"prod"`
+	QOS         string `json:"qos,omitempty" name:"qos" short:"q" placeholder:"QOS" help:"Slurm quality of service" zh:"Slurm 服务质量（QOS）" ex:"normal"`
 	Reservation string `json:"reservation,omitempty" name:"reservation" placeholder:"NAME" help:"Slurm reservation" zh:"Slurm 预留" ex:"maint"`
 	Constraint  string `json:"constraint,omitempty" name:"constraint" placeholder:"FEATURES" help:"node features, as --constraint takes them" zh:"节点特性，写法同 --constraint" ex:"h100&ib"`
 
-	Nodes       *int   `json:"nodes,omitempty" name:"nodes" placeholder:"N" help:"number of nodes" zh:"节点数" def:"1" ex:"2"`
+	Nodes       *int   `json:"nodes,omitempty" name:"nodes" short:"N" placeholder:"N" help:"number of nodes" zh:"节点数" def:"1" ex:"2"`
 	GPUsPerNode *int   `json:"gpus_per_node,omitempty" name:"gpus-per-node" placeholder:"N" help:"GPUs on each node, 0 for none" zh:"每个节点的 GPU 数，0 表示不用 GPU" def:"8" ex:"8"`
 	GPURequest  string `json:"gpu_request,omitempty" name:"gpu-request" placeholder:"FORM" help:"how the site asks for GPUs: gpus-per-node, gres or gpus" zh:"本站点申请 GPU 的方式：gpus-per-node、gres 或 gpus" def:"gpus-per-node" ex:"gres"`
 	GPU         string `json:"gpu,omitempty" name:"gpu" placeholder:"KIND" help:"kind of GPU, which decides the architecture" zh:"GPU 型号，决定其架构" ex:"h100"`
 	CPUsPerTask *int   `json:"cpus_per_task,omitempty" name:"cpus-per-task" placeholder:"N" help:"CPUs for the one task of each node" zh:"每个节点上那一个任务的 CPU 数" ex:"96"`
 	Mem         string `json:"mem,omitempty" name:"mem" placeholder:"SIZE" help:"memory for each node, 0 for all of it" zh:"每个节点的内存，0 表示全部" ex:"1000G"`
 	MemPerGPU   string `json:"mem_per_gpu,omitempty" name:"mem-per-gpu" placeholder:"SIZE" help:"memory for each GPU, in place of mem" zh:"每个 GPU 的内存，代替 mem" ex:"120G"`
-	Time        string `json:"time,omitempty" name:"time" placeholder:"TIME" help:"time limit: minutes, HH:MM:SS or D-HH:MM:SS" zh:"时间上限：分钟数、HH:MM:SS 或 D-HH:MM:SS" ex:"04:00:00"`
+	Time        string `json:"time,omitempty" name:"time" short:"t" placeholder:"TIME" help:"time limit: minutes, HH:MM:SS or D-HH:MM:SS" zh:"时间上限：分钟数、HH:MM:SS 或 D-HH:MM:SS" ex:"04:00:00"`
 	Exclusive   *bool  `json:"exclusive,omitempty" name:"exclusive" negatable:"" help:"share the nodes with no other job" zh:"独占节点" ex:"true"`
 	Hint        string `json:"hint,omitempty" name:"hint" placeholder:"HINT" help:"multithread, nomultithread, compute_bound or memory_bound" zh:"multithread、nomultithread、compute_bound 或 memory_bound" ex:"nomultithread"`
 	Segment     *int   `json:"segment,omitempty" name:"segment" placeholder:"N" help:"nodes that must lie together in one block of the topology, such as an NVLink domain" zh:"须位于拓扑同一块（如一个 NVLink 域）内的节点数" ex:"16"`
 	Switches    string `json:"switches,omitempty" name:"switches" placeholder:"N[@TIME]" help:"most leaf switches, and how long to wait for so few" zh:"最多跨越的叶交换机数，以及为此最多等待多久" ex:"1@01:00:00"`
-	Nodelist    string `json:"nodelist,omitempty" name:"nodelist" placeholder:"NODES" help:"nodes that the job must have" zh:"必须使用的节点" join:"," ex:"gpu[01-04]"`
-	Exclude     string `json:"exclude,omitempty" name:"exclude" placeholder:"NODES" help:"nodes that the job must not have" zh:"必须避开的节点" join:"," ex:"gpu[07,09]"`
+	Nodelist    string `json:"nodelist,omitempty" name:"nodelist" short:"w" placeholder:"NODES" help:"nodes that the job must have" zh:"必须使用的节点" join:"," ex:"gpu[01-04]"`
+	Exclude     string `json:"exclude,omitempty" name:"exclude" short:"x" placeholder:"NODES" help:"nodes that the job must not have" zh:"必须避开的节点" join:"," ex:"gpu[07,09]"`
 
 	Dependency string   `json:"dependency,omitempty" name:"dependency" placeholder:"EXPR" help:"jobs to wait for, such as afterok:4711" zh:"要等待的作业，如 afterok:4711" join:"," ex:"afterok:4711"`
 	Begin      string   `json:"begin,omitempty" name:"begin" placeholder:"TIME" help:"earliest start, such as 16:00, now+2hours or 2030-01-20T12:34:00" zh:"最早开始时间，如 16:00、now+2hours 或 2030-01-20T12:34:00" ex:"now+2hours"`

@@ -18,7 +18,7 @@ import (
 
 // NodesIn chooses nodes.
 type NodesIn struct {
-	Partition string `json:"partition,omitempty" help:"only this partition's" zh:"只看该分区"`
+	Partition string `json:"partition,omitempty" short:"p" help:"only this partition's" zh:"只看该分区"`
 	Drained   bool   `json:"drained,omitempty" help:"only nodes that take no jobs, with the reason" zh:"只列出不可用的节点及原因"`
 	Reason    string `json:"reason,omitempty" placeholder:"TEXT" help:"only nodes whose drain reason holds this text" zh:"只列出原因中含该文字的节点"`
 	Nodes     string `json:"nodes,omitempty" arg:"" optional:"" help:"only these nodes, a hostlist" zh:"只看这些节点（hostlist）"`

@@ -27,7 +27,7 @@ func RunCommand() ops.Op {
 // RunIn is a command for every node of a job.
 type RunIn struct {
 	Job   slurm.JobID `json:"job" arg:"" help:"job id of a running job" zh:"运行中的作业号"`
-	Nodes string      `json:"nodes,omitempty" help:"only these of its nodes" zh:"只在这些节点上执行"`
+	Nodes string      `json:"nodes,omitempty" short:"w" help:"only these of its nodes" zh:"只在这些节点上执行"`
 	GPUs  bool        `json:"gpus,omitempty" name:"gpus" help:"let the command see the job's GPUs" zh:"让命令能看到作业的 GPU"`
 	Limit int         `json:"limit_s,omitempty" name:"limit" help:"seconds that it may take; 60 where left out" zh:"允许的秒数，默认 60"`
 	Argv  []string    `json:"argv" kong:"-" help:"the command, one element a word"`

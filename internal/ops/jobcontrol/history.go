@@ -17,11 +17,11 @@ import (
 
 // HistoryIn chooses jobs that have ended.
 type HistoryIn struct {
-	User      string        `json:"user,omitempty" help:"this user's; several by commas; all for everybody's; mine where left out" zh:"该用户的；多个用逗号分隔；all 为所有人；省略为我的"`
-	Partition string        `json:"partition,omitempty" help:"only this partition's" zh:"只看该分区"`
-	State     []slurm.State `json:"state,omitempty" help:"only these states" zh:"只看这些状态"`
+	User      string        `json:"user,omitempty" short:"u" help:"this user's; several by commas; all for everybody's; mine where left out" zh:"该用户的；多个用逗号分隔；all 为所有人；省略为我的"`
+	Partition string        `json:"partition,omitempty" short:"p" help:"only this partition's" zh:"只看该分区"`
+	State     []slurm.State `json:"state,omitempty" short:"t" help:"only these states" zh:"只看这些状态"`
 	Days      int           `json:"days,omitempty" help:"so many days back; 7 where left out" zh:"往前多少天，默认 7"`
-	Limit     int           `json:"limit,omitempty" help:"list so many, newest first; 20 where left out" zh:"列出的条数（最新在前），默认 20"`
+	Limit     int           `json:"limit,omitempty" short:"n" help:"list so many, newest first; 20 where left out" zh:"列出的条数（最新在前），默认 20"`
 	Incidents bool          `json:"incidents,omitempty" help:"diagnose those that failed, and say what hit several at once" zh:"诊断其中失败的作业，指出同时影响多个作业的原因"`
 	ops.OnCluster
 }

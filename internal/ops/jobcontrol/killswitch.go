@@ -24,7 +24,7 @@ import (
 // KillSwitchIn says which switch to throw, and how.
 type KillSwitchIn struct {
 	Turn string `json:"turn" arg:"" enum:"on,off" help:"on or off" zh:"on 或 off"`
-	Job  string `json:"job" arg:"" name:"job" help:"a job that has a kill_switch, or the switch's path" zh:"设置了 kill_switch 的作业号，或该文件的路径"`
+	Job  string `json:"job" arg:"" name:"job" jobs:"" help:"a job that has a kill_switch, or the switch's path" zh:"设置了 kill_switch 的作业号，或该文件的路径"`
 	ops.OnCluster
 }
 

@@ -17,8 +17,8 @@ import (
 
 // QueueIn chooses waiting jobs.
 type QueueIn struct {
-	User      string `json:"user,omitempty" help:"this user's; several by commas; all where left out" zh:"该用户的作业；多个用逗号分隔；省略为所有人"`
-	Partition string `json:"partition,omitempty" help:"only this partition's" zh:"只看该分区"`
+	User      string `json:"user,omitempty" short:"u" help:"this user's; several by commas; all where left out" zh:"该用户的作业；多个用逗号分隔；省略为所有人"`
+	Partition string `json:"partition,omitempty" short:"p" help:"only this partition's" zh:"只看该分区"`
 	Mine      bool   `json:"mine,omitempty" help:"only my own" zh:"只看我的"`
 	Short     bool   `json:"-" help:"job, place and start only" zh:"只显示作业、排位与预计开始"`
 	ops.OnCluster

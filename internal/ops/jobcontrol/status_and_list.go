@@ -210,22 +210,41 @@ func jobFacts(j slurm.Job, l lang.Lang) []view.Fact {
 
 // ListIn chooses jobs.
 type ListIn struct {
-	All       bool          `json:"all,omitempty" help:"ended jobs of the last seven days too" zh:"也列出最近七天已结束的作业"`
-	User      string        `json:"user,omitempty" help:"only this user's; several by commas; all for everybody's" zh:"只列出该用户的作业；多个用户用逗号分隔；all 表示所有人"`
-	State     []slurm.State `json:"state,omitempty" help:"only these states, such as RUNNING" zh:"只列出这些状态，例如 RUNNING"`
-	Partition string        `json:"partition,omitempty" help:"only this partition's" zh:"只列出该分区的作业"`
+	All       bool          `json:"all,omitempty" short:"a" help:"ended jobs of the last seven days too" zh:"也列出最近七天已结束的作业"`
+	User      string        `json:"user,omitempty" short:"u" help:"only this user's; several by commas; all for everybody's" zh:"只列出该用户的作业；多个用户用逗号分隔；all 表示所有人"`
+	Account   string        `json:"-" name:"account" short:"A" help:"only this account's; several by commas" zh:"只列出该账户的作业；多个用逗号分隔"`
+	State     []slurm.State `json:"state,omitempty" short:"t" help:"only these states, such as RUNNING" zh:"只列出这些状态，例如 RUNNING"`
+	Partition string        `json:"partition,omitempty" short:"p" help:"only this partition's" zh:"只列出该分区的作业"`
+	Nodes     string        `json:"-" name:"nodes" short:"w" placeholder:"NODES" help:"only jobs on one of these nodes, a hostlist" zh:"只列出在这些节点（hostlist）上的作业"`
+	Name      string        `json:"-" name:"name" help:"only jobs of this name" zh:"只列出该名称的作业"`
+	Limit     int           `json:"-" name:"limit" short:"n" help:"at most so many, newest first" zh:"最多列出的条数，最新的在前"`
 	Idle      int           `json:"idle,omitempty" placeholder:"MINUTES" help:"only allocations on which no step has run for so many minutes" zh:"只列出已有这么多分钟没有运行任何步骤的作业"`
 	Short     bool          `json:"-" help:"job, name, state, elapsed and where only" zh:"只显示作业、名称、状态、用时与位置"`
+	Columns   []string      `json:"-" short:"O" placeholder:"COLUMN,…" help:"these columns, such as job,account,qos,left; a wrong name lists them all" zh:"显示这些列，例如 job,account,qos,left；写错时会列出全部列名"`
 	ops.OnCluster
+}
+
+// chosen are the jobs that in asks for beyond what a cluster filters by.
+func (in ListIn) chosen(jobs []slurm.Job) ([]slurm.Job, error) {
+	nodes, err := hostlist.Expand(in.Nodes)
+	if err != nil && in.Nodes != "" {
+		return nil, ops.InputError("nodes", ops.Said(err), lang.Text{EN: "a hostlist such as gpu[01-04]", ZH: "hostlist，例如 gpu[01-04]"})
+	}
+	accounts := strings.Split(in.Account, ",")
+	return slices.DeleteFunc(jobs, func(j slurm.Job) bool {
+		return in.Account != "" && !slices.Contains(accounts, j.Account) || in.Name != "" && j.Name != in.Name ||
+			in.Nodes != "" && !slices.ContainsFunc(j.Nodes, func(n string) bool { return slices.Contains(nodes, n) })
+	}), nil
 }
 
 // ListOut is the jobs that were found, newest first.
 type ListOut struct {
 	Jobs []slurm.Job `json:"jobs"`
 	// Idle is what the jobs without a running step have held, where that was asked.
-	Idle  []slurm.IdleAllocation `json:"idle,omitempty"`
-	short bool
-	all   bool // ended jobs were asked for too
+	Idle    []slurm.IdleAllocation `json:"idle,omitempty"`
+	short   bool
+	columns []string
+	all     bool // ended jobs were asked for too
 }
 
 // List is the operation list.
@@ -248,6 +267,12 @@ func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
 	cl, err := c.Cluster(in.Cluster)
 	if err != nil {
 		return ListOut{}, err
+	}
+	if err := checkColumns(in.Columns); err != nil {
+		return ListOut{}, err
+	}
+	if in.Limit < 0 {
+		return ListOut{}, ops.InputError("limit", lang.Text{EN: "%d is negative", ZH: "%d 为负数"}.With(in.Limit), lang.Text{EN: "a number such as 20", ZH: "数字，例如 20"})
 	}
 	f := slurm.Filter{Partition: in.Partition, All: in.All}
 	for _, s := range in.State {
@@ -282,13 +307,19 @@ func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
 	if len(users) > 1 {
 		jobs = slices.DeleteFunc(jobs, func(j slurm.Job) bool { return !slices.Contains(users, j.User) })
 	}
+	if jobs, err = in.chosen(jobs); err != nil {
+		return ListOut{}, err
+	}
 	for i := range jobs {
 		jobs[i].Cluster = cl.Name()
 	}
 	slices.SortStableFunc(jobs, func(a, b slurm.Job) int { return submitted(b).Compare(submitted(a)) })
-	out := ListOut{Jobs: append([]slurm.Job{}, jobs...), short: in.Short, all: !f.Since.IsZero()}
+	out := ListOut{Jobs: append([]slurm.Job{}, jobs...), short: in.Short, columns: in.Columns, all: !f.Since.IsZero()}
 	if in.Idle != 0 {
 		err = onlyIdle(ctx, c, cl, &out, in.Idle)
+	}
+	if in.Limit > 0 && len(out.Jobs) > in.Limit {
+		out.Jobs = out.Jobs[:in.Limit]
 	}
 	return out, err
 }
@@ -336,34 +367,15 @@ func (o ListOut) View(l lang.Lang) view.Doc {
 		}
 		return d
 	}
-	header := []string{"job", "name", "user", "partition", "state", "nodes", "elapsed", "where / why"}
-	if l == lang.ZH {
-		header = []string{"作业", "名称", "用户", "分区", "状态", "节点数", "已运行", "所在节点 / 原因"}
+	names := o.columns
+	switch {
+	case len(names) > 0:
+	case o.short:
+		names = shortColumns
+	default:
+		names = usualColumns
 	}
-	t := &view.Table{Header: header, Spare: []int{2, 3, 5}}
-	for _, j := range o.Jobs {
-		where := j.Reason
-		if len(j.Nodes) > 0 {
-			where = hostlist.Compress(j.Nodes)
-		}
-		nodes := j.NumNodes
-		if nodes == 0 {
-			nodes = len(j.Nodes)
-		}
-		t.Rows = append(t.Rows, []string{
-			string(j.ID), j.Name, j.User, j.Partition, string(j.State), strconv.Itoa(nodes), ops.Duration(j.ElapsedS), where,
-		})
-	}
-	if o.short {
-		for _, row := range append([][]string{t.Header}, t.Rows...) {
-			copy(row, []string{row[0], row[1], row[4], row[6], row[7]})
-		}
-		t.Header, t.Spare = t.Header[:5], nil
-		for i := range t.Rows {
-			t.Rows[i] = t.Rows[i][:5]
-		}
-	}
-	d := view.Doc{Sections: []view.Section{{Table: t}}}
+	d := view.Doc{Sections: []view.Section{{Table: jobTable(o.Jobs, names, len(o.columns) > 0, l)}}}
 	for _, i := range o.Idle {
 		a := joblogs.IdleAlarm(i)
 		d.Sections = append(d.Sections, view.Section{Text: string(i.Job.ID) + ": " + a.What.In(l) + " " + a.Fix.In(l)})

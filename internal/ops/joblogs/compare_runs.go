@@ -14,8 +14,8 @@ import (
 
 // CompareIn names a run that failed and one that went well.
 type CompareIn struct {
-	Failed string `json:"failed" arg:"" help:"job id or logs of the run that failed" zh:"失败训练的作业号或日志"`
-	Good   string `json:"good,omitempty" arg:"" optional:"" help:"job id or logs of a run that went well; the last one of the same name that completed where left out" zh:"正常训练的作业号或日志；省略时取同名且最近完成的一次"`
+	Failed string `json:"failed" arg:"" jobs:"" help:"job id or logs of the run that failed" zh:"失败训练的作业号或日志"`
+	Good   string `json:"good,omitempty" arg:"" optional:"" jobs:"" help:"job id or logs of a run that went well; the last one of the same name that completed where left out" zh:"正常训练的作业号或日志；省略时取同名且最近完成的一次"`
 	ops.OnCluster
 }
 
@@ -121,7 +121,8 @@ func logSource(ctx context.Context, c *ops.Call, on, what string) (src diagnose.
 		}
 		paths := logFiles(ctx, c, cl.Name(), j)
 		if len(paths) == 0 {
-			return src, nil, ops.NotFoundError("job", noLog(j), lang.Text{})
+			said, fix := noLog(j)
+			return src, nil, ops.NotFoundError("job", said, fix)
 		}
 		return openLogs(c, j, paths)
 	}

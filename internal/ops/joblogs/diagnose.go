@@ -22,7 +22,7 @@ import (
 
 // DiagnoseIn names a job, or a file or folder of logs.
 type DiagnoseIn struct {
-	Target string `json:"job" arg:"" name:"job-or-path" help:"job id, or a file or folder of logs, - for standard input (./123 for a file named 123)" zh:"作业号，或日志文件、目录，- 表示标准输入（名为 123 的文件写作 ./123）"`
+	Target string `json:"job" arg:"" name:"job-or-path" jobs:"" help:"job id, or a file or folder of logs, - for standard input (./123 for a file named 123)" zh:"作业号，或日志文件、目录，- 表示标准输入（名为 123 的文件写作 ./123）"`
 	// Question is asked of the diagnosis: its evidence answers.
 	Question string `json:"question,omitempty" name:"question" placeholder:"TEXT" help:"answer this from it" zh:"据此回答：为什么？哪个节点？上次也是这样吗？"`
 	// A diagnosis that submits jobs is for people: agents and Slack read here.
@@ -154,7 +154,8 @@ func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOut, 
 	if len(paths) == 0 {
 		// A job whose log could not be opened leaves none: Slurm's word is all there is.
 		r, err := diagnose.Run(ctx, diagnose.NoLogs(), diagnose.FromJob(j))
-		r.Notes = append(r.Notes, noLog(j).EN)
+		said, _ := noLog(j)
+		r.Notes = append(r.Notes, said.In(lang.EN))
 		return DiagnoseOut{Report: r}, err
 	}
 	if in.OnSlurm {
@@ -204,11 +205,19 @@ func resolver(ctx context.Context) func(address string) []string {
 	}
 }
 
-// noLog says what a job without any log means.
-func noLog(j slurm.Job) lang.Text {
-	said := lang.Text{EN: "no log was found at %s", ZH: "在 %s 没有找到日志"}.With(j.Stdout)
-	if j.Stdout == "" {
+// noLog says what a job without any log means, and what to do.
+func noLog(j slurm.Job) (said, fix lang.Text) {
+	fix = lang.Text{EN: "the folder of --output must exist before the job starts", ZH: "--output 所在目录须在作业启动前存在"}
+	switch {
+	case j.State == slurm.Cancelled && (j.StartedAt == nil || j.ElapsedS == 0):
+		return lang.Text{EN: "job %s was cancelled before it started: it wrote no log", ZH: "作业 %s 在开始前已被取消，没有写日志"}.With(j.ID), lang.Text{}
+	case j.State == slurm.Running && j.ElapsedS < 60:
+		return lang.Text{EN: "job %s has run for %d s and has written nothing yet", ZH: "作业 %s 已运行 %d 秒，尚未写日志"}.With(j.ID, j.ElapsedS),
+			lang.Text{EN: "ask again in a moment, or follow it: --follow", ZH: "请稍后再试，或使用 --follow 持续查看"}
+	case j.Stdout == "":
 		said = lang.Text{EN: "where job %s wrote its log is not known", ZH: "不知道作业 %s 的日志写到了哪里"}.With(j.ID)
+	default:
+		said = lang.Text{EN: "no log was found at %s", ZH: "在 %s 没有找到日志"}.With(j.Stdout)
 	}
 	if j.ExitCode != nil && *j.ExitCode == "0:53" {
 		// Measured on 22.05: FAILED, JobLaunchFailure, 0:53, and no log.
@@ -217,7 +226,7 @@ func noLog(j slurm.Job) lang.Text {
 			ZH: "%s：退出码 0:53 表示 Slurm 无法打开日志文件或进入工作目录；请在 sbatch 之前建好目录",
 		}.With(said)
 	}
-	return said
+	return said, fix
 }
 
 // logFiles are the logs of a job: what Slurm says it writes, and what carries

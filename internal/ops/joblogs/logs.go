@@ -21,13 +21,13 @@ import (
 // LogsIn chooses lines of a job's logs.
 type LogsIn struct {
 	Job   slurm.JobID `json:"job" arg:"" help:"job id" zh:"作业号"`
-	Tail  int         `json:"tail,omitempty" help:"only the newest lines, so many" zh:"只显示最新的若干行"`
+	Tail  int         `json:"tail,omitempty" short:"n" help:"only the newest lines, so many" zh:"只显示最新的若干行"`
 	Rank  *int        `json:"rank,omitempty" help:"only this global rank" zh:"只显示该全局 rank"`
-	Node  string      `json:"node,omitempty" help:"only this node" zh:"只显示该节点"`
+	Node  string      `json:"node,omitempty" short:"w" help:"only this node" zh:"只显示该节点"`
 	Level string      `json:"level,omitempty" enum:",error,warning" default:"" help:"only errors, or warnings and errors" zh:"只显示错误，或警告与错误"`
 	// Collapse joins what several ranks wrote in the same words.
 	Collapse bool `json:"collapse,omitempty" help:"join lines that several ranks wrote alike" zh:"合并多个 rank 写出的相同行"`
-	Follow   bool `json:"follow,omitempty" help:"go on with new lines until the job ends; agents and Slack: for 25 s" zh:"持续显示新的行直到作业结束；智能体与 Slack 中为 25 秒"`
+	Follow   bool `json:"follow,omitempty" short:"f" help:"go on with new lines until the job ends; agents and Slack: for 25 s" zh:"持续显示新的行直到作业结束；智能体与 Slack 中为 25 秒"`
 	ops.OnCluster
 }
 
@@ -82,9 +82,8 @@ func logs(ctx context.Context, c *ops.Call, in LogsIn) (LogsOut, error) {
 		if j.State == slurm.Pending {
 			return out, nil
 		}
-		return out, ops.NotFoundError("job",
-			noLog(j),
-			lang.Text{EN: "the folder of --output must exist before the job starts", ZH: "--output 所在目录须在作业启动前存在"})
+		said, fix := noLog(j)
+		return out, ops.NotFoundError("job", said, fix)
 	}
 	src, done, err := openLogs(c, j, paths)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 // MetricsIn names runs.
 type MetricsIn struct {
-	Runs []string `json:"jobs" arg:"" name:"job-or-path" help:"job ids, or logs, event files and folders; several are compared" zh:"作业号，或日志、事件文件、目录；给出多个时进行比较"`
+	Runs []string `json:"jobs" arg:"" name:"job-or-path" jobs:"" help:"job ids, or logs, event files and folders; several are compared" zh:"作业号，或日志、事件文件、目录；给出多个时进行比较"`
 	GPU  string   `json:"gpu,omitempty" name:"gpu" placeholder:"KIND" help:"kind of GPU, for MFU; the specification's where left out" zh:"GPU 型号，用于计算 MFU；省略时取规格中的值"`
 	CSV  string   `json:"-" name:"csv" placeholder:"FILE" help:"write every iteration there" zh:"把每次迭代写入该文件"`
 	PNG  string   `json:"-" name:"png" placeholder:"FILE" help:"draw the curves there" zh:"把曲线画到该文件"`

@@ -1,0 +1,268 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
+)
+
+// People name jobs as they have them: by several ids, a range of an array's tasks,
+// a name, the words last and failed, or - for ids on standard input.
+
+// perJob is words once for each job that they name, with its id in place of how it
+// was named.
+func (sh *shell) perJob(ctx context.Context, call *ops.Call, op ops.Op, words []string) ([][]string, error) {
+	params := op.Params()
+	f := finder{call: call, cluster: sh.cluster, change: op.Effect != ops.Read}
+	at, args := positions(params, words), slices.DeleteFunc(slices.Clone(params), func(p ops.Param) bool { return !p.Arg })
+	for i, w := range words { // such as --from last
+		if i > 0 && slices.ContainsFunc(params, func(p ops.Param) bool { return p.Job && !p.Arg && words[i-1] == "--"+p.Name }) {
+			ids, err := f.find(ctx, w)
+			if err != nil {
+				return nil, err
+			}
+			words = slices.Clone(words)
+			words[i] = ids[0]
+		}
+	}
+	if len(args) == 0 || len(at) == 0 {
+		return [][]string{words}, nil
+	}
+	if one := args[0]; len(args) == 1 && one.Job && !one.Several {
+		var ids []string
+		for _, i := range at {
+			found, err := f.find(ctx, words[i])
+			if err != nil {
+				return nil, err
+			}
+			ids = append(ids, found...)
+		}
+		var each [][]string
+		for _, id := range unrepeated(ids) {
+			own := slices.Clone(words)
+			own[at[0]] = id
+			for n := len(at) - 1; n > 0; n-- {
+				own = slices.Delete(own, at[n], at[n]+1)
+			}
+			each = append(each, own)
+		}
+		return each, nil
+	}
+	words = slices.Clone(words)
+	for n, i := range at {
+		p := args[min(n, len(args)-1)]
+		switch {
+		case p.Job:
+			ids, err := f.find(ctx, words[i])
+			if err != nil {
+				return nil, err
+			}
+			words[i] = ids[0]
+		case p.JobOrPath && isNoPath(call.Dir, words[i]):
+			if ids, err := f.find(ctx, words[i]); err == nil {
+				words[i] = ids[0]
+			}
+		}
+	}
+	return [][]string{words}, nil
+}
+
+func unrepeated(ids []string) []string {
+	var out []string
+	for _, id := range ids {
+		if !slices.Contains(out, id) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// isNoPath reports whether a word that may be a path is none.
+func isNoPath(dir, word string) bool {
+	if word == "-" || strings.ContainsRune(word, filepath.Separator) {
+		return false
+	}
+	_, err := os.Stat(filepath.Join(dir, word))
+	return err != nil
+}
+
+// positions are where words has arguments rather than flags and their values.
+func positions(params []ops.Param, words []string) (at []int) {
+	for i := 0; i < len(words); i++ {
+		w := words[i]
+		if w == "--" {
+			break
+		}
+		if !strings.HasPrefix(w, "-") || w == "-" {
+			at = append(at, i)
+			continue
+		}
+		name, _, inline := strings.Cut(strings.TrimLeft(w, "-"), "=")
+		takes := slices.ContainsFunc(params, func(p ops.Param) bool {
+			return !p.Arg && p.Type != "switch" && (p.Name == name || p.Short != 0 && string(p.Short) == name)
+		})
+		if takes && !inline {
+			i++
+		}
+	}
+	return at
+}
+
+// A finder finds jobs by the words that people have for them.
+type finder struct {
+	call    *ops.Call
+	cluster string
+	change  bool // something would be done to the job
+	mine    []slurm.Job
+	looked  bool
+}
+
+var taskRange = regexp.MustCompile(`^[0-9]+_\[[0-9,-]+\]$`)
+
+// find is the ids that a word means: at least one.
+func (f *finder) find(ctx context.Context, word string) ([]string, error) {
+	switch {
+	case slurm.IsJobID(word), slurm.IsStepID(word):
+		return []string{word}, nil
+	case taskRange.MatchString(word):
+		if tasks, err := hostlist.Expand(word); err == nil {
+			return tasks, nil
+		}
+	case word == "-":
+		return f.listed()
+	}
+	if !f.looked {
+		cl, err := f.call.Cluster(f.cluster)
+		if err != nil {
+			return nil, err
+		}
+		f.mine, err = f.call.LookAll(ctx, cl, slurm.Filter{User: f.call.Who.User, All: true, Since: f.call.Now().AddDate(0, 0, -7)})
+		if err != nil {
+			return nil, f.call.SlurmError(err, "")
+		}
+		slices.SortStableFunc(f.mine, newer)
+		f.looked = true
+	}
+	if id := f.among(word); id != "" {
+		return []string{id}, nil
+	}
+	return f.named(word)
+}
+
+// newer puts the job that was submitted last first.
+func newer(a, b slurm.Job) int {
+	if a.SubmittedAt == nil || b.SubmittedAt == nil {
+		return cmp.Compare(len(b.ID), len(a.ID))
+	}
+	return b.SubmittedAt.Compare(*a.SubmittedAt)
+}
+
+// among is the job that one of the two words means; "" where there is none.
+func (f *finder) among(word string) string {
+	for _, j := range f.mine {
+		switch word {
+		case "last":
+			return string(j.ID.Array())
+		case "failed":
+			if j.State.Ended() && j.State != slurm.Completed && j.State != slurm.Cancelled && j.State != slurm.Preempted {
+				return string(j.ID)
+			}
+		}
+	}
+	return ""
+}
+
+// named is the newest job of that name; of several that wait or run a change must
+// say which it means.
+func (f *finder) named(word string) ([]string, error) {
+	var active, ended []string
+	for _, j := range f.mine {
+		id := string(j.ID.Array())
+		switch {
+		case j.Name != word || slices.Contains(active, id) || slices.Contains(ended, id):
+		case j.State.Ended():
+			ended = append(ended, id)
+		default:
+			active = append(active, id)
+		}
+	}
+	switch {
+	case len(active) > 1 && f.change:
+		return nil, ops.InputError("job",
+			lang.Text{EN: "%d jobs named %s wait or run: %s", ZH: "有 %d 个名为 %s 的作业在排队或运行：%s"}.With(len(active), word, strings.Join(active, ", ")),
+			lang.Text{EN: "give the ids; several are taken", ZH: "请给出作业号，可以有多个"})
+	case len(active)+len(ended) > 0:
+		return append(active, ended...)[:1], nil
+	}
+	what := lang.Text{EN: "%q is no job id, and no job of yours of the last seven days has that name", ZH: "%q 不是作业号，最近七天也没有您的同名作业"}.With(word)
+	switch word {
+	case "last":
+		what = lang.Text{EN: "you have no job of the last seven days", ZH: "最近七天没有您的作业"}
+	case "failed":
+		what = lang.Text{EN: "no job of yours failed in the last seven days", ZH: "最近七天没有您失败的作业"}
+	}
+	return nil, ops.NotFoundError("job", what, lang.Text{
+		EN: "an id such as 4711 or 4711_3, a name, last, or failed; `megatron-ops list --all` shows them",
+		ZH: "作业号（如 4711、4711_3）、作业名、last 或 failed；`megatron-ops list --all` 可列出",
+	})
+}
+
+// listed are the ids on standard input: words, or JSON with job_id in it, as list
+// and submit write it.
+func (f *finder) listed() ([]string, error) {
+	text, err := io.ReadAll(io.LimitReader(f.call.Stdin, 16<<20))
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	if trimmed := strings.TrimSpace(string(text)); strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, "[") {
+		d := json.NewDecoder(strings.NewReader(trimmed))
+		for {
+			var doc any
+			if err := d.Decode(&doc); err != nil {
+				break
+			}
+			ids = append(ids, idsIn(doc)...)
+		}
+	} else {
+		ids = strings.Fields(trimmed)
+	}
+	for _, id := range ids {
+		if !slurm.IsJobID(id) && !slurm.IsStepID(id) {
+			return nil, ops.InputError("job", lang.Text{EN: "%q on standard input is not a job id", ZH: "标准输入中的 %q 不是作业号"}.With(id), lang.Text{EN: "ids with blanks between, or what list -o json prints", ZH: "以空白分隔的作业号，或 list -o json 的输出"})
+		}
+	}
+	if len(ids) == 0 {
+		return nil, ops.InputError("job", lang.Text{EN: "standard input holds no job id", ZH: "标准输入中没有作业号"}, lang.Text{EN: "ids with blanks between, or what list -o json prints", ZH: "以空白分隔的作业号，或 list -o json 的输出"})
+	}
+	return ids, nil
+}
+
+// idsIn are the job ids anywhere in a document, in its order as far as it has one.
+func idsIn(doc any) (ids []string) {
+	switch v := doc.(type) {
+	case []any:
+		for _, e := range v {
+			ids = append(ids, idsIn(e)...)
+		}
+	case map[string]any:
+		if id, ok := v["job_id"].(string); ok {
+			return []string{id}
+		}
+		if jobs, ok := v["jobs"]; ok {
+			return idsIn(jobs)
+		}
+	}
+	return ids
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// Each line is what was typed, and the command lines that it means, one a job.
+func TestJobsAreNamedAsPeopleHaveThem(t *testing.T) {
+	at := time.Now().Add(-time.Hour)
+	site := &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{}}
+	for i, j := range []slurm.Job{
+		{ID: "4", Name: "old", State: slurm.Completed},
+		{ID: "5", Name: "gpt", State: slurm.Failed},
+		{ID: "6", Name: "twin", State: slurm.Running},
+		{ID: "7", Name: "twin", State: slurm.Pending},
+		{ID: "8_1", Name: "sweep", State: slurm.Timeout},
+		{ID: "9", Name: "gpt", State: slurm.Running},
+		{ID: "10", Name: "theirs", State: slurm.Running, User: "bob"},
+		{ID: "11_0", Name: "last-one", State: slurm.Cancelled},
+	} {
+		submitted := at.Add(time.Duration(i) * time.Minute)
+		j.SubmittedAt = &submitted
+		if j.User == "" {
+			j.User = "alice"
+		}
+		site.KnownJobs[j.ID] = j
+	}
+	t.Chdir(t.TempDir())
+	opstest.Write(t, "logs", "")
+	for typed, want := range map[string]string{
+		"status 12":               "12",
+		"status 12 13 12":         "12 | 13",
+		"cancel 12 --yes 13":      "12 --yes | 13 --yes",
+		"status 12_[0-1,3]":       "12_0 | 12_1 | 12_3",
+		"status 12.0":             "12.0",
+		"status last":             "11",
+		"status failed":           "8_1",
+		"status gpt":              "9",
+		"status old":              "4",
+		"status twin":             "7",
+		"cancel twin":             "error: 2 jobs named twin wait or run: 7, 6",
+		"cancel gpt":              "9",
+		"status theirs":           `error: "theirs" is no job id, and no job of yours of the last seven days has that name`,
+		"logs gpt --tail 5 -w n1": "9 --tail 5 -w n1",
+		"logs -n 5 gpt":           "-n 5 9",
+		"logs --rank=3 gpt old":   "--rank=3 9 | --rank=3 4",
+		"run gpt -- hostname gpt": "9 -- hostname gpt",
+		"status - <4 5\n6":        "4 | 5 | 6",
+		`cancel - <{"jobs":[{"job_id":"4"},{"job_id":"5_1"}]}`: "4 | 5_1",
+		"cancel - <{\"job_id\":\"4\"}\n{\"job_id\":\"6\"}":     "4 | 6",
+		"cancel - <":                     "error: standard input holds no job id",
+		"cancel - <4 rm":                 `error: "rm" on standard input is not a job id`,
+		"submit -f job.yaml --from last": "-f job.yaml --from 11",
+		"diagnose failed":                "8_1",
+		"diagnose logs":                  "logs",
+		"diagnose ./last":                "./last",
+		"diagnose nowhere":               "nowhere",
+		"metrics gpt logs last":          "9 logs 11",
+		"compare failed old":             "8_1 4",
+		"list --all":                     "--all",
+		"cancel --mine":                  "--mine",
+		"status":                         "",
+	} {
+		line, stdin, _ := strings.Cut(typed, " <")
+		words := strings.Fields(line)
+		c := opstest.NewCall(t, site)
+		c.Dir, c.Stdin = ".", strings.NewReader(stdin)
+		op, ok := operations.Lookup(words[0])
+		require.True(t, ok, typed)
+		each, err := (&shell{}).perJob(t.Context(), c, op, words[1:])
+		got := make([]string, len(each))
+		for i, e := range each {
+			got[i] = strings.Join(e, " ")
+		}
+		said := strings.Join(got, " | ")
+		if err != nil {
+			said = "error: " + ops.AsError(err).Message.In(lang.EN)
+		}
+		require.Equal(t, want, said, typed)
+	}
+}
