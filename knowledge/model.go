@@ -238,10 +238,13 @@ func (m *Model) write(ctx context.Context, list []openai.ChatCompletionMessage, 
 }
 
 // round is one streamed reply: text, or calls of tools.
-func (m *Model) round(ctx context.Context, api *openai.Client, list []openai.ChatCompletionMessage, tools []Tool, check *check, stream func(string)) (string, []openai.ToolCall, error) {
+func (m *Model) round(
+	ctx context.Context, api *openai.Client, list []openai.ChatCompletionMessage, tools []Tool, check *check, stream func(string),
+) (string, []openai.ToolCall, error) {
 	req := openai.ChatCompletionRequest{Model: m.Name, Messages: list, Stream: true}
 	for _, t := range tools {
-		req.Tools = append(req.Tools, openai.Tool{Type: openai.ToolTypeFunction, Function: &openai.FunctionDefinition{Name: t.Name, Description: t.Description, Parameters: t.Schema}})
+		f := &openai.FunctionDefinition{Name: t.Name, Description: t.Description, Parameters: t.Schema}
+		req.Tools = append(req.Tools, openai.Tool{Type: openai.ToolTypeFunction, Function: f})
 	}
 	s, err := api.CreateChatCompletionStream(ctx, req)
 	if err != nil {

@@ -21,7 +21,8 @@ const (
 	toRules                        // instructions to the program itself
 	toLive                         // the state of jobs, nodes and budgets now
 	toMeasure                      // a speed that has to be measured
-	toNothing                      // another program, or a person
+	toNothing                      // everyday life, or a person
+	toOthers                       // another program, unless ours is named beside it
 )
 
 // pointers say where to go. Each begins with what is not done here.
@@ -52,6 +53,7 @@ var pointers = map[destination]lang.Text{
 		ZH: "不知道：这样的数字要在你的集群上实测。`--log-throughput` 会在日志里输出 TFLOP/s；`megatron-ops plan` 和 `memory` 可估算显存。",
 	},
 	toNothing: textNothing,
+	toOthers:  textNothing,
 }
 
 // point is the answer to a request.
@@ -74,10 +76,15 @@ const (
 	actZH   = `(?:取消|停掉|停了|停|杀掉|删掉|删除|清空|提交|重启|释放|重新排队|scancel|kill)`
 	otherEN = `(?:everyone|everybody|all users|other users?|teammates?|colleagues?|others'|(?:whole|entire) cluster|of team|belonging to)`
 	otherZH = `(?:所有人|别人|其他人|其他用户|全部用户|大家|整个集群)`
-	keyEN   = `(?:passw(?:or)?d|passphrase|private key|id_rsa|api[ _-]?key|(?:bot |api |access |auth |slack )?token|secrets?|credentials?)`
-	keyZH   = `(?:密码|口令|密钥|私钥|令牌|token|api ?key|凭据)`
-	nowEN   = `(?:now|right now|at th(?:e|is) moment|currently|today|yet)`
-	nowZH   = `(?:现在|目前|当前|此刻|眼下|今天|我们集群)`
+	// A token by itself is a piece of text, which is what is trained on.
+	keyEN = `(?:passw(?:or)?d|passphrase|private key|id_rsa|api[ _-]?key|secrets?|credentials?` +
+		`|(?:bot|api|access|auth|oauth|bearer|slack|slackbot|github|hf|hugging ?face|wandb|jwt|your|bot's` +
+		`|slack's)(?: bot)?(?: api| access| auth| app)? tokens?\b)`
+	keyZH = `(?:密码|口令|密钥|私钥|令牌|(?:slack|api|bot|hf|github|访问|机器人|你)的? ?token|api ?key|凭据)`
+	// A name such as dgx07; fp8 and tp4 are none.
+	hostEN = `(?:node|gpu|dgx|hgx|cn|gn|host|worker|compute|rack|nid|login)[a-z-]*-?\d+`
+	nowEN  = `(?:now|right now|at th(?:e|is) moment|currently|today|yet)`
+	nowZH  = `(?:现在|目前|当前|此刻|眼下|今天|我们集群)`
 )
 
 // rules are tried in order.
@@ -88,8 +95,9 @@ var rules = []rule{
 	{`\bcurl\b.{0,30}\bhttps?://|\boutput pwned`, toRules, true, "an order to send something out"},
 	{`(?:print|show|give|tell|dump|reveal|leak|send|read|cat|what(?:'s| is| are)) .{0,30}` + keyEN, toSecrets, false, "asks for a secret"},
 	{`\b[a-z_]+_(?:token|secret|password|api_key)\b`, toSecrets, false, "names a variable that holds a secret"},
-	{`/etc/(?:passwd|shadow)|~/\.ssh|\.env\b`, toSecrets, true, "names a file of secrets"},
-	{`\b(?:dump|print|show|list)\b.{0,20}\b(?:your|the bot'?s?)\b.{0,20}\b(?:config\w*|env\w*|secrets?)|\benv of the bot`, toSecrets, true, "asks for the program's own environment"},
+	{`/etc/(?:passwd|shadow)|/proc/\w+/environ|~/\.ssh|\.env\b`, toSecrets, true, "names a file of secrets"},
+	{`\b(?:dump|print|show|list)\b.{0,20}\b(?:your|the bot'?s?)\b.{0,20}\b(?:config\w*|env\w*|secrets?)` +
+		`|\benv of the bot`, toSecrets, true, "asks for the program's own environment"},
 	{keyZH + `.{0,6}(?:是多少|是什么|是啥|发我|给我|告诉)|(?:打印|输出|告诉我|给我|说出|读出).{0,12}` + keyZH, toSecrets, true, "asks for a secret"},
 	{`机器人.{0,8}(?:环境变量|配置|密钥|令牌)`, toSecrets, true, "asks for the program's own environment"},
 	{`\b` + actEN + `\b.{0,40}\b` + otherEN + `|\b` + otherEN + `.{0,3} jobs\b.{0,20}\b(?:now|please)`, toOperation, false, "acts on what belongs to others"},
@@ -100,30 +108,37 @@ var rules = []rule{
 	{`(?:帮我|替我|给我|麻烦|请把|把).{0,16}` + actZH + `|(?:现在|马上|立刻|立即).{0,10}` + actZH, toOperation, false, "an order"},
 	{actZH + `.{0,6}` + otherZH + `|` + otherZH + `的?.{0,8}` + actZH, toOperation, false, "acts on what belongs to others"},
 	{`^(?:清空|删除|删掉|删光).{0,10}(?:文件|检查点|目录|数据|日志)$`, toOperation, false, "an order to remove files"},
-	{`\bhow many (?:gpus?|nodes?|jobs?|cards?)\b.{0,25}\b(?:free|idle|running|available|pending|used)\b`, toLive, false, "counts what is there now"},
-	{`\b(?:is|are) (?:node |host )?[a-z]+[a-z-]*-?\d+ (?:idle|up|down|free|busy|available|drained)\b`, toLive, false, "the state of a named node"},
+	{`\bhow many (?:gpus?|nodes?|jobs?|cards?)\b.{0,25}\b(?:free|idle|running|available|pending)\b`, toLive, false, "counts what is there now"},
+	{`\b(?:is|are) (?:(?:node|host) [\w-]+|` + hostEN + `) (?:idle|up|down|free|busy|available|drained)\b`, toLive, false, "the state of a named node"},
 	{`\bis (?:my|our|the) (?:run|job|training) (?:finished|done|running|still running|over)\b|\bis anyone\b`, toLive, false, "the state of a job"},
 	{`\bmy (?:last|latest|newest|previous|most recent) (?:job|run)\b|我的?(?:上一?个|上次|最近|最新|刚才)的?(?:一个)?(?:作业|任务|训练)`, toLive, true, "a job of one's own"},
 	{`\b(?:which|what) (?:nodes?|gpus?|colleague)\b.{0,25}\b` + nowEN + `\b`, toLive, false, "the state of nodes now"},
 	{`\bhow (?:busy|full|long) is the (?:cluster|queue)\b`, toLive, false, "the state of the cluster"},
-	{`\b(?:my|our|team'?s?|i|we)\b.{0,30}\b(?:budget|quota|balance|allocation|gpu[ -]hours?|credits)\b.{0,20}\b(?:left|remaining|have)`, toLive, false, "what is left of a budget"},
-	{`\bremaining (?:gpu |node )?(?:budget|quota|hours|credits)|\bhow much\b.{0,25}\b(?:budget|quota|hours)\b.{0,20}\bleft\b`, toLive, false, "what is left of a budget"},
+	{`\b(?:my|our|team'?s?|i|we)\b.{0,30}\b(?:budget|quota|balance|allocation|gpu[ -]hours?` +
+		`|credits)\b.{0,20}\b(?:left|remaining|have)`, toLive, false, "what is left of a budget"},
+	{`\bremaining (?:gpu |node )?(?:budget|quota|hours|credits)|\bhow much\b.{0,25}\b(?:budget|quota` +
+		`|hours)\b.{0,20}\bleft\b`, toLive, false, "what is left of a budget"},
 	{`\baccount balance\b`, toLive, false, "what is left of a budget"},
-	{nowZH + `.{0,20}(?:有?多少|几个|哪些|谁|有没有|还有).{0,14}(?:空闲|在跑|排队|节点|作业|卡|gpu)`, toLive, false, "counts what is there now"},
+	{nowZH + `.{0,20}(?:有?多少|几个|哪些|谁|有没有|还有).{0,14}(?:空闲|空着|在跑|排队|可用|被占|占用|占着)`, toLive, false, "counts what is there now"},
+	{nowZH + `.{0,6}谁在(?:用|跑|占)|` + nowZH + `.{0,12}(?:有?多少|几)(?:个|台|张)?(?:节点|作业|卡|gpu)`, toLive, false, "counts what is there now"},
 	{`[a-z]+[\w-]*\d+ ?(?:现在)?(?:空闲|挂了|正常)吗`, toLive, true, "the state of a named node"},
 	{`(?:还剩|剩余|剩下|余额).{0,6}(?:多少|机时|配额|预算|额度)|(?:机时|配额|预算|额度)(?:还|还剩|剩)`, toLive, false, "what is left of a budget"},
-	{`\b(?:phone|email|e-mail|contact|number)\b.{0,20}\b(?:admin|administrator|operator|owner)|\bwho is (?:our|the) (?:admin|boss|owner)`, toNothing, true, "people are not known"},
+	{`\b(?:phone|email|e-mail|contact|number)\b.{0,20}\b(?:admin|administrator|operator|owner)|\bwho is (?:our` +
+		`|the) (?:admin|boss|owner)`, toNothing, true, "people are not known"},
 	{`(?:管理员|负责人|老板).{0,8}(?:电话|微信|邮箱|是谁|联系方式|叫什么)|(?:谁|你是谁)开发`, toNothing, true, "people are not known"},
-	{`\b(?:guarantee|exact(?:ly)?|precise(?:ly)?|will (?:we|i|it)|will \d+).{0,30}\b(?:mfu|tflops|tokens per second|throughput)\b`, toMeasure, true, "foretells a speed"},
+	{`\b(?:guarantee|exact(?:ly)?|precise(?:ly)?|will (?:we|i|it)|will \d+).{0,30}\b(?:mfu|tflops|tokens per second` +
+		`|throughput)\b`, toMeasure, true, "foretells a speed"},
 	{`\b(?:mfu|tokens per second|throughput)\b.{0,10}\bwill\b|精确.{0,6}(?:mfu|吞吐)|(?:mfu|吞吐).{0,4}(?:精确|能到多少$)`, toMeasure, true, "foretells a speed"},
 	{`(?:训练|train).{0,12}(?:需要|要|takes?) ?(?:几天|多少天|how many days)`, toMeasure, true, "foretells a duration"},
-	{`\b(?:pbs|qsub|lsf|bsub|bjobs|moab|condor|nomad|kubectl|k8s|kubernetes|helm|kueue|volcano|airflow)\b`, toNothing, true, "another scheduler"},
-	{`\b(?:vllm|sglang|ray (?:serve|cluster|to)|ray 集群|tensorflow|keras|paddle|mindspore|colossalai|torchtitan|jax)\b`, toNothing, true, "another framework"},
-	{`\b(?:nginx|mysql|redis|portainer|flask|react|django|postgres|pandas|excel|wordpress)\b|博客`, toNothing, true, "another program"},
-	{`\b(?:vasp|openfoam|gromacs|lammps|abaqus)\b`, toNothing, true, "another program"},
-	{`(?:install|compile|build|编译|安装).{0,16}\bslurm(?:ctld|dbd|d)?\b|\bslurm(?:ctld|dbd)\b.{0,20}(?:from scratch|installation)`, toNothing, true, "running Slurm's daemons is not covered"},
-	{`\b(?:stocks?|股票|weather|天气|cheesecake|joke|poem|生命|人生|meaning of life|rain|下雨)\b|股价|写一首|讲个`, toNothing, true, "everyday life"},
-	{`^(?:what'?s?|solve|计算) ?[\d(][\d +*/^()x=.-]*[?？]?$|^what time is it`, toNothing, true, "plain sums"},
+	{`\b(?:pbs|qsub|lsf|bsub|bjobs|moab|condor|nomad|kubectl|k8s|kubernetes|helm|kueue|volcano|airflow)\b`, toOthers, true, "another scheduler"},
+	{`\b(?:vllm|sglang|ray (?:serve|cluster|to)|ray 集群|tensorflow|keras|paddle|mindspore|colossalai|torchtitan` +
+		`|jax)\b`, toOthers, true, "another framework"},
+	{`\b(?:nginx|mysql|redis|portainer|flask|react|django|postgres|pandas|excel|wordpress)\b|博客`, toOthers, true, "another program"},
+	{`\b(?:vasp|openfoam|gromacs|lammps|abaqus)\b`, toOthers, true, "another program"},
+	{`(?:install|compile|build|编译|安装).{0,16}\bslurm(?:ctld|dbd|d)?\b|\bslurm(?:ctld|dbd)\b.{0,20}(?:from scratch` +
+		`|installation)`, toNothing, true, "running Slurm's daemons is not covered"},
+	{`\b(?:stocks?|weather|cheesecake|joke|poem|meaning of life|rain)\b|股票|股价|天气|下雨|生命|人生|写一首|讲个`, toNothing, true, "everyday life"},
+	{`^(?:what'?s?|solve|计算) ?[\dx(][\d +*/^()x=.-]*[?？]?$|^what time is it`, toNothing, true, "plain sums"},
 }
 
 // compiled are the rules' expressions.
@@ -136,9 +151,13 @@ var compiled = sync.OnceValue(func() []*regexp.Regexp {
 })
 
 // asksHow finds that a way of doing is asked for, and not the deed.
-var asksHow = lazily(`\bhow (?:do|can|to|should|would|could)\b|\bwhich (?:command|flag|option|variable|file)\b|\bcommand\b|\bwhere (?:do|does|is|should)\b` +
+var asksHow = lazily(`\bhow (?:do|does|can|to|should|would|could)\b|^(?:does|do|will) (?:a|an|the|my|it|this|slurm|srun|sbatch` +
+	`|scancel)\b|\bwhich (?:command|flag|option|variable|file)\b|\bcommand\b|\bwhere (?:do|does|is|should)\b` +
 	`|\bcan (?:i|other|others|users)\b|\bflag\b|\boption\b|\bwhy\b|\bwhen\b|\berror\b|\bfail` +
 	`|怎么|如何|咋|怎样|命令|哪个参数|参数|选项|为什么|报错|吗$|吧$|被|能不能|会不会`)
+
+// ours finds that one of the programs is named that are answered for.
+var ours = lazily(`\bmegatron|\bmcore\b|\bslurm\b|\bsbatch\b|\bsrun\b|\bsqueue\b|\bnccl\b|\btorchrun\b|\bpyxis\b|\benroot\b`)
 
 // pointed finds the rule that a question falls under.
 func pointed(text string) (rule, bool) {
@@ -148,7 +167,11 @@ func pointed(text string) (rule, bool) {
 	}
 	how := asksHow().MatchString(low)
 	for i, re := range compiled() {
-		if r := rules[i]; (r.asking || !how) && re.MatchString(low) {
+		r := rules[i]
+		if r.to == toOthers && ours().MatchString(low) {
+			continue // Megatron's checkpoint for vLLM is a question about Megatron
+		}
+		if (r.asking || !how) && re.MatchString(low) {
 			return r, true
 		}
 	}

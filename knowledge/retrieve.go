@@ -21,8 +21,9 @@ import (
 const (
 	minScore          = 0.20
 	elsewhere         = 0.85 // the most that a question about something else may have of the best card's score
-	minScoreNotField  = 0.25
+	minScoreNotField  = 0.30
 	elsewhereNotField = 0.70
+	elsewhereClear    = 0.95 // where the best card fits so well that it is clear by itself
 )
 
 // nearestCount is how many passages are looked at.
@@ -58,6 +59,8 @@ func (a *Answerer) nearest(ctx context.Context, question string, l lang.Lang) (n
 	switch {
 	case near[0].local:
 		least, share = minScore, 1 // whatever it is about, somebody here wrote it down
+	case near[0].Score >= clearScore:
+		least, share = minScore, elsewhereClear
 	case library.BuiltIn().Field(question):
 		least, share = minScore, elsewhere
 	}

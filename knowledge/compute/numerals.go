@@ -25,18 +25,27 @@ var (
 const (
 	onesWord    = `two|three|four|five|six|seven|eight|nine`
 	smallNumber = `(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:[- ](?:one|` + onesWord + `))?|` + onesWord + `|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen`
-	countable   = `nodes?|gpus?|cards?|machines?|boxe?s?|hosts?|servers?|racks?|layers?|heads?|groups?|experts?|replicas?|copies|tasks?|elements?|runs|weeks?|hours?|days?|minutes?|seconds|stages?|chunks?|steps?|samples|sequences|micro-?batches|batches|sockets?|cores?|threads?|cpus|processes|procs|ranks|workers|at a time|at once|in parallel|concurrent(?:ly)?|simultaneous(?:ly)?|apiece|each|per (?:node|machine|box|host|server)|g?[abhlv]\d{2,3}s?|gb\d00s?|\d+-gpu|\d+ gpu`
+	countable   = `nodes?|gpus?|cards?|machines?|boxe?s?|hosts?|servers?|racks?|layers?|heads?|groups?|experts?|replicas?|copies` +
+		`|tasks?|elements?|runs|weeks?|hours?|days?|minutes?|seconds|stages?|chunks?|steps?|samples|sequences` +
+		`|micro-?batches|batches|sockets?|cores?|threads?|cpus|processes|procs|ranks|workers|at a time|at once` +
+		`|in parallel|concurrent(?:ly)?|simultaneous(?:ly)?|apiece|each|per (?:node|machine|box|host|server)` +
+		`|g?[abhlv]\d{2,3}s?|gb\d00s?|\d+-gpu|\d+ gpu`
 )
 
 var (
 	dozens = lazy.New(`\b(?:(a|two|three|four|five|six|half a) )?dozen\b`)
-	words  = lazy.New(`\b(` + smallNumber + `)((?:[ -](?:more|extra|gpu|compute|dgx|hgx|array|attention|query|kv|pipeline|transformer|data[- ]parallel|virtual|physical|cpu|full|such|identical))?[ -](?:` + countable + `)\b| of (?:the|our|my|them|these)\b|-way\b)`)
+	words  = lazy.New(`\b(` + smallNumber + `)((?:[ -](?:more|extra|gpu|compute|dgx|hgx|array|attention|query|kv|pipeline|transformer|data[- ]parallel` +
+		`|virtual|physical|cpu|full|such|identical))?[ -](?:` + countable + `)\b| of (?:the|our|my|them|these)\b|-way\b)`)
 	// hundreds finds a number in words that is too large to be anything else.
 	hundreds = lazy.New(`\b(?:(?:` + smallNumber + `|an?|one)[- ])?(?:hundred|thousand)(?:[- ](?:and[- ])?(?:(?:` + smallNumber + `|one)[- ]hundred(?:[- ](?:and[- ])?(?:` + smallNumber + `|one))?|` + smallNumber + `|one))?\b`)
 	// A number in words behind the name of a size: "micro batch two", "TP 八".
-	namedWord  = lazy.New(`\b((?:tp|pp|cp|dp|ep|etp|vpp|mbs|gbs|(?:micro|global)[- ]?batch(?:[- ]size)?|batch(?:[- ]size)?|(?:tensor|pipeline|context|data|expert)(?:[- ](?:model[- ])?parallel\w*)?(?:[- ]size)?|accumulation(?: steps)?|size|degree)(?: (?:of|is|to|at|set to|stays|equals))?[ =:]+)(` + smallNumber + `|one)\b`)
-	namedHan   = lazy.New(`((?:\b(?:tp|pp|cp|dp|ep|vpp|mbs|gbs)|并行度?|micro ?batch|微批|层数|头数)(?:大小)?(?:是|为|取|开|设|设为|设成|等于|=|:| )*)([二两三四五六七八九十百千]{1,7})(?:$|[^\p{Han}]|[的时，路,个])`)
-	hans       = lazy.New(`(^|[^零一二两三四五六七八九十百千万几第])([零一二两三四五六七八九十百千]{1,7})( ?(?:台机|台|个节点|节点|个机|机|张卡|张|块卡|卡|个小时|小时|天|分钟|路|层|个头|头|个专家|个注意力头|个微批|个副本|个 ?rank|步|个任务|个样本|个|次|条|份|颗|核|组|段|级))`)
+	namedWord = lazy.New(`\b((?:tp|pp|cp|dp|ep|etp|vpp|mbs|gbs|(?:micro|global)[- ]?batch(?:[- ]size)?|batch(?:[- ]size)?|(?:tensor` +
+		`|pipeline|context|data|expert)(?:[- ](?:model[- ])?parallel\w*)?(?:[- ]size)?|accumulation(?: steps)?|size` +
+		`|degree)(?: (?:of|is|to|at|set to|stays|equals))?[ =:]+)(` + smallNumber + `|one)\b`)
+	namedHan = lazy.New(`((?:\b(?:tp|pp|cp|dp|ep|vpp|mbs|gbs)|并行度?|micro ?batch|微批|层数|头数)(?:大小)?(?:是|为|取|开|设|设为|设成|等于|=|:` +
+		`| )*)([二两三四五六七八九十百千]{1,7})(?:$|[^\p{Han}]|[的时，路,个])`)
+	hans = lazy.New(`(^|[^零一二两三四五六七八九十百千万几第])([零一二两三四五六七八九十百千]{1,7})( ?(?:台机|台|个节点|节点|个机|机|张卡|张|块卡|卡|个小时|小时|天|分钟|路|层|个头|头|个专家|个注意力头` +
+		`|个微批|个副本|个 ?rank|步|个任务|个样本|个|次|条|份|颗|核|组|段|级))`)
 	nthHan     = lazy.New(`第([一二三四五六七八九十]{1,3}) ?(个|台|张|块|号)`)
 	halfBehind = lazy.New(`\b(\d+|` + smallNumber + `) (hours|days) and a half\b`)
 	andHalf    = lazy.New(`(\d+|[一二两三四五六七八九十]+) ?个?(天|小时)半|(\d+|one|` + smallNumber + `) and a half (days|hours)`)

@@ -2,7 +2,6 @@ package compute
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,7 +28,8 @@ var (
 )
 
 // nodeAt finds that one node of a list is asked for: the last, the 5th.
-var nodeAt = lazy.New(`\b(\d+)(?:st|nd|rd|th) (?:node|host|machine|one|of|in|name|entry)|\blast (?:node|host|machine|one|name|entry)\b|第 ?(\d+) ?(?:个|台)|最后一?(?:个|台)`)
+var nodeAt = lazy.New(`\b(\d+)(?:st|nd|rd|th) (?:node|host|machine|one|of|in|name|entry)|\blast (?:node|host|machine|one|name` +
+	`|entry)\b|第 ?(\d+) ?(?:个|台)|最后一?(?:个|台)`)
 
 // hosts answers about a compressed node list: its members, their number, the first.
 func hosts(q *question) string {
@@ -40,7 +40,8 @@ func hosts(q *question) string {
 	if word == "" {
 		if list := hostEnum.FindString(q.text); list != "" && q.has("compress", "compact", "short form", "压缩", "紧凑", "缩写") {
 			names := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == '，' || r == ' ' })
-			return q.say("%s (`scontrol show hostlistsorted %s`).", "%s(`scontrol show hostlistsorted %s`)。", hostlist.Compress(names), strings.Join(names, ","))
+			return q.say("%s (`scontrol show hostlistsorted %s`).",
+				"%s(`scontrol show hostlistsorted %s`)。", hostlist.Compress(names), strings.Join(names, ","))
 		}
 		return ""
 	}
@@ -63,14 +64,17 @@ func hosts(q *question) string {
 		if n < 1 || n > len(names) {
 			return ""
 		}
-		return q.say("%[1]s: node %[2]d of the %[3]d in %[4]s (SLURM_NODEID %[5]d).", "%[1]s:%[4]s 共 %[3]d 个节点,它是第 %[2]d 个(SLURM_NODEID %[5]d)。", names[n-1], n, len(names), word, n-1)
+		return q.say("%[1]s: node %[2]d of the %[3]d in %[4]s (SLURM_NODEID %[5]d).",
+			"%[1]s:%[4]s 共 %[3]d 个节点,它是第 %[2]d 个(SLURM_NODEID %[5]d)。", names[n-1], n, len(names), word, n-1)
 	case q.has("exclude", "排除", "--nodelist", "-w ", "not land", "avoid", "skip", "keep off", "避开", "跳过", "踢") && !q.has("how many", "几", "多少", "expand", "展开"):
 		return ""
 	case q.cfg.PerNode > 0 && q.has("gpu", "卡", "world", "rank"):
 		n := len(names) * q.cfg.PerNode
-		return q.say("%[1]d GPUs: %[2]d nodes in %[3]s × %[4]d GPUs per node = %[1]d (WORLD_SIZE).", "%[1]d 张 GPU:%[3]s 共 %[2]d 个节点 × 每节点 %[4]d 张 = %[1]d(WORLD_SIZE)。", n, len(names), word, q.cfg.PerNode)
+		return q.say("%[1]d GPUs: %[2]d nodes in %[3]s × %[4]d GPUs per node = %[1]d (WORLD_SIZE).",
+			"%[1]d 张 GPU:%[3]s 共 %[2]d 个节点 × 每节点 %[4]d 张 = %[1]d(WORLD_SIZE)。", n, len(names), word, q.cfg.PerNode)
 	case q.has("how many", "count", "number of", "几", "多少", "数一下", "个数", "size of"):
-		return q.say("%[1]d nodes: %[2]s to %[3]s%[4]s. (`scontrol show hostnames %[5]s | wc -l`)", "%[1]d 个节点:%[2]s 到 %[3]s%[4]s。(`scontrol show hostnames %[5]s | wc -l`)",
+		return q.say("%[1]d nodes: %[2]s to %[3]s%[4]s. (`scontrol show hostnames %[5]s | wc -l`)",
+			"%[1]d 个节点:%[2]s 到 %[3]s%[4]s。(`scontrol show hostnames %[5]s | wc -l`)",
 			len(names), names[0], names[len(names)-1], enumerate(names, 24), word)
 	}
 	shown := names
@@ -78,7 +82,8 @@ func hosts(q *question) string {
 	if len(shown) > 64 {
 		shown, more = shown[:64], " …"
 	}
-	return q.say("%s%s (%d nodes; `scontrol show hostnames %s`).", "%s%s(共 %d 个节点;`scontrol show hostnames %s`)。", strings.Join(shown, ", "), more, len(names), word)
+	return q.say("%s%s (%d nodes; `scontrol show hostnames %s`).",
+		"%s%s(共 %d 个节点;`scontrol show hostnames %s`)。", strings.Join(shown, ", "), more, len(names), word)
 }
 
 // enumerate lists names in brackets where there are few enough.
@@ -93,7 +98,8 @@ var (
 	arrayForm = lazy.New(`(?:--array|-a|array|数组)\s*(?:=|:|\s|为|是)\s*(?:from|从)?\s*([0-9][0-9,\-:]*)(?:%(\d+))?`)
 	elementOf = lazy.New(`(?:element|task|index|number) (\d{1,4}) (?:of|from|in) (?:the |my )?(?:array|job array|job)\D{0,4}(\d{4,})\b`)
 	// oneElement finds an array by its id and one of its elements, endsElement that it is to be cancelled.
-	oneElement  = lazy.New(`(?:array|数组|作业|job)\D{0,8}(\d{4,})\b.{0,24}(?:(?:element|task|index|number|no\.?|#|编号|下标|第) ?(\d{1,4})\b|(\d{1,4})(?:st|nd|rd|th)\b)`)
+	oneElement = lazy.New(`(?:array|数组|作业|job)\D{0,8}(\d{4,})\b.{0,24}(?:(?:element|task|index|number|no\.?|#|编号|下标|第) ?(\d{1,4})\b` +
+		`|(\d{1,4})(?:st|nd|rd|th)\b)`)
 	endsElement = lazy.New(`cancel|kill|stop|drop|scrap|abort|terminate|end\b|remove|get rid|不要|取消|停|杀|去掉`)
 	// jobStep finds that a step of a job is meant, not an element of an array.
 	jobStep = lazy.New(`\bjob ?steps?\b|\b(?:step|srun) ?\d|\d ?(?:号|个)? ?(?:step|步)|作业步`)
@@ -112,7 +118,8 @@ func array(q *question) string {
 	low = elementOf.ReplaceAllString(low, "array $2 element $1")
 	if m := oneElement.FindStringSubmatch(low); m != nil && endsElement.MatchString(low) && !jobStep.MatchString(low) {
 		e := first(append([]string{""}, m[2:]...))
-		return q.say("`scancel %[1]s_%[2]d`: it cancels element %[2]d of array %[1]s alone; the others go on.", "`scancel %[1]s_%[2]d`:只取消数组 %[1]s 的第 %[2]d 个任务,其余照常运行。", m[1], e)
+		return q.say("`scancel %[1]s_%[2]d`: it cancels element %[2]d of array %[1]s alone; the others go on.",
+			"`scancel %[1]s_%[2]d`:只取消数组 %[1]s 的第 %[2]d 个任务,其余照常运行。", m[1], e)
 	}
 	m := arrayForm.FindStringSubmatch(low)
 	if m != nil {
@@ -157,17 +164,20 @@ func array(q *question) string {
 		return q.say("%[1]d array tasks (--array=%[2]s); without `%%N` all may run at the same time, as far as resources and limits allow.",
 			"共 %[1]d 个数组任务(--array=%[2]s);没有 `%%N` 时可能同时全部运行,取决于资源和限额。", n, form)
 	}
-	return q.say("%[1]d array tasks, at most %[3]s at the same time: `--array=%[2]s%%%[3]s` has %[1]d elements, and `%%%[3]s` limits how many run at once (simultaneously).",
+	return q.say("%[1]d array tasks, at most %[3]s at the same time: `--array=%[2]s%%%[3]s` has %[1]d elements, and `%%%[3]s` limits how many "+
+		"run at once (simultaneously).",
 		"共 %[1]d 个数组任务,同时最多运行 %[3]s 个:`--array=%[2]s%%%[3]s` 有 %[1]d 个元素,`%%%[3]s` 限制并发数。", n, form, m[2])
 }
 
-var lastIndex = lazy.New(`\b(?:last|highest|largest|final|max\w*|biggest) (?:array )?(?:index|id|element|task|number|value)|最后一?个? ?(?:下标|索引|编号|任务|元素|index)|(?:最大|末尾)的? ?(?:下标|索引|编号|任务 ?id|index)|slurm-array-task-max`)
+var lastIndex = lazy.New(`\b(?:last|highest|largest|final|max\w*|biggest) (?:array )?(?:index|id|element|task|number|value)` +
+	`|最后一?个? ?(?:下标|索引|编号|任务|元素|index)|(?:最大|末尾)的? ?(?:下标|索引|编号|任务 ?id|index)|slurm-array-task-max`)
 
 // arrayEnd answers with the last index of an array of n elements.
 func (q *question) arrayEnd(form string, n int) string {
 	if lastIndex.MatchString(q.low) {
 		list := strings.Split(indices(form), ", ")
-		return q.say("%[1]s is the last index of --array=%[2]s, which has %[3]d elements (SLURM_ARRAY_TASK_MAX).", "最后一个下标是 %[1]s:--array=%[2]s 共 %[3]d 个任务(SLURM_ARRAY_TASK_MAX)。", list[len(list)-1], form, n)
+		return q.say("%[1]s is the last index of --array=%[2]s, which has %[3]d elements (SLURM_ARRAY_TASK_MAX).",
+			"最后一个下标是 %[1]s:--array=%[2]s 共 %[3]d 个任务(SLURM_ARRAY_TASK_MAX)。", list[len(list)-1], form, n)
 	}
 	return ""
 }
@@ -192,7 +202,8 @@ func arrayStep(q *question, list string) string {
 	if step > 1 {
 		spec += ":" + strconv.Itoa(step)
 	}
-	return q.say("`--array=%[1]s`: from %[2]d to %[3]d in steps of %[4]d, %[5]d array tasks.", "`--array=%[1]s`:从 %[2]d 到 %[3]d,步长 %[4]d,共 %[5]d 个数组任务。", spec, v[0], v[last], step, (v[last]-v[0])/step+1)
+	return q.say("`--array=%[1]s`: from %[2]d to %[3]d in steps of %[4]d, %[5]d array tasks.",
+		"`--array=%[1]s`:从 %[2]d 到 %[3]d,步长 %[4]d,共 %[5]d 个数组任务。", spec, v[0], v[last], step, (v[last]-v[0])/step+1)
 }
 
 // atOnce is how many tasks may run at the same time.
@@ -201,7 +212,8 @@ func (q *question) atOnce() (int, bool) {
 }
 
 // inTurns finds that so many tasks are to run so many at a time.
-var inTurns = lazy.New(`\d+ ?(?:个|次)?子?(?:任务|作业|tasks|jobs|runs)\b?.{0,16}(?:每次|一次|同时|each time|at a time|at once|in parallel)|\d+ (?:tasks|jobs|runs).{0,24}\d+ (?:at a time|at once|in parallel|concurrently)`)
+var inTurns = lazy.New(`\d+ ?(?:个|次)?子?(?:任务|作业|tasks|jobs|runs)\b?.{0,16}(?:每次|一次|同时|each time|at a time|at once|in parallel)` +
+	`|\d+ (?:tasks|jobs|runs).{0,24}\d+ (?:at a time|at once|in parallel|concurrently)`)
 
 // arrayFor writes the option for so many tasks, so many at a time.
 func arrayFor(q *question) string {
@@ -281,122 +293,6 @@ func indices(spec string) string {
 }
 
 var (
-	// idForm finds what may be a job's id, with what stands before and behind it.
-	idForm = lazy.New(`(?:^|[^\w:.\-=])#?(\d{1,9}(?:_\d+)?)(?:[^\w:.\-%]|$)`)
-	// notID takes out the numbers that count or set something.
-	notID = lazy.New(`(?i)(?:^|\s)--?[a-z][\w-]*[ =]\d[\w:-]*|\b\d+ ?(?:days?|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s|weeks?|gb|g|tb|t|k|cards?|steps?|iterations?|iters?|times|am|pm|o'clock|percent)\b|\d+ ?(?:天|小时|分钟|秒|周|张|台|次|步|点|倍|层)`)
-	// boundID finds a number that the words make a job.
-	boundID = lazy.New(`(?:jobs?|job ?id|id|作业号?|任务号?|after|once|when|until|behind|#|等|在)\s*(?:number |no\.? |is |为|是|:|=)?\s*#?\d+|\d+(?:_\d+)? ?(?:号|has\b|have\b|is\b|are\b|was\b|both\b|all\b|finish|end|succe|fail|crash|complete|start|begin|began|done|exit|ok\b|and #?\d|完|结束|成功|失败|出错|挂|跑|启动|开始|正常|之?后|以后|没|不管|无论|都)`)
-	// typed finds a dependency type by its name, wantsYes a question that wants a yes.
-	typed    = lazy.New(`\bafter(?:ok|notok|any|corr)\b`)
-	wantsYes = lazy.New(`\b(?:right|correct|true|yes|agree)\s*\?|(?:对吧|对吗|是吧|是吗|没错吧|对不对|吧)\s*\??$`)
-	// watched finds a question that wants to know of a job, not to start one after it.
-	watched = lazy.New(`\bsee (?:whether|if)\b|\bmonitor|\bwatch\b|\bnotif|return code|exit status|tell me|监控|通知|返回码|看看`)
-)
-
-var (
-	// condition finds that something is to wait for something else.
-	condition = lazy.New(`\bjobs?\b|\bdepend|\bafter\b|\bonce\b|\bwhen\b|\bif\b|\buntil\b|\bas soon as\b|\bwaits?\b|作业|任务|依赖|只要|结束|下一个|后|再跑|再启|再运|才|就(?:跑|启|接|提|运)|等`)
-	// waiting finds the job that is to wait, where it has an id already.
-	waiting = lazy.New(`(?:^|[^\w:])#?(\d{2,9}) (?:should |must |has to |have to |needs to |need to |to |only )*(?:waits?|depends?|hold)\b|让 ?(?:作业|job)? ?(\d{2,9}) ?(?:要|得|应该?|去)?(?:等|依赖|排)|(\d{2,9}) ?(?:要|得|应该?)?(?:等待|依赖)`)
-	// exitZero finds success told by its code.
-	exitZero = lazy.New(`(?:with |at )?(?:an? )?exit(?:ed|s)?(?: code| status)?(?: of| is| =|=| with)? ?(?:0|zero)\b|(?:return(?:ed|s)?|code) (?:0|zero)\b|\b(?:clean(?:ly)?|exits? (?:fine|ok|well)|(?:ends?|ended|finish(?:es|ed)?|completes?|completed) (?:fine|ok|okay|well)|goes (?:fine|ok|well|through))\b|退出码 ?(?:为|是|=)? ?0`)
-	// begun finds that the other job only has to have started, delayed how many
-	// minutes later.
-	begun   = lazy.New(`\b(?:has|have|had) (?:actually |really |just )?(?:started|begun)\b|\bstarted \(?not (?:ended|finished|done)|\b(?:once|when|after|as soon as) (?:the )?(?:job )?#?\d+ (?:is running|is up|starts|begins|runs|gets going)\b|\bonce it (?:starts|begins|is running)\b|从.{0,16}(?:开始|启动).{0,6}算|开始(?:运行)?之?后(?:再|就)?(?:过|等)? ?\d* ?分?钟?.{0,12}不是结束`)
-	delayed = lazy.New(`(\d+) ?(?:minutes?|mins?|分钟)`)
-)
-
-// longID is from how many digits on a number is taken for a job's id without a
-// word that says so.
-const longID = 3
-
-// jobs are the ids of jobs that a question names.
-func (q *question) jobs() []string {
-	text := notID.ReplaceAllString(q.text, " ; ")
-	var ids []string
-	bound := boundID.MatchString(strings.ToLower(text))
-	for _, m := range idForm.FindAllStringSubmatch(strings.ReplaceAll(text, " ", "  "), -1) {
-		ids = append(ids, m[1])
-		bound = bound || len(m[1]) >= longID
-	}
-	if m := compiled(`(?:作业|任务|job)\s*(\d{1,9}(?:_\d+)?)`).FindStringSubmatch(q.low); m != nil && len(ids) == 0 {
-		ids, bound = []string{m[1]}, true
-	}
-	if !bound {
-		return nil
-	}
-	return ids
-}
-
-// dependency writes --dependency for a condition on given jobs.
-func dependency(q *question) string {
-	if strings.Contains(q.low, "satisfied") || !condition.MatchString(q.low) {
-		return ""
-	}
-	if typed.MatchString(q.low) && (wantsYes.MatchString(q.low) || strings.HasSuffix(q.low, "?")) {
-		return "" // it asks what a type means
-	}
-	ids := q.jobs()
-	waits := ""
-	if m := waiting.FindStringSubmatch(q.low); m != nil {
-		waits = m[1] + m[2] + m[3]
-		if ids = slices.DeleteFunc(ids, func(id string) bool { return id == waits }); len(ids) == 0 {
-			return ""
-		}
-	}
-	low := exitZero.ReplaceAllString(q.low, " succeeded ")
-	if len(ids) == 0 || watched.MatchString(q.low) || q.has("node", "gpu", "卡", "--time", "hour", "小时", "节点", "array", "数组", "%") || strings.Contains(low, "exit code") || strings.Contains(low, "退出码") {
-		return ""
-	}
-	has := func(words ...string) bool {
-		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(low, w) })
-	}
-	var kind string
-	switch {
-	case q.has("right?", "对吧", "correct?", "对不对", "对吗", "是吧", "--dependency=", "yes?", "command line", "what command", "exact command", "how was", "命令行", "没?", "了没", "跑完没", "elapsed", "wall time", "多久", "多长", "how long", "how much", "how many", "did job", "did it", "why ", "which ", "where ", "what happened", "为什么", "哪个", "哪些", "哪台"):
-		return ""
-	case begun.MatchString(low):
-		kind = "after"
-	case has("regardless", "no matter", "not matter", "n't matter", "not care", "n't care", "whether or not", "either way", "any way", "in any case", "even if", "crashed or", "or not", "不管", "无论", "不论", "成败", "whatever") || has("ended") && !has("succeeded"):
-		kind = "afterany"
-	case has("fail", "crash", "失败", "崩", "异常退出", "出错", "non-zero", "挂了", "not succeed"):
-		kind = "afternotok"
-	case has("succe", "成功", "ok", "exit 0", "正常结束", "completed", "without error"):
-		kind = "afterok"
-	case has("has started", "starts", "started", "begins", "开始后", "启动后", "开始运行后", "开始运行之后", "开始之后", "启动之后", "跑起来之后"):
-		kind = "after"
-	case has("finish", "end", "done", "over", "结束", "跑完", "完成"):
-		kind = "afterany"
-	default:
-		return ""
-	}
-	if strings.HasSuffix(q.low, "没") || !q.has("run", "start", "sbatch", "submit", "launch", "only", "wait", "跑", "运行", "启动", "提交", "depend", "依赖", "再", "才", "执行", "清理") {
-		return ""
-	}
-	list := strings.Join(ids, ":")
-	if m := delayed.FindStringSubmatch(numerals(q.low)); kind == "after" && m != nil {
-		list = strings.Join(ids, "+"+m[1]+":") + "+" + m[1]
-		return q.say("`sbatch --dependency=after:%[1]s job.slurm`: considered %[2]s minutes after it has begun.", "`sbatch --dependency=after:%[1]s job.slurm`:在它开始运行 %[2]s 分钟后参与调度。", list, m[1])
-	}
-	means := map[string][2]string{
-		"afterok":    {"starts only if it ended with success (exit code 0)", "只有成功结束(退出码 0)才启动"},
-		"afternotok": {"starts only if it failed (non-zero exit, time-out, node failure)", "只有失败(非零退出、超时、节点故障)才启动"},
-		"afterany":   {"starts once it ended, whatever the result", "结束后启动,不论结果"},
-		"after":      {"starts once it has begun (or was cancelled)", "在它开始运行(或被取消)后启动"},
-	}[kind]
-	if kind == "afterok" || kind == "afternotok" {
-		means[0] += "; otherwise it stays pending as DependencyNeverSatisfied (add --kill-on-invalid-dep=yes)"
-		means[1] += ";否则一直排队,原因 DependencyNeverSatisfied(可加 --kill-on-invalid-dep=yes)"
-	}
-	if waits != "" {
-		return q.say("`scontrol update jobid=%[5]s dependency=%[1]s:%[2]s` for job %[5]s, which waits already (a new one: `sbatch --dependency=%[1]s:%[2]s job.slurm`): %[3]s.",
-			"作业 %[5]s 已提交:`scontrol update jobid=%[5]s dependency=%[1]s:%[2]s`(新作业用 `sbatch --dependency=%[1]s:%[2]s job.slurm`):%[4]s。", kind, list, means[0], means[1], waits)
-	}
-	return q.say("`sbatch --dependency=%[1]s:%[2]s job.slurm`: %[3]s.", "`sbatch --dependency=%[1]s:%[2]s job.slurm`:%[4]s。", kind, list, means[0], means[1])
-}
-
-var (
 	sinfoForm  = lazy.New(`(?:^|[^\d/])(\d+)/(\d+)/(\d+)/(\d+)(?:[^\d/]|$)`)
 	sinfoShort = lazy.New(`(?:^|[^\d/])(\d+)/(\d+)(?:[^\d/]|$)`)
 )
@@ -408,11 +304,13 @@ func sinfo(q *question) string {
 			return q.say("%[1]d GPUs: %[2]s idle nodes × %[3]d GPUs per node (A/I/O/T = allocated/idle/other/total = %[4]s/%[2]s/%[5]s/%[6]s).",
 				"%[1]d 张 GPU:空闲节点 %[2]s 个 × 每节点 %[3]d 张(A/I/O/T = 已分配/空闲/其他/总数 = %[4]s/%[2]s/%[5]s/%[6]s)。", small(m[2])*g, m[2], g, m[1], m[3], m[4])
 		}
-		return q.say("Allocated %[1]s, idle %[2]s, other %[3]s (drained, down …), total %[4]s nodes: A/I/O/T = allocated/idle/other/total. So %[2]s are idle (free) now.",
+		return q.say("Allocated %[1]s, idle %[2]s, other %[3]s (drained, down …), total %[4]s nodes: A/I/O/T = allocated/idle/other/total. So "+
+			"%[2]s are idle (free) now.",
 			"已分配(allocated)%[1]s 个、空闲(idle)%[2]s 个、其他(other,drain/down 等)%[3]s 个、总数(total)%[4]s 个:A/I/O/T 的含义。即当时空闲节点 %[2]s 个。", m[1], m[2], m[3], m[4])
 	}
 	if m := sinfoShort.FindStringSubmatch(q.low); m != nil && q.has("sinfo", "%a", "a/i", "输出说明", "这个输出", "idle nodes", "空闲节点") {
-		return q.say("Allocated %[1]s, idle %[2]s: sinfo's %%A prints NODES(A/I) = allocated/idle.", "已分配 %[1]s 个,空闲 %[2]s 个:sinfo 的 %%A 输出 NODES(A/I) = 已分配/空闲。", m[1], m[2])
+		return q.say("Allocated %[1]s, idle %[2]s: sinfo's %%A prints NODES(A/I) = allocated/idle.",
+			"已分配 %[1]s 个,空闲 %[2]s 个:sinfo 的 %%A 输出 NODES(A/I) = 已分配/空闲。", m[1], m[2])
 	}
 	return ""
 }
@@ -437,10 +335,12 @@ func threads(q *question) string {
 	}
 	off := q.has("no hyper", "without", "disable", "turn off", "off", "nomultithread", "不用超线程", "不使用超线程", "关闭", "关掉", "不用 ht", "不用ht", "physical", "物理核", "不要超线程", "不开")
 	if off {
-		return q.say("`--cpus-per-task=%[1]d` with `--hint=nomultithread`: %[2]d × %[3]d = %[1]d physical cores, one thread each (with hyper-threading it would be %[4]d).",
+		return q.say("`--cpus-per-task=%[1]d` with `--hint=nomultithread`: %[2]d × %[3]d = %[1]d physical cores, one thread each (with "+
+			"hyper-threading it would be %[4]d).",
 			"`--cpus-per-task=%[1]d` 加 `--hint=nomultithread`:%[2]d × %[3]d = %[1]d 个物理核,每核一个线程(用超线程则为 %[4]d)。", physical, sockets, c.Cores, physical*t)
 	}
-	return q.say("`--cpus-per-task=%[4]d` to use the whole node with hyper-threading: %[2]d × %[3]d cores × %[5]d threads = %[4]d; without it %[1]d and `--hint=nomultithread`.",
+	return q.say("`--cpus-per-task=%[4]d` to use the whole node with hyper-threading: %[2]d × %[3]d cores × %[5]d threads = %[4]d; without it "+
+		"%[1]d and `--hint=nomultithread`.",
 		"用满整个节点(含超线程)写 `--cpus-per-task=%[4]d`:%[2]d × %[3]d 核 × %[5]d 线程 = %[4]d;不用超线程为 %[1]d,并加 `--hint=nomultithread`。", physical, sockets, c.Cores, physical*t, t)
 }
 

@@ -97,9 +97,16 @@ var (
 	suffixed  = lazy.New(`(?:idle|alloc|mix(?:ed)?|drain(?:ed)?|drng|down|comp|maint|resv|allocated)([*~#!%$@^-])(?:[^\w-]|$)`)
 	quoted    = lazy.New("(?:^|[\\s\"'`“‘(（「带是的码缀号])([*~#!%$@^-])(?:[\\s\"'`”’)）」,，?？是表代什]|$)")
 	// stateTalk is what a question about the meaning of a state says.
-	stateTalk = lazy.New(`\bdifferences?\b|区别|差别|\b(?:flagged|marked|shown)\b|标着|标了|\bstates?\b|\bstatus\b|\bcodes?\b|\bmeans?\b|\bmeaning\b|stands? for|st column|suffix|symbol|what(?:'s| is| are)|says|shows|显示|explain|definition|状态|代码|含义|意思|代表|是什么|是啥|表示|啥|后缀|符号|什么叫|怎么理解|定义|指的是`)
+	stateTalk = lazy.New(`\bdifferences?\b|区别|差别|\b(?:flagged|marked|shown)\b|标着|标了|\bstates?\b|\bstatus\b|\bcodes?\b|\bmeans?\b` +
+		`|\bmeaning\b|stands? for|st column|suffix|symbol|what(?:'s| is| are)|says|shows|显示|explain|definition|状态|代码|含义` +
+		`|意思|代表|是什么|是啥|表示|啥|后缀|符号|什么叫|怎么理解|定义|指的是`)
 	// stateAct is what a question says that is about something else than meaning.
-	stateAct = lazy.New(`\bcancelled by\b|\bpart(?:ly|ially)\b|部分|kill task failed|\beta\b|能不|能直接|怎么改|可以改|改吗|怎么清|怎么处理|怎么解决|清掉|一直|依赖|失败了|\bforever\b|get rid|\bclear\b|\bstays?\b|\bkeeps\b|\balias\b|别名|how do i|do i type|to see|exit code|退出码|how to|how can|怎么办|怎么取消|列出|\blist\b|avoid|排除|command|命令|right\?|correct\?|yes\?|isn't it|\b(?:open(?:ing|ed)?|submit(?:ting)?|send(?:ing)?|before|merg\w+|review|create|creating|make) (?:a |an |the |my )?prs?\b|(?:提|开|发|合|交|合并) ?个? ?pr\b|对吧|对吗|是吧|\bmy (?:running|pending)|马上|^why |为什么|原因|reason|error|报错|due to|_%a|%a_|--array|--begin|--output|checkpoint|训练|tests?\b|label|标签|pull request|\bwait\b|还要等|result file|结果文件|artifact|产物`)
+	stateAct = lazy.New(`\bcancelled by\b|\bpart(?:ly|ially)\b|部分|kill task failed|\beta\b|能不|能直接|怎么改|可以改|改吗|怎么清|怎么处理|怎么解决|清掉|一直|依赖|失败了` +
+		`|\bforever\b|get rid|\bclear\b|\bstays?\b|\bkeeps\b|\balias\b|别名|how do i|do i type|to see|exit code|退出码` +
+		`|how to|how can|怎么办|怎么取消|列出|\blist\b|avoid|排除|command|命令|right\?|correct\?|yes\?|isn't it|\b(?:open(?:ing|ed)?` +
+		`|submit(?:ting)?|send(?:ing)?|before|merg\w+|review|create|creating|make) (?:a |an |the |my )?prs?\b|(?:提|开|发` +
+		`|合|交|合并) ?个? ?pr\b|对吧|对吗|是吧|\bmy (?:running|pending)|马上|^why |为什么|原因|reason|error|报错|due to|_%a|%a_|--array` +
+		`|--begin|--output|checkpoint|训练|tests?\b|label|标签|pull request|\bwait\b|还要等|result file|结果文件|artifact|产物`)
 )
 
 // column is what squeue heads its column of codes with.

@@ -9,7 +9,8 @@ import (
 )
 
 var (
-	timeGiven = lazy.New(`(?:--time|(?:^|\s)-t|time limit|timelimit|time|walltime|时限|时间)\s*(?:=|of|is|为|是|:|设为|设成|写)?\s*["']?(\d+(?:-\d+)?(?::\d+){0,2})`)
+	timeGiven = lazy.New(`(?:--time|(?:^|\s)-t|time limit|timelimit|time|walltime|时限|时间)\s*(?:=|of|is|为|是|:|设为|设成` +
+		`|写)?\s*["']?(\d+(?:-\d+)?(?::\d+){0,2})`)
 	timeForm  = lazy.New(`(?:^|[^\w:\[-])(\d+-\d{1,2}(?::\d{2}){0,2}|\d+:\d{2}:\d{2})(?:[^\w:%-]|$)`)
 	timeRange = lazy.New(`\d+-\d+\s*(?:minutes?|mins?|hours?|hrs?|days?|weeks?|seconds?|secs?|times|分钟?|小时|天|秒|次|周|个)`)
 	wanted    = lazy.New(`(\d+(?:\.\d+)?)\s*(?:个)?\s*(weeks?|周|星期|days?|天|hours?|hrs?|h\b|小时|minutes?|mins?|分钟?|seconds?|secs?|秒)`)
@@ -22,11 +23,16 @@ var unitBehind = lazy.New(`^(?:\.\d+)?\s*个?\s*(?:days?|hours?|hrs?|minutes?|mi
 var daysAsked = lazy.New(`\bhours?\b|\bminutes?\b|\bhow long\b|\btime ?limit|\bwalltime|--time|\bslurm time|小时|分钟|多久|多长|时限`)
 
 // writeTime finds what a question says that wants a time written for Slurm.
-var writeTime = lazy.New(`\b(?:in|as|for|to|with|into) (?:an? )?(?:slurm(?:'s)? ?)?(?:--time|-t\b|time\b|walltime|format|notation|limit)|^(?:please )?(?:set|put|give|use|limit|write|ask|i (?:want|need)|we (?:want|need))\b|\bslurm (?:time|format|notation)|\b(?:limit|time) string\b|写成|怎么(?:写|填|设|表示|指定)|如何(?:写|填|设|表示)|(?:--time|时限|walltime) ?(?:填|写|设|给|=|为)? ?(?:怎么|如何|什么|多少|啥|\?|$)|限时|(?:--time|limit of [\w .]+|time limit)\??$`)
+var writeTime = lazy.New(`\b(?:in|as|for|to|with|into) (?:an? )?(?:slurm(?:'s)? ?)?(?:--time|-t\b|time\b|walltime|format|notation|limit)` +
+	`|^(?:please )?(?:set|put|give|use|limit|write|ask|i (?:want|need)|we (?:want|need))\b|\bslurm (?:time|format` +
+	`|notation)|\b(?:limit|time) string\b|写成|怎么(?:写|填|设|表示|指定)|如何(?:写|填|设|表示)|(?:--time|时限|walltime) ?(?:填|写|设|给|=` +
+	`|为)? ?(?:怎么|如何|什么|多少|啥|\?|$)|限时|(?:--time|limit of [\w .]+|time limit)\??$`)
 
 // timeTold finds a question which tells a length of time and asks something
 // else, maxTimeAsk is how long one is that asks how to write it.
-var timeTold = lazy.New(`why|kill|timeout|time-?out|reach|exceed|left|remain|extend|change|before|after|default|max|为什么|杀|超时|到了|超过|剩|延长|修改|改|之前|之后|默认|最长|上限|last|signal|check|save|warn|离|还有|信号|提前|快到|通知|保存|只有|自动|续|几天|多久|跑完|训练|\bonly\b|resume|continue|auto`)
+var timeTold = lazy.New(`why|kill|timeout|time-?out|reach|exceed|left|remain|extend|change|before|after|default|max|为什么|杀|超时|到了|超过|剩|延长` +
+	`|修改|改|之前|之后|默认|最长|上限|last|signal|check|save|warn|离|还有|信号|提前|快到|通知|保存|只有|自动|续|几天|多久|跑完|训练|\bonly\b|resume` +
+	`|continue|auto`)
 
 const maxTimeAsk = 80
 
@@ -64,14 +70,16 @@ func duration(q *question) string {
 	}
 	if sec == 0 && q.has("--time") && !q.has("--time-min") {
 		// sbatch(1): a time limit of zero requests that no time limit be imposed.
-		return q.say("No limit: `--time=%[1]s` asks for no time limit at all, not for zero minutes. Where the partition has a MaxTime the job then exceeds it and waits or is refused.",
+		return q.say("No limit: `--time=%[1]s` asks for no time limit at all, not for zero minutes. Where the partition has a MaxTime the job "+
+			"then exceeds it and waits or is refused.",
 			"不限时(no limit):`--time=%[1]s` 表示不要时限,而不是 0 分钟。分区有 MaxTime 时就超出了上限,作业会一直排队或被拒绝。", form)
 	}
 	plain := !strings.ContainsAny(form, "-:")
 	if plain && !q.has("--time", " -t ", "#sbatch") && !strings.HasPrefix(q.low, "-t") {
 		return ""
 	}
-	t := q.say("%[1]s = %[2]s hours: `--time=%[3]s` has the form %[4]s.", "%[1]s(= %[2]s 小时,hours):`--time=%[3]s` 的格式是 %[4]s。", q.span(sec), hoursOf(sec), form, unit)
+	t := q.say("%[1]s = %[2]s hours: `--time=%[3]s` has the form %[4]s.",
+		"%[1]s(= %[2]s 小时,hours):`--time=%[3]s` 的格式是 %[4]s。", q.span(sec), hoursOf(sec), form, unit)
 	switch {
 	case q.has("minutes", "分钟") && sec%60 == 0 && sec >= 3600:
 		t = q.say("%d minutes: ", "%d 分钟:", sec/60) + t
@@ -166,17 +174,21 @@ func begin(q *question) string {
 	unit := map[string]int{"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 	if m[2] == "" {
 		if claimed.MatchString(q.low) {
-			return q.say("No, %[1]d seconds (%[2]s), not more: in `--begin=now+%[1]d` the default unit is seconds; write the unit out: minutes, hours, days, weeks.",
+			return q.say("No, %[1]d seconds (%[2]s), not more: in `--begin=now+%[1]d` the default unit is seconds; write the unit out: minutes, "+
+				"hours, days, weeks.",
 				"不是,是 %[1]d 秒(seconds,%[2]s):`--begin=now+%[1]d` 里只写数字时默认单位是秒;其他单位要写出来:minutes、hours、days、weeks。", n, q.span(n))
 		}
-		return q.say("%[1]d seconds from now (%[2]s): in `--begin=now+%[1]d` the default unit is seconds; others are written out: minutes, hours, days, weeks.",
+		return q.say("%[1]d seconds from now (%[2]s): in `--begin=now+%[1]d` the default unit is seconds; others are written out: minutes, hours, "+
+			"days, weeks.",
 			"%[1]d 秒(seconds)之后(%[2]s):`--begin=now+%[1]d` 默认单位是秒;其他单位要写出来:minutes、hours、days、weeks。", n, q.span(n))
 	}
-	return q.say("The job is considered %[2]s from now at the earliest (`--begin=now+%[1]s`); before that the scheduler ignores it, then it waits for resources like any other.",
+	return q.say("The job is considered %[2]s from now at the earliest (`--begin=now+%[1]s`); before that the scheduler ignores it, then it "+
+		"waits for resources like any other.",
 		"作业最早在 %[2]s 后参与调度(`--begin=now+%[1]s`);此前调度器忽略它,到时再像其他作业一样等资源。", m[1]+m[2], q.span(n*unit[m[2][:1]]))
 }
 
-var signalForm = lazy.New(`--signal[= ]+(?:([rb]{1,2}):)?((?:sig)?(?:usr[12]|term|int|hup|cont|quit|abrt|alrm|kill|stop|tstp|urg|xcpu)|\d+)\b(?:@(\d+))?`)
+var signalForm = lazy.New(`--signal[= ]+(?:([rb]{1,2}):)?((?:sig)?(?:usr[12]|term|int|hup|cont|quit|abrt|alrm|kill|stop|tstp|urg|xcpu)` +
+	`|\d+)\b(?:@(\d+))?`)
 
 // signalNumbers are the names of the signals that are often given by number.
 var signalNumbers = map[string]string{"2": "INT", "10": "USR1", "12": "USR2", "15": "TERM"}
@@ -190,7 +202,9 @@ func (q *question) inHours(sec int) string {
 }
 
 // sinceStart finds that a moment is asked for, and not what an option means.
-var sinceStart = lazy.New(`\bwhen\b|\b(?:after|since|from|into|counted from) (?:the |a |its |my )?(?:start|begin\w*|launch|job|run)\b|\bhow (?:long|far|many)\b|\bat (?:what|which) (?:time|point|moment|minute|elapsed)|\bwhat (?:time|moment|point|elapsed)|\belapsed\b|什么时候|何时|几点|多久|多长时间|多少(?:小时|分钟|秒|时间)|几(?:个)?(?:小时|分钟)|第几|哪个?(?:时刻|时间)`)
+var sinceStart = lazy.New(`\bwhen\b|\b(?:after|since|from|into|counted from) (?:the |a |its |my )?(?:start|begin\w*|launch|job|run)\b` +
+	`|\bhow (?:long|far|many)\b|\bat (?:what|which) (?:time|point|moment|minute|elapsed)|\bwhat (?:time|moment` +
+	`|point|elapsed)|\belapsed\b|什么时候|何时|几点|多久|多长时间|多少(?:小时|分钟|秒|时间)|几(?:个)?(?:小时|分钟)|第几|哪个?(?:时刻|时间)`)
 
 // limit is the time limit that a question gives in seconds, 0 where it gives none.
 func (q *question) limit() int {
@@ -212,7 +226,8 @@ func (q *question) limit() int {
 }
 
 // limitWords finds a limit told in words: "a 4 hour limit", "时限 24 小时".
-var limitWords = lazy.New(`(\d+(?:\.\d+)?)[ -]?(days?|hours?|h|minutes?|mins?)[ -](?:time[ -]?|wall[ -]?)?(?:limit|job|walltime|allocation)|(?:limit(?:ed)?|walltime|时限|时长|限时)\D{0,8}?(\d+(?:\.\d+)?) ?个?(天|小时|分钟|days?|hours?|h\b|minutes?)`)
+var limitWords = lazy.New(`(\d+(?:\.\d+)?)[ -]?(days?|hours?|h|minutes?|mins?)[ -](?:time[ -]?|wall[ -]?)?(?:limit|job|walltime` +
+	`|allocation)|(?:limit(?:ed)?|walltime|时限|时长|限时)\D{0,8}?(\d+(?:\.\d+)?) ?个?(天|小时|分钟|days?|hours?|h\b|minutes?)`)
 
 // signal reads a --signal option of a job; scancel's option sends at once.
 func signal(q *question) string {
@@ -231,7 +246,8 @@ func signal(q *question) string {
 	name := cmp.Or(signalNumbers[m[2]], strings.ToUpper(m[2]))
 	if limit := q.limit(); limit > sec && sinceStart.MatchString(q.low) {
 		at := limit - sec
-		return q.say("About %[1]s after the start (%[2]s): the limit %[3]s minus %[4]d seconds (%[5]s). SIG%[6]s goes to %[7]s; it may come up to 60 s earlier.",
+		return q.say("About %[1]s after the start (%[2]s): the limit %[3]s minus %[4]d seconds (%[5]s). SIG%[6]s goes to %[7]s; it may come up to "+
+			"60 s earlier.",
 			"开始后约 %[1]s(%[2]s):时限 %[3]s 减去 %[4]d 秒(%[5]s)。SIG%[6]s 的接收方:%[7]s;可能再提前最多 60 秒。",
 			slurmTime(at), q.span(at)+q.inHours(at), slurmTime(limit), sec, q.span(sec), strings.TrimPrefix(name, "SIG"), who)
 	}
@@ -241,7 +257,9 @@ func signal(q *question) string {
 
 var (
 	exitPair  = lazy.New(`(?:^|[^\d:])(\d{1,3}):(\d{1,2})(?:[^\d:]|$)`)
-	exitPlain = lazy.New(`(?:exit ?code|exit status|exitcode|退出码|返回码|code)\s*(?:=|:|is|of|为|是)?\s*(-?\d{1,3})\b|(?:退出码|exited with)\s*(?:exit code)?\s*(-?\d{1,3})|(?:^|\s)(-?\d{1,3}) (?:as )?(?:an )?(?:exit ?(?:code|status)|退出码|返回码)|\bexit(?:ed|s)?(?: with)? (\d{3})\b`)
+	exitPlain = lazy.New(`(?:exit ?code|exit status|exitcode|退出码|返回码|code)\s*(?:=|:|is|of|为|是)?\s*(-?\d{1,3})\b|(?:退出码` +
+		`|exited with)\s*(?:exit code)?\s*(-?\d{1,3})|(?:^|\s)(-?\d{1,3}) (?:as )?(?:an )?(?:exit ?(?:code|status)|退出码` +
+		`|返回码)|\bexit(?:ed|s)?(?: with)? (\d{3})\b`)
 )
 
 // signals are the signals that end jobs.
@@ -264,15 +282,18 @@ func exitCode(q *question) string {
 		code, _ := strconv.Atoi(m[1])
 		sig, _ := strconv.Atoi(m[2])
 		if s, ok := signals[sig]; ok && sig > 0 {
-			return q.say("Exit code %[1]d, ended by signal %[2]d (%[3]s): %[4]s. ExitCode is code:signal.", "退出码 %[1]d,被信号 %[2]d(%[3]s)结束:%[5]s。ExitCode 的格式是 退出码:信号。", code, sig, s[0], s[1], s[2])
+			return q.say("Exit code %[1]d, ended by signal %[2]d (%[3]s): %[4]s. ExitCode is code:signal.",
+				"退出码 %[1]d,被信号 %[2]d(%[3]s)结束:%[5]s。ExitCode 的格式是 退出码:信号。", code, sig, s[0], s[1], s[2])
 		}
 		if code == 0 {
 			return q.say("Success: exit code 0 and no signal (ExitCode is code:signal).", "成功:退出码 0,无信号(ExitCode 的格式是 退出码:信号)。")
 		}
 		if s, ok := signals[code-128]; ok {
-			return q.say("Signal %[2]d (%[3]s): the exit code %[1]d is 128 + %[2]d, which a shell reports for a program ended by that signal: %[4]s.", "信号 %[2]d(%[3]s):退出码 %[1]d = 128 + %[2]d,即 shell 报告程序被该信号结束:%[5]s。", code, code-128, s[0], s[1], s[2])
+			return q.say("Signal %[2]d (%[3]s): the exit code %[1]d is 128 + %[2]d, which a shell reports for a program ended by that signal: %[4]s.",
+				"信号 %[2]d(%[3]s):退出码 %[1]d = 128 + %[2]d,即 shell 报告程序被该信号结束:%[5]s。", code, code-128, s[0], s[1], s[2])
 		}
-		return q.say("The program itself exited with code %[1]d, not by a signal (ExitCode is code:signal); read its traceback on all ranks.", "程序自己以退出码 %[1]d 结束,不是被信号杀死(ExitCode 的格式是 退出码:信号);到各 rank 日志里找 traceback。", code)
+		return q.say("The program itself exited with code %[1]d, not by a signal (ExitCode is code:signal); read its traceback on all ranks.",
+			"程序自己以退出码 %[1]d 结束,不是被信号杀死(ExitCode 的格式是 退出码:信号);到各 rank 日志里找 traceback。", code)
 	}
 	m := exitPlain.FindStringSubmatch(q.low)
 	if m == nil {
@@ -292,5 +313,6 @@ func exitCode(q *question) string {
 	if !ok {
 		return ""
 	}
-	return q.say("%[1]d means ended by signal %[2]d (%[3]s): %[4]s. (A shell reports 128 + signal, Python -signal.)", "%[1]d 表示被信号 %[2]d(%[3]s)结束:%[5]s。(shell 报 128+信号,Python 报 -信号。)", n, sig, s[0], s[1], s[2])
+	return q.say("%[1]d means ended by signal %[2]d (%[3]s): %[4]s. (A shell reports 128 + signal, Python -signal.)",
+		"%[1]d 表示被信号 %[2]d(%[3]s)结束:%[5]s。(shell 报 128+信号,Python 报 -信号。)", n, sig, s[0], s[1], s[2])
 }

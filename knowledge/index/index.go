@@ -248,13 +248,48 @@ func put(top []Hit, h Hit, n int) []Hit {
 	return slices.Insert(top[:min(len(top), n-1)], i, h)
 }
 
-// Field reports whether a question holds a word of the field, as the lexicon
-// marks them, or names an option or a variable that one of the first docs Docs
-// holds.
+// ownLeast is how many Docs hold, in their questions, a word that is their own.
+const ownLeast = 5
+
+// Field reports whether a question holds a word of the field: one that the
+// lexicon marks, an option or a variable that one of the first docs Docs holds,
+// or another word that the questions of several of them hold and none of the Docs
+// behind them.
 func (x *Index) Field(question string, docs int) bool {
 	return slices.ContainsFunc(Terms(question), func(t Term) bool {
-		return lexicon().field[t.Key] || t.Weight == codeWeight && x.Holds(t.Key, docs)
+		switch {
+		case lexicon().field[t.Key]:
+			return true
+		case t.Weight == codeWeight:
+			return x.Holds(t.Key, docs)
+		case t.Weight < plainWeight:
+			return false
+		}
+		within, behind := x.spread(t.Key, docs)
+		return within >= ownLeast && behind == 0
 	})
+}
+
+// spread counts how many of the first docs Docs hold a word in their questions or
+// title, and how many of those behind them hold it at all.
+func (x *Index) spread(key string, docs int) (within, behind int) {
+	posts, ok := x.word(key)
+	if !ok {
+		return 0, 0
+	}
+	_, posts = readVarint(posts)
+	for doc := uint64(0); len(posts) > 0; {
+		var step, many uint64
+		step, posts = readVarint(posts)
+		many, posts = readVarint(posts)
+		switch doc += step; {
+		case doc >= uint64(docs):
+			behind++
+		case float64(many) >= askWeight*plainWeight*tfUnit:
+			within++
+		}
+	}
+	return within, behind
 }
 
 // Holds reports whether one of the first docs Docs holds a word, an option such

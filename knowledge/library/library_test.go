@@ -69,6 +69,7 @@ func TestOptionsAndVariablesOfCardsAreHeld(t *testing.T) {
 	require.True(t, lib.Holds("nccl_ib_timeout"))
 	require.False(t, lib.Holds("--turbo-slurm-mode"), "a question about something else holds it, and no card")
 	require.True(t, lib.Field("why is my sbatch job pending"))
+	require.True(t, lib.Field("fairshare explained"), "the questions of several cards hold it, and none about something else")
 	require.False(t, lib.Field("my back hurts"))
 }
 
