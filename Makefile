@@ -73,8 +73,9 @@ bench-diagnose: ## diagnosis of 3.3 GB of logs beside ripgrep; makes its own dat
 bench-speed: ## submit beside sbatch, list of 10,000 jobs beside squeue, status; on a real Slurm
 	$(GO) test -run '^$$' -bench 'Submit|ListTen|Status' -benchtime 21x ./cmd/megatron-ops
 
-snapshot: $(TOOLS)/goreleaser ## archives, deb, rpm, checksums and SBOMs in dist/, nothing published
+snapshot: $(TOOLS)/goreleaser ## archives, deb, rpm, checksums, SBOMs and MCP bundles in dist/, nothing published
 	$(TOOLS)/goreleaser release --snapshot --clean --skip=publish
+	$(GO) run ./packaging/mcpb dist
 
 image: build ## a container image in dist/megatron-ops.tar, for docker load or podman
 	packaging/generate
