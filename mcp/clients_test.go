@@ -218,3 +218,39 @@ func pinned(t *testing.T, file, said string) {
 	require.NoError(t, err)
 	require.Equal(t, string(want), said)
 }
+
+// The vendors' plugins are of one version, start the server, and Codex's passes on
+// what decides which Slurm and which state the program finds.
+func TestPluginsStartTheServer(t *testing.T) {
+	versions := map[string]string{}
+	for _, file := range []string{"../.claude-plugin/plugin.json", "../.codex-plugin/plugin.json", "../gemini-extension.json"} {
+		raw, err := os.ReadFile(file)
+		require.NoError(t, err)
+		var plugin struct {
+			Name, Version string
+			Servers       map[string]struct {
+				Command string
+				Args    []string
+				EnvVars []string `json:"env_vars"`
+			} `json:"mcpServers"`
+		}
+		require.NoError(t, json.Unmarshal(raw, &plugin))
+		require.Equal(t, "megatron-ops", plugin.Name, file)
+		versions[file] = plugin.Version
+		server := plugin.Servers["megatron-ops"]
+		require.Equal(t, "megatron-ops mcp", server.Command+" "+strings.Join(server.Args, " "), file)
+		if strings.Contains(file, "codex") {
+			setup, err := mcp.ClientConfig("codex", mcp.Start{})
+			require.NoError(t, err)
+			for _, name := range server.EnvVars {
+				require.Contains(t, setup.Snippet, `"`+name+`"`)
+			}
+			require.Len(t, server.EnvVars, strings.Count(setup.Snippet[strings.Index(setup.Snippet, "env_vars"):], `"`)/2)
+		}
+	}
+	raw, err := os.ReadFile("../server.json")
+	require.NoError(t, err)
+	for file, version := range versions {
+		require.Contains(t, string(raw), `"version": "`+version+`"`, file)
+	}
+}

@@ -96,3 +96,15 @@ func (h *home) runBoth(name string, args ...string) string {
 	require.NoError(h.t, err, out)
 	return out
 }
+
+// The repository is a plugin of each vendor's, as its own program says.
+func TestTheRepositoryIsAPlugin(t *testing.T) {
+	h := newAgentHome(t)
+	root, err := filepath.Abs("..")
+	require.NoError(t, err)
+	require.Contains(t, h.runAgent("claude", "plugin", "validate", root), "Validation passed")
+	require.Contains(t, h.runBoth("gemini", "extensions", "validate", root), "successfully validated")
+	h.runAgent("codex", "plugin", "marketplace", "add", root)
+	h.runAgent("codex", "plugin", "add", "megatron-ops@megatron-ops")
+	require.Contains(t, h.runAgent("codex", "mcp", "get", "megatron-ops"), "SLURM_CONF")
+}
