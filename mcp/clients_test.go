@@ -245,7 +245,8 @@ func TestPluginsStartTheServer(t *testing.T) {
 			for _, name := range server.EnvVars {
 				require.Contains(t, setup.Snippet, `"`+name+`"`)
 			}
-			require.Len(t, server.EnvVars, strings.Count(setup.Snippet[strings.Index(setup.Snippet, "env_vars"):], `"`)/2)
+			_, passed, _ := strings.Cut(setup.Snippet, "env_vars")
+			require.Len(t, server.EnvVars, strings.Count(passed, `"`)/2)
 		}
 	}
 	raw, err := os.ReadFile("../server.json")

@@ -400,13 +400,19 @@ func illegalLayout(c *checker) {
 			continue
 		}
 		flags := rowFlags()
+		line := 0
+		var messages, fixes []string
 		for _, p := range verdict.Problems {
 			if p.Severity != rules.Error || p.Follows != "" || !strings.HasPrefix(p.Source, "megatron/") || !c.certain(t, flags[p.Rule], world, p) {
 				continue
 			}
-			line := c.flagLine(t, append([]string{p.Field}, flags[p.Rule]...))
-			c.out = append(c.out, Finding{c.rule.ID, line, c.rule.Severity, clipLong(p.Message) + ": " + c.rule.Why.In(c.lang), p.Fix})
-			break
+			if len(messages) == 0 {
+				line = c.flagLine(t, append([]string{p.Field}, flags[p.Rule]...))
+			}
+			messages, fixes = append(messages, clipLong(p.Message)), append(fixes, p.Fix)
+		}
+		if len(messages) > 0 { // all at once: whoever mends one would wait in the queue for the next
+			c.out = append(c.out, Finding{c.rule.ID, line, c.rule.Severity, strings.Join(messages, "; ") + ": " + c.rule.Why.In(c.lang), strings.Join(fixes, "; ")})
 		}
 	}
 }
