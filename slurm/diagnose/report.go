@@ -185,19 +185,6 @@ func (j *job) missedCollective(r *Report, v verdict) {
 	r.Collective = fmt.Sprintf("%s #%d of group %s (%d ranks wait in it)", show(m.op), m.seq, show(m.group), m.waiting)
 }
 
-// liveness fills what tells of a job that runs.
-func (j *job) liveness(r *Report) {
-	if step := j.step(); step > 0 {
-		s := float64(step.Milliseconds()) / 1000
-		r.StepS = &s
-	}
-	if age, known := j.age(now()); known {
-		s := int64(age.Seconds())
-		r.AgeS = &s
-	}
-	r.MayHang = r.Class == Running && j.mayHang()
-}
-
 // join adds what the rules table, the memory estimate and the other nodes'
 // logs say of the cause.
 func (j *job) join(r *Report, v verdict) {

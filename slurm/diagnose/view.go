@@ -133,7 +133,8 @@ func (r Report) wellSaid(l lang.Lang) string {
 		}
 		return "The job finished; nothing failed" + r.iteration(" (last iteration %d)", "") + "."
 	case "progress":
-		return r.runningSaid().In(l)
+		p, _ := r.Pulse()
+		return said("The job runs; nothing failed%s.", "作业在运行，没有失败%s。").With(p.after()).In(l)
 	case "not started":
 		if zh {
 			return "作业尚未开始。"
@@ -144,31 +145,6 @@ func (r Report) wellSaid(l lang.Lang) string {
 		return "日志中没有任何失败的迹象。"
 	}
 	return "The logs show no failure."
-}
-
-// runningSaid says how a running job goes on: its iteration, its pace, and how
-// old its last line is.
-func (r Report) runningSaid() lang.Text {
-	en, zh := "The job runs; nothing failed", "作业在运行，没有失败"
-	if r.LastIter != nil {
-		en += fmt.Sprintf(", iteration %d", *r.LastIter)
-		zh += fmt.Sprintf("，第 %d 次迭代", *r.LastIter)
-	}
-	if r.StepS != nil {
-		en += fmt.Sprintf(", %.3g s an iteration", *r.StepS)
-		zh += fmt.Sprintf("，每次迭代 %.3g 秒", *r.StepS)
-	}
-	if r.AgeS != nil {
-		age := (time.Duration(*r.AgeS) * time.Second).String()
-		if r.MayHang {
-			en += fmt.Sprintf(". No line for %s: perhaps a hang", age)
-			zh += fmt.Sprintf("。已有 %s 没有新的输出：可能已挂起", age)
-		} else {
-			en += fmt.Sprintf(", last line %s ago", age)
-			zh += fmt.Sprintf("，最后一行在 %s 前", age)
-		}
-	}
-	return said(en+".", zh+"。")
 }
 
 func (r Report) iteration(form, before string) string {

@@ -244,7 +244,8 @@ func TestTerminalPlot(t *testing.T) {
 	require.Equal(t, "█▂▁▁▁", metrics.Sparkline(ps, 5))
 	require.Empty(t, metrics.Chart("", nil, 60, 8))
 	require.Empty(t, metrics.Sparkline(nil, 5))
-	doc := metrics.View([]metrics.Run{read(t, run(100, usual))}, lang.ZH)
+	r := read(t, run(100, usual))
+	doc := metrics.View([]metrics.Run{r}, []metrics.Summary{r.Summary()}, lang.ZH)
 	require.Len(t, doc.Sections, 2)
 }
 
@@ -262,6 +263,6 @@ func FuzzLogsAndEvents(f *testing.F) {
 		require.NoError(t, err)
 		r.Summary()
 		r.Check()
-		metrics.View([]metrics.Run{r}, lang.EN)
+		metrics.View([]metrics.Run{r}, []metrics.Summary{r.Summary()}, lang.EN)
 	})
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// View shows one or more runs: their summaries, and the loss as a chart.
-func View(runs []Run, l lang.Lang) view.Doc {
+// View shows one or more runs: the summary of each, and the loss as a chart.
+func View(runs []Run, sums []Summary, l lang.Lang) view.Doc {
 	word := func(en, zh string) string {
 		if l == lang.ZH {
 			return zh
@@ -20,8 +20,8 @@ func View(runs []Run, l lang.Lang) view.Doc {
 	doc := view.Doc{Title: word("Metrics", "训练指标")}
 	t := view.Table{Header: []string{word("run", "运行"), word("iteration", "迭代"), word("loss", "损失"), word("best", "最低"), word("ms/iteration", "毫秒/迭代"), "tokens/s/GPU", "TFLOP/s/GPU", "MFU", word("remaining", "预计剩余")}}
 	var losses [][]Point
-	for _, r := range runs {
-		s := r.Summary()
+	for i, r := range runs {
+		s := sums[i]
 		at := strconv.Itoa(s.Last)
 		if s.Of > 0 {
 			at += "/" + strconv.Itoa(s.Of)

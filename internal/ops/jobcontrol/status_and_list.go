@@ -18,6 +18,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
@@ -38,8 +39,10 @@ type StatusOut struct {
 	// Earlier is told when asked for, Checkpoint of a running job that saves some.
 	Earlier    *launch.EarlierOut     `json:"earlier,omitempty"`
 	Checkpoint *joblogs.CheckpointOut `json:"checkpoint,omitempty"`
-	Steps      []slurm.Step           `json:"steps,omitempty"`
-	asked      bool                   // for steps
+	// Pulse is how the output of a running job goes on.
+	Pulse *diagnose.Pulse `json:"pulse,omitempty"`
+	Steps []slurm.Step    `json:"steps,omitempty"`
+	asked bool            // for steps
 }
 
 // Status is the operation status.
@@ -63,7 +66,7 @@ func status(ctx context.Context, c *ops.Call, in StatusIn) (StatusOut, error) {
 	if err != nil {
 		return StatusOut{}, err
 	}
-	out := StatusOut{Job: j, Checkpoint: joblogs.Checkpoint(ctx, c, cl, j)}
+	out := StatusOut{Job: j, Checkpoint: joblogs.Checkpoint(ctx, c, cl, j), Pulse: joblogs.Pulse(ctx, c, cl, j)}
 	if in.Steps {
 		s, err := ops.Capable[interface {
 			Steps(context.Context, slurm.JobID) ([]slurm.Step, error)
@@ -96,6 +99,13 @@ func (o StatusOut) View(l lang.Lang) view.Doc {
 		Tone:     tone(o.State),
 		Sections: []view.Section{{Text: strings.TrimSpace(o.Meaning + "\n" + o.Do), Facts: jobFacts(o.Job, l)}},
 	}
+	hangs := o.Pulse != nil && o.Pulse.MayHang
+	if o.Pulse != nil {
+		d.Sections = append(d.Sections, view.Section{Text: o.Pulse.Says().In(l)})
+	}
+	if hangs {
+		d.Tone = view.Warn
+	}
 	if o.Checkpoint != nil {
 		d.Sections = append(d.Sections, o.Checkpoint.Section(o.Job, l))
 		if o.Checkpoint.TooLate {
@@ -111,6 +121,8 @@ func (o StatusOut) View(l lang.Lang) view.Doc {
 	switch {
 	case o.State == slurm.Pending && o.Earlier == nil && (o.Reason == "Priority" || o.Reason == "Resources"):
 		d.Next = []string{"status " + string(o.ID) + " --earlier"}
+	case hangs:
+		d.Next = []string{"diagnose " + string(o.ID)}
 	case o.State == slurm.Running:
 		d.Next = []string{"logs " + string(o.ID) + " --tail 20"}
 	case o.State.Ended() && o.State != slurm.Completed:

@@ -37,6 +37,8 @@ type LogsOut struct {
 	Lines []diagnose.Line `json:"lines"`
 	// More says that there were more lines than were kept.
 	More bool `json:"more,omitempty"`
+	// Pulse is how the output of a running job goes on.
+	Pulse *diagnose.Pulse `json:"pulse,omitempty"`
 
 	streamed bool // the lines were shown as they came
 }
@@ -92,6 +94,9 @@ func logs(ctx context.Context, c *ops.Call, in LogsIn) (LogsOut, error) {
 	defer done()
 	if out.Lines, out.More, err = in.read(ctx, src, j); err != nil {
 		return out, err
+	}
+	if j.State == slurm.Running {
+		out.Pulse = pulseOf(ctx, src, diagnose.FromJob(j))
 	}
 	return out, nil
 }
@@ -220,6 +225,12 @@ func (o LogsOut) View(l lang.Lang) view.Doc {
 		return view.Doc{Title: lang.Text{EN: "no lines", ZH: "没有日志行"}.In(l)}
 	}
 	d := view.Doc{Sections: []view.Section{{Code: lineTexts(o.Lines), Lang: "log"}}}
+	if o.Pulse != nil {
+		d.Sections = append(d.Sections, view.Section{Text: o.Pulse.Says().In(l)})
+		if o.Pulse.MayHang {
+			d.Tone, d.Next = view.Warn, []string{"diagnose " + string(o.JobID)}
+		}
+	}
 	if o.More {
 		d.Title = lang.Text{EN: "the first lines; --tail shows the newest", ZH: "最早的若干行；用 --tail 查看最新的"}.In(l)
 	}

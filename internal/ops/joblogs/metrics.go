@@ -10,7 +10,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/internal/within"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 )
 
@@ -34,6 +36,9 @@ type MetricsOut struct {
 	Curves [][]metrics.Point `json:"loss_curves,omitempty"`
 	// Findings are what is odd about them while they go on.
 	Findings []string `json:"findings"`
+	// Pulses are how the output of each run that goes on does so; null for one that
+	// ended, of which nothing is still to come.
+	Pulses []*diagnose.Pulse `json:"pulses,omitempty"`
 	// TimeLeftS is what a running job has left, and SpareS what would remain of it
 	// at the end, negative where the time limit will not suffice.
 	TimeLeftS *int64 `json:"time_left_s,omitempty"`
@@ -74,7 +79,7 @@ func Metrics() ops.Op {
 func metricsOp(ctx context.Context, c *ops.Call, in MetricsIn) (MetricsOut, error) {
 	out := MetricsOut{Runs: []metrics.Summary{}, Findings: []string{}}
 	for _, name := range in.Runs {
-		run, j, err := runOf(ctx, c, in, name)
+		run, j, state, err := runOf(ctx, c, in, name)
 		if err != nil {
 			return out, err
 		}
@@ -85,10 +90,10 @@ func metricsOp(ctx context.Context, c *ops.Call, in MetricsIn) (MetricsOut, erro
 		}
 		out.runs = append(out.runs, run)
 		summary := run.Summary()
-		if j.State.Ended() { // nothing of it is still to come
-			summary.ETASeconds = nil
+		if j.State.Ended() || state.over || state.pulse != nil && state.pulse.MayHang {
+			summary.ETASeconds = nil // nothing is still to come, or nobody knows when
 		}
-		out.Runs = append(out.Runs, summary)
+		out.Runs, out.Pulses = append(out.Runs, summary), append(out.Pulses, state.pulse)
 		out.Curves = append(out.Curves, lossCurve(run))
 		alarms, err := Alarms(ctx, c, j)
 		if err != nil {
@@ -105,7 +110,7 @@ func metricsOp(ctx context.Context, c *ops.Call, in MetricsIn) (MetricsOut, erro
 		if len(in.Runs) == 1 && j.State == slurm.Running && j.TimeLimitS != nil {
 			left := *j.TimeLimitS - j.ElapsedS
 			out.TimeLeftS = &left
-			if spare, ok := run.Suffices(time.Duration(left) * time.Second); ok {
+			if spare, ok := run.Suffices(time.Duration(left) * time.Second); ok && summary.ETASeconds != nil {
 				s := int64(spare.Seconds())
 				out.SpareS = &s
 			}
@@ -135,12 +140,35 @@ func metricsOp(ctx context.Context, c *ops.Call, in MetricsIn) (MetricsOut, erro
 	return out, export(c, in, out.runs)
 }
 
+// A runState is whether a run goes on, as its logs show it.
+type runState struct {
+	pulse *diagnose.Pulse
+	over  bool // failed, finished or silent
+}
+
+// stateOf looks at the logs of a run; what has none, such as event files alone,
+// has no state.
+func stateOf(ctx context.Context, in *within.Folders, j slurm.Job, paths ...string) runState {
+	src, err := diagnose.OpenIn(in, paths...)
+	if err != nil {
+		return runState{}
+	}
+	r, err := diagnose.Run(ctx, src, diagnose.FromJob(j))
+	if err != nil {
+		return runState{}
+	}
+	if p, runs := r.Pulse(); runs {
+		return runState{pulse: &p}
+	}
+	return runState{over: true}
+}
+
 // runOf reads the numbers of one job or path.
-func runOf(ctx context.Context, c *ops.Call, in MetricsIn, name string) (metrics.Run, slurm.Job, error) {
+func runOf(ctx context.Context, c *ops.Call, in MetricsIn, name string) (metrics.Run, slurm.Job, runState, error) {
 	if !slurm.IsJobID(name) {
 		path, folders, err := readable(c, "jobs", name)
 		if err != nil {
-			return metrics.Run{}, slurm.Job{}, err
+			return metrics.Run{}, slurm.Job{}, runState{}, err
 		}
 		defer folders.Close()
 		run, err := metrics.ReadIn(ctx, folders, path, in.GPU)
@@ -149,18 +177,18 @@ func runOf(ctx context.Context, c *ops.Call, in MetricsIn, name string) (metrics
 				ops.Said(err),
 				lang.Text{EN: "a job id, a log, an event file or a folder of them", ZH: "作业号、日志、事件文件，或它们所在的目录"})
 		}
-		return run, slurm.Job{}, err
+		return run, slurm.Job{}, stateOf(ctx, folders, slurm.Job{}, path), err
 	}
 	cl, j, err := c.Job(ctx, in.Cluster, slurm.JobID(name))
 	if err != nil {
-		return metrics.Run{}, j, err
+		return metrics.Run{}, j, runState{}, err
 	}
 	gpu := cmp.Or(in.GPU, gpuOf(ctx, c, cl.Name(), j.ID))
 	best := metrics.Run{Name: name}
 	paths := logFiles(ctx, c, cl.Name(), j)
 	folders, err := holding(c, j, paths)
 	if err != nil {
-		return best, j, &ops.Error{Code: ops.Failed, Message: ops.Said(err)}
+		return best, j, runState{}, &ops.Error{Code: ops.Failed, Message: ops.Said(err)}
 	}
 	defer folders.Close()
 	for _, p := range paths {
@@ -173,7 +201,7 @@ func runOf(ctx context.Context, c *ops.Call, in MetricsIn, name string) (metrics
 		}
 	}
 	best.Name = j.Name + " " + name
-	return best, j, nil
+	return best, j, stateOf(ctx, folders, j, paths...), nil
 }
 
 // export writes the files that were asked for.
@@ -198,7 +226,20 @@ func (o MetricsOut) WriteLossPNG(w io.Writer) error {
 
 // View is the summaries and the loss curve.
 func (o MetricsOut) View(l lang.Lang) view.Doc {
-	d := metrics.View(o.runs, l)
+	d := metrics.View(o.runs, o.Runs, l)
+	for i, p := range o.Pulses {
+		if p == nil || p.AgeS == nil {
+			continue
+		}
+		says := p.Says().In(l)
+		if len(o.Pulses) > 1 {
+			says = o.Runs[i].Name + ": " + says
+		}
+		d.Sections = append(d.Sections, view.Section{Text: says})
+		if p.MayHang {
+			d.Tone = view.Warn
+		}
+	}
 	if len(o.GPUs) > 0 {
 		d.Sections = append(d.Sections, gpuSection(o.GPUs, l))
 	}
