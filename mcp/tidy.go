@@ -84,7 +84,7 @@ func tidyValue(v reflect.Value, clean bool) reflect.Value {
 		out := reflect.New(t).Elem()
 		out.Set(v)
 		for i := range t.NumField() {
-			if t.Field(i).IsExported() {
+			if t.Field(i).IsExported() && !(v.Field(i).IsZero() && strings.Contains(t.Field(i).Tag.Get("json"), ",omit")) {
 				out.Field(i).Set(tidyValue(v.Field(i), clean))
 			}
 		}

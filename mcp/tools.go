@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -312,13 +313,18 @@ func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*
 	if err != nil {
 		return s.failed(o, out, err)
 	}
-	if done, ok := out.(launch.SubmitOut); ok && done.JobID != nil {
+	done, submitted := out.(launch.SubmitOut)
+	if submitted = submitted && done.JobID != nil; submitted {
 		// Whoever wants to read it asks for it before: render, or dry_run. It would be
 		// most of the answer.
 		done.Script = ""
 		out = done
 	}
 	res, err := answer(o, out, given.room, s.tokenFor(ctx, grant, call, o, in, out))
+	if err == nil && submitted {
+		object, _ := res.StructuredContent.(json.RawMessage)
+		res.StructuredContent = json.RawMessage(bytes.Replace(object, []byte(`"script":"",`), nil, 1))
+	}
 	if f, ok := out.(ops.Finder); err == nil && o.Name == "plan" && ok && !f.Found() {
 		s.plans.offer(res, in, grant.Caller)
 	}
