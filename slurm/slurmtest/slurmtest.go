@@ -73,14 +73,19 @@ func Missing() string {
 	if os.Getuid() != 0 {
 		return "starting Slurm needs root"
 	}
-	for _, program := range []string{"munged", "mariadbd", "mariadb", "slurmdbd", "slurmctld", "slurmd", "slurmrestd", "sbatch", "sacctmgr", "unshare", "useradd"} {
-		if _, err := exec.LookPath(program); err != nil {
+	prefix := os.Getenv(Prefix)
+	for _, program := range []string{"munged", "mariadbd", "mariadb", "unshare", "useradd", "slurmdbd", "slurmctld", "slurmd", "slurmrestd", "sbatch", "sacctmgr"} {
+		path, err := exec.LookPath(program)
+		if err != nil {
 			return fmt.Sprintf("no %s here: apt-get install %s", program, Packages)
+		}
+		if own := strings.HasPrefix(program, "s"); own && prefix != "" && !strings.HasPrefix(path, filepath.Clean(prefix)+"/") {
+			return fmt.Sprintf("%s=%s has no %s", Prefix, prefix, program) // another's would not understand its daemons
 		}
 	}
 	plugins := "/usr/lib/*/slurm*/auth_jwt.so"
-	if p := os.Getenv(Prefix); p != "" {
-		plugins = filepath.Join(p, "lib*", "slurm*", "auth_jwt.so")
+	if prefix != "" {
+		plugins = filepath.Join(prefix, "lib*", "slurm*", "auth_jwt.so")
 	}
 	if found, _ := filepath.Glob(plugins); len(found) == 0 {
 		return "no auth/jwt plugin here (" + plugins + "): apt-get install " + Packages

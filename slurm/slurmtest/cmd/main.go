@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string) error {
 			return err
 		}
 		fmt.Fprintf(os.Stderr, "slurmtest: up after %.1f s; four idle nodes, partitions dev and prod, users alice and bob\n", time.Since(begin).Seconds())
-		fmt.Printf("export SLURM_CONF=%s\nexport SLURMTEST_WORK=%s\nexport SLURMTEST_REST=%s\n", c.Conf(), c.Work, c.REST)
+		fmt.Printf("export PATH=%s:$PATH\nexport SLURM_CONF=%s\nexport SLURMTEST_WORK=%s\nexport SLURMTEST_REST=%s\n", c.Bin(), c.Conf(), c.Work, c.REST)
 		return nil
 	case "down":
 		return slurmtest.Down(dir)
