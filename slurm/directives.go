@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -57,9 +58,17 @@ var flagOptions = map[string]bool{
 // ReadDirectives returns the options of a script's #SBATCH lines as sbatch takes
 // them: up to the first command, only where "#SBATCH" is at the very start of
 // the line, several to a line, quotes as in a shell, " #" starting a comment,
-// and nothing expanded.
+// and nothing expanded. Of a heterogeneous job they are the first component's,
+// which has what holds for all.
 func ReadDirectives(script string) (Options, error) {
-	var opts Options
+	components, err := ReadComponents(script)
+	return components[0], err
+}
+
+// ReadComponents returns the options of each component of a heterogeneous job, as
+// "#SBATCH hetjob" parts them; of any other job there is one.
+func ReadComponents(script string) ([]Options, error) {
+	all := []Options{nil}
 	number := 0
 	for line := range strings.Lines(script) {
 		number++
@@ -76,22 +85,26 @@ func ReadDirectives(script string) (Options, error) {
 		}
 		words, err := splitDirective(rest)
 		if err != nil {
-			return opts, fmt.Errorf("line %d: %w", number, err)
+			return all, fmt.Errorf("line %d: %w", number, err)
 		}
-		if len(words) == 1 && words[0] == "hetjob" {
-			return opts, fmt.Errorf("line %d: heterogeneous jobs are not supported", number)
+		if len(words) == 1 && slices.Contains(hetWords, words[0]) {
+			all = append(all, nil)
+			continue
 		}
 		some, err := ReadOptions(words)
 		if err != nil {
-			return opts, fmt.Errorf("line %d: %w", number, err)
+			return all, fmt.Errorf("line %d: %w", number, err)
 		}
 		for _, o := range some {
 			o.Line = number
-			opts = append(opts, o)
+			all[len(all)-1] = append(all[len(all)-1], o)
 		}
 	}
-	return opts, nil
+	return all, nil
 }
+
+// hetWords part the components of a heterogeneous job, today and before 20.02.
+var hetWords = []string{"hetjob", "packjob"}
 
 // ReadOptions reads sbatch arguments.
 func ReadOptions(args []string) (Options, error) {

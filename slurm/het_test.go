@@ -65,3 +65,19 @@ func TestACommandBesideAComponent(t *testing.T) {
 	require.Equal(t, []string{"--", "timeout", "--kill-after=5", "2", "true"}, Exec{Job: "17", Argv: []string{"true"}, GPUs: true, Limit: 2 * time.Second}.Args([]string{"gpu2"})[9:])
 	require.NotContains(t, Exec{Job: "17"}.Args([]string{"gpu2"}), "--het-group=")
 }
+
+// Each component of a script has the options of its own lines.
+func TestComponentsOfAScript(t *testing.T) {
+	all, err := ReadComponents("#!/bin/sh\n#SBATCH --nodes=1 -J a\n#SBATCH hetjob\n#SBATCH -N 2\n#SBATCH packjob # old\n# no more\nsrun true\n#SBATCH --nodes=9\n")
+	require.NoError(t, err)
+	require.Len(t, all, 3)
+	require.Equal(t, "1", all[0].Value("nodes"))
+	require.Equal(t, "2", all[1].Value("nodes"))
+	require.Equal(t, 4, all[1][0].Line)
+	require.Empty(t, all[2])
+	first, err := ReadDirectives("#!/bin/sh\n#SBATCH --nodes=1\n#SBATCH hetjob\n#SBATCH -N 2\n")
+	require.NoError(t, err)
+	require.Equal(t, Options{{Name: "nodes", Value: "1", Line: 2}}, first)
+	_, err = ReadComponents("#!/bin/sh\n#SBATCH hetjobs\n")
+	require.ErrorContains(t, err, "line 2")
+}

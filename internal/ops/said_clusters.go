@@ -86,7 +86,7 @@ var saidByClusters = []lang.Text{
 	{EN: "slurmrestd serves %s API versions, none of v0.0.%s to v0.0.%s", ZH: "slurmrestd 提供 %s 个 API 版本，但没有 v0.0.%s 到 v0.0.%s"},
 	{EN: "no token for %s: %s", ZH: "没有 %s 的令牌：%s"},
 	{EN: "unrecognized option '--%s': it cannot be said through slurmrestd", ZH: "选项 '--%s' 无法通过 slurmrestd 表达"},
-	{EN: "line %d: heterogeneous jobs are not supported", ZH: "第 %d 行：不支持异构作业"},
+	{EN: "heterogeneous jobs are not supported by the embedded back end: it stands for nodes of one kind", ZH: "内置后端不支持异构作业：它只代表一种节点"},
 	{EN: "cluster %s: user %s is no login name", ZH: "集群 %s：用户 %s 不是登录名"},
 	{EN: "sacct's answer is cut short: %s", ZH: "sacct 的输出不完整：%s"},
 	{EN: "sinfo's answer: %s", ZH: "sinfo 的输出：%s"},

@@ -23,7 +23,7 @@ func replayed(t *testing.T, release string, apis ...int) (*slurmtest.REST, site)
 	t.Helper()
 	r := slurmtest.ReplayREST(t, release, "alice", local.New("behind", slurmtest.Dir(t)), apis...)
 	return r, site{
-		backend: restAs(t, r, "alice", slurmtest.GoodToken), dir: slurmtest.Dir(t), lacks: []string{"test", "exec", "requeue"},
+		backend: restAs(t, r, "alice", slurmtest.GoodToken), dir: slurmtest.Dir(t), lacks: []string{"test", "exec", "requeue", "components"},
 		environ: func() []string { return []string{"PATH=/usr/bin:/bin"} },
 	}
 }

@@ -261,12 +261,13 @@ func gpus(oldField, newField string) func(*description, string) error {
 	}
 }
 
-// describe turns a submission into what slurmrestd takes.
+// describe turns a submission into what slurmrestd takes: a job, or the components
+// of a heterogeneous one.
 func (r *REST) describe(s slurm.Submission, version int) (map[string]any, error) {
 	if !strings.HasPrefix(s.Script, "#!") {
 		return nil, slurm.Sayf("This does not look like a batch script: the first line must start with #!")
 	}
-	directives, err := slurm.ReadDirectives(s.Script)
+	components, err := slurm.ReadComponents(s.Script)
 	if err != nil {
 		return nil, err
 	}
@@ -274,9 +275,31 @@ func (r *REST) describe(s slurm.Submission, version int) (map[string]any, error)
 	if err != nil {
 		return nil, err
 	}
+	name := firstOf(s.Name, "sbatch") // as sbatch names a script that comes on standard input
+	components[0] = append(components[0], args...)
+	job, err := r.component(s, version, name, components[0])
+	if err != nil || len(components) == 1 {
+		return map[string]any{"script": s.Script, "job": job}, err
+	}
+	jobs := []map[string]any{job}
+	s.Token = "" // the first component's, by which all are found
+	for _, options := range components[1:] {
+		one, err := r.component(s, version, components[0].Value("job-name"), options)
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, one)
+	}
+	return map[string]any{"script": s.Script, "jobs": jobs}, nil
+}
+
+// component describes a job, or one component of a heterogeneous job.
+func (r *REST) component(s slurm.Submission, version int, name string, options slurm.Options) (map[string]any, error) {
 	d := description{version: version, fields: map[string]any{"current_working_directory": s.Dir}}
-	d.set("name", firstOf(s.Name, "sbatch")) // as sbatch names a script that comes on standard input
-	for _, o := range append(directives, args...) {
+	if name != "" {
+		d.set("name", name)
+	}
+	for _, o := range options {
 		say, known := restFields[o.Name]
 		if !known {
 			return nil, fmt.Errorf("unrecognized option '--%s': it cannot be said through slurmrestd", o.Name)
@@ -316,7 +339,7 @@ func (r *REST) describe(s slurm.Submission, version int) (map[string]any, error)
 	} else {
 		d.set("environment", env)
 	}
-	return map[string]any{"script": s.Script, "job": d.fields}, nil
+	return d.fields, nil
 }
 
 // Submit hands the script over; see CLI.Submit. The log directory is made on this

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -103,5 +105,42 @@ func TestRESTNegotiates(t *testing.T) {
 		require.Equal(t, []string{"gpu1", "gpu2"}, j.Nodes)
 		require.Nil(t, j.TimeLimitS)
 		require.Equal(t, time.Unix(1700000000, 0), *j.StartedAt)
+	}
+}
+
+// A heterogeneous job goes as a list of components: the first has the token and
+// what holds for all.
+func TestRESTDescribesEachComponent(t *testing.T) {
+	var got struct {
+		Job  map[string]any
+		Jobs []map[string]any
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/openapi/v3" {
+			fmt.Fprint(w, `{"paths":{"/slurm/v0.0.42/jobs/":{}}}`)
+			return
+		}
+		assert.NoError(t, json.NewDecoder(r.Body).Decode(&got))
+		fmt.Fprint(w, `{"job_id":7}`)
+	}))
+	t.Cleanup(server.Close)
+	c, err := cluster.NewREST("x", server.URL, "alice", func(context.Context) (string, error) { return "t", nil })
+	require.NoError(t, err)
+	id, err := c.Submit(t.Context(), slurm.Submission{
+		Script: "#!/bin/sh\n#SBATCH --job-name=het --nodes=1 --time=5\n#SBATCH hetjob\n#SBATCH --partition=prod --nodes=2\n", Dir: "/w", Token: "tok1", Args: []string{"--hold"},
+	})
+	require.NoError(t, err)
+	require.Equal(t, slurm.JobID("7"), id)
+	require.Nil(t, got.Job)
+	require.Len(t, got.Jobs, 2)
+	require.Contains(t, got.Jobs[0]["comment"], "tok1")
+	require.Equal(t, true, got.Jobs[0]["hold"])
+	require.NotContains(t, got.Jobs[1], "comment")
+	require.NotContains(t, got.Jobs[1], "hold")
+	require.Equal(t, "prod", got.Jobs[1]["partition"])
+	for _, j := range got.Jobs {
+		require.Equal(t, "het", j["name"])
+		require.Equal(t, "/w", j["current_working_directory"])
+		require.Contains(t, fmt.Sprint(j["environment"]), "SLURM_JOB_NAME=het")
 	}
 }

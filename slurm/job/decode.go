@@ -177,7 +177,11 @@ func (d *decoder) value(n node, v reflect.Value, tag reflect.StructTag, path str
 			return
 		}
 		v.Set(reflect.MakeSlice(v.Type(), len(n.list), len(n.list)))
+		_, pairs := tag.Lookup("pairs")
 		for i, e := range n.list {
+			if pairs && e.kind == isMap {
+				e = d.asWords(e, path)
+			}
 			text, _ := d.text(e, path)
 			v.Index(i).SetString(text)
 		}
@@ -192,6 +196,16 @@ func (d *decoder) value(n node, v reflect.Value, tag reflect.StructTag, path str
 			v.SetMapIndex(reflect.ValueOf(key), reflect.ValueOf(text))
 		}
 	}
+}
+
+// asWords writes a map as name=value words.
+func (d *decoder) asWords(n node, path string) node {
+	words := make([]string, len(n.keys))
+	for i, key := range n.keys {
+		text, _ := d.text(n.list[i], join(path, key))
+		words[i] = key + "=" + text
+	}
+	return node{kind: isText, text: strings.Join(words, " "), line: n.line}
 }
 
 // pointed sets the number or the truth value behind an optional field.

@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -85,6 +86,27 @@ func (s Spec) options(site Site) []option {
 	add("output", out)
 	add("error", errLog)
 	return ds
+}
+
+// resources are the options that each component of a heterogeneous job has of its
+// own; the others are the job's, and stand in the first.
+var resources = strings.Fields("account partition qos reservation constraint nodes ntasks-per-node gpus-per-node gres gpus cpus-per-task mem mem-per-gpu time exclusive hint segment switches nodelist exclude")
+
+// directives are the lines of sbatch's options, those of each component apart.
+func (s Spec) directives(site Site) []string {
+	var lines []string
+	parts := s.Parts()
+	for i, part := range parts {
+		if i > 0 {
+			lines = append(lines, "#SBATCH hetjob")
+		}
+		for _, o := range part.options(site) {
+			if i == 0 || slices.Contains(resources, o.name) {
+				lines = append(lines, o.line())
+			}
+		}
+	}
+	return lines
 }
 
 // gpuOptions ask for GPUs in the site's form; none where there are none.

@@ -93,6 +93,9 @@ func schemaOf(t reflect.Type, prefix string) map[string]any {
 			switch w := typeWord(f.Type); w {
 			case "list":
 				p["type"], p["items"] = "array", map[string]any{"type": "string"}
+				if _, pairs := f.Tag.Lookup("pairs"); pairs {
+					p["items"] = map[string]any{"type": []string{"object", "string"}}
+				}
 			case "map":
 				p["type"], p["additionalProperties"] = "object", map[string]any{"type": "string"}
 			default:

@@ -14,7 +14,7 @@ func (r *rendering) imageGuard() string {
 	file := strings.HasPrefix(image, "/") || strings.HasPrefix(image, "./")
 	switch r.Container.Runtime {
 	case Docker:
-		return onEveryNode("The image, on every node, pulled where it is missing.", `
+		return r.onEveryNode("The image, on every node, pulled where it is missing.", `
   command -v docker >/dev/null || { `+says("warning", "docker is not on the PATH")+`; exit 0; }
   docker image inspect "$1" >/dev/null 2>&1 || docker pull --quiet "$1" >&2 || {
     `+says("stop", "image $1 is neither here nor can be pulled")+`; exit 3; }
@@ -38,7 +38,7 @@ func (r *rendering) imageGuard() string {
 		}
 	case Enroot:
 		if !file && !strings.HasSuffix(image, ".sqsh") {
-			return onEveryNode("The container, on every node: enroot starts files, and what enroot create made there.", `
+			return r.onEveryNode("The container, on every node: enroot starts files, and what enroot create made there.", `
   SAID=$(enroot list 2>/dev/null) || { `+says("warning", "enroot does not list its containers")+`; exit 0; }
   [[ -f $1 ]] || grep -qxFe "$1" <<<"$SAID" || {
     `+says("stop", "$1 is neither a file nor a container of enroot here; enroot import makes a file of a registry image")+`; exit 3; }
@@ -47,7 +47,7 @@ func (r *rendering) imageGuard() string {
 	}
 	return `# The image file, on every node.
 if [[ -e ` + quote(image) + ` ]]; then
-  srun --ntasks="$NNODES" --ntasks-per-node=1 bash -c '[[ -r $1 ]] || {
+  srun ` + r.everyNode() + ` bash -c '[[ -r $1 ]] || {
     ` + says("stop", "image $1 is on the first node and not here") + `; exit 3; }
   ' _ ` + quote(image) + `
 else
@@ -61,8 +61,8 @@ func says(what, text string) string {
 }
 
 // onEveryNode runs a look at the image on each node of the job.
-func onEveryNode(comment, look, image string) string {
-	return "# " + comment + "\nsrun --ntasks=\"$NNODES\" --ntasks-per-node=1 bash -c '" + look + "' _ " + quote(image)
+func (r *rendering) onEveryNode(comment, look, image string) string {
+	return "# " + comment + "\nsrun " + r.everyNode() + " bash -c '" + look + "' _ " + quote(image)
 }
 
 // atRegistry asks the image's registry once, from one node, for the manifest

@@ -37,8 +37,8 @@ func indent(text, by string) string {
 // srunOptions are the usual options, less those that srun_args replaces, and
 // srun_args. --no-label and its kin take a usual option away.
 func (r *rendering) srunOptions() []string {
-	options := []string{`--ntasks="$NNODES"`, "--ntasks-per-node=1"}
-	if r.CPUsPerTask != nil {
+	options := strings.Fields(r.everyNode())
+	if r.CPUsPerTask != nil && len(r.Components) == 0 {
 		// Since 22.05 a step does not inherit the job's --cpus-per-task.
 		options = append(options, fmt.Sprintf("--cpus-per-task=%d", *r.CPUsPerTask))
 	}
@@ -134,7 +134,7 @@ func (r *rendering) hostfile() string {
 	}
 	name := path.Join(r.LogDir, "hostfile-")
 	return `# The nodes and their slots, for the launcher.
-scontrol show hostnames "$SLURM_JOB_NODELIST" | sed "s/\$/ slots=$GPUS_PER_NODE/" >` + quote(name) + `"$SLURM_JOB_ID"
+scontrol show hostnames "` + r.nodelistOfAll() + `" | sed "s/\$/ slots=$GPUS_PER_NODE/" >` + quote(name) + `"$SLURM_JOB_ID"
 export HOSTFILE=` + quote(r.inside(r.absolute(name))) + `$SLURM_JOB_ID`
 }
 

@@ -74,8 +74,8 @@ func Render(s Spec, o Options) (Script, error) {
 	r.line("# Rendered by megatron-ops %s from specification sha256:%s", cmpOr(o.Version, "devel"), hash)
 	r.line("# shellcheck disable=SC1003,SC1112,SC2016,SC2088,SC2089,SC2090 # single quotes hold literal text, or text for the nodes")
 	if o.into == "" {
-		for _, d := range s.options(o.Site) {
-			r.line("%s", d.line())
+		for _, d := range s.directives(o.Site) {
+			r.line("%s", d)
 		}
 	}
 	r.sections()
@@ -197,10 +197,10 @@ func (r *rendering) rendezvous() string {
 	}
 	// head may leave before scontrol has written every name; without +o pipefail
 	// a large job would die of that.
-	return `MASTER_ADDR=$(set +o pipefail; scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)
+	return r.together() + `MASTER_ADDR=$(set +o pipefail; scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)
 export MASTER_ADDR
 export MASTER_PORT=` + port + `
-export NNODES=$SLURM_NNODES
+export NNODES=` + r.nodesOfAll() + `
 export GPUS_PER_NODE=` + fmt.Sprint(*r.GPUsPerNode) + `
 export WORLD_SIZE=` + world
 }

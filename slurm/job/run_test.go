@@ -65,7 +65,14 @@ func TestEveryGoldenScriptStartsItsProgramOnEveryNode(t *testing.T) {
 				return
 			}
 			nodes := fmt.Sprint(*spec.WithDefaults().Nodes)
-			r := execute(t, spec, optionsFor(name), "SLURM_NNODES="+nodes, "SLURM_ARRAY_JOB_ID=42", "SLURM_ARRAY_TASK_ID=1")
+			settings := []string{"SLURM_NNODES=" + nodes, "SLURM_ARRAY_JOB_ID=42", "SLURM_ARRAY_TASK_ID=1"}
+			for i, part := range spec.Parts() {
+				settings = append(settings, fmt.Sprintf("SLURM_JOB_NODELIST_HET_GROUP_%d=node%d", i, i))
+				if part.Nodes != nil {
+					settings = append(settings, fmt.Sprintf("SLURM_JOB_NUM_NODES_HET_GROUP_%d=%d", i, *part.Nodes))
+				}
+			}
+			r := execute(t, spec, optionsFor(name), settings...)
 			require.Zero(t, r.code, r.output)
 			var started []call
 			for _, c := range append(r.of("python"), r.of("mylauncher")...) {

@@ -33,6 +33,8 @@ type Spec struct {
 	Nodelist    string `json:"nodelist,omitempty" name:"nodelist" short:"w" placeholder:"NODES" help:"nodes that the job must have" zh:"必须使用的节点" join:"," ex:"gpu[01-04]"`
 	Exclude     string `json:"exclude,omitempty" name:"exclude" short:"x" placeholder:"NODES" help:"nodes that the job must not have" zh:"必须避开的节点" join:"," ex:"gpu[07,09]"`
 
+	Components []string `json:"components,omitempty" name:"components" sep:"none" scalar:"whole" pairs:"" placeholder:"WORDS" help:"components of a heterogeneous job: what each has of its own, as a map or as name=value words; the ranks run on all of them" zh:"异构作业的各组成部分：每部分自己的字段，写成映射或 name=value 词；所有部分共同运行各 rank" ex:"[{nodes: 2, partition: h100}, {nodes: 1, partition: a100}]"`
+
 	Dependency string   `json:"dependency,omitempty" name:"dependency" placeholder:"EXPR" help:"jobs to wait for, such as afterok:4711" zh:"要等待的作业，如 afterok:4711" join:"," ex:"afterok:4711"`
 	Begin      string   `json:"begin,omitempty" name:"begin" placeholder:"TIME" help:"earliest start, such as 16:00, now+2hours or 2030-01-20T12:34:00" zh:"最早开始时间，如 16:00、now+2hours 或 2030-01-20T12:34:00" ex:"now+2hours"`
 	Array      string   `json:"array,omitempty" name:"array" placeholder:"RANGE" help:"array elements, such as 1-10%1 for ten, one at a time" zh:"作业数组，如 1-10%1 表示十个、每次一个" join:"," ex:"1-10%1"`
@@ -141,6 +143,16 @@ func (s Spec) WithDefaults() Spec {
 		}
 	}
 	or(&s.Name, "megatron")
+	if parts := s.Parts(); len(parts) > 1 {
+		nodes := 0
+		for _, p := range parts {
+			nodes += *p.Nodes
+		}
+		orInt(&s.Nodes, nodes)
+		if parts[0].GPUsPerNode != nil {
+			orInt(&s.GPUsPerNode, *parts[0].GPUsPerNode)
+		}
+	}
 	orInt(&s.Nodes, 1)
 	orInt(&s.GPUsPerNode, 8)
 	or(&s.GPURequest, "gpus-per-node")

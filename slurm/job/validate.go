@@ -27,6 +27,7 @@ func (s Spec) Validate() []*FieldError {
 	v.container(s.Container)
 	v.schedule(s)
 	v.sweep(s)
+	v.components(s)
 	return v.errs
 }
 

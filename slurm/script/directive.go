@@ -32,10 +32,12 @@ const (
 )
 
 // directives reads the head of a batch script line by line, as sbatch does:
-// until the first line that is neither blank nor a comment.
+// until the first line that is neither blank nor a comment. Of the components of a
+// heterogeneous job after the first only the faults are kept: their options are
+// their own.
 func (r *reader) directives(t text, inside func(offset int) bool) []Directive {
 	var out []Directive
-	late := false
+	late, component := false, 0
 	for _, l := range t.lines() {
 		trimmed := strings.TrimLeft(l.text, " \t")
 		if inside(l.start) {
@@ -75,7 +77,14 @@ func (r *reader) directives(t text, inside func(offset int) bool) []Directive {
 		case late:
 			d.Ignored = Late
 		}
+		if d.Text == "hetjob" || d.Text == "packjob" {
+			component++
+			continue
+		}
 		r.readDirective(&d)
+		if component > 0 && d.Ignored == "" {
+			d.Options = nil
+		}
 		out = append(out, d)
 	}
 	return out

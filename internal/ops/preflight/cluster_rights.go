@@ -52,21 +52,27 @@ func rights(ctx context.Context, c *ops.Call, cl ops.Cluster, s job.Spec) []rule
 		asking.Go(func() { mine, _ = a.Associations(ctx, c.Who.User) })
 	}
 	asking.Wait()
-	r := request{spec: s, lang: c.Lang}
-	if len(parts) > 0 {
-		r.partition(parts)
-	}
-	r.nodes(nodes, c.SiteOf(s).ThreadsPerCore)
-	if len(mine) > 0 {
-		r.accounts(mine)
-	}
-	r.admitted(allows, mine)
-	if l, ok := cl.(limiter); ok {
-		if all, err := l.Limits(ctx, c.Who.User, s.Account, r.qos(mine)); err == nil {
-			r.limits(all, allows)
+	var found []rules.Problem
+	for _, part := range s.Parts() { // each component of a heterogeneous job is a request of its own
+		r := request{spec: part, lang: c.Lang}
+		if len(parts) > 0 {
+			r.partition(parts)
 		}
+		r.nodes(nodes, c.SiteOf(s).ThreadsPerCore)
+		if len(mine) > 0 {
+			r.accounts(mine)
+		}
+		r.admitted(allows, mine)
+		if l, ok := cl.(limiter); ok {
+			if all, err := l.Limits(ctx, c.Who.User, part.Account, r.qos(mine)); err == nil {
+				r.limits(all, allows)
+			}
+		}
+		found = append(found, slices.DeleteFunc(r.ps, func(p rules.Problem) bool {
+			return slices.ContainsFunc(found, func(have rules.Problem) bool { return have.Rule == p.Rule && have.Message == p.Message })
+		})...)
 	}
-	return r.ps
+	return found
 }
 
 type request struct {

@@ -223,10 +223,14 @@ func newRequest(s slurm.Submission, nodes, gpus int) (request, error) {
 	if err := checkScript(s.Script); err != nil {
 		return r, err
 	}
-	directives, err := slurm.ReadDirectives(s.Script)
+	components, err := slurm.ReadComponents(s.Script)
 	if err != nil {
 		return r, err
 	}
+	if len(components) > 1 {
+		return r, slurm.Sayf("heterogeneous jobs are not supported by the embedded back end: it stands for nodes of one kind")
+	}
+	directives := components[0]
 	args, err := slurm.ReadOptions(s.Args)
 	if err != nil {
 		return r, err

@@ -1,0 +1,170 @@
+package job
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+)
+
+// componentFields are the fields that a component of a heterogeneous job may have
+// of its own.
+var componentFields = strings.Fields("nodes gpus_per_node partition account qos reservation constraint gpu cpus_per_task mem mem_per_gpu exclusive hint segment switches nodelist exclude")
+
+// Parts are the components of a heterogeneous job, each with what it has of its own
+// in place of the job's; of any other job, the job itself. What Validate faults is
+// left as the job has it.
+func (s Spec) Parts() []Spec {
+	if len(s.Components) == 0 {
+		return []Spec{s}
+	}
+	parts := make([]Spec, len(s.Components))
+	for i := range s.Components {
+		parts[i], _ = s.part(i)
+	}
+	return parts
+}
+
+// part is the component with that number.
+func (s Spec) part(i int) (Spec, FieldErrors) {
+	own := s.Components[i]
+	at := fmt.Sprintf("components.%d", i+1)
+	one := s
+	one.Components, one.Nodes = nil, nil
+	n := node{kind: isMap}
+	var d decoder
+	for word := range strings.FieldsSeq(own) {
+		key, value, given := strings.Cut(word, "=")
+		key = strings.ReplaceAll(key, "-", "_")
+		if !given || value == "" || !slices.Contains(componentFields, key) {
+			d.errs = append(d.errs, &FieldError{
+				Field: at, Value: word, Msg: phrase("is not what a component can have of its own", "不是组成部分可以单独设置的内容"),
+				Fix: phrase("name=value, with one of %s", "写成 name=value，字段为 %s 之一", strings.Join(componentFields, ", ")),
+			})
+			continue
+		}
+		v := node{kind: isText, text: value}
+		if _, err := strconv.Atoi(value); err == nil {
+			v.kind = isInt
+		}
+		n.keys, n.list = append(n.keys, key), append(n.list, v)
+	}
+	d.structure(n, reflect.ValueOf(&one).Elem(), at)
+	if one.Nodes == nil {
+		one.Nodes = ptr(1)
+	}
+	return one, d.errs
+}
+
+// components checks each component by itself, and that they make one job.
+func (v *validator) components(s Spec) {
+	if len(s.Components) == 0 {
+		return
+	}
+	if len(s.Components) == 1 {
+		v.add("components", "", phrase("is one component, which is no heterogeneous job", "只有一个组成部分，不是异构作业"), phrase("give two or more, or leave it out", "请给出两个或更多，或去掉它"))
+	}
+	total := 0
+	var gpus *int
+	for i := range s.Components {
+		at := fmt.Sprintf("components.%d", i+1)
+		part, errs := s.part(i)
+		v.errs = append(v.errs, errs...)
+		total += *part.Nodes
+		own := validator{}
+		for _, r := range rows(part) {
+			if slices.Contains(componentFields, r.field) {
+				own.row(r)
+			}
+		}
+		own.number("nodes", part.Nodes, 1, 100_000)
+		own.number("gpus_per_node", part.GPUsPerNode, 0, 1024)
+		own.number("cpus_per_task", part.CPUsPerTask, 1, 65_536)
+		own.number("segment", part.Segment, 1, 100_000)
+		for _, e := range own.errs {
+			if !slices.ContainsFunc(v.errs, func(have *FieldError) bool { return have.Field == e.Field && have.Value == e.Value }) { // the job's own fault is told once
+				e.Field = at + "." + e.Field
+				v.errs = append(v.errs, e)
+			}
+		}
+		if part.Mem != "" && part.MemPerGPU != "" && (s.Mem == "" || s.MemPerGPU == "") {
+			v.add(at+".mem_per_gpu", "", notTogether("mem"), phrase("keep one of them", "只保留其中一个"))
+		}
+		if i == 0 {
+			gpus = part.GPUsPerNode
+		}
+		if n := part.GPUsPerNode; (n == nil) != (gpus == nil) || n != nil && *n != *gpus {
+			v.add(at+".gpus_per_node", "", phrase("differs from the other components'", "与其他部分不同"), phrase("the same number in all: every node starts as many ranks", "所有部分相同：每个节点启动同样多的 rank"))
+		}
+	}
+	if s.Nodes != nil && *s.Nodes != total {
+		v.add("nodes", strconv.Itoa(*s.Nodes), phrase("is not what the components have together: %d", "与各组成部分的合计 %d 不同", total), phrase("leave it out, or give the total", "请去掉，或写合计数"))
+	}
+	for _, f := range []struct {
+		field string
+		set   bool
+		fix   lang.Text
+	}{
+		{"array", s.Array != "" || len(s.Sweep) > 0, phrase("leave it out: Slurm has no array of heterogeneous jobs", "请去掉：Slurm 不支持异构作业的数组")},
+		{"nodelist", s.Nodelist != "", phrase("give it in a component", "请写在某个组成部分中")},
+	} {
+		if f.set {
+			v.add(f.field, "", notTogether("components"), f.fix)
+		}
+	}
+}
+
+// groups numbers the components, as srun's --het-group and Slurm's variables do.
+func (r *rendering) groups() []string {
+	numbers := make([]string, len(r.Components))
+	for i := range numbers {
+		numbers[i] = strconv.Itoa(i)
+	}
+	return numbers
+}
+
+// everyNode are srun's options for one task on every node of the job.
+func (r *rendering) everyNode() string {
+	if len(r.Components) > 0 {
+		return "--het-group=" + strings.Join(r.groups(), ",") + " --ntasks-per-node=1"
+	}
+	return `--ntasks="$NNODES" --ntasks-per-node=1`
+}
+
+// ofGroups is what each component's variable holds, joined.
+func (r *rendering) ofGroups(variable, by string) string {
+	words := r.groups()
+	for i, n := range words {
+		words[i] = "$" + variable + "_HET_GROUP_" + n
+	}
+	return strings.Join(words, by)
+}
+
+// nodesOfAll is how many nodes the job has, as the batch shell computes it.
+func (r *rendering) nodesOfAll() string {
+	if len(r.Components) > 0 {
+		return "$((" + strings.ReplaceAll(r.ofGroups("SLURM_JOB_NUM_NODES", " + "), "$", "") + "))"
+	}
+	return "$SLURM_NNODES"
+}
+
+// nodelistOfAll names the job's nodes.
+func (r *rendering) nodelistOfAll() string {
+	if len(r.Components) > 0 {
+		return r.ofGroups("SLURM_JOB_NODELIST", ",")
+	}
+	return "$SLURM_JOB_NODELIST"
+}
+
+// together unsets what the batch shell of a heterogeneous job has of its first
+// component alone: srun would start no more tasks than that has, and from 25.11 on
+// refuses CPUs that are "set by two different environment variables".
+func (r *rendering) together() string {
+	if len(r.Components) == 0 {
+		return ""
+	}
+	return "# srun takes what each component has from the variables of that component.\nunset SLURM_NTASKS SLURM_NPROCS SLURM_TRES_PER_TASK SLURM_CPUS_PER_TASK\n"
+}
