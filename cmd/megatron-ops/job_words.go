@@ -60,7 +60,7 @@ func (sh *shell) perJob(ctx context.Context, call *ops.Call, op ops.Op, words []
 		return each, nil
 	}
 	words = slices.Clone(words)
-	for n, i := range at {
+	for n, i := range slices.Backward(at) { // of several, a range becomes more words
 		p := args[min(n, len(args)-1)]
 		switch {
 		case p.Job:
@@ -68,7 +68,10 @@ func (sh *shell) perJob(ctx context.Context, call *ops.Call, op ops.Op, words []
 			if err != nil {
 				return nil, err
 			}
-			words[i] = ids[0]
+			if !p.Several {
+				ids = ids[:1]
+			}
+			words = slices.Replace(words, i, i+1, ids...)
 		case p.JobOrPath && isNoPath(call.Dir, words[i]):
 			if ids, err := f.find(ctx, words[i]); err == nil {
 				words[i] = ids[0]

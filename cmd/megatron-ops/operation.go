@@ -31,6 +31,9 @@ func (sh *shell) operation(ctx context.Context, op ops.Op, words []string) error
 	if err != nil {
 		return err
 	}
+	if sh.watches(ins) {
+		return sh.watch(ctx, call, op, ins[0])
+	}
 	var left []func() error
 	call.AtEnd = func(f func() error) { left = append(left, f) }
 	err = sh.answers(ctx, call, op, ins, lines)

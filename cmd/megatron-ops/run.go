@@ -73,6 +73,8 @@ func lookupCommand(name string) (command, bool) {
 		return linkCommand, true
 	case "policy":
 		return policyCommand, true
+	case "watch":
+		return watchCommand, true
 	case "completion":
 		return completionCommand, true
 	case "man":
@@ -277,7 +279,11 @@ func (sh *shell) show(out any) error {
 		if !sh.verbose {
 			style.Folded = lang.Text{EN: "%s: %d (-v shows them)", ZH: "%s：%d 条（用 -v 显示）"}.In(sh.lang)
 		}
-		if err := view.Text(sh.out, v.View(sh.lang), style); err != nil {
+		var text strings.Builder
+		if err := view.Text(&text, v.View(sh.lang), style); err != nil {
+			return err
+		}
+		if err := sh.page(context.Background(), text.String()); err != nil {
 			return err
 		}
 	}

@@ -300,7 +300,8 @@ func param(v *kong.Value, short rune, arg bool) Param {
 	if v.Target.IsValid() {
 		t := v.Target.Type()
 		p.Type = typeWord(t)
-		p.Job, p.Several = t == reflect.TypeFor[slurm.JobID](), t.Kind() == reflect.Slice
+		p.Several = t.Kind() == reflect.Slice
+		p.Job = t == reflect.TypeFor[slurm.JobID]() || t == reflect.TypeFor[[]slurm.JobID]()
 		p.JobOrPath = arg && !p.Job && v.Tag != nil && v.Tag.Has("jobs")
 	}
 	return p

@@ -231,6 +231,8 @@ type ListIn struct {
 	Name      string        `json:"-" name:"name" help:"only jobs of this name" zh:"只列出该名称的作业"`
 	Limit     int           `json:"-" name:"limit" short:"n" help:"at most so many, newest first" zh:"最多列出的条数，最新的在前"`
 	Idle      int           `json:"idle,omitempty" placeholder:"MINUTES" help:"only allocations on which no step has run for so many minutes" zh:"只列出已有这么多分钟没有运行任何步骤的作业"`
+	Jobs      []slurm.JobID `json:"-" arg:"" optional:"" name:"job" help:"only these jobs, ended ones too" zh:"只列出这些作业，包括已结束的"`
+	Watch     bool          `json:"-" help:"iteration, loss and time left of each, drawn anew until q is pressed or all have ended" zh:"显示各作业的迭代、损失与剩余时间并持续刷新，按 q 或全部结束时退出"`
 	Short     bool          `json:"-" help:"job, name, state, elapsed and where only" zh:"只显示作业、名称、状态、用时与位置"`
 	Columns   []string      `json:"-" short:"O" placeholder:"COLUMN,…" help:"these columns, such as job,account,qos,left; a wrong name lists them all" zh:"显示这些列，例如 job,account,qos,left；写错时会列出全部列名"`
 	ops.OnCluster
@@ -244,7 +246,7 @@ func (in ListIn) chosen(jobs []slurm.Job) ([]slurm.Job, error) {
 	}
 	accounts := strings.Split(in.Account, ",")
 	return slices.DeleteFunc(jobs, func(j slurm.Job) bool {
-		return in.Account != "" && !slices.Contains(accounts, j.Account) || in.Name != "" && j.Name != in.Name ||
+		return len(in.Jobs) > 0 && !slices.Contains(in.Jobs, j.ID) && !slices.Contains(in.Jobs, j.ID.Array()) || in.Account != "" && !slices.Contains(accounts, j.Account) || in.Name != "" && j.Name != in.Name ||
 			in.Nodes != "" && !slices.ContainsFunc(j.Nodes, func(n string) bool { return slices.Contains(nodes, n) })
 	}), nil
 }
@@ -253,10 +255,13 @@ func (in ListIn) chosen(jobs []slurm.Job) ([]slurm.Job, error) {
 type ListOut struct {
 	Jobs []slurm.Job `json:"jobs"`
 	// Idle is what the jobs without a running step have held, where that was asked.
-	Idle    []slurm.IdleAllocation `json:"idle,omitempty"`
-	short   bool
-	columns []string
-	all     bool // ended jobs were asked for too
+	Idle []slurm.IdleAllocation `json:"idle,omitempty"`
+	// Progress is how far the running jobs are, where they are watched.
+	Progress map[slurm.JobID]Progress `json:"progress,omitempty"`
+	short    bool
+	columns  []string
+	all      bool // ended jobs were asked for too
+	watched  bool
 }
 
 // List is the operation list.
@@ -286,7 +291,7 @@ func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
 	if in.Limit < 0 {
 		return ListOut{}, ops.InputError("limit", lang.Text{EN: "%d is negative", ZH: "%d 为负数"}.With(in.Limit), lang.Text{EN: "a number such as 20", ZH: "数字，例如 20"})
 	}
-	f := slurm.Filter{Partition: in.Partition, All: in.All}
+	f := slurm.Filter{Partition: in.Partition, All: in.All || len(in.Jobs) > 0}
 	for _, s := range in.State {
 		state := slurm.State(strings.ToUpper(string(s)))
 		known := slices.IndexFunc(slurm.States(), func(m slurm.StateMeaning) bool { return m.Word == string(state) || m.Short == string(state) })
@@ -299,7 +304,7 @@ func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
 	}
 	users := []string{in.User}
 	switch {
-	case in.User == "all":
+	case in.User == "all", in.User == "" && len(in.Jobs) > 0:
 		users = []string{""}
 	case in.User == "":
 		users = []string{c.Who.User}
@@ -309,7 +314,7 @@ func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
 	if len(users) == 1 {
 		f.User = users[0]
 	}
-	if in.All || slices.ContainsFunc(f.States, slurm.State.Ended) {
+	if f.All || slices.ContainsFunc(f.States, slurm.State.Ended) {
 		f.Since = c.Now().AddDate(0, 0, -7)
 	}
 	jobs, err := c.LookAll(ctx, cl, f)
@@ -332,6 +337,9 @@ func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
 	}
 	if in.Limit > 0 && len(out.Jobs) > in.Limit {
 		out.Jobs = out.Jobs[:in.Limit]
+	}
+	if in.Watch {
+		out.watched, out.Progress = true, progressOf(ctx, c, out.Jobs)
 	}
 	return out, err
 }
@@ -388,6 +396,9 @@ func (o ListOut) View(l lang.Lang) view.Doc {
 		names = usualColumns
 	}
 	d := view.Doc{Sections: []view.Section{{Table: jobTable(o.Jobs, names, len(o.columns) > 0, l)}}}
+	if o.watched && len(o.columns) == 0 {
+		d.Sections[0].Table = progressTable(o.Jobs, o.Progress, l)
+	}
 	for _, i := range o.Idle {
 		a := joblogs.IdleAlarm(i)
 		d.Sections = append(d.Sections, view.Section{Text: string(i.Job.ID) + ": " + a.What.In(l) + " " + a.Fix.In(l)})

@@ -2,8 +2,10 @@ package joblogs
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"regexp"
+	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -46,4 +48,15 @@ func (f *foreign) log(ctx context.Context, c *ops.Call, cluster string, j slurm.
 	}
 	f.known[file] = false
 	return false
+}
+
+// LastWrite is when a job last wrote into one of its logs; zero where none can be
+// seen from here.
+func LastWrite(ctx context.Context, c *ops.Call, j slurm.Job) (last time.Time) {
+	for _, path := range logFiles(ctx, c, j.Cluster, j) {
+		if st, err := os.Stat(path); err == nil && st.ModTime().After(last) {
+			last = st.ModTime()
+		}
+	}
+	return last
 }

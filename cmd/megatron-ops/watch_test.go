@@ -1,0 +1,80 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+func TestALiveTableEndsWithItsJobsOrAKey(t *testing.T) {
+	seen := func(states ...slurm.State) looked {
+		l := looked{at: time.Date(2026, 6, 1, 12, 0, 0, 0, time.Local)}
+		for i, s := range states {
+			l.list.Jobs = append(l.list.Jobs, slurm.Job{ID: slurm.JobID("1" + string(rune('0'+i))), Name: "gpt", State: s})
+		}
+		return l
+	}
+	quits := func(cmd tea.Cmd) bool {
+		if cmd == nil {
+			return false
+		}
+		done := make(chan tea.Msg, 1)
+		go func() { done <- cmd() }()
+		select {
+		case m := <-done:
+			_, is := m.(tea.QuitMsg)
+			return is
+		case <-time.After(100 * time.Millisecond): // it waits for the next look
+			return false
+		}
+	}
+	key := func(code rune, mod tea.KeyMod) tea.Msg { return tea.KeyPressMsg{Code: code, Mod: mod, Text: ""} }
+	for name, c := range map[string]struct {
+		named bool
+		msgs  []tea.Msg
+		quits bool
+	}{
+		"mine go on though all have ended": {false, []tea.Msg{seen(slurm.Completed)}, false},
+		"named ones run":                   {true, []tea.Msg{seen(slurm.Completed, slurm.Running)}, false},
+		"named ones have ended":            {true, []tea.Msg{seen(slurm.Running), seen(slurm.Completed)}, true},
+		"none of the name is there yet":    {true, []tea.Msg{seen()}, false},
+		"the first look fails":             {false, []tea.Msg{looked{err: errors.New("no answer")}}, true},
+		"a later look fails":               {false, []tea.Msg{seen(slurm.Running), looked{err: errors.New("no answer")}}, false},
+		"q":                                {false, []tea.Msg{seen(slurm.Running), key('q', 0)}, true},
+		"another key":                      {false, []tea.Msg{seen(slurm.Running), key('x', 0)}, false},
+		"Ctrl-C":                           {false, []tea.Msg{seen(slurm.Running), key('c', tea.ModCtrl)}, true},
+	} {
+		table := &liveTable{sh: &shell{lang: lang.EN}, named: c.named}
+		var cmd tea.Cmd
+		for _, m := range c.msgs {
+			_, cmd = table.Update(m)
+		}
+		require.Equal(t, c.quits, quits(cmd), name)
+		require.Equal(t, name == "Ctrl-C", table.interrupted, name)
+	}
+}
+
+func TestALiveTableFitsItsTerminal(t *testing.T) {
+	var list jobcontrol.ListOut
+	for range 40 {
+		list.Jobs = append(list.Jobs, slurm.Job{ID: "4711", Name: "a-name-of-some-length-for-a-job", User: "alice", Partition: "production", State: slurm.Running, Nodes: []string{"gpu1"}})
+	}
+	for _, width := range []int{60, 100, 200} {
+		table := &liveTable{sh: &shell{lang: lang.ZH}, width: width, height: 12, last: looked{list: list, at: time.Now()}}
+		lines := strings.Split(table.View().Content, "\n")
+		require.LessOrEqual(t, len(lines), 12)
+		for _, l := range lines {
+			require.LessOrEqual(t, len([]rune(l)), width)
+		}
+		require.Contains(t, lines[len(lines)-1], "q 退出")
+		require.Contains(t, table.View().Content, "还有")
+	}
+}

@@ -1,0 +1,107 @@
+package jobcontrol
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A Progress is how far a running job is, by its own log. What the log does not
+// tell is null.
+type Progress struct {
+	Iteration  *int     `json:"iteration"`
+	Of         *int     `json:"train_iters"`
+	Loss       *float64 `json:"loss"`
+	IterationS *float64 `json:"iteration_s"`
+	// LineAgeS is how long the log has been still, RemainingS what is left of the
+	// training at this pace.
+	LineAgeS   *int64 `json:"line_age_s"`
+	RemainingS *int64 `json:"remaining_s"`
+}
+
+// atOnce is how many logs are read at the same time.
+const atOnce = 8
+
+// progressOf reads the newest lines of each running job. A log that cannot be read
+// from here leaves its job without.
+func progressOf(ctx context.Context, c *ops.Call, jobs []slurm.Job) map[slurm.JobID]Progress {
+	all := map[slurm.JobID]Progress{}
+	var (
+		reading sync.WaitGroup
+		mu      sync.Mutex
+		turn    = make(chan struct{}, atOnce)
+	)
+	for _, j := range jobs {
+		if j.State != slurm.Running {
+			continue
+		}
+		reading.Go(func() {
+			turn <- struct{}{}
+			defer func() { <-turn }()
+			run, err := joblogs.RecentRun(ctx, c, j)
+			if err != nil || len(run.Iterations) == 0 {
+				return
+			}
+			sum := run.Summary()
+			p := Progress{Iteration: &sum.Last, Loss: sum.Loss, RemainingS: sum.ETASeconds}
+			if sum.Of > 0 {
+				p.Of = &sum.Of
+			}
+			if sum.IterationMS != nil {
+				s := *sum.IterationMS / 1000
+				p.IterationS = &s
+			}
+			if at := joblogs.LastWrite(ctx, c, j); !at.IsZero() {
+				age := int64(max(0, c.Now().Sub(at)).Seconds())
+				p.LineAgeS = &age
+			}
+			mu.Lock()
+			all[j.ID] = p
+			mu.Unlock()
+		})
+	}
+	reading.Wait()
+	return all
+}
+
+// progressTable is a line a job: its state, how far it is, and how it goes.
+func progressTable(jobs []slurm.Job, all map[slurm.JobID]Progress, l lang.Lang) *view.Table {
+	t := &view.Table{Header: []string{"job", "name", "state", "iteration", "loss", "s/iteration", "last line", "time left", "limit in", "where / why"}, Spare: []int{8, 9, 5, 6}}
+	if l == lang.ZH {
+		t.Header = []string{"作业", "名称", "状态", "迭代", "损失", "秒/迭代", "最近输出", "剩余时间", "距时限", "所在节点 / 原因"}
+	}
+	where := columns[slices.IndexFunc(columns, func(c column) bool { return c.name == "where" })]
+	left := columns[slices.IndexFunc(columns, func(c column) bool { return c.name == "left" })]
+	for _, j := range jobs {
+		p := all[j.ID]
+		row := []string{string(j.ID), j.Name, string(j.State), "", "", "", "", "", left.of(j), where.of(j)}
+		if p.Iteration != nil {
+			row[3] = fmt.Sprint(*p.Iteration)
+			if p.Of != nil {
+				row[3] += fmt.Sprintf("/%d", *p.Of)
+			}
+		}
+		if p.Loss != nil {
+			row[4] = fmt.Sprintf("%.4f", *p.Loss)
+		}
+		if p.IterationS != nil {
+			row[5] = fmt.Sprintf("%.3g", *p.IterationS)
+		}
+		if p.LineAgeS != nil {
+			row[6] = fmt.Sprintf(lang.Text{EN: "%s ago", ZH: "%s 前"}.In(l), time.Duration(*p.LineAgeS)*time.Second)
+		}
+		if p.RemainingS != nil {
+			row[7] = ops.Duration(*p.RemainingS)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
