@@ -162,16 +162,3 @@ func BenchmarkPlan(b *testing.B) {
 		b.ReportMetric(res.share, "%-of-bare")
 	}
 }
-
-// The bound leaves room for a busy machine; the figure is in the log.
-func TestPlanKeepsUpWithABareHandler(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes some seconds; not with -short")
-	}
-	r := newRace(t)
-	r.run(t, 4)
-	res := r.run(t, 25)
-	t.Logf("plan over HTTP: %.0f calls a second of processor time and %.0f KB a call, a bare handler %.0f and %.0f KB: %.0f %%",
-		res.ours.perSecond, res.ours.bytes/1000, res.bare.perSecond, res.bare.bytes/1000, res.share)
-	require.Greater(t, res.share, 80.0)
-}

@@ -153,7 +153,7 @@ func TestTypeScriptClient(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(out), &got), out)
 	require.Equal(t, "2025-11-25", got.Protocol)
 	require.Len(t, got.Tools, len(operations.All()))
-	require.Len(t, got.Templates, 5)
+	require.Len(t, got.Templates, 6)
 	require.Len(t, got.Prompts, 4)
 	require.Equal(t, "RUNNING", got.Status.State)
 	require.True(t, got.Refused, "a tool error is a result, not an exception")

@@ -47,9 +47,11 @@ store: %q
 clusters: {far: {kind: cli, slurm_conf: %s, act_as: true}}
 slack: {links: {U1: alice}, per_minute: 600}
 `, db, real.Conf())
+	program := publicProgram(t, dir)
 	start := func() *server {
 		s := newServer(t, config, "MEGATRON_OPS_CLUSTER=far",
 			"SLACK_BOT_TOKEN=xoxb-1", "SLACK_SIGNING_SECRET="+signingSecret, "SLACK_API_URL="+slack.APIURL)
+		s.program = program
 		s.start("")
 		return s
 	}
@@ -84,9 +86,9 @@ slack: {links: {U1: alice}, per_minute: 600}
 					continue
 				}
 				switch text := fmt.Sprint(r.Text, r.Blocks); {
-				case strings.Contains(text, "RUNNING"):
+				case strings.Contains(text, "): running"):
 					started++
-				case strings.Contains(text, "COMPLETED"), strings.Contains(text, "FAILED"):
+				case strings.Contains(text, "): completed"), strings.Contains(text, "): failed"):
 					ended++
 				}
 			}

@@ -71,10 +71,7 @@ func TestALifeInSlackOnSlurm(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(tree, "train.sh"), []byte("id -un; sleep \"${1:-1}\"\n"), 0o644))
 	config := fmt.Sprintf("slack:\n  link_dir: %s\n  munge_socket: %s\n  operators: [U9]\n  links: {U9: root}\nclusters:\n  real: {kind: cli, slurm_conf: %s, act_as: true}\ncluster: real\n", codes, munged, real.Conf())
 	s := newServer(t, config, "SLACK_API_URL="+slack.APIURL, "SLACK_BOT_TOKEN=xoxb-1", "SLACK_SIGNING_SECRET="+signingSecret, "MEGATRON_OPS_CLUSTER=")
-	program := filepath.Join(site, "megatron-ops")
-	exe, err := os.Executable()
-	require.NoError(t, err)
-	copyProgram(t, exe, program)
+	program := publicProgram(t, site)
 	s.program = program // alice runs it too, by sudo
 	public := filepath.Join(site, "megatron-ops.yaml")
 	require.NoError(t, os.WriteFile(public, []byte("slack: {link_dir: "+codes+", munge_socket: "+munged+"}\n"), 0o644))
@@ -169,6 +166,16 @@ func channelMessages(st slacktest.State, channel string) (list []*slacktest.Mess
 		}
 	}
 	return list
+}
+
+// publicProgram is the program in dir, where everybody may run it.
+func publicProgram(t *testing.T, dir string) string {
+	t.Helper()
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	program := filepath.Join(dir, "megatron-ops")
+	copyProgram(t, exe, program)
+	return program
 }
 
 func copyProgram(t *testing.T, from, to string) {

@@ -319,7 +319,7 @@ func TestSeveralClustersInOneFileOnSlurm(t *testing.T) {
 	p.must(0, &jobs, "list", "--cluster", "near")
 	code, out = p.do("list", "--cluster", "nowhere")
 	require.Equal(t, 2, code)
-	require.Contains(t, out, "or a name from")
+	require.Contains(t, out, "one of far, local, near")
 }
 
 // Every way to launch starts the same ranks, over two nodes and with PyTorch's
