@@ -8,7 +8,6 @@ package bot
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -136,7 +135,10 @@ func New(cfg Config) (*Bot, error) {
 	if cfg.APIURL != "" {
 		u, err := url.Parse(cfg.APIURL)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return nil, fmt.Errorf("SLACK_API_URL %q is not an http address", cfg.APIURL)
+			return nil, lang.Text{
+				EN: "SLACK_API_URL %q is not an http address",
+				ZH: "SLACK_API_URL %q 不是 http 地址",
+			}.Err(cfg.APIURL)
 		}
 		b.api = u
 	}
@@ -160,21 +162,39 @@ func New(cfg Config) (*Bot, error) {
 func (c Config) check() error {
 	if c.BotToken == "" && c.OAuth == nil {
 		if c.AppToken != "" || c.SigningSecret != "" {
-			return errors.New("SLACK_BOT_TOKEN is missing: the app token or signing secret alone cannot answer; set it to the xoxb- token of the app's installation")
+			return lang.Text{
+				EN: "SLACK_BOT_TOKEN is missing: the app token or signing secret alone cannot answer; set it to the xoxb- token of the app's installation",
+				ZH: "缺少 SLACK_BOT_TOKEN：只有应用级令牌或签名密钥无法回复；请设为应用安装后得到的 xoxb- 令牌",
+			}.Err()
 		}
-		return errors.New("no Slack token: set SLACK_BOT_TOKEN, and SLACK_SIGNING_SECRET or SLACK_APP_TOKEN")
+		return lang.Text{
+			EN: "no Slack token: set SLACK_BOT_TOKEN, and SLACK_SIGNING_SECRET or SLACK_APP_TOKEN",
+			ZH: "没有 Slack 令牌：请设置 SLACK_BOT_TOKEN，以及 SLACK_SIGNING_SECRET 或 SLACK_APP_TOKEN",
+		}.Err()
 	}
 	if c.BotToken != "" && !strings.HasPrefix(c.BotToken, "xox") {
-		return errors.New("SLACK_BOT_TOKEN does not look like one: a bot token begins with xoxb-")
+		return lang.Text{
+			EN: "SLACK_BOT_TOKEN does not look like one: a bot token begins with xoxb-",
+			ZH: "SLACK_BOT_TOKEN 不像机器人令牌：应以 xoxb- 开头",
+		}.Err()
 	}
 	if c.AppToken != "" && !strings.HasPrefix(c.AppToken, "xapp-") {
-		return errors.New("SLACK_APP_TOKEN does not look like one: an app-level token begins with xapp-")
+		return lang.Text{
+			EN: "SLACK_APP_TOKEN does not look like one: an app-level token begins with xapp-",
+			ZH: "SLACK_APP_TOKEN 不像应用级令牌：应以 xapp- 开头",
+		}.Err()
 	}
 	if c.AppToken == "" && c.SigningSecret == "" {
 		if c.OAuth != nil {
-			return errors.New("SLACK_CLIENT_ID is set, but neither SLACK_SIGNING_SECRET (Slack's HTTP requests) nor SLACK_APP_TOKEN (Socket Mode): requests could not be trusted; set one of them")
+			return lang.Text{
+				EN: "SLACK_CLIENT_ID is set, but neither SLACK_SIGNING_SECRET (Slack's HTTP requests) nor SLACK_APP_TOKEN (Socket Mode): requests could not be trusted; set one of them",
+				ZH: "已设置 SLACK_CLIENT_ID，但 SLACK_SIGNING_SECRET（Slack 的 HTTP 请求）与 SLACK_APP_TOKEN（Socket Mode）都没有：请求无法验证；请设置其中之一",
+			}.Err()
 		}
-		return errors.New("SLACK_BOT_TOKEN is set, but neither SLACK_SIGNING_SECRET (Slack's HTTP requests) nor SLACK_APP_TOKEN (Socket Mode): requests could not be trusted; set one of them")
+		return lang.Text{
+			EN: "SLACK_BOT_TOKEN is set, but neither SLACK_SIGNING_SECRET (Slack's HTTP requests) nor SLACK_APP_TOKEN (Socket Mode): requests could not be trusted; set one of them",
+			ZH: "已设置 SLACK_BOT_TOKEN，但 SLACK_SIGNING_SECRET（Slack 的 HTTP 请求）与 SLACK_APP_TOKEN（Socket Mode）都没有：请求无法验证；请设置其中之一",
+		}.Err()
 	}
 	return nil
 }

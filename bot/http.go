@@ -13,6 +13,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
@@ -174,7 +175,7 @@ func writeJSON(w http.ResponseWriter, v any) {
 // even a signed one is not followed elsewhere. The second host is GovSlack's.
 var slackHosts = map[string]bool{"hooks.slack.com": true, "hooks.slack-gov.com": true}
 
-var errNotSlack = errors.New("the response_url is not Slack's")
+var errNotSlack = lang.Text{EN: "the response_url is not Slack's", ZH: "response_url 不是 Slack 的地址"}.Err()
 
 // responseURL returns raw when it is an address of Slack's, or of the server
 // that stands in for Slack.

@@ -6,7 +6,6 @@ import (
 	"crypto/cipher"
 	"crypto/rand"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -16,6 +15,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 // OAuth lets workspaces install the app by themselves. Their tokens are kept
@@ -102,7 +102,7 @@ func (b *Bot) install(ctx context.Context, code string) error {
 		return err
 	}
 	if res.Team.ID == "" || res.AccessToken == "" {
-		return errors.New("no workspace in Slack's answer")
+		return lang.Text{EN: "no workspace in Slack's answer", ZH: "Slack 的返回中没有工作区"}.Err()
 	}
 	sealed, err := seal(o.Key, res.AccessToken, res.Team.ID)
 	if err != nil {
@@ -127,7 +127,7 @@ func (b *Bot) teams(ctx context.Context) (ids []string, err error) {
 // installed returns a workspace's token.
 func (b *Bot) installed(ctx context.Context, team string) (string, error) {
 	if b.cfg.OAuth == nil {
-		return "", outbox.Permanent(errors.New("no bot token"))
+		return "", outbox.Permanent(lang.Text{EN: "no bot token", ZH: "没有机器人令牌"}.Err())
 	}
 	if team == "" {
 		// The operator's own words name no workspace where there is one only.
@@ -141,11 +141,14 @@ func (b *Bot) installed(ctx context.Context, team string) (string, error) {
 		return "", err
 	}
 	if !ok {
-		return "", outbox.Permanent(fmt.Errorf("workspace %q has not installed the app", team))
+		return "", outbox.Permanent(lang.Text{EN: "workspace %q has not installed the app", ZH: "工作区 %q 尚未安装本应用"}.Err(team))
 	}
 	token, err := unseal(b.cfg.OAuth.Key, i.Token, team)
 	if err != nil {
-		return "", outbox.Permanent(fmt.Errorf("the token of workspace %q cannot be read with this key: install the app again", team))
+		return "", outbox.Permanent(lang.Text{
+			EN: "the token of workspace %q cannot be read with this key: install the app again",
+			ZH: "用当前密钥无法读取工作区 %q 的令牌：请重新安装本应用",
+		}.Err(team))
 	}
 	return token, nil
 }
@@ -175,7 +178,7 @@ func unseal(key, sealed []byte, team string) (string, error) {
 		return "", err
 	}
 	if len(sealed) < g.NonceSize() {
-		return "", errors.New("too short")
+		return "", lang.Text{EN: "too short", ZH: "长度不足"}.Err()
 	}
 	token, err := g.Open(nil, sealed[:g.NonceSize()], sealed[g.NonceSize():], []byte(team))
 	return string(token), err
@@ -184,7 +187,7 @@ func unseal(key, sealed []byte, team string) (string, error) {
 func gcm(key []byte) (cipher.AEAD, error) {
 	block, err := aes.NewCipher(key)
 	if err != nil {
-		return nil, fmt.Errorf("the key for Slack's tokens: %w", err)
+		return nil, lang.Text{EN: "the key for Slack's tokens: %s", ZH: "Slack 令牌的密钥：%s"}.Err(err)
 	}
 	return cipher.NewGCM(block)
 }
@@ -193,7 +196,10 @@ func gcm(key []byte) (cipher.AEAD, error) {
 func ParseKey(s string) ([]byte, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(s))
 	if err != nil || len(key) != 32 {
-		return nil, errors.New("the key for Slack's tokens must be 32 bytes in base64: openssl rand -base64 32")
+		return nil, lang.Text{
+			EN: "the key for Slack's tokens must be 32 bytes in base64: openssl rand -base64 32",
+			ZH: "Slack 令牌的密钥须为 base64 编码的 32 字节：openssl rand -base64 32",
+		}.Err()
 	}
 	return key, nil
 }

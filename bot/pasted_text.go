@@ -2,8 +2,6 @@ package bot
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -46,7 +44,7 @@ func (b *Bot) pastedIn(ctx context.Context, a ask, c *ops.Call, t typed.Text) (o
 	if len(a.Files) > 0 {
 		p, err := b.download(ctx, a, a.Files[0])
 		if err != nil {
-			return b.reply(a, answer.Error(&ops.Error{Code: ops.Failed, Message: textFileRead.With(answer.Cut(answer.OneLine(a.Files[0].Name), 80), ops.Said(err))}, c.Lang), true), true
+			return b.reply(a, answer.Error(&ops.Error{Code: ops.Failed, Message: textFileRead.With(answer.Cut(answer.OneLine(a.Files[0].Name), 80), lang.Said(err))}, c.Lang), true), true
 		}
 		return b.look(ctx, a, c, p, words, true), true
 	}
@@ -198,7 +196,7 @@ func typedText(s string) string { return typed.Unescaped(strings.ReplaceAll(s, "
 func (b *Bot) download(ctx context.Context, a ask, f file) (paste, error) {
 	u, err := url.Parse(f.URL)
 	if err != nil || !b.fileHost(u) {
-		return paste{}, errors.New("it is not on Slack")
+		return paste{}, lang.Text{EN: "it is not on Slack", ZH: "它不在 Slack 上"}.Err()
 	}
 	token := b.cfg.BotToken
 	if token == "" {
@@ -217,14 +215,14 @@ func (b *Bot) download(ctx context.Context, a ask, f file) (paste, error) {
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return paste{}, fmt.Errorf("Slack answers %s", res.Status)
+		return paste{}, lang.Text{EN: "Slack answers %s", ZH: "Slack 返回 %s"}.Err(res.Status)
 	}
 	raw, err := io.ReadAll(io.LimitReader(res.Body, maxFile))
 	if err != nil {
 		return paste{}, err
 	}
 	if strings.ContainsRune(string(raw[:min(len(raw), 512)]), 0) {
-		return paste{}, errors.New("it is not text")
+		return paste{}, lang.Text{EN: "it is not text", ZH: "它不是文本"}.Err()
 	}
 	return paste{f.Name, string(raw)}, nil
 }

@@ -4,11 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 // A kind is the kind of thing that a person did.
@@ -151,10 +152,10 @@ func decodeInteraction(body []byte) (a ask, ok bool, err error) {
 	var c slack.InteractionCallback
 	var x interaction
 	if err := json.Unmarshal(body, &c); err != nil {
-		return ask{}, false, fmt.Errorf("interaction: %w", err)
+		return ask{}, false, lang.Text{EN: "interaction: %s", ZH: "交互请求：%s"}.Err(err)
 	}
 	if err := json.Unmarshal(body, &x); err != nil {
-		return ask{}, false, fmt.Errorf("interaction: %w", err)
+		return ask{}, false, lang.Text{EN: "interaction: %s", ZH: "交互请求：%s"}.Err(err)
 	}
 	a = ask{
 		Key:  keyOf("interaction", string(body)),

@@ -90,7 +90,7 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 		agreed, err := s.tokens.spend(token, digest)
 		if err != nil {
 			return refusal(&ops.Error{
-				Code: ops.NotAllowed, Field: tokenField, Message: ops.Said(err),
+				Code: ops.NotAllowed, Field: tokenField, Message: lang.Said(err),
 				Fix: lang.Text{EN: "call %s again without it, show your person what it answers, and bring the new token", ZH: "请不带它再次调用 %s，把回答给用户看，再带上新的令牌"}.With(o.Name),
 			}), nil
 		}

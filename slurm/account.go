@@ -1,10 +1,11 @@
 package slurm
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 // An accountField is one column asked of sacct --format.
@@ -86,7 +87,10 @@ func ParseAccounts(out, sep string) ([]Job, error) {
 	pieces := strings.Split(out, sep)
 	width := len(accountFields) - 1 // separators of one record
 	if (len(pieces)-1)%width != 0 {
-		return nil, fmt.Errorf("sacct's answer is cut short: %d separators are no multiple of %d", len(pieces)-1, width)
+		return nil, lang.Text{
+			EN: "sacct's answer is cut short: %d separators are no multiple of %d",
+			ZH: "sacct 的输出不完整：%d 个分隔符不是 %d 的倍数",
+		}.Err(len(pieces)-1, width)
 	}
 	var jobs []Job
 	at := map[JobID]int{}
@@ -103,7 +107,10 @@ func ParseAccounts(out, sep string) ([]Job, error) {
 		if p+width < len(pieces) {
 			cut := strings.LastIndexByte(last, '\n')
 			if cut < 0 {
-				return nil, fmt.Errorf("sacct's answer has no line break after job %s", j.ID)
+				return nil, lang.Text{
+					EN: "sacct's answer has no line break after job %s",
+					ZH: "sacct 的输出在作业 %s 之后没有换行",
+				}.Err(j.ID)
 			}
 			last, id = last[:cut], last[cut+1:]
 		}

@@ -1,9 +1,10 @@
 package slurm
 
 import (
-	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 // An Option is one option of sbatch, by its long name without dashes.
@@ -85,7 +86,7 @@ func ReadComponents(script string) ([]Options, error) {
 		}
 		words, err := splitDirective(rest)
 		if err != nil {
-			return all, fmt.Errorf("line %d: %w", number, err)
+			return all, lang.Text{EN: "line %d: %s", ZH: "第 %d 行：%s"}.Err(number, err)
 		}
 		if len(words) == 1 && slices.Contains(hetWords, words[0]) {
 			all = append(all, nil)
@@ -93,7 +94,7 @@ func ReadComponents(script string) ([]Options, error) {
 		}
 		some, err := ReadOptions(words)
 		if err != nil {
-			return all, fmt.Errorf("line %d: %w", number, err)
+			return all, lang.Text{EN: "line %d: %s", ZH: "第 %d 行：%s"}.Err(number, err)
 		}
 		for _, o := range some {
 			o.Line = number
@@ -122,13 +123,13 @@ func ReadOptions(args []string) (Options, error) {
 				o.Value = arg[2:]
 			}
 		case strings.HasPrefix(arg, "-"):
-			return opts, fmt.Errorf("unrecognized option '%s'", arg)
+			return opts, Sayf("unrecognized option '%s'", arg)
 		default:
-			return opts, fmt.Errorf("invalid directive found in batch script: %s", arg)
+			return opts, Sayf("invalid directive found in batch script: %s", arg)
 		}
 		if !has && !flagOptions[o.Name] {
 			if i+1 == len(args) {
-				return opts, fmt.Errorf("option '--%s' requires an argument", o.Name)
+				return opts, Sayf("option '--%s' requires an argument", o.Name)
 			}
 			i++
 			o.Value = args[i]
@@ -174,7 +175,7 @@ func splitDirective(line string) ([]string, error) {
 		}
 	}
 	if quote != 0 {
-		return nil, fmt.Errorf("unmatched `%c` in %s", quote, line)
+		return nil, Sayf("unmatched `%c` in %s", quote, line)
 	}
 	if inWord {
 		words = append(words, word.String())

@@ -1,7 +1,6 @@
 package slurm
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,7 +55,7 @@ func (e Exec) Args(nodes []string) []string {
 // OutOfTime is the error of a command that was ended at its limit.
 func (e Exec) OutOfTime() *Error {
 	return &Error{
-		Op: "run on " + string(e.Job), Kind: Rejected, Msg: fmt.Sprintf("the command was ended after %s, which is its limit", e.Limit),
+		Op: "run on " + string(e.Job), Kind: Rejected, Msg: lang.Text{EN: "the command was ended after %s, which is its limit", ZH: "命令运行 %s 后因超过上限而被终止"}.With(e.Limit),
 		Fix: lang.Text{EN: "--limit gives it more seconds", ZH: "用 --limit 增加秒数"},
 	}
 }
@@ -95,7 +94,7 @@ func Outputs(labelled string, nodes []string) []NodeOutput {
 func ExecNodes(j Job, wanted []string) ([]string, error) {
 	op := "run on " + string(j.ID)
 	if j.State != Running || len(j.Nodes) == 0 {
-		return nil, &Error{Op: op, Msg: "the job is " + string(j.State) + " and has no nodes", Kind: Rejected, Fix: lang.Text{
+		return nil, &Error{Op: op, Msg: lang.Text{EN: "the job is %s and has no nodes", ZH: "作业处于 %s，没有节点"}.With(j.State), Kind: Rejected, Fix: lang.Text{
 			EN: "a command can be run on the nodes of a running job only", ZH: "只能在运行中作业的节点上执行命令",
 		}}
 	}
@@ -104,7 +103,7 @@ func ExecNodes(j Job, wanted []string) ([]string, error) {
 	}
 	for _, node := range wanted {
 		if !slices.Contains(j.Nodes, node) {
-			return nil, &Error{Op: op, Msg: node + " is not one of the job's nodes: " + hostlist.Compress(j.Nodes), Kind: Rejected, Fix: lang.Text{
+			return nil, &Error{Op: op, Msg: lang.Text{EN: "%s is not one of the job's nodes: %s", ZH: "%s 不是该作业的节点：%s"}.With(node, hostlist.Compress(j.Nodes)), Kind: Rejected, Fix: lang.Text{
 				EN: "name nodes of the job, or none for all", ZH: "请指定该作业的节点，或不指定以选择全部",
 			}}
 		}

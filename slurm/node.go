@@ -1,10 +1,11 @@
 package slurm
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 // A Node is what a cluster says of one node.
@@ -85,7 +86,7 @@ func NodeFormat(sep string) string {
 func ParseNodes(out, sep string) ([]Node, error) {
 	records, err := split(out, sep, len(nodeFields))
 	if err != nil {
-		return nil, fmt.Errorf("sinfo's answer: %w", err)
+		return nil, lang.Text{EN: "sinfo's answer: %s", ZH: "sinfo 的输出：%s"}.Err(err)
 	}
 	var nodes []Node
 	at := map[string]int{}
@@ -158,7 +159,7 @@ func PartitionFormat(sep string) string {
 func ParsePartitions(out, sep string) ([]Partition, error) {
 	records, err := split(out, sep, len(partitionFields))
 	if err != nil {
-		return nil, fmt.Errorf("sinfo's answer: %w", err)
+		return nil, lang.Text{EN: "sinfo's answer: %s", ZH: "sinfo 的输出：%s"}.Err(err)
 	}
 	var all []Partition
 	at := map[string]int{}

@@ -3,6 +3,8 @@ package slurm
 import (
 	"fmt"
 	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 // A queueField is one column asked of squeue --format.
@@ -75,7 +77,7 @@ func QueueFormat(sep string) string {
 func ParseQueue(out, sep string) ([]Job, error) {
 	records, err := split(out, sep, len(queueFields))
 	if err != nil {
-		return nil, fmt.Errorf("squeue's answer: %w", err)
+		return nil, lang.Text{EN: "squeue's answer: %s", ZH: "squeue 的输出：%s"}.Err(err)
 	}
 	jobs := make([]Job, 0, len(records))
 	for _, values := range records {
@@ -97,7 +99,7 @@ func split(out, sep string, n int) ([][]string, error) {
 	}
 	pieces := strings.Split(out, sep)
 	if len(pieces)%(n+1) != 1 {
-		return nil, fmt.Errorf("cut short: %d pieces are no multiple of %d", len(pieces)-1, n+1)
+		return nil, lang.Text{EN: "cut short: %d pieces are no multiple of %d", ZH: "不完整：%d 段不是 %d 的倍数"}.Err(len(pieces)-1, n+1)
 	}
 	records := make([][]string, 0, len(pieces)/(n+1))
 	for at := 1; at+n <= len(pieces); at += n + 1 {

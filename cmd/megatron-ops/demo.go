@@ -38,7 +38,7 @@ func demoCommand(ctx context.Context, sh *shell, words []string) error {
 		},
 	}
 	if err := tour.Run(ctx); err != nil {
-		return &ops.Error{Code: ops.Failed, Message: ops.Said(err), Fix: lang.Text{EN: "please report it with what is above", ZH: "请附上以上输出报告该问题"}}
+		return &ops.Error{Code: ops.Failed, Message: lang.Said(err), Fix: lang.Text{EN: "please report it with what is above", ZH: "请附上以上输出报告该问题"}}
 	}
 	fmt.Fprintln(sh.out)
 	return nil

@@ -171,7 +171,7 @@ func profile(name, bin string, site job.Site, have []byte) ([]byte, error) {
 		all = append([]byte(head), text...)
 	}
 	if err := config.Check(all); err != nil {
-		return nil, &ops.Error{Code: ops.BadInput, Field: "as", Message: ops.Said(err), Fix: lang.Text{EN: "choose another name, or mend the file; --file - shows this cluster alone", ZH: "请换一个名称，或修正该文件；--file - 只显示该集群"}}
+		return nil, &ops.Error{Code: ops.BadInput, Field: "as", Message: lang.Said(err), Fix: lang.Text{EN: "choose another name, or mend the file; --file - shows this cluster alone", ZH: "请换一个名称，或修正该文件；--file - 只显示该集群"}}
 	}
 	return all, nil
 }

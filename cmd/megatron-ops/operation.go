@@ -39,7 +39,7 @@ func (sh *shell) operation(ctx context.Context, op ops.Op, words []string) error
 	err = sh.answers(ctx, call, op, ins, lines)
 	for _, f := range left {
 		if e := f(); e != nil {
-			fmt.Fprintln(sh.err, "megatron-ops:", view.Plainly(ops.Said(e).In(sh.lang)))
+			fmt.Fprintln(sh.err, "megatron-ops:", view.Plainly(lang.Said(e).In(sh.lang)))
 		}
 	}
 	return err
@@ -79,7 +79,7 @@ func (sh *shell) documents(op ops.Op, file string, rest []string) (ins []any, er
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
-			return nil, ops.InputError("input", ops.Said(err), lang.Text{EN: "--input - reads standard input", ZH: "--input - 从标准输入读取"})
+			return nil, ops.InputError("input", lang.Said(err), lang.Text{EN: "--input - reads standard input", ZH: "--input - 从标准输入读取"})
 		}
 		defer f.Close()
 		from = f
@@ -280,13 +280,13 @@ func (sh *shell) batch(op ops.Op, file string, rest []string) error {
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
-			return &ops.Error{Code: ops.BadInput, Field: "batch", Message: ops.Said(err), Fix: lang.Text{EN: "--batch - reads standard input", ZH: "--batch - 从标准输入读取"}}
+			return &ops.Error{Code: ops.BadInput, Field: "batch", Message: lang.Said(err), Fix: lang.Text{EN: "--batch - reads standard input", ZH: "--batch - 从标准输入读取"}}
 		}
 		defer f.Close()
 		in = f
 	}
 	if err := op.Batch(in, sh.out); err != nil {
-		return &ops.Error{Code: ops.BadInput, Field: "batch", Message: ops.Said(err)}
+		return &ops.Error{Code: ops.BadInput, Field: "batch", Message: lang.Said(err)}
 	}
 	return nil
 }

@@ -83,7 +83,7 @@ func slackInstall(c config.Slack) (*bot.OAuth, error) {
 	}
 	key, err := bot.ParseKey(text)
 	if err != nil {
-		return nil, bad(field, ops.Said(err), lang.Same("openssl rand -base64 32"))
+		return nil, bad(field, lang.Said(err), lang.Same("openssl rand -base64 32"))
 	}
 	return &bot.OAuth{
 		ClientID: id, ClientSecret: secret, Key: key, RedirectURL: strings.TrimSuffix(c.Install.URL, "/") + "/slack/oauth",
@@ -94,7 +94,7 @@ func slackInstall(c config.Slack) (*bot.OAuth, error) {
 func readPrivate(file, field string) ([]byte, error) {
 	st, err := os.Stat(file)
 	if err != nil {
-		return nil, &ops.Error{Code: ops.BadInput, Field: field, Message: ops.Said(err), Fix: lang.Text{EN: "a file with mode 600", ZH: "权限为 600 的文件"}}
+		return nil, &ops.Error{Code: ops.BadInput, Field: field, Message: lang.Said(err), Fix: lang.Text{EN: "a file with mode 600", ZH: "权限为 600 的文件"}}
 	}
 	if st.Mode().Perm()&0o077 != 0 {
 		return nil, &ops.Error{Code: ops.BadInput, Field: field, Message: lang.Text{EN: "%s can be read by others (mode %o)", ZH: "%s 可被他人读取（权限 %o）"}.With(file, st.Mode().Perm()), Fix: lang.Text{EN: "chmod 600 %s", ZH: "chmod 600 %s"}.With(file)}
@@ -172,7 +172,7 @@ func mcpAccess(c config.MCP, state string) (mcp.HTTP, error) {
 	}
 	file := ownTokenFile(state)
 	if err := makeToken(file); err != nil {
-		return h, &ops.Error{Code: ops.Failed, Field: "mcp.tokens", Message: ops.Said(err), Fix: lang.Text{EN: "MEGATRON_OPS_STATE_DIR names a directory that you may write", ZH: "MEGATRON_OPS_STATE_DIR 指定一个可写的目录"}}
+		return h, &ops.Error{Code: ops.Failed, Field: "mcp.tokens", Message: lang.Said(err), Fix: lang.Text{EN: "MEGATRON_OPS_STATE_DIR names a directory that you may write", ZH: "MEGATRON_OPS_STATE_DIR 指定一个可写的目录"}}
 	}
 	token, err := tokenIn(file, "mcp.tokens")
 	if err != nil {

@@ -53,7 +53,7 @@ func policyCommand(ctx context.Context, sh *shell, words []string) error {
 	for _, file := range words[1:] {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			return &ops.Error{Code: ops.BadInput, Field: "file", Message: ops.Said(err), Fix: lang.Text{
+			return &ops.Error{Code: ops.BadInput, Field: "file", Message: lang.Said(err), Fix: lang.Text{
 				EN: "name a specification that can be read", ZH: "请给出一个可读的作业规格文件",
 			}}
 		}

@@ -36,7 +36,7 @@ func recordCommand(ctx context.Context, sh *shell, words []string) error {
 		return &ops.Error{Code: ops.BadInput, Field: "cluster", Message: lang.Text{EN: "%s is no Slurm: there is nothing to record", ZH: "%s 不是 Slurm：没有可记录的内容"}.With(call.Default), Fix: lang.Text{EN: "--cluster slurm, or another that is one", ZH: "请用 --cluster slurm，或其他 Slurm 集群"}}
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // it is there to be shown
-		return &ops.Error{Code: ops.BadInput, Field: "dir", Message: ops.Said(err), Fix: lang.Text{EN: "--dir with a folder that is not there yet", ZH: "--dir 须是尚不存在的目录"}}
+		return &ops.Error{Code: ops.BadInput, Field: "dir", Message: lang.Said(err), Fix: lang.Text{EN: "--dir with a folder that is not there yet", ZH: "--dir 须是尚不存在的目录"}}
 	}
 	all := recorder.Record(ctx)
 	doc := view.Doc{

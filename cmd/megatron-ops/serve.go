@@ -86,7 +86,7 @@ func (a *agentFlags) define(f *flag.FlagSet) {
 		}
 		for _, r := range a.Roots {
 			if !filepath.IsAbs(r) {
-				return fmt.Errorf("%s is not an absolute path", r)
+				return lang.Text{EN: "%s is not an absolute path", ZH: "%s 不是绝对路径"}.Err(r)
 			}
 		}
 		return nil
@@ -160,7 +160,7 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 		slackConfig.Log, slackConfig.Watchers = log, watchers
 		b, err := bot.New(slackConfig)
 		if err != nil {
-			return &ops.Error{Code: ops.BadInput, Field: "SLACK_BOT_TOKEN", Message: ops.Said(err), Fix: lang.Text{EN: "docs/slack.md has the steps", ZH: "步骤见 docs/slack.md"}}
+			return &ops.Error{Code: ops.BadInput, Field: "SLACK_BOT_TOKEN", Message: lang.Said(err), Fix: lang.Text{EN: "docs/slack.md has the steps", ZH: "步骤见 docs/slack.md"}}
 		}
 		tell = cardNews(b, log)
 		if b.Decides() {
@@ -225,7 +225,7 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 
 	ln, err := net.Listen("tcp", listen)
 	if err != nil {
-		return &ops.Error{Code: ops.Failed, Field: "listen", Message: ops.Said(err), Fix: lang.Text{EN: "--listen another address or port", ZH: "请用 --listen 换一个地址或端口"}}
+		return &ops.Error{Code: ops.Failed, Field: "listen", Message: lang.Said(err), Fix: lang.Text{EN: "--listen another address or port", ZH: "请用 --listen 换一个地址或端口"}}
 	}
 	server := &http.Server{
 		Handler:           counted(mux, requests),

@@ -37,7 +37,7 @@ func flags(name string, words []string, define func(*flag.FlagSet)) (rest []stri
 	if err := fs.Parse(words); err != nil {
 		var known []string
 		fs.VisitAll(func(f *flag.Flag) { known = append(known, "--"+f.Name) })
-		return nil, &ops.Error{Code: ops.BadInput, Message: lang.Text{EN: "%s: %s", ZH: "%s: %s"}.With(name, ops.Said(err)), Fix: lang.Text{EN: "%s takes %s", ZH: "%s 可用：%s"}.With(name, strings.Join(known, ", "))}
+		return nil, &ops.Error{Code: ops.BadInput, Message: lang.Text{EN: "%s: %s", ZH: "%s: %s"}.With(name, lang.Said(err)), Fix: lang.Text{EN: "%s takes %s", ZH: "%s 可用：%s"}.With(name, strings.Join(known, ", "))}
 	}
 	return fs.Args(), nil
 }
@@ -186,7 +186,7 @@ func slackCommand(_ context.Context, sh *shell, words []string) error {
 	}
 	m, err := bot.Manifest(bot.ManifestOptions{URL: url, Policy: slackPolicy(nil, cfg.Slack), Install: cfg.Slack.Install.URL})
 	if err != nil {
-		return &ops.Error{Code: ops.BadInput, Field: "url", Message: ops.Said(err)}
+		return &ops.Error{Code: ops.BadInput, Field: "url", Message: lang.Said(err)}
 	}
 	_, err = sh.out.Write(append(bytes.TrimRight(m, "\n"), '\n'))
 	return err
@@ -221,7 +221,7 @@ func sudoersCommand(_ context.Context, sh *shell, words []string) error {
 	}
 	rule, err := cluster.Sudoers(login, group, helpers)
 	if err != nil {
-		return &ops.Error{Code: ops.Failed, Field: "program", Message: ops.Said(err), Fix: lang.Text{EN: "install the package, or: install -o root -m 755 megatron-ops /usr/local/bin/", ZH: "请安装软件包，或执行：install -o root -m 755 megatron-ops /usr/local/bin/"}}
+		return &ops.Error{Code: ops.Failed, Field: "program", Message: lang.Said(err), Fix: lang.Text{EN: "install the package, or: install -o root -m 755 megatron-ops /usr/local/bin/", ZH: "请安装软件包，或执行：install -o root -m 755 megatron-ops /usr/local/bin/"}}
 	}
 	_, err = io.WriteString(sh.out, rule)
 	return err
@@ -247,7 +247,7 @@ func linkCommand(ctx context.Context, sh *shell, words []string) error {
 		if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) {
 			code = ops.BadInput
 		}
-		return &ops.Error{Code: code, Field: "code", Message: ops.Said(err)}
+		return &ops.Error{Code: code, Field: "code", Message: lang.Said(err)}
 	}
 	fmt.Fprintln(sh.out, lang.Text{EN: "written: press the button in Slack now", ZH: "已写入：现在在 Slack 中点击按钮"}.In(sh.lang))
 	return nil

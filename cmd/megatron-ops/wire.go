@@ -110,7 +110,7 @@ func clusters(cfg config.Config, state string) (map[string]ops.Cluster, error) {
 	for name, c := range cfg.Clusters {
 		cl, err := newCluster(name, c, state)
 		if err != nil {
-			return nil, &ops.Error{Code: ops.BadInput, Field: "clusters." + name, Message: ops.Said(err), Fix: lang.Text{EN: "docs/configuration.md has an example of each kind", ZH: "docs/configuration.md 有每种集群的示例"}}
+			return nil, &ops.Error{Code: ops.BadInput, Field: "clusters." + name, Message: lang.Said(err), Fix: lang.Text{EN: "docs/configuration.md has an example of each kind", ZH: "docs/configuration.md 有每种集群的示例"}}
 		}
 		all[name] = cl
 	}
@@ -172,7 +172,10 @@ func actAs(cfg config.Config) func(ops.Cluster, string) (ops.Cluster, error) {
 	return func(cl ops.Cluster, user string) (ops.Cluster, error) {
 		c, ok := cfg.Clusters[cl.Name()]
 		if !ok || !c.ActAs {
-			return nil, fmt.Errorf("this server runs as %s on %s and may not act as %s: clusters.%s.act_as lets it", osUser(ops.Shell).User, cl.Name(), user, cl.Name())
+			return nil, lang.Text{
+				EN: "this server runs as %s on %s and may not act as %s: clusters.%s.act_as lets it",
+				ZH: "本服务在 %[2]s 上以 %[1]s 的身份运行，不允许代表 %[3]s 操作：设置 clusters.%[4]s.act_as 后可以",
+			}.Err(osUser(ops.Shell).User, cl.Name(), user, cl.Name())
 		}
 		switch cl := cl.(type) {
 		case *cluster.CLI:
@@ -181,9 +184,15 @@ func actAs(cfg config.Config) func(ops.Cluster, string) (ops.Cluster, error) {
 			if strings.Contains(c.TokenFile, "%u") {
 				return cl.As(user, tokenOf(c.TokenFile, user))
 			}
-			return nil, fmt.Errorf("clusters.%s.token_file has no %%u for each person's own token", cl.Name())
+			return nil, lang.Text{
+				EN: "clusters.%s.token_file has no %%u for each person's own token",
+				ZH: "clusters.%s.token_file 中没有代表各人令牌的 %%u",
+			}.Err(cl.Name())
 		}
-		return nil, fmt.Errorf("%s is this machine's embedded back end: only %s can act on it", cl.Name(), osUser(ops.Shell).User)
+		return nil, lang.Text{
+			EN: "%s is this machine's embedded back end: only %s can act on it",
+			ZH: "%s 是本机的内置后端：只有 %s 可以操作",
+		}.Err(cl.Name(), osUser(ops.Shell).User)
 	}
 }
 

@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 // A User is a person or a service as the operating system knows it.
@@ -96,7 +98,7 @@ func passwd(ctx context.Context, key string, right func(User) bool) (User, error
 		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 2 || errors.Is(err, exec.ErrNotFound) {
 			return User{}, unknown
 		}
-		return User{}, fmt.Errorf("looking up user %q: %w", key, err)
+		return User{}, lang.Text{EN: "looking up user %q: %s", ZH: "查找用户 %q：%s"}.Err(key, err)
 	}
 	u, err := line(out)
 	if err != nil || !right(u) {
@@ -110,7 +112,7 @@ func line(text string) (User, error) {
 	text, _, _ = strings.Cut(text, "\n")
 	f := strings.Split(text, ":")
 	if len(f) < 6 || f[0] == "" {
-		return User{}, fmt.Errorf("%q is no line of the passwd database", text)
+		return User{}, lang.Text{EN: "%q is no line of the passwd database", ZH: "%q 不是 passwd 数据库的一行"}.Err(text)
 	}
 	uid, err := strconv.Atoi(f[2])
 	if err != nil {
@@ -152,7 +154,7 @@ func ask(ctx context.Context, name string, args ...string) (string, error) {
 			return string(out), err
 		}
 	}
-	return "", fmt.Errorf("%s: %w", name, exec.ErrNotFound)
+	return "", lang.Text{EN: "%s: %s", ZH: "%s：%s"}.Err(name, exec.ErrNotFound)
 }
 
 // plain reports whether a name can be one of the database's, and is no number:

@@ -10,6 +10,8 @@ import (
 	"image/png"
 	"io"
 	"math"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 // A Point is one value of a line.
@@ -59,7 +61,7 @@ const (
 // none.
 func WriteLines(w io.Writer, panels []Panel) error {
 	if len(panels) == 0 {
-		return fmt.Errorf("chart: there is nothing to draw")
+		return lang.Text{EN: "chart: there is nothing to draw", ZH: "图表：没有可绘制的内容"}.Err()
 	}
 	cols := min(2, len(panels))
 	rows := (len(panels) + cols - 1) / cols
@@ -82,7 +84,7 @@ type Bar struct {
 // labels are English.
 func WriteBars(w io.Writer, title, unit string, bars []Bar, limit float64, limitName string) error {
 	if len(bars) == 0 {
-		return fmt.Errorf("chart: bars of %q: there are none", title)
+		return lang.Text{EN: "chart: bars of %q: there are none", ZH: "图表：%q 没有数据"}.Err(title)
 	}
 	const row, thick = 56, 30
 	c := newCanvas(960, 130+row*len(bars))

@@ -67,8 +67,8 @@ func (t Text) In(l Lang) string {
 }
 
 // With returns t with values set into both languages, by the verbs of package
-// fmt; the Chinese may number them: %[2]s. A value that is a Text is set in each
-// language's own words.
+// fmt; the Chinese may number them: %[2]s. A value that is a Text or an error is
+// set in each language's own words.
 func (t Text) With(values ...any) Text {
 	return Text{EN: fmt.Sprintf(t.EN, valuesIn(EN, values)...), ZH: fmt.Sprintf(t.ZH, valuesIn(ZH, values)...)}
 }
@@ -80,8 +80,11 @@ func Same(words string) Text { return Text{EN: words, ZH: words} }
 func valuesIn(l Lang, values []any) []any {
 	in := make([]any, len(values))
 	for i, v := range values {
-		if t, ok := v.(Text); ok {
+		switch t := v.(type) {
+		case Text:
 			v = t.In(l)
+		case error:
+			v = Said(t).In(l)
 		}
 		in[i] = v
 	}

@@ -10,7 +10,6 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -21,6 +20,7 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/account"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/munge"
 )
 
@@ -62,7 +62,10 @@ func said(code string) string { return "megatron-ops link " + code }
 func (f Folder) Write(ctx context.Context, code string) error {
 	code = strings.ToUpper(strings.TrimSpace(code))
 	if !codeForm.MatchString(code) {
-		return fmt.Errorf("%q is not a code: copy the 26 letters that /megatron link shows", code)
+		return lang.Text{
+			EN: "%q is not a code: copy the 26 letters that /megatron link shows",
+			ZH: "%q 不是绑定代码：请复制 /megatron link 显示的 26 个字符",
+		}.Err(code)
 	}
 	content := said(code)
 	if f.Munge != nil {
@@ -76,7 +79,10 @@ func (f Folder) Write(ctx context.Context, code string) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o644)
 	if errors.Is(err, fs.ErrExist) {
 		if err = os.Remove(path); err != nil {
-			return fmt.Errorf("somebody has put a file in this code's place: ask for a new code with /megatron link (%w)", err)
+			return lang.Text{
+				EN: "somebody has put a file in this code's place: ask for a new code with /megatron link (%s)",
+				ZH: "该代码的位置上已有他人放置的文件：请用 /megatron link 重新获取代码（%s）",
+			}.Err(err)
 		}
 		file, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o644)
 	}
@@ -169,13 +175,16 @@ func ownFolder(dir string) error {
 	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
 		info, err := os.Lstat(at)
 		if err != nil {
-			return fmt.Errorf("folder of link codes: %w", err)
+			return lang.Text{EN: "folder of link codes: %s", ZH: "绑定代码目录：%s"}.Err(err)
 		}
 		st, ok := info.Sys().(*syscall.Stat_t)
 		mine := ok && (st.Uid == 0 || int(st.Uid) == os.Geteuid())
 		open := info.Mode().Perm()&0o022 != 0 && info.Mode()&os.ModeSticky == 0
 		if !info.IsDir() || !mine || open {
-			return fmt.Errorf("folder of link codes %s: %s must be a folder of root's or of this server's that nobody else may write, or sticky (chmod 1777)", dir, at)
+			return lang.Text{
+				EN: "folder of link codes %s: %s must be a folder of root's or of this server's that nobody else may write, or sticky (chmod 1777)",
+				ZH: "绑定代码目录 %s：%s 须属于 root 或本服务且他人不可写，或带有粘滞位（chmod 1777）",
+			}.Err(dir, at)
 		}
 		if at == filepath.Dir(at) {
 			return nil

@@ -6,14 +6,14 @@ package munge
 import (
 	"bytes"
 	"context"
-	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 // longestAnswer bounds one question to munged.
@@ -26,7 +26,7 @@ type Service struct {
 }
 
 // ErrAbsent says that this machine has no munge.
-var ErrAbsent = errors.New("munge is not installed on this machine")
+var ErrAbsent = lang.Text{EN: "munge is not installed on this machine", ZH: "本机没有安装 munge"}.Err()
 
 // Seal returns a credential over text, made by the user of this process.
 func (s Service) Seal(ctx context.Context, text string) (string, error) {
@@ -44,7 +44,7 @@ func (s Service) Open(ctx context.Context, credential string) (uid int, text str
 	}
 	head, text, ok := strings.Cut(out, "\n\n")
 	if !ok {
-		return 0, "", errors.New("unmunge: its answer has no text")
+		return 0, "", lang.Text{EN: "unmunge: its answer has no text", ZH: "unmunge：其输出中没有正文"}.Err()
 	}
 	for line := range strings.Lines(head) {
 		// "UID:             alice (1001)"; the name is munged's guess, the number counts.
@@ -53,7 +53,7 @@ func (s Service) Open(ctx context.Context, credential string) (uid int, text str
 			return uid, text, err
 		}
 	}
-	return 0, "", errors.New("unmunge: its answer has no UID")
+	return 0, "", lang.Text{EN: "unmunge: its answer has no UID", ZH: "unmunge：其输出中没有 UID"}.Err()
 }
 
 var madeBy = regexp.MustCompile(`^UID:.*\((\d+)\)\s*$`)
@@ -78,14 +78,14 @@ func (s Service) run(ctx context.Context, name, input string, args ...string) (s
 	c.Stdout, c.Stderr = &out, &words
 	if err := c.Run(); err != nil {
 		if said := strings.TrimSpace(words.String()); said != "" {
-			return "", errors.New(said)
+			return "", lang.Same(said).Err()
 		}
 		for line := range strings.Lines(out.String()) {
 			if said, ok := strings.CutPrefix(line, "STATUS:"); ok { // "Replayed credential (17)"
-				return "", fmt.Errorf("%s: %s", name, strings.TrimSpace(said))
+				return "", lang.Text{EN: "%s: %s", ZH: "%s：%s"}.Err(name, strings.TrimSpace(said))
 			}
 		}
-		return "", fmt.Errorf("%s: %w", name, err)
+		return "", lang.Text{EN: "%s: %s", ZH: "%s：%s"}.Err(name, err)
 	}
 	return out.String(), nil
 }

@@ -94,7 +94,7 @@ func (c *Call) SlurmError(err error, id slurm.JobID) error {
 			lang.Text{EN: "job %s: not known to Slurm", ZH: "Slurm 中没有作业 %s"}.With(id),
 			lang.Text{EN: "`megatron-ops list --all` shows the jobs that are known", ZH: "`megatron-ops list --all` 可列出已知的作业"})
 	}
-	e := &Error{Code: Failed, Message: Said(err), Fix: slurm.FixOf(err)}
+	e := &Error{Code: Failed, Message: lang.Said(err), Fix: slurm.FixOf(err)}
 	if s, ok := errors.AsType[*slurm.Error](err); ok {
 		switch s.Kind {
 		case slurm.Denied:

@@ -57,6 +57,9 @@ type Error struct {
 // Error puts the field before the message, in English: this is for logs.
 func (e *Error) Error() string { return e.Line(lang.EN) }
 
+// Said is e in both languages.
+func (e *Error) Said() lang.Text { return lang.Text{EN: e.Line(lang.EN), ZH: e.Line(lang.ZH)} }
+
 // Line is the message in l, after the field.
 func (e *Error) Line(l lang.Lang) string {
 	said := e.Message.In(l)
@@ -99,7 +102,7 @@ func AsError(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
-	return &Error{Code: Failed, Message: Said(err)}
+	return &Error{Code: Failed, Message: lang.Said(err)}
 }
 
 // InputError is an error of what was given: its field, what is wrong, and what
@@ -129,8 +132,11 @@ func FieldErrors(err error) error {
 		all = append(all, e)
 	}
 	if len(all) == 0 {
-		return &Error{Code: BadInput, Message: Said(err)}
+		return &Error{Code: BadInput, Message: lang.Said(err)}
 	}
 	all[0].More = all[1:]
 	return all[0]
 }
+
+// Said is lang.Said.
+func Said(err error) lang.Text { return lang.Said(err) }

@@ -32,7 +32,7 @@ func (c *Call) actingAs(cl Cluster) (Cluster, error) {
 	}
 	as, err := c.As(cl, c.Who.User)
 	if err != nil {
-		return nil, &Error{Code: NotAllowed, Field: "cluster", Message: Said(err), Fix: lang.Text{EN: "in your own shell it works at once", ZH: "在自己的 shell 中可直接执行"}}
+		return nil, &Error{Code: NotAllowed, Field: "cluster", Message: lang.Said(err), Fix: lang.Text{EN: "in your own shell it works at once", ZH: "在自己的 shell 中可直接执行"}}
 	}
 	return as, nil
 }
@@ -67,7 +67,7 @@ func (c *Call) AsOwner(cl Cluster, owner string) (Cluster, error) {
 	}
 	as, err := c.As(c.Clusters[cl.Name()], owner)
 	if err != nil {
-		return nil, &Error{Code: NotAllowed, Field: "cluster", Message: Said(err), Fix: lang.Text{EN: "do it in a shell", ZH: "请在 shell 中操作"}}
+		return nil, &Error{Code: NotAllowed, Field: "cluster", Message: lang.Said(err), Fix: lang.Text{EN: "do it in a shell", ZH: "请在 shell 中操作"}}
 	}
 	return as, nil
 }

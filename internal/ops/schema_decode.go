@@ -128,7 +128,7 @@ func (d *decoder) value(path string, in any, v reflect.Value) {
 		pt := reflect.PointerTo(t)
 		if pt.Implements(unmarshaler) || pt.Implements(textUnmarshal) || t == rawMessageType {
 			if err := json.Unmarshal(encodeTree(in), v.Addr().Interface()); err != nil {
-				d.bad(path, Said(err), lang.Text{EN: "see the schema of this argument", ZH: "请查看该参数的 schema"})
+				d.bad(path, lang.Said(err), lang.Text{EN: "see the schema of this argument", ZH: "请查看该参数的 schema"})
 			}
 			return
 		}

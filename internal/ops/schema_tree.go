@@ -3,7 +3,6 @@ package ops
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,10 +31,10 @@ func validJSON(raw []byte) error {
 	var v any
 	err := json.Unmarshal(raw, &v) // for its words only
 	if bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) && json.NewDecoder(bytes.NewReader(raw)).Decode(&v) == nil {
-		err = errors.New("something comes after the object")
+		err = lang.Text{EN: "something comes after the object", ZH: "对象之后还有多余的内容"}.Err()
 	}
 	return InputError("",
-		lang.Text{EN: "arguments are not valid JSON: %s", ZH: "参数不是有效的 JSON：%s"}.With(Said(err)),
+		lang.Text{EN: "arguments are not valid JSON: %s", ZH: "参数不是有效的 JSON：%s"}.With(lang.Said(err)),
 		lang.Text{EN: "send one JSON object", ZH: "请发送一个 JSON 对象"})
 }
 

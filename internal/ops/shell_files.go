@@ -34,7 +34,7 @@ func (c *Call) ReadFile(field, path string) ([]byte, error) {
 			lang.Text{EN: "check the path", ZH: "请检查路径"})
 	case err != nil:
 		return nil, InputError(field,
-			Said(errors.Unwrap(err)),
+			lang.Said(errors.Unwrap(err)),
 			lang.Text{EN: "check the path and its permissions", ZH: "请检查路径及其权限"})
 	case !st.Mode().IsRegular():
 		return nil, InputError(field,
@@ -48,7 +48,7 @@ func (c *Call) ReadFile(field, path string) ([]byte, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, InputError(field,
-			Said(errors.Unwrap(err)),
+			lang.Said(errors.Unwrap(err)),
 			lang.Text{EN: "check the file's permissions", ZH: "请检查文件权限"})
 	}
 	return b, nil
@@ -69,11 +69,11 @@ func (c *Call) WriteFile(field, file string, draw func(io.Writer) error) error {
 	}
 	f, err := os.Create(file)
 	if err != nil {
-		return &Error{Code: Failed, Field: field, Message: Said(err)}
+		return &Error{Code: Failed, Field: field, Message: lang.Said(err)}
 	}
 	if err := draw(f); err != nil {
 		f.Close()
-		return &Error{Code: Failed, Field: field, Message: Said(err)}
+		return &Error{Code: Failed, Field: field, Message: lang.Said(err)}
 	}
 	return f.Close()
 }

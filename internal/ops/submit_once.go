@@ -7,7 +7,6 @@ import (
 	"encoding/base32"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 	"time"
@@ -179,7 +178,7 @@ func (w *wish) submit(ctx context.Context) (id slurm.JobID, already bool, err er
 	}()
 	sub, first, err := w.st.Begin(ctx, w.sub)
 	if err != nil {
-		return "", false, fmt.Errorf("nothing was submitted: the intent could not be stored: %w", err)
+		return "", false, lang.Text{EN: "nothing was submitted: the intent could not be stored: %s", ZH: "没有提交：无法保存提交意图：%s"}.Err(err)
 	}
 	for !first {
 		if sub.SpecHash != w.sub.SpecHash {
@@ -265,7 +264,7 @@ func (w *wish) unanswered(ctx context.Context, sub store.Submission, err error) 
 
 // open is the error of a request whose end is not known.
 func (w *wish) open(err error) error {
-	e := &Error{Code: Failed, Message: lang.Text{EN: "it is not known yet whether the job was submitted: %s", ZH: "尚不确定作业是否已提交：%s"}.With(Said(err)), Fix: cluster.AskAgain}
+	e := &Error{Code: Failed, Message: lang.Text{EN: "it is not known yet whether the job was submitted: %s", ZH: "尚不确定作业是否已提交：%s"}.With(lang.Said(err)), Fix: cluster.AskAgain}
 	if s, ok := errors.AsType[*slurm.Error](err); ok && s.Kind == slurm.Denied {
 		e.Fix = s.Fix
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
@@ -50,9 +51,9 @@ func (g *gate) Find(_ context.Context, token string, _ time.Time) (slurm.JobID, 
 }
 
 var (
-	unanswered = &slurm.Error{Op: "submit", Msg: "no answer within 15s", Kind: slurm.Unknown}
-	noLink     = &slurm.Error{Op: "submit", Msg: "Unable to contact slurm controller (connect failure)", Kind: slurm.Unreachable}
-	refused    = &slurm.Error{Op: "submit", Msg: "invalid partition", Kind: slurm.Rejected}
+	unanswered = &slurm.Error{Op: "submit", Msg: lang.Same("no answer within 15s"), Kind: slurm.Unknown}
+	noLink     = &slurm.Error{Op: "submit", Msg: lang.Same("Unable to contact slurm controller (connect failure)"), Kind: slurm.Unreachable}
+	refused    = &slurm.Error{Op: "submit", Msg: lang.Same("invalid partition"), Kind: slurm.Rejected}
 )
 
 // A desk is somebody who submits the same job to a gate again and again.

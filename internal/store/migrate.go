@@ -2,8 +2,9 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 // migrations bring an empty database to the present one, in order; a released
@@ -75,7 +76,10 @@ func (s *Store) migrate(ctx context.Context) error {
 		return err
 	}
 	if version > len(migrations) {
-		return fmt.Errorf("the database has schema %d, this program knows up to %d: use a newer megatron-ops", version, len(migrations))
+		return lang.Text{
+			EN: "the database has schema %d, this program knows up to %d: use a newer megatron-ops",
+			ZH: "数据库的结构版本为 %d，本程序最高支持 %d：请使用更新的 megatron-ops",
+		}.Err(version, len(migrations))
 	}
 	if version == len(migrations) {
 		return nil
@@ -90,7 +94,7 @@ func (s *Store) migrate(ctx context.Context) error {
 				continue
 			}
 			if _, err := tx.ExecContext(ctx, strings.ReplaceAll(stmt, "SERIAL", serial)); err != nil {
-				return fmt.Errorf("schema %d: %w", version+1, err)
+				return lang.Text{EN: "schema %d: %s", ZH: "数据库结构 %d：%s"}.Err(version+1, err)
 			}
 		}
 		version++

@@ -2,9 +2,10 @@ package store
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 // keepPrivate makes the folder and the file of a SQLite database, and takes
@@ -14,23 +15,26 @@ import (
 func keepPrivate(path string) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("state directory: %w", err)
+		return lang.Text{EN: "state directory: %s", ZH: "状态目录：%s"}.Err(err)
 	}
 	info, err := os.Stat(dir)
 	if err != nil {
-		return fmt.Errorf("state directory: %w", err)
+		return lang.Text{EN: "state directory: %s", ZH: "状态目录：%s"}.Err(err)
 	}
 	if mode := info.Mode().Perm(); mode&0o022 != 0 {
-		return fmt.Errorf("state directory %s has mode %04o: others may write it, and so replace what is kept there; chmod go-w %s, or name another in MEGATRON_OPS_STATE_DIR", dir, mode, dir)
+		return lang.Text{
+			EN: "state directory %s has mode %04o: others may write it, and so replace what is kept there; chmod go-w %s, or name another in MEGATRON_OPS_STATE_DIR",
+			ZH: "状态目录 %s 的权限为 %04o：他人可写，因而可以替换其中的内容；请执行 chmod go-w %04o，或用 MEGATRON_OPS_STATE_DIR 指定其他目录",
+		}.Err(dir, mode, dir)
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return fmt.Errorf("state: %w", err)
+		return lang.Text{EN: "state: %s", ZH: "状态：%s"}.Err(err)
 	}
 	defer f.Close()
 	for _, p := range []string{path, path + "-wal", path + "-shm", path + "-journal"} {
 		if err := os.Chmod(p, 0o600); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("state: %w", err)
+			return lang.Text{EN: "state: %s", ZH: "状态：%s"}.Err(err)
 		}
 	}
 	return nil

@@ -5,15 +5,16 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 // Put keeps value as the document kind/key. A zero expires keeps it for good.
 func (s *Slack) Put(ctx context.Context, kind, key string, value any, expires time.Time) error {
 	b, err := json.Marshal(value)
 	if err != nil {
-		return fmt.Errorf("%s %s: %w", kind, key, err)
+		return lang.Text{EN: "%s %s: %s", ZH: "%s %s：%s"}.Err(kind, key, err)
 	}
 	_, err = s.exec(ctx, `INSERT INTO slack_docs (kind, key, value, expires) VALUES (?, ?, ?, ?)
 		ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value, expires = excluded.expires`,
@@ -48,7 +49,7 @@ func (s *Slack) read(ctx context.Context, now time.Time, kind, key string, value
 		return false, nil
 	}
 	if err := json.Unmarshal([]byte(b), value); err != nil {
-		return false, fmt.Errorf("%s %s: %w", kind, key, err)
+		return false, lang.Text{EN: "%s %s: %s", ZH: "%s %s：%s"}.Err(kind, key, err)
 	}
 	return true, nil
 }

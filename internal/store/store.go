@@ -6,16 +6,16 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
-	"fmt"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 // ErrNotFound says that no row has that key.
-var ErrNotFound = errors.New("not in the store")
+var ErrNotFound = lang.Text{EN: "not in the store", ZH: "数据库中没有记录"}.Err()
 
 // A Store is an open database, safe for several goroutines.
 type Store struct {
@@ -40,7 +40,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	}
 	db, err := sql.Open(driver, dsn)
 	if err != nil {
-		return nil, fmt.Errorf("store %s: %w", redactURL(url), err)
+		return nil, lang.Text{EN: "store %s: %s", ZH: "数据库 %s：%s"}.Err(redactURL(url), err)
 	}
 	if !s.postgres {
 		// One writer: SQLite serialises writes anyway, and a second connection would
@@ -50,7 +50,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	s.db = db
 	if err := s.migrate(ctx); err != nil {
 		db.Close()
-		return nil, fmt.Errorf("store %s: %w", redactURL(url), err)
+		return nil, lang.Text{EN: "store %s: %s", ZH: "数据库 %s：%s"}.Err(redactURL(url), err)
 	}
 	return s, nil
 }

@@ -6,13 +6,14 @@ package within
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 // Folders are open folders below which files may be opened. A nil *Folders is
@@ -111,7 +112,7 @@ func (f *Folders) Open(path string) (*os.File, error) {
 	switch {
 	case err != nil:
 	case !info.Mode().IsRegular():
-		err = fmt.Errorf("%s: not a regular file", path)
+		err = lang.Text{EN: "%s: not a regular file", ZH: "%s：不是普通文件"}.Err(path)
 	case !f.owns(info):
 		err = &fs.PathError{Op: "open", Path: path, Err: fs.ErrPermission}
 	}

@@ -1,8 +1,9 @@
 package megatron
 
 import (
-	"fmt"
 	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 // SplitWords splits a command line as a shell would: blanks part words, quotes
@@ -29,7 +30,7 @@ func SplitWords(text string) ([]string, error) {
 			i++
 			switch {
 			case i == len(runes):
-				return nil, fmt.Errorf("the command line ends in a backslash")
+				return nil, lang.Text{EN: "the command line ends in a backslash", ZH: "命令行以反斜杠结尾"}.Err()
 			case runes[i] == '\n':
 				continue
 			case quote == '"' && !strings.ContainsRune("$`\"\\", runes[i]):
@@ -38,7 +39,10 @@ func SplitWords(text string) ([]string, error) {
 			word.WriteRune(runes[i])
 			inWord = true
 		case r == '$' || r == '`':
-			return nil, fmt.Errorf("%q is expanded by the shell, and its value is not known here: write the value", excerpt(runes[i:]))
+			return nil, lang.Text{
+				EN: "%q is expanded by the shell, and its value is not known here: write the value",
+				ZH: "%q 由 shell 展开，这里不知道其值：请直接写出值",
+			}.Err(excerpt(runes[i:]))
 		case quote == '"':
 			if r == '"' {
 				quote = 0
@@ -63,7 +67,7 @@ func SplitWords(text string) ([]string, error) {
 		}
 	}
 	if quote != 0 {
-		return nil, fmt.Errorf("the quote %c is not closed", quote)
+		return nil, lang.Text{EN: "the quote %c is not closed", ZH: "引号 %c 没有闭合"}.Err(quote)
 	}
 	if inWord {
 		words = append(words, word.String())

@@ -2,7 +2,6 @@ package rules
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -89,10 +88,13 @@ const headroom = 0.96
 func Recommend(q Question) (Recommendation, error) {
 	gpu, ok := megatron.LookupGPU(q.GPU)
 	if !ok {
-		return Recommendation{}, fmt.Errorf("gpu %q is not known: give one of h100, h200, a100, b200, gb200, b300, gb300, l40s, v100", q.GPU)
+		return Recommendation{}, lang.Text{
+			EN: "gpu %q is not known: give one of h100, h200, a100, b200, gb200, b300, gb300, l40s, v100",
+			ZH: "不认识 GPU %q：请给出 h100、h200、a100、b200、gb200、b300、gb300、l40s、v100 之一",
+		}.Err(q.GPU)
 	}
 	if q.GPUs < 1 || q.GPUs > 1<<20 {
-		return Recommendation{}, fmt.Errorf("gpus is %d: give 1 to %d", q.GPUs, 1<<20)
+		return Recommendation{}, lang.Text{EN: "gpus is %d: give 1 to %d", ZH: "gpus 为 %d：请给出 1 到 %d"}.Err(q.GPUs, 1<<20)
 	}
 	perNode := q.GPUsPerNode
 	if perNode < 1 {
@@ -190,10 +192,16 @@ func (s *search) prepare() error {
 	s.all, _ = s.shape.Params()
 	s.work = s.shape.Operations()
 	if s.shape.Layers < 1 || s.shape.Hidden < 1 || s.shape.Heads < 1 || s.shape.Seq < 1 {
-		return errors.New("the model is not whole: give --num-layers, --hidden-size, --num-attention-heads, --seq-length")
+		return lang.Text{
+			EN: "the model is not whole: give --num-layers, --hidden-size, --num-attention-heads, --seq-length",
+			ZH: "模型不完整：请给出 --num-layers、--hidden-size、--num-attention-heads、--seq-length",
+		}.Err()
 	}
 	if s.shape.Layers > largest || s.shape.Heads > largest || s.shape.Experts > largest {
-		return fmt.Errorf("no model has %d layers, %d heads, %d experts: give at most %d of each", s.shape.Layers, s.shape.Heads, s.shape.Experts, largest)
+		return lang.Text{
+			EN: "no model has %d layers, %d heads, %d experts: give at most %d of each",
+			ZH: "没有模型有 %d 层、%d 个头、%d 个专家：每项最多 %d",
+		}.Err(s.shape.Layers, s.shape.Heads, s.shape.Experts, largest)
 	}
 	s.global = o.GlobalBatchSize.Or(0)
 	if s.global == 0 {

@@ -2,11 +2,10 @@ package cluster
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/account"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -36,7 +35,7 @@ func (c *CLI) As(login string) (*CLI, error) {
 	other.mkdir = func(ctx context.Context, dir string) error {
 		res, err := r.run(ctx, command{argv: []string{"mkdir", "-p", "--", dir}})
 		if err == nil && res.code != 0 {
-			err = errors.New(strings.TrimSpace(res.stderr))
+			err = slurm.Words(strings.TrimSpace(res.stderr))
 		}
 		return err
 	}
@@ -60,10 +59,10 @@ func (r *REST) As(login string, token func(context.Context) (string, error)) (*R
 // administrator because somebody asked for one.
 func checkLogin(cluster, login string) error {
 	if !userForm.MatchString(login) || strings.Contains(login, "@") {
-		return fmt.Errorf("cluster %s: user %q is no login name", cluster, login)
+		return lang.Text{EN: "cluster %s: user %q is no login name", ZH: "集群 %s：用户 %q 不是登录名"}.Err(cluster, login)
 	}
 	if login == "root" || login == "slurm" {
-		return &slurm.Error{Op: "act as " + login, Kind: slurm.Denied, Msg: "jobs are never run as an administrator"}
+		return &slurm.Error{Op: "act as " + login, Kind: slurm.Denied, Msg: lang.Text{EN: "jobs are never run as an administrator", ZH: "从不以管理员身份运行作业"}}
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -57,7 +58,10 @@ func Sudoers(login, group string, helpers []Helper) (string, error) {
 	for _, h := range helpers {
 		for _, p := range []string{h.Program, h.SlurmBin, h.SlurmConf} {
 			if p != "" && !plainPath.MatchString(p) {
-				return "", fmt.Errorf("%q is no path that a rule of sudo's can name: letters, digits and ._/+@- only", p)
+				return "", lang.Text{
+					EN: "%q is no path that a rule of sudo's can name: letters, digits and ._/+@- only",
+					ZH: "sudo 规则不能写路径 %q：只能用字母、数字和 ._/+@-",
+				}.Err(p)
 			}
 		}
 		if err := rootsOwn(h.Program); err != nil {
@@ -83,7 +87,10 @@ func rootsOwn(file string) error {
 		st, ok := info.Sys().(*syscall.Stat_t)
 		sticky := info.IsDir() && info.Mode()&fs.ModeSticky != 0
 		if !ok || st.Uid != 0 || info.Mode()&fs.ModeSymlink != 0 || info.Mode().Perm()&0o022 != 0 && !sticky {
-			return fmt.Errorf("%s: others than root may change %s, and sudo would run what they put there: install it where only root writes, such as /usr/bin", file, at)
+			return lang.Text{
+				EN: "%s: others than root may change %s, and sudo would run what they put there: install it where only root writes, such as /usr/bin",
+				ZH: "%s：root 以外的人可以修改 %s，sudo 会运行他们放在那里的内容：请安装到只有 root 可写的位置，例如 /usr/bin",
+			}.Err(file, at)
 		}
 		if at == filepath.Dir(at) {
 			return nil
@@ -183,7 +190,7 @@ func (s *sudo) run(ctx context.Context, c command) (result, error) {
 	ours, theirs := sudoSaid(r.stderr)
 	r.stderr = theirs
 	if err == nil && r.code == 1 && ours != "" && theirs == "" {
-		return r, &slurm.Error{Op: "act as " + s.login, Kind: slurm.Denied, Msg: ours}
+		return r, &slurm.Error{Op: "act as " + s.login, Kind: slurm.Denied, Msg: lang.Same(ours)}
 	}
 	return r, err
 }

@@ -2,9 +2,9 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -13,7 +13,7 @@ import (
 func (c *CLI) CancelStep(ctx context.Context, step string) error {
 	op := "cancel " + step
 	if !slurm.IsStepID(step) {
-		return &slurm.Error{Op: op, Kind: slurm.Rejected, Msg: fmt.Sprintf("%q is no step; a step is like 4711.0", step)}
+		return &slurm.Error{Op: op, Kind: slurm.Rejected, Msg: lang.Text{EN: "%q is no step; a step is like 4711.0", ZH: "%q 不是作业步骤；步骤的写法如 4711.0"}.With(step)}
 	}
 	r, err := c.run(ctx, command{argv: []string{"scancel", "--verbose", step}, env: queryEnviron(c.Environ())})
 	if err != nil {
@@ -24,7 +24,7 @@ func (c *CLI) CancelStep(ctx context.Context, step string) error {
 	case errs == "" && r.code == 0, strings.Contains(errs, "already completing or completed"):
 		return nil
 	case strings.Contains(errs, "Invalid job id specified"):
-		return &slurm.Error{Op: op, Kind: slurm.NotFound, Msg: "job " + string(slurm.JobID(step).Job()) + " has no such step"}
+		return &slurm.Error{Op: op, Kind: slurm.NotFound, Msg: lang.Text{EN: "job %s has no such step", ZH: "作业 %s 没有该步骤"}.With(slurm.JobID(step).Job())}
 	}
 	r.stderr = errs
 	return refusal(op, r)

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -73,8 +74,8 @@ func (c *CLI) order(ctx context.Context, op string, env []string, argv ...string
 // refusal is the error of a command that said no.
 func refusal(op string, r result) *slurm.Error {
 	e := slurm.FromStderr(op, r.stderr)
-	if e.Msg == "" {
-		e.Msg = fmt.Sprintf("exit status %d without a word", r.code)
+	if e.Msg.EN == "" {
+		e.Msg = lang.Text{EN: "exit status %d without a word", ZH: "以状态 %d 退出，没有任何输出"}.With(r.code)
 		e.Kind = slurm.Broken
 	}
 	return e
@@ -87,7 +88,7 @@ func named(op string, err error) error {
 		named.Op = op
 		return &named
 	}
-	return fmt.Errorf("%s: %w", op, err)
+	return lang.Text{EN: "%s: %s", ZH: "%s：%s"}.Err(op, err)
 }
 
 // separator is a string that no job's name can have been made to hold.
@@ -226,7 +227,7 @@ func broken(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &slurm.Error{Op: op, Msg: err.Error(), Kind: slurm.Broken}
+	return &slurm.Error{Op: op, Msg: lang.Said(err), Kind: slurm.Broken}
 }
 
 // manyIDs is from where on asking for everything is cheaper for the controller
@@ -399,7 +400,7 @@ func (c *CLI) submitArgs(s slurm.Submission) ([]string, error) {
 	if s.Token != "" {
 		opts, err := slurm.ReadDirectives(s.Script)
 		if err != nil {
-			return nil, &slurm.Error{Op: "submit", Msg: err.Error(), Kind: slurm.Rejected}
+			return nil, &slurm.Error{Op: "submit", Msg: lang.Said(err), Kind: slurm.Rejected}
 		}
 		if c.TokenInName {
 			argv = append(argv, "--job-name="+slurm.TagName(firstOf(s.Name, opts.Value("job-name"), "job"), s.Token))
@@ -439,7 +440,10 @@ func (c *CLI) Submit(ctx context.Context, s slurm.Submission) (slurm.JobID, erro
 		}
 	}
 	if len(ids) != 1 {
-		return "", &slurm.Error{Op: "submit", Kind: slurm.Unknown, Msg: fmt.Sprintf("sbatch answered %s, which is no job id; there may be a job all the same", strconv.Quote(cut(r.stdout, 200)))}
+		return "", &slurm.Error{Op: "submit", Kind: slurm.Unknown, Msg: lang.Text{
+			EN: "sbatch answered %s, which is no job id; there may be a job all the same",
+			ZH: "sbatch 返回了 %s，不是作业号；但作业可能已经提交",
+		}.With(strconv.Quote(cut(r.stdout, 200)))}
 	}
 	return slurm.JobID(ids[0]), nil
 }
@@ -456,7 +460,7 @@ func (c *CLI) sbatch(ctx context.Context, op string, s slurm.Submission, more ..
 			dir = filepath.Join(s.Dir, dir)
 		}
 		if err := c.mkdir(ctx, dir); err != nil {
-			return result{}, &slurm.Error{Op: op, Msg: "log directory: " + err.Error(), Kind: slurm.Rejected}
+			return result{}, &slurm.Error{Op: op, Msg: lang.Text{EN: "log directory: %s", ZH: "日志目录：%s"}.With(err), Kind: slurm.Rejected}
 		}
 	}
 	env := s.Env

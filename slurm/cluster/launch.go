@@ -35,7 +35,7 @@ func (c *CLI) Launch(ctx context.Context, l slurm.Launch) (slurm.JobID, error) {
 		base = filepath.Join(l.Dir, base)
 	}
 	if err := c.mkdir(ctx, filepath.Dir(base)); err != nil {
-		return "", &slurm.Error{Op: op, Kind: slurm.Rejected, Msg: "log directory: " + err.Error()}
+		return "", &slurm.Error{Op: op, Kind: slurm.Rejected, Msg: lang.Text{EN: "log directory: %s", ZH: "日志目录：%s"}.With(err)}
 	}
 	p, err := c.begin(ctx, op, l, base)
 	if err != nil {
@@ -80,11 +80,11 @@ func (c *CLI) ended(ctx context.Context, op string, l slurm.Launch, base string,
 			return id, nil
 		}
 	}
-	said := ""
-	if r, err := p.by.run(ctx, command{argv: []string{"tail", "-n", "5", "--", p.says}, env: c.Environ()}); err == nil {
-		said = strings.TrimSpace(r.stdout)
+	said := lang.Text{EN: "the script ended without a word", ZH: "脚本没有任何输出就结束了"}
+	if r, err := p.by.run(ctx, command{argv: []string{"tail", "-n", "5", "--", p.says}, env: c.Environ()}); err == nil && strings.TrimSpace(r.stdout) != "" {
+		said = lang.Same(strings.TrimSpace(r.stdout))
 	}
-	return "", &slurm.Error{Op: op, Kind: slurm.Rejected, Msg: "no step was started: " + firstOf(said, "the script ended without a word"), Fix: lang.Text{
+	return "", &slurm.Error{Op: op, Kind: slurm.Rejected, Msg: lang.Text{EN: "no step was started: %s", ZH: "没有启动步骤：%s"}.With(said), Fix: lang.Text{
 		EN: "the whole of it is in " + base + ".err", ZH: "完整输出见 " + base + ".err",
 	}}
 }

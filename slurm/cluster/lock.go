@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -56,7 +55,7 @@ func TakeLock(ctx context.Context, dir, token string) (*Lock, error) {
 			select {
 			case <-ctx.Done():
 				l.Release(false)
-				return nil, &slurm.Error{Op: "submit", Kind: slurm.Unknown, Msg: "the same submission is under way", Fix: AskAgain}
+				return nil, &slurm.Error{Op: "submit", Kind: slurm.Unknown, Msg: lang.Text{EN: "the same submission is under way", ZH: "同一提交正在进行"}, Fix: AskAgain}
 			case <-time.After(10 * time.Millisecond):
 			}
 		}
@@ -93,7 +92,10 @@ const ownerSuffix = ".owner"
 // tryLock locks a file; nil where it is locked.
 func tryLock(dir, token, suffix string) (*os.File, error) {
 	if !tokenForm.MatchString(token) {
-		return nil, fmt.Errorf("submission token %q: want 8 to 64 of a-z and 0-9", token)
+		return nil, lang.Text{
+			EN: "submission token %q: want 8 to 64 of a-z and 0-9",
+			ZH: "提交标识 %q：须为 8 到 64 个 a-z 与 0-9 的字符",
+		}.Err(token)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -118,11 +120,11 @@ func tryLock(dir, token, suffix string) (*os.File, error) {
 	case slices.ContainsFunc([]error{syscall.ENOLCK, syscall.ENOTSUP, syscall.EOPNOTSUPP, syscall.ENOSYS}, func(e error) bool { return errors.Is(err, e) }):
 		return nil, ErrNoLocks
 	}
-	return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
+	return nil, lang.Text{EN: "lock %s: %s", ZH: "锁 %s：%s"}.Err(f.Name(), err)
 }
 
 // ErrNoLocks says that the file system keeps no locks.
-var ErrNoLocks = errors.New("the file system keeps no locks")
+var ErrNoLocks = lang.Text{EN: "the file system keeps no locks", ZH: "该文件系统不支持文件锁"}.Err()
 
 // AskAgain is what to do about a submission whose fate is not known yet.
 var AskAgain = lang.Text{

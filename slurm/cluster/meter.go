@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -147,7 +148,7 @@ func (c *CLI) run(ctx context.Context, cmd command) (result, error) {
 // tooBusy is the error of a question that was kept back until nobody waited for it
 // any more.
 func tooBusy(op string, err error) *slurm.Error {
-	return &slurm.Error{Op: op, Kind: slurm.Unreachable, Msg: "the controller is too busy to be asked now: " + err.Error()}
+	return &slurm.Error{Op: op, Kind: slurm.Unreachable, Msg: lang.Text{EN: "the controller is too busy to be asked now: %s", ZH: "控制器当前过于繁忙，暂不查询：%s"}.With(err)}
 }
 
 // Meter counts the requests to this cluster.

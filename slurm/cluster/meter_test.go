@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -56,7 +57,7 @@ func TestQuestionsAreKeptBackWhileTheControllerIsBusy(t *testing.T) {
 
 func TestABusyControllerNeverStopsUsForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limited := &slurm.Error{Op: "squeue", Kind: slurm.RateLimited, Msg: "Rate limit exceeded"}
+		limited := &slurm.Error{Op: "squeue", Kind: slurm.RateLimited, Msg: lang.Same("Rate limit exceeded")}
 		s := &answering{answers: []result{{}}, errs: []error{limited}}
 		c := &CLI{meter: new(Meter), runner: s}
 		for range 10 {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -83,7 +84,10 @@ func (c *CLI) Exec(ctx context.Context, e slurm.Exec) ([]slurm.NodeOutput, error
 		return outputs, e.OutOfTime()
 	}
 	if r.code != 0 {
-		return outputs, &slurm.Error{Op: op, Kind: slurm.Rejected, Msg: fmt.Sprintf("exit status %d: %s", r.code, slurm.FromStderr("", errorLines(r.stderr)).Msg)}
+		return outputs, &slurm.Error{Op: op, Kind: slurm.Rejected, Msg: lang.Text{
+			EN: "exit status %d: %s",
+			ZH: "以状态 %d 退出：%s",
+		}.With(r.code, slurm.FromStderr("", errorLines(r.stderr)).Msg)}
 	}
 	return outputs, nil
 }

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"regexp"
 	"time"
 
@@ -17,7 +16,7 @@ var nodeForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 func (c *CLI) NodeProcesses(ctx context.Context, node string) ([]slurm.Process, error) {
 	op := "processes of " + node
 	if !nodeForm.MatchString(node) {
-		return nil, &slurm.Error{Op: op, Kind: slurm.Rejected, Msg: fmt.Sprintf("%q is no node's name", node)}
+		return nil, &slurm.Error{Op: op, Kind: slurm.Rejected, Msg: lang.Text{EN: "%q is no node's name", ZH: "%q 不是节点名"}.With(node)}
 	}
 	r, err := c.run(ctx, command{
 		argv:  []string{"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "-o", "ClearAllForwardings=yes", "--", node, "ps", "-eo", slurm.ProcessFormat},

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/account"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -17,7 +18,7 @@ type scripted map[string]result
 func (s scripted) run(_ context.Context, c command) (result, error) {
 	r, ok := s[strings.Join(c.argv, " ")]
 	if !ok {
-		return result{}, &slurm.Error{Op: c.argv[0], Kind: slurm.Broken, Msg: "not found"}
+		return result{}, &slurm.Error{Op: c.argv[0], Kind: slurm.Broken, Msg: lang.Same("not found")}
 	}
 	return r, nil
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -62,7 +61,10 @@ const (
 func NewREST(name, base, user string, token func(context.Context) (string, error)) (*REST, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
-		return nil, fmt.Errorf("cluster %s: %q is no address of a slurmrestd; it is like http://login1:6820", name, base)
+		return nil, lang.Text{
+			EN: "cluster %s: %q is no address of a slurmrestd; it is like http://login1:6820",
+			ZH: "集群 %s：%q 不是 slurmrestd 的地址；应如 http://login1:6820",
+		}.Err(name, base)
 	}
 	return &REST{
 		name: name, base: strings.TrimSuffix(base, "/"), user: user, Token: token,
@@ -103,7 +105,10 @@ func (r *REST) api(ctx context.Context) (int, error) {
 		}
 	}
 	if best == 0 {
-		return 0, &slurm.Error{Op: "connect", Kind: slurm.Broken, Msg: fmt.Sprintf("slurmrestd serves %d API versions, none of v0.0.%d to v0.0.%d", len(served), oldestAPI, newestAPI)}
+		return 0, &slurm.Error{Op: "connect", Kind: slurm.Broken, Msg: lang.Text{
+			EN: "slurmrestd serves %d API versions, none of v0.0.%d to v0.0.%d",
+			ZH: "slurmrestd 提供 %d 个 API 版本，但没有 v0.0.%d 到 v0.0.%d",
+		}.With(len(served), oldestAPI, newestAPI)}
 	}
 	r.version = best
 	return best, nil
@@ -126,7 +131,7 @@ func (r *REST) send(ctx context.Context, op, method, path string, body any) (*ht
 	}
 	token, err := r.Token(ctx)
 	if err != nil {
-		return nil, &slurm.Error{Op: op, Kind: slurm.Denied, Msg: "no token for " + r.user + ": " + err.Error()}
+		return nil, &slurm.Error{Op: op, Kind: slurm.Denied, Msg: lang.Text{EN: "no token for %s: %s", ZH: "没有 %s 的令牌：%s"}.With(r.user, err)}
 	}
 	req.Header.Set("X-SLURM-USER-NAME", r.user)
 	req.Header.Set("X-SLURM-USER-TOKEN", token)
@@ -139,7 +144,7 @@ func (r *REST) send(ctx context.Context, op, method, path string, body any) (*ht
 	begin := time.Now()
 	res, err := r.Client.Do(req)
 	if err != nil {
-		err = &slurm.Error{Op: op, Kind: slurm.Unreachable, Msg: err.Error(), Fix: lang.Text{
+		err = &slurm.Error{Op: op, Kind: slurm.Unreachable, Msg: lang.Said(err), Fix: lang.Text{
 			EN: "slurmrestd at " + r.base + " does not answer; check the address and whether it runs",
 			ZH: r.base + " 上的 slurmrestd 没有响应；请检查地址以及服务是否运行",
 		}}
@@ -166,9 +171,9 @@ func (r *REST) exchange(ctx context.Context, op, method, path string, body any) 
 	text, err = io.ReadAll(io.LimitReader(res.Body, maxStdout+1))
 	switch {
 	case err != nil:
-		return nil, res.StatusCode, &slurm.Error{Op: op, Kind: slurm.Unreachable, Msg: "the answer broke off: " + err.Error()}
+		return nil, res.StatusCode, &slurm.Error{Op: op, Kind: slurm.Unreachable, Msg: lang.Text{EN: "the answer broke off: %s", ZH: "返回内容中断：%s"}.With(err)}
 	case len(text) > maxStdout:
-		return nil, res.StatusCode, &slurm.Error{Op: op, Kind: slurm.Broken, Msg: fmt.Sprintf("the answer is longer than %d MiB", maxStdout>>20)}
+		return nil, res.StatusCode, &slurm.Error{Op: op, Kind: slurm.Broken, Msg: lang.Text{EN: "the answer is longer than %d MiB", ZH: "返回内容超过 %d MiB"}.With(maxStdout >> 20)}
 	}
 	return text, res.StatusCode, nil
 }
@@ -339,7 +344,7 @@ func (r *REST) Nodes(ctx context.Context) ([]slurm.Node, error) {
 
 // cannot is the error of what slurmrestd has no request for.
 func (r *REST) cannot(op string) error {
-	return &slurm.Error{Op: op, Kind: slurm.Unsupported, Msg: "slurmrestd has no request for this", Fix: lang.Text{
+	return &slurm.Error{Op: op, Kind: slurm.Unsupported, Msg: lang.Text{EN: "slurmrestd has no request for this", ZH: "slurmrestd 没有对应的请求"}, Fix: lang.Text{
 		EN: "use a cluster of kind cli or ssh for it", ZH: "请使用 cli 或 ssh 类型的集群执行此操作",
 	}}
 }

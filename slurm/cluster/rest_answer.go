@@ -121,7 +121,7 @@ func unreadable(op string, status int, text string, err error) *slurm.Error {
 	if status >= 400 {
 		return slurm.FromStderr(op, strings.TrimSpace(text))
 	}
-	return &slurm.Error{Op: op, Kind: slurm.Broken, Msg: "slurmrestd's answer cannot be read: " + err.Error()}
+	return &slurm.Error{Op: op, Kind: slurm.Broken, Msg: lang.Text{EN: "slurmrestd's answer cannot be read: %s", ZH: "无法读取 slurmrestd 的返回：%s"}.With(err)}
 }
 
 // Limits on a list of jobs: thirty thousand are some 200 MB, of which one job at a
@@ -150,7 +150,7 @@ func (r *REST) list(ctx context.Context, op, area, path string, each func(map[st
 	a, err := decodeList(body, each)
 	switch {
 	case err != nil && (ctx.Err() != nil || errors.Is(err, io.ErrUnexpectedEOF)):
-		return &slurm.Error{Op: op, Kind: slurm.Unreachable, Msg: "the answer broke off: " + err.Error()}
+		return &slurm.Error{Op: op, Kind: slurm.Unreachable, Msg: lang.Text{EN: "the answer broke off: %s", ZH: "返回内容中断：%s"}.With(err)}
 	case err != nil:
 		return unreadable(op, res.StatusCode, text, err)
 	}
@@ -161,7 +161,7 @@ func (r *REST) list(ctx context.Context, op, area, path string, each func(map[st
 func decodeList(body io.Reader, each func(map[string]any)) (a answer, err error) {
 	dec := json.NewDecoder(body)
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return a, errors.Join(errors.New("it is no JSON object"), err)
+		return a, errors.Join(lang.Text{EN: "it is no JSON object", ZH: "不是 JSON 对象"}.Err(), err)
 	}
 	rest := map[string]json.RawMessage{}
 	for dec.More() {
@@ -180,7 +180,7 @@ func decodeList(body io.Reader, each func(map[string]any)) (a answer, err error)
 		if t, err := dec.Token(); err != nil || t == nil {
 			continue // null
 		} else if t != json.Delim('[') {
-			return a, errors.New("its jobs are no list")
+			return a, lang.Text{EN: "its jobs are no list", ZH: "其中的 jobs 不是列表"}.Err()
 		}
 		for dec.More() {
 			var job map[string]any
@@ -217,7 +217,7 @@ func (r *REST) refused(ctx context.Context, op, method string, status int, a ans
 		return slurm.FromStderr(op, strings.Join(said, "\n"))
 	}
 	if status >= 400 {
-		return &slurm.Error{Op: op, Kind: slurm.Broken, Msg: fmt.Sprintf("slurmrestd answered with status %d and no word", status)}
+		return &slurm.Error{Op: op, Kind: slurm.Broken, Msg: lang.Text{EN: "slurmrestd answered with status %d and no word", ZH: "slurmrestd 返回状态 %d，没有任何说明"}.With(status)}
 	}
 	return nil
 }
@@ -234,7 +234,7 @@ func (r *REST) badToken(ctx context.Context, op, method string, said []string) *
 	case strings.Contains(words, "openapi_get_db_conn"):
 		why := r.tokenFault(ctx)
 		if why == "" {
-			return &slurm.Error{Op: op, Kind: slurm.Unreachable, Msg: words, Fix: lang.Text{
+			return &slurm.Error{Op: op, Kind: slurm.Unreachable, Msg: lang.Same(words), Fix: lang.Text{
 				EN: "either slurmdbd does not run, or the token was signed with another key than this cluster's: get a new one with `scontrol token`",
 				ZH: "slurmdbd 未运行，或令牌由其他密钥签发：请用 `scontrol token` 重新获取令牌",
 			}}

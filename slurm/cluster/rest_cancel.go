@@ -68,7 +68,7 @@ func (r *REST) ownNumber(ctx context.Context, op string, id slurm.JobID) (slurm.
 		// It may have ended, which is all that was asked for.
 		j, err := r.Job(ctx, id)
 		if err == nil && !j.State.Ended() {
-			err = &slurm.Error{Op: op, Kind: slurm.Rejected, Msg: fmt.Sprintf("job %s is %s and has left the queue", id, j.State)}
+			err = &slurm.Error{Op: op, Kind: slurm.Rejected, Msg: lang.Text{EN: "job %s is %s and has left the queue", ZH: "作业 %s 的状态为 %s，已离开队列"}.With(id, j.State)}
 		}
 		return "", err
 	case mine.State.Ended():
@@ -78,7 +78,10 @@ func (r *REST) ownNumber(ctx context.Context, op string, id slurm.JobID) (slurm.
 	}
 	return "", &slurm.Error{
 		Op: op, Kind: slurm.Rejected,
-		Msg: fmt.Sprintf("%s has no number of its own yet, and this slurmrestd would end all of %s", id, id.Array()),
+		Msg: lang.Text{
+			EN: "%s has no number of its own yet, and this slurmrestd would end all of %s",
+			ZH: "%s 还没有自己的作业号，而这个 slurmrestd 会终止整个 %s",
+		}.With(id, id.Array()),
 		Fix: lang.Text{
 			EN: fmt.Sprintf("wait until it starts, cancel the whole array %s, or use `scancel %s` on a login node", id.Array(), id),
 			ZH: fmt.Sprintf("请等它启动后再取消，或取消整个数组 %s，或在登录节点上执行 `scancel %s`", id.Array(), id),
@@ -116,7 +119,10 @@ func (r *REST) left(ctx context.Context, op string, id slurm.JobID) error {
 		return slurm.FromStderr(op, fmt.Sprintf("Access/permission denied: the job is %s's and goes on", j.User))
 	}
 	return &slurm.Error{
-		Op: op, Kind: slurm.Rejected, Msg: fmt.Sprintf("slurmrestd took the request, but the job is %s as before", j.State),
+		Op: op, Kind: slurm.Rejected, Msg: lang.Text{
+			EN: "slurmrestd took the request, but the job is %s as before",
+			ZH: "slurmrestd 接受了请求，但作业仍为 %s",
+		}.With(j.State),
 		Fix: lang.Text{
 			EN: "look again with `status`; if it goes on, cancel it with scancel on a login node",
 			ZH: "请用 `status` 再次查看；若仍在继续，请在登录节点上用 scancel 取消",

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"net/http"
 	"os"
@@ -73,7 +72,7 @@ var restFields = map[string]func(d *description, v string) error{
 	"export":     func(*description, string) error { return nil }, // the environment is given whole
 	"get-user-env": func(d *description, _ string) error {
 		if d.version > 38 {
-			return fmt.Errorf("--get-user-env: slurmrestd ignores it from v0.0.39 on; name what the job needs in its environment")
+			return slurm.Sayf("--get-user-env: slurmrestd ignores it from v0.0.39 on; name what the job needs in its environment")
 		}
 		d.set("get_user_environment", true)
 		return nil
@@ -87,7 +86,7 @@ var restFields = map[string]func(d *description, v string) error{
 			hi, err2 = strconv.Atoi(high)
 		}
 		if err1 != nil || err2 != nil || lo < 1 {
-			return fmt.Errorf("%q is not a valid node count", v)
+			return slurm.Sayf("%q is not a valid node count", v)
 		}
 		d.nodes = lo
 		if d.version < 39 {
@@ -136,7 +135,7 @@ var restFields = map[string]func(d *description, v string) error{
 	"mem": func(d *description, v string) error {
 		mb, ok := slurm.ParseMemory(v)
 		if !ok {
-			return fmt.Errorf("invalid memory constraint: %s", v)
+			return slurm.Sayf("invalid memory constraint: %s", v)
 		}
 		d.set("memory_per_node", d.number(mb))
 		return nil
@@ -243,7 +242,7 @@ func whole(set func(*description, int)) func(*description, string) error {
 	return func(d *description, v string) error {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < 1 {
-			return fmt.Errorf("invalid number %q", v)
+			return slurm.Sayf("invalid number %q", v)
 		}
 		set(d, n)
 		return nil
@@ -302,7 +301,10 @@ func (r *REST) component(s slurm.Submission, version int, name string, options s
 	for _, o := range options {
 		say, known := restFields[o.Name]
 		if !known {
-			return nil, fmt.Errorf("unrecognized option '--%s': it cannot be said through slurmrestd", o.Name)
+			return nil, lang.Text{
+				EN: "unrecognized option '--%s': it cannot be said through slurmrestd",
+				ZH: "选项 '--%s' 无法通过 slurmrestd 表达",
+			}.Err(o.Name)
 		}
 		if err := say(&d, o.Value); err != nil {
 			return nil, err
@@ -351,7 +353,7 @@ func (r *REST) Submit(ctx context.Context, s slurm.Submission) (slurm.JobID, err
 	}
 	job, err := r.describe(s, version)
 	if err != nil {
-		return "", slurm.FromStderr("submit", err.Error())
+		return "", slurm.Refused("submit", err)
 	}
 	if s.LogDir != "" {
 		dir := s.LogDir
@@ -359,7 +361,7 @@ func (r *REST) Submit(ctx context.Context, s slurm.Submission) (slurm.JobID, err
 			dir = filepath.Join(s.Dir, dir)
 		}
 		if err := os.MkdirAll(dir, 0o777); err != nil {
-			return "", &slurm.Error{Op: "submit", Kind: slurm.Rejected, Msg: "log directory: " + err.Error(), Fix: lang.Text{
+			return "", &slurm.Error{Op: "submit", Kind: slurm.Rejected, Msg: lang.Text{EN: "log directory: %s", ZH: "日志目录：%s"}.With(err), Fix: lang.Text{
 				EN: "through slurmrestd no directory can be made: make it on the cluster, or use a shared file system",
 				ZH: "通过 slurmrestd 无法创建目录：请在集群上创建，或使用共享文件系统",
 			}}
@@ -374,7 +376,7 @@ func (r *REST) Submit(ctx context.Context, s slurm.Submission) (slurm.JobID, err
 		return "", err
 	}
 	if a.submitted() <= 0 {
-		return "", &slurm.Error{Op: "submit", Kind: slurm.Unknown, Msg: "slurmrestd answered without a job id"}
+		return "", &slurm.Error{Op: "submit", Kind: slurm.Unknown, Msg: lang.Text{EN: "slurmrestd answered without a job id", ZH: "slurmrestd 的返回中没有作业号"}}
 	}
 	return slurm.JobID(strconv.FormatInt(a.submitted(), 10)), nil
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -69,7 +68,7 @@ func (here) run(ctx context.Context, c command) (result, error) {
 	if c.stdin != "" {
 		f, err := wholeFile(c.stdin)
 		if err != nil {
-			return result{}, &slurm.Error{Op: name, Msg: err.Error(), Kind: slurm.Broken}
+			return result{}, &slurm.Error{Op: name, Msg: lang.Said(err), Kind: slurm.Broken}
 		}
 		defer f.Close()
 		cmd.Stdin = f
@@ -93,22 +92,22 @@ func (here) run(ctx context.Context, c command) (result, error) {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist) && cmd.Process == nil:
 		return r, noCommand(name, c.dir, err)
 	case cmd.Process == nil:
-		return r, &slurm.Error{Op: name, Msg: err.Error(), Kind: slurm.Broken}
+		return r, &slurm.Error{Op: name, Msg: lang.Said(err), Kind: slurm.Broken}
 	case ctx.Err() != nil && r.code != 0:
 		return r, &slurm.Error{
 			Op: name, Kind: slurm.Unreachable,
-			Msg: fmt.Sprintf("no answer within %s%s", c.limit, saidSoFar(r.stderr)),
+			Msg: lang.Text{EN: "no answer within %s%s", ZH: "%s 内没有响应%s"}.With(c.limit, saidSoFar(r.stderr)),
 			Fix: lang.Text{
 				EN: "the controller may be stopped or overloaded; try again in a minute",
 				ZH: "控制器可能已停止或过载；请一分钟后重试",
 			},
 		}
 	case isExit && r.code < 0:
-		return r, &slurm.Error{Op: name, Msg: "ended by " + exit.Error() + saidSoFar(r.stderr), Kind: slurm.Unreachable}
+		return r, &slurm.Error{Op: name, Msg: lang.Text{EN: "ended by %s%s", ZH: "被终止（%s）%s"}.With(exit, saidSoFar(r.stderr)), Kind: slurm.Unreachable}
 	case stdout.full:
-		return r, &slurm.Error{Op: name, Msg: fmt.Sprintf("the answer is longer than %d MiB", maxStdout>>20), Kind: slurm.Broken}
+		return r, &slurm.Error{Op: name, Msg: lang.Text{EN: "the answer is longer than %d MiB", ZH: "返回内容超过 %d MiB"}.With(maxStdout >> 20), Kind: slurm.Broken}
 	case err != nil && !isExit && !errors.Is(err, exec.ErrWaitDelay):
-		return r, &slurm.Error{Op: name, Msg: err.Error(), Kind: slurm.Broken}
+		return r, &slurm.Error{Op: name, Msg: lang.Said(err), Kind: slurm.Broken}
 	}
 	return r, nil
 }
@@ -141,23 +140,23 @@ func write(f *os.File, text string) error {
 func noCommand(name, dir string, err error) *slurm.Error {
 	if dir != "" {
 		if _, statErr := os.Stat(dir); statErr != nil {
-			return &slurm.Error{Op: name, Msg: fmt.Sprintf("working directory %s: %v", dir, errors.Unwrap(statErr)), Kind: slurm.Rejected, Fix: lang.Text{
+			return &slurm.Error{Op: name, Msg: lang.Text{EN: "working directory %s: %s", ZH: "工作目录 %s：%s"}.With(dir, errors.Unwrap(statErr)), Kind: slurm.Rejected, Fix: lang.Text{
 				EN: "give a directory that exists on this machine and on the nodes",
 				ZH: "请给出在本机与计算节点上都存在的目录",
 			}}
 		}
 	}
-	return &slurm.Error{Op: name, Msg: err.Error(), Kind: slurm.Broken, Fix: lang.Text{
+	return &slurm.Error{Op: name, Msg: lang.Said(err), Kind: slurm.Broken, Fix: lang.Text{
 		EN: "Slurm's commands are not on the PATH of this machine: run on a login node, or use --cluster local",
 		ZH: "本机 PATH 中没有 Slurm 命令：请在登录节点上运行，或使用 --cluster local",
 	}}
 }
 
-func saidSoFar(stderr string) string {
+func saidSoFar(stderr string) lang.Text {
 	if stderr = strings.TrimSpace(stderr); stderr != "" {
-		return ", having said: " + stderr
+		return lang.Text{EN: ", having said: %s", ZH: "，此前的输出：%s"}.With(stderr)
 	}
-	return ""
+	return lang.Text{}
 }
 
 // A capped buffer keeps the first bytes written to it and drops the rest, so

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -46,10 +45,13 @@ var (
 // nothing of a job's stands on ssh's command line.
 func NewSSH(name string, o SSHOptions) (*CLI, error) {
 	if !hostForm.MatchString(o.Host) {
-		return nil, fmt.Errorf("cluster %s: host %q is no host name; use a name from ssh_config, a DNS name or an address", name, o.Host)
+		return nil, lang.Text{
+			EN: "cluster %s: host %q is no host name; use a name from ssh_config, a DNS name or an address",
+			ZH: "集群 %s：%q 不是主机名；请用 ssh_config 中的名称、DNS 名或地址",
+		}.Err(name, o.Host)
 	}
 	if o.User != "" && !userForm.MatchString(o.User) {
-		return nil, fmt.Errorf("cluster %s: user %q is no login name", name, o.User)
+		return nil, lang.Text{EN: "cluster %s: user %q is no login name", ZH: "集群 %s：用户 %q 不是登录名"}.Err(name, o.User)
 	}
 	r := &there{SSHOptions: o}
 	return &CLI{
@@ -59,7 +61,7 @@ func NewSSH(name string, o SSHOptions) (*CLI, error) {
 		mkdir: func(ctx context.Context, dir string) error {
 			res, err := r.run(ctx, command{argv: []string{"mkdir", "-p", "--", dir}})
 			if err == nil && res.code != 0 {
-				err = errors.New(strings.TrimSpace(res.stderr))
+				err = slurm.Words(strings.TrimSpace(res.stderr))
 			}
 			return err
 		},
@@ -130,7 +132,7 @@ func (t *there) run(ctx context.Context, c command) (result, error) {
 		c.limit = commandLimit + 10*time.Second // for the connection
 	}
 	if strings.Contains(c.stdin, "\x00") {
-		return result{}, &slurm.Error{Op: c.argv[0], Kind: slurm.Rejected, Msg: "the script holds a NUL character"}
+		return result{}, &slurm.Error{Op: c.argv[0], Kind: slurm.Rejected, Msg: lang.Text{EN: "the script holds a NUL character", ZH: "脚本中含有 NUL 字符"}}
 	}
 	hello := rand.Text()
 	r, err := here{}.run(ctx, command{
@@ -144,20 +146,24 @@ func (t *there) run(ctx context.Context, c command) (result, error) {
 		if err != nil {
 			said = err.Error()
 		}
-		return r, &slurm.Error{Op: "ssh " + t.Host, Kind: sshKind(said), Msg: firstOf(said, "the connection ended without a word"), Fix: lang.Text{
+		words := lang.Same(said)
+		if said == "" {
+			words = lang.Text{EN: "the connection ended without a word", ZH: "连接中断，没有任何输出"}
+		}
+		return r, &slurm.Error{Op: "ssh " + t.Host, Kind: sshKind(said), Msg: words, Fix: lang.Text{
 			EN: "try `ssh " + t.Host + " true` by hand: it must work without a question",
 			ZH: "请手动执行 `ssh " + t.Host + " true`：应能无交互成功",
 		}}
 	}
 	r.stderr = after
 	if err == nil && r.code == 72 && after != "" && strings.Contains(after, "cd:") {
-		return r, &slurm.Error{Op: c.argv[0], Kind: slurm.Rejected, Msg: "working directory: " + strings.TrimSpace(after)}
+		return r, &slurm.Error{Op: c.argv[0], Kind: slurm.Rejected, Msg: lang.Text{EN: "working directory: %s", ZH: "工作目录：%s"}.With(strings.TrimSpace(after))}
 	}
 	if err == nil && r.code == 255 && strings.Contains(after, "onnection") && !strings.Contains(after, "sbatch:") {
-		return r, &slurm.Error{Op: "ssh " + t.Host, Kind: slurm.Unreachable, Msg: strings.TrimSpace(after)}
+		return r, &slurm.Error{Op: "ssh " + t.Host, Kind: slurm.Unreachable, Msg: lang.Same(strings.TrimSpace(after))}
 	}
 	if err == nil && r.code == 127 {
-		return r, &slurm.Error{Op: c.argv[0], Kind: slurm.Broken, Msg: strings.TrimSpace(after), Fix: lang.Text{
+		return r, &slurm.Error{Op: c.argv[0], Kind: slurm.Broken, Msg: lang.Same(strings.TrimSpace(after)), Fix: lang.Text{
 			EN: "Slurm's commands are not on the PATH of a non-interactive login on " + t.Host,
 			ZH: "在 " + t.Host + " 的非交互登录环境中找不到 Slurm 命令（PATH）",
 		}}

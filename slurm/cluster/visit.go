@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -16,7 +15,7 @@ import (
 func (c *CLI) Visit(ctx context.Context, v slurm.Visit) (string, error) {
 	op := "visit " + hostlist.Compress(v.Nodes)
 	if len(v.Nodes) == 0 {
-		return "", &slurm.Error{Op: "visit", Kind: slurm.Rejected, Msg: "no node is named"}
+		return "", &slurm.Error{Op: "visit", Kind: slurm.Rejected, Msg: lang.Text{EN: "no node is named", ZH: "没有指明节点"}}
 	}
 	if v.Limit == 0 {
 		v.Limit = time.Minute
@@ -28,7 +27,10 @@ func (c *CLI) Visit(ctx context.Context, v slurm.Visit) (string, error) {
 	}
 	if r.code != 0 {
 		return r.stdout, &slurm.Error{
-			Op: op, Kind: slurm.Rejected, Msg: fmt.Sprintf("exit status %d: %s", r.code, slurm.FromStderr("", errorLines(r.stderr)).Msg),
+			Op: op, Kind: slurm.Rejected, Msg: lang.Text{
+				EN: "exit status %d: %s",
+				ZH: "以状态 %d 退出：%s",
+			}.With(r.code, slurm.FromStderr("", errorLines(r.stderr)).Msg),
 			Fix: lang.Text{
 				EN: "a node that is drained, down or full takes no visit: log in there, or ask the operators",
 				ZH: "已排空、宕机或占满的节点无法访问：请登录该节点处理，或联系管理员",

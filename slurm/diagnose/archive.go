@@ -4,17 +4,18 @@ import (
 	"archive/tar"
 	"archive/zip"
 	"errors"
-	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 func (s *Source) addZip(path string) error {
 	f, err := s.in.Open(path)
 	if err != nil {
-		return fmt.Errorf("logs %q: %w", path, err)
+		return lang.Text{EN: "logs %q: %s", ZH: "日志 %q：%s"}.Err(path, err)
 	}
 	defer f.Close()
 	var z *zip.Reader
@@ -23,7 +24,7 @@ func (s *Source) addZip(path string) error {
 		z, err = zip.NewReader(f, info.Size())
 	}
 	if err != nil {
-		return fmt.Errorf("logs %q: %w", path, err)
+		return lang.Text{EN: "logs %q: %s", ZH: "日志 %q：%s"}.Err(path, err)
 	}
 	left := int64(maxArchive)
 	for _, m := range z.File {

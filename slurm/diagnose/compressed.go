@@ -3,12 +3,13 @@ package diagnose
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 // Bounds on compressed logs. What unpacks to more than a log would is read so
@@ -24,7 +25,10 @@ const (
 	maxArchive   = 256 << 20
 )
 
-var errUnpacksTooFar = errors.New("it unpacks to more than a log of its size would: only its beginning was read")
+var errUnpacksTooFar = lang.Text{
+	EN: "it unpacks to more than a log of its size would: only its beginning was read",
+	ZH: "解压后远大于同样大小的日志：只读取了开头",
+}.Err()
 
 // unpackedLimit is how much of a stream is read that is size bytes compressed.
 func unpackedLimit(size int64) int64 { return min(max(plainlySmall, likelyRatio*size), maxUnpacked) }
@@ -47,16 +51,16 @@ func (l *limited) Read(b []byte) (int, error) {
 func (s *Source) withReader(path string, use func(io.Reader) error) error {
 	f, err := s.in.Open(path)
 	if err != nil {
-		return fmt.Errorf("logs %q: %w", path, err)
+		return lang.Text{EN: "logs %q: %s", ZH: "日志 %q：%s"}.Err(path, err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return fmt.Errorf("logs %q: %w", path, err)
+		return lang.Text{EN: "logs %q: %s", ZH: "日志 %q：%s"}.Err(path, err)
 	}
 	r, done, err := unpack(path, f, info.Size())
 	if err != nil {
-		return fmt.Errorf("logs %q: %w", path, err)
+		return lang.Text{EN: "logs %q: %s", ZH: "日志 %q：%s"}.Err(path, err)
 	}
 	defer done()
 	return use(r)

@@ -6,11 +6,12 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"path"
 	"sort"
 	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 // A digest is what a diagnosis needs of one log: the lines that a local one
@@ -47,13 +48,13 @@ func WriteDigest(ctx context.Context, src Source, ofAll int, w io.Writer) error 
 	recorded, unread := src.recordings()
 	if extra := (digest{Unreadable: append(append([]Unreadable{}, src.unreadable...), unread...), Recorded: recorded}); len(extra.Unreadable)+len(recorded) > 0 {
 		if err := out.Encode(extra); err != nil {
-			return fmt.Errorf("digest of the notes: %w", err)
+			return lang.Text{EN: "digest of the notes: %s", ZH: "摘要的说明：%s"}.Err(err)
 		}
 	}
 	var buf []byte
 	for _, f := range src.files {
 		if err := out.Encode(f.digest(ctx, &buf, want, keep)); err != nil {
-			return fmt.Errorf("digest of %s: %w", f.name, err)
+			return lang.Text{EN: "digest of %s: %s", ZH: "%s 的摘要：%s"}.Err(f.name, err)
 		}
 		if err := ctx.Err(); err != nil {
 			return err
@@ -126,13 +127,13 @@ func ReadDigests(parts ...io.Reader) (Source, error) {
 	for _, p := range parts {
 		z, err := gzip.NewReader(p)
 		if err != nil {
-			return s, fmt.Errorf("digest: %w", err)
+			return s, lang.Text{EN: "digest: %s", ZH: "摘要：%s"}.Err(err)
 		}
 		in := json.NewDecoder(bufio.NewReader(io.LimitReader(z, maxUnpacked)))
 		for in.More() {
 			d := new(digest)
 			if err := in.Decode(d); err != nil {
-				return s, fmt.Errorf("digest: %w", err)
+				return s, lang.Text{EN: "digest: %s", ZH: "摘要：%s"}.Err(err)
 			}
 			if d.Name == "" {
 				s.unreadable = append(s.unreadable, d.Unreadable...)

@@ -3,7 +3,6 @@ package diagnose
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"path"
@@ -11,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
@@ -99,7 +99,10 @@ type groupState struct {
 func readRecording(name string, in io.Reader) (*recording, error) {
 	m := rankAtEnd.FindStringSubmatch(name)
 	if m == nil {
-		return nil, errors.New("no rank at the end of a flight recorder dump's name")
+		return nil, lang.Text{
+			EN: "no rank at the end of a flight recorder dump's name",
+			ZH: "flight recorder 文件名末尾没有 rank 编号",
+		}.Err()
 	}
 	rank, _ := strconv.Atoi(m[1])
 	b, err := io.ReadAll(io.LimitReader(in, maxDump))
@@ -112,7 +115,7 @@ func readRecording(name string, in io.Reader) (*recording, error) {
 	}
 	top, ok := v.(pyDict)
 	if !ok {
-		return nil, errors.New("not a flight recorder dump: no dictionary")
+		return nil, lang.Text{EN: "not a flight recorder dump: no dictionary", ZH: "不是 flight recorder 文件：其中没有字典"}.Err()
 	}
 	r := &recording{Rank: rank, Groups: map[string]*groupState{}}
 	members := map[string][]int{}

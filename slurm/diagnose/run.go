@@ -3,13 +3,13 @@ package diagnose
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -120,7 +120,7 @@ func scanAll(ctx context.Context, src Source) ([]*facts, error) {
 	}
 	wg.Wait()
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("diagnosis stopped: %w", err)
+		return nil, lang.Text{EN: "diagnosis stopped: %s", ZH: "诊断已停止：%s"}.Err(err)
 	}
 	return all, nil
 }

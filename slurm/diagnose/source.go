@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/within"
 )
 
@@ -72,7 +72,10 @@ func OpenIn(in *within.Folders, paths ...string) (Source, error) {
 		return s, &UnreadableError{s.unreadable}
 	}
 	if err == nil && len(s.files)+len(s.dumps)+len(s.recorded) == 0 {
-		err = fmt.Errorf("logs %q: no readable log file in it: %w", strings.Join(paths, " "), fs.ErrNotExist)
+		err = lang.Text{
+			EN: "logs %q: no readable log file in it: %s",
+			ZH: "日志 %q：其中没有可读取的日志文件：%s",
+		}.Err(strings.Join(paths, " "), fs.ErrNotExist)
 	}
 	return s, err
 }
@@ -100,7 +103,7 @@ func gather(in *within.Folders, part, parts int, paths []string) (Source, error)
 			}
 		}
 		if err != nil {
-			return s, fmt.Errorf("logs %q: %w", p, err)
+			return s, lang.Text{EN: "logs %q: %s", ZH: "日志 %q：%s"}.Err(p, err)
 		}
 		if len(paths) == 1 && len(names) == 1 && info != nil && info.IsDir() {
 			s.root = p
@@ -120,7 +123,7 @@ func gather(in *within.Folders, part, parts int, paths []string) (Source, error)
 func Read(name string, r io.Reader) (Source, error) {
 	k, err := keep(r, keepTail)
 	if err != nil {
-		return Source{}, fmt.Errorf("logs %q: %w", name, err)
+		return Source{}, lang.Text{EN: "logs %q: %s", ZH: "日志 %q：%s"}.Err(name, err)
 	}
 	return Source{files: []*logFile{{name: name, size: k.size, kept: k}}}, nil
 }
@@ -137,7 +140,7 @@ func (s Source) Files() []string {
 func (s *Source) addPath(path string) error {
 	info, err := s.in.Stat(path)
 	if err != nil {
-		return fmt.Errorf("logs %q: %w", path, err)
+		return lang.Text{EN: "logs %q: %s", ZH: "日志 %q：%s"}.Err(path, err)
 	}
 	if !info.IsDir() {
 		return s.addFile(path, filepath.Base(path), info)
@@ -202,7 +205,7 @@ func isLog(name string, size int64) bool {
 
 func (s *Source) addFile(path, name string, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("logs %q: not a regular file", path)
+		return lang.Text{EN: "logs %q: not a regular file", ZH: "日志 %q：不是普通文件"}.Err(path)
 	}
 	if !s.mine() {
 		return nil

@@ -3,7 +3,6 @@ package diagnose
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io/fs"
 	"strings"
 	"unicode/utf8"
@@ -51,7 +50,7 @@ func (s *Source) skip(name, reason string) {
 	}
 }
 
-var errNoText = errors.New("not text")
+var errNoText = lang.Text{EN: "not text", ZH: "不是文本"}.Err()
 
 // magics are what files begin with that are taken for logs by their names only.
 var magics = []struct{ head, what string }{
@@ -71,7 +70,7 @@ func looksBinary(windows []window) error {
 		if w.off == 0 {
 			for _, m := range magics {
 				if bytes.HasPrefix(w.data, []byte(m.head)) {
-					return fmt.Errorf("%w but %s", errNoText, m.what)
+					return lang.Text{EN: "%s but %s", ZH: "%s，而是%s"}.Err(errNoText, m.what)
 				}
 			}
 		}
@@ -93,7 +92,7 @@ func looksBinary(windows []window) error {
 		}
 	}
 	if odd*3 > runes {
-		return fmt.Errorf("%w but binary data", errNoText)
+		return lang.Text{EN: "%s but binary data", ZH: "%s，而是二进制数据"}.Err(errNoText)
 	}
 	return nil
 }

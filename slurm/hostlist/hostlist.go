@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 // maxNodes bounds an expansion, so that a stranger's "n[0-999999999]" costs an
@@ -29,11 +31,11 @@ func Expand(list string) ([]string, error) {
 		}
 		word := strings.TrimSpace(list[start:end])
 		if word == "" {
-			return nil, fmt.Errorf("node list %q: empty name at column %d", list, start+1)
+			return nil, lang.Text{EN: "node list %q: empty name at column %d", ZH: "节点列表 %q：第 %d 列处名称为空"}.Err(list, start+1)
 		}
 		names, err := expandWord(word, maxNodes-len(nodes))
 		if err != nil {
-			return nil, fmt.Errorf("node list %q: %w", list, err)
+			return nil, lang.Text{EN: "node list %q: %s", ZH: "节点列表 %q：%s"}.Err(list, err)
 		}
 		nodes = append(nodes, names...)
 		start = end + 1
@@ -48,11 +50,17 @@ func wordEnd(list string, start int) (int, error) {
 	for i := start; i < len(list); i++ {
 		switch c := list[i]; {
 		case c == '[' && open >= 0:
-			return 0, fmt.Errorf("node list %q: '[' inside brackets at column %d", list, i+1)
+			return 0, lang.Text{
+				EN: "node list %q: '[' inside brackets at column %d",
+				ZH: "节点列表 %q：第 %d 列的 '[' 位于括号之内",
+			}.Err(list, i+1)
 		case c == '[':
 			open = i
 		case c == ']' && open < 0:
-			return 0, fmt.Errorf("node list %q: ']' without '[' at column %d", list, i+1)
+			return 0, lang.Text{
+				EN: "node list %q: ']' without '[' at column %d",
+				ZH: "节点列表 %q：第 %d 列的 ']' 缺少对应的 '['",
+			}.Err(list, i+1)
 		case c == ']':
 			open = -1
 		case c == ',' && open < 0:
@@ -60,7 +68,10 @@ func wordEnd(list string, start int) (int, error) {
 		}
 	}
 	if open >= 0 {
-		return 0, fmt.Errorf("node list %q: missing ']' for the '[' at column %d", list, open+1)
+		return 0, lang.Text{
+			EN: "node list %q: missing ']' for the '[' at column %d",
+			ZH: "节点列表 %q：第 %d 列的 '[' 缺少对应的 ']'",
+		}.Err(list, open+1)
 	}
 	return len(list), nil
 }
@@ -70,7 +81,7 @@ func expandWord(word string, limit int) ([]string, error) {
 	open := strings.IndexByte(word, '[')
 	if open < 0 {
 		if limit < 1 {
-			return nil, fmt.Errorf("more than %d nodes", maxNodes)
+			return nil, lang.Text{EN: "more than %d nodes", ZH: "超过 %d 个节点"}.Err(maxNodes)
 		}
 		return []string{word}, nil
 	}
@@ -86,7 +97,7 @@ func expandWord(word string, limit int) ([]string, error) {
 		}
 	}
 	if len(numbers)*len(tails) > limit {
-		return nil, fmt.Errorf("more than %d nodes", maxNodes)
+		return nil, lang.Text{EN: "more than %d nodes", ZH: "超过 %d 个节点"}.Err(maxNodes)
 	}
 	names := make([]string, 0, len(numbers)*len(tails))
 	for _, n := range numbers {
@@ -108,13 +119,13 @@ func expandRanges(ranges string, limit int) ([]string, error) {
 		lo, err1 := strconv.ParseUint(first, 10, 32)
 		hi, err2 := strconv.ParseUint(last, 10, 32)
 		if err1 != nil || err2 != nil {
-			return nil, fmt.Errorf("%q is not a number or a range such as 01-16", part)
+			return nil, lang.Text{EN: "%q is not a number or a range such as 01-16", ZH: "%q 不是数字，也不是 01-16 这样的范围"}.Err(part)
 		}
 		if hi < lo {
-			return nil, fmt.Errorf("range %q runs backwards", part)
+			return nil, lang.Text{EN: "range %q runs backwards", ZH: "范围 %q 是倒序的"}.Err(part)
 		}
 		if hi-lo >= uint64(max(limit-len(numbers), 0)) {
-			return nil, fmt.Errorf("more than %d nodes", maxNodes)
+			return nil, lang.Text{EN: "more than %d nodes", ZH: "超过 %d 个节点"}.Err(maxNodes)
 		}
 		for n := lo; n <= hi; n++ {
 			numbers = append(numbers, fmt.Sprintf("%0*d", len(first), n))

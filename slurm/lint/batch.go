@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 type request struct {
@@ -85,10 +87,10 @@ func readFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("not a regular file")}
+		return nil, &fs.PathError{Op: "read", Path: path, Err: lang.Text{EN: "not a regular file", ZH: "不是普通文件"}.Err()}
 	}
 	if info.Size() > maxScript {
-		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("larger than any batch script (4 MiB)")}
+		return nil, &fs.PathError{Op: "read", Path: path, Err: lang.Text{EN: "larger than any batch script (4 MiB)", ZH: "超过批处理脚本的上限（4 MiB）"}.Err()}
 	}
 	return os.ReadFile(path)
 }

@@ -4,11 +4,12 @@ import (
 	"bufio"
 	"context"
 	"encoding/binary"
-	"errors"
 	"io"
 	"math"
 	"strings"
 	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 // maxRecord bounds one record of an event file; images and graphs are skipped.
@@ -145,7 +146,7 @@ func tensorScalar(b []byte) (value float64, ok bool) {
 	return value, ok
 }
 
-var errWire = errors.New("not a protocol buffer message")
+var errWire = lang.Text{EN: "not a protocol buffer message", ZH: "不是 protocol buffer 消息"}.Err()
 
 // fields calls use with each field of a protocol buffer message: its number,
 // wire type, and its value or bytes.

@@ -2,13 +2,13 @@ package metrics
 
 import (
 	"encoding/csv"
-	"fmt"
 	"io"
 	"math"
 	"strconv"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/chart"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 // WriteCSV writes the run's iterations as a table with a header; values that
@@ -20,7 +20,7 @@ func (r Run) WriteCSV(w io.Writer) error {
 		head = append(head, s.Name)
 	}
 	if err := c.Write(head); err != nil {
-		return fmt.Errorf("metrics of %s: %w", r.Name, err)
+		return lang.Text{EN: "metrics of %s: %s", ZH: "%s 的指标：%s"}.Err(r.Name, err)
 	}
 	for _, it := range r.Iterations {
 		row := []string{r.Name, strconv.Itoa(it.N), "", "", ""}
@@ -41,7 +41,7 @@ func (r Run) WriteCSV(w io.Writer) error {
 			row = append(row, cell)
 		}
 		if err := c.Write(row); err != nil {
-			return fmt.Errorf("metrics of %s: %w", r.Name, err)
+			return lang.Text{EN: "metrics of %s: %s", ZH: "%s 的指标：%s"}.Err(r.Name, err)
 		}
 	}
 	c.Flush()
@@ -77,7 +77,10 @@ func WritePNG(w io.Writer, runs []Run, series []Series) error {
 		}
 	}
 	if len(panels) == 0 {
-		return fmt.Errorf("metrics: none of the %d series is reported by any run", len(series))
+		return lang.Text{
+			EN: "metrics: none of the %d series is reported by any run",
+			ZH: "指标：%d 个序列在所有运行中都没有",
+		}.Err(len(series))
 	}
 	return chart.WriteLines(w, panels)
 }

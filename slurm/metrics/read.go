@@ -8,7 +8,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/within"
 )
 
@@ -88,7 +88,7 @@ func ReadIn(ctx context.Context, in *within.Folders, path, gpu string) (Run, err
 	r.in = in
 	info, err := in.Stat(path)
 	if err != nil {
-		return r.run, fmt.Errorf("metrics %q: %w", path, err)
+		return r.run, lang.Text{EN: "metrics %q: %s", ZH: "指标 %q：%s"}.Err(path, err)
 	}
 	if !info.IsDir() {
 		err = r.file(ctx, path)
@@ -104,7 +104,7 @@ func ReadIn(ctx context.Context, in *within.Folders, path, gpu string) (Run, err
 		})
 	}
 	if err != nil {
-		return r.run, fmt.Errorf("metrics %q: %w", path, err)
+		return r.run, lang.Text{EN: "metrics %q: %s", ZH: "指标 %q：%s"}.Err(path, err)
 	}
 	return r.finish(), nil
 }

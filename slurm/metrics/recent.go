@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/within"
 )
 
@@ -35,7 +35,7 @@ func Recent(ctx context.Context, in *within.Folders, paths []string, gpu string)
 			return nil // what cannot be listed has no numbers
 		})
 		if err != nil {
-			return r.run, fmt.Errorf("metrics %q: %w", p, err)
+			return r.run, lang.Text{EN: "metrics %q: %s", ZH: "指标 %q：%s"}.Err(p, err)
 		}
 	}
 	r.ends = min(max(recentAll/int64(max(1, len(files))), recentMin), recentMost)

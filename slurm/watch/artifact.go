@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -60,7 +61,10 @@ func (a Artifact) Look(ctx context.Context, j slurm.Job, before Sight) (Sight, e
 	case got := <-done:
 		return got.s, got.err
 	case <-ctx.Done():
-		return before, fmt.Errorf("artifact %s: the file system does not answer: %w", a.Path, ctx.Err())
+		return before, lang.Text{
+			EN: "artifact %s: the file system does not answer: %s",
+			ZH: "产物 %s：文件系统没有响应：%s",
+		}.Err(a.Path, ctx.Err())
 	}
 }
 
@@ -68,7 +72,7 @@ func (a Artifact) look(j slurm.Job, before Sight, now time.Time) (Sight, error) 
 	pattern := slurm.ExpandPattern(a.Path, j)
 	files, err := filepath.Glob(pattern)
 	if err != nil {
-		return Sight{}, fmt.Errorf("artifact %q: the pattern cannot be read: %w", a.Path, err)
+		return Sight{}, lang.Text{EN: "artifact %q: the pattern cannot be read: %s", ZH: "产物 %q：无法解析该通配模式：%s"}.Err(a.Path, err)
 	}
 	s := Sight{At: now, Why: "no file " + pattern + " yet"}
 	for _, f := range files {
@@ -121,7 +125,10 @@ func checkJSON(path, condition string) error {
 		return err
 	}
 	if info.Size() > maxJSON {
-		return fmt.Errorf("%s is too large to be checked as JSON: %d bytes, at most %d", path, info.Size(), maxJSON)
+		return lang.Text{
+			EN: "%s is too large to be checked as JSON: %d bytes, at most %d",
+			ZH: "%s 太大，无法按 JSON 检查：%d 字节，上限 %d",
+		}.Err(path, info.Size(), maxJSON)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -129,19 +136,19 @@ func checkJSON(path, condition string) error {
 	}
 	var v any
 	if err := json.Unmarshal(text, &v); err != nil {
-		return fmt.Errorf("%s is not whole JSON: %w", path, err)
+		return lang.Text{EN: "%s is not whole JSON: %s", ZH: "%s 不是完整的 JSON：%s"}.Err(path, err)
 	}
 	keys, want, hasValue := strings.Cut(condition, "=")
 	for key := range strings.SplitSeq(keys, ".") {
 		object, _ := v.(map[string]any)
 		inner, ok := object[key]
 		if !ok {
-			return fmt.Errorf("%s has no %s", path, keys)
+			return lang.Text{EN: "%s has no %s", ZH: "%s 中没有 %s"}.Err(path, keys)
 		}
 		v = inner
 	}
 	if hasValue && fmt.Sprint(v) != want {
-		return fmt.Errorf("%s has %s = %v, not %s", path, keys, v, want)
+		return lang.Text{EN: "%s has %s = %v, not %s", ZH: "%s 中 %s = %v，而不是 %s"}.Err(path, keys, v, want)
 	}
 	return nil
 }
@@ -168,10 +175,13 @@ func (a Artifact) Await(ctx context.Context, job func() slurm.Job, pause time.Du
 			return s, nil
 		}
 		if ended && s.Path == "" {
-			return s, errors.Join(err, fmt.Errorf("the job ended without its artifact: %s", s.Why))
+			return s, errors.Join(err, lang.Text{EN: "the job ended without its artifact: %s", ZH: "作业已结束，但没有产物：%s"}.Err(s.Why))
 		}
 		if ended && s.Why != "" && !strings.HasSuffix(s.Why, "may still be written to") {
-			return s, fmt.Errorf("the job ended and its artifact is not as it must be: %s", s.Why)
+			return s, lang.Text{
+				EN: "the job ended and its artifact is not as it must be: %s",
+				ZH: "作业已结束，但产物不符合要求：%s",
+			}.Err(s.Why)
 		}
 		select {
 		case <-ctx.Done():

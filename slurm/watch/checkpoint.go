@@ -2,7 +2,6 @@ package watch
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -64,7 +64,7 @@ func LastCheckpoint(dir string) (c Checkpoint, ok bool, err error) {
 func lastOf(word string, at time.Time, all []saved) (Checkpoint, error) {
 	n, err := strconv.Atoi(word)
 	if err != nil && word != "release" {
-		return Checkpoint{}, fmt.Errorf("%s does not name an iteration", tracker)
+		return Checkpoint{}, lang.Text{EN: "%s does not name an iteration", ZH: "%s 没有指明迭代"}.Err(tracker)
 	}
 	c := Checkpoint{Iteration: word, At: at}
 	i := slices.IndexFunc(all, func(s saved) bool { return s.iteration == n })

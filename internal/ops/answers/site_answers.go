@@ -105,7 +105,7 @@ func newCards(c *ops.Call, in CardIn, question string) ([]cards.Card, error) {
 		list, err := cards.Parse(redact.Clean(string(text)))
 		if err != nil {
 			return nil, ops.InputError("file",
-				ops.Said(err),
+				lang.Said(err),
 				lang.Text{EN: "CONTRIBUTING.md, “Add an answer”, has an example", ZH: "格式示例见 CONTRIBUTING.md 的 “Add an answer”"})
 		}
 		return list, nil

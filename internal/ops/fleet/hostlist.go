@@ -45,7 +45,7 @@ func (o HostlistOut) View(lang.Lang) view.Doc {
 func expandHosts(_ context.Context, _ *ops.Call, in HostlistIn) (HostlistOut, error) {
 	names, err := hostlist.Expand(strings.Join(in.Nodes, ","))
 	if err != nil {
-		return HostlistOut{}, ops.InputError("nodes", ops.Said(err), lang.Text{EN: "for example gpu[01-04,07]", ZH: "例如 gpu[01-04,07]"})
+		return HostlistOut{}, ops.InputError("nodes", lang.Said(err), lang.Text{EN: "for example gpu[01-04,07]", ZH: "例如 gpu[01-04,07]"})
 	}
 	out := HostlistOut{Nodes: names, Hostlist: hostlist.Compress(names), Count: len(names), compress: in.Compress}
 	if in.Slots < 0 || in.Slots > 0 && in.Compress {

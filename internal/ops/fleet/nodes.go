@@ -88,7 +88,7 @@ func nodes(ctx context.Context, c *ops.Call, in NodesIn) (NodesOut, error) {
 	var only []string
 	if in.Nodes != "" {
 		if only, err = hostlist.Expand(in.Nodes); err != nil {
-			return NodesOut{}, ops.InputError("nodes", ops.Said(err), lang.Text{EN: "for example gpu[01-04,07]", ZH: "例如 gpu[01-04,07]"})
+			return NodesOut{}, ops.InputError("nodes", lang.Said(err), lang.Text{EN: "for example gpu[01-04,07]", ZH: "例如 gpu[01-04,07]"})
 		}
 	}
 	all, err := s.Nodes(ctx)

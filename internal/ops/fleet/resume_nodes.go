@@ -51,7 +51,7 @@ func resume(ctx context.Context, c *ops.Call, in ResumeIn) (ResumeOut, error) {
 	var err error
 	if in.Nodes != "" {
 		if only, err = hostlist.Expand(in.Nodes); err != nil {
-			return out, ops.InputError("nodes", ops.Said(err), lang.Text{EN: "for example gpu[01-04,07]", ZH: "例如 gpu[01-04,07]"})
+			return out, ops.InputError("nodes", lang.Said(err), lang.Text{EN: "for example gpu[01-04,07]", ZH: "例如 gpu[01-04,07]"})
 		}
 	}
 	cl, err := c.Cluster(in.Cluster)

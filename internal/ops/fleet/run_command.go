@@ -90,7 +90,7 @@ func runOn(ctx context.Context, c *ops.Call, in RunIn) (RunOut, error) {
 	e := slurm.Exec{Job: in.Job, Argv: in.Argv, GPUs: in.GPUs, Limit: time.Duration(in.Limit) * time.Second}
 	if in.Nodes != "" {
 		if e.Nodes, err = hostlist.Expand(in.Nodes); err != nil {
-			return out, ops.InputError("nodes", ops.Said(err), lang.Text{EN: "for example gpu[01-04]", ZH: "例如 gpu[01-04]"})
+			return out, ops.InputError("nodes", lang.Said(err), lang.Text{EN: "for example gpu[01-04]", ZH: "例如 gpu[01-04]"})
 		}
 	}
 	done := c.During("the nodes run it")

@@ -202,7 +202,7 @@ func update(ctx context.Context, c *ops.Call, in UpdateIn) (ChangeOut, error) {
 		nodes, err := hostlist.Expand(in.Exclude)
 		if err != nil {
 			return ChangeOut{}, ops.InputError("exclude",
-				ops.Said(err),
+				lang.Said(err),
 				lang.Text{EN: "for example gpu[01-04,07]", ZH: "例如 gpu[01-04,07]"})
 		}
 		u.Exclude = nodes

@@ -300,7 +300,7 @@ func touch(path string) (changed bool, err error) {
 	case errors.Is(err, fs.ErrPermission):
 		return false, &ops.Error{Code: ops.NotAllowed, Field: "job", Message: lang.Text{EN: "%s: you may not write there", ZH: "%s：您无权在此写入"}.With(path), Fix: lang.Text{EN: "ask its owner", ZH: "请联系其所有者"}}
 	case err != nil:
-		return false, &ops.Error{Code: ops.Failed, Field: "job", Message: ops.Said(err), Fix: lang.Text{EN: "the folder must exist", ZH: "目录须已存在"}}
+		return false, &ops.Error{Code: ops.Failed, Field: "job", Message: lang.Said(err), Fix: lang.Text{EN: "the folder must exist", ZH: "目录须已存在"}}
 	}
 	return true, f.Close()
 }
@@ -313,7 +313,7 @@ func untouch(path string) (changed bool, err error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
 	case err != nil:
-		return false, &ops.Error{Code: ops.Failed, Field: "job", Message: ops.Said(err)}
+		return false, &ops.Error{Code: ops.Failed, Field: "job", Message: lang.Said(err)}
 	case !info.Mode().IsRegular() || info.Size() > 0:
 		return false, ops.InputError("job",
 			lang.Text{EN: "%s is not an empty file, so it is left alone", ZH: "%s 不是空文件，因此没有动它"}.With(path),
@@ -322,7 +322,7 @@ func untouch(path string) (changed bool, err error) {
 	if err := os.Remove(path); errors.Is(err, fs.ErrPermission) {
 		return false, &ops.Error{Code: ops.NotAllowed, Field: "job", Message: lang.Text{EN: "%s: you may not remove it", ZH: "%s：您无权删除"}.With(path), Fix: lang.Text{EN: "ask its owner", ZH: "请联系其所有者"}}
 	} else if err != nil {
-		return false, &ops.Error{Code: ops.Failed, Field: "job", Message: ops.Said(err)}
+		return false, &ops.Error{Code: ops.Failed, Field: "job", Message: lang.Said(err)}
 	}
 	return true, nil
 }

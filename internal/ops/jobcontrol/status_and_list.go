@@ -242,7 +242,7 @@ type ListIn struct {
 func (in ListIn) chosen(jobs []slurm.Job) ([]slurm.Job, error) {
 	nodes, err := hostlist.Expand(in.Nodes)
 	if err != nil && in.Nodes != "" {
-		return nil, ops.InputError("nodes", ops.Said(err), lang.Text{EN: "a hostlist such as gpu[01-04]", ZH: "hostlist，例如 gpu[01-04]"})
+		return nil, ops.InputError("nodes", lang.Said(err), lang.Text{EN: "a hostlist such as gpu[01-04]", ZH: "hostlist，例如 gpu[01-04]"})
 	}
 	accounts := strings.Split(in.Account, ",")
 	return slices.DeleteFunc(jobs, func(j slurm.Job) bool {

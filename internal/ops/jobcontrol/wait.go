@@ -235,7 +235,7 @@ func awaitArtifact(ctx context.Context, c *ops.Call, cl ops.Cluster, a watch.Art
 		if out.State.Ended() {
 			return out, nil // how it ended says more than that the file is not there
 		}
-		return out, &ops.Error{Code: ops.Failed, Field: "artifact", Message: ops.Said(err)}
+		return out, &ops.Error{Code: ops.Failed, Field: "artifact", Message: lang.Said(err)}
 	}
 	out.Artifact = sight.Path
 	if in.Cancel && !out.State.Ended() {

@@ -164,7 +164,7 @@ func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOut, 
 	}
 	src, done, err := openLogs(c, j, paths)
 	if err != nil {
-		return DiagnoseOut{}, &ops.Error{Code: ops.Failed, Message: ops.Said(err), Fix: lang.Text{EN: "diagnose the folder of the logs by its path", ZH: "请按路径诊断日志所在的目录"}}
+		return DiagnoseOut{}, &ops.Error{Code: ops.Failed, Message: lang.Said(err), Fix: lang.Text{EN: "diagnose the folder of the logs by its path", ZH: "请按路径诊断日志所在的目录"}}
 	}
 	defer done()
 	r, err := diagnose.Run(ctx, src, evidence(ctx, c, cl, j))

@@ -65,11 +65,11 @@ func Worker(ctx context.Context, args []string, stderr io.Writer) (code int, ok 
 			return e.reduce(ctx, dir)
 		}
 		if len(args) < 4 {
-			return errors.New("which part is not said")
+			return lang.Text{EN: "which part is not said", ZH: "没有指明是哪一部分"}.Err()
 		}
 		k, err := strconv.Atoi(args[3])
 		if err != nil || k < 0 || k >= e.Shards {
-			return fmt.Errorf("there is no part %q of %d", args[3], e.Shards)
+			return lang.Text{EN: "there is no part %q of %d", ZH: "没有第 %q 部分（共 %d 部分）"}.Err(args[3], e.Shards)
 		}
 		return e.digest(ctx, dir, k)
 	}
@@ -142,7 +142,7 @@ func onSlurm(ctx context.Context, c *ops.Call, cl ops.Cluster, in DiagnoseIn, gi
 	e := errand{Paths: paths, Given: given, Launch: given.Launch, Shards: in.Shards}
 	if e.Files, err = diagnose.Count(paths...); err != nil {
 		return r, ops.InputError("job",
-			ops.Said(err),
+			lang.Said(err),
 			lang.Text{EN: "a job id, or the path of a log file or folder", ZH: "作业号，或日志文件、日志目录的路径"})
 	}
 	if e.Files == 0 {
@@ -165,7 +165,7 @@ func onSlurm(ctx context.Context, c *ops.Call, cl ops.Cluster, in DiagnoseIn, gi
 	// The nodes see what the person's folder is on; the answer is taken from there.
 	dir, err := os.MkdirTemp(c.Dir, ".megatron-ops-diagnose-")
 	if err != nil {
-		return r, &ops.Error{Code: ops.Failed, Field: "on_slurm", Message: ops.Said(err), Fix: lang.Text{EN: "start it in a folder of yours that the nodes see", ZH: "请在自己的、节点可见的目录中启动"}}
+		return r, &ops.Error{Code: ops.Failed, Field: "on_slurm", Message: lang.Said(err), Fix: lang.Text{EN: "start it in a folder of yours that the nodes see", ZH: "请在自己的、节点可见的目录中启动"}}
 	}
 	defer os.RemoveAll(dir)
 	text, err := json.Marshal(e)

@@ -89,7 +89,7 @@ func logs(ctx context.Context, c *ops.Call, in LogsIn) (LogsOut, error) {
 	}
 	src, done, err := openLogs(c, j, paths)
 	if err != nil {
-		return out, &ops.Error{Code: ops.Failed, Message: ops.Said(err)}
+		return out, &ops.Error{Code: ops.Failed, Message: lang.Said(err)}
 	}
 	defer done()
 	if out.Lines, out.More, err = in.read(ctx, src, j); err != nil {

@@ -174,7 +174,7 @@ func runOf(ctx context.Context, c *ops.Call, in MetricsIn, name string) (metrics
 		run, err := metrics.ReadIn(ctx, folders, path, in.GPU)
 		if err != nil {
 			err = ops.InputError("job",
-				ops.Said(err),
+				lang.Said(err),
 				lang.Text{EN: "a job id, a log, an event file or a folder of them", ZH: "作业号、日志、事件文件，或它们所在的目录"})
 		}
 		return run, slurm.Job{}, stateOf(ctx, folders, slurm.Job{}, path), err
@@ -188,7 +188,7 @@ func runOf(ctx context.Context, c *ops.Call, in MetricsIn, name string) (metrics
 	paths := logFiles(ctx, c, cl.Name(), j)
 	folders, err := holding(c, j, paths)
 	if err != nil {
-		return best, j, runState{}, &ops.Error{Code: ops.Failed, Message: ops.Said(err)}
+		return best, j, runState{}, &ops.Error{Code: ops.Failed, Message: lang.Said(err)}
 	}
 	defer folders.Close()
 	for _, p := range paths {

@@ -3,7 +3,6 @@ package joblogs
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -112,7 +111,7 @@ func openLogs(c *ops.Call, j slurm.Job, paths []string) (src diagnose.Source, do
 	})
 	switch {
 	case len(theirs) == 0 && len(paths) > 0:
-		err = fmt.Errorf("%s does not belong to %s, whose job it is", paths[0], j.User)
+		err = lang.Text{EN: "%s does not belong to %s, whose job it is", ZH: "%s 不属于作业的所有者 %s"}.Err(paths[0], j.User)
 	default:
 		src, err = diagnose.OpenIn(in, theirs...)
 	}

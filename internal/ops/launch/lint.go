@@ -90,10 +90,10 @@ func mend(c *ops.Call, in LintIn, name string, text []byte) (LintOut, error) {
 		return out, err
 	}
 	if err := os.WriteFile(path+".orig", text, st.Mode().Perm()); err != nil {
-		return out, &ops.Error{Code: ops.Failed, Field: "script", Message: ops.Said(err), Fix: lang.Text{EN: "a folder that you may write", ZH: "请给出您有写权限的目录"}}
+		return out, &ops.Error{Code: ops.Failed, Field: "script", Message: lang.Said(err), Fix: lang.Text{EN: "a folder that you may write", ZH: "请给出您有写权限的目录"}}
 	}
 	if err := os.WriteFile(path, mended, st.Mode().Perm()); err != nil {
-		return out, &ops.Error{Code: ops.Failed, Field: "script", Message: ops.Said(err)}
+		return out, &ops.Error{Code: ops.Failed, Field: "script", Message: lang.Said(err)}
 	}
 	return out, nil
 }

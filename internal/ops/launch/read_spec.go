@@ -105,7 +105,7 @@ func draftOf(c *ops.Call, in SpecIn, name string, text []byte) (job.Spec, []job.
 	line, err := megatron.SplitWords(in.Line)
 	if err != nil {
 		return base, nil, ops.InputError("command_line",
-			ops.Said(err),
+			lang.Said(err),
 			lang.Text{EN: "give args as a list, one element each", ZH: "请把 args 写成列表，每项一个"})
 	}
 	in.Spec.Args = slices.Concat(in.Spec.Args, line, in.words)

@@ -58,7 +58,7 @@ func render(_ context.Context, c *ops.Call, in RenderIn) (RenderOut, error) {
 	var place job.Place
 	if in.On != "" {
 		if place.Nodes, err = hostlist.Expand(in.On); err != nil {
-			return RenderOut{}, ops.InputError("on_nodes", ops.Said(err), lang.Text{EN: "for example gpu[01-02]", ZH: "例如 gpu[01-02]"})
+			return RenderOut{}, ops.InputError("on_nodes", lang.Said(err), lang.Text{EN: "for example gpu[01-02]", ZH: "例如 gpu[01-02]"})
 		}
 	}
 	switch in.For {

@@ -85,7 +85,7 @@ func TestSubmitOnceForOneKey(t *testing.T) {
 }
 
 func TestSubmitAfterALostAnswerFindsTheJob(t *testing.T) {
-	s := &opstest.Site{Refuse: &slurm.Error{Op: "submit", Kind: slurm.Unknown, Msg: "timed out"}}
+	s := &opstest.Site{Refuse: &slurm.Error{Op: "submit", Kind: slurm.Unknown, Msg: lang.Same("timed out")}}
 	c := opstest.NewCall(t, s)
 	words := append([]string{"--yes", "--idempotency-key", "k1"}, opstest.GoodJob...)
 	_, err := do(t, c, "submit", words...)

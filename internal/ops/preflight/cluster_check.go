@@ -86,7 +86,7 @@ var noSuchNodes = slurm.Rejection{Text: "Requested node configuration is not ava
 func slurmWords(err error) string {
 	said := err.Error()
 	if e, ok := errors.AsType[*slurm.Error](err); ok {
-		said = e.Msg
+		said = e.Msg.EN
 	}
 	return strings.TrimPrefix(said, "allocation failure: ")
 }

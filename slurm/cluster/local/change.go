@@ -2,8 +2,8 @@ package local
 
 import (
 	"context"
-	"errors"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -13,7 +13,7 @@ var errEnded = slurm.Sayf("Job/step already completing or completed")
 func (c *Cluster) Hold(_ context.Context, id slurm.JobID) error {
 	return c.each("hold", id, func(r record) error {
 		if r.Job.State != slurm.Pending {
-			return refused("hold "+string(id), errors.New("Job is no longer pending execution"))
+			return slurm.Refused("hold "+string(id), slurm.Sayf("Job is no longer pending execution"))
 		}
 		yes := true
 		return c.store.order(r.Job.ID, func(ctl *control) { ctl.Hold = &yes })
@@ -24,7 +24,7 @@ func (c *Cluster) Hold(_ context.Context, id slurm.JobID) error {
 func (c *Cluster) Release(_ context.Context, id slurm.JobID) error {
 	return c.each("release", id, func(r record) error {
 		if r.Job.State.Ended() {
-			return refused("release "+string(id), errEnded)
+			return slurm.Refused("release "+string(id), errEnded)
 		}
 		no := false
 		return c.store.order(r.Job.ID, func(ctl *control) { ctl.Hold = &no })
@@ -35,11 +35,11 @@ func (c *Cluster) Release(_ context.Context, id slurm.JobID) error {
 func (c *Cluster) Requeue(_ context.Context, id slurm.JobID) error {
 	sub, err := c.store.submission(id)
 	if err == nil && !sub.Request.Requeue {
-		return refused("requeue "+string(id), errors.New("Requested operation is presently disabled for job "+string(id)))
+		return slurm.Refused("requeue "+string(id), slurm.Sayf("Requested operation is presently disabled for job %s", id))
 	}
 	return c.each("requeue", id, func(r record) error {
 		if r.Job.State != slurm.Running {
-			return refused("requeue "+string(id), errors.New("Job is not running: "+string(r.Job.State)))
+			return slurm.Refused("requeue "+string(id), slurm.Sayf("Job is not running: %s", r.Job.State))
 		}
 		return c.store.order(r.Job.ID, func(ctl *control) { ctl.Requeue = r.Requeued + 1 })
 	})
@@ -50,17 +50,20 @@ func (c *Cluster) Requeue(_ context.Context, id slurm.JobID) error {
 func (c *Cluster) Update(_ context.Context, id slurm.JobID, u slurm.Update) error {
 	op := "update " + string(id)
 	if u.Partition != "" || u.QOS != "" || u.Priority != nil || len(u.Exclude) > 0 {
-		return refused(op, errors.New("this machine has no partitions, QOS or priorities to change"))
+		return slurm.Refused(op, lang.Text{
+			EN: "this machine has no partitions, QOS or priorities to change",
+			ZH: "本机没有可修改的分区、QOS 或优先级",
+		}.Err())
 	}
 	if u.NumNodes > c.Size {
-		return refused(op, slurm.Sayf("Node count specification invalid"))
+		return slurm.Refused(op, slurm.Sayf("Node count specification invalid"))
 	}
 	return c.each("update", id, func(r record) error {
 		if r.Job.State.Ended() {
-			return refused(op, errEnded)
+			return slurm.Refused(op, errEnded)
 		}
 		if u.NumNodes > 0 && r.Job.State != slurm.Pending {
-			return refused(op, errors.New("Job is no longer pending execution"))
+			return slurm.Refused(op, slurm.Sayf("Job is no longer pending execution"))
 		}
 		return c.store.order(r.Job.ID, func(ctl *control) {
 			if u.TimeLimit > 0 {

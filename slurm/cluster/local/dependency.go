@@ -1,7 +1,6 @@
 package local
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -26,12 +25,12 @@ func readDependency(r *request, v string) error {
 			continue
 		}
 		if _, ok := dependencyKinds[kind]; !ok || ids == "" {
-			return fmt.Errorf("Job dependency problem: %q", clause)
+			return slurm.Sayf("Job dependency problem: %q", clause)
 		}
 		for id := range strings.SplitSeq(ids, ":") {
 			id, _, _ = strings.Cut(id, "+")
 			if !slurm.IsJobID(id) {
-				return fmt.Errorf("Job dependency problem: %q is no job id", id)
+				return slurm.Sayf("Job dependency problem: %q is no job id", id)
 			}
 		}
 	}

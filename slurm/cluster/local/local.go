@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/account"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -54,9 +55,6 @@ func (c *Cluster) Kind() string { return "local" }
 // AskEvery is how often a wait may look: it is this process's own bookkeeping.
 func (c *Cluster) AskEvery() time.Duration { return 300 * time.Millisecond }
 
-// refused is the error of a request that sbatch would refuse.
-func refused(op string, err error) error { return slurm.FromStderr(op, err.Error()) }
-
 // Submit writes the job down and starts its supervisor.
 func (c *Cluster) Submit(_ context.Context, s slurm.Submission) (slurm.JobID, error) {
 	if !standing {
@@ -64,15 +62,15 @@ func (c *Cluster) Submit(_ context.Context, s slurm.Submission) (slurm.JobID, er
 	}
 	r, err := newRequest(s, c.Size, c.GPUs)
 	if err != nil {
-		return "", refused("submit", err)
+		return "", slurm.Refused("submit", err)
 	}
 	sub, err := c.describe(s, r)
 	if err != nil {
-		return "", refused("submit", err)
+		return "", slurm.Refused("submit", err)
 	}
 	if s.LogDir != "" {
 		if err := os.MkdirAll(under(s.Dir, s.LogDir), 0o777); err != nil {
-			return "", refused("submit", fmt.Errorf("log directory: %w", err))
+			return "", slurm.Refused("submit", lang.Text{EN: "log directory: %s", ZH: "日志目录：%s"}.Err(err))
 		}
 	}
 	id, err := c.store.add(sub, s.Script)
@@ -100,7 +98,7 @@ func (c *Cluster) describe(s slurm.Submission, r request) (submission, error) {
 		}
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return submission{}, fmt.Errorf("working directory %s does not exist", dir)
+		return submission{}, slurm.Sayf("working directory %s does not exist", dir)
 	}
 	env := s.Env
 	if env == nil {
@@ -217,7 +215,7 @@ func (s store) supervise(id slurm.JobID) error {
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("job %s: start its supervisor: %w", id, err)
+		return lang.Text{EN: "job %s: start its supervisor: %s", ZH: "作业 %s：启动其监管进程：%s"}.Err(id, err)
 	}
 	go func() { _ = cmd.Wait() }() // reaped while we live; init does it after
 	return nil
@@ -370,7 +368,7 @@ func (c *Cluster) each(op string, id slurm.JobID, order func(r record) error) er
 			err = order(r)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", op, err)
+			return lang.Text{EN: "%s: %s", ZH: "%s：%s"}.Err(op, err)
 		}
 	}
 	return nil
@@ -391,7 +389,7 @@ func (c *Cluster) Cancel(_ context.Context, id slurm.JobID) error {
 func (c *Cluster) Test(_ context.Context, s slurm.Submission) (slurm.Estimate, error) {
 	r, err := newRequest(s, c.Size, c.GPUs)
 	if err != nil {
-		return slurm.Estimate{}, refused("test", err)
+		return slurm.Estimate{}, slurm.Refused("test", err)
 	}
 	var free []string
 	for n := 1; n <= c.Size && len(free) < r.Nodes; n++ {

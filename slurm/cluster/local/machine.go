@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -107,7 +108,7 @@ func (c *Cluster) Exec(ctx context.Context, e slurm.Exec) ([]slurm.NodeOutput, e
 	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		err = e.OutOfTime()
 	case err != nil:
-		err = &slurm.Error{Op: "run on " + string(e.Job), Msg: err.Error(), Kind: slurm.Rejected}
+		err = &slurm.Error{Op: "run on " + string(e.Job), Msg: lang.Said(err), Kind: slurm.Rejected}
 	}
 	return outputs, err
 }

@@ -3,7 +3,6 @@ package local
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -83,7 +83,7 @@ func withLock(path string, f func() error) error {
 	}
 	defer l.Close()
 	if err := flock(l, syscall.LOCK_EX); err != nil {
-		return fmt.Errorf("lock %s: %w", path, err)
+		return lang.Text{EN: "lock %s: %s", ZH: "锁 %s：%s"}.Err(path, err)
 	}
 	return f()
 }
@@ -139,7 +139,7 @@ func (s store) nextID(n int) (int, error) {
 	last := 0
 	if text, err := os.ReadFile(path); err == nil {
 		if last, err = strconv.Atoi(strings.TrimSpace(string(text))); err != nil {
-			return 0, fmt.Errorf("%s: %w", path, err)
+			return 0, lang.Text{EN: "%s: %s", ZH: "%s：%s"}.Err(path, err)
 		}
 	}
 	return last + 1, writeFile(path, []byte(strconv.Itoa(last+n)+"\n"))
@@ -236,7 +236,7 @@ func readJSON(path string, v any) error {
 		return err
 	}
 	if err := json.Unmarshal(text, v); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return lang.Text{EN: "%s: %s", ZH: "%s：%s"}.Err(path, err)
 	}
 	return nil
 }

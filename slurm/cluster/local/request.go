@@ -1,13 +1,13 @@
 package local
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -150,7 +150,7 @@ func readNodes(r *request, v string) error {
 	low, _, _ := strings.Cut(v, "-")
 	n, err := strconv.Atoi(low)
 	if err != nil {
-		return fmt.Errorf("%q is not a valid node count", v)
+		return slurm.Sayf("%q is not a valid node count", v)
 	}
 	if n < 1 {
 		return slurm.Sayf("Node count specification invalid")
@@ -228,7 +228,10 @@ func newRequest(s slurm.Submission, nodes, gpus int) (request, error) {
 		return r, err
 	}
 	if len(components) > 1 {
-		return r, slurm.Sayf("heterogeneous jobs are not supported by the embedded back end: it stands for nodes of one kind")
+		return r, lang.Text{
+			EN: "heterogeneous jobs are not supported by the embedded back end: it stands for nodes of one kind",
+			ZH: "内置后端不支持异构作业：它只代表一种节点",
+		}.Err()
 	}
 	directives := components[0]
 	args, err := slurm.ReadOptions(s.Args)
@@ -243,7 +246,7 @@ func newRequest(s slurm.Submission, nodes, gpus int) (request, error) {
 				return r, err
 			}
 		case !slices.Contains(accepted, o.Name):
-			return r, fmt.Errorf("unrecognized option '--%s'", o.Name)
+			return r, slurm.Sayf("unrecognized option '--%s'", o.Name)
 		}
 	}
 	r.settle()

@@ -53,7 +53,7 @@ func scontrolMain(args []string) int {
 	case len(args) == 2 && args[0] == "release":
 		err = here().Release(ctx, slurm.JobID(args[1]))
 	default:
-		err = fmt.Errorf("`scontrol %s` is not known to the embedded back end, which runs jobs on this machine without Slurm", strings.Join(args, " "))
+		err = slurm.Sayf("`scontrol %s` is not known to the embedded back end, which runs jobs on this machine without Slurm", strings.Join(args, " "))
 	}
 	return told("scontrol", err)
 }
@@ -78,7 +78,7 @@ func scancelMain(args []string) int {
 	failed := 0
 	for _, id := range args {
 		if strings.HasPrefix(id, "-") {
-			return told("scancel", fmt.Errorf("option %s is not known to the embedded back end", id))
+			return told("scancel", slurm.Sayf("option %s is not known to the embedded back end", id))
 		}
 		failed = max(failed, told("scancel", here().Cancel(context.Background(), slurm.JobID(id))))
 	}

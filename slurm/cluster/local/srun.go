@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
@@ -69,7 +70,7 @@ func nextStep(dir string, env environ) (string, error) {
 			return "", err
 		}
 	}
-	return "", errors.New("no step number is free")
+	return "", lang.Text{EN: "no step number is free", ZH: "没有空闲的步骤编号"}.Err()
 }
 
 // An outcome is how one task ended.

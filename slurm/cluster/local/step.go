@@ -1,7 +1,6 @@
 package local
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -143,7 +142,7 @@ func stepCount(field func(*step) *int) func(*step, string) error {
 	return func(s *step, v string) error {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < 1 {
-			return fmt.Errorf("invalid number %q", v)
+			return slurm.Sayf("invalid number %q", v)
 		}
 		*field(s) = n
 		return nil
@@ -166,7 +165,7 @@ func readStep(args []string, env environ, allocated []string) (step, error) {
 		name, value, has := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
 		if !strings.HasPrefix(arg, "--") {
 			if name = stepShort[arg[1]]; name == "" {
-				return s, fmt.Errorf("unrecognized option '%s'", arg)
+				return s, slurm.Sayf("unrecognized option '%s'", arg)
 			}
 			value, has = arg[2:], len(arg) > 2
 			if _, isFlag := stepFlags[name]; isFlag && has && name != "kill-on-bad-exit" {
@@ -182,11 +181,11 @@ func readStep(args []string, env environ, allocated []string) (step, error) {
 		}
 		read := stepValues[name]
 		if read == nil && !slices.Contains(stepIgnored, name) {
-			return s, fmt.Errorf("unrecognized option '%s'", arg)
+			return s, slurm.Sayf("unrecognized option '%s'", arg)
 		}
 		if !has {
 			if i++; i == len(args) {
-				return s, fmt.Errorf("option '%s' requires an argument", arg)
+				return s, slurm.Sayf("option '%s' requires an argument", arg)
 			}
 			value = args[i]
 		}

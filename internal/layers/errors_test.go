@@ -1,0 +1,176 @@
+package layers
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// root is the top of the source, as tests of this folder see it.
+const root = "../.."
+
+// englishOnly are the folders and files whose errors need no Chinese, each with the
+// reason. "x/" is a folder and all below it.
+var englishOnly = map[string]string{
+	"mcp/":                          "agents read it, and the protocol speaks English",
+	"bot/bot.go":                    "a mistake of the program's that starts it",
+	"bot/open_submissions.go":       "it holds an error that came in both languages",
+	"bot/outbox/":                   "operators read it in the log",
+	"bot/signature.go":              "whoever sent a request that is not Slack's reads it",
+	"bot/slacktest/":                "tests read it",
+	"cmd/megatron-ops/doctor.go":    "the text was chosen in the person's language before",
+	"internal/demo/":                "it speaks as uv and torchrun do",
+	"internal/docs/":                "developers read it",
+	"internal/ops/command_words.go": "a wrong tag in the source: the first test finds it",
+	"internal/ops/ops.go":           "a wrong type in the source: the first test finds it",
+	"internal/ops/joblogs/logs.go":  "it ends a loop and is never shown",
+	"internal/store/pgtest/":        "tests read it",
+	"knowledge/cards/":              "authors read it when the program is built",
+	"knowledge/eval/":               "authors read it when answers are scored",
+	"knowledge/index/":              "authors read it when the program is built",
+	"knowledge/library/":            "authors read it when the program is built",
+	"knowledge/megatron/flaggen/":   "authors read it when the program is built",
+	"knowledge/model.go":            "operators read it in the log",
+	"knowledge/pages/":              "authors read it when the program is built",
+	"knowledge/rules/recommend.go":  "it holds a rule's own text",
+	"packaging/":                    "developers read it",
+	"skills/":                       "authors read it when the program is built",
+	"slurm/cluster/local/local.go":  "a program that forgot its stand-in: the first test finds it",
+	"slurm/diagnose/pickle.go":      "it says why a file is none, and is not shown",
+	"slurm/diagnose/run.go":         "it holds an error that came from another process",
+	"slurm/slurmtest/":              "tests read it",
+	"tools/":                        "developers read it",
+}
+
+// eachSource hands on every file of the program, without tests.
+func eachSource(t *testing.T, each func(name string, set *token.FileSet, file *ast.File)) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || slices.Contains([]string{"testdata", "dist", "node_modules"}, d.Name())) {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, path, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err == nil {
+			each(filepath.ToSlash(name), set, file)
+		}
+		return err
+	}))
+}
+
+// An error that a person may see says the same in both languages from where it
+// arises: as lang.Text{EN: …, ZH: …}.Err(…), or in Slurm's own words by slurm.Sayf.
+// So fmt.Errorf and errors.New are for what nobody sees.
+func TestErrorsAreInBothLanguages(t *testing.T) {
+	used := map[string]bool{}
+	eachSource(t, func(name string, set *token.FileSet, file *ast.File) {
+		why := excuse(name)
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			if f := called(call); f == "fmt.Errorf" || f == "errors.New" {
+				if used[why] = true; why == "" {
+					t.Errorf("%s: %s has no Chinese: write lang.Text{EN: …, ZH: …}.Err(…)", set.Position(call.Pos()), f)
+				}
+			}
+			return true
+		})
+	})
+	for place := range englishOnly {
+		require.True(t, used[place], "%s has no error in English alone any more: take it out of the table", place)
+	}
+}
+
+// called is the function of another package that call calls, such as "errors.New".
+func called(call *ast.CallExpr) string {
+	f, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return ""
+	}
+	from, ok := f.X.(*ast.Ident)
+	if !ok {
+		return ""
+	}
+	return from.Name + "." + f.Sel.Name
+}
+
+// verb is a place for a value in a text of package fmt.
+var verb = regexp.MustCompile(`%(?:\[(\d+)\])?[-+# 0-9.]*[a-zA-Z]`)
+
+// The values of a text are set into both languages: each language has a place for
+// each, in whichever order.
+func TestBothLanguagesTakeTheSameValues(t *testing.T) {
+	looked := 0
+	eachSource(t, func(_ string, set *token.FileSet, file *ast.File) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			f, ok := call.Fun.(*ast.SelectorExpr)
+			if !ok || f.Sel.Name != "With" && f.Sel.Name != "Err" || len(call.Args) == 0 || call.Ellipsis.IsValid() {
+				return true
+			}
+			text, ok := f.X.(*ast.CompositeLit)
+			if !ok {
+				return true
+			}
+			for _, e := range text.Elts {
+				kv, ok := e.(*ast.KeyValueExpr)
+				if !ok {
+					continue
+				}
+				said, ok := kv.Value.(*ast.BasicLit)
+				if !ok {
+					continue
+				}
+				looked++
+				places, numbered := 0, 0
+				for _, m := range verb.FindAllStringSubmatch(strings.ReplaceAll(said.Value, "%%", ""), -1) {
+					places++
+					if m[1] != "" {
+						at, err := strconv.Atoi(m[1])
+						require.NoError(t, err)
+						numbered = max(numbered, at)
+					}
+				}
+				if numbered > len(call.Args) || numbered == 0 && places != len(call.Args) {
+					t.Errorf("%s: %d values for %s", set.Position(said.Pos()), len(call.Args), said.Value)
+				}
+			}
+			return true
+		})
+	})
+	require.Greater(t, looked, 500)
+}
+
+// excuse is the row of englishOnly that name stands under, or "".
+func excuse(name string) string {
+	for place := range englishOnly {
+		if place == name || strings.HasSuffix(place, "/") && strings.HasPrefix(name, place) {
+			return place
+		}
+	}
+	return ""
+}

@@ -1,0 +1,235 @@
+package ops
+
+import (
+	"cmp"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/near"
+	"github.com/megatron-ops/megatron-ops/internal/shellword"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+)
+
+// DidYouMean is the fix of a word that is nearly one that is known.
+var DidYouMean = lang.Text{EN: "did you mean %s?", ZH: "是否想写 %s？"}
+
+var forExample = lang.Text{EN: "for example: %s", ZH: "例如：%s"}
+
+// wordsError says what kong found in the contract's form. kong has no types for its
+// errors: a wrong value is found by typedValues, and for the rest kong is asked how
+// far it came.
+func wordsError(o Op, model *kong.Application, words []string, err error) *Error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	e := &Error{Code: BadInput, Message: lang.Said(err), Fix: lang.Text{EN: "see: megatron-ops help %s", ZH: "用法见：megatron-ops help %s"}.With(o.Name)}
+	stopped, ok := errors.AsType[*kong.ParseError](err)
+	if !ok {
+		return e
+	}
+	path := stopped.Context.Path
+	missing := slices.IndexFunc(model.Positional, func(p *kong.Positional) bool {
+		return p.Required && !slices.ContainsFunc(path, func(at *kong.Path) bool { return at.Positional == p })
+	})
+	switch rest := path[len(path)-1].Remainder(); {
+	case len(rest) > 0 && strings.HasPrefix(rest[0], "-"):
+		flag, _, _ := strings.Cut(rest[0], "=")
+		if !strings.HasPrefix(flag, "--") {
+			flag = flag[:min(2, len(flag))]
+		}
+		e.Field = flag
+		e.Message = lang.Text{EN: "%s has no flag %s", ZH: "%s 没有选项 %s"}.With(o.Name, flag)
+		e.Fix = unknownFlagFix(o, model, words, flag, e.Fix)
+	case len(rest) > 0:
+		e.Field = rest[0]
+		e.Message = lang.Text{EN: "%s does not know what to do with %q", ZH: "%s 不知道如何处理 %q"}.With(o.Name, rest[0])
+	case missing >= 0:
+		e.Field = model.Positional[missing].Name
+		e.Message = lang.Text{EN: "%s needs a %s", ZH: "%s 需要给出 %s"}.With(o.Name, e.Field)
+		e.Fix = forExample.With("megatron-ops " + o.Example)
+	}
+	return e
+}
+
+// unknownFlagFix is what would work instead of a flag that o does not have.
+func unknownFlagFix(o Op, model *kong.Application, words []string, flag string, otherwise lang.Text) lang.Text {
+	if _, takes := o.NewIn().(interface{ MegatronArgs() }); takes {
+		if fix := megatronsOwn(o, flag, words); fix.EN != "" {
+			return fix
+		}
+	}
+	if meant := near.Word(strings.TrimLeft(flag, "-"), flagNames(model), len(flag)/3+2); meant != "" {
+		return DidYouMean.With("--" + meant)
+	}
+	if freeText(model) {
+		return lang.Text{
+			EN: "what begins with a dash and is no flag goes after --, as: megatron-ops %s %s",
+			ZH: "以短横线开头而又不是选项的内容请写在 -- 之后，例如：megatron-ops %s %s",
+		}.With(o.Name, behindDashes(words, flag))
+	}
+	return otherwise
+}
+
+// A typedValue reads a value as kong does, and says in the contract's form what is
+// wrong with it.
+type typedValue struct{ mappers *kong.Registry }
+
+// A typedSwitch is a typedValue of a flag that needs no value.
+type typedSwitch struct{ typedValue }
+
+// IsBool tells kong that the flag may stand alone.
+func (typedSwitch) IsBool() bool { return true }
+
+// typedValues has kong read every value by a typedValue.
+func typedValues() kong.Option {
+	value := typedValue{kong.NewRegistry().RegisterDefaults()}
+	options := []kong.Option{
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), value),
+		kong.KindMapper(reflect.Bool, typedSwitch{value}),
+	}
+	for _, kind := range []reflect.Kind{reflect.String, reflect.Int, reflect.Int64, reflect.Float64, reflect.Slice, reflect.Map} {
+		options = append(options, kong.KindMapper(kind, value))
+	}
+	return kong.OptionFunc(func(k *kong.Kong) error {
+		for _, o := range options {
+			if err := o.Apply(k); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Decode reads the next word into target.
+func (v typedValue) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
+	given := ctx.Scan.Peek()
+	err := v.mappers.ForValue(target).Decode(ctx, target)
+	if err == nil {
+		return chosen(ctx.Value, target)
+	}
+	name, example := ctx.Value.Name, ctx.Value.Tag.Get("ex")
+	if f := ctx.Value.Flag; f != nil {
+		name = "--" + name
+		example = name + " " + cmp.Or(example, f.FormatPlaceHolder())
+	}
+	e := &Error{Code: BadInput, Field: fieldOf(ctx.Value.Name), Fix: forExample.With(cmp.Or(example, name))}
+	text := given.String()
+	switch {
+	case given.IsEOL(), target.Kind() != reflect.String && strings.HasPrefix(text, "--"):
+		e.Message = lang.Text{EN: "%s needs a value", ZH: "%s 需要一个值"}.With(name)
+	case target.Kind() == reflect.String:
+		e.Message = lang.Text{EN: "%s needs a value, and %q reads as a flag", ZH: "%s 需要一个值，而 %q 会被当作选项"}.With(name, text)
+		e.Fix = lang.Same(name + "=" + shellword.POSIX(text))
+	default:
+		e.Message = lang.Text{EN: "%q is not %s", ZH: "%q 不是%s"}.With(text, kindWords(target.Type()))
+	}
+	return e
+}
+
+// chosen refuses a value that is not among its choices.
+func chosen(v *kong.Value, target reflect.Value) error {
+	if v.Tag.Enum == "" {
+		return nil
+	}
+	if target.Kind() == reflect.Slice {
+		for i := range target.Len() {
+			if err := chosen(v, target.Index(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	choices := v.EnumSlice()
+	if slices.Contains(choices, target.String()) {
+		return nil
+	}
+	known := slices.DeleteFunc(choices, func(c string) bool { return c == "" })
+	return &Error{
+		Code: BadInput, Field: fieldOf(v.Name), Message: lang.Text{EN: "%q is not among its choices", ZH: "%q 不在可选值之列"}.With(target),
+		Fix: lang.Text{EN: "one of %s", ZH: "以下之一：%s"}.With(strings.Join(known, ", ")),
+	}
+}
+
+// behindDashes are words, for a shell, with the end of the flags before flag.
+func behindDashes(words []string, flag string) string {
+	at := slices.IndexFunc(words, func(w string) bool { return w == flag || strings.HasPrefix(w, flag+"=") })
+	var out []string
+	for i, w := range words {
+		if i == max(at, 0) {
+			out = append(out, "--")
+		}
+		out = append(out, shellword.POSIX(w))
+	}
+	return strings.Join(out, " ")
+}
+
+// megatronsOwn says how to give a flag that is Megatron's, under whichever
+// name it was asked for, or nothing where it is none of Megatron's.
+func megatronsOwn(o Op, flag string, words []string) lang.Text {
+	name, why := flag, lang.Text{}
+	if to, ok := megatron.Renamed(flag); ok {
+		name, why = to, lang.Text{EN: " (%s is not its name there)", ZH: "（在那里不叫 %s）"}.With(flag)
+	}
+	f, ok := megatron.LookupFlag(name)
+	if !ok {
+		return lang.Text{}
+	}
+	argv := []string{f.Name}
+	for i, w := range words {
+		value, joined := strings.CutPrefix(w, flag+"=")
+		if !joined && w == flag && i+1 < len(words) && f.Action == megatron.Store && !strings.HasPrefix(words[i+1], "-") {
+			value = words[i+1]
+		}
+		if value != "" && value != w {
+			argv = append(argv, value)
+			break
+		}
+	}
+	return lang.Text{
+		EN: "it is a flag of Megatron's%s: give it after --, as megatron-ops %s … -- %s, or in the specification's args: [%s]",
+		ZH: "这是 Megatron 的参数%s：请写在 -- 之后，即 megatron-ops %s … -- %s，或写入规格的 args: [%s]",
+	}.With(why, o.Name, strings.Join(argv, " "), strings.Join(argv, ", "))
+}
+
+// fieldOf is the specification's path that a flag fills.
+func fieldOf(flag string) string {
+	for _, nested := range []string{"container", "rdzv", "artifact", "retry"} {
+		if rest, ok := strings.CutPrefix(flag, nested+"-"); ok {
+			return nested + "." + strings.ReplaceAll(rest, "-", "_")
+		}
+	}
+	return strings.ReplaceAll(flag, "-", "_")
+}
+
+// kindWords are what a value of a type is, in words.
+func kindWords(t reflect.Type) lang.Text {
+	switch {
+	case t == reflect.TypeFor[time.Duration]():
+		return lang.Text{EN: "a duration", ZH: "时长"}
+	case t.Kind() == reflect.Bool:
+		return lang.Text{EN: "yes or no", ZH: " yes 或 no"}
+	case t.Kind() == reflect.Int, t.Kind() == reflect.Int64:
+		return lang.Text{EN: "a number of 0 or more", ZH: "大于等于 0 的数"}
+	case t.Kind() == reflect.Float64:
+		return lang.Text{EN: "a number", ZH: "数字"}
+	case t.Kind() == reflect.Map:
+		return lang.Text{EN: "NAME=value", ZH: " NAME=value"}
+	}
+	return lang.Text{EN: "a value for it", ZH: "可用的值"}
+}
+
+func flagNames(model *kong.Application) []string {
+	var names []string
+	for _, group := range model.AllFlags(false) {
+		for _, f := range group {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
