@@ -41,6 +41,9 @@ func (b *Bot) message(ctx context.Context, a ask) []store.SlackMessage {
 		return b.perform(ctx, a, c, "status", words, t, f)
 	}
 	if len(words) > 0 && len(t.Blocks) == 0 {
+		if owed, done := b.followUp(ctx, a, c, a.Text); done {
+			return owed
+		}
 		if owed, done := b.askedOfJob(ctx, a, c, words, f); done {
 			return owed
 		}

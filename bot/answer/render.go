@@ -119,6 +119,10 @@ func Summary(doc view.Doc) string {
 			s += colon + OneLine(sec.Text)
 			break
 		}
+		if len(sec.Items) > 0 && s == "" {
+			s = colon + OneLine(sec.Items[0])
+			break
+		}
 		if len(sec.Facts) > 0 {
 			for _, f := range sec.Facts[:min(len(sec.Facts), 2)] {
 				s += colon + OneLine(f.Value)

@@ -76,3 +76,18 @@ func AskedOfNamed(text string) (name string, ok bool) {
 	}
 	return asked(text)
 }
+
+// identifier is a word that names something of its own: a flag, a variable, a
+// number of a job.
+var identifier = regexp.MustCompile(`--|[A-Za-z0-9]_[A-Za-z0-9]|[0-9]{3,}`)
+
+// AsksOn reports whether text may ask on about what a thread is about: a short
+// question that names nothing else.
+func AsksOn(text string) bool {
+	text = strings.TrimSpace(text)
+	short := len(strings.Fields(text)) <= 9
+	if lang.Of(text) == lang.ZH {
+		short = len([]rune(text)) <= shortQuestion
+	}
+	return short && !strings.Contains(text, "\n") && !identifier.MatchString(text)
+}

@@ -43,6 +43,11 @@ func (r Report) FollowUp(question string, earlier *Report, l lang.Lang) (string,
 	return "", false
 }
 
+// Asks reports whether a question is of a kind that a diagnosis answers.
+func Asks(question string) bool {
+	return slices.ContainsFunc(followUps, func(f followUp) bool { return f.asks.MatchString(question) })
+}
+
 // AsksForEarlier reports whether a question is about the run before as well, so
 // that its diagnosis is worth having.
 func AsksForEarlier(question string) bool {

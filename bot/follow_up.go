@@ -1,0 +1,53 @@
+package bot
+
+import (
+	"context"
+	"strings"
+
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/typed"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+)
+
+// followUp answers a short question in the thread of a job that ended badly from
+// its diagnosis: which node, is a retry worth it, was it like that last time. ok is
+// false for any other question, and for those of how it goes.
+func (b *Bot) followUp(ctx context.Context, a ask, c *ops.Call, text string) (owed []store.SlackMessage, ok bool) {
+	if _, other := typed.AskedOfIt(text); other || a.Thread == "" || !typed.AsksOn(text) || !diagnose.Asks(text) || !b.mayRead(a, c) {
+		return nil, false
+	}
+	here, ok := b.jobHere(ctx, a)
+	if !ok {
+		return nil, false
+	}
+	var k card.Card
+	known, err := b.cfg.Store.Get(ctx, docCard, card.ID(here.Cluster, here.ID), b.now(), &k)
+	if err != nil || known && card.ToneOf(k.News.Job.State) != view.Bad {
+		return nil, false
+	}
+	op, _ := operations.Lookup("diagnose")
+	in := &joblogs.DiagnoseIn{Target: string(here.ID), Question: text, OnCluster: ops.OnCluster{Cluster: here.Cluster}}
+	defer b.atWork(ctx, a, c, op, typed.Call{Op: op.Name, Words: []string{string(here.ID)}, Cluster: here.Cluster, Share: true})()
+	result, err := op.Run(ctx, c, in)
+	d, isDiagnosis := result.(joblogs.DiagnoseOut)
+	if err != nil || !isDiagnosis || d.Answer == "" {
+		return nil, false
+	}
+	// The headline and the rest stand above in the thread.
+	doc := view.Doc{Sections: []view.Section{{Text: d.Answer}}}
+	if lines, isList := strings.CutPrefix(d.Answer, "- "); isList {
+		doc.Sections[0] = view.Section{Items: strings.Split(lines, "\n- ")}
+	}
+	below := []slack.Block{feedback(op.Name, c.Lang)}
+	if row := card.Buttons(k, c.Lang); known && row != nil && len(doc.Sections[0].Items) > 0 {
+		below = append([]slack.Block{row}, below...)
+	}
+	return b.replyWith(a, doc, true, below...), true
+}

@@ -1,0 +1,66 @@
+package bot_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/slacktest"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// oomLog is the log of a run whose rank 3 on gpu-07 has run out of GPU memory.
+const oomLog = " [2026-11-20 12:00:01] iteration       40/     100 | consumed samples:         2560 | elapsed time per iteration (ms): 1234.5 | lm loss: 2.345678E+00 |\n" +
+	"[rank3]: Traceback (most recent call last):\n[rank3]:   File \"/w/pretrain_gpt.py\", line 12, in forward_step\n" +
+	"[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total capacity of 79.11 GiB of which 1.00 GiB is free.\n"
+
+// failedJob puts a failed job with that log on the cluster, and gives its card.
+func failedJob(t *testing.T, s *stage) *slacktest.Message {
+	t.Helper()
+	c := submitted(t, s)
+	log := filepath.Join(t.TempDir(), "gpt-4711.out")
+	require.NoError(t, os.WriteFile(log, []byte(oomLog), 0o600))
+	job := slurm.Job{ID: "4711", Name: "gpt", User: "ada", Cluster: "yard", State: slurm.Failed, GPUs: 8, Nodes: []string{"gpu-07"}, Stdout: log}
+	s.yard.put(job)
+	require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: job, Why: "GPU out of memory, rank 3"}))
+	return c
+}
+
+func TestQuestionsInAFailedJobsThreadAreAnsweredFromItsDiagnosis(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	c := failedJob(t, s)
+	ask := func(ts, words string) {
+		s.Event(map[string]any{"type": "app_mention", "user": "U1", "channel": "C1", "ts": ts, "thread_ts": c.TS, "text": "<@UBOT> " + words})
+	}
+	for i, row := range []struct{ asked, answer string }{
+		{"which rank?", "Rank 3"},
+		{"should I retry?", "No: the same job would fail again"},
+		{"what should I do?", "micro-batch-size"},
+		{"was it like that last time?", "No earlier run of the same name is known"},
+		{"when did it happen?", "the last iteration was 40"},
+		{"哪个 rank？", "rank 3，节点 gpu-07。"},
+		{"上次也是这样吗？", "没有同名的更早一次运行"},
+	} {
+		ask([]string{"1.1", "1.2", "1.3", "1.4", "1.5", "1.6", "1.7"}[i], row.asked)
+		msg := s.said(row.answer)
+		require.Equal(t, c.TS, msg.Thread, row.asked)
+		require.Empty(t, msg.Only, "whoever reads the thread reads it")
+	}
+	// A question about something else is one for the knowledge base.
+	ask("1.8", "What should CUDA_DEVICE_MAX_CONNECTIONS be on H100 with TP=4?")
+	s.said("CUDA_DEVICE_MAX_CONNECTIONS=1", "Hopper")
+	ask("1.9", "status")
+	s.said("4711 gpt FAILED")
+}
+
+func TestQuestionsAboutAJobThatRunsAreNotAnsweredFromADiagnosis(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	c := submitted(t, s)
+	s.Event(map[string]any{"type": "app_mention", "user": "U1", "channel": "C1", "ts": "1.1", "thread_ts": c.TS, "text": "<@UBOT> when will it start?"})
+	s.said("4711 gpt PENDING")
+}
