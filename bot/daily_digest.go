@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
-	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -19,7 +19,7 @@ import (
 const digestHour = 9
 
 var (
-	textDigestTitle = lang.Text{EN: "Your jobs of the last day", ZH: "过去一天的作业"}
+	textDigestTitle = lang.Text{EN: "Jobs of the last day", ZH: "过去一天的作业"}
 	textDone        = lang.Text{EN: "Completed", ZH: "已完成"}
 	textFailedN     = lang.Text{EN: "Failed", ZH: "失败"}
 	textLost        = lang.Text{EN: "GPU hours of failed jobs", ZH: "失败作业消耗的 GPU 小时"}
@@ -40,8 +40,8 @@ func (b *Bot) digestLoop(ctx context.Context) {
 	}
 }
 
-// Digests queues each person's digest when it is their hour. Its key holds the
-// date, so that it is sent once however often this runs.
+// Digests queues each person's digest, and each place's, when it is their hour. Its
+// key holds the date, so that it is sent once however often this runs.
 func (b *Bot) Digests(ctx context.Context) {
 	keys, err := b.cfg.Store.Keys(ctx, docSettings, b.now())
 	if err != nil {
@@ -50,25 +50,54 @@ func (b *Bot) Digests(ctx context.Context) {
 	for _, key := range keys {
 		team, user, _ := strings.Cut(key, "/")
 		s := b.settings(ctx, team, user)
-		now := b.now()
-		if loc, err := time.LoadLocation(s.Zone); err == nil {
-			now = now.In(loc)
-		}
-		if !s.Digest || now.Hour() != digestHour {
-			continue
-		}
-		doc, any := b.digestDoc(ctx, team, user, s.Lang)
-		if !any {
-			continue
-		}
-		r := answer.Render(doc, s.Lang)
-		m := b.out.Owe("digest/"+key+"/"+now.Format(time.DateOnly), "digest/"+key,
-			outbox.Message{Do: outbox.Post, Team: team, Channel: user, Text: r.Text, Blocks: answer.BlocksJSON(r.Messages[0])})
-		if err := b.cfg.Store.Enqueue(ctx, m); err != nil {
-			b.log.Warn("slack: digest", "err", err)
+		if now := b.inZone(s.Zone); s.Digest && now.Hour() == digestHour {
+			if doc, any := b.digestDoc(ctx, team, user, s.Lang); any {
+				b.announce(ctx, card.Place{Team: team, Channel: user}, "digest/"+key+"/"+now.Format(time.DateOnly), doc)
+			}
 		}
 	}
-	b.out.Wake()
+	for _, s := range b.subscriptions(ctx) {
+		var by string // who has set it: their morning is the place's
+		if _, err := b.cfg.Store.Get(ctx, docFollow, s.key(), b.now(), &by); err != nil || !slices.Contains(s.when, whenDigest) {
+			continue
+		}
+		who := b.settings(ctx, s.place.Team, by)
+		if now := b.inZone(who.Zone); now.Hour() == digestHour {
+			if doc, any := b.digestOfPlace(ctx, s, who.Lang); any {
+				b.announce(ctx, s.place, "digest/"+s.key()+"/"+now.Format(time.DateOnly), doc)
+			}
+		}
+	}
+}
+
+// inZone is the time of day in a zone; in UTC where it is not known.
+func (b *Bot) inZone(zone string) time.Time {
+	if loc, err := time.LoadLocation(zone); err == nil {
+		return b.now().In(loc)
+	}
+	return b.now().UTC()
+}
+
+// digestOfPlace sums up the last day of the jobs that a subscription is about; any
+// is false where there was none.
+func (b *Bot) digestOfPlace(ctx context.Context, s subscription, l lang.Lang) (doc view.Doc, any bool) {
+	day := sums{failed: map[string][]string{}}
+	for name := range b.cfg.Service.Clusters {
+		jobs, err := b.cfg.Service.Reader(name).Jobs(ctx, slurm.Filter{All: true, Since: b.now().Add(-24 * time.Hour)})
+		if err != nil {
+			b.log.Warn("slack: digest", "cluster", name, "err", err)
+		}
+		for _, j := range jobs {
+			if j.Cluster = name; s.isAbout(j) {
+				var k card.Card // its diagnosis, where it has one
+				_, _ = b.cfg.Store.Get(ctx, docCard, card.ID(name, j.ID), b.now(), &k)
+				day.add(j, k.News.Class)
+			}
+		}
+	}
+	doc = digestOf(day, l)
+	doc.Title += " · " + s.shown(l)
+	return doc, len(day.done)+len(day.failed)+day.still > 0
 }
 
 // sums are a day of somebody's jobs.
@@ -79,19 +108,27 @@ type sums struct {
 	still  int                 // wait or run
 }
 
+// add counts a job.
+func (day *sums) add(j slurm.Job, class string) {
+	switch {
+	case !j.State.Ended():
+		day.still++
+	case j.State == slurm.Cancelled:
+	case j.State == slurm.Completed:
+		day.done = append(day.done, string(j.ID)+" "+j.Name)
+	default:
+		day.failed[class] = append(day.failed[class], string(j.ID)+" "+j.Name)
+		day.lost += card.GPUHours(j)
+	}
+}
+
 // digestDoc sums up the last day of a person's jobs; any is false where there
 // was none.
 func (b *Bot) digestDoc(ctx context.Context, team, user string, l lang.Lang) (doc view.Doc, any bool) {
 	day := sums{failed: map[string][]string{}}
 	for _, k := range b.cardsEndedSince(ctx, b.now().Add(-24*time.Hour)) {
-		j := k.News.Job
-		switch {
-		case k.Team != team || k.User != user || j.State == slurm.Cancelled:
-		case j.State == slurm.Completed:
-			day.done = append(day.done, string(j.ID)+" "+j.Name)
-		default:
-			day.failed[k.News.Class] = append(day.failed[k.News.Class], string(j.ID)+" "+j.Name)
-			day.lost += float64(j.GPUs) * float64(j.ElapsedS) / 3600
+		if k.Team == team && k.User == user {
+			day.add(k.News.Job, k.News.Class)
 		}
 	}
 	running, err := b.unfinished(ctx)
@@ -117,7 +154,7 @@ func digestOf(day sums, l lang.Lang) view.Doc {
 	}})
 	var lines []string
 	for _, class := range slices.Sorted(maps.Keys(day.failed)) {
-		lines = append(lines, causeWords(class, l)+answer.Colon.In(l)+strings.Join(day.failed[class], ", "))
+		lines = append(lines, causeWords(class, l)+answer.Colon.In(l)+answer.Cut(strings.Join(day.failed[class], ", "), 300))
 	}
 	if len(lines) > 0 {
 		doc.Sections = append(doc.Sections, view.Section{Heading: textFailures.In(l), Items: lines})

@@ -20,6 +20,13 @@ import (
 // its diagnosis: which node, is a retry worth it, was it like that last time. ok is
 // false for any other question, and for those of how it goes.
 func (b *Bot) followUp(ctx context.Context, a ask, c *ops.Call, text string) (owed []store.SlackMessage, ok bool) {
+	words := strings.Fields(text)
+	if len(words) == 0 {
+		return nil, false
+	}
+	if _, isCommand := typed.Resolve(words[0]); isCommand && len(words) <= 2 {
+		return nil, false
+	}
 	if _, other := typed.AskedOfIt(text); other || a.Thread == "" || !typed.AsksOn(text) || !diagnose.Asks(text) || !b.mayRead(a, c) {
 		return nil, false
 	}

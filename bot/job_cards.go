@@ -64,6 +64,7 @@ func (b *Bot) follow(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, res
 		where = a.User
 	}
 	k := card.Card{Team: a.Team, User: a.User, Lang: c.Lang, Approver: a.Approver, News: news, Began: b.now(), Places: []card.Place{{Team: a.Team, Channel: where}}}
+	b.expectSchedule(ctx, a, c, in)
 	if err := b.begin(ctx, k, answer.Clean(typed.StringField(result, "script"))); err != nil {
 		b.log.Error("slack: card", "job", id, "err", err)
 	}
@@ -209,10 +210,7 @@ func (b *Bot) Tell(ctx context.Context, n card.News) error {
 	if err != nil {
 		return err
 	}
-	followers, err := b.followers(ctx, n.Job)
-	if err != nil {
-		return err
-	}
+	followers := b.followers(ctx, n.Job)
 	if !have {
 		if len(followers) == 0 {
 			return nil

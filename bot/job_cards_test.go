@@ -166,7 +166,7 @@ func TestFollowersSeeJobsThatOthersSubmitted(t *testing.T) {
 	t.Parallel()
 	s := play(t)
 	s.Slash("subscribe grace", map[string]any{"channel_id": "C9"})
-	s.said("Followed here: grace")
+	s.said("Followed here: jobs of grace")
 	job := slurm.Job{ID: "5000", Cluster: "yard", Name: "moe", User: "grace", State: slurm.Running, Nodes: []string{"n7"}}
 	require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: job}))
 	require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: slurm.Job{ID: "5001", Cluster: "yard", User: "somebody"}}))
@@ -359,7 +359,7 @@ func TestQuietHoursHoldDirectMessagesAndNotChannels(t *testing.T) {
 	s.said("Your settings")
 	s.Slash("subscribe grace", map[string]any{"user_id": "U3", "channel_id": "D3"})
 	s.Slash("subscribe grace", map[string]any{"channel_id": "C9"})
-	s.Wait("both subscriptions", func(st slacktest.State) bool { return posted(st, "Followed here: grace") == 2 })
+	s.Wait("both subscriptions", func(st slacktest.State) bool { return posted(st, "Followed here: jobs of grace") == 2 })
 	job := slurm.Job{ID: "5000", Cluster: "yard", Name: "moe", User: "grace", State: slurm.Failed}
 	require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: job}))
 	st := s.Wait("the channel's card and its thread", func(st slacktest.State) bool { return posted(st, "failed") >= 2 })

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -128,24 +129,31 @@ func (b *Bot) hear(ctx context.Context, cluster string, from *watch.Subscription
 }
 
 // discover begins to watch jobs that somebody follows without having submitted
-// them here.
+// them here, and looks whether the runs that are expected are there.
 func (b *Bot) discover(ctx context.Context) {
-	keys, err := b.cfg.Store.Keys(ctx, docFollow, b.now())
-	if err != nil || len(keys) == 0 {
+	all := b.subscriptions(ctx)
+	if len(all) == 0 {
 		return
 	}
+	var seen []slurm.Job
+	complete := true
 	for name := range b.cfg.Service.Clusters {
 		jobs, err := b.cfg.Service.Reader(name).Jobs(ctx, slurm.Filter{})
 		if err != nil {
 			b.log.Warn("slack: jobs", "cluster", name, "err", err)
+			complete = false
 			continue
 		}
 		for _, j := range jobs {
 			j.Cluster = name
-			if places, err := b.followers(ctx, j); err == nil && len(places) > 0 {
+			seen = append(seen, j)
+			if slices.ContainsFunc(all, func(s subscription) bool { return s.byCards() && s.isAbout(j) }) {
 				b.watchers.follow(slurm.Job{ID: j.ID, Cluster: name})
 			}
 		}
+	}
+	if complete { // where a cluster does not answer, nothing is known to be missing
+		b.lookForExpected(ctx, all, seen)
 	}
 }
 
@@ -342,8 +350,7 @@ func (b *Bot) followed(ctx context.Context, j slurm.Job) bool {
 	if ok, err := b.cfg.Store.Get(ctx, docCard, card.ID(j.Cluster, j.ID), b.now(), &k); err == nil && ok {
 		return true
 	}
-	places, err := b.followers(ctx, j)
-	return err == nil && len(places) > 0
+	return len(b.followers(ctx, j)) > 0
 }
 
 // unfinished lists the jobs whose cards wait for an end.

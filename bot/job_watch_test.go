@@ -137,9 +137,9 @@ func TestTheDigestComesOnceADay(t *testing.T) {
 	for range 2 {
 		s.bot.Digests(t.Context())
 	}
-	msg := s.said("Your jobs of the last day", "GPU out of memory (cuda_oom): 4000 gpt", "16.0")
+	msg := s.said("Jobs of the last day", "GPU out of memory (cuda_oom): 4000 gpt", "16.0")
 	require.Equal(t, "DU1", msg.Channel)
-	require.Equal(t, 1, posted(s.State(), "Your jobs of the last day"))
+	require.Equal(t, 1, posted(s.State(), "Jobs of the last day"))
 }
 
 func TestACodeWrittenOnTheClusterLinksItsWriter(t *testing.T) {

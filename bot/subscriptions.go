@@ -1,11 +1,15 @@
 package bot
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/slack-go/slack"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
@@ -17,85 +21,135 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A follow is a subscription: a job's, a cluster user's, or everything's.
-// Its key in the store is "job/CLUSTER/ID@TEAM/CHANNEL", "user/NAME@…" or
-// "all@…".
 var (
-	textFollow    = lang.Text{EN: "Followed here: %s", ZH: "已在此订阅：%s"}
-	textUnfollow  = lang.Text{EN: "Not followed here any more: %s", ZH: "已取消订阅：%s"}
-	textFollowBy  = lang.Text{EN: "Set by %s. News of these jobs comes to this channel.", ZH: "由 %s 设置。这些作业的消息会发到本频道。"}
-	textFollowAll = lang.Text{EN: "all jobs", ZH: "全部作业"}
-	textMuted     = lang.Text{EN: "Job %s: you will not be called for it", ZH: "作业 %s：不再提醒您"}
-	textUnmuted   = lang.Text{EN: "Job %s: you will be called for it again", ZH: "作业 %s：恢复提醒"}
-	textNoCard    = lang.Text{EN: "nobody follows job %s in Slack", ZH: "Slack 中没有人订阅作业 %s"}
+	textFollow     = lang.Text{EN: "Followed here: %s", ZH: "已在此订阅：%s"}
+	textUnfollow   = lang.Text{EN: "Not followed here any more: %s", ZH: "已取消订阅：%s"}
+	textFollowBy   = lang.Text{EN: "Set by %s. News of these jobs comes to this channel.", ZH: "由 %s 设置。这些作业的消息会发到本频道。"}
+	textUnfollowBy = lang.Text{EN: "Set by %s.", ZH: "由 %s 设置。"}
+	textFollowAll  = lang.Text{EN: "all jobs", ZH: "全部作业"}
+	textFollowJob  = lang.Text{EN: "job %s", ZH: "作业 %s"}
+	textFollowHere = lang.Text{EN: "What is followed here", ZH: "本处的订阅"}
+	textFollowNone = lang.Text{EN: "Nothing is followed here yet.", ZH: "这里还没有订阅。"}
+	textFollowHow  = lang.Text{
+		EN: "`subscribe` and a job's number, a user, `project=…`, `partition=…` or `name=…`; behind it `failed`, `completed`, `started`, `digest` (every morning) or `expected` (an alarm while none waits or runs)",
+		ZH: "`subscribe` 后接作业号、用户、`project=…`、`partition=…` 或 `name=…`；再加 `failed`、`completed`、`started`、`digest`（每天早上）或 `expected`（没有排队或运行时报警）",
+	}
+	textFollowWhat = lang.Text{EN: "%q is nothing that can be followed", ZH: "%q 不能订阅"}
+	textFollowName = lang.Text{EN: "an alarm needs a name: which runs are expected?", ZH: "报警需要名称：应当有哪个作业在运行？"}
+	textMyFailures = lang.Text{EN: "My failures", ZH: "我的失败作业"}
+	textAllFailing = lang.Text{EN: "All failures", ZH: "全部失败作业"}
+	textAllDigest  = lang.Text{EN: "Every morning", ZH: "每天早上"}
+	textEndFollow  = lang.Text{EN: "End it", ZH: "取消订阅"}
+	textMuted      = lang.Text{EN: "Job %s: you will not be called for it", ZH: "作业 %s：不再提醒您"}
+	textUnmuted    = lang.Text{EN: "Job %s: you will be called for it again", ZH: "作业 %s：恢复提醒"}
+	textNoCard     = lang.Text{EN: "nobody follows job %s in Slack", ZH: "Slack 中没有人订阅作业 %s"}
 )
 
-// subscribe follows a job, a person or everything, in the channel where it is
-// asked for; in a direct message, for the person alone.
+// placeOf is the place that a subscription of a is for: the channel, or the person
+// alone.
+func placeOf(a ask) card.Place {
+	if a.Direct || a.Channel == "" {
+		return card.Place{Team: a.Team, Channel: a.User}
+	}
+	return card.Place{Team: a.Team, Channel: a.Channel}
+}
+
+// subscribe follows jobs in the place where it is asked for, or ends that. Without
+// words it shows what is followed there.
 func (b *Bot) subscribe(ctx context.Context, a ask, c *ops.Call, cluster string, words []string, on bool) []store.SlackMessage {
-	subject, shown := "all", textFollowAll.In(c.Lang)
-	if len(words) > 0 && words[0] != "all" && words[0] != "全部" {
-		w := strings.TrimPrefix(words[0], "@")
-		subject, shown = "user/"+w, w
-		if slurm.IsJobID(w) {
-			subject = "job/" + cluster + "/" + w
-		}
-	}
-	where := a.Channel
-	if a.Direct || where == "" {
-		where = a.User
-	}
 	if c.Who.User == "" && !c.Who.Operator {
 		return b.notLinked(a, c.Lang)
 	}
-	key := subject + "@" + a.Team + "/" + where
+	if len(words) == 0 && on {
+		return b.subscriptionsHere(ctx, a, c)
+	}
+	s, bad := readSubscription(words, cluster)
+	switch {
+	case bad != "":
+		e := &ops.Error{Code: ops.BadInput, Message: textFollowWhat.With(bad), Fix: textFollowHow}
+		return b.reply(a, answer.Error(e, c.Lang), false)
+	case slices.Contains(s.when, whenExpected) && !strings.HasPrefix(s.subject, "name/"):
+		e := &ops.Error{Code: ops.BadInput, Message: textFollowName, Fix: lang.Same("subscribe name=llama-8b expected")}
+		return b.reply(a, answer.Error(e, c.Lang), false)
+	}
+	s.place = placeOf(a)
 	var err error
-	title := textFollow
+	title, said := textFollow, textFollowBy
 	if on {
-		err = b.cfg.Store.Put(ctx, docFollow, key, a.User, time.Time{})
+		err = b.cfg.Store.Put(ctx, docFollow, s.key(), a.User, time.Time{})
 	} else {
-		title = textUnfollow
-		err = b.cfg.Store.Delete(ctx, docFollow, key)
+		title, said = textUnfollow, textUnfollowBy
+		err = errors.Join(b.cfg.Store.Delete(ctx, docFollow, s.key()), b.cfg.Store.Delete(ctx, docMissing, s.key()))
 	}
 	if err != nil {
 		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
-	doc := view.Doc{Title: fmt.Sprintf(title.In(c.Lang), shown), Tone: view.Good}
-	if where == a.User {
+	doc := view.Doc{Title: fmt.Sprintf(title.In(c.Lang), s.shown(c.Lang)), Tone: view.Good}
+	if s.place.Channel == a.User {
 		return b.reply(a, doc, false)
 	}
 	// Whoever reads the channel sees who has changed what comes there, and how to undo it.
-	doc.Sections = []view.Section{{Text: fmt.Sprintf(textFollowBy.In(c.Lang), c.Who.User)}}
-	if on {
-		doc.Next = []string{"unsubscribe " + strings.TrimPrefix(shown, "@")}
-		if subject == "all" {
-			doc.Next = []string{"unsubscribe all"}
-		}
-	}
+	doc.Sections = []view.Section{{Text: fmt.Sprintf(said.In(c.Lang), cmp.Or(c.Who.User, c.Who.ID))}}
 	r := answer.Render(doc, c.Lang)
-	return []store.SlackMessage{b.out.Owe(a.Key+"/told", "t/"+where, outbox.Message{
-		Do: outbox.Post, Team: a.Team, Channel: where, Instead: a.User, Text: r.Text, Blocks: answer.BlocksJSON(r.Messages[0]),
+	bs := r.Messages[0]
+	if on {
+		e := slack.NewButtonBlockElement(answer.ActRun+":end", "unsubscribe "+s.words(), answer.Label(textEndFollow.In(c.Lang)))
+		bs = append(bs, slack.NewActionBlock("", e))
+	}
+	return []store.SlackMessage{b.out.Owe(a.Key+"/told", "t/"+s.place.Channel, outbox.Message{
+		Do: outbox.Post, Team: a.Team, Channel: s.place.Channel, Instead: a.User, Text: r.Text, Blocks: answer.BlocksJSON(bs),
 	})}
 }
 
-// followers are the places that follow a job.
-func (b *Bot) followers(ctx context.Context, j slurm.Job) ([]card.Place, error) {
-	keys, err := b.cfg.Store.Keys(ctx, docFollow, b.now())
-	if err != nil {
-		return nil, err
-	}
-	var ps []card.Place
-	for _, k := range keys {
-		subject, where, ok := strings.Cut(k, "@")
-		team, channel, ok2 := strings.Cut(where, "/")
-		if !ok || !ok2 {
+// subscriptionsHere shows what is followed where it is asked, each with a button to
+// end it, and what one may begin with.
+func (b *Bot) subscriptionsHere(ctx context.Context, a ask, c *ops.Call) []store.SlackMessage {
+	l, here := c.Lang, placeOf(a)
+	bs := []slack.Block{answer.Header(textFollowHere.In(l))}
+	for i, s := range b.subscriptions(ctx) {
+		if s.place.Team != here.Team || s.place.Channel != here.Channel || len(bs) > 40 {
 			continue
 		}
-		if subject == "all" || subject == "user/"+j.User || subject == "job/"+card.ID(j.Cluster, j.ID) {
-			ps = append(ps, card.Place{Team: team, Channel: channel})
+		e := slack.NewButtonBlockElement(fmt.Sprintf("%s:end%d", answer.ActRun, i), "unsubscribe "+s.words(), answer.Label(textEndFollow.In(l)))
+		bs = append(bs, slack.NewSectionBlock(answer.Label(s.shown(l)), nil, slack.NewAccessory(e)))
+	}
+	if len(bs) == 1 {
+		bs = append(bs, slack.NewSectionBlock(answer.Label(textFollowNone.In(l)), nil, nil))
+	}
+	var es []slack.BlockElement
+	for i, x := range []struct {
+		label lang.Text
+		words string
+	}{
+		{textMyFailures, "subscribe user=" + c.Who.User + " failed"}, {textAllFailing, "subscribe all failed"}, {textAllDigest, "subscribe all digest"},
+	} {
+		es = append(es, slack.NewButtonBlockElement(fmt.Sprintf("%s:begin%d", answer.ActRun, i), x.words, answer.Label(x.label.In(l))))
+	}
+	return b.replyBlocks(a, textFollowHere.In(l), append(bs, slack.NewActionBlock("", es...), answer.ContextMarkup(textFollowHow.In(l))), false)
+}
+
+// subscriptions are all of them.
+func (b *Bot) subscriptions(ctx context.Context) (list []subscription) {
+	keys, err := b.cfg.Store.Keys(ctx, docFollow, b.now())
+	if err != nil {
+		b.log.Warn("slack: subscriptions", "err", err)
+	}
+	for _, k := range keys {
+		if s, ok := parseSubscription(k); ok {
+			list = append(list, s)
 		}
 	}
-	return ps, nil
+	return list
+}
+
+// followers are the places that follow a job in the state that it is in.
+func (b *Bot) followers(ctx context.Context, j slurm.Job) (ps []card.Place) {
+	for _, s := range b.subscriptions(ctx) {
+		if s.tells(j) && !slices.Contains(ps, s.place) {
+			ps = append(ps, s.place)
+		}
+	}
+	return ps
 }
 
 // mute ends or renews the calling of one person for one job.

@@ -1,0 +1,117 @@
+package bot
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// missingFor is how long no run of a name waits or runs before that is an alarm: a
+// chain or a schedule may take some minutes between two.
+const missingFor = 10 * time.Minute
+
+var (
+	textMissing    = lang.Text{EN: "No run named %s waits or runs", ZH: "没有名为 %s 的作业在排队或运行"}
+	textMissingFor = lang.Text{EN: "It is expected here, and has been missing since %s.", ZH: "此处订阅要求它保持运行，自 %s 起已不存在。"}
+	textStuck      = lang.Text{EN: "Job %s waits for a job that did not end well, and will never start.", ZH: "作业 %s 依赖的作业没有成功结束，它永远不会开始。"}
+	textBack       = lang.Text{EN: "A run named %s is there again: job %s", ZH: "名为 %s 的作业已恢复：作业 %s"}
+)
+
+// A missingRun is an expected run that is not there.
+type missingRun struct {
+	Since time.Time `json:"since"`
+	// Told says that the alarm was given.
+	Told bool `json:"told,omitempty"`
+}
+
+// neverStarts reports whether a job waits for something that will not come.
+func neverStarts(j slurm.Job) bool {
+	return j.State == slurm.Pending && j.Reason == "DependencyNeverSatisfied"
+}
+
+// lookForExpected gives an alarm, once, for each subscription that expects a run of
+// a name where none has waited or run for a while; and says when one is back.
+func (b *Bot) lookForExpected(ctx context.Context, all []subscription, jobs []slurm.Job) {
+	for _, s := range all {
+		if !slices.Contains(s.when, whenExpected) {
+			continue
+		}
+		var missing missingRun
+		known, err := b.cfg.Store.Get(ctx, docMissing, s.key(), b.now(), &missing)
+		if err != nil {
+			b.log.Warn("slack: expected runs", "err", err)
+			continue
+		}
+		there := slices.IndexFunc(jobs, func(j slurm.Job) bool { return s.isAbout(j) && !j.State.Ended() && !neverStarts(j) })
+		_, name, _ := strings.Cut(s.subject, "/")
+		l := b.settings(ctx, s.place.Team, s.place.Channel).Lang
+		switch {
+		case there >= 0 && !known:
+		case there >= 0:
+			if missing.Told {
+				title := fmt.Sprintf(textBack.In(l), name, jobs[there].ID)
+				b.announce(ctx, s.place, fmt.Sprintf("back/%s/%d", s.key(), missing.Since.Unix()), view.Doc{Title: title, Tone: view.Good})
+			}
+			_ = b.cfg.Store.Delete(ctx, docMissing, s.key()) // else the next look does
+		case !known:
+			_ = b.cfg.Store.Put(ctx, docMissing, s.key(), missingRun{Since: b.now()}, time.Time{}) // else it is noted later
+		case !missing.Told && b.now().Sub(missing.Since) >= missingFor:
+			doc := view.Doc{Title: fmt.Sprintf(textMissing.In(l), name), Tone: view.Bad, Next: []string{"list --all --user all", "submit"}}
+			since := slack.NewSectionBlock(answer.Markup(fmt.Sprintf(textMissingFor.In(l), card.When(missing.Since, "{date_short_pretty} {time}"))), nil, nil)
+			for _, j := range jobs {
+				if s.isAbout(j) && neverStarts(j) {
+					doc.Sections = append(doc.Sections, view.Section{Text: fmt.Sprintf(textStuck.In(l), j.ID)})
+					doc.Next = []string{"status " + string(j.ID), "cancel " + string(j.ID)}
+				}
+			}
+			b.announce(ctx, s.place, fmt.Sprintf("missing/%s/%d", s.key(), missing.Since.Unix()), doc, since)
+			missing.Told = true
+			_ = b.cfg.Store.Put(ctx, docMissing, s.key(), missing, time.Time{}) // the message's key makes it come once
+		}
+	}
+}
+
+// expectSchedule has a run that starts itself again and again expected, where it was
+// submitted: its end would go unnoticed.
+func (b *Bot) expectSchedule(ctx context.Context, a ask, c *ops.Call, in any) {
+	sent, ok := in.(*launch.SubmitIn)
+	if !ok {
+		return
+	}
+	spec, err := launch.Resolve(c, sent.SpecIn)
+	if err != nil || spec.Every == "" {
+		return
+	}
+	s, bad := readSubscription([]string{"name=" + spec.Name, whenExpected}, "")
+	if s.place = placeOf(a); bad != "" {
+		return
+	}
+	if err := b.cfg.Store.Put(ctx, docFollow, s.key(), a.User, time.Time{}); err != nil {
+		b.log.Warn("slack: expected runs", "err", err)
+	}
+}
+
+// announce posts a message of its own accord to a place; key names it for good.
+func (b *Bot) announce(ctx context.Context, p card.Place, key string, doc view.Doc, after ...slack.Block) {
+	r := answer.Render(doc, answer.LanguageOfDoc(doc))
+	bs := slices.Insert(slices.Clone(r.Messages[0]), 1, after...)
+	m := b.out.Owe(key, "t/"+p.Channel, outbox.Message{Do: outbox.Post, Team: p.Team, Channel: p.Channel, Text: r.Text, Blocks: answer.BlocksJSON(bs)})
+	m.NotBefore = b.wakes(ctx, p, p.Channel)
+	if err := b.cfg.Store.Enqueue(ctx, m); err != nil {
+		b.log.Warn("slack: announcement", "err", err)
+	}
+	b.out.Wake()
+}
