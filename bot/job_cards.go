@@ -150,6 +150,10 @@ func (b *Bot) take(ctx context.Context, a ask) []store.SlackMessage {
 	if c.Who.User == "" {
 		return b.notLinked(a, c.Lang)
 	}
+	if id, ok := strings.CutPrefix(a.Value, ofIncident); ok {
+		b.takeIncident(ctx, a, id)
+		return nil
+	}
 	var owed []store.SlackMessage
 	ok := b.withCard(ctx, cluster, slurm.JobID(id), func(k *card.Card) {
 		if k.Taken != "" {

@@ -23,6 +23,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
@@ -112,9 +113,10 @@ func (b *Bot) hear(ctx context.Context, cluster string, from *watch.Subscription
 		n := card.News{Job: e.Job}
 		n.Job.Cluster = cluster
 		var numbers joblogs.MetricsOut
+		var report *diagnose.Report
 		if e.Kind == watch.Ended && b.followed(ctx, n.Job) {
 			if n.Job.State != slurm.Completed && n.Job.State != slurm.Cancelled {
-				b.findCause(ctx, &n, b.cardLang(ctx, n.Job))
+				report = b.findCause(ctx, &n, b.cardLang(ctx, n.Job))
 			}
 			numbers, _ = b.addNumbers(ctx, &n)
 		}
@@ -122,6 +124,7 @@ func (b *Bot) hear(ctx context.Context, cluster string, from *watch.Subscription
 			b.log.Error("slack: news", "job", n.Job.ID, "err", err)
 		}
 		if e.Kind == watch.Ended {
+			b.noteFailure(ctx, n.Job, report)
 			b.drawCurve(ctx, n, numbers, b.cardLang(ctx, n.Job))
 			b.attachLog(ctx, n.Job)
 		}
@@ -254,13 +257,16 @@ func (b *Bot) addNumbers(ctx context.Context, n *card.News) (m joblogs.MetricsOu
 
 // findCause adds the diagnosis to the news. Without one the news goes all the
 // same.
-func (b *Bot) findCause(ctx context.Context, n *card.News, l lang.Lang) {
+func (b *Bot) findCause(ctx context.Context, n *card.News, l lang.Lang) *diagnose.Report {
 	result, ok := b.readJob(ctx, "diagnose", n.Job)
-	if d, isDiagnosis := result.(joblogs.DiagnoseOut); ok && isDiagnosis {
-		doc := diagnosisDoc(d, l)
-		n.Why, n.Cause, n.Class, n.Exclude = whyWords(d.Report, l), &doc, d.Class, d.ExcludeNodes
-		b.findRemedy(ctx, n, d, l)
+	d, isDiagnosis := result.(joblogs.DiagnoseOut)
+	if !ok || !isDiagnosis {
+		return nil
 	}
+	doc := diagnosisDoc(d, l)
+	n.Why, n.Cause, n.Class, n.Exclude = whyWords(d.Report, l), &doc, d.Class, d.ExcludeNodes
+	b.findRemedy(ctx, n, d, l)
+	return &d.Report
 }
 
 // findRemedy adds what a button could mend, and keeps it for that button.

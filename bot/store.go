@@ -51,6 +51,8 @@ const (
 	docFollow     = "follow"      // subscriptions
 	docBase       = "base"        // a key → the specification that a form began with
 	docRemedy     = "remedy"      // cluster/job → what would mend a failed job
+	docFailure    = "failure"     // cluster/job → why it failed, for an hour
+	docIncident   = "incident"    // its cause → what several jobs failed of
 	docMissing    = "missing"     // a subscription → since when the run that it expects is not there
 	docLonger     = "longer"      // cluster/job → the last job that waits for it
 	docOpen       = "open"        // equal requests → a submission whose outcome is not known

@@ -69,12 +69,17 @@ func Draw(k Card, l lang.Lang, edit bool) (text string, blocks json.RawMessage) 
 		bs = append(bs, c)
 	}
 	if k.Taken != "" && edit {
-		bs = append(bs, answer.ContextMarkup(fmt.Sprintf(textTaken.In(l), k.Taken, When(k.TakenAt, "{time}"))))
+		bs = append(bs, answer.ContextMarkup(TakenBy(k.Taken, k.TakenAt, l)))
 	}
 	if row := Buttons(k, l); row != nil {
 		bs = append(bs, row)
 	}
 	return answer.Escape(Headline(n, l)), answer.BlocksJSON(bs)
+}
+
+// TakenBy says who looks after a failure, as markup.
+func TakenBy(user string, at time.Time, l lang.Lang) string {
+	return fmt.Sprintf(textTaken.In(l), user, When(at, "{time}"))
 }
 
 // title is the card's first line.

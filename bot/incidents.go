@@ -1,0 +1,227 @@
+package bot
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+)
+
+// Several jobs that fail of one cause are one incident: where two of their cards
+// stand it has a message of its own, whose thread tells of each job that joins.
+
+var (
+	textIncident   = lang.Text{EN: "🔥 %d jobs, one cause: %s", ZH: "🔥 %d 个作业，同一原因：%s"}
+	textIncidentOn = lang.Text{EN: "%s, %s", ZH: "%[2]s %[1]s"}
+	textIncidentAt = lang.Text{EN: "from %s to %s · jobs of %s", ZH: "%s 至 %s · 用户 %s"}
+	textAndMore    = lang.Text{EN: "and %d more", ZH: "另有 %d 个"}
+	textLookAfter  = lang.Text{EN: "I look after it", ZH: "我来处理"}
+	textNodesNow   = lang.Text{EN: "Nodes now", ZH: "节点状态"}
+)
+
+// An incident is one cause that hit several jobs, and the places that were told.
+type incident struct {
+	Key     string              `json:"key"`
+	Cluster string              `json:"cluster"`
+	Found   diagnose.Incident   `json:"found"`
+	Lang    lang.Lang           `json:"lang,omitempty"`
+	Taken   string              `json:"taken,omitempty"`
+	TakenAt time.Time           `json:"taken_at,omitzero"`
+	Told    map[string][]string `json:"told"` // team/channel → the jobs that its thread told of
+	Edits   int                 `json:"edits"`
+}
+
+// noteFailure remembers why a job failed, and tells of an incident that it is part
+// of.
+func (b *Bot) noteFailure(ctx context.Context, j slurm.Job, r *diagnose.Report) {
+	if r == nil {
+		return
+	}
+	f := diagnose.Failure{JobID: string(j.ID), At: b.now(), Report: *r}
+	if err := b.cfg.Store.Put(ctx, docFailure, card.ID(j.Cluster, j.ID), f, b.now().Add(jobcontrol.IncidentWindow)); err != nil {
+		b.log.Warn("slack: failure", "job", j.ID, "err", err)
+		return
+	}
+	keys, err := b.cfg.Store.Keys(ctx, docFailure, b.now())
+	if err != nil {
+		return
+	}
+	var failures []diagnose.Failure
+	for _, key := range keys {
+		var f diagnose.Failure
+		if ok, err := b.cfg.Store.Get(ctx, docFailure, key, b.now(), &f); err == nil && ok && strings.HasPrefix(key, j.Cluster+"/") {
+			failures = append(failures, f)
+		}
+	}
+	switches := jobcontrol.Switches(ctx, b.reader(ctx, j), b.cfg.Service.Clusters[j.Cluster])
+	for _, found := range diagnose.Incidents(failures, jobcontrol.IncidentWindow, switches) {
+		if slices.Contains(found.Jobs, string(j.ID)) {
+			if err := b.tellIncident(ctx, j.Cluster, found); err != nil {
+				b.log.Error("slack: incident", "err", err)
+			}
+		}
+	}
+}
+
+// tellIncident draws an incident's message, where there is one already by an edit,
+// and tells its thread of the jobs that are new.
+func (b *Bot) tellIncident(ctx context.Context, cluster string, found diagnose.Incident) error {
+	b.cards.Lock()
+	defer b.cards.Unlock()
+	sum := sha256.Sum256([]byte(cluster + "/" + found.Class + "/" + found.Where))
+	x := incident{Key: hex.EncodeToString(sum[:8]), Cluster: cluster, Told: map[string][]string{}}
+	had, err := b.cfg.Store.Get(ctx, docIncident, x.Key, b.now(), &x)
+	if err != nil {
+		return err
+	}
+	if !had {
+		x.Key += fmt.Sprintf("-%d", found.From.Unix())
+	}
+	x.Found = found
+	return b.drawIncident(ctx, x, hex.EncodeToString(sum[:8]))
+}
+
+// drawIncident queues what an incident says, and keeps it under id for as long as
+// another failure would belong to it.
+func (b *Bot) drawIncident(ctx context.Context, x incident, id string) error {
+	cards := b.cardsOf(ctx, x)
+	in := map[card.Place][]card.Card{}
+	for _, k := range cards {
+		x.Lang = b.langOfCard(ctx, &k)
+		for _, p := range k.Places {
+			p = card.Place{Team: p.Team, Channel: p.Channel}
+			in[p] = append(in[p], k)
+		}
+	}
+	var owed []store.SlackMessage
+	x.Edits++
+	for p, here := range in {
+		told := x.Told[p.Team+"/"+p.Channel]
+		if len(here) < 2 {
+			continue
+		}
+		key := "incident/" + x.Key + "@" + p.Team + "/" + p.Channel
+		text, blocks := incidentBlocks(x, here, id)
+		o := outbox.Message{Do: outbox.Post, Team: p.Team, Channel: p.Channel, Text: text, Blocks: answer.BlocksJSON(blocks)}
+		m := b.out.Owe(key, key, o)
+		if told != nil {
+			o.Do, o.Ref = outbox.Update, key
+			m = b.out.Owe(fmt.Sprintf("%s/%d", key, x.Edits), key, o)
+			m.Collapse = key
+		}
+		m.NotBefore = b.wakes(ctx, p, p.Channel)
+		owed = append(owed, m)
+		for _, k := range here {
+			job := string(k.News.Job.ID)
+			if slices.Contains(told, job) {
+				continue
+			}
+			told = append(told, job)
+			line := card.Headline(k.News, x.Lang)
+			owed = append(owed, b.out.Owe(key+"/"+job, key+laneOfThread, outbox.Message{
+				Do: outbox.Post, Team: p.Team, ThreadOf: key, Text: answer.Escape(line), Blocks: answer.BlocksJSON([]slack.Block{answer.ContextLine(line)}),
+			}))
+		}
+		x.Told[p.Team+"/"+p.Channel] = told
+	}
+	if err := b.cfg.Store.Enqueue(ctx, owed...); err != nil {
+		return err
+	}
+	b.out.Wake()
+	return b.cfg.Store.Put(ctx, docIncident, id, x, b.now().Add(jobcontrol.IncidentWindow))
+}
+
+// cardsOf are the cards of an incident's jobs.
+func (b *Bot) cardsOf(ctx context.Context, x incident) (cards []card.Card) {
+	for _, job := range x.Found.Jobs {
+		var k card.Card
+		if ok, err := b.cfg.Store.Get(ctx, docCard, card.ID(x.Cluster, slurm.JobID(job)), b.now(), &k); err == nil && ok {
+			cards = append(cards, k)
+		}
+	}
+	return cards
+}
+
+// mostInIncident is how many of its jobs an incident's message names.
+const mostInIncident = 10
+
+// incidentBlocks draws an incident for those who see those cards.
+func incidentBlocks(x incident, here []card.Card, id string) (text string, bs []slack.Block) {
+	l := x.Lang
+	what := className(x.Found.Class, l)
+	if x.Found.Where != x.Found.Class {
+		what = fmt.Sprintf(textIncidentOn.In(l), what, x.Found.Where)
+	}
+	text = fmt.Sprintf(textIncident.In(l), len(here), what)
+	var who, lines []string
+	for i, k := range here {
+		if !slices.Contains(who, k.News.Job.User) {
+			who = append(who, k.News.Job.User)
+		}
+		if i < mostInIncident {
+			lines = append(lines, card.Row(k.News, l))
+		}
+	}
+	if over := len(here) - mostInIncident; over > 0 {
+		lines = append(lines, fmt.Sprintf(textAndMore.In(l), over))
+	}
+	at := fmt.Sprintf(textIncidentAt.In(l), card.When(x.Found.From, "{time}"), card.When(x.Found.To, "{time}"), answer.Escape(strings.Join(who, ", ")))
+	bs = []slack.Block{answer.Header(text), answer.ContextMarkup(at)}
+	for _, line := range lines {
+		bs = append(bs, slack.NewSectionBlock(answer.Markup(line), nil, nil))
+	}
+	if x.Taken != "" {
+		return answer.Escape(text), append(bs, answer.ContextMarkup(card.TakenBy(x.Taken, x.TakenAt, l)))
+	}
+	take := slack.NewButtonBlockElement(card.ActTake, ofIncident+id, answer.Label(textLookAfter.In(l)))
+	take.Style = slack.StylePrimary
+	nodes := slack.NewButtonBlockElement(answer.ActRun+":nodes", "nodes --drained --cluster "+x.Cluster, answer.Label(textNodesNow.In(l)))
+	return answer.Escape(text), append(bs, slack.NewActionBlock("", take, nodes))
+}
+
+// ofIncident begins the value of a button that takes an incident.
+const ofIncident = "incident:"
+
+// takeIncident notes who looks after an incident, and with it after its jobs.
+func (b *Bot) takeIncident(ctx context.Context, a ask, id string) {
+	b.cards.Lock()
+	var x incident
+	ok, err := b.cfg.Store.Get(ctx, docIncident, id, b.now(), &x)
+	first := ok && err == nil && x.Taken == ""
+	if first {
+		x.Taken, x.TakenAt = a.User, b.now()
+		if err := b.drawIncident(ctx, x, id); err != nil {
+			b.log.Error("slack: incident", "err", err)
+		}
+	}
+	b.cards.Unlock()
+	if !first {
+		return // somebody was faster, and the message says who
+	}
+	for _, job := range x.Found.Jobs {
+		b.withCard(ctx, x.Cluster, slurm.JobID(job), func(k *card.Card) {
+			if k.Taken != "" {
+				return
+			}
+			k.Taken, k.TakenAt = a.User, b.now()
+			if err := b.cfg.Store.Enqueue(ctx, b.draw(ctx, k)...); err != nil {
+				b.log.Error("slack: card", "err", err)
+			}
+		})
+	}
+	b.out.Wake()
+}
