@@ -112,7 +112,18 @@ func see(ctx context.Context, what lang.Text, connect func() (*client.Client, er
 	}
 	size := 0
 	for _, t := range tools.Tools {
-		shown, err := json.Marshal(map[string]any{"name": t.Name, "description": t.Description, "inputSchema": t.InputSchema})
+		var schema map[string]any // as it was sent: the library escapes characters and adds an empty list
+		raw, err := json.Marshal(t.InputSchema)
+		if err == nil {
+			err = json.Unmarshal(raw, &schema)
+		}
+		if required, ok := schema["required"].([]any); ok && len(required) == 0 {
+			delete(schema, "required")
+		}
+		if err != nil {
+			continue
+		}
+		shown, err := jsonLine(map[string]any{"name": t.Name, "description": t.Description, "inputSchema": schema})
 		if err == nil {
 			size += len(shown)
 		}

@@ -2,6 +2,8 @@ package mcp_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -115,6 +117,10 @@ func TestAPageAsksWhatAFormCannotShow(t *testing.T) {
 			require.NotContains(t, page, "<script", "and nothing runs")
 			require.Contains(t, h.Get("Content-Security-Policy"), "default-src 'none'")
 			require.NotContains(t, h.Get("Content-Security-Policy"), "unsafe")
+			_, style, _ := strings.Cut(page, "<style>")
+			style, _, _ = strings.Cut(style, "</style>")
+			sum := sha256.Sum256([]byte(style))
+			require.Contains(t, h.Get("Content-Security-Policy"), "'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'", "its own style is let through")
 			require.Equal(t, "no-store", h.Get("Cache-Control"))
 			require.Equal(t, "no-referrer", h.Get("Referrer-Policy"))
 			status, page, _ = visit(t, http.MethodPost, link, answerOf(message, "yes"), nil)
