@@ -89,10 +89,14 @@ func (ps *pages) ask(state string, who ops.Caller, r consent.Request) *page {
 	all, own := 1, 1
 	kept := []*page{p}
 	for _, q := range slices.Backward(ps.open) {
+		if !q.waits(ps.now()) {
+			continue
+		}
+		all++
 		if q.owner == p.owner {
 			own++
 		}
-		if all++; all > mostPages || q.owner == p.owner && own > mostOwnPages || !q.waits(ps.now()) {
+		if all > mostPages || q.owner == p.owner && own > mostOwnPages {
 			q.settle(false)
 			continue
 		}

@@ -224,21 +224,16 @@ func TestAPageIsAskedWhereItMustBe(t *testing.T) {
 	}
 }
 
-// Protocol version 2026-07-28 has no sessions: the link is an answer, and the call
-// that comes after it waits for what is said on the page.
-func TestAPageIsAskedWithoutASession(t *testing.T) {
-	s := newSite()
-	cfg, _ := config(t, s)
-	address := serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}})
+// cancelling asks to cancel a job in protocol version 2026-07-28, whose client opens
+// pages and shows no forms, and returns the answer with the page and the state in it.
+func cancelling(t *testing.T, address, token, job, more string) (body, state string, p sdk.ElicitationParams) {
+	t.Helper()
 	c := &client{t: t, url: address, header: map[string]string{
-		"Authorization": "Bearer t", "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "cancel",
+		"Authorization": "Bearer " + token, "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "cancel",
 	}}
-	call := func(more string) string {
-		_, body := c.post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cancel","arguments":{"job":"4711"}` + more + `,"_meta":{` +
-			`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"modern","version":"1"},` +
-			`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{"url":{}}}}}}`)
-		return body
-	}
+	_, body = c.post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cancel","arguments":{"job":"` + job + `"}` + more + `,"_meta":{` +
+		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"modern","version":"1"},` +
+		`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{"url":{}}}}}}`)
 	var asked struct {
 		Result struct {
 			State    string `json:"requestState"`
@@ -247,15 +242,46 @@ func TestAPageIsAskedWithoutASession(t *testing.T) {
 			} `json:"inputRequests"`
 		} `json:"result"`
 	}
-	body := call("")
 	require.NoError(t, json.Unmarshal([]byte(body), &asked), body)
-	p := asked.Result.Requests.Confirm.Params
+	return body, asked.Result.State, asked.Result.Requests.Confirm.Params
+}
+
+// A person has sixteen pages at most: a further one ends their oldest, and nobody
+// else's.
+func TestPagesAreFew(t *testing.T) {
+	cfg, _ := config(t, newSite())
+	address := serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice, "b": {ID: "bob", User: "bob"}}})
+	_, _, bobs := cancelling(t, address, "b", "4712", "")
+	links := []string{bobs.URL}
+	for range 17 {
+		_, _, p := cancelling(t, address, "t", "4711", "")
+		links = append(links, p.URL)
+	}
+	for i, link := range links {
+		status, _, _ := visit(t, http.MethodGet, link, "", nil)
+		require.Equal(t, map[bool]int{true: 410, false: 200}[i == 1], status, "page %d", i)
+	}
+	// One that was answered makes room.
+	_, _, answered := cancelling(t, address, "t", "4711", "")
+	visit(t, http.MethodPost, answered.URL, answerOf(answered.Message, "no"), nil)
+	_, _, _ = cancelling(t, address, "t", "4711", "")
+	status, _, _ := visit(t, http.MethodGet, links[3], "", nil)
+	require.Equal(t, 200, status)
+}
+
+// Protocol version 2026-07-28 has no sessions: the link is an answer, and the call
+// that comes after it waits for what is said on the page.
+func TestAPageIsAskedWithoutASession(t *testing.T) {
+	s := newSite()
+	cfg, _ := config(t, s)
+	address := serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}})
+	_, state, p := cancelling(t, address, "t", "4711", "")
 	status, page, _ := visit(t, http.MethodGet, p.URL, "", nil)
 	require.Equal(t, 200, status)
 	require.Contains(t, page, "cancel job 4711")
 	visit(t, http.MethodPost, p.URL, answerOf(p.Message, "yes"), nil)
 	require.Equal(t, slurm.Running, s.jobs["4711"].State, "the yes is for the call, which has not come")
-	body = call(`,"requestState":` + quote(asked.Result.State) + `,"inputResponses":{"confirm":{"action":"accept"}}`)
+	body, _, _ := cancelling(t, address, "t", "4711", `,"requestState":`+quote(state)+`,"inputResponses":{"confirm":{"action":"accept"}}`)
 	require.Contains(t, body, `"cancelled":true`)
 	require.Equal(t, slurm.Cancelled, s.jobs["4711"].State)
 }
