@@ -28,7 +28,8 @@ var appPage string
 
 func (s *Server) addApp() {
 	border := map[string]any{"ui": map[string]any{"prefersBorder": true}}
-	s.sdk.AddResource(sdk.NewResource(appURI, "job view", sdk.WithResourceDescription("a job's card and loss curves, for clients that draw MCP Apps"), sdk.WithMIMEType(appMIME)),
+	about := sdk.WithResourceDescription("a job's card and loss curves, for clients that draw MCP Apps")
+	s.sdk.AddResource(sdk.NewResource(appURI, "job view", about, sdk.WithMIMEType(appMIME)),
 		func(context.Context, sdk.ReadResourceRequest) ([]sdk.ResourceContents, error) {
 			return []sdk.ResourceContents{sdk.TextResourceContents{URI: appURI, MIMEType: appMIME, Text: appPage, Meta: border}}, nil
 		})

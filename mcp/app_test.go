@@ -130,7 +130,8 @@ func TestListingsMayBeKept(t *testing.T) {
 			"Authorization": "Bearer t", "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": method, "Mcp-Name": "megatron-ops://rules",
 		}}
 		_, body := c.post(`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":{"uri":"megatron-ops://rules","_meta":{` +
-			`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"modern","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`)
+			`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"modern","version":"1"},` +
+			`"io.modelcontextprotocol/clientCapabilities":{}}}}`)
 		var answer struct{ Result map[string]any }
 		require.NoError(t, json.Unmarshal([]byte(body), &answer), body)
 		require.EqualValues(t, want, answer.Result["ttlMs"], "%s: %.300s", method, body)

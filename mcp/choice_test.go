@@ -140,7 +140,8 @@ func TestPathsLieBelowTheRoots(t *testing.T) {
 		if i > 0 { // a person is asked first, and the yes changes nothing
 			token := reply["result"].(map[string]any)["structuredContent"].(map[string]any)["confirm_token"]
 			require.NotNil(t, token, reply)
-			conv.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%s,"confirm_token":%q}}}`, i+20, strings.TrimSuffix(call, "}"), token))
+			conv.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%s,"confirm_token":%q}}}`, i+20, strings.TrimSuffix(call,
+				"}"), token))
 			reply = conv.read()
 		}
 		require.Contains(t, fmt.Sprint(reply), "does not lie in a folder")

@@ -173,7 +173,10 @@ func TestRegistryDocument(t *testing.T) {
 	var doc map[string]any
 	require.NoError(t, json.Unmarshal(raw, &doc))
 	require.NoError(t, resolved.Validate(doc))
-	for field, wrong := range map[string]any{"name": "megatron-ops", "description": strings.Repeat("x", 101), "version": 1, "packages": []any{map[string]any{"registryType": "mcpb"}}} {
+	for field, wrong := range map[string]any{
+		"name": "megatron-ops", "description": strings.Repeat("x", 101), "version": 1,
+		"packages": []any{map[string]any{"registryType": "mcpb"}},
+	} {
 		bad := maps.Clone(doc)
 		bad[field] = wrong
 		require.Error(t, resolved.Validate(bad), field)

@@ -144,7 +144,11 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 		}
 		return refusal(&ops.Error{
 			Code: ops.NotAllowed, Message: lang.Text{EN: "%s, and this client cannot ask one", ZH: "%s，而此客户端无法询问用户"}.With(why),
-			Fix: lang.Text{EN: "have your person run `megatron-ops %s` in a shell or in Slack, or use a client that can ask (elicitation); an operator may also let a token stand in, within the limits (mcp.confirm: fallback-token)", ZH: "请让用户在 shell 或 Slack 中执行 `megatron-ops %s`，或改用能够询问用户的客户端（elicitation）；管理员也可以在限额之内允许用令牌代替（mcp.confirm: fallback-token）"}.With(o.Name),
+			Fix: lang.Text{
+				EN: "have your person run megatron-ops %s in a shell or in Slack, or use a client that can ask (elicitation); an operator may also let a token " +
+					"stand in, within the limits (mcp.confirm: fallback-token)",
+				ZH: "请让用户在 shell 或 Slack 中执行 megatron-ops %s，或改用能够询问用户的客户端（elicitation）；管理员也可以在限额之内允许用令牌代替（mcp.confirm: fallback-token）",
+			}.With(o.Name),
 		}), nil
 	}
 	return s.handToken(o, question, digest), nil
@@ -155,7 +159,10 @@ func (s *Server) handToken(o ops.Op, q question, digest []byte) *sdk.CallToolRes
 	token := s.tokens.issue(digest, q.digest)
 	res := refusal(&ops.Error{
 		Code: ops.NotAllowed, Field: tokenField, Message: lang.Text{EN: "%s needs a confirmation; nothing was done", ZH: "%s 需要确认；没有执行任何操作"}.With(o.Name),
-		Fix: lang.Text{EN: "show your person what follows; if they agree, call %s again within %d minutes with the same arguments and %s %q", ZH: "请把以下内容给用户看；若用户同意，请在 %[2]d 分钟内以相同参数再次调用 %[1]s，并加上 %[3]s %[4]q"}.With(o.Name, int(tokenLife.Minutes()), tokenField, token),
+		Fix: lang.Text{
+			EN: "show your person what follows; if they agree, call %s again within %d minutes with the same arguments and %s %q",
+			ZH: "请把以下内容给用户看；若用户同意，请在 %[2]d 分钟内以相同参数再次调用 %[1]s，并加上 %[3]s %[4]q",
+		}.With(o.Name, int(tokenLife.Minutes()), tokenField, token),
 	})
 	res.Content = append(res.Content, sdk.NewTextContent(fence(q.text)))
 	object, _ := res.StructuredContent.(json.RawMessage)

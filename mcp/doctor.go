@@ -179,7 +179,10 @@ func installed(ctx context.Context, lookPath func(string) (string, error)) []Fin
 		if err != nil {
 			continue
 		}
-		f := Finding{What: lang.Same(c.title), Note: lang.Text{EN: "%s; `megatron-ops mcp config --client %s`", ZH: "%s；`megatron-ops mcp config --client %s`"}.With(path, c.name)}
+		f := Finding{What: lang.Same(c.title), Note: lang.Text{
+			EN: "%s; `megatron-ops mcp config --client %s`",
+			ZH: "%s；`megatron-ops mcp config --client %s`",
+		}.With(path, c.name)}
 		if c.node > 0 && isScript(path) {
 			if has := nodeVersion(ctx, lookPath); has < c.node {
 				f.Wrong = lang.Text{

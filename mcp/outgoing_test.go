@@ -113,7 +113,8 @@ func TestACancelledCallHasNoAnswerOverHTTP(t *testing.T) {
 		answered := make(chan answer, 1)
 		asked := s.asked()
 		go func() {
-			res, body := c.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"wait","arguments":{"job":"4711"},"_meta":%s}}`, 50+i, meta))
+			res, body := c.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"wait","arguments":{"job":"4711"},"_meta":%s}}`,
+				50+i, meta))
 			answered <- answer{res.StatusCode, body}
 		}()
 		require.Eventually(t, func() bool { return s.asked() > asked+1 }, 10*time.Second, time.Millisecond, "it waits")
@@ -174,7 +175,10 @@ func TestTheLastNotificationArrives(t *testing.T) {
 	srv := httptest.NewServer(signed(handler))
 	t.Cleanup(func() { srv.CloseClientConnections(); srv.Close(); stop() })
 	older := connect(t, srv.URL+"/mcp", nil)
-	newest := &client{t: t, url: srv.URL + "/mcp", header: map[string]string{"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "talk"}}
+	newest := &client{t: t, url: srv.URL + "/mcp", header: map[string]string{
+		"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call",
+		"Mcp-Name": "talk",
+	}}
 	start := time.Now()
 	for range 50 {
 		for c, meta := range map[*client]string{older: "", newest: modern} {

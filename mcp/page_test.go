@@ -63,9 +63,12 @@ func submitBig(t *testing.T, c *sdkclient.Client, more int) *sdk.CallToolResult 
 	t.Helper()
 	req := sdk.CallToolRequest{}
 	req.Params.Name = "submit"
-	req.Params.Arguments = map[string]any{"force": true, "yaml": "env: {NOTE: \"" + strings.Repeat("x", more) + " <script>alert(1)</script>\"}", "spec": map[string]any{
-		"name": "big", "nodes": 2, "worktree": "/w", "time": "1:00:00", "launcher": "custom", "launcher_argv": []string{"bash", "-c", "true"},
-	}}
+	req.Params.Arguments = map[string]any{
+		"force": true, "yaml": "env: {NOTE: \"" + strings.Repeat("x", more) + " <script>alert(1)</script>\"}",
+		"spec": map[string]any{
+			"name": "big", "nodes": 2, "worktree": "/w", "time": "1:00:00", "launcher": "custom", "launcher_argv": []string{"bash", "-c", "true"},
+		},
+	}
 	res, err := c.CallTool(t.Context(), req)
 	require.NoError(t, err)
 	return res

@@ -56,7 +56,8 @@ func askingModel(t *testing.T, m *knowledge.Model) *conversation {
 	conv.send(hello)
 	conv.read()
 	conv.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	conv.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask","arguments":{"question":"how do I set MASTER_ADDR on Slurm?"},"_meta":{"progressToken":"p"}}}`)
+	conv.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask","arguments":{"question":"how do I set MASTER_ADDR on Slurm?"},` +
+		`"_meta":{"progressToken":"p"}}}`)
 	return conv
 }
 
@@ -123,7 +124,8 @@ func waitForAFile(t *testing.T, dir string, cancel bool) {
 	s, conv := waiting(t)
 	limit := int64(7200)
 	s.set("4711", func(j *slurm.Job) { j.WorkDir, j.TimeLimitS, j.ElapsedS = dir, &limit, 60 })
-	conv.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait","arguments":{"job":"4711","artifact":"done.json"},"_meta":{"progressToken":"p"}}}`)
+	conv.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait","arguments":{"job":"4711","artifact":"done.json"},` +
+		`"_meta":{"progressToken":"p"}}}`)
 	last := -1.0
 	for _, state := range []slurm.State{slurm.Running, slurm.State("SUSPENDED"), slurm.Running} {
 		s.set("4711", func(j *slurm.Job) { j.State = state })

@@ -61,7 +61,8 @@ func (q question) tooLong(o ops.Op) *sdk.CallToolResult {
 			ZH: "说明 %s 会做什么需要 %d 个字符，太长，无法让人在表单中判断",
 		}.With(o.Name, len(q.decisive)),
 		Fix: lang.Text{
-			EN: "write the specification to a file and have your person run: megatron-ops %s -f FILE; over HTTP a client that opens pages (elicitation.url) asks them on one",
+			EN: "write the specification to a file and have your person run: megatron-ops %s -f FILE; over HTTP a client that opens pages (elicitation.url) " +
+				"asks them on one",
 			ZH: "请把规格写入文件，并让用户执行：megatron-ops %s -f FILE；经 HTTP 时，能打开网页的客户端（elicitation.url）会在网页上询问",
 		}.With(o.Name),
 	})

@@ -73,8 +73,10 @@ func (s *Server) addResources() {
 	s.template(jobTemplate, "job", "one job: state, nodes, times; can be subscribed to", markdown, func(ctx context.Context, a args) (string, error) {
 		return s.read(ctx, "status", map[string]any{"job": a["job"]})
 	})
-	s.template(specTemplate, "job specification", "the specification that a job of yours was submitted with; submit takes the job's id as from", jsonType, s.readSpec)
-	s.template(logsTemplate, "job logs", "a job's log lines, page 0 the newest "+strconv.Itoa(pageLines)+", of all ranks or of one rank or node", "text/plain", s.readLogs)
+	s.template(specTemplate, "job specification",
+		"the specification that a job of yours was submitted with; submit takes the job's id as from", jsonType, s.readSpec)
+	s.template(logsTemplate, "job logs",
+		"a job's log lines, page 0 the newest "+strconv.Itoa(pageLines)+", of all ranks or of one rank or node", "text/plain", s.readLogs)
 }
 
 // args are the values of a template's variables.
@@ -193,13 +195,23 @@ func (s *Server) read(ctx context.Context, name string, a map[string]any) (strin
 func (s *Server) readLogs(ctx context.Context, a args) (string, error) {
 	page, err := strconv.Atoi(orZero(a["page"]))
 	if err != nil || page < 0 || page > 1000 {
-		return "", &ops.Error{Code: ops.BadInput, Field: "page", Message: lang.Text{EN: "%q is not a page", ZH: "%q 不是页号"}.With(a["page"]), Fix: lang.Text{EN: "use 0 for the newest lines, 1 for those before them", ZH: "0 表示最新的行，1 表示其之前的行"}}
+		return "", &ops.Error{
+			Code:    ops.BadInput,
+			Field:   "page",
+			Message: lang.Text{EN: "%q is not a page", ZH: "%q 不是页号"}.With(a["page"]),
+			Fix:     lang.Text{EN: "use 0 for the newest lines, 1 for those before them", ZH: "0 表示最新的行，1 表示其之前的行"},
+		}
 	}
 	in := map[string]any{"job": a["job"], "tail": (page + 1) * pageLines}
 	if a["rank"] != "" {
 		rank, err := strconv.Atoi(a["rank"])
 		if err != nil {
-			return "", &ops.Error{Code: ops.BadInput, Field: "rank", Message: lang.Text{EN: "%q is not a rank", ZH: "%q 不是 rank 编号"}.With(a["rank"]), Fix: lang.Text{EN: "use a number such as 3", ZH: "请使用数字，例如 3"}}
+			return "", &ops.Error{
+				Code:    ops.BadInput,
+				Field:   "rank",
+				Message: lang.Text{EN: "%q is not a rank", ZH: "%q 不是 rank 编号"}.With(a["rank"]),
+				Fix:     lang.Text{EN: "use a number such as 3", ZH: "请使用数字，例如 3"},
+			}
 		}
 		in["rank"] = rank
 	}
@@ -260,7 +272,11 @@ func readSkill(_ context.Context, a args) (string, error) {
 	file := path.Clean(a["file"])
 	raw, err := skills.File(a["name"], file)
 	if err != nil {
-		return "", &ops.Error{Code: ops.NotFound, Message: lang.Text{EN: "there is no such file of a skill", ZH: "技能中没有这个文件"}, Fix: lang.Text{EN: "resources/list names the skills; each SKILL.md names its files", ZH: "resources/list 列出各技能；每个 SKILL.md 列出其文件"}}
+		return "", &ops.Error{
+			Code:    ops.NotFound,
+			Message: lang.Text{EN: "there is no such file of a skill", ZH: "技能中没有这个文件"},
+			Fix:     lang.Text{EN: "resources/list names the skills; each SKILL.md names its files", ZH: "resources/list 列出各技能；每个 SKILL.md 列出其文件"},
+		}
 	}
 	return string(raw), nil
 }
@@ -278,7 +294,12 @@ func rulesIndex(l lang.Lang) string {
 func (s *Server) readRule(_ context.Context, a args) (string, error) {
 	r, ok := rules.Explain(a["id"])
 	if !ok {
-		return "", &ops.Error{Code: ops.NotFound, Field: "id", Message: lang.Text{EN: "there is no rule %q", ZH: "没有规则 %q"}.With(a["id"]), Fix: lang.Text{EN: "%s lists them", ZH: "%s 可列出全部"}.With(rulesURI)}
+		return "", &ops.Error{
+			Code:    ops.NotFound,
+			Field:   "id",
+			Message: lang.Text{EN: "there is no rule %q", ZH: "没有规则 %q"}.With(a["id"]),
+			Fix:     lang.Text{EN: "%s lists them", ZH: "%s 可列出全部"}.With(rulesURI),
+		}
 	}
 	l := lang.EN
 	d := view.Doc{Title: r.ID, Sections: []view.Section{{Facts: []view.Fact{

@@ -28,14 +28,16 @@ func TestADiagnosisIsMendedAndResubmitted(t *testing.T) {
 	}
 	var spec map[string]any
 	require.NoError(t, json.Unmarshal([]byte(strings.Replace(goodSpec, `"--micro-batch-size","1"`, `"--micro-batch-size","8"`, 1)), &spec))
-	spec["gpu"], spec["args"] = "h100", append(spec["args"].([]any), "--num-layers", "48", "--hidden-size", "6144", "--num-attention-heads", "48", "--ffn-hidden-size", "24576")
+	spec["gpu"], spec["args"] = "h100", append(spec["args"].([]any), "--num-layers", "48", "--hidden-size", "6144", "--num-attention-heads", "48",
+		"--ffn-hidden-size", "24576")
 	first := confirmed(map[string]any{"spec": spec, "force": true})
 	require.False(t, first.IsError, first.Text)
 	require.NotContains(t, first.Structured, "script", "what was submitted was seen before")
 	job := first.Structured["job_id"].(string)
 
 	file := filepath.Join(t.TempDir(), "log")
-	require.NoError(t, os.WriteFile(file, []byte("0: [rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.11 GiB of which 1.00 GiB is free.\n"), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte("0: [rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a "+
+		"total capacity of 79.11 GiB of which 1.00 GiB is free.\n"), 0o600))
 	s.set(slurm.JobID(job), func(j *slurm.Job) { j.State, j.Stdout, j.ExitCode = slurm.Failed, file, new("1:0") })
 	r := c.do("diagnose", fmt.Sprintf(`{"job":%q}`, job))
 	fix := r.Structured["fix"].(map[string]any)

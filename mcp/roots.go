@@ -17,7 +17,10 @@ import (
 func (s *Server) mayRead(path string) error {
 	refused := &ops.Error{
 		Code: ops.NotAllowed, Message: lang.Text{EN: "%s does not lie in a folder that this server may read", ZH: "%s 不在本服务允许读取的目录中"}.With(path),
-		Fix: lang.Text{EN: "give a job's id, or a path below %s", ZH: "请给出作业号，或位于 %s 之下的路径"}.With(lang.Text{EN: strings.Join(s.cfg.Roots, " or "), ZH: strings.Join(s.cfg.Roots, " 或 ")}),
+		Fix: lang.Text{
+			EN: "give a job's id, or a path below %s",
+			ZH: "请给出作业号，或位于 %s 之下的路径",
+		}.With(lang.Text{EN: strings.Join(s.cfg.Roots, " or "), ZH: strings.Join(s.cfg.Roots, " 或 ")}),
 	}
 	if len(s.cfg.Roots) == 0 {
 		refused.Fix = lang.Text{EN: "give a job's id", ZH: "请给出作业号"}

@@ -121,7 +121,10 @@ func config(t *testing.T, s *site) (mcp.Config, *[]ops.AuditEntry) {
 		Answerer: answerer,
 		Audit:    func(_ context.Context, e ops.AuditEntry) { audit = append(audit, e) },
 	}
-	return mcp.Config{Service: func() (*ops.Service, error) { return svc, nil }, Caller: alice, Toolsets: []string{"all"}, Policy: mcp.Policy{Tokens: true}}, &audit
+	return mcp.Config{
+		Service: func() (*ops.Service, error) { return svc, nil }, Caller: alice, Toolsets: []string{"all"},
+		Policy: mcp.Policy{Tokens: true},
+	}, &audit
 }
 
 // talking is a session of alice's, who may write.

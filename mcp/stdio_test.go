@@ -18,7 +18,8 @@ func talk(t *testing.T, cfg Config, lines ...string) []string {
 	return strings.Split(strings.TrimSpace(out.String()), "\n")
 }
 
-const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`
+const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test",` +
+	`"version":"1"}}}`
 
 func TestAnswersArriveThoughTheInputEnded(t *testing.T) {
 	out := talk(t, Config{Version: "1.2.3"}, hello,

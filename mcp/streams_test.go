@@ -66,7 +66,8 @@ func TestACutStreamResumes(t *testing.T) {
 		return res
 	}
 	ctx, cut := context.WithCancel(t.Context())
-	res := request(ctx, http.MethodPost, `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"test_tool_with_progress","arguments":{},"_meta":{"progressToken":"p"}}}`, "")
+	res := request(ctx, http.MethodPost, `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"test_tool_with_progress","arguments":{},`+
+		`"_meta":{"progressToken":"p"}}}`, "")
 	seen, last := events(t, res, 1)
 	require.Contains(t, seen[0], `"progress":0`)
 	cut()
@@ -183,7 +184,8 @@ func TestLongThingsOverHTTP(t *testing.T) {
 
 	// A session with a stream of news may be told its progress there.
 	c = connect(t, url, map[string]string{"Authorization": "Bearer t"})
-	wait := stream(http.MethodPost, `{"jsonrpc":"2.0","id":41,"method":"tools/call","params":{"name":"wait","arguments":{"job":"4711"},"_meta":{"progressToken":"p"}}}`)
+	wait := stream(http.MethodPost, `{"jsonrpc":"2.0","id":41,"method":"tools/call","params":{"name":"wait","arguments":{"job":"4711"},`+
+		`"_meta":{"progressToken":"p"}}}`)
 	defer wait.Body.Close()
 	seen, _ = events(t, wait, 1)
 	require.Contains(t, seen[0], `"progressToken":"p"`)

@@ -215,9 +215,12 @@ func outputSchema(o ops.Op) json.RawMessage {
 	out.Properties = append(out.Properties,
 		ops.Property{Name: "notice", Schema: str("what to know about this answer: where its words come from, what was left out")},
 		ops.Property{Name: cursorField, Schema: str("where the longest list goes on: the argument of that name")},
-		ops.Property{Name: "next", Schema: &ops.Schema{Type: "array", Description: "calls worth making next", Items: &ops.Schema{Type: "object", Properties: []ops.Property{
-			{Name: "tool", Schema: str("")}, {Name: "arguments", Schema: &ops.Schema{Type: "object", Values: &ops.Schema{}}},
-		}}}},
+		ops.Property{Name: "next", Schema: &ops.Schema{Type: "array", Description: "calls worth making next", Items: &ops.Schema{
+			Type: "object",
+			Properties: []ops.Property{
+				{Name: "tool", Schema: str("")}, {Name: "arguments", Schema: &ops.Schema{Type: "object", Values: &ops.Schema{}}},
+			},
+		}}},
 		ops.Property{Name: "error", Schema: &ops.Schema{Type: "object", Description: "a refusal, with what would work", Properties: []ops.Property{
 			{Name: "code", Schema: str("")}, {Name: "field", Schema: str("")}, {Name: "message", Schema: str("")}, {Name: "fix", Schema: str("")},
 		}}},
@@ -296,7 +299,10 @@ func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*
 	if !s.chose(grant, o.Name) {
 		return refusal(&ops.Error{
 			Code: ops.NotAllowed, Message: lang.Text{EN: "%s is not among the tools of this connection", ZH: "此连接的工具中没有 %s"}.With(o.Name),
-			Fix: lang.Text{EN: "use one of those, or connect with the header %s: default,%s", ZH: "请使用已有的工具，或在连接时带上 HTTP 头 %s: default,%s"}.With(headerToolsets, o.Toolset),
+			Fix: lang.Text{
+				EN: "use one of those, or connect with the header %s: default,%s",
+				ZH: "请使用已有的工具，或在连接时带上 HTTP 头 %s: default,%s",
+			}.With(headerToolsets, o.Toolset),
 		}), nil
 	}
 	svc, err := s.service()

@@ -142,15 +142,16 @@ func TestAnswersFitTheirSchemas(t *testing.T) {
 		"status":    {`{"job":"4711"}`, `{"job":"9"}`, `{"job":"x"}`, `{}`},
 		"list":      {`{}`, `{"user":"all"}`, `{"partition":"none"}`},
 		"cancel":    {`{"job":"4711"}`},
-		"ask":       {`{"question":"how do I set MASTER_ADDR?"}`, `{"question":"what is the capital of France?"}`, `{"question":"如何在 Slurm 上提交一个两节点的训练作业？请给出完整脚本"}`},
-		"lint":      {`{"script":"#!/bin/bash\n#SBATCH --nodes=2\nexport CUDA_DEVICE_MAX_CONNECTIONS=8\nsrun torchrun pretrain_gpt.py\n"}`},
-		"rules":     {`{}`},
-		"explain":   {`{"word":"PENDING"}`, `{}`},
-		"nodes":     {`{}`},
-		"hostlist":  {`{"hosts":"n[1-4000]"}`, `{}`},
-		"audit":     {`{}`},
-		"logs":      {`{"job":"4711"}`},
-		"diagnose":  {`{"job":"4711"}`},
+		"ask": {`{"question":"how do I set MASTER_ADDR?"}`, `{"question":"what is the capital of France?"}`, `{"question":"如何在 Slurm ` +
+			`上提交一个两节点的训练作业？请给出完整脚本"}`},
+		"lint":     {`{"script":"#!/bin/bash\n#SBATCH --nodes=2\nexport CUDA_DEVICE_MAX_CONNECTIONS=8\nsrun torchrun pretrain_gpt.py\n"}`},
+		"rules":    {`{}`},
+		"explain":  {`{"word":"PENDING"}`, `{}`},
+		"nodes":    {`{}`},
+		"hostlist": {`{"hosts":"n[1-4000]"}`, `{}`},
+		"audit":    {`{}`},
+		"logs":     {`{"job":"4711"}`},
+		"diagnose": {`{"job":"4711"}`},
 	}
 	for _, tool := range server.Tools() {
 		var schema jsonschema.Schema
@@ -197,7 +198,10 @@ func TestALongAnswerIsShortenedAndSaysSo(t *testing.T) {
 	for i := range 400 {
 		id := slurm.JobID(fmt.Sprint(10000 + i))
 		at := time.Date(2026, 11, 20, 8, i/60, i%60, 0, time.UTC)
-		s.jobs[id] = slurm.Job{SubmittedAt: &at, ID: id, Name: fmt.Sprintf("a-rather-long-name-of-a-job-%d", i), User: "alice", State: slurm.Pending, Reason: "Priority", Partition: "prod"}
+		s.jobs[id] = slurm.Job{
+			SubmittedAt: &at, ID: id, Name: fmt.Sprintf("a-rather-long-name-of-a-job-%d", i), User: "alice", State: slurm.Pending,
+			Reason: "Priority", Partition: "prod",
+		}
 	}
 	c := talking(t, s)
 	r := c.do("list", `{}`)

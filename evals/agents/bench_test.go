@@ -78,7 +78,8 @@ func newBench(t *testing.T, cluster *slurmtest.Cluster, name string) *bench {
 	require.NoError(t, err)
 	b := &bench{t: t, slurm: cluster, name: name, work: filepath.Join(cluster.Work, name)}
 	require.NoError(t, os.MkdirAll(b.work, 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(b.work, "sleep.py"), []byte("import sys, time\ntime.sleep(float(sys.argv[1]) if len(sys.argv) > 1 else 300)\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(b.work, "sleep.py"), []byte("import sys, time\ntime.sleep(float(sys.argv[1]) if len(sys.argv) > 1 "+
+		"else 300)\n"), 0o600))
 	stdio := transport.NewStdioWithOptions(bin, nil, []string{"mcp", "--toolsets", "all"},
 		transport.WithCommandFunc(func(ctx context.Context, command string, _, args []string) (*exec.Cmd, error) {
 			cmd := exec.CommandContext(ctx, command, args...)

@@ -56,8 +56,9 @@ var tasks = []task{
 		},
 	},
 	{
-		name:    "start-once",
-		request: "Start WORK/sleep.py with /usr/bin/python3 as job NAME with one GPU for 10 minutes. Then do it again with the same idempotency key, as if the first answer had been lost.",
+		name: "start-once",
+		request: "Start WORK/sleep.py with /usr/bin/python3 as job NAME with one GPU for 10 minutes. Then do it again with the same idempotency key, as " +
+			"if the first answer had been lost.",
 		script: func(b *bench, _ string) {
 			for range 2 {
 				b.must("submit", map[string]any{"spec": b.spec(nil), "idempotency_key": b.name})
@@ -85,8 +86,9 @@ var tasks = []task{
 		},
 	},
 	{
-		name:    "avoid-a-bad-node",
-		request: "A node is drained for its GPU; find it, and start WORK/sleep.py with /usr/bin/python3 as job NAME with one GPU for 10 minutes so that it never lands there.",
+		name: "avoid-a-bad-node",
+		request: "A node is drained for its GPU; find it, and start WORK/sleep.py with /usr/bin/python3 as job NAME with one GPU for 10 minutes so that " +
+			"it never lands there.",
 		before: func(b *bench) string {
 			b.sh("scontrol", "update", "NodeName=gpu3", "State=DRAIN", "Reason=XID 79")
 			b.t.Cleanup(func() {
@@ -110,7 +112,8 @@ var tasks = []task{
 		name:    "port-a-script",
 		request: "Submit what the batch script WORK/old.sh does, as job NAME, with 20 minutes in place of 10.",
 		before: func(b *bench) string {
-			script := "#!/bin/bash\n#SBATCH --job-name=" + b.name + "\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=1\n#SBATCH --gpus-per-node=2\n#SBATCH --time=00:10:00\n" +
+			script := "#!/bin/bash\n#SBATCH --job-name=" + b.name + "\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=1\n#SBATCH --gpus-per-node=2\n#SBATCH " +
+				"--time=00:10:00\n" +
 				"cd " + b.work + "\nsrun /usr/bin/python3 sleep.py\n"
 			require.NoError(b.t, os.WriteFile(filepath.Join(b.work, "old.sh"), []byte(script), 0o600))
 			return script
@@ -257,10 +260,12 @@ var tasks = []task{
 		},
 	},
 	{
-		name:    "after-a-crash",
-		request: "Job JOB failed. Find out why, and start WORK/sleep.py with /usr/bin/python3 as job NAME on another node than the one to blame, with one GPU for 10 minutes.",
+		name: "after-a-crash",
+		request: "Job JOB failed. Find out why, and start WORK/sleep.py with /usr/bin/python3 as job NAME on another node than the one to blame, with one " +
+			"GPU for 10 minutes.",
 		before: func(b *bench) string {
-			job := b.sh("sbatch", "--parsable", "--job-name", "crash", "--chdir", b.work, "--nodelist=gpu2", "--gpus-per-node=1", "--output", filepath.Join(b.work, "crash.out"),
+			job := b.sh("sbatch", "--parsable", "--job-name", "crash", "--chdir", b.work, "--nodelist=gpu2", "--gpus-per-node=1", "--output",
+				filepath.Join(b.work, "crash.out"),
 				"--wrap", "echo '[rank0]: torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered' >&2; exit 1")
 			b.comes("its end", func() bool { return b.of(job, "JobState") == "FAILED" })
 			return job
@@ -280,7 +285,8 @@ var tasks = []task{
 			time.Sleep(time.Until(next))
 			start := next.UTC().Format(time.RFC3339)
 			for i, code := range []string{"1", "0", "1"} {
-				b.sh("sbatch", "--parsable", "--wait-all-nodes=0", "--job-name", fmt.Sprintf("%s-%d", b.name, i), "--output", filepath.Join(b.work, "%j.out"), "--wrap", "exit "+code)
+				b.sh("sbatch", "--parsable", "--wait-all-nodes=0", "--job-name", fmt.Sprintf("%s-%d", b.name, i), "--output", filepath.Join(b.work, "%j.out"),
+					"--wrap", "exit "+code)
 			}
 			b.comes("the ends", func() bool {
 				ended := strings.Fields(b.sh("sacct", "-X", "--noheader", "--format", "State", "--name", b.name+"-0,"+b.name+"-1,"+b.name+"-2"))

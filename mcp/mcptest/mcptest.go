@@ -64,8 +64,16 @@ const (
 )
 
 func (t Toolset) addContent() {
-	note := sdk.NewEmbeddedResource(sdk.TextResourceContents{URI: "test://embedded-resource", MIMEType: "text/plain", Text: "This is an embedded resource content."})
-	mixed := sdk.NewEmbeddedResource(sdk.TextResourceContents{URI: "test://mixed-content-resource", MIMEType: "application/json", Text: `{"test":"data","value":123}`})
+	note := sdk.NewEmbeddedResource(sdk.TextResourceContents{
+		URI:      "test://embedded-resource",
+		MIMEType: "text/plain",
+		Text:     "This is an embedded resource content.",
+	})
+	mixed := sdk.NewEmbeddedResource(sdk.TextResourceContents{
+		URI:      "test://mixed-content-resource",
+		MIMEType: "application/json",
+		Text:     `{"test":"data","value":123}`,
+	})
 	t.tool("test_simple_text", "answers with text", text("This is a simple text response for testing."))
 	t.tool("test_image_content", "answers with an image", content(sdk.NewImageContent(pixel, "image/png")))
 	t.tool("test_audio_content", "answers with audio", content(sdk.NewAudioContent(wave, "audio/wav")))
@@ -150,7 +158,8 @@ func (t Toolset) addResources() {
 		read(sdk.TextResourceContents{URI: "test://static-text", MIMEType: "text/plain", Text: "This is the content of the static text resource."}))
 	t.Server.AddResource(sdk.NewResource("test://static-binary", "static-binary", sdk.WithResourceDescription("an image"), sdk.WithMIMEType("image/png")),
 		read(sdk.BlobResourceContents{URI: "test://static-binary", MIMEType: "image/png", Blob: pixel}))
-	t.Server.AddResource(sdk.NewResource("test://watched-resource", "watched", sdk.WithResourceDescription("a text to subscribe to"), sdk.WithMIMEType("text/plain")),
+	about := sdk.WithResourceDescription("a text to subscribe to")
+	t.Server.AddResource(sdk.NewResource("test://watched-resource", "watched", about, sdk.WithMIMEType("text/plain")),
 		read(sdk.TextResourceContents{URI: "test://watched-resource", MIMEType: "text/plain", Text: "Watched."}))
 	t.Server.AddResourceTemplate(sdk.NewResourceTemplate("test://template/{id}/data", "template",
 		sdk.WithTemplateDescription("data of an id"), sdk.WithTemplateMIMEType("application/json")),
