@@ -81,3 +81,27 @@ func TestComponentsRunAsOneOnSlurm(t *testing.T) {
 	require.Regexp(t, `1: rank 1 of 3, 1 of 3, at gpu[13], on gpu2\n`, out)
 	require.Regexp(t, `2: rank 2 of 3, 1 of 3, at gpu[13], on gpu4\n`, out)
 }
+
+// Somebody's script of several components keeps them.
+func TestImportKeepsComponents(t *testing.T) {
+	spec, notes := job.Import("het.sh", []byte(`#!/bin/bash
+#SBATCH --job-name=het --nodes=2 --partition=a --gpus-per-node=8 --time=60
+#SBATCH hetjob
+#SBATCH --nodes=1 --partition=b --ntasks-per-node=1
+#SBATCH --gpus-per-node=8 --job-name=other
+cd /w
+srun --het-group=0,1 --cpu-bind=cores python -m torch.distributed.run --nproc-per-node=8 pretrain_gpt.py --lr 1
+`))
+	require.Equal(t, []string{"nodes=2 partition=a gpus_per_node=8", "nodes=1 partition=b gpus_per_node=8"}, spec.Components)
+	require.Equal(t, []string{"--cpu-bind=cores"}, spec.SrunArgs, "the launch names all components itself")
+	require.Equal(t, 3, *spec.WithDefaults().Nodes)
+	require.Equal(t, "het", spec.Name)
+	said := []string{}
+	for _, n := range notes {
+		said = append(said, n.What)
+	}
+	require.Contains(t, said, "--job-name=other")
+	script, err := job.Render(spec, job.Options{})
+	require.NoError(t, err)
+	require.Contains(t, script.Text, "#SBATCH hetjob")
+}

@@ -52,7 +52,7 @@ func readScript(name, text string) (Spec, []Note) {
 		return Spec{}, []Note{{What: name, Why: lang.Text{EN: "nothing in it starts a job", ZH: "其中没有启动作业的内容"}}}
 	}
 	m := importer{job: training(read.Jobs)}
-	m.options(m.job.Options)
+	m.options(m.apart(m.job.Options))
 	m.start()
 	m.rest()
 	m.logs()
@@ -330,7 +330,7 @@ func (m *importer) conf(k, v string) {
 }
 
 // stepUsual are srun's options that the rendering gives itself.
-var stepUsual = strings.Fields("nodes ntasks ntasks-per-node jobid cpus-per-task label unbuffered kill-on-bad-exit wait gpus-per-node gres container-image container-mounts container-workdir container-env export")
+var stepUsual = strings.Fields("het-group pack-group nodes ntasks ntasks-per-node jobid cpus-per-task label unbuffered kill-on-bad-exit wait gpus-per-node gres container-image container-mounts container-workdir container-env export")
 
 func (m *importer) step(s *script.Step) {
 	for _, o := range s.Options {

@@ -13,6 +13,8 @@ type Directive struct {
 	Text string
 	// Options are those that it gives.
 	Options Options
+	// Component counts the components of a heterogeneous job from 0.
+	Component int
 	// Ignored says why sbatch does not read it, or "".
 	Ignored Reason
 	// Fault is what sbatch refuses about it, or "".
@@ -33,8 +35,7 @@ const (
 
 // directives reads the head of a batch script line by line, as sbatch does:
 // until the first line that is neither blank nor a comment. Of the components of a
-// heterogeneous job after the first only the faults are kept: their options are
-// their own.
+// heterogeneous job after the first the options are their own.
 func (r *reader) directives(t text, inside func(offset int) bool) []Directive {
 	var out []Directive
 	late, component := false, 0
@@ -82,9 +83,7 @@ func (r *reader) directives(t text, inside func(offset int) bool) []Directive {
 			continue
 		}
 		r.readDirective(&d)
-		if component > 0 && d.Ignored == "" {
-			d.Options = nil
-		}
+		d.Component = component
 		out = append(out, d)
 	}
 	return out

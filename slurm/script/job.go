@@ -200,7 +200,7 @@ func (r *reader) readJob(t text, cli Options) *Job {
 		return false
 	})
 	for _, d := range j.Directives {
-		if d.Ignored == "" {
+		if d.Ignored == "" && d.Component == 0 {
 			j.Options = append(j.Options, d.Options...)
 		}
 	}
