@@ -10,6 +10,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/internal/shellword"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
@@ -18,6 +19,9 @@ type hint struct {
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
 }
+
+// commandLine is the argument for what stands behind two dashes in the shell.
+const commandLine = "command_line"
 
 // hints are commands of the shell as calls of tools; what is no operation, or
 // cannot be said as arguments, is left out.
@@ -42,10 +46,23 @@ func hintOf(command string) (hint, bool) {
 		return hint{}, false
 	}
 	in := o.NewIn()
+	given := map[string]json.RawMessage{}
+	if _, ok := fieldOf(in, commandLine); ok { // the program's arguments, behind two dashes
+		if i := slices.Index(argv, "--"); i >= 0 {
+			quoted := make([]string, 0, len(argv))
+			for _, w := range argv[i+1:] {
+				quoted = append(quoted, shellword.POSIX(w))
+			}
+			words, err := jsonLine(strings.Join(quoted, " "))
+			if err != nil {
+				return hint{}, false
+			}
+			given[commandLine], argv = json.RawMessage(words), argv[:i]
+		}
+	}
 	if o.Words(in, argv[1:]) != nil {
 		return hint{}, false
 	}
-	given := map[string]json.RawMessage{}
 	v := reflect.ValueOf(in).Elem()
 	for _, f := range reflect.VisibleFields(v.Type()) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
