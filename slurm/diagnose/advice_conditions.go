@@ -23,15 +23,16 @@ var asksFor = map[string][]string{
 	CUDAOOM:        {smallerBatch, recomputeAll, moreParallel, shardOptimizer, expandableSegments},
 	NCCLTimeout:    {"", flightRecorder, ""},
 	NCCLConnection: {"", debugNCCL},
-	Container:      {noImage, noMount, noWorkdir, noRegistry, noneOfThese},
+	Container:      {noImage, noMount, noWorkdir, noRegistry, noRuntime, noneOfThese},
 }
 
-// What a container did not find.
+// What a container did not find, or had not of its node.
 const (
 	noImage     = "image"
 	noMount     = "mount"
 	noWorkdir   = "workdir"
 	noRegistry  = "registry"
+	noRuntime   = "runtime"
 	noneOfThese = "container"
 )
 
@@ -40,6 +41,8 @@ var containerFaults = []struct {
 	what string
 	says *lazy.Pattern
 }{
+	{noImage, lazy.New(`(?i)manifest unknown|name unknown|no matching manifest|repository does not exist`)},
+	{noRuntime, lazy.New(`(?i)session directory|loop device|extraction failed|squashfuse|user.?namespace|operation not permitted`)},
 	{noRegistry, lazy.New(`(?i)curl: \(\d+\)|could not resolve|registry|unauthorized|toomanyrequests|pull access denied|manifest|failed to (?:import|pull)|HTTP|denied`)},
 	{noWorkdir, lazy.New(`(?i)chdir|work(?:ing)?[ -_]?dir`)},
 	{noMount, lazy.New(`(?i)mount`)},

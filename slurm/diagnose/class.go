@@ -197,6 +197,7 @@ var classes = []Class{
 		said("A mount's source does not exist on the node: make the folder, or correct --container-mounts (SOURCE:TARGET, absolute paths).", "挂载源在节点上不存在：创建该目录，或修正 --container-mounts（写作 源:目标，用绝对路径）。"),
 		said("The working directory does not exist in the container: mount it, or correct --container-workdir.", "容器内没有该工作目录：请挂载它，或修正 --container-workdir。"),
 		said("The node cannot reach the registry, or may not pull from it: import the image where the network and the login are (enroot import), and use the file.", "节点无法访问镜像仓库或无权拉取：在有网络和登录凭据的机器上导入镜像（enroot import），改用该文件。"),
+		said("The node itself cannot start containers (user namespaces, loop devices, FUSE or the runtime's folders): use other nodes, and tell the administrators.", "该节点自身无法启动容器（用户命名空间、loop 设备、FUSE 或运行时目录）：请换用其他节点，并告知管理员。"),
 		said("Import the image once to shared storage as a squashfs file, and check that every mount exists on every node.", "先把镜像导入共享存储保存为 squashfs 文件，并检查每个挂载路径在所有节点上都存在。"),
 	}, "https://github.com/NVIDIA/pyxis/wiki"},
 	{Hang, said("no error and no progress", "无报错但无进展"), unknownWho, RetryYes, []lang.Text{

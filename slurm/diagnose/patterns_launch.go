@@ -13,6 +13,9 @@ var launchPatterns = []pattern{
 	{EnvLaunch, specific + 2, oneOf("syntax error|unexpected eof while"), `^\S+: (-c: )?line \d+: (syntax error|unexpected eof while looking)`},
 	{EnvLaunch, specific + 2, oneOf("permission denied"), `(execve\(\)|exec|execvp\w*|slurm_script|line \d+|bash|sh|env)\b.*(/bin/|\.sh|python|torchrun|\.py|\.venv)\S*: permission denied`},
 
+	// A program that is not in the image: the container itself is there.
+	{EnvLaunch, specific + 8, oneOf("fatal:   "), `fatal: {3}("[^"]*": executable file not found in \$path|stat \S*/bin/\S+: no such file)`},
+
 	{Container, specific + 9, oneOf("pyxis:"), `pyxis: {3,}(?:\[ERROR\] )?\S.*(no such|not found|fail|denied|unauthorized|toomanyrequests|http|error|cannot|could not|couldn't|invalid|mismatch|unable|missing|no space|timed out|exists|unknown)`},
 	{Container, specific + 7, oneOf("pyxis:"), `error: pyxis: (\[error\]|couldn't|could not|failed|unable|importer|container (start|exited|was not|image|name)|--container|error|seccomp|invalid|unknown|fork|a previous task|both --|mount (source|target)|cannot|no |enroot|.*(no such file|denied|not found))`},
 	{Container, specific + 6, oneOf("pyxis:"), `pyxis: +.*(failed|error|couldn't|could not|unable to|no such file|denied|not found)`},
