@@ -19,6 +19,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
+	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
 // many is how many jobs wait in a large queue.
@@ -62,10 +63,35 @@ func TestALargeQueueByCommands(t *testing.T) {
 	t.Logf("%d jobs in %s, %.0f MiB", many, took, used)
 	require.Less(t, used, 150.0)
 	require.Less(t, took, 30*time.Second)
-	asked, err := os.ReadFile(filepath.Join(dir, "asked"))
-	require.NoError(t, err)
-	require.Equal(t, 1, strings.Count(string(asked), "asked"))
+	questions := func() int {
+		asked, err := os.ReadFile(filepath.Join(dir, "asked"))
+		require.NoError(t, err)
+		return strings.Count(string(asked), "asked")
+	}
+	require.Equal(t, 1, questions())
+
+	// All of them are followed by one question a look, whoever else reads.
+	shared := watch.NewShared(c, watch.Options{})
+	w := watch.New(shared, watch.Options{Floor: time.Nanosecond, Window: time.Nanosecond})
+	for _, j := range jobs {
+		w.Watch(j)
+	}
+	before, begin = held(), time.Now()
+	require.NoError(t, w.Refresh(t.Context()))
+	took = time.Since(begin)
+	asked := questions()
+	for range 100 {
+		some, err := shared.Jobs(t.Context(), slurm.Filter{States: []slurm.State{slurm.Running}})
+		require.NoError(t, err)
+		require.Len(t, some, many/10)
+	}
+	require.LessOrEqual(t, questions()-asked, 1)
+	require.LessOrEqual(t, asked, 2, "one for the list, one for the look")
+	used = held() - before
+	t.Logf("a look at %d followed jobs: %s, %.0f MiB more", many, took, used)
+	require.Less(t, used, 150.0)
 	runtime.KeepAlive(jobs)
+	runtime.KeepAlive(w)
 }
 
 // slurmrestd's list of them is hundreds of megabytes, of which one job at a time
