@@ -98,20 +98,23 @@ type Policy struct {
 
 // A Bot serves Slack. Run must be running for anything to be answered.
 type Bot struct {
-	cfg      Config
-	log      *slog.Logger
-	now      func() time.Time
-	api      *url.URL // nil: Slack itself
-	plain    *http.Client
-	limit    *limiter
-	work     chan struct{} // wakes the loop that carries requests out
-	out      *outbox.Sender
-	flying   flight
-	clients  sync.Map // team → *slack.Client
-	groups   groupCache
-	offers   offers
-	cards    sync.Mutex // one change of a card at a time
-	watchers watchers
+	cfg     Config
+	log     *slog.Logger
+	now     func() time.Time
+	api     *url.URL // nil: Slack itself
+	plain   *http.Client
+	limit   *limiter
+	work    chan struct{} // wakes the loop that carries requests out
+	out     *outbox.Sender
+	flying  flight
+	clients sync.Map // team → *slack.Client
+	groups  groupCache
+	offers  offers
+	// scriptsRead are the jobs whose scripts were looked at; the watching loop alone
+	// has it.
+	scriptsRead map[string]bool
+	cards       sync.Mutex // one change of a card at a time
+	watchers    watchers
 }
 
 // New checks cfg and returns a bot.

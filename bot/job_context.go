@@ -60,7 +60,7 @@ func (b *Bot) jobHere(ctx context.Context, a ask) (jobRef, bool) {
 // it has none.
 func jobArgument(op ops.Op) (name string, needed bool) {
 	for _, p := range op.Params() {
-		if p.Arg && (p.Name == "job" && p.Required || p.Name == "job-or-path") {
+		if p.Arg && (p.Name == "job" && !p.Several || p.Name == "job-or-path") {
 			return p.Name, p.Required
 		}
 	}

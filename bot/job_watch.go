@@ -134,10 +134,6 @@ func (b *Bot) hear(ctx context.Context, cluster string, from *watch.Subscription
 // discover begins to watch jobs that somebody follows without having submitted
 // them here, and looks whether the runs that are expected are there.
 func (b *Bot) discover(ctx context.Context) {
-	all := b.subscriptions(ctx)
-	if len(all) == 0 {
-		return
-	}
 	var seen []slurm.Job
 	complete := true
 	for name := range b.cfg.Service.Clusters {
@@ -150,9 +146,13 @@ func (b *Bot) discover(ctx context.Context) {
 		for _, j := range jobs {
 			j.Cluster = name
 			seen = append(seen, j)
-			if slices.ContainsFunc(all, func(s subscription) bool { return s.byCards() && s.isAbout(j) }) {
-				b.watchers.follow(slurm.Job{ID: j.ID, Cluster: name})
-			}
+		}
+	}
+	b.wishes(ctx, seen)
+	all := b.subscriptions(ctx)
+	for _, j := range seen {
+		if slices.ContainsFunc(all, func(s subscription) bool { return s.byCards() && s.isAbout(j) }) {
+			b.watchers.follow(slurm.Job{ID: j.ID, Cluster: j.Cluster})
 		}
 	}
 	if complete { // where a cluster does not answer, nothing is known to be missing

@@ -53,6 +53,7 @@ const (
 	docRemedy     = "remedy"      // cluster/job → what would mend a failed job
 	docFailure    = "failure"     // cluster/job → why it failed, for an hour
 	docIncident   = "incident"    // its cause → what several jobs failed of
+	docScriptRead = "script_read" // cluster/job → that its script was read for whom to tell
 	docMissing    = "missing"     // a subscription → since when the run that it expects is not there
 	docLonger     = "longer"      // cluster/job → the last job that waits for it
 	docOpen       = "open"        // equal requests → a submission whose outcome is not known
