@@ -90,24 +90,6 @@ func behindOf(last map[int]int) (ranks []int, at int) {
 	return ranks, at
 }
 
-// nodesOfRanks are the nodes that lines and file names give to ranks.
-func (j *job) nodesOfRanks() map[int]string {
-	nodes := j.startedOn()
-	for i, f := range j.files {
-		for t, h := range f.hostOf {
-			if r := j.rankOf(i, t, nil); r >= 0 {
-				nodes[r] = h
-			}
-		}
-		for t := range f.lastBy {
-			if r := j.rankOf(i, t, nil); r >= 0 && j.fileNode[i] != "" {
-				nodes[r] = j.fileNode[i]
-			}
-		}
-	}
-	return nodes
-}
-
 // Says names the ranks and how they are known to be behind.
 func (b Behind) Says() lang.Text {
 	list := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(b.Ranks)), ", "), "[]")

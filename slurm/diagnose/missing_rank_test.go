@@ -44,6 +44,8 @@ func TestTheMissingRankIsFoundByOneRule(t *testing.T) {
 		"named by the others":             {others("[E ProcessGroupGloo.cpp:144] Ranks 3 failed to pass monitoredBarrier in 600000 ms", 3), 3, ""},
 		"named by itself":                 {"Traceback (most recent call last):\n  File \"/w/t.py\", line 3, in f\nAssertionError: Rank 2: found NaN in local grad norm. Device: 2, node: gpu1\n", 2, "gpu1"},
 		"behind by sequence number":       {others("[rank{rank}]:[E ProcessGroupNCCL.cpp:632] [Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600052 milliseconds before timing out.", 1), 1, ""},
+		"a node in brackets":              {"[dgx-09] [rank3]: Traceback (most recent call last):\n[dgx-09] [rank3]:   File \"/w/t.py\", line 3, in f\n[dgx-09] [rank3]: KeyError: 'tokens'\n[dgx-08] [rank1]: NCCL WARN Connection closed by remote peer\n", 3, "dgx-09"},
+		"a crash beside others' words":    {"terminate called after throwing an instance of 'c10::Error'\n  what():  [enforce fail at inline_container.cc:603] . unexpected pos 704 vs 598\n" + others(closed, -1) + summary(1, -6, 1, 1), 1, "gpu1"},
 		"srun: one was killed, all ended": {others(closed, 3) + "srun: error: gpu1: task 3: Killed\nsrun: error: gpu1: tasks 0-2: Terminated\n", 3, "gpu1"},
 	} {
 		t.Run(name, func(t *testing.T) {

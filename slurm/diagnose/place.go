@@ -21,26 +21,7 @@ func (j *job) placeEvents() {
 			}
 		}
 	}
-	nodeOfRank := j.startedOn()
-	for i, f := range j.files {
-		for t, h := range f.hostOf {
-			if r := j.rankOf(i, t, hostBase); r >= 0 {
-				nodeOfRank[r] = h
-			}
-		}
-		for _, e := range f.elastic {
-			if e.rank >= 0 {
-				nodeOfRank[e.rank] = e.host
-			}
-		}
-	}
-	for _, e := range j.events {
-		for _, t := range e.tasks {
-			if j.taskRank && e.node != "" {
-				nodeOfRank[t] = e.node
-			}
-		}
-	}
+	nodeOfRank := j.nodesOfRanks()
 	for _, list := range [][]*event{j.events, j.earlier} {
 		for _, e := range list {
 			e.rank = j.rankOf(e.file, e.tag, hostBase)
@@ -77,6 +58,37 @@ func (j *job) placeEvents() {
 			}
 		}
 	}
+}
+
+// nodesOfRanks are the nodes of ranks, as start lines, NCCL's lines, launchers'
+// summaries, srun and the files' names tell them.
+func (j *job) nodesOfRanks() map[int]string {
+	nodes := j.startedOn()
+	set := func(rank int, node string) {
+		if rank >= 0 && node != "" {
+			nodes[rank] = node
+		}
+	}
+	hostBase := j.hostBase()
+	for i, f := range j.files {
+		for t := range f.lastBy {
+			set(j.rankOf(i, t, nil), j.fileNode[i])
+		}
+		for t, h := range f.hostOf {
+			set(j.rankOf(i, t, hostBase), h)
+		}
+		for _, e := range f.elastic {
+			set(e.rank, e.host)
+		}
+	}
+	for _, e := range j.events {
+		for _, t := range e.tasks {
+			if j.taskRank {
+				set(t, e.node)
+			}
+		}
+	}
+	return nodes
 }
 
 // ofItself matches messages that begin with the rank that speaks: "Rank 2: found

@@ -71,14 +71,18 @@ func cutWorker(line string) (rest string, rank int, ok bool) {
 	return line[end+2:], rank, true
 }
 
-// cutHost cuts the node that pdsh, dsh and mpirun put before a line:
-// "node07: text". sure tells that what follows leaves no doubt.
+// cutHost cuts the node that pdsh, dsh, mpirun and loggers put before a line:
+// "node07: text", "[dgx-09] text". sure tells that what follows leaves no doubt.
 func cutHost(line string) (rest, host string, sure, ok bool) {
-	i := strings.Index(line[:min(len(line), 64)], ": ")
+	from, end := 0, ": "
+	if strings.HasPrefix(line, "[") && !strings.HasPrefix(line, "[rank") {
+		from, end = 1, "] "
+	}
+	i := strings.Index(line[:min(len(line), 64)], end)
 	if i < 2 {
 		return line, "", false, false
 	}
-	host = line[:i]
+	host = line[from:i]
 	named := hasDigit(host) && !digit(host[0]) && isWord(strings.ReplaceAll(host, ".", ""))
 	if _, err := netip.ParseAddr(host); !named && host != "localhost" && err != nil {
 		return line, "", false, false
