@@ -59,6 +59,21 @@ func remedy(c *ops.Call, s job.Spec, id slurm.JobID, r diagnose.Report) (Remedy,
 	return Remedy{Spec: s, Changes: p.changes}, true
 }
 
+// otherNodes is the specification without the nodes that broke, where nothing
+// else is to be changed and another try is worth it.
+func otherNodes(c *ops.Call, s job.Spec, r diagnose.Report) (Remedy, bool) {
+	if len(r.ExcludeNodes) == 0 || !r.Retry {
+		return Remedy{}, false
+	}
+	p := patient{spec: &s, call: c, report: r}
+	p.avoid(r.ExcludeNodes)
+	verdict, err := JudgeSpec(c, s)
+	if err != nil || rules.Blocking(verdict.Problems) {
+		return Remedy{}, false
+	}
+	return Remedy{Spec: s, Changes: p.changes}, true
+}
+
 // A patient is a specification under treatment.
 type patient struct {
 	spec    *job.Spec

@@ -138,3 +138,16 @@ func TestTheRemedyOfASubmittedJobIsFound(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, 24711, *r.Spec.MasterPort)
 }
+
+func TestABrokenNodeIsLeftOut(t *testing.T) {
+	c := &ops.Call{Service: &ops.Service{Now: time.Now, Default: "local"}}
+	broken := diagnose.Report{Class: diagnose.GPUHardware, Retry: true, ExcludeNodes: []string{"gpu1", "gpu2"}}
+	r, ok := otherNodes(c, failing(), broken)
+	require.True(t, ok)
+	patch, ok := patchOf("4711", failing(), r.Spec)
+	require.True(t, ok)
+	require.Equal(t, `submit --from 4711 --yaml '{"exclude":"gpu[1-2]"}'`, patch.Command())
+	broken.Retry = false
+	_, ok = otherNodes(c, failing(), broken)
+	require.False(t, ok, "another try is not worth it")
+}

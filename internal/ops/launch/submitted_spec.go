@@ -164,6 +164,9 @@ func PatchFor(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID, 
 	}
 	mended, ok := remedy(c, before, id, r)
 	if !ok {
+		mended, ok = otherNodes(c, before, r)
+	}
+	if !ok {
 		return nil
 	}
 	patch, ok := patchOf(id, before, mended.Spec)
