@@ -29,6 +29,8 @@ type Config struct {
 	// accepted too, while secrets are being changed.
 	SigningSecret    string
 	OldSigningSecret string
+	// Page makes a one-time link to the page for browsers; nil where none is served.
+	Page func(context.Context, ops.Caller) (string, error)
 	// BotToken is the token of the one workspace; empty where workspaces install
 	// the app by OAuth.
 	BotToken string

@@ -23,6 +23,7 @@ var ownHelp = []struct {
 	{"help", lang.Text{EN: "what you can do now; `help COMMAND` for one command", ZH: "现在能做什么；`help 命令` 查看单个命令"}},
 	{"link", lang.Text{EN: "prove which cluster user you are", ZH: "证明您是集群上的哪个用户"}},
 	{"unlink", lang.Text{EN: "forget which cluster user you are", ZH: "解除与集群用户的绑定"}},
+	{"web", lang.Text{EN: "a link to the page: jobs, curves and logs in a browser", ZH: "网页链接：在浏览器中查看作业、曲线与日志"}},
 	{"whoami", lang.Text{EN: "who you are here and what you may do", ZH: "您在这里的身份和权限"}},
 	{"settings", lang.Text{EN: "language, notifications, cluster", ZH: "语言、通知、集群"}},
 	{"subscribe", lang.Text{EN: "follow a job, a person or everything in this channel", ZH: "订阅作业、某人或本频道的全部事件"}},

@@ -32,6 +32,8 @@ func (b *Bot) own(ctx context.Context, a ask, c *ops.Call, name string, words []
 		return b.unlinkMe(ctx, a, c)
 	case "whoami":
 		return b.reply(a, b.whoamiDoc(ctx, a, c), false)
+	case "web":
+		return b.pageLink(ctx, a, c)
 	case "settings":
 		return b.setSettings(ctx, a, c, words)
 	case "subscribe", "unsubscribe":
@@ -63,6 +65,29 @@ var (
 	textNone     = lang.Text{EN: "none", ZH: "无"}
 	textHow      = lang.Text{EN: "How", ZH: "用法"}
 )
+
+var (
+	textWebLink  = lang.Text{EN: "Your link to the page", ZH: "您的网页链接"}
+	textPageOnce = lang.Text{EN: "It signs you in once, within ten minutes. Give it to nobody.", ZH: "链接在十分钟内一次有效，用于以您的身份登录，请勿转发。"}
+	textNoPage   = lang.Text{EN: "no page is served here", ZH: "这里没有提供网页服务"}
+	textNoPageTo = lang.Text{EN: "an operator sets web.url in the configuration", ZH: "请管理员在配置中设置 web.url"}
+)
+
+// pageLink gives whoever asks, and nobody else, a link that signs them in to the
+// page.
+func (b *Bot) pageLink(ctx context.Context, a ask, c *ops.Call) []store.SlackMessage {
+	switch {
+	case c.Who.User == "":
+		return b.notLinked(a, c.Lang)
+	case b.cfg.Page == nil || a.local != nil:
+		return b.reply(a, answer.Error(&ops.Error{Code: ops.NotAllowed, Message: textNoPage, Fix: textNoPageTo}, c.Lang), false)
+	}
+	link, err := b.cfg.Page(ctx, c.Who)
+	if err != nil {
+		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false)
+	}
+	return b.reply(a, view.Doc{Title: textWebLink.In(c.Lang), Sections: []view.Section{{Text: textPageOnce.In(c.Lang)}, {Code: link}}}, false)
+}
 
 // whoamiDoc says who the person is here, and why.
 func (b *Bot) whoamiDoc(ctx context.Context, a ask, c *ops.Call) view.Doc {

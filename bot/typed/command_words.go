@@ -11,7 +11,7 @@ import (
 
 // OwnWords are the bot's own commands, which only a chat needs. Everything else
 // is the table of operations.
-var OwnWords = []string{"help", "link", "unlink", "whoami", "settings", "subscribe", "unsubscribe", "mute", "unmute"}
+var OwnWords = []string{"help", "link", "unlink", "whoami", "web", "settings", "subscribe", "unsubscribe", "mute", "unmute"}
 
 // synonyms are other words for operations, in the two languages and in Slurm's.
 var synonyms = map[string]string{

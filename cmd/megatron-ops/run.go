@@ -69,6 +69,8 @@ func lookupCommand(name string) (command, bool) {
 		return recordCommand, true
 	case "sudoers":
 		return sudoersCommand, true
+	case "web":
+		return webCommand, true
 	case "link":
 		return linkCommand, true
 	case "policy":

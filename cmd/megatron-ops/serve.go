@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -29,6 +30,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/internal/web"
 	"github.com/megatron-ops/megatron-ops/mcp"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
@@ -158,6 +160,12 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 			return err
 		}
 		slackConfig.Log, slackConfig.Watchers = log, watchers
+		if cfg.Web.URL != "" {
+			slackConfig.Page = func(ctx context.Context, who ops.Caller) (string, error) {
+				link, err := web.Link(ctx, svc, who, "")
+				return strings.TrimSuffix(cfg.Web.URL, "/") + link, err
+			}
+		}
 		b, err := bot.New(slackConfig)
 		if err != nil {
 			return &ops.Error{Code: ops.BadInput, Field: "SLACK_BOT_TOKEN", Message: lang.Said(err), Fix: lang.Text{EN: "docs/slack.md has the steps", ZH: "步骤见 docs/slack.md"}}
@@ -226,6 +234,23 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 	ln, err := net.Listen("tcp", listen)
 	if err != nil {
 		return &ops.Error{Code: ops.Failed, Field: "listen", Message: lang.Said(err), Fix: lang.Text{EN: "--listen another address or port", ZH: "请用 --listen 换一个地址或端口"}}
+	}
+	page, err := webPage(cfg, svc, ln.Addr(), log)
+	if err != nil {
+		return err
+	}
+	if page != nil {
+		for _, path := range web.Paths {
+			mux.Handle(path, page.Handler())
+		}
+		mux.Handle("/{$}", http.RedirectHandler("/web/jobs", http.StatusSeeOther))
+		base := cmp.Or(strings.TrimSuffix(cfg.Web.URL, "/"), "http://"+ln.Addr().String())
+		if err := os.MkdirAll(state, 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(state, addressFile), []byte(base+"\n"), 0o600); err != nil {
+			return err
+		}
 	}
 	server := &http.Server{
 		Handler:           counted(mux, requests),

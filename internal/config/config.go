@@ -37,6 +37,7 @@ type Config struct {
 	Slack     Slack              `json:"slack,omitzero"`
 	MCP       MCP                `json:"mcp,omitzero"`
 	Knowledge Knowledge          `json:"knowledge,omitzero"`
+	Web       Web                `json:"web,omitzero"`
 	// Path is the file that was read; empty where there is none.
 	Path string `json:"-"`
 	// named is who says what the default cluster is: the file's line, or a variable.
@@ -165,6 +166,16 @@ type Knowledge struct {
 	// ModelPerDay bounds how many answers one person has worded in a day; 0 means
 	// 200, below 0 none.
 	ModelPerDay int `json:"model_per_day,omitempty"`
+}
+
+// Web says how browsers reach the page. On loopback it is served without.
+type Web struct {
+	// URL is this server's address as browsers reach it, such as
+	// https://ops.example.org.
+	URL string `json:"url,omitempty"`
+	// Operators are the cluster users who may act on others' jobs there and decide
+	// about requests.
+	Operators []string `json:"operators,omitempty"`
 }
 
 // MCP says who may use /mcp, and what agents are offered. Without tokens and an

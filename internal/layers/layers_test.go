@@ -80,6 +80,7 @@ var rooms = []room{
 	{"internal/lead", nil, "whoever leads does not know what is led"},
 	{"internal/policy", []string{"internal/ops/...", "slurm", "slurm/hostlist", "slurm/job"}, "what may be taken is judged from the operations' own inputs, before any door"},
 	{"internal/consent", []string{"internal/ops/...", "internal/policy", "internal/store", "knowledge/rules", "slurm", "slurm/job"}, "what somebody agrees to is the same at every door"},
+	{"internal/web", []string{"internal/ops/...", "internal/consent", "internal/linkproof", "slurm", "slurm/hostlist", "slurm/metrics"}, "the page is one door, not the room: it knows neither Slack nor MCP"},
 	{"internal/config", []string{"slurm", "slurm/job", "internal/ops/...", "internal/policy"}, "the configuration file names what cmd wires"},
 	{"bot", belowOps, "Slack is one door, not the room: operations and what lies below them, no back end, never MCP"},
 	{"bot/typed", []string{"internal/ops/...", "slurm"}, "what somebody types is read before anything is drawn or done"},

@@ -19,6 +19,7 @@ const (
 	Slack   Surface = "slack"
 	MCP     Surface = "mcp"      // stdio: the person who runs it
 	MCPHTTP Surface = "mcp-http" // a bearer's
+	Web     Surface = "web"      // a browser that is signed in
 	Watcher Surface = "watcher"  // the product's own recovery
 )
 

@@ -19,7 +19,7 @@ func (c *Call) OwnHands() bool {
 // actingAs is cl as the person who asks, where that is not who runs this
 // process and something is to be changed.
 func (c *Call) actingAs(cl Cluster) (Cluster, error) {
-	proxy := c.Who.Surface == Slack || c.Who.Surface == MCPHTTP || c.Who.Surface == Watcher
+	proxy := c.Who.Surface == Slack || c.Who.Surface == MCPHTTP || c.Who.Surface == Web || c.Who.Surface == Watcher
 	if !proxy || c.effect == Read || c.effect == "" || c.Who.User == "" || c.Who.User == c.Self {
 		return cl, nil
 	}

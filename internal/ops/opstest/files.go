@@ -9,7 +9,7 @@ import (
 )
 
 // Write writes a file, and makes the folders that it lies in.
-func Write(t *testing.T, file, text string) {
+func Write(t testing.TB, file, text string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))

@@ -95,7 +95,7 @@ func (s *Site) Find(context.Context, string, time.Time) (slurm.JobID, bool, erro
 
 // NewCall is a call of alice's in a shell, on the cluster s, with a store of its
 // own.
-func NewCall(t *testing.T, s *Site) *ops.Call {
+func NewCall(t testing.TB, s *Site) *ops.Call {
 	t.Helper()
 	st, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))
 	require.NoError(t, err)

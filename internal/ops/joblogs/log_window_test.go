@@ -1,0 +1,87 @@
+package joblogs
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+func TestAWindowIsWholeLinesWhereverItBegins(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	file := filepath.Join(t.TempDir(), "a.out")
+	var all strings.Builder
+	for i := 1; i <= 20_000; i++ {
+		fmt.Fprintf(&all, "line %d of a log\n", i)
+	}
+	opstest.Write(t, file, all.String()+"the last, unfinished")
+	window := func(at Place) Window {
+		t.Helper()
+		w, err := ReadWindow(t.Context(), c, slurm.Job{User: "alice"}, file, at)
+		require.NoError(t, err)
+		return w
+	}
+	first := window(Place{})
+	require.Equal(t, "line 1 of a log", first.Lines[0])
+	require.Less(t, len(first.Lines), 20_000)
+	// On from each window's end, every line comes once.
+	var lines []string
+	for at := (Place{}); ; {
+		w := window(at)
+		lines = append(lines, w.Lines...)
+		if at.From = w.To; w.To >= w.Size {
+			break
+		}
+	}
+	require.Len(t, lines, 20_001)
+	require.Equal(t, "line 20000 of a log", lines[19_999])
+
+	// And back from the end.
+	w := window(Place{End: true})
+	require.Equal(t, "the last, unfinished", w.Lines[len(w.Lines)-1])
+	back := append([]string{}, w.Lines...)
+	for w.From > 0 {
+		w = window(Place{Before: w.From})
+		back = append(append([]string{}, w.Lines...), back...)
+	}
+	require.Equal(t, lines, back)
+
+	for _, n := range []int{1, 2, 9_999, 20_000} {
+		w := window(Place{Line: n})
+		require.Equal(t, fmt.Sprintf("line %d of a log", n), w.Lines[w.Mark])
+	}
+	w = window(Place{Line: 50_000})
+	require.Equal(t, "the last, unfinished", w.Lines[w.Mark], "there are fewer lines")
+	require.Equal(t, []string{"line 12345 of a log"}, window(Place{Find: "LINE 12345 "}).Lines)
+
+	// A search that finds too much goes on where it stopped.
+	found := 0
+	for at := (Place{Find: "log"}); ; {
+		w := window(at)
+		found += len(w.Lines)
+		if at.From = w.To; w.To >= w.Size {
+			break
+		}
+	}
+	require.Equal(t, 20_000, found)
+}
+
+func TestALineWithoutAnEndIsCut(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	file := filepath.Join(t.TempDir(), "a.out")
+	opstest.Write(t, file, strings.Repeat("x", 1<<20))
+	for _, at := range []Place{{}, {End: true}, {Line: 1}, {Find: "x"}} {
+		w, err := ReadWindow(t.Context(), c, slurm.Job{User: "alice"}, file, at)
+		require.NoError(t, err)
+		for _, line := range w.Lines {
+			require.LessOrEqual(t, len(line), longestLine)
+		}
+	}
+	_, err := ReadWindow(t.Context(), c, slurm.Job{User: "alice"}, filepath.Join(t.TempDir(), "none"), Place{})
+	require.ErrorContains(t, err, "cannot be read")
+}

@@ -1,0 +1,40 @@
+package web_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/web"
+)
+
+// A person finds their way in headless Chromium by what the page calls things, in
+// both languages and themes and on a phone's width, and axe finds nothing that a
+// screen reader or a keyboard could not use.
+func TestInABrowser(t *testing.T) {
+	if testing.Short() {
+		t.Skip("drives Chromium; not with -short")
+	}
+	modules, err := filepath.Abs("../../tools/node/node_modules")
+	require.NoError(t, err)
+	found, err := filepath.Glob(filepath.Join(modules, "node-linux-*", "bin", "node"))
+	require.NoError(t, err)
+	chromium, missing := exec.LookPath("chromium")
+	if (len(found) == 0 || missing != nil) && os.Getenv("CI") != "true" {
+		t.Skip("no Node under " + modules + ", or no Chromium: run `make setup`")
+	}
+	require.NoError(t, missing)
+	require.NotEmpty(t, found, "run .ci/setup")
+	s := newSite(t)
+	link, err := web.Link(t.Context(), s.svc, ops.Caller{ID: "alice", User: "alice", Operator: true}, "")
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), found[0], "testdata/browse.mjs")
+	cmd.Env = append(os.Environ(), "MODULES="+modules, "CHROMIUM="+chromium, "URL="+s.url, "LINK="+link, "PICTURES="+os.Getenv("WEB_PICTURES"))
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Contains(t, string(out), "all found")
+}

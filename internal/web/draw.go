@@ -1,0 +1,100 @@
+package web
+
+import (
+	"fmt"
+	"html/template"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
+)
+
+// functions are what the templates call.
+var functions = template.FuncMap{
+	"t": func(l lang.Lang, key string) (string, error) {
+		text, ok := labels[key]
+		if !ok {
+			return "", lang.Text{EN: "no label %q", ZH: "没有标签 %q"}.Err(key)
+		}
+		return text.In(l), nil
+	},
+	"tf": func(l lang.Lang, key string, values ...any) string { return labels[key].With(values...).In(l) },
+	"in": func(l lang.Lang, doc any, level int) inLang { return inLang{l, doc, level} },
+	"level": func(title string) int { // of headings below a title, or in its place
+		if title == "" {
+			return 2
+		}
+		return 3
+	},
+	"time": func(at any) template.HTML {
+		var t time.Time
+		switch x := at.(type) {
+		case time.Time:
+			t = x
+		case *time.Time:
+			if x != nil {
+				t = *x
+			}
+		}
+		if t.IsZero() {
+			return ""
+		}
+		utc := t.UTC()
+		return template.HTML(fmt.Sprintf(`<time datetime="%s">%s</time>`, utc.Format(time.RFC3339), utc.Format("2006-01-02 15:04:05 UTC"))) //nolint:gosec // digits
+	},
+	"duration": ops.Duration,
+	"limit": func(s *int64) string {
+		if s == nil {
+			return ""
+		}
+		return " / " + ops.Duration(*s)
+	},
+	"hosts": hostlist.Compress,
+	"state": func(s slurm.State) string { return strings.ToLower(strings.ReplaceAll(string(s), "_", " ")) },
+	"mark":  markOf,
+	"group": groupOf,
+	"path":  Path,
+	"act": func(l lang.Lang, cluster, op, label string, word any) map[string]any {
+		return map[string]any{"Lang": l, "Cluster": cluster, "Op": op, "Label": label, "Word": fmt.Sprint(word)}
+	},
+	"size": size,
+}
+
+// inLang is something to draw in a language, with headings of that level.
+type inLang struct {
+	Lang  lang.Lang
+	Doc   any
+	Level int
+}
+
+// markOf is the sign and the colour of a state: colour never stands alone.
+func markOf(s slurm.State) struct{ Sign, Class string } {
+	switch {
+	case s == slurm.Completed:
+		return struct{ Sign, Class string }{"✓", "good"}
+	case s == slurm.Pending:
+		return struct{ Sign, Class string }{"○", "waits"}
+	case s == slurm.Cancelled, s == slurm.Preempted, s == slurm.Timeout:
+		return struct{ Sign, Class string }{"■", "warn"}
+	case s.Ended():
+		return struct{ Sign, Class string }{"✕", "bad"}
+	}
+	return struct{ Sign, Class string }{"●", "runs"}
+}
+
+// size is nodes and GPUs of a job: 2 × 8 GPU.
+func size(j slurm.Job) string {
+	nodes := max(j.NumNodes, len(j.Nodes))
+	switch {
+	case nodes == 0:
+		return "-"
+	case j.GPUs == 0:
+		return fmt.Sprintf("%d", nodes)
+	case j.GPUs%nodes == 0:
+		return fmt.Sprintf("%d × %d GPU", nodes, j.GPUs/nodes)
+	}
+	return fmt.Sprintf("%d, %d GPU", nodes, j.GPUs)
+}

@@ -1,0 +1,269 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/metrics"
+)
+
+// A jobPage is one job.
+type jobPage struct {
+	Job      slurm.Job
+	Cluster  string
+	Status   view.Doc
+	Meaning  string
+	Events   []event
+	GPUHours float64
+	Logs     []logFile
+	Diagnose bool // at once
+	Mine     bool // the visitor may change it
+}
+
+// An event is one point of a job's life.
+type event struct {
+	At   *time.Time
+	What string
+	Tone view.Tone
+}
+
+// A logFile is one of a job's logs.
+type logFile struct {
+	Index  int
+	Name   string
+	Stdout bool // the job's own output
+}
+
+// named is the job that the page's path names.
+func (v *visit) named() (cluster string, id slurm.JobID) {
+	return v.r.PathValue("cluster"), slurm.JobID(v.r.PathValue("id"))
+}
+
+// Path is a job's page below URL.
+func Path(cluster string, id slurm.JobID) string {
+	return "/web/jobs/" + cluster + "/" + string(id)
+}
+
+func (v *visit) jobNow() (jobPage, error) {
+	cluster, id := v.named()
+	out, err := v.runOn(cluster, "status", string(id))
+	if err != nil {
+		return jobPage{}, err
+	}
+	status, ok := out.(jobcontrol.StatusOut)
+	if !ok {
+		return jobPage{}, textNoAnswer.Err("status")
+	}
+	j := status.Job
+	p := jobPage{
+		Job: j, Cluster: cluster, Status: status.View(v.lang), Meaning: status.Meaning, Events: events(j, v),
+		GPUHours: float64(j.GPUs) * float64(j.ElapsedS) / 3600,
+		Diagnose: j.State.Ended() && j.State != slurm.Completed,
+		Mine:     v.call().MayChange(j) == nil && v.who.User != "",
+	}
+	_, paths, err := joblogs.Files(v.r.Context(), v.call(), cluster, id)
+	if err == nil {
+		for i, path := range paths {
+			p.Logs = append(p.Logs, logFile{i, filepath.Base(path), path == j.Stdout})
+		}
+	}
+	return p, nil
+}
+
+// events are what is known of a job's life, the oldest first.
+func events(j slurm.Job, v *visit) []event {
+	var es []event
+	add := func(at *time.Time, what string, tone view.Tone) {
+		if at != nil && !at.IsZero() {
+			es = append(es, event{at, what, tone})
+		}
+	}
+	add(j.SubmittedAt, textSubmitted.In(v.lang), view.Plain)
+	for _, s := range j.Requeues {
+		es = append(es, event{nil, textRequeued.With(s).In(v.lang), view.Warn})
+	}
+	add(j.StartedAt, textStarted.In(v.lang), view.Good)
+	if j.State == slurm.Pending && j.EstStart != nil {
+		add(j.EstStart, textExpected.In(v.lang), view.Plain)
+	}
+	tone := view.Bad
+	if j.State == slurm.Completed {
+		tone = view.Good
+	}
+	if j.State.Ended() {
+		add(j.EndedAt, textEnded.With(j.State).In(v.lang), tone)
+	}
+	return es
+}
+
+func (v *visit) job() error {
+	p, err := v.jobNow()
+	if err != nil {
+		return err
+	}
+	if v.r.Header.Get("X-Part") != "" {
+		return v.partly("jobhead", p)
+	}
+	v.page(http.StatusOK, "job", pageOf{Title: fmt.Sprintf("%s %s", p.Job.ID, p.Job.Name), Here: "jobs", Body: p})
+	return nil
+}
+
+// A shownDiagnosis is a diagnosis with the places of its lines in the logs.
+type shownDiagnosis struct {
+	Doc   view.Doc
+	Lines []shownLine
+	Fix   []string // what a plan has accepted, in words
+	Apply []string // the words of submit that make it
+	Job   slurm.JobID
+	On    string
+}
+
+// A shownLine is a line of evidence; File is its log's index, below 0 where it is
+// none of the job's.
+type shownLine struct {
+	File, Line int
+	Name       string
+	Why, Text  string
+	Rank       *int
+	Node       string
+}
+
+func (v *visit) diagnosis() error {
+	cluster, id := v.named()
+	out, err := v.runOn(cluster, "diagnose", string(id))
+	if err != nil {
+		return err
+	}
+	d, ok := out.(joblogs.DiagnoseOut)
+	if !ok {
+		return textNoAnswer.Err("diagnose")
+	}
+	shown := shownDiagnosis{Doc: d.View(v.lang), Job: id, On: cluster}
+	if d.Fix != nil {
+		change, err := yaml.Marshal(d.Fix.Spec)
+		if err != nil {
+			return err
+		}
+		shown.Fix, shown.Apply = d.Fix.Changes, []string{"--from=" + string(d.Fix.From), "--yaml=" + string(change)}
+		for _, name := range d.Fix.Without {
+			shown.Apply = append(shown.Apply, "--without="+name)
+		}
+	}
+	if len(d.Evidence) > 0 { // drawn below, with links into the logs
+		shown.Doc.Sections = slices.DeleteFunc(shown.Doc.Sections, func(s view.Section) bool { return s.Table != nil })
+	}
+	_, paths, err := joblogs.Files(v.r.Context(), v.call(), cluster, id)
+	if err != nil {
+		return err
+	}
+	for _, e := range d.Evidence {
+		at := slices.IndexFunc(paths, func(p string) bool { return p == e.File || filepath.Base(p) == filepath.Base(e.File) })
+		shown.Lines = append(shown.Lines, shownLine{File: at, Line: e.LineNo, Name: filepath.Base(e.File), Why: e.Why, Text: e.Text, Rank: e.Rank, Node: e.Node})
+	}
+	return v.partly("diagnosis", shown)
+}
+
+// parts are the further things that a job's page shows on demand, each by an
+// operation.
+var parts = map[string][]string{
+	"metrics": {"metrics"}, "changes": {"diff"}, "compare": {"compare"}, "priority": {"priority"}, "steps": {"status", "--steps"},
+}
+
+func (v *visit) part() error {
+	cluster, id := v.named()
+	words, ok := parts[v.r.PathValue("what")]
+	if !ok {
+		http.NotFound(v.w, v.r)
+		return nil
+	}
+	out, err := v.runOn(cluster, words[0], append(slices.Clone(words[1:]), string(id))...)
+	if err != nil {
+		return err
+	}
+	shown, ok := out.(view.Viewer)
+	if !ok {
+		return textNoAnswer.Err(words[0])
+	}
+	return v.partly("document", shown.View(v.lang))
+}
+
+// mostPoints is how many points of a curve a browser is given: what it can draw.
+const mostPoints = 2000
+
+// A curve is one series of a run, thinned out.
+type curve struct {
+	Name string     `json:"name"`
+	Unit string     `json:"unit"`
+	X    []int      `json:"x"`
+	Y    []*float64 `json:"y"`
+}
+
+func (v *visit) curves() error {
+	cluster, id := v.named()
+	run, err := joblogs.Numbers(v.r.Context(), v.call(), cluster, id)
+	if err != nil {
+		return err
+	}
+	cs := []curve{}
+	for _, s := range []metrics.Series{metrics.Loss, metrics.Elapsed, metrics.Throughput, metrics.GradNorm, metrics.LearningRate, metrics.Tokens} {
+		points := run.Points(s)
+		if len(points) == 0 {
+			continue
+		}
+		c := curve{Name: s.Name, Unit: s.Unit}
+		step := (len(points) + mostPoints - 1) / mostPoints
+		for i := 0; i < len(points); i += step {
+			// The point that lies farthest from its bin's middle: a spike stays seen.
+			bin := points[i:min(i+step, len(points))]
+			mean := 0.0
+			for _, p := range bin {
+				mean += p.V / float64(len(bin))
+			}
+			far := slices.MaxFunc(bin, func(a, b metrics.Point) int { return cmp.Compare(abs(a.V-mean), abs(b.V-mean)) })
+			c.X, c.Y = append(c.X, far.N), append(c.Y, &far.V)
+		}
+		cs = append(cs, c)
+	}
+	v.json(http.StatusOK, map[string]any{"name": run.Name, "summary": run.Summary(), "curves": cs})
+	return nil
+}
+
+func abs(x float64) float64 { return max(x, -x) }
+
+// log answers a part of one of the job's logs.
+func (v *visit) log() error {
+	cluster, id := v.named()
+	j, paths, err := joblogs.Files(v.r.Context(), v.call(), cluster, id)
+	if err != nil {
+		return err
+	}
+	q := v.r.URL.Query()
+	number := func(name string) int64 {
+		n, _ := strconv.ParseInt(q.Get(name), 10, 64)
+		return max(0, n)
+	}
+	file := number("file")
+	if file >= int64(len(paths)) {
+		return ops.NotFoundError("file", textNoSuchLog, textNoSuchLogFix)
+	}
+	w, err := joblogs.ReadWindow(v.r.Context(), v.call(), j, paths[file], joblogs.Place{
+		From: number("from"), Before: number("before"), End: q.Has("end"), Line: int(number("line")), Find: q.Get("find"),
+	})
+	if err != nil {
+		return err
+	}
+	v.json(http.StatusOK, w)
+	return nil
+}

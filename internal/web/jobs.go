@@ -1,0 +1,138 @@
+package web
+
+import (
+	"cmp"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// perPage is how many jobs a page shows.
+const perPage = 50
+
+// A jobsPage is a page of jobs, and what was chosen.
+type jobsPage struct {
+	Clusters []string
+	Cluster  string
+	Of       string // mine, all, or a user
+	State    string // running, waiting, ended, or empty
+	Find     string
+	Jobs     []slurm.Job
+	All      int // that fit
+	Page     int
+	Last     int
+	Query    url.Values
+	Counts   map[string]int
+}
+
+// Before and After are the addresses of the pages beside this one.
+func (p jobsPage) Before() string { return p.at(p.Page - 1) }
+
+// After is the next page's address.
+func (p jobsPage) After() string { return p.at(p.Page + 1) }
+
+func (p jobsPage) at(page int) string {
+	q := maps.Clone(p.Query)
+	q.Set("page", strconv.Itoa(page))
+	return "/web/jobs?" + q.Encode()
+}
+
+func (v *visit) toJobs() error {
+	http.Redirect(v.w, v.r, "/web/jobs", http.StatusSeeOther)
+	return nil
+}
+
+// chosenJobs are the jobs that the page's address asks for.
+func (v *visit) chosenJobs() (p jobsPage, err error) {
+	q := v.r.URL.Query()
+	p = jobsPage{
+		Clusters: v.clusters(), Cluster: cmp.Or(q.Get("cluster"), v.s.cfg.Service.Default), Of: cmp.Or(q.Get("of"), "mine"),
+		State: q.Get("state"), Find: q.Get("find"), Query: q, Page: 1, Counts: map[string]int{},
+	}
+	if n, err := strconv.Atoi(q.Get("page")); err == nil && n > 0 {
+		p.Page = n
+	}
+	words := []string{}
+	switch p.Of {
+	case "mine":
+	default: // a user's name, or all
+		words = append(words, "--user="+p.Of)
+	}
+	if p.State == "ended" || p.State == "" {
+		words = append(words, "--all")
+	}
+	out, err := v.runOn(p.Cluster, "list", words...)
+	if err != nil {
+		return p, err
+	}
+	list, ok := out.(jobcontrol.ListOut)
+	if !ok {
+		return p, nil
+	}
+	find := strings.ToLower(p.Find)
+	for _, j := range list.Jobs {
+		group := groupOf(j)
+		p.Counts[group]++
+		if p.State != "" && p.State != group || find != "" && !holds(j, find) {
+			continue
+		}
+		p.Jobs = append(p.Jobs, j)
+	}
+	// What runs, then what waits, then what ended; each newest first.
+	slices.SortStableFunc(p.Jobs, func(a, b slurm.Job) int { return order[groupOf(a)] - order[groupOf(b)] })
+	p.All = len(p.Jobs)
+	p.Last = max(1, (p.All+perPage-1)/perPage)
+	p.Page = min(p.Page, p.Last)
+	p.Jobs = p.Jobs[(p.Page-1)*perPage : min(p.All, p.Page*perPage)]
+	return p, nil
+}
+
+var order = map[string]int{"running": 0, "waiting": 1, "ended": 2}
+
+// groupOf is which of the three kinds of jobs j is of.
+func groupOf(j slurm.Job) string {
+	switch {
+	case j.State.Ended():
+		return "ended"
+	case j.State == slurm.Pending:
+		return "waiting"
+	}
+	return "running"
+}
+
+// holds reports whether a job is named by text, in small letters.
+func holds(j slurm.Job, text string) bool {
+	for _, of := range []string{string(j.ID), j.Name, j.User, j.Partition, string(j.State), strings.Join(j.Nodes, " ")} {
+		if strings.Contains(strings.ToLower(of), text) {
+			return true
+		}
+	}
+	return false
+}
+
+func (v *visit) clusters() []string {
+	var names []string
+	for name := range v.s.cfg.Service.Clusters {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (v *visit) jobs() error {
+	p, err := v.chosenJobs()
+	if err != nil {
+		return err
+	}
+	if v.r.Header.Get("X-Part") != "" {
+		return v.partly("jobrows", p)
+	}
+	v.page(http.StatusOK, "jobs", pageOf{Title: textJobs.In(v.lang), Here: "jobs", Body: p})
+	return nil
+}

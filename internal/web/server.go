@@ -1,0 +1,260 @@
+// Package web is the page for browsers: jobs with their live state, one job with
+// its curves, diagnosis and logs, nodes, usage and what waits for a decision. It
+// is a door like the others: every answer is an operation's, and every change
+// is asked about in the words of package consent.
+package web
+
+import (
+	"embed"
+	"html/template"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+)
+
+//go:embed static templates
+var files embed.FS
+
+// A Config is what the page is served from.
+type Config struct {
+	Service *ops.Service
+	// URL is the page's address as browsers reach it, such as
+	// https://ops.example.org; empty on loopback.
+	URL string
+	// Proof says which user of the cluster has proved a sign-in's code; nil where the
+	// site has no folder for codes.
+	Proof Proof
+	// Operators are the cluster users who may act on others' jobs and decide.
+	Operators []string
+	// Held says why an operator must approve a call; empty: none must.
+	Held func(op string, in any) lang.Text
+	Log  *slog.Logger
+}
+
+// A Server serves the page.
+type Server struct {
+	cfg     Config
+	pages   *template.Template
+	streams chan struct{} // one for each stream that is open
+}
+
+// mostStreams bounds how many browsers are told of changes at a time; the others
+// see them when they load a page.
+const mostStreams = 500
+
+// New returns the page's server.
+func New(cfg Config) (*Server, error) {
+	s := &Server{cfg: cfg, streams: make(chan struct{}, mostStreams)}
+	if s.cfg.Log == nil {
+		s.cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	pages, err := template.New("").Funcs(functions).ParseFS(files, "templates/*.html")
+	s.pages = pages
+	return s, err
+}
+
+// Paths are those below which the page lies.
+var Paths = []string{"/web/", "/web"}
+
+// Handler serves the page. A form that another site sends is refused by what the
+// browser says of it.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	static, _ := fs.Sub(files, "static") // the folder is embedded
+	mux.Handle("GET /web/static/", http.StripPrefix("/web/static/", cached(http.FileServerFS(static))))
+	mux.HandleFunc("GET /web/login", s.login)
+	mux.HandleFunc("POST /web/login", s.signIn)
+	mux.HandleFunc("POST /web/logout", s.logout)
+	page := func(pattern string, show func(*visit) error) { mux.HandleFunc(pattern, s.signedIn(show)) }
+	page("GET /web", (*visit).toJobs)
+	page("GET /web/{$}", (*visit).toJobs)
+	page("GET /web/jobs", (*visit).jobs)
+	page("GET /web/jobs/stream", (*visit).jobsStream)
+	page("GET /web/jobs/{cluster}/{id}", (*visit).job)
+	page("GET /web/jobs/{cluster}/{id}/stream", (*visit).jobStream)
+	page("GET /web/jobs/{cluster}/{id}/curves.json", (*visit).curves)
+	page("GET /web/jobs/{cluster}/{id}/log.json", (*visit).log)
+	page("GET /web/jobs/{cluster}/{id}/diagnosis", (*visit).diagnosis)
+	page("GET /web/jobs/{cluster}/{id}/{what}", (*visit).part)
+	page("GET /web/nodes", (*visit).nodes)
+	page("GET /web/usage", (*visit).usage)
+	page("GET /web/approvals", (*visit).approvals)
+	page("POST /web/approvals/{id}", (*visit).decide)
+	page("GET /web/confirm", (*visit).confirm)
+	page("POST /web/do", (*visit).do)
+	return headers(http.NewCrossOriginProtection().Handler(mux))
+}
+
+// headers lets a page load what comes from here and run nothing inline.
+func headers(next http.Handler) http.Handler {
+	const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+		"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// cached lets browsers keep what changes with the program alone.
+func cached(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "private, max-age=3600")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// A visit is one request of somebody who is signed in.
+type visit struct {
+	s    *Server
+	w    http.ResponseWriter
+	r    *http.Request
+	who  ops.Caller
+	lang lang.Lang
+}
+
+// signedIn shows a page to who is signed in, and the others where to do so.
+func (s *Server) signedIn(show func(*visit) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		who, ok := s.caller(r)
+		if !ok {
+			if r.Method != http.MethodGet || strings.Contains(r.Header.Get("Accept"), "json") {
+				http.Error(w, textSignInFirst.In(langOf(r)), http.StatusUnauthorized)
+				return
+			}
+			http.Redirect(w, r, "/web/login?to="+template.URLQueryEscaper(r.URL.RequestURI()), http.StatusSeeOther)
+			return
+		}
+		v := &visit{s: s, w: w, r: r, who: who, lang: langOf(r)}
+		if err := show(v); err != nil && r.Context().Err() == nil {
+			v.failed(err)
+		}
+	}
+}
+
+// failed shows what is wrong, and what would work.
+func (v *visit) failed(err error) {
+	e := ops.AsError(err)
+	status := map[ops.Code]int{ops.BadInput: 400, ops.NotAllowed: 403, ops.NotFound: 404, ops.Preflight: 422}[e.Code]
+	if status == 0 {
+		status = http.StatusBadGateway
+		v.s.cfg.Log.Warn("web: a page failed", "path", v.r.URL.Path, "error", err)
+	}
+	said := e.In(v.lang)
+	if strings.HasSuffix(v.r.URL.Path, ".json") {
+		v.json(status, said)
+		return
+	}
+	if v.r.Header.Get("X-Part") != "" {
+		v.w.WriteHeader(status)
+		_ = v.s.pages.ExecuteTemplate(v.w, "problem", said)
+		return
+	}
+	v.page(status, "error", pageOf{Title: textProblem.In(v.lang), Body: said})
+}
+
+// call is an operation's call by the visitor.
+func (v *visit) call() *ops.Call {
+	return &ops.Call{Service: v.s.cfg.Service, Who: v.who, Lang: v.lang}
+}
+
+// filled reads an operation's input of its words.
+func (v *visit) filled(op ops.Op, in any, cluster string, words []string) error {
+	if err := op.Words(in, words); err != nil {
+		return err
+	}
+	if on, ok := in.(interface{ On(cluster string) }); ok && cluster != "" {
+		on.On(cluster)
+	}
+	return nil
+}
+
+// runOn carries an operation out on a cluster, by its words.
+func (v *visit) runOn(cluster, name string, words ...string) (any, error) {
+	op, ok := operations.Lookup(name)
+	if !ok {
+		return nil, textNoAnswer.Err(name)
+	}
+	in := op.NewIn()
+	if err := v.filled(op, in, cluster, words); err != nil {
+		return nil, err
+	}
+	return op.Run(v.r.Context(), v.call(), in)
+}
+
+// A pageOf is what the frame of every page draws.
+type pageOf struct {
+	Title string
+	// Here is the part of the program that the page belongs to.
+	Here    string
+	Lang    lang.Lang
+	Who     ops.Caller
+	Waiting int // approvals
+	Path    string
+	Now     time.Time
+	Body    any
+}
+
+// page draws a template within the frame.
+func (v *visit) page(status int, name string, p pageOf) {
+	p.Lang, p.Who, p.Now, p.Path = v.lang, v.who, v.s.cfg.Service.Now(), v.r.URL.RequestURI()
+	if v.who.Operator {
+		waiting, err := v.s.cfg.Service.Approvals(v.r.Context())
+		if err == nil {
+			p.Waiting = len(waiting)
+		}
+	}
+	v.s.draw(v.w, status, name, p)
+}
+
+// draw writes a whole page, or says that it could not.
+func (s *Server) draw(w http.ResponseWriter, status int, name string, p pageOf) {
+	var out strings.Builder
+	if err := s.pages.ExecuteTemplate(&out, name, p); err != nil {
+		s.cfg.Log.Error("web: a page was not drawn", "page", name, "error", err)
+		http.Error(w, "internal error: the server's log has the details", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(out.String())) // a browser that is gone reads nothing
+}
+
+// partly draws a template alone, for the page that asked for it.
+func (v *visit) partly(name string, body any) error {
+	var out strings.Builder
+	if err := v.s.pages.ExecuteTemplate(&out, name, pageOf{Lang: v.lang, Who: v.who, Now: v.s.cfg.Service.Now(), Body: body}); err != nil {
+		return err
+	}
+	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, err := v.w.Write([]byte(out.String()))
+	return err
+}
+
+// langOf is the language that a browser has chosen, by the switch or by its own
+// setting.
+func langOf(r *http.Request) lang.Lang {
+	if c, err := r.Cookie("lang"); err == nil {
+		if l, ok := lang.Parse(c.Value); ok {
+			return l
+		}
+	}
+	for _, word := range strings.Split(r.Header.Get("Accept-Language"), ",") {
+		if l, ok := lang.Parse(strings.TrimSpace(word)); ok {
+			return l
+		}
+	}
+	return lang.EN
+}
+
+var errNoProof = lang.Text{EN: "the site has no folder for codes", ZH: "站点没有存放代码的目录"}.Err()

@@ -1,0 +1,272 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/account"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/linkproof"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+)
+
+// A Proof says which cluster user has proved the code that was given at since. It
+// returns fs.ErrNotExist while there is no proof.
+type Proof func(ctx context.Context, code string, since time.Time) (account.User, error)
+
+// The kinds of documents that sign-ins are kept as.
+const (
+	docTicket  = "web_ticket"  // a one-time link → who it is for
+	docSession = "web_session" // the digest of a cookie → who is signed in
+	docCode    = "web_code"    // the digest of a cookie → the code to be proved
+)
+
+const (
+	// ticketLife is how long a one-time link may be used.
+	ticketLife = 10 * time.Minute
+	// sessionLife is how long a sign-in lasts.
+	sessionLife = 12 * time.Hour
+	cookieName  = "megatron_ops"
+	// codesPerHour bounds the codes that strangers are given, all together: each is a
+	// row in the store.
+	codesPerHour = 600
+)
+
+// A waitingCode is shown to a browser that wants to sign in.
+type waitingCode struct {
+	Code string    `json:"code"`
+	At   time.Time `json:"at"`
+}
+
+// Link makes a one-time link that signs in who it is for: a path and a query,
+// behind URL.
+func Link(ctx context.Context, svc *ops.Service, who ops.Caller, to string) (string, error) {
+	docs, err := svc.Docs()
+	if err != nil {
+		return "", err
+	}
+	ticket := rand.Text()
+	who.Surface = ops.Web
+	if err := docs.Put(ctx, docTicket, digest(ticket), who, svc.Now().Add(ticketLife)); err != nil {
+		return "", err
+	}
+	return "/web/login?" + url.Values{"ticket": {ticket}, "to": {cmp.Or(to, "/web/jobs")}}.Encode(), nil
+}
+
+// digest is what the store keeps of a secret.
+func digest(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}
+
+// caller is who is signed in.
+func (s *Server) caller(r *http.Request) (ops.Caller, bool) {
+	c, err := r.Cookie(cookieName)
+	if err != nil {
+		return ops.Caller{}, false
+	}
+	docs, err := s.cfg.Service.Docs()
+	if err != nil {
+		return ops.Caller{}, false
+	}
+	var who ops.Caller
+	ok, err := docs.Get(r.Context(), docSession, digest(c.Value), s.cfg.Service.Now(), &who)
+	return who, ok && err == nil
+}
+
+// A loginPage is how to sign in.
+type loginPage struct {
+	Ticket, To string
+	User       string // whom the one-time link signs in
+	Code       string // to be proved on the cluster
+	Proof      bool
+	Problem    string
+}
+
+// login shows how to sign in. A one-time link is used up by its button alone: what
+// looks at links before people do presses none.
+func (s *Server) login(w http.ResponseWriter, r *http.Request) {
+	p := loginPage{Ticket: r.FormValue("ticket"), To: within(r.FormValue("to")), Proof: s.cfg.Proof != nil}
+	l := langOf(r)
+	docs, err := s.cfg.Service.Docs()
+	switch {
+	case err != nil:
+		p.Problem = ops.AsError(err).In(l).Message
+	case p.Ticket != "":
+		var who ops.Caller
+		ok, err := docs.Get(r.Context(), docTicket, digest(p.Ticket), s.cfg.Service.Now(), &who)
+		if p.User = who.User; err != nil || !ok {
+			p.Ticket, p.Problem = "", textTicketOver.In(l)
+		}
+	}
+	if p.Ticket == "" && p.Proof && err == nil {
+		if p.Code, err = s.code(w, r); err != nil {
+			p.Problem = ops.AsError(err).In(l).Message
+		}
+	}
+	s.draw(w, http.StatusOK, "login", pageOf{Title: textSignIn.In(l), Lang: l, Now: s.cfg.Service.Now(), Body: p})
+}
+
+var (
+	givenMu sync.Mutex
+	given   []time.Time
+)
+
+// code is the one that this browser is to prove; a browser keeps its code until it
+// is over.
+func (s *Server) code(w http.ResponseWriter, r *http.Request) (string, error) {
+	docs, err := s.cfg.Service.Docs()
+	if err != nil {
+		return "", err
+	}
+	now := s.cfg.Service.Now()
+	var k waitingCode
+	if c, err := r.Cookie(cookieName + "_code"); err == nil {
+		if ok, err := docs.Get(r.Context(), docCode, digest(c.Value), now, &k); ok && err == nil {
+			return k.Code, nil
+		}
+	}
+	givenMu.Lock()
+	given = slices.DeleteFunc(given, func(at time.Time) bool { return now.Sub(at) > time.Hour })
+	full := len(given) >= codesPerHour
+	if !full {
+		given = append(given, now)
+	}
+	givenMu.Unlock()
+	if full {
+		return "", &ops.Error{Code: ops.NotAllowed, Message: textTooMany, Fix: textTooManyFix}
+	}
+	browser := rand.Text()
+	k = waitingCode{Code: rand.Text(), At: now}
+	if err := docs.Put(r.Context(), docCode, digest(browser), k, now.Add(linkproof.Life)); err != nil {
+		return "", err
+	}
+	s.cookie(w, cookieName+"_code", browser, linkproof.Life)
+	return k.Code, nil
+}
+
+// signIn takes a one-time link or a proof, and begins a session.
+func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
+	l := langOf(r)
+	who, err := s.signer(r)
+	if err == nil {
+		var docs interface {
+			Put(ctx context.Context, kind, key string, value any, expires time.Time) error
+		}
+		if docs, err = s.cfg.Service.Docs(); err == nil {
+			session := rand.Text() + rand.Text()
+			err = docs.Put(r.Context(), docSession, digest(session), who, s.cfg.Service.Now().Add(sessionLife))
+			s.cookie(w, cookieName, session, sessionLife)
+		}
+	}
+	if err != nil {
+		s.draw(w, http.StatusForbidden, "login", pageOf{Title: textSignIn.In(l), Lang: l, Now: s.cfg.Service.Now(), Body: loginPage{
+			To: within(r.FormValue("to")), Proof: s.cfg.Proof != nil, Problem: ops.AsError(err).In(l).Message, Code: s.shownCode(r),
+		}})
+		return
+	}
+	if s.cfg.Service.Audit != nil {
+		s.cfg.Service.Audit(r.Context(), ops.AuditEntry{At: s.cfg.Service.Now(), Who: who, Op: "sign-in"})
+	}
+	http.Redirect(w, r, within(r.FormValue("to")), http.StatusSeeOther)
+}
+
+// shownCode is the code that this browser was given before.
+func (s *Server) shownCode(r *http.Request) string {
+	k, _, err := s.waiting(r)
+	if err != nil {
+		return ""
+	}
+	return k.Code
+}
+
+// waiting is the code that the browser is to prove, and its key in the store.
+func (s *Server) waiting(r *http.Request) (k waitingCode, key string, err error) {
+	c, err := r.Cookie(cookieName + "_code")
+	if err != nil {
+		return k, "", &ops.Error{Code: ops.NotAllowed, Message: textNoCode, Fix: textNoCodeFix}
+	}
+	docs, err := s.cfg.Service.Docs()
+	if err != nil {
+		return k, "", err
+	}
+	key = digest(c.Value)
+	ok, err := docs.Get(r.Context(), docCode, key, s.cfg.Service.Now(), &k)
+	if err == nil && !ok {
+		err = &ops.Error{Code: ops.NotAllowed, Message: textNoCode, Fix: textNoCodeFix}
+	}
+	return k, key, err
+}
+
+// signer is who proves to be somebody by this request.
+func (s *Server) signer(r *http.Request) (ops.Caller, error) {
+	docs, err := s.cfg.Service.Docs()
+	if err != nil {
+		return ops.Caller{}, err
+	}
+	var who ops.Caller
+	if ticket := r.PostFormValue("ticket"); ticket != "" {
+		ok, err := docs.Take(r.Context(), docTicket, digest(ticket), s.cfg.Service.Now(), &who)
+		if err == nil && !ok {
+			err = &ops.Error{Code: ops.NotAllowed, Message: textTicketOver}
+		}
+		return who, err
+	}
+	if s.cfg.Proof == nil {
+		return who, errNoProof
+	}
+	k, key, err := s.waiting(r)
+	if err != nil {
+		return who, err
+	}
+	owner, err := s.cfg.Proof(r.Context(), k.Code, k.At)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return who, &ops.Error{Code: ops.NotFound, Message: textNotYet, Fix: lang.Same("megatron-ops link " + k.Code)}
+	case err != nil: // whoever tried something has one try
+		_ = docs.Delete(r.Context(), docCode, key)
+		return who, err
+	}
+	if err := docs.Delete(r.Context(), docCode, key); err != nil {
+		return who, err
+	}
+	return ops.Caller{Surface: ops.Web, ID: owner.Name, User: owner.Name, Operator: slices.Contains(s.cfg.Operators, owner.Name)}, nil
+}
+
+// logout ends a session.
+func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
+	if c, err := r.Cookie(cookieName); err == nil {
+		if docs, err := s.cfg.Service.Docs(); err == nil {
+			_ = docs.Delete(r.Context(), docSession, digest(c.Value)) // it ends by itself too
+		}
+	}
+	s.cookie(w, cookieName, "", -1)
+	http.Redirect(w, r, "/web/login", http.StatusSeeOther)
+}
+
+// cookie sets one that scripts and other sites do not see.
+func (s *Server) cookie(w http.ResponseWriter, name, value string, life time.Duration) {
+	http.SetCookie(w, &http.Cookie{
+		Name: name, Value: value, Path: "/web", MaxAge: int(life.Seconds()), HttpOnly: true,
+		SameSite: http.SameSiteLaxMode, Secure: strings.HasPrefix(s.cfg.URL, "https://"),
+	})
+}
+
+// within is a path of this page's: nobody is sent elsewhere by a link.
+func within(to string) string {
+	if !strings.HasPrefix(to, "/web/") || strings.Contains(to, "\\") || strings.HasPrefix(to, "/web/login") {
+		return "/web/jobs"
+	}
+	return to
+}

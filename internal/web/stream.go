@@ -1,0 +1,105 @@
+package web
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
+)
+
+const (
+	// streamPause is between two looks of a stream: the views behind it answer all
+	// readers by few questions.
+	streamPause = 3 * time.Second
+	// streamLife ends a stream, after which a browser opens another: nobody who has
+	// left is looked for longer.
+	streamLife = 10 * time.Minute
+)
+
+// stream tells the browser the state of something whenever it changed.
+func (v *visit) stream(state func() (any, error)) error {
+	select {
+	case v.s.streams <- struct{}{}:
+		defer func() { <-v.s.streams }()
+	default:
+		v.w.Header().Set("Retry-After", "60")
+		http.Error(v.w, "too many streams are open", http.StatusServiceUnavailable)
+		return nil
+	}
+	out := http.NewResponseController(v.w)
+	v.w.Header().Set("Content-Type", "text/event-stream")
+	last := ""
+	end := time.After(streamLife)
+	for {
+		now, err := state()
+		if err != nil {
+			now = map[string]string{"problem": err.Error()}
+		}
+		raw, err := json.Marshal(now)
+		if err != nil {
+			return err
+		}
+		line := ": \n\n" // keeps the connection open, and shows when it is not
+		if string(raw) != last {
+			last = string(raw)
+			line = fmt.Sprintf("data: %s\n\n", raw)
+		}
+		if _, err := v.w.Write([]byte(line)); err != nil {
+			return nil //nolint:nilerr // the browser has left
+		}
+		if err := out.Flush(); err != nil {
+			return nil //nolint:nilerr // the browser has left
+		}
+		select {
+		case <-v.r.Context().Done():
+			return nil
+		case <-end:
+			return nil
+		case <-time.After(streamPause):
+		}
+	}
+}
+
+// jobsStream tells when the list has changed.
+func (v *visit) jobsStream() error {
+	return v.stream(func() (any, error) {
+		p, err := v.chosenJobs()
+		if err != nil {
+			return nil, err
+		}
+		sum := fnv.New64a()
+		for _, j := range p.Jobs {
+			fmt.Fprintln(sum, j.ID, j.State, j.Reason, len(j.Nodes))
+		}
+		return map[string]any{"rows": fmt.Sprint(sum.Sum64()), "counts": p.Counts}, nil
+	})
+}
+
+// jobStream tells when a job's state has changed, or its logs have grown.
+func (v *visit) jobStream() error {
+	cluster, id := v.named()
+	return v.stream(func() (any, error) {
+		j, paths, err := joblogs.Files(v.r.Context(), v.call(), cluster, id)
+		if err != nil {
+			return nil, err
+		}
+		var size int64
+		for _, p := range paths {
+			if info, err := os.Stat(p); err == nil {
+				size += info.Size()
+			}
+		}
+		return map[string]any{"state": j.State, "reason": j.Reason, "bytes": size}, nil
+	})
+}
+
+// json answers a program of the page's own.
+func (v *visit) json(status int, body any) {
+	v.w.Header().Set("Content-Type", "application/json")
+	v.w.WriteHeader(status)
+	_ = json.NewEncoder(v.w).Encode(body) // a browser that is gone reads nothing
+}

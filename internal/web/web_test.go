@@ -1,0 +1,377 @@
+package web_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/account"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/internal/web"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A site is a page over a cluster of three jobs of alice's and one of bob's.
+type site struct {
+	t     testing.TB
+	url   string
+	svc   *ops.Service
+	jobs  *opstest.Site
+	audit []ops.AuditEntry
+	logs  string
+}
+
+const oom = `[rank1]: Traceback (most recent call last):
+[rank1]:   File "/x/train.py", line 5, in <module>
+[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.56 GiB. GPU 1 has a total capacity of 79.11 GiB of which 532.00 MiB is free.
+`
+
+func newSite(t testing.TB, more ...func(*web.Config)) *site {
+	t.Helper()
+	s := &site{t: t, logs: t.TempDir()}
+	var out strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&out, "[2026-11-21 09:00:%02d] iteration %8d/ 100 | consumed samples: %d | elapsed time per iteration (ms): 500.1 | throughput per GPU (TFLOP/s/GPU): 400.1 | "+
+			"learning rate: 1.0E-04 | global batch size: 32 | lm loss: 2.%02dE+00 | grad norm: 0.3 |\n", i, i+1, 32*i, 99-i)
+	}
+	log := filepath.Join(s.logs, "gpt-7.out")
+	opstest.Write(t, log, out.String()+oom+"<script>alert(1)</script> hf_abcdefghijklmnopqrstuvwxyz012345678\n")
+	at := func(minutes int) *time.Time {
+		a := time.Date(2026, 11, 21, 9, minutes, 0, 0, time.UTC)
+		return &a
+	}
+	limit := int64(3600)
+	s.jobs = &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{
+		"5": {ID: "5", Name: "waits", User: "alice", Partition: "dev", State: slurm.Pending, Reason: "Resources", NumNodes: 2, GPUs: 16, SubmittedAt: at(1)},
+		"6": {ID: "6", Name: "runs", User: "alice", Partition: "dev", State: slurm.Running, Nodes: []string{"gpu1", "gpu2"}, GPUs: 16, ElapsedS: 60, TimeLimitS: &limit, SubmittedAt: at(0), StartedAt: at(2)},
+		"7": {ID: "7", Name: "gpt", User: "alice", Partition: "dev", State: slurm.Failed, Nodes: []string{"gpu3"}, GPUs: 8, ElapsedS: 240, SubmittedAt: at(0), StartedAt: at(1), EndedAt: at(5), Stdout: log},
+		"8": {ID: "8", Name: "theirs", User: "bob", Partition: "prod", State: slurm.Running, Nodes: []string{"gpu4"}, SubmittedAt: at(3)},
+	}}
+	c := opstest.NewCall(t, s.jobs)
+	s.svc = c.Service
+	s.svc.Self = "alice"
+	s.svc.Audit = func(_ context.Context, e ops.AuditEntry) { s.audit = append(s.audit, e) }
+	cfg := web.Config{Service: s.svc, Operators: []string{"root"}}
+	for _, m := range more {
+		m(&cfg)
+	}
+	page, err := web.New(cfg)
+	require.NoError(t, err)
+	srv := httptest.NewServer(page.Handler())
+	t.Cleanup(func() { srv.CloseClientConnections(); srv.Close() })
+	s.url = srv.URL
+	return s
+}
+
+// A browser keeps cookies.
+type browser struct {
+	*http.Client
+	s *site
+}
+
+func (s *site) browser() browser {
+	jar, err := cookiejar.New(nil)
+	require.NoError(s.t, err)
+	return browser{&http.Client{Jar: jar}, s}
+}
+
+// as is a browser in which somebody is signed in.
+func (s *site) as(user string, operator bool) browser {
+	s.t.Helper()
+	link, err := web.Link(s.t.Context(), s.svc, ops.Caller{ID: user, User: user, Operator: operator}, "")
+	require.NoError(s.t, err)
+	b := s.browser()
+	status, body := b.get(link)
+	require.Equal(s.t, 200, status)
+	require.Contains(s.t, body, "Sign in as "+user)
+	u, err := url.Parse(link)
+	require.NoError(s.t, err)
+	status, body = b.post("/web/login", u.Query())
+	require.Equal(s.t, 200, status, body)
+	require.Contains(s.t, body, "<h1>Jobs</h1>")
+	return b
+}
+
+func (b browser) get(path string) (int, string) {
+	b.s.t.Helper()
+	res, err := b.Get(b.s.url + path)
+	require.NoError(b.s.t, err)
+	return read(b.s.t, res)
+}
+
+func (b browser) post(path string, form url.Values) (int, string) {
+	b.s.t.Helper()
+	res, err := b.PostForm(b.s.url+path, form)
+	require.NoError(b.s.t, err)
+	return read(b.s.t, res)
+}
+
+func read(t testing.TB, res *http.Response) (int, string) {
+	t.Helper()
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	return res.StatusCode, string(body)
+}
+
+func TestNobodyIsSignedInByALinkThatIsOnlyLookedAt(t *testing.T) {
+	s := newSite(t)
+	link, err := web.Link(t.Context(), s.svc, ops.Caller{ID: "alice", User: "alice"}, "/web/jobs/test/7")
+	require.NoError(t, err)
+	for range 2 { // what previews links looks at them
+		b := s.browser()
+		_, body := b.get(link)
+		require.Contains(t, body, "Sign in as alice")
+		_, body = b.get("/web/jobs")
+		require.Contains(t, body, "<h1>Sign in</h1>", "loading the link signs nobody in")
+	}
+	u, err := url.Parse(link)
+	require.NoError(t, err)
+	b := s.browser()
+	_, body := b.post("/web/login", u.Query())
+	require.Contains(t, body, "gpt", "one lands where the link leads")
+	status, body := s.browser().post("/web/login", u.Query())
+	require.Equal(t, http.StatusForbidden, status)
+	require.Contains(t, body, "this link was used")
+
+	status, _ = b.post("/web/logout", nil)
+	require.Equal(t, 200, status)
+	_, body = b.get("/web/jobs")
+	require.Contains(t, body, "<h1>Sign in</h1>")
+}
+
+func TestASignInLeadsNowhereElse(t *testing.T) {
+	s := newSite(t)
+	b := s.as("alice", false)
+	b.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	for _, to := range []string{"https://evil.example", "//evil.example", "/\\evil.example", "/web/login?to=x", "/mcp"} {
+		link, err := web.Link(t.Context(), s.svc, ops.Caller{ID: "alice", User: "alice"}, to)
+		require.NoError(t, err)
+		u, err := url.Parse(link)
+		require.NoError(t, err)
+		res, err := b.PostForm(s.url+"/web/login", u.Query())
+		require.NoError(t, err)
+		res.Body.Close()
+		require.Equal(t, "/web/jobs", res.Header.Get("Location"), to)
+	}
+}
+
+// A code is proved on the cluster by whoever it makes signed in, and by no other
+// browser's button.
+func TestACodeSignsInWhoProvesIt(t *testing.T) {
+	var proved string
+	s := newSite(t, func(c *web.Config) {
+		c.Proof = func(_ context.Context, code string, _ time.Time) (account.User, error) {
+			if code != proved {
+				return account.User{}, fs.ErrNotExist
+			}
+			return account.User{Name: "bob"}, nil
+		}
+	})
+	b, other := s.browser(), s.browser()
+	_, body := b.get("/web/login")
+	code := regexp.MustCompile(`megatron-ops link (\w+)`).FindStringSubmatch(body)[1]
+	_, body = b.get("/web/login")
+	require.Contains(t, body, code, "a browser keeps its code")
+	_, body = other.get("/web/login")
+	require.NotContains(t, body, code)
+	status, body := b.post("/web/login", nil)
+	require.Equal(t, http.StatusForbidden, status)
+	require.Contains(t, body, "not written on the cluster yet")
+
+	proved = code
+	status, _ = other.post("/web/login", nil)
+	require.Equal(t, http.StatusForbidden, status)
+	_, body = b.post("/web/login", nil)
+	require.Contains(t, body, "<span>bob</span>")
+	require.Equal(t, "sign-in", s.audit[len(s.audit)-1].Op)
+}
+
+func TestJobsAreListedChosenAndPaged(t *testing.T) {
+	s := newSite(t)
+	b := s.as("alice", false)
+	_, body := b.get("/web/jobs")
+	require.Contains(t, body, "runs")
+	require.NotContains(t, body, "theirs")
+	require.Less(t, strings.Index(body, ">6<"), strings.Index(body, ">5<"), "what runs comes first")
+	_, body = b.get("/web/jobs?of=all&state=running")
+	require.Contains(t, body, "theirs")
+	require.NotContains(t, body, ">waits<")
+	_, body = b.get("/web/jobs?of=all&find=GPU4")
+	require.Contains(t, body, "theirs")
+	require.NotContains(t, body, ">6<")
+	_, body = b.get("/web/jobs?find=nosuch")
+	require.Contains(t, body, "No job fits.")
+
+	for i := range 10_000 {
+		id := slurm.JobID(fmt.Sprint(100_000 + i))
+		s.jobs.KnownJobs[id] = slurm.Job{ID: id, Name: "many", User: "alice", State: slurm.Pending, Reason: "Priority"}
+	}
+	status, body := b.get("/web/jobs?state=waiting&page=3")
+	require.Equal(t, 200, status)
+	require.Equal(t, 50, strings.Count(body, ">many<"))
+	require.Contains(t, body, "3 / 201 (10001)")
+	require.Less(t, len(body), 60_000, "a page, whatever the queue is")
+}
+
+func TestOneJobIsShownWithItsCauseAndItsLog(t *testing.T) {
+	s := newSite(t)
+	b := s.as("alice", false)
+	_, body := b.get("/web/jobs/test/7")
+	require.Contains(t, body, "✕")
+	require.Contains(t, body, "failed")
+	require.Contains(t, body, "1 × 8 GPU")
+	require.Contains(t, body, "Submit again")
+	_, body = b.get("/web/jobs/test/7/diagnosis")
+	require.Contains(t, body, "GPU out of memory")
+	require.Regexp(t, `data-file="0" data-line="43" data-why="cause"`, body)
+
+	var w struct {
+		Lines []string
+		Mark  int
+		Size  int64
+	}
+	status, body := b.get("/web/jobs/test/7/log.json?file=0&line=43")
+	require.Equal(t, 200, status)
+	require.NoError(t, json.Unmarshal([]byte(body), &w))
+	require.Contains(t, w.Lines[w.Mark], "OutOfMemoryError")
+	require.NotContains(t, body, "hf_abc", "secrets stay inside")
+	_, body = b.get("/web/jobs/test/7/log.json?file=0&find=outofmemory")
+	require.NoError(t, json.Unmarshal([]byte(body), &w))
+	require.Len(t, w.Lines, 1)
+	status, _ = b.get("/web/jobs/test/7/log.json?file=9")
+	require.Equal(t, 404, status)
+
+	var curves struct {
+		Curves []struct {
+			Name string
+			X    []int
+		}
+	}
+	_, body = b.get("/web/jobs/test/7/curves.json")
+	require.NoError(t, json.Unmarshal([]byte(body), &curves))
+	require.Equal(t, "loss", curves.Curves[0].Name)
+	require.Len(t, curves.Curves[0].X, 40)
+
+	status, body = b.get("/web/jobs/test/99")
+	require.Equal(t, 404, status)
+	require.Contains(t, body, "not known to Slurm")
+	status, _ = b.get("/web/jobs/nowhere/7")
+	require.Equal(t, 400, status)
+}
+
+func TestAChangeIsAskedAboutFirst(t *testing.T) {
+	s := newSite(t)
+	b := s.as("alice", false)
+	_, body := b.get("/web/confirm?op=cancel&cluster=test&word=6")
+	require.Contains(t, body, "runs")
+	require.Contains(t, body, "Yes, do it")
+	require.Equal(t, slurm.Running, s.jobs.KnownJobs["6"].State, "nothing is done by a link")
+	status, _ := b.get("/web/do?op=cancel&cluster=test&word=6")
+	require.Equal(t, http.StatusMethodNotAllowed, status)
+
+	form := url.Values{"op": {"cancel"}, "cluster": {"test"}, "word": {"6"}}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/web/do", strings.NewReader(form.Encode()))
+	require.NoError(t, err)
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Sec-Fetch-Site", "cross-site")
+	res, err := b.Do(req)
+	require.NoError(t, err)
+	res.Body.Close()
+	require.Equal(t, http.StatusForbidden, res.StatusCode, "another site's form")
+	require.Equal(t, slurm.Running, s.jobs.KnownJobs["6"].State)
+
+	status, body = b.post("/web/do", form)
+	require.Equal(t, 200, status, body)
+	require.Equal(t, slurm.Cancelled, s.jobs.KnownJobs["6"].State)
+	last := s.audit[len(s.audit)-1]
+	require.Equal(t, "cancel", last.Op)
+	require.Equal(t, ops.Web, last.Who.Surface)
+	require.Equal(t, "self", last.Agreed)
+
+	status, body = b.post("/web/do", url.Values{"op": {"cancel"}, "cluster": {"test"}, "word": {"8"}})
+	require.Equal(t, 403, status, body)
+	require.Equal(t, slurm.Running, s.jobs.KnownJobs["8"].State, "bob's job")
+	status, _ = b.post("/web/do", url.Values{"op": {"run"}, "cluster": {"test"}, "word": {"6", "id"}})
+	require.Equal(t, 404, status, "the page does not offer it")
+}
+
+// What the limits hold waits for an operator, and is carried out once.
+func TestWhatIsHeldWaitsForAnOperator(t *testing.T) {
+	s := newSite(t, func(c *web.Config) {
+		c.Held = func(op string, _ any) lang.Text { return lang.Text{EN: op + " is held here"} }
+	})
+	b, operator := s.as("alice", false), s.as("root", true)
+	form := url.Values{"op": {"cancel"}, "cluster": {"test"}, "word": {"6"}}
+	status, body := b.post("/web/do", form)
+	require.Equal(t, http.StatusAccepted, status)
+	require.Contains(t, body, "cancel is held here")
+	require.Equal(t, slurm.Running, s.jobs.KnownJobs["6"].State)
+	status, _ = b.get("/web/approvals")
+	require.Equal(t, 403, status)
+
+	_, body = operator.get("/web/approvals")
+	require.Contains(t, body, "alice asks for cancel")
+	id := regexp.MustCompile(`/web/approvals/([^"]+)"`).FindStringSubmatch(body)[1]
+	status, _ = b.post("/web/approvals/"+id, url.Values{"decision": {"approve"}})
+	require.Equal(t, 403, status, "nobody approves their own")
+	_, body = operator.post("/web/approvals/"+id, url.Values{"decision": {"approve"}})
+	require.Contains(t, body, "Nothing waits")
+	status, body = b.post("/web/do", form)
+	require.Equal(t, 200, status, body)
+	require.Equal(t, slurm.Cancelled, s.jobs.KnownJobs["6"].State)
+	require.Equal(t, "root", s.audit[len(s.audit)-1].Agreed)
+}
+
+func TestAStreamTellsOfAChange(t *testing.T) {
+	s := newSite(t)
+	b := s.as("alice", false)
+	res, err := b.Get(s.url + "/web/jobs/test/6/stream")
+	require.NoError(t, err)
+	defer res.Body.Close()
+	require.Equal(t, "text/event-stream", res.Header.Get("Content-Type"))
+	first := make([]byte, 200)
+	n, err := res.Body.Read(first)
+	require.NoError(t, err)
+	require.Contains(t, string(first[:n]), `"state":"RUNNING"`)
+}
+
+// Every page of both languages is whole, loads nothing from elsewhere and has no
+// script of its own.
+func TestPagesAreWholeInBothLanguages(t *testing.T) {
+	s := newSite(t)
+	b := s.as("root", true)
+	for _, path := range []string{"/web/jobs?of=all", "/web/jobs/test/5", "/web/jobs/test/6", "/web/jobs/test/7", "/web/approvals", "/web/usage?of=all", "/web/confirm?op=hold&cluster=test&word=5"} {
+		for l, word := range map[string]string{"en": "Sign out", "zh": "退出"} {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
+			require.NoError(t, err)
+			req.Header.Set("Accept-Language", l)
+			res, err := b.Do(req)
+			require.NoError(t, err)
+			require.Contains(t, res.Header.Get("Content-Security-Policy"), "default-src 'none'")
+			status, body := read(t, res)
+			if path == "/web/usage?of=all" && status == 400 {
+				continue // this cluster keeps no history
+			}
+			require.Equal(t, 200, status, "%s %s", path, body)
+			require.Contains(t, body, word, path)
+			require.NotRegexp(t, `(src|href)="(https?:)?//`, body, path)
+			require.NotRegexp(t, `<script>|on(click|load)=|style="|javascript:`, body, path)
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package web
+
+import "github.com/megatron-ops/megatron-ops/internal/lang"
+
+var (
+	textSignInFirst      = lang.Text{EN: "sign in first", ZH: "请先登录"}
+	textSignIn           = lang.Text{EN: "Sign in", ZH: "登录"}
+	textTicketOver       = lang.Text{EN: "this link was used, or is older than ten minutes", ZH: "该链接已使用过，或已超过十分钟"}
+	textNoCode           = lang.Text{EN: "the code is over", ZH: "代码已失效"}
+	textNoCodeFix        = lang.Text{EN: "load the page again for another one", ZH: "请重新加载页面获取新代码"}
+	textNotYet           = lang.Text{EN: "the code was not written on the cluster yet: run the command first, then press the button", ZH: "集群上还没有写入该代码：请先运行命令，再点按钮"}
+	textTooMany          = lang.Text{EN: "too many codes were asked for in the last hour", ZH: "一小时内申请的代码过多"}
+	textTooManyFix       = lang.Text{EN: "try again later, or sign in by a link: /megatron web in Slack, megatron-ops web in the shell", ZH: "请稍后再试，或用链接登录：Slack 中 /megatron web，终端中 megatron-ops web"}
+	textProblem          = lang.Text{EN: "That did not work", ZH: "出错了"}
+	textNoAnswer         = lang.Text{EN: "%s gave no answer that a page can show", ZH: "%s 没有返回网页可显示的结果"}
+	textJobs             = lang.Text{EN: "Jobs", ZH: "作业"}
+	textNodes            = lang.Text{EN: "Nodes", ZH: "节点"}
+	textUsage            = lang.Text{EN: "Usage", ZH: "用量"}
+	textApprovals        = lang.Text{EN: "Approvals", ZH: "审批"}
+	textSubmitted        = lang.Text{EN: "submitted", ZH: "已提交"}
+	textStarted          = lang.Text{EN: "started", ZH: "已开始"}
+	textExpected         = lang.Text{EN: "expected to start", ZH: "预计开始"}
+	textRequeued         = lang.Text{EN: "put back into the queue: %s", ZH: "重新排队：%s"}
+	textEnded            = lang.Text{EN: "ended: %s", ZH: "已结束：%s"}
+	textNoSuchLog        = lang.Text{EN: "the job has no such log", ZH: "该作业没有这个日志"}
+	textNoSuchLogFix     = lang.Text{EN: "load the job's page again", ZH: "请重新加载作业页面"}
+	textNoSuchAct        = lang.Text{EN: "the page does not do %q", ZH: "本页不支持 %q"}
+	textOperatorsOnly    = lang.Text{EN: "only operators decide", ZH: "只有管理员可以审批"}
+	textOperatorsOnlyFix = lang.Text{EN: "an operator is named in web.operators", ZH: "管理员由 web.operators 指定"}
+	textAskedOperators   = lang.Text{EN: "The operators were asked", ZH: "已通知管理员"}
+)
+
+// labels are the words of the templates, by their keys.
+var labels = map[string]lang.Text{
+	"skip":        {EN: "Skip to the content", ZH: "跳到正文"},
+	"signout":     {EN: "Sign out", ZH: "退出"},
+	"theme":       {EN: "Light or dark", ZH: "浅色或深色"},
+	"other":       {EN: "中文", ZH: "English"},
+	"menu":        {EN: "Parts of the program", ZH: "程序导航"},
+	"jobs":        {EN: "Jobs", ZH: "作业"},
+	"nodes":       {EN: "Nodes", ZH: "节点"},
+	"usage":       {EN: "Usage", ZH: "用量"},
+	"approvals":   {EN: "Approvals", ZH: "审批"},
+	"mine":        {EN: "Mine", ZH: "我的"},
+	"everybody":   {EN: "Everybody's", ZH: "所有人"},
+	"any":         {EN: "Any state", ZH: "全部状态"},
+	"running":     {EN: "Running", ZH: "运行中"},
+	"waiting":     {EN: "Waiting", ZH: "排队中"},
+	"ended":       {EN: "Ended", ZH: "已结束"},
+	"filter":      {EN: "Filter by id, name, user, partition or node", ZH: "按作业号、名称、用户、分区或节点筛选"},
+	"show":        {EN: "Show", ZH: "显示"},
+	"cluster":     {EN: "Cluster", ZH: "集群"},
+	"job":         {EN: "Job", ZH: "作业"},
+	"name":        {EN: "Name", ZH: "名称"},
+	"state":       {EN: "State", ZH: "状态"},
+	"size":        {EN: "Size", ZH: "规模"},
+	"time":        {EN: "Time", ZH: "时间"},
+	"where":       {EN: "Where, or why it waits", ZH: "所在节点或等待原因"},
+	"user":        {EN: "User", ZH: "用户"},
+	"none":        {EN: "No job fits.", ZH: "没有符合条件的作业。"},
+	"nonefirst":   {EN: "megatron-ops submit, or /megatron submit in Slack, makes the first one; “Everybody's” shows those of others.", ZH: "用 megatron-ops submit 或在 Slack 中用 /megatron submit 提交第一个作业；“所有人”可查看其他人的作业。"},
+	"pages":       {EN: "Pages", ZH: "分页"},
+	"previous":    {EN: "Previous", ZH: "上一页"},
+	"next":        {EN: "Next", ZH: "下一页"},
+	"life":        {EN: "Life", ZH: "经过"},
+	"details":     {EN: "Details", ZH: "详情"},
+	"cancel":      {EN: "Cancel…", ZH: "取消…"},
+	"requeue":     {EN: "Requeue…", ZH: "重新排队…"},
+	"hold":        {EN: "Hold…", ZH: "暂停排队…"},
+	"release":     {EN: "Release…", ZH: "恢复排队…"},
+	"again":       {EN: "Submit again…", ZH: "再次提交…"},
+	"curves":      {EN: "Curves", ZH: "曲线"},
+	"compare":     {EN: "Compare with job", ZH: "对比作业"},
+	"comparego":   {EN: "Compare", ZH: "对比"},
+	"nocurves":    {EN: "No iteration was logged yet.", ZH: "还没有迭代日志。"},
+	"diagnosis":   {EN: "Diagnosis", ZH: "诊断"},
+	"diagnose":    {EN: "Diagnose now", ZH: "立即诊断"},
+	"reading":     {EN: "Reading the logs …", ZH: "正在读取日志…"},
+	"evidence":    {EN: "Evidence (each line opens the log there)", ZH: "依据（点击可打开日志对应位置）"},
+	"fix":         {EN: "A plan has accepted this change", ZH: "以下修改已通过检查"},
+	"applyfix":    {EN: "Apply the fix and submit again…", ZH: "应用修复并重新提交…"},
+	"log":         {EN: "Log", ZH: "日志"},
+	"file":        {EN: "File", ZH: "文件"},
+	"find":        {EN: "Only lines with", ZH: "只显示包含"},
+	"follow":      {EN: "Follow", ZH: "跟随"},
+	"newest":      {EN: "Newest", ZH: "最新"},
+	"oldest":      {EN: "Oldest", ZH: "最早"},
+	"cause":       {EN: "To the cause", ZH: "跳到原因"},
+	"nolog":       {EN: "No log file is there yet.", ZH: "还没有日志文件。"},
+	"more":        {EN: "More", ZH: "更多"},
+	"changes":     {EN: "Changes since the submission before", ZH: "与上一次提交的差异"},
+	"good":        {EN: "Beside the last good run", ZH: "与最近成功的运行对比"},
+	"metrics":     {EN: "Numbers", ZH: "指标"},
+	"steps":       {EN: "Steps", ZH: "作业步"},
+	"priority":    {EN: "Priority", ZH: "优先级"},
+	"yes":         {EN: "Yes, do it", ZH: "确认执行"},
+	"no":          {EN: "No, go back", ZH: "不，返回"},
+	"askfirst":    {EN: "Ask an operator", ZH: "请管理员审批"},
+	"heldby":      {EN: "An operator must approve this", ZH: "需要管理员审批"},
+	"heldhow":     {EN: "Nothing was done. Once an operator has approved it, press the same button again within a day.", ZH: "尚未执行任何操作。管理员批准后，请在一天内再次点击同一按钮。"},
+	"back":        {EN: "Back", ZH: "返回"},
+	"what":        {EN: "What would be done", ZH: "将要执行的操作"},
+	"approve":     {EN: "Approve", ZH: "批准"},
+	"decline":     {EN: "Decline", ZH: "拒绝"},
+	"reason":      {EN: "Reason", ZH: "理由"},
+	"noapprovals": {EN: "Nothing waits for a decision.", ZH: "没有待审批的请求。"},
+	"asks":        {EN: "asks for", ZH: "请求"},
+	"until":       {EN: "until", ZH: "有效期至"},
+	"notyours":    {EN: "Somebody else decides about your own requests.", ZH: "您自己的请求需由他人审批。"},
+	"signas":      {EN: "Sign in as %s", ZH: "以 %s 登录"},
+	"signhow":     {EN: "On a login node of the cluster, as yourself, run this within ten minutes, then press the button. Never run a code that somebody else sent you.", ZH: "请在十分钟内，用您自己的账号在集群登录节点上运行以下命令，然后点按钮。切勿运行别人发给您的代码。"},
+	"signdone":    {EN: "I have run it", ZH: "我已运行"},
+	"signlink":    {EN: "Or by a one-time link: /megatron web in Slack, or megatron-ops web where the server runs.", ZH: "或使用一次性链接：在 Slack 中输入 /megatron web，或在服务器所在机器运行 megatron-ops web。"},
+	"keys":        {EN: "Keys: / filter · j k rows · Enter opens · g c cause · g l log · ? this help", ZH: "快捷键：/ 筛选 · j k 选择行 · Enter 打开 · g c 原因 · g l 日志 · ? 帮助"},
+	"asof":        {EN: "The cluster does not answer; this is as of", ZH: "集群无响应，以下为该时刻的状态："},
+	"days7":       {EN: "7 days", ZH: "7 天"},
+	"days30":      {EN: "30 days", ZH: "30 天"},
+	"rank":        {EN: "rank", ZH: "rank"},
+	"try":         {EN: "Try", ZH: "建议"},
+	"live":        {EN: "Live", ZH: "实时"},
+	"gpuhours":    {EN: "GPU hours", ZH: "GPU 小时"},
+	"script":      {EN: "show all of it", ZH: "展开全文"},
+}
