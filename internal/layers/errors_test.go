@@ -34,6 +34,7 @@ var englishOnly = map[string]string{
 	"internal/ops/ops.go":           "a wrong type in the source: the first test finds it",
 	"internal/ops/joblogs/logs.go":  "it ends a loop and is never shown",
 	"internal/store/pgtest/":        "tests read it",
+	"slurm/checkpoint/pickle.go":    "a file that cannot be read is told as such, whatever the reason",
 	"knowledge/cards/":              "authors read it when the program is built",
 	"knowledge/eval/":               "authors read it when answers are scored",
 	"knowledge/index/":              "authors read it when the program is built",

@@ -62,6 +62,7 @@ var rooms = []room{
 	{"slurm/cluster/...", []string{"slurm", "slurm/hostlist", "slurm/cluster/..."}, "a back end moves scripts, it does not judge them"},
 	{"slurm/watch", []string{"slurm", "slurm/hostlist", "slurm/metrics"}, "watching sees clusters through interfaces of its own"},
 	{"slurm/metrics", []string{"slurm", "knowledge/megatron", "internal/chart"}, "metrics are read from files"},
+	{"slurm/checkpoint", nil, "a checkpoint is read from its files, by whoever may read them"},
 	{"slurm/diagnose", []string{"knowledge/...", "slurm", "slurm/hostlist", "slurm/metrics", "internal/redact"}, "a diagnosis never starts a process"},
 	{"slurm/diagnose/...", []string{"slurm/diagnose"}, "a bench or generator serves the diagnosis"},
 	{"internal/store", []string{"slurm"}, "the store keeps, it does not act"},

@@ -47,6 +47,7 @@ func compose() []ops.Op {
 		launch.Import(),
 		launch.Diff(),
 		joblogs.Compare(),
+		joblogs.CheckpointFolder(),
 		launch.Image(),
 		answers.Rules(),
 		jobcontrol.Hold(),

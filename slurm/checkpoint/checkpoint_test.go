@@ -1,0 +1,166 @@
+package checkpoint
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+)
+
+func TestEveryFormatIsRead(t *testing.T) {
+	for _, tt := range []struct {
+		dir       string
+		iteration int
+		want      string
+	}{
+		{"dist", 0, "torch_dist 100 latest=true TP 2 PP 2 DP 4 world=16 layers=4 optimizer=true/dp_reshardable tensors=4 parameters=245824 complete=true others=[50]"},
+		{"dist", 50, "torch_dist 50 latest=false TP 2 PP 2 DP 4 world=16 layers=4 optimizer=true/dp_reshardable tensors=4 parameters=245824 complete=true others=[100]"},
+		{"dist/iter_0000050", 0, "torch_dist 50 latest=false TP 2 PP 2 DP 4 world=16 layers=4 optimizer=true/dp_reshardable tensors=4 parameters=245824 complete=true others=[]"},
+		{"reshardable", 0, "torch_dist 30 latest=true TP 2 PP 2 DP 4 world=16 layers=4 optimizer=true/fully_reshardable tensors=4 parameters=245824 complete=true others=[]"},
+		{"torch", 0, "torch 20 latest=true TP 2 PP 2 DP 4 world=16 layers=4 optimizer=true/ tensors=0 parameters=0 complete=true others=[]"},
+		{"experts", 0, "torch 20 latest=true TP 1 PP 1 EP 2 DP 4 world=16 layers=4 optimizer=true/ tensors=0 parameters=0 complete=true others=[]"},
+		{"fsdp", 0, "fsdp_dtensor 10 latest=true TP 1 PP 1 DP 16 world=16 layers=4 optimizer=true/ tensors=4 parameters=245824 complete=true others=[]"},
+	} {
+		c, err := Read(filepath.Join("testdata", tt.dir), tt.iteration)
+		require.NoError(t, err, tt.dir)
+		require.Equal(t, tt.want, fmt.Sprintf("%s %d latest=%v %s world=%d layers=%v optimizer=%v/%s tensors=%d parameters=%d complete=%v others=%v",
+			c.Format, *c.Iteration, c.Latest, c.Saved.Words(), c.Saved.World, c.Model["num_layers"], *c.Optimizer, c.OptimizerSharding, c.Tensors, c.Parameters, c.Complete, c.Others), tt.dir)
+	}
+}
+
+func TestWhatIsNoCheckpointIsNone(t *testing.T) {
+	dir := t.TempDir()
+	for _, d := range []string{dir, filepath.Join(dir, "nowhere"), "testdata/make.py"} {
+		_, err := Read(d, 0)
+		require.ErrorIs(t, err, ErrNone, d)
+	}
+	_, err := Read("testdata/dist", 60)
+	require.ErrorIs(t, err, ErrNoSuch)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, tracker), []byte("70\n"), 0o600))
+	_, err = Read(dir, 0)
+	require.ErrorContains(t, err, "names iter_0000070, which is not there")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, tracker), []byte("garbage"), 0o600))
+	_, err = Read(dir, 0)
+	require.ErrorContains(t, err, "garbage")
+}
+
+func TestWhatIsMissingOrCutShortIsNamed(t *testing.T) {
+	cut := func(name string, to int64) func(string) error {
+		return func(dir string) error { return os.Truncate(filepath.Join(dir, name), to) }
+	}
+	gone := func(name string) func(string) error {
+		return func(dir string) error { return os.RemoveAll(filepath.Join(dir, name)) }
+	}
+	for _, tt := range []struct {
+		dir  string
+		harm func(string) error
+		want Fault
+	}{
+		{"dist/iter_0000100", cut("__1_0.distcp", 20), Fault{File: "__1_0.distcp", Want: 112, Have: 20}},
+		{"dist/iter_0000100", gone("__0_0.distcp"), Fault{File: "__0_0.distcp", Want: 96, Missing: true}},
+		{"dist/iter_0000100", cut("common.pt", 500), Fault{File: "common.pt", Unreadable: true}},
+		{"dist/iter_0000100", gone("common.pt"), Fault{File: "common.pt", Missing: true}},
+		{"dist/iter_0000100", gone(".metadata"), Fault{File: ".metadata", Missing: true}},
+		{"dist/iter_0000100", cut(".metadata", 200), Fault{File: ".metadata", Unreadable: true}},
+		{"torch/iter_0000020", gone("mp_rank_01_001"), Fault{File: "mp_rank_01_001", Missing: true}},
+		{"torch/iter_0000020", gone("mp_rank_00_001"), Fault{File: "mp_rank_00_001", Missing: true}},
+		{"torch/iter_0000020", cut("mp_rank_01_000/model_optim_rng.pt", 0), Fault{File: "mp_rank_01_000/model_optim_rng.pt", Empty: true}},
+		{"torch/iter_0000020", cut("mp_rank_01_000/model_optim_rng.pt", 900), Fault{File: "mp_rank_01_000/model_optim_rng.pt", Have: 900, Unreadable: true}},
+		{"torch/iter_0000020", gone("mp_rank_01_000/model_optim_rng.pt"), Fault{File: "mp_rank_01_000/model_optim_rng.pt", Missing: true}},
+		{"experts/iter_0000020", gone("mp_rank_00_001"), Fault{File: "mp_rank_00_001", Missing: true}},
+		{"fsdp/iter_0000010", gone("__1_0.distcp"), Fault{File: "__1_0.distcp", Want: 112, Missing: true}},
+	} {
+		dir := filepath.Join(t.TempDir(), filepath.Base(tt.dir))
+		require.NoError(t, os.CopyFS(dir, os.DirFS(filepath.Join("testdata", tt.dir))))
+		require.NoError(t, tt.harm(dir))
+		c, err := Read(dir, 0)
+		require.NoError(t, err)
+		require.False(t, c.Complete, tt.want.File)
+		require.Equal(t, []Fault{tt.want}, c.Faults, tt.dir)
+	}
+}
+
+// Each line is a checkpoint and a run, and whether and how the one loads the other.
+func TestWhoCanLoadIt(t *testing.T) {
+	model := map[string]int{"num_layers": 4, "hidden_size": 64, "num_attention_heads": 8}
+	same := Run{Layout: Layout{TP: 2, PP: 2, EP: 1, CP: 1, DP: 4}, Format: TorchDist, Distributed: true, Model: model}
+	with := func(r Run, change func(*Run)) Run { change(&r); return r }
+	for _, tt := range []struct {
+		name, dir string
+		run       Run
+		loads     bool
+		says      string
+	}{
+		{"the same layout", "dist", same, true, ""},
+		{"another DP", "dist", with(same, func(r *Run) { r.DP = 8 }), true, "resharded while it is loaded: from TP 2 PP 2 DP 4 to TP 2 PP 2 DP 8"},
+		{"another TP", "dist", with(same, func(r *Run) { r.TP = 4; r.DP = 2 }), false, "cut as dp_reshardable"},
+		{"another PP", "dist", with(same, func(r *Run) { r.PP = 1; r.DP = 8 }), false, "--dist-ckpt-optim-fully-reshardable"},
+		{"another EP", "dist", with(same, func(r *Run) { r.EP = 2 }), false, "cut as dp_reshardable"},
+		{"another TP without the optimizer", "dist", with(same, func(r *Run) { r.TP = 4; r.NoOptimizer = true }), true, "random numbers"},
+		{"another TP without a distributed optimizer", "dist", with(same, func(r *Run) { r.TP = 4; r.Distributed = false }), true, "resharded"},
+		{"another TP, fully reshardable", "reshardable", with(same, func(r *Run) { r.TP = 4 }), true, "resharded"},
+		{"a smaller model", "dist", with(same, func(r *Run) { r.Model = map[string]int{"num_layers": 2} }), false, "num_layers is 4 in it and 2 in the job"},
+		{"another format", "dist", with(same, func(r *Run) { r.Format = Torch }), false, "--auto-detect-ckpt-format"},
+		{"another format, found by itself", "dist", with(same, func(r *Run) { r.Format, r.AutoDetect = Torch, true }), true, ""},
+		{"FSDP", "dist", with(same, func(r *Run) { r.FSDP, r.Format = true, FSDPDTensor }), false, "convert-torch-dist-to-fsdp-dtensor"},
+		{"torch, the same", "torch", same, true, ""},
+		{"torch, another TP", "torch", with(same, func(r *Run) { r.TP = 1 }), false, "tools/checkpoint/convert.py"},
+		{"torch, another DP", "torch", with(same, func(r *Run) { r.DP = 8 }), true, ""},
+		{"torch, other experts", "experts", with(same, func(r *Run) { r.TP, r.PP, r.EP = 1, 1, 4 }), false, "TP 1 PP 1 EP 4"},
+		{"torch by FSDP", "torch", with(same, func(r *Run) { r.FSDP = true }), false, "--ckpt-convert-format torch_dist"},
+		{"FSDP's by FSDP", "fsdp", with(same, func(r *Run) { r.TP, r.PP, r.DP, r.FSDP, r.Format = 1, 1, 8, true, FSDPDTensor }), true, "resharded"},
+		{"FSDP's in the wrong format", "fsdp", with(same, func(r *Run) { r.TP, r.PP, r.FSDP = 1, 1, true }), false, "--ckpt-format fsdp_dtensor"},
+		{"FSDP's without FSDP", "fsdp", same, false, "--use-megatron-fsdp"},
+	} {
+		c, err := Read(filepath.Join("testdata", tt.dir), 0)
+		require.NoError(t, err)
+		v := c.LoadedBy(tt.run)
+		var said []string
+		for _, text := range append(v.Why, v.How...) {
+			require.NotEmpty(t, text.In(lang.ZH))
+			said = append(said, text.In(lang.EN))
+		}
+		require.Equal(t, tt.loads, v.Loads, "%s: %v", tt.name, said)
+		require.Contains(t, strings.Join(said, "\n"), tt.says, tt.name)
+		if tt.says == "" {
+			require.Empty(t, said, tt.name)
+		}
+	}
+	c, err := Read("testdata/dist", 0)
+	require.NoError(t, err)
+	c.Complete = false
+	require.Equal(t, "load an earlier iteration: --ckpt-step 50", c.LoadedBy(same).How[0].In(lang.EN))
+}
+
+// A checkpoint is text from outside: whatever is in it ends in a value or an error.
+func TestAPickleNeverHarms(t *testing.T) {
+	whole, err := os.ReadFile("testdata/dist/iter_0000100/.metadata")
+	require.NoError(t, err)
+	for n := 0; n < len(whole)-1; n += 5 {
+		_, err := unpickle(bytes.NewReader(whole[:n]))
+		require.Error(t, err, n)
+	}
+	for i := 0; i < len(whole); i += 3 {
+		for _, b := range []byte{0, 0xff, '.', 'R', 'b', 0x8e, 'h'} {
+			harmed := bytes.Clone(whole)
+			harmed[i] = b
+			_, _ = unpickle(bytes.NewReader(harmed)) // either; it must only come back
+		}
+	}
+	v, err := unpickle(strings.NewReader("cos\nsystem\n(S'rm -rf /'\ntR."))
+	require.ErrorIs(t, err, errPickle, "protocol 0 strings are not PyTorch's: %v", v)
+	v, err = unpickle(strings.NewReader("\x80\x02cos\nsystem\nX\x04\x00\x00\x00echo\x85R."))
+	require.NoError(t, err)
+	require.Equal(t, &object{class: "os.system", args: []any{"echo"}}, v, "named, and not called")
+	_, err = unpickle(strings.NewReader("\x80\x04\x8e\xff\xff\xff\xff\xff\xff\xff\x7f"))
+	require.ErrorContains(t, err, "a string of")
+	require.False(t, errors.Is(err, fs.ErrNotExist))
+}
