@@ -22,6 +22,9 @@ type HistoryIn struct {
 	State     []slurm.State `json:"state,omitempty" short:"t" help:"only these states" zh:"只看这些状态"`
 	Days      int           `json:"days,omitempty" help:"so many days back; 7 where left out" zh:"往前多少天，默认 7"`
 	Limit     int           `json:"limit,omitempty" short:"n" help:"list so many, newest first; 20 where left out" zh:"列出的条数（最新在前），默认 20"`
+	Account   string        `json:"account,omitempty" short:"A" help:"only this account's" zh:"只看该账户"`
+	By        string        `json:"by,omitempty" enum:",user,account,partition,qos,name,state,day,week,month" default:"" help:"GPU hours by this: what completed, failed, was cut off or cancelled, and the wait" zh:"按此分组统计 GPU 小时：完成、失败、被截断、取消，以及排队时间"`
+	Price     *float64      `json:"price,omitempty" help:"of a GPU hour: the cost is told too" zh:"每 GPU 小时价格：同时给出费用"`
 	Incidents bool          `json:"incidents,omitempty" help:"diagnose those that failed, and say what hit several at once" zh:"诊断其中失败的作业，指出同时影响多个作业的原因"`
 	ops.OnCluster
 }
@@ -34,6 +37,10 @@ type HistoryOut struct {
 	States   []HistoryState `json:"states"`
 	Users    []HistoryUser  `json:"users"`
 	Jobs     []HistoryJob   `json:"jobs"`
+	// Groups are the hours by what was asked for, and Cost those of all.
+	Groups []HistoryGroup `json:"groups,omitempty"`
+	Cost   *float64       `json:"cost,omitempty"`
+	by     string
 	// Incidents are causes that hit several jobs within an hour, where asked for.
 	Incidents []diagnose.Incident `json:"incidents,omitempty"`
 }
@@ -82,6 +89,9 @@ func history(ctx context.Context, c *ops.Call, in HistoryIn) (HistoryOut, error)
 	case in.Days == 0:
 		in.Days = 7
 	}
+	if err := checkGrouping(in); err != nil {
+		return out, err
+	}
 	if in.Limit == 0 {
 		in.Limit = 20
 	}
@@ -112,7 +122,7 @@ func history(ctx context.Context, c *ops.Call, in HistoryIn) (HistoryOut, error)
 	}
 	for _, j := range jobs {
 		if !j.State.Ended() || len(users) > 0 && !slices.Contains(users, j.User) ||
-			in.Partition != "" && j.Partition != in.Partition || len(states) > 0 && !slices.Contains(states, j.State) {
+			in.Partition != "" && j.Partition != in.Partition || in.Account != "" && j.Account != in.Account || len(states) > 0 && !slices.Contains(states, j.State) {
 			continue
 		}
 		j.Cluster = cl.Name()
@@ -121,6 +131,13 @@ func history(ctx context.Context, c *ops.Call, in HistoryIn) (HistoryOut, error)
 	slices.SortStableFunc(out.Jobs, func(a, b HistoryJob) int { return ended(b.Job).Compare(ended(a.Job)) })
 	if in.Incidents {
 		out.Incidents = incidentsOf(ctx, c, cl, out.Jobs)
+	}
+	if out.by = in.By; in.By != "" {
+		out.Groups = groupsOf(out.Jobs, in.By, in.Price)
+	}
+	if in.Price != nil {
+		cost := out.GPUHours * *in.Price
+		out.Cost = &cost
 	}
 	out.Jobs = out.Jobs[:min(in.Limit, len(out.Jobs))]
 	slices.SortStableFunc(out.States, func(a, b HistoryState) int { return b.Jobs - a.Jobs })
@@ -165,12 +182,22 @@ func (o HistoryOut) View(l lang.Lang) view.Doc {
 	if o.Total == 0 {
 		return view.Doc{Title: fmt.Sprintf(lang.Text{EN: "no job ended since %s", ZH: "自 %s 以来没有结束的作业"}.In(l), since)}
 	}
-	d := view.Doc{Title: fmt.Sprintf(lang.Text{
-		EN: "%d jobs ended since %s, %.1f GPU hours", ZH: "自 %[2]s 以来结束 %[1]d 个作业，%.1[3]f GPU 小时",
-	}.In(l), o.Total, since, o.GPUHours)}
+	d := view.Doc{Title: lang.Text{
+		EN: "%[1]s ended since %[2]s, %.1[3]f GPU hours", ZH: "自 %[2]s 以来结束 %[1]s，%.1[3]f GPU 小时",
+	}.With(ops.Counted(o.Total, "job"), since, o.GPUHours).In(l)}
+	if o.Cost != nil {
+		d.Title += fmt.Sprintf(lang.Text{EN: ", cost %.2f", ZH: "，费用 %.2f"}.In(l), *o.Cost)
+	}
+	if o.by != "" {
+		d.Sections = []view.Section{{Table: groupTable(o.Groups, o.by, l)}, {Text: lang.Text{
+			EN: "hours by how their job ended: of a run that failed or was cut off, what its checkpoints saved is not taken off",
+			ZH: "按作业结束方式统计：失败或被截断的作业，其检查点已保存的部分未扣除",
+		}.In(l)}}
+		return d
+	}
 	sums := view.Section{}
 	for _, s := range o.States {
-		sums.Facts = append(sums.Facts, view.Fact{Name: string(s.State), Value: fmt.Sprintf(lang.Text{EN: "%d jobs, %.1f GPU hours", ZH: "%d 个作业，%.1f GPU 小时"}.In(l), s.Jobs, s.GPUHours)})
+		sums.Facts = append(sums.Facts, view.Fact{Name: string(s.State), Value: lang.Text{EN: "%s, %.1f GPU hours", ZH: "%s，%.1f GPU 小时"}.With(ops.Counted(s.Jobs, "job"), s.GPUHours).In(l)})
 	}
 	d.Sections = append(d.Sections, sums)
 	if o.Incidents != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
@@ -19,7 +20,7 @@ import (
 // An Alarm is something about a running job that a person should hear of once,
 // while it can still be acted on.
 type Alarm struct {
-	// ID is hang, checkpoint_late, idle, or a finding's of the metrics: not_finite,
+	// ID is hang, gpus_unused, checkpoint_late, idle, or a finding's of the metrics: not_finite,
 	// loss_spike, straggler, slower, slow_start. It stays the same for as long as it is so.
 	ID   string
 	Job  slurm.JobID
@@ -66,6 +67,7 @@ var alarmTitles = map[string]lang.Text{
 	"slower":          {EN: "training became slower", ZH: "训练变慢"},
 	"checkpoint_late": {EN: "ends before its next checkpoint", ZH: "将在下一个检查点之前结束"},
 	"idle":            {EN: "nothing runs on its nodes", ZH: "节点上没有任何步骤在运行"},
+	"gpus_unused":     {EN: "its GPUs are not used", ZH: "GPU 未被使用"},
 	"slow_start":      {EN: "slow from the start", ZH: "从一开始就偏慢"},
 }
 
@@ -108,10 +110,41 @@ func Alarms(ctx context.Context, c *ops.Call, j slurm.Job) ([]Alarm, error) {
 	if err != nil {
 		return all, err
 	}
-	if r.Class == diagnose.Hang {
+	switch {
+	case r.Class == diagnose.Hang:
 		all = append(all, hangAlarm(j, r, run))
+	case len(run.Iterations) == 0 && unused(ctx, c, cl, j):
+		all = append(all, unusedAlarm(j))
 	}
 	return all, nil
+}
+
+// unusedAfter is how long a job may take to its first iteration: the largest models
+// are loaded and compiled in less.
+const unusedAfter = 30 * time.Minute
+
+// unused reports whether a job that was submitted to train has held its GPUs for long.
+func unused(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) bool {
+	if j.GPUs == 0 || time.Duration(j.ElapsedS)*time.Second < unusedAfter {
+		return false
+	}
+	s, ok := c.SpecOf(ctx, cl.Name(), j.ID)
+	return ok && launch.Trains(s.WithDefaults())
+}
+
+// unusedAlarm says what GPUs cost that no iteration has used.
+func unusedAlarm(j slurm.Job) Alarm {
+	hours := float64(j.GPUs) * float64(j.ElapsedS) / 3600
+	return Alarm{
+		ID: "gpus_unused", Job: j.ID, Node: hostlist.Compress(j.Nodes),
+		What: lang.Text{
+			EN: "Has held %d GPUs for %s without one logged iteration: %.1f GPU hours.", ZH: "占用 %d 张 GPU 已 %s，没有记录任何迭代：%.1f GPU 小时。",
+		}.With(j.GPUs, ops.Duration(j.ElapsedS), hours),
+		Fix: lang.Text{
+			EN: "`logs %[1]s --tail 20` shows what it waits for, `metrics %[1]s --sample 5` whether its GPUs hold anything; `cancel %[1]s` gives them back.",
+			ZH: "`logs %[1]s --tail 20` 可查看它在等什么，`metrics %[1]s --sample 5` 可查看 GPU 是否被使用；`cancel %[1]s` 可归还。",
+		}.With(j.ID),
+	}
 }
 
 // RecentRun reads the newest numbers of a running job's logs.

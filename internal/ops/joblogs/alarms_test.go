@@ -1,6 +1,7 @@
 package joblogs_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,7 +16,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
 // running is a job that runs and logs iterations; the last ones lose their loss.
@@ -125,4 +128,50 @@ func TestMetricsSayWhetherTheTimeLimitSuffices(t *testing.T) {
 	}
 	_, err := opstest.Do(t, c, joblogs.Metrics(), "77", "--sample", "1")
 	require.ErrorContains(t, err, "does not tell of its nodes' GPUs")
+}
+
+// Only a job that was submitted to train is expected to iterate.
+func TestGPUsThatNoIterationUsesRaiseAnAlarm(t *testing.T) {
+	for name, tt := range map[string]struct {
+		spec    string
+		elapsed time.Duration
+		log     string
+		alarm   bool
+	}{
+		"no iteration for long":  {"script: pretrain_gpt.py", 40 * time.Minute, "loading\n", true},
+		"not for long yet":       {"script: pretrain_gpt.py", 10 * time.Minute, "loading\n", false},
+		"it iterates":            {"script: pretrain_gpt.py", 40 * time.Minute, " [2026-06-11 10:00:00.000000] iteration        1/     100 | elapsed time per iteration (ms): 4000.0 | lm loss: 2.5E+00 |\n", false},
+		"another program's job":  {"launcher: custom\nlauncher_argv: [bash]", 40 * time.Minute, "loading\n", false},
+		"nobody's specification": {"", 40 * time.Minute, "loading\n", false},
+	} {
+		dir := t.TempDir()
+		j := slurm.Job{ID: "78", Cluster: "test", Name: "gpt", User: "alice", State: slurm.Running, Nodes: []string{"n1"}, GPUs: 8, ElapsedS: int64(tt.elapsed.Seconds()), WorkDir: dir, Stdout: filepath.Join(dir, "gpt-78.out")}
+		require.NoError(t, os.WriteFile(j.Stdout, []byte(tt.log), 0o600))
+		c := opstest.NewCall(t, &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{"78": j}})
+		if tt.spec != "" {
+			remember(t, c, "78", "name: gpt\nnodes: 1\ngpus_per_node: 8\nworktree: /lustre/m\n"+tt.spec+"\n")
+		}
+		all, err := joblogs.Alarms(t.Context(), c, j)
+		require.NoError(t, err, name)
+		var ids []string
+		for _, a := range all {
+			ids = append(ids, a.ID)
+			require.Contains(t, a.Says(lang.EN), "5.3 GPU hours", name)
+		}
+		require.Equal(t, tt.alarm, len(ids) == 1 && ids[0] == "gpus_unused", "%s: %v", name, ids)
+	}
+}
+
+// remember keeps a specification as the one that job id was submitted with.
+func remember(t *testing.T, c *ops.Call, id, spec string) {
+	t.Helper()
+	s, err := job.Decode([]byte(spec))
+	require.NoError(t, err)
+	raw, err := json.Marshal(s)
+	require.NoError(t, err)
+	st, err := c.Store()
+	require.NoError(t, err)
+	_, _, err = st.Begin(t.Context(), store.Submission{Key: "k", Token: "k", Cluster: c.Default, Owner: c.Who.User, Name: "gpt", Spec: raw, CreatedAt: time.Now()})
+	require.NoError(t, err)
+	require.NoError(t, st.Finish(t.Context(), "k", store.Submitted, slurm.JobID(id), "", time.Now()))
 }

@@ -1,0 +1,155 @@
+package jobcontrol
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A HistoryGroup is what one user, account, week and so on had of the GPUs, and what
+// became of it. Hours are told by how their job ended: of a run that failed all of
+// them are failed, although its checkpoints may have saved some.
+type HistoryGroup struct {
+	Of        string  `json:"of"`
+	Jobs      int     `json:"jobs"`
+	GPUHours  float64 `json:"gpu_hours"`
+	Completed float64 `json:"completed_gpu_hours"`
+	Failed    float64 `json:"failed_gpu_hours"`
+	Cut       float64 `json:"cut_off_gpu_hours"` // by the time limit or preemption
+	Cancelled float64 `json:"cancelled_gpu_hours"`
+	// Restarted is how often its jobs were started again, WaitedH how long they waited
+	// in the queue for their start, added up.
+	Restarted int      `json:"restarts"`
+	WaitedH   float64  `json:"waited_hours"`
+	Cost      *float64 `json:"cost"` // null: no price was given
+}
+
+// groupings are what jobs can be grouped by.
+var groupings = map[string]func(slurm.Job) string{
+	"user":      func(j slurm.Job) string { return j.User },
+	"account":   func(j slurm.Job) string { return j.Account },
+	"partition": func(j slurm.Job) string { return j.Partition },
+	"qos":       func(j slurm.Job) string { return j.QOS },
+	"name":      func(j slurm.Job) string { return j.Name },
+	"state":     func(j slurm.Job) string { return string(j.State) },
+	"day":       func(j slurm.Job) string { return ended(j).Local().Format(time.DateOnly) },
+	"week": func(j slurm.Job) string {
+		year, week := ended(j).Local().ISOWeek()
+		return fmt.Sprintf("%d-W%02d", year, week)
+	},
+	"month": func(j slurm.Job) string { return ended(j).Local().Format("2006-01") },
+}
+
+// groupsOf adds the jobs up by the given grouping: times in order, and others with
+// the most hours first.
+func groupsOf(jobs []HistoryJob, by string, price *float64) []HistoryGroup {
+	groups := []HistoryGroup{}
+	for _, j := range jobs {
+		of := groupings[by](j.Job)
+		i := slices.IndexFunc(groups, func(g HistoryGroup) bool { return g.Of == of })
+		if i < 0 {
+			i = len(groups)
+			groups = append(groups, HistoryGroup{Of: of})
+		}
+		groups[i].add(j)
+	}
+	for i := range groups {
+		if price != nil {
+			cost := groups[i].GPUHours * *price
+			groups[i].Cost = &cost
+		}
+	}
+	slices.SortStableFunc(groups, func(a, b HistoryGroup) int {
+		switch {
+		case by == "day" || by == "week" || by == "month" || a.GPUHours == b.GPUHours:
+			return strings.Compare(a.Of, b.Of)
+		case a.GPUHours > b.GPUHours:
+			return -1
+		}
+		return 1
+	})
+	return groups
+}
+
+func (g *HistoryGroup) add(j HistoryJob) {
+	g.Jobs++
+	g.GPUHours += j.GPUHours
+	g.Restarted += j.Restarts
+	if j.SubmittedAt != nil && j.StartedAt != nil && j.StartedAt.After(*j.SubmittedAt) {
+		g.WaitedH += j.StartedAt.Sub(*j.SubmittedAt).Hours()
+	}
+	switch j.State {
+	case slurm.Completed:
+		g.Completed += j.GPUHours
+	case slurm.Cancelled:
+		g.Cancelled += j.GPUHours
+	case slurm.Timeout, slurm.Preempted, slurm.Deadline:
+		g.Cut += j.GPUHours
+	default:
+		g.Failed += j.GPUHours
+	}
+}
+
+// checkGrouping refuses what jobs cannot be grouped by, and a price that is none.
+func checkGrouping(in HistoryIn) error {
+	if in.Price != nil && *in.Price < 0 {
+		return ops.InputError("price", lang.Text{EN: "%g is negative", ZH: "%g 是负数"}.With(*in.Price), lang.Text{EN: "the price of a GPU hour, such as 2.10", ZH: "每 GPU 小时的价格，例如 2.10"})
+	}
+	return nil
+}
+
+// groupTable is a line a group, and one for all of them.
+func groupTable(groups []HistoryGroup, by string, l lang.Lang) *view.Table {
+	t := &view.Table{Header: []string{by, "jobs", "GPU hours", "cost", "completed", "failed", "cut off", "cancelled", "restarts", "waited h"}, Spare: []int{8, 9, 7, 1}}
+	if l == lang.ZH {
+		names := map[string]string{"user": "用户", "account": "账户", "partition": "分区", "qos": "QOS", "name": "名称", "state": "状态", "day": "日", "week": "周", "month": "月"}
+		t.Header = []string{names[by], "作业数", "GPU 小时", "费用", "完成", "失败", "被截断", "取消", "重启", "排队小时"}
+	}
+	all := HistoryGroup{Of: lang.Text{EN: "all", ZH: "合计"}.In(l)}
+	row := func(g HistoryGroup) []string {
+		share := func(hours float64) string {
+			if hours == 0 || g.GPUHours == 0 {
+				return ""
+			}
+			return fmt.Sprintf("%.1f (%.0f %%)", hours, 100*hours/g.GPUHours)
+		}
+		cost := ""
+		if g.Cost != nil {
+			cost = fmt.Sprintf("%.2f", *g.Cost)
+		}
+		return []string{
+			g.Of, strconv.Itoa(g.Jobs), fmt.Sprintf("%.1f", g.GPUHours), cost, share(g.Completed), share(g.Failed), share(g.Cut), share(g.Cancelled),
+			number(g.Restarted), fmt.Sprintf("%.1f", g.WaitedH),
+		}
+	}
+	for _, g := range groups {
+		t.Rows = append(t.Rows, row(g))
+		all.Jobs, all.GPUHours, all.Restarted, all.WaitedH = all.Jobs+g.Jobs, all.GPUHours+g.GPUHours, all.Restarted+g.Restarted, all.WaitedH+g.WaitedH
+		all.Completed, all.Failed, all.Cut, all.Cancelled = all.Completed+g.Completed, all.Failed+g.Failed, all.Cut+g.Cut, all.Cancelled+g.Cancelled
+		if g.Cost != nil {
+			cost := *g.Cost
+			if all.Cost != nil {
+				cost += *all.Cost
+			}
+			all.Cost = &cost
+		}
+	}
+	if len(groups) > 1 {
+		t.Rows = append(t.Rows, row(all))
+	}
+	if all.Cost == nil { // a column of nothing
+		t.Header = slices.Delete(t.Header, 3, 4)
+		for i := range t.Rows {
+			t.Rows[i] = slices.Delete(t.Rows[i], 3, 4)
+		}
+		t.Spare = []int{7, 8, 6, 1}
+	}
+	return t
+}
