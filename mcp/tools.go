@@ -209,6 +209,11 @@ func outputSchema(o ops.Op) json.RawMessage {
 		return nil
 	}
 	oneLanguage(out)
+	for i, p := range out.Properties {
+		if p.Name == "derived" {
+			out.Properties[i].Schema = derivedSchema()
+		}
+	}
 	out.Required = nil
 	out.Values = nil
 	str := func(words string) *ops.Schema { return &ops.Schema{Type: "string", Description: words} }

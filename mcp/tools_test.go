@@ -316,3 +316,26 @@ func TestWordsOfJobsAreData(t *testing.T) {
 	require.Equal(t, string(before), string(after))
 	require.Equal(t, slurm.Running, s.jobs["4712"].State)
 }
+
+// What follows from the arguments is of a schema that lets nothing else through.
+func TestDerivedValuesAreOfTheirSchema(t *testing.T) {
+	s, err := mcp.NewServer(mcp.Config{})
+	require.NoError(t, err)
+	r := talking(t, newSite()).do("plan", submitArgs(goodSpec, ""))
+	derived := r.Structured["derived"].(map[string]any)
+	for _, tool := range s.Tools() {
+		if tool.Name != "plan" {
+			continue
+		}
+		var schema jsonschema.Schema
+		require.NoError(t, json.Unmarshal(tool.RawOutputSchema, &schema))
+		require.Len(t, derived, len(schema.Properties["derived"].Properties), "each is told")
+		resolved, err := schema.Properties["derived"].Resolve(nil)
+		require.NoError(t, err)
+		require.NoError(t, resolved.Validate(derived))
+		require.NoError(t, resolved.Validate(map[string]any{}))
+		require.Error(t, resolved.Validate(map[string]any{"data_parallel_size": "4"}))
+		require.Error(t, resolved.Validate(map[string]any{"something": 4}))
+		return
+	}
+}
