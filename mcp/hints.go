@@ -46,18 +46,14 @@ func hintOf(command string) (hint, bool) {
 		return hint{}, false
 	}
 	in := o.NewIn()
-	given := map[string]json.RawMessage{}
+	given := map[string]any{}
 	if _, ok := fieldOf(in, commandLine); ok { // the program's arguments, behind two dashes
 		if i := slices.Index(argv, "--"); i >= 0 {
 			quoted := make([]string, 0, len(argv))
 			for _, w := range argv[i+1:] {
 				quoted = append(quoted, shellword.POSIX(w))
 			}
-			words, err := jsonLine(strings.Join(quoted, " "))
-			if err != nil {
-				return hint{}, false
-			}
-			given[commandLine], argv = json.RawMessage(words), argv[:i]
+			given[commandLine], argv = strings.Join(quoted, " "), argv[:i]
 		}
 	}
 	if o.Words(in, argv[1:]) != nil {
@@ -66,16 +62,22 @@ func hintOf(command string) (hint, bool) {
 	v := reflect.ValueOf(in).Elem()
 	for _, f := range reflect.VisibleFields(v.Type()) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		at := v.FieldByIndex(f.Index)
-		if name == "" || name == "-" || name == yesField || at.IsZero() || f.Tag.Get("default") != "" && fmt.Sprint(at.Interface()) == f.Tag.Get("default") {
+		if name == "" || name == yesField || !f.IsExported() {
 			continue
 		}
-		if raw, err := json.Marshal(at.Interface()); err == nil {
-			given[name] = raw
+		value := v.FieldByIndex(f.Index)
+		_, text := f.Tag.Lookup("text") // words of the shell that are one text to an agent
+		words, many := value.Interface().([]string)
+		switch {
+		case value.IsZero() || f.Tag.Get("default") != "" && fmt.Sprint(value.Interface()) == f.Tag.Get("default"):
+		case name != "-":
+			given[name] = value.Interface()
+		case text && many:
+			given[f.Tag.Get("name")] = strings.Join(words, " ")
 		}
 	}
-	raw, err := json.Marshal(given)
-	return hint{o.Name, raw}, err == nil
+	line, err := jsonLine(given)
+	return hint{o.Name, json.RawMessage(line)}, err == nil
 }
 
 // shellCommand is a command of the shell where a text names one: between

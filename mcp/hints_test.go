@@ -22,7 +22,9 @@ func TestAnswersNameToolsAndNotTheShell(t *testing.T) {
 		{"status", `{"job":"99"}`, "`list {\"all\":true}` shows the jobs"},
 		{"diagnose", `{"job":"4711"}`, "`status {\"job\":\"4711\"}` says what that means"},
 		{"lint", `{}`, "for example: `lint {\"script\":"},
-		{"explain", `{"word":" "}`, "`explain {\"word\":"},
+		{"explain", `{"word":" "}`, "`explain {\"word\":\"heads-multiple-of-tp\"}`"},
+		{"search", `{"query":""}`, "`search {\"query\":\"context parallel NaN\"}`"},
+		{"cancel", `{}`, "`cancel {\"job\":\"4711\"}`, or `cancel {\"mine\":true}`"},
 		{"ask", `{"question":"how do I submit a job with megatron-ops?"}`, "`submit"},
 		{"ask", `{"question":"怎样用 megatron-ops 提交作业？"}`, "`submit"},
 	} {

@@ -218,12 +218,16 @@ func TestAPageAsksWhatAFormCannotShow(t *testing.T) {
 // What a form shows whole is asked in a form; a client that shows none is asked
 // on a page.
 func TestAPageIsAskedWhereItMustBe(t *testing.T) {
-	for _, form := range []bool{true, false} {
+	for _, c := range []struct {
+		form bool
+		more int // characters of the specification, which the script has twice
+		mode string
+	}{{true, 1, "form"}, {false, 1, "url"}, {true, 4000, "url"}} {
 		cfg, _ := config(t, newSite())
 		p := &reader{action: sdk.ElicitationResponseActionDecline}
-		submitBig(t, opening(t, serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}}), p, form), 1)
+		submitBig(t, opening(t, serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}}), p, c.form), c.more)
 		require.Len(t, p.asked, 1)
-		require.Equal(t, map[bool]string{true: "form", false: "url"}[form], p.asked[0].Mode)
+		require.Equal(t, c.mode, p.asked[0].Mode, "%v", c)
 	}
 }
 

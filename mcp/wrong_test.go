@@ -42,7 +42,7 @@ func TestWrongCallsAreToldHowToRepair(t *testing.T) {
 		{"status", `{"job":"99999"}`, "list"},
 		{"status", `{"job":["4711"]}`, "job id as squeue prints it"},
 		{"cancel", `{"job":"all"}`, "a job id such as 4711"},
-		{"cancel", `{}`, "for example: cancel 4711"},
+		{"cancel", `{}`, "for example: `cancel {\"job\":\"4711\"}`"},
 		{"cancel", `{"job":"4712"}`, "ask its owner or an operator"},
 		{"cancel", `{"job":"99"}`, "not known to Slurm"},
 		{"logs", `{"job":"4711","tail":"many"}`, "give a whole number"},

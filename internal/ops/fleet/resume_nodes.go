@@ -42,7 +42,7 @@ func resume(ctx context.Context, c *ops.Call, in ResumeIn) (ResumeOut, error) {
 	if in.Nodes == "" && in.Reason == "" {
 		return out, ops.InputError("nodes",
 			lang.Text{EN: "neither nodes nor a reason is given", ZH: "既没有给出节点，也没有给出原因"},
-			lang.Text{EN: "for example: resume --reason \"Kill task failed\"", ZH: "例如：resume --reason \"Kill task failed\""})
+			lang.Text{EN: "for example: `resume --reason \"Kill task failed\"`", ZH: "例如：`resume --reason \"Kill task failed\"`"})
 	}
 	if !c.OwnHands() && !c.Who.Operator {
 		return out, &ops.Error{Code: ops.NotAllowed, Message: lang.Text{EN: "nodes are the operators'", ZH: "节点由管理员管理"}, Fix: lang.Text{EN: "tell an operator; `nodes --drained` has the list", ZH: "请告知管理员；`nodes --drained` 可列出这些节点"}}

@@ -76,7 +76,7 @@ func cancel(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error) {
 	case in.Job == "":
 		return CancelOut{}, ops.InputError("job",
 			lang.Text{EN: "nothing is named that could be ended", ZH: "没有指明要结束什么"},
-			lang.Text{EN: "for example: cancel 4711, or cancel --mine", ZH: "例如：cancel 4711，或 cancel --mine"})
+			lang.Text{EN: "for example: `cancel 4711`, or `cancel --mine`", ZH: "例如：`cancel 4711`，或 `cancel --mine`"})
 	case slurm.IsStepID(string(in.Job)):
 		return cancelStep(ctx, c, in, in.Job.Job())
 	}

@@ -210,7 +210,7 @@ func update(ctx context.Context, c *ops.Call, in UpdateIn) (ChangeOut, error) {
 	if u.NumNodes == 0 && u.Partition == "" && u.TimeLimit == 0 && u.QOS == "" && len(u.Exclude) == 0 {
 		return ChangeOut{}, ops.InputError("",
 			lang.Text{EN: "there is nothing to change", ZH: "没有要修改的内容"},
-			lang.Text{EN: "--nodes, --partition, --time, --qos or --exclude", ZH: "--nodes、--partition、--time、--qos 或 --exclude"})
+			lang.Text{EN: "give one of nodes, partition, time, qos and exclude", ZH: "请给出 nodes、partition、time、qos、exclude 之一"})
 	}
 	cl, j, err := c.Job(ctx, in.Cluster, in.Job)
 	if err != nil {
