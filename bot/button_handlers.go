@@ -30,6 +30,7 @@ func (b *Bot) buttonHandlers() map[string]buttonHandler {
 		actSetLang:     setting("language"),
 		actSetCluster:  setting("cluster"),
 		actSetDigest:   setting("digest"),
+		actSetQuiet:    setting("quiet"),
 		actSetNotify:   setting("notify"),
 	}
 }

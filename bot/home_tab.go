@@ -20,7 +20,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
-	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
@@ -33,6 +32,7 @@ const (
 	actSetNotify  = "set_notify"
 	actSetCluster = "set_cluster"
 	actSetDigest  = "set_digest"
+	actSetQuiet   = "set_quiet"
 )
 
 var (
@@ -67,6 +67,9 @@ func (b *Bot) homeBlocks(ctx context.Context, a ask, c *ops.Call) []slack.Block 
 	add := func(heading lang.Text, blocks ...slack.Block) {
 		bs = append(append(bs, slack.NewDividerBlock(), answer.Header(heading.In(l))), blocks...)
 	}
+	if c.Who.User != "" || c.Who.Operator {
+		add(textNeedsYou, b.needsYou(ctx, c)...)
+	}
 	add(textMyJobs, b.myJobs(ctx, a, c)...)
 	if b.mayRead(a, c) {
 		if s := b.glance(ctx, c, b.clusterOf(ctx, a)); s != nil {
@@ -89,44 +92,24 @@ func homeActions(l lang.Lang) slack.Block {
 		slack.NewButtonBlockElement(answer.ActRun+":help", "help", answer.Label(lang.Text{EN: "Help", ZH: "帮助"}.In(l))))
 }
 
-// myJobs are the person's jobs that wait or run, each with its buttons.
+// myJobs are the person's jobs that run or wait, each with its menu.
 func (b *Bot) myJobs(ctx context.Context, a ask, c *ops.Call) []slack.Block {
 	if c.Who.User == "" {
 		return []slack.Block{docBlocks(view.Section{Text: textHelpUnlinked.In(c.Lang)})}
 	}
-	jobs, err := openJobs(ctx, c, b.clusterOf(ctx, a))
+	news, err := b.openNews(ctx, c, b.clusterOf(ctx, a))
 	if err != nil {
 		return []slack.Block{docBlocks(view.Section{Text: ops.AsError(err).Message.In(c.Lang)})}
 	}
-	if len(jobs) == 0 {
+	if len(news) == 0 {
 		return []slack.Block{docBlocks(view.Section{Text: textNoJobs.In(c.Lang)})}
 	}
 	var bs []slack.Block
-	if at := jobs[0].SeenAt; at != nil {
+	if at := news[0].Job.SeenAt; at != nil {
 		bs = append(bs, answer.ContextLine(fmt.Sprintf(textLastSeen.In(c.Lang), at.UTC().Format("2006-01-02 15:04 UTC"))))
 	}
-	for i, j := range jobs[:min(len(jobs), 8)] {
-		where := card.Reason(j.Reason, c.Lang)
-		if len(j.Nodes) > 0 {
-			where = answer.Cut(strings.Join(j.Nodes, ","), 120)
-		}
-		parts := []string{card.State(j.State, c.Lang)}
-		if j.ElapsedS > 0 {
-			parts = append(parts, ops.Duration(j.ElapsedS))
-		}
-		if where != "" {
-			parts = append(parts, where)
-		}
-		line := view.Section{Facts: []view.Fact{{Name: string(j.ID) + "  " + j.Name, Value: strings.Join(parts, " · ")}}}
-		bs = append(bs, docBlocks(line))
-		on := " --cluster " + j.Cluster
-		es := []slack.BlockElement{slack.NewButtonBlockElement(fmt.Sprintf("%s:s%d", answer.ActRun, i), "status "+string(j.ID)+on, answer.Label(textState.In(c.Lang)))}
-		if typed.Known("logs") && j.State != slurm.Pending {
-			es = append(es, slack.NewButtonBlockElement(fmt.Sprintf("%s:l%d", answer.ActRun, i), "logs "+string(j.ID)+" --tail 20"+on, answer.Label(lang.Text{EN: "Logs", ZH: "日志"}.In(c.Lang))))
-		}
-		stop := slack.NewButtonBlockElement(fmt.Sprintf("%s:c%d", answer.ActRun, i), "cancel "+string(j.ID)+on, answer.Label(lang.Text{EN: "Cancel", ZH: "取消作业"}.In(c.Lang)))
-		stop.Style = slack.StyleDanger
-		bs = append(bs, slack.NewActionBlock("", append(es, stop)...))
+	for i, n := range news[:min(len(news), pageOfJobs)] {
+		bs = append(bs, jobRow(n, i, c.Lang))
 	}
 	return bs
 }
@@ -162,61 +145,6 @@ func queued(ctx context.Context, s *ops.Service, cluster string, id slurm.JobID)
 	j, ok := slurm.Fold(id, rows)
 	j.Cluster = cluster
 	return j, ok
-}
-
-// glance is the operation nodes in short: what is free by partition, and the
-// nodes that take no jobs.
-func (b *Bot) glance(ctx context.Context, c *ops.Call, cluster string) []slack.Block {
-	op, ok := operations.Lookup("nodes")
-	if !ok {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	result, err := op.Run(ctx, c, &fleet.NodesIn{Drained: true, OnCluster: ops.OnCluster{Cluster: cluster}})
-	if err != nil {
-		return []slack.Block{docBlocks(view.Section{Text: ops.AsError(err).Message.In(c.Lang)})}
-	}
-	v, ok := result.(view.Viewer)
-	if !ok {
-		return nil
-	}
-	doc := v.View(c.Lang)
-	var bs []slack.Block
-	for _, s := range doc.Sections {
-		s.Fold = false
-		if s.Table != nil {
-			// Tables are for messages only: here a row is a line.
-			s.Facts, s.Table = rowFacts(*s.Table, 12), nil
-		}
-		ps, _ := answer.SectionBlocks(s, 0, c.Lang, answer.MessageRoom)
-		for _, p := range ps[:min(len(ps), 6)] {
-			bs = append(bs, p.Block)
-		}
-	}
-	return bs[:min(len(bs), 15)]
-}
-
-// rowFacts are a table's first rows as lines: what stands first is the name, and
-// the rest follows with the words of the header.
-func rowFacts(t view.Table, most int) (fs []view.Fact) {
-	for _, row := range t.Rows[:min(len(t.Rows), most)] {
-		if len(row) == 0 {
-			continue
-		}
-		var parts []string
-		for i, cell := range row[1:] {
-			head := ""
-			if i+1 < len(t.Header) {
-				head = t.Header[i+1] + " "
-			}
-			if cell != "" {
-				parts = append(parts, head+cell)
-			}
-		}
-		fs = append(fs, view.Fact{Name: row[0], Value: strings.Join(parts, " · ")})
-	}
-	return fs
 }
 
 // failures counts the failed jobs of the last seven days by cause.
@@ -306,7 +234,6 @@ func (b *Bot) homeSettings(ctx context.Context, a ask, c *ops.Call) []slack.Bloc
 	}
 	bs := []slack.Block{docBlocks(view.Section{Facts: []view.Fact{
 		{Name: textIdentity.In(l), Value: who},
-		{Name: textQuiet.In(l), Value: s.quietWords(l)},
 	}})}
 	if c.Who.User == "" && !c.Who.ReadOnly {
 		bs = append(bs, slack.NewActionBlock("", slack.NewButtonBlockElement(answer.ActRun+":identity", "link", answer.Label(textLinkMe.In(l)))))
@@ -318,6 +245,12 @@ func (b *Bot) homeSettings(ctx context.Context, a ask, c *ops.Call) []slack.Bloc
 		}),
 		choose(actSetNotify, textPing, notifyNow, []string{"all", "ends", "none"}, func(v string) string { return notifyText[v].In(l) }),
 		choose(actSetDigest, textDigest, digest, []string{"on", "off"}, func(v string) string { return digestText[v].In(l) }),
+		choose(actSetQuiet, textQuiet, s.quietValue(), s.quietChoices(), func(v string) string {
+			if v == "off" {
+				return textNone.In(l)
+			}
+			return v
+		}),
 	)
 }
 

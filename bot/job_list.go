@@ -168,10 +168,17 @@ func (b *Bot) newsFor(ctx context.Context, c *ops.Call, cluster string) (news []
 		}
 	}
 	slices.SortFunc(news, func(x, y card.News) int { return newestFirst(x.Job, y.Job) })
-	jobs, err := openJobs(ctx, c, cluster)
+	open, err := b.openNews(ctx, c, cluster)
 	if err != nil {
 		b.log.Info("slack: jobs", "err", err)
 	}
+	return append(news, open...)
+}
+
+// openNews is what is known of the person's jobs that run, and then of those that
+// wait.
+func (b *Bot) openNews(ctx context.Context, c *ops.Call, cluster string) (news []card.News, err error) {
+	jobs, err := openJobs(ctx, c, cluster)
 	rank := func(s slurm.State) int { return map[slurm.State]int{slurm.Running: 0, slurm.Pending: 2}[s] }
 	slices.SortStableFunc(jobs, func(x, y slurm.Job) int { return cmp.Or(rank(x.State)-rank(y.State), newestFirst(x, y)) })
 	for _, j := range jobs {
@@ -182,5 +189,5 @@ func (b *Bot) newsFor(ctx context.Context, c *ops.Call, cluster string) (news []
 		}
 		news = append(news, n)
 	}
-	return news
+	return news, err
 }

@@ -3,6 +3,7 @@ package bot
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -148,6 +149,27 @@ func (s settings) quietWords(l lang.Lang) string {
 		return textNone.In(l)
 	}
 	return fmt.Sprintf("%02d:%02d–%02d:%02d %s", s.QuietFrom/60, s.QuietFrom%60, s.QuietTo/60, s.QuietTo%60, s.Zone)
+}
+
+// quietValue is the quiet hours as the setting takes them.
+func (s settings) quietValue() string {
+	if s.QuietFrom == s.QuietTo {
+		return "off"
+	}
+	return strings.TrimSpace(fmt.Sprintf("%02d:%02d-%02d:%02d %s", s.QuietFrom/60, s.QuietFrom%60, s.QuietTo/60, s.QuietTo%60, s.Zone))
+}
+
+// quietChoices are the quiet hours that most people want, in the person's zone, and
+// those that they have. The zone itself is typed: settings quiet 22:00-08:00 ZONE.
+func (s settings) quietChoices() []string {
+	list := []string{"off"}
+	for _, hours := range []string{"22:00-08:00", "20:00-08:00", "18:00-09:00"} {
+		list = append(list, strings.TrimSpace(hours+" "+s.Zone))
+	}
+	if now := s.quietValue(); !slices.Contains(list, now) {
+		list = append(list, now)
+	}
+	return list
 }
 
 func settingsDoc(s settings, l lang.Lang) view.Doc {

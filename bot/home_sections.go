@@ -1,0 +1,125 @@
+package bot
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+)
+
+var (
+	textNeedsYou  = lang.Text{EN: "What needs you", ZH: "需要您处理"}
+	textNoneNeed  = lang.Text{EN: "Nothing: no failure that nobody looks after, and no request that waits for you.", ZH: "没有：没有无人处理的失败作业，也没有等待您审批的请求。"}
+	textRequests  = lang.Text{EN: "📋 %s asks for %s, until %s", ZH: "📋 %s 申请 %s，截止 %s"}
+	textFree      = lang.Text{EN: "%d of %d GPUs free in %s", ZH: "%[3]s：%[1]d / %[2]d 张 GPU 空闲"}
+	textFull      = lang.Text{EN: "%s is full (%d GPUs)", ZH: "%s：%d 张 GPU 全部占用"}
+	textPartition = lang.Text{EN: "%s is down", ZH: "%s：分区已关闭"}
+	textNodesOut  = lang.Text{EN: "%d nodes take no jobs: %s", ZH: "%d 个节点不接受作业：%s"}
+	textOneOut    = lang.Text{EN: "1 node takes no jobs: %[2]s", ZH: "1 个节点不接受作业：%[2]s"}
+	textAllNodes  = lang.Text{EN: "All nodes", ZH: "全部节点"}
+)
+
+// needsYou are the failures that nobody looks after yet, each with what to do next,
+// and the requests that wait for an operator's yes.
+func (b *Bot) needsYou(ctx context.Context, c *ops.Call) (bs []slack.Block) {
+	for _, k := range b.cardsEndedSince(ctx, b.now().Add(-24*time.Hour)) {
+		if k.News.Job.User != c.Who.User || c.Who.User == "" || k.Taken != "" || card.ToneOf(k.News.Job.State) != view.Bad || len(bs) >= 10 {
+			continue
+		}
+		bs = append(bs, slack.NewSectionBlock(answer.Markup(card.Row(k.News, c.Lang)), nil, nil))
+		if row := card.Buttons(k, c.Lang); row != nil {
+			bs = append(bs, row)
+		}
+	}
+	if c.Who.Operator {
+		bs = append(bs, b.requestsOpen(ctx, c)...)
+	}
+	if len(bs) == 0 {
+		bs = append(bs, slack.NewSectionBlock(answer.Label(textNoneNeed.In(c.Lang)), nil, nil))
+	}
+	return bs
+}
+
+// requestsOpen are the requests that wait for an operator. They are decided where
+// all of what they ask for stands, and not here.
+func (b *Bot) requestsOpen(ctx context.Context, c *ops.Call) (bs []slack.Block) {
+	keys, err := b.cfg.Store.Keys(ctx, docHeld, b.now())
+	if err != nil {
+		b.log.Warn("slack: requests", "err", err)
+	}
+	for _, key := range keys {
+		var h held
+		if ok, err := b.cfg.Store.Get(ctx, docHeld, key, b.now(), &h); err != nil || !ok || !h.Approve || len(bs) >= 5 {
+			continue
+		}
+		if done, err := b.cfg.Store.Get(ctx, docClaim, key, b.now(), new(string)); err != nil || done {
+			continue
+		}
+		who, _ := b.linked(ctx, h.Ask.Team, h.Ask.User)
+		line := fmt.Sprintf(textRequests.In(c.Lang), answer.Escape(who.User), "`"+answer.Escape(h.Call.Op)+"`", card.When(h.Until, "{date_short_pretty} {time}"))
+		if at, ok, err := b.cfg.Store.Ref(ctx, h.Message); err == nil && ok {
+			line += " · <#" + at.Channel + ">"
+		}
+		bs = append(bs, slack.NewSectionBlock(answer.Markup(line), nil, nil))
+	}
+	return bs
+}
+
+// glance says in words what is free, partition by partition, and which nodes take no
+// jobs.
+func (b *Bot) glance(ctx context.Context, c *ops.Call, cluster string) []slack.Block {
+	op, ok := operations.Lookup("nodes")
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	result, err := op.Run(ctx, c, &fleet.NodesIn{Drained: true, OnCluster: ops.OnCluster{Cluster: cluster}})
+	if err != nil {
+		return []slack.Block{slack.NewSectionBlock(answer.Label(ops.AsError(err).Message.In(c.Lang)), nil, nil)}
+	}
+	found, _ := result.(fleet.NodesOut)
+	var parts []string
+	for _, p := range found.Partitions {
+		switch {
+		case !p.Up:
+			parts = append(parts, fmt.Sprintf(textPartition.In(c.Lang), p.Name))
+		case p.TotalGPUs > 0 && p.FreeGPUs == 0:
+			parts = append(parts, fmt.Sprintf(textFull.In(c.Lang), p.Name, p.TotalGPUs))
+		case p.TotalGPUs > 0:
+			parts = append(parts, fmt.Sprintf(textFree.In(c.Lang), p.FreeGPUs, p.TotalGPUs, p.Name))
+		}
+	}
+	var bs []slack.Block
+	all := slack.NewButtonBlockElement(answer.ActRun+":allnodes", "nodes --cluster "+cluster, answer.Label(textAllNodes.In(c.Lang)))
+	if len(parts) > 0 {
+		said := strings.Join(parts[:min(len(parts), 12)], lang.Text{EN: "; ", ZH: "；"}.In(c.Lang))
+		bs = append(bs, slack.NewSectionBlock(answer.Label(answer.Cut(said, 1500)), nil, slack.NewAccessory(all)))
+	}
+	var out []string
+	for _, n := range found.Nodes {
+		name := n.Name
+		if n.Reason != "" {
+			name += " (" + answer.Cut(answer.OneLine(n.Reason), 80) + ")"
+		}
+		out = append(out, name)
+	}
+	if len(out) > 0 {
+		said := textNodesOut
+		if len(out) == 1 {
+			said = textOneOut
+		}
+		bs = append(bs, answer.ContextLine(answer.Cut(fmt.Sprintf(said.In(c.Lang), len(out), strings.Join(out, ", ")), 1500)))
+	}
+	return bs
+}
