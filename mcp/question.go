@@ -72,6 +72,11 @@ func (q question) tooLong(o ops.Op) *sdk.CallToolResult {
 func (s *Server) askOnPage(ctx context.Context, call *ops.Call, o ops.Op, digest []byte, q question) *sdk.CallToolResult {
 	state := s.tokens.issue(digest, q.digest)
 	p := s.pages.ask(state, call.Who, q.request)
+	if !sdk.IsModernProtocol(sdkserver.RequestProtocolVersion(ctx)) {
+		// The call waits for the answer, and takes its page along; in the newest version
+		// the answer comes with another request.
+		context.AfterFunc(ctx, func() { p.settle(false) })
+	}
 	return sdkserver.NewInputRequestBuilder(state).Elicit("confirm", sdk.ElicitationParams{
 		Mode: sdk.ElicitationModeURL, ElicitationID: p.asked, URL: baseIn(ctx) + pagesAt + p.id,
 		Message: fmt.Sprintf("%s?\nThe page shows all of it, with the script. Say yes or no there with the code %s, within %d minutes. "+
