@@ -187,6 +187,11 @@ func (h HTTP) bounded(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
+		const tooLong = "message is longer than 4 MiB"
+		if r.ContentLength > maxMessage {
+			http.Error(w, tooLong, http.StatusRequestEntityTooLarge)
+			return
+		}
 		connection := http.NewResponseController(w)
 		_ = connection.SetReadDeadline(time.Now().Add(cmp.Or(h.BodyWithin, bodyWithin))) // what has no deadlines is no connection
 		body, err := readBody(http.MaxBytesReader(w, r.Body, maxMessage), r.ContentLength)
@@ -198,7 +203,7 @@ func (h HTTP) bounded(next http.Handler) http.Handler {
 			http.Error(w, "message did not arrive in time", http.StatusRequestTimeout)
 			return
 		case errors.As(err, &tooBig):
-			http.Error(w, "message is longer than 4 MiB", http.StatusRequestEntityTooLarge)
+			http.Error(w, tooLong, http.StatusRequestEntityTooLarge)
 			return
 		case err != nil:
 			http.Error(w, "message could not be read", http.StatusBadRequest)
@@ -222,7 +227,7 @@ func (h HTTP) bounded(next http.Handler) http.Handler {
 // readBody reads all of body, which says that it is length bytes long; -1: it
 // does not say.
 func readBody(body io.Reader, length int64) ([]byte, error) {
-	if length < 0 || length > maxMessage {
+	if length < 0 {
 		return io.ReadAll(body)
 	}
 	message := make([]byte, length)

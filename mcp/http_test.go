@@ -1,11 +1,13 @@
 package mcp_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -160,6 +162,21 @@ func TestBodiesAreBounded(t *testing.T) {
 	res, body := c.post(`{"jsonrpc":"2.0","id":1,"method":"ping","params":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}`)
 	require.Equal(t, http.StatusBadRequest, res.StatusCode)
 	require.Contains(t, body, "nests too deep")
+	res, body = c.post(`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"` + strings.Repeat(`[{\"`, 100) + `"}}`)
+	require.NotContains(t, body, "nests too deep", "what is quoted is no nesting")
+	require.Equal(t, http.StatusNotFound, res.StatusCode, "it came to the sessions, and has none")
+
+	// What says that it is longer is refused before it comes, and no room is made for it.
+	address := strings.TrimSuffix(strings.TrimPrefix(c.url, "http://"), "/mcp")
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = fmt.Fprintf(conn, "POST /mcp HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{", address, int64(1)<<40)
+	require.NoError(t, err)
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	require.Equal(t, http.StatusRequestEntityTooLarge, answer.StatusCode)
 }
 
 // A client that sends its message drop by drop holds no connection.

@@ -183,6 +183,9 @@ func TestAScriptComesWhole(t *testing.T) {
 		require.Contains(t, script, "srun")
 		require.NotContains(t, fmt.Sprint(r.Structured["notice"]), "shortened", "nothing was left out")
 	}
+	// In text too, however much longer it is than an answer may be.
+	long := c.do("render", submitArgs(strings.Replace(goodSpec, `"nodes":2`, `"nodes":2,"env":{"NOTE":"`+strings.Repeat("x", 4000)+`"}`, 1), ""))
+	require.Contains(t, long.Text, strings.TrimSpace(long.Structured["script"].(string)))
 }
 
 func TestAnUnknownArgumentIsNamed(t *testing.T) {
