@@ -213,6 +213,9 @@ func ExplainNode(state string) Meaning {
 			m.Says, m.Do = s.Says, s.Do
 		}
 	}
+	if word == "idle" && !(Node{State: state}).Free() { // no job may have it now
+		m.Says = lang.Text{EN: "has no job", ZH: "没有作业"}
+	}
 	for _, mark := range marked {
 		for _, s := range nodeSuffixes {
 			if s.Word == string(mark) {

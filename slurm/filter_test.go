@@ -1,0 +1,44 @@
+package slurm
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestWhichJobsAFilterLetsThrough(t *testing.T) {
+	at := time.Unix(1e9, 0)
+	before, after := at.Add(-time.Hour), at.Add(time.Hour)
+	jobs := []Job{
+		{ID: "1", User: "alice", Partition: "prod", State: Running},
+		{ID: "2_3", User: "alice", Partition: "dev", State: Pending},
+		{ID: "4", User: "bob", Partition: "prod", State: Failed, EndedAt: &before},
+		{ID: "5", User: "bob", Partition: "prod", State: Completed, EndedAt: &after},
+		{ID: "6", User: "bob", Partition: "dev", State: Cancelled},
+		{ID: "7", User: "bob", Partition: "dev", State: Completed, EndedAt: &at},
+	}
+	for _, c := range []struct {
+		name   string
+		filter Filter
+		want   []JobID
+	}{
+		{"what waits or runs", Filter{}, []JobID{"1", "2_3"}},
+		{"all that are known", Filter{All: true}, []JobID{"1", "2_3", "4", "5", "6", "7"}},
+		{"one's own", Filter{User: "alice"}, []JobID{"1", "2_3"}},
+		{"of a partition", Filter{Partition: "prod", All: true}, []JobID{"1", "4", "5"}},
+		{"of a state, ended or not", Filter{States: []State{Failed, Pending}}, []JobID{"2_3", "4"}},
+		{"ended since; whose end is not known is kept", Filter{Since: at}, []JobID{"1", "2_3", "5", "6", "7"}},
+		{"by number, an array by its own", Filter{IDs: []JobID{"1", "2", "4"}}, []JobID{"1", "2_3"}},
+		{"by number, ended too", Filter{IDs: []JobID{"4"}, All: true}, []JobID{"4"}},
+		{"all of it at once", Filter{User: "bob", Partition: "prod", States: []State{Completed}, IDs: []JobID{"5", "6"}}, []JobID{"5"}},
+	} {
+		var got []JobID
+		for _, j := range jobs {
+			if c.filter.Match(j) {
+				got = append(got, j.ID)
+			}
+		}
+		require.Equal(t, c.want, got, c.name)
+	}
+}

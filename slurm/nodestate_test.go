@@ -1,0 +1,65 @@
+package slurm
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Base states and flags, as the API has them, make the word that sinfo shows, and
+// what is thought of the node.
+func TestStatesOfNodesAsSinfoShowsThem(t *testing.T) {
+	var b strings.Builder
+	for _, given := range []string{
+		"IDLE", "MIXED", "ALLOCATED", "DOWN", "UNKNOWN", "FUTURE",
+		"IDLE COMPLETING", "MIXED COMPLETING", "ALLOCATED COMPLETING", "IDLE COMPLETING POWERING_DOWN",
+		"IDLE DRAIN", "MIXED DRAIN", "ALLOCATED DRAIN", "IDLE DRAIN COMPLETING", "DOWN DRAIN", "IDLE DRAIN NOT_RESPONDING", "DOWN NOT_RESPONDING",
+		"IDLE FAIL", "MIXED FAIL", "IDLE INVALID_REG DRAIN", "IDLE PLANNED", "MIXED PLANNED", "IDLE RESERVED", "IDLE BLOCKED", "IDLE PERFCTRS",
+		"IDLE MAINTENANCE RESERVED", "ALLOCATED MAINTENANCE", "IDLE MAINTENANCE DRAIN", "DOWN MAINTENANCE", "IDLE MAINTENANCE NOT_RESPONDING",
+		"IDLE REBOOT_REQUESTED", "MIXED REBOOT_REQUESTED", "IDLE REBOOT_ISSUED", "DOWN REBOOT_ISSUED",
+		"IDLE CLOUD POWERED_DOWN", "IDLE CLOUD POWERED_DOWN NOT_RESPONDING", "IDLE POWERING_UP", "MIXED POWERING_UP", "ALLOCATED POWERING_UP",
+		"IDLE POWERING_DOWN", "IDLE POWER_DOWN", "IDLE POWER_DOWN_ASAP", "MIXED POWER_DOWN_FORCE", "DOWN POWERED_DOWN", "IDLE NOT_RESPONDING",
+	} {
+		words := strings.Fields(given)
+		state := nodeState(words[0], words[1:])
+		n := Node{State: state}
+		fmt.Fprintf(&b, "%s: %s usable=%v free=%v %s\n", given, state, n.Usable(), n.Free(), n.share())
+		again, _ := stateWord(strings.ToLower(strings.Join(words, "+")))
+		whole, _ := stateWord(state)
+		require.Equal(t, whole, again, "as scontrol writes it: %s", given)
+	}
+	golden(t, "nodestates.txt", b.String())
+}
+
+// A node that saves power, is booted or is in a maintenance is no node that is out
+// of order, and one that is on its way down is not said to be free.
+func TestNoFalseAlarmOfAPlannedAbsence(t *testing.T) {
+	for _, state := range []string{"idle~", "idle#", "idle%", "idle!", "mixed#", "allocated#", "mix~", "maint", "idle$", "alloc$", "reboot", "reboot^", "powering_down", "planned", "resv", "blocked"} {
+		require.True(t, Node{State: state}.Usable(), state)
+	}
+	for _, state := range []string{"down", "down*", "idle*", "drain", "drng", "fail", "inval", "down~", "unknown", "future"} {
+		require.False(t, Node{State: state}.Usable(), state)
+	}
+	for _, state := range []string{"idle%", "idle!", "idle#", "idle$", "idle*"} {
+		require.NotContains(t, ExplainNode(state).Says.EN, "is free", state)
+		require.NotContains(t, ExplainNode(state).Says.ZH, "空闲", state)
+	}
+	require.Contains(t, ExplainNode("idle~").Says.EN, "is free")
+}
+
+// golden compares text with a file of testdata, and writes that with -update.
+func golden(t *testing.T, name, text string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if f := flag.Lookup("update"); f != nil && f.Value.String() == "true" {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), text, "run with -update and read the difference")
+}
