@@ -90,7 +90,8 @@ const (
 // rules are tried in order.
 var rules = []rule{
 	{`(?:ignore|disregard|forget|override)\b.{0,30}\b(?:instructions?|rules?|prompts?)`, toRules, true, "an order to drop the rules"},
-	{`(?:system|initial|hidden|your) (?:prompt|instructions?|rules)\b`, toRules, true, "asks for the program's own instructions"},
+	{`(?:system|initial|hidden|your) (?:prompt|instructions?)\b|(?:system|initial|hidden) rules\b` +
+		`|\b(?:show|print|tell|repeat|reveal|dump|list|what are)\b.{0,30}\byour rules\b`, toRules, true, "asks for the program's own instructions"},
 	{`忽略.{0,10}(?:指令|规则|提示|要求)|隐藏(?:的)?(?:规则|指令)|系统(?:提示词|指令)`, toRules, true, "the same in Chinese"},
 	{`\bcurl\b.{0,30}\bhttps?://|\boutput pwned`, toRules, true, "an order to send something out"},
 	{`(?:print|show|give|tell|dump|reveal|leak|send|read|cat|what(?:'s| is| are)) .{0,30}` + keyEN, toSecrets, false, "asks for a secret"},

@@ -86,6 +86,7 @@ var answerers = []answerer{
 	{"Layers", parallel, "", layers, true},
 	{"Layout", parallel, "", layout, true},
 	{"World size", run, "", world, true},
+	{"Releases of Megatron-LM", run, "", releases, false},
 	{"States", guide, "https://slurm.schedmd.com/squeue.html#SECTION_JOB-STATE-CODES", state, false},
 }
 

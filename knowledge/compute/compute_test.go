@@ -36,6 +36,9 @@ func TestAnswerWorksItOut(t *testing.T) {
 		"GB300 with tp4: CUDA_DEVICE_MAX_CONNECTIONS?":                                                  "not required on Blackwell",
 		"A100 tp1 cp1 CUDA_DEVICE_MAX_CONNECTIONS":                                                      "not required",
 		"H100 tp2 overlap_moe_expert_parallel_comm CUDA_DEVICE_MAX_CONNECTIONS":                         "32:",
+		"which release of Megatron-LM do your rules come from?":                                         "From the code of Megatron-LM 0.15.3, 0.16.1,",
+		"你的规则来自哪个 Megatron 版本？":                                                                         "来自 Megatron-LM 0.15.3, 0.16.1,",
+		"which megatron versions do you support":                                                        "main is commit d98e8a64 of 2026-08-22",
 		// counts in words, and other ways to say them
 		"two dozen nodes, eight gpus apiece, TP=4 PP=3: data parallel size?": "DP = 16:",
 		"96 H100s, tensor 8 × pipeline 2 × context 2, DP?":                   "DP = 3:",

@@ -130,6 +130,7 @@ func Recommend(q Question) (Recommendation, error) {
 	slices.SortStableFunc(s.found.Options, func(a, b Option) int {
 		return cmp.Or(compareBool(a.Tight, b.Tight), cmp.Compare(a.StepSeconds, b.StepSeconds))
 	})
+	s.found.Options = bestOfEach(s.found.Options)
 	for i := range s.found.Best(3) {
 		s.finish(&s.found.Options[i])
 	}
@@ -138,6 +139,19 @@ func Recommend(q Question) (Recommendation, error) {
 		first.Reasons = append([]lang.Text{ahead(*first, s.found.Options[1])}, first.Reasons...)
 	}
 	return s.found, nil
+}
+
+// bestOfEach keeps the first option of each way of dividing the ranks: the others
+// cut the same ranks into other virtual stages.
+func bestOfEach(options []Option) []Option {
+	type division struct{ tp, pp, cp, ep int }
+	seen := map[division]bool{}
+	return slices.DeleteFunc(options, func(o Option) bool {
+		d := division{o.TP, o.PP, o.CP, o.EP}
+		again := seen[d]
+		seen[d] = true
+		return again
+	})
 }
 
 // compareBool puts false before true.

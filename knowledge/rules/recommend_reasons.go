@@ -71,9 +71,10 @@ func ahead(first, second Option) lang.Text {
 		}
 	}
 	percent := func(d float64) string { return fmt.Sprintf("%.1f", 100*d/first.StepSeconds) }
+	const nothing = 0.0005 // of a step, which would read as 0.0 %
 	said := lang.Text{EN: "%s %% faster than %s: %s %% less %s", ZH: "比 %[2]s 快 %[1]s %%：%[4]s少 %[3]s %%"}.
 		With(fmt.Sprintf("%.1f", slower), name, percent(less.seconds), less.name)
-	if more.seconds < 0 {
+	if -more.seconds > nothing*first.StepSeconds {
 		said = lang.Text{EN: "%s, against %s %% more %s", ZH: "%[1]s，而%[3]s多 %[2]s %%"}.With(said, percent(-more.seconds), more.name)
 	}
 	return said

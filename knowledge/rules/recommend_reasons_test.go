@@ -84,3 +84,18 @@ func TestContextParallelismGoesAsFarAsItMust(t *testing.T) {
 	}
 	require.True(t, len(r.Options) == 0 || thinnest >= fewestTokens)
 }
+
+// Of layouts that divide the ranks alike only the best cut into virtual stages is
+// told, so that the second is another choice.
+func TestEachWayOfDividingIsToldOnce(t *testing.T) {
+	r, err := Recommend(Question{Argv: strings.Fields(models["Llama 3 70B"] + " --global-batch-size 256"), GPUs: 64, GPU: "h100"})
+	require.NoError(t, err)
+	require.Greater(t, r.Legal, len(r.Options))
+	seen := map[[4]int]bool{}
+	for _, o := range r.Options {
+		key := [4]int{o.TP, o.PP, o.CP, o.EP}
+		require.False(t, seen[key], o.Layout)
+		seen[key] = true
+	}
+	require.NotContains(t, r.Options[0].Reasons[0].EN, "against 0.0 %")
+}

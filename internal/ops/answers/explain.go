@@ -66,6 +66,11 @@ func explain(ctx context.Context, c *ops.Call, in ExplainIn) (ExplainOut, error)
 			return out, nil
 		}
 	}
+	if bare := "--" + strings.ReplaceAll(word, "_", "-"); !strings.HasPrefix(word, "-") { // a flag without its dashes
+		if out, ok := explainFlag(c, bare); ok {
+			return out, nil
+		}
+	}
 	// What has no row may be told by a card; a name must be told by its name.
 	if c.Answerer != nil {
 		a, err := c.Answerer().Ask(ctx, knowledge.Question{Text: questionAbout(word, c.Lang), Lang: c.Lang})

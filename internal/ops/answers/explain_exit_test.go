@@ -44,3 +44,12 @@ func TestExitCodesAndSignalsAreExplained(t *testing.T) {
 	require.Contains(t, out.Says, "被信号 9 终止")
 	require.Contains(t, out.Facts[1].Name, "退出码")
 }
+
+// A flag is known without its dashes, and with the underscores of its variable.
+func TestExplainKnowsABareFlag(t *testing.T) {
+	for _, word := range []string{"hybrid-layer-pattern", "--flag hybrid-layer-pattern", "hybrid_layer_pattern"} {
+		out, err := explain(t.Context(), &ops.Call{Service: &ops.Service{}, Lang: lang.EN}, ExplainIn{Word: word})
+		require.NoError(t, err, word)
+		require.Equal(t, "--hybrid-layer-pattern", out.Word)
+	}
+}
