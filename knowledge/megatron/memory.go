@@ -214,7 +214,27 @@ func (c *Config) bytesPerParam() (param, grad, state float64) {
 	if c.MainGradsDtype == "bf16" {
 		grad = 2
 	}
-	return 2, grad, state + dtypeBytes(c.MainParamsDtype)
+	state += dtypeBytes(c.MainParamsDtype)
+	if c.OptimizerCpuOffload {
+		state *= 1 - c.OptimizerOffloadFraction
+	}
+	return c.weightBytes(), grad, state
+}
+
+// weightBytes are the bytes of a weight that is trained in bf16: where products
+// are computed in 8 or 4 bits, a copy in that type is kept beside it from one
+// microbatch to the next, unless the weights themselves lie in 8 bits. Those have
+// a transposed copy, but for one scale a tensor on Blackwell, which needs none.
+func (c *Config) weightBytes() float64 {
+	switch {
+	case c.Fp8ParamGather && c.Fp8.OK && c.Arch >= 10 && c.Fp8Recipe != "mxfp8" && c.Fp8Recipe != "blockwise":
+		return 1
+	case c.Fp8.OK && !c.Fp8ParamGather:
+		return 3
+	case c.Fp4.OK && !c.Fp4ParamGather:
+		return 2.5
+	}
+	return 2
 }
 
 func dtypeBytes(name string) float64 {
@@ -249,6 +269,9 @@ func (c *Config) activations(s *Shape, stage int) (bytes, inFlight float64) {
 	inFlight = c.inFlight(stage)
 	checkpoint := c.checkpointBytes(s)
 	layer := c.layerActivations(s) // of an average layer
+	if c.CPUOffload {              // one more layer is on its way
+		n = math.Min(n, math.Max(n-float64(c.CpuOffloadingNumLayers), 0)+1)
+	}
 	if c.Recompute != "full" {
 		return inFlight * n * layer, inFlight
 	}

@@ -112,3 +112,26 @@ func TestMemoryAnswersToItsFlags(t *testing.T) {
 	require.Positive(t, last.logits(&shape, 1))
 	require.InDelta(t, plain.GiB(), last.GiBOf(&shape), 1e-9)
 }
+
+// What lies on the host or in fewer bits is not on the GPU, and what a shorter
+// type adds is.
+func TestMemoryCountsOffloadingAndShortTypes(t *testing.T) {
+	base := small + " --use-distributed-optimizer --transformer-impl transformer_engine"
+	part := func(flags, name string) float64 { return configOf(t, 8, base+" "+flags).Memory().Part(name) }
+	plain := part("", PartOptimizer)
+	require.InEpsilon(t, plain/2, part("--optimizer-cpu-offload --optimizer-offload-fraction 0.5 --use-precision-aware-optimizer", PartOptimizer), 1e-9)
+	require.Zero(t, part("--optimizer-cpu-offload --optimizer-offload-fraction 1.0 --use-precision-aware-optimizer", PartOptimizer))
+	require.InEpsilon(t, part("", PartActivations)*3/8, part("--cpu-offloading-num-layers 6", PartActivations), 1e-9, "of 8 layers two stay, and one is on its way")
+
+	weights := part("", PartParameters) / 2
+	for flags, bytes := range map[string]float64{
+		"--fp8-format hybrid --fp8-recipe tensorwise":                    3,
+		"--fp8-format hybrid --fp8-recipe tensorwise --fp8-param-gather": 2,
+		"--fp4-format e2m1": 2.5,
+	} {
+		require.InEpsilon(t, bytes*weights, part(flags, PartParameters), 1e-9, flags)
+	}
+	args, _ := Parse(Run{Argv: strings.Fields(base + " --fp8-format hybrid --fp8-recipe tensorwise --fp8-param-gather"), WorldSize: 8, Arch: 10})
+	require.InEpsilon(t, weights, args.Effective().Memory().Part(PartParameters), 1e-9, "Blackwell needs no transposed copy")
+	require.Less(t, part("--cross-entropy-loss-fusion --cross-entropy-fusion-impl te", PartLogits), part("", PartLogits))
+}

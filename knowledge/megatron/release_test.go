@@ -21,7 +21,7 @@ func TestParseRelease(t *testing.T) {
 		{"megatron-core==0.15.3", V015, true},
 		{"0.19.1", V019, false},
 		{"0.19.1+g5be9626", V019, false},
-		{"0.20.0", Main, false},
+		{"0.99.0", Main, false},
 		{"0.9.0", V015, false},
 		{"main", Main, true},
 		{"dev", Main, false},

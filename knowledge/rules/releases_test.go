@@ -11,14 +11,19 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
-// TestSourcesNameRules asks the list of sources for rules that are no more,
-// and for as many releases as are known before the newest.
+// TestSourcesNameRules asks the list of sources for rules that are no more. Its
+// columns are the releases from the oldest on; one that has none yet makes its
+// checks where main does.
 func TestSourcesNameRules(t *testing.T) {
-	older := len(megatron.Releases()) - 1
+	header, _, _ := strings.Cut(sourcesFile, "\n")
+	columns := strings.Split(header, ",")[1:]
+	for i, name := range columns {
+		require.Equal(t, megatron.Releases()[i].String(), name)
+	}
 	for id, in := range sources() {
 		_, ok := Explain(id)
 		require.True(t, ok, "%s is no rule", id)
-		require.Len(t, in, older, id)
+		require.Len(t, in, len(columns), id)
 	}
 	for _, r := range table() {
 		if r.until != 0 {
@@ -44,7 +49,7 @@ func TestRuleIsAskedByItsReleasesOnly(t *testing.T) {
 	} {
 		d := newDraft(bases["dense"])
 		d.edit(c.edits)
-		for _, release := range megatron.Releases() {
+		for _, release := range []megatron.Release{megatron.V015, megatron.V016, megatron.V017, megatron.V018, megatron.V019, megatron.Main} {
 			run := d.carried("", "", true, "")
 			v := Check(megatron.Run{Entry: run.Entry, Argv: run.Argv, WorldSize: run.World, Arch: run.Arch, Env: run.Env, Release: release})
 			told := slices.ContainsFunc(v.Problems, func(p Problem) bool { return p.Rule == c.rule })
