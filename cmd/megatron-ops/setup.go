@@ -34,12 +34,26 @@ func flags(name string, words []string, define func(*flag.FlagSet)) (rest []stri
 	fs := flag.NewFlagSet(name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	define(fs)
-	if err := fs.Parse(words); err != nil {
+	err = fs.Parse(words)
+	if err == nil {
+		return fs.Args(), nil
+	}
+	// The package has no types for its errors: the word where it stopped tells.
+	stopped := words[len(words)-fs.NArg()-1]
+	given, value, valued := strings.Cut(strings.TrimLeft(stopped, "-"), "=")
+	e := &ops.Error{Code: ops.BadInput, Field: given, Message: lang.Said(err)}
+	switch f := fs.Lookup(given); {
+	case f == nil && strings.HasPrefix(stopped, "-"):
 		var known []string
 		fs.VisitAll(func(f *flag.Flag) { known = append(known, "--"+f.Name) })
-		return nil, &ops.Error{Code: ops.BadInput, Message: lang.Text{EN: "%s: %s", ZH: "%s: %s"}.With(name, lang.Said(err)), Fix: lang.Text{EN: "%s takes %s", ZH: "%s 可用：%s"}.With(name, strings.Join(known, ", "))}
+		e.Message = lang.Text{EN: "%s has no flag --%s", ZH: "%s 没有选项 --%s"}.With(name, given)
+		e.Fix = lang.Text{EN: "%s takes %s", ZH: "%s 可用：%s"}.With(name, strings.Join(known, ", "))
+	case f != nil && !valued:
+		e.Message = lang.Text{EN: "--%s needs a value", ZH: "--%s 需要一个值"}.With(given)
+	case f != nil:
+		e.Message = lang.Text{EN: "%q is not a value for --%s", ZH: "%q 不是 --%s 的有效值"}.With(value, given)
 	}
-	return fs.Args(), nil
+	return nil, e
 }
 
 // skillsCommand lists, shows and exports the built-in skills.

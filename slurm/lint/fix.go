@@ -25,9 +25,9 @@ func Fix(src []byte) (mended []byte, applied, left []Finding) { return FixIn(src
 func FixIn(src []byte, l lang.Lang) (mended []byte, applied, left []Finding) {
 	mended = src
 	found := CheckIn("", mended, l)
-	tried := map[string]bool{}
+	known, tried := mends(), map[string]bool{}
 	for range 100 {
-		next, f, ok := improve(mended, found, tried, l)
+		next, f, ok := improve(mended, found, known, tried, l)
 		if !ok {
 			return mended, applied, found
 		}
@@ -37,10 +37,10 @@ func FixIn(src []byte, l lang.Lang) (mended []byte, applied, left []Finding) {
 	return mended, applied, found
 }
 
-// improve applies the first mend that helps.
-func improve(src []byte, found []Finding, tried map[string]bool, l lang.Lang) ([]byte, Finding, bool) {
+// improve applies the first of the known mends that helps.
+func improve(src []byte, found []Finding, known map[string]mend, tried map[string]bool, l lang.Lang) ([]byte, Finding, bool) {
 	for _, f := range found {
-		m, ok := mends[f.Rule]
+		m, ok := known[f.Rule]
 		key := f.Rule + ":" + strconv.Itoa(f.Line) + ":" + f.Message
 		if !ok || tried[key] {
 			continue
@@ -89,10 +89,9 @@ func hides(fs []Finding) bool {
 	})
 }
 
-var mends map[string]mend
-
-func init() {
-	mends = map[string]mend{
+// mends are what is known to mend a finding, by its rule.
+func mends() map[string]mend {
+	return map[string]mend{
 		"crlf":                     mendCRLF,
 		"no-shebang":               mendShebang,
 		"bash-in-sh":               replaceAt(regexp.MustCompile(`^#!.*$`), "#!/bin/bash", 1),

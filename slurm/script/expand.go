@@ -352,6 +352,9 @@ func (r *reader) operate(p *syntax.ParamExp, op string, value Value, found bool,
 		if s, ok := value.Literal(); found && ok && s != "" || found && !ok {
 			return value
 		}
+		if found && ref.Of == nil && op[0] != ':' { // it is set, if only to nothing
+			return value
+		}
 		ref.Default = def
 		if r.settles && value == nil && !strings.HasPrefix(ref.Name, "SLURM_") {
 			r.choose(Choice{Name: ref.Name, Line: ref.Line, Taken: def, Default: true})

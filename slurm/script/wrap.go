@@ -48,11 +48,11 @@ func (r *reader) run(c *Command, f frame) {
 		r.functionCall(fn, c, f)
 		return
 	}
-	if b, ok := builtins[name]; ok {
+	if b := builtin(name); b != nil {
 		b(r, c, f)
 		return
 	}
-	if w, ok := wrappers[name]; ok {
+	if w := wrapper(name); w != nil {
 		w(r, c, f)
 		return
 	}
@@ -77,25 +77,68 @@ func (r *reader) run(c *Command, f frame) {
 	r.launch(c, f)
 }
 
-// A command that runs itself is one of builtins, which change the shell, or of
-// wrappers, which start another command.
-var builtins, wrappers map[string]func(r *reader, c *Command, f frame)
+// A handler reads a command that is not the last: one that changes the shell, or
+// one that starts another command.
+type handler = func(r *reader, c *Command, f frame)
 
-func init() {
-	builtins = map[string]func(r *reader, c *Command, f frame){
-		"set": (*reader).set, "cd": (*reader).cd, "pushd": (*reader).cd, "source": (*reader).source, ".": (*reader).source,
-		"eval": (*reader).eval, "trap": (*reader).trap, "read": (*reader).read, "mapfile": (*reader).read,
-		"readarray": (*reader).read, "getopts": (*reader).getopts, "printf": (*reader).printf, "unset": (*reader).unset,
-		"shift": (*reader).shift, "exit": (*reader).exit, "cat": (*reader).write, "tee": (*reader).write,
+// builtin is how a command that changes the shell is read; nil for any other.
+func builtin(name string) handler {
+	switch name {
+	case "set":
+		return (*reader).set
+	case "cd", "pushd":
+		return (*reader).cd
+	case "source", ".":
+		return (*reader).source
+	case "eval":
+		return (*reader).eval
+	case "trap":
+		return (*reader).trap
+	case "read", "mapfile", "readarray":
+		return (*reader).read
+	case "getopts":
+		return (*reader).getopts
+	case "printf":
+		return (*reader).printf
+	case "unset":
+		return (*reader).unset
+	case "shift":
+		return (*reader).shift
+	case "exit":
+		return (*reader).exit
+	case "cat", "tee":
+		return (*reader).write
 	}
-	wrappers = map[string]func(r *reader, c *Command, f frame){
-		"srun": (*reader).srun, "salloc": (*reader).salloc, "sbatch": (*reader).sbatch, "env": (*reader).env,
-		"bash": (*reader).bash, "sh": (*reader).bash, "dash": (*reader).bash, "zsh": (*reader).bash, "ksh": (*reader).bash,
-		"docker": (*reader).docker, "podman": (*reader).docker, "nvidia-docker": (*reader).docker, "podman-hpc": (*reader).docker,
-		"singularity": (*reader).singularity, "apptainer": (*reader).singularity, "enroot": (*reader).enroot, "shifter": (*reader).shifter,
-		"ssh": (*reader).ssh, "pdsh": (*reader).ssh, "clush": (*reader).ssh, "parallel-ssh": (*reader).ssh, "pssh": (*reader).ssh,
-		"mpirun": (*reader).mpirun, "mpiexec": (*reader).mpirun, "mpiexec.hydra": (*reader).mpirun, "orterun": (*reader).mpirun, "horovodrun": (*reader).mpirun,
+	return nil
+}
+
+// wrapper is how a command that starts another is read; nil for any other.
+func wrapper(name string) handler {
+	switch name {
+	case "srun":
+		return (*reader).srun
+	case "salloc":
+		return (*reader).salloc
+	case "sbatch":
+		return (*reader).sbatch
+	case "env":
+		return (*reader).env
+	case "bash", "sh", "dash", "zsh", "ksh":
+		return (*reader).bash
+	case "docker", "podman", "nvidia-docker", "podman-hpc":
+		return (*reader).docker
+	case "singularity", "apptainer":
+		return (*reader).singularity
+	case "enroot":
+		return (*reader).enroot
+	case "shifter":
+		return (*reader).shifter
+	case "ssh", "pdsh", "clush", "parallel-ssh", "pssh":
+		return (*reader).ssh
+	case "mpirun", "mpiexec", "mpiexec.hydra", "orterun", "horovodrun":
+		return (*reader).mpirun
 	}
+	return nil
 }
 
 // skipOptions drops options; those of values take the next word too.

@@ -1,0 +1,224 @@
+package script
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// What is read from each script is pinned: directives, commands in the order in which
+// they run with the words that they get, and what they start. The scripts are those
+// that lint is judged by, and one of many constructs.
+func TestReadingsStayAsTheyAre(t *testing.T) {
+	var files []string
+	for _, pattern := range []string{"testdata/*.sh", "../lint/testdata/labelled/*.sh", "../lint/testdata/documents/*.sh"} {
+		found, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		files = append(files, found...)
+	}
+	require.Greater(t, len(files), 50)
+	var b strings.Builder
+	for _, f := range files {
+		src, err := os.ReadFile(f)
+		require.NoError(t, err)
+		fmt.Fprintf(&b, "== %s\n", filepath.Base(f))
+		dump(&b, Read(f, src))
+		for _, j := range Settle(f, src).Jobs {
+			if st := j.Training(pretrains); st != nil {
+				fmt.Fprintf(&b, "settled %d %s%s:", st.Line, st.Program.Text(), options(st.Flags))
+				for _, a := range st.ProgramArgs {
+					text, ok := j.Filled(a.Value)
+					fmt.Fprintf(&b, " %s", mark(text, ok))
+				}
+				b.WriteByte('\n')
+			}
+			for _, c := range j.Choices {
+				fmt.Fprintf(&b, "chosen %d %s=%s %t\n", c.Line, c.Name, c.Taken, c.Default)
+			}
+		}
+	}
+	const golden = "testdata/readings.golden"
+	if *update {
+		require.NoError(t, os.WriteFile(golden, []byte(b.String()), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, strings.Split(string(want), "\n"), strings.Split(b.String(), "\n"), "run go test ./slurm/script -update and read the difference")
+}
+
+// mark is text as one word, with a question mark where the file does not show it.
+func mark(text string, known bool) string {
+	if !known {
+		return fmt.Sprintf("?%q", text)
+	}
+	return fmt.Sprintf("%q", text)
+}
+
+func word(v Value) string {
+	_, known := v.Literal()
+	return mark(v.String(), known)
+}
+
+func options(all Options) string {
+	text := ""
+	for _, o := range all {
+		text += fmt.Sprintf(" %d:%s", o.Line, o.Name)
+		if o.Has {
+			text += "=" + word(o.Value)
+		}
+	}
+	return text
+}
+
+// bits are the names of those that are set.
+func bits(all map[string]bool) string {
+	var set []string
+	for name, on := range all {
+		if on {
+			set = append(set, name)
+		}
+	}
+	slices.Sort(set)
+	return strings.Join(set, ",")
+}
+
+func dump(b *strings.Builder, s *Script) {
+	for _, j := range s.Jobs {
+		nodes, exact, known := j.Nodes()
+		gpus, _, counted := j.GPUs()
+		tasks, tasked := j.TasksPerNode(nil)
+		fmt.Fprintf(b, "job %q batch=%t nodes=%d,%t,%t gpus=%d,%t tasks=%d,%t several=%t%s\n", j.Shebang, j.Batch(), nodes, exact, known, gpus, counted, tasks, tasked, j.Several(), options(j.Options))
+		for _, d := range j.Directives {
+			if d.Ignored != "" || d.Fault != "" {
+				fmt.Fprintf(b, "directive %d %q %s %s %s\n", d.Line, d.Text, d.Ignored, d.Fault, d.FaultOption)
+			}
+		}
+		for _, c := range j.Commands {
+			command(b, c)
+		}
+		for _, st := range j.Starts {
+			fmt.Fprintf(b, "start %d %s %q module=%t unknown=%t%s:", st.Line, st.Launcher, st.Program.Text(), st.Module, st.FlagsUnknown, options(st.Flags))
+			for _, a := range st.ProgramArgs {
+				fmt.Fprintf(b, " %s", word(a.Value))
+			}
+			b.WriteByte('\n')
+		}
+		for _, step := range append(slices.Clone(j.Steps), j.Allocations...) {
+			fmt.Fprintf(b, "step %d-%d unknown=%t%s\n", step.Line, step.End, step.OptionsUnknown, options(step.Options))
+		}
+		for _, c := range j.Containers {
+			fmt.Fprintf(b, "container %d-%d %s %s passes=%t file=%t unknown=%t in %s%s", c.Line, c.End, c.Runtime, word(c.Image), c.PassesEnv, c.EnvFile, c.MountsUnknown, word(c.Workdir), options(c.Options))
+			for _, m := range c.Mounts {
+				fmt.Fprintf(b, " %s:%s", word(m.Host), word(m.Inside))
+			}
+			b.WriteByte('\n')
+		}
+		for _, h := range j.Handlers {
+			fmt.Fprintf(b, "trap %d %v %q ignores=%t resets=%t\n", h.Line, h.Signals, h.Text, h.Ignores, h.Resets)
+		}
+		fmt.Fprintf(b, "written %d submitted %d\n", len(j.Written), len(j.Submissions))
+		for _, f := range slices.Sorted(maps.Keys(j.Functions)) {
+			fmt.Fprintf(b, "function %s called=%t\n", f, j.Functions[f])
+		}
+		for _, r := range j.Refusals {
+			fmt.Fprintf(b, "refused %d %s\n", r.Line, r.Message)
+		}
+		for _, x := range j.Breaks {
+			fmt.Fprintf(b, "break %d %q\n", x.Line, x.Text)
+		}
+		if j.Shell != nil {
+			for _, name := range j.Shell.Names() {
+				v, _ := j.Shell.Env(name)
+				fmt.Fprintf(b, "env %s=%s\n", name, word(v))
+			}
+		}
+	}
+}
+
+func command(b *strings.Builder, c *Command) {
+	fmt.Fprintf(b, "%d-%d", c.Line, c.End)
+	for _, a := range c.Args {
+		fmt.Fprintf(b, " %s", word(a.Value))
+	}
+	set := bits(map[string]bool{
+		"checked": c.Checked, "condition": c.Condition, "trap": c.Trap, "subst": c.Subst, "errexit": c.ErrExit, "sourced": c.Sourced,
+		"piped": c.PipedInto, "step": c.Step != nil, "container": c.Container != nil, "remote": c.Remote != nil, "allocation": c.Allocation != nil,
+		"background": c.Background > 0, "masked": c.Masked > 0, "loop": c.Loop != nil, "by": c.By != nil, "branch": len(c.Branch) > 0,
+	})
+	if set != "" {
+		fmt.Fprintf(b, " [%s]", set)
+	}
+	if len(c.Assigns) > 0 {
+		fmt.Fprintf(b, " with %v", c.Assigns)
+	}
+	if c.Pipe != nil {
+		fmt.Fprintf(b, " | %s %t", c.Pipe.Reader, c.Pipe.Safe)
+	}
+	for _, r := range c.Redirects {
+		fmt.Fprintf(b, " %s%s", r.Op, word(r.Target))
+		if r.Doc != nil {
+			fmt.Fprintf(b, "(%t %q)", r.Quoted, r.Doc.Text())
+		}
+	}
+	for _, e := range c.Expansions {
+		if e.Guarded || e.Op != "" || e.Var == nil {
+			fmt.Fprintf(b, " $%s%s:%t:%t", e.Name, e.Op, e.Guarded, e.Quoted)
+		}
+	}
+	if c.Function != "" {
+		fmt.Fprintf(b, " in %s from %d", c.Function, c.CallLine)
+	}
+	b.WriteByte('\n')
+}
+
+// Words are expanded as bash does it. What takes more than the file shows, or an
+// operator that cuts a value, stays unknown: that is no answer, and no wrong one.
+func TestWordsAreExpandedAsBashDoes(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	require.NoError(t, err)
+	const set = "a=/x/y.tar.gz; n=7; m=-3; e=''; list='p q'; arr=(one 'two three' four); arr[5]=six; i=a; up=AbC\n"
+	expanded := func(word string) (text string, known bool) {
+		var got []string
+		known = true
+		for _, c := range Read("", []byte(set+"echo "+word+"\n")).Jobs[0].Commands {
+			if c.Name() != "echo" || c.Line != 2 || c.Subst {
+				continue
+			}
+			for _, a := range c.Args[1:] {
+				text, ok := a.Value.Literal()
+				got, known = append(got, text), known && ok
+			}
+		}
+		return strings.Join(got, " "), known
+	}
+	for _, word := range []string{
+		`"${#a}"`, `"${#e}"`, `"${e:-d}"`, `"${e-d}"`, `"${n:-d}"`, `"${n-d}"`, `"${n:=d}"`, `"${n:?d}"`, `"${arr[1]}"`, `"${arr[@]}"`, `"${#arr[@]}"`,
+		`"${arr[*]}"`, `"${arr}"`, `"${arr[0]}"`, `$((n+m))`, `$((n/2))`, `$((n%3))`, `$((0x1f))`, `$((010))`, `$(((n+1)*2))`, `$[n+1]`, `$'a\tb\x41\101'`,
+		`'$n'`, `"\$n \"q\" \\ \z"`, `a\ b\$`, `$n$m"$e"`, `"$list"`, `$list`, `${n}0`, `"$e"$n`, `$(echo hi)`,
+	} {
+		out, err := exec.Command(bash, "-c", set+"echo "+word).Output()
+		require.NoError(t, err, word)
+		text, known := expanded(word)
+		require.True(t, known, word)
+		require.Equal(t, strings.TrimSuffix(string(out), "\n"), text, word)
+	}
+	for _, word := range []string{
+		`"${a%.*}"`, `"${a%%.*}"`, `"${a#*/}"`, `"${a##*/}"`, `"${a/x/z}"`, `"${a//\//_}"`, `"${a:1}"`, `"${a:1:3}"`, `"${up,,}"`, `"${up^^}"`, `"${!i}"`,
+		`"${u:-d}"`, `"${u-d}"`, `$((n-m*2))`, `$((-n/2))`, `$((-n%3))`, `$((n<<2))`, `$((n>>1))`, `$((n&6))`, `$((n|8))`, `$((n^5))`, `$((~n))`,
+		`$((n>m))`, `$((n<m))`, `$((n>7))`, `$((n>=7))`, `$((n>=8))`, `$((n<=6))`, `$((n<=7))`, `$((n<7))`, `$((n==7))`, `$((n!=7))`, `$((n&&m))`,
+		`$((n&&0))`, `$((0||m))`, `$((0||0))`, `$((!n))`, `$((!0))`, `$((n>3?1:2))`, `$((n>30?1:2))`, `$((2**10))`, `$((1<2==1))`, `$((+n))`,
+	} {
+		_, known := expanded(word)
+		require.False(t, known, word)
+	}
+}
