@@ -131,7 +131,10 @@ func (b *Bot) agentAsks(ctx context.Context, r ops.Approval) (owed []store.Slack
 	bs := slices.Concat(first[:min(len(first), answer.MaxBlocks-1)], []slack.Block{agentRow(r, l)})
 	for _, p := range b.deciders(ctx) {
 		key := agentKey(r.ID, p)
-		owed = append(owed, b.out.Owe(key, key, outbox.Message{Do: outbox.Post, Team: p.Team, Channel: p.Channel, Text: rendered.Text, Blocks: answer.BlocksJSON(bs)}))
+		owed = append(
+			owed,
+			b.out.Owe(key, key, outbox.Message{Do: outbox.Post, Team: p.Team, Channel: p.Channel, Text: rendered.Text, Blocks: answer.BlocksJSON(bs)}),
+		)
 		for i, f := range rendered.Files {
 			owed = append(owed, b.out.Owe(fmt.Sprintf("%s/file%d", key, i), key+laneOfFiles, outbox.Message{Do: outbox.Upload, Team: p.Team, ThreadOf: key, File: &f}))
 		}
@@ -196,7 +199,10 @@ func (b *Bot) decide(ctx context.Context, a ask, yes bool) []store.SlackMessage 
 	var owed []store.SlackMessage
 	for _, p := range b.deciders(ctx) {
 		key := agentKey(r.ID, p)
-		owed = append(owed, b.out.Owe(key+"/decided", key, outbox.Message{Do: outbox.Update, Team: p.Team, Ref: key, Text: rendered.Text, Blocks: answer.BlocksJSON(bs)}))
+		owed = append(
+			owed,
+			b.out.Owe(key+"/decided", key, outbox.Message{Do: outbox.Update, Team: p.Team, Ref: key, Text: rendered.Text, Blocks: answer.BlocksJSON(bs)}),
+		)
 	}
 	// Whoever the agent works for hears of it, unless they have decided themselves.
 	for _, who := range b.peopleOf(ctx, r.Who.User) {

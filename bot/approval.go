@@ -85,11 +85,28 @@ func (b *Bot) askApproval(ctx context.Context, a ask, c *ops.Call, op ops.Op, in
 	// for what they have just done.
 	named := slices.Concat(first, []slack.Block{requester(a.User, c.Lang), row})
 	owed := []store.SlackMessage{
-		b.out.Owe(key, key, outbox.Message{Do: outbox.Post, Team: a.Team, Channel: to, Text: rendered.Text, Blocks: answer.BlocksJSON(slices.Concat(first, []slack.Block{row}))}),
+		b.out.Owe(
+			key,
+			key,
+			outbox.Message{
+				Do:      outbox.Post,
+				Team:    a.Team,
+				Channel: to,
+				Text:    rendered.Text,
+				Blocks:  answer.BlocksJSON(slices.Concat(first, []slack.Block{row})),
+			},
+		),
 		b.out.Owe(key+"/named", key, outbox.Message{Do: outbox.Update, Team: a.Team, Ref: key, Text: rendered.Text, Blocks: answer.BlocksJSON(named)}),
 	}
 	for i, bs := range rendered.Messages[1:] {
-		owed = append(owed, b.out.Owe(fmt.Sprintf("%s/more%d", key, i), key+"/thread", outbox.Message{Do: outbox.Post, Team: a.Team, Channel: to, ThreadOf: key, Text: rendered.Text, Blocks: answer.BlocksJSON(bs)}))
+		owed = append(
+			owed,
+			b.out.Owe(
+				fmt.Sprintf("%s/more%d", key, i),
+				key+"/thread",
+				outbox.Message{Do: outbox.Post, Team: a.Team, Channel: to, ThreadOf: key, Text: rendered.Text, Blocks: answer.BlocksJSON(bs)},
+			),
+		)
 	}
 	for i, f := range rendered.Files {
 		owed = append(owed, b.out.Owe(fmt.Sprintf("%s/file%d", key, i), key+"/thread", outbox.Message{Do: outbox.Upload, Team: a.Team, ThreadOf: key, File: &f}))
@@ -115,7 +132,11 @@ func (b *Bot) decided(a ask, h held, l lang.Lang, what lang.Text, tone view.Tone
 	bs := r.Messages[0]
 	bs = slices.Concat(bs[:min(len(bs), answer.MaxBlocks-2)], []slack.Block{requester(h.Ask.User, l), slack.NewRichTextBlock("", slack.NewRichTextSection(
 		answer.Bold(textDecidedBy.In(l)), slack.NewRichTextSectionTextElement("  ", nil), slack.NewRichTextSectionUserElement(a.User, nil)))})
-	return []store.SlackMessage{b.out.Owe(h.Message+"/decided", h.Message, outbox.Message{Do: outbox.Update, Team: h.Ask.Team, Ref: h.Message, Text: r.Text, Blocks: answer.BlocksJSON(bs)})}
+	return []store.SlackMessage{b.out.Owe(
+		h.Message+"/decided",
+		h.Message,
+		outbox.Message{Do: outbox.Update, Team: h.Ask.Team, Ref: h.Message, Text: r.Text, Blocks: answer.BlocksJSON(bs)},
+	)}
 }
 
 // decision is what the audit keeps of one.

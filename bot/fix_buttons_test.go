@@ -67,7 +67,18 @@ func failWith(t *testing.T, s *stage, lines string) {
 	log := filepath.Join(t.TempDir(), "gpt-4711.out")
 	require.NoError(t, os.WriteFile(log, []byte(lines), 0o600))
 	exit := "1:0"
-	s.yard.put(slurm.Job{ID: "4711", Name: "gpt", User: "ada", Partition: "gpu", State: slurm.Failed, ExitCode: &exit, Nodes: []string{"n1", "n2"}, GPUs: 16, ElapsedS: 60, Stdout: log})
+	s.yard.put(slurm.Job{
+		ID:        "4711",
+		Name:      "gpt",
+		User:      "ada",
+		Partition: "gpu",
+		State:     slurm.Failed,
+		ExitCode:  &exit,
+		Nodes:     []string{"n1", "n2"},
+		GPUs:      16,
+		ElapsedS:  60,
+		Stdout:    log,
+	})
 }
 
 func TestAFixIsAppliedByAButtonOnceItsOwnerSaysYes(t *testing.T) {

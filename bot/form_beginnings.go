@@ -133,7 +133,10 @@ func (b *Bot) formState(ctx context.Context, a ask, c *ops.Call, meta formMeta, 
 			}
 			for _, x := range subs {
 				if x.JobID != "" {
-					s.Runs = append(s.Runs, form.Choice{Value: form.BeginRun + ":" + x.Cluster + "/" + string(x.JobID), Label: answer.OneLine(x.Name) + " · " + string(x.JobID)})
+					s.Runs = append(
+						s.Runs,
+						form.Choice{Value: form.BeginRun + ":" + x.Cluster + "/" + string(x.JobID), Label: answer.OneLine(x.Name) + " · " + string(x.JobID)},
+					)
 				}
 			}
 		}

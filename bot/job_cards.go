@@ -63,7 +63,15 @@ func (b *Bot) follow(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, res
 	if where == "" {
 		where = a.User
 	}
-	k := card.Card{Team: a.Team, User: a.User, Lang: c.Lang, Approver: a.Approver, News: news, Began: b.now(), Places: []card.Place{{Team: a.Team, Channel: where}}}
+	k := card.Card{
+		Team:     a.Team,
+		User:     a.User,
+		Lang:     c.Lang,
+		Approver: a.Approver,
+		News:     news,
+		Began:    b.now(),
+		Places:   []card.Place{{Team: a.Team, Channel: where}},
+	}
 	b.expectSchedule(ctx, a, c, in)
 	if err := b.begin(ctx, k, answer.Clean(typed.StringField(result, "script"))); err != nil {
 		b.log.Error("slack: card", "job", id, "err", err)
@@ -103,7 +111,8 @@ func (b *Bot) begin(ctx context.Context, k card.Card, script string) error {
 		for _, p := range k.Places {
 			key := p.Key(id)
 			owed = append(owed, b.out.Owe(key+"/script", key+laneOfFiles, outbox.Message{
-				Do: outbox.Upload, Team: p.Team, ThreadOf: key, Instead: k.User, File: &answer.File{Name: string(k.News.Job.ID) + ".sbatch", Title: k.News.Job.Name, Content: script},
+				Do: outbox.Upload, Team: p.Team, ThreadOf: key, Instead: k.User,
+				File: &answer.File{Name: string(k.News.Job.ID) + ".sbatch", Title: k.News.Job.Name, Content: script},
 			}))
 		}
 	}

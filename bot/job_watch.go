@@ -345,7 +345,12 @@ func (b *Bot) attachLog(ctx context.Context, j slurm.Job) {
 		content = content[over:]
 		content = content[strings.IndexByte(content, '\n')+1:]
 	}
-	if err := b.attach(ctx, j, fmt.Sprintf("log/%s%d", j.State, j.Restarts), outbox.Message{File: &answer.File{Name: string(j.ID) + ".log", Title: j.Name, Content: content}}); err != nil {
+	if err := b.attach(
+		ctx,
+		j,
+		fmt.Sprintf("log/%s%d", j.State, j.Restarts),
+		outbox.Message{File: &answer.File{Name: string(j.ID) + ".log", Title: j.Name, Content: content}},
+	); err != nil {
 		b.log.Warn("slack: log", "job", j.ID, "err", err)
 	}
 }

@@ -56,7 +56,18 @@ func TestAJobsLifeIsSeenInItsThread(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(log, []byte(b.String()), 0o600))
 	limit := int64(3600)
-	job := slurm.Job{ID: "4711", Name: "gpt", User: "ada", Partition: "gpu", State: slurm.Running, Nodes: []string{"n1", "n2"}, GPUs: 16, ElapsedS: 60, TimeLimitS: &limit, Stdout: log}
+	job := slurm.Job{
+		ID:         "4711",
+		Name:       "gpt",
+		User:       "ada",
+		Partition:  "gpu",
+		State:      slurm.Running,
+		Nodes:      []string{"n1", "n2"},
+		GPUs:       16,
+		ElapsedS:   60,
+		TimeLimitS: &limit,
+		Stdout:     log,
+	}
 	s.yard.put(job)
 	s.Wait("numbers on the card", func(st slacktest.State) bool {
 		list := cards(st, "4711")

@@ -177,7 +177,10 @@ func TestEverythingArrivesOnceThroughABadHour(t *testing.T) {
 	s.Fault(slacktest.Fault{Method: "chat.postMessage", Rate: 0.1, Reset: "after"})
 	const n = 10
 	for i := range n {
-		require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: slurm.Job{ID: slurm.JobID(fmt.Sprint(9000 + i)), Cluster: "yard", Name: "run", User: "grace", State: slurm.Pending}}))
+		require.NoError(
+			t,
+			s.bot.Tell(t.Context(), card.News{Job: slurm.Job{ID: slurm.JobID(fmt.Sprint(9000 + i)), Cluster: "yard", Name: "run", User: "grace", State: slurm.Pending}}),
+		)
 	}
 	time.Sleep(3 * time.Second)
 	s.Calm()
@@ -209,7 +212,13 @@ func killable(st *store.Store) bot.Config {
 	yard := &yard{jobs: map[slurm.JobID]slurm.Job{}}
 	return bot.Config{
 		SigningSecret: secret, BotToken: "xoxb-test", APIURL: os.Getenv("BOT_TEST_API"), Store: st.Slack(),
-		Service: &ops.Service{As: func(cl ops.Cluster, _ string) (ops.Cluster, error) { return cl, nil }, Clusters: map[string]ops.Cluster{"yard": yard}, Default: "yard", Now: time.Now, Store: func() (*store.Store, error) { return st, nil }},
+		Service: &ops.Service{
+			As:       func(cl ops.Cluster, _ string) (ops.Cluster, error) { return cl, nil },
+			Clusters: map[string]ops.Cluster{"yard": yard},
+			Default:  "yard",
+			Now:      time.Now,
+			Store:    func() (*store.Store, error) { return st, nil },
+		},
 	}
 }
 

@@ -44,7 +44,11 @@ func (b *Bot) pastedIn(ctx context.Context, a ask, c *ops.Call, t typed.Text) (o
 	if len(a.Files) > 0 {
 		p, err := b.download(ctx, a, a.Files[0])
 		if err != nil {
-			return b.reply(a, answer.Error(&ops.Error{Code: ops.Failed, Message: textFileRead.With(answer.Cut(answer.OneLine(a.Files[0].Name), 80), lang.Said(err))}, c.Lang), true), true
+			return b.reply(
+				a,
+				answer.Error(&ops.Error{Code: ops.Failed, Message: textFileRead.With(answer.Cut(answer.OneLine(a.Files[0].Name), 80), lang.Said(err))}, c.Lang),
+				true,
+			), true
 		}
 		return b.look(ctx, a, c, p, words, true), true
 	}
@@ -56,7 +60,8 @@ func (b *Bot) pastedIn(ctx context.Context, a ask, c *ops.Call, t typed.Text) (o
 }
 
 func looksLikeScript(s string) bool {
-	return strings.HasPrefix(strings.TrimSpace(s), "#!") || strings.Contains(s, "#SBATCH ") || strings.Contains(s, "\nsrun ") || strings.Contains(s, "torch.distributed.run") && strings.Contains(s, "\n")
+	return strings.HasPrefix(strings.TrimSpace(s), "#!") || strings.Contains(s, "#SBATCH ") ||
+		strings.Contains(s, "\nsrun ") || strings.Contains(s, "torch.distributed.run") && strings.Contains(s, "\n")
 }
 
 // logSigns are words that a log of ours has and a question has not.

@@ -43,7 +43,8 @@ func ParseProcesses(out string) []Process {
 		p.ElapsedS, _ = strconv.ParseInt(f[4], 10, 64)
 		person := uid >= firstPerson && uid != nobodyID
 		hangs := strings.HasPrefix(p.State, "D") && p.ElapsedS > 60 && !strings.HasPrefix(p.Command, "[")
-		ours := strings.Contains(p.Command, ProcessFormat) || strings.HasPrefix(p.Command, "sshd") || strings.HasPrefix(p.Command, "(sd-pam)") || strings.Contains(p.Command, "systemd --user")
+		ours := strings.Contains(p.Command, ProcessFormat) || strings.HasPrefix(p.Command, "sshd") ||
+			strings.HasPrefix(p.Command, "(sd-pam)") || strings.Contains(p.Command, "systemd --user")
 		if (person || hangs) && !ours {
 			all = append(all, p)
 		}

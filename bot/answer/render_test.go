@@ -85,7 +85,13 @@ func TestSecretsAreNotShown(t *testing.T) {
 	t.Parallel()
 	secret := "export WANDB_API_KEY=0123456789abcdef0123456789abcdef01234567\nexport HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyzABCDEF\n"
 	long := strings.Repeat("a line of the script\n", 300)
-	r := Render(view.Doc{Title: secret, Sections: []view.Section{{Text: secret, Code: secret + long}, {Items: []string{secret}, Facts: []view.Fact{{Name: "env", Value: secret}}}}}, lang.EN)
+	r := Render(
+		view.Doc{
+			Title:    secret,
+			Sections: []view.Section{{Text: secret, Code: secret + long}, {Items: []string{secret}, Facts: []view.Fact{{Name: "env", Value: secret}}}},
+		},
+		lang.EN,
+	)
 	all := r.Text
 	for _, bs := range r.Messages {
 		all += string(Raw(t, bs))
@@ -103,7 +109,10 @@ func TestLongAnswersStayWithinSlacksLimits(t *testing.T) {
 	for i := range 120 {
 		long.Sections = append(long.Sections, view.Section{Heading: fmt.Sprint("part ", i), Text: strings.Repeat("word ", 300)})
 	}
-	wide := view.Doc{Sections: []view.Section{{Table: &view.Table{Header: make([]string, 30)}}, {Table: &view.Table{Header: []string{"a"}, Rows: [][]string{{"b"}}}}}}
+	wide := view.Doc{Sections: []view.Section{
+		{Table: &view.Table{Header: make([]string, 30)}},
+		{Table: &view.Table{Header: []string{"a"}, Rows: [][]string{{"b"}}}},
+	}}
 	for i := range 500 {
 		row := make([]string, 30)
 		for j := range row {

@@ -97,7 +97,12 @@ func readPrivate(file, field string) ([]byte, error) {
 		return nil, &ops.Error{Code: ops.BadInput, Field: field, Message: lang.Said(err), Fix: lang.Text{EN: "a file with mode 600", ZH: "权限为 600 的文件"}}
 	}
 	if st.Mode().Perm()&0o077 != 0 {
-		return nil, &ops.Error{Code: ops.BadInput, Field: field, Message: lang.Text{EN: "%s can be read by others (mode %o)", ZH: "%s 可被他人读取（权限 %o）"}.With(file, st.Mode().Perm()), Fix: lang.Text{EN: "chmod 600 %s", ZH: "chmod 600 %s"}.With(file)}
+		return nil, &ops.Error{
+			Code:    ops.BadInput,
+			Field:   field,
+			Message: lang.Text{EN: "%s can be read by others (mode %o)", ZH: "%s 可被他人读取（权限 %o）"}.With(file, st.Mode().Perm()),
+			Fix:     lang.Text{EN: "chmod 600 %s", ZH: "chmod 600 %s"}.With(file),
+		}
 	}
 	return os.ReadFile(file)
 }

@@ -86,7 +86,8 @@ func Of(ctx context.Context, call *ops.Call, o ops.Op, in any) (r Request, stop 
 		state := lang.Text{
 			EN: "%[1]s job %[2]s %[3]s of %[4]s: %[5]s, %[6]d nodes, %[7]d GPUs, running for %[8]s",
 			ZH: "%[1]s：%[4]s 的作业 %[2]s %[3]s，状态 %[5]s，%[6]d 个节点、%[7]d 张 GPU，已运行 %[8]s",
-		}.With(o.Name, now.ID, strconv.Quote(now.Name), exact(now.User), now.State, max(now.NumNodes, len(now.Nodes)), now.GPUs, time.Duration(now.ElapsedS)*time.Second)
+		}.With(o.Name, now.ID, strconv.Quote(now.Name), exact(now.User), now.State,
+			max(now.NumNodes, len(now.Nodes)), now.GPUs, time.Duration(now.ElapsedS)*time.Second)
 		if r.Headline.EN == o.Name {
 			r.Headline = state
 		} else {

@@ -51,7 +51,17 @@ type life struct {
 func newLife(t *testing.T) *life {
 	l := &life{t: t, at: time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)}
 	dir := t.TempDir()
-	l.job = slurm.Job{ID: "77", Cluster: "bench", Name: "gpt", User: "ada", State: slurm.Running, Nodes: []string{"gpu01", "gpu02"}, GPUs: 16, WorkDir: dir, Stdout: filepath.Join(dir, "gpt-77.out")}
+	l.job = slurm.Job{
+		ID:      "77",
+		Cluster: "bench",
+		Name:    "gpt",
+		User:    "ada",
+		State:   slurm.Running,
+		Nodes:   []string{"gpu01", "gpu02"},
+		GPUs:    16,
+		WorkDir: dir,
+		Stdout:  filepath.Join(dir, "gpt-77.out"),
+	}
 	st, err := store.Open(t.Context(), filepath.Join(dir, "state.db"))
 	require.NoError(t, err)
 	t.Cleanup(func() { st.Close() })
@@ -70,7 +80,17 @@ func newLife(t *testing.T) *life {
 
 // submitted stores the specification that the job was made of.
 func (l *life) submitted(spec string) {
-	sub := store.Submission{Key: "ada/bench/k", Token: "k", Cluster: "bench", Owner: "ada", Name: "gpt", Spec: []byte(spec), Dir: l.job.WorkDir, State: store.Submitting, CreatedAt: time.Now()}
+	sub := store.Submission{
+		Key:       "ada/bench/k",
+		Token:     "k",
+		Cluster:   "bench",
+		Owner:     "ada",
+		Name:      "gpt",
+		Spec:      []byte(spec),
+		Dir:       l.job.WorkDir,
+		State:     store.Submitting,
+		CreatedAt: time.Now(),
+	}
 	_, _, err := l.st.Begin(l.t.Context(), sub)
 	require.NoError(l.t, err)
 	require.NoError(l.t, l.st.Finish(l.t.Context(), sub.Key, store.Submitted, l.job.ID, "", time.Now()))

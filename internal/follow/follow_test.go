@@ -225,7 +225,10 @@ exit 1
 	require.Equal(t, "gpu07", list[0].Node)
 
 	// A retry leaves it out, and takes a spare where its nodes are named.
-	require.NoError(t, fleet.PutAvoided(t.Context(), y.call.Service, "local", fleet.Avoided{Node: "gpu09", Spare: true, Owner: y.call.Who.User, Until: ended.Add(time.Hour)}))
+	require.NoError(
+		t,
+		fleet.PutAvoided(t.Context(), y.call.Service, "local", fleet.Avoided{Node: "gpu09", Spare: true, Owner: y.call.Who.User, Until: ended.Add(time.Hour)}),
+	)
 	s, left, taken := f.leaveOut(t.Context(), y.call, job.Spec{Cluster: "local", Nodelist: "gpu[07-08]"}, nil)
 	require.Equal(t, "gpu[08-09]", s.Nodelist)
 	require.Equal(t, "gpu07", s.Exclude)

@@ -36,7 +36,12 @@ func (f *Follower) blame(ctx context.Context, st *store.Store, n *News) {
 			f.Log.Error("a node's failure could not be written down", "node", node, "error", err)
 			continue
 		}
-		if err := fleet.PutAvoided(ctx, f.Service, n.Job.Cluster, fleet.Avoided{Node: node, Until: now.Add(window), Reason: n.Report.Class, Job: n.Job.ID}); err != nil {
+		if err := fleet.PutAvoided(
+			ctx,
+			f.Service,
+			n.Job.Cluster,
+			fleet.Avoided{Node: node, Until: now.Add(window), Reason: n.Report.Class, Job: n.Job.ID},
+		); err != nil {
 			f.Log.Error("a node could not be put on the list to avoid", "node", node, "error", err)
 		}
 		k := n.Job.Cluster + "/" + node

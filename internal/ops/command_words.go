@@ -73,7 +73,8 @@ func joined(words []string) []string {
 	var out []string
 	for i := 0; i < len(words); i++ {
 		w := words[i]
-		if i+1 < len(words) && strings.HasPrefix(w, "--") && !strings.ContainsAny(w, "= ") && strings.HasPrefix(words[i+1], "-") && strings.ContainsAny(words[i+1], " \t\n") {
+		if i+1 < len(words) && strings.HasPrefix(w, "--") && !strings.ContainsAny(w, "= ") &&
+			strings.HasPrefix(words[i+1], "-") && strings.ContainsAny(words[i+1], " \t\n") {
 			i++
 			w += "=" + words[i]
 		}

@@ -72,7 +72,8 @@ var forms = []form{
 	{"npm", lazy.New(`\bnpm_[A-Za-z0-9]{30,}`), 0, "npm_"},
 	{"age key", lazy.New(`\bAGE-SECRET-KEY-1[0-9A-Z]{20,}`), 0, "age-secret"},
 	{"password in an address", lazy.New(`[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@'"]*:([^\s/@'"]+)@`), 1, "://"},
-	{"signed address", lazy.New(`(?i)[?&](?:X-Amz-Signature|X-Amz-Credential|X-Amz-Security-Token|X-Goog-Signature|Signature|sig|access_token|token|api_key|key)=([^&\s"']+)`), 1, "signature=|credential=|security-token=|sig=|token=|key="},
+	{"signed address", lazy.New(`(?i)[?&](?:X-Amz-Signature|X-Amz-Credential|X-Amz-Security-Token|X-Goog-Signature|Signature|sig|access_token|` +
+		`token|api_key|key)=([^&\s"']+)`), 1, "signature=|credential=|security-token=|sig=|token=|key="},
 	// A name that says it: WANDB_API_KEY=…, "password": "…", --token …
 	{namedSetting, lazy.New(`(?i)\b` + keyNames + between + value), 1, keyWords},
 	{namedSetting, lazy.New(`\b[A-Z0-9_]+` + shoutedNames + between + value), 1, "_pass|_pwd|_key|_creds|_pat|_dsn|_salt|_secret"},
@@ -86,8 +87,10 @@ var forms = []form{
 // Ordinary words after a name such as tokenizer or tokens are not secrets:
 // "tokens per second: 412.3", "--tokenizer-type GPT2BPETokenizer".
 var (
-	notSecretName  = lazy.New(`(?i)tokeni[sz]|tokens|num_token|token_?(?:type|id|length|count|dispatcher|drop|s?_per)|moe-token|per_token|max_token|eod|secretary|key_?size|pad_token|special_token`)
-	notSecretValue = lazy.New(`^(?:None|null|true|false|True|False|unset|set|required|missing|invalid|not|\*+|<[^>]*>|\$\{?[A-Za-z_]\w*\}?|[-+]?[0-9]+(?:\.[0-9]+)?)$`)
+	notSecretName = lazy.New(`(?i)tokeni[sz]|tokens|num_token|token_?(?:type|id|length|count|dispatcher|drop|s?_per)|moe-token|per_token|` +
+		`max_token|eod|secretary|key_?size|pad_token|special_token`)
+	notSecretValue = lazy.New(`^(?:None|null|true|false|True|False|unset|set|required|missing|invalid|not|\*+|<[^>]*>|\$\{?[A-Za-z_]\w*\}?|` +
+		`[-+]?[0-9]+(?:\.[0-9]+)?)$`)
 )
 
 // Text returns s with every known form of secret masked. Known names decide

@@ -122,7 +122,22 @@ func (s *Store) entries(ctx context.Context, see func(Entry) bool, query string,
 	for rows.Next() {
 		var e Entry
 		var at int64
-		if err := rows.Scan(&e.ID, &at, &e.Surface, &e.Who, &e.Owner, &e.Agent, &e.Op, &e.Input, &e.Result, &e.Job, &e.Script, &e.Agreed, &e.form, &e.Digest); err != nil {
+		if err := rows.Scan(
+			&e.ID,
+			&at,
+			&e.Surface,
+			&e.Who,
+			&e.Owner,
+			&e.Agent,
+			&e.Op,
+			&e.Input,
+			&e.Result,
+			&e.Job,
+			&e.Script,
+			&e.Agreed,
+			&e.form,
+			&e.Digest,
+		); err != nil {
 			return err
 		}
 		e.At = fromMillis(at)

@@ -92,7 +92,11 @@ func (v *visit) do() error {
 			return err
 		}
 		if by == "" {
-			v.page(http.StatusAccepted, "held", pageOf{Title: textAskedOperators.In(v.lang), Here: "jobs", Body: confirmPage{Op: op.Name, Cluster: cluster, Words: words, Held: why}})
+			v.page(
+				http.StatusAccepted,
+				"held",
+				pageOf{Title: textAskedOperators.In(v.lang), Here: "jobs", Body: confirmPage{Op: op.Name, Cluster: cluster, Words: words, Held: why}},
+			)
 			return nil
 		}
 		call.AgreedBy = by

@@ -170,7 +170,10 @@ func (v *visit) diagnosis() error {
 	}
 	for _, e := range d.Evidence {
 		at := slices.IndexFunc(paths, func(p string) bool { return p == e.File || filepath.Base(p) == filepath.Base(e.File) })
-		shown.Lines = append(shown.Lines, shownLine{File: at, Line: e.LineNo, Name: filepath.Base(e.File), Why: e.Why, Text: e.Text, Rank: e.Rank, Node: e.Node})
+		shown.Lines = append(
+			shown.Lines,
+			shownLine{File: at, Line: e.LineNo, Name: filepath.Base(e.File), Why: e.Why, Text: e.Text, Rank: e.Rank, Node: e.Node},
+		)
 	}
 	return v.partly("diagnosis", shown)
 }

@@ -160,7 +160,8 @@ func world(q *question) string {
 	case c.Nodes > 0 && c.PerNode > 0 && worldAsked.MatchString(q.low):
 		return q.say("%[3]d: WORLD_SIZE = nodes × GPUs per node = %[1]d × %[2]d = %[3]d (one rank per GPU; --nnodes=%[1]d --nproc-per-node=%[2]d).",
 			"%[3]d:WORLD_SIZE = 节点数 × 每节点 GPU 数 = %[1]d × %[2]d = %[3]d(每张 GPU 一个 rank;--nnodes=%[1]d --nproc-per-node=%[2]d)。", c.Nodes, c.PerNode, c.Nodes*c.PerNode)
-	case c.World > 0 && c.PerNode > 0 && c.Nodes == 0 && q.has("node", "节点", "机", "台", "box", "server", "machine", "host") && (nodesFor.MatchString(q.low) || q.has("how many", "number of", "--nodes", "nodes=", "nnodes", "need", "几", "多少", "需要", "要")):
+	case c.World > 0 && c.PerNode > 0 && c.Nodes == 0 && q.has("node", "节点", "机", "台", "box", "server", "machine", "host") &&
+		(nodesFor.MatchString(q.low) || q.has("how many", "number of", "--nodes", "nodes=", "nnodes", "need", "几", "多少", "需要", "要")):
 		n := (c.World + c.PerNode - 1) / c.PerNode
 		t := q.say("%[1]d nodes: %[2]d / %[3]d GPUs per node = %[1]d (`--nodes=%[1]d`; torchrun: `--nnodes=%[1]d --nproc-per-node=%[3]d`).",
 			"%[1]d 个节点:%[2]d / 每节点 %[3]d 张 GPU = %[1]d(`--nodes=%[1]d`;torchrun:`--nnodes=%[1]d --nproc-per-node=%[3]d`)。", n, c.World, c.PerNode)

@@ -128,7 +128,8 @@ func array(q *question) string {
 	if step := arrayStepOf.FindStringSubmatch(low); m != nil && step != nil && !strings.Contains(m[1], ":") {
 		m[1] += ":" + strconv.Itoa(first(step))
 	}
-	if list := arrayList.FindString(low); list != "" && !arrayGiven.MatchString(low) && q.has("array", "数组") && q.has("write", "how do", "spell", "short", "elements", "indices", "only", "...", "…", "怎么写", "写成", "如何写", "只跑", "下标") {
+	if list := arrayList.FindString(low); list != "" && !arrayGiven.MatchString(low) && q.has("array", "数组") &&
+		q.has("write", "how do", "spell", "short", "elements", "indices", "only", "...", "…", "怎么写", "写成", "如何写", "只跑", "下标") {
 		if t := arrayStep(q, list); t != "" {
 			return t
 		}

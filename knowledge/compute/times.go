@@ -44,14 +44,18 @@ func duration(q *question) string {
 	form := ""
 	if m := timeGiven.FindStringSubmatchIndex(q.low); m != nil && (strings.ContainsAny(q.low[m[2]:m[3]], "-:") || !unitBehind.MatchString(q.low[m[3]:])) {
 		form = q.low[m[2]:m[3]]
-	} else if m := timeForm.FindStringSubmatch(q.low); m != nil && (strings.Contains(m[1], ":") || daysAsked.MatchString(q.low)) && !timeRange.MatchString(q.low) && !q.has("timeout", "time-out", "watchdog", "rank") && q.has("time", "long", "hour", "minute", "second", "分钟", "秒", "多久", "多长", "小时", "时间", "how", "day") {
+	} else if m := timeForm.FindStringSubmatch(q.low); m != nil && (strings.Contains(m[1], ":") || daysAsked.MatchString(q.low)) &&
+		!timeRange.MatchString(q.low) && !q.has("timeout", "time-out", "watchdog", "rank") &&
+		q.has("time", "long", "hour", "minute", "second", "分钟", "秒", "多久", "多长", "小时", "时间", "how", "day") {
 		form = m[1]
 	}
 	asksWrite := q.has("how do i write", "how to write", "how to specify", "how to ask", "write ", "spell", "set the time limit to", "as a slurm time", "what --time", "which --time", "format", "express", "as --time", "as a --time", "in --time", "as slurm", "slurm string", "字符串", "time string", "怎么写", "如何写", "写成", "怎么表示", "写法", "--time for", "--time 写", "--time 的值", "--time value", "value of --time", "value for --time", "--time=? ")
 	if form == "" && len([]rune(q.low)) < maxTimeAsk && writeTime.MatchString(q.low) && !timeTold.MatchString(q.low) {
 		asksWrite = true
 	}
-	if m := wanted.FindAllStringSubmatch(q.low, -1); m != nil && (form == "" || asksWrite) && q.has("--time", "time limit", "walltime", "wall time", "limit of", "limit string", "timelimit", "-hour limit", "limit to", "时限", "限时", "slurm time", "slurm format", "slurm's format", "slurm notation", "slurm 格式", "time format", "time string") && asksWrite {
+	if m := wanted.FindAllStringSubmatch(q.low, -1); m != nil && (form == "" || asksWrite) &&
+		q.has("--time", "time limit", "walltime", "wall time", "limit of", "limit string", "timelimit", "-hour limit", "limit to", "时限", "限时", "slurm time", "slurm format", "slurm's format", "slurm notation", "slurm 格式", "time format", "time string") &&
+		asksWrite {
 		total := 0.0
 		for _, w := range m {
 			n, _ := strconv.ParseFloat(w[1], 64)

@@ -59,7 +59,13 @@ func TestEveryPublishedRunFits(t *testing.T) {
 	for _, m := range Models() {
 		for _, r := range m.Runs {
 			kind, _ := megatron.LookupGPU(r.GPU)
-			args, faults := megatron.Parse(megatron.Run{Entry: m.Entry, Argv: append(m.Argv(), r.Argv()...), WorldSize: r.GPUs, Arch: kind.Arch, Env: map[string]string{}})
+			args, faults := megatron.Parse(megatron.Run{
+				Entry:     m.Entry,
+				Argv:      append(m.Argv(), r.Argv()...),
+				WorldSize: r.GPUs,
+				Arch:      kind.Arch,
+				Env:       map[string]string{},
+			})
 			require.Empty(t, faults, m.Name)
 			c := args.Effective()
 			low, _ := c.Band()

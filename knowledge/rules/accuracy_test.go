@@ -156,7 +156,17 @@ func TestAccuracyPageIsCurrent(t *testing.T) {
 			e.rank, e.of, 100*e.slower, count(&recipeLayout, good), p.TFLOPS, e.tflops, count(&recipeSpeed, near))
 	}
 	share := func(s score) string { return fmt.Sprintf("%d of %d", s.good, s.of) }
-	page := fmt.Sprintf(accuracyText, share(fit), share(peak), share(layout), share(speed), rows.String(), share(recipeLayout), share(recipeSpeed), recipeRows.String())
+	page := fmt.Sprintf(
+		accuracyText,
+		share(fit),
+		share(peak),
+		share(layout),
+		share(speed),
+		rows.String(),
+		share(recipeLayout),
+		share(recipeSpeed),
+		recipeRows.String(),
+	)
 	if *update {
 		require.NoError(t, os.WriteFile(accuracyPage, []byte(page), 0o644))
 	}

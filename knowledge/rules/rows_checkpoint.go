@@ -170,7 +170,8 @@ func overlapRows() []row {
 			when: t("--overlap-param-gather", ""), must: t("--use-distributed-optimizer, --use-megatron-fsdp or --optimizer dist_muon must be given", "必须使用 --use-distributed-optimizer、--use-megatron-fsdp 或 --optimizer dist_muon"),
 			why: t("without sharding there is nothing to gather", "没有分片就无需收集"), do: t("add --use-distributed-optimizer", "加上 --use-distributed-optimizer"),
 			broken: func(c *cfg) bool {
-				return c.Asked.OverlapParamGather && !c.Asked.UseDistributedOptimizer && !c.UseMegatronFsdp && (c.Asked.Optimizer != "dist_muon" || c.Release < megatron.V017)
+				return c.Asked.OverlapParamGather && !c.Asked.UseDistributedOptimizer &&
+					!c.UseMegatronFsdp && (c.Asked.Optimizer != "dist_muon" || c.Release < megatron.V017)
 			},
 		},
 		{

@@ -134,7 +134,9 @@ func noteRows() []row {
 		note("one-virtual-stage-is-none", vpStages+" "+vpLayers, "978",
 			[2]string{"a virtual stage count of 1", "虚拟级数为 1"}, [2]string{"the schedule is not interleaved", "调度不会交错"}, [2]string{"one virtual stage means none", "1 个虚拟级等于没有"}, PerformanceOnly,
 			func(c *cfg) bool {
-				return !c.VP.OK && (c.NumVirtualStagesPerPipelineRank.V == 1 || c.NumLayersPerVirtualPipelineStage.OK && c.PP > 0 && c.SplitLayers/c.PP == c.NumLayersPerVirtualPipelineStage.V)
+				return !c.VP.OK &&
+					(c.NumVirtualStagesPerPipelineRank.V == 1 ||
+						c.NumLayersPerVirtualPipelineStage.OK && c.PP > 0 && c.SplitLayers/c.PP == c.NumLayersPerVirtualPipelineStage.V)
 			}),
 		note("onnx-safe-is-true", "--onnx-safe", "2454",
 			[2]string{"--onnx-safe with any word", "--onnx-safe 后跟任意词"}, [2]string{"the value counts as true, the word False too", "取值一律为真，写 False 也是真"}, [2]string{"the parser applies Python's bool to the word", "解析器对该词用 Python 的 bool()"}, PerformanceOnly,

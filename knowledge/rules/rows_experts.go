@@ -130,7 +130,8 @@ func expertRows() []row {
 			when: t("the flex dispatcher with deepep (its default)", "flex 分发器且后端为 deepep（默认）"), must: t("--moe-pad-expert-input-to-capacity must not be given", "不能使用 --moe-pad-expert-input-to-capacity"),
 			why: t("DeepEP sends the real number of tokens", "DeepEP 按实际 token 数发送"), do: t("use --moe-token-dispatcher-type alltoall, or drop the padding", "改用 --moe-token-dispatcher-type alltoall，或去掉填充"),
 			broken: func(c *cfg) bool {
-				return c.MoeTokenDispatcherType == "flex" && c.MoePadExpertInputToCapacity && (c.MoeEnableDeepep || c.MoeFlexDispatcherBackend == "deepep" || c.Release < megatron.V016)
+				return c.MoeTokenDispatcherType == "flex" && c.MoePadExpertInputToCapacity &&
+					(c.MoeEnableDeepep || c.MoeFlexDispatcherBackend == "deepep" || c.Release < megatron.V016)
 			},
 		},
 		{
@@ -183,7 +184,8 @@ func expertRows() []row {
 			when: t("--moe-shared-expert-overlap with a shared expert", "有共享专家且使用 --moe-shared-expert-overlap"), must: t("--moe-token-dispatcher-type must be alltoall or flex (allgather is the default)", "--moe-token-dispatcher-type 必须是 alltoall 或 flex（默认是 allgather）"),
 			why: t("the shared expert runs beside the all-to-all", "共享专家与 all-to-all 并行执行"), do: t("use --moe-token-dispatcher-type alltoall", "改用 --moe-token-dispatcher-type alltoall"),
 			broken: func(c *cfg) bool {
-				return c.MoeSharedExpertIntermediateSize.OK && c.MoeSharedExpertOverlap && (!allToAll(c) || c.MoeTokenDispatcherType != "alltoall" && c.Release < megatron.V018)
+				return c.MoeSharedExpertIntermediateSize.OK && c.MoeSharedExpertOverlap &&
+					(!allToAll(c) || c.MoeTokenDispatcherType != "alltoall" && c.Release < megatron.V018)
 			},
 		},
 		{
@@ -475,7 +477,8 @@ func expertOverlapRows() []row {
 			id: "expert-overlap-ncclep-offload", flags: "--offload-modules --moe-flex-dispatcher-backend " + overlap, source: inConfig + "3054",
 			when: t(overlap+" with the ncclep back end and offloading", overlap+" 且后端为 ncclep 并启用卸载"), must: t("expert_fc1 must not be in --offload-modules", "--offload-modules 不能含 expert_fc1"), why: t("the overlap frees that input early", "重叠会提前释放该输入"), do: t("remove expert_fc1", "去掉 expert_fc1"),
 			broken: has(func(c *cfg) bool {
-				return c.MoeTokenDispatcherType == "flex" && c.MoeFlexDispatcherBackend == "ncclep" && c.FineGrainedActivationOffloading && slices.Contains(c.OffloadModules, "expert_fc1")
+				return c.MoeTokenDispatcherType == "flex" && c.MoeFlexDispatcherBackend == "ncclep" &&
+					c.FineGrainedActivationOffloading && slices.Contains(c.OffloadModules, "expert_fc1")
 			}),
 		},
 		{

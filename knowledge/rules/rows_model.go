@@ -217,7 +217,8 @@ func modelRows() []row {
 			do:   t("change --num-query-groups or TP", "调整 --num-query-groups 或 TP"),
 			broken: func(c *cfg) bool {
 				// A divisor of TP will do from 0.16 on.
-				return c.GroupQueryAttention && c.TP > 0 && !multiple(c.NumQueryGroups, c.TP) && (c.Release < megatron.V016 || !multiple(c.TP, c.NumQueryGroups))
+				return c.GroupQueryAttention && c.TP > 0 && !multiple(c.NumQueryGroups, c.TP) &&
+					(c.Release < megatron.V016 || !multiple(c.TP, c.NumQueryGroups))
 			},
 		},
 		{

@@ -117,7 +117,8 @@ func optimizerRows() []row {
 				if c.Release < megatron.Main { // found when the configuration is made
 					return c.UsePrecisionAwareOptimizer && !c.UseDistributedOptimizer
 				}
-				return c.Trains() && !emerging(c) && (!c.UseMegatronFsdp || c.MegatronFsdpVersion != 2) && c.UsePrecisionAwareOptimizer && !c.UseDistributedOptimizer
+				return c.Trains() && !emerging(c) && (!c.UseMegatronFsdp || c.MegatronFsdpVersion != 2) &&
+					c.UsePrecisionAwareOptimizer && !c.UseDistributedOptimizer
 			},
 		},
 	})

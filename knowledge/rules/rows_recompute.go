@@ -170,7 +170,8 @@ func recomputeRows() []row {
 			when: t("recompute of moe with activation offloading", "重计算 moe 且启用激活卸载"), must: t("moe_act, expert_fc1 and fused_group_mlp must not be in --offload-modules", "--offload-modules 不能含 moe_act、expert_fc1、fused_group_mlp"),
 			why: t("recomputing the whole expert layer keeps nothing of its inside", "重计算整个专家层时，其内部激活不会保留"), do: t("remove moe from --recompute-modules, or those from --offload-modules", "从 --recompute-modules 去掉 moe，或从 --offload-modules 去掉它们"),
 			broken: offload(func(c *cfg) bool {
-				return c.Recompute == "selective" && recomputes(c, "moe") && slices.ContainsFunc(c.OffloadModules, func(m string) bool { return expertOffload([]string{m}) })
+				return c.Recompute == "selective" && recomputes(c, "moe") &&
+					slices.ContainsFunc(c.OffloadModules, func(m string) bool { return expertOffload([]string{m}) })
 			}),
 		},
 		{

@@ -179,7 +179,8 @@ var table = sync.OnceValue(func() []row {
 	rows := slices.Concat(
 		parallelRows(), modelRows(), batchRows(), scheduleRows(), connectionRows(), fsdpRows(),
 		sequenceRows(), pipelineRows(), hybridRows(), expertRows(), expertOverlapRows(), precisionRows(), optimizerRows(),
-		graphRows(), recomputeRows(), inferenceRows(), checkpointRows(), overlapRows(), dataRows(), noteRows(), launchRows(), aroundRows(), imageRows(), olderRows(),
+		graphRows(), recomputeRows(), inferenceRows(), checkpointRows(), overlapRows(), dataRows(),
+		noteRows(), launchRows(), aroundRows(), imageRows(), olderRows(),
 	)
 	for i := range rows {
 		r := &rows[i]

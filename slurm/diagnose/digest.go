@@ -46,7 +46,10 @@ func WriteDigest(ctx context.Context, src Source, ofAll int, w io.Writer) error 
 	out := json.NewEncoder(z)
 	want, keep := shares(max(ofAll, len(src.files)))
 	recorded, unread := src.recordings()
-	if extra := (digest{Unreadable: append(append([]Unreadable{}, src.unreadable...), unread...), Recorded: recorded}); len(extra.Unreadable)+len(recorded) > 0 {
+	if extra := (digest{
+		Unreadable: append(append([]Unreadable{}, src.unreadable...), unread...),
+		Recorded:   recorded,
+	}); len(extra.Unreadable)+len(recorded) > 0 {
 		if err := out.Encode(extra); err != nil {
 			return lang.Text{EN: "digest of the notes: %s", ZH: "摘要的说明：%s"}.Err(err)
 		}
@@ -89,7 +92,10 @@ func (f *logFile) digest(ctx context.Context, buf *[]byte, want, keep int) diges
 				if isProgress(line) {
 					progress = append(progress, len(d.Lines))
 				}
-				d.Lines = append(d.Lines, digestLine{Off: w.off + int64(at), No: no, Text: append([]byte(nil), bounded(line)...), Gap: i > 0 && len(d.Lines) == first})
+				d.Lines = append(
+					d.Lines,
+					digestLine{Off: w.off + int64(at), No: no, Text: append([]byte(nil), bounded(line)...), Gap: i > 0 && len(d.Lines) == first},
+				)
 			}
 			at = next
 		}

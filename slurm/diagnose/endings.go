@@ -18,7 +18,8 @@ var endWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?:
 
 // measures are a trainer's summary, and what an evaluation or a test of the
 // network prints last: a dictionary of numbers, or one that is called final.
-var measures = lazy.New(`'train_runtime': |^# (?:Avg bus bandwidth|Collective test concluded)|^final_\w+ ?[:=] ?[\d.]+|^\{.*(?:['"][\w@/ -]+['"]: -?[\d.e+-]+,? ?){3,}\}$`)
+var measures = lazy.New(`'train_runtime': |^# (?:Avg bus bandwidth|Collective test concluded)|^final_\w+ ?[:=] ?[\d.]+|` +
+	`^\{.*(?:['"][\w@/ -]+['"]: -?[\d.e+-]+,? ?){3,}\}$`)
 
 // barOf is how far a progress bar or a count of steps or epochs has come.
 var barOf = lazy.New(`(?i)\b(\d+) ?/ ?(\d+)\b(?: \[[\d:]+<|\s*\|)|(?:epoch|step|iter(?:ation)?)\D{0,3}(\d+) ?(?:/|of) ?(\d+)\b`)
@@ -58,7 +59,8 @@ func (j *job) endsWell() bool {
 }
 
 // unfinished are words beside those of an end that take them back.
-var unfinished = lazy.New(`(?i)\b(?:not|un|in)-?(?:done|finished|complete\w*|success\w*|saved)\b|\b(?:will|would|to|can|should) be\b|\bwritten (?:in|by)\b|Run data is saved|未|失败|fail|error|cannot|could not`)
+var unfinished = lazy.New(`(?i)\b(?:not|un|in)-?(?:done|finished|complete\w*|success\w*|saved)\b|\b(?:will|would|to|can|should) be\b|` +
+	`\bwritten (?:in|by)\b|Run data is saved|未|失败|fail|error|cannot|could not`)
 
 // whole is how programs and scripts say that all that they were to do is done.
 // They may go on with notes on what came of it.
@@ -71,7 +73,8 @@ var whole = lazy.New(`(?i)^\W*(?:` +
 const farewell = 12
 
 // score is a measure of a finished evaluation.
-var score = lazy.New(`(?i)^\W*(?:[\w@-]+[ _]){0,4}(?:accuracy|acc|precision|recall|f1|f1[ _-]?score|f1_(?:macro|micro|weighted)|map|auc|roc[ _-]auc|bleu|rouge\w*|wer|cer|perplexity|ppl|rmse|mae|mse|r2)` +
+var score = lazy.New(`(?i)^\W*(?:[\w@-]+[ _]){0,4}(?:accuracy|acc|precision|recall|f1|f1[ _-]?score|f1_(?:macro|micro|weighted)|map|` +
+	`auc|roc[ _-]auc|bleu|rouge\w*|wer|cer|perplexity|ppl|rmse|mae|mse|r2)` +
 	`(?:@\d+)? *[=:] *-?[\d.]+(?:e[+-]?\d+)?%?(?: ?(?:±|\+/-) ?[\d.]+)?\W*$` +
 	`|^\S* ?.*(?:准确率|精度|召回率|得分) *[=:：] *[\d.]+%?(?: ?± ?[\d.]+)?$`)
 

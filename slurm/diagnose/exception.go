@@ -61,7 +61,8 @@ var exceptionName = lazy.New(`^([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?::(?:\s(.*))?)
 
 // exceptionKinds are the endings of class names that are exceptions wherever
 // they stand; within a traceback any class name is one.
-var exceptionKinds = lazy.New(`(?:Error|Exception|Interrupt|Failure|Exit|Timeout|StopIteration|Expired|Abort|Fault|Invalid|OfMemory|NotFound|Unavailable|Enabled|OutOfResources)$`)
+var exceptionKinds = lazy.New(`(?:Error|Exception|Interrupt|Failure|Exit|Timeout|StopIteration|Expired|Abort|Fault|Invalid|OfMemory|NotFound|` +
+	`Unavailable|Enabled|OutOfResources)$`)
 
 // exceptionOf splits the last line of a traceback into type and message.
 func exceptionOf(text string, within bool) (kind, message string, ok bool) {

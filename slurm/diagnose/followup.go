@@ -18,17 +18,22 @@ type followUp struct {
 // followUps are the kinds of questions, the first that matches: what is asked
 // more narrowly stands before what is asked more widely.
 var followUps = []followUp{
-	{lazy.New(`(?i)\blast time\b|\bbefore\b|\bpreviou|\bearlier\b|\bsame (?:as|error|problem|thing)\b|\bhappened again\b|\bonce more\b|\bprior\b|上次|上一次|之前|以前|前一次|又是`), Report.likeBefore},
+	{lazy.New(`(?i)\blast time\b|\bbefore\b|\bpreviou|\bearlier\b|\bsame (?:as|error|problem|thing)\b|\bhappened again\b|` +
+		`\bonce more\b|\bprior\b|上次|上一次|之前|以前|前一次|又是`), Report.likeBefore},
 	{lazy.New(`(?i)\bre-?(?:run|start|submit|queue)|\bretry|\btry (?:it )?again|\brun (?:it )?again|\bworth\b|重试|重跑|重新|再跑|再提交`), Report.anotherTry},
 	{lazy.New(`(?i)\bexclud|\bavoid|\bdrain|排除|避开`), Report.nodesToAvoid},
 	{lazy.New(`(?i)\bother ranks?\b|\bhow many ranks?\b|\brest of|其他 ?rank|其它 ?rank|多少个? ?rank`), Report.otherRanks},
 	{lazy.New(`(?i)\bnodes?\b|\bhosts?\b|\bmachines?\b|\bserver\b|节点|机器|主机`), Report.ofNode},
 	{lazy.New(`(?i)\branks?\b|\bgpus?\b|\bprocess(?:es)?\b|哪(?:个|张).{0,3}(?:卡|进程)`), Report.ofRank},
 	{lazy.New(`(?i)\bwhen\b|\bwhat time\b|\bhow (?:long|far)\b|\biteration\b|\bstep\b|什么时候|几点|何时|多久|第几步|迭代`), Report.when},
-	{lazy.New(`(?i)\bhow (?:do|can|should|would) (?:i|we|you)\b.*\b(?:fix|solve|avoid|prevent|mend)|\bfix|\bsolve|\bwhat (?:should|can|do|must|now)\b|\bwhat to do\b|\bnext\b|\badvice\b|\bremed|怎么办|怎么修|如何(?:修|解决|处理)|怎么解决|解决办法|建议|下一步`), Report.whatToDo},
+	{lazy.New(`(?i)\bhow (?:do|can|should|would) (?:i|we|you)\b.*\b(?:fix|solve|avoid|prevent|mend)|\bfix|\bsolve|` +
+		`\bwhat (?:should|can|do|must|now)\b|\bwhat to do\b|\bnext\b|\badvice\b|\bremed|怎么办|怎么修|如何(?:修|` +
+		`解决|处理)|怎么解决|解决办法|建议|下一步`), Report.whatToDo},
 	{lazy.New(`(?i)\bwho(?:se)?\b|\bfault\b|\bblame\b|谁|责任`), Report.whose},
-	{lazy.New(`(?i)\bline\b|\bshow\b|\bevidence\b|\bproof\b|\bprove|\bhow do you know\b|\bsure\b|\btraceback\b|\bstack\b|\blog\b|\bcode\b|\bfile\b|哪一行|证据|日志|堆栈|依据|确定吗`), Report.fromWhichLines},
-	{lazy.New(`(?i)\bwhy\b|\breason\b|\bcause\b|\bwhat (?:happened|went wrong|broke|failed|is wrong|is it|does (?:it|that) mean)\b|\bexplain\b|\bfail|\bmean|为什么|为何|原因|怎么回事|怎么了|什么意思|失败|解释`), Report.why},
+	{lazy.New(`(?i)\bline\b|\bshow\b|\bevidence\b|\bproof\b|\bprove|\bhow do you know\b|\bsure\b|\btraceback\b|\bstack\b|` +
+		`\blog\b|\bcode\b|\bfile\b|哪一行|证据|日志|堆栈|依据|确定吗`), Report.fromWhichLines},
+	{lazy.New(`(?i)\bwhy\b|\breason\b|\bcause\b|\bwhat (?:happened|went wrong|broke|failed|is wrong|is it|does (?:it|` +
+		`that) mean)\b|\bexplain\b|\bfail|\bmean|为什么|为何|原因|怎么回事|怎么了|什么意思|失败|解释`), Report.why},
 }
 
 // FollowUp answers a question about a diagnosis from its evidence alone, and

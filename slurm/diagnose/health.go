@@ -228,7 +228,11 @@ func (j *job) badNumbers([]*event) (verdict, bool) {
 	for i, f := range j.files {
 		if v, ok := diverged(f.progress); ok {
 			t, text := untag(v.text)
-			return verdict{class: NaNLoss, why: "the numbers", event: &event{file: i, off: v.off, raw: v.text, text: text, tag: t, class: NaNLoss, rank: -1, node: j.fileNode[i]}}, true
+			return verdict{
+				class: NaNLoss,
+				why:   "the numbers",
+				event: &event{file: i, off: v.off, raw: v.text, text: text, tag: t, class: NaNLoss, rank: -1, node: j.fileNode[i]},
+			}, true
 		}
 	}
 	return verdict{}, false

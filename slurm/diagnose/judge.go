@@ -24,7 +24,16 @@ type verdict struct {
 // judge names the cause. The steps are those of the method, in its order.
 func (j *job) judge() verdict {
 	live := j.candidates()
-	for _, step := range []func([]*event) (verdict, bool){j.firstCause, j.slurmEnd, j.betweenRanks, j.badNumbers, j.lessSure, j.calledWrongly, j.silentDeath, j.onlyDumps} {
+	for _, step := range []func([]*event) (verdict, bool){
+		j.firstCause,
+		j.slurmEnd,
+		j.betweenRanks,
+		j.badNumbers,
+		j.lessSure,
+		j.calledWrongly,
+		j.silentDeath,
+		j.onlyDumps,
+	} {
 		if v, ok := step(live); ok {
 			return v
 		}
@@ -430,7 +439,15 @@ func (j *job) slurmEnd(live []*event) (verdict, bool) {
 	if best != nil {
 		return verdict{class: best.class, event: best, why: "slurm ended it"}, true
 	}
-	byState := map[slurm.State]string{slurm.Timeout: SlurmTimeLimit, slurm.Deadline: SlurmTimeLimit, slurm.Preempted: SlurmPreempted, "REQUEUED": SlurmPreempted, slurm.NodeFail: SlurmNodeFail, slurm.BootFail: SlurmNodeFail, slurm.OutOfMemory: HostOOM}
+	byState := map[slurm.State]string{
+		slurm.Timeout:     SlurmTimeLimit,
+		slurm.Deadline:    SlurmTimeLimit,
+		slurm.Preempted:   SlurmPreempted,
+		"REQUEUED":        SlurmPreempted,
+		slurm.NodeFail:    SlurmNodeFail,
+		slurm.BootFail:    SlurmNodeFail,
+		slurm.OutOfMemory: HostOOM,
+	}
 	if class := byState[j.given.state()]; class != "" {
 		return verdict{class: class, why: "slurm's state"}, true
 	}
@@ -492,7 +509,8 @@ func (j *job) betweenRanks(live []*event) (verdict, bool) {
 		return v, true
 	}
 	for _, e := range live {
-		if e.weight >= timedOut-5 && e.weight <= timedOut+5 && (best == nil || e.weight > best.weight+4 || e.weight >= best.weight && j.earlier2(e, best)) && e.weight != aborted {
+		if e.weight >= timedOut-5 && e.weight <= timedOut+5 && (best == nil || e.weight > best.weight+4 || e.weight >= best.weight && j.earlier2(e, best)) &&
+			e.weight != aborted {
 			best = e
 		}
 	}
@@ -538,7 +556,17 @@ func (j *job) laggardEvent(l laggard, live []*event, otherwise *event) *event {
 		e.rank, e.node = l.rank, j.nodeByRank(l.rank, map[int]string{})
 		return &e
 	}
-	e := &event{file: l.by.file, off: l.by.off, raw: l.by.raw, text: l.by.raw, tag: l.by.tag, class: NCCLTimeout, weight: timedOut, rank: l.rank, node: j.fileNode[l.by.file]}
+	e := &event{
+		file:   l.by.file,
+		off:    l.by.off,
+		raw:    l.by.raw,
+		text:   l.by.raw,
+		tag:    l.by.tag,
+		class:  NCCLTimeout,
+		weight: timedOut,
+		rank:   l.rank,
+		node:   j.fileNode[l.by.file],
+	}
 	for _, o := range live {
 		if o.rank == l.rank && o.node != "" {
 			e.node = o.node

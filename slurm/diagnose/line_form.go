@@ -86,7 +86,8 @@ var (
 	// printed arguments, configurations.
 	property = lazy.New(`^[\w ./()-]+(?: {2,}: | {2,}:$| \.{2,} )`)
 	// member is a member of a printed dictionary or a JSON text, or a list's item.
-	member = lazy.New(`^(?:\{['"][\w .-]+['"]: .*\}$|["'][\w ./-]+["']: |[\w.]+: ?(?:True|False|None|null|true|false|[\d.e+-]+),?$|[\w.]+=(?:True|False|None|[\d.e+-]+|'[^']*'),?$)`)
+	member = lazy.New(`^(?:\{['"][\w .-]+['"]: .*\}$|["'][\w ./-]+["']: |[\w.]+: ?(?:True|False|None|null|true|false|[\d.e+-]+),?$|` +
+		`[\w.]+=(?:True|False|None|[\d.e+-]+|'[^']*'),?$)`)
 )
 
 func isSetting(text, line string) bool {

@@ -144,7 +144,8 @@ func Collapse(lines []Line) []Line {
 func sameRank(a, b *int) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
 
 var (
-	errorLevel   = lazy.New(`(?i)\b(?:error|fatal|critical|exception|failed|failure|traceback|panic|killed|aborted|segmentation fault|cancelled)\b|\w(?:Error|Exception)\b|^\[?[EF]\d{4} |^\[[EF] |NCCL WARN`)
+	errorLevel = lazy.New(`(?i)\b(?:error|fatal|critical|exception|failed|failure|traceback|panic|killed|aborted|segmentation fault|` +
+		`cancelled)\b|\w(?:Error|Exception)\b|^\[?[EF]\d{4} |^\[[EF] |NCCL WARN`)
 	warningLevel = lazy.New(`(?i)\bwarn(?:ing)?\b|^\[?W\d{4} |^\[W `)
 )
 

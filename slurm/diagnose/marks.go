@@ -36,14 +36,21 @@ var starts = []struct {
 
 // endings are lines that only a trainer that ended well prints. Scripts echo
 // "training finished" whatever happened.
-var endings = lazy.New(`^\[after training is done\]|^\[exiting program (?:at|after)|^exiting program (?:at|after) |successfully finished training|validation loss at iteration \d+ on (?:test|validation) set|^Trainer\.fit.* stopped: .max_steps|reached train_iters|max_steps=\d+. reached|\bterminated normally\b|^ *Normal termination\b|^Successfully completed\.$`)
+var endings = lazy.New(`^\[after training is done\]|^\[exiting program (?:at|after)|^exiting program (?:at|after) |` +
+	`successfully finished training|validation loss at iteration \d+ on (?:test|validation) set|` +
+	`^Trainer\.fit.* stopped: .max_steps|reached train_iters|max_steps=\d+. reached|\bterminated normally\b|` +
+	`^ *Normal termination\b|^Successfully completed\.$`)
 
 // phasesOf are lines that name what the run does between iterations.
-var phasesOf = lazy.New(`^\s*(?:saving checkpoint|successfully saved checkpoint|Evaluating (?:on|iter)|loading checkpoint|loading distributed checkpoint|> building|> compiling|>>> done|building |done with setup|training \.\.\.|> initializ|\[(?:after|before) |validation loss|Storing distributed|> finished|scheduled an async checkpoint|setting random|> setting)`)
+var phasesOf = lazy.New(`^\s*(?:saving checkpoint|successfully saved checkpoint|Evaluating (?:on|iter)|loading checkpoint|` +
+	`loading distributed checkpoint|> building|> compiling|>>> done|building |done with setup|training \.\.\.|` +
+	`> initializ|\[(?:after|before) |validation loss|Storing distributed|> finished|scheduled an async checkpoint|` +
+	`setting random|> setting)`)
 
 var (
-	argLine     = lazy.New(`^ {2}(\w+) \.{2,} (.*)$`)
-	worldLine   = lazy.New(`^using world size: (\d+), data-parallel size: (\d+),(?:.*context-parallel size: (\d+),)?.*tensor-model-parallel size: (\d+),.*pipeline-model-parallel size: (\d+)`)
+	argLine   = lazy.New(`^ {2}(\w+) \.{2,} (.*)$`)
+	worldLine = lazy.New(`^using world size: (\d+), data-parallel size: (\d+),(?:.*context-parallel size: (\d+),)?.*tensor-model-parallel` +
+		` size: (\d+),.*pipeline-model-parallel size: (\d+)`)
 	summaryLine = lazy.New(`^\s{2}(time|host|rank|exitcode|error_file|traceback)\s*: (.*)$`)
 	rankLocal   = lazy.New(`^(\d+) \(local_rank: (\d+)\)`)
 	exitPid     = lazy.New(`^(-?\d+) (?:\(pid: (\d+)\))?`)
@@ -303,7 +310,17 @@ func exitClass(code int) (class string, weight int) {
 func (s *scanner) died(entry elasticEntry, t tag) {
 	s.elastic = append(s.elastic, entry)
 	class, weight := exitClass(entry.exit)
-	e := &event{off: entry.off, raw: entry.raw, text: strings.TrimSpace(entry.text), tag: t, class: class, weight: weight, node: entry.host, agent: true, exit: entry.exit}
+	e := &event{
+		off:    entry.off,
+		raw:    entry.raw,
+		text:   strings.TrimSpace(entry.text),
+		tag:    t,
+		class:  class,
+		weight: weight,
+		node:   entry.host,
+		agent:  true,
+		exit:   entry.exit,
+	}
 	if entry.rank >= 0 {
 		e.tag.rank = entry.rank
 	}

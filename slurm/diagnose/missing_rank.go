@@ -28,7 +28,9 @@ var (
 	lastWork  = lazy.New(`[Ll]ast enqueued (?:NCCL )?work: (-?\d+), last completed (?:NCCL )?work: (-?\d+)`)
 	// torch's desync debugging names them outright (TraceUtils.h).
 	// monitoredBarrier does too (ProcessGroupGloo.cpp).
-	notJoined = lazy.New(`[Rr]anks? \[?([\d, ]+)\]? (?:has not|have not|did(?:n't| not)) join|\[([\d, ]+)\] (?:has |have )?finished collective .* but didn't (?:join|start)|[Rr]anks? ([\d, ]+) failed to pass monitoredBarrier|errors while waiting for \S+ from rank (\d+)`)
+	notJoined = lazy.New(`[Rr]anks? \[?([\d, ]+)\]? (?:has not|have not|did(?:n't| not)) join|\[([\d, ]+)\] (?:has |` +
+		`have )?finished collective .* but didn't (?:join|start)|[Rr]anks? ([\d, ]+) failed to pass monitoredBarrier|` +
+		`errors while waiting for \S+ from rank (\d+)`)
 )
 
 // watchdog reads what a line says of a rank's collectives.

@@ -17,7 +17,8 @@ import (
 // dumpName matches the names of flight recorder dumps
 // (TORCH_NCCL_DEBUG_INFO_TEMP_FILE and its rank; comm_lib since PyTorch 2.5).
 // The scripts that this program renders name them flight-recorder-RANK.
-var dumpName = lazy.New(`(?:^|[/_-])(?:(?:nccl_trace|comm_lib_trace|flight[_-]?recorder|fr_trace)[\w.-]*?rank[_-]?|flight-recorder-)(\d{1,6})(?:\.(?:pkl|pickle))?$`)
+var dumpName = lazy.New(`(?:^|[/_-])(?:(?:nccl_trace|comm_lib_trace|flight[_-]?recorder|fr_trace)[\w.-]*?rank[_-]?|` +
+	`flight-recorder-)(\d{1,6})(?:\.(?:pkl|pickle))?$`)
 
 // rankAtEnd is the rank that ends the name of every dump. What stands before it
 // is the user's choice (TORCH_NCCL_DEBUG_INFO_TEMP_FILE, TORCH_FR_DUMP_TEMP_FILE).

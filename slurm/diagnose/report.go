@@ -134,7 +134,16 @@ func show(raw string) string {
 // report turns the verdict into the answer.
 func (j *job) report() Report {
 	v := j.judgeAll()
-	r := Report{Class: v.class, Attempts: j.attempts, Why: v.why, ExcludeNodes: []string{}, Advice: []string{}, Evidence: []Evidence{}, Notes: j.notes(), Unreadable: j.unreadable}
+	r := Report{
+		Class:        v.class,
+		Attempts:     j.attempts,
+		Why:          v.why,
+		ExcludeNodes: []string{},
+		Advice:       []string{},
+		Evidence:     []Evidence{},
+		Notes:        j.notes(),
+		Unreadable:   j.unreadable,
+	}
 	r.Layout, r.Stacks, r.OnlyRanks = j.layout(), j.stacks(), j.onlyRanks()
 	if n, ok := j.lastIteration(); ok {
 		r.LastIter = &n
@@ -397,7 +406,8 @@ func (j *job) downstream(v verdict) int {
 var permission = lazy.New(`(?i)permission denied|operation not permitted|PermissionError|\[Errno (?:1|13)\]`)
 
 // serverFault are answers of a hub or registry that another try may not get.
-var serverFault = lazy.New(`(?i)\b(?:429|5\d\d)\b (?:Client|Server)? ?Error|Too Many Requests|toomanyrequests|rate limit|\b50[0234]\b|Bad Gateway|Service Unavailable|Internal Server Error|Gateway Time-?out|\b429\b|HTTP (?:error )?5\d\d`)
+var serverFault = lazy.New(`(?i)\b(?:429|5\d\d)\b (?:Client|Server)? ?Error|Too Many Requests|toomanyrequests|rate limit|\b50[0234]\b|` +
+	`Bad Gateway|Service Unavailable|Internal Server Error|Gateway Time-?out|\b429\b|HTTP (?:error )?5\d\d`)
 
 // portFault is what InfiniBand says of the port of the node that says it; a
 // connection that times out may be the peer's fault.
@@ -442,7 +452,8 @@ func (j *job) placesToAvoid(r *Report, v verdict) {
 
 // nodeContainer is a container failure that belongs to the node, not to the
 // image or the command line.
-var nodeContainer = lazy.New(`(?i)nvidia-container|libnvidia|nvml|driver|cgroup|initialization error|input/output|no space|stale|squashfuse|mount: .*(?:resource|busy)|daemon is not running|couldn't (?:create|remove)|timed out`)
+var nodeContainer = lazy.New(`(?i)nvidia-container|libnvidia|nvml|driver|cgroup|initialization error|input/output|no space|stale|squashfuse|` +
+	`mount: .*(?:resource|busy)|daemon is not running|couldn't (?:create|remove)|timed out`)
 
 // oneOfManyNodes reports whether one node alone shows the cause while others
 // took part.

@@ -149,7 +149,21 @@ const keepFirst, keepLast = 4, 2
 func newScanner(file, keep int) *scanner {
 	return &scanner{
 		file: file, keep: keep, table: loadTable(), hostPrefix: map[string]bool{}, streams: map[tag]*stream{}, counts: map[quota]int{},
-		facts: &facts{starts: map[string][]mark{}, args: map[string]string{}, bases: map[tag]int{}, hosts: map[string]int{}, ranks: map[int]bool{}, labels: map[int]bool{}, locals: map[int]bool{}, hostOf: map[tag]string{}, nccl: map[int]*ncclRank{}, nodeRank: map[string]string{}, markers: map[string]string{}, addresses: map[string]string{}, phasesBy: map[tag]int{}},
+		facts: &facts{
+			starts:    map[string][]mark{},
+			args:      map[string]string{},
+			bases:     map[tag]int{},
+			hosts:     map[string]int{},
+			ranks:     map[int]bool{},
+			labels:    map[int]bool{},
+			locals:    map[int]bool{},
+			hostOf:    map[tag]string{},
+			nccl:      map[int]*ncclRank{},
+			nodeRank:  map[string]string{},
+			markers:   map[string]string{},
+			addresses: map[string]string{},
+			phasesBy:  map[tag]int{},
+		},
 	}
 }
 
@@ -168,7 +182,8 @@ func isProgress(line []byte) bool {
 }
 
 // otherProgress are the forms of trainers beside Megatron's own loop.
-var otherProgress = lazy.New(`(?i)(?:^|[\s|\[])(?:global_?step|step|iter|iteration)[ :=]+\d+ *(?:/|of) *\d+.*(?:loss|lr|s/it|it/s|time)|train_step_timing in s|\d+/\d+ \[[\d:]+<[\d:?]+,.*(?:it/s|s/it)`)
+var otherProgress = lazy.New(`(?i)(?:^|[\s|\[])(?:global_?step|step|iter|iteration)[ :=]+\d+ *(?:/|of) *\d+.*(?:loss|lr|s/it|it/s|time)|` +
+	`train_step_timing in s|\d+/\d+ \[[\d:]+<[\d:?]+,.*(?:it/s|s/it)`)
 
 // healthy reports whether a piece of a log shows progress in its first half,
 // so that nothing before it can matter for the end.
@@ -359,7 +374,12 @@ func (s *scanner) read(t tag, text, raw string, off int64, h hits) {
 		if st.open != nil && len(st.open.frames) > 0 && st.open.inset {
 			st.open = nil
 		}
-		st.open = &traceback{caught: introducesCaught(st.previous), chain: chainAfter(st.previous, text[:i]), inset: strings.Contains(text[:i], "traceback :"), logged: i > 0 && lowLevel.MatchString(text[:i])}
+		st.open = &traceback{
+			caught: introducesCaught(st.previous),
+			chain:  chainAfter(st.previous, text[:i]),
+			inset:  strings.Contains(text[:i], "traceback :"),
+			logged: i > 0 && lowLevel.MatchString(text[:i]),
+		}
 		return
 	}
 	if st.open == nil {
@@ -562,8 +582,11 @@ var cleanUp = lazy.New(`pyxis: child \d+ (?:failed|terminated)`)
 
 // factForm is the form in which the kernel, the driver, CUDA, Slurm and its
 // plugins state facts about hardware and memory.
-var factForm = lazy.New(`NVRM|\b[Xx]id\b|\bSXid\b|^\[ *\d+\.\d+\]|kernel: |slurm\w*[-:\[(. ]|^srun: |^\[?\d{4}-\d\d-\d\dT\S+\]? (?:\[|error:)|CUDA error|cuda(?:Error|_error)|NCCL WARN|node-check: |` +
-	`Unable to determine the device handle|GPU is lost|fallen off the bus|mce:|pcieport|nvidia-(?:nvswitch|fabricmanager)|[Oo]ut of memory: Kill|oom-kill:|invoked oom-killer|[Mm]emory cgroup out of memory|[Ee]xceeded (?:job|step|virtual )?\s*memory limit|[Mm]emory limit`)
+var factForm = lazy.New(`NVRM|\b[Xx]id\b|\bSXid\b|^\[ *\d+\.\d+\]|kernel: |slurm\w*[-:\[(. ]|^srun: |^\[?\d{4}-\d\d-\d\dT\S+\]? (?:\[|` +
+	`error:)|CUDA error|cuda(?:Error|_error)|NCCL WARN|node-check: |` +
+	`Unable to determine the device handle|GPU is lost|fallen off the bus|mce:|pcieport|nvidia-(?:nvswitch|fabricmanager)|` +
+	`[Oo]ut of memory: Kill|oom-kill:|invoked oom-killer|[Mm]emory cgroup out of memory|` +
+	`[Ee]xceeded (?:job|step|virtual )?\s*memory limit|[Mm]emory limit`)
 
 // add keeps an event, within its class's and rank's bounds.
 func (s *scanner) add(e *event) {
@@ -624,7 +647,10 @@ var harmlessPatterns = []pattern{
 var harmlessTable = sync.OnceValue(func() *table { return newTable(harmlessPatterns) })
 
 // lowLevel are the marks of lines that are logged below error.
-var lowLevel = lazy.New(`^(?:> )?(?:\[?\d{4}[-/]\d\d[-/]\d\d[^a-zA-Z]*\s)?\[?(?:WARNING|WARN|INFO|DEBUG|NOTICE|Warning|Info)\b|^\[?[WID]\d{3,4} \d|^\[[WI] |^\[[WI]\d{3,4} |\[(?:WARNING|INFO|DEBUG|WARN)[\]:]|\| ?(?:WARNING|INFO|DEBUG) ?\||- (?:WARNING|INFO|DEBUG) -|\bNCCL (?:INFO|TRACE)\b|^\[NeMo [WI]|:(?:WARNING|INFO|DEBUG):|\((?:WARNING|INFO|DEBUG)\)|^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [IW] `)
+var lowLevel = lazy.New(`^(?:> )?(?:\[?\d{4}[-/]\d\d[-/]\d\d[^a-zA-Z]*\s)?\[?(?:WARNING|WARN|INFO|DEBUG|NOTICE|Warning|Info)\b|` +
+	`^\[?[WID]\d{3,4} \d|^\[[WI] |^\[[WI]\d{3,4} |\[(?:WARNING|INFO|DEBUG|WARN)[\]:]|\| ?(?:WARNING|INFO|DEBUG) ?\||` +
+	`- (?:WARNING|INFO|DEBUG) -|\bNCCL (?:INFO|TRACE)\b|^\[NeMo [WI]|:(?:WARNING|INFO|DEBUG):|\((?:WARNING|INFO|` +
+	`DEBUG)\)|^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [IW] `)
 
 // introducesCaught reports whether the line before a traceback speaks of an
 // error that the program handles.
@@ -633,7 +659,9 @@ func introducesCaught(before string) bool {
 }
 
 var (
-	handled   = lazy.New(`(?i)^exception ignored|fall(?:ing|s)? ?-?back|\boptional\b|\bignor(?:ed|ing)\b|\bcaught\b|\bretry(?:ing)?\b|continuing|could not import|failed to import|unable to import|import failed|\bskip(?:ped|ping)\b|^(?:\S+ )?(?:WARN(?:ING)?|INFO|DEBUG)\b`)
+	handled = lazy.New(`(?i)^exception ignored|fall(?:ing|s)? ?-?back|\boptional\b|\bignor(?:ed|ing)\b|\bcaught\b|\bretry(?:ing)?\b|` +
+		`continuing|could not import|failed to import|unable to import|import failed|\bskip(?:ped|ping)\b|` +
+		`^(?:\S+ )?(?:WARN(?:ING)?|INFO|DEBUG)\b`)
 	ofAnError = lazy.New(`(?i)error|exception|fail|import|could not|unable|cannot|can't`)
 )
 
@@ -645,7 +673,8 @@ func harmless(text string) bool {
 
 // gaveUp matches lines that name retries only to say that they are used up,
 // and argparse's word for a value given to a flag.
-var gaveUp = lazy.New(`(?i)retr(?:y|ies).{0,40}(?:exceeded|exhausted|failed)|exceeded.{0,30}retr|(?:max|too many|all) retries|giving up|gave up|ignored explicit argument`)
+var gaveUp = lazy.New(`(?i)retr(?:y|ies).{0,40}(?:exceeded|exhausted|failed)|exceeded.{0,30}retr|(?:max|too many|all) retries|` +
+	`giving up|gave up|ignored explicit argument`)
 
 var retries = lazy.New(`retrying \((\d+)/(\d+)\)`)
 

@@ -188,7 +188,43 @@ func (s *Source) mine() bool {
 }
 
 // notLogs are files that lie beside logs and are none.
-var notLogs = []string{".json", ".jsonl", ".yaml", ".yml", ".py", ".pyc", ".sh", ".sbatch", ".bin", ".idx", ".pt", ".pth", ".npy", ".npz", ".safetensors", ".distcp", ".png", ".so", ".o", ".lock", ".pid", ".db", ".sqlite", ".nsys-rep", ".qdrep", ".md", ".toml", ".csv", ".html", ".svg", ".sqsh", ".sif", ".whl", ".pickle", ".pkl"}
+var notLogs = []string{
+	".json",
+	".jsonl",
+	".yaml",
+	".yml",
+	".py",
+	".pyc",
+	".sh",
+	".sbatch",
+	".bin",
+	".idx",
+	".pt",
+	".pth",
+	".npy",
+	".npz",
+	".safetensors",
+	".distcp",
+	".png",
+	".so",
+	".o",
+	".lock",
+	".pid",
+	".db",
+	".sqlite",
+	".nsys-rep",
+	".qdrep",
+	".md",
+	".toml",
+	".csv",
+	".html",
+	".svg",
+	".sqsh",
+	".sif",
+	".whl",
+	".pickle",
+	".pkl",
+}
 
 func isLog(name string, size int64) bool {
 	if size == 0 || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "events.out.tfevents") {

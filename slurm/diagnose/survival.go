@@ -179,7 +179,10 @@ func (e *event) latest() time.Time {
 // ofScript reports whether the batch script or a command that it called says a
 // line: the script itself may go on after it.
 func ofScript(e *event) bool {
-	return (e.kind == "" || e.stack == nil && condaError.MatchString(e.kind)) && !e.agent && e.tag == noTag && e.weight < fact-1 && scriptLine.MatchString(e.text) && !strings.Contains(e.text, ".py: ") && e.class != SlurmSubmitRejected && !ofProgram.MatchString(e.text)
+	return (e.kind == "" || e.stack == nil && condaError.MatchString(e.kind)) &&
+		!e.agent && e.tag == noTag && e.weight < fact-1 && scriptLine.MatchString(e.text) &&
+		!strings.Contains(e.text, ".py: ") && e.class != SlurmSubmitRejected &&
+		!ofProgram.MatchString(e.text)
 }
 
 // ofProgram is a shell's word on a program that a signal ended.
@@ -246,7 +249,8 @@ func (s *scanner) shows(t tag, text string, phase bool) {
 	if (t.label >= 0 || t.local >= 0) && !agentLine(text) {
 		s.ran.tagged++
 	}
-	if word, _, _ := strings.Cut(text, " "); digit(word0(word)) || len(word) > 8 && word[0] == '[' && digit(word[1]) && digit(word[4]) || word0(word) >= 'A' && !strings.Contains(word, "=") {
+	if word, _, _ := strings.Cut(text, " "); digit(word0(word)) || len(word) > 8 && word[0] == '[' && digit(word[1]) && digit(word[4]) ||
+		word0(word) >= 'A' && !strings.Contains(word, "=") {
 		s.ran.sentences++
 	}
 	if phase || t != noTag || strings.Contains(text, ".py") || strings.Contains(text, " NCCL INFO ") || strings.Contains(text, header) {

@@ -85,7 +85,10 @@ func (v *validator) components(s Spec) {
 		own.number("cpus_per_task", part.CPUsPerTask, 1, 65_536)
 		own.number("segment", part.Segment, 1, 100_000)
 		for _, e := range own.errs {
-			if !slices.ContainsFunc(v.errs, func(have *FieldError) bool { return have.Field == e.Field && have.Value == e.Value }) { // the job's own fault is told once
+			if !slices.ContainsFunc(
+				v.errs,
+				func(have *FieldError) bool { return have.Field == e.Field && have.Value == e.Value },
+			) { // the job's own fault is told once
 				e.Field = at + "." + e.Field
 				v.errs = append(v.errs, e)
 			}

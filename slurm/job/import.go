@@ -505,7 +505,14 @@ func (m *importer) logs() {
 // dropBad takes out what the specification's own grammar refuses, with a note,
 // so that what is left can be rendered.
 func (m *importer) dropBad() {
-	texts := map[string]*string{"launcher": &m.spec.Launcher, "script": &m.spec.Script, "gpu": &m.spec.GPU, "worktree": &m.spec.Worktree, "container.image": &m.spec.Container.Image, "container.workdir": &m.spec.Container.Workdir}
+	texts := map[string]*string{
+		"launcher":          &m.spec.Launcher,
+		"script":            &m.spec.Script,
+		"gpu":               &m.spec.GPU,
+		"worktree":          &m.spec.Worktree,
+		"container.image":   &m.spec.Container.Image,
+		"container.workdir": &m.spec.Container.Workdir,
+	}
 	for name, p := range m.texts() {
 		field := strings.ReplaceAll(name, "-", "_")
 		if name == "job-name" {
@@ -513,7 +520,14 @@ func (m *importer) dropBad() {
 		}
 		texts[field] = p
 	}
-	numbers := map[string]**int{"nodes": &m.spec.Nodes, "gpus_per_node": &m.spec.GPUsPerNode, "cpus_per_task": &m.spec.CPUsPerTask, "segment": &m.spec.Segment, "nice": &m.spec.Nice, "master_port": &m.spec.MasterPort}
+	numbers := map[string]**int{
+		"nodes":         &m.spec.Nodes,
+		"gpus_per_node": &m.spec.GPUsPerNode,
+		"cpus_per_task": &m.spec.CPUsPerTask,
+		"segment":       &m.spec.Segment,
+		"nice":          &m.spec.Nice,
+		"master_port":   &m.spec.MasterPort,
+	}
 	for _, e := range m.spec.Validate() {
 		text, isText := texts[e.Field]
 		number, isNumber := numbers[e.Field]

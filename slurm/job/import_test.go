@@ -134,7 +134,12 @@ func TestWhatAScriptCarriesIsSkipped(t *testing.T) {
 	_, block, _ := strings.Cut(script.Text, "\n# The specification, ")
 	for line := range strings.Lines(block[strings.IndexByte(block, '\n')+1:]) {
 		require.True(t, strings.HasPrefix(line, "#| "), "%q", line)
-		require.False(t, strings.ContainsFunc(strings.TrimSuffix(line, "\n"), func(r rune) bool { return r == '\r' || r == '\v' || r == '\u2028' || r == 0x85 }), "%q", line)
+		require.False(
+			t,
+			strings.ContainsFunc(strings.TrimSuffix(line, "\n"), func(r rune) bool { return r == '\r' || r == '\v' || r == '\u2028' || r == 0x85 }),
+			"%q",
+			line,
+		)
 	}
 }
 
@@ -197,7 +202,14 @@ func FuzzEncodedSpecificationsDecodeToThemselves(f *testing.F) {
 				t.Skip("no text")
 			}
 		}
-		spec := job.Spec{Name: a, Args: []string{a, b, c, ""}, Env: map[string]string{b: c}, Container: job.Container{Image: c}, Nodes: ptr(3), Guards: ptr(false)}
+		spec := job.Spec{
+			Name:      a,
+			Args:      []string{a, b, c, ""},
+			Env:       map[string]string{b: c},
+			Container: job.Container{Image: c},
+			Nodes:     ptr(3),
+			Guards:    ptr(false),
+		}
 		again, err := job.Decode(job.Encode(spec))
 		require.NoError(t, err, "%s", job.Encode(spec))
 		require.Equal(t, spec, again)

@@ -216,7 +216,15 @@ func IntoStep(s Spec, o Options, id slurm.JobID) (Script, error) {
 	for _, f := range []struct {
 		field string
 		given bool
-	}{{"dependency", s.Dependency != ""}, {"begin", s.Begin != ""}, {"array", s.Array != "" && len(s.Sweep) == 0}, {"sweep", len(s.Sweep) > 0}, {"chain", s.Chain != nil}, {"every", s.Every != ""}, {"components", len(s.Components) > 0}} {
+	}{
+		{"dependency", s.Dependency != ""},
+		{"begin", s.Begin != ""},
+		{"array", s.Array != "" && len(s.Sweep) == 0},
+		{"sweep", len(s.Sweep) > 0},
+		{"chain", s.Chain != nil},
+		{"every", s.Every != ""},
+		{"components", len(s.Components) > 0},
+	} {
 		if f.given {
 			errs = append(errs, &FieldError{Field: f.field, Msg: notTogether("into"), Fix: phrase("leave it out: a step starts now, and once", "请去掉：步骤会立即启动，且只启动一次")})
 		}

@@ -203,7 +203,17 @@ var (
 	denied         = strings.Fields("ENV PATH IFS PS0 PS1 PS2 PS4 PROMPT_COMMAND SHELLOPTS CDPATH GLOBIGNORE POSIXLY_CORRECT PYTHONSTARTUP PYTHONINSPECT PYTHONHOME PERL5OPT PERL5LIB RUBYOPT NODE_OPTIONS GCONV_PATH GIT_SSH GIT_SSH_COMMAND GIT_EXTERNAL_DIFF GIT_CONFIG_COUNT")
 	deniedPrefixes = strings.Fields("BASH LD_ SLURM_ SBATCH_ SRUN_ SALLOC_ ops_")
 	// ours are the variables that the script sets itself, with what to say instead.
-	ours = map[string]lang.Text{"MASTER_ADDR": phrase("it is the job's first node", "它是作业的首个节点"), "MASTER_PORT": use("master_port"), "NNODES": use("nodes"), "GPUS_PER_NODE": use("gpus_per_node"), "WORLD_SIZE": phrase("it follows from nodes and gpus_per_node", "它由 nodes 与 gpus_per_node 得出"), "NODE_RANK": phrase("it is read on the node", "它在节点上读取"), "RANK": phrase("torch sets it", "由 torch 设置"), "LOCAL_RANK": phrase("torch sets it", "由 torch 设置"), "LOCAL_WORLD_SIZE": phrase("torch sets it", "由 torch 设置")}
+	ours = map[string]lang.Text{
+		"MASTER_ADDR":      phrase("it is the job's first node", "它是作业的首个节点"),
+		"MASTER_PORT":      use("master_port"),
+		"NNODES":           use("nodes"),
+		"GPUS_PER_NODE":    use("gpus_per_node"),
+		"WORLD_SIZE":       phrase("it follows from nodes and gpus_per_node", "它由 nodes 与 gpus_per_node 得出"),
+		"NODE_RANK":        phrase("it is read on the node", "它在节点上读取"),
+		"RANK":             phrase("torch sets it", "由 torch 设置"),
+		"LOCAL_RANK":       phrase("torch sets it", "由 torch 设置"),
+		"LOCAL_WORLD_SIZE": phrase("torch sets it", "由 torch 设置"),
+	}
 	// taken are the names that the script uses for itself, and bash for its own.
 	taken = strings.Fields("ARGS CODE DIRTY GUARDS HOSTFILE KILL_SWITCH LINK MARK NODE_CHECK RUN_DIR RUN_DIR_HERE SAID SECRET SECRETS SEEN SHARED STEP VENV WATCH " +
 		"_ COMP_WORDBREAKS DIRSTACK EPOCHREALTIME EPOCHSECONDS EUID FUNCNAME GROUPS HISTCMD HOSTNAME LINENO OLDPWD OPTARG OPTERR OPTIND PIPESTATUS PPID PWD RANDOM REPLY SECONDS SHLVL SRANDOM UID")

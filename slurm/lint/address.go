@@ -147,8 +147,9 @@ func usedBy(hosts []endpoint, h endpoint) bool {
 
 var (
 	local     = lazy.New(`^(localhost|127\.\d+\.\d+\.\d+|0\.0\.0\.0|::1|\[::1\]|localhost\.localdomain)$`)
-	otherLine = lazy.New(`tail\s+-n?\s*1\b|tail\s+-1\b|\btail\s*$|sed\s+-n\s+['"]?([02-9]|1\d|\$)\d*p|NR\s*==\s*([02-9]|1\d)|sort\s+-[a-zA-Z]*[rR]|\bshuf\b|\btac\b|\bEND\s*\{`)
-	listVar   = lazy.New(`SLURM_(JOB_)?NODELIST`)
+	otherLine = lazy.New(`tail\s+-n?\s*1\b|tail\s+-1\b|\btail\s*$|sed\s+-n\s+['"]?([02-9]|1\d|\$)\d*p|NR\s*==\s*([02-9]|1\d)|` +
+		`sort\s+-[a-zA-Z]*[rR]|\bshuf\b|\btac\b|\bEND\s*\{`)
+	listVar = lazy.New(`SLURM_(JOB_)?NODELIST`)
 )
 
 // badHost reports whether v is surely no address of the first node that every

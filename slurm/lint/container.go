@@ -88,7 +88,9 @@ func (c *checker) bringsSlurm(box *script.Container) bool {
 }
 
 // carried are the variables of the host that a training in a container needs.
-var carried = lazy.New(`^(CUDA_DEVICE_MAX_CONNECTIONS|NCCL_\w+|TORCH_NCCL_\w+|TORCH_DISTRIBUTED_\w+|GLOO_\w+|UCX_\w+|MASTER_ADDR|MASTER_PORT|WORLD_SIZE|RANK|LOCAL_RANK|NODE_RANK|NVTE_\w+|WANDB_API_KEY|HF_TOKEN|HUGGING_FACE_HUB_TOKEN|HF_HOME|PYTORCH_CUDA_ALLOC_CONF)$`)
+var carried = lazy.New(`^(CUDA_DEVICE_MAX_CONNECTIONS|NCCL_\w+|TORCH_NCCL_\w+|TORCH_DISTRIBUTED_\w+|GLOO_\w+|UCX_\w+|MASTER_ADDR|` +
+	`MASTER_PORT|WORLD_SIZE|RANK|LOCAL_RANK|NODE_RANK|NVTE_\w+|WANDB_API_KEY|HF_TOKEN|HUGGING_FACE_HUB_TOKEN|HF_HOME|` +
+	`PYTORCH_CUDA_ALLOC_CONF)$`)
 
 // rendezvousNames are read by a program without a launcher only.
 var rendezvousNames = []string{"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK", "NODE_RANK"}
@@ -165,10 +167,14 @@ func (c *checker) setInside(x *script.Command, name string) bool {
 }
 
 // imagePaths are folders that belong to an image, not to the host.
-var imagePaths = lazy.New(`^/(opt|usr|bin|sbin|lib\w*|etc|root|tmp|dev|proc|sys|var|run|workspace|app|venv|srv|boot|opt|conda|miniconda3?|code|src|megatron|Megatron-LM|models?|data|dataset|datasets|checkpoints?|output|outputs|logs?|results?|mnt/?$)(/|$)`)
+var imagePaths = lazy.New(`^/(opt|usr|bin|sbin|lib\w*|etc|root|tmp|dev|proc|sys|var|run|workspace|app|venv|srv|boot|opt|conda|miniconda3?|` +
+	`code|src|megatron|Megatron-LM|models?|data|dataset|datasets|checkpoints?|output|outputs|logs?|results?|mnt/?$)(/|$)`)
 
 // sharedRoots are the first folders that are a cluster's own.
-var sharedRoots = lazy.New(`^/(home\w*|gpfs\w*|lustre\w*|fsx|efs|nfs\w*|share\w*|shared|scratch\w*|work\w{0,2}|works|proj\w*|projects?|p|nas\w*|ceph\w*|beegfs|weka\w*|vast\w*|storage\w*|users?|fs\w*|lfs\w*|mnt|cluster|group\w*|store|archive|hpc\w*|iopsstor|capstor|ssd\w*|data\d+|pfs|cfs|public|nvme\w*|raid|hdd\w*|blob|s3|afs|cpfs|oss|jfs|juicefs|volume\w*|large_storage)(/|$)`)
+var sharedRoots = lazy.New(`^/(home\w*|gpfs\w*|lustre\w*|fsx|efs|nfs\w*|share\w*|shared|scratch\w*|work\w{0,2}|works|proj\w*|projects?|p|` +
+	`nas\w*|ceph\w*|beegfs|weka\w*|vast\w*|storage\w*|users?|fs\w*|lfs\w*|mnt|cluster|group\w*|store|archive|hpc\w*|` +
+	`iopsstor|capstor|ssd\w*|data\d+|pfs|cfs|public|nvme\w*|raid|hdd\w*|blob|s3|afs|cpfs|oss|jfs|juicefs|volume\w*|` +
+	`large_storage)(/|$)`)
 
 // covered reports whether a mount of the container makes the path v visible.
 func covered(box *script.Container, v script.Value) bool {
@@ -240,7 +246,8 @@ func (c *checker) namesOnHost(box *script.Container, p string) bool {
 		}
 	}
 	for _, x := range c.job.Commands {
-		if x.Container == nil && (x.Name() == "cd" || x.Name() == "source" || x.Name() == "mkdir") && len(x.Args) > 1 && strings.HasPrefix(x.Args[len(x.Args)-1].Text(), top) {
+		if x.Container == nil && (x.Name() == "cd" || x.Name() == "source" || x.Name() == "mkdir") &&
+			len(x.Args) > 1 && strings.HasPrefix(x.Args[len(x.Args)-1].Text(), top) {
 			return true
 		}
 	}

@@ -114,7 +114,8 @@ func condaActivate(c *checker) {
 	}
 }
 
-var condaHook = lazy.New(`conda\.sh|mamba\.sh|\.bashrc|\.bash_profile|\.profile|\.zshrc|shell\.bash|shell\.posix|shell hook|hook\b|/bin/activate|conda_init|miniconda|anaconda|miniforge|mambaforge`)
+var condaHook = lazy.New(`conda\.sh|mamba\.sh|\.bashrc|\.bash_profile|\.profile|\.zshrc|shell\.bash|shell\.posix|shell hook|hook\b|` +
+	`/bin/activate|conda_init|miniconda|anaconda|miniforge|mambaforge`)
 
 // hasConda reports whether something before x in its shell brings conda's
 // function.
@@ -135,11 +136,16 @@ func (c *checker) hasConda(x *script.Command) bool {
 }
 
 var (
-	secretName = lazy.New(`(?i)(^|_)(token|api_?key|secret|passwd|password|pwd|access_key|secret_key|private_key|auth_?key|credentials?|apikey|pat)(_id)?$|(?i)(wandb|hf|openai|aws|github|gitlab|swanlab|comet|neptune|mlflow)\w*(key|token|password)$`)
+	secretName = lazy.New(`(?i)(^|_)(token|api_?key|secret|passwd|password|pwd|access_key|secret_key|private_key|auth_?key|credentials?|` +
+		`apikey|pat)(_id)?$|(?i)(wandb|hf|openai|aws|github|gitlab|swanlab|comet|neptune|mlflow)\w*(key|token|password)$`)
 	// secretForms are texts that are secrets wherever they stand.
-	secretForms = lazy.New(`\b(hf_[A-Za-z0-9]{24,}|sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{30,}|glpat-[\w-]{16,}|xox[abpr]-[\w-]{10,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|eyJ[\w-]{16,}\.eyJ[\w-]{10,}\.[\w-]+|local-[0-9a-f]{40}|[Bb]earer\s+[A-Za-z0-9._-]{20,})`)
+	secretForms = lazy.New(`\b(hf_[A-Za-z0-9]{24,}|sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{30,}|glpat-[\w-]{16,}|` +
+		`xox[abpr]-[\w-]{10,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|eyJ[\w-]{16,}\.eyJ[\w-]{10,}\.[\w-]+|local-[0-9a-f]{40}|` +
+		`[Bb]earer\s+[A-Za-z0-9._-]{20,})`)
 	userInURL   = lazy.New(`\w+://[^\s/:@"'$<>{}]+:([^\s/@"'$<>{}]{4,})@`)
-	placeholder = lazy.New(`(?i)^$|<|>|x{4,}|\*{3,}|\.{3}|your|change_?me|replace|placeholder|\bexample\b|dummy|todo|insert|fill|secret_?here|_here$|token_?here|^(none|null|true|false|offline|disabled|online|test|password|token|secret|key)$|my_?(token|key|secret)|0{8,}|^[a-z_-]*0?1234567\d*$|在此|你的|填写|替换`)
+	placeholder = lazy.New(`(?i)^$|<|>|x{4,}|\*{3,}|\.{3}|your|change_?me|replace|placeholder|\bexample\b|dummy|todo|insert|fill|` +
+		`secret_?here|_here$|token_?here|^(none|null|true|false|offline|disabled|online|test|password|token|secret|key)$|` +
+		`my_?(token|key|secret)|0{8,}|^[a-z_-]*0?1234567\d*$|在此|你的|填写|替换`)
 	// tokenNames are names of a tokenizer's tokens.
 	tokenNames = lazy.New(`(?i)(^|_)(bos|eos|pad|unk|cls|mask|sep|special|class|image|video|stop|end|start|eod|vision|max|num|min|new|per|sample|begin)_?token`)
 	// variableName is the form of values that name another variable.

@@ -25,7 +25,9 @@ func (c *checker) starts() []*script.Start {
 
 var (
 	trainingName = lazy.New(`(?i)train|finetun|fine_tun|sft|main|run_|ddp|dist|gpt|llama|bert|t5|dpo|ppo|grpo|rlhf|lora|fsdp|deepspeed|megatron`)
-	sideName     = lazy.New(`(?i)preproc|prepare|convert|download|tokenize|check|plot|merge|monitor|watch|collect|summar|upload|export|build|install|diagnos|bench|nccl|test|parse|report|clean|copy|stage|hostlist|config_gen|gen_|make_|server|serve|router|infer|generat|chat|demo|setup|create_|_env`)
+	sideName     = lazy.New(`(?i)preproc|prepare|convert|download|tokenize|check|plot|merge|monitor|watch|collect|summar|upload|export|build|` +
+		`install|diagnos|bench|nccl|test|parse|report|clean|copy|stage|hostlist|config_gen|gen_|make_|server|serve|` +
+		`router|infer|generat|chat|demo|setup|create_|_env`)
 )
 
 // training reports whether s trains: a launcher does, plain Python where the

@@ -36,7 +36,19 @@ type Finding struct {
 
 // Rules is the table of faults, by topic.
 func Rules() []Rule {
-	return slices.Concat(launchRules, stepRules, rendezvousRules, valueRules, syntaxRules, directiveRules, logRules, endRules, containerRules, environmentRules, megatronRules)
+	return slices.Concat(
+		launchRules,
+		stepRules,
+		rendezvousRules,
+		valueRules,
+		syntaxRules,
+		directiveRules,
+		logRules,
+		endRules,
+		containerRules,
+		environmentRules,
+		megatronRules,
+	)
 }
 
 // Check finds the faults of a script, told in English.

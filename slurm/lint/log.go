@@ -136,7 +136,8 @@ func logNameFixed(c *checker) {
 	}
 }
 
-var localPath = lazy.New(`^(/tmp|/var/tmp|/dev/shm|/local|/localscratch|/local_scratch|/local-scratch|/scratch/local|/scratch_local|/lscratch|/nvme|/ssd|/mnt/nvme\w*|/mnt/local\w*|/raid/local|/run/user|/run/shm|/temp)(/|$)`)
+var localPath = lazy.New(`^(/tmp|/var/tmp|/dev/shm|/local|/localscratch|/local_scratch|/local-scratch|/scratch/local|/scratch_local|` +
+	`/lscratch|/nvme|/ssd|/mnt/nvme\w*|/mnt/local\w*|/raid/local|/run/user|/run/shm|/temp)(/|$)`)
 
 // nodeLocal reports whether v is a path on a node's own disk.
 func nodeLocal(v script.Value) bool {
@@ -154,10 +155,13 @@ func nodeLocal(v script.Value) bool {
 }
 
 // keptFlags are the program's options that name what must outlive the job.
-var keptFlags = lazy.New(`(?i)^--?(save|load|save[-_]dir|checkpoint[-_]?dir|checkpoint[-_]?path|ckpt[-_]?(dir|path)?|output|output[-_]dir|out[-_]dir|log[-_]dir|logging[-_]dir|tensorboard[-_]dir|tb[-_]dir|tensorboard[-_]logdir|wandb[-_]save[-_]dir|wandb[-_]dir|logdir|logs?|results?[-_]?dir|default[-_]root[-_]dir|save[-_]path|async[-_]save[-_]dir)$`)
+var keptFlags = lazy.New(`(?i)^--?(save|load|save[-_]dir|checkpoint[-_]?dir|checkpoint[-_]?path|ckpt[-_]?(dir|path)?|output|output[-_]dir|` +
+	`out[-_]dir|log[-_]dir|logging[-_]dir|tensorboard[-_]dir|tb[-_]dir|tensorboard[-_]logdir|wandb[-_]save[-_]dir|` +
+	`wandb[-_]dir|logdir|logs?|results?[-_]?dir|default[-_]root[-_]dir|save[-_]path|async[-_]save[-_]dir)$`)
 
 // keptVariables are names of variables with the like.
-var keptVariables = lazy.New(`(?i)(^|_)(ckpt|checkpoint|save|tensorboard|tb|log|logs|output)s?(_?(dir|path|root|folder))?$|^(ckpt|checkpoint|save|tensorboard|log|output)_?(dir|path|root|folder)$`)
+var keptVariables = lazy.New(`(?i)(^|_)(ckpt|checkpoint|save|tensorboard|tb|log|logs|output)s?(_?(dir|path|root|folder))?$|^(ckpt|checkpoint|` +
+	`save|tensorboard|log|output)_?(dir|path|root|folder)$`)
 
 func nodeLocalPath(c *checker) {
 	seen := map[int]bool{}
@@ -321,7 +325,8 @@ func requeueLog(c *checker) {
 }
 
 // loads are the options with which programs take up a training again.
-var loads = lazy.New(`(?i)^--?(load|resume|restore|auto[-_]?resume|from[-_]checkpoint|init[-_]from|continue|ckpt[-_]path|use[-_]checkpoint|load[-_]\w+|resume[-_]\w+)|resume|(^|\.)load`)
+var loads = lazy.New(`(?i)^--?(load|resume|restore|auto[-_]?resume|from[-_]checkpoint|init[-_]from|continue|ckpt[-_]path|` +
+	`use[-_]checkpoint|load[-_]\w+|resume[-_]\w+)|resume|(^|\.)load`)
 
 func restartWithoutLoad(c *checker) {
 	again, _ := c.requeues()
@@ -365,6 +370,8 @@ func (c *checker) resubmits() bool {
 	name := path.Base(c.job.Script.Name)
 	return slices.ContainsFunc(c.job.Submissions, func(s *script.Submission) bool {
 		f := s.File
-		return f == "$0" || f == "${0}" || f == "${BASH_SOURCE[0]}" || f == "$BASH_SOURCE" || name != "" && name != "." && path.Base(f) == name || strings.Contains(f, "SLURM_JOB_SCRIPT") || strings.HasSuffix(f, "$SLURM_JOB_NAME.sh")
+		return f == "$0" || f == "${0}" || f == "${BASH_SOURCE[0]}" || f == "$BASH_SOURCE" ||
+			name != "" && name != "." && path.Base(f) == name || strings.Contains(f, "SLURM_JOB_SCRIPT") ||
+			strings.HasSuffix(f, "$SLURM_JOB_NAME.sh")
 	})
 }

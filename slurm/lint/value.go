@@ -62,9 +62,11 @@ var valueRules = []Rule{
 }
 
 // reserved are variables that bash, Slurm, the launcher or the site sets.
-var reserved = lazy.New(`^(_|PATH|HOME|USER|LOGNAME|PWD|OLDPWD|HOSTNAME|HOSTTYPE|SHELL|SHLVL|LANG|LC_\w+|TERM|TZ|UID|EUID|PPID|RANDOM|SRANDOM|SECONDS|LINENO|EPOCHSECONDS|EPOCHREALTIME|IFS|REPLY|OPTARG|OPTIND|BASH\w*|PIPESTATUS|FUNCNAME|DIRSTACK|GROUPS|TMPDIR|TMP|TEMP|EDITOR|MAIL|DISPLAY|` +
-	`SLURM\w*|SBATCH_\w+|SRUN_\w+|CUDA_\w+|NVIDIA_\w+|NCCL_\w+|LD_\w+|PYTHON\w*|VIRTUAL_ENV|CONDA_\w+|MAMBA_\w+|LMOD_\w+|MODULE\w*|LOADEDMODULES|EBROOT\w*|EB\w+|OMPI_\w+|PMIX?_\w+|MPI_\w+|I_MPI_\w+|PBS_\w+|LSB_\w+|SSH_\w+|XDG_\w+|HF_\w+|WANDB_\w+|PROXY|HTTPS?_PROXY|https?_proxy|no_proxy|NO_PROXY|RANK|LOCAL_RANK|GPU_DEVICE_ORDINAL|ROCR_VISIBLE_DEVICES|HIP_\w+|` +
-	`\w*(WORK|SCRATCH|STORE|PROJECT|HOME|ROOT|FAST|LUSTRE|GPFS|DSDIR|JOBSCRATCH)\w*)$`)
+var reserved = lazy.New(`^(_|PATH|HOME|USER|LOGNAME|PWD|OLDPWD|HOSTNAME|HOSTTYPE|SHELL|SHLVL|LANG|LC_\w+|TERM|TZ|UID|EUID|PPID|RANDOM|SRANDOM|SECONDS|LINENO|EPOCHSECONDS|` +
+	`EPOCHREALTIME|IFS|REPLY|OPTARG|OPTIND|BASH\w*|PIPESTATUS|FUNCNAME|DIRSTACK|GROUPS|TMPDIR|TMP|TEMP|EDITOR|MAIL|DISPLAY|SLURM\w*|SBATCH_\w+|SRUN_\w+|` +
+	`CUDA_\w+|NVIDIA_\w+|NCCL_\w+|LD_\w+|PYTHON\w*|VIRTUAL_ENV|CONDA_\w+|MAMBA_\w+|LMOD_\w+|MODULE\w*|LOADEDMODULES|EBROOT\w*|EB\w+|OMPI_\w+|PMIX?_\w+|` +
+	`MPI_\w+|I_MPI_\w+|PBS_\w+|LSB_\w+|SSH_\w+|XDG_\w+|HF_\w+|WANDB_\w+|PROXY|HTTPS?_PROXY|https?_proxy|no_proxy|NO_PROXY|RANK|LOCAL_RANK|` +
+	`GPU_DEVICE_ORDINAL|ROCR_VISIBLE_DEVICES|HIP_\w+|\w*(WORK|SCRATCH|STORE|PROJECT|HOME|ROOT|FAST|LUSTRE|GPFS|DSDIR|JOBSCRATCH)\w*)$`)
 
 // slurmNeeds are the variables that Slurm sets only where an option is given.
 var slurmNeeds = map[string][]string{
@@ -151,7 +153,8 @@ func unset(c *checker) {
 				if !launch && !e.Shell.NoUnset && !c.launchValue(e) {
 					continue
 				}
-				if !c.job.Batch() || c.job.Options.Has(needs...) || x.Step != nil && x.Step.Options.Has(needs...) || e.Shell.Step != nil && e.Shell.Step.Options.Has(needs...) {
+				if !c.job.Batch() || c.job.Options.Has(needs...) || x.Step != nil && x.Step.Options.Has(needs...) ||
+					e.Shell.Step != nil && e.Shell.Step.Options.Has(needs...) {
 					continue
 				}
 				if e.Shell.Sourced || c.shownSubmission(lazy.New("--"+needs[0])) {
@@ -297,7 +300,8 @@ var special = map[string]bool{"@": true, "*": true, "?": true, "!": true, "#": t
 
 func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-var ownName = lazy.New(`(?m)(?:^|;|&&|\b(?:export|local|declare|readonly)\s)\s*([A-Za-z_]\w*)\+?=|\bfor\s+([A-Za-z_]\w*)\s+in|\bread\s+(?:-\w+\s+)*([A-Za-z_]\w*)`)
+var ownName = lazy.New(`(?m)(?:^|;|&&|\b(?:export|local|declare|readonly)\s)\s*([A-Za-z_]\w*)\+?=|\bfor\s+([A-Za-z_]\w*)\s+in|` +
+	`\bread\s+(?:-\w+\s+)*([A-Za-z_]\w*)`)
 
 // ownNames are the variables that the text of a script sets itself.
 func ownNames(text string) map[string]bool {
@@ -431,7 +435,8 @@ func badAssignments(c *checker) []badAssign {
 		}
 		add := func(name string) { out = append(out, badAssign{name, strings.Join(t, " "), x.Line}) }
 		switch {
-		case plainName.MatchString(t[0]) && len(t) > 1 && (t[1] == "=" || strings.HasPrefix(t[1], "=") && !strings.HasPrefix(t[1], "==")) && !slices.Contains(takesEquals, t[0]):
+		case plainName.MatchString(t[0]) && len(t) > 1 && (t[1] == "=" || strings.HasPrefix(t[1], "=") && !strings.HasPrefix(t[1], "==")) &&
+			!slices.Contains(takesEquals, t[0]):
 			add(t[0])
 		case dollarWord(x, 0) != "":
 			add(dollarWord(x, 0))
@@ -449,7 +454,8 @@ func badAssignments(c *checker) []badAssign {
 			add(name)
 		case t[0] == "set" && len(t) == 4 && t[2] == "=" && plainName.MatchString(t[1]):
 			add(t[1])
-		case len(t) == 1 && len(x.Assigns) == 1 && x.By == nil && x.Shell.Lookup(x.Assigns[0]) == nil && emptyAssign(x) && plainValue.MatchString(t[0]) && !strings.HasPrefix(t[0], "/"):
+		case len(t) == 1 && len(x.Assigns) == 1 && x.By == nil && x.Shell.Lookup(x.Assigns[0]) == nil &&
+			emptyAssign(x) && plainValue.MatchString(t[0]) && !strings.HasPrefix(t[0], "/"):
 			add(x.Assigns[0])
 		}
 	}
@@ -469,7 +475,10 @@ func emptyAssign(x *script.Command) bool {
 // dollarWord is the name where the i-th word is $NAME=value, as written.
 func dollarWord(x *script.Command, i int) string {
 	v := x.Args[i].Value
-	if len(v) > 1 && v[0].Ref != nil && v[0].Ref.Kind == script.Variable && v[0].Ref.Op == "" && !v[0].Ref.Loop && !v[0].Ref.Positional && !v[0].Ref.Guarded && v[1].Ref == nil && strings.HasPrefix(v[1].Text, "=") && !v[0].Quoted {
+	if len(v) > 1 && v[0].Ref != nil && v[0].Ref.Kind == script.Variable &&
+		v[0].Ref.Op == "" && !v[0].Ref.Loop && !v[0].Ref.Positional &&
+		!v[0].Ref.Guarded && v[1].Ref == nil && strings.HasPrefix(v[1].Text, "=") &&
+		!v[0].Quoted {
 		return v[0].Ref.Name
 	}
 	// A variable that has a value: $X=1 where X=8 runs "8=1".

@@ -30,7 +30,20 @@ func View(runs []Run, sums []Summary, l lang.Lang) view.Doc {
 		if s.ETASeconds != nil {
 			left = (time.Duration(*s.ETASeconds) * time.Second).String()
 		}
-		t.Rows = append(t.Rows, []string{s.Name, at, number(s.Loss, 4), number(s.BestLoss, 4), number(s.IterationMS, 1), number(s.TokensPerGPU, 0), number(s.TFLOPs, 1), percent(s.MFU), left})
+		t.Rows = append(
+			t.Rows,
+			[]string{
+				s.Name,
+				at,
+				number(s.Loss, 4),
+				number(s.BestLoss, 4),
+				number(s.IterationMS, 1),
+				number(s.TokensPerGPU, 0),
+				number(s.TFLOPs, 1),
+				percent(s.MFU),
+				left,
+			},
+		)
 		if ps := r.Points(Loss); len(ps) > 0 {
 			losses = append(losses, ps)
 		}

@@ -279,7 +279,18 @@ func (r *reader) param(p *syntax.ParamExp, f frame, quoted, whole bool) (vs []Va
 	op := operator(p)
 	guarded := op == ":-" || op == "-" || op == ":?" || op == "?" || op == ":=" || op == "=" || op == ":+" || op == "+" || op == "!"
 	v, found := f.sh.vars[name]
-	e := Expansion{Name: name, Index: index, Line: line, Quoted: quoted, Whole: whole, Word: f.wordIndex(), Shell: f.sh, Guarded: guarded, HereDoc: f.document, Op: op}
+	e := Expansion{
+		Name:    name,
+		Index:   index,
+		Line:    line,
+		Quoted:  quoted,
+		Whole:   whole,
+		Word:    f.wordIndex(),
+		Shell:   f.sh,
+		Guarded: guarded,
+		HereDoc: f.document,
+		Op:      op,
+	}
 	if found {
 		e.Var = v
 	} else {

@@ -233,7 +233,10 @@ func (r *reader) env(c *Command, f frame) {
 		}
 		env.vars[name] = &Var{Value: val, Exported: true, Line: args[0].Line}
 		r.job.Assigned[name] = true
-		r.job.Assignments = append(r.job.Assignments, Assignment{Name: name, Var: env.vars[name], Shell: c.Shell, Line: args[0].Line, Branch: f.branch, Seq: r.count})
+		r.job.Assignments = append(
+			r.job.Assignments,
+			Assignment{Name: name, Var: env.vars[name], Shell: c.Shell, Line: args[0].Line, Branch: f.branch, Seq: r.count},
+		)
 		args = args[1:]
 	}
 	if len(args) > 0 {

@@ -37,7 +37,8 @@ type ExplainOut struct {
 
 // explainers know one kind of word each; the first that does answers.
 var explainers = []func(c *ops.Call, word string) (ExplainOut, bool){
-	explainRule, explainFlag, explainOption, explainVariable, explainJobState, explainReason, explainNodeState, explainClass, explainLint, explainField, explainExit,
+	explainRule, explainFlag, explainOption, explainVariable, explainJobState, explainReason, explainNodeState,
+	explainClass, explainLint, explainField, explainExit,
 }
 
 // Explain is the operation explain.

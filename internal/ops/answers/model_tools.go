@@ -44,9 +44,8 @@ func modelTools(c *ops.Call, all []ops.Op) []knowledge.Tool {
 		if err != nil {
 			continue
 		}
-		list = append(list, knowledge.Tool{Name: op.Name, Description: op.Summary.EN, Schema: schema, Call: func(ctx context.Context, args json.RawMessage) (string, error) {
-			return callForModel(ctx, c, op, args)
-		}})
+		call := func(ctx context.Context, args json.RawMessage) (string, error) { return callForModel(ctx, c, op, args) }
+		list = append(list, knowledge.Tool{Name: op.Name, Description: op.Summary.EN, Schema: schema, Call: call})
 	}
 	return list
 }

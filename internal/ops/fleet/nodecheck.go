@@ -160,7 +160,8 @@ func nodecheck(ctx context.Context, c *ops.Call, in NodeCheckIn) (NodeCheckOut, 
 	}
 	done := c.During("the nodes test themselves and one another")
 	said, err := v.Visit(ctx, slurm.Visit{
-		Nodes: fit, Partition: in.Partition, Argv: argv, GPUs: max(gpus, 0), CPUs: max(1, gpus), Memory: strconv.Itoa(4+4*max(gpus, 0)) + "G", Limit: nodeCheckLimit,
+		Nodes: fit, Partition: in.Partition, Argv: argv, GPUs: max(gpus, 0),
+		CPUs: max(1, gpus), Memory: strconv.Itoa(4+4*max(gpus, 0)) + "G", Limit: nodeCheckLimit,
 	})
 	done()
 	lines := readChecks(said)

@@ -178,7 +178,12 @@ func cancelMine(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error
 	}
 	out.Cancelled = failed == 0
 	if failed > 0 {
-		return out, &ops.Error{Code: ops.Failed, Field: "job", Message: lang.Text{EN: "%s of %d could not be ended", ZH: "共 %[2]d 个，有 %[1]s未能结束"}.With(ops.Counted(failed, "job"), len(out.Jobs)), Fix: lang.Text{EN: "list shows what is left", ZH: "list 可查看剩余的作业"}}
+		return out, &ops.Error{
+			Code:    ops.Failed,
+			Field:   "job",
+			Message: lang.Text{EN: "%s of %d could not be ended", ZH: "共 %[2]d 个，有 %[1]s未能结束"}.With(ops.Counted(failed, "job"), len(out.Jobs)),
+			Fix:     lang.Text{EN: "list shows what is left", ZH: "list 可查看剩余的作业"},
+		}
 	}
 	return out, nil
 }

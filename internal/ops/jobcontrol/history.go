@@ -122,7 +122,8 @@ func history(ctx context.Context, c *ops.Call, in HistoryIn) (HistoryOut, error)
 	}
 	for _, j := range jobs {
 		if !j.State.Ended() || len(users) > 0 && !slices.Contains(users, j.User) ||
-			in.Partition != "" && j.Partition != in.Partition || in.Account != "" && j.Account != in.Account || len(states) > 0 && !slices.Contains(states, j.State) {
+			in.Partition != "" && j.Partition != in.Partition || in.Account != "" && j.Account != in.Account ||
+			len(states) > 0 && !slices.Contains(states, j.State) {
 			continue
 		}
 		j.Cluster = cl.Name()

@@ -136,7 +136,12 @@ func touchBeside(ctx context.Context, c *ops.Call, cl ops.Cluster, k killSwitch,
 	}
 	_, state, err := besideJob(ctx, c, cl, k.job, argv)
 	if err == nil && state != slurm.Running {
-		return &ops.Error{Code: ops.Failed, Field: "job", Message: lang.Text{EN: "job %s is %s: there is no node of it to reach %s from", ZH: "作业 %s 处于 %s：没有节点可用来访问 %s"}.With(k.job, state, k.path), Fix: lang.Text{EN: "in a shell: %s%s", ZH: "请在 shell 中执行：%s%s"}.With(byHand, k.path)}
+		return &ops.Error{
+			Code:    ops.Failed,
+			Field:   "job",
+			Message: lang.Text{EN: "job %s is %s: there is no node of it to reach %s from", ZH: "作业 %s 处于 %s：没有节点可用来访问 %s"}.With(k.job, state, k.path),
+			Fix:     lang.Text{EN: "in a shell: %s%s", ZH: "请在 shell 中执行：%s%s"}.With(byHand, k.path),
+		}
 	}
 	return err
 }

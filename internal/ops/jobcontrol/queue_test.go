@@ -70,7 +70,12 @@ func TestALongQueueIsCutForPeople(t *testing.T) {
 }
 
 func TestHistoryIsSummedInBothLanguages(t *testing.T) {
-	o := HistoryOut{Total: 3, GPUHours: 12.34, Since: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), States: []HistoryState{{State: slurm.Completed, Jobs: 3, GPUHours: 12.34}}}
+	o := HistoryOut{
+		Total:    3,
+		GPUHours: 12.34,
+		Since:    time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC),
+		States:   []HistoryState{{State: slurm.Completed, Jobs: 3, GPUHours: 12.34}},
+	}
 	require.Equal(t, "3 jobs ended since 2026-03-01, 12.3 GPU hours", o.View(lang.EN).Title)
 	require.Equal(t, "自 2026-03-01 以来结束 3 个作业，12.3 GPU 小时", o.View(lang.ZH).Title)
 }

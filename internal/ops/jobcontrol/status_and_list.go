@@ -246,7 +246,9 @@ func (in ListIn) chosen(jobs []slurm.Job) ([]slurm.Job, error) {
 	}
 	accounts := strings.Split(in.Account, ",")
 	return slices.DeleteFunc(jobs, func(j slurm.Job) bool {
-		return len(in.Jobs) > 0 && !slices.Contains(in.Jobs, j.ID) && !slices.Contains(in.Jobs, j.ID.Array()) || in.Account != "" && !slices.Contains(accounts, j.Account) || in.Name != "" && j.Name != in.Name ||
+		return len(in.Jobs) > 0 && !slices.Contains(in.Jobs, j.ID) && !slices.Contains(in.Jobs, j.ID.Array()) ||
+			in.Account != "" && !slices.Contains(accounts, j.Account) ||
+			in.Name != "" && j.Name != in.Name ||
 			in.Nodes != "" && !slices.ContainsFunc(j.Nodes, func(n string) bool { return slices.Contains(nodes, n) })
 	}), nil
 }

@@ -148,7 +148,11 @@ func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOut, 
 		return DiagnoseOut{}, err
 	}
 	if j.State == slurm.Pending {
-		return DiagnoseOut{}, &ops.Error{Code: ops.Failed, Message: lang.Text{EN: "job %s has not started: it waits for %s", ZH: "作业 %s 尚未启动，等待原因：%s"}.With(j.ID, cmp.Or(j.Reason, "None")), Fix: lang.Text{EN: "`status %s` says what that means", ZH: "`status %s` 会解释其含义"}.With(j.ID)}
+		return DiagnoseOut{}, &ops.Error{
+			Code:    ops.Failed,
+			Message: lang.Text{EN: "job %s has not started: it waits for %s", ZH: "作业 %s 尚未启动，等待原因：%s"}.With(j.ID, cmp.Or(j.Reason, "None")),
+			Fix:     lang.Text{EN: "`status %s` says what that means", ZH: "`status %s` 会解释其含义"}.With(j.ID),
+		}
 	}
 	paths := logFiles(ctx, c, cl.Name(), j)
 	if len(paths) == 0 {

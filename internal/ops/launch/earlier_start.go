@@ -38,7 +38,8 @@ func TryEarlierStart(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.J
 			lang.Text{EN: "leave it out", ZH: "请去掉"})
 	}
 	// Whose request it is decides what it may have.
-	if proxy := c.Who.Surface == ops.Slack || c.Who.Surface == ops.MCPHTTP || c.Who.Surface == ops.Web || c.Who.Surface == ops.Watcher; proxy && c.Who.User == j.User && j.User != c.Self && c.As != nil {
+	if proxy := c.Who.Surface == ops.Slack || c.Who.Surface == ops.MCPHTTP || c.Who.Surface == ops.Web ||
+		c.Who.Surface == ops.Watcher; proxy && c.Who.User == j.User && j.User != c.Self && c.As != nil {
 		as, err := c.AsOwner(cl, j.User)
 		if err != nil {
 			return nil, err

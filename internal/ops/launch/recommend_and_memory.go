@@ -73,13 +73,29 @@ func recommend(_ context.Context, c *ops.Call, in RecommendIn) (RecommendOut, er
 	}
 	run := full.Run()
 	run.Argv = runnable(run)
-	r, err := rules.Recommend(rules.Question{Entry: run.Entry, Argv: run.Argv, GPUs: full.WorldSize(), GPUsPerNode: *full.GPUsPerNode, GPU: full.GPU, NVLinkDomain: c.SiteOf(s).NVLinkDomain, Release: run.Release, Extra: run.Extra})
+	r, err := rules.Recommend(rules.Question{
+		Entry:        run.Entry,
+		Argv:         run.Argv,
+		GPUs:         full.WorldSize(),
+		GPUsPerNode:  *full.GPUsPerNode,
+		GPU:          full.GPU,
+		NVLinkDomain: c.SiteOf(s).NVLinkDomain,
+		Release:      run.Release,
+		Extra:        run.Extra,
+	})
 	if err != nil {
 		return RecommendOut{}, ops.InputError("args",
 			lang.Said(err),
 			lang.Text{EN: "give the model: --num-layers, --hidden-size, --num-attention-heads, --seq-length, --max-position-embeddings, --global-batch-size", ZH: "请给出模型：--num-layers、--hidden-size、--num-attention-heads、--seq-length、--max-position-embeddings、--global-batch-size"})
 	}
-	out := RecommendOut{Considered: r.Considered, Legal: r.Legal, GPU: r.GPU.Name, GPUGiB: r.GPU.MemoryGiB, Megatron: judged, Options: append([]rules.Option{}, r.Best(in.Show)...)}
+	out := RecommendOut{
+		Considered: r.Considered,
+		Legal:      r.Legal,
+		GPU:        r.GPU.Name,
+		GPUGiB:     r.GPU.MemoryGiB,
+		Megatron:   judged,
+		Options:    append([]rules.Option{}, r.Best(in.Show)...),
+	}
 	if len(out.Options) == 0 {
 		out.SmallestGiB = r.Smallest
 		if r.Smallest < out.GPUGiB {

@@ -73,7 +73,8 @@ func TestWhatPeopleAskSlurm(t *testing.T) {
 	never := string(submit("alice", "--partition=dev", "--nodes=4", "--job-name=never", "--wrap=true"))
 	done := string(submit("alice", "--partition=dev", "--job-name=short", "--wrap=srun true"))
 	require.Eventually(t, func() bool {
-		return state(slurm.JobID(het)) == slurm.Running && state(slurm.JobID(job)) == slurm.Running && state(slurm.JobID(idle)) == slurm.Running && state(slurm.JobID(done)) == slurm.Completed
+		return state(slurm.JobID(het)) == slurm.Running && state(slurm.JobID(job)) == slurm.Running &&
+			state(slurm.JobID(idle)) == slurm.Running && state(slurm.JobID(done)) == slurm.Completed
 	}, 30*time.Second, 200*time.Millisecond)
 	time.Sleep(3 * time.Second) // the accounts lag
 

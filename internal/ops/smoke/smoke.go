@@ -140,7 +140,11 @@ func climb(ctx context.Context, c *ops.Call, cl ops.Cluster, r rung, tell func(s
 	}
 	if one.State != slurm.Completed {
 		one.Why = one.State.Explain().Says.In(c.Lang)
-		if d, err := joblogs.DiagnoseJob(ctx, c, joblogs.DiagnoseIn{Target: string(id), OnCluster: ops.OnCluster{Cluster: cl.Name()}}); err == nil && d.Summary != "" {
+		if d, err := joblogs.DiagnoseJob(
+			ctx,
+			c,
+			joblogs.DiagnoseIn{Target: string(id), OnCluster: ops.OnCluster{Cluster: cl.Name()}},
+		); err == nil && d.Summary != "" {
 			one.Why = d.Summary
 		}
 	}
