@@ -13,7 +13,7 @@ GOFUMPT_VERSION  := v0.12.0
 # The last one that builds with the Go that go.mod names.
 GORELEASER_VERSION := v2.14.0
 
-.PHONY: help build demo test test-slurm test-clients unit lint fmt generate mutate conformance evals bench-diagnose bench-speed snapshot image slurm-up slurm-down setup clean
+.PHONY: slack-gallery help build demo test test-slurm test-clients unit lint fmt generate mutate conformance evals bench-diagnose bench-speed snapshot image slurm-up slurm-down setup clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,15 @@ generate: ## write what is generated from code: docs, skills' tables, manifests
 
 mutate: ## change N places of the core at random, one at a time (SEED), and ask whether its tests notice
 	$(GO) run ./tools/mutate -v -n $(N) -seed $(SEED) $(MUTATE)
+
+GALLERY ?= dist/slack-gallery
+slack-gallery: ## play a day in front of the strict fake Slack, and draw every picture of it: light, dark, phone
+	$(GO) test ./bot -count=1 -run TestADayPlayedByItsLabels -gallery $(abspath $(GALLERY))
+	for page in $(GALLERY)/*.html; do \
+		size=720,12000; case $$page in *phone*) size=390,16000;; esac; \
+		! command -v chromium >/dev/null || chromium --headless --no-sandbox --hide-scrollbars --screenshot=$$page.png --window-size=$$size $$page 2>/dev/null; \
+	done
+	@ls $(GALLERY)
 
 conformance: ## score rules, lint, diagnosis and answers, by topic
 	$(GO) test -count=1 -v -run 'Conformance|Verdicts|Agrees|Floor' ./knowledge/... ./slurm/lint ./slurm/diagnose

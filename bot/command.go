@@ -321,7 +321,7 @@ func (b *Bot) askFirst(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typ
 		doc.Sections = append(doc.Sections, view.Section{Text: e.Fix.In(c.Lang)})
 	}
 	if s, ok := result.(launch.SubmitOut); ok {
-		doc.Sections = append(doc.Sections, view.Section{Heading: answer.Script.In(c.Lang), Code: s.Script, Lang: "bash"})
+		doc.Sections = append(doc.Sections, view.Section{Heading: answer.Script.In(c.Lang), Code: s.Script, Lang: "bash", Fold: true})
 	}
 	return b.replyWith(a, doc, false, yesNo(id, c.Lang, op.Effect == ops.Destructive))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/megatron-ops/megatron-ops/bot/typed"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 // The action ids of our buttons. The part after the colon tells buttons of one
@@ -18,16 +19,22 @@ const (
 	ActNo  = "no"  // value: the id of a held call
 )
 
+var textApplyFix = lang.Text{EN: "Submit again with the fix", ZH: "应用修复后重新提交"}
+
 // NextButtons offers commands as buttons; nil where there are none that Slack
 // can run as they are.
-func NextButtons(next []string) slack.Block {
+func NextButtons(next []string, l lang.Lang) slack.Block {
 	var es []slack.BlockElement
 	for _, words := range next {
 		words = strings.TrimPrefix(OneLine(words), "megatron-ops ")
 		if len(es) == 5 || !runnable(words) {
 			continue
 		}
-		es = append(es, slack.NewButtonBlockElement(fmt.Sprintf("%s:%d", ActRun, len(es)), words, Label(Cut(words, maxButton))))
+		said := words
+		if strings.HasPrefix(words, "submit --from ") { // a change that the plan accepts
+			said = textApplyFix.In(l)
+		}
+		es = append(es, slack.NewButtonBlockElement(fmt.Sprintf("%s:%d", ActRun, len(es)), words, Label(Cut(said, maxButton))))
 	}
 	if len(es) == 0 {
 		return nil

@@ -91,7 +91,7 @@ func RenderIn(doc view.Doc, l lang.Lang, has Room) Rendered {
 	for i, f := range r.Files {
 		r.Files[i].Content = bounded(f.Content)
 	}
-	if b := NextButtons(doc.Next); b != nil {
+	if b := NextButtons(doc.Next, l); b != nil {
 		p.add(piece{Block: b, size: 500})
 	}
 	r.Messages = p.messages()

@@ -147,7 +147,7 @@ func TestOnlyKnownDocumentsAreLinked(t *testing.T) {
 
 func TestButtonsOfferOnlyWhatSlackCanRun(t *testing.T) {
 	t.Parallel()
-	b := NextButtons([]string{"submit -f job.yaml", "status JOB", "megatron-ops status 4711", "unknown 4711", "logs 4711 --tail 20", "diagnose <job>"})
+	b := NextButtons([]string{"submit -f job.yaml", "status JOB", "megatron-ops status 4711", "unknown 4711", "logs 4711 --tail 20", "diagnose <job>"}, lang.EN)
 	require.NotNil(t, b)
 	got := string(Raw(t, []slack.Block{b}))
 	require.Contains(t, got, `"value":"status 4711"`)

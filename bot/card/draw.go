@@ -217,7 +217,7 @@ func speed(n News) string {
 	if n.TFLOPs != nil {
 		parts = append(parts, strconv.FormatFloat(*n.TFLOPs, 'f', 0, 64)+" TFLOP/s/GPU")
 	}
-	if n.MFU != nil {
+	if n.MFU != nil && *n.MFU >= 0.5 {
 		parts = append(parts, "MFU "+strconv.FormatFloat(*n.MFU, 'f', 0, 64)+" %")
 	}
 	return strings.Join(parts, " · ")

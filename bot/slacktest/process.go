@@ -189,6 +189,12 @@ func Find(blocks []any, label string) (Control, bool) {
 				return Control{str(e["action_id"]), str(e["value"]), str(e["type"])}, true
 			}
 			options, _ := e["options"].([]any)
+			groups, _ := e["option_groups"].([]any)
+			for _, g := range groups {
+				group, _ := g.(m)
+				inGroup, _ := group["options"].([]any)
+				options = append(options, inGroup...)
+			}
 			for _, o := range options {
 				option, _ := o.(m)
 				if t, _ := option["text"].(m); str(t["text"]) == label {
