@@ -57,6 +57,9 @@ func TestErrorsHaveTheirCodes(t *testing.T) {
 		_, body := c.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":9,"method":%q,"params":%s}`, w.method, w.params))
 		require.Contains(t, body, fmt.Sprintf(`"code":%d`, w.old), "%s over HTTP", w.params)
 		require.NotContains(t, body, `\u0000`)
+		if strings.Contains(w.params, "rules/nosuch") {
+			require.Contains(t, said["message"], "megatron-ops://rules lists them", "and what would work")
+		}
 
 		m := &client{t: t, url: url, header: map[string]string{
 			"Authorization": "Bearer t", "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": w.method, "Mcp-Name": nameIn(w.params),
