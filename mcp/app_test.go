@@ -142,3 +142,23 @@ func TestListingsMayBeKept(t *testing.T) {
 		}
 	}
 }
+
+// One client's listing is not another's: on one server, whoever draws views is told
+// of them after somebody who does not.
+func TestAppsOfOneServerForSeveralClients(t *testing.T) {
+	cfg, _ := config(t, newSite())
+	address := serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}})
+	for _, draws := range []bool{false, true, false, true} {
+		c := &client{t: t, url: address, header: map[string]string{
+			"Authorization": "Bearer t", "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list",
+		}}
+		capabilities := "{}"
+		if draws {
+			capabilities = "{" + strings.TrimPrefix(appCapability, `"capabilities":{`)
+		}
+		_, body := c.post(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+			`"io.modelcontextprotocol/clientInfo":{"name":"modern","version":"1"},"io.modelcontextprotocol/clientCapabilities":` + capabilities + `}}}`)
+		require.Contains(t, body, `"name":"status"`)
+		require.Equal(t, draws, strings.Contains(body, "ui://megatron-ops/job.html"), body[:min(300, len(body))])
+	}
+}
