@@ -271,3 +271,17 @@ func TestLayersThatNothingDividesArePlaced(t *testing.T) {
 	}
 	require.Greater(t, deepest, 1, "virtual stages are tried as well")
 }
+
+// A model needs its sizes before a layout can be found for it.
+func TestRecommendAsksForEachSize(t *testing.T) {
+	for _, size := range []string{"--num-layers", "--hidden-size", "--num-attention-heads", "--seq-length"} {
+		argv := strings.Fields(models["GPT-3 175B"])
+		for i, w := range argv {
+			if w == size {
+				argv[i+1] = "0"
+			}
+		}
+		_, err := Recommend(Question{Argv: argv, GPUs: 64, GPU: "h100"})
+		require.Error(t, err, size)
+	}
+}

@@ -1,0 +1,63 @@
+package rules
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+)
+
+// Each rule is asked on both sides of its edge, and in the releases that draw it
+// elsewhere.
+func TestRulesOnBothSidesOfTheirEdge(t *testing.T) {
+	flex := "!--moe-token-dispatcher-type --moe-token-dispatcher-type flex --moe-flex-dispatcher-backend "
+	delta := "--experimental-attention-variant gated_delta_net --linear-num-key-heads 8 --linear-num-value-heads 16 --linear-attention-freq 4 "
+	for _, c := range []struct {
+		rule, base, edits string
+		release           megatron.Release
+		told              bool
+	}{
+		{"ncclep-needs-several-ranks", "moe", flex + "ncclep !--expert-model-parallel-size", megatron.Main, true},
+		{"ncclep-needs-several-ranks", "moe", flex + "ncclep", megatron.Main, false},
+		{"rank-capacity-backend", "moe", flex + "ncclep --moe-expert-rank-capacity-factor 1.5", megatron.Main, false},
+		{"rank-capacity-backend", "moe", flex + "deepep --moe-expert-rank-capacity-factor 1.5", megatron.Main, true},
+		{"rank-capacity-backend", "moe", flex + "hybridep --moe-expert-rank-capacity-factor 1.5", megatron.Main, false},
+		{"rank-capacity-backend", "moe", flex + "hybridep --moe-expert-rank-capacity-factor 1.5", megatron.V018, false},
+		{"rank-capacity-hybridep", "moe", flex + "hybridep --moe-expert-rank-capacity-factor 1.5", megatron.Main, true},
+		{"rank-capacity-hybridep", "moe", flex + "hybridep --moe-expert-rank-capacity-factor 1.5 --moe-use-grouped-tensor", megatron.Main, false},
+		{"rank-capacity-hybridep", "moe", flex + "hybridep --moe-expert-rank-capacity-factor 1.5 --use-transformer-engine-op-fuser", megatron.V018, false},
+		{"rank-capacity-hybridep", "moe", flex + "ncclep --moe-expert-rank-capacity-factor 1.5", megatron.Main, false},
+		{"single-grouped-weight-recipe", "moe", "--moe-single-grouped-weight", megatron.Main, false},
+		{"single-grouped-weight-recipe", "moe", "--moe-single-grouped-weight", megatron.V018, true},
+		{"single-grouped-weight-recipe", "moe", "--moe-single-grouped-weight --fp8-format e4m3 --fp8-recipe mxfp8", megatron.V018, false},
+		{"single-grouped-weight-recipe", "moe", "--moe-single-grouped-weight --fp8-format e4m3 --fp8-recipe mxfp8", megatron.Main, false},
+		{"single-grouped-weight-recipe", "moe", "--moe-single-grouped-weight --fp8-format hybrid --fp8-recipe tensorwise", megatron.Main, true},
+		{"single-grouped-weight-recipe", "moe", "--moe-single-grouped-weight --fp4-format e2m1 --fp4-recipe nvfp4", megatron.Main, false},
+		{"single-grouped-weight-recipe", "moe", "--moe-single-grouped-weight --fp4-format e2m1 --fp4-recipe nvfp4", megatron.V018, true},
+		{"dsa-topk-offset", "latent", "--experimental-attention-variant dsa --dsa-indexer-skip-topk-offset -1", megatron.Main, true},
+		{"dsa-topk-offset", "latent", "--experimental-attention-variant dsa --dsa-indexer-skip-topk-offset 0", megatron.Main, false},
+		{"dsa-topk-offset", "latent", "--dsa-indexer-skip-topk-offset -1", megatron.Main, false},
+		{"dsa-topk-freq", "latent", "--experimental-attention-variant dsa --dsa-indexer-topk-freq 0", megatron.Main, true},
+		{"dsa-topk-freq", "latent", "--experimental-attention-variant dsa --dsa-indexer-topk-freq 1", megatron.Main, false},
+		{"gdn-key-heads-fit-tp", "llama", delta, megatron.Main, false},
+		{"gdn-key-heads-fit-tp", "llama", delta + "--linear-num-key-heads 4", megatron.Main, true},
+		{"gdn-key-heads-fit-tp", "llama", delta + "--linear-num-key-heads 4", megatron.V017, false},
+		{"gdn-value-heads-fit-tp", "llama", delta + "--linear-num-value-heads 12", megatron.Main, true},
+		{"gdn-value-heads-fit-tp", "llama", delta + "--linear-num-value-heads 12", megatron.V017, false},
+		{"pipeline-groups-same", "deep", "--use-tp-pp-dp-mapping", megatron.Main, false},
+		// 0.15 allows recomputation beside one CUDA graph, that of attention.
+		{"graph-recompute-attention-only", "dense", "--cuda-graph-impl transformer_engine --cuda-graph-scope attn --recompute-granularity selective", megatron.V015, false},
+		{"graph-recompute-attention-only", "dense", "--cuda-graph-impl transformer_engine --cuda-graph-scope full --recompute-granularity selective", megatron.V015, true},
+		{"graph-recompute-attention-only", "dense", "--cuda-graph-impl local --cuda-graph-scope attn --recompute-granularity selective", megatron.V015, true},
+		{"graph-recompute-attention-only", "dense", "--cuda-graph-impl local --cuda-graph-scope attn", megatron.V015, false},
+	} {
+		d := newDraft(bases[c.base])
+		d.edit(c.edits)
+		run := d.carried("", "", true, "")
+		v := Check(megatron.Run{Entry: run.Entry, Argv: run.Argv, WorldSize: run.World, Arch: run.Arch, Env: run.Env, Release: c.release})
+		told := slices.ContainsFunc(v.Problems, func(p Problem) bool { return p.Rule == c.rule })
+		require.Equal(t, c.told, told, "%s in %s with %s", c.rule, c.release, c.edits)
+	}
+}
