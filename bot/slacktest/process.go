@@ -284,7 +284,7 @@ func (p *Process) File(name, content string) (f map[string]any) {
 // it.
 func (p *Process) Wait(what string, ok func(State) bool) State {
 	p.t.Helper()
-	return p.WaitFor(15*time.Second, what, ok)
+	return p.WaitFor(time.Minute, what, ok) // a busy machine is no failure
 }
 
 // WaitFor is Wait with a time of its own.

@@ -2,8 +2,8 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -178,14 +178,10 @@ func publicProgram(t *testing.T, dir string) string {
 	return program
 }
 
+// copyProgram copies by a program of its own: what this process has open for
+// writing a child of another test's may hold open, and then nobody can start it.
 func copyProgram(t *testing.T, from, to string) {
 	t.Helper()
-	in, err := os.Open(from)
-	require.NoError(t, err)
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE, 0o755)
-	require.NoError(t, err)
-	_, err = io.Copy(out, in)
-	require.NoError(t, err)
-	require.NoError(t, out.Close())
+	out, err := exec.CommandContext(t.Context(), "install", "-m", "755", from, to).CombinedOutput()
+	require.NoError(t, err, string(out))
 }

@@ -124,13 +124,14 @@ func helper(t *testing.T, real *slurmtest.Cluster) cluster.Helper {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	body, err := os.ReadFile(self)
-	require.NoError(t, err)
 	dir, err := os.MkdirTemp(real.Dir, "helper-")
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o755))
 	program := filepath.Join(dir, "megatron-ops")
-	require.NoError(t, os.WriteFile(program, body, 0o755))
+	// By a program of its own: a file that this process writes cannot be started while
+	// a child of another test's holds it open.
+	out, err := exec.CommandContext(t.Context(), "install", "-m", "755", self, program).CombinedOutput()
+	require.NoError(t, err, string(out))
 	return cluster.Helper{Program: program, SlurmBin: real.Bin(), SlurmConf: real.Conf()}
 }
 

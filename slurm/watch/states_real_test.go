@@ -33,7 +33,7 @@ func TestHowJobsEndOnSlurm(t *testing.T) {
 	real := slurmtest.Start(t, slurmtest.Options{MinJobAge: 2, SlurmdTimeout: 5, Preempt: true})
 	c := cluster.NewCLI("real")
 	c.Environ = real.Environ
-	ctx, stop := context.WithTimeout(t.Context(), 300*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer stop()
 	submit := func(words ...string) slurm.JobID {
 		t.Helper()
