@@ -24,8 +24,9 @@ var session = []struct{ say, op, words string }{
 	{"一个问题：", "ask", "36 个注意力头可以用 TP 8 吗？"},
 }
 
-// shown bounds the lines of one answer in the README.
-const shown = 14
+// shown bounds the lines of one answer in the README, and width how long they are:
+// longer ones are broken, as a terminal of that width would have them.
+const shown, width = 16, 112
 
 // Session runs the README's session in dir and returns it as Markdown.
 func Session(dir string) (string, error) {
@@ -66,20 +67,17 @@ func Session(dir string) (string, error) {
 	return b.String(), nil
 }
 
-// indent draws d as an indented block, long answers cut.
+// indent draws d as an indented block; of a long answer the beginning.
 func indent(d view.Doc) string {
 	d.Next = nil
 	var text strings.Builder
-	_ = view.Text(&text, d, view.Style{})
+	_ = view.Text(&text, d, view.Style{Width: width})
 	lines := strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
 	var b strings.Builder
 	for i, l := range lines {
 		if i == shown {
 			io.WriteString(&b, "    …\n")
 			break
-		}
-		if len([]rune(l)) > 150 {
-			l = string([]rune(l)[:149]) + "…"
 		}
 		b.WriteString(strings.TrimRight("    "+l, " ") + "\n")
 	}
