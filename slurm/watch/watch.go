@@ -108,12 +108,13 @@ type Watcher struct {
 // a watched job.
 type watched struct {
 	job    slurm.Job
-	told   bool          // job has been told of
-	absent time.Time     // since when nobody knows it
-	waits  int           // looks that an end in the queue has waited for the accounts
-	vain   int           // questions to the accounts in a row that brought no end
-	again  time.Time     // before which the accounts are not asked
-	owed   int           // looks that may still ask why it was requeued
+	told   bool      // job has been told of
+	absent time.Time // since when nobody knows it
+	waits  int       // looks that an end in the queue has waited for the accounts
+	vain   int       // questions to the accounts in a row that brought no end
+	again  time.Time // before which the accounts are not asked
+	owed   int       // looks that may still ask why it was requeued, and until when more may
+	late   time.Time
 	parts  int           // elements or components that the queue has shown at once
 	busy   time.Time     // when a step was last seen to run
 	idle   time.Duration // for how long nothing ran when that was last told
@@ -327,9 +328,9 @@ func (w *Watcher) requeued(id slurm.JobID, j slurm.Job) bool {
 		return false
 	}
 	if x.told && !sameTime(x.job.SubmittedAt, j.SubmittedAt) {
-		x.owed = patience
+		x.owed, x.late = patience, time.Now().Add(accountsLate)
 	}
-	return x.owed > 0
+	return x.owed > 0 || time.Now().Before(x.late)
 }
 
 // due reports whether the accounts are to be asked for a job that left the queue:
@@ -413,6 +414,7 @@ func settle(x *watched, s sighting) (j slurm.Job, final, known bool) {
 		j.Restarts, j.Requeues = x.job.Restarts, x.job.Requeues
 		if p, ok := slurm.Fold(id, past); ok && len(p.Requeues) > len(j.Requeues) {
 			j.Restarts, j.Requeues, x.owed = p.Restarts, p.Requeues, 0
+			x.late = time.Time{}
 		}
 		x.owed = max(x.owed-1, 0)
 		return j, false, true
@@ -451,6 +453,10 @@ func parts(id slurm.JobID, rows []slurm.Job) int {
 
 // patience is for how many looks an end in the queue waits for the accounts.
 const patience = 3
+
+// accountsLate is how late a busy accounting daemon may know why a job was put
+// back; looks that come often go on asking for so long.
+const accountsLate = time.Minute
 
 // merge puts together what queue and accounts say of one array's elements: they
 // leave the queue one by one. The accounts know more of an end, the queue all
