@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
@@ -209,8 +210,9 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 	}
 
 	reg := prometheus.NewRegistry()
-	requests := promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
-		Name: "megatron_ops_http_requests_total", Help: "HTTP requests, by the first part of their path and status class.",
+	requests := promauto.With(reg).NewHistogramVec(prometheus.HistogramOpts{
+		Name: "megatron_ops_http_request_duration_seconds", Help: "Time that HTTP requests took, by the route and the class of the status.",
+		Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 	}, []string{"path", "class"})
 	promauto.With(reg).NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "megatron_ops_leads", Help: "1 on the server that watches the clusters and answers Slack, 0 on one that stands by.",
@@ -220,7 +222,10 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 		}
 		return 0
 	})
-	reg.MustRegister(&slurmMetrics{clusters: svc.Clusters})
+	promauto.With(reg).NewGaugeVec(prometheus.GaugeOpts{Name: "megatron_ops_build_info", Help: "The version that runs; the value is 1."}, []string{"version"}).
+		WithLabelValues(version()).Set(1)
+	reg.MustRegister(&slurmMetrics{clusters: svc.Clusters}, &jobMetrics{service: svc, watchers: watchers}, storeMetrics{st, log},
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux.Handle("/metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) {
@@ -420,16 +425,19 @@ func onOff(on bool) string {
 	return "off, no SLACK_ variables"
 }
 
-// counted counts requests; the path's label is one of few, whatever is asked.
-func counted(mux *http.ServeMux, requests *prometheus.CounterVec) http.Handler {
+// counted times requests; the path's label is one of few, whatever is asked.
+func counted(mux *http.ServeMux, requests *prometheus.HistogramVec) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, pattern := mux.Handler(r)
 		if pattern == "" {
 			pattern = "other"
 		}
 		rec := &statusRecorder{ResponseWriter: w, status: http.StatusOK}
+		began := time.Now()
 		mux.ServeHTTP(rec, r)
-		requests.WithLabelValues(pattern, fmt.Sprintf("%dxx", rec.status/100)).Inc()
+		if rec.Header().Get("Content-Type") != "text/event-stream" { // a stream lasts as long as somebody looks
+			requests.WithLabelValues(pattern, fmt.Sprintf("%dxx", rec.status/100)).Observe(time.Since(began).Seconds())
+		}
 	})
 }
 

@@ -133,6 +133,17 @@ func (s *Slack) Waiting(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
+// Backlog counts the messages that are still owed, and tells since when the
+// oldest of them is; the zero time: none is.
+func (s *Slack) Backlog(ctx context.Context) (n int, oldest time.Time, err error) {
+	var queued int64
+	err = s.row(ctx, `SELECT COUNT(*), COALESCE(MIN(queued), 0) FROM slack_outbox WHERE state = 'due'`).Scan(&n, &queued)
+	if n > 0 {
+		oldest = fromMillis(queued)
+	}
+	return n, oldest, err
+}
+
 // Ref returns where the message of that key is; ok is false while it is not
 // sent.
 func (s *Slack) Ref(ctx context.Context, key string) (r SlackRef, ok bool, err error) {

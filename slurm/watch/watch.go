@@ -8,6 +8,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -170,6 +171,18 @@ func (w *Watcher) nudge() {
 	case w.wake <- struct{}{}:
 	default:
 	}
+}
+
+// Watched lists the jobs that are followed, as they were at the last look.
+func (w *Watcher) Watched() []slurm.Job {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	jobs := make([]slurm.Job, 0, len(w.jobs))
+	for _, x := range w.jobs {
+		jobs = append(jobs, x.job)
+	}
+	slices.SortFunc(jobs, func(a, b slurm.Job) int { return cmp.Compare(a.ID, b.ID) })
+	return jobs
 }
 
 // Job returns a job that is followed as it was at the last look, and when that

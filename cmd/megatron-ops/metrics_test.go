@@ -1,0 +1,76 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What the dashboard and the alerts ask for is what /metrics has, by the names
+// that Prometheus expects.
+func TestMetricsAreWhatTheDashboardAndTheAlertsAsk(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for a job; not with -short")
+	}
+	s := newServer(t, "", "SLACK_BOT_TOKEN=")
+	tree := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(tree, "train.sh"), []byte(`for i in $(seq 1 400); do
+echo " [$(date '+%Y-%m-%d %H:%M:%S')] iteration $i/ 400 | consumed samples: $i | elapsed time per iteration (ms): 500.1 | throughput per GPU (TFLOP/s/GPU): 400.1 | learning rate: 1.0E-04 | global batch size: 32 | lm loss: 2.5E+00 | loss scale: 1.0 | grad norm: 0.3 | number of skipped iterations: 0 | number of nan iterations: 0 |"
+sleep 0.5; done
+`), 0o600))
+	out, err := s.command("submit", "--yes", "--name", "gpt", "--nodes", "1", "--gpus-per-node", "1", "--gpu", "a100", "--time", "30", "--launcher", "custom",
+		"--launcher-argv", "bash", "--script", "train.sh", "--no-guards", "--no-monitor", "--worktree", tree).CombinedOutput()
+	require.NoError(t, err, string(out))
+	t.Cleanup(func() { _ = s.command("cancel", "1", "--yes").Run() })
+	s.start("")
+	var scraped string
+	require.Eventually(t, func() bool {
+		res, err := http.Get(s.url + "/metrics")
+		require.NoError(t, err)
+		defer res.Body.Close()
+		b, err := io.ReadAll(res.Body)
+		require.NoError(t, err)
+		scraped = string(b)
+		return strings.Contains(scraped, `megatron_ops_job_loss{cluster="local",job="1"} 2.5`)
+	}, 2*time.Minute, time.Second)
+
+	has := regexp.MustCompile(`(?m)^# TYPE (megatron_ops_\w+)`).FindAllStringSubmatch(scraped, -1)
+	var names []string
+	for _, m := range has {
+		names = append(names, m[1])
+	}
+	for _, file := range []string{"dashboard.json", "alerts.yaml"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "packaging", "monitoring", file))
+		require.NoError(t, err)
+		for _, name := range regexp.MustCompile(`megatron_ops_\w+`).FindAllString(string(text), -1) {
+			if strings.HasPrefix(name, "megatron_ops_slurm_") {
+				continue // of clusters that are a Slurm
+			}
+			require.True(t, slices.Contains(names, strings.TrimSuffix(name, "_bucket")), "%s asks for %s, which /metrics has not", file, name)
+		}
+	}
+	promtool, err := exec.LookPath("promtool")
+	if err != nil && os.Getenv("CI") != "true" {
+		t.Skip("no promtool: run `make setup`")
+	}
+	require.NoError(t, err)
+	check := exec.Command(promtool, "check", "metrics")
+	check.Stdin = strings.NewReader(scraped)
+	out, err = check.CombinedOutput()
+	require.NoError(t, err, string(out))
+	for _, words := range [][]string{{"check", "rules", "alerts.yaml"}, {"test", "rules", "alerts_test.yaml"}} {
+		cmd := exec.Command(promtool, words...)
+		cmd.Dir = filepath.Join("..", "..", "packaging", "monitoring")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+}
