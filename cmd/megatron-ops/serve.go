@@ -179,6 +179,14 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 		running.Go(func() { b.Receive(ctx) })
 		led = append(led, b.Work)
 	}
+	if len(cfg.Notify) > 0 {
+		n, err := notifier(cfg, st, log)
+		if err != nil {
+			return err
+		}
+		tell = alsoNotify(tell, n, cfg.Web.URL, log)
+		led = append(led, n.Run)
+	}
 	led = append(led, func(ctx context.Context) {
 		follower := follow.Follower{Service: svc, Watchers: watchers, Tell: tell, Log: log}
 		if err := follower.Run(ctx); err != nil {

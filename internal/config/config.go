@@ -16,6 +16,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/near"
+	"github.com/megatron-ops/megatron-ops/internal/notify"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/policy"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
@@ -38,6 +39,8 @@ type Config struct {
 	MCP       MCP                `json:"mcp,omitzero"`
 	Knowledge Knowledge          `json:"knowledge,omitzero"`
 	Web       Web                `json:"web,omitzero"`
+	// Notify tells of jobs outside of Slack, by names of one's own: docs/notify.md.
+	Notify map[string]notify.Target `json:"notify,omitempty"`
 	// Path is the file that was read; empty where there is none.
 	Path string `json:"-"`
 	// named is who says what the default cluster is: the file's line, or a variable.

@@ -1,0 +1,326 @@
+package notify
+
+import (
+	"bufio"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/follow"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+)
+
+// A service is one that takes messages, as its documentation says it does.
+type service struct {
+	*httptest.Server
+	mu     sync.Mutex
+	got    []*http.Request
+	bodies []string
+	answer func(w http.ResponseWriter, n int)
+}
+
+func newService(t *testing.T) *service {
+	s := &service{}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		s.mu.Lock()
+		s.got, s.bodies = append(s.got, r), append(s.bodies, string(b))
+		n := len(s.got)
+		s.mu.Unlock()
+		if s.answer != nil {
+			s.answer(w, n)
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+var began = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+
+func notifier(t *testing.T, targets map[string]Target) (*Notifier, *time.Time) {
+	t.Helper()
+	st, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = st.Close() })
+	now := began
+	return &Notifier{Targets: targets, Docs: st.Slack(), Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now }}, &now
+}
+
+// failed is the news of a job that ran out of memory, and whose line calls people.
+func failed(t *testing.T) Message {
+	t.Helper()
+	src, err := diagnose.Read("gpt-7.out", strings.NewReader("[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.56 GiB. GPU 1 has a total capacity of 79.11 GiB of which 532.00 MiB is free.\n"))
+	require.NoError(t, err)
+	r, err := diagnose.Run(t.Context(), src, diagnose.Context{})
+	require.NoError(t, err)
+	ms := Of(follow.News{
+		Job: slurm.Job{ID: "7", Cluster: "dev", Name: "gpt_[x](y)", User: "alice", State: slurm.Failed, Partition: "dev", Nodes: []string{"gpu1", "gpu2"}}, Report: &r,
+		Why: lang.Text{EN: "@everyone *look*", ZH: "@所有人"},
+	}, func(cluster string, id slurm.JobID) string { return "https://ops.example.org/web/jobs/" + cluster + "/" + string(id) }, began)
+	require.Len(t, ms, 1)
+	return ms[0]
+}
+
+// told sends the failed job's news to one target and returns what arrived.
+func told(t *testing.T, target Target) (*http.Request, map[string]any, string) {
+	t.Helper()
+	s := newService(t)
+	target.URL = s.URL + "/hook?access_token=x"
+	require.NoError(t, target.Check("notify.x"))
+	n, _ := notifier(t, map[string]Target{"x": target})
+	require.NoError(t, n.Tell(t.Context(), failed(t)))
+	n.Work(t.Context())
+	require.Len(t, s.got, 1)
+	var body map[string]any
+	require.NoError(t, json.Unmarshal([]byte(s.bodies[0]), &body))
+	return s.got[0], body, s.bodies[0]
+}
+
+func secretFile(t *testing.T, secret string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(file, []byte(secret+"\n"), 0o600))
+	return file
+}
+
+func mac(key, text string) string {
+	h := hmac.New(sha256.New, []byte(key))
+	h.Write([]byte(text))
+	return base64.StdEncoding.EncodeToString(h.Sum(nil))
+}
+
+func at(t *testing.T, body any, path ...any) any {
+	t.Helper()
+	for _, p := range path {
+		switch key := p.(type) {
+		case string:
+			m, ok := body.(map[string]any)
+			require.True(t, ok, "%v in %v", p, body)
+			body = m[key]
+		case int:
+			l, ok := body.([]any)
+			require.True(t, ok && key < len(l), "%v in %v", p, body)
+			body = l[key]
+		}
+	}
+	return body
+}
+
+func TestAWebhookIsSignedAsStandardWebhooksSays(t *testing.T) {
+	secret := "whsec_" + base64.StdEncoding.EncodeToString([]byte("a secret of the receiver's"))
+	req, body, raw := told(t, Target{Kind: "webhook", SecretFile: secretFile(t, secret)})
+	require.Equal(t, "dev/7/end/0", req.Header.Get("Webhook-Id"))
+	require.Equal(t, "FAILED", body["state"])
+	require.Equal(t, "https://ops.example.org/web/jobs/dev/7", body["link"])
+	receiver, err := webhooks.NewWebhook(secret)
+	require.NoError(t, err)
+	require.NoError(t, receiver.VerifyIgnoringTimestamp([]byte(raw), req.Header))
+	require.Error(t, receiver.VerifyIgnoringTimestamp([]byte(raw+" "), req.Header))
+}
+
+func TestFeishuTakesACard(t *testing.T) {
+	_, body, _ := told(t, Target{Kind: "feishu", Lang: "zh", SecretFile: secretFile(t, "s3")})
+	require.Equal(t, "interactive", body["msg_type"])
+	require.Equal(t, "red", at(t, body, "card", "header", "template"))
+	require.Equal(t, "plain_text", at(t, body, "card", "header", "title", "tag"))
+	require.Contains(t, at(t, body, "card", "header", "title", "content"), "显存不足")
+	require.Equal(t, "https://ops.example.org/web/jobs/dev/7", at(t, body, "card", "elements", 2, "actions", 0, "url"))
+	stamp := at(t, body, "timestamp").(string)
+	require.Equal(t, mac(stamp+"\ns3", ""), body["sign"])
+}
+
+func TestDingTalkTakesMarkdownAndASignedAddress(t *testing.T) {
+	req, body, _ := told(t, Target{Kind: "dingtalk", SecretFile: secretFile(t, "SEC1")})
+	require.Equal(t, "markdown", body["msgtype"])
+	require.Contains(t, at(t, body, "markdown", "title"), "GPU out of memory")
+	text := at(t, body, "markdown", "text").(string)
+	require.NotContains(t, text, "@everyone", "nobody is called by a log")
+	require.Contains(t, text, `gpt\_\[x\]\(y\)`, "a job's name is no link")
+	q := req.URL.Query()
+	require.Equal(t, "x", q.Get("access_token"))
+	require.Equal(t, mac("SEC1", q.Get("timestamp")+"\nSEC1"), q.Get("sign"))
+}
+
+func TestTheOthersTakeTheirForms(t *testing.T) {
+	_, body, _ := told(t, Target{Kind: "wecom"})
+	require.Equal(t, "text", body["msgtype"])
+	require.Contains(t, at(t, body, "text", "content"), "❌ gpt_[x](y) (7): GPU out of memory")
+
+	_, body, _ = told(t, Target{Kind: "teams"})
+	require.Equal(t, "message", body["type"])
+	require.Equal(t, "application/vnd.microsoft.card.adaptive", at(t, body, "attachments", 0, "contentType"))
+	require.Equal(t, "AdaptiveCard", at(t, body, "attachments", 0, "content", "type"))
+	require.Equal(t, "Attention", at(t, body, "attachments", 0, "content", "body", 0, "inlines", 0, "color"))
+	require.Equal(t, "Action.OpenUrl", at(t, body, "attachments", 0, "content", "actions", 0, "type"))
+
+	_, body, _ = told(t, Target{Kind: "discord"})
+	require.Empty(t, at(t, body, "allowed_mentions", "parse"))
+	require.InDelta(t, 0xcf222e, at(t, body, "embeds", 0, "color"), 0)
+	require.Contains(t, at(t, body, "embeds", 0, "title"), `gpt\_\[x\]\(y\)`)
+	require.Equal(t, "alice", at(t, body, "embeds", 0, "fields", 0, "value"))
+
+	_, body, _ = told(t, Target{Kind: "mattermost"})
+	require.Equal(t, "#cf222e", at(t, body, "attachments", 0, "color"))
+	require.NotContains(t, at(t, body, "attachments", 0, "text"), "@everyone")
+}
+
+// A message is told once, again while the service is away, and never after it was
+// refused for good.
+func TestWhatIsOwedIsToldOnce(t *testing.T) {
+	s := newService(t)
+	s.answer = func(w http.ResponseWriter, n int) {
+		switch n {
+		case 1:
+			w.WriteHeader(http.StatusBadGateway)
+		case 2:
+			w.Header().Set("Retry-After", "600")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+	}
+	n, now := notifier(t, map[string]Target{"x": {Kind: "discord", URL: s.URL}})
+	m := failed(t)
+	require.NoError(t, n.Tell(t.Context(), m))
+	require.NoError(t, n.Tell(t.Context(), m), "the same news again")
+	for _, wait := range []time.Duration{0, time.Second, 10 * time.Second, 5 * time.Minute, 10 * time.Minute, time.Hour} {
+		*now = now.Add(wait)
+		n.Work(t.Context())
+		again := *n // the server was started again
+		again.Work(t.Context())
+	}
+	require.Len(t, s.got, 3, "502, 429, taken")
+
+	refusing := newService(t)
+	refusing.answer = func(w http.ResponseWriter, _ int) { w.WriteHeader(http.StatusNotFound) }
+	n, now = notifier(t, map[string]Target{"x": {Kind: "discord", URL: refusing.URL}})
+	require.NoError(t, n.Tell(t.Context(), m))
+	for range 3 {
+		*now = now.Add(time.Hour)
+		n.Work(t.Context())
+	}
+	require.Len(t, refusing.got, 1)
+
+	// Feishu refuses with a status of success.
+	busy := newService(t)
+	busy.answer = func(w http.ResponseWriter, n int) {
+		_, _ = io.WriteString(w, map[bool]string{true: `{"code":11232,"msg":"too frequent"}`, false: `{"code":0}`}[n == 1])
+	}
+	n, now = notifier(t, map[string]Target{"x": {Kind: "feishu", URL: busy.URL}})
+	require.NoError(t, n.Tell(t.Context(), m))
+	for range 3 {
+		*now = now.Add(time.Hour)
+		n.Work(t.Context())
+	}
+	require.Len(t, busy.got, 2)
+}
+
+func TestTargetsChooseWhatTheyHear(t *testing.T) {
+	job := slurm.Job{ID: "7", Cluster: "dev", Name: "gpt", User: "alice", State: slurm.Running}
+	start := Of(follow.News{Job: job}, nil, began)
+	require.Len(t, start, 1)
+	job.State = slurm.Completed
+	end := Of(follow.News{Job: job}, nil, began)
+	job.State = slurm.Pending
+	require.Empty(t, Of(follow.News{Job: job}, nil, began))
+	for _, c := range []struct {
+		t          Target
+		start, end bool
+	}{
+		{Target{}, false, false},
+		{Target{Events: []string{Start, End}}, true, true},
+		{Target{Events: []string{End}, Users: []string{"bob"}}, false, false},
+	} {
+		require.Equal(t, c.start, c.t.wants(start[0]))
+		require.Equal(t, c.end, c.t.wants(end[0]))
+	}
+	require.True(t, (Target{}).wants(failed(t)))
+	require.Contains(t, start[0].Headline.ZH, "运行中")
+}
+
+func TestATargetThatCannotBeToldIsRefused(t *testing.T) {
+	open := filepath.Join(t.TempDir(), "url")
+	require.NoError(t, os.WriteFile(open, []byte("https://x.example/hook"), 0o644))
+	for field, target := range map[string]Target{
+		"notify.x.kind":   {Kind: "pigeon", URL: "https://x.example"},
+		"notify.x.url":    {Kind: "discord", URLFile: open},
+		"notify.x.events": {Kind: "discord", URL: "https://x.example", Events: []string{"never"}},
+		"notify.x.to":     {Kind: "mail", URL: "smtp://x.example"},
+	} {
+		require.ErrorContains(t, target.Check("notify.x"), field)
+	}
+}
+
+// A mail arrives by SMTP as one letter in the language that was chosen.
+func TestMail(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	letter := make(chan string, 1)
+	go func() {
+		c, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		in := bufio.NewReader(c)
+		say := func(s string) { _, _ = io.WriteString(c, s+"\r\n") }
+		say("220 test")
+		for {
+			line, err := in.ReadString('\n')
+			if err != nil {
+				return
+			}
+			switch verb := strings.ToUpper(strings.Fields(line + " x")[0]); verb {
+			case "EHLO", "HELO":
+				say("250-test")
+				say("250 8BITMIME")
+			case "DATA":
+				say("354 go on")
+				var all strings.Builder
+				for {
+					l, err := in.ReadString('\n')
+					if err != nil || l == ".\r\n" {
+						break
+					}
+					all.WriteString(l)
+				}
+				letter <- all.String()
+				say("250 taken")
+			case "QUIT":
+				say("221 bye")
+				return
+			default:
+				say("250 ok")
+			}
+		}
+	}()
+	u := url.URL{Scheme: "smtp", Host: ln.Addr().String()}
+	n, _ := notifier(t, map[string]Target{"x": {Kind: "mail", URL: u.String(), From: "ops@example.org", To: []string{"team@example.org"}}})
+	require.NoError(t, n.Tell(t.Context(), failed(t)))
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	n.Work(ctx)
+	text := <-letter
+	require.Contains(t, text, "To: <team@example.org>")
+	require.Contains(t, text, "out of memory")
+	require.Contains(t, text, "https://ops.example.org/web/jobs/dev/7")
+}

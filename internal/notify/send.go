@@ -1,0 +1,342 @@
+package notify
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/wneessen/go-mail"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+)
+
+// A Target is one place that is told.
+type Target struct {
+	// Kind is webhook, mail, feishu, dingtalk, wecom, teams, discord or mattermost.
+	Kind string `json:"kind" enum:"webhook,mail,feishu,dingtalk,wecom,teams,discord,mattermost"`
+	// URL is the service's incoming webhook, which is a secret by itself: URLFile
+	// holds it in a file with mode 600. For mail: smtp://user@host:587.
+	URL     string `json:"url,omitempty"`
+	URLFile string `json:"url_file,omitempty"`
+	// SecretFile holds what signs a message (webhook, feishu, dingtalk), or mail's
+	// password.
+	SecretFile string `json:"secret_file,omitempty"`
+	// Events are start, end, fail and alarm; fail and alarm where left out.
+	Events []string `json:"events,omitempty"`
+	// Users are the cluster users whose jobs are told of; everybody's where empty.
+	Users []string `json:"users,omitempty"`
+	// Lang is en or zh.
+	Lang string `json:"lang,omitempty"`
+	// From and To are mail's addresses.
+	From string   `json:"from,omitempty"`
+	To   []string `json:"to,omitempty"`
+}
+
+// Check refuses a target that could not be told.
+func (t Target) Check(field string) error {
+	bad := func(name string, message, fix lang.Text) error {
+		return &ops.Error{Code: ops.BadInput, Field: field + "." + name, Message: message, Fix: fix}
+	}
+	kinds := append(slices.Sorted(func(yield func(string) bool) {
+		for k := range formats {
+			if !yield(k) {
+				return
+			}
+		}
+	}), "mail")
+	if !slices.Contains(kinds, t.Kind) {
+		return bad("kind", lang.Text{EN: "%q is no service that can be told", ZH: "不支持的通知服务 %q"}.With(t.Kind), lang.Same(strings.Join(kinds, ", ")))
+	}
+	address, err := t.address()
+	if err != nil {
+		return bad("url", lang.Said(err), lang.Text{EN: "url, or url_file: a file with mode 600", ZH: "填写 url，或 url_file（权限 600 的文件）"})
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || t.Kind == "mail" && u.Scheme != "smtp" && u.Scheme != "smtps" || t.Kind != "mail" && u.Scheme != "https" && u.Scheme != "http" {
+		return bad("url", lang.Text{EN: "it is no address of the service's", ZH: "不是该服务的地址"}, lang.Text{EN: "https://…; for mail smtp://user@host:587", ZH: "https://…；邮件为 smtp://user@host:587"})
+	}
+	if t.Kind == "mail" && (t.From == "" || len(t.To) == 0) {
+		return bad("to", lang.Text{EN: "mail needs from and to", ZH: "邮件需要 from 与 to"}, lang.Text{EN: "from: ops@example.org, to: [team@example.org]", ZH: "例如 from: ops@example.org, to: [team@example.org]"})
+	}
+	for _, e := range t.Events {
+		if !slices.Contains(Events, e) {
+			return bad("events", lang.Text{EN: "%q is no event", ZH: "没有事件 %q"}.With(e), lang.Same(strings.Join(Events, ", ")))
+		}
+	}
+	return nil
+}
+
+func (t Target) address() (string, error) {
+	if t.URL != "" {
+		return t.URL, nil
+	}
+	return secretOf(t.URLFile)
+}
+
+// secretOf reads a file that its owner alone may read.
+func secretOf(file string) (string, error) {
+	if file == "" {
+		return "", nil
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return "", err
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return "", lang.Text{EN: "%s can be read by others: chmod 600 %[1]s", ZH: "%s 可被其他人读取：chmod 600 %[1]s"}.Err(file)
+	}
+	b, err := os.ReadFile(file)
+	return strings.TrimSpace(string(b)), err
+}
+
+// wants reports whether the target is to hear of m.
+func (t Target) wants(m Message) bool {
+	events := t.Events
+	if len(events) == 0 {
+		events = []string{Fail, Alarm}
+	}
+	return (len(t.Users) == 0 || slices.Contains(t.Users, m.User)) &&
+		slices.ContainsFunc(m.Events, func(e string) bool { return slices.Contains(events, e) })
+}
+
+func (t Target) lang() lang.Lang {
+	l, _ := lang.Parse(t.Lang)
+	return l
+}
+
+// A Notifier tells its targets.
+type Notifier struct {
+	// Targets by the names that the configuration gives them.
+	Targets map[string]Target
+	Docs    *store.Slack
+	Log     *slog.Logger
+	Client  *http.Client
+	Now     func() time.Time
+	// Pause is between two looks at what is owed. Zero: 2 s.
+	Pause time.Duration
+}
+
+// The kinds of documents: what is still to be told, and what was.
+const (
+	docOwed = "notify"
+	docTold = "notify_told"
+)
+
+const (
+	// giveUp is how long a service is tried.
+	giveUp = 24 * time.Hour
+	// remembered is how long a message counts as told.
+	remembered = 30 * 24 * time.Hour
+	// firstAgain and longestAgain bound the pause before a message is tried again.
+	firstAgain, longestAgain = 5 * time.Second, 30 * time.Minute
+)
+
+// owed is one message to one target.
+type owed struct {
+	Target  string    `json:"target"`
+	Message Message   `json:"message"`
+	Since   time.Time `json:"since"`
+	Tries   int       `json:"tries"`
+	Next    time.Time `json:"next"`
+}
+
+// Tell writes down what the targets are to hear of, once.
+func (n *Notifier) Tell(ctx context.Context, ms ...Message) error {
+	for _, m := range ms {
+		for name, t := range n.Targets {
+			if !t.wants(m) {
+				continue
+			}
+			key := name + "/" + m.Key
+			var told bool
+			if had, err := n.Docs.Get(ctx, docTold, key, n.Now(), &told); err != nil || had {
+				if err != nil {
+					return err
+				}
+				continue
+			}
+			if err := n.Docs.Put(ctx, docOwed, key, owed{Target: name, Message: m, Since: n.Now()}, n.Now().Add(2*giveUp)); err != nil {
+				return err
+			}
+			if err := n.Docs.Put(ctx, docTold, key, true, n.Now().Add(remembered)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Run tells what is owed until ctx ends. One server does, the one that leads.
+func (n *Notifier) Run(ctx context.Context) {
+	tick := time.NewTicker(cmp.Or(n.Pause, 2*time.Second))
+	defer tick.Stop()
+	for {
+		n.Work(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Work tells once what is due.
+func (n *Notifier) Work(ctx context.Context) {
+	keys, err := n.Docs.Keys(ctx, docOwed, n.Now())
+	if err != nil {
+		n.Log.Warn("notify: what is owed is not known", "error", err)
+		return
+	}
+	for _, key := range keys {
+		var o owed
+		if ok, err := n.Docs.Get(ctx, docOwed, key, n.Now(), &o); err != nil || !ok || n.Now().Before(o.Next) || ctx.Err() != nil {
+			continue
+		}
+		target, known := n.Targets[o.Target]
+		err := errGone
+		if known {
+			err = n.send(ctx, target, o.Message)
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, errGone) || n.Now().Sub(o.Since) > giveUp:
+			n.Log.Error("notify: given up", "target", o.Target, "message", o.Message.Key, "error", err)
+		default:
+			o.Tries++
+			wait := min(firstAgain<<min(o.Tries-1, 12), longestAgain)
+			if late := new(laterError); errors.As(err, &late) {
+				wait = max(wait, late.after)
+			}
+			o.Next = n.Now().Add(wait)
+			n.Log.Warn("notify: not taken, tried again", "target", o.Target, "message", o.Message.Key, "in", wait, "error", err)
+			if err := n.Docs.Put(ctx, docOwed, key, o, o.Since.Add(2*giveUp)); err != nil {
+				n.Log.Warn("notify: not written down", "error", err)
+			}
+			continue
+		}
+		if err := n.Docs.Delete(ctx, docOwed, key); err != nil {
+			n.Log.Warn("notify: not written down", "error", err)
+		}
+	}
+}
+
+// errGone is of what no repetition helps.
+var errGone = errors.New("the service will never take it")
+
+// A laterError says when a service may be asked again.
+type laterError struct{ after time.Duration }
+
+func (e *laterError) Error() string { return fmt.Sprintf("asked to wait %s", e.after) }
+
+// send posts a message, or mails it.
+func (n *Notifier) send(ctx context.Context, t Target, m Message) error {
+	address, err := t.address()
+	if err != nil {
+		return err
+	}
+	secret, err := secretOf(t.SecretFile)
+	if err != nil {
+		return err
+	}
+	to, err := url.Parse(address)
+	if err != nil {
+		return errGone // its text would hold the address, which is secret
+	}
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	if t.Kind == "mail" {
+		return mailed(ctx, t, to, secret, m)
+	}
+	f := formats[t.Kind]
+	body := f.body(m, t.lang())
+	h := http.Header{"Content-Type": {"application/json"}, "User-Agent": {"megatron-ops"}}
+	marshal := func() []byte {
+		b, err := json.Marshal(body)
+		if err != nil {
+			return nil
+		}
+		return b
+	}
+	if secret != "" && f.sign != nil {
+		fields, _ := body.(map[string]any)
+		f.sign(secret, m, n.Now(), to, h, fields, marshal)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), bytes.NewReader(marshal()))
+	if err != nil {
+		return errGone
+	}
+	req.Header = h
+	res, err := cmp.Or(n.Client, http.DefaultClient).Do(req)
+	if err != nil {
+		if wrapped := new(url.Error); errors.As(err, &wrapped) {
+			err = wrapped.Err // without the address
+		}
+		return err
+	}
+	defer res.Body.Close()
+	answer, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10))
+	switch {
+	case res.StatusCode == http.StatusTooManyRequests:
+		wait, err := time.ParseDuration(cmp.Or(res.Header.Get("Retry-After"), "30") + "s")
+		if err != nil || wait <= 0 {
+			wait = 30 * time.Second
+		}
+		return &laterError{min(wait, longestAgain)}
+	case res.StatusCode >= 500:
+		return fmt.Errorf("status %d", res.StatusCode)
+	case res.StatusCode >= 300:
+		return fmt.Errorf("%w: status %d: %.200q", errGone, res.StatusCode, answer)
+	}
+	if f.refused != nil {
+		if why := f.refused(answer); why != "" {
+			return fmt.Errorf("refused: %s", why)
+		}
+	}
+	return nil
+}
+
+// mailed sends a message by mail.
+func mailed(ctx context.Context, t Target, to *url.URL, password string, m Message) error {
+	l := t.lang()
+	letter := mail.NewMsg()
+	if err := letter.From(t.From); err != nil {
+		return err
+	}
+	if err := letter.To(t.To...); err != nil {
+		return err
+	}
+	letter.Subject(strings.Join(strings.Fields(m.Headline.In(l)), " "))
+	letter.SetGenHeader("X-Megatron-Ops-Key", m.Key)
+	letter.SetBodyString(mail.TypeTextPlain, plainText(m, l)+"\n")
+	options := []mail.Option{mail.WithTimeout(20 * time.Second), mail.WithTLSPolicy(mail.TLSOpportunistic)}
+	if to.Scheme == "smtps" {
+		options = append(options, mail.WithSSL())
+	}
+	if port := to.Port(); port != "" {
+		var p int
+		if _, err := fmt.Sscan(port, &p); err == nil {
+			options = append(options, mail.WithPort(p))
+		}
+	}
+	if user := to.User.Username(); user != "" {
+		options = append(options, mail.WithSMTPAuth(mail.SMTPAuthAutoDiscover), mail.WithUsername(user), mail.WithPassword(password), mail.WithTLSPolicy(mail.TLSMandatory))
+	}
+	c, err := mail.NewClient(to.Hostname(), options...)
+	if err != nil {
+		return err
+	}
+	return c.DialAndSendWithContext(ctx, letter)
+}
