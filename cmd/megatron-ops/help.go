@@ -28,6 +28,7 @@ var surfaces = []struct {
 	{"slack manifest", lang.Text{EN: "the Slack app's manifest", ZH: "输出 Slack 应用清单"}},
 	{"link", lang.Text{EN: "prove to Slack who you are here, with its one-time code", ZH: "用一次性代码向 Slack 证明身份"}},
 	{"web", lang.Text{EN: "a one-time link to the page that serve shows to browsers", ZH: "输出访问 serve 网页的一次性链接"}},
+	{"backup", lang.Text{EN: "the store as it is now, into a new file, while servers go on", ZH: "在服务运行时把数据库备份到新文件"}},
 	{"policy test", lang.Text{EN: "which specifications would be held for an operator's approval, and why", ZH: "哪些规格需要管理员审批，以及原因"}},
 	{"sudoers", lang.Text{EN: "the rule that lets serve act as the person who asks", ZH: "输出让 serve 以提问者身份执行的 sudo 规则"}},
 	{"record", lang.Text{EN: "a site's own answers, disguised, in a folder to attach to a report (--dir)", ZH: "将本站点 Slurm 的输出脱敏后存入目录，供附在报告中（--dir）"}},

@@ -31,7 +31,9 @@ func notifier(cfg config.Config, st *store.Store, log *slog.Logger) (*notify.Not
 func alsoNotify(tell func(context.Context, follow.News), n *notify.Notifier, page string, log *slog.Logger) func(context.Context, follow.News) {
 	var link func(cluster string, id slurm.JobID) string
 	if page != "" {
-		link = func(cluster string, id slurm.JobID) string { return strings.TrimSuffix(page, "/") + web.Path(cluster, id) }
+		link = func(cluster string, id slurm.JobID) string {
+			return strings.TrimSuffix(page, "/") + web.Path(cluster, id)
+		}
 	}
 	return func(ctx context.Context, news follow.News) {
 		tell(ctx, news)

@@ -75,6 +75,8 @@ func lookupCommand(name string) (command, bool) {
 		return linkCommand, true
 	case "policy":
 		return policyCommand, true
+	case "backup":
+		return backupCommand, true
 	case "watch":
 		return watchCommand, true
 	case "completion":

@@ -122,6 +122,9 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 	if err := notAdministrator(ctx, cfg); err != nil {
 		return err
 	}
+	if err := readSecrets(); err != nil {
+		return err
+	}
 	listen := "127.0.0.1:8080"
 	offer := agentFlags{cfg.MCP}
 	if _, err := flags("serve", words, func(f *flag.FlagSet) {
