@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -78,7 +79,7 @@ func (m *jobMetrics) Collect(out chan<- prometheus.Metric) {
 		for state, n := range states {
 			out <- prometheus.MustNewConstMetric(jobsFollowed, prometheus.GaugeValue, float64(n), cluster, string(state))
 		}
-		jobs := append(running, others...)
+		jobs := slices.Concat(running, others)
 		shown := jobs[:min(len(jobs), mostJobMetrics)]
 		out <- prometheus.MustNewConstMetric(jobsLeftOut, prometheus.GaugeValue, float64(len(jobs)-len(shown)), cluster)
 		for _, j := range shown {

@@ -76,7 +76,9 @@ func failed(t *testing.T) Message {
 	ms := Of(follow.News{
 		Job: slurm.Job{ID: "7", Cluster: "dev", Name: "gpt_[x](y)", User: "alice", State: slurm.Failed, Partition: "dev", Nodes: []string{"gpu1", "gpu2"}}, Report: &r,
 		Why: lang.Text{EN: "@everyone *look*", ZH: "@所有人"},
-	}, func(cluster string, id slurm.JobID) string { return "https://ops.example.org/web/jobs/" + cluster + "/" + string(id) }, began)
+	}, func(cluster string, id slurm.JobID) string {
+		return "https://ops.example.org/web/jobs/" + cluster + "/" + string(id)
+	}, began)
 	require.Len(t, ms, 1)
 	return ms[0]
 }

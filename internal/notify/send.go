@@ -206,7 +206,7 @@ func (n *Notifier) Work(ctx context.Context) {
 			continue
 		}
 		target, known := n.Targets[o.Target]
-		err := errGone
+		var err error = errGone
 		if known {
 			err = n.send(ctx, target, o.Message)
 		}
@@ -234,7 +234,7 @@ func (n *Notifier) Work(ctx context.Context) {
 }
 
 // errGone is of what no repetition helps.
-var errGone = errors.New("the service will never take it")
+var errGone = lang.Text{EN: "the service will never take it", ZH: "该服务不会接受此消息"}.Err()
 
 // A laterError says when a service may be asked again.
 type laterError struct{ after time.Duration }
@@ -296,13 +296,14 @@ func (n *Notifier) send(ctx context.Context, t Target, m Message) error {
 		}
 		return &laterError{min(wait, longestAgain)}
 	case res.StatusCode >= 500:
-		return fmt.Errorf("status %d", res.StatusCode)
+		return lang.Text{EN: "status %d", ZH: "状态码 %d"}.Err(res.StatusCode)
 	case res.StatusCode >= 300:
-		return fmt.Errorf("%w: status %d: %.200q", errGone, res.StatusCode, answer)
+		n.Log.Error("notify: refused", "target", t.Kind, "message", m.Key, "status", res.StatusCode, "answer", bounded(string(answer), 200))
+		return errGone
 	}
 	if f.refused != nil {
 		if why := f.refused(answer); why != "" {
-			return fmt.Errorf("refused: %s", why)
+			return lang.Text{EN: "refused: %s", ZH: "被拒绝：%s"}.Err(why)
 		}
 	}
 	return nil
