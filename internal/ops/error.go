@@ -137,6 +137,3 @@ func FieldErrors(err error) error {
 	all[0].More = all[1:]
 	return all[0]
 }
-
-// Said is lang.Said.
-func Said(err error) lang.Text { return lang.Said(err) }

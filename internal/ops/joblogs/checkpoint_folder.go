@@ -72,7 +72,7 @@ func checkpointFolder(ctx context.Context, c *ops.Call, in CheckpointIn) (Checkp
 	case errors.Is(err, checkpoint.ErrNone), errors.Is(err, fs.ErrNotExist):
 		return out, ops.NotFoundError("place", lang.Text{EN: "%s holds no checkpoint of Megatron-LM", ZH: "%s 中没有 Megatron-LM 的检查点"}.With(dir), lang.Text{EN: "the folder that --save names, or iter_NNNNNNN in it", ZH: "--save 指定的目录，或其中的 iter_NNNNNNN"})
 	case err != nil:
-		return out, &ops.Error{Code: ops.Failed, Field: "place", Message: ops.Said(err)}
+		return out, &ops.Error{Code: ops.Failed, Field: "place", Message: lang.Said(err)}
 	}
 	var s job.Spec
 	switch {
