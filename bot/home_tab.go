@@ -56,7 +56,11 @@ var (
 // home draws the person's home tab.
 func (b *Bot) home(ctx context.Context, a ask) []store.SlackMessage {
 	c := b.call(ctx, a)
-	m := b.out.Owe(a.Key+"/home", "home/"+a.Team+"/"+a.User, outbox.Message{Do: outbox.Home, Team: a.Team, User: a.User, Blocks: answer.BlocksJSON(b.homeBlocks(ctx, a, c))})
+	m := b.out.Owe(
+		a.Key+"/home",
+		"home/"+a.Team+"/"+a.User,
+		outbox.Message{Do: outbox.Home, Team: a.Team, User: a.User, Blocks: answer.BlocksJSON(b.homeBlocks(ctx, a, c))},
+	)
 	m.Collapse = "home/" + a.Team + "/" + a.User
 	return []store.SlackMessage{m}
 }

@@ -1,6 +1,9 @@
 package layers
 
 import (
+	"flag"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -156,4 +159,32 @@ func TestImportsPointDownwards(t *testing.T) {
 			t.Errorf("%s imports %s, an upper room: %s", folder, target, r.why)
 		}
 	}
+}
+
+var update = flag.Bool("update", false, "rewrite the page")
+
+// The table of rooms is written down where a newcomer reads it.
+func TestThePageShowsTheRooms(t *testing.T) {
+	const page, begin, end = "../../docs/architecture.md", "<!-- rooms -->\n", "<!-- end of rooms -->\n"
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	before, rest, ok := strings.Cut(string(text), begin)
+	require.True(t, ok)
+	_, after, ok := strings.Cut(rest, end)
+	require.True(t, ok)
+	var b strings.Builder
+	b.WriteString("| room | may import | because |\n|---|---|---|\n")
+	for _, r := range rooms {
+		may := "nothing"
+		if len(r.may) > 0 {
+			may = "`" + strings.Join(r.may, "`, `") + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.folder, may, r.why)
+	}
+	want := before + begin + b.String() + end + after
+	if *update {
+		require.NoError(t, os.WriteFile(page, []byte(want), 0o644))
+		return
+	}
+	require.Equal(t, want, string(text), "go test ./internal/layers -update writes it")
 }

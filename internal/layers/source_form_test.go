@@ -1,0 +1,108 @@
+package layers
+
+import (
+	"go/ast"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	widest  = 200 // characters of a line of code; new ones keep to 160
+	longest = 500 // lines of a file
+)
+
+// longFiles are the files that are longer, each with the reason.
+var longFiles = map[string]string{
+	"knowledge/rules/rows_experts.go": "one table of rules that are read beside one another",
+	"knowledge/rules/rows_model.go":   "one table of rules that are read beside one another",
+	"slurm/diagnose/judge.go":         "one order of causes: which wins over which is read from top to bottom",
+	"slurm/diagnose/report.go":        "one report and its advice",
+	"slurm/diagnose/scan.go":          "one pass over a line",
+	"slurm/job/import.go":             "one translation of a script, option by option",
+	"slurm/lint/megatron.go":          "one group of rules that share their reading of a command",
+	"slurm/watch/watch.go":            "one loop and the state that it alone may touch",
+}
+
+// fillsTables are the files with an init function, each with the reason. A table that
+// an init fills is not seen where it is declared.
+var fillsTables = map[string]string{
+	"internal/quickstart/quickstart.go": "it sets the collector before any other package makes its tables",
+}
+
+// A line of code is at most widest characters wide. Texts are data and may be longer than
+// that; a regular expression is code: it is split, and its parts are explained.
+func TestSourceIsNarrowAndShort(t *testing.T) {
+	seenLong, seenInit := map[string]bool{}, map[string]bool{}
+	eachSource(t, func(name string, set *token.FileSet, file *ast.File) {
+		if ast.IsGenerated(file) {
+			return
+		}
+		src, err := os.ReadFile(filepath.Join(root, name))
+		require.NoError(t, err)
+		code := withoutTexts(set, file, src)
+		lines := strings.Split(code, "\n")
+		if seenLong[name] = len(lines) > longest+1; seenLong[name] && longFiles[name] == "" {
+			t.Errorf("%s has %d lines, more than %d: give one of its ideas a file", name, len(lines)-1, longest)
+		}
+		for i, line := range lines {
+			if w := utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    ")); w > widest {
+				t.Errorf("%s:%d is %d characters wide, texts apart: break it", name, i+1, w)
+			}
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				if n.Recv == nil && n.Name.Name == "init" {
+					if seenInit[name] = true; fillsTables[name] == "" {
+						t.Errorf("%s: %s has an init: pass the table, or make it where it is declared", set.Position(n.Pos()), name)
+					}
+				}
+			case *ast.CallExpr:
+				if f := called(n); f != "regexp.MustCompile" && f != "lazy.New" {
+					return true
+				}
+				for _, arg := range n.Args {
+					ast.Inspect(arg, func(x ast.Node) bool {
+						if lit, ok := x.(*ast.BasicLit); ok && utf8.RuneCountInString(lit.Value) > widest {
+							t.Errorf("%s: a regular expression of %d characters in one line: split it", set.Position(lit.Pos()), utf8.RuneCountInString(lit.Value))
+						}
+						return true
+					})
+				}
+			}
+			return true
+		})
+	})
+	for name := range longFiles {
+		require.True(t, seenLong[name], "%s is short enough: take it out of the table", name)
+	}
+	for name := range fillsTables {
+		require.True(t, seenInit[name], "%s has no init any more: take it out of the table", name)
+	}
+}
+
+// withoutTexts is src with nothing between the quotes of its strings but the ends of
+// their lines.
+func withoutTexts(set *token.FileSet, file *ast.File, src []byte) string {
+	var b strings.Builder
+	at := 0
+	ast.Inspect(file, func(n ast.Node) bool {
+		lit, ok := n.(*ast.BasicLit)
+		if !ok || lit.Kind != token.STRING {
+			return true
+		}
+		from := set.Position(lit.Pos()).Offset
+		b.Write(src[at:from])
+		b.WriteString(`""` + strings.Repeat("\n", strings.Count(lit.Value, "\n")))
+		at = from + len(lit.Value)
+		return true
+	})
+	b.Write(src[at:])
+	return b.String()
+}
