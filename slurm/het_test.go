@@ -81,3 +81,53 @@ func TestComponentsOfAScript(t *testing.T) {
 	_, err = ReadComponents("#!/bin/sh\n#SBATCH hetjobs\n")
 	require.ErrorContains(t, err, "line 2")
 }
+
+// Of components in the same state the first speaks for the job, wherever it stands;
+// of different states the one that a person looks at first.
+func TestWhichComponentSpeaksForTheJob(t *testing.T) {
+	second := Job{ID: "12+1", Name: "b", State: Running, Partition: "a100", NumNodes: 2, Stdout: "/w/no"}
+	first := Job{ID: "12+0", Name: "a", State: Running, Partition: "h100", NumNodes: 1, Stdout: "/w/yes"}
+	whole, ok := Fold("12", []Job{second, first})
+	require.True(t, ok)
+	require.Equal(t, "h100", whole.Partition)
+	require.Equal(t, 3, whole.NumNodes)
+	require.Equal(t, "/w/yes", whole.Stdout)
+	second.State = Failed
+	first.State = Completed
+	whole, _ = Fold("12", []Job{first, second})
+	require.Equal(t, Failed, whole.State)
+	require.Equal(t, "a100", whole.Partition)
+	require.Equal(t, "/w/yes", whole.Stdout, "only the first has a log")
+	part, _ := Fold("12+1", []Job{first, second})
+	require.Equal(t, "/w/yes", part.Stdout)
+	_, ok = Fold("13", []Job{first, second})
+	require.False(t, ok)
+}
+
+// The number of an element of its own is not known while it waits in the array's
+// one entry.
+func TestLogsOfElementsThatWait(t *testing.T) {
+	for _, c := range []struct {
+		job  Job
+		want string
+	}{
+		{Job{ID: "34_2", State: Pending}, "%j-34_2"},
+		{Job{ID: "34_2", RawID: "34", State: Pending}, "%j-34_2"},
+		{Job{ID: "34_2", RawID: "36", State: Pending}, "36-34_2"},
+		{Job{ID: "34_2", RawID: "34", State: Running}, "34-34_2"},
+		{Job{ID: "34_2", RawID: "36", State: Completed}, "36-34_2"},
+		{Job{ID: "34", State: Pending}, "34-34_4294967294"},
+	} {
+		require.Equal(t, c.want, ExpandPattern("%j-%A_%a", c.job), "%+v", c.job)
+	}
+}
+
+func TestAskingForALookAtNodes(t *testing.T) {
+	args := Visit{Nodes: []string{"gpu1", "gpu2"}, Limit: 90 * time.Second, CPUs: 3}.Args()
+	require.Contains(t, args, "--time=3")
+	require.Contains(t, args, "--nodes=2")
+	require.Contains(t, args, "--cpus-per-task=3")
+	args = Visit{Nodes: []string{"gpu1"}, Limit: time.Second}.Args()
+	require.Contains(t, args, "--time=2")
+	require.Contains(t, args, "--cpus-per-task=1")
+}

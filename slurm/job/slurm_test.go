@@ -343,7 +343,7 @@ func TestRanksBelowTorchsLauncherSaveOnSlurm(t *testing.T) {
 	}
 	_, err := d.Run(t.Context(), "cp", "-r", tools, filepath.Join(d.tree, "tools")) // where alice may go
 	require.NoError(t, err)
-	path := "--export=ALL,PATH=" + filepath.Join(d.tree, "tools") + ":/usr/bin:/bin"
+	path := "--export=ALL,PATH=" + filepath.Join(d.tree, "tools") + ":" + d.Bin() + ":/usr/bin:/bin"
 	signalled := d.submit(d.spec("below", below, func(s *job.Spec) { s.Signal, s.Time, s.MasterPort = "USR1@50", "1", ptr(24561) }), path)
 	switched := d.submit(d.spec("switch", below, func(s *job.Spec) { s.KillSwitch, s.MasterPort = "STOP", ptr(24562) }), path)
 	d.log("switch-"+switched+".out", "argv")
@@ -485,7 +485,7 @@ func (d desk) guarded(name string, change ...func(*job.Spec)) job.Spec {
 func TestGuardsOnSlurm(t *testing.T) {
 	d := atDesk(t)
 	d.file("ckpt/here", "")
-	path := "--export=ALL,PATH=" + filepath.Join(d.tree, "bin") + ":/usr/bin:/bin"
+	path := "--export=ALL,PATH=" + filepath.Join(d.tree, "bin") + ":" + d.Bin() + ":/usr/bin:/bin"
 	d.file("bin/nvidia-smi", "#!/bin/sh\ncat "+filepath.Join(d.tree, "gpus")+"\n")
 	load := func(s *job.Spec) { s.Args = []string{"--load", filepath.Join(d.tree, "ckpt/here")} }
 

@@ -23,7 +23,7 @@ func OwnCLI(t *testing.T, real *slurmtest.Cluster) *cluster.CLI {
 	require.NoError(t, err, string(out))
 	cl := cluster.NewCLI("real")
 	cl.Environ = real.Environ
-	cl.Helper = cluster.Helper{Program: program, SlurmConf: real.Conf()}
+	cl.Helper = cluster.Helper{Program: program, SlurmBin: real.Bin(), SlurmConf: real.Conf()}
 	return cl
 }
 
