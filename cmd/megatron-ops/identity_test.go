@@ -308,6 +308,9 @@ func TestEveryoneActsAsThemselves(t *testing.T) {
 		// library of his own would be loaded.
 		rules := filepath.Join(real.Dir, "sudoers.d")
 		helper := o.program + " as-user --slurm-conf " + real.Conf()
+		if bin := real.Bin(); bin != "/usr/bin" {
+			helper = o.program + " as-user --slurm-bin " + bin + " --slurm-conf " + real.Conf()
+		}
 		for words, may := range map[string]bool{
 			"sudo -n -u alice " + helper: true, "sudo -n -u root " + helper: false,
 			"sudo -n -u alice squeue": false, "sudo -n -u alice sh -c id": false, "sudo -n -u alice cat /etc/hostname": false,
@@ -335,7 +338,7 @@ func TestEveryoneActsAsThemselves(t *testing.T) {
 		config := real.SSHD(t)
 		shareConnections(t, config)
 		// Without a User of its own in ssh_config, each person's own login counts.
-		o := newOffice(t, real, fmt.Sprintf("kind: ssh, host: login, ssh_config: %s", config), false)
+		o := newOffice(t, real, fmt.Sprintf("kind: ssh, host: login, ssh_config: %s, slurm_bin: %s", config, real.Bin()), false)
 		id := o.works("ssh")
 		o.launches(id, "ssh-1")
 		o.stops(id, "ssh-1", "alice") // it acts as the job's owner

@@ -226,7 +226,7 @@ func TestKilledWhileSubmittingElsewhere(t *testing.T) {
 	ssh := real.SSHD(t)
 	shareConnections(t, ssh)
 	for name, config := range map[string]string{
-		"ssh":  fmt.Sprintf("clusters: {far: {kind: ssh, host: login, ssh_config: %s}}", ssh),
+		"ssh":  fmt.Sprintf("clusters: {far: {kind: ssh, host: login, ssh_config: %s, slurm_bin: %s}}", ssh, real.Bin()),
 		"rest": fmt.Sprintf("clusters: {far: {kind: rest, url: %q, token_file: TOKEN}}", real.REST),
 		"name": fmt.Sprintf("clusters: {far: {kind: cli, slurm_conf: %s, token_in_name: true}}", real.Conf()),
 	} {
