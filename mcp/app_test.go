@@ -162,3 +162,20 @@ func TestAppsOfOneServerForSeveralClients(t *testing.T) {
 		require.Equal(t, draws, strings.Contains(body, "ui://megatron-ops/job.html"), body[:min(300, len(body))])
 	}
 }
+
+// What the server says it can do is pinned: a client turns on what it reads here.
+func TestInitializeSaysWhatTheServerCan(t *testing.T) {
+	cfg, _ := config(t, newSite())
+	conv := converse(t, cfg)
+	conv.send(hello)
+	result := conv.read()["result"].(map[string]any)
+	conv.close()
+	raw, err := json.Marshal(result["capabilities"])
+	require.NoError(t, err)
+	require.JSONEq(t, `{
+		"completions": {}, "elicitation": {}, "logging": {}, "extensions": {"io.modelcontextprotocol/ui": {}},
+		"prompts": {"listChanged": true}, "resources": {"listChanged": true, "subscribe": true}, "tools": {"listChanged": true},
+		"tasks": {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
+	}`, string(raw))
+	require.Contains(t, result["instructions"], "--toolsets")
+}
