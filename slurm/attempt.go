@@ -25,6 +25,12 @@ func attempt(op string) lang.Text {
 
 // attempts are the verbs; %s stands for what the attempt was about.
 var attempts = map[string]string{
+	"licenses":             "查询许可证",
+	"reservations":         "查询预留",
+	"usage":                "查询用量",
+	"quotas":               "查询配额",
+	"list":                 "查询作业",
+	"history":              "查询作业历史",
 	"submit":               "提交",
 	"job %s":               "查询作业 %s ",
 	"jobs":                 "查询作业",

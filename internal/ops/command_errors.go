@@ -116,6 +116,9 @@ func (v typedValue) Decode(ctx *kong.DecodeContext, target reflect.Value) error 
 	name, example := ctx.Value.Name, ctx.Value.Tag.Get("ex")
 	if f := ctx.Value.Flag; f != nil {
 		name = "--" + name
+		if example == "" && target.Kind() == reflect.Int {
+			example = "8"
+		}
 		example = name + " " + cmp.Or(example, f.FormatPlaceHolder())
 	}
 	e := &Error{Code: BadInput, Field: fieldOf(ctx.Value.Name), Fix: forExample.With(cmp.Or(example, name))}
