@@ -1,0 +1,91 @@
+package card
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/metrics"
+)
+
+// A job in a list is two lines: what it is and how it is, and what one asks next.
+func TestARowIsTwoLines(t *testing.T) {
+	t.Parallel()
+	loss := 2.3456
+	curve := []metrics.Point{{N: 1, V: 8}, {N: 2, V: 4}, {N: 3, V: 2}, {N: 4, V: 1}}
+	for name, c := range map[string]struct {
+		n      News
+		en, zh string
+	}{
+		"waits": {
+			News{Job: slurm.Job{ID: "1", Name: "gpt", User: "ada", Partition: "gpu", State: slurm.Pending, Reason: "Resources", NumNodes: 2, GPUs: 16, ElapsedS: 9}},
+			"🟡 *gpt* · 1 · waiting\n2 × 8 GPUs · gpu · ada · Resources: is first in line and waits until enough nodes are free",
+			"🟡 *gpt* · 1 · 排队中\n2 × 8 GPU · gpu · ada · Resources：已排在最前，等待足够的空闲节点",
+		},
+		"trains": {
+			News{Job: slurm.Job{ID: "2", Name: "a&b", User: "ada", State: slurm.Running, Nodes: []string{"n1", "n2"}, GPUs: 16, ElapsedS: 3720}, Iteration: 1200, Iterations: 5000, Loss: &loss, ETA: 90 * time.Minute, Curve: curve},
+			"🔵 *a&amp;b* · 2 · running\n█▄▂▁ · Iteration 1,200 of 5,000 (24 %) · loss 2.346 · 1 h 30 min left · 2 × 8 GPUs · ada · 1 h 2 min · n[1-2]",
+			"🔵 *a&amp;b* · 2 · 运行中\n█▄▂▁ · 迭代 1,200 / 5,000 (24 %) · 损失 2.346 · 剩余 1 小时 30 分钟 · 2 × 8 GPU · ada · 1 小时 2 分钟 · n[1-2]",
+		},
+		"failed": {
+			News{Job: slurm.Job{ID: "3", State: slurm.Failed, Nodes: []string{"n1"}}, Why: "GPU out of memory", Iteration: 3, Loss: &loss},
+			"❌ *3* · 3 · failed: GPU out of memory\n1 node · n1", "❌ *3* · 3 · 失败：GPU out of memory\n1 个节点 · n1",
+		},
+	} {
+		require.Equal(t, c.en, Row(c.n, lang.EN), name)
+		require.Equal(t, c.zh, Row(c.n, lang.ZH), name)
+	}
+}
+
+func TestTheLossIsALineOfBars(t *testing.T) {
+	t.Parallel()
+	points := func(vs ...float64) (ps []metrics.Point) {
+		for i, v := range vs {
+			ps = append(ps, metrics.Point{N: i, V: v})
+		}
+		return ps
+	}
+	require.Empty(t, Spark(News{Curve: points(1, 2)}))
+	require.Equal(t, "▁▁▁", Spark(News{Curve: points(5, 5, 5)}))
+	require.Equal(t, "▁▂▃▄▅▆▇█", Spark(News{Curve: points(0, 1, 2, 3, 4, 5, 6, 7)}))
+	long := make([]float64, 100)
+	long[99] = 1
+	bars := []rune(Spark(News{Curve: points(long...)}))
+	require.Len(t, bars, 12)
+	require.Equal(t, '█', bars[11], "the newest is among them")
+}
+
+func TestNumbersAndTimesAreAsPeopleSayThem(t *testing.T) {
+	t.Parallel()
+	for n, said := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {
+		require.Equal(t, said, Whole(n))
+	}
+	for d, said := range map[time.Duration]string{0: "0 s", 59 * time.Second: "59 s", 61 * time.Second: "1 min", time.Hour: "1 h", 25*time.Hour + time.Minute: "1 d 1 h", 48 * time.Hour: "2 d"} {
+		require.Equal(t, said, Span(d, lang.EN))
+	}
+	require.Equal(t, "2 h", Span(2*time.Hour+time.Second, lang.EN))
+	require.InDelta(t, 8.0, GPUHours(slurm.Job{GPUs: 16, ElapsedS: 1800}), 0.001)
+	require.Equal(t, "<!date^0^{time}|1970-01-01 00:00 UTC>", When(time.Unix(0, 0), "{time}"))
+}
+
+// A notification says the state, the name, the id and what one would ask next.
+func TestAHeadlineSaysWhatOneWouldAskNext(t *testing.T) {
+	t.Parallel()
+	for want, n := range map[string]News{
+		"🟡 gpt (1): waiting, place 3":                {Job: slurm.Job{ID: "1", Name: "gpt", State: slurm.Pending}, Position: 3},
+		"🟡 gpt (1): waiting":                         {Job: slurm.Job{ID: "1", Name: "gpt", State: slurm.Pending}, Position: -1},
+		"🔵 gpt (1): running on n1, n2":               {Job: slurm.Job{ID: "1", Name: "gpt", State: slurm.Running, Nodes: []string{"n1", "n2"}}},
+		"❌ gpt (1): out of memory, rank 11 on gpu4":  {Job: slurm.Job{ID: "1", Name: "gpt", State: slurm.Failed, ElapsedS: 60}, Why: "out of memory, rank 11 on gpu4"},
+		"✅ gpt (1): completed after 1 h":             {Job: slurm.Job{ID: "1", Name: "gpt", State: slurm.Completed, ElapsedS: 3600}},
+		"❌ 1 (1): failed":                            {Job: slurm.Job{ID: "1", State: slurm.Failed}},
+		"⚪ gpt (1): CONFIGURING":                     {Job: slurm.Job{ID: "1", Name: "gpt", State: "CONFIGURING"}},
+		"❌ gpt (1): time limit reached after 59 min": {Job: slurm.Job{ID: "1", Name: "gpt", State: slurm.Timeout, ElapsedS: 3599}},
+	} {
+		require.Equal(t, want, Headline(n, lang.EN))
+	}
+	loss := 2.0
+	require.Equal(t, "gpt (1) · loss 2 · 1.92 s", CurveTitle(News{Job: slurm.Job{ID: "1", Name: "gpt"}, Loss: &loss, SecondsEach: 1.92}, lang.EN))
+}
