@@ -29,6 +29,7 @@ func compose() []ops.Op {
 		launch.Plan(),
 		launch.Render(),
 		launch.Submit(),
+		jobcontrol.Pipeline(),
 		jobcontrol.Status(),
 		jobcontrol.List(),
 		jobcontrol.Cancel(),

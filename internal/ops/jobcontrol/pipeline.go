@@ -1,0 +1,458 @@
+package jobcontrol
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/internal/near"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// PipelineIn names a pipeline: steps that follow one another, each a job.
+type PipelineIn struct {
+	File   string `json:"-" arg:"" name:"pipeline.yaml" help:"the pipeline's file" zh:"流水线文件"`
+	Show   bool   `json:"show,omitempty" help:"show how far it is, submit nothing" zh:"只显示进度，不提交"`
+	DryRun bool   `json:"dry_run,omitempty" name:"dry-run" help:"plan every step, submit nothing" zh:"检查每一步，不提交"`
+	Yes    bool   `json:"yes,omitempty" help:"do not ask before submitting" zh:"不再询问，直接提交"`
+	Force  bool   `json:"force,omitempty" help:"submit in spite of errors" zh:"有错误也提交"`
+	ops.OnCluster
+}
+
+// PipelineOut is the steps in the order in which they run.
+type PipelineOut struct {
+	Name  string         `json:"name"`
+	Steps []PipelineStep `json:"steps"`
+	shown bool
+	dry   bool
+}
+
+// A PipelineStep is one step and its job, the newest where it was tried again.
+type PipelineStep struct {
+	Name     string          `json:"name"`
+	Needs    []string        `json:"needs"`
+	JobID    *slurm.JobID    `json:"job_id"`
+	State    slurm.State     `json:"state,omitempty"`
+	Attempt  int             `json:"attempt,omitempty"`
+	New      bool            `json:"submitted,omitempty"` // by this call
+	Problems []rules.Problem `json:"problems"`
+}
+
+// Found reports that errors of a step stopped all of them.
+func (o PipelineOut) Found() bool {
+	return slices.ContainsFunc(o.Steps, func(s PipelineStep) bool { return s.JobID == nil && rules.Blocking(s.Problems) })
+}
+
+// Pipeline is the operation pipeline.
+func Pipeline() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "pipeline", Effect: ops.Write, Toolset: ops.JobsSet, Idempotent: true,
+		Summary: lang.Text{EN: "submit steps that follow one another (preprocess, train, convert, evaluate), each planned first", ZH: "提交前后相接的多个步骤（预处理、训练、转换、评测），先逐一检查"},
+		Help: lang.Text{
+			EN: "A step names its job and the steps it needs; <STEP.save>, <STEP.job_id> and the like hand values on. Said again after a step broke, it submits that step and what follows, and nothing twice.",
+			ZH: "每步给出其作业与所需的前置步骤；<步骤.save>、<步骤.job_id> 等传递数值。某步失败后再次执行，只重新提交该步及其后续，不会重复提交。",
+		},
+		Example: "pipeline nightly.yaml --yes",
+	}, pipeline)
+}
+
+// A pipelineFile is a pipeline as it is written.
+type pipelineFile struct {
+	Name  string     `json:"name"`
+	Steps []stepFile `json:"steps"`
+}
+
+type stepFile struct {
+	Name  string   `json:"name"`
+	Needs []string `json:"needs"`
+	// File is a job specification beside the pipeline, Job one written out here; Args
+	// are added to it.
+	File string          `json:"file"`
+	Job  json.RawMessage `json:"job"`
+	Args []string        `json:"args"`
+
+	spec job.Spec
+}
+
+func pipeline(ctx context.Context, c *ops.Call, in PipelineIn) (PipelineOut, error) {
+	if c.Who.Surface != ops.Shell && c.Who.Surface != ops.Chat { // others' submissions are approved one by one
+		return PipelineOut{}, &ops.Error{
+			Code: ops.NotAllowed, Message: lang.Text{EN: "pipelines are submitted from the shell", ZH: "流水线只能从 shell 提交"},
+			Fix: lang.Text{EN: "submit takes its steps one by one", ZH: "可用 submit 逐步提交"},
+		}
+	}
+	p, err := readPipeline(c, in)
+	if err != nil {
+		return PipelineOut{}, err
+	}
+	out := PipelineOut{Name: p.Name, shown: in.Show, dry: in.DryRun}
+	jobs := map[string]slurm.Job{}
+	for i := range p.Steps {
+		step, err := p.stand(ctx, c, p.Steps[i], jobs)
+		if err != nil {
+			return out, err
+		}
+		out.Steps = append(out.Steps, step)
+	}
+	if in.Show {
+		return out, nil
+	}
+	open := 0
+	for i, s := range p.Steps {
+		if out.Steps[i].JobID != nil {
+			continue
+		}
+		open++
+		c.Step(i+1, len(p.Steps), s.Name)
+		planned, err := p.submit(ctx, c, s, jobs, launch.SubmitIn{DryRun: true})
+		if err != nil {
+			return out, inStep(s.Name, err)
+		}
+		out.Steps[i].Problems = planned.Problems
+	}
+	if in.DryRun || open == 0 || out.Found() && !in.Force {
+		return out, nil
+	}
+	if !in.Yes && !c.Confirmed {
+		return out, &ops.Error{
+			Code: ops.NotAllowed, Confirm: true, Message: lang.Text{EN: "this submits %s of the pipeline %s", ZH: "将提交流水线 %[2]s 的 %[1]s"}.With(ops.Counted(open, "job"), p.Name),
+			Fix: lang.Text{EN: "say yes: --yes", ZH: "加上 --yes 表示同意"},
+		}
+	}
+	for i, s := range p.Steps {
+		if out.Steps[i].JobID != nil {
+			continue
+		}
+		done, err := p.submit(ctx, c, s, jobs, launch.SubmitIn{Yes: true, Force: in.Force, IdempotencyKey: p.key(s, jobs, out.Steps[i].Attempt)})
+		if err != nil {
+			return out, inStep(s.Name, err)
+		}
+		if done.JobID == nil { // what the plan let pass the cluster has refused since
+			out.Steps[i].Problems = done.Problems
+			return out, nil
+		}
+		out.Steps[i].JobID, out.Steps[i].State, out.Steps[i].New = done.JobID, slurm.Pending, true
+		jobs[s.Name] = slurm.Job{ID: *done.JobID, State: slurm.Pending}
+	}
+	return out, nil
+}
+
+// inStep names the step that an error is about.
+func inStep(name string, err error) error {
+	e := *ops.AsError(err)
+	e.Field = strings.TrimSuffix("steps."+name+"."+e.Field, ".")
+	return &e
+}
+
+// stand is how far a step is: its job where it has one that need not be tried again.
+// A step whose needs have none cannot have one.
+func (p *pipelineFile) stand(ctx context.Context, c *ops.Call, s stepFile, jobs map[string]slurm.Job) (PipelineStep, error) {
+	step := PipelineStep{Name: s.Name, Needs: append([]string{}, s.Needs...), Attempt: 1, Problems: []rules.Problem{}}
+	for _, n := range s.Needs {
+		if _, ok := jobs[n]; !ok {
+			return step, nil
+		}
+	}
+	cl, err := c.Cluster(s.spec.Cluster)
+	if err != nil {
+		return step, err
+	}
+	st, err := c.Store()
+	if err != nil {
+		return step, err
+	}
+	for ; ; step.Attempt++ {
+		sub, err := st.Submission(ctx, c.Who.User+"/"+cl.Name()+"/"+p.key(s, jobs, step.Attempt))
+		if errors.Is(err, store.ErrNotFound) || err == nil && (sub.State == store.Rejected || sub.JobID == "") {
+			return step, nil
+		}
+		if err != nil {
+			return step, err
+		}
+		j, err := cl.Job(ctx, sub.JobID)
+		if err != nil {
+			return step, c.SlurmError(err, sub.JobID)
+		}
+		if step.State = j.State; !j.State.Ended() || j.State == slurm.Completed {
+			step.JobID, jobs[s.Name] = &sub.JobID, j
+			return step, nil
+		}
+	}
+}
+
+// key is what makes a step's submission one: the step as it is written, the jobs that
+// it follows, and how often it was tried.
+func (p *pipelineFile) key(s stepFile, jobs map[string]slurm.Job, attempt int) string {
+	sum := sha256.New()
+	_ = json.NewEncoder(sum).Encode(s.spec) // a hash takes all
+	for _, n := range s.Needs {
+		fmt.Fprintln(sum, n, jobs[n].ID)
+	}
+	return fmt.Sprintf("pipeline/%s/%s/%s/%d", p.Name, s.Name, hex.EncodeToString(sum.Sum(nil))[:16], attempt)
+}
+
+// submit plans or submits a step, after the jobs that it needs and with what they
+// hand on.
+func (p *pipelineFile) submit(ctx context.Context, c *ops.Call, s stepFile, jobs map[string]slurm.Job, in launch.SubmitIn) (launch.SubmitOut, error) {
+	spec := p.handed(s, jobs)
+	var after []string
+	for _, n := range s.Needs {
+		if j, ok := jobs[n]; ok && j.State != slurm.Completed {
+			after = append(after, string(j.ID))
+		}
+	}
+	if len(after) > 0 {
+		expr := "afterok:" + strings.Join(after, ":")
+		if spec.Dependency != "" {
+			expr = spec.Dependency + "," + expr
+		}
+		// A step whose need has failed would wait for ever.
+		spec.Dependency, spec.Sbatch = expr, append(slices.Clone(spec.Sbatch), "--kill-on-invalid-dep=yes")
+	}
+	in.Spec = spec
+	out, err := launch.Submit().Run(ctx, c, &in)
+	done, _ := out.(launch.SubmitOut)
+	return done, err
+}
+
+var handedOn = lazy.New(`<([A-Za-z0-9_.-]+)\.([a-z_]+)>`)
+
+// handed is a step's specification with the values of earlier steps in its arguments
+// and environment. A job that is not submitted yet has the number 0.
+func (p *pipelineFile) handed(s stepFile, jobs map[string]slurm.Job) job.Spec {
+	fill := func(text string) string {
+		return handedOn.ReplaceAllStringFunc(text, func(ref string) string {
+			m := handedOn.FindStringSubmatch(ref)
+			value, _ := p.value(m[1], m[2], jobs)
+			return value
+		})
+	}
+	spec := s.spec
+	spec.Args, spec.LauncherArgv, spec.Env = slices.Clone(spec.Args), slices.Clone(spec.LauncherArgv), map[string]string{}
+	for i := range spec.Args {
+		spec.Args[i] = fill(spec.Args[i])
+	}
+	for i := range spec.LauncherArgv {
+		spec.LauncherArgv[i] = fill(spec.LauncherArgv[i])
+	}
+	for k, v := range s.spec.Env {
+		spec.Env[k] = fill(v)
+	}
+	return spec
+}
+
+// handedValues are what a step hands on.
+var handedValues = []string{"job_id", "name", "worktree", "log_dir", "save", "load", "tensorboard_dir", "output_prefix"}
+
+func (p *pipelineFile) value(step, name string, jobs map[string]slurm.Job) (string, bool) {
+	i := slices.IndexFunc(p.Steps, func(s stepFile) bool { return s.Name == step })
+	if i < 0 || !slices.Contains(handedValues, name) {
+		return "", false
+	}
+	full := p.Steps[i].spec.WithDefaults()
+	switch name {
+	case "job_id":
+		return cmp.Or(string(jobs[step].ID), "0"), true
+	case "name":
+		return full.Name, true
+	case "worktree":
+		return full.Worktree, true
+	case "log_dir":
+		return filepath.Join(full.Worktree, full.LogDir), true
+	}
+	value := megatron.LastOf(full.Args, "--"+strings.ReplaceAll(name, "_", "-"))
+	if value != "" && !filepath.IsAbs(value) {
+		value = filepath.Join(full.Worktree, value)
+	}
+	return value, value != ""
+}
+
+var stepName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
+
+// readPipeline reads the pipeline and each step's specification, and puts the steps
+// into an order in which each comes after what it needs.
+func readPipeline(c *ops.Call, in PipelineIn) (*pipelineFile, error) {
+	text, err := c.ReadFile("file", in.File)
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Dir(in.File)
+	asJSON, err := yaml.YAMLToJSON(text)
+	var p pipelineFile
+	if err == nil {
+		d := json.NewDecoder(bytes.NewReader(asJSON))
+		d.DisallowUnknownFields()
+		err = d.Decode(&p)
+	}
+	if err != nil {
+		line, _, _ := strings.Cut(err.Error(), "\n")
+		return nil, ops.InputError("pipeline", lang.Text{EN: "cannot be read: %s", ZH: "无法读取：%s"}.With(line), lang.Text{EN: "name, and steps: each with name, needs, file or job, and args", ZH: "写 name 与 steps，每步含 name、needs、file 或 job，以及 args"})
+	}
+	if p.Name == "" || len(p.Steps) == 0 || !stepName.MatchString(p.Name) {
+		return nil, ops.InputError("name", lang.Text{EN: "a pipeline has a name and steps", ZH: "流水线要有名称和步骤"}, lang.Text{EN: "name: nightly, of letters, digits, '.', '_' and '-', and steps", ZH: "name: nightly（字母、数字、'.'、'_'、'-'），以及 steps"})
+	}
+	if err := p.order(); err != nil {
+		return nil, err
+	}
+	for i := range p.Steps {
+		if err := p.Steps[i].read(c, dir); err != nil {
+			return nil, inStep(p.Steps[i].Name, err)
+		}
+		if in.Cluster != "" {
+			p.Steps[i].spec.Cluster = in.Cluster
+		}
+	}
+	return &p, p.checkValues()
+}
+
+// read reads the step's specification.
+func (s *stepFile) read(c *ops.Call, dir string) (err error) {
+	in := launch.SpecIn{YAML: string(s.Job)}
+	switch {
+	case (s.File == "") == (len(s.Job) == 0):
+		return ops.InputError("file", lang.Text{EN: "a step has either a file or a job", ZH: "每步给出 file 或 job 之一"}, lang.Text{EN: "file: train.yaml, or job: with the specification below it", ZH: "file: train.yaml，或在 job: 下写出规格"})
+	case s.File != "":
+		if in.File = s.File; !filepath.IsAbs(s.File) {
+			in.File = filepath.Join(dir, s.File)
+		}
+	}
+	in.Spec.Args = s.Args
+	if s.spec, err = launch.ReadSpec(c, in); err == nil && s.spec.Name == "" {
+		s.spec.Name = s.Name
+	}
+	return err
+}
+
+// order sorts the steps so that each follows what it needs; a ring is an error.
+func (p *pipelineFile) order() error {
+	var names []string
+	for _, s := range p.Steps {
+		if !stepName.MatchString(s.Name) || slices.Contains(names, s.Name) {
+			return ops.InputError("steps", lang.Text{EN: "%q: each step has a name of its own", ZH: "%q：每步要有唯一的名称"}.With(s.Name), lang.Text{EN: "name: train, of letters, digits, '.', '_' and '-'", ZH: "name: train（字母、数字、'.'、'_'、'-'）"})
+		}
+		names = append(names, s.Name)
+	}
+	for _, s := range p.Steps {
+		for _, n := range s.Needs {
+			if !slices.Contains(names, n) {
+				return ops.InputError("steps."+s.Name+".needs", lang.Text{EN: "there is no step %q", ZH: "没有步骤 %q"}.With(n), meant(n, names))
+			}
+		}
+	}
+	var sorted []stepFile
+	has := func(name string) bool {
+		return slices.ContainsFunc(sorted, func(s stepFile) bool { return s.Name == name })
+	}
+	for len(sorted) < len(p.Steps) {
+		before := len(sorted)
+		for _, s := range p.Steps {
+			if !has(s.Name) && !slices.ContainsFunc(s.Needs, func(n string) bool { return !has(n) }) {
+				sorted = append(sorted, s)
+			}
+		}
+		if len(sorted) == before {
+			return ops.InputError("steps", lang.Text{EN: "some steps need one another in a ring", ZH: "有步骤互相依赖成环"}, lang.Text{EN: "take one of their needs away", ZH: "去掉其中一个 needs"})
+		}
+	}
+	p.Steps = sorted
+	return nil
+}
+
+func meant(word string, names []string) lang.Text {
+	if m := near.Word(word, names, 3); m != "" {
+		return lang.Text{EN: "did you mean %s?", ZH: "是否想写 %s？"}.With(m)
+	}
+	return lang.Text{EN: "one of %s", ZH: "可用：%s"}.With(strings.Join(names, ", "))
+}
+
+// checkValues refuses what a step would be handed and nobody hands on. Only what a
+// step needs has a number when it is submitted.
+func (p *pipelineFile) checkValues() error {
+	for _, s := range p.Steps {
+		texts := slices.Concat(s.spec.Args, s.spec.LauncherArgv)
+		for _, v := range s.spec.Env {
+			texts = append(texts, v)
+		}
+		for _, m := range handedOn.FindAllStringSubmatch(strings.Join(texts, "\n"), -1) {
+			_, ok := p.value(m[1], m[2], nil)
+			switch {
+			case !slices.Contains(s.Needs, m[1]):
+				return ops.InputError("steps."+s.Name, lang.Text{EN: "%s is handed on by a step that it does not need", ZH: "%s 来自它未依赖的步骤"}.With(m[0]), lang.Text{EN: "needs: [%s]", ZH: "needs: [%s]"}.With(m[1]))
+			case !ok:
+				return ops.InputError("steps."+s.Name, lang.Text{EN: "%s: the step %s hands on no %s", ZH: "%s：步骤 %s 不提供 %s"}.With(m[0], m[1], m[2]), lang.Text{EN: "one of %s, as far as its arguments give it", ZH: "可用：%s（须在其参数中给出）"}.With(strings.Join(handedValues, ", ")))
+			}
+		}
+	}
+	return nil
+}
+
+// View is a line a step, then what is wrong with some.
+func (o PipelineOut) View(l lang.Lang) view.Doc {
+	d := view.Doc{Title: o.Name}
+	made := 0
+	t := &view.Table{Header: []string{"step", "after", "job", "state", "attempt"}, Spare: []int{4}}
+	if l == lang.ZH {
+		t.Header = []string{"步骤", "依赖", "作业", "状态", "第几次"}
+	}
+	done := 0
+	for _, s := range o.Steps {
+		id, attempt := "-", ""
+		if s.JobID != nil {
+			id = string(*s.JobID)
+		}
+		if s.New {
+			made++
+		}
+		if s.State == slurm.Completed {
+			done++
+		}
+		if s.Attempt > 1 {
+			attempt = fmt.Sprint(s.Attempt)
+		}
+		t.Rows = append(t.Rows, []string{s.Name, strings.Join(s.Needs, ", "), id, cmp.Or(string(s.State), "-"), attempt})
+	}
+	d.Sections = []view.Section{{Table: t}}
+	for _, s := range o.Steps {
+		for _, p := range s.Problems {
+			if p.Severity == rules.Error {
+				d.Sections = append(d.Sections, view.Section{Items: []string{s.Name + ": " + p.Field + ": " + p.Message + "\n" + p.Fix}})
+			}
+		}
+	}
+	switch {
+	case o.Found():
+		d.Tone, d.Title = view.Bad, lang.Text{EN: "%s: nothing was submitted: mend the errors, or use --force", ZH: "%s：没有提交：请先修复错误，或使用 --force"}.With(o.Name).In(l)
+		if made > 0 {
+			d.Title = lang.Text{EN: "%s: stopped after %s", ZH: "%s：提交 %s 后停止"}.With(o.Name, ops.Counted(made, "job")).In(l)
+		}
+	case o.dry:
+		d.Title = lang.Text{EN: "%s: dry run, nothing was submitted", ZH: "%s：试运行，没有提交"}.With(o.Name).In(l)
+	case done == len(o.Steps):
+		d.Tone, d.Title = view.Good, lang.Text{EN: "%s: all steps are completed", ZH: "%s：全部步骤已完成"}.With(o.Name).In(l)
+	case o.shown || made == 0:
+		d.Title = lang.Text{EN: "%s: %d of %d steps completed", ZH: "%s：已完成 %d/%d 步"}.With(o.Name, done, len(o.Steps)).In(l)
+	default:
+		d.Tone, d.Title = view.Good, lang.Text{EN: "%s: %s submitted", ZH: "%s：已提交 %s"}.With(o.Name, ops.Counted(made, "job")).In(l)
+	}
+	return d
+}

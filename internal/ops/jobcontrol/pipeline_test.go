@@ -1,0 +1,135 @@
+package jobcontrol_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+const trainYAML = `name: gpt
+nodes: 2
+gpu: h100
+time: "1:00:00"
+worktree: /lustre/m
+args: [--num-layers=24, --hidden-size=1024, --num-attention-heads=16, --seq-length=2048, --max-position-embeddings=2048, --micro-batch-size=2,
+  --global-batch-size=64, --train-iters=100, --lr=1e-4, --tensor-model-parallel-size=4]
+`
+
+const nightlyYAML = `name: nightly
+steps:
+  - name: evaluate
+    needs: [train, preprocess]
+    file: train.yaml
+    args: [--load=<train.save>]
+  - name: preprocess
+    job: {name: prep, nodes: 1, gpus_per_node: 0, launcher: custom, launcher_argv: [bash], script: prep.sh, time: 10, worktree: /lustre/m}
+  - name: train
+    needs: [preprocess]
+    file: train.yaml
+    args: [--save=ckpt, --save-interval=10]
+`
+
+// atPipeline is a shell in a folder with a pipeline, and a cluster that keeps what is
+// submitted as jobs that wait.
+func atPipeline(t *testing.T, text string) (*ops.Call, *opstest.Site) {
+	t.Helper()
+	site := &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{}}
+	c := opstest.NewCall(t, site)
+	c.Dir = t.TempDir()
+	opstest.Write(t, filepath.Join(c.Dir, "train.yaml"), trainYAML)
+	opstest.Write(t, filepath.Join(c.Dir, "nightly.yaml"), text)
+	return c, site
+}
+
+func TestAPipelineIsSubmittedOnceAndGoesOnWhereItBroke(t *testing.T) {
+	c, site := atPipeline(t, nightlyYAML)
+	run := func(flags ...string) jobcontrol.PipelineOut {
+		t.Helper()
+		out, err := opstest.Do(t, c, jobcontrol.Pipeline(), append([]string{"nightly.yaml"}, flags...)...)
+		require.NoError(t, err)
+		return out.(jobcontrol.PipelineOut)
+	}
+	put := func(states map[slurm.JobID]slurm.State) {
+		for id, s := range states {
+			site.Put(slurm.Job{ID: id, User: "alice", State: s})
+		}
+	}
+	_, err := opstest.Do(t, c, jobcontrol.Pipeline(), "nightly.yaml")
+	require.True(t, ops.AsError(err).Confirm)
+	require.Equal(t, "this submits 3 jobs of the pipeline nightly", ops.AsError(err).Message.In(lang.EN))
+	run("--dry-run")
+	require.Empty(t, site.Submitted)
+
+	out := run("--yes")
+	require.Len(t, site.Submitted, 3)
+	require.Contains(t, opstest.Text(t, out, lang.EN), "nightly: 3 jobs submitted")
+	require.NotContains(t, site.Submitted[0].Script, "--dependency=")
+	require.Contains(t, site.Submitted[1].Script, "--dependency=afterok:4701\n")
+	require.Contains(t, site.Submitted[2].Script, "--dependency=afterok:4702:4701\n")
+	require.Contains(t, site.Submitted[2].Script, "--kill-on-invalid-dep=yes")
+	require.Contains(t, site.Submitted[2].Script, "--load=/lustre/m/ckpt", "the checkpoint's path is handed on")
+
+	put(map[slurm.JobID]slurm.State{"4701": slurm.Completed, "4702": slurm.Running, "4703": slurm.Pending})
+	out = run("--yes")
+	require.Len(t, site.Submitted, 3, "nothing twice")
+	require.Contains(t, opstest.Text(t, out, lang.ZH), "nightly：已完成 1/3 步")
+
+	put(map[slurm.JobID]slurm.State{"4702": slurm.Failed, "4703": slurm.Cancelled})
+	require.Contains(t, opstest.Text(t, run("--show"), lang.EN), "FAILED")
+	require.Len(t, site.Submitted, 3)
+	out = run("--yes")
+	require.Len(t, site.Submitted, 5, "what broke, and what follows it")
+	require.Equal(t, slurm.JobID("4701"), *out.Steps[0].JobID)
+	require.Equal(t, 2, out.Steps[1].Attempt)
+	require.NotContains(t, site.Submitted[3].Script, "--dependency=", "what is completed is not waited for")
+	require.Contains(t, site.Submitted[4].Script, "--dependency=afterok:4704\n")
+
+	put(map[slurm.JobID]slurm.State{"4704": slurm.Completed, "4705": slurm.Completed})
+	require.Contains(t, opstest.Text(t, run("--yes"), lang.EN), "all steps are completed")
+	require.Len(t, site.Submitted, 5)
+}
+
+func TestOneWrongStepStopsAll(t *testing.T) {
+	c, site := atPipeline(t, strings.Replace(nightlyYAML, "--save-interval=10]", "--save-interval=10, --tensor-model-parallel-size=5]", 1))
+	out, err := opstest.Do(t, c, jobcontrol.Pipeline(), "nightly.yaml", "--yes")
+	require.NoError(t, err)
+	require.True(t, out.(jobcontrol.PipelineOut).Found())
+	require.Empty(t, site.Submitted)
+	require.Contains(t, opstest.Text(t, out, lang.EN), "train: --")
+}
+
+func TestAPipelineThatCannotBeIsRefused(t *testing.T) {
+	for change, want := range map[string]string{
+		"needs: [train, preprocess]=>needs: [trian]":                            `steps.evaluate.needs: there is no step "trian"`,
+		"needs: [train, preprocess]=>needs: [preprocess]":                       "steps.evaluate: <train.save> is handed on by a step that it does not need",
+		"<train.save>=><train.lod>":                                             "steps.evaluate: <train.lod>: the step train hands on no lod",
+		"<train.save>=><train.load>":                                            "steps.evaluate: <train.load>: the step train hands on no load",
+		"- name: preprocess=>- name: train":                                     `steps: "train": each step has a name of its own`,
+		"name: preprocess\n=>name: preprocess\n    needs: [evaluate]\n":         "steps: some steps need one another in a ring",
+		"file: train.yaml\n    args: [--load=>args: [--load":                    "steps.evaluate.file: a step has either a file or a job",
+		"name: nightly=>nam: nightly":                                           `pipeline: cannot be read: json: unknown field "nam"`,
+		"nodes: 1,=>nodez: 1,":                                                  "steps.preprocess.nodez: is not a field of the job specification",
+		"file: train.yaml\n    args: [--save=>file: no.yaml\n    args: [--save": "steps.train.file: ",
+	} {
+		old, changed, _ := strings.Cut(change, "=>")
+		require.Contains(t, nightlyYAML, old)
+		c, site := atPipeline(t, strings.Replace(nightlyYAML, old, changed, 1))
+		_, err := opstest.Do(t, c, jobcontrol.Pipeline(), "nightly.yaml", "--yes")
+		require.Error(t, err, change)
+		require.True(t, strings.HasPrefix(ops.AsError(err).Error(), want), "%s: %s", change, ops.AsError(err).Error())
+		require.NotEmpty(t, ops.AsError(err).Message.In(lang.ZH))
+		require.Empty(t, site.Submitted)
+	}
+	c, _ := atPipeline(t, nightlyYAML)
+	c.Who.Surface = ops.MCP
+	_, err := opstest.Do(t, c, jobcontrol.Pipeline(), "nightly.yaml", "--yes")
+	require.Equal(t, ops.NotAllowed, ops.AsError(err).Code, "each submission of an agent is approved by itself")
+}
