@@ -12,6 +12,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 )
 
@@ -94,7 +95,7 @@ func (sh *shell) candidates(ctx context.Context, before []string, last string) [
 	if len(before) == 0 {
 		return sh.commandNames()
 	}
-	if flag, ok := strings.CutPrefix(before[len(before)-1], "--"); ok && !strings.Contains(flag, "=") {
+	if flag, ok := longFlag(before[0], before[len(before)-1]); ok {
 		if values := sh.flagValues(ctx, before[0], flag); values != nil {
 			return values
 		}
@@ -112,12 +113,33 @@ func (sh *shell) candidates(ctx context.Context, before []string, last string) [
 		case len(p.Enum) > 0:
 			return enumerated(p)
 		case strings.HasPrefix(p.Name, "job"):
-			return sh.asked(ctx, "list", "jobs", "job_id", "name", "state")
+			return append(sh.asked(ctx, "list", "jobs", "job_id", "name", "state"),
+				candidate{"last", lang.Text{EN: "the job submitted last", ZH: "最近提交的作业"}.In(sh.lang)},
+				candidate{"failed", lang.Text{EN: "the job that failed last", ZH: "最近失败的作业"}.In(sh.lang)})
 		case strings.HasPrefix(p.Name, "partition"):
 			return sh.asked(ctx, "partitions", "partitions", "partition", "state")
 		}
 	}
 	return nil
+}
+
+// longFlag is the name of a flag that a word is, in either of its forms.
+func longFlag(command, word string) (name string, ok bool) {
+	if strings.Contains(word, "=") {
+		return "", false
+	}
+	if name, ok = strings.CutPrefix(word, "--"); ok {
+		return name, true
+	}
+	op, known := operations.Lookup(command)
+	if letter, short := strings.CutPrefix(word, "-"); known && short {
+		for _, p := range op.Params() {
+			if p.Short != 0 && string(p.Short) == letter {
+				return p.Name, true
+			}
+		}
+	}
+	return "", false
 }
 
 func (sh *shell) commandNames() (all []candidate) {
@@ -153,7 +175,7 @@ func (sh *shell) flags(op ops.Op) (all []candidate) {
 		}
 	}
 	return append(all,
-		candidate{"--output", "text, json"},
+		candidate{"--output", "text, json, yaml"},
 		candidate{"--lang", "en, zh"},
 		candidate{"--verbose", lang.Text{EN: "notes too, which ask for nothing", ZH: "同时显示无需处理的说明"}.In(sh.lang)},
 		candidate{"--help", lang.Text{EN: "this command's flags", ZH: "该命令的参数"}.In(sh.lang)})
@@ -161,16 +183,21 @@ func (sh *shell) flags(op ops.Op) (all []candidate) {
 
 // flagValues are the values of a flag that has few, or that the cluster knows;
 // nil where it takes none, or any.
-func (sh *shell) flagValues(ctx context.Context, command, flag string) []candidate {
+func (sh *shell) flagValues(ctx context.Context, command, flag string) (values []candidate) {
 	switch flag {
 	case "output":
-		return []candidate{{word: "text"}, {word: "json"}}
+		return []candidate{{word: "text"}, {word: "json"}, {word: "yaml"}}
 	case "lang":
 		return []candidate{{word: "en"}, {word: "zh"}}
 	case "partition":
 		return sh.asked(ctx, "partitions", "partitions", "partition", "state")
 	case "cluster":
 		return sh.clusterNames()
+	case "columns":
+		for _, name := range jobcontrol.ColumnNames() {
+			values = append(values, candidate{word: name})
+		}
+		return values
 	}
 	op, ok := operations.Lookup(command)
 	if !ok {

@@ -78,7 +78,7 @@ func (sh *shell) help(words []string) error {
 		{Heading: lang.Text{EN: "operations", ZH: "操作"}.In(sh.lang), Facts: opRows},
 		{Heading: lang.Text{EN: "the rest", ZH: "其他"}.In(sh.lang), Facts: others},
 		{Heading: lang.Text{EN: "every command takes", ZH: "所有命令都接受"}.In(sh.lang), Facts: []view.Fact{
-			{Name: "-o, --output", Value: "text | json"},
+			{Name: "-o, --output", Value: "text | json | yaml"},
 			{Name: "--lang", Value: "en | zh"},
 			{Name: "-v, --verbose", Value: lang.Text{EN: "notes too, which ask for nothing", ZH: "同时显示无需处理的说明"}.In(sh.lang)},
 			{Name: "--cluster", Value: lang.Text{EN: "local, slurm, or one of the configuration's", ZH: "local、slurm，或配置中的集群名"}.In(sh.lang)},
@@ -128,7 +128,7 @@ func opHelp(op ops.Op, l lang.Lang) view.Doc {
 			{Heading: lang.Text{EN: "flags", ZH: "参数"}.In(l), Facts: flags},
 			{Heading: lang.Text{EN: "exit codes", ZH: "退出码"}.In(l), Text: exitCodes.In(l)},
 		},
-		Next: []string{op.Example},
+		Next: append([]string{op.Example}, op.Examples...),
 	}
 	return d
 }

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/goccy/go-yaml"
 	"golang.org/x/term"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -38,6 +39,7 @@ type shell struct {
 	// langGiven reports that --lang was said.
 	langGiven bool
 	json      bool
+	yaml      bool // what is JSON otherwise
 	verbose   bool // what is folded is shown
 	cluster   string
 	color     bool
@@ -150,11 +152,13 @@ func (sh *shell) globals(args []string) (words []string, err error) {
 func (sh *shell) setOutput(v string) error {
 	switch v {
 	case "json":
-		sh.json = true
+		sh.json, sh.yaml = true, false
+	case "yaml":
+		sh.json, sh.yaml = true, true
 	case "text":
-		sh.json = false
+		sh.json, sh.yaml = false, false
 	default:
-		return &ops.Error{Code: ops.BadInput, Field: "output", Message: lang.Text{EN: "output %q is not known", ZH: "不支持输出格式 %q"}.With(v), Fix: lang.Text{EN: "--output text or --output json", ZH: "--output text 或 --output json"}}
+		return &ops.Error{Code: ops.BadInput, Field: "output", Message: lang.Text{EN: "output %q is not known", ZH: "不支持输出格式 %q"}.With(v), Fix: lang.Text{EN: "--output text, json or yaml", ZH: "--output text、json 或 yaml"}}
 	}
 	return nil
 }
@@ -252,6 +256,12 @@ func (sh *shell) printJSON(v any) {
 		var lines bytes.Buffer
 		if err = json.Indent(&lines, out, "", "  "); err == nil {
 			doc = lines
+		}
+	}
+	if err == nil && sh.yaml {
+		var out []byte
+		if out, err = yaml.JSONToYAML(doc.Bytes()); err == nil {
+			doc = *bytes.NewBuffer(out)
 		}
 	}
 	if err == nil {

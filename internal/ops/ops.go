@@ -56,6 +56,8 @@ type Op struct {
 	Help    lang.Text
 	// Example is what one would type after the program's name.
 	Example string
+	// Examples are further ones, for the help.
+	Examples []string
 	// Batch answers JSON Lines, in order, one answer a line; nil where the
 	// operation has no batch form.
 	Batch func(io.Reader, io.Writer) error

@@ -57,7 +57,8 @@ func Cancel() ops.Op {
 			EN: "Use only when its owner wants it ended: what was computed since the last checkpoint is lost. Only owners and operators may.",
 			ZH: "仅在作业所有者希望结束时使用：最后一个检查点之后的计算会丢失。只有所有者和管理员可以执行。",
 		},
-		Example: "cancel 4711 --yes",
+		Example:  "cancel 4711 --yes",
+		Examples: []string{`cancel 4711 4712 4720_[3-5]`, `cancel --mine --pending`, `list -t PENDING -o json | megatron-ops cancel - --yes`},
 	}, cancel)
 }
 

@@ -99,12 +99,17 @@ var (
 	shortColumns = []string{"job", "name", "state", "elapsed", "where"}
 )
 
+// ColumnNames are the names that -O takes.
+func ColumnNames() (names []string) {
+	for _, c := range columns {
+		names = append(names, c.name)
+	}
+	return names
+}
+
 // checkColumns says which of the names is no column.
 func checkColumns(names []string) error {
-	var all []string
-	for _, c := range columns {
-		all = append(all, c.name)
-	}
+	all := ColumnNames()
 	for _, n := range names {
 		if slices.Contains(all, n) {
 			continue

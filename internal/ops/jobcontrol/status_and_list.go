@@ -20,6 +20,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
 // StatusIn asks for one job.
@@ -42,7 +43,10 @@ type StatusOut struct {
 	// Pulse is how the output of a running job goes on.
 	Pulse *diagnose.Pulse `json:"pulse,omitempty"`
 	Steps []slurm.Step    `json:"steps,omitempty"`
-	asked bool            // for steps
+	// Spec is what the job was submitted with, where it was from here; in the shell
+	// only: elsewhere it is asked for by itself.
+	Spec  *job.Spec `json:"spec,omitempty"`
+	asked bool      // for steps
 }
 
 // Status is the operation status.
@@ -57,7 +61,8 @@ func Status() ops.Op {
 			EN: "Use for one job's state. For many use list; for why it failed use diagnose.",
 			ZH: "查看单个作业的状态。查看多个用 list；查失败原因用 diagnose。",
 		},
-		Example: "status 4711",
+		Example:  "status 4711",
+		Examples: []string{`status last`, `status 4711 4712 -o json`, `status 4711 -o yaml`},
 	}, status)
 }
 
@@ -67,6 +72,9 @@ func status(ctx context.Context, c *ops.Call, in StatusIn) (StatusOut, error) {
 		return StatusOut{}, err
 	}
 	out := StatusOut{Job: j, Checkpoint: joblogs.Checkpoint(ctx, c, cl, j), Pulse: joblogs.Pulse(ctx, c, cl, j)}
+	if s, ok := c.SpecOf(ctx, cl.Name(), j.ID); ok && c.Who.Surface == ops.Shell && c.MayChange(j) == nil {
+		out.Spec = &s
+	}
 	if in.Steps {
 		s, err := ops.Capable[interface {
 			Steps(context.Context, slurm.JobID) ([]slurm.Step, error)
@@ -278,7 +286,8 @@ func List() ops.Op {
 			EN: "Use to find a job's id. user all lists everybody's.",
 			ZH: "用于查找作业号。user 为 all 时列出所有人的作业。",
 		},
-		Example: "list --all",
+		Example:  "list --all",
+		Examples: []string{`list -a -n 10 -O job,name,state,account,left`, `list -t RUNNING -w gpu[01-04]`, `list --watch`},
 	}, list)
 }
 

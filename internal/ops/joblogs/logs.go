@@ -61,7 +61,8 @@ func Logs() ops.Op {
 			EN: "Use to read. To find what broke first use diagnose: it reads every rank.",
 			ZH: "用于阅读日志。想知道最先出错的地方请用 diagnose：它会读取每个 rank。",
 		},
-		Example: "logs 4711 --tail 50 --rank 3",
+		Example:  "logs 4711 --tail 50 --rank 3",
+		Examples: []string{`logs last -f`, `logs failed -n 40`, `logs 4711 -w gpu07 --level error`},
 	}, logs)
 }
 

@@ -78,7 +78,8 @@ func Submit() ops.Op {
 			EN: "Use to start a run. Errors of the plan stop it. Give an idempotency key and a retry answers with the first job instead of starting a second. dry_run shows the script and submits nothing.",
 			ZH: "用于启动训练。检查出的错误会阻止提交。给出幂等键后，重试会返回第一次的作业而不会再提交一次。dry_run 只显示脚本，不提交。",
 		},
-		Example: "submit -f job.yaml --yes",
+		Example:  "submit -f job.yaml --yes",
+		Examples: []string{`submit -f job.yaml -N 4 -t 2:00:00 --dry-run`, `submit --from 4711 --env NCCL_DEBUG=INFO`, `submit -f job.yaml --sweep lr=1e-4,3e-4 --sweep seed=1..4`},
 	}, submit)
 }
 
