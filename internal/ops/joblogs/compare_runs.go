@@ -16,6 +16,7 @@ import (
 type CompareIn struct {
 	Failed string `json:"failed" arg:"" jobs:"" help:"job id or logs of the run that failed" zh:"失败训练的作业号或日志"`
 	Good   string `json:"good,omitempty" arg:"" optional:"" jobs:"" help:"job id or logs of a run that went well; the last one of the same name that completed where left out" zh:"正常训练的作业号或日志；省略时取同名且最近完成的一次"`
+	Sweep  bool   `json:"sweep,omitempty" help:"the points of a sweep side by side instead, the best first" zh:"改为并列比较一次参数扫描的各组参数，最好的在前"`
 	ops.OnCluster
 }
 
@@ -28,6 +29,8 @@ type CompareOut struct {
 	Changes []job.Change `json:"changes"`
 	// Script is the changed lines of the script, - and + before them.
 	Script string `json:"script,omitempty"`
+	// Sweep is each point of a sweep, where that was asked.
+	Sweep []SweepResult `json:"sweep,omitempty"`
 }
 
 // Compare is the operation compare.
@@ -39,12 +42,18 @@ func Compare() ops.Op {
 			EN: "Use when diagnose alone does not explain it: what is different from the run that worked?",
 			ZH: "diagnose 还不足以解释时使用：与之前成功的那次有什么不同？",
 		},
-		Example: "compare 4711",
+		Example:  "compare 4711",
+		Examples: []string{"compare --sweep 4720"},
 	}, compare)
 }
 
 func compare(ctx context.Context, c *ops.Call, in CompareIn) (CompareOut, error) {
 	out := CompareOut{Failed: in.Failed, Good: in.Good, Changes: []job.Change{}}
+	if in.Sweep {
+		results, err := sweepResults(ctx, c, in)
+		out.Sweep = results
+		return out, err
+	}
 	cl, err := c.Cluster(in.Cluster)
 	if err != nil {
 		return out, err
@@ -142,6 +151,9 @@ func logSource(ctx context.Context, c *ops.Call, on, what string) (src diagnose.
 // View is the changed fields, then what the logs have that the good run's had
 // not.
 func (o CompareOut) View(l lang.Lang) view.Doc {
+	if o.Sweep != nil {
+		return sweepView(o.Sweep, l)
+	}
 	d := o.Comparison.View(l)
 	if len(o.Changes) > 0 {
 		t := &view.Table{Header: []string{"field", o.Good, o.Failed}}
