@@ -112,7 +112,7 @@ func (sh *shell) candidates(ctx context.Context, before []string, last string) [
 		case !p.Arg:
 		case len(p.Enum) > 0:
 			return enumerated(p)
-		case strings.HasPrefix(p.Name, "job"):
+		case p.Job || p.JobOrPath:
 			return append(sh.asked(ctx, "list", "jobs", "job_id", "name", "state"),
 				candidate{"last", lang.Text{EN: "the job submitted last", ZH: "最近提交的作业"}.In(sh.lang)},
 				candidate{"failed", lang.Text{EN: "the job that failed last", ZH: "最近失败的作业"}.In(sh.lang)})
