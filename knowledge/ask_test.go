@@ -171,7 +171,8 @@ func TestOperatorsCardsAreLiveAtOnce(t *testing.T) {
 	q := "where is the falcon scratch filesystem mounted"
 	require.NotContains(t, ask(t, a, q).Answer, "/falcon/scratch")
 	var err error
-	list, err = cards.Parse("## site.scratch | The falcon scratch filesystem | falcon 的 scratch\nask: where is the falcon scratch filesystem\nen: It is mounted at /falcon/scratch.\nzh: 挂载在 /falcon/scratch。\n")
+	list, err = cards.Parse("## site.scratch | The falcon scratch filesystem | falcon 的 scratch\nask: where is the falcon scratch filesystem\nen: " +
+		"It is mounted at /falcon/scratch.\nzh: 挂载在 /falcon/scratch。\n")
 	require.NoError(t, err)
 	require.Contains(t, ask(t, a, q).Answer, "/falcon/scratch")
 	list = nil

@@ -100,7 +100,8 @@ func TestVectorsAreMadeOnceAndKept(t *testing.T) {
 	}
 	broken := embeddings(t, &asked)
 	broken.Load, broken.Save = load, save
-	require.Equal(t, first, knowledge.New(knowledge.Options{Embedder: broken}).Search(t.Context(), "why is my job pending", "", 3), "what cannot be read is made again")
+	require.Equal(t, first, knowledge.New(knowledge.Options{Embedder: broken}).Search(t.Context(), "why is my job pending", "", 3),
+		"what cannot be read is made again")
 }
 
 func TestWithoutVectorsTheIndexRanks(t *testing.T) {

@@ -110,7 +110,10 @@ func serveFakeModel(file string) {
 				break
 			}
 			name, args, _ := strings.Cut(arg, " ")
-			send(map[string]any{"tool_calls": []any{map[string]any{"index": 0, "id": "c1", "type": "function", "function": map[string]string{"name": name, "arguments": args[:len(args)/2]}}}})
+			send(map[string]any{"tool_calls": []any{map[string]any{
+				"index": 0, "id": "c1", "type": "function",
+				"function": map[string]string{"name": name, "arguments": args[:len(args)/2]},
+			}}})
 			send(map[string]any{"tool_calls": []any{map[string]any{"index": 0, "function": map[string]string{"arguments": args[len(args)/2:]}}}})
 		}
 		fmt.Fprint(w, "data: [DONE]\n\n")

@@ -104,7 +104,9 @@ func TestModelMayCallReadOnlyTools(t *testing.T) {
 	t.Parallel()
 	m, asked := fakeModel(t, `tool:plan {"tp":8,"pp":2}`)
 	var args string
-	tool := knowledge.Tool{Name: "plan", Description: "checks a layout", Schema: json.RawMessage(`{"type":"object"}`), Call: func(_ context.Context, in json.RawMessage) (string, error) {
+	tool := knowledge.Tool{Name: "plan", Description: "checks a layout", Schema: json.RawMessage(`{"type":"object"}`), Call: func(_ context.Context,
+		in json.RawMessage,
+	) (string, error) {
 		args = string(in)
 		return "4 replicas, 640 layers' worth", nil
 	}}
@@ -139,7 +141,10 @@ func TestModelBudgetIsPerUserAndDay(t *testing.T) {
 // has tools for that.
 func TestModelIsAskedEverythingElse(t *testing.T) {
 	t.Parallel()
-	for _, q := range []string{"what is the weather", "is node dgx07 idle right now", "GB300 上 405B 训练 MFU 精确是多少", "why did my last job fail", "how do I set MASTER_ADDR", dpQuestion} {
+	for _, q := range []string{
+		"what is the weather", "is node dgx07 idle right now", "GB300 上 405B 训练 MFU 精确是多少", "why did my last job fail",
+		"how do I set MASTER_ADDR", dpQuestion,
+	} {
 		m, asked := fakeModel(t, "say:UNKNOWN")
 		got := ask(t, knowledge.New(knowledge.Options{Model: m}), q)
 		require.NotEqual(t, []string{""}, asked(), q)

@@ -103,8 +103,12 @@ var rules = []rule{
 	{`机器人.{0,8}(?:环境变量|配置|密钥|令牌)`, toSecrets, true, "asks for the program's own environment"},
 	{`\b` + actEN + `\b.{0,40}\b` + otherEN + `|\b` + otherEN + `.{0,3} jobs\b.{0,20}\b(?:now|please)`, toOperation, false, "acts on what belongs to others"},
 	{`\b` + actEN + `\b.{0,20}\ball (?:running |pending )?jobs (?:of|on)\b`, toOperation, false, "acts on all jobs of a cluster"},
-	{`^(?:please |pls |now |just |hey |ok |go |can you |could you )*(?:put|` + actEN + `) ?(?:job|jobs|#)? ?\d{2,}\b.{0,20}(?:$|for me|on hold|now|please)`, toOperation, false, "acts on one job by its number"},
-	{`^(?:please |pls |now |just |hey |can you |could you )*` + actEN + `\b.{0,40}\b(?:for me|right now|immediately|now|please)[.!]*$`, toOperation, false, "an order, now"},
+	{`^(?:please |pls |now |just |hey |ok |go |can you |could you )*(?:put|` + actEN +
+		`) ?(?:job|jobs|#)? ?\d{2,}\b.{0,20}(?:$|for me|on hold|now|please)`, toOperation, false, "acts on one job by its number"},
+	{
+		`^(?:please |pls |now |just |hey |can you |could you )*` + actEN + `\b.{0,40}\b(?:for me|right now|immediately|now|please)[.!]*$`, toOperation,
+		false, "an order, now",
+	},
 	{`^(?:please )?(?:remove|delete|wipe|empty|clean up|replace) (?:all |the |every )`, toOperation, false, "an order to remove something"},
 	{`(?:帮我|替我|给我|麻烦|请把|把).{0,16}` + actZH + `|(?:现在|马上|立刻|立即).{0,10}` + actZH, toOperation, false, "an order"},
 	{actZH + `.{0,6}` + otherZH + `|` + otherZH + `的?.{0,8}` + actZH, toOperation, false, "acts on what belongs to others"},

@@ -141,8 +141,11 @@ func ranksOfNode(q *question) string {
 
 // globalRank answers with the global rank of a local one.
 func globalRank(q *question) string {
-	node, okN := q.after(`第 ?(\d+) ?个? ?(?:节点|node)`, `(?:slurm-nodeid|node[- ]?rank|node id|node number|节点 ?rank|节点序号)\s*(?:=|is|号|为|:|number)?\s*(\d+)`, `(?:node|(?:^|[^每])节点)\s*(?:=|is|号|为|:|number)?\s*(\d+)`)
-	local, okL := q.after(`(?:local(?:[- ]?rank)?|slurm-localid)\s*(?:=|is|为|:)?\s*(\d+)`, `(?:本地|本机|节点内) ?(?:的|第)? ?(?:rank|序号)? ?(\d+)`, `(?:local|本地) (?:gpu|card) (?:number )?(\d+)`, `\b(?:gpu|card) (?:number |no\.? ?|#)?(\d+) (?:on|of|in) (?:the )?(?:node|machine|host|box)`, `第 ?(\d+) ?(?:张|块|号) ?(?:卡|gpu)`)
+	node, okN := q.after(`第 ?(\d+) ?个? ?(?:节点|node)`, `(?:slurm-nodeid|node[- ]?rank|node id|node number|节点 ?rank|节点序号)\s*(?:=|is|号|为|:`+
+		`|number)?\s*(\d+)`, `(?:node|(?:^|[^每])节点)\s*(?:=|is|号|为|:|number)?\s*(\d+)`)
+	local, okL := q.after(`(?:local(?:[- ]?rank)?|slurm-localid)\s*(?:=|is|为|:)?\s*(\d+)`, `(?:本地|本机|节点内) ?(?:的|第)? ?(?:rank|序号)? ?(\d+)`,
+		`(?:local|本地) (?:gpu|card) (?:number )?(\d+)`, `\b(?:gpu|card) (?:number |no\.? ?|#)?(\d+) (?:on|of|in) (?:the )?(?:node|machine|host|box)`,
+		`第 ?(\d+) ?(?:张|块|号) ?(?:卡|gpu)`)
 	c := q.cfg
 	if c.PerNode == 0 && c.World <= largestNode {
 		c.PerNode = c.World // "node 4, local rank 6, 8 GPUs"

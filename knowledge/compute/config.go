@@ -32,32 +32,57 @@ type quantity struct {
 
 var quantities = []quantity{
 	{func(c *Config) *int { return &c.ETP }, `expert-tensor-parallel-size|etp`, ``},
-	{func(c *Config) *int { return &c.EP }, `expert-model-parallel-size|expert[- ]parallel(?:ism)?(?: size)?|专家并行度?|专家(?:=)|\bexpert(?:=)|\bep`, `way expert|-way ep|路专家并行`},
+	{
+		func(c *Config) *int { return &c.EP }, `expert-model-parallel-size|expert[- ]parallel(?:ism)?(?: size)?|专家并行度?|专家(?:=)|\bexpert(?:=)|\bep`,
+		`way expert|-way ep|路专家并行`,
+	},
 	{func(c *Config) *int { return &c.TP }, `tensor-model-parallel-size|tensor[- ]model[- ]parallel(?:[- ]size)?|tensor[- ]parallel(?:ism)?(?:[- ]size)?` +
 		`|张量(?:模型)?(?:并行)?度?|\btp(?:[- ]size)?|\btensor`, `[- ]way (?:tensor|tp)|路 ?(?:张量|tp)(?:并行)?`},
-	{func(c *Config) *int { return &c.VPP }, `num-virtual-stages-per-pipeline-rank|virtual[- ]pipeline(?:[- ](?:model[- ])?parallel)?(?:[- ]size)?` +
-		`|virtual (?:stages|chunks)|interleav(?:e|ing)|交错(?:式)?(?:流水线?)?(?:调度)?|虚拟(?:流水线?)?(?:并行度?|阶段数?|级数?)?|\bvpp`, `virtual (?:pipeline )?(?:stages?|chunks?)|[- ]way interleav\w*|(?:model )?chunks|个 ?(?:虚拟` +
-		`|交错)(?:流水线?)?的? ?(?:阶段|[段级块]|stages?|chunks?)|个 ?(?:model )?chunks?`},
+	{
+		func(c *Config) *int { return &c.VPP }, `num-virtual-stages-per-pipeline-rank|virtual[- ]pipeline(?:[- ](?:model[- ])?parallel)?(?:[- ]size)?` +
+			`|virtual (?:stages|chunks)|interleav(?:e|ing)|交错(?:式)?(?:流水线?)?(?:调度)?|虚拟(?:流水线?)?(?:并行度?|阶段数?|级数?)?|\bvpp`,
+		`virtual (?:pipeline )?(?:stages?|chunks?)|[- ]way interleav\w*|(?:model )?chunks|个 ?(?:虚拟` +
+			`|交错)(?:流水线?)?的? ?(?:阶段|[段级块]|stages?|chunks?)|个 ?(?:model )?chunks?`,
+	},
 	{func(c *Config) *int { return &c.Chunk }, `num-layers-per-virtual-(?:pipeline-)?stage|每个? ?(?:虚拟(?:流水线?)?(?:阶段|[段级块])?|vpp ?(?:阶段|[段级块])?|chunk) ?(?:里` +
 		`|上)?(?:放|有|分|含|切)?`, `layers? (?:per|in each|in every|in one|each) (?:virtual \w+|vpp \w+|model chunk|chunk)`},
 	{func(c *Config) *int { return &c.PP }, `pipeline-model-parallel-size|pipeline[- ](?:model[- ])?parallel(?:ism)?(?:[- ]size)?|流水线?(?:并行)?度?` +
 		`|\bpp(?:[- ]size)?|\bpipeline`, `[- ]way (?:pipeline|pp)|路 ?(?:流水|pp)线?(?:并行)?|pipeline (?:stages|parts|pieces|ranks|groups)|stages` +
 		`|个流水线? ?(?:阶段|stages?)|[段级] ?流水线?`},
-	{func(c *Config) *int { return &c.CP }, `context-parallel-size|context[- ]parallel(?:ism)?(?:[- ]size)?|上下文(?:并行)?度?|\bcp(?:[- ]size)?|\bcontext`, `[- ]way (?:context|cp)|路 ?(?:上下文|cp\b)(?:并行)?`},
-	{func(c *Config) *int { return &c.DP }, `data-parallel-size|data[- ]parallel(?:ism)?(?:[- ]size)?|数据(?:并行)?度?|\bdp(?:[- ]size)?|\bdata`, `[- ]way (?:data|dp)|路 ?(?:数据|dp)(?:并行)?|data[- ]parallel (?:ranks?|replicas?|groups?)|replicas|个副本|个 ?(?:dp` +
-		`|数据并行)`},
+	{func(c *Config) *int { return &c.CP }, `context-parallel-size|context[- ]parallel(?:ism)?(?:[- ]size)?|上下文(?:并行)?度?|\bcp(?:[- ]size)?` +
+		`|\bcontext`, `[- ]way (?:context|cp)|路 ?(?:上下文|cp\b)(?:并行)?`},
+	{
+		func(c *Config) *int { return &c.DP }, `data-parallel-size|data[- ]parallel(?:ism)?(?:[- ]size)?|数据(?:并行)?度?|\bdp(?:[- ]size)?|\bdata`,
+		`[- ]way (?:data|dp)|路 ?(?:数据|dp)(?:并行)?|data[- ]parallel (?:ranks?|replicas?|groups?)|replicas|个副本|个 ?(?:dp` +
+			`|数据并行)`,
+	},
 	{func(c *Config) *int { return &c.MBS }, `micro-batch-size|micro[- ]?batch(?:[- ]size)?|\bmbs|微 ?(?:批|batch)(?:次)?(?:大小| size)?|\bmicro`, ``},
-	{func(c *Config) *int { return &c.GBS }, `global-batch-size|global[- ]?batch(?:[- ]size)?|\bgbs|全局 ?(?:批|batch)?(?:次)?(?:大小)?|\bbatch`, `samples(?: per step)?|(?:global )?batch\b|global\b|[个条] ?样本|(?:的|条的?)? ?全局 ?(?:批|batch)`},
-	{func(c *Config) *int { return &c.Accum }, `(?:gradient )?accumulation(?: steps?)?|grad(?:ient)?[- ]accum\w*|accum(?:ulate)?(?: steps?)?` +
-		`|num[- ]micro[- ]?batches|(?:number of )?microbatches|梯度累积(?:步数?)?|累[积加](?:步数?)?|微批次?数`, `(?:gradient |grad )?accum(?:ulation|ulate)?(?: steps?)?|micro[- ]?batches|(?:步|次)的?(?:梯度)?累[积加]|步梯度|个 ?(?:微批次?` +
-		`|micro[- ]?batch(?:es)?|mb\b)`},
-	{func(c *Config) *int { return &c.Groups }, `num-query-groups|(?:gqa|kv|query)[- ]groups|kv heads|kv 头数?|gqa`, `(?:个 ?)?(?:gqa |query |kv )?groups?|kv heads|个? ?kv ?头|个? ?kv ?组|组 ?kv|个?分组`},
-	{func(c *Config) *int { return &c.Heads }, `num-attention-heads|attention heads|num heads|heads|注意力头数?|头数`, `(?:个 ?)?(?:attention |query )?heads?|个注意力头|个头|注意力头|头`},
+	{
+		func(c *Config) *int { return &c.GBS }, `global-batch-size|global[- ]?batch(?:[- ]size)?|\bgbs|全局 ?(?:批|batch)?(?:次)?(?:大小)?|\bbatch`,
+		`samples(?: per step)?|(?:global )?batch\b|global\b|[个条] ?样本|(?:的|条的?)? ?全局 ?(?:批|batch)`,
+	},
+	{
+		func(c *Config) *int { return &c.Accum }, `(?:gradient )?accumulation(?: steps?)?|grad(?:ient)?[- ]accum\w*|accum(?:ulate)?(?: steps?)?` +
+			`|num[- ]micro[- ]?batches|(?:number of )?microbatches|梯度累积(?:步数?)?|累[积加](?:步数?)?|微批次?数`,
+		`(?:gradient |grad )?accum(?:ulation|ulate)?(?: steps?)?|micro[- ]?batches|(?:步|次)的?(?:梯度)?累[积加]|步梯度|个 ?(?:微批次?` +
+			`|micro[- ]?batch(?:es)?|mb\b)`,
+	},
+	{
+		func(c *Config) *int { return &c.Groups }, `num-query-groups|(?:gqa|kv|query)[- ]groups|kv heads|kv 头数?|gqa`,
+		`(?:个 ?)?(?:gqa |query |kv )?groups?|kv heads|个? ?kv ?头|个? ?kv ?组|组 ?kv|个?分组`,
+	},
+	{
+		func(c *Config) *int { return &c.Heads }, `num-attention-heads|attention heads|num heads|heads|注意力头数?|头数`,
+		`(?:个 ?)?(?:attention |query )?heads?|个注意力头|个头|注意力头|头`,
+	},
 	{func(c *Config) *int { return &c.Layers }, `num-layers|layers|层数|模型层数`, `(?:transformer )?layers?|-layer|个? ?transformer 层|层`},
 	{func(c *Config) *int { return &c.Vocab }, `vocab(?:ulary)?(?:[- ]size)?(?: for| with)?|词表(?:大小)?`, ``},
 	{func(c *Config) *int { return &c.Hidden }, `hidden-size|hidden(?:[- ](?:size|dim(?:ension)?))?|隐藏(?:层)?(?:大小|维度?|尺寸)?|\bd-model`, ``},
-	{func(c *Config) *int { return &c.Seq }, `seq-length|sequence[- ]length|seq[- ]?len(?:gth)?|序列(?:长度?)?|上下文长度|\bseq(?:uence)?|context length`, `(?:tokens? )?(?:of )?context\b(?: length| window)?|(?:的)?上下文(?:长度|窗口)?|tokens?|(?:的)?序列(?:长度)?` +
-		`|(?:long )?sequences?`},
+	{
+		func(c *Config) *int { return &c.Seq }, `seq-length|sequence[- ]length|seq[- ]?len(?:gth)?|序列(?:长度?)?|上下文长度|\bseq(?:uence)?|context length`,
+		`(?:tokens? )?(?:of )?context\b(?: length| window)?|(?:的)?上下文(?:长度|窗口)?|tokens?|(?:的)?序列(?:长度)?` +
+			`|(?:long )?sequences?`,
+	},
 	{func(c *Config) *int { return &c.Experts }, `num-experts|experts|专家(?:数量?|个数)?`, `experts?|个? ?专家|个? ?expert`},
 	{func(c *Config) *int { return &c.Threads }, `threads per core|每核(?:心)?线程数?|超线程`, `threads? per core|threads each|(?:hyper-?)?threads`},
 	{func(c *Config) *int { return &c.Cores }, `cores per socket|每路|每颗|每个? ?cpu`, `(?:physical )?cores?(?: each| per (?:socket|cpu))?|个?(?:物理)?核心?`},
@@ -86,8 +111,10 @@ var readers = sync.OnceValue(func() []reader {
 
 var (
 	gpuWord = `(?:gpus?|cards?|卡|显卡|加速卡|g?[abhlv]\d{2,3}s?|gb\d00s?)`
-	perNode = lazy.New(`(\d+)\s*(?:x\s*)?(?:张|块|个)?\s*` + gpuWord + `?\s*(?:gpus?\s*)?(?:per|/|a|an|on each|on every|in each|each|in every)\s*(?:node|host|machine|server|box)` +
-		`|(\d+)\s*(?:张|块|个)?\s*` + gpuWord + `\s*each|(?:每|单)(?:个|台)?\s*(?:节点|机器|机|台|node)\s*(?:有|上|都|带|是|为|用|只有|跑)?\s*(\d+)\s*(?:张|块|个)?\s*(?:` + gpuWord + `|进程)?|每(?:个|台)\s*(\d+)\s*(?:张|块)?\s*卡|(\d+)[- ]?gpu\s*(?:nodes?|machines?|hosts?|box(?:es)?|servers?|机器?|节点)` +
+	perNode = lazy.New(`(\d+)\s*(?:x\s*)?(?:张|块|个)?\s*` + gpuWord + `?\s*(?:gpus?\s*)?(?:per|/|a|an|on each|on every|in each|each` +
+		`|in every)\s*(?:node|host|machine|server|box)` +
+		`|(\d+)\s*(?:张|块|个)?\s*` + gpuWord + `\s*each|(?:每|单)(?:个|台)?\s*(?:节点|机器|机|台|node)\s*(?:有|上|都|带|是|为|用|只有|跑)?\s*(\d+)\s*(?:张|块|个)?\s*(?:` +
+		gpuWord + `|进程)?|每(?:个|台)\s*(\d+)\s*(?:张|块)?\s*卡|(\d+)[- ]?gpu\s*(?:nodes?|machines?|hosts?|box(?:es)?|servers?|机器?|节点)` +
 		`|gpus-per-node[= ]+(\d+)|gres=gpu:(?:\w+:)?(\d+)|nproc(?:-per-node)?[=: ]+(\d+)|(?:一|每)(?:台|个节点|机|个机器` +
 		`|台机器)\s*(?:有|是|带|装)?\s*(\d+)\s*(?:张|块|卡)|(\d+)\s*卡\s*(?:一|每|/)?\s*(?:机器?|节点|服务器|台)|(\d+)\s*(?:ranks?|processes` +
 		`|procs?|workers) (?:per|a|on each|in each|each) (?:node|host|machine|box|server)|(\d+) (?:ranks?|processes` +
@@ -98,14 +125,16 @@ var (
 	// nodesOf finds "nine 8-GPU nodes".
 	nodesOf = lazy.New(`(\d+)\s*(?:x\s*|\s|of (?:the |our |these )?)(\d+)[- ]?(?:gpus?|cards?)[- ](?:nodes?|machines?|hosts?|servers?|box(?:es)?)\b`)
 	nodesBy = lazy.New(`(\d+)\s*(?:个|台)?\s*(?:nodes?|机器|节点|机|台|machines?|hosts?|servers?|box(?:es)?)\s*(?:[x*,(]|of|with|w/|at|having` +
-		`|各|每台|乘)?\s*(?:each\s*)?(?:having\s*)?(\d+)\s*(?:(?:张|块|个|x)?\s*` + gpuWord + `|for\b)|(\d+)\s*(?:nodes|machines|hosts|servers|boxes|节点|机|台)\s*(?:[x*]|of\b)\s*(\d+)\b`)
+		`|各|每台|乘)?\s*(?:each\s*)?(?:having\s*)?(\d+)\s*(?:(?:张|块|个|x)?\s*` + gpuWord +
+		`|for\b)|(\d+)\s*(?:nodes|machines|hosts|servers|boxes|节点|机|台)\s*(?:[x*]|of\b)\s*(\d+)\b`)
 	times   = lazy.New(`(\d+)\s*[x*]\s*(\d+)\s*` + gpuWord)
 	grid    = lazy.New(`(?:^|[^\dx.])(\d+)\s*x\s*(\d+)(?:[^\dx.]|$)`)
 	nodeNum = lazy.New(`(\d+)\s*(?:个|台)?\s*(?:compute\s*|gpu\s*|dgx\s*|hgx\s*)?(?:nodes?\b|节点|机器|台|machines?\b|hosts\b|servers?\b` +
 		`|box(?:es)?\b)|(\d+)\s*(?:x\s*)?(?:dgx|hgx)\b|(?:--nodes|nnodes|-n)[= ]+(\d+)|(?:节点数|number of nodes)\s*(?:=|:` +
 		`|is|为|是)?\s*(\d+)|(?:节点|机器)\s*(\d+)\s*(?:个|台)`)
 	worldNum = lazy.New(`world(?:[- ]?size)?\s*(?:=|:|\(|is|of|为|是|等于)?\s*\(?(\d+)|(?:total|总共|一共|共|总)\s*(?:of\s*)?(\d+)\s*(?:张|块` +
-		`|个)?\s*` + gpuWord + `|(\d+)\s*(?:张|块|个|x)?\s*` + gpuWord + `|(\d+)\s*(?:个)?\s*(?:ranks?\b|workers\b|procs\b|processes|进程|总卡数|个 rank)|(?:总卡数|gpu 数|卡数|gpu count` +
+		`|个)?\s*` + gpuWord + `|(\d+)\s*(?:张|块|个|x)?\s*` + gpuWord + `|(\d+)\s*(?:个)?\s*(?:ranks?\b|workers\b|procs\b|processes|进程|总卡数|个 rank)` +
+		`|(?:总卡数|gpu 数|卡数|gpu count` +
 		`|number of gpus|num gpus)\s*(?:=|:|is|为|是)?\s*(\d+)|\b(?:gpus?|cards|ranks|workers)\s*[=:]\s*(\d+)|(\d+)\s*张` +
 		`|on (\d+)\b`)
 	gpuName = lazy.New(`\b(?:g?[abhlv]\d{2,3}s?|gh200|gb\d00|h20|l4|t4|rtx ?(?:pro ?)?\d{4})\b|(hopper)|(ampere)|(blackwell)|(\bada\b` +

@@ -129,15 +129,18 @@ func connections(q *question) string {
 		return q.say("Not 1: with FSDP leave CUDA_DEVICE_MAX_CONNECTIONS unset or make it greater than 1 (8, 32), on any GPU and whatever TP and "+
 			"CP are. In the sbatch script take the export out, or write `unset CUDA_DEVICE_MAX_CONNECTIONS` before srun (an image or .bashrc may set "+
 			"it too). FSDP overlaps its gathers with compute over several queues, and Megatron refuses 1 with an assertion.",
-			"不能为 1:FSDP 下 CUDA_DEVICE_MAX_CONNECTIONS 不设,或设为大于 1 的值(8、32),与 GPU 型号、TP、CP 无关。在 sbatch 脚本里删掉那行 export,或在 srun 之前写 `unset CUDA_DEVICE_MAX_CONNECTIONS`(镜像和 .bashrc 里也可能设了)。FSDP 靠多条队列让聚合与计算重叠,Megatron 会断言拒绝 1。")
+			"不能为 1:FSDP 下 CUDA_DEVICE_MAX_CONNECTIONS 不设,或设为大于 1 的值(8、32),与 GPU 型号、TP、CP 无关。在 sbatch 脚本里删掉那行 export,或在 srun 之前写 `unset "+
+				"CUDA_DEVICE_MAX_CONNECTIONS`(镜像和 .bashrc 里也可能设了)。FSDP 靠多条队列让聚合与计算重叠,Megatron 会断言拒绝 1。")
 	case c.Arch >= 10:
 		return q.say("Leave it unset: it is not required on Blackwell (%sTP/CP do not matter); setting it has no effect and does no harm, so the "+
 			"export in the sbatch script may go or stay. Exceptions: FSDP (not 1) and --overlap-moe-expert-parallel-comm (32).",
-			"不用设:Blackwell(%s与 TP/CP 无关)不需要 CUDA_DEVICE_MAX_CONNECTIONS,设了也没有效果、也无害,sbatch 脚本里的 export 可删可留。例外:FSDP(不能为 1)和 --overlap-moe-expert-parallel-comm(32)。", gpu)
+			"不用设:Blackwell(%s与 TP/CP 无关)不需要 CUDA_DEVICE_MAX_CONNECTIONS,设了也没有效果、也无害,sbatch 脚本里的 export 可删可留。例外:FSDP(不能为 1)和 "+
+				"--overlap-moe-expert-parallel-comm(32)。", gpu)
 	case value == "1":
 		return q.say("CUDA_DEVICE_MAX_CONNECTIONS=1: %s%s is pre-Blackwell, and with TP>1 or CP>1 and no FSDP Megatron asserts on exactly 1 (it "+
 			"stops at start, it does not deadlock). Put `export CUDA_DEVICE_MAX_CONNECTIONS=1` into the sbatch script before srun. (Hopper and Ampere alike.)",
-			"CUDA_DEVICE_MAX_CONNECTIONS=1:%s%s 属于 Blackwell 之前的架构,TP>1 或 CP>1 且非 FSDP 时 Megatron 断言必须恰好为 1(启动时报错退出,不是死锁)。在 sbatch 脚本的 srun 之前写 `export CUDA_DEVICE_MAX_CONNECTIONS=1`。(Hopper 与 Ampere 相同。)", gpu, family)
+			"CUDA_DEVICE_MAX_CONNECTIONS=1:%s%s 属于 Blackwell 之前的架构,TP>1 或 CP>1 且非 FSDP 时 Megatron 断言必须恰好为 1(启动时报错退出,不是死锁)。在 sbatch 脚本的 srun 之前写 "+
+				"`export CUDA_DEVICE_MAX_CONNECTIONS=1`。(Hopper 与 Ampere 相同。)", gpu, family)
 	default:
 		return q.say("Leave it unset, it is not required: with TP = 1 and CP = 1 on %s%s nothing depends on CUDA_DEVICE_MAX_CONNECTIONS. It would "+
 			"be 1 only with TP>1 or CP>1 (no FSDP).",

@@ -84,7 +84,8 @@ func dependency(q *question) string {
 		}
 	}
 	low := exitZero.ReplaceAllString(q.low, " succeeded ")
-	if len(ids) == 0 || watched.MatchString(q.low) || q.has("node", "gpu", "卡", "--time", "hour", "小时", "节点", "array", "数组", "%") || strings.Contains(low, "exit code") || strings.Contains(low, "退出码") {
+	if len(ids) == 0 || watched.MatchString(q.low) || q.has("node", "gpu", "卡", "--time", "hour", "小时", "节点", "array", "数组", "%") ||
+		strings.Contains(low, "exit code") || strings.Contains(low, "退出码") {
 		return ""
 	}
 	has := func(words ...string) bool {
@@ -92,11 +93,14 @@ func dependency(q *question) string {
 	}
 	var kind string
 	switch {
-	case q.has("right?", "对吧", "correct?", "对不对", "对吗", "是吧", "--dependency=", "yes?", "command line", "what command", "exact command", "how was", "命令行", "没?", "了没", "跑完没", "elapsed", "wall time", "多久", "多长", "how long", "how much", "how many", "did job", "did it", "why ", "which ", "where ", "what happened", "为什么", "哪个", "哪些", "哪台"):
+	case q.has("right?", "对吧", "correct?", "对不对", "对吗", "是吧", "--dependency=", "yes?", "command line", "what command", "exact command", "how was",
+		"命令行", "没?", "了没", "跑完没", "elapsed", "wall time", "多久", "多长", "how long", "how much", "how many", "did job", "did it", "why ", "which ",
+		"where ", "what happened", "为什么", "哪个", "哪些", "哪台"):
 		return ""
 	case begun.MatchString(low):
 		kind = "after"
-	case has("regardless", "no matter", "not matter", "n't matter", "not care", "n't care", "whether or not", "either way", "any way", "in any case", "even if", "crashed or", "or not", "不管", "无论", "不论", "成败", "whatever") || has("ended") && !has("succeeded"):
+	case has("regardless", "no matter", "not matter", "n't matter", "not care", "n't care", "whether or not", "either way", "any way",
+		"in any case", "even if", "crashed or", "or not", "不管", "无论", "不论", "成败", "whatever") || has("ended") && !has("succeeded"):
 		kind = "afterany"
 	case has("fail", "crash", "失败", "崩", "异常退出", "出错", "non-zero", "挂了", "not succeed"):
 		kind = "afternotok"
@@ -109,7 +113,8 @@ func dependency(q *question) string {
 	default:
 		return ""
 	}
-	if strings.HasSuffix(q.low, "没") || !q.has("run", "start", "sbatch", "submit", "launch", "only", "wait", "跑", "运行", "启动", "提交", "depend", "依赖", "再", "才", "执行", "清理") {
+	if strings.HasSuffix(q.low, "没") || !q.has("run", "start", "sbatch", "submit", "launch", "only", "wait", "跑", "运行", "启动", "提交", "depend", "依赖",
+		"再", "才", "执行", "清理") {
 		return ""
 	}
 	list := strings.Join(ids, ":")
@@ -131,7 +136,8 @@ func dependency(q *question) string {
 	if waits != "" {
 		return q.say("`scontrol update jobid=%[5]s dependency=%[1]s:%[2]s` for job %[5]s, which waits already (a new one: `sbatch "+
 			"--dependency=%[1]s:%[2]s job.slurm`): %[3]s.",
-			"作业 %[5]s 已提交:`scontrol update jobid=%[5]s dependency=%[1]s:%[2]s`(新作业用 `sbatch --dependency=%[1]s:%[2]s job.slurm`):%[4]s。", kind, list, means[0], means[1], waits)
+			"作业 %[5]s 已提交:`scontrol update jobid=%[5]s dependency=%[1]s:%[2]s`(新作业用 `sbatch --dependency=%[1]s:%[2]s job.slurm`):%[4]s。", kind,
+			list, means[0], means[1], waits)
 	}
 	return q.say("`sbatch --dependency=%[1]s:%[2]s job.slurm`: %[3]s.",
 		"`sbatch --dependency=%[1]s:%[2]s job.slurm`:%[4]s。", kind, list, means[0], means[1])

@@ -23,7 +23,8 @@ func heads(q *question) string {
 			"合法,可以:%[1]d %% %[2]d == 0,%[1]d 个 query group(KV 头)能被 TP %[2]d 整除,每个 rank %[3]d 组。", c.Groups, c.TP, c.Groups/c.TP)
 	}
 	if c.Heads == 0 || c.TP == 0 {
-		if c.Heads > 0 && c.TP == 0 && q.has("tp", "tensor", "张量") && q.has("which", "what", "valid", "allowed", "legal", "possible", "choices", "options", "values", "can ", "could ", "哪些", "可以", "几", "能取", "合法", "可选", "可用", "能设") {
+		if c.Heads > 0 && c.TP == 0 && q.has("tp", "tensor", "张量") && q.has("which", "what", "valid", "allowed", "legal", "possible", "choices",
+			"options", "values", "can ", "could ", "哪些", "可以", "几", "能取", "合法", "可选", "可用", "能设") {
 			return q.say("TP must divide the %d attention heads: TP can be %s (keep it within a node).",
 				"TP 必须整除 %d 个注意力头:TP 可取 %s(不要超过单节点卡数)。", c.Heads, divisors(c.Heads, 64))
 		}
@@ -126,7 +127,8 @@ func experts(q *question) string {
 		}
 		return q.say("Expert data parallel size %[6]d: WORLD_SIZE / (ETP %[2]d × EP %[3]d × PP %[4]d) = %[1]d / %[5]d = %[6]d (ETP is TP where "+
 			"not given; CP takes no part).",
-			"专家数据并行度为 %[6]d:WORLD_SIZE / (ETP %[2]d × EP %[3]d × PP %[4]d) = %[1]d / %[5]d = %[6]d(不给 ETP 时等于 TP;CP 不参与)。", c.World, etp, c.EP, one(c.PP), n, c.World/n)
+			"专家数据并行度为 %[6]d:WORLD_SIZE / (ETP %[2]d × EP %[3]d × PP %[4]d) = %[1]d / %[5]d = %[6]d(不给 ETP 时等于 TP;CP 不参与)。", c.World, etp, c.EP,
+			one(c.PP), n, c.World/n)
 	}
 	if c.Experts == 0 || c.EP == 0 {
 		return ""
@@ -152,7 +154,8 @@ func layers(q *question) string {
 	if c.Layers%c.PP != 0 {
 		return q.say("Not valid as it is: %[1]d layers are not divisible by PP %[2]d (%[1]d %% %[2]d = %[3]d). PP can be %[4]s, or say the split "+
 			"with --decoder-first-pipeline-num-layers / --decoder-last-pipeline-num-layers.",
-			"不行:%[1]d 层不能被 PP %[2]d 整除(%[1]d %% %[2]d = %[3]d,余 %[3]d)。PP 可取 %[4]s,或用 --decoder-first-pipeline-num-layers / --decoder-last-pipeline-num-layers 指定切法。", c.Layers, c.PP, c.Layers%c.PP, divisors(c.Layers, 64))
+			"不行:%[1]d 层不能被 PP %[2]d 整除(%[1]d %% %[2]d = %[3]d,余 %[3]d)。PP 可取 %[4]s,或用 --decoder-first-pipeline-num-layers / "+
+				"--decoder-last-pipeline-num-layers 指定切法。", c.Layers, c.PP, c.Layers%c.PP, divisors(c.Layers, 64))
 	}
 	per := c.Layers / c.PP
 	if c.Chunk > 0 && c.VPP == 0 {

@@ -24,8 +24,9 @@ var (
 // smallNumber finds an English number; countable what people count.
 const (
 	onesWord    = `two|three|four|five|six|seven|eight|nine`
-	smallNumber = `(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:[- ](?:one|` + onesWord + `))?|` + onesWord + `|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen`
-	countable   = `nodes?|gpus?|cards?|machines?|boxe?s?|hosts?|servers?|racks?|layers?|heads?|groups?|experts?|replicas?|copies` +
+	smallNumber = `(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:[- ](?:one|` + onesWord + `))?|` + onesWord +
+		`|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen`
+	countable = `nodes?|gpus?|cards?|machines?|boxe?s?|hosts?|servers?|racks?|layers?|heads?|groups?|experts?|replicas?|copies` +
 		`|tasks?|elements?|runs|weeks?|hours?|days?|minutes?|seconds|stages?|chunks?|steps?|samples|sequences` +
 		`|micro-?batches|batches|sockets?|cores?|threads?|cpus|processes|procs|ranks|workers|at a time|at once` +
 		`|in parallel|concurrent(?:ly)?|simultaneous(?:ly)?|apiece|each|per (?:node|machine|box|host|server)` +
@@ -37,7 +38,8 @@ var (
 	words  = lazy.New(`\b(` + smallNumber + `)((?:[ -](?:more|extra|gpu|compute|dgx|hgx|array|attention|query|kv|pipeline|transformer|data[- ]parallel` +
 		`|virtual|physical|cpu|full|such|identical))?[ -](?:` + countable + `)\b| of (?:the|our|my|them|these)\b|-way\b)`)
 	// hundreds finds a number in words that is too large to be anything else.
-	hundreds = lazy.New(`\b(?:(?:` + smallNumber + `|an?|one)[- ])?(?:hundred|thousand)(?:[- ](?:and[- ])?(?:(?:` + smallNumber + `|one)[- ]hundred(?:[- ](?:and[- ])?(?:` + smallNumber + `|one))?|` + smallNumber + `|one))?\b`)
+	hundreds = lazy.New(`\b(?:(?:` + smallNumber + `|an?|one)[- ])?(?:hundred|thousand)(?:[- ](?:and[- ])?(?:(?:` + smallNumber +
+		`|one)[- ]hundred(?:[- ](?:and[- ])?(?:` + smallNumber + `|one))?|` + smallNumber + `|one))?\b`)
 	// A number in words behind the name of a size: "micro batch two", "TP 八".
 	namedWord = lazy.New(`\b((?:tp|pp|cp|dp|ep|etp|vpp|mbs|gbs|(?:micro|global)[- ]?batch(?:[- ]size)?|batch(?:[- ]size)?|(?:tensor` +
 		`|pipeline|context|data|expert)(?:[- ](?:model[- ])?parallel\w*)?(?:[- ]size)?|accumulation(?: steps)?|size` +

@@ -44,7 +44,10 @@ var codes = []code{
 	{"job", "F", "FAILED", "failed: it ended with a non-zero exit code or another failure", "失败:以非零退出码或其他故障终止"},
 	{"job", "NF", "NODE_FAIL", "ended because one or more of its nodes failed; requeue or resubmit without the node", "所用节点发生故障而终止;重新排队或排除该节点重交"},
 	{"job", "OOM", "OUT_OF_MEMORY", "out of memory: it hit its host memory limit (cgroup, --mem), not GPU memory", "内存不足:超出主机内存上限(cgroup、--mem),不是显存"},
-	{"job", "PD", "PENDING", "pending: it waits for resources (the reason is in squeue's last column) and will run in the end", "待处理:正在等待资源分配(原因在 squeue 最后一列),最终会运行"},
+	{
+		"job", "PD", "PENDING", "pending: it waits for resources (the reason is in squeue's last column) and will run in the end",
+		"待处理:正在等待资源分配(原因在 squeue 最后一列),最终会运行",
+	},
 	{"job", "PR", "PREEMPTED", "preempted: ended because another job with higher priority took its resources", "已抢占:被另一个更高优先级的作业抢占而终止"},
 	{"job", "R", "RUNNING", "running: it has its allocation and is executing", "运行中:已分配到节点并正在运行"},
 	{"job", "RD", "RESV_DEL_HOLD", "held because its reservation was deleted", "所用预留被删除,作业被挂起(hold)"},
@@ -58,14 +61,24 @@ var codes = []code{
 	{"job", "SI", "SIGNALING", "being sent a signal", "正在接收信号"},
 	{"job", "SO", "STAGE_OUT", "files are being staged out (burst buffer)", "正在导出文件(burst buffer)"},
 	{"job", "ST", "STOPPED", "stopped with SIGSTOP, but its cores (CPUs) are retained (kept)", "已停止(stopped):被 SIGSTOP 停止,但核心被保留"},
-	{"job", "TO", "TIMEOUT", "timeout: it reached its time limit (--time) and was ended; ask for more or save before the limit", "超时:到达时间限制(--time)被终止;加长时限或提前保存"},
+	{
+		"job", "TO", "TIMEOUT", "timeout: it reached its time limit (--time) and was ended; ask for more or save before the limit",
+		"超时:到达时间限制(--time)被终止;加长时限或提前保存",
+	},
 
 	{"node", "alloc", "ALLOCATED", "the node is allocated to one or more jobs, all its CPUs are in use", "节点已分配给正在执行的作业,CPU 全部占用"},
 	{"node", "boot", "BOOT", "the node is booting", "节点正在启动"},
 	{"node", "comp", "COMPLETING", "jobs on the node are ending; it takes new ones when their processes are gone", "节点上的作业正在结束,进程退净后才接新作业"},
-	{"node", "down", "DOWN", "the node is unavailable: it failed or does not respond; an administrator (or its return) brings it back", "节点不可用:故障或无响应,需管理员处理或自行恢复"},
-	{"node", "drain", "DRAINED", "unavailable for administrative reasons: no jobs run on it and it takes no new work; `sinfo -R` tells the reason", "因管理原因不可用:没有作业在运行,也不再接受新作业;`sinfo -R` 看原因"},
-	{"node", "drng", "DRAINING", "the node still runs a job, which goes on to its end; after that the node becomes unavailable (drained) for administrative reasons; no new jobs", "节点仍在运行作业,作业会继续跑完;完成后因管理原因不可用(排空),不接新作业"},
+	{
+		"node", "down", "DOWN", "the node is unavailable: it failed or does not respond; an administrator (or its return) brings it back",
+		"节点不可用:故障或无响应,需管理员处理或自行恢复",
+	},
+	{
+		"node", "drain", "DRAINED", "unavailable for administrative reasons: no jobs run on it and it takes no new work; `sinfo -R` tells the reason",
+		"因管理原因不可用:没有作业在运行,也不再接受新作业;`sinfo -R` 看原因",
+	},
+	{"node", "drng", "DRAINING", "the node still runs a job, which goes on to its end; after that the node becomes unavailable (drained) for " +
+		"administrative reasons; no new jobs", "节点仍在运行作业,作业会继续跑完;完成后因管理原因不可用(排空),不接新作业"},
 	{"node", "fail", "FAIL", "expected to fail soon: no new work, by the administrator", "预计即将故障,管理员已停止分配新作业"},
 	{"node", "failg", "FAILING", "runs a job but is expected to fail soon", "正在运行作业,但预计即将故障"},
 	{"node", "futr", "FUTURE", "defined but not yet existing", "已定义但尚不存在"},
@@ -80,7 +93,8 @@ var codes = []code{
 	{"node", "resv", "RESERVED", "in an advanced reservation and not generally available", "处于预留中,一般用户不可用"},
 	{"node", "unk", "UNKNOWN", "the controller has just started and has not yet heard of the node", "控制器刚启动,尚不知道节点状态"},
 
-	{"suffix", "*", "*", "the node is not responding and gets no new work; if it stays so it is set DOWN (except nodes that are completing, drained or failing)", "节点当前没有响应,不会分配新工作;持续无响应会被置为 DOWN(正在完成、已排空、故障中的除外)"},
+	{"suffix", "*", "*", "the node is not responding and gets no new work; if it stays so it is set DOWN (except nodes that are completing, drained " +
+		"or failing)", "节点当前没有响应,不会分配新工作;持续无响应会被置为 DOWN(正在完成、已排空、故障中的除外)"},
 	{"suffix", "~", "~", "the node is powered off (power saving)", "节点已关机(省电模式)"},
 	{"suffix", "#", "#", "the node is being powered up or configured", "节点正在启动或配置"},
 	{"suffix", "!", "!", "the node is pending power down", "节点等待关机"},

@@ -15,8 +15,12 @@ func configOf(t *testing.T, world int, line string) *Config {
 }
 
 const (
-	small = "--num-layers 8 --hidden-size 1024 --ffn-hidden-size 4096 --num-attention-heads 8 --seq-length 2048 --max-position-embeddings 2048 --vocab-size 65536 --micro-batch-size 1 --global-batch-size 64 --untie-embeddings-and-output-weights --bf16"
-	nano  = "--hybrid-layer-pattern MEM*- --hidden-size 2688 --ffn-hidden-size 1856 --num-attention-heads 32 --group-query-attention --num-query-groups 2 --kv-channels 128 --num-experts 128 --moe-router-topk 6 --moe-ffn-hidden-size 1856 --mamba-num-heads 64 --mamba-head-dim 64 --mamba-num-groups 8 --mamba-state-dim 128 --squared-relu --normalization RMSNorm --untie-embeddings-and-output-weights --disable-bias-linear --seq-length 8192 --max-position-embeddings 8192 --vocab-size 131072 --micro-batch-size 1 --bf16"
+	small = "--num-layers 8 --hidden-size 1024 --ffn-hidden-size 4096 --num-attention-heads 8 --seq-length 2048 --max-position-embeddings 2048 " +
+		"--vocab-size 65536 --micro-batch-size 1 --global-batch-size 64 --untie-embeddings-and-output-weights --bf16"
+	nano = "--hybrid-layer-pattern MEM*- --hidden-size 2688 --ffn-hidden-size 1856 --num-attention-heads 32 --group-query-attention " +
+		"--num-query-groups 2 --kv-channels 128 --num-experts 128 --moe-router-topk 6 --moe-ffn-hidden-size 1856 --mamba-num-heads 64 --mamba-head-dim " +
+		"64 --mamba-num-groups 8 --mamba-state-dim 128 --squared-relu --normalization RMSNorm --untie-embeddings-and-output-weights " +
+		"--disable-bias-linear --seq-length 8192 --max-position-embeddings 8192 --vocab-size 131072 --micro-batch-size 1 --bf16"
 )
 
 func TestOutputLayerLoadsTheLastStage(t *testing.T) {

@@ -52,7 +52,8 @@ var gpus = []GPU{
 }
 
 // gpuSpelling drops makers' words and writes one separator.
-var gpuSpelling = strings.NewReplacer("nvidia", "", "tesla", "", "geforce", "", "rtx ", "rtx", "rtx-", "rtx", "rtx pro ", "rtxpro", "rtx-pro-", "rtxpro", " ", "-", "_", "-")
+var gpuSpelling = strings.NewReplacer("nvidia", "", "tesla", "", "geforce", "", "rtx ", "rtx", "rtx-", "rtx", "rtx pro ", "rtxpro", "rtx-pro-",
+	"rtxpro", " ", "-", "_", "-")
 
 // LookupGPU returns the kind that a word such as "h100", "H100-SXM5-80GB",
 // "nvidia_a100" or "NVIDIA GB200" names: the longest name that is part of it.

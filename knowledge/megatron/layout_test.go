@@ -59,7 +59,8 @@ func TestEffectiveTellsSilentChanges(t *testing.T) {
 	require.Equal(t, 64, c.KvChannels.V)
 	require.Equal(t, 2688, c.FfnHiddenSize.V, "8/3 of the width, in multiples of 64")
 
-	c = config(16, "--num-layers 48 --tensor-model-parallel-size 2 --pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 3 --micro-batch-size 1 --global-batch-size 64")
+	c = config(16, "--num-layers 48 --tensor-model-parallel-size 2 --pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 3 "+
+		"--micro-batch-size 1 --global-batch-size 64")
 	require.Equal(t, Layout{TP: 2, PP: 4, VPP: 4, CP: 1, EP: 1, ETP: 2, DP: 2, EDP: 2}, c.Layout)
 	require.Equal(t, 32, c.Microbatches)
 	require.True(t, c.OverlapP2pComm)

@@ -15,12 +15,18 @@ func effective(t *testing.T, world int, line string) *Config {
 }
 
 const (
-	rms      = " --swiglu --disable-bias-linear --normalization RMSNorm --untie-embeddings-and-output-weights --bf16 --use-distributed-optimizer --hidden-dropout 0.0 --attention-dropout 0.0"
-	gpt175b  = "--num-layers 96 --hidden-size 12288 --num-attention-heads 96 --padded-vocab-size 51200 --seq-length 2048 --bf16 --use-distributed-optimizer"
-	llama8b  = "--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 --group-query-attention --num-query-groups 8 --padded-vocab-size 128256 --seq-length 8192" + rms
-	llama70b = "--num-layers 80 --hidden-size 8192 --ffn-hidden-size 28672 --num-attention-heads 64 --group-query-attention --num-query-groups 8 --padded-vocab-size 128256 --seq-length 8192" + rms
-	mixtral  = "--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 --group-query-attention --num-query-groups 8 --padded-vocab-size 32000 --seq-length 4096 --num-experts 8 --moe-router-topk 2" + rms
-	deepseek = "--num-layers 61 --hidden-size 7168 --ffn-hidden-size 18432 --num-attention-heads 128 --multi-latent-attention --q-lora-rank 1536 --kv-lora-rank 512 --qk-head-dim 128 --qk-pos-emb-head-dim 64 --v-head-dim 128 --padded-vocab-size 129280 --seq-length 4096 --num-experts 256 --moe-router-topk 8 --moe-ffn-hidden-size 2048 --moe-shared-expert-intermediate-size 2048 --moe-layer-freq ([0]*3+[1]*58)" + rms
+	rms = " --swiglu --disable-bias-linear --normalization RMSNorm --untie-embeddings-and-output-weights --bf16 --use-distributed-optimizer " +
+		"--hidden-dropout 0.0 --attention-dropout 0.0"
+	gpt175b = "--num-layers 96 --hidden-size 12288 --num-attention-heads 96 --padded-vocab-size 51200 --seq-length 2048 --bf16 --use-distributed-optimizer"
+	llama8b = "--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 --group-query-attention --num-query-groups 8 " +
+		"--padded-vocab-size 128256 --seq-length 8192" + rms
+	llama70b = "--num-layers 80 --hidden-size 8192 --ffn-hidden-size 28672 --num-attention-heads 64 --group-query-attention --num-query-groups 8 " +
+		"--padded-vocab-size 128256 --seq-length 8192" + rms
+	mixtral = "--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 --group-query-attention --num-query-groups 8 " +
+		"--padded-vocab-size 32000 --seq-length 4096 --num-experts 8 --moe-router-topk 2" + rms
+	deepseek = "--num-layers 61 --hidden-size 7168 --ffn-hidden-size 18432 --num-attention-heads 128 --multi-latent-attention --q-lora-rank 1536 " +
+		"--kv-lora-rank 512 --qk-head-dim 128 --qk-pos-emb-head-dim 64 --v-head-dim 128 --padded-vocab-size 129280 --seq-length 4096 --num-experts 256 " +
+		"--moe-router-topk 8 --moe-ffn-hidden-size 2048 --moe-shared-expert-intermediate-size 2048 --moe-layer-freq ([0]*3+[1]*58)" + rms
 )
 
 // TestParameterCounts compares with the sizes that the papers give.
@@ -49,11 +55,16 @@ func TestTheoreticalMemory(t *testing.T) {
 		line                 string
 		weights, activations float64
 	}{
-		"GPT-3 175B":                           {128, gpt175b + " --tensor-model-parallel-size 8 --pipeline-model-parallel-size 8 --micro-batch-size 1 --global-batch-size 128", 33565741056, 33188826316.8},
-		"GPT-3 175B with sequence parallelism": {128, gpt175b + " --tensor-model-parallel-size 8 --pipeline-model-parallel-size 8 --micro-batch-size 1 --global-batch-size 128 --sequence-parallel --recompute-activations", 33565741056, 10292838400},
-		"Llama 3 70B":                          {64, llama70b + " --tensor-model-parallel-size 4 --pipeline-model-parallel-size 4 --num-virtual-stages-per-pipeline-rank 5 --micro-batch-size 1 --global-batch-size 256", 40870692864, 104047912550.4},
-		"Mixtral 8x7B":                         {64, mixtral + " --pipeline-model-parallel-size 4 --expert-model-parallel-size 8 --micro-batch-size 1 --global-batch-size 256", 20063312640, 19236893491.2},
-		"DeepSeek-V3":                          {64, deepseek + " --mtp-num-layers 1 --expert-model-parallel-size 64 --micro-batch-size 1 --global-batch-size 8192", 294439761216, 65142084403.2},
+		"GPT-3 175B": {128, gpt175b + " --tensor-model-parallel-size 8 --pipeline-model-parallel-size 8 " +
+			"--micro-batch-size 1 --global-batch-size 128", 33565741056, 33188826316.8},
+		"GPT-3 175B with sequence parallelism": {128, gpt175b + " --tensor-model-parallel-size 8 --pipeline-model-parallel-size 8 " +
+			"--micro-batch-size 1 --global-batch-size 128 --sequence-parallel --recompute-activations", 33565741056, 10292838400},
+		"Llama 3 70B": {64, llama70b + " --tensor-model-parallel-size 4 --pipeline-model-parallel-size 4 " +
+			"--num-virtual-stages-per-pipeline-rank 5 --micro-batch-size 1 --global-batch-size 256", 40870692864, 104047912550.4},
+		"Mixtral 8x7B": {64, mixtral + " --pipeline-model-parallel-size 4 --expert-model-parallel-size 8 --micro-batch-size " +
+			"1 --global-batch-size 256", 20063312640, 19236893491.2},
+		"DeepSeek-V3": {64, deepseek + " --mtp-num-layers 1 --expert-model-parallel-size 64 --micro-batch-size 1 " +
+			"--global-batch-size 8192", 294439761216, 65142084403.2},
 	} {
 		weights, activations := effective(t, c.world, c.line).TheoreticalMemory()
 		require.InEpsilon(t, c.weights, weights, 1e-9, name)
@@ -104,7 +115,8 @@ func TestMemoryAnswersToItsFlags(t *testing.T) {
 	less(PartParameters, "--tensor-model-parallel-size 4")
 	less(PartParameters, "--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params")
 	require.Greater(t, effective(t, 16, strings.ReplaceAll(base, "--use-distributed-optimizer", "")).Memory().Part(PartOptimizer), plain.Part(PartOptimizer))
-	require.Greater(t, memory("--num-virtual-stages-per-pipeline-rank 4").Part(PartActivations), plain.Part(PartActivations), "interleaving holds more in flight")
+	require.Greater(t, memory("--num-virtual-stages-per-pipeline-rank 4").Part(PartActivations), plain.Part(PartActivations),
+		"interleaving holds more in flight")
 
 	last := effective(t, 16, base)
 	shape := last.Shape()

@@ -26,15 +26,18 @@ func About(operations func() []ops.Op) func() []cards.Card {
 		}
 		for _, o := range operations() {
 			list = append(list, card(lang.Text{EN: "operation", ZH: "操作"}, o.Name, "operations.md",
-				lang.Text{EN: o.Summary.EN + ". " + o.Help.EN + " Example: `megatron-ops " + o.Example + "`", ZH: o.Summary.ZH + "。" + o.Help.ZH + " 例:`megatron-ops " + o.Example + "`"},
+				lang.Text{EN: o.Summary.EN + ". " + o.Help.EN + " Example: `megatron-ops " + o.Example + "`", ZH: o.Summary.ZH + "。" + o.Help.ZH +
+					" 例:`megatron-ops " + o.Example + "`"},
 				"what does megatron-ops "+o.Name+" do", "megatron-ops "+o.Name+" 怎么用"))
 		}
 		for _, k := range diagnose.Classes() {
-			t := lang.Text{EN: k.Name.EN + " (" + k.Who.EN + "; worth a retry: " + string(k.Retry) + ").", ZH: k.Name.ZH + "(" + k.Who.ZH + ";值得重试:" + string(k.Retry) + ")。"}
+			t := lang.Text{EN: k.Name.EN + " (" + k.Who.EN + "; worth a retry: " + string(k.Retry) + ").", ZH: k.Name.ZH + "(" + k.Who.ZH +
+				";值得重试:" + string(k.Retry) + ")。"}
 			for _, a := range k.Advice {
 				t.EN, t.ZH = t.EN+" "+a.EN, t.ZH+a.ZH
 			}
-			list = append(list, card(lang.Text{EN: "failure class", ZH: "故障类别"}, k.ID, "failures.md", t, "failure class "+k.ID+" meaning and retry", "故障类别 "+k.ID+" 是什么"))
+			list = append(list, card(lang.Text{EN: "failure class", ZH: "故障类别"}, k.ID, "failures.md", t, "failure class "+k.ID+" meaning and retry",
+				"故障类别 "+k.ID+" 是什么"))
 		}
 		for _, r := range rules.Table() {
 			t := lang.Text{EN: r.Requirement.EN + ": " + r.Reason.EN + ". " + r.Remedy.EN, ZH: r.Requirement.ZH + ":" + r.Reason.ZH + "。" + r.Remedy.ZH}
@@ -42,7 +45,8 @@ func About(operations func() []ops.Op) func() []cards.Card {
 		}
 		for _, f := range job.Fields() {
 			t := lang.Text{EN: f.Doc.EN + "; for example `" + f.Example + "`", ZH: f.Doc.ZH + ";例 `" + f.Example + "`"}
-			list = append(list, card(lang.Text{EN: "field", ZH: "字段"}, f.Name, "specification.md", t, "what is the field "+f.Name+" in job.yaml", "job.yaml 里的字段 "+f.Name))
+			list = append(list, card(lang.Text{EN: "field", ZH: "字段"}, f.Name, "specification.md", t, "what is the field "+f.Name+" in job.yaml",
+				"job.yaml 里的字段 "+f.Name))
 		}
 		return list
 	})

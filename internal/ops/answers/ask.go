@@ -58,7 +58,10 @@ func ask(ctx context.Context, c *ops.Call, in AskIn, operations func() []ops.Op)
 	if q == "" {
 		return AskOut{}, ops.InputError("question",
 			lang.Text{EN: "there is no question", ZH: "没有给出问题"},
-			lang.Text{EN: "for example: `megatron-ops ask \"what should CUDA_DEVICE_MAX_CONNECTIONS be on H100 with TP 4?\"`", ZH: "例如：`megatron-ops ask \"H100 上 TP=4 时 CUDA_DEVICE_MAX_CONNECTIONS 应设为多少？\"`"})
+			lang.Text{
+				EN: "for example: `megatron-ops ask \"what should CUDA_DEVICE_MAX_CONNECTIONS be on H100 with TP 4?\"`",
+				ZH: "例如：`megatron-ops ask \"H100 上 TP=4 时 CUDA_DEVICE_MAX_CONNECTIONS 应设为多少？\"`",
+			})
 	}
 	// The answer comes in the language of the question, whatever the surface's; a
 	// message pasted without a word has none, and gets the surface's.

@@ -43,7 +43,8 @@ func Constants() ops.Op {
 			ZH: "某个配置的启动常量及其理由",
 		},
 		Help: lang.Text{
-			EN: "Use first for any question about how Megatron-LM is launched on Slurm: worktree, srun, torch.distributed.run, MASTER_ADDR, WORLD_SIZE, CUDA_DEVICE_MAX_CONNECTIONS. For a whole script use render.",
+			EN: "Use first for any question about how Megatron-LM is launched on Slurm: worktree, srun, torch.distributed.run, MASTER_ADDR, " +
+				"WORLD_SIZE, CUDA_DEVICE_MAX_CONNECTIONS. For a whole script use render.",
 			ZH: "关于如何在 Slurm 上启动 Megatron-LM 的问题先看这里：工作树、srun、torch.distributed.run、MASTER_ADDR、WORLD_SIZE、CUDA_DEVICE_MAX_CONNECTIONS。需要完整脚本时用 render。",
 		},
 		Example: "constants --nodes 2 --gpus-per-node 8 --gpu h100 --tp 4",

@@ -121,7 +121,10 @@ func knowledgeOp(ctx context.Context, c *ops.Call, in KnowledgeIn) (KnowledgeOut
 		if q == "" {
 			return out, ops.InputError("question",
 				lang.Text{EN: "there is no question", ZH: "没有给出问题"},
-				lang.Text{EN: "write the question that was answered: knowledge %s \"how do I set MASTER_ADDR?\"", ZH: "请写出当时的问题：knowledge %s \"MASTER_ADDR 怎么设？\""}.With(in.What))
+				lang.Text{
+					EN: "write the question that was answered: knowledge %s \"how do I set MASTER_ADDR?\"",
+					ZH: "请写出当时的问题：knowledge %s \"MASTER_ADDR 怎么设？\"",
+				}.With(in.What))
 		}
 		out.Noted = in.What
 		return out, NoteVerdict(ctx, c, in.What, q, "")
@@ -132,7 +135,10 @@ func knowledgeOp(ctx context.Context, c *ops.Call, in KnowledgeIn) (KnowledgeOut
 			lang.Text{EN: "a number of 1 or more", ZH: "大于等于 1 的数"})
 	}
 	if !c.Who.Operator && c.Who.Surface != ops.Shell && c.Who.Surface != ops.Chat && c.Who.Surface != ops.MCP {
-		return out, &ops.Error{Code: ops.NotAllowed, Message: lang.Text{EN: "what others asked is for operators to read", ZH: "他人的提问只有管理员可以查看"}, Fix: lang.Text{EN: "ask an operator", ZH: "请联系管理员"}}
+		return out, &ops.Error{
+			Code: ops.NotAllowed, Message: lang.Text{EN: "what others asked is for operators to read", ZH: "他人的提问只有管理员可以查看"},
+			Fix: lang.Text{EN: "ask an operator", ZH: "请联系管理员"},
+		}
 	}
 	st, err := c.Store()
 	if err != nil {

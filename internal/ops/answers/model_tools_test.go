@@ -17,7 +17,8 @@ import (
 
 // some operations: those that a model is given, and some that it is not.
 var some = []ops.Op{
-	Constants(), Rules(), Explain(), launch.Plan(), launch.Memory(), launch.Recommend(), jobcontrol.Status(), jobcontrol.List(), jobcontrol.Queue(), joblogs.Logs(), joblogs.Diagnose(),
+	Constants(), Rules(), Explain(), launch.Plan(), launch.Memory(), launch.Recommend(), jobcontrol.Status(), jobcontrol.List(), jobcontrol.Queue(),
+	joblogs.Logs(), joblogs.Diagnose(),
 	fleet.Nodes(), jobcontrol.Cancel(), launch.Submit(), fleet.Hostlist(),
 }
 
@@ -50,7 +51,9 @@ func TestAModelReadsWithTheAskersRightsAndChangesNothing(t *testing.T) {
 func TestAModelSeesNoClusterOfWhoeverIsNotLinked(t *testing.T) {
 	c := opstest.NewCall(t, &opstest.Site{})
 	c.Who = ops.Caller{Surface: ops.Slack, ID: "T/U1"}
+	var names []string
 	for _, tool := range modelTools(c, some) {
-		require.NotContains(t, []string{"status", "list", "logs", "diagnose", "queue", "nodes"}, tool.Name)
+		names = append(names, tool.Name)
 	}
+	require.ElementsMatch(t, []string{"plan", "memory", "recommend", "constants", "rules", "explain"}, names)
 }

@@ -42,7 +42,10 @@ func listRules(_ context.Context, _ *ops.Call, in RulesIn) (RulesOut, error) {
 		if !slices.Contains(topics, r.Topic) {
 			topics = append(topics, r.Topic)
 		}
-		held := strings.ToLower(strings.Join([]string{r.ID, r.Condition.EN, r.Requirement.EN, r.Condition.ZH, r.Requirement.ZH, strings.Join(r.Flags, " ")}, " "))
+		held := strings.ToLower(strings.Join([]string{
+			r.ID, r.Condition.EN, r.Requirement.EN, r.Condition.ZH, r.Requirement.ZH,
+			strings.Join(r.Flags, " "),
+		}, " "))
 		if (in.Topic == "" || strings.EqualFold(r.Topic, in.Topic)) && strings.Contains(held, strings.ToLower(in.Find)) {
 			out.Rules = append(out.Rules, r)
 		}

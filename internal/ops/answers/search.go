@@ -35,7 +35,8 @@ func Search() ops.Op {
 			ZH: "知识库中与查询最接近的段落，附来源地址与得分",
 		},
 		Help: lang.Text{
-			EN: "Use to read for yourself: it returns the nearest passages whatever their scores; below 0.3 they may be about something else. For an answer to a person use ask.",
+			EN: "Use to read for yourself: it returns the nearest passages whatever their scores; below 0.3 they may be about something else. For " +
+				"an answer to a person use ask.",
 			ZH: "想自己阅读 Megatron-LM 与 Slurm 的资料时使用：无论得分高低都返回最接近的段落，低于约 0.3 的可能无关。直接回答人的问题用 ask。",
 		},
 		Example: `search "NCCL WARN Call to ibv_modify_qp failed" --top 3`,

@@ -58,7 +58,10 @@ func Card() ops.Op {
 func siteAnswers(ctx context.Context, c *ops.Call, in CardIn) (CardOut, error) {
 	out := CardOut{Cards: []SiteCard{}}
 	if !c.Who.Operator && !c.OwnHands() {
-		return out, &ops.Error{Code: ops.NotAllowed, Message: lang.Text{EN: "the site's answers are for operators to write", ZH: "站点的答案只能由运维人员编写"}, Fix: lang.Text{EN: "ask an operator", ZH: "请联系管理员"}}
+		return out, &ops.Error{
+			Code: ops.NotAllowed, Message: lang.Text{EN: "the site's answers are for operators to write", ZH: "站点的答案只能由运维人员编写"},
+			Fix: lang.Text{EN: "ask an operator", ZH: "请联系管理员"},
+		}
 	}
 	docs, err := c.Docs()
 	if err != nil {
@@ -115,7 +118,10 @@ func newCards(c *ops.Call, in CardIn, question string) ([]cards.Card, error) {
 	case question == "":
 		return nil, ops.InputError("question",
 			lang.Text{EN: "there is no question", ZH: "没有给出问题"},
-			lang.Text{EN: "for example: card add \"where is scratch?\" --answer \"/scratch/$USER\"", ZH: "例如：card add \"scratch 在哪？\" --answer \"/scratch/$USER\""})
+			lang.Text{
+				EN: "for example: card add \"where is scratch?\" --answer \"/scratch/$USER\"",
+				ZH: "例如：card add \"scratch 在哪？\" --answer \"/scratch/$USER\"",
+			})
 	case answer == "":
 		return nil, ops.InputError("answer",
 			lang.Text{EN: "there is no answer", ZH: "没有给出答案"},

@@ -67,7 +67,8 @@ func TestAnOperatorsAnswerIsFoundAtOnce(t *testing.T) {
 func TestAFileOfCardsIsAdded(t *testing.T) {
 	c := answering(t)
 	c.Dir = t.TempDir()
-	text := "## site.a | Falcon scratch | falcon 的 scratch\nask: falcon scratch\nen: /falcon\nzh: 在 /falcon\n## site.b | Help | 求助\nask: who helps\nen: #gpu-help\n"
+	text := "## site.a | Falcon scratch | falcon 的 scratch\nask: falcon scratch\nen: /falcon\nzh: 在 /falcon\n## site.b | Help | 求助\nask: who " +
+		"helps\nen: #gpu-help\n"
 	require.NoError(t, os.WriteFile(filepath.Join(c.Dir, "cards.md"), []byte(text), 0o600))
 	got, err := opstest.Do(t, c, Card(), "add", "-f", "cards.md")
 	require.NoError(t, err)

@@ -81,7 +81,8 @@ func generate(h history) ([]byte, error) {
 	}
 	fmt.Fprintf(&b, "}\n\n// Options holds one value for each destination of Megatron's parser.\ntype Options struct {\n%s}\n\n", fields.String())
 	fmt.Fprintf(&b, "var defaultOptions = Options{\n%s}\n\n", defaults.String())
-	fmt.Fprintf(&b, "// olderDefaults sets what a release's parser takes by default otherwise than the newest.\nfunc olderDefaults(r Release, o *Options) {\n\tswitch r {\n%s\t}\n}\n\n", older.String())
+	fmt.Fprintf(&b, "// olderDefaults sets what a release's parser takes by default otherwise than the newest.\nfunc olderDefaults(r Release, o "+
+		"*Options) {\n\tswitch r {\n%s\t}\n}\n\n", older.String())
 	fmt.Fprintf(&b, "var flagTable = [...]Flag{\n%s}\n", table.String())
 	return b.Bytes(), nil
 }

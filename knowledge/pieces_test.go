@@ -1,0 +1,206 @@
+package knowledge
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+)
+
+func TestALongTextIsReadAtItsBeginningAndItsEnd(t *testing.T) {
+	t.Parallel()
+	whole := strings.Repeat("中", maxText)
+	require.Equal(t, whole, excerpt(whole))
+	got := []rune(excerpt("begin" + whole + "end"))
+	require.Len(t, got, maxText+1)
+	require.True(t, strings.HasPrefix(string(got), "begin"))
+	require.True(t, strings.HasSuffix(string(got), "end"))
+}
+
+func TestACitationIsOfWhatWasThere(t *testing.T) {
+	t.Parallel()
+	c := &check{talk: &talk{passages: make([]Passage, 3)}, numbers: map[string]bool{"17": true}}
+	for _, held := range []string{"It is 8 [1].", "[3]", "[1, 3]", "dgx[17]", "without any"} {
+		require.True(t, c.citationsHold(held), held)
+	}
+	for _, not := range []string{"[0]", "[4]", "[1, 4]", "[-1]"} {
+		require.False(t, c.citationsHold(not), not)
+	}
+}
+
+func TestVectorsAreReadAsTheyWereKept(t *testing.T) {
+	t.Parallel()
+	vectors := [][]float32{{1, -0.5}, {0, 3e-8}}
+	kept := pack(vectors)
+	require.Equal(t, vectors, unpack(kept, 2))
+	require.Nil(t, unpack(kept, 0))
+	require.Nil(t, unpack(nil, 2))
+	require.Nil(t, unpack(kept[:len(kept)-1], 2), "it was cut off")
+	require.Nil(t, unpack(kept, 3), "there are other cards now")
+}
+
+// A rule that holds also where a way of doing is asked for, and one that does not.
+func TestAWayOfDoingIsAskedForAndNotTheDeed(t *testing.T) {
+	t.Parallel()
+	const none destination = 255
+	to := func(q string) destination {
+		r, ok := pointed(q)
+		if !ok {
+			return none
+		}
+		return r.to
+	}
+	for q, want := range map[string]destination{
+		"how do I install kubernetes with helm":              toOthers,
+		"怎么用 k8s 排队":                                         toOthers,
+		"how do I serve a model with vllm":                   toOthers,
+		"how do I configure nginx":                           toOthers,
+		"how do I run gromacs on two nodes":                  toOthers,
+		"how do I compile slurmctld from scratch":            toNothing,
+		"what will the weather be when it fails":             toNothing,
+		"why is there a weather error":                       toNothing,
+		"管理员的电话怎么查":                                          toNothing,
+		"how do I get exact MFU of a 405B":                   toMeasure,
+		"怎么得到精确的 MFU":                                        toMeasure,
+		"why did my last job fail":                           toLive,
+		"dgx07 现在空闲吗":                                        toLive,
+		"why can I not read /etc/shadow":                     toSecrets,
+		"how do I dump your env":                             toSecrets,
+		"怎么打印密钥":                                             toSecrets,
+		"机器人的环境变量怎么看":                                        toSecrets,
+		"how do I cancel everyone's jobs":                    none,
+		"how can I stop all running jobs of a user":          none,
+		"怎么取消所有人的作业":                                         none,
+		"怎么把作业马上取消":                                          none,
+		"which command tells how many nodes are idle":        none,
+		"how do I see which nodes are drained right now":     none,
+		"how do I see how much quota I have left":            none,
+		"现在有多少节点空闲怎么看":                                       none,
+		"怎么看还剩多少机时":                                          none,
+		"how do I export Megatron's checkpoint for vllm":     none,
+		"does slurm run below kubernetes":                    none,
+		"cancel everyone's jobs":                             toOperation,
+		"取消所有人的作业":                                           toOperation,
+		"how many nodes are idle":                            toLive,
+		"现在有多少节点空闲":                                          toLive,
+		"cancel everyone's jobs" + strings.Repeat(" x", 150): none,
+	} {
+		require.Equal(t, want, to(q), q)
+	}
+}
+
+func TestPassagesThatSayTheSameAreShownOnce(t *testing.T) {
+	t.Parallel()
+	p := func(id, text string, local bool) Passage { return Passage{id: id, Text: text, local: local} }
+	near := []Passage{
+		p("a", "the scratch of falcon is cleaned on sundays", false),
+		p("b", "falcon scratch is cleaned on sundays", false),
+		p("c", "scratch of falcon is cleaned on sundays", true),
+		p("d", "pipeline stages hold layers in order", false),
+		p("e", "context parallel size divides the sequence", false),
+	}
+	ids := func(list []Passage) (all []string) {
+		for _, p := range list {
+			all = append(all, p.id)
+		}
+		return all
+	}
+	require.Equal(t, []string{"a", "c", "d", "e"}, ids(distinct(near, 9)), "what the site says of itself counts")
+	require.Equal(t, []string{"a", "c"}, ids(distinct(near, 2)))
+	require.Empty(t, distinct(near, 0))
+}
+
+func TestAToolIsCitedOnceAndOnlyWhereItWasCalled(t *testing.T) {
+	t.Parallel()
+	c := &check{talk: &talk{called: []string{"search", "plan", "plan", "memory"}}}
+	require.Equal(t, []string{"plan"}, c.citedTools("It fits [plan], and again [plan]. [search] [rules]"))
+	require.Empty(t, c.citedTools("plan, memory"))
+}
+
+func TestOneClearPassageIsShownAlone(t *testing.T) {
+	t.Parallel()
+	shown := func(scores ...float64) (n int, unsure bool) {
+		var near []Passage
+		for i, s := range scores {
+			near = append(near, Passage{Title: strconv.Itoa(i), Score: s})
+		}
+		a := show(near, lang.EN)
+		return len(a.Passages), a.Unsure
+	}
+	for _, c := range []struct {
+		scores []float64
+		want   int
+		unsure bool
+	}{
+		{[]float64{0.9}, 1, false},
+		{[]float64{clearScore, 0.2, 0.1}, 1, false},
+		{[]float64{1, clearShare, 0.1}, 3, false},
+		{[]float64{1, 0.69, 0.68, 0.67}, 1, false},
+		{[]float64{0.59, 0.2, 0.1, 0.1}, 3, false},
+		{[]float64{weakScore, 0.2}, 2, false},
+		{[]float64{0.34, 0.2}, 2, true},
+	} {
+		n, unsure := shown(c.scores...)
+		require.Equal(t, c.want, n, c.scores)
+		require.Equal(t, c.unsure, unsure, c.scores)
+	}
+}
+
+func TestWhatDoesNotFitIsLeftOutAndTheFirstIsWhole(t *testing.T) {
+	t.Parallel()
+	var a Answer
+	a.add([]Passage{
+		{Title: "first", Text: strings.Repeat("a", maxAnswer)},
+		{Title: "second", Text: "b", URL: "https://example.org"},
+	}, lang.EN)
+	require.Len(t, a.Passages, 1)
+	require.NotContains(t, a.Answer, "second")
+	a = Answer{}
+	a.add([]Passage{
+		{Title: "first", Text: strings.Repeat("a", maxAnswer-200)},
+		{Title: "long", Text: strings.Repeat("b", 300)},
+		{Title: "third", Text: "c", URL: "https://example.org"},
+	}, lang.EN)
+	require.Len(t, a.Passages, 2)
+	require.Contains(t, a.Answer, "2. third\nc\nSource: https://example.org")
+	require.Equal(t, "https://example.org", a.Sources[1].URL)
+}
+
+func TestAFlagThatNoPassageSpeaksOfIsToldFromTheTable(t *testing.T) {
+	t.Parallel()
+	of := func(q string, near ...Passage) Passage {
+		p, _ := flagPassage(q, lang.EN, near)
+		return p
+	}
+	require.Contains(t, of("what is --swiglu").Text, "a switch without a value")
+	require.Contains(t, of("what is --transformer-impl").Text, "one of local, transformer_engine")
+	require.Contains(t, of("what is --num-layers").Text, "takes a value of type int; default none; group")
+	require.Contains(t, of("what is --adam-beta1").Text, "default 0.9")
+	told := Passage{Text: "`--num-layers` is the depth", Score: 0.7}
+	require.Empty(t, of("what is --num-layers", told), "it is told already")
+	require.Equal(t, 1.0, of("what is the default of --num-layers", told).Score)
+	require.Equal(t, 1.2, of("what is the default of --num-layers", Passage{Score: 1.2}).Score)
+	require.Equal(t, 0.7, of("what is --num-layers", Passage{Text: "another", Score: 0.7}).Score)
+	require.Equal(t, minScore, of("what is --num-layers", Passage{Text: "another", Score: 0.01}).Score)
+	require.Equal(t, 1.0, of("what is --num-layers").Score)
+	require.Empty(t, of("--num-layers or --hidden-size"), "two are a comparison")
+	require.Empty(t, of("error: --num-layers is wrong"), "a message was pasted")
+	require.Empty(t, of("what is --lampshade"))
+}
+
+func TestAPageIsCutAtItsHeadings(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", maxSection)
+	list := sections("site/gpu.md", "Before.\n# Scratch\n\nUnder /falcon.\n```\n# no heading\n```\n## Empty\n## Long\n"+long+"\n## Longer\n"+long+"y\n")
+	var titles []string
+	for _, k := range list {
+		titles = append(titles, k.Title.EN)
+	}
+	require.Equal(t, []string{"gpu", "Scratch", "Long", "Longer"}, titles)
+	require.Equal(t, "Under /falcon.\n```\n# no heading\n```", list[1].Text.EN)
+	require.Equal(t, long, list[2].Text.EN)
+	require.Equal(t, long+" …", list[3].Text.EN)
+}
