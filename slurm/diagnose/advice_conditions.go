@@ -43,7 +43,8 @@ var containerFaults = []struct {
 }{
 	{noImage, lazy.New(`(?i)manifest unknown|name unknown|no matching manifest|repository does not exist`)},
 	{noRuntime, lazy.New(`(?i)session directory|loop device|extraction failed|squashfuse|user.?namespace|operation not permitted`)},
-	{noRegistry, lazy.New(`(?i)curl: \(\d+\)|could not resolve|registry|unauthorized|toomanyrequests|pull access denied|manifest|failed to (?:import|pull)|HTTP|denied`)},
+	{noRegistry, lazy.New(`(?i)curl: \(\d+\)|could not resolve|registry|unauthorized|toomanyrequests|pull access denied|manifest|failed to (?:import` +
+		`|pull)|HTTP|denied`)},
 	{noWorkdir, lazy.New(`(?i)chdir|work(?:ing)?[ -_]?dir`)},
 	{noMount, lazy.New(`(?i)mount`)},
 	{noImage, lazy.New(`(?i)no such file|not found|does not exist|invalid image|image`)},

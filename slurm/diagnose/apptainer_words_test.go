@@ -13,20 +13,48 @@ import (
 func TestApptainerSaysWhatFailed(t *testing.T) {
 	const fatal = "0: FATAL:   "
 	for _, c := range []struct{ source, log, class, advice string }{
-		{"google/deepvariant#831", fatal + `Unable to handle docker://org/img:1 uri: failed to get checksum for docker://org/img:1: pinging container registry registry-1.docker.io: Get "https://registry-1.docker.io/v2/": dial tcp: lookup registry-1.docker.io on 10.0.0.2:53: read udp 10.0.0.3:58057->10.0.0.2:53: i/o timeout`, diagnose.Container, "cannot reach the registry"},
-		{"ay-lab/FitHiChIP#106", fatal + `Unable to handle docker://org/img uri: while building SIF from layers: conveyor failed to get: initializing source oci:/cache/blob:bb: reading blob sha256:23: Get "https://docker.com/registry-v2/docker/registry/v2/blobs": dial tcp 199.59.149.244:443: i/o timeout`, diagnose.Container, "cannot reach the registry"},
-		{"nextflow-io/nextflow#5511", fatal + "While making image from oci registry: error fetching image to cache: failed to get checksum for docker://org/img:latest: Error reading manifest latest in docker.io/org/img: errors:\n0: denied: requested access to the resource is denied\n0: unauthorized: authentication required", diagnose.Container, "may not pull"},
-		{"a-ludi/dentist#11", fatal + "Unable to handle docker://org/img:latest uri: failed to get checksum for docker://org/img:latest: Error reading manifest latest in docker.io/org/img: manifest unknown: manifest unknown", diagnose.Container, "The image is not there"},
-		{"areal-project/AReaL#328", fatal + "While checking container encryption: could not open image /images/x.sif: failed to retrieve path for /images/x.sif: lstat /images/x.sif: no such file or directory", diagnose.Container, "The image is not there"},
-		{"pkg/image of Apptainer 1.5.3", fatal + "while loading image /images/x.sif: image format not recognized", diagnose.Container, "The image is not there, or is none"},
-		{"rpc/server of Apptainer 1.5.3", fatal + "container creation failed: mount hook function failure: mount /nosuch->/data error: while mounting /nosuch: mount source /nosuch doesn't exist", diagnose.Container, "mount"},
-		{"apptainer/apptainer#1895", fatal + "container creation failed: mount hook function failure: mount /var/apptainer/mnt/session/storage->/storage error: while mounting /var/apptainer/mnt/session/storage: destination /storage doesn't exist in container", diagnose.Container, "mount"},
-		{"process_linux.go of Apptainer 1.5.3", fatal + "failed to set working directory: chdir /nosuch: no such file or directory", diagnose.Container, "working directory"},
-		{"apptainer/apptainer#321", fatal + "container creation failed: mount /proc/self/fd/3->/var/apptainer/mnt/session/rootfs error: while mounting image /proc/self/fd/3: failed to find loop device: could not attach image file to loop device: failed to attach loop device: could not open /dev/loop0: no such device or address", diagnose.Container, "The node itself"},
-		{"apptainer/apptainer#2492", "0: INFO:    Converting SIF file to temporary sandbox...\n" + fatal + "while extracting /images/x.sif: root filesystem extraction failed: extract command failed: ERROR  : Failed to create container process: Operation not permitted\n0: : exit status 1", diagnose.Container, "The node itself"},
-		{"molgenis/vip#745", fatal + "container creation failed: failed to resolve session directory /usr/local/var/apptainer/mnt/session: lstat /usr/local/var/apptainer: no such file or directory", diagnose.Container, "The node itself"},
+		{"google/deepvariant#831", fatal + `Unable to handle docker://org/img:1 uri: failed to get checksum for docker://org/img:1: pinging container ` +
+			`registry registry-1.docker.io: Get "https://registry-1.docker.io/v2/": dial tcp: lookup registry-1.docker.io on 10.0.0.2:53: read udp ` +
+			`10.0.0.3:58057->10.0.0.2:53: i/o timeout`, diagnose.Container, "cannot reach the registry"},
+		{"ay-lab/FitHiChIP#106", fatal + `Unable to handle docker://org/img uri: while building SIF from layers: conveyor failed to get: initializing ` +
+			`source oci:/cache/blob:bb: reading blob sha256:23: Get "https://docker.com/registry-v2/docker/registry/v2/blobs": dial tcp ` +
+			`199.59.149.244:443: i/o timeout`, diagnose.Container, "cannot reach the registry"},
+		{"nextflow-io/nextflow#5511", fatal + "While making image from oci registry: error fetching image to cache: failed to get checksum for " +
+			"docker://org/img:latest: Error reading manifest latest in docker.io/org/img: errors:\n0: denied: requested access to the resource is denied\n" +
+			"0: unauthorized: authentication required", diagnose.Container, "may not pull"},
+		{"a-ludi/dentist#11", fatal + "Unable to handle docker://org/img:latest uri: failed to get checksum for docker://org/img:latest: Error reading " +
+			"manifest latest in docker.io/org/img: manifest unknown: manifest unknown", diagnose.Container, "The image is not there"},
+		{"areal-project/AReaL#328", fatal + "While checking container encryption: could not open image /images/x.sif: failed to retrieve path for " +
+			"/images/x.sif: lstat /images/x.sif: no such file or directory", diagnose.Container, "The image is not there"},
+		{
+			"pkg/image of Apptainer 1.5.3", fatal + "while loading image /images/x.sif: image format not recognized", diagnose.Container,
+			"The image is not there, or is none",
+		},
+		{
+			"rpc/server of Apptainer 1.5.3", fatal +
+				"container creation failed: mount hook function failure: mount /nosuch->/data error: while mounting /nosuch: mount source /nosuch doesn't exist",
+			diagnose.Container, "mount",
+		},
+		{"apptainer/apptainer#1895", fatal + "container creation failed: mount hook function failure: mount " +
+			"/var/apptainer/mnt/session/storage->/storage error: while mounting /var/apptainer/mnt/session/storage: destination /storage doesn't exist in " +
+			"container", diagnose.Container, "mount"},
+		{
+			"process_linux.go of Apptainer 1.5.3", fatal + "failed to set working directory: chdir /nosuch: no such file or directory", diagnose.Container,
+			"working directory",
+		},
+		{"apptainer/apptainer#321", fatal + "container creation failed: mount /proc/self/fd/3->/var/apptainer/mnt/session/rootfs error: while mounting " +
+			"image /proc/self/fd/3: failed to find loop device: could not attach image file to loop device: failed to attach loop device: could not open " +
+			"/dev/loop0: no such device or address", diagnose.Container, "The node itself"},
+		{
+			"apptainer/apptainer#2492", "0: INFO:    Converting SIF file to temporary sandbox...\n" + fatal + "while extracting /images/x.sif: root " +
+				"filesystem extraction failed: extract command failed: ERROR  : Failed to create container process: Operation not permitted\n0: : exit status 1",
+			diagnose.Container, "The node itself",
+		},
+		{"molgenis/vip#745", fatal + "container creation failed: failed to resolve session directory /usr/local/var/apptainer/mnt/session: lstat " +
+			"/usr/local/var/apptainer: no such file or directory", diagnose.Container, "The node itself"},
 		{"brockpalen/archivetar#54", fatal + `"torchrun": executable file not found in $PATH`, diagnose.EnvLaunch, "interpreter"},
-		{"sylabs/singularity#2249", "0: INFO:    Converting SIF file to temporary sandbox...\n" + fatal + "stat /data/envs/bin/python: no such file or directory", diagnose.EnvLaunch, "interpreter"},
+		{"sylabs/singularity#2249", "0: INFO:    Converting SIF file to temporary sandbox...\n" + fatal +
+			"stat /data/envs/bin/python: no such file or directory", diagnose.EnvLaunch, "interpreter"},
 	} {
 		r := diagnoseWith(t, c.log+"\nsrun: error: gpu3: task 0: Exited with exit code 255\n", diagnose.Context{JobState: "FAILED"})
 		require.Equal(t, c.class, r.Class, "%s: %s", c.source, r.RootLine)
@@ -34,7 +62,8 @@ func TestApptainerSaysWhatFailed(t *testing.T) {
 		require.Contains(t, r.Advice[0], c.advice, c.source)
 	}
 	// What it says beside is no failure, and a program's own exit is the program's.
-	const beside = "0: INFO:    squashfuse not found, will not be able to mount SIF or other squashfs files\n0: WARNING: passwd file doesn't exist in container, not updating\n0: INFO:    Cleaning up image...\n"
+	const beside = "0: INFO:    squashfuse not found, will not be able to mount SIF or other squashfs files\n" +
+		"0: WARNING: passwd file doesn't exist in container, not updating\n0: INFO:    Cleaning up image...\n"
 	r := diagnoseWith(t, beside+"srun: error: gpu3: task 0: Exited with exit code 3\n", diagnose.Context{JobState: "FAILED"})
 	require.Equal(t, diagnose.UnknownExit, r.Class, r.RootLine)
 	r = diagnoseWith(t, beside+"0: [after training is done] datetime: 2026-01-01 00:00:00\n", diagnose.Context{JobState: "COMPLETED"})

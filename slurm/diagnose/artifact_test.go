@@ -60,7 +60,8 @@ func TestAnArtifactOfTwoRanksSaysSo(t *testing.T) {
 		r.say(0, rank, "> initializing torch distributed ...")
 	}
 	r.healthy(0, 5*time.Minute)
-	r.raise(301*time.Second, 3, "backward_step", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 3 has a total capacity of 79.10 GiB of which 1.20 GiB is free.")
+	r.raise(301*time.Second, 3, "backward_step",
+		"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 3 has a total capacity of 79.10 GiB of which 1.20 GiB is free.")
 	dir := t.TempDir()
 	layouts["tdir"](t, r, dir)
 	for _, rank := range []string{"1", "2", "4", "5", "6", "7"} {

@@ -35,7 +35,10 @@ type problem struct {
 func Batch(ctx context.Context, line []byte) []byte {
 	var q request
 	if err := json.Unmarshal(bytes.TrimSpace(line), &q); err != nil {
-		return answer(refusal{ID: idOf(line), Error: problem{"bad_input", "", "not a JSON object of the expected form: " + err.Error(), `write {"id":…,"path":"file or directory"}`}})
+		return answer(refusal{ID: idOf(line), Error: problem{
+			"bad_input", "", "not a JSON object of the expected form: " + err.Error(),
+			`write {"id":…,"path":"file or directory"}`,
+		}})
 	}
 	if q.Path == "" {
 		return answer(refusal{ID: q.ID, Error: problem{"bad_input", "path", "path is empty", "name a log file or a directory of logs"}})

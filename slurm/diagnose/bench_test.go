@@ -17,7 +17,10 @@ import (
 )
 
 // literals are what a person would search a folder of logs for.
-var literals = []string{"Traceback (most recent call last)", "CUDA out of memory", "NCCL WARN", "Segmentation fault", "RuntimeError", "oom-kill", "Xid", "No space left on device", "Watchdog caught", "CANCELLED AT"}
+var literals = []string{
+	"Traceback (most recent call last)", "CUDA out of memory", "NCCL WARN", "Segmentation fault", "RuntimeError", "oom-kill",
+	"Xid", "No space left on device", "Watchdog caught", "CANCELLED AT",
+}
 
 // rankLogs writes logs of n ranks of about size bytes each into a folder that
 // is kept between runs, one of which failed first.
@@ -40,7 +43,10 @@ func rankLogs(b testing.TB, n, size int) (dir string, root int) {
 		at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
 		written := 0
 		for i := 1; written < size-4096; i++ {
-			fmt.Fprintf(&s, " [%s] iteration %8d/  500000 | consumed samples: %12d | elapsed time per iteration (ms): 4000.0 | throughput per GPU (TFLOP/s/GPU): 412.3 | learning rate: 1.000000E-04 | global batch size:    64 | lm loss: 2.%06dE+00 | loss scale: 1.0 | grad norm: 0.500 | number of skipped iterations:   0 | number of nan iterations:   0 |\n", at.Format("2006-01-02 15:04:05.000000"), i, 64*i, i%1000000)
+			fmt.Fprintf(&s, " [%s] iteration %8d/  500000 | consumed samples: %12d | elapsed time per iteration (ms): 4000.0 "+
+				"| throughput per GPU (TFLOP/s/GPU): 412.3 | learning rate: 1.000000E-04 | global batch size:    64 | lm loss: 2.%06dE+00 | loss scale: 1.0 "+
+				"| grad norm: 0.500 | number of skipped iterations:   0 | number of nan iterations:   0 |\n", at.Format("2006-01-02 15:04:05.000000"), i, 64*i,
+				i%1000000)
 			at = at.Add(4 * time.Second)
 			if s.Len() > 1<<20 {
 				written += s.Len()
@@ -53,9 +59,12 @@ func rankLogs(b testing.TB, n, size int) (dir string, root int) {
 			}
 		}
 		if rank == root {
-			fmt.Fprintf(&s, "[rank%d]: Traceback (most recent call last):\n[rank%d]:   File \"/w/pretrain_gpt.py\", line 9, in <module>\n[rank%d]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB.\n", rank, rank, rank)
+			fmt.Fprintf(&s, "[rank%d]: Traceback (most recent call last):\n[rank%d]:   File \"/w/pretrain_gpt.py\", line 9, in <module>\n"+
+				"[rank%d]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB.\n", rank, rank, rank)
 		} else {
-			fmt.Fprintf(&s, "[rank%d]:[E%s ProcessGroupNCCL.cpp:629] [Rank %d] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=812, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600063 milliseconds before timing out.\n", rank, at.Add(10*time.Minute).Format("0102 15:04:05.000000"), rank)
+			fmt.Fprintf(&s, "[rank%d]:[E%s ProcessGroupNCCL.cpp:629] [Rank %d] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=812, "+
+				"OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600063 milliseconds before timing out.\n", rank,
+				at.Add(10*time.Minute).Format("0102 15:04:05.000000"), rank)
 		}
 		_, err = f.WriteString(s.String())
 		require.NoError(b, err)

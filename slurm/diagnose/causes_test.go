@@ -25,11 +25,15 @@ func given(t *testing.T, text string, c diagnose.Context) diagnose.Report {
 
 func TestAnXidSaysWhatItMeans(t *testing.T) {
 	for line, want := range map[string][2]string{
-		"kernel: NVRM: Xid (PCI:0000:9b:00): 79, pid=1, name=python, GPU has fallen off the bus.": {"Xid 79 on gpu7: the GPU has fallen off the bus", "Xid 79：GPU 已从总线掉线"},
-		"kernel: NVRM: Xid (PCI:0000:19:00): 94, pid=3, name=python, Contained: SM (0x1)":         {"Xid 94 on gpu7: contained ECC error", "受控的 ECC 错误"},
-		"kernel: NVRM: Xid (PCI:0000:19:00): 74, NVLink: fatal error detected on link 6":          {"check the NVLink bridge", "检查 NVLink"},
+		"kernel: NVRM: Xid (PCI:0000:9b:00): 79, pid=1, name=python, GPU has fallen off the bus.": {
+			"Xid 79 on gpu7: the GPU has fallen off the bus",
+			"Xid 79：GPU 已从总线掉线",
+		},
+		"kernel: NVRM: Xid (PCI:0000:19:00): 94, pid=3, name=python, Contained: SM (0x1)": {"Xid 94 on gpu7: contained ECC error", "受控的 ECC 错误"},
+		"kernel: NVRM: Xid (PCI:0000:19:00): 74, NVLink: fatal error detected on link 6":  {"check the NVLink bridge", "检查 NVLink"},
 	} {
-		r := given(t, "gpu7:1:2 [0] NCCL INFO x\n"+line+"\n[rank0]: Traceback (most recent call last):\n[rank0]:   File \"/w/a.py\", line 1, in f\n[rank0]:     g()\n[rank0]: RuntimeError: CUDA error: unspecified launch failure\n", diagnose.Context{JobState: "FAILED", Nodes: []string{"gpu7"}})
+		r := given(t, "gpu7:1:2 [0] NCCL INFO x\n"+line+"\n[rank0]: Traceback (most recent call last):\n[rank0]:   File \"/w/a.py\", line 1, in f\n"+
+			"[rank0]:     g()\n[rank0]: RuntimeError: CUDA error: unspecified launch failure\n", diagnose.Context{JobState: "FAILED", Nodes: []string{"gpu7"}})
 		require.Equal(t, diagnose.GPUHardware, r.Class, line)
 		all := strings.Join(r.Advice, " ")
 		require.Contains(t, strings.ReplaceAll(all, "NODE", "gpu7"), want[0])
@@ -40,7 +44,8 @@ func TestAnXidSaysWhatItMeans(t *testing.T) {
 		}
 		require.Contains(t, zh, want[1])
 	}
-	r := given(t, "Traceback (most recent call last):\n  File \"/w/a.py\", line 1, in f\n    g()\nRuntimeError: CUDA error: uncorrectable ECC error encountered\n", diagnose.Context{JobState: "FAILED"})
+	r := given(t, "Traceback (most recent call last):\n  File \"/w/a.py\", line 1, in f\n    g()\n"+
+		"RuntimeError: CUDA error: uncorrectable ECC error encountered\n", diagnose.Context{JobState: "FAILED"})
 	require.Contains(t, strings.Join(r.Advice, " "), "ROW_REMAPPER")
 }
 
@@ -53,23 +58,33 @@ func TestAPeersAddressBecomesItsNode(t *testing.T) {
 		require.Equal(t, want, r.Peer)
 		require.Contains(t, strings.Join(r.Advice, " "), "--exclude")
 	}
-	r := given(t, "torch.distributed.DistBackendError: NCCL error in: x, remote process exited or there was a network error\nncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.\n", c)
+	r := given(t, "torch.distributed.DistBackendError: NCCL error in: x, remote process exited or there was a network error\n"+
+		"ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.\n", c)
 	require.Contains(t, strings.Join(r.Advice, " "), "debug-nccl", "without detail, how to get it")
 }
 
 func TestAnImportErrorSaysWhichKindItIs(t *testing.T) {
 	from := func(script, inner, said string) string {
-		return "Traceback (most recent call last):\n  File \"" + script + "/pretrain_gpt.py\", line 9, in <module>\n    from megatron.training import pretrain\n  File \"" + inner + "\", line 3, in <module>\n    import x\n" + said + "\n"
+		return "Traceback (most recent call last):\n  File \"" + script +
+			"/pretrain_gpt.py\", line 9, in <module>\n    from megatron.training import pretrain\n  File \"" + inner +
+			"\", line 3, in <module>\n    import x\n" + said + "\n"
 	}
 	for name, c := range map[string]struct {
 		log, worktree, root string
 		kind                diagnose.ImportKind
 	}{
-		"another worktree":    {from("/home/a/old-megatron", "/home/a/old-megatron/megatron/training/__init__.py", "ModuleNotFoundError: No module named 'megatron.core.optimizer'"), "/home/a/megatron", "/home/a/old-megatron", diagnose.WrongWorktree},
-		"a stale PYTHONPATH":  {from("/home/a/megatron", "/scratch/old/megatron/training/__init__.py", "ModuleNotFoundError: No module named 'megatron.core.optimizer'"), "/home/a/megatron", "/scratch/old/", diagnose.StalePath},
-		"a name from a stale": {from("/home/a/megatron", "/home/a/megatron/megatron/training/a.py", "ImportError: cannot import name 'f' from 'megatron.core' (/scratch/old/megatron/core/__init__.py)"), "", "/scratch/old/", diagnose.StalePath},
-		"an old commit":       {from("/home/a/megatron", "/home/a/megatron/megatron/training/a.py", "ModuleNotFoundError: No module named 'megatron.core.optimizer'"), "/home/a/megatron", "/home/a/megatron", diagnose.OldCheckout},
-		"no uv sync":          {from("/home/a/megatron", "/home/a/megatron/megatron/training/a.py", "ModuleNotFoundError: No module named 'einops'"), "/home/a/megatron", "uv sync", diagnose.NoSync},
+		"another worktree": {from("/home/a/old-megatron", "/home/a/old-megatron/megatron/training/__init__.py",
+			"ModuleNotFoundError: No module named 'megatron.core.optimizer'"), "/home/a/megatron", "/home/a/old-megatron", diagnose.WrongWorktree},
+		"a stale PYTHONPATH": {from("/home/a/megatron", "/scratch/old/megatron/training/__init__.py",
+			"ModuleNotFoundError: No module named 'megatron.core.optimizer'"), "/home/a/megatron", "/scratch/old/", diagnose.StalePath},
+		"a name from a stale": {from("/home/a/megatron", "/home/a/megatron/megatron/training/a.py",
+			"ImportError: cannot import name 'f' from 'megatron.core' (/scratch/old/megatron/core/__init__.py)"), "", "/scratch/old/", diagnose.StalePath},
+		"an old commit": {from("/home/a/megatron", "/home/a/megatron/megatron/training/a.py",
+			"ModuleNotFoundError: No module named 'megatron.core.optimizer'"), "/home/a/megatron", "/home/a/megatron", diagnose.OldCheckout},
+		"no uv sync": {
+			from("/home/a/megatron", "/home/a/megatron/megatron/training/a.py", "ModuleNotFoundError: No module named 'einops'"),
+			"/home/a/megatron", "uv sync", diagnose.NoSync,
+		},
 	} {
 		r := given(t, c.log, diagnose.Context{JobState: "FAILED", Worktree: c.worktree})
 		require.Equal(t, diagnose.ImportError, r.Class, name)
@@ -87,7 +102,8 @@ func TestADivergedRunThatIsCancelledDiverged(t *testing.T) {
 		if i >= 20 {
 			loss = "nan"
 		}
-		fmt.Fprintf(&b, " [2026-03-01 10:%02d:00] iteration %8d/   60000 | elapsed time per iteration (ms): 5000.0 | lm loss: %s | grad norm: %s |\n", i, 100+i, loss, loss)
+		fmt.Fprintf(&b, " [2026-03-01 10:%02d:00] iteration %8d/   60000 | elapsed time per iteration (ms): 5000.0 | lm loss: %s | grad norm: %s |\n", i,
+			100+i, loss, loss)
 	}
 	cancelled := "slurmstepd: error: *** JOB 4711 ON gpu7 CANCELLED AT 2026-03-01T10:41:00 ***\n"
 	require.Equal(t, diagnose.NaNLoss, given(t, b.String()+cancelled, diagnose.Context{JobState: "CANCELLED"}).Class)
@@ -97,8 +113,10 @@ func TestADivergedRunThatIsCancelledDiverged(t *testing.T) {
 // A mount that one node alone has lost is left out of the next try.
 func TestAStaleMountOfOneNodeIsExcluded(t *testing.T) {
 	dir := t.TempDir()
-	stale := "[rank6]: Traceback (most recent call last):\n[rank6]:   File \"/w/a.py\", line 1, in f\n[rank6]:     g()\n[rank6]: OSError: [Errno 116] Stale file handle: '/lustre/ckpt/iter_0000400'\n"
-	victim := "[rank%d]:[E1107 12:14:04.220011 ProcessGroupNCCL.cpp:1895] [PG ID 0 PG GUID 0 Rank %d] Process group watchdog thread terminated with exception: NCCL error: remote process exited or there was a network error\n"
+	stale := "[rank6]: Traceback (most recent call last):\n[rank6]:   File \"/w/a.py\", line 1, in f\n[rank6]:     g()\n" +
+		"[rank6]: OSError: [Errno 116] Stale file handle: '/lustre/ckpt/iter_0000400'\n"
+	victim := "[rank%d]:[E1107 12:14:04.220011 ProcessGroupNCCL.cpp:1895] [PG ID 0 PG GUID 0 Rank %d] Process group watchdog thread terminated with " +
+		"exception: NCCL error: remote process exited or there was a network error\n"
 	for node, text := range map[string]string{"a301": fmt.Sprintf(victim, 0, 0), "a302": stale, "a303": fmt.Sprintf(victim, 9, 9)} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "run-44-"+node+".err"), []byte(text), 0o600))
 	}

@@ -20,7 +20,8 @@ func TestClocksAreCorrectedByWhatAllNodesSaw(t *testing.T) {
 	at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
 	stamp := func(d time.Duration) string { return at.Add(d).Format("2006-01-02 15:04:05") }
 	failed := func(when time.Duration, rank int, said string) string {
-		return fmt.Sprintf("[%s] [rank%d]: Traceback (most recent call last):\n[rank%d]:   File \"/w/train.py\", line 3, in step\n[rank%d]:     f()\n[rank%d]: %s\n[%s] the worker ends\n", stamp(when), rank, rank, rank, rank, said, stamp(when+time.Second))
+		return fmt.Sprintf("[%s] [rank%d]: Traceback (most recent call last):\n[rank%d]:   File \"/w/train.py\", line 3, in step\n[rank%d]:     f()\n"+
+			"[rank%d]: %s\n[%s] the worker ends\n", stamp(when), rank, rank, rank, rank, said, stamp(when+time.Second))
 	}
 	common := map[string]func(d time.Duration) string{
 		"rendezvous": func(d time.Duration) string {
@@ -29,7 +30,8 @@ func TestClocksAreCorrectedByWhatAllNodesSaw(t *testing.T) {
 		"iterations": func(d time.Duration) string {
 			var b strings.Builder
 			for i := 1; i <= 5; i++ {
-				fmt.Fprintf(&b, " [%s.000000] iteration %8d/     100 | consumed samples: 64 | elapsed time per iteration (ms): 1000.0 | lm loss: 2.0E+00 |\n", stamp(d+time.Duration(i)*time.Second), i)
+				fmt.Fprintf(&b, " [%s.000000] iteration %8d/     100 | consumed samples: 64 | elapsed time per iteration (ms): 1000.0 | lm loss: 2.0E+00 |\n",
+					stamp(d+time.Duration(i)*time.Second), i)
 			}
 			return b.String()
 		},

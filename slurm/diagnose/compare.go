@@ -32,7 +32,10 @@ type Change struct {
 const maxNew = 40
 
 // ownPaths are arguments that differ between any two runs.
-var ownPaths = map[string]bool{"save": true, "tensorboard_dir": true, "rank": true, "local_rank": true, "wandb_exp_name": true, "iteration": true, "consumed_train_samples": true}
+var ownPaths = map[string]bool{
+	"save": true, "tensorboard_dir": true, "rank": true, "local_rank": true, "wandb_exp_name": true, "iteration": true,
+	"consumed_train_samples": true,
+}
 
 // Compare sets the failed run's logs beside a good run's.
 func Compare(ctx context.Context, failed, good Source) (Comparison, error) {

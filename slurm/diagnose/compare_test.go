@@ -13,8 +13,11 @@ import (
 )
 
 func TestCompareTellsWhatIsDifferent(t *testing.T) {
-	good := "commit: aaaa1111\n" + printedArguments + "gpu1:12:12 [0] NCCL INFO Bootstrap : Using ib0:10.1.2.1<0>\ngpu1:12:12 [0] NCCL INFO done\n> building 3 datasets from /d/a ...\n"
-	bad := strings.Replace(strings.NewReplacer("aaaa1111", "bbbb2222", "gpu1", "gpu9", "building 3 datasets from /d/a", "building 4 datasets from /e/b").Replace(good), "micro_batch_size ................................ 4", "micro_batch_size ................................ 8", 1) +
+	good := "commit: aaaa1111\n" + printedArguments +
+		"gpu1:12:12 [0] NCCL INFO Bootstrap : Using ib0:10.1.2.1<0>\ngpu1:12:12 [0] NCCL INFO done\n> building 3 datasets from /d/a ...\n"
+	bad := strings.Replace(strings.NewReplacer("aaaa1111", "bbbb2222", "gpu1", "gpu9", "building 3 datasets from /d/a",
+		"building 4 datasets from /e/b").Replace(good),
+		"micro_batch_size ................................ 4", "micro_batch_size ................................ 8", 1) +
 		"WARNING: the link of mlx5_3 trains at 100 Gb/s\n" + oomLog
 	read := func(text string) diagnose.Source {
 		src, err := diagnose.Read("log", strings.NewReader(text))

@@ -55,20 +55,26 @@ func (r *run) say(at time.Duration, rank int, lines ...string) {
 		if rank >= 0 && rank < agent {
 			local = rank % r.perNode
 		}
-		text = strings.NewReplacer("{stamp}", when.Format("0102 15:04:05.000000"), "{host}", node(max(n, 0)), "{local}", fmt.Sprint(local), "{rank}", fmt.Sprint(rank), "{time}", when.Format("2006-01-02 15:04:05")).Replace(text)
+		text = strings.NewReplacer("{stamp}", when.Format("0102 15:04:05.000000"), "{host}", node(max(n, 0)), "{local}", fmt.Sprint(local), "{rank}",
+			fmt.Sprint(rank), "{time}", when.Format("2006-01-02 15:04:05")).Replace(text)
 		r.lines = append(r.lines, said{at, rank, text})
 	}
 }
 
 // healthy adds set-up and iterations up to a time.
 func (r *run) healthy(from, until time.Duration) {
-	r.say(from, 0, fmt.Sprintf("using world size: %d, data-parallel size: %d, context-parallel size: 1, hierarchical context-parallel sizes: None, tensor-model-parallel size: 1, pipeline-model-parallel size: 1", r.world, r.world),
-		"------------------------ arguments ------------------------", "  micro_batch_size ................................ 4", "  seq_length ...................................... 4096", fmt.Sprintf("  world_size ...................................... %d", r.world),
+	r.say(from, 0, fmt.Sprintf("using world size: %d, data-parallel size: %d, context-parallel size: 1, hierarchical context-parallel sizes: None, "+
+		"tensor-model-parallel size: 1, pipeline-model-parallel size: 1", r.world, r.world),
+		"------------------------ arguments ------------------------", "  micro_batch_size ................................ 4",
+		"  seq_length ...................................... 4096", fmt.Sprintf("  world_size ...................................... %d", r.world),
 		"training ...", "[before the start of training step] datetime: {time} ")
-	r.say(from+time.Second, 1, "WARNING:root:could not import fast_thing (optional), falling back to torch", "Traceback (most recent call last):", `  File "/w/megatron/core/fast.py", line 3, in <module>`, "    import fast_thing", "ModuleNotFoundError: No module named 'fast_thing'")
+	r.say(from+time.Second, 1, "WARNING:root:could not import fast_thing (optional), falling back to torch", "Traceback (most recent call last):",
+		`  File "/w/megatron/core/fast.py", line 3, in <module>`, "    import fast_thing", "ModuleNotFoundError: No module named 'fast_thing'")
 	i := 100
 	for at := from + 10*time.Second; at <= until; at += 10 * time.Second {
-		r.say(at, r.world-1, fmt.Sprintf(" [{time}] iteration %8d/  500000 | consumed samples: %12d | elapsed time per iteration (ms): 10000.0 | learning rate: 1.000000E-04 | global batch size:    64 | lm loss: 2.%d00000E+00 | loss scale: 1.0 | grad norm: 0.500 | number of skipped iterations:   0 | number of nan iterations:   0 |", i, 64*i, 9-i%5))
+		r.say(at, r.world-1, fmt.Sprintf(" [{time}] iteration %8d/  500000 | consumed samples: %12d | elapsed time per iteration (ms): 10000.0 "+
+			"| learning rate: 1.000000E-04 | global batch size:    64 | lm loss: 2.%d00000E+00 | loss scale: 1.0 | grad norm: 0.500 "+
+			"| number of skipped iterations:   0 | number of nan iterations:   0 |", i, 64*i, 9-i%5))
 		i++
 	}
 }
@@ -76,7 +82,9 @@ func (r *run) healthy(from, until time.Duration) {
 // raise writes a traceback on a rank.
 func (r *run) raise(at time.Duration, rank int, function, text string) {
 	p := fmt.Sprintf("[rank%d]: ", rank)
-	r.say(at, rank, p+"Traceback (most recent call last):", p+`  File "/w/pretrain_gpt.py", line 90, in <module>`, p+"    pretrain(", p+`  File "/w/megatron/training/training.py", line 12, in `+function, p+"    "+function+"()", p+text)
+	r.say(at, rank, p+"Traceback (most recent call last):", p+`  File "/w/pretrain_gpt.py", line 90, in <module>`, p+"    pretrain(", p+`  File "/w/megatron/training/training.py", line `+
+		`12, `+
+		`in `+function, p+"    "+function+"()", p+text)
 }
 
 // victims lets the other ranks notice that somebody died.
@@ -87,7 +95,8 @@ func (r *run) victims(at time.Duration, dead map[int]bool) {
 		}
 		when := at + time.Duration(rank%7)*300*time.Millisecond
 		r.say(when, rank, "{host}:{rank}1:{rank}2 [{local}] misc/socket.cc:58 NCCL WARN socketProgress: Connection closed by remote peer gpu099<41000>",
-			"[rank{rank}]:[E{stamp} ProcessGroupNCCL.cpp:1895] [PG ID 0 PG GUID 0(default_pg) Rank {rank}] Process group watchdog thread terminated with exception: NCCL error: remote process exited or there was a network error, NCCL version 2.21.5",
+			"[rank{rank}]:[E{stamp} ProcessGroupNCCL.cpp:1895] [PG ID 0 PG GUID 0(default_pg) Rank {rank}] Process group watchdog thread terminated with "+
+				"exception: NCCL error: remote process exited or there was a network error, NCCL version 2.21.5",
 			"ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.", "Last error:",
 			"terminate called after throwing an instance of 'c10::DistBackendError'")
 	}
@@ -105,10 +114,13 @@ func (r *run) summaries(at time.Duration, code map[int]int) {
 			}
 		}
 		a := agent + n
-		r.say(at, a, fmt.Sprintf("E{stamp} 77 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: %d) local_rank: %d (pid: %d) of binary: /v/bin/python", exit, who%r.perNode, 1000+who),
+		r.say(at, a, fmt.Sprintf("E{stamp} 77 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: %d) local_rank: %d (pid: %d) of "+
+			"binary: /v/bin/python", exit, who%r.perNode, 1000+who),
 			"Traceback (most recent call last):", `  File "/v/bin/torchrun", line 8, in <module>`, "    sys.exit(main())",
-			"torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ", "pretrain_gpt.py FAILED", "Failures:", "  <NO_OTHER_FAILURES>", "Root Cause (first observed failure):", "[0]:",
-			"  time      : "+start.Add(at).Format("2006-01-02_15:04:05"), "  host      : {host}", fmt.Sprintf("  rank      : %d (local_rank: %d)", who, who%r.perNode), fmt.Sprintf("  exitcode  : %d (pid: %d)", exit, 1000+who),
+			"torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ", "pretrain_gpt.py FAILED", "Failures:", "  <NO_OTHER_FAILURES>",
+			"Root Cause (first observed failure):", "[0]:",
+			"  time      : "+start.Add(at).Format("2006-01-02_15:04:05"), "  host      : {host}", fmt.Sprintf("  rank      : %d (local_rank: %d)", who,
+				who%r.perNode), fmt.Sprintf("  exitcode  : %d (pid: %d)", exit, 1000+who),
 			"  error_file: <N/A>", "  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html")
 	}
 	r.say(at+time.Second, -1, "srun: error: gpu040: task 0: Exited with exit code 1", "srun: Terminating StepId=77.0")
@@ -208,7 +220,8 @@ var causes = []struct {
 	node  bool // the node is to be avoided
 }{
 	{diagnose.CUDAOOM, "CUDA out of memory", func(r *run, at time.Duration, rank int) {
-		r.raise(at, rank, "backward_step", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 3 has a total capacity of 79.10 GiB of which 1.20 GiB is free.")
+		r.raise(at, rank, "backward_step", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 3 has a total capacity of "+
+			"79.10 GiB of which 1.20 GiB is free.")
 	}, 1, false},
 	{diagnose.UserException, "KeyError: 'mask'", func(r *run, at time.Duration, rank int) { r.raise(at, rank, "forward_step", "KeyError: 'mask'") }, 1, false},
 	{diagnose.Filesystem, "Stale file handle", func(r *run, at time.Duration, rank int) {
@@ -239,7 +252,8 @@ var causes = []struct {
 		r.raise(at, rank, "save_checkpoint", "OSError: [Errno 28] No space left on device: '/ckpt/x.distcp'")
 	}, 1, false},
 	{diagnose.DeviceAssert, "srcIndex < srcSelectDimSize", func(r *run, at time.Duration, rank int) {
-		r.say(at, rank, "/pytorch/aten/src/ATen/native/cuda/Indexing.cu:1553: indexSelectLargeIndex: block: [17,0,0], thread: [64,0,0] Assertion `srcIndex < srcSelectDimSize` failed.")
+		r.say(at, rank, "/pytorch/aten/src/ATen/native/cuda/Indexing.cu:1553: indexSelectLargeIndex: block: [17,0,0], thread: [64,0,0] Assertion "+
+			"`srcIndex < srcSelectDimSize` failed.")
 		r.raise(at+time.Second, rank, "forward_step", "RuntimeError: CUDA error: device-side assert triggered")
 	}, 1, false},
 	{diagnose.ShapeMismatch, "must match the size", func(r *run, at time.Duration, rank int) {
@@ -338,11 +352,15 @@ func TestTheRankThatNeverArrived(t *testing.T) {
 			for rank := range r.world {
 				at := 660*time.Second + time.Duration(rank)*time.Millisecond
 				if rank == 9 {
-					r.say(at+time.Second, rank, "[rank9]:[E{stamp} ProcessGroupNCCL.cpp:1746] [PG ID 0 PG GUID 0(default_pg) Rank 9] Received a dump signal due to a collective timeout from  rank 3 and we will try our best to dump the debug info. Last enqueued NCCL work: 811, last completed NCCL work: 811.This is most likely caused by incorrect usages of collectives")
+					r.say(at+time.Second, rank, "[rank9]:[E{stamp} ProcessGroupNCCL.cpp:1746] [PG ID 0 PG GUID 0(default_pg) Rank 9] Received a dump signal due "+
+						"to a collective timeout from  rank 3 and we will try our best to dump the debug info. Last enqueued NCCL work: 811, last completed NCCL "+
+						"work: 811.This is most likely caused by incorrect usages of collectives")
 					continue
 				}
-				r.say(at, rank, "[rank{rank}]:[E{stamp} ProcessGroupNCCL.cpp:629] [Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=812, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600063 milliseconds before timing out.",
-					"[rank{rank}]:[E{stamp} ProcessGroupNCCL.cpp:2168] [PG ID 0 PG GUID 0(default_pg) Rank {rank}]  failure detected by watchdog at work sequence id: 812 PG status: last enqueued work: 814, last completed work: 811",
+				r.say(at, rank, "[rank{rank}]:[E{stamp} ProcessGroupNCCL.cpp:629] [Rank {rank}] Watchdog caught collective operation timeout: "+
+					"WorkNCCL(SeqNum=812, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600063 milliseconds before timing out.",
+					"[rank{rank}]:[E{stamp} ProcessGroupNCCL.cpp:2168] [PG ID 0 PG GUID 0(default_pg) Rank {rank}]  failure detected by watchdog at work "+
+						"sequence id: 812 PG status: last enqueued work: 814, last completed work: 811",
 					"terminate called after throwing an instance of 'c10::DistBackendError'")
 			}
 			r.summaries(680*time.Second, nil)
@@ -366,19 +384,32 @@ func TestHealthyShapes(t *testing.T) {
 		say   func(r *run)
 		given diagnose.Context
 	}{
-		"running":          {func(*run) {}, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: seconds(4)}},
-		"slow iterations":  {func(*run) {}, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: seconds(110)}},
-		"evaluation pause": {func(r *run) { r.say(61*time.Second, 0, "Evaluating on 3200 samples", "Evaluating iter 10/100") }, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: seconds(900)}},
+		"running":         {func(*run) {}, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: seconds(4)}},
+		"slow iterations": {func(*run) {}, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: seconds(110)}},
+		"evaluation pause": {func(r *run) { r.say(61*time.Second, 0, "Evaluating on 3200 samples", "Evaluating iter 10/100") }, diagnose.Context{
+			JobState:              "RUNNING",
+			SecondsSinceLastWrite: seconds(900),
+		}},
 		"checkpoint save": {func(r *run) {
 			r.say(61*time.Second, 0, "saving checkpoint at iteration     105 to /ckpt/run in torch_dist format")
 		}, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: seconds(1000)}},
-		"slow start": {func(r *run) { r.lines = nil; r.say(0, 0, "> building train, validation, and test datasets ...") }, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: seconds(900)}},
+		"slow start": {func(r *run) { r.lines = nil; r.say(0, 0, "> building train, validation, and test datasets ...") }, diagnose.Context{
+			JobState:              "RUNNING",
+			SecondsSinceLastWrite: seconds(900),
+		}},
 		"survived exception": {func(r *run) {
-			r.say(15*time.Second, 5, "Traceback (most recent call last):", `  File "/v/site-packages/wandb/x.py", line 3, in poll`, "requests.exceptions.ReadTimeout: read timed out")
+			r.say(15*time.Second, 5, "Traceback (most recent call last):", `  File "/v/site-packages/wandb/x.py", line 3, in poll`,
+				"requests.exceptions.ReadTimeout: read timed out")
 			r.healthy(70*time.Second, 2*time.Minute)
 		}, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: seconds(9)}},
-		"finished":      {func(r *run) { r.say(70*time.Second, 0, "[after training is done] datetime: {time} ") }, diagnose.Context{JobState: "COMPLETED", SecondsSinceLastWrite: seconds(9000)}},
-		"exit interval": {func(r *run) { r.say(70*time.Second, 0, "[exiting program at iteration 105] datetime: {time} ") }, diagnose.Context{JobState: "ENDED", SecondsSinceLastWrite: seconds(9000)}},
+		"finished": {func(r *run) { r.say(70*time.Second, 0, "[after training is done] datetime: {time} ") }, diagnose.Context{
+			JobState:              "COMPLETED",
+			SecondsSinceLastWrite: seconds(9000),
+		}},
+		"exit interval": {func(r *run) { r.say(70*time.Second, 0, "[exiting program at iteration 105] datetime: {time} ") }, diagnose.Context{
+			JobState:              "ENDED",
+			SecondsSinceLastWrite: seconds(9000),
+		}},
 		"restarted, finished": {func(r *run) {
 			r.raise(62*time.Second, 3, "f", "KeyError: 'x'")
 			r.summaries(64*time.Second, map[int]int{3: 1})
@@ -387,20 +418,24 @@ func TestHealthyShapes(t *testing.T) {
 		}, diagnose.Context{JobState: "COMPLETED", SecondsSinceLastWrite: seconds(9000)}},
 		"fp16 warm-up": {func(r *run) {
 			for i := range 2 {
-				r.say(time.Duration(62+i)*time.Second, r.world-1, " [{time}] iteration      200/  500000 | consumed samples: 1 | elapsed time per iteration (ms): 10000.0 | lm loss: 2.100000E+00 | loss scale: 65536.0 | grad norm: inf | number of skipped iterations:   1 |")
+				r.say(time.Duration(62+i)*time.Second, r.world-1, " [{time}] iteration      200/  500000 | consumed samples: 1 "+
+					"| elapsed time per iteration (ms): 10000.0 | lm loss: 2.100000E+00 | loss scale: 65536.0 | grad norm: inf | number of skipped iterations:   1 |")
 			}
 			r.healthy(70*time.Second, 2*time.Minute)
 		}, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: seconds(9)}},
 		"a link that came back": {func(r *run) {
-			r.say(15*time.Second, 9, "{host}:91:92 [{local}] transport/net_ib.cc:94 NCCL WARN NET/IB : mlx5_3:1 Got async event : port error", "{host}:91:92 [{local}] transport/net_ib.cc:94 NCCL WARN NET/IB : mlx5_3:1 Got async event : port active")
+			r.say(15*time.Second, 9, "{host}:91:92 [{local}] transport/net_ib.cc:94 NCCL WARN NET/IB : mlx5_3:1 Got async event : port error",
+				"{host}:91:92 [{local}] transport/net_ib.cc:94 NCCL WARN NET/IB : mlx5_3:1 Got async event : port active")
 			r.healthy(70*time.Second, 2*time.Minute)
 		}, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: seconds(9)}},
 		"warnings of NCCL, finished": {func(r *run) {
-			r.say(5*time.Second, 9, "{host}:91:92 [{local}] graph/topo.h:230 NCCL WARN Could not find NET with id 0", "{host}:91:92 [{local}] misc/socket.cc:483 NCCL WARN socketStartConnect: Connect to 10.1.2.3<45123> failed : Connection refused")
+			r.say(5*time.Second, 9, "{host}:91:92 [{local}] graph/topo.h:230 NCCL WARN Could not find NET with id 0",
+				"{host}:91:92 [{local}] misc/socket.cc:483 NCCL WARN socketStartConnect: Connect to 10.1.2.3<45123> failed : Connection refused")
 			r.say(70*time.Second, 0, "[after training is done] datetime: {time} ")
 		}, diagnose.Context{JobState: "ENDED", SecondsSinceLastWrite: seconds(9000)}},
 		"retried download": {func(r *run) {
-			r.say(5*time.Second, 2, "WARNING:urllib3.connectionpool:Retrying (Retry(total=4)) after connection broken by 'ReadTimeoutError': /org/m/resolve/main/config.json")
+			r.say(5*time.Second, 2, "WARNING:urllib3.connectionpool:Retrying (Retry(total=4)) after connection broken by 'ReadTimeoutError': "+
+				"/org/m/resolve/main/config.json")
 		}, diagnose.Context{JobState: "COMPLETED", SecondsSinceLastWrite: seconds(90)}},
 	}
 	for name, s := range shapes {
@@ -420,118 +455,4 @@ func TestHealthyShapes(t *testing.T) {
 			})
 		}
 	}
-}
-
-// TestHangs are runs that stopped writing while Slurm says that they run.
-func TestHangs(t *testing.T) {
-	for name, say := range map[string]func(r *run){
-		"between iterations": func(*run) {},
-		"in evaluation":      func(r *run) { r.say(61*time.Second, 0, "Evaluating on 3200 samples") },
-		"in a checkpoint": func(r *run) {
-			r.say(61*time.Second, 0, "saving checkpoint at iteration     105 to /ckpt/run in torch_dist format")
-		},
-		"after old warnings": func(r *run) {
-			r.say(5*time.Second, 9, "{host}:91:92 [{local}] graph/topo.h:230 NCCL WARN Could not find NET with id 0")
-		},
-		"at the start": func(r *run) { r.lines = nil; r.say(0, 0, "> initializing torch distributed ...") },
-	} {
-		for form, layout := range layouts {
-			t.Run(name+"/"+form, func(t *testing.T) {
-				t.Parallel()
-				r := &run{world: 16, perNode: 8}
-				r.healthy(0, time.Minute)
-				say(r)
-				dir := t.TempDir()
-				layout(t, r, dir)
-				silent := int64(5400)
-				got, err := diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: &silent})
-				require.NoError(t, err)
-				require.Equal(t, diagnose.Hang, got.Class, "%+v", got)
-				require.True(t, got.Retry)
-				require.Equal(t, silent, *got.SinceS)
-			})
-		}
-	}
-}
-
-// TestAJobThatOnlyChattersHangs has a job that writes on without an iteration,
-// and one whose other program writes the times of another zone.
-func TestAJobThatOnlyChattersHangs(t *testing.T) {
-	fresh := int64(20)
-	for after, want := range map[time.Duration]string{
-		2*time.Hour + 5*time.Minute: diagnose.Hang, 8*time.Hour + 30*time.Second: diagnose.Running, 10 * time.Minute: diagnose.Running,
-	} {
-		var b strings.Builder
-		at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
-		for i := 1; i <= 60; i++ {
-			at = at.Add(4 * time.Second)
-			fmt.Fprintf(&b, "[%s] iteration %8d/    1000 | consumed samples: 64 | elapsed time per iteration (ms): 4000.0 | lm loss: 2.000000E+00 | grad norm: 0.5 |\n", at.Format("2006-01-02 15:04:05.000000"), i)
-		}
-		fmt.Fprintf(&b, "%s heartbeat: the exporter is alive\n", at.Add(after).Format("2006-01-02 15:04:05"))
-		src, err := diagnose.Read("a.log", strings.NewReader(b.String()))
-		require.NoError(t, err)
-		got, err := diagnose.Run(context.Background(), src, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: &fresh})
-		require.NoError(t, err)
-		require.Equal(t, want, got.Class, after)
-	}
-}
-
-// TestAPauseThatTheRunKnowsIsNoHang has a run whose evaluation takes half an
-// hour each time.
-func TestAPauseThatTheRunKnowsIsNoHang(t *testing.T) {
-	var b strings.Builder
-	at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
-	for i := 1; i <= 60; i++ {
-		at = at.Add(4 * time.Second)
-		if i%20 == 0 {
-			at = at.Add(30 * time.Minute)
-		}
-		fmt.Fprintf(&b, "[%s] iteration %8d/    1000 | consumed samples: 64 | elapsed time per iteration (ms): 4000.0 | lm loss: 2.000000E+00 | grad norm: 0.5 |\n", at.Format("2006-01-02 15:04:05.000000"), i)
-	}
-	for silent, want := range map[int64]string{40 * 60: diagnose.Running, 70 * 60: diagnose.Hang} {
-		src, err := diagnose.Read("a.log", strings.NewReader(b.String()))
-		require.NoError(t, err)
-		got, err := diagnose.Run(context.Background(), src, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: &silent})
-		require.NoError(t, err)
-		require.Equal(t, want, got.Class, silent)
-	}
-}
-
-// TestSlurmEndsTheJob checks that Slurm's word wins over what ranks say of it.
-func TestSlurmEndsTheJob(t *testing.T) {
-	for class, line := range map[string]string{
-		diagnose.SlurmTimeLimit: "slurmstepd: error: *** JOB 77 ON gpu040 CANCELLED AT 2026-06-11T10:01:05 DUE TO TIME LIMIT ***",
-		diagnose.SlurmPreempted: "slurmstepd: error: *** JOB 77 ON gpu040 CANCELLED AT 2026-06-11T10:01:05 DUE TO PREEMPTION ***",
-		diagnose.SlurmNodeFail:  "srun: error: Node failure on gpu043",
-		diagnose.SlurmCancelled: "slurmstepd: error: *** JOB 77 ON gpu040 CANCELLED AT 2026-06-11T10:01:05 ***",
-	} {
-		for form, layout := range layouts {
-			t.Run(class+"/"+form, func(t *testing.T) {
-				t.Parallel()
-				r := &run{world: 16, perNode: 8}
-				r.healthy(0, time.Minute)
-				r.say(65*time.Second, -1, line)
-				r.victims(66*time.Second, map[int]bool{8: true})
-				r.say(70*time.Second, -1, "srun: error: gpu040: task 0: Killed", "srun: error: gpu043: task 1: Terminated")
-				dir := t.TempDir()
-				layout(t, r, dir)
-				got, err := diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "ENDED"})
-				require.NoError(t, err)
-				require.Equal(t, class, got.Class, "%+v", got)
-				if class == diagnose.SlurmNodeFail {
-					require.Equal(t, []string{"gpu043"}, got.ExcludeNodes)
-				}
-			})
-		}
-	}
-}
-
-// TestPrefixesOfOtherLaunchers are pdsh's node and Ray's worker.
-func TestPrefixesOfOtherLaunchers(t *testing.T) {
-	r := diagnoseText(t, "c000001: Traceback (most recent call last):\nc000002: starting\nc000001:   File \"/w/gpt_dataset.py\", line 148, in build\nc000002: [rank9]: KeyError\nc000001: FileNotFoundError: [Errno 2] No such file or directory: '/d/43d5_doc_idx.npy'\n")
-	require.Equal(t, diagnose.DatasetMissing, r.Class)
-	require.Equal(t, "c000001", *r.RootNode)
-	r = diagnoseText(t, "(head, rank=3, pid=4773) Traceback (most recent call last):\n(head, rank=3, pid=4773)   File \"/w/megatron/core/datasets/indexed_dataset.py\", line 293, in __init__\n(worker1, rank=4, pid=12)  fine\n(head, rank=3, pid=4773) AssertionError\n")
-	require.Equal(t, diagnose.DatasetMissing, r.Class, "an index that contradicts itself")
-	require.Equal(t, 3, *r.RootRank)
 }

@@ -131,7 +131,10 @@ var phases = []struct {
 	{"checkpoint load", []string{"load_checkpoint", "_load_base_checkpoint", "dist_checkpointing/"}},
 	{"checkpoint save", []string{"save_checkpoint", "save_checkpoint_and_time"}},
 	{"evaluation", []string{"evaluate", "evaluate_and_print_results"}},
-	{"data", []string{"get_batch", "get_batch_on_this_tp_rank", "build_train_valid_test_data_iterators", "train_valid_test_datasets_provider", "datasets/", "_next_data", "dataloader.py"}},
+	{"data", []string{
+		"get_batch", "get_batch_on_this_tp_rank", "build_train_valid_test_data_iterators", "train_valid_test_datasets_provider",
+		"datasets/", "_next_data", "dataloader.py",
+	}},
 	{"optimizer", []string{"step_with_ready_grads", "optimizer/", "clip_grad_norm", "_copy_main_params_to_model_params", "adam.py", "fused_adam.py"}},
 	{"backward", []string{"backward_step", "custom_backward", "_engine_run_backward", "run_backward", "backward"}},
 	{"forward", []string{"forward_step", "forward", "_call_impl"}},
@@ -172,12 +175,21 @@ var refinements = []refinement{
 	},
 	{
 		CheckpointLoad, specific + 1, lazy.New(`(FileNotFound|EOF|Key|Runtime|OS|Value|Unpickling|Assertion|IO|Attribute|Type)Error$`), nil,
-		[]string{"load_checkpoint", "_load_base_checkpoint", "load_state_dict", "_load_global_dist_base_checkpoint", "_load_non_persistent_base_checkpoint", "load_args_from_checkpoint", "read_metadata", "load_checkpoint_metadata"},
+		[]string{
+			"load_checkpoint", "_load_base_checkpoint", "load_state_dict", "_load_global_dist_base_checkpoint", "_load_non_persistent_base_checkpoint",
+			"load_args_from_checkpoint", "read_metadata", "load_checkpoint_metadata",
+		},
 		false,
 	},
 	{
-		DatasetMissing, specific, lazy.New(`(FileNotFound|IsADirectory|NotADirectory|OS|Assertion|Value|EOF)Error$`), lazy.New(`(?i)no such file|not found|does not exist|is a directory|empty|missing|cannot|invalid|header|size|corrupt`),
-		[]string{"datasets/", "indexed_dataset.py", "gpt_dataset.py", "blended_dataset.py", "blended_megatron_dataset_builder.py", "train_valid_test_datasets_provider", "build_train_valid_test_data_iterators", "build_train_valid_test_datasets", "tokenizer/", "tokenizers/", "build_tokenizer"},
+		DatasetMissing, specific, lazy.New(`(FileNotFound|IsADirectory|NotADirectory|OS|Assertion|Value|EOF)Error$`), lazy.New(`(?i)no such file|not found` +
+			`|does not exist` +
+			`|is a directory|empty|missing|cannot|invalid|header|size|corrupt`),
+		[]string{
+			"datasets/", "indexed_dataset.py", "gpt_dataset.py", "blended_dataset.py", "blended_megatron_dataset_builder.py",
+			"train_valid_test_datasets_provider", "build_train_valid_test_data_iterators", "build_train_valid_test_datasets", "tokenizer/", "tokenizers/",
+			"build_tokenizer",
+		},
 		false,
 	},
 	// The stream says only that a write failed, which is what a full disk looks like from inside.
@@ -189,10 +201,14 @@ var refinements = []refinement{
 	{DatasetMissing, specific - 2, lazy.New(`^AssertionError$`), nil, []string{"indexed_dataset.py"}, true},
 	{
 		BadArgs, specific, lazy.New(`(Assertion|Value|Runtime|NotImplemented|Type|Key|Attribute)Error$`), nil,
-		[]string{"validate_args", "arguments.py", "parse_args", "_check_arg_is_not_none", "core_transformer_config_from_args", "__post_init__", "validate_yaml", "yaml_arguments.py", "argparse.py"},
+		[]string{
+			"validate_args", "arguments.py", "parse_args", "_check_arg_is_not_none", "core_transformer_config_from_args", "__post_init__",
+			"validate_yaml", "yaml_arguments.py", "argparse.py",
+		},
 		true,
 	},
-	{DatasetMissing, specific - 2, lazy.New(`(FileNotFound|IsADirectory|NotADirectory)Error$`), lazy.New(`(?i)\.(idx|bin|jsonl?|txt|model|npy|npz|parquet|arrow|tar|zst|gz|csv)['"]?$|/data|_document|corpus|dataset|token`), nil, false},
+	{DatasetMissing, specific - 2, lazy.New(`(FileNotFound|IsADirectory|NotADirectory)Error$`), lazy.New(`(?i)\.(idx|bin|jsonl?|txt|model|npy|npz` +
+		`|parquet|arrow|tar|zst|gz|csv)['"]?$|/data|_document|corpus|dataset|token`), nil, false},
 }
 
 // refine returns the class and weight that the stack gives an exception.

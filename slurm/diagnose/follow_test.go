@@ -94,7 +94,8 @@ func TestFollowMergesAndFilters(t *testing.T) {
 		}
 	}
 	require.Len(t, got["all"], 13)
-	require.Equal(t, []string{"3 gpu2 [2026-06-11 10:00:27] step of mine", "3 gpu2   without a time", "2 gpu2 [2026-06-11 10:00:28] step of mine"}, got["all"][:3], "merged by time, each file in its order")
+	require.Equal(t, []string{"3 gpu2 [2026-06-11 10:00:27] step of mine", "3 gpu2   without a time", "2 gpu2 [2026-06-11 10:00:28] step of mine"}, got["all"][:3],
+		"merged by time, each file in its order")
 	require.Len(t, got["rank"], 3)
 	require.Len(t, got["node"], 6)
 	require.Len(t, got["level"], 1)

@@ -13,9 +13,11 @@ import (
 // stale is a diagnosis of rank 3 on gpu07, whose node lost its storage.
 func stale(t *testing.T) diagnose.Report {
 	t.Helper()
-	return diagnoseWith(t, "[2026-06-11 10:00:00] iteration      120/  500000 | consumed samples: 64 | elapsed time per iteration (ms): 4000.0 | lm loss: 2.1E+00 |\n"+
+	return diagnoseWith(t, "[2026-06-11 10:00:00] iteration      120/  500000 | consumed samples: 64 | elapsed time per iteration (ms): 4000.0 "+
+		"| lm loss: 2.1E+00 |\n"+
 		"gpu08: [rank5]: loading\n gpu08: [rank6]:   File \"/w/train.py\", line 9, in read\n"+
-		"gpu07: [rank3]: Traceback (most recent call last):\ngpu07: [rank3]:   File \"/w/train.py\", line 9, in read\ngpu07: [rank3]: OSError: [Errno 116] Stale file handle\n"+
+		"gpu07: [rank3]: Traceback (most recent call last):\ngpu07: [rank3]:   File \"/w/train.py\", line 9, in read\n"+
+		"gpu07: [rank3]: OSError: [Errno 116] Stale file handle\n"+
 		"srun: error: gpu07: task 3: Exited with exit code 1\n", diagnose.Context{JobState: "FAILED"})
 }
 
@@ -64,7 +66,8 @@ func TestLastTimeIsComparedByCauseNodeAndLine(t *testing.T) {
 	require.Contains(t, answer(elsewhere), "Not on the same node.")
 	require.Contains(t, answer(diagnoseWith(t, raised("KeyError: 'x'"), diagnose.Context{JobState: "FAILED"})), "No: the run before failed of something else.")
 	fresh := int64(time.Minute / time.Second)
-	require.Contains(t, answer(diagnoseWith(t, "[after training is done] datetime: 2026-06-11 10:00:00\n", diagnose.Context{SecondsSinceLastWrite: &fresh})), "No: the run before did not fail.")
+	require.Contains(t, answer(diagnoseWith(t, "[after training is done] datetime: 2026-06-11 10:00:00\n",
+		diagnose.Context{SecondsSinceLastWrite: &fresh})), "No: the run before did not fail.")
 	require.True(t, diagnose.AsksForEarlier("上次也这样吗"))
 	require.False(t, diagnose.AsksForEarlier("which node?"))
 }

@@ -21,7 +21,8 @@ func TestAHangNamesTheRanksBehind(t *testing.T) {
 		var b strings.Builder
 		b.WriteString("> initializing torch distributed ...\n")
 		for i := 1; i <= to; i++ {
-			fmt.Fprintf(&b, "[2026-06-11 10:00:%02d.000000] iteration %8d/    1000 | consumed samples: 64 | elapsed time per iteration (ms): 1000.0 | lm loss: 2.0E+00 |\n", i, i)
+			fmt.Fprintf(&b, "[2026-06-11 10:00:%02d.000000] iteration %8d/    1000 | consumed samples: 64 | elapsed time per iteration (ms): 1000.0 "+
+				"| lm loss: 2.0E+00 |\n", i, i)
 		}
 		return b.String()
 	}
@@ -68,7 +69,8 @@ func TestStacksTellWhoStandsApart(t *testing.T) {
 		if rank == 2 {
 			where = "__getitem__ (gpt_dataset.py:211)"
 		}
-		fmt.Fprintf(&b, "%d: Process %d: python pretrain_gpt.py\n%d: Thread 0x7F (active): \"MainThread\"\n%d:     %s\n%d:     train (megatron/training/training.py:2100)\n%d: \n", rank, 1000+rank, rank, rank, where, rank, rank)
+		fmt.Fprintf(&b, "%d: Process %d: python pretrain_gpt.py\n%d: Thread 0x7F (active): \"MainThread\"\n%d:     %s\n"+
+			"%d:     train (megatron/training/training.py:2100)\n%d: \n", rank, 1000+rank, rank, rank, where, rank, rank)
 	}
 	src, err := diagnose.Read("slurm-7.out", strings.NewReader(b.String()))
 	require.NoError(t, err)

@@ -15,10 +15,12 @@ import (
 // leaves them, and stacks that are printed without an exception.
 func TestLogThatBeginsWithinATraceback(t *testing.T) {
 	for name, c := range map[string]struct{ log, class string }{
-		"bare assertion": {"  File \"/w/megatron/training/arguments.py\", line 441, in validate_args\n    assert args.save_interval is not None\nAssertionError\n", diagnose.BadArgs},
-		"place decides":  {"  File \"/w/megatron/training/checkpointing.py\", line 1430, in load_checkpoint\n    model[0].load_state_dict(state['model'])\nKeyError: 'model'\n", diagnose.CheckpointLoad},
-		"printed stack":  {"Call stack:\n  File \"/w/t.py\", line 9, in <module>\n    main()\nMessage: 'a warning'\nArguments: ()\ndone\n", diagnose.Success},
-		"print_stack":    {"  File \"/w/t.py\", line 9, in <module>\n    main()\nINFO: going on\ndone\n", diagnose.Success},
+		"bare assertion": {"  File \"/w/megatron/training/arguments.py\", line 441, in validate_args\n    assert args.save_interval is not None\n" +
+			"AssertionError\n", diagnose.BadArgs},
+		"place decides": {"  File \"/w/megatron/training/checkpointing.py\", line 1430, in load_checkpoint\n" +
+			"    model[0].load_state_dict(state['model'])\nKeyError: 'model'\n", diagnose.CheckpointLoad},
+		"printed stack": {"Call stack:\n  File \"/w/t.py\", line 9, in <module>\n    main()\nMessage: 'a warning'\nArguments: ()\ndone\n", diagnose.Success},
+		"print_stack":   {"  File \"/w/t.py\", line 9, in <module>\n    main()\nINFO: going on\ndone\n", diagnose.Success},
 	} {
 		t.Run(name, func(t *testing.T) {
 			src, err := diagnose.Read("slurm-1.out", strings.NewReader(c.log))
@@ -35,7 +37,8 @@ func summary(at, host string, ranks ...int) string {
 	var b strings.Builder
 	b.WriteString("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n" + strings.Repeat("=", 60) + "\ntrain.py FAILED\n")
 	for i, r := range ranks {
-		fmt.Fprintf(&b, "[%d]:\n  time      : %s\n  host      : %s\n  rank      : %d (local_rank: %d)\n  exitcode  : 1 (pid: 17%02d)\n  error_file: <N/A>\n", i, at, host, r, i, r)
+		fmt.Fprintf(&b, "[%d]:\n  time      : %s\n  host      : %s\n  rank      : %d (local_rank: %d)\n  exitcode  : 1 (pid: 17%02d)\n  error_file: <N/A>\n",
+			i, at, host, r, i, r)
 	}
 	return b.String() + strings.Repeat("=", 60) + "\n"
 }
@@ -43,7 +46,8 @@ func summary(at, host string, ranks ...int) string {
 // TestSummariesTellTheRankOfACauseWithoutOne has causes whose own lines name no
 // rank: where the launchers' summaries decide, and where they do not.
 func TestSummariesTellTheRankOfACauseWithoutOne(t *testing.T) {
-	failed := "Traceback (most recent call last):\n  File \"/w/train.py\", line 3, in <module>\n    import helpers\nModuleNotFoundError: No module named 'helpers'\n"
+	failed := "Traceback (most recent call last):\n  File \"/w/train.py\", line 3, in <module>\n    import helpers\n" +
+		"ModuleNotFoundError: No module named 'helpers'\n"
 	for name, c := range map[string]struct {
 		log  string
 		rank int // -1: none can be told

@@ -36,7 +36,8 @@ const printedArguments = `  num_layers ...................................... 32
 
 func TestOutOfMemoryNamesTheSmallestChange(t *testing.T) {
 	r := diagnoseText(t, printedArguments+"[rank3]: Traceback (most recent call last):\n[rank3]:   File \"/w/megatron/core/x.py\", line 3, in backward_step\n"+
-		"[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.00 GiB. GPU 3 has a total capacity of 79.10 GiB of which 1.20 GiB is free. Including non-PyTorch memory, this process has 77.90 GiB memory in use.\n")
+		"[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.00 GiB. GPU 3 has a total capacity of 79.10 GiB of which 1.20 GiB is "+
+		"free. Including non-PyTorch memory, this process has 77.90 GiB memory in use.\n")
 	require.Equal(t, diagnose.CUDAOOM, r.Class)
 	require.Equal(t, "backward", r.Phase)
 	require.Equal(t, diagnose.Memory{TriedGiB: 4, TotalGiB: 79.1, FreeGiB: 1.2}, *r.Memory)
@@ -47,14 +48,16 @@ func TestOutOfMemoryNamesTheSmallestChange(t *testing.T) {
 }
 
 func TestARefusalIsJoinedWithItsRule(t *testing.T) {
-	text := "Traceback (most recent call last):\n  File \"/w/megatron/core/transformer/transformer_config.py\", line 1448, in __post_init__\nValueError: num_attention_heads (30) must be a multiple of tensor_model_parallel_size (8).\n"
+	text := "Traceback (most recent call last):\n  File \"/w/megatron/core/transformer/transformer_config.py\", line 1448, in __post_init__\n" +
+		"ValueError: num_attention_heads (30) must be a multiple of tensor_model_parallel_size (8).\n"
 	r := diagnoseText(t, text)
 	require.Equal(t, diagnose.ParallelConfig, r.Class)
 	require.NotEmpty(t, r.Rules)
 	require.Contains(t, r.Advice[0], r.Rules[0])
 	src, err := diagnose.Read("log", strings.NewReader(text))
 	require.NoError(t, err)
-	launch := megatron.Run{WorldSize: 8, Arch: 9, Argv: strings.Fields("--num-layers 4 --hidden-size 480 --num-attention-heads 30 --seq-length 128 --max-position-embeddings 128 --micro-batch-size 1 --tensor-model-parallel-size 8"), Env: map[string]string{"CUDA_DEVICE_MAX_CONNECTIONS": "1"}}
+	launch := megatron.Run{WorldSize: 8, Arch: 9, Argv: strings.Fields("--num-layers 4 --hidden-size 480 --num-attention-heads 30 --seq-length 128 " +
+		"--max-position-embeddings 128 --micro-batch-size 1 --tensor-model-parallel-size 8"), Env: map[string]string{"CUDA_DEVICE_MAX_CONNECTIONS": "1"}}
 	r, err = diagnose.Run(context.Background(), src, diagnose.Context{Launch: &launch})
 	require.NoError(t, err)
 	require.NotEmpty(t, r.Rules, "the rules that the launch itself breaks")

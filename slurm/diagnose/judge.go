@@ -1,8 +1,6 @@
 package diagnose
 
 import (
-	"cmp"
-	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -87,7 +85,8 @@ func (j *job) candidates() (live []*event) {
 
 // endsJob reports whether a line is Slurm's word that it ends the job or step.
 func endsJob(e *event) bool {
-	return isEnd(e.class) || strings.HasPrefix(e.text, "srun: ") && (strings.Contains(e.text, "Terminating") || strings.Contains(e.text, "step aborted") || strings.Contains(e.text, "First task exited"))
+	return isEnd(e.class) || strings.HasPrefix(e.text, "srun: ") && (strings.Contains(e.text, "Terminating") || strings.Contains(e.text, "step aborted") ||
+		strings.Contains(e.text, "First task exited"))
 }
 
 func isEnd(class string) bool {
@@ -326,98 +325,6 @@ func (j *job) deathSeen() bool {
 	return false
 }
 
-// exactRank finds the rank of a cause that Slurm's daemon told of its node,
-// from srun's word on the same thing.
-func (j *job) exactRank(v verdict, live []*event) verdict {
-	if v.event.rank >= 0 {
-		return v
-	}
-	for _, e := range live {
-		if e.class == v.class && e.rank >= 0 && e != v.event && (e.node == v.event.node || v.event.node == "" || e.node == "") && e.weight >= death {
-			v.event.rank = e.rank
-			if v.event.node == "" {
-				v.event.node = e.node
-			}
-			return v
-		}
-	}
-	if v.event.kind != "" {
-		if e := onlyExit(live); e != nil {
-			v.event.rank = e.rank
-			if v.event.node == "" {
-				v.event.node = e.node
-			}
-		}
-	}
-	if v.event.rank < 0 {
-		j.rankBySummaries(v)
-	}
-	if l, ok := j.leftAlone(live); ok && v.event.rank < 0 && !strings.HasPrefix(v.event.text, "slurmstepd") {
-		v.event.rank = l.rank
-		v.event.node = cmp.Or(v.event.node, j.nodeByRank(l.rank, j.nodesOfRanks()))
-	}
-	return v
-}
-
-// rankBySummaries finds the rank of a cause whose lines do not say it, from
-// torchelastic's summaries: where as many ranks failed as the file shows the
-// cause, it is all of theirs; where one rank failed well before all others, it
-// is its own.
-func (j *job) rankBySummaries(v verdict) {
-	if j.attempts > 1 {
-		return
-	}
-	same := 1
-	for _, e := range v.others {
-		if e.file == v.event.file && e.kind == v.event.kind {
-			same++
-		}
-	}
-	failed := map[int]elasticEntry{}
-	var all []elasticEntry
-	for i, f := range j.files {
-		for _, e := range f.elastic {
-			if e.rank < 0 || e.exit == -15 {
-				continue
-			}
-			all = append(all, e)
-			if i == v.event.file {
-				failed[e.rank] = e
-			}
-		}
-	}
-	var found *elasticEntry
-	if len(failed) == same {
-		for _, e := range failed {
-			if found == nil || e.rank < found.rank {
-				found = &e
-			}
-		}
-	}
-	slices.SortStableFunc(all, func(a, b elasticEntry) int { return a.at.Compare(b.at) })
-	if found == nil && len(all) > 1 && !all[0].at.IsZero() && all[1].at.Sub(all[0].at) >= skew {
-		found = &all[0]
-	}
-	if found != nil && (v.event.node == "" || v.event.node == found.host) {
-		v.event.rank, v.event.node = found.rank, found.host
-	}
-}
-
-// onlyExit is the account of the only rank that exited by itself, as one does
-// after an exception; the others were ended by a signal.
-func onlyExit(live []*event) (only *event) {
-	for _, e := range live {
-		if !e.agent || e.class != UnknownExit || e.weight != exited {
-			continue
-		}
-		if e.rank < 0 || len(e.tasks) > 1 || only != nil && only.rank != e.rank {
-			return nil
-		}
-		only = e
-	}
-	return only
-}
-
 // slurmEnd is Slurm ending the job: time limit, preemption, node failure,
 // scancel. A step that is cancelled after a task failed is no cause.
 func (j *job) slurmEnd(live []*event) (verdict, bool) {
@@ -479,161 +386,6 @@ func (j *job) failedBefore(end *event, live []*event) bool {
 		}
 	}
 	return false
-}
-
-// betweenRanks is for jobs where only the network between ranks complained.
-func (j *job) betweenRanks(live []*event) (verdict, bool) {
-	running, known := j.given.running()
-	if !j.deathSeen() {
-		if j.finished() || j.endedWell() {
-			return verdict{}, false
-		}
-		live = slices.DeleteFunc(slices.Clone(live), func(e *event) bool {
-			return known && running && j.progressSince(e) > 0 || j.after(e) == wentOn
-		})
-	}
-	var best *event
-	for _, e := range live {
-		if e.weight > timedOut+5 && e.weight < ended && !isEnd(e.class) && (best == nil || e.weight >= best.weight+3 || j.earlier2(e, best)) {
-			best = e
-		}
-	}
-	if best != nil {
-		v := verdict{class: best.class, event: best, why: "only the network complained"}
-		if best.class == Rendezvous && j.ranksMissing() {
-			v.class = NodeCountMismatch
-		}
-		if best.class != NCCLIB && j.sameNodeRank() {
-			v.class = NodeCountMismatch
-		}
-		return v, true
-	}
-	for _, e := range live {
-		if e.weight >= timedOut-5 && e.weight <= timedOut+5 && (best == nil || e.weight > best.weight+4 || e.weight >= best.weight && j.earlier2(e, best)) &&
-			e.weight != aborted {
-			best = e
-		}
-	}
-	if best == nil {
-		return verdict{}, false
-	}
-	v := verdict{class: best.class, event: best, why: "only collectives complained"}
-	if best.class == NCCLTimeout {
-		l, ok := j.missing(live)
-		if ok {
-			v.laggard = &l
-			v.event = j.laggardEvent(l, live, best)
-		}
-	}
-	return v, true
-}
-
-// recorded is the rank that flight recorder dumps show to be missing.
-func (j *job) recorded([]*event) (laggard, bool) {
-	if j.missed == nil {
-		return laggard{}, false
-	}
-	return laggard{j.missed.rank, j.nccl[j.missed.rank], "recorder"}, true
-}
-
-// named is the rank that errors of the others name, where they agree.
-func (j *job) named([]*event) (laggard, bool) {
-	votes, most := map[int]int{}, -1
-	for _, f := range j.files {
-		for _, r := range f.missing {
-			if votes[r]++; most < 0 || votes[r] > votes[most] || votes[r] == votes[most] && r < most {
-				most = r
-			}
-		}
-	}
-	return laggard{most, j.nccl[most], "named"}, most >= 0
-}
-
-// laggardEvent is the line that shows the rank that others waited for.
-func (j *job) laggardEvent(l laggard, live []*event, otherwise *event) *event {
-	if l.by == nil {
-		e := *otherwise
-		e.rank, e.node = l.rank, j.nodeByRank(l.rank, map[int]string{})
-		return &e
-	}
-	e := &event{
-		file:   l.by.file,
-		off:    l.by.off,
-		raw:    l.by.raw,
-		text:   l.by.raw,
-		tag:    l.by.tag,
-		class:  NCCLTimeout,
-		weight: timedOut,
-		rank:   l.rank,
-		node:   j.fileNode[l.by.file],
-	}
-	for _, o := range live {
-		if o.rank == l.rank && o.node != "" {
-			e.node = o.node
-			break
-		}
-	}
-	if e.node == "" {
-		for _, f := range j.files {
-			for t, h := range f.hostOf {
-				if t.rank == l.rank || j.taskRank && t.label == l.rank {
-					e.node = h
-				}
-			}
-		}
-	}
-	return e
-}
-
-// earlier2 reports whether a comes before b, by time and then by place.
-func (j *job) earlier2(a, b *event) bool {
-	ta, tb := a.when(), b.when()
-	if a.file == b.file {
-		return a.off < b.off
-	}
-	if !ta.IsZero() && !tb.IsZero() && !ta.Equal(tb) {
-		return ta.Before(tb)
-	}
-	return a.file < b.file
-}
-
-// ranksMissing reports whether fewer Slurm tasks spoke than the world has.
-func (j *job) ranksMissing() bool {
-	tasks := map[int]bool{}
-	for _, f := range j.files {
-		for l := range f.labels {
-			tasks[l] = true
-		}
-	}
-	return j.taskRank && len(tasks) > 0 && j.world > len(tasks)
-}
-
-// sameNodeRank reports whether two nodes started with one node rank.
-func (j *job) sameNodeRank() bool {
-	nodes := map[string]string{}
-	for _, f := range j.files {
-		for node, rank := range f.nodeRank {
-			if other, ok := nodes[rank]; ok && other != node {
-				return true
-			}
-			nodes[rank] = node
-		}
-	}
-	return false
-}
-
-// onlyDumps is for jobs of which flight recorder dumps alone tell: some ranks
-// wait in a collective that others never entered.
-func (j *job) onlyDumps([]*event) (verdict, bool) {
-	running, known := j.given.running()
-	if j.missed == nil || j.didWell() || known && running && j.fresh() {
-		return verdict{}, false
-	}
-	v := verdict{class: NCCLTimeout, why: "only collectives complained", laggard: &laggard{rank: j.missed.rank, why: "recorder"}}
-	if known && running {
-		v.class, v.why = Hang, "no progress"
-	}
-	return v, true
 }
 
 // ownFailure are exceptions that mostly come of another rank's death, and are

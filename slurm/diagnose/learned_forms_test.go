@@ -18,60 +18,101 @@ func raised(line string) string {
 // people's jobs showed (testdata/whole_logs.jsonl): the lines around a cause, and
 // what is no failure though it sounds like one.
 func TestFormsOfWholeLogs(t *testing.T) {
-	conda := "\nCommandNotFoundError: Your shell has not been properly configured to use 'conda activate'.\nTo initialize your shell, run\n\n    $ conda init <SHELL_NAME>\n\n"
+	conda := "\nCommandNotFoundError: Your shell has not been properly configured to use 'conda activate'.\nTo initialize your shell, run\n\n" +
+		"    $ conda init <SHELL_NAME>\n\n"
 	lmod := "Lmod has detected the following error: The following module(s) are unknown:\n\"cuda/13.9\"\n\nPlease check the spelling or version number.\n"
 	agent := func(n int) string {
 		return strings.Repeat("Agent reads a question\n", 40) + raised("ValueError: nothing to join")
 	}
 	deepspeed := "[2026-03-23 19:21:33,362] [INFO] [launch.py:335:sigkill_handler] Killing subprocess 17\n" +
-		"[2026-03-23 19:21:33,409] [ERROR] [launch.py:341:sigkill_handler] ['/usr/bin/python3', '-u', 'pretrain_gpt.py', '--local_rank=1', '--load', '/ckpt/no checkpoint', '--tensor-model-parallel-size', '2'] exits with return code = 1\n"
+		"[2026-03-23 19:21:33,409] [ERROR] [launch.py:341:sigkill_handler] ['/usr/bin/python3', '-u', 'pretrain_gpt.py', '--local_rank=1', '--load', " +
+		"'/ckpt/no checkpoint', '--tensor-model-parallel-size', '2'] exits with return code = 1\n"
 	for name, c := range map[string]struct{ log, class, line string }{
-		"conda and modules complain, then the program fails":   {conda + lmod + raised("requests.exceptions.ChunkedEncodingError: ('Connection broken: IncompleteRead(48 bytes read)')"), diagnose.UserException, "ChunkedEncodingError"},
+		"conda and modules complain, then the program fails": {conda + lmod + raised("requests.exceptions.ChunkedEncodingError: ('Connection broken: "+
+			"IncompleteRead(48 bytes read)')"), diagnose.UserException, "ChunkedEncodingError"},
 		"modules complain, and nobody knows how the job ended": {lmod + lmod, diagnose.UnknownExit, ""},
-		"a launcher repeats the command":                       {"[rank1]: " + strings.ReplaceAll(strings.TrimSuffix(raised("AttributeError: 'Namespace' object has no attribute 'zero'"), "\n"), "\n", "\n[rank1]: ") + "\n" + deepspeed, diagnose.UserException, "AttributeError"},
+		"a launcher repeats the command": {"[rank1]: " + strings.ReplaceAll(strings.TrimSuffix(raised("AttributeError: 'Namespace' object has no attribute "+
+			"'zero'"), "\n"), "\n", "\n[rank1]: ") + "\n" + deepspeed, diagnose.UserException, "AttributeError"},
 		"UCX names an error of the system, then a crash": {
-			"0: [1579.838] [gpu12:56:2]  ucp_rkey.c:250  UCX  ERROR Failed to unpack remote key from remote md[4]: Input/output error\n0: [gpu12:56:2:56] Caught signal 11 (Segmentation fault: address not mapped to object at address 0x20)\nsrun: error: gpu12: task 0: Segmentation fault\n",
+			"0: [1579.838] [gpu12:56:2]  ucp_rkey.c:250  UCX  ERROR Failed to unpack remote key from remote md[4]: Input/output error\n" +
+				"0: [gpu12:56:2:56] Caught signal 11 (Segmentation fault: address not mapped to object at address 0x20)\n" +
+				"srun: error: gpu12: task 0: Segmentation fault\n",
 			diagnose.Segfault, "egmentation fault",
 		},
 		"NCCL's last error names the network": {
-			"34: " + strings.ReplaceAll(raised("torch.distributed.DistBackendError: NCCL error in: NCCLUtils.cpp:93, invalid usage (run with NCCL_DEBUG=WARN for details), NCCL version 2.29.3\nncclInvalidUsage: This usually reflects invalid usage of NCCL library.\nLast error:\nFailed to initialize any NET plugin"), "\n", "\n34: ") + "\nsrun: error: gpu7: task 34: Exited with exit code 1\n",
+			"34: " + strings.ReplaceAll(raised("torch.distributed.DistBackendError: NCCL error in: NCCLUtils.cpp:93, invalid usage (run with "+
+				"NCCL_DEBUG=WARN for details), NCCL version 2.29.3\nncclInvalidUsage: This usually reflects invalid usage of NCCL library.\nLast error:\n"+
+				"Failed to initialize any NET plugin"), "\n", "\n34: ") + "\nsrun: error: gpu7: task 34: Exited with exit code 1\n",
 			diagnose.NCCLConnection, "NET plugin",
 		},
 		"TensorFlow has no memory left": {
-			raised("tensorflow.python.framework.errors_impl.ResourceExhaustedError: OOM when allocating tensor with shape[2,64] and type float on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc"),
+			raised("tensorflow.python.framework.errors_impl.ResourceExhaustedError: OOM when allocating tensor with shape[2,64] and type float on " +
+				"/job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc"),
 			diagnose.CUDAOOM, "ResourceExhausted",
 		},
-		"a program says that it terminated normally": {"Optimization terminated successfully.\nOverall wall time : 1h : 5m\n\n CREST terminated normally.\n", diagnose.Success, ""},
-		"a program outlives its exceptions":          {agent(1) + agent(2) + agent(3) + agent(4) + agent(5) + "Agent 5 is done, evaluating\nFinished!!!\n", diagnose.Success, ""},
-		"the same exceptions, and nothing after":     {agent(1) + agent(2) + agent(3) + agent(4) + agent(5), diagnose.UserException, "ValueError"},
+		"a program says that it terminated normally": {
+			"Optimization terminated successfully.\nOverall wall time : 1h : 5m\n\n CREST terminated normally.\n",
+			diagnose.Success, "",
+		},
+		"a program outlives its exceptions": {
+			agent(1) + agent(2) + agent(3) + agent(4) + agent(5) + "Agent 5 is done, evaluating\nFinished!!!\n",
+			diagnose.Success, "",
+		},
+		"the same exceptions, and nothing after": {agent(1) + agent(2) + agent(3) + agent(4) + agent(5), diagnose.UserException, "ValueError"},
 		"another run is appended to the log": {
-			"[2026-07-22 00:28:33,917 INFO infer.py line 78] Start\n" + raised("KeyboardInterrupt") + strings.Repeat("[2026-08-04 18:33:00,968 INFO infer.py line 142] Test: [10/124]\n", 12),
+			"[2026-07-22 00:28:33,917 INFO infer.py line 78] Start\n" + raised("KeyboardInterrupt") + strings.Repeat("[2026-08-04 18:33:00,968 INFO "+
+				"infer.py line 142] Test: [10/124]\n", 12),
 			diagnose.UnknownExit, "",
 		},
-		"a trainer's summary":             {"{'loss': 0.03, 'epoch': 1.0}\n{'train_runtime': 209.3, 'train_samples_per_second': 15.3, 'train_loss': 0.08, 'epoch': 1.0}\n", diagnose.Success, ""},
-		"an evaluation's measures":        {"1249it [16:08, 1.45it/s]\n{'rouge1': 0.166, 'rouge2': 0.054, 'rougeL': 0.164}\n", diagnose.Success, ""},
-		"a network test comes to its end": {"# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 28.2632\n# Collective test concluded: all_reduce_perf\n", diagnose.Success, ""},
-		"a step ends of a failure elsewhere": {" 0: [2026-05-21T23:27:18.188] error: *** STEP 23.1 ON gpu077 CANCELLED AT 2026-05-21T23:27:18 DUE TO TASK FAILURE ***\n" +
-			"52: [rank52]: " + strings.ReplaceAll(strings.TrimSuffix(raised("AssertionError: the scheduler's steps do not match"), "\n"), "\n", "\n52: [rank52]: ") + "\nsrun: error: gpu622: task 52: Exited with exit code 1\n", diagnose.UserException, "AssertionError"},
-		"a script ends in a syntax error":         {"find: '/data/none': No such file or directory\n/var/spool/job17/slurm_script: line 98: syntax error: unexpected end of file\n", diagnose.EnvLaunch, "syntax error"},
-		"a program prints how it is called":       {"17\n\nUsage:\n./regions -i <input> -o <out> [options]\n\nArguments:\n\t-i\tinput\n\t-o\toutput\n", diagnose.BadArgs, "Usage:"},
-		"a usage text, and the program runs":      {"Usage:\n./regions -i <input> [options]\n\t-i\tinput\nreading 12 regions\nCould not parse one, going on\n", diagnose.UnknownExit, ""},
-		"a script misses a setting":               {"[Experiment] name=static\n[Error] HOSTFILE is required when PP>1\n", diagnose.BadArgs, "HOSTFILE"},
-		"notes follow the end":                    {"8388608   437.3   21.7\n\n=== All Tests Complete ===\n\nKey findings:\n  - works\nCompare with the other one\n", diagnose.Success, ""},
-		"work follows such an end":                {"All tests complete\n" + strings.Repeat("Reading a shard\n", 20), diagnose.UnknownExit, ""},
-		"an evaluation's table":                   {"   macro avg   0.56   0.53   0.42   3000\nprecision = 0.53\nf1_macro = 0.42\n", diagnose.Success, ""},
-		"a score in a row of many":                {strings.Repeat("accuracy = 0.42\nA batch\n", 12) + "accuracy = 0.43\n", diagnose.UnknownExit, ""},
-		"a score after an early stop":             {"Epoch 12/40 | Loss: 0.5\nEpoch 13/40 | Loss: 0.5\n✅ 平均准确率：0.8800 ± 0.0512\n", diagnose.Success, ""},
-		"wandb begins":                            {"wandb: Tracking run with wandb version 0.19.4\nwandb: Run data is saved locally in /w/run-1\nwandb: Syncing run a\nwandb: 🚀 View run at https://wandb.example/runs/1\n", diagnose.UnknownExit, ""},
-		"wandb ends":                              {"wandb: 🚀 View run a at: https://wandb.example/runs/1\nwandb: Synced 5 W&B file(s), 0 media file(s)\n", diagnose.Success, ""},
-		"a job goes on after its preemption":      {"slurmstepd: error: *** JOB 33 ON gpu46 CANCELLED AT 2025-12-21T01:31:22 DUE TO PREEMPTION ***\n[2025-12-21 01:51:40] start\n" + strings.Repeat("Reading a shard\n", 20) + "[2025-12-21 04:51:40] Evaluation finished\n", diagnose.Success, ""},
-		"a job ends with its preemption":          {strings.Repeat("Reading a shard\n", 20) + "slurmstepd: error: *** JOB 33 ON gpu46 CANCELLED AT 2025-12-21T01:31:22 DUE TO PREEMPTION ***\n[2025-12-21 01:31:40] a last word\n[2025-12-21 01:32:40] and another\n", diagnose.SlurmPreempted, "PREEMPTION"},
-		"TensorFlow warns of a library":           {"2021-10-06 15:57:04.287119: W external/tf/dso_loader.cc:64] Could not load dynamic library 'libcudart.so.11.0'; dlerror: libcudart.so.11.0: cannot open shared object file: No such file or directory\n", diagnose.UnknownExit, ""},
-		"a program says the same of many":         {strings.Repeat("Date 2022-11-22T06:00:00 missing from dataset\n", 9) + "Hello world\n", diagnose.UnknownExit, ""},
-		"UCX names no network":                    {"1: [1580.362194] [gpu05:56774:2] cuda_ipc_md.c:102  UCX  ERROR cuIpcGetMemHandle(&key) is failed. ret:invalid device\n1: result: tensor(37.1)\n", diagnose.UnknownExit, ""},
-		"a script's second program is killed too": {strings.Repeat("Loading shards: 100%|####| 4/4 [00:00<00:00, 13.1it/s]\nSpecial tokens were added\nrun.sh: line 25: 1200 Killed   python one.py\nReading\nWriting\nAsking\n", 2) + "Loading shards: 100%|####| 4/4 [00:00<00:00, 13.1it/s]\nrun.sh: line 25: 1300 Killed   python one.py\n", diagnose.HostOOM, "Killed"},
-		"UCX gives up":                            {"0: [gpu09:43722:2:43760] rndv.c:943  Fatal: failed to unpack remote key: Input/output error\n0: [gpu09:43722] *** Process received signal ***\nsrun: error: gpu09: task 0: Aborted\n", diagnose.Segfault, ""},
-		"LSF says that the job did well":          {"N E X T F L O W\nStarted at Wed Apr  9 08:24:59 2025\nTerminated at Wed Apr  9 08:25:14 2025\n\nSuccessfully completed.\n\nResource usage summary:\n\n    CPU time :  12 sec.\n", diagnose.Success, ""},
+		"a trainer's summary": {"{'loss': 0.03, 'epoch': 1.0}\n{'train_runtime': 209.3, 'train_samples_per_second': 15.3, 'train_loss': " +
+			"0.08, 'epoch': 1.0}\n", diagnose.Success, ""},
+		"an evaluation's measures": {"1249it [16:08, 1.45it/s]\n{'rouge1': 0.166, 'rouge2': 0.054, 'rougeL': 0.164}\n", diagnose.Success, ""},
+		"a network test comes to its end": {"# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 28.2632\n" +
+			"# Collective test concluded: all_reduce_perf\n", diagnose.Success, ""},
+		"a step ends of a failure elsewhere": {" 0: [2026-05-21T23:27:18.188] error: *** STEP 23.1 ON gpu077 CANCELLED AT 2026-05-21T23:27:18 DUE TO " +
+			"TASK FAILURE ***\n" +
+			"52: [rank52]: " + strings.ReplaceAll(strings.TrimSuffix(raised("AssertionError: the scheduler's steps do not match"), "\n"), "\n",
+			"\n52: [rank52]: ") + "\nsrun: error: gpu622: task 52: Exited with exit code 1\n", diagnose.UserException, "AssertionError"},
+		"a script ends in a syntax error": {"find: '/data/none': No such file or directory\n" +
+			"/var/spool/job17/slurm_script: line 98: syntax error: unexpected end of file\n", diagnose.EnvLaunch, "syntax error"},
+		"a program prints how it is called": {
+			"17\n\nUsage:\n./regions -i <input> -o <out> [options]\n\nArguments:\n\t-i\tinput\n\t-o\toutput\n",
+			diagnose.BadArgs, "Usage:",
+		},
+		"a usage text, and the program runs": {"Usage:\n./regions -i <input> [options]\n\t-i\tinput\nreading 12 regions\n" +
+			"Could not parse one, going on\n", diagnose.UnknownExit, ""},
+		"a script misses a setting": {"[Experiment] name=static\n[Error] HOSTFILE is required when PP>1\n", diagnose.BadArgs, "HOSTFILE"},
+		"notes follow the end": {"8388608   437.3   21.7\n\n=== All Tests Complete ===\n\nKey findings:\n  - works\n" +
+			"Compare with the other one\n", diagnose.Success, ""},
+		"work follows such an end":    {"All tests complete\n" + strings.Repeat("Reading a shard\n", 20), diagnose.UnknownExit, ""},
+		"an evaluation's table":       {"   macro avg   0.56   0.53   0.42   3000\nprecision = 0.53\nf1_macro = 0.42\n", diagnose.Success, ""},
+		"a score in a row of many":    {strings.Repeat("accuracy = 0.42\nA batch\n", 12) + "accuracy = 0.43\n", diagnose.UnknownExit, ""},
+		"a score after an early stop": {"Epoch 12/40 | Loss: 0.5\nEpoch 13/40 | Loss: 0.5\n✅ 平均准确率：0.8800 ± 0.0512\n", diagnose.Success, ""},
+		"wandb begins": {"wandb: Tracking run with wandb version 0.19.4\nwandb: Run data is saved locally in /w/run-1\n" +
+			"wandb: Syncing run a\nwandb: 🚀 View run at https://wandb.example/runs/1\n", diagnose.UnknownExit, ""},
+		"wandb ends": {
+			"wandb: 🚀 View run a at: https://wandb.example/runs/1\nwandb: Synced 5 W&B file(s), 0 media file(s)\n",
+			diagnose.Success, "",
+		},
+		"a job goes on after its preemption": {"slurmstepd: error: *** JOB 33 ON gpu46 CANCELLED AT 2025-12-21T01:31:22 DUE TO PREEMPTION ***\n" +
+			"[2025-12-21 01:51:40] start\n" + strings.Repeat("Reading a shard\n", 20) + "[2025-12-21 04:51:40] Evaluation finished\n", diagnose.Success, ""},
+		"a job ends with its preemption": {
+			strings.Repeat("Reading a shard\n", 20) + "slurmstepd: error: *** JOB 33 ON gpu46 CANCELLED AT " +
+				"2025-12-21T01:31:22 DUE TO PREEMPTION ***\n[2025-12-21 01:31:40] a last word\n[2025-12-21 01:32:40] and another\n", diagnose.SlurmPreempted,
+			"PREEMPTION",
+		},
+		"TensorFlow warns of a library": {"2021-10-06 15:57:04.287119: W external/tf/dso_loader.cc:64] Could not load dynamic library " +
+			"'libcudart.so.11.0'; dlerror: libcudart.so.11.0: cannot open shared object file: No such file or directory\n", diagnose.UnknownExit, ""},
+		"a program says the same of many": {strings.Repeat("Date 2022-11-22T06:00:00 missing from dataset\n", 9) + "Hello world\n", diagnose.UnknownExit, ""},
+		"UCX names no network": {"1: [1580.362194] [gpu05:56774:2] cuda_ipc_md.c:102  UCX  ERROR cuIpcGetMemHandle(&key) is failed. " +
+			"ret:invalid device\n1: result: tensor(37.1)\n", diagnose.UnknownExit, ""},
+		"a script's second program is killed too": {strings.Repeat("Loading shards: 100%|####| 4/4 [00:00<00:00, 13.1it/s]\nSpecial tokens were added\n"+
+			"run.sh: line 25: 1200 Killed   python one.py\nReading\nWriting\nAsking\n", 2) +
+			"Loading shards: 100%|####| 4/4 [00:00<00:00, 13.1it/s]\nrun.sh: line 25: 1300 Killed   python one.py\n", diagnose.HostOOM, "Killed"},
+		"UCX gives up": {"0: [gpu09:43722:2:43760] rndv.c:943  Fatal: failed to unpack remote key: Input/output error\n" +
+			"0: [gpu09:43722] *** Process received signal ***\nsrun: error: gpu09: task 0: Aborted\n", diagnose.Segfault, ""},
+		"LSF says that the job did well": {"N E X T F L O W\nStarted at Wed Apr  9 08:24:59 2025\nTerminated at Wed Apr  9 08:25:14 2025\n\n" +
+			"Successfully completed.\n\nResource usage summary:\n\n    CPU time :  12 sec.\n", diagnose.Success, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := diagnoseOld(t, c.log)

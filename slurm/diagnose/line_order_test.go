@@ -43,7 +43,8 @@ func TestTheNewestLinesOfAJobAreThoseWrittenLast(t *testing.T) {
 		writeLog(t, filepath.Join(dir, "gpt-7.out"), end.Add(-2*time.Second),
 			"starting", "["+"2026-06-11 "+local+":00:00] iteration 1", "[2026-06-11 "+local+":00:20] iteration 2", "saving")
 		writeLog(t, filepath.Join(dir, "gpt-7.err"), end, "a warning without a time", "Traceback (most recent call last):", "ValueError: bad")
-		require.Equal(t, []string{"saving", "a warning without a time", "Traceback (most recent call last):", "ValueError: bad"}, tailOf(t, dir, diagnose.Filter{Tail: 4}), zone)
+		require.Equal(t, []string{"saving", "a warning without a time", "Traceback (most recent call last):", "ValueError: bad"}, tailOf(t, dir,
+			diagnose.Filter{Tail: 4}), zone)
 
 		writeLog(t, filepath.Join(dir, "gpt-7.err"), end, "[2026-06-11 "+local+":00:10] a warning", "Traceback (most recent call last):", "ValueError: bad")
 		require.Equal(t, []string{
@@ -59,7 +60,8 @@ func TestATracebackStandsBeforeTheEndsThatItCaused(t *testing.T) {
 	t.Parallel()
 	dir, end := t.TempDir(), time.Date(2026, 6, 11, 10, 0, 30, 0, time.UTC)
 	writeLog(t, filepath.Join(dir, "x.out"), end.Add(-5*time.Second), "[2026-06-11 10:00:00] iteration 1", "[2026-06-11 10:00:20] iteration 2")
-	writeLog(t, filepath.Join(dir, "x.err"), end, "hello", "1: Traceback (most recent call last):", "1: ValueError: bad", "0: slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT 2026-06-11T10:00:28 ***")
+	writeLog(t, filepath.Join(dir, "x.err"), end, "hello", "1: Traceback (most recent call last):", "1: ValueError: bad",
+		"0: slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT 2026-06-11T10:00:28 ***")
 	require.Equal(t, []string{
 		"hello", "[2026-06-11 10:00:00] iteration 1", "[2026-06-11 10:00:20] iteration 2", "1: Traceback (most recent call last):", "1: ValueError: bad",
 		"0: slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT 2026-06-11T10:00:28 ***",

@@ -25,7 +25,8 @@ type Fit struct {
 var printed = []string{
 	"num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "num_query_groups", "kv_channels", "seq_length", "max_position_embeddings",
 	"micro_batch_size", "global_batch_size", "tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size", "expert_model_parallel_size",
-	"num_experts", "moe_router_topk", "moe_ffn_hidden_size", "recompute_granularity", "recompute_method", "recompute_num_layers", "vocab_size", "make_vocab_size_divisible_by",
+	"num_experts", "moe_router_topk", "moe_ffn_hidden_size", "recompute_granularity", "recompute_method", "recompute_num_layers", "vocab_size",
+	"make_vocab_size_divisible_by",
 	"group_query_attention", "sequence_parallel", "use_distributed_optimizer", "bf16", "fp16", "swiglu", "untie_embeddings_and_output_weights", "use_flash_attn",
 }
 

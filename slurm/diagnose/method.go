@@ -27,10 +27,16 @@ func Method() []Step { return method }
 
 var method = []Step{
 	{"first cause", said(
-		"The earliest exception, crash or fault that is none of NCCL's, in the last attempt. An event counts unless its process went on: iterations, or programs that the script started, came after it. What is logged below error, announced, listed or shown in a table never counts, nor what a rank prints because another one died. Clocks of two nodes are brought together by a moment that both name (the end of a rendezvous, iterations that both report), and else believed to five seconds; within that, the line that says more wins. What the kernel, the driver or Slurm state of hardware and memory overrules the error that Python made of it.",
-		"最后一次尝试中最早出现的、与 NCCL 无关的异常、崩溃或故障。若其进程之后仍在继续（其后有迭代，或脚本启动的其他程序），则该事件不算；低于 error 级别的日志、进度提示、列表与表格，以及因其他 rank 死亡而打印的内容也不算。若两节点都记录了同一时刻（rendezvous 结束、共同报告的迭代），先据此校正时钟；否则时钟差在五秒内不分先后，此时以信息更明确的那一行为准。内核、驱动或 Slurm 关于硬件与内存的陈述优先于 Python 由此产生的报错。")},
+		"The earliest exception, crash or fault that is none of NCCL's, in the last attempt. An event counts unless its process went on: iterations, "+
+			"or programs that the script started, came after it. What is logged below error, announced, listed or shown in a table never counts, nor what "+
+			"a rank prints because another one died. Clocks of two nodes are brought together by a moment that both name (the end of a rendezvous, "+
+			"iterations that both report), and else believed to five seconds; within that, the line that says more wins. What the kernel, the driver or "+
+			"Slurm state of hardware and memory overrules the error that Python made of it.",
+		"最后一次尝试中最早出现的、与 NCCL 无关的异常、崩溃或故障。若其进程之后仍在继续（其后有迭代，或脚本启动的其他程序），则该事件不算；低于 error 级别的日志、进度提示、列表与表格，以及因其他 rank 死亡而打印的内容也不算。若两节点都记录了同一时刻（rendezvous "+
+			"结束、共同报告的迭代），先据此校正时钟；否则时钟差在五秒内不分先后，此时以信息更明确的那一行为准。内核、驱动或 Slurm 关于硬件与内存的陈述优先于 Python 由此产生的报错。")},
 	{"slurm ended it", said(
-		"Slurm's word that it ended the job: time limit, preemption, node failure, cancellation. A step that is cancelled right after a task failed is a consequence.",
+		"Slurm's word that it ended the job: time limit, preemption, node failure, cancellation. A step that is cancelled right after a task failed is "+
+			"a consequence.",
 		"Slurm 说明由它结束了作业：时间限制、抢占、节点故障、取消。任务失败后随即被取消的作业步只是后果。")},
 	{"slurm's state", said(
 		"Slurm's state of the job, where no line says more.",
@@ -39,7 +45,8 @@ var method = []Step{
 		"Where only the network between ranks complained: the earliest error of InfiniBand, sockets or rendezvous, unless the run went on after it.",
 		"只有 rank 之间的网络报错时：取最早的 InfiniBand、套接字或 rendezvous 错误，除非之后训练仍在推进。")},
 	{"only collectives complained", said(
-		"Where only collectives timed out: the rank that the others waited for, from flight recorder dumps, from errors that name it, from the watchdogs' sequence numbers, or because it alone is silent.",
+		"Where only collectives timed out: the rank that the others waited for, from flight recorder dumps, from errors that name it, from the "+
+			"watchdogs' sequence numbers, or because it alone is silent.",
 		"只有集合通信超时时：找出其他 rank 在等待的那个 rank，依据 flight recorder 转储、点名它的报错、watchdog 的序号，或只有它没有输出。")},
 	{"the numbers", said(
 		"Iteration lines whose loss or gradient norm stays NaN or infinite, or whose loss jumped and did not come back.",
@@ -50,7 +57,8 @@ var method = []Step{
 		"Processes that died without a word: the exit code or signal, and the last words of the rank.",
 		"进程无声退出：给出退出码或信号，以及该 rank 最后的输出。")},
 	{"no progress", said(
-		"A running job that has been silent for longer than fifteen of its own iterations and at least ten minutes (twenty while it saves, loads, evaluates or builds) hangs. From five iterations on it is said that it may.",
+		"A running job that has been silent for longer than fifteen of its own iterations and at least ten minutes (twenty while it saves, loads, "+
+			"evaluates or builds) hangs. From five iterations on it is said that it may.",
 		"运行中的作业若静默时间超过其自身 15 次迭代且至少 10 分钟（保存、加载、评估或构建期间为 20 分钟），判为挂起；超过 5 次迭代即提示可能挂起。")},
 	{"finished", said(
 		"The words of a run that ended well, a count that reached its last, Slurm's COMPLETED or exit code 0.",

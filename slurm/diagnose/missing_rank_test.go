@@ -28,7 +28,8 @@ func TestTheMissingRankIsFoundByOneRule(t *testing.T) {
 	summary := func(codes ...int) string {
 		var b strings.Builder
 		for rank, code := range codes {
-			fmt.Fprintf(&b, "  time      : 2026-06-11_10:00:00\n  host      : gpu1\n  rank      : %d (local_rank: %d)\n  exitcode  : %d (pid: %d)\n  error_file: <N/A>\n  traceback : To enable traceback see: x\n", rank, rank, code, 100+rank)
+			fmt.Fprintf(&b, "  time      : 2026-06-11_10:00:00\n  host      : gpu1\n  rank      : %d (local_rank: %d)\n  exitcode  : %d (pid: %d)\n"+
+				"  error_file: <N/A>\n  traceback : To enable traceback see: x\n", rank, rank, code, 100+rank)
 		}
 		return b.String()
 	}
@@ -37,15 +38,22 @@ func TestTheMissingRankIsFoundByOneRule(t *testing.T) {
 		rank int
 		node string
 	}{
-		"gloo: one is silent":             {others(gloo, 2), 2, ""},
-		"gloo: one closed":                {others(closed, 1) + "srun: error: gpu1: task 1: Exited with exit code 1\n", 1, ""},
-		"exit -6 beside others":           {others(closed, -1) + summary(1, 1, -6, 1), 2, "gpu1"},
-		"a signal before all were ended":  {others(closed, -1) + summary(-15, -9, -15, -15), 1, "gpu1"},
-		"named by the others":             {others("[E ProcessGroupGloo.cpp:144] Ranks 3 failed to pass monitoredBarrier in 600000 ms", 3), 3, ""},
-		"named by itself":                 {"Traceback (most recent call last):\n  File \"/w/t.py\", line 3, in f\nAssertionError: Rank 2: found NaN in local grad norm. Device: 2, node: gpu1\n", 2, "gpu1"},
-		"behind by sequence number":       {others("[rank{rank}]:[E ProcessGroupNCCL.cpp:632] [Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600052 milliseconds before timing out.", 1), 1, ""},
-		"a node in brackets":              {"[dgx-09] [rank3]: Traceback (most recent call last):\n[dgx-09] [rank3]:   File \"/w/t.py\", line 3, in f\n[dgx-09] [rank3]: KeyError: 'tokens'\n[dgx-08] [rank1]: NCCL WARN Connection closed by remote peer\n", 3, "dgx-09"},
-		"a crash beside others' words":    {"terminate called after throwing an instance of 'c10::Error'\n  what():  [enforce fail at inline_container.cc:603] . unexpected pos 704 vs 598\n" + others(closed, -1) + summary(1, -6, 1, 1), 1, "gpu1"},
+		"gloo: one is silent":            {others(gloo, 2), 2, ""},
+		"gloo: one closed":               {others(closed, 1) + "srun: error: gpu1: task 1: Exited with exit code 1\n", 1, ""},
+		"exit -6 beside others":          {others(closed, -1) + summary(1, 1, -6, 1), 2, "gpu1"},
+		"a signal before all were ended": {others(closed, -1) + summary(-15, -9, -15, -15), 1, "gpu1"},
+		"named by the others":            {others("[E ProcessGroupGloo.cpp:144] Ranks 3 failed to pass monitoredBarrier in 600000 ms", 3), 3, ""},
+		"named by itself": {"Traceback (most recent call last):\n  File \"/w/t.py\", line 3, in f\n" +
+			"AssertionError: Rank 2: found NaN in local grad norm. Device: 2, node: gpu1\n", 2, "gpu1"},
+		"behind by sequence number": {
+			others("[rank{rank}]:[E ProcessGroupNCCL.cpp:632] [Rank {rank}] Watchdog caught collective operation "+
+				"timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600052 milliseconds before timing out.", 1), 1,
+			"",
+		},
+		"a node in brackets": {"[dgx-09] [rank3]: Traceback (most recent call last):\n[dgx-09] [rank3]:   File \"/w/t.py\", line 3, in f\n" +
+			"[dgx-09] [rank3]: KeyError: 'tokens'\n[dgx-08] [rank1]: NCCL WARN Connection closed by remote peer\n", 3, "dgx-09"},
+		"a crash beside others' words": {"terminate called after throwing an instance of 'c10::Error'\n" +
+			"  what():  [enforce fail at inline_container.cc:603] . unexpected pos 704 vs 598\n" + others(closed, -1) + summary(1, -6, 1, 1), 1, "gpu1"},
 		"srun: one was killed, all ended": {others(closed, 3) + "srun: error: gpu1: task 3: Killed\nsrun: error: gpu1: tasks 0-2: Terminated\n", 3, "gpu1"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -126,7 +126,8 @@ func timed(noise string, lines []string, at int) string {
 		}
 		if when != nil {
 			day := when[2] + when[3]
-			l = strings.NewReplacer("{time}", when[1]+"-"+when[2]+"-"+when[3]+" "+when[4], "{glog}", day+" "+when[4], "{glog3}", strings.TrimPrefix(day, "0")+" "+when[4]).Replace(l)
+			l = strings.NewReplacer("{time}", when[1]+"-"+when[2]+"-"+when[3]+" "+when[4], "{glog}", day+" "+when[4], "{glog3}", strings.TrimPrefix(day,
+				"0")+" "+when[4]).Replace(l)
 		}
 		kept = append(kept, l)
 	}

@@ -4,15 +4,42 @@ package diagnose
 // end; and the deaths that only their signal tells. None of the former is
 // ever the cause where anything else is seen.
 var symptomPatterns = []pattern{
-	{Segfault, specific, oneOf("segfault encountered|*** process received signal|caught signal 11|fatal python error|unexpected segmentation fault|double free or corruption|free(): invalid|corrupted size vs|munmap_chunk|stack smashing|malloc(): |malloc_consolidate|free(): double|realloc(): |pure virtual method|general protection|segfault at|signal: 11|corrupted double-linked|faulting instruction"), `segfault|process received signal|caught signal|fatal python error: (segmentation|floating|illegal|pyeval|gc|py|_py)|unexpected segmentation fault|double free|free\(\): |corrupted|munmap_chunk|stack smashing|malloc|realloc\(\)|pure virtual|general protection|signal: 11|faulting`},
+	{
+		Segfault, specific, oneOf("segfault encountered|*** process received signal|caught signal 11|fatal python error|unexpected segmentation fault" +
+			"|double free or corruption|free(): invalid|corrupted size vs|munmap_chunk|stack smashing|malloc(): |malloc_consolidate|free(): double" +
+			"|realloc(): |pure virtual method|general protection|segfault at|signal: 11|corrupted double-linked|faulting instruction"),
+		`segfault|process received signal|caught signal|fatal python error: (segmentation|floating|illegal|pyeval|gc|py|_py)` +
+			`|unexpected segmentation fault|double free|free\(\): |corrupted|munmap_chunk|stack smashing|malloc|realloc\(\)|pure virtual|general protection` +
+			`|signal: 11|faulting`,
+	},
 	// The interpreter's word on SIGABRT, which watchdogs and asserts raise.
 	{Segfault, aborted, oneOf("fatal python error: aborted"), ``},
-	{Segfault, death + 6, oneOf("segmentation fault|sigsegv|floating point exception|sigfpe|illegal instruction|sigill|killed by signal: segmentation|killed by signal: floating"), ``},
-	{Segfault, death + 1, oneOf("core dumped|terminate called|: aborted|killed by signal: aborted|assertion"), `aborted \(core dumped\)|terminate called (after throwing an instance of '(std::\w+|__\w+)'|without an active exception|recursively)|tasks? [\d,\[\]-]+: aborted|killed by signal: aborted|\.(cc?|cpp|cxx|h|hpp|cuh?):\d+:.* assertion .* failed`},
+	{Segfault, death + 6, oneOf("segmentation fault|sigsegv|floating point exception|sigfpe|illegal instruction|sigill" +
+		"|killed by signal: segmentation|killed by signal: floating"), ``},
+	{
+		Segfault, death + 1, oneOf("core dumped|terminate called|: aborted|killed by signal: aborted|assertion"),
+		`aborted \(core dumped\)|terminate called (after throwing an instance of '(std::\w+|__\w+)'|without an active exception|recursively)` +
+			`|tasks? [\d,\[\]-]+: aborted|killed by signal: aborted|\.(cc?|cpp|cxx|h|hpp|cuh?):\d+:.* assertion .* failed`,
+	},
 
-	{NCCLConnection, symptom + 3, oneOf("connection closed by remote peer|connection closed by peer|connection reset by peer|ncclremoteerror|remote process exited|connection closed by localrank|pair.cc|unhandled system error|ncclsystemerror|broken pipe|gloo"), `connection closed by|remote process exited|ncclremoteerror|pair\.cc.*(reset|closed|refused|timeout|error)|gloo.*(reset|closed|refused)|unhandled system error|ncclsystemerror|broken pipe|connection reset`},
-	{NCCLTimeout, symptom + 2, oneOf("distbackenderror|watchdog thread terminated|some nccl operations have failed|taking the entire process down|nccl communicator was aborted|ncclcommabort|work with error|failure detected by watchdog|exception raised from"), ``},
-	{Rendezvous, symptom + 2, oneOf("failed to recv, got 0 bytes|failed to check the \"should dump\"|sendbytes failed|recvvalue failed|recvbytes failed|recvvector failed|the connection to the c10d store has failed|rendezvousclosederror|heartbeatmonitor|tcpstore.cpp"), ``},
-	{UnknownExit, symptom, oneOf("childfailederror|closing signal sigterm|closing signal sigint|signalexception|got signal: 15|sigterm death signal|received signals.sigterm|workers received signal|sigterm|terminated|job step aborted|forcing job termination|force terminated|terminating stepid|terminating jobstep|waiting up to|waiting for job step to complete|broken pipe|brokenpipeerror|connectionreseterror|connectionrefusederror|systemexit|dataloader worker (pid|exited unexpectedly|manager.py|resource_tracker|eoferror"), `childfailederror|closing signal|signalexception|got signal|death signal|signals\.sigterm|received signal|sigterm|terminated|step aborted|for job step to complete|job termination|terminating|broken ?pipe|connectionreseterror|connectionrefusederror|systemexit|exited unexpectedly|killed by signal: terminated`},
+	{
+		NCCLConnection, symptom + 3, oneOf("connection closed by remote peer|connection closed by peer|connection reset by peer|ncclremoteerror" +
+			"|remote process exited|connection closed by localrank|pair.cc|unhandled system error|ncclsystemerror|broken pipe|gloo"),
+		`connection closed by|remote process exited|ncclremoteerror|pair\.cc.*(reset|closed|refused|timeout|error)|gloo.*(reset|closed|refused)` +
+			`|unhandled system error|ncclsystemerror|broken pipe|connection reset`,
+	},
+	{NCCLTimeout, symptom + 2, oneOf("distbackenderror|watchdog thread terminated|some nccl operations have failed|taking the entire process down" +
+		"|nccl communicator was aborted|ncclcommabort|work with error|failure detected by watchdog|exception raised from"), ``},
+	{Rendezvous, symptom + 2, oneOf("failed to recv, got 0 bytes|failed to check the \"should dump\"|sendbytes failed|recvvalue failed" +
+		"|recvbytes failed|recvvector failed|the connection to the c10d store has failed|rendezvousclosederror|heartbeatmonitor|tcpstore.cpp"), ``},
+	{
+		UnknownExit, symptom, oneOf("childfailederror|closing signal sigterm|closing signal sigint|signalexception|got signal: 15|sigterm death signal" +
+			"|received signals.sigterm|workers received signal|sigterm|terminated|job step aborted|forcing job termination|force terminated" +
+			"|terminating stepid|terminating jobstep|waiting up to|waiting for job step to complete|broken pipe|brokenpipeerror|connectionreseterror" +
+			"|connectionrefusederror|systemexit|dataloader worker (pid|exited unexpectedly|manager.py|resource_tracker|eoferror"),
+		`childfailederror|closing signal|signalexception|got signal|death signal|signals\.sigterm|received signal|sigterm|terminated|step aborted` +
+			`|for job step to complete|job termination|terminating|broken ?pipe|connectionreseterror|connectionrefusederror|systemexit|exited unexpectedly` +
+			`|killed by signal: terminated`,
+	},
 	{UnknownExit, exited, oneOf("failed"), `^(?:the )?(?:job|run|training|result:?|script|experiment)\b.{0,16}\bfailed\b`},
 }

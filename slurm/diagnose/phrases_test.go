@@ -49,7 +49,9 @@ func phraseLog(phrase string) (log, want string) {
 	var b strings.Builder
 	b.WriteString(noise)
 	for i := range 4 {
-		fmt.Fprintf(&b, " [2026-06-11 10:0%d:00] iteration %8d/  500000 | consumed samples: %12d | elapsed time per iteration (ms): 60000.0 | learning rate: 1.000000E-04 | global batch size:    64 | lm loss: 2.%d00000E+00 | loss scale: 1.0 | grad norm: 0.500 | number of skipped iterations:   0 | number of nan iterations:   0 |\n", i, i+100, 64*(i+100), 4-i)
+		fmt.Fprintf(&b, " [2026-06-11 10:0%d:00] iteration %8d/  500000 | consumed samples: %12d | elapsed time per iteration (ms): 60000.0 "+
+			"| learning rate: 1.000000E-04 | global batch size:    64 | lm loss: 2.%d00000E+00 | loss scale: 1.0 | grad norm: 0.500 "+
+			"| number of skipped iterations:   0 | number of nan iterations:   0 |\n", i, i+100, 64*(i+100), 4-i)
 	}
 	want = phrase
 	if frames, ok := strings.CutPrefix(phrase, "! "); ok {

@@ -65,7 +65,10 @@ func dump(t *testing.T, dir string, rank, enqueued, completed int) {
 		if seq > completed {
 			state = "started"
 		}
-		entries = append(entries, map[string]any{"collective_seq_id": seq, "process_group": [2]string{"0", "default_pg"}, "profiling_name": "nccl:all_reduce", "state": state, "is_p2p": false, "input_sizes": []int{4, 2}})
+		entries = append(entries, map[string]any{
+			"collective_seq_id": seq, "process_group": [2]string{"0", "default_pg"}, "profiling_name": "nccl:all_reduce",
+			"state": state, "is_p2p": false, "input_sizes": []int{4, 2},
+		})
 	}
 	var b bytes.Buffer
 	b.WriteString("\x80\x02")
@@ -97,7 +100,9 @@ func TestFlightRecorderNamesTheRank(t *testing.T) {
 
 func TestFlightRecorderOfADeadRank(t *testing.T) {
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "slurm-1.out"), []byte("[rank0]:[E ProcessGroupNCCL.cpp:632] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=812, OpType=ALLREDUCE, NumelIn=4, NumelOut=1, Timeout(ms)=1800000) ran for 1800091 milliseconds before timing out.\n"), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "slurm-1.out"), []byte("[rank0]:[E ProcessGroupNCCL.cpp:632] [Rank 0] Watchdog caught "+
+		"collective operation timeout: WorkNCCL(SeqNum=812, OpType=ALLREDUCE, NumelIn=4, NumelOut=1, Timeout(ms)=1800000) ran for 1800091 milliseconds "+
+		"before timing out.\n"), 0o644))
 	for _, rank := range []int{0, 1, 3} {
 		dump(t, dir, rank, 813, 811)
 	}
@@ -138,7 +143,8 @@ func TestDumpsAloneNameTheRanksBehind(t *testing.T) {
 				text := `{"version":"2.9","pg_config":{"0":{"name":"0","desc":"default_pg","ranks":"[0, 1, 2, 3]"}},"entries":[`
 				for seq := 811; seq <= enqueued; seq++ {
 					state := map[bool]string{true: "completed", false: "started"}[seq == 811]
-					text += fmt.Sprintf(`%s{"process_group":["0","default_pg"],"collective_seq_id":%d,"is_p2p":false,"profiling_name":"nccl:all_reduce","state":%q}`, map[bool]string{true: ",", false: ""}[seq > 811], seq, state)
+					text += fmt.Sprintf(`%s{"process_group":["0","default_pg"],"collective_seq_id":%d,"is_p2p":false,"profiling_name":"nccl:all_reduce","state":%q}`,
+						map[bool]string{true: ",", false: ""}[seq > 811], seq, state)
 				}
 				require.NoError(t, os.WriteFile(path, []byte(text+"]}"), 0o644))
 				continue

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -89,16 +88,6 @@ type Evidence struct {
 	Time   *time.Time `json:"time"`
 	Text   string     `json:"text"`
 	Why    string     `json:"why"` // cause, same cause, downstream, earlier attempt, last sign, start
-}
-
-// Memory is what an out-of-memory error says, in GiB as it prints them.
-type Memory struct {
-	TriedGiB     float64 `json:"tried_gib,omitempty"`
-	TotalGiB     float64 `json:"total_gib,omitempty"`
-	FreeGiB      float64 `json:"free_gib,omitempty"`
-	AllocatedGiB float64 `json:"allocated_gib,omitempty"`
-	ReservedGiB  float64 `json:"reserved_unallocated_gib,omitempty"`
-	OthersGiB    float64 `json:"other_processes_gib,omitempty"`
 }
 
 // Layout is what the run printed of its own shape.
@@ -247,65 +236,11 @@ func (j *job) root(r *Report, v verdict, e *event) {
 	}
 }
 
-var memoryFields = []struct {
-	re  *lazy.Pattern
-	set func(*Memory, float64)
-}{
-	{lazy.New(`Tried to allocate ([\d.]+) (\w+)`), func(m *Memory, v float64) { m.TriedGiB = v }},
-	{lazy.New(`total capac\w+ of ([\d.]+) (\w+)`), func(m *Memory, v float64) { m.TotalGiB = v }},
-	{lazy.New(`([\d.]+) (\w+) total capacity`), func(m *Memory, v float64) { m.TotalGiB = v }},
-	{lazy.New(`of which ([\d.]+) (\w+) is free`), func(m *Memory, v float64) { m.FreeGiB = v }},
-	{lazy.New(`([\d.]+) (\w+) free;`), func(m *Memory, v float64) { m.FreeGiB = v }},
-	{lazy.New(`([\d.]+) (\w+) is allocated by PyTorch`), func(m *Memory, v float64) { m.AllocatedGiB = v }},
-	{lazy.New(`([\d.]+) (\w+) already allocated`), func(m *Memory, v float64) { m.AllocatedGiB = v }},
-	{lazy.New(`([\d.]+) (\w+) is reserved by PyTorch but unallocated`), func(m *Memory, v float64) { m.ReservedGiB = v }},
-}
-
-var otherProcess = lazy.New(`Process \d+ has ([\d.]+) (\w+) memory in use`)
-
-// memoryOf reads the caching allocator's message (CUDACachingAllocator.cpp).
-func memoryOf(text string) *Memory {
-	var m Memory
-	for _, f := range memoryFields {
-		if g := f.re.FindStringSubmatch(text); g != nil {
-			f.set(&m, gib(g[1], g[2]))
-		}
-	}
-	if all := otherProcess.FindAllStringSubmatch(text, -1); len(all) > 1 || len(all) == 1 && strings.Contains(text, "this process has") {
-		for _, g := range all {
-			m.OthersGiB += gib(g[1], g[2])
-		}
-		if !strings.Contains(text, "this process has") {
-			most := 0.0
-			for _, g := range all {
-				most = max(most, gib(g[1], g[2]))
-			}
-			m.OthersGiB -= most // the largest one is the rank itself
-		}
-	}
-	if m == (Memory{}) {
-		return nil
-	}
-	return &m
-}
-
-func gib(number, unit string) float64 {
-	v, _ := strconv.ParseFloat(number, 64)
-	switch unit {
-	case "MiB":
-		v /= 1 << 10
-	case "KiB":
-		v /= 1 << 20
-	case "bytes":
-		v /= 1 << 30
-	}
-	return float64(int(v*1000+0.5)) / 1000
-}
-
 func (j *job) layout() *Layout {
 	l := Layout{
 		WorldSize: j.world, TP: j.argument("tensor_model_parallel_size"), PP: j.argument("pipeline_model_parallel_size"), CP: j.argument("context_parallel_size"),
-		DP: j.argument("data_parallel_size"), EP: j.argument("expert_model_parallel_size"), MicroBatchSize: j.argument("micro_batch_size"), SeqLength: j.argument("seq_length"),
+		DP: j.argument("data_parallel_size"), EP: j.argument("expert_model_parallel_size"), MicroBatchSize: j.argument("micro_batch_size"),
+		SeqLength: j.argument("seq_length"),
 	}
 	if l == (Layout{}) {
 		return nil
@@ -408,74 +343,6 @@ var permission = lazy.New(`(?i)permission denied|operation not permitted|Permiss
 // serverFault are answers of a hub or registry that another try may not get.
 var serverFault = lazy.New(`(?i)\b(?:429|5\d\d)\b (?:Client|Server)? ?Error|Too Many Requests|toomanyrequests|rate limit|\b50[0234]\b|` +
 	`Bad Gateway|Service Unavailable|Internal Server Error|Gateway Time-?out|\b429\b|HTTP (?:error )?5\d\d`)
-
-// portFault is what InfiniBand says of the port of the node that says it; a
-// connection that times out may be the peer's fault.
-var portFault = lazy.New(`(?i)async event|port (?:error|down)|catastrophic|device fatal|link.*down|local (?:protection|qp|length) |hardware`)
-
-// placesToAvoid names the nodes that another try should do without.
-func (j *job) placesToAvoid(r *Report, v verdict) {
-	if r.RootNode == nil || *r.RootNode == "" {
-		return
-	}
-	node := *r.RootNode
-	switch v.class {
-	case GPUHardware, SlurmNodeFail:
-		seen := map[string]bool{node: true}
-		for _, e := range v.others {
-			if e.node != "" && e.weight >= specific {
-				seen[e.node] = true
-			}
-		}
-		if v.class == SlurmNodeFail {
-			seen = map[string]bool{node: true}
-			for _, e := range j.events {
-				if e.class == SlurmNodeFail && failureOn.MatchString(e.text) && e.node != "" {
-					seen[e.node] = true
-				}
-			}
-		}
-		for n := range seen {
-			r.ExcludeNodes = append(r.ExcludeNodes, n)
-		}
-		sort.Strings(r.ExcludeNodes)
-	case NCCLIB:
-		if portFault.MatchString(v.event.text) {
-			r.ExcludeNodes = []string{node}
-		}
-	case CUDADriver, Container, Filesystem:
-		if !permission.MatchString(v.event.text) && j.oneOfManyNodes(v) && (v.class != Container || nodeContainer.MatchString(v.event.text)) {
-			r.ExcludeNodes = []string{node}
-		}
-	}
-}
-
-// nodeContainer is a container failure that belongs to the node, not to the
-// image or the command line.
-var nodeContainer = lazy.New(`(?i)nvidia-container|libnvidia|nvml|driver|cgroup|initialization error|input/output|no space|stale|squashfuse|` +
-	`mount: .*(?:resource|busy)|daemon is not running|couldn't (?:create|remove)|timed out`)
-
-// oneOfManyNodes reports whether one node alone shows the cause while others
-// took part.
-func (j *job) oneOfManyNodes(v verdict) bool {
-	bad := map[string]bool{}
-	for _, e := range append([]*event{v.event}, v.others...) {
-		if e.node != "" {
-			bad[e.node] = true
-		}
-	}
-	named := map[string]bool{}
-	for _, n := range j.fileNode {
-		if n != "" {
-			named[n] = true
-		}
-	}
-	nodes := max(len(j.nodes), len(named))
-	if n := len(j.given.Nodes); n > 0 {
-		nodes = n
-	}
-	return len(bad) == 1 && (nodes > 1 || j.perNode > 0 && j.world > j.perNode)
-}
 
 // retryWorth is the class's advice, refined by what the line says.
 func retryWorth(r Report, v verdict) bool {

@@ -27,7 +27,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 )
 
-const oomLog = "Traceback (most recent call last):\n  File \"/w/train.py\", line 3, in step\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB.\n"
+const oomLog = "Traceback (most recent call last):\n  File \"/w/train.py\", line 3, in step\n" +
+	"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB.\n"
 
 func diagnoseText(t *testing.T, text string) diagnose.Report {
 	t.Helper()
@@ -160,7 +161,10 @@ func TestBatchAnswersEveryLine(t *testing.T) {
 		require.Contains(t, string(out), want)
 	}
 	out := diagnose.Batch(context.Background(), q)
-	for _, key := range []string{"id", "class", "retry", "root_file", "root_line_no", "root_line", "root_rank", "root_node", "exclude_nodes", "downstream_ranks", "summary", "advice"} {
+	for _, key := range []string{
+		"id", "class", "retry", "root_file", "root_line_no", "root_line", "root_rank", "root_node", "exclude_nodes",
+		"downstream_ranks", "summary", "advice",
+	} {
 		require.Contains(t, string(out), `"`+key+`":`)
 	}
 }
@@ -182,7 +186,8 @@ func TestTheReportSaysItselfInBothLanguages(t *testing.T) {
 
 func FuzzAnyBytes(f *testing.F) {
 	f.Add([]byte(oomLog))
-	f.Add([]byte("1: [default3]:[rank3]: Traceback (most recent call last):\n1: [default3]:KeyError\n1: [default3]:: \n1: [default3]:'x'\nsrun: error: n1: tasks 0-3,9: Killed\n"))
+	f.Add([]byte("1: [default3]:[rank3]: Traceback (most recent call last):\n1: [default3]:KeyError\n1: [default3]:: \n1: [default3]:'x'\n" +
+		"srun: error: n1: tasks 0-3,9: Killed\n"))
 	f.Add([]byte("\x80\x02]q\x00."))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		src, err := diagnose.Read("log", bytes.NewReader(b))
@@ -225,7 +230,10 @@ func TestLinesMergeAllRanks(t *testing.T) {
 		}
 		return got
 	}
-	require.Equal(t, []string{"[2026-06-11 10:00:00] RuntimeError: two", "[2026-06-11 10:00:01] zero", "[2026-06-11 10:00:02] one", "no time", "[2026-06-11 10:00:05] same"}, texts(diagnose.Filter{}))
+	require.Equal(t, []string{
+		"[2026-06-11 10:00:00] RuntimeError: two", "[2026-06-11 10:00:01] zero", "[2026-06-11 10:00:02] one", "no time",
+		"[2026-06-11 10:00:05] same",
+	}, texts(diagnose.Filter{}))
 	one := 1
 	require.Equal(t, []string{"[2026-06-11 10:00:02] one", "no time", "[2026-06-11 10:00:05] same"}, texts(diagnose.Filter{Rank: &one}))
 	require.Equal(t, []string{"no time", "[2026-06-11 10:00:05] same"}, texts(diagnose.Filter{Rank: &one, Tail: 2}))
@@ -257,7 +265,10 @@ func TestEveryAnswerNamesAStepOfTheMethod(t *testing.T) {
 		require.NotEmpty(t, s.How.ZH)
 		steps[s.ID] = true
 	}
-	for _, text := range []string{oomLog, "srun: error: n1: task 3: Exited with exit code 7\n", "srun: error: Node failure on n7\n", "all is well\n", "[after training is done]\n"} {
+	for _, text := range []string{
+		oomLog, "srun: error: n1: task 3: Exited with exit code 7\n", "srun: error: Node failure on n7\n", "all is well\n",
+		"[after training is done]\n",
+	} {
 		require.True(t, steps[diagnoseText(t, text).Why])
 	}
 }
@@ -265,7 +276,10 @@ func TestEveryAnswerNamesAStepOfTheMethod(t *testing.T) {
 // TestAPrivateKeyNeverLeaves has a rank that prints its key, between the lines
 // of another one; and a rank that dies right after.
 func TestAPrivateKeyNeverLeaves(t *testing.T) {
-	key := []string{"-----BEGIN OPENSSH PRIVATE KEY-----", "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZW", "QyNTUxOQAAACB9tail", "-----END OPENSSH PRIVATE KEY-----"}
+	key := []string{
+		"-----BEGIN OPENSSH PRIVATE KEY-----", "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZW", "QyNTUxOQAAACB9tail",
+		"-----END OPENSSH PRIVATE KEY-----",
+	}
 	var b strings.Builder
 	for i, l := range key {
 		fmt.Fprintf(&b, "[rank1]: %s\n[rank0]: step %d\n", l, i)

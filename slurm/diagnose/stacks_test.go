@@ -20,7 +20,9 @@ func TestPySpyStacksAreGrouped(t *testing.T) {
 		if rank == 5 {
 			where = "    read (gpt_dataset.py:77)\n"
 		}
-		for _, l := range strings.Split(fmt.Sprintf("Process %d: python pretrain_gpt.py\nPython v3.12.3 (/usr/bin/python3.12)\n\nThread %d (idle): \"MainThread\"\n%s    train_step (training.py:%d)\nThread 99 (idle): \"Thread-1\"\n    wait (threading.py:359)\n", 100+rank, 100+rank, where, 50), "\n") {
+		for _, l := range strings.Split(fmt.Sprintf("Process %d: python pretrain_gpt.py\nPython v3.12.3 (/usr/bin/python3.12)\n\n"+
+			"Thread %d (idle): \"MainThread\"\n%s    train_step (training.py:%d)\nThread 99 (idle): \"Thread-1\"\n    wait (threading.py:359)\n", 100+rank,
+			100+rank, where, 50), "\n") {
 			fmt.Fprintf(&b, "%d: %s\n", rank, l)
 		}
 	}

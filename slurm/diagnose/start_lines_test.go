@@ -15,7 +15,8 @@ import (
 
 // started is the line that a rendered script writes on each node.
 func started(attempt, node int, host, commit string) string {
-	return fmt.Sprintf("start: attempt=%d node=%d host=%s ranks=%d-%d commit=%s dirty=e3b0c44298fc argv=aaaaaaaaaaaa env=bbbbbbbbbbbb\n", attempt, node, host, 4*node, 4*node+3, commit)
+	return fmt.Sprintf("start: attempt=%d node=%d host=%s ranks=%d-%d commit=%s dirty=e3b0c44298fc argv=aaaaaaaaaaaa env=bbbbbbbbbbbb\n", attempt, node,
+		host, 4*node, 4*node+3, commit)
 }
 
 // TestTheLogsOfOurOwnScriptsAreRead has what a rendered script leaves: start
@@ -29,7 +30,8 @@ func TestTheLogsOfOurOwnScriptsAreRead(t *testing.T) {
 		require.NoError(t, os.WriteFile(p, []byte(text), 0o600))
 	}
 	raised := func(prefix, said string) string {
-		return prefix + "Traceback (most recent call last):\n" + prefix + "  File \"/w/pretrain_gpt.py\", line 9, in forward_step\n" + prefix + "    out = model(tokens)\n" + prefix + said + "\n"
+		return prefix + "Traceback (most recent call last):\n" + prefix + "  File \"/w/pretrain_gpt.py\", line 9, in forward_step\n" + prefix +
+			"    out = model(tokens)\n" + prefix + said + "\n"
 	}
 	oom := "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
 	put("one/gpt-4711.out", started(0, 0, "gpu-a.x", "c1")+started(0, 1, "gpu-b.x", "c1")+"[gpu-a.x:0]:hello\n"+raised("[gpu-b.x:3]:", oom))
@@ -69,7 +71,8 @@ func TestTheLogsOfOurOwnScriptsAreRead(t *testing.T) {
 	require.Equal(t, 2, earlier)
 
 	// One output file holds both attempts.
-	put("three/gpt-1.out", started(0, 0, "gpu1", "c1")+raised("[gpu1:0]:", oom)+started(1, 0, "gpu1", "c1")+started(1, 1, "gpu2", "c1")+raised("[gpu2:2]:", "KeyError: 'mine'"))
+	put("three/gpt-1.out", started(0, 0, "gpu1", "c1")+raised("[gpu1:0]:", oom)+started(1, 0, "gpu1", "c1")+started(1, 1, "gpu2", "c1")+raised("[gpu2:2]:",
+		"KeyError: 'mine'"))
 	r, err = diagnose.Path(context.Background(), filepath.Join(dir, "three"), diagnose.Context{JobState: "FAILED"})
 	require.NoError(t, err)
 	require.Equal(t, diagnose.UserException, r.Class)
@@ -77,7 +80,8 @@ func TestTheLogsOfOurOwnScriptsAreRead(t *testing.T) {
 	require.Equal(t, 2, r.Attempts)
 
 	// Nodes that started with different commits explain a network failure.
-	timeout := "[rank1]:[E ProcessGroupNCCL.cpp:632] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=812, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600091 milliseconds before timing out.\n"
+	timeout := "[rank1]:[E ProcessGroupNCCL.cpp:632] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=812, OpType=ALLREDUCE, " +
+		"Timeout(ms)=600000) ran for 600091 milliseconds before timing out.\n"
 	put("four/gpt-2.out", started(0, 0, "gpu1", "c1")+started(0, 1, "gpu2", "c2")+timeout)
 	r, err = diagnose.Path(context.Background(), filepath.Join(dir, "four"), diagnose.Context{JobState: "FAILED"})
 	require.NoError(t, err)

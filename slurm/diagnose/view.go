@@ -65,7 +65,8 @@ func (r Report) verdictSummary(l lang.Lang) string {
 		if zh {
 			return fmt.Sprintf("作业仍在运行，但已有 %s 没有任何输出，也没有报错%s。%s", age, r.iteration("最后一次迭代为第 %d 次", "，"), r.detail(l))
 		}
-		return strings.TrimSpace(fmt.Sprintf("The job runs, but no rank has written anything for %s, and none reports an error%s. %s", age, r.iteration("the last iteration was %d", "; "), r.detail(l)))
+		return strings.TrimSpace(fmt.Sprintf("The job runs, but no rank has written anything for %s, and none reports an error%s. %s", age, r.iteration("the last iteration was "+
+			"%d", "; "), r.detail(l)))
 	}
 	where := r.where(l)
 	if zh {
@@ -176,7 +177,10 @@ func (r Report) where(l lang.Lang) string {
 	return "on " + strings.Join(parts, ", ")
 }
 
-var phaseZH = map[string]string{"checkpoint load": "加载检查点", "checkpoint save": "保存检查点", "evaluation": "评估", "data": "读取数据", "optimizer": "优化器", "backward": "反向传播", "forward": "前向传播", "setup": "初始化", "import": "导入模块"}
+var phaseZH = map[string]string{
+	"checkpoint load": "加载检查点", "checkpoint save": "保存检查点", "evaluation": "评估", "data": "读取数据", "optimizer": "优化器",
+	"backward": "反向传播", "forward": "前向传播", "setup": "初始化", "import": "导入模块",
+}
 
 // detail says what the class's own facts add.
 func (r Report) detail(l lang.Lang) string {
@@ -281,7 +285,9 @@ func (r Report) advice(l lang.Lang) []string {
 		}
 	}
 	if r.Peer != "" {
-		add(said("The peer that could not be reached is "+r.Peer+"; if it stays so, resubmit with that node in --exclude.", "无法连通的对端是 "+r.Peer+"；若持续如此，把该节点加入 --exclude 后重新提交。"))
+		add(said("The peer that could not be reached is "+r.Peer+"; if it stays so, resubmit with that node in --exclude.",
+			"无法连通的对端是 "+r.Peer+"；若持续如此，把该节点加入 --exclude "+
+				"后重新提交。"))
 	}
 	if len(r.Differs) > 0 {
 		list := strings.Join(r.Differs, ", ")
@@ -303,7 +309,8 @@ func (r Report) advice(l lang.Lang) []string {
 		}
 	}
 	if r.MayHang {
-		add(said("Look at where the ranks stand: stacks (py-spy dump) or the flight recorder of all ranks, and nvidia-smi on the nodes; what writes no line but saves or evaluates is no hang.", "查看各 rank 停在哪里：取所有 rank 的堆栈（py-spy dump）或 flight recorder，并在节点上看 nvidia-smi；若只是在保存或评估而没有输出，则不是挂起。"))
+		add(said("Look at where the ranks stand: stacks (py-spy dump) or the flight recorder of all ranks, and nvidia-smi on the nodes; what writes no "+
+			"line but saves or evaluates is no hang.", "查看各 rank 停在哪里：取所有 rank 的堆栈（py-spy dump）或 flight recorder，并在节点上看 nvidia-smi；若只是在保存或评估而没有输出，则不是挂起。"))
 	}
 	for i, t := range classOf(r.Class).Advice {
 		if asks := asksFor[r.Class]; asks == nil || asks[i] == "" || !r.pointless(asks[i]) {
@@ -335,12 +342,15 @@ func (r Report) proposes(what string) bool {
 // memoryAdvice puts the run's own numbers before the general advice.
 func (r Report) memoryAdvice() (out []lang.Text) {
 	if m := r.Memory; m != nil && m.OthersGiB > 1 {
-		out = append(out, said("Another process holds memory on this GPU: find it with nvidia-smi, and ask for the node with --exclusive.", "该 GPU 上另有进程占用显存：用 nvidia-smi 查出该进程，并用 --exclusive 独占节点。"))
+		out = append(out, said("Another process holds memory on this GPU: find it with nvidia-smi, and ask for the node with --exclusive.",
+			"该 GPU 上另有进程占用显存：用 nvidia-smi 查出该进程，并用 --exclusive 独占节点。"))
 	}
 	if y := r.Layout; y != nil && y.MicroBatchSize > 1 && r.Fit == nil {
 		half := y.MicroBatchSize / 2
-		out = append(out, said(fmt.Sprintf("The run used --micro-batch-size %d with sequence length %d, TP %d, PP %d, CP %d: try --micro-batch-size %d.", y.MicroBatchSize, y.SeqLength, y.TP, y.PP, max(1, y.CP), half),
-			fmt.Sprintf("本次运行使用 --micro-batch-size %d，序列长度 %d，TP %d、PP %d、CP %d：可先试 --micro-batch-size %d。", y.MicroBatchSize, y.SeqLength, y.TP, y.PP, max(1, y.CP), half)))
+		out = append(out, said(fmt.Sprintf("The run used --micro-batch-size %d with sequence length %d, TP %d, PP %d, CP %d: try --micro-batch-size %d.",
+			y.MicroBatchSize, y.SeqLength, y.TP, y.PP, max(1, y.CP), half),
+			fmt.Sprintf("本次运行使用 --micro-batch-size %d，序列长度 %d，TP %d、PP %d、CP %d：可先试 --micro-batch-size %d。", y.MicroBatchSize, y.SeqLength, y.TP, y.PP, max(1,
+				y.CP), half)))
 	}
 	return out
 }
@@ -413,7 +423,11 @@ func (r Report) View(l lang.Lang) view.Doc {
 
 func whyIn(why string, l lang.Lang) string {
 	if l == lang.ZH {
-		if t, ok := map[string]string{"cause": "原因", "same cause": "同一原因", "downstream": "后果", "earlier attempt": "之前的尝试", "last sign": "最后输出", "last words": "该 rank 的最后输出", "start": "启动"}[why]; ok {
+		if t, ok := map[string]string{
+			"cause": "原因", "same cause": "同一原因", "downstream": "后果", "earlier attempt": "之前的尝试", "last sign": "最后输出",
+			"last words": "该 rank 的最后输出",
+			"start":      "启动",
+		}[why]; ok {
 			return t
 		}
 	}

@@ -22,7 +22,9 @@ import (
 
 // line is Megatron's report of one iteration, as the last rank prints it.
 func line(n int, at time.Time, ms, loss, grad string) string {
-	return fmt.Sprintf("[default7]: [%s] iteration %8d/    1000 | consumed samples: %12d | elapsed time per iteration (ms): %s | throughput per GPU (TFLOP/s/GPU): 400.0 | learning rate: 1.500000E-04 | global batch size:   256 | lm loss: %s | loss scale: 1.0 | grad norm: %s | number of skipped iterations:   0 | number of nan iterations:   0 |\n",
+	return fmt.Sprintf("[default7]: [%s] iteration %8d/    1000 | consumed samples: %12d | elapsed time per iteration (ms): %s "+
+		"| throughput per GPU (TFLOP/s/GPU): 400.0 | learning rate: 1.500000E-04 | global batch size:   256 | lm loss: %s | loss scale: 1.0 "+
+		"| grad norm: %s | number of skipped iterations:   0 | number of nan iterations:   0 |\n",
 		at.Format("2006-01-02 15:04:05.000000"), n, 256*n, ms, loss, grad)
 }
 
@@ -50,7 +52,8 @@ func read(t *testing.T, text string) metrics.Run {
 }
 
 func TestIterationLines(t *testing.T) {
-	r := read(t, run(100, usual)+"[Rank 0] (after 2 iterations) memory (MB) | allocated: 1024.00 | max allocated: 40960.50 | reserved: 2048.00 | max reserved: 50000.00\n"+
+	r := read(t, run(100, usual)+"[Rank 0] (after 2 iterations) memory (MB) | allocated: 1024.00 | max allocated: 40960.50 | reserved: 2048.00 "+
+		"| max reserved: 50000.00\n"+
 		" validation loss at iteration 100 | lm loss value: 2.900000E+00 | lm loss PPL: 1.817414E+01 | \n")
 	require.Len(t, r.Iterations, 100)
 	it := r.Iterations[9]
@@ -91,7 +94,10 @@ func TestEventFiles(t *testing.T) {
 	}
 	record(append([]byte{0x1a, 13}, "brain.Event:2"...))
 	for step := 1; step <= 30; step++ {
-		for tag, v := range map[string]float32{"lm loss": float32(3 - float64(step)/100), "iteration-time": 2.5, "throughput": 300, "lm loss vs samples": 9, "grad-norm": 1} {
+		for tag, v := range map[string]float32{
+			"lm loss": float32(3 - float64(step)/100), "iteration-time": 2.5, "throughput": 300, "lm loss vs samples": 9,
+			"grad-norm": 1,
+		} {
 			value := append([]byte{0x0a, byte(len(tag))}, tag...)
 			value = append(value, 0x15)
 			value = binary.LittleEndian.AppendUint32(value, math.Float32bits(v))

@@ -24,7 +24,8 @@ func readAs(t *testing.T, gpu, log string) metrics.Run {
 
 // detected is a report of Megatron's straggler detector.
 func detected(slow int, tf, most float64) string {
-	return fmt.Sprintf("0: INFO:megatron.core.utils:[2026-11-20 12:00:00] | MnRtt/Rnk: 1446.49ms/13 | MxRtt/Rnk: 1570.32ms/%d | MnDRtt/Rnk: 1.22ms/15 | MxDRtt/Rnk: 30.33ms/23 | MnEtpt/Rnk: %.2fTF/%d | MxEtpt/Rnk: %.2fTF/13\n", slow, tf, slow, most)
+	return fmt.Sprintf("0: INFO:megatron.core.utils:[2026-11-20 12:00:00] | MnRtt/Rnk: 1446.49ms/13 | MxRtt/Rnk: 1570.32ms/%d "+
+		"| MnDRtt/Rnk: 1.22ms/15 | MxDRtt/Rnk: 30.33ms/23 | MnEtpt/Rnk: %.2fTF/%d | MxEtpt/Rnk: %.2fTF/13\n", slow, tf, slow, most)
 }
 
 func TestAStragglerIsNamed(t *testing.T) {
@@ -32,7 +33,8 @@ func TestAStragglerIsNamed(t *testing.T) {
 	for name, log := range map[string]string{
 		"the detector, three times": body + detected(17, 380, 610) + detected(17, 375, 611) + detected(17, 379, 609),
 		"its judgement":             body + "STRAGGLER DETECTION WARNING: Some GPUs have worse relative performance. Affected ranks: {17}\n",
-		"timers of every rank":      body + strings.Repeat("times across ranks (ms):\n  forward-compute:\n     rank  0: 100.00\n     rank  1: 101.00\n     rank 16: 99.00\n     rank 17: 171.00\n  optimizer:\n     rank  0: 9.00\n", 3),
+		"timers of every rank": body + strings.Repeat("times across ranks (ms):\n  forward-compute:\n     rank  0: 100.00\n     rank  1: 101.00\n"+
+			"     rank 16: 99.00\n     rank 17: 171.00\n  optimizer:\n     rank  0: 9.00\n", 3),
 	} {
 		found := readAs(t, "", log).Check()
 		require.Len(t, found, 1, name)
@@ -41,11 +43,12 @@ func TestAStragglerIsNamed(t *testing.T) {
 		require.Contains(t, found[0].Fix.ZH, "--exclude", name)
 	}
 	for name, log := range map[string]string{
-		"another one each time":   body + detected(17, 380, 610) + detected(3, 375, 611) + detected(9, 379, 609),
-		"stages that differ":      body + strings.Repeat(detected(30, 560, 609), 5),
-		"once":                    body + detected(17, 380, 610),
-		"long ago":                detected(17, 380, 610) + detected(17, 380, 610) + detected(17, 380, 610) + run(180, usual),
-		"timers that hardly vary": body + strings.Repeat("times across ranks (ms):\n  forward-compute:\n     rank  0: 100.00\n     rank  1: 110.00\n     rank  2: 105.00\n", 5),
+		"another one each time": body + detected(17, 380, 610) + detected(3, 375, 611) + detected(9, 379, 609),
+		"stages that differ":    body + strings.Repeat(detected(30, 560, 609), 5),
+		"once":                  body + detected(17, 380, 610),
+		"long ago":              detected(17, 380, 610) + detected(17, 380, 610) + detected(17, 380, 610) + run(180, usual),
+		"timers that hardly vary": body + strings.Repeat("times across ranks (ms):\n  forward-compute:\n     rank  0: 100.00\n     rank  1: 110.00\n"+
+			"     rank  2: 105.00\n", 5),
 	} {
 		require.Empty(t, readAs(t, "", log).Check(), name)
 	}
@@ -60,12 +63,21 @@ func TestASlowStartNamesTheFlag(t *testing.T) {
 	}
 	full := "[Rank 0] (after 1 iterations) memory (MB) | allocated: 60000.0 | max allocated: 70000.0 | reserved: 72000.0 | max reserved: 74000.0\n"
 	for name, c := range map[string]struct{ log, fix string }{
-		"data":      {arg("num_workers", "2") + slow + "(min, max) time across ranks (ms):\n    forward-backward ...............................: (3200.10, 3200.90)\n    batch-generator ................................: (900.20, 1210.30)\n", "--num-workers 4"},
-		"memory":    {arg("micro_batch_size", "2") + slow + "[Rank 0] (after 1 iterations) memory (MB) | allocated: 20000.0 | max allocated: 28000.0 | reserved: 29000.0 | max reserved: 30000.0\n", "--micro-batch-size 4"},
-		"recompute": {arg("recompute_granularity", "full") + slow + "[Rank 0] (after 1 iterations) memory (MB) | allocated: 20000.0 | max allocated: 28000.0 | reserved: 29000.0 | max reserved: 30000.0\n", "--recompute-granularity selective"},
-		"layout":    {arg("tensor_model_parallel_size", "16") + slow + full, "--tensor-model-parallel-size 8"},
-		"overlap":   {arg("overlap_grad_reduce", "False") + slow + full, "--overlap-grad-reduce"},
-		"no hint":   {slow + full, "--num-workers"},
+		"data": {arg("num_workers", "2") + slow + "(min, max) time across ranks (ms):\n    forward-backward ...............................: " +
+			"(3200.10, 3200.90)\n    batch-generator ................................: (900.20, 1210.30)\n", "--num-workers 4"},
+		"memory": {
+			arg("micro_batch_size", "2") + slow +
+				"[Rank 0] (after 1 iterations) memory (MB) | allocated: 20000.0 | max allocated: 28000.0 | reserved: 29000.0 | max reserved: 30000.0\n",
+			"--micro-batch-size 4",
+		},
+		"recompute": {
+			arg("recompute_granularity", "full") + slow +
+				"[Rank 0] (after 1 iterations) memory (MB) | allocated: 20000.0 | max allocated: 28000.0 | reserved: 29000.0 | max reserved: 30000.0\n",
+			"--recompute-granularity selective",
+		},
+		"layout":  {arg("tensor_model_parallel_size", "16") + slow + full, "--tensor-model-parallel-size 8"},
+		"overlap": {arg("overlap_grad_reduce", "False") + slow + full, "--overlap-grad-reduce"},
+		"no hint": {slow + full, "--num-workers"},
 	} {
 		found := readAs(t, "h100", c.log).Check()
 		require.Len(t, found, 1, name)

@@ -18,7 +18,10 @@ func View(runs []Run, sums []Summary, l lang.Lang) view.Doc {
 		return en
 	}
 	doc := view.Doc{Title: word("Metrics", "训练指标")}
-	t := view.Table{Header: []string{word("run", "运行"), word("iteration", "迭代"), word("loss", "损失"), word("best", "最低"), word("ms/iteration", "毫秒/迭代"), "tokens/s/GPU", "TFLOP/s/GPU", "MFU", word("remaining", "预计剩余")}}
+	t := view.Table{Header: []string{
+		word("run", "运行"), word("iteration", "迭代"), word("loss", "损失"), word("best", "最低"), word("ms/iteration", "毫秒/迭代"),
+		"tokens/s/GPU", "TFLOP/s/GPU", "MFU", word("remaining", "预计剩余"),
+	}}
 	var losses [][]Point
 	for i, r := range runs {
 		s := sums[i]

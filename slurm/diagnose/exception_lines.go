@@ -1,0 +1,97 @@
+package diagnose
+
+import (
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+)
+
+// exception ends an open traceback with its last line.
+func (s *scanner) exception(st *stream, t tag, text, raw string, off int64) bool {
+	kind, message, ok := exceptionOf(text, true)
+	if ok && st.open.headless && !exceptionKinds.MatchString(kind) {
+		return false
+	}
+	if !ok {
+		// A labelled, unbuffered traceback comes in pieces: the name alone first.
+		if len(st.open.frames) > 0 && bareName.MatchString(text) {
+			st.pending, st.first, st.firstOff = text, raw, off
+			return true
+		}
+		return false
+	}
+	if message == "" && t.label >= 0 && !strings.HasSuffix(text, ".") {
+		st.pending, st.first, st.firstOff = text, raw, off
+		return true
+	}
+	s.raise(st, &event{off: off, raw: raw, text: text, tag: t, kind: kind, message: message})
+	return true
+}
+
+var bareName = lazy.New(`^[A-Za-z_][\w.]*$`)
+
+// continuePending joins the pieces of an exception's last line.
+func (s *scanner) continuePending(st *stream, t tag, text string) bool {
+	var joined string
+	switch {
+	case strings.HasPrefix(text, ":"):
+		st.pending += text + " "
+		if strings.Trim(text, ": ") == "" {
+			return true
+		}
+		joined = strings.TrimSpace(st.pending)
+	case strings.HasSuffix(strings.TrimSpace(st.pending), ":"):
+		joined = strings.TrimSpace(st.pending) + " " + strings.TrimSpace(text)
+	default:
+		s.endPending(st, t)
+		return false
+	}
+	st.pending = joined
+	s.endPending(st, t)
+	return true
+}
+
+func (s *scanner) endPending(st *stream, t tag) {
+	kind, message, _ := strings.Cut(st.pending, ":")
+	e := &event{off: st.firstOff, raw: st.first, text: strings.TrimSpace(st.pending), tag: t, kind: kind, message: strings.TrimSpace(message)}
+	st.pending = ""
+	s.raise(st, e)
+}
+
+// raise adds an exception that ends an open traceback.
+func (s *scanner) raise(st *stream, e *event) {
+	if e.stack = st.open; e.stack != nil {
+		e.doubted = e.stack.caught && e.stack.chain == unchained
+		if e.stack.logged {
+			e.form = report
+		}
+	}
+	s.classify(e)
+	if e.stack != nil {
+		st.raised = e.stack.chain.outweigh(st.raised, e)
+	} else {
+		st.raised = e
+	}
+	s.add(e)
+	st.open, st.previous = nil, e.text
+}
+
+// classify gives an exception its class.
+func (s *scanner) classify(e *event) *event {
+	best := s.table.match(e.text)
+	switch {
+	case best != nil && best.weight == death:
+		e.class, e.weight = best.class, generic
+	case best != nil && (best.weight < generic || best.weight >= specific-2):
+		e.class, e.weight = best.class, best.weight
+	default:
+		e.class, e.weight = refine(e.kind, e.message, e.stack)
+		if best != nil && best.weight > e.weight {
+			e.class, e.weight = best.class, best.weight
+		}
+	}
+	if e.stack == nil && e.class == UserException {
+		e.weight--
+	}
+	return e
+}

@@ -1,0 +1,82 @@
+package diagnose
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+)
+
+// harmlessPatterns say that the program goes on.
+var harmlessPatterns = []pattern{
+	{on: oneOf("ignored|ignoring|ignore"), re: `\(ignored\)|\bignoring\b|\bignored\b|can be ignored|safely ignore`},
+	{on: oneOf("(optional)|exception ignored|telemetry|gid table change|port active|compat/lib|leaked semaphore|leaked shared_memory" +
+		"|address family not supported|non-fatal|nonfatal|harmless|will start from random|couldn't chdir|client reregister|deprecat|not supported (" +
+		"|can lead to|may lead to|could lead to|reduced performance|degraded performance")},
+	{on: oneOf("falling back|fall back|fallback|falls back")},
+	{on: oneOf("caught,|caught)|caught and|caught an"), re: `\bcaught[,)]|\bcaught\b.*\b(?:try|retry|skip|contin)`},
+	{on: oneOf("skip"), re: `\bskip(?:ped|ping)?\b`},
+	{on: oneOf("retry|re-try|tried|retried"), re: `\bretry(?:ing)?\b|\bre-?trying\b|will (?:be )?(?:re)?tr(?:y|ied)`},
+	{on: oneOf("continuing|disabling|is disabled|are disabled|recovered|recovering|starting from scratch|starting from random|best effort" +
+		"|best-effort|for your information|for information|as expected|expected failure"), re: ``},
+	{on: oneOf("warning"), re: `(?:future|user|runtime|resource|import|syntax|deprecation)warning|^\s*warning\b`},
+	{on: oneOf("wandb:"), re: `^wandb:`},
+	{on: oneOf("will not be"), re: `will not be (?:registered|used|loaded)`},
+	{on: oneOf("using"), re: `using (?:the )?(?:default|slow|torch|native|python|internal)\b|unable to .*; using`},
+	{on: oneOf("resum"), re: `resum(?:ed|ing) (?:after|from)`},
+	{on: oneOf("instead"), re: `instead\.?$`},
+	{on: oneOf("no checkpoint"), re: `no checkpoint.*starting`},
+	{on: oneOf("trying"), re: `trying (?:a |another |again|next)`},
+	{on: oneOf("attempt"), re: `attempt \d+ ?(?:/|of) ?\d+`},
+	{on: oneOf("action"), re: `no action (?:is )?needed`},
+}
+
+var harmlessTable = sync.OnceValue(func() *table { return newTable(harmlessPatterns) })
+
+// lowLevel are the marks of lines that are logged below error.
+var lowLevel = lazy.New(`^(?:> )?(?:\[?\d{4}[-/]\d\d[-/]\d\d[^a-zA-Z]*\s)?\[?(?:WARNING|WARN|INFO|DEBUG|NOTICE|Warning|Info)\b|` +
+	`^\[?[WID]\d{3,4} \d|^\[[WI] |^\[[WI]\d{3,4} |\[(?:WARNING|INFO|DEBUG|WARN)[\]:]|\| ?(?:WARNING|INFO|DEBUG) ?\||` +
+	`- (?:WARNING|INFO|DEBUG) -|\bNCCL (?:INFO|TRACE)\b|^\[NeMo [WI]|:(?:WARNING|INFO|DEBUG):|\((?:WARNING|INFO|` +
+	`DEBUG)\)|^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [IW] `)
+
+// introducesCaught reports whether the line before a traceback speaks of an
+// error that the program handles.
+func introducesCaught(before string) bool {
+	return handled.MatchString(before) && ofAnError.MatchString(before)
+}
+
+var (
+	handled = lazy.New(`(?i)^exception ignored|fall(?:ing|s)? ?-?back|\boptional\b|\bignor(?:ed|ing)\b|\bcaught\b|\bretry(?:ing)?\b|` +
+		`continuing|could not import|failed to import|unable to import|import failed|\bskip(?:ped|ping)\b|` +
+		`^(?:\S+ )?(?:WARN(?:ING)?|INFO|DEBUG)\b`)
+	ofAnError = lazy.New(`(?i)error|exception|fail|import|could not|unable|cannot|can't`)
+)
+
+// harmless reports whether a line says that it is no failure.
+func harmless(text string) bool {
+	return text != "" && (harmlessTable().shows(text) && !gaveUp.MatchString(text) || lowLevel.MatchString(text[:min(len(text), 160)]) ||
+		strings.Contains(text, "guard: warning: ")) // our own scripts' guards, which let the job go on
+}
+
+// gaveUp matches lines that name retries only to say that they are used up,
+// and argparse's word for a value given to a flag.
+var gaveUp = lazy.New(`(?i)retr(?:y|ies).{0,40}(?:exceeded|exhausted|failed)|exceeded.{0,30}retr|(?:max|too many|all) retries|` +
+	`giving up|gave up|ignored explicit argument`)
+
+var retries = lazy.New(`retrying \((\d+)/(\d+)\)`)
+
+// lastRetry reports whether a line is a connection's retry of many: NCCL
+// counts them and gives up after the last (NCCL_SOCKET_RETRY_CNT).
+func lastRetry(text string) bool {
+	m := retries.FindStringSubmatch(text)
+	if m == nil {
+		return strings.Contains(text, "NCCL INFO") && strings.Contains(text, "onnect") && (strings.Contains(text, " failed : ") || strings.Contains(text,
+			"returned "))
+	}
+	return m[1] == m[2]
+}
+
+// agentLine reports whether a launcher or Slurm speaks about other processes.
+func agentLine(text string) bool {
+	return strings.HasPrefix(text, "srun:") || strings.HasPrefix(text, "slurmstepd") || strings.Contains(text, "of binary:")
+}
