@@ -21,9 +21,6 @@ const (
 var longFiles = map[string]string{
 	"knowledge/rules/rows_experts.go": "one table of rules that are read beside one another",
 	"knowledge/rules/rows_model.go":   "one table of rules that are read beside one another",
-	"slurm/diagnose/judge.go":         "one order of causes: which wins over which is read from top to bottom",
-	"slurm/diagnose/report.go":        "one report and its advice",
-	"slurm/diagnose/scan.go":          "one pass over a line",
 	"slurm/job/import.go":             "one translation of a script, option by option",
 	"slurm/lint/megatron.go":          "one group of rules that share their reading of a command",
 	"slurm/watch/watch.go":            "one loop and the state that it alone may touch",
