@@ -37,7 +37,7 @@ var synonyms = map[string]string{
 	"问": "ask", "提问": "ask", "请问": "ask",
 	"计划": "plan", "规划": "plan", "预检": "plan", "检查": "plan",
 	"渲染": "render", "脚本": "render", "常量": "constants", "常数": "constants", "环境变量": "constants",
-	"节点": "nodes", "审计": "audit", "暂停": "hold", "挂起": "hold", "保持": "hold", "释放": "release", "恢复": "release", "重新提交": "resubmit",
+	"节点": "nodes", "审计": "audit", "暂停": "hold", "挂起": "hold", "保持": "hold", "释放": "release", "恢复": "release",
 	"指标": "metrics", "曲线": "metrics", "历史": "history", "分区": "partitions", "优先级": "priority", "账户": "accounts", "配额": "accounts",
 	"显存": "memory", "推荐": "recommend", "对比": "compare", "比较": "compare", "差异": "diff", "修改": "update", "重新排队": "requeue",
 	"等待": "wait", "解释": "explain", "停止开关": "killswitch", "清理": "cleanup", "恢复节点": "resume", "试跑": "smoke", "镜像": "image",
