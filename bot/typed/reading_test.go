@@ -109,6 +109,7 @@ func TestWhatWasMeantIsOfferedNearestFirst(t *testing.T) {
 		"unlnk":   {"unlink"},
 		"z":       nil,
 		"subm":    {"submit"},
+		"me":      {"memory", "metrics"},
 	} {
 		got := DidYouMean(typo)
 		require.LessOrEqual(t, len(got), 3, typo)
