@@ -25,7 +25,11 @@ demo: build ## the main job on the embedded back end, on this machine
 	$(BIN)/megatron-ops demo
 
 test: setup build $(TOOLS)/goreleaser ## set up everything, then every test
-	$(GO) test -timeout 20m ./...
+	$(GO) test -json -timeout 20m ./... | $(GO) run ./tools/testsummary
+
+test-clients: build ## the vendors' agents (860 MB of npm packages) against the MCP server
+	.ci/setup clients
+	$(GO) test -tags clients -timeout 20m ./mcp
 
 test-slurm: ## the back ends' tests on a real Slurm: the one in SLURM_PREFIX, or on the PATH
 	SLURM_PREFIX=$(SLURM_PREFIX) $(GO) test -count=1 -timeout 20m ./slurm/cluster ./slurm/watch
@@ -74,7 +78,7 @@ conformance: ## score rules, lint, diagnosis and answers, by topic
 
 evals: ## twenty tasks done on a real Slurm by a scripted agent; MODEL=1: by the model of OPENAI_BASE_URL and OPENAI_MODEL
 	@.ci/setup slurm
-	$(GO) test -count=1 -v -timeout 60m ./evals/agents $(if $(MODEL),-model)
+	$(GO) test -count=1 -v -timeout 60m $(if $(MODEL),-tags model -run TestAModel) ./evals/agents
 
 bench-diagnose: ## diagnosis of 3.3 GB of logs beside ripgrep; makes its own data
 	$(GO) test -run '^$$' -bench Folder -benchtime 3x ./slurm/diagnose

@@ -116,7 +116,7 @@ func TestALifeInSlackOnSlurm(t *testing.T) {
 
 	spec := "```name: life\nnodes: 1\ngpus_per_node: 1\ngpu: a100\npartition: dev\ntime: \"5\"\nlauncher: custom\nlauncher_argv: [bash]\nscript: train.sh\nguards: false\nmonitor: false\nworktree: " + tree + "\nargs: [\"%s\"]\n```"
 	slack.Slash("submit --yes "+fmt.Sprintf(spec, "600"), as("U1"))
-	card := until(slack, "life", "waiting")
+	card := until(slack, "life (") // waiting, or running already
 	id := idOf(card.Text)
 	until(slack, "life ("+id+"): running", "<@U1>")
 	j, err := real.Run(t.Context(), "squeue", "-h", "-j", id, "-o", "%u %a")

@@ -14,10 +14,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
-var (
-	update = flag.Bool("update", false, "write what the scripted agent costs anew")
-	model  = flag.Bool("model", false, "ask the model of OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL instead of the script")
-)
+var update = flag.Bool("update", false, "write what the scripted agent costs anew")
 
 // mostTokens is what one answer may cost in either of its forms, unless it holds
 // a script, which comes whole.
@@ -33,9 +30,6 @@ const tolerance = 0.2
 func TestTheScriptedAgent(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a real Slurm; not with -short")
-	}
-	if *model {
-		t.Skip("a model is asked instead")
 	}
 	require.Len(t, tasks, 20)
 	cluster := slurmtest.Start(t, slurmtest.Options{})
@@ -63,29 +57,6 @@ func TestTheScriptedAgent(t *testing.T) {
 	if *update && !t.Failed() {
 		require.NoError(t, os.WriteFile("scripted.golden", []byte(lines.String()), 0o600))
 	}
-}
-
-// TestAModel has a model do the tasks, where it is asked for, and tells which it
-// did and what that cost.
-func TestAModel(t *testing.T) {
-	if !*model {
-		t.Skip("asked for by -model")
-	}
-	ask := newModel(t)
-	cluster := slurmtest.Start(t, slurmtest.Options{})
-	done, asked := 0, 0
-	for _, k := range tasks {
-		t.Run(k.name, func(t *testing.T) {
-			asked++
-			b, job := prepared(t, cluster, k)
-			ask.work(b, strings.NewReplacer("NAME", b.name, "WORK", b.work, "JOB", job).Replace(k.request))
-			t.Logf("%d calls, %d tokens as text", b.calls, b.text/bytesPerToken)
-			k.after(b, job)
-			done++
-			b.clear()
-		})
-	}
-	t.Logf("%d of %d tasks done", done, asked)
 }
 
 // prepared is a bench for k, with what is there before the agent comes.

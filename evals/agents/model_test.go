@@ -1,12 +1,17 @@
+//go:build model
+
 package agents
 
 import (
 	"encoding/json"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/sashabaranov/go-openai"
 	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
 // mostTurns bounds what a model may try for one task.
@@ -57,4 +62,24 @@ func (m modelAgent) work(b *bench, request string) {
 			talk = append(talk, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleTool, ToolCallID: call.ID, Content: string(answer)})
 		}
 	}
+}
+
+// TestAModel has a model do the tasks, and tells which it
+// did and what that cost.
+func TestAModel(t *testing.T) {
+	ask := newModel(t)
+	cluster := slurmtest.Start(t, slurmtest.Options{})
+	done, asked := 0, 0
+	for _, k := range tasks {
+		t.Run(k.name, func(t *testing.T) {
+			asked++
+			b, job := prepared(t, cluster, k)
+			ask.work(b, strings.NewReplacer("NAME", b.name, "WORK", b.work, "JOB", job).Replace(k.request))
+			t.Logf("%d calls, %d tokens as text", b.calls, b.text/bytesPerToken)
+			k.after(b, job)
+			done++
+			b.clear()
+		})
+	}
+	t.Logf("%d of %d tasks done", done, asked)
 }

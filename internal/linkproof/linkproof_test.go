@@ -38,7 +38,7 @@ func asUser(t *testing.T, uid int, env ...string) ([]byte, error) {
 // TestHelperWritesProof is what `megatron-ops link CODE` does, for asUser.
 func TestHelperWritesProof(t *testing.T) {
 	if os.Getenv("HELPER") == "" {
-		t.Skip("only a process of another test's")
+		return // it is started by another test alone
 	}
 	require.NoError(t, folder(os.Getenv("DIR"), os.Getenv("SOCKET")).Write(t.Context(), os.Getenv("CODE")))
 }

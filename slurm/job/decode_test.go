@@ -132,7 +132,7 @@ func FuzzJSONIsReadAsItIsMeant(f *testing.F) {
 	f.Fuzz(func(t *testing.T, word, name string) {
 		word, name = strings.ToValidUTF8(word, ""), strings.ToValidUTF8(name, "")
 		if strings.ContainsRune(word+name, '\ufffd') || name == "" {
-			t.Skip("no text")
+			return // no text
 		}
 		for _, escape := range []bool{true, false} {
 			var b bytes.Buffer

@@ -199,7 +199,7 @@ func FuzzEncodedSpecificationsDecodeToThemselves(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b, c string) {
 		for _, s := range []string{a, b, c} {
 			if s == "" || strings.ToValidUTF8(s, "") != s || strings.ContainsAny(s, "\x00\ufeff") {
-				t.Skip("no text")
+				return // no text
 			}
 		}
 		spec := job.Spec{
