@@ -30,6 +30,7 @@ func TestACommandGetsWhatBashGivesIt(t *testing.T) {
 		`X=1; printf '%s' X; prog $X`:                `"1"`,
 		`X=1; printf -v X '%s' 2; prog $X`:           `?"$X"`,
 		`X=1; printf -n X; prog $X`:                  `"1"`,
+		`X=1; prog "${X:-none}"`:                     `"1"`,
 		`X=1; unset X; prog "${X:-none}"`:            `?"${X:-none}"`,
 		`A=(a b); prog "${A[*]}"`:                    `"a b"`,
 		`A=(a b); prog "${A[@]}"`:                    `"a" "b"`,
