@@ -58,6 +58,16 @@ func (s *Server) HTTPHandler(h HTTP) (handler http.Handler, stop func()) {
 	return lib, stop
 }
 
+// Known tells requests that carry a token which is accepted at /mcp, for what else
+// is served beside it.
+func (h HTTP) Known() func(*http.Request) bool {
+	h.digests = digestsOf(h.Tokens)
+	return func(r *http.Request) bool {
+		_, problem := h.who(r)
+		return problem == ""
+	}
+}
+
 func (h *HTTP) init(s *Server) {
 	if h.Log == nil {
 		h.Log = s.cfg.Log

@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"log/slog"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
@@ -155,6 +157,21 @@ func (m *jobMetrics) progressOf(cluster string, j slurm.Job) seenProgress {
 	}
 	m.progress[key] = seen
 	return seen
+}
+
+// metricsHandler gives everybody the server's own figures. Those of jobs are their
+// people's, some from logs that nobody else may read, and every user of a login
+// node reaches loopback: they are for whoever has a token.
+func metricsHandler(own, jobs *prometheus.Registry, known func(*http.Request) bool) http.Handler {
+	public := promhttp.HandlerFor(own, promhttp.HandlerOpts{})
+	all := promhttp.HandlerFor(prometheus.Gatherers{own, jobs}, promhttp.HandlerOpts{})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if known(r) {
+			all.ServeHTTP(w, r)
+			return
+		}
+		public.ServeHTTP(w, r)
+	})
 }
 
 // storeMetrics shows what is still owed to Slack.

@@ -32,16 +32,34 @@ sleep 0.5; done
 	require.NoError(t, err, string(out))
 	t.Cleanup(func() { _ = s.command("cancel", "1", "--yes").Run() })
 	s.start("")
-	var scraped string
-	require.Eventually(t, func() bool {
-		res, err := http.Get(s.url + "/metrics")
+	scrape := func(token string) string {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/metrics", nil)
+		require.NoError(t, err)
+		if token != "" {
+			req.Header.Set("Authorization", "Bearer "+token)
+		}
+		res, err := http.DefaultClient.Do(req)
 		require.NoError(t, err)
 		defer res.Body.Close()
+		require.Equal(t, http.StatusOK, res.StatusCode)
 		b, err := io.ReadAll(res.Body)
 		require.NoError(t, err)
-		scraped = string(b)
+		return string(b)
+	}
+	token, err := os.ReadFile(filepath.Join(s.home, "state", "mcp.token"))
+	require.NoError(t, err)
+	var scraped string
+	require.Eventually(t, func() bool {
+		scraped = scrape(strings.TrimSpace(string(token)))
 		return strings.Contains(scraped, `megatron_ops_job_loss{cluster="local",job="1"} 2.5`)
 	}, 2*time.Minute, time.Second)
+
+	for _, token := range []string{"", "a-guess-of-16-chars"} {
+		strangers := scrape(token)
+		require.Contains(t, strangers, "megatron_ops_leads 1")
+		require.NotContains(t, strangers, "megatron_ops_job", "what a job logs is its people's")
+	}
 
 	has := regexp.MustCompile(`(?m)^# TYPE (megatron_ops_\w+)`).FindAllStringSubmatch(scraped, -1)
 	var names []string

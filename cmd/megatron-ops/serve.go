@@ -21,7 +21,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promauto"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/megatron-ops/megatron-ops/bot"
 	"github.com/megatron-ops/megatron-ops/internal/config"
@@ -235,9 +234,11 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 	})
 	promauto.With(reg).NewGaugeVec(prometheus.GaugeOpts{Name: "megatron_ops_build_info", Help: "The version that runs; the value is 1."}, []string{"version"}).
 		WithLabelValues(version()).Set(1)
-	reg.MustRegister(&slurmMetrics{clusters: svc.Clusters}, &jobMetrics{service: svc, watchers: watchers}, storeMetrics{st, log},
+	reg.MustRegister(&slurmMetrics{clusters: svc.Clusters}, storeMetrics{st, log},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	mux.Handle("/metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
+	jobs := prometheus.NewRegistry()
+	jobs.MustRegister(&jobMetrics{service: svc, watchers: watchers})
+	mux.Handle("/metrics", metricsHandler(reg, jobs, access.Known()))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) {
 		if err := st.Ping(r.Context()); err != nil {
@@ -256,8 +257,9 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 		return err
 	}
 	if page != nil {
+		pages := page.Handler()
 		for _, path := range web.Paths {
-			mux.Handle(path, page.Handler())
+			mux.Handle(path, pages)
 		}
 		mux.Handle("/{$}", http.RedirectHandler("/web/jobs", http.StatusSeeOther))
 		base := cmp.Or(strings.TrimSuffix(cfg.Web.URL, "/"), "http://"+ln.Addr().String())
