@@ -86,6 +86,7 @@ func (s *Service) Approved(ctx context.Context, who Caller, op string, in any, w
 	}
 	now := s.Now()
 	key := callDigest(who, op, in, digest)
+	fresh := Approval{ID: key + "." + rand.Text(), Op: op, Who: who, Why: why, Shown: shown, Digest: digest, At: now, Until: now.Add(s.ApprovalsLast())}
 	var a Approval
 	known, err := docs.Get(ctx, docApproval, key, now, &a)
 	switch {
@@ -94,13 +95,15 @@ func (s *Service) Approved(ctx context.Context, who Caller, op string, in any, w
 	case known && a.Waits():
 		return "", nil
 	case known:
-		// Of calls at once, one finds the decision. Another may find the request of
-		// a third that came after it: that goes on waiting.
+		// Of calls at once, one finds the decision, and one that finds nothing any more
+		// asks anew. Another may find that new request: it goes on waiting.
 		var found Approval
 		taken, err := docs.Take(ctx, docApproval, key, now, &found)
 		switch {
-		case err != nil || !taken:
+		case err != nil:
 			return "", err
+		case !taken:
+			return "", docs.Put(ctx, docApproval, key, fresh, fresh.Until)
 		case found.Waits():
 			return "", docs.Put(ctx, docApproval, key, found, found.Until)
 		case found.Yes:
@@ -112,8 +115,7 @@ func (s *Service) Approved(ctx context.Context, who Caller, op string, in any, w
 			Fix: lang.Text{EN: "change what they objected to, or ask them; the same call again asks anew", ZH: "请修改对方反对的内容，或与其沟通；再次发出同样的调用会重新请求批准"},
 		}
 	}
-	a = Approval{ID: key + "." + rand.Text(), Op: op, Who: who, Why: why, Shown: shown, Digest: digest, At: now, Until: now.Add(s.ApprovalsLast())}
-	return "", docs.Put(ctx, docApproval, key, a, a.Until)
+	return "", docs.Put(ctx, docApproval, key, fresh, fresh.Until)
 }
 
 // Approvals lists the requests that wait, oldest first.
