@@ -16,6 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/linkproof"
 	"github.com/megatron-ops/megatron-ops/internal/munge"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/secretfile"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/mcp"
 )
@@ -75,11 +76,10 @@ func slackInstall(c config.Slack) (*bot.OAuth, error) {
 				lang.Text{EN: "there is no key to encrypt the workspaces' tokens with", ZH: "没有用于加密各工作区令牌的密钥"},
 				lang.Same("openssl rand -base64 32 > FILE; chmod 600 FILE"))
 		}
-		b, err := readPrivate(c.Install.KeyFile, field)
-		if err != nil {
+		var err error
+		if text, err = readPrivate(c.Install.KeyFile, field); err != nil {
 			return nil, err
 		}
-		text = string(b)
 	}
 	key, err := bot.ParseKey(text)
 	if err != nil {
@@ -90,21 +90,16 @@ func slackInstall(c config.Slack) (*bot.OAuth, error) {
 	}, nil
 }
 
-// readPrivate reads a file that nobody else may read.
-func readPrivate(file, field string) ([]byte, error) {
-	st, err := os.Stat(file)
+// readPrivate is a secret from the file that field names.
+func readPrivate(file, field string) (string, error) {
+	text, err := secretfile.Read(file)
 	if err != nil {
-		return nil, &ops.Error{Code: ops.BadInput, Field: field, Message: lang.Said(err), Fix: lang.Text{EN: "a file with mode 600", ZH: "权限为 600 的文件"}}
-	}
-	if st.Mode().Perm()&0o077 != 0 {
-		return nil, &ops.Error{
-			Code:    ops.BadInput,
-			Field:   field,
-			Message: lang.Text{EN: "%s can be read by others (mode %o)", ZH: "%s 可被他人读取（权限 %o）"}.With(file, st.Mode().Perm()),
-			Fix:     lang.Text{EN: "chmod 600 %s", ZH: "chmod 600 %s"}.With(file),
+		return "", &ops.Error{
+			Code: ops.BadInput, Field: field, Message: lang.Said(err),
+			Fix: lang.Text{EN: "a file with mode 600 that this account may read", ZH: "本账号可读、权限为 600 的文件"},
 		}
 	}
-	return os.ReadFile(file)
+	return text, nil
 }
 
 // askInSlack lets operators decide by a button about what an agent may not do by
@@ -208,11 +203,10 @@ func makeToken(file string) error {
 
 // tokenIn reads a bearer token from a file that nobody else may read.
 func tokenIn(file, field string) (string, error) {
-	b, err := readPrivate(file, field)
+	token, err := readPrivate(file, field)
 	if err != nil {
 		return "", err
 	}
-	token := strings.TrimSpace(string(b))
 	if len(token) < 16 {
 		return "", &ops.Error{Code: ops.BadInput, Field: field, Message: lang.Text{EN: "%s holds no token of 16 characters or more", ZH: "%s 中没有至少 16 个字符的令牌"}.With(file), Fix: lang.Text{EN: "openssl rand -hex 32 > %s", ZH: "openssl rand -hex 32 > %s"}.With(file)}
 	}

@@ -5,10 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
-
-	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
 // secretNames are the variables that hold secrets.
@@ -25,31 +21,22 @@ func readSecrets() error {
 		if os.Getenv(name) != "" {
 			continue
 		}
-		file, named := os.Getenv(name+"_FILE"), true
+		field := name + "_FILE"
+		file := os.Getenv(field)
 		if file == "" && credentials != "" {
-			file, named = filepath.Join(credentials, name), false
+			file = filepath.Join(credentials, name)
+			if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
 		}
 		if file == "" {
 			continue
 		}
-		info, err := os.Stat(file)
-		if errors.Is(err, fs.ErrNotExist) && !named {
-			continue
-		}
-		var b []byte
-		if err == nil && info.Mode().Perm()&0o077 != 0 {
-			err = lang.Text{EN: "%s can be read by others: chmod 600 %[1]s", ZH: "%s 可被其他人读取：chmod 600 %[1]s"}.Err(file)
-		}
-		if err == nil {
-			b, err = os.ReadFile(file)
-		}
+		text, err := readPrivate(file, field)
 		if err != nil {
-			return &ops.Error{
-				Code: ops.BadInput, Field: name + "_FILE", Message: lang.Said(err),
-				Fix: lang.Text{EN: "name a file with mode 600 that this account may read", ZH: "请指定本账号可读、权限 600 的文件"},
-			}
+			return err
 		}
-		if err := os.Setenv(name, strings.TrimSpace(string(b))); err != nil {
+		if err := os.Setenv(name, text); err != nil {
 			return err
 		}
 	}

@@ -48,6 +48,7 @@ var rooms = []room{
 	{"internal/quickstart", nil, "it must be initialised before what it serves"},
 	{"internal/lazy", nil, "an expression knows nothing of what it finds"},
 	{"internal/within", nil, "opening a file needs no other room"},
+	{"internal/secretfile", nil, "whoever needs a secret reads it the same way"},
 	{"knowledge/megatron", nil, "arithmetic of a run must be checkable on a laptop, with no cluster"},
 	{"internal/checkout", []string{"knowledge/megatron"}, "which release a checkout holds is read from its files, whatever the job"},
 	{"knowledge/recipes", []string{"knowledge/megatron", "knowledge/rules"}, "a model's arguments know nothing of who trains it"},
@@ -107,7 +108,7 @@ var rooms = []room{
 	{"cmd/...", []string{"..."}, "wiring only happens here"},
 }
 
-var open = []string{"internal/lang", "internal/view", "internal/redact", "internal/lazy", "internal/near", "internal/shellword", "internal/within", "internal/account"}
+var open = []string{"internal/lang", "internal/view", "internal/redact", "internal/lazy", "internal/near", "internal/shellword", "internal/within", "internal/account", "internal/secretfile"}
 
 func match(pattern, folder string) bool {
 	if pattern == "..." {

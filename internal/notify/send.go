@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/secretfile"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
@@ -86,20 +86,12 @@ func (t Target) address() (string, error) {
 	return secretOf(t.URLFile)
 }
 
-// secretOf reads a file that its owner alone may read.
+// secretOf is what a file holds; empty where none is named.
 func secretOf(file string) (string, error) {
 	if file == "" {
 		return "", nil
 	}
-	info, err := os.Stat(file)
-	if err != nil {
-		return "", err
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return "", lang.Text{EN: "%s can be read by others: chmod 600 %[1]s", ZH: "%s 可被其他人读取：chmod 600 %[1]s"}.Err(file)
-	}
-	b, err := os.ReadFile(file)
-	return strings.TrimSpace(string(b)), err
+	return secretfile.Read(file)
 }
 
 // wants reports whether the target is to hear of m.
