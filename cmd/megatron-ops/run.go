@@ -291,7 +291,7 @@ func (sh *shell) show(out any) error {
 		style := view.Style{Color: sh.color, Program: "megatron-ops", Next: lang.Text{EN: "next:", ZH: "下一步："}.In(sh.lang)}
 		style.Width = sh.width()
 		if !sh.verbose {
-			style.Folded = lang.Text{EN: "%s: %d (-v shows them)", ZH: "%s：%d 条（用 -v 显示）"}.In(sh.lang)
+			style.Folded = view.Unfold.In(sh.lang)
 		}
 		var text strings.Builder
 		if err := view.Text(&text, v.View(sh.lang), style); err != nil {

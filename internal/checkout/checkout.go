@@ -69,9 +69,9 @@ func (s Sources) without() Found {
 	}
 	newest := megatron.Release(0).OrNewest()
 	return Found{Release: newest.String(), From: "newest", Why: lang.Text{
-		EN: "nothing tells which release runs, so that the newest known is taken: %s of %s; megatron: in the specification names another",
-		ZH: "无法得知运行的是哪个版本，因此按已知最新的判断：%s（%s）；可在规格中用 megatron: 指定",
-	}.With(newest.String(), newest.Date())}
+		EN: "the newest known, of %s, as nothing names the release that runs; `megatron:` in the specification would",
+		ZH: "已知最新版（%s），因为无从得知实际运行的版本；可在规格中用 `megatron:` 指定",
+	}.With(newest.Date())}
 }
 
 func found(from, version string, m megatron.Match, why lang.Text) Found {

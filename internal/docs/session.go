@@ -62,16 +62,16 @@ func Session(dir string) (string, error) {
 			typed = fmt.Sprintf("ask %q", s.words)
 		}
 		fmt.Fprintf(&b, "%s\n\n    $ megatron-ops %s\n", s.say, typed)
-		b.WriteString(indent(out.(view.Viewer).View(l)) + "\n")
+		b.WriteString(indent(out.(view.Viewer).View(l), l) + "\n")
 	}
 	return b.String(), nil
 }
 
 // indent draws d as an indented block; of a long answer the beginning.
-func indent(d view.Doc) string {
+func indent(d view.Doc, l lang.Lang) string {
 	d.Next = nil
 	var text strings.Builder
-	_ = view.Text(&text, d, view.Style{Width: width})
+	_ = view.Text(&text, d, view.Style{Width: width, Folded: view.Unfold.In(l)})
 	lines := strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
 	var b strings.Builder
 	for i, l := range lines {

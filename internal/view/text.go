@@ -8,7 +8,12 @@ import (
 
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
+
+// Unfold is a Style's Folded of the shell, where -v draws what is folded.
+var Unfold = lang.Text{EN: "%s: %d (-v shows them)", ZH: "%s：%d 条（用 -v 显示）"}
 
 // Style says how Text draws. The zero Style is what a pipe gets: no colour.
 type Style struct {

@@ -51,7 +51,8 @@ func readSmall(path string) ([]byte, error) {
 
 func (j *Judged) section(l lang.Lang) view.Section {
 	return view.Section{Facts: []view.Fact{{
-		Name: "Megatron-LM " + j.Release, Value: lang.Text{EN: "judged by its rules: ", ZH: "据其规则判断："}.In(l) + j.Why,
+		Name:  lang.Text{EN: "judged by", ZH: "判断依据"}.In(l),
+		Value: lang.Text{EN: "the rules of Megatron-LM %s: %s", ZH: "Megatron-LM %s 的规则：%s"}.With(j.Release, j.Why).In(l),
 	}}}
 }
 
