@@ -20,31 +20,29 @@ type format struct {
 	// body is the JSON that is posted.
 	body func(m Message, l lang.Lang) any
 	// sign adds what proves the sender, where a secret is set.
-	sign func(secret string, m Message, at time.Time, to *url.URL, h http.Header, body map[string]any, raw func() []byte)
+	sign func(secret string, p posted)
 	// refused says what a service answered with a status of success and meant as a
 	// refusal; empty: it took the message.
 	refused func(answer []byte) string
+}
+
+// posted is a message on its way to a service.
+type posted struct {
+	key  string // the message's own, the same in each attempt
+	at   time.Time
+	to   *url.URL
+	head http.Header
+	body map[string]any
+	raw  func() []byte // body as it is sent
 }
 
 // formats are the services that take a POST, by their kinds. Each is as its own
 // documentation has it.
 var formats = map[string]format{
 	// Standard Webhooks: github.com/standard-webhooks/standard-webhooks
-	"webhook": {body: func(m Message, _ lang.Lang) any { return m }, sign: func(secret string, m Message, at time.Time, _ *url.URL, h http.Header, _ map[string]any, raw func() []byte) {
-		stamp := strconv.FormatInt(at.Unix(), 10)
-		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
-		if err != nil {
-			key = []byte(secret)
-		}
-		h.Set("webhook-id", m.Key)
-		h.Set("webhook-timestamp", stamp)
-		h.Set("webhook-signature", "v1,"+hash(key, m.Key+"."+stamp+"."+string(raw())))
-	}},
+	"webhook": {body: func(m Message, _ lang.Lang) any { return m }, sign: signStandard},
 	// open.feishu.cn/document/client-docs/bot-v3/add-custom-bot; Lark alike
-	"feishu": {body: feishu, sign: func(secret string, _ Message, at time.Time, _ *url.URL, _ http.Header, body map[string]any, _ func() []byte) {
-		stamp := strconv.FormatInt(at.Unix(), 10)
-		body["timestamp"], body["sign"] = stamp, hash([]byte(stamp+"\n"+secret), "")
-	}, refused: code("code", "msg")},
+	"feishu": {body: feishu, sign: signFeishu, refused: code("code", "msg")},
 	// open.dingtalk.com/document/robots/custom-robot-access
 	"dingtalk": {body: func(m Message, l lang.Lang) any {
 		text := "### " + markdown(m.Headline.In(l)) + "\n\n" + markdown(m.Text.In(l))
@@ -55,13 +53,7 @@ var formats = map[string]format{
 			text += "\n\n[" + open.In(l) + "](" + m.Link + ")"
 		}
 		return map[string]any{"msgtype": "markdown", "markdown": map[string]any{"title": m.Headline.In(l), "text": text}}
-	}, sign: func(secret string, _ Message, at time.Time, to *url.URL, _ http.Header, _ map[string]any, _ func() []byte) {
-		stamp := strconv.FormatInt(at.UnixMilli(), 10)
-		q := to.Query()
-		q.Set("timestamp", stamp)
-		q.Set("sign", hash([]byte(secret), stamp+"\n"+secret))
-		to.RawQuery = q.Encode()
-	}, refused: code("errcode", "errmsg")},
+	}, sign: signDingTalk, refused: code("errcode", "errmsg")},
 	// developer.work.weixin.qq.com/document/path/91770
 	"wecom": {body: func(m Message, l lang.Lang) any {
 		return map[string]any{"msgtype": "text", "text": map[string]any{"content": bounded(plainText(m, l), 2048)}}
@@ -75,6 +67,30 @@ var formats = map[string]format{
 }
 
 var open = lang.Text{EN: "Open", ZH: "打开"}
+
+func signStandard(secret string, p posted) {
+	stamp := strconv.FormatInt(p.at.Unix(), 10)
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+	if err != nil {
+		key = []byte(secret)
+	}
+	p.head.Set("webhook-id", p.key)
+	p.head.Set("webhook-timestamp", stamp)
+	p.head.Set("webhook-signature", "v1,"+hash(key, p.key+"."+stamp+"."+string(p.raw())))
+}
+
+func signFeishu(secret string, p posted) {
+	stamp := strconv.FormatInt(p.at.Unix(), 10)
+	p.body["timestamp"], p.body["sign"] = stamp, hash([]byte(stamp+"\n"+secret), "")
+}
+
+func signDingTalk(secret string, p posted) {
+	stamp := strconv.FormatInt(p.at.UnixMilli(), 10)
+	q := p.to.Query()
+	q.Set("timestamp", stamp)
+	q.Set("sign", hash([]byte(secret), stamp+"\n"+secret))
+	p.to.RawQuery = q.Encode()
+}
 
 // hash is the HMAC-SHA256 of text in base64.
 func hash(key []byte, text string) string {

@@ -264,7 +264,7 @@ func (n *Notifier) send(ctx context.Context, t Target, m Message) error {
 	}
 	if secret != "" && f.sign != nil {
 		fields, _ := body.(map[string]any)
-		f.sign(secret, m, n.Now(), to, h, fields, marshal)
+		f.sign(secret, posted{key: m.Key, at: n.Now(), to: to, head: h, body: fields, raw: marshal})
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), bytes.NewReader(marshal()))
 	if err != nil {
@@ -325,7 +325,8 @@ func mailed(ctx context.Context, t Target, to *url.URL, password string, m Messa
 		}
 	}
 	if user := to.User.Username(); user != "" {
-		options = append(options, mail.WithSMTPAuth(mail.SMTPAuthAutoDiscover), mail.WithUsername(user), mail.WithPassword(password), mail.WithTLSPolicy(mail.TLSMandatory))
+		options = append(options, mail.WithSMTPAuth(mail.SMTPAuthAutoDiscover), mail.WithUsername(user), mail.WithPassword(password),
+			mail.WithTLSPolicy(mail.TLSMandatory))
 	}
 	c, err := mail.NewClient(to.Hostname(), options...)
 	if err != nil {

@@ -177,7 +177,7 @@ func orderOf(r row) int {
 // table is every row in the order in which Megatron asks them.
 var table = sync.OnceValue(func() []row {
 	rows := slices.Concat(
-		parallelRows(), modelRows(), batchRows(), scheduleRows(), connectionRows(), fsdpRows(),
+		parallelRows(), modelRows(), activationRows(), batchRows(), scheduleRows(), connectionRows(), fsdpRows(),
 		sequenceRows(), pipelineRows(), hybridRows(), expertRows(), expertOverlapRows(), precisionRows(), optimizerRows(),
 		graphRows(), recomputeRows(), inferenceRows(), checkpointRows(), overlapRows(), dataRows(),
 		noteRows(), launchRows(), aroundRows(), imageRows(), olderRows(),

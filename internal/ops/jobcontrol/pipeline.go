@@ -399,7 +399,8 @@ func (p *pipelineFile) checkValues() error {
 			case !slices.Contains(s.Needs, m[1]):
 				return ops.InputError("steps."+s.Name, lang.Text{EN: "%s is handed on by a step that it does not need", ZH: "%s 来自它未依赖的步骤"}.With(m[0]), lang.Text{EN: "needs: [%s]", ZH: "needs: [%s]"}.With(m[1]))
 			case !ok:
-				return ops.InputError("steps."+s.Name, lang.Text{EN: "%s: the step %s hands on no %s", ZH: "%s：步骤 %s 不提供 %s"}.With(m[0], m[1], m[2]), lang.Text{EN: "one of %s, as far as its arguments give it", ZH: "可用：%s（须在其参数中给出）"}.With(strings.Join(handedValues, ", ")))
+				return ops.InputError("steps."+s.Name, lang.Text{EN: "%s: the step %s hands on no %s", ZH: "%s：步骤 %s 不提供 %s"}.With(m[0], m[1], m[2]),
+					lang.Text{EN: "one of %s, as far as its arguments give it", ZH: "可用：%s（须在其参数中给出）"}.With(strings.Join(handedValues, ", ")))
 			}
 		}
 	}

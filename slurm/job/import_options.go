@@ -1,0 +1,110 @@
+package job
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/script"
+)
+
+// usual are options that the rendering has an answer of its own to.
+var usual = strings.Fields("ntasks open-mode export chdir parsable wait-all-nodes")
+
+func (m *importer) options(options script.Options) {
+	texts := m.texts()
+	for _, o := range options {
+		value, literal := o.Value.Literal()
+		field, known := texts[o.Name]
+		switch {
+		case o.Has && !literal:
+			m.note(o.Line, "--"+o.Name+"="+o.Text(), "the file does not show this value", "文件没有给出该值")
+		case known:
+			*field = value
+		case o.Name == "nodes":
+			m.nodes(o, value)
+		case o.Name == "gpus-per-node" || o.Name == "gres" || o.Name == "gpus" || o.Name == "gpus-per-task":
+			m.gpus(o, value)
+		case o.Name == "cpus-per-task":
+			m.spec.CPUsPerTask = whole(value)
+		case o.Name == "segment":
+			m.spec.Segment = whole(value)
+		case o.Name == "nice" && o.Has:
+			m.spec.Nice = whole(value)
+		case o.Name == "gres" && !strings.HasPrefix(value, "gpu"):
+			m.further(o, value)
+		case o.Name == "exclusive" && o.Has:
+			m.further(o, value)
+		case o.Name == "exclusive":
+			m.spec.Exclusive = ptr(true)
+		case o.Name == "requeue" || o.Name == "no-requeue":
+			m.spec.Requeue = ptr(o.Name == "requeue")
+		case o.Name == "output" || o.Name == "error":
+			m.patterns = append(m.patterns, value)
+		case o.Name == "ntasks-per-node":
+			if value != "1" {
+				m.note(o.Line, "--ntasks-per-node="+value, "one task a node: the launcher starts the ranks", "每个节点一个任务：rank 由启动器创建")
+			}
+		case !slices.Contains(usual, o.Name):
+			m.further(o, value)
+		}
+	}
+}
+
+// further keeps an option that no field has.
+func (m *importer) further(o script.Option, value string) {
+	m.spec.Sbatch = append(m.spec.Sbatch, "--"+o.Name+eq(o, value))
+}
+
+func eq(o script.Option, value string) string {
+	if o.Has {
+		return "=" + value
+	}
+	return ""
+}
+
+func whole(s string) *int {
+	n, err := strconv.Atoi(strings.TrimSpace(s))
+	if err != nil {
+		return nil
+	}
+	return &n
+}
+
+func (m *importer) nodes(o script.Option, value string) {
+	m.spec.Nodes = whole(value)
+	if lo, _, isRange := strings.Cut(value, "-"); isRange {
+		m.spec.Nodes = whole(lo)
+		m.note(o.Line, "--nodes="+value, "the layout of the ranks needs one number of nodes: the smaller one is taken", "rank 布局需要确定的节点数：取较小值")
+	}
+}
+
+var gpuCount = lazy.New(`^(?:gpu:)?(?:([A-Za-z][A-Za-z0-9_.-]*):)?([0-9]+)$`)
+
+// gpus reads a request for GPUs in any of its forms, for each node.
+func (m *importer) gpus(o script.Option, value string) {
+	g := gpuCount.FindStringSubmatch(value)
+	if g == nil || o.Name == "gres" && !strings.HasPrefix(value, "gpu:") {
+		m.note(o.Line, "--"+o.Name+"="+value, "only GPUs of one kind are asked for", "只能申请一种 GPU")
+		return
+	}
+	n, _ := strconv.Atoi(g[2])
+	if o.Name == "gpus" {
+		nodes := 1
+		if given, _, ok := m.job.Nodes(); ok {
+			nodes = max(1, given)
+		}
+		if n%nodes != 0 {
+			m.note(o.Line, "--gpus="+value, "not the same number on every node", "各节点的 GPU 数不相同")
+		}
+		n /= nodes
+	}
+	m.spec.GPUsPerNode = &n
+	if o.Name == "gres" || o.Name == "gpus" {
+		m.spec.GPURequest = o.Name
+	}
+	if g[1] != "" {
+		m.spec.GPU = g[1]
+	}
+}
