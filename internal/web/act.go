@@ -80,8 +80,8 @@ func (v *visit) do() error {
 	if err != nil {
 		return err
 	}
-	digest := v.r.PostForm.Get("digest")
 	call := v.call()
+	call.Confirmed, call.Agreed = true, v.r.PostForm.Get("digest")
 	if why := v.held(op, in); why != "" {
 		r, _, err := consent.Of(v.r.Context(), v.call(), op, in)
 		if err != nil {
@@ -99,9 +99,8 @@ func (v *visit) do() error {
 			)
 			return nil
 		}
-		call.AgreedBy = by
+		call.Agreed, call.AgreedBy = r.Digest, by // what the operator has seen, whatever the form says
 	}
-	call.Confirmed, call.Agreed = true, digest
 	out, err := op.Run(v.r.Context(), call, in)
 	if err != nil {
 		return err

@@ -338,6 +338,30 @@ func TestWhatIsHeldWaitsForAnOperator(t *testing.T) {
 	require.Equal(t, "root", s.audit[len(s.audit)-1].Agreed)
 }
 
+// What an operator has approved is carried out, whatever a form says was shown.
+func TestWhatWasApprovedIsWhatIsSubmitted(t *testing.T) {
+	s := newSite(t, func(c *web.Config) {
+		c.Held = func(op string, _ any) lang.Text { return lang.Text{EN: op + " is held here"} }
+	})
+	b, operator := s.as("alice", false), s.as("root", true)
+	form := url.Values{"op": {"submit"}, "cluster": {"test"}, "word": opstest.GoodJob, "digest": {"0123"}}
+	status, body := b.post("/web/do", form)
+	require.Equal(t, http.StatusAccepted, status, body)
+	_, body = operator.get("/web/approvals")
+	id := regexp.MustCompile(`/web/approvals/([^"]+)"`).FindStringSubmatch(body)[1]
+	_, _ = operator.post("/web/approvals/"+id, url.Values{"decision": {"approve"}})
+	status, body = b.post("/web/do", form)
+	require.Equal(t, 200, status, body)
+	require.Len(t, s.jobs.Submitted, 1)
+
+	// Where nobody else decides, it is what the form has shown, or nothing.
+	s = newSite(t)
+	status, body = s.as("alice", false).post("/web/do", form)
+	require.Equal(t, 403, status, body)
+	require.Contains(t, body, "is not the one that was agreed to")
+	require.Empty(t, s.jobs.Submitted)
+}
+
 func TestAStreamTellsOfAChange(t *testing.T) {
 	s := newSite(t)
 	b := s.as("alice", false)
