@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
@@ -87,13 +86,7 @@ func (v *visit) jobStream() error {
 		if err != nil {
 			return nil, err
 		}
-		var size int64
-		for _, p := range paths {
-			if info, err := os.Stat(p); err == nil {
-				size += info.Size()
-			}
-		}
-		return map[string]any{"state": j.State, "reason": j.Reason, "bytes": size}, nil
+		return map[string]any{"state": j.State, "reason": j.Reason, "bytes": joblogs.Bytes(v.call(), j, paths)}, nil
 	})
 }
 

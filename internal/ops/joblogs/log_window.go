@@ -30,6 +30,27 @@ func Numbers(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID) (
 	return run, err
 }
 
+// Bytes is how much there is of a job's logs, as far as they may be read. paths are
+// of Files.
+func Bytes(c *ops.Call, j slurm.Job, paths []string) (all int64) {
+	in, err := holding(c, j, paths)
+	if err != nil {
+		return 0
+	}
+	defer in.Close()
+	for _, path := range paths {
+		f, err := in.Open(path)
+		if err != nil { // not there yet, or somebody else's
+			continue
+		}
+		if info, err := f.Stat(); err == nil {
+			all += info.Size()
+		}
+		f.Close()
+	}
+	return all
+}
+
 // A Place is where in a log file to read. The zero Place is its beginning.
 type Place struct {
 	// From is an offset in bytes; the line that begins there or after it is the first.

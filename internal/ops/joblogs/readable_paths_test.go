@@ -109,7 +109,9 @@ func TestALogThatBelongsToSomebodyElseIsRefused(t *testing.T) {
 	call := &ops.Call{Service: &ops.Service{Self: "megatron"}, Who: ops.Caller{Surface: ops.MCPHTTP, User: who}}
 	_, _, err := openLogs(call, slurm.Job{ID: "1", User: who}, []string{log})
 	require.ErrorContains(t, err, "1.out does not belong to daemon, whose job it is")
+	require.Zero(t, Bytes(call, slurm.Job{ID: "1", User: who}, []string{log}), "nor is its size told")
 	call.Self = who
+	require.EqualValues(t, len(fmt.Appendf(nil, doomed, "3.75")), Bytes(call, slurm.Job{ID: "1", User: who}, []string{log, log + ".gone"}))
 	src, done, err := openLogs(call, slurm.Job{ID: "1", User: who}, []string{log})
 	require.NoError(t, err)
 	require.Equal(t, []string{"1.out"}, src.Files())
