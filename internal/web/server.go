@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -42,6 +43,9 @@ type Server struct {
 	cfg     Config
 	pages   *template.Template
 	streams chan struct{} // one for each stream that is open
+
+	givenMu sync.Mutex
+	given   []time.Time // when strangers were given codes, in the last hour
 }
 
 // mostStreams bounds how many browsers are told of changes at a time; the others

@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/account"
@@ -118,11 +117,6 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	s.draw(w, http.StatusOK, "login", pageOf{Title: textSignIn.In(l), Lang: l, Now: s.cfg.Service.Now(), Body: p})
 }
 
-var (
-	givenMu sync.Mutex
-	given   []time.Time
-)
-
 // code is the one that this browser is to prove; a browser keeps its code until it
 // is over.
 func (s *Server) code(w http.ResponseWriter, r *http.Request) (string, error) {
@@ -137,13 +131,13 @@ func (s *Server) code(w http.ResponseWriter, r *http.Request) (string, error) {
 			return k.Code, nil
 		}
 	}
-	givenMu.Lock()
-	given = slices.DeleteFunc(given, func(at time.Time) bool { return now.Sub(at) > time.Hour })
-	full := len(given) >= codesPerHour
+	s.givenMu.Lock()
+	s.given = slices.DeleteFunc(s.given, func(at time.Time) bool { return now.Sub(at) > time.Hour })
+	full := len(s.given) >= codesPerHour
 	if !full {
-		given = append(given, now)
+		s.given = append(s.given, now)
 	}
-	givenMu.Unlock()
+	s.givenMu.Unlock()
 	if full {
 		return "", &ops.Error{Code: ops.NotAllowed, Message: textTooMany, Fix: textTooManyFix}
 	}
