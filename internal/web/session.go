@@ -155,14 +155,7 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 	l := langOf(r)
 	who, err := s.signer(r)
 	if err == nil {
-		var docs interface {
-			Put(ctx context.Context, kind, key string, value any, expires time.Time) error
-		}
-		if docs, err = s.cfg.Service.Docs(); err == nil {
-			session := rand.Text() + rand.Text()
-			err = docs.Put(r.Context(), docSession, digest(session), who, s.cfg.Service.Now().Add(sessionLife))
-			s.cookie(w, cookieName, session, sessionLife)
-		}
+		err = s.begin(w, r, who)
 	}
 	if err != nil {
 		s.draw(w, http.StatusForbidden, "login", pageOf{Title: textSignIn.In(l), Lang: l, Now: s.cfg.Service.Now(), Body: loginPage{
@@ -170,10 +163,24 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 		}})
 		return
 	}
-	if s.cfg.Service.Audit != nil {
-		s.cfg.Service.Audit(r.Context(), ops.AuditEntry{At: s.cfg.Service.Now(), Who: who, Op: "sign-in"})
-	}
 	http.Redirect(w, r, within(r.FormValue("to")), http.StatusSeeOther)
+}
+
+// begin makes the browser who's, and writes that down.
+func (s *Server) begin(w http.ResponseWriter, r *http.Request, who ops.Caller) error {
+	docs, err := s.cfg.Service.Docs()
+	if err != nil {
+		return err
+	}
+	session, now := rand.Text()+rand.Text(), s.cfg.Service.Now()
+	if err := docs.Put(r.Context(), docSession, digest(session), who, now.Add(sessionLife)); err != nil {
+		return err
+	}
+	s.cookie(w, cookieName, session, sessionLife)
+	if s.cfg.Service.Audit != nil {
+		s.cfg.Service.Audit(r.Context(), ops.AuditEntry{At: now, Who: who, Op: "sign-in"})
+	}
+	return nil
 }
 
 // shownCode is the code that this browser was given before.
