@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/config"
@@ -75,13 +74,7 @@ func webCommand(ctx context.Context, sh *shell, words []string) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := loadConfig()
-	if err != nil {
-		return err
-	}
-	who := osUser(ops.Web)
-	who.Operator = slices.Contains(cfg.Web.Operators, who.User)
-	link, err := web.Link(ctx, svc, who, to)
+	link, err := web.Link(ctx, svc, osUser(ops.Web), to)
 	if err == nil {
 		_, err = fmt.Fprintln(sh.out, strings.TrimSpace(string(base))+link)
 	}

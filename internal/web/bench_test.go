@@ -22,7 +22,7 @@ func BenchmarkTenThousandJobs(b *testing.B) {
 		id := slurm.JobID(fmt.Sprint(100_000 + i))
 		s.jobs.KnownJobs[id] = slurm.Job{ID: id, Name: "many", User: "alice", State: slurm.Pending, Reason: "Priority"}
 	}
-	c := s.as("alice", false)
+	c := s.as("alice")
 	for b.Loop() {
 		status, _ := c.get("/web/jobs?state=waiting&page=7")
 		require.Equal(b, http.StatusOK, status)

@@ -29,8 +29,8 @@ func TestInABrowser(t *testing.T) {
 	}
 	require.NoError(t, missing)
 	require.NotEmpty(t, found, "run .ci/setup")
-	s := newSite(t)
-	link, err := web.Link(t.Context(), s.svc, ops.Caller{ID: "alice", User: "alice", Operator: true}, "")
+	s := newSite(t, func(c *web.Config) { c.Operators = []string{"alice"} })
+	link, err := web.Link(t.Context(), s.svc, ops.Caller{ID: "alice", User: "alice"}, "")
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), found[0], "testdata/browse.mjs")
 	cmd.Env = append(os.Environ(), "MODULES="+modules, "CHROMIUM="+chromium, "URL="+s.url, "LINK="+link, "PICTURES="+os.Getenv("WEB_PICTURES"))

@@ -69,7 +69,8 @@ func digest(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// caller is who is signed in.
+// caller is who is signed in. Whether they are an operator, the configuration says
+// at each request, not the day they signed in.
 func (s *Server) caller(r *http.Request) (ops.Caller, bool) {
 	c, err := r.Cookie(cookieName)
 	if err != nil {
@@ -81,6 +82,7 @@ func (s *Server) caller(r *http.Request) (ops.Caller, bool) {
 	}
 	var who ops.Caller
 	ok, err := docs.Get(r.Context(), docSession, digest(c.Value), s.cfg.Service.Now(), &who)
+	who.Operator = slices.Contains(s.cfg.Operators, who.User)
 	return who, ok && err == nil
 }
 
@@ -242,7 +244,7 @@ func (s *Server) signer(r *http.Request) (ops.Caller, error) {
 	if err := docs.Delete(r.Context(), docCode, key); err != nil {
 		return who, err
 	}
-	return ops.Caller{Surface: ops.Web, ID: owner.Name, User: owner.Name, Operator: slices.Contains(s.cfg.Operators, owner.Name)}, nil
+	return ops.Caller{Surface: ops.Web, ID: owner.Name, User: owner.Name}, nil
 }
 
 // logout ends a session.

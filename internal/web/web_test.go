@@ -91,9 +91,9 @@ func (s *site) browser() browser {
 }
 
 // as is a browser in which somebody is signed in.
-func (s *site) as(user string, operator bool) browser {
+func (s *site) as(user string) browser {
 	s.t.Helper()
-	link, err := web.Link(s.t.Context(), s.svc, ops.Caller{ID: user, User: user, Operator: operator}, "")
+	link, err := web.Link(s.t.Context(), s.svc, ops.Caller{ID: user, User: user}, "")
 	require.NoError(s.t, err)
 	b := s.browser()
 	status, body := b.get(link)
@@ -157,7 +157,7 @@ func TestNobodyIsSignedInByALinkThatIsOnlyLookedAt(t *testing.T) {
 
 func TestASignInLeadsNowhereElse(t *testing.T) {
 	s := newSite(t)
-	b := s.as("alice", false)
+	b := s.as("alice")
 	b.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	for _, to := range []string{"https://evil.example", "//evil.example", "/\\evil.example", "/web/login?to=x", "/mcp"} {
 		link, err := web.Link(t.Context(), s.svc, ops.Caller{ID: "alice", User: "alice"}, to)
@@ -204,7 +204,7 @@ func TestACodeSignsInWhoProvesIt(t *testing.T) {
 
 func TestJobsAreListedChosenAndPaged(t *testing.T) {
 	s := newSite(t)
-	b := s.as("alice", false)
+	b := s.as("alice")
 	_, body := b.get("/web/jobs")
 	require.Contains(t, body, "runs")
 	require.NotContains(t, body, "theirs")
@@ -231,7 +231,7 @@ func TestJobsAreListedChosenAndPaged(t *testing.T) {
 
 func TestOneJobIsShownWithItsCauseAndItsLog(t *testing.T) {
 	s := newSite(t)
-	b := s.as("alice", false)
+	b := s.as("alice")
 	_, body := b.get("/web/jobs/test/7")
 	require.Contains(t, body, "✕")
 	require.Contains(t, body, "failed")
@@ -277,7 +277,7 @@ func TestOneJobIsShownWithItsCauseAndItsLog(t *testing.T) {
 
 func TestAChangeIsAskedAboutFirst(t *testing.T) {
 	s := newSite(t)
-	b := s.as("alice", false)
+	b := s.as("alice")
 	_, body := b.get("/web/confirm?op=cancel&cluster=test&word=6")
 	require.Contains(t, body, "runs")
 	require.Contains(t, body, "Yes, do it")
@@ -316,7 +316,7 @@ func TestWhatIsHeldWaitsForAnOperator(t *testing.T) {
 	s := newSite(t, func(c *web.Config) {
 		c.Held = func(op string, _ any) lang.Text { return lang.Text{EN: op + " is held here"} }
 	})
-	b, operator := s.as("alice", false), s.as("root", true)
+	b, operator := s.as("alice"), s.as("root")
 	form := url.Values{"op": {"cancel"}, "cluster": {"test"}, "word": {"6"}}
 	status, body := b.post("/web/do", form)
 	require.Equal(t, http.StatusAccepted, status)
@@ -338,12 +338,26 @@ func TestWhatIsHeldWaitsForAnOperator(t *testing.T) {
 	require.Equal(t, "root", s.audit[len(s.audit)-1].Agreed)
 }
 
+// Who is an operator is in the configuration, whatever was true when they signed in.
+func TestAnOperatorIsWhoTheConfigurationNames(t *testing.T) {
+	operators := []string{"carol"}
+	s := newSite(t, func(c *web.Config) { c.Operators = operators })
+	carol, bob := s.as("carol"), s.as("bob")
+	status, _ := carol.get("/web/approvals")
+	require.Equal(t, 200, status)
+	operators[0] = "bob"
+	status, _ = carol.get("/web/approvals")
+	require.Equal(t, 403, status)
+	status, _ = bob.get("/web/approvals")
+	require.Equal(t, 200, status)
+}
+
 // What an operator has approved is carried out, whatever a form says was shown.
 func TestWhatWasApprovedIsWhatIsSubmitted(t *testing.T) {
 	s := newSite(t, func(c *web.Config) {
 		c.Held = func(op string, _ any) lang.Text { return lang.Text{EN: op + " is held here"} }
 	})
-	b, operator := s.as("alice", false), s.as("root", true)
+	b, operator := s.as("alice"), s.as("root")
 	form := url.Values{"op": {"submit"}, "cluster": {"test"}, "word": opstest.GoodJob, "digest": {"0123"}}
 	status, body := b.post("/web/do", form)
 	require.Equal(t, http.StatusAccepted, status, body)
@@ -356,7 +370,7 @@ func TestWhatWasApprovedIsWhatIsSubmitted(t *testing.T) {
 
 	// Where nobody else decides, it is what the form has shown, or nothing.
 	s = newSite(t)
-	status, body = s.as("alice", false).post("/web/do", form)
+	status, body = s.as("alice").post("/web/do", form)
 	require.Equal(t, 403, status, body)
 	require.Contains(t, body, "is not the one that was agreed to")
 	require.Empty(t, s.jobs.Submitted)
@@ -364,7 +378,7 @@ func TestWhatWasApprovedIsWhatIsSubmitted(t *testing.T) {
 
 func TestAStreamTellsOfAChange(t *testing.T) {
 	s := newSite(t)
-	b := s.as("alice", false)
+	b := s.as("alice")
 	res, err := b.Get(s.url + "/web/jobs/test/6/stream")
 	require.NoError(t, err)
 	defer res.Body.Close()
@@ -379,7 +393,7 @@ func TestAStreamTellsOfAChange(t *testing.T) {
 // script of its own.
 func TestPagesAreWholeInBothLanguages(t *testing.T) {
 	s := newSite(t)
-	b := s.as("root", true)
+	b := s.as("root")
 	for _, path := range []string{"/web/jobs?of=all", "/web/jobs/test/5", "/web/jobs/test/6", "/web/jobs/test/7", "/web/approvals", "/web/usage?of=all", "/web/confirm?op=hold&cluster=test&word=5"} {
 		for l, word := range map[string]string{"en": "Sign out", "zh": "退出"} {
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
