@@ -8,6 +8,8 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
@@ -73,16 +75,13 @@ type inLang struct {
 // markOf is the sign and the colour of a state: colour never stands alone.
 func markOf(s slurm.State) struct{ Sign, Class string } {
 	switch {
-	case s == slurm.Completed:
-		return struct{ Sign, Class string }{"✓", "good"}
 	case s == slurm.Pending:
 		return struct{ Sign, Class string }{"○", "waits"}
-	case s == slurm.Cancelled, s == slurm.Preempted, s == slurm.Timeout:
-		return struct{ Sign, Class string }{"■", "warn"}
-	case s.Ended():
-		return struct{ Sign, Class string }{"✕", "bad"}
+	case !s.Ended():
+		return struct{ Sign, Class string }{"●", "runs"}
 	}
-	return struct{ Sign, Class string }{"●", "runs"}
+	tone := jobcontrol.Tone(s)
+	return struct{ Sign, Class string }{map[view.Tone]string{view.Good: "✓", view.Warn: "■", view.Bad: "✕"}[tone], string(tone)}
 }
 
 // size is nodes and GPUs of a job: 2 × 8 GPU.

@@ -235,7 +235,7 @@ func (o HistoryOut) View(l lang.Lang) view.Doc {
 		if j.EndedAt != nil {
 			end = j.EndedAt.Format(time.DateTime)
 		}
-		if failed == "" && tone(j.State) == view.Bad {
+		if failed == "" && Tone(j.State) == view.Bad {
 			failed = string(j.ID)
 		}
 		t.Rows = append(t.Rows, []string{

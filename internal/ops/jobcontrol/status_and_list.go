@@ -104,7 +104,7 @@ func status(ctx context.Context, c *ops.Call, in StatusIn) (StatusOut, error) {
 func (o StatusOut) View(l lang.Lang) view.Doc {
 	d := view.Doc{
 		Title:    fmt.Sprintf("%s  %s  %s", o.ID, o.Name, o.State),
-		Tone:     tone(o.State),
+		Tone:     Tone(o.State),
 		Sections: []view.Section{{Text: strings.TrimSpace(o.Meaning + "\n" + o.Do), Facts: jobFacts(o.Job, l)}},
 	}
 	hangs := o.Pulse != nil && o.Pulse.MayHang
@@ -162,7 +162,8 @@ func stepSection(steps []slurm.Step, l lang.Lang) view.Section {
 	return s
 }
 
-func tone(s slurm.State) view.Tone {
+// Tone is how well a job of that state is.
+func Tone(s slurm.State) view.Tone {
 	switch {
 	case s == slurm.Completed || s == slurm.Running:
 		return view.Good
