@@ -82,7 +82,7 @@ func TestManyWriteAtOnce(t *testing.T) {
 		all, err := a.Unfinished(t.Context())
 		require.NoError(t, err)
 		require.Len(t, all, 120)
-		waiting, err := b.Slack().Waiting(t.Context())
+		waiting, _, err := b.Slack().Backlog(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 120, waiting)
 		broken, _, err := b.VerifyAudit(t.Context())

@@ -127,12 +127,6 @@ func (s *Slack) Buried(ctx context.Context, limit int) ([]SlackMessage, error) {
 	return s.messages(ctx, "body", `WHERE state = 'dead' ORDER BY id DESC LIMIT ?`, limit)
 }
 
-// Waiting counts the messages that are still owed.
-func (s *Slack) Waiting(ctx context.Context) (n int, err error) {
-	err = s.row(ctx, `SELECT COUNT(*) FROM slack_outbox WHERE state = 'due'`).Scan(&n)
-	return n, err
-}
-
 // Backlog counts the messages that are still owed, and tells since when the
 // oldest of them is; the zero time: none is.
 func (s *Slack) Backlog(ctx context.Context) (n int, oldest time.Time, err error) {
