@@ -37,7 +37,7 @@ func (b *Bot) follow(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, res
 		return nil
 	}
 	cluster, id := typed.StringField(result, "cluster"), typed.StringField(result, "job_id")
-	if op.Name != "submit" && op.Name != "resubmit" {
+	if op.Name != "submit" {
 		if id = typed.StringField(in, "job"); id != "" {
 			b.acted(ctx, a, c, cluster, slurm.JobID(id))
 		}
