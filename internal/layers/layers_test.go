@@ -47,6 +47,7 @@ var rooms = []room{
 	{"internal/shellword", nil, "a word knows nothing of the script that it stands in"},
 	{"internal/quickstart", nil, "it must be initialised before what it serves"},
 	{"internal/lazy", nil, "an expression knows nothing of what it finds"},
+	{"internal/pickle", nil, "a pickle is data, whoever reads it"},
 	{"internal/within", nil, "opening a file needs no other room"},
 	{"internal/secretfile", nil, "whoever needs a secret reads it the same way"},
 	{"knowledge/megatron", nil, "arithmetic of a run must be checkable on a laptop, with no cluster"},
@@ -108,7 +109,7 @@ var rooms = []room{
 	{"cmd/...", []string{"..."}, "wiring only happens here"},
 }
 
-var open = []string{"internal/lang", "internal/view", "internal/redact", "internal/lazy", "internal/near", "internal/shellword", "internal/within", "internal/account", "internal/secretfile"}
+var open = []string{"internal/lang", "internal/view", "internal/redact", "internal/lazy", "internal/near", "internal/pickle", "internal/shellword", "internal/within", "internal/account", "internal/secretfile"}
 
 func match(pattern, folder string) bool {
 	if pattern == "..." {

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/pickle"
 )
 
 // A Format is how a checkpoint is laid out, in the words of --ckpt-format.
@@ -81,6 +82,10 @@ var (
 	iterFolder = regexp.MustCompile(`^iter_([0-9]{7,})$`)
 	rankFolder = regexp.MustCompile(`^mp_rank_([0-9]{2,})(?:_([0-9]{3,}))?(?:_([0-9]{3,}))?$`)
 )
+
+// reader bounds what the index of a checkpoint may hold: one over some ten thousand
+// ranks is below it.
+var reader = pickle.Reader{Items: 64 << 20, String: 16 << 20}
 
 const tracker = "latest_checkpointed_iteration.txt"
 
@@ -278,7 +283,7 @@ func (c *Checkpoint) readTorchFile(path string, first bool) {
 	}
 	c.readState(v)
 	_, shard := os.Stat(filepath.Join(filepath.Dir(path), "distrib_optim.pt"))
-	has := shard == nil || attribute(v, "optimizer") != nil
+	has := shard == nil || pickle.Attribute(v, "optimizer") != nil
 	c.Optimizer = &has
 }
 
@@ -303,9 +308,9 @@ func torchZip(z *zip.Reader) (any, error) {
 			return nil, err
 		}
 		defer in.Close()
-		return unpickle(in)
+		return reader.Read(in)
 	}
-	return nil, errPickle
+	return nil, pickle.Err
 }
 
 // modelArguments are those that Megatron compares when it loads.
@@ -319,16 +324,16 @@ var modelArguments = []string{
 // part of a checkpoint tells.
 func (c *Checkpoint) readState(v any) {
 	number := func(from any, name string) int {
-		n, _ := attribute(from, name).(int64)
+		n, _ := pickle.Attribute(from, name).(int64)
 		return int(n)
 	}
-	args := attribute(v, "args")
+	args := pickle.Attribute(v, "args")
 	c.Saved = Layout{
 		TP: number(args, "tensor_model_parallel_size"), PP: number(args, "pipeline_model_parallel_size"), EP: number(args, "expert_model_parallel_size"),
 		CP: number(args, "context_parallel_size"), DP: number(args, "data_parallel_size"), World: number(args, "world_size"),
 	}
 	for _, name := range modelArguments {
-		switch value := attribute(args, name).(type) {
+		switch value := pickle.Attribute(args, name).(type) {
 		case int64, bool, float64, string:
 			if c.Model == nil {
 				c.Model = map[string]any{}
@@ -337,15 +342,15 @@ func (c *Checkpoint) readState(v any) {
 		}
 	}
 	if c.Iteration == nil {
-		if n, ok := attribute(v, "iteration").(int64); ok {
+		if n, ok := pickle.Attribute(v, "iteration").(int64); ok {
 			at := int(n)
 			c.Iteration = &at
 		}
 	}
-	c.OptimizerSharding, _ = attribute(attribute(v, "content_metadata"), "distrib_optim_sharding_type").(string)
+	c.OptimizerSharding, _ = pickle.Attribute(pickle.Attribute(v, "content_metadata"), "distrib_optim_sharding_type").(string)
 	if c.OptimizerSharding == "" && c.Model["use_distributed_optimizer"] == true && c.Format == TorchDist {
 		c.OptimizerSharding = "dp_zero_gather_scatter" // before checkpoints told it
-		if full, _ := attribute(args, "ckpt_fully_parallel_save").(bool); full {
+		if full, _ := pickle.Attribute(args, "ckpt_fully_parallel_save").(bool); full {
 			c.OptimizerSharding = "fully_sharded_model_space"
 		}
 	}
@@ -371,7 +376,7 @@ func (c *Checkpoint) readDistributed() {
 		return
 	}
 	defer in.Close()
-	index, err := unpickle(in)
+	index, err := reader.Read(in)
 	if err != nil {
 		c.fault(Fault{File: ".metadata", Unreadable: true})
 		return
@@ -382,18 +387,18 @@ func (c *Checkpoint) readDistributed() {
 
 // readTensors counts the tensors that the index names.
 func (c *Checkpoint) readTensors(index any) {
-	names, ok := attribute(index, "state_dict_metadata").(*dict)
+	names, ok := pickle.Attribute(index, "state_dict_metadata").(*pickle.Dict)
 	if !ok {
 		return
 	}
 	optimizer := false
-	for i, k := range names.keys {
+	for i, k := range names.Keys {
 		name, _ := k.(string)
 		if strings.Contains(name, "optimizer.") || strings.Contains(name, "exp_avg") {
 			optimizer = true
 			continue
 		}
-		size, ok := sizeOf(attribute(names.values[i], "size"))
+		size, ok := sizeOf(pickle.Attribute(names.Values[i], "size"))
 		if !ok || strings.Contains(name, "rng_state") || strings.HasSuffix(name, "_extra_state") {
 			continue
 		}
@@ -409,15 +414,15 @@ func (c *Checkpoint) readTensors(index any) {
 
 // sizeOf is a torch.Size, which is made from a tuple.
 func sizeOf(v any) (size []int64, ok bool) {
-	o, ok := v.(*object)
-	if ok && len(o.args) == 1 {
-		v = o.args[0]
+	o, ok := v.(*pickle.Object)
+	if ok && len(o.Args) == 1 {
+		v = o.Args[0]
 	}
-	items, ok := v.(*list)
+	items, ok := v.(*pickle.List)
 	if !ok {
 		return nil, false
 	}
-	for _, s := range items.items {
+	for _, s := range items.Items {
 		n, ok := s.(int64)
 		if !ok {
 			return nil, false
@@ -429,20 +434,20 @@ func sizeOf(v any) (size []int64, ok bool) {
 
 // readFiles holds the files against the index, which says how far each must reach.
 func (c *Checkpoint) readFiles(index any) {
-	parts, ok := attribute(index, "storage_data").(*dict)
+	parts, ok := pickle.Attribute(index, "storage_data").(*pickle.Dict)
 	if !ok {
 		return
 	}
 	reach := map[string]int64{}
-	for i, v := range parts.values {
-		file, _ := attribute(v, "relative_path").(string)
-		from, _ := attribute(v, "offset").(int64)
-		length, _ := attribute(v, "length").(int64)
+	for i, v := range parts.Values {
+		file, _ := pickle.Attribute(v, "relative_path").(string)
+		from, _ := pickle.Attribute(v, "offset").(int64)
+		length, _ := pickle.Attribute(v, "length").(int64)
 		if !filepath.IsLocal(file) || from < 0 || length < 0 {
 			continue
 		}
 		reach[file] = max(reach[file], from+length)
-		if name, _ := attribute(parts.keys[i], "fqn").(string); name == "args" && c.Saved == (Layout{}) {
+		if name, _ := pickle.Attribute(parts.Keys[i], "fqn").(string); name == "args" && c.Saved == (Layout{}) {
 			c.readPart(file, from, length)
 		}
 	}
@@ -470,6 +475,6 @@ func (c *Checkpoint) readPart(file string, from, length int64) {
 		return
 	}
 	if v, err := torchZip(z); err == nil {
-		c.readState(&dict{keys: []any{"args"}, values: []any{v}})
+		c.readState(&pickle.Dict{Keys: []any{"args"}, Values: []any{v}})
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/internal/pickle"
 )
 
 // dumpName matches the names of flight recorder dumps
@@ -42,7 +43,7 @@ func isDump(name string, head []byte) bool {
 // PyTorch writes since 2.5 where it is asked to.
 func decodeDump(b []byte) (any, error) {
 	if len(b) == 0 || b[0] != '{' {
-		return unpickle(bytes.NewReader(b))
+		return dumpReader.Read(bytes.NewReader(b))
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
@@ -57,9 +58,9 @@ func decodeDump(b []byte) (any, error) {
 func likePickle(v any) any {
 	switch x := v.(type) {
 	case map[string]any:
-		d := make(pyDict, len(x))
+		d := &pickle.Dict{}
 		for k, e := range x {
-			d[k] = likePickle(e)
+			d.Keys, d.Values = append(d.Keys, k), append(d.Values, likePickle(e))
 		}
 		return d
 	case []any:
@@ -67,7 +68,7 @@ func likePickle(v any) any {
 		for i, e := range x {
 			items[i] = likePickle(e)
 		}
-		return &pyList{items}
+		return &pickle.List{Items: items}
 	case json.Number:
 		if n, err := x.Int64(); err == nil {
 			return n
@@ -77,6 +78,18 @@ func likePickle(v any) any {
 	}
 	return v
 }
+
+// keyText is a group's id or name as text: containers make none.
+func keyText(v any) string {
+	switch v.(type) {
+	case string, int64, bool, float64, nil:
+		return fmt.Sprint(v)
+	}
+	return "?"
+}
+
+// dumpReader bounds what a dump may build.
+var dumpReader = pickle.Reader{Items: 4 << 20, String: 1 << 20, Plain: true}
 
 // maxDump bounds one flight recorder dump.
 const maxDump = 64 << 20
@@ -114,31 +127,31 @@ func readRecording(name string, in io.Reader) (*recording, error) {
 	if err != nil {
 		return nil, err
 	}
-	top, ok := v.(pyDict)
+	top, ok := v.(*pickle.Dict)
 	if !ok {
 		return nil, lang.Text{EN: "not a flight recorder dump: no dictionary", ZH: "不是 flight recorder 文件：其中没有字典"}.Err()
 	}
 	r := &recording{Rank: rank, Groups: map[string]*groupState{}}
 	members := map[string][]int{}
-	if config, ok := top["pg_config"].(pyDict); ok {
-		for id, c := range config {
-			if d, ok := c.(pyDict); ok {
-				members[id] = rankList(d["ranks"])
+	if config, ok := top.Get("pg_config").(*pickle.Dict); ok {
+		for i, c := range config.Values {
+			if d, ok := c.(*pickle.Dict); ok {
+				members[keyText(config.Keys[i])] = rankList(d.Get("ranks"))
 			}
 		}
 	}
-	if entries, ok := top["entries"].(*pyList); ok {
-		for _, e := range entries.items {
-			if d, ok := e.(pyDict); ok {
+	if entries, ok := top.Get("entries").(*pickle.List); ok {
+		for _, e := range entries.Items {
+			if d, ok := e.(*pickle.Dict); ok {
 				r.entry(d)
 			}
 		}
 	}
-	if status, ok := top["pg_status"].(pyDict); ok {
-		for id, s := range status {
-			d, ok := s.(pyDict)
-			if g := r.Groups[id]; ok && g != nil {
-				if n, ok := d["last_enqueued_collective"].(int64); ok {
+	if status, ok := top.Get("pg_status").(*pickle.Dict); ok {
+		for i, s := range status.Values {
+			d, ok := s.(*pickle.Dict)
+			if g := r.Groups[keyText(status.Keys[i])]; ok && g != nil {
+				if n, ok := d.Get("last_enqueued_collective").(int64); ok {
 					g.Enqueued = max(g.Enqueued, n)
 				}
 			}
@@ -151,24 +164,17 @@ func readRecording(name string, in io.Reader) (*recording, error) {
 }
 
 // entry adds one collective to its group.
-func (r *recording) entry(d pyDict) {
-	if p2p, _ := d["is_p2p"].(bool); p2p {
+func (r *recording) entry(d *pickle.Dict) {
+	if p2p, _ := d.Get("is_p2p").(bool); p2p {
 		return
 	}
-	id := fmt.Sprint(plainKey(d["pg_id"]))
-	switch t := d["process_group"].(type) { // its name and description
-	case pyTuple:
-		if len(t) > 0 {
-			id = fmt.Sprint(plainKey(t[0]))
-		}
-	case *pyList:
-		if len(t.items) > 0 {
-			id = fmt.Sprint(plainKey(t.items[0]))
-		}
+	id := keyText(d.Get("pg_id"))
+	if named, ok := d.Get("process_group").(*pickle.List); ok && len(named.Items) > 0 { // its name and description
+		id = keyText(named.Items[0])
 	}
-	seq, ok := d["collective_seq_id"].(int64)
+	seq, ok := d.Get("collective_seq_id").(int64)
 	if !ok {
-		seq, ok = d["seq_id"].(int64)
+		seq, ok = d.Get("seq_id").(int64)
 	}
 	if !ok {
 		return
@@ -179,10 +185,10 @@ func (r *recording) entry(d pyDict) {
 		r.Groups[id] = g
 	}
 	g.Enqueued = max(g.Enqueued, seq)
-	state, _ := d["state"].(string)
+	state, _ := d.Get("state").(string)
 	if state != "completed" && (g.Waiting == 0 || seq < g.Waiting) {
 		g.Waiting = seq
-		name, _ := d["profiling_name"].(string)
+		name, _ := d.Get("profiling_name").(string)
 		g.Op = strings.TrimPrefix(name, "nccl:")
 	}
 }
@@ -195,8 +201,8 @@ func rankList(v any) (ranks []int) {
 			n, _ := strconv.Atoi(w)
 			ranks = append(ranks, n)
 		}
-	case *pyList:
-		for _, n := range l.items {
+	case *pickle.List:
+		for _, n := range l.Items {
 			if k, ok := n.(int64); ok {
 				ranks = append(ranks, int(k))
 			}

@@ -1,4 +1,6 @@
-package checkpoint
+// Package pickle reads what Python pickled, without Python and without calling
+// anything that a pickle names.
+package pickle
 
 import (
 	"bufio"
@@ -16,80 +18,92 @@ import (
 // class would have made is an Object that keeps the class's name, what it was called
 // with and its state. The instructions are those of Python's pickletools.
 
-// Bounds on what a pickle may build: the index of a checkpoint over some ten
-// thousand ranks is below them.
-const (
-	maxItems  = 64 << 20
-	maxString = 16 << 20
-)
+// A Reader bounds what a pickle may build.
+type Reader struct {
+	Items  int    // instructions that are followed
+	String uint64 // bytes of one string
+	// Plain refuses all but dictionaries, lists, strings and numbers. A call stands
+	// for its first argument there, which is how PyTorch writes its typed lists.
+	Plain bool
+}
 
-var errPickle = errors.New("not a pickle that can be read")
+// Err is what every error of this package wraps, but for those of the input itself.
+var Err = errors.New("not a pickle that can be read")
+
+// plain are the instructions of plain values.
+const plain = "\x80\x95(N\x88\x89}])JKMG\x8aIX\x8c\x8dBCUTc\x93R\x81qr\x94hjt\x85\x86\x87laesu0"
 
 type (
-	// A list is a list, a set or a tuple.
-	list struct{ items []any }
-	// A dict keeps its pairs in order: its keys may be objects.
-	dict struct{ keys, values []any }
-	// A class is its module and name.
-	class string
-	// An object is what a class was called with, and the state it was given.
-	object struct {
-		class class
-		args  []any
-		state any
+	// A List is a list, a set or a tuple.
+	List struct {
+		Items []any
+		fixed bool // a tuple, to which nothing is added
 	}
-	// A stored is something kept outside the pickle, such as a tensor's storage.
-	stored struct{ id any }
+	// A Dict keeps its pairs in order: its keys may be objects.
+	Dict struct{ Keys, Values []any }
+	// A Class is its module and name.
+	Class string
+	// An Object is what a class was called with, and the state it was given.
+	Object struct {
+		Class Class
+		Args  []any
+		State any
+	}
+	// A Stored is something kept outside the pickle, such as a tensor's storage.
+	Stored struct{ ID any }
 	mark   struct{}
 )
 
-// get is the value of a dict's key that is a string; nil where there is none.
-func (d *dict) get(key string) any {
-	for i, k := range d.keys {
-		if k == key {
-			return d.values[i]
+// Get is the value of a key that is a string; nil where there is none.
+func (d *Dict) Get(key string) any {
+	for i := len(d.Keys) - 1; i >= 0; i-- {
+		if d.Keys[i] == key {
+			return d.Values[i]
 		}
 	}
 	return nil
 }
 
-// attribute is an object's attribute, or a dict's value.
-func attribute(v any, name string) any {
+// Attribute is an object's attribute, or a dict's value.
+func Attribute(v any, name string) any {
 	switch v := v.(type) {
-	case *dict:
-		return v.get(name)
-	case *object:
-		state := v.state
-		if pair, ok := state.(*list); ok && len(pair.items) == 2 { // with slots
-			state = pair.items[0]
+	case *Dict:
+		return v.Get(name)
+	case *Object:
+		state := v.State
+		if pair, ok := state.(*List); ok && len(pair.Items) == 2 { // with slots
+			state = pair.Items[0]
 		}
-		if d, ok := state.(*dict); ok {
-			return d.get(name)
+		if d, ok := state.(*Dict); ok {
+			return d.Get(name)
 		}
 	}
 	return nil
 }
 
 type machine struct {
+	Reader
 	in    *bufio.Reader
 	stack []any
 	memo  map[int]any
-	items int
 }
 
-// unpickle reads one value without ever executing anything.
-func unpickle(in io.Reader) (any, error) {
-	m := &machine{in: bufio.NewReaderSize(in, 1<<16), memo: map[int]any{}}
-	for {
+// Read reads one value.
+func (r Reader) Read(in io.Reader) (any, error) {
+	m := &machine{Reader: r, in: bufio.NewReaderSize(in, 1<<16), memo: map[int]any{}}
+	for items := 1; ; items++ {
 		op, err := m.in.ReadByte()
 		if err != nil {
-			return nil, fmt.Errorf("%w: it ends early", errPickle)
+			return nil, fmt.Errorf("%w: it ends early", Err)
 		}
 		if op == '.' {
 			return m.pop()
 		}
-		if m.items++; m.items > maxItems {
-			return nil, fmt.Errorf("%w: more than %d items", errPickle, maxItems)
+		if items > r.Items {
+			return nil, fmt.Errorf("%w: more than %d items", Err, r.Items)
+		}
+		if r.Plain && strings.IndexByte(plain, op) < 0 {
+			return nil, fmt.Errorf("%w: instruction 0x%02x", Err, op)
 		}
 		if err := m.step(op); err != nil {
 			return nil, err
@@ -112,9 +126,9 @@ func (m *machine) step(op byte) error {
 	case 0x88, 0x89:
 		m.push(op == 0x88)
 	case ']', 0x8f, ')': // EMPTY_LIST, EMPTY_SET, EMPTY_TUPLE
-		m.push(&list{})
+		m.push(&List{fixed: op == ')'})
 	case '}':
-		m.push(&dict{})
+		m.push(&Dict{})
 	case 'I', 'L', 'F':
 		return m.line(op)
 	case 'J', 'K', 'M', 'G', 0x8a, 0x8b:
@@ -139,11 +153,11 @@ func (m *machine) step(op byte) error {
 		return err
 	case '2':
 		if len(m.stack) == 0 {
-			return errPickle
+			return Err
 		}
 		m.push(m.stack[len(m.stack)-1])
 	default:
-		return fmt.Errorf("%w: instruction 0x%02x", errPickle, op)
+		return fmt.Errorf("%w: instruction 0x%02x", Err, op)
 	}
 	return nil
 }
@@ -152,7 +166,7 @@ func (m *machine) push(v any) { m.stack = append(m.stack, v) }
 
 func (m *machine) pop() (any, error) {
 	if len(m.stack) == 0 {
-		return nil, errPickle
+		return nil, Err
 	}
 	v := m.stack[len(m.stack)-1]
 	m.stack = m.stack[:len(m.stack)-1]
@@ -167,12 +181,12 @@ func (m *machine) popMark() ([]any, error) {
 			return items, nil
 		}
 	}
-	return nil, errPickle
+	return nil, Err
 }
 
 func (m *machine) bytes(n uint64) ([]byte, error) {
-	if n > maxString {
-		return nil, fmt.Errorf("%w: a string of %d bytes", errPickle, n)
+	if n > m.String {
+		return nil, fmt.Errorf("%w: a string of %d bytes", Err, n)
 	}
 	b := make([]byte, n)
 	_, err := io.ReadFull(m.in, b)
@@ -191,7 +205,7 @@ func (m *machine) little(size uint64) (n uint64, err error) {
 func (m *machine) line(op byte) error {
 	text, err := m.in.ReadSlice('\n')
 	if err != nil || len(text) > 4096 {
-		return errPickle
+		return Err
 	}
 	word := strings.TrimSuffix(string(text[:len(text)-1]), "L")
 	if op == 'F' {
@@ -257,7 +271,7 @@ func (m *machine) name(op byte) error {
 		for i := range parts {
 			line, err := m.in.ReadSlice('\n')
 			if err != nil || len(line) > 512 {
-				return errPickle
+				return Err
 			}
 			parts[i] = string(line[:len(line)-1])
 		}
@@ -270,7 +284,7 @@ func (m *machine) name(op byte) error {
 			parts[i], _ = v.(string)
 		}
 	}
-	m.push(class(parts[0] + "." + parts[1]))
+	m.push(Class(parts[0] + "." + parts[1]))
 	return nil
 }
 
@@ -282,14 +296,14 @@ func (m *machine) made(op byte) error {
 	}
 	switch op {
 	case 'Q':
-		m.push(stored{last})
+		m.push(Stored{last})
 		return nil
 	case 'b':
 		if len(m.stack) == 0 {
-			return errPickle
+			return Err
 		}
-		if o, ok := m.stack[len(m.stack)-1].(*object); ok {
-			o.state = last
+		if o, ok := m.stack[len(m.stack)-1].(*Object); ok {
+			o.State = last
 		}
 		return nil
 	case 0x92: // its keywords are not needed
@@ -301,16 +315,28 @@ func (m *machine) made(op byte) error {
 	if err != nil {
 		return err
 	}
-	o := &object{}
-	o.class, _ = called.(class)
-	if args, ok := last.(*list); ok {
-		o.args = args.items
+	if m.Plain {
+		m.push(firstOf(last))
+		return nil
 	}
-	if o.class == "collections.OrderedDict" && len(o.args) == 0 {
-		m.push(&dict{})
+	o := &Object{}
+	o.Class, _ = called.(Class)
+	if args, ok := last.(*List); ok {
+		o.Args = args.Items
+	}
+	if o.Class == "collections.OrderedDict" && len(o.Args) == 0 {
+		m.push(&Dict{})
 		return nil
 	}
 	m.push(o)
+	return nil
+}
+
+// firstOf is a tuple's first item; nil where there is none.
+func firstOf(v any) any {
+	if args, ok := v.(*List); ok && args.fixed && len(args.Items) > 0 {
+		return args.Items[0]
+	}
 	return nil
 }
 
@@ -320,10 +346,10 @@ func (m *machine) remember(op byte) error {
 	case 'p', 'g':
 		text, err := m.in.ReadSlice('\n')
 		if err != nil {
-			return errPickle
+			return Err
 		}
 		if key, err = strconv.Atoi(string(text[:len(text)-1])); err != nil {
-			return errPickle
+			return Err
 		}
 	case 'q', 'h', 'r', 'j':
 		n, err := m.little(map[byte]uint64{'q': 1, 'r': 4, 'h': 1, 'j': 4}[op])
@@ -335,13 +361,13 @@ func (m *machine) remember(op byte) error {
 	if op == 'g' || op == 'h' || op == 'j' {
 		v, ok := m.memo[key]
 		if !ok {
-			return errPickle
+			return Err
 		}
 		m.push(v)
 		return nil
 	}
 	if len(m.stack) == 0 {
-		return errPickle
+		return Err
 	}
 	m.memo[key] = m.stack[len(m.stack)-1]
 	return nil
@@ -351,11 +377,11 @@ func (m *machine) collect(op byte) error {
 	if op >= 0x85 && op <= 0x87 {
 		n := int(op-0x85) + 1
 		if len(m.stack) < n {
-			return errPickle
+			return Err
 		}
 		items := append([]any(nil), m.stack[len(m.stack)-n:]...)
 		m.stack = m.stack[:len(m.stack)-n]
-		m.push(&list{items})
+		m.push(&List{items, true})
 		return nil
 	}
 	items, err := m.popMark()
@@ -363,20 +389,20 @@ func (m *machine) collect(op byte) error {
 		return err
 	}
 	if op == 'd' {
-		d := &dict{}
+		d := &Dict{}
 		m.push(d)
 		return d.add(items)
 	}
-	m.push(&list{items})
+	m.push(&List{items, op == 't'})
 	return nil
 }
 
-func (d *dict) add(items []any) error {
+func (d *Dict) add(items []any) error {
 	if len(items)%2 != 0 {
-		return errPickle
+		return Err
 	}
 	for i := 0; i < len(items); i += 2 {
-		d.keys, d.values = append(d.keys, items[i]), append(d.values, items[i+1])
+		d.Keys, d.Values = append(d.Keys, items[i]), append(d.Values, items[i+1])
 	}
 	return nil
 }
@@ -387,7 +413,7 @@ func (m *machine) fill(op byte) error {
 	var err error
 	if n := map[byte]int{'a': 1, 's': 2}[op]; n > 0 {
 		if len(m.stack) < n+1 {
-			return errPickle
+			return Err
 		}
 		items = append(items, m.stack[len(m.stack)-n:]...)
 		m.stack = m.stack[:len(m.stack)-n]
@@ -395,16 +421,21 @@ func (m *machine) fill(op byte) error {
 		return err
 	}
 	if len(m.stack) == 0 {
-		return errPickle
+		return Err
 	}
+	pairs := op == 's' || op == 'u'
 	switch to := m.stack[len(m.stack)-1].(type) {
-	case *list:
-		to.items = append(to.items, items...)
-	case *dict:
-		return to.add(items)
-	case *object: // a subclass of a list or dict; what it holds is not needed
-	default:
-		return errPickle
+	case *List:
+		if !pairs && !to.fixed {
+			to.Items = append(to.Items, items...)
+			return nil
+		}
+	case *Dict:
+		if pairs {
+			return to.add(items)
+		}
+	case *Object: // a subclass of a list or dict; what it holds is not needed
+		return nil
 	}
-	return nil
+	return Err
 }
