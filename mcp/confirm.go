@@ -84,7 +84,7 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 	if req.Params.RequestState != "" {
 		return s.answered(ctx, req, call, digest)
 	}
-	policy := s.cfg.Policy
+	policy := s.cfg.Policy()
 	v := policy.judge(o, in)
 	if token != "" && policy.token(v) && !canAsk(ctx) {
 		agreed, err := s.tokens.spend(token, digest)
@@ -220,7 +220,7 @@ func (s *Server) tokenFor(ctx context.Context, grant Grant, call *ops.Call, o op
 		copyField(target, in, name)
 	}
 	copyField(target, in, "cluster")
-	if !s.cfg.Policy.token(s.cfg.Policy.judge(submit, target)) {
+	if policy := s.cfg.Policy(); !policy.token(policy.judge(submit, target)) {
 		return ""
 	}
 	return s.tokens.issue(digest(submit, call.Who, target), "")

@@ -143,7 +143,8 @@ func TestWhatIsBeyondTheLimitsNeedsMoreThanAToken(t *testing.T) {
 		}
 		return ""
 	}
-	cfg.Policy = mcp.Policy{Beyond: big, Tokens: true}
+	policy := mcp.Policy{Beyond: big, Tokens: true}
+	cfg.Policy = func() mcp.Policy { return policy }
 	bigSpec := strings.Replace(goodSpec, `"nodes":2`, `"nodes":4`, 1)
 	as := func() *client {
 		return connect(t, serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}}), map[string]string{"Authorization": "Bearer t"})
@@ -155,7 +156,7 @@ func TestWhatIsBeyondTheLimitsNeedsMoreThanAToken(t *testing.T) {
 	require.Contains(t, r.Text, "more than 2 nodes")
 	require.NotContains(t, r.Structured, "confirm_token")
 
-	cfg.Policy.Approve = func(_ context.Context, who ops.Caller, op string, _ any, shown []view.Section, _ string) (string, error) {
+	policy.Approve = func(_ context.Context, who ops.Caller, op string, _ any, shown []view.Section, _ string) (string, error) {
 		asked = append(asked, who.User+" "+op)
 		require.Contains(t, shown[len(shown)-1].Code, "#SBATCH --nodes=4")
 		if approved {
@@ -171,7 +172,7 @@ func TestWhatIsBeyondTheLimitsNeedsMoreThanAToken(t *testing.T) {
 	require.Len(t, s.subs, 1)
 	require.Equal(t, []string{"alice submit", "alice submit"}, asked)
 
-	cfg.Policy = mcp.Policy{}
+	policy = mcp.Policy{}
 	r = as().do("submit", submitArgs(goodSpec, ""))
 	require.Contains(t, r.Text, "cannot ask one")
 	require.Len(t, s.subs, 1)
@@ -182,7 +183,7 @@ func TestWhatIsBeyondTheLimitsNeedsMoreThanAToken(t *testing.T) {
 func TestAClientThatCannotAskChangesNothing(t *testing.T) {
 	s := newSite()
 	cfg, audit := config(t, s)
-	cfg.Policy = mcp.Policy{}
+	cfg.Policy = nil
 	cfg.Caller.Operator = true
 	c := connect(t, serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}}), map[string]string{"Authorization": "Bearer t"})
 	require.NotContains(t, c.do("plan", submitArgs(goodSpec, "")).Structured, "confirm_token")

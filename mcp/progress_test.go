@@ -186,11 +186,13 @@ func TestATestOfNodesTellsThatItGoesOnAndCanBeCancelled(t *testing.T) {
 	svc, err := cfg.Service()
 	require.NoError(t, err)
 	svc.Clusters["test"] = v
-	cfg.Policy = mcp.Policy{
-		Approve: func(context.Context, ops.Caller, string, any, []view.Section, string) (string, error) {
-			return "T1/U5", nil
-		},
-		ApproveAll: true,
+	cfg.Policy = func() mcp.Policy {
+		return mcp.Policy{
+			Approve: func(context.Context, ops.Caller, string, any, []view.Section, string) (string, error) {
+				return "T1/U5", nil
+			},
+			ApproveAll: true,
+		}
 	}
 	cfg.Caller.Operator = true
 	conv := converse(t, cfg)

@@ -39,8 +39,8 @@ type Config struct {
 	// Roots are the absolute folders below which an agent may name files; none:
 	// it may name jobs only.
 	Roots []string
-	// Policy says how a write is confirmed.
-	Policy Policy
+	// Policy says how a write is confirmed, asked anew for each; nil: by its person.
+	Policy func() Policy
 	// PollEvery is how often jobs that somebody subscribed to are looked at, all in
 	// one question; 0 means every 30 seconds.
 	PollEvery time.Duration
@@ -73,6 +73,9 @@ func NewServer(cfg Config) (*Server, error) {
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Policy == nil {
+		cfg.Policy = func() Policy { return Policy{} }
 	}
 	s := &Server{cfg: cfg, offered: offered, most: offered, tokens: newTokens(), plans: newPlans(), pages: newPages(), tasks: newTasks()}
 	s.subs = newSubscriptions(s)

@@ -123,7 +123,7 @@ func config(t *testing.T, s *site) (mcp.Config, *[]ops.AuditEntry) {
 	}
 	return mcp.Config{
 		Service: func() (*ops.Service, error) { return svc, nil }, Caller: alice, Toolsets: []string{"all"},
-		Policy: mcp.Policy{Tokens: true},
+		Policy: func() mcp.Policy { return mcp.Policy{Tokens: true} },
 	}, &audit
 }
 

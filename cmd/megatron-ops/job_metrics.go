@@ -162,7 +162,7 @@ func (m *jobMetrics) progressOf(cluster string, j slurm.Job) seenProgress {
 // metricsHandler gives everybody the server's own figures. Those of jobs are their
 // people's, some from logs that nobody else may read, and every user of a login
 // node reaches loopback: they are for whoever has a token.
-func metricsHandler(own, jobs *prometheus.Registry, known func(*http.Request) bool) http.Handler {
+func metricsHandler(own, jobs prometheus.Gatherer, known func(*http.Request) bool) http.Handler {
 	public := promhttp.HandlerFor(own, promhttp.HandlerOpts{})
 	all := promhttp.HandlerFor(prometheus.Gatherers{own, jobs}, promhttp.HandlerOpts{})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -12,13 +12,18 @@ var secretNames = []string{
 	"SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_SIGNING_SECRET_OLD", "SLACK_CLIENT_SECRET", "MEGATRON_OPS_SLACK_KEY", "OPENAI_API_KEY",
 }
 
+// secretsFromFiles are the variables that files have set.
+var secretsFromFiles = map[string]bool{}
+
 // readSecrets sets the variables of secrets that are not set from files: the one
 // that NAME_FILE names, else the credential of that name that systemd passes
-// (LoadCredential=SLACK_BOT_TOKEN:…). A file that others may read is refused.
-func readSecrets() error {
+// (LoadCredential=SLACK_BOT_TOKEN:…). A file that others may read is refused. What
+// files have set before is read again, and undo sets it back.
+func readSecrets() (undo func(), err error) {
 	credentials := os.Getenv("CREDENTIALS_DIRECTORY")
+	read := map[string]string{}
 	for _, name := range secretNames {
-		if os.Getenv(name) != "" {
+		if os.Getenv(name) != "" && !secretsFromFiles[name] {
 			continue
 		}
 		field := name + "_FILE"
@@ -34,11 +39,20 @@ func readSecrets() error {
 		}
 		text, err := readPrivate(file, field)
 		if err != nil {
-			return err
+			return nil, err
 		}
+		read[name] = text
+	}
+	before := map[string]string{}
+	for name, text := range read {
+		before[name], secretsFromFiles[name] = os.Getenv(name), true
 		if err := os.Setenv(name, text); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return func() {
+		for name, text := range before {
+			_ = os.Setenv(name, text) // it was set to it before
+		}
+	}, nil
 }

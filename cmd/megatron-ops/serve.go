@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -12,25 +11,21 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/megatron-ops/megatron-ops/bot"
 	"github.com/megatron-ops/megatron-ops/internal/config"
 	"github.com/megatron-ops/megatron-ops/internal/follow"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/internal/lead"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
-	"github.com/megatron-ops/megatron-ops/internal/web"
 	"github.com/megatron-ops/megatron-ops/mcp"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
@@ -66,7 +61,7 @@ func mcpCommand(ctx context.Context, sh *shell, words []string) error {
 	srv, err := mcp.NewServer(mcp.Config{
 		Service: service, Caller: osUser(ops.MCP),
 		Toolsets: offer.Toolsets, Tools: offer.Tools, ReadOnly: offer.ReadOnly, Roots: offer.Roots,
-		Policy: ownAgentPolicy(service, cfg), Lang: sh.lang, Version: version(), Log: sh.logger(),
+		Policy: func() mcp.Policy { return ownAgentPolicy(service, cfg) }, Lang: sh.lang, Version: version(), Log: sh.logger(),
 	})
 	if err != nil {
 		return err
@@ -112,7 +107,7 @@ func (sh *shell) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(sh.err, &slog.HandlerOptions{Level: level}))
 }
 
-// serve answers Slack and agents over HTTP until ctx ends.
+// serve answers Slack, agents and browsers over HTTP until ctx ends.
 func serve(ctx context.Context, sh *shell, words []string) error {
 	cfg, err := loadConfig()
 	if err != nil {
@@ -121,167 +116,58 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 	if err := notAdministrator(ctx, cfg); err != nil {
 		return err
 	}
-	if err := readSecrets(); err != nil {
+	if _, err := readSecrets(); err != nil {
 		return err
 	}
 	listen := "127.0.0.1:8080"
-	offer := agentFlags{cfg.MCP}
 	if _, err := flags("serve", words, func(f *flag.FlagSet) {
 		f.StringVar(&listen, "listen", listen, "")
-		offer.define(f)
+		(&agentFlags{}).define(f)
 	}); err != nil {
 		return err
 	}
-	dir, err := os.Getwd()
+	reload := make(chan os.Signal, 1)
+	signal.Notify(reload, syscall.SIGHUP)
+	defer signal.Stop(reload)
+	d, err := newDaemon(sh, words, cfg)
 	if err != nil {
 		return err
 	}
-	svc, err := sh.service(dir)
-	if err != nil {
-		return err
-	}
-	st, err := svc.Store()
-	if err != nil {
-		return err
-	}
-	log := slog.New(slog.NewTextHandler(sh.err, nil))
-
-	mux := http.NewServeMux()
-	var running sync.WaitGroup
-	tell := logNews(log, sh.lang)
-	agentPolicy := mcp.Policy{
-		Tokens: cfg.MCP.Confirm == config.FallbackToken,
-		Beyond: func(op string, in any) string { return beyondAgents(svc, cfg.Slack.Approval, op, in) },
-	}
-	go svc.Answerer().Warm() // the first question should not wait
-	watchers := newWatchers(svc)
-	led := []func(context.Context){func(ctx context.Context) { runWatchers(ctx, watchers) }}
-	slackOn := slackAsked()
-	if slackOn {
-		slackConfig, err := sh.slackConfig(cfg, svc, st)
-		if err != nil {
-			return err
-		}
-		slackConfig.Log, slackConfig.Watchers = log, watchers
-		if cfg.Web.URL != "" {
-			slackConfig.Page = func(ctx context.Context, who ops.Caller) (string, error) {
-				link, err := web.Link(ctx, svc, who, "")
-				return strings.TrimSuffix(cfg.Web.URL, "/") + link, err
-			}
-		}
-		b, err := bot.New(slackConfig)
-		if err != nil {
-			return &ops.Error{Code: ops.BadInput, Field: "SLACK_BOT_TOKEN", Message: lang.Said(err), Fix: lang.Text{EN: "docs/slack.md has the steps", ZH: "步骤见 docs/slack.md"}}
-		}
-		tell = cardNews(b, log)
-		if b.Decides() {
-			agentPolicy = askInSlack(agentPolicy, svc, cfg.Slack.Approval)
-		}
-		mux.Handle("/slack/", b.Handler())
-		running.Go(func() { b.Receive(ctx) })
-		led = append(led, b.Work)
-	}
-	if len(cfg.Notify) > 0 {
-		n, err := notifier(cfg, st, log)
-		if err != nil {
-			return err
-		}
-		tell = alsoNotify(tell, n, cfg.Web.URL, log)
-		led = append(led, n.Run)
-	}
-	led = append(led, func(ctx context.Context) {
-		follower := follow.Follower{Service: svc, Watchers: watchers, Tell: tell, Log: log}
-		if err := follower.Run(ctx); err != nil {
-			log.Error("jobs are not followed", "error", err)
-		}
-	})
-	leader := lead.Leader{Lease: st.Lease("leader", serverName()), Log: log}
-	running.Go(func() { leader.Run(ctx, together(led)) })
-	agents, err := mcp.NewServer(mcp.Config{
-		Service:  func() (*ops.Service, error) { return svc, nil },
-		Toolsets: offer.Toolsets, Tools: offer.Tools, ReadOnly: offer.ReadOnly, Roots: offer.Roots,
-		Lang: sh.lang, Version: version(), Log: log, Policy: agentPolicy,
-	})
-	if err != nil {
-		return err
-	}
-	state, err := config.StateDir(os.Getenv)
-	if err != nil {
-		return err
-	}
-	access, err := mcpAccess(cfg.MCP, state)
-	if err != nil {
-		return err
-	}
-	handler, stop := agents.HTTPHandler(access)
-	defer stop()
-	for _, path := range []string{"/mcp", "/mcp/consent/", "/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"} {
-		mux.Handle(path, handler)
-	}
-
-	reg := prometheus.NewRegistry()
-	requests := promauto.With(reg).NewHistogramVec(prometheus.HistogramOpts{
-		Name: "megatron_ops_http_request_duration_seconds", Help: "Time that HTTP requests took, by the route and the class of the status.",
-		Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
-	}, []string{"path", "class"})
-	promauto.With(reg).NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "megatron_ops_leads", Help: "1 on the server that watches the clusters and answers Slack, 0 on one that stands by.",
-	}, func() float64 {
-		if leader.Leads() {
-			return 1
-		}
-		return 0
-	})
-	promauto.With(reg).NewGaugeVec(prometheus.GaugeOpts{Name: "megatron_ops_build_info", Help: "The version that runs; the value is 1."}, []string{"version"}).
-		WithLabelValues(version()).Set(1)
-	reg.MustRegister(&slurmMetrics{clusters: svc.Clusters}, storeMetrics{st, log},
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	jobs := prometheus.NewRegistry()
-	jobs.MustRegister(&jobMetrics{service: svc, watchers: watchers})
-	mux.Handle("/metrics", metricsHandler(reg, jobs, access.Known()))
-	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) {
-		if err := st.Ping(r.Context()); err != nil {
-			http.Error(w, "the store does not answer", http.StatusServiceUnavailable)
-			return
-		}
-		fmt.Fprintln(w, "ready")
-	})
-
 	ln, err := net.Listen("tcp", listen)
 	if err != nil {
 		return &ops.Error{Code: ops.Failed, Field: "listen", Message: lang.Said(err), Fix: lang.Text{EN: "--listen another address or port", ZH: "请用 --listen 换一个地址或端口"}}
 	}
-	page, err := webPage(cfg, svc, ln.Addr(), log)
+	defer func() { _ = ln.Close() }() // Shutdown has closed it where it served
+	d.at = ln.Addr()
+	first, err := d.build(cfg)
 	if err != nil {
 		return err
 	}
-	if page != nil {
-		pages := page.Handler()
-		for _, path := range web.Paths {
-			mux.Handle(path, pages)
-		}
-		mux.Handle("/{$}", http.RedirectHandler("/web/jobs", http.StatusSeeOther))
-		base := cmp.Or(strings.TrimSuffix(cfg.Web.URL, "/"), "http://"+ln.Addr().String())
-		if err := os.MkdirAll(state, 0o700); err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(state, addressFile), []byte(base+"\n"), 0o600); err != nil {
-			return err
-		}
+	if err := d.take(first); err != nil {
+		return err
 	}
+	var running sync.WaitGroup
+	running.Go(func() { d.work(ctx) })
 	server := &http.Server{
-		Handler:           counted(mux, requests),
+		Handler:           d,
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelWarn),
 	}
-	fmt.Fprintf(sh.err, "megatron-ops: serving on http://%s (Slack: %s)\n", ln.Addr(), onOff(slackOn))
+	fmt.Fprintf(sh.err, "megatron-ops: serving on http://%s (Slack: %s)\n", ln.Addr(), onOff(slackAsked()))
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(ln) }()
-	select {
-	case err := <-failed:
-		return err
-	case <-ctx.Done():
+	terminal := isTerminal(sh.err)
+	for ended := false; !ended; {
+		select {
+		case err := <-failed:
+			return err
+		case <-reload:
+			if ended = terminal && !isTerminal(sh.err); !ended { // a terminal that is closed says so by the same signal
+				d.reload(ctx)
+			}
+		case <-ctx.Done():
+			ended = true
+		}
 	}
 	// What was accepted is carried on with or is in the store: ten seconds are for
 	// answers that are being written.
@@ -437,39 +323,3 @@ func onOff(on bool) string {
 	}
 	return "off, no SLACK_ variables"
 }
-
-// counted times requests; the path's label is one of few, whatever is asked.
-func counted(mux *http.ServeMux, requests *prometheus.HistogramVec) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, pattern := mux.Handler(r)
-		if pattern == "" {
-			pattern = "other"
-		}
-		rec := &statusRecorder{ResponseWriter: w, status: http.StatusOK}
-		began := time.Now()
-		mux.ServeHTTP(rec, r)
-		if rec.Header().Get("Content-Type") != "text/event-stream" { // a stream lasts as long as somebody looks
-			requests.WithLabelValues(pattern, fmt.Sprintf("%dxx", rec.status/100)).Observe(time.Since(began).Seconds())
-		}
-	})
-}
-
-type statusRecorder struct {
-	http.ResponseWriter
-	status int
-}
-
-func (s *statusRecorder) WriteHeader(code int) {
-	s.status = code
-	s.ResponseWriter.WriteHeader(code)
-}
-
-// Flush sends what is written so far, as streams need.
-func (s *statusRecorder) Flush() {
-	if f, ok := s.ResponseWriter.(http.Flusher); ok {
-		f.Flush()
-	}
-}
-
-// Unwrap lets streams be flushed through the recorder.
-func (s *statusRecorder) Unwrap() http.ResponseWriter { return s.ResponseWriter }

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -38,6 +39,18 @@ type server struct {
 	cmd     *exec.Cmd
 	// said is what it wrote to standard error, complete once it has ended.
 	said chan string
+	mu   sync.Mutex
+	log  strings.Builder // what it has written so far
+}
+
+// logged waits until its log holds those words n times.
+func (s *server) logged(words string, n int) {
+	s.t.Helper()
+	require.Eventually(s.t, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return strings.Count(s.log.String(), words) >= n
+	}, 30*time.Second, 10*time.Millisecond, words)
 }
 
 // newServer prepares a server: config is its megatron-ops.yaml, env is added to
@@ -94,6 +107,9 @@ func (s *server) run(cmd *exec.Cmd) {
 		in := bufio.NewScanner(errs)
 		for in.Scan() {
 			all.WriteString(in.Text() + "\n")
+			s.mu.Lock()
+			s.log.WriteString(in.Text() + "\n")
+			s.mu.Unlock()
 			if m := servingAt.FindStringSubmatch(in.Text()); m != nil {
 				at <- m[1]
 			}

@@ -42,6 +42,11 @@ func (sh *shell) service(dir string) (*ops.Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	return sh.serviceOf(cfg)
+}
+
+// serviceOf wires what cfg names.
+func (sh *shell) serviceOf(cfg config.Config) (*ops.Service, error) {
 	if l, ok := lang.Parse(cfg.Lang); ok && os.Getenv("MEGATRON_OPS_LANG") == "" && !sh.langGiven {
 		sh.lang = l
 	}
