@@ -54,6 +54,20 @@ func (b *Bot) caller(ctx context.Context, a ask) ops.Caller {
 	return c
 }
 
+// Person is a person of a workspace whom Slack has named outside of a request, such as
+// by a sign-in elsewhere. A workspace that has not this app has nobody.
+func (b *Bot) Person(ctx context.Context, team, user string) (ops.Caller, error) {
+	api, err := b.client(ctx, team)
+	if err != nil {
+		return ops.Caller{}, err
+	}
+	at, err := api.AuthTestContext(ctx)
+	if err != nil {
+		return ops.Caller{}, err
+	}
+	return b.caller(ctx, ask{Team: team, User: user, Foreign: at.TeamID != team}), nil
+}
+
 // call makes the call for a; words typed decide the language where the person
 // chose none.
 func (b *Bot) call(ctx context.Context, a ask) *ops.Call {

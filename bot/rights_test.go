@@ -13,6 +13,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -56,6 +57,27 @@ func TestRightsComeByPersonGroupAndChannel(t *testing.T) {
 		s.Slash("cancel "+string(id)+" --yes", as(user))
 		s.said(string(id), "cancelled")
 		require.Equal(t, slurm.Cancelled, state(id))
+	}
+}
+
+// A person whom Slack names elsewhere has the rights that they have here; one of
+// another workspace is nobody, whatever their id.
+func TestAPersonIsTheSameOutsideOfSlack(t *testing.T) {
+	t.Parallel()
+	s := play(t, func(c *bot.Config) {
+		c.Policy.Links = map[string]string{"U1": "ada", "U8": "guest"}
+		c.Policy.Viewers = []string{"T1/U8"}
+	})
+	for at, want := range map[string]ops.Caller{
+		"T1/U1": {Surface: ops.Slack, ID: "T1/U1", User: "ada"},
+		"T1/U8": {Surface: ops.Slack, ID: "T1/U8", User: "guest", ReadOnly: true},
+		"T1/U2": {Surface: ops.Slack, ID: "T1/U2"},
+		"T2/U1": {Surface: ops.Slack, ID: "T2/U1", ReadOnly: true},
+	} {
+		team, user, _ := strings.Cut(at, "/")
+		who, err := s.bot.Person(t.Context(), team, user)
+		require.NoError(t, err)
+		require.Equal(t, want, who)
 	}
 }
 

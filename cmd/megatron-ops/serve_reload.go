@@ -252,9 +252,9 @@ func (d *daemon) build(cfg config.Config) (*configured, error) {
 	mux := http.NewServeMux()
 	tell := logNews(d.log, sh.lang)
 	c.led = append(c.led, func(ctx context.Context) { runWatchers(ctx, c.watchers) })
+	var b *bot.Bot
 	if slackAsked() {
-		b, err := d.slack(&sh, c)
-		if err != nil {
+		if b, err = d.slack(&sh, c); err != nil {
 			return nil, err
 		}
 		tell = cardNews(b, d.log)
@@ -285,7 +285,7 @@ func (d *daemon) build(cfg config.Config) (*configured, error) {
 	for _, path := range []string{"/mcp", "/mcp/consent/", "/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"} {
 		mux.Handle(path, c.agents.handler)
 	}
-	if err := d.pages(mux, c); err != nil {
+	if err := d.pages(mux, c, b); err != nil {
 		return nil, err
 	}
 	clusters, jobs := prometheus.NewRegistry(), prometheus.NewRegistry()
@@ -355,8 +355,8 @@ func (d *daemon) agents(cfg config.Config, l lang.Lang) (*agentDoor, error) {
 
 // pages are the page for browsers, where it may be served. Its streams end with c:
 // browsers open them again, and are who they are by then.
-func (d *daemon) pages(mux *http.ServeMux, c *configured) error {
-	page, err := webPage(c.cfg, c.svc, d.at, d.log)
+func (d *daemon) pages(mux *http.ServeMux, c *configured, b *bot.Bot) error {
+	page, err := webPage(c.cfg, c.svc, b, d.at, d.log)
 	if err != nil || page == nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,10 +9,12 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/megatron-ops/megatron-ops/bot"
 	"github.com/megatron-ops/megatron-ops/internal/config"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -21,7 +24,7 @@ import (
 
 // webPage is the page for browsers, or nil where the server listens beyond this
 // machine and the configuration does not say how browsers reach it.
-func webPage(cfg config.Config, svc *ops.Service, at net.Addr, log *slog.Logger) (*web.Server, error) {
+func webPage(cfg config.Config, svc *ops.Service, slack *bot.Bot, at net.Addr, log *slog.Logger) (*web.Server, error) {
 	local, err := netip.ParseAddrPort(at.String())
 	if cfg.Web.URL == "" && (err != nil || !local.Addr().IsLoopback()) {
 		return nil, nil //nolint:nilnil // no page is served
@@ -38,7 +41,60 @@ func webPage(cfg config.Config, svc *ops.Service, at net.Addr, log *slog.Logger)
 	if cfg.Slack.LinkDir != "" {
 		c.Proof = linkFolder(cfg.Slack).Owner
 	}
+	if c.OpenID, err = providers(cfg.Web, slack); err != nil {
+		return nil, err
+	}
 	return web.New(c)
+}
+
+// slackIssuer is Slack as an OpenID provider.
+const slackIssuer = "https://slack.com"
+
+// providers are those at which people sign in to the page.
+func providers(c config.Web, slack *bot.Bot) (map[string]web.OpenID, error) {
+	all := map[string]web.OpenID{}
+	bad := func(field string, message, fix lang.Text) error {
+		return &ops.Error{Code: ops.BadInput, Field: field, Message: message, Fix: fix}
+	}
+	add := func(by string, o web.OpenID, secretFile string) error {
+		field := "web." + by
+		switch u, err := url.Parse(o.Issuer); {
+		case o.ClientID == "":
+			return bad(field+".client_id", lang.Text{EN: "must be given", ZH: "必须给出"}, lang.Text{EN: "the id under which the provider knows this page", ZH: "身份提供方为本网页登记的客户端 ID"})
+		case err != nil, u.Host == "", u.Scheme != "https" && u.Hostname() != "127.0.0.1":
+			return bad(field+".issuer", lang.Text{EN: "%q is no https address", ZH: "%q 不是 https 地址"}.With(o.Issuer), lang.Text{EN: "the provider's issuer, such as https://login.example.org", ZH: "身份提供方的 issuer，例如 https://login.example.org"})
+		case c.URL == "":
+			return bad("web.url", lang.Text{EN: "the provider must know where to send browsers back", ZH: "身份提供方须知道浏览器返回的地址"}, lang.Text{EN: "web: {url: https://ops.example.org}, and %s there", ZH: "web: {url: https://ops.example.org}，并在提供方登记 %s"}.With("/web/login/"+by+"/done"))
+		}
+		if secretFile != "" {
+			var err error
+			if o.ClientSecret, err = readPrivate(secretFile, field+".client_secret_file"); err != nil {
+				return err
+			}
+		}
+		all[by] = o
+		return nil
+	}
+	if o := c.OIDC; o.Issuer != "" || o.ClientID != "" {
+		host := strings.TrimPrefix(o.Issuer, "https://")
+		if err := add("oidc", web.OpenID{
+			Label: lang.Text{EN: "Sign in with %s", ZH: "使用 %s 登录"}.With(host), Issuer: o.Issuer, ClientID: o.ClientID, Scopes: o.Scopes,
+			Who: web.Claim(o.Issuer, cmp.Or(o.Claim, "sub"), o.Users),
+		}, o.ClientSecretFile); err != nil {
+			return nil, err
+		}
+	}
+	if o := c.Slack; o.ClientID != "" || o.ClientSecretFile != "" {
+		if slack == nil {
+			return nil, bad("web.slack", lang.Text{EN: "people are linked in Slack, which this server does not serve", ZH: "账户在 Slack 中绑定，而本服务未连接 Slack"}, lang.Text{EN: "docs/slack.md has the steps; or take web.slack away", ZH: "步骤见 docs/slack.md；或去掉 web.slack"})
+		}
+		if err := add("slack", web.OpenID{
+			Label: lang.Text{EN: "Sign in with Slack", ZH: "使用 Slack 登录"}, Issuer: slackIssuer, ClientID: o.ClientID, Who: web.SlackClaims(slack.Person),
+		}, o.ClientSecretFile); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 // addressFile holds where the page is, for the account that serves it.

@@ -179,6 +179,30 @@ type Web struct {
 	// Operators are the cluster users who may act on others' jobs there and decide
 	// about requests.
 	Operators []string `json:"operators,omitempty"`
+	// OIDC lets people sign in at the site's own provider, Slack by Slack, as whom
+	// they are linked to there.
+	OIDC  OIDC      `json:"oidc,omitzero"`
+	Slack WebClient `json:"slack,omitzero"`
+}
+
+// A WebClient is the page as an OpenID provider knows it. The file holds its secret,
+// with mode 600; a public client has none.
+type WebClient struct {
+	ClientID         string `json:"client_id,omitempty"`
+	ClientSecretFile string `json:"client_secret_file,omitempty"`
+}
+
+// OIDC is the site's OpenID provider.
+type OIDC struct {
+	Issuer           string `json:"issuer,omitempty"`
+	ClientID         string `json:"client_id,omitempty"`
+	ClientSecretFile string `json:"client_secret_file,omitempty"`
+	// Scopes are asked for besides openid.
+	Scopes []string `json:"scopes,omitempty"`
+	// Claim is what names a person: sub where left out.
+	Claim string `json:"claim,omitempty"`
+	// Users map that claim's values to cluster users.
+	Users map[string]string `json:"users,omitempty"`
 }
 
 // MCP says who may use /mcp, and what agents are offered. Without tokens and an

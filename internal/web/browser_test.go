@@ -29,7 +29,8 @@ func TestInABrowser(t *testing.T) {
 	}
 	require.NoError(t, missing)
 	require.NotEmpty(t, found, "run .ci/setup")
-	s := newSite(t, func(c *web.Config) { c.Operators = []string{"alice"} })
+	p := newIdentityProvider(t)
+	s := newOpenSite(t, p, func(c *web.Config) { c.Operators = []string{"alice"} })
 	link, err := web.Link(t.Context(), s.svc, ops.Caller{ID: "alice", User: "alice"}, "")
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), found[0], "testdata/browse.mjs")
@@ -37,4 +38,5 @@ func TestInABrowser(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
 	require.Contains(t, string(out), "all found")
+	require.Empty(t, p.wrong)
 }

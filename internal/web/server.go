@@ -31,6 +31,9 @@ type Config struct {
 	// Proof says which user of the cluster has proved a sign-in's code; nil where the
 	// site has no folder for codes.
 	Proof Proof
+	// OpenID are the providers at which people sign in, by the word that stands in
+	// their addresses.
+	OpenID map[string]OpenID
 	// Operators are the cluster users who may act on others' jobs and decide.
 	Operators []string
 	// Held says why an operator must approve a call; empty: none must.
@@ -44,6 +47,8 @@ type Server struct {
 	pages   *template.Template
 	streams chan struct{} // one for each stream that is open
 
+	providers map[string]*provider
+
 	givenMu sync.Mutex
 	given   []time.Time // when strangers were given codes, in the last hour
 }
@@ -54,7 +59,10 @@ const mostStreams = 500
 
 // New returns the page's server.
 func New(cfg Config) (*Server, error) {
-	s := &Server{cfg: cfg, streams: make(chan struct{}, mostStreams)}
+	s := &Server{cfg: cfg, streams: make(chan struct{}, mostStreams), providers: map[string]*provider{}}
+	for by, o := range cfg.OpenID {
+		s.providers[by] = &provider{OpenID: o, callback: strings.TrimSuffix(cfg.URL, "/") + "/web/login/" + by + "/done"}
+	}
 	if s.cfg.Log == nil {
 		s.cfg.Log = slog.New(slog.DiscardHandler)
 	}
@@ -74,6 +82,8 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("GET /web/static/", http.StripPrefix("/web/static/", cached(http.FileServerFS(static))))
 	mux.HandleFunc("GET /web/login", s.login)
 	mux.HandleFunc("POST /web/login", s.signIn)
+	mux.HandleFunc("GET /web/login/{by}", s.toProvider)
+	mux.HandleFunc("GET /web/login/{by}/done", s.fromProvider)
 	mux.HandleFunc("POST /web/logout", s.logout)
 	page := func(pattern string, show func(*visit) error) { mux.HandleFunc(pattern, s.signedIn(show)) }
 	page("GET /web", (*visit).toJobs)

@@ -91,14 +91,15 @@ type loginPage struct {
 	Ticket, To string
 	User       string // whom the one-time link signs in
 	Code       string // to be proved on the cluster
-	Proof      bool
+	Ways       []way  // providers
 	Problem    string
+	Fix        string
 }
 
 // login shows how to sign in. A one-time link is used up by its button alone: what
 // looks at links before people do presses none.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
-	p := loginPage{Ticket: r.FormValue("ticket"), To: within(r.FormValue("to")), Proof: s.cfg.Proof != nil}
+	p := loginPage{Ticket: r.FormValue("ticket"), To: within(r.FormValue("to"))}
 	l := langOf(r)
 	docs, err := s.cfg.Service.Docs()
 	switch {
@@ -111,7 +112,10 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 			p.Ticket, p.Problem = "", textTicketOver.In(l)
 		}
 	}
-	if p.Ticket == "" && p.Proof && err == nil {
+	if p.Ticket == "" {
+		p.Ways = s.ways(l)
+	}
+	if p.Ticket == "" && s.cfg.Proof != nil && err == nil {
 		if p.Code, err = s.code(w, r); err != nil {
 			p.Problem = ops.AsError(err).In(l).Message
 		}
@@ -154,18 +158,24 @@ func (s *Server) code(w http.ResponseWriter, r *http.Request) (string, error) {
 
 // signIn takes a one-time link or a proof, and begins a session.
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
-	l := langOf(r)
 	who, err := s.signer(r)
 	if err == nil {
 		err = s.begin(w, r, who)
 	}
 	if err != nil {
-		s.draw(w, http.StatusForbidden, "login", pageOf{Title: textSignIn.In(l), Lang: l, Now: s.cfg.Service.Now(), Body: loginPage{
-			To: within(r.FormValue("to")), Proof: s.cfg.Proof != nil, Problem: ops.AsError(err).In(l).Message, Code: s.shownCode(r),
-		}})
+		s.refused(w, r, err)
 		return
 	}
 	http.Redirect(w, r, within(r.FormValue("to")), http.StatusSeeOther)
+}
+
+// refused shows why somebody is not signed in, and the ways in.
+func (s *Server) refused(w http.ResponseWriter, r *http.Request, err error) {
+	l := langOf(r)
+	said := ops.AsError(err).In(l)
+	s.draw(w, http.StatusForbidden, "login", pageOf{Title: textSignIn.In(l), Lang: l, Now: s.cfg.Service.Now(), Body: loginPage{
+		To: within(r.FormValue("to")), Problem: said.Message, Fix: said.Fix, Code: s.shownCode(r), Ways: s.ways(l),
+	}})
 }
 
 // begin makes the browser who's, and writes that down.
@@ -254,7 +264,7 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 			_ = docs.Delete(r.Context(), docSession, digest(c.Value)) // it ends by itself too
 		}
 	}
-	s.cookie(w, cookieName, "", -1)
+	s.cookie(w, cookieName, "", -time.Second)
 	http.Redirect(w, r, "/web/login", http.StatusSeeOther)
 }
 

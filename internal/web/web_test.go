@@ -66,15 +66,17 @@ func newSite(t testing.TB, more ...func(*web.Config)) *site {
 	s.svc = c.Service
 	s.svc.Self = "alice"
 	s.svc.Audit = func(_ context.Context, e ops.AuditEntry) { s.audit = append(s.audit, e) }
-	cfg := web.Config{Service: s.svc, Operators: []string{"root"}}
+	srv := httptest.NewUnstartedServer(nil)
+	s.url = "http://" + srv.Listener.Addr().String()
+	cfg := web.Config{Service: s.svc, URL: s.url, Operators: []string{"root"}}
 	for _, m := range more {
 		m(&cfg)
 	}
 	page, err := web.New(cfg)
 	require.NoError(t, err)
-	srv := httptest.NewServer(page.Handler())
+	srv.Config.Handler = page.Handler()
+	srv.Start()
 	t.Cleanup(func() { srv.CloseClientConnections(); srv.Close() })
-	s.url = srv.URL
 	return s
 }
 

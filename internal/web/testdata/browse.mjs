@@ -30,6 +30,18 @@ async function judged(name) {
   assert.deepEqual(found.violations.map((v) => `${v.id}: ${v.help}: ${v.nodes.map((n) => n.target).join(" ")}`), [], name);
 }
 
+// By the site's provider, to where one wanted to go; and out again.
+await page.goto(base + "/web/jobs?of=all");
+await page.getByRole("heading", { name: "Sign in" }).waitFor();
+await judged("sign-in-ways");
+await page.getByRole("link", { name: "Sign in at the provider" }).press("Enter");
+await page.getByRole("button", { name: "I am Ada" }).click();
+await page.getByText("theirs").waitFor();
+const session = (await context.cookies()).find((c) => c.name === "megatron_ops");
+assert.ok(session.httpOnly && session.sameSite === "Lax");
+assert.equal((await context.cookies()).find((c) => c.name === "megatron_ops_openid"), undefined);
+await page.getByRole("button", { name: "Sign out" }).click();
+
 await page.goto(base + LINK);
 await judged("sign-in");
 await page.getByRole("button", { name: "Sign in as alice" }).click();

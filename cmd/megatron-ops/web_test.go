@@ -1,0 +1,49 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/bot"
+	"github.com/megatron-ops/megatron-ops/internal/config"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+)
+
+// What is wrong with a provider is said when serve starts, not to whoever signs in.
+func TestProvidersOfTheConfiguration(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(secret, []byte("hush\n"), 0o600))
+	open := filepath.Join(t.TempDir(), "open")
+	require.NoError(t, os.WriteFile(open, []byte("hush\n"), 0o644))
+	const page = "https://ops.example.org"
+	oidc := config.OIDC{Issuer: "https://login.example.org", ClientID: "m", ClientSecretFile: secret, Scopes: []string{"profile"}}
+	for name, c := range map[string]struct {
+		web  config.Web
+		slk  *bot.Bot
+		says string
+	}{
+		"no address":    {config.Web{OIDC: oidc}, nil, "web.url"},
+		"no client":     {config.Web{URL: page, OIDC: config.OIDC{Issuer: oidc.Issuer}}, nil, "web.oidc.client_id"},
+		"plain http":    {config.Web{URL: page, OIDC: config.OIDC{Issuer: "http://login.example.org", ClientID: "m"}}, nil, "web.oidc.issuer"},
+		"no issuer":     {config.Web{URL: page, OIDC: config.OIDC{ClientID: "m"}}, nil, "web.oidc.issuer"},
+		"open secret":   {config.Web{URL: page, OIDC: config.OIDC{Issuer: oidc.Issuer, ClientID: "m", ClientSecretFile: open}}, nil, "web.oidc.client_secret_file"},
+		"without Slack": {config.Web{URL: page, Slack: config.WebClient{ClientID: "1.2"}}, nil, "web.slack"},
+		"Slack, no id":  {config.Web{URL: page, Slack: config.WebClient{ClientSecretFile: secret}}, &bot.Bot{}, "web.slack.client_id"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := providers(c.web, c.slk)
+			require.ErrorContains(t, err, c.says+":")
+		})
+	}
+	all, err := providers(config.Web{URL: page, OIDC: oidc, Slack: config.WebClient{ClientID: "1.2", ClientSecretFile: secret}}, &bot.Bot{})
+	require.NoError(t, err)
+	require.Equal(t, "hush", all["oidc"].ClientSecret)
+	require.Equal(t, "使用 login.example.org 登录", all["oidc"].Label.In(lang.ZH))
+	require.Equal(t, "https://slack.com", all["slack"].Issuer)
+	all, err = providers(config.Web{}, nil)
+	require.NoError(t, err)
+	require.Empty(t, all)
+}

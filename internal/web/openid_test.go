@@ -1,0 +1,223 @@
+package web_test
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"net/http"
+	"net/url"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/web"
+)
+
+// newOpenSite is a site at which one signs in at p.
+func newOpenSite(t testing.TB, p *identityProvider, more ...func(*web.Config)) *site {
+	t.Helper()
+	o := web.OpenID{
+		Label: lang.Text{EN: "Sign in at the provider", ZH: "使用身份提供方登录"}, Issuer: p.url, ClientID: clientID, ClientSecret: p.secret, Scopes: []string{"profile"},
+		Who: web.Claim(p.url, "preferred_username", map[string]string{"ada": "alice"}),
+	}
+	s := newSite(t, append([]func(*web.Config){func(c *web.Config) { c.OpenID = map[string]web.OpenID{"oidc": o} }}, more...)...)
+	p.callback = s.url + "/web/login/oidc/done"
+	return s
+}
+
+// at follows the sign-in page's link to the provider, and says there who one is.
+func (b browser) at(p *identityProvider) (int, string) {
+	b.s.t.Helper()
+	_, body := b.get("/web/login?to=/web/jobs/test/7")
+	link := regexp.MustCompile(`href="(/web/login/oidc[^"]*)"`).FindStringSubmatch(body)
+	require.NotNil(b.s.t, link, body)
+	res, err := b.Get(b.s.url + link[1])
+	require.NoError(b.s.t, err)
+	status, body := read(b.s.t, res)
+	if status != http.StatusOK || res.Request.URL.Host != hostOf(p.url) {
+		return status, body
+	}
+	res, err = b.PostForm(res.Request.URL.String(), nil)
+	require.NoError(b.s.t, err)
+	return read(b.s.t, res)
+}
+
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
+func TestOneSignsInAtAProvider(t *testing.T) {
+	for name, as := range map[string]func(*identityProvider){
+		"secret in the header": func(*identityProvider) {},
+		"secret in the form":   func(p *identityProvider) { p.post = true },
+		"no secret":            func(p *identityProvider) { p.secret = "" },
+		"no iss in the answer": func(p *identityProvider) { p.answer = func(q url.Values) { q.Del("iss") } },
+		"no access token hash": func(p *identityProvider) {
+			p.forge = func(c jwt.MapClaims, _ map[string]any) (jwt.SigningMethod, any) {
+				delete(c, "at_hash")
+				return nil, nil
+			}
+		},
+		"several audiences": func(p *identityProvider) {
+			p.forge = func(c jwt.MapClaims, _ map[string]any) (jwt.SigningMethod, any) {
+				c["aud"], c["azp"] = []string{clientID, "another"}, clientID
+				return nil, nil
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newIdentityProvider(t)
+			as(p)
+			s := newOpenSite(t, p)
+			b := s.browser()
+			status, body := b.at(p)
+			require.Equal(t, 200, status, body)
+			require.Empty(t, p.wrong)
+			require.Contains(t, body, "<span>alice</span>")
+			require.Contains(t, body, "gpt", "one lands where the link led")
+			last := s.audit[len(s.audit)-1]
+			require.Equal(t, "sign-in", last.Op)
+			require.Equal(t, ops.Caller{Surface: ops.Web, ID: p.url + "#subject-1", User: "alice"}, last.Who)
+		})
+	}
+}
+
+// Whatever a provider, or somebody between, says wrongly signs nobody in.
+func TestAWrongAnswerSignsNobodyIn(t *testing.T) {
+	claim := func(change func(c jwt.MapClaims)) func(*testing.T, *identityProvider) {
+		return func(_ *testing.T, p *identityProvider) {
+			p.forge = func(c jwt.MapClaims, _ map[string]any) (jwt.SigningMethod, any) { change(c); return nil, nil }
+		}
+	}
+	answer := func(change func(q url.Values)) func(*testing.T, *identityProvider) {
+		return func(_ *testing.T, p *identityProvider) { p.answer = change }
+	}
+	signed := func(m jwt.SigningMethod, key func(*testing.T, *identityProvider) any) func(*testing.T, *identityProvider) {
+		return func(t *testing.T, p *identityProvider) {
+			k := key(t, p)
+			p.forge = func(jwt.MapClaims, map[string]any) (jwt.SigningMethod, any) { return m, k }
+		}
+	}
+	for name, c := range map[string]struct {
+		as   func(*testing.T, *identityProvider)
+		says string
+	}{
+		"another nonce":       {claim(func(c jwt.MapClaims) { c["nonce"] = "another" }), "of another sign-in"},
+		"no nonce":            {claim(func(c jwt.MapClaims) { delete(c, "nonce") }), "of another sign-in"},
+		"another audience":    {claim(func(c jwt.MapClaims) { c["aud"] = "another" }), "not valid"},
+		"another party":       {claim(func(c jwt.MapClaims) { c["azp"] = "another" }), "to another program"},
+		"audiences, no party": {claim(func(c jwt.MapClaims) { c["aud"] = []string{clientID, "x"} }), "to another program"},
+		"another issuer":      {claim(func(c jwt.MapClaims) { c["iss"] = "https://evil.example" }), "not valid"},
+		"expired":             {claim(func(c jwt.MapClaims) { c["exp"] = time.Now().Add(-time.Hour).Unix() }), "not valid"},
+		"no expiry":           {claim(func(c jwt.MapClaims) { delete(c, "exp") }), "not valid"},
+		"no subject":          {claim(func(c jwt.MapClaims) { delete(c, "sub") }), "names nobody"},
+		"another token":       {claim(func(c jwt.MapClaims) { c["at_hash"] = "AAAAAAAAAAAAAAAAAAAAAA" }), "another access token"},
+		"somebody unknown":    {claim(func(c jwt.MapClaims) { c["preferred_username"] = "eve" }), "eve stands for no cluster user"},
+		"no such claim":       {claim(func(c jwt.MapClaims) { delete(c, "preferred_username") }), "no preferred_username"},
+		"a claim of a list":   {claim(func(c jwt.MapClaims) { c["preferred_username"] = []string{"ada"} }), "no preferred_username"},
+		"no signature": {signed(jwt.SigningMethodNone, func(*testing.T, *identityProvider) any {
+			return jwt.UnsafeAllowNoneSignatureType
+		}), "not valid"},
+		"another key":          {signed(jwt.SigningMethodRS256, func(t *testing.T, _ *identityProvider) any { return otherKey(t) }), "not valid"},
+		"another kind of key":  {signed(jwt.SigningMethodES256, func(t *testing.T, _ *identityProvider) any { return curveKey(t) }), "not valid"},
+		"public key as secret": {signed(jwt.SigningMethodHS256, publicAsSecret), "not valid"},
+		"another state":        {answer(func(q url.Values) { q.Set("state", "another") }), "belongs to no sign-in"},
+		"no state":             {answer(func(q url.Values) { q.Del("state") }), "belongs to no sign-in"},
+		"answer of another":    {answer(func(q url.Values) { q.Set("iss", "https://evil.example") }), "another issuer"},
+		"another code":         {answer(func(q url.Values) { q.Set("code", "another") }), "no token for its code"},
+		"refused there": {answer(func(q url.Values) {
+			q.Del("code")
+			q.Set("error", "access_denied")
+			q.Set("error_description", "<b>no</b>")
+		}), "access_denied &lt;b&gt;no&lt;/b&gt;"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newIdentityProvider(t)
+			c.as(t, p)
+			s := newOpenSite(t, p)
+			b := s.browser()
+			status, body := b.at(p)
+			require.Equal(t, http.StatusForbidden, status)
+			require.Contains(t, body, c.says)
+			_, body = b.get("/web/jobs")
+			require.Contains(t, body, "<h1>Sign in</h1>")
+			require.Empty(t, s.audit)
+		})
+	}
+}
+
+func publicAsSecret(t *testing.T, p *identityProvider) any {
+	t.Helper()
+	raw, err := x509.MarshalPKIXPublicKey(&p.key.PublicKey)
+	require.NoError(t, err)
+	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: raw})
+}
+
+// An answer is taken from the browser that began, and once.
+func TestAnAnswerIsTakenOnceAndOfOneBrowser(t *testing.T) {
+	p := newIdentityProvider(t)
+	var answer url.Values
+	p.answer = func(q url.Values) { answer = q }
+	s := newOpenSite(t, p)
+	mine := s.browser()
+	status, _ := mine.at(p)
+	require.Equal(t, 200, status)
+	status, body := mine.get("/web/login/oidc/done?" + answer.Encode())
+	require.Equal(t, http.StatusForbidden, status, body)
+	other := s.browser() // a link that signs a victim in as whoever made it
+	status, body = other.get("/web/login/oidc/done?" + answer.Encode())
+	require.Equal(t, http.StatusForbidden, status, body)
+	_, _ = other.get("/web/login/oidc")
+	status, _ = other.get("/web/login/oidc/done?" + answer.Encode())
+	require.Equal(t, http.StatusForbidden, status)
+	status, _ = other.get("/web/login/nosuch")
+	require.Equal(t, http.StatusNotFound, status)
+}
+
+// The page is served while its provider is away, and says so.
+func TestAProviderMayBeAway(t *testing.T) {
+	p := newIdentityProvider(t)
+	s := newOpenSite(t, p, func(c *web.Config) {
+		o := c.OpenID["oidc"]
+		o.Issuer = "http://127.0.0.1:1"
+		c.OpenID["oidc"] = o
+	})
+	status, body := s.browser().at(p)
+	require.Equal(t, http.StatusForbidden, status)
+	require.Contains(t, body, "http://127.0.0.1:1 does not answer")
+}
+
+// Whom Slack names is who they are linked as, with what they may do there.
+func TestSlackSignsInWhoIsLinked(t *testing.T) {
+	p := newIdentityProvider(t)
+	p.says = map[string]any{"https://slack.com/team_id": "T1", "https://slack.com/user_id": "U1"}
+	s := newOpenSite(t, p, func(c *web.Config) {
+		o := c.OpenID["oidc"]
+		o.Who = web.SlackClaims(func(_ context.Context, team, user string) (ops.Caller, error) {
+			linked := map[string]string{"T1/U1": "bob"}
+			return ops.Caller{ID: team + "/" + user, User: linked[team+"/"+user], ReadOnly: true}, nil
+		})
+		c.OpenID["oidc"] = o
+	})
+	_, body := s.browser().at(p)
+	require.Contains(t, body, "<span>bob</span>")
+	require.Equal(t, ops.Caller{Surface: ops.Web, ID: "T1/U1", User: "bob", ReadOnly: true}, s.audit[len(s.audit)-1].Who)
+
+	p.says["https://slack.com/user_id"] = "U2"
+	status, body := s.browser().at(p)
+	require.Equal(t, http.StatusForbidden, status)
+	require.Contains(t, body, "/megatron link in Slack")
+	p.says = map[string]any{"https://slack.com/user_id": "U1"}
+	status, body = s.browser().at(p)
+	require.Equal(t, http.StatusForbidden, status)
+	require.Contains(t, body, "no https://slack.com/team_id")
+}
