@@ -19,7 +19,7 @@ import (
 )
 
 // The library answers every error of a resource's, a prompt's or a completion's
-// handler with −32603, and answers calls that were cancelled. So a handler's
+// handler with −32603, refuses requests with −32600 at most, and answers calls that were cancelled. So a handler's
 // error begins with the code that it means, or with the word that nobody waits
 // for it any more, between two null characters, and what writes messages out puts
 // that right. No text from outside holds a null character: redact.Clean and the
@@ -31,8 +31,11 @@ type coded struct {
 	err  error
 }
 
-func (e coded) Error() string { return "\x00" + strconv.Itoa(e.code) + "\x00" + e.err.Error() }
+func (e coded) Error() string { return codeMark(e.code) + e.err.Error() }
 func (e coded) Unwrap() error { return e.err }
+
+// codeMark is what an error of that code begins with.
+func codeMark(code int) string { return "\x00" + strconv.Itoa(code) + "\x00" }
 
 // An unanswered is the error of a call that its client cancelled.
 type unanswered struct{ err error }
@@ -41,7 +44,7 @@ func (e unanswered) Error() string { return "\x00unanswered\x00" + e.err.Error()
 func (e unanswered) Unwrap() error { return e.err }
 
 var (
-	codedMessage      = regexp.MustCompile(`"code":-32603,"message":"\\u0000(-\d+)\\u0000`)
+	codedMessage      = regexp.MustCompile(`"code":-326(?:00|03),"message":"\\u0000(-\d+)\\u0000`)
 	unansweredMessage = []byte(`"code":-32603,"message":"\u0000unanswered\u0000`)
 )
 

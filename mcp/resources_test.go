@@ -3,12 +3,15 @@ package mcp_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/mcp"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -142,4 +145,106 @@ func TestSubscribersHearOfAChangedJob(t *testing.T) {
 	conv.send(`{"jsonrpc":"2.0","id":3,"method":"resources/unsubscribe","params":{"uri":"megatron-ops://jobs/4711"}}`)
 	conv.read()
 	conv.close()
+}
+
+// modernMeta is what each request of the newest version carries.
+const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"modern","version":"1"},` +
+	`"io.modelcontextprotocol/clientCapabilities":{}}`
+
+// What cannot be read cannot be subscribed to, with reading's own code, over both
+// transports and in both ways of subscribing.
+func TestWhatIsNotThereCannotBeSubscribedTo(t *testing.T) {
+	s := newSite()
+	cfg, _ := config(t, s)
+	url := serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}})
+	c := connect(t, url, map[string]string{"Authorization": "Bearer t"})
+	conv := converse(t, cfg)
+	conv.send(hello)
+	conv.read()
+	conv.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	for _, w := range []struct {
+		uri  string
+		code int // 0: it is taken
+		says string
+	}{
+		{"megatron-ops://jobs/4711", 0, ""},
+		{"megatron-ops://jobs/4711/logs?rank=3", 0, ""},
+		{"megatron-ops://constants", 0, ""},
+		{"megatron-ops://jobs/999999", -32002, "999999"},
+		{"megatron-ops://jobs/999999/logs", -32002, "999999"},
+		{"megatron-ops://sessions/1", -32002, ""},
+		{"megatron-ops://rules/no-such-rule", -32002, "no-such-rule"},
+		{"skill://no-such-skill/SKILL.md", -32002, "skill"},
+		{"file:///etc/passwd", -32002, ""},
+		{"megatron-ops://jobs/4711/nothing", -32002, ""},
+		{"", -32602, "uri is required"},
+	} {
+		_, body := c.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":5,"method":"resources/subscribe","params":{"uri":%q}}`, w.uri))
+		conv.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":5,"method":"resources/subscribe","params":{"uri":%q}}`, w.uri))
+		line, err := json.Marshal(conv.read())
+		require.NoError(t, err)
+		for over, answer := range map[string]string{"HTTP": body, "stdio": string(line)} {
+			if w.code == 0 {
+				require.Contains(t, answer, `"result":{}`, "%s over %s", w.uri, over)
+				continue
+			}
+			require.Contains(t, answer, fmt.Sprintf(`"code":%d`, w.code), "%s over %s", w.uri, over)
+			require.Contains(t, answer, w.says, "%s over %s", w.uri, over)
+			require.NotContains(t, answer, "u0000", "%s over %s", w.uri, over)
+		}
+	}
+	modern := &client{t: t, url: url, header: map[string]string{
+		"Authorization": "Bearer t", "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "subscriptions/listen",
+	}}
+	_, body := modern.post(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["megatron-ops://jobs/999999"]},` + modernMeta + `}}`)
+	require.Contains(t, body, `"code":-32602`)
+	require.Contains(t, body, "999999")
+	conv.close()
+}
+
+// The newest version has one stream for all that is subscribed to.
+func TestListenersHearOfAChangedJob(t *testing.T) {
+	s := newSite()
+	cfg, _ := config(t, s)
+	cfg.PollEvery = 20 * time.Millisecond
+	changed := func(state slurm.State) {
+		t.Helper()
+		before := s.listed()
+		require.Eventually(t, func() bool { return s.listed() > before+2 }, 20*time.Second, time.Millisecond, "the job is looked at")
+		s.set("4711", func(j *slurm.Job) { j.State = state })
+	}
+	told := func(news string) {
+		t.Helper()
+		require.Contains(t, news, "notifications/resources/updated")
+		require.Contains(t, news, "megatron-ops://jobs/4711")
+		require.Contains(t, news, `"io.modelcontextprotocol/subscriptionId":41`)
+	}
+	listen := `{"jsonrpc":"2.0","id":41,"method":"subscriptions/listen","params":{"notifications":` +
+		`{"resourceSubscriptions":["megatron-ops://jobs/4711"]},` + modernMeta + `}}`
+	conv := converse(t, cfg)
+	conv.send(listen)
+	require.Equal(t, "notifications/subscriptions/acknowledged", conv.read()["method"])
+	changed(slurm.Completed)
+	news, err := json.Marshal(conv.read())
+	require.NoError(t, err)
+	told(string(news))
+	conv.close()
+
+	url := serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}})
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(listen))
+	require.NoError(t, err)
+	for k, v := range map[string]string{
+		"Authorization": "Bearer t", "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "subscriptions/listen",
+		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+	} {
+		req.Header.Set(k, v)
+	}
+	stream, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer stream.Body.Close()
+	seen, _ := events(t, stream, 1)
+	require.Contains(t, seen[0], "notifications/subscriptions/acknowledged")
+	changed(slurm.Failed)
+	seen, _ = events(t, stream, 1)
+	told(seen[0])
 }

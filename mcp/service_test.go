@@ -27,6 +27,14 @@ type site struct {
 	subs []slurm.Submission
 	// looks counts how often a job was asked for.
 	looks int
+	// lists counts how often all jobs were.
+	lists int
+}
+
+func (s *site) listed() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lists
 }
 
 func (s *site) asked() int {
@@ -61,6 +69,7 @@ func (s *site) Job(_ context.Context, id slurm.JobID) (slurm.Job, error) {
 func (s *site) Jobs(_ context.Context, f slurm.Filter) ([]slurm.Job, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.lists++
 	var out []slurm.Job
 	for _, j := range s.jobs {
 		if f.Match(j) {

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	sdk "github.com/mark3labs/mcp-go/mcp"
 	sdkserver "github.com/mark3labs/mcp-go/server"
 )
 
@@ -141,6 +142,8 @@ func (r *lineReader) next() {
 			case m.Method == "notifications/cancelled":
 				// A cancelled request may have no answer: nobody waits for it.
 				r.due.done(string(m.Params.RequestID))
+			case m.Method == string(sdk.MethodSubscriptionsListen):
+				// It is answered when it ends, and ends with the connection.
 			case m.Method != "" && len(m.ID) > 0 && string(m.ID) != "null":
 				r.due.add(string(m.ID))
 			}

@@ -1,9 +1,12 @@
 package mcp
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -22,22 +25,53 @@ type subscriptions struct {
 	every time.Duration
 
 	mu sync.Mutex
-	// watchers are the sessions by URI, with who asked.
-	watchers map[string]map[string]Grant
+	// watchers are by URI, and by what ends with them: a session, or a stream.
+	watchers map[string]map[string]watcher
 	seen     map[string]string // a job's state by id
 	stop     chan struct{}
 }
 
+// A watcher is who asked to be told, and how it is.
+type watcher struct {
+	who  Grant
+	tell func(params map[string]any) error
+}
+
 func newSubscriptions(s *Server) *subscriptions {
-	return &subscriptions{s: s, every: cmp.Or(s.cfg.PollEvery, pollEvery), watchers: map[string]map[string]Grant{}, seen: map[string]string{}}
+	return &subscriptions{s: s, every: cmp.Or(s.cfg.PollEvery, pollEvery), watchers: map[string]map[string]watcher{}, seen: map[string]string{}}
 }
 
 // hooks are where the library tells of subscriptions; it keeps none itself.
 func (u *subscriptions) hooks() *sdkserver.Hooks {
 	h := &sdkserver.Hooks{}
+	h.AddOnRequestInitialization(u.refuse)
 	h.AddAfterSubscribe(func(ctx context.Context, _ any, m *sdk.SubscribeRequest, _ *sdk.EmptyResult) {
 		if session := sdkserver.ClientSessionFromContext(ctx); session != nil {
-			u.add(m.Params.URI, session.SessionID(), u.s.grant(ctx))
+			u.add(m.Params.URI, session.SessionID(), watcher{u.s.grant(ctx), func(params map[string]any) error {
+				return u.s.sdk.SendNotificationToSpecificClient(session.SessionID(), sdk.MethodNotificationResourceUpdated, params)
+			}})
+		}
+	})
+	// The newest version has a stream of its own for what is subscribed to.
+	h.AddBeforeSubscriptionsListen(func(ctx context.Context, id any, m *sdk.SubscriptionsListenRequest) {
+		session := sdkserver.ClientSessionFromContext(ctx)
+		if session == nil {
+			return // the library refuses it
+		}
+		stream := fmt.Sprintf("listen %p %v", session, id)
+		for _, uri := range m.Params.Notifications.ResourceSubscriptions {
+			u.add(uri, stream, watcher{u.s.grant(ctx), func(params map[string]any) error {
+				news := sdk.JSONRPCNotification{JSONRPC: sdk.JSONRPC_VERSION, Notification: sdk.Notification{
+					Method: sdk.MethodNotificationResourceUpdated,
+					Params: sdk.NotificationParams{Meta: map[string]any{sdk.MetaKeySubscriptionID: id}, AdditionalFields: params},
+				}}
+				select {
+				case session.NotificationChannel() <- news:
+				default: // a client that does not read misses it
+				}
+				return nil
+			}})
+			context.AfterFunc(ctx, func() { u.remove(uri, stream) })
 		}
 	})
 	h.AddAfterUnsubscribe(func(ctx context.Context, _ any, m *sdk.UnsubscribeRequest, _ *sdk.EmptyResult) {
@@ -59,6 +93,61 @@ func (u *subscriptions) hooks() *sdkserver.Hooks {
 	return h
 }
 
+// refuse is the error of subscribing to what cannot be read: the one that reading
+// it has. The library accepts every address.
+func (u *subscriptions) refuse(ctx context.Context, _ any, message any) error {
+	raw, ok := message.(json.RawMessage)
+	if !ok || !bytes.Contains(raw, []byte("subscri")) {
+		return nil
+	}
+	var m struct {
+		Method sdk.MCPMethod
+		Params struct {
+			URI           string `json:"uri"`
+			Notifications sdk.SubscriptionFilter
+		}
+	}
+	if json.Unmarshal(raw, &m) != nil {
+		return nil // the library says what is wrong with it
+	}
+	uris := m.Params.Notifications.ResourceSubscriptions
+	switch m.Method {
+	case sdk.MethodResourcesSubscribe:
+		uris = []string{m.Params.URI}
+	case sdk.MethodSubscriptionsListen:
+	default:
+		return nil
+	}
+	for _, uri := range uris {
+		if uri == "" {
+			continue // the library says that it is missing
+		}
+		if id, ok := jobOf(uri); ok && strings.HasPrefix(uri, jobsURI+id+"/logs") {
+			uri = jobsURI + id // a job that has no log yet will have one
+		}
+		read, err := json.Marshal(map[string]any{
+			"jsonrpc": "2.0", "id": "subscribe", "method": sdk.MethodResourcesRead, "params": map[string]any{"uri": uri},
+		})
+		if err != nil {
+			return err
+		}
+		no, ok := u.s.sdk.HandleMessage(ctx, read).(sdk.JSONRPCError)
+		if !ok {
+			continue
+		}
+		code, text := no.Error.Code, no.Error.Message
+		if m.Method == sdk.MethodSubscriptionsListen { // of the version that has one code for both
+			text = strings.Replace(text, codeMark(sdk.RESOURCE_NOT_FOUND), codeMark(sdk.INVALID_PARAMS), 1)
+			code = sdk.INVALID_PARAMS
+		}
+		if !strings.HasPrefix(text, "\x00") {
+			text = codeMark(code) + text
+		}
+		return errors.New(text) //nolint:err113 // what reading it says
+	}
+	return nil
+}
+
 // jobOf is the job whose change a URI's readers want to know.
 func jobOf(uri string) (string, bool) {
 	rest, ok := strings.CutPrefix(uri, jobsURI)
@@ -71,7 +160,7 @@ func jobOf(uri string) (string, bool) {
 // to grow the table without end.
 const mostWatched = 1000
 
-func (u *subscriptions) add(uri, session string, g Grant) {
+func (u *subscriptions) add(uri, session string, w watcher) {
 	if _, ok := jobOf(uri); !ok {
 		return // what never changes needs no watching
 	}
@@ -81,9 +170,9 @@ func (u *subscriptions) add(uri, session string, g Grant) {
 		if len(u.watchers) >= mostWatched {
 			return
 		}
-		u.watchers[uri] = map[string]Grant{}
+		u.watchers[uri] = map[string]watcher{}
 	}
-	u.watchers[uri][session] = g
+	u.watchers[uri][session] = w
 	if u.stop == nil {
 		u.stop = make(chan struct{})
 		go u.poll(u.stop)
@@ -123,8 +212,8 @@ func (u *subscriptions) look() {
 	u.mu.Lock()
 	var who Grant
 	for _, sessions := range u.watchers {
-		for _, g := range sessions {
-			who = g
+		for _, w := range sessions {
+			who = w.who
 		}
 	}
 	u.mu.Unlock()
@@ -135,15 +224,18 @@ func (u *subscriptions) look() {
 		u.s.cfg.Log.Warn("subscriptions", "err", err)
 		return
 	}
-	type news struct{ uri, session string }
+	type news struct {
+		uri string
+		watcher
+	}
 	var tell []news
 	u.mu.Lock()
 	for uri, sessions := range u.watchers {
 		id, _ := jobOf(uri)
 		state, known := now[id]
 		if before, seen := u.seen[id]; known && seen && before != state {
-			for session := range sessions {
-				tell = append(tell, news{uri, session})
+			for _, w := range sessions {
+				tell = append(tell, news{uri, w})
 			}
 		}
 	}
@@ -153,7 +245,7 @@ func (u *subscriptions) look() {
 	u.mu.Unlock()
 	for _, n := range tell {
 		// A session without an open stream misses the news; it reads when it asks.
-		_ = u.s.sdk.SendNotificationToSpecificClient(n.session, sdk.MethodNotificationResourceUpdated, map[string]any{"uri": n.uri})
+		_ = n.tell(map[string]any{"uri": n.uri})
 	}
 }
 
