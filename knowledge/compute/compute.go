@@ -94,7 +94,7 @@ var answerers = []answerer{
 // that can be computed.
 func Answer(text string, l lang.Lang) (Result, bool) {
 	low := fold(text)
-	q := &question{text: text, low: low, lang: l, cfg: read(low)}
+	q := &question{text: text, low: low, lang: l, cfg: read(inPercent.ReplaceAllString(low, " ; "))}
 	for _, a := range answerers {
 		if t := a.answer(q); t != "" {
 			return Result{Text: t, Skill: a.skill, Section: a.section, URL: a.url, Setting: a.setting, asked: !q.told(t)}, true

@@ -199,6 +199,9 @@ var (
 		`|\b([1-9]\d{0,2}),(\d{3})( (?:tokens|samples|sequences|global|gpus|cards|steps|iterations)\b)`)
 )
 
+// inPercent finds a share, which is no size: "pipeline parallel is 30% faster".
+var inPercent = lazy.New(`\d+(?:\.\d+)? ?(?:%(?:[^\w]|$)|percent\b|个百分点)`)
+
 // halfOf finds a half of something counted.
 var halfOf = lazy.New(`\b(?:only )?half (?:of )?(?:the |our |my |these )?(\d+)\b|(\d+)( ?[个台张]?(?:卡|节点|机器))(?:的)?(?:一半|里的?一半|中的?一半)`)
 
