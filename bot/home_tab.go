@@ -286,9 +286,12 @@ func (b *Bot) unfurl(ctx context.Context, a ask) []store.SlackMessage {
 	shown := map[string]slack.Attachment{}
 	for _, raw := range a.Links[:min(len(a.Links), 5)] {
 		u, err := url.Parse(raw)
-		id := ""
+		id, on := "", ""
 		if err == nil {
 			id = path.Base(u.Path)
+			if name := path.Base(path.Dir(u.Path)); c.Clusters[name] != nil { // /web/jobs/CLUSTER/ID
+				on = name
+			}
 		}
 		if err != nil || u.Host != b.cfg.Policy.LinkDomain || !slurm.IsJobID(id) || a.Foreign || !b.mayRead(a, c) {
 			continue
@@ -297,7 +300,7 @@ func (b *Bot) unfurl(ctx context.Context, a ask) []store.SlackMessage {
 		if !ok {
 			continue
 		}
-		in, err := typed.Fill(op, typed.Call{Words: []string{id}})
+		in, err := typed.Fill(op, typed.Call{Words: []string{id}, Cluster: on})
 		if err != nil {
 			continue
 		}

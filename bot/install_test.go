@@ -222,14 +222,18 @@ func TestLinksToJobsAreUnfurled(t *testing.T) {
 	t.Parallel()
 	s := play(t, func(c *bot.Config) { c.Policy.LinkDomain = "ops.example.com" })
 	s.yard.put(jobNamed("4000", "run"))
+	other := &yard{jobs: map[slurm.JobID]slurm.Job{}}
+	other.put(jobNamed("4001", "elsewhere"))
+	s.service.Clusters["other"] = other
 	s.Event(map[string]any{"type": "link_shared", "user": "U1", "channel": "C1", "message_ts": "1.7", "event_ts": "1.8", "links": []any{
 		map[string]any{"url": "https://ops.example.com/jobs/4000", "domain": "ops.example.com"},
+		map[string]any{"url": "https://ops.example.com/web/jobs/other/4001?of=all", "domain": "ops.example.com"},
 		map[string]any{"url": "https://evil.example/jobs/4000", "domain": "evil.example"},
 	}})
 	s.Wait("the unfurl", func(st slacktest.State) bool {
 		return slices.ContainsFunc(st.Calls, func(c slacktest.Call) bool {
 			j := slacktest.JSON(c.Args)
-			return c.Method == "chat.unfurl" && strings.Contains(j, "4000 run") && !strings.Contains(j, "evil")
+			return c.Method == "chat.unfurl" && strings.Contains(j, "4000 run") && strings.Contains(j, "4001 elsewhere") && !strings.Contains(j, "evil")
 		})
 	})
 }

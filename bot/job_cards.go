@@ -263,6 +263,7 @@ func (b *Bot) Tell(ctx context.Context, n card.News) error {
 // edits of it.
 func (b *Bot) draw(ctx context.Context, k *card.Card) (owed []store.SlackMessage) {
 	id := card.ID(k.News.Job.Cluster, k.News.Job.ID)
+	k.Page = b.cfg.Service.JobPage(k.News.Job.Cluster, k.News.Job.ID)
 	for i := range k.Places {
 		p := &k.Places[i]
 		l := b.langOfCard(ctx, k)

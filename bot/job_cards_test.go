@@ -51,6 +51,14 @@ func submitted(t *testing.T, s *stage) *slacktest.Message {
 	return c
 }
 
+// A card leads to the job's page, where browsers reach one.
+func TestACardLeadsToTheJobsPage(t *testing.T) {
+	t.Parallel()
+	require.NotContains(t, slacktest.JSON(submitted(t, play(t))), "/web/jobs/")
+	c := submitted(t, play(t, func(c *bot.Config) { c.Service.PageURL = "https://ops.example.org" }))
+	require.Contains(t, slacktest.JSON(c), "https://ops.example.org/web/jobs/yard/4711|page")
+}
+
 func TestAJobHasOneCardThatIsEditedInPlace(t *testing.T) {
 	t.Parallel()
 	s := play(t)

@@ -270,6 +270,29 @@ func TestEachFormIsWhole(t *testing.T) {
 	both("submit", submitArgs(goodSpec, ""), "confirm_token", "2 nodes × 8 GPUs")
 }
 
+// An answer about a job leads to its page, where browsers reach one.
+func TestAnswersLeadToTheJobsPage(t *testing.T) {
+	cfg, _ := config(t, newSite())
+	svc, err := cfg.Service()
+	require.NoError(t, err)
+	c := connect(t, serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}}), map[string]string{"Authorization": "Bearer t"})
+	r := c.do("status", `{"job":"4711"}`)
+	require.NotContains(t, r.Structured, "page")
+	svc.PageURL = "https://ops.example.org"
+	for _, tool := range []string{"status", "diagnose"} {
+		r = c.do(tool, `{"job":"4711"}`)
+		require.Equal(t, "https://ops.example.org/web/jobs/test/4711", r.Structured["page"], tool)
+		require.Contains(t, r.Text, "https://ops.example.org/web/jobs/test/4711", tool)
+	}
+	r = c.do("submit", submitArgs(goodSpec, ""))
+	require.NotContains(t, r.Text, "/web/jobs/", "nothing is submitted yet")
+	token, _ := r.Structured["confirm_token"].(string)
+	r = c.do("submit", submitArgs(goodSpec, token))
+	id, _ := r.Structured["job_id"].(string)
+	require.Equal(t, "https://ops.example.org/web/jobs/test/"+id, r.Structured["page"])
+	require.Contains(t, r.Text, "/web/jobs/test/"+id)
+}
+
 // What a job's owner wrote into its name and comment does not steer an agent:
 // it comes between marks, and changes nothing that the server says of itself.
 func TestWordsOfJobsAreData(t *testing.T) {

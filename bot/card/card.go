@@ -62,6 +62,7 @@ type Card struct {
 	Began   time.Time `json:"began"`
 	EndedAt time.Time `json:"ended_at,omitzero"`
 	Edits   int       `json:"edits"`
+	Page    string    `json:"-"` // the job's page; empty where browsers reach none
 }
 
 // A Place is where a card stands.

@@ -46,6 +46,7 @@ var (
 	textTaken      = lang.Text{EN: "👀 <@%s> looks after it, since %s", ZH: "👀 <@%s> 正在处理，自 %s"}
 	textLeft       = lang.Text{EN: "%s left", ZH: "剩余 %s"}
 	textCurve      = lang.Text{EN: "Loss · %s", ZH: "损失 · %s"}
+	textPage       = lang.Text{EN: "page", ZH: "网页"}
 	textLossName   = lang.Text{EN: "loss", ZH: "损失"}
 )
 
@@ -129,6 +130,9 @@ func contextLine(k Card, l lang.Lang, edit bool) string {
 		}
 	case j.State == slurm.Pending && j.SubmittedAt != nil:
 		add(fmt.Sprintf(textSubmitted.In(l), When(*j.SubmittedAt, at)))
+	}
+	if k.Page != "" {
+		add("<" + k.Page + "|" + textPage.In(l) + ">")
 	}
 	if len(parts) == 0 {
 		return answer.Escape(string(j.ID))

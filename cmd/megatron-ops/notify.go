@@ -5,15 +5,13 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/config"
 	"github.com/megatron-ops/megatron-ops/internal/follow"
 	"github.com/megatron-ops/megatron-ops/internal/notify"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
-	"github.com/megatron-ops/megatron-ops/internal/web"
-	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // notifier tells the services that the configuration names.
@@ -28,16 +26,10 @@ func notifier(cfg config.Config, st *store.Store, log *slog.Logger) (*notify.Not
 
 // alsoNotify tells news to the services too, with a link to the page where one is
 // served to others.
-func alsoNotify(tell func(context.Context, follow.News), n *notify.Notifier, page string, log *slog.Logger) func(context.Context, follow.News) {
-	var link func(cluster string, id slurm.JobID) string
-	if page != "" {
-		link = func(cluster string, id slurm.JobID) string {
-			return strings.TrimSuffix(page, "/") + web.Path(cluster, id)
-		}
-	}
+func alsoNotify(tell func(context.Context, follow.News), n *notify.Notifier, svc *ops.Service, log *slog.Logger) func(context.Context, follow.News) {
 	return func(ctx context.Context, news follow.News) {
 		tell(ctx, news)
-		if err := n.Tell(ctx, notify.Of(news, link, time.Now())...); err != nil && ctx.Err() == nil {
+		if err := n.Tell(ctx, notify.Of(news, svc.JobPage, time.Now())...); err != nil && ctx.Err() == nil {
 			log.Error("a notification was not written down", "job", news.Job.ID, "error", err)
 		}
 	}

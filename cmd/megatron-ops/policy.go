@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,10 +23,14 @@ import (
 )
 
 // slackPolicy turns what the configuration says of Slack into the bot's terms.
-func slackPolicy(svc *ops.Service, c config.Slack) bot.Policy {
+func slackPolicy(svc *ops.Service, cfg config.Config) bot.Policy {
+	c := cfg.Slack
 	p := bot.Policy{
 		Operators: c.Operators, Viewers: c.Viewers, Channels: c.Channels, Read: c.Read, ReadIn: c.ReadIn, Links: c.Links,
 		LinkDomain: c.LinkDomain, PerMinute: c.PerMinute, ApprovalChannel: c.Approval.Channel,
+	}
+	if page, err := url.Parse(cfg.Web.URL); p.LinkDomain == "" && err == nil {
+		p.LinkDomain = page.Hostname()
 	}
 	if c.LinkDir != "" {
 		p.LinkProof = linkFolder(c).Owner

@@ -199,7 +199,7 @@ func (sh *shell) slackConfig(cfg config.Config, svc *ops.Service, st *store.Stor
 	return bot.Config{
 		SigningSecret: os.Getenv("SLACK_SIGNING_SECRET"), OldSigningSecret: os.Getenv("SLACK_SIGNING_SECRET_OLD"), BotToken: os.Getenv("SLACK_BOT_TOKEN"),
 		AppToken: os.Getenv("SLACK_APP_TOKEN"), APIURL: os.Getenv("SLACK_API_URL"), OAuth: install,
-		Service: svc, Store: st.Slack(), Policy: slackPolicy(svc, cfg.Slack), Site: siteValues(svc), Log: sh.logger(),
+		Service: svc, Store: st.Slack(), Policy: slackPolicy(svc, cfg), Site: siteValues(svc), Log: sh.logger(),
 	}, nil
 }
 

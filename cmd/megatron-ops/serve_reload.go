@@ -270,7 +270,7 @@ func (d *daemon) build(cfg config.Config) (*configured, error) {
 		if err != nil {
 			return nil, err
 		}
-		tell = alsoNotify(tell, n, cfg.Web.URL, d.log)
+		tell = alsoNotify(tell, n, svc, d.log)
 		c.led = append(c.led, n.Run)
 	}
 	c.led = append(c.led, func(ctx context.Context) {

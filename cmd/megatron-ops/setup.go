@@ -198,7 +198,7 @@ func slackCommand(_ context.Context, sh *shell, words []string) error {
 	if err != nil {
 		return err
 	}
-	m, err := bot.Manifest(bot.ManifestOptions{URL: url, Policy: slackPolicy(nil, cfg.Slack), Install: cfg.Slack.Install.URL})
+	m, err := bot.Manifest(bot.ManifestOptions{URL: url, Policy: slackPolicy(nil, cfg), Install: cfg.Slack.Install.URL})
 	if err != nil {
 		return &ops.Error{Code: ops.BadInput, Field: "url", Message: lang.Said(err)}
 	}

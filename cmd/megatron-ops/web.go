@@ -116,7 +116,7 @@ func webCommand(ctx context.Context, sh *shell, words []string) error {
 		return err
 	}
 	if len(words) == 1 {
-		to = web.Path(svc.Default, slurm.JobID(words[0]))
+		to = ops.JobPath(svc.Default, slurm.JobID(words[0]))
 	}
 	state, err := config.StateDir(os.Getenv)
 	if err != nil {

@@ -72,6 +72,7 @@ func (sh *shell) serviceOf(cfg config.Config) (*ops.Service, error) {
 		Unchosen:     !chosen,
 		Now:          time.Now,
 		Version:      version(),
+		PageURL:      cfg.Web.URL,
 		Self:         osUser(ops.Shell).User,
 		As:           actAs(cfg),
 		Locks:        filepath.Join(state, "submitting"),

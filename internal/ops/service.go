@@ -2,6 +2,8 @@ package ops
 
 import (
 	"context"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/store"
@@ -80,6 +82,9 @@ type Service struct {
 	Sites func(cluster string) job.Site
 	// Answerer answers questions; it is made at the first one.
 	Answerer func() *knowledge.Answerer
+	// PageURL is the address of the page as browsers reach it; empty where none is
+	// served to them.
+	PageURL string
 	// Version is the program's, for the header of scripts.
 	Version string
 	// Views answer reading by the clusters' names with few questions, where many
@@ -92,4 +97,17 @@ type Service struct {
 	As   func(cl Cluster, user string) (Cluster, error)
 	// Audit writes an entry down; nil keeps none.
 	Audit func(context.Context, AuditEntry)
+}
+
+// JobPath is a job's page below the page's address.
+func JobPath(cluster string, id slurm.JobID) string {
+	return "/web/jobs/" + url.PathEscape(cluster) + "/" + url.PathEscape(string(id))
+}
+
+// JobPage is the address of a job's page; empty where browsers reach none.
+func (s *Service) JobPage(cluster string, id slurm.JobID) string {
+	if s.PageURL == "" {
+		return ""
+	}
+	return strings.TrimSuffix(s.PageURL, "/") + JobPath(cluster, id)
 }

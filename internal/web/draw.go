@@ -58,7 +58,7 @@ var functions = template.FuncMap{
 	"state": func(s slurm.State) string { return strings.ToLower(strings.ReplaceAll(string(s), "_", " ")) },
 	"mark":  markOf,
 	"group": groupOf,
-	"path":  Path,
+	"path":  ops.JobPath,
 	"act": func(l lang.Lang, cluster, op, label string, word any) map[string]any {
 		return map[string]any{"Lang": l, "Cluster": cluster, "Op": op, "Label": label, "Word": fmt.Sprint(word)}
 	},

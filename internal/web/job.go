@@ -51,11 +51,6 @@ func (v *visit) named() (cluster string, id slurm.JobID) {
 	return v.r.PathValue("cluster"), slurm.JobID(v.r.PathValue("id"))
 }
 
-// Path is a job's page below URL.
-func Path(cluster string, id slurm.JobID) string {
-	return "/web/jobs/" + cluster + "/" + string(id)
-}
-
 func (v *visit) jobNow() (jobPage, error) {
 	cluster, id := v.named()
 	out, err := v.runOn(cluster, "status", string(id))

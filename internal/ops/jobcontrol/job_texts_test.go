@@ -26,6 +26,20 @@ func TestStatusTellsTheTimesThatItHas(t *testing.T) {
 	require.Contains(t, opstest.Text(t, out, lang.ZH), "提交时间")
 }
 
+// A job's page is told where browsers reach one, and a cluster's name cannot leave its path.
+func TestStatusLeadsToThePage(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{"7_1": {ID: "7_1", User: "alice", State: slurm.Running}}})
+	out, err := opstest.Do(t, c, Status(), "7_1")
+	require.NoError(t, err)
+	require.NotContains(t, opstest.Text(t, out, lang.EN), "page")
+	c.PageURL = "https://ops.example.org/"
+	out, err = opstest.Do(t, c, Status(), "7_1")
+	require.NoError(t, err)
+	require.Regexp(t, `page +https://ops\.example\.org/web/jobs/test/7_1\n`, opstest.Text(t, out, lang.EN))
+	require.Regexp(t, `网页 +https://ops`, opstest.Text(t, out, lang.ZH))
+	require.Equal(t, "https://ops.example.org/web/jobs/..%2Fa%3Fb/7", c.JobPage("../a?b", "7"))
+}
+
 func TestAWaitingJobIsNotSaidToRun(t *testing.T) {
 	c := opstest.NewCall(t, &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{
 		"7": {ID: "7", Name: "x", User: "alice", State: slurm.Pending, NumNodes: 2},

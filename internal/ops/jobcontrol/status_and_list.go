@@ -45,8 +45,10 @@ type StatusOut struct {
 	Steps []slurm.Step    `json:"steps,omitempty"`
 	// Spec is what the job was submitted with, where it was from here; in the shell
 	// only: elsewhere it is asked for by itself.
-	Spec  *job.Spec `json:"spec,omitempty"`
-	asked bool      // for steps
+	Spec *job.Spec `json:"spec,omitempty"`
+	// Page is the address of the job's page, where browsers reach one.
+	Page  string `json:"page,omitempty"`
+	asked bool   // for steps
 }
 
 // Status is the operation status.
@@ -71,7 +73,7 @@ func status(ctx context.Context, c *ops.Call, in StatusIn) (StatusOut, error) {
 	if err != nil {
 		return StatusOut{}, err
 	}
-	out := StatusOut{Job: j, Checkpoint: joblogs.Checkpoint(ctx, c, cl, j), Pulse: joblogs.Pulse(ctx, c, cl, j)}
+	out := StatusOut{Job: j, Page: c.JobPage(cl.Name(), j.ID), Checkpoint: joblogs.Checkpoint(ctx, c, cl, j), Pulse: joblogs.Pulse(ctx, c, cl, j)}
 	if s, ok := c.SpecOf(ctx, cl.Name(), j.ID); ok && c.Who.Surface == ops.Shell && c.MayChange(j) == nil {
 		out.Spec = &s
 	}
@@ -106,6 +108,9 @@ func (o StatusOut) View(l lang.Lang) view.Doc {
 		Title:    fmt.Sprintf("%s  %s  %s", o.ID, o.Name, o.State),
 		Tone:     Tone(o.State),
 		Sections: []view.Section{{Text: strings.TrimSpace(o.Meaning + "\n" + o.Do), Facts: jobFacts(o.Job, l)}},
+	}
+	if o.Page != "" {
+		d.Sections[0].Facts = append(d.Sections[0].Facts, view.Fact{Name: lang.Text{EN: "page", ZH: "网页"}.In(l), Value: o.Page})
 	}
 	hangs := o.Pulse != nil && o.Pulse.MayHang
 	if o.Pulse != nil {

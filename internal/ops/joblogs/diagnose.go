@@ -40,6 +40,8 @@ type DiagnoseOut struct {
 	Fix *launch.SpecPatch `json:"fix,omitempty"`
 	// Answer is to the question that was asked.
 	Answer string `json:"answer,omitempty"`
+	// Page is the address of the job's page, where browsers reach one.
+	Page string `json:"page,omitempty"`
 }
 
 // View says the cause first.
@@ -142,11 +144,12 @@ func diagnoseStream(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOu
 }
 
 // DiagnoseJob is the diagnosis of a job by its id.
-func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOut, error) {
+func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseOut, err error) {
 	cl, j, err := launch.JobOrStep(ctx, c, in.Cluster, slurm.JobID(in.Target))
 	if err != nil {
 		return DiagnoseOut{}, err
 	}
+	defer func() { out.Page = c.JobPage(cl.Name(), j.ID) }()
 	if j.State == slurm.Pending {
 		return DiagnoseOut{}, &ops.Error{
 			Code:    ops.Failed,

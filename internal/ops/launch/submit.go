@@ -40,6 +40,8 @@ type SubmitOut struct {
 	// start sooner if it asked for less.
 	DryRun  bool        `json:"dry_run,omitempty"`
 	Earlier *EarlierOut `json:"earlier,omitempty"`
+	// Page is the address of the job's page, where browsers reach one.
+	Page string `json:"page,omitempty"`
 
 	// elsewhere is what a command on the job must add, where it is not on the
 	// default cluster.
@@ -158,7 +160,7 @@ func submit(ctx context.Context, c *ops.Call, in SubmitIn) (SubmitOut, error) {
 	if err != nil {
 		return out, err
 	}
-	out.JobID, out.AlreadySubmitted = &id, already
+	out.JobID, out.AlreadySubmitted, out.Page = &id, already, c.JobPage(out.Cluster, id)
 	if isStep {
 		if held.started == "" { // before, by another call
 			_, held.started, _ = launched(ctx, c, cl.Name(), id)
@@ -194,6 +196,9 @@ func (o SubmitOut) View(l lang.Lang) view.Doc {
 		}
 		d.Title, d.Tone = fmt.Sprintf(format.In(l), o.Name, o.Cluster, *o.JobID), view.Good
 		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "logs", ZH: "日志"}.In(l), Items: o.LogPaths})
+		if o.Page != "" {
+			d.Sections = append(d.Sections, view.Section{Facts: []view.Fact{{Name: lang.Text{EN: "page", ZH: "网页"}.In(l), Value: o.Page}}})
+		}
 		d.Next = []string{"status " + string(*o.JobID) + o.elsewhere, "logs " + string(*o.JobID) + " --tail 20" + o.elsewhere}
 	case o.Found():
 		d.Title, d.Tone = fmt.Sprintf(lang.Text{
