@@ -2,11 +2,11 @@ package bot
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -15,7 +15,7 @@ import (
 // "me" is the person who is linked to the job's owner.
 
 // wish is what a script asks for.
-var wish = regexp.MustCompile(`(?m)^#(?:MEGATRON[ \t]+slack=|SBATCH[ \t]+(?:--mail-user|--comment)[= \t]["']?slack:)(#[\p{L}0-9_-]{1,80}|[CGU][A-Z0-9]{1,20}|me)\b`)
+var wish = lazy.New(`(?m)^#(?:MEGATRON[ \t]+slack=|SBATCH[ \t]+(?:--mail-user|--comment)[= \t]["']?slack:)(#[\p{L}0-9_-]{1,80}|[CGU][A-Z0-9]{1,20}|me)\b`)
 
 // scriptsAtOnce is how many scripts are read in one look.
 const scriptsAtOnce = 20

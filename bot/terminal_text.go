@@ -3,10 +3,10 @@ package bot
 import (
 	"encoding/json"
 	"html"
-	"regexp"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 // terminalText draws blocks as text, and their buttons as choices.
@@ -84,8 +84,8 @@ func plainMarkup(s string) string {
 }
 
 var (
-	slackDate   = regexp.MustCompile(`<!date\^\d+\^[^|>]*\|([^>]*)>`)
-	slackPerson = regexp.MustCompile(`<@([A-Z0-9]+)>`)
+	slackDate   = lazy.New(`<!date\^\d+\^[^|>]*\|([^>]*)>`)
+	slackPerson = lazy.New(`<@([A-Z0-9]+)>`)
 )
 
 // spans is the text of rich elements in a row.

@@ -8,9 +8,12 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/tracing"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
@@ -111,8 +114,12 @@ func (b *Bot) carryOut(ctx context.Context, a ask) {
 
 // handle never panics: a mistake of ours ends one request, with words.
 func (b *Bot) handle(ctx context.Context, a ask) (owed []store.SlackMessage) {
+	ctx, span := tracing.Start(ctx, "slack "+string(a.Kind), trace.SpanKindConsumer)
+	code := "ok"
+	defer func() { tracing.End(span, code) }()
 	defer func() {
 		if p := recover(); p != nil {
+			code = "failed"
 			b.log.Error("slack: panic", "kind", a.Kind, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			owed = b.reply(a, b.sorry(ctx, a), false)
 		}

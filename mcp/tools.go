@@ -13,10 +13,13 @@ import (
 
 	sdk "github.com/mark3labs/mcp-go/mcp"
 	sdkserver "github.com/mark3labs/mcp-go/server"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
+	"github.com/megatron-ops/megatron-ops/internal/tracing"
 )
 
 //go:generate go test . -run TestToolsAreAsReviewed -update
@@ -264,7 +267,18 @@ func oneLanguage(s *ops.Schema) {
 
 // handler carries out o for one request.
 func (s *Server) handler(o ops.Op) sdkserver.ToolHandlerFunc {
-	return func(ctx context.Context, req sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	return func(ctx context.Context, req sdk.CallToolRequest) (result *sdk.CallToolResult, err error) {
+		ctx, span := tracing.Start(withinMeta(ctx, req.Params.Meta), "tools/call "+o.Name, trace.SpanKindServer, attribute.String("mcp.method.name", "tools/call"))
+		defer func() {
+			code := "ok"
+			switch {
+			case err != nil:
+				code = "failed"
+			case result.IsError:
+				code = "refused"
+			}
+			tracing.End(span, code)
+		}()
 		if req.Params.Task != nil {
 			own, done := s.tasks.detach(ctx)
 			defer done()
@@ -284,6 +298,18 @@ func (s *Server) handler(o ops.Op) sdkserver.ToolHandlerFunc {
 		}
 		return res, nil
 	}
+}
+
+// withinMeta is ctx inside of the span that a message's _meta names: standard input
+// has no headers.
+func withinMeta(ctx context.Context, meta *sdk.Meta) context.Context {
+	if meta == nil {
+		return ctx
+	}
+	return tracing.Within(ctx, func(name string) string {
+		text, _ := meta.AdditionalFields[name].(string)
+		return text
+	})
 }
 
 func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*sdk.CallToolResult, error) {

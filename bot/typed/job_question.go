@@ -1,9 +1,9 @@
 package typed
 
 import (
-	"regexp"
 	"strings"
 
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -12,15 +12,15 @@ import (
 // Slurm or Megatron in general goes to ask.
 
 var (
-	jobInText = regexp.MustCompile(`(?i)(?:\bjobs?|作业号?|任务|#)\s*#?\s*([0-9]{1,10}(?:_[0-9]+)?)`)
-	idInText  = regexp.MustCompile(`[0-9]+(?:_[0-9]+)?`)
+	jobInText = lazy.New(`(?i)(?:\bjobs?|作业号?|任务|#)\s*#?\s*([0-9]{1,10}(?:_[0-9]+)?)`)
+	idInText  = lazy.New(`[0-9]+(?:_[0-9]+)?`)
 
 	// What went wrong with it: diagnose.
-	askedWhy = regexp.MustCompile(`(?i)\b(what(?:'|’)?s? (?:is |was |went )?wrong|what happened|why (?:did|has|is|was) .*\b(?:fail|die|crash|` +
+	askedWhy = lazy.New(`(?i)\b(what(?:'|’)?s? (?:is |was |went )?wrong|what happened|why (?:did|has|is|was) .*\b(?:fail|die|crash|` +
 		`stop|end|hang|hung|stuck|dead)|(?:fail|crash|di)ed|died|dead|crash|broke)` +
 		`|怎么(?:了|回事|挂|失败|死)|为(?:什么|何|啥).*(?:失败|挂|死|崩|退出|停|卡|报错|出错)|出了?什么(?:问题|错)|(?:失败|报错|出错|崩溃|挂掉?)(?:了|的)?(?:原因)?[?？。]?$|失败原因`)
 	// How it goes: status.
-	askedHow = regexp.MustCompile(`(?i)\b(how(?: is|(?:'|’)?s) |where is |when (?:does|will|is) .*\b(?:start|run|end|finish|done)|why (?:is|` +
+	askedHow = lazy.New(`(?i)\b(how(?: is|(?:'|’)?s) |where is |when (?:does|will|is) .*\b(?:start|run|end|finish|done)|why (?:is|` +
 		`does) .*\b(?:pending|wait|queue|start|run)|is .*\b(?:running|done|finished|alive|still))` +
 		`|怎么样|如何了|跑到哪|到哪(?:了|一步)|进[展度]|还在(?:跑|运行|排队)|(?:好|完|跑完|结束)了(?:吗|没)|什么时候(?:能)?(?:开始|启动|跑|结束|完)|为(?:什么|何|啥).*(?:排队|等待|不(?:启动|开始|跑))`)
 )

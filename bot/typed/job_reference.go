@@ -1,25 +1,25 @@
 package typed
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 // People also name a job without its number: my last job, it in the thread of the
 // job's card.
 
 var (
-	lastJob = regexp.MustCompile(`(?i)\b(?:my |the )?(?:last|latest|newest|most recent|previous)(?: \w+)? (?:jobs?|runs?|training)\b` +
+	lastJob = lazy.New(`(?i)\b(?:my |the )?(?:last|latest|newest|most recent|previous)(?: \w+)? (?:jobs?|runs?|training)\b` +
 		`|(?:上一?[个次]|最近[的一]?[个次]?|最后[的一]?[个次]?|刚才的?|刚刚的?)(?:那个)?(?:作业|任务|训练|运行)`)
 	// it is a word for a job that both sides have in mind.
-	it = regexp.MustCompile(`(?i)\b(?:it|this|that|the job|the run|this job|the training)\b|它|这个|该作业|这次|作业|任务|训练`)
+	it = lazy.New(`(?i)\b(?:it|this|that|the job|the run|this job|the training)\b|它|这个|该作业|这次|作业|任务|训练`)
 
-	askedLogs    = regexp.MustCompile(`(?i)\b(?:show|see|get|read|give|print|tail)\b.*\b(?:logs?|output)\b|(?:看|给|显示|读).*(?:日志|输出)`)
-	askedNumbers = regexp.MustCompile(`(?i)\b(?:loss|curve|throughput|tflops?|mfu|how fast|metrics)\b|损失|曲线|吞吐|多快|速度|指标`)
-	askedStop    = regexp.MustCompile(`(?i)^(?:please )?(?:cancel|kill|stop|end)\b|^(?:请)?(?:取消|停止|终止|停掉)`)
-	askedLeft    = regexp.MustCompile(`(?i)\b(?:how (?:long|much longer)|eta|when .*\b(?:done|finish|end|ready|start))\b|还(?:要|有)多久|多久|何时|几点`)
+	askedLogs    = lazy.New(`(?i)\b(?:show|see|get|read|give|print|tail)\b.*\b(?:logs?|output)\b|(?:看|给|显示|读).*(?:日志|输出)`)
+	askedNumbers = lazy.New(`(?i)\b(?:loss|curve|throughput|tflops?|mfu|how fast|metrics)\b|损失|曲线|吞吐|多快|速度|指标`)
+	askedStop    = lazy.New(`(?i)^(?:please )?(?:cancel|kill|stop|end)\b|^(?:请)?(?:取消|停止|终止|停掉)`)
+	askedLeft    = lazy.New(`(?i)\b(?:how (?:long|much longer)|eta|when .*\b(?:done|finish|end|ready|start))\b|还(?:要|有)多久|多久|何时|几点`)
 )
 
 // shortQuestion is how long a question is that has nothing but a job for its
@@ -46,7 +46,7 @@ func AskedOfIt(text string) (name string, ok bool) {
 // asked is what a sentence wants to know of a job, whichever it is.
 func asked(text string) (name string, ok bool) {
 	for _, row := range []struct {
-		re   *regexp.Regexp
+		re   *lazy.Pattern
 		name string
 	}{
 		{askedStop, "cancel"}, {askedLogs, "logs"}, {askedLeft, "status"}, {askedHow, "status"}, {askedWhy, "diagnose"}, {askedNumbers, "metrics"},
@@ -79,7 +79,7 @@ func AskedOfNamed(text string) (name string, ok bool) {
 
 // identifier is a word that names something of its own: a flag, a variable, a
 // number of a job.
-var identifier = regexp.MustCompile(`--|[A-Za-z0-9]_[A-Za-z0-9]|[0-9]{3,}`)
+var identifier = lazy.New(`--|[A-Za-z0-9]_[A-Za-z0-9]|[0-9]{3,}`)
 
 // AsksOn reports whether text may ask on about what a thread is about: a short
 // question that names nothing else.

@@ -4,12 +4,12 @@ import (
 	"context"
 	"os"
 	"os/exec"
-	"regexp"
 	"strconv"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/config"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
@@ -17,7 +17,7 @@ import (
 const allowRoot = "MEGATRON_OPS_ALLOW_ROOT"
 
 // slurmUser finds SlurmUser in what `scontrol show config` says.
-var slurmUser = regexp.MustCompile(`(?m)^SlurmUser\s*=\s*\S+\((\d+)\)`)
+var slurmUser = lazy.New(`(?m)^SlurmUser\s*=\s*\S+\((\d+)\)`)
 
 // notAdministrator refuses to serve as root, or as the account that Slurm's
 // controller runs as: both may do anything to everybody's jobs, and a mistake
@@ -47,7 +47,7 @@ func notAdministrator(ctx context.Context, cfg config.Config) error {
 		if err != nil {
 			continue // a controller that is away refuses nobody's start
 		}
-		if m := slurmUser.FindSubmatch(out); m != nil && string(m[1]) == strconv.Itoa(os.Geteuid()) {
+		if m := slurmUser.FindStringSubmatch(string(out)); m != nil && m[1] == strconv.Itoa(os.Geteuid()) {
 			return &ops.Error{Code: ops.NotAllowed, Field: "clusters." + name, Message: lang.Text{EN: "serve does not run as SlurmUser (uid %s)", ZH: "serve 不以 SlurmUser（uid %s）运行"}.With(m[1]), Fix: fix}
 		}
 	}

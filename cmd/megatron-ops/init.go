@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/config"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
@@ -139,7 +139,7 @@ func (sh *shell) askAboutSite(ctx context.Context, printed, said map[string]stri
 }
 
 // clusterName is what a cluster may be called.
-var clusterName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,31}$`)
+var clusterName = lazy.New(`^[A-Za-z][A-Za-z0-9-]{0,31}$`)
 
 // profile is a configuration file with the site: as the site of all clusters, or
 // under a name of its own, added to the file that is there. Where Slurm's commands
@@ -162,7 +162,7 @@ func profile(name, bin string, site job.Site, have []byte) ([]byte, error) {
 	}
 	entry := bytes.TrimPrefix(text, []byte("clusters:\n"))
 	var all []byte
-	switch at := clustersLine.FindIndex(have); {
+	switch at := clustersLine.FindStringIndex(string(have)); {
 	case at != nil: // what stands in the file, comments too, stays as it is
 		all = slices.Concat(have[:at[1]], entry, have[at[1]:])
 	case len(have) > 0:
@@ -176,7 +176,7 @@ func profile(name, bin string, site job.Site, have []byte) ([]byte, error) {
 	return all, nil
 }
 
-var clustersLine = regexp.MustCompile(`(?m)^clusters:[ \t]*\n`)
+var clustersLine = lazy.New(`(?m)^clusters:[ \t]*\n`)
 
 // probe runs one command and returns what it printed; a missing one says
 // nothing.

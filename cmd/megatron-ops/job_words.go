@@ -7,11 +7,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
@@ -131,7 +131,7 @@ type finder struct {
 	looked  bool
 }
 
-var taskRange = regexp.MustCompile(`^[0-9]+_\[[0-9,-]+\]$`)
+var taskRange = lazy.New(`^[0-9]+_\[[0-9,-]+\]$`)
 
 // find is the ids that a word means: at least one.
 func (f *finder) find(ctx context.Context, word string) ([]string, error) {

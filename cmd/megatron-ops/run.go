@@ -43,6 +43,7 @@ type shell struct {
 	verbose   bool // what is folded is shown
 	cluster   string
 	color     bool
+	telemetry *telemetry // nil: none is sent
 }
 
 // A command is a word that is not an operation: a surface, or what wires one.
@@ -106,6 +107,8 @@ func run(ctx context.Context, args []string, st streams) (code int) {
 	if len(args) > 0 && args[0] == "__complete" { // what follows is not yet a command line
 		return sh.exit(ctx, completeCommand(ctx, sh, args[1:]))
 	}
+	sh.telemetry = startTelemetry(ctx, sh.logger())
+	defer sh.telemetry.end()
 	words, err := sh.globals(args)
 	if err == nil {
 		err = sh.dispatch(ctx, words)
@@ -191,7 +194,7 @@ func (sh *shell) dispatch(ctx context.Context, words []string) error {
 		return c(ctx, sh, rest)
 	}
 	if op, ok := operations.Lookup(name); ok {
-		return sh.operation(ctx, op, rest)
+		return sh.traced(ctx, op, rest)
 	}
 	e := &ops.Error{Code: ops.BadInput, Field: "command", Message: lang.Text{EN: "%q is no command", ZH: "没有命令 %q"}.With(name), Fix: lang.Text{EN: "see: megatron-ops help", ZH: "用法见：megatron-ops help"}}
 	if near := operations.Nearest(name); near != "" {

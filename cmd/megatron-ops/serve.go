@@ -104,7 +104,7 @@ func (sh *shell) logger() *slog.Logger {
 	if os.Getenv("MEGATRON_OPS_DEBUG") != "" {
 		level = slog.LevelDebug
 	}
-	return slog.New(slog.NewTextHandler(sh.err, &slog.HandlerOptions{Level: level}))
+	return slog.New(sh.telemetry.also(slog.NewTextHandler(sh.err, &slog.HandlerOptions{Level: level})))
 }
 
 // serve answers Slack, agents and browsers over HTTP until ctx ends.

@@ -80,7 +80,9 @@ type agentDoor struct {
 
 // newDaemon opens what lasts.
 func newDaemon(sh *shell, words []string, cfg config.Config) (*daemon, error) {
-	d := &daemon{sh: *sh, words: words, log: slog.New(slog.NewTextHandler(sh.err, nil)), own: prometheus.NewRegistry(), replaced: make(chan struct{}, 1)}
+	text := slog.NewTextHandler(sh.err, nil)
+	tellTelemetry(slog.New(text), slog.LevelWarn)
+	d := &daemon{sh: *sh, words: words, log: slog.New(sh.telemetry.also(text)), own: prometheus.NewRegistry(), replaced: make(chan struct{}, 1)}
 	svc, err := sh.serviceOf(cfg)
 	if err != nil {
 		return nil, err

@@ -24,6 +24,7 @@ func (s *server) reload(config string) {
 type session struct {
 	s         *server
 	token, id string
+	more      map[string]string // headers
 }
 
 // send sends one message and returns the status and the session's id.
@@ -37,6 +38,9 @@ func (c *session) send(message string) int {
 		if value != "" {
 			req.Header.Set(name, value)
 		}
+	}
+	for name, value := range c.more {
+		req.Header.Set(name, value)
 	}
 	res, err := http.DefaultClient.Do(req)
 	require.NoError(c.s.t, err)

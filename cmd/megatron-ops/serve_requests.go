@@ -3,12 +3,17 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/megatron-ops/megatron-ops/internal/tracing"
 )
 
-// counted times requests; the path's label is one of few, whatever is asked.
+// counted times requests, each in a span of its own; the path's label is one of few, whatever is asked.
 func counted(mux *http.ServeMux, requests *prometheus.HistogramVec) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, pattern := mux.Handler(r)
@@ -17,7 +22,22 @@ func counted(mux *http.ServeMux, requests *prometheus.HistogramVec) http.Handler
 		}
 		rec := &statusRecorder{ResponseWriter: w, status: http.StatusOK}
 		began := time.Now()
-		mux.ServeHTTP(rec, r)
+		// The address itself is not told: it may hold a one-time link.
+		method := r.Method
+		if !slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete, http.MethodOptions}, method) {
+			method = "_OTHER"
+		}
+		ctx, span := tracing.Start(tracing.Within(r.Context(), r.Header.Get), method+" "+pattern, trace.SpanKindServer,
+			attribute.String("http.request.method", method), attribute.String("http.route", pattern))
+		defer func() {
+			span.SetAttributes(attribute.Int("http.response.status_code", rec.status))
+			code := "ok"
+			if rec.status >= http.StatusInternalServerError {
+				code = "failed"
+			}
+			tracing.End(span, code)
+		}()
+		mux.ServeHTTP(rec, r.WithContext(ctx))
 		if rec.Header().Get("Content-Type") != "text/event-stream" { // a stream lasts as long as somebody looks
 			requests.WithLabelValues(pattern, fmt.Sprintf("%dxx", rec.status/100)).Observe(time.Since(began).Seconds())
 		}

@@ -13,13 +13,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/bot"
 	"github.com/megatron-ops/megatron-ops/internal/config"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge"
@@ -242,7 +242,7 @@ func sudoersCommand(_ context.Context, sh *shell, words []string) error {
 }
 
 // unixName is what useradd and groupadd accept.
-var unixName = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
+var unixName = lazy.New(`^[a-z_][a-z0-9_-]{0,31}$`)
 
 // linkCommand writes a code's file on the cluster, as the person who runs it.
 func linkCommand(ctx context.Context, sh *shell, words []string) error {

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"os/exec"
@@ -94,7 +94,7 @@ func (sh *shell) serviceOf(cfg config.Config) (*ops.Service, error) {
 	if _, ok := clusters[svc.Default]; !ok {
 		return nil, cfg.NoCluster(svc.Default, slices.Sorted(maps.Keys(clusters)))
 	}
-	svc.Audit = auditor(svc)
+	svc.Audit = auditor(svc, sh.logger())
 	return svc, nil
 }
 
@@ -325,7 +325,7 @@ func aboutJob(e ops.AuditEntry) (job, script string) {
 }
 
 // auditor writes every change to the store, secrets masked.
-func auditor(svc *ops.Service) func(context.Context, ops.AuditEntry) {
+func auditor(svc *ops.Service, log *slog.Logger) func(context.Context, ops.AuditEntry) {
 	return func(ctx context.Context, e ops.AuditEntry) {
 		st, err := svc.Store()
 		if err != nil {
@@ -345,7 +345,7 @@ func auditor(svc *ops.Service) func(context.Context, ops.AuditEntry) {
 		}
 		entry.Job, entry.Script = aboutJob(e)
 		if err := st.AddAudit(context.WithoutCancel(ctx), entry); err != nil {
-			fmt.Fprintln(os.Stderr, "megatron-ops: the audit trail could not be written:", err)
+			log.Error("the audit trail could not be written", "error", err)
 		}
 	}
 }

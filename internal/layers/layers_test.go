@@ -49,6 +49,7 @@ var rooms = []room{
 	{"internal/lazy", nil, "an expression knows nothing of what it finds"},
 	{"internal/pickle", nil, "a pickle is data, whoever reads it"},
 	{"internal/within", nil, "opening a file needs no other room"},
+	{"internal/tracing", nil, "a span knows nothing of what is done in it"},
 	{"internal/secretfile", nil, "whoever needs a secret reads it the same way"},
 	{"knowledge/megatron", nil, "arithmetic of a run must be checkable on a laptop, with no cluster"},
 	{"internal/checkout", []string{"knowledge/megatron"}, "which release a checkout holds is read from its files, whatever the job"},
@@ -109,7 +110,7 @@ var rooms = []room{
 	{"cmd/...", []string{"..."}, "wiring only happens here"},
 }
 
-var open = []string{"internal/lang", "internal/view", "internal/redact", "internal/lazy", "internal/near", "internal/pickle", "internal/shellword", "internal/within", "internal/account", "internal/secretfile"}
+var open = []string{"internal/lang", "internal/view", "internal/redact", "internal/lazy", "internal/near", "internal/pickle", "internal/shellword", "internal/within", "internal/account", "internal/secretfile", "internal/tracing"}
 
 func match(pattern, folder string) bool {
 	if pattern == "..." {

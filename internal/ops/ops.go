@@ -10,7 +10,10 @@ import (
 	"io"
 	"reflect"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/tracing"
 )
 
 // An Effect says what an operation does to the world.
@@ -80,17 +83,19 @@ func (o Op) Out() reflect.Type { return o.out }
 // Run carries the operation out for c. The input is what NewIn returned,
 // filled. The error is an *Error wherever a user can do something about it; a
 // partial answer may come with an error.
-func (o Op) Run(ctx context.Context, c *Call, in any) (any, error) {
+func (o Op) Run(ctx context.Context, c *Call, in any) (out any, err error) {
 	v := reflect.ValueOf(in)
 	if v.Kind() != reflect.Pointer || v.Type().Elem() != o.in {
 		return nil, fmt.Errorf("ops: %s takes *%s, not %T", o.Name, o.in, in)
 	}
-	c, err := c.For(o)
+	ctx, span := tracing.Start(ctx, "operation "+o.Name, trace.SpanKindInternal)
+	defer func() { o.traced(span, c, v.Elem(), out, err) }()
+	c, err = c.For(o)
 	if err != nil {
 		c.audit(ctx, o, in, nil, err)
 		return nil, err
 	}
-	out, err := o.run(ctx, c, v.Elem().Interface())
+	out, err = o.run(ctx, c, v.Elem().Interface())
 	if o.Effect != Read && c.Service != nil {
 		for _, view := range c.Views {
 			view.Changed() // even a refusal may have come half-way

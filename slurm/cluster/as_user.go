@@ -12,12 +12,12 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -48,7 +48,7 @@ func (h Helper) words() []string {
 }
 
 // plainPath is a path that sudoers reads as it stands.
-var plainPath = regexp.MustCompile(`^/[A-Za-z0-9._/+@-]*$`)
+var plainPath = lazy.New(`^/[A-Za-z0-9._/+@-]*$`)
 
 // Sudoers is the rule that lets the login act for the users of a group, by the
 // helpers and nothing else; it goes into /etc/sudoers.d. A helper that others

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
@@ -125,7 +125,7 @@ func allLeftDone(stderr string) bool {
 }
 
 // estimate is the form of what sbatch --test-only says of a job that could run.
-var estimate = regexp.MustCompile(`Job [0-9]+ to start at (\S+)(?: a)? using [0-9]+ processors on (?:nodes )?(\S+)(?: in partition (\S+))?`)
+var estimate = lazy.New(`Job [0-9]+ to start at (\S+)(?: a)? using [0-9]+ processors on (?:nodes )?(\S+)(?: in partition (\S+))?`)
 
 // Test asks Slurm what it would do with s. Nothing is queued.
 func (c *CLI) Test(ctx context.Context, s slurm.Submission) (slurm.Estimate, error) {

@@ -11,13 +11,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -422,7 +422,7 @@ func firstOf(words ...string) string {
 
 // submitID is the form of what sbatch --parsable prints: an id, and the cluster
 // where one was chosen.
-var submitID = regexp.MustCompile(`^([1-9][0-9]*)(;[^\s;]+)?$`)
+var submitID = lazy.New(`^([1-9][0-9]*)(;[^\s;]+)?$`)
 
 // Submit makes the log directory and hands the script to sbatch. An error of the
 // kind Unknown or Unreachable leaves open whether there is a job now: Find

@@ -3,10 +3,10 @@ package cluster
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode"
 
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
@@ -84,12 +84,12 @@ func (m mask) node(name string) (other string, ok bool) {
 
 // plain are values that tell nothing of anybody: numbers, times, spans, ids, and
 // lists of what a job was given.
-var plain = regexp.MustCompile(`^(?:[0-9:.,_%+*TKMGPZ()\[\]/=-]*|(?i:unlimited|infinite|\(null\)|null|n/a|none|unknown|yes|no|all|up|down|` +
+var plain = lazy.New(`^(?:[0-9:.,_%+*TKMGPZ()\[\]/=-]*|(?i:unlimited|infinite|\(null\)|null|n/a|none|unknown|yes|no|all|up|down|` +
 	`inactive|drain|normal|force|exclusive|ok))$`)
 
 // counted are lists of resources: "cpu=2,gres/gpu:h100=16", "gres:gpu:8",
 // "gpu:8(IDX:0-7)".
-var counted = regexp.MustCompile(`^(?:(?:billing|cpu|mem|node|energy|vmem|pages|fs/disk|gres[/:][a-z]+|gpu|` +
+var counted = lazy.New(`^(?:(?:billing|cpu|mem|node|energy|vmem|pages|fs/disk|gres[/:][a-z]+|gpu|` +
 	`gres)(?:[:/=][A-Za-z0-9._()-]*)*,?)+(?:\((?:S|IDX):[0-9,-]*\))?$`)
 
 // said reports whether s is a word that Slurm itself says: a state or a reason.
@@ -168,7 +168,7 @@ func (m mask) fields(text string) string {
 	return strings.Join(all, RecordedSeparator)
 }
 
-var pair = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9:/_-]*)=(.*)$`)
+var pair = lazy.New(`^([A-Za-z][A-Za-z0-9:/_-]*)=(.*)$`)
 
 // pairs replaces the values of Key=Value words, and every word that is none.
 func (m mask) pairs(text string) string {
@@ -192,7 +192,7 @@ func (m mask) pairs(text string) string {
 }
 
 // kept are the fields of JSON documents whose text is Slurm's own.
-var keptText = regexp.MustCompile(`^(?:job_state|state|current|state_reason|state_flags|flags|status|type|name_of_signal|release|version|major|` +
+var keptText = lazy.New(`^(?:job_state|state|current|state_reason|state_flags|flags|status|type|name_of_signal|release|version|major|` +
 	`minor|micro|data_parser|shared|exclusive|show_flags|profile|reason_code|architecture|operating_system|tres.*|` +
 	`gres.*|next_state_after_reboot.*|mail_type|power.*|cron.*|oversubscribe)$`)
 

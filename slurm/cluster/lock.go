@@ -5,17 +5,17 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"syscall"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // tokenForm is the form of a submission's token: it names a file.
-var tokenForm = regexp.MustCompile(`^[a-z0-9]{8,64}$`)
+var tokenForm = lazy.New(`^[a-z0-9]{8,64}$`)
 
 // lockPatience is how long a submission waits for an equal one that is under
 // way. sbatch itself ends after commandLimit at the latest.

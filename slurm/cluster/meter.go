@@ -9,7 +9,11 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/tracing"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -55,8 +59,8 @@ func (m *Meter) wait(ctx context.Context) error {
 	}
 }
 
-// done counts a request.
-func (m *Meter) done(name string, took time.Duration, err error) {
+// done counts a request and says how it ended.
+func (m *Meter) done(name string, took time.Duration, err error) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.count == nil {
@@ -80,6 +84,7 @@ func (m *Meter) done(name string, took time.Duration, err error) {
 			m.delay = 0
 		}
 	}
+	return outcome
 }
 
 func (m *Meter) busy() {
@@ -136,12 +141,13 @@ func (c *CLI) run(ctx context.Context, cmd command) (result, error) {
 		}
 	}
 	begin := time.Now()
+	ctx, span := tracing.Start(ctx, "slurm "+name, trace.SpanKindClient, attribute.String("slurm.cluster", c.name))
 	r, err := c.runner.run(ctx, cmd)
 	said := err
 	if err == nil && r.code != 0 {
 		said = slurm.FromStderr(name, r.stderr)
 	}
-	c.meter.done(name, time.Since(begin), said)
+	tracing.End(span, c.meter.done(name, time.Since(begin), said))
 	return r, err
 }
 

@@ -2,14 +2,14 @@ package cluster
 
 import (
 	"context"
-	"regexp"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-var nodeForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+var nodeForm = lazy.New(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // NodeProcesses lists what may have been left on a node, by ssh from where Slurm's
 // commands run: a drained node takes no job that could look.

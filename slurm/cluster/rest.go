@@ -8,14 +8,18 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/internal/tracing"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -80,7 +84,7 @@ func (r *REST) Name() string { return r.name }
 // Kind is "rest".
 func (r *REST) Kind() string { return "rest" }
 
-var servedAPI = regexp.MustCompile(`"/slurm/v0\.0\.([0-9]+)/`)
+var servedAPI = lazy.New(`"/slurm/v0\.0\.([0-9]+)/`)
 
 // api returns the newest API version that both sides know.
 func (r *REST) api(ctx context.Context) (int, error) {
@@ -142,6 +146,7 @@ func (r *REST) send(ctx context.Context, op, method, path string, body any) (*ht
 		}
 	}
 	begin := time.Now()
+	_, span := tracing.Start(ctx, "slurm "+method+" "+resource(path), trace.SpanKindClient, attribute.String("slurm.cluster", r.name))
 	res, err := r.Client.Do(req)
 	if err != nil {
 		err = &slurm.Error{Op: op, Kind: slurm.Unreachable, Msg: lang.Said(err), Fix: lang.Text{
@@ -152,7 +157,7 @@ func (r *REST) send(ctx context.Context, op, method, path string, body any) (*ht
 		res.Body.Close()
 		err = slurm.FromStderr(op, "Authentication failure")
 	}
-	r.meter.done(method+" "+resource(path), time.Since(begin), err)
+	tracing.End(span, r.meter.done(method+" "+resource(path), time.Since(begin), err))
 	if err != nil {
 		return nil, err
 	}

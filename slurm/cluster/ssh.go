@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -36,8 +36,8 @@ type SSHOptions struct {
 // Host and user names: nothing that ssh could take for an option, or a proxy
 // command's shell for its own.
 var (
-	hostForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:%-]*$`)
-	userForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@-]*$`)
+	hostForm = lazy.New(`^[A-Za-z0-9_][A-Za-z0-9_.:%-]*$`)
+	userForm = lazy.New(`^[A-Za-z0-9_][A-Za-z0-9_.@-]*$`)
 )
 
 // NewSSH returns the Slurm of a login node, reached by the system's OpenSSH. What
@@ -125,7 +125,7 @@ func remoteScript(c command, exports []string, bin, hello string) string {
 	return b.String()
 }
 
-var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var envName = lazy.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func (t *there) run(ctx context.Context, c command) (result, error) {
 	if c.limit == 0 {

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -287,7 +286,7 @@ func (p *pipelineFile) value(step, name string, jobs map[string]slurm.Job) (stri
 	return value, value != ""
 }
 
-var stepName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
+var stepName = lazy.New(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
 
 // readPipeline reads the pipeline and each step's specification, and puts the steps
 // into an order in which each comes after what it needs.

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
@@ -135,7 +135,7 @@ func (p *patient) env(name, value string) {
 	p.spec.Env[name] = value
 }
 
-var memorySize = regexp.MustCompile(`^([0-9]+)([KMGT]?)B?$`)
+var memorySize = lazy.New(`^([0-9]+)([KMGT]?)B?$`)
 
 // moreHostMemory doubles what was asked for, or takes the whole node where
 // nothing was.
@@ -208,9 +208,9 @@ func (p *patient) goOn() {
 
 // What a rule's remedy says in words that are settings at the same time.
 var (
-	flagSaid = regexp.MustCompile(`(--[a-z][a-z0-9-]+)(?:[ =]([0-9]+)\b)?`)
-	sizeSaid = regexp.MustCompile(`\b(?:use|or) (TP|PP|CP|EP) ([0-9]+)\b`)
-	dropSaid = regexp.MustCompile(`^drop (--[a-z][a-z0-9-]+)$`)
+	flagSaid = lazy.New(`(--[a-z][a-z0-9-]+)(?:[ =]([0-9]+)\b)?`)
+	sizeSaid = lazy.New(`\b(?:use|or) (TP|PP|CP|EP) ([0-9]+)\b`)
+	dropSaid = lazy.New(`^drop (--[a-z][a-z0-9-]+)$`)
 	sizeFlag = map[string]string{
 		"TP": "--tensor-model-parallel-size", "PP": "--pipeline-model-parallel-size",
 		"CP": "--context-parallel-size", "EP": "--expert-model-parallel-size",

@@ -1,0 +1,66 @@
+package ops
+
+import (
+	"reflect"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/megatron-ops/megatron-ops/internal/tracing"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// traced ends an operation's span: with its name, where it was done and to which
+// job, as far as these are names that this program knows, and how it ended.
+func (o Op) traced(span trace.Span, c *Call, in reflect.Value, out any, err error) {
+	if !span.IsRecording() {
+		return
+	}
+	span.SetAttributes(attribute.String("megatron_ops.operation", o.Name), attribute.String("megatron_ops.surface", string(c.Who.Surface)))
+	if c.Service != nil {
+		name := textField(in, "Cluster")
+		if name == "" {
+			name = c.Default
+		}
+		if _, ok := c.Clusters[name]; ok { // anything else is a word of whoever asked
+			span.SetAttributes(attribute.String("slurm.cluster", name))
+		}
+	}
+	job := textField(reflect.ValueOf(out), "JobID")
+	if job == "" {
+		job = textField(in, "Job")
+	}
+	if slurm.IsJobID(job) {
+		span.SetAttributes(attribute.String("slurm.job_id", job))
+	}
+	code := "ok"
+	if err != nil {
+		code = string(AsError(err).Code)
+	} else if f, ok := out.(Finder); ok && f.Found() {
+		code = "found"
+	}
+	tracing.End(span, code)
+}
+
+// textField is the text in a struct's field of that name, by whatever type it has;
+// empty where it has none.
+func textField(v reflect.Value, name string) string {
+	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
+		v = v.Elem()
+	}
+	if v.Kind() != reflect.Struct {
+		return ""
+	}
+	f, ok := v.Type().FieldByName(name)
+	if !ok {
+		return ""
+	}
+	v, err := v.FieldByIndexErr(f.Index)
+	if err != nil {
+		return "" // below an embedded pointer that is nil
+	}
+	if v = reflect.Indirect(v); v.Kind() != reflect.String {
+		return ""
+	}
+	return v.String()
+}
