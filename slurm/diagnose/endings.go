@@ -10,15 +10,16 @@ import (
 // endWords are the words with which programs and scripts say at their end that
 // they did what they should.
 var endWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?:ly)?)?|saved|written|wrote|ended|generated)\b` +
-	`|\b(?:end|finish(?:ed)?)[ _]?(?:time|at|date)\b|^(?:real|user|sys)\s+\d+m` + // time(1)
-	`|\b(?:final|best|test|validation|val|eval(?:uation)?)\b[\w ,-]{0,24}\b(?:accuracy|acc|loss|score|ppl|perplexity|bleu|f1|metrics?|cost|model)\b` +
+	`|\b(?:end|finish(?:ed)?)[ _]?(?:time|at|date)\b|\b(?:process|program|job|script|run|task|simulation) ends?\b` +
+	`|^\[NbConvertApp\] Writing \d+ bytes|^(?:real|user|sys)\s+\d+m` + // time(1)
+	`|\b(?:final|best|test|validation|val|eval(?:uation)?)\b[\w\s,-]{0,24}\b(?:accuracy|acc|loss|score|ppl|perplexity|bleu|f1|metrics?|cost|model)\b` +
 	`|\bEpilog(?:ue)?\b` +
 	`|^wandb: (?:Synced|Find logs at|.*View run .*at: |.*wandb sync )|destroy_process_group\(\) was not called before program exit|\[after training` +
 	`|完成|结束|已保存|成功`)
 
 // measures are a trainer's summary, and what an evaluation or a test of the
 // network prints last: a dictionary of numbers, or one that is called final.
-var measures = lazy.New(`'train_runtime': |^# (?:Avg bus bandwidth|Collective test concluded)|^final_\w+ ?[:=] ?[\d.]+|` +
+var measures = lazy.New(`'train_runtime': |\bglobal_step = \d+, average loss = |^# (?:Avg bus bandwidth|Collective test concluded)|^final_\w+ ?[:=] ?[\d.]+|` +
 	`^\{.*(?:['"][\w@/ -]+['"]: -?[\d.e+-]+,? ?){3,}\}$`)
 
 // barOf is how far a progress bar or a count of steps or epochs has come.
@@ -41,16 +42,21 @@ func (j *job) endsWell() bool {
 				counted, reached = true, reached || n >= of && of > 0
 				continue
 			}
-			if measures.MatchString(text) {
+			if measures.MatchString(text) && !strings.HasPrefix(text, "{'loss': ") {
 				said = true
 			}
-			if k == len(last)-1 && score.MatchString(text) && !f.repeats(text) {
-				return true
+			if k == len(last)-1 {
+				if score.MatchString(text) && !f.repeats(text) {
+					return true
+				}
+				if beginning.MatchString(text) && !endWords.MatchString(text) {
+					return false // it ends amid what it announces
+				}
 			}
-			if strings.Contains(text, " NCCL INFO ") {
+			if strings.Contains(text, " NCCL INFO ") || warningLevel.MatchString(text) {
 				continue
 			}
-			if !new(usage).has(text) && formOf(text) != inert || strings.HasPrefix(text, "***") || strings.HasPrefix(text, "===") {
+			if !new(usage).has(text) && formOf(text) != inert || strings.HasPrefix(text, "***") || strings.HasPrefix(text, "===") || text[0] == '#' {
 				said = said || endWords.MatchString(text) && !unfinished.MatchString(text)
 			}
 		}
@@ -72,10 +78,16 @@ var whole = lazy.New(`(?i)^\W*(?:` +
 // farewell is how many sentences may follow such words.
 const farewell = 12
 
-// score is a measure of a finished evaluation.
+// beginning are the words with which programs announce what they are about to do.
+var beginning = lazy.New(`^\W*(?:Running|Start(?:ing)?|Begin(?:ning)?|Generating|Loading|Building|Processing|Computing|Training|Evaluating|` +
+	`Testing|Executing|Launching|Initializing|Downloading|Preparing|Creating)\b`)
+
+// score is a measure of a finished evaluation, alone or beside others.
 var score = lazy.New(`(?i)^\W*(?:[\w@-]+[ _]){0,4}(?:accuracy|acc|precision|recall|f1|f1[ _-]?score|f1_(?:macro|micro|weighted)|map|` +
 	`auc|roc[ _-]auc|bleu|rouge\w*|wer|cer|perplexity|ppl|rmse|mae|mse|r2)` +
 	`(?:@\d+)? *[=:] *-?[\d.]+(?:e[+-]?\d+)?%?(?: ?(?:±|\+/-) ?[\d.]+)?\W*$` +
+	`|(?i)^(?:[\w /()@-]{1,40}[=:] *-?[\d.]+(?:e[+-]?\d+)?%?[\s,;|]+){0,11}[\w /()@-]{0,30}\b(?:accuracy|acc|precision|recall|f1|auc|bleu|nmi|ari|miou|iou)` +
+	`[=:] *-?[\d.]+(?:e[+-]?\d+)?%?\W*$` +
 	`|^\S* ?.*(?:准确率|精度|召回率|得分) *[=:：] *[\d.]+%?(?: ?± ?[\d.]+)?$`)
 
 // repeats reports whether a line of the same form stands among the last ones

@@ -75,7 +75,7 @@ func exceptionOf(text string, within bool) (kind, message string, ok bool) {
 	if !known && (!within || len(m[1]) == len(text) && !strings.Contains(m[1], ".")) {
 		return "", "", false
 	}
-	if !within && !strings.HasPrefix(text[len(m[1]):], ":") {
+	if !within && (m[1] == "Error" || !strings.HasPrefix(text[len(m[1]):], ":")) { // any program says "Error: …"
 		return "", "", false
 	}
 	return m[1], m[2], true

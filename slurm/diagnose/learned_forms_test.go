@@ -111,6 +111,28 @@ func TestFormsOfWholeLogs(t *testing.T) {
 			"Loading shards: 100%|####| 4/4 [00:00<00:00, 13.1it/s]\nrun.sh: line 25: 1300 Killed   python one.py\n", diagnose.HostOOM, "Killed"},
 		"UCX gives up": {"0: [gpu09:43722:2:43760] rndv.c:943  Fatal: failed to unpack remote key: Input/output error\n" +
 			"0: [gpu09:43722] *** Process received signal ***\nsrun: error: gpu09: task 0: Aborted\n", diagnose.Segfault, ""},
+		"another program writes on after one that could not start": {
+			raised("RuntimeError: The server socket has failed to listen on any local network address. port: 4321, code: -98, name: EADDRINUSE") +
+				strings.Repeat("2025-02-04 22:37:09,911 INFO: [base][epoch:  3, iter:     100, lr:(3.000e-05,)] [eta: 4:06:17]\n", 4),
+			diagnose.UnknownExit, "",
+		},
+		"a trainer's dictionaries follow": {raised("ValueError: no") + strings.Repeat("{'loss': 0.03, 'learning_rate': 1e-5, 'epoch': 1.0}\n", 4), diagnose.UnknownExit, ""},
+		"what begins last has not ended":  {"Finished fine-tuning!\nRunning eval.sh at /store/exp1\nGenerating F1 scores!\n", diagnose.UnknownExit, ""},
+		"what came out stands last":       {"Running the benchmark...\nTotal: 4241, Correct: 2385, Accuracy: 56.24%\n", diagnose.Success, ""},
+		"a notebook is written":           {"[NbConvertApp] Writing 1282704 bytes to a.ipynb\n", diagnose.Success, ""},
+		"a warning of what is written":    {"WARNING: All log messages before InitializeLog() are written to STDERR\na device\n", diagnose.UnknownExit, ""},
+		"somebody stops DeepSpeed's runner": {
+			"[2025-02-20 20:27:14,902] [INFO] [launch.py:328:sigkill_handler] Main process received SIGINT, exiting\n",
+			diagnose.SlurmCancelled, "SIGINT",
+		},
+		"dash finds no folder": {"0: /workspace\n0: /bin/dash: 1: cd: can't cd to /home/a/src\n", diagnose.EnvLaunch, "can't cd"},
+		"a tool of another language fails": {"Error: connect ENOENT /tmp/a.sock\n    at PipeConnectWrap (net.js:1146:16) {\n" +
+			strings.Repeat("Converting a notebook\n", 12) + "[NbConvertApp] Writing 12 bytes to a.ipynb\n", diagnose.Success, ""},
+		"a task's script goes on after pip": {
+			"3: ERROR: Could not install packages due to an OSError: [Errno 2] No such file or directory: 'a'\n6: " +
+				strings.ReplaceAll(strings.TrimSuffix(raised("ImportError: libcublasLt.so.11: cannot read file data"), "\n"), "\n", "\n6: ") + "\n",
+			diagnose.ImportError, "libcublasLt",
+		},
 		"LSF says that the job did well": {"N E X T F L O W\nStarted at Wed Apr  9 08:24:59 2025\nTerminated at Wed Apr  9 08:25:14 2025\n\n" +
 			"Successfully completed.\n\nResource usage summary:\n\n    CPU time :  12 sec.\n", diagnose.Success, ""},
 	} {

@@ -338,6 +338,10 @@ func (s *scanner) died(entry elasticEntry, t tag) {
 // DeepSpeed repeats.
 var ownExit = lazy.New(`(?i)(?:--local_rank=(\d+).*)?\bexit(?:s|ed)?(?: with)?(?: exit| return)?(?: code| status)?(?: ?[:=] ?| )(-?\d{1,3})\b`)
 
+// interrupted is how launchers and programs say that somebody stopped them from a
+// terminal.
+var interrupted = lazy.New(`(?i)\breceived (?:a )?(?:signal )?(?:SIGINT|signal 2)\b.*\b(?:exit|terminat|stop|quit)`)
+
 // exited notes a program's exit code that a line of its launcher or script
 // tells, unless it is 0.
 func (s *scanner) exited(t tag, g []string, text, raw string, off int64) {

@@ -186,9 +186,9 @@ var guardWords = map[guard]string{
 	askNodeRank:   "node_rank|noderank",
 	askMarker:     "start: attempt=|commit|argv|command|container|image|venv|worktree",
 	askCollective: "collective operation timeout|last enqueued|join|failed to pass monitoredbarrier|errors while waiting",
-	askProgress:   "step|iter|it/s|s/it",
+	askProgress:   "step|iter|it/s|s/it|epoch",
 	askNode:       "srun: |slurmstepd-|nccl |node|host| on ",
 	askNodes:      "nodes|nodelist",
-	askExit:       "exit",
+	askExit:       "exit|sigint",
 	askWhole:      "complete|done|finished|passed",
 }

@@ -180,8 +180,9 @@ func isProgress(line []byte) bool {
 }
 
 // otherProgress are the forms of trainers beside Megatron's own loop.
-var otherProgress = lazy.New(`(?i)(?:^|[\s|\[])(?:global_?step|step|iter|iteration)[ :=]+\d+ *(?:/|of) *\d+.*(?:loss|lr|s/it|it/s|time)|` +
-	`train_step_timing in s|\d+/\d+ \[[\d:]+<[\d:?]+,.*(?:it/s|s/it)`)
+var otherProgress = lazy.New(`(?i)(?:^|[\s|\[(])(?:global_?step|step|iter|iteration)[ :=]+\d+ *(?:/|of) *\d+.*(?:loss|lr|s/it|it/s|time)|` +
+	`(?:^|[\s|\[(])(?:global_?step|step|iter|iteration|epoch)[ :=#]+\[?\d+\b.*\b(?:loss|lr|eta|time)(?: \w+)?\W{1,4}(?:\d|nan|inf)|` +
+	`^\{'loss': .*'epoch': |train_step_timing in s|\d+/\d+ \[[\d:]+<[\d:?]+,.*(?:it/s|s/it)`)
 
 // healthy reports whether a piece of a log shows progress in its first half,
 // so that nothing before it can matter for the end.
@@ -464,6 +465,10 @@ func (s *scanner) plain(st *stream, t tag, text, raw string, off int64, h hits) 
 	if p == nil || p.weight <= exited {
 		if g := find(h.ask&askExit, ownExit, text); g != nil && f < report {
 			s.exited(t, g, text, raw, off)
+			return
+		}
+		if h.ask&askExit != 0 && interrupted.MatchString(text) {
+			s.exited(t, []string{"", "", "-2"}, text, raw, off)
 			return
 		}
 	}

@@ -180,7 +180,7 @@ func (e *event) latest() time.Time {
 // line: the script itself may go on after it.
 func ofScript(e *event) bool {
 	return (e.kind == "" || e.stack == nil && condaError.MatchString(e.kind)) &&
-		!e.agent && e.tag == noTag && e.weight < fact-1 && scriptLine.MatchString(e.text) &&
+		!e.agent && e.tag.local < 0 && e.tag.rank < 0 && e.weight < fact-1 && scriptLine.MatchString(e.text) &&
 		!strings.Contains(e.text, ".py: ") && e.class != SlurmSubmitRejected &&
 		!ofProgram.MatchString(e.text)
 }
