@@ -11,6 +11,7 @@ import (
 // they did what they should.
 var endWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?:ly)?)?|saved|written|wrote|ended|generated)\b` +
 	`|\b(?:end|finish(?:ed)?)[ _]?(?:time|at|date)\b|\b(?:process|program|job|script|run|task|simulation) ends?\b` +
+	`|\bexit(?: |-|ed with )(?:code|status)\b.{0,5}\b0\b|^\W*total (?:(?:wall|run|elapsed|cpu|execution|training|simulation) )?time\b` +
 	`|^\[NbConvertApp\] Writing \d+ bytes|^(?:real|user|sys)\s+\d+m` + // time(1)
 	`|\b(?:final|best|test|validation|val|eval(?:uation)?)\b[\w\s,-]{0,24}\b(?:accuracy|acc|loss|score|ppl|perplexity|bleu|f1|metrics?|cost|model)\b` +
 	`|\bEpilog(?:ue)?\b` +

@@ -1,6 +1,10 @@
 package diagnose
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+)
 
 // A chain is how an exception came of the one before it in its process.
 type chain uint8
@@ -33,6 +37,9 @@ func carries(line string) bool {
 	return ok && strings.Contains(rest, " in ") && strings.ContainsAny(rest, "0123456789")
 }
 
+// outside are the exceptions that a signal or a person raises in a process.
+var outside = lazy.New(`(?:^|\.)(?:SignalException|KeyboardInterrupt)$`)
+
 // outweigh marks, of two chained exceptions, the one that says less, and
 // returns the other. Innermost is where the reason lies, unless it is a
 // consequence of something else or says much less.
@@ -42,6 +49,8 @@ func (c chain) outweigh(earlier, later *event) *event {
 	}
 	first := c == raisedFrom
 	switch d := earlier.weight - later.weight; {
+	case c == handling && outside.MatchString(earlier.kind):
+		first = true // what fails while a process is told to end says nothing
 	case d >= 10 && c != wrapping:
 		first = true
 	case d <= -10:

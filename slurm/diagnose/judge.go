@@ -232,13 +232,13 @@ func (j *job) standing(live []*event) (sure, unsure []*event) {
 		case after == wentOn:
 		case ofScript(e):
 			switch {
-			case j.outdone(e, live), setsUp(e) && !j.deathSeen() && j.given.state() == "":
+			case j.outdone(e, live), j.given.state() == "" && !j.deathSeen() && (setsUp(e) || j.files[e.file].ran.programs > e.ran.programs):
 			case j.nothingRan(e):
 				sure = append(sure, e)
 			default:
 				unsure = append(unsure, e)
 			}
-		case e.form == bare && j.repeated(e):
+		case e.form == bare && j.repeated(e), j.survivedBefore(e):
 		case e.doubted, e.form == bare:
 			unsure = append(unsure, e)
 		case after == maybeWent:

@@ -336,7 +336,7 @@ func (s *scanner) died(entry elasticEntry, t tag) {
 // ownExit is how scripts, batch systems and DeepSpeed's launcher say with which
 // code a program ended. The local rank stands in the command line that
 // DeepSpeed repeats.
-var ownExit = lazy.New(`(?i)(?:--local_rank=(\d+).*)?\bexit(?:s|ed)?(?: with)?(?: exit| return)?(?: code| status)?(?: ?[:=] ?| )(-?\d{1,3})\b`)
+var ownExit = lazy.New(`(?i)(?:--local_rank=(\d+).*)?\bexit(?:s|ed)?(?: with)?(?: exit| return)?(?:[ -]code| status)?(?: ?[:=] ?| )(-?\d{1,3})\b`)
 
 // interrupted is how launchers and programs say that somebody stopped them from a
 // terminal.

@@ -94,7 +94,7 @@ func (j *job) quietSince(e *event) int {
 
 // longTail is how many lines after the last event of a file show that whatever
 // it was did not end the job.
-const longTail = 100
+const longTail = 50
 
 // repeated reports whether a program says a sentence over and over, with other
 // values in it: it went on after each.
@@ -106,6 +106,25 @@ func (j *job) repeated(e *event) bool {
 		}
 	}
 	return times > enough
+}
+
+// survivedBefore reports whether a program says a line again that it, or the run
+// before it in the same log, went on after, and nothing says that a process died.
+func (j *job) survivedBefore(e *event) bool {
+	if e.kind != "" || e.agent || e.weight >= fact-1 || isEnd(e.class) || j.deathSeen() {
+		return false
+	}
+	previous := -1
+	for _, o := range j.events {
+		if o.file != e.file || o.tag != e.tag || o.class != e.class || template(o.text) != template(e.text) {
+			continue
+		}
+		if previous >= 0 && o.ran.sentences-previous >= farewell {
+			return true
+		}
+		previous = o.ran.sentences
+	}
+	return false
 }
 
 // nextRunAfter reports whether so many lines, or lines over so long, come after
