@@ -107,6 +107,22 @@ func (sh *shell) logger() *slog.Logger {
 	return slog.New(sh.telemetry.also(slog.NewTextHandler(sh.err, &slog.HandlerOptions{Level: level})))
 }
 
+// serveFlags are serve's own words.
+type serveFlags struct {
+	listen, pprof string
+	offer         agentFlags
+}
+
+func readServeFlags(words []string, cfg config.Config) (serveFlags, error) {
+	said := serveFlags{listen: "127.0.0.1:8080", offer: agentFlags{cfg.MCP}}
+	_, err := flags("serve", words, func(f *flag.FlagSet) {
+		f.StringVar(&said.listen, "listen", said.listen, "")
+		f.StringVar(&said.pprof, "pprof", "", "")
+		said.offer.define(f)
+	})
+	return said, err
+}
+
 // serve answers Slack, agents and browsers over HTTP until ctx ends.
 func serve(ctx context.Context, sh *shell, words []string) error {
 	cfg, err := loadConfig()
@@ -119,11 +135,8 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 	if _, err := readSecrets(); err != nil {
 		return err
 	}
-	listen := "127.0.0.1:8080"
-	if _, err := flags("serve", words, func(f *flag.FlagSet) {
-		f.StringVar(&listen, "listen", listen, "")
-		(&agentFlags{}).define(f)
-	}); err != nil {
+	said, err := readServeFlags(words, cfg)
+	if err != nil {
 		return err
 	}
 	reload := make(chan os.Signal, 1)
@@ -133,11 +146,18 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 	if err != nil {
 		return err
 	}
-	ln, err := net.Listen("tcp", listen)
+	ln, err := net.Listen("tcp", said.listen)
 	if err != nil {
 		return &ops.Error{Code: ops.Failed, Field: "listen", Message: lang.Said(err), Fix: lang.Text{EN: "--listen another address or port", ZH: "请用 --listen 换一个地址或端口"}}
 	}
 	defer func() { _ = ln.Close() }() // Shutdown has closed it where it served
+	if said.pprof != "" {
+		stop, err := serveProfiles(said.pprof, d.log)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
 	d.at = ln.Addr()
 	first, err := d.build(cfg)
 	if err != nil {

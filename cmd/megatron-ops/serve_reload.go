@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"flag"
 	"fmt"
 	"log/slog"
 	"net"
@@ -328,14 +327,11 @@ func (d *daemon) slack(sh *shell, c *configured) (*bot.Bot, error) {
 
 // agents is the door for agents, the one there is where nothing of it has changed.
 func (d *daemon) agents(cfg config.Config, l lang.Lang) (*agentDoor, error) {
-	door := &agentDoor{offer: agentFlags{cfg.MCP}, lang: l}
-	if _, err := flags("serve", d.words, func(f *flag.FlagSet) {
-		f.String("listen", "", "")
-		door.offer.define(f)
-	}); err != nil {
+	said, err := readServeFlags(d.words, cfg)
+	if err != nil {
 		return nil, err
 	}
-	var err error
+	door := &agentDoor{offer: said.offer, lang: l}
 	if door.access, err = mcpAccess(cfg.MCP, d.state); err != nil {
 		return nil, err
 	}
