@@ -13,7 +13,7 @@ GOFUMPT_VERSION  := v0.12.0
 # The last one that builds with the Go that go.mod names.
 GORELEASER_VERSION := v2.14.0
 
-.PHONY: slack-gallery help build demo test test-slurm test-clients unit lint fmt generate mutate conformance evals bench-diagnose bench-speed snapshot image slurm-up slurm-down setup clean
+.PHONY: slack-gallery site help build demo test test-slurm test-clients unit lint fmt generate mutate conformance evals bench-diagnose bench-speed snapshot image slurm-up slurm-down setup clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,10 @@ $(TOOLS)/gofumpt:
 
 generate: ## write what is generated from code: docs, skills' tables, manifests
 	$(GO) generate ./...
+
+site: ## docs/ as a static site, in dist/site; a link that leads nowhere fails
+	.ci/setup site
+	cd tools/site && npx --no-install vitepress build .
 
 mutate: ## change N places of the core at random, one at a time (SEED), and ask whether its tests notice
 	$(GO) run ./tools/mutate -v -n $(N) -seed $(SEED) $(MUTATE)

@@ -69,7 +69,10 @@ var errStopped = errors.New("the demo stopped")
 func (t *Tour) Run(ctx context.Context) error {
 	worktree := filepath.Join(t.Dir, "Megatron-LM")
 	spec := filepath.Join(t.Dir, "gpt-8b.yaml")
-	if err := t.furnish(worktree, spec); err != nil {
+	if err := Furnish(t.Dir, t.Self); err != nil {
+		return err
+	}
+	if err := os.Setenv("PATH", filepath.Join(t.Dir, "bin")+string(os.PathListSeparator)+os.Getenv("PATH")); err != nil {
 		return err
 	}
 	t.say(`megatron-ops demo: the main job on this machine's embedded back end.
@@ -136,28 +139,31 @@ process on that GPU. Times are shortened: a collective is given up after 1.5 s.`
 	return nil
 }
 
-// furnish makes the worktree and the specification.
-func (t *Tour) furnish(worktree, spec string) error {
-	for _, d := range []string{filepath.Join(worktree, ".venv"), filepath.Join(t.Dir, "bin")} {
+// Furnish makes in dir what the tour begins with: the specification gpt-8b.yaml with
+// its two mistakes, the worktree Megatron-LM, and bin/uv, a stand-in that calls self:
+// a program and the words that make it call Launch.
+func Furnish(dir string, self []string) error {
+	worktree := filepath.Join(dir, "Megatron-LM")
+	for _, d := range []string{filepath.Join(worktree, ".venv"), filepath.Join(dir, "bin")} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			return err
 		}
 	}
-	quoted := make([]string, len(t.Self))
-	for i, w := range t.Self {
+	quoted := make([]string, len(self))
+	for i, w := range self {
 		quoted[i] = shellword.POSIX(w)
 	}
 	files := map[string]string{
 		filepath.Join(worktree, "pretrain_gpt.py"): "# a placeholder: the demo's stand-in for uv plays this program\n",
-		filepath.Join(t.Dir, "bin", "uv"):          "#!/bin/sh\n# stands in for uv in the demo: there is no Python here\nexec " + strings.Join(quoted, " ") + ` "$@"` + "\n",
-		spec:                                       fmt.Sprintf(jobFile, worktree),
+		filepath.Join(dir, "bin", "uv"):            "#!/bin/sh\n# stands in for uv in the demo: there is no Python here\nexec " + strings.Join(quoted, " ") + ` "$@"` + "\n",
+		filepath.Join(dir, "gpt-8b.yaml"):          fmt.Sprintf(jobFile, worktree),
 	}
 	for name, text := range files {
 		if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
 			return err
 		}
 	}
-	return os.Setenv("PATH", filepath.Join(t.Dir, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return nil
 }
 
 func (t *Tour) say(text string) { fmt.Fprintf(t.Out, "\n%s\n", text) }

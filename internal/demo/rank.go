@@ -3,6 +3,7 @@ package demo
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -226,31 +227,50 @@ func serveBarrier(ln net.Listener, world int) {
 		go func() {
 			r := bufio.NewReader(c)
 			for {
-				if _, err := r.ReadString('\n'); err != nil {
-					return // a rank that died never arrives
+				_, err := r.ReadString('\n')
+				arrived <- err == nil
+				if err != nil {
+					return
 				}
-				arrived <- true
 			}
 		}()
 	}
 	for {
+		word := goOn
 		for range world {
-			<-arrived
+			if !<-arrived {
+				word = peerDied
+				break
+			}
 		}
 		for _, c := range conns {
-			fmt.Fprintln(c, "go")
+			fmt.Fprintln(c, word)
+		}
+		if word == peerDied {
+			for range arrived { // the others end one by one
+			}
 		}
 	}
 }
 
+// What the barrier tells its ranks.
+const (
+	goOn     = "go on"
+	peerDied = "a peer died"
+)
+
+// wait is a collective: it takes as long as the slowest rank, and is given up after
+// patience once a rank is gone. A rank that is only slow, on a busy machine, is waited
+// for.
 func (b *barrier) wait(it int, patience time.Duration) error {
 	if _, err := fmt.Fprintln(b.conn, it); err != nil {
 		return err
 	}
-	if err := b.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		return err
+	word, err := b.r.ReadString('\n')
+	if strings.TrimSpace(word) == peerDied {
+		time.Sleep(patience)
+		return errors.New(peerDied)
 	}
-	_, err := b.r.ReadString('\n')
 	return err
 }
 

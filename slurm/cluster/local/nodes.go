@@ -3,6 +3,7 @@ package local
 import (
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"net"
 	"os"
@@ -115,10 +116,12 @@ func (s store) runLock(id slurm.JobID) string {
 }
 
 // freePort finds a port for the job's MASTER_PORT below the range that the
-// system gives to outgoing connections, starting at one of the job's own.
-func freePort(id int) int {
+// system gives to outgoing connections, starting at one of the job's own: other
+// people's first jobs on this machine start at others.
+func (s store) freePort(id int) int {
+	start := int(crc32.ChecksumIEEE([]byte(s.dir))%10000) + id*7
 	for i := range 2000 {
-		port := 20000 + (id*7+i)%10000
+		port := 20000 + (start+i)%10000
 		if l, err := net.Listen("tcp", ":"+strconv.Itoa(port)); err == nil {
 			_ = l.Close()
 			return port

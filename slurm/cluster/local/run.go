@@ -59,7 +59,7 @@ func (r *runner) main() error {
 	now := time.Now()
 	j := &r.rec.Job
 	j.State, j.Reason, j.StartedAt = slurm.Running, "None", &now
-	r.rec.Port = freePort(numbers(j.ID)[0])
+	r.rec.Port = r.freePort(numbers(j.ID)[0])
 	// A script that asks for its own job finds it running, as under Slurm.
 	if err := r.setRecord(r.rec); err != nil {
 		return err
