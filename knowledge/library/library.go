@@ -76,9 +76,19 @@ func (l *Library) Find(id string) (cards.Card, bool) {
 // index behind the cards, as neighbours that a question may be nearest to.
 const offTopicFile = "off-topic.txt"
 
+// all are the cards of the folder, and those of Megatron's messages.
+func all(data fs.FS) ([]cards.Card, error) {
+	list, err := cards.Load(data)
+	if err != nil {
+		return nil, err
+	}
+	more, err := messages(data)
+	return append(list, more...), err
+}
+
 // Build makes the two embedded files from the folder of the cards.
 func Build(data fs.FS) (cardsFile, indexFile []byte, err error) {
-	list, err := cards.Load(data)
+	list, err := all(data)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -86,13 +96,13 @@ func Build(data fs.FS) (cardsFile, indexFile []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	all := docs(list)
+	entries := docs(list)
 	for line := range strings.Lines(string(text)) {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
-			all = append(all, index.Doc{Asks: []string{line}})
+			entries = append(entries, index.Doc{Asks: []string{line}})
 		}
 	}
-	return encode(list), index.Build(all), nil
+	return encode(list), index.Build(entries), nil
 }
 
 func docs(list []cards.Card) []index.Doc {

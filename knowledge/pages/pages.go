@@ -26,6 +26,9 @@ func Write(fsys fs.FS) (map[string]string, error) {
 	}
 	bySkill := map[string][]cards.Card{}
 	for _, c := range library.BuiltIn().Cards {
+		if strings.HasPrefix(c.ID, library.Checks) {
+			continue // the table of the rules has them
+		}
 		bySkill[c.Skill] = append(bySkill[c.Skill], c)
 	}
 	for skill, list := range bySkill {
