@@ -24,6 +24,9 @@ import (
 // was named.
 func (sh *shell) perJob(ctx context.Context, call *ops.Call, op ops.Op, words []string) ([][]string, error) {
 	params := op.Params()
+	if misspelt(params, words) { // the reading of the flags says so; what stands behind one is no job
+		return [][]string{words}, nil
+	}
 	f := finder{call: call, cluster: sh.cluster, change: op.Effect != ops.Read}
 	at, args := positions(params, words), slices.DeleteFunc(slices.Clone(params), func(p ops.Param) bool { return !p.Arg })
 	for i, w := range words { // such as --from last
@@ -98,6 +101,21 @@ func isNoPath(dir, word string) bool {
 	}
 	_, err := os.Stat(filepath.Join(dir, word))
 	return err != nil
+}
+
+// misspelt reports whether words hold a long flag that params have not.
+func misspelt(params []ops.Param, words []string) bool {
+	for _, w := range words {
+		if w == "--" {
+			return false
+		}
+		name, long := strings.CutPrefix(w, "--")
+		name, _, _ = strings.Cut(name, "=")
+		if long && !slices.ContainsFunc(params, func(p ops.Param) bool { return !p.Arg && p.Name == name }) {
+			return true
+		}
+	}
+	return false
 }
 
 // positions are where words has arguments rather than flags and their values.
