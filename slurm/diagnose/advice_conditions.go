@@ -41,8 +41,9 @@ var containerFaults = []struct {
 	what string
 	says *lazy.Pattern
 }{
-	{noImage, lazy.New(`(?i)manifest unknown|name unknown|no matching manifest|repository does not exist`)},
-	{noRuntime, lazy.New(`(?i)session directory|loop device|extraction failed|squashfuse|user.?namespace|operation not permitted`)},
+	{noImage, lazy.New(`(?i)manifest unknown|name unknown|no matching manifest|repository does not exist|error code: 404` +
+		`|\[ERROR\] Invalid (?:argument|image reference): `)},
+	{noRuntime, lazy.New(`(?i)session directory|loop device|extraction failed|squashfuse|command not found|user.?namespace|operation not permitted`)},
 	{noRegistry, lazy.New(`(?i)curl: \(\d+\)|could not resolve|registry|unauthorized|toomanyrequests|pull access denied|manifest|failed to (?:import` +
 		`|pull)|HTTP|denied`)},
 	{noWorkdir, lazy.New(`(?i)chdir|work(?:ing)?[ -_]?dir`)},

@@ -123,8 +123,9 @@ var classes = []Class{
 			"针对已安装的 torch、CUDA、Python 以及作业的 GPU 架构重新编译 Transformer Engine、flash-attn 或 apex。"),
 	}, ""},
 	{EnvLaunch, said("the launch command could not start", "启动命令无法运行"), userConfig, RetryNo, []lang.Text{
-		said("Create the virtual environment on a file system that every node mounts, and name its interpreter by a path that exists there.",
-			"把虚拟环境建在所有节点都挂载的文件系统上，并使用在那里存在的解释器路径。"),
+		said("What the launch names (interpreter, virtual environment, script) must be there on every node, and in the container where one is used: "+
+			"put it on a file system that every node mounts, and name it by its path there.",
+			"启动命令所用的解释器、虚拟环境和脚本必须在每个节点上都存在（使用容器时还须在容器内）：放在所有节点都挂载的文件系统上，并使用在那里存在的路径。"),
 	}, "https://docs.astral.sh/uv/"},
 	{NCCLTimeout, said("a collective timed out", "集合通信超时"), codeNode, RetryYes, []lang.Text{
 		said("Look at the rank that did not join, named above if the logs show it; its last lines tell what it was doing.",

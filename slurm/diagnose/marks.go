@@ -301,7 +301,7 @@ func exitClass(code int) (class string, weight int) {
 	}
 	switch code {
 	case 126, 127:
-		return EnvLaunch, death
+		return EnvLaunch, exited
 	}
 	return UnknownExit, exited
 }

@@ -54,6 +54,10 @@ var launchPatterns = []pattern{
 			`|unable|invalid|could not|mismatch|timed out|http|missing|unsatisfied|no space|exists)|enroot-mount: failed|\[error\].*(import|squash|registry` +
 			`|layer|image|container|download|enroot)|could not process json`,
 	},
+	// enroot by itself, without Slurm's plugin.
+	{Container, specific + 8, oneOf("[error] |failed to mount: "), `^failed to mount: \S+ at \S+|^\[error\] (command not found: \S+$|invalid argument: \S+$|no such file or directory: \S+$` +
+		`|invalid image (format|reference): |failed to mount: |file already exists: |could not (acquire rootfs lock|(retrieve|parse) digest` +
+		`|parse authentication realm)|url \S+ returned error code: \d|checksum validation failed|not enough space left in )`},
 	{Container, specific + 7, oneOf("docker:|error response from daemon|docker daemon|podman|oci runtime|crun:|runc |singularity|apptainer|fatal:   " +
 		"|containerd|unshare|squashfuse|squashfs|user namespace|user_namespaces|image.sqsh|.sqsh|.sif"), `docker:? .*(error|denied|failed|cannot` +
 		`|could not|invalid|unable|no such|not found|unknown)|error response from daemon|cannot connect to the docker daemon|docker daemon socket` +

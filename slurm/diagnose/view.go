@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
@@ -249,12 +250,18 @@ func (r Report) detail(l lang.Lang) string {
 	return strings.Join(s, " ")
 }
 
+// taskExit is srun's word of a task's own exit.
+var taskExit = lazy.New(`Exited with exit code (\d+)$`)
+
 // knownOfEnd says what Slurm knows of an end that no line explains.
 func (r Report) knownOfEnd() (lang.Text, bool) {
 	if r.Class != UnknownExit {
 		return lang.Text{}, false
 	}
 	code, signal, _ := strings.Cut(r.ExitCode, ":")
+	if own := taskExit.FindStringSubmatch(r.RootLine); own != nil {
+		code, signal = own[1], "" // the step's is that of whichever task was ended last
+	}
 	switch {
 	case signal != "" && signal != "0":
 		return said("Slurm says that signal "+signal+" ended it.", "Slurm 记录它被信号 "+signal+" 终止。"), true

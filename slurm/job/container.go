@@ -142,7 +142,7 @@ func (r *rendering) containerWords() []string {
 	case Enroot:
 		add("enroot start --rw")
 		for _, m := range r.mounts() {
-			add("--mount " + quote(bind(m)))
+			add("--mount " + quote(enrootMount(m)))
 		}
 		add(r.passed("--env"), quote(c.Image), "env --chdir="+quote(r.workdir()))
 	}
@@ -165,6 +165,16 @@ func bind(mount string) string {
 		out += ":" + m.Flags
 	}
 	return out
+}
+
+// enrootMount writes a mount as enroot's fields of fstab: with flags it neither
+// binds nor makes the target unless they say so.
+func enrootMount(mount string) string {
+	m := Mounts{mount}.Split()[0]
+	if m.Flags != "" {
+		m.Flags = ":rbind,x-create=auto," + strings.ReplaceAll(m.Flags, "+", ",")
+	}
+	return m.Host + ":" + m.Inside + m.Flags
 }
 
 // insideEnv is what only the container's processes get: the user's, and where

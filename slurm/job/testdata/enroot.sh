@@ -86,7 +86,7 @@ ARGS=(
 # One task a node. The text in single quotes is read there, not here.
 srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unbuffered --label \
   enroot start --rw \
-  --mount /lustre/alice:/mnt:ro \
+  --mount '/lustre/alice:/mnt:rbind,x-create=auto,ro' \
   --env MASTER_ADDR --env MASTER_PORT --env NNODES --env GPUS_PER_NODE --env WORLD_SIZE --env SLURM_JOB_ID \
   --env SLURM_NODEID --env SLURM_PROCID --env SLURM_NNODES --env SLURM_RESTART_COUNT --env SLURMD_NODENAME --env CUDA_VISIBLE_DEVICES \
   --env RUN_DIR --env DIRTY --env SEEN --env PYTHONFAULTHANDLER --env NCCL_DEBUG --env NCCL_DEBUG_FILE \
@@ -105,7 +105,7 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}"
 
-# The specification, for megatron-ops import; sha256 of the text above: 319035a5bc5b4f9919937478a768d93c2a33ac0675f1fac84e352fb315eed779
+# The specification, for megatron-ops import; sha256 of the text above: 078610caeacb8254fe21314395fed00683d9e08a79c671b132c036521df8106b
 #| name: gpt-enroot
 #| nodes: 2
 #| worktree: /lustre/alice/Megatron-LM
