@@ -117,7 +117,11 @@ func (sh *shell) answers(ctx context.Context, call *ops.Call, op ops.Op, ins []a
 	for i, in := range ins {
 		all[i].out, all[i].err = op.Run(ctx, call, in)
 		if e := ops.AsError(all[i].err); e != nil && e.Confirm {
-			open, question = append(open, i), append(question, e.Message.In(sh.lang))
+			open = append(open, i)
+			for _, d := range e.Details {
+				question = append(question, "  "+d.In(sh.lang))
+			}
+			question = append(question, e.Message.In(sh.lang))
 		}
 	}
 	asked := len(open) > 0

@@ -241,6 +241,9 @@ func (sh *shell) tell(e *ops.Error) int {
 	}
 	for _, e := range append([]*ops.Error{e}, e.More...) {
 		fmt.Fprintf(sh.err, "megatron-ops: %s\n", view.Plainly(e.Line(sh.lang)))
+		for _, d := range e.Details {
+			fmt.Fprintf(sh.err, "  %s\n", view.Plainly(d.In(sh.lang)))
+		}
 		if e.Fix.EN != "" {
 			fmt.Fprintf(sh.err, "megatron-ops: %s%s\n", lang.Text{EN: "try: ", ZH: "建议："}.In(sh.lang), view.Plainly(e.Fix.In(sh.lang)))
 		}

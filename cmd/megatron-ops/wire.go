@@ -135,7 +135,9 @@ func newCluster(name string, c config.Cluster, state string) (ops.Cluster, error
 		if c.SlurmConf != "" {
 			env = []string{"SLURM_CONF=" + c.SlurmConf}
 		}
-		cl, err := cluster.NewSSH(name, cluster.SSHOptions{Host: c.Host, Config: c.SSHConfig, Env: env, Bin: c.SlurmBin})
+		cl, err := cluster.NewSSH(name, cluster.SSHOptions{
+			Host: c.Host, Config: c.SSHConfig, Env: env, Bin: c.SlurmBin, SyncTo: c.SyncTo, SyncExclude: c.SyncExclude,
+		})
 		if err == nil {
 			cl.TokenInName = c.TokenInName
 		}

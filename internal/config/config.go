@@ -75,6 +75,10 @@ type Cluster struct {
 	// to read in place of the person's own.
 	Host      string `json:"host,omitempty"`
 	SSHConfig string `json:"ssh_config,omitempty"`
+	// SyncTo is the folder of kind ssh that `sync` brings trees into, and SyncExclude
+	// what stays here beside what .gitignore and .megatronopsignore name.
+	SyncTo      string   `json:"sync_to,omitempty"`
+	SyncExclude []string `json:"sync_exclude,omitempty"`
 	// TokenInName puts what finds a submission again behind the job's name, where a
 	// site's own plugin rewrites comments (kinds cli and ssh).
 	TokenInName bool `json:"token_in_name,omitempty"`

@@ -94,6 +94,9 @@ func Of(ctx context.Context, call *ops.Call, o ops.Op, in any) (r Request, stop 
 			r.Asked = append(r.Asked, state.EN)
 		}
 	}
+	if isTrue(in, "sync") { // what is brought before the job is submitted
+		r.Asked = append(r.Asked, r.Headline.EN)
+	}
 	if spec, ok := SpecOf(in); ok {
 		if full, err := launch.Resolve(call, spec); err == nil {
 			full = full.WithDefaults()

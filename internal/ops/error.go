@@ -50,6 +50,9 @@ type Error struct {
 	// Confirm marks a refusal that a confirmation would lift: the caller's surface
 	// asks its person.
 	Confirm bool
+	// Details are what the message is about, a line each, such as the files that would
+	// be changed.
+	Details []lang.Text
 	// More are further errors of the same input.
 	More []*Error
 }
@@ -79,12 +82,16 @@ type SpokenError struct {
 	Field   string        `json:"field,omitempty"`
 	Message string        `json:"message"`
 	Fix     string        `json:"fix,omitempty"`
+	Details []string      `json:"details,omitempty"`
 	More    []SpokenError `json:"more,omitempty"`
 }
 
 // In is e in l, for a program.
 func (e *Error) In(l lang.Lang) SpokenError {
 	s := SpokenError{Code: e.Code, Field: e.Field, Message: e.Message.In(l), Fix: e.Fix.In(l)}
+	for _, d := range e.Details {
+		s.Details = append(s.Details, d.In(l))
+	}
 	for _, x := range e.More {
 		s.More = append(s.More, x.In(l))
 	}

@@ -23,6 +23,8 @@ type command struct {
 	env   []string // whole environment
 	dir   string
 	stdin string
+	// input is read where stdin is empty; the caller closes it.
+	input *os.File
 	// held is inherited by the process, so that a lock lasts as long as it does.
 	held *os.File
 	// limit is how long it may take.
@@ -64,6 +66,9 @@ func (here) run(ctx context.Context, c command) (result, error) {
 	cmd.Env, cmd.Dir = c.env, c.dir
 	if path := lookIn(c.env, name); path != "" {
 		cmd.Path, cmd.Err = path, nil
+	}
+	if c.input != nil {
+		cmd.Stdin = c.input
 	}
 	if c.stdin != "" {
 		f, err := wholeFile(c.stdin)

@@ -31,6 +31,10 @@ type SSHOptions struct {
 	Env []string
 	// Bin is a folder of the host's, put before its PATH; may be empty.
 	Bin string
+	// SyncTo is the folder there that trees are brought into, and SyncExclude what is
+	// left out of them, in the form of .gitignore; both may be empty.
+	SyncTo      string
+	SyncExclude []string
 }
 
 // Host and user names: nothing that ssh could take for an option, or a proxy
@@ -71,8 +75,13 @@ func NewSSH(name string, o SSHOptions) (*CLI, error) {
 // there runs commands on another host.
 type there struct{ SSHOptions }
 
-// args is the command line of ssh.
-func (t *there) args() []string {
+// args is the command line of ssh that runs remote there.
+func (t *there) args(remote string) []string {
+	return append(t.options(), "--", t.Host, remote)
+}
+
+// options are ssh and its options.
+func (t *there) options() []string {
 	args := []string{
 		"ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10",
 		"-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=2",
@@ -87,7 +96,7 @@ func (t *there) args() []string {
 	if t.User != "" {
 		args = append(args, "-l", t.User)
 	}
-	return append(args, "--", t.Host, "exec /bin/sh -s")
+	return args
 }
 
 // remoteScript is what the host's shell is given to read. hello is said on
@@ -136,7 +145,7 @@ func (t *there) run(ctx context.Context, c command) (result, error) {
 	}
 	hello := rand.Text()
 	r, err := here{}.run(ctx, command{
-		argv: t.args(), env: os.Environ(), limit: c.limit, held: c.held,
+		argv: t.args("exec /bin/sh -s"), env: os.Environ(), limit: c.limit, held: c.held,
 		stdin: remoteScript(c, t.Env, t.Bin, hello),
 	})
 	// What stands before are banners and warnings of ssh.

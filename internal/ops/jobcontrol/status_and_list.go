@@ -18,6 +18,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
@@ -47,8 +48,11 @@ type StatusOut struct {
 	// only: elsewhere it is asked for by itself.
 	Spec *job.Spec `json:"spec,omitempty"`
 	// Page is the address of the job's page, where browsers reach one.
-	Page  string `json:"page,omitempty"`
-	asked bool   // for steps
+	Page string `json:"page,omitempty"`
+	// Source is the code that it was submitted with, for its owner and operators; the
+	// difference in the shell only.
+	Source *cluster.GitSource `json:"source,omitempty"`
+	asked  bool               // for steps
 }
 
 // Status is the operation status.
@@ -74,8 +78,17 @@ func status(ctx context.Context, c *ops.Call, in StatusIn) (StatusOut, error) {
 		return StatusOut{}, err
 	}
 	out := StatusOut{Job: j, Page: c.JobPage(cl.Name(), j.ID), Checkpoint: joblogs.Checkpoint(ctx, c, cl, j), Pulse: joblogs.Pulse(ctx, c, cl, j)}
-	if s, ok := c.SpecOf(ctx, cl.Name(), j.ID); ok && c.Who.Surface == ops.Shell && c.MayChange(j) == nil {
+	// Over ssh the person may have another name there than here.
+	sub, ok := c.Submission(ctx, cl.Name(), j.ID)
+	own := ok && sub.Owner == c.Who.User || c.MayChange(j) == nil
+	if s, ok := c.SpecOf(ctx, cl.Name(), j.ID); ok && c.Who.Surface == ops.Shell && own {
 		out.Spec = &s
+	}
+	if own {
+		out.Source = launch.SourceOf(ctx, c, cl.Name(), j.ID)
+	}
+	if out.Source != nil && c.Who.Surface != ops.Shell {
+		out.Source.Diff, out.Source.New = "", nil
 	}
 	if in.Steps {
 		s, err := ops.Capable[interface {
@@ -111,6 +124,9 @@ func (o StatusOut) View(l lang.Lang) view.Doc {
 	}
 	if o.Page != "" {
 		d.Sections[0].Facts = append(d.Sections[0].Facts, view.Fact{Name: lang.Text{EN: "page", ZH: "网页"}.In(l), Value: o.Page})
+	}
+	if o.Source != nil {
+		d.Sections[0].Facts = append(d.Sections[0].Facts, view.Fact{Name: lang.Text{EN: "code", ZH: "代码"}.In(l), Value: launch.SourceLine(o.Source).In(l)})
 	}
 	hangs := o.Pulse != nil && o.Pulse.MayHang
 	if o.Pulse != nil {

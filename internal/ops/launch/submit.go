@@ -13,6 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
@@ -23,6 +24,7 @@ type SubmitIn struct {
 	IdempotencyKey string      `json:"idempotency_key,omitempty" name:"idempotency-key" placeholder:"KEY" help:"a second call with the same key answers with the first one's job" zh:"相同的键再次调用时，返回第一次提交的作业"`
 	DryRun         bool        `json:"dry_run,omitempty" name:"dry-run" help:"plan and render, submit nothing" zh:"只做检查和渲染，不提交"`
 	Yes            bool        `json:"yes,omitempty" help:"do not ask before submitting" zh:"不再询问，直接提交"`
+	Sync           bool        `json:"sync,omitempty" help:"sync first" zh:"在通过 ssh 访问的集群上：先像 sync 一样传输本机的代码目录"`
 	Force          bool        `json:"force,omitempty" help:"submit in spite of errors" zh:"有错误也提交"`
 }
 
@@ -36,6 +38,8 @@ type SubmitOut struct {
 	AlreadySubmitted bool            `json:"already_submitted"`
 	Problems         []rules.Problem `json:"problems"`
 	Name             string          `json:"name"`
+	// Sync is what bringing the worktree changed there, or would change.
+	Sync *SyncOut `json:"sync,omitempty"`
 	// DryRun says that submitting was not asked for, and Earlier whether it would
 	// start sooner if it asked for less.
 	DryRun  bool        `json:"dry_run,omitempty"`
@@ -81,7 +85,7 @@ func Submit() ops.Op {
 			ZH: "用于启动训练。检查出的错误会阻止提交。给出幂等键后，重试会返回第一次的作业而不会再提交一次。dry_run 只显示脚本，不提交。",
 		},
 		Example:  "submit -f job.yaml --yes",
-		Examples: []string{`submit -f job.yaml -N 4 -t 2:00:00 --dry-run`, `submit --from 4711 --env NCCL_DEBUG=INFO`, `submit -f job.yaml --sweep lr=1e-4,3e-4 --sweep seed=1..4`},
+		Examples: []string{`submit -f job.yaml -N 4 -t 2:00:00 --dry-run`, `submit -f job.yaml --cluster far --sync`, `submit --from 4711 --env NCCL_DEBUG=INFO`, `submit -f job.yaml --sweep lr=1e-4,3e-4 --sweep seed=1..4`},
 	}, submit)
 }
 
@@ -93,6 +97,12 @@ func submit(ctx context.Context, c *ops.Call, in SubmitIn) (SubmitOut, error) {
 	cl, err := c.Cluster(s.Cluster)
 	if err != nil {
 		return SubmitOut{}, err
+	}
+	var tree *bring
+	if in.Sync {
+		if tree, s, err = treeOf(c, cl, s); err != nil {
+			return SubmitOut{}, err
+		}
 	}
 	key := in.IdempotencyKey
 	var sc job.Script
@@ -125,7 +135,18 @@ func submit(ctx context.Context, c *ops.Call, in SubmitIn) (SubmitOut, error) {
 	}
 	out.Problems = verdict.Problems
 	held, isStep := cl.(*allocation)
+	var brings lang.Text
+	if tree != nil && !(rules.Blocking(out.Problems) && !in.Force) {
+		if brings, err = tree.before(ctx, c, &out, !in.DryRun && (in.Yes || c.Confirmed)); err != nil {
+			return out, err
+		}
+	}
+	source := func() *cluster.GitSource { return nil }
+	if !in.DryRun && (in.Yes || c.Confirmed) {
+		source = sourceOf(ctx, c, cl, s)
+	}
 	switch {
+	case out.Sync.toCome(): // the job's files are not there yet
 	case isStep: // the allocation has its time limit
 		out.Problems = slices.DeleteFunc(out.Problems, func(p rules.Problem) bool { return p.Field == "time" })
 	case in.DryRun || !begun(ctx, c, cl, key, sc.Hash):
@@ -143,7 +164,11 @@ func submit(ctx context.Context, c *ops.Call, in SubmitIn) (SubmitOut, error) {
 		if isStep {
 			would = held.starting(full.Name)
 		}
-		return out, &ops.Error{Code: ops.NotAllowed, Confirm: true, Message: would, Fix: lang.Text{EN: "say yes: --yes", ZH: "确认请加 --yes"}}
+		e := &ops.Error{Code: ops.NotAllowed, Confirm: true, Message: would, Fix: lang.Text{EN: "say yes: --yes", ZH: "确认请加 --yes"}}
+		if out.Sync.toCome() {
+			e.Message, e.Details = lang.Text{EN: "%s; then %s", ZH: "%s；然后%s"}.With(brings, would), out.Sync.lines()
+		}
+		return out, e
 	}
 	if err := c.IsAgreed(sc.Text); err != nil {
 		return out, err
@@ -161,6 +186,9 @@ func submit(ctx context.Context, c *ops.Call, in SubmitIn) (SubmitOut, error) {
 		return out, err
 	}
 	out.JobID, out.AlreadySubmitted, out.Page = &id, already, c.JobPage(out.Cluster, id)
+	if !already {
+		keepSource(ctx, c, cl, id, source())
+	}
 	if isStep {
 		if held.started == "" { // before, by another call
 			_, held.started, _ = launched(ctx, c, cl.Name(), id)
@@ -188,6 +216,10 @@ func timeLimit(given string) lang.Text {
 // View says what was submitted, or what stands in the way.
 func (o SubmitOut) View(l lang.Lang) view.Doc {
 	d := view.Doc{Sections: problemSections(o.Problems, l)}
+	if o.Sync != nil {
+		tree := o.Sync.View(l)
+		d.Sections = append(append([]view.Section{{Text: tree.Title}}, tree.Sections...), d.Sections...)
+	}
 	switch {
 	case o.JobID != nil:
 		format := lang.Text{EN: "%s submitted to %s as job %s", ZH: "%s 已提交到 %s，作业号 %s"}

@@ -29,6 +29,7 @@ func compose() []ops.Op {
 		launch.Plan(),
 		launch.Render(),
 		launch.Submit(),
+		launch.Sync(),
 		jobcontrol.Pipeline(),
 		jobcontrol.Status(),
 		jobcontrol.List(),

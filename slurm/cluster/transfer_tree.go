@@ -1,0 +1,192 @@
+package cluster
+
+import (
+	"archive/tar"
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// byRsync brings the files to the folder stage there. A transfer that broke off goes on.
+func (t *there) byRsync(ctx context.Context, tree *SourceTree, files []SourceFile, stage string) error {
+	var names strings.Builder
+	for _, f := range files {
+		names.WriteString("./" + f.Path + "\x00")
+	}
+	var rsh []string
+	for _, w := range t.options() {
+		if strings.ContainsAny(w, " '\"") { // as rsync reads its -e
+			w = "'" + strings.ReplaceAll(w, "'", "''") + "'"
+		}
+		rsh = append(rsh, w)
+	}
+	host := t.Host
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	r, err := here{}.run(ctx, command{
+		argv: []string{
+			"rsync", "--links", "--times", "--executability", "--compress", "--partial", "--protect-args", "--from0", "--files-from=-",
+			"--rsh=" + strings.Join(rsh, " "), "--", tree.Dir + "/", host + ":" + stage + "/",
+		},
+		env: os.Environ(), stdin: names.String(), limit: transferLimit,
+	})
+	return brokenOff("rsync", r, err)
+}
+
+// byTar does the same where one of the ends has no rsync.
+func (t *there) byTar(ctx context.Context, tree *SourceTree, files []SourceFile, stage string) error {
+	archive, err := wholeFile(stage + "\n")
+	if err != nil {
+		return unread("tar", lang.Said(err))
+	}
+	defer archive.Close()
+	if _, err = archive.Seek(0, io.SeekEnd); err == nil {
+		err = tree.archive(archive, files)
+	}
+	if err == nil {
+		_, err = archive.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return unread("tar", lang.Said(err))
+	}
+	const unpack = `exec /bin/sh -c 'IFS= read -r d && cd -- "$d" && exec tar --no-same-owner --no-same-permissions -xf -'`
+	r, err := here{}.run(ctx, command{argv: t.args(unpack), env: os.Environ(), input: archive, limit: transferLimit})
+	return brokenOff("tar", r, err)
+}
+
+// archive writes the files as a tar.
+func (t *SourceTree) archive(to io.Writer, files []SourceFile) error {
+	w := tar.NewWriter(to)
+	for _, f := range files {
+		h := &tar.Header{Name: "./" + f.Path, Mode: 0o644, Format: tar.FormatGNU, Typeflag: tar.TypeReg, Size: f.Bytes}
+		if f.Exec {
+			h.Mode = 0o755
+		}
+		if f.Link != "" {
+			h.Typeflag, h.Linkname = tar.TypeSymlink, f.Link
+		}
+		if err := w.WriteHeader(h); err != nil {
+			return err
+		}
+		if f.Link != "" {
+			continue
+		}
+		in, err := t.root.Open(f.Path)
+		if err != nil {
+			return err
+		}
+		_, err = io.CopyN(w, in, f.Bytes)
+		if err = errors.Join(err, in.Close()); err != nil {
+			return err
+		}
+	}
+	return w.Close()
+}
+
+// brokenOff is the error of a transfer that did not come to its end.
+func brokenOff(by string, r result, err error) error {
+	if err == nil && r.code == 0 {
+		return nil
+	}
+	said := strings.TrimSpace(r.stderr)
+	if err != nil {
+		said = err.Error()
+	}
+	return &slurm.Error{
+		Op: "sync", Kind: slurm.Unreachable,
+		Msg: lang.Text{EN: "the transfer by %s broke off, and the tree there is as it was: %s", ZH: "%s 传输中断，那边的代码目录保持原样：%s"}.With(by, cmp.Or(said, "exit status "+strconv.Itoa(r.code))),
+		Fix: lang.Text{EN: "sync again", ZH: "请再次 sync"},
+	}
+}
+
+// checkStage compares what has arrived with what was to be brought.
+func (c *CLI) checkStage(ctx context.Context, files []SourceFile, stage string) error {
+	paths := make([]string, len(files))
+	for i, f := range files {
+		paths[i] = f.Path
+	}
+	_, _, found, err := c.look(ctx, stage, paths)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if !f.is(found[f.Path]) {
+			return &slurm.Error{
+				Op: "sync", Kind: slurm.Unreachable,
+				Msg: lang.Text{EN: "%s arrived otherwise than it was read, and the tree there is as it was: it was changed meanwhile, or the disk there is full", ZH: "%s 到达后与读取时不一致，那边的代码目录保持原样：期间文件被修改，或那边磁盘已满"}.With(strconv.Quote(f.Path)),
+				Fix: lang.Text{EN: "sync again", ZH: "请再次 sync"},
+			}
+		}
+	}
+	return nil
+}
+
+// keepLock holds a lock on the tree there for as long as its standard input is open,
+// and says whose it is where somebody else has it. A file system without locks has none.
+const keepLock = `exec /bin/sh -c 'IFS= read -r d; IFS= read -r w; k="$d/.megatron-ops"; umask 022
+mkdir -p -- "$k" && ! [ -L "$k" ] && ! [ -L "$k/lock" ] && exec 9>>"$k/lock" || exit 74
+flock -n 9; case $? in 0) printf "%s\n" "$w" >"$k/lock";; 1) echo "busy $(head -n 1 "$k/lock")"; exit 0;; esac
+echo held; exec cat >/dev/null'`
+
+// hold takes the lock on a tree there, for this process's life at the most.
+func (t *there) hold(ctx context.Context, dir, by string) (release func(), err error) {
+	argv := t.args(keepLock)
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	said := &capped{left: maxStderr}
+	cmd.Stderr = said
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, unread("ssh", lang.Said(err))
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return nil, unread("ssh", lang.Said(err))
+	}
+	end := func() {
+		in.Close()
+		kill := time.AfterFunc(10*time.Second, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+		_ = cmd.Wait()
+		kill.Stop()
+	}
+	stop := context.AfterFunc(ctx, func() { in.Close(); _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+	fmt.Fprintf(in, "%s\n%s\n", dir, strings.ReplaceAll(by, "\n", " "))
+	line, _ := bufio.NewReader(out).ReadString('\n')
+	line = strings.TrimSpace(line)
+	if line == "held" {
+		return func() { stop(); end() }, nil
+	}
+	stop()
+	end()
+	if who, busy := strings.CutPrefix(line, "busy"); busy {
+		return nil, &slurm.Error{
+			Op: "sync", Kind: slurm.Rejected, Msg: lang.Text{EN: "another sync of %s is under way: %s", ZH: "%s 正在被另一次 sync 传输：%s"}.With(dir, strings.TrimSpace(who)),
+			Fix: lang.Text{EN: "wait until it has ended", ZH: "请等待其结束"},
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	why := strings.TrimSpace(said.String())
+	return nil, &slurm.Error{
+		Op: "sync", Kind: sshKind(why),
+		Msg: lang.Text{EN: "%s: no lock could be taken: %s", ZH: "%s：无法加锁：%s"}.With(filepath.Join(dir, keptThere), why),
+	}
+}
