@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -140,21 +141,40 @@ func (v *visit) decide() error {
 	return nil
 }
 
-// nodes and usage are an operation's answer each.
+// nodes are two operations' answers.
 func (v *visit) nodes() error {
 	return v.documents("nodes", textNodes, [][]string{{"nodes"}, {"partitions"}})
 }
 
+// A usagePage is what was used, and what was chosen.
+type usagePage struct {
+	Docs           []view.Doc
+	Of, By, Days   string
+	Accounts       []string
+	AllBy, AllDays []string
+	Cluster        string
+	Clusters       []string
+}
+
+// usage is what somebody, an account or everybody used, by what the hours are asked
+// for.
 func (v *visit) usage() error {
-	days := v.r.URL.Query().Get("days")
-	if days == "" {
-		days = "7"
+	q := v.r.URL.Query()
+	p := usagePage{
+		Cluster: cmp.Or(q.Get("cluster"), v.s.cfg.Service.Default), Clusters: v.clusters(),
+		Of: cmp.Or(q.Get("of"), "mine"), By: cmp.Or(q.Get("by"), "user"), Days: cmp.Or(q.Get("days"), "7"),
+		AllBy: []string{"user", "account", "partition", "qos", "name", "state", "day", "week", "month"}, AllDays: []string{"1", "7", "30", "90"},
 	}
-	words := []string{"history", "--days", days}
-	if v.r.URL.Query().Get("of") == "all" {
-		words = append(words, "--user=all")
+	p.Accounts = v.accounts(p.Cluster)
+	out, err := v.runOn(p.Cluster, "history", append(whose(p.Of), "--days="+p.Days, "--by="+p.By)...)
+	if err != nil {
+		return err
 	}
-	return v.documents("usage", textUsage, [][]string{words})
+	if shown, ok := out.(view.Viewer); ok {
+		p.Docs = append(p.Docs, shown.View(v.lang))
+	}
+	v.page(http.StatusOK, "usage", pageOf{Title: textUsage.In(v.lang), Here: "usage", Body: p})
+	return nil
 }
 
 func (v *visit) documents(here string, title lang.Text, commands [][]string) error {

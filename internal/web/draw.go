@@ -55,7 +55,7 @@ var functions = template.FuncMap{
 		return " / " + ops.Duration(*s)
 	},
 	"hosts": hostlist.Compress,
-	"state": func(s slurm.State) string { return strings.ToLower(strings.ReplaceAll(string(s), "_", " ")) },
+	"state": stateIn,
 	"mark":  markOf,
 	"group": groupOf,
 	"path":  ops.JobPath,
@@ -70,6 +70,14 @@ type inLang struct {
 	Lang  lang.Lang
 	Doc   any
 	Level int
+}
+
+// stateIn is a state in words.
+func stateIn(l lang.Lang, s slurm.State) string {
+	if word, ok := statesZH[s]; ok && l == lang.ZH {
+		return word
+	}
+	return strings.ToLower(strings.ReplaceAll(string(s), "_", " "))
 }
 
 // markOf is the sign and the colour of a state: colour never stands alone.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
@@ -87,7 +88,7 @@ func events(j slurm.Job, v *visit) []event {
 	}
 	add(j.SubmittedAt, textSubmitted.In(v.lang), view.Plain)
 	for _, s := range j.Requeues {
-		es = append(es, event{nil, textRequeued.With(s).In(v.lang), view.Warn})
+		es = append(es, event{nil, textRequeued.With(stateIn(v.lang, s)).In(v.lang), view.Warn})
 	}
 	add(j.StartedAt, textStarted.In(v.lang), view.Good)
 	if j.State == slurm.Pending && j.EstStart != nil {
@@ -98,7 +99,7 @@ func events(j slurm.Job, v *visit) []event {
 		tone = view.Good
 	}
 	if j.State.Ended() {
-		add(j.EndedAt, textEnded.With(j.State).In(v.lang), tone)
+		add(j.EndedAt, textEnded.With(stateIn(v.lang, j.State)).In(v.lang), tone)
 	}
 	return es
 }
@@ -177,6 +178,7 @@ func (v *visit) diagnosis() error {
 // operation.
 var parts = map[string][]string{
 	"metrics": {"metrics"}, "changes": {"diff"}, "compare": {"compare"}, "priority": {"priority"}, "steps": {"status", "--steps"},
+	"plan": {"plan", "--from"},
 }
 
 func (v *visit) part() error {
@@ -208,6 +210,31 @@ type curve struct {
 	Y    []*float64 `json:"y"`
 }
 
+// plotted are the curves of a page, in their order.
+var plotted = []struct {
+	title  lang.Text
+	unit   string
+	points func(metrics.Run) []metrics.Point
+}{
+	{lang.Text{EN: "Loss", ZH: "损失"}, "", of(metrics.Loss, 1)},
+	{lang.Text{EN: "Time of an iteration", ZH: "每次迭代用时"}, "s", of(metrics.Elapsed, 1e-3)},
+	{lang.Text{EN: "Throughput", ZH: "吞吐"}, "TFLOP/s/GPU", of(metrics.Throughput, 1)},
+	{lang.Text{EN: "Peak GPU memory", ZH: "GPU 显存峰值"}, "GiB", metrics.Run.PeakMemory},
+	{lang.Text{EN: "Gradient norm", ZH: "梯度范数"}, "", of(metrics.GradNorm, 1)},
+	{lang.Text{EN: "Learning rate", ZH: "学习率"}, "", of(metrics.LearningRate, 1)},
+	{lang.Text{EN: "Tokens", ZH: "Token"}, "tokens/s/GPU", of(metrics.Tokens, 1)},
+}
+
+func of(s metrics.Series, scale float64) func(metrics.Run) []metrics.Point {
+	return func(r metrics.Run) []metrics.Point {
+		points := r.Points(s)
+		for i := range points {
+			points[i].V *= scale
+		}
+		return points
+	}
+}
+
 func (v *visit) curves() error {
 	cluster, id := v.named()
 	run, err := joblogs.Numbers(v.r.Context(), v.call(), cluster, id)
@@ -215,12 +242,12 @@ func (v *visit) curves() error {
 		return err
 	}
 	cs := []curve{}
-	for _, s := range []metrics.Series{metrics.Loss, metrics.Elapsed, metrics.Throughput, metrics.GradNorm, metrics.LearningRate, metrics.Tokens} {
-		points := run.Points(s)
+	for _, p := range plotted {
+		points := p.points(run)
 		if len(points) == 0 {
 			continue
 		}
-		c := curve{Name: s.Name, Unit: s.Unit}
+		c := curve{Name: p.title.In(v.lang), Unit: p.unit}
 		step := (len(points) + mostPoints - 1) / mostPoints
 		for i := 0; i < len(points); i += step {
 			// The point that lies farthest from its bin's middle: a spike stays seen.
@@ -256,9 +283,14 @@ func (v *visit) log() error {
 	if file >= int64(len(paths)) {
 		return ops.NotFoundError("file", textNoSuchLog, textNoSuchLogFix)
 	}
-	w, err := joblogs.ReadWindow(v.r.Context(), v.call(), j, paths[file], joblogs.Place{
+	at := joblogs.Place{
 		From: number("from"), Before: number("before"), End: q.Has("end"), Line: int(number("line")), Find: q.Get("find"),
-	})
+		Node: q.Get("node"), Level: q.Get("level"),
+	}
+	if rank, err := strconv.Atoi(q.Get("rank")); err == nil {
+		at.Rank = &rank
+	}
+	w, err := joblogs.ReadWindow(v.r.Context(), v.call(), j, paths[file], at)
 	if err != nil {
 		return err
 	}

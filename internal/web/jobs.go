@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -20,8 +21,9 @@ const perPage = 50
 type jobsPage struct {
 	Clusters []string
 	Cluster  string
-	Of       string // mine, all, or a user
-	State    string // running, waiting, ended, or empty
+	Of       string   // mine, all, account:NAME, or a user
+	Accounts []string // the visitor's: what their team runs
+	State    string   // running, waiting, ended, or empty
 	Find     string
 	Jobs     []slurm.Job
 	All      int // that fit
@@ -58,12 +60,8 @@ func (v *visit) chosenJobs() (p jobsPage, err error) {
 	if n, err := strconv.Atoi(q.Get("page")); err == nil && n > 0 {
 		p.Page = n
 	}
-	words := []string{}
-	switch p.Of {
-	case "mine":
-	default: // a user's name, or all
-		words = append(words, "--user="+p.Of)
-	}
+	p.Accounts = v.accounts(p.Cluster)
+	words := whose(p.Of)
 	if p.State == "ended" || p.State == "" {
 		words = append(words, "--all")
 	}
@@ -91,6 +89,52 @@ func (v *visit) chosenJobs() (p jobsPage, err error) {
 	p.Page = min(p.Page, p.Last)
 	p.Jobs = p.Jobs[(p.Page-1)*perPage : min(p.All, p.Page*perPage)]
 	return p, nil
+}
+
+// whose are the words of list and history that choose whose jobs are meant.
+func whose(of string) []string {
+	account, is := strings.CutPrefix(of, "account:")
+	switch {
+	case is:
+		return []string{"--user=all", "--account=" + account}
+	case of == "mine":
+		return []string{}
+	}
+	return []string{"--user=" + of} // all, or a user's name
+}
+
+// accountsKept is how long the accounts of a user are taken to stay.
+const accountsKept = 5 * time.Minute
+
+// A userAccounts is what a cluster has said of a user's accounts.
+type userAccounts struct {
+	names []string
+	until time.Time
+}
+
+// accounts are the visitor's on a cluster; none where it keeps none.
+func (v *visit) accounts(cluster string) []string {
+	key, now := cluster+"/"+v.who.User, v.s.cfg.Service.Now()
+	v.s.accountsMu.Lock()
+	known, ok := v.s.accounts[key]
+	v.s.accountsMu.Unlock()
+	if ok && now.Before(known.until) {
+		return known.names
+	}
+	known = userAccounts{until: now.Add(accountsKept)}
+	if out, err := v.runOn(cluster, "accounts"); err == nil {
+		if a, ok := out.(jobcontrol.AccountsOut); ok {
+			for _, one := range a.Accounts {
+				known.names = append(known.names, one.Account)
+			}
+		}
+	}
+	slices.Sort(known.names)
+	known.names = slices.Compact(known.names)
+	v.s.accountsMu.Lock()
+	v.s.accounts[key] = known
+	v.s.accountsMu.Unlock()
+	return known.names
 }
 
 var order = map[string]int{"running": 0, "waiting": 1, "ended": 2}

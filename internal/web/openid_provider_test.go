@@ -50,13 +50,20 @@ type grant struct {
 	challenge, nonce, redirect string
 }
 
+// providersKey takes long to make: one serves all tests.
+var providersKey = sync.OnceValue(func() *rsa.PrivateKey {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
+	}
+	return key
+})
+
 const clientID = "megatron-ops"
 
 func newIdentityProvider(t testing.TB) *identityProvider {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	require.NoError(t, err)
-	p := &identityProvider{t: t, key: key, secret: "s3cret&+%", grants: map[string]grant{}, says: map[string]any{"preferred_username": "ada"}}
+	p := &identityProvider{t: t, key: providersKey(), secret: "s3cret&+%", grants: map[string]grant{}, says: map[string]any{"preferred_username": "ada"}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", p.metadata)
 	mux.HandleFunc("GET /keys", p.keys)

@@ -19,13 +19,13 @@ import (
 )
 
 // newOpenSite is a site at which one signs in at p.
-func newOpenSite(t testing.TB, p *identityProvider, more ...func(*web.Config)) *site {
+func newOpenSite(t testing.TB, p *identityProvider, from func(testing.TB, ...func(*web.Config)) *site, more ...func(*web.Config)) *site {
 	t.Helper()
 	o := web.OpenID{
 		Label: lang.Text{EN: "Sign in at the provider", ZH: "使用身份提供方登录"}, Issuer: p.url, ClientID: clientID, ClientSecret: p.secret, Scopes: []string{"profile"},
 		Who: web.Claim(p.url, "preferred_username", map[string]string{"ada": "alice"}),
 	}
-	s := newSite(t, append([]func(*web.Config){func(c *web.Config) { c.OpenID = map[string]web.OpenID{"oidc": o} }}, more...)...)
+	s := from(t, append([]func(*web.Config){func(c *web.Config) { c.OpenID = map[string]web.OpenID{"oidc": o} }}, more...)...)
 	p.callback = s.url + "/web/login/oidc/done"
 	return s
 }
@@ -77,7 +77,7 @@ func TestOneSignsInAtAProvider(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newIdentityProvider(t)
 			as(p)
-			s := newOpenSite(t, p)
+			s := newOpenSite(t, p, newSite)
 			b := s.browser()
 			status, body := b.at(p)
 			require.Equal(t, 200, status, body)
@@ -143,7 +143,7 @@ func TestAWrongAnswerSignsNobodyIn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newIdentityProvider(t)
 			c.as(t, p)
-			s := newOpenSite(t, p)
+			s := newOpenSite(t, p, newSite)
 			b := s.browser()
 			status, body := b.at(p)
 			require.Equal(t, http.StatusForbidden, status)
@@ -167,7 +167,7 @@ func TestAnAnswerIsTakenOnceAndOfOneBrowser(t *testing.T) {
 	p := newIdentityProvider(t)
 	var answer url.Values
 	p.answer = func(q url.Values) { answer = q }
-	s := newOpenSite(t, p)
+	s := newOpenSite(t, p, newSite)
 	mine := s.browser()
 	status, _ := mine.at(p)
 	require.Equal(t, 200, status)
@@ -186,7 +186,7 @@ func TestAnAnswerIsTakenOnceAndOfOneBrowser(t *testing.T) {
 // The page is served while its provider is away, and says so.
 func TestAProviderMayBeAway(t *testing.T) {
 	p := newIdentityProvider(t)
-	s := newOpenSite(t, p, func(c *web.Config) {
+	s := newOpenSite(t, p, newSite, func(c *web.Config) {
 		o := c.OpenID["oidc"]
 		o.Issuer = "http://127.0.0.1:1"
 		c.OpenID["oidc"] = o
@@ -200,7 +200,7 @@ func TestAProviderMayBeAway(t *testing.T) {
 func TestSlackSignsInWhoIsLinked(t *testing.T) {
 	p := newIdentityProvider(t)
 	p.says = map[string]any{"https://slack.com/team_id": "T1", "https://slack.com/user_id": "U1"}
-	s := newOpenSite(t, p, func(c *web.Config) {
+	s := newOpenSite(t, p, newSite, func(c *web.Config) {
 		o := c.OpenID["oidc"]
 		o.Who = web.SlackClaims(func(_ context.Context, team, user string) (ops.Caller, error) {
 			linked := map[string]string{"T1/U1": "bob"}

@@ -49,6 +49,9 @@ type Server struct {
 
 	providers map[string]*provider
 
+	accountsMu sync.Mutex
+	accounts   map[string]userAccounts // by cluster and user
+
 	givenMu sync.Mutex
 	given   []time.Time // when strangers were given codes, in the last hour
 }
@@ -59,7 +62,7 @@ const mostStreams = 500
 
 // New returns the page's server.
 func New(cfg Config) (*Server, error) {
-	s := &Server{cfg: cfg, streams: make(chan struct{}, mostStreams), providers: map[string]*provider{}}
+	s := &Server{cfg: cfg, streams: make(chan struct{}, mostStreams), providers: map[string]*provider{}, accounts: map[string]userAccounts{}}
 	for by, o := range cfg.OpenID {
 		s.providers[by] = &provider{OpenID: o, callback: strings.TrimSuffix(cfg.URL, "/") + "/web/login/" + by + "/done"}
 	}
@@ -95,6 +98,8 @@ func (s *Server) Handler() http.Handler {
 	page("GET /web/jobs/{cluster}/{id}/curves.json", (*visit).curves)
 	page("GET /web/jobs/{cluster}/{id}/log.json", (*visit).log)
 	page("GET /web/jobs/{cluster}/{id}/diagnosis", (*visit).diagnosis)
+	page("GET /web/jobs/{cluster}/{id}/attempts", (*visit).attempts)
+	page("GET /web/jobs/{cluster}/{id}/specification", (*visit).specification)
 	page("GET /web/jobs/{cluster}/{id}/{what}", (*visit).part)
 	page("GET /web/nodes", (*visit).nodes)
 	page("GET /web/usage", (*visit).usage)

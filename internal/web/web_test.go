@@ -267,7 +267,7 @@ func TestOneJobIsShownWithItsCauseAndItsLog(t *testing.T) {
 	}
 	_, body = b.get("/web/jobs/test/7/curves.json")
 	require.NoError(t, json.Unmarshal([]byte(body), &curves))
-	require.Equal(t, "loss", curves.Curves[0].Name)
+	require.Equal(t, "Loss", curves.Curves[0].Name)
 	require.Len(t, curves.Curves[0].X, 40)
 
 	status, body = b.get("/web/jobs/test/99")

@@ -1,6 +1,9 @@
 package web
 
-import "github.com/megatron-ops/megatron-ops/internal/lang"
+import (
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
 
 var (
 	textSignInFirst      = lang.Text{EN: "sign in first", ZH: "请先登录"}
@@ -29,6 +32,10 @@ var (
 	textNobodyFix        = lang.Text{EN: "an operator names the cluster user in web.oidc.users", ZH: "请管理员在 web.oidc.users 中写明对应的集群用户"}
 	textNotLinked        = lang.Text{EN: "you are linked to no cluster user", ZH: "您尚未绑定集群用户"}
 	textNotLinkedFix     = lang.Text{EN: "/megatron link in Slack, once", ZH: "请先在 Slack 中执行一次 /megatron link"}
+	textNotFromHere      = lang.Text{EN: "job %s was not submitted through megatron-ops", ZH: "作业 %s 不是通过 megatron-ops 提交的"}
+	textNotFromHereFix   = lang.Text{EN: "only what was submitted here is kept", ZH: "只保存通过这里提交的作业"}
+	textSpec             = lang.Text{EN: "Specification", ZH: "规格"}
+	textScript           = lang.Text{EN: "Script", ZH: "脚本"}
 	textProblem          = lang.Text{EN: "That did not work", ZH: "出错了"}
 	textNoAnswer         = lang.Text{EN: "%s gave no answer that a page can show", ZH: "%s 没有返回网页可显示的结果"}
 	textJobs             = lang.Text{EN: "Jobs", ZH: "作业"}
@@ -47,6 +54,13 @@ var (
 	textOperatorsOnlyFix = lang.Text{EN: "an operator is named in web.operators", ZH: "管理员由 web.operators 指定"}
 	textAskedOperators   = lang.Text{EN: "The operators were asked", ZH: "已通知管理员"}
 )
+
+// statesZH are Slurm's states in Chinese.
+var statesZH = map[slurm.State]string{
+	slurm.Pending: "排队中", slurm.Running: "运行中", slurm.Completed: "已完成", slurm.Failed: "失败", slurm.Cancelled: "已取消", slurm.Timeout: "超时",
+	slurm.Preempted: "被抢占", "OUT_OF_MEMORY": "内存不足", "NODE_FAIL": "节点故障", "BOOT_FAIL": "节点启动失败", "DEADLINE": "超过截止时间",
+	"COMPLETING": "收尾中", "CONFIGURING": "准备节点中", "SUSPENDED": "已挂起", "REQUEUED": "重新排队", "STOPPED": "已停止",
+}
 
 // labels are the words of the templates, by their keys.
 var labels = map[string]lang.Text{
@@ -109,6 +123,33 @@ var labels = map[string]lang.Text{
 	"changes":     {EN: "Changes since the submission before", ZH: "与上一次提交的差异"},
 	"good":        {EN: "Beside the last good run", ZH: "与最近成功的运行对比"},
 	"metrics":     {EN: "Numbers", ZH: "指标"},
+	"spec":        {EN: "Specification and script", ZH: "规格与脚本"},
+	"plan":        {EN: "Plan, as of now", ZH: "当前的检查结果"},
+	"requeued":    {EN: "put back into the queue after", ZH: "重新排队，此前"},
+	"attempts":    {EN: "Attempts", ZH: "历次运行"},
+	"account":     {EN: "Account", ZH: "账户"},
+	"partition":   {EN: "Partition", ZH: "分区"},
+	"qos":         {EN: "QOS", ZH: "QOS"},
+	"day":         {EN: "Day", ZH: "日"},
+	"week":        {EN: "Week", ZH: "周"},
+	"month":       {EN: "Month", ZH: "月"},
+	"allranks":    {EN: "all", ZH: "全部"},
+	"level":       {EN: "Level", ZH: "级别"},
+	"alllevels":   {EN: "all lines", ZH: "全部"},
+	"warnings":    {EN: "warnings, errors", ZH: "警告与错误"},
+	"errors":      {EN: "errors", ZH: "错误"},
+	"node":        {EN: "Node", ZH: "节点"},
+	"iteration":   {EN: "iteration", ZH: "迭代"},
+	"iterations":  {EN: "Iterations", ZH: "迭代"},
+	"to":          {EN: "to", ZH: "至"},
+	"zoom":        {EN: "Zoom", ZH: "缩放"},
+	"whole":       {EN: "Whole run", ZH: "全程"},
+	"zoomhow":     {EN: "Drag in a curve to zoom into all of them.", ZH: "在曲线上拖动即可放大全部曲线。"},
+	"searching":   {EN: "searching…", ZH: "正在查找…"},
+	"nolines":     {EN: "No such line.", ZH: "没有符合条件的行。"},
+	"of":          {EN: "Whose", ZH: "范围"},
+	"days":        {EN: "Days", ZH: "天数"},
+	"by":          {EN: "By", ZH: "分组"},
 	"steps":       {EN: "Steps", ZH: "作业步"},
 	"priority":    {EN: "Priority", ZH: "优先级"},
 	"yes":         {EN: "Yes, do it", ZH: "确认执行"},
@@ -131,8 +172,6 @@ var labels = map[string]lang.Text{
 	"signlink":    {EN: "Or by a one-time link: /megatron web in Slack, or megatron-ops web where the server runs.", ZH: "或使用一次性链接：在 Slack 中输入 /megatron web，或在服务器所在机器运行 megatron-ops web。"},
 	"keys":        {EN: "Keys: / filter · j k rows · Enter opens · g c cause · g l log · ? this help", ZH: "快捷键：/ 筛选 · j k 选择行 · Enter 打开 · g c 原因 · g l 日志 · ? 帮助"},
 	"asof":        {EN: "The cluster does not answer; this is as of", ZH: "集群无响应，以下为该时刻的状态："},
-	"days7":       {EN: "7 days", ZH: "7 天"},
-	"days30":      {EN: "30 days", ZH: "30 天"},
 	"rank":        {EN: "rank", ZH: "rank"},
 	"try":         {EN: "Try", ZH: "建议"},
 	"live":        {EN: "Live", ZH: "实时"},

@@ -69,6 +69,7 @@ type Run struct {
 	Slowest []Slowest         `json:"slowest,omitempty"`
 
 	args map[string]string // that the run printed of itself
+	peak map[int]float64   // the greatest allocation of any rank so far, in MB, by iteration
 }
 
 // A Point is one value at an iteration.
@@ -320,6 +321,15 @@ func (r *reader) memoryLine(line string) {
 		}
 	}
 	r.memory[m.Rank] = m
+	if _, rest, ok := strings.Cut(line, "(after "); ok {
+		word, _, _ := strings.Cut(rest, " ")
+		if n, err := strconv.Atoi(word); err == nil && m.MaxMB > 0 {
+			if r.run.peak == nil {
+				r.run.peak = map[int]float64{}
+			}
+			r.run.peak[n] = max(r.run.peak[n], m.MaxMB)
+		}
+	}
 }
 
 // validation reads "validation loss at iteration 1000 | lm loss value: 2.5E+00 | …".

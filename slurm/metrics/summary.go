@@ -1,7 +1,9 @@
 package metrics
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"sort"
 	"time"
 
@@ -128,6 +130,25 @@ var (
 
 // AllSeries lists the series in the order in which they are shown.
 var AllSeries = []Series{Loss, GradNorm, LearningRate, Elapsed, Tokens, Throughput, Utilization, LossScale}
+
+// PeakMemory is the greatest GPU memory that any rank had allocated by an iteration,
+// in GiB, where the run reports that (--log-memory-interval, or TensorBoard's
+// mem-max-allocated-bytes).
+func (r Run) PeakMemory() (ps []Point) {
+	at := map[int]float64{}
+	for n, mb := range r.peak {
+		at[n] = mb / 1024
+	}
+	for _, it := range r.Iterations {
+		if v := it.Other["mem-max-allocated-bytes"] / (1 << 30); v > at[it.N] {
+			at[it.N] = v
+		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(at)) {
+		ps = append(ps, Point{n, at[n]})
+	}
+	return ps
+}
 
 // Points returns a series of the run; values that are not finite are left out.
 func (r Run) Points(s Series) (ps []Point) {

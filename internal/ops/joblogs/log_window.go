@@ -6,12 +6,16 @@ import (
 	"errors"
 	"io"
 	"os"
+	"runtime"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 )
 
@@ -61,8 +65,17 @@ type Place struct {
 	// around it.
 	End  bool
 	Line int
-	// Find keeps only the lines that hold this text, in any case of letters.
-	Find string
+	// Find keeps only the lines that hold this text, in any case of letters; Rank, Node
+	// and Level only those of that rank, that node, and that level or above ("error",
+	// "warning").
+	Find        string
+	Rank        *int
+	Node, Level string
+}
+
+// chooses reports whether only some lines are wanted.
+func (at Place) chooses() bool {
+	return at.Find != "" || at.Rank != nil || at.Node != "" || at.Level != ""
 }
 
 // A Window is a part of one log file: whole lines, clean and without secrets.
@@ -79,10 +92,12 @@ type Window struct {
 const (
 	// windowBytes is how much of a file is read for one window.
 	windowBytes = 64 << 10
-	// findBytes is how much of a file one search looks through; the next goes on.
-	findBytes = 512 << 20
+	// findTime is how long one search looks; the next goes on where it ended.
+	findTime = 120 * time.Millisecond
 	// findLines is how many lines one search finds.
 	findLines = 500
+	// findEnd is how much of the file's end is searched for its newest lines.
+	findEnd = 4 << 20
 	// longestLine is how much of one line is shown.
 	longestLine = 4 << 10
 )
@@ -110,8 +125,11 @@ func ReadWindow(ctx context.Context, c *ops.Call, j slurm.Job, path string, at P
 	}
 	w := Window{Size: info.Size(), Mark: -1, Lines: []string{}}
 	switch {
-	case at.Find != "":
-		return find(ctx, f, w, at)
+	case at.chooses():
+		if at.End {
+			at.From = max(0, w.Size-findEnd)
+		}
+		return find(ctx, f, w, at, j.Nodes)
 	case at.Line > 0:
 		start, err := lineStart(ctx, f, at.Line)
 		if err != nil {
@@ -179,45 +197,69 @@ func shown(line []byte) string {
 	return redact.Text(redact.Clean(string(line)))
 }
 
-// lineStart is the offset of a line, or of the last one where there are fewer.
+// countBytes is how much of a file one of several counters reads at a time.
+const countBytes = 4 << 20
+
+// lineStart is the offset of a line, or of the last one where there are fewer. A
+// file of a gigabyte is counted by all processors.
 func lineStart(ctx context.Context, f *os.File, line int) (int64, error) {
-	buffer := make([]byte, 1<<20)
+	type counted struct {
+		lines int
+		last  int64 // behind the last line's end; below 0: none ends here
+		read  int
+		err   error
+	}
+	buffers := make([][]byte, runtime.GOMAXPROCS(0))
+	for i := range buffers {
+		buffers[i] = make([]byte, countBytes)
+	}
+	parts := make([]counted, len(buffers))
 	var at, start int64
-	for seen := 1; ; {
-		n, err := f.ReadAt(buffer, at)
-		block := buffer[:n]
-		for seen < line {
-			i := bytes.IndexByte(block, '\n')
-			if i < 0 {
-				break
-			}
-			if count := bytes.Count(block, []byte{'\n'}); seen+count < line { // none of this block
-				seen += count
-				start = at + int64(n-len(block)+bytes.LastIndexByte(block, '\n')+1)
-				break
-			}
-			seen++
-			start = at + int64(n-len(block)+i+1)
-			block = block[i+1:]
+	for before := line - 1; before > 0; at += int64(len(parts)) * countBytes {
+		var all sync.WaitGroup
+		for i := range parts {
+			all.Go(func() {
+				from := at + int64(i)*countBytes
+				n, err := f.ReadAt(buffers[i], from)
+				block := buffers[i][:n]
+				parts[i] = counted{bytes.Count(block, []byte{'\n'}), -1, n, err}
+				if last := bytes.LastIndexByte(block, '\n'); last >= 0 {
+					parts[i].last = from + int64(last) + 1
+				}
+			})
 		}
-		at += int64(n)
-		switch {
-		case seen >= line || errors.Is(err, io.EOF):
-			return start, nil
-		case err != nil:
-			return 0, err
-		case ctx.Err() != nil:
+		all.Wait()
+		for i, p := range parts {
+			if before <= p.lines { // it begins behind one of these
+				offset := 0
+				for ; before > 0; before-- {
+					offset += bytes.IndexByte(buffers[i][offset:p.read], '\n') + 1
+				}
+				return at + int64(i)*countBytes + int64(offset), nil
+			}
+			if before -= p.lines; p.last >= 0 {
+				start = p.last
+			}
+			switch {
+			case errors.Is(p.err, io.EOF):
+				return start, nil
+			case p.err != nil:
+				return 0, p.err
+			}
+		}
+		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
 	}
+	return start, nil
 }
 
 // find looks for lines from an offset on.
-func find(ctx context.Context, f *os.File, w Window, at Place) (Window, error) {
+func find(ctx context.Context, f *os.File, w Window, at Place, nodes []string) (Window, error) {
 	w.From, w.To = at.From, at.From
-	wanted := strings.ToLower(at.Find)
 	buffer := make([]byte, 1<<20)
-	for w.To < w.Size && w.To-w.From < findBytes && len(w.Lines) < findLines && ctx.Err() == nil {
+	began := time.Now()
+	for w.To < w.Size && len(w.Lines) < findLines && ctx.Err() == nil && (w.To == w.From || time.Since(began) < findTime) {
 		n, err := f.ReadAt(buffer, w.To)
 		if n == 0 {
 			return w, err
@@ -226,19 +268,44 @@ func find(ctx context.Context, f *os.File, w Window, at Place) (Window, error) {
 		if cut := bytes.LastIndexByte(block, '\n'); cut >= 0 {
 			block = block[:cut+1]
 		}
-		if bytes.Contains(bytes.ToLower(block), []byte(wanted)) {
-			for line := range bytes.Lines(block) {
-				if len(w.Lines) == findLines {
-					break
-				}
-				if bytes.Contains(bytes.ToLower(line), []byte(wanted)) {
-					w.Lines = append(w.Lines, shown(line))
-				}
-				w.To += int64(len(line))
-			}
-			continue
+		chosen, read, err := at.chosen(ctx, f.Name(), block, nodes, findLines-len(w.Lines))
+		if err != nil {
+			return w, err
 		}
-		w.To += int64(len(block))
+		w.Lines, w.To = append(w.Lines, chosen...), w.To+int64(read)
 	}
 	return w, ctx.Err()
+}
+
+// chosen are the wanted lines of a block, at most so many, and how much of the block
+// was read for them.
+func (at Place) chosen(ctx context.Context, name string, block []byte, nodes []string, most int) (lines []string, read int, err error) {
+	wanted := strings.ToLower(at.Find)
+	if !bytes.Contains(bytes.ToLower(block), []byte(wanted)) {
+		return nil, len(block), nil
+	}
+	var whose map[int]bool // the lines of the rank, node and level, where such are wanted
+	if at.Rank != nil || at.Node != "" || at.Level != "" {
+		whose = map[int]bool{}
+		src, err := diagnose.Read(name, bytes.NewReader(block))
+		if err != nil {
+			return nil, 0, err
+		}
+		filter := diagnose.Filter{Rank: at.Rank, Node: at.Node, Level: at.Level, Nodes: nodes}
+		if err := diagnose.Lines(ctx, src, filter, func(l diagnose.Line) error { whose[l.LineNo] = true; return nil }); err != nil {
+			return nil, 0, err
+		}
+	}
+	number := 0
+	for line := range bytes.Lines(block) {
+		if len(lines) == most {
+			break
+		}
+		number++
+		read += len(line)
+		if (whose == nil || whose[number]) && bytes.Contains(bytes.ToLower(line), []byte(wanted)) {
+			lines = append(lines, shown(line))
+		}
+	}
+	return lines, read, nil
 }

@@ -71,6 +71,74 @@ func TestAWindowIsWholeLinesWhereverItBegins(t *testing.T) {
 	require.Equal(t, 20_000, found)
 }
 
+// A place is found whatever lies before it, across the parts that are counted at once.
+func TestALineIsFoundFarDown(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	file := filepath.Join(t.TempDir(), "a.out")
+	var all strings.Builder
+	for i := 1; all.Len() < 5*countBytes; i++ {
+		fmt.Fprintf(&all, "line %d %s\n", i, strings.Repeat("x", i%3000))
+	}
+	lines := strings.Count(all.String(), "\n")
+	opstest.Write(t, file, all.String())
+	for _, n := range []int{1, 2, lines / 3, lines / 2, lines - 1, lines} {
+		w, err := ReadWindow(t.Context(), c, slurm.Job{User: "alice"}, file, Place{Line: n})
+		require.NoError(t, err)
+		require.True(t, strings.HasPrefix(w.Lines[w.Mark], fmt.Sprintf("line %d x", n)) || w.Lines[w.Mark] == fmt.Sprintf("line %d ", n), w.Lines[w.Mark])
+	}
+}
+
+// Lines are chosen by who wrote them and how bad they are, as logs chooses them.
+func TestAWindowOfOneRank(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	file := filepath.Join(t.TempDir(), "a-7.out")
+	var all strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&all, "%d: step %d\n", i%4, i)
+	}
+	all.WriteString("2: RuntimeError: broken\n2: warning: slow\n3: WARNING: hot\n")
+	opstest.Write(t, file, all.String())
+	rank := 2
+	for name, p := range map[string]struct {
+		at   Place
+		want []string
+	}{
+		"rank":          {Place{Rank: &rank, Find: "step 10"}, []string{"2: step 10", "2: step 102", "2: step 106", "2: step 1002"}},
+		"errors":        {Place{Level: "error"}, []string{"2: RuntimeError: broken"}},
+		"warnings":      {Place{Level: "warning", Rank: &rank}, []string{"2: RuntimeError: broken", "2: warning: slow"}},
+		"nobody":        {Place{Rank: new(int), Level: "error"}, nil},
+		"newest errors": {Place{Level: "error", End: true}, []string{"2: RuntimeError: broken"}},
+		"another node":  {Place{Node: "gpu9"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, err := ReadWindow(t.Context(), c, slurm.Job{User: "alice"}, file, p.at)
+			require.NoError(t, err)
+			require.Equal(t, w.Size, w.To)
+			require.GreaterOrEqual(t, len(w.Lines), len(p.want))
+			if len(p.want) == 0 {
+				require.Empty(t, w.Lines)
+				return
+			}
+			require.Equal(t, p.want, w.Lines[:len(p.want)])
+		})
+	}
+	// What does not fit goes on behind the last line that was given.
+	seen := 0
+	for at := (Place{Rank: &rank}); ; {
+		w, err := ReadWindow(t.Context(), c, slurm.Job{User: "alice"}, file, at)
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(w.Lines), findLines)
+		for _, l := range w.Lines {
+			require.True(t, strings.HasPrefix(l, "2: "), l)
+		}
+		seen += len(w.Lines)
+		if at.From = w.To; w.To >= w.Size {
+			break
+		}
+	}
+	require.Equal(t, 752, seen)
+}
+
 func TestALineWithoutAnEndIsCut(t *testing.T) {
 	c := opstest.NewCall(t, &opstest.Site{})
 	file := filepath.Join(t.TempDir(), "a.out")

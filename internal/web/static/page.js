@@ -42,6 +42,11 @@ for (const box of document.querySelectorAll("[data-stream]")) {
   };
 }
 
+// Parts that come after the page itself.
+for (const box of document.querySelectorAll("[data-load]")) {
+  part(box.dataset.load).then((html) => { box.innerHTML = html; localTimes(box); });
+}
+
 // Further parts are fetched when they are opened.
 for (const d of document.querySelectorAll("details[data-at]")) {
   d.addEventListener("toggle", async () => {
@@ -70,62 +75,87 @@ if (diagnosis) {
   if ("now" in diagnosis.dataset) diagnose();
 }
 
-// The curves.
-const curves = one("#curves");
-let runs = [];
+// The curves: those of several runs lie over one another, and are zoomed together.
+const curves = one("#curves"), zoomForm = one("#zoom");
+let runs = [], plots = [], zoomed = null;
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const strokes = ["--accent", "--warn", "--good", "--bad", "--soft"];
 async function fetchRun(url) {
-  const r = await fetch(url);
-  return r.ok ? r.json() : null;
+  const r = await fetch(url, { headers: { Accept: "application/json" } });
+  return [r.ok, await r.json()];
+}
+const whole = () => ({ min: Math.min(...plots.map((p) => p.data[0][0])), max: Math.max(...plots.map((p) => p.data[0].at(-1))) });
+function zoomTo(from, to) {
+  zoomed = from === null ? null : { min: from, max: to };
+  for (const p of plots) p.setScale("x", zoomed ?? whole());
+  zoomForm.elements.from.value = zoomed ? Math.ceil(from) : "";
+  zoomForm.elements.to.value = zoomed ? Math.floor(to) : "";
 }
 function drawCurves() {
   if (!curves || !window.uPlot) return;
   curves.textContent = "";
-  if (!runs.length) { curves.textContent = curves.dataset.none; return; }
-  const plots = document.createElement("div");
-  plots.className = "plots";
-  curves.append(plots);
+  plots = [];
+  zoomForm.hidden = !runs.length || !runs[0].curves.length;
+  if (zoomForm.hidden) { curves.textContent = curves.dataset.none; return; }
+  const box = document.createElement("div");
+  box.className = "plots";
+  curves.append(box);
   for (const c of runs[0].curves) {
-    const others = runs.slice(1).map((r) => r.curves.find((x) => x.name === c.name)).filter(Boolean);
-    const all = [c, ...others];
-    const data = uPlot.join(all.map((x) => [x.x, x.y]));
+    const shown = runs.map((r) => [r.name, r.curves.find((x) => x.name === c.name)]).filter(([, x]) => x);
+    const data = uPlot.join(shown.map(([, x]) => [x.x, x.y]));
     const figure = document.createElement("figure");
-    const title = c.name.replaceAll("_", " ") + (c.unit ? ` (${c.unit})` : "");
+    const title = c.name + (c.unit ? ` (${c.unit})` : "");
     const caption = document.createElement("figcaption");
-    const last = c.y[c.y.length - 1];
-    caption.textContent = `${title}: ${last === null || last === undefined ? "-" : Number(last).toPrecision(5)}`;
+    const last = c.y.at(-1);
+    caption.textContent = `${title}: ${Number(last).toPrecision(5)}`;
     figure.append(caption);
-    plots.append(figure);
+    box.append(figure);
     const axis = { stroke: color("--soft"), grid: { stroke: color("--line"), width: 1 }, ticks: { stroke: color("--line") } };
     const plot = new uPlot({
-      width: figure.clientWidth || 480, height: 220, cursor: { drag: { x: true, y: false } },
+      width: figure.clientWidth || 480, height: 220, cursor: { drag: { x: true, y: false, setScale: false }, sync: { key: "runs" } },
+      legend: { show: shown.length > 1 },
       scales: { x: { time: false } }, axes: [axis, { ...axis, size: 64, values: (_, vs) => vs.map((v) => v === null ? "" : String(Number(v.toPrecision(4)))) }],
-      series: [{ label: "iteration" }, ...all.map((_, i) => ({
-        label: runs[i].name, stroke: color(i ? "--warn" : "--accent"), dash: i ? [6, 4] : undefined, width: 1.5, spanGaps: true,
+      series: [{ label: curves.dataset.iteration }, ...shown.map(([name], i) => ({
+        label: name, stroke: color(strokes[i % strokes.length]), dash: i ? [6, 4] : undefined, width: 1.5, spanGaps: true,
       }))],
+      hooks: {
+        setSelect: [(u) => { if (u.select.width > 4) zoomTo(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x")); u.setSelect({ width: 0, height: 0 }, false); }],
+      },
     }, data, figure);
+    plots.push(plot);
+    plot.over.addEventListener("dblclick", () => zoomTo(null));
     plot.root.setAttribute("role", "img");
-    plot.root.setAttribute("aria-label", `${title}, ${c.x.length} points, ${c.y[0]} → ${last}`);
+    plot.root.setAttribute("aria-label", `${title}, ${shown.map(([name]) => name).join(", ")}: ${c.y[0]} → ${last}`);
     new ResizeObserver(() => { if (Math.abs(plot.width - figure.clientWidth) > 4) plot.setSize({ width: figure.clientWidth, height: 220 }); }).observe(figure);
   }
+  if (zoomed) zoomTo(zoomed.min, zoomed.max);
+  else zoomTo(null);
 }
 async function loadCurves() {
-  const own = await fetchRun(curves.dataset.at);
-  runs = own ? [own, ...runs.slice(1)] : [];
+  const [ok, own] = await fetchRun(curves.dataset.at);
+  runs = ok ? [own, ...runs.slice(1)] : [];
   drawCurves();
 }
 if (curves) {
   loadCurves();
   one("#compare").addEventListener("submit", async (e) => {
     e.preventDefault();
-    const job = new FormData(e.target).get("job").trim();
     runs = runs.slice(0, 1);
-    if (/^[0-9_]+$/.test(job)) {
-      const other = await fetchRun(`${curves.dataset.base}${job}/curves.json`);
-      if (other) runs.push(other);
+    const problem = one("#compareproblem");
+    problem.hidden = true;
+    for (const job of new FormData(e.target).get("job").split(/[\s,]+/).filter(Boolean).slice(0, 4)) {
+      const [ok, other] = await fetchRun(`${curves.dataset.base}${encodeURIComponent(job)}/curves.json`);
+      if (ok) runs.push(other);
+      else { problem.hidden = false; problem.textContent = other.message; }
     }
     drawCurves();
   });
+  zoomForm.addEventListener("submit", (e) => {
+    e.preventDefault();
+    const from = Number(zoomForm.elements.from.value || whole().min), to = Number(zoomForm.elements.to.value || whole().max);
+    if (from < to) zoomTo(from, to);
+  });
+  one("#whole").addEventListener("click", () => zoomTo(null));
 }
 
 // The log: a window of the file is held, and grows at both ends as one scrolls.
@@ -139,17 +169,28 @@ function lineElement(text) {
   else if (/\bwarn(ing)?\b/i.test(text)) d.className = "warning";
   return d;
 }
+// chosen is what of the lines is wanted; empty: all.
+function chosen() {
+  const all = {};
+  for (const name of ["find", "rank", "node", "level"]) {
+    const value = logForm.elements[name]?.value;
+    if (value) all[name] = value;
+  }
+  return all;
+}
 async function window_(query) {
   const q = new URLSearchParams({ file: logForm.elements.file.value, ...query });
-  const r = await fetch(`${log.dataset.at}?${q}`);
+  const r = await fetch(`${log.dataset.at}?${q}`, { headers: { Accept: "application/json" } });
   const said = await r.json();
   if (!r.ok) { log.textContent = said.message; return null; }
   return said;
 }
+const says = one("#logsays");
+let asked = 0;
 async function show(query) {
-  const find = logForm.elements.find.value;
-  const w = await window_(find && !("line" in query) ? { find, from: 0 } : query);
-  if (!w) return;
+  const mine = ++asked, some = "line" in query ? {} : chosen();
+  const w = await window_({ ...query, ...some });
+  if (!w || mine !== asked) return;
   Object.assign(held, w);
   log.replaceChildren(...w.lines.map(lineElement));
   if (w.mark >= 0 && log.children[w.mark]) {
@@ -157,27 +198,39 @@ async function show(query) {
     log.children[w.mark].scrollIntoView({ block: "center" });
   } else if ("end" in query) log.scrollTop = log.scrollHeight;
   else log.scrollTop = 0;
+  await fill(mine, some);
+}
+// A search goes on until there is something to see, or the file ends.
+async function fill(mine, some) {
+  while (mine === asked && Object.keys(some).length && held.to < held.size && log.children.length < 100) {
+    says.textContent = `${says.dataset.searching} ${Math.floor(100 * held.to / held.size)} %`;
+    if (!await further(true)) break;
+  }
+  if (mine === asked) says.textContent = Object.keys(some).length && !log.children.length ? says.dataset.none : "";
 }
 async function further(down) {
-  const find = logForm.elements.find.value;
-  if (held.busy || (down ? held.to >= held.size : held.from <= 0 || find)) return;
+  const some = chosen();
+  if (held.busy || (down ? held.to >= held.size : held.from <= 0 || Object.keys(some).length)) return false;
   held.busy = true;
-  const w = await window_(down ? { from: held.to, ...(find ? { find } : {}) } : { before: held.from });
-  if (w && down) {
+  const mine = asked;
+  const w = await window_(down ? { from: held.to, ...some } : { before: held.from });
+  held.busy = false;
+  if (!w || mine !== asked) return false;
+  if (down) {
     log.append(...w.lines.map(lineElement));
     held.to = w.to; held.size = w.size;
     while (log.children.length > most) log.firstChild.remove();
-  } else if (w) {
+  } else {
     const height = log.scrollHeight;
     log.prepend(...w.lines.map(lineElement));
     log.scrollTop += log.scrollHeight - height;
     held.from = w.from;
   }
-  held.busy = false;
+  return true;
 }
 function showLine(line) {
   logForm.elements.file.value = line.dataset.file;
-  logForm.elements.find.value = "";
+  for (const name of ["find", "rank", "node", "level"]) if (logForm.elements[name]) logForm.elements[name].value = "";
   logForm.elements.follow.checked = false;
   show({ line: line.dataset.line });
   log.focus();
@@ -188,7 +241,10 @@ if (log) {
     else if (log.scrollTop < 200) further(false);
   });
   logForm.addEventListener("submit", (e) => { e.preventDefault(); show({ from: 0 }); });
-  logForm.elements.file.addEventListener("change", () => show({ end: 1 }));
+  logForm.addEventListener("change", (e) => {
+    if (e.target.name === "file") show({ end: 1 });
+    else if (e.target.name !== "follow" && e.target.name !== "find") show({ from: 0 });
+  });
   logForm.addEventListener("click", (e) => {
     if (e.target.dataset.go === "oldest") show({ from: 0 });
     if (e.target.dataset.go === "newest") show({ end: 1 });
@@ -196,7 +252,7 @@ if (log) {
   });
   show({ end: 1 });
   document.addEventListener("changed", async (e) => {
-    if (!logForm.elements.follow.checked || e.detail.bytes === undefined || logForm.elements.find.value) return;
+    if (!logForm.elements.follow.checked || e.detail.bytes === undefined) return;
     held.size = Math.max(held.size, held.to + 1);
     await further(true);
     log.scrollTop = log.scrollHeight;

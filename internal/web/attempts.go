@@ -1,0 +1,125 @@
+package web
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/redact"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// mostAttempts is how many runs of one name a timeline shows.
+const mostAttempts = 12
+
+// An attempt is one job of a run's name: when it waited and ran, in thousandths of
+// the time that the timeline covers.
+type attempt struct {
+	Job                       slurm.Job
+	Here                      bool
+	WaitFrom, WaitFor         int
+	RunFrom, RunFor           int
+	Submitted, Started, Ended *time.Time
+}
+
+// A timeline is the attempts at a run, the oldest first.
+type timeline struct {
+	On       string
+	From, To time.Time
+	Attempts []attempt
+}
+
+// attempts are the jobs of the page's job's name and user, in the last week or
+// still to end.
+func (v *visit) attempts() error {
+	cluster, id := v.named()
+	_, j, err := v.call().Job(v.r.Context(), cluster, id)
+	if err != nil {
+		return err
+	}
+	out, err := v.runOn(cluster, "list", "--all", "--user="+j.User, "--name="+j.Name)
+	if err != nil {
+		return err
+	}
+	list, ok := out.(jobcontrol.ListOut)
+	if !ok {
+		return textNoAnswer.Err("list")
+	}
+	return v.partly("attempts", timelineOf(cluster, j, list.Jobs, v.s.cfg.Service.Now()))
+}
+
+// timelineOf draws the jobs of one name; here is among them, however old it is.
+func timelineOf(cluster string, here slurm.Job, jobs []slurm.Job, now time.Time) timeline {
+	jobs = slices.DeleteFunc(slices.Clone(jobs), func(j slurm.Job) bool { return j.ID == here.ID || j.SubmittedAt == nil })
+	if here.SubmittedAt != nil {
+		jobs = append(jobs, here)
+	}
+	slices.SortFunc(jobs, func(a, b slurm.Job) int {
+		return cmp.Or(a.SubmittedAt.Compare(*b.SubmittedAt), cmp.Compare(a.ID, b.ID))
+	})
+	if at := slices.IndexFunc(jobs, func(j slurm.Job) bool { return j.ID == here.ID }); len(jobs) > mostAttempts {
+		from := min(max(0, at-mostAttempts/2), len(jobs)-mostAttempts)
+		jobs = jobs[from : from+mostAttempts]
+	}
+	t := timeline{On: cluster}
+	for _, j := range jobs {
+		end := j.EndedAt
+		if end == nil {
+			end = &now
+		}
+		if t.From.IsZero() {
+			t.From = *j.SubmittedAt
+		}
+		if end.After(t.To) {
+			t.To = *end
+		}
+		t.Attempts = append(t.Attempts, attempt{Job: j, Here: j.ID == here.ID, Submitted: j.SubmittedAt, Started: j.StartedAt, Ended: end})
+	}
+	all := max(t.To.Sub(t.From), time.Second)
+	part := func(from, to time.Time) (at, long int) {
+		at = int(1000 * from.Sub(t.From) / all)
+		return min(at, 995), max(5, int(1000*to.Sub(from)/all))
+	}
+	for i := range t.Attempts {
+		a := &t.Attempts[i]
+		begun := a.Ended
+		if a.Started != nil && !a.Started.After(*a.Ended) {
+			begun = a.Started
+			a.RunFrom, a.RunFor = part(*begun, *a.Ended)
+		}
+		a.WaitFrom, a.WaitFor = part(*a.Submitted, *begun)
+	}
+	return t
+}
+
+// specification is what the job was submitted with, and its script: for whoever may
+// change the job, since an environment may hold what others may not read.
+func (v *visit) specification() error {
+	cluster, id := v.named()
+	c := v.call()
+	_, j, err := c.Job(v.r.Context(), cluster, id)
+	if err != nil {
+		return err
+	}
+	if err := c.MayChange(j); err != nil {
+		return err
+	}
+	sub, ok := c.Submission(v.r.Context(), cluster, id)
+	spec, known := c.SpecOf(v.r.Context(), cluster, id)
+	if !ok || !known {
+		return ops.NotFoundError("job", textNotFromHere.With(id), textNotFromHereFix)
+	}
+	text, err := yaml.MarshalWithOptions(spec, yaml.UseJSONMarshaler())
+	if err != nil {
+		return err
+	}
+	return v.partly("document", view.Doc{Sections: []view.Section{
+		{Heading: textSpec.In(v.lang), Code: redact.Text(string(text)), Lang: "yaml"},
+		{Heading: textScript.In(v.lang), Code: redact.Text(sub.Script), Lang: "bash"},
+	}})
+}
