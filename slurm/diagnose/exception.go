@@ -28,6 +28,10 @@ type traceback struct {
 
 const header = "Traceback (most recent call last)"
 
+// ignored is how Python introduces an exception that cannot end its process: of a
+// finalizer, or of a function that it calls at exit.
+const ignored = "Exception ignored in"
+
 // maxFrames bounds a traceback: the outermost and the innermost ones stay.
 const maxFrames = 64
 

@@ -62,8 +62,12 @@ func (s *scanner) endPending(st *stream, t tag) {
 func (s *scanner) raise(st *stream, e *event) {
 	if e.stack = st.open; e.stack != nil {
 		e.doubted = e.stack.caught && e.stack.chain == unchained
-		if e.stack.logged {
+		switch {
+		case e.stack.logged, e.stack.chain != unchained && st.raised != nil && st.raised.form == report:
 			e.form = report
+		case st.ignored > 0:
+			e.form = report
+			st.ignored--
 		}
 	}
 	s.classify(e)

@@ -133,6 +133,22 @@ func TestFormsOfWholeLogs(t *testing.T) {
 				strings.ReplaceAll(strings.TrimSuffix(raised("ImportError: libcublasLt.so.11: cannot read file data"), "\n"), "\n", "\n6: ") + "\n",
 			diagnose.ImportError, "libcublasLt",
 		},
+		"Python ignores what fails at exit, of two processes at once": {
+			strings.Repeat("1: Exception ignored in atexit callback: <function put at 0x7f>\n1: Traceback (most recent call last):\n", 2) +
+				"1:   File \"/w/cache.py\", line 9, in put\n1: FileNotFoundError: [Errno 2] No such file or directory: 'a.tmp'\n" +
+				"1:   File \"/w/cache.py\", line 9, in put\n1: FileNotFoundError: [Errno 2] No such file or directory: 'a.tmp'\n",
+			diagnose.UnknownExit, "",
+		},
+		"a step's times follow": {"Unable to load checkpoint.\n" + strings.Repeat("[2025-01-06 12:02:46,200] [INFO] [logging.py:96:log_dist] [Rank 0] "+
+			"time (ms) | fwd_microstep: 2376.21 | bwd_microstep: 7453.6\n", 3), diagnose.UnknownExit, ""},
+		"what fails while a signal ends the process": {
+			raised("torch.distributed.elastic.multiprocessing.api.SignalException: Process 47068 got signal: 1") +
+				"\nDuring handling of the above exception, another exception occurred:\n\n" + raised("KeyError: 30"), diagnose.UnknownExit, "",
+		},
+		"a script survives, and its program warns": {"/var/spool/slurmd/job6/slurm_script: line 12: activate: No such file or directory\n" +
+			"/w/lib/python3.7/site-packages/torch/nn/functional.py:3734: UserWarning: upsample is deprecated.\n", diagnose.UnknownExit, ""},
+		"each run says so":               {strings.Repeat("Unable to open log file. Permission denied\n"+strings.Repeat("Reading a shard\n", 20), 3), diagnose.UnknownExit, ""},
+		"a program tells its whole time": {"|  Setup wall time:           1    seconds\n|  Total wall time:          98    seconds     0.03 hours\n", diagnose.Success, ""},
 		"LSF says that the job did well": {"N E X T F L O W\nStarted at Wed Apr  9 08:24:59 2025\nTerminated at Wed Apr  9 08:25:14 2025\n\n" +
 			"Successfully completed.\n\nResource usage summary:\n\n    CPU time :  12 sec.\n", diagnose.Success, ""},
 	} {

@@ -110,6 +110,7 @@ type stream struct {
 	usage    usage  // the usage text that it is in
 	margin   string // what stands before each line of a traceback that is open
 	raised   *event // the last exception
+	ignored  int    // exceptions that Python said it ignores, whose tracebacks have not ended
 }
 
 type scanner struct {
@@ -323,6 +324,9 @@ func (s *scanner) read(t tag, text, raw string, off int64, h hits) {
 	if st == nil {
 		st = &stream{}
 		s.streams[t] = st
+	}
+	if strings.HasPrefix(text, ignored) {
+		st.ignored++ // several processes may say so before the first traceback ends
 	}
 	if g := strings.TrimLeft(text, " "); strings.HasPrefix(g, "| ") && !strings.HasSuffix(g, "|") || strings.HasPrefix(g, "+ Exception Group") {
 		text = g[2:] // the margin of an exception group
