@@ -220,8 +220,8 @@ func TestAnArrayEndsWhenItsLastElementDoes(t *testing.T) {
 		})
 	}
 	story(t, f, watch.Options{}, func(w *watch.Watcher, told func() []string) {
-		w.Watch(slurm.Job{ID: "8"})
 		rows([]slurm.Job{job("8_2", slurm.Running)}, []slurm.Job{ended("8_1", slurm.Failed, "1:0")})
+		w.Watch(slurm.Job{ID: "8"})
 		time.Sleep(40 * time.Second)
 		require.Equal(t, []string{"changed RUNNING"}, told())
 		rows(nil, []slurm.Job{ended("8_2", slurm.Completed, "0:0")})
