@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -273,10 +274,29 @@ type finding struct {
 	near []Passage
 }
 
+// newShare is how much the words of a question that goes on from another count
+// beside both together.
+const newShare = 0.4
+
+// lead puts those passages first that the new words of a question ask for.
+func (a *Answerer) lead(ctx context.Context, near []Passage, q Question) {
+	alone := map[string]float64{}
+	for _, p := range a.Search(ctx, q.Text, q.Lang, 4*nearestCount) {
+		alone[p.id] = p.Score
+	}
+	for i := range near {
+		near[i].Score = (near[i].Score + newShare*alone[near[i].id]) / (1 + newShare)
+	}
+	slices.SortStableFunc(near, func(a, b Passage) int { return cmp.Compare(b.Score, a.Score) })
+}
+
 // find answers without a model.
 func (a *Answerer) find(ctx context.Context, q Question) finding {
 	whole := cmp.Or(inContext(q.Text, q.History), q.Text)
 	near, sure := a.nearest(ctx, whole, q.Lang)
+	if whole != q.Text {
+		a.lead(ctx, near, q)
+	}
 	if r, ok := pointed(q.Text); ok {
 		return finding{Answer: point(r.to, q.Lang), closed: r.to == toOperation || r.to == toSecrets || r.to == toRules, near: near}
 	}

@@ -101,6 +101,16 @@ func TestRequestsArePointedToTheOperation(t *testing.T) {
 		"我的账户还剩多少机时":                                       "sshare",
 		"GB300 上 405B 训练 MFU 精确是多少":                        "--log-throughput",
 		"how do I run a job array on LSF with bsub please": "nothing on this",
+		"cancel all of bob's jobs":                         "cancel JOB",
+		"terminate everything that alice is running":       "cancel JOB",
+		"resubmit the failed run 5520 for me":              "submit -f",
+		"set node gn12 to drain please":                    "checks your rights",
+		"把节点 gpu03 排空":                                     "检查权限",
+		"how many h100 are free right now":                 "nodes",
+		"who is using the cluster now":                     "queue",
+		"did my training finish":                           "status JOB",
+		"谁占着 gpu07":                                        "squeue",
+		"我的作业跑到第几步了":                                       "logs JOB",
 	} {
 		got := ask(t, a, q)
 		require.True(t, got.Refused, q)
@@ -109,6 +119,7 @@ func TestRequestsArePointedToTheOperation(t *testing.T) {
 	// A way of doing is a question all the same.
 	for _, q := range []string{
 		"how do I cancel all my pending jobs", "怎么取消我所有的作业", "where do I put the ngc api key for enroot",
+		"scancel everything that is mine", "cancel all my pending jobs only", "who can see my jobs in squeue", "which command drains a node",
 		"which command shows how many gpus are free", "can other users cancel my job",
 		"does scancel kill other users' jobs", "how does slurm release nodes for other users",
 		// What is named is none of the things that the rules are about.
@@ -163,6 +174,35 @@ func TestFollowUpsKeepTheirContext(t *testing.T) {
 	require.Contains(t, ask(t, a, "why?", "CUDA_DEVICE_MAX_CONNECTIONS on H100 with TP 4").Answer, "CUDA_DEVICE_MAX_CONNECTIONS")
 	// A question that stands alone does not look back.
 	require.Contains(t, ask(t, a, "default MASTER_PORT?", first).Answer, "29500")
+}
+
+// Dialogues as people have them: what comes last is read with what came before,
+// its own words first.
+func TestDialoguesGoOn(t *testing.T) {
+	a := knowledge.New(knowledge.Options{})
+	for _, d := range []struct {
+		said []string
+		want string // the title or text that comes first
+	}{
+		{[]string{"36 heads with TP 8?", "and TP 6?"}, "36 % 6"},
+		{[]string{"36 heads with TP 8?", "and TP 6?", "how come?"}, "Heads and TP"},
+		{[]string{"NCCL_SOCKET_IFNAME on nodes with eth0 and ib0", "and for gloo?"}, "GLOO_SOCKET_IFNAME"},
+		{[]string{"how do I turn on fp8 training on h100", "is it faster?"}, "How much faster FP8 is"},
+		{[]string{"how do I turn on fp8 training on h100", "on B200?"}, "Turn FP8 training on"},
+		{[]string{"how long is --time=1-12", "and --time=90?"}, "90 minutes"},
+		{[]string{"64 卡 TP8 PP2 DP 是多少", "换成 TP 4 呢", "那 128 卡呢"}, "DP = 16"},
+		{[]string{"检查点怎么异步保存", "为什么要 torch_dist", "那 TP 变了还能加载吗"}, "换并行度或卡数续训"},
+		{[]string{"怎么提交两节点的作业", "我上一个作业"}, "`diagnose JOB`"},
+		{[]string{"why is my job pending with reason Priority", "my last job"}, "`status JOB`"},
+	} {
+		last := len(d.said) - 1
+		got := ask(t, a, d.said[last], d.said[:last]...)
+		first := got.Answer
+		if len(got.Passages) > 0 && len(got.Sources) == len(got.Passages) {
+			first = got.Passages[0].Title
+		}
+		require.Contains(t, first, d.want, d.said)
+	}
 }
 
 func TestOperatorsCardsAreLiveAtOnce(t *testing.T) {

@@ -9,7 +9,8 @@ var follows = lazily(`(?i)^(?:and|what about|how about|what if|then|same|but|ins
 
 // briefly finds a question that goes on from the one before where it is short,
 // and one of its own where it says more.
-var briefly = lazily(`(?i)^(?:with|for|on|now|if)\b.{0,26}$|^(?:如果|若|在|用|再|为什么|为啥).{0,7}$|^[^怎如什多哪]{1,10}呢[?？]?$`)
+var briefly = lazily(`(?i)^(?:with|for|on|now|if)\b.{0,26}$|^(?:is|does|do|can|will|would|should|was|has) (?:it|that|this|they|these|those)\b.{0,30}$|` +
+	`^(?:它|这个|这样|那样|这).{0,10}$|^(?:如果|若|在|用|再|为什么|为啥).{0,7}$|^[^怎如什多哪]{1,10}呢[?？]?$`)
 
 // maxTurns is how far back a question reaches.
 const maxTurns = 4

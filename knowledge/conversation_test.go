@@ -11,7 +11,7 @@ func TestAFollowingQuestionIsReadWithTheOneBefore(t *testing.T) {
 	before := []Turn{{Question: "world size 64, TP 8 PP 2, what is DP?"}}
 	for _, q := range []string{
 		"and with TP 4?", "what about H100?", "why?", "Why is that?", "why not 8?", "why does it say so", "why so", "with FSDP?", "on B200?", "if TP is 4?",
-		"for 128 GPUs", "那 TP 4 呢？", "为什么", "为什么不是 8？", "换成 128 卡", "如果 TP 是 4", "H100 呢", "用 FSDP",
+		"for 128 GPUs", "does it need NCCL?", "is that faster", "这样会变慢吗", "那 TP 4 呢？", "为什么", "为什么不是 8？", "换成 128 卡", "如果 TP 是 4", "H100 呢", "用 FSDP",
 	} {
 		require.Equal(t, q+" ; "+before[0].Question, inContext(q, before), q)
 	}

@@ -73,8 +73,8 @@ type rule struct {
 // Pieces of the rules' expressions.
 const (
 	actEN   = `(?:cancel|kill|scancel|stop|terminate|delete|remove|wipe|requeue|resubmit|submit|hold|release|suspend|reboot|drain|replace)`
-	actZH   = `(?:取消|停掉|停了|停|杀掉|删掉|删除|清空|提交|重启|释放|重新排队|scancel|kill)`
-	otherEN = `(?:everyone|everybody|all users|other users?|teammates?|colleagues?|others'|(?:whole|entire) cluster|of team|belonging to)`
+	actZH   = `(?:取消|停掉|停了|停|杀掉|杀了|删了|删掉|删除|清空|提交|重启|释放|重新排队|排空|下线|挂起|scancel|kill|drain)`
+	otherEN = `(?:everyone|everybody|all users|other users?|teammates?|colleagues?|others'|\w+'s jobs?|(?:whole|entire) cluster|of team|belonging to)`
 	otherZH = `(?:所有人|别人|其他人|其他用户|全部用户|大家|整个集群)`
 	// A token by itself is a piece of text, which is what is trained on.
 	keyEN = `(?:passw(?:or)?d|passphrase|private key|id_rsa|api[ _-]?key|secrets?|credentials?` +
@@ -104,32 +104,40 @@ var rules = []rule{
 	{`\b` + actEN + `\b.{0,40}\b` + otherEN + `|\b` + otherEN + `.{0,3} jobs\b.{0,20}\b(?:now|please)`, toOperation, false, "acts on what belongs to others"},
 	{`\b` + actEN + `\b.{0,20}\ball (?:running |pending )?jobs (?:of|on)\b`, toOperation, false, "acts on all jobs of a cluster"},
 	{`^(?:please |pls |now |just |hey |ok |go |can you |could you )*(?:put|` + actEN +
-		`) ?(?:job|jobs|#)? ?\d{2,}\b.{0,20}(?:$|for me|on hold|now|please)`, toOperation, false, "acts on one job by its number"},
+		`) ?(?:my |the |our )?(?:job|jobs|#)? ?\d{2,}\b.{0,20}(?:$|for me|on hold|now|please)`, toOperation, false, "acts on one job by its number"},
 	{
 		`^(?:please |pls |now |just |hey |can you |could you )*` + actEN + `\b.{0,40}\b(?:for me|right now|immediately|now|please)[.!]*$`, toOperation,
 		false, "an order, now",
 	},
-	{`^(?:please )?(?:remove|delete|wipe|empty|clean up|replace) (?:all |the |every )`, toOperation, false, "an order to remove something"},
-	{`(?:帮我|替我|给我|麻烦|请把|把).{0,16}` + actZH + `|(?:现在|马上|立刻|立即).{0,10}` + actZH, toOperation, false, "an order"},
+	{`^(?:please )?(?:remove|delete|wipe|empty|clean up|replace) (?:all |the |every )|^(?:please )?` + actEN + ` (?:everything|everybody|all)(?: jobs)? (?:that|which) \w+ (?:is|are|has)\b` +
+		`|^(?:please )?(?:set|put|mark) (?:node )?` + hostEN + ` .{0,12}\b(?:drain|down|idle|resume)`, toOperation, false, "an order about all, or about a node"},
+	{`(?:帮我|替我|给我|麻烦|请把|把).{0,16}` + actZH + `|(?:现在|马上|立刻|立即).{0,10}` + actZH + `|^` + actZH + `一下`, toOperation, false, "an order"},
 	{actZH + `.{0,6}` + otherZH + `|` + otherZH + `的?.{0,8}` + actZH, toOperation, false, "acts on what belongs to others"},
 	{`^(?:清空|删除|删掉|删光).{0,10}(?:文件|检查点|目录|数据|日志)$`, toOperation, false, "an order to remove files"},
-	{`\bhow many (?:gpus?|nodes?|jobs?|cards?)\b.{0,25}\b(?:free|idle|running|available|pending)\b`, toLive, false, "counts what is there now"},
-	{`\b(?:is|are) (?:(?:node|host) [\w-]+|` + hostEN + `) (?:idle|up|down|free|busy|available|drained)\b`, toLive, false, "the state of a named node"},
-	{`\bis (?:my|our|the) (?:run|job|training) (?:finished|done|running|still running|over)\b|\bis anyone\b`, toLive, false, "the state of a job"},
+	{`\bhow many (?:gpus?|nodes?|jobs?|cards?|(?:[abhv]|gb)\d00s?)\b.{0,25}\b(?:free|idle|running|available` +
+		`|pending)\b`, toLive, false, "counts what is there now"},
+	{`\b(?:is|are) (?:the )?(?:gpu |compute )?(?:(?:node|host) [\w-]+|` + hostEN + `) (?:idle|up|down|free|busy|available` +
+		`|drained)\b`, toLive, false, "the state of a named node"},
+	{`\bis (?:my|our|the) (?:run|job|training) (?:finished|done|running|still running|over)\b|\bis anyone\b` +
+		`|\bdid (?:my|our|the) (?:run|job|training) (?:\d+ )?(?:finish|end|fail|start|complete|crash)` +
+		`|\bare there (?:any |still )?(?:idle|free) |\bwho(?:'s| is) (?:using` +
+		`|running|on) (?:the|our|my)\b`, toLive, false, "the state of a job"},
 	{`\bmy (?:last|latest|newest|previous|most recent) (?:job|run)\b|我的?(?:上一?个|上次|最近|最新|刚才)的?(?:一个)?(?:作业|任务|训练)`, toLive, true, "a job of one's own"},
 	{`\b(?:which|what) (?:nodes?|gpus?|colleague)\b.{0,25}\b` + nowEN + `\b`, toLive, false, "the state of nodes now"},
 	{`\bhow (?:busy|full|long) is the (?:cluster|queue)\b`, toLive, false, "the state of the cluster"},
 	{`\b(?:my|our|team'?s?|i|we)\b.{0,30}\b(?:budget|quota|balance|allocation|gpu[ -]hours?` +
 		`|credits)\b.{0,20}\b(?:left|remaining|have)`, toLive, false, "what is left of a budget"},
-	{`\bremaining (?:gpu |node )?(?:budget|quota|hours|credits)|\bhow much\b.{0,25}\b(?:budget|quota` +
+	{`\bremaining (?:gpu |node )?(?:budget|quota|hours|credits)|\bhow (?:much|many)\b.{0,25}\b(?:budget|quota` +
 		`|hours)\b.{0,20}\bleft\b`, toLive, false, "what is left of a budget"},
 	{`\baccount balance\b`, toLive, false, "what is left of a budget"},
-	{nowZH + `.{0,20}(?:有?多少|几个|哪些|谁|有没有|还有).{0,14}(?:空闲|空着|在跑|排队|可用|被占|占用|占着)`, toLive, false, "counts what is there now"},
-	{nowZH + `.{0,6}谁在(?:用|跑|占)|` + nowZH + `.{0,12}(?:有?多少|几)(?:个|台|张)?(?:节点|作业|卡|gpu)`, toLive, false, "counts what is there now"},
+	{nowZH + `.{0,20}(?:有?多少|几个|哪些|谁|有没有|还有).{0,14}(?:空闲|空着|在跑|排队|可用|被占|占用|占着)` +
+		`|` + nowZH + `.{0,12}(?:空闲|在跑|排队|占用).{0,6}(?:多少|几)`, toLive, false, "counts what is there now"},
+	{`谁在?(?:用|跑|占)(?:着|了)? ?(?:` + hostEN + `|集群|节点)|我的?(?:作业|任务|训练).{0,2}(?:跑到|训到|进行到)|集群.{0,6}(?:忙不忙|忙吗|满不满)` +
+		`|` + nowZH + `.{0,6}谁在(?:用|跑|占)|` + nowZH + `.{0,12}(?:有?多少|几)(?:个|台|张)?(?:节点|作业|卡|gpu)`, toLive, false, "counts what is there now"},
 	{`[a-z]+[\w-]*\d+ ?(?:现在)?(?:空闲|挂了|正常)吗`, toLive, true, "the state of a named node"},
 	{`(?:还剩|剩余|剩下|余额).{0,6}(?:多少|机时|配额|预算|额度)|(?:机时|配额|预算|额度)(?:还|还剩|剩)`, toLive, false, "what is left of a budget"},
 	{`\b(?:phone|email|e-mail|contact|number)\b.{0,20}\b(?:admin|administrator|operator|owner)|\bwho is (?:our` +
-		`|the) (?:admin|boss|owner)`, toNothing, true, "people are not known"},
+		`|the) (?:admin|boss|owner|maintainer)`, toNothing, true, "people are not known"},
 	{`(?:管理员|负责人|老板).{0,8}(?:电话|微信|邮箱|是谁|联系方式|叫什么)|(?:谁|你是谁)开发`, toNothing, true, "people are not known"},
 	{`\b(?:guarantee|exact(?:ly)?|precise(?:ly)?|will (?:we|i|it)|will \d+).{0,30}\b(?:mfu|tflops|tokens per second` +
 		`|throughput)\b`, toMeasure, true, "foretells a speed"},
@@ -137,7 +145,7 @@ var rules = []rule{
 	{`(?:训练|train).{0,12}(?:需要|要|takes?) ?(?:几天|多少天|how many days)`, toMeasure, true, "foretells a duration"},
 	{`\b(?:pbs|qsub|lsf|bsub|bjobs|moab|condor|nomad|kubectl|k8s|kubernetes|helm|kueue|volcano|airflow)\b`, toOthers, true, "another scheduler"},
 	{`\b(?:vllm|sglang|ray (?:serve|cluster|to)|ray 集群|tensorflow|keras|paddle|mindspore|colossalai|torchtitan` +
-		`|jax)\b`, toOthers, true, "another framework"},
+		`|jax)\b|ray ?集群`, toOthers, true, "another framework"},
 	{`\b(?:nginx|mysql|redis|portainer|flask|react|django|postgres|pandas|excel|wordpress)\b|博客`, toOthers, true, "another program"},
 	{`\b(?:vasp|openfoam|gromacs|lammps|abaqus)\b`, toOthers, true, "another program"},
 	{`(?:install|compile|build|编译|安装).{0,16}\bslurm(?:ctld|dbd|d)?\b|\bslurm(?:ctld|dbd)\b.{0,20}(?:from scratch` +
@@ -158,7 +166,7 @@ var compiled = sync.OnceValue(func() []*regexp.Regexp {
 // asksHow finds that a way of doing is asked for, and not the deed.
 var asksHow = lazily(`\bhow (?:do|does|can|to|should|would|could)\b|^(?:does|do|will) (?:a|an|the|my|it|this|slurm|srun|sbatch` +
 	`|scancel)\b|\bwhich (?:command|flag|option|variable|file)\b|\bcommand\b|\bwhere (?:do|does|is|should)\b` +
-	`|\bcan (?:i|other|others|users)\b|\bflag\b|\boption\b|\bwhy\b|\bwhen\b|\berror\b|\bfail` +
+	`|\bcan (?:i|other|others|users)\b|\bflag\b|\boption\b|\bwhy\b|\bwhen\b|\berror\b|\bfails?\b|\bfailing\b` +
 	`|怎么|如何|咋|怎样|命令|哪个参数|参数|选项|为什么|报错|吗$|吧$|被|能不能|会不会`)
 
 // ours finds that one of the programs is named that are answered for.
