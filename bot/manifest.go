@@ -34,8 +34,8 @@ var scopeTable = []Scope{
 	{Name: "im:write", Why: "to send private files as a direct message", For: []string{"conversations.open"}},
 	{Name: "links:read", Why: "to hear of links to jobs", For: []string{"link_shared"}, when: func(p Policy) bool { return p.LinkDomain != "" }},
 	{Name: "links:write", Why: "to show a job below a link to it", For: []string{"chat.unfurl"}, when: func(p Policy) bool { return p.LinkDomain != "" }},
-	{Name: "channels:read", Why: "to know who is in a channel that the policy names", For: []string{"conversations.members"}, when: func(p Policy) bool { return p.names('C') }},
-	{Name: "groups:read", Why: "to know who is in a private channel that the policy names", For: []string{"conversations.members"}, when: func(p Policy) bool { return p.names('C') || p.names('G') }},
+	{Name: "channels:read", Why: "to know who is in a channel that the policy or somebody's script names", For: []string{"conversations.members", "users.conversations"}},
+	{Name: "groups:read", Why: "as channels:read, of private channels that the bot was invited to", For: []string{"conversations.members", "users.conversations"}},
 	{Name: "usergroups:read", Why: "to know who is in a user group that the policy names", For: []string{"usergroups.users.list"}, when: func(p Policy) bool { return p.names('S') }},
 }
 

@@ -3,16 +3,26 @@ package bot
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/slack-go/slack"
+
 	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // Somebody who submits in a shell asks for the job's card in the script itself:
 // "#MEGATRON slack=#runs", or "slack:#runs" as the value of --mail-user or --comment.
-// "me" is the person who is linked to the job's owner.
+// "me" is the person who is linked to the job's owner. A channel is written to only
+// where the owner is in it: a script is no way into a channel that one cannot see.
+
+var textNotThere = lang.Text{
+	EN: "Job %s asks for its card in %s, and it does not come there: you are not in that channel, or it is private and I am not. Join it and submit again, or write slack=me.",
+	ZH: "作业 %s 要求把卡片发到 %s，但未发送：您不在该频道，或该频道是私有频道而我不在其中。请加入后重新提交，或写 slack=me。",
+}
 
 // wish is what a script asks for.
 var wish = lazy.New(`(?m)^#(?:MEGATRON[ \t]+slack=|SBATCH[ \t]+(?:--mail-user|--comment)[= \t]["']?slack:)(#[\p{L}0-9_-]{1,80}|[CGU][A-Z0-9]{1,20}|me)\b`)
@@ -51,31 +61,89 @@ func (b *Bot) wishes(ctx context.Context, jobs []slurm.Job) {
 		if !ok {
 			continue
 		}
-		if err := b.cfg.Store.Put(ctx, docScriptRead, id, true, b.now().AddDate(0, 0, 7)); err != nil {
-			b.log.Warn("slack: script", "job", j.ID, "err", err)
+		if !b.grant(ctx, j, script, people) {
+			delete(b.scriptsRead, id) // Slack did not say who is where: asked again
 			continue
 		}
-		for _, m := range wish.FindAllStringSubmatch(script, 5) {
-			for _, p := range placesWished(m[1], people) {
-				s := subscription{subject: "job/" + id, place: p}
-				if err := b.cfg.Store.Put(ctx, docFollow, s.key(), people[0].Channel, b.now().AddDate(0, 1, 0)); err != nil {
-					b.log.Warn("slack: script", "job", j.ID, "err", err)
-				}
-			}
+		if err := b.cfg.Store.Put(ctx, docScriptRead, id, true, b.now().AddDate(0, 0, 7)); err != nil {
+			b.log.Warn("slack: script", "job", j.ID, "err", err)
 		}
 	}
 }
 
-// placesWished are the places that a wish names: a channel, or the owner themselves;
-// nobody else is written to because of somebody's script.
-func placesWished(to string, people []card.Place) []card.Place {
+// grant follows a job for the places that its script asks for, and tells its owner of
+// those that it does not get; ok is false where Slack could not be asked.
+func (b *Bot) grant(ctx context.Context, j slurm.Job, script string, people []card.Place) (ok bool) {
+	for _, m := range wish.FindAllStringSubmatch(script, 5) {
+		places, err := b.placesWished(ctx, m[1], people)
+		if err != nil {
+			b.log.Warn("slack: channels of a person", "job", j.ID, "err", err)
+			return false
+		}
+		if len(places) == 0 && m[1][0] != 'U' {
+			if err := b.Note(ctx, j, "channel "+m[1], textNotThere.With(j.ID, m[1])); err != nil {
+				b.log.Warn("slack: script", "job", j.ID, "err", err)
+			}
+		}
+		for _, p := range places {
+			s := subscription{subject: "job/" + card.ID(j.Cluster, j.ID), place: p}
+			if err := b.cfg.Store.Put(ctx, docFollow, s.key(), people[0].Channel, b.now().AddDate(0, 1, 0)); err != nil {
+				b.log.Warn("slack: script", "job", j.ID, "err", err)
+			}
+		}
+	}
+	return true
+}
+
+// placesWished are the places that a wish names: a channel that the owner is in, or
+// the owner themselves; nobody else is written to because of somebody's script.
+func (b *Bot) placesWished(ctx context.Context, to string, people []card.Place) ([]card.Place, error) {
 	switch {
 	case to == "me":
-		return people
+		return people, nil
 	case to[0] == 'U':
-		return slices.DeleteFunc(slices.Clone(people), func(p card.Place) bool { return p.Channel != to })
+		return slices.DeleteFunc(slices.Clone(people), func(p card.Place) bool { return p.Channel != to }), nil
 	}
-	return []card.Place{{Team: people[0].Team, Channel: to}}
+	for _, p := range people {
+		id, err := b.channelOf(ctx, p, to)
+		if err != nil {
+			return nil, err
+		}
+		if id != "" {
+			return []card.Place{{Team: p.Team, Channel: id}}, nil
+		}
+	}
+	return nil, nil
+}
+
+// channelOf is the id of the channel of that name or id that a person is in; empty
+// where they are not, or where it is private and the bot is not in it. The id is
+// kept, and not the name, which somebody may give to another channel.
+func (b *Bot) channelOf(ctx context.Context, person card.Place, channel string) (id string, err error) {
+	api, err := b.client(ctx, person.Team)
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	q := slack.GetConversationsForUserParameters{
+		UserID: person.Channel, Types: []string{"public_channel", "private_channel"}, ExcludeArchived: true, Limit: 999,
+	}
+	for {
+		list, next, err := api.GetConversationsForUserContext(ctx, &q)
+		if err != nil {
+			return "", err
+		}
+		for _, c := range list {
+			if c.ID == channel || "#"+c.Name == strings.ToLower(channel) {
+				return c.ID, nil
+			}
+		}
+		if next == "" {
+			return "", nil
+		}
+		q.Cursor = next
+	}
 }
 
 // scriptOf is the script of a job, read as its owner.

@@ -147,6 +147,7 @@ var methods = map[string]func(*Server, m, *http.Request) m{
 	"conversations.info":                    func(_ *Server, a m, _ *http.Request) m { return m{"channel": m{"id": a["channel"], "name": "general"}} },
 	"usergroups.users.list":                 func(s *Server, a m, _ *http.Request) m { return m{"users": s.members[str(a["usergroup"])]} },
 	"users.info":                            userInfo,
+	"users.conversations":                   (*Server).conversationsOf,
 	"views.open":                            (*Server).openView,
 	"views.push":                            (*Server).openView,
 	"views.update":                          (*Server).updateView,
@@ -170,7 +171,7 @@ var needs = map[string][]string{
 	"conversations.history": {"channels:history", "groups:history", "im:history"},
 	"conversations.replies": {"channels:history", "groups:history", "im:history"},
 	"conversations.open":    {"im:write"}, "conversations.members": {"channels:read", "groups:read"},
-	"conversations.info":    {"channels:read", "groups:read"},
+	"conversations.info": {"channels:read", "groups:read"}, "users.conversations": {"channels:read", "groups:read"},
 	"usergroups.users.list": {"usergroups:read"}, "users.info": {"users:read"},
 	"files.getUploadURLExternal": {"files:write"}, "files.completeUploadExternal": {"files:write"}, "files.info": {"files:read"},
 	"assistant.threads.setStatus": {"assistant:write"}, "assistant.threads.setTitle": {"assistant:write"},
@@ -311,6 +312,27 @@ func (s *Server) history(a m, _ *http.Request) m {
 		}
 	}
 	return m{"messages": list, "has_more": false}
+}
+
+// conversationsOf lists the channels that a person is in, two a page.
+func (s *Server) conversationsOf(a m, _ *http.Request) m {
+	var all []string
+	for id, people := range s.members {
+		if slices.Contains(people, str(a["user"])) {
+			all = append(all, id)
+		}
+	}
+	slices.Sort(all)
+	first, _ := strconv.Atoi(str(a["cursor"]))
+	page, next := all[min(first, len(all)):min(first+2, len(all))], ""
+	if first+2 < len(all) {
+		next = strconv.Itoa(first + 2)
+	}
+	list := []any{}
+	for _, id := range page {
+		list = append(list, m{"id": id, "name": strings.ToLower(s.names[id])})
+	}
+	return m{"channels": list, "response_metadata": m{"next_cursor": next}}
 }
 
 func userInfo(_ *Server, a m, _ *http.Request) m {

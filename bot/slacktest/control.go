@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -66,7 +67,12 @@ func (s *Server) control() {
 	s.mux.HandleFunc("POST /_ctl/members", func(_ http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		_ = json.NewDecoder(r.Body).Decode(&s.members)
+		var of map[string][]string
+		_ = json.NewDecoder(r.Body).Decode(&of)
+		for channel, people := range of {
+			id, name, _ := strings.Cut(channel, " #")
+			s.members[id], s.names[id] = people, name
+		}
 	})
 	s.mux.HandleFunc("POST /_ctl/file", func(w http.ResponseWriter, r *http.Request) {
 		var f Stored

@@ -270,7 +270,8 @@ func (p *Process) Silence() { p.t.Helper(); p.ctl("silence", nil, nil) }
 // Age makes trigger ids, response URLs and streams older.
 func (p *Process) Age(d time.Duration) { p.t.Helper(); p.ctl("age?by="+d.String(), nil, nil) }
 
-// Members says who is in a channel or group.
+// Members says who is in a channel or group; a channel may have its name behind its
+// id: "C7 #runs".
 func (p *Process) Members(of map[string][]string) { p.t.Helper(); p.ctl("members", of, nil) }
 
 // File puts a file into Slack, as if somebody had uploaded it.

@@ -103,6 +103,7 @@ type Server struct {
 	triggers  map[string]time.Time
 	responses map[string]*responseURL
 	members   map[string][]string // of channels and groups
+	names     map[string]string   // of channels
 	sockets   sockets
 	started   time.Time
 	held      map[string]time.Time // no call before: method+channel → time
@@ -121,7 +122,7 @@ type responseURL struct {
 func New(cfg Config) *Server {
 	s := &Server{
 		cfg: cfg, files: map[string]*Stored{}, views: map[string]map[string]any{}, homes: map[string]map[string]any{},
-		triggers: map[string]time.Time{}, responses: map[string]*responseURL{}, members: map[string][]string{},
+		triggers: map[string]time.Time{}, responses: map[string]*responseURL{}, members: map[string][]string{}, names: map[string]string{},
 		held: map[string]time.Time{}, started: time.Now(),
 		rand: rand.New(rand.NewPCG(1, 2)), //nolint:gosec // repeatable faults
 	}
