@@ -21,11 +21,11 @@ type Scope struct {
 var scopeTable = []Scope{
 	{Name: "app_mentions:read", Why: "to hear when somebody mentions the bot", For: []string{"app_mention"}},
 	{
-		Name: "assistant:write", Why: "to suggest questions, and to show what is being worked on in a thread",
-		For: []string{"assistant.threads.setStatus", "assistant.threads.setSuggestedPrompts"},
+		Name: "assistant:write", Why: "to suggest questions",
+		For: []string{"assistant.threads.setSuggestedPrompts"},
 	},
 	{Name: "channels:history", Why: "to find a message of our own again when Slack's answer was lost, instead of posting it twice", For: []string{"conversations.history", "conversations.replies"}},
-	{Name: "chat:write", Why: "to post answers and job cards, to keep cards up to date, and to show a model's answer while it is worded", For: []string{"chat.postMessage", "chat.postEphemeral", "chat.update", "chat.startStream", "chat.appendStream", "chat.stopStream", "chat.delete"}},
+	{Name: "chat:write", Why: "to post answers and job cards, to keep cards up to date, to show a model's answer while it is worded, and what is being worked on", For: []string{"assistant.threads.setStatus", "chat.postMessage", "chat.postEphemeral", "chat.update", "chat.startStream", "chat.appendStream", "chat.stopStream", "chat.delete"}},
 	{Name: "commands", Why: "for /megatron and the shortcuts", For: []string{"/megatron"}},
 	{Name: "files:read", Why: "to read a log or script that somebody gives the bot", For: []string{"url_private"}},
 	{Name: "files:write", Why: "to attach scripts, logs and loss curves", For: []string{"files.getUploadURLExternal", "files.completeUploadExternal"}},

@@ -1,16 +1,12 @@
 package bot
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
-	"time"
 
 	"github.com/slack-go/slack"
 
-	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -93,58 +89,6 @@ func (b *Bot) question(ctx context.Context, a ask, c *ops.Call, q string) []stor
 		return b.reply(a, unknownDoc("ask", c.Lang), true)
 	}
 	return b.run(ctx, a, c, op, typed.Call{Op: op.Name, Rest: q, Key: a.Key, Share: true})
-}
-
-// statusWords are what Slack shows behind the bot's name while it works.
-var statusWords = map[string]lang.Text{
-	"ask":      {EN: "is looking it up…", ZH: "正在查找…"},
-	"diagnose": {EN: "is reading the logs…", ZH: "正在读取日志…"},
-	"logs":     {EN: "is reading the logs…", ZH: "正在读取日志…"},
-	"metrics":  {EN: "is reading the numbers…", ZH: "正在读取指标…"},
-	"compare":  {EN: "is comparing the runs…", ZH: "正在对比训练…"},
-	"plan":     {EN: "is checking the plan…", ZH: "正在检查计划…"},
-	"submit":   {EN: "is checking and submitting…", ZH: "正在检查并提交…"},
-	"lint":     {EN: "is reading the script…", ZH: "正在检查脚本…"},
-}
-
-var textReadingLogs = lang.Text{EN: "is reading the logs of %d ranks…", ZH: "正在读取 %d 个 rank 的日志…"}
-
-// atWork shows in the thread that an operation is worked on, until ended is called.
-// Nothing depends on it.
-func (b *Bot) atWork(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typed.Call) (ended func()) {
-	words, ok := statusWords[op.Name]
-	if !ok || a.Kind != asMessage || a.local != nil {
-		return func() {}
-	}
-	status := words.In(c.Lang)
-	if op.Name == "diagnose" && len(t.Words) > 0 {
-		var k card.Card
-		id := card.ID(cmp.Or(t.Cluster, c.Default), slurm.JobID(t.Words[0]))
-		if ok, err := b.cfg.Store.Get(ctx, docCard, id, b.now(), &k); err == nil && ok && k.News.Job.GPUs > 0 {
-			status = fmt.Sprintf(textReadingLogs.In(c.Lang), k.News.Job.GPUs)
-		}
-	}
-	b.setStatus(ctx, a, status)
-	return func() {
-		if !t.Share && !a.Direct {
-			b.setStatus(ctx, a, "") // a message ends it, and an answer for one person's eyes does not
-		}
-	}
-}
-
-func (b *Bot) setStatus(ctx context.Context, a ask, status string) {
-	api, err := b.client(ctx, a.Team)
-	if err != nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
-	defer cancel()
-	err = api.SetAssistantThreadsStatusContext(ctx, slack.AssistantThreadsSetStatusParameters{
-		ChannelID: a.Channel, ThreadTS: cmp.Or(a.Thread, a.TS), Status: status,
-	})
-	if err != nil {
-		b.log.Debug("slack: status", "err", err)
-	}
 }
 
 var (

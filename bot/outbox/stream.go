@@ -62,14 +62,18 @@ type Talk struct {
 	Direct  bool
 }
 
-// A growing message shows what a model says.
+// A growing message shows what a model says, or the steps of a long work.
 type growing struct {
 	s    *Sender
 	talk Talk
 	at   begun
+	opts []slack.MsgOption // of its beginning
 	more signal
 	stop context.CancelFunc
 	over chan struct{} // closed when nothing more will be shown
+	// next is what is there to be shown now, of how many blocks, and what is called once
+	// Slack has it.
+	next func() (chunks []slack.StreamChunk, blocks int, taken func())
 
 	mu   sync.Mutex
 	said strings.Builder
@@ -77,26 +81,47 @@ type growing struct {
 
 // Words returns what takes a model's words to where the answer will stand.
 func (s *Sender) Words(ctx context.Context, t Talk) func(string) {
-	g := &growing{s: s, talk: t, at: begun{Channel: t.Channel, Thread: t.Thread}, more: newSignal()}
+	g := s.growing(t)
+	shown := 0 // so much of what was said
+	g.next = func() ([]slack.StreamChunk, int, func()) {
+		g.mu.Lock()
+		text := g.said.String()[shown:]
+		g.mu.Unlock()
+		bs := g.draw(text)
+		if len(bs) == 0 {
+			return nil, 0, nil
+		}
+		return []slack.StreamChunk{slack.NewBlocksChunk(bs...)}, len(bs), func() { shown += len(text) }
+	}
 	return func(text string) {
 		g.mu.Lock()
 		g.said.WriteString(text)
 		g.mu.Unlock()
-		if g.over == nil { // nothing happens before a model has said something
-			ctx, stop := context.WithCancel(ctx)
-			g.stop, g.over = stop, make(chan struct{})
-			s.grows.Store(t.Key, g)
-			go g.grow(ctx)
-		}
+		g.start(ctx) // nothing happens before a model has said something
 		g.more.wake()
 	}
+}
+
+func (s *Sender) growing(t Talk) *growing {
+	return &growing{s: s, talk: t, at: begun{Channel: t.Channel, Thread: t.Thread}, more: newSignal()}
+}
+
+// start begins to show what there is, once.
+func (g *growing) start(ctx context.Context) {
+	if g.over != nil {
+		return
+	}
+	ctx, stop := context.WithCancel(ctx)
+	g.stop, g.over = stop, make(chan struct{})
+	g.s.grows.Store(g.talk.Key, g)
+	go g.grow(ctx)
 }
 
 // grow shows what was said since, a call a second, until it is stopped, or Slack
 // takes no more: the answer itself comes anyway.
 func (g *growing) grow(ctx context.Context) {
 	defer close(g.over)
-	shown, blocks := 0, 0 // so much of what was said
+	blocks := 0
 	for {
 		select {
 		case <-ctx.Done():
@@ -106,25 +131,23 @@ func (g *growing) grow(ctx context.Context) {
 		if ctx.Err() != nil {
 			return // both at once: the answer is there
 		}
-		g.mu.Lock()
-		text := g.said.String()[shown:]
-		g.mu.Unlock()
-		bs := g.draw(text)
-		if len(bs) == 0 {
+		chunks, n, taken := g.next()
+		if len(chunks) == 0 {
 			continue
 		}
-		if blocks+len(bs) > maxGrown {
+		if blocks+n > maxGrown {
 			return
 		}
 		wait := growPace
 		if blocks > manyGrown {
 			wait = slowPace
 		}
-		err := g.show(ctx, bs)
+		err := g.show(ctx, chunks)
 		limited, later := errors.AsType[*slack.RateLimitedError](err)
 		switch {
 		case err == nil:
-			shown, blocks = shown+len(text), blocks+len(bs)
+			taken()
+			blocks += n
 		case later && g.at.TS != "":
 			wait = limited.RetryAfter
 			g.more.wake() // with what is said meanwhile
@@ -155,13 +178,13 @@ func (g *growing) draw(text string) (bs []slack.Block) {
 	return bs
 }
 
-// show begins the message with bs, or adds them to it.
-func (g *growing) show(ctx context.Context, bs []slack.Block) error {
+// show begins the message with chunks, or adds them to it.
+func (g *growing) show(ctx context.Context, chunks []slack.StreamChunk) error {
 	api, err := g.s.cfg.Client(ctx, g.talk.Team)
 	if err != nil {
 		return err
 	}
-	chunk := slack.MsgOptionChunks(slack.NewBlocksChunk(bs...))
+	chunk := slack.MsgOptionChunks(chunks...)
 	if g.at.TS == "" {
 		return g.begin(ctx, api, chunk)
 	}
@@ -190,7 +213,7 @@ func (g *growing) begin(ctx context.Context, api *slack.Client, chunk slack.MsgO
 	if err := note(); err != nil {
 		return err
 	}
-	opts := []slack.MsgOption{chunk, slack.MsgOptionTS(g.at.Thread)}
+	opts := append([]slack.MsgOption{chunk, slack.MsgOptionTS(g.at.Thread)}, g.opts...)
 	if !g.talk.Direct { // a channel wants both named, and a direct message neither
 		opts = append(opts, slack.MsgOptionRecipientTeamID(g.talk.Team), slack.MsgOptionRecipientUserID(g.talk.User))
 	}
@@ -280,5 +303,11 @@ func (s *Sender) finish(ctx context.Context, api *slack.Client, key string, o Me
 
 // begunAs reports whether msg is the begun message of that key.
 func begunAs(msg slack.Message, key string) bool {
-	return len(msg.Blocks.BlockSet) > 0 && msg.Blocks.BlockSet[0].ID() == key
+	if len(msg.Blocks.BlockSet) == 0 {
+		return false
+	}
+	if p, ok := msg.Blocks.BlockSet[0].(*slack.PlanBlock); ok && len(p.Tasks) > 0 {
+		return p.Tasks[0].TaskID == key
+	}
+	return msg.Blocks.BlockSet[0].ID() == key
 }

@@ -174,7 +174,7 @@ var needs = map[string][]string{
 	"conversations.info": {"channels:read", "groups:read"}, "users.conversations": {"channels:read", "groups:read"},
 	"usergroups.users.list": {"usergroups:read"}, "users.info": {"users:read"},
 	"files.getUploadURLExternal": {"files:write"}, "files.completeUploadExternal": {"files:write"}, "files.info": {"files:read"},
-	"assistant.threads.setStatus": {"assistant:write"}, "assistant.threads.setTitle": {"assistant:write"},
+	"assistant.threads.setStatus": {"chat:write", "assistant:write"}, "assistant.threads.setTitle": {"assistant:write"},
 	"assistant.threads.setSuggestedPrompts": {"assistant:write"}, "reactions.add": {"reactions:write"},
 }
 
@@ -312,31 +312,6 @@ func (s *Server) history(a m, _ *http.Request) m {
 		}
 	}
 	return m{"messages": list, "has_more": false}
-}
-
-// conversationsOf lists the channels that a person is in, two a page.
-func (s *Server) conversationsOf(a m, _ *http.Request) m {
-	var all []string
-	for id, people := range s.members {
-		if slices.Contains(people, str(a["user"])) {
-			all = append(all, id)
-		}
-	}
-	slices.Sort(all)
-	first, _ := strconv.Atoi(str(a["cursor"]))
-	page, next := all[min(first, len(all)):min(first+2, len(all))], ""
-	if first+2 < len(all) {
-		next = strconv.Itoa(first + 2)
-	}
-	list := []any{}
-	for _, id := range page {
-		list = append(list, m{"id": id, "name": strings.ToLower(s.names[id])})
-	}
-	return m{"channels": list, "response_metadata": m{"next_cursor": next}}
-}
-
-func userInfo(_ *Server, a m, _ *http.Request) m {
-	return m{"user": m{"id": a["user"], "team_id": "T1", "name": "somebody", "tz": "Asia/Shanghai", "locale": "en-US"}}
 }
 
 // openView takes a trigger id within three seconds, once.

@@ -123,6 +123,7 @@ func (msg *Message) grow(a m) string {
 		return "streaming_mode_mismatch"
 	}
 	grown, more := msg.grown, []any{}
+	had := slices.Clone(msg.Blocks)
 	for _, x := range list {
 		chunk, _ := x.(m)
 		switch bs, _ := chunk["blocks"].([]any); chunk["type"] {
@@ -131,6 +132,11 @@ func (msg *Message) grow(a m) string {
 			more = append(more, bs...)
 		case "markdown_text":
 			text += str(chunk["text"])
+		case "task_update", "plan_update":
+			var ok bool
+			if had, ok = stepped(had, chunk); !ok {
+				return "invalid_chunks"
+			}
 		default:
 			return "invalid_chunks"
 		}
@@ -138,12 +144,52 @@ func (msg *Message) grow(a m) string {
 	if utf8.RuneCountInString(msg.Text+text) > 12000 {
 		return "msg_too_long"
 	}
-	all := slices.Concat(msg.Blocks, more)
+	all := slices.Concat(had, more)
 	raw, _ := json.Marshal(all)
-	if grown > 50 || len(more) > 0 && len(CheckBlocks(raw, InMessage)) > 0 {
+	if grown > 50 || len(all) > 0 && len(CheckBlocks(raw, InMessage)) > 0 {
 		return "invalid_blocks"
 	}
 	msg.mode, msg.grown, msg.Blocks = mode, grown, all
 	msg.Text += text
 	return ""
+}
+
+// stepped is blocks with the plan in them changed as a chunk says; the plan is the
+// first block, of the display mode "plan".
+func stepped(blocks []any, chunk m) (_ []any, ok bool) {
+	title := str(chunk["title"])
+	if title == "" || len(title) > 256 {
+		return blocks, false
+	}
+	plan := m{"type": "plan", "title": title, "tasks": []any{}}
+	if len(blocks) > 0 {
+		if had, _ := blocks[0].(m); had["type"] == "plan" {
+			plan = m{"type": "plan", "title": had["title"], "tasks": slices.Clone(had["tasks"].([]any))}
+			blocks = blocks[1:]
+		}
+	}
+	tasks := plan["tasks"].([]any)
+	if chunk["type"] == "plan_update" {
+		plan["title"] = title
+		return slices.Concat([]any{plan}, blocks), true
+	}
+	id := str(chunk["id"])
+	status := str(chunk["status"])
+	if id == "" || !slices.Contains(taskStates, status) {
+		return blocks, false
+	}
+	task := m{"type": "task_card", "task_id": id, "title": title, "status": status}
+	for _, part := range []string{"details", "output"} {
+		if said := str(chunk[part]); said != "" {
+			task[part] = m{"type": "rich_text", "elements": []any{m{"type": "rich_text_section", "elements": []any{m{"type": "text", "text": said}}}}}
+		}
+	}
+	i := slices.IndexFunc(tasks, func(x any) bool { return x.(m)["task_id"] == id })
+	if i < 0 {
+		tasks = append(tasks, task)
+	} else {
+		tasks[i] = task
+	}
+	plan["tasks"] = tasks
+	return slices.Concat([]any{plan}, blocks), true
 }

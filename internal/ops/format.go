@@ -12,6 +12,7 @@ var counted = map[string][2]lang.Text{
 	"GPU":     {{EN: "%d GPU", ZH: "%d 块 GPU"}, {EN: "%d GPUs", ZH: "%d 块 GPU"}},
 	"rank":    {{EN: "%d rank", ZH: "%d 个 rank"}, {EN: "%d ranks", ZH: "%d 个 rank"}},
 	"job":     {{EN: "%d job", ZH: "%d 个作业"}, {EN: "%d jobs", ZH: "%d 个作业"}},
+	"log":     {{EN: "%d log", ZH: "%d 个日志"}, {EN: "%d logs", ZH: "%d 个日志"}},
 	"line":    {{EN: "%d line", ZH: "%d 行"}, {EN: "%d lines", ZH: "%d 行"}},
 	"path":    {{EN: "%d path", ZH: "%d 个路径"}, {EN: "%d paths", ZH: "%d 个路径"}},
 	"failure": {{EN: "%d failure", ZH: "%d 次故障"}, {EN: "%d failures", ZH: "%d 次故障"}},

@@ -174,7 +174,9 @@ func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseO
 		return DiagnoseOut{}, &ops.Error{Code: ops.Failed, Message: lang.Said(err), Fix: lang.Text{EN: "diagnose the folder of the logs by its path", ZH: "请按路径诊断日志所在的目录"}}
 	}
 	defer done()
+	c.Step(1, 3, ops.Counted(len(paths), "log").In(c.Lang))
 	r, err := diagnose.Run(ctx, src, evidence(ctx, c, cl, j))
+	c.Step(2, 3, "")
 	return DiagnoseOut{Report: r, Fix: launch.PatchFor(ctx, c, cl.Name(), j.ID, r)}, unreadableLogs(err, c.Lang)
 }
 
