@@ -104,10 +104,24 @@ func JobPath(cluster string, id slurm.JobID) string {
 	return "/web/jobs/" + url.PathEscape(cluster) + "/" + url.PathEscape(string(id))
 }
 
+// PipelinePath is a pipeline's page below the page's address.
+func PipelinePath(owner, name string) string {
+	return "/web/pipelines/" + url.PathEscape(owner) + "/" + url.PathEscape(name)
+}
+
 // JobPage is the address of a job's page; empty where browsers reach none.
 func (s *Service) JobPage(cluster string, id slurm.JobID) string {
+	return s.page(JobPath(cluster, id))
+}
+
+// PipelinePage is the address of a pipeline's page; empty where browsers reach none.
+func (s *Service) PipelinePage(owner, name string) string {
+	return s.page(PipelinePath(owner, name))
+}
+
+func (s *Service) page(path string) string {
 	if s.PageURL == "" {
 		return ""
 	}
-	return strings.TrimSuffix(s.PageURL, "/") + JobPath(cluster, id)
+	return strings.TrimSuffix(s.PageURL, "/") + path
 }

@@ -31,6 +31,7 @@ func TestInABrowser(t *testing.T) {
 	require.NotEmpty(t, found, "run .ci/setup")
 	p := newIdentityProvider(t)
 	s := newOpenSite(t, p, newFullSite, func(c *web.Config) { c.Operators = []string{"alice"} })
+	s.pipeline()
 	link, err := web.Link(t.Context(), s.svc, ops.Caller{ID: "alice", User: "alice"}, "")
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), found[0], "testdata/browse.mjs")

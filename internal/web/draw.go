@@ -59,6 +59,7 @@ var functions = template.FuncMap{
 	"mark":  markOf,
 	"group": groupOf,
 	"path":  ops.JobPath,
+	"line":  ops.PipelinePath,
 	"act": func(l lang.Lang, cluster, op, label string, word any) map[string]any {
 		return map[string]any{"Lang": l, "Cluster": cluster, "Op": op, "Label": label, "Word": fmt.Sprint(word)}
 	},

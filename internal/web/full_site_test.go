@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/internal/web"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -92,6 +94,59 @@ func newFullSite(t testing.TB, more ...func(*web.Config)) *site {
 	try("4713", slurm.Running, -68, -45, 0, func(j *slurm.Job) { j.Stdout = log })
 	try("4800", slurm.Running, -20, -20, 0, func(j *slurm.Job) { j.Name, j.User, j.Account = "theirs-too", "bob", "research" })
 	return s
+}
+
+const nightly = `name: nightly
+steps:
+  - name: preprocess
+    job: {name: prep, nodes: 1, gpus_per_node: 0, launcher: custom, launcher_argv: [bash], script: prep.sh, time: 10, worktree: /lustre/m}
+  - name: train
+    needs: [preprocess]
+    job: {name: gpt, nodes: 2, gpu: h100, time: "1:00:00", worktree: /lustre/m, args: [--num-layers=24, --hidden-size=1024, --num-attention-heads=16,
+      --seq-length=2048, --max-position-embeddings=2048, --micro-batch-size=2, --global-batch-size=64, --train-iters=100, --lr=1e-4,
+      --tensor-model-parallel-size=4, --save=ckpt, --save-interval=10]}
+  - name: evaluate
+    needs: [train]
+    job: {name: eval, nodes: 1, gpus_per_node: 0, launcher: custom, launcher_argv: [bash], script: eval.sh, time: 10, worktree: /lustre/m, args: [<train.save>]}
+  - name: report
+    needs: [train, preprocess]
+    job: {name: report, nodes: 1, gpus_per_node: 0, launcher: custom, launcher_argv: [bash], script: report.sh, time: 10, worktree: /lustre/m}
+`
+
+// pipeline submits a pipeline of alice's, of which the second step fails.
+func (s *site) pipeline() {
+	s.t.Helper()
+	c := &ops.Call{Service: s.svc, Who: ops.Caller{Surface: ops.Shell, ID: "alice", User: "alice"}, Dir: s.logs}
+	opstest.Write(s.t, filepath.Join(s.logs, "nightly.yaml"), nightly)
+	op, in := jobcontrol.Pipeline(), jobcontrol.PipelineIn{File: "nightly.yaml", Yes: true}
+	out, err := op.Run(s.t.Context(), c, &in)
+	require.NoError(s.t, err)
+	require.Len(s.t, s.jobs.Submitted, 4, "%v", out)
+	for id, state := range map[slurm.JobID]slurm.State{"4701": slurm.Completed, "4702": slurm.Failed, "4703": slurm.Cancelled} {
+		s.jobs.KnownJobs[id] = slurm.Job{ID: id, Name: "step", User: "alice", State: state, ElapsedS: 90, GPUs: 16}
+	}
+}
+
+// A pipeline's page shows its steps, and where and how to go on.
+func TestAPipelineHasAPage(t *testing.T) {
+	s := newFullSite(t)
+	s.pipeline()
+	b := s.as("alice")
+	_, body := b.get("/web/jobs/test/4702")
+	require.Contains(t, body, `<a href="/web/pipelines/alice/nightly">nightly</a>`)
+	_, body = b.get("/web/jobs/test/7")
+	require.NotContains(t, body, "/web/pipelines/")
+	status, body := b.get("/web/pipelines/alice/nightly")
+	require.Equal(t, 200, status)
+	require.Contains(t, body, "1 of 4 steps completed")
+	require.Contains(t, body, `It broke at train: <a href="/web/jobs/test/4702">4702</a> failed`)
+	require.Contains(t, body, "megatron-ops pipeline "+filepath.Join(s.logs, "nightly.yaml"))
+	require.Contains(t, body, "<code>&lt;train.save&gt;</code></dt><dd><code>/lustre/m/ckpt</code>")
+	require.Contains(t, body, "job 4704 is not known to Slurm any more")
+	require.Regexp(t, `column2" id="step-report"`, body, "behind all that it needs")
+	require.Contains(t, body, `after <a href="#step-train">train</a>, <a href="#step-preprocess">preprocess</a>`)
+	status, body = b.get("/web/pipelines/bob/nightly")
+	require.Equal(t, 404, status, body)
 }
 
 func TestAttemptsAtARunStandInOneTimeline(t *testing.T) {

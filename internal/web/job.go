@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -31,6 +32,8 @@ type jobPage struct {
 	Logs     []logFile
 	Diagnose bool // at once
 	Mine     bool // the visitor may change it
+	// Pipeline is the one that submitted it, and PipelineOf whose that is.
+	Pipeline, PipelineOf string
 }
 
 // An event is one point of a job's life.
@@ -69,6 +72,7 @@ func (v *visit) jobNow() (jobPage, error) {
 		Diagnose: j.State.Ended() && j.State != slurm.Completed,
 		Mine:     v.call().MayChange(j) == nil && v.who.User != "",
 	}
+	p.PipelineOf, p.Pipeline = jobcontrol.PipelineOf(v.r.Context(), v.call(), cluster, id)
 	_, paths, err := joblogs.Files(v.r.Context(), v.call(), cluster, id)
 	if err == nil {
 		for i, path := range paths {
@@ -196,8 +200,13 @@ func (v *visit) part() error {
 	if !ok {
 		return textNoAnswer.Err(words[0])
 	}
-	return v.partly("document", shown.View(v.lang))
+	doc := shown.View(v.lang)
+	// A picture in dots is for terminals: the page has the curves.
+	doc.Sections = slices.DeleteFunc(doc.Sections, func(s view.Section) bool { return strings.ContainsFunc(s.Code, dotted) })
+	return v.partly("document", doc)
 }
+
+func dotted(r rune) bool { return r >= 0x2800 && r <= 0x28ff }
 
 // mostPoints is how many points of a curve a browser is given: what it can draw.
 const mostPoints = 2000

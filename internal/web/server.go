@@ -101,6 +101,8 @@ func (s *Server) Handler() http.Handler {
 	page("GET /web/jobs/{cluster}/{id}/attempts", (*visit).attempts)
 	page("GET /web/jobs/{cluster}/{id}/specification", (*visit).specification)
 	page("GET /web/jobs/{cluster}/{id}/{what}", (*visit).part)
+	page("GET /web/pipelines/{owner}/{name}", (*visit).pipeline)
+	page("GET /web/pipelines/{owner}/{name}/stream", (*visit).pipelineStream)
 	page("GET /web/nodes", (*visit).nodes)
 	page("GET /web/usage", (*visit).usage)
 	page("GET /web/approvals", (*visit).approvals)

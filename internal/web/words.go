@@ -36,6 +36,8 @@ var (
 	textNotFromHereFix   = lang.Text{EN: "only what was submitted here is kept", ZH: "只保存通过这里提交的作业"}
 	textSpec             = lang.Text{EN: "Specification", ZH: "规格"}
 	textScript           = lang.Text{EN: "Script", ZH: "脚本"}
+	textNotSubmitted     = lang.Text{EN: "not submitted yet", ZH: "尚未提交"}
+	textForgotten        = lang.Text{EN: "job %s is not known to Slurm any more", ZH: "Slurm 已不再保存作业 %s"}
 	textProblem          = lang.Text{EN: "That did not work", ZH: "出错了"}
 	textNoAnswer         = lang.Text{EN: "%s gave no answer that a page can show", ZH: "%s 没有返回网页可显示的结果"}
 	textJobs             = lang.Text{EN: "Jobs", ZH: "作业"}
@@ -126,6 +128,14 @@ var labels = map[string]lang.Text{
 	"spec":        {EN: "Specification and script", ZH: "规格与脚本"},
 	"plan":        {EN: "Plan, as of now", ZH: "当前的检查结果"},
 	"requeued":    {EN: "put back into the queue after", ZH: "重新排队，此前"},
+	"pipeline":    {EN: "Pipeline", ZH: "流水线"},
+	"stepsdone":   {EN: "%d of %d steps completed", ZH: "已完成 %d/%d 步"},
+	"after":       {EN: "after", ZH: "依赖"},
+	"broke":       {EN: "It broke at %s", ZH: "在 %s 处中断"},
+	"resume":      {EN: "Mend what broke (its job has the diagnosis). Then %s goes on by this command; it submits that step and what follows it, and nothing twice:", ZH: "先修复出错的步骤（其作业页面有诊断），再由 %s 执行以下命令继续：只提交该步及其后续，不会重复提交。"},
+	"resumefile":  {EN: "Mend what broke, then submit the same pipeline again: that step and what follows it are submitted, and nothing twice.", ZH: "修复出错的步骤后再次提交同一流水线：只提交该步及其后续，不会重复提交。"},
+	"earlier":     {EN: "earlier tries", ZH: "此前的尝试"},
+	"handed":      {EN: "handed on to it", ZH: "接收的值"},
 	"attempts":    {EN: "Attempts", ZH: "历次运行"},
 	"account":     {EN: "Account", ZH: "账户"},
 	"partition":   {EN: "Partition", ZH: "分区"},

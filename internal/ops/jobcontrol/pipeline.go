@@ -42,6 +42,8 @@ type PipelineIn struct {
 type PipelineOut struct {
 	Name  string         `json:"name"`
 	Steps []PipelineStep `json:"steps"`
+	// Page is the address of its page, where browsers reach one.
+	Page  string `json:"page,omitempty"`
 	shown bool
 	dry   bool
 }
@@ -104,7 +106,7 @@ func pipeline(ctx context.Context, c *ops.Call, in PipelineIn) (PipelineOut, err
 	if err != nil {
 		return PipelineOut{}, err
 	}
-	out := PipelineOut{Name: p.Name, shown: in.Show, dry: in.DryRun}
+	out := PipelineOut{Name: p.Name, Page: c.PipelinePage(c.Who.User, p.Name), shown: in.Show, dry: in.DryRun}
 	jobs := map[string]slurm.Job{}
 	for i := range p.Steps {
 		step, err := p.stand(ctx, c, p.Steps[i], jobs)
@@ -129,8 +131,11 @@ func pipeline(ctx context.Context, c *ops.Call, in PipelineIn) (PipelineOut, err
 		}
 		out.Steps[i].Problems = planned.Problems
 	}
-	if in.DryRun || open == 0 || out.Found() && !in.Force {
+	if in.DryRun || out.Found() && !in.Force {
 		return out, nil
+	}
+	if open == 0 {
+		return out, p.record(ctx, c, in.File, out, jobs)
 	}
 	if !in.Yes && !c.Confirmed {
 		return out, &ops.Error{
@@ -138,22 +143,29 @@ func pipeline(ctx context.Context, c *ops.Call, in PipelineIn) (PipelineOut, err
 			Fix: lang.Text{EN: "say yes: --yes", ZH: "加上 --yes 表示同意"},
 		}
 	}
+	err = p.submitOpen(ctx, c, in, &out, jobs)
+	return out, errors.Join(err, p.record(ctx, c, in.File, out, jobs))
+}
+
+// submitOpen submits the steps that have no job.
+func (p *pipelineFile) submitOpen(ctx context.Context, c *ops.Call, in PipelineIn, out *PipelineOut, jobs map[string]slurm.Job) error {
 	for i, s := range p.Steps {
 		if out.Steps[i].JobID != nil {
 			continue
 		}
-		done, err := p.submit(ctx, c, s, jobs, launch.SubmitIn{Yes: true, Force: in.Force, IdempotencyKey: p.key(s, jobs, out.Steps[i].Attempt)})
+		key := p.key(s, jobs, out.Steps[i].Attempt)
+		done, err := p.submit(ctx, c, s, jobs, launch.SubmitIn{Yes: true, Force: in.Force, IdempotencyKey: key})
 		if err != nil {
-			return out, inStep(s.Name, err)
+			return inStep(s.Name, err)
 		}
 		if done.JobID == nil { // what the plan let pass the cluster has refused since
 			out.Steps[i].Problems = done.Problems
-			return out, nil
+			return nil
 		}
 		out.Steps[i].JobID, out.Steps[i].State, out.Steps[i].New = done.JobID, slurm.Pending, true
 		jobs[s.Name] = slurm.Job{ID: *done.JobID, State: slurm.Pending}
 	}
-	return out, nil
+	return nil
 }
 
 // inStep names the step that an error is about.
@@ -207,7 +219,7 @@ func (p *pipelineFile) key(s stepFile, jobs map[string]slurm.Job, attempt int) s
 	for _, n := range s.Needs {
 		fmt.Fprintln(sum, n, jobs[n].ID)
 	}
-	return fmt.Sprintf("pipeline/%s/%s/%s/%d", p.Name, s.Name, hex.EncodeToString(sum.Sum(nil))[:16], attempt)
+	return fmt.Sprintf(pipelineKey+"%s/%s/%s/%d", p.Name, s.Name, hex.EncodeToString(sum.Sum(nil))[:16], attempt)
 }
 
 // submit plans or submits a step, after the jobs that it needs and with what they
@@ -432,6 +444,9 @@ func (o PipelineOut) View(l lang.Lang) view.Doc {
 		t.Rows = append(t.Rows, []string{s.Name, strings.Join(s.Needs, ", "), id, cmp.Or(string(s.State), "-"), attempt})
 	}
 	d.Sections = []view.Section{{Table: t}}
+	if o.Page != "" && !o.dry {
+		d.Sections = append(d.Sections, view.Section{Facts: []view.Fact{{Name: lang.Text{EN: "page", ZH: "网页"}.In(l), Value: o.Page}}})
+	}
 	for _, s := range o.Steps {
 		for _, p := range s.Problems {
 			if p.Severity == rules.Error {

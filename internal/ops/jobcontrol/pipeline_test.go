@@ -97,6 +97,55 @@ func TestAPipelineIsSubmittedOnceAndGoesOnWhereItBroke(t *testing.T) {
 	require.Len(t, site.Submitted, 5)
 }
 
+// What was submitted is shown without the pipeline's file: each step's jobs, what it
+// was handed, where it broke and how it goes on.
+func TestASubmittedPipelineIsShownLater(t *testing.T) {
+	c, site := atPipeline(t, nightlyYAML)
+	c.PageURL = "https://ops.example.org"
+	run := func(flags ...string) jobcontrol.PipelineOut {
+		t.Helper()
+		out, err := opstest.Do(t, c, jobcontrol.Pipeline(), append([]string{"nightly.yaml"}, flags...)...)
+		require.NoError(t, err)
+		return out.(jobcontrol.PipelineOut)
+	}
+	show := func() jobcontrol.PipelineRecord {
+		t.Helper()
+		r, err := jobcontrol.ShowPipeline(t.Context(), c, "alice", "nightly")
+		require.NoError(t, err)
+		return r
+	}
+	run("--dry-run")
+	_, err := jobcontrol.ShowPipeline(t.Context(), c, "alice", "nightly")
+	require.Equal(t, ops.NotFound, ops.AsError(err).Code, "a dry run is none")
+	require.Contains(t, opstest.Text(t, run("--yes"), lang.EN), "https://ops.example.org/web/pipelines/alice/nightly")
+	for _, id := range []slurm.JobID{"4701", "4702", "4703"} {
+		site.Put(slurm.Job{ID: id, User: "alice", State: slurm.Completed})
+		owner, name := jobcontrol.PipelineOf(t.Context(), c, "test", id)
+		require.Equal(t, "alice/nightly", owner+"/"+name)
+	}
+	owner, _ := jobcontrol.PipelineOf(t.Context(), c, "test", "4799")
+	require.Empty(t, owner)
+	require.Equal(t, 3, show().Done())
+	require.Nil(t, show().Broke())
+	require.Equal(t, []jobcontrol.HandedValue{{Ref: "<train.save>", Value: "/lustre/m/ckpt"}}, show().Steps[2].Handed)
+
+	site.Put(slurm.Job{ID: "4702", User: "alice", State: slurm.Failed})
+	site.Put(slurm.Job{ID: "4703", User: "alice", State: slurm.Cancelled})
+	require.Equal(t, "train", show().Broke().Name, "the first that broke, not what fell with it")
+	require.Equal(t, "megatron-ops pipeline "+filepath.Join(c.Dir, "nightly.yaml"), show().Resume())
+	run("--show")
+	run("--yes")
+	r := show()
+	require.Equal(t, []slurm.JobID{"4702", "4704"}, r.Steps[1].Jobs)
+	require.Equal(t, []slurm.JobID{"4703", "4705"}, r.Steps[2].Jobs)
+	require.Nil(t, r.Steps[1].Job, "the cluster knows none of the new ones")
+	require.Nil(t, r.Broke())
+	site.Put(slurm.Job{ID: "4704", User: "alice", State: slurm.Running})
+	site.Put(slurm.Job{ID: "4705", User: "alice", State: slurm.Pending})
+	run("--yes")
+	require.Equal(t, r.Steps[1].Jobs, show().Steps[1].Jobs, "said again, nothing is written twice")
+}
+
 func TestOneWrongStepStopsAll(t *testing.T) {
 	c, site := atPipeline(t, strings.Replace(nightlyYAML, "--save-interval=10]", "--save-interval=10, --tensor-model-parallel-size=5]", 1))
 	out, err := opstest.Do(t, c, jobcontrol.Pipeline(), "nightly.yaml", "--yes")

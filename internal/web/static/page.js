@@ -160,7 +160,7 @@ if (curves) {
 
 // The log: a window of the file is held, and grows at both ends as one scrolls.
 const log = one("#log"), logForm = one("#logform");
-const held = { from: 0, to: 0, size: 0, busy: false };
+const held = { from: 0, to: 0, size: 0, busy: false, there: false };
 const most = 6000;
 function lineElement(text) {
   const d = document.createElement("div");
@@ -188,10 +188,11 @@ async function window_(query) {
 const says = one("#logsays");
 let asked = 0;
 async function show(query) {
+  held.there = false; // nothing is added to a window that is on its way out
   const mine = ++asked, some = "line" in query ? {} : chosen();
   const w = await window_({ ...query, ...some });
   if (!w || mine !== asked) return;
-  Object.assign(held, w);
+  Object.assign(held, w, { there: true });
   log.replaceChildren(...w.lines.map(lineElement));
   if (w.mark >= 0 && log.children[w.mark]) {
     log.children[w.mark].classList.add("mark");
@@ -210,7 +211,7 @@ async function fill(mine, some) {
 }
 async function further(down) {
   const some = chosen();
-  if (held.busy || (down ? held.to >= held.size : held.from <= 0 || Object.keys(some).length)) return false;
+  if (held.busy || !held.there || (down ? held.to >= held.size : held.from <= 0 || Object.keys(some).length)) return false;
   held.busy = true;
   const mine = asked;
   const w = await window_(down ? { from: held.to, ...some } : { before: held.from });
@@ -252,7 +253,7 @@ if (log) {
   });
   show({ end: 1 });
   document.addEventListener("changed", async (e) => {
-    if (!logForm.elements.follow.checked || e.detail.bytes === undefined) return;
+    if (!logForm.elements.follow.checked || e.detail.bytes === undefined || !held.there) return;
     held.size = Math.max(held.size, held.to + 1);
     await further(true);
     log.scrollTop = log.scrollHeight;

@@ -94,6 +94,7 @@ await page.getByText(/cancelled/).first().waitFor();
 // Curves: zoomed together by the fields, compared with several others.
 await page.goto(base + "/web/jobs/test/4713");
 await page.getByRole("img", { name: /^Peak GPU memory/ }).waitFor();
+await page.waitForFunction(() => { const l = document.querySelector("#log"); return l.children.length && l.scrollTop + l.clientHeight > l.scrollHeight - 5; });
 await page.getByLabel("Iterations").fill("100");
 await page.getByLabel("to", { exact: true }).fill("200");
 await page.getByRole("button", { name: "Zoom" }).click();
@@ -134,6 +135,13 @@ assert.ok(await lines() > 300);
 await page.getByRole("link", { name: "4711" }).press("Enter");
 await page.getByRole("heading", { name: /failed llama-8b/ }).waitFor();
 
+// From a job to its pipeline, and to the step that broke.
+await page.goto(base + "/web/jobs/test/4703");
+await page.getByRole("link", { name: "nightly" }).press("Enter");
+await page.getByRole("heading", { name: "Pipeline nightly" }).waitFor();
+await page.getByRole("alert").getByRole("link", { name: "4702" }).press("Enter");
+await page.getByRole("heading", { name: /failed step/ }).waitFor();
+
 // What a team runs, and what it used.
 await page.getByRole("link", { name: "Jobs" }).click();
 await page.getByLabel("Whose").selectOption("Account research");
@@ -148,7 +156,7 @@ await page.getByRole("cell", { name: "dev" }).first().waitFor();
 // Every page on a screen and a phone, in light and dark, in both languages.
 const pages = {
   jobs: "/web/jobs?of=all", job: "/web/jobs/test/7", running: "/web/jobs/test/4713", nodes: "/web/nodes", usage: "/web/usage?of=all&by=user&days=30",
-  approvals: "/web/approvals", confirm: "/web/confirm?op=cancel&cluster=test&word=4713", problem: "/web/jobs/test/99", signin: "/web/login",
+  approvals: "/web/approvals", confirm: "/web/confirm?op=cancel&cluster=test&word=4713", problem: "/web/jobs/test/99", signin: "/web/login", pipeline: "/web/pipelines/alice/nightly",
 };
 for (const [lang, theme, width] of [["en", "light", 1280], ["en", "dark", 390], ["zh", "dark", 1280], ["zh", "light", 390]]) {
   await page.setViewportSize({ width, height: 900 });

@@ -1,0 +1,173 @@
+package jobcontrol
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/shellword"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A PipelineRecord is a pipeline as it was submitted last: its file may be gone, or be
+// another's by now.
+type PipelineRecord struct {
+	Name  string         `json:"name"`
+	Owner string         `json:"owner"`
+	File  string         `json:"file"`
+	At    time.Time      `json:"at"`
+	Steps []RecordedStep `json:"steps"`
+}
+
+// A RecordedStep is a step with the jobs that were submitted for it, the newest last,
+// and the values that it was handed.
+type RecordedStep struct {
+	Name    string        `json:"name"`
+	Needs   []string      `json:"needs"`
+	Cluster string        `json:"cluster"`
+	Jobs    []slurm.JobID `json:"jobs"`
+	Handed  []HandedValue `json:"handed,omitempty"`
+	// Job is the newest one, as it is now; nil where none was submitted, or the cluster
+	// knows it no more.
+	Job *slurm.Job `json:"-"`
+}
+
+// A HandedValue is what an earlier step handed on, as it was written and as it became.
+type HandedValue struct {
+	Ref   string `json:"ref"` // such as <train.save>
+	Value string `json:"value"`
+}
+
+const (
+	docPipeline  = "pipeline" // owner/name → a PipelineRecord
+	pipelineKept = 180 * 24 * time.Hour
+	pipelineKey  = "pipeline/" // in a submission's key, before the pipeline's name
+)
+
+// record writes down how far a pipeline has been submitted, for whoever looks at it
+// without its file.
+func (p *pipelineFile) record(ctx context.Context, c *ops.Call, file string, out PipelineOut, jobs map[string]slurm.Job) error {
+	docs, err := c.Docs()
+	if err != nil {
+		return err
+	}
+	if file != "-" && !filepath.IsAbs(file) {
+		file = filepath.Join(c.Dir, file)
+	}
+	var before PipelineRecord
+	key := c.Who.User + "/" + p.Name
+	if _, err := docs.Get(ctx, docPipeline, key, c.Now(), &before); err != nil {
+		return err
+	}
+	r := PipelineRecord{Name: p.Name, Owner: c.Who.User, File: file, At: c.Now()}
+	for i, s := range p.Steps {
+		cl, err := c.Cluster(s.spec.Cluster)
+		if err != nil {
+			return err
+		}
+		step := RecordedStep{Name: s.Name, Needs: out.Steps[i].Needs, Cluster: cl.Name(), Handed: p.handedTo(s, jobs)}
+		if was := slices.IndexFunc(before.Steps, func(b RecordedStep) bool { return b.Name == s.Name && b.Cluster == step.Cluster }); was >= 0 {
+			step.Jobs = before.Steps[was].Jobs
+		}
+		if id := out.Steps[i].JobID; id != nil && !slices.Contains(step.Jobs, *id) {
+			step.Jobs = append(step.Jobs, *id)
+		}
+		r.Steps = append(r.Steps, step)
+	}
+	return docs.Put(ctx, docPipeline, key, r, c.Now().Add(pipelineKept))
+}
+
+// handedTo is what a step takes over from others.
+func (p *pipelineFile) handedTo(s stepFile, jobs map[string]slurm.Job) (all []HandedValue) {
+	texts := slices.Concat(s.spec.Args, s.spec.LauncherArgv)
+	for _, v := range s.spec.Env {
+		texts = append(texts, v)
+	}
+	for _, m := range handedOn.FindAllStringSubmatch(strings.Join(texts, "\n"), -1) {
+		value, _ := p.value(m[1], m[2], jobs)
+		if h := (HandedValue{Ref: m[0], Value: value}); !slices.Contains(all, h) {
+			all = append(all, h)
+		}
+	}
+	slices.SortFunc(all, func(a, b HandedValue) int { return strings.Compare(a.Ref, b.Ref) })
+	return all
+}
+
+// PipelineOf names the pipeline that a job was submitted by; empty: by none.
+func PipelineOf(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID) (owner, name string) {
+	sub, ok := c.Submission(ctx, cluster, id)
+	if !ok {
+		return "", ""
+	}
+	key, ok := strings.CutPrefix(sub.Key, sub.Owner+"/"+sub.Cluster+"/"+pipelineKey)
+	if !ok {
+		return "", ""
+	}
+	name, _, _ = strings.Cut(key, "/")
+	return sub.Owner, name
+}
+
+// ShowPipeline is a pipeline as it was submitted, with its jobs as they are now.
+func ShowPipeline(ctx context.Context, c *ops.Call, owner, name string) (PipelineRecord, error) {
+	var r PipelineRecord
+	docs, err := c.Docs()
+	if err != nil {
+		return r, err
+	}
+	known, err := docs.Get(ctx, docPipeline, owner+"/"+name, c.Now(), &r)
+	if err != nil {
+		return r, err
+	}
+	if !known {
+		return r, ops.NotFoundError("pipeline",
+			lang.Text{EN: "%s has submitted no pipeline %s in the last half year", ZH: "%s 在最近半年内没有提交过流水线 %s"}.With(owner, name),
+			lang.Text{EN: "megatron-ops pipeline FILE submits one", ZH: "用 megatron-ops pipeline FILE 提交"})
+	}
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		if len(s.Jobs) == 0 {
+			continue
+		}
+		_, j, err := c.Job(ctx, s.Cluster, s.Jobs[len(s.Jobs)-1])
+		switch {
+		case err == nil:
+			s.Job = &j
+		case ops.AsError(err).Code != ops.NotFound:
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+// Broke is the first step that ended badly and was not submitted again; nil: none.
+func (r PipelineRecord) Broke() *RecordedStep {
+	for i, s := range r.Steps {
+		if s.Job != nil && s.Job.State.Ended() && s.Job.State != slurm.Completed {
+			return &r.Steps[i]
+		}
+	}
+	return nil
+}
+
+// Done counts the steps that are completed.
+func (r PipelineRecord) Done() (n int) {
+	for _, s := range r.Steps {
+		if s.Job != nil && s.Job.State == slurm.Completed {
+			n++
+		}
+	}
+	return n
+}
+
+// Resume is the command that goes on where the pipeline broke; empty where its file
+// came from a stream.
+func (r PipelineRecord) Resume() string {
+	if r.File == "-" {
+		return ""
+	}
+	return "megatron-ops pipeline " + shellword.POSIX(r.File)
+}
