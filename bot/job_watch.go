@@ -263,9 +263,13 @@ func (b *Bot) findCause(ctx context.Context, n *card.News, l lang.Lang) *diagnos
 	if !ok || !isDiagnosis {
 		return nil
 	}
-	doc := diagnosisDoc(d, l)
-	n.Why, n.Cause, n.Class, n.Exclude = whyWords(d.Report, l), &doc, d.Class, d.ExcludeNodes
 	b.findRemedy(ctx, n, d, l)
+	told := d
+	if len(n.Fix) > 0 { // it stands beside its button
+		told.Report, told.Fix = d.Offered(), nil
+	}
+	doc := diagnosisDoc(told, l)
+	n.Why, n.Cause, n.Class, n.Exclude = whyWords(d.Report, l), &doc, d.Class, d.ExcludeNodes
 	return &d.Report
 }
 

@@ -77,6 +77,8 @@ type Report struct {
 	// ExitCode and State are Slurm's, where they are all that is known of an end.
 	ExitCode string `json:"exit_code,omitempty"`
 	State    string `json:"job_state,omitempty"`
+
+	offered bool // see Offered
 }
 
 // Evidence is one line that the answer rests on.

@@ -86,7 +86,7 @@ func TestTheLogsOfOurOwnScriptsAreRead(t *testing.T) {
 	r, err = diagnose.Path(context.Background(), filepath.Join(dir, "four"), diagnose.Context{JobState: "FAILED"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"commit"}, r.Differs)
-	require.Contains(t, strings.Join(r.Advice, " "), "commit differs")
+	require.Contains(t, strings.Join(r.Advice, " "), "make commit the same")
 }
 
 // TestOurFlightRecorderDumps has dumps under the name that rendered scripts

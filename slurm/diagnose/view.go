@@ -273,15 +273,22 @@ func (r Report) knownOfEnd() (lang.Text, bool) {
 	return lang.Text{}, false
 }
 
+// Offered is the report of a diagnosis beside which a changed specification is
+// offered: what that changes is not advised in words too.
+func (r Report) Offered() Report {
+	r.offered = true
+	return r
+}
+
 // advice is what to do: the class's remedies, after what this case adds.
 func (r Report) advice(l lang.Lang) []string {
 	out := []string{}
 	add := func(t lang.Text) { out = append(out, t.In(l)) }
-	if len(r.ExcludeNodes) > 0 {
+	if len(r.ExcludeNodes) > 0 && !r.offered {
 		nodes := strings.Join(r.ExcludeNodes, ",")
 		add(said("Resubmit with --exclude="+nodes+".", "使用 --exclude="+nodes+" 重新提交。"))
 	}
-	if f := r.Fit; f != nil {
+	if f := r.Fit; f != nil && !r.offered {
 		flags := strings.Join(f.Flags, " ")
 		add(said(fmt.Sprintf("Smallest change that fits by the memory estimate: %s (about %.1f of %.1f GiB).", flags, f.EstimateGiB, f.TotalGiB),
 			fmt.Sprintf("按显存估算，能放下的最小改动：%s（约 %.1f/%.1f GiB）。", flags, f.EstimateGiB, f.TotalGiB)))
@@ -298,7 +305,7 @@ func (r Report) advice(l lang.Lang) []string {
 	}
 	if len(r.Differs) > 0 {
 		list := strings.Join(r.Differs, ", ")
-		add(said("The nodes did not start alike: "+list+" differs between them. Fix that first.", "各节点的启动条件不一致："+list+" 不同。应先修正这一点。"))
+		add(said("First make "+list+" the same on every node.", "应先让各节点的 "+list+" 一致。"))
 	}
 	if r.Class == CUDAOOM {
 		for _, t := range r.memoryAdvice() {

@@ -46,6 +46,9 @@ type DiagnoseOut struct {
 
 // View says the cause first.
 func (o DiagnoseOut) View(l lang.Lang) view.Doc {
+	if o.Fix != nil {
+		o.Report = o.Offered()
+	}
 	d := o.Report.View(l)
 	if o.Answer != "" {
 		return view.Doc{Title: d.Title, Tone: d.Tone, Sections: []view.Section{{Text: o.Answer}}}

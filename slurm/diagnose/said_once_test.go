@@ -1,0 +1,75 @@
+package diagnose_test
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+)
+
+// sentence ends where one begins anew: after a full stop, or its Chinese sign.
+var sentence = regexp.MustCompile(`[.:;] +|[。；]`)
+
+// sentencesOf are the sentences of a rendered answer: its prose, no lines of logs.
+func sentencesOf(d view.Doc) (all []string) {
+	for _, s := range d.Sections {
+		for _, text := range append([]string{s.Text}, s.Items...) {
+			for _, one := range sentence.Split(text, -1) {
+				if one = strings.TrimRight(strings.TrimSpace(one), "."); one != "" {
+					all = append(all, one)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// TestNothingIsSaidTwice has every sentence stand once in a diagnosis, in both
+// languages.
+func TestNothingIsSaidTwice(t *testing.T) {
+	reports := map[string]diagnose.Report{
+		"nodes that did not start alike": {Class: diagnose.NCCLTimeout, Differs: []string{"commit", "venv"}},
+		"a change that fits": {
+			Class: diagnose.CUDAOOM, Fit: &diagnose.Fit{Flags: []string{"--micro-batch-size", "1"}, EstimateGiB: 60, TotalGiB: 80},
+			Layout: &diagnose.Layout{MicroBatchSize: 4, TP: 2, PP: 2},
+		},
+		"some logs could not be read": {Class: diagnose.UnknownExit, Unreadable: []diagnose.Unreadable{{Path: "a.out", Reason: "permission denied"}}},
+		"only some ranks are here":    {Class: diagnose.Success, Why: "finished", OnlyRanks: []int{0, 3}},
+	}
+	for _, l := range labels(t) {
+		r, err := diagnose.Path(context.Background(), l.path(), l.Context)
+		require.NoError(t, err)
+		reports[l.ID] = r
+	}
+	for name, r := range reports {
+		for _, l := range []lang.Lang{lang.EN, lang.ZH} {
+			seen := map[string]bool{}
+			for _, s := range sentencesOf(r.View(l)) {
+				require.False(t, seen[s], "%s says twice: %s", name, s)
+				seen[s] = true
+			}
+		}
+	}
+}
+
+// TestAnOfferedChangeIsNotAdvised leaves out of the words what a change beside
+// them does.
+func TestAnOfferedChangeIsNotAdvised(t *testing.T) {
+	r := diagnose.Report{
+		Class: diagnose.CUDAOOM, ExcludeNodes: []string{"n7"},
+		Fit: &diagnose.Fit{Flags: []string{"--recompute-granularity", "full"}, EstimateGiB: 60, TotalGiB: 80},
+	}
+	for _, l := range []lang.Lang{lang.EN, lang.ZH} {
+		plain, offered := strings.Join(sentencesOf(r.View(l)), "\n"), strings.Join(sentencesOf(r.Offered().View(l)), "\n")
+		for _, words := range []string{"--recompute-granularity full", "--exclude=n7"} {
+			require.Contains(t, plain, words)
+			require.NotContains(t, offered, words)
+		}
+	}
+}
