@@ -258,6 +258,32 @@ func newWatchers(svc *ops.Service) map[string]*watch.Watcher {
 	return all
 }
 
+// keepLastSeen writes down what the clusters show, for a time when they do not
+// answer: other processes are told of it too, and this one after a restart.
+func keepLastSeen(ctx context.Context, svc *ops.Service, log *slog.Logger) {
+	seen := map[string]time.Time{}
+	keep := func(ctx context.Context) {
+		for name := range svc.Views {
+			at, err := svc.KeepLastSeen(ctx, name, seen[name])
+			if err != nil && ctx.Err() == nil {
+				log.Warn("what a cluster shows was not written down", "cluster", name, "error", err)
+			}
+			seen[name] = at
+		}
+	}
+	for wait := 5 * time.Second; ; wait = 20 * time.Second {
+		select {
+		case <-ctx.Done():
+			end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+			defer cancel()
+			keep(end)
+			return
+		case <-time.After(wait):
+			keep(ctx)
+		}
+	}
+}
+
 // runWatchers watches until ctx ends. What is watched begins anew with each term:
 // another server has told of what happened meanwhile.
 func runWatchers(ctx context.Context, watchers map[string]*watch.Watcher) {

@@ -274,6 +274,7 @@ func (d *daemon) build(cfg config.Config) (*configured, error) {
 		tell = alsoNotify(tell, n, svc, d.log)
 		c.led = append(c.led, n.Run)
 	}
+	c.led = append(c.led, func(ctx context.Context) { keepLastSeen(ctx, svc, d.log) })
 	c.led = append(c.led, func(ctx context.Context) {
 		follower := follow.Follower{Service: svc, Watchers: c.watchers, Tell: tell, Log: d.log}
 		if err := follower.Run(ctx); err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -27,8 +28,21 @@ type session struct {
 	more      map[string]string // headers
 }
 
-// send sends one message and returns the status and the session's id.
+// send sends one message and returns the status.
 func (c *session) send(message string) int {
+	c.s.t.Helper()
+	status, _ := c.exchange(message)
+	return status
+}
+
+// ask sends one message and returns the answer.
+func (c *session) ask(message string) string {
+	c.s.t.Helper()
+	_, answer := c.exchange(message)
+	return answer
+}
+
+func (c *session) exchange(message string) (status int, answer string) {
 	c.s.t.Helper()
 	req, err := http.NewRequestWithContext(c.s.t.Context(), http.MethodPost, c.s.url+"/mcp", strings.NewReader(message))
 	require.NoError(c.s.t, err)
@@ -48,7 +62,9 @@ func (c *session) send(message string) int {
 	if id := res.Header.Get("Mcp-Session-Id"); id != "" {
 		c.id = id
 	}
-	return res.StatusCode
+	b, err := io.ReadAll(res.Body)
+	require.NoError(c.s.t, err)
+	return res.StatusCode, string(b)
 }
 
 const (

@@ -118,6 +118,13 @@ func (c *Call) For(o Op) (*Call, error) {
 	return &own, own.authorise(o)
 }
 
+// Reading is c as it looks something up beside an operation: a page's parts.
+func (c *Call) Reading() *Call {
+	own := *c
+	own.effect = Read
+	return &own
+}
+
 // authorise refuses what the caller may not do whatever the input is.
 func (c *Call) authorise(o Op) error {
 	if o.Effect == Read {

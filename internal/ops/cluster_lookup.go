@@ -59,12 +59,19 @@ func (c *Call) Job(ctx context.Context, on string, id slurm.JobID) (Cluster, slu
 }
 
 // Look is one job as a reader may see it: who only reads is answered together
-// with all others that read.
+// with all others that read, and while the cluster does not answer by how the job
+// was last seen, with that time.
 func (c *Call) Look(ctx context.Context, cl Cluster, id slurm.JobID) (j slurm.Job, err error) {
-	if v := c.Views[cl.Name()]; v != nil && c.effect == Read {
-		j, err = v.Job(ctx, id)
-	} else {
+	if c.effect != Read || cl.Kind() == "local" {
 		j, err = cl.Job(ctx, id)
+	} else {
+		ask := cl.Job
+		if v := c.Views[cl.Name()]; v != nil {
+			ask = v.Job
+		}
+		j, err = soon(ctx, c, cl, func(ctx context.Context) (slurm.Job, error) { return ask(ctx, id) }, func(slurm.Job) (slurm.Job, bool) {
+			return slurm.Fold(id, c.lastSeen(ctx, cl, slurm.Filter{All: true, IDs: []slurm.JobID{id, id.Array()}}))
+		})
 	}
 	j.Cluster = cl.Name()
 	return j, err
@@ -73,17 +80,20 @@ func (c *Call) Look(ctx context.Context, cl Cluster, id slurm.JobID) (j slurm.Jo
 // LookAll is the jobs that pass f, as look is one. While the cluster does not
 // answer they come as they were last seen, each with that time.
 func (c *Call) LookAll(ctx context.Context, cl Cluster, f slurm.Filter) ([]slurm.Job, error) {
-	v := c.Views[cl.Name()]
-	if v == nil || c.effect != Read {
+	if c.effect != Read || cl.Kind() == "local" {
 		return cl.Jobs(ctx, f)
 	}
-	jobs, err := v.Jobs(ctx, f)
-	if errors.Is(err, slurm.ErrUnreachable) && len(jobs) == 0 {
-		if known, at := v.Known(f); !at.IsZero() {
-			return known, nil
-		}
+	ask := cl.Jobs
+	if v := c.Views[cl.Name()]; v != nil {
+		ask = v.Jobs
 	}
-	return jobs, err
+	return soon(ctx, c, cl, func(ctx context.Context) ([]slurm.Job, error) { return ask(ctx, f) }, func(got []slurm.Job) ([]slurm.Job, bool) {
+		if len(got) > 0 {
+			return nil, false // the queue has answered, the accounts have not
+		}
+		known := c.lastSeen(ctx, cl, f)
+		return known, known != nil
+	})
 }
 
 // SlurmError gives what a back end said its code, and the fix that Slurm's own

@@ -38,7 +38,7 @@ type timeline struct {
 // still to end.
 func (v *visit) attempts() error {
 	cluster, id := v.named()
-	_, j, err := v.call().Job(v.r.Context(), cluster, id)
+	_, j, err := v.call().Reading().Job(v.r.Context(), cluster, id)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func timelineOf(cluster string, here slurm.Job, jobs []slurm.Job, now time.Time)
 // change the job, since an environment may hold what others may not read.
 func (v *visit) specification() error {
 	cluster, id := v.named()
-	c := v.call()
+	c := v.call().Reading()
 	_, j, err := c.Job(v.r.Context(), cluster, id)
 	if err != nil {
 		return err

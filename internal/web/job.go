@@ -72,8 +72,8 @@ func (v *visit) jobNow() (jobPage, error) {
 		Diagnose: j.State.Ended() && j.State != slurm.Completed,
 		Mine:     v.call().MayChange(j) == nil && v.who.User != "",
 	}
-	p.PipelineOf, p.Pipeline = jobcontrol.PipelineOf(v.r.Context(), v.call(), cluster, id)
-	_, paths, err := joblogs.Files(v.r.Context(), v.call(), cluster, id)
+	p.PipelineOf, p.Pipeline = jobcontrol.PipelineOf(v.r.Context(), v.call().Reading(), cluster, id)
+	_, paths, err := joblogs.Files(v.r.Context(), v.call().Reading(), cluster, id)
 	if err == nil {
 		for i, path := range paths {
 			p.Logs = append(p.Logs, logFile{i, filepath.Base(path), path == j.Stdout})
@@ -164,7 +164,7 @@ func (v *visit) diagnosis() error {
 	if len(d.Evidence) > 0 { // drawn below, with links into the logs
 		shown.Doc.Sections = slices.DeleteFunc(shown.Doc.Sections, func(s view.Section) bool { return s.Table != nil })
 	}
-	_, paths, err := joblogs.Files(v.r.Context(), v.call(), cluster, id)
+	_, paths, err := joblogs.Files(v.r.Context(), v.call().Reading(), cluster, id)
 	if err != nil {
 		return err
 	}
@@ -246,7 +246,7 @@ func of(s metrics.Series, scale float64) func(metrics.Run) []metrics.Point {
 
 func (v *visit) curves() error {
 	cluster, id := v.named()
-	run, err := joblogs.Numbers(v.r.Context(), v.call(), cluster, id)
+	run, err := joblogs.Numbers(v.r.Context(), v.call().Reading(), cluster, id)
 	if err != nil {
 		return err
 	}
@@ -279,7 +279,7 @@ func abs(x float64) float64 { return max(x, -x) }
 // log answers a part of one of the job's logs.
 func (v *visit) log() error {
 	cluster, id := v.named()
-	j, paths, err := joblogs.Files(v.r.Context(), v.call(), cluster, id)
+	j, paths, err := joblogs.Files(v.r.Context(), v.call().Reading(), cluster, id)
 	if err != nil {
 		return err
 	}
@@ -299,7 +299,7 @@ func (v *visit) log() error {
 	if rank, err := strconv.Atoi(q.Get("rank")); err == nil {
 		at.Rank = &rank
 	}
-	w, err := joblogs.ReadWindow(v.r.Context(), v.call(), j, paths[file], at)
+	w, err := joblogs.ReadWindow(v.r.Context(), v.call().Reading(), j, paths[file], at)
 	if err != nil {
 		return err
 	}

@@ -82,11 +82,11 @@ func (v *visit) jobsStream() error {
 func (v *visit) jobStream() error {
 	cluster, id := v.named()
 	return v.stream(func() (any, error) {
-		j, paths, err := joblogs.Files(v.r.Context(), v.call(), cluster, id)
+		j, paths, err := joblogs.Files(v.r.Context(), v.call().Reading(), cluster, id)
 		if err != nil {
 			return nil, err
 		}
-		return map[string]any{"state": j.State, "reason": j.Reason, "bytes": joblogs.Bytes(v.call(), j, paths)}, nil
+		return map[string]any{"state": j.State, "reason": j.Reason, "bytes": joblogs.Bytes(v.call().Reading(), j, paths)}, nil
 	})
 }
 

@@ -209,7 +209,7 @@ func jobFacts(j slurm.Job, l lang.Lang) []view.Fact {
 		add("reason", "原因", j.Reason)
 	}
 	if j.SeenAt != nil {
-		add("as of", "截至", j.SeenAt.Format(time.DateTime)+lang.Text{EN: " (the cluster does not answer)", ZH: "（集群无响应）"}.In(l))
+		add("as of", "截至", asOf(*j.SeenAt).In(l))
 	}
 	var tasks []string
 	for _, state := range slices.Sorted(maps.Keys(j.Tasks)) {
@@ -248,6 +248,13 @@ func jobFacts(j slurm.Job, l lang.Lang) []view.Fact {
 		add("errors", "标准错误", j.Stderr)
 	}
 	return fs
+}
+
+// asOf is when a job was last seen of a cluster that does not answer, and how long
+// ago that is.
+func asOf(at time.Time) lang.Text {
+	return lang.Text{EN: "%s, %s ago (the cluster does not answer)", ZH: "%s（%s 之前；集群无响应）"}.With(
+		at.Local().Format(time.DateTime), ops.Duration(int64(time.Since(at).Seconds())))
 }
 
 // ListIn chooses jobs.
@@ -429,6 +436,9 @@ func (o ListOut) View(l lang.Lang) view.Doc {
 		names = usualColumns
 	}
 	d := view.Doc{Sections: []view.Section{{Table: jobTable(o.Jobs, names, len(o.columns) > 0, l)}}}
+	if at := o.Jobs[0].SeenAt; at != nil {
+		d.Sections[0].Text = lang.Text{EN: "as of %s", ZH: "截至 %s"}.With(asOf(*at)).In(l)
+	}
 	if o.watched && len(o.columns) == 0 {
 		d.Sections[0].Table = progressTable(o.Jobs, o.Progress, l)
 	}
