@@ -9,8 +9,8 @@ import (
 
 // magic begins an index, and tells its format.
 const (
-	magic    = "megatron-ops index 1\n"
-	sections = 10
+	magic    = "megatron-ops index 2\n"
+	sections = 14
 )
 
 // Weights of a Doc's parts in its bag of words, and the unit in which they are
@@ -24,7 +24,7 @@ const (
 
 // Build analyses Docs into the bytes that Open reads.
 func Build(docs []Doc) []byte {
-	words := map[string][]posting{}
+	words, texts := map[string][]posting{}, map[string][]posting{}
 	pieces := map[gram]*held{}
 	first := make([]byte, 0, 4*len(docs)+4)
 	asks := 0
@@ -50,14 +50,25 @@ func Build(docs []Doc) []byte {
 			}
 			asks++
 		}
+		own := map[string]float64{}
 		for _, t := range Terms(d.Title) {
-			tf[t.Key] += titleWeight * t.Weight
+			own[t.Key] += titleWeight * t.Weight
 		}
 		for _, t := range Terms(d.Body) {
-			tf[t.Key] += bodyWeight * t.Weight
+			own[t.Key] += bodyWeight * t.Weight
+		}
+		if len(own) == 0 { // a Doc without a text of its own is its questions
+			own = maps.Clone(tf)
+		} else {
+			for k, n := range own {
+				tf[k] += n
+			}
 		}
 		for k, n := range tf {
 			words[k] = append(words[k], posting{i, n})
+		}
+		for k, n := range own {
+			texts[k] = append(texts[k], posting{i, n})
 		}
 	}
 	first = binary.LittleEndian.AppendUint32(first, uint32(asks))
@@ -66,6 +77,7 @@ func Build(docs []Doc) []byte {
 	var per []byte
 	out[4], out[5], out[6], out[7], per = encodePieces(pieces, len(docs), asks)
 	out[8], out[9] = first, per
+	out[10], out[11], out[12], out[13] = encodeWords(texts)
 	b := []byte(magic)
 	for _, s := range out {
 		b = binary.LittleEndian.AppendUint32(b, uint32(len(s)))

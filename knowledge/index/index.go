@@ -33,8 +33,8 @@ type Hit struct {
 // An Index is a built index. It is safe for concurrent use.
 type Index struct {
 	docs, asks      int
-	wordKeys        list // the words, in order
-	wordPosts       list // by word: Docs and how much of it they hold
+	words           wordList // of all parts of the Docs
+	texts           wordList // of their titles and bodies alone
 	gramKeys        []byte
 	gramDocs        []byte
 	gramPosts       list // by piece of letters: example questions
@@ -55,6 +55,20 @@ func (l list) at(i int) []byte {
 		from = binary.LittleEndian.Uint32(l.ends[4*(i-1):])
 	}
 	return l.data[from:binary.LittleEndian.Uint32(l.ends[4*i:])]
+}
+
+// A wordList is words, in order, and by word the Docs and how much of it they
+// hold.
+type wordList struct{ keys, posts list }
+
+// find is the postings of a word; ok is false where no Doc holds it.
+func (w wordList) find(key string) (posts []byte, ok bool) {
+	n := w.keys.len()
+	i := sort.Search(n, func(i int) bool { return string(w.keys.at(i)) >= key })
+	if i == n || string(w.keys.at(i)) != key {
+		return nil, false
+	}
+	return w.posts.at(i), true
 }
 
 // ErrFormat is what Open returns for bytes that Build did not write.
@@ -78,26 +92,18 @@ func Open(b []byte) (*Index, error) {
 		parts[i], b = b[:n], b[n:]
 	}
 	x := &Index{
-		wordKeys: list{parts[0], parts[1]}, wordPosts: list{parts[2], parts[3]},
+		words:    wordList{list{parts[0], parts[1]}, list{parts[2], parts[3]}},
+		texts:    wordList{list{parts[10], parts[11]}, list{parts[12], parts[13]}},
 		gramKeys: parts[4], gramDocs: parts[5], gramPosts: list{parts[6], parts[7]},
 		first: parts[8], per: parts[9],
 	}
-	if len(x.first) < 4 || len(x.gramKeys) != 8*x.gramPosts.len() || x.wordKeys.len() != x.wordPosts.len() {
+	if len(x.first) < 4 || len(x.gramKeys) != 8*x.gramPosts.len() || x.words.keys.len() != x.words.posts.len() ||
+		x.texts.keys.len() != x.texts.posts.len() {
 		return nil, ErrFormat
 	}
 	x.docs, x.asks = len(x.first)/4-1, len(x.per)/4
 	x.rareWord, x.rareG = math.Log(1+float64(x.docs)), math.Log(1+2*float64(x.docs))
 	return x, nil
-}
-
-// word finds the postings of a word; ok is false where no Doc holds it.
-func (x *Index) word(key string) (posts []byte, ok bool) {
-	n := x.wordKeys.len()
-	i := sort.Search(n, func(i int) bool { return string(x.wordKeys.at(i)) >= key })
-	if i == n || string(x.wordKeys.at(i)) != key {
-		return nil, false
-	}
-	return x.wordPosts.at(i), true
 }
 
 // gram finds the postings of a piece of letters and how many Docs hold it.
@@ -112,17 +118,18 @@ func (x *Index) gram(g gram) (posts []byte, docs int) {
 
 // Numbers that a search works with. They are used again: most stay zero.
 type numbers struct {
-	bag, cover []float32 // by Doc
-	dot        []float32 // by example question
+	bag, cover, text []float32 // by Doc
+	dot              []float32 // by example question
 }
 
 func (x *Index) take() *numbers {
 	d, _ := x.numbers.Get().(*numbers)
 	if d == nil {
-		return &numbers{make([]float32, x.docs), make([]float32, x.docs), make([]float32, x.asks)}
+		return &numbers{make([]float32, x.docs), make([]float32, x.docs), make([]float32, x.docs), make([]float32, x.asks)}
 	}
 	clear(d.bag)
 	clear(d.cover)
+	clear(d.text)
 	clear(d.dot)
 	return d
 }
@@ -130,11 +137,13 @@ func (x *Index) take() *numbers {
 // How the parts of a score are mixed. The shares were fitted on questions that
 // were not in the index.
 const (
-	bagShare   = 0.19 // all words, as in BM25
-	coverShare = 0.27 // the share of the question's weight that the Doc holds at all
-	nearShare  = 0.29 // the letters of the nearest example question
-	nearsShare = 0.25 // the letters of the three nearest
-	bagK       = 1.2  // saturation of repeated words
+	bagShare       = 0.160 // all words, as in BM25
+	coverShare     = 0.228 // the share of the question's weight that the Doc holds at all
+	textBagShare   = 0.064 // the same two of its title and body alone: many example
+	textCoverShare = 0.091 // questions hold most words, what the text says tells more
+	nearShare      = 0.245 // the letters of the nearest example question
+	nearsShare     = 0.211 // the letters of the three nearest
+	bagK           = 1.2   // saturation of repeated words
 )
 
 // Search returns the best n Docs for a question, best first.
@@ -145,7 +154,13 @@ func (x *Index) Search(question string, n int) []Hit {
 	}
 	d := x.take()
 	defer x.numbers.Put(d)
-	total := x.addWords(words, d)
+	total := x.addWords(words, x.words, func(doc uint64, w, often float64) {
+		d.cover[doc] += float32(w)
+		d.bag[doc] += float32(w * often)
+	})
+	whole := x.addWords(words, x.texts, func(doc uint64, w, often float64) {
+		d.text[doc] += float32(w * (textCoverShare + textBagShare*often/(bagK+1)))
+	})
 	perPiece := x.addPieces(grams(question), d)
 	top := make([]Hit, 0, n+1)
 	for i := range x.docs {
@@ -155,7 +170,7 @@ func (x *Index) Search(question string, n int) []Hit {
 		}
 		best, mean := x.nearest(d.dot, from, to)
 		score := bagShare*float64(d.bag[i])/(total*(bagK+1)) + coverShare*float64(d.cover[i])/total +
-			(nearShare*best+nearsShare*mean)*perPiece
+			float64(d.text[i])/whole + (nearShare*best+nearsShare*mean)*perPiece
 		if score > 0 {
 			top = put(top, Hit{i, score}, n)
 		}
@@ -163,11 +178,11 @@ func (x *Index) Search(question string, n int) []Hit {
 	return top
 }
 
-// addWords adds what the Docs hold of a question's words, and returns the weight
-// of them all.
-func (x *Index) addWords(words []Term, d *numbers) (total float64) {
+// addWords hands on which Docs of a list hold a question's words, with the word's
+// weight and how often they do, saturated, and returns the weight of all words.
+func (x *Index) addWords(words []Term, in wordList, put func(doc uint64, weight, often float64)) (total float64) {
 	for _, t := range words {
-		posts, ok := x.word(t.Key)
+		posts, ok := in.find(t.Key)
 		if !ok {
 			total += x.rareWord * t.Weight
 			continue
@@ -181,8 +196,7 @@ func (x *Index) addWords(words []Term, d *numbers) (total float64) {
 			many, posts = readVarint(posts)
 			doc += step
 			tf := float64(many) / tfUnit
-			d.cover[doc] += float32(w)
-			d.bag[doc] += float32(w * tf * (bagK + 1) / (tf + bagK))
+			put(doc, w, tf*(bagK+1)/(tf+bagK))
 		}
 	}
 	return total
@@ -273,7 +287,7 @@ func (x *Index) Field(question string, docs int) bool {
 // spread counts how many of the first docs Docs hold a word in their questions or
 // title, and how many of those behind them hold it at all.
 func (x *Index) spread(key string, docs int) (within, behind int) {
-	posts, ok := x.word(key)
+	posts, ok := x.words.find(key)
 	if !ok {
 		return 0, 0
 	}
@@ -295,7 +309,7 @@ func (x *Index) spread(key string, docs int) (within, behind int) {
 // Holds reports whether one of the first docs Docs holds a word, an option such
 // as --nodes, or a variable, in lower case.
 func (x *Index) Holds(key string, docs int) bool {
-	posts, ok := x.word(key)
+	posts, ok := x.words.find(key)
 	if !ok {
 		return false
 	}
