@@ -18,6 +18,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -230,8 +231,10 @@ func (b *Bot) Tell(ctx context.Context, n card.News) error {
 		}
 		k = card.Card{Began: b.now(), Team: followers[0].Team}
 	}
+	owner, pipeline := jobcontrol.PipelineOf(ctx, b.reader(ctx, n.Job), n.Job.Cluster, n.Job.ID)
+	isStep := pipeline != ""
 	for _, p := range followers {
-		if !slices.ContainsFunc(k.Places, func(q card.Place) bool { return q.Team == p.Team && q.Channel == p.Channel }) {
+		if !isStep && !slices.ContainsFunc(k.Places, func(q card.Place) bool { return q.Team == p.Team && q.Channel == p.Channel }) {
 			k.Places = append(k.Places, p)
 		}
 	}
@@ -249,6 +252,13 @@ func (b *Bot) Tell(ctx context.Context, n card.News) error {
 		k.EndedAt = b.now()
 	}
 	owed := b.draw(ctx, &k)
+	if isStep { // all steps have one card
+		all, err := b.tellPipeline(ctx, owner, pipeline, &k, followers, before.Job.State != n.Job.State)
+		if err != nil {
+			return err
+		}
+		owed = append(owed, all...)
+	}
 	if have && before.Job.State != n.Job.State || !have && n.Job.State.Ended() {
 		owed = append(owed, b.tale(ctx, &k)...)
 	}
@@ -302,9 +312,13 @@ func (b *Bot) draw(ctx context.Context, k *card.Card) (owed []store.SlackMessage
 // tale is what the thread below the card tells when the state has changed. A
 // reply is never shown in the channel too, and calls the person only for an end
 // that they did not bring about themselves.
-func (b *Bot) tale(ctx context.Context, k *card.Card) (owed []store.SlackMessage) {
+func (b *Bot) tale(ctx context.Context, k *card.Card) []store.SlackMessage {
+	return b.taleIn(ctx, k, card.ID(k.News.Job.Cluster, k.News.Job.ID), "")
+}
+
+// taleIn is tale in the thread below another card, where own sets its messages apart.
+func (b *Bot) taleIn(ctx context.Context, k *card.Card, id, own string) (owed []store.SlackMessage) {
 	j := k.News.Job
-	id := card.ID(j.Cluster, j.ID)
 	s := b.settings(ctx, k.Team, k.User)
 	l := b.langOfCard(ctx, k)
 	headline := card.Headline(k.News, l)
@@ -324,7 +338,7 @@ func (b *Bot) tale(ctx context.Context, k *card.Card) (owed []store.SlackMessage
 		key := p.Key(id)
 		add := func(what, lane string, o outbox.Message) {
 			o.Team, o.ThreadOf, o.Instead = p.Team, key, k.User
-			m := b.out.Owe(fmt.Sprintf("%s/%s%d/%s", key, j.State, j.Restarts, what), key+lane, o)
+			m := b.out.Owe(fmt.Sprintf("%s/%s%s%d/%s", key, own, j.State, j.Restarts, what), key+lane, o)
 			m.NotBefore = b.wakes(ctx, p, k.User)
 			owed = append(owed, m)
 		}

@@ -21,7 +21,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/store"
-	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -30,7 +29,8 @@ import (
 
 // PipelineIn names a pipeline: steps that follow one another, each a job.
 type PipelineIn struct {
-	File   string `json:"-" arg:"" name:"pipeline.yaml" help:"the pipeline's file" zh:"流水线文件"`
+	File   string `json:"-" arg:"" name:"pipeline.yaml" help:"the pipeline's file; or status, which shows one by its name" zh:"流水线文件；或 status，按名称显示流水线"`
+	Name   string `json:"-" arg:"" optional:"" name:"name" help:"after status: the pipeline's name; the newest where left out" zh:"status 之后：流水线名称，省略为最新的"`
 	Show   bool   `json:"show,omitempty" help:"show how far it is, submit nothing" zh:"只显示进度，不提交"`
 	DryRun bool   `json:"dry_run,omitempty" name:"dry-run" help:"plan every step, submit nothing" zh:"检查每一步，不提交"`
 	Yes    bool   `json:"yes,omitempty" help:"do not ask before submitting" zh:"不再询问，直接提交"`
@@ -43,9 +43,14 @@ type PipelineOut struct {
 	Name  string         `json:"name"`
 	Steps []PipelineStep `json:"steps"`
 	// Page is the address of its page, where browsers reach one.
-	Page  string `json:"page,omitempty"`
-	shown bool
-	dry   bool
+	Page string `json:"page,omitempty"`
+	// Owner and File are whose it is and what it was submitted from, BrokenAt its first
+	// step whose newest job ended without completing.
+	Owner    string `json:"owner,omitempty"`
+	File     string `json:"file,omitempty"`
+	BrokenAt string `json:"broken_at,omitempty"`
+	shown    bool
+	dry      bool
 }
 
 // A PipelineStep is one step and its job, the newest where it was tried again.
@@ -57,6 +62,11 @@ type PipelineStep struct {
 	Attempt  int             `json:"attempt,omitempty"`
 	New      bool            `json:"submitted,omitempty"` // by this call
 	Problems []rules.Problem `json:"problems"`
+	// Reason is the job's, Earlier the jobs of earlier attempts, and Handed what earlier
+	// steps hand to it.
+	Reason  string        `json:"reason,omitempty"`
+	Earlier []slurm.JobID `json:"earlier,omitempty"`
+	Handed  []HandedValue `json:"handed,omitempty"`
 }
 
 // Found reports that errors of a step stopped all of them.
@@ -73,7 +83,8 @@ func Pipeline() ops.Op {
 			EN: "A step names its job and the steps it needs; <STEP.save>, <STEP.job_id> and the like hand values on. Said again after a step broke, it submits that step and what follows, and nothing twice.",
 			ZH: "每步给出其作业与所需的前置步骤；<步骤.save>、<步骤.job_id> 等传递数值。某步失败后再次执行，只重新提交该步及其后续，不会重复提交。",
 		},
-		Example: "pipeline nightly.yaml --yes",
+		Example:  "pipeline nightly.yaml --yes",
+		Examples: []string{"pipeline nightly.yaml --dry-run", "pipeline status nightly"},
 	}, pipeline)
 }
 
@@ -96,10 +107,16 @@ type stepFile struct {
 }
 
 func pipeline(ctx context.Context, c *ops.Call, in PipelineIn) (PipelineOut, error) {
+	if in.File == "status" {
+		return pipelineNamed(ctx, c, in.Name)
+	}
+	if in.Name != "" {
+		return PipelineOut{}, ops.InputError("name", lang.Text{EN: "%q: one file is one pipeline", ZH: "%q：一个文件就是一条流水线"}.With(in.Name), lang.Text{EN: "pipeline FILE, or pipeline status NAME", ZH: "pipeline 文件，或 pipeline status 名称"})
+	}
 	if c.Who.Surface != ops.Shell && c.Who.Surface != ops.Chat { // others' submissions are approved one by one
 		return PipelineOut{}, &ops.Error{
 			Code: ops.NotAllowed, Message: lang.Text{EN: "pipelines are submitted from the shell", ZH: "流水线只能从 shell 提交"},
-			Fix: lang.Text{EN: "submit takes its steps one by one", ZH: "可用 submit 逐步提交"},
+			Fix: lang.Text{EN: "submit takes its steps one by one; pipelines shows how far each is", ZH: "可用 submit 逐步提交；pipelines 可查看进度"},
 		}
 	}
 	p, err := readPipeline(c, in)
@@ -113,9 +130,11 @@ func pipeline(ctx context.Context, c *ops.Call, in PipelineIn) (PipelineOut, err
 		if err != nil {
 			return out, err
 		}
+		step.Handed = p.handedTo(p.Steps[i], jobs)
 		out.Steps = append(out.Steps, step)
 	}
 	if in.Show {
+		out.Owner, out.BrokenAt = c.Who.User, brokenAt(out.Steps)
 		return out, nil
 	}
 	open := 0
@@ -204,10 +223,11 @@ func (p *pipelineFile) stand(ctx context.Context, c *ops.Call, s stepFile, jobs 
 		if err != nil {
 			return step, c.SlurmError(err, sub.JobID)
 		}
-		if step.State = j.State; !j.State.Ended() || j.State == slurm.Completed {
+		if step.State, step.Reason = j.State, j.Reason; !j.State.Ended() || j.State == slurm.Completed {
 			step.JobID, jobs[s.Name] = &sub.JobID, j
 			return step, nil
 		}
+		step.Earlier = append(step.Earlier, sub.JobID)
 	}
 }
 
@@ -416,58 +436,4 @@ func (p *pipelineFile) checkValues() error {
 		}
 	}
 	return nil
-}
-
-// View is a line a step, then what is wrong with some.
-func (o PipelineOut) View(l lang.Lang) view.Doc {
-	d := view.Doc{Title: o.Name}
-	made := 0
-	t := &view.Table{Header: []string{"step", "after", "job", "state", "attempt"}, Spare: []int{4}}
-	if l == lang.ZH {
-		t.Header = []string{"步骤", "依赖", "作业", "状态", "第几次"}
-	}
-	done := 0
-	for _, s := range o.Steps {
-		id, attempt := "-", ""
-		if s.JobID != nil {
-			id = string(*s.JobID)
-		}
-		if s.New {
-			made++
-		}
-		if s.State == slurm.Completed {
-			done++
-		}
-		if s.Attempt > 1 {
-			attempt = fmt.Sprint(s.Attempt)
-		}
-		t.Rows = append(t.Rows, []string{s.Name, strings.Join(s.Needs, ", "), id, cmp.Or(string(s.State), "-"), attempt})
-	}
-	d.Sections = []view.Section{{Table: t}}
-	if o.Page != "" && !o.dry {
-		d.Sections = append(d.Sections, view.Section{Facts: []view.Fact{{Name: lang.Text{EN: "page", ZH: "网页"}.In(l), Value: o.Page}}})
-	}
-	for _, s := range o.Steps {
-		for _, p := range s.Problems {
-			if p.Severity == rules.Error {
-				d.Sections = append(d.Sections, view.Section{Items: []string{s.Name + ": " + p.Field + ": " + p.Message + "\n" + p.Fix}})
-			}
-		}
-	}
-	switch {
-	case o.Found():
-		d.Tone, d.Title = view.Bad, lang.Text{EN: "%s: nothing was submitted: mend the errors, or use --force", ZH: "%s：没有提交：请先修复错误，或使用 --force"}.With(o.Name).In(l)
-		if made > 0 {
-			d.Title = lang.Text{EN: "%s: stopped after %s", ZH: "%s：提交 %s 后停止"}.With(o.Name, ops.Counted(made, "job")).In(l)
-		}
-	case o.dry:
-		d.Title = lang.Text{EN: "%s: dry run, nothing was submitted", ZH: "%s：试运行，没有提交"}.With(o.Name).In(l)
-	case done == len(o.Steps):
-		d.Tone, d.Title = view.Good, lang.Text{EN: "%s: all steps are completed", ZH: "%s：全部步骤已完成"}.With(o.Name).In(l)
-	case o.shown || made == 0:
-		d.Title = lang.Text{EN: "%s: %d of %d steps completed", ZH: "%s：已完成 %d/%d 步"}.With(o.Name, done, len(o.Steps)).In(l)
-	default:
-		d.Tone, d.Title = view.Good, lang.Text{EN: "%s: %s submitted", ZH: "%s：已提交 %s"}.With(o.Name, ops.Counted(made, "job")).In(l)
-	}
-	return d
 }

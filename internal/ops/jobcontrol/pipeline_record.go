@@ -111,8 +111,8 @@ func PipelineOf(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID
 	return sub.Owner, name
 }
 
-// ShowPipeline is a pipeline as it was submitted, with its jobs as they are now.
-func ShowPipeline(ctx context.Context, c *ops.Call, owner, name string) (PipelineRecord, error) {
+// RecordedPipeline is a pipeline as it was submitted; no cluster is asked.
+func RecordedPipeline(ctx context.Context, c *ops.Call, owner, name string) (PipelineRecord, error) {
 	var r PipelineRecord
 	docs, err := c.Docs()
 	if err != nil {
@@ -126,6 +126,15 @@ func ShowPipeline(ctx context.Context, c *ops.Call, owner, name string) (Pipelin
 		return r, ops.NotFoundError("pipeline",
 			lang.Text{EN: "%s has submitted no pipeline %s in the last half year", ZH: "%s 在最近半年内没有提交过流水线 %s"}.With(owner, name),
 			lang.Text{EN: "megatron-ops pipeline FILE submits one", ZH: "用 megatron-ops pipeline FILE 提交"})
+	}
+	return r, nil
+}
+
+// ShowPipeline is a pipeline as it was submitted, with its jobs as they are now.
+func ShowPipeline(ctx context.Context, c *ops.Call, owner, name string) (PipelineRecord, error) {
+	r, err := RecordedPipeline(ctx, c, owner, name)
+	if err != nil {
+		return r, err
 	}
 	for i := range r.Steps {
 		s := &r.Steps[i]

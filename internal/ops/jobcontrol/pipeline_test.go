@@ -182,3 +182,42 @@ func TestAPipelineThatCannotBeIsRefused(t *testing.T) {
 	_, err := opstest.Do(t, c, jobcontrol.Pipeline(), "nightly.yaml", "--yes")
 	require.Equal(t, ops.NotAllowed, ops.AsError(err).Code, "each submission of an agent is approved by itself")
 }
+
+// A pipeline is known by its name, without its file, at every door that may read.
+func TestAPipelineIsShownByItsName(t *testing.T) {
+	c, site := atPipeline(t, nightlyYAML)
+	_, err := opstest.Do(t, c, jobcontrol.Pipeline(), "status")
+	require.Equal(t, ops.NotFound, ops.AsError(err).Code)
+	_, err = opstest.Do(t, c, jobcontrol.Pipeline(), "nightly.yaml", "--yes")
+	require.NoError(t, err)
+	for id, state := range map[slurm.JobID]slurm.State{"4701": slurm.Completed, "4702": slurm.Failed, "4703": slurm.Cancelled} {
+		site.KnownJobs[id] = slurm.Job{ID: id, State: state, User: "alice"}
+	}
+	c.Who.Surface = ops.MCP
+	out, err := opstest.Do(t, c, jobcontrol.Pipelines(), "nightly")
+	require.NoError(t, err)
+	p := out.(jobcontrol.PipelinesOut).Pipelines[0]
+	require.Equal(t, "train", p.BrokenAt)
+	require.Equal(t, 1, p.Done())
+	require.Equal(t, []jobcontrol.HandedValue{{Ref: "<train.save>", Value: "/lustre/m/ckpt"}}, p.Steps[2].Handed)
+	require.Equal(t, filepath.Join(c.Dir, "nightly.yaml"), p.File)
+	for l, want := range map[lang.Lang][]string{
+		lang.EN: {"nightly: broke at train (FAILED), 1 of 3 steps completed", "evaluate takes <train.save> = /lustre/m/ckpt", "diagnose 4702", "pipeline " + p.File},
+		lang.ZH: {"nightly：在 train 中断（FAILED），已完成 1/3 步", "evaluate 取得 <train.save> = /lustre/m/ckpt"},
+	} {
+		for _, w := range want {
+			require.Contains(t, opstest.Text(t, out, l), w)
+		}
+	}
+	c.Who.User = "bob"
+	_, err = opstest.Do(t, c, jobcontrol.Pipelines(), "nightly")
+	require.Equal(t, ops.NotFound, ops.AsError(err).Code, "it is somebody else's")
+	c.Who.User, c.Who.Surface = "alice", ops.Shell
+	out, err = opstest.Do(t, c, jobcontrol.Pipeline(), "nightly.yaml", "--yes")
+	require.NoError(t, err)
+	require.Len(t, site.Submitted, 5)
+	require.Equal(t, []slurm.JobID{"4702"}, out.(jobcontrol.PipelineOut).Steps[1].Earlier)
+	out, err = opstest.Do(t, c, jobcontrol.Pipeline(), "status", "nightly")
+	require.NoError(t, err)
+	require.Contains(t, opstest.Text(t, out, lang.EN), "1 of 3 steps completed")
+}

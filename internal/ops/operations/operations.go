@@ -31,6 +31,7 @@ func compose() []ops.Op {
 		launch.Submit(),
 		launch.Sync(),
 		jobcontrol.Pipeline(),
+		jobcontrol.Pipelines(),
 		jobcontrol.Status(),
 		jobcontrol.List(),
 		jobcontrol.Cancel(),

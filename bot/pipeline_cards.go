@@ -1,0 +1,169 @@
+package bot
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// docPipelineCard is the kind of document that a pipeline's one card is kept as, by
+// the pipeline's key.
+const docPipelineCard = "pipeline_card"
+
+// A pipelineCard is the messages of a pipeline, and what was last heard of its jobs.
+type pipelineCard struct {
+	Places []card.Place
+	Edits  int
+	Heard  map[slurm.JobID]heardStep
+}
+
+type heardStep struct {
+	State                 slurm.State
+	Why                   string
+	Iteration, Iterations int
+}
+
+var (
+	textSteps        = lang.Text{EN: "%d of %d steps completed", ZH: "已完成 %d/%d 步"}
+	textGoesOn       = lang.Text{EN: "`%s` goes on where it broke, and submits nothing twice", ZH: "`%s` 从中断处继续，不会重复提交"}
+	textAtIter       = lang.Text{EN: "iteration %d of %d", ZH: "迭代 %d/%d"}
+	textPipelinePage = lang.Text{EN: "page", ZH: "网页"}
+
+	textNotYet = lang.Text{EN: "not submitted", ZH: "未提交"}
+)
+
+// mostSteps is how many steps a card shows.
+const mostSteps = 20
+
+// tellPipeline brings news of a step's job to the one card of its pipeline, in each
+// place where the job is followed, and the step's end to that card's thread.
+func (b *Bot) tellPipeline(
+	ctx context.Context, owner, name string, k *card.Card, followers []card.Place, changed bool,
+) (owed []store.SlackMessage, err error) {
+	call := b.reader(ctx, k.News.Job)
+	r, err := jobcontrol.RecordedPipeline(ctx, call, owner, name)
+	if err != nil {
+		return nil, nil //nolint:nilerr // it is being submitted: the next news finds it
+	}
+	var c pipelineCard
+	own := owner + "/" + name
+	if _, err := b.cfg.Store.Get(ctx, docPipelineCard, own, b.now(), &c); err != nil {
+		return nil, err
+	}
+	if c.Heard == nil {
+		c.Heard = map[slurm.JobID]heardStep{}
+	}
+	n := k.News
+	c.Heard[n.Job.ID] = heardStep{n.Job.State, n.Why, n.Iteration, n.Iterations}
+	for _, f := range followers {
+		if !slices.ContainsFunc(c.Places, func(q card.Place) bool { return q.Team == f.Team && q.Channel == f.Channel }) {
+			c.Places = append(c.Places, f)
+		}
+	}
+	out := r.Answer(call)
+	for i := range out.Steps {
+		if s := &out.Steps[i]; s.JobID != nil {
+			s.State = slurm.Pending
+			if h, ok := c.Heard[*s.JobID]; ok {
+				s.State = h.State
+			}
+			if s.BrokenNow() && out.BrokenAt == "" {
+				out.BrokenAt = s.Name
+			}
+		}
+	}
+	l := b.langOfCard(ctx, k)
+	text, blocks := drawPipeline(out, c.Heard, l)
+	id := "pipeline/" + own
+	sum := sha256.Sum256(blocks)
+	hash := hex.EncodeToString(sum[:8])
+	for i := range c.Places {
+		place := &c.Places[i]
+		if place.Hash == hash {
+			continue
+		}
+		key := place.Key(id)
+		o := outbox.Message{Do: outbox.Post, Team: place.Team, Channel: place.Channel, Text: text, Blocks: blocks}
+		m := b.out.Owe(key, key, o)
+		m.NotBefore = b.wakes(ctx, *place, k.User)
+		if place.Hash != "" {
+			c.Edits++
+			o.Do, o.Ref = outbox.Update, key
+			m = b.out.Owe(fmt.Sprintf("%s/%d", key, c.Edits), key, o)
+			m.Collapse = key
+			if !changed {
+				m.NotBefore = place.Edited.Add(b.cfg.EditPace)
+			}
+		}
+		place.Hash, place.Edited = hash, b.now()
+		owed = append(owed, m)
+	}
+	if changed && n.Job.State.Ended() {
+		in := *k
+		in.Places = c.Places
+		owed = append(owed, b.taleIn(ctx, &in, id, string(n.Job.ID)+"/")...)
+	}
+	return owed, b.cfg.Store.Put(ctx, docPipelineCard, own, c, b.now().AddDate(0, 3, 0))
+}
+
+// drawPipeline draws a pipeline's card: how far it is, a line a step, and how it goes on.
+func drawPipeline(p jobcontrol.PipelineOut, heard map[slurm.JobID]heardStep, l lang.Lang) (text string, blocks json.RawMessage) {
+	mark := card.Mark(slurm.Running)
+	switch {
+	case p.BrokenAt != "":
+		mark = card.Mark(slurm.Failed)
+	case p.Done() == len(p.Steps):
+		mark = card.Mark(slurm.Completed)
+	case !slices.ContainsFunc(p.Steps, func(s jobcontrol.PipelineStep) bool { return s.State == slurm.Running || s.State == slurm.Completed }):
+		mark = card.Mark(slurm.Pending)
+	}
+	title := mark + " " + p.Name + " · " + textSteps.With(p.Done(), len(p.Steps)).In(l)
+	var lines []string
+	for _, s := range p.Steps[:min(len(p.Steps), mostSteps)] {
+		parts := []string{card.Mark(s.State) + " *" + answer.Escape(s.Name) + "*"}
+		if s.JobID == nil {
+			lines = append(lines, parts[0]+" · "+textNotYet.In(l))
+			continue
+		}
+		h := heard[*s.JobID]
+		parts = append(parts, answer.Escape(card.State(s.State, l)), string(*s.JobID))
+		if s.State == slurm.Running && h.Iterations > 0 {
+			parts = append(parts, textAtIter.With(h.Iteration, h.Iterations).In(l))
+		}
+		if s.State.Ended() && h.Why != "" {
+			parts = append(parts, answer.Escape(answer.Cut(answer.OneLine(h.Why), 120)))
+		}
+		lines = append(lines, strings.Join(parts, " · "))
+	}
+	if more := len(p.Steps) - mostSteps; more > 0 {
+		lines = append(lines, fmt.Sprintf("+%d", more))
+	}
+	bs := []slack.Block{
+		answer.Header(title),
+		slack.NewSectionBlock(slack.NewTextBlockObject(slack.MarkdownType, strings.Join(lines, "\n"), false, false), nil, nil),
+		nil,
+	}
+	about := answer.Escape(p.Owner)
+	if p.Page != "" {
+		about += " · <" + p.Page + "|" + textPipelinePage.In(l) + ">"
+	}
+	if again := (jobcontrol.PipelineRecord{File: p.File}).Resume(); p.BrokenAt != "" && again != "" {
+		about += " · " + textGoesOn.With(answer.Escape(strings.ReplaceAll(answer.OneLine(again), "`", "'"))).In(l)
+	}
+	bs[2] = answer.ContextMarkup(about)
+	return answer.Escape(p.Says().In(l)), answer.BlocksJSON(bs)
+}

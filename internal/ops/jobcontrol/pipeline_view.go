@@ -1,0 +1,265 @@
+package jobcontrol
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// brokenAt is the first step whose newest job ended without completing.
+func brokenAt(steps []PipelineStep) string {
+	for _, s := range steps {
+		if s.BrokenNow() {
+			return s.Name
+		}
+	}
+	return ""
+}
+
+// BrokenNow reports whether the step's newest job ended without completing.
+func (s PipelineStep) BrokenNow() bool { return s.State.Ended() && s.State != slurm.Completed }
+
+// PipelinesIn chooses pipelines.
+type PipelinesIn struct {
+	Name string `json:"name,omitempty" arg:"" optional:"" help:"only the pipeline of this name" zh:"只看该名称的流水线"`
+}
+
+// PipelinesOut is pipelines, the newest first.
+type PipelinesOut struct {
+	Pipelines []PipelineOut `json:"pipelines"`
+	one       bool
+}
+
+// Pipelines is the operation pipelines.
+func Pipelines() ops.Op {
+	return ops.Define(ops.Op{
+		Name: "pipelines", Effect: ops.Read, Toolset: ops.JobsSet, Idempotent: true,
+		Summary: lang.Text{EN: "pipelines with the state of each step, what is handed on, and where one broke", ZH: "各流水线每一步的状态、传递的数值，以及在哪一步中断"},
+		Help: lang.Text{
+			EN: "Use for how far a pipeline is. It goes on by the command in its answer, in the shell, which submits nothing twice.",
+			ZH: "查看流水线进度。在 shell 中执行答复里的命令即可继续，不会重复提交。",
+		},
+		Example:  "pipelines nightly",
+		Examples: []string{"pipelines"},
+	}, pipelines)
+}
+
+func pipelines(ctx context.Context, c *ops.Call, in PipelinesIn) (PipelinesOut, error) {
+	out := PipelinesOut{Pipelines: []PipelineOut{}, one: in.Name != ""}
+	records, err := pipelinesOf(ctx, c, in.Name, mostPipelines)
+	if err != nil {
+		return out, err
+	}
+	for _, r := range records {
+		out.Pipelines = append(out.Pipelines, r.Answer(c))
+	}
+	if len(records) == 0 && in.Name != "" {
+		return out, noPipeline(in.Name)
+	}
+	return out, nil
+}
+
+// mostPipelines is how many are told of at once.
+const mostPipelines = 20
+
+func noPipeline(name string) error {
+	return ops.NotFoundError("name", lang.Text{EN: "there is no pipeline %q of yours", ZH: "您没有流水线 %q"}.With(name), lang.Text{EN: "pipelines lists them; pipeline FILE submits one", ZH: "pipelines 可列出；pipeline 文件 可提交"})
+}
+
+// pipelinesOf are the caller's pipelines as they stand, the newest first; an operator
+// sees all.
+func pipelinesOf(ctx context.Context, c *ops.Call, name string, most int) (all []PipelineRecord, err error) {
+	docs, err := c.Docs()
+	if err != nil {
+		return nil, err
+	}
+	keys, err := docs.Keys(ctx, docPipeline, c.Now())
+	for _, k := range keys {
+		var r PipelineRecord
+		ok, err := docs.Get(ctx, docPipeline, k, c.Now(), &r)
+		if err == nil && ok && (r.Owner == c.Who.User || c.Who.Operator) && (name == "" || r.Name == name) {
+			all = append(all, r)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b PipelineRecord) int { return b.At.Compare(a.At) })
+	all = all[:min(most, len(all))]
+	for i, r := range all {
+		if all[i], err = ShowPipeline(ctx, c, r.Owner, r.Name); err != nil {
+			return nil, err
+		}
+	}
+	return all, err
+}
+
+// pipelineNamed is one pipeline as it stands; the newest where no name is given.
+func pipelineNamed(ctx context.Context, c *ops.Call, name string) (PipelineOut, error) {
+	all, err := pipelinesOf(ctx, c, name, 1)
+	switch {
+	case err != nil:
+		return PipelineOut{}, err
+	case len(all) == 0 && name == "":
+		return PipelineOut{}, ops.NotFoundError("name", lang.Text{EN: "no pipeline was submitted from here", ZH: "没有从这里提交过流水线"}, lang.Text{EN: "pipeline FILE submits one", ZH: "pipeline 文件 可提交"})
+	case len(all) == 0:
+		return PipelineOut{}, noPipeline(name)
+	}
+	return all[0].Answer(c), nil
+}
+
+// Answer is the pipeline as an operation answers it.
+func (r PipelineRecord) Answer(c *ops.Call) PipelineOut {
+	out := PipelineOut{Name: r.Name, Owner: r.Owner, File: r.File, Page: c.PipelinePage(r.Owner, r.Name), Steps: []PipelineStep{}, shown: true}
+	for _, s := range r.Steps {
+		step := PipelineStep{Name: s.Name, Needs: append([]string{}, s.Needs...), Attempt: max(1, len(s.Jobs)), Handed: s.Handed, Problems: []rules.Problem{}}
+		if last := len(s.Jobs) - 1; last >= 0 {
+			step.JobID, step.Earlier = &s.Jobs[last], s.Jobs[:last]
+		}
+		if s.Job != nil {
+			step.State, step.Reason = s.Job.State, s.Job.Reason
+		}
+		out.Steps = append(out.Steps, step)
+	}
+	out.BrokenAt = brokenAt(out.Steps)
+	return out
+}
+
+// Done is how many steps are completed.
+func (o PipelineOut) Done() (n int) {
+	for _, s := range o.Steps {
+		if s.State == slurm.Completed {
+			n++
+		}
+	}
+	return n
+}
+
+// Says is how far the pipeline is, in one line.
+func (o PipelineOut) Says() lang.Text {
+	switch done := o.Done(); {
+	case done == len(o.Steps):
+		return lang.Text{EN: "%s: all steps are completed", ZH: "%s：全部步骤已完成"}.With(o.Name)
+	case o.BrokenAt != "":
+		state := ""
+		for _, s := range o.Steps {
+			if s.Name == o.BrokenAt {
+				state = string(s.State)
+			}
+		}
+		return lang.Text{EN: "%s: broke at %s (%s), %d of %d steps completed", ZH: "%s：在 %s 中断（%s），已完成 %d/%d 步"}.With(o.Name, o.BrokenAt, state, done, len(o.Steps))
+	default:
+		return lang.Text{EN: "%s: %d of %d steps completed", ZH: "%s：已完成 %d/%d 步"}.With(o.Name, done, len(o.Steps))
+	}
+}
+
+// View is a line a pipeline, or the one that was asked for.
+func (o PipelinesOut) View(l lang.Lang) view.Doc {
+	if o.one && len(o.Pipelines) == 1 {
+		return o.Pipelines[0].View(l)
+	}
+	d := view.Doc{Title: lang.Text{EN: "no pipeline was submitted from here", ZH: "没有从这里提交过流水线"}.In(l)}
+	if len(o.Pipelines) == 0 {
+		return d
+	}
+	d.Title = lang.Text{EN: "pipelines, the newest first", ZH: "流水线，最新的在前"}.In(l)
+	var items []string
+	for _, p := range o.Pipelines {
+		items = append(items, p.Says().In(l))
+	}
+	d.Sections = []view.Section{{Items: items}}
+	d.Next = []string{"pipelines " + o.Pipelines[0].Name}
+	return d
+}
+
+// next is what to do where the pipeline broke: see why, then go on.
+func (o PipelineOut) next() (commands []string) {
+	for _, s := range o.Steps {
+		if s.Name == o.BrokenAt && s.last() != "" {
+			commands = append(commands, "diagnose "+string(s.last()))
+		}
+	}
+	if again := (PipelineRecord{File: o.File}).Resume(); o.File != "" && again != "" {
+		commands = append(commands, strings.TrimPrefix(again, "megatron-ops "))
+	}
+	return commands
+}
+
+// last is the step's newest job.
+func (s PipelineStep) last() slurm.JobID {
+	switch {
+	case s.JobID != nil:
+		return *s.JobID
+	case len(s.Earlier) > 0:
+		return s.Earlier[len(s.Earlier)-1]
+	}
+	return ""
+}
+
+// View is a line a step, then what is wrong with some.
+func (o PipelineOut) View(l lang.Lang) view.Doc {
+	d := view.Doc{Title: o.Name}
+	made := 0
+	t := &view.Table{Header: []string{"step", "after", "job", "state", "attempt"}, Spare: []int{4}}
+	if l == lang.ZH {
+		t.Header = []string{"步骤", "依赖", "作业", "状态", "第几次"}
+	}
+	done := 0
+	for _, s := range o.Steps {
+		id, attempt := cmp.Or(string(s.last()), "-"), ""
+		if s.New {
+			made++
+		}
+		if s.State == slurm.Completed {
+			done++
+		}
+		if s.Attempt > 1 {
+			attempt = fmt.Sprint(s.Attempt)
+		}
+		t.Rows = append(t.Rows, []string{s.Name, strings.Join(s.Needs, ", "), id, cmp.Or(string(s.State), "-"), attempt})
+	}
+	d.Sections = []view.Section{{Table: t}}
+	if o.Page != "" && !o.dry {
+		d.Sections = append(d.Sections, view.Section{Facts: []view.Fact{{Name: lang.Text{EN: "page", ZH: "网页"}.In(l), Value: o.Page}}})
+	}
+	var takes []string
+	for _, s := range o.Steps {
+		for _, h := range s.Handed {
+			takes = append(takes, lang.Text{EN: "%s takes %s = %s", ZH: "%s 取得 %s = %s"}.With(s.Name, h.Ref, h.Value).In(l))
+		}
+	}
+	if len(takes) > 0 {
+		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "handed on", ZH: "传递的数值"}.In(l), Items: takes})
+	}
+	for _, s := range o.Steps {
+		for _, p := range s.Problems {
+			if p.Severity == rules.Error {
+				d.Sections = append(d.Sections, view.Section{Items: []string{s.Name + ": " + p.Field + ": " + p.Message + "\n" + p.Fix}})
+			}
+		}
+	}
+	switch {
+	case o.Found():
+		d.Tone, d.Title = view.Bad, lang.Text{EN: "%s: nothing was submitted: mend the errors, or use --force", ZH: "%s：没有提交：请先修复错误，或使用 --force"}.With(o.Name).In(l)
+		if made > 0 {
+			d.Title = lang.Text{EN: "%s: stopped after %s", ZH: "%s：提交 %s 后停止"}.With(o.Name, ops.Counted(made, "job")).In(l)
+		}
+	case o.dry:
+		d.Title = lang.Text{EN: "%s: dry run, nothing was submitted", ZH: "%s：试运行，没有提交"}.With(o.Name).In(l)
+	case done == len(o.Steps):
+		d.Tone, d.Title = view.Good, o.Says().In(l)
+	case o.shown || made == 0:
+		if d.Title = o.Says().In(l); o.BrokenAt != "" {
+			d.Tone = view.Bad
+			d.Next = o.next()
+		}
+	default:
+		d.Tone, d.Title = view.Good, lang.Text{EN: "%s: %s submitted", ZH: "%s：已提交 %s"}.With(o.Name, ops.Counted(made, "job")).In(l)
+	}
+	return d
+}
