@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -319,10 +320,11 @@ func mailed(ctx context.Context, t Target, to *url.URL, password string, m Messa
 		options = append(options, mail.WithSSL())
 	}
 	if port := to.Port(); port != "" {
-		var p int
-		if _, err := fmt.Sscan(port, &p); err == nil {
-			options = append(options, mail.WithPort(p))
+		p, err := strconv.Atoi(port)
+		if err != nil {
+			return err
 		}
+		options = append(options, mail.WithPort(p))
 	}
 	if user := to.User.Username(); user != "" {
 		options = append(options, mail.WithSMTPAuth(mail.SMTPAuthAutoDiscover), mail.WithUsername(user), mail.WithPassword(password),
