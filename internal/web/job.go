@@ -136,6 +136,7 @@ type shownLine struct {
 	File, Line int
 	Name       string
 	Why, Text  string
+	Says       string // why, in the reader's language
 	Rank       *int
 	Node       string
 }
@@ -172,7 +173,7 @@ func (v *visit) diagnosis() error {
 		at := slices.IndexFunc(paths, func(p string) bool { return p == e.File || filepath.Base(p) == filepath.Base(e.File) })
 		shown.Lines = append(
 			shown.Lines,
-			shownLine{File: at, Line: e.LineNo, Name: filepath.Base(e.File), Why: e.Why, Text: e.Text, Rank: e.Rank, Node: e.Node},
+			shownLine{File: at, Line: e.LineNo, Name: filepath.Base(e.File), Why: e.Why, Says: e.WhyIn(v.lang), Text: e.Text, Rank: e.Rank, Node: e.Node},
 		)
 	}
 	return v.partly("diagnosis", shown)

@@ -185,7 +185,7 @@ func (r Report) fromWhichLines(_ *Report, l lang.Lang) string {
 	}
 	var lines []string
 	for _, e := range r.Evidence[:min(5, len(r.Evidence))] {
-		lines = append(lines, fmt.Sprintf("%s %s:%d %s", whyIn(e.Why, l), e.File, e.LineNo, e.Text))
+		lines = append(lines, fmt.Sprintf("%s %s:%d %s", e.WhyIn(l), e.File, e.LineNo, e.Text))
 	}
 	if r.Traceback != nil {
 		lines = append(lines, fmt.Sprintf("%s:%d (%s)", r.Traceback.File, r.Traceback.Line, r.Traceback.Function))

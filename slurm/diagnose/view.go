@@ -418,7 +418,7 @@ func (r Report) View(l lang.Lang) view.Doc {
 			if e.Rank != nil {
 				where += fmt.Sprintf(" (rank %d)", *e.Rank)
 			}
-			t.Rows = append(t.Rows, []string{whyIn(e.Why, l), where, e.Text})
+			t.Rows = append(t.Rows, []string{e.WhyIn(l), where, e.Text})
 		}
 		doc.Sections = append(doc.Sections, view.Section{Heading: word("Evidence", "证据链"), Table: &t, Fold: true})
 	}
@@ -435,17 +435,18 @@ func (r Report) View(l lang.Lang) view.Doc {
 	return doc
 }
 
-func whyIn(why string, l lang.Lang) string {
+// WhyIn says why the line is evidence.
+func (e Evidence) WhyIn(l lang.Lang) string {
 	if l == lang.ZH {
 		if t, ok := map[string]string{
 			"cause": "原因", "same cause": "同一原因", "downstream": "后果", "earlier attempt": "之前的尝试", "last sign": "最后输出",
 			"last words": "该 rank 的最后输出",
 			"start":      "启动",
-		}[why]; ok {
+		}[e.Why]; ok {
 			return t
 		}
 	}
-	return why
+	return e.Why
 }
 
 // facts are the short values of the answer.
