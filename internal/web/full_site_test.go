@@ -87,6 +87,7 @@ func newFullSite(t testing.TB, more ...func(*web.Config)) *site {
 		fmt.Fprintf(&out, "%d: step %d is slow\n", i%4, i)
 	}
 	out.WriteString("2: WARNING: the fan is loud\n3: RuntimeError: NCCL communicator was aborted on rank 3\n")
+	opstest.Write(t, filepath.Join(s.logs, "llama-8b-4713.err"), "1: stderr of rank 1\n")
 	log := filepath.Join(s.logs, "llama-8b-4713.out")
 	opstest.Write(t, log, out.String())
 	try("4711", slurm.Failed, -240, -235, -220, nil)
@@ -189,7 +190,7 @@ func TestALogIsChosenByRankAndLevel(t *testing.T) {
 	s := newFullSite(t)
 	b := s.as("alice")
 	lines := func(query string) (lines []string) {
-		status, body := b.get("/web/jobs/test/4713/log.json?file=0&" + query)
+		status, body := b.get("/web/jobs/test/4713/log.json?file=1&" + query)
 		require.Equal(t, 200, status, body)
 		var w struct{ Lines []string }
 		require.NoError(t, json.Unmarshal([]byte(body), &w))
@@ -199,6 +200,17 @@ func TestALogIsChosenByRankAndLevel(t *testing.T) {
 	require.Equal(t, []string{"3: RuntimeError: NCCL communicator was aborted on rank 3"}, lines("level=error&end=1"))
 	require.Equal(t, []string{"2: WARNING: the fan is loud"}, lines("level=warning&rank=2&from=0"))
 	require.Equal(t, []string{"3: step 3 is slow"}, lines("rank=3&find=STEP+3+"))
+
+	_, body := b.get("/web/jobs/test/4713/log.json?file=all&rank=1")
+	var w struct{ Lines []string }
+	require.NoError(t, json.Unmarshal([]byte(body), &w))
+	require.Len(t, w.Lines, 100+4+1, "of both files")
+	require.Contains(t, w.Lines, "1: stderr of rank 1")
+	_, body = b.get("/web/jobs/test/4713/log.json?file=all&find=STDERR")
+	require.NoError(t, json.Unmarshal([]byte(body), &w))
+	require.Equal(t, []string{"1: stderr of rank 1"}, w.Lines)
+	status, _ := b.get("/web/jobs/test/4713/log.json?file=all&level=none")
+	require.Equal(t, 400, status)
 }
 
 // What an environment of a specification holds is for whoever may change the job.

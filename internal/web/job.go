@@ -2,8 +2,11 @@ package web
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -279,12 +282,15 @@ func abs(x float64) float64 { return max(x, -x) }
 
 // log answers a part of one of the job's logs.
 func (v *visit) log() error {
+	q := v.r.URL.Query()
+	if q.Get("file") == "all" {
+		return v.allLogs(q)
+	}
 	cluster, id := v.named()
 	j, paths, err := joblogs.Files(v.r.Context(), v.call().Reading(), cluster, id)
 	if err != nil {
 		return err
 	}
-	q := v.r.URL.Query()
 	number := func(name string) int64 {
 		n, _ := strconv.ParseInt(q.Get(name), 10, 64)
 		return max(0, n)
@@ -303,6 +309,46 @@ func (v *visit) log() error {
 	w, err := joblogs.ReadWindow(v.r.Context(), v.call().Reading(), j, paths[file], at)
 	if err != nil {
 		return err
+	}
+	v.json(http.StatusOK, w)
+	return nil
+}
+
+const (
+	// mergedLines is how many of the newest lines of all files are shown, and
+	// mergedTime how long they are looked for.
+	mergedLines = 2000
+	mergedTime  = 10 * time.Second
+)
+
+// allLogs answers the newest lines of all of the job's files, merged by time.
+func (v *visit) allLogs(q url.Values) error {
+	ctx, stop := context.WithTimeout(v.r.Context(), mergedTime)
+	defer stop()
+	v.r = v.r.WithContext(ctx)
+	cluster, id := v.named()
+	words := []string{string(id), fmt.Sprintf("--tail=%d", mergedLines)}
+	for _, name := range []string{"rank", "node", "level"} {
+		if q.Get(name) != "" {
+			words = append(words, "--"+name+"="+q.Get(name))
+		}
+	}
+	out, err := v.runOn(cluster, "logs", words...)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return &ops.Error{Code: ops.Failed, Field: "file", Message: textTooMuchLog, Fix: textTooMuchLogFix}
+	}
+	if err != nil {
+		return err
+	}
+	all, ok := out.(joblogs.LogsOut)
+	if !ok {
+		return textNoAnswer.Err("logs")
+	}
+	w, find := joblogs.Window{Mark: -1, Lines: []string{}}, strings.ToLower(q.Get("find"))
+	for _, l := range all.Lines {
+		if strings.Contains(strings.ToLower(l.Text), find) {
+			w.Lines = append(w.Lines, l.Text)
+		}
 	}
 	v.json(http.StatusOK, w)
 	return nil

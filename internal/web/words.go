@@ -38,6 +38,8 @@ var (
 	textScript           = lang.Text{EN: "Script", ZH: "脚本"}
 	textNotSubmitted     = lang.Text{EN: "not submitted yet", ZH: "尚未提交"}
 	textForgotten        = lang.Text{EN: "job %s is not known to Slurm any more", ZH: "Slurm 已不再保存作业 %s"}
+	textTooMuchLog       = lang.Text{EN: "the logs are too large to be read together in ten seconds", ZH: "日志过大，十秒内无法合并读取"}
+	textTooMuchLogFix    = lang.Text{EN: "choose one file, or take the filters away", ZH: "请选择单个文件，或去掉筛选条件"}
 	textProblem          = lang.Text{EN: "That did not work", ZH: "出错了"}
 	textNoAnswer         = lang.Text{EN: "%s gave no answer that a page can show", ZH: "%s 没有返回网页可显示的结果"}
 	textJobs             = lang.Text{EN: "Jobs", ZH: "作业"}
@@ -115,6 +117,7 @@ var labels = map[string]lang.Text{
 	"applyfix":    {EN: "Apply the fix and submit again…", ZH: "应用修复并重新提交…"},
 	"log":         {EN: "Log", ZH: "日志"},
 	"file":        {EN: "File", ZH: "文件"},
+	"allfiles":    {EN: "all, newest lines", ZH: "全部（最新行）"},
 	"find":        {EN: "Only lines with", ZH: "只显示包含"},
 	"follow":      {EN: "Follow", ZH: "跟随"},
 	"newest":      {EN: "Newest", ZH: "最新"},

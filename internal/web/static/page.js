@@ -254,6 +254,7 @@ if (log) {
   show({ end: 1 });
   document.addEventListener("changed", async (e) => {
     if (!logForm.elements.follow.checked || e.detail.bytes === undefined || !held.there) return;
+    if (logForm.elements.file.value === "all") { await show({ end: 1 }); return; }
     held.size = Math.max(held.size, held.to + 1);
     await further(true);
     log.scrollTop = log.scrollHeight;

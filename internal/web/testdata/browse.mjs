@@ -130,6 +130,19 @@ await page.getByLabel("rank").fill("");
 await page.getByRole("button", { name: "Newest" }).click();
 await page.getByText("2: WARNING: the fan is loud").waitFor();
 assert.ok(await lines() > 300);
+await page.getByLabel("File").selectOption("all, newest lines");
+await page.getByText("1: stderr of rank 1").waitFor();
+
+// What changes elsewhere is seen without loading anything anew.
+const other = await context.newPage();
+await other.goto(base + "/web/jobs");
+await other.getByRole("row", { name: /waits/ }).getByText("pending").waitFor();
+await page.goto(base + "/web/jobs/test/5");
+await page.getByRole("button", { name: "Cancel…" }).click();
+await page.getByRole("button", { name: "Yes, do it" }).click();
+await other.getByRole("row", { name: /waits/ }).getByText("cancelled").waitFor();
+await other.close();
+await page.goto(base + "/web/jobs/test/4713");
 
 // From one attempt to another.
 await page.getByRole("link", { name: "4711" }).press("Enter");
