@@ -65,12 +65,14 @@ func answer(o ops.Op, out any, r room, token string) (*sdk.CallToolResult, error
 		}
 		out, object = c.out, c.raw
 	}
+	object = bytes.Replace(object, []byte(`"script":"",`), nil, 1) // withoutScript
 	next := []hint{}
 	text := string(object) + "\n"
 	if v, ok := out.(view.Viewer); ok {
 		doc := v.View(lang.EN)
 		next = hints(doc.Next)
 		doc.Next = nil
+		doc.Title = asArguments(doc.Title)
 		doc.Sections = slices.DeleteFunc(doc.Sections, func(s view.Section) bool { return strings.ContainsFunc(s.Code, dotted) })
 		besides := unshown(out, doc)
 		text = words(o, doc, besides, max(r.bytes-len(besides), smallPiece))
@@ -345,7 +347,7 @@ func cleanError(e *ops.Error) *ops.Error {
 func limitedText(t lang.Text) lang.Text { return lang.Text{EN: limited(t.EN), ZH: limited(t.ZH)} }
 
 func limited(s string) string {
-	s = asCalls(redact.Text(redact.Clean(s)))
+	s = asArguments(asCalls(redact.Text(redact.Clean(s))))
 	if len(s) > 1000 {
 		s = strings.ToValidUTF8(s[:1000], "") + "…"
 	}

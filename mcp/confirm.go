@@ -69,7 +69,7 @@ const tokenLife = 10 * time.Minute
 
 // confirm settles whether a call that changes something may go on. A nil result
 // and a nil error say yes; the result is otherwise the question or the refusal.
-func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op, call *ops.Call, in any, token string) (*sdk.CallToolResult, error) {
+func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op, call *ops.Call, in any, said given) (*sdk.CallToolResult, error) {
 	if dry, ok := boolField(in, "dry_run"); ok && dry {
 		return nil, nil
 	}
@@ -86,8 +86,8 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 	}
 	policy := s.cfg.Policy()
 	v := policy.judge(o, in)
-	if token != "" && policy.token(v) && !canAsk(ctx) {
-		agreed, err := s.tokens.spend(token, digest)
+	if said.token != "" && policy.token(v) && !canAsk(ctx) {
+		agreed, err := s.tokens.spend(said.token, digest)
 		if err != nil {
 			return refusal(&ops.Error{
 				Code: ops.NotAllowed, Field: tokenField, Message: lang.Said(err),
@@ -97,7 +97,7 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 		call.Confirmed, call.Agreed = true, agreed
 		return nil, nil
 	}
-	question, stop := s.question(ctx, call, o, in)
+	question, stop := s.question(ctx, call, o, in, said.room)
 	if stop != nil {
 		return stop, nil
 	}

@@ -7,11 +7,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
 // A hint is a call worth making next.
@@ -104,6 +106,44 @@ func asCalls(text string) string {
 			return said
 		}
 		return "`" + strings.TrimRight(o.Name+" "+examples[o.Name], " ") + "`"
+	})
+}
+
+// shellOption is an option of the shell outside of a quoted command.
+var shellOption = regexp.MustCompile(`(^|[\s(])--([a-z][a-z-]*)`)
+
+// ownOptions are the options that operations have and neither Megatron nor sbatch
+// has, by their names as arguments.
+var ownOptions = sync.OnceValue(func() map[string]string {
+	own := map[string]string{}
+	for _, o := range operations.All() {
+		for _, p := range o.InputSchema().Properties {
+			option := strings.ReplaceAll(p.Name, "_", "-")
+			if _, megatrons := megatron.LookupFlag("--" + option); !megatrons {
+				own[option] = p.Name
+				if p.Schema.Type == "boolean" {
+					own[option] += "=true"
+				}
+			}
+		}
+	}
+	for _, f := range job.Fields() {
+		delete(own, strings.ReplaceAll(f.Name, "_", "-"))
+	}
+	return own
+})
+
+// asArguments says options of the shell in a sentence of ours as arguments.
+func asArguments(text string) string {
+	if !strings.Contains(text, "--") {
+		return text
+	}
+	return shellOption.ReplaceAllStringFunc(text, func(said string) string {
+		m := shellOption.FindStringSubmatch(said)
+		if name := ownOptions()[m[2]]; name != "" {
+			return m[1] + name
+		}
+		return said
 	})
 }
 

@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,6 +35,31 @@ func TestAnswersNameToolsAndNotTheShell(t *testing.T) {
 		require.Contains(t, told(r.Structured), row.want, row.tool)
 		require.NotContains(t, told(r.Structured), "`megatron-ops ", row.tool)
 	}
+}
+
+// A submission that its plan refuses tells what to mend, all of it page by page, in
+// an agent's words and without the script that nobody asked for.
+func TestARefusedSubmissionTellsWhatToMend(t *testing.T) {
+	c := talking(t, newSite())
+	const spec = `{"name":"x","nodes":2,"worktree":"/w","args":["--num-layers","24"]}`
+	r := c.do("submit", `{"spec":`+spec+`}`)
+	r.lean(t, "submit")
+	require.Nil(t, r.Structured["job_id"])
+	require.NotContains(t, r.Structured, "script")
+	require.NotContains(t, r.Structured, "dry_run")
+	require.NotContains(t, r.Text, "#SBATCH")
+	require.Contains(t, r.Text, "mend the errors, or use force=true")
+	require.NotContains(t, r.Text, "--force")
+	plan := c.do("plan", `{"spec":`+spec+`}`).Structured["problems"].([]any)
+	seen := r.Structured["problems"].([]any)
+	for cursor, _ := r.Structured["cursor"].(string); cursor != ""; cursor, _ = r.Structured["cursor"].(string) {
+		r = c.do("submit", `{"spec":`+spec+`,"cursor":`+strconv.Quote(cursor)+`}`)
+		require.NotEmpty(t, r.Structured["problems"])
+		seen = append(seen, r.Structured["problems"].([]any)...)
+	}
+	require.GreaterOrEqual(t, len(seen), len(plan))
+	r = c.do("submit", `{"spec":`+spec+`,"dry_run":true}`)
+	require.Contains(t, r.Structured["script"], "#SBATCH", "who asks gets it")
 }
 
 // told is all strings of a structured answer.

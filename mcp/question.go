@@ -37,17 +37,17 @@ type question struct {
 // question says what the call would do: what starts, ends or changes, in one
 // line, then every argument in full, then the script. What can be refused now is
 // refused now, before a person is bothered.
-func (s *Server) question(ctx context.Context, call *ops.Call, o ops.Op, in any) (question, *sdk.CallToolResult) {
-	r, out, err := consent.Of(ctx, call, o, in)
+func (s *Server) question(ctx context.Context, call *ops.Call, o ops.Op, in any, r room) (question, *sdk.CallToolResult) {
+	asked, out, err := consent.Of(ctx, call, o, in)
 	if err != nil || out != nil {
-		return question{}, s.stopped(o, out, err)
+		return question{}, s.stopped(o, out, err, r)
 	}
-	q := question{decisive: r.Text(), foreign: r.Foreign, shown: r.Sections(lang.EN), digest: r.Digest, request: r}
+	q := question{decisive: asked.Text(), foreign: asked.Foreign, shown: asked.Sections(lang.EN), digest: asked.Digest, request: asked}
 	q.text, q.long = q.decisive, len(q.decisive) > longestDecisive
-	if r.Script != "" {
-		script := redact.Text(redact.Clean(r.Script))
+	if asked.Script != "" {
+		script := redact.Text(redact.Clean(asked.Script))
 		q.long = q.long || len(script) > shownScript
-		q.text += "\n\nscript, sha256 " + r.Digest + ":\n" + clip(script, shownScript, "render shows all of it")
+		q.text += "\n\nscript, sha256 " + asked.Digest + ":\n" + clip(script, shownScript, "render shows all of it")
 	}
 	return q, nil
 }
@@ -104,12 +104,12 @@ func (s *Server) answeredOnPage(ctx context.Context, call *ops.Call, p *page, op
 
 // stopped is the answer to a call that would come to nothing: what is wrong with
 // it, or that there is nothing to do.
-func (s *Server) stopped(o ops.Op, out any, err error) *sdk.CallToolResult {
+func (s *Server) stopped(o ops.Op, out any, err error, r room) *sdk.CallToolResult {
 	var stop *sdk.CallToolResult
 	if err != nil {
 		stop, err = s.failed(o, out, err)
 	} else {
-		stop, err = answer(o, out, room{bytes: defaultBudget}, "")
+		stop, err = answer(o, withoutScript(out), r, "")
 	}
 	if err != nil {
 		stop = refusal(ops.AsError(err))

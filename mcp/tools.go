@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -342,7 +341,7 @@ func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*
 	}
 	call := &ops.Call{Service: svc, Who: grant.Caller, Lang: lang.EN, Progress: progress(ctx, req), MayRead: s.mayRead, Roots: s.cfg.Roots}
 	if o.Effect != ops.Read {
-		if res, err := s.confirm(ctx, req, o, call, in, given.token); res != nil || err != nil {
+		if res, err := s.confirm(ctx, req, o, call, in, given); res != nil || err != nil {
 			return res, err
 		}
 	}
@@ -350,22 +349,25 @@ func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*
 	if err != nil {
 		return s.failed(o, out, err)
 	}
-	done, submitted := out.(launch.SubmitOut)
-	if submitted = submitted && done.JobID != nil; submitted {
-		// Whoever wants to read it asks for it before: render, or dry_run. It would be
-		// most of the answer.
-		done.Script = ""
-		out = done
+	if dry, _ := boolField(in, "dry_run"); !dry {
+		out = withoutScript(out)
 	}
 	res, err := answer(o, out, given.room, s.tokenFor(ctx, grant, call, o, in, out))
-	if err == nil && submitted {
-		object, _ := res.StructuredContent.(json.RawMessage)
-		res.StructuredContent = json.RawMessage(bytes.Replace(object, []byte(`"script":"",`), nil, 1))
-	}
 	if f, ok := out.(ops.Finder); err == nil && o.Name == "plan" && ok && !f.Found() {
 		s.plans.offer(res, in, grant.Caller)
 	}
 	return res, err
+}
+
+// withoutScript is what a submission answers to who did not ask for its script, by
+// render or dry_run: it would be most of the answer, and leave no room for what is
+// wrong.
+func withoutScript(out any) any {
+	if done, ok := out.(launch.SubmitOut); ok {
+		done.Script, done.DryRun = "", false
+		return done
+	}
+	return out
 }
 
 // service makes the service at the first call that needs it.

@@ -96,7 +96,7 @@ var reasons = []Meaning{
 	reason("JobHoldMaxRequeue", "was requeued as often as the site allows and is held", "重新排队次数达到站点上限，已保持", "find why it is requeued, then release it", "查明重新排队的原因后 release"),
 	reason("JobArrayTaskLimit", "waits because the array's limit of elements at a time (%N) is reached", "已达数组同时运行上限（%N）", "raise the limit: scontrol update ArrayTaskThrottle", "可用 scontrol update ArrayTaskThrottle 提高上限"),
 	reason("ReqNodeNotAvail, Reserved for maintenance*", "would run into a maintenance of the nodes", "作业会与节点维护时段冲突", "a job that ends before the maintenance may start: shorten time, or wait", "缩短时限使作业在维护前结束，或等待维护结束"),
-	reason("ReqNodeNotAvail, May be reserved for other job*", "the nodes it could use are kept for another job, or down", "可用节点已为其他作业保留或不可用", "wait; a shorter time or fewer nodes may start earlier (backfill)", "请等待；缩短时间或减少节点可能更早启动（回填调度）"),
+	reason("ReqNodeNotAvail, May be reserved for other job*", "the nodes it could use are kept for another job or a maintenance, or down", "可用节点已为其他作业或维护保留，或不可用", "wait; a shorter time or fewer nodes may start earlier (backfill)", "请等待；缩短时间或减少节点可能更早启动（回填调度）"),
 	reason("ReqNodeNotAvail", "asks for nodes that are down, drained or reserved", "所需节点处于 down、drain 或被预留", "drop nodelist, or choose other nodes", "去掉 nodelist，或改用其他节点"),
 	reason("Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions*", "the nodes it could use are down, drained, or kept for partitions of higher priority", "可用节点处于 down、drain 或被更高优先级分区占用", "look at `nodes`; wait, choose another partition, or ask for fewer nodes", "查看 `nodes`；请等待、更换分区或减少节点"),
 	reason("Constraints", "no node that satisfies its constraints is free now", "当前没有满足约束的空闲节点", "wait, or change constraint", "请等待，或修改 constraint"),

@@ -244,9 +244,15 @@ func (c *Cluster) startNodes(context.Context) error {
 
 // StartNode starts the slurmd of a node, with the node's own host name and hosts
 // file.
-func (c *Cluster) StartNode(node string) error {
+func (c *Cluster) StartNode(node string) error { return c.startNode(node, "-D") }
+
+// BootNode is StartNode of a node that says that it was booted just now, which
+// power saving waits for.
+func (c *Cluster) BootNode(node string) error { return c.startNode(node, "-Db") }
+
+func (c *Cluster) startNode(node, how string) error {
 	return c.daemon("slurmd."+node, "root", nil, "unshare", "--mount", "--uts", "--propagation", "private", "sh", "-c",
-		`hostname "$1" && mount --bind "$2" /etc/hosts && exec slurmd -D -N "$1"`, "sh", node, c.path("etc", "hosts"))
+		`hostname "$1" && mount --bind "$2" /etc/hosts && exec slurmd "$3" -N "$1"`, "sh", node, c.path("etc", "hosts"), how)
 }
 
 func (c *Cluster) startREST(ctx context.Context) error {

@@ -229,6 +229,9 @@ func jobFacts(j slurm.Job, l lang.Lang) []view.Fact {
 		elapsed += " / " + ops.Duration(*j.TimeLimitS)
 	}
 	add("elapsed / limit", "已运行 / 时限", elapsed)
+	if j.Restarts > 0 {
+		add("restarts", "重启次数", strconv.Itoa(j.Restarts))
+	}
 	if j.EstStart != nil && j.State == slurm.Pending {
 		add("estimated start", "预计开始", j.EstStart.Format(time.DateTime))
 	}
