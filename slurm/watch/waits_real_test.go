@@ -99,7 +99,9 @@ SuspendExcNodes=gpu[1-3]
 			}
 		}
 	}
-	in := func(state slurm.State) func(slurm.Job) bool { return func(j slurm.Job) bool { return j.State == state } }
+	in := func(state slurm.State) func(slurm.Job) bool {
+		return func(j slurm.Job) bool { return j.State == state }
+	}
 	waits := func(id slurm.JobID, reason, says string) {
 		t.Helper()
 		j := until(reason, id, func(j slurm.Job) bool { return strings.HasPrefix(j.Reason, reason) })
