@@ -12,6 +12,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/form"
+	"github.com/megatron-ops/megatron-ops/internal/account"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
@@ -41,7 +42,7 @@ type offer struct {
 	until   time.Time
 }
 
-// choices are the partitions, accounts and QOS that a person may choose on a
+// choices are the partitions, accounts, QOS and reservations that a person may choose on a
 // cluster, and the kinds of GPU and presets that are known. A cluster that does not
 // answer in time is typed about, and answers for the next form.
 func (b *Bot) choices(ctx context.Context, c *ops.Call, cluster string) map[string][]string {
@@ -106,6 +107,7 @@ func (b *Bot) askChoices(ctx context.Context, c *ops.Call, key, cluster string) 
 			all["qos"] = append(all["qos"], q.Name)
 		}
 	}
+	all["reservation"] = b.reservations(ctx, c, cluster, all["account"])
 	for field, list := range all {
 		slices.Sort(list)
 		all[field] = slices.Compact(list)
@@ -117,6 +119,31 @@ func (b *Bot) askChoices(ctx context.Context, c *ops.Call, key, cluster string) 
 	}
 	b.offers.have[key] = offer{all, b.now().Add(choicesKeep)}
 	return all
+}
+
+// reservations are those that a person with those accounts may use, and that have not
+// ended.
+func (b *Bot) reservations(ctx context.Context, c *ops.Call, cluster string, accounts []string) (names []string) {
+	reads, ok := c.Clusters[cluster].(interface {
+		Reservations(context.Context) ([]slurm.Reservation, error)
+	})
+	if !ok || c.Who.User == "" {
+		return nil
+	}
+	found, err := reads.Reservations(ctx)
+	if err != nil {
+		b.log.Info("slack: reservations", "err", err)
+	}
+	member := func(group string) bool {
+		in, err := account.Member(ctx, c.Who.User, group)
+		return err == nil && in
+	}
+	for _, r := range found {
+		if (r.End == nil || r.End.After(b.now())) && r.Open(c.Who.User, accounts, member) {
+			names = append(names, r.Name)
+		}
+	}
+	return names
 }
 
 // formState is the form with those values, and with what one can choose.

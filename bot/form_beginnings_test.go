@@ -3,6 +3,7 @@ package bot_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -29,6 +30,15 @@ func (surveyedYard) QOS(context.Context) ([]slurm.QOS, error) {
 }
 
 func (surveyedYard) Shares(context.Context, string) ([]slurm.Share, error) { return nil, nil }
+
+func (surveyedYard) Reservations(context.Context) ([]slurm.Reservation, error) {
+	now := time.Now()
+	past, later := now.Add(-time.Hour), now.Add(time.Hour)
+	return []slurm.Reservation{
+		{Name: "maint", Users: []string{"root"}, End: &later}, {Name: "ours", Accounts: []string{"research"}, End: &later},
+		{Name: "mine", Users: []string{"ada"}, End: &later}, {Name: "over", Users: []string{"ada"}, End: &past},
+	}, nil
+}
 
 func surveyed(c *bot.Config) {
 	c.Service.Clusters["yard"] = surveyedYard{c.Service.Clusters["yard"].(*yard)}
@@ -72,6 +82,7 @@ func TestTheFormOffersWhatTheClusterHas(t *testing.T) {
 	require.Equal(t, []string{"dev", "prod"}, optionsOf(form, "partition"))
 	require.Equal(t, []string{"research"}, optionsOf(form, "account"))
 	require.Equal(t, []string{"high", "normal"}, optionsOf(form, "qos"), "those of the person's accounts")
+	require.Equal(t, []string{"mine", "ours"}, optionsOf(form, "reservation"), "those that ada may use, and that go on")
 	require.Contains(t, optionsOf(form, "preset"), "debug-nccl")
 	require.Contains(t, slacktest.JSON(form), "recipe:llama3-8b")
 }

@@ -13,6 +13,12 @@ func (c *CLI) PartitionLimits(ctx context.Context) ([]slurm.PartitionLimits, err
 	return slurm.ParsePartitionLimits(out), err
 }
 
+// Reservations lists the reservations that this account may see.
+func (c *CLI) Reservations(ctx context.Context) ([]slurm.Reservation, error) {
+	out, err := c.ask(ctx, "reservations", "scontrol", "--oneliner", "show", "reservation")
+	return slurm.ParseReservations(out), err
+}
+
 // QOS lists the qualities of service and their limits.
 func (c *CLI) QOS(ctx context.Context) ([]slurm.QOS, error) {
 	out, err := c.ask(ctx, "qualities of service", "sacctmgr", "--noheader", "--parsable2", "--readonly", "show", "qos", "format="+slurm.QOSFormat)

@@ -21,6 +21,8 @@ import (
 type answer struct {
 	Nodes      []map[string]any `json:"nodes"`
 	Partitions []map[string]any `json:"partitions"`
+	// Reservations are those that the token may see.
+	Reservations []map[string]any `json:"reservations"`
 	// JobID is a number after a submission, and "" after a change in v0.0.40.
 	JobID  any `json:"job_id"`
 	Errors []struct {

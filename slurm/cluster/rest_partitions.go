@@ -30,6 +30,16 @@ func (r *REST) Partitions(ctx context.Context) ([]slurm.Partition, error) {
 	return all, err
 }
 
+// Reservations lists the reservations that this token may see.
+func (r *REST) Reservations(ctx context.Context) ([]slurm.Reservation, error) {
+	a, err := r.call(ctx, "reservations", http.MethodGet, "slurm", "reservations", nil)
+	var all []slurm.Reservation
+	for _, m := range a.Reservations {
+		all = append(all, slurm.ReservationFromJSON(m))
+	}
+	return all, err
+}
+
 // toldBy are the API versions that tell which partition is the default one.
 var toldBy = []int{38, 45}
 
