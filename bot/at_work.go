@@ -73,9 +73,10 @@ func (b *Bot) atWork(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typed
 	if !asked || a.local != nil || a.Channel == "" || cmp.Or(a.Thread, a.TS) == "" {
 		return func() {}
 	}
-	status, wait := textWorking.In(c.Lang), statusAfter
-	if words, ok := statusWords[op.Name]; ok {
-		status, wait = words.In(c.Lang), 0
+	status := textWorking.In(c.Lang)
+	words, atOnce := statusWords[op.Name]
+	if atOnce {
+		status = words.In(c.Lang)
 	}
 	plan := b.steps(ctx, a, c, op, t)
 	steps := make(chan step, 8)
@@ -91,14 +92,19 @@ func (b *Bot) atWork(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typed
 		defer close(over)
 		var now step
 		shown, begun := false, false
-		say, begin := time.NewTimer(wait), time.NewTimer(stepsAfter)
+		say, begin := time.NewTimer(statusAfter), time.NewTimer(stepsAfter)
 		defer say.Stop()
 		defer begin.Stop()
+		if atOnce {
+			b.setStatus(ctx, a, status)
+			shown = true
+			say.Reset(statusLife)
+		}
 		for {
 			select {
 			case <-ctx.Done():
 				if shown && !t.Share && !a.Direct {
-					b.setStatus(context.WithoutCancel(ctx), a, "") // a message ends it, and an answer for one person's eyes does not
+					b.setStatus(ctx, a, "") // a message ends it, and an answer for one person's eyes does not
 				}
 				return
 			case <-say.C:
@@ -154,7 +160,7 @@ func (b *Bot) setStatus(ctx context.Context, a ask, status string) {
 	if err != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 	defer cancel()
 	err = api.SetAssistantThreadsStatusContext(ctx, slack.AssistantThreadsSetStatusParameters{
 		ChannelID: a.Channel, ThreadTS: cmp.Or(a.Thread, a.TS), Status: status,

@@ -112,6 +112,7 @@ type Bot struct {
 	clients sync.Map // team → *slack.Client
 	groups  groupCache
 	offers  offers
+	starts  sync.Map // cluster/partition/user → foundStart
 	// scriptsRead are the jobs whose scripts were looked at; the watching loop alone
 	// has it.
 	scriptsRead map[string]bool

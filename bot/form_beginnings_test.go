@@ -35,8 +35,10 @@ func (surveyedYard) Reservations(context.Context) ([]slurm.Reservation, error) {
 	now := time.Now()
 	past, later := now.Add(-time.Hour), now.Add(time.Hour)
 	return []slurm.Reservation{
-		{Name: "maint", Users: []string{"root"}, End: &later}, {Name: "ours", Accounts: []string{"research"}, End: &later},
-		{Name: "mine", Users: []string{"ada"}, End: &later}, {Name: "over", Users: []string{"ada"}, End: &past},
+		{Name: "maint", Users: []string{"root"}, End: &later},
+		{Name: "ours", Accounts: []string{"research"}, End: &later},
+		{Name: "mine", Users: []string{"ada"}, End: &later},
+		{Name: "over", Users: []string{"ada"}, End: &past},
 	}, nil
 }
 

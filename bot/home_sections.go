@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -13,6 +14,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
@@ -23,6 +25,7 @@ var (
 	textRequests  = lang.Text{EN: "📋 %s asks for %s, until %s", ZH: "📋 %s 申请 %s，截止 %s"}
 	textFree      = lang.Text{EN: "%d of %d GPUs free in %s", ZH: "%[3]s：%[1]d / %[2]d 张 GPU 空闲"}
 	textFull      = lang.Text{EN: "%s is full (%d GPUs)", ZH: "%s：%d 张 GPU 全部占用"}
+	textNextNode  = lang.Text{EN: "%s: a node in about %s", ZH: "%s，约 %s后有节点"}
 	textPartition = lang.Text{EN: "%s is down", ZH: "%s：分区已关闭"}
 	textNodesOut  = lang.Text{EN: "%d nodes take no jobs: %s", ZH: "%d 个节点不接受作业：%s"}
 	textOneOut    = lang.Text{EN: "1 node takes no jobs: %[2]s", ZH: "1 个节点不接受作业：%[2]s"}
@@ -89,13 +92,18 @@ func (b *Bot) glance(ctx context.Context, c *ops.Call, cluster string) []slack.B
 		return []slack.Block{slack.NewSectionBlock(answer.Label(ops.AsError(err).Message.In(c.Lang)), nil, nil)}
 	}
 	found, _ := result.(fleet.NodesOut)
+	waits := b.waits(ctx, c, cluster, found.Partitions)
 	var parts []string
 	for _, p := range found.Partitions {
 		switch {
 		case !p.Up:
 			parts = append(parts, fmt.Sprintf(textPartition.In(c.Lang), p.Name))
 		case p.TotalGPUs > 0 && p.FreeGPUs == 0:
-			parts = append(parts, fmt.Sprintf(textFull.In(c.Lang), p.Name, p.TotalGPUs))
+			said := fmt.Sprintf(textFull.In(c.Lang), p.Name, p.TotalGPUs)
+			if wait := waits[p.Name]; wait > 0 {
+				said = fmt.Sprintf(textNextNode.In(c.Lang), said, card.Span(wait, c.Lang))
+			}
+			parts = append(parts, said)
 		case p.TotalGPUs > 0:
 			parts = append(parts, fmt.Sprintf(textFree.In(c.Lang), p.FreeGPUs, p.TotalGPUs, p.Name))
 		}
@@ -122,4 +130,51 @@ func (b *Bot) glance(ctx context.Context, c *ops.Call, cluster string) []slack.B
 		bs = append(bs, answer.ContextLine(answer.Cut(fmt.Sprintf(said.In(c.Lang), len(out), strings.Join(out, ", ")), 1500)))
 	}
 	return bs
+}
+
+// waitsKeep is how long an estimate of Slurm's is remembered: Home opens often.
+const waitsKeep = 2 * time.Minute
+
+// mostWaits is how many partitions are asked about.
+const mostWaits = 4
+
+// waits are how long a whole node of each full partition is waited for, as Slurm
+// estimates it for this person (sbatch --test-only); a partition without an estimate
+// is left out, and nothing is made up in its place.
+func (b *Bot) waits(ctx context.Context, c *ops.Call, cluster string, parts []fleet.PartitionFree) map[string]time.Duration {
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	all := map[string]time.Duration{}
+	asked := 0
+	for _, p := range parts {
+		if !p.Up || p.TotalGPUs == 0 || p.FreeGPUs > 0 || p.GPUs == 0 || asked == mostWaits {
+			continue
+		}
+		asked++
+		wg.Go(func() {
+			if at, ok := b.likelyStart(ctx, c, cluster, p.Name, p.GPUs); ok {
+				mu.Lock()
+				defer mu.Unlock()
+				all[p.Name] = max(at.Sub(b.now()).Round(time.Minute), time.Minute)
+			}
+		})
+	}
+	wg.Wait()
+	return all
+}
+
+// A foundStart is an estimate, and when Slurm gave it.
+type foundStart struct{ start, asked time.Time }
+
+// likelyStart is when a node of a partition would be there for the caller.
+func (b *Bot) likelyStart(ctx context.Context, c *ops.Call, cluster, partition string, gpus int) (at time.Time, ok bool) {
+	key := strings.Join([]string{cluster, partition, c.Who.User}, "/")
+	if had, ok := b.starts.Load(key); ok && b.now().Sub(had.(foundStart).asked) < waitsKeep {
+		return had.(foundStart).start, !had.(foundStart).start.IsZero()
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	at, ok = launch.LikelyStart(ctx, c, c.Clusters[cluster], partition, gpus)
+	b.starts.Store(key, foundStart{at, b.now()})
+	return at, ok
 }

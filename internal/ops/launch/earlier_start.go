@@ -37,14 +37,9 @@ func TryEarlierStart(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.J
 			lang.Text{EN: "job %s is %s: only a waiting job could start earlier", ZH: "作业 %s 处于 %s：只有排队中的作业才谈得上提前启动"}.With(j.ID, j.State),
 			lang.Text{EN: "leave it out", ZH: "请去掉"})
 	}
-	// Whose request it is decides what it may have.
-	if proxy := c.Who.Surface == ops.Slack || c.Who.Surface == ops.MCPHTTP || c.Who.Surface == ops.Web ||
-		c.Who.Surface == ops.Watcher; proxy && c.Who.User == j.User && j.User != c.Self && c.As != nil {
-		as, err := c.AsOwner(cl, j.User)
-		if err != nil {
-			return nil, err
-		}
-		cl = as
+	cl, err := askedAs(c, cl, j.User)
+	if err != nil {
+		return nil, err
 	}
 	t, err := ops.Capable[interface {
 		Test(context.Context, slurm.Submission) (slurm.Estimate, error)
@@ -91,6 +86,39 @@ func TryEarlierStart(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.J
 		out.Options = append(out.Options, EarlierStep{v.Nodes, int64(v.Time.Seconds()), v.Estimate.Start})
 	}
 	return out, nil
+}
+
+// askedAs is the cluster asked as the caller, where that is user: whose request it is
+// decides what it may have.
+func askedAs(c *ops.Call, cl ops.Cluster, user string) (ops.Cluster, error) {
+	proxy := c.Who.Surface == ops.Slack || c.Who.Surface == ops.MCPHTTP || c.Who.Surface == ops.Web || c.Who.Surface == ops.Watcher
+	if proxy && c.Who.User == user && user != c.Self && c.As != nil {
+		return c.AsOwner(cl, user)
+	}
+	return cl, nil
+}
+
+// LikelyStart is when Slurm itself would start one node with so many GPUs for an hour
+// in a partition, for the caller; ok is false where it gives no time.
+func LikelyStart(ctx context.Context, c *ops.Call, cl ops.Cluster, partition string, gpus int) (at time.Time, ok bool) {
+	cl, err := askedAs(c, cl, c.Who.User)
+	if err != nil || c.Who.User == "" {
+		return at, false
+	}
+	t, ok := cl.(interface {
+		Test(context.Context, slurm.Submission) (slurm.Estimate, error)
+	})
+	if !ok {
+		return at, false
+	}
+	one := 1
+	s := job.Spec{Name: "estimate", Worktree: "/tmp", Partition: partition, Nodes: &one, GPUsPerNode: &gpus, Time: "1:00:00", Cluster: cl.Name()}
+	sc, err := job.Render(s, job.Options{Version: c.Version, Site: c.SiteOf(s)})
+	if err != nil {
+		return at, false
+	}
+	e, err := t.Test(ctx, slurm.Submission{Script: sc.Text, Dir: s.Worktree})
+	return e.Start, err == nil && !e.Start.IsZero()
 }
 
 // dryEarlier tries a job that is not submitted; nil where the cluster cannot, or
