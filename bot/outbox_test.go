@@ -57,6 +57,17 @@ func TestALimitIsWaitedFor(t *testing.T) {
 	require.Empty(t, st.Early, "no call before the Retry-After has passed")
 }
 
+// One channel's news, more than Slack takes in minutes, hold up nobody's answer.
+func TestABusyChannelHoldsUpNoAnswer(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	const n = 250
+	follow(t, s, n)
+	s.Slash("help")
+	s.said("What you can do now")
+	require.Less(t, len(cards(s.State(), "9")), n, "the answer came before the last card")
+}
+
 func TestAServersErrorIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	s := play(t)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -60,21 +59,30 @@ func (s *Sender) Run(ctx context.Context) {
 			}
 			// One call of a kind to a channel at a time: what Slack says to it, such as
 			// to wait, holds for the next.
+			lane := s.placed(ctx, o).lane()
 			mu.Lock()
-			taken := busy[o.lane()]
+			taken := busy[lane]
 			mu.Unlock()
-			if taken || !s.paces.ready(o, s.cfg.Now()) {
+			if taken {
+				continue
+			}
+			if wait := s.paces.wait(o.Do, lane, s.cfg.Now()); wait > 0 {
+				// Off the list until its turn: what is listed is bounded, and one channel's
+				// news must not stand before everybody's answers.
+				if err := s.cfg.Store.Later(ctx, m.ID, s.cfg.Now().Add(wait), m.Error, false); err != nil && ctx.Err() == nil {
+					s.cfg.Log.Error("slack: outbox", "err", err)
+				}
 				continue
 			}
 			slots <- struct{}{}
 			mu.Lock()
-			busy[m.Lane], busy[o.lane()] = true, true
+			busy[m.Lane], busy[lane] = true, true
 			mu.Unlock()
 			wg.Go(func() {
 				s.sendOne(ctx, m, o)
 				mu.Lock()
 				delete(busy, m.Lane)
-				delete(busy, o.lane())
+				delete(busy, lane)
 				mu.Unlock()
 				<-slots
 				s.Wake()
@@ -197,7 +205,7 @@ func (s *Sender) settle(ctx context.Context, m store.SlackMessage, o Message, re
 		return true
 	}
 	if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok {
-		s.paces.hold(o, s.cfg.Now().Add(limited.RetryAfter))
+		s.paces.hold(o.lane(), s.cfg.Now().Add(limited.RetryAfter))
 		_ = st.Later(ctx, m.ID, s.cfg.Now().Add(limited.RetryAfter), err.Error(), true)
 		return false
 	}
@@ -245,70 +253,4 @@ func permanent(err error) bool {
 		return e.Code >= 400 && e.Code < 500 && e.Code != http.StatusRequestTimeout && e.Code != http.StatusTooManyRequests
 	}
 	return false
-}
-
-// A pacer keeps us within what Slack asks: about one message a second and
-// channel, with a small burst, and silence after a 429.
-type pacer struct {
-	mu    sync.Mutex
-	posts map[string]*bucket
-	until map[string]time.Time
-}
-
-const (
-	postBurst = 4
-	postRate  = 1.0 // a second
-)
-
-func (p *pacer) ready(o Message, now time.Time) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if t := p.until[o.lane()]; now.Before(t) {
-		return false
-	}
-	if o.Do != Post {
-		return true
-	}
-	if p.posts == nil {
-		p.posts = map[string]*bucket{}
-	}
-	k := p.posts[o.Team+o.Channel]
-	if k == nil {
-		if len(p.posts) > 10_000 {
-			clear(p.posts)
-		}
-		k = &bucket{left: postBurst, at: now}
-		p.posts[o.Team+o.Channel] = k
-	}
-	k.left = min(postBurst, k.left+now.Sub(k.at).Seconds()*postRate)
-	k.at = now
-	if k.left < 1 {
-		return false
-	}
-	k.left--
-	return true
-}
-
-// hold keeps everything of the same method and channel back.
-func (p *pacer) hold(o Message, until time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.until == nil || len(p.until) > 10_000 {
-		p.until = map[string]time.Time{}
-	}
-	p.until[o.lane()] = until
-}
-
-// lane is what Slack counts together when it limits us.
-func (o Message) lane() string {
-	if o.Do == Respond {
-		return "respond/" + o.URL
-	}
-	return fmt.Sprint(o.Do, "/", o.Team, "/", o.Channel, o.ThreadOf, o.Ref)
-}
-
-// A bucket fills steadily, and each message takes one out.
-type bucket struct {
-	left float64
-	at   time.Time
 }

@@ -196,8 +196,8 @@ func (g *growing) show(ctx context.Context, chunks []slack.StreamChunk) error {
 // none that nobody ends. What has begun is not broken off half-way.
 func (g *growing) begin(ctx context.Context, api *slack.Client, chunk slack.MsgOption) error {
 	s, st := g.s, g.s.cfg.Store
-	lane := Message{Do: Begin, Team: g.talk.Team, Channel: g.at.Channel}
-	if !s.paces.ready(lane, s.cfg.Now()) {
+	lane := Message{Do: Begin, Team: g.talk.Team, Channel: g.at.Channel}.lane()
+	if s.paces.wait(Begin, lane, s.cfg.Now()) > 0 {
 		return errNotAgain
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

@@ -1,0 +1,100 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// A pacer keeps us within what Slack asks: about one message a second and
+// channel, with a small burst, and silence after a 429.
+type pacer struct {
+	mu    sync.Mutex
+	posts map[string]*bucket
+	until map[string]time.Time
+}
+
+const (
+	postBurst = 4
+	postRate  = 1.0 // a second
+)
+
+// wait is for how long a message of that lane has to wait; nothing: it is sent
+// now. Each that has to wait is given a moment of its own.
+func (p *pacer) wait(do Method, lane string, now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if d := p.until[lane].Sub(now); d > 0 {
+		return d
+	}
+	if do != Post {
+		return 0
+	}
+	if p.posts == nil {
+		p.posts = map[string]*bucket{}
+	}
+	k := p.posts[lane]
+	if k == nil {
+		if len(p.posts) > 10_000 {
+			clear(p.posts)
+		}
+		k = &bucket{left: postBurst, at: now}
+		p.posts[lane] = k
+	}
+	k.left += now.Sub(k.at).Seconds() * postRate
+	k.at = now
+	if k.left >= postBurst {
+		k.left, k.put = postBurst, 0
+	}
+	if k.left < 1 {
+		k.put++
+		return time.Duration((k.put - k.left) / postRate * float64(time.Second))
+	}
+	k.left--
+	k.put = max(k.put-1, 0)
+	return 0
+}
+
+// hold keeps everything of a lane back.
+func (p *pacer) hold(lane string, until time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.until == nil || len(p.until) > 10_000 {
+		p.until = map[string]time.Time{}
+	}
+	p.until[lane] = until
+}
+
+// A bucket fills steadily, and each message takes one out.
+type bucket struct {
+	left float64
+	put  float64 // how many were put off and did not come back yet
+	at   time.Time
+}
+
+// lane is what Slack counts together when it limits us: the calls of one method
+// to one channel.
+func (o Message) lane() string {
+	switch {
+	case o.Do == Respond:
+		return "respond/" + o.URL
+	case o.Channel != "":
+		return fmt.Sprint(o.Do, "/", o.Team, "/", o.Channel)
+	}
+	return fmt.Sprint(o.Do, "/", o.Team, "/", o.ThreadOf, o.Ref)
+}
+
+// placed is o with the channel that it goes to, where it names that by another
+// message and that was sent.
+func (s *Sender) placed(ctx context.Context, o Message) Message {
+	for _, key := range []string{o.ThreadOf, o.Ref} {
+		if key == "" || o.Channel != "" {
+			continue
+		}
+		if ref, ok, err := s.refOf(ctx, key); err == nil && ok {
+			o.Channel = ref.Channel
+		}
+	}
+	return o
+}
