@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -202,4 +203,27 @@ func TestStateIsPrivate(t *testing.T) {
 	_, err = Open(t.Context(), path)
 	require.ErrorContains(t, err, "others may write it")
 	require.ErrorContains(t, err, "chmod go-w")
+}
+
+func TestWhatWasSubmittedSinceIsListedWithoutItsScript(t *testing.T) {
+	each(t, submittedSince)
+}
+
+func submittedSince(t *testing.T, st *Store) {
+	now := time.Now()
+	for i, key := range []string{"old", "new", "refused"} {
+		_, _, err := st.Begin(t.Context(), Submission{Key: key, Token: key, Cluster: "c", Spec: []byte("{}"), Script: "x", CreatedAt: now.Add(-time.Hour)})
+		require.NoError(t, err)
+		state := map[bool]SubmissionState{true: Submitted, false: Rejected}[key != "refused"]
+		require.NoError(t, st.Finish(t.Context(), key, state, slurm.JobID(fmt.Sprint(i+1)), "", now.Add(time.Duration(i)*time.Minute)))
+	}
+	list, err := st.SubmittedSince(t.Context(), now.Add(30*time.Second))
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.Equal(t, slurm.JobID("2"), list[0].JobID)
+	require.Equal(t, "c", list[0].Cluster)
+	require.WithinDuration(t, now.Add(-time.Hour), list[0].CreatedAt, time.Second)
+	list, err = st.SubmittedSince(t.Context(), now.Add(-time.Hour))
+	require.NoError(t, err)
+	require.Len(t, list, 2)
 }

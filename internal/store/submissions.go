@@ -122,6 +122,27 @@ func (s *Store) Submissions(ctx context.Context, owner, name string, limit int) 
 		owner, owner, name, name, limit)
 }
 
+// SubmittedSince returns what became a job since then, without its specification
+// and its script: of each the key, the cluster, the job and when it was asked for.
+func (s *Store) SubmittedSince(ctx context.Context, since time.Time) (subs []Submission, err error) {
+	rows, err := s.query(ctx, `SELECT key, cluster, job_id, created_at FROM submissions WHERE state = ? AND updated_at >= ? ORDER BY updated_at`,
+		Submitted, millis(since))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		sub := Submission{State: Submitted}
+		var created int64
+		if err := rows.Scan(&sub.Key, &sub.Cluster, &sub.JobID, &created); err != nil {
+			return nil, err
+		}
+		sub.CreatedAt = fromMillis(created)
+		subs = append(subs, sub)
+	}
+	return subs, rows.Err()
+}
+
 // Unanswered returns the submissions of that owner's specification that were
 // begun since and have no end yet, newest first.
 func (s *Store) Unanswered(ctx context.Context, cluster, owner, specHash string, since time.Time) ([]Submission, error) {
