@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -26,11 +27,8 @@ func notifier(cfg config.Config, st *store.Store, log *slog.Logger) (*notify.Not
 
 // alsoNotify tells news to the services too, with a link to the page where one is
 // served to others.
-func alsoNotify(tell func(context.Context, follow.News), n *notify.Notifier, svc *ops.Service, log *slog.Logger) func(context.Context, follow.News) {
-	return func(ctx context.Context, news follow.News) {
-		tell(ctx, news)
-		if err := n.Tell(ctx, notify.Of(news, svc.JobPage, time.Now())...); err != nil && ctx.Err() == nil {
-			log.Error("a notification was not written down", "job", news.Job.ID, "error", err)
-		}
+func alsoNotify(tell func(context.Context, follow.News) error, n *notify.Notifier, svc *ops.Service) func(context.Context, follow.News) error {
+	return func(ctx context.Context, news follow.News) error {
+		return errors.Join(tell(ctx, news), n.Tell(ctx, notify.Of(news, svc.JobPage, time.Now())...))
 	}
 }

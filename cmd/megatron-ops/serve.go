@@ -319,47 +319,40 @@ func serverName() string {
 
 // logNews is where there is no Slack: the server's own terminal hears of what
 // goes wrong with running jobs.
-func logNews(log *slog.Logger, l lang.Lang) func(context.Context, follow.News) {
-	return func(_ context.Context, n follow.News) {
+func logNews(log *slog.Logger, l lang.Lang) func(context.Context, follow.News) error {
+	return func(_ context.Context, n follow.News) error {
 		for _, a := range n.Alarms {
 			log.Warn(view.Plainly(a.Says(l)), "job", n.Job.ID, "name", n.Job.Name, "alarm", a.ID, "node", a.Node)
 		}
 		if n.Incident != nil {
 			log.Warn(view.Plainly(n.Incident.Says().In(l)))
 		}
+		return nil
 	}
 }
 
 // cardNews tells in the thread of a job's card what was done beyond watching,
 // and what goes wrong while the job runs; the states themselves the bot has
-// from the watchers.
-func cardNews(b *bot.Bot, log *slog.Logger) func(context.Context, follow.News) {
-	return func(ctx context.Context, n follow.News) {
+// from the watchers. Each has its key, so that it may be told again.
+func cardNews(b *bot.Bot) func(context.Context, follow.News) error {
+	return func(ctx context.Context, n follow.News) error {
+		var failed []error
 		for _, a := range n.Alarms {
-			if err := b.Notify(ctx, a.Notice(n.Job)); err != nil && ctx.Err() == nil {
-				log.Error("an alarm was not posted", "job", n.Job.ID, "alarm", a.ID, "error", err)
-			}
+			failed = append(failed, b.Notify(ctx, a.Notice(n.Job)))
 		}
 		if n.Next != "" {
-			if err := b.Carry(ctx, n.Job, n.Next); err != nil && ctx.Err() == nil {
-				log.Error("the next job's card was not written", "job", n.Next, "error", err)
-			}
+			failed = append(failed, b.Carry(ctx, n.Job, n.Next))
 		}
 		if i := n.Incident; i != nil {
-			notice := ops.Notice{
+			failed = append(failed, b.Notify(ctx, ops.Notice{
 				Key: "incident/" + i.Where + "/" + string(n.Job.ID), Cluster: n.Job.Cluster, Job: n.Job.ID, Owner: n.Job.User,
 				Title: i.Says(),
-			}
-			if err := b.Notify(ctx, notice); err != nil && ctx.Err() == nil {
-				log.Error("an incident was not posted", "job", n.Job.ID, "error", err)
-			}
+			}))
 		}
-		if n.Why == (lang.Text{}) {
-			return
+		if n.Why != (lang.Text{}) {
+			failed = append(failed, b.Note(ctx, n.Job, n.Why.EN, n.Why))
 		}
-		if err := b.Note(ctx, n.Job, n.Why.EN, n.Why); err != nil && ctx.Err() == nil {
-			log.Error("a job's thread was not written", "job", n.Job.ID, "error", err)
-		}
+		return errors.Join(failed...)
 	}
 }
 

@@ -258,7 +258,7 @@ func (d *daemon) build(cfg config.Config) (*configured, error) {
 		if b, err = d.slack(&sh, c); err != nil {
 			return nil, err
 		}
-		tell = cardNews(b, d.log)
+		tell = cardNews(b)
 		if b.Decides() {
 			c.policy = askInSlack(c.policy, svc, cfg.Slack.Approval)
 		}
@@ -271,7 +271,7 @@ func (d *daemon) build(cfg config.Config) (*configured, error) {
 		if err != nil {
 			return nil, err
 		}
-		tell = alsoNotify(tell, n, svc, d.log)
+		tell = alsoNotify(tell, n, svc)
 		c.led = append(c.led, n.Run)
 	}
 	c.led = append(c.led, func(ctx context.Context) { keepLastSeen(ctx, svc, d.log) })

@@ -123,6 +123,6 @@ func (f *Follower) sound(ctx context.Context, st *store.Store, j slurm.Job) {
 		}
 	}
 	if len(fresh) > 0 {
-		f.Tell(ctx, News{Job: j, Alarms: fresh})
+		f.tell(ctx, News{Job: j, Alarms: fresh})
 	}
 }

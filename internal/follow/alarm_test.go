@@ -72,7 +72,7 @@ func newLife(t *testing.T) *life {
 			Store: func() (*store.Store, error) { return st, nil },
 		},
 		Log:  slog.New(slog.DiscardHandler),
-		Tell: func(_ context.Context, n News) { l.told = append(l.told, n.Alarms...) },
+		Tell: func(_ context.Context, n News) error { l.told = append(l.told, n.Alarms...); return nil },
 	}
 	l.log.WriteString("using world size: 16, data-parallel size: 16, tensor-model-parallel size: 1, pipeline-model-parallel size: 1\n  world_size ...................................... 16\n  seq_length ...................................... 4096\n> initializing torch distributed ...\n")
 	return l

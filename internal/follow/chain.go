@@ -48,7 +48,7 @@ func (f *Follower) adopt(ctx context.Context, st *store.Store, j slurm.Job) {
 			continue
 		}
 		// Told first: what a crash lets be told again shows once.
-		f.Tell(ctx, News{Job: j, Next: next.ID, Why: linked(next.ID, n+1, *s.Chain, s)})
+		f.tell(ctx, News{Job: j, Next: next.ID, Why: linked(next.ID, n+1, *s.Chain, s)})
 		link := sub
 		link.Key, link.Token, link.JobID, link.CreatedAt = key, sub.Token+"-"+strconv.Itoa(n+1), next.ID, f.Service.Now()
 		if err := st.Adopt(ctx, link); err != nil {

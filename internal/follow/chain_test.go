@@ -51,10 +51,11 @@ func TestAChainIsOneRunOnSlurm(t *testing.T) {
 		w := watch.New(shared, o)
 		f := &Follower{
 			Service: call.Service, Log: slog.New(slog.DiscardHandler), Interval: time.Second, Watchers: map[string]*watch.Watcher{"real": w},
-			Tell: func(_ context.Context, n News) {
+			Tell: func(_ context.Context, n News) error {
 				mu.Lock()
 				defer mu.Unlock()
 				news = append(news, n)
+				return nil
 			},
 		}
 		ctx, cancel := context.WithCancel(context.Background())

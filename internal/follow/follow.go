@@ -41,10 +41,10 @@ type News struct {
 }
 
 // A Follower follows the jobs of a service. Tell is called for each piece of
-// news, one at a time for one job.
+// news, one at a time for one job, and again where it could not be written down.
 type Follower struct {
 	Service *ops.Service
-	Tell    func(context.Context, News)
+	Tell    func(context.Context, News) error
 	Log     *slog.Logger
 	// Watchers are the running watchers of the clusters.
 	Watchers map[string]*watch.Watcher
@@ -61,6 +61,9 @@ type Follower struct {
 
 // memory is how far back submissions are taken up at a start.
 const memory = 14 * 24 * time.Hour
+
+// clocksDiffer is how far the clocks of servers that share a store may be apart.
+const clocksDiffer = 10 * time.Minute
 
 // Run follows until ctx ends.
 func (f *Follower) Run(ctx context.Context) error {
@@ -95,14 +98,18 @@ func (f *Follower) takeUp(ctx context.Context, st *store.Store) {
 	if err := f.Service.Recall(ctx); err != nil && ctx.Err() == nil {
 		f.Log.Warn("what was begun and not answered could not be looked for", "error", err)
 	}
+	since := time.Now().Add(-memory)
 	for {
-		subs, err := st.Submissions(ctx, "", "", 2000)
-		if err != nil && ctx.Err() == nil {
+		asked := time.Now()
+		subs, err := st.SubmittedSince(ctx, since)
+		if err == nil {
+			since = asked.Add(-clocksDiffer)
+		} else if ctx.Err() == nil {
 			f.Log.Error("submissions could not be read", "error", err)
 		}
 		for _, sub := range subs {
 			k := key(sub.Cluster, sub.JobID)
-			if sub.State != store.Submitted || !slurm.IsJobID(string(sub.JobID)) || seen[k] || time.Since(sub.CreatedAt) > memory {
+			if !slurm.IsJobID(string(sub.JobID)) || seen[k] || time.Since(sub.CreatedAt) > memory {
 				continue
 			}
 			seen[k] = true
@@ -145,7 +152,7 @@ func (f *Follower) listen(ctx context.Context, st *store.Store, sub *watch.Subsc
 			f.seen(ctx, st, ev.Job)
 		case watch.Idle:
 			ev.Job.Cluster = ev.Cluster
-			f.Tell(ctx, News{Job: ev.Job, Alarms: []joblogs.Alarm{joblogs.IdleAlarm(ev.Idle)}})
+			f.tell(ctx, News{Job: ev.Job, Alarms: []joblogs.Alarm{joblogs.IdleAlarm(ev.Idle)}})
 		case watch.Unreachable:
 			f.Log.Warn("cluster does not answer", "cluster", ev.Cluster, "error", ev.Err)
 			f.outage(ctx, ev)
@@ -181,10 +188,31 @@ func (f *Follower) seen(ctx context.Context, st *store.Store, j slurm.Job) {
 	if j.State == slurm.Running || j.State.Ended() {
 		f.adopt(ctx, st, j)
 	}
-	f.Tell(ctx, n)
+	if !f.tell(ctx, n) {
+		return // the next start tells
+	}
 	if err := st.Slack().Put(ctx, last, key(j.Cluster, j.ID), j, time.Now().Add(2*memory)); err != nil && ctx.Err() == nil {
 		f.Log.Error("a followed job could not be written", "job", j.ID, "error", err)
 	}
+}
+
+// tries bounds how often news is told that cannot be written down: four minutes, in
+// which a database is started again.
+const tries = 12
+
+// tell tells of news, as often as it takes, and reports whether it was told.
+func (f *Follower) tell(ctx context.Context, n News) bool {
+	for i := range tries {
+		err := f.Tell(ctx, n)
+		if err == nil || ctx.Err() != nil {
+			return err == nil
+		}
+		f.Log.Error("news was not written down", "job", n.Job.ID, "error", err)
+		if !sleep(ctx, min(time.Second<<i, 30*time.Second)) {
+			return false
+		}
+	}
+	return false
 }
 
 // requeued says how the run before ended, and that another comes by itself.
@@ -258,7 +286,7 @@ func (f *Follower) await(ctx context.Context, st *store.Store, j slurm.Job) {
 			f.Log.Error("the result is there and the job could not be cancelled", "job", j.ID, "error", err)
 			return
 		}
-		f.Tell(ctx, News{Job: j, Why: lang.Text{
+		f.tell(ctx, News{Job: j, Why: lang.Text{
 			EN: fmt.Sprintf("%s is there: the nodes were given back, which saves up to %.1f GPU hours", s.Artifact.Path, saved),
 			ZH: fmt.Sprintf("%s 已出现：节点已归还，最多节省 %.1f GPU 小时", s.Artifact.Path, saved),
 		}})

@@ -3,6 +3,7 @@ package follow
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -67,10 +69,11 @@ func newYard(t *testing.T, uv string) *yard {
 	f := &Follower{
 		Service: y.call.Service, Log: slog.New(slog.DiscardHandler), Interval: 200 * time.Millisecond,
 		Watchers: map[string]*watch.Watcher{"local": w},
-		Tell: func(_ context.Context, n News) {
+		Tell: func(_ context.Context, n News) error {
 			y.mu.Lock()
 			defer y.mu.Unlock()
 			y.news = append(y.news, n)
+			return nil
 		},
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -263,4 +266,25 @@ func TestTheSameCauseTwiceEndsIt(t *testing.T) {
 	require.False(t, same("c", diagnose.SlurmTimeLimit, "DUE TO TIME LIMIT", "100"))
 	require.False(t, same("c", diagnose.SlurmTimeLimit, "DUE TO TIME LIMIT", "200"), "it came further")
 	require.True(t, same("c", diagnose.SlurmTimeLimit, "DUE TO TIME LIMIT", "200"), "it did not")
+}
+
+// News that cannot be written down is told again, and a job counts as told of
+// only then.
+func TestNewsIsToldUntilItIsWrittenDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		away := 3
+		f := &Follower{Log: slog.New(slog.DiscardHandler), Tell: func(context.Context, News) error {
+			if away--; away >= 0 {
+				return errors.New("the database is starting up")
+			}
+			return nil
+		}}
+		require.True(t, f.tell(t.Context(), News{}))
+		require.Equal(t, -1, away)
+		away = 1000
+		require.False(t, f.tell(t.Context(), News{}), "which the next start tells")
+		over, stop := context.WithCancel(t.Context())
+		stop()
+		require.False(t, f.tell(over, News{}))
+	})
 }

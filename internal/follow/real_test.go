@@ -65,10 +65,11 @@ func TestRunsGoOnOnSlurm(t *testing.T) {
 	f := &Follower{
 		Service: call.Service, Log: slog.New(slog.DiscardHandler), Interval: time.Second,
 		Watchers: map[string]*watch.Watcher{"real": w},
-		Tell: func(_ context.Context, n News) {
+		Tell: func(_ context.Context, n News) error {
 			mu.Lock()
 			defer mu.Unlock()
 			news = append(news, n)
+			return nil
 		},
 	}
 	ctx, stop := context.WithCancel(context.Background())

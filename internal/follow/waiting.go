@@ -57,6 +57,6 @@ func (f *Follower) hint(ctx context.Context, st *store.Store, j slurm.Job) bool 
 		f.Log.Error("a hint could not be noted", "job", j.ID, "error", err)
 		return true
 	}
-	f.Tell(ctx, News{Job: j, Why: says})
+	f.tell(ctx, News{Job: j, Why: says})
 	return true
 }
