@@ -89,13 +89,13 @@ func (b *Bot) watchLoop(ctx context.Context) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
+		b.discover(ctx) // at once: a job that ends before the first tick is somebody's too
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			b.discover(ctx)
-			b.numbers(ctx)
 		}
+		b.numbers(ctx)
 	}
 }
 
@@ -120,8 +120,8 @@ func (b *Bot) hear(ctx context.Context, cluster string, from *watch.Subscription
 			}
 			numbers, _ = b.addNumbers(ctx, &n)
 		}
-		if err := b.Tell(ctx, n); err != nil {
-			b.log.Error("slack: news", "job", n.Job.ID, "err", err)
+		if !b.tellSurely(ctx, n) {
+			continue
 		}
 		if e.Kind == watch.Ended {
 			b.noteFailure(ctx, n.Job, report)
@@ -129,6 +129,24 @@ func (b *Bot) hear(ctx context.Context, cluster string, from *watch.Subscription
 			b.attachLog(ctx, n.Job)
 		}
 	}
+}
+
+// tellSurely is Tell, and again while the store does not take the news: nobody
+// tells of an end a second time. It reports whether it was taken.
+func (b *Bot) tellSurely(ctx context.Context, n card.News) bool {
+	for i := range 12 { // some four minutes, in which a database is started again
+		err := b.Tell(ctx, n)
+		if err == nil || ctx.Err() != nil {
+			return err == nil
+		}
+		b.log.Error("slack: news", "job", n.Job.ID, "err", err)
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(min(time.Second<<i, 30*time.Second)):
+		}
+	}
+	return false
 }
 
 // discover begins to watch jobs that somebody follows without having submitted

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 	"github.com/megatron-ops/megatron-ops/internal/account"
 	"github.com/megatron-ops/megatron-ops/internal/linkproof"
+	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
@@ -226,4 +228,32 @@ func TestCodesAreFewInAnHour(t *testing.T) {
 	}
 	s.Slash("link")
 	s.said("you have had many codes in the last hour")
+}
+
+// A store that takes nothing for a while loses no news.
+func TestTheEndOfAJobOutlivesADatabaseThatIsAway(t *testing.T) {
+	t.Parallel()
+	away := &awayStore{}
+	s := play(t, watched, func(c *bot.Config) { away.Store, c.Store = c.Store, away })
+	s.Slash("subscribe all")
+	s.said("Followed here")
+	s.yard.put(slurm.Job{ID: "9000", Name: "run", User: "grace", State: slurm.Running})
+	s.Wait("the card", func(st slacktest.State) bool { return len(cards(st, "9000")) == 1 })
+	away.times.Store(2)
+	s.yard.put(slurm.Job{ID: "9000", Name: "run", User: "grace", State: slurm.Completed})
+	s.Wait("its end", func(st slacktest.State) bool { return posted(st, "): completed") == 2 }) // on the card and in its thread
+	require.LessOrEqual(t, away.times.Load(), int64(0), "the store was away")
+}
+
+// An awayStore refuses to queue messages some times.
+type awayStore struct {
+	bot.Store
+	times atomic.Int64
+}
+
+func (a *awayStore) Enqueue(ctx context.Context, owed ...store.SlackMessage) error {
+	if a.times.Add(-1) >= 0 {
+		return errors.New("the database is starting up")
+	}
+	return a.Store.Enqueue(ctx, owed...)
 }
