@@ -119,8 +119,18 @@ func clusters(cfg config.Config, state string) (map[string]ops.Cluster, error) {
 			return nil, &ops.Error{Code: ops.BadInput, Field: "clusters." + name, Message: lang.Said(err), Fix: lang.Text{EN: "docs/configuration.md has an example of each kind", ZH: "docs/configuration.md 有每种集群的示例"}}
 		}
 		all[name] = cl
+		if _, named := cfg.Clusters[slurmCluster]; !named && ownSlurm(c) {
+			delete(all, slurmCluster)
+		}
 	}
 	return all, nil
+}
+
+// ownSlurm reports whether a configured cluster is the Slurm that this machine's
+// commands reach, under a name of the site's: as two clusters each of its jobs
+// would be told of twice.
+func ownSlurm(c config.Cluster) bool {
+	return c.Kind == "cli" && c.SlurmBin == "" && (c.SlurmConf == "" || c.SlurmConf == os.Getenv("SLURM_CONF"))
 }
 
 // newCluster wires one configured cluster.
