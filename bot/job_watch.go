@@ -88,8 +88,11 @@ func (b *Bot) watchLoop(ctx context.Context) {
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
+	since := b.now().Add(-lately)
 	for {
-		b.discover(ctx) // at once: a job that ends before the first tick is somebody's too
+		if looks := b.now(); b.discover(ctx, since) {
+			since = looks.Add(-2 * every)
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -149,13 +152,18 @@ func (b *Bot) tellSurely(ctx context.Context, n card.News) bool {
 	return false
 }
 
+// lately is how long ago a job may have ended that a first look still takes up: for
+// some five minutes the queue shows what has ended.
+const lately = 10 * time.Minute
+
 // discover begins to watch jobs that somebody follows without having submitted
-// them here, and looks whether the runs that are expected are there.
-func (b *Bot) discover(ctx context.Context) {
-	var seen []slurm.Job
-	complete := true
+// them here, those among them that ended since the last look too, and looks whether
+// the runs that are expected are there. It reports whether every cluster answered.
+func (b *Bot) discover(ctx context.Context, since time.Time) (complete bool) {
+	var seen, ended []slurm.Job
+	complete = true
 	for name := range b.cfg.Service.Clusters {
-		jobs, err := b.cfg.Service.Reader(name).Jobs(ctx, slurm.Filter{})
+		jobs, err := b.cfg.Service.Reader(name).Jobs(ctx, slurm.Filter{All: true})
 		if err != nil {
 			b.log.Warn("slack: jobs", "cluster", name, "err", err)
 			complete = false
@@ -163,19 +171,33 @@ func (b *Bot) discover(ctx context.Context) {
 		}
 		for _, j := range jobs {
 			j.Cluster = name
-			seen = append(seen, j)
+			switch {
+			case !j.State.Ended():
+				seen = append(seen, j)
+			case j.EndedAt != nil && j.EndedAt.After(since):
+				ended = append(ended, j)
+			}
 		}
 	}
 	b.wishes(ctx, seen)
 	all := b.subscriptions(ctx)
-	for _, j := range seen {
-		if slices.ContainsFunc(all, func(s subscription) bool { return s.byCards() && s.isAbout(j) }) {
+	for i, j := range slices.Concat(seen, ended) {
+		wanted := slices.ContainsFunc(all, func(s subscription) bool { return s.byCards() && s.isAbout(j) })
+		if wanted && (i < len(seen) || !b.toldEnd(ctx, j)) {
 			b.watchers.follow(slurm.Job{ID: j.ID, Cluster: j.Cluster})
 		}
 	}
 	if complete { // where a cluster does not answer, nothing is known to be missing
 		b.lookForExpected(ctx, all, seen)
 	}
+	return complete
+}
+
+// toldEnd reports whether the end of a job stands on its card.
+func (b *Bot) toldEnd(ctx context.Context, j slurm.Job) bool {
+	var k card.Card
+	ok, err := b.cfg.Store.Get(ctx, docCard, card.ID(j.Cluster, j.ID), b.now(), &k)
+	return err == nil && ok && !k.EndedAt.IsZero()
 }
 
 // numbers brings what the trainings say of themselves to the cards of running

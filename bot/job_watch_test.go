@@ -245,6 +245,26 @@ func TestTheEndOfAJobOutlivesADatabaseThatIsAway(t *testing.T) {
 	require.LessOrEqual(t, away.times.Load(), int64(0), "the store was away")
 }
 
+// A job that ended before anybody looked at it, such as while the server was
+// started again, is told of once.
+func TestAJobThatEndedUnseenIsToldOfOnce(t *testing.T) {
+	t.Parallel()
+	ended := time.Now().Add(-time.Minute)
+	s := play(t, watched, func(c *bot.Config) {
+		s := c.Store.(*store.Slack)
+		require.NoError(t, s.Put(t.Context(), "follow", "all@T1/C1", "U1", time.Time{}))
+		c.Service.Clusters["yard"].(watchedYard).put(slurm.Job{ID: "9000", Name: "run", User: "grace", State: slurm.Completed, EndedAt: &ended})
+		long := ended.Add(-time.Hour)
+		c.Service.Clusters["yard"].(watchedYard).put(slurm.Job{ID: "8000", Name: "old", User: "grace", State: slurm.Completed, EndedAt: &long})
+	})
+	s.Wait("its end", func(st slacktest.State) bool { return posted(st, "(9000): completed") == 2 })
+	s.Slash("help") // some looks later
+	s.said("What you can do now")
+	st := s.State()
+	require.Equal(t, 2, posted(st, "(9000): completed"), "on the card and in its thread")
+	require.Zero(t, posted(st, "old"))
+}
+
 // An awayStore refuses to queue messages some times.
 type awayStore struct {
 	bot.Store
