@@ -13,7 +13,7 @@ GOFUMPT_VERSION  := v0.12.0
 # The last one that builds with the Go that go.mod names.
 GORELEASER_VERSION := v2.14.0
 
-.PHONY: slack-gallery site help build demo test test-slurm test-clients unit lint fmt generate mutate conformance evals bench-diagnose bench-speed snapshot image slurm-up slurm-down setup clean
+.PHONY: slack-gallery site help build demo test test-slurm test-clients unit lint fmt generate mutate conformance evals bench-diagnose bench-speed soak snapshot image slurm-up slurm-down setup clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,6 +83,11 @@ conformance: ## score rules, lint, diagnosis and answers, by topic
 evals: ## twenty tasks done on a real Slurm by a scripted agent; MODEL=1: by the model of OPENAI_BASE_URL and OPENAI_MODEL
 	@.ci/setup slurm
 	$(GO) test -count=1 -v -timeout 60m $(if $(MODEL),-tags model -run TestAModel) ./evals/agents
+
+SOAK ?= 30m
+soak: ## the service under load for SOAK, everything below it failing by turns; the report is dist/soak.md
+	@mkdir -p dist
+	$(GO) test ./internal/soak -count=1 -v -timeout 24h -for $(SOAK) -report $(abspath dist/soak.md) -keep $(abspath dist/soak-serve.log)
 
 bench-diagnose: ## diagnosis of 3.3 GB of logs beside ripgrep; makes its own data
 	$(GO) test -run '^$$' -bench Folder -benchtime 3x ./slurm/diagnose

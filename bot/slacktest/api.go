@@ -73,7 +73,7 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 			s.held[method+str(a["channel"])] = time.Now().Add(time.Duration(max(1, f.RetryAfter)) * time.Second)
 		}
 		if f.Reset != "after" && (f.Status != 0 || f.Error != "" || f.Reset != "") {
-			s.calls = append(s.calls, call)
+			s.noteCall(call)
 			s.mu.Unlock()
 			f.fail(w, r)
 			return
@@ -86,7 +86,7 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	} else {
 		answer["ok"] = true
 	}
-	s.calls = append(s.calls, call)
+	s.noteCall(call)
 	s.mu.Unlock()
 	if f != nil && f.fail(w, r) {
 		return
@@ -232,7 +232,7 @@ func (s *Server) postMessage(a m, r *http.Request) m {
 	}
 	msg.Blocks, _ = a["blocks"].([]any)
 	msg.Metadata, _ = a["metadata"].(m)
-	s.messages = append(s.messages, msg)
+	s.keep(msg)
 	return m{"channel": msg.Channel, "ts": msg.TS, "message": m{"text": msg.Text, "ts": msg.TS}}
 }
 
@@ -242,7 +242,7 @@ func (s *Server) postEphemeral(a m, _ *http.Request) m {
 	if msg.Only == "" {
 		return m{"error": "user_not_in_channel"}
 	}
-	s.messages = append(s.messages, msg)
+	s.keep(msg)
 	return m{"message_ts": msg.TS}
 }
 
@@ -265,7 +265,9 @@ func (s *Server) update(a m, _ *http.Request) m {
 		return m{"error": "streaming_state_conflict"}
 	}
 	msg.Text = str(a["text"])
-	msg.Blocks, _ = a["blocks"].([]any)
+	if !s.cfg.Lean {
+		msg.Blocks, _ = a["blocks"].([]any)
+	}
 	if with, ok := a["metadata"].(m); ok {
 		msg.Metadata = with
 	}
@@ -440,7 +442,7 @@ func (s *Server) serveResponse(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	call := Call{Method: "response_url", Args: a, At: time.Now(), Answer: "ok"}
-	defer func() { s.calls = append(s.calls, call) }()
+	defer func() { s.noteCall(call) }()
 	f := s.fault("response_url")
 	if f != nil && f.Reset != "after" {
 		call.Answer = f.name()
@@ -475,7 +477,7 @@ func (s *Server) serveResponse(w http.ResponseWriter, r *http.Request) {
 		if a["response_type"] != "in_channel" {
 			msg.Only = u.user
 		}
-		s.messages = append(s.messages, msg)
+		s.keep(msg)
 	}
 	if f != nil {
 		call.Answer = f.name()

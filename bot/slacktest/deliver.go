@@ -47,8 +47,9 @@ type Receipt struct {
 	Response string `json:"response,omitempty"`
 }
 
-// deliver hands d to the app and waits for its acknowledgement.
-func (s *Server) deliver(ctx context.Context, d Delivery, here string) Receipt {
+// Deliver hands d to the app and waits for its acknowledgement; here is the
+// server's own address.
+func (s *Server) Deliver(ctx context.Context, d Delivery, here string) Receipt {
 	var r Receipt
 	s.mu.Lock()
 	if d.Kind != "events_api" && d.Payload != nil {

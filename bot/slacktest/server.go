@@ -23,6 +23,10 @@ type Config struct {
 	Target        string
 	// BotScopes are what auth.test says the token may do.
 	BotScopes string
+	// Lean keeps no arguments of calls and no blocks of messages: for long runs,
+	// which would fill the memory. Seen is told of each message as it comes.
+	Lean bool
+	Seen func(Message)
 }
 
 // A Call is one request that the app made.
@@ -168,6 +172,25 @@ func (s *Server) fault(method string) *Fault {
 		return f
 	}
 	return nil
+}
+
+// noteCall keeps a call. The lock is held.
+func (s *Server) noteCall(c Call) {
+	if s.cfg.Lean {
+		c.Args = nil
+	}
+	s.calls = append(s.calls, c)
+}
+
+// keep puts a message into its channel. The lock is held.
+func (s *Server) keep(msg *Message) {
+	if s.cfg.Seen != nil {
+		s.cfg.Seen(*msg)
+	}
+	if s.cfg.Lean {
+		msg.Blocks = nil
+	}
+	s.messages = append(s.messages, msg)
 }
 
 // fail carries a fault out on w; it reports whether the call ends here.

@@ -18,12 +18,18 @@ var aMinute = map[string]int{"chat.startStream": 20, "chat.stopStream": 20, "cha
 // tooOften limits a method to its tier. The lock is held.
 func (s *Server) tooOften(method string, now time.Time) *Fault {
 	most, calls := aMinute[method], 0
-	for _, c := range s.calls {
-		if c.Method == method && now.Sub(c.At) < time.Minute {
+	if most == 0 {
+		return nil
+	}
+	for _, c := range slices.Backward(s.calls) {
+		if now.Sub(c.At) >= time.Minute {
+			break
+		}
+		if c.Method == method {
 			calls++
 		}
 	}
-	if most == 0 || calls < most {
+	if calls < most {
 		return nil
 	}
 	return &Fault{Status: http.StatusTooManyRequests, RetryAfter: 1}
@@ -58,7 +64,7 @@ func (s *Server) startStream(a m, r *http.Request) m {
 		return m{"error": code}
 	}
 	msg.TS = s.ts()
-	s.messages = append(s.messages, msg)
+	s.keep(msg)
 	return m{"channel": msg.Channel, "ts": msg.TS}
 }
 

@@ -38,6 +38,7 @@ var rooms = []room{
 	{"internal/view", nil, "an answer's form knows nothing of the answer"},
 	{"internal/redact", nil, "cleaning text from outside needs no other room"},
 	{"internal/layers", nil, "it only tests"},
+	{"internal/soak", nil, "it only tests, and knows the service from outside"},
 	{"internal/account", nil, "who somebody is, the system says, whatever it is asked for"},
 	{"internal/account/...", nil, "people for tests know nothing of what they do"},
 	{"internal/munge", nil, "a credential knows nothing of what it proves"},

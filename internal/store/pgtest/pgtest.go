@@ -29,59 +29,89 @@ func Start(t testing.TB) string {
 	return url
 }
 
-// Up starts a private server on a socket in a folder of its own, as the user
-// postgres where we are root: the server refuses to run as root. It returns the
-// server's URL, and what ends it.
+// A Server is a private PostgreSQL on a socket in a folder of its own. It runs
+// as the user postgres where we are root: the server refuses to run as root.
+type Server struct {
+	URL      string
+	bin, dir string
+}
+
+// Up starts a Server, and returns its URL and what ends it.
 func Up() (url string, stop func(), err error) {
-	stop = func() {}
+	s, err := New()
+	if err != nil {
+		return "", func() {}, err
+	}
+	return s.URL, s.Stop, nil
+}
+
+// New starts a Server; Stop ends it.
+func New() (*Server, error) {
 	bins, _ := filepath.Glob("/usr/lib/postgresql/*/bin/pg_ctl")
 	if len(bins) == 0 {
-		return "", stop, fmt.Errorf("no pg_ctl: apt-get install postgresql")
+		return nil, fmt.Errorf("no pg_ctl: apt-get install postgresql")
 	}
-	bin := filepath.Dir(bins[len(bins)-1])
 	dir, err := os.MkdirTemp("", "megatron-ops-pg")
 	if err != nil {
-		return "", stop, err
+		return nil, err
 	}
-	run := func(name string, args ...string) error {
-		argv := append([]string{filepath.Join(bin, name)}, args...)
-		if os.Geteuid() == 0 {
-			argv = append([]string{"runuser", "-u", "postgres", "--"}, argv...)
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-		cmd.Dir = dir
-		log, err := os.Create(filepath.Join(dir, name+".out"))
-		if err != nil {
-			return err
-		}
-		defer log.Close()
-		cmd.Stdout, cmd.Stderr = log, log
-		if err := cmd.Run(); err != nil {
-			out, _ := os.ReadFile(log.Name())
-			return fmt.Errorf("%s: %w: %s", name, err, out)
-		}
-		return nil
-	}
+	s := &Server{URL: "postgres://postgres@/postgres?host=" + dir, bin: filepath.Dir(bins[len(bins)-1]), dir: dir}
 	if os.Geteuid() == 0 {
 		if out, err := exec.Command("chown", "postgres", dir).CombinedOutput(); err != nil {
-			return "", stop, fmt.Errorf("chown: %w: %s", err, out)
+			return nil, fmt.Errorf("chown: %w: %s", err, out)
 		}
 	}
-	data := filepath.Join(dir, "data")
-	remove := func() { os.RemoveAll(dir) }
-	if err := run("initdb", "-D", data, "-A", "trust", "-U", "postgres", "--no-sync"); err != nil {
-		remove()
-		return "", stop, err
+	if err := s.run("initdb", "-D", s.data(), "-A", "trust", "-U", "postgres", "--no-sync"); err != nil {
+		os.RemoveAll(dir)
+		return nil, err
 	}
-	if err := run("pg_ctl", "-D", data, "-w", "-l", filepath.Join(dir, "log"),
-		"-o", "-c listen_addresses='' -c fsync=off -k "+dir, "start"); err != nil {
-		remove()
-		return "", stop, err
+	if err := s.begin(); err != nil {
+		os.RemoveAll(dir)
+		return nil, err
 	}
-	return "postgres://postgres@/postgres?host=" + dir, func() {
-		_ = run("pg_ctl", "-D", data, "-m", "immediate", "stop")
-		remove()
-	}, nil
+	return s, nil
+}
+
+func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+
+func (s *Server) begin() error {
+	return s.run("pg_ctl", "-D", s.data(), "-w", "-l", filepath.Join(s.dir, "log"), "-o", "-c listen_addresses='' -c fsync=off -k "+s.dir, "start")
+}
+
+// Restart ends the server, at once ("immediate", as a crash would) or by hanging
+// up on everybody ("fast"), and starts it again.
+func (s *Server) Restart(how string) error {
+	if err := s.run("pg_ctl", "-D", s.data(), "-w", "-m", how, "stop"); err != nil {
+		return err
+	}
+	return s.begin()
+}
+
+// Stop ends the server and removes what it kept.
+func (s *Server) Stop() {
+	_ = s.run("pg_ctl", "-D", s.data(), "-m", "immediate", "stop")
+	os.RemoveAll(s.dir)
+}
+
+// run runs one of PostgreSQL's programs.
+func (s *Server) run(name string, args ...string) error {
+	argv := append([]string{filepath.Join(s.bin, name)}, args...)
+	if os.Geteuid() == 0 {
+		argv = append([]string{"runuser", "-u", "postgres", "--"}, argv...)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Dir = s.dir
+	log, err := os.Create(filepath.Join(s.dir, name+".out"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Run(); err != nil {
+		out, _ := os.ReadFile(log.Name())
+		return fmt.Errorf("%s: %w: %s", name, err, out)
+	}
+	return nil
 }
