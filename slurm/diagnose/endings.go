@@ -9,11 +9,11 @@ import (
 
 // endWords are the words with which programs and scripts say at their end that
 // they did what they should.
-var endWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?:ly)?)?|saved|written|wrote|ended|generated)\b` +
+var endWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?:ly)?)?|saved|written|wrote|ended|generated|passed)\b` +
 	`|\b(?:end|finish(?:ed)?)[ _]?(?:time|at|date)\b|\b(?:process|program|job|script|run|task|simulation) ends?\b` +
-	`|\bexit(?: |-|ed with )(?:code|status)\b.{0,5}\b0\b|^\W*total (?:(?:wall|run|elapsed|cpu|execution|training|simulation) )?time\b` +
+	`|\bexit(?: |-|ed with )(?:code|status)\b.{0,5}\b0\b|(?:^|[\]:>-] )\W*total (?:(?:wall|run|elapsed|cpu|execution|training|simulation) )?time\b|^\W*end\W*$` +
 	`|^\[NbConvertApp\] Writing \d+ bytes|^(?:real|user|sys)\s+\d+m` + // time(1)
-	`|\b(?:final|best|test|validation|val|eval(?:uation)?)\b[\w\s,-]{0,24}\b(?:accuracy|acc|loss|score|ppl|perplexity|bleu|f1|metrics?|cost|model)\b` +
+	`|\b(?:final|best|test|validation|val|eval(?:uation)?)\b[\w\s,-]{0,24}\b(?:accuracy|acc|loss|score|ppl|perplexity|bleu|f1|metrics?|cost|model|results?)\b` +
 	`|\bEpilog(?:ue)?\b` +
 	`|^wandb: (?:Synced|Find logs at|.*View run .*at: |.*wandb sync )|destroy_process_group\(\) was not called before program exit|\[after training` +
 	`|完成|结束|已保存|成功`)
@@ -34,6 +34,7 @@ func (j *job) endsWell() bool {
 		if m := f.whole; m != nil && f.ran.phases == m.phases && f.ran.sentences-m.sentences <= farewell {
 			return true
 		}
+		here := false
 		last := append(tail(f.progress, 1), tail(f.last, 6)...)
 		for k, m := range last {
 			_, text := untag(m.text)
@@ -43,27 +44,37 @@ func (j *job) endsWell() bool {
 				counted, reached = true, reached || n >= of && of > 0
 				continue
 			}
+			if failing.MatchString(text) && !zeroOf.MatchString(text) {
+				return false
+			}
 			if measures.MatchString(text) && !strings.HasPrefix(text, "{'loss': ") {
-				said = true
+				here = true
 			}
 			if k == len(last)-1 {
+				if _, _, raised := exceptionOf(text, false); raised || strings.Contains(text, header) {
+					return false
+				}
 				if score.MatchString(text) && !f.repeats(text) {
 					return true
 				}
 				if beginning.MatchString(text) && !endWords.MatchString(text) {
-					return false // it ends amid what it announces
+					here = false // it ends amid what it announces
 				}
 			}
 			if strings.Contains(text, " NCCL INFO ") || warningLevel.MatchString(text) {
 				continue
 			}
 			if !new(usage).has(text) && formOf(text) != inert || strings.HasPrefix(text, "***") || strings.HasPrefix(text, "===") || text[0] == '#' {
-				said = said || endWords.MatchString(text) && !unfinished.MatchString(text)
+				here = here || endWords.MatchString(text) && !unfinished.MatchString(text)
 			}
 		}
+		said = said || here
 	}
 	return reached || said && !counted
 }
+
+// failing is how programs say among their last lines that something did not work.
+var failing = lazy.New(`(?i)\b(?:job|run|script|training|evaluation|pipeline|experiment|program|simulation|workflow|process)\b.{0,16}\bfailed\b`)
 
 // unfinished are words beside those of an end that take them back.
 var unfinished = lazy.New(`(?i)\b(?:not|un|in)-?(?:done|finished|complete\w*|success\w*|saved)\b|\b(?:will|would|to|can|should) be\b|` +

@@ -21,7 +21,7 @@ func (j *job) exactRank(v verdict, live []*event) verdict {
 			return v
 		}
 	}
-	if v.event.kind != "" {
+	if !v.event.agent {
 		if e := onlyExit(live); e != nil {
 			v.event.rank = e.rank
 			if v.event.node == "" {

@@ -422,7 +422,7 @@ func (j *job) silentDeath(live []*event) (verdict, bool) {
 	switch {
 	case known && running && !j.deathSeen():
 		return verdict{}, false
-	case onlyHints && (j.finished() || j.endedWell() || known && running):
+	case onlyHints && (j.finished() || j.endedWell() || known && running || !j.deathSeen() && j.endsWell()):
 		return verdict{}, false
 	case j.finished() && !j.deathSeen():
 		return verdict{}, false

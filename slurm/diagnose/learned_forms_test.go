@@ -149,6 +149,25 @@ func TestFormsOfWholeLogs(t *testing.T) {
 			"/w/lib/python3.7/site-packages/torch/nn/functional.py:3734: UserWarning: upsample is deprecated.\n", diagnose.UnknownExit, ""},
 		"each run says so":               {strings.Repeat("Unable to open log file. Permission denied\n"+strings.Repeat("Reading a shard\n", 20), 3), diagnose.UnknownExit, ""},
 		"a program tells its whole time": {"|  Setup wall time:           1    seconds\n|  Total wall time:          98    seconds     0.03 hours\n", diagnose.Success, ""},
+		"a pipeline fails and tells its time": {
+			"Starting visualization...\nRNA pipeline failed: clusters are needed\nTotal execution time: 1300.77 seconds\n",
+			diagnose.UnknownExit, "",
+		},
+		"a training tells its whole time":  {"2023-10-03 03:57:53,388 seg INFO: Total training time: 4:49:16 (0.8678s / it)\n", diagnose.Success, ""},
+		"a step tells its whole time":      {"2019-12-01 13:27:25 Steps 220, Total time 5.87, data 0.02%. Loss 1.942e+01\n", diagnose.UnknownExit, ""},
+		"a run was ended when it was done": {"   This run was terminated on:  11:43:20  17Mar2020\n\n=-----=\n   JOB DONE.\n=-----=\n", diagnose.Success, ""},
+		"dash cannot read a file":          {"/var/lib/slurmd/job5/slurm_script: 8: .: Can't open /var/lib/slurmd/job5/home\n", diagnose.EnvLaunch, "Can't open"},
+		"an image's layers explode":        {"Docker image path: index.docker.io/a/tfgpu:latest\nExploding layer: sha256:11679b84.tar.gz\n", diagnose.UnknownExit, ""},
+		"a level stands in a column": {
+			"ERROR  : Failed opening trigger file /tmp/.clean: No space left on device\nABORT  : Retval = 255\n",
+			diagnose.DiskFull, "No space",
+		},
+		"the task that ran out of memory": {"GPUassert: hipErrorOutOfMemory src/lists.cu 336\nsrun: error: n7: task 3: Exited with exit code 1\n" +
+			"srun: error: n7: tasks 0-2,4-5: Terminated\n", diagnose.CUDAOOM, "hipErrorOutOfMemory"},
+		"a traceback begins, and a bar was full": {
+			"100%|####| 9/9 [00:09<00:00, 1.0it/s]\nEpoch 58 of 58\n^CTraceback (most recent call last):\n",
+			diagnose.UnknownExit, "",
+		},
 		"LSF says that the job did well": {"N E X T F L O W\nStarted at Wed Apr  9 08:24:59 2025\nTerminated at Wed Apr  9 08:25:14 2025\n\n" +
 			"Successfully completed.\n\nResource usage summary:\n\n    CPU time :  12 sec.\n", diagnose.Success, ""},
 	} {

@@ -90,8 +90,11 @@ var (
 		`[\w.]+=(?:True|False|None|[\d.e+-]+|'[^']*'),?$)`)
 )
 
+// level is a level of error with which a line begins, whatever follows.
+var level = lazy.New(`^(?:ERROR|FATAL|CRITICAL|ABORT)\b`)
+
 func isSetting(text, line string) bool {
-	return strings.Contains(text, " .....") || environment.MatchString(line) || member.MatchString(line) || property.MatchString(line)
+	return !level.MatchString(line) && (strings.Contains(text, " .....") || environment.MatchString(line) || member.MatchString(line) || property.MatchString(line))
 }
 
 // isReport reports whether a line is logged below error, announces what

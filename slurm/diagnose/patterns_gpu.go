@@ -6,7 +6,7 @@ package diagnose
 var gpuPatterns = []pattern{
 	{CUDAOOM, specific, oneOf("cuda out of memory|hip out of memory|outofmemoryerror"), ``},
 	{CUDAOOM, specific, oneOf("cublas_status_alloc_failed|cudnn_status_alloc_failed|cusolver_status_alloc_failed|cusparse_status_alloc_failed" +
-		"|cusparse_status_insufficient_resources|cuda_error_out_of_memory|cudaerrormemoryallocation"), ``},
+		"|cusparse_status_insufficient_resources|cuda_error_out_of_memory|cudaerrormemoryallocation|hiperroroutofmemory"), ``},
 	{CUDAOOM, specific, oneOf("out of memory"), `cuda (runtime |driver )?(error|failure)[^a-z]*(2|out of memory)|nccl.*out of memory|(cumem` +
 		`|cudamalloc|cuda alloc|cuda calloc)\w*.*out of memory|allocat\w+ .*(gpu|device|cuda).*out of memory|out of memory (on|for) (gpu|device)|(gpu` +
 		`|device|cuda|hbm) .*out of memory|out of memory.*(gpu|cuda)`},

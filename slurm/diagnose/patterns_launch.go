@@ -24,8 +24,8 @@ var launchPatterns = []pattern{
 		`|no such file or directory: '[^']*/bin/(python|uv|torchrun|accelerate)`},
 	{EnvLaunch, specific + 2, oneOf("no matching distribution found|version that satisfies the requirement|resolutionimpossible"), `error: .*`},
 	{
-		EnvLaunch, specific + 2, oneOf(": not found|can't cd to"),
-		`(^|\s)(sh|dash|bash|/bin/\w+|\S*slurm_script|\S*\.sh): (line )?\d+: .*: not found|: cd: can't cd to |^(exec|env): .*: not found|\bexec: \S+: not found`,
+		EnvLaunch, specific + 2, oneOf(": not found|can't cd to|can't open"),
+		`(^|\s)(sh|dash|bash|/bin/\w+|\S*slurm_script|\S*\.sh): (line )?\d+: .*: not found|: cd: can't cd to |: \.: can't open |^(exec|env): .*: not found|\bexec: \S+: not found`,
 	},
 	{EnvLaunch, specific + 2, oneOf("error: "), `^error: (failed to |no |unable to |the |project |python |invalid |could not |distribution |no ` + "`" +
 		`).*(venv|virtual|python|lock|package|interpreter|project|download|wheel|cache|resolve|script|sync|build|fetch|workspace|pyproject)`},

@@ -110,7 +110,7 @@ var pythonPatterns = []pattern{
 		"|nonfinite|not finite|isnan|loss became nan|nan detected|nan loss|norm is nan|norm is inf|norm nan|contains nan|contains inf|spiky loss" +
 		"|diverged|nan or inf|nan/inf|inf/nan|inf or nan"), `(found|unexpected|encountered|detected|got|produced|returned|contains?|has|is|became|was` +
 		`|were)\W+(a )?(nan|inf)\b|(nan|inf)\b.{0,4}(in|values|detected|or|/|loss|grad)|already at minimum|minimum loss scale|non.?finite|not finite` +
-		`|loss.*(nan|inf)\b|spiky loss|(loss|training|model) (has )?diverged|exploding`},
+		`|loss.*(nan|inf)\b|spiky loss|(loss|training|model) (has )?diverged|(grad\w*|loss).{0,20}exploding|exploding.{0,12}(grad|loss)`},
 
 	{DatasetMissing, specific + 3, oneOf(".idx|.bin|dataset|index map|data-path|data_path|blend|vocab|merges|tokenizer.model|.jsonl|corpus" +
 		"|data-cache|data_cache|sentencepiece|document|samples"), `(cannot be found|not found|does not exist|no such file|doesn't exist|couldn't find` +
