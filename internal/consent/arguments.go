@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
@@ -32,22 +33,22 @@ func SpecOf(in any) (launch.SpecIn, bool) {
 
 // size says what a specification asks for.
 func size(s job.Spec) lang.Text {
-	name := strconv.Quote(s.Name)
+	name, nodes, gpus := strconv.Quote(s.Name), ops.Counted(*s.Nodes, "node"), ops.Counted(*s.GPUsPerNode, "GPU")
 	limit, known := slurm.ParseDuration(s.Time)
 	var said lang.Text
 	switch {
 	case s.Time == "":
 		said = lang.Text{
-			EN: "%s: %d nodes × %d GPUs for as long as the partition allows", ZH: "%s：%d 个节点 × %d 张 GPU，时长为分区上限",
-		}.With(name, *s.Nodes, *s.GPUsPerNode)
+			EN: "%s: %s × %s for as long as the partition allows", ZH: "%s：%s × %s，时长为分区上限",
+		}.With(name, nodes, gpus)
 	case !known || limit <= 0:
 		said = lang.Text{
-			EN: "%s: %d nodes × %d GPUs WITHOUT A TIME LIMIT", ZH: "%s：%d 个节点 × %d 张 GPU，没有时间限制",
-		}.With(name, *s.Nodes, *s.GPUsPerNode)
+			EN: "%s: %s × %s WITHOUT A TIME LIMIT", ZH: "%s：%s × %s，没有时间限制",
+		}.With(name, nodes, gpus)
 	default:
 		said = lang.Text{
-			EN: "%s: %d nodes × %d GPUs × %s = %.4g GPU hours", ZH: "%s：%d 个节点 × %d 张 GPU × %s = %.4g GPU 小时",
-		}.With(name, *s.Nodes, *s.GPUsPerNode, limit, float64(*s.Nodes**s.GPUsPerNode)*limit.Hours())
+			EN: "%s: %s × %s × %s = %.4g GPU hours", ZH: "%s：%s × %s × %s = %.4g GPU 小时",
+		}.With(name, nodes, gpus, limit, float64(*s.Nodes**s.GPUsPerNode)*limit.Hours())
 	}
 	if s.Array != "" {
 		said = lang.Text{EN: "%s, for each task of the array %s", ZH: "%s，作业数组 %s 的每个任务"}.With(said, exact(s.Array))

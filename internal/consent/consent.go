@@ -84,10 +84,10 @@ func Of(ctx context.Context, call *ops.Call, o ops.Op, in any) (r Request, stop 
 	if now != nil {
 		r.Foreign = now.User != "" && now.User != call.Who.User
 		state := lang.Text{
-			EN: "%[1]s job %[2]s %[3]s of %[4]s: %[5]s, %[6]d nodes, %[7]d GPUs, running for %[8]s",
-			ZH: "%[1]s：%[4]s 的作业 %[2]s %[3]s，状态 %[5]s，%[6]d 个节点、%[7]d 张 GPU，已运行 %[8]s",
+			EN: "%[1]s job %[2]s %[3]s of %[4]s: %[5]s, %[6]s, %[7]s, running for %[8]s",
+			ZH: "%[1]s：%[4]s 的作业 %[2]s %[3]s，状态 %[5]s，%[6]s、%[7]s，已运行 %[8]s",
 		}.With(o.Name, now.ID, strconv.Quote(now.Name), exact(now.User), now.State,
-			max(now.NumNodes, len(now.Nodes)), now.GPUs, time.Duration(now.ElapsedS)*time.Second)
+			ops.Counted(max(now.NumNodes, len(now.Nodes)), "node"), ops.Counted(now.GPUs, "GPU"), time.Duration(now.ElapsedS)*time.Second)
 		if r.Headline.EN == o.Name {
 			r.Headline = state
 		} else {

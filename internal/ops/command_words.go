@@ -61,10 +61,25 @@ func endFlags(model *kong.Application, before, after []string) []string {
 	for start > 0 && !strings.HasPrefix(before[start-1], "-") {
 		start--
 	}
-	if start > 0 && start < len(before) {
+	if start > 0 && start < len(before) && takesValue(model, before[start-1]) {
 		start++
 	}
 	return slices.Concat(before[:start], []string{"--"}, before[start:], after)
+}
+
+// takesValue reports whether the word behind the flag may be its value.
+func takesValue(model *kong.Application, flag string) bool {
+	if strings.Contains(flag, "=") {
+		return false
+	}
+	for _, group := range model.AllFlags(false) {
+		for _, f := range group {
+			if flag == "--"+f.Name || f.Short != 0 && flag == "-"+string(f.Short) {
+				return !f.IsBool()
+			}
+		}
+	}
+	return true
 }
 
 // joined writes a flag and a value of several words as one: a quoted text that

@@ -79,12 +79,15 @@ func TestTextMayBeginWithADash(t *testing.T) {
 	t.Parallel()
 	op := Define(Op{Name: "ask", Example: "ask why"}, func(context.Context, *Call, textIn) (int, error) { return 0, nil })
 	for line, want := range map[string]string{
-		"why is that":       "0 false why is that",
-		"--top 3 why":       "3 false why",
-		"--top 3 -- --bf16": "3 false --bf16",
-		"-- --all --top 3":  "0 false --all --top 3",
-		"why -- --bf16":     "0 false why --bf16",
-		"--all -- -x":       "0 true -x",
+		"why is that":                 "0 false why is that",
+		"--top 3 why":                 "3 false why",
+		"--top 3 -- --bf16":           "3 false --bf16",
+		"-- --all --top 3":            "0 false --all --top 3",
+		"why -- --bf16":               "0 false why --bf16",
+		"--all why -- --bf16":         "0 true why --bf16",
+		"--all --top 3 why -- --bf16": "3 true why --bf16",
+		"--top 3 why -- --bf16":       "3 false why --bf16",
+		"--all -- -x":                 "0 true -x",
 	} {
 		var in textIn
 		require.NoError(t, op.Words(&in, strings.Fields(line)), line)

@@ -63,6 +63,8 @@ type Run struct {
 	Memory     []Memory    `json:"memory,omitempty"`
 	Validation []Point     `json:"validation,omitempty"`
 	Restarts   int         `json:"restarts"`
+	// Saved are the iterations after which a checkpoint was saved to its end.
+	Saved []int `json:"saved,omitempty"`
 	// Timers are the newest reports of Megatron's timers by name, oldest first,
 	// and Slowest those of straggler detection.
 	Timers  map[string][]Span `json:"timers,omitempty"`
@@ -170,6 +172,7 @@ var (
 	acrossWord     = []byte("across ranks (ms):")
 	stragglerWord  = []byte("Etpt/Rnk: ")
 	judgedWord     = []byte("ffected ranks: ")
+	savedWord      = []byte("successfully saved checkpoint from iteration ")
 )
 
 func (r *reader) lines(ctx context.Context, in io.Reader) error {
@@ -187,6 +190,8 @@ func (r *reader) lines(ctx context.Context, in io.Reader) error {
 			r.memoryLine(string(line))
 		case bytes.Contains(line, validationWord):
 			r.validation(string(line))
+		case bytes.Contains(line, savedWord):
+			r.saved(string(line))
 		case r.timing, bytes.Contains(line, acrossWord), bytes.Contains(line, stragglerWord), bytes.Contains(line, judgedWord):
 			r.speed(string(line))
 		case bytes.Contains(line, argumentDots):
@@ -347,6 +352,16 @@ func (r *reader) validation(line string) {
 	v, err := strconv.ParseFloat(strings.TrimSpace(strings.SplitN(value, "|", 2)[0]), 64)
 	if err == nil {
 		r.run.Validation = append(r.run.Validation, Point{number, v})
+	}
+}
+
+// saved reads "successfully saved checkpoint from iteration      50 to /ckpt [ t 1/2,
+// p 1/1 ]" (megatron/training/checkpointing.py).
+func (r *reader) saved(line string) {
+	_, rest, _ := strings.Cut(line, string(savedWord))
+	word, _, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
+	if n, err := strconv.Atoi(word); err == nil && len(r.run.Saved) < 100_000 {
+		r.run.Saved = append(r.run.Saved, n)
 	}
 }
 

@@ -201,7 +201,7 @@ func untab(t text) text {
 func (r *reader) declare(c *syntax.DeclClause, s *syntax.Stmt, f frame) {
 	var exps []Expansion
 	f.expansions = &exps
-	export := c.Variant.Value == "export"
+	export, undo := c.Variant.Value == "export", false
 	line := f.text.at(c.Pos().Offset())
 	cmd := r.command(f, line, f.text.at(c.End().Offset()))
 	cmd.Args = []Arg{{Value: textValue(c.Variant.Value, line), Line: line}}
@@ -211,10 +211,16 @@ func (r *reader) declare(c *syntax.DeclClause, s *syntax.Stmt, f frame) {
 			if s, ok := w.Literal(); ok && strings.HasPrefix(s, "-") && c.Variant.Value != "export" && strings.Contains(s, "x") {
 				export = true
 			}
+			if s, ok := w.Literal(); ok && c.Variant.Value == "export" && strings.HasPrefix(s, "-") && strings.Contains(s, "n") {
+				undo = true // export -n NAME: no longer exported
+			}
 			cmd.Args = append(cmd.Args, Arg{Value: w, Line: f.text.at(a.Value.Pos().Offset())})
 			continue
 		}
-		r.assignment(a, f, export)
+		r.assignment(a, f, export && !undo)
+		if undo {
+			f.sh.unexport(a.Name.Value)
+		}
 		src := f.text.slice(a.Pos(), a.End())
 		cmd.Args = append(cmd.Args, Arg{Value: textValue(src, f.text.at(a.Pos().Offset())), Line: f.text.at(a.Pos().Offset())})
 	}

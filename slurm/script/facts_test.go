@@ -23,6 +23,18 @@ func given(src string) string {
 	return strings.Join(lines, "\n")
 }
 
+// What export -n takes back no program is given.
+func TestExportIsTakenBack(t *testing.T) {
+	for src, want := range map[string]bool{
+		"export X=1; prog": true, "export X=1; export -n X; prog": false, "X=1; export X; export -n X=2; prog": false, "export X=1; export -n X; export X; prog": true,
+		"export X=1; export -n Y; prog": true, "export X=1; export -p X; prog": true,
+	} {
+		j := Read("", []byte(src+"\n")).Jobs[0]
+		_, ok := j.Commands[len(j.Commands)-1].Env.Env("X")
+		require.Equal(t, want, ok, src)
+	}
+}
+
 // What builtins and expansions leave behind is what a later command gets; a mark of
 // a question stands before what the file does not show.
 func TestACommandGetsWhatBashGivesIt(t *testing.T) {

@@ -73,6 +73,15 @@ func (sh *Shell) Env(name string) (v Value, ok bool) {
 	return nil, false
 }
 
+// unexport keeps the variable name from programs that sh starts from now on.
+func (sh *Shell) unexport(name string) {
+	if v := sh.vars[name]; v != nil {
+		own := *v
+		own.Exported = false
+		sh.vars[name] = &own
+	}
+}
+
 // Names are the variables of sh that it exports.
 func (sh *Shell) Names() []string {
 	var out []string

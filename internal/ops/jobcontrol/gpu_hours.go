@@ -1,6 +1,7 @@
 package jobcontrol
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -29,6 +31,46 @@ type HistoryGroup struct {
 	Restarted int      `json:"restarts"`
 	WaitedH   float64  `json:"waited_hours"`
 	Cost      *float64 `json:"cost"` // null: no price was given
+	// Goodput tells the same hours by their cause, where that was asked for.
+	Goodput *GoodputHours `json:"goodput,omitempty"`
+}
+
+// GoodputHours are GPU hours by what they were for. Startup is until the first
+// iteration, Productive training whose result was kept, Lost what was trained after the
+// last checkpoint of a run that did not complete, Idle what was held after the last
+// iteration, and Unknown of jobs whose logs do not tell.
+type GoodputHours struct {
+	Productive float64 `json:"productive_gpu_hours"`
+	Lost       float64 `json:"lost_gpu_hours"`
+	Startup    float64 `json:"startup_gpu_hours"`
+	Idle       float64 `json:"idle_gpu_hours"`
+	Unknown    float64 `json:"unknown_gpu_hours"`
+	// Judged is of how many jobs the logs told.
+	Judged int `json:"judged_jobs"`
+}
+
+func (g *GoodputHours) add(o GoodputHours) {
+	g.Productive, g.Lost, g.Startup, g.Idle = g.Productive+o.Productive, g.Lost+o.Lost, g.Startup+o.Startup, g.Idle+o.Idle
+	g.Unknown, g.Judged = g.Unknown+o.Unknown, g.Judged+o.Judged
+}
+
+// mostJudged is of how many jobs the logs are read, the newest first.
+const mostJudged = 200
+
+// judge reads the logs of the newest jobs for what became of their hours.
+func judge(ctx context.Context, c *ops.Call, cl ops.Cluster, jobs []HistoryJob) {
+	for i := range jobs {
+		j := &jobs[i]
+		j.Goodput = &GoodputHours{Unknown: j.GPUHours}
+		if i >= mostJudged || j.GPUs == 0 || ctx.Err() != nil {
+			continue
+		}
+		c.Step(i+1, min(len(jobs), mostJudged), "logs of "+string(j.ID))
+		if g, ok := joblogs.Goodput(ctx, c, cl, j.Job); ok {
+			hours := func(s float64) float64 { return s * float64(j.GPUs) / 3600 }
+			*j.Goodput = GoodputHours{hours(g.Productive), hours(g.Lost), hours(g.Startup), hours(g.Idle), 0, 1}
+		}
+	}
 }
 
 // groupings are what jobs can be grouped by.
@@ -39,6 +81,7 @@ var groupings = map[string]func(slurm.Job) string{
 	"qos":       func(j slurm.Job) string { return j.QOS },
 	"name":      func(j slurm.Job) string { return j.Name },
 	"state":     func(j slurm.Job) string { return string(j.State) },
+	"job":       func(j slurm.Job) string { return string(j.ID) },
 	"day":       func(j slurm.Job) string { return ended(j).Local().Format(time.DateOnly) },
 	"week": func(j slurm.Job) string {
 		year, week := ended(j).Local().ISOWeek()
@@ -82,6 +125,12 @@ func (g *HistoryGroup) add(j HistoryJob) {
 	g.Jobs++
 	g.GPUHours += j.GPUHours
 	g.Restarted += j.Restarts
+	if j.Goodput != nil {
+		if g.Goodput == nil {
+			g.Goodput = &GoodputHours{}
+		}
+		g.Goodput.add(*j.Goodput)
+	}
 	if j.SubmittedAt != nil && j.StartedAt != nil && j.StartedAt.After(*j.SubmittedAt) {
 		g.WaitedH += j.StartedAt.Sub(*j.SubmittedAt).Hours()
 	}
@@ -105,27 +154,67 @@ func checkGrouping(in HistoryIn) error {
 	return nil
 }
 
+// share is hours with what part of all they are; nothing for none.
+func share(hours, all float64) string {
+	if hours == 0 || all == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.1f (%.0f %%)", hours, 100*hours/all)
+}
+
+// goodputTable is a line a group with its hours by cause, and what they are based on.
+func goodputTable(groups []HistoryGroup, by string, l lang.Lang) []view.Section {
+	t := &view.Table{Header: []string{by, "GPU hours", "productive", "lost", "start-up", "idle", "unknown", "waited h"}, Spare: []int{7, 1}}
+	if l == lang.ZH {
+		t.Header = []string{groupName(by, l), "GPU 小时", "有效", "丢失", "启动", "空闲", "未知", "排队小时"}
+	}
+	all := HistoryGroup{Of: lang.Text{EN: "all", ZH: "合计"}.In(l), Goodput: &GoodputHours{}}
+	row := func(g HistoryGroup) {
+		h := *g.Goodput
+		t.Rows = append(t.Rows, []string{
+			g.Of, fmt.Sprintf("%.1f", g.GPUHours), share(h.Productive, g.GPUHours), share(h.Lost, g.GPUHours), share(h.Startup, g.GPUHours),
+			share(h.Idle, g.GPUHours), share(h.Unknown, g.GPUHours), fmt.Sprintf("%.1f", g.WaitedH),
+		})
+	}
+	for _, g := range groups {
+		row(g)
+		all.Jobs, all.GPUHours, all.WaitedH = all.Jobs+g.Jobs, all.GPUHours+g.GPUHours, all.WaitedH+g.WaitedH
+		all.Goodput.add(*g.Goodput)
+	}
+	if len(groups) > 1 {
+		row(all)
+	}
+	return []view.Section{{Table: t}, {Text: lang.Text{
+		EN: "from Slurm's accounts and the logs of %d of %s. productive: training that was kept; lost: training after the last checkpoint of a run that did not complete; start-up: until the first iteration; idle: held after the last iteration; unknown: logs that are not to be read from here, or tell no iterations",
+		ZH: "依据 Slurm 记账和 %[2]s中 %[1]d 个的日志。有效：保留下来的训练；丢失：未完成的运行在最后一个检查点之后的训练；启动：第一次迭代之前；空闲：最后一次迭代之后仍占用；未知：日志无法从这里读取，或没有迭代记录",
+	}.With(all.Goodput.Judged, ops.Counted(all.Jobs, "job")).In(l)}}
+}
+
+// groupName is a grouping in words.
+func groupName(by string, l lang.Lang) string {
+	if l != lang.ZH {
+		return by
+	}
+	return map[string]string{
+		"user": "用户", "account": "账户", "partition": "分区", "qos": "QOS", "name": "名称", "state": "状态", "day": "日", "week": "周", "month": "月", "job": "作业",
+	}[by]
+}
+
 // groupTable is a line a group, and one for all of them.
 func groupTable(groups []HistoryGroup, by string, l lang.Lang) *view.Table {
 	t := &view.Table{Header: []string{by, "jobs", "GPU hours", "cost", "completed", "failed", "cut off", "cancelled", "restarts", "waited h"}, Spare: []int{8, 9, 7, 1}}
 	if l == lang.ZH {
-		names := map[string]string{"user": "用户", "account": "账户", "partition": "分区", "qos": "QOS", "name": "名称", "state": "状态", "day": "日", "week": "周", "month": "月"}
-		t.Header = []string{names[by], "作业数", "GPU 小时", "费用", "完成", "失败", "被截断", "取消", "重启", "排队小时"}
+		t.Header = []string{groupName(by, l), "作业数", "GPU 小时", "费用", "完成", "失败", "被截断", "取消", "重启", "排队小时"}
 	}
 	all := HistoryGroup{Of: lang.Text{EN: "all", ZH: "合计"}.In(l)}
 	row := func(g HistoryGroup) []string {
-		share := func(hours float64) string {
-			if hours == 0 || g.GPUHours == 0 {
-				return ""
-			}
-			return fmt.Sprintf("%.1f (%.0f %%)", hours, 100*hours/g.GPUHours)
-		}
 		cost := ""
 		if g.Cost != nil {
 			cost = fmt.Sprintf("%.2f", *g.Cost)
 		}
 		return []string{
-			g.Of, strconv.Itoa(g.Jobs), fmt.Sprintf("%.1f", g.GPUHours), cost, share(g.Completed), share(g.Failed), share(g.Cut), share(g.Cancelled),
+			g.Of, strconv.Itoa(g.Jobs), fmt.Sprintf("%.1f", g.GPUHours), cost,
+			share(g.Completed, g.GPUHours), share(g.Failed, g.GPUHours), share(g.Cut, g.GPUHours), share(g.Cancelled, g.GPUHours),
 			number(g.Restarted), fmt.Sprintf("%.1f", g.WaitedH),
 		}
 	}

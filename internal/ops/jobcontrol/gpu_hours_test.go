@@ -1,6 +1,8 @@
 package jobcontrol_test
 
 import (
+	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -64,4 +66,45 @@ func TestGPUHoursAreToldByWhoUsedThemAndHowTheyEnded(t *testing.T) {
 	require.Equal(t, ops.BadInput, ops.AsError(err).Code)
 	_, err = opstest.Do(t, c, jobcontrol.History(), "--by", "moon")
 	require.Equal(t, ops.BadInput, ops.AsError(err).Code)
+}
+
+// Hours by their cause come from the logs of the jobs; what those do not tell is told
+// as unknown, and all of it adds up.
+func TestGoodputIsToldByCause(t *testing.T) {
+	was := time.Local
+	time.Local = time.UTC
+	t.Cleanup(func() { time.Local = was })
+	start := time.Now().UTC().Add(-2 * time.Hour).Truncate(time.Second)
+	dir := t.TempDir()
+	var log strings.Builder
+	for n := 1; n <= 30; n++ {
+		at := start.Add(10*time.Minute + time.Duration(n)*time.Minute)
+		fmt.Fprintf(&log, " [%s] iteration %8d/     100 | elapsed time per iteration (ms): 60000.0 | lm loss: 2.0 |\n", at.Format("2006-01-02 15:04:05.000000"), n)
+		if n == 20 {
+			log.WriteString("  successfully saved checkpoint from iteration      20 to /ckpt [ t 1/1, p 1/1 ]\n")
+		}
+	}
+	opstest.Write(t, filepath.Join(dir, "gpt-1.out"), log.String())
+	end := start.Add(40 * time.Minute)
+	site := &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{
+		"1": {ID: "1", User: "alice", Name: "gpt", Account: "research", State: slurm.NodeFail, GPUs: 6, ElapsedS: 2400, StartedAt: &start, EndedAt: &end, Stdout: filepath.Join(dir, "gpt-1.out")},
+		"2": {ID: "2", User: "alice", Name: "gpt", Account: "research", State: slurm.Completed, GPUs: 1, ElapsedS: 3600, StartedAt: &start, EndedAt: &end, Stdout: "/nosuch/gpt-2.out"},
+	}}
+	c := opstest.NewCall(t, site)
+	out, err := opstest.Do(t, c, jobcontrol.History(), "--goodput", "--by", "account")
+	require.NoError(t, err)
+	g := out.(jobcontrol.HistoryOut).Groups[0].Goodput
+	require.InDelta(t, 2, g.Productive, 1e-6)
+	require.InDelta(t, 1, g.Lost, 1e-6)
+	require.InDelta(t, 1, g.Startup, 1e-6)
+	require.InDelta(t, 0, g.Idle, 1e-6)
+	require.InDelta(t, 1, g.Unknown, 1e-6)
+	require.Equal(t, 1, g.Judged)
+	text := opstest.Text(t, out, lang.EN)
+	require.Contains(t, text, "2.0 (40 %)")
+	require.Contains(t, text, "from Slurm's accounts and the logs of 1 of 2 jobs")
+	require.Contains(t, opstest.Text(t, out, lang.ZH), "未完成的运行在最后一个检查点之后的训练")
+	out, err = opstest.Do(t, c, jobcontrol.History(), "--goodput")
+	require.NoError(t, err)
+	require.Len(t, out.(jobcontrol.HistoryOut).Groups, 2, "a line a job")
 }

@@ -23,8 +23,9 @@ type HistoryIn struct {
 	Days      int           `json:"days,omitempty" help:"so many days back; 7 where left out" zh:"往前多少天，默认 7"`
 	Limit     int           `json:"limit,omitempty" short:"n" help:"list so many, newest first; 20 where left out" zh:"列出的条数（最新在前），默认 20"`
 	Account   string        `json:"account,omitempty" short:"A" help:"only this account's" zh:"只看该账户"`
-	By        string        `json:"by,omitempty" enum:",user,account,partition,qos,name,state,day,week,month" default:"" help:"GPU hours by this: what completed, failed, was cut off or cancelled, and the wait" zh:"按此分组统计 GPU 小时：完成、失败、被截断、取消，以及排队时间"`
+	By        string        `json:"by,omitempty" enum:",user,account,partition,qos,name,state,job,day,week,month" default:"" help:"GPU hours by this: what completed, failed, was cut off or cancelled, and the wait" zh:"按此分组统计 GPU 小时：完成、失败、被截断、取消，以及排队时间"`
 	Price     *float64      `json:"price,omitempty" help:"of a GPU hour: the cost is told too" zh:"每 GPU 小时价格：同时给出费用"`
+	Goodput   bool          `json:"goodput,omitempty" help:"hours by cause: productive, lost since the last checkpoint, start-up, idle; from the logs, by job where no grouping is named, by name for a chain" zh:"按原因统计：有效、丢失（最后检查点之后）、启动、空闲；依据日志；未指定分组时按作业，接力作业可按 name"`
 	Incidents bool          `json:"incidents,omitempty" help:"diagnose those that failed, and say what hit several at once" zh:"诊断其中失败的作业，指出同时影响多个作业的原因"`
 	ops.OnCluster
 }
@@ -63,6 +64,8 @@ type HistoryUser struct {
 type HistoryJob struct {
 	slurm.Job
 	GPUHours float64 `json:"gpu_hours"`
+	// Goodput tells the same hours by their cause, where that was asked for.
+	Goodput *GoodputHours `json:"goodput,omitempty"`
 }
 
 // History is the operation history.
@@ -72,7 +75,7 @@ func History() ops.Op {
 		Summary:  lang.Text{EN: "jobs that ended, with GPU hours, by state and user", ZH: "已结束的作业与 GPU 小时，按状态和用户汇总"},
 		Help:     lang.Text{EN: "Use for what was run and what it cost. What runs now: list.", ZH: "查看运行过什么、用了多少。当前作业用 list。"},
 		Example:  "history --days 30 --partition prod",
-		Examples: []string{`history --by week --days 60`, `history -u all --by account --price 2.10`},
+		Examples: []string{`history --by week --days 60`, `history -u all --by account --price 2.10`, `history --by account --goodput`},
 	}, history)
 }
 
@@ -128,11 +131,17 @@ func history(ctx context.Context, c *ops.Call, in HistoryIn) (HistoryOut, error)
 			continue
 		}
 		j.Cluster = cl.Name()
-		out.add(HistoryJob{j, float64(j.GPUs) * float64(j.ElapsedS) / 3600})
+		out.add(HistoryJob{Job: j, GPUHours: float64(j.GPUs) * float64(j.ElapsedS) / 3600})
 	}
 	slices.SortStableFunc(out.Jobs, func(a, b HistoryJob) int { return ended(b.Job).Compare(ended(a.Job)) })
 	if in.Incidents {
 		out.Incidents = incidentsOf(ctx, c, cl, out.Jobs)
+	}
+	if in.Goodput {
+		if in.By == "" {
+			in.By = "job"
+		}
+		judge(ctx, c, cl, out.Jobs)
 	}
 	if out.by = in.By; in.By != "" {
 		out.Groups = groupsOf(out.Jobs, in.By, in.Price)
@@ -189,6 +198,10 @@ func (o HistoryOut) View(l lang.Lang) view.Doc {
 	}.With(ops.Counted(o.Total, "job"), since, o.GPUHours).In(l)}
 	if o.Cost != nil {
 		d.Title += fmt.Sprintf(lang.Text{EN: ", cost %.2f", ZH: "，费用 %.2f"}.In(l), *o.Cost)
+	}
+	if o.by != "" && len(o.Groups) > 0 && o.Groups[0].Goodput != nil {
+		d.Sections = goodputTable(o.Groups, o.by, l)
+		return d
 	}
 	if o.by != "" {
 		d.Sections = []view.Section{{Table: groupTable(o.Groups, o.by, l)}, {Text: lang.Text{

@@ -138,8 +138,8 @@ func unusedAlarm(j slurm.Job) Alarm {
 	return Alarm{
 		ID: "gpus_unused", Job: j.ID, Node: hostlist.Compress(j.Nodes),
 		What: lang.Text{
-			EN: "Has held %d GPUs for %s without one logged iteration: %.1f GPU hours.", ZH: "占用 %d 张 GPU 已 %s，没有记录任何迭代：%.1f GPU 小时。",
-		}.With(j.GPUs, ops.Duration(j.ElapsedS), hours),
+			EN: "Has held %s for %s without one logged iteration: %.1f GPU hours.", ZH: "占用 %s 已 %s，没有记录任何迭代：%.1f GPU 小时。",
+		}.With(ops.Counted(j.GPUs, "GPU"), ops.Duration(j.ElapsedS), hours),
 		Fix: lang.Text{
 			EN: "`logs %[1]s --tail 20` shows what it waits for, `metrics %[1]s --sample 5` whether its GPUs hold anything; `cancel %[1]s` gives them back.",
 			ZH: "`logs %[1]s --tail 20` 可查看它在等什么，`metrics %[1]s --sample 5` 可查看 GPU 是否被使用；`cancel %[1]s` 可归还。",
