@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"os"
 	"syscall"
@@ -17,13 +18,24 @@ const leaseSchema = `CREATE TABLE leases (
 	);`
 
 // A Lease is the right to lead, of which there is one for each name in a
-// database. Of a SQLite file the right is a lock beside it, which ends with the
-// process; of PostgreSQL it is a row that must be renewed.
+// database. It is a row that must be renewed. Of a SQLite file a lock beside it,
+// which ends with the process, says besides that nobody is there any more.
 type Lease struct {
 	store  *Store
 	name   string
 	holder string
 	lock   *os.File
+	// seen is the row of another holder as it was since then, by this process's own
+	// clock: SQLite has none that a change of the machine's would not move.
+	seen  row
+	since time.Time
+}
+
+// A row is one renewal of a lease of SQLite's: until counts them by twos, and is
+// odd where the holder has the lock too.
+type row struct {
+	holder string
+	until  int64
 }
 
 // Lease returns the lease of that name for holder, who does not have it yet.
@@ -34,7 +46,7 @@ func (s *Store) Lease(name, holder string) *Lease {
 // Renew takes or keeps the lease for that long and reports whether holder has it.
 func (l *Lease) Renew(ctx context.Context, span time.Duration) (bool, error) {
 	if !l.store.postgres {
-		return l.renewLock()
+		return l.renewFile(ctx, span)
 	}
 	const now = `CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)`
 	res, err := l.store.exec(ctx, `INSERT INTO leases (name, holder, until) VALUES (?, ?, `+now+` + ?)
@@ -48,34 +60,78 @@ func (l *Lease) Renew(ctx context.Context, span time.Duration) (bool, error) {
 	return n == 1, err
 }
 
-func (l *Lease) renewLock() (bool, error) {
+// renewFile takes or keeps the lease of a SQLite file. A holder whose process is
+// gone is replaced at once, one that is stopped when its row has stayed as it is for
+// a span.
+func (l *Lease) renewFile(ctx context.Context, span time.Duration) (bool, error) {
+	locked := l.lock != nil // since an earlier renewal
+	if err := l.takeLock(); err != nil {
+		return false, err
+	}
+	var now row
+	err := l.store.row(ctx, `SELECT holder, until FROM leases WHERE name = ?`, l.name).Scan(&now.holder, &now.until)
+	none := errors.Is(err, sql.ErrNoRows)
+	if err != nil && !none {
+		return false, err
+	}
+	switch {
+	case now.holder == l.holder:
+	case !locked && l.lock != nil && (none || now.until%2 == 1): // whoever had it is gone
+	case !locked && !none && now == l.seen && time.Since(l.since) >= span: // or is stopped
+	default:
+		if now != l.seen {
+			l.seen, l.since = now, time.Now()
+		}
+		l.unlock() // held from before, it was replaced while this process was stopped
+		return false, nil
+	}
+	until := now.until&^1 + 2
 	if l.lock != nil {
-		return true, nil
+		until++
+	}
+	res, err := l.store.exec(ctx, `INSERT INTO leases (name, holder, until) VALUES (?, ?, ?)
+		ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
+		WHERE leases.holder = ? AND leases.until = ?`, l.name, l.holder, until, now.holder, now.until)
+	if err != nil {
+		return false, err
+	}
+	n, err := res.RowsAffected()
+	if n == 0 {
+		l.unlock()
+	}
+	return n == 1, err
+}
+
+func (l *Lease) unlock() {
+	if l.lock != nil {
+		l.lock.Close()
+		l.lock = nil
+	}
+}
+
+// takeLock takes the lock beside the file, if nobody has it.
+func (l *Lease) takeLock() error {
+	if l.lock != nil {
+		return nil
 	}
 	f, err := os.OpenFile(l.store.path+"."+l.name, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return false, err
+		return err
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return false, nil
+			return nil
 		}
-		return false, err
+		return err
 	}
 	l.lock = f
-	return true, nil
+	return nil
 }
 
 // Resign gives the lease back, where holder has it.
 func (l *Lease) Resign(ctx context.Context) error {
-	if !l.store.postgres {
-		if l.lock == nil {
-			return nil
-		}
-		defer func() { l.lock = nil }()
-		return l.lock.Close()
-	}
+	defer l.unlock()
 	_, err := l.store.exec(ctx, `DELETE FROM leases WHERE name = ? AND holder = ?`, l.name, l.holder)
 	return err
 }

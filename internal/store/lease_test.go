@@ -46,14 +46,54 @@ func TestOneHolderOfALease(t *testing.T) {
 		require.False(t, renew(second, time.Minute))
 
 		require.NoError(t, first.Resign(ctx))
-		require.True(t, renew(second, 300*time.Millisecond))
-		require.False(t, renew(first, time.Minute))
-		if a.postgres { // nobody renews it any more
-			time.Sleep(400 * time.Millisecond)
-			require.True(t, renew(first, time.Minute))
-			require.False(t, renew(second, time.Minute))
-		}
+		const short = 300 * time.Millisecond
+		require.True(t, renew(second, short))
+		require.False(t, renew(first, short))
+		// Nobody renews it any more: who has it is stopped.
+		require.Eventually(t, func() bool { return renew(first, short) }, 10*time.Second, short/3)
+		require.False(t, renew(second, time.Minute), "going on, it finds itself replaced")
+		require.False(t, renew(second, time.Minute), "and does not take it back")
+		require.True(t, renew(first, time.Minute))
+		require.True(t, renew(first, time.Minute))
+		third := b.Lease("leader", "c")
+		require.False(t, renew(third, time.Minute))
+		require.NoError(t, first.Resign(ctx))
+		require.True(t, renew(third, time.Minute))
 	})
+}
+
+// Of a SQLite file a process that is gone is replaced at once, whoever led
+// meanwhile without its lock.
+func TestAHolderThatIsGoneIsReplacedAtOnce(t *testing.T) {
+	open := func(url string) *Store {
+		s, err := Open(t.Context(), url)
+		require.NoError(t, err)
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	url := filepath.Join(t.TempDir(), "state.db")
+	gone, next := open(url).Lease("leader", "gone"), open(url).Lease("leader", "next")
+	ok, err := gone.Renew(t.Context(), time.Minute)
+	require.NoError(t, err)
+	require.True(t, ok)
+	gone.unlock() // as its end does
+	ok, err = next.Renew(t.Context(), time.Minute)
+	require.NoError(t, err)
+	require.True(t, ok)
+
+	// A server of before, which knows the lock alone, leads until it ends.
+	_, err = next.store.exec(t.Context(), `DELETE FROM leases`)
+	require.NoError(t, err)
+	late := open(url).Lease("leader", "late")
+	for range 3 {
+		ok, err = late.Renew(t.Context(), time.Nanosecond)
+		require.NoError(t, err)
+		require.False(t, ok)
+	}
+	next.unlock()
+	ok, err = late.Renew(t.Context(), time.Minute)
+	require.NoError(t, err)
+	require.True(t, ok)
 }
 
 // Two servers, and several requests in each, write at once: they wait for one
