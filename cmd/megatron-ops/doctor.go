@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -28,22 +29,38 @@ type check struct {
 	note string
 }
 
-// doctor checks what the product stands on, and says what to mend.
-func doctor(ctx context.Context, sh *shell, _ []string) error {
-	dir, err := os.Getwd()
-	if err != nil {
+// doctor checks what the product stands on, and says what to mend; --report prints
+// all of it as one text, without secrets.
+func doctor(ctx context.Context, sh *shell, words []string) error {
+	report := false
+	if _, err := flags("doctor", words, func(f *flag.FlagSet) { f.BoolVar(&report, "report", false, "") }); err != nil {
 		return err
 	}
-	var checks []check
-	cfg, err := config.Load(dir, os.Getenv)
+	cfg, svc, checks, err := sh.examine(ctx)
+	switch {
+	case err != nil:
+		return err
+	case report:
+		return sh.report(ctx, cfg, svc, checks)
+	}
+	return sh.checked(checks)
+}
+
+// examine makes the checks. What could not be set up is one of them, and the
+// service is nil then.
+func (sh *shell) examine(ctx context.Context) (cfg config.Config, svc *ops.Service, checks []check, err error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return cfg, nil, nil, err
+	}
+	cfg, err = config.Load(dir, os.Getenv)
 	read := cfg.Path
 	if read == "" {
 		read = lang.Text{EN: "no file, so what is built in holds; `megatron-ops init` writes one", ZH: "没有配置文件，采用内置设置；`megatron-ops init` 可生成"}.In(sh.lang)
 	}
 	checks = append(checks, check{what: "configuration", err: err, note: read})
-	svc, err := sh.service(dir)
-	if err != nil {
-		return sh.checked(append(checks, check{what: "set-up", err: err}))
+	if svc, err = sh.service(dir); err != nil {
+		return cfg, nil, append(checks, check{what: "set-up", err: err}), nil
 	}
 	state, err := config.StateDir(os.Getenv)
 	checks = append(checks, check{what: "state directory", err: err, note: state})
@@ -112,7 +129,7 @@ func doctor(ctx context.Context, sh *shell, _ []string) error {
 			}
 		}
 	}
-	return sh.checked(checks)
+	return cfg, svc, checks, nil
 }
 
 // checked draws the checks; one that failed makes the command find something.

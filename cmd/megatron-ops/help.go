@@ -22,7 +22,10 @@ var surfaces = []struct {
 	{"mcp config", lang.Text{EN: "the lines that make Claude Code, Codex, Gemini CLI, Cursor or VS Code start it", ZH: "输出各客户端的 MCP 配置"}},
 	{"mcp doctor", lang.Text{EN: "what coding agents will see: the tools, the cluster, and which of them are here", ZH: "检查编码智能体会看到什么：工具、集群，以及本机装有哪些客户端"}},
 	{"chat", lang.Text{EN: "the Slack bot at this terminal", ZH: "终端里的 Slack 机器人"}},
-	{"doctor", lang.Text{EN: "check what this stands on, and what to mend", ZH: "检查运行环境，并指出要修复的地方"}},
+	{"doctor", lang.Text{
+		EN: "check what this stands on, and what to mend (--report: all of it for a ticket, without secrets)",
+		ZH: "检查运行环境，并指出要修复的地方（--report：输出可附在工单中的完整报告，不含秘密）",
+	}},
 	{"init", lang.Text{EN: "look this site over, ask what is open, and write its profile (--yes: do not ask)", ZH: "探测本站点，询问不确定之处，并写出配置（--yes：不询问）"}},
 	{"skills", lang.Text{EN: "list, show NAME, export NAME|all FOLDER, eval [NAME]", ZH: "list、show NAME、export NAME|all FOLDER、eval [NAME]"}},
 	{"slack manifest", lang.Text{EN: "the Slack app's manifest", ZH: "输出 Slack 应用清单"}},
