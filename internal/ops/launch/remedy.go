@@ -113,7 +113,8 @@ func (p *patient) set(words []string) {
 }
 
 // lessGPUMemory takes the change that the memory estimate says would fit; where
-// there is none, and much was reserved and not used, it lets segments grow.
+// there is none, and much was reserved and not used, it lets segments grow, and
+// else halves the micro batch: gradient accumulation makes up for it.
 func (p *patient) lessGPUMemory() {
 	const alloc = "PYTORCH_CUDA_ALLOC_CONF"
 	m := p.report.Memory
@@ -125,6 +126,11 @@ func (p *patient) lessGPUMemory() {
 	case m != nil && m.ReservedGiB > m.TriedGiB && m.TriedGiB > 0 && p.spec.Env[alloc] == "":
 		p.env(alloc, "expandable_segments:True")
 		p.say("%s=expandable_segments:True: %.1f GiB were reserved and not used", "%s=expandable_segments:True：有 %.1f GiB 已保留但未使用", alloc, m.ReservedGiB)
+	default:
+		if n := megatron.NumberOf(p.spec.Args, "--micro-batch-size", 1); n > 1 {
+			p.set([]string{"--micro-batch-size", strconv.Itoa(n / 2)})
+			p.say("--micro-batch-size %d instead of %d", "--micro-batch-size 由 %[2]d 改为 %[1]d", n/2, n)
+		}
 	}
 }
 

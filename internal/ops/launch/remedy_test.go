@@ -50,6 +50,13 @@ func TestARemedyChangesWhatTheDiagnosisNames(t *testing.T) {
 				require.Equal(t, "expandable_segments:True", s.Env["PYTORCH_CUDA_ALLOC_CONF"])
 			},
 		},
+		"out of GPU memory for no reason that is known": {
+			report: diagnose.Report{Class: diagnose.CUDAOOM},
+			says:   "--micro-batch-size 2 instead of 4",
+			check: func(t *testing.T, s job.Spec) {
+				require.Equal(t, 1, strings.Count(strings.Join(s.Args, " "), "--micro-batch-size"))
+			},
+		},
 		"out of host memory": {
 			change: func(s *job.Spec) { s.Mem = "500G" }, report: diagnose.Report{Class: diagnose.HostOOM}, says: "1000G",
 			check: func(t *testing.T, s job.Spec) { require.Equal(t, "1000G", s.Mem) },
@@ -113,7 +120,6 @@ func TestWhereNoChangeHelpsNoneIsOffered(t *testing.T) {
 		"a broken node":                 {Class: diagnose.GPUHardware, ExcludeNodes: []string{"gpu1"}},
 		"no checkpoint to go on from":   {Class: diagnose.SlurmTimeLimit},
 		"a variable that was not own":   {Class: diagnose.MaxConnections},
-		"memory without numbers":        {Class: diagnose.CUDAOOM},
 		"a change that breaks a rule":   {Class: diagnose.CUDAOOM, Fit: &diagnose.Fit{Flags: []string{"--tensor-model-parallel-size", "5"}}},
 		"a refusal that the plan lacks": {Class: diagnose.BadArgs},
 	} {
