@@ -46,10 +46,15 @@ type provider struct {
 	mu       sync.Mutex
 	oauth    *oauth2.Config
 	verifier *oidc.IDTokenVerifier
+	away     error // why it could not be read at the last try, until again
+	again    time.Time
 }
 
 const (
 	flowCookie = cookieName + "_openid"
+	// awayFor is how long a provider that did not answer is not asked again: strangers
+	// must not wait for it in a row.
+	awayFor = 5 * time.Second
 	// flowLife is how long somebody may take at the provider.
 	flowLife = 10 * time.Minute
 )
@@ -74,9 +79,13 @@ func (p *provider) ready(now func() time.Time) (*oauth2.Config, *oidc.IDTokenVer
 	if p.oauth != nil {
 		return p.oauth, p.verifier, nil
 	}
+	if now().Before(p.again) {
+		return nil, nil, p.away
+	}
 	// The keys are fetched for later sign-ins too: not with the request's context.
 	found, err := oidc.NewProvider(oidc.ClientContext(context.Background(), client), p.Issuer)
 	if err != nil {
+		p.away, p.again = err, now().Add(awayFor)
 		return nil, nil, err
 	}
 	var says struct {

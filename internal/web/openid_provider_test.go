@@ -33,6 +33,7 @@ type identityProvider struct {
 	callback string
 	secret   string // empty: a public client
 	post     bool   // takes the secret in the form alone
+	away     bool   // answers nothing
 	// forge changes what is issued, to see it refused.
 	forge func(claims jwt.MapClaims, header map[string]any) (sign jwt.SigningMethod, key any)
 	// answer changes the address that the browser goes back to.
@@ -92,6 +93,10 @@ func (p *identityProvider) json(w http.ResponseWriter, body any) {
 }
 
 func (p *identityProvider) metadata(w http.ResponseWriter, _ *http.Request) {
+	if p.away {
+		http.Error(w, "away", http.StatusServiceUnavailable)
+		return
+	}
 	method := "client_secret_basic"
 	switch {
 	case p.secret == "":

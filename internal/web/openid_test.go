@@ -196,6 +196,23 @@ func TestAProviderMayBeAway(t *testing.T) {
 	require.Contains(t, body, "http://127.0.0.1:1 does not answer")
 }
 
+// One that has not answered is left alone for a moment, and then asked again.
+func TestAProviderThatWasAwayIsAskedAgain(t *testing.T) {
+	p := newIdentityProvider(t)
+	s := newOpenSite(t, p, newSite)
+	now := time.Now()
+	s.svc.Now = func() time.Time { return now }
+	p.away = true
+	status, _ := s.browser().at(p)
+	require.Equal(t, http.StatusForbidden, status)
+	p.away = false
+	status, _ = s.browser().at(p)
+	require.Equal(t, http.StatusForbidden, status, "nobody asks for five seconds")
+	now = now.Add(6 * time.Second)
+	status, body := s.browser().at(p)
+	require.Equal(t, 200, status, body)
+}
+
 // Whom Slack names is who they are linked as, with what they may do there.
 func TestSlackSignsInWhoIsLinked(t *testing.T) {
 	p := newIdentityProvider(t)
