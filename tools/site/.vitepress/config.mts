@@ -42,7 +42,7 @@ export default defineConfig({
       },
       {
         text: 'Explanation',
-        items: [page('Rules by release', '/releases'), page('Exactly once', '/exactly-once'), page('Consent', '/consent'), page('Security', '/security'), page('Architecture', '/architecture')],
+        items: [page('Rules by release', '/releases'), page('Exactly once', '/exactly-once'), page('Reliability', '/reliability'), page('Consent', '/consent'), page('Security', '/security'), page('Architecture', '/architecture')],
       },
     ],
   },
