@@ -171,7 +171,7 @@ func TestSoak(t *testing.T) {
 
 	load, end := context.WithTimeout(ctx, r.lasts)
 	defer end()
-	whole, over := context.WithTimeout(ctx, r.lasts+r.bound())
+	whole, over := context.WithCancel(ctx)
 	defer over()
 	var work, agents sync.WaitGroup
 	failed := make(chan error, 2)
@@ -191,7 +191,11 @@ func TestSoak(t *testing.T) {
 	require.NoError(t, <-failed)
 	t.Logf("the load has ended after %s; waiting for what is still owed", time.Since(r.began).Round(time.Second))
 	settled, said := time.Now(), time.Now()
-	for whole.Err() == nil && len(r.missing()) > 0 && r.ledger.still() < r.patience() {
+	// Looks are counted, not time: a machine that stands still loses nothing.
+	for looks, quiet := 0, 0; looks < 1200 && quiet < 300 && len(r.missing()) > 0; looks++ {
+		if quiet++; r.ledger.still() < 2*time.Second {
+			quiet = 0
+		}
 		if missing := r.missing(); len(missing) > 0 && time.Since(said) > 20*time.Second {
 			said = time.Now()
 			t.Logf("after %s %d are owed, such as %s", time.Since(settled).Round(time.Second), len(missing), missing[0])
@@ -204,12 +208,6 @@ func TestSoak(t *testing.T) {
 	pause(ctx, 10*time.Second) // for what is one too many
 	r.verify(t)
 }
-
-// bound is the longest that everything owed may take to be told after the load,
-// and patience for how long nothing at all may be told meanwhile. Neither is a
-// verdict: what is missing then is lost.
-func (r *run) bound() time.Duration    { return max(12*time.Minute, r.lasts/2) }
-func (r *run) patience() time.Duration { return 4 * time.Minute }
 
 // measure samples serve every second.
 func (r *run) measure(ctx context.Context) {
