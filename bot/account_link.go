@@ -46,8 +46,8 @@ var (
 	}
 	textLinkDone     = lang.Text{EN: "Done: you are `%s` on the cluster", ZH: "绑定成功：您在集群上的用户是 `%s`"}
 	textLinkNotYet   = lang.Text{EN: "the code was not written on the cluster yet", ZH: "集群上还没有写入该代码"}
-	textLinkOff      = lang.Text{EN: "linking by code is not set up here", ZH: "这里没有启用代码绑定"}
-	textLinkOffFix   = lang.Text{EN: "ask your operator to map your Slack id %s to your cluster user", ZH: "请管理员把您的 Slack ID %s 映射到集群用户"}
+	textLinkOff      = lang.Text{EN: "Your operator links accounts here", ZH: "账户由管理员绑定"}
+	textLinkOffFix   = lang.Text{EN: "Ask them to map your Slack id %s to your cluster user.", ZH: "请管理员把您的 Slack ID %s 映射到集群用户。"}
 	textLinkBy       = lang.Text{EN: "your operator has mapped you to `%s`; only they can change that", ZH: "管理员已将您映射为 `%s`，只有管理员可以更改"}
 	textLinkOften    = lang.Text{EN: "you have had many codes in the last hour", ZH: "您在一小时内申请的代码过多"}
 	textLinkOftenFix = lang.Text{EN: "wait an hour, or ask an operator to map your Slack id", ZH: "请一小时后再试，或请管理员映射您的 Slack ID"}
@@ -87,9 +87,8 @@ func (b *Bot) linkMe(ctx context.Context, a ask, c *ops.Call) []store.SlackMessa
 		return b.reply(a, view.Doc{Title: fmt.Sprintf(strings.ReplaceAll(textLinkBy.In(l), "`", ""), have.User)}, false)
 	}
 	if b.cfg.Policy.LinkProof == nil {
-		return b.reply(a, answer.Error(&ops.Error{
-			Code: ops.NotAllowed, Message: textLinkOff, Fix: textLinkOffFix.With(a.User),
-		}, l), false)
+		doc := view.Doc{Title: textLinkOff.In(l), Sections: []view.Section{{Text: textLinkOffFix.With(a.User).In(l)}}}
+		return b.reply(a, doc, false)
 	}
 	var k linkCode
 	waiting, err := b.cfg.Store.Get(ctx, docCode, a.Team+"/"+a.User, b.now(), &k)

@@ -99,7 +99,7 @@ func TestAPrivateAnswerGrowsNoPlanForAll(t *testing.T) {
 	s := play(t, slowly)
 	s.slowFailure()
 	s.mention("status 4711") // has no words of its own
-	s.said("4711 gpt")
+	s.said("gpt · failed · 4711")
 	s.mention("diagnose 4711")
 	s.said("OutOfMemoryError")
 	st := s.Wait("the status ends", func(st slacktest.State) bool {

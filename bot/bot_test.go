@@ -254,7 +254,7 @@ func TestTheBotSpeaksTheLanguageOfWhoAsks(t *testing.T) {
 	s.said("现在可以做什么", "启动训练")
 	s.yard.put(slurm.Job{ID: "4000", Name: "run", User: "ada", State: slurm.Running})
 	s.Slash("状态4000")
-	s.said("4000 run", "RUNNING")
+	s.said("run · 运行中 · 4000")
 	s.Slash("显存 不够 怎么办？") // begins with a command's word, and is a question
 	s.said("显存", "来源")
 }
@@ -294,11 +294,11 @@ func TestUnlinkedPeopleAskAndAreShownNoJobs(t *testing.T) {
 		s.Wait(words, func(st slacktest.State) bool { return posted(st, "not linked to a cluster user") == i+1 })
 	}
 	require.Zero(t, s.yard.count())
-	require.Zero(t, posted(s.State(), "4000 run"))
+	require.Zero(t, posted(s.State(), "run · running · 4000"))
 	s.Slash("ask What should CUDA_DEVICE_MAX_CONNECTIONS be on H100 with TP=4?", map[string]any{"user_id": "U7"})
 	s.said("CUDA_DEVICE_MAX_CONNECTIONS")
 	s.Slash("status 4000", map[string]any{"user_id": "U7", "channel_id": "C7"})
-	s.said("4000 run", "RUNNING") // where the operator has opened it
+	s.said("run · running · 4000") // where the operator has opened it
 	s.Slash("cancel 4000 --yes", map[string]any{"user_id": "U7", "channel_id": "C7"})
 	s.Wait("a refusal", func(st slacktest.State) bool { return posted(st, "not linked to a cluster user") == 6 })
 }
@@ -317,7 +317,7 @@ func TestATypoIsAnsweredWithWhatWasMeant(t *testing.T) {
 	s := play(t)
 	s.Slash("statsu 4711")
 	msg := s.said("I do not know the command", "Did you mean")
-	_, value := buttonOf(t, msg, "status 4711")
+	_, value := buttonOf(t, msg, "State 4711")
 	require.Equal(t, "status 4711", value, "with what was typed after it")
 }
 

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/slack-go/slack"
 
@@ -21,6 +23,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/answers"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
@@ -55,6 +58,9 @@ func (b *Bot) command(ctx context.Context, a ask) []store.SlackMessage {
 	case len(words) == 1 && slurm.IsJobID(words[0]):
 		return b.perform(ctx, a, c, "status", words, t, f)
 	case typed.IsQuestion(a.Text, words):
+		if owed, done := b.meant(ctx, a, c, t, f); done {
+			return owed
+		}
 		return b.perform(ctx, a, c, "ask", nil, typed.Text{Rest: t.Whole(), Blocks: t.Blocks}, f)
 	}
 	return b.reply(a, unknownDoc(words[0], c.Lang, words[1:]...), false)
@@ -231,6 +237,9 @@ func (b *Bot) done(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, resul
 		return b.reply(a, view.Doc{Title: op.Name, Sections: []view.Section{{Code: string(raw)}}}, t.Share)
 	}
 	doc := b.docOf(v, c.Lang)
+	if _, ok := result.(joblogs.DiagnoseOut); ok {
+		doc.Title = b.ofJob(ctx, a, cmp.Or(t.Cluster, c.Default), typed.StringField(in, "job"), doc.Title)
+	}
 	if q, ok := result.(answers.AskOut); ok {
 		b.remember(ctx, a, func(x *talk) {
 			x.Turns = append(x.Turns, knowledge.Turn{Question: t.Rest, Answer: q.Answer.Answer})
@@ -254,6 +263,10 @@ func (b *Bot) docOf(result view.Viewer, l lang.Lang) view.Doc {
 		return diagnosisDoc(r, l)
 	case joblogs.LogsOut:
 		return logsDoc(r, l)
+	case jobcontrol.StatusOut:
+		doc := r.View(l)
+		doc.Title, doc.Tone = card.Title(r.Job, l), view.Plain // as its card has it
+		return doc
 	}
 	return result.View(l)
 }
@@ -316,7 +329,7 @@ func (b *Bot) askFirst(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typ
 	if err != nil {
 		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
-	doc := view.Doc{Title: textConfirm.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Text: e.Message.In(c.Lang), Items: t.Note}}}
+	doc := view.Doc{Title: textConfirm.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Text: sentence(e.Message.In(c.Lang)), Items: t.Note}}}
 	if e.Fix.EN != "" && !strings.Contains(e.Fix.EN, "--yes") {
 		doc.Sections = append(doc.Sections, view.Section{Text: e.Fix.In(c.Lang)})
 	}
@@ -324,6 +337,12 @@ func (b *Bot) askFirst(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typ
 		doc.Sections = append(doc.Sections, view.Section{Heading: answer.Script.In(c.Lang), Code: s.Script, Lang: "bash", Fold: true})
 	}
 	return b.replyWith(a, doc, false, yesNo(id, c.Lang, op.Effect == ops.Destructive))
+}
+
+// sentence begins words with a capital letter, where they begin with a word.
+func sentence(s string) string {
+	first, size := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(first)) + s[size:]
 }
 
 // yesNo are the two buttons below a question.
@@ -394,7 +413,7 @@ func (b *Bot) answered(ctx context.Context, a ask, yes bool) []store.SlackMessag
 		return b.approved(ctx, a, c, h, op)
 	}
 	c.Confirmed, c.Agreed = true, h.Digest
-	owed := b.replace(a, view.Doc{Title: textConfirm.In(l) + " ✓"})
+	owed := b.replace(a, view.Doc{Title: textConfirmed.In(l)})
 	return append(owed, b.run(ctx, a, c, op, h.Call)...)
 }
 

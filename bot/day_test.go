@@ -21,7 +21,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-var gallery = flag.String("gallery", "", "the folder to write the pictures of the day into, as HTML")
+var (
+	gallery = flag.String("gallery", "", "the folder to write the pictures of the day into, as HTML")
+	score   = flag.Bool("score", false, "play a day to its end, and say which steps went otherwise than they are written")
+)
 
 // A dayStep is one thing that somebody does, by what they read on the screen, and
 // what they read then.
@@ -64,12 +67,15 @@ type dayPlayer struct {
 	view map[string]any
 	ts   int
 	seen []slacktest.Drawn
+	// before is how many messages there were before somebody asked: the answer is
+	// another one.
+	before, missed int
 }
 
 // The whole day is played by labels, and every picture of it kept to Slack's limits
 // and types: the fake Slack refuses what Slack would.
 func TestADayPlayedByItsLabels(t *testing.T) {
-	for _, file := range []string{"day.en.yaml", "day.zh.yaml"} {
+	for _, file := range []string{"day.en.yaml", "day.zh.yaml", "day2.en.yaml"} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			raw, err := os.ReadFile(filepath.Join("testdata", file))
@@ -82,6 +88,9 @@ func TestADayPlayedByItsLabels(t *testing.T) {
 			})}
 			for i, step := range steps {
 				p.step(fmt.Sprintf("%02d %s", i+1, step.Title), step)
+			}
+			if *score {
+				t.Logf("%s: %d of %d steps went as written", file, len(steps)-p.missed, len(steps))
 			}
 			for _, c := range p.State().Calls {
 				require.Empty(t, c.Problems, "%s", c.Method)
@@ -109,6 +118,10 @@ func (p *dayPlayer) step(name string, s dayStep) {
 		p.msg = p.newest(s.On)
 	}
 	p.ts++
+	p.before = 0
+	if s.Slash != nil || s.Mention+s.Write+s.Lint != "" {
+		p.before = len(p.State().Messages)
+	}
 	ts := fmt.Sprintf("1700000000.%06d", p.ts)
 	switch {
 	case s.Slash != nil:
@@ -207,7 +220,23 @@ func (p *dayPlayer) see(name, who string, s dayStep) {
 			!slices.ContainsFunc(s.Not, func(w string) bool { return strings.Contains(said, w) })
 	}
 	d := slacktest.Drawn{Name: name}
-	p.Wait(fmt.Sprintf("%s: %q", name, s.See), func(st slacktest.State) bool {
+	wait := p.Wait
+	if *score {
+		wait = func(what string, ok func(slacktest.State) bool) (st slacktest.State) {
+			for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+				if st = p.State(); ok(st) {
+					return st
+				}
+			}
+			p.missed++
+			for _, m := range st.Messages[min(p.before, len(st.Messages)):] {
+				what += "\n\t" + strings.ReplaceAll(text(m), "\n", " | ")
+			}
+			p.t.Log("MISSED " + what)
+			return st
+		}
+	}
+	wait(fmt.Sprintf("%s: %q", name, s.See), func(st slacktest.State) bool {
 		switch s.In {
 		case "modal":
 			for id, v := range st.Views {
@@ -223,7 +252,7 @@ func (p *dayPlayer) see(name, who string, s dayStep) {
 				return true
 			}
 		default:
-			for _, m := range slices.Backward(st.Messages) {
+			for _, m := range slices.Backward(st.Messages[min(p.before, len(st.Messages)):]) {
 				if holds(text(m)) {
 					p.msg, p.view, d.On, d.JSON = m, nil, slacktest.InMessage, []byte(slacktest.JSON(m.Blocks))
 					return true

@@ -3,10 +3,13 @@ package bot
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 )
@@ -58,10 +61,12 @@ func diagnosisDoc(d joblogs.DiagnoseOut, l lang.Lang) view.Doc {
 	if why := whyWords(d.Report, l); why != "" {
 		doc.Title = why
 	}
+	full.Sections = changeOnce(full.Sections, d.Fix)
 	var folded []view.Section
 	for i, s := range full.Sections {
 		switch {
 		case i == 0 && s.Text != "":
+			s.Text = withoutTitle(s.Text, d.Class, l)
 			doc.Sections = append(doc.Sections, s)
 			if lines := evidence(d.Report); lines != "" {
 				doc.Sections = append(doc.Sections, view.Section{Heading: textSeen.In(l), Code: lines, Lang: "log"})
@@ -82,6 +87,47 @@ func diagnosisDoc(d joblogs.DiagnoseOut, l lang.Lang) view.Doc {
 	return doc
 }
 
+// changeOnce takes the change that a button makes out of what is advised: it stands in
+// a section of its own, as the plan has accepted it.
+func changeOnce(sections []view.Section, fix *launch.SpecPatch) []view.Section {
+	if fix == nil {
+		return sections
+	}
+	var flags []string
+	for _, change := range fix.Changes {
+		flag, _, _ := strings.Cut(change, ":")
+		flag, _, _ = strings.Cut(flag, "：")
+		flags = append(flags, strings.TrimSpace(flag))
+	}
+	sections = slices.Clone(sections)
+	for i, s := range sections {
+		if slices.Equal(s.Items, fix.Changes) {
+			continue
+		}
+		sections[i].Items = slices.DeleteFunc(slices.Clone(s.Items), func(item string) bool {
+			return slices.ContainsFunc(flags, func(f string) bool { return f != "" && strings.Contains(item, f) })
+		})
+	}
+	return slices.DeleteFunc(sections, func(s view.Section) bool {
+		return s.Heading != "" && s.Text == "" && len(s.Items)+len(s.Facts) == 0 && s.Code == "" && s.Table == nil
+	})
+}
+
+// withoutTitle takes the first sentence away where it says what the title says, the
+// class and its place, and more follows.
+func withoutTitle(text, class string, l lang.Lang) string {
+	end := map[bool]string{true: "。", false: ". "}[l == lang.ZH]
+	first, rest, more := strings.Cut(text, end)
+	name := className(class, l)
+	if !more || strings.TrimSpace(rest) == "" || !strings.Contains(first, name) || strings.Count(first, "") > strings.Count(name, "")+40 {
+		return text
+	}
+	return strings.TrimSpace(rest)
+}
+
+// rankMark is torchrun's mark before a line; the line's place says the rank already.
+var rankMark = lazy.New(`^\[(?:default|rank)?(\d+)\]: ?`)
+
 // evidence are the root's line and the lines that support it, each behind its
 // place, no line twice.
 func evidence(r diagnose.Report) string {
@@ -95,6 +141,9 @@ func evidence(r diagnose.Report) string {
 		place := fmt.Sprintf("%s:%d", file, no)
 		if rank != nil {
 			place = fmt.Sprintf("rank %d · %s", *rank, place)
+			if m := rankMark.FindStringSubmatch(text); m != nil && m[1] == strconv.Itoa(*rank) {
+				text = text[len(m[0]):]
+			}
 		}
 		lines = append(lines, place+" │ "+text)
 	}

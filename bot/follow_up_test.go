@@ -54,7 +54,7 @@ func TestQuestionsInAFailedJobsThreadAreAnsweredFromItsDiagnosis(t *testing.T) {
 	ask("1.8", "What should CUDA_DEVICE_MAX_CONNECTIONS be on H100 with TP=4?")
 	s.said("CUDA_DEVICE_MAX_CONNECTIONS=1", "Hopper")
 	ask("1.9", "status")
-	s.said("4711 gpt FAILED")
+	s.said("gpt · failed")
 }
 
 func TestQuestionsAboutAJobThatRunsAreNotAnsweredFromADiagnosis(t *testing.T) {
@@ -62,5 +62,5 @@ func TestQuestionsAboutAJobThatRunsAreNotAnsweredFromADiagnosis(t *testing.T) {
 	s := play(t)
 	c := submitted(t, s)
 	s.Event(map[string]any{"type": "app_mention", "user": "U1", "channel": "C1", "ts": "1.1", "thread_ts": c.TS, "text": "<@UBOT> when will it start?"})
-	s.said("4711 gpt PENDING")
+	s.said("gpt · waiting · 4711")
 }

@@ -118,7 +118,7 @@ func helpBlocks(c *ops.Call) []slack.Block {
 	default:
 		es = append(es, slack.NewButtonBlockElement(answer.ActRun+":settings", "settings", answer.Label(textSettings.In(l))))
 	}
-	return append(bs, answer.ContextMarkup(said+" "+textHelpHow.In(l)), slack.NewActionBlock("", es...))
+	return append(bs, answer.ContextMarkup(said+map[bool]string{true: "", false: " "}[l == lang.ZH]+textHelpHow.In(l)), slack.NewActionBlock("", es...))
 }
 
 // help answers with the six tasks, with every command, or with how one works.

@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -160,7 +161,11 @@ func (b *Bot) failures(ctx context.Context, l lang.Lang) []slack.Block {
 	var lines []string
 	causes := slices.SortedFunc(maps.Keys(by), func(x, y string) int { return len(by[y]) - len(by[x]) })
 	for _, cause := range causes[:min(len(causes), 10)] {
-		lines = append(lines, fmt.Sprintf(textCount.In(l), causeWords(cause, l), len(by[cause]), answer.Cut(strings.Join(by[cause], ", "), 100)))
+		name := textNotKnown.In(l)
+		if cause != "" {
+			name = className(cause, l)
+		}
+		lines = append(lines, fmt.Sprintf(textCount.In(l), name, len(by[cause]), answer.Cut(strings.Join(by[cause], ", "), 100)))
 	}
 	return []slack.Block{docBlocks(view.Section{Items: lines})}
 }
@@ -245,7 +250,7 @@ func (b *Bot) homeSettings(ctx context.Context, a ask, c *ops.Call) []slack.Bloc
 	return append(bs,
 		choose(actSetCluster, textCluster, cluster, slices.Sorted(maps.Keys(c.Clusters)), func(v string) string { return v }),
 		choose(actSetLang, textLanguage, langNow, []string{"auto", "en", "zh"}, func(v string) string {
-			return map[string]string{"auto": textAuto.In(l), "en": "English", "zh": "中文"}[v]
+			return cmp.Or(langNames[lang.Lang(v)], textAuto.In(l))
 		}),
 		choose(actSetNotify, textPing, notifyNow, []string{"all", "ends", "none"}, func(v string) string { return notifyText[v].In(l) }),
 		choose(actSetDigest, textDigest, digest, []string{"on", "off"}, func(v string) string { return digestText[v].In(l) }),

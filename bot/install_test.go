@@ -243,7 +243,7 @@ func TestSharingIsAskedFor(t *testing.T) {
 	s := play(t)
 	s.yard.put(jobNamed("4000", "run"))
 	s.Slash("status 4000")
-	require.Equal(t, "U1", s.said("4000 run").Only)
+	require.Equal(t, "U1", s.said("run · running · 4000").Only)
 	s.Slash("status 4000 --share", map[string]any{"channel_id": "C7"})
 	s.Wait("the shared answer", func(st slacktest.State) bool {
 		return slices.ContainsFunc(st.Messages, func(m *slacktest.Message) bool { return m.Only == "" && m.Channel == "C7" })

@@ -276,7 +276,7 @@ func TestWhereOthersReadAlongAnswersStayPrivate(t *testing.T) {
 		"team_id": "T1", "is_ext_shared_channel": true,
 		"event": map[string]any{"type": "app_mention", "user": "U1", "channel": "C1", "ts": "1.000100", "text": "<@UBOT> status 4000 --share"},
 	}})
-	require.Equal(t, "U1", s.said("4000 run").Only)
+	require.Equal(t, "U1", s.said("run · running · 4000").Only)
 }
 
 func TestOldNumbersDoNotWakeAnEndedJob(t *testing.T) {

@@ -53,24 +53,24 @@ func TestAPrivateAnswerIsSharedByAButton(t *testing.T) {
 	s := play(t)
 	s.yard.put(slurm.Job{ID: "4000", Name: "run", User: "ada", State: slurm.Running})
 	s.Slash("status 4000")
-	msg := s.said("4000 run")
+	msg := s.said("run · running · 4000")
 	require.Equal(t, "U1", msg.Only)
 	s.PressLabel(msg, "Share here", "U1")
-	shared := s.Wait("it for all", func(st slacktest.State) bool { return posted(st, "4000 run") == 2 }).Messages[1]
+	shared := s.Wait("it for all", func(st slacktest.State) bool { return posted(st, "run · running · 4000") == 2 }).Messages[1]
 	require.Empty(t, shared.Only)
 	require.Equal(t, "C1", shared.Channel)
 
 	s.Event(map[string]any{"type": "app_mention", "user": "U1", "channel": "C1", "ts": "1700000000.000200", "thread_ts": "1700000000.000100", "text": "<@UBOT> status 4000"})
-	msg = s.Wait("one in the thread", func(st slacktest.State) bool { return posted(st, "4000 run") == 3 }).Messages[2]
+	msg = s.Wait("one in the thread", func(st slacktest.State) bool { return posted(st, "run · running · 4000") == 3 }).Messages[2]
 	require.Equal(t, "U1", msg.Only)
 	s.PressLabel(msg, "Share in thread", "U1")
-	shared = s.Wait("it for all in the thread", func(st slacktest.State) bool { return posted(st, "4000 run") == 4 }).Messages[3]
+	shared = s.Wait("it for all in the thread", func(st slacktest.State) bool { return posted(st, "run · running · 4000") == 4 }).Messages[3]
 	require.Equal(t, "1700000000.000100", shared.Thread)
 	require.Empty(t, shared.Only)
 
 	// Where strangers read, and where nobody else does, there is nothing to share.
 	s.Slash("status 4000", map[string]any{"channel_id": "D1"})
-	msg = s.Wait("a direct one", func(st slacktest.State) bool { return posted(st, "4000 run") == 5 }).Messages[4]
+	msg = s.Wait("a direct one", func(st slacktest.State) bool { return posted(st, "run · running · 4000") == 5 }).Messages[4]
 	_, offered := slacktest.Find(msg.Blocks, "Share here")
 	require.False(t, offered)
 }

@@ -55,6 +55,9 @@ func (b *Bot) message(ctx context.Context, a ask) []store.SlackMessage {
 			return b.question(ctx, a, c, t.Rest)
 		}
 	}
+	if owed, done := b.meant(ctx, a, c, t, f); done {
+		return owed
+	}
 	if a.Direct && len(words) > 0 && len(words) <= 2 && !typed.IsQuestion(a.Text, words) && len(typed.DidYouMean(words[0])) > 0 {
 		return b.reply(a, unknownDoc(words[0], c.Lang, words[1:]...), true)
 	}

@@ -330,7 +330,7 @@ func TestAnAnswerThatTookHalfAnHourComesDirectly(t *testing.T) {
 	s.yard.slow = 700 * time.Millisecond
 	s.Slash("status 4000")
 	s.Age(31 * time.Minute) // Slack takes no answer at the response_url any more
-	require.Equal(t, "DU1", s.said("4000 run").Channel)
+	require.Equal(t, "DU1", s.said("run · running · 4000").Channel)
 }
 
 func TestAFormThatComesTooLateIsOfferedByAButton(t *testing.T) {

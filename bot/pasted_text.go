@@ -188,6 +188,9 @@ func (b *Bot) shortcut(ctx context.Context, a ask) []store.SlackMessage {
 		return b.reply(a, view.Doc{Title: textNothing.In(c.Lang)}, false)
 	}
 	if a.Callback == callLint {
+		if t := typed.Read(a.Text); len(a.Files) == 0 && len(t.Blocks) > 0 {
+			text = strings.Join(t.Blocks, "\n") // and not what was written around it
+		}
 		return b.look(ctx, a, c, paste{"message", text}, nil, false)
 	}
 	return b.diagnoseText(ctx, a, c, paste{"message", text}, false)

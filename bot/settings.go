@@ -186,10 +186,10 @@ func settingsDoc(s settings, l lang.Lang) view.Doc {
 	notify := or(s.Notify, "all")
 	return view.Doc{Title: textSettings.In(l), Sections: []view.Section{
 		{Facts: []view.Fact{
-			{Name: textLanguage.In(l), Value: or(string(s.Lang), textAuto.In(l))},
-			{Name: textNotify.In(l), Value: fmt.Sprintf(answer.Named.In(l), notifyText[notify].In(l), notify)},
+			{Name: textLanguage.In(l), Value: or(langNames[s.Lang], textAuto.In(l))},
+			{Name: textNotify.In(l), Value: notifyText[notify].In(l)},
 			{Name: textQuiet.In(l), Value: s.quietWords(l)},
-			{Name: textDigest.In(l), Value: fmt.Sprintf(answer.Named.In(l), digestText[digest].In(l), digest)},
+			{Name: textDigest.In(l), Value: digestText[digest].In(l)},
 			{Name: textCluster.In(l), Value: or(s.Cluster, textNone.In(l))},
 		}},
 		{Heading: textHow.In(l), Items: []string{
@@ -197,3 +197,6 @@ func settingsDoc(s settings, l lang.Lang) view.Doc {
 		}},
 	}}
 }
+
+// langNames are the languages in themselves.
+var langNames = map[lang.Lang]string{lang.EN: "English", lang.ZH: "中文"}

@@ -30,10 +30,7 @@ func NextButtons(next []string, l lang.Lang) slack.Block {
 		if len(es) == 5 || !runnable(words) {
 			continue
 		}
-		said := words
-		if strings.HasPrefix(words, "submit --from ") { // a change that the plan accepts
-			said = textApplyFix.In(l)
-		}
+		said := buttonWords(words, l)
 		es = append(es, slack.NewButtonBlockElement(fmt.Sprintf("%s:%d", ActRun, len(es)), words, Label(Cut(said, maxButton))))
 	}
 	if len(es) == 0 {
@@ -41,6 +38,48 @@ func NextButtons(next []string, l lang.Lang) slack.Block {
 	}
 	return slack.NewActionBlock("", es...)
 }
+
+// buttonNames are what the buttons of commands say.
+var buttonNames = map[string]lang.Text{
+	"submit":     {EN: "Submit a job", ZH: "提交作业"},
+	"status":     {EN: "State", ZH: "状态"},
+	"diagnose":   {EN: "Diagnose", ZH: "诊断"},
+	"logs":       {EN: "Logs", ZH: "日志"},
+	"metrics":    {EN: "Numbers", ZH: "指标"},
+	"list":       {EN: "My jobs", ZH: "我的作业"},
+	"list --all": {EN: "All my jobs", ZH: "我的全部作业"},
+	"help":       {EN: "Help", ZH: "帮助"},
+	"priority":   {EN: "Why does it wait?", ZH: "为什么还在等？"},
+	"nodes":      {EN: "Nodes", ZH: "节点"},
+	"accounts":   {EN: "My accounts", ZH: "我的账户"},
+}
+
+var textEarlier = lang.Text{EN: "Could it start earlier?", ZH: "能否提前开始？"}
+
+// buttonWords is what the button of a command says: what it does, and of which job
+// where it names one. A command without a name of its own says itself.
+func buttonWords(words string, l lang.Lang) string {
+	if strings.HasPrefix(words, "submit --from ") { // a change that the plan accepts
+		return textApplyFix.In(l)
+	}
+	words, _, _ = strings.Cut(words, " --cluster ")
+	words = strings.TrimSuffix(words, " --tail 20")
+	if name, ok := buttonNames[words]; ok {
+		return name.In(l)
+	}
+	switch op, job, _ := strings.Cut(words, " "); {
+	case op == "status" && strings.HasSuffix(job, " --earlier"):
+		return textEarlier.In(l)
+	case op == "priority" && isID(job):
+		return buttonNames[op].In(l)
+	case isID(job) && buttonNames[op].EN != "":
+		return buttonNames[op].In(l) + " " + job
+	}
+	return words
+}
+
+// isID reports whether a word has the form of a job's id.
+func isID(word string) bool { return word != "" && strings.Trim(word, "0123456789_") == "" }
 
 // runnable reports whether words are a command that needs nothing filled in and
 // no file of the shell's machine.

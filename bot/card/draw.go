@@ -55,7 +55,7 @@ var (
 // nobody.
 func Draw(k Card, l lang.Lang, edit bool) (text string, blocks json.RawMessage) {
 	n, j := k.News, k.News.Job
-	bs := []slack.Block{answer.Header(title(j, l))}
+	bs := []slack.Block{answer.Header(Title(j, l))}
 	if why := n.reason(); why != "" && j.State.Ended() {
 		bs = append(bs, slack.NewRichTextBlock("", slack.NewRichTextSection(answer.Bold(answer.Cut(answer.OneLine(why), 500)))))
 	}
@@ -83,8 +83,8 @@ func TakenBy(user string, at time.Time, l lang.Lang) string {
 	return fmt.Sprintf(textTaken.In(l), user, When(at, "{time}"))
 }
 
-// title is the card's first line.
-func title(j slurm.Job, l lang.Lang) string {
+// Title is the card's first line.
+func Title(j slurm.Job, l lang.Lang) string {
 	state := State(j.State, l)
 	if j.State.Ended() && j.ElapsedS > 0 {
 		state += fmt.Sprintf(textAfter.In(l), Span(time.Duration(j.ElapsedS)*time.Second, l))

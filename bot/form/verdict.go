@@ -44,6 +44,9 @@ func VerdictOf(l lang.Lang, err error, problems []rules.Problem) Verdict {
 				message = field + answer.Colon.In(l) + message
 			}
 		}
+		if i := slices.IndexFunc(Fields, func(f Field) bool { return f.Name == root }); field != "" && strings.HasPrefix(message, "is ") {
+			message = Fields[i].Label.In(l) + " " + message // the field is what is
+		}
 		if fix != "" {
 			message += " → " + fix
 		}

@@ -130,7 +130,7 @@ func TestALifeInSlackOnSlurm(t *testing.T) {
 	})
 	link("U2", "bob")
 	slack.Slash("status "+id, as("U2"))
-	until(slack, id+" life", "RUNNING")
+	until(slack, "life · running · "+id)
 	slack.Slash("cancel "+id+" --yes", as("U2"))
 	until(slack, "job "+id+" belongs to alice, and you act as bob")
 	card = until(slack, "life ("+id+"): running", "<@U1>")

@@ -1,0 +1,63 @@
+package bot
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/megatron-ops/megatron-ops/bot/typed"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// meant answers a sentence that is no command and no question for ask: it asks for
+// what a command does, or names jobs by their numbers that the cluster has. done is
+// false for any other.
+func (b *Bot) meant(ctx context.Context, a ask, c *ops.Call, t typed.Text, f typed.Flags) (owed []store.SlackMessage, done bool) {
+	if len(t.Blocks) > 0 {
+		return nil, false
+	}
+	if name, ok := typed.Wanted(a.Text); ok {
+		if name == "help" {
+			return b.help(a, c, "", true), true
+		}
+		return b.perform(ctx, a, c, name, nil, typed.Text{}, f), true
+	}
+	name, ids := typed.JobNumbers(a.Text)
+	if len(ids) == 0 || !b.mayRead(a, c) {
+		return nil, false
+	}
+	cluster := cmp.Or(f.Cluster, b.clusterOf(ctx, a))
+	if c.Clusters[cluster] == nil {
+		return nil, false
+	}
+	j, err := b.cfg.Service.Reader(cluster).Job(ctx, slurm.JobID(ids[0]))
+	if err != nil {
+		return nil, false // a number of something else
+	}
+	words := ids[:1]
+	switch {
+	case name == "compare":
+		words = ids
+	case name == "logs":
+		words = append(words, "--tail", "20")
+	case name == "diagnose" && !j.State.Ended():
+		name = "status"
+	}
+	return b.perform(ctx, a, c, name, words, typed.Text{}, f), true
+}
+
+// ofJob is a title with the job that it is about, where that is not plain from the
+// thread.
+func (b *Bot) ofJob(ctx context.Context, a ask, cluster, id, title string) string {
+	if !slurm.IsJobID(id) || a.local != nil {
+		return title
+	}
+	if here, ok := b.jobHere(ctx, a); ok && a.Thread != "" && string(here.ID) == id {
+		return title
+	}
+	if j, err := b.cfg.Service.Reader(cluster).Job(ctx, slurm.JobID(id)); err == nil && j.Name != "" {
+		return j.Name + " (" + id + "): " + title
+	}
+	return id + ": " + title
+}

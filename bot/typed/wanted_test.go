@@ -1,0 +1,52 @@
+package typed_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/bot/typed"
+)
+
+func TestWhatASentenceAsksForIsACommand(t *testing.T) {
+	for text, want := range map[string]string{
+		"please show me my jobs":            "list",
+		"which of my running jobs are left": "list",
+		"请列出我的作业":                           "list",
+		"how many GPUs are free?":           "nodes",
+		"any idle nodes in dev":             "nodes",
+		"现在有多少空闲 GPU？":                      "nodes",
+		"What can you do?":                  "help",
+		"你能做什么？":                            "help",
+		"how do I list my jobs":             "", // one does it oneself
+		"怎么查看空闲的 GPU":                       "",
+		"what does --gpus-per-node do":      "",
+		"what is NCCL_DEBUG":                "",
+	} {
+		name, ok := typed.Wanted(text)
+		require.Equal(t, want, name, text)
+		require.Equal(t, want != "", ok, text)
+	}
+}
+
+func TestNumbersInASentenceAreJobsWhereItAsksOfJobs(t *testing.T) {
+	for text, want := range map[string]string{
+		"#5001":                             "status 5001",
+		"what's up with job 5001?":          "status 5001",
+		"what is the loss of 5001?":         "metrics 5001",
+		"show me the last lines of 5001.":   "logs 5001",
+		"compare 5001 and 5002":             "compare 5001 5002",
+		"why did 5001 fail":                 "diagnose 5001",
+		"5001 怎么了？":                         "diagnose 5001",
+		"5001怎么了？":                          "diagnose 5001",
+		"对比 5001 和 5002_3":                  "compare 5001 5002_3",
+		"is a sequence length of 4096 fine": "",
+		"on 12 GPUs, why is it slow":        "diagnose",
+		"what is llama-4096":                "",
+		"see 10.0.0.1:5001/x for the loss":  "metrics",
+	} {
+		name, ids := typed.JobNumbers(text)
+		require.Equal(t, want, strings.TrimSpace(name+" "+strings.Join(ids, " ")), text)
+	}
+}
