@@ -26,9 +26,9 @@ var (
 	flagWord      = regexp.MustCompile(`(?:^|\s)--([a-z-]+)`)
 )
 
-// serving are the commands that go on until they are stopped; what they do is tested
-// where they are.
-var serving = regexp.MustCompile(`^megatron-ops (serve|chat|mcp$|watch)`)
+// elsewhere are the commands that go on until they are stopped, or want a second
+// machine; what they do is tested where they are.
+var elsewhere = regexp.MustCompile(`^megatron-ops (serve|chat|mcp$|watch|sync |submit .*--sync)`)
 
 // docsCommands reads a page. Indented blocks are run: lines that begin with "$ ", with
 // the answers below them, and else lines that begin with the program's name. What
@@ -93,7 +93,7 @@ func TestTheCommandsOfTheDocsRun(t *testing.T) {
 			t.Parallel()
 			var script strings.Builder
 			for i, c := range commands {
-				if serving.MatchString(c.line) {
+				if elsewhere.MatchString(c.line) {
 					continue
 				}
 				fmt.Fprintf(&script, "echo '=== %d'\n%s </dev/null\necho \"=== end $?\"\n", i, c.line)
@@ -104,7 +104,7 @@ func TestTheCommandsOfTheDocsRun(t *testing.T) {
 			out, err := run.CombinedOutput()
 			require.NoError(t, err, "%s", out)
 			for i, c := range commands {
-				if serving.MatchString(c.line) {
+				if elsewhere.MatchString(c.line) {
 					continue
 				}
 				_, said, ok := strings.Cut(string(out), fmt.Sprintf("=== %d\n", i))
@@ -171,7 +171,13 @@ func TestTheDocsNameCommandsThatExist(t *testing.T) {
 	}
 	n := 0
 	for page, text := range docsPages(t) {
-		_, mentioned := docsCommands(page, text)
+		run, mentioned := docsCommands(page, text)
+		for _, c := range run {
+			if elsewhere.MatchString(c.line) {
+				c.line = strings.TrimPrefix(c.line, "megatron-ops ")
+				mentioned = append(mentioned, c)
+			}
+		}
 		for _, c := range mentioned {
 			n++
 			words := strings.Fields(c.line)

@@ -30,7 +30,7 @@ export default defineConfig({
         items: [
           page('Set up Slack', '/slack'), page('Set up an agent', '/mcp'), page('Describe the site', '/configuration'), page('Have submissions approved', '/approvals'),
           page('Serve several clusters', '/clusters'), page('Run it on PostgreSQL', '/postgresql'), page('Upgrade and back up', '/upgrading'), page('Open the page', '/web'),
-          page('Tell other services', '/notify'), page('Monitor it', '/monitoring'), page('Chain steps', '/pipelines'),
+          page('Tell other services', '/notify'), page('Monitor it', '/monitoring'), page('Chain steps', '/pipelines'), page('Work from a laptop', '/sync'),
         ],
       },
       {
