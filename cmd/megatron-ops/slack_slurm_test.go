@@ -135,7 +135,7 @@ func TestALifeInSlackOnSlurm(t *testing.T) {
 	until(slack, "job "+id+" belongs to alice, and you act as bob")
 	card = until(slack, "life ("+id+"): running", "<@U1>")
 	slack.PressLabel(card, "Cancel", "U1")
-	slack.PressLabel(until(slack, "Please confirm", "cancelling "+id), "Yes, do it", "U1")
+	slack.PressLabel(until(slack, "Please confirm", "Cancelling "+id), "Yes, do it", "U1")
 	until(slack, "life ("+id+"): cancelled", "<@U1>")
 	st := slack.State()
 	require.Len(t, channelMessages(st, "C1"), 1, "one message for the whole life of the job")
