@@ -5,9 +5,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -89,9 +89,17 @@ func TestALinkThatComesLaterLeadsNowhere(t *testing.T) {
 	f, err := Open(in)
 	require.NoError(t, err)
 	defer f.Close()
-	stop := time.Now().Add(500 * time.Millisecond)
-	go func() {
-		for i := 0; time.Now().Before(stop); i++ {
+	stop := make(chan struct{})
+	var swaps sync.WaitGroup
+	defer swaps.Wait()
+	defer close(stop)
+	swaps.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
 			next := filepath.Join(in, "next")
 			if i%2 == 0 {
 				_ = os.Symlink(filepath.Join(out, "a.log"), next)
@@ -100,9 +108,8 @@ func TestALinkThatComesLaterLeadsNowhere(t *testing.T) {
 			}
 			_ = os.Rename(next, filepath.Join(in, "a.log"))
 		}
-	}()
-	opened, refused := 0, 0
-	for time.Now().Before(stop) {
+	})
+	for opened, refused := 0, 0; opened < 300 || refused < 300; {
 		got, err := read(t, f, in+"/a.log")
 		if err != nil {
 			refused++
@@ -111,8 +118,6 @@ func TestALinkThatComesLaterLeadsNowhere(t *testing.T) {
 		opened++
 		require.NotContains(t, got, "secret")
 	}
-	require.NotZero(t, opened)
-	require.NotZero(t, refused)
 }
 
 func TestOnlyTheOwnersFilesAreOpened(t *testing.T) {
