@@ -244,7 +244,7 @@ func (o CancelOut) View(l lang.Lang) view.Doc {
 	case o.JobID == "" && len(o.Jobs) == 0:
 		return view.Doc{Title: lang.Text{EN: "no job of yours to end", ZH: "没有可结束的作业"}.In(l)}
 	case len(o.Jobs) > 0:
-		d := view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{EN: "%d jobs cancelled", ZH: "已取消 %d 个作业"}.In(l), len(o.Jobs))}
+		d := view.Doc{Tone: view.Good, Title: lang.Text{EN: "%s cancelled", ZH: "已取消 %s"}.With(ops.Counted(len(o.Jobs), "job")).In(l)}
 		s := view.Section{}
 		failed := 0
 		for _, j := range o.Jobs {
