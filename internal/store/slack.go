@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strconv"
 	"time"
 )
 
@@ -134,17 +135,27 @@ func (s *Slack) Finish(ctx context.Context, key string, at time.Time, owed ...Sl
 	})
 }
 
+// How long is kept what somebody may still ask for: why Slack refused a message, and
+// where a message stands, which a job that runs or is repeated for long edits.
+const (
+	refusedKept = 30 * 24 * time.Hour
+	refsKept    = 400 * 24 * time.Hour
+)
+
 // Sweep forgets requests and messages that were settled before the given time,
-// and documents that have expired.
+// documents that have expired, and what is older than anybody asks for.
 func (s *Slack) Sweep(ctx context.Context, before, now time.Time) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		for _, q := range []struct {
 			sql string
-			arg int64
+			arg any
 		}{
 			{`DELETE FROM slack_inbox WHERE done > 0 AND done < ?`, millis(before)},
 			{`DELETE FROM slack_outbox WHERE state = 'sent' AND queued < ?`, millis(before)},
+			{`DELETE FROM slack_outbox WHERE state = 'dead' AND queued < ?`, millis(now.Add(-refusedKept))},
 			{`DELETE FROM slack_docs WHERE expires > 0 AND expires < ?`, millis(now)},
+			// A message's ts is the second in which it was posted, and more behind a dot.
+			{`DELETE FROM slack_refs WHERE ts < ?`, strconv.FormatInt(now.Add(-refsKept).Unix(), 10)},
 		} {
 			if _, err := tx.ExecContext(ctx, s.rebind(q.sql), q.arg); err != nil {
 				return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -146,6 +147,39 @@ func TestBuriedMessagesLetTheirLaneGoOn(t *testing.T) {
 		dead, err := s.Buried(ctx, 10)
 		require.NoError(t, err)
 		require.Equal(t, "channel_not_found", dead[0].Error)
+	})
+}
+
+func TestOldRefusalsAndPlacesAreForgotten(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Slack) {
+		ctx := t.Context()
+		at := func(age time.Duration) string { return fmt.Sprintf("%d.000100", noon.Add(-age).Unix()) }
+		require.NoError(t, s.Enqueue(ctx, SlackMessage{Key: "refused", Lane: "a", Queued: noon}, SlackMessage{Key: "old", Lane: "b"}, SlackMessage{Key: "young", Lane: "c"}))
+		due, err := s.Due(ctx, noon, 10)
+		require.NoError(t, err)
+		require.Len(t, due, 3)
+		require.NoError(t, s.Bury(ctx, due[0].ID, "channel_not_found"))
+		require.NoError(t, s.Sent(ctx, due[1], SlackRef{Channel: "C1", TS: at(390 * 24 * time.Hour)}))
+		require.NoError(t, s.Sent(ctx, due[2], SlackRef{Channel: "C1", TS: at(0)}))
+		left := func(now time.Time) (refused int, places []string) {
+			require.NoError(t, s.Sweep(ctx, now.Add(-48*time.Hour), now))
+			dead, err := s.Buried(ctx, 10)
+			require.NoError(t, err)
+			for _, key := range []string{"old", "young"} {
+				_, ok, err := s.Ref(ctx, key)
+				require.NoError(t, err)
+				if ok {
+					places = append(places, key)
+				}
+			}
+			return len(dead), places
+		}
+		refused, places := left(noon.Add(9 * 24 * time.Hour))
+		require.Equal(t, 1, refused)
+		require.Equal(t, []string{"old", "young"}, places)
+		refused, places = left(noon.Add(31 * 24 * time.Hour))
+		require.Zero(t, refused)
+		require.Equal(t, []string{"young"}, places)
 	})
 }
 
