@@ -48,6 +48,7 @@ var (
 	textPasteIt    = lang.Text{EN: "Paste a script or YAML", ZH: "粘贴脚本或 YAML"}
 	textReadIt     = lang.Text{EN: "Read it into the form", ZH: "读入表单"}
 	textChoose     = lang.Text{EN: "the cluster's default", ZH: "集群默认"}
+	textNone       = lang.Text{EN: "none", ZH: "不使用"}
 	textChecking   = lang.Text{EN: "Looking at the cluster…", ZH: "正在检查集群…"}
 	textCheckingOf = lang.Text{EN: "Partition, limits, files and the likely start of %s are being checked. Nothing is submitted yet.", ZH: "正在检查 %s 的分区、限额、文件与预计开始时间，尚未提交。"}
 )
@@ -197,7 +198,11 @@ func (s State) block(f Field, value string, l lang.Lang) slack.Block {
 				first = o
 			}
 		}
-		x := slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, answer.Label(textChoose.In(l)), f.Name, opts...)
+		unset := textChoose
+		if f.Rare() { // the cluster has a partition for who names none, and no reservation
+			unset = textNone
+		}
+		x := slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, answer.Label(unset.In(l)), f.Name, opts...)
 		x.InitialOption = first
 		e = x
 	}
