@@ -27,7 +27,6 @@ var statusWords = map[string]lang.Text{
 	"compare":  {EN: "is comparing the runs…", ZH: "正在对比训练…"},
 	"plan":     {EN: "is checking the plan…", ZH: "正在检查计划…"},
 	"submit":   {EN: "is checking and submitting…", ZH: "正在检查并提交…"},
-	"resubmit": {EN: "is checking and submitting…", ZH: "正在检查并提交…"},
 	"lint":     {EN: "is reading the script…", ZH: "正在检查脚本…"},
 }
 

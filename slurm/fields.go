@@ -139,6 +139,17 @@ func none(s string) string {
 	return s
 }
 
+// pairs reads the Key=Value words of a line of scontrol --oneliner, in which nothing
+// is a user's.
+func pairs(line string) map[string]string {
+	v := map[string]string{}
+	for word := range strings.FieldsSeq(line) {
+		key, value, _ := strings.Cut(word, "=")
+		v[key] = none(value)
+	}
+	return v
+}
+
 // exitCode reads "3:0", or a raw wait status as squeue 22.05 prints it.
 func exitCode(s string) *string {
 	if strings.Contains(s, ":") {

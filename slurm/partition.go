@@ -30,11 +30,7 @@ type PartitionLimits struct {
 func ParsePartitionLimits(out string) []PartitionLimits {
 	var all []PartitionLimits
 	for line := range strings.Lines(out) {
-		v := map[string]string{}
-		for word := range strings.FieldsSeq(line) {
-			key, value, _ := strings.Cut(word, "=")
-			v[key] = none(value)
-		}
+		v := pairs(line)
 		if v["PartitionName"] == "" {
 			continue
 		}

@@ -22,11 +22,7 @@ type Reservation struct {
 func ParseReservations(out string) []Reservation {
 	var all []Reservation
 	for line := range strings.Lines(out) {
-		v := map[string]string{}
-		for word := range strings.FieldsSeq(line) {
-			key, value, _ := strings.Cut(word, "=")
-			v[key] = none(value)
-		}
+		v := pairs(line)
 		if v["ReservationName"] == "" {
 			continue // "No reservations in the system"
 		}
