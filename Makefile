@@ -10,6 +10,7 @@ SEED    ?= 1
 MUTATE  ?= $(shell $(GO) list -f '{{.Dir}}' ./slurm/... ./knowledge/... ./internal/... ./bot/... ./mcp/... | sed 's,$(CURDIR)/,,' | grep -v -e test -e internal/docs -e internal/demo -e flaggen)
 GOLANGCI_VERSION := v2.15.0
 GOFUMPT_VERSION  := v0.12.0
+GOTESTSUM_VERSION := v1.13.0
 # The last one that builds with the Go that go.mod names.
 GORELEASER_VERSION := v2.14.0
 
@@ -24,8 +25,12 @@ build: ## one static binary: bin/megatron-ops
 demo: build ## the main job on the embedded back end, on this machine
 	$(BIN)/megatron-ops demo
 
-test: setup build $(TOOLS)/goreleaser ## set up everything, then every test
-	$(GO) test -json -timeout 20m ./... | $(GO) run ./tools/testsummary
+# A test that failed is run once more, alone: of thousands that start real daemons, one may
+# lose a race on a busy machine. It is told as flaky, and is a fault to mend.
+test: setup build $(TOOLS)/goreleaser $(TOOLS)/gotestsum ## set up everything, then every test
+	$(TOOLS)/gotestsum --format pkgname-and-test-fails --jsonfile .cache/tests.json --packages ./... \
+		--rerun-fails=1 --rerun-fails-max-failures=5 --rerun-fails-run-root-test -- -timeout 20m
+	$(GO) run ./tools/testverdicts <.cache/tests.json
 
 test-clients: build ## the vendors' agents (860 MB of npm packages) against the MCP server
 	.ci/setup clients
@@ -54,6 +59,9 @@ $(TOOLS)/golangci-lint:
 
 $(TOOLS)/goreleaser:
 	GOBIN=$(abspath $(TOOLS)) $(GO) install github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)
+
+$(TOOLS)/gotestsum:
+	GOBIN=$(abspath $(TOOLS)) $(GO) install gotest.tools/gotestsum@$(GOTESTSUM_VERSION)
 
 $(TOOLS)/gofumpt:
 	GOBIN=$(abspath $(TOOLS)) $(GO) install mvdan.cc/gofumpt@$(GOFUMPT_VERSION)
