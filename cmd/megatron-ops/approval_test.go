@@ -46,11 +46,16 @@ func (y yard) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
 		j, err := y.Job(ctx, f.IDs[0])
 		return []slurm.Job{j}, err
 	}
-	return []slurm.Job{
-		{ID: "4712_0", State: slurm.Completed, GPUs: 16},
-		{ID: "4712_1", State: slurm.Running, GPUs: 16},
-		{ID: "4712_[2-7%2]", State: slurm.Pending, GPUs: 16},
-	}, nil
+	var rows []slurm.Job
+	for id, state := range map[slurm.JobID]slurm.State{"4712_0": slurm.Completed, "4712_1": slurm.Running, "4712_[2-7%2]": slurm.Pending} {
+		row, err := y.Job(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		row.State = state
+		rows = append(rows, row)
+	}
+	return rows, nil
 }
 
 func (yard) Partitions(context.Context) ([]slurm.Partition, error) {
@@ -136,6 +141,8 @@ func TestWhateverStartsOrEnlargesIsHeldToTheLimits(t *testing.T) {
 		{"update", &jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "99"}, Time: "7:00:00"}, ""}, // update itself refuses it
 		{"requeue", &jobcontrol.RequeueIn{JobIn: jobcontrol.JobIn{Job: "4711"}}, ""},
 		{"requeue", &jobcontrol.RequeueIn{JobIn: jobcontrol.JobIn{Job: "4713"}}, "no time limit"},
+		{"requeue", &jobcontrol.RequeueIn{JobIn: jobcontrol.JobIn{Job: "4712"}}, "128 GPU hours"}, // all eight elements
+		{"requeue", &jobcontrol.RequeueIn{JobIn: jobcontrol.JobIn{Job: "4712_3"}}, ""},
 		{"hold", &jobcontrol.JobIn{Job: "4713"}, ""},
 		{"run", &fleet.RunIn{Job: "4711", Argv: []string{"true"}}, ""},
 		{"run", &fleet.RunIn{Job: "4713", Argv: []string{"true"}}, "partition urgent"},

@@ -47,6 +47,9 @@ func (l Limits) Over(u Use) (why []lang.Text) {
 	if (l.GPUs > 0 || l.GPUHours > 0) && gpusUnknown {
 		add("how many GPUs it takes is not known", "不知道会占用多少块 GPU")
 	}
+	if (l.GPUs > 0 || l.GPUHours > 0) && slices.Contains(u.Unknown, TasksUnknown) && (u.GPUs > 0 || gpusUnknown) {
+		add("how many tasks its array has is not known", "不知道其作业数组有多少个任务")
+	}
 	timeMatters := l.Hours > 0 || l.GPUHours > 0 && (u.GPUs > 0 || gpusUnknown)
 	switch {
 	case timeMatters && slices.Contains(u.Unknown, TimeUnknown):

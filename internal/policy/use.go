@@ -58,6 +58,7 @@ const (
 	TimeUnknown      Unknown = "time"
 	GPUsUnknown      Unknown = "gpus"
 	PartitionUnknown Unknown = "partition"
+	TasksUnknown     Unknown = "tasks" // of an array
 )
 
 // longestQuestion bounds what a judgement asks of a cluster.
@@ -94,14 +95,15 @@ func Of(ctx context.Context, svc *ops.Service, op string, in any) (use Use, any 
 	case *jobcontrol.UpdateIn:
 		use, err = ofChange(ctx, svc, in)
 	case *jobcontrol.RequeueIn: // hold and release let nobody have more than was approved
-		var j slurm.Job
-		if j, err = look(ctx, svc, in.Cluster, in.Job); err == nil {
-			use = ofJob(j, 1)
+		// Slurm starts over every element that it still knows, ended ones too.
+		var parts []slurm.Job
+		if parts, err = partsOf(ctx, svc, in.Cluster, in.Job); err == nil {
+			use = ofParts(parts)
 		}
 	case *fleet.RunIn:
 		var j slurm.Job
 		if j, err = look(ctx, svc, in.Cluster, in.Job); err == nil {
-			use = ofJob(j, 1)
+			use = ofParts([]slurm.Job{j})
 			use.Hours = float64(max(in.Limit, 60)) / 3600
 			use.GPUHours = float64(use.GPUs) * use.Hours
 		}
@@ -158,7 +160,10 @@ func ofSpec(ctx context.Context, svc *ops.Service, in launch.SpecIn) (Use, error
 	if asksElsewhere(s.Sbatch) {
 		use.Unknown = append(use.Unknown, GPUsUnknown)
 	}
-	tasks, atOnce := Tasks(s.Array)
+	tasks, atOnce, known := Tasks(s.Array)
+	if !known {
+		use.Unknown = append(use.Unknown, TasksUnknown)
+	}
 	jobs := 1
 	if s.Chain != nil {
 		jobs = max(*s.Chain, 1)
@@ -282,69 +287,84 @@ func asksElsewhere(options []string) bool {
 	return false
 }
 
-// ofChange is what the job can use once it is changed.
+// ofChange is what the job can use once it is changed, all of its elements that
+// have not ended together.
 func ofChange(ctx context.Context, svc *ops.Service, in *jobcontrol.UpdateIn) (Use, error) {
-	j, err := look(ctx, svc, in.Cluster, in.Job)
+	parts, err := partsOf(ctx, svc, in.Cluster, in.Job)
 	if err != nil {
 		return Use{}, err
 	}
-	if in.Nodes > 0 && j.NumNodes > 0 {
-		j.GPUs = (j.GPUs*in.Nodes + j.NumNodes - 1) / j.NumNodes
+	if going := slices.DeleteFunc(slices.Clone(parts), func(p slurm.Job) bool { return p.State.Ended() }); len(going) > 0 {
+		parts = going
 	}
-	use := ofJob(j, elements(ctx, svc, in.Cluster, in.Job))
-	if in.Partition != "" {
-		use.Partitions = strings.Split(in.Partition, ",")
-	}
-	if in.QOS != "" {
-		use.QOS = in.QOS
-	}
-	if in.Time != "" {
-		one := float64(j.GPUs) * use.Hours
-		tasks := use.GPUHours / one
-		if one <= 0 || math.IsInf(one, 0) {
-			tasks = float64(elements(ctx, svc, in.Cluster, in.Job))
+	limit := hours(in.Time)
+	for i := range parts {
+		p := &parts[i]
+		if in.Nodes > 0 && p.NumNodes > 0 {
+			p.GPUs = (p.GPUs*in.Nodes + p.NumNodes - 1) / p.NumNodes
 		}
-		if use.Hours = hours(in.Time); math.IsNaN(use.Hours) {
-			use.Hours, use.Unknown = math.Inf(1), append(use.Unknown, TimeUnknown)
+		if in.Partition != "" {
+			p.Partition = in.Partition
 		}
-		use.GPUHours = gpuHours(tasks*float64(j.GPUs), use.Hours)
+		if in.QOS != "" {
+			p.QOS = in.QOS
+		}
+		if in.Time != "" {
+			p.TimeLimitS = nil
+			if !math.IsInf(limit, 1) && !math.IsNaN(limit) {
+				seconds := int64(limit * 3600)
+				p.TimeLimitS = &seconds
+			}
+		}
+	}
+	use := ofParts(parts)
+	if in.Time != "" && math.IsNaN(limit) {
+		use.Unknown = append(use.Unknown, TimeUnknown)
 	}
 	return use, nil
 }
 
-// elements counts the elements of an array that have not ended; 1 for a job that
-// is none, and for one element.
-func elements(ctx context.Context, svc *ops.Service, cluster string, id slurm.JobID) int {
-	cl := clusterOf(svc, cluster)
-	if cl == nil || strings.Contains(string(id), "_") {
-		return 1
+// partsOf are the elements of an array or the components of a heterogeneous job as
+// the cluster tells them, some elements in one row; one row for any other job.
+func partsOf(ctx context.Context, svc *ops.Service, cluster string, id slurm.JobID) ([]slurm.Job, error) {
+	j, err := look(ctx, svc, cluster, id)
+	if err != nil || id.Array() != id {
+		return []slurm.Job{j}, err
 	}
-	rows, err := cl.Jobs(ctx, slurm.Filter{IDs: []slurm.JobID{id}})
+	parts, err := clusterOf(svc, cluster).Jobs(ctx, slurm.Filter{IDs: []slurm.JobID{id}})
 	if err != nil {
-		return 1
+		return nil, err
 	}
-	n := 0
-	for _, r := range rows {
-		if r.ID.Array() != id.Array() || r.State.Ended() {
-			continue
-		}
-		_, index, _ := strings.Cut(string(r.ID), "_")
-		tasks, _ := Tasks(strings.Trim(index, "[]"))
-		n += tasks
+	parts = slices.DeleteFunc(parts, func(p slurm.Job) bool { return p.ID.Array() != id })
+	if len(parts) == 0 { // it has left the queue
+		parts = []slurm.Job{j}
 	}
-	return max(n, 1)
+	return parts, nil
 }
 
-// ofJob is what a job that is known can use, its elements together.
-func ofJob(j slurm.Job, elements int) Use {
-	use := Use{QOS: j.QOS, Account: j.Account, GPUs: j.GPUs, Hours: math.Inf(1)}
-	if j.Partition != "" {
-		use.Partitions = strings.Split(j.Partition, ",")
+// ofParts is what the parts of one job can use together. How many elements may run
+// at one time is counted where the row tells it, which is rare: else all of them.
+func ofParts(parts []slurm.Job) (use Use) {
+	use.QOS, use.Account = parts[0].QOS, parts[0].Account
+	for _, p := range parts {
+		_, index, _ := strings.Cut(string(p.ID), "_")
+		tasks, atOnce, known := Tasks(strings.Trim(index, "[]"))
+		if !known && !slices.Contains(use.Unknown, TasksUnknown) {
+			use.Unknown = append(use.Unknown, TasksUnknown)
+		}
+		for name := range strings.SplitSeq(p.Partition, ",") {
+			if name != "" && !slices.Contains(use.Partitions, name) {
+				use.Partitions = append(use.Partitions, name)
+			}
+		}
+		limit := math.Inf(1)
+		if p.TimeLimitS != nil && *p.TimeLimitS > 0 {
+			limit = float64(*p.TimeLimitS) / 3600
+		}
+		use.Hours = max(use.Hours, limit)
+		use.GPUs += p.GPUs * atOnce
+		use.GPUHours += gpuHours(float64(p.GPUs*tasks), limit)
 	}
-	if j.TimeLimitS != nil && *j.TimeLimitS > 0 {
-		use.Hours = float64(*j.TimeLimitS) / 3600
-	}
-	use.GPUHours = gpuHours(float64(elements*j.GPUs), use.Hours)
 	return use
 }
 
@@ -390,26 +410,35 @@ func look(ctx context.Context, svc *ops.Service, cluster string, id slurm.JobID)
 }
 
 // Tasks counts an array's elements, and how many of them may run at once:
-// "0-31:4,40%2" has nine, of which two. No array is one element.
-func Tasks(array string) (all, atOnce int) {
+// "0-31:4,40%2" has nine, of which two. No array is one element. known is false
+// where some cannot be counted: Slurm itself cuts a long list short with "...".
+func Tasks(array string) (all, atOnce int, known bool) {
 	ranges, most, limited := strings.Cut(array, "%")
+	if array == "" {
+		return 1, 1, true
+	}
+	known = true
 	for r := range strings.SplitSeq(ranges, ",") {
-		span, by, _ := strings.Cut(r, ":")
-		first, last, _ := strings.Cut(span, "-")
+		span, by, stepped := strings.Cut(r, ":")
+		first, last, ranged := strings.Cut(span, "-")
+		if !ranged {
+			last = first
+		}
 		from, err := strconv.Atoi(strings.TrimSpace(first))
 		to, err2 := strconv.Atoi(strings.TrimSpace(last))
-		step, err3 := strconv.Atoi(by)
-		if err3 != nil || step < 1 {
-			step = 1
+		step := 1
+		var err3 error
+		if stepped {
+			step, err3 = strconv.Atoi(strings.TrimSpace(by))
 		}
-		if err != nil || err2 != nil || to < from {
-			all++ // a single element, or what submit refuses
+		if err != nil || err2 != nil || err3 != nil || from < 0 || to < from || step < 1 {
+			all, known = all+1, false
 			continue
 		}
 		all += (to-from)/step + 1
 	}
 	if n, err := strconv.Atoi(strings.TrimSpace(most)); limited && err == nil && n > 0 {
-		return all, min(n, all)
+		return all, min(n, all), known
 	}
-	return all, all
+	return all, all, known
 }

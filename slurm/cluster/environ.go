@@ -30,7 +30,8 @@ func queryEnviron(environ []string) []string {
 	kept := slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
 		return slices.ContainsFunc(steering, func(p string) bool { return strings.HasPrefix(entry, p) })
 	})
-	return append(kept, "LC_ALL=C", "TZ=UTC", "SLURM_TIME_FORMAT=%s")
+	// Slurm cuts a list of array tasks to 64 characters unless it is told not to.
+	return append(kept, "LC_ALL=C", "TZ=UTC", "SLURM_TIME_FORMAT=%s", "SLURM_BITSTR_LEN=0")
 }
 
 // withDefaults adds those entries of environ whose names entries lacks: what

@@ -137,6 +137,7 @@ func TestWhatCommandsAreGiven(t *testing.T) {
 	_, err := c.Jobs(t.Context(), slurm.Filter{})
 	require.ErrorContains(t, err, "SLURM_CONF=/etc/x")
 	require.ErrorContains(t, err, "SLURM_TIME_FORMAT=%s")
+	require.ErrorContains(t, err, "SLURM_BITSTR_LEN=0", "a long list of array tasks is told whole")
 	require.NotContains(t, err.Error(), "SQUEUE_")
 	dir := t.TempDir()
 	_, err = c.Submit(t.Context(), slurm.Submission{
