@@ -205,7 +205,7 @@ func (s *Server) tokenFor(ctx context.Context, grant Grant, call *ops.Call, o op
 	if o.Name != "plan" || call.Who.ReadOnly || call.Who.User == "" || canAsk(ctx) {
 		return ""
 	}
-	if f, ok := out.(ops.Finder); ok && f.Found() {
+	if plan, ok := out.(launch.PlanOut); !ok || !plan.Ready {
 		return ""
 	}
 	submit, ok := operations.Lookup("submit")

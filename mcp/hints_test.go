@@ -50,7 +50,18 @@ func TestARefusedSubmissionTellsWhatToMend(t *testing.T) {
 	require.NotContains(t, r.Text, "#SBATCH")
 	require.Contains(t, r.Text, "mend the errors, or use force=true")
 	require.NotContains(t, r.Text, "--force")
-	plan := c.do("plan", `{"spec":`+spec+`}`).Structured["problems"].([]any)
+	planned := c.do("plan", `{"spec":`+spec+`}`)
+	require.Equal(t, false, planned.Structured["ready"])
+	require.NotContains(t, planned.Structured, "plan", "what submit would refuse has no handle")
+	plan := planned.Structured["problems"].([]any)
+	reason, _ := r.Structured["refused"].(string)
+	for _, p := range plan {
+		if p := p.(map[string]any); p["severity"] == "error" {
+			require.Contains(t, reason, p["rule"], "the data alone say that it was refused, and why")
+		}
+	}
+	require.Equal(t, true, c.do("plan", submitArgs(goodSpec, "")).Structured["ready"])
+	require.Contains(t, c.do("plan", submitArgs(goodSpec, "")).Structured, "plan")
 	seen := r.Structured["problems"].([]any)
 	for cursor, _ := r.Structured["cursor"].(string); cursor != ""; cursor, _ = r.Structured["cursor"].(string) {
 		r = c.do("submit", `{"spec":`+spec+`,"cursor":`+strconv.Quote(cursor)+`}`)

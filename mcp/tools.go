@@ -353,7 +353,7 @@ func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*
 		out = withoutScript(out)
 	}
 	res, err := answer(o, out, given.room, s.tokenFor(ctx, grant, call, o, in, out))
-	if f, ok := out.(ops.Finder); err == nil && o.Name == "plan" && ok && !f.Found() {
+	if plan, ok := out.(launch.PlanOut); err == nil && ok && plan.Ready {
 		s.plans.offer(res, in, grant.Caller)
 	}
 	return res, err

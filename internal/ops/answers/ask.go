@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge"
@@ -69,11 +70,15 @@ func ask(ctx context.Context, c *ops.Call, in AskIn, operations func() []ops.Op)
 		in.Thread = append(in.Thread, knowledge.Turn{Question: earlier})
 	}
 	asked := knowledge.Question{Text: q, History: in.Thread, User: c.Who.ID, Usual: c.Lang, Tools: modelTools(c, operations())}
+	overMCP := c.Who.Surface == ops.MCP || c.Who.Surface == ops.MCPHTTP
+	if overMCP {
+		asked.Text = throughServer(q)
+	}
 	shown, pieces := false, 0
 	switch {
 	case c.Stream != nil:
 		asked.Stream = func(piece string) { shown = true; c.Stream(piece) }
-	case c.Progress != nil && (c.Who.Surface == ops.MCP || c.Who.Surface == ops.MCPHTTP):
+	case c.Progress != nil && overMCP:
 		// What the model writes is told as it comes; the answer has it whole.
 		asked.Stream = func(piece string) { pieces++; c.Step(pieces, 0, piece) }
 	}
@@ -93,6 +98,18 @@ func ask(ctx context.Context, c *ops.Call, in AskIn, operations func() []ops.Op)
 		_ = NoteVerdict(ctx, c, VerdictUnknown, q, "")
 	}
 	return AskOut{Answer: a, begun: shown && stays && !a.Streamed}, err
+}
+
+// ofServer finds that an agent asks about the server that it asks.
+var ofServer = lazy.New(`(?i)\bthis server\b|\btool ?sets?\b|\b(?:more|your|further) tools\b|工具集|[这该此]个?服务器|(?:更多|你的|其他)工具`)
+
+// throughServer is a question that came over MCP with the word by which that is
+// known, where it speaks of its tools: here they are this server's.
+func throughServer(question string) string {
+	if strings.Contains(strings.ToLower(question), "mcp") || !ofServer.MatchString(question) {
+		return question
+	}
+	return question + " (MCP)"
 }
 
 // textStands goes before an answer where a model's words had begun to appear.

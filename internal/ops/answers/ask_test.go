@@ -26,3 +26,22 @@ func TestAnAgentSaysWhatWasAskedBefore(t *testing.T) {
 	_, err = opstest.Do(t, c, op, " ")
 	require.ErrorContains(t, err, "no question")
 }
+
+// An agent that speaks of tools means those of the server that it asks.
+func TestAnAgentAsksAboutTheServersTools(t *testing.T) {
+	op := Ask(func() []ops.Op { return nil })
+	asks := func(surface ops.Surface, question string) string {
+		c := opstest.NewCall(t, &opstest.Site{})
+		c.Who.Surface = surface
+		answerer := knowledge.New(knowledge.Options{Own: About(func() []ops.Op { return nil })})
+		c.Answerer = func() *knowledge.Answerer { return answerer }
+		out, err := opstest.Do(t, c, op, question)
+		require.NoError(t, err)
+		return out.(AskOut).Answer.Answer
+	}
+	for _, question := range []string{"how do I add more tools to this server?", "which toolsets are there?", "怎么让这个服务器提供更多工具？", "有哪些工具集？"} {
+		require.Contains(t, asks(ops.MCP, question), "--toolsets", question)
+		require.NotContains(t, asks(ops.Shell, question), "--toolsets", "elsewhere it is not what is meant: %s", question)
+	}
+	require.Equal(t, asks(ops.Shell, "how do I set MASTER_ADDR?"), asks(ops.MCP, "how do I set MASTER_ADDR?"))
+}

@@ -94,7 +94,7 @@ func wait(ctx context.Context, c *ops.Call, in WaitIn) (WaitOut, error) {
 	for !out.State.Ended() && (!in.Running || out.State != slurm.Running) {
 		select {
 		case <-ctx.Done():
-			return timedOut(ctx, c, out)
+			return timedOut(ctx, c, cl, in, out)
 		case <-time.After(ops.PollPause(cl)):
 		}
 		if j, err := c.Look(ctx, cl, in.Job); err == nil {
@@ -182,13 +182,22 @@ func newest(run metrics.Run) lang.Text {
 	return said
 }
 
-// timedOut tells a wait that ran out of time from one that was broken off.
-func timedOut(ctx context.Context, c *ops.Call, out WaitOut) (WaitOut, error) {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		out.TimedOut = true
-		return out, nil
+// lastLook is how long a wait whose time is up asks for the job's present state.
+const lastLook = 5 * time.Second
+
+// timedOut tells a wait that ran out of time, with how the job is by now, from one
+// that was broken off.
+func timedOut(ctx context.Context, c *ops.Call, cl ops.Cluster, in WaitIn, out WaitOut) (WaitOut, error) {
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return out, ctx.Err()
 	}
-	return out, ctx.Err()
+	late, done := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+	defer done()
+	if j, err := c.Look(late, cl, in.Job); err == nil {
+		out.Job = j
+	}
+	out.TimedOut = !out.State.Ended() && !(in.Running && out.State == slurm.Running)
+	return out, nil
 }
 
 // artifactOf is what the wait is for: as asked, or as the job's specification
@@ -229,7 +238,7 @@ func awaitArtifact(ctx context.Context, c *ops.Call, cl ops.Cluster, a watch.Art
 		return out.Job
 	}, ops.PollPause(cl))
 	if ctx.Err() != nil {
-		return timedOut(ctx, c, out)
+		return timedOut(ctx, c, cl, in, out)
 	}
 	if err != nil {
 		if out.State.Ended() {

@@ -27,7 +27,10 @@ type PlanIn struct {
 // PlanOut is what the rules say of a job.
 type PlanOut struct {
 	// OK is false exactly where Megatron itself would refuse to start.
-	OK       bool            `json:"ok"`
+	OK bool `json:"ok"`
+	// Ready says that submit takes it as it is: no error stands against it, and
+	// nothing that it needs is missing.
+	Ready    bool            `json:"ready"`
 	Problems []rules.Problem `json:"problems"`
 	Derived  map[string]any  `json:"derived"`
 	// Name, Nodes and WorldSize say what was judged.
@@ -77,7 +80,9 @@ func plan(ctx context.Context, c *ops.Call, in PlanIn) (PlanOut, error) {
 	// A worktree that is not there yet is one more row of the answer: the
 	// arguments can be judged without it. So they can where a script hides
 	// something else.
-	errs := slices.DeleteFunc(s.Validate(), func(e *job.FieldError) bool {
+	faults := s.Validate()
+	whole := len(faults) == 0
+	errs := slices.DeleteFunc(faults, func(e *job.FieldError) bool {
 		return e.Value == "" && (e.Field == "worktree" || isScript(name, text))
 	})
 	if len(errs) > 0 {
@@ -110,6 +115,7 @@ func plan(ctx context.Context, c *ops.Call, in PlanIn) (PlanOut, error) {
 		sc, _ := job.Render(s, job.Options{Version: c.Version, Site: c.SiteOf(s)})
 		out.Problems = preflight.OnCluster(ctx, c, cl, s, released(c, s), sc, out.Problems)
 	}
+	out.Ready = err == nil && whole && !out.Found()
 	return out, err
 }
 

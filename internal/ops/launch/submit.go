@@ -38,6 +38,8 @@ type SubmitOut struct {
 	AlreadySubmitted bool            `json:"already_submitted"`
 	Problems         []rules.Problem `json:"problems"`
 	Name             string          `json:"name"`
+	// Refused says why nothing was submitted, where errors of the plan stopped it.
+	Refused string `json:"refused,omitempty"`
 	// Sync is what bringing the worktree changed there, or would change.
 	Sync *SyncOut `json:"sync,omitempty"`
 	// DryRun says that submitting was not asked for, and Earlier whether it would
@@ -63,13 +65,18 @@ func (o SubmitOut) Undone() string {
 	case o.DryRun:
 		return "dry run"
 	}
+	return "refused: " + o.errors()
+}
+
+// errors names the rules that stand against it.
+func (o SubmitOut) errors() string {
 	var ids []string
 	for _, p := range o.Problems {
 		if p.Severity == rules.Error && !slices.Contains(ids, p.Rule) {
 			ids = append(ids, p.Rule)
 		}
 	}
-	return "refused: " + strings.Join(ids, ", ")
+	return strings.Join(ids, ", ")
 }
 
 // Submit is the operation submit.
@@ -156,6 +163,9 @@ func submit(ctx context.Context, c *ops.Call, in SubmitIn) (SubmitOut, error) {
 		out.Earlier = dryEarlier(ctx, c, cl, s, sc)
 	}
 	if in.DryRun || rules.Blocking(out.Problems) && !in.Force {
+		if out.Found() {
+			out.Refused = lang.Text{EN: "the plan has errors: %s", ZH: "检查发现错误：%s"}.With(out.errors()).In(c.Lang)
+		}
 		return out, nil
 	}
 	if !in.Yes && !c.Confirmed {
