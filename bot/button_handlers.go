@@ -12,10 +12,7 @@ type buttonHandler func(ctx context.Context, a ask) []store.SlackMessage
 
 // buttonHandlers are the buttons and selects that are no commands, by action.
 func (b *Bot) buttonHandlers() map[string]buttonHandler {
-	setting := func(name string) buttonHandler {
-		return func(ctx context.Context, a ask) []store.SlackMessage { return b.homeSet(ctx, a, name) }
-	}
-	return map[string]buttonHandler{
+	all := map[string]buttonHandler{
 		actLinked:      b.linkPressed,
 		actFeedback:    b.feedbackGiven,
 		actPage:        b.turnPage,
@@ -27,10 +24,9 @@ func (b *Bot) buttonHandlers() map[string]buttonHandler {
 		card.ActTake:   b.take,
 		actAgentYes:    func(ctx context.Context, a ask) []store.SlackMessage { return b.decide(ctx, a, true) },
 		actAgentNo:     b.declinePressed,
-		actSetLang:     setting("language"),
-		actSetCluster:  setting("cluster"),
-		actSetDigest:   setting("digest"),
-		actSetQuiet:    setting("quiet"),
-		actSetNotify:   setting("notify"),
 	}
+	for _, c := range settingChoices {
+		all[actSet+c.name] = func(ctx context.Context, a ask) []store.SlackMessage { return b.chooseSetting(ctx, a, c.name) }
+	}
+	return all
 }

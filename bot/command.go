@@ -23,6 +23,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/answers"
+	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
@@ -250,7 +251,11 @@ func (b *Bot) done(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, resul
 	}
 	owed, ok := b.listed(a, c, t, result)
 	if !ok {
-		owed = b.replyWith(a, doc, t.Share, slices.Concat(shareRow(a, t, c.Lang), b.below(c, op, t))...)
+		below := b.below(c, op, t)
+		if !nothingIn(result) {
+			below = slices.Concat(shareRow(a, t, c.Lang), below)
+		}
+		owed = b.replyWith(a, doc, t.Share, below...)
 	}
 	owed = append(owed, b.follow(ctx, a, c, op, in, result)...)
 	return append(owed, b.andThen(ctx, a, c, t, result)...)
@@ -263,6 +268,10 @@ func (b *Bot) docOf(result view.Viewer, l lang.Lang) view.Doc {
 		return diagnosisDoc(r, l)
 	case joblogs.LogsOut:
 		return logsDoc(r, l)
+	case jobcontrol.CancelOut:
+		return cancelDoc(r, l)
+	case fleet.PartitionsOut:
+		return partitionsDoc(r, l)
 	case jobcontrol.StatusOut:
 		doc := r.View(l)
 		doc.Title, doc.Tone = card.Title(r.Job, l), view.Plain // as its card has it

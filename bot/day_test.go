@@ -33,14 +33,15 @@ type dayStep struct {
 	Who     string `yaml:"who"`
 	Channel string `yaml:"channel"`
 	// What is done: one of these.
-	Slash   *string           `yaml:"slash"`
-	Mention string            `yaml:"mention"`
-	Write   string            `yaml:"write"` // a direct message
-	Press   string            `yaml:"press"` // a button, an entry of a menu or select, by its label
-	Home    bool              `yaml:"home"`
-	Send    map[string]string `yaml:"send"` // the form, with these values
-	Lint    string            `yaml:"lint"` // "Lint this script" on a message that says this
-	Job     *dayJob           `yaml:"job"`  // what happens on the cluster meanwhile
+	Slash    *string           `yaml:"slash"`
+	Mention  string            `yaml:"mention"`
+	Write    string            `yaml:"write"` // a direct message
+	Press    string            `yaml:"press"` // a button, an entry of a menu or select, by its label
+	Home     bool              `yaml:"home"`
+	Send     map[string]string `yaml:"send"`     // the form, with these values
+	Lint     string            `yaml:"lint"`     // "Lint this script" on a message that says this
+	Diagnose string            `yaml:"diagnose"` // "Diagnose this" on one that says this
+	Job      *dayJob           `yaml:"job"`      // what happens on the cluster meanwhile
 	// On chooses the message, or has a mention stand in its thread; else it is the one
 	// seen last.
 	On       string `yaml:"on"`
@@ -119,7 +120,7 @@ func (p *dayPlayer) step(name string, s dayStep) {
 	}
 	p.ts++
 	p.before = 0
-	if s.Slash != nil || s.Mention+s.Write+s.Lint != "" {
+	if s.Slash != nil || s.Mention+s.Write+s.Lint+s.Diagnose != "" {
 		p.before = len(p.State().Messages)
 	}
 	ts := fmt.Sprintf("1700000000.%06d", p.ts)
@@ -137,21 +138,36 @@ func (p *dayPlayer) step(name string, s dayStep) {
 		p.Event(map[string]any{"type": "message", "channel_type": "im", "user": who, "channel": "D" + who, "ts": ts, "text": s.Write})
 	case s.Home:
 		p.Event(map[string]any{"type": "app_home_opened", "user": who, "channel": "D" + who, "tab": "home", "event_ts": ts})
-	case s.Lint != "":
+	case s.Lint+s.Diagnose != "":
+		action := map[bool]string{true: "lint_message", false: "diagnose_message"}[s.Lint != ""]
 		p.Interact(map[string]any{
-			"type": "message_action", "callback_id": "lint_message", "channel": map[string]any{"id": channel}, "user": map[string]any{"id": who, "team_id": "T1"},
-			"message": map[string]any{"ts": ts, "text": s.Lint},
+			"type": "message_action", "callback_id": action, "channel": map[string]any{"id": channel}, "user": map[string]any{"id": who, "team_id": "T1"},
+			"message": map[string]any{"ts": ts, "text": s.Lint + s.Diagnose},
 		})
 	case s.Send != nil:
 		sendForm(p.t.(*testing.T), p.stage, p.view, p.view["callback_id"], p.view["private_metadata"], s.Send)
 	case s.Press != "" && p.view != nil && s.On == "":
 		p.pressInView(s.Press)
 	case s.Press != "":
+		if !p.offered(s.Press) {
+			p.t.Logf("MISSED %s: no %q", name, s.Press)
+			p.missed++
+			return
+		}
 		p.PressLabel(p.msg, s.Press, who)
 	case s.Job != nil:
 		p.happen(*s.Job)
 	}
 	p.see(name, who, s)
+}
+
+// offered reports whether the last message has that button; who plays a day to its
+// end passes over one that it has not.
+func (p *dayPlayer) offered(label string) (ok bool) {
+	if p.msg != nil {
+		_, ok = slacktest.Find(p.msg.Blocks, label)
+	}
+	return ok || !*score
 }
 
 // newest is the newest message that says those words.

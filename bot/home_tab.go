@@ -28,14 +28,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-const (
-	actSetLang    = "set_lang"
-	actSetNotify  = "set_notify"
-	actSetCluster = "set_cluster"
-	actSetDigest  = "set_digest"
-	actSetQuiet   = "set_quiet"
-)
-
 var (
 	textMyJobs    = lang.Text{EN: "My jobs", ZH: "我的作业"}
 	textNoJobs    = lang.Text{EN: "No job waits or runs.", ZH: "没有排队或运行中的作业。"}
@@ -47,11 +39,6 @@ var (
 	textUpdated   = lang.Text{EN: "As of %s. Open this tab again for the present state.", ZH: "数据时间：%s。重新打开本页即可刷新。"}
 	textLastSeen  = lang.Text{EN: "The cluster does not answer. This is how it was at %s.", ZH: "集群没有响应，以下为 %s 时的状态。"}
 	textCount     = lang.Text{EN: "%s: %d (%s)", ZH: "%s：%d（%s）"}
-	textPing      = lang.Text{EN: "Call me", ZH: "提醒方式"}
-	digestText    = map[string]lang.Text{"on": {EN: "every morning", ZH: "每天早上"}, "off": {EN: "no", ZH: "不发送"}}
-	notifyText    = map[string]lang.Text{
-		"all": {EN: "for every end", ZH: "所有结束事件"}, "ends": {EN: "for failures", ZH: "仅失败"}, "none": {EN: "never", ZH: "从不"},
-	}
 )
 
 // home draws the person's home tab.
@@ -159,7 +146,7 @@ func (b *Bot) failures(ctx context.Context, l lang.Lang) []slack.Block {
 		return []slack.Block{docBlocks(view.Section{Text: textNoFailure.In(l)})}
 	}
 	var lines []string
-	causes := slices.SortedFunc(maps.Keys(by), func(x, y string) int { return len(by[y]) - len(by[x]) })
+	causes := slices.SortedFunc(maps.Keys(by), func(x, y string) int { return cmp.Or(len(by[y])-len(by[x]), strings.Compare(x, y)) })
 	for _, cause := range causes[:min(len(causes), 10)] {
 		name := textNotKnown.In(l)
 		if cause != "" {
@@ -210,70 +197,13 @@ func (b *Bot) cardsEndedSince(ctx context.Context, t time.Time) (list []card.Car
 // homeSettings are the settings with selects, and who the person is.
 func (b *Bot) homeSettings(ctx context.Context, a ask, c *ops.Call) []slack.Block {
 	l := c.Lang
-	s := b.settings(ctx, a.Team, a.User)
-	who := c.Who.User
-	if who == "" {
-		who = textNobody.In(l)
-	}
-	choose := func(id string, label lang.Text, now string, values []string, shown func(string) string) slack.Block {
-		var opts []*slack.OptionBlockObject
-		var first *slack.OptionBlockObject
-		for _, v := range values {
-			o := slack.NewOptionBlockObject(v, answer.Label(shown(v)), nil)
-			opts = append(opts, o)
-			if v == now {
-				first = o
-			}
-		}
-		e := slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, nil, id, opts...)
-		e.InitialOption = first
-		return slack.NewSectionBlock(answer.Label(label.In(l)), nil, slack.NewAccessory(e))
-	}
-	langNow, notifyNow := string(s.Lang), s.Notify
-	if langNow == "" {
-		langNow = "auto"
-	}
-	if notifyNow == "" {
-		notifyNow = "all"
-	}
-	cluster := b.clusterOf(ctx, a)
-	digest := "off"
-	if s.Digest {
-		digest = "on"
-	}
 	bs := []slack.Block{docBlocks(view.Section{Facts: []view.Fact{
-		{Name: textIdentity.In(l), Value: who},
+		{Name: textIdentity.In(l), Value: cmp.Or(c.Who.User, textNobody.In(l))},
 	}})}
 	if c.Who.User == "" && !c.Who.ReadOnly {
 		bs = append(bs, slack.NewActionBlock("", slack.NewButtonBlockElement(answer.ActRun+":identity", "link", answer.Label(textLinkMe.In(l)))))
 	}
-	return append(bs,
-		choose(actSetCluster, textCluster, cluster, slices.Sorted(maps.Keys(c.Clusters)), func(v string) string { return v }),
-		choose(actSetLang, textLanguage, langNow, []string{"auto", "en", "zh"}, func(v string) string {
-			return cmp.Or(langNames[lang.Lang(v)], textAuto.In(l))
-		}),
-		choose(actSetNotify, textPing, notifyNow, []string{"all", "ends", "none"}, func(v string) string { return notifyText[v].In(l) }),
-		choose(actSetDigest, textDigest, digest, []string{"on", "off"}, func(v string) string { return digestText[v].In(l) }),
-		choose(actSetQuiet, textQuiet, s.quietValue(), s.quietChoices(), func(v string) string {
-			if v == "off" {
-				return textNone.In(l)
-			}
-			return v
-		}),
-	)
-}
-
-// homeSet changes a setting by a select of the home tab and draws it anew.
-func (b *Bot) homeSet(ctx context.Context, a ask, name string) []store.SlackMessage {
-	s := b.settings(ctx, a.Team, a.User)
-	if err := s.set([]string{name, a.Value}, b.call(ctx, a)); err != nil {
-		return nil // not one of ours: the select offers good values only
-	}
-	if err := b.cfg.Store.Put(ctx, docSettings, a.Team+"/"+a.User, s, time.Time{}); err != nil {
-		b.log.Error("slack: settings", "err", err)
-		return nil
-	}
-	return b.home(ctx, a)
+	return append(bs, b.settingRows(b.settings(ctx, a.Team, a.User), l)...)
 }
 
 // docBlocks is one section as one block; what does not fit into one is cut.

@@ -176,6 +176,7 @@ func incidentBlocks(x incident, here []card.Card, id string) (text string, bs []
 			lines = append(lines, card.Row(k.News, l))
 		}
 	}
+	slices.Sort(who) // whose job was diagnosed first is chance
 	if over := len(here) - mostInIncident; over > 0 {
 		lines = append(lines, fmt.Sprintf(textAndMore.In(l), over))
 	}

@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -47,11 +48,15 @@ func (b *Bot) setSettings(ctx context.Context, a ask, c *ops.Call, words []strin
 			return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false)
 		}
 	}
-	l := c.Lang
+	return b.showSettings(a, s, s.langOr(c.Lang))
+}
+
+// langOr is the language that the person chose, or otherwise where they chose none.
+func (s settings) langOr(otherwise lang.Lang) lang.Lang {
 	if s.Lang != "" {
-		l = s.Lang
+		return s.Lang
 	}
-	return b.reply(a, settingsDoc(s, l), false)
+	return otherwise
 }
 
 // set reads one setting.
@@ -83,7 +88,12 @@ func (s *settings) set(words []string, c *ops.Call) *ops.Error {
 		if !ok {
 			return bad(lang.Text{EN: "settings quiet 22:00-08:00 Asia/Shanghai, or off", ZH: "settings quiet 22:00-08:00 Asia/Shanghai，或 off"})
 		}
-		s.QuietFrom, s.QuietTo, s.Zone = from, to, zone
+		s.QuietFrom, s.QuietTo, s.Zone = from, to, cmp.Or(zone, s.Zone)
+	case "zone", "时区":
+		if _, err := time.LoadLocation(value); err != nil || value == "" {
+			return bad(lang.Text{EN: "settings zone Asia/Shanghai", ZH: "settings zone Asia/Shanghai"})
+		}
+		s.Zone = value
 	case "digest", "摘要":
 		if value != "on" && value != "off" {
 			return bad(lang.Text{EN: "settings digest on or off", ZH: "settings digest on 或 off"})
@@ -95,7 +105,7 @@ func (s *settings) set(words []string, c *ops.Call) *ops.Error {
 		}
 		s.Cluster = value
 	default:
-		return &ops.Error{Code: ops.BadInput, Field: words[0], Message: lang.Text{EN: "no such setting", ZH: "没有该设置"}, Fix: lang.Text{EN: "language, notify, quiet, digest, cluster", ZH: "可用设置：language、notify、quiet、digest、cluster"}}
+		return &ops.Error{Code: ops.BadInput, Field: words[0], Message: lang.Text{EN: "no such setting", ZH: "没有该设置"}, Fix: lang.Text{EN: "language, notify, quiet, zone, digest, cluster", ZH: "可用设置：language、notify、quiet、zone、digest、cluster"}}
 	}
 	return nil
 }
@@ -160,7 +170,7 @@ func (s settings) quietValue() string {
 }
 
 // quietChoices are the quiet hours that most people want, in the person's zone, and
-// those that they have. The zone itself is typed: settings quiet 22:00-08:00 ZONE.
+// those that they have.
 func (s settings) quietChoices() []string {
 	list := []string{"off"}
 	for _, hours := range []string{"22:00-08:00", "20:00-08:00", "18:00-09:00"} {

@@ -1,0 +1,142 @@
+package bot
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+)
+
+// Settings are chosen, on the home tab and in a message alike. What a select does
+// not offer, such as other quiet hours, is typed: settings quiet 23:00-07:00.
+
+var (
+	textPing   = lang.Text{EN: "Call me", ZH: "提醒方式"}
+	textZone   = lang.Text{EN: "Time zone", ZH: "时区"}
+	digestText = map[string]lang.Text{"on": {EN: "every morning", ZH: "每天早上"}, "off": {EN: "no", ZH: "不发送"}}
+	notifyText = map[string]lang.Text{
+		"all": {EN: "for every end", ZH: "所有结束事件"}, "ends": {EN: "for failures", ZH: "仅失败"}, "none": {EN: "never", ZH: "从不"},
+	}
+)
+
+// zones are the time zones that are offered; any other is typed.
+var zones = []string{
+	"UTC", "America/Los_Angeles", "America/Denver", "America/Chicago", "America/New_York", "America/Sao_Paulo", "Europe/London", "Europe/Paris",
+	"Europe/Berlin", "Europe/Helsinki", "Asia/Jerusalem", "Asia/Dubai", "Asia/Kolkata", "Asia/Singapore", "Asia/Shanghai", "Asia/Taipei", "Asia/Seoul",
+	"Asia/Tokyo", "Australia/Sydney", "Pacific/Auckland",
+}
+
+// A settingChoice is one setting as a select: its name is the word that is typed for
+// it too, and the action of its select.
+type settingChoice struct {
+	name   string
+	label  lang.Text
+	now    func(*Bot, settings) string
+	values func(*Bot, settings) []string
+	shown  func(value string, l lang.Lang) string
+}
+
+func always(values ...string) func(*Bot, settings) []string {
+	return func(*Bot, settings) []string { return values }
+}
+
+func inWords(words map[string]lang.Text) func(string, lang.Lang) string {
+	return func(v string, l lang.Lang) string { return words[v].In(l) }
+}
+
+func asItIs(v string, _ lang.Lang) string { return v }
+
+// settingChoices are the settings, in the order in which they are shown.
+var settingChoices = []settingChoice{
+	{
+		"lang", textLanguage, func(_ *Bot, s settings) string { return cmp.Or(string(s.Lang), "auto") }, always("auto", "en", "zh"),
+		func(v string, l lang.Lang) string { return cmp.Or(langNames[lang.Lang(v)], textAuto.In(l)) },
+	},
+	{
+		"notify", textPing, func(_ *Bot, s settings) string { return cmp.Or(s.Notify, "all") }, always("all", "ends", "none"), inWords(notifyText),
+	},
+	{
+		"digest", textDigest, func(_ *Bot, s settings) string { return map[bool]string{true: "on", false: "off"}[s.Digest] }, always("on", "off"), inWords(digestText),
+	},
+	{
+		"quiet", textQuiet, func(_ *Bot, s settings) string { return s.quietValue() }, func(_ *Bot, s settings) []string { return s.quietChoices() },
+		func(v string, l lang.Lang) string {
+			if v == "off" {
+				return textNone.In(l)
+			}
+			return v
+		},
+	},
+	{
+		"zone", textZone, func(_ *Bot, s settings) string { return cmp.Or(s.Zone, zones[0]) }, func(_ *Bot, s settings) []string {
+			if s.Zone == "" || slices.Contains(zones, s.Zone) {
+				return zones
+			}
+			return append(slices.Clone(zones), s.Zone)
+		},
+		asItIs,
+	},
+	{
+		"cluster", textCluster, func(b *Bot, s settings) string { return cmp.Or(s.Cluster, b.cfg.Service.Default) },
+		func(b *Bot, _ settings) []string { return slices.Sorted(maps.Keys(b.cfg.Service.Clusters)) }, asItIs,
+	},
+}
+
+// settingRows are the settings, each with its select.
+func (b *Bot) settingRows(s settings, l lang.Lang) (rows []slack.Block) {
+	for _, c := range settingChoices {
+		var options []*slack.OptionBlockObject
+		var chosen *slack.OptionBlockObject
+		now := c.now(b, s)
+		for _, v := range c.values(b, s) {
+			o := slack.NewOptionBlockObject(v, answer.Label(c.shown(v, l)), nil)
+			if options = append(options, o); v == now {
+				chosen = o
+			}
+		}
+		if len(options) == 0 || c.name == "cluster" && len(options) == 1 && chosen != nil {
+			continue // there is nothing to choose
+		}
+		e := slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, nil, actSet+c.name, options[:min(len(options), 100)]...)
+		e.InitialOption = chosen
+		rows = append(rows, slack.NewSectionBlock(answer.Markup("*"+c.label.In(l)+"*"), nil, slack.NewAccessory(e)))
+	}
+	return rows
+}
+
+// actSet begins the action of a setting's select.
+const actSet = "set_"
+
+// chooseSetting changes a setting by its select, and draws where it stood anew.
+func (b *Bot) chooseSetting(ctx context.Context, a ask, name string) []store.SlackMessage {
+	s := b.settings(ctx, a.Team, a.User)
+	c := b.call(ctx, a)
+	if err := s.set([]string{name, a.Value}, c); err != nil {
+		return nil // not one of ours: the select offers good values only
+	}
+	if err := b.cfg.Store.Put(ctx, docSettings, a.Team+"/"+a.User, s, time.Time{}); err != nil {
+		b.log.Error("slack: settings", "err", err)
+		return nil
+	}
+	if a.TS == "" { // the home tab is no message
+		return b.home(ctx, a)
+	}
+	a.InPlace = true
+	return b.showSettings(a, s, s.langOr(c.Lang))
+}
+
+// showSettings answers with the settings and their selects.
+func (b *Bot) showSettings(a ask, s settings, l lang.Lang) []store.SlackMessage {
+	if a.local != nil {
+		return b.reply(a, settingsDoc(s, l), false)
+	}
+	bs := append([]slack.Block{answer.Header(textSettings.In(l))}, b.settingRows(s, l)...)
+	return b.replyBlocks(a, textSettings.In(l), bs, false)
+}
