@@ -1,7 +1,6 @@
 package slurm
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -61,16 +60,6 @@ func ExplainReason(reason string) Meaning {
 		Says: lang.Text{EN: "a reason that this version does not know", ZH: "当前版本不认识的原因"},
 		Do:   lang.Text{EN: "look it up in squeue(1), or ask the operators", ZH: "请查阅 squeue(1) 或询问管理员"},
 	}
-}
-
-var unavailable = regexp.MustCompile(`UnavailableNodes:(\S+)`)
-
-// UnavailableNodes returns the nodes that a reason names as not available.
-func UnavailableNodes(reason string) []string {
-	if m := unavailable.FindStringSubmatch(reason); m != nil {
-		return nodesOf(strings.Trim(m[1], "()"))
-	}
-	return nil
 }
 
 func reason(word, en, zh, doEN, doZH string) Meaning {

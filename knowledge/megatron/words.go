@@ -85,15 +85,6 @@ var entryScripts = map[string]string{
 	"pretrain_gpt.py": "gpt", "pretrain_hybrid.py": "hybrid", "pretrain_mamba.py": "hybrid", "pretrain_t5.py": "t5", "pretrain_bert.py": "bert",
 }
 
-// EntryOf is the entry that a script's path stands for: gpt, hybrid, t5 or
-// bert for Megatron's own scripts, else the script's file name.
-func EntryOf(script string) string {
-	if entry, ok := OwnEntry(script); ok {
-		return entry
-	}
-	return fileName(script)
-}
-
 // OwnEntry is the entry that a script's path stands for; ok is false where it is
 // none of Megatron's own pretrain scripts.
 func OwnEntry(script string) (entry string, ok bool) {
@@ -102,15 +93,3 @@ func OwnEntry(script string) (entry string, ok bool) {
 }
 
 func fileName(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
-
-// FromLaunch finds the training program in the words of a launch command and
-// returns its entry and what follows it: Megatron's own arguments. The program
-// is the first word that ends in .py and is not a flag's value of the launcher.
-func FromLaunch(words []string) (entry string, argv []string, ok bool) {
-	for i, w := range words {
-		if strings.HasSuffix(w, ".py") && !strings.HasPrefix(w, "-") {
-			return EntryOf(w), words[i+1:], true
-		}
-	}
-	return "", nil, false
-}

@@ -26,18 +26,6 @@ func TestSplitWords(t *testing.T) {
 	}
 }
 
-func TestFromLaunch(t *testing.T) {
-	entry, argv, ok := FromLaunch(strings.Fields("srun uv run python -m torch.distributed.run --nnodes=2 /work/megatron/pretrain_gpt.py --num-layers 2"))
-	require.True(t, ok)
-	require.Equal(t, "gpt", entry)
-	require.Equal(t, []string{"--num-layers", "2"}, argv)
-	entry, _, ok = FromLaunch([]string{"python", "train_mine.py"})
-	require.True(t, ok)
-	require.Equal(t, "train_mine.py", entry)
-	_, _, ok = FromLaunch([]string{"sleep", "5"})
-	require.False(t, ok)
-}
-
 // FuzzSplitWords holds that words quoted for a shell come back as they were.
 func FuzzSplitWords(f *testing.F) {
 	f.Add("--num-layers", "1 2", "it's")

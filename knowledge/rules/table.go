@@ -229,17 +229,6 @@ func Explain(id string) (Rule, bool) {
 	return Rule{}, false
 }
 
-// Mentions returns the rules that look at the flag or variable, in the table's order.
-func Mentions(flag string) []Rule {
-	var found []Rule
-	for _, r := range listed() {
-		if slices.Contains(r.Flags, flag) {
-			found = append(found, r)
-		}
-	}
-	return found
-}
-
 func (r row) rule() Rule {
 	since, until := r.span()
 	named := func(v megatron.Release) string {

@@ -18,11 +18,8 @@ type mend func(lines []string, f Finding) (out []string, ok bool)
 
 // Fix mends what can be mended without knowing what the author meant, and says
 // what it mended and what is left. A change is kept only where a second
-// reading finds that the fault is gone and no other has come.
-func Fix(src []byte) (mended []byte, applied, left []Finding) { return FixIn(src, lang.EN) }
-
-// FixIn is Fix with the findings told in l.
-func FixIn(src []byte, l lang.Lang) (mended []byte, applied, left []Finding) {
+// reading finds that the fault is gone and no other has come. The findings are told in l.
+func Fix(src []byte, l lang.Lang) (mended []byte, applied, left []Finding) {
 	mended = src
 	found := CheckIn("", mended, l)
 	known, tried := mends(), map[string]bool{}

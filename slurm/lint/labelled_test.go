@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -86,7 +88,7 @@ func TestVerdictsStayAsTheyAre(t *testing.T) {
 		for _, f := range Check("", []byte(script)) {
 			before = append(before, fmt.Sprintf("%d %s", f.Line, f.Rule))
 		}
-		_, applied, left := Fix([]byte(script))
+		_, applied, left := Fix([]byte(script), lang.EN)
 		for _, f := range left {
 			after = append(after, fmt.Sprintf("%d %s", f.Line, f.Rule))
 		}

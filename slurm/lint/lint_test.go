@@ -71,7 +71,7 @@ func TestFixLeavesAScriptThatIsReadAndHasFewerFaults(t *testing.T) {
 	mendedRules := map[string]bool{}
 	for _, c := range corpus(t) {
 		before := Check("", []byte(c.script))
-		mended, applied, left := Fix([]byte(c.script))
+		mended, applied, left := Fix([]byte(c.script), lang.EN)
 		for _, f := range applied {
 			mendedRules[f.Rule] = true
 		}
@@ -97,7 +97,7 @@ func TestFixKeepsAScriptWithoutFaultsAsItIs(t *testing.T) {
 		if len(c.want) > 0 {
 			continue
 		}
-		mended, applied, left := Fix([]byte(c.script))
+		mended, applied, left := Fix([]byte(c.script), lang.EN)
 		require.Equal(t, c.script, string(mended), c.name)
 		require.Empty(t, applied)
 		require.Empty(t, left)
@@ -123,7 +123,7 @@ func TestFixWritesWhatAPersonWould(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			mended, _, _ := Fix([]byte(c.given))
+			mended, _, _ := Fix([]byte(c.given), lang.EN)
 			require.Equal(t, c.want, string(mended))
 		})
 	}
@@ -165,7 +165,7 @@ func FuzzFix(f *testing.F) {
 		f.Add([]byte(c.script))
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {
-		mended, _, left := Fix(src)
+		mended, _, left := Fix(src, lang.EN)
 		if len(left) != len(Check("", mended)) {
 			t.Fatal("what is left is not what a second reading finds")
 		}

@@ -110,7 +110,7 @@ func TestEventFiles(t *testing.T) {
 	b.Write([]byte{1, 2, 3}) // a record that is still being written
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "events.out.tfevents.1718.n1"), b.Bytes(), 0o644))
-	r, err := metrics.Read(context.Background(), dir, "a100")
+	r, err := metrics.Read(context.Background(), nil, dir, "a100")
 	require.NoError(t, err)
 	require.Len(t, r.Iterations, 30)
 	require.InDelta(t, 2.7, *r.Iterations[29].Loss, 1e-6)
@@ -265,7 +265,7 @@ func FuzzLogsAndEvents(f *testing.F) {
 		}
 		path := filepath.Join(t.TempDir(), name)
 		require.NoError(t, os.WriteFile(path, b, 0o644))
-		r, err := metrics.Read(context.Background(), path, "h100")
+		r, err := metrics.Read(context.Background(), nil, path, "h100")
 		require.NoError(t, err)
 		r.Summary()
 		r.Check()

@@ -86,14 +86,14 @@ func TestOnlyLogsOfAFolderAreRead(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "x.log")
 	require.NoError(t, os.WriteFile(outside, []byte("iteration 10/ 10 | elapsed time per iteration (ms): 1.0 |\n"), 0o600))
 	require.NoError(t, os.Symlink(outside, filepath.Join(dir, "y.log")))
-	r, err := Read(context.Background(), dir, "")
+	r, err := Read(context.Background(), nil, dir, "")
 	require.NoError(t, err)
 	var read []int
 	for _, it := range r.Iterations {
 		read = append(read, it.N)
 	}
 	require.Equal(t, []int{1, 2, 3, 4, 5}, read)
-	_, err = Read(context.Background(), filepath.Join(dir, "none.log"), "")
+	_, err = Read(context.Background(), nil, filepath.Join(dir, "none.log"), "")
 	require.ErrorContains(t, err, "none.log")
 }
 

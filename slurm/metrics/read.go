@@ -80,13 +80,10 @@ type Point struct {
 	V float64 `json:"value"`
 }
 
-// Read reads the run at path: a log, an event file, or a directory of both.
-// GPU names the kind of GPU for MFU, or is empty.
-func Read(ctx context.Context, path, gpu string) (Run, error) { return ReadIn(ctx, nil, path, gpu) }
-
-// ReadIn is Read by way of folders: nothing outside of them is read, whatever is
-// put in a log's place.
-func ReadIn(ctx context.Context, in *within.Folders, path, gpu string) (Run, error) {
+// Read reads the run at path: a log, an event file, or a directory of both. GPU
+// names the kind of GPU for MFU, or is empty. It reads by way of folders, where
+// they are given: nothing outside of them, whatever is put in a log's place.
+func Read(ctx context.Context, in *within.Folders, path, gpu string) (Run, error) {
 	r := newReader(filepath.Base(path), gpu)
 	r.in = in
 	info, err := in.Stat(path)

@@ -29,7 +29,7 @@ func Goodput(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) (met
 	var run metrics.Run
 	read := false
 	for _, p := range paths {
-		r, err := metrics.ReadIn(ctx, folders, p, "")
+		r, err := metrics.Read(ctx, folders, p, "")
 		if err != nil {
 			continue
 		}

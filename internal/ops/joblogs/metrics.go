@@ -171,7 +171,7 @@ func runOf(ctx context.Context, c *ops.Call, in MetricsIn, name string) (metrics
 			return metrics.Run{}, slurm.Job{}, runState{}, err
 		}
 		defer folders.Close()
-		run, err := metrics.ReadIn(ctx, folders, path, in.GPU)
+		run, err := metrics.Read(ctx, folders, path, in.GPU)
 		if err != nil {
 			err = ops.InputError("job",
 				lang.Said(err),
@@ -192,7 +192,7 @@ func runOf(ctx context.Context, c *ops.Call, in MetricsIn, name string) (metrics
 	}
 	defer folders.Close()
 	for _, p := range paths {
-		run, err := metrics.ReadIn(ctx, folders, p, gpu)
+		run, err := metrics.Read(ctx, folders, p, gpu)
 		if err != nil {
 			continue // a log that cannot be read has no numbers; another may
 		}

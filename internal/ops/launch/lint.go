@@ -76,7 +76,7 @@ func lintOp(_ context.Context, c *ops.Call, in LintIn) (LintOut, error) {
 
 // mend applies the mechanical fixes.
 func mend(c *ops.Call, in LintIn, name string, text []byte) (LintOut, error) {
-	mended, applied, left := lint.FixIn(text, c.Lang)
+	mended, applied, left := lint.Fix(text, c.Lang)
 	out := LintOut{Name: name, Findings: append([]lint.Finding{}, left...), Applied: applied, Mended: string(mended)}
 	if in.File == "" || len(applied) == 0 {
 		return out, nil
