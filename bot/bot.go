@@ -117,6 +117,7 @@ type Bot struct {
 	// has it.
 	scriptsRead map[string]bool
 	cards       sync.Mutex // one change of a card at a time
+	failing     sync.Mutex // one failure at a time joins an incident
 	watchers    watchers
 }
 

@@ -51,6 +51,8 @@ func (b *Bot) noteFailure(ctx context.Context, j slurm.Job, r *diagnose.Report) 
 	if r == nil {
 		return
 	}
+	b.failing.Lock()
+	defer b.failing.Unlock()
 	f := diagnose.Failure{JobID: string(j.ID), At: b.now(), Report: *r}
 	if err := b.cfg.Store.Put(ctx, docFailure, card.ID(j.Cluster, j.ID), f, b.now().Add(jobcontrol.IncidentWindow)); err != nil {
 		b.log.Warn("slack: failure", "job", j.ID, "err", err)

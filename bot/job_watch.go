@@ -102,16 +102,12 @@ func (b *Bot) watchLoop(ctx context.Context) {
 	}
 }
 
-// hear brings what a watcher tells to the cards. A job that failed is diagnosed
-// first, so that the news begins with the cause.
+// hear brings what a watcher tells to the cards, of several jobs at once. A job that
+// failed is diagnosed first, so that the news begins with the cause.
 func (b *Bot) hear(ctx context.Context, cluster string, from *watch.Subscription) {
-	for {
-		e, err := from.Next(ctx)
-		if err != nil {
-			return
-		}
+	from.Each(ctx, func(e watch.Event) {
 		if e.Kind != watch.Changed && e.Kind != watch.Ended {
-			continue
+			return
 		}
 		n := card.News{Job: e.Job}
 		n.Job.Cluster = cluster
@@ -123,15 +119,12 @@ func (b *Bot) hear(ctx context.Context, cluster string, from *watch.Subscription
 			}
 			numbers, _ = b.addNumbers(ctx, &n)
 		}
-		if !b.tellSurely(ctx, n) {
-			continue
-		}
-		if e.Kind == watch.Ended {
+		if b.tellSurely(ctx, n) && e.Kind == watch.Ended {
 			b.noteFailure(ctx, n.Job, report)
 			b.drawCurve(ctx, n, numbers, b.cardLang(ctx, n.Job))
 			b.attachLog(ctx, n.Job)
 		}
-	}
+	})
 }
 
 // tellSurely is Tell, and again while the store does not take the news: nobody

@@ -261,7 +261,11 @@ func newWatchers(svc *ops.Service) map[string]*watch.Watcher {
 // keepLastSeen writes down what the clusters show, for a time when they do not
 // answer: other processes are told of it too, and this one after a restart.
 func keepLastSeen(ctx context.Context, svc *ops.Service, log *slog.Logger) {
-	seen := map[string]time.Time{}
+	// The server that led before may have seen more than this one.
+	seen, err := svc.RecallLastSeen(ctx)
+	if err != nil && ctx.Err() == nil {
+		log.Warn("what the clusters showed last is not known", "error", err)
+	}
 	keep := func(ctx context.Context) {
 		for name := range svc.Views {
 			at, err := svc.KeepLastSeen(ctx, name, seen[name])

@@ -246,12 +246,16 @@ func (d *daemon) build(cfg config.Config) (*configured, error) {
 	}
 	c := &configured{cfg: cfg, svc: svc, watchers: newWatchers(svc), receive: func(context.Context) {}}
 	c.over, c.end = context.WithCancel(context.Background())
+	if _, err := svc.RecallLastSeen(c.over); err != nil {
+		d.log.Warn("what the clusters showed last is not known", "error", err)
+	}
 	c.policy = mcp.Policy{
 		Tokens: cfg.MCP.Confirm == config.FallbackToken,
 		Beyond: func(op string, in any) string { return beyondAgents(svc, cfg.Slack.Approval, op, in) },
 	}
 	mux := http.NewServeMux()
 	tell := logNews(d.log, sh.lang)
+	registry := prometheus.NewRegistry() // of what c names
 	c.led = append(c.led, func(ctx context.Context) { runWatchers(ctx, c.watchers) })
 	var b *bot.Bot
 	if slackAsked() {
@@ -273,6 +277,7 @@ func (d *daemon) build(cfg config.Config) (*configured, error) {
 		}
 		tell = alsoNotify(tell, n, svc)
 		c.led = append(c.led, n.Run)
+		registry.MustRegister(notifyMetrics{n})
 	}
 	c.led = append(c.led, func(ctx context.Context) { keepLastSeen(ctx, svc, d.log) })
 	c.led = append(c.led, func(ctx context.Context) {
@@ -290,10 +295,10 @@ func (d *daemon) build(cfg config.Config) (*configured, error) {
 	if err := d.pages(mux, c, b); err != nil {
 		return nil, err
 	}
-	clusters, jobs := prometheus.NewRegistry(), prometheus.NewRegistry()
-	clusters.MustRegister(&slurmMetrics{clusters: svc.Clusters})
+	jobs := prometheus.NewRegistry()
+	registry.MustRegister(&slurmMetrics{clusters: svc.Clusters})
 	jobs.MustRegister(&jobMetrics{service: svc, watchers: c.watchers})
-	mux.Handle("/metrics", metricsHandler(prometheus.Gatherers{d.own, clusters}, jobs, c.agents.access.Known()))
+	mux.Handle("/metrics", metricsHandler(prometheus.Gatherers{d.own, registry}, jobs, c.agents.access.Known()))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) {
 		if err := d.store.Ping(r.Context()); err != nil {

@@ -41,7 +41,8 @@ type News struct {
 }
 
 // A Follower follows the jobs of a service. Tell is called for each piece of
-// news, one at a time for one job, and again where it could not be written down.
+// news, one at a time for one job and for several jobs at once, and again where it
+// could not be written down.
 type Follower struct {
 	Service *ops.Service
 	Tell    func(context.Context, News) error
@@ -52,6 +53,7 @@ type Follower struct {
 	Interval time.Duration
 
 	adopting sync.Mutex // one at a time takes up the next job of a chain
+	deciding sync.Mutex // one failure at a time
 
 	mu      sync.Mutex
 	awaited map[string]bool      // jobs whose artifact is being awaited
@@ -141,11 +143,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // listen carries out what each event asks for.
 func (f *Follower) listen(ctx context.Context, st *store.Store, sub *watch.Subscription) {
 	defer sub.Close()
-	for {
-		ev, err := sub.Next(ctx)
-		if err != nil {
-			return
-		}
+	sub.Each(ctx, func(ev watch.Event) {
 		switch ev.Kind {
 		case watch.Changed, watch.Ended:
 			ev.Job.Cluster = ev.Cluster
@@ -160,7 +158,7 @@ func (f *Follower) listen(ctx context.Context, st *store.Store, sub *watch.Subsc
 			f.Log.Info("cluster answers again", "cluster", ev.Cluster)
 			f.outage(ctx, ev)
 		}
-	}
+	})
 }
 
 // seen tells of a job as it is now, and does what its end asks for. It is
@@ -178,9 +176,7 @@ func (f *Follower) seen(ctx context.Context, st *store.Store, j slurm.Job) {
 	}
 	if j.State.Ended() && j.State != slurm.Completed && j.State != slurm.Cancelled {
 		n.Report = f.diagnosis(ctx, j)
-		f.blame(ctx, st, &n)
-		f.recover(ctx, st, &n)
-		f.incident(ctx, st, &n)
+		f.decide(ctx, st, &n)
 	}
 	if j.State == slurm.Pending && len(j.Requeues) > 0 {
 		n.Why = requeued(j)
@@ -194,6 +190,16 @@ func (f *Follower) seen(ctx context.Context, st *store.Store, j slurm.Job) {
 	if err := st.Slack().Put(ctx, last, key(j.Cluster, j.ID), j, time.Now().Add(2*memory)); err != nil && ctx.Err() == nil {
 		f.Log.Error("a followed job could not be written", "job", j.ID, "error", err)
 	}
+}
+
+// decide does what a failure asks for. It looks at what other jobs have failed of, so
+// that one is decided on at a time.
+func (f *Follower) decide(ctx context.Context, st *store.Store, n *News) {
+	f.deciding.Lock()
+	defer f.deciding.Unlock()
+	f.blame(ctx, st, n)
+	f.recover(ctx, st, n)
+	f.incident(ctx, st, n)
 }
 
 // tries bounds how often news is told that cannot be written down: four minutes, in

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -55,6 +56,40 @@ func (s *Service) KeepLastSeen(ctx context.Context, name string, since time.Time
 	return at, docs.Put(ctx, docLastSeen, name, lastSeen{at, raw.Bytes()}, at.Add(keptFor))
 }
 
+// RecallLastSeen hands each view what its cluster showed to the process before, so
+// that nobody reads it from the store at each look. It returns when that was seen.
+func (s *Service) RecallLastSeen(ctx context.Context) (map[string]time.Time, error) {
+	seen := map[string]time.Time{}
+	docs, err := s.Docs()
+	if err != nil {
+		return seen, err
+	}
+	var failed []error
+	for name, v := range s.Views {
+		jobs, at, ok, err := readLastSeen(ctx, docs, name, s.Now())
+		if ok {
+			v.Recall(jobs, at)
+			seen[name] = at
+		}
+		failed = append(failed, err)
+	}
+	return seen, errors.Join(failed...)
+}
+
+// readLastSeen is what the store holds of a cluster's last answer, and when it came.
+func readLastSeen(ctx context.Context, docs *store.Slack, cluster string, now time.Time) (jobs []slurm.Job, at time.Time, ok bool, err error) {
+	var kept lastSeen
+	if ok, err := docs.Get(ctx, docLastSeen, cluster, now, &kept); err != nil || !ok {
+		return nil, at, false, err
+	}
+	r, err := gzip.NewReader(bytes.NewReader(kept.Jobs))
+	if err != nil {
+		return nil, at, false, err
+	}
+	err = json.NewDecoder(r).Decode(&jobs)
+	return jobs, kept.At, err == nil, err
+}
+
 // lastSeen is what cl showed last of the jobs that pass f, to this process or to
 // the server that shares its store; none where nothing is known.
 func (c *Call) lastSeen(ctx context.Context, cl Cluster, f slurm.Filter) []slurm.Job {
@@ -63,28 +98,21 @@ func (c *Call) lastSeen(ctx context.Context, cl Cluster, f slurm.Filter) []slurm
 		if jobs, at := v.Known(f); !at.IsZero() {
 			return jobs
 		}
+		return nil
 	}
 	docs, err := c.Docs()
 	if err != nil {
 		return nil
 	}
-	var kept lastSeen
-	if ok, err := docs.Get(ctx, docLastSeen, cl.Name(), c.Now(), &kept); err != nil || !ok {
-		return nil
-	}
-	r, err := gzip.NewReader(bytes.NewReader(kept.Jobs))
-	if err != nil {
-		return nil
-	}
-	var all []slurm.Job
-	if err := json.NewDecoder(r).Decode(&all); err != nil {
+	all, at, ok, err := readLastSeen(ctx, docs, cl.Name(), c.Now())
+	if err != nil || !ok {
 		return nil
 	}
 	match := f.Matcher()
 	jobs := []slurm.Job{}
 	for _, j := range all {
 		if match(j) {
-			j.SeenAt = &kept.At
+			j.SeenAt = &at
 			jobs = append(jobs, j)
 		}
 	}

@@ -101,6 +101,19 @@ func TestALastStateIsToldWhereTheClusterTakesLong(t *testing.T) {
 		})
 	}
 	require.False(t, at.IsZero())
+
+	// A server that begins reads it once.
+	next := &counting{}
+	began := &Service{Now: time.Now, Store: server.Store, Views: map[string]View{"far": next, "new": &counting{}}}
+	recalled, err := began.RecallLastSeen(t.Context())
+	require.NoError(t, err)
+	require.Len(t, recalled, 1)
+	require.True(t, seen.Equal(recalled["far"]))
+	require.True(t, seen.Equal(next.at))
+	require.Equal(t, slurm.JobID("1"), next.jobs[0].ID)
+	kept, err := began.KeepLastSeen(t.Context(), "far", recalled["far"])
+	require.NoError(t, err)
+	require.Equal(t, recalled["far"], kept, "what others have seen is not written again")
 	call := &Call{Service: server, effect: Write}
 	require.Equal(t, Read, call.Reading().effect)
 	require.Equal(t, Write, call.effect)

@@ -217,6 +217,8 @@ func (v *counting) Jobs(context.Context, slurm.Filter) ([]slurm.Job, error) {
 	return v.jobs, v.err
 }
 
+func (v *counting) Recall(jobs []slurm.Job, at time.Time) { v.jobs, v.at = jobs, at }
+
 func (v *counting) Known(slurm.Filter) ([]slurm.Job, time.Time) {
 	return []slurm.Job{{ID: "1", Name: "known"}}, v.at
 }

@@ -33,6 +33,8 @@ type View interface {
 	Jobs(context.Context, slurm.Filter) ([]slurm.Job, error)
 	// Known is what was last seen, and when; a zero time: nothing was.
 	Known(slurm.Filter) ([]slurm.Job, time.Time)
+	// Recall gives what somebody else saw at that time, for Known until there is better.
+	Recall([]slurm.Job, time.Time)
 	// Changed says that something was changed through this process.
 	Changed()
 }

@@ -30,6 +30,8 @@ type Shared struct {
 	mu      sync.Mutex
 	asking  chan struct{} // closed when the question under way is answered; nil: none
 	last    sight
+	before  sight // what another process has seen; for when the cluster does not answer
+	stale   bool  // something was changed since last
 	err     error // of the last question
 	failed  time.Time
 	hold    time.Duration // for how long err stands
@@ -78,12 +80,28 @@ func newShared(c cluster, o Options) *Shared {
 // Name is the cluster's.
 func (s *Shared) Name() string { return s.cluster.Name() }
 
+// Recall gives what somebody else saw at that time: it answers whoever asks while
+// the cluster does not, until the cluster does.
+func (s *Shared) Recall(jobs []slurm.Job, at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.before = sight{rows: byArray(jobs), all: jobs, at: at}
+}
+
+// known is the last sight, whoever's it was; the lock is held.
+func (s *Shared) known() sight {
+	if s.before.at.After(s.last.at) {
+		return s.before
+	}
+	return s.last
+}
+
 // Changed says that something was changed through this process: the next reader
 // is told the news.
 func (s *Shared) Changed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.last.at, s.asked, s.quiet = time.Time{}, [2]time.Time{}, false
+	s.stale, s.asked, s.quiet = true, [2]time.Time{}, false
 	clear(s.past)
 	for id, d := range s.told {
 		if d.err != nil || !d.job.State.Ended() || d.job.Reason == slurm.ReasonUnsettled {
@@ -97,7 +115,7 @@ func (s *Shared) fresh(ids []slurm.JobID, now time.Time) bool {
 	if s.last.of != nil && (s.whole || slices.ContainsFunc(ids, func(id slurm.JobID) bool { return !s.last.of[id] })) {
 		return false
 	}
-	return !s.last.at.IsZero() && (now.Sub(s.last.at) < s.opts.Floor || s.spent(now))
+	return !s.stale && !s.last.at.IsZero() && (now.Sub(s.last.at) < s.opts.Floor || s.spent(now))
 }
 
 // spent reports whether one more question would be the third of a Window in which
@@ -172,12 +190,12 @@ func (s *Shared) ask(ctx context.Context, ids []slurm.JobID, done chan struct{})
 		return sight{}, err
 	}
 	sum := sumOf(rows)
-	s.quiet = s.err == nil && !s.last.at.IsZero() && sum == s.last.sum
+	s.quiet = s.err == nil && !s.stale && !s.last.at.IsZero() && sum == s.last.sum
 	if !s.quiet {
 		s.changed = now
 	}
 	s.asked = [2]time.Time{s.asked[1], began}
-	s.err, s.hold = nil, 0
+	s.err, s.hold, s.stale, s.before = nil, 0, false, sight{}
 	s.last = sight{rows: byArray(rows), all: rows, at: now, of: of, sum: sum}
 	return s.last, nil
 }
@@ -233,7 +251,7 @@ func (s *Shared) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) 
 // zero time: nothing was.
 func (s *Shared) Known(f slurm.Filter) ([]slurm.Job, time.Time) {
 	s.mu.Lock()
-	seen := s.last
+	seen := s.known()
 	s.mu.Unlock()
 	f.Since = time.Time{}
 	rows, _ := s.choose(context.Background(), seen, f)
@@ -349,7 +367,7 @@ func (s *Shared) Job(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
 	seen, err := s.look(ctx, nil)
 	s.mu.Lock()
 	had, known := s.told[id]
-	old := s.last
+	old := s.known()
 	s.mu.Unlock()
 	if err != nil {
 		row, ok := slurm.Fold(id, old.rows[id.Array()])

@@ -185,6 +185,7 @@ func TestWhileTheClusterIsAwayReadersHaveWhatWasSeenAndItsAge(t *testing.T) {
 		require.NoError(t, err)
 		seen := time.Now()
 		f.set(func() { f.err = slurm.ErrUnreachable; f.asked = nil })
+		s.Changed() // by somebody here: what was seen is known all the same
 		for range 300 {
 			time.Sleep(time.Second)
 			j, err := s.Job(t.Context(), "7")
@@ -206,6 +207,39 @@ func TestWhileTheClusterIsAwayReadersHaveWhatWasSeenAndItsAge(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, slurm.Completing, j.State)
 		require.Nil(t, j.SeenAt)
+	})
+}
+
+// What another process has seen answers while the cluster does not, and only then.
+func TestWhatAnotherHasSeenAnswersUntilTheClusterDoes(t *testing.T) {
+	f := &whole{fake: newFake(job("7", slurm.Running))}
+	f.set(func() { f.err = slurm.ErrUnreachable })
+	synctest.Test(t, func(t *testing.T) {
+		s := watch.NewShared(f, watch.Options{})
+		_, at := s.Known(slurm.Filter{})
+		require.True(t, at.IsZero())
+		seen := time.Now().Add(-time.Hour)
+		s.Recall([]slurm.Job{job("7", slurm.Pending), job("8", slurm.Running)}, seen)
+		j, err := s.Job(t.Context(), "7")
+		require.NoError(t, err)
+		require.Equal(t, slurm.Pending, j.State)
+		require.True(t, seen.Equal(*j.SeenAt))
+		rows, at := s.Known(slurm.Filter{All: true})
+		require.Len(t, rows, 2)
+		require.True(t, seen.Equal(at))
+
+		f.set(func() { f.err = nil })
+		time.Sleep(time.Minute)
+		j, err = s.Job(t.Context(), "7")
+		require.NoError(t, err)
+		require.Equal(t, slurm.Running, j.State)
+		require.Nil(t, j.SeenAt)
+		rows, at = s.Known(slurm.Filter{All: true})
+		require.Len(t, rows, 1)
+		require.True(t, at.Equal(time.Now()))
+		s.Recall([]slurm.Job{job("9", slurm.Running)}, seen)
+		rows, _ = s.Known(slurm.Filter{All: true})
+		require.Equal(t, slurm.JobID("7"), rows[0].ID, "what was seen here is newer")
 	})
 }
 

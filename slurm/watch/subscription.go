@@ -3,6 +3,8 @@ package watch
 import (
 	"context"
 	"sync"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // A Subscription receives every event from its beginning on, in order. One that
@@ -39,6 +41,57 @@ func (s *Subscription) Next(ctx context.Context) (Event, error) {
 			return Event{}, ctx.Err()
 		case <-s.more:
 		}
+	}
+}
+
+// lanes is of how many jobs news is worked on at once.
+const lanes = 8
+
+// Each hands every event to do until ctx ends: those of one job one after the
+// other, those of different jobs side by side. It returns when all that was begun
+// has ended.
+func (s *Subscription) Each(ctx context.Context, do func(Event)) {
+	var mu sync.Mutex
+	behind := map[slurm.JobID][]Event{} // what waits for the event of that job under way
+	room := make(chan struct{}, lanes)
+	var under sync.WaitGroup
+	defer under.Wait()
+	for {
+		e, err := s.Next(ctx)
+		if err != nil {
+			return
+		}
+		id := e.Job.ID
+		mu.Lock()
+		queue, busy := behind[id]
+		if busy {
+			behind[id] = append(queue, e)
+		} else {
+			behind[id] = nil
+		}
+		mu.Unlock()
+		if busy {
+			continue
+		}
+		select {
+		case room <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		under.Go(func() {
+			defer func() { <-room }()
+			for more := true; more && ctx.Err() == nil; {
+				do(e)
+				mu.Lock()
+				if queue := behind[id]; len(queue) > 0 {
+					e, behind[id] = queue[0], queue[1:]
+				} else {
+					delete(behind, id)
+					more = false
+				}
+				mu.Unlock()
+			}
+		})
 	}
 }
 
