@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -21,7 +23,10 @@ func TestMetricsAreWhatTheDashboardAndTheAlertsAsk(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for a job; not with -short")
 	}
-	s := newServer(t, "", "SLACK_BOT_TOKEN=")
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, closed.Close()) // a service that is away
+	s := newServer(t, fmt.Sprintf("notify: {team: {kind: webhook, url: \"http://%s\", events: [start]}}\n", closed.Addr()), "SLACK_BOT_TOKEN=")
 	tree := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(tree, "train.sh"), []byte(`for i in $(seq 1 400); do
 echo " [$(date '+%Y-%m-%d %H:%M:%S')] iteration $i/ 400 | consumed samples: $i | elapsed time per iteration (ms): 500.1 | throughput per GPU (TFLOP/s/GPU): 400.1 | learning rate: 1.0E-04 | global batch size: 32 | lm loss: 2.5E+00 | loss scale: 1.0 | grad norm: 0.3 | number of skipped iterations: 0 | number of nan iterations: 0 |"
@@ -52,7 +57,8 @@ sleep 0.5; done
 	var scraped string
 	require.Eventually(t, func() bool {
 		scraped = scrape(strings.TrimSpace(string(token)))
-		return strings.Contains(scraped, `megatron_ops_job_loss{cluster="local",job="1"} 2.5`)
+		return strings.Contains(scraped, `megatron_ops_job_loss{cluster="local",job="1"} 2.5`) &&
+			strings.Contains(scraped, `megatron_ops_notify_messages{kind="webhook",target="team"} 1`)
 	}, 2*time.Minute, time.Second)
 
 	for _, token := range []string{"", "a-guess-of-16-chars"} {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/megatron-ops/megatron-ops/internal/config"
 	"github.com/megatron-ops/megatron-ops/internal/follow"
 	"github.com/megatron-ops/megatron-ops/internal/notify"
@@ -30,5 +32,39 @@ func notifier(cfg config.Config, st *store.Store, log *slog.Logger) (*notify.Not
 func alsoNotify(tell func(context.Context, follow.News) error, n *notify.Notifier, svc *ops.Service) func(context.Context, follow.News) error {
 	return func(ctx context.Context, news follow.News) error {
 		return errors.Join(tell(ctx, news), n.Tell(ctx, notify.Of(news, svc.JobPage, time.Now())...))
+	}
+}
+
+// notifyMetrics shows what is still owed to the services outside of Slack.
+type notifyMetrics struct{ *notify.Notifier }
+
+var (
+	notifyMessages = prometheus.NewDesc("megatron_ops_notify_messages", "Notifications that are still owed to a service.", []string{"target", "kind"}, nil)
+	notifyAge      = prometheus.NewDesc("megatron_ops_notify_oldest_age_seconds", "How long the oldest notification that is still owed to a service has waited.",
+		[]string{"target", "kind"}, nil)
+)
+
+// Describe tells the two figures.
+func (m notifyMetrics) Describe(out chan<- *prometheus.Desc) {
+	out <- notifyMessages
+	out <- notifyAge
+}
+
+// Collect asks the store.
+func (m notifyMetrics) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	all, err := m.Backlogs(ctx)
+	if err != nil {
+		m.Log.Warn("metrics: the store does not tell what is owed", "error", err)
+		return
+	}
+	for _, b := range all {
+		age := 0.0
+		if !b.Oldest.IsZero() {
+			age = max(0, m.Now().Sub(b.Oldest).Seconds())
+		}
+		out <- prometheus.MustNewConstMetric(notifyMessages, prometheus.GaugeValue, float64(b.Messages), b.Target, b.Kind)
+		out <- prometheus.MustNewConstMetric(notifyAge, prometheus.GaugeValue, age, b.Target, b.Kind)
 	}
 }

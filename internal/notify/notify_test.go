@@ -235,6 +235,52 @@ func TestWhatIsOwedIsToldOnce(t *testing.T) {
 	require.Len(t, busy.got, 2)
 }
 
+// A roundTrip answers requests in place of the network.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestAServiceThatHangsHoldsUpNoOther(t *testing.T) {
+	n, now := notifier(t, map[string]Target{
+		"a": {Kind: "discord", URL: "http://hangs.example.org"},
+		"b": {Kind: "discord", URL: "http://answers.example.org"},
+	})
+	release, hangs, took := make(chan struct{}), make(chan bool, 1), make(chan bool, 1)
+	n.Client = &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		if r.URL.Host == "hangs.example.org" {
+			hangs <- true
+			<-release // whatever its context says
+			return nil, io.ErrUnexpectedEOF
+		}
+		took <- true
+		return &http.Response{StatusCode: http.StatusNoContent, Body: http.NoBody, Header: http.Header{}}, nil
+	})}
+	*now = began.Add(-time.Hour)
+	require.NoError(t, n.Tell(t.Context(), failed(t)))
+	*now = began
+	ctx, stop := context.WithCancel(t.Context())
+	over := make(chan struct{})
+	go func() { defer close(over); n.Run(ctx) }()
+	<-hangs
+	<-took
+	owed := func() map[string]int {
+		all, err := n.Backlogs(t.Context())
+		require.NoError(t, err)
+		by := map[string]int{}
+		for _, b := range all {
+			require.Equal(t, "discord", b.Kind)
+			require.Equal(t, b.Messages > 0, b.Oldest.Equal(began.Add(-time.Hour)), "%+v", b)
+			by[b.Target] = b.Messages
+		}
+		return by
+	}
+	require.Eventually(t, func() bool { return owed()["b"] == 0 }, time.Minute, 10*time.Millisecond)
+	require.Equal(t, map[string]int{"a": 1, "b": 0}, owed())
+	stop()
+	close(release)
+	<-over
+}
+
 func TestTargetsChooseWhatTheyHear(t *testing.T) {
 	job := slurm.Job{ID: "7", Cluster: "dev", Name: "gpt", User: "alice", State: slurm.Running}
 	start := Of(follow.News{Job: job}, nil, began)

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -21,7 +20,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/secretfile"
-	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
 // A Target is one place that is told.
@@ -108,122 +106,6 @@ func (t Target) wants(m Message) bool {
 func (t Target) lang() lang.Lang {
 	l, _ := lang.Parse(t.Lang)
 	return l
-}
-
-// A Notifier tells its targets.
-type Notifier struct {
-	// Targets by the names that the configuration gives them.
-	Targets map[string]Target
-	Docs    *store.Slack
-	Log     *slog.Logger
-	Client  *http.Client
-	Now     func() time.Time
-	// Pause is between two looks at what is owed. Zero: 2 s.
-	Pause time.Duration
-}
-
-// The kinds of documents: what is still to be told, and what was.
-const (
-	docOwed = "notify"
-	docTold = "notify_told"
-)
-
-const (
-	// giveUp is how long a service is tried.
-	giveUp = 24 * time.Hour
-	// remembered is how long a message counts as told.
-	remembered = 30 * 24 * time.Hour
-	// firstAgain and longestAgain bound the pause before a message is tried again.
-	firstAgain, longestAgain = 5 * time.Second, 30 * time.Minute
-)
-
-// owed is one message to one target.
-type owed struct {
-	Target  string    `json:"target"`
-	Message Message   `json:"message"`
-	Since   time.Time `json:"since"`
-	Tries   int       `json:"tries"`
-	Next    time.Time `json:"next"`
-}
-
-// Tell writes down what the targets are to hear of, once.
-func (n *Notifier) Tell(ctx context.Context, ms ...Message) error {
-	for _, m := range ms {
-		for name, t := range n.Targets {
-			if !t.wants(m) {
-				continue
-			}
-			key := name + "/" + m.Key
-			var told bool
-			if had, err := n.Docs.Get(ctx, docTold, key, n.Now(), &told); err != nil || had {
-				if err != nil {
-					return err
-				}
-				continue
-			}
-			if err := n.Docs.Put(ctx, docOwed, key, owed{Target: name, Message: m, Since: n.Now()}, n.Now().Add(2*giveUp)); err != nil {
-				return err
-			}
-			if err := n.Docs.Put(ctx, docTold, key, true, n.Now().Add(remembered)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// Run tells what is owed until ctx ends. One server does, the one that leads.
-func (n *Notifier) Run(ctx context.Context) {
-	tick := time.NewTicker(cmp.Or(n.Pause, 2*time.Second))
-	defer tick.Stop()
-	for {
-		n.Work(ctx)
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
-}
-
-// Work tells once what is due.
-func (n *Notifier) Work(ctx context.Context) {
-	keys, err := n.Docs.Keys(ctx, docOwed, n.Now())
-	if err != nil {
-		n.Log.Warn("notify: what is owed is not known", "error", err)
-		return
-	}
-	for _, key := range keys {
-		var o owed
-		if ok, err := n.Docs.Get(ctx, docOwed, key, n.Now(), &o); err != nil || !ok || n.Now().Before(o.Next) || ctx.Err() != nil {
-			continue
-		}
-		target, known := n.Targets[o.Target]
-		var err error = errGone
-		if known {
-			err = n.send(ctx, target, o.Message)
-		}
-		switch {
-		case err == nil:
-		case errors.Is(err, errGone) || n.Now().Sub(o.Since) > giveUp:
-			n.Log.Error("notify: given up", "target", o.Target, "message", o.Message.Key, "error", err)
-		default:
-			o.Tries++
-			wait := min(firstAgain<<min(o.Tries-1, 12), longestAgain)
-			if late := new(laterError); errors.As(err, &late) {
-				wait = max(wait, late.after)
-			}
-			o.Next = n.Now().Add(wait)
-			n.Log.Warn("notify: not taken, tried again", "target", o.Target, "message", o.Message.Key, "in", wait, "error", err)
-			if err := n.Docs.Put(ctx, docOwed, key, o, o.Since.Add(2*giveUp)); err != nil {
-				n.Log.Warn("notify: not written down", "error", err)
-			}
-			continue
-		}
-		if err := n.Docs.Delete(ctx, docOwed, key); err != nil {
-			n.Log.Warn("notify: not written down", "error", err)
-		}
-	}
 }
 
 // errGone is of what no repetition helps.

@@ -76,6 +76,25 @@ func (s *Slack) Delete(ctx context.Context, kind, key string) error {
 	return err
 }
 
+// Expiries tells of each key of a kind that is still valid when it expires.
+func (s *Slack) Expiries(ctx context.Context, kind string, now time.Time) (all map[string]time.Time, err error) {
+	rows, err := s.query(ctx, `SELECT key, expires FROM slack_docs WHERE kind = ? AND (expires = 0 OR expires > ?)`, kind, millis(now))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	all = map[string]time.Time{}
+	for rows.Next() {
+		var key string
+		var expires int64
+		if err := rows.Scan(&key, &expires); err != nil {
+			return nil, err
+		}
+		all[key] = fromMillis(expires)
+	}
+	return all, rows.Err()
+}
+
 // Keys lists the keys of a kind that are still valid, in order.
 func (s *Slack) Keys(ctx context.Context, kind string, now time.Time) (keys []string, err error) {
 	rows, err := s.query(ctx,
