@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// leaseSchema is who leads what, and until when by the database's own clock:
-// those of several machines may differ.
+// leaseSchema is who leads what. until only has to differ from one renewal to the
+// next: no clock of another machine is believed.
 const leaseSchema = `CREATE TABLE leases (
 		name   TEXT PRIMARY KEY,
 		holder TEXT NOT NULL,
@@ -18,21 +18,21 @@ const leaseSchema = `CREATE TABLE leases (
 	);`
 
 // A Lease is the right to lead, of which there is one for each name in a
-// database. It is a row that must be renewed. Of a SQLite file a lock beside it,
-// which ends with the process, says besides that nobody is there any more.
+// database. It is a row that must be renewed: who would take it watches it, by its
+// own clock, for as long as it is held. Of a SQLite file a lock beside it, which
+// ends with the process, says besides that nobody is there any more.
 type Lease struct {
 	store  *Store
 	name   string
 	holder string
 	lock   *os.File
 	// seen is the row of another holder as it was since then, by this process's own
-	// clock: SQLite has none that a change of the machine's would not move.
+	// clock, which no change of the machine's moves.
 	seen  row
 	since time.Time
 }
 
-// A row is one renewal of a lease of SQLite's: until counts them by twos, and is
-// odd where the holder has the lock too.
+// A row is one renewal of a lease. until is odd where the holder has the lock too.
 type row struct {
 	holder string
 	until  int64
@@ -43,27 +43,10 @@ func (s *Store) Lease(name, holder string) *Lease {
 	return &Lease{store: s, name: name, holder: holder}
 }
 
-// Renew takes or keeps the lease for that long and reports whether holder has it.
+// Renew takes or keeps the lease for that long and reports whether holder has it. A
+// holder whose process is gone with its lock is replaced at once, any other when its
+// row has stayed as it is for a span.
 func (l *Lease) Renew(ctx context.Context, span time.Duration) (bool, error) {
-	if !l.store.postgres {
-		return l.renewFile(ctx, span)
-	}
-	const now = `CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)`
-	res, err := l.store.exec(ctx, `INSERT INTO leases (name, holder, until) VALUES (?, ?, `+now+` + ?)
-		ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
-		WHERE leases.holder = excluded.holder OR leases.until < `+now,
-		l.name, l.holder, span.Milliseconds())
-	if err != nil {
-		return false, err
-	}
-	n, err := res.RowsAffected()
-	return n == 1, err
-}
-
-// renewFile takes or keeps the lease of a SQLite file. A holder whose process is
-// gone is replaced at once, one that is stopped when its row has stayed as it is for
-// a span.
-func (l *Lease) renewFile(ctx context.Context, span time.Duration) (bool, error) {
 	locked := l.lock != nil // since an earlier renewal
 	if err := l.takeLock(); err != nil {
 		return false, err
@@ -76,6 +59,7 @@ func (l *Lease) renewFile(ctx context.Context, span time.Duration) (bool, error)
 	}
 	switch {
 	case now.holder == l.holder:
+	case none && l.store.postgres: // nobody ever had it, or it was given back
 	case !locked && l.lock != nil && (none || now.until%2 == 1): // whoever had it is gone
 	case !locked && !none && now == l.seen && time.Since(l.since) >= span: // or is stopped
 	default:
@@ -85,7 +69,9 @@ func (l *Lease) renewFile(ctx context.Context, span time.Duration) (bool, error)
 		l.unlock() // held from before, it was replaced while this process was stopped
 		return false, nil
 	}
-	until := now.until&^1 + 2
+	// Release 0.2.0 reads it as a time on PostgreSQL: while servers are replaced by
+	// newer ones it is one, where the clocks agree.
+	until := max(now.until, time.Now().Add(span).UnixMilli())&^1 + 2
 	if l.lock != nil {
 		until++
 	}
@@ -111,7 +97,7 @@ func (l *Lease) unlock() {
 
 // takeLock takes the lock beside the file, if nobody has it.
 func (l *Lease) takeLock() error {
-	if l.lock != nil {
+	if l.lock != nil || l.store.postgres {
 		return nil
 	}
 	f, err := os.OpenFile(l.store.path+"."+l.name, os.O_CREATE|os.O_RDWR, 0o600)

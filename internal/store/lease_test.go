@@ -62,6 +62,38 @@ func TestOneHolderOfALease(t *testing.T) {
 	})
 }
 
+// What another machine took for the time is not believed: a row of the year 3000 is
+// taken when nobody renews it, one of 1970 is not while somebody does.
+func TestNoOtherClockDecidesWhoLeads(t *testing.T) {
+	eachTwice(t, func(t *testing.T, a, b *Store) {
+		ctx := t.Context()
+		for _, until := range []int64{1 << 45, 2} {
+			_, err := a.exec(ctx, `DELETE FROM leases`)
+			require.NoError(t, err)
+			_, err = a.exec(ctx, `INSERT INTO leases (name, holder, until) VALUES ('leader', 'gone', ?)`, until)
+			require.NoError(t, err)
+			standby := b.Lease("leader", "standby")
+			ok, err := standby.Renew(ctx, time.Minute)
+			require.NoError(t, err)
+			require.False(t, ok)
+			for n := range int64(3) { // renewed by a clock that stands
+				_, err = a.exec(ctx, `UPDATE leases SET until = ?`, until+2*n+2)
+				require.NoError(t, err)
+				ok, err = standby.Renew(ctx, time.Nanosecond)
+				require.NoError(t, err)
+				require.False(t, ok, "it has just been renewed")
+			}
+			ok, err = standby.Renew(ctx, time.Nanosecond)
+			require.NoError(t, err)
+			require.True(t, ok)
+			ok, err = standby.Renew(ctx, time.Minute)
+			require.NoError(t, err)
+			require.True(t, ok, "kept")
+			require.NoError(t, standby.Resign(ctx))
+		}
+	})
+}
+
 // Of a SQLite file a process that is gone is replaced at once, whoever led
 // meanwhile without its lock.
 func TestAHolderThatIsGoneIsReplacedAtOnce(t *testing.T) {
