@@ -26,6 +26,22 @@ func ParseTime(s string) *time.Time {
 	return &t
 }
 
+// farthestStart is how far ahead a start can be that Slurm has worked out. Behind a
+// job without a time limit it says a year after that one began, which is no estimate.
+const farthestStart = 180 * 24 * time.Hour
+
+// IsEstimate reports whether t, as Slurm's estimate of a job's start, is one.
+func IsEstimate(t time.Time) bool { return !t.IsZero() && time.Until(t) < farthestStart }
+
+// estimated is t where it is an estimate of j's start. A time that was asked for is
+// none, and is kept however far it is.
+func (j *Job) estimated(t *time.Time) *time.Time {
+	if t == nil || !IsEstimate(*t) && !strings.HasPrefix(j.Reason, "BeginTime") {
+		return nil
+	}
+	return t
+}
+
 // ParseDuration reads a span as Slurm writes and takes it: "30" is minutes,
 // "MM:SS", "HH:MM:SS", "D-HH", "D-HH:MM", "D-HH:MM:SS". ok is false for
 // UNLIMITED and for what is no span.

@@ -76,3 +76,22 @@ func TestNumbersOfJSON(t *testing.T) {
 	require.Nil(t, o.time("unset"))
 	require.EqualValues(t, 5, o.time("plain").Unix())
 }
+
+// What Slurm says where it knows no end of what stands before is no estimate.
+func TestAStartThatIsAYearAheadIsNoEstimate(t *testing.T) {
+	for hours, want := range map[int]bool{-1: true, 1: true, 24 * 30: true, 24 * 179: true, 24 * 181: false, 24*365 - 1: false, 24 * 365: false} {
+		at := time.Now().Add(time.Duration(hours) * time.Hour)
+		require.Equal(t, want, IsEstimate(at), hours)
+		waits := Job{State: Pending, Reason: "Resources"}
+		require.Equal(t, want, waits.estimated(&at) != nil, hours)
+		begins := Job{State: Pending, Reason: "BeginTime"}
+		require.Equal(t, &at, begins.estimated(&at), "a time that was asked for")
+		for _, m := range []map[string]any{
+			{"job_id": 7.0, "job_state": "PENDING", "state_reason": "Resources", "start_time": float64(at.Unix())},
+			{"job_id": 7.0, "job_state": []any{"PENDING"}, "state_reason": "Resources", "start_time": map[string]any{"set": true, "infinite": false, "number": float64(at.Unix())}},
+		} {
+			require.Equal(t, want, JobsFromJSON(m)[0].EstStart != nil, m)
+		}
+	}
+	require.False(t, IsEstimate(time.Time{}))
+}

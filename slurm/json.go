@@ -197,7 +197,7 @@ func JobsFromJSON(m map[string]any) []Job {
 	}
 	start := o.time("start_time")
 	if j.State == Pending {
-		j.EstStart = start
+		j.EstStart = j.estimated(start)
 	} else {
 		j.StartedAt = start
 	}

@@ -164,6 +164,8 @@ func TestReasonsAreExplained(t *testing.T) {
 		"AssocMaxWallDurationPerJobLimit":        "asks for more time than your account allows",
 		"job requeued in held state":             "held",
 		"BurstBufferStageIn":                     "burst buffer",
+		"burst_buffer/lua: slurm_bb_data_in: no": "was refused or failed, and the job is held",
+		"BurstBufferOperation":                   "was refused or failed, and the job is held",
 		"RaisedSignal:53(Real-time_signal_19)":   "working directory",
 		"RaisedSignal:11(Segmentation fault)":    "by a signal",
 		"Reservation a was deleted":              "reservation is gone",

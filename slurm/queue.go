@@ -41,7 +41,7 @@ var queueFields = []queueField{
 	// the job runs.
 	{"%S", func(j *Job, v string) {
 		if j.State == Pending {
-			j.EstStart = ParseTime(v)
+			j.EstStart = j.estimated(ParseTime(v))
 		} else {
 			j.StartedAt = ParseTime(v)
 		}

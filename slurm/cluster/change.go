@@ -142,7 +142,7 @@ func (c *CLI) Test(ctx context.Context, s slurm.Submission) (slurm.Estimate, err
 	if m := estimate.FindStringSubmatch(r.stderr); m != nil {
 		e.Partition = m[3]
 		e.Nodes, _ = hostlist.Expand(m[2])
-		if t := slurm.ParseTime(m[1]); t != nil {
+		if t := slurm.ParseTime(m[1]); t != nil && slurm.IsEstimate(*t) {
 			e.Start = *t
 		}
 	}

@@ -89,7 +89,8 @@ type Variant struct {
 
 // Earlier tries s as it is, with half and a quarter of its time, and with half
 // and a quarter of its nodes, and returns the estimate for s itself and the
-// variants that would start sooner, by at least a minute. Nothing is queued. It
+// variants that would start sooner, by at least a minute; any that has an estimate,
+// where s itself has none. Nothing is queued. It
 // takes at most five questions.
 func Earlier(ctx context.Context, c tester, s slurm.Submission) (asGiven slurm.Estimate, sooner []Variant, err error) {
 	if asGiven, err = c.Test(ctx, s); err != nil {
@@ -131,7 +132,7 @@ func Earlier(ctx context.Context, c tester, s slurm.Submission) (asGiven slurm.E
 			}
 			continue // the partition may want more nodes, for one
 		}
-		if !v.Estimate.Start.IsZero() && asGiven.Start.Sub(v.Estimate.Start) >= time.Minute {
+		if at := v.Estimate.Start; !at.IsZero() && (asGiven.Start.IsZero() || asGiven.Start.Sub(at) >= time.Minute) {
 			sooner = append(sooner, v)
 		}
 	}

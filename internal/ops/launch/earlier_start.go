@@ -131,10 +131,13 @@ func dryEarlier(ctx context.Context, c *ops.Call, cl ops.Cluster, s job.Spec, sc
 		return nil
 	}
 	given, sooner, err := cluster.Earlier(ctx, t, slurm.Submission{Script: sc.Text, Dir: s.Worktree})
-	if err != nil || given.Start.IsZero() {
+	if err != nil || given.Start.IsZero() && len(sooner) == 0 {
 		return nil
 	}
-	out := &EarlierOut{AsItIs: &given.Start, Options: []EarlierStep{}}
+	out := &EarlierOut{Options: []EarlierStep{}}
+	if !given.Start.IsZero() {
+		out.AsItIs = &given.Start
+	}
 	for _, v := range sooner {
 		out.Options = append(out.Options, EarlierStep{v.Nodes, int64(v.Time.Seconds()), v.Estimate.Start})
 	}
@@ -144,7 +147,7 @@ func dryEarlier(ctx context.Context, c *ops.Call, cl ops.Cluster, s job.Spec, sc
 // Says is the smallest change that brings the job in soonest, in a sentence; it
 // is empty where there is none.
 func (o *EarlierOut) Says(id slurm.JobID) lang.Text {
-	if o == nil || o.AsItIs == nil || len(o.Options) == 0 {
+	if o == nil || len(o.Options) == 0 {
 		return lang.Text{}
 	}
 	best := o.Options[0]
@@ -154,6 +157,12 @@ func (o *EarlierOut) Says(id slurm.JobID) lang.Text {
 		}
 	}
 	how := "update " + string(id) + " " + best.flag()
+	if o.AsItIs == nil {
+		return lang.Text{
+			EN: fmt.Sprintf("As it is its start is unknown; with `%s` it would start at %s.", how, best.Start.Format(time.DateTime)),
+			ZH: fmt.Sprintf("按现状无法预计开始时间；用 `%s` 预计 %s 开始。", how, best.Start.Format(time.DateTime)),
+		}
+	}
 	return lang.Text{
 		EN: fmt.Sprintf("As it is it would start at %s; `%s` brings that to %s.", o.AsItIs.Format(time.DateTime), how, best.Start.Format(time.DateTime)),
 		ZH: fmt.Sprintf("按现状预计 %s 开始；`%s` 可提前到 %s。", o.AsItIs.Format(time.DateTime), how, best.Start.Format(time.DateTime)),
@@ -174,6 +183,7 @@ func (v EarlierStep) flag() string {
 // Section says which smaller request starts when, and how to change to it.
 func (o *EarlierOut) Section(id slurm.JobID, l lang.Lang) view.Section {
 	s := view.Section{Heading: lang.Text{EN: "earlier with less", ZH: "减少申请可提前开始"}.In(l)}
+	s.Text = lang.Text{EN: "As it is: unknown", ZH: "按现状：未知"}.In(l)
 	if o.AsItIs != nil {
 		s.Text = lang.Text{EN: "As it is: ", ZH: "按现状："}.In(l) + o.AsItIs.Format(time.DateTime)
 	}
