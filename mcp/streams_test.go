@@ -145,6 +145,51 @@ func TestStandardOutputIsOnlyProtocol(t *testing.T) {
 	conv.close()
 }
 
+// Over HTTP too a wait may be a task: its request is answered at once, it goes on
+// without it, its result is had later, and a cancelled one asks no more. A task is
+// its session's alone.
+func TestAWaitCanBeATaskOverHTTP(t *testing.T) {
+	s := newSite()
+	cfg, _ := config(t, s)
+	svc, err := cfg.Service()
+	require.NoError(t, err)
+	svc.Clusters["test"] = localSite{s}
+	url := serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}})
+	c := connect(t, url, map[string]string{"Authorization": "Bearer t"})
+	other := connect(t, url, map[string]string{"Authorization": "Bearer t"})
+	begin := func() (params string) {
+		t.Helper()
+		created, problem := c.ask("tools/call", `{"name":"wait","arguments":{"job":"4711"},"task":{"ttl":60000}}`)
+		require.Empty(t, problem)
+		task := created["task"].(map[string]any)
+		require.Equal(t, "working", task["status"])
+		return fmt.Sprintf(`{"taskId":%q}`, task["taskId"])
+	}
+	task := begin()
+	asked := s.asked()
+	require.Eventually(t, func() bool { return s.asked() > asked+2 }, time.Minute, 10*time.Millisecond, "it waits on, its request answered")
+	_, problem := other.ask("tasks/get", task)
+	require.NotEmpty(t, problem, "another session has no task of that name")
+	s.set("4711", func(j *slurm.Job) { j.State = slurm.Failed })
+	result, problem := c.ask("tasks/result", task)
+	require.Empty(t, problem)
+	require.Equal(t, "FAILED", result["structuredContent"].(map[string]any)["state"])
+	done, problem := c.ask("tasks/get", task)
+	require.Empty(t, problem)
+	require.Equal(t, "completed", done["status"])
+
+	s.set("4711", func(j *slurm.Job) { j.State = slurm.Running })
+	task = begin()
+	cancelled, problem := c.ask("tasks/cancel", task)
+	require.Empty(t, problem)
+	require.Equal(t, "cancelled", cancelled["status"])
+	require.Eventually(t, func() bool {
+		before := s.asked()
+		time.Sleep(50 * time.Millisecond)
+		return s.asked() == before
+	}, time.Minute, 10*time.Millisecond, "it asks no more")
+}
+
 // Over HTTP too a job's change reaches whoever subscribed, a long call tells its
 // progress, and a cancelled one ends.
 func TestLongThingsOverHTTP(t *testing.T) {

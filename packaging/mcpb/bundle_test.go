@@ -9,12 +9,66 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/stretchr/testify/require"
 )
+
+// The program of a bundle, unpacked as a client unpacks it and started by its manifest's
+// command, is the server.
+func TestABundlesProgramIsTheServer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the binary; not with -short")
+	}
+	dist := t.TempDir()
+	built := filepath.Join(dist, "megatron-ops")
+	out, err := exec.Command("go", "build", "-o", built, "../../cmd/megatron-ops").CombinedOutput()
+	require.NoError(t, err, string(out))
+	program, err := os.ReadFile(built)
+	require.NoError(t, err)
+	release(t, dist, "megatron-ops_1.2.3_linux_amd64.tar.gz", map[string]string{"megatron-ops": string(program), "LICENSE": "free"})
+	require.NoError(t, bundleAll(dist, "../../server.json"))
+
+	unpacked := t.TempDir()
+	z, err := zip.OpenReader(filepath.Join(dist, "megatron-ops_1.2.3_linux_amd64.mcpb"))
+	require.NoError(t, err)
+	defer z.Close()
+	for _, f := range z.File {
+		r, err := f.Open()
+		require.NoError(t, err)
+		raw, err := io.ReadAll(r)
+		require.NoError(t, err)
+		to := filepath.Join(unpacked, f.Name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(to), 0o755))
+		require.NoError(t, os.WriteFile(to, raw, f.Mode()))
+	}
+	raw, err := os.ReadFile(filepath.Join(unpacked, "manifest.json"))
+	require.NoError(t, err)
+	var manifest struct {
+		Server struct {
+			Config struct {
+				Command string   `json:"command"`
+				Args    []string `json:"args"`
+			} `json:"mcp_config"`
+		} `json:"server"`
+	}
+	require.NoError(t, json.Unmarshal(raw, &manifest))
+	command := strings.ReplaceAll(manifest.Server.Config.Command, "${__dirname}", unpacked)
+	server := exec.CommandContext(t.Context(), command, manifest.Server.Config.Args...)
+	server.Env = []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
+	server.Stdin = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"constants","arguments":{"gpu":"h100","tp":4}}}
+`)
+	answers, err := server.Output()
+	require.NoError(t, err)
+	require.Contains(t, string(answers), `"name":"megatron-ops"`)
+	require.Contains(t, string(answers), "CUDA_DEVICE_MAX_CONNECTIONS")
+}
 
 // release writes an archive as a release has it.
 func release(t *testing.T, dist, name string, files map[string]string) {
