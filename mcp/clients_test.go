@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -20,6 +21,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/mcp"
+	"github.com/megatron-ops/megatron-ops/skills"
 )
 
 // built is the real binary, made once, as `make build` makes it.
@@ -121,6 +123,27 @@ func TestInspectorOverHTTP(t *testing.T) {
 	out := h.run("inspector", "--cli", url, "--transport", "http", "--header", "Authorization: Bearer secret",
 		"--method", "tools/call", "--tool-name", "status", "--tool-arg", "job=4711")
 	require.Contains(t, out, "RUNNING")
+}
+
+// The specification's own checker takes every skill, and the installer that agents
+// share finds them in the repository and copies what agents read, nothing else.
+func TestSkillsAreValidAndInstalled(t *testing.T) {
+	h := newHome(t)
+	root, err := filepath.Abs("..")
+	require.NoError(t, err)
+	h.run("skills", "add", root, "--skill", "*", "--agent", "claude-code", "--copy", "-y")
+	installed := os.DirFS(filepath.Join(h.project, ".claude", "skills"))
+	for _, s := range skills.All() {
+		require.Contains(t, h.run("skills-ref", "validate", filepath.Join(root, "skills", s.Name)), "Valid skill")
+		var files []string
+		require.NoError(t, fs.WalkDir(installed, s.Name, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				files = append(files, strings.TrimPrefix(path, s.Name+"/"))
+			}
+			return err
+		}))
+		require.ElementsMatch(t, s.Files, files, s.Name)
+	}
 }
 
 // The official TypeScript client checks every structured answer against its
