@@ -78,6 +78,29 @@ const trainingLog = " [2026-11-20 08:00:00] iteration        1/     100 | consum
 	"throughput per GPU (TFLOP/s/GPU): 400.0 | learning rate: 1.0E-04 | global batch size:   128 | lm loss: 2.5E+00 | loss scale: 1.0 | " +
 	"grad norm: 1.000 | number of skipped iterations:   0 | number of nan iterations:   0 |\n"
 
+// Who calls a tool that the server has and does not offer is told how it is had.
+func TestAToolThatIsNotOfferedSaysHowItIsHad(t *testing.T) {
+	for _, w := range []struct {
+		cfg  mcp.Config
+		tool string
+		says string
+	}{
+		{mcp.Config{}, "events", "events is not among the tools of this server; your person starts it with --toolsets default,jobs"},
+		{mcp.Config{Toolsets: []string{"plan"}}, "submit", "--toolsets default,jobs"},
+		{mcp.Config{ReadOnly: true}, "submit", "it only reads: your person starts it without --read-only"},
+		{mcp.Config{}, "nosuch", "tool not found"},
+	} {
+		conv := converse(t, w.cfg)
+		conv.send(hello)
+		conv.read()
+		conv.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":%q,"arguments":{}}}`, w.tool))
+		e := conv.read()["error"].(map[string]any)
+		require.EqualValues(t, -32602, e["code"], w.tool)
+		require.Contains(t, e["message"], w.says)
+		conv.close()
+	}
+}
+
 // Every argument that takes a path is held to the roots, on both transports.
 func TestPathsLieBelowTheRoots(t *testing.T) {
 	root, elsewhere := t.TempDir(), t.TempDir()

@@ -1,9 +1,14 @@
 package mcp
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
+
+	sdk "github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -103,6 +108,34 @@ func (s *Server) chose(g Grant, tool string) bool {
 		return slices.Contains(g.Tools, tool)
 	}
 	return slices.ContainsFunc(s.offered, func(o ops.Op) bool { return o.Name == tool })
+}
+
+// notOffered is the error of calling an operation that is not among this server's
+// tools: how it is had. The library only says that there is no such tool.
+func (s *Server) notOffered(ctx context.Context, _ any, message any) error {
+	raw, ok := message.(json.RawMessage)
+	if !ok || !bytes.Contains(raw, []byte(sdk.MethodToolsCall)) {
+		return nil
+	}
+	var m struct {
+		Method sdk.MCPMethod
+		Params struct{ Name string }
+	}
+	if json.Unmarshal(raw, &m) != nil || m.Method != sdk.MethodToolsCall {
+		return nil // the library says what is wrong with it
+	}
+	o, known := operations.Lookup(m.Params.Name)
+	if !known || slices.ContainsFunc(s.most, func(most ops.Op) bool { return most.Name == o.Name }) {
+		return nil
+	}
+	e := &ops.Error{
+		Code: ops.NotAllowed, Message: lang.Text{EN: "%s is not among the tools of this server", ZH: "此服务器的工具中没有 %s"}.With(o.Name),
+		Fix: lang.Text{EN: "your person starts it with --toolsets default,%s", ZH: "请让用户以 --toolsets default,%s 启动它"}.With(o.Toolset),
+	}
+	if s.cfg.ReadOnly && o.Effect != ops.Read {
+		e.Fix = lang.Text{EN: "it only reads: your person starts it without --read-only", ZH: "它只读：请让用户不带 --read-only 启动它"}
+	}
+	return protocolError(ctx, e)
 }
 
 // offerAll makes every tool that a header may choose callable.

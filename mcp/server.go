@@ -104,11 +104,12 @@ func NewServer(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// hooks are the subscriptions', and one that leaves out of a listing what its
-// reader could not call or did not choose; a call of it is refused in words all
-// the same.
+// hooks are the subscriptions', one that says how a tool is had that is not offered,
+// and one that leaves out of a listing what its reader could not call or did not
+// choose; a call of it is refused in words all the same.
 func (s *Server) hooks() *sdkserver.Hooks {
 	h := s.subs.hooks()
+	h.AddOnRequestInitialization(s.notOffered)
 	h.AddAfterListTools(func(ctx context.Context, _ any, _ *sdk.ListToolsRequest, res *sdk.ListToolsResult) {
 		g := s.grant(ctx)
 		res.Tools = slices.DeleteFunc(res.Tools, func(t sdk.Tool) bool {
