@@ -9,6 +9,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -62,6 +63,7 @@ type Server struct {
 	tasks   *tasks
 	subs    *subscriptions
 	agent   atomic.Pointer[agentName]
+	shown   sync.Map // string → sdk.Tool: the tools that were listed
 }
 
 // NewServer returns a server for cfg, or an error that names the toolset or
@@ -105,8 +107,8 @@ func NewServer(cfg Config) (*Server, error) {
 }
 
 // hooks are the subscriptions', one that says how a tool is had that is not offered,
-// and one that leaves out of a listing what its reader could not call or did not
-// choose; a call of it is refused in words all the same.
+// and one that describes the tools of a listing and leaves out of it what its reader
+// could not call or did not choose; a call of that is refused in words all the same.
 func (s *Server) hooks() *sdkserver.Hooks {
 	h := s.subs.hooks()
 	h.AddOnRequestInitialization(s.notOffered)
@@ -116,8 +118,11 @@ func (s *Server) hooks() *sdkserver.Hooks {
 			o, ok := operations.Lookup(t.Name)
 			return ok && (g.ReadOnly && o.Effect != ops.Read || g.scope(o) != nil || !s.chose(g, o.Name))
 		})
-		if !drawsApps(ctx) {
-			for i := range res.Tools {
+		for i := range res.Tools {
+			if o, ok := operations.Lookup(res.Tools[i].Name); ok {
+				res.Tools[i] = s.listed(o)
+			}
+			if !drawsApps(ctx) {
 				res.Tools[i].Meta = nil
 			}
 		}

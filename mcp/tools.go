@@ -26,9 +26,30 @@ import (
 func (s *Server) addTools(offered []ops.Op) {
 	tools := make([]sdkserver.ServerTool, 0, len(offered))
 	for _, o := range offered {
-		tools = append(tools, sdkserver.ServerTool{Tool: s.tool(o), Handler: s.handler(o)})
+		tools = append(tools, sdkserver.ServerTool{
+			Tool:    sdk.Tool{Name: o.Name, Execution: execution(o), RawInputSchema: json.RawMessage(`{"type":"object"}`)},
+			Handler: s.handler(o),
+		})
 	}
 	s.sdk.AddTools(tools...)
+}
+
+// listed is o as a listing shows it. It is made when somebody lists: a server starts
+// in half the time without its schemas.
+func (s *Server) listed(o ops.Op) sdk.Tool {
+	if t, ok := s.shown.Load(o.Name); ok {
+		return t.(sdk.Tool)
+	}
+	t, _ := s.shown.LoadOrStore(o.Name, s.tool(o))
+	return t.(sdk.Tool)
+}
+
+// execution says how o may be run, where that is not as any other.
+func execution(o ops.Op) *sdk.ToolExecution {
+	if !long[o.Name] {
+		return nil
+	}
+	return &sdk.ToolExecution{TaskSupport: sdk.TaskSupportOptional}
 }
 
 // tool describes o to a model.
@@ -40,12 +61,8 @@ func (s *Server) tool(o ops.Op) sdk.Tool {
 		}
 		return &no
 	}
-	var execution *sdk.ToolExecution
-	if long[o.Name] {
-		execution = &sdk.ToolExecution{TaskSupport: sdk.TaskSupportOptional}
-	}
 	return sdk.Tool{
-		Execution:       execution,
+		Execution:       execution(o),
 		Name:            o.Name,
 		Description:     description(o),
 		RawInputSchema:  inputSchema(o),
@@ -147,7 +164,7 @@ func inputSchema(o ops.Op) json.RawMessage {
 	}
 	raw, err := in.MarshalJSON()
 	if err != nil {
-		panic("mcp: schema of " + o.Name + ": " + err.Error()) // a mistake in the table, found at start
+		panic("mcp: schema of " + o.Name + ": " + err.Error()) // a mistake in the table, found by its test
 	}
 	return raw
 }
