@@ -6,7 +6,6 @@ import (
 	"archive/zip"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -27,6 +26,8 @@ const (
 	Torch       Format = "torch"
 	TorchDist   Format = "torch_dist"
 	FSDPDTensor Format = "fsdp_dtensor"
+	// Zarr is of Megatron-LM before core 0.16, which neither writes nor reads it.
+	Zarr Format = "zarr"
 )
 
 // A Layout is over how many ranks a run is spread, and how.
@@ -145,9 +146,12 @@ func Read(dir string, iteration int) (Checkpoint, error) {
 	switch c.Format {
 	case Torch:
 		c.readTorch()
+	case Zarr:
+		c.readZarr()
 	default:
 		c.readDistributed()
 	}
+	slices.SortFunc(c.Faults, func(a, b Fault) int { return strings.Compare(a.File, b.File) })
 	c.Complete = len(c.Faults) == 0
 	return c, nil
 }
@@ -160,13 +164,19 @@ func format(dir string) Format {
 		return err == nil
 	}
 	ranks, _ := filepath.Glob(filepath.Join(dir, "mp_rank_0*"))
+	data, _ := filepath.Glob(filepath.Join(dir, "*.distcp"))
 	switch {
-	case has("metadata.json"):
+	case has(backendFile):
+		if b, err := readBackend(dir); err == nil && b == Zarr {
+			return Zarr
+		}
 		return TorchDist
 	case len(ranks) > 0:
 		return Torch
-	case has(".metadata"):
-		return FSDPDTensor
+	case has(commonFile), len(data) > 0 && !has(indexFile): // saving did not come to its end
+		return TorchDist
+	case has(indexFile):
+		return FSDPDTensor // its index may tell otherwise
 	}
 	return ""
 }
@@ -353,128 +363,5 @@ func (c *Checkpoint) readState(v any) {
 		if full, _ := pickle.Attribute(args, "ckpt_fully_parallel_save").(bool); full {
 			c.OptimizerSharding = "fully_sharded_model_space"
 		}
-	}
-}
-
-// readDistributed reads a checkpoint with an index of its own.
-func (c *Checkpoint) readDistributed() {
-	if c.Format == TorchDist {
-		path := filepath.Join(c.Path, "common.pt")
-		v, err := torchFile(path)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			c.fault(Fault{File: "common.pt", Missing: true})
-		case err != nil:
-			c.fault(Fault{File: "common.pt", Unreadable: true})
-		default:
-			c.readState(v)
-		}
-	}
-	in, err := os.Open(filepath.Join(c.Path, ".metadata"))
-	if err != nil {
-		c.fault(Fault{File: ".metadata", Missing: true})
-		return
-	}
-	defer in.Close()
-	index, err := reader.Read(in)
-	if err != nil {
-		c.fault(Fault{File: ".metadata", Unreadable: true})
-		return
-	}
-	c.readTensors(index)
-	c.readFiles(index)
-}
-
-// readTensors counts the tensors that the index names.
-func (c *Checkpoint) readTensors(index any) {
-	names, ok := pickle.Attribute(index, "state_dict_metadata").(*pickle.Dict)
-	if !ok {
-		return
-	}
-	optimizer := false
-	for i, k := range names.Keys {
-		name, _ := k.(string)
-		if strings.Contains(name, "optimizer.") || strings.Contains(name, "exp_avg") {
-			optimizer = true
-			continue
-		}
-		size, ok := sizeOf(pickle.Attribute(names.Values[i], "size"))
-		if !ok || strings.Contains(name, "rng_state") || strings.HasSuffix(name, "_extra_state") {
-			continue
-		}
-		c.Tensors++
-		n := int64(1)
-		for _, s := range size {
-			n *= s
-		}
-		c.Parameters += n
-	}
-	c.Optimizer = &optimizer
-}
-
-// sizeOf is a torch.Size, which is made from a tuple.
-func sizeOf(v any) (size []int64, ok bool) {
-	o, ok := v.(*pickle.Object)
-	if ok && len(o.Args) == 1 {
-		v = o.Args[0]
-	}
-	items, ok := v.(*pickle.List)
-	if !ok {
-		return nil, false
-	}
-	for _, s := range items.Items {
-		n, ok := s.(int64)
-		if !ok {
-			return nil, false
-		}
-		size = append(size, n)
-	}
-	return size, true
-}
-
-// readFiles holds the files against the index, which says how far each must reach.
-func (c *Checkpoint) readFiles(index any) {
-	parts, ok := pickle.Attribute(index, "storage_data").(*pickle.Dict)
-	if !ok {
-		return
-	}
-	reach := map[string]int64{}
-	for i, v := range parts.Values {
-		file, _ := pickle.Attribute(v, "relative_path").(string)
-		from, _ := pickle.Attribute(v, "offset").(int64)
-		length, _ := pickle.Attribute(v, "length").(int64)
-		if !filepath.IsLocal(file) || from < 0 || length < 0 {
-			continue
-		}
-		reach[file] = max(reach[file], from+length)
-		if name, _ := pickle.Attribute(parts.Keys[i], "fqn").(string); name == "args" && c.Saved == (Layout{}) {
-			c.readPart(file, from, length)
-		}
-	}
-	for file, want := range reach {
-		st, err := os.Stat(filepath.Join(c.Path, file))
-		switch {
-		case err != nil:
-			c.fault(Fault{File: file, Want: want, Missing: true})
-		case st.Size() < want:
-			c.fault(Fault{File: file, Want: want, Have: st.Size()})
-		}
-	}
-	slices.SortFunc(c.Faults, func(a, b Fault) int { return strings.Compare(a.File, b.File) })
-}
-
-// readPart reads the run's arguments where they are a part of a larger file.
-func (c *Checkpoint) readPart(file string, from, length int64) {
-	in, err := os.Open(filepath.Join(c.Path, file))
-	if err != nil {
-		return
-	}
-	defer in.Close()
-	z, err := zip.NewReader(io.NewSectionReader(in, from, length), length)
-	if err != nil {
-		return
-	}
-	if v, err := torchZip(z); err == nil {
-		c.readState(&pickle.Dict{Keys: []any{"args"}, Values: []any{v}})
 	}
 }

@@ -24,6 +24,11 @@ func TestEveryFormatIsRead(t *testing.T) {
 		{"reshardable", 0, "torch_dist 30 latest=true TP 2 PP 2 DP 4 world=16 layers=4 optimizer=true/fully_reshardable tensors=4 parameters=245824 complete=true others=[]"},
 		{"torch", 0, "torch 20 latest=true TP 2 PP 2 DP 4 world=16 layers=4 optimizer=true/ tensors=0 parameters=0 complete=true others=[]"},
 		{"experts", 0, "torch 20 latest=true TP 1 PP 1 EP 2 DP 4 world=16 layers=4 optimizer=true/ tensors=0 parameters=0 complete=true others=[]"},
+		// By Megatron-LM and PyTorch themselves: see saved/save.py.
+		{"saved/core_v0.12.0", 0, "torch_dist 7 latest=true TP 2 PP 1 DP 1 world=2 layers=2 optimizer=true/fully_sharded_model_space tensors=3 parameters=392 complete=true others=[]"},
+		{"saved/core_v0.15.0", 0, "torch_dist 7 latest=true TP 2 PP 1 DP 1 world=2 layers=2 optimizer=true/fully_reshardable tensors=3 parameters=392 complete=true others=[]"},
+		{"saved/core_v0.18.0", 0, "torch_dist 7 latest=true TP 2 PP 1 DP 1 world=2 layers=2 optimizer=true/fully_reshardable tensors=3 parameters=392 complete=true others=[]"},
+		{"saved/core_v0.19.0", 0, "torch_dist 7 latest=true TP 2 PP 1 DP 1 world=2 layers=2 optimizer=true/fully_reshardable tensors=3 parameters=392 complete=true others=[]"},
 		{"fsdp", 0, "fsdp_dtensor 10 latest=true TP 1 PP 1 DP 16 world=16 layers=4 optimizer=true/ tensors=4 parameters=245824 complete=true others=[]"},
 	} {
 		c, err := Read(filepath.Join("testdata", tt.dir), tt.iteration)
@@ -67,6 +72,13 @@ func TestWhatIsMissingOrCutShortIsNamed(t *testing.T) {
 		{"dist/iter_0000100", gone("common.pt"), Fault{File: "common.pt", Missing: true}},
 		{"dist/iter_0000100", gone(".metadata"), Fault{File: ".metadata", Missing: true}},
 		{"dist/iter_0000100", cut(".metadata", 200), Fault{File: ".metadata", Unreadable: true}},
+		{"dist/iter_0000100", gone("metadata.json"), Fault{File: "metadata.json", Missing: true}}, // it is written last
+		{"dist/iter_0000100", cut("metadata.json", 9), Fault{File: "metadata.json", Unreadable: true}},
+		{"saved/core_v0.19.0/iter_0000007", gone("metadata.json"), Fault{File: "metadata.json", Missing: true}},
+		{"saved/core_v0.19.0/iter_0000007", gone("__1_0.distcp"), Fault{File: "__1_0.distcp", Want: 5684, Missing: true}},
+		{"saved/core_v0.19.0/iter_0000007", cut("__0_0.distcp", 8000), Fault{File: "__0_0.distcp", Want: 8432, Have: 8000}},
+		{"saved/core_v0.18.0/iter_0000007", gone("common.pt"), Fault{File: "common.pt", Missing: true}},
+		{"saved/core_v0.15.0/iter_0000007", gone("__0_1.distcp"), Fault{File: "__0_1.distcp", Want: 2872, Missing: true}},
 		{"torch/iter_0000020", gone("mp_rank_01_001"), Fault{File: "mp_rank_01_001", Missing: true}},
 		{"torch/iter_0000020", gone("mp_rank_00_001"), Fault{File: "mp_rank_00_001", Missing: true}},
 		{"torch/iter_0000020", cut("mp_rank_01_000/model_optim_rng.pt", 0), Fault{File: "mp_rank_01_000/model_optim_rng.pt", Empty: true}},
@@ -83,6 +95,58 @@ func TestWhatIsMissingOrCutShortIsNamed(t *testing.T) {
 		require.False(t, c.Complete, tt.want.File)
 		require.Equal(t, []Fault{tt.want}, c.Faults, tt.dir)
 	}
+}
+
+// A save that was broken off before its index is what is left of it.
+func TestASaveThatWasBrokenOffIsNotComplete(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "iter_0000007")
+	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/saved/core_v0.19.0/iter_0000007")))
+	for _, name := range []string{"metadata.json", ".metadata"} {
+		require.NoError(t, os.Remove(filepath.Join(dir, name)))
+	}
+	c, err := Read(dir, 0)
+	require.NoError(t, err)
+	require.Equal(t, []Fault{{File: ".metadata", Missing: true}}, c.Faults)
+	require.Equal(t, TorchDist, c.Format)
+	require.Equal(t, 2, c.Files)
+}
+
+// What core 0.15 and older wrote as zarr: a folder a tensor, and a file a piece.
+func TestAZarrCheckpointIsToldAsOne(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "iter_0000007")
+	write := func(name, text string) {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	common, err := os.ReadFile("testdata/saved/core_v0.12.0/iter_0000007/common.pt")
+	require.NoError(t, err)
+	write("common.pt", string(common))
+	write("metadata.json", `{"sharded_backend": "zarr", "sharded_backend_version": 1, "common_backend": "torch", "common_backend_version": 1}`)
+	for name, chunks := range map[string][]string{
+		"embedding.word_embeddings.weight": {"0.0", "1.0"}, "optimizer.state.exp_avg.embedding.word_embeddings.weight": {"0.0", "1.0"},
+	} {
+		write(name+"/.zarray", `{"shape": [30, 8], "chunks": [16, 8], "dtype": "<f4", "order": "C", "zarr_format": 2}`)
+		for _, chunk := range chunks {
+			write(name+"/"+chunk, "x")
+		}
+	}
+	write("optimizer.state.step/.zarray", `{"shape": [], "chunks": [], "dtype": "<f4", "order": "C", "zarr_format": 2}`)
+	write("optimizer.state.step/0", "x")
+	c, err := Read(dir, 0)
+	require.NoError(t, err)
+	require.Empty(t, c.Faults)
+	require.Equal(t, Zarr, c.Format)
+	require.Equal(t, "TP 2 PP 1 DP 1", c.Saved.Words())
+	require.Equal(t, []any{true, 1, int64(240)}, []any{*c.Optimizer, c.Tensors, c.Parameters})
+	v := c.LoadedBy(Run{Layout: Layout{TP: 2, PP: 1, EP: 1}, Format: TorchDist})
+	require.False(t, v.Loads)
+	require.Contains(t, v.Why[0].In(lang.EN), "zarr")
+	require.Contains(t, v.How[0].In(lang.ZH), "--ckpt-convert-format torch_dist")
+	require.NoError(t, os.Remove(filepath.Join(dir, "embedding.word_embeddings.weight", "1.0")))
+	c, err = Read(dir, 0)
+	require.NoError(t, err)
+	require.Equal(t, []Fault{{File: "embedding.word_embeddings.weight/1.0", Missing: true}}, c.Faults)
 }
 
 // Each line is a checkpoint and a run, and whether and how the one loads the other.

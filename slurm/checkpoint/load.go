@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"fmt"
+	"path/filepath"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
@@ -58,6 +59,12 @@ func (c Checkpoint) LoadedBy(r Run) Verdict {
 	moved := c.Saved.TP != 0 && (c.Saved.TP != r.TP || c.Saved.PP != 0 && c.Saved.PP != r.PP)
 	experts := c.Saved.EP != 0 && c.Saved.EP != r.EP
 	switch c.Format {
+	case Zarr:
+		refuse(lang.Text{EN: "it is a zarr checkpoint, which Megatron-LM has not read since core 0.16", ZH: "它是 zarr 格式，Megatron-LM 从 core 0.16 起不再读取"},
+			lang.Text{
+				EN: "convert it with core 0.15 and its packages zarr and tensorstore: --load %s --ckpt-convert-format torch_dist --ckpt-convert-save DIR",
+				ZH: "用 core 0.15（并安装 zarr 与 tensorstore）转换：--load %s --ckpt-convert-format torch_dist --ckpt-convert-save DIR",
+			}.With(filepath.Dir(c.Path)))
 	case FSDPDTensor:
 		if !r.FSDP {
 			refuse(lang.Text{EN: "it is Megatron-FSDP's, and the job does not use that", ZH: "它由 Megatron-FSDP 保存，而作业未使用 Megatron-FSDP"},
