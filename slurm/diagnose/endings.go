@@ -7,16 +7,22 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// endWords are the words with which programs and scripts say at their end that
-// they did what they should.
-var endWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?:ly)?)?|saved|written|wrote|ended|generated|passed)\b` +
-	`|\b(?:end|finish(?:ed)?)[ _]?(?:time|at|date)\b|\b(?:process|program|job|script|run|task|simulation) ends?\b` +
-	`|\bexit(?: |-|ed with )(?:code|status)\b.{0,5}\b0\b|(?:^|[\]:>-] )\W*total (?:(?:wall|run|elapsed|cpu|execution|training|simulation) )?time\b|^\W*end\W*$` +
-	`|^\[NbConvertApp\] Writing \d+ bytes|^(?:real|user|sys)\s+\d+m` + // time(1)
+// doneWords are the words with which programs and scripts say that they did what
+// they should: at their end, and in a loop after each round of it.
+var doneWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?:ly)?)?|saved|written|wrote|ended|generated|passed)\b` +
 	`|\b(?:final|best|test|validation|val|eval(?:uation)?)\b[\w\s,-]{0,24}\b(?:accuracy|acc|loss|score|ppl|perplexity|bleu|f1|metrics?|cost|model|results?)\b` +
-	`|\bEpilog(?:ue)?\b` +
-	`|^wandb: (?:Synced|Find logs at|.*View run .*at: |.*wandb sync )|destroy_process_group\(\) was not called before program exit|\[after training` +
 	`|完成|结束|已保存|成功`)
+
+// closing are words that only an end has.
+var closing = lazy.New(`(?i)\b(?:end|finish(?:ed)?)[ _]?(?:time|at|date)\b|\b(?:process|program|job|script|run|task|simulation) ends?\b` +
+	`|\bexit(?: |-|ed with )(?:code|status)\b.{0,5}\b0\b|\bexits successfully\b` +
+	`|(?:^|[\]:>-] )\W*total (?:(?:wall|run|elapsed|cpu|execution|training|simulation) )?time\b|^\W*end\W*$` +
+	`|^\[NbConvertApp\] Writing \d+ bytes|^(?:real|user|sys)\s+\d+m` + // time(1)
+	`|\bEpilog(?:ue)?\b|\[after training` +
+	`|^wandb: (?:Synced|Find logs at|.*View run .*at: |.*wandb sync )`)
+
+// endWords reports whether a line has words of an end.
+func endWords(text string) bool { return closing.MatchString(text) || doneWords.MatchString(text) }
 
 // measures are a trainer's summary, and what an evaluation or a test of the
 // network prints last: a dictionary of numbers, or one that is called final.
@@ -38,6 +44,9 @@ func (j *job) endsWell() bool {
 		last := append(tail(f.progress, 1), tail(f.last, 6)...)
 		for k, m := range last {
 			_, text := untag(m.text)
+			if f.told-m.told > longTail {
+				continue // a bar that much else followed was not the last
+			}
 			if g := barOf.FindStringSubmatch(text); g != nil {
 				n, _ := strconv.Atoi(g[1] + g[3])
 				of, _ := strconv.Atoi(g[2] + g[4])
@@ -57,7 +66,7 @@ func (j *job) endsWell() bool {
 				if score.MatchString(text) && !f.repeats(text) {
 					return true
 				}
-				if beginning.MatchString(text) && !endWords.MatchString(text) {
+				if beginning.MatchString(text) && !endWords(text) {
 					here = false // it ends amid what it announces
 				}
 			}
@@ -65,7 +74,8 @@ func (j *job) endsWell() bool {
 				continue
 			}
 			if !new(usage).has(text) && formOf(text) != inert || strings.HasPrefix(text, "***") || strings.HasPrefix(text, "===") || text[0] == '#' {
-				here = here || endWords.MatchString(text) && !unfinished.MatchString(text)
+				here = here || !unfinished.MatchString(text) &&
+					(closing.MatchString(text) || whole.MatchString(text) || doneWords.MatchString(text) && !f.inRow(m.tag, text))
 			}
 		}
 		said = said || here
@@ -76,8 +86,12 @@ func (j *job) endsWell() bool {
 // failing is how programs say among their last lines that something did not work.
 var failing = lazy.New(`(?i)\b(?:job|run|script|training|evaluation|pipeline|experiment|program|simulation|workflow|process)\b.{0,16}\bfailed\b`)
 
+// ready begins the words for what is done before the work.
+const ready = `(?:load|initiali[sz]|connect|import|install|creat|register|modif|start)`
+
 // unfinished are words beside those of an end that take them back.
 var unfinished = lazy.New(`(?i)\b(?:not|un|in)-?(?:done|finished|complete\w*|success\w*|saved)\b|\b(?:will|would|to|can|should) be\b|` +
+	`\b` + ready + `\w* successfully\b|\bsuccessfully ` + ready + `|` +
 	`\bwritten (?:in|by)\b|Run data is saved|未|失败|fail|error|cannot|could not`)
 
 // whole is how programs and scripts say that all that they were to do is done.

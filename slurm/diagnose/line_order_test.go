@@ -20,12 +20,21 @@ func writeLog(t *testing.T, file string, changed time.Time, lines ...string) {
 	require.NoError(t, os.Chtimes(file, changed, changed))
 }
 
+// allLines are the lines that a filter chooses.
+func allLines(t *testing.T, src diagnose.Source, f diagnose.Filter) (lines []diagnose.Line) {
+	t.Helper()
+	require.NoError(t, diagnose.Lines(context.Background(), src, f, func(l diagnose.Line) error {
+		lines = append(lines, l)
+		return nil
+	}))
+	return lines
+}
+
 func tailOf(t *testing.T, dir string, f diagnose.Filter) []string {
 	t.Helper()
 	src, err := diagnose.Open(dir)
 	require.NoError(t, err)
-	lines, err := diagnose.AllLines(context.Background(), src, f)
-	require.NoError(t, err)
+	lines := allLines(t, src, f)
 	var texts []string
 	for _, l := range lines {
 		texts = append(texts, l.Text)

@@ -341,13 +341,3 @@ func (m *merge) Pop() any {
 	*m = old[:len(old)-1]
 	return r
 }
-
-// AllLines returns the lines that f chooses, merged as Lines merges them.
-func AllLines(ctx context.Context, src Source, f Filter) ([]Line, error) {
-	lines := []Line{}
-	err := Lines(ctx, src, f, func(l Line) error {
-		lines = append(lines, l)
-		return nil
-	})
-	return lines, err
-}

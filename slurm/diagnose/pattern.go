@@ -173,6 +173,7 @@ const (
 	askNodes
 	askExit
 	askWhole
+	askDone
 )
 
 // guardWords are the literals of the guards, in lower case.
@@ -191,4 +192,6 @@ var guardWords = map[guard]string{
 	askNodes:      "nodes|nodelist",
 	askExit:       "exit|sigint",
 	askWhole:      "complete|done|finished|passed",
+	askDone: "complete|done|finish|passed|success|saved|written|wrote|ended|generated|final|best|test|valid|eval|完成|结束|保存|成功" +
+		"|acc|precision|recall|score|loss",
 }

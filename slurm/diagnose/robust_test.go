@@ -220,8 +220,7 @@ func TestLinesMergeAllRanks(t *testing.T) {
 	src, err := diagnose.Open(dir)
 	require.NoError(t, err)
 	texts := func(f diagnose.Filter) (got []string) {
-		lines, err := diagnose.AllLines(context.Background(), src, f)
-		require.NoError(t, err)
+		lines := allLines(t, src, f)
 		for _, l := range diagnose.Collapse(lines) {
 			got = append(got, l.Text)
 			if l.Ranks > 0 {
@@ -251,8 +250,7 @@ func TestTheNewestLinesOfOneRankAreFoundAmongOthers(t *testing.T) {
 	src, err := diagnose.Open(dir)
 	require.NoError(t, err)
 	zero := 0
-	lines, err := diagnose.AllLines(context.Background(), src, diagnose.Filter{Rank: &zero, Tail: 2})
-	require.NoError(t, err)
+	lines := allLines(t, src, diagnose.Filter{Rank: &zero, Tail: 2})
 	require.Len(t, lines, 2)
 	require.Contains(t, lines[1].Text, "line 19")
 	require.Equal(t, 20, lines[1].LineNo)

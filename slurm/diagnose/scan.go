@@ -54,6 +54,7 @@ type mark struct {
 	text string
 	at   time.Time
 	tag  tag
+	told int // lines of its file up to it, as facts counts them
 }
 
 // facts is what one log file tells.
@@ -67,6 +68,8 @@ type facts struct {
 	progress  []mark            // the last iteration lines
 	doing     mark              // the last line that names a phase: saving, evaluating
 	last      []mark            // the last lines
+	told      int               // lines other than Megatron's iterations
+	rows      map[uint32]row    // what is said again and again, by its form
 	lastTime  time.Time
 	lastOff   int64 // of the last line that is not a launcher's
 	args      map[string]string
@@ -257,7 +260,11 @@ func (s *scanner) line(line []byte, off int64) {
 	h := s.table.look(text, s.buf)
 	s.buf = h.rows
 	s.seen(t, text, h)
+	s.told++
 	s.note(&s.last, mark{off: off, text: raw, at: s.now, tag: t}, 8)
+	if h.ask&askDone != 0 {
+		s.count(t, text)
+	}
 	if h.ask&askWhole != 0 && whole.MatchString(text) {
 		ran := s.ran
 		s.whole = &ran
@@ -296,6 +303,7 @@ func acts(line []byte) bool {
 
 // note appends to a list that keeps its last n.
 func (s *scanner) note(list *[]mark, m mark, n int) {
+	m.told = s.told
 	if len(*list) >= 2*n {
 		*list = append((*list)[:0], (*list)[n:]...)
 	}
@@ -432,13 +440,16 @@ func (s *scanner) plain(st *stream, t tag, text, raw string, off int64, h hits) 
 	if len(h.rows) == 0 && h.ask&askExit == 0 {
 		return
 	}
-	f := formOf(text)
-	if f == inert {
-		return
-	}
 	var p *compiled
 	if !commandLine.MatchString(text) && !cleanUp.MatchString(text) {
 		p = s.table.best(text, h)
+	}
+	if p == nil && h.ask&askExit == 0 {
+		return // most lines that hold a row's literal are none of its forms
+	}
+	f := formOf(text)
+	if f == inert {
+		return
 	}
 	if p == nil || p.weight <= exited {
 		if g := find(h.ask&askExit, ownExit, text); g != nil && f < report {

@@ -110,21 +110,32 @@ func (j *job) repeated(e *event) bool {
 
 // survivedBefore reports whether a program says a line again that it, or the run
 // before it in the same log, went on after, and nothing says that a process died.
+// A traceback ends a process, and is never such a line.
 func (j *job) survivedBefore(e *event) bool {
-	if e.kind != "" || e.agent || e.weight >= fact-1 || isEnd(e.class) || j.deathSeen() {
+	if e.stack != nil || e.agent || e.weight >= fact-1 || isEnd(e.class) || j.deathSeen() {
 		return false
 	}
-	previous := -1
+	var previous *event
 	for _, o := range j.events {
 		if o.file != e.file || o.tag != e.tag || o.class != e.class || template(o.text) != template(e.text) {
 			continue
 		}
-		if previous >= 0 && o.ran.sentences-previous >= farewell {
+		if previous != nil && (e.kind == "" && o.ran.sentences-previous.ran.sentences >= farewell || j.files[e.file].iterated(previous, o) >= enough) {
 			return true
 		}
-		previous = o.ran.sentences
+		previous = o
 	}
 	return false
+}
+
+// iterated counts the reports of iterations between two events.
+func (f *facts) iterated(from, to *event) (n int) {
+	for _, m := range f.progress {
+		if from.off < m.off && m.off < to.off {
+			n++
+		}
+	}
+	return n
 }
 
 // nextRunAfter reports whether so many lines, or lines over so long, come after
