@@ -249,7 +249,7 @@ func (b *Bot) done(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, resul
 	if job := typed.StringField(in, "job"); slurm.IsJobID(job) || slurm.IsStepID(job) {
 		b.remember(ctx, a, func(x *talk) { x.Job = jobRef{cmp.Or(t.Cluster, c.Default), slurm.JobID(job)} })
 	}
-	owed, ok := b.listed(a, c, t, result)
+	owed, ok := b.drawnHere(ctx, a, c, t, in, result)
 	if !ok {
 		below := b.below(c, op, t)
 		if !nothingIn(result) {

@@ -37,7 +37,6 @@ var (
 	textNotKnown  = lang.Text{EN: "cause not known", ZH: "原因未知"}
 	textIdentity  = lang.Text{EN: "Identity", ZH: "身份"}
 	textUpdated   = lang.Text{EN: "As of %s. Open this tab again for the present state.", ZH: "数据时间：%s。重新打开本页即可刷新。"}
-	textLastSeen  = lang.Text{EN: "The cluster does not answer. This is how it was at %s.", ZH: "集群没有响应，以下为 %s 时的状态。"}
 	textCount     = lang.Text{EN: "%s: %d (%s)", ZH: "%s：%d（%s）"}
 )
 
@@ -98,7 +97,7 @@ func (b *Bot) myJobs(ctx context.Context, a ask, c *ops.Call) []slack.Block {
 	}
 	var bs []slack.Block
 	if at := news[0].Job.SeenAt; at != nil {
-		bs = append(bs, answer.ContextLine(fmt.Sprintf(textLastSeen.In(c.Lang), at.UTC().Format("2006-01-02 15:04 UTC"))))
+		bs = append(bs, answer.ContextMarkup(card.LastSeen(*at, c.Lang)))
 	}
 	for i, n := range news[:min(len(news), pageOfJobs)] {
 		bs = append(bs, jobRow(n, i, c.Lang))

@@ -97,7 +97,7 @@ func (b *Bot) listBlocks(jobs []slurm.Job, t typed.Call, l lang.Lang) (text stri
 	}
 	bs = append(bs, answer.Header(text))
 	if at := jobs[0].SeenAt; at != nil {
-		bs = append(bs, answer.ContextMarkup(fmt.Sprintf(answer.Escape(textLastSeen.In(l)), card.When(*at, "{time}"))))
+		bs = append(bs, answer.ContextMarkup(card.LastSeen(*at, l)))
 	}
 	for i, j := range shown {
 		bs = append(bs, jobRow(card.News{Job: b.watchers.now(j)}, i, l))
@@ -124,9 +124,8 @@ func (b *Bot) listBlocks(jobs []slurm.Job, t typed.Call, l lang.Lang) (text stri
 }
 
 // listed answers with a list of jobs; ok is false for one that is shown in full.
-func (b *Bot) listed(a ask, c *ops.Call, t typed.Call, result any) (owed []store.SlackMessage, ok bool) {
-	found, ok := result.(jobcontrol.ListOut)
-	if !ok || a.local != nil || len(found.Jobs) == 0 || len(found.Idle) > 0 {
+func (b *Bot) listed(a ask, c *ops.Call, t typed.Call, found jobcontrol.ListOut) (owed []store.SlackMessage, ok bool) {
+	if len(found.Jobs) == 0 || len(found.Idle) > 0 {
 		return nil, false
 	}
 	text, bs := b.listBlocks(found.Jobs, t, c.Lang)

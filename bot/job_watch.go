@@ -271,6 +271,12 @@ func (b *Bot) addNumbers(ctx context.Context, n *card.News) (m joblogs.MetricsOu
 	if !ok || !isMetrics || len(m.Runs) != 1 {
 		return m, false
 	}
+	takeNumbers(n, m)
+	return m, true
+}
+
+// takeNumbers adds what a training says of itself to the news.
+func takeNumbers(n *card.News, m joblogs.MetricsOut) {
 	s := m.Runs[0]
 	n.Iteration, n.Iterations, n.Loss, n.TFLOPs, n.MFU = s.Last, s.Of, s.Loss, s.TFLOPs, s.MFU
 	if s.IterationMS != nil {
@@ -285,7 +291,6 @@ func (b *Bot) addNumbers(ctx context.Context, n *card.News) (m joblogs.MetricsOu
 	if log, err := os.Stat(n.Job.Stdout); err == nil {
 		n.LineAt = log.ModTime()
 	}
-	return m, true
 }
 
 // findCause adds the diagnosis to the news. Without one the news goes all the

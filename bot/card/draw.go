@@ -47,6 +47,7 @@ var (
 	textLeft       = lang.Text{EN: "%s left", ZH: "剩余 %s"}
 	textCurve      = lang.Text{EN: "Loss · %s", ZH: "损失 · %s"}
 	textPage       = lang.Text{EN: "page", ZH: "网页"}
+	textLastSeen   = lang.Text{EN: "The cluster does not answer. This is how it was at %s.", ZH: "集群没有响应，以下为 %s 时的状态。"}
 	textLossName   = lang.Text{EN: "loss", ZH: "损失"}
 )
 
@@ -54,8 +55,20 @@ var (
 // named by mention only where the message is edited, because an edit notifies
 // nobody.
 func Draw(k Card, l lang.Lang, edit bool) (text string, blocks json.RawMessage) {
+	bs := Body(k, l, edit)
+	if row := Buttons(k, l); row != nil {
+		bs = append(bs, row)
+	}
+	return answer.Escape(Headline(k.News, l)), answer.BlocksJSON(bs)
+}
+
+// Body is a card without its buttons.
+func Body(k Card, l lang.Lang, edit bool) []slack.Block {
 	n, j := k.News, k.News.Job
 	bs := []slack.Block{answer.Header(Title(j, l))}
+	if j.SeenAt != nil {
+		bs = append(bs, answer.ContextMarkup(LastSeen(*j.SeenAt, l)))
+	}
 	if why := n.reason(); why != "" && j.State.Ended() {
 		bs = append(bs, slack.NewRichTextBlock("", slack.NewRichTextSection(answer.Bold(answer.Cut(answer.OneLine(why), 500)))))
 	}
@@ -72,10 +85,13 @@ func Draw(k Card, l lang.Lang, edit bool) (text string, blocks json.RawMessage) 
 	if k.Taken != "" && edit {
 		bs = append(bs, answer.ContextMarkup(TakenBy(k.Taken, k.TakenAt, l)))
 	}
-	if row := Buttons(k, l); row != nil {
-		bs = append(bs, row)
-	}
-	return answer.Escape(Headline(n, l)), answer.BlocksJSON(bs)
+	return bs
+}
+
+// LastSeen says, as markup, that what is shown is old, because the cluster does not
+// answer.
+func LastSeen(at time.Time, l lang.Lang) string {
+	return "⚠️ " + fmt.Sprintf(answer.Escape(textLastSeen.In(l)), When(at, "{date_short_pretty} {time}"))
 }
 
 // TakenBy says who looks after a failure, as markup.
@@ -235,6 +251,9 @@ func Reason(reason string, l lang.Lang) string {
 	return reason + answer.Colon.In(l) + slurm.ExplainReason(reason).Says.In(l)
 }
 
+// FewestPoints is how many points make a curve.
+const FewestPoints = 3
+
 // Slack draws at most twenty points, named in at most twenty characters, below a
 // title of at most fifty.
 const (
@@ -245,7 +264,7 @@ const (
 // chart is the loss over the iterations; nil where there is no curve yet. A
 // workspace that does not draw it is sent the line in words.
 func chart(n News, l lang.Lang) slack.Block {
-	if len(n.Curve) < 3 || n.Job.State == slurm.Pending {
+	if len(n.Curve) < FewestPoints || n.Job.State == slurm.Pending {
 		return nil
 	}
 	var at []string

@@ -69,6 +69,7 @@ func (s *Sender) instead(m store.SlackMessage, o Message, err error) (store.Slac
 	case o.Do == Finish && o.Text != "":
 		next.Do, next.TS = Post, ""
 	case blocksRefused(err):
+		next.Picture = nil // it was sent already
 		plain, changed := answer.Plainer(o.Blocks)
 		switch {
 		case changed:

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"context"
 	"encoding/json"
 
 	"github.com/slack-go/slack"
@@ -51,6 +52,8 @@ type Message struct {
 	File   *answer.File    `json:"file,omitempty"`
 	Bytes  []byte          `json:"bytes,omitempty"` // a picture's
 	Extra  json.RawMessage `json:"extra,omitempty"`
+	// Picture is sent too where the workspace does not draw the chart in Blocks.
+	Picture *Message `json:"picture,omitempty"`
 }
 
 // textAgain stands before a private answer that perhaps is there already.
@@ -82,6 +85,29 @@ func (o Message) again() Message {
 		o.Blocks = all
 	}
 	return o
+}
+
+// WithPicture gives a message that has a chart the upload that shows it where the
+// workspace draws none.
+func (s *Sender) WithPicture(m store.SlackMessage, picture Message) store.SlackMessage {
+	var o Message
+	if err := json.Unmarshal([]byte(m.Body), &o); err != nil {
+		return m
+	}
+	o.Picture = &picture
+	with := s.Owe(m.Key, m.Lane, o)
+	m.Body = with.Body
+	return m
+}
+
+// oweInstead queues the picture of a chart that was drawn in words.
+func (s *Sender) oweInstead(ctx context.Context, m store.SlackMessage, o Message) {
+	if o.Picture == nil {
+		return
+	}
+	if err := s.cfg.Store.Enqueue(ctx, s.Owe(m.Key+"/picture", m.Lane+"/picture", *o.Picture)); err != nil {
+		s.cfg.Log.Error("slack: picture", "key", m.Key, "err", err)
+	}
 }
 
 // Owe makes o a message of the outbox.

@@ -126,7 +126,10 @@ func (s *Sender) sendOne(ctx context.Context, m store.SlackMessage, o Message) b
 		return false // replaced meanwhile by a newer edit: that one is read next
 	}
 	if until, ok := s.plain.Load(o.Team); ok && s.cfg.Now().Before(until.(time.Time)) {
-		o.Blocks, _ = answer.Plainer(o.Blocks)
+		var changed bool
+		if o.Blocks, changed = answer.Plainer(o.Blocks); changed {
+			s.oweInstead(ctx, m, o)
+		}
 	}
 	m.Attempts++
 	ref, err := s.tell(ctx, m.Key, o)
@@ -217,6 +220,7 @@ func (s *Sender) settle(ctx context.Context, m store.SlackMessage, o Message, re
 		if st.Enqueue(ctx, next) == nil {
 			if blocksRefused(err) {
 				s.plain.Store(o.Team, s.cfg.Now().Add(refusedFor))
+				s.oweInstead(ctx, m, o)
 			}
 			s.cfg.Log.Info("slack: sent another way", "key", m.Key, "why", err)
 			_ = st.Bury(ctx, m.ID, "sent another way: "+err.Error())

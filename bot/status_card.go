@@ -1,0 +1,159 @@
+package bot
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/typed"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A job's state and its numbers look the same wherever one meets them: the answer to
+// status is the job's card, and that to metrics its curve with the numbers beside it.
+
+// drawnHere reports whether an answer is drawn as a message of its own kind, and
+// answers with it.
+func (b *Bot) drawnHere(ctx context.Context, a ask, c *ops.Call, t typed.Call, in, result any) (owed []store.SlackMessage, ok bool) {
+	if a.local != nil {
+		return nil, false
+	}
+	switch r := result.(type) {
+	case jobcontrol.ListOut:
+		return b.listed(a, c, t, r)
+	case jobcontrol.StatusOut:
+		if !slurm.IsJobID(string(r.ID)) {
+			return nil, false // a step
+		}
+		return b.statusCard(ctx, a, c, t, r), true
+	case joblogs.MetricsOut:
+		if m, isOne := in.(*joblogs.MetricsIn); isOne && len(r.Runs) == 1 && len(m.Runs) == 1 && len(r.GPUs) == 0 {
+			return b.metricsCard(ctx, a, c, t, m.Runs[0], r), true
+		}
+	}
+	return nil, false
+}
+
+// statusCard is a job's card as it is now, with what fewer people need folded.
+func (b *Bot) statusCard(ctx context.Context, a ask, c *ops.Call, t typed.Call, r jobcontrol.StatusOut) []store.SlackMessage {
+	l := c.Lang
+	k := b.cardNow(ctx, c, r.Job)
+	k.Page = r.Page
+	o, _, _, _ := a.place(t.Share)
+	alone := o.Do == outbox.Ephemeral || o.Do == outbox.Respond && !t.Share
+	bs := append(card.Body(k, l, alone), answer.Blocks(besideCard(r, l), l)...)
+	var row []slack.Block
+	if buttons := card.Buttons(k, l); buttons != nil {
+		row = append(row, buttons)
+	}
+	if r.State == slurm.Pending && r.Earlier == nil {
+		if earlier := answer.NextButtons(r.View(l).Next, l); earlier != nil {
+			row = joinRows(row, []slack.Block{earlier})
+		}
+	}
+	bs = append(bs, joinRows(row, shareRow(a, t, l))...)
+	return b.replyBlocks(a, card.Headline(k.News, l), bs, t.Share)
+}
+
+// besideCard is what a job's state has that its card has not: what can be done while
+// it waits, a warning of a hang, its checkpoints and steps, and the rest folded.
+func besideCard(r jobcontrol.StatusOut, l lang.Lang) (doc view.Doc) {
+	sections := r.View(l).Sections
+	if r.State == slurm.Pending && r.Do != "" {
+		doc.Sections = append(doc.Sections, view.Section{Text: sentence(r.Do)})
+	}
+	for i, s := range sections[1:] {
+		if i == 0 && r.Pulse != nil && !r.Pulse.MayHang {
+			continue // the card says how old the last line is
+		}
+		doc.Sections = append(doc.Sections, s)
+	}
+	doc.Sections = append(doc.Sections, view.Section{Facts: sections[0].Facts, Fold: true})
+	return doc
+}
+
+// cardNow is the card of a job, with what its watcher knows or else its log says.
+func (b *Bot) cardNow(ctx context.Context, c *ops.Call, j slurm.Job) card.Card {
+	var k card.Card
+	if _, err := b.cfg.Store.Get(ctx, docCard, card.ID(j.Cluster, j.ID), b.now(), &k); err != nil {
+		b.log.Warn("slack: card", "job", j.ID, "err", err)
+	}
+	known := k.News.Job.State == j.State && k.News.Iteration > 0
+	if k.News.Job.State.Ended() && !j.State.Ended() {
+		k.News = card.News{} // it was put back into the queue: nothing of before holds
+	}
+	k.News = card.News{Job: j}.Keep(k.News)
+	k.News.Job.Reason, k.News.Job.SeenAt = j.Reason, j.SeenAt
+	if known || j.State == slurm.Pending || j.SeenAt != nil {
+		return k
+	}
+	op, ok := operations.Lookup("metrics")
+	if !ok {
+		return k
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	out, err := op.Run(ctx, c, &joblogs.MetricsIn{Runs: []string{string(j.ID)}, OnCluster: ops.OnCluster{Cluster: j.Cluster}})
+	if m, ok := out.(joblogs.MetricsOut); ok && err == nil {
+		takeNumbers(&k.News, m)
+	}
+	return k
+}
+
+// metricsCard is a run's loss as Slack's own chart, its numbers above it, and what is
+// odd about them below. Where a workspace draws no charts, the picture follows.
+func (b *Bot) metricsCard(ctx context.Context, a ask, c *ops.Call, t typed.Call, run string, m joblogs.MetricsOut) []store.SlackMessage {
+	l := c.Lang
+	n := card.News{Job: slurm.Job{Name: m.Runs[0].Name}}
+	next := []string{}
+	if slurm.IsJobID(run) {
+		n.Job = slurm.Job{ID: slurm.JobID(run)}
+		if cl, j, err := c.Job(ctx, t.Cluster, n.Job.ID); err == nil {
+			n.Job = j
+			n.Job.Cluster = cl.Name()
+		}
+		next = append(next, "status "+run+" --cluster "+n.Job.Cluster, "logs "+run+" --tail 20 --cluster "+n.Job.Cluster)
+	}
+	takeNumbers(&n, m)
+	bs := card.Numbers(n, m.Runs[0], l)
+	doc := view.Doc{Next: next}
+	for _, s := range m.View(l).Sections {
+		calm := len(m.Pulses) == 1 && m.Pulses[0] != nil && !m.Pulses[0].MayHang && s.Text == m.Pulses[0].Says().In(l)
+		if s.Table == nil && s.Code == "" && !calm {
+			doc.Sections = append(doc.Sections, s)
+		}
+	}
+	bs = append(bs, answer.Blocks(doc, l)...)
+	owed := b.replyBlocks(a, card.CurveTitle(n, l), joinRows(bs, shareRow(a, t, l)), t.Share)
+	return b.orPicture(a, owed, t.Share, n, m, l)
+}
+
+// orPicture gives an answer with a chart the picture that takes its place.
+func (b *Bot) orPicture(a ask, owed []store.SlackMessage, share bool, n card.News, m joblogs.MetricsOut, l lang.Lang) []store.SlackMessage {
+	var png bytes.Buffer
+	if len(n.Curve) < card.FewestPoints || len(owed) != 1 {
+		return owed
+	}
+	if err := m.WriteLossPNG(&png); err != nil {
+		b.log.Warn("slack: curve", "job", n.Job.ID, "err", err)
+		return owed
+	}
+	_, _, files, thread := a.place(share)
+	return []store.SlackMessage{b.out.WithPicture(owed[0], outbox.Message{
+		Do: outbox.Upload, Team: a.Team, Channel: files, Thread: thread, Instead: a.User,
+		Bytes: png.Bytes(), File: &answer.File{Name: fmt.Sprintf("loss-%s.png", n.Job.ID), Title: card.CurveTitle(n, l)},
+	})}
+}
