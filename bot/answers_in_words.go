@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -16,14 +17,21 @@ import (
 // What a shell shows in Slurm's own short forms, a chat says in words.
 
 var (
-	textHadEnded  = lang.Text{EN: "%s had ended already: %s", ZH: "%s 此前已结束：%s"}
-	textNodesCol  = lang.Text{EN: "nodes", ZH: "节点"}
-	textNodesAll  = lang.Text{EN: "%d in all", ZH: "共 %d 个"}
-	nodeCountWord = []struct {
+	textHadEnded   = lang.Text{EN: "%s had ended already: %s", ZH: "%s 此前已结束：%s"}
+	textNodesAll   = lang.Text{EN: "%d nodes", ZH: "%d 个节点"}
+	textPartitions = lang.Text{EN: "Partitions", ZH: "分区"}
+	textNodesTitle = lang.Text{EN: "Nodes by partition", ZH: "各分区节点"}
+	textDefault    = lang.Text{EN: "the default", ZH: "默认"}
+	textDown       = lang.Text{EN: "takes no jobs", ZH: "不接受作业"}
+	textFreeHere   = lang.Text{EN: "%d of %d GPUs free", ZH: "%d / %d 张 GPU 空闲"}
+	textGPUsANode  = lang.Text{EN: "%d GPUs a node", ZH: "每节点 %d 张 GPU"}
+	textAtMost     = lang.Text{EN: "at most %s", ZH: "时限 %s"}
+	textNodesAJob  = lang.Text{EN: "at most %d nodes a job", ZH: "每作业最多 %d 个节点"}
+	nodeCountWord  = []struct {
 		of   func(slurm.Partition) int
 		word lang.Text
 	}{
-		{func(p slurm.Partition) int { return p.Idle }, lang.Text{EN: "%d idle", ZH: "%d 个空闲"}},
+		{func(p slurm.Partition) int { return p.Idle }, lang.Text{EN: "%d nodes idle", ZH: "%d 个节点空闲"}},
 		{func(p slurm.Partition) int { return p.Allocated }, lang.Text{EN: "%d in use", ZH: "%d 个使用中"}},
 		{func(p slurm.Partition) int { return p.Other }, lang.Text{EN: "%d out of service", ZH: "%d 个不可用"}},
 	}
@@ -46,28 +54,65 @@ func nodeCounts(p slurm.Partition, l lang.Lang) string {
 			parts = append(parts, fmt.Sprintf(w.word.In(l), n))
 		}
 	}
-	if len(parts) != 1 || p.Idle+p.Allocated+p.Other != p.Total {
-		parts = append(parts, fmt.Sprintf(textNodesAll.In(l), p.Total))
+	if len(parts) == 0 {
+		return fmt.Sprintf(textNodesAll.In(l), p.Total)
 	}
+	return strings.Join(parts, ", ")
+}
+
+// partitionLine is a partition in a line that a phone shows whole: what is free, and
+// what a job may ask for.
+func partitionLine(p slurm.Partition, free string, l lang.Lang) string {
+	parts := []string{"`" + p.Name + "`"}
+	add := func(said string, when bool) {
+		if when {
+			parts = append(parts, said)
+		}
+	}
+	add(textDefault.In(l), p.Default)
+	add(textDown.In(l), !p.Up)
+	add(free, free != "")
+	add(nodeCounts(p, l), true)
+	add(fmt.Sprintf(textGPUsANode.In(l), p.GPUs), p.GPUs > 0)
+	if p.TimeLimitS != nil {
+		add(fmt.Sprintf(textAtMost.In(l), card.Span(time.Duration(*p.TimeLimitS)*time.Second, l)), true)
+	}
+	add(fmt.Sprintf(textNodesAJob.In(l), p.MaxNodes), p.MaxNodes > 0)
+	add(strings.Join(p.Features, ", "), len(p.Features) > 0)
 	return strings.Join(parts, " · ")
 }
 
-// partitionsDoc has the counts of nodes in words, and no legend that explains them.
-func partitionsDoc(o fleet.PartitionsOut, l lang.Lang) view.Doc {
-	const counts = 2 // the column that a shell has as 3/60/1/64
-	doc := o.View(l)
-	doc.Sections = slices.Clone(doc.Sections)
-	first := &doc.Sections[0]
-	first.Text = ""
-	table := view.Table{Header: slices.Clone(first.Table.Header)}
-	table.Header[counts] = textNodesCol.In(l)
-	for i, row := range first.Table.Rows {
-		row = slices.Clone(row)
-		row[counts] = nodeCounts(o.Partitions[i].Partition, l)
-		table.Rows = append(table.Rows, row)
+// inLines puts lines in the place of the table of partitions, which comes first.
+func inLines(doc view.Doc, title lang.Text, lines []string, l lang.Lang) view.Doc {
+	if len(lines) == 0 || len(doc.Sections) == 0 {
+		return doc
 	}
-	first.Table = &table
+	doc.Title = title.In(l)
+	doc.Sections = slices.Clone(doc.Sections)
+	doc.Sections[0] = view.Section{Items: lines}
 	return doc
+}
+
+// partitionsDoc has a line for each partition.
+func partitionsDoc(o fleet.PartitionsOut, l lang.Lang) view.Doc {
+	var lines []string
+	for _, p := range o.Partitions {
+		lines = append(lines, partitionLine(p.Partition, "", l))
+	}
+	return inLines(o.View(l), textPartitions, lines, l)
+}
+
+// nodesDoc has a line for each partition, and the table of single nodes below.
+func nodesDoc(o fleet.NodesOut, l lang.Lang) view.Doc {
+	var lines []string
+	for _, p := range o.Partitions {
+		free := ""
+		if p.TotalGPUs > 0 {
+			free = fmt.Sprintf(textFreeHere.In(l), p.FreeGPUs, p.TotalGPUs)
+		}
+		lines = append(lines, partitionLine(p.Partition, free, l))
+	}
+	return inLines(o.View(l), textNodesTitle, lines, l)
 }
 
 // nothingIn reports whether an answer shows nothing that somebody would share.

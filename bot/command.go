@@ -270,6 +270,8 @@ func (b *Bot) docOf(result view.Viewer, l lang.Lang) view.Doc {
 		return logsDoc(r, l)
 	case jobcontrol.CancelOut:
 		return cancelDoc(r, l)
+	case fleet.NodesOut:
+		return nodesDoc(r, l)
 	case fleet.PartitionsOut:
 		return partitionsDoc(r, l)
 	case jobcontrol.StatusOut:

@@ -76,7 +76,7 @@ type dayPlayer struct {
 // The whole day is played by labels, and every picture of it kept to Slack's limits
 // and types: the fake Slack refuses what Slack would.
 func TestADayPlayedByItsLabels(t *testing.T) {
-	for _, file := range []string{"day.en.yaml", "day.zh.yaml", "day2.en.yaml"} {
+	for _, file := range []string{"day.en.yaml", "day.zh.yaml", "day2.en.yaml", "day3.en.yaml"} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			raw, err := os.ReadFile(filepath.Join("testdata", file))
@@ -277,7 +277,9 @@ func (p *dayPlayer) see(name, who string, s dayStep) {
 		}
 		return false
 	})
-	p.seen = append(p.seen, d)
+	if d.JSON != nil {
+		p.seen = append(p.seen, d)
+	}
 }
 
 // written takes out of the views what Slack adds to them.

@@ -18,7 +18,7 @@ type surveyedYard struct{ *yard }
 func (surveyedYard) Nodes(context.Context) ([]slurm.Node, error) { return nil, nil }
 
 func (surveyedYard) Partitions(context.Context) ([]slurm.Partition, error) {
-	return []slurm.Partition{{Name: "prod", Up: true, GPUs: 8, Total: 64}, {Name: "dev", Up: true, GPUs: 8, Total: 4}}, nil
+	return []slurm.Partition{{Name: "prod", Up: true, GPUs: 8, Idle: 64, Total: 64}, {Name: "dev", Up: true, GPUs: 8, Idle: 4, Total: 4}}, nil
 }
 
 func (surveyedYard) Associations(_ context.Context, user string) ([]slurm.Association, error) {

@@ -40,6 +40,15 @@ type jobRef struct {
 // jobHere is the job that the thread of a is about: the one whose card begins the
 // thread, else the one that was spoken of last.
 func (b *Bot) jobHere(ctx context.Context, a ask) (jobRef, bool) {
+	if job, ok := b.cardAt(ctx, a); ok {
+		return job, true
+	}
+	t := b.talkOf(ctx, a)
+	return t.Job, t.Job.ID != ""
+}
+
+// cardAt is the job whose card begins the thread of a.
+func (b *Bot) cardAt(ctx context.Context, a ask) (jobRef, bool) {
 	if a.Thread != "" && a.local == nil {
 		key, ok, err := b.cfg.Store.Find(ctx, store.SlackRef{Channel: a.Channel, TS: a.Thread})
 		if err != nil {
@@ -52,8 +61,7 @@ func (b *Bot) jobHere(ctx context.Context, a ask) (jobRef, bool) {
 			}
 		}
 	}
-	t := b.talkOf(ctx, a)
-	return t.Job, t.Job.ID != ""
+	return jobRef{}, false
 }
 
 // jobArgument is the name of an operation's argument that is one job; empty where

@@ -17,7 +17,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
-	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 )
 
@@ -26,7 +25,6 @@ const maxFile = 8 << 20
 
 var (
 	textFileRead = lang.Text{EN: "the file %s could not be read: %s", ZH: "无法读取文件 %s：%s"}
-	textNothing  = lang.Text{EN: "There is nothing to look at in this message.", ZH: "这条消息里没有可以诊断的内容。"}
 )
 
 // A paste is text that somebody gave us to look at.
@@ -166,34 +164,6 @@ func (b *Bot) pastedInForm(ctx context.Context, a ask) []store.SlackMessage {
 	_, c := b.metaOf(ctx, &a)
 	a.Kind = asButton
 	return b.look(ctx, a, c, paste{"message", a.Fields[form.PasteField]}, nil, false)
-}
-
-// shortcut answers one from a message's menu, or the global one.
-func (b *Bot) shortcut(ctx context.Context, a ask) []store.SlackMessage {
-	c := b.call(ctx, a)
-	switch a.Callback {
-	case callSubmit:
-		return b.openForm(ctx, a, c)
-	case callDiagnose, callLint:
-	default:
-		return nil // another app's, or one of an older version
-	}
-	text := typedText(a.Text)
-	if len(a.Files) > 0 {
-		if p, err := b.download(ctx, a, a.Files[0]); err == nil {
-			text = p.text
-		}
-	}
-	if strings.TrimSpace(text) == "" {
-		return b.reply(a, view.Doc{Title: textNothing.In(c.Lang)}, false)
-	}
-	if a.Callback == callLint {
-		if t := typed.Read(a.Text); len(a.Files) == 0 && len(t.Blocks) > 0 {
-			text = strings.Join(t.Blocks, "\n") // and not what was written around it
-		}
-		return b.look(ctx, a, c, paste{"message", text}, nil, false)
-	}
-	return b.diagnoseText(ctx, a, c, paste{"message", text}, false)
 }
 
 // typedText is a message's text as it was typed: its code blocks without fences,

@@ -3,6 +3,7 @@ package bot
 import (
 	"cmp"
 	"context"
+	"strings"
 
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -17,11 +18,15 @@ func (b *Bot) meant(ctx context.Context, a ask, c *ops.Call, t typed.Text, f typ
 	if len(t.Blocks) > 0 {
 		return nil, false
 	}
-	if name, ok := typed.Wanted(a.Text); ok {
-		if name == "help" {
+	if words, ok := typed.News(a.Text); ok {
+		return b.perform(ctx, a, c, "subscribe", words, typed.Text{}, f), true
+	}
+	if command, ok := typed.Wanted(a.Text); ok {
+		words := strings.Fields(command)
+		if words[0] == "help" {
 			return b.help(a, c, "", true), true
 		}
-		return b.perform(ctx, a, c, name, nil, typed.Text{}, f), true
+		return b.perform(ctx, a, c, words[0], words[1:], typed.Text{}, f), true
 	}
 	name, ids := typed.JobNumbers(a.Text)
 	if len(ids) == 0 || !b.mayRead(a, c) {

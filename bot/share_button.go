@@ -27,7 +27,7 @@ func shareButton(a ask, t typed.Call, l lang.Lang) slack.BlockElement {
 		return nil
 	}
 	label := textShareHere
-	if a.Thread != "" {
+	if a.Thread != "" || a.Kind == asMessage { // a mention is answered in its thread
 		label = textShareThread
 	}
 	return slack.NewButtonBlockElement(actShare, a.Text, answer.Label(label.In(l)))

@@ -4,6 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -16,10 +20,12 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
 // A job's state and its numbers look the same wherever one meets them: the answer to
@@ -81,8 +87,47 @@ func besideCard(r jobcontrol.StatusOut, l lang.Lang) (doc view.Doc) {
 		}
 		doc.Sections = append(doc.Sections, s)
 	}
-	doc.Sections = append(doc.Sections, view.Section{Facts: sections[0].Facts, Fold: true})
+	if facts := furtherFacts(r, l); len(facts) > 0 {
+		doc.Sections = append(doc.Sections, view.Section{Facts: facts, Fold: true})
+	}
 	return doc
+}
+
+var (
+	textOnNodes = lang.Text{EN: "Nodes", ZH: "节点"}
+	textOutput  = lang.Text{EN: "Output", ZH: "标准输出"}
+	textErrors  = lang.Text{EN: "Errors", ZH: "标准错误"}
+	textCode    = lang.Text{EN: "Code", ZH: "代码"}
+	textAgain   = lang.Text{EN: "Restarts", ZH: "重启次数"}
+	textTasks   = lang.Text{EN: "Tasks", ZH: "任务"}
+	textCalled  = lang.Text{EN: "Slurm's state", ZH: "Slurm 状态"}
+)
+
+// furtherFacts are what is known of a job and not said on its card.
+func furtherFacts(r jobcontrol.StatusOut, l lang.Lang) (facts []view.Fact) {
+	add := func(name lang.Text, value string) {
+		if value != "" {
+			facts = append(facts, view.Fact{Name: name.In(l), Value: value})
+		}
+	}
+	var tasks []string
+	for _, state := range slices.Sorted(maps.Keys(r.Tasks)) {
+		tasks = append(tasks, fmt.Sprintf("%d %s", r.Tasks[state], card.State(state, l)))
+	}
+	add(textTasks, strings.Join(tasks, " · "))
+	add(textOnNodes, hostlist.Compress(r.Nodes))
+	add(textCalled, strings.TrimSpace(string(r.State)+" "+strings.TrimPrefix(r.Reason, "None")))
+	if r.Restarts > 0 {
+		add(textAgain, strconv.Itoa(r.Restarts))
+	}
+	if r.Source != nil {
+		add(textCode, launch.SourceLine(r.Source).In(l))
+	}
+	add(textOutput, r.Stdout)
+	if r.Stderr != r.Stdout {
+		add(textErrors, r.Stderr)
+	}
+	return facts
 }
 
 // cardNow is the card of a job, with what its watcher knows or else its log says.

@@ -55,7 +55,9 @@ func TestAStateIsTheJobsCard(t *testing.T) {
 		buttonOf(t, msg, label)
 	}
 	require.NotContains(t, text(msg), "does not answer")
-	s.train(t, func(j *slurm.Job) { j.State, j.Reason, j.Nodes, j.NumNodes, j.Stdout = slurm.Pending, "Priority", nil, 2, "" })
+	s.train(t, func(j *slurm.Job) {
+		j.State, j.Reason, j.Nodes, j.NumNodes, j.Stdout = slurm.Pending, "Priority", nil, 2, ""
+	})
 	s.Slash("状态 6001")
 	msg = s.said("🟡 moe · 排队中 · 6001", "等待原因")
 	buttonOf(t, msg, "为什么在排队？")

@@ -22,6 +22,7 @@ var synonyms = map[string]string{
 	"kill": "cancel", "stop": "cancel", "scancel": "cancel", "abort": "cancel",
 	"log": "logs", "tail": "logs", "output": "logs",
 	"why": "diagnose", "debug": "diagnose", "diag": "diagnose", "diagnosis": "diagnose",
+	"curve": "metrics", "curves": "metrics", "eta": "status",
 	"question": "ask", "explain": "ask", "q": "ask",
 	"preflight": "plan", "check": "plan", "validate": "plan",
 	"script": "render", "const": "constants", "env": "constants",

@@ -11,7 +11,7 @@ import (
 // job's card.
 
 var (
-	lastJob = lazy.New(`(?i)\b(?:my |the )?(?:last|latest|newest|most recent|previous)(?: \w+)? (?:jobs?|runs?|training)\b` +
+	lastJob = lazy.New(`(?i)\bof my (?:job|run|training)[.!?]?$|\b(?:my |the )?(?:last|latest|newest|most recent|previous)(?: \w+)? (?:jobs?|runs?|training)\b` +
 		`|(?:上一?[个次]|最近[的一]?[个次]?|最后[的一]?[个次]?|刚才的?|刚刚的?)(?:那个)?(?:作业|任务|训练|运行)`)
 	// it is a word for a job that both sides have in mind.
 	it = lazy.New(`(?i)\b(?:it|this|that|the job|the run|this job|the training)\b|它|这个|该作业|这次|作业|任务|训练`)

@@ -19,6 +19,11 @@ var (
 		{lazy.New(`(?i)\b(?:show|list|see|give|get|which|what)\b.*\bmy (?:\w+ )?jobs\b|(?:看|列出|显示|有哪些).*我的.*作业|我的?(?:作业|任务)(?:列表)?[?？。]?$`), "list"},
 		{lazy.New(`(?i)\b(?:gpus?|nodes?)\b.*\b(?:free|idle|available)\b|\b(?:free|idle|available)\b.*\b(?:gpus?|nodes?)\b` +
 			`|(?:空闲|可用|空着).*(?:gpu|节点|卡)|(?:gpu|节点|卡).*(?:空闲|可用|空着)`), "nodes"},
+		{lazy.New(`(?i)^(?:which|any|are|list|show)\b(?:.*\bnodes?\b.*\b(?:down|drained|draining|broken|bad)\b|.*\b(?:down|drained|broken|bad)\b.*\bnodes?\b)` +
+			`|(?:哪些|哪个|有没有|有)节点.*(?:问题|故障|下线|坏|挂|不可用)|有哪些(?:故障|坏|下线|不可用)的?节点`), "nodes --drained"},
+		{lazy.New(`(?i)\bwhich\b.*\bjobs? (?:have )?(?:failed|died|crashed)\b|^what (?:has )?failed\b|(?:哪些|有什么).*(?:作业|任务).*(?:失败|挂)`), "list --all --state FAILED,TIMEOUT,NODE_FAIL,OUT_OF_MEMORY"},
+		{lazy.New(`(?i)^(?:which|what) partitions\b.*\b(?:use|there|have)\b|(?:有哪些|可用的?)分区`), "partitions"},
+		{lazy.New(`(?i)^(?:please )?(?:open|show|change|see|edit)(?: me)?(?: my| the)? settings\b|^(?:打开|修改|查看)(?:我的)?设置`), "settings"},
 		{lazy.New(`(?i)^(?:hi|hello|hey)?[, ]*what (?:can|do) you do\b|^(?:can you )?help me[.!?]?$|你(?:能|会|可以)(?:做|干)(?:什么|啥)`), "help"},
 	}
 	jobNumber    = lazy.New(`(?:^|[^0-9A-Za-z_.=/:-])([0-9]{3,10}(?:_[0-9]+)?)(?:$|[^0-9A-Za-z_.=/:-]|[.:](?:\s|$))`)
@@ -27,11 +32,41 @@ var (
 	askedTrouble = lazy.New(`(?i)\bwhy\b|\bwrong\b|fail|crash|broke|\bdied\b|怎么了|为什么|失败|原因|挂了|报错`)
 )
 
+// whoseJobs is a question for what another person runs.
+var whoseJobs = lazy.New(`(?i)^(?:what|which jobs?) (?:is|does|has) ([a-z_][a-z0-9_.-]{1,31}) (?:running|run|have running)\b[?.!]?$|^([a-z_][a-z0-9_.-]{1,31})\s*(?:现在)?在跑(?:什么|哪些)`)
+
+// tellWhen asks for news of a job in a sentence; what is followed stands in its
+// first place, and the state in its second.
+var tellWhen = lazy.New(`(?i)^(?:please )?(?:tell|ping|notify|alert)(?: (?:me|us|this channel))?(?: here)? (?:when|if|once) ([\w.*-]+) ` +
+	`(fails|completes|starts|is cancelled|ends|finishes)[.!]?$|^([\w.*-]+?)\s*(失败|完成|开始|取消)(?:时|了|后)?(?:请)?(?:告诉|通知|提醒)(?:我|我们)?[。！]?$`)
+
+// told are those states as subscribe takes them; an end is either.
+var told = map[string]string{"ends": "failed completed", "finishes": "failed completed", "is cancelled": "cancelled"}
+
+// News is the subscription that a sentence asks for; ok is false for any other.
+func News(text string) (words []string, ok bool) {
+	m := tellWhen.FindStringSubmatch(strings.TrimSpace(text))
+	if m == nil {
+		return nil, false
+	}
+	what, when := m[1]+m[3], strings.ToLower(m[2]+m[4])
+	if !slurm.IsJobID(what) {
+		what = "name=" + what
+	}
+	if states := told[when]; states != "" {
+		when = states
+	}
+	return append([]string{what}, strings.Fields(when)...), true
+}
+
 // Wanted is the command that a sentence asks for; ok is false for any other.
-func Wanted(text string) (name string, ok bool) {
+func Wanted(text string) (command string, ok bool) {
 	text = strings.TrimSpace(text)
 	if len([]rune(text)) > mostAsked || strings.ContainsAny(text, "\n`") || strings.Contains(text, "--") || asksHow.MatchString(text) {
 		return "", false
+	}
+	if m := whoseJobs.FindStringSubmatch(text); m != nil {
+		return "list --user " + m[1] + m[2], true
 	}
 	for _, row := range wanted {
 		if row.re.MatchString(text) {
@@ -41,6 +76,20 @@ func Wanted(text string) (name string, ok bool) {
 	return "", false
 }
 
+// Numbers are those in a text that could be jobs.
+func Numbers(text string) (ids []string) {
+	for i := 0; ; {
+		m := jobNumber.FindStringSubmatch(text[i:])
+		if m == nil {
+			return ids
+		}
+		if slurm.IsJobID(m[1]) {
+			ids = append(ids, m[1])
+		}
+		i += strings.Index(text[i:], m[1]) + len(m[1])
+	}
+}
+
 // JobNumbers are the numbers in a sentence that could be jobs, and the operation that
 // it asks for of them.
 func JobNumbers(text string) (name string, ids []string) {
@@ -48,16 +97,7 @@ func JobNumbers(text string) (name string, ids []string) {
 	if len([]rune(text)) > mostAsked || strings.Contains(text, "\n") || strings.Contains(text, "--") {
 		return "", nil
 	}
-	for i := 0; ; {
-		m := jobNumber.FindStringSubmatch(text[i:])
-		if m == nil {
-			break
-		}
-		if slurm.IsJobID(m[1]) {
-			ids = append(ids, m[1])
-		}
-		i += strings.Index(text[i:], m[1]) + len(m[1])
-	}
+	ids = Numbers(text)
 	switch {
 	case len(ids) > 1 && askedCompare.MatchString(text):
 		return "compare", ids

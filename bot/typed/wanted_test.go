@@ -19,6 +19,16 @@ func TestWhatASentenceAsksForIsACommand(t *testing.T) {
 		"现在有多少空闲 GPU？":                      "nodes",
 		"What can you do?":                  "help",
 		"你能做什么？":                            "help",
+		"which nodes are down?":             "nodes --drained",
+		"哪些节点有问题？":                          "nodes --drained",
+		"what happens when a node is down?": "",
+		"which jobs failed today?":          "list --all --state FAILED,TIMEOUT,NODE_FAIL,OUT_OF_MEMORY",
+		"what is grace running?":            "list --user grace",
+		"grace 在跑什么？":                       "list --user grace",
+		"which partitions can I use?":       "partitions",
+		"which partition is best for MoE?":  "",
+		"open my settings":                  "settings",
+		"打开设置":                              "settings",
 		"how do I list my jobs":             "", // one does it oneself
 		"怎么查看空闲的 GPU":                       "",
 		"what does --gpus-per-node do":      "",
@@ -48,5 +58,21 @@ func TestNumbersInASentenceAreJobsWhereItAsksOfJobs(t *testing.T) {
 	} {
 		name, ids := typed.JobNumbers(text)
 		require.Equal(t, want, strings.TrimSpace(name+" "+strings.Join(ids, " ")), text)
+	}
+}
+
+func TestASentenceAsksForNews(t *testing.T) {
+	for text, want := range map[string]string{
+		"tell us here when moe-30b fails":       "name=moe-30b fails",
+		"Please ping me when 4711 finishes.":    "4711 failed completed",
+		"notify this channel if llama-* starts": "name=llama-* starts",
+		"4711 失败了告诉我":                           "4711 失败",
+		"moe-30b 完成时通知我们":                       "name=moe-30b 完成",
+		"tell me when NCCL fails and why":       "",
+		"tell me about checkpoints":             "",
+	} {
+		words, ok := typed.News(text)
+		require.Equal(t, want, strings.Join(words, " "), text)
+		require.Equal(t, want != "", ok, text)
 	}
 }

@@ -1,0 +1,118 @@
+package bot
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/typed"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A message's own menu has "Diagnose this" and "Lint this script". What is diagnosed
+// is the log that the message holds, else the job that it names; nothing is made of
+// an ordinary message.
+
+var (
+	textNothing = lang.Text{EN: "There is nothing to look at in this message.", ZH: "这条消息里没有可以诊断的内容。"}
+	textNeither = lang.Text{EN: "This message holds no job and no log", ZH: "这条消息里没有作业，也没有日志"}
+	textBring   = lang.Text{
+		EN: "It is diagnosed where it names a job by its number or name, stands in a job's thread, or holds lines of a log or a file. Nothing else of it is kept.",
+		ZH: "如果消息中有作业号或作业名、位于作业的讨论串中，或包含日志内容、文件，即可诊断。除此之外不保留消息内容。",
+	}
+)
+
+// mostNumbers is how many numbers of a message are looked up on the cluster.
+const mostNumbers = 5
+
+// shortcut answers one from a message's menu, or the global one.
+func (b *Bot) shortcut(ctx context.Context, a ask) []store.SlackMessage {
+	c := b.call(ctx, a)
+	switch a.Callback {
+	case callSubmit:
+		return b.openForm(ctx, a, c)
+	case callDiagnose, callLint:
+	default:
+		return nil // another app's, or one of an older version
+	}
+	text, brought := typedText(a.Text), false
+	if len(a.Files) > 0 {
+		if p, err := b.download(ctx, a, a.Files[0]); err == nil {
+			text, brought = p.text, true
+		}
+	}
+	if a.Callback == callDiagnose {
+		return b.diagnoseMessage(ctx, a, c, text, brought)
+	}
+	if strings.TrimSpace(text) == "" {
+		return b.reply(a, view.Doc{Title: textNothing.In(c.Lang)}, false)
+	}
+	if t := typed.Read(a.Text); len(a.Files) == 0 && len(t.Blocks) > 0 {
+		text = strings.Join(t.Blocks, "\n") // and not what was written around it
+	}
+	return b.look(ctx, a, c, paste{"message", text}, nil, false)
+}
+
+// diagnoseMessage diagnoses what a message brings or names.
+func (b *Bot) diagnoseMessage(ctx context.Context, a ask, c *ops.Call, text string, brought bool) []store.SlackMessage {
+	begins := a
+	begins.Thread = a.TS
+	job, ok := b.cardAt(ctx, begins) // it is a card itself
+	if !ok && !brought && !looksLikeLog(text) {
+		if job, ok = b.namedIn(ctx, a, c, text); !ok {
+			job, ok = b.cardAt(ctx, a)
+		}
+		if !ok {
+			return b.reply(a, view.Doc{Title: textNeither.In(c.Lang), Sections: []view.Section{{Text: textBring.In(c.Lang)}}}, false)
+		}
+	}
+	if !ok {
+		return b.diagnoseText(ctx, a, c, paste{"message", text}, false)
+	}
+	a.Text = "diagnose " + string(job.ID) // what is shared is this, and not the message
+	return b.perform(ctx, a, c, "diagnose", []string{string(job.ID)}, typed.Text{}, typed.Flags{Cluster: job.Cluster})
+}
+
+// namedIn is the job that a text names: by a number that the cluster has, else by the
+// name of one of the person's recent jobs or of one whose card stands here.
+func (b *Bot) namedIn(ctx context.Context, a ask, c *ops.Call, text string) (job jobRef, ok bool) {
+	if !b.mayRead(a, c) {
+		return jobRef{}, false
+	}
+	cluster := b.clusterOf(ctx, a)
+	numbers := typed.Numbers(text)
+	for _, id := range numbers[:min(len(numbers), mostNumbers)] {
+		if cl, _, err := c.Job(ctx, cluster, slurm.JobID(id)); err == nil {
+			return jobRef{cl.Name(), slurm.JobID(id)}, true
+		}
+	}
+	names := typed.Names(text)
+	if j, ok := named(b.recentJobs(ctx, a, c), names); ok {
+		return jobRef{j.Cluster, j.ID}, true
+	}
+	if j, ok := named(b.carded(ctx, a.Team), names); ok {
+		return jobRef{j.Cluster, j.ID}, true
+	}
+	return jobRef{}, false
+}
+
+// carded are the jobs whose cards stand in a workspace, newest first.
+func (b *Bot) carded(ctx context.Context, team string) (jobs []slurm.Job) {
+	keys, err := b.cfg.Store.Keys(ctx, docCard, b.now())
+	if err != nil {
+		b.log.Warn("slack: cards", "err", err)
+	}
+	for _, key := range keys {
+		var k card.Card
+		if ok, err := b.cfg.Store.Get(ctx, docCard, key, b.now(), &k); err == nil && ok && k.Team == team {
+			jobs = append(jobs, k.News.Job)
+		}
+	}
+	slices.SortStableFunc(jobs, newestFirst)
+	return jobs
+}
