@@ -268,6 +268,10 @@ func (b *Bot) docOf(result view.Viewer, l lang.Lang) view.Doc {
 		return diagnosisDoc(r, l)
 	case joblogs.LogsOut:
 		return logsDoc(r, l)
+	case jobcontrol.ListOut, jobcontrol.QueueOut:
+		doc := result.View(l)
+		doc.Title = sentence(doc.Title)
+		return doc
 	case jobcontrol.CancelOut:
 		return cancelDoc(r, l)
 	case fleet.NodesOut:

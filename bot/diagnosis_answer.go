@@ -59,7 +59,7 @@ func diagnosisDoc(d joblogs.DiagnoseOut, l lang.Lang) view.Doc {
 	full := d.View(l)
 	doc := view.Doc{Title: full.Title, Tone: full.Tone, Next: full.Next}
 	if why := whyWords(d.Report, l); why != "" {
-		doc.Title = why
+		doc.Title = sentence(why)
 	}
 	full.Sections = changeOnce(full.Sections, d.Fix)
 	var folded []view.Section
@@ -68,7 +68,7 @@ func diagnosisDoc(d joblogs.DiagnoseOut, l lang.Lang) view.Doc {
 		case i == 0 && s.Text != "":
 			s.Text = withoutTitle(s.Text, d.Class, l)
 			doc.Sections = append(doc.Sections, s)
-			if lines := evidence(d.Report); lines != "" {
+			if lines := evidence(d.Report, l); lines != "" {
 				doc.Sections = append(doc.Sections, view.Section{Heading: textSeen.In(l), Code: lines, Lang: "log"})
 			}
 		case len(s.Facts) > 0:
@@ -130,10 +130,10 @@ var rankMark = lazy.New(`^\[(?:default|rank)?(\d+)\]: ?`)
 
 // evidence are the root's line and the lines that support it, each behind its
 // place, no line twice.
-func evidence(r diagnose.Report) string {
+func evidence(r diagnose.Report, l lang.Lang) string {
 	var lines, seen []string
 	add := func(file string, no int, rank *int, text string) {
-		text = strings.TrimSpace(text)
+		text = condensed(strings.TrimSpace(text), l)
 		if text == "" || len(lines) == evidenceLines || slices.Contains(seen, text) {
 			return
 		}

@@ -149,7 +149,7 @@ func (b *Bot) failures(ctx context.Context, l lang.Lang) []slack.Block {
 	for _, cause := range causes[:min(len(causes), 10)] {
 		name := textNotKnown.In(l)
 		if cause != "" {
-			name = className(cause, l)
+			name = sentence(className(cause, l))
 		}
 		lines = append(lines, fmt.Sprintf(textCount.In(l), name, len(by[cause]), answer.Cut(strings.Join(by[cause], ", "), 100)))
 	}

@@ -71,7 +71,7 @@ func TestMyLastJobIsUnderstoodEverywhere(t *testing.T) {
 	s.Slash("logs of my latest run")
 	s.said("job 4001")
 	s.Event(map[string]any{"type": "message", "channel_type": "im", "user": "U1", "channel": "D1", "ts": "1.000100", "text": "我的上一个作业怎么样了？"})
-	require.Equal(t, "1.000100", s.said("llama-8b · 运行中 · 4001", "正在节点上运行").Thread)
+	require.Equal(t, "1.000100", s.said("llama-8b · 运行中 · 4001", "1 个节点").Thread)
 	s.Event(map[string]any{"type": "message", "channel_type": "im", "user": "U1", "channel": "D1", "ts": "1.000200", "thread_ts": "1.000100", "text": "日志"})
 	require.Equal(t, "1.000100", s.said("没有找到", "4001").Thread, "the thread goes on about that job")
 }

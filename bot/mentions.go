@@ -13,6 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -27,6 +28,9 @@ func (b *Bot) message(ctx context.Context, a ask) []store.SlackMessage {
 	}
 	if owed, ok := b.judged(ctx, a, c); ok {
 		return owed
+	}
+	if len(t.Blocks) == 0 && len(a.Files) == 0 && typed.Thanks(strings.Join(words, " ")) {
+		return b.reply(a, view.Doc{Sections: []view.Section{{Text: textWelcome.In(c.Lang)}}}, true)
 	}
 	if len(a.Files) > 0 || len(t.Blocks) > 0 {
 		if owed, ok := b.pastedIn(ctx, a, c, t); ok {
@@ -95,6 +99,7 @@ func (b *Bot) question(ctx context.Context, a ask, c *ops.Call, q string) []stor
 }
 
 var (
+	textWelcome = lang.Text{EN: "You are welcome.", ZH: "不客气。"}
 	textPrompts = lang.Text{EN: "What would you like to know?", ZH: "想了解什么？"}
 	prompts     = []struct{ title, text lang.Text }{
 		{lang.Text{EN: "Why did my last job fail?", ZH: "我的上一个作业为什么失败？"}, lang.Text{EN: "diagnose my last job", ZH: "诊断我的上一个作业"}},

@@ -86,10 +86,19 @@ func joinRows(bs, below []slack.Block) []slack.Block {
 		row, ok := bs[len(bs)-1].(*slack.ActionBlock)
 		if more, ok2 := below[0].(*slack.ActionBlock); ok && ok2 {
 			both := slices.Concat(row.Elements.ElementSet, more.Elements.ElementSet)
+			slices.SortStableFunc(both, func(x, y slack.BlockElement) int { return isMenu(x) - isMenu(y) })
 			return slices.Concat(bs[:len(bs)-1], []slack.Block{slack.NewActionBlock("", both...)}, below[1:])
 		}
 	}
 	return append(bs, below...)
+}
+
+// isMenu is 1 for a menu of what is wanted less: it stands behind the buttons.
+func isMenu(e slack.BlockElement) int {
+	if _, ok := e.(*slack.OverflowBlockElement); ok {
+		return 1
+	}
+	return 0
 }
 
 // replyBlocks answers a with blocks that were drawn already.

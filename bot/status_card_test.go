@@ -82,12 +82,12 @@ func TestMetricsAreACurveWithItsNumbers(t *testing.T) {
 	s := play(t)
 	s.train(t)
 	s.Slash("metrics 6001")
-	msg := s.said("📈 moe · running · 6001", "30 of 100", "4.125", "Lowest loss", "Grad norm", "391 TFLOP/s/GPU")
+	msg := s.said("📈 moe · running · 6001", "30 of 100", "4.125", "Time left", "Grad norm", "391 TFLOP/s/GPU")
 	require.Contains(t, kinds(msg), "data_visualization")
 	require.NotContains(t, text(msg), "ms/iteration", "no table beside it")
 	require.Empty(t, s.State().Files)
 	s.Slash("曲线 6001")
-	msg = s.said("📈 moe · 运行中 · 6001", "最低损失")
+	msg = s.said("📈 moe · 运行中 · 6001", "梯度范数")
 	require.Contains(t, kinds(msg), "data_visualization")
 }
 

@@ -70,7 +70,7 @@ func Body(k Card, l lang.Lang, edit bool) []slack.Block {
 		bs = append(bs, answer.ContextMarkup(LastSeen(*j.SeenAt, l)))
 	}
 	if why := n.reason(); why != "" && j.State.Ended() {
-		bs = append(bs, slack.NewRichTextBlock("", slack.NewRichTextSection(answer.Bold(answer.Cut(answer.OneLine(why), 500)))))
+		bs = append(bs, slack.NewRichTextBlock("", slack.NewRichTextSection(answer.Bold(lang.Capital(answer.Cut(answer.OneLine(why), 500))))))
 	}
 	bs = append(bs, answer.ContextMarkup(contextLine(k, l, edit)))
 	if fs := fields(n, l); len(fs) > 0 {

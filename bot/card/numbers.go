@@ -27,17 +27,20 @@ func Numbers(n News, s metrics.Summary, l lang.Lang) []slack.Block {
 	if n.Job.ID != "" {
 		title += " · " + string(n.Job.ID)
 	}
-	running := n
-	if !n.Job.State.Ended() {
-		running.Job.State = slurm.Running // numbers alone do not say that it waits
+	trained := n // how it ended is not asked here, and numbers do not say that it waits
+	trained.Job.State = slurm.Running
+	if n.Job.State.Ended() {
+		trained.Job.State = slurm.Completed
 	}
-	fs := fields(running, l)
+	fs := fields(trained, l)
 	add := func(name lang.Text, v *float64, format byte, digits int) {
 		if v != nil {
 			fs = append(fs, answer.Markup("*"+name.In(l)+"*\n"+answer.Escape(strconv.FormatFloat(*v, format, digits, 64))))
 		}
 	}
-	add(textBest, s.BestLoss, 'g', 4)
+	if s.BestLoss != nil && (s.Loss == nil || *s.BestLoss < *s.Loss) {
+		add(textBest, s.BestLoss, 'g', 4)
+	}
 	add(textNorm, s.GradNorm, 'g', 3)
 	add(textTokens, s.TokensPerGPU, 'f', 0)
 	bs := []slack.Block{answer.Header(title), slack.NewSectionBlock(nil, fs[:min(len(fs), 10)], nil)}

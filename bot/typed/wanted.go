@@ -43,6 +43,12 @@ var tellWhen = lazy.New(`(?i)^(?:please )?(?:tell|ping|notify|alert)(?: (?:me|us
 // told are those states as subscribe takes them; an end is either.
 var told = map[string]string{"ends": "failed completed", "finishes": "failed completed", "is cancelled": "cancelled"}
 
+// thanks are words that want no answer but a kind one.
+var thanks = lazy.New(`(?i)^(?:(?:ok|okay|great|perfect|nice|cool|got it)[,.! ]*)?(?:many )?(?:thanks?(?: you)?(?: so much| a lot)?|thx|ty|cheers)[ !.~]*$|^(?:好的?[，, ]*)?(?:非常)?(?:谢谢|多谢|感谢)(?:您|你|了)?[！!。~～ ]*$`)
+
+// Thanks reports whether somebody only says thanks.
+func Thanks(text string) bool { return thanks.MatchString(strings.TrimSpace(text)) }
+
 // News is the subscription that a sentence asks for; ok is false for any other.
 func News(text string) (words []string, ok bool) {
 	m := tellWhen.FindStringSubmatch(strings.TrimSpace(text))

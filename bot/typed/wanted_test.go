@@ -76,3 +76,12 @@ func TestASentenceAsksForNews(t *testing.T) {
 		require.Equal(t, want != "", ok, text)
 	}
 }
+
+func TestThanksWantNoAnswer(t *testing.T) {
+	for text, want := range map[string]bool{
+		"thanks!": true, "Thank you so much": true, "ok, thanks.": true, "谢谢": true, "好的，谢谢！": true,
+		"thanks, and why did it fail?": false, "no thanks to NCCL": false, "谢谢，那为什么失败？": false,
+	} {
+		require.Equal(t, want, typed.Thanks(text), text)
+	}
+}
