@@ -49,7 +49,10 @@ func TestARunThatIsExpectedAndMissingIsAnAlarm(t *testing.T) {
 	s.Slash("subscribe name=nightly-* expected", map[string]any{"channel_id": "C9"})
 	s.said("an alarm while none waits or runs")
 	s.yard.put(slurm.Job{ID: "5000", Name: "nightly-1", User: "grace", State: slurm.Pending, Reason: "DependencyNeverSatisfied"})
-	time.Sleep(300 * time.Millisecond) // it is noted as missing
+	require.Eventually(t, func() bool {
+		keys, err := s.store.Slack().Keys(t.Context(), "missing", time.Now())
+		return err == nil && len(keys) == 1
+	}, time.Minute, 20*time.Millisecond, "it is noted as missing")
 	require.Zero(t, posted(s.State(), "No run named"), "a chain takes a while between two")
 	ahead.Store(int64(11 * time.Minute))
 	msg := s.said("No run named nightly-* waits or runs", "Job 5000 waits for a job that did not end well")
