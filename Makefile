@@ -80,7 +80,7 @@ GALLERY ?= dist/slack-gallery
 slack-gallery: ## play a day in front of the strict fake Slack, and draw every picture of it: light, dark, phone
 	$(GO) test ./bot -count=1 -run TestADayPlayedByItsLabels -gallery $(abspath $(GALLERY))
 	for page in $(GALLERY)/*.html; do \
-		size=720,12000; case $$page in *phone*) size=390,16000;; esac; \
+		size=720,18000; case $$page in *phone*) size=390,24000;; esac; \
 		! command -v chromium >/dev/null || chromium --headless --no-sandbox --hide-scrollbars --screenshot=$$page.png --window-size=$$size $$page 2>/dev/null; \
 	done
 	@ls $(GALLERY)

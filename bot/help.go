@@ -17,19 +17,20 @@ import (
 
 // ownHelp is what the bot's own words do.
 var ownHelp = []struct {
-	word string
-	text lang.Text
+	word     string
+	text     lang.Text
+	examples string
 }{
-	{"help", lang.Text{EN: "what you can do now; `help COMMAND` for one command", ZH: "现在能做什么；`help 命令` 查看单个命令"}},
-	{"link", lang.Text{EN: "prove which cluster user you are", ZH: "证明您是集群上的哪个用户"}},
-	{"unlink", lang.Text{EN: "forget which cluster user you are", ZH: "解除与集群用户的绑定"}},
-	{"web", lang.Text{EN: "a link to the page: jobs, curves and logs in a browser", ZH: "网页链接：在浏览器中查看作业、曲线与日志"}},
-	{"whoami", lang.Text{EN: "who you are here and what you may do", ZH: "您在这里的身份和权限"}},
-	{"settings", lang.Text{EN: "language, notifications, cluster", ZH: "语言、通知、集群"}},
-	{"subscribe", lang.Text{EN: "follow a job, a person or everything in this channel", ZH: "订阅作业、某人或本频道的全部事件"}},
-	{"unsubscribe", lang.Text{EN: "end a subscription", ZH: "取消订阅"}},
-	{"mute", lang.Text{EN: "hear no more of a job", ZH: "不再接收某作业的消息"}},
-	{"unmute", lang.Text{EN: "hear of a job again", ZH: "恢复接收某作业的消息"}},
+	{"help", lang.Text{EN: "what you can do now; `help COMMAND` for one command", ZH: "现在能做什么；`help 命令` 查看单个命令"}, "help cancel"},
+	{"link", lang.Text{EN: "prove which cluster user you are", ZH: "证明您是集群上的哪个用户"}, "link"},
+	{"unlink", lang.Text{EN: "forget which cluster user you are", ZH: "解除与集群用户的绑定"}, "unlink"},
+	{"web", lang.Text{EN: "a link to the page: jobs, curves and logs in a browser", ZH: "网页链接：在浏览器中查看作业、曲线与日志"}, "web"},
+	{"whoami", lang.Text{EN: "who you are here and what you may do", ZH: "您在这里的身份和权限"}, "whoami"},
+	{"settings", lang.Text{EN: "language, notifications, cluster", ZH: "语言、通知、集群"}, "settings\nsettings quiet 22:00-08:00 Asia/Shanghai"},
+	{"subscribe", lang.Text{EN: "follow a job, a person or everything in this channel", ZH: "订阅作业、某人或本频道的全部事件"}, "subscribe\nsubscribe 4711\nsubscribe partition=prod failed completed\nsubscribe name=nightly-* expected\nsubscribe project=research digest"},
+	{"unsubscribe", lang.Text{EN: "end a subscription", ZH: "取消订阅"}, "unsubscribe 4711"},
+	{"mute", lang.Text{EN: "hear no more of a job", ZH: "不再接收某作业的消息"}, "mute 4711"},
+	{"unmute", lang.Text{EN: "hear of a job again", ZH: "恢复接收某作业的消息"}, "unmute 4711"},
 }
 
 var (
@@ -142,7 +143,10 @@ func helpDoc(c *ops.Call, topic string) view.Doc {
 		}
 		for _, h := range ownHelp {
 			if h.word == name {
-				return view.Doc{Title: "/megatron " + name, Sections: []view.Section{{Text: h.text.In(c.Lang)}}}
+				return view.Doc{Title: "/megatron " + name, Sections: []view.Section{
+					{Text: lang.Capital(h.text.In(c.Lang))},
+					{Heading: textExample.In(c.Lang), Code: "/megatron " + strings.ReplaceAll(h.examples, "\n", "\n/megatron ")},
+				}}
 			}
 		}
 	}

@@ -239,8 +239,8 @@ func (b *Bot) unfurl(ctx context.Context, a ask) []store.SlackMessage {
 			continue
 		}
 		result, err := op.Run(ctx, c, in)
-		if v, ok := result.(view.Viewer); err == nil && ok {
-			shown[raw] = slack.Attachment{Blocks: slack.Blocks{BlockSet: answer.Blocks(form.Open(v.View(c.Lang)), c.Lang)}}
+		if r, ok := result.(jobcontrol.StatusOut); err == nil && ok {
+			shown[raw] = slack.Attachment{Blocks: slack.Blocks{BlockSet: b.underLink(ctx, c, r)}}
 		}
 	}
 	if len(shown) == 0 {

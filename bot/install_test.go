@@ -233,7 +233,7 @@ func TestLinksToJobsAreUnfurled(t *testing.T) {
 	s.Wait("the unfurl", func(st slacktest.State) bool {
 		return slices.ContainsFunc(st.Calls, func(c slacktest.Call) bool {
 			j := slacktest.JSON(c.Args)
-			return c.Method == "chat.unfurl" && strings.Contains(j, "4000 run") && strings.Contains(j, "4001 elsewhere") && !strings.Contains(j, "evil")
+			return c.Method == "chat.unfurl" && strings.Contains(j, "run · running · 4000") && strings.Contains(j, "elsewhere · running · 4001") && !strings.Contains(j, "evil")
 		})
 	})
 }

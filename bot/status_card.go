@@ -74,6 +74,14 @@ func (b *Bot) statusCard(ctx context.Context, a ask, c *ops.Call, t typed.Call, 
 	return b.replyBlocks(a, card.Headline(k.News, l), bs, t.Share)
 }
 
+// underLink is a job's card as it stands below a link to its page: without the chart
+// and the buttons, which the page has.
+func (b *Bot) underLink(ctx context.Context, c *ops.Call, r jobcontrol.StatusOut) []slack.Block {
+	k := b.cardNow(ctx, c, r.Job)
+	k.News.Curve = nil
+	return card.Body(k, c.Lang, false)
+}
+
 // besideCard is what a job's state has that its card has not: what can be done while
 // it waits, a warning of a hang, its checkpoints and steps, and the rest folded.
 func besideCard(r jobcontrol.StatusOut, l lang.Lang) (doc view.Doc) {

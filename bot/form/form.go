@@ -11,7 +11,6 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
 // The callbacks of our modals, and the actions within the form that are no fields.
@@ -224,13 +223,4 @@ func CheckingView(name, meta string, l lang.Lang) slack.ModalViewRequest {
 		Title: answer.Label(Title.In(l)), Close: answer.Label(TextClose.In(l)),
 		Blocks: slack.Blocks{BlockSet: []slack.Block{answer.Header(textChecking.In(l)), slack.NewSectionBlock(answer.Label(said), nil, nil)}},
 	}
-}
-
-// Open shows everything at once: modals and unfurled links have no containers.
-func Open(doc view.Doc) view.Doc {
-	doc.Sections = slices.Clone(doc.Sections)
-	for i := range doc.Sections {
-		doc.Sections[i].Fold = false
-	}
-	return doc
 }

@@ -44,7 +44,8 @@ var tellWhen = lazy.New(`(?i)^(?:please )?(?:tell|ping|notify|alert)(?: (?:me|us
 var told = map[string]string{"ends": "failed completed", "finishes": "failed completed", "is cancelled": "cancelled"}
 
 // thanks are words that want no answer but a kind one.
-var thanks = lazy.New(`(?i)^(?:(?:ok|okay|great|perfect|nice|cool|got it)[,.! ]*)?(?:many )?(?:thanks?(?: you)?(?: so much| a lot)?|thx|ty|cheers)[ !.~]*$|^(?:好的?[，, ]*)?(?:非常)?(?:谢谢|多谢|感谢)(?:您|你|了)?[！!。~～ ]*$`)
+var thanks = lazy.New(`(?i)^(?:(?:ok|okay|great|perfect|nice|cool|got it)[,.! ]*)?(?:many )?(?:thanks?(?: you)?(?: so much| a lot)?|thx|ty|cheers)[ !.~]*$` +
+	`|^(?:好的?[，, ]*)?(?:非常)?(?:谢谢|多谢|感谢)(?:您|你|了)?[！!。~～ ]*$`)
 
 // Thanks reports whether somebody only says thanks.
 func Thanks(text string) bool { return thanks.MatchString(strings.TrimSpace(text)) }
