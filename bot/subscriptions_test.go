@@ -33,7 +33,7 @@ func TestSubscriptionsAreSeenAndEndedByAButton(t *testing.T) {
 	st := s.Wait("the failed one's card", func(st slacktest.State) bool { return len(cards(st, "5001")) == 1 })
 	require.Empty(t, cards(st, "5000"), "one that runs is nobody's business here")
 	s.Slash("subscribe")
-	msg = s.Wait("the list", func(st slacktest.State) bool { return posted(st, "What is followed here") == 2 }).Messages[3]
+	msg = s.said("What is followed here", "all jobs · when one fails")
 	s.PressLabel(msg, "End it", "U5")
 	s.said("Not followed here any more: all jobs · when one fails", "Set by grace")
 	s.Slash("subscribe weather=fine")
