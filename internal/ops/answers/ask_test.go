@@ -30,10 +30,10 @@ func TestAnAgentSaysWhatWasAskedBefore(t *testing.T) {
 // An agent that speaks of tools means those of the server that it asks.
 func TestAnAgentAsksAboutTheServersTools(t *testing.T) {
 	op := Ask(func() []ops.Op { return nil })
+	answerer := knowledge.New(knowledge.Options{Own: About(func() []ops.Op { return nil })})
 	asks := func(surface ops.Surface, question string) string {
 		c := opstest.NewCall(t, &opstest.Site{})
 		c.Who.Surface = surface
-		answerer := knowledge.New(knowledge.Options{Own: About(func() []ops.Op { return nil })})
 		c.Answerer = func() *knowledge.Answerer { return answerer }
 		out, err := opstest.Do(t, c, op, question)
 		require.NoError(t, err)
