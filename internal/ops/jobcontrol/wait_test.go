@@ -1,7 +1,9 @@
 package jobcontrol
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -10,41 +12,43 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A wait tells at once how the job is, and when its time is up how it is by then:
-// a job that has ended or begun since is no time-out.
-func TestAWaitTellsThePresentState(t *testing.T) {
+// When the time of a wait is up it tells how the job is by then: one that has ended or
+// begun since is no time-out.
+func TestAWaitThatGivesUpTellsThePresentState(t *testing.T) {
+	past, done := context.WithDeadline(t.Context(), time.Unix(0, 0))
+	defer done()
+	was := slurm.Job{ID: "77", Name: "gpt", User: "alice", State: slurm.Pending, Reason: "Resources"}
 	for _, tt := range []struct {
 		name     string
-		words    []string
+		in       WaitIn
 		becomes  slurm.Job
 		timedOut bool
 		title    string
 	}{
-		{"still pending", nil, slurm.Job{State: slurm.Pending, Reason: "Priority"}, true, "still PENDING"},
-		{"runs by now", nil, slurm.Job{State: slurm.Running, ElapsedS: 7}, true, "still RUNNING"},
-		{"runs as it should", []string{"--running"}, slurm.Job{State: slurm.Running}, false, "RUNNING"},
-		{"ended", nil, slurm.Job{State: slurm.Completed}, false, "COMPLETED"},
-		{"ended without its file", []string{"--artifact", "done.json"}, slurm.Job{State: slurm.Failed}, false, "FAILED"},
+		{"still pending", WaitIn{}, slurm.Job{State: slurm.Pending, Reason: "Priority"}, true, "still PENDING"},
+		{"runs by now", WaitIn{}, slurm.Job{State: slurm.Running, ElapsedS: 7}, true, "still RUNNING"},
+		{"runs as it should", WaitIn{Running: true}, slurm.Job{State: slurm.Running}, false, "RUNNING"},
+		{"waits to run", WaitIn{Running: true}, slurm.Job{State: slurm.Pending, Reason: "Priority"}, true, "still PENDING"},
+		{"ended", WaitIn{}, slurm.Job{State: slurm.Completed}, false, "COMPLETED"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			was := slurm.Job{ID: "77", Name: "gpt", User: "alice", State: slurm.Pending, Reason: "Resources", WorkDir: t.TempDir()}
-			s := &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{"77": was}}
-			c := opstest.NewCall(t, s)
-			var told []string
-			c.Progress = func(_, _ int, what string) {
-				told = append(told, what)
-				by := tt.becomes
-				by.ID, by.Name, by.User, by.WorkDir = was.ID, was.Name, was.User, was.WorkDir
-				s.KnownJobs["77"] = by
-			}
-			out, err := opstest.Do(t, c, Wait(), append([]string{"77", "--timeout", "1"}, tt.words...)...)
+			now := tt.becomes
+			now.ID, now.Name, now.User = was.ID, was.Name, was.User
+			c := opstest.NewCall(t, &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{"77": now}})
+			cl, err := c.Cluster("")
 			require.NoError(t, err)
-			require.Equal(t, "PENDING (Resources)", told[0])
-			w := out.(WaitOut)
-			require.Equal(t, tt.becomes.State, w.State)
-			require.Equal(t, tt.becomes.ElapsedS, w.ElapsedS)
-			require.Equal(t, tt.timedOut, w.TimedOut)
-			require.Contains(t, w.View(lang.EN).Title, tt.title)
+			tt.in.Job = was.ID
+			out, err := timedOut(past, c, cl, tt.in, WaitOut{Job: was})
+			require.NoError(t, err)
+			require.Equal(t, tt.becomes.State, out.State)
+			require.Equal(t, tt.becomes.Reason, out.Reason)
+			require.Equal(t, tt.becomes.ElapsedS, out.ElapsedS)
+			require.Equal(t, tt.timedOut, out.TimedOut)
+			require.Contains(t, out.View(lang.EN).Title, tt.title)
 		})
 	}
+	broken, stop := context.WithCancel(t.Context())
+	stop()
+	_, err := timedOut(broken, opstest.NewCall(t, &opstest.Site{}), nil, WaitIn{}, WaitOut{Job: was})
+	require.ErrorIs(t, err, context.Canceled, "a wait that was broken off is no time-out")
 }
