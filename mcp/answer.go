@@ -71,6 +71,11 @@ func answer(o ops.Op, out any, r room, token string) (*sdk.CallToolResult, error
 	if v, ok := out.(view.Viewer); ok {
 		doc := v.View(lang.EN)
 		next = hints(doc.Next)
+		for i, h := range next {
+			if o.Name == "submit" && h.Tool == "status" { // an agent waits where a person looks again
+				next[i].Tool = "wait"
+			}
+		}
 		doc.Next = nil
 		doc.Title = asArguments(doc.Title)
 		doc.Sections = slices.DeleteFunc(doc.Sections, func(s view.Section) bool { return strings.ContainsFunc(s.Code, dotted) })

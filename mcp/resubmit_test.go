@@ -34,6 +34,7 @@ func TestADiagnosisIsMendedAndResubmitted(t *testing.T) {
 	require.False(t, first.IsError, first.Text)
 	require.NotContains(t, first.Structured, "script", "what was submitted was seen before")
 	job := first.Structured["job_id"].(string)
+	require.Equal(t, map[string]any{"tool": "wait", "arguments": map[string]any{"job": job}}, first.Structured["next"].([]any)[0], "not status, again and again")
 
 	file := filepath.Join(t.TempDir(), "log")
 	require.NoError(t, os.WriteFile(file, []byte("0: [rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a "+
