@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,17 +73,13 @@ func (sh *shell) inputs(ctx context.Context, call *ops.Call, op ops.Op, words []
 
 // documents reads JSON objects with the names that agents use, one after another.
 func (sh *shell) documents(op ops.Op, file string, rest []string) (ins []any, err error) {
+	from, err := sh.open("input", file)
+	if err != nil {
+		return nil, err
+	}
+	defer from.Close()
 	if len(rest) > 0 {
 		return nil, ops.InputError(rest[0], lang.Text{EN: "%q beside --input: the document says everything", ZH: "%q 与 --input 同时出现：文档已说明一切"}.With(rest[0]), lang.Text{})
-	}
-	from := sh.in
-	if file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			return nil, ops.InputError("input", lang.Said(err), lang.Text{EN: "--input - reads standard input", ZH: "--input - 从标准输入读取"})
-		}
-		defer f.Close()
-		from = f
 	}
 	for d := json.NewDecoder(from); ; {
 		var raw json.RawMessage
@@ -255,17 +252,38 @@ func (sh *shell) progress() func(int, int, string) {
 	}
 }
 
-// takeFlag takes "name value" or "name=value" out of words.
+// open is the file that a flag names; - is standard input.
+func (sh *shell) open(flag, file string) (io.ReadCloser, error) {
+	if file == "-" {
+		return io.NopCloser(sh.in), nil
+	}
+	fix := lang.Text{EN: "--%s - reads standard input", ZH: "--%s - 从标准输入读取"}.With(flag)
+	if file == "" || strings.HasPrefix(file, "-") {
+		return nil, ops.InputError(flag, lang.Text{EN: "--%s needs the name of a file", ZH: "--%s 后需要给出文件名"}.With(flag), fix)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, ops.InputError(flag, lang.Said(err), fix)
+	}
+	return f, nil
+}
+
+// takeFlag takes "name value" or "name=value" out of words; the value is empty
+// where nothing follows.
 func takeFlag(words []string, name string) (value string, rest []string, ok bool) {
 	for i, w := range words {
 		if w == "--" {
 			break
 		}
-		if w == name && i+1 < len(words) {
-			return words[i+1], append(append([]string{}, words[:i]...), words[i+2:]...), true
+		if w == name {
+			after := words[i+1:]
+			if len(after) > 0 {
+				value, after = after[0], after[1:]
+			}
+			return value, slices.Concat(words[:i], after), true
 		}
 		if v, found := strings.CutPrefix(w, name+"="); found {
-			return v, append(append([]string{}, words[:i]...), words[i+1:]...), true
+			return v, slices.Concat(words[:i], words[i+1:]), true
 		}
 	}
 	return "", words, false
@@ -277,17 +295,13 @@ func (sh *shell) batch(op ops.Op, file string, rest []string) error {
 	if op.Batch == nil {
 		return &ops.Error{Code: ops.BadInput, Field: "batch", Message: lang.Text{EN: "%s has no --batch", ZH: "%s 没有 --batch"}.With(op.Name), Fix: lang.Text{EN: "plan, render, lint, diagnose and ask have one", ZH: "plan、render、lint、diagnose、ask 支持 --batch"}}
 	}
+	in, err := sh.open("batch", file)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
 	if len(rest) > 0 {
 		return &ops.Error{Code: ops.BadInput, Field: rest[0], Message: lang.Text{EN: "%q beside --batch: the lines say everything", ZH: "--batch 之外又给出了 %q：内容应全部写在各行中"}.With(rest[0])}
-	}
-	in := sh.in
-	if file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			return &ops.Error{Code: ops.BadInput, Field: "batch", Message: lang.Said(err), Fix: lang.Text{EN: "--batch - reads standard input", ZH: "--batch - 从标准输入读取"}}
-		}
-		defer f.Close()
-		in = f
 	}
 	if err := op.Batch(in, sh.out); err != nil {
 		return &ops.Error{Code: ops.BadInput, Field: "batch", Message: lang.Said(err)}

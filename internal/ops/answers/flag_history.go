@@ -8,8 +8,14 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
-// releasesOf says in which releases a flag is known.
+// releasesOf says in which releases a flag is known; a flag that went and came
+// back has several stretches of them.
 func releasesOf(spans []megatron.Span) lang.Text {
+	for i := 1; i < len(spans); i++ {
+		if before := spans[i-1]; spans[i].Since > before.Until+1 {
+			return lang.Text{EN: "%s, then again %s", ZH: "%s，之后又有：%s"}.With(stretch(spans[0].Since, before.Until), releasesOf(spans[i:]))
+		}
+	}
 	all := megatron.Releases()
 	first, last := spans[0].Since, spans[len(spans)-1].Until
 	switch {
@@ -20,7 +26,14 @@ func releasesOf(spans []megatron.Span) lang.Text {
 	case first == all[0]:
 		return lang.Text{EN: "up to %s; gone since", ZH: "到 %s 为止，之后已移除"}.With(last.String())
 	}
-	return lang.Text{EN: "%s to %s; gone since", ZH: "%s 至 %s，之后已移除"}.With(first.String(), last.String())
+	return lang.Text{EN: "%s; gone since", ZH: "%s，之后已移除"}.With(stretch(first, last))
+}
+
+func stretch(first, last megatron.Release) lang.Text {
+	if first == last {
+		return lang.Same(first.String())
+	}
+	return lang.Text{EN: "%s to %s", ZH: "%s 至 %s"}.With(first.String(), last.String())
 }
 
 // changesOf says what each later definition of a flag has of its own.

@@ -64,6 +64,7 @@ type Upgrade struct {
 	// New are the problems that only that release has, Gone those that it has no more.
 	New  []rules.Problem `json:"new"`
 	Gone []rules.Problem `json:"gone"`
+	was  bool            // whether the release that runs it now would start it
 }
 
 // against judges s by another release as well.
@@ -78,7 +79,7 @@ func against(c *ops.Call, s job.Spec, version string) (*Upgrade, error) {
 	then := now
 	then.Megatron = match.Release.String()
 	a, b := rules.CheckIn(MegatronRun(now), c.Lang), rules.CheckIn(MegatronRun(then), c.Lang)
-	return &Upgrade{Release: match.Release.String(), OK: b.OK, New: onlyIn(b.Problems, a.Problems), Gone: onlyIn(a.Problems, b.Problems)}, nil
+	return &Upgrade{Release: match.Release.String(), OK: b.OK, was: a.OK, New: onlyIn(b.Problems, a.Problems), Gone: onlyIn(a.Problems, b.Problems)}, nil
 }
 
 // onlyIn is the problems of a that b does not have.
@@ -92,17 +93,30 @@ func onlyIn(a, b []rules.Problem) []rules.Problem {
 	return out
 }
 
-func (u *Upgrade) sections(l lang.Lang) []view.Section {
-	verdict := lang.Text{EN: "Megatron-LM %s would start it", ZH: "Megatron-LM %s 可以启动"}
-	if !u.OK {
-		verdict = lang.Text{EN: "Megatron-LM %s would refuse it", ZH: "Megatron-LM %s 会拒绝启动"}
+// verdict says in one line whether the other release starts the job, and
+// whether the one that runs it now says otherwise.
+func (u *Upgrade) verdict() lang.Text {
+	switch {
+	case u.OK && u.was:
+		return lang.Text{EN: "Megatron-LM %s would start it as well", ZH: "Megatron-LM %s 同样可以启动"}
+	case u.OK:
+		return lang.Text{EN: "Megatron-LM %s would start it", ZH: "Megatron-LM %s 可以启动"}
+	case u.was:
+		return lang.Text{EN: "Megatron-LM %s would refuse it", ZH: "Megatron-LM %s 会拒绝启动"}
 	}
-	head := view.Section{Heading: verdict.With(u.Release).In(l)}
+	return lang.Text{EN: "Megatron-LM %s would refuse it as well", ZH: "Megatron-LM %s 同样会拒绝启动"}
+}
+
+func (u *Upgrade) section(l lang.Lang) view.Section {
+	head := view.Section{Heading: u.verdict().With(u.Release).In(l)}
 	if len(u.New)+len(u.Gone) == 0 {
-		head.Text = lang.Text{EN: "nothing changes for these arguments", ZH: "对这些参数没有变化"}.In(l)
+		head.Text = lang.Text{EN: "it says the same of these arguments", ZH: "它对这些参数的判断完全相同"}.In(l)
+	}
+	for _, p := range u.New {
+		head.Items = append(head.Items, lang.Text{EN: "new: ", ZH: "新增："}.In(l)+problemItem(p, l))
 	}
 	for _, p := range u.Gone {
-		head.Items = append(head.Items, lang.Text{EN: "no longer said: ", ZH: "不再有："}.In(l)+p.Field+": "+p.Message)
+		head.Items = append(head.Items, lang.Text{EN: "no longer: ", ZH: "不再有："}.In(l)+p.Field+": "+p.Message)
 	}
-	return append([]view.Section{head}, problemSections(u.New, l)...)
+	return head
 }

@@ -74,6 +74,13 @@ func TestPlanAgainstTellsWhatAnUpgradeBreaks(t *testing.T) {
 	for l, says := range map[lang.Lang]string{lang.EN: "Megatron-LM main would refuse it", lang.ZH: "Megatron-LM main 会拒绝启动"} {
 		require.Contains(t, textOf(t, out.View(l)), says)
 	}
+	both := textOf(t, planned(t, c, append([]string{"--megatron", "0.18.2"}, words...)...).View(lang.EN))
+	require.Contains(t, both, "Megatron-LM main would refuse it as well\nit says the same of these arguments")
+	back := append([]string{"--worktree", worktreeOf(t, "0", "15", "3"), "--against", "0.17.1", "--"}, append(smallModel, "--moe-latent-size", "64")...)
+	text := textOf(t, planned(t, c, back...).View(lang.EN))
+	require.Contains(t, text, "Megatron-LM 0.17.1 would refuse it as well")
+	require.Contains(t, text, "new: --moe-latent-size: the model must have experts")
+	require.Contains(t, text, "no longer: --moe-latent-size: Megatron 0.15.3 has no flag")
 	_, err := opstest.Do(t, c, Plan(), "--worktree", "/w", "--against", "bananas")
 	require.Equal(t, "against", ops.AsError(err).Field)
 }

@@ -229,7 +229,7 @@ func (o PlanOut) View(l lang.Lang) view.Doc {
 	}
 	d.Sections = append(d.Sections, problemSections(o.Problems, l)...)
 	if o.Against != nil {
-		d.Sections = append(d.Sections, o.Against.sections(l)...)
+		d.Sections = append(d.Sections, o.Against.section(l))
 	}
 	if len(o.Read) > 0 {
 		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "read from the script so", ZH: "对脚本的读法"}.In(l), Items: noteLines(o.Read, l)})
@@ -258,24 +258,29 @@ func problemSections(ps []rules.Problem, l lang.Lang) []view.Section {
 			if p.Severity != sev {
 				continue
 			}
-			item := p.Field + ": " + p.Message
-			if p.Fix != "" {
-				item += "\n" + fixWords(p, l) + p.Fix
-			}
-			where := p.Rule
-			if p.Source != "" {
-				where += "  " + p.Source
-			}
-			if p.Follows != "" {
-				where += lang.Text{EN: "  (follows from ", ZH: "（由 "}.In(l) + p.Follows + lang.Text{EN: ")", ZH: " 引起）"}.In(l)
-			}
-			s.Items = append(s.Items, item+"\n["+where+"]")
+			s.Items = append(s.Items, problemItem(p, l))
 		}
 		if len(s.Items) > 0 {
 			out = append(out, s)
 		}
 	}
 	return out
+}
+
+// problemItem is what a problem says, how it is mended, and who says so.
+func problemItem(p rules.Problem, l lang.Lang) string {
+	item := p.Field + ": " + p.Message
+	if p.Fix != "" {
+		item += "\n" + fixWords(p, l) + p.Fix
+	}
+	where := p.Rule
+	if p.Source != "" {
+		where += "  " + p.Source
+	}
+	if p.Follows != "" {
+		where += lang.Text{EN: "  (follows from ", ZH: "（由 "}.In(l) + p.Follows + lang.Text{EN: ")", ZH: " 引起）"}.In(l)
+	}
+	return item + "\n[" + where + "]"
 }
 
 // fixWords head a fix with what following it does to the run.

@@ -105,7 +105,11 @@ func modelNamed(field, name string) (recipes.Model, string, error) {
 // recipe is the job that a model's published layout makes; base is what else
 // the person gave.
 func recipe(c *ops.Call, in SpecIn, base job.Spec) (job.Spec, error) {
-	m, number, err := modelNamed("recipe", in.Recipe)
+	field := "recipe"
+	if in.modelOnly {
+		field = "model"
+	}
+	m, number, err := modelNamed(field, in.Recipe)
 	if err != nil {
 		return job.Spec{}, err
 	}

@@ -68,7 +68,7 @@ func TestRecipesSayWhatIsNotPublished(t *testing.T) {
 		{"plan --recipe llama3-70b --gpu abacus", "gpu", "h100"},
 		{"plan --gpus 12 --gpus-per-node 8", "gpus", "a multiple of 8"},
 		{"plan --gpus 16 --nodes 3", "gpus", "give nodes or gpus"},
-		{"recommend --model nothing-like-it", "recipe", "recipes list shows all"},
+		{"recommend --model nothing-like-it", "model", "recipes list shows all"},
 		{"recipes show", "recipe", ""},
 	} {
 		words := strings.Fields(tt.words)

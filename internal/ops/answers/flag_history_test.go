@@ -1,0 +1,35 @@
+package answers
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+)
+
+// A flag may go and come back: the gap is told.
+func TestReleasesOfAFlagTellTheGap(t *testing.T) {
+	span := func(since, until megatron.Release) megatron.Span { return megatron.Span{Since: since, Until: until} }
+	newest := megatron.Release(0).OrNewest()
+	for _, c := range []struct {
+		spans  []megatron.Span
+		en, zh string
+	}{
+		{[]megatron.Span{span(megatron.V015, newest)}, "all that are known, 0.15.3 to main", "已知的全部版本，0.15.3 至 main"},
+		{[]megatron.Span{span(megatron.V015, megatron.V016), span(megatron.V017, newest)}, "all that are known, 0.15.3 to main", "已知的全部版本，0.15.3 至 main"},
+		{[]megatron.Span{span(megatron.V017, newest)}, "since 0.17.1", "自 0.17.1 起"},
+		{[]megatron.Span{span(megatron.V015, megatron.V016)}, "up to 0.16.1; gone since", "到 0.16.1 为止，之后已移除"},
+		{[]megatron.Span{span(megatron.V016, megatron.V017)}, "0.16.1 to 0.17.1; gone since", "0.16.1 至 0.17.1，之后已移除"},
+		{[]megatron.Span{span(megatron.V015, megatron.V015), span(megatron.V017, newest)}, "0.15.3, then again since 0.17.1", "0.15.3，之后又有：自 0.17.1 起"},
+		{
+			[]megatron.Span{span(megatron.V015, megatron.V016), span(megatron.V018, megatron.V018)},
+			"0.15.3 to 0.16.1, then again 0.18.2; gone since", "0.15.3 至 0.16.1，之后又有：0.18.2，之后已移除",
+		},
+	} {
+		says := releasesOf(c.spans)
+		require.Equal(t, c.en, says.In(lang.EN))
+		require.Equal(t, c.zh, says.In(lang.ZH))
+	}
+}
