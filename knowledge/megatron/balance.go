@@ -26,19 +26,16 @@ func (s Shape) Operations() Operations {
 	if s.Untied {
 		embeddings *= 2
 	}
-	parts := s.counted()
-	attention := parts.Attention + float64(s.MTP)*s.MTPParts.Attention
-	mamba := parts.Mamba + float64(s.MTP)*s.MTPParts.Mamba
+	parts := s.allParts()
 	experts := 0.0
 	if s.Experts > 0 {
-		layers := parts.MoE + float64(s.MTP)*s.MTPParts.MoE
-		experts = layers * s.moePart().experts * float64(s.TopK) / float64(s.Experts)
+		experts = parts.MoE * s.moePart().experts * float64(s.TopK) / float64(s.Experts)
 	}
 	return Operations{
 		Linear:   6 * (active - embeddings - experts),
 		Experts:  6 * experts,
 		Output:   6 * output * float64(1+s.MTP),
-		Sequence: 6*attention*float64(s.QueryDim)*float64(s.Seq) + 21*mamba*float64(s.Mamba.Inner)*float64(s.Mamba.State),
+		Sequence: 12*parts.Attention*float64(s.CoreDim)*s.Context + 21*parts.Mamba*float64(s.Mamba.Inner)*float64(s.Mamba.State),
 	}
 }
 

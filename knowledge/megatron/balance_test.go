@@ -46,6 +46,21 @@ func TestOperationsOfAToken(t *testing.T) {
 	require.Zero(t, o.Experts)
 }
 
+// The layers that look through a window attend to it alone; the mean is of all layers.
+func TestAWindowOfAttentionCountsWhatItSees(t *testing.T) {
+	narrow := 128 - 128*127/(2*2048.0)
+	for flags, context := range map[string]float64{
+		"":                     1024,
+		" --window-size 127,0": narrow,
+		" --window-size 127,0 --window-attn-skip-freq 2":                 (1024 + narrow) / 2,
+		" --window-size 127,0 --window-attn-skip-freq [1,1,1,1,1,1,1,0]": (1024 + 7*narrow) / 8,
+		" --window-size=-1,0":   1024,
+		" --window-size 4095,0": 1024,
+	} {
+		require.InEpsilon(t, context, configOf(t, 1, small+flags).Shape().Context, 1e-9, flags)
+	}
+}
+
 func TestHybridIsCountedByItsLetters(t *testing.T) {
 	c := configOf(t, 8, nano+" --expert-model-parallel-size 8")
 	shape := c.Shape()

@@ -196,6 +196,7 @@ func (c *Config) stageParams(s *Shape, stage int) (dense, experts float64) {
 		}
 		dense += s.norm()
 		add(s.sum(s.MTPParts), float64(s.MTP))
+		add(s.depth(), float64(s.MTP))
 	}
 	return dense, experts
 }
@@ -358,7 +359,6 @@ func (c *Config) attentionActivations(s *Shape, taken float64) float64 {
 	out := taken * float64(s.QueryDim)
 	if c.MultiLatentAttention {
 		heads := float64(s.Heads)
-		qkv = 2 * heads * (2*float64(c.QkHeadDim+c.QkPosEmbHeadDim) + float64(c.VHeadDim))
 		if c.recomputes("mla_up_proj") {
 			qkv = 0
 		}
@@ -392,7 +392,7 @@ func (c *Config) mlpActivations(s *Shape, taken float64) float64 {
 // moeActivations are those of a part with experts. Where the whole part is
 // computed again, only its input is kept.
 func (c *Config) moeActivations(s *Shape, taken float64) float64 {
-	h, sequence := float64(s.Hidden), c.sequenceShards()
+	sequence := c.sequenceShards()
 	if c.recomputes("moe") {
 		return c.partInput(s, taken) / sequence
 	}
@@ -404,11 +404,7 @@ func (c *Config) moeActivations(s *Shape, taken float64) float64 {
 	if c.recomputes("moe_act") {
 		each -= taken * float64(s.ExpertFFN)
 	}
-	width := h
-	if s.LatentMoE > 0 {
-		width = float64(s.LatentMoE)
-	}
-	routed := float64(s.TopK) * (taken*width*float64(max(c.ETP, 1)) + each)
+	routed := float64(s.TopK) * (taken*s.routedWidth()*float64(max(c.ETP, 1)) + each)
 	return (c.partInput(s, taken)+routed)/sequence + inside/float64(max(c.TP, 1))
 }
 

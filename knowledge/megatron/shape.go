@@ -1,15 +1,24 @@
 package megatron
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // A Shape is a model without its layout: what the parameters and activations
 // are counted from.
 type Shape struct {
 	Layers, Hidden, Heads int
-	// QueryDim and KVDim are the widths of all query and all key (or value) heads.
+	// QueryDim is the width of all query heads, KVDim the mean of that of all keys
+	// and that of all values.
 	QueryDim, KVDim int
 	FFN, Vocab, Seq int
 	Gated, Untied   bool
+	// CoreDim is the width that attention itself works at: of all heads, the mean
+	// of a key's and a value's. Context is how many tokens a token attends to, the
+	// mean of a causal sequence and of all layers.
+	CoreDim int
+	Context float64
 	// NormSize is the number of weights of a norm over the hidden size: 1 for
 	// RMSNorm, 2 with a bias.
 	NormSize int
@@ -68,6 +77,12 @@ func (c *Config) Shape() Shape {
 		s.NormSize = 1
 	}
 	s.QueryDim, s.KVDim = c.KvChannels.Or(0)*s.Heads, c.KvChannels.Or(0)*c.NumQueryGroups
+	s.CoreDim, s.Context = s.QueryDim, c.context()
+	if c.MultiLatentAttention { // each head has keys and values of its own
+		s.QueryDim = s.Heads * (c.QkHeadDim + c.QkPosEmbHeadDim)
+		s.KVDim = (s.QueryDim + s.Heads*c.VHeadDim) / 2
+		s.CoreDim = s.KVDim
+	}
 	s.Vocab = c.vocab()
 	s.AssumedVocab = !c.PaddedVocabSize.OK && !c.VocabSize.OK
 	if s.Experts > 0 {
@@ -78,6 +93,33 @@ func (c *Config) Shape() Shape {
 	return s
 }
 
+// context is how many tokens a token attends to: on average half of the
+// sequence, less in the layers that look through a window
+// (megatron/core/transformer/utils.py:531).
+func (c *Config) context() float64 {
+	seq := float64(c.SeqLength.Or(0))
+	if len(c.WindowSize) == 0 || c.WindowSize[0] < 0 || float64(c.WindowSize[0]) >= seq-1 {
+		return seq / 2
+	}
+	reach := float64(c.WindowSize[0] + 1)
+	narrow := reach - reach*(reach-1)/(2*seq)
+	layers, skip := max(c.Layers, 1), c.WindowAttnSkipFreq
+	whole := 0
+	switch {
+	case !skip.OK:
+	case skip.V.IsList:
+		for _, windowed := range skip.V.List[:min(len(skip.V.List), layers)] {
+			if windowed == 0 {
+				whole++
+			}
+		}
+	case skip.V.N > 0:
+		whole = layers / skip.V.N
+	}
+	share := float64(whole) / float64(layers)
+	return share*seq/2 + (1-share)*narrow
+}
+
 // counted is Parts, or for a shape that was put together by hand those of a
 // transformer.
 func (s Shape) counted() PartCounts {
@@ -86,6 +128,12 @@ func (s Shape) counted() PartCounts {
 	}
 	layers, moe := float64(s.Layers), float64(s.MoELayers)
 	return PartCounts{Attention: layers, MLP: layers - moe, MoE: moe}
+}
+
+// allParts is Parts and those of multi-token prediction.
+func (s Shape) allParts() PartCounts {
+	p, n, d := s.counted(), s.MTPParts, float64(s.MTP)
+	return PartCounts{Attention: p.Attention + d*n.Attention, MLP: p.MLP + d*n.MLP, MoE: p.MoE + d*n.MoE, Mamba: p.Mamba + d*n.Mamba}
 }
 
 // parts counts what the layers consist of.
@@ -240,20 +288,27 @@ func (s Shape) moePart() layerParams {
 	if s.SharedGate && s.SharedFFN > 0 {
 		p.replicated += h
 	}
-	width := h
 	if s.LatentMoE > 0 {
-		width = float64(s.LatentMoE)
-		p.replicated += 2 * h * width
+		p.replicated += 2 * h * s.routedWidth()
 	}
-	p.experts = width * float64(s.ExpertFFN) * s.gate() * float64(s.Experts)
+	p.experts = s.routedWidth() * float64(s.ExpertFFN) * s.gate() * float64(s.Experts)
 	return p
 }
 
+// depth is what one depth of multi-token prediction has beside its layer: the
+// projection of the hidden state and the embedding together, and three norms.
+func (s Shape) depth() layerParams {
+	return layerParams{split: 2 * float64(s.Hidden) * float64(s.Hidden), replicated: 3 * s.norm()}
+}
+
+// routedWidth is the width of a token on its way to the experts and back.
+func (s Shape) routedWidth() float64 { return float64(cmp.Or(s.LatentMoE, s.Hidden)) }
+
 // Params is the number of weights of the model, Active of those that a token uses.
 func (s Shape) Params() (all, active float64) {
-	parts := s.counted()
+	parts := s.allParts()
 	whole := s.sum(parts)
-	whole.add(s.sum(s.MTPParts), float64(s.MTP))
+	whole.add(s.depth(), float64(s.MTP))
 	idle := 0.0 // weights of the experts that a token does not use
 	if s.Experts > 0 {
 		idle = s.moePart().experts * parts.MoE * (1 - float64(s.TopK)/float64(s.Experts))

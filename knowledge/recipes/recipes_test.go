@@ -73,3 +73,19 @@ func TestEveryPublishedRunFits(t *testing.T) {
 		}
 	}
 }
+
+// TestOperationsAreThePublishedOnes holds our count against tables that name both
+// the tokens and the TFLOP/s of a run (NVIDIA-NeMo/Megatron-Bridge,
+// docs/performance-summary.md): their quotient is what one token costs.
+func TestOperationsAreThePublishedOnes(t *testing.T) {
+	for name, billions := range map[string]float64{
+		"llama3-8b": 51.5, "llama3-70b": 449.2, "llama3.1-405b": 2524, "qwen3-30b-a3b": 23.0, "qwen3-235b-a22b": 148.0,
+		"deepseek-v3": 260.0, "kimi-k2": 204.4, "gpt-oss-120b": 32.6,
+	} {
+		m, ok := Lookup(name)
+		require.True(t, ok, name)
+		args, faults := megatron.Parse(megatron.Run{Entry: m.Entry, Argv: m.Argv(), WorldSize: 64, Env: map[string]string{}})
+		require.Empty(t, faults, name)
+		require.InEpsilon(t, billions, args.Effective().Shape().Operations().Total()/1e9, 0.02, name)
+	}
+}

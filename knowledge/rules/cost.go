@@ -30,7 +30,7 @@ const (
 	// forward and backward. Sinks in the softmax leave sinkShare of it: the fused
 	// kernels are slow with them.
 	attentionShare = 0.48
-	sinkShare      = 0.13
+	sinkShare      = 0.07
 
 	// groupedGEMM is what the products of the experts reach of others in bf16,
 	// groupedCast in the shorter types. Experts in FP4 are as fast as in FP8: what
