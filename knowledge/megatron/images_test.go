@@ -8,6 +8,7 @@ import (
 
 func TestLookupImage(t *testing.T) {
 	for image, core := range map[string]string{
+		"nvcr.io/nvidia/nemo:26.06":                  "0.18.0",
 		"nvcr.io/nvidia/nemo:26.04":                  "0.17.0",
 		"nvcr.io#nvidia/nemo:26.04":                  "0.17.0",
 		"docker://nvcr.io#nvidia/nemo:25.09":         "0.14.0",
