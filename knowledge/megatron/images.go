@@ -60,6 +60,13 @@ func LookupImage(image string) (Image, bool) {
 	return Image{}, false
 }
 
+// MinimalDriver is the oldest branch of NVIDIA's driver that runs what was built
+// with a CUDA, by its major version alone; 0 where that is not known.
+func MinimalDriver(cuda string) int {
+	major, _, _ := strings.Cut(cuda, ".")
+	return map[string]int{"11": 450, "12": 525, "13": 580}[major]
+}
+
 // nvidiaImage is an image of NVIDIA's that is named after its month.
 var nvidiaImage = lazy.New(`(?:^|/)(pytorch|nemo)[/-]([0-9]{2})\.([0-9]{2})(?:[.-].*)?$`)
 

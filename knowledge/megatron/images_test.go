@@ -40,3 +40,12 @@ func TestImagesNameTheirSource(t *testing.T) {
 		}
 	}
 }
+
+func TestMinimalDriverIsOfTheMajorVersion(t *testing.T) {
+	for cuda, driver := range map[string]int{"13.1.0": 580, "13": 580, "12.9.1": 525, "11.8": 450, "10.2": 0, "": 0, "x": 0} {
+		require.Equal(t, driver, MinimalDriver(cuda), cuda)
+	}
+	for _, i := range images() {
+		require.Equal(t, i.CUDA == "", MinimalDriver(i.CUDA) == 0, i.Name())
+	}
+}

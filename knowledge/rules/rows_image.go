@@ -96,6 +96,14 @@ func imageRows() []row {
 		needs("image-blockwise", "--fp8-recipe", teRecipes+"2.3: Float8BlockScaling", "Transformer Engine", part{"2.3", "25.04"}, engine, fp8("blockwise")),
 		needs("image-nvfp4", "--fp4-format", teRecipes+"2.8: NVFP4BlockScaling", "Transformer Engine", part{"2.8", "25.10"}, engine, fp4),
 		needs("image-blackwell", "gpu", "Transformer Engine installation: CUDA 12.8 for Blackwell", "CUDA", part{"12.8", "25.01"}, cuda, arch(10, 99)),
+		{
+			id: "image-driver", flags: "container.image", severity: Warning, broken: elsewhere,
+			source: "docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html",
+			when:   t("an image whose CUDA is known, and a site that names its driver", "镜像的 CUDA 版本已知，且站点给出了驱动版本"),
+			must:   t("the driver should be of the branch that the CUDA needs, or newer", "驱动应不低于该 CUDA 所需的分支"),
+			why:    t("CUDA does not start, unless the image's own compatibility package takes over on a data center GPU", "CUDA 无法启动，除非镜像自带的兼容包在数据中心 GPU 上生效"),
+			do:     t("an image with an older CUDA, or a newer driver on the nodes", "使用 CUDA 较旧的镜像，或升级节点驱动"),
+		},
 		needs("image-hopper", "gpu", "Transformer Engine installation: CUDA 11.8", "CUDA", part{"11.8", "22.09"}, cuda, arch(9, 9)),
 	}), topics("GPU", []row{
 		computes("gpu-fp8", "--fp8-format", t("--fp8-format", ""), func(c *cfg) bool { return c.Fp8.OK }, eight,

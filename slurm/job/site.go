@@ -33,6 +33,8 @@ type Site struct {
 	// NVLinkDomain is how many GPUs one NVLink switch joins, where the kind of GPU
 	// is sold in several sizes.
 	NVLinkDomain int `json:"nvlink_domain,omitempty"`
+	// Driver is the version of NVIDIA's driver on the nodes, such as 580.65.06.
+	Driver string `json:"driver,omitempty"`
 }
 
 // Fill gives s what it leaves out and the site knows.

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
@@ -113,4 +115,34 @@ func TestACheckpointMustFitInTheQuota(t *testing.T) {
 	require.GreaterOrEqual(t, i, 0)
 	require.Regexp(t, `^your quota on /home has 10 GiB left of 100, and one checkpoint takes about \d+ GiB$`, f.ps[i].Message)
 	require.Equal(t, 1, strings.Count(strings.Join(ids(f.ps), " "), "save-quota"), "the group's has room")
+}
+
+// An image is held against the driver that the site names.
+func TestTheImagesCUDANeedsADriver(t *testing.T) {
+	for _, tt := range []struct{ driver, image, says string }{
+		{"535.183.01", "nvcr.io/nvidia/nemo:26.06", "CUDA 13.2.1, which needs driver 580 or newer; the site's is 535.183.01"},
+		{"570.86.15", "/images/nemo_25.11.sqsh", "CUDA 13.0.1, which needs driver 580 or newer"},
+		{"580.65.06", "nvcr.io/nvidia/nemo:26.06", ""},
+		{"535.183.01", "nvcr.io/nvidia/nemo:25.09", ""},
+		{"515", "nvcr.io/nvidia/nemo:25.09", "CUDA 12.9.1, which needs driver 525 or newer; the site's is 515"},
+		{"", "nvcr.io/nvidia/nemo:26.06", ""},
+		{"535.183.01", "nvcr.io/nvidia/nemo:24.09", ""},
+		{"535.183.01", "registry.example.org/own:1", ""},
+		{"535.183.01", "", ""},
+	} {
+		c := opstest.NewCall(t, &opstest.Site{})
+		c.Sites = func(string) job.Site { return job.Site{Driver: tt.driver} }
+		s := job.Spec{Worktree: "/w", Container: job.Container{Image: tt.image}}.WithDefaults()
+		found := slices.IndexFunc(circumstances(), func(r circumstance) bool { return r.id == "image-driver" })
+		said := circumstances()[found].check(c, s)
+		if tt.says == "" {
+			require.Empty(t, said, tt.image)
+			continue
+		}
+		require.Contains(t, said.EN, tt.says)
+		require.Equal(t, lang.ZH, lang.Of(said.ZH))
+		p := circumstances()[found].problem(said, lang.EN)
+		require.Equal(t, rules.Warning, p.Severity)
+		require.Contains(t, p.Source, "cuda-compatibility")
+	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
@@ -98,6 +99,20 @@ var placeCircumstances = []circumstance{
 			return lang.Text{EN: s.Worktree + " looks local to one node, and " + strconv.Itoa(*s.Nodes) + " nodes must see it", ZH: s.Worktree + " 像是单个节点的本地路径，而 " + strconv.Itoa(*s.Nodes) + " 个节点都要访问它"}
 		},
 		fix: lang.Text{EN: "a path on NFS, Lustre or another shared file system", ZH: "放在 NFS、Lustre 等共享文件系统上"},
+	},
+	{
+		id: "image-driver", field: "container.image",
+		check: func(c *ops.Call, s job.Spec) lang.Text {
+			driver := c.SiteOf(s).Driver
+			branch, _, _ := strings.Cut(driver, ".")
+			has, err := strconv.Atoi(branch)
+			image, known := megatron.LookupImage(s.Container.Image)
+			if err != nil || !known || has >= megatron.MinimalDriver(image.CUDA) {
+				return lang.Text{}
+			}
+			return phrase("%s has CUDA %s, which needs driver %d or newer; the site's is %s", "%s 带有 CUDA %s，需要 %d 或更新的驱动；站点的驱动是 %s",
+				image.Name(), image.CUDA, megatron.MinimalDriver(image.CUDA), driver)
+		},
 	},
 	{
 		id: "no-time-limit", field: "time",
