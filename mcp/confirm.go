@@ -114,7 +114,7 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 		}
 		if by == "" {
 			return refusal(&ops.Error{
-				Code: ops.NotAllowed, Message: lang.Text{EN: "%s waits for an approval in Slack", ZH: "%s 正在等待 Slack 中的批准"}.With(o.Name),
+				Code: ops.NotAllowed, Message: lang.Text{EN: "%s waits for an approval by an operator", ZH: "%s 正在等待管理员批准"}.With(o.Name),
 				Fix: lang.Text{EN: "call %s again with the same arguments once it is approved", ZH: "批准后请以相同参数再次调用 %s"}.With(o.Name),
 			}), nil
 		}

@@ -64,7 +64,7 @@ mcp:
 
 		// An operator says yes; a stranger cannot.
 		first := door + "-one"
-		require.Contains(t, submit(first), "waits for an approval in Slack", door)
+		require.Contains(t, submit(first), "waits for an approval by an operator", door)
 		q, value := agentAsked(t, slack, first)
 		require.Contains(t, slacktest.JSON(q.Blocks), "test-agent")
 		slack.Press(q, "agent_yes", value, "U7")

@@ -35,6 +35,27 @@ func alsoNotify(tell func(context.Context, follow.News) error, n *notify.Notifie
 	}
 }
 
+// tellApprovals tells the services of requests that wait for an operator, until ctx
+// ends.
+func tellApprovals(ctx context.Context, n *notify.Notifier, svc *ops.Service) {
+	tick := time.NewTicker(5 * time.Second)
+	defer tick.Stop()
+	for {
+		asked, err := svc.Approvals(ctx)
+		for _, a := range asked {
+			err = errors.Join(err, n.Tell(ctx, notify.Asked(a, svc.ApprovalsPage())))
+		}
+		if err != nil && ctx.Err() == nil {
+			n.Log.Warn("notify: requests for approval", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
 // notifyMetrics shows what is still owed to the services outside of Slack.
 type notifyMetrics struct{ *notify.Notifier }
 

@@ -107,9 +107,9 @@ func readPrivate(file, field string) (string, error) {
 	return text, nil
 }
 
-// askInSlack lets operators decide by a button about what an agent may not do by
-// itself.
-func askInSlack(p mcp.Policy, svc *ops.Service, a config.Approval) mcp.Policy {
+// askOperators lets operators decide, in Slack or on the page, about what an agent
+// may not do by itself.
+func askOperators(p mcp.Policy, svc *ops.Service, a config.Approval) mcp.Policy {
 	p.ApproveAll = a.Agents
 	p.Approve = func(ctx context.Context, who ops.Caller, op string, in any, shown []view.Section, digest string) (string, error) {
 		return svc.Approved(ctx, who, op, in, needsApproval(svc, a, op, in).EN, shown, digest)
@@ -118,8 +118,8 @@ func askInSlack(p mcp.Policy, svc *ops.Service, a config.Approval) mcp.Policy {
 }
 
 // beyondAgents says why a call is more than an agent may have confirmed by a
-// token. Where approvals are required for agents, every one is: if nobody can be
-// asked in Slack, the agent's own person has to be.
+// token. Where approvals are required for agents, every one is: if no operator can be
+// asked, the agent's own person has to be.
 func beyondAgents(svc *ops.Service, a config.Approval, op string, in any) string {
 	why := needsApproval(svc, a, op, in).EN
 	if why == "" && a.Agents {
@@ -129,8 +129,8 @@ func beyondAgents(svc *ops.Service, a config.Approval, op string, in any) string
 }
 
 // ownAgentPolicy is that of an agent which a person runs on standard input: the
-// limits are the same, and where a server with Slack shares the store, its
-// operators decide there.
+// limits are the same, and where a server shares the store, its operators decide
+// there.
 func ownAgentPolicy(service func() (*ops.Service, error), cfg config.Config) mcp.Policy {
 	a := cfg.Slack.Approval
 	p := mcp.Policy{Tokens: cfg.MCP.Confirm == config.FallbackToken, Beyond: func(op string, in any) string {
@@ -140,7 +140,7 @@ func ownAgentPolicy(service func() (*ops.Service, error), cfg config.Config) mcp
 		}
 		return beyondAgents(svc, a, op, in)
 	}}
-	if cfg.Store == "" || a.Channel == "" && len(cfg.Slack.Operators) == 0 {
+	if cfg.Store == "" || a.Channel == "" && len(cfg.Slack.Operators) == 0 && len(cfg.Web.Operators) == 0 {
 		return p
 	}
 	p.ApproveAll = a.Agents

@@ -263,9 +263,6 @@ func (d *daemon) build(cfg config.Config) (*configured, error) {
 			return nil, err
 		}
 		tell = cardNews(b)
-		if b.Decides() {
-			c.policy = askInSlack(c.policy, svc, cfg.Slack.Approval)
-		}
 		mux.Handle("/slack/", b.Handler())
 		c.receive = b.Receive
 		c.led = append(c.led, b.Work)
@@ -276,7 +273,7 @@ func (d *daemon) build(cfg config.Config) (*configured, error) {
 			return nil, err
 		}
 		tell = alsoNotify(tell, n, svc)
-		c.led = append(c.led, n.Run)
+		c.led = append(c.led, n.Run, func(ctx context.Context) { tellApprovals(ctx, n, svc) })
 		registry.MustRegister(notifyMetrics{n})
 	}
 	c.led = append(c.led, func(ctx context.Context) { keepLastSeen(ctx, svc, d.log) })
@@ -294,6 +291,9 @@ func (d *daemon) build(cfg config.Config) (*configured, error) {
 	}
 	if err := d.pages(mux, c, b); err != nil {
 		return nil, err
+	}
+	if b != nil && b.Decides() || c.page != "" && len(cfg.Web.Operators) > 0 {
+		c.policy = askOperators(c.policy, svc, cfg.Slack.Approval)
 	}
 	jobs := prometheus.NewRegistry()
 	registry.MustRegister(&slurmMetrics{clusters: svc.Clusters})

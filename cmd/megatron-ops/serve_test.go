@@ -497,7 +497,7 @@ func TestAnAgentOnStandardInputIsHeldToTheLimits(t *testing.T) {
 		"MEGATRON_OPS_STORE="+filepath.Join(t.TempDir(), "shared.db"))
 	s.start("")
 	slack.Target(s.url)
-	require.Contains(t, ask(s), "waits for an approval in Slack")
+	require.Contains(t, ask(s), "waits for an approval by an operator")
 	agentAsked(t, slack, "test-agent")
 }
 

@@ -25,10 +25,11 @@ const (
 	End   = "end"   // it ended, well or badly, with the cause
 	Fail  = "fail"  // it ended badly
 	Alarm = "alarm" // something goes wrong with a job that runs
+	Ask   = "ask"   // a call waits for an operator's approval
 )
 
 // Events are all of them.
-var Events = []string{Start, End, Fail, Alarm}
+var Events = []string{Start, End, Fail, Alarm, Ask}
 
 // A Message is one piece of news.
 type Message struct {
@@ -104,6 +105,17 @@ func Of(n follow.News, link func(cluster string, id slurm.JobID) string, now tim
 		all = append(all, base)
 	}
 	return all
+}
+
+// Asked is the message of a request that waits for an approval; link is where it is
+// decided, if anywhere.
+func Asked(a ops.Approval, link string) Message {
+	m := Message{Key: "approval/" + a.ID, Events: []string{Ask}, Tone: view.Warn, User: a.Who.User, Link: link, At: a.At, Text: lang.Same(clean(a.Why))}
+	m.Headline = lang.Text{EN: "🔏 %s asks for approval: %s", ZH: "🔏 %s 申请审批：%s"}.With(clean(cmp.Or(a.Who.User, a.Who.ID)), a.Op)
+	if agent := clean(a.Who.Agent); agent != "" {
+		m.Facts = append(m.Facts, Fact{lang.Text{EN: "Agent", ZH: "智能体"}, agent})
+	}
+	return m
 }
 
 // headline is what a locked phone shows: ❌ llama-8b (4711): GPU out of memory.

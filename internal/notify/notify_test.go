@@ -25,6 +25,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/follow"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
@@ -279,6 +280,25 @@ func TestAServiceThatHangsHoldsUpNoOther(t *testing.T) {
 	stop()
 	close(release)
 	<-over
+}
+
+// A request for approval is shown by every service, with the link to where it is
+// decided, to those who chose to hear of it.
+func TestARequestForApprovalLeadsToThePage(t *testing.T) {
+	const page = "https://ops.example.org/web/approvals"
+	m := Asked(ops.Approval{ID: "k.1", Op: "submit", Who: ops.Caller{User: "alice", Agent: "claude-code @everyone"}, Why: "32 GPU hours", At: began}, page)
+	for kind, f := range formats {
+		for l, asks := range map[lang.Lang]string{lang.EN: "alice asks for approval", lang.ZH: "alice 申请审批"} {
+			raw, err := json.Marshal(f.body(m, l))
+			require.NoError(t, err)
+			require.Contains(t, string(raw), asks, kind)
+			require.Contains(t, string(raw), "32 GPU hours", kind)
+			require.Contains(t, string(raw), page, kind)
+		}
+	}
+	require.True(t, (Target{Events: []string{Ask}}).wants(m))
+	require.False(t, (Target{}).wants(m))
+	require.False(t, (Target{Events: []string{Ask}, Users: []string{"bob"}}).wants(m))
 }
 
 func TestTargetsChooseWhatTheyHear(t *testing.T) {

@@ -33,7 +33,7 @@ type Target struct {
 	// SecretFile holds what signs a message (webhook, feishu, dingtalk), or mail's
 	// password.
 	SecretFile string `json:"secret_file,omitempty"`
-	// Events are start, end, fail and alarm; fail and alarm where left out.
+	// Events are start, end, fail, alarm and ask; fail and alarm where left out.
 	Events []string `json:"events,omitempty"`
 	// Users are the cluster users whose jobs are told of; everybody's where empty.
 	Users []string `json:"users,omitempty"`
