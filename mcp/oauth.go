@@ -12,7 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/golang-jwt/jwt/v5"
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
 	sdkserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -90,25 +91,30 @@ func (o *OAuth) metadata() sdkserver.ProtectedResourceMetadataConfig {
 type accessClaims struct {
 	Scope  string   `json:"scope"`
 	Scopes []string `json:"scp"`
-	jwt.RegisteredClaims
+	jwt.Claims
 }
+
+// signatures are the forms that are taken: of public keys alone, as with an HMAC a
+// public key would be a secret.
+var signatures = []jose.SignatureAlgorithm{
+	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
+}
+
+// What may be wrong with a token before its claims are looked at.
+var (
+	errMalformed = errors.New("token is malformed")
+	errNoExpiry  = errors.New("token is missing required claim: exp claim is required")
+	errSignature = errors.New("token signature is invalid")
+)
+
+// clocksDiffer is how far the issuer's clock may be off.
+const clocksDiffer = 30 * time.Second
 
 // Verify returns whom an access token stands for and what its scopes allow.
 // The error is for its bearer.
 func (o *OAuth) Verify(ctx context.Context, token string) (Grant, error) {
 	o.init()
-	var claims accessClaims
-	_, err := jwt.ParseWithClaims(token, &claims, func(t *jwt.Token) (any, error) {
-		kid, _ := t.Header["kid"].(string)
-		return o.keys.find(ctx, kid, t.Method.Alg())
-	},
-		// Public-key signatures only: with an HMAC a public key would be a secret.
-		jwt.WithValidMethods([]string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}),
-		jwt.WithIssuer(o.Issuer),
-		jwt.WithAudience(o.Resource),
-		jwt.WithExpirationRequired(),
-		jwt.WithLeeway(30*time.Second),
-	)
+	claims, err := o.claims(ctx, token)
 	if err != nil {
 		return Grant{}, tokenProblem(err)
 	}
@@ -135,11 +141,36 @@ func (o *OAuth) Verify(ctx context.Context, token string) (Grant, error) {
 	return g, nil
 }
 
+// claims are what a token says that this issuer signed for this server, and that
+// holds now.
+func (o *OAuth) claims(ctx context.Context, token string) (c accessClaims, err error) {
+	t, err := jwt.ParseSigned(token, signatures)
+	if _, other := errors.AsType[*jose.ErrUnexpectedSignatureAlgorithm](err); other {
+		return c, errSignature
+	}
+	if err != nil || len(t.Headers) != 1 {
+		return c, errMalformed
+	}
+	key, err := o.keys.find(ctx, t.Headers[0].KeyID, t.Headers[0].Algorithm)
+	if err != nil {
+		return c, err
+	}
+	switch err := t.Claims(key, &c); {
+	case errors.Is(err, jose.ErrCryptoFailure):
+		return c, errSignature
+	case err != nil:
+		return c, errMalformed
+	case c.Expiry == nil:
+		return c, errNoExpiry
+	}
+	return c, c.ValidateWithLeeway(jwt.Expected{Issuer: o.Issuer, AnyAudience: jwt.Audience{o.Resource}, Time: time.Now()}, clocksDiffer)
+}
+
 // tokenProblem says what is wrong with a token without quoting it.
 func tokenProblem(err error) error {
 	for _, known := range []error{
-		jwt.ErrTokenExpired, jwt.ErrTokenNotValidYet, jwt.ErrTokenInvalidIssuer, jwt.ErrTokenInvalidAudience,
-		jwt.ErrTokenSignatureInvalid, jwt.ErrTokenMalformed, jwt.ErrTokenRequiredClaimMissing, errNoKey,
+		jwt.ErrExpired, jwt.ErrNotValidYet, jwt.ErrIssuedInTheFuture, jwt.ErrInvalidIssuer, jwt.ErrInvalidAudience,
+		errSignature, errMalformed, errNoExpiry, errNoKey,
 	} {
 		if errors.Is(err, known) {
 			return known
