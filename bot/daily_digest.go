@@ -56,7 +56,11 @@ func (b *Bot) Digests(ctx context.Context) {
 			}
 		}
 	}
-	for _, s := range b.subscriptions(ctx) {
+	all, err := b.subscriptions(ctx)
+	if err != nil {
+		b.log.Warn("slack: subscriptions", "err", err)
+	}
+	for _, s := range all {
 		var by string // who has set it: their morning is the place's
 		if _, err := b.cfg.Store.Get(ctx, docFollow, s.key(), b.now(), &by); err != nil || !slices.Contains(s.when, whenDigest) {
 			continue

@@ -224,7 +224,10 @@ func (b *Bot) Tell(ctx context.Context, n card.News) error {
 	if err != nil {
 		return err
 	}
-	followers := b.followers(ctx, n.Job)
+	followers, err := b.followers(ctx, n.Job)
+	if err != nil {
+		return err
+	}
 	if !have {
 		if len(followers) == 0 {
 			return nil

@@ -75,13 +75,6 @@ func (b *Bot) watchLoop(ctx context.Context) {
 	if none {
 		return
 	}
-	jobs, err := b.unfinished(ctx)
-	if err != nil {
-		b.log.Error("slack: cards", "err", err)
-	}
-	for _, j := range jobs {
-		b.watchers.follow(j)
-	}
 	every := b.cfg.Interval
 	if every == 0 {
 		every = 30 * time.Second
@@ -89,7 +82,16 @@ func (b *Bot) watchLoop(ctx context.Context) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	since := b.now().Add(-lately)
-	for {
+	for takenUp := false; ; {
+		if !takenUp { // until the store has told of all that have cards
+			jobs, err := b.unfinished(ctx)
+			if takenUp = err == nil; !takenUp && ctx.Err() == nil {
+				b.log.Error("slack: cards", "err", err)
+			}
+			for _, j := range jobs {
+				b.watchers.follow(j)
+			}
+		}
 		if looks := b.now(); b.discover(ctx, since) {
 			since = looks.Add(-2 * every)
 		}
@@ -173,7 +175,11 @@ func (b *Bot) discover(ctx context.Context, since time.Time) (complete bool) {
 		}
 	}
 	b.wishes(ctx, seen)
-	all := b.subscriptions(ctx)
+	all, err := b.subscriptions(ctx)
+	if err != nil {
+		b.log.Warn("slack: subscriptions", "err", err)
+		return false
+	}
 	for i, j := range slices.Concat(seen, ended) {
 		wanted := slices.ContainsFunc(all, func(s subscription) bool { return s.byCards() && s.isAbout(j) })
 		if wanted && (i < len(seen) || !b.toldEnd(ctx, j)) {
@@ -403,7 +409,8 @@ func (b *Bot) followed(ctx context.Context, j slurm.Job) bool {
 	if ok, err := b.cfg.Store.Get(ctx, docCard, card.ID(j.Cluster, j.ID), b.now(), &k); err == nil && ok {
 		return true
 	}
-	return len(b.followers(ctx, j)) > 0
+	followers, err := b.followers(ctx, j)
+	return err != nil || len(followers) > 0
 }
 
 // unfinished lists the jobs whose cards wait for an end.
@@ -414,7 +421,11 @@ func (b *Bot) unfinished(ctx context.Context) (jobs []slurm.Job, err error) {
 	}
 	for _, key := range keys {
 		var k card.Card
-		if ok, err := b.cfg.Store.Get(ctx, docCard, key, b.now(), &k); err == nil && ok {
+		ok, err := b.cfg.Store.Get(ctx, docCard, key, b.now(), &k)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
 			jobs = append(jobs, k.News.Job)
 		}
 	}

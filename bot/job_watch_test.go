@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/bot"
+	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 	"github.com/megatron-ops/megatron-ops/internal/account"
 	"github.com/megatron-ops/megatron-ops/internal/linkproof"
@@ -263,6 +265,59 @@ func TestAJobThatEndedUnseenIsToldOfOnce(t *testing.T) {
 	st := s.State()
 	require.Equal(t, 2, posted(st, "(9000): completed"), "on the card and in its thread")
 	require.Zero(t, posted(st, "old"))
+}
+
+// A forgetful store cannot list the documents of a kind some times.
+type forgetful struct {
+	bot.Store
+	kind  string
+	times atomic.Int64
+}
+
+func (f *forgetful) Keys(ctx context.Context, kind string, now time.Time) ([]string, error) {
+	if kind == f.kind && f.times.Add(-1) >= 0 {
+		return nil, errors.New("the database is starting up")
+	}
+	return f.Store.Keys(ctx, kind, now)
+}
+
+// A card whose readers could not be looked up is owed, and sent.
+func TestACardOutlivesADatabaseThatIsAway(t *testing.T) {
+	t.Parallel()
+	away := &forgetful{kind: "follow"}
+	s := play(t, func(c *bot.Config) { away.Store, c.Store = c.Store, away })
+	s.Slash("subscribe grace", map[string]any{"channel_id": "C9"})
+	s.said("Followed here: jobs of grace")
+	news := card.News{Job: slurm.Job{ID: "5000", Cluster: "yard", Name: "moe", User: "grace", State: slurm.Running}}
+	away.times.Store(1 << 40)
+	require.Error(t, s.bot.Tell(t.Context(), news), "whoever tells must know that nobody was told")
+	away.times.Store(0)
+	require.NoError(t, s.bot.Tell(t.Context(), news))
+	st := s.Wait("the card", func(st slacktest.State) bool { return len(cards(st, "5000")) > 0 })
+	require.Len(t, cards(st, "5000"), 1)
+}
+
+// A server that begins while the database is away follows the cards all the same.
+func TestCardsAreTakenUpOnceTheDatabaseIsThere(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	submitted(t, s)
+	away := &forgetful{Store: s.store.Slack(), kind: "alive"}
+	away.times.Store(2)
+	b, err := bot.New(bot.Config{
+		SigningSecret: secret, BotToken: "xoxb-test", APIURL: s.APIURL, Store: away, Service: s.service, Interval: 50 * time.Millisecond,
+		Watchers: watching(watchedYard{s.yard}, 50*time.Millisecond), Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = b.Run(ctx) }()
+	defer func() { stop(); <-done }()
+	s.yard.put(slurm.Job{ID: "4711", Name: "gpt", User: "ada", State: slurm.Completed})
+	s.Wait("the end", func(st slacktest.State) bool {
+		list := cards(st, "4711")
+		return len(list) == 1 && strings.Contains(text(list[0]), "completed")
+	})
 }
 
 // An awayStore refuses to queue messages some times.

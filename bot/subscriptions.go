@@ -106,7 +106,11 @@ func (b *Bot) subscribe(ctx context.Context, a ask, c *ops.Call, cluster string,
 func (b *Bot) subscriptionsHere(ctx context.Context, a ask, c *ops.Call) []store.SlackMessage {
 	l, here := c.Lang, placeOf(a)
 	bs := []slack.Block{answer.Header(textFollowHere.In(l))}
-	for i, s := range b.subscriptions(ctx) {
+	all, err := b.subscriptions(ctx)
+	if err != nil {
+		return b.reply(a, answer.Error(ops.AsError(err), l), false)
+	}
+	for i, s := range all {
 		if s.place.Team != here.Team || s.place.Channel != here.Channel || len(bs) > 40 {
 			continue
 		}
@@ -129,27 +133,25 @@ func (b *Bot) subscriptionsHere(ctx context.Context, a ask, c *ops.Call) []store
 }
 
 // subscriptions are all of them.
-func (b *Bot) subscriptions(ctx context.Context) (list []subscription) {
+func (b *Bot) subscriptions(ctx context.Context) (list []subscription, err error) {
 	keys, err := b.cfg.Store.Keys(ctx, docFollow, b.now())
-	if err != nil {
-		b.log.Warn("slack: subscriptions", "err", err)
-	}
 	for _, k := range keys {
 		if s, ok := parseSubscription(k); ok {
 			list = append(list, s)
 		}
 	}
-	return list
+	return list, err
 }
 
 // followers are the places that follow a job in the state that it is in.
-func (b *Bot) followers(ctx context.Context, j slurm.Job) (ps []card.Place) {
-	for _, s := range b.subscriptions(ctx) {
+func (b *Bot) followers(ctx context.Context, j slurm.Job) (ps []card.Place, err error) {
+	all, err := b.subscriptions(ctx)
+	for _, s := range all {
 		if s.tells(j) && !slices.Contains(ps, s.place) {
 			ps = append(ps, s.place)
 		}
 	}
-	return ps
+	return ps, err
 }
 
 // mute ends or renews the calling of one person for one job.
