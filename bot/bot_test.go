@@ -35,6 +35,8 @@ type yard struct {
 	// silent makes Submit end without an answer and Find fail, as a controller does
 	// that is down; lost says that what was handed over meanwhile did not arrive.
 	silent, lost bool
+	// short has jobs end before anybody can look.
+	short bool
 }
 
 func (y *yard) Name() string { return "yard" }
@@ -50,6 +52,9 @@ func (y *yard) Submit(_ context.Context, s slurm.Submission) (slurm.JobID, error
 	id := slurm.JobID(fmt.Sprint(4710 + len(y.submitted)))
 	limit := int64(3600)
 	y.jobs[id] = slurm.Job{ID: id, Name: s.Name, User: "ada", Partition: "gpu", State: slurm.Pending, Reason: "Priority", Nodes: []string{}, NumNodes: 2, TimeLimitS: &limit}
+	if y.short {
+		y.jobs[id] = slurm.Job{ID: id, Name: s.Name, User: "ada", Partition: "gpu", State: slurm.Completed, Nodes: []string{"n1"}, NumNodes: 2, TimeLimitS: &limit}
+	}
 	if y.silent {
 		return "", slurm.ErrUnknown
 	}

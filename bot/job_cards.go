@@ -51,7 +51,9 @@ func (b *Bot) follow(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, res
 		cluster = c.Default
 	}
 	news := card.News{Job: slurm.Job{ID: slurm.JobID(id), Cluster: cluster, Name: typed.StringField(result, "name"), User: c.Who.User, State: slurm.Pending}}
-	if j, ok := queued(ctx, c.Service, cluster, slurm.JobID(id)); ok {
+	// An end is the watcher's to tell, with its cause: a card that began with it would
+	// have no news.
+	if j, ok := queued(ctx, c.Service, cluster, slurm.JobID(id)); ok && !j.State.Ended() {
 		news.Job = j
 	}
 	if a.local != nil {

@@ -320,6 +320,15 @@ func TestCardsAreTakenUpOnceTheDatabaseIsThere(t *testing.T) {
 	})
 }
 
+// A job that has ended before its card was made, such as while the server was
+// started again, has its end told below the card too.
+func TestTheEndOfAShortJobIsToldToo(t *testing.T) {
+	t.Parallel()
+	s := play(t, func(c *bot.Config) { c.Service.Clusters["yard"].(*yard).short = true }, watched)
+	submitted(t, s)
+	s.Wait("its end", func(st slacktest.State) bool { return posted(st, "): completed") == 2 }) // on the card and in its thread
+}
+
 // An awayStore refuses to queue messages some times.
 type awayStore struct {
 	bot.Store
