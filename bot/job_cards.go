@@ -76,9 +76,7 @@ func (b *Bot) follow(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, res
 		Places:   []card.Place{{Team: a.Team, Channel: where}},
 	}
 	b.expectSchedule(ctx, a, c, in)
-	if err := b.begin(ctx, k, answer.Clean(typed.StringField(result, "script"))); err != nil {
-		b.log.Error("slack: card", "job", id, "err", err)
-	}
+	b.surely(ctx, "slack: card", slurm.JobID(id), func() error { return b.begin(ctx, k, answer.Clean(typed.StringField(result, "script"))) })
 	return nil
 }
 

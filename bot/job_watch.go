@@ -121,7 +121,8 @@ func (b *Bot) hear(ctx context.Context, cluster string, from *watch.Subscription
 			}
 			numbers, _ = b.addNumbers(ctx, &n)
 		}
-		if b.tellSurely(ctx, n) && e.Kind == watch.Ended {
+		told := b.surely(ctx, "slack: news", n.Job.ID, func() error { return b.Tell(ctx, n) })
+		if told && e.Kind == watch.Ended {
 			b.noteFailure(ctx, n.Job, report)
 			b.drawCurve(ctx, n, numbers, b.cardLang(ctx, n.Job))
 			b.attachLog(ctx, n.Job)
@@ -129,15 +130,15 @@ func (b *Bot) hear(ctx context.Context, cluster string, from *watch.Subscription
 	})
 }
 
-// tellSurely is Tell, and again while the store does not take the news: nobody
-// tells of an end a second time. It reports whether it was taken.
-func (b *Bot) tellSurely(ctx context.Context, n card.News) bool {
+// surely does what the store has to take, and again while it does not: nobody asks
+// for it a second time. It reports whether it was taken.
+func (b *Bot) surely(ctx context.Context, what string, job slurm.JobID, do func() error) bool {
 	for i := range 12 { // some four minutes, in which a database is started again
-		err := b.Tell(ctx, n)
+		err := do()
 		if err == nil || ctx.Err() != nil {
 			return err == nil
 		}
-		b.log.Error("slack: news", "job", n.Job.ID, "err", err)
+		b.log.Error(what, "job", job, "err", err)
 		select {
 		case <-ctx.Done():
 			return false

@@ -267,7 +267,7 @@ func TestAJobThatEndedUnseenIsToldOfOnce(t *testing.T) {
 	require.Zero(t, posted(st, "old"))
 }
 
-// A forgetful store cannot list the documents of a kind some times.
+// A forgetful store cannot read the documents of a kind some times.
 type forgetful struct {
 	bot.Store
 	kind  string
@@ -279,6 +279,22 @@ func (f *forgetful) Keys(ctx context.Context, kind string, now time.Time) ([]str
 		return nil, errors.New("the database is starting up")
 	}
 	return f.Store.Keys(ctx, kind, now)
+}
+
+func (f *forgetful) Get(ctx context.Context, kind, key string, now time.Time, value any) (bool, error) {
+	if kind == f.kind && f.times.Add(-1) >= 0 {
+		return false, errors.New("the database is starting up")
+	}
+	return f.Store.Get(ctx, kind, key, now, value)
+}
+
+// Who submits while the database is started again has a card all the same.
+func TestACardIsBegunOnceTheDatabaseIsThere(t *testing.T) {
+	t.Parallel()
+	away := &forgetful{kind: "card"}
+	away.times.Store(2)
+	submitted(t, play(t, func(c *bot.Config) { away.Store, c.Store = c.Store, away }))
+	require.LessOrEqual(t, away.times.Load(), int64(0), "the store was away")
 }
 
 // A card whose readers could not be looked up is owed, and sent.
