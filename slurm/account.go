@@ -93,7 +93,6 @@ func ParseAccounts(out, sep string) ([]Job, error) {
 		}.Err(len(pieces)-1, width)
 	}
 	var jobs []Job
-	at := map[JobID]int{}
 	id := pieces[0]
 	for p := 1; p+width-1 < len(pieces); p += width {
 		var j Job
@@ -115,6 +114,17 @@ func ParseAccounts(out, sep string) ([]Job, error) {
 			last, id = last[:cut], last[cut+1:]
 		}
 		accountFields[width].set(&j, last)
+		jobs = append(jobs, j)
+	}
+	return FoldRuns(jobs), nil
+}
+
+// FoldRuns makes one job of the records of each requeued job, which the accounts give
+// oldest first.
+func FoldRuns(records []Job) []Job {
+	var jobs []Job
+	at := map[JobID]int{}
+	for _, j := range records {
 		if i, seen := at[j.ID]; seen {
 			jobs[i] = afterRequeue(jobs[i], j)
 			continue
@@ -122,13 +132,14 @@ func ParseAccounts(out, sep string) ([]Job, error) {
 		at[j.ID] = len(jobs)
 		jobs = append(jobs, j)
 	}
-	return jobs, nil
+	return jobs
 }
 
 // afterRequeue is the record of a job's next run, with how the runs before
 // ended.
 func afterRequeue(before, now Job) Job {
 	now.Requeues = append(slices.Clone(before.Requeues), before.State)
+	now.Earlier = append(slices.Clone(before.Earlier), before.Last())
 	now.Restarts = len(now.Requeues)
 	return now
 }

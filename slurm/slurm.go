@@ -62,6 +62,21 @@ const (
 // false for a state that this version does not know.
 func (s State) Ended() bool { return s.Explain().Ended }
 
+// A Run is a run of a job that is over: the job was put back into the queue.
+type Run struct {
+	State     State      `json:"state"`
+	StartedAt *time.Time `json:"started_at"`
+	EndedAt   *time.Time `json:"ended_at"`
+	ElapsedS  int64      `json:"elapsed_s"`
+	GPUs      int        `json:"gpus,omitempty"`
+}
+
+// GPUHours is what the run held.
+func (r Run) GPUHours() float64 { return float64(r.GPUs) * float64(r.ElapsedS) / 3600 }
+
+// Last is the job's newest run.
+func (j *Job) Last() Run { return Run{j.State, j.StartedAt, j.EndedAt, j.ElapsedS, j.GPUs} }
+
 // A Job is what a cluster says of one job. Times are zero and pointers nil
 // where the cluster does not say.
 type Job struct {
@@ -93,6 +108,8 @@ type Job struct {
 	Comment     string     `json:"comment,omitempty"`
 	// Requeues lists earlier ends of the same job, oldest first, such as PREEMPTED.
 	Requeues []State `json:"requeues,omitempty"`
+	// Earlier are those runs with what they held, as far as the accounts tell.
+	Earlier []Run `json:"earlier_runs,omitempty"`
 	// Tasks is how many tasks of an array are in which state, as far as the cluster
 	// still lists them; only of an array as a whole.
 	Tasks map[State]int `json:"tasks,omitempty"`

@@ -237,7 +237,7 @@ func (r *REST) accounts(ctx context.Context, op, path string) ([]slurm.Job, erro
 	if err != nil && !errors.Is(err, slurm.ErrNotFound) {
 		return nil, err
 	}
-	return r.claim(rows), nil
+	return r.claim(slurm.FoldRuns(rows)), nil
 }
 
 func (r *REST) claim(jobs []slurm.Job) []slurm.Job {

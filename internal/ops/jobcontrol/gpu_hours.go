@@ -16,7 +16,7 @@ import (
 )
 
 // A HistoryGroup is what one user, account, week and so on had of the GPUs, and what
-// became of it. Hours are told by how their job ended: of a run that failed all of
+// became of it. Hours are told by how their run ended: of one that failed all of
 // them are failed, although its checkpoints may have saved some.
 type HistoryGroup struct {
 	Of        string  `json:"of"`
@@ -24,7 +24,7 @@ type HistoryGroup struct {
 	GPUHours  float64 `json:"gpu_hours"`
 	Completed float64 `json:"completed_gpu_hours"`
 	Failed    float64 `json:"failed_gpu_hours"`
-	Cut       float64 `json:"cut_off_gpu_hours"` // by the time limit or preemption
+	Cut       float64 `json:"cut_off_gpu_hours"` // by the time limit, preemption or a requeue
 	Cancelled float64 `json:"cancelled_gpu_hours"`
 	// Restarted is how often its jobs were started again, WaitedH how long they waited
 	// in the queue for their start, added up.
@@ -68,7 +68,7 @@ func judge(ctx context.Context, c *ops.Call, cl ops.Cluster, jobs []HistoryJob) 
 		c.Step(i+1, min(len(jobs), mostJudged), "logs of "+string(j.ID))
 		if g, ok := joblogs.Goodput(ctx, c, cl, j.Job); ok {
 			hours := func(s float64) float64 { return s * float64(j.GPUs) / 3600 }
-			*j.Goodput = GoodputHours{hours(g.Productive), hours(g.Lost), hours(g.Startup), hours(g.Idle), 0, 1}
+			*j.Goodput = GoodputHours{hours(g.Productive), hours(g.Lost), hours(g.Startup), hours(g.Idle), max(j.GPUHours-j.Last().GPUHours(), 0), 1}
 		}
 	}
 }
@@ -134,15 +134,17 @@ func (g *HistoryGroup) add(j HistoryJob) {
 	if j.SubmittedAt != nil && j.StartedAt != nil && j.StartedAt.After(*j.SubmittedAt) {
 		g.WaitedH += j.StartedAt.Sub(*j.SubmittedAt).Hours()
 	}
-	switch j.State {
-	case slurm.Completed:
-		g.Completed += j.GPUHours
-	case slurm.Cancelled:
-		g.Cancelled += j.GPUHours
-	case slurm.Timeout, slurm.Preempted, slurm.Deadline:
-		g.Cut += j.GPUHours
-	default:
-		g.Failed += j.GPUHours
+	for r := range j.runs {
+		switch r.State {
+		case slurm.Completed:
+			g.Completed += r.GPUHours()
+		case slurm.Cancelled:
+			g.Cancelled += r.GPUHours()
+		case slurm.Timeout, slurm.Preempted, slurm.Deadline, slurm.Requeued:
+			g.Cut += r.GPUHours()
+		default:
+			g.Failed += r.GPUHours()
+		}
 	}
 }
 

@@ -108,3 +108,54 @@ func TestGoodputIsToldByCause(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, out.(jobcontrol.HistoryOut).Groups, 2, "a line a job")
 }
+
+// A job that was put back into the queue took what each of its runs took, as sacct
+// --duplicates counts it, whether or not it runs again.
+func TestEveryRunOfARequeuedJobIsCounted(t *testing.T) {
+	at := time.Now().Add(-48 * time.Hour)
+	record := func(id slurm.JobID, state slurm.State, hours int64) slurm.Job {
+		at = at.Add(time.Hour)
+		begun := at
+		end := begun.Add(time.Duration(hours) * time.Hour)
+		return slurm.Job{
+			ID: id, State: state, User: "alice", Account: "llm", GPUs: 8, ElapsedS: hours * 3600, SubmittedAt: &begun, StartedAt: &begun, EndedAt: &end,
+		}
+	}
+	records := []slurm.Job{
+		record("7", slurm.NodeFail, 3), record("7", slurm.Preempted, 2), record("7", slurm.Completed, 1),
+		record("8", slurm.Requeued, 5), record("8", slurm.Running, 1), // the run that goes on is not over
+		record("9", slurm.Failed, 1),
+		record("10", slurm.Requeued, 4), // and waits
+	}
+	var want float64 // what the records of runs that are over add up to
+	for _, r := range records {
+		if r.State != slurm.Running {
+			want += float64(r.GPUs) * float64(r.ElapsedS) / 3600
+		}
+	}
+	site := &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{}}
+	for _, j := range slurm.FoldRuns(records) {
+		site.KnownJobs[j.ID] = j
+	}
+	c := opstest.NewCall(t, site)
+	told, err := opstest.Do(t, c, jobcontrol.History(), "--user", "all", "--by", "account")
+	require.NoError(t, err)
+	out := told.(jobcontrol.HistoryOut)
+	require.InDelta(t, 128, want, 0)
+	require.InDelta(t, want, out.GPUHours, 0.001)
+	require.Equal(t, 4, out.Total)
+	require.Len(t, out.Groups, 1)
+	g := out.Groups[0]
+	require.Equal(t, []float64{128, 8, 24 + 8, 16 + 40 + 32}, []float64{g.GPUHours, g.Completed, g.Failed, g.Cut})
+	require.Equal(t, 3, g.Restarted)
+	states := map[slurm.State]jobcontrol.HistoryState{}
+	for _, s := range out.States {
+		states[s.State] = s
+	}
+	require.Equal(t, jobcontrol.HistoryState{State: slurm.NodeFail, GPUHours: 24}, states[slurm.NodeFail])
+	require.Equal(t, jobcontrol.HistoryState{State: slurm.Requeued, Jobs: 2, GPUHours: 72}, states[slurm.Requeued])
+	told, err = opstest.Do(t, c, jobcontrol.History(), "--user", "all")
+	require.NoError(t, err)
+	require.Contains(t, opstest.Text(t, told, lang.EN), "24.0 GPU hours of runs before a requeue")
+	require.Contains(t, opstest.Text(t, told, lang.ZH), "重新排队之前的运行")
+}

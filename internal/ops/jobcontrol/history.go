@@ -46,7 +46,8 @@ type HistoryOut struct {
 	Incidents []diagnose.Incident `json:"incidents,omitempty"`
 }
 
-// A HistoryState is how many jobs ended so, and what they cost.
+// A HistoryState is how many jobs ended so, and what the runs that did cost: also
+// earlier runs of jobs that were requeued.
 type HistoryState struct {
 	State    slurm.State `json:"state"`
 	Jobs     int         `json:"jobs"`
@@ -60,7 +61,8 @@ type HistoryUser struct {
 	GPUHours float64 `json:"gpu_hours"`
 }
 
-// A HistoryJob is a job that ended and its cost: its GPUs times its last run.
+// A HistoryJob is a job that ended and its cost: the GPUs of each of its runs times
+// how long that took, as the accounts have it.
 type HistoryJob struct {
 	slurm.Job
 	GPUHours float64 `json:"gpu_hours"`
@@ -125,13 +127,17 @@ func history(ctx context.Context, c *ops.Call, in HistoryIn) (HistoryOut, error)
 		states = append(states, slurm.ParseState(string(s)))
 	}
 	for _, j := range jobs {
-		if !j.State.Ended() || len(users) > 0 && !slices.Contains(users, j.User) ||
+		if j = lastEnded(j); !over(j.State) || len(users) > 0 && !slices.Contains(users, j.User) ||
 			in.Partition != "" && j.Partition != in.Partition || in.Account != "" && j.Account != in.Account ||
 			len(states) > 0 && !slices.Contains(states, j.State) {
 			continue
 		}
 		j.Cluster = cl.Name()
-		out.add(HistoryJob{Job: j, GPUHours: float64(j.GPUs) * float64(j.ElapsedS) / 3600})
+		h := HistoryJob{Job: j}
+		for r := range h.runs {
+			h.GPUHours += r.GPUHours()
+		}
+		out.add(h)
 	}
 	slices.SortStableFunc(out.Jobs, func(a, b HistoryJob) int { return ended(b.Job).Compare(ended(a.Job)) })
 	if in.Incidents {
@@ -165,19 +171,50 @@ func (o *HistoryOut) add(j HistoryJob) {
 	o.Jobs = append(o.Jobs, j)
 	o.Total++
 	o.GPUHours += j.GPUHours
-	i := slices.IndexFunc(o.States, func(s HistoryState) bool { return s.State == j.State })
-	if i < 0 {
-		i = len(o.States)
-		o.States = append(o.States, HistoryState{State: j.State})
+	for r := range j.runs {
+		o.state(r.State).GPUHours += r.GPUHours()
 	}
-	o.States[i].Jobs++
-	o.States[i].GPUHours += j.GPUHours
-	if i = slices.IndexFunc(o.Users, func(u HistoryUser) bool { return u.User == j.User }); i < 0 {
+	o.state(j.State).Jobs++
+	i := slices.IndexFunc(o.Users, func(u HistoryUser) bool { return u.User == j.User })
+	if i < 0 {
 		i = len(o.Users)
 		o.Users = append(o.Users, HistoryUser{User: j.User})
 	}
 	o.Users[i].Jobs++
 	o.Users[i].GPUHours += j.GPUHours
+}
+
+// state is the sum of the runs that ended so.
+func (o *HistoryOut) state(of slurm.State) *HistoryState {
+	i := slices.IndexFunc(o.States, func(s HistoryState) bool { return s.State == of })
+	if i < 0 {
+		i = len(o.States)
+		o.States = append(o.States, HistoryState{State: of})
+	}
+	return &o.States[i]
+}
+
+// over reports whether a run that is in this state in the accounts is over.
+func over(s slurm.State) bool { return s.Ended() || s == slurm.Requeued }
+
+// lastEnded is a job by its last run that is over: one that was put back into the
+// queue and waits or runs again has taken what its runs before took.
+func lastEnded(j slurm.Job) slurm.Job {
+	if n := len(j.Earlier); n > 0 && !over(j.State) {
+		last := j.Earlier[n-1]
+		j.State, j.StartedAt, j.EndedAt, j.ElapsedS, j.GPUs, j.Earlier = last.State, last.StartedAt, last.EndedAt, last.ElapsedS, last.GPUs, j.Earlier[:n-1]
+	}
+	return j
+}
+
+// runs yields each run of the job, oldest first.
+func (j *HistoryJob) runs(yield func(slurm.Run) bool) {
+	for _, r := range j.Earlier {
+		if !yield(r) {
+			return
+		}
+	}
+	yield(j.Last())
 }
 
 func ended(j slurm.Job) time.Time {
@@ -205,14 +242,18 @@ func (o HistoryOut) View(l lang.Lang) view.Doc {
 	}
 	if o.by != "" {
 		d.Sections = []view.Section{{Table: groupTable(o.Groups, o.by, l)}, {Text: lang.Text{
-			EN: "hours by how their job ended: of a run that failed or was cut off, what its checkpoints saved is not taken off",
-			ZH: "按作业结束方式统计：失败或被截断的作业，其检查点已保存的部分未扣除",
+			EN: "hours by how their run ended, each run of a requeued job by itself: of one that failed or was cut off, what its checkpoints saved is not taken off",
+			ZH: "按每次运行的结束方式统计，重新排队的作业逐次计算：失败或被截断的运行，其检查点已保存的部分未扣除",
 		}.In(l)}}
 		return d
 	}
 	sums := view.Section{}
 	for _, s := range o.States {
-		sums.Facts = append(sums.Facts, view.Fact{Name: string(s.State), Value: lang.Text{EN: "%s, %.1f GPU hours", ZH: "%s，%.1f GPU 小时"}.With(ops.Counted(s.Jobs, "job"), s.GPUHours).In(l)})
+		said := lang.Text{EN: "%s, %.1f GPU hours", ZH: "%s，%.1f GPU 小时"}.With(ops.Counted(s.Jobs, "job"), s.GPUHours)
+		if s.Jobs == 0 {
+			said = lang.Text{EN: "%.1f GPU hours of runs before a requeue", ZH: "重新排队之前的运行，%.1f GPU 小时"}.With(s.GPUHours)
+		}
+		sums.Facts = append(sums.Facts, view.Fact{Name: string(s.State), Value: said.In(l)})
 	}
 	d.Sections = append(d.Sections, sums)
 	if o.Incidents != nil {

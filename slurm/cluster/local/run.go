@@ -198,6 +198,12 @@ func (r *runner) finish(state slurm.State, reason string) error {
 		r.rec.Requeued++
 		j := &r.rec.Job
 		j.Requeues = append(j.Requeues, slurm.Requeued)
+		run := j.Last()
+		run.State, run.EndedAt = slurm.Requeued, &now
+		if j.StartedAt != nil {
+			run.ElapsedS = int64(now.Sub(*j.StartedAt) / time.Second)
+		}
+		j.Earlier = append(j.Earlier, run)
 		j.Restarts++
 		r.free(j.ID, j.Nodes)
 		j.State, j.Reason, j.StartedAt, j.Nodes = slurm.Pending, "BeginTime", nil, []string{}
