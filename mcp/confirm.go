@@ -19,6 +19,7 @@ import (
 	sdk "github.com/mark3labs/mcp-go/mcp"
 	sdkserver "github.com/mark3labs/mcp-go/server"
 
+	"github.com/megatron-ops/megatron-ops/internal/consent"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
@@ -94,7 +95,7 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 				Fix: lang.Text{EN: "call %s again without it, show your person what it answers, and bring the new token", ZH: "请不带它再次调用 %s，把回答给用户看，再带上新的令牌"}.With(o.Name),
 			}), nil
 		}
-		call.Confirmed, call.Agreed = true, agreed
+		agree(call, agreed)
 		return nil, nil
 	}
 	question, stop := s.question(ctx, call, o, in, said.room)
@@ -118,7 +119,8 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 				Fix: lang.Text{EN: "call %s again with the same arguments once it is approved", ZH: "批准后请以相同参数再次调用 %s"}.With(o.Name),
 			}), nil
 		}
-		call.Confirmed, call.Agreed, call.AgreedBy = true, question.digest, by
+		agree(call, question.digest)
+		call.AgreedBy = by
 		return nil, nil
 	case onPage:
 		return s.askOnPage(ctx, call, o, digest, question), nil
@@ -152,6 +154,20 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 		}), nil
 	}
 	return s.handToken(o, question, digest), nil
+}
+
+// agreement names all that a question shows: the script, and what else there is.
+func agreement(r consent.Request) string {
+	if r.Shown == "" {
+		return r.Digest
+	}
+	return r.Digest + "+" + r.Shown
+}
+
+// agree takes a yes to what agreement names.
+func agree(call *ops.Call, agreed string) {
+	call.Confirmed = true
+	call.Agreed, call.Shown, _ = strings.Cut(agreed, "+")
 }
 
 // handToken refuses for now and says what a second call must bring.
@@ -190,7 +206,7 @@ func (s *Server) answered(ctx context.Context, req sdk.CallToolRequest, call *op
 		yes, _ = content["ok"].(bool)
 	}
 	if yes {
-		call.Confirmed, call.Agreed = true, agreed
+		agree(call, agreed)
 		return nil, nil
 	}
 	return refusal(&ops.Error{

@@ -110,21 +110,29 @@ type answer struct {
 // ask one, and shows what came of it. The first that fails gives the exit code.
 func (sh *shell) answers(ctx context.Context, call *ops.Call, op ops.Op, ins []any, lines bool) error {
 	all, open := make([]answer, len(ins)), []int{}
-	var question []string
 	for i, in := range ins {
 		all[i].out, all[i].err = op.Run(ctx, call, in)
-		if e := ops.AsError(all[i].err); e != nil && e.Confirm {
-			open = append(open, i)
+		open = append(open, i)
+	}
+	asked := false
+	for {
+		var question []string
+		open = slices.DeleteFunc(open, func(i int) bool {
+			e := ops.AsError(all[i].err)
+			if e == nil || !e.Confirm || call.Confirmed && e.Shown == "" {
+				return true
+			}
 			for _, d := range e.Details {
 				question = append(question, "  "+d.In(sh.lang))
 			}
 			question = append(question, e.Message.In(sh.lang))
+			return false
+		})
+		if asked = len(open) > 0; !asked || !sh.asks(question...) {
+			break
 		}
-	}
-	asked := len(open) > 0
-	if asked && sh.asks(question...) {
-		call.Confirmed, asked = true, false
-		for _, i := range open {
+		for _, i := range open { // what is not as it was shown is asked about again
+			call.Confirmed, call.Shown = true, ops.AsError(all[i].err).Shown
 			all[i].out, all[i].err = op.Run(ctx, call, ins[i])
 		}
 	}

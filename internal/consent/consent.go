@@ -53,6 +53,8 @@ type Request struct {
 	Script string
 	// Digest is the SHA-256 of the script in hex; empty without one.
 	Digest string
+	// Shown names what else is shown, as ops.Error.Shown does.
+	Shown string
 }
 
 // Of says what the call would do. Nothing is done. stop is the operation's own
@@ -79,7 +81,7 @@ func Of(ctx context.Context, call *ops.Call, o ops.Op, in any) (r Request, stop 
 		case !e.Confirm:
 			return r, out, err
 		}
-		r.Headline = lang.Text{EN: "%s: %s", ZH: "%s：%s"}.With(o.Name, e.Message)
+		r.Headline, r.Shown = lang.Text{EN: "%s: %s", ZH: "%s：%s"}.With(o.Name, e.Message), e.Shown
 	}
 	if now != nil {
 		r.Foreign = now.User != "" && now.User != call.Who.User
@@ -123,7 +125,7 @@ func Preview(call *ops.Call) *ops.Call {
 		svc.Audit = nil
 		p.Service = &svc
 	}
-	p.Progress, p.Confirmed, p.Agreed = nil, false, ""
+	p.Progress, p.Confirmed, p.Agreed, p.Shown = nil, false, "", ""
 	return &p
 }
 

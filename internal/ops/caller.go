@@ -55,6 +55,9 @@ type Call struct {
 	// Agreed is the SHA-256, in hex, of the script that was agreed to: no other is
 	// submitted. Empty: none was shown.
 	Agreed string
+	// Shown is the Error.Shown of the question that Confirmed answers; empty: nothing
+	// of the kind was shown.
+	Shown string
 	// AgreedBy is who said yes to it, where that was somebody else than the caller.
 	AgreedBy string
 	// AtEnd, where it is not nil, is given what is left to do once the answer is

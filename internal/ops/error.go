@@ -50,6 +50,9 @@ type Error struct {
 	// Confirm marks a refusal that a confirmation would lift: the caller's surface
 	// asks its person.
 	Confirm bool
+	// Shown names what the question shows besides a script, such as the files that
+	// would be changed: a yes is for that alone, and comes back as Call.Shown.
+	Shown string
 	// Details are what the message is about, a line each, such as the files that would
 	// be changed.
 	Details []lang.Text

@@ -3,9 +3,12 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path"
 	"slices"
@@ -37,6 +40,26 @@ type TreeDifference struct {
 
 	rsync  bool
 	brings []SourceFile
+}
+
+// ErrOther is the error of a tree that is not brought, since the difference is not the
+// one that was agreed to.
+var ErrOther = lang.Text{EN: "the difference has changed since it was shown", ZH: "差异在显示之后又有变化"}.Err()
+
+// Digest names the difference: which files would be changed there, and to what.
+func (d TreeDifference) Digest() string {
+	h := sha256.New()
+	for _, kind := range [][]TreeChange{d.Added, d.Changed, d.Deleted} {
+		for _, f := range kind {
+			fmt.Fprintf(h, "%q %v\n", f.Path, f.EditedThere)
+		}
+		fmt.Fprintln(h)
+	}
+	for _, f := range d.brings {
+		fmt.Fprintf(h, "%q %v %q\n", f.Path, f.Exec, f.mark())
+	}
+	fmt.Fprintf(h, "%q\n", d.Unfinished)
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // None reports that the tree there is as it is here.
@@ -293,6 +316,9 @@ func (c *CLI) BringTree(ctx context.Context, t *SourceTree, to, by string, of Gi
 	d, was, err := c.compare(ctx, t, to)
 	if err != nil {
 		return d, err
+	}
+	if t.Agreed != "" && t.Agreed != d.Digest() {
+		return d, ErrOther
 	}
 	stage := path.Join(to, keptThere, "incoming")
 	if len(d.brings) > 0 {

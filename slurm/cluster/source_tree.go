@@ -29,7 +29,10 @@ type SourceTree struct {
 	Files []SourceFile // by path
 	// Outside are links that lead out of the tree: they stay here.
 	Outside []string
-	root    *os.Root
+	// Agreed is the digest of the difference that was agreed to, which alone is
+	// brought; empty: any.
+	Agreed string
+	root   *os.Root
 }
 
 // A SourceFile is a regular file of a tree, or a link within it.

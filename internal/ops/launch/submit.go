@@ -143,13 +143,15 @@ func submit(ctx context.Context, c *ops.Call, in SubmitIn) (SubmitOut, error) {
 	out.Problems = verdict.Problems
 	held, isStep := cl.(*allocation)
 	var brings lang.Text
+	confirmed := in.Yes || c.Confirmed
 	if tree != nil && !(rules.Blocking(out.Problems) && !in.Force) {
-		if brings, err = tree.before(ctx, c, &out, !in.DryRun && (in.Yes || c.Confirmed)); err != nil {
+		if brings, err = tree.before(ctx, c, &out, !in.DryRun && confirmed); err != nil {
 			return out, err
 		}
+		confirmed = confirmed && !out.Sync.other
 	}
 	source := func() *cluster.GitSource { return nil }
-	if !in.DryRun && (in.Yes || c.Confirmed) {
+	if !in.DryRun && confirmed {
 		source = sourceOf(ctx, c, cl, s)
 	}
 	switch {
@@ -168,13 +170,16 @@ func submit(ctx context.Context, c *ops.Call, in SubmitIn) (SubmitOut, error) {
 		}
 		return out, nil
 	}
-	if !in.Yes && !c.Confirmed {
+	if !confirmed {
 		would := lang.Text{EN: "this submits %s to %s: %s, %s, time limit %s", ZH: "将提交 %s 到 %s：%s，%s，时限 %s"}.
 			With(full.Name, cl.Name(), ops.Counted(*full.Nodes, "node"), ops.Counted(full.WorldSize(), "GPU"), timeLimit(full.Time))
 		if isStep {
 			would = held.starting(full.Name)
 		}
 		e := &ops.Error{Code: ops.NotAllowed, Confirm: true, Message: would, Fix: lang.Text{EN: "say yes: --yes", ZH: "确认请加 --yes"}}
+		if out.Sync != nil {
+			e.Shown = out.Sync.digest
+		}
 		if out.Sync.toCome() {
 			e.Message, e.Details = lang.Text{EN: "%s; then %s", ZH: "%s；然后%s"}.With(brings, would), out.Sync.lines()
 		}

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -46,6 +47,9 @@ type SyncOut struct {
 	Jobs       []slurm.JobID `json:"jobs_there"`
 	Commit     string        `json:"commit,omitempty"`
 	Brought    bool          `json:"brought"`
+	// digest names the difference; other: it is not the one that was agreed to.
+	digest string
+	other  bool
 }
 
 // A SyncFile is one file that differs.
@@ -83,10 +87,15 @@ func syncTree(ctx context.Context, c *ops.Call, in SyncIn) (SyncOut, error) {
 	if err != nil || in.DryRun || out.none() && out.Unfinished == "" {
 		return out, err
 	}
-	if !in.Yes && !c.Confirmed {
-		return out, &ops.Error{Code: ops.NotAllowed, Confirm: true, Message: out.would(), Details: out.lines(), Fix: lang.Text{EN: "say yes: --yes", ZH: "确认请加 --yes"}}
+	if in.Yes || c.Confirmed {
+		if out, err = b.bring(ctx, c); err != nil || !out.other {
+			return out, err
+		}
 	}
-	return b.bring(ctx, c)
+	return out, &ops.Error{
+		Code: ops.NotAllowed, Confirm: true, Message: out.would(), Details: out.lines(), Shown: out.digest,
+		Fix: lang.Text{EN: "say yes: --yes", ZH: "确认请加 --yes"},
+	}
 }
 
 // A carrier is a cluster that trees can be brought to.
@@ -175,6 +184,7 @@ func (b bring) bring(ctx context.Context, c *ops.Call) (SyncOut, error) {
 		host, _ := os.Hostname()
 		of, _ := cluster.SourceHere(ctx, b.dir)
 		by := fmt.Sprintf("%s@%s, %s", c.Who.User, host, c.Now().UTC().Format("2006-01-02 15:04 MST"))
+		t.Agreed = c.Shown
 		d, err := b.cl.BringTree(ctx, t, b.to, by, of)
 		return d, err == nil, err
 	})
@@ -189,9 +199,11 @@ func (b bring) with(ctx context.Context, c *ops.Call, do func(*cluster.SourceTre
 	}
 	defer func() { _ = t.Close() }()
 	d, brought, err := do(t)
-	if err != nil {
+	out.other = errors.Is(err, cluster.ErrOther)
+	if err != nil && !out.other {
 		return out, c.SlurmError(err, "")
 	}
+	out.digest = d.Digest()
 	out.Added, out.Changed, out.Deleted = filesOf(d.Added), filesOf(d.Changed), filesOf(d.Deleted)
 	out.Bytes, out.Same, out.Unfinished, out.Brought = d.Bytes, d.Same, d.Unfinished, brought
 	for _, p := range t.Outside {
@@ -276,7 +288,11 @@ func (o SyncOut) sums() lang.Text {
 
 // would is what is asked before it is brought.
 func (o SyncOut) would() lang.Text {
-	return lang.Text{EN: "this brings %s to %s:%s: %s", ZH: "将把 %s 传到 %s:%s：%s"}.With(o.From, o.Cluster, o.To, o.sums())
+	would := lang.Text{EN: "this brings %s to %s:%s: %s", ZH: "将把 %s 传到 %s:%s：%s"}.With(o.From, o.Cluster, o.To, o.sums())
+	if o.other {
+		would = lang.Text{EN: "%s; %s", ZH: "%s；%s"}.With(lang.Said(cluster.ErrOther), would)
+	}
+	return would
 }
 
 // View is the difference.

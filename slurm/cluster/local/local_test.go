@@ -186,12 +186,32 @@ func TestRequeueStartsAnew(t *testing.T) {
 	j := b.until(t, id, func(j slurm.Job) bool { return j.State == slurm.Completed })
 	require.Equal(t, 1, j.Restarts)
 	require.Equal(t, []slurm.State{slurm.Requeued}, j.Requeues)
+	require.Len(t, j.Earlier, 1)
+	require.Equal(t, slurm.Requeued, j.Earlier[0].State)
+	require.NotNil(t, j.Earlier[0].EndedAt)
 	out, err := os.ReadFile(j.Stdout)
 	require.NoError(t, err)
 	require.Regexp(t, `(?s)run first\n.*DUE TO JOB REQUEUE.*run 1\n`, string(out))
 	fixed := b.submit(t, "--no-requeue", "sleep 60")
 	b.until(t, fixed, func(j slurm.Job) bool { return j.State == slurm.Running })
 	require.ErrorContains(t, b.Requeue(t.Context(), fixed), "presently disabled")
+}
+
+// As slurmctld does: without the option such a job waits for ever.
+func TestAJobWhoseDependencyCannotBeSatisfiedIsCancelledWhereItAsksForThat(t *testing.T) {
+	b := newBench(t)
+	fails := b.submit(t, "", "exit 1")
+	b.until(t, fails, func(j slurm.Job) bool { return j.State == slurm.Failed })
+	kept := b.submit(t, "--dependency=afterok:"+string(fails)+" --kill-on-invalid-dep=no", "true")
+	killed := b.submit(t, "--dependency=afterok:"+string(fails)+" --kill-on-invalid-dep=yes", "true")
+	j := b.until(t, killed, func(j slurm.Job) bool { return j.State.Ended() })
+	require.Equal(t, []string{"CANCELLED", "DependencyNeverSatisfied"}, []string{string(j.State), j.Reason})
+	require.Nil(t, j.StartedAt)
+	j = b.until(t, kept, func(j slurm.Job) bool { return j.Reason == "DependencyNeverSatisfied" })
+	require.Equal(t, slurm.Pending, j.State)
+	require.NoError(t, b.Cancel(t.Context(), kept))
+	_, err := b.Submit(t.Context(), slurm.Submission{Script: "#!/bin/sh\n#SBATCH --kill-on-invalid-dep=perhaps\n", Dir: b.dir})
+	require.ErrorContains(t, err, "Invalid --kill-on-invalid-dep specification")
 }
 
 func TestJobsShareTheMachineByWholeNodes(t *testing.T) {

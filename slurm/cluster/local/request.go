@@ -14,29 +14,30 @@ import (
 // A request is what a script's directives and sbatch's arguments ask for, as far
 // as this machine can give it.
 type request struct {
-	Name          string
-	Account       string
-	Partition     string
-	QOS           string
-	Comment       string
-	Nodes         int
-	NTasks        int // 0: not given
-	TasksPerNode  int // 0: not given
-	CPUsPerTask   int
-	GPUsPerNode   int
-	TimeLimit     time.Duration // 0: none
-	Begin         time.Time
-	Hold          bool
-	Requeue       bool
-	Append        bool // --open-mode=append
-	Dependency    string
-	Output, Error string
-	Chdir         string
-	Export        string
-	Signal        signalAhead
-	Array         []int
-	ArrayLimit    int
-	ArrayText     string
+	Name             string
+	Account          string
+	Partition        string
+	QOS              string
+	Comment          string
+	Nodes            int
+	NTasks           int // 0: not given
+	TasksPerNode     int // 0: not given
+	CPUsPerTask      int
+	GPUsPerNode      int
+	TimeLimit        time.Duration // 0: none
+	Begin            time.Time
+	Hold             bool
+	Requeue          bool
+	Append           bool // --open-mode=append
+	Dependency       string
+	KillOnInvalidDep bool // a job whose dependency can never be satisfied is cancelled
+	Output, Error    string
+	Chdir            string
+	Export           string
+	Signal           signalAhead
+	Array            []int
+	ArrayLimit       int
+	ArrayText        string
 }
 
 // A signalAhead is --signal=[B:]NAME[@seconds].
@@ -51,7 +52,7 @@ type signalAhead struct {
 var accepted = words(`acctg-freq batch bb bbf burst-buffer cluster-constraint clusters constraint container
 	contiguous core-spec cores-per-socket cpu-freq cpus-per-gpu deadline delay-boot distribution
 	exclude exclusive export-file get-user-env gid gpu-bind gpu-freq gres-flags hint ignore-pbs
-	immediate input kill-on-invalid-dep licenses mail-type mail-user mcs-label mem mem-bind mem-per-cpu
+	immediate input licenses mail-type mail-user mcs-label mem mem-bind mem-per-cpu
 	mem-per-gpu mincpus network nice nodefile nodelist no-kill oom-kill-step overcommit oversubscribe
 	parsable power prefer priority profile propagate quiet reboot reservation resv-ports share
 	sockets-per-node spread-job switches test-only thread-spec threads-per-core time-min tmp tres-bind
@@ -61,15 +62,22 @@ func words(s string) []string { return strings.Fields(s) }
 
 // readers read the options that count here.
 var readers = map[string]func(r *request, v string) error{
-	"job-name":        func(r *request, v string) error { r.Name = v; return nil },
-	"account":         func(r *request, v string) error { r.Account = v; return nil },
-	"partition":       func(r *request, v string) error { r.Partition = v; return nil },
-	"qos":             func(r *request, v string) error { r.QOS = v; return nil },
-	"comment":         func(r *request, v string) error { r.Comment = v; return nil },
-	"output":          func(r *request, v string) error { r.Output = v; return nil },
-	"error":           func(r *request, v string) error { r.Error = v; return nil },
-	"chdir":           func(r *request, v string) error { r.Chdir = v; return nil },
-	"export":          func(r *request, v string) error { r.Export = v; return nil },
+	"job-name":  func(r *request, v string) error { r.Name = v; return nil },
+	"account":   func(r *request, v string) error { r.Account = v; return nil },
+	"partition": func(r *request, v string) error { r.Partition = v; return nil },
+	"qos":       func(r *request, v string) error { r.QOS = v; return nil },
+	"comment":   func(r *request, v string) error { r.Comment = v; return nil },
+	"output":    func(r *request, v string) error { r.Output = v; return nil },
+	"error":     func(r *request, v string) error { r.Error = v; return nil },
+	"chdir":     func(r *request, v string) error { r.Chdir = v; return nil },
+	"export":    func(r *request, v string) error { r.Export = v; return nil },
+	"kill-on-invalid-dep": func(r *request, v string) error {
+		if v != "yes" && v != "no" {
+			return slurm.Sayf("Invalid --kill-on-invalid-dep specification")
+		}
+		r.KillOnInvalidDep = v == "yes"
+		return nil
+	},
 	"hold":            func(r *request, _ string) error { r.Hold = true; return nil },
 	"requeue":         func(r *request, _ string) error { r.Requeue = true; return nil },
 	"no-requeue":      func(r *request, _ string) error { r.Requeue = false; return nil },

@@ -116,6 +116,10 @@ func (s *supervisor) await(r *record) (started bool, err error) {
 		if reason == "" {
 			return true, s.setRecord(*r)
 		}
+		if reason == neverSatisfied && s.sub.Request.KillOnInvalidDep {
+			r.end(slurm.Cancelled, reason, "0:0", time.Now())
+			return false, s.setRecord(*r)
+		}
 		if reason != r.Job.Reason {
 			r.Job.Reason = reason
 			if err := s.setRecord(*r); err != nil {
@@ -125,6 +129,9 @@ func (s *supervisor) await(r *record) (started bool, err error) {
 		wait = min(wait+10*time.Millisecond, 250*time.Millisecond)
 	}
 }
+
+// neverSatisfied is Slurm's word for a dependency that cannot be satisfied any more.
+const neverSatisfied = "DependencyNeverSatisfied"
 
 // asked is what was asked of an element, as part of its array too.
 func (s *supervisor) asked(id slurm.JobID) control {
@@ -146,7 +153,7 @@ func (s *supervisor) obstacle(r *record, c control) (string, error) {
 	}
 	if s.sub.Request.Dependency != "" {
 		if met, never := s.dependencyMet(r.Job.ID, s.sub); never {
-			return "DependencyNeverSatisfied", nil
+			return neverSatisfied, nil
 		} else if !met {
 			return "Dependency", nil
 		}
