@@ -109,7 +109,7 @@ type Job struct {
 	// Requeues lists earlier ends of the same job, oldest first, such as PREEMPTED.
 	Requeues []State `json:"requeues,omitempty"`
 	// Earlier are those runs with what they held, as far as the accounts tell.
-	Earlier []Run `json:"earlier_runs,omitempty"`
+	Earlier []Run `json:"-"`
 	// Tasks is how many tasks of an array are in which state, as far as the cluster
 	// still lists them; only of an array as a whole.
 	Tasks map[State]int `json:"tasks,omitempty"`

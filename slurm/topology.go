@@ -11,11 +11,7 @@ import (
 func ParseTopology(out string) map[string]string {
 	of := map[string]string{}
 	for line := range strings.Lines(out) {
-		v := map[string]string{}
-		for word := range strings.FieldsSeq(line) {
-			key, value, _ := strings.Cut(word, "=")
-			v[key] = value
-		}
+		v := pairs(line)
 		name := v["SwitchName"]
 		if name == "" {
 			name = v["BlockName"]

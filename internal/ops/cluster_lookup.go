@@ -100,8 +100,11 @@ func (c *Call) LookAll(ctx context.Context, cl Cluster, f slurm.Filter) ([]slurm
 // words ask for.
 func (c *Call) SlurmError(err error, id slurm.JobID) error {
 	if errors.Is(err, slurm.ErrNotFound) {
-		return NotFoundError("job",
-			lang.Text{EN: "job %s: not known to Slurm", ZH: "Slurm 中没有作业 %s"}.With(id),
+		said := lang.Text{EN: "job %s: not known to Slurm", ZH: "Slurm 中没有作业 %s"}.With(id)
+		if s, ok := errors.AsType[*slurm.Error](err); ok && s.Msg != slurm.ErrNotFound.Msg { // of a cluster without Slurm
+			said = lang.Text{EN: "job %s: %s", ZH: "作业 %s：%s"}.With(id, s.Msg)
+		}
+		return NotFoundError("job", said,
 			lang.Text{EN: "`megatron-ops list --all` shows the jobs that are known", ZH: "`megatron-ops list --all` 可列出已知的作业"})
 	}
 	e := &Error{Code: Failed, Message: lang.Said(err), Fix: slurm.FixOf(err)}

@@ -38,3 +38,17 @@ func Duration(s int64) string {
 	}
 	return fmt.Sprintf("%02d:%02d", m, s)
 }
+
+// Bytes is a size as people read it, in binary units as disks' quotas and du -h are.
+func Bytes(n int64) string {
+	const unit = 1024
+	size, names := float64(n), []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
+	i := 0
+	for size >= unit && i < len(names)-1 {
+		size, i = size/unit, i+1
+	}
+	if i == 0 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.1f %s", size, names[i])
+}

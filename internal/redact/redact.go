@@ -134,7 +134,7 @@ func hide(s string, f form) string {
 			continue
 		}
 		if f.name == namedSetting || f.name == namedOption {
-			if notSecretName.MatchString(s[m[0]:from]) || notSecretValue.MatchString(s[from:to]) {
+			if notSecretName.MatchString(s[m[0]:from]) || notSecretValue.MatchString(s[from:to]) || aboutFile(s, m[0], from, to) {
 				continue
 			}
 		}
@@ -144,6 +144,14 @@ func hide(s string, f form) string {
 	}
 	b.WriteString(s[last:])
 	return b.String()
+}
+
+// aboutFile reports whether what looks like a setting is a message about a file of
+// that name: "/etc/passwd: image is read-only", "/run/secrets/token: permission
+// denied". The name ends a path, and a word in small letters follows the colon.
+func aboutFile(s string, name, from, to int) bool {
+	return name > 0 && s[name-1] == '/' && strings.HasSuffix(s[name:from], ": ") &&
+		!strings.ContainsFunc(s[from:to], func(r rune) bool { return r < 'a' || r > 'z' })
 }
 
 // mixed reports whether a word has capitals, small letters and digits, as base64

@@ -178,7 +178,7 @@ func (o CheckpointFolderOut) View(l lang.Lang) view.Doc {
 	if o.Saved.TP > 0 {
 		add("saved with", "保存时的布局", o.Saved.Words())
 	}
-	add("size", "大小", fmt.Sprintf(lang.Text{EN: "%s in %d files", ZH: "%s，%d 个文件"}.In(l), bytesWords(o.Bytes), o.Files))
+	add("size", "大小", fmt.Sprintf(lang.Text{EN: "%s in %d files", ZH: "%s，%d 个文件"}.In(l), ops.Bytes(o.Bytes), o.Files))
 	if o.Parameters > 0 {
 		add("parameters", "参数量", lang.Text{EN: "%s in %d tensors", ZH: "%s，%d 个张量"}.With(parametersWords(o.Parameters), o.Tensors).In(l))
 	}
@@ -244,7 +244,7 @@ func faultWords(f checkpoint.Fault) lang.Text {
 	case f.Unreadable:
 		return lang.Text{EN: "%s was cut short, or is not what PyTorch writes", ZH: "%s 被截断，或不是 PyTorch 写出的文件"}.With(f.File)
 	}
-	return lang.Text{EN: "%s has %s, and the index says %s", ZH: "%s 只有 %s，而索引要求 %s"}.With(f.File, bytesWords(f.Have), bytesWords(f.Want))
+	return lang.Text{EN: "%s has %s, and the index says %s", ZH: "%s 只有 %s，而索引要求 %s"}.With(f.File, ops.Bytes(f.Have), ops.Bytes(f.Want))
 }
 
 // parametersWords is a number of parameters as models are named by it.
@@ -256,18 +256,4 @@ func parametersWords(n int64) lang.Text {
 		return lang.Text{EN: "%.1f million", ZH: "%.1f M"}.With(float64(n) / 1e6)
 	}
 	return lang.Text{EN: "%.2f billion", ZH: "%.2f B"}.With(float64(n) / 1e9)
-}
-
-// bytesWords is a size as people read it.
-func bytesWords(n int64) string {
-	const unit = 1024
-	size, names := float64(n), []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
-	i := 0
-	for size >= unit && i < len(names)-1 {
-		size, i = size/unit, i+1
-	}
-	if i == 0 {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.1f %s", size, names[i])
 }

@@ -254,7 +254,7 @@ func (o SyncOut) lines() []lang.Text {
 		for _, f := range k.files[:min(len(k.files), mostShown)] {
 			line := lang.Same(k.mark + " " + f.Path)
 			if k.mark != "-" {
-				line = lang.Same(line.EN + "  " + byteSize(f.Bytes))
+				line = lang.Same(line.EN + "  " + ops.Bytes(f.Bytes))
 			}
 			if f.EditedThere {
 				line = lang.Text{EN: "%s  (edited there since it was brought)", ZH: "%s  （传去之后在那边被修改过）"}.With(line)
@@ -283,7 +283,7 @@ func (o SyncOut) lines() []lang.Text {
 
 // sums is the difference in one line.
 func (o SyncOut) sums() lang.Text {
-	return lang.Text{EN: "%d added, %d changed, %d deleted, %s", ZH: "新增 %d，修改 %d，删除 %d，%s"}.With(len(o.Added), len(o.Changed), len(o.Deleted), byteSize(o.Bytes))
+	return lang.Text{EN: "%d added, %d changed, %d deleted, %s", ZH: "新增 %d，修改 %d，删除 %d，%s"}.With(len(o.Added), len(o.Changed), len(o.Deleted), ops.Bytes(o.Bytes))
 }
 
 // would is what is asked before it is brought.
@@ -313,17 +313,4 @@ func (o SyncOut) View(l lang.Lang) view.Doc {
 		d.Sections = []view.Section{{Items: items}}
 	}
 	return d
-}
-
-// byteSize is a number of bytes as people say it.
-func byteSize(n int64) string {
-	switch {
-	case n < 1000:
-		return fmt.Sprintf("%d B", n)
-	case n < 1e6:
-		return fmt.Sprintf("%.1f kB", float64(n)/1e3)
-	case n < 1e9:
-		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
-	}
-	return fmt.Sprintf("%.1f GB", float64(n)/1e9)
 }

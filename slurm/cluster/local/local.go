@@ -267,7 +267,7 @@ func (r *record) end(state slurm.State, reason, code string, at time.Time) {
 // view is the job that a caller sees.
 func (c *Cluster) view(r record) slurm.Job {
 	j := r.Job
-	j.Cluster = c.name
+	j.Cluster, j.Earlier = c.name, r.Earlier
 	ctl := c.store.control(j.ID)
 	if ctl.Comment != nil {
 		j.Comment = *ctl.Comment
@@ -289,7 +289,7 @@ func (c *Cluster) view(r record) slurm.Job {
 // Job returns one job, an array element, or a summary of an array.
 func (c *Cluster) Job(_ context.Context, id slurm.JobID) (slurm.Job, error) {
 	if !slurm.IsJobID(string(id)) {
-		return slurm.Job{}, slurm.JobNotFound(id)
+		return slurm.Job{}, notHere(id)
 	}
 	ids, err := c.store.elements(id)
 	if err != nil {
@@ -356,7 +356,7 @@ func (c *Cluster) Find(_ context.Context, token string, since time.Time) (slurm.
 // each gives an order to every element that id names.
 func (c *Cluster) each(op string, id slurm.JobID, order func(r record) error) error {
 	if !slurm.IsJobID(string(id)) {
-		return slurm.JobNotFound(id)
+		return notHere(id)
 	}
 	ids, err := c.store.elements(id)
 	if err != nil {

@@ -39,6 +39,8 @@ type record struct {
 	Job slurm.Job
 	// Requeued counts the orders to requeue that were carried out.
 	Requeued int
+	// Earlier are the runs that those ended.
+	Earlier []slurm.Run `json:",omitempty"`
 	// Batch is the process id of the batch script while it runs.
 	Batch int
 	// Port is MASTER_PORT.
@@ -176,7 +178,7 @@ func numbers(id slurm.JobID) []int {
 func (s store) elements(id slurm.JobID) ([]slurm.JobID, error) {
 	entries, err := os.ReadDir(s.jobDir(id))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, slurm.JobNotFound(id)
+		return nil, notHere(id)
 	}
 	if err != nil {
 		return nil, err
@@ -190,7 +192,7 @@ func (s store) elements(id slurm.JobID) ([]slurm.JobID, error) {
 		}
 	}
 	if len(ids) == 0 {
-		return nil, slurm.JobNotFound(id)
+		return nil, notHere(id)
 	}
 	slices.SortFunc(ids, func(a, b slurm.JobID) int { return slices.Compare(numbers(a), numbers(b)) })
 	return ids, nil
@@ -200,7 +202,7 @@ func (s store) record(id slurm.JobID) (record, error) {
 	var r record
 	err := readJSON(s.recordPath(id), &r)
 	if errors.Is(err, fs.ErrNotExist) {
-		return r, slurm.JobNotFound(id)
+		return r, notHere(id)
 	}
 	return r, err
 }
@@ -269,4 +271,9 @@ func writeFile(path string, text []byte) error {
 		os.Remove(f.Name())
 	}
 	return err
+}
+
+// notHere is the error for a job that this machine has not: there is no Slurm to ask.
+func notHere(id slurm.JobID) *slurm.Error {
+	return &slurm.Error{Op: "job " + string(id), Msg: lang.Text{EN: "not known on this machine", ZH: "本机没有该作业"}, Kind: slurm.NotFound}
 }

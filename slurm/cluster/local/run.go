@@ -203,7 +203,7 @@ func (r *runner) finish(state slurm.State, reason string) error {
 		if j.StartedAt != nil {
 			run.ElapsedS = int64(now.Sub(*j.StartedAt) / time.Second)
 		}
-		j.Earlier = append(j.Earlier, run)
+		r.rec.Earlier = append(r.rec.Earlier, run)
 		j.Restarts++
 		r.free(j.ID, j.Nodes)
 		j.State, j.Reason, j.StartedAt, j.Nodes = slurm.Pending, "BeginTime", nil, []string{}
