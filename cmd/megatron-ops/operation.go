@@ -203,10 +203,13 @@ func (sh *shell) asks(question ...string) bool {
 	if !isTerminal(sh.in) || sh.json {
 		return false
 	}
-	for i := range question {
-		question[i] = view.Plainly(question[i])
+	question[len(question)-1] += lang.Text{EN: ". Go on? [y/N]", ZH: "。继续吗？[y/N]"}.In(sh.lang)
+	var all strings.Builder
+	for _, line := range question {
+		said := strings.TrimLeft(line, " ")
+		all.WriteString(view.Behind(line[:len(line)-len(said)], said, widthOf(sh.err)))
 	}
-	fmt.Fprintf(sh.err, "%s%s ", strings.Join(question, "\n"), lang.Text{EN: ". Go on? [y/N]", ZH: "。继续吗？[y/N]"}.In(sh.lang))
+	fmt.Fprint(sh.err, strings.TrimSuffix(all.String(), "\n")+" ")
 	answer, err := bufio.NewReader(sh.in).ReadString('\n')
 	if err != nil {
 		fmt.Fprintln(sh.err)

@@ -239,13 +239,14 @@ func (sh *shell) tell(e *ops.Error) int {
 		sh.printJSON(map[string]any{"error": e.In(sh.lang)})
 		return e.Code.ExitCode()
 	}
+	width := widthOf(sh.err)
 	for _, e := range append([]*ops.Error{e}, e.More...) {
-		fmt.Fprintf(sh.err, "megatron-ops: %s\n", view.Plainly(e.Line(sh.lang)))
+		fmt.Fprint(sh.err, view.Behind("megatron-ops: ", e.Line(sh.lang), width))
 		for _, d := range e.Details {
-			fmt.Fprintf(sh.err, "  %s\n", view.Plainly(d.In(sh.lang)))
+			fmt.Fprint(sh.err, view.Behind("  ", d.In(sh.lang), width))
 		}
 		if e.Fix.EN != "" {
-			fmt.Fprintf(sh.err, "megatron-ops: %s%s\n", lang.Text{EN: "try: ", ZH: "建议："}.In(sh.lang), view.Plainly(e.Fix.In(sh.lang)))
+			fmt.Fprint(sh.err, view.Behind("megatron-ops: ", lang.Text{EN: "try: ", ZH: "建议："}.In(sh.lang)+e.Fix.In(sh.lang), width))
 		}
 	}
 	return e.Code.ExitCode()
@@ -359,13 +360,16 @@ func envLang() lang.Lang {
 	return lang.EN
 }
 
-// width is how many columns the terminal has; 0 where there is none. COLUMNS, which
+// width is how many columns answers have.
+func (sh *shell) width() int { return widthOf(sh.out) }
+
+// widthOf is how many columns the terminal w has; 0 where it is none. COLUMNS, which
 // people set for a while, wins.
-func (sh *shell) width() int {
-	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 && isTerminal(sh.out) {
+func widthOf(w io.Writer) int {
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 && isTerminal(w) {
 		return n
 	}
-	if f, ok := sh.out.(*os.File); ok {
+	if f, ok := w.(*os.File); ok {
 		if n, _, err := term.GetSize(int(f.Fd())); err == nil {
 			return n
 		}

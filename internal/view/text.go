@@ -94,6 +94,14 @@ func (t *textWriter) wrapped(lead, s string) {
 	}
 }
 
+// Behind is s behind lead in lines of at most width columns, each of those that follow
+// as far in; width 0: in one line.
+func Behind(lead, s string, width int) string {
+	t := textWriter{s: Style{Width: width}}
+	t.wrapped(lead, Plainly(s))
+	return t.b.String()
+}
+
 // wrap breaks s into lines of at most width columns, and no word of ours, such as
 // a flag, at its hyphens.
 func wrap(s string, width int) string {

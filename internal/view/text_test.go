@@ -74,3 +74,10 @@ func TestTextFoldsOnlyLists(t *testing.T) {
 	require.Equal(t, "notes: 2, -v\n\nscript\n  true\n\nerrors\n  - three\n", draw(d, Style{Folded: "%s: %d, -v"}))
 	require.Contains(t, draw(d, Style{}), "  - two\n")
 }
+
+func TestBehindALeadTextIsWrappedBetweenWords(t *testing.T) {
+	require.Equal(t, "megatron-ops: one line\n", Behind("megatron-ops: ", "one line", 0))
+	require.Equal(t, "try: give one of uv, python,\n     --gpus-per-node\n", Behind("try: ", "give one of uv, python, --gpus-per-node", 28))
+	require.Equal(t, "建议：请给出一个可\n      读的文件\n", Behind("建议：", "请给出一个可读的文件", 18))
+	require.Equal(t, "a lead that takes all: one two\n", Behind("a lead that takes all: ", "one two", 24), "too narrow to wrap")
+}

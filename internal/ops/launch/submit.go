@@ -171,8 +171,12 @@ func submit(ctx context.Context, c *ops.Call, in SubmitIn) (SubmitOut, error) {
 		return out, nil
 	}
 	if !confirmed {
+		gpus := full.WorldSize()
+		if *full.GPUsPerNode == 0 && len(full.Components) == 0 {
+			gpus = 0
+		}
 		would := lang.Text{EN: "this submits %s to %s: %s, %s, time limit %s", ZH: "将提交 %s 到 %s：%s，%s，时限 %s"}.
-			With(full.Name, cl.Name(), ops.Counted(*full.Nodes, "node"), ops.Counted(full.WorldSize(), "GPU"), timeLimit(full.Time))
+			With(full.Name, cl.Name(), ops.Counted(*full.Nodes, "node"), ops.Counted(gpus, "GPU"), timeLimit(full.Time))
 		if isStep {
 			would = held.starting(full.Name)
 		}
