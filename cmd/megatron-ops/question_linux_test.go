@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+)
+
+// terminal is a terminal on which keys have been typed.
+func terminal(t *testing.T, keys string) *os.File {
+	t.Helper()
+	far, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = far.Close() })
+	require.NoError(t, unix.IoctlSetPointerInt(int(far.Fd()), unix.TIOCSPTLCK, 0))
+	n, err := unix.IoctlGetInt(int(far.Fd()), unix.TIOCGPTN)
+	require.NoError(t, err)
+	near, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = near.Close() })
+	_, err = far.WriteString(keys)
+	require.NoError(t, err)
+	return near
+}
+
+// A yes is for what was shown: what has changed since is asked about again, and
+// nothing is asked a second time without that.
+func TestWhatHasChangedSinceItWasShownIsAskedAboutAgain(t *testing.T) {
+	for name, tt := range map[string]struct {
+		keys  string
+		shown []string // before each look
+		asked []string // the digests in the order of the questions
+		done  bool
+	}{
+		"it stays":           {"y\n", []string{"a", "a"}, []string{"a"}, true},
+		"it changes once":    {"y\ny\n", []string{"a", "b", "b"}, []string{"a", "b"}, true},
+		"no to the second":   {"y\nn\n", []string{"a", "b"}, []string{"a", "b"}, false},
+		"no":                 {"n\n", []string{"a"}, []string{"a"}, false},
+		"nothing is named":   {"y\n", []string{"", ""}, []string{""}, true},
+		"it never says done": {"y\n", []string{"", "again"}, []string{""}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var looks int
+			done := false
+			op := ops.Define(ops.Op{Name: "bring", Effect: ops.Read, Summary: lang.Same("x"), Help: lang.Same("x")},
+				func(_ context.Context, c *ops.Call, _ struct{}) (string, error) {
+					now := tt.shown[looks]
+					looks++
+					if c.Confirmed && c.Shown == now {
+						done = true
+						return "", nil
+					}
+					e := &ops.Error{Code: ops.NotAllowed, Confirm: true, Message: lang.Same("brings <" + now + ">"), Shown: now}
+					if now == "again" {
+						e.Shown = ""
+					}
+					return "", e
+				})
+			var said strings.Builder
+			sh := &shell{streams: streams{in: terminal(t, tt.keys), out: &said, err: &said}, json: false, lang: lang.EN}
+			call := &ops.Call{Service: &ops.Service{}, Who: ops.Caller{Surface: ops.Shell, User: "alice"}}
+			_ = sh.answers(t.Context(), call, op, []any{&struct{}{}}, true)
+			require.Equal(t, tt.done, done, said.String())
+			require.Equal(t, len(tt.asked), strings.Count(said.String(), "Go on? [y/N]"), said.String())
+			for _, digest := range tt.asked {
+				require.Contains(t, said.String(), "brings <"+digest+">. Go on?")
+			}
+		})
+	}
+}
