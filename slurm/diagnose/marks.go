@@ -340,7 +340,7 @@ var ownExit = lazy.New(`(?i)(?:--local_rank=(\d+).*)?\bexit(?:s|ed)?(?: with)?(?
 
 // interrupted is how launchers and programs say that somebody stopped them from a
 // terminal.
-var interrupted = lazy.New(`(?i)\breceived (?:a )?(?:signal )?(?:SIGINT|signal 2)\b.*\b(?:exit|terminat|stop|quit)`)
+var interrupted = lazy.New(`(?i)\breceived (?:a )?(?:signal )?(?:SIGINT|signal 2)\b.*\b(?:exit|terminat|stop|quit)|^command killed by keyboard interrupt$`)
 
 // exited notes a program's exit code that a line of its launcher or script
 // tells, unless it is 0.

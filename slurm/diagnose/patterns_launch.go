@@ -34,10 +34,6 @@ var launchPatterns = []pattern{
 		`^\S*\b(bash|sh|dash|env|exec|slurm_script|line): .*(/bin/[\w.-]+|\.sh|\.py|python[\d.]*|torchrun): permission denied`,
 	},
 	{EnvLaunch, specific + 2, oneOf("syntax error|unexpected eof while"), `^\S+: (-c: )?line \d+: (syntax error|unexpected eof while looking)`},
-	{
-		EnvLaunch, specific + 2, oneOf("permission denied"),
-		`(execve\(\)|exec|execvp\w*|slurm_script|line \d+|bash|sh|env)\b.*(/bin/|\.sh|python|torchrun|\.py|\.venv)\S*: permission denied`,
-	},
 
 	// A program that is not in the image: the container itself is there.
 	{EnvLaunch, specific + 8, oneOf("fatal:   "), `fatal: {3}("[^"]*": executable file not found in \$path|stat \S*/bin/\S+: no such file)`},

@@ -12,8 +12,6 @@ var networkPatterns = []pattern{
 		`|ucx +error .*(mlx\d|\bib|verbs|rdma|roce|\b[rdu][cd]_|transport|completion)|vendor err \d+|transport retry count(er)? exceeded|no active (ib` +
 		`|infiniband|roce)|network ib not found`},
 	{NCCLIB, specific + 3, oneOf("ibv_"), `ibv_\w+ failed.*cannot allocate memory`},
-	{NCCLIB, fabric + 4, oneOf("rdma|gid index|hca|queue pair|libibverbs|gdrcopy|nv_peer_mem"), `(\brdma|gid index|\bhca|queue pair|\bqp).*(fail` +
-		`|error|invalid|not found|timed out)|gid (index|table).*(invalid|not found|out of range)|libibverbs.*(error|fatal)`},
 
 	{NCCLConnection, fabric + 2, oneOf("failed to initialize any net plugin|no socket interface found|failed to find.*interface|no interface found" +
 		"|no usable interface"), ``},
@@ -24,7 +22,6 @@ var networkPatterns = []pattern{
 	{NCCLConnection, fabric + 1, oneOf("socketpollconnect to|accept failed|sockettryaccept|message truncated|closing connection|uds: " +
 		"|could not receive type"), `(connect to \S+ failed|accept failed|exceeded error retry|truncated|uds: .*(failed|error)|socketaccept)`},
 	{NCCLConnection, aborted - 1, oneOf("nccl warn"), ``},
-	{NCCLConnection, fabric, oneOf("retrying ("), `(no route to host|connection refused|timed out|unreachable).*retrying \((\d+)/\d+\)`},
 	{NCCLConnection, fabric, oneOf("exceeded retries|exceeded error retry|exceeded timeout retry|bad magic|wrong type|message truncated" +
 		"|net_ib plugin|could not find real path|bootstrap"), `socket.*exceeded|exceeded (error|timeout|retries|error retry|timeout retry) count` +
 		`|bootstrap\w* ?:?.*(failed|error|timeout|timed out|mismatch|bad)|message truncated ?: ?received|nccl warn .*(bad magic|wrong type)`},
@@ -52,7 +49,6 @@ var networkPatterns = []pattern{
 			`|does not match|expected)|number of nodes.{0,40}(mismatch|does not match|differ)|worker_count=\d+.*world_size|world_size=\d+, worker_count=\d+` +
 			`|nranks.{0,20}mismatch|mismatch.{0,20}nranks|all ranks.*same rank|duplicate rank`,
 	},
-	{NodeCountMismatch, specific, oneOf("worker_count"), `store.based barrier.*worker_count`},
 	{NodeCountMismatch, specific, oneOf("more than max_nodes|exceeds the maximum number of nodes|rank already|duplicate rank|already registered" +
 		"|already checked in"), `rank \d+.*(already|duplicate)|duplicate rank`},
 	{

@@ -9,10 +9,6 @@ var storagePatterns = []pattern{
 	},
 	{HostOOM, fact, oneOf("out of memory: kill|memory cgroup out of memory|exceeded memory limit|exceeded job memory limit" +
 		"|exceeded step memory limit|exceeded virtual memory limit|memory limit exceeded|exceeds memory limit"), ``},
-	{
-		HostOOM, fact - 1, oneOf("out of memory"),
-		`\btasks? [\d,\[\]-]+: out of memory|out.of.memory handler|slurm\w*:? .*out of memory|state=out_of_memory|\bout_of_memory\b`,
-	},
 	{HostOOM, specific + 2, oneOf("is killed by signal: killed|defaultcpuallocator|can't allocate memory|cannot allocate memory|memoryerror" +
 		"|bad_alloc|errno 12]|unable to allocate|not enough memory: you tried|insufficient memory|virtual memory exhausted|fork: retry|std::bad_alloc" +
 		"|enomem|killed by signal 9|failed to pin memory|cudahostalloc"), `killed by signal: killed|defaultcpuallocator|ca(n't|nnot) allocate memory` +
@@ -34,7 +30,6 @@ var storagePatterns = []pattern{
 	{DiskFull, specific + 5, oneOf("no space left on device|disk quota exceeded|quota exceeded|errno 28]|errno 122]|enospc|edquot|file write failed" +
 		"|streamwriter failed writing|disk full|disk is full|no free space|not enough free disk|not enough disk|insufficient disk|out of disk" +
 		"|out of inodes|no inodes|file system is full|filesystem is full|over quota|insufficient space|unexpected pos "), ``},
-	{DiskFull, specific, oneOf("inline_container|iostream error"), `inline_container.*(write|pos )|(writ\w+|sav\w+).*iostream error|iostream error.*(writ|sav)`},
 
 	{Filesystem, specific + 3, oneOf("stale file handle|input/output error|transport endpoint|remote i/o error|structure needs cleaning|errno 116]" +
 		"|errno 5]|errno 107]|errno 108]|errno 121]|errno 117]|errno 30]|errno 112]|could not open stdout file|could not open stderr file" +
