@@ -61,8 +61,9 @@ var method = []Step{
 			"evaluates or builds) hangs. From five iterations on it is said that it may.",
 		"运行中的作业若静默时间超过其自身 15 次迭代且至少 10 分钟（保存、加载、评估或构建期间为 20 分钟），判为挂起；超过 5 次迭代即提示可能挂起。")},
 	{"finished", said(
-		"The words of a run that ended well, a count that reached its last, Slurm's COMPLETED or exit code 0.",
-		"正常结束的日志、计数到达最后一次，或 Slurm 的 COMPLETED 状态、退出码 0。")},
+		"The words of a run that ended well, a count that reached its last, Slurm's COMPLETED or exit code 0. What a log says after every "+
+			"round of its work, with other numbers, is no end.",
+		"正常结束的日志、计数到达最后一次，或 Slurm 的 COMPLETED 状态、退出码 0。每一轮之后都会出现、仅数字不同的输出不算结束。")},
 	{"progress", said("A job that runs, at its own pace.", "作业在运行，并按自身节奏推进。")},
 	{"nothing says how it ended", said(
 		"A job that ended, in whose logs neither a failure nor an end is told.",
