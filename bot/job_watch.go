@@ -1,10 +1,7 @@
 package bot
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"os"
 	"slices"
@@ -221,9 +218,11 @@ func (b *Bot) numbers(ctx context.Context) {
 				n.Job.EstStart = w.EstStart
 			}
 		case n.Job.State == slurm.Running:
-			if _, ok := b.addNumbers(ctx, &n); !ok {
+			numbers, ok := b.addNumbers(ctx, &n)
+			if !ok {
 				continue
 			}
+			b.drawProgress(ctx, n, numbers)
 		default:
 			continue
 		}
@@ -351,24 +350,6 @@ func (b *Bot) readJob(ctx context.Context, name string, j slurm.Job, words ...st
 		b.log.Debug("slack: no "+name, "job", j.ID, "err", err)
 	}
 	return result, err == nil
-}
-
-// drawCurve posts the loss curve of a job that has ended.
-func (b *Bot) drawCurve(ctx context.Context, n card.News, m joblogs.MetricsOut, l lang.Lang) {
-	if len(n.Curve) < 2 || !b.followed(ctx, n.Job) {
-		return
-	}
-	var png bytes.Buffer
-	if err := m.WriteLossPNG(&png); err != nil {
-		b.log.Warn("slack: curve", "job", n.Job.ID, "err", err)
-		return
-	}
-	sum := sha256.Sum256(png.Bytes())
-	if err := b.attach(ctx, n.Job, "curve/"+hex.EncodeToString(sum[:8]), outbox.Message{
-		Bytes: png.Bytes(), File: &answer.File{Name: "loss.png", Title: card.CurveTitle(n, l)},
-	}); err != nil {
-		b.log.Warn("slack: curve", "job", n.Job.ID, "err", err)
-	}
 }
 
 // maxLog is how much of a failed job's log is attached, from its end.

@@ -4,11 +4,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/bot"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -108,4 +110,32 @@ func TestMetricsAreAPictureWhereNoChartIsDrawn(t *testing.T) {
 			s.Slash("metrics 6001 ")
 		}
 	}
+}
+
+// Where the chart on a card is refused, the picture comes into its thread at each
+// quarter of the run, once.
+func TestTheCurveOfARunningJobIsAPictureWhereNoChartIsDrawn(t *testing.T) {
+	t.Parallel()
+	s := play(t, watched, func(c *bot.Config) { c.EditPace = time.Millisecond })
+	submitted(t, s)
+	s.Fault(slacktest.Fault{Method: "chat.update", Times: 1, Error: "invalid_blocks"})
+	s.train(t, func(j *slurm.Job) { j.ID, j.Name = "4711", "gpt" }) // 30 of 100
+	st := s.Wait("the first quarter", func(st slacktest.State) bool { return stored(st, "loss-25.png") })
+	c := cards(st, "4711")[0]
+	require.NotContains(t, kinds(c), "data_visualization")
+	for _, f := range st.Files {
+		require.Equal(t, c.TS, f.Thread, f.Name)
+	}
+	j, err := s.yard.Job(t.Context(), "4711")
+	require.NoError(t, err)
+	later := strings.ReplaceAll(trainingLog, "       30/", "       80/")
+	require.NoError(t, os.WriteFile(j.Stdout, []byte(trainingLog+later[strings.LastIndex(later[:len(later)-1], "\n")+1:]), 0o600))
+	st = s.Wait("the third quarter", func(st slacktest.State) bool { return stored(st, "loss-75.png") })
+	pictures := 0
+	for _, f := range st.Files {
+		if strings.HasPrefix(f.Name, "loss") {
+			pictures++
+		}
+	}
+	require.Equal(t, 2, pictures, "each once")
 }

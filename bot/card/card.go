@@ -62,7 +62,9 @@ type Card struct {
 	Began   time.Time `json:"began"`
 	EndedAt time.Time `json:"ended_at,omitzero"`
 	Edits   int       `json:"edits"`
-	Page    string    `json:"-"` // the job's page; empty where browsers reach none
+	// Pictured is the last quarter of the run of which the loss was posted as a picture.
+	Pictured int    `json:"pictured,omitempty"`
+	Page     string `json:"-"` // the job's page; empty where browsers reach none
 }
 
 // A Place is where a card stands.

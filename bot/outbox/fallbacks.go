@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/slack-go/slack"
 
@@ -53,6 +54,13 @@ func blocksRefused(err error) bool {
 		}
 	}
 	return false
+}
+
+// Plain reports whether a workspace has refused newer blocks lately, and is sent older
+// ones.
+func (s *Sender) Plain(team string) bool {
+	until, ok := s.plain.Load(team)
+	return ok && s.cfg.Now().Before(until.(time.Time))
 }
 
 // instead is another way to say what could not be said: a message of its own where

@@ -125,7 +125,7 @@ func (s *Sender) sendOne(ctx context.Context, m store.SlackMessage, o Message) b
 	if ok, err := s.cfg.Store.Trying(ctx, m, s.cfg.Now()); err != nil || !ok {
 		return false // replaced meanwhile by a newer edit: that one is read next
 	}
-	if until, ok := s.plain.Load(o.Team); ok && s.cfg.Now().Before(until.(time.Time)) {
+	if s.Plain(o.Team) {
 		var changed bool
 		if o.Blocks, changed = answer.Plainer(o.Blocks); changed {
 			s.oweInstead(ctx, m, o)
