@@ -40,6 +40,9 @@ func TestAFaultNamesItsKeyFileAndLine(t *testing.T) {
 		"slack:\n  approval:\n    expires: 3s\n":                        `slack.approval.expires: "3s" is no time of a minute or more (FILE, line 3) | a time such as 24h`,
 		"mcp:\n  tokens:\n    - file: /t\n      operater: true\n":       "mcp.tokens.operater: is no key of the configuration (FILE, line 4) | did you mean operator?",
 		"mcp: {read_only: perhaps}\n":                                   `mcp.read_only: "perhaps" is not what this key takes (FILE, line 1) | true or false`,
+		"site: {driver: 580}\n":                                         `site.driver: "580" is not what this key takes (FILE, line 1) | text, in quotes: "580"`,
+		"site: {presets: {ib: {NCCL_IB_TIMEOUT: 22}}}\n":                `site.presets.ib.NCCL_IB_TIMEOUT: "22" is not what this key takes (FILE, line 1) | text, in quotes: "22"`,
+		"site: {account: yes, partition: true}\n":                       `site.partition: "true" is not what this key takes (FILE, line 1) | text, in quotes: "true"`,
 		"cluster: [a, b]\n":                                             `cluster: "[" is not what this key takes (FILE, line 1) | one value, without brackets`,
 		"cluster: slurm\nlang: [\n":                                     "configuration: is not YAML: sequence end token ']' not found (FILE, line 2) | mend it there; lines are name: value",
 	} {
@@ -63,7 +66,7 @@ func TestEveryFaultIsToldAtOnce(t *testing.T) {
 func TestAConfigurationOfEveryKindIsTaken(t *testing.T) {
 	c, err := load(t, `
 lang: zh
-site: &site {gpu: h100, presets: {nccl: {NCCL_DEBUG: INFO}}, container: {runtime: pyxis}}
+site: &site {gpu: h100, driver: 580.65.06, presets: {nccl: {NCCL_DEBUG: INFO, NCCL_IB_TIMEOUT: "22"}}, container: {runtime: pyxis}}
 clusters:
   big: {kind: ssh, host: login, site: *site}
 slack:

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"errors"
 	"maps"
 	"reflect"
@@ -154,6 +155,11 @@ func keysOf(of reflect.Type) map[string]reflect.StructField {
 	return names
 }
 
+// notText are the values that YAML takes for something else where they have no quotes.
+var notText = []ast.NodeType{ast.IntegerType, ast.FloatType, ast.BoolType}
+
+var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
+
 func (t *text) scalar(n ast.Node, want reflect.Type, path, enum string) {
 	value := n.GetToken().Value
 	var err error
@@ -173,6 +179,8 @@ func (t *text) scalar(n ast.Node, want reflect.Type, path, enum string) {
 			err, example = strconv.ErrSyntax, lang.Text{EN: "one value, without brackets", ZH: "单个值，不带括号"}
 		} else if _, isMap := pairsOf(n); isMap {
 			err, example = strconv.ErrSyntax, lang.Text{EN: "one value, in quotes where it holds a colon", ZH: "单个值；含冒号时请加引号"}
+		} else if want.Kind() == reflect.String && slices.Contains(notText, n.Type()) && !reflect.PointerTo(want).Implements(unmarshaler) {
+			err, example = strconv.ErrSyntax, lang.Text{EN: "text, in quotes: \"%s\"", ZH: "文本，请加引号：\"%s\""}.With(value)
 		}
 	}
 	if words := strings.Split(enum, ","); enum != "" && !slices.Contains(words, value) {
