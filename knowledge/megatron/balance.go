@@ -26,7 +26,7 @@ func (s Shape) Operations() Operations {
 	if s.Untied {
 		embeddings *= 2
 	}
-	parts := s.allParts()
+	parts := s.AllParts()
 	experts := 0.0
 	if s.Experts > 0 {
 		experts = parts.MoE * s.moePart().experts * float64(s.TopK) / float64(s.Experts)

@@ -130,8 +130,8 @@ func (s Shape) counted() PartCounts {
 	return PartCounts{Attention: layers, MLP: layers - moe, MoE: moe}
 }
 
-// allParts is Parts and those of multi-token prediction.
-func (s Shape) allParts() PartCounts {
+// AllParts is Parts and those of multi-token prediction.
+func (s Shape) AllParts() PartCounts {
 	p, n, d := s.counted(), s.MTPParts, float64(s.MTP)
 	return PartCounts{Attention: p.Attention + d*n.Attention, MLP: p.MLP + d*n.MLP, MoE: p.MoE + d*n.MoE, Mamba: p.Mamba + d*n.Mamba}
 }
@@ -306,7 +306,7 @@ func (s Shape) routedWidth() float64 { return float64(cmp.Or(s.LatentMoE, s.Hidd
 
 // Params is the number of weights of the model, Active of those that a token uses.
 func (s Shape) Params() (all, active float64) {
-	parts := s.allParts()
+	parts := s.AllParts()
 	whole := s.sum(parts)
 	whole.add(s.depth(), float64(s.MTP))
 	idle := 0.0 // weights of the experts that a token does not use

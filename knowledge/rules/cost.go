@@ -177,7 +177,7 @@ func (s *search) speeds(c *cfg) (linear, plain float64) {
 // cost estimates the parts of a step and the model's operations that each GPU
 // reaches.
 func (s *search) cost(c *cfg, r recompute) (step Step, tflops float64) {
-	shape := s.shape
+	shape, parts := s.shape, s.shape.AllParts()
 	micro, batches := float64(c.MicroBatchSize.V), float64(c.Microbatches)
 	tokens := micro * float64(shape.Seq) / float64(c.CP) // of a microbatch, on a rank
 	perRank := func(count float64) float64 { return count / float64(c.PP) }
@@ -216,17 +216,17 @@ func (s *search) cost(c *cfg, r recompute) (step Step, tflops float64) {
 	hbm := s.gpu.HBMGBs * 1e9 * linkShare
 	routed := tokens / tp * float64(shape.TopK) * 2 * h // bytes of a layer's routed tokens
 	_, expertParams := s.stageParams(c)
-	traffic := perRank(shape.Parts.Attention+shape.Parts.MLP+shape.Parts.MoE+shape.Parts.Mamba) * plainPasses * 2 * h * tokens / tp
-	traffic += perRank(shape.Parts.Mamba) * scanPasses * 2 * float64(shape.Mamba.Inner) * tokens / tp
+	traffic := perRank(parts.Attention+parts.MLP+parts.MoE+parts.Mamba) * plainPasses * 2 * h * tokens / tp
+	traffic += perRank(parts.Mamba) * scanPasses * 2 * float64(shape.Mamba.Inner) * tokens / tp
 	gate := 1.0 // a gated part is half as wide again
 	if shape.Gated {
 		gate = 1.5
 	}
-	inner := perRank(shape.Parts.MLP)*gate*float64(shape.FFN) + perRank(shape.Parts.Attention)*float64(shape.QueryDim+2*shape.KVDim) +
-		perRank(shape.Parts.MoE)*gate*float64(shape.ExpertFFN*shape.TopK+shape.SharedFFN)
+	inner := perRank(parts.MLP)*gate*float64(shape.FFN) + perRank(parts.Attention)*float64(shape.QueryDim+2*shape.KVDim) +
+		perRank(parts.MoE)*gate*float64(shape.ExpertFFN*shape.TopK+shape.SharedFFN)
 	traffic += innerPasses * 2 * inner * tokens / tp
-	traffic += perRank(shape.Parts.MoE)*routingPasses*routed + weightBytes*expertParams
-	compute += batches * (traffic/hbm + perRank(shape.Parts.MoE)*(host.layer+host.expert*float64(shape.Experts)/ep))
+	traffic += perRank(parts.MoE)*routingPasses*routed + weightBytes*expertParams
+	compute += batches * (traffic/hbm + perRank(parts.MoE)*(host.layer+host.expert*float64(shape.Experts)/ep))
 	again := compute * (r.work - 1)
 
 	nvlink, network := s.gpu.NVLinkGBs/2*1e9*linkShare, networkGBs(s.gpu)*1e9*linkShare
@@ -242,21 +242,21 @@ func (s *search) cost(c *cfg, r recompute) (step Step, tflops float64) {
 	ring := func(bytes float64, n float64) float64 { return bytes * (n - 1) / n }
 
 	// Two gathers and two scatters for each part that tensor parallelism splits.
-	split := shape.Parts.Attention + shape.Parts.MLP + shape.Parts.Mamba
+	split := parts.Attention + parts.MLP + parts.Mamba
 	if shape.SharedFFN > 0 {
-		split += shape.Parts.MoE
+		split += parts.MoE
 	}
 	tpTime := exposedTP * batches * perRank(split) * 4 * ring(2*tokens*h, tp) / link(c.TP)
-	cpTime := exposedCP * batches * perRank(shape.Parts.Attention) * 3 * 2 * 2 * tokens * float64(shape.KVDim) * (cp - 1) / tp / link(c.TP*c.CP)
+	cpTime := exposedCP * batches * perRank(parts.Attention) * 3 * 2 * 2 * tokens * float64(shape.KVDim) * (cp - 1) / tp / link(c.TP*c.CP)
 	epTime := 0.0
-	if group := c.EP * c.ETP; shape.Parts.MoE > 0 && group > 1 {
+	if group := c.EP * c.ETP; parts.MoE > 0 && group > 1 {
 		near, far := exposedEP, exposedNet
 		if c.OverlapMoeExpertParallelComm {
 			near, far = near*overlappedEP, far*overlappedEP
 		}
 		domains := math.Ceil(float64(group) / float64(s.domain))
 		remote := s.remoteCopies(c, domains) / float64(shape.TopK) * routed / network
-		epTime = s.unevenRouting(c) * batches * perRank(shape.Parts.MoE) * 4 * (near*ring(routed, float64(group))/domains/nvlink + far*remote)
+		epTime = s.unevenRouting(c) * batches * perRank(parts.MoE) * 4 * (near*ring(routed, float64(group))/domains/nvlink + far*remote)
 	}
 
 	// A layer that is computed again gathers and dispatches once more, of two times.
@@ -294,7 +294,7 @@ func (s *search) cost(c *cfg, r recompute) (step Step, tflops float64) {
 // stageParams is the number of weights on a rank, outside the experts and in them.
 func (s *search) stageParams(c *cfg) (dense, experts float64) {
 	all, shape := s.all, s.shape
-	expert := shape.Parts.MoE * float64(shape.Experts) * float64(shape.ExpertFFN) * float64(shape.Hidden) * 3
+	expert := shape.AllParts().MoE * float64(shape.Experts) * float64(shape.ExpertFFN) * float64(shape.Hidden) * 3
 	if !shape.Gated {
 		expert = expert / 3 * 2
 	}
