@@ -226,16 +226,13 @@ func TestOneSignsInBySlack(t *testing.T) {
 		here.Close()
 	}))
 	t.Cleanup(proxy.Close)
+	// A file of the test's own: the variable may name the machine's own bundle.
+	trusted, bundle := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), filepath.Join(t.TempDir(), "trusted.pem")
+	require.NoError(t, os.WriteFile(bundle, trusted, 0o600))
 	slack := slacktest.Start(t, slacktest.Config{SigningSecret: signingSecret})
 	s := newServer(t, "web: {url: \""+pageURL+"\", slack: {client_id: page}}\nslack: {links: {T1/U7: ada}}\n",
 		"SLACK_API_URL="+slack.APIURL, "SLACK_BOT_TOKEN=xoxb-1", "SLACK_SIGNING_SECRET="+signingSecret,
-		"HTTPS_PROXY="+proxy.URL, "SSL_CERT_FILE="+filepath.Join(t.TempDir(), "trusted.pem"))
-	trusted := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
-	for _, e := range s.env {
-		if file, ok := strings.CutPrefix(e, "SSL_CERT_FILE="); ok {
-			require.NoError(t, os.WriteFile(file, trusted, 0o600))
-		}
-	}
+		"HTTPS_PROXY="+proxy.URL, "SSL_CERT_FILE="+bundle)
 	s.start("")
 	slack.Target(s.url)
 	trusts := x509.NewCertPool()
