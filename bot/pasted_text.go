@@ -23,9 +23,7 @@ import (
 // maxFile is how much of a file is read.
 const maxFile = 8 << 20
 
-var (
-	textFileRead = lang.Text{EN: "the file %s could not be read: %s", ZH: "无法读取文件 %s：%s"}
-)
+var textFileRead = lang.Text{EN: "the file %s could not be read: %s", ZH: "无法读取文件 %s：%s"}
 
 // A paste is text that somebody gave us to look at.
 type paste struct{ name, text string }
