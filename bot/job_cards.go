@@ -86,6 +86,7 @@ func (b *Bot) follow(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, res
 func (b *Bot) begin(ctx context.Context, k card.Card, script string) error {
 	b.cards.Lock()
 	defer b.cards.Unlock()
+	k.Places = slices.Clone(k.Places) // what is drawn into them was not sent where this fails
 	id := card.ID(k.News.Job.Cluster, k.News.Job.ID)
 	var old card.Card
 	have, err := b.cfg.Store.Get(ctx, docCard, id, b.now(), &old)

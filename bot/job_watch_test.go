@@ -295,6 +295,11 @@ func TestACardIsBegunOnceTheDatabaseIsThere(t *testing.T) {
 	away.times.Store(2)
 	submitted(t, play(t, func(c *bot.Config) { away.Store, c.Store = c.Store, away }))
 	require.LessOrEqual(t, away.times.Load(), int64(0), "the store was away")
+
+	full := &awayStore{} // which can be read
+	full.times.Store(1)
+	submitted(t, play(t, func(c *bot.Config) { full.Store, c.Store = c.Store, full }))
+	require.LessOrEqual(t, full.times.Load(), int64(0), "the store was away")
 }
 
 // A card whose readers could not be looked up is owed, and sent.
