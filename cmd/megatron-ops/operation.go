@@ -114,7 +114,7 @@ func (sh *shell) answers(ctx context.Context, call *ops.Call, op ops.Op, ins []a
 		all[i].out, all[i].err = op.Run(ctx, call, in)
 		open = append(open, i)
 	}
-	asked := false
+	var asked bool
 	for {
 		var question []string
 		open = slices.DeleteFunc(open, func(i int) bool {
