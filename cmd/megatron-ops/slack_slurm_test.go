@@ -51,6 +51,10 @@ func until(slack *slacktest.Process, words ...string) *slacktest.Message {
 	return m
 }
 
+// training are three of Megatron's lines about an iteration, as a script prints them.
+const training = "for i in 10 20 30; do echo \" [2026-11-20 12:$i:00] iteration       $i/     100 | consumed samples:          640 |" +
+	" elapsed time per iteration (ms): 60000.0 | lm loss: $((7 - i / 10)).125000E+00 | grad norm: 1.500 |\"; done\n"
+
 // People of a real Slurm link themselves by a code that they write there, act
 // as themselves and not as the server, and follow the job in its thread.
 func TestALifeInSlackOnSlurm(t *testing.T) {
@@ -68,7 +72,7 @@ func TestALifeInSlackOnSlurm(t *testing.T) {
 	tree := filepath.Join(site, "tree")
 	require.NoError(t, os.MkdirAll(tree, 0o755))
 	require.NoError(t, os.Chmod(tree, 0o777))
-	require.NoError(t, os.WriteFile(filepath.Join(tree, "train.sh"), []byte("id -un; sleep \"${1:-1}\"\n"), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(tree, "train.sh"), []byte(training+"id -un; sleep \"${1:-1}\"\n"), 0o644))
 	config := fmt.Sprintf("slack:\n  link_dir: %s\n  munge_socket: %s\n  operators: [U9]\n  links: {U9: root}\nclusters:\n  real: {kind: cli, slurm_conf: %s, act_as: true}\ncluster: real\n", codes, munged, real.Conf())
 	s := newServer(t, config, "SLACK_API_URL="+slack.APIURL, "SLACK_BOT_TOKEN=xoxb-1", "SLACK_SIGNING_SECRET="+signingSecret, "MEGATRON_OPS_CLUSTER=")
 	program := publicProgram(t, site)
@@ -123,6 +127,14 @@ func TestALifeInSlackOnSlurm(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "alice research", j, "the job is the person's, not the server's")
 
+	// What the training says of itself is shown while it runs, from Slurm's own record
+	// of where it writes.
+	require.Eventually(t, func() bool {
+		return exec.Command("grep", "-rqF", "iteration       30/", tree).Run() == nil
+	}, time.Minute, 100*time.Millisecond, "the training has written")
+	slack.Slash("metrics "+id, as("U1"))
+	until(slack, "📈 life · running · "+id, "4.125", "data_visualization")
+
 	// Somebody else may look and not touch, and whoever is not linked sees no job.
 	slack.Slash("status "+id, as("U3"))
 	slack.Wait("what is said to a stranger", func(st slacktest.State) bool {
@@ -137,7 +149,9 @@ func TestALifeInSlackOnSlurm(t *testing.T) {
 	slack.PressLabel(card, "Cancel", "U1")
 	slack.PressLabel(until(slack, "Please confirm", "Cancelling "+id), "Yes, do it", "U1")
 	until(slack, "life ("+id+"): cancelled", "<@U1>")
-	st := slack.State()
+	st := slack.WaitFor(time.Minute, "the curve in its thread", func(st slacktest.State) bool {
+		return slices.ContainsFunc(st.Files, func(f *slacktest.Stored) bool { return f.Name == "loss.png" && f.Done && f.Thread == card.TS })
+	})
 	require.Len(t, channelMessages(st, "C1"), 1, "one message for the whole life of the job")
 	thread := 0
 	for _, m := range st.Messages {
