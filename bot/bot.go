@@ -119,6 +119,7 @@ type Bot struct {
 	cards       sync.Mutex // one change of a card at a time
 	failing     sync.Mutex // one failure at a time joins an incident
 	watchers    watchers
+	turns       turns // of the loop that watches
 }
 
 // New checks cfg and returns a bot.

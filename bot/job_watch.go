@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -198,13 +199,19 @@ func (b *Bot) toldEnd(ctx context.Context, j slurm.Job) bool {
 }
 
 // numbers brings what the trainings say of themselves to the cards of running
-// jobs.
+// jobs, and their place in line to those of waiting ones.
 func (b *Bot) numbers(ctx context.Context) {
 	jobs, err := b.unfinished(ctx)
 	if err != nil {
 		return
 	}
 	places := b.queued(ctx, jobs)
+	tell := func(n card.News) {
+		if err := b.Tell(ctx, n); err != nil {
+			b.log.Error("slack: news", "job", n.Job.ID, "err", err)
+		}
+	}
+	var waiting []card.News
 	for _, j := range jobs {
 		n := card.News{Job: b.watchers.now(j)}
 		w, waits := places[card.ID(j.Cluster, j.ID.Array())]
@@ -217,19 +224,42 @@ func (b *Bot) numbers(ctx context.Context) {
 			if w.EstStart != nil {
 				n.Job.EstStart = w.EstStart
 			}
+			waiting = append(waiting, n)
 		case n.Job.State == slurm.Running:
 			numbers, ok := b.addNumbers(ctx, &n)
 			if !ok {
 				continue
 			}
 			b.drawProgress(ctx, n, numbers)
-		default:
-			continue
-		}
-		if err := b.Tell(ctx, n); err != nil {
-			b.log.Error("slack: news", "job", j.ID, "err", err)
+			tell(n)
 		}
 	}
+	for _, n := range b.turns.next(waiting) {
+		tell(n)
+	}
+}
+
+// placesTold is how many waiting cards have their place told anew at each look for
+// standing in front, and how many of those behind them by turns: with thousands in
+// line, what they would all be told is worth less than the ends that wait behind it.
+const placesTold = 100
+
+// turns remembers where in line the last look left off.
+type turns int
+
+// next are the news of a look: of those in front, and of the next ones behind them.
+func (t *turns) next(waiting []card.News) []card.News {
+	slices.SortStableFunc(waiting, func(x, y card.News) int { // -1, not in line, comes last
+		return cmp.Compare(uint(x.Position), uint(y.Position))
+	})
+	front := min(len(waiting), placesTold)
+	behind := waiting[front:]
+	if len(behind) <= placesTold {
+		return waiting
+	}
+	from := int(*t) % len(behind)
+	*t = turns(from + placesTold)
+	return slices.Concat(waiting[:front], slices.Concat(behind, behind)[from:from+placesTold])
 }
 
 // queued are the waiting jobs of the clusters where a card waits, each with its
