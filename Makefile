@@ -32,7 +32,7 @@ test: setup build $(TOOLS)/goreleaser $(TOOLS)/gotestsum ## set up everything, t
 		--rerun-fails=1 --rerun-fails-max-failures=5 --rerun-fails-run-root-test -- -timeout 20m
 	$(GO) run ./tools/testverdicts <.cache/tests.json
 
-test-clients: build ## the vendors' agents (860 MB of npm packages) against the MCP server
+test-clients: build ## the vendors' agents (1.1 GB of npm packages) against the MCP server
 	.ci/setup clients
 	$(GO) test -tags clients -timeout 20m ./mcp
 

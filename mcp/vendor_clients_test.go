@@ -5,6 +5,7 @@ package mcp_test
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -31,19 +32,28 @@ func newAgentHome(t *testing.T) *home {
 	return h
 }
 
-// agent is where npm put one of the agents. Claude Code's own binary is used at
-// once: the script that would link it does not run where install scripts are off.
+// ownBinaries are the agents whose binary lies in a package of its own, as a pattern:
+// the script that would link it does not run where install scripts are off.
+var ownBinaries = map[string]string{
+	"claude":   "@anthropic-ai/claude-code-linux-*/claude",
+	"opencode": "opencode-linux-*/bin/opencode",
+}
+
+// agent is where npm put one of the agents.
 func (h *home) agent(name string) string {
-	if name == "claude" {
-		found, err := filepath.Glob(filepath.Join(h.kit.modules, "@anthropic-ai", "claude-code-linux-*", "claude"))
-		require.NoError(h.t, err)
-		for _, f := range found {
-			if !strings.Contains(f, "musl") {
-				return f
-			}
+	pattern, ok := ownBinaries[name]
+	if !ok {
+		return h.program(name)
+	}
+	found, err := filepath.Glob(filepath.Join(h.kit.modules, pattern))
+	require.NoError(h.t, err)
+	for _, f := range found {
+		if !strings.Contains(f, "musl") {
+			return f
 		}
 	}
-	return h.program(name)
+	h.t.Fatalf("%s is not installed in %s", name, h.kit.modules)
+	return ""
 }
 
 // runAgent runs one of the agents in the project.
@@ -68,6 +78,17 @@ func TestGeminiConnects(t *testing.T) {
 	require.NoError(t, err)
 	h.shell(setup.Command)
 	require.Regexp(t, `✓ megatron-ops.* - Connected`, h.runBoth("gemini", "mcp", "list"))
+}
+
+func TestOpenCodeConnects(t *testing.T) {
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		t.Skip("OpenCode's binary is pinned for Linux on x64 alone")
+	}
+	h := newAgentHome(t)
+	setup, err := mcp.ClientConfig("opencode", mcp.Start{Binary: h.bin})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(h.project, "opencode.json"), []byte(setup.Snippet), 0o600))
+	require.Regexp(t, `✓ megatron-ops \S*connected`, h.runBoth("opencode", "mcp", "list"))
 }
 
 func TestCodexTakesTheConfiguration(t *testing.T) {
