@@ -58,7 +58,8 @@ sleep 0.5; done
 	require.Eventually(t, func() bool {
 		scraped = scrape(strings.TrimSpace(string(token)))
 		return strings.Contains(scraped, `megatron_ops_job_loss{cluster="local",job="1"} 2.5`) &&
-			strings.Contains(scraped, `megatron_ops_notify_messages{kind="webhook",target="team"} 1`)
+			strings.Contains(scraped, `megatron_ops_notify_messages{kind="webhook",target="team"} 1`) &&
+			strings.Contains(scraped, "megatron_ops_http_request_duration_seconds_bucket") // of the scrape before
 	}, 2*time.Minute, time.Second)
 
 	for _, token := range []string{"", "a-guess-of-16-chars"} {
