@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -46,5 +47,42 @@ func TestOptionsTakeTheirValues(t *testing.T) {
 		require.Equal(t, "x1", opts.Value(name), name)
 		_, err = ReadDirectives("#!/bin/bash\n#SBATCH --" + name + "\n")
 		require.ErrorContains(t, err, "option '--"+name+"' requires an argument", name)
+	}
+}
+
+// detailRecord is a record of squeue in DetailFormat, as printf pads it.
+func detailRecord(id, stdout string) string {
+	var b strings.Builder
+	for _, f := range detailFields {
+		value := map[string]string{"JobArrayID": id, "exit_code": "3:0", "RestartCnt": "1", "STDOUT": stdout}[f.name]
+		b.WriteString(value + strings.Repeat(" ", f.width-len(value)))
+	}
+	return b.String() + "\n"
+}
+
+// The name of one job's log holds what looks like the record of another.
+func TestNoJobSpeaksForAnother(t *testing.T) {
+	jobs := []Job{{ID: "7", State: Failed}, {ID: "8", State: Running}, {ID: "9_4", State: Pending}, {ID: "10"}}
+	forged := "/tmp/a\n" + detailRecord("7", "/tmp/forged")[:200]
+	told := AddDetails(jobs, detailRecord("8", forged)+detailRecord("9_4", "/logs/%A_%a.out")+detailRecord("7", "/logs/%j.out"))
+	require.Equal(t, map[JobID]bool{"7": true, "8": true, "9_4": true}, told)
+	require.Equal(t, "/logs/7.out", jobs[0].Stdout)
+	require.Equal(t, "3:0", *jobs[0].ExitCode)
+	require.Equal(t, 1, jobs[0].Restarts)
+	require.Equal(t, "/tmp/a", jobs[1].Stdout)
+	require.Nil(t, jobs[1].ExitCode, "it has not ended")
+	require.Equal(t, "/logs/9_4.out", jobs[2].Stdout)
+	require.Empty(t, jobs[3].Stdout)
+}
+
+// An answer that is not whole records, or that has a job twice, tells of nobody.
+func TestDetailsOfAnotherFormTellOfNobody(t *testing.T) {
+	good := detailRecord("7", "/logs/7.out")
+	for name, out := range map[string]string{
+		"nothing": "", "cut": good + good[:100], "twice": good + good, "a warning before it": "squeue: warning\n" + good, "no line break": good[:len(good)-1] + " " + good,
+	} {
+		jobs := []Job{{ID: "7"}}
+		require.Empty(t, AddDetails(jobs, out), name)
+		require.Empty(t, jobs[0].Stdout, name)
 	}
 }

@@ -164,3 +164,33 @@ func AddDetail(j *Job, out string) {
 	}
 	j.Stdout, j.Stderr = ExpandPattern(j.Stdout, of), ExpandPattern(firstText(j.Stderr, j.Stdout), of)
 }
+
+// AddDetails fills each of jobs from its record in what squeue --noheader printed
+// in DetailFormat for many, and returns those that have one. A record has the
+// columns' whole width and a line break, so that a line break in a file's name
+// begins no record of another job. An answer of another form has none.
+func AddDetails(jobs []Job, out string) map[JobID]bool {
+	length := 1
+	for _, f := range detailFields {
+		length += f.width
+	}
+	records := map[JobID]string{}
+	for ; out != ""; out = out[length:] {
+		if len(out) < length || out[length-1] != '\n' {
+			return nil
+		}
+		id := JobID(strings.TrimSpace(out[:detailFields[0].width]))
+		if _, twice := records[id]; twice {
+			return nil
+		}
+		records[id] = out[:length-1]
+	}
+	told := map[JobID]bool{}
+	for i := range jobs {
+		if record, ok := records[jobs[i].ID]; ok {
+			AddDetail(&jobs[i], record)
+			told[jobs[i].ID] = true
+		}
+	}
+	return told
+}

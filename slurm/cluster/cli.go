@@ -158,29 +158,6 @@ func (c *CLI) vanished(ctx context.Context, op string, id slurm.JobID) (slurm.Jo
 	return slurm.Job{}, slurm.JobNotFound(id)
 }
 
-// addDetail fills what only a question for one job can tell. Of an array the
-// element is asked for that speaks for the whole, and the files of a component are
-// those of the first, which has the log.
-func (c *CLI) addDetail(ctx context.Context, j *slurm.Job, rows []slurm.Job) {
-	speaks := j.ID
-	if i := slices.IndexFunc(rows, func(r slurm.Job) bool { return r.State == j.State }); j.ID == j.ID.Array() && i >= 0 {
-		speaks = rows[i].ID
-	}
-	detail := func(id slurm.JobID, into *slurm.Job) {
-		if out, err := c.ask(ctx, "", "squeue", "--noheader", "--array", "--states=all", "--jobs="+string(id), "--Format="+slurm.DetailFormat()); err == nil {
-			slurm.AddDetail(into, out)
-		}
-	}
-	detail(speaks, j)
-	if whole, component, is := strings.Cut(string(speaks), "+"); is && component != "0" {
-		leader := *j
-		leader.ID, leader.Stdout, leader.Stderr = slurm.JobID(whole+"+0"), "", ""
-		if detail(leader.ID, &leader); leader.Stdout != "" {
-			j.Stdout, j.Stderr = leader.Stdout, leader.Stderr
-		}
-	}
-}
-
 // queue asks squeue. An id that the controller does not know is no error here:
 // with one id squeue fails, with two it does not.
 func (c *CLI) queue(ctx context.Context, op string, args ...string) ([]slurm.Job, error) {

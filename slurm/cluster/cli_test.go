@@ -37,3 +37,33 @@ func TestAnArrayIsChangedThoughSomeOfItHasEnded(t *testing.T) {
 	s.state(t, id+"_3", slurm.Completed)
 	require.ErrorContains(t, s.Hold(t.Context(), id), "already finished")
 }
+
+// What only a question for single jobs tells is asked of many at once.
+func TestDetailsOfManyJobsAreAsTheirOwn(t *testing.T) {
+	s, _ := realSite(t)
+	c := s.backend.(*cluster.CLI)
+	ended := s.submit(t, "--partition=prod --time=5 --output=logs/ended-%j.out", "exit 3")
+	array := s.submit(t, "--partition=prod --hold --array=1-2 --time=5 --output=logs/%A_%a.out", "true")
+	held := s.submit(t, "--partition=prod --hold --time=5 --output=logs/höhe-%x-%j.out", "true")
+	// A stranger's file whose name holds a line break, and what looks like a job.
+	odd := s.submit(t, "--partition=prod --hold --time=5", "true", func(sub *slurm.Submission) {
+		sub.Args = append(sub.Args, "--output=logs/a\n"+string(ended))
+	})
+	s.until(t, ended, "ended", func(j slurm.Job) bool { return j.State == slurm.Failed })
+	ids := []slurm.JobID{ended, array + "_1", array + "_2", held, odd}
+	rows, err := c.Jobs(t.Context(), slurm.Filter{IDs: ids, All: true})
+	require.NoError(t, err)
+	details, err := c.Details(t.Context(), append(rows, slurm.Job{ID: "999999"}))
+	require.NoError(t, err)
+	require.Len(t, details, len(ids))
+	for _, id := range ids {
+		own, err := c.Job(t.Context(), id)
+		require.NoError(t, err)
+		require.NotEmpty(t, own.Stdout)
+		require.Equal(t, own.Stdout, details[id].Stdout, id)
+		require.Equal(t, own.Stderr, details[id].Stderr, id)
+		require.Equal(t, own.ExitCode, details[id].ExitCode, id)
+		require.Equal(t, own.GPUs, details[id].GPUs, id)
+	}
+	require.Equal(t, "3:0", *details[ended].ExitCode)
+}

@@ -41,6 +41,7 @@ type Shared struct {
 	told    map[slurm.JobID]detail
 	past    map[string]memory
 	turns   map[string]chan struct{} // questions besides the queue's under way, by what they ask for
+	queued  *batch                   // who asks for details together as soon as the question under way is answered
 }
 
 // A sight is what the queue showed.
@@ -436,7 +437,10 @@ func (s *Shared) one(ctx context.Context, id slurm.JobID, row slurm.Job, inQueue
 	if d, holds := s.remembered(id, row, inQueue); holds {
 		return d, nil
 	}
-	j, err := asker.Job(ctx, id)
+	j, told, err := s.detailed(ctx, row, inQueue)
+	if !told && err == nil {
+		j, err = asker.Job(ctx, id)
+	}
 	if err != nil && !errors.Is(err, slurm.ErrNotFound) {
 		return detail{job: j}, err
 	}

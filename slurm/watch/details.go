@@ -1,0 +1,64 @@
+package watch
+
+import (
+	"context"
+	"slices"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A batch is jobs that are asked for by one question.
+type batch struct {
+	rows []slurm.Job
+	done chan struct{} // closed when told and err are there
+	told map[slurm.JobID]slurm.Job
+	err  error
+}
+
+// detailed asks for what the queue's listing does not tell of a row of it. While
+// one such question is under way, all who come wait for it and then ask together:
+// a cluster on which many jobs end at once is asked no more often. told is false
+// where the back end has no such question or no answer for this job.
+func (s *Shared) detailed(ctx context.Context, row slurm.Job, inQueue bool) (j slurm.Job, told bool, err error) {
+	asker, ok := s.cluster.(interface {
+		Details(ctx context.Context, rows []slurm.Job) (map[slurm.JobID]slurm.Job, error)
+	})
+	s.mu.Lock()
+	// The listing has a row for each part of an array, and none for the whole.
+	whole := !slices.ContainsFunc(s.last.rows[row.ID.Array()], func(r slurm.Job) bool { return r.ID == row.ID })
+	if !ok || !inQueue || whole {
+		s.mu.Unlock()
+		return j, false, nil
+	}
+	b := s.queued
+	if b == nil {
+		b = &batch{done: make(chan struct{})}
+		s.queued = b
+		// Whoever came first may go away; the others still want the answer.
+		go s.askBatch(context.WithoutCancel(ctx), b, asker.Details)
+	}
+	b.rows = append(b.rows, row)
+	s.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		return j, false, ctx.Err()
+	case <-b.done:
+	}
+	j, told = b.told[row.ID]
+	return j, told, b.err
+}
+
+// askBatch waits for the question under way, closes the batch and asks.
+func (s *Shared) askBatch(ctx context.Context, b *batch, details func(context.Context, []slurm.Job) (map[slurm.JobID]slurm.Job, error)) {
+	defer close(b.done)
+	over, err := s.turn(ctx, "details")
+	if err != nil {
+		b.err = err
+		return
+	}
+	defer over()
+	s.mu.Lock()
+	s.queued = nil
+	s.mu.Unlock()
+	b.told, b.err = details(ctx, b.rows)
+}
