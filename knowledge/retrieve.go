@@ -23,6 +23,7 @@ const (
 	elsewhere         = 0.85 // the most that a question about something else may have of the best card's score
 	minScoreNotField  = 0.30
 	elsewhereNotField = 0.70
+	strangeRaise      = 0.25 // for a question of nothing but words that no card holds
 	elsewhereClear    = 0.95 // where the best card fits so well that it is clear by itself
 )
 
@@ -63,6 +64,9 @@ func (a *Answerer) nearest(ctx context.Context, question string, l lang.Lang) (n
 		least, share = minScore, elsewhereClear
 	case library.BuiltIn().Field(question):
 		least, share = minScore, elsewhere
+	}
+	if !near[0].local {
+		least += strangeRaise * library.BuiltIn().Strange(question)
 	}
 	return near, near[0].Score >= least && other <= share*near[0].Score
 }

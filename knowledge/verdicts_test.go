@@ -190,3 +190,27 @@ func TestQuestionsFromTheDocumentsStayAboveTheFloor(t *testing.T) {
 	require.GreaterOrEqual(t, share(right, n), 0.95)
 	require.GreaterOrEqual(t, share(refused, outside), 0.90)
 }
+
+// Everyday life, other programs, other fields: they are told that there is
+// nothing, with the nearest titles where a word of theirs stands anywhere.
+func TestQuestionsAboutOtherThingsAreDeclined(t *testing.T) {
+	for _, split := range []string{"learn", "score"} {
+		n, declined := 0, 0
+		for _, q := range read(t, "elsewhere.jsonl") {
+			if q.Split != split {
+				continue
+			}
+			n++
+			ans := q.answer(t)
+			require.LessOrEqual(t, len(ans.Topics), maxShown, q.Q)
+			if !ans.Refused {
+				t.Logf("%s is answered by %s", q.Q, verdict(ans))
+				continue
+			}
+			declined++
+			require.Empty(t, ans.Passages, q.Q)
+		}
+		t.Logf("%s: %d of %d are declined", split, declined, n)
+		require.GreaterOrEqual(t, share(declined, n), 0.90, split)
+	}
+}

@@ -15,7 +15,7 @@ import (
 
 // commands are the subcommands that a skill may name.
 var commands = []string{
-	"constants", "plan", "render", "submit", "status", "list", "cancel", "logs", "diagnose", "ask",
+	"constants", "plan", "render", "submit", "status", "list", "cancel", "logs", "diagnose", "ask", "checkpoint",
 	"lint", "skills", "demo", "doctor", "init", "mcp", "serve", "recommend", "memory", "recipes", "image",
 }
 

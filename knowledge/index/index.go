@@ -12,6 +12,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"strings"
 	"sync"
 )
 
@@ -188,7 +189,7 @@ func (x *Index) addWords(words []Term, in wordList, put func(doc uint64, weight,
 			continue
 		}
 		df, posts := readVarint(posts)
-		w := math.Log(1+(float64(x.docs)-float64(df)+0.5)/(float64(df)+0.5)) * t.Weight
+		w := x.weight(df) * t.Weight
 		total += w
 		for doc := uint64(0); len(posts) > 0; {
 			var step, many uint64
@@ -282,6 +283,31 @@ func (x *Index) Field(question string, docs int) bool {
 		within, behind := x.spread(t.Key, docs)
 		return within >= ownLeast && behind == 0
 	})
+}
+
+// Strange is how much of a question, by weight, are words that none of the first
+// docs Docs holds: everyday words alone, for a name, an option or a number may be
+// new to whatever field it is of.
+func (x *Index) Strange(question string, docs int) float64 {
+	var strange, whole float64
+	for _, t := range Terms(question) {
+		posts, ok := x.words.find(t.Key)
+		if !ok {
+			whole += x.rareWord * t.Weight
+		} else {
+			df, _ := readVarint(posts)
+			whole += x.weight(df) * t.Weight
+		}
+		if t.Weight == plainWeight && len(t.Key) > 2 && !strings.ContainsAny(t.Key, "0123456789") && !x.Holds(t.Key, docs) {
+			strange += x.rareWord * t.Weight
+		}
+	}
+	return strange / max(whole, x.rareWord*numberWeight)
+}
+
+// weight is what a word tells that so many Docs hold.
+func (x *Index) weight(docs uint64) float64 {
+	return math.Log(1 + (float64(x.docs)-float64(docs)+0.5)/(float64(docs)+0.5))
 }
 
 // spread counts how many of the first docs Docs hold a word in their questions or

@@ -59,6 +59,9 @@ func (l *Library) OffTopic(h index.Hit) bool { return h.Doc >= len(l.Cards) }
 // Field reports whether a question holds a word of the field.
 func (l *Library) Field(question string) bool { return l.Index.Field(question, len(l.Cards)) }
 
+// Strange is how much of a question are words that no card holds.
+func (l *Library) Strange(question string) float64 { return l.Index.Strange(question, len(l.Cards)) }
+
 // Holds reports whether a card holds an option or a variable, in lower case.
 func (l *Library) Holds(name string) bool { return l.Index.Holds(name, len(l.Cards)) }
 

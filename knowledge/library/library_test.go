@@ -94,6 +94,11 @@ func TestOptionsAndVariablesOfCardsAreHeld(t *testing.T) {
 	require.True(t, lib.Field("why is my sbatch job pending"))
 	require.True(t, lib.Field("fairshare explained"), "the questions of several cards hold it, and none about something else")
 	require.False(t, lib.Field("my back hurts"))
+	require.Zero(t, lib.Strange("why is my sbatch job pending"))
+	require.Zero(t, lib.Strange("NCCL WARN fe80::ff nemo_zz v99"), "a name or a number may be new anywhere")
+	require.Greater(t, lib.Strange("how do I water a rhododendron"), lib.Strange("how do I water a rhododendron on a GPU node under Slurm"))
+	require.InDelta(t, 1, lib.Strange("rhododendron"), 1e-9)
+	require.Zero(t, lib.Strange(""))
 }
 
 func TestALibraryOfItsOwnIsMadeAtOnce(t *testing.T) {
