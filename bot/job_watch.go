@@ -152,7 +152,8 @@ const lately = 10 * time.Minute
 
 // discover begins to watch jobs that somebody follows without having submitted
 // them here, those among them that ended since the last look too, and looks whether
-// the runs that are expected are there. It reports whether every cluster answered.
+// the runs that are expected are there. It reports whether every cluster and the
+// store answered.
 func (b *Bot) discover(ctx context.Context, since time.Time) (complete bool) {
 	var seen, ended []slurm.Job
 	complete = true
@@ -174,6 +175,10 @@ func (b *Bot) discover(ctx context.Context, since time.Time) (complete bool) {
 		}
 	}
 	b.wishes(ctx, seen)
+	if err := b.cardsOfAgents(ctx, since); err != nil {
+		b.log.Warn("slack: jobs of agents", "err", err)
+		complete = false
+	}
 	all, err := b.subscriptions(ctx)
 	if err != nil {
 		b.log.Warn("slack: subscriptions", "err", err)

@@ -30,7 +30,14 @@ type settings struct {
 
 func (b *Bot) settings(ctx context.Context, team, user string) settings {
 	var s settings
-	if _, err := b.cfg.Store.Get(ctx, docSettings, team+"/"+user, b.now(), &s); err != nil {
+	key := team + "/" + user
+	if team == "" { // a link of the configuration may leave the workspace out
+		keys, err := b.cfg.Store.Keys(ctx, docSettings, b.now())
+		if i := slices.IndexFunc(keys, func(k string) bool { return strings.HasSuffix(k, key) }); err == nil && i >= 0 {
+			key = keys[i]
+		}
+	}
+	if _, err := b.cfg.Store.Get(ctx, docSettings, key, b.now(), &s); err != nil {
 		b.log.Warn("slack: settings", "err", err)
 	}
 	return s

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -116,6 +117,13 @@ mcp:
 		} {
 			require.Contains(t, lines, who)
 		}
+	}
+	for door := range doors { // the job gives the agent's person its card
+		slack.WaitFor(3*time.Minute, "the card of a job submitted by "+door, func(st slacktest.State) bool {
+			return slices.ContainsFunc(st.Messages, func(m *slacktest.Message) bool {
+				return m.Channel == "DU6" && m.Thread == "" && strings.Contains(m.Text, door+"-one (")
+			})
+		})
 	}
 }
 

@@ -212,7 +212,7 @@ func TestWhatWasSubmittedSinceIsListedWithoutItsScript(t *testing.T) {
 func submittedSince(t *testing.T, st *Store) {
 	now := time.Now()
 	for i, key := range []string{"old", "new", "refused"} {
-		_, _, err := st.Begin(t.Context(), Submission{Key: key, Token: key, Cluster: "c", Spec: []byte("{}"), Script: "x", CreatedAt: now.Add(-time.Hour)})
+		_, _, err := st.Begin(t.Context(), Submission{Key: key, Token: key, Cluster: "c", Owner: "ada", AskedBy: "mcp:ada", Name: "gpt", Spec: []byte("{}"), Script: "x", CreatedAt: now.Add(-time.Hour)})
 		require.NoError(t, err)
 		state := map[bool]SubmissionState{true: Submitted, false: Rejected}[key != "refused"]
 		require.NoError(t, st.Finish(t.Context(), key, state, slurm.JobID(fmt.Sprint(i+1)), "", now.Add(time.Duration(i)*time.Minute)))
@@ -221,7 +221,7 @@ func submittedSince(t *testing.T, st *Store) {
 	require.NoError(t, err)
 	require.Len(t, list, 1)
 	require.Equal(t, slurm.JobID("2"), list[0].JobID)
-	require.Equal(t, "c", list[0].Cluster)
+	require.Equal(t, []string{"c", "ada", "mcp:ada", "gpt"}, []string{list[0].Cluster, list[0].Owner, list[0].AskedBy, list[0].Name})
 	require.WithinDuration(t, now.Add(-time.Hour), list[0].CreatedAt, time.Second)
 	list, err = st.SubmittedSince(t.Context(), now.Add(-time.Hour))
 	require.NoError(t, err)

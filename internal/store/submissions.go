@@ -125,8 +125,8 @@ func (s *Store) Submissions(ctx context.Context, owner, name string, limit int) 
 // SubmittedSince returns what became a job since then, without its specification
 // and its script: of each the key, the cluster, the job and when it was asked for.
 func (s *Store) SubmittedSince(ctx context.Context, since time.Time) (subs []Submission, err error) {
-	rows, err := s.query(ctx, `SELECT key, cluster, job_id, created_at FROM submissions WHERE state = ? AND updated_at >= ? ORDER BY updated_at`,
-		Submitted, millis(since))
+	rows, err := s.query(ctx, `SELECT key, cluster, job_id, owner, asked_by, name, created_at FROM submissions
+		WHERE state = ? AND updated_at >= ? ORDER BY updated_at`, Submitted, millis(since))
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func (s *Store) SubmittedSince(ctx context.Context, since time.Time) (subs []Sub
 	for rows.Next() {
 		sub := Submission{State: Submitted}
 		var created int64
-		if err := rows.Scan(&sub.Key, &sub.Cluster, &sub.JobID, &created); err != nil {
+		if err := rows.Scan(&sub.Key, &sub.Cluster, &sub.JobID, &sub.Owner, &sub.AskedBy, &sub.Name, &created); err != nil {
 			return nil, err
 		}
 		sub.CreatedAt = fromMillis(created)

@@ -1,0 +1,56 @@
+package bot_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/bot/slacktest"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// Whoever an agent works for did not see it submit: they have the card, once, and
+// are called for its end as for a job of their own; nobody else is, and not who
+// wants to be called for nothing.
+func TestAnAgentsJobGivesItsOwnerACard(t *testing.T) {
+	t.Parallel()
+	s := play(t, watched)
+	s.Slash("settings notify none", map[string]any{"user_id": "U6", "channel_id": "C1"})
+	s.said("Your settings")
+	submit := func(who ops.Caller) {
+		t.Helper()
+		op, _ := operations.Lookup("submit")
+		in := op.NewIn()
+		require.NoError(t, op.Words(in, strings.Fields(
+			"--yes --name gpt --nodes 1 --gpus-per-node 0 --launcher custom --launcher-argv bash --script x.sh --time 10 --worktree /lustre/m")))
+		_, err := op.Run(t.Context(), &ops.Call{Service: s.service, Who: who, Confirmed: true}, in)
+		require.NoError(t, err)
+	}
+	submit(agent)
+	submit(ops.Caller{Surface: ops.Shell, ID: "grace", User: "grace"})
+	submit(ops.Caller{Surface: ops.MCP, ID: "olga", User: "olga"})
+	submit(ops.Caller{Surface: ops.MCP, ID: "grace", User: "grace", Agent: "codex"})
+	st := s.Wait("two cards", func(st slacktest.State) bool { return len(cards(st, "gpt (471")) == 2 })
+	where := map[string]string{}
+	for _, m := range cards(st, "gpt (471") {
+		where[idOf(m.Text)] = m.Channel
+	}
+	require.Equal(t, map[string]string{"4711": "DU1", "4714": "DU5"}, where)
+
+	j, err := s.yard.Job(t.Context(), "4711")
+	require.NoError(t, err)
+	j.State = slurm.Failed
+	s.yard.put(j)
+	s.Wait("its end, which calls ada", func(st slacktest.State) bool {
+		for _, m := range st.Messages {
+			if m.Channel == "DU1" && m.Thread != "" && strings.Contains(slacktest.JSON(m.Blocks), `"user_id":"U1"`) {
+				return true
+			}
+		}
+		return false
+	})
+	require.Len(t, cards(s.State(), "gpt (471"), 2, "each once")
+}
