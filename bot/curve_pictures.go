@@ -14,44 +14,81 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 )
 
+// ended is the quarter of a run that is over.
+const ended = 4
+
 // drawCurve posts the loss curve of a job that has ended.
 func (b *Bot) drawCurve(ctx context.Context, n card.News, m joblogs.MetricsOut, l lang.Lang) {
 	if len(n.Curve) < 2 || !b.followed(ctx, n.Job) {
 		return
 	}
-	b.postCurve(ctx, n, m, "", "loss.png", l)
+	b.postCurve(ctx, n, m, ended, "loss.png", l)
 }
 
-// drawProgress posts the loss so far at each quarter of a run, where the workspace of
+// drawProgress shows the loss so far at each quarter of a run, where the workspace of
 // its card does not draw the chart on it: there the card has a line in words alone.
 func (b *Bot) drawProgress(ctx context.Context, n card.News, m joblogs.MetricsOut) {
 	if n.Iterations <= 0 || len(n.Curve) < card.FewestPoints {
 		return
 	}
 	quarter := 4 * n.Iteration / n.Iterations
-	if quarter < 1 || quarter > 3 {
+	if quarter < 1 || quarter >= ended {
 		return
 	}
 	var k card.Card
 	ok, err := b.cfg.Store.Get(ctx, docCard, card.ID(n.Job.Cluster, n.Job.ID), b.now(), &k)
-	if err != nil || !ok || k.Pictured >= quarter || !b.out.Plain(k.Team) {
+	if err != nil || !ok || !b.out.Plain(k.Team) {
 		return
 	}
-	b.withCard(ctx, n.Job.Cluster, n.Job.ID, func(k *card.Card) { k.Pictured = quarter })
-	b.postCurve(ctx, n, m, fmt.Sprintf("%d/", quarter), fmt.Sprintf("loss-%d.png", 25*quarter), b.langOfCard(ctx, &k))
+	b.postCurve(ctx, n, m, quarter, fmt.Sprintf("loss-%d.png", 25*quarter), b.langOfCard(ctx, &k))
 }
 
-// postCurve posts the loss as a picture below the cards of a job.
-func (b *Bot) postCurve(ctx context.Context, n card.News, m joblogs.MetricsOut, when, name string, l lang.Lang) {
+// postCurve shows the loss as a picture below each card of a job: while it runs in one
+// message, in which a later picture takes the place of the one before, and at the end
+// there or, where none was needed, as a file.
+func (b *Bot) postCurve(ctx context.Context, n card.News, m joblogs.MetricsOut, quarter int, name string, l lang.Lang) {
 	var png bytes.Buffer
 	if err := m.WriteLossPNG(&png); err != nil {
 		b.log.Warn("slack: curve", "job", n.Job.ID, "err", err)
 		return
 	}
+	id, title := card.ID(n.Job.Cluster, n.Job.ID), card.CurveTitle(n, l)
 	sum := sha256.Sum256(png.Bytes())
-	if err := b.attach(ctx, n.Job, "curve/"+when+hex.EncodeToString(sum[:8]), outbox.Message{
-		Bytes: png.Bytes(), File: &answer.File{Name: name, Title: card.CurveTitle(n, l)},
-	}); err != nil {
-		b.log.Warn("slack: curve", "job", n.Job.ID, "err", err)
-	}
+	b.withCard(ctx, n.Job.Cluster, n.Job.ID, func(k *card.Card) {
+		for i := range k.Places {
+			p := &k.Places[i]
+			if p.Pictured >= quarter && quarter != ended {
+				continue
+			}
+			key := p.Key(id)
+			first := key + "/curve"
+			what := fmt.Sprintf("%s/%d/%s", first, quarter, hex.EncodeToString(sum[:8]))
+			o := outbox.Message{
+				Do: outbox.Post, Team: p.Team, ThreadOf: key, Instead: k.User, Text: answer.Escape(title),
+				Bytes: png.Bytes(), File: &answer.File{Name: name, Title: title},
+			}
+			_, stands, err := b.cfg.Store.Ref(ctx, first)
+			switch {
+			case err != nil:
+				b.log.Warn("slack: curve", "job", n.Job.ID, "err", err)
+				return
+			case stands:
+				o.Do, o.Ref = outbox.Update, first
+			case quarter == ended || p.Pictured > 0: // no message here shows a file
+				o.Do, o.Text = outbox.Upload, ""
+			default:
+				what = first
+			}
+			owed := b.out.Owe(what, key+laneOfFiles, o)
+			owed.NotBefore = b.wakes(ctx, *p, k.User)
+			if err := b.cfg.Store.Enqueue(ctx, owed); err != nil { // and is shown at the next quarter
+				b.log.Warn("slack: curve", "job", n.Job.ID, "err", err)
+				return
+			}
+			if quarter != ended {
+				p.Pictured = quarter
+			}
+		}
+	})
+	b.out.Wake()
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
+	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -112,30 +114,88 @@ func TestMetricsAreAPictureWhereNoChartIsDrawn(t *testing.T) {
 	}
 }
 
-// Where the chart on a card is refused, the picture comes into its thread at each
-// quarter of the run, once.
+// later writes a line at that iteration into the log of ada's job.
+func (s *stage) later(t *testing.T, iteration string) {
+	t.Helper()
+	j, err := s.yard.Job(t.Context(), "4711")
+	require.NoError(t, err)
+	log, err := os.ReadFile(j.Stdout)
+	require.NoError(t, err)
+	line := strings.Replace(trainingLog[strings.LastIndex(trainingLog[:len(trainingLog)-1], "\n")+1:], "30/", iteration+"/", 1)
+	require.NoError(t, os.WriteFile(j.Stdout, append(log, line...), 0o600))
+}
+
+// pictures are the messages that show a file, each with its name.
+func pictures(st slacktest.State) (in []*slacktest.Message, names []string) {
+	for _, m := range st.Messages {
+		for _, f := range st.Files {
+			if len(m.Blocks) == 1 && strings.Contains(slacktest.JSON(m.Blocks), `"slack_file":{"id":"`+f.ID+`"}`) {
+				in, names = append(in, m), append(names, f.Name)
+			}
+		}
+	}
+	return in, names
+}
+
+// Where the chart on a card is refused, its thread has one picture, in whose place
+// the next comes at each quarter of the run and at its end. Slack takes none that it
+// has not looked at.
 func TestTheCurveOfARunningJobIsAPictureWhereNoChartIsDrawn(t *testing.T) {
 	t.Parallel()
 	s := play(t, watched, func(c *bot.Config) { c.EditPace = time.Millisecond })
 	submitted(t, s)
 	s.Fault(slacktest.Fault{Method: "chat.update", Times: 1, Error: "invalid_blocks"})
 	s.train(t, func(j *slurm.Job) { j.ID, j.Name = "4711", "gpt" }) // 30 of 100
-	st := s.Wait("the first quarter", func(st slacktest.State) bool { return stored(st, "loss-25.png") })
-	c := cards(st, "4711")[0]
-	require.NotContains(t, kinds(c), "data_visualization")
-	for _, f := range st.Files {
-		require.Equal(t, c.TS, f.Thread, f.Name)
+	shown := func(name string) *slacktest.Message {
+		t.Helper()
+		st := s.Wait("the picture "+name, func(st slacktest.State) bool {
+			_, names := pictures(st)
+			return slices.Contains(names, name)
+		})
+		in, names := pictures(st)
+		require.Equal(t, []string{name}, names, "and no other")
+		c := cards(st, "4711")[0]
+		require.NotContains(t, kinds(c), "data_visualization")
+		require.Equal(t, c.TS, in[0].Thread)
+		require.Eventually(t, func() bool { // it is noted where the message stands
+			_, ok, err := s.store.Slack().Find(t.Context(), store.SlackRef{Channel: in[0].Channel, TS: in[0].TS})
+			return err == nil && ok
+		}, time.Minute, 20*time.Millisecond)
+		return in[0]
 	}
+	first := shown("loss-25.png")
+	require.Contains(t, first.Text, "gpt (4711) · loss 4.125")
+	s.later(t, "80")
+	require.Equal(t, first.TS, shown("loss-75.png").TS)
 	j, err := s.yard.Job(t.Context(), "4711")
 	require.NoError(t, err)
-	later := strings.ReplaceAll(trainingLog, "       30/", "       80/")
-	require.NoError(t, os.WriteFile(j.Stdout, []byte(trainingLog+later[strings.LastIndex(later[:len(later)-1], "\n")+1:]), 0o600))
-	st = s.Wait("the third quarter", func(st slacktest.State) bool { return stored(st, "loss-75.png") })
-	pictures := 0
-	for _, f := range st.Files {
-		if strings.HasPrefix(f.Name, "loss") {
-			pictures++
-		}
+	j.State = slurm.Completed
+	s.yard.put(j)
+	require.Equal(t, first.TS, shown("loss.png").TS)
+	for _, f := range s.State().Files {
+		require.True(t, f.Channel == "" || !strings.HasPrefix(f.Name, "loss"), "%s came as a file too", f.Name)
 	}
-	require.Equal(t, 2, pictures, "each once")
+}
+
+// Where no message may show a file, each picture comes as a file into the thread.
+func TestTheCurveIsAFileWhereNoMessageShowsOne(t *testing.T) {
+	t.Parallel()
+	s := play(t, watched, func(c *bot.Config) { c.EditPace = time.Millisecond })
+	submitted(t, s)
+	s.Fault(slacktest.Fault{Method: "slack_file", Error: "invalid_blocks"})
+	s.Fault(slacktest.Fault{Method: "chat.update", Times: 1, Error: "invalid_blocks"})
+	s.train(t, func(j *slurm.Job) { j.ID, j.Name = "4711", "gpt" })
+	sent := func(name string) {
+		t.Helper()
+		s.Wait("the file "+name, func(st slacktest.State) bool {
+			return slices.ContainsFunc(st.Files, func(f *slacktest.Stored) bool {
+				return f.Name == name && f.Thread == cards(st, "4711")[0].TS
+			})
+		})
+	}
+	sent("loss-25.png")
+	s.later(t, "80")
+	sent("loss-75.png")
+	in, _ := pictures(s.State())
+	require.Empty(t, in)
 }

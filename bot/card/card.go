@@ -62,9 +62,7 @@ type Card struct {
 	Began   time.Time `json:"began"`
 	EndedAt time.Time `json:"ended_at,omitzero"`
 	Edits   int       `json:"edits"`
-	// Pictured is the last quarter of the run of which the loss was posted as a picture.
-	Pictured int    `json:"pictured,omitempty"`
-	Page     string `json:"-"` // the job's page; empty where browsers reach none
+	Page    string    `json:"-"` // the job's page; empty where browsers reach none
 }
 
 // A Place is where a card stands.
@@ -73,6 +71,8 @@ type Place struct {
 	Channel string    `json:"channel"` // or a user's id
 	Hash    string    `json:"hash,omitempty"`
 	Edited  time.Time `json:"edited,omitzero"`
+	// Pictured is the last quarter of the run of which the loss is shown as a picture.
+	Pictured int `json:"pictured,omitempty"`
 }
 
 // ID names a job's card.

@@ -63,8 +63,8 @@ func (s *Sender) Plain(team string) bool {
 	return ok && s.cfg.Now().Before(until.(time.Time))
 }
 
-// instead is another way to say what could not be said: a message of its own where
-// the one that grew cannot be replaced; older kinds of block, and then plain words,
+// instead is another way to say what could not be said: a file where no message may
+// show the picture; a message of its own where the one that grew cannot be replaced; older kinds of block, and then plain words,
 // where the blocks are refused; a direct message where the channel or the
 // response_url does not take it; words in the place of a file.
 func (s *Sender) instead(m store.SlackMessage, o Message, err error) (store.SlackMessage, bool) {
@@ -74,6 +74,8 @@ func (s *Sender) instead(m store.SlackMessage, o Message, err error) (store.Slac
 	why, elsewhere := placeRefused(err)
 	next := o
 	switch {
+	case o.Bytes != nil && o.Do != Upload:
+		next.Do, next.Ref, next.TS, next.Text = Upload, "", "", ""
 	case o.Do == Finish && o.Text != "":
 		next.Do, next.TS = Post, ""
 	case blocksRefused(err):

@@ -50,8 +50,9 @@ type Message struct {
 	Text   string          `json:"text,omitempty"` // escaped
 	Blocks json.RawMessage `json:"blocks,omitempty"`
 	File   *answer.File    `json:"file,omitempty"`
-	Bytes  []byte          `json:"bytes,omitempty"` // a picture's
-	Extra  json.RawMessage `json:"extra,omitempty"`
+	// Bytes are a picture's: of an upload, or of a message that shows it.
+	Bytes []byte          `json:"bytes,omitempty"`
+	Extra json.RawMessage `json:"extra,omitempty"`
 	// Picture is sent too where the workspace does not draw the chart in Blocks.
 	Picture *Message `json:"picture,omitempty"`
 }

@@ -34,6 +34,9 @@ func (s *Sender) tell(ctx context.Context, key string, o Message) (store.SlackRe
 	if err != nil {
 		return store.SlackRef{}, err
 	}
+	if o.Bytes != nil && (o.Do == Post || o.Do == Update) {
+		return s.show(ctx, api, key, o)
+	}
 	switch o.Do {
 	case Post:
 		opts, err := o.message()

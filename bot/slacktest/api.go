@@ -222,6 +222,9 @@ func (s *Server) answer(method string, a m, token string, r *http.Request, probl
 }
 
 func (s *Server) postMessage(a m, r *http.Request) m {
+	if refused := s.unshown(a); refused != nil {
+		return refused
+	}
 	msg := &Message{
 		Token:   tokenOf(r),
 		Channel: str(a["channel"]), TS: s.ts(), Thread: str(a["thread_ts"]), Text: str(a["text"]), Via: "chat.postMessage",
@@ -263,6 +266,9 @@ func (s *Server) update(a m, _ *http.Request) m {
 	}
 	if msg.streaming() {
 		return m{"error": "streaming_state_conflict"}
+	}
+	if refused := s.unshown(a); refused != nil {
+		return refused
 	}
 	msg.Text = str(a["text"])
 	if !s.cfg.Lean {

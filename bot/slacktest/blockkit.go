@@ -271,6 +271,7 @@ func (c *checker) image(b m, w string) {
 	if b["image_url"] == nil && b["slack_file"] == nil {
 		c.say(w, "needs image_url or slack_file")
 	}
+	c.slackFile(b, w)
 	c.length(b["image_url"], w+".image_url", 0, 3000)
 	c.text(b["title"], w+".title", 2000, "plain_text", false)
 }

@@ -71,13 +71,16 @@ type Stored struct {
 	Thread  string `json:"thread_ts"`
 	Data    []byte `json:"data"`
 	Done    bool   `json:"done"`
+	// Looked says that Slack has looked at it: until then no block shows it.
+	Looked bool `json:"looked,omitempty"`
 	// TS is that of the message that shares it.
 	TS string `json:"ts,omitempty"`
 }
 
 // A Fault is something that goes wrong on purpose.
 type Fault struct {
-	// Method is whose calls it hits; "*" all, "response_url" answers.
+	// Method is whose calls it hits; "*" all, "response_url" answers, "slack_file" the
+	// messages that show a file.
 	Method string `json:"method"`
 	// Times is how often; 0 with a Rate is for ever.
 	Times int     `json:"times"`
