@@ -324,6 +324,12 @@ func TestATypoIsAnsweredWithWhatWasMeant(t *testing.T) {
 	msg := s.said("I do not know the command", "Did you mean")
 	_, value := buttonOf(t, msg, "State 4711")
 	require.Equal(t, "status 4711", value, "with what was typed after it")
+
+	for asked, label := range map[string]string{"submit --nodez 2": "Options of submit", "submit --nodez 2 --lang zh": "submit 的选项"} {
+		s.Slash(asked)
+		_, value = buttonOf(t, s.said("--nodez", "--nodes", label), label)
+		require.Equal(t, "help submit", value)
+	}
 }
 
 func TestAskAnswersTheConstantFirst(t *testing.T) {

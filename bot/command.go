@@ -239,7 +239,7 @@ func (b *Bot) done(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, resul
 	}
 	doc := b.docOf(v, c.Lang)
 	if _, ok := result.(joblogs.DiagnoseOut); ok {
-		doc.Title = b.ofJob(ctx, a, cmp.Or(t.Cluster, c.Default), typed.StringField(in, "job"), doc.Title)
+		doc.Title = b.ofJob(ctx, a, c.Lang, cmp.Or(t.Cluster, c.Default), typed.StringField(in, "job"), doc.Title)
 	}
 	if q, ok := result.(answers.AskOut); ok {
 		b.remember(ctx, a, func(x *talk) {

@@ -58,7 +58,8 @@ const evidenceLines = 4
 func diagnosisDoc(d joblogs.DiagnoseOut, l lang.Lang) view.Doc {
 	full := d.View(l)
 	doc := view.Doc{Title: full.Title, Tone: full.Tone, Next: full.Next}
-	if why := whyWords(d.Report, l); why != "" {
+	why := whyWords(d.Report, l)
+	if why != "" {
 		doc.Title = sentence(why)
 	}
 	full.Sections = changeOnce(full.Sections, d.Fix)
@@ -66,8 +67,12 @@ func diagnosisDoc(d joblogs.DiagnoseOut, l lang.Lang) view.Doc {
 	for i, s := range full.Sections {
 		switch {
 		case i == 0 && s.Text != "":
-			s.Text = withoutTitle(s.Text, d.Class, l)
-			doc.Sections = append(doc.Sections, s)
+			if why != "" {
+				s.Text = withoutTitle(s.Text, d.Class, l)
+			}
+			if s.Text != "" {
+				doc.Sections = append(doc.Sections, s)
+			}
 			if lines := evidence(d.Report, l); lines != "" {
 				doc.Sections = append(doc.Sections, view.Section{Heading: textSeen.In(l), Code: lines, Lang: "log"})
 			}
@@ -114,12 +119,12 @@ func changeOnce(sections []view.Section, fix *launch.SpecPatch) []view.Section {
 }
 
 // withoutTitle takes the first sentence away where it says what the title says, the
-// class and its place, and more follows.
+// class and its place; empty where nothing follows.
 func withoutTitle(text, class string, l lang.Lang) string {
 	end := map[bool]string{true: "。", false: ". "}[l == lang.ZH]
-	first, rest, more := strings.Cut(text, end)
+	first, rest, _ := strings.Cut(text, end)
 	name := className(class, l)
-	if !more || strings.TrimSpace(rest) == "" || !strings.Contains(first, name) || strings.Count(first, "") > strings.Count(name, "")+40 {
+	if !strings.Contains(strings.ToLower(first), strings.ToLower(name)) || strings.Count(first, "") > strings.Count(name, "")+40 {
 		return text
 	}
 	return strings.TrimSpace(rest)

@@ -52,7 +52,8 @@ var (
 	textHelpLinked = lang.Text{EN: "You act as the cluster user `%s`.", ZH: "您以集群用户 `%s` 的身份操作。"}
 	textHelpRO     = lang.Text{EN: "You may look and ask here, and change nothing.", ZH: "您在这里只能查看和提问，不能修改。"}
 	textExample    = lang.Text{EN: "Example", ZH: "示例"}
-	textFlags      = lang.Text{EN: "Words", ZH: "参数"}
+	textFlags      = lang.Text{EN: "Word", ZH: "参数"}
+	textMeaning    = lang.Text{EN: "What it does", ZH: "说明"}
 )
 
 // helpTasks are what one comes here for, each with the command that begins it.
@@ -187,8 +188,8 @@ func opHelp(op ops.Op, l lang.Lang) view.Doc {
 		doc.Sections = append(doc.Sections, view.Section{Heading: textExample.In(l), Code: "/megatron " + example})
 	}
 	if f := flagRows(op, l); len(f) > 0 {
-		doc.Sections = append(doc.Sections, view.Section{Heading: textFlags.In(l), Table: &view.Table{
-			Header: []string{textFlags.In(l), ""}, Rows: f,
+		doc.Sections = append(doc.Sections, view.Section{Table: &view.Table{
+			Header: []string{textFlags.In(l), textMeaning.In(l)}, Rows: f,
 		}})
 	}
 	return doc

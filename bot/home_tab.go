@@ -72,7 +72,7 @@ func (b *Bot) homeBlocks(ctx context.Context, a ask, c *ops.Call) []slack.Block 
 	if len(bs) > 98 {
 		bs = bs[:98]
 	}
-	return append(bs, answer.ContextLine(fmt.Sprintf(textUpdated.In(l), b.now().UTC().Format("2006-01-02 15:04 UTC"))))
+	return append(bs, answer.ContextMarkup(fmt.Sprintf(textUpdated.In(l), card.When(b.now(), "{date_short_pretty} {time}"))))
 }
 
 func homeActions(l lang.Lang) slack.Block {

@@ -3,9 +3,12 @@ package bot
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"strings"
 
+	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -52,9 +55,11 @@ func (b *Bot) meant(ctx context.Context, a ask, c *ops.Call, t typed.Text, f typ
 	return b.perform(ctx, a, c, name, words, typed.Text{}, f), true
 }
 
+var textOfJob = lang.Text{EN: "%s (%s): ", ZH: "%s（%s）："}
+
 // ofJob is a title with the job that it is about, where that is not plain from the
 // thread.
-func (b *Bot) ofJob(ctx context.Context, a ask, cluster, id, title string) string {
+func (b *Bot) ofJob(ctx context.Context, a ask, l lang.Lang, cluster, id, title string) string {
 	if !slurm.IsJobID(id) || a.local != nil {
 		return title
 	}
@@ -62,7 +67,7 @@ func (b *Bot) ofJob(ctx context.Context, a ask, cluster, id, title string) strin
 		return title
 	}
 	if j, err := b.cfg.Service.Reader(cluster).Job(ctx, slurm.JobID(id)); err == nil && j.Name != "" {
-		return j.Name + " (" + id + "): " + title
+		return fmt.Sprintf(textOfJob.In(l), j.Name, id) + title
 	}
-	return id + ": " + title
+	return id + answer.Colon.In(l) + title
 }

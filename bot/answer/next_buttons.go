@@ -54,7 +54,10 @@ var buttonNames = map[string]lang.Text{
 	"accounts":   {EN: "My accounts", ZH: "我的账户"},
 }
 
-var textEarlier = lang.Text{EN: "Could it start earlier?", ZH: "能否提前开始？"}
+var (
+	textEarlier = lang.Text{EN: "Could it start earlier?", ZH: "能否提前开始？"}
+	textOptions = lang.Text{EN: "Options of %s", ZH: "%s 的选项"}
+)
 
 // buttonWords is what the button of a command says: what it does, and of which job
 // where it names one. A command without a name of its own says itself.
@@ -70,6 +73,8 @@ func buttonWords(words string, l lang.Lang) string {
 	switch op, job, _ := strings.Cut(words, " "); {
 	case op == "status" && strings.HasSuffix(job, " --earlier"):
 		return textEarlier.In(l)
+	case op == "help" && job != "":
+		return fmt.Sprintf(textOptions.In(l), job)
 	case op == "priority" && isID(job):
 		return buttonNames[op].In(l)
 	case isID(job) && buttonNames[op].EN != "":
