@@ -3,6 +3,7 @@ package view
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 // Unfold is a Style's Folded of the shell, where -v draws what is folded.
@@ -102,12 +104,25 @@ func Behind(lead, s string, width int) string {
 	return t.b.String()
 }
 
-// wrap breaks s into lines of at most width columns, and no word of ours, such as
-// a flag, at its hyphens.
+// wrap breaks s into lines of at most width columns, no word of ours, such as a flag,
+// at its hyphens, and no percent sign off its number. A comma or the like would stand
+// beyond the end of a full line or begin the next: then all lines are a little shorter.
 func wrap(s string, width int) string {
-	const unbroken = "\u2011"
-	return strings.ReplaceAll(ansi.Wrap(strings.ReplaceAll(s, "-", unbroken), width, breaksAfter), unbroken, "-")
+	s = unbroken.Replace(s)
+	out := ansi.Wrap(s, width, breaksAfter)
+	for less := 1; less <= 3 && (lipgloss.Width(out) > width || stray.MatchString(out)); less++ {
+		out = ansi.Wrap(s, width-less, breaksAfter)
+	}
+	return broken.Replace(out)
 }
+
+// stray is a line that begins with what ends one.
+var stray = lazy.New(`\n[,，。；：、]`)
+
+var (
+	unbroken = strings.NewReplacer("-", "\u2011", " %", "\u00a0%")
+	broken   = strings.NewReplacer("\u2011", "-", "\u00a0%", " %")
+)
 
 // narrowest is a column that words can still be read in; breaksAfter are what a
 // path or a list may be broken after.
@@ -180,7 +195,7 @@ func (t *textWriter) table(tab Table) {
 			width[i] = max(width[i], lipgloss.Width(Plainly(c)))
 		}
 	}
-	t.narrow(width, tab.Spare)
+	t.narrow(width, tab)
 	for n, r := range rows {
 		cells, height := make([][]string, len(r)), 0
 		for i, c := range r {
@@ -211,30 +226,40 @@ func (t *textWriter) table(tab Table) {
 }
 
 // narrow leaves the spare columns out, as -1, and then takes from the widest until
-// a row fits.
-func (t *textWriter) narrow(width, spare []int) {
+// a row fits: as long as it can from those that are wider than the words above them.
+func (t *textWriter) narrow(width []int, tab Table) {
 	total := 0
 	for _, w := range width {
 		total += w + 2
 	}
-	for _, i := range spare {
+	heads := make([]int, len(width))
+	for i, h := range tab.Header {
+		for word := range strings.FieldsSeq(Plainly(h)) {
+			heads[i] = max(heads[i], lipgloss.Width(word))
+		}
+	}
+	for _, i := range tab.Spare {
 		if t.s.Width > 0 && total > t.s.Width && i < len(width) {
 			total -= width[i] + 2
 			width[i] = -1
 		}
 	}
 	for t.s.Width > 0 && total > t.s.Width {
-		widest := 0
+		widest := -1
 		for i, w := range width {
-			if w > width[widest] {
+			if w > max(narrowest, heads[i]) && (widest < 0 || w > width[widest]) {
 				widest = i
 			}
 		}
-		if width[widest] <= narrowest {
+		switch {
+		case widest >= 0:
+			width[widest]--
+			total--
+		case slices.Max(heads) > narrowest:
+			clear(heads)
+		default:
 			return
 		}
-		width[widest]--
-		total--
 	}
 }
 

@@ -65,6 +65,25 @@ func TestTextFitsTheTerminal(t *testing.T) {
 	require.Contains(t, draw(d, Style{}), strings.Repeat("x", 40), "a pipe has any width")
 }
 
+// What a line is broken after does not stand beyond its end, a percent sign stands at
+// its number, and a head is whole as long as another column can give.
+func TestWrappedLinesKeepTheirWidth(t *testing.T) {
+	for _, tt := range []struct {
+		s     string
+		width int
+		want  string
+	}{
+		{"TP 4, PP 4, VPP 10", 10, "TP 4, PP\n4, VPP 10"},
+		{"known, and more", 5, "know\nn,\nand\nmore"},
+		{"气泡多了，时间多了", 8, "气泡多\n了，\n时间多\n了"},
+		{"less time: 3.6 % of it", 14, "less time:\n3.6 % of it"},
+	} {
+		require.Equal(t, tt.want, wrap(tt.s, tt.width))
+	}
+	table := &Table{Header: []string{"layout", "microbatches", "what"}, Rows: [][]string{{"TP 4, PP 4, VPP 10", "8", strings.Repeat("x ", 12)}}}
+	require.Contains(t, draw(Doc{Sections: []Section{{Table: table}}}, Style{Width: 40}), "  microbatches  what")
+}
+
 func TestTextFoldsOnlyLists(t *testing.T) {
 	d := Doc{Sections: []Section{
 		{Heading: "notes", Items: []string{"one", "two"}, Fold: true},
