@@ -40,7 +40,7 @@ var about = []struct {
 	{"--micro-batch-size", t("samples of one forward and backward pass on one data-parallel rank; it decides the activation memory", "每个数据并行 rank 一次前向与反向的样本数；决定激活显存")},
 	{"--global-batch-size", t("samples of one optimizer step over all ranks; microbatches = global / (micro × DP)", "所有 rank 一步优化的样本总数；微批数 = 全局 /（微批 × DP）")},
 	{"--step-batch-size-schedule", t("grows the global batch at given numbers of tokens, such as \"0:256 100B:512\"", "按 token 数逐步增大全局批，例如 \"0:256 100B:512\"")},
-	{"--rampup-batch-size", t("parsed and then used by nothing; its successor is --step-batch-size-schedule", "能解析但不再起作用；请改用 --step-batch-size-schedule")},
+	{"--rampup-batch-size", t("grows the global batch with the samples seen, up to 0.17; since 0.18 it is parsed and used by nothing", "0.17 及以前按样本数逐步增大全局批；自 0.18 起能解析但不再起作用")},
 	{"--decrease-batch-size-if-needed", t("rounds the global batch down to a multiple of micro batch × DP", "把全局批向下取整为微批 × DP 的倍数")},
 	{"--seq-length", t("tokens of a training sample", "每个训练样本的 token 数")},
 	{"--max-position-embeddings", t("the largest position; at least --seq-length, also where positions are rotary", "最大位置数；不能小于 --seq-length，使用 RoPE 时也一样")},

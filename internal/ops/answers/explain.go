@@ -106,14 +106,21 @@ func explainRule(c *ops.Call, word string) (ExplainOut, bool) {
 		view.Fact{Name: lang.Text{EN: "severity", ZH: "严重程度"}.In(c.Lang), Value: string(r.Severity)},
 		view.Fact{Name: lang.Text{EN: "source", ZH: "来源"}.In(c.Lang), Value: r.Source},
 	)
+	if of := releasesOfRule(r); of.EN != "" {
+		out.Facts = append(out.Facts, view.Fact{Name: lang.Text{EN: "releases", ZH: "版本"}.In(c.Lang), Value: of.In(c.Lang)})
+	}
 	return out, true
 }
 
 func explainFlag(c *ops.Call, word string) (ExplainOut, bool) {
-	foreign := ""
+	foreign, successor := "", ""
 	own := megatron.FlagHistory(word)
 	if to, ok := megatron.Renamed(word); ok {
-		foreign, word = word, to
+		if newest := megatron.Releases()[len(megatron.Releases())-1]; len(own) > 0 && own[len(own)-1].Until == newest {
+			successor = to // both are known; the newer one does what this one did
+		} else {
+			foreign, word = word, to
+		}
 	}
 	if !strings.HasPrefix(word, "--") {
 		return ExplainOut{}, false
@@ -129,6 +136,9 @@ func explainFlag(c *ops.Call, word string) (ExplainOut, bool) {
 	}
 	if about, ok := rules.About(f.Name); ok {
 		out.Says = about.In(c.Lang)
+	}
+	if successor != "" {
+		out.Says = fmt.Sprintf(lang.Text{EN: "%s; its successor is %s", ZH: "%s；后继参数是 %s"}.In(c.Lang), out.Says, successor)
 	}
 	if foreign != "" {
 		out.Says = fmt.Sprintf(lang.Text{EN: "%s is another program's or an older name: Megatron-LM calls it %s", ZH: "%s 是其他程序或旧版本的名称：在 Megatron-LM 中是 %s"}.In(c.Lang), foreign, f.Name)
@@ -153,7 +163,7 @@ func explainFlag(c *ops.Call, word string) (ExplainOut, bool) {
 	for _, r := range rules.Table() {
 		for _, name := range r.Flags {
 			if name == f.Name {
-				out.Rules = append(out.Rules, r.ID+": "+r.Requirement.In(c.Lang))
+				out.Rules = append(out.Rules, r.ID+": "+requirement(r, f.Name, spans[0].Since).In(c.Lang))
 				break
 			}
 		}

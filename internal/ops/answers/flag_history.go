@@ -6,6 +6,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 )
 
 // releasesOf says in which releases a flag is known; a flag that went and came
@@ -34,6 +35,37 @@ func stretch(first, last megatron.Release) lang.Text {
 		return lang.Same(first.String())
 	}
 	return lang.Text{EN: "%s to %s", ZH: "%s 至 %s"}.With(first.String(), last.String())
+}
+
+// releasesOfRule says which releases make a check; nothing where all do.
+func releasesOfRule(r rules.Rule) lang.Text {
+	switch {
+	case r.Since == r.Until:
+		return lang.Same(r.Since)
+	case r.Since != "" && r.Until != "":
+		return lang.Text{EN: "%s to %s", ZH: "%s 至 %s"}.With(r.Since, r.Until)
+	case r.Since != "":
+		return lang.Text{EN: "since %s", ZH: "自 %s 起"}.With(r.Since)
+	case r.Until != "":
+		return lang.Text{EN: "up to %s", ZH: "到 %s 为止"}.With(r.Until)
+	}
+	return lang.Text{}
+}
+
+// requirement is what a rule asks for, with when it does and the releases that check
+// it, as far as the flag itself does not say so.
+func requirement(r rules.Rule, flag string, came megatron.Release) lang.Text {
+	says := r.Requirement
+	if when := r.Condition; when.EN != "" && when.EN != "always" && when.EN != flag {
+		says = lang.Text{EN: "%s (when: %s)", ZH: "%s（条件：%s）"}.With(says, when)
+	}
+	if r.Since == came.String() && r.Until == "" {
+		r.Since = ""
+	}
+	if of := releasesOfRule(r); of.EN != "" {
+		says = lang.Text{EN: "%s [%s]", ZH: "%s【%s】"}.With(says, of)
+	}
+	return says
 }
 
 // changesOf says what each later definition of a flag has of its own.

@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
@@ -32,4 +34,24 @@ func TestReleasesOfAFlagTellTheGap(t *testing.T) {
 		require.Equal(t, c.en, says.In(lang.EN))
 		require.Equal(t, c.zh, says.In(lang.ZH))
 	}
+}
+
+// A flag that only a successor's name would explain is explained itself as long as it
+// is known, and each rule says when and in which releases it holds.
+func TestAFlagThatHasASuccessorIsStillExplained(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	out, err := opstest.Do(t, c, Explain(), "--rampup-batch-size")
+	require.NoError(t, err)
+	o := out.(ExplainOut)
+	require.Equal(t, "--rampup-batch-size", o.Word)
+	require.Contains(t, o.Says, "its successor is --step-batch-size-schedule")
+	require.Contains(t, o.Rules, "ramp-up-needs-samples: --rampup-batch-size must not be given (when: --train-iters) [up to 0.17.1]")
+	require.Contains(t, o.Rules, "rampup-has-no-effect: --rampup-batch-size has no effect [since 0.18.2]")
+	out, err = opstest.Do(t, c, Explain(), "--moe-extended-tp")
+	require.NoError(t, err)
+	require.Equal(t, "--expert-tensor-parallel-size", out.(ExplainOut).Word, "what is gone leads to what took its place")
+	c.Lang = lang.ZH
+	out, err = opstest.Do(t, c, Explain(), "ramp-up-needs-samples")
+	require.NoError(t, err)
+	require.Contains(t, out.(ExplainOut).Facts, view.Fact{Name: "版本", Value: "到 0.17.1 为止"})
 }

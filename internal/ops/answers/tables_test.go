@@ -12,6 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 )
 
@@ -108,7 +109,7 @@ func TestAFlagIsExplainedWithTheRulesThatNameIt(t *testing.T) {
 	var want []string
 	for _, r := range rules.Table() {
 		if slices.Contains(r.Flags, "--num-attention-heads") {
-			want = append(want, r.ID+": "+r.Requirement.EN)
+			want = append(want, r.ID+": "+requirement(r, "--num-attention-heads", megatron.V015).EN)
 		}
 	}
 	require.NotEmpty(t, want)
