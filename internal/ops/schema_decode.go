@@ -384,11 +384,11 @@ func (d *decoder) unknownFix(word string, fs *structFields, top bool) lang.Text 
 		}
 	}
 	plain := strings.ReplaceAll(strings.ToLower(word), "-", "_")
-	if best := near.Word(plain, names, 3); best != "" {
-		return DidYouMean.With(best)
-	}
 	if spec := fs.byName["spec"]; spec != nil && spec.typ == specType && cachedFields(specType).byName[plain] != nil {
 		return lang.Text{EN: "put it into spec: %s", ZH: "请放入 spec：%s"}.With(`{"spec": {"` + plain + `": …}}`)
+	}
+	if best := near.Word(plain, names, 3); best != "" {
+		return DidYouMean.With(best)
 	}
 	part := slices.DeleteFunc(slices.Clone(names), func(n string) bool {
 		return len(n) < 3 || !strings.HasPrefix(plain, n) && !strings.HasPrefix(n, plain) && !strings.HasSuffix(plain, "_"+n)

@@ -2,6 +2,8 @@ package megatron
 
 import (
 	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/near"
 )
 
 // A GPU is a kind of accelerator and the numbers that planning needs.
@@ -79,6 +81,26 @@ func LookupGPU(word string) (GPU, bool) {
 		return LookupGPU("a100-40g")
 	}
 	return best, best.Name != ""
+}
+
+// NearestGPUs returns the kinds whose names differ least from a word that names
+// none: by one letter, by two in a longer word.
+func NearestGPUs(word string) []string {
+	w := gpuSpelling.Replace(strings.ToLower(word))
+	least := 1
+	if len(w) > 5 {
+		least = 2
+	}
+	var names []string
+	for _, g := range gpus {
+		switch d := near.Distance(w, g.Name); {
+		case d < least:
+			least, names = d, []string{g.Name}
+		case d == least:
+			names = append(names, g.Name)
+		}
+	}
+	return names
 }
 
 // GPUArch returns the compute capability's major number of a kind of GPU.

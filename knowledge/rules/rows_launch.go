@@ -32,6 +32,8 @@ func launchRows() []row {
 			t("the rendezvous waits for nodes that never come, or leaves some out", "会合会等待永远不来的节点，或漏掉一些"), t("NNODES=$SLURM_NNODES", "NNODES=$SLURM_NNODES")),
 		seen("nproc-match-gpus", "gpus_per_node", always, t("--nproc-per-node must equal the GPUs on a node", "--nproc-per-node 必须等于每节点的 GPU 数"),
 			t("more workers than GPUs end in invalid device ordinal, fewer leave GPUs idle", "进程多于 GPU 会报 invalid device ordinal，少于则有 GPU 闲置"), t("use the same number for both", "两处使用同一个数")),
+		advised(around("gpu-kind-known", "gpu", "NVIDIA's data sheets", t("gpu is given", "给出了 gpu"), t("the kind of GPU should be one that is known here", "GPU 型号宜为已知型号"),
+			t("rules, memory and speed depend on it; another kind is judged as Hopper", "规则、显存与速度都取决于它；未知型号按 Hopper 判断"), t("gpu: a kind such as h100, b200 or gb200", "gpu：型号如 h100、b200 或 gb200"))),
 		seen("world-size-counts-gpus", "WORLD_SIZE", always, t("WORLD_SIZE must be nodes × GPUs per node, never SLURM_NTASKS", "WORLD_SIZE 必须是节点数 × 每节点 GPU 数，绝不是 SLURM_NTASKS"),
 			t("with one task per node SLURM_NTASKS is the number of nodes", "每节点一个任务时 SLURM_NTASKS 只是节点数"), t("WORLD_SIZE=$((NNODES * GPUS_PER_NODE))", "WORLD_SIZE=$((NNODES * GPUS_PER_NODE))")),
 		seen("rank-evaluated-on-node", "SLURM_NODEID", several, t("rank variables must be expanded on each node, not in the batch script", "rank 变量必须在各节点上展开，而不是在批处理脚本里"),

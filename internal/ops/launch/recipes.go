@@ -116,11 +116,9 @@ func recipe(c *ops.Call, in SpecIn, base job.Spec) (job.Spec, error) {
 	site := c.SiteOf(job.Spec{Cluster: cmp.Or(in.Spec.Cluster, base.Cluster)})
 	gpu := cmp.Or(in.Spec.GPU, base.GPU, site.GPU)
 	if gpu != "" {
-		kind, ok := megatron.LookupGPU(gpu)
-		if !ok {
-			return job.Spec{}, ops.InputError("gpu",
-				lang.Text{EN: "%q is no kind of GPU that is known here", ZH: "%q 不是已知的 GPU 型号"}.With(gpu),
-				lang.Text{EN: "a kind such as h100, b200 or gb200", ZH: "型号如 h100、b200 或 gb200"})
+		kind, err := kindOfGPU(gpu)
+		if err != nil {
+			return job.Spec{}, err
 		}
 		gpu = kind.Name
 	}
@@ -155,6 +153,19 @@ func recipe(c *ops.Call, in SpecIn, base job.Spec) (job.Spec, error) {
 	}
 	s.Args = append(m.Argv(), r.Argv()...)
 	return s, nil
+}
+
+// kindOfGPU is the GPU that a word names, or an error with the names that it is
+// nearly.
+func kindOfGPU(word string) (megatron.GPU, error) {
+	if g, ok := megatron.LookupGPU(word); ok {
+		return g, nil
+	}
+	fix := lang.Text{EN: "a kind such as h100, b200 or gb200", ZH: "型号如 h100、b200 或 gb200"}
+	if like := megatron.NearestGPUs(word); len(like) > 0 {
+		fix = ops.DidYouMean.With(strings.Join(like, ", "))
+	}
+	return megatron.GPU{}, ops.InputError("gpu", lang.Text{EN: "%q is no kind of GPU that is known here", ZH: "%q 不是已知的 GPU 型号"}.With(word), fix)
 }
 
 // perNode is how many GPUs a node has: as given, as the site says, or as nodes

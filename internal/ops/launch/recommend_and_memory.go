@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -70,6 +71,9 @@ func recommend(_ context.Context, c *ops.Call, in RecommendIn) (RecommendOut, er
 	full, judged := asReleased(c, s.WithDefaults())
 	if full.GPU == "" {
 		full.GPU = "h100"
+	}
+	if _, err := kindOfGPU(full.GPU); err != nil {
+		return RecommendOut{}, err
 	}
 	run := full.Run()
 	run.Argv = runnable(run)
@@ -156,7 +160,7 @@ func (o RecommendOut) View(l lang.Lang) view.Doc {
 	d := view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{
 		EN: "%d layouts are legal and fit, of %d tried; the cheapest by estimate:", ZH: "尝试了 %[2]d 种并行配置，%[1]d 种合法且放得下；估算代价最低的是：",
 	}.In(l), o.Legal, o.Considered)}
-	t := &view.Table{Header: []string{"layout", "MBS", "microbatches", "recompute", "GiB", "TFLOP/s/GPU"}}
+	t := &view.Table{Header: []string{"layout", "MBS", "microbatches", "recompute", "GiB", "TFLOP/s/GPU"}, Spare: []int{2}}
 	if l == lang.ZH {
 		t.Header = []string{"并行配置", "MBS", "微批次数", "重计算", "GiB", "TFLOP/s/GPU"}
 	}
@@ -240,7 +244,11 @@ func memory(_ context.Context, c *ops.Call, in MemoryIn) (MemoryOut, error) {
 	m := config.Memory()
 	low, high := config.Band()
 	out := MemoryOut{Memory: m, TotalGiB: m.GiB(), LowGiB: m.GiB() * low, HighGiB: m.GiB() * high, Megatron: judged}
-	if g, ok := megatron.LookupGPU(full.GPU); ok {
+	if full.GPU != "" {
+		g, err := kindOfGPU(full.GPU)
+		if err != nil {
+			return MemoryOut{}, err
+		}
 		out.GPU, out.GPUGiB = g.Name, g.MemoryGiB
 	}
 	return out, c.WriteFile("png", in.PNG, func(w io.Writer) error {
@@ -263,13 +271,22 @@ func (o MemoryOut) View(l lang.Lang) view.Doc {
 	}
 	var s view.Section
 	for _, p := range o.Parts {
-		s.Facts = append(s.Facts, view.Fact{Name: p.Name, Value: fmt.Sprintf("%8.2f GiB  %s", p.Bytes/(1<<30), bar(p.Bytes, o.Bytes))})
+		s.Facts = append(s.Facts, view.Fact{Name: cmp.Or(partNames[p.Name].In(l), p.Name), Value: fmt.Sprintf("%8.2f GiB  %s", p.Bytes/(1<<30), bar(p.Bytes, o.Bytes))})
 	}
 	d.Sections = []view.Section{s}
 	if o.Megatron != nil {
 		d.Sections = append(d.Sections, o.Megatron.section(l))
 	}
 	return d
+}
+
+var partNames = map[string]lang.Text{
+	megatron.PartParameters:  {EN: "parameters", ZH: "参数"},
+	megatron.PartGradients:   {EN: "gradients", ZH: "梯度"},
+	megatron.PartOptimizer:   {EN: "optimizer", ZH: "优化器状态"},
+	megatron.PartActivations: {EN: "activations", ZH: "激活值"},
+	megatron.PartLogits:      {EN: "logits", ZH: "logits"},
+	megatron.PartFramework:   {EN: "framework", ZH: "框架与预留"},
 }
 
 // bar is a share of the whole, 40 columns wide.

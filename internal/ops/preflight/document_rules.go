@@ -10,6 +10,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 	"github.com/megatron-ops/megatron-ops/slurm/lint"
@@ -50,6 +51,15 @@ var launchCircumstances = []circumstance{
 			return phrase("%d workers on a node, and %d GPUs", "每节点 %d 个进程，而有 %d 张 GPU", n, *s.GPUsPerNode)
 		}
 		return lang.Text{}
+	}},
+	{id: "gpu-kind-known", field: "gpu", check: func(_ *ops.Call, s job.Spec) lang.Text {
+		if _, known := megatron.LookupGPU(s.GPU); s.GPU == "" || known {
+			return lang.Text{}
+		}
+		if like := megatron.NearestGPUs(s.GPU); len(like) > 0 {
+			return phrase("%q is no kind that is known here; nearest: %s", "不认识型号 %q；相近的有：%s", s.GPU, strings.Join(like, ", "))
+		}
+		return phrase("%q is no kind that is known here", "不认识型号 %q", s.GPU)
 	}},
 	{id: "world-size-counts-gpus", field: "launcher_argv", check: func(_ *ops.Call, s job.Spec) lang.Text {
 		for _, words := range [][]string{s.LauncherArgv, s.Args} {

@@ -39,6 +39,8 @@ func TestASpecificationIsJudgedByEachRowOfTheDocuments(t *testing.T) {
 		{"nnodes-match-allocation", argv("python", "-m", "torch.distributed.run", "--nnodes=4"), argv("python", "-m", "torch.distributed.run", "--nnodes={nnodes}")},
 		{"nnodes-match-allocation", []string{"--srun-args=--nodes=1"}, []string{"--srun-args=--nodes=2"}},
 		{"nproc-match-gpus", argv("python", "-m", "torch.distributed.run", "--nproc-per-node=4"), argv("python", "-m", "torch.distributed.run", "--nproc-per-node=8")},
+		{"gpu-kind-known", []string{"--gpu", "h10"}, []string{"--gpu", "nvidia_h100_80gb_hbm3"}},
+		{"gpu-kind-known", []string{"--gpu", "abacus"}, []string{"--gpu", "h100"}},
 		{"world-size-counts-gpus", argv("my", "--world-size=$SLURM_NTASKS"), argv("my", "--world-size={world_size}")},
 		{"rank-evaluated-on-node", argv("my", "--node-rank=$SLURM_NODEID"), argv("my", "--node-rank={node_rank}")},
 		{"worktree-shared", []string{"--worktree", "/tmp/tree"}, []string{"--worktree", "/lustre/tree"}},
