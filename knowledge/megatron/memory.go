@@ -404,7 +404,7 @@ func (c *Config) moeActivations(s *Shape, taken float64) float64 {
 	if c.recomputes("moe_act") {
 		each -= taken * float64(s.ExpertFFN)
 	}
-	routed := float64(s.TopK) * (taken*s.routedWidth()*float64(max(c.ETP, 1)) + each)
+	routed := float64(s.TopK) * (taken*s.RoutedWidth()*float64(max(c.ETP, 1)) + each)
 	return (c.partInput(s, taken)+routed)/sequence + inside/float64(max(c.TP, 1))
 }
 

@@ -289,9 +289,9 @@ func (s Shape) moePart() layerParams {
 		p.replicated += h
 	}
 	if s.LatentMoE > 0 {
-		p.replicated += 2 * h * s.routedWidth()
+		p.replicated += 2 * h * s.RoutedWidth()
 	}
-	p.experts = s.routedWidth() * float64(s.ExpertFFN) * s.gate() * float64(s.Experts)
+	p.experts = s.RoutedWidth() * float64(s.ExpertFFN) * s.gate() * float64(s.Experts)
 	return p
 }
 
@@ -301,8 +301,8 @@ func (s Shape) depth() layerParams {
 	return layerParams{split: 2 * float64(s.Hidden) * float64(s.Hidden), replicated: 3 * s.norm()}
 }
 
-// routedWidth is the width of a token on its way to the experts and back.
-func (s Shape) routedWidth() float64 { return float64(cmp.Or(s.LatentMoE, s.Hidden)) }
+// RoutedWidth is the width of a token on its way to the experts and back.
+func (s Shape) RoutedWidth() float64 { return float64(cmp.Or(s.LatentMoE, s.Hidden)) }
 
 // Params is the number of weights of the model, Active of those that a token uses.
 func (s Shape) Params() (all, active float64) {

@@ -294,7 +294,7 @@ func (s *search) cost(c *cfg, r recompute) (step Step, tflops float64) {
 // stageParams is the number of weights on a rank, outside the experts and in them.
 func (s *search) stageParams(c *cfg) (dense, experts float64) {
 	all, shape := s.all, s.shape
-	expert := shape.AllParts().MoE * float64(shape.Experts) * float64(shape.ExpertFFN) * float64(shape.Hidden) * 3
+	expert := shape.AllParts().MoE * float64(shape.Experts) * float64(shape.ExpertFFN) * shape.RoutedWidth() * 3
 	if !shape.Gated {
 		expert = expert / 3 * 2
 	}
