@@ -172,6 +172,8 @@ func (r *rendering) nodeGuards() string {
 	return guardFunction + "look() {\n  local p gpu used free=0 odd=\n" + b.String() + "}\nlook\n"
 }
 
-// guardFunction says what a guard found, and ends the shell that found proof.
-const guardFunction = `guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || exit 3; }
+// guardFunction says what a guard found, and ends the shell that found proof. srun
+// ends a step with its first task, and may drop what that task wrote last: a
+// second is enough for it to arrive.
+const guardFunction = `guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || { sleep 1; exit 3; }; }
 `

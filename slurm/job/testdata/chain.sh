@@ -49,7 +49,7 @@ export CUDA_DEVICE_MAX_CONNECTIONS=1
 export NCCL_SOCKET_IFNAME=eth0
 
 # Guards: proof of a fault stops the job, a doubt is one line (guards: false leaves them out).
-guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || exit 3; }
+guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || { sleep 1; exit 3; }; }
 [[ $NNODES == 2 ]] || guard stop "nodes: 2 asked for, $NNODES given"
 getent hosts "$MASTER_ADDR" >/dev/null 2>&1 || guard warning "$MASTER_ADDR does not resolve, or getent is missing"
 [[ $DIRTY != unknown ]] || guard warning "git is missing, or $PWD is no checkout: the start marks carry no commit"
@@ -61,7 +61,7 @@ SEEN=
 for SHARED in /lustre/alice/Megatron-LM pretrain_gpt.py .venv "$RUN_DIR/seen"; do [[ ! -e $SHARED ]] || SEEN+=$SHARED$'\n'; done
 export SEEN
 GUARDS='  # what every node looks at itself
-guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || exit 3; }
+guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || { sleep 1; exit 3; }; }
 look() {
   local p gpu used free=0 odd=
   while IFS= read -r p; do  # a file system may need a moment to show what is new
@@ -102,7 +102,7 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}"
 
-# The specification, for megatron-ops import; sha256 of the text above: 6ba1e98da65b7dbfa46f4d00673e15796ff33f413a2836d9931cec1d42e0d540
+# The specification, for megatron-ops import; sha256 of the text above: 739d439630f7e267392e16719bf92b04bd45ef60c0ac45ecfb287813e8c526fc
 #| name: chain
 #| account: research
 #| partition: prod

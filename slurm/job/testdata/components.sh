@@ -51,7 +51,7 @@ env=$(env | grep -E "^(CUDA_|NCCL_|TORCH_|PYTHON|UV_|OMP_|NVTE_)" | grep -v VISI
 '
 
 # Guards: proof of a fault stops the job, a doubt is one line (guards: false leaves them out).
-guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || exit 3; }
+guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || { sleep 1; exit 3; }; }
 getent hosts "$MASTER_ADDR" >/dev/null 2>&1 || guard warning "$MASTER_ADDR does not resolve, or getent is missing"
 [[ $DIRTY != unknown ]] || guard warning "git is missing, or $PWD is no checkout: the start marks carry no commit"
 ! (: <"/dev/tcp/127.0.0.1/$MASTER_PORT") 2>/dev/null || guard stop "port $MASTER_PORT is taken on $MASTER_ADDR; choose another master_port"
@@ -62,7 +62,7 @@ SEEN=
 : >"$RUN_DIR_HERE/seen"; SEEN+=$RUN_DIR/seen
 export SEEN
 GUARDS='  # what every node looks at itself
-guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || exit 3; }
+guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || { sleep 1; exit 3; }; }
 look() {
   local p gpu used free=0 odd=
   while IFS= read -r p; do  # a file system may need a moment to show what is new
@@ -121,7 +121,7 @@ srun --het-group=0,1 --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unbuff
     exec "${ops_words[@]}" "${@:ops_n+1}"
   ' _ 5 python -m mylauncher --hosts '{hostfile}' pretrain_gpt.py "${ARGS[@]}"
 
-# The specification, for megatron-ops import; sha256 of the text above: 35fc9353ea9677ab90e723c4f19aac6619b9352e0177e471279a2c6a74fde41f
+# The specification, for megatron-ops import; sha256 of the text above: a5d2951d3acc927f3718586b1f733145d4dbae55de5d41487ee965d2a5b8689f
 #| name: two-kinds
 #| gpus_per_node: 8
 #| cpus_per_task: 96

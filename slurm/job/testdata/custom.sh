@@ -33,7 +33,7 @@ env=$(env | grep -E "^(CUDA_|NCCL_|TORCH_|PYTHON|UV_|OMP_|NVTE_)" | grep -v VISI
 '
 
 # Guards: proof of a fault stops the job, a doubt is one line (guards: false leaves them out).
-guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || exit 3; }
+guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || { sleep 1; exit 3; }; }
 [[ $NNODES == 2 ]] || guard stop "nodes: 2 asked for, $NNODES given"
 getent hosts "$MASTER_ADDR" >/dev/null 2>&1 || guard warning "$MASTER_ADDR does not resolve, or getent is missing"
 [[ $DIRTY != unknown ]] || guard warning "git is missing, or $PWD is no checkout: the start marks carry no commit"
@@ -44,7 +44,7 @@ SEEN=
 for SHARED in /lustre/alice/Megatron-LM train.py "$RUN_DIR/seen"; do [[ ! -e $SHARED ]] || SEEN+=$SHARED$'\n'; done
 export SEEN
 GUARDS='  # what every node looks at itself
-guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || exit 3; }
+guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || { sleep 1; exit 3; }; }
 look() {
   local p gpu used free=0 odd=
   while IFS= read -r p; do  # a file system may need a moment to show what is new
@@ -82,7 +82,7 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --unbuffered --
     exec "${ops_words[@]}" "${@:ops_n+1}"
   ' _ 7 mylauncher --rank '{node_rank}' --of '{nnodes}' --note 'it'\''s $5' train.py "${ARGS[@]}"
 
-# The specification, for megatron-ops import; sha256 of the text above: a262344941a034d8cd8902fcf3f5f07f03ebc0e5fda8adf1337fc147eda7c065
+# The specification, for megatron-ops import; sha256 of the text above: 7bb2761e6414116a63f2ebf219709402cb7933189c583e117d9c91efe33659ff
 #| name: custom
 #| nodes: 2
 #| worktree: /lustre/alice/Megatron-LM

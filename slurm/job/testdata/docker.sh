@@ -42,7 +42,7 @@ env=$(env | grep -E "^(CUDA_|NCCL_|TORCH_|PYTHON|UV_|OMP_|NVTE_)" | grep -v VISI
 export NCCL_SOCKET_IFNAME=ib0
 
 # Guards: proof of a fault stops the job, a doubt is one line (guards: false leaves them out).
-guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || exit 3; }
+guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || { sleep 1; exit 3; }; }
 [[ $NNODES == 2 ]] || guard stop "nodes: 2 asked for, $NNODES given"
 getent hosts "$MASTER_ADDR" >/dev/null 2>&1 || guard warning "$MASTER_ADDR does not resolve, or getent is missing"
 [[ $DIRTY != unknown ]] || guard warning "git is missing, or $PWD is no checkout: the start marks carry no commit"
@@ -56,7 +56,7 @@ SEEN=
 : >"$RUN_DIR_HERE/seen"; SEEN+=$RUN_DIR/seen
 export SEEN
 GUARDS='  # what every node looks at itself
-guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || exit 3; }
+guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || { sleep 1; exit 3; }; }
 look() {
   local p gpu used free=0 odd=
   while IFS= read -r p; do  # a file system may need a moment to show what is new
@@ -113,7 +113,7 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --cpus-per-task=64 --kill-on-bad-exi
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}"
 
-# The specification, for megatron-ops import; sha256 of the text above: 4156215937e3d41762cc66d615ecfa1d2c387066624bc3e7492cacca2a82e72d
+# The specification, for megatron-ops import; sha256 of the text above: b0e8d982af86ba0b2db8931700788acdc7ee42f16a938e5d6f90c5bea758ad3f
 #| name: gpt-docker
 #| account: research
 #| partition: prod

@@ -34,7 +34,7 @@ env=$(env | grep -E "^(CUDA_|NCCL_|TORCH_|PYTHON|UV_|OMP_|NVTE_)" | grep -v VISI
 '
 
 # Guards: proof of a fault stops the job, a doubt is one line (guards: false leaves them out).
-guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || exit 3; }
+guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || { sleep 1; exit 3; }; }
 [[ $NNODES == 2 ]] || guard stop "nodes: 2 asked for, $NNODES given"
 getent hosts "$MASTER_ADDR" >/dev/null 2>&1 || guard warning "$MASTER_ADDR does not resolve, or getent is missing"
 [[ $DIRTY != unknown ]] || guard warning "git is missing, or $PWD is no checkout: the start marks carry no commit"
@@ -48,7 +48,7 @@ SEEN=
 : >"$RUN_DIR_HERE/seen"; SEEN+=$RUN_DIR/seen
 export SEEN
 GUARDS='  # what every node looks at itself
-guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || exit 3; }
+guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || { sleep 1; exit 3; }; }
 look() {
   local p gpu used free=0 odd=
   while IFS= read -r p; do  # a file system may need a moment to show what is new
@@ -102,7 +102,7 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}"
 
-# The specification, for megatron-ops import; sha256 of the text above: ba9d22dc2cffa591ff0fa3d76ce3f62f8b10b3b5ba93e06cc561600c7590be4c
+# The specification, for megatron-ops import; sha256 of the text above: 1b92d3a2ca26c6b7afc735556413e0ec7015c72ab81c21dad5de5a5137269176
 #| name: gpt-named
 #| nodes: 2
 #| worktree: /lustre/alice/Megatron-LM

@@ -27,7 +27,7 @@ export GPUS_PER_NODE=0
 export WORLD_SIZE=$NNODES
 
 # Guards: proof of a fault stops the job, a doubt is one line (guards: false leaves them out).
-guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || exit 3; }
+guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || { sleep 1; exit 3; }; }
 [[ $NNODES == 1 ]] || guard stop "nodes: 1 asked for, $NNODES given"
 getent hosts "$MASTER_ADDR" >/dev/null 2>&1 || guard warning "$MASTER_ADDR does not resolve, or getent is missing"
 ! (: <"/dev/tcp/127.0.0.1/$MASTER_PORT") 2>/dev/null || guard stop "port $MASTER_PORT is taken on $MASTER_ADDR; choose another master_port"
@@ -42,7 +42,7 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
     exec "$@"
   ' _ mylauncher clean.sh "${ARGS[@]}"
 
-# The specification, for megatron-ops import; sha256 of the text above: 2dbd6e6820827897068dc6ca2c88670bd4e29a0625e59a24ce39e886450030af
+# The specification, for megatron-ops import; sha256 of the text above: fd6f5726055d1474003eafbcb85886a14da76c8f7ca23586300a6feb7e74cd17
 #| name: clean-up
 #| nodes: 1
 #| gpus_per_node: 0

@@ -45,7 +45,7 @@ env=$(env | grep -E "^(CUDA_|NCCL_|TORCH_|PYTHON|UV_|OMP_|NVTE_)" | grep -v VISI
 '
 
 # Guards: proof of a fault stops the job, a doubt is one line (guards: false leaves them out).
-guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || exit 3; }
+guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || { sleep 1; exit 3; }; }
 getent hosts "$MASTER_ADDR" >/dev/null 2>&1 || guard warning "$MASTER_ADDR does not resolve, or getent is missing"
 [[ $DIRTY != unknown ]] || guard warning "git is missing, or $PWD is no checkout: the start marks carry no commit"
 ! (: <"/dev/tcp/127.0.0.1/$MASTER_PORT") 2>/dev/null || guard stop "port $MASTER_PORT is taken on $MASTER_ADDR; choose another master_port"
@@ -67,7 +67,7 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
       "$@"
   ' _ tools/preprocess_data.py "${ARGS[@]}"
 
-# The specification, for megatron-ops import; sha256 of the text above: 0ec18046c35d617ab0a3a94f0c0e70357f1aed634420a26d2e1f333456bd63af
+# The specification, for megatron-ops import; sha256 of the text above: 53b09184bdc88cdb70f127c8b3be4d2fa12d361f6d1106a33491d28995e1316e
 #| name: preprocess
 #| account: research
 #| partition: cpu

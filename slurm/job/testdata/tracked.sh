@@ -50,7 +50,7 @@ env=$(env | grep -E "^(CUDA_|NCCL_|TORCH_|PYTHON|UV_|OMP_|NVTE_)" | grep -v VISI
 export MLFLOW_TRACKING_URI=http://mlflow:5000
 
 # Guards: proof of a fault stops the job, a doubt is one line (guards: false leaves them out).
-guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || exit 3; }
+guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || { sleep 1; exit 3; }; }
 [[ $NNODES == 2 ]] || guard stop "nodes: 2 asked for, $NNODES given"
 getent hosts "$MASTER_ADDR" >/dev/null 2>&1 || guard warning "$MASTER_ADDR does not resolve, or getent is missing"
 [[ $DIRTY != unknown ]] || guard warning "git is missing, or $PWD is no checkout: the start marks carry no commit"
@@ -62,7 +62,7 @@ SEEN=
 for SHARED in /lustre/alice/Megatron-LM pretrain_gpt.py .venv "$RUN_DIR/seen"; do [[ ! -e $SHARED ]] || SEEN+=$SHARED$'\n'; done
 export SEEN
 GUARDS='  # what every node looks at itself
-guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || exit 3; }
+guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || { sleep 1; exit 3; }; }
 look() {
   local p gpu used free=0 odd=
   while IFS= read -r p; do  # a file system may need a moment to show what is new
@@ -102,7 +102,7 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}"
 
-# The specification, for megatron-ops import; sha256 of the text above: 501d46a1c9aba7c242f462fc767f6a3175ed47eb8d3f3250062041293e43dd66
+# The specification, for megatron-ops import; sha256 of the text above: 255c7cad395b62fa0eaea4ff3a0a8a8e38823babfa6109e459cdf0d1cbd97e9e
 #| name: gpt-tracked
 #| nodes: 2
 #| gpus_per_node: 8
