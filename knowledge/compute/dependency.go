@@ -10,8 +10,8 @@ import (
 var (
 	// idForm finds what may be a job's id, with what stands before and behind it.
 	idForm = lazy.New(`(?:^|[^\w:.\-=])#?(\d{1,9}(?:_\d+)?)(?:[^\w:.\-%]|$)`)
-	// notID takes out the numbers that count or set something.
-	notID = lazy.New(`(?i)(?:^|\s)--?[a-z][\w-]*[ =]\d[\w:-]*|\b\d+ ?(?:days?|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s|weeks?` +
+	// notID takes out options with their values, and the numbers that count something.
+	notID = lazy.New(`(?i)(?:^|\s)--?[a-z][\w-]*(?:=\S+| \d[\w:-]*)|\b\d+ ?(?:days?|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s|weeks?` +
 		`|gb|g|tb|t|k|cards?|steps?|iterations?|iters?|times|am|pm|o'clock|percent)\b|\d+ ?(?:天|小时|分钟|秒|周|张|台|次|步|点|倍` +
 		`|层)`)
 	// boundID finds a number that the words make a job.
