@@ -130,8 +130,16 @@ func withoutTitle(text, class string, l lang.Lang) string {
 	return strings.TrimSpace(rest)
 }
 
-// rankMark is torchrun's mark before a line; the line's place says the rank already.
+// rankMark is torchrun's mark before a line.
 var rankMark = lazy.New(`^\[(?:default|rank)?(\d+)\]: ?`)
+
+// unmarked is a line without the mark of its rank, where that is said already.
+func unmarked(text string, rank *int) string {
+	if m := rankMark.FindStringSubmatch(text); m != nil && rank != nil && m[1] == strconv.Itoa(*rank) {
+		return text[len(m[0]):]
+	}
+	return text
+}
 
 // evidence are the root's line and the lines that support it, each behind its
 // place, no line twice.
@@ -146,11 +154,8 @@ func evidence(r diagnose.Report, l lang.Lang) string {
 		place := fmt.Sprintf("%s:%d", file, no)
 		if rank != nil {
 			place = fmt.Sprintf("rank %d · %s", *rank, place)
-			if m := rankMark.FindStringSubmatch(text); m != nil && m[1] == strconv.Itoa(*rank) {
-				text = text[len(m[0]):]
-			}
 		}
-		lines = append(lines, place+" │ "+text)
+		lines = append(lines, place+" │ "+unmarked(text, rank))
 	}
 	if r.RootLineNo != nil {
 		add(r.RootFile, *r.RootLineNo, r.RootRank, r.RootLine)

@@ -14,6 +14,7 @@ import (
 
 var (
 	textLogsOf = lang.Text{EN: "Log of %s, newest last", ZH: "%s 的日志，最新的在最后"}
+	textRanks  = lang.Text{EN: "× %d ranks", ZH: "%d 个 rank"}
 	textNoLog  = lang.Text{EN: "Job %s has written nothing yet", ZH: "作业 %s 还没有写日志"}
 )
 
@@ -25,7 +26,7 @@ func logsDoc(o joblogs.LogsOut, l lang.Lang) view.Doc {
 	}
 	var b strings.Builder
 	for _, line := range o.Lines {
-		b.WriteString(whose(line) + " │ " + condensed(line.Text, l) + "\n")
+		b.WriteString(whose(line, l) + " │ " + condensed(unmarked(line.Text, line.Rank), l) + "\n")
 	}
 	return view.Doc{
 		Title:    fmt.Sprintf(textLogsOf.In(l), o.JobID),
@@ -35,11 +36,11 @@ func logsDoc(o joblogs.LogsOut, l lang.Lang) view.Doc {
 }
 
 // whose says which rank wrote a line and where, else which file it is in.
-func whose(line diagnose.Line) string {
+func whose(line diagnose.Line, l lang.Lang) string {
 	who := line.File
 	switch {
 	case line.Ranks > 1:
-		who = fmt.Sprintf("× %d ranks", line.Ranks)
+		who = fmt.Sprintf(textRanks.In(l), line.Ranks)
 	case line.Rank != nil:
 		who = "rank " + strconv.Itoa(*line.Rank)
 	}

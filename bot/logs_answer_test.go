@@ -31,11 +31,17 @@ func TestLogsShowTheNewestLinesWithWhoWroteThem(t *testing.T) {
 	for i := range 400 {
 		o.Lines = append(o.Lines, diagnose.Line{File: "x.out", LineNo: i, Rank: &rank, Node: "gpu1", Text: fmt.Sprintf("line %d of them", i)})
 	}
-	o.Lines = append(o.Lines, diagnose.Line{File: "x.out", Text: iterationLine})
+	o.Lines = append(
+		o.Lines,
+		diagnose.Line{File: "x.out", Rank: &rank, Text: "[rank3]: Traceback"},
+		diagnose.Line{File: "x.out", Rank: &rank, Ranks: 8, Text: "[rank4]: of another"},
+		diagnose.Line{File: "x.out", Text: iterationLine},
+	)
 	doc := logsDoc(o, lang.EN)
 	r := answer.Render(doc, lang.EN)
 	shown := string(raw(t, r.Messages[0]))
-	require.Contains(t, shown, "rank 3 gpu1 │ line 399 of them\\nx.out │ iteration 1240/5000")
+	require.Contains(t, shown, "rank 3 gpu1 │ line 399 of them\\nrank 3 │ Traceback\\n× 8 ranks │ [rank4]: of another\\nx.out │ iteration 1240/5000")
+	require.Contains(t, string(raw(t, answer.Render(logsDoc(o, lang.ZH), lang.ZH).Messages[0])), "8 个 rank │ [rank4]")
 	require.NotContains(t, shown, "line 1 of them")
 	require.Contains(t, shown, "the newest")
 	require.Len(t, r.Files, 1)
