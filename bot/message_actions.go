@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -40,31 +41,35 @@ func (b *Bot) shortcut(ctx context.Context, a ask) []store.SlackMessage {
 	default:
 		return nil // another app's, or one of an older version
 	}
-	text, brought := typedText(a.Text), false
+	from, brought := paste{"message", typedText(a.Text)}, false
 	if len(a.Files) > 0 {
-		if p, err := b.download(ctx, a, a.Files[0]); err == nil {
-			text, brought = p.text, true
+		p, err := b.download(ctx, a, a.Files[0])
+		switch {
+		case err == nil:
+			from, brought = p, true
+		case strings.TrimSpace(a.Text) == "":
+			return b.reply(a, answer.Error(unread(a.Files[0], err), c.Lang), false)
 		}
 	}
 	if a.Callback == callDiagnose {
-		return b.diagnoseMessage(ctx, a, c, text, brought)
+		return b.diagnoseMessage(ctx, a, c, from, brought)
 	}
-	if strings.TrimSpace(text) == "" {
+	if strings.TrimSpace(from.text) == "" {
 		return b.reply(a, view.Doc{Title: textNothing.In(c.Lang)}, false)
 	}
 	if t := typed.Read(a.Text); len(a.Files) == 0 && len(t.Blocks) > 0 {
-		text = strings.Join(t.Blocks, "\n") // and not what was written around it
+		from.text = strings.Join(t.Blocks, "\n") // and not what was written around it
 	}
-	return b.look(ctx, a, c, paste{"message", text}, nil, false)
+	return b.look(ctx, a, c, from, nil, false)
 }
 
 // diagnoseMessage diagnoses what a message brings or names.
-func (b *Bot) diagnoseMessage(ctx context.Context, a ask, c *ops.Call, text string, brought bool) []store.SlackMessage {
+func (b *Bot) diagnoseMessage(ctx context.Context, a ask, c *ops.Call, from paste, brought bool) []store.SlackMessage {
 	begins := a
 	begins.Thread = a.TS
 	job, ok := b.cardAt(ctx, begins) // it is a card itself
-	if !ok && !brought && !looksLikeLog(text) {
-		if job, ok = b.namedIn(ctx, a, c, text); !ok {
+	if !ok && !brought && !looksLikeLog(from.text) {
+		if job, ok = b.namedIn(ctx, a, c, from.text); !ok {
 			job, ok = b.cardAt(ctx, a)
 		}
 		if !ok {
@@ -72,7 +77,7 @@ func (b *Bot) diagnoseMessage(ctx context.Context, a ask, c *ops.Call, text stri
 		}
 	}
 	if !ok {
-		return b.diagnoseText(ctx, a, c, paste{"message", text}, false)
+		return b.diagnoseText(ctx, a, c, from, false)
 	}
 	a.Text = "diagnose " + string(job.ID) // what is shared is this, and not the message
 	return b.perform(ctx, a, c, "diagnose", []string{string(job.ID)}, typed.Text{}, typed.Flags{Cluster: job.Cluster})

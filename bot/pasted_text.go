@@ -28,6 +28,11 @@ var textFileRead = lang.Text{EN: "the file %s could not be read: %s", ZH: "æ— æ³
 // A paste is text that somebody gave us to look at.
 type paste struct{ name, text string }
 
+// unread says why a file could not be read.
+func unread(f file, err error) *ops.Error {
+	return &ops.Error{Code: ops.Failed, Message: textFileRead.With(answer.Cut(answer.OneLine(f.Name), 80), lang.Said(err))}
+}
+
 // pasted answers a command that is only a code block.
 func (b *Bot) pasted(ctx context.Context, a ask, c *ops.Call, t typed.Text, share bool) []store.SlackMessage {
 	return b.look(ctx, a, c, paste{"message", strings.Join(t.Blocks, "\n")}, nil, share)
@@ -40,11 +45,7 @@ func (b *Bot) pastedIn(ctx context.Context, a ask, c *ops.Call, t typed.Text) (o
 	if len(a.Files) > 0 {
 		p, err := b.download(ctx, a, a.Files[0])
 		if err != nil {
-			return b.reply(
-				a,
-				answer.Error(&ops.Error{Code: ops.Failed, Message: textFileRead.With(answer.Cut(answer.OneLine(a.Files[0].Name), 80), lang.Said(err))}, c.Lang),
-				true,
-			), true
+			return b.reply(a, answer.Error(unread(a.Files[0], err), c.Lang), true), true
 		}
 		return b.look(ctx, a, c, p, words, true), true
 	}

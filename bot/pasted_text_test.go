@@ -38,3 +38,20 @@ func TestAFileIsReadFromSlackOnly(t *testing.T) {
 	s.Event(dm)
 	s.said("it is not on Slack")
 }
+
+// A message's menu takes the file that it brings, and says why one cannot be read.
+func TestAMessagesMenuTakesItsFile(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	press := func(action string, f map[string]any, words ...string) {
+		t.Helper()
+		s.Interact(map[string]any{
+			"type": "message_action", "callback_id": action, "channel": map[string]any{"id": "C1"},
+			"message": map[string]any{"ts": "1.1", "text": "", "files": []any{f}},
+		})
+		require.Equal(t, "U1", s.said(words...).Only)
+	}
+	press("lint_message", s.File("train.sbatch", "#!/bin/bash\n#SBATCH --nodes=2\nsrun python pretrain_gpt.py\n"), "4 findings")
+	press("diagnose_message", s.File("rank0.log", "[rank0]: ModuleNotFoundError: No module named 'megatron'\n"), "No module named 'megatron'")
+	press("diagnose_message", s.File("loss.png", "\x89PNG\x00"), "loss.png", "it is not text")
+}
