@@ -11,10 +11,15 @@ type Operations struct {
 	Output float64
 	// Sequence is attention and the scans of Mamba.
 	Sequence float64
+	// Miscounted is what Megatron's log counts of Mamba beside, less where below 0:
+	// it takes all mixers to be twice as wide as the hidden size. Nothing computes it.
+	Miscounted float64
 }
 
-// Total is all operations of a token.
-func (o Operations) Total() float64 { return o.Linear + o.Experts + o.Output + o.Sequence }
+// Total is all operations of a token, as Megatron's log counts them.
+func (o Operations) Total() float64 {
+	return o.Linear + o.Experts + o.Output + o.Sequence + o.Miscounted
+}
 
 // Operations counts the model's operations for one token, as
 // megatron/training/training.py:num_floating_point_operations does: causal
@@ -31,7 +36,13 @@ func (s Shape) Operations() Operations {
 	if s.Experts > 0 {
 		experts = parts.MoE * s.moePart().experts * float64(s.TopK) / float64(s.Experts)
 	}
+	narrower := 0.0 // than the log takes a mixer to be
+	if parts.Mamba > 0 {
+		narrower = float64(2*s.Hidden - s.Mamba.Inner)
+	}
 	return Operations{
+		Miscounted: parts.Mamba * narrower * float64(18*s.Hidden+21*s.Mamba.State),
+
 		Linear:   6 * (active - embeddings - experts),
 		Experts:  6 * experts,
 		Output:   6 * output * float64(1+s.MTP),

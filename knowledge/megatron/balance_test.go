@@ -74,7 +74,14 @@ func TestHybridIsCountedByItsLetters(t *testing.T) {
 	all, active := shape.Params()
 	require.InEpsilon(t, 2*mamba+attention+mlp+moe+2*131072*h+h, all, 1e-9)
 	require.InEpsilon(t, all-128*2*h*1856*(1-6.0/128), active, 1e-9)
-	require.Positive(t, shape.Operations().Experts)
+	o := shape.Operations()
+	require.Positive(t, o.Experts)
+	// As Megatron's log counts: a mixer is taken to be twice as wide as the hidden size.
+	require.InEpsilon(t, 3*2*((2*h-4096)*6*h+(2*h-4096)*7*128), o.Miscounted, 1e-9)
+	repeated := configOf(t, 8, strings.Replace(nano, "MEM*-", "MEM*-/*E/*E", 1)+" --expert-model-parallel-size 8")
+	twice := repeated.Memory().Part(PartParameters)
+	repeated.MtpUseRepeatedLayer = true
+	require.Less(t, repeated.Memory().Part(PartParameters), twice, "the depths share their weights")
 	_, high := c.Band()
 	require.Greater(t, high, 1.0)
 }

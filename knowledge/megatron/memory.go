@@ -195,8 +195,12 @@ func (c *Config) stageParams(s *Shape, stage int) (dense, experts float64) {
 			dense += embedding // the output layer, its own or a copy of the embedding
 		}
 		dense += s.norm()
-		add(s.sum(s.MTPParts), float64(s.MTP))
-		add(s.depth(), float64(s.MTP))
+		depths := float64(s.MTP)
+		if c.MtpUseRepeatedLayer { // all depths have the same weights
+			depths = math.Min(depths, 1)
+		}
+		add(s.sum(s.MTPParts), depths)
+		add(s.depth(), depths)
 	}
 	return dense, experts
 }

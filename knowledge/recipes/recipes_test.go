@@ -80,7 +80,7 @@ func TestEveryPublishedRunFits(t *testing.T) {
 func TestOperationsAreThePublishedOnes(t *testing.T) {
 	for name, billions := range map[string]float64{
 		"llama3-8b": 51.5, "llama3-70b": 449.2, "llama3.1-405b": 2524, "qwen3-30b-a3b": 23.0, "qwen3-235b-a22b": 148.0,
-		"deepseek-v3": 260.0, "kimi-k2": 204.4, "gpt-oss-120b": 32.6,
+		"deepseek-v3": 260.0, "kimi-k2": 204.4, "gpt-oss-120b": 32.6, "nemotron3-nano-30b-a3b": 22.3, "nemotron3-super-120b-a12b": 84.6,
 	} {
 		m, ok := Lookup(name)
 		require.True(t, ok, name)

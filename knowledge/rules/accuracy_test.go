@@ -230,7 +230,7 @@ CP or EP; the percentage is how much slower than the first.
 %s
 ## Runs that were labelled later
 
-Labelled before the estimates saw them, which were not changed for them since.
+Labelled before the estimates saw them; no constant was fitted to them.
 
 | run | GPUs | memory in GiB: ours | the published layout among ours | TFLOP/s a GPU |
 |---|---|---|---|---|
@@ -251,7 +251,8 @@ than Megatron's log and our estimates do.
   allocator have a stated reserve. The band is ±5 to 8 %% for dense models, and 12 %% below to 8 %% above for experts, whose tokens are uneven.
 - A layout that fits only by the lower edge of the band comes after all others.
 - Usable memory is what PyTorch can allocate, not the data sheet's: 79.1 GiB of an H100, 178.4 of a B200, 184.3 of a GB200.
-- A TFLOP/s counts a token's operations as Megatron's log does: within 2 %% of what eight published runs tell by their tokens and TFLOP/s. Latent
+- A TFLOP/s counts a token's operations as Megatron's log does: within 2 %% of what ten published runs tell by their tokens and TFLOP/s. The log
+  takes Mamba mixers to be twice as wide as the hidden size, whatever their heads, and so do we in the figure, not in the time. Latent
   attention counts by its own widths, a window by what it sees, and each depth of multi-token prediction by the experts that a token meets.
 - The speed is shown with the band of these runs: 0.85 to 1.20 of the estimate for dense models, 0.75 to 1.35 for experts. Where no run of the kind
   was published none is shown: GPUs before Ampere and without NVLink, experts on Ampere, FP8 by blocks.
