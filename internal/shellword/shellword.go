@@ -21,6 +21,15 @@ func POSIX(value string) string {
 	return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
 }
 
+// Line writes words as one line that any shell reads back as them.
+func Line(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = POSIX(w)
+	}
+	return strings.Join(quoted, " ")
+}
+
 // Bash writes value as one word of bash, for a person to read: like POSIX, but
 // bytes that a terminal would hide are escapes of bash's $'…', byte by byte, so
 // that they show and do not depend on a locale.

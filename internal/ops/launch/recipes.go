@@ -10,6 +10,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/shellword"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/knowledge/recipes"
@@ -253,7 +254,7 @@ func (o RecipesOut) View(l lang.Lang) view.Doc {
 		m := o.Models[0]
 		d.Title = m.Name
 		d.Sections[1].Items = append(d.Sections[1].Items, lang.Text{EN: "the model: ", ZH: "模型："}.In(l)+m.Source)
-		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "Megatron's arguments", ZH: "Megatron 参数"}.In(l), Code: strings.Join(o.Args, " ")})
+		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "Megatron's arguments", ZH: "Megatron 参数"}.In(l), Code: shellword.Line(o.Args)})
 	}
 	return d
 }

@@ -7,11 +7,11 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/chart"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/shellword"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
@@ -172,7 +172,7 @@ func (o RecommendOut) View(l lang.Lang) view.Doc {
 	}
 	d.Sections = []view.Section{{Table: t}}
 	for i, op := range o.Options {
-		s := view.Section{Heading: op.Layout.String(), Code: strings.Join(op.Flags, " "), Fold: i > 0}
+		s := view.Section{Heading: op.Layout.String(), Code: shellword.Line(op.Flags), Fold: i > 0}
 		for _, r := range op.Reasons {
 			s.Items = append(s.Items, r.In(l))
 		}

@@ -146,11 +146,7 @@ func (p SpecPatch) Command() string {
 		words = append(words, "--yaml", shellword.POSIX(string(raw)))
 	}
 	if len(p.Spec.Args) > 0 {
-		var line []string
-		for _, a := range p.Spec.Args {
-			line = append(line, shellword.POSIX(a))
-		}
-		words = append(words, "--command-line", shellword.POSIX(strings.Join(line, " ")))
+		words = append(words, "--command-line", shellword.POSIX(shellword.Line(p.Spec.Args)))
 	}
 	return strings.Join(words, " ")
 }
