@@ -12,7 +12,8 @@ import (
 type ErrorKind string
 
 // The kinds of error. Unknown is the answer of a command that was cut off: what
-// it should have done may have happened.
+// it should have done may have happened. Missing is a command that is not there:
+// nothing was started.
 const (
 	Rejected    ErrorKind = "rejected"
 	Denied      ErrorKind = "denied"
@@ -21,7 +22,8 @@ const (
 	RateLimited ErrorKind = "rate limited"
 	Unknown     ErrorKind = "unknown"
 	Unsupported ErrorKind = "not supported"
-	Broken      ErrorKind = "broken" // an answer that cannot be read, or a missing command
+	Missing     ErrorKind = "missing"
+	Broken      ErrorKind = "broken" // an answer that cannot be read
 )
 
 // Errors to compare with errors.Is; every *Error of the kind matches.
@@ -31,6 +33,7 @@ var (
 	ErrDenied      = &Error{Kind: Denied, Msg: lang.Text{EN: "not allowed by Slurm", ZH: "Slurm 不允许"}}
 	ErrRejected    = &Error{Kind: Rejected, Msg: lang.Text{EN: "refused by Slurm", ZH: "被 Slurm 拒绝"}}
 	ErrUnsupported = &Error{Kind: Unsupported, Msg: lang.Text{EN: "not supported by this kind of cluster", ZH: "此类集群不支持该操作"}}
+	ErrMissing     = &Error{Kind: Missing, Msg: lang.Text{EN: "the command is not there", ZH: "没有该命令"}}
 	ErrUnknown     = &Error{Kind: Unknown, Msg: lang.Text{EN: "the outcome is not known", ZH: "结果尚不确定"}}
 )
 

@@ -29,6 +29,12 @@ type check struct {
 	note string
 }
 
+// Whether a check passed, in words as wide as one another.
+var (
+	passed = lang.Text{EN: "ok    ", ZH: "正常  "}
+	failed = lang.Text{EN: "wrong ", ZH: "有误  "}
+)
+
 // doctor checks what the product stands on, and says what to mend; --report prints
 // all of it as one text, without secrets.
 func doctor(ctx context.Context, sh *shell, words []string) error {
@@ -54,23 +60,30 @@ func (sh *shell) examine(ctx context.Context) (cfg config.Config, svc *ops.Servi
 		return cfg, nil, nil, err
 	}
 	cfg, err = config.Load(dir, os.Getenv)
+	word := func(en, zh string) string { return lang.Text{EN: en, ZH: zh}.In(sh.lang) }
 	read := cfg.Path
 	if read == "" {
-		read = lang.Text{EN: "no file, so what is built in holds; `megatron-ops init` writes one", ZH: "没有配置文件，采用内置设置；`megatron-ops init` 可生成"}.In(sh.lang)
+		read = word("no file, so what is built in holds; `megatron-ops init` writes one", "没有配置文件，采用内置设置；`megatron-ops init` 可生成")
 	}
-	checks = append(checks, check{what: "configuration", err: err, note: read})
+	checks = append(checks, check{what: word("configuration", "配置文件"), err: err, note: read})
 	if svc, err = sh.service(dir); err != nil {
-		return cfg, nil, append(checks, check{what: "set-up", err: err}), nil
+		return cfg, nil, append(checks, check{what: word("set-up", "初始化"), err: err}), nil
 	}
 	state, err := config.StateDir(os.Getenv)
-	checks = append(checks, check{what: "state directory", err: err, note: state})
+	checks = append(checks, check{what: word("state directory", "状态目录"), err: err, note: state})
 	st, err := svc.Store()
 	if err == nil {
 		err = st.Ping(ctx)
 	}
-	checks = append(checks, check{what: "store", err: err, fix: "MEGATRON_OPS_STATE_DIR names a directory that you may write"})
+	checks = append(checks, check{
+		what: word("store", "数据库"), err: err,
+		fix: word("MEGATRON_OPS_STATE_DIR names a directory that you may write", "用 MEGATRON_OPS_STATE_DIR 指定一个可写的目录"),
+	})
 	if err == nil && store.OnNetworkFS(state) {
-		checks = append(checks, check{what: "state on a network file system", note: "the shell uses a rollback journal; serve needs a local disk or PostgreSQL"})
+		checks = append(checks, check{
+			what: word("state on a network file system", "状态目录位于网络文件系统"),
+			note: word("the shell uses a rollback journal; serve needs a local disk or PostgreSQL", "shell 使用回滚日志；serve 需要本地磁盘或 PostgreSQL"),
+		})
 	}
 	if svc.Unchosen {
 		fix := lang.Text{EN: "module load slurm, or --cluster local to run jobs on this machine", ZH: "执行 module load slurm；或用 --cluster local 在本机运行作业"}
@@ -81,7 +94,7 @@ func (sh *shell) examine(ctx context.Context) (cfg config.Config, svc *ops.Servi
 			}.With(bin)
 		}
 		checks = append(checks, check{
-			what: "sbatch", err: errors.New(lang.Text{EN: "not on the PATH, and no cluster is configured: nothing is submitted", ZH: "不在 PATH 中，也没有配置集群：不会提交任何作业"}.In(sh.lang)),
+			what: "sbatch", err: lang.Text{EN: "not on the PATH, and no cluster is configured: nothing is submitted", ZH: "不在 PATH 中，也没有配置集群：不会提交任何作业"}.Err(),
 			fix: fix.In(sh.lang),
 		})
 	}
@@ -102,12 +115,12 @@ func (sh *shell) examine(ctx context.Context) (cfg config.Config, svc *ops.Servi
 				note += ", " + bin
 			}
 		}
-		checks = append(checks, check{what: "cluster " + name, err: err, fix: slurm.FixOf(err).In(sh.lang), note: note})
+		checks = append(checks, check{what: word("cluster ", "集群 ") + name, err: err, fix: slurm.FixOf(err).In(sh.lang), note: note})
 	}
 	for _, program := range []string{"uv", "git"} {
 		c := check{what: program}
 		if _, err := exec.LookPath(program); err != nil {
-			c.note = "not on this machine; fine where the nodes have it"
+			c.note = word("not on this machine; fine where the nodes have it", "本机没有；计算节点上有即可")
 		}
 		checks = append(checks, c)
 	}
@@ -118,7 +131,7 @@ func (sh *shell) examine(ctx context.Context) (cfg config.Config, svc *ops.Servi
 			b, err = bot.New(slackConfig)
 		}
 		if err != nil {
-			checks = append(checks, check{what: "Slack", err: err, fix: "docs/slack.md has the steps"})
+			checks = append(checks, check{what: "Slack", err: err, fix: word("docs/slack.md has the steps", "步骤见 docs/slack.md")})
 		} else {
 			for _, c := range b.Doctor(ctx) {
 				var err error
@@ -137,13 +150,14 @@ func (sh *shell) checked(checks []check) error {
 	var s view.Section
 	bad := false
 	for _, c := range checks {
-		item := "ok    " + c.what
+		colon := lang.Text{EN: ": ", ZH: "："}.In(sh.lang)
+		item := passed.In(sh.lang) + c.what
 		if c.note != "" {
-			item += ": " + c.note
+			item += colon + c.note
 		}
 		if c.err != nil {
 			bad = true
-			item = "wrong " + c.what + ": " + c.err.Error()
+			item = failed.In(sh.lang) + c.what + colon + lang.Said(c.err).In(sh.lang)
 			if c.fix != "" {
 				item += "\n      " + lang.Text{EN: "try: ", ZH: "建议："}.In(sh.lang) + c.fix
 			}

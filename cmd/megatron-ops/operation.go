@@ -257,7 +257,11 @@ func (sh *shell) progress() func(int, int, string) {
 	}
 	start := time.Now()
 	return func(done, total int, what string) {
-		if time.Since(start) > time.Second {
+		switch {
+		case time.Since(start) <= time.Second:
+		case total == 0: // nobody knows how much there is
+			fmt.Fprintln(sh.err, view.Plainly(what))
+		default:
 			fmt.Fprintf(sh.err, "[%d/%d] %s\n", done, total, view.Plainly(what))
 		}
 	}

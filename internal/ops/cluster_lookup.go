@@ -21,6 +21,12 @@ type OnCluster struct {
 // On names the cluster, as the flag that every command takes does.
 func (o *OnCluster) On(cluster string) { o.Cluster = cluster }
 
+// WithoutSlurm is what somebody should know who looks for Slurm's jobs where it is not.
+var WithoutSlurm = lang.Text{
+	EN: "sbatch is not on the PATH, so only this machine's own jobs are looked at; for Slurm's: module load slurm",
+	ZH: "PATH 中没有 sbatch，因此只查看本机自己的作业；要查看 Slurm 的作业，请执行 module load slurm",
+}
+
 // Cluster is the back end that name means, the default one for "".
 func (c *Call) Cluster(name string) (Cluster, error) {
 	if name == "" {
@@ -103,6 +109,9 @@ func (c *Call) SlurmError(err error, id slurm.JobID) error {
 		said := lang.Text{EN: "job %s: not known to Slurm", ZH: "Slurm 中没有作业 %s"}.With(id)
 		if s, ok := errors.AsType[*slurm.Error](err); ok && s.Msg != slurm.ErrNotFound.Msg { // of a cluster without Slurm
 			said = lang.Text{EN: "job %s: %s", ZH: "作业 %s：%s"}.With(id, s.Msg)
+		}
+		if c.Unchosen {
+			return NotFoundError("job", said, WithoutSlurm)
 		}
 		return NotFoundError("job", said,
 			lang.Text{EN: "`megatron-ops list --all` shows the jobs that are known", ZH: "`megatron-ops list --all` 可列出已知的作业"})

@@ -206,7 +206,7 @@ func (w *wish) submit(ctx context.Context) (id slurm.JobID, already bool, err er
 			}
 		}
 	}
-	w.Step(2, 3, "handing it to "+w.cl.Name())
+	w.Step(2, 3, lang.Text{EN: "handing it to %s", ZH: "正在提交到 %s"}.With(w.cl.Name()).In(w.Lang))
 	id, err = w.handOver(ctx, sub, lock)
 	return id, false, err
 }
@@ -243,7 +243,7 @@ func (w *wish) handOver(ctx context.Context, sub store.Submission, lock *cluster
 	switch {
 	case err == nil:
 		return id, nil
-	case errors.Is(err, slurm.ErrRejected), errors.Is(err, slurm.ErrDenied):
+	case errors.Is(err, slurm.ErrRejected), errors.Is(err, slurm.ErrDenied), errors.Is(err, slurm.ErrMissing):
 		// A refusal is final; anything else may have been accepted all the same, and
 		// stays open to be looked for.
 		err = errors.Join(w.SlurmError(err, ""), w.st.Finish(ctx, sub.Key, store.Rejected, "", err.Error(), w.Now()))
@@ -265,7 +265,7 @@ func (w *wish) unanswered(ctx context.Context, sub store.Submission, err error) 
 // open is the error of a request whose end is not known.
 func (w *wish) open(err error) error {
 	e := &Error{Code: Failed, Message: lang.Text{EN: "it is not known yet whether the job was submitted: %s", ZH: "尚不确定作业是否已提交：%s"}.With(lang.Said(err)), Fix: cluster.AskAgain}
-	if s, ok := errors.AsType[*slurm.Error](err); ok && s.Kind == slurm.Denied {
+	if s, ok := errors.AsType[*slurm.Error](err); ok && (s.Kind == slurm.Denied || s.Kind == slurm.Missing) {
 		e.Fix = s.Fix
 	}
 	return e
@@ -292,7 +292,7 @@ func (w *wish) settle(ctx context.Context, sub store.Submission) (slurm.JobID, e
 		case looks > 1 && !w.Now().Before(again):
 			return "", nil
 		}
-		w.Step(1, 3, "looking for an earlier attempt on "+w.cl.Name())
+		w.Step(1, 3, lang.Text{EN: "looking for an earlier attempt on %s", ZH: "正在 %s 上查找先前的提交"}.With(w.cl.Name()).In(w.Lang))
 		select {
 		case <-ctx.Done():
 			return "", w.open(ctx.Err())

@@ -53,6 +53,7 @@ func (g *gate) Find(_ context.Context, token string, _ time.Time) (slurm.JobID, 
 var (
 	unanswered = &slurm.Error{Op: "submit", Msg: lang.Same("no answer within 15s"), Kind: slurm.Unknown}
 	noLink     = &slurm.Error{Op: "submit", Msg: lang.Same("Unable to contact slurm controller (connect failure)"), Kind: slurm.Unreachable}
+	missing    = &slurm.Error{Op: "submit", Msg: lang.Same("sbatch: executable file not found"), Kind: slurm.Missing}
 	refused    = &slurm.Error{Op: "submit", Msg: lang.Same("invalid partition"), Kind: slurm.Rejected}
 )
 
@@ -160,6 +161,17 @@ func TestWhatNeverLeftIsSubmittedAtTheNextCall(t *testing.T) {
 		require.NoError(t, got)
 		require.EqualValues(t, "10", id)
 		require.Less(t, time.Since(begin), 5*time.Second)
+	}
+}
+
+func TestWithoutSbatchItIsKnownThatNothingWasSubmitted(t *testing.T) {
+	d := newDesk(t)
+	d.g.answer = func() (slurm.JobID, error) { return "", missing }
+	d.g.deaf.Store(true) // nor is there squeue
+	for range 2 {
+		_, _, _, err := d.submit(t.Context(), "")
+		require.ErrorContains(t, err, missing.Msg.EN)
+		require.NotContains(t, err.Error(), "not known yet")
 	}
 }
 

@@ -8,10 +8,8 @@ import (
 	"unicode"
 
 	"charm.land/lipgloss/v2"
-	"github.com/charmbracelet/x/ansi"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 // Unfold is a Style's Folded of the shell, where -v draws what is folded.
@@ -104,33 +102,6 @@ func Behind(lead, s string, width int) string {
 	return t.b.String()
 }
 
-// wrap breaks s into lines of at most width columns, no word of ours, such as a flag,
-// at its hyphens, and no percent sign off its number. A comma or the like would stand
-// beyond the end of a full line or begin the next: then all lines are a little shorter.
-func wrap(s string, width int) string {
-	s = unbroken.Replace(s)
-	out := ansi.Wrap(s, width, breaksAfter)
-	for less := 1; less <= 3 && (lipgloss.Width(out) > width || stray.MatchString(out)); less++ {
-		out = ansi.Wrap(s, width-less, breaksAfter)
-	}
-	return broken.Replace(out)
-}
-
-// stray is a line that begins with what ends one.
-var stray = lazy.New(`\n[,，。；：、]`)
-
-var (
-	unbroken = strings.NewReplacer("-", "\u2011", " %", "\u00a0%")
-	broken   = strings.NewReplacer("\u2011", "-", "\u00a0%", " %")
-)
-
-// narrowest is a column that words can still be read in; breaksAfter are what a
-// path or a list may be broken after.
-const (
-	narrowest   = 10
-	breaksAfter = "/,，。；：、"
-)
-
 func (t *textWriter) blank() {
 	if t.b.Len() > 0 && !strings.HasSuffix(t.b.String(), "\n\n") {
 		t.b.WriteByte('\n')
@@ -174,7 +145,8 @@ func (t *textWriter) section(s Section) {
 		lines := strings.Split(item, "\n")
 		t.wrapped("  - ", Plainly(lines[0]))
 		for _, l := range lines[1:] {
-			t.wrapped("    ", Plainly(l))
+			inner := strings.TrimLeft(l, " ") // stays as far in where it is wrapped
+			t.wrapped("    "+l[:len(l)-len(inner)], Plainly(inner))
 		}
 	}
 	if s.Code != "" {

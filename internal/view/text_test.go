@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"charm.land/lipgloss/v2"
 	"github.com/stretchr/testify/require"
 )
 
@@ -39,11 +40,21 @@ func TestTextShowsControlCharactersInsteadOfObeying(t *testing.T) {
 	require.Contains(t, got, "b")
 }
 
+func TestNoLineIsWiderThanAskedFor(t *testing.T) {
+	for _, s := range []string{"this submits hello to slurm: 1 node, 2 GPUs, time limit 00:05:00", "若各节点确实可见，请写入站点配置的目录；PATH 中没有 sbatch，也没有指定集群：不会提交。", "`--load /lustre/alice/run` 与 2×8 张 GPU（共 16 张）"} {
+		for width := narrowest; width < 70; width++ {
+			got := wrap(s, width)
+			require.LessOrEqual(t, lipgloss.Width(got), width, got)
+			require.Equal(t, strings.ReplaceAll(s, " ", ""), strings.NewReplacer(" ", "", "\n", "").Replace(got))
+		}
+	}
+}
+
 func TestTextFitsTheTerminal(t *testing.T) {
 	d := Doc{
 		Title: "a title of somewhat greater length", Sections: []Section{
 			{Facts: []Fact{{"field", "--global-batch-size has a value"}, {"path", "/lustre/alice/checkpoints/run"}}},
-			{Items: []string{"一个中文句子会按两列宽度换行"}},
+			{Items: []string{"一个中文句子会按两列宽度换行", "wrong\n      try: as far in as it began"}},
 			{Table: &Table{Header: []string{"job", "user", "state", "where"}, Rows: [][]string{{"4711", "alice", "RUNNING", "gpu[1-20]"}}, Spare: []int{1}}},
 			{Code: "code stays as long as it is, whatever the terminal"},
 		},
@@ -56,6 +67,9 @@ func TestTextFitsTheTerminal(t *testing.T) {
          checkpoints/run
   - 一个中文句子会按两列宽度
     换行
+  - wrong
+          try: as far in as
+          it began
   job   state    where
   4711  RUNNING  gpu[1-20]
   code stays as long as it is, whatever the terminal
@@ -75,7 +89,7 @@ func TestWrappedLinesKeepTheirWidth(t *testing.T) {
 	}{
 		{"TP 4, PP 4, VPP 10", 10, "TP 4, PP\n4, VPP 10"},
 		{"known, and more", 5, "know\nn,\nand\nmore"},
-		{"气泡多了，时间多了", 8, "气泡多\n了，\n时间多\n了"},
+		{"气泡多了，时间多了", 8, "气泡多\n了，时间\n多了"},
 		{"less time: 3.6 % of it", 14, "less time:\n3.6 % of it"},
 	} {
 		require.Equal(t, tt.want, wrap(tt.s, tt.width))

@@ -49,7 +49,7 @@ func quotas(ctx context.Context, r runner, env []string, me account.User, dir st
 	for of, argv := range ask {
 		// quota ends with 1 where a limit is passed; what it printed counts.
 		got, err := r.run(ctx, command{argv: argv, env: env, limit: quotaLimit})
-		if e, ok := errors.AsType[*slurm.Error](err); ok && e.Kind == slurm.Broken {
+		if e, ok := errors.AsType[*slurm.Error](err); ok && (e.Kind == slurm.Missing || e.Kind == slurm.Broken) {
 			return nil, nil // there is no such command here
 		}
 		if err != nil {

@@ -151,9 +151,9 @@ func noCommand(name, dir string, err error) *slurm.Error {
 			}}
 		}
 	}
-	return &slurm.Error{Op: name, Msg: lang.Said(err), Kind: slurm.Broken, Fix: lang.Text{
-		EN: "Slurm's commands are not on the PATH of this machine: run on a login node, or use --cluster local",
-		ZH: "本机 PATH 中没有 Slurm 命令：请在登录节点上运行，或使用 --cluster local",
+	return &slurm.Error{Op: name, Msg: lang.Said(err), Kind: slurm.Missing, Fix: lang.Text{
+		EN: "Slurm's commands are not on the PATH of this machine: module load slurm, run on a login node, or use --cluster local",
+		ZH: "本机 PATH 中没有 Slurm 命令：请执行 module load slurm，在登录节点上运行，或使用 --cluster local",
 	}}
 }
 

@@ -66,6 +66,9 @@ func TestCommandsThatMisbehave(t *testing.T) {
 		_, err := c.Jobs(t.Context(), slurm.Filter{})
 		require.ErrorContains(t, err, "squeue")
 		require.Contains(t, slurm.FixOf(err).EN, "--cluster local")
+		_, err = c.Submit(t.Context(), held)
+		require.ErrorIs(t, err, slurm.ErrMissing)
+		require.Contains(t, slurm.FixOf(err).EN, "module load slurm")
 	})
 	t.Run("one that dies of a signal has not answered", func(t *testing.T) {
 		c := pretend(t, map[string]string{"squeue": "kill -9 $$", "sbatch": "echo 4711; kill -9 $$"})

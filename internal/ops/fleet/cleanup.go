@@ -124,7 +124,7 @@ func cleanup(ctx context.Context, c *ops.Call, in CleanupIn) (CleanupOut, error)
 		loose = "1"
 	}
 	visit := func(action string) error {
-		done := c.During("the nodes look for what was left there")
+		done := c.During(lang.Text{EN: "the nodes look for what was left there", ZH: "各节点正在查找遗留进程"}.In(c.Lang))
 		said, err := v.Visit(ctx, slurm.Visit{Nodes: names, Partition: in.Partition, Argv: []string{
 			"bash", "-c", leftovers, "leftovers", action, strconv.Itoa(int(leftoverAge.Seconds())), strings.Join(running, " "), in.Match, loose,
 		}})

@@ -158,7 +158,7 @@ func nodecheck(ctx context.Context, c *ops.Call, in NodeCheckIn) (NodeCheckOut, 
 		"env", "CHECK_NODES=" + strings.Join(fit, ","), "CHECK_GPUS=" + strconv.Itoa(max(gpus, 0)), "PYTHONDONTWRITEBYTECODE=1",
 		"bash", "-c", nodeCheckShell, "nodecheck", python, nodeCheckProgram,
 	}
-	done := c.During("the nodes test themselves and one another")
+	done := c.During(lang.Text{EN: "the nodes test themselves and one another", ZH: "各节点正在自检并相互检测"}.In(c.Lang))
 	said, err := v.Visit(ctx, slurm.Visit{
 		Nodes: fit, Partition: in.Partition, Argv: argv, GPUs: max(gpus, 0),
 		CPUs: max(1, gpus), Memory: strconv.Itoa(4+4*max(gpus, 0)) + "G", Limit: nodeCheckLimit,

@@ -93,7 +93,7 @@ func runOn(ctx context.Context, c *ops.Call, in RunIn) (RunOut, error) {
 			return out, ops.InputError("nodes", lang.Said(err), lang.Text{EN: "for example gpu[01-04]", ZH: "例如 gpu[01-04]"})
 		}
 	}
-	done := c.During("the nodes run it")
+	done := c.During(lang.Text{EN: "the nodes run it", ZH: "各节点正在执行"}.In(c.Lang))
 	said, err := ex.Exec(ctx, e)
 	done()
 	out.Nodes = append(out.Nodes, said...)

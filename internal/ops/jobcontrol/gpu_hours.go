@@ -65,7 +65,7 @@ func judge(ctx context.Context, c *ops.Call, cl ops.Cluster, jobs []HistoryJob) 
 		if i >= mostJudged || j.GPUs == 0 || ctx.Err() != nil {
 			continue
 		}
-		c.Step(i+1, min(len(jobs), mostJudged), "logs of "+string(j.ID))
+		c.Step(i+1, min(len(jobs), mostJudged), lang.Text{EN: "logs of %s", ZH: "读取 %s 的日志"}.With(j.ID).In(c.Lang))
 		if g, ok := joblogs.Goodput(ctx, c, cl, j.Job); ok {
 			hours := func(s float64) float64 { return s * float64(j.GPUs) / 3600 }
 			*j.Goodput = GoodputHours{hours(g.Productive), hours(g.Lost), hours(g.Startup), hours(g.Idle), max(j.GPUHours-j.Last().GPUHours(), 0), 1}

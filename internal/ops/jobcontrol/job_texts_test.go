@@ -26,6 +26,16 @@ func TestStatusTellsTheTimesThatItHas(t *testing.T) {
 	require.Contains(t, opstest.Text(t, out, lang.ZH), "提交时间")
 }
 
+func TestAJobThatSlurmHasNotLookedAtIsNotSentToItsReason(t *testing.T) {
+	for _, reason := range []string{"", "None"} {
+		c := opstest.NewCall(t, &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{"7": {ID: "7", User: "alice", State: slurm.Pending, Reason: reason}}})
+		out, err := opstest.Do(t, c, Status(), "7")
+		require.NoError(t, err)
+		require.Contains(t, opstest.Text(t, out, lang.EN), "not looked at by the scheduler yet")
+		require.NotContains(t, opstest.Text(t, out, lang.EN), "look at the reason")
+	}
+}
+
 // A job's page is told where browsers reach one, and a cluster's name cannot leave its path.
 func TestStatusLeadsToThePage(t *testing.T) {
 	c := opstest.NewCall(t, &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{"7_1": {ID: "7_1", User: "alice", State: slurm.Running}}})

@@ -3,6 +3,7 @@
 package jobcontrol
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -108,8 +109,8 @@ func status(ctx context.Context, c *ops.Call, in StatusIn) (StatusOut, error) {
 		}
 	}
 	m := j.State.Explain().Meaning
-	if j.State == slurm.Pending && j.Reason != "" && j.Reason != "None" {
-		m = slurm.ExplainReason(j.Reason)
+	if j.State == slurm.Pending {
+		m = slurm.ExplainReason(cmp.Or(j.Reason, "None"))
 	}
 	out.Meaning, out.Do = m.Says.In(c.Lang), m.Do.In(c.Lang)
 	return out, nil
@@ -304,6 +305,7 @@ type ListOut struct {
 	columns  []string
 	all      bool // ended jobs were asked for too
 	watched  bool
+	unchosen bool // nobody said which cluster, and there is no Slurm here
 }
 
 // List is the operation list.
@@ -374,7 +376,7 @@ func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
 		jobs[i].Cluster = cl.Name()
 	}
 	slices.SortStableFunc(jobs, func(a, b slurm.Job) int { return submitted(b).Compare(submitted(a)) })
-	out := ListOut{Jobs: append([]slurm.Job{}, jobs...), short: in.Short, columns: in.Columns, all: !f.Since.IsZero()}
+	out := ListOut{Jobs: append([]slurm.Job{}, jobs...), short: in.Short, columns: in.Columns, all: !f.Since.IsZero(), unchosen: c.Unchosen && in.Cluster == ""}
 	if in.Idle != 0 {
 		err = onlyIdle(ctx, c, cl, &out, in.Idle)
 	}
@@ -427,6 +429,9 @@ func (o ListOut) View(l lang.Lang) view.Doc {
 		if !o.all {
 			d.Title = lang.Text{EN: "no such job waits or runs", ZH: "没有排队或运行中的作业"}.In(l)
 			d.Next = []string{"list --all"}
+		}
+		if o.unchosen {
+			d.Sections = []view.Section{{Text: ops.WithoutSlurm.In(l)}}
 		}
 		return d
 	}

@@ -76,6 +76,7 @@ func TestFollowingTellsNewLinesUntilTheEnd(t *testing.T) {
 	s := c.Clusters["test"].(*opstest.Site)
 	s.OfKind = "local"
 	var streamed strings.Builder
+	c.Progress = func(_, _ int, what string) { t.Errorf("told beside the lines: %s", what) }
 	c.Stream = func(text string) {
 		streamed.WriteString(text)
 		if strings.Contains(text, "all is done") {
@@ -102,7 +103,7 @@ func TestFollowingTellsNewLinesUntilTheEnd(t *testing.T) {
 	require.Contains(t, lines[3], "all is done")
 
 	// An agent's is bounded by what it may read at once.
-	c.Stream, c.Who.Surface = nil, ops.MCP
+	c.Stream, c.Progress, c.Who.Surface = nil, nil, ops.MCP
 	out, err = opstest.Do(t, c, joblogs.Logs(), "77", "--follow", "--tail", "600")
 	require.NoError(t, err)
 	require.Len(t, out.(joblogs.LogsOut).Lines, 64, "the job has ended: all at once")

@@ -213,7 +213,7 @@ func runErrand(ctx context.Context, c *ops.Call, cl ops.Cluster, e errand, dir, 
 		return r, c.SlurmError(err, "")
 	}
 	end := slurm.State("")
-	for ; !end.Ended(); c.Step(0, 0, fmt.Sprintf("%d logs in %d tasks of job %s: %s", e.Files, e.Shards, array, end)) {
+	for ; !end.Ended(); c.Step(0, 0, lang.Text{EN: "%d logs in %d tasks of job %s: %s", ZH: "作业 %[3]s 的 %[2]d 个任务读取 %[1]d 份日志：%[4]s"}.With(e.Files, e.Shards, array, end).In(c.Lang)) {
 		select {
 		case <-ctx.Done():
 			for _, id := range ids {

@@ -189,7 +189,9 @@ func followLogs(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job, i
 		if tell(lines) || ended {
 			return out, nil
 		}
-		c.Step(len(out.Lines), 0, ops.Counted(len(out.Lines), "line").EN+" so far")
+		if c.Stream == nil && c.Emit == nil { // who is shown the lines sees how many
+			c.Step(len(out.Lines), 0, ops.Counted(len(out.Lines), "line").In(c.Lang))
+		}
 		select {
 		case <-until.Done():
 			return out, ctx.Err() // whoever follows stops when they have seen enough

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -135,7 +136,7 @@ func submit(ctx context.Context, c *ops.Call, in SubmitIn) (SubmitOut, error) {
 		out.elsewhere = " --cluster " + cl.Name()
 	}
 	out.LogPaths = append(out.LogPaths, sc.LogPaths...)
-	c.Step(1, 3, "planned")
+	c.Step(1, 3, lang.Text{EN: "planned", ZH: "已检查"}.In(c.Lang))
 	verdict, err := JudgeSpec(c, s)
 	if err != nil {
 		return out, err
@@ -257,8 +258,12 @@ func (o SubmitOut) View(l lang.Lang) view.Doc {
 		}.In(l), o.Name), view.Bad
 	default:
 		d.Title = fmt.Sprintf(lang.Text{EN: "%s: dry run, nothing was submitted", ZH: "%s：试运行，没有提交"}.In(l), o.Name)
-		if o.Earlier != nil {
-			d.Sections = append(d.Sections, o.Earlier.Section("", l))
+		switch e := o.Earlier; {
+		case e == nil:
+		case len(e.Options) > 0:
+			d.Sections = append(d.Sections, e.Section("", l))
+		case e.AsItIs != nil:
+			d.Sections = append(d.Sections, view.Section{Text: lang.Text{EN: "Slurm would start it at %s", ZH: "按 Slurm 的估计将于 %s 开始"}.With(e.AsItIs.Format(time.DateTime)).In(l)})
 		}
 		d.Sections = append(d.Sections, view.Section{Code: o.Script, Lang: "bash", Fold: true})
 	}

@@ -2,6 +2,7 @@
 package smoke
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -44,7 +45,8 @@ type Rung struct {
 	State    slurm.State `json:"state,omitempty"`
 	ElapsedS int64       `json:"elapsed_s,omitempty"`
 	// Why is what broke, by the diagnosis or the plan.
-	Why string `json:"why,omitempty"`
+	Why   string `json:"why,omitempty"`
+	sized lang.Text
 }
 
 // Found reports that a rung failed.
@@ -73,7 +75,7 @@ func smoke(ctx context.Context, c *ops.Call, in In) (Out, error) {
 	out := Out{Name: s.WithDefaults().Name, Rungs: []Rung{}, DryRun: in.DryRun}
 	if in.DryRun {
 		for _, r := range rungs {
-			out.Rungs = append(out.Rungs, Rung{Rung: r.name, Size: r.size().EN, Args: append([]string{}, r.spec.Args...)})
+			out.Rungs = append(out.Rungs, Rung{Rung: r.name, Size: r.size().EN, sized: r.size(), Args: append([]string{}, r.spec.Args...)})
 		}
 		return out, nil
 	}
@@ -103,7 +105,7 @@ func smoke(ctx context.Context, c *ops.Call, in In) (Out, error) {
 // climb runs one rung to its end. A rung that is no longer waited for is
 // cancelled: nobody would look at it. How the job does is told.
 func climb(ctx context.Context, c *ops.Call, cl ops.Cluster, r rung, tell func(string)) (Rung, error) {
-	one := Rung{Rung: r.name, Size: r.size().EN, Args: append([]string{}, r.spec.Args...)}
+	one := Rung{Rung: r.name, Size: r.size().EN, sized: r.size(), Args: append([]string{}, r.spec.Args...)}
 	plan, err := launch.JudgeSpec(c, r.spec)
 	if err != nil {
 		return one, err
@@ -170,7 +172,7 @@ func (o Out) View(l lang.Lang) view.Doc {
 	}
 	s := view.Section{Table: t}
 	for _, r := range o.Rungs {
-		t.Rows = append(t.Rows, []string{r.Rung, r.Size, string(r.JobID), string(r.State), ops.Duration(r.ElapsedS)})
+		t.Rows = append(t.Rows, []string{r.Rung, cmp.Or(r.sized.In(l), r.Size), string(r.JobID), string(r.State), ops.Duration(r.ElapsedS)})
 		if o.DryRun && len(r.Args) > 0 {
 			s.Items = append(s.Items, r.Rung+": "+strings.Join(r.Args, " "))
 		}

@@ -88,6 +88,7 @@ func TestSmokeNamesTheFirstRungThatFails(t *testing.T) {
 	out, err := opstest.Do(t, c, Smoke(), append(words, "--dry-run")...)
 	require.NoError(t, err)
 	require.Len(t, out.(Out).Rungs, 3)
+	require.Contains(t, opstest.Text(t, out, lang.ZH), "2 个节点，4 块 GPU", "a size in the reader's language")
 	_, err = opstest.Do(t, c, Smoke(), words...)
 	require.True(t, ops.AsError(err).Confirm)
 

@@ -1,0 +1,75 @@
+package view
+
+import (
+	"strings"
+
+	"charm.land/lipgloss/v2"
+)
+
+// narrowest is a column that words can still be read in.
+const narrowest = 10
+
+// What a line may be broken after, as in a path or a list, and what it neither begins
+// nor ends with.
+const (
+	breaksAfter = "/,，。；：、"
+	neverFirst  = "/,，。；：、！？）」》”"
+	neverLast   = "（「《“"
+)
+
+// wrap breaks the lines of s so that each has at most width columns: at blanks, between
+// Chinese characters, and elsewhere only what is wider than a line by itself. No
+// word of ours, such as a flag, is broken at its hyphens, and no percent sign off its
+// number.
+func wrap(s string, width int) string {
+	s = strings.ReplaceAll(s, " %", "\u00a0%")
+	var out strings.Builder
+	for i, line := range strings.Split(s, "\n") {
+		if i > 0 {
+			out.WriteByte('\n')
+		}
+		at, gap := 0, 0 // columns that are written, and blanks that wait for a word
+		for _, piece := range pieces(line) {
+			word := strings.TrimRight(piece, " ")
+			if at > 0 && at+gap+lipgloss.Width(word) > width {
+				out.WriteByte('\n')
+				at, gap = 0, 0
+			}
+			out.WriteString(strings.Repeat(" ", gap))
+			at += gap
+			signs := []rune(word)
+			for i, r := range signs {
+				with := string(r)
+				if i+1 < len(signs) && strings.ContainsRune(neverFirst, signs[i+1]) {
+					with += string(signs[i+1])
+				}
+				if at > 0 && at+lipgloss.Width(with) > width {
+					out.WriteByte('\n')
+					at = 0
+				}
+				out.WriteRune(r)
+				at += lipgloss.Width(string(r))
+			}
+			gap = len(piece) - len(word)
+		}
+	}
+	return strings.ReplaceAll(out.String(), "\u00a0%", " %")
+}
+
+// pieces are what a line may be broken between, each with the blanks that follow it.
+func pieces(line string) (all []string) {
+	begin, before := 0, rune(0)
+	for at, r := range line {
+		signs := strings.ContainsRune(neverFirst, r) || strings.ContainsRune(neverLast, before)
+		inside := !signs && (strings.ContainsRune(breaksAfter, before) || wide(before) || wide(r))
+		if at > begin && r != ' ' && (before == ' ' || inside) {
+			all = append(all, line[begin:at])
+			begin = at
+		}
+		before = r
+	}
+	return append(all, line[begin:])
+}
+
+// wide reports whether r takes two columns, as Chinese characters do.
+func wide(r rune) bool { return r >= 0x2e80 && lipgloss.Width(string(r)) == 2 }
