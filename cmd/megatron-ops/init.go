@@ -46,7 +46,7 @@ func initCommand(ctx context.Context, sh *shell, words []string) error {
 	}
 	bin, onPath := cluster.FindCommands(os.Environ())
 	if bin != "" && !onPath {
-		fmt.Fprintf(sh.err, "slurm_bin: %s (%s)\n", bin, lang.Text{EN: "sbatch is there and not on the PATH", ZH: "sbatch 在该目录中，但不在 PATH 中"}.In(sh.lang))
+		sh.note("slurm_bin: ", fmt.Sprintf("%s (%s)", bin, lang.Text{EN: "sbatch is there and not on the PATH", ZH: "sbatch 在该目录中，但不在 PATH 中"}.In(sh.lang)))
 		if err := os.Setenv("PATH", bin+":"+os.Getenv("PATH")); err != nil {
 			return err
 		}
@@ -64,10 +64,10 @@ func initCommand(ctx context.Context, sh *shell, words []string) error {
 	}
 	site, found := job.Detect(printed, said)
 	for _, f := range found {
-		fmt.Fprintf(sh.err, "%s: %s (%s)\n", f.Field, cmp.Or(view.Plainly(f.Value), "-"), f.Why.In(sh.lang))
+		sh.note(f.Field+": ", fmt.Sprintf("%s (%s)", cmp.Or(f.Value, "-"), f.Why.In(sh.lang)))
 	}
 	if len(found) == 0 {
-		fmt.Fprintln(sh.err, lang.Text{
+		sh.note("", lang.Text{
 			EN: "no Slurm answers here: the profile is empty, and jobs go to the embedded back end",
 			ZH: "这里没有可用的 Slurm：配置为空，作业将在内置后端上运行",
 		}.In(sh.lang))
@@ -83,8 +83,13 @@ func initCommand(ctx context.Context, sh *shell, words []string) error {
 	if err := os.WriteFile(out, text, 0o644); err != nil {
 		return err
 	}
-	fmt.Fprintln(sh.err, "wrote", out)
+	sh.note("", lang.Text{EN: "wrote %s", ZH: "已写入 %s"}.With(out).In(sh.lang))
 	return nil
+}
+
+// note writes a line behind lead to standard error, as wide as the terminal.
+func (sh *shell) note(lead, text string) {
+	fmt.Fprint(sh.err, view.Behind(lead, text, widthOf(sh.err)))
 }
 
 // askAboutSite asks for what detection leaves open, the next question after the
@@ -104,15 +109,16 @@ func (sh *shell) askAboutSite(ctx context.Context, printed, said map[string]stri
 			return nil
 		}
 		if !asked {
-			fmt.Fprintln(sh.err, lang.Text{
+			sh.note("", lang.Text{
 				EN: "Enter takes what stands in brackets, - leaves it out.",
 				ZH: "直接回车采用方括号中的值，输入 - 表示不填。",
 			}.In(sh.lang))
 		}
 		f := found[i]
-		fmt.Fprintf(sh.err, "\n%s: %s\n", f.Field, view.Plainly(f.Why.In(sh.lang)))
+		fmt.Fprintln(sh.err)
+		sh.note(f.Field+": ", f.Why.In(sh.lang))
 		if len(f.Choices) > 1 {
-			fmt.Fprintf(sh.err, "  %s\n", view.Plainly(strings.Join(f.Choices, ", ")))
+			sh.note("  ", strings.Join(f.Choices, ", "))
 		}
 		fmt.Fprintf(sh.err, "[%s] ", view.Plainly(f.Value))
 		line, ok := <-lines
@@ -130,7 +136,7 @@ func (sh *shell) askAboutSite(ctx context.Context, printed, said map[string]stri
 			said[f.Field] = ""
 		default:
 			if why := f.Refuses(answer); why != (lang.Text{}) {
-				fmt.Fprintln(sh.err, why.In(sh.lang))
+				sh.note("", why.In(sh.lang))
 				continue
 			}
 			said[f.Field] = answer

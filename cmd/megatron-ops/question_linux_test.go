@@ -16,6 +16,12 @@ import (
 
 // terminal is a terminal on which keys have been typed.
 func terminal(t *testing.T, keys string) *os.File {
+	near, _ := terminals(t, keys)
+	return near
+}
+
+// terminals are a terminal's two ends: what is written to near is shown at far.
+func terminals(t *testing.T, keys string) (near, far *os.File) {
 	t.Helper()
 	far, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	require.NoError(t, err)
@@ -23,12 +29,33 @@ func terminal(t *testing.T, keys string) *os.File {
 	require.NoError(t, unix.IoctlSetPointerInt(int(far.Fd()), unix.TIOCSPTLCK, 0))
 	n, err := unix.IoctlGetInt(int(far.Fd()), unix.TIOCGPTN)
 	require.NoError(t, err)
-	near, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	near, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = near.Close() })
 	_, err = far.WriteString(keys)
 	require.NoError(t, err)
-	return near
+	return near, far
+}
+
+// What init says is no wider than the terminal that it asks on.
+func TestANoteFitsTheTerminal(t *testing.T) {
+	near, far := terminals(t, "")
+	require.NoError(t, unix.IoctlSetWinsize(int(near.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: 40, Row: 24}))
+	sh := &shell{streams: streams{in: near, out: near, err: near}, lang: lang.EN}
+	sh.note("container.runtime: ", "nothing here starts containers: pyxis, enroot, apptainer, singularity, docker")
+	var said strings.Builder
+	for part := make([]byte, 4096); !strings.HasSuffix(said.String(), "docker\r\n"); {
+		n, err := far.Read(part)
+		require.NoError(t, err)
+		said.Write(part[:n])
+	}
+	lines := strings.Split(strings.TrimSpace(said.String()), "\r\n")
+	require.Greater(t, len(lines), 2)
+	for _, l := range lines {
+		require.LessOrEqual(t, len(l), 40, l)
+	}
+	require.Equal(t, "container.runtime: nothing here starts", lines[0])
+	require.Equal(t, strings.Repeat(" ", len("container.runtime: ")), lines[1][:len("container.runtime: ")])
 }
 
 // A yes is for what was shown: what has changed since is asked about again, and

@@ -26,6 +26,8 @@ const (
 	Torch       Format = "torch"
 	TorchDist   Format = "torch_dist"
 	FSDPDTensor Format = "fsdp_dtensor"
+	// TorchDCP is of Torch-FSDP2, and laid out as fsdp_dtensor is.
+	TorchDCP Format = "torch_dcp"
 	// Zarr is of Megatron-LM before core 0.16, which neither writes nor reads it.
 	Zarr Format = "zarr"
 )
@@ -176,7 +178,7 @@ func format(dir string) Format {
 	case has(commonFile), len(data) > 0 && !has(indexFile): // saving did not come to its end
 		return TorchDist
 	case has(indexFile):
-		return FSDPDTensor // its index may tell otherwise
+		return FSDPDTensor // its index and its arguments may tell otherwise
 	}
 	return ""
 }
@@ -356,6 +358,9 @@ func (c *Checkpoint) readState(v any) {
 			at := int(n)
 			c.Iteration = &at
 		}
+	}
+	if saved, _ := pickle.Attribute(args, "ckpt_format").(string); c.Format == FSDPDTensor && saved == string(TorchDCP) {
+		c.Format = TorchDCP
 	}
 	c.OptimizerSharding, _ = pickle.Attribute(pickle.Attribute(v, "content_metadata"), "distrib_optim_sharding_type").(string)
 	if c.OptimizerSharding == "" && c.Model["use_distributed_optimizer"] == true && c.Format == TorchDist {

@@ -30,6 +30,7 @@ func TestEveryFormatIsRead(t *testing.T) {
 		{"saved/core_v0.18.0", 0, "torch_dist 7 latest=true TP 2 PP 1 DP 1 world=2 layers=2 optimizer=true/fully_reshardable tensors=3 parameters=392 complete=true others=[]"},
 		{"saved/core_v0.19.0", 0, "torch_dist 7 latest=true TP 2 PP 1 DP 1 world=2 layers=2 optimizer=true/fully_reshardable tensors=3 parameters=392 complete=true others=[]"},
 		{"fsdp", 0, "fsdp_dtensor 10 latest=true TP 1 PP 1 DP 16 world=16 layers=4 optimizer=true/ tensors=4 parameters=245824 complete=true others=[]"},
+		{"dcp", 0, "torch_dcp 10 latest=true TP 1 PP 1 DP 16 world=16 layers=4 optimizer=true/ tensors=4 parameters=245824 complete=true others=[]"},
 	} {
 		c, err := Read(filepath.Join("testdata", tt.dir), tt.iteration)
 		require.NoError(t, err, tt.dir)
@@ -180,6 +181,10 @@ func TestWhoCanLoadIt(t *testing.T) {
 		{"FSDP's by FSDP", "fsdp", with(same, func(r *Run) { r.TP, r.PP, r.DP, r.FSDP, r.Format = 1, 1, 8, true, FSDPDTensor }), true, "resharded"},
 		{"FSDP's in the wrong format", "fsdp", with(same, func(r *Run) { r.TP, r.PP, r.FSDP = 1, 1, true }), false, "--ckpt-format fsdp_dtensor"},
 		{"FSDP's without FSDP", "fsdp", same, false, "--use-megatron-fsdp"},
+		{"Torch-FSDP2's by Torch-FSDP2", "dcp", with(same, func(r *Run) { r.TP, r.PP, r.DP, r.Format = 1, 1, 8, TorchDCP }), true, "resharded"},
+		{"Torch-FSDP2's by Megatron-FSDP", "dcp", with(same, func(r *Run) { r.TP, r.PP, r.FSDP, r.Format = 1, 1, true, FSDPDTensor }), false, "--use-torch-fsdp2 --ckpt-format torch_dcp"},
+		{"Torch-FSDP2's in the wrong format", "dcp", with(same, func(r *Run) { r.TP, r.PP = 1, 1 }), false, "the job reads torch_dist"},
+		{"Torch-FSDP2 of another's", "dist", with(same, func(r *Run) { r.Format = TorchDCP }), false, "the job reads torch_dcp"},
 	} {
 		c, err := Read(filepath.Join("testdata", tt.dir), 0)
 		require.NoError(t, err)

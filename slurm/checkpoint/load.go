@@ -73,14 +73,23 @@ func (c Checkpoint) LoadedBy(r Run) Verdict {
 			refuse(lang.Text{EN: "the job reads %s", ZH: "作业读取的格式是 %s"}.With(r.Format), lang.Same("--ckpt-format fsdp_dtensor"))
 		}
 		v.reshards(c, r)
+	case TorchDCP:
+		fsdp2 := lang.Same("--use-torch-fsdp2 --ckpt-format torch_dcp")
+		switch {
+		case r.FSDP:
+			refuse(lang.Text{EN: "it is Torch-FSDP2's, and the job uses Megatron-FSDP", ZH: "它由 Torch-FSDP2 保存，而作业使用 Megatron-FSDP"}, fsdp2)
+		case r.Format != TorchDCP:
+			refuse(lang.Text{EN: "it is Torch-FSDP2's, and the job reads %s", ZH: "它由 Torch-FSDP2 保存，而作业读取的格式是 %s"}.With(r.Format), fsdp2)
+		}
+		v.reshards(c, r)
 	case TorchDist:
 		if r.FSDP || r.Format == FSDPDTensor {
 			refuse(lang.Text{EN: "the job uses Megatron-FSDP, which reads fsdp_dtensor", ZH: "作业使用 Megatron-FSDP，它读取 fsdp_dtensor 格式"},
 				lang.Text{EN: "convert it: tools/checkpoint/checkpoint_inspector.py convert-torch-dist-to-fsdp-dtensor %s OUTPUT", ZH: "转换：tools/checkpoint/checkpoint_inspector.py convert-torch-dist-to-fsdp-dtensor %s OUTPUT"}.With(c.Path))
 			break
 		}
-		if r.Format == Torch && !r.AutoDetect {
-			refuse(lang.Text{EN: "the job reads torch", ZH: "作业读取的格式是 torch"}, lang.Text{EN: "--ckpt-format torch_dist, or --auto-detect-ckpt-format", ZH: "--ckpt-format torch_dist，或 --auto-detect-ckpt-format"})
+		if (r.Format == Torch || r.Format == TorchDCP) && !r.AutoDetect {
+			refuse(lang.Text{EN: "the job reads %s", ZH: "作业读取的格式是 %s"}.With(r.Format), lang.Text{EN: "--ckpt-format torch_dist, or --auto-detect-ckpt-format", ZH: "--ckpt-format torch_dist，或 --auto-detect-ckpt-format"})
 		}
 		if holds := c.Optimizer == nil || *c.Optimizer; (moved || experts) && holds && r.Distributed && !r.NoOptimizer &&
 			c.OptimizerSharding != "" && !reshardable[c.OptimizerSharding] {

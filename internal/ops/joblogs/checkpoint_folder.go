@@ -52,8 +52,8 @@ func CheckpointFolder() ops.Op {
 		Name: "checkpoint", Effect: ops.Read, Toolset: ops.LogsSet, Idempotent: true,
 		Summary: lang.Text{EN: "a checkpoint: format, iteration, layout, completeness, and whether a job can load it", ZH: "检查点的格式、迭代、并行布局、完整性，以及作业能否加载它"},
 		Help: lang.Text{
-			EN: "Use before a run is resumed, resharded or converted. It reads torch_dist, torch and fsdp_dtensor without PyTorch, and loads no tensor.",
-			ZH: "在恢复、重新切分或转换之前使用。无需 PyTorch 即可读取 torch_dist、torch 与 fsdp_dtensor，不加载张量。",
+			EN: "Use before a run is resumed, resharded or converted. It reads torch_dist, torch, fsdp_dtensor and torch_dcp without PyTorch, and loads no tensor.",
+			ZH: "在恢复、重新切分或转换之前使用。无需 PyTorch 即可读取 torch_dist、torch、fsdp_dtensor 与 torch_dcp，不加载张量。",
 		},
 		Example: "checkpoint /lustre/me/ckpt -f job.yaml",
 	}, checkpointFolder)

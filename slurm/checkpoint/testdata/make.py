@@ -1,4 +1,4 @@
-"""Writes the checkpoints of these tests as Megatron-LM's three formats lay them out.
+"""Writes the checkpoints of these tests as Megatron-LM's formats lay them out.
 
 The classes of torch.distributed.checkpoint are stood in for under their own names and
 with their own fields, since a pickle holds nothing else of them; torch.save is
@@ -183,3 +183,8 @@ folder = os.path.join("fsdp", "iter_0000010")
 os.makedirs(folder)
 index(folder, [("model.module." + n, s, c) for n, s, c in MODEL] + OPTIMIZER, [("args", args(tensor_model_parallel_size=1, pipeline_model_parallel_size=1, data_parallel_size=16)), ("iteration", 10)])
 latest("fsdp", 10)
+folder = os.path.join("dcp", "iter_0000010")
+os.makedirs(folder)
+saved = args(tensor_model_parallel_size=1, pipeline_model_parallel_size=1, data_parallel_size=16, use_distributed_optimizer=False, use_torch_fsdp2=True, ckpt_format="torch_dcp")
+index(folder, [("model.module." + n, s, c) for n, s, c in MODEL] + OPTIMIZER, [("args", saved), ("iteration", 10)])
+latest("dcp", 10)
