@@ -205,7 +205,7 @@ func (b *Bot) run(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typed.Ca
 	ended()
 	if err != nil {
 		e := ops.AsError(err)
-		if e.Confirm && !c.Confirmed {
+		if e.Confirm && (!c.Confirmed || e.Shown != "") { // another thing than was agreed to is asked about again
 			return b.askFirst(ctx, a, c, op, t, e, result)
 		}
 		if owed, open := b.leftOpen(ctx, a, c, t, in); open {
@@ -317,6 +317,8 @@ type held struct {
 	Approve bool `json:"approve,omitempty"`
 	// Digest is that of the script that was shown: no other is submitted.
 	Digest string `json:"digest,omitempty"`
+	// Shown names what else was shown, as ops.Error.Shown does: nothing else is done.
+	Shown string `json:"shown,omitempty"`
 	// Asked is the request as it was posted, for the decision to be written below,
 	// Message that message's key, and Until when the request ends.
 	Asked   view.Doc  `json:"asked,omitzero"`
@@ -336,7 +338,7 @@ func (b *Bot) hold(ctx context.Context, h held) (id string, err error) {
 
 // askFirst asks the person for a yes, and shows what it would be for.
 func (b *Bot) askFirst(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typed.Call, e *ops.Error, result any) []store.SlackMessage {
-	h := held{Call: t, Ask: a}
+	h := held{Call: t, Ask: a, Shown: e.Shown}
 	if s, ok := result.(launch.SubmitOut); ok {
 		h.Digest = consent.Digest(s.Script)
 	}
@@ -345,6 +347,9 @@ func (b *Bot) askFirst(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typ
 		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
 	doc := view.Doc{Title: textConfirm.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Text: sentence(e.Message.In(c.Lang)), Items: t.Note}}}
+	for _, d := range e.Details {
+		doc.Sections[0].Items = append(doc.Sections[0].Items, d.In(c.Lang))
+	}
 	if e.Fix.EN != "" && !strings.Contains(e.Fix.EN, "--yes") {
 		doc.Sections = append(doc.Sections, view.Section{Text: e.Fix.In(c.Lang)})
 	}
@@ -427,7 +432,7 @@ func (b *Bot) answered(ctx context.Context, a ask, yes bool) []store.SlackMessag
 	if h.Approve {
 		return b.approved(ctx, a, c, h, op)
 	}
-	c.Confirmed, c.Agreed = true, h.Digest
+	c.Confirmed, c.Agreed, c.Shown = true, h.Digest, h.Shown
 	owed := b.replace(a, view.Doc{Title: textConfirmed.In(l)})
 	return append(owed, b.run(ctx, a, c, op, h.Call)...)
 }

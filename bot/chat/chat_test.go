@@ -81,13 +81,21 @@ func (b *bench) Cancel(_ context.Context, id slurm.JobID) error {
 	return nil
 }
 
+func newBench() *bench { return &bench{jobs: map[slurm.JobID]slurm.Job{}} }
+
 // converse types lines and returns everything that the bot has said.
 func converse(t *testing.T, dir string, l lang.Lang, lines ...string) (string, *bench) {
+	t.Helper()
+	cl := newBench()
+	return converseWith(t, cl, dir, l, lines...), cl
+}
+
+// converseWith is converse on a cluster.
+func converseWith(t *testing.T, cl ops.Cluster, dir string, l lang.Lang, lines ...string) string {
 	t.Helper()
 	st, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, st.Close()) })
-	cl := &bench{jobs: map[slurm.JobID]slurm.Job{}}
 	b, err := bot.NewLocal(bot.Config{
 		Store: st.Slack(),
 		Service: &ops.Service{
@@ -100,7 +108,7 @@ func converse(t *testing.T, dir string, l lang.Lang, lines ...string) (string, *
 	var out strings.Builder
 	err = chat.Run(t.Context(), b.Local("ada", dir, l), chat.Terminal{In: strings.NewReader(strings.Join(lines, "\n") + "\n"), Out: &out, Lang: l})
 	require.NoError(t, err)
-	return out.String(), cl
+	return out.String()
 }
 
 const args = "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 2 --global-batch-size 64 --train-iters 100 --lr 1e-4 --tensor-model-parallel-size 4"

@@ -111,7 +111,10 @@ func misspelt(params []ops.Param, words []string) bool {
 		}
 		name, long := strings.CutPrefix(w, "--")
 		name, _, _ = strings.Cut(name, "=")
-		if long && !slices.ContainsFunc(params, func(p ops.Param) bool { return !p.Arg && p.Name == name }) {
+		known := func(p ops.Param) bool {
+			return !p.Arg && (p.Name == name || p.Type == "switch" && "no-"+p.Name == name)
+		}
+		if long && !slices.ContainsFunc(params, known) {
 			return true
 		}
 	}

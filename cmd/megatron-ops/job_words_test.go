@@ -61,6 +61,8 @@ func TestJobsAreNamedAsPeopleHaveThem(t *testing.T) {
 		"cancel - <":                     "error: standard input holds no job id",
 		"cancel - <4 rm":                 `error: "rm" on standard input is not a job id`,
 		"submit -f job.yaml --from last": "-f job.yaml --from 11",
+		"submit --from last --no-guards": "--from 11 --no-guards",
+		"status --lnag zh 5":             "--lnag zh 5",
 		"diagnose failed":                "8_1",
 		"diagnose logs":                  "logs",
 		"diagnose ./last":                "./last",
