@@ -172,6 +172,7 @@ func (p *pipelineFile) submitOpen(ctx context.Context, c *ops.Call, in PipelineI
 		if out.Steps[i].JobID != nil {
 			continue
 		}
+		out.Steps[i].Handed = p.handedTo(s, jobs) // the jobs of earlier steps have numbers now
 		key := p.key(s, jobs, out.Steps[i].Attempt)
 		done, err := p.submit(ctx, c, s, jobs, launch.SubmitIn{Yes: true, Force: in.Force, IdempotencyKey: key})
 		if err != nil {

@@ -81,7 +81,8 @@ func (p *pipelineFile) record(ctx context.Context, c *ops.Call, file string, out
 	return docs.Put(ctx, docPipeline, key, r, c.Now().Add(pipelineKept))
 }
 
-// handedTo is what a step takes over from others.
+// handedTo is what a step takes over from others; the number of a job that is not
+// submitted yet is empty.
 func (p *pipelineFile) handedTo(s stepFile, jobs map[string]slurm.Job) (all []HandedValue) {
 	texts := slices.Concat(s.spec.Args, s.spec.LauncherArgv)
 	for _, v := range s.spec.Env {
@@ -89,6 +90,9 @@ func (p *pipelineFile) handedTo(s stepFile, jobs map[string]slurm.Job) (all []Ha
 	}
 	for _, m := range handedOn.FindAllStringSubmatch(strings.Join(texts, "\n"), -1) {
 		value, _ := p.value(m[1], m[2], jobs)
+		if _, there := jobs[m[1]]; m[2] == "job_id" && !there {
+			value = ""
+		}
 		if h := (HandedValue{Ref: m[0], Value: value}); !slices.Contains(all, h) {
 			all = append(all, h)
 		}

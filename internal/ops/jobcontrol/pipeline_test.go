@@ -97,6 +97,19 @@ func TestAPipelineIsSubmittedOnceAndGoesOnWhereItBroke(t *testing.T) {
 	require.Len(t, site.Submitted, 5)
 }
 
+// The number of a job is told when it has one, and not before.
+func TestAStepThatTakesAJobsNumberIsToldIt(t *testing.T) {
+	c, _ := atPipeline(t, strings.Replace(nightlyYAML, "<train.save>", "<train.job_id>", 1))
+	text := func(flag string, l lang.Lang) string {
+		out, err := opstest.Do(t, c, jobcontrol.Pipeline(), "nightly.yaml", flag)
+		require.NoError(t, err)
+		return opstest.Text(t, out, l)
+	}
+	require.Contains(t, text("--dry-run", lang.EN), "evaluate takes <train.job_id>, which is known once that job is submitted")
+	require.Contains(t, text("--show", lang.ZH), "其值在该作业提交后才知道")
+	require.Contains(t, text("--yes", lang.EN), "evaluate takes <train.job_id> = 4702")
+}
+
 // What was submitted is shown without the pipeline's file: each step's jobs, what it
 // was handed, where it broke and how it goes on.
 func TestASubmittedPipelineIsShownLater(t *testing.T) {

@@ -230,7 +230,11 @@ func (o PipelineOut) View(l lang.Lang) view.Doc {
 	var takes []string
 	for _, s := range o.Steps {
 		for _, h := range s.Handed {
-			takes = append(takes, lang.Text{EN: "%s takes %s = %s", ZH: "%s 取得 %s = %s"}.With(s.Name, h.Ref, h.Value).In(l))
+			says := lang.Text{EN: "%s takes %s = %s", ZH: "%s 取得 %s = %s"}.With(s.Name, h.Ref, h.Value)
+			if h.Value == "" {
+				says = lang.Text{EN: "%s takes %s, which is known once that job is submitted", ZH: "%s 取得 %s，其值在该作业提交后才知道"}.With(s.Name, h.Ref)
+			}
+			takes = append(takes, says.In(l))
 		}
 	}
 	if len(takes) > 0 {
