@@ -197,7 +197,17 @@ func (t *textWriter) table(tab Table) {
 	}
 }
 
-// narrow leaves the spare columns out, as -1, and then takes from the widest until
+// bare are the columns in which no row has anything.
+func bare(rows [][]string, columns int) (all []int) {
+	for i := range columns {
+		if len(rows) > 0 && !slices.ContainsFunc(rows, func(r []string) bool { return i < len(r) && r[i] != "" }) {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// narrow leaves columns that hold nothing and the spare ones out, as -1, and then takes from the widest until
 // a row fits: as long as it can from those that are wider than the words above them.
 func (t *textWriter) narrow(width []int, tab Table) {
 	total := 0
@@ -210,8 +220,8 @@ func (t *textWriter) narrow(width []int, tab Table) {
 			heads[i] = max(heads[i], lipgloss.Width(word))
 		}
 	}
-	for _, i := range tab.Spare {
-		if t.s.Width > 0 && total > t.s.Width && i < len(width) {
+	for _, i := range slices.Concat(bare(tab.Rows, len(width)), tab.Spare) {
+		if t.s.Width > 0 && total > t.s.Width && i < len(width) && width[i] >= 0 {
 			total -= width[i] + 2
 			width[i] = -1
 		}

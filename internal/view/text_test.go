@@ -77,6 +77,9 @@ func TestTextFitsTheTerminal(t *testing.T) {
 	d = Doc{Sections: []Section{{Table: &Table{Header: []string{"job", "where"}, Rows: [][]string{{"4711", strings.Repeat("x", 40)}}}}}}
 	require.Equal(t, "  job   where\n  4711  "+strings.Repeat("x", 22)+"\n        "+strings.Repeat("x", 18)+"\n", draw(d, Style{Width: 30}))
 	require.Contains(t, draw(d, Style{}), strings.Repeat("x", 40), "a pipe has any width")
+	d = Doc{Sections: []Section{{Table: &Table{Header: []string{"run", "tokens/s/GPU", "loss", "remaining"}, Rows: [][]string{{"gpt-8b 12", "", "6.1", "00:12:13"}}, Spare: []int{1, 3}}}}}
+	require.Equal(t, "  run        loss  remaining\n  gpt-8b 12  6.1   00:12:13\n", draw(d, Style{Width: 30}), "what holds nothing goes first")
+	require.Contains(t, draw(d, Style{Width: 60}), "tokens/s/GPU")
 }
 
 // What a line is broken after does not stand beyond its end, a percent sign stands at

@@ -21,7 +21,7 @@ func View(runs []Run, sums []Summary, l lang.Lang) view.Doc {
 	t := view.Table{Header: []string{
 		word("run", "运行"), word("iteration", "迭代"), word("loss", "损失"), word("best", "最低"), word("ms/iteration", "毫秒/迭代"),
 		"tokens/s/GPU", "TFLOP/s/GPU", "MFU", word("remaining", "预计剩余"),
-	}}
+	}, Spare: []int{3, 5}}
 	var losses [][]Point
 	for i, r := range runs {
 		s := sums[i]
@@ -52,7 +52,7 @@ func View(runs []Run, sums []Summary, l lang.Lang) view.Doc {
 		}
 	}
 	doc.Sections = append(doc.Sections, view.Section{Table: &t})
-	if chart := Chart(word("loss", "损失"), losses, 72, 12); chart != "" {
+	if chart := Chart(word("loss", "损失"), losses, 58, 12); chart != "" {
 		doc.Sections = append(doc.Sections, view.Section{Code: chart})
 	}
 	for _, r := range runs {
