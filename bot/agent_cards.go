@@ -2,6 +2,7 @@ package bot
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,21 +24,47 @@ func (b *Bot) cardsOfAgents(ctx context.Context, since time.Time) error {
 		return err
 	}
 	subs, err := st.SubmittedSince(ctx, since)
+	if err != nil {
+		return err
+	}
+	owners := map[string][]card.Place{}
 	for _, sub := range subs {
 		door, _, _ := strings.Cut(sub.AskedBy, ":")
 		if s := ops.Surface(door); s != ops.MCP && s != ops.MCPHTTP {
 			continue
 		}
-		if err := b.cardOfAgent(ctx, sub); err != nil {
+		people, asked := owners[sub.Owner]
+		if !asked {
+			people = b.ownersOf(ctx, sub.Owner)
+			owners[sub.Owner] = people
+		}
+		if len(people) == 0 {
+			continue
+		}
+		if err := b.cardOfAgent(ctx, sub, people); err != nil {
 			return err
 		}
 	}
-	return err
+	return nil
 }
 
-// cardOfAgent begins the card of one; a pipeline's steps have one of their own, and
-// whoever wants to be called for nothing is shown it where they look for it.
-func (b *Bot) cardOfAgent(ctx context.Context, sub store.Submission) error {
+// mostOwners is how many people may be one cluster user before its jobs are nobody's
+// in particular.
+const mostOwners = 3
+
+// ownersOf are the people who have the cards of a cluster user's agents: not those of
+// an account that many share, and not who wants to be called for nothing.
+func (b *Bot) ownersOf(ctx context.Context, user string) []card.Place {
+	people := b.peopleOf(ctx, user)
+	if len(people) > mostOwners {
+		return nil
+	}
+	return slices.DeleteFunc(people, func(p card.Place) bool { return b.settings(ctx, p.Team, p.Channel).Notify == "none" })
+}
+
+// cardOfAgent begins the card of one with those people; a pipeline's steps have one of
+// their own.
+func (b *Bot) cardOfAgent(ctx context.Context, sub store.Submission, people []card.Place) error {
 	j := slurm.Job{ID: sub.JobID, Cluster: sub.Cluster, Name: sub.Name, User: sub.Owner, State: slurm.Pending}
 	var old card.Card
 	if have, err := b.cfg.Store.Get(ctx, docCard, card.ID(j.Cluster, j.ID), b.now(), &old); err != nil || have && old.User != "" {
@@ -46,19 +73,10 @@ func (b *Bot) cardOfAgent(ctx context.Context, sub store.Submission) error {
 	if _, pipeline := jobcontrol.PipelineOf(ctx, b.reader(ctx, j), j.Cluster, j.ID); pipeline != "" {
 		return nil
 	}
-	var places []card.Place
-	for _, p := range b.peopleOf(ctx, sub.Owner) {
-		if b.settings(ctx, p.Team, p.Channel).Notify != "none" {
-			places = append(places, p)
-		}
-	}
-	if len(places) == 0 {
-		return nil
-	}
 	if q, ok := queued(ctx, b.cfg.Service, j.Cluster, j.ID); ok && !q.State.Ended() { // an end is the watcher's to tell
 		j = q
 	}
 	return b.begin(ctx, card.Card{
-		Team: places[0].Team, User: places[0].Channel, News: card.News{Job: j}, Began: b.now(), Places: places,
+		Team: people[0].Team, User: people[0].Channel, News: card.News{Job: j}, Began: b.now(), Places: people,
 	}, "")
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/bot"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
@@ -13,11 +14,15 @@ import (
 )
 
 // Whoever an agent works for did not see it submit: they have the card, once, and
-// are called for its end as for a job of their own; nobody else is, and not who
-// wants to be called for nothing.
+// are called for its end as for a job of their own; nobody else is, not who wants to
+// be called for nothing, and nobody of an account that many share.
 func TestAnAgentsJobGivesItsOwnerACard(t *testing.T) {
 	t.Parallel()
-	s := play(t, watched)
+	s := play(t, watched, func(c *bot.Config) {
+		for _, u := range []string{"U11", "U12", "U13", "U14"} {
+			c.Policy.Links[u] = "team"
+		}
+	})
 	s.Slash("settings notify none", map[string]any{"user_id": "U6", "channel_id": "C1"})
 	s.said("Your settings")
 	submit := func(who ops.Caller) {
@@ -32,13 +37,14 @@ func TestAnAgentsJobGivesItsOwnerACard(t *testing.T) {
 	submit(agent)
 	submit(ops.Caller{Surface: ops.Shell, ID: "grace", User: "grace"})
 	submit(ops.Caller{Surface: ops.MCP, ID: "olga", User: "olga"})
+	submit(ops.Caller{Surface: ops.MCP, ID: "team", User: "team"})
 	submit(ops.Caller{Surface: ops.MCP, ID: "grace", User: "grace", Agent: "codex"})
 	st := s.Wait("two cards", func(st slacktest.State) bool { return len(cards(st, "gpt (471")) == 2 })
 	where := map[string]string{}
 	for _, m := range cards(st, "gpt (471") {
 		where[idOf(m.Text)] = m.Channel
 	}
-	require.Equal(t, map[string]string{"4711": "DU1", "4714": "DU5"}, where)
+	require.Equal(t, map[string]string{"4711": "DU1", "4715": "DU5"}, where)
 
 	j, err := s.yard.Job(t.Context(), "4711")
 	require.NoError(t, err)
