@@ -136,7 +136,8 @@ func Parse(text string) ([]Card, error) {
 // stands for the term; in the url {name} is the term without dashes before it,
 // {anchor} the term as headings of web pages are linked to. A row is: term,
 // English, Chinese, more asks, and a url of its own, between tabs; the last two
-// may be left out.
+// may be left out. What rows share may be set anew further down; a url without a
+// value is none.
 func parseTerms(text string) ([]Card, error) {
 	var list []Card
 	set := map[string]string{}

@@ -56,6 +56,10 @@ func TestSourcesAreNoDefaults(t *testing.T) {
 			require.Regexp(t, `/blob/[0-9a-f]{40}/`, u.Path, "%s: a branch moves, a commit does not", c.ID)
 			require.True(t, !strings.HasSuffix(u.Path, ".py") || strings.HasPrefix(u.Fragment, "L"), "%s: which line of %s", c.ID, c.URL)
 		}
+		if strings.HasPrefix(c.URL, "https://slurm.schedmd.com/sbatch.html#OPT_") {
+			require.NotRegexp(t, "^`[^`]+`: \\((?:squeue|sacct|scancel|sinfo)", c.Text.EN, "%s is no option of sbatch", c.ID)
+			require.NotRegexp(t, `#OPT_(?:NCCL|TORCH|PYTORCH|CUDA|NVTE|HF|ENROOT|UV|OMP|GLOO)_`, c.URL, "%s is no variable of Slurm", c.ID)
+		}
 		if u.Fragment == "" {
 			shared[c.URL]++
 		}
@@ -93,9 +97,10 @@ func TestAFileOfCardsMustBeWhole(t *testing.T) {
 func TestATableOfTermsIsCards(t *testing.T) {
 	list, err := cards.Load(fstest.MapFS{"t.tsv": {Data: []byte(
 		"# a comment\n#: kind = option\n#: skill = s\n#: url = https://x.example/p#{name}-{anchor}\n#: asks = what is {} | {} 是什么\n" +
-			"--a_b\tone\t一\tmore | and more\n--c\ttwo\t二\t\thttps://y.example/own\n")}})
+			"--a_b\tone\t一\tmore | and more\n--c\ttwo\t二\t\thttps://y.example/own\n#: url\n--d\tthree\t三\n")}})
 	require.NoError(t, err)
-	require.Len(t, list, 2)
+	require.Len(t, list, 3)
+	require.Empty(t, list[2].URL)
 	require.Equal(t, "option.--a_b", list[0].ID)
 	require.Equal(t, "https://x.example/p#a_b---a-b", list[0].URL)
 	require.Equal(t, []string{"what is --a_b", "--a_b 是什么", "more", "and more"}, list[0].Asks)
