@@ -1,6 +1,8 @@
 package slurm
 
 import (
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -85,4 +87,35 @@ func TestDetailsOfAnotherFormTellOfNobody(t *testing.T) {
 		require.Empty(t, AddDetails(jobs, out), name)
 		require.Empty(t, jobs[0].Stdout, name)
 	}
+}
+
+// Who keeps a job of each of many large answers keeps those jobs, not the answers.
+func TestAJobDoesNotKeepTheAnswerItStoodIn(t *testing.T) {
+	const sep = "@@"
+	row := func(id int) string {
+		values := []string{fmt.Sprint(id), fmt.Sprint(id), "RUNNING", "None", "alice", "research", "prod", "normal", "1", "gpu1", "1:00", "2:00", "1", "1", "1", "1", "gres/gpu:8", "/w", "pretrain", "x"}
+		require.Len(t, values, len(queueFields))
+		return sep + strings.Join(values, sep) + sep + "\n"
+	}
+	held := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := held()
+	var kept []Job
+	for n := range 100 {
+		var b strings.Builder
+		for i := range 5000 {
+			b.WriteString(row(n*5000 + i + 1))
+		}
+		rows, err := ParseQueue(b.String(), sep)
+		require.NoError(t, err)
+		told := AddDetails(rows[:1], detailRecord(string(rows[0].ID), "/logs/a.out"))
+		require.Len(t, told, 1)
+		kept = append(kept, rows[0])
+	}
+	require.Less(t, held(), before+10<<20, "100 answers of half a megabyte")
+	runtime.KeepAlive(kept)
 }

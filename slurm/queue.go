@@ -103,7 +103,8 @@ func split(out, sep string, n int) ([][]string, error) {
 	}
 	records := make([][]string, 0, len(pieces)/(n+1))
 	for at := 1; at+n <= len(pieces); at += n + 1 {
-		records = append(records, pieces[at:at+n])
+		// A job that is kept must not keep the whole answer, of megabytes.
+		records = append(records, strings.Split(strings.Join(pieces[at:at+n], sep), sep))
 	}
 	return records, nil
 }
@@ -155,7 +156,7 @@ func AddDetail(j *Job, out string) {
 			break
 		}
 		end := min(at+f.width, len(line))
-		v := strings.TrimSpace(line[at:end])
+		v := strings.Clone(strings.TrimSpace(line[at:end])) // the line is wide and mostly blank
 		if i == 0 && IsJobID(v) && JobID(v).Array() == j.ID.Array() {
 			of.ID = JobID(v)
 		}
