@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,6 +14,8 @@ import (
 
 	sdk "github.com/mark3labs/mcp-go/mcp"
 	sdkserver "github.com/mark3labs/mcp-go/server"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
 const (
@@ -126,7 +127,7 @@ func (r *lineReader) Read(p []byte) (int, error) {
 // next reads one line; one that is too long or nests too deep is refused here
 // and never seen by the library.
 func (r *lineReader) next() {
-	line, tooLong, err := readLine(r.in, maxMessage)
+	line, tooLong, err := ops.ReadLine(r.in, maxMessage)
 	r.ended = err
 	line = bytes.TrimSpace(line)
 	switch {
@@ -150,22 +151,6 @@ func (r *lineReader) next() {
 		}
 		line = append(line, '\n')
 		r.rest = line
-	}
-}
-
-// readLine reads up to a newline; of a line beyond limit only the fact is kept.
-func readLine(in *bufio.Reader, limit int) (line []byte, tooLong bool, err error) {
-	for {
-		part, err := in.ReadSlice('\n')
-		if len(line)+len(part) > limit {
-			tooLong, line = true, nil
-		}
-		if !tooLong {
-			line = append(line, part...)
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, tooLong, err
-		}
 	}
 }
 

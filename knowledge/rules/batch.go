@@ -1,22 +1,14 @@
 package rules
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"runtime"
 	"strings"
-	"sync"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
-
-// maxLine bounds one line of a batch; a longer one is answered with an error.
-const maxLine = 4 << 20
 
 // A lineError is why a line could not be judged.
 type lineError struct {
@@ -52,10 +44,7 @@ type lineFault struct {
 // Batch judges one line of a batch, a JSON object with argv, world_size, arch,
 // and optionally id, entry, env and megatron; the answer is one line of JSON without its
 // end. A line that cannot be read is answered with an error.
-func Batch(line []byte) []byte { return BatchIn(line, lang.EN) }
-
-// BatchIn is Batch in a language.
-func BatchIn(line []byte, l lang.Lang) []byte {
+func Batch(line []byte) []byte {
 	var in lineIn
 	if err := json.Unmarshal(line, &in); err != nil {
 		return fault(idOf(line), "", "the line is not a JSON object: "+err.Error())
@@ -99,7 +88,7 @@ func BatchIn(line []byte, l lang.Lang) []byte {
 	case run.Arch < 7:
 		return fault(in.ID, "arch", fmt.Sprintf("arch is %d: give 7 or more, such as 8, 9 or 10", run.Arch))
 	}
-	v := CheckIn(run, l)
+	v := CheckIn(run, lang.EN)
 	out := lineOut{ID: null(in.ID), OK: v.OK, Problems: []Problem{}, Derived: v.Derived}
 	for _, p := range v.Problems {
 		if p.Severity == Note {
@@ -151,113 +140,4 @@ func encode(v any) []byte {
 		return []byte(`{"id":null,"error":{"code":"failed","field":"","message":"the answer cannot be written as JSON"}}`)
 	}
 	return bytes.TrimRight(b.Bytes(), "\n")
-}
-
-// PlanBatch judges every line that r gives and writes the answers to w in the
-// same order. It uses every core and holds only a bounded number of lines. It
-// returns an error only where r or w fails.
-func PlanBatch(r io.Reader, w io.Writer) error { return PlanBatchIn(r, w, lang.EN) }
-
-// PlanBatchIn is PlanBatch in a language.
-func PlanBatchIn(r io.Reader, w io.Writer, l lang.Lang) error {
-	return eachLine(r, w, func(line []byte) []byte { return BatchIn(line, l) })
-}
-
-// eachLine answers lines on all cores and keeps their order: a slot travels to
-// the writer in the order of reading and is filled by whichever worker is free.
-func eachLine(r io.Reader, w io.Writer, answer func([]byte) []byte) error {
-	type slot struct {
-		line   []byte
-		tooBig bool
-		done   chan []byte
-	}
-	workers := runtime.GOMAXPROCS(0)
-	todo := make(chan *slot, 4*workers)
-	order := make(chan *slot, 4*workers)
-
-	var group sync.WaitGroup
-	for range workers {
-		group.Go(func() {
-			for s := range todo {
-				if s.tooBig {
-					s.done <- fault(nil, "", fmt.Sprintf("the line is longer than %d bytes", maxLine))
-					continue
-				}
-				s.done <- answer(s.line)
-			}
-		})
-	}
-	written := make(chan error, 1)
-	stop := make(chan struct{})
-	go func() {
-		out := bufio.NewWriter(w)
-		var failed error
-		for s := range order {
-			text := <-s.done
-			if failed != nil {
-				continue
-			}
-			if _, err := out.Write(append(text, '\n')); err != nil {
-				failed = err
-				close(stop)
-			}
-			if len(order) == 0 && failed == nil { // a reader at the other end of a pipe may wait for it
-				if err := out.Flush(); err != nil {
-					failed = err
-					close(stop)
-				}
-			}
-		}
-		if failed == nil {
-			failed = out.Flush()
-		}
-		written <- failed
-	}()
-
-	in := bufio.NewReaderSize(r, 64<<10)
-	var failed error
-reading:
-	for {
-		line, tooBig, err := readLine(in)
-		if len(bytes.TrimSpace(line)) > 0 || tooBig {
-			s := &slot{line: line, tooBig: tooBig, done: make(chan []byte, 1)}
-			select {
-			case todo <- s:
-				order <- s
-			case <-stop:
-				break reading
-			}
-		}
-		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				failed = err
-			}
-			break
-		}
-	}
-	close(todo)
-	group.Wait()
-	close(order)
-	if err := <-written; err != nil {
-		return err
-	}
-	return failed
-}
-
-// readLine reads one line without its end; of a line that is too long it
-// keeps nothing and says so.
-func readLine(in *bufio.Reader) (line []byte, tooBig bool, err error) {
-	for {
-		part, err := in.ReadSlice('\n')
-		if !tooBig {
-			line = append(line, part...)
-		}
-		if len(line) > maxLine {
-			line, tooBig = nil, true
-		}
-		if errors.Is(err, bufio.ErrBufferFull) {
-			continue
-		}
-		return line, tooBig, err
-	}
 }

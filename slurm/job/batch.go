@@ -1,14 +1,11 @@
 package job
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
 )
 
-// A batchAnswer is one line out of RenderBatch.
+// A batchAnswer is the answer to one line of a batch.
 type batchAnswer struct {
 	ID     json.RawMessage `json:"id"`
 	Script string          `json:"script,omitempty"`
@@ -25,7 +22,7 @@ type batchError struct {
 // RenderLine answers one line of `render --batch`: {"id", "spec"} in,
 // {"id", "script"} or {"id", "error"} out, without a line end. It looks at the
 // specification alone and always gives an answer.
-func RenderLine(line []byte, o Options) []byte {
+func RenderLine(line []byte) []byte {
 	var in struct {
 		ID   json.RawMessage `json:"id"`
 		Spec json.RawMessage `json:"spec"`
@@ -42,7 +39,7 @@ func RenderLine(line []byte, o Options) []byte {
 		err = notSpec(phrase("is missing", "缺失"), phrase(`write {"id": …, "spec": {…}}`, `请写 {"id": …, "spec": {…}}`))
 	default:
 		var script Script
-		script, err = renderText(in.Spec, o)
+		script, err = renderText(in.Spec)
 		answer.Script = script.Text
 	}
 	if err != nil {
@@ -57,12 +54,12 @@ func RenderLine(line []byte, o Options) []byte {
 	return bytes.TrimRight(out.Bytes(), "\n")
 }
 
-func renderText(text []byte, o Options) (Script, error) {
+func renderText(text []byte) (Script, error) {
 	s, err := Decode(text)
 	if err != nil {
 		return Script{}, err
 	}
-	return Render(s, o)
+	return Render(s, Options{})
 }
 
 func asBatchError(err error) *batchError {
@@ -71,24 +68,4 @@ func asBatchError(err error) *batchError {
 		out.Field, out.Fix = es[0].Field, es[0].Fix.EN
 	}
 	return out
-}
-
-// RenderBatch answers every line of in, in order. It stops only where in cannot
-// be read or out cannot be written.
-func RenderBatch(in io.Reader, out io.Writer, o Options) error {
-	r := bufio.NewReaderSize(in, 64<<10)
-	for {
-		line, err := r.ReadBytes('\n')
-		if len(bytes.TrimSpace(line)) > 0 {
-			if _, werr := out.Write(append(RenderLine(line, o), '\n')); werr != nil {
-				return werr
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
 }

@@ -50,7 +50,7 @@ func Ask(operations func() []ops.Op) ops.Op {
 			ZH: "用于 Megatron-LM 与 Slurm 的问题：启动、并行配置、参数、容器、日志、报错。不知道时会直说，从不执行操作。",
 		},
 		Example: `ask "how do I set MASTER_ADDR?"`,
-		Batch:   ops.ByLine(func(line []byte) []byte { return builtIn().Batch(context.Background(), line) }),
+		Batch:   ops.OneByOne(func(line []byte) []byte { return builtIn().Batch(context.Background(), line) }),
 	}, func(ctx context.Context, c *ops.Call, in AskIn) (AskOut, error) { return ask(ctx, c, in, operations) })
 }
 

@@ -73,7 +73,7 @@ func Diagnose() ops.Op {
 			ZH: "作业失败或卡住时使用。读取每个 rank 的日志，区分最初原因与连锁反应；没有失败时也会说明。",
 		},
 		Example: "diagnose 4711",
-		Batch:   ops.ByLine(func(line []byte) []byte { return diagnose.Batch(context.Background(), line) }),
+		Batch:   ops.OneByOne(func(line []byte) []byte { return diagnose.Batch(context.Background(), line) }),
 	}, diagnoseAndAnswer)
 }
 

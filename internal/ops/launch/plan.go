@@ -64,7 +64,7 @@ func Plan() ops.Op {
 			ZH: "提交之前使用，或在不确定并行配置、参数时使用。一次列出全部问题：Megatron 会拒绝的（ok 为 false）、文档提醒的、Megatron 会悄悄改动的。不会提交任何作业。",
 		},
 		Example: "plan -f job.yaml",
-		Batch:   rules.PlanBatch,
+		Batch:   ops.ByLine(rules.Batch),
 	}, plan)
 }
 

@@ -3,7 +3,6 @@ package launch
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -45,7 +44,7 @@ func Render() ops.Op {
 			ZH: "用于查看或保存脚本。相同的规格得到完全相同的脚本；所有取值都会被引用，绝不会被解释执行。不会提交；提交请用 submit。",
 		},
 		Example: "render -f job.yaml > run.sbatch",
-		Batch:   renderBatch,
+		Batch:   ops.ByLine(job.RenderLine),
 	}, render)
 }
 
@@ -147,9 +146,4 @@ func (o RenderOut) View(lang.Lang) view.Doc {
 		d.Sections = append(d.Sections, view.Section{Items: o.Warnings})
 	}
 	return d
-}
-
-// renderBatch looks at the specifications alone: no rules, files or cluster.
-func renderBatch(in io.Reader, out io.Writer) error {
-	return job.RenderBatch(in, out, job.Options{})
 }
