@@ -104,11 +104,6 @@ func TestAnswerLeavesTheRest(t *testing.T) {
 	}
 }
 
-func TestReadTakesNumbersWhereTheyBelong(t *testing.T) {
-	c := compute.Read("--tensor-model-parallel-size 4 --num-attention-heads=32 seq 8k, 2 nodes of 8 H100, mbs: 2, gbs (128)")
-	require.Equal(t, compute.Config{TP: 4, Heads: 32, Seq: 8192, Nodes: 2, PerNode: 8, World: 16, MBS: 2, GBS: 128, Arch: 9, GPU: "h100", Tensor: true}, c)
-}
-
 // Numbers beyond any cluster must not overflow into nonsense or a panic.
 func TestAnswerSurvivesHugeNumbers(t *testing.T) {
 	for _, q := range []string{

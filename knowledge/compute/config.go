@@ -262,10 +262,7 @@ var expertData = lazy.New(`expert[- ]data[- ]parallel\w*|专家 ?数据并行度
 // product names a product of sizes, as Megatron's assertions print it.
 var product = lazy.New(`(?:expert|tensor|context)-(?:tensor-)?(?:and-)?model-(?:and-)?pipeline-parallel[- ]?(?:size)?\s*\(?=?\s*\d*\)?`)
 
-// Read finds what a question says of a run.
-func Read(text string) Config { return read(fold(text)) }
-
-// read is Read of a folded text.
+// read finds what a question, folded, says of a run.
 func read(whole string) Config {
 	s := product.ReplaceAllString(expertData.ReplaceAllString(whole, "edp"), " ")
 	var c Config

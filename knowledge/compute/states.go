@@ -4,37 +4,19 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// A code is a state or its sign, as squeue and sinfo print it.
-type code struct {
-	kind   string // job, node or suffix
-	short  string
-	long   string
-	en, zh string
-}
-
-// A Code is a state or its sign, with its meaning.
+// A Code is a state or its sign, as squeue and sinfo print it, with its meaning.
 type Code struct {
 	Kind        string // job, node or suffix
 	Short, Long string
-	Meaning     lang.Text
+	EN, ZH      string
 }
 
-// Codes returns the states of jobs and nodes and the signs behind them.
-func Codes() []Code {
-	list := make([]Code, len(codes))
-	for i, c := range codes {
-		list[i] = Code{c.kind, c.short, c.long, lang.Text{EN: c.en, ZH: c.zh}}
-	}
-	return list
-}
-
-// codes are the job states, node states and node state suffixes of squeue(1)
+// Codes are the job states, node states and node state suffixes of squeue(1)
 // and sinfo(1).
-var codes = []code{
+var Codes = []Code{
 	{"job", "BF", "BOOT_FAIL", "the job ended because its nodes failed to boot; Slurm may requeue it", "节点启动失败导致作业终止,可被重新排队"},
 	{"job", "CA", "CANCELLED", "cancelled by the user or an administrator, before or after it started", "被用户或管理员取消(开始前后都可能)"},
 	{"job", "CD", "COMPLETED", "completed with success: all processes ended with exit code zero (0)", "已完成:成功结束,所有进程退出码为 0"},
@@ -176,12 +158,12 @@ func state(q *question) string {
 	nodeTalk := q.has("node", "节点", "sinfo", "机器")
 	jobTalk := q.has("job", "squeue", "作业", "任务", "sacct", "st column")
 	for _, w := range tokenForm.FindAllString(column.ReplaceAllString(q.text, "state"), -1) {
-		for _, c := range codes {
+		for _, c := range Codes {
 			switch {
-			case c.kind == "suffix" || !c.named(w, q):
-			case c.kind == "job" && nodeTalk && !jobTalk && c.long != w:
-			case c.kind == "node" && jobTalk && !nodeTalk && !strings.EqualFold(c.short, w):
-			case c.kind == "node" && c.long == "COMPLETING" && !nodeTalk:
+			case c.Kind == "suffix" || !c.named(w, q):
+			case c.Kind == "job" && nodeTalk && !jobTalk && c.Long != w:
+			case c.Kind == "node" && jobTalk && !nodeTalk && !strings.EqualFold(c.Short, w):
+			case c.Kind == "node" && c.Long == "COMPLETING" && !nodeTalk:
 			default:
 				if t := q.sentence(c); !seen[t] {
 					seen[t] = true
@@ -198,44 +180,44 @@ func state(q *question) string {
 
 // named reports whether word is a name of c: short codes of jobs only in
 // capitals, long names in any case where the question speaks of states.
-func (c code) named(word string, q *question) bool {
+func (c Code) named(word string, q *question) bool {
 	talk := stateTalk.MatchString(q.low)
 	switch {
-	case c.kind == "job" && word == c.short:
+	case c.Kind == "job" && word == c.Short:
 		return len(word) > 1 && (talk || q.has("squeue", "job", "作业")) || q.has("state", "status", "code", "squeue", "st ", "状态", "代码")
-	case c.kind == "node" && strings.EqualFold(word, c.short):
+	case c.Kind == "node" && strings.EqualFold(word, c.Short):
 		// Words such as down, fail and boot are English as well.
 		alone := strings.EqualFold(strings.Trim(q.text, "?？ `.!"), word)
 		return (talk || alone) && (word != "down" && word != "fail" && word != "boot" || q.has("node", "节点", "sinfo", "状态", "state"))
 	}
 	of := []string{"state", "status", "状态", "code"}
-	if c.kind == "node" { // "node is drained, meaning?"
+	if c.Kind == "node" { // "node is drained, meaning?"
 		of = append(of, "node is", "node was", "节点是", "节点变")
 	}
-	return strings.EqualFold(word, c.long) && (word == strings.ToUpper(word) || talk && q.has(of...))
+	return strings.EqualFold(word, c.Long) && (word == strings.ToUpper(word) || talk && q.has(of...))
 }
 
 func (q *question) tell(kind, short string) string {
-	for _, c := range codes {
-		if c.kind == kind && c.short == short {
+	for _, c := range Codes {
+		if c.Kind == kind && c.Short == short {
 			return q.sentence(c)
 		}
 	}
 	return ""
 }
 
-func (q *question) sentence(c code) string {
-	switch c.kind {
+func (q *question) sentence(c Code) string {
+	switch c.Kind {
 	case "suffix":
-		return q.say("`%s` behind a node state: %s.", "节点状态后的 `%s`:%s。", c.short, lang2(q, c))
+		return q.say("`%s` behind a node state: %s.", "节点状态后的 `%s`:%s。", c.Short, lang2(q, c))
 	case "node":
-		return q.say("`%[1]s` (%[2]s, node state): %[3]s.", "`%[1]s`(%[2]s,节点状态):%[3]s。", c.short, c.long, lang2(q, c))
+		return q.say("`%[1]s` (%[2]s, node state): %[3]s.", "`%[1]s`(%[2]s,节点状态):%[3]s。", c.Short, c.Long, lang2(q, c))
 	}
-	return q.say("`%[1]s` = %[2]s (job state): %[3]s.", "`%[1]s` = %[2]s(作业状态):%[3]s。", c.short, c.long, lang2(q, c))
+	return q.say("`%[1]s` = %[2]s (job state): %[3]s.", "`%[1]s` = %[2]s(作业状态):%[3]s。", c.Short, c.Long, lang2(q, c))
 }
 
-func lang2(q *question, c code) string {
-	return q.say(strings.ReplaceAll(c.en, "%", "%%"), strings.ReplaceAll(c.zh, "%", "%%"))
+func lang2(q *question, c Code) string {
+	return q.say(strings.ReplaceAll(c.EN, "%", "%%"), strings.ReplaceAll(c.ZH, "%", "%%"))
 }
 
 var (

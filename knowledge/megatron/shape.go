@@ -241,10 +241,6 @@ func (p *layerParams) add(q layerParams, count float64) {
 	p.experts += q.experts * count
 }
 
-// dense and moe are whole layers of a transformer.
-func (s Shape) dense() layerParams { return s.sum(PartCounts{Attention: 1, MLP: 1}) }
-func (s Shape) moe() layerParams   { return s.sum(PartCounts{Attention: 1, MoE: 1}) }
-
 // sum is the weights of as many parts.
 func (s Shape) sum(n PartCounts) layerParams {
 	var p layerParams

@@ -181,9 +181,9 @@ func states() string {
 	for _, kind := range []string{"job", "node", "suffix"} {
 		b.WriteString("\n## " + titles[kind] + "\n\n")
 		t := newTable("code", "state", "meaning", "含义")
-		for _, c := range compute.Codes() {
+		for _, c := range compute.Codes {
 			if c.Kind == kind {
-				t.row(code(c.Short), c.Long, c.Meaning.EN, c.Meaning.ZH)
+				t.row(code(c.Short), c.Long, c.EN, c.ZH)
 			}
 		}
 		b.WriteString(t.String())
