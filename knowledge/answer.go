@@ -9,13 +9,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge/cards"
 	"github.com/megatron-ops/megatron-ops/knowledge/compute"
@@ -229,7 +229,7 @@ func (a *Answerer) Ask(ctx context.Context, q Question) (Answer, error) {
 	q.Text = excerpt(strings.TrimSpace(q.Text))
 	if q.Lang == "" {
 		q.Lang = lang.Of(q.Text)
-		if q.Usual != "" && !worded().MatchString(q.Text) {
+		if q.Usual != "" && !worded.MatchString(q.Text) {
 			q.Lang = q.Usual
 		}
 	}
@@ -243,13 +243,7 @@ func (a *Answerer) Ask(ctx context.Context, q Question) (Answer, error) {
 }
 
 // worded finds that a person speaks, and not only a program's message.
-var worded = lazily(`(?i)\b(?:how|what|why|which|where|when|i|my|we|our|me|please|pls|help|fix|means?|should|can|does)\b|[?？]|\p{Han}`)
-
-// lazily compiles an expression when it is first needed: most runs of the
-// program ask nothing.
-func lazily(expr string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
-}
+var worded = lazy.New(`(?i)\b(?:how|what|why|which|where|when|i|my|we|our|me|please|pls|help|fix|means?|should|can|does)\b|[?？]|\p{Han}`)
 
 // maxText is how many characters of a question are read, half from its
 // beginning and half from its end: a pasted log tells both there.

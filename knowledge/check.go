@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/knowledge/names"
 )
 
@@ -21,26 +22,26 @@ type check struct {
 }
 
 var (
-	valueForm    = lazily("\\b([A-Z][A-Z_]+)`?\\s*(?:=+|:|：|is|of|to|为|是|等于|应为|设为)\\s*`?(\\d+(?:\\.\\d+)?)")
-	numberForm   = lazily(`\d+(?:\.\d+)?`)
-	listMark     = lazily(`(?m)^\s*\d{1,2}[.)、]\s`)
-	citationForm = lazily(`\[([^\[\]\n]{1,40})\]`)
-	wordedFlag   = lazily("(?:^|[\\s`(])(--[a-z][a-z0-9-]+)")
-	sentences    = lazily(`[.!?](?:\s|$)|[。！？；\n]`)
+	valueForm    = lazy.New("\\b([A-Z][A-Z_]+)`?\\s*(?:=+|:|：|is|of|to|为|是|等于|应为|设为)\\s*`?(\\d+(?:\\.\\d+)?)")
+	numberForm   = lazy.New(`\d+(?:\.\d+)?`)
+	listMark     = lazy.New(`(?m)^\s*\d{1,2}[.)、]\s`)
+	citationForm = lazy.New(`\[([^\[\]\n]{1,40})\]`)
+	wordedFlag   = lazy.New("(?:^|[\\s`(])(--[a-z][a-z0-9-]+)")
+	sentences    = lazy.New(`[.!?](?:\s|$)|[。！？；\n]`)
 	// excuse is how a model declines.
-	excuse = lazily(`(?i)UNKNOWN|\bI(?:'m| am) sorry\b|\bI (?:can(?:no|')t|am unable|am not able|won't)\b|\bas an ai\b|\blanguage model\b` +
+	excuse = lazy.New(`(?i)UNKNOWN|\bI(?:'m| am) sorry\b|\bI (?:can(?:no|')t|am unable|am not able|won't)\b|\bas an ai\b|\blanguage model\b` +
 		`|抱歉|对不起|我(?:无法|不能|没办法)|作为(?:一个)?(?:人工智能|AI|语言模型)`)
 )
 
 // Excuse reports whether a model's text declines to answer.
-func Excuse(text string) bool { return excuse().MatchString(text) }
+func Excuse(text string) bool { return excuse.MatchString(text) }
 
 // allow takes the numbers of a text as known.
 func (c *check) allow(text string) {
 	if c.numbers == nil {
 		c.numbers = map[string]bool{}
 	}
-	for _, n := range numberForm().FindAllString(text, -1) {
+	for _, n := range numberForm.FindAllString(text, -1) {
 		c.numbers[n] = true
 	}
 }
@@ -50,20 +51,20 @@ func (c *check) sentence(text string) bool {
 	if !c.citationsHold(text) {
 		return false
 	}
-	bare := listMark().ReplaceAllString(citationForm().ReplaceAllString(text, " "), " ")
-	for _, n := range numberForm().FindAllString(bare, -1) {
+	bare := listMark.ReplaceAllString(citationForm.ReplaceAllString(text, " "), " ")
+	for _, n := range numberForm.FindAllString(bare, -1) {
 		if !c.numbers[n] {
 			return false
 		}
 	}
-	known := valueForm().FindAllStringSubmatch(c.computed, -1)
-	for _, m := range valueForm().FindAllStringSubmatch(text, -1) {
+	known := valueForm.FindAllStringSubmatch(c.computed, -1)
+	for _, m := range valueForm.FindAllStringSubmatch(text, -1) {
 		same := func(k []string) bool { return k[1] == m[1] }
 		if slices.ContainsFunc(known, same) && !slices.ContainsFunc(known, func(k []string) bool { return same(k) && k[2] == m[2] }) {
 			return false // it contradicts the computed result
 		}
 	}
-	for _, m := range wordedFlag().FindAllStringSubmatch(text, -1) {
+	for _, m := range wordedFlag.FindAllStringSubmatch(text, -1) {
 		if !names.Option(m[1]) {
 			return false
 		}
@@ -75,7 +76,7 @@ func (c *check) sentence(text string) bool {
 // number, a tool that was called, the computed result. Other brackets, such as
 // those of a node list, are none.
 func (c *check) citationsHold(text string) bool {
-	for _, m := range citationForm().FindAllStringSubmatch(text, -1) {
+	for _, m := range citationForm.FindAllStringSubmatch(text, -1) {
 		for part := range strings.SplitSeq(m[1], ",") {
 			if n, err := strconv.Atoi(strings.TrimSpace(part)); err == nil && (n < 1 || n > len(c.talk.passages)) && !c.numbers[strings.TrimSpace(part)] {
 				return false
@@ -88,7 +89,7 @@ func (c *check) citationsHold(text string) bool {
 // cited are the numbers of the passages that a text cites, each once.
 func (c *check) cited(text string) []int {
 	var list []int
-	for _, m := range citationForm().FindAllStringSubmatch(text, -1) {
+	for _, m := range citationForm.FindAllStringSubmatch(text, -1) {
 		for part := range strings.SplitSeq(m[1], ",") {
 			n, err := strconv.Atoi(strings.TrimSpace(part))
 			if err == nil && n >= 1 && n <= len(c.talk.passages) && !slices.Contains(list, n) {
@@ -108,7 +109,7 @@ func (c *check) whole(text string) bool {
 		return false
 	}
 	// The first number of a computed answer is the result itself.
-	if n := numberForm().FindString(c.computed); n != "" && slices.Contains(numberForm().FindAllString(text, -1), n) {
+	if n := numberForm.FindString(c.computed); n != "" && slices.Contains(numberForm.FindAllString(text, -1), n) {
 		return true
 	}
 	if len(c.cited(text)) > 0 {
@@ -130,7 +131,7 @@ func (c *check) citedTools(text string) []string {
 
 // sentenceEnd is where the last whole sentence of text ends; 0 where none does.
 func sentenceEnd(text string) int {
-	all := sentences().FindAllStringIndex(text, -1)
+	all := sentences.FindAllStringIndex(text, -1)
 	if len(all) == 0 {
 		return 0
 	}

@@ -1,15 +1,19 @@
 package knowledge
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+)
 
 // follows finds how a question begins that goes on from the one before.
-var follows = lazily(`(?i)^(?:and|what about|how about|what if|then|same|but|instead|or|how so|how come|why not|really)\b` +
+var follows = lazy.New(`(?i)^(?:and|what about|how about|what if|then|same|but|instead|or|how so|how come|why not|really)\b` +
 	`|^why(?:\W*$| (?:is|does|did|was|would|should|so|exactly|do you)\b.{0,12}\b(?:it|that|this|so|say|think)\b)|^why .{1,9}$` +
 	`|^(?:那|那么|换成|换|改成|改|要是|还有|同样|和|真的|怎么会)`)
 
 // briefly finds a question that goes on from the one before where it is short,
 // and one of its own where it says more.
-var briefly = lazily(`(?i)^(?:with|for|on|now|if)\b.{0,26}$|^(?:is|does|do|can|will|would|should|was|has) (?:it|that|this|they|these|those)\b.{0,30}$|` +
+var briefly = lazy.New(`(?i)^(?:with|for|on|now|if)\b.{0,26}$|^(?:is|does|do|can|will|would|should|was|has) (?:it|that|this|they|these|those)\b.{0,30}$|` +
 	`^(?:它|这个|这样|那样|这).{0,10}$|^(?:如果|若|在|用|再|为什么|为啥).{0,7}$|^[^怎如什多哪]{1,10}呢[?？]?$`)
 
 // maxTurns is how far back a question reaches.
@@ -24,7 +28,7 @@ const maxFollow = 60
 // empty for a question that stands alone.
 func inContext(text string, history []Turn) string {
 	goesOn := func(s string) bool {
-		return len([]rune(s)) <= maxFollow && (follows().MatchString(s) || briefly().MatchString(s))
+		return len([]rune(s)) <= maxFollow && (follows.MatchString(s) || briefly.MatchString(s))
 	}
 	if len(history) == 0 || !goesOn(text) {
 		return ""

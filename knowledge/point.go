@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/knowledge/names"
 )
 
@@ -164,13 +165,13 @@ var compiled = sync.OnceValue(func() []*regexp.Regexp {
 })
 
 // asksHow finds that a way of doing is asked for, and not the deed.
-var asksHow = lazily(`\bhow (?:do|does|can|to|should|would|could)\b|^(?:does|do|will) (?:a|an|the|my|it|this|slurm|srun|sbatch` +
+var asksHow = lazy.New(`\bhow (?:do|does|can|to|should|would|could)\b|^(?:does|do|will) (?:a|an|the|my|it|this|slurm|srun|sbatch` +
 	`|scancel)\b|\bwhich (?:command|flag|option|variable|file)\b|\bcommand\b|\bwhere (?:do|does|is|should)\b` +
 	`|\bcan (?:i|other|others|users)\b|\bflag\b|\boption\b|\bwhy\b|\bwhen\b|\berror\b|\bfails?\b|\bfailing\b` +
 	`|怎么|如何|咋|怎样|命令|哪个参数|参数|选项|为什么|报错|吗$|吧$|被|能不能|会不会`)
 
 // ours finds that one of the programs is named that are answered for.
-var ours = lazily(`\bmegatron|\bmcore\b|\bslurm\b|\bsbatch\b|\bsrun\b|\bsqueue\b|\bnccl\b|\btorchrun\b|\bpyxis\b|\benroot\b`)
+var ours = lazy.New(`\bmegatron|\bmcore\b|\bslurm\b|\bsbatch\b|\bsrun\b|\bsqueue\b|\bnccl\b|\btorchrun\b|\bpyxis\b|\benroot\b`)
 
 // pointed finds the rule that a question falls under.
 func pointed(text string) (rule, bool) {
@@ -178,10 +179,10 @@ func pointed(text string) (rule, bool) {
 	if len(low) > 300 {
 		return rule{}, false // pasted: a log is no request
 	}
-	how := asksHow().MatchString(low)
+	how := asksHow.MatchString(low)
 	for i, re := range compiled() {
 		r := rules[i]
-		if r.to == toOthers && ours().MatchString(low) {
+		if r.to == toOthers && ours.MatchString(low) {
 			continue // Megatron's checkpoint for vLLM is a question about Megatron
 		}
 		if (r.asking || !how) && re.MatchString(low) {
@@ -192,14 +193,14 @@ func pointed(text string) (rule, bool) {
 }
 
 var (
-	variableForm = lazily(`\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b`)
-	printed      = lazily(`(?i)unrecogni[sz]ed|not (?:accepted|recogni[sz]ed|known)|不认|error|traceback|no such option|invalid|exception|warn|timeout`)
+	variableForm = lazy.New(`\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b`)
+	printed      = lazy.New(`(?i)unrecogni[sz]ed|not (?:accepted|recogni[sz]ed|known)|不认|error|traceback|no such option|invalid|exception|warn|timeout`)
 )
 
 // unknownName reports whether a question is about an option or a variable that
 // none of the tools has. A pasted message is no such question.
 func unknownName(text string) bool {
-	if printed().MatchString(text) {
+	if printed.MatchString(text) {
 		return false
 	}
 	known, strange := 0, 0
@@ -210,10 +211,10 @@ func unknownName(text string) bool {
 			strange++
 		}
 	}
-	for _, m := range optionForm().FindAllStringSubmatch(text, -1) {
+	for _, m := range optionForm.FindAllStringSubmatch(text, -1) {
 		count(names.Option(m[1]))
 	}
-	for _, v := range variableForm().FindAllString(text, -1) {
+	for _, v := range variableForm.FindAllString(text, -1) {
 		count(names.Variable(v))
 	}
 	return strange > 0 && known == 0

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/knowledge/cards"
 	"github.com/megatron-ops/megatron-ops/knowledge/index"
 	"github.com/megatron-ops/megatron-ops/knowledge/library"
@@ -117,7 +118,7 @@ func (a *Answerer) rank(ctx context.Context, question string, l lang.Lang, n int
 		}
 		near = append(near, passage(built.Cards[h.Doc], l, h.Score))
 	}
-	if a.own != nil && ownTalk().MatchString(question) {
+	if a.own != nil && ownTalk.MatchString(question) {
 		for _, p := range found(a.own(), question, l, n, 1) {
 			p.Card = "" // a row of a table of ours
 			near = append(near, p)
@@ -146,7 +147,7 @@ func (a *Answerer) rank(ctx context.Context, question string, l lang.Lang, n int
 var textSite = lang.Text{EN: "Your site's page %s › %s", ZH: "本站点的页面 %s › %s"}
 
 // ownTalk finds that a question is about this program.
-var ownTalk = lazily(`(?i)megatron[-_ ]?ops|\b(?:this|the|slack) bot\b|/megatron\b|\bmcp\b|job\.ya?ml|\bspecification\b` +
+var ownTalk = lazy.New(`(?i)megatron[-_ ]?ops|\b(?:this|the|slack) bot\b|/megatron\b|\bmcp\b|job\.ya?ml|\bspecification\b` +
 	`|failure class|\brule id|\brule [a-z0-9]+(?:[.-][a-z0-9]+)+|knowledge gaps|\bidempotency` +
 	`|机器人|作业规格|规格(?:字段|文件)|(?:故障|失败)类别|规则 ?id|幂等`)
 
@@ -211,15 +212,15 @@ func (a *added) current() *library.Library {
 }
 
 var (
-	optionForm  = lazily(`(?:^|[^\w-])(--[a-zA-Z][\w-]+)`)
-	defaultTalk = lazily(`(?i)\bdefaults?\b|\bchoices?\b|\btype\b|\bvalues?\b|默认|取值|可选|类型`)
+	optionForm  = lazy.New(`(?:^|[^\w-])(--[a-zA-Z][\w-]+)`)
+	defaultTalk = lazy.New(`(?i)\bdefaults?\b|\bchoices?\b|\btype\b|\bvalues?\b|默认|取值|可选|类型`)
 )
 
 // flagPassage tells of the one Megatron flag that a question names, from the
 // table of flags: where its default or choices are asked for, or no passage
 // speaks of it.
 func flagPassage(question string, l lang.Lang, near []Passage) (Passage, bool) {
-	named := optionForm().FindAllStringSubmatch(question, -1)
+	named := optionForm.FindAllStringSubmatch(question, -1)
 	if len(named) != 1 || strings.Contains(question, ":") {
 		return Passage{}, false
 	}
@@ -228,7 +229,7 @@ func flagPassage(question string, l lang.Lang, near []Passage) (Passage, bool) {
 		return Passage{}, false
 	}
 	told := slices.ContainsFunc(near[:min(len(near), maxShown)], func(p Passage) bool { return strings.Contains(p.Text, f.Name) })
-	wanted := defaultTalk().MatchString(question)
+	wanted := defaultTalk.MatchString(question)
 	if told && !wanted {
 		return Passage{}, false
 	}

@@ -2,10 +2,11 @@ package index
 
 import (
 	_ "embed"
-	"regexp"
 	"strings"
 	"sync"
 	"unicode"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 // A Term is one unit of meaning in a text.
@@ -26,7 +27,7 @@ const (
 
 // token finds, in this order: options, output patterns, identifiers and
 // numbers, runs of Han.
-var token = lazily(`--?[A-Za-z][\w-]*|%[A-Za-z]\b|[A-Za-z_][\w]*(?:[.+][A-Za-z_]\w*)*|\d+(?:\.\d+)?|\p{Han}+`)
+var token = lazy.New(`--?[A-Za-z][\w-]*|%[A-Za-z]\b|[A-Za-z_][\w]*(?:[.+][A-Za-z_]\w*)*|\d+(?:\.\d+)?|\p{Han}+`)
 
 // directive tells an #SBATCH line of a script from the command.
 var directive = strings.NewReplacer("#SBATCH", " sbatchline ", "#sbatch", " sbatchline ")
@@ -35,25 +36,19 @@ var directive = strings.NewReplacer("#SBATCH", " sbatchline ", "#sbatch", " sbat
 const maxAsk = 400
 
 // hostName finds the name of one machine, such as node-3, gpu07 or dgx12.
-var hostName = lazily(`(?i)(?:^|[^\w-])(?:node|gpu|dgx|hgx|cn|gn|host|worker|compute|rack|nid|g|n)-?\d+(?:[^\w-]|$)`)
+var hostName = lazy.New(`(?i)(?:^|[^\w-])(?:node|gpu|dgx|hgx|cn|gn|host|worker|compute|rack|nid|g|n)-?\d+(?:[^\w-]|$)`)
 
 // slots finds how many elements of an array may run at once, as in 1-50%5.
-var slots = lazily(`\d%\d`)
+var slots = lazy.New(`\d%\d`)
 
 // clock finds a time of day or a day of the week, at which something is to begin.
-var clock = lazily(`(?i)\b\d{1,2}(?::\d\d)? ?[ap]\.?m\b` + // 4 pm
+var clock = lazy.New(`(?i)\b\d{1,2}(?::\d\d)? ?[ap]\.?m\b` + // 4 pm
 	`|\bat \d{1,2}:\d\d\b|\bo'clock\b|\bmidnight\b` +
 	`|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b` +
 	`|\bin the (?:morning|evening|afternoon)\b` +
 	`|(?:[\d零〇一二三四五六七八九十]|十[一二])点(?:半|钟|整|再|就|才|开|跑|启|提|$)` +
 	`|两点(?:半|钟|整|再|就|才|开|跑|启|提|$)` +
 	`|(?:周|星期|礼拜)[一二三四五六日天]`)
-
-// lazily compiles an expression when it is first needed: most runs of the
-// program ask nothing.
-func lazily(expr string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
-}
 
 // Terms analyses a text. A key occurs once, with the greatest of its weights.
 func Terms(text string) []Term {
@@ -90,16 +85,16 @@ func Terms(text string) []Term {
 		}
 		words = words[:0]
 	}
-	if len(text) < maxAsk && hostName().MatchString(text) {
+	if len(text) < maxAsk && hostName.MatchString(text) {
 		put("=nodelist", partWeight)
 	}
-	if len(text) < maxAsk && slots().MatchString(text) {
+	if len(text) < maxAsk && slots.MatchString(text) {
 		put("%slots", codeWeight)
 	}
-	if len(text) < maxAsk && clock().MatchString(text) {
+	if len(text) < maxAsk && clock.MatchString(text) {
 		put("=begin", wordWeight)
 	}
-	for _, w := range token().FindAllString(directive.Replace(fold(text)), -1) {
+	for _, w := range token.FindAllString(directive.Replace(fold(text)), -1) {
 		switch c := w[0]; {
 		case c >= 0x80:
 			flush()
