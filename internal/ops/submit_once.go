@@ -18,15 +18,14 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// A wish is a request to have a job, which becomes at most one job and, unless
-// it is refused, exactly one: across crashes of this process, retries, double
-// clicks and time-outs.
+// A request to have a job becomes at most one job and, unless it is refused, exactly
+// one: across crashes of this process, retries, double clicks and time-outs.
 //
 // Before anything is handed over, the store says so. The lock on the request is
 // inherited by the sbatch that is started, so as long as that lives, nobody else
 // on this machine begins. Who finds a request without an end asks the cluster
 // for its token before handing anything over again.
-type wish struct {
+type request struct {
 	*Call
 	cl  Cluster
 	key string // the caller's
@@ -60,20 +59,20 @@ func tokenOf(owner, cluster, key string) string {
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))[:26]
 }
 
-// SubmitOnce makes one job of s on cl, and returns the key that it has; see wish.
+// SubmitOnce makes one job of s on cl, and returns the key that it has; see request.
 func (c *Call) SubmitOnce(ctx context.Context, cl Cluster, s job.Spec, sc job.Script, key string) (id slurm.JobID, used string, already bool, err error) {
-	w, err := c.wish(ctx, cl, s, sc, key)
+	r, err := c.request(ctx, cl, s, sc, key)
 	if err != nil {
 		return "", key, false, err
 	}
-	id, already, err = w.submit(ctx)
-	return id, w.key, already, err
+	id, already, err = r.submit(ctx)
+	return id, r.key, already, err
 }
 
-// wish is the request to have s on cl. Without a key it is a new one, unless an
+// request is the request to have s on cl. Without a key it is a new one, unless an
 // equal one of the same person was begun and its process died: whoever asked has
 // had no answer, and asks again.
-func (c *Call) wish(ctx context.Context, cl Cluster, s job.Spec, sc job.Script, key string) (*wish, error) {
+func (c *Call) request(ctx context.Context, cl Cluster, s job.Spec, sc job.Script, key string) (*request, error) {
 	if c.Store == nil {
 		return nil, &Error{Code: Failed, Message: lang.Text{EN: "there is no store to keep the submission in", ZH: "没有可用的数据库来保存此次提交"}}
 	}
@@ -100,7 +99,7 @@ func (c *Call) wish(ctx context.Context, cl Cluster, s job.Spec, sc job.Script, 
 		return nil, err
 	}
 	full := s.WithDefaults()
-	return &wish{Call: c, cl: cl, key: key, st: st, log: full.LogDir, sub: store.Submission{
+	return &request{Call: c, cl: cl, key: key, st: st, log: full.LogDir, sub: store.Submission{
 		Key: prefix + key, Token: tokenOf(c.Who.User, cl.Name(), key),
 		Cluster: cl.Name(), Owner: c.Who.User, AskedBy: string(c.Who.Surface) + ":" + c.Who.ID,
 		Name: full.Name, Spec: spec, SpecHash: sc.Hash, Script: sc.Text, Dir: s.Worktree, CreatedAt: c.Now(), Place: c.place(),
@@ -156,32 +155,32 @@ func (s *Service) Recall(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// submit returns the job of w; already says that there had been one.
-func (w *wish) submit(ctx context.Context) (id slurm.JobID, already bool, err error) {
+// submit returns the job of r; already says that there had been one.
+func (r *request) submit(ctx context.Context) (id slurm.JobID, already bool, err error) {
 	var lock *cluster.Lock
-	if w.Locks != "" {
-		lock, err = cluster.TakeLock(ctx, w.Locks, w.sub.Token)
+	if r.Locks != "" {
+		lock, err = cluster.TakeLock(ctx, r.Locks, r.sub.Token)
 		if errors.Is(err, cluster.ErrNoLocks) {
-			w.sub.Place, err = "", nil
+			r.sub.Place, err = "", nil
 		}
 		if err != nil {
-			return "", false, w.SlurmError(err, "")
+			return "", false, r.SlurmError(err, "")
 		}
 	}
 	defer func() {
-		end := func() error { return w.end(ctx, id, lock) }
-		if id == "" || w.AtEnd == nil {
+		end := func() error { return r.end(ctx, id, lock) }
+		if id == "" || r.AtEnd == nil {
 			err = errors.Join(err, end())
 			return
 		}
-		w.AtEnd(end)
+		r.AtEnd(end)
 	}()
-	sub, first, err := w.st.Begin(ctx, w.sub)
+	sub, first, err := r.st.Begin(ctx, r.sub)
 	if err != nil {
 		return "", false, lang.Text{EN: "nothing was submitted: the intent could not be stored: %s", ZH: "没有提交：无法保存提交意图：%s"}.Err(err)
 	}
 	for !first {
-		if sub.SpecHash != w.sub.SpecHash {
+		if sub.SpecHash != r.sub.SpecHash {
 			return "", false, InputError("idempotency_key",
 				lang.Text{EN: "this key belongs to another specification, of %s", ZH: "该幂等键属于另一份规格（%s）"}.With(sub.CreatedAt.Format("2006-01-02 15:04")),
 				lang.Text{EN: "use a new key for a changed job", ZH: "修改后的作业请使用新的幂等键"})
@@ -191,33 +190,33 @@ func (w *wish) submit(ctx context.Context) (id slurm.JobID, already bool, err er
 		}
 		if sub.State == store.Submitting {
 			// Begun before, by a process that died: perhaps it is there.
-			id, err := w.settle(ctx, sub)
+			id, err := r.settle(ctx, sub)
 			if err != nil || id != "" {
 				return id, true, err
 			}
 		}
 		// Of others that came to the same end, in this second, one goes on.
-		if first, err = w.st.Attempt(ctx, sub, w.sub.Place, w.Now()); err != nil {
+		if first, err = r.st.Attempt(ctx, sub, r.sub.Place, r.Now()); err != nil {
 			return "", false, err
 		}
 		if !first {
-			if sub, err = w.st.Submission(ctx, sub.Key); err != nil {
+			if sub, err = r.st.Submission(ctx, sub.Key); err != nil {
 				return "", false, err
 			}
 		}
 	}
-	w.Step(2, 3, lang.Text{EN: "handing it to %s", ZH: "正在提交到 %s"}.With(w.cl.Name()).In(w.Lang))
-	id, err = w.handOver(ctx, sub, lock)
+	r.Step(2, 3, lang.Text{EN: "handing it to %s", ZH: "正在提交到 %s"}.With(r.cl.Name()).In(r.Lang))
+	id, err = r.handOver(ctx, sub, lock)
 	return id, false, err
 }
 
 // end writes down which job the request has become, if any, and lets go of it.
 // That comes after the answer where a surface can tell when its answer is out: a
 // person who was killed off before it asks again, and must get this very job.
-func (w *wish) end(ctx context.Context, id slurm.JobID, lock *cluster.Lock) (err error) {
+func (r *request) end(ctx context.Context, id slurm.JobID, lock *cluster.Lock) (err error) {
 	if id != "" {
 		// The job is there whatever the disk says; the next call would look for it.
-		err = w.st.Finish(context.WithoutCancel(ctx), w.sub.Key, store.Submitted, id, "", w.Now())
+		err = r.st.Finish(context.WithoutCancel(ctx), r.sub.Key, store.Submitted, id, "", r.Now())
 	}
 	if lock != nil {
 		lock.Release(id != "" && err == nil)
@@ -226,17 +225,17 @@ func (w *wish) end(ctx context.Context, id slurm.JobID, lock *cluster.Lock) (err
 }
 
 // handOver gives sub's script to the cluster and writes down what came of it.
-func (w *wish) handOver(ctx context.Context, sub store.Submission, lock *cluster.Lock) (slurm.JobID, error) {
-	s := slurm.Submission{Script: sub.Script, Dir: sub.Dir, Name: sub.Name, Token: sub.Token, At: sub.CreatedAt, LogDir: w.log}
+func (r *request) handOver(ctx context.Context, sub store.Submission, lock *cluster.Lock) (slurm.JobID, error) {
+	s := slurm.Submission{Script: sub.Script, Dir: sub.Dir, Name: sub.Name, Token: sub.Token, At: sub.CreatedAt, LogDir: r.log}
 	if lock != nil {
 		s.Lock = lock.File
 	}
-	id, err := w.cl.Submit(ctx, s)
+	id, err := r.cl.Submit(ctx, s)
 	cutOff := ctx.Err() != nil
 	ctx = context.WithoutCancel(ctx) // it is done: that whoever asked has gone changes nothing
 	if errors.Is(err, slurm.ErrUnknown) {
 		// Perhaps it was taken all the same.
-		if found, ok, lookErr := w.cl.Find(ctx, sub.Token, sub.CreatedAt); lookErr == nil && ok {
+		if found, ok, lookErr := r.cl.Find(ctx, sub.Token, sub.CreatedAt); lookErr == nil && ok {
 			id, err = found, nil
 		}
 	}
@@ -246,24 +245,24 @@ func (w *wish) handOver(ctx context.Context, sub store.Submission, lock *cluster
 	case errors.Is(err, slurm.ErrRejected), errors.Is(err, slurm.ErrDenied), errors.Is(err, slurm.ErrMissing):
 		// A refusal is final; anything else may have been accepted all the same, and
 		// stays open to be looked for.
-		err = errors.Join(w.SlurmError(err, ""), w.st.Finish(ctx, sub.Key, store.Rejected, "", err.Error(), w.Now()))
+		err = errors.Join(r.SlurmError(err, ""), r.st.Finish(ctx, sub.Key, store.Rejected, "", err.Error(), r.Now()))
 	case errors.Is(err, slurm.ErrUnknown) && !cutOff:
-		return "", w.unanswered(ctx, sub, err)
+		return "", r.unanswered(ctx, sub, err)
 	case errors.Is(err, slurm.ErrUnknown):
-		err = w.open(err)
+		err = r.open(err)
 	default:
-		err = w.SlurmError(err, "")
+		err = r.SlurmError(err, "")
 	}
 	return "", err
 }
 
 // unanswered notes that the controller did not answer, and says what to do.
-func (w *wish) unanswered(ctx context.Context, sub store.Submission, err error) error {
-	return errors.Join(w.open(err), w.st.Finish(context.WithoutCancel(ctx), sub.Key, store.Submitting, "", err.Error(), w.Now()))
+func (r *request) unanswered(ctx context.Context, sub store.Submission, err error) error {
+	return errors.Join(r.open(err), r.st.Finish(context.WithoutCancel(ctx), sub.Key, store.Submitting, "", err.Error(), r.Now()))
 }
 
 // open is the error of a request whose end is not known.
-func (w *wish) open(err error) error {
+func (r *request) open(err error) error {
 	e := &Error{Code: Failed, Message: lang.Text{EN: "it is not known yet whether the job was submitted: %s", ZH: "尚不确定作业是否已提交：%s"}.With(lang.Said(err)), Fix: cluster.AskAgain}
 	if s, ok := errors.AsType[*slurm.Error](err); ok && (s.Kind == slurm.Denied || s.Kind == slurm.Missing) {
 		e.Fix = s.Fix
@@ -273,29 +272,29 @@ func (w *wish) open(err error) error {
 
 // settle finds out whether sub, begun before, has become a job. No id and no
 // error mean that it has not, and will not any more.
-func (w *wish) settle(ctx context.Context, sub store.Submission) (slurm.JobID, error) {
+func (r *request) settle(ctx context.Context, sub store.Submission) (slurm.JobID, error) {
 	again := sub.AttemptedAt.Add(settling)
-	if sub.Place != "" && sub.Place == w.sub.Place {
+	if sub.Place != "" && sub.Place == r.sub.Place {
 		again = time.Time{} // the lock is free: no sbatch of it lives
 	}
 	if sub.Message != "" {
 		again = sub.UpdatedAt.Add(settling)
 	}
-	gap := lookAgain(w.cl.Kind())
+	gap := lookAgain(r.cl.Kind())
 	for looks := 1; ; looks++ {
-		id, found, err := w.cl.Find(ctx, sub.Token, sub.CreatedAt)
+		id, found, err := r.cl.Find(ctx, sub.Token, sub.CreatedAt)
 		switch {
 		case err != nil:
-			return "", w.unanswered(ctx, sub, err)
+			return "", r.unanswered(ctx, sub, err)
 		case found:
 			return id, nil
-		case looks > 1 && !w.Now().Before(again):
+		case looks > 1 && !r.Now().Before(again):
 			return "", nil
 		}
-		w.Step(1, 3, lang.Text{EN: "looking for an earlier attempt on %s", ZH: "正在 %s 上查找先前的提交"}.With(w.cl.Name()).In(w.Lang))
+		r.Step(1, 3, lang.Text{EN: "looking for an earlier attempt on %s", ZH: "正在 %s 上查找先前的提交"}.With(r.cl.Name()).In(r.Lang))
 		select {
 		case <-ctx.Done():
-			return "", w.open(ctx.Err())
+			return "", r.open(ctx.Err())
 		case <-time.After(gap):
 		}
 		gap = min(2*gap, 5*time.Second)
