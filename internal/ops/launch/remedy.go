@@ -49,14 +49,7 @@ func remedy(c *ops.Call, s job.Spec, id slurm.JobID, r diagnose.Report) (Remedy,
 	if len(p.changes) == 0 {
 		return Remedy{}, false
 	}
-	if len(r.ExcludeNodes) > 0 {
-		p.avoid(r.ExcludeNodes)
-	}
-	verdict, err := JudgeSpec(c, s)
-	if err != nil || rules.Blocking(verdict.Problems) {
-		return Remedy{}, false
-	}
-	return Remedy{Spec: s, Changes: p.changes}, true
+	return p.judged()
 }
 
 // otherNodes is the specification without the nodes that broke, where nothing
@@ -66,15 +59,24 @@ func otherNodes(c *ops.Call, s job.Spec, r diagnose.Report) (Remedy, bool) {
 		return Remedy{}, false
 	}
 	p := patient{spec: &s, call: c, report: r}
-	p.avoid(r.ExcludeNodes)
-	verdict, err := JudgeSpec(c, s)
+	return p.judged()
+}
+
+// judged is the changed specification, kept off the nodes that broke, where the plan
+// accepts it.
+func (p *patient) judged() (Remedy, bool) {
+	if len(p.report.ExcludeNodes) > 0 {
+		p.avoid(p.report.ExcludeNodes)
+	}
+	verdict, err := JudgeSpec(p.call, *p.spec)
 	if err != nil || rules.Blocking(verdict.Problems) {
 		return Remedy{}, false
 	}
-	return Remedy{Spec: s, Changes: p.changes}, true
+	return Remedy{Spec: *p.spec, Changes: p.changes}, true
 }
 
-// A patient is a specification under treatment.
+// A patient is a failed job's specification while it is changed, with the diagnosis and
+// the changes so far.
 type patient struct {
 	spec    *job.Spec
 	call    *ops.Call
