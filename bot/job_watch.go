@@ -174,7 +174,7 @@ func (b *Bot) discover(ctx context.Context, since time.Time) (complete bool) {
 			}
 		}
 	}
-	b.wishes(ctx, seen)
+	b.followAsScriptsAsk(ctx, seen)
 	if err := b.cardsOfAgents(ctx, since); err != nil {
 		b.log.Warn("slack: jobs of agents", "err", err)
 		complete = false

@@ -24,15 +24,15 @@ var textNotThere = lang.Text{
 	ZH: "作业 %s 要求把卡片发到 %s，但未发送：您不在该频道，或该频道是私有频道而我不在其中。请加入后重新提交，或写 slack=me。",
 }
 
-// wish is what a script asks for.
-var wish = lazy.New(`(?m)^#(?:MEGATRON[ \t]+slack=|SBATCH[ \t]+(?:--mail-user|--comment)[= \t]["']?slack:)(#[\p{L}0-9_-]{1,80}|[CGU][A-Z0-9]{1,20}|me)\b`)
+// cardRequest matches the line by which a script asks for its job's card, and where.
+var cardRequest = lazy.New(`(?m)^#(?:MEGATRON[ \t]+slack=|SBATCH[ \t]+(?:--mail-user|--comment)[= \t]["']?slack:)(#[\p{L}0-9_-]{1,80}|[CGU][A-Z0-9]{1,20}|me)\b`)
 
 // scriptsAtOnce is how many scripts are read in one look.
 const scriptsAtOnce = 20
 
-// wishes reads the scripts of jobs that were not looked at before, of people who are
-// linked, and follows those that ask for it.
-func (b *Bot) wishes(ctx context.Context, jobs []slurm.Job) {
+// followAsScriptsAsk reads the scripts of jobs that were not looked at before and whose
+// owners are linked, and follows those that ask for their card.
+func (b *Bot) followAsScriptsAsk(ctx context.Context, jobs []slurm.Job) {
 	left := scriptsAtOnce
 	linked := map[string][]card.Place{}
 	for _, j := range jobs {
@@ -61,7 +61,7 @@ func (b *Bot) wishes(ctx context.Context, jobs []slurm.Job) {
 		if !ok {
 			continue
 		}
-		if !b.grant(ctx, j, script, people) {
+		if !b.followAsAsked(ctx, j, script, people) {
 			delete(b.scriptsRead, id) // Slack did not say who is where: asked again
 			continue
 		}
@@ -71,11 +71,11 @@ func (b *Bot) wishes(ctx context.Context, jobs []slurm.Job) {
 	}
 }
 
-// grant follows a job for the places that its script asks for, and tells its owner of
+// followAsAsked follows a job for the places that its script asks for, and tells its owner of
 // those that it does not get; ok is false where Slack could not be asked.
-func (b *Bot) grant(ctx context.Context, j slurm.Job, script string, people []card.Place) (ok bool) {
-	for _, m := range wish.FindAllStringSubmatch(script, 5) {
-		places, err := b.placesWished(ctx, m[1], people)
+func (b *Bot) followAsAsked(ctx context.Context, j slurm.Job, script string, people []card.Place) (ok bool) {
+	for _, m := range cardRequest.FindAllStringSubmatch(script, 5) {
+		places, err := b.placesRequested(ctx, m[1], people)
 		if err != nil {
 			b.log.Warn("slack: channels of a person", "job", j.ID, "err", err)
 			return false
@@ -95,9 +95,9 @@ func (b *Bot) grant(ctx context.Context, j slurm.Job, script string, people []ca
 	return true
 }
 
-// placesWished are the places that a wish names: a channel that the owner is in, or
+// placesRequested are the places that a script names: a channel that the owner is in, or
 // the owner themselves; nobody else is written to because of somebody's script.
-func (b *Bot) placesWished(ctx context.Context, to string, people []card.Place) ([]card.Place, error) {
+func (b *Bot) placesRequested(ctx context.Context, to string, people []card.Place) ([]card.Place, error) {
 	switch {
 	case to == "me":
 		return people, nil

@@ -190,24 +190,18 @@ func (s settings) quietChoices() []string {
 }
 
 func settingsDoc(s settings, l lang.Lang) view.Doc {
-	or := func(v, otherwise string) string {
-		if v == "" {
-			return otherwise
-		}
-		return v
-	}
 	digest := "off"
 	if s.Digest {
 		digest = "on"
 	}
-	notify := or(s.Notify, "all")
+	notify := cmp.Or(s.Notify, "all")
 	return view.Doc{Title: textSettings.In(l), Sections: []view.Section{
 		{Facts: []view.Fact{
-			{Name: textLanguage.In(l), Value: or(langNames[s.Lang], textAuto.In(l))},
+			{Name: textLanguage.In(l), Value: cmp.Or(langNames[s.Lang], textAuto.In(l))},
 			{Name: textNotify.In(l), Value: notifyText[notify].In(l)},
 			{Name: textQuiet.In(l), Value: s.quietWords(l)},
 			{Name: textDigest.In(l), Value: digestText[digest].In(l)},
-			{Name: textCluster.In(l), Value: or(s.Cluster, textNone.In(l))},
+			{Name: textCluster.In(l), Value: cmp.Or(s.Cluster, textNone.In(l))},
 		}},
 		{Heading: textHow.In(l), Items: []string{
 			"`settings language zh`", "`settings notify ends`", "`settings quiet 22:00-08:00 Asia/Shanghai`", "`settings digest on`",
