@@ -48,12 +48,12 @@ func (b *Bot) cardsOfAgents(ctx context.Context, since time.Time) error {
 	return nil
 }
 
-// mostOwners is how many people may be one cluster user before its jobs are nobody's
-// in particular.
+// mostOwners is how many people may share a cluster user: of an account with more, no
+// job belongs to anybody in particular.
 const mostOwners = 3
 
-// ownersOf are the people who have the cards of a cluster user's agents: not those of
-// an account that many share, and not who wants to be called for nothing.
+// ownersOf are the people who get the cards of a cluster user's agents. Nobody does for
+// an account that many share, nor who has switched notifications off.
 func (b *Bot) ownersOf(ctx context.Context, user string) []card.Place {
 	people := b.peopleOf(ctx, user)
 	if len(people) > mostOwners {
@@ -62,8 +62,8 @@ func (b *Bot) ownersOf(ctx context.Context, user string) []card.Place {
 	return slices.DeleteFunc(people, func(p card.Place) bool { return b.settings(ctx, p.Team, p.Channel).Notify == "none" })
 }
 
-// cardOfAgent begins the card of one with those people; a pipeline's steps have one of
-// their own.
+// cardOfAgent sends those people the card of a job that an agent submitted. The steps of
+// a pipeline have the pipeline's card.
 func (b *Bot) cardOfAgent(ctx context.Context, sub store.Submission, people []card.Place) error {
 	j := slurm.Job{ID: sub.JobID, Cluster: sub.Cluster, Name: sub.Name, User: sub.Owner, State: slurm.Pending}
 	var old card.Card

@@ -55,8 +55,8 @@ func (b *Bot) mailLoop(ctx context.Context) {
 	}
 }
 
-// fetchMail queues what is new. seen only saves work: the messages' keys are
-// what makes each one come once.
+// fetchMail queues the messages for what is new. Each message comes once because of its
+// key; seen only saves work.
 func (b *Bot) fetchMail(ctx context.Context, seen map[string]bool) error {
 	if b.cfg.Service.Store == nil {
 		return nil

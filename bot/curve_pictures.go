@@ -14,7 +14,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 )
 
-// ended is the quarter of a run that is over.
+// ended stands for the quarter of a run after which it is over.
 const ended = 4
 
 // drawCurve posts the loss curve of a job that has ended.

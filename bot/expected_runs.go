@@ -84,8 +84,8 @@ func (b *Bot) lookForExpected(ctx context.Context, all []subscription, jobs []sl
 	}
 }
 
-// expectSchedule has a run that starts itself again and again expected, where it was
-// submitted: its end would go unnoticed.
+// expectSchedule subscribes the place where a run with a schedule was submitted to the
+// alarm that no such run waits or runs: otherwise nobody would notice that it stopped.
 func (b *Bot) expectSchedule(ctx context.Context, a ask, c *ops.Call, in any) {
 	sent, ok := in.(*launch.SubmitIn)
 	if !ok {
@@ -104,7 +104,8 @@ func (b *Bot) expectSchedule(ctx context.Context, a ask, c *ops.Call, in any) {
 	}
 }
 
-// announce posts a message of its own accord to a place; key names it for good.
+// announce posts a message that nobody asked for to a place; key keeps it from being
+// posted twice.
 func (b *Bot) announce(ctx context.Context, p card.Place, key string, doc view.Doc, after ...slack.Block) {
 	r := answer.Render(doc, answer.LanguageOfDoc(doc))
 	bs := slices.Insert(slices.Clone(r.Messages[0]), 1, after...)

@@ -63,10 +63,10 @@ func (s *Sender) Plain(team string) bool {
 	return ok && s.cfg.Now().Before(until.(time.Time))
 }
 
-// instead is another way to say what could not be said: a file where no message may
-// show the picture; a message of its own where the one that grew cannot be replaced; older kinds of block, and then plain words,
-// where the blocks are refused; a direct message where the channel or the
-// response_url does not take it; words in the place of a file.
+// instead is another way to say what Slack refused: a file, where no message may show
+// the picture; a message of its own, where the one that grew cannot be replaced; older
+// kinds of block and then plain words, where the blocks are refused; a direct message,
+// where the channel or the response_url does not take it; words in the place of a file.
 func (s *Sender) instead(m store.SlackMessage, o Message, err error) (store.SlackMessage, bool) {
 	if !permanent(err) || strings.HasSuffix(m.Key, strings.Repeat(otherWay, mostWays)) {
 		return store.SlackMessage{}, false

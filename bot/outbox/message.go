@@ -28,7 +28,7 @@ const (
 	Finish    Method = "finish"  // what stands in the place of one that grew
 )
 
-// An Message is one thing to tell Slack. It is kept as JSON in the outbox.
+// A Message is one thing to tell Slack. It is kept as JSON in the outbox.
 type Message struct {
 	Do      Method `json:"do"`
 	Team    string `json:"team,omitempty"`
@@ -63,15 +63,15 @@ var textAgain = lang.Text{
 	ZH: "（重发：不确定上一次是否送达，操作没有重复执行）",
 }
 
-// cannotBeFound reports whether o would be said a second time when it is sent a
-// second time. Slack shows nobody what one person alone sees; an edit, or what
-// takes the place of a message, comes out the same however often.
+// cannotBeFound reports whether Slack could not tell us if o has arrived: it lists no
+// message that only one person sees. An edit, or what takes the place of a message,
+// needs no telling: sent twice, it looks the same.
 func (o Message) cannotBeFound() bool {
 	return o.Do == Ephemeral || o.Do == Respond && !o.Replace
 }
 
-// again is o as it is sent once more: nobody is to take it for the answer to
-// something that was done again.
+// again is o as it is sent a second time. It says so, since a second answer would
+// otherwise look as if the work had been done twice.
 func (o Message) again() Message {
 	said := textAgain.In(lang.Of(o.Text + string(o.Blocks)))
 	o.Text = said + "\n" + o.Text

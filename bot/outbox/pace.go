@@ -20,8 +20,8 @@ const (
 	postRate  = 1.0 // a second
 )
 
-// wait is for how long a message of that lane has to wait; nothing: it is sent
-// now. Each that has to wait is given a moment of its own.
+// wait is how long a message of that lane has to wait; zero means that it is sent now.
+// No two messages are told the same moment.
 func (p *pacer) wait(do Method, lane string, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,8 +85,8 @@ func (o Message) lane() string {
 	return fmt.Sprint(o.Do, "/", o.Team, "/", o.ThreadOf, o.Ref)
 }
 
-// placed is o with the channel that it goes to, where it names that by another
-// message and that was sent.
+// placed is o with its channel filled in where o names another message instead, and
+// that message was sent.
 func (s *Sender) placed(ctx context.Context, o Message) Message {
 	for _, key := range []string{o.ThreadOf, o.Ref} {
 		if key == "" || o.Channel != "" {

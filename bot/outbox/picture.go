@@ -24,7 +24,8 @@ const (
 	mostLooks  = 10
 )
 
-// A picture is the file of a message that was not taken yet.
+// A picture is a file that is uploaded already and that Slack does not show in a
+// message yet.
 type picture struct {
 	ID    string `json:"id"`
 	Looks int    `json:"looks"`

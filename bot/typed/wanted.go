@@ -35,12 +35,12 @@ var (
 // whoseJobs is a question for what another person runs.
 var whoseJobs = lazy.New(`(?i)^(?:what|which jobs?) (?:is|does|has) ([a-z_][a-z0-9_.-]{1,31}) (?:running|run|have running)\b[?.!]?$|^([a-z_][a-z0-9_.-]{1,31})\s*(?:现在)?在跑(?:什么|哪些)`)
 
-// tellWhen asks for news of a job in a sentence; what is followed stands in its
-// first place, and the state in its second.
+// tellWhen matches a sentence that asks for news of a job. Its first group is what is to
+// be followed, the second the state.
 var tellWhen = lazy.New(`(?i)^(?:please )?(?:tell|ping|notify|alert)(?: (?:me|us|this channel))?(?: here)? (?:when|if|once) ([\w.*-]+) ` +
 	`(fails|completes|starts|is cancelled|ends|finishes)[.!]?$|^([\w.*-]+?)\s*(失败|完成|开始|取消)(?:时|了|后)?(?:请)?(?:告诉|通知|提醒)(?:我|我们)?[。！]?$`)
 
-// told are those states as subscribe takes them; an end is either.
+// told are those states in the words of subscribe: a run ends in either of two.
 var told = map[string]string{"ends": "failed completed", "finishes": "failed completed", "is cancelled": "cancelled"}
 
 // thanks are words that want no answer but a kind one.

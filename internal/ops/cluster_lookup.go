@@ -64,9 +64,8 @@ func (c *Call) Job(ctx context.Context, on string, id slurm.JobID) (Cluster, slu
 	return cl, j, nil
 }
 
-// Look is one job as a reader may see it: who only reads is answered together
-// with all others that read, and while the cluster does not answer by how the job
-// was last seen, with that time.
+// Look is one job as a reader may see it. All who only read share one question to the
+// cluster; while it does not answer, they get the job as it was last seen, with the time.
 func (c *Call) Look(ctx context.Context, cl Cluster, id slurm.JobID) (j slurm.Job, err error) {
 	if c.effect != Read || cl.Kind() == "local" {
 		j, err = cl.Job(ctx, id)
@@ -83,8 +82,7 @@ func (c *Call) Look(ctx context.Context, cl Cluster, id slurm.JobID) (j slurm.Jo
 	return j, err
 }
 
-// LookAll is the jobs that pass f, as look is one. While the cluster does not
-// answer they come as they were last seen, each with that time.
+// LookAll is Look for all jobs that pass f.
 func (c *Call) LookAll(ctx context.Context, cl Cluster, f slurm.Filter) ([]slurm.Job, error) {
 	if c.effect != Read || cl.Kind() == "local" {
 		return cl.Jobs(ctx, f)

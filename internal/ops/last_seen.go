@@ -119,9 +119,9 @@ func (c *Call) lastSeen(ctx context.Context, cl Cluster, f slurm.Filter) []slurm
 	return jobs
 }
 
-// soon is ask's answer. Where the cluster cannot be reached, or takes longer than
-// a person waits, it is what known has, if it has something; known is given what
-// came in spite of the error.
+// soon is the answer of ask. Where the cluster cannot be reached, or takes longer than a
+// person waits, it is the answer of known, if that knows something. known is given what
+// ask returned beside its error.
 func soon[T any](ctx context.Context, c *Call, cl Cluster, ask func(context.Context) (T, error), known func(T) (T, bool)) (got T, err error) {
 	wait := patienceStore
 	asking, cancel := context.WithCancel(ctx)

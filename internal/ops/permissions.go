@@ -7,7 +7,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// OwnHands reports whether this process is the person who asks.
+// OwnHands reports whether this process runs as the person who asks, and not as a server
+// that acts for people.
 func (c *Call) OwnHands() bool {
 	switch c.Who.Surface {
 	case Shell, Chat, MCP:
@@ -16,8 +17,8 @@ func (c *Call) OwnHands() bool {
 	return c.Who.User != "" && c.Who.User == c.Self
 }
 
-// actingAs is cl as the person who asks, where that is not who runs this
-// process and something is to be changed.
+// actingAs is cl with the rights of the person who asks, where a server is to change
+// something for them.
 func (c *Call) actingAs(cl Cluster) (Cluster, error) {
 	proxy := c.Who.Surface == Slack || c.Who.Surface == MCPHTTP || c.Who.Surface == Web || c.Who.Surface == Watcher
 	if !proxy || c.effect == Read || c.effect == "" || c.Who.User == "" || c.Who.User == c.Self {

@@ -207,8 +207,9 @@ func bare(rows [][]string, columns int) (all []int) {
 	return all
 }
 
-// narrow leaves columns that hold nothing and the spare ones out, as -1, and then takes from the widest until
-// a row fits: as long as it can from those that are wider than the words above them.
+// narrow fits the columns into the terminal: it leaves out those that hold nothing and
+// the spare ones (their width becomes -1), and then makes the widest narrower until a
+// row fits. No word of a heading is broken as long as another column can give way.
 func (t *textWriter) narrow(width []int, tab Table) {
 	total := 0
 	for _, w := range width {

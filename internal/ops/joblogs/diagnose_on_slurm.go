@@ -29,7 +29,7 @@ const (
 	reduceWord = "__diagnose-reduce"
 )
 
-// How the work is cut: so many logs for one task, and the most tasks.
+// A task reads this many logs, and there are at most this many tasks.
 const (
 	logsOfShard = 64
 	maxShards   = 256

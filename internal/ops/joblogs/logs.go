@@ -127,7 +127,7 @@ func (in LogsIn) read(ctx context.Context, src diagnose.Source, j slurm.Job) (li
 	return lines, more, err
 }
 
-// Where nobody can stop it, following ends after a while or so many lines.
+// Following a log ends after this time and these lines where nobody can interrupt it.
 const (
 	followFor   = 25 * time.Second
 	followLines = 500

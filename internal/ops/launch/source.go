@@ -92,7 +92,8 @@ func treeOf(c *ops.Call, cl ops.Cluster, s job.Spec) (*bring, job.Spec, error) {
 	return &b, s, err
 }
 
-// before says what bringing the tree changes, and brings it where that is agreed to.
+// before runs before a submission: it says what bringing the tree would change, and
+// brings it once the caller has agreed to that.
 func (b *bring) before(ctx context.Context, c *ops.Call, out *SubmitOut, agreed bool) (lang.Text, error) {
 	do := b.compare
 	if agreed {

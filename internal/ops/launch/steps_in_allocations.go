@@ -36,8 +36,8 @@ type allocation struct {
 	started string
 }
 
-// mark tells the launches of one allocation apart; it names the step and the
-// folder of its traces. It is a number, in the order of time.
+// mark is a number by which the launches of one allocation are told apart. It grows with
+// time, and names the step and the folder of its traces.
 func mark(at time.Time, token string) string {
 	return fmt.Sprintf("%d%02d", at.UnixMilli(), (int(token[0])*31+int(token[1]))%100)
 }
@@ -58,8 +58,8 @@ func (a *allocation) Find(ctx context.Context, token string, at time.Time) (slur
 	return a.launcher.FindStep(ctx, a.job, job.StepName(a.spec, a.started))
 }
 
-// into is the allocation that in names, and the specification that fits it: what
-// the specification leaves open is as large as the allocation is.
+// into is the allocation with that id, and the specification that fits it: nodes and
+// GPUs that the specification leaves open become those of the allocation.
 func into(ctx context.Context, c *ops.Call, cl ops.Cluster, id slurm.JobID, s job.Spec) (*allocation, job.Spec, error) {
 	l, ok := cl.(launcher)
 	if !ok {

@@ -38,8 +38,8 @@ func SubmittedSpec(ctx context.Context, c *ops.Call, cluster string, id slurm.Jo
 	return s, nil
 }
 
-// from is the specification that in begins with, less what is to be left out and
-// less the flags that in, or the text it comes with, gives anew.
+// from is the specification of the earlier job that in names, without what in leaves out
+// and without the flags that in, or its text, gives other values.
 func from(c *ops.Call, in SpecIn, text []string) (job.Spec, error) {
 	s, err := SubmittedSpec(context.Background(), c, in.Spec.Cluster, in.From)
 	if err != nil {

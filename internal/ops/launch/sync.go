@@ -106,7 +106,7 @@ type carrier interface {
 	BringTree(ctx context.Context, t *cluster.SourceTree, to, by string, of cluster.GitSource) (cluster.TreeDifference, error)
 }
 
-// A bring is one folder on its way to a cluster.
+// A bring is the transfer of one folder to a cluster.
 type bring struct {
 	cl       carrier
 	dir, to  string

@@ -18,11 +18,11 @@ import (
 // that does not answer must not keep a person waiting longer.
 const checkFor = 10 * time.Second
 
-// OnCluster adds to ps what the cluster and its files would not let the job have:
-// the paths it opens, where they can be seen from here, the person's right to
-// what it asks for, and, where that finds nothing, Slurm's own word. A program
-// that is not there stops the job too, unless it is for the launcher to find.
-// released is s, full, with the release of Megatron-LM that it runs.
+// OnCluster adds to ps what stands against the job on the cluster. It looks at the files
+// that the job opens, as far as they can be seen from here, and at what this person may
+// use there; where both find nothing, it asks Slurm itself. A program that is not there
+// stops the job too, unless the launcher finds it by itself. released is s with all its
+// defaults and the release of Megatron-LM that it runs.
 func OnCluster(ctx context.Context, c *ops.Call, cl ops.Cluster, s, released job.Spec, sc job.Script, ps []rules.Problem) []rules.Problem {
 	limit := checkFor
 	if end, ok := ctx.Deadline(); ok {
