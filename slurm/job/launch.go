@@ -83,6 +83,9 @@ func (r *rendering) prelude() string {
 	if r.traced() {
 		text += "$MARK"
 	}
+	if r.watched() {
+		text += "$GPU_USE"
+	}
 	if text == "" {
 		return ""
 	}

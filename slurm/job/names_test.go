@@ -51,7 +51,7 @@ func assigned(t *testing.T, text string, names map[string]bool) {
 		switch n := n.(type) {
 		case *syntax.FuncDecl:
 			local++ // what a function declares is gone when it returns
-			return n.Name.Value != "look"
+			return n.Name.Value != "look" && n.Name.Value != "watch_gpus"
 		case *syntax.Assign:
 			if n.Name != nil {
 				names[n.Name.Value] = true

@@ -34,6 +34,7 @@ type Preset struct {
 const (
 	joinedLog   = "joined-log"
 	perNodeLogs = "per-node-logs"
+	gpuUse      = "gpu-use"
 	privileged  = "docker-privileged"
 )
 
@@ -55,6 +56,7 @@ var presets = []Preset{
 		"NCCL_IB_DISABLE=1"),
 	preset(joinedLog, "all ranks in one file as well, NAME-JOBID.log", "所有 rank 另外合并写入一个文件 NAME-JOBID.log"),
 	preset(perNodeLogs, "a pair of logs for each node, NAME-JOBID-NODE", "每个节点一对日志 NAME-JOBID-NODE"),
+	preset(gpuUse, "every node notes how busy its GPUs are, every five minutes, beside the traces", "每个节点每五分钟把 GPU 利用率记录在诊断文件旁"),
 	preset(privileged, "docker run --privileged, which most sites forbid", "docker run --privileged，多数站点禁止"),
 }
 

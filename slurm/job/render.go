@@ -168,6 +168,7 @@ func (r *rendering) sections() {
 	r.block(r.traces())
 	r.block(r.environment())
 	r.block(r.batchGuards())
+	r.block(r.gpuWatch())
 	r.block(r.imageGuard())
 	r.block(r.nodeCheck())
 	r.block(r.hostfile())

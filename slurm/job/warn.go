@@ -24,6 +24,7 @@ func (r *rendering) warn() {
 	add(r.contained() && path.IsAbs(r.Venv) && r.venvOnHost() == "" && r.inShared(r.Venv),
 		phrase("venv: %s lies on a shared file system that is not mounted into the container: add a mount, or name the image's own, such as /opt/venv", "venv：%s 位于没有挂载进容器的共享文件系统上：请添加挂载，或使用镜像自带的环境，例如 /opt/venv", r.Venv))
 	add(slices.Contains(r.Preset, perNodeLogs) && slices.Contains(r.Preset, joinedLog), phrase("joined-log gets nothing where per-node-logs takes the output", "per-node-logs 占用了输出，joined-log 得不到内容"))
+	add(slices.Contains(r.Preset, gpuUse) && !*r.Monitor, phrase("gpu-use writes beside the traces, and monitor: false leaves both out", "gpu-use 写在诊断文件旁，monitor: false 会把两者都去掉"))
 	add(*r.GPUsPerNode > 0 && r.CPUsPerTask == nil && !(r.Exclusive != nil && *r.Exclusive),
 		phrase("cpus_per_task is not given: on many clusters the ranks of a node then share one CPU", "没有给出 cpus_per_task：在许多集群上，同一节点的各 rank 会共用一个 CPU"))
 	saves := slices.ContainsFunc(r.Args, func(a string) bool { return strings.HasPrefix(a, "--exit-duration-in-mins") })

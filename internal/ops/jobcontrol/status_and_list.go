@@ -44,7 +44,9 @@ type StatusOut struct {
 	Checkpoint *joblogs.CheckpointOut `json:"checkpoint,omitempty"`
 	// Pulse is how the output of a running job goes on.
 	Pulse *diagnose.Pulse `json:"pulse,omitempty"`
-	Steps []slurm.Step    `json:"steps,omitempty"`
+	// GPUUse is how busy the GPUs of a running job are, where it looks at them itself.
+	GPUUse *joblogs.GPUWatch `json:"gpu_use,omitempty"`
+	Steps  []slurm.Step      `json:"steps,omitempty"`
 	// Spec is what the job was submitted with, where it was from here; in the shell
 	// only: elsewhere it is asked for by itself.
 	Spec *job.Spec `json:"spec,omitempty"`
@@ -78,7 +80,10 @@ func status(ctx context.Context, c *ops.Call, in StatusIn) (StatusOut, error) {
 	if err != nil {
 		return StatusOut{}, err
 	}
-	out := StatusOut{Job: j, Page: c.JobPage(cl.Name(), j.ID), Checkpoint: joblogs.Checkpoint(ctx, c, cl, j), Pulse: joblogs.Pulse(ctx, c, cl, j)}
+	out := StatusOut{
+		Job: j, Page: c.JobPage(cl.Name(), j.ID), Checkpoint: joblogs.Checkpoint(ctx, c, cl, j), Pulse: joblogs.Pulse(ctx, c, cl, j),
+		GPUUse: joblogs.WatchedGPUs(ctx, c, cl, j),
+	}
 	// Over ssh the person may have another name there than here.
 	sub, ok := c.Submission(ctx, cl.Name(), j.ID)
 	own := ok && sub.Owner == c.Who.User || c.MayChange(j) == nil
@@ -133,7 +138,10 @@ func (o StatusOut) View(l lang.Lang) view.Doc {
 	if o.Pulse != nil {
 		d.Sections = append(d.Sections, view.Section{Text: o.Pulse.Says().In(l)})
 	}
-	if hangs {
+	if o.GPUUse != nil {
+		d.Sections = append(d.Sections, view.Section{Text: o.GPUUse.Says().In(l)})
+	}
+	if hangs || o.GPUUse != nil && o.GPUUse.Idle > 0 {
 		d.Tone = view.Warn
 	}
 	if o.Checkpoint != nil {

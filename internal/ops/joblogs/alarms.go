@@ -20,7 +20,7 @@ import (
 // An Alarm is something about a running job that a person should hear of once,
 // while it can still be acted on.
 type Alarm struct {
-	// ID is hang, gpus_unused, checkpoint_late, idle, or a finding's of the metrics: not_finite,
+	// ID is hang, gpus_unused, gpus_idle, checkpoint_late, idle, or a finding's of the metrics: not_finite,
 	// loss_spike, straggler, slower, slow_start. It stays the same for as long as it is so.
 	ID   string
 	Job  slurm.JobID
@@ -68,6 +68,7 @@ var alarmTitles = map[string]lang.Text{
 	"checkpoint_late": {EN: "ends before its next checkpoint", ZH: "将在下一个检查点之前结束"},
 	"idle":            {EN: "nothing runs on its nodes", ZH: "节点上没有任何步骤在运行"},
 	"gpus_unused":     {EN: "its GPUs are not used", ZH: "GPU 未被使用"},
+	"gpus_idle":       {EN: "GPUs do nothing", ZH: "有 GPU 没有在计算"},
 	"slow_start":      {EN: "slow from the start", ZH: "从一开始就偏慢"},
 }
 
@@ -91,6 +92,9 @@ func Alarms(ctx context.Context, c *ops.Call, j slurm.Job) ([]Alarm, error) {
 		return all, err
 	}
 	defer folders.Close()
+	if a, ok := gpuWatch(folders, paths, j, c.Now()).idleAlarm(j); ok {
+		all = append(all, a)
+	}
 	run, err := metrics.Recent(ctx, folders, paths, gpuOf(ctx, c, cl.Name(), j.ID))
 	if err != nil {
 		return all, err

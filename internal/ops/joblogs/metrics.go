@@ -43,6 +43,8 @@ type MetricsOut struct {
 	// at the end, negative where the time limit will not suffice.
 	TimeLeftS *int64 `json:"time_left_s,omitempty"`
 	SpareS    *int64 `json:"spare_s,omitempty"`
+	// GPUUse is how busy a running job's GPUs are, where it looks at them itself.
+	GPUUse *GPUWatch `json:"gpu_use,omitempty"`
 	// GPUs are the memory samples, where asked for.
 	GPUs []metrics.GPUUse `json:"gpus,omitempty"`
 
@@ -106,6 +108,9 @@ func metricsOp(ctx context.Context, c *ops.Call, in MetricsIn) (MetricsOut, erro
 		}
 		for _, a := range alarms {
 			out.Findings = append(out.Findings, a.Says(c.Lang)+" "+a.Fix.In(c.Lang))
+		}
+		if cl, err := c.Cluster(j.Cluster); err == nil && len(in.Runs) == 1 {
+			out.GPUUse = WatchedGPUs(ctx, c, cl, j)
 		}
 		if len(in.Runs) == 1 && j.State == slurm.Running && j.TimeLimitS != nil {
 			left := *j.TimeLimitS - j.ElapsedS
@@ -237,6 +242,12 @@ func (o MetricsOut) View(l lang.Lang) view.Doc {
 		}
 		d.Sections = append(d.Sections, view.Section{Text: says})
 		if p.MayHang {
+			d.Tone = view.Warn
+		}
+	}
+	if o.GPUUse != nil {
+		d.Sections = append(d.Sections, view.Section{Text: o.GPUUse.Says().In(l)})
+		if o.GPUUse.Idle > 0 {
 			d.Tone = view.Warn
 		}
 	}

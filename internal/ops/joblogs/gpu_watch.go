@@ -1,0 +1,233 @@
+package joblogs
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/within"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
+	"github.com/megatron-ops/megatron-ops/slurm/metrics"
+)
+
+// A GPUWatch is how busy a running job's GPUs are, by what the job itself wrote of
+// them (the preset gpu-use).
+type GPUWatch struct {
+	GPUs      int     `json:"gpus"`              // that were looked at
+	AgeS      int64   `json:"age_s"`             // of the newest look
+	MedianPct float64 `json:"median_busy_pct"`   // by the newest look at each
+	LowestPct float64 `json:"lowest_busy_pct"`   //
+	Idle      int     `json:"idle_gpus"`         // that did nothing at any look for long
+	IdleAt    string  `json:"idle_at,omitempty"` // such as gpu3:4-5 gpu[7-8]:0-7
+	IdleForS  int64   `json:"idle_for_s,omitempty"`
+	// Unheld of the idle ones hold no memory either, so no rank runs on them.
+	Unheld int `json:"idle_without_memory,omitempty"`
+
+	idleNodes []string
+}
+
+// Bounds of what is read of a job's looks at its GPUs.
+const (
+	lookBytes = 16 << 10         // of the end of a node's file: some hours
+	lookStale = 15 * time.Minute // three looks missed: what they said is no more so
+	heldMB    = 2000             // a GPU with less in use counts as free, as for the guards
+)
+
+// WatchedGPUs is how busy the GPUs of a running job are, or nil where it does not
+// look at them or that cannot be read from here.
+func WatchedGPUs(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) *GPUWatch {
+	if j.State != slurm.Running {
+		return nil
+	}
+	paths := logFiles(ctx, c, cl.Name(), j)
+	if len(paths) == 0 {
+		return nil
+	}
+	folders, err := holding(c, j, paths)
+	if err != nil {
+		return nil
+	}
+	defer folders.Close()
+	return gpuWatch(folders, paths, j, c.Now())
+}
+
+// gpuWatch reads the looks of a job's present attempt.
+func gpuWatch(folders *within.Folders, paths []string, j slurm.Job, now time.Time) *GPUWatch {
+	attempt := fmt.Sprintf("attempt-%d", j.Restarts)
+	if slurm.IsStepID(string(j.ID)) { // each launch in an allocation has a mark of its own
+		attempt = "attempt-*"
+	}
+	var all []metrics.WatchedGPU
+	newest := time.Time{}
+	for _, p := range paths {
+		files, _ := folders.Glob(filepath.Join(p, attempt, "gpus-*.csv")) // a name that is no pattern has no looks
+		for _, f := range files {
+			node := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(f), "gpus-"), ".csv")
+			if !slices.Contains(j.Nodes, node) { // a file can have any name
+				continue
+			}
+			for _, g := range metrics.ReadGPULooks(node, endOf(folders, f)) {
+				all = append(all, g)
+				if at := g.Last().At; at.After(newest) {
+					newest = at
+				}
+			}
+		}
+	}
+	all = slices.DeleteFunc(all, func(g metrics.WatchedGPU) bool { return newest.Sub(g.Last().At) > lookStale })
+	if len(all) == 0 {
+		return nil
+	}
+	return watchOf(all, now, newest)
+}
+
+// watchOf sums up looks of which the newest was at that time.
+func watchOf(all []metrics.WatchedGPU, now, newest time.Time) *GPUWatch {
+	age := max(now.Sub(newest), 0)
+	w := &GPUWatch{GPUs: len(all), AgeS: int64(age.Seconds())}
+	busy := make([]float64, len(all))
+	idle, since := map[string][]int{}, time.Time{}
+	for i, g := range all {
+		busy[i] = g.Last().BusyPct
+		from, is := g.Idle()
+		if !is || age > lookStale {
+			continue
+		}
+		w.Idle++
+		idle[g.Node] = append(idle[g.Node], g.GPU)
+		if g.Last().UsedMB < heldMB {
+			w.Unheld++
+		}
+		if from.After(since) { // for so long at least
+			since = from
+		}
+	}
+	slices.Sort(busy)
+	w.MedianPct, w.LowestPct = busy[len(busy)/2], busy[0]
+	if w.Idle > 0 {
+		w.IdleForS = int64(newest.Sub(since).Seconds())
+		w.idleNodes = slices.Sorted(maps.Keys(idle))
+		w.IdleAt = placesOf(idle)
+	}
+	return w
+}
+
+// placesOf names GPUs by node, nodes with the same ones together: gpu3:4-5 gpu[7-8]:0-7.
+func placesOf(gpus map[string][]int) string {
+	same := map[string][]string{}
+	for node, numbers := range gpus {
+		key := runs(numbers)
+		same[key] = append(same[key], node)
+	}
+	var all []string
+	for numbers, nodes := range same {
+		slices.Sort(nodes)
+		all = append(all, hostlist.Compress(nodes)+":"+numbers)
+	}
+	slices.Sort(all)
+	const most = 8
+	if len(all) > most {
+		all = append(all[:most:most], "…")
+	}
+	return strings.Join(all, " ")
+}
+
+// runs writes numbers that follow one another as one word: 0,4-7.
+func runs(numbers []int) string {
+	slices.Sort(numbers)
+	var words []string
+	for i := 0; i < len(numbers); {
+		k := i
+		for k+1 < len(numbers) && numbers[k+1] == numbers[k]+1 {
+			k++
+		}
+		word := strconv.Itoa(numbers[i])
+		if k > i {
+			word += "-" + strconv.Itoa(numbers[k])
+		}
+		words, i = append(words, word), k+1
+	}
+	return strings.Join(words, ",")
+}
+
+// endOf is the newest part of a node's looks; empty where it cannot be read.
+func endOf(folders *within.Folders, path string) string {
+	f, err := folders.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return ""
+	}
+	from := max(info.Size()-lookBytes, 0)
+	text, err := io.ReadAll(io.NewSectionReader(f, from, lookBytes))
+	if err != nil {
+		return ""
+	}
+	_, whole, _ := strings.Cut(string(text), "\n") // the first line may be cut
+	if from == 0 {
+		whole = string(text)
+	}
+	return whole
+}
+
+// Says is how busy the GPUs are, and which of them do nothing.
+func (w GPUWatch) Says() lang.Text {
+	t := lang.Text{
+		EN: "%s, looked at %s ago: %.0f %% busy (median), the least busy %.0f %%", ZH: "%s（%s 前查看）：利用率中位数 %.0f%%，最低 %.0f%%",
+	}.With(ops.Counted(w.GPUs, "GPU"), ops.Duration(w.AgeS), w.MedianPct, w.LowestPct)
+	if w.Idle > 0 {
+		idle := w.idles()
+		t.EN, t.ZH = t.EN+". "+idle.EN, t.ZH+"。"+idle.ZH
+	}
+	return t
+}
+
+// idles says which GPUs do nothing, for how long, and whether a rank holds them.
+func (w GPUWatch) idles() lang.Text {
+	span := lang.Text{EN: minutes(w.IdleForS, lang.EN), ZH: minutes(w.IdleForS, lang.ZH)}
+	t := lang.Text{
+		EN: "%d of %s did nothing at any look for %s: %s.", ZH: "%[2]s 中有 %[1]d 块在 %[3]s内每次查看都没有计算：%[4]s。",
+	}.With(w.Idle, ops.Counted(w.GPUs, "GPU"), span, w.IdleAt)
+	switch {
+	case w.Unheld == w.Idle:
+		t.EN, t.ZH = t.EN+" No rank holds memory there.", t.ZH+"其上也没有 rank 占用显存。"
+	case w.Unheld > 0:
+		held := lang.Text{EN: " On %d of them no rank holds memory.", ZH: "其中 %d 块上没有 rank 占用显存。"}.With(w.Unheld)
+		t.EN, t.ZH = t.EN+held.EN, t.ZH+held.ZH
+	}
+	return t
+}
+
+// idleAlarm is the alarm of GPUs that do nothing; ok is false where there is none.
+// A job that still starts is left alone, as long as none of its GPUs works.
+func (w *GPUWatch) idleAlarm(j slurm.Job) (Alarm, bool) {
+	if w == nil || w.Idle == 0 || w.Idle == w.GPUs && time.Duration(j.ElapsedS)*time.Second < unusedAfter {
+		return Alarm{}, false
+	}
+	a := Alarm{
+		ID: "gpus_idle", Job: j.ID, Node: hostlist.Compress(w.idleNodes), What: w.idles(),
+		Fix: lang.Text{
+			EN: "`logs %[1]s --node %[2]s --tail 20` shows what their ranks do; `cancel %[1]s` gives them back.",
+			ZH: "`logs %[1]s --node %[2]s --tail 20` 可查看其上 rank 的输出；`cancel %[1]s` 可归还。",
+		}.With(j.ID, w.idleNodes[0]),
+	}
+	if w.Unheld == w.Idle {
+		a.Fix = lang.Text{
+			EN: "Start a rank on every GPU, or ask for fewer (--gpus-per-node); `run %[1]s -- nvidia-smi` shows what runs on them.",
+			ZH: "请在每块 GPU 上启动一个 rank，或申请更少的 GPU（--gpus-per-node）；`run %[1]s -- nvidia-smi` 可查看其上运行的进程。",
+		}.With(j.ID)
+	}
+	return a, true
+}
