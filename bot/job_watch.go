@@ -319,7 +319,7 @@ func (b *Bot) addNumbers(ctx context.Context, n *card.News) (m joblogs.MetricsOu
 // takeNumbers adds what a training says of itself to the news.
 func takeNumbers(n *card.News, m joblogs.MetricsOut) {
 	s := m.Runs[0]
-	n.Iteration, n.Iterations, n.Loss, n.TFLOPs, n.MFU = s.Last, s.Of, s.Loss, s.TFLOPs, s.MFU
+	n.Iteration, n.Iterations, n.Loss, n.TFLOPs, n.MFU, n.Tracked = s.Last, s.Of, s.Loss, s.TFLOPs, s.MFU, s.Tracked
 	if s.IterationMS != nil {
 		n.SecondsEach = *s.IterationMS / 1000
 	}

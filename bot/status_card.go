@@ -103,6 +103,7 @@ func besideCard(r jobcontrol.StatusOut, l lang.Lang) (doc view.Doc) {
 
 var (
 	textOnNodes = lang.Text{EN: "Nodes", ZH: "节点"}
+	textTracked = lang.Text{EN: "Tracked at", ZH: "实验记录"}
 	textOutput  = lang.Text{EN: "Output", ZH: "标准输出"}
 	textErrors  = lang.Text{EN: "Errors", ZH: "标准错误"}
 	textCode    = lang.Text{EN: "Code", ZH: "代码"}
@@ -131,6 +132,7 @@ func furtherFacts(r jobcontrol.StatusOut, l lang.Lang) (facts []view.Fact) {
 	if r.Source != nil {
 		add(textCode, launch.SourceLine(r.Source).In(l))
 	}
+	add(textTracked, r.Tracked)
 	add(textOutput, r.Stdout)
 	if r.Stderr != r.Stdout {
 		add(textErrors, r.Stderr)

@@ -33,6 +33,7 @@ type News struct {
 	LineAt       time.Time
 	Checkpoint   int // the iteration of the last one
 	CheckpointAt time.Time
+	Tracked      string // the run's address at its tracker of experiments
 
 	// Why is what went wrong in a few words, with its place: "GPU out of memory, rank
 	// 11 on gpu4". Cause is the diagnosis, root cause first; Class is its class and

@@ -3,6 +3,7 @@ package card
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -146,6 +147,9 @@ func contextLine(k Card, l lang.Lang, edit bool) string {
 		}
 	case j.State == slurm.Pending && j.SubmittedAt != nil:
 		add(fmt.Sprintf(textSubmitted.In(l), When(*j.SubmittedAt, at)))
+	}
+	if at, err := url.Parse(k.News.Tracked); err == nil && at.Host != "" { // by the name of where it leads
+		add("<" + answer.Escape(k.News.Tracked) + "|" + answer.Escape(at.Host) + ">")
 	}
 	if k.Page != "" {
 		add("<" + k.Page + "|" + textPage.In(l) + ">")

@@ -35,6 +35,8 @@ type jobPage struct {
 	Logs     []logFile
 	Diagnose bool // at once
 	Mine     bool // the visitor may change it
+	// Tracked is the run's address at its tracker of experiments, TrackedBy whose that is.
+	Tracked, TrackedBy string
 	// Pipeline is the one that submitted it, and PipelineOf whose that is.
 	Pipeline, PipelineOf string
 }
@@ -74,6 +76,9 @@ func (v *visit) jobNow() (jobPage, error) {
 		GPUHours: float64(j.GPUs) * float64(j.ElapsedS) / 3600,
 		Diagnose: j.State.Ended() && j.State != slurm.Completed,
 		Mine:     v.call().MayChange(j) == nil && v.who.User != "",
+	}
+	if at, err := url.Parse(status.Tracked); err == nil && at.Host != "" {
+		p.Tracked, p.TrackedBy = status.Tracked, at.Host
 	}
 	p.PipelineOf, p.Pipeline = jobcontrol.PipelineOf(v.r.Context(), v.call().Reading(), cluster, id)
 	_, paths, err := joblogs.Files(v.r.Context(), v.call().Reading(), cluster, id)

@@ -277,6 +277,14 @@ func TestOneJobIsShownWithItsCauseAndItsLog(t *testing.T) {
 	require.Equal(t, 400, status)
 }
 
+// A page loads nothing from elsewhere, but leads to where a run is tracked.
+func TestAJobsPageLeadsToItsTracker(t *testing.T) {
+	s := newSite(t)
+	opstest.Write(t, filepath.Join(s.logs, "gpt-7.out"), "wandb: 🚀 View run calm-sea-4 at: https://wandb.ai/lab/gpt/runs/gpt-7\n")
+	_, body := s.as("alice").get("/web/jobs/test/7")
+	require.Contains(t, body, `<a href="https://wandb.ai/lab/gpt/runs/gpt-7" rel="noreferrer">wandb.ai</a>`)
+}
+
 func TestAChangeIsAskedAboutFirst(t *testing.T) {
 	s := newSite(t)
 	b := s.as("alice")

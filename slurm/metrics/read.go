@@ -6,6 +6,7 @@ package metrics
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -65,6 +66,8 @@ type Run struct {
 	Restarts   int         `json:"restarts"`
 	// Saved are the iterations after which a checkpoint was saved to its end.
 	Saved []int `json:"saved,omitempty"`
+	// Tracked is the address that a tracker of experiments gave for the run, the newest.
+	Tracked string `json:"tracked,omitempty"`
 	// Timers are the newest reports of Megatron's timers by name, oldest first,
 	// and Slowest those of straggler detection.
 	Timers  map[string][]Span `json:"timers,omitempty"`
@@ -189,6 +192,8 @@ func (r *reader) lines(ctx context.Context, in io.Reader) error {
 			r.validation(string(line))
 		case bytes.Contains(line, savedWord):
 			r.saved(string(line))
+		case bytes.Contains(line, trackedWord):
+			r.run.Tracked = cmp.Or(trackedAt(line), r.run.Tracked)
 		case r.timing, bytes.Contains(line, acrossWord), bytes.Contains(line, stragglerWord), bytes.Contains(line, judgedWord):
 			r.speed(string(line))
 		case bytes.Contains(line, argumentDots):

@@ -39,11 +39,12 @@ type Summary struct {
 	Skipped      int      `json:"skipped_iterations"`
 	NaN          int      `json:"nan_iterations"`
 	Restarts     int      `json:"restarts"`
+	Tracked      string   `json:"tracked,omitempty"` // by W&B or MLflow, at this address
 }
 
 // Summary sums the run up.
 func (r Run) Summary() Summary {
-	s := Summary{Name: r.Name, Iterations: len(r.Iterations), Of: r.Of, Restarts: r.Restarts}
+	s := Summary{Name: r.Name, Iterations: len(r.Iterations), Of: r.Of, Restarts: r.Restarts, Tracked: r.Tracked}
 	if len(r.Iterations) == 0 {
 		return s
 	}

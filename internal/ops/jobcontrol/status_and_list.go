@@ -52,6 +52,8 @@ type StatusOut struct {
 	Spec *job.Spec `json:"spec,omitempty"`
 	// Page is the address of the job's page, where browsers reach one.
 	Page string `json:"page,omitempty"`
+	// Tracked is the run's address at its tracker of experiments, by its own output.
+	Tracked string `json:"tracked,omitempty"`
 	// Source is the code that it was submitted with, for its owner and operators; the
 	// difference in the shell only.
 	Source *cluster.GitSource `json:"source,omitempty"`
@@ -82,7 +84,7 @@ func status(ctx context.Context, c *ops.Call, in StatusIn) (StatusOut, error) {
 	}
 	out := StatusOut{
 		Job: j, Page: c.JobPage(cl.Name(), j.ID), Checkpoint: joblogs.Checkpoint(ctx, c, cl, j), Pulse: joblogs.Pulse(ctx, c, cl, j),
-		GPUUse: joblogs.WatchedGPUs(ctx, c, cl, j),
+		GPUUse: joblogs.WatchedGPUs(ctx, c, cl, j), Tracked: joblogs.Tracked(ctx, c, cl, j),
 	}
 	// Over ssh the person may have another name there than here.
 	sub, ok := c.Submission(ctx, cl.Name(), j.ID)
@@ -130,6 +132,9 @@ func (o StatusOut) View(l lang.Lang) view.Doc {
 	}
 	if o.Page != "" {
 		d.Sections[0].Facts = append(d.Sections[0].Facts, view.Fact{Name: lang.Text{EN: "page", ZH: "网页"}.In(l), Value: o.Page})
+	}
+	if o.Tracked != "" {
+		d.Sections[0].Facts = append(d.Sections[0].Facts, view.Fact{Name: lang.Text{EN: "tracked at", ZH: "实验记录"}.In(l), Value: o.Tracked})
 	}
 	if o.Source != nil {
 		d.Sections[0].Facts = append(d.Sections[0].Facts, view.Fact{Name: lang.Text{EN: "code", ZH: "代码"}.In(l), Value: launch.SourceLine(o.Source).In(l)})

@@ -245,6 +245,9 @@ func (o MetricsOut) View(l lang.Lang) view.Doc {
 			d.Tone = view.Warn
 		}
 	}
+	if len(o.Runs) == 1 && o.Runs[0].Tracked != "" {
+		d.Sections = append(d.Sections, view.Section{Facts: []view.Fact{{Name: textTracked.In(l), Value: o.Runs[0].Tracked}}})
+	}
 	if o.GPUUse != nil {
 		d.Sections = append(d.Sections, view.Section{Text: o.GPUUse.Says().In(l)})
 		if o.GPUUse.Idle > 0 {
