@@ -67,7 +67,7 @@ func (b *Bot) askApproval(ctx context.Context, a ask, c *ops.Call, op ops.Op, in
 	}, Items: t.Note}}}
 	doc.Sections = append(doc.Sections, r.Sections(c.Lang)...)
 	key := "approve/" + a.Key
-	id, err := b.hold(ctx, held{Call: t, Ask: a, Approve: true, Digest: r.Digest, Asked: doc, Message: key, Until: until})
+	id, err := b.hold(ctx, held{Call: t, Ask: a, Approve: true, Digest: r.Digest, Shown: r.Shown, Asked: doc, Message: key, Until: until})
 	if err != nil {
 		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
@@ -187,7 +187,7 @@ func (b *Bot) approved(ctx context.Context, a ask, c *ops.Call, h held, op ops.O
 	asker := h.Ask
 	asker.Key, asker.Approver = a.Key, a.User
 	call := b.call(ctx, asker) // judged anew: they may have lost their rights meanwhile
-	call.Confirmed, call.Agreed, call.AgreedBy = true, h.Digest, a.Team+"/"+a.User
+	call.Confirmed, call.Agreed, call.Shown, call.AgreedBy = true, h.Digest, h.Shown, a.Team+"/"+a.User
 	var result any
 	in, err := typed.Fill(op, h.Call)
 	if err == nil {
