@@ -3,51 +3,61 @@ package bot
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 // A Check is one thing that doctor looked at.
 type Check struct {
-	Name   string
+	Name   lang.Text
 	OK     bool
-	Detail string
-	Fix    string // where not OK
+	Detail lang.Text
+	Fix    lang.Text // where not OK
 }
+
+var (
+	checkToken   = lang.Text{EN: "Slack bot token", ZH: "Slack 机器人令牌"}
+	checkScopes  = lang.Text{EN: "Slack scopes", ZH: "Slack 权限范围"}
+	checkSpaces  = lang.Text{EN: "Slack workspaces", ZH: "Slack 工作区"}
+	checkSocket  = lang.Text{EN: "Slack app token", ZH: "Slack 应用令牌"}
+	checkOutbox  = lang.Text{EN: "Slack outbox", ZH: "Slack 发件箱"}
+	checkReceive = lang.Text{EN: "Slack HTTP", ZH: "Slack HTTP"}
+)
 
 // Doctor checks that Slack is reachable, that the tokens are good, and that the
 // bot token has the scopes that the code uses. It posts nothing.
 func (b *Bot) Doctor(ctx context.Context) []Check {
 	var out []Check
 	if b.cfg.BotToken != "" {
-		out = append(out, b.checkToken(ctx, "")...)
+		out = append(out, b.tokenChecks(ctx, "")...)
 	} else {
-		out = append(out, b.checkInstalls(ctx)...)
+		out = append(out, b.installChecks(ctx)...)
 	}
 	if b.cfg.AppToken != "" {
-		out = append(out, b.checkSocket(ctx))
+		out = append(out, b.socketCheck(ctx))
 	} else {
-		out = append(out, Check{Name: "Slack HTTP", OK: true, Detail: "requests are verified with the signing secret"})
+		out = append(out, Check{Name: checkReceive, OK: true, Detail: lang.Text{EN: "requests are verified with the signing secret", ZH: "用签名密钥验证请求"}})
 	}
-	return append(out, b.checkOutbox(ctx))
+	return append(out, b.outboxCheck(ctx))
 }
 
-// checkInstalls checks the token of every workspace.
-func (b *Bot) checkInstalls(ctx context.Context) []Check {
+// installChecks checks the token of every workspace.
+func (b *Bot) installChecks(ctx context.Context) []Check {
 	teams, err := b.teams(ctx)
 	if err != nil {
-		return []Check{{Name: "Slack workspaces", Detail: err.Error()}}
+		return []Check{{Name: checkSpaces, Detail: lang.Said(err)}}
 	}
-	out := []Check{{Name: "Slack workspaces", OK: true, Detail: fmt.Sprintf("%d have installed the app at /slack/install", len(teams))}}
+	out := []Check{{Name: checkSpaces, OK: true, Detail: lang.Text{EN: "%d have installed the app at /slack/install", ZH: "%d 个已在 /slack/install 安装应用"}.With(len(teams))}}
 	for _, team := range teams[:min(len(teams), 50)] {
-		for _, c := range b.checkToken(ctx, team) {
-			c.Name += " of " + team
+		for _, c := range b.tokenChecks(ctx, team) {
+			c.Name = lang.Text{EN: "%s of %s", ZH: "%s（%s）"}.With(c.Name, team)
 			if !c.OK {
-				c.Fix = "have the workspace install the app again at /slack/install"
+				c.Fix = lang.Text{EN: "have the workspace install the app again at /slack/install", ZH: "请该工作区在 /slack/install 重新安装应用"}
 			}
 			out = append(out, c)
 		}
@@ -55,26 +65,26 @@ func (b *Bot) checkInstalls(ctx context.Context) []Check {
 	return out
 }
 
-func (b *Bot) checkToken(ctx context.Context, team string) []Check {
+func (b *Bot) tokenChecks(ctx context.Context, team string) []Check {
 	api, err := b.client(ctx, team)
 	if err != nil {
-		return []Check{{Name: "Slack bot token", Detail: err.Error()}}
+		return []Check{{Name: checkToken, Detail: lang.Said(err)}}
 	}
 	began := time.Now()
 	who, err := api.AuthTestContext(ctx)
 	if err != nil {
-		c := Check{Name: "Slack bot token", Detail: err.Error(), Fix: "check the network, and SLACK_API_URL if it is set"}
+		c := Check{Name: checkToken, Detail: lang.Said(err), Fix: lang.Text{EN: "check the network, and SLACK_API_URL if it is set", ZH: "请检查网络，以及 SLACK_API_URL（若已设置）"}}
 		if _, ok := errors.AsType[slack.SlackErrorResponse](err); ok {
-			c.Fix = "copy the xoxb- token again from the app's page OAuth & Permissions"
+			c.Fix = lang.Text{EN: "copy the xoxb- token again from the app's page OAuth & Permissions", ZH: "请从应用的 OAuth & Permissions 页面重新复制 xoxb- 令牌"}
 		}
 		return []Check{c}
 	}
 	checks := []Check{{
-		Name: "Slack bot token", OK: true,
-		Detail: fmt.Sprintf("%s in %s (%s), answered in %d ms", who.User, who.Team, who.TeamID, time.Since(began).Milliseconds()),
+		Name: checkToken, OK: true,
+		Detail: lang.Text{EN: "%s in %s (%s), answered in %d ms", ZH: "%s，工作区 %s（%s），%d 毫秒内应答"}.With(who.User, who.Team, who.TeamID, time.Since(began).Milliseconds()),
 	}}
 	have := strings.FieldsFunc(who.Header.Get("X-OAuth-Scopes"), func(r rune) bool { return r == ',' || r == ' ' })
-	c := Check{Name: "Slack scopes", OK: true}
+	c := Check{Name: checkScopes, OK: true}
 	var missing, extra []string
 	want := Scopes(b.cfg.Policy)
 	for _, s := range want {
@@ -89,29 +99,29 @@ func (b *Bot) checkToken(ctx context.Context, team string) []Check {
 	}
 	switch {
 	case len(missing) > 0:
-		c.OK, c.Detail = false, "missing: "+strings.Join(missing, ", ")
-		c.Fix = "update the app with `megatron-ops slack manifest` and install it again"
+		c.OK, c.Detail = false, lang.Text{EN: "missing: %s", ZH: "缺少：%s"}.With(strings.Join(missing, ", "))
+		c.Fix = lang.Text{EN: "update the app with `megatron-ops slack manifest` and install it again", ZH: "请用 `megatron-ops slack manifest` 更新应用并重新安装"}
 	case len(extra) > 0:
-		c.Detail = "all there; not needed: " + strings.Join(extra, ", ")
+		c.Detail = lang.Text{EN: "all there; not needed: %s", ZH: "齐全；多余：%s"}.With(strings.Join(extra, ", "))
 	default:
-		c.Detail = fmt.Sprintf("all %d, and no more", len(want))
+		c.Detail = lang.Text{EN: "all %d, and no more", ZH: "共 %d 项，齐全且无多余"}.With(len(want))
 	}
 	return append(checks, c)
 }
 
-func (b *Bot) checkSocket(ctx context.Context) Check {
+func (b *Bot) socketCheck(ctx context.Context) Check {
 	api := slack.New(b.cfg.BotToken, b.options()...)
 	if _, _, err := api.StartSocketModeContext(ctx); err != nil {
-		return Check{Name: "Slack app token", Detail: err.Error(), Fix: "make an app-level token with the scope connections:write, and enable Socket Mode"}
+		return Check{Name: checkSocket, Detail: lang.Said(err), Fix: lang.Text{EN: "make an app-level token with the scope connections:write, and enable Socket Mode", ZH: "请创建带 connections:write 权限的应用级令牌，并启用 Socket Mode"}}
 	}
-	return Check{Name: "Slack app token", OK: true, Detail: "Socket Mode opens a connection"}
+	return Check{Name: checkSocket, OK: true, Detail: lang.Text{EN: "Socket Mode opens a connection", ZH: "Socket Mode 可以建立连接"}}
 }
 
-// checkOutbox tells of messages that Slack refused for good.
-func (b *Bot) checkOutbox(ctx context.Context) Check {
+// outboxCheck tells of messages that Slack refused for good.
+func (b *Bot) outboxCheck(ctx context.Context) Check {
 	dead, err := b.cfg.Store.Buried(ctx, 20)
 	if err != nil {
-		return Check{Name: "Slack outbox", Detail: err.Error()}
+		return Check{Name: checkOutbox, Detail: lang.Said(err)}
 	}
 	lost := 0
 	last := ""
@@ -124,10 +134,10 @@ func (b *Bot) checkOutbox(ctx context.Context) Check {
 		}
 	}
 	if lost == 0 {
-		return Check{Name: "Slack outbox", OK: true, Detail: "nothing was refused"}
+		return Check{Name: checkOutbox, OK: true, Detail: lang.Text{EN: "nothing was refused", ZH: "没有消息被拒绝"}}
 	}
 	return Check{
-		Name: "Slack outbox", Detail: fmt.Sprintf("%d messages were refused for good, the last one: %s", lost, last),
-		Fix: "invite the bot to the channel, or check the token; the messages are not sent again",
+		Name: checkOutbox, Detail: lang.Text{EN: "%d messages were refused for good, the last one: %s", ZH: "%d 条消息被永久拒绝，最近一条：%s"}.With(lost, last),
+		Fix: lang.Text{EN: "invite the bot to the channel, or check the token; the messages are not sent again", ZH: "请把机器人邀请进频道，或检查令牌；这些消息不会重发"},
 	}
 }

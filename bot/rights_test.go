@@ -122,8 +122,8 @@ func TestDoctorTellsASlackThatDoesNotAnswer(t *testing.T) {
 	require.NoError(t, err)
 	checks := b.Doctor(t.Context())
 	require.False(t, checks[0].OK)
-	require.Contains(t, checks[0].Detail, "connection refused")
-	require.Contains(t, checks[0].Fix, "network")
+	require.Contains(t, checks[0].Detail.EN, "connection refused")
+	require.Contains(t, checks[0].Fix.EN, "network")
 }
 
 // A client that opens a request and sends nothing more is let go.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 func overSocket(c *bot.Config) { c.AppToken, c.SigningSecret = "xapp-test", "" }
@@ -110,15 +111,16 @@ func TestDoctorNamesWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	s := play(t, overSocket)
 	for _, c := range s.bot.Doctor(t.Context()) {
-		require.True(t, c.OK, "%s: %s", c.Name, c.Detail)
+		require.True(t, c.OK, "%s: %s", c.Name.EN, c.Detail.EN)
+		require.Equal(t, lang.ZH, lang.Of(c.Detail.ZH), c.Detail.EN)
 	}
 	narrow := play(t, func(c *bot.Config) {
 		c.APIURL = slacktest.Start(t, slacktest.Config{BotScopes: "chat:write,commands"}).APIURL
 	})
 	var found bool
 	for _, c := range narrow.bot.Doctor(t.Context()) {
-		if strings.Contains(c.Detail, "files:read") {
-			found = !c.OK && strings.Contains(c.Fix, "manifest")
+		if strings.Contains(c.Detail.EN, "files:read") {
+			found = !c.OK && strings.Contains(c.Fix.EN, "manifest") && strings.HasPrefix(c.Detail.ZH, "缺少：") && strings.Contains(c.Fix.ZH, "重新安装")
 		}
 	}
 	require.True(t, found)

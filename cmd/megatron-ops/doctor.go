@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -136,9 +135,9 @@ func (sh *shell) examine(ctx context.Context) (cfg config.Config, svc *ops.Servi
 			for _, c := range b.Doctor(ctx) {
 				var err error
 				if !c.OK {
-					err = errors.New(c.Detail)
+					err = c.Detail.Err()
 				}
-				checks = append(checks, check{what: c.Name, err: err, fix: c.Fix, note: c.Detail})
+				checks = append(checks, check{what: c.Name.In(sh.lang), err: err, fix: c.Fix.In(sh.lang), note: c.Detail.In(sh.lang)})
 			}
 		}
 	}

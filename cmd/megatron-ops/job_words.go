@@ -181,7 +181,21 @@ func (f *finder) find(ctx context.Context, word string) ([]string, error) {
 	if id := f.among(word); id != "" {
 		return []string{id}, nil
 	}
-	return f.named(word)
+	ids, err := f.named(word)
+	if m := namedTask.FindStringSubmatch(word); err != nil && m != nil && f.isArray(m[1]) {
+		if ids, err = f.named(m[1]); err == nil {
+			return f.find(ctx, ids[0]+m[2])
+		}
+	}
+	return ids, err
+}
+
+// namedTask is a task of an array, or a range of them, by the array's name.
+var namedTask = lazy.New(`^(.+)(_(?:[0-9]+|\[[0-9,-]+\]))$`)
+
+// isArray reports whether a job of that name is an array.
+func (f *finder) isArray(name string) bool {
+	return slices.ContainsFunc(f.mine, func(j slurm.Job) bool { return j.Name == name && (j.ID.Array() != j.ID || len(j.Tasks) > 0) })
 }
 
 // newer puts the job that was submitted last first.
@@ -237,8 +251,8 @@ func (f *finder) named(word string) ([]string, error) {
 		what = lang.Text{EN: "no job of yours failed in the last seven days", ZH: "最近七天没有您失败的作业"}
 	}
 	return nil, ops.NotFoundError("job", what, lang.Text{
-		EN: "an id such as 4711 or 4711_3, a name, last, or failed; `megatron-ops list --all` shows them",
-		ZH: "作业号（如 4711、4711_3）、作业名、last 或 failed；`megatron-ops list --all` 可列出",
+		EN: "an id such as 4711 or 4711_3, a name, NAME_3 for a task of an array, last, or failed; `megatron-ops list --all` shows them",
+		ZH: "作业号（如 4711、4711_3）、作业名、数组任务写作 名称_3、last 或 failed；`megatron-ops list --all` 可列出",
 	})
 }
 

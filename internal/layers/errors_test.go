@@ -27,7 +27,6 @@ var englishOnly = map[string]string{
 	"bot/outbox/":                   "operators read it in the log",
 	"bot/signature.go":              "whoever sent a request that is not Slack's reads it",
 	"bot/slacktest/":                "tests read it",
-	"cmd/megatron-ops/doctor.go":    "the text was chosen in the person's language before",
 	"internal/demo/":                "it speaks as uv and torchrun do",
 	"internal/docs/":                "developers read it",
 	"internal/ops/command_words.go": "a wrong tag in the source: the first test finds it",

@@ -32,7 +32,7 @@ var columns = []column{
 	{"partition", lang.Text{EN: "partition", ZH: "分区"}, 3, func(j slurm.Job) string { return j.Partition }},
 	{"qos", lang.Text{EN: "QOS", ZH: "QOS"}, 2, func(j slurm.Job) string { return j.QOS }},
 	{"state", lang.Text{EN: "state", ZH: "状态"}, 0, func(j slurm.Job) string { return string(j.State) }},
-	{"reason", lang.Text{EN: "reason", ZH: "原因"}, 5, func(j slurm.Job) string { return j.Reason }},
+	{"reason", lang.Text{EN: "reason", ZH: "原因"}, 5, slurm.Job.Why},
 	{"nodes", lang.Text{EN: "nodes", ZH: "节点数"}, 4, func(j slurm.Job) string { return number(max(j.NumNodes, len(j.Nodes))) }},
 	{"nodelist", lang.Text{EN: "node list", ZH: "节点列表"}, 5, func(j slurm.Job) string { return hostlist.Compress(j.Nodes) }},
 	{"gpus", lang.Text{EN: "GPUs", ZH: "GPU"}, 4, func(j slurm.Job) string { return number(j.GPUs) }},

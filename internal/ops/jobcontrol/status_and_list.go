@@ -219,8 +219,8 @@ func jobFacts(j slurm.Job, l lang.Lang) []view.Fact {
 	}
 	if j.State == slurm.Pending {
 		add("waiting for", "等待原因", j.Reason)
-	} else if j.Reason != "None" {
-		add("reason", "原因", j.Reason)
+	} else {
+		add("reason", "原因", j.Why())
 	}
 	if j.SeenAt != nil {
 		add("as of", "截至", asOf(*j.SeenAt).In(l))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -141,8 +142,8 @@ func (p *pulse) look(ctx context.Context, c *ops.Call, out *WaitOut) {
 		}
 	}
 	line := string(out.State)
-	if out.State != slurm.Running && out.Reason != "" && out.Reason != "None" {
-		line += " (" + out.Reason + ")"
+	if why := out.Why(); out.State != slurm.Running && why != "" {
+		line += " (" + why + ")"
 	}
 	if p.line != "" {
 		line += ", " + p.line
@@ -154,13 +155,25 @@ func (p *pulse) look(ctx context.Context, c *ops.Call, out *WaitOut) {
 }
 
 // say tells a step: how much of its time limit the job has used, and in words what is so.
+// A person is told how long it runs in words too: a fraction looks like steps of the waiting.
 func (p *pulse) say(c *ops.Call, j slurm.Job, now time.Time, words string) {
 	p.saidAt = now
 	limit := int64(0)
 	if j.TimeLimitS != nil {
 		limit = *j.TimeLimitS
 	}
-	c.Step(int(j.ElapsedS), int(limit), words)
+	if c.Who.Surface != ops.Shell {
+		c.Step(int(j.ElapsedS), int(limit), words)
+		return
+	}
+	if rest, running := strings.CutPrefix(words, string(slurm.Running)); running && j.ElapsedS > 0 {
+		ran := lang.Text{EN: " for %s", ZH: " 已运行 %s"}.With(ops.Duration(j.ElapsedS))
+		if limit > 0 {
+			ran = lang.Text{EN: " for %s of %s", ZH: " 已运行 %s（时限 %s）"}.With(ops.Duration(j.ElapsedS), ops.Duration(limit))
+		}
+		words = string(slurm.Running) + ran.In(c.Lang) + rest
+	}
+	c.Step(0, 0, words)
 }
 
 // newest is a run's last iteration in words; empty where there is none.

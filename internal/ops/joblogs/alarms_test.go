@@ -61,6 +61,34 @@ func TestWaitingHearsOfWhatGoesWrongOnce(t *testing.T) {
 	require.Empty(t, out.(jobcontrol.WaitOut).Alarms)
 }
 
+// A person who waits reads how long the job runs in words, an agent's client draws it.
+func TestWaitingSaysHowLongTheJobRuns(t *testing.T) {
+	limit := int64(18000)
+	for name, tt := range map[string]struct {
+		surface ops.Surface
+		l       lang.Lang
+		limit   *int64
+		want    string
+	}{
+		"shell":             {ops.Shell, lang.EN, &limit, "[0/0] RUNNING for 06:10 of 05:00:00, iteration 60 of 100, loss 2.5, 4 s each"},
+		"shell, in Chinese": {ops.Shell, lang.ZH, &limit, "[0/0] RUNNING 已运行 06:10（时限 05:00:00）, 第 60/100 次迭代，损失 2.5，每次 4 秒"},
+		"without a limit":   {ops.Shell, lang.EN, nil, "[0/0] RUNNING for 06:10, iteration 60 of 100, loss 2.5, 4 s each"},
+		"agent":             {ops.MCP, lang.EN, &limit, "[370/18000] RUNNING, iteration 60 of 100, loss 2.5, 4 s each"},
+	} {
+		c, j := running(t, 0)
+		j.ElapsedS, j.TimeLimitS = 370, tt.limit
+		c.Clusters["test"].(*opstest.Site).Put(j)
+		c.Who.Surface, c.Lang = tt.surface, tt.l
+		var steps []string
+		c.Progress = func(done, total int, what string) {
+			steps = append(steps, fmt.Sprintf("[%d/%d] %s", done, total, what))
+		}
+		_, err := opstest.Do(t, c, jobcontrol.Wait(), "77", "--timeout", "1")
+		require.NoError(t, err)
+		require.Contains(t, steps, tt.want, name)
+	}
+}
+
 func TestMetricsOfARunningJobTellAHang(t *testing.T) {
 	c, j := running(t, 0)
 	old := time.Now().Add(-time.Hour)
