@@ -40,6 +40,14 @@ func sumOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// withoutCarried is the part of a script that says and does something.
+func withoutCarried(script string) string {
+	if at := strings.LastIndex(script, "\n"+carriedMark); at >= 0 {
+		return script[:at]
+	}
+	return script
+}
+
 // carried is the specification that a script carries; unchanged reports that the
 // script is still as it was rendered, ok that there is one that can be read.
 func carried(script string) (s Spec, unchanged, ok bool) {

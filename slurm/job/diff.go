@@ -120,8 +120,10 @@ func flags(args []string) map[string]string {
 const maxDiff = 4000
 
 // DiffText compares two scripts line by line: lines start with "-", "+" or a
-// blank, with a few unchanged lines around each change. Equal texts give "".
+// blank, with a few unchanged lines around each change. Equal texts give "". The
+// specifications that they carry are left out: Diff compares these.
 func DiffText(old, next string) string {
+	old, next = withoutCarried(old), withoutCarried(next)
 	if old == next {
 		return ""
 	}

@@ -34,4 +34,11 @@ func TestDiffOfScriptsShowsTheLinesAround(t *testing.T) {
 	require.Equal(t, "…\n c\n d\n-e\n+E\n f\n g\n…\n", job.DiffText("a\nb\nc\nd\ne\nf\ng\nh\n", "a\nb\nc\nd\nE\nf\ng\nh\n"))
 	require.Equal(t, "+x\n a\n", job.DiffText("a\n", "x\na\n"))
 	require.Empty(t, job.DiffText("a\n", "a\n"))
+	one, err := job.Render(twoNodes("--lr", "1e-4"), job.Options{})
+	require.NoError(t, err)
+	two, err := job.Render(twoNodes("--lr", "3e-4"), job.Options{})
+	require.NoError(t, err)
+	said := job.DiffText(one.Text, two.Text)
+	require.Contains(t, said, "-  --lr 1e-4\n+  --lr 3e-4\n")
+	require.NotContains(t, said, "#|", "the specification that a script carries is compared by itself")
 }
