@@ -109,6 +109,7 @@ var (
 	textCode    = lang.Text{EN: "Code", ZH: "代码"}
 	textAgain   = lang.Text{EN: "Restarts", ZH: "重启次数"}
 	textTasks   = lang.Text{EN: "Tasks", ZH: "任务"}
+	textAtATime = lang.Text{EN: "Tasks at a time", ZH: "任务同时运行上限"}
 	textCalled  = lang.Text{EN: "Slurm's state", ZH: "Slurm 状态"}
 )
 
@@ -124,6 +125,9 @@ func furtherFacts(r jobcontrol.StatusOut, l lang.Lang) (facts []view.Fact) {
 		tasks = append(tasks, fmt.Sprintf("%d %s", r.Tasks[state], card.State(state, l)))
 	}
 	add(textTasks, strings.Join(tasks, " · "))
+	if r.ArrayLimit > 0 {
+		add(textAtATime, strconv.Itoa(r.ArrayLimit))
+	}
 	add(textOnNodes, hostlist.Compress(r.Nodes))
 	add(textCalled, strings.TrimSpace(string(r.State)+" "+strings.TrimPrefix(r.Reason, "None")))
 	if r.Restarts > 0 {

@@ -23,7 +23,7 @@ func Fold(id JobID, rows []Job) (j Job, ok bool) {
 		if !array {
 			if r.covers(id) {
 				part := *r
-				part.ID = id
+				part.ID, part.ArrayLimit = id, max(r.ArrayLimit, ArrayLimit(string(r.ID)))
 				return part, true
 			}
 			continue
@@ -37,8 +37,9 @@ func Fold(id JobID, rows []Job) (j Job, ok bool) {
 	}
 	// The part that a person would look at first speaks for the whole.
 	j = parts[0]
-	nodes, held, gpus, asked, tasks := []string{}, map[string]bool{}, 0, 0, map[State]int{}
+	nodes, held, gpus, asked, tasks, limit := []string{}, map[string]bool{}, 0, 0, map[State]int{}, 0
 	for _, p := range parts {
+		limit = max(limit, p.ArrayLimit, ArrayLimit(string(p.ID)))
 		// Of components that are in the same state the first does: it has the log.
 		if weight(p.State) > weight(j.State) || weight(p.State) == weight(j.State) && p.ID == id+"+0" {
 			j = p
@@ -59,7 +60,7 @@ func Fold(id JobID, rows []Job) (j Job, ok bool) {
 			gpus += p.GPUs
 		}
 	}
-	j.ID, j.RawID = id, ""
+	j.ID, j.RawID, j.ArrayLimit = id, "", limit
 	j.Nodes, j.NumNodes, j.GPUs = nodes, max(j.NumNodes, asked, len(nodes)), max(j.GPUs, gpus)
 	if len(tasks) > 0 { // each writes a log of its own
 		each := regexp.MustCompile(`\b` + regexp.QuoteMeta(string(id)) + `_[0-9]+`)
@@ -102,7 +103,16 @@ func weight(s State) int {
 	return 4
 }
 
-var arrayLimit = regexp.MustCompile(`%[0-9]+\]`)
+var arrayLimit = regexp.MustCompile(`%([0-9]+)\]`)
+
+// ArrayLimit is how many elements of an array may run at a time, by the ids that
+// squeue and sacct print of those that wait, such as "34_[1-4%2]"; 0: all of them.
+func ArrayLimit(ids string) int {
+	if m := arrayLimit.FindStringSubmatch(ids); m != nil {
+		return parseCount(m[1])
+	}
+	return 0
+}
 
 // covers reports whether j is the one line for elements of an array that have
 // not been split off it, such as "34_[1-4%1]", and id is among them.

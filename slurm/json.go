@@ -197,7 +197,7 @@ func JobsFromJSON(m map[string]any) []Job {
 	}
 	start := o.time("start_time")
 	if j.State == Pending {
-		j.EstStart = j.estimated(start)
+		j.EstStart, j.ArrayLimit = j.estimated(start), int(o.number("array_max_tasks"))
 	} else {
 		j.StartedAt = start
 	}

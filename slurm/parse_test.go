@@ -285,6 +285,11 @@ func TestFold(t *testing.T) {
 		require.Equal(t, id, j.ID)
 	}
 	array, _ := slurm.Fold("7", rows)
+	require.Equal(t, 2, array.ArrayLimit)
+	waits, _ := slurm.Fold("7_9", rows)
+	require.Equal(t, 2, waits.ArrayLimit)
+	runs, _ := slurm.Fold("7_2", rows)
+	require.Zero(t, runs.ArrayLimit)
 	require.Equal(t, map[slurm.State]int{slurm.Completed: 1, slurm.Running: 1, slurm.Pending: 4}, array.Tasks)
 	het, _ := slurm.Fold("8", rows)
 	require.Empty(t, het.Tasks, "components are no tasks")

@@ -113,6 +113,9 @@ type Job struct {
 	// Tasks is how many tasks of an array are in which state, as far as the cluster
 	// still lists them; only of an array as a whole.
 	Tasks map[State]int `json:"tasks,omitempty"`
+	// ArrayLimit is how many tasks of an array may run at a time (%N), while some of
+	// them wait; 0: all of them.
+	ArrayLimit int `json:"array_limit,omitempty"`
 	// SeenAt is set where the cluster does not answer: all of this is as it was then.
 	SeenAt *time.Time `json:"seen_at,omitempty"`
 }

@@ -108,6 +108,7 @@ func (c *CLI) Job(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
 	}
 	if j, ok := slurm.Fold(id, rows); ok {
 		c.addDetail(ctx, &j, rows)
+		c.addArrayLimit(ctx, &j, rows)
 		return j, nil
 	}
 	rows, err = c.accounts(ctx, op, "--jobs="+string(id))

@@ -35,8 +35,12 @@ func jobLine(j slurm.Job) string {
 	if j.TimeLimitS != nil {
 		limit = *j.TimeLimitS
 	}
-	return fmt.Sprintf("%s raw=%s %s (%s) %q of %s nodes=%d %s gpus=%d limit=%ds exit=%s runs-before=%v out=%s",
-		j.ID, j.RawID, j.State, j.Reason, j.Name, j.User, j.NumNodes, strings.Join(j.Nodes, ","), j.GPUs, limit, exit, j.Requeues, j.Stdout)
+	atATime := ""
+	if j.ArrayLimit > 0 {
+		atATime = fmt.Sprintf(" at-a-time=%d", j.ArrayLimit)
+	}
+	return fmt.Sprintf("%s raw=%s %s (%s) %q of %s nodes=%d %s gpus=%d limit=%ds exit=%s runs-before=%v out=%s%s",
+		j.ID, j.RawID, j.State, j.Reason, j.Name, j.User, j.NumNodes, strings.Join(j.Nodes, ","), j.GPUs, limit, exit, j.Requeues, j.Stdout, atATime)
 }
 
 // golden compares text with a file of testdata, and writes that with -update.

@@ -233,6 +233,17 @@ var behaviours = []struct {
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, len(jobs), 2) // Slurm forgets one that never started
 	}, "elements"},
+	{"an array that waits tells how many tasks may run at a time", func(t *testing.T, s site) {
+		for elements, limit := range map[string]int{"1-3%2": 2, "1-3": 0} {
+			id := s.submit(t, "--time=5 --hold --output=/dev/null --array="+elements, "true")
+			for _, asked := range []slurm.JobID{id, id + "_3"} {
+				j, err := s.Job(t.Context(), asked)
+				require.NoError(t, err)
+				require.Equal(t, slurm.Pending, j.State)
+				require.Equal(t, limit, j.ArrayLimit, "%s of --array=%s", asked, elements)
+			}
+		}
+	}, ""},
 	{"a heterogeneous job runs as one, is found by its token and ended as one", func(t *testing.T, s site) {
 		text := "#!/bin/bash\n#SBATCH --job-name=het --nodes=1 --gpus-per-node=2 --cpus-per-task=2 --time=5 --output=logs/%x-%j.out\n" +
 			"#SBATCH hetjob\n#SBATCH --partition=prod --nodes=2 --ntasks-per-node=1 --gpus-per-node=1 --time=5\n" +

@@ -62,3 +62,16 @@ func (c *CLI) addDetail(ctx context.Context, j *slurm.Job, rows []slurm.Job) {
 		}
 	}
 }
+
+// addArrayLimit fills how many tasks of an array may run at a time: only squeue's
+// one entry of those that wait tells that, which the list of all takes apart.
+func (c *CLI) addArrayLimit(ctx context.Context, j *slurm.Job, rows []slurm.Job) {
+	waits := func(r slurm.Job) bool { return r.State == slurm.Pending && strings.Contains(string(r.ID), "_") }
+	if !slices.ContainsFunc(rows, waits) {
+		return
+	}
+	out, err := c.ask(ctx, "", "squeue", "--noheader", "--states=PENDING", "--jobs="+string(j.ID.Array()), "--format=%i")
+	if err == nil {
+		j.ArrayLimit = slurm.ArrayLimit(out)
+	}
+}

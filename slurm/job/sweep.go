@@ -131,6 +131,23 @@ func (v *validator) sweep(s Spec) {
 // arrayOf are the elements of n points.
 func arrayOf(n int) string { return fmt.Sprintf("0-%d", n-1) }
 
+// Recounted is a specification whose sweep took the place of another: its array
+// has an element for each point, and lets as many run at a time as before.
+func (s Spec) Recounted() Spec {
+	had := s.Array
+	s.Array = ""
+	points := s.Points()
+	if len(points) == 0 {
+		s.Array = had
+		return s
+	}
+	s.Array = arrayOf(len(points))
+	if _, limit, limited := strings.Cut(had, "%"); limited {
+		s.Array += "%" + limit
+	}
+	return s
+}
+
 // Points are the runs of a sweep, those of the last axis next to one another;
 // none where the specification has no sweep, or one that Validate faults. Each
 // point saves and logs in folders of its own, below those that the specification

@@ -126,6 +126,9 @@ func answerCommand(release, name string, args []string) (stdout, stderr string, 
 		if f := value("Format"); f != "" {
 			return t.in([]string{"%i"}, func(fields []string) string { return detail(release, f, fields[0]) }, chosen), "", 0
 		}
+		if value("format") == "%i" { // one entry for the elements that wait
+			return waiting(release, chosen), "", 0
+		}
 		if stdout = t.in(letters, separated, chosen); stdout == "" && len(ids) == 1 && ids[0] != "" {
 			return "", "slurm_load_jobs error: Invalid job id specified\n", 1
 		}
@@ -162,6 +165,18 @@ func answerCommand(release, name string, args []string) (stdout, stderr string, 
 		}
 	}
 	return "", fmt.Sprintf("%s: nothing is recorded of %q\n", name, args), 97
+}
+
+// waiting are the ids of the jobs that wait, as squeue's own listing has them.
+func waiting(release string, chosen func(row []string) bool) string {
+	text, _ := recorded.ReadFile("recorded/" + release + "/text/squeue.txt")
+	var b strings.Builder
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) > 4 && f[4] == "PD" && chosen(f) {
+			b.WriteString(f[0] + "\n")
+		}
+	}
+	return b.String()
 }
 
 // detail is squeue's line for one job in the columns of --Format, of which the

@@ -101,7 +101,11 @@ func parts(j slurm.Job) (own, array int64, element any, rest string) {
 	}
 	own, array = number(j.RawID), number(slurm.JobID(whole))
 	if list, waits := strings.CutPrefix(part, "["); waits {
-		return own, array, nil, strings.TrimSuffix(list, "]") + "%1"
+		rest = strings.TrimSuffix(list, "]")
+		if j.ArrayLimit > 0 {
+			rest += fmt.Sprintf("%%%d", j.ArrayLimit)
+		}
+		return own, array, nil, rest
 	}
 	n, _ := strconv.ParseInt(part, 10, 64)
 	return own, array, n, ""
@@ -138,7 +142,7 @@ func (r *REST) queued(q question, j slurm.Job) object {
 		errors = output
 	}
 	put(doc, object{
-		"job_id": own, "array_job_id": array, "array_task_id": element, "array_task_string": rest,
+		"job_id": own, "array_job_id": array, "array_task_id": element, "array_task_string": rest, "array_max_tasks": j.ArrayLimit,
 		"name": j.Name, "user_name": r.Owner, "account": j.Account, "partition": j.Partition, "qos": j.QOS,
 		"job_state": string(j.State), "state_reason": reason, "nodes": strings.Join(j.Nodes, ","), "node_count": max(j.NumNodes, 1),
 		"time_limit": limit, "submit_time": seconds(j.SubmittedAt), "start_time": seconds(start), "end_time": seconds(j.EndedAt),

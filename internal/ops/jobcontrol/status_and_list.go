@@ -230,6 +230,7 @@ func jobFacts(j slurm.Job, l lang.Lang) []view.Fact {
 		tasks = append(tasks, fmt.Sprintf("%d %s", j.Tasks[state], state))
 	}
 	add("tasks", "任务", strings.Join(tasks, ", "))
+	add("tasks at a time", "任务同时运行上限", strconv.Itoa(j.ArrayLimit))
 	add("cluster", "集群", j.Cluster)
 	add("user", "用户", j.User)
 	add("partition", "分区", j.Partition)

@@ -3,6 +3,7 @@ package launch
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -49,6 +50,34 @@ func TestAJobIsSubmittedAgainWithChanges(t *testing.T) {
 	require.ErrorContains(t, err, "is its owner's", "nobody on the cluster is not the owner")
 	_, err = opstest.Do(t, c, Render(), "--from", "99")
 	require.ErrorContains(t, err, "not known")
+}
+
+// An array keeps how many of its tasks may run at a time; a sweep that takes the
+// place of another counts its own points.
+func TestAnArrayIsSubmittedAgainWithItsLimit(t *testing.T) {
+	s := &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{}}
+	c := opstest.NewCall(t, s)
+	for _, words := range [][]string{
+		append([]string{"--yes", "--array", "1-10%2"}, opstest.GoodJob...),
+		{"--yes", "--from", "4701", "--time", "2:00:00"},
+		{"--yes", "--from", "4701", "--array", "1-3"},
+		append([]string{"--yes", "--array", "0-1%1", "--sweep", "lr=1e-4,3e-4"}, opstest.GoodJob...),
+		{"--yes", "--from", "4704", "--sweep", "lr=1e-4,2e-4,3e-4"},
+		{"--yes", "--from", "4704", "--sweep", "lr=1e-4,2e-4,3e-4", "--array", "0-2%3"},
+		{"--yes", "--from", "4701", "--sweep", "lr=1e-4,3e-4"},
+	} {
+		_, err := opstest.Do(t, c, Submit(), words...)
+		require.NoError(t, err, words)
+	}
+	var arrays []string
+	for _, sub := range s.Submitted {
+		_, rest, _ := strings.Cut(sub.Script, "#SBATCH --array=")
+		array, _, _ := strings.Cut(rest, "\n")
+		arrays = append(arrays, array)
+	}
+	require.Equal(t, []string{"1-10%2", "1-10%2", "1-3", "0-1%1", "0-2%1", "0-2%3", "0-1%2"}, arrays)
+	_, err := opstest.Do(t, c, Submit(), "--yes", "--from", "4704", "--sweep", "lr=1e-4,2e-4,3e-4", "--array", "0-5")
+	require.ErrorContains(t, err, "does not count the 3 points")
 }
 
 // What a patch says in words of the shell, applied to what failed, is what the

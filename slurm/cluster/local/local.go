@@ -152,7 +152,7 @@ func newRecords(id slurm.JobID, number int, sub submission) []record {
 	job := slurm.Job{
 		ID: id, Name: r.Name, User: sub.User, Account: r.Account, Partition: r.Partition, QOS: r.QOS,
 		State: slurm.Pending, Reason: "None", Nodes: []string{}, NumNodes: r.Nodes, GPUs: r.Nodes * r.GPUsPerNode,
-		SubmittedAt: &sub.At, WorkDir: firstOf(r.Chdir, sub.Dir), Comment: r.Comment,
+		SubmittedAt: &sub.At, WorkDir: firstOf(r.Chdir, sub.Dir), Comment: r.Comment, ArrayLimit: r.ArrayLimit,
 	}
 	job.WorkDir = under(sub.Dir, job.WorkDir)
 	if r.TimeLimit > 0 {
@@ -275,6 +275,9 @@ func (c *Cluster) view(r record) slurm.Job {
 	if ctl.TimeLimit != nil {
 		seconds := int64(*ctl.TimeLimit / time.Second)
 		j.TimeLimitS = &seconds
+	}
+	if j.State != slurm.Pending {
+		j.ArrayLimit = 0
 	}
 	if j.StartedAt != nil {
 		end := time.Now()
