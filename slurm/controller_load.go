@@ -22,6 +22,15 @@ const maxThreads = 256
 // pile up.
 func (l ControllerLoad) Busy() bool { return l.Threads >= maxThreads*4/5 || l.AgentQueue >= 10000 }
 
+// LoadFromJSON reads the statistics of slurmrestd's diag.
+func LoadFromJSON(m map[string]any) ControllerLoad {
+	o := jsonObject(m)
+	return ControllerLoad{
+		Threads: int(o.number("server_thread_count")), AgentQueue: int(o.number("agent_queue_size")), DBDQueue: int(o.number("dbd_agent_queue_size")),
+		Pending: int(o.number("jobs_pending")), Running: int(o.number("jobs_running")), CycleMicro: int(o.number("schedule_cycle_last")),
+	}
+}
+
 // ParseLoad reads what sdiag printed. The first of two lines of a name is the main
 // scheduler's, the second the backfill's.
 func ParseLoad(out string) (l ControllerLoad) {

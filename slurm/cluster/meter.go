@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -167,6 +168,12 @@ func (r *REST) Meter() *Meter { return r.meter }
 func (c *CLI) Load(ctx context.Context) (slurm.ControllerLoad, error) {
 	out, err := c.ask(ctx, "load", "sdiag")
 	return slurm.ParseLoad(out), err
+}
+
+// Load asks the controller how busy it is.
+func (r *REST) Load(ctx context.Context) (slurm.ControllerLoad, error) {
+	a, err := r.call(ctx, "load", http.MethodGet, "slurm", "diag", nil)
+	return slurm.LoadFromJSON(a.Statistics), err
 }
 
 // resource is the kind of thing that a path of the API names: "jobs", "job".

@@ -23,6 +23,8 @@ type answer struct {
 	Partitions []map[string]any `json:"partitions"`
 	// Reservations are those that the token may see.
 	Reservations []map[string]any `json:"reservations"`
+	// Statistics are the controller's own.
+	Statistics map[string]any `json:"statistics"`
 	// JobID is a number after a submission, and "" after a change in v0.0.40.
 	JobID  any `json:"job_id"`
 	Errors []struct {

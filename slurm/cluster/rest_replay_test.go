@@ -51,6 +51,22 @@ func TestRESTConformsInEveryRelease(t *testing.T) {
 	}
 }
 
+// The controller tells its own figures over the API as sdiag does.
+func TestRESTTellsHowBusyTheControllerIs(t *testing.T) {
+	for release, want := range map[string]slurm.ControllerLoad{
+		"22.05": {Threads: 3, Pending: 20, Running: 10, CycleMicro: 75},
+		"23.11": {Threads: 2, AgentQueue: 18, Pending: 20, Running: 11, CycleMicro: 84},
+		"24.11": {Threads: 1, AgentQueue: 22, Pending: 31, Running: 11, CycleMicro: 106},
+		"25.11": {Threads: 1, Pending: 20, Running: 10, CycleMicro: 68},
+		"26.05": {Threads: 1, AgentQueue: 6, CycleMicro: 93},
+	} {
+		_, s := replayed(t, release)
+		load, err := s.backend.(*cluster.REST).Load(t.Context()) //nolint:forcetypeassert // made so
+		require.NoError(t, err)
+		require.Equal(t, want, load, release)
+	}
+}
+
 // everyAPI runs a test against each API version of each release alone.
 func everyAPI(t *testing.T, test func(t *testing.T, r *slurmtest.REST, s site, api int)) {
 	t.Helper()
