@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -33,23 +35,37 @@ func notAdministrator(ctx context.Context, cfg config.Config) error {
 	if os.Geteuid() == 0 {
 		return &ops.Error{Code: ops.NotAllowed, Message: lang.Text{EN: "serve does not run as root", ZH: "serve 不以 root 运行"}, Fix: fix}
 	}
-	ctx, stop := context.WithTimeout(ctx, 5*time.Second)
-	defer stop()
-	for name, c := range cfg.Clusters {
-		if c.Kind != "cli" {
-			continue
-		}
-		cmd := exec.CommandContext(ctx, "scontrol", "show", "config")
-		if c.SlurmConf != "" {
-			cmd.Env = append(os.Environ(), "SLURM_CONF="+c.SlurmConf)
-		}
-		out, err := cmd.Output()
-		if err != nil {
-			continue // a controller that is away refuses nobody's start
-		}
-		if m := slurmUser.FindStringSubmatch(string(out)); m != nil && m[1] == strconv.Itoa(os.Geteuid()) {
-			return &ops.Error{Code: ops.NotAllowed, Field: "clusters." + name, Message: lang.Text{EN: "serve does not run as SlurmUser (uid %s)", ZH: "serve 不以 SlurmUser（uid %s）运行"}.With(m[1]), Fix: fix}
+	uid := strconv.Itoa(os.Geteuid())
+	for name, user := range slurmUsers(ctx, cfg) {
+		if user == uid {
+			return &ops.Error{Code: ops.NotAllowed, Field: "clusters." + name, Message: lang.Text{EN: "serve does not run as SlurmUser (uid %s)", ZH: "serve 不以 SlurmUser（uid %s）运行"}.With(uid), Fix: fix}
 		}
 	}
 	return nil
+}
+
+// slurmUsers are the numbers of the accounts that the controllers run as, by the
+// clusters whose commands are on this machine. One that is away has none: it
+// refuses nobody's start.
+func slurmUsers(ctx context.Context, cfg config.Config) map[string]string {
+	ctx, stop := context.WithTimeout(ctx, 5*time.Second)
+	defer stop()
+	clusters := map[string]config.Cluster{}
+	if _, err := exec.LookPath("sbatch"); err == nil {
+		clusters[slurmCluster] = config.Cluster{Kind: "cli"} // there without being named
+	}
+	maps.Copy(clusters, cfg.Clusters)
+	users := map[string]string{}
+	for name, c := range clusters {
+		if c.Kind != "cli" {
+			continue
+		}
+		cmd := exec.CommandContext(ctx, filepath.Join(commandsOf(c), "scontrol"), "show", "config")
+		cmd.Env = environOf(c)()
+		out, _ := cmd.Output()
+		if m := slurmUser.FindStringSubmatch(string(out)); m != nil {
+			users[name] = m[1]
+		}
+	}
+	return users
 }

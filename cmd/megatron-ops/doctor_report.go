@@ -185,7 +185,9 @@ func slurmVersion(ctx context.Context, cl ops.Cluster) string {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, filepath.Join(bin, "sinfo"), "--version").Output()
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "sinfo"), "--version")
+	cmd.Env = cli.Environ() // newer ones say nothing without their configuration
+	out, err := cmd.Output()
 	if err != nil {
 		return lang.Said(err).EN
 	}

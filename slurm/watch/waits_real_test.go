@@ -44,7 +44,7 @@ SuspendExcNodes=gpu[1-3]
 `, power)})
 	c := cluster.NewCLI("real")
 	c.Environ = real.Environ
-	ctx, stop := context.WithTimeout(t.Context(), 70*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer stop()
 	w := watch.New(c, watch.Options{Interval: time.Second, Floor: 500 * time.Millisecond, Longest: 2 * time.Second, Idle: -1})
 	sub := w.Subscribe()
@@ -70,7 +70,7 @@ SuspendExcNodes=gpu[1-3]
 	_, err := real.Run(ctx, "scontrol", "create", "reservation", "reservationname=upgrade", "starttime=now", "duration=60",
 		"flags=MAINT,IGNORE_JOBS", "nodes=gpu3", "users=root")
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return node("gpu4").State == "idle~" }, time.Minute, 200*time.Millisecond, "power saving")
+	require.Eventually(t, func() bool { return node("gpu4").State == "idle~" }, 3*time.Minute, 200*time.Millisecond, "power saving")
 	require.Contains(t, slurm.ExplainNode("idle~").Says.EN, "powered down to save power")
 	require.Equal(t, "maint", node("gpu3").State)
 	require.False(t, node("gpu3").Free())
