@@ -17,9 +17,16 @@ const (
 	expandableSegments = "expandable-segments"
 	flightRecorder     = "flight-recorder"
 	debugNCCL          = "debug-nccl"
+
+	// AllMemory is all of each node's memory, ContainerVariables a container to
+	// pass variables into: the specification tells of them, no log does.
+	AllMemory          = "all-memory"
+	ContainerVariables = "container-variables"
 )
 
 var asksFor = map[string][]string{
+	HostOOM:        {AllMemory, ""},
+	MaxConnections: {"", ContainerVariables},
 	CUDAOOM:        {smallerBatch, recomputeAll, moreParallel, shardOptimizer, expandableSegments},
 	NCCLTimeout:    {"", flightRecorder, ""},
 	NCCLConnection: {"", debugNCCL},
@@ -65,6 +72,7 @@ func containerFault(line string) string {
 // cannot have: from its launch where that is known, from the arguments that it
 // printed, and from what its logs show.
 func (j *job) alreadyHas(r Report) (has []string) {
+	has = append(has, j.given.Already...)
 	add := func(what string, so bool) {
 		if so {
 			has = append(has, what)
@@ -76,7 +84,7 @@ func (j *job) alreadyHas(r Report) (has []string) {
 		add(smallerBatch, c.MicroBatchSize.V == 1)
 		add(recomputeAll, c.Recompute == "full")
 		add(moreParallel, run.WorldSize > 0 && c.TP*c.PP*c.CP >= run.WorldSize)
-		add(shardOptimizer, c.UseDistributedOptimizer)
+		add(shardOptimizer, c.UseDistributedOptimizer || c.DP == 1) // over one rank nothing is sharded
 	} else {
 		add(smallerBatch, j.argument("micro_batch_size") == 1)
 		add(recomputeAll, j.args["recompute_granularity"] == "full")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 )
 
@@ -37,4 +38,24 @@ func TestAdviceReadsTheJob(t *testing.T) {
 			seen[a.EN] = true
 		}
 	}
+}
+
+// TestAdviceReadsTheSpecification gives a diagnosis what no log tells: a job that
+// has all memory is not to ask for more, one that runs on the node itself passes
+// nothing into a container, and one rank shards nothing.
+func TestAdviceReadsTheSpecification(t *testing.T) {
+	advice := func(log string, c diagnose.Context) string { return strings.Join(diagnoseWith(t, log, c).Advice, "\n") }
+	killed := "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0. Some of the step tasks have been OOM Killed.\n"
+	require.Contains(t, advice(killed, diagnose.Context{}), "--mem")
+	whole := advice(killed, diagnose.Context{Already: []string{diagnose.AllMemory}})
+	require.NotContains(t, whole, "--mem ")
+	require.Contains(t, whole, "--num-workers")
+	refused := "Traceback (most recent call last):\n  File \"/w/arguments.py\", line 9, in validate_args\n    assert x\n" +
+		"AssertionError: Using tensor model parallelism or context parallelism require setting the environment variable CUDA_DEVICE_MAX_CONNECTIONS to 1\n"
+	require.Contains(t, advice(refused, diagnose.Context{}), "container")
+	require.NotContains(t, advice(refused, diagnose.Context{Already: []string{diagnose.ContainerVariables}}), "container")
+	alone := megatron.Run{WorldSize: 4, Argv: strings.Fields("--num-layers 8 --hidden-size 512 --num-attention-heads 8 --tensor-model-parallel-size 4")}
+	require.NotContains(t, advice(oomLog, diagnose.Context{Launch: &alone}), "--use-distributed-optimizer")
+	alone.WorldSize = 8
+	require.Contains(t, advice(oomLog, diagnose.Context{Launch: &alone}), "--use-distributed-optimizer")
 }

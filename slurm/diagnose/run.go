@@ -38,6 +38,8 @@ type Context struct {
 	Worktree string `json:"worktree,omitempty"`
 	// Launch is the run's launch where the specification is known.
 	Launch *megatron.Run `json:"-"`
+	// Already is what remedies ask for and the specification has, or cannot have.
+	Already []string `json:"-"`
 }
 
 // FromJob returns what a cluster's record of a job tells a diagnosis.

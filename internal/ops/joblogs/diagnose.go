@@ -188,8 +188,15 @@ func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseO
 func evidence(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) diagnose.Context {
 	d := diagnose.FromJob(j)
 	if s, ok := c.SpecOf(ctx, cl.Name(), j.ID); ok {
-		run := launch.MegatronRun(c.SiteOf(s).Fill(s).WithDefaults())
+		full := c.SiteOf(s).Fill(s).WithDefaults()
+		run := launch.MegatronRun(full)
 		d.Launch, d.Worktree = &run, s.Worktree
+		if full.Mem == "0" {
+			d.Already = append(d.Already, diagnose.AllMemory)
+		}
+		if full.Container.Image == "" {
+			d.Already = append(d.Already, diagnose.ContainerVariables)
+		}
 	}
 	d.Resolve = resolver(ctx)
 	if s, ok := cl.(ops.Surveyor); ok && j.State != slurm.Running && j.State != slurm.Completed {

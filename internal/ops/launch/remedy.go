@@ -62,14 +62,11 @@ func otherNodes(c *ops.Call, s job.Spec, r diagnose.Report) (Remedy, bool) {
 	return p.judged()
 }
 
-// judged is the changed specification, kept off the nodes that broke, where the plan
-// accepts it.
+// judged is the changed specification, kept off the nodes that broke, where anything
+// was changed and the plan accepts it.
 func (p *patient) judged() (Remedy, bool) {
-	if len(p.report.ExcludeNodes) > 0 {
-		p.avoid(p.report.ExcludeNodes)
-	}
-	verdict, err := JudgeSpec(p.call, *p.spec)
-	if err != nil || rules.Blocking(verdict.Problems) {
+	p.avoid(p.report.ExcludeNodes)
+	if len(p.changes) == 0 || !p.passes() {
 		return Remedy{}, false
 	}
 	return Remedy{Spec: *p.spec, Changes: p.changes}, true
@@ -83,6 +80,19 @@ type patient struct {
 	job     slurm.JobID
 	report  diagnose.Report
 	changes []lang.Text
+}
+
+// passes reports whether the plan accepts the specification as it is now.
+func (p *patient) passes() bool {
+	verdict, err := JudgeSpec(p.call, *p.spec)
+	return err == nil && !rules.Blocking(verdict.Problems)
+}
+
+// megatrons reports whether the program is Megatron's own: any other may not
+// know a flag that it was not given.
+func (p *patient) megatrons() bool {
+	full := p.spec.WithDefaults()
+	return Trains(full) && megatron.KnownEntry(MegatronRun(full).Entry)
 }
 
 func (p *patient) say(en, zh string, args ...any) {
@@ -129,10 +139,22 @@ func (p *patient) lessGPUMemory() {
 		p.env(alloc, "expandable_segments:True")
 		p.say("%s=expandable_segments:True: %.1f GiB were reserved and not used", "%s=expandable_segments:True：有 %.1f GiB 已保留但未使用", alloc, m.ReservedGiB)
 	default:
-		if n := megatron.NumberOf(p.spec.Args, "--micro-batch-size", 1); n > 1 {
-			p.set([]string{"--micro-batch-size", strconv.Itoa(n / 2)})
-			p.say("--micro-batch-size %d instead of %d", "--micro-batch-size 由 %[2]d 改为 %[1]d", n/2, n)
+		p.smallerBatch()
+	}
+}
+
+// smallerBatch takes the largest micro batch of at most half that divides the
+// global one.
+func (p *patient) smallerBatch() {
+	n := megatron.NumberOf(p.spec.Args, "--micro-batch-size", 1)
+	had := p.spec.Args
+	for m := n / 2; m > 0; m-- {
+		p.set([]string{"--micro-batch-size", strconv.Itoa(m)})
+		if p.passes() {
+			p.say("--micro-batch-size %d instead of %d", "--micro-batch-size 由 %[2]d 改为 %[1]d", m, n)
+			return
 		}
+		p.spec.Args = had
 	}
 }
 
@@ -148,7 +170,12 @@ var memorySize = lazy.New(`^([0-9]+)([KMGT]?)B?$`)
 // moreHostMemory doubles what was asked for, or takes the whole node where
 // nothing was.
 func (p *patient) moreHostMemory() {
-	had := strings.ToUpper(p.spec.Mem)
+	asked := &p.spec.Mem
+	name := "mem"
+	if p.spec.MemPerGPU != "" { // Slurm takes one of the two
+		asked, name = &p.spec.MemPerGPU, "mem_per_gpu"
+	}
+	had := strings.ToUpper(*asked)
 	at := memorySize.FindStringSubmatch(had)
 	switch {
 	case had == "":
@@ -160,8 +187,8 @@ func (p *patient) moreHostMemory() {
 		if err != nil || n > 1<<40 {
 			return
 		}
-		p.spec.Mem = strconv.Itoa(2*n) + at[2]
-		p.say("mem: %s instead of %s", "mem 由 %[2]s 改为 %[1]s", p.spec.Mem, had)
+		*asked = strconv.Itoa(2*n) + at[2]
+		p.say("%s: %s instead of %s", "%s 由 %[3]s 改为 %[2]s", name, *asked, had)
 	}
 }
 
@@ -192,7 +219,12 @@ func (p *patient) otherPort() {
 
 // fewerWorkers halves the data loader's processes, which share memory.
 func (p *patient) fewerWorkers() {
-	n := megatron.NumberOf(p.spec.Args, "--num-workers", 2) // the default of Megatron's own
+	n := 2 // the default of Megatron's own
+	if had, given := megatron.ValueOf(p.spec.Args, "--num-workers"); given {
+		n, _ = strconv.Atoi(had)
+	} else if !p.megatrons() {
+		return
+	}
 	if n < 2 {
 		return
 	}
@@ -200,18 +232,21 @@ func (p *patient) fewerWorkers() {
 	p.say("--num-workers %d instead of %d", "--num-workers 由 %[2]d 改为 %[1]d", n/2, n)
 }
 
-// goOn lets a run that was cut off load what it has saved.
+// startsOver are the flags with which a run that loads what it saves begins anew
+// all the same, or elsewhere.
+var startsOver = []string{"--ckpt-step", "--finetune", "--no-load-optim", "--no-load-rng"}
+
+// goOn lets a run that was cut off load what it has saved. One that loads from
+// elsewhere needs a person: it may have saved nothing yet.
 func (p *patient) goOn() {
 	save, saves := megatron.ValueOf(p.spec.Args, "--save")
 	load, loads := megatron.ValueOf(p.spec.Args, "--load")
-	if !saves || save == "" {
+	if !saves || save == "" || !p.megatrons() || loads && load != save {
 		return // it would begin anew, and be cut off anew
 	}
-	if !loads {
-		load = save
-		p.set([]string{"--load", save})
-	}
-	p.say("goes on from the last checkpoint in %s", "从 %s 中最近的检查点继续", load)
+	p.spec.Args = megatron.WithoutFlags(p.spec.Args, startsOver)
+	p.set([]string{"--load", save})
+	p.say("goes on from the last checkpoint in %s", "从 %s 中最近的检查点继续", save)
 }
 
 // What a rule's remedy says in words that are settings at the same time.
@@ -278,16 +313,17 @@ func settings(fix string) []string {
 	return []string{f.Name, at[2]}
 }
 
-// avoid keeps the job off nodes.
+// avoid keeps the job off nodes, where it does not ask for them and is not kept
+// off them already.
 func (p *patient) avoid(nodes []string) {
-	all := slices.Clone(nodes)
-	if p.spec.Exclude != "" {
-		had, err := hostlist.Expand(p.spec.Exclude)
-		if err != nil {
-			return
-		}
-		all = append(had, all...)
+	wanted, err := hostlist.Expand(p.spec.Nodelist)
+	had, bad := hostlist.Expand(p.spec.Exclude)
+	asked := func(n string) bool { return slices.Contains(wanted, n) }
+	kept := func(n string) bool { return slices.Contains(had, n) }
+	if fresh := slices.DeleteFunc(slices.Clone(nodes), kept); err != nil || bad != nil || len(fresh) == 0 || slices.ContainsFunc(nodes, asked) {
+		return
 	}
+	all := append(slices.Clone(had), nodes...)
 	slices.Sort(all)
 	p.spec.Exclude = hostlist.Compress(slices.Compact(all))
 	p.say("exclude: %s", "exclude: %s", p.spec.Exclude)
