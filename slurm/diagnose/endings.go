@@ -63,6 +63,9 @@ func (j *job) endsWell() bool {
 				if _, _, raised := exceptionOf(text, false); raised || strings.Contains(text, header) {
 					return false
 				}
+				if killed.MatchString(text) {
+					return false
+				}
 				if score.MatchString(text) && !f.repeats(text) {
 					return true
 				}
@@ -85,6 +88,9 @@ func (j *job) endsWell() bool {
 
 // failing is how programs say among their last lines that something did not work.
 var failing = lazy.New(`(?i)\b(?:job|run|script|training|evaluation|pipeline|experiment|program|simulation|workflow|process)\b.{0,16}\bfailed\b`)
+
+// killed is a shell's word on the program that it waited for.
+var killed = lazy.New(`^(?:Killed|Segmentation fault|Bus error|Aborted|Illegal instruction|Floating point exception)(?: \(core dumped\))?$`)
 
 // ready begins the words for what is done before the work.
 const ready = `(?:load|initiali[sz]|connect|import|install|creat|register|modif|start)`

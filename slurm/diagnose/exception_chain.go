@@ -33,6 +33,9 @@ func chainAfter(before, head string) chain {
 // carries reports whether an exception's line says that it brings another one
 // out of a worker, a replica or a remote process.
 func carries(line string) bool {
+	if strings.Contains(line, "CheckpointException ranks:") { // torch.distributed.checkpoint gathers those of all ranks
+		return true
+	}
 	_, rest, ok := strings.Cut(line, "Caught ")
 	return ok && strings.Contains(rest, " in ") && strings.ContainsAny(rest, "0123456789")
 }

@@ -11,9 +11,11 @@ import (
 var harmlessPatterns = []pattern{
 	{on: oneOf("ignored|ignoring|ignore"), re: `\(ignored\)|\bignoring\b|\bignored\b|can be ignored|safely ignore`},
 	{on: oneOf("(optional)|exception ignored|telemetry|gid table change|port active|compat/lib|leaked semaphore|leaked shared_memory" +
-		"|address family not supported|non-fatal|nonfatal|harmless|will start from random|couldn't chdir|client reregister|deprecat|not supported (" +
+		"|address family not supported|non-fatal|nonfatal|harmless|will start from random|couldn't chdir|client reregist|deprecat|not supported (" +
 		"|can lead to|may lead to|could lead to|reduced performance|degraded performance")},
 	{on: oneOf("falling back|fall back|fallback|falls back")},
+	// What an adapter tells of its fabric: ibv_get_async_event(3), less the errors.
+	{on: oneOf("async event"), re: `async event ?:? (?:sm|lid|p_?key(?: table)?) change|async event ?:? (?:path migrated|communication established)`},
 	{on: oneOf("caught,|caught)|caught and|caught an"), re: `\bcaught[,)]|\bcaught\b.*\b(?:try|retry|skip|contin)`},
 	{on: oneOf("skip"), re: `\bskip(?:ped|ping)?\b`},
 	{on: oneOf("retry|re-try|tried|retried"), re: `\bretry(?:ing)?\b|\bre-?trying\b|will (?:be )?(?:re)?tr(?:y|ied)`},

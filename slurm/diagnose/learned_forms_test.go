@@ -1,6 +1,7 @@
 package diagnose_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -192,4 +193,55 @@ func diagnoseOld(t *testing.T, log string) diagnose.Report {
 	t.Helper()
 	long := int64(1e6)
 	return diagnoseWith(t, log, diagnose.Context{SecondsSinceLastWrite: &long})
+}
+
+// TestWhoStatesAndWhoGuesses has, in words of our own, what logs about fabrics,
+// storage, containers and data loaders showed: the line of the one who knows
+// decides, and what is told in passing does not.
+func TestWhoStatesAndWhoGuesses(t *testing.T) {
+	steps := func(from, n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "Epoch 4:  9%%|#   | %d/9000 [1:00:0%d<9:00:00, 1.0it/s, loss=2.0]\n", from+i, i)
+		}
+		return b.String()
+	}
+	for name, c := range map[string]struct{ log, class, line string }{
+		"a process has its time to end after the limit": {steps(10, 2) + "slurmstepd: error: *** STEP 55.0 ON gpu17 CANCELLED AT 2026-01-10T15:27:25 DUE TO TIME " +
+			"LIMIT ***\nsrun: Job step aborted: Waiting up to 32 seconds for job step to finish.\nTold to end, and goes on\n" + steps(12, 4),
+			diagnose.SlurmTimeLimit, "TIME LIMIT"},
+		"a shell says that its program was killed, and a bar was full": {
+			"Epoch 0: 100%|####| 20/20 [06:12<00:00, 1.78s/it]\nWriting the checkpoint.\nKilled\n", diagnose.UnknownExit, "Killed",
+		},
+		"an adapter registers anew, and the run goes on": {"n1:50:53 [0] transport/net_ib.cc:93 NCCL WARN NET/IB : Got async event : client reregistration\n\n" +
+			"n1:50:53 [0] transport/net_ib.cc:93 NCCL WARN NET/IB : Got async event : SM change\n***** Running training *****\nstep 10 of 90, loss 2.4\n",
+			diagnose.UnknownExit, "step 10"},
+		"a data loader's process knows its signal, its parent guesses": {
+			raised("RuntimeError: DataLoader worker (pid(s) 1889, 1890) exited unexpectedly") +
+				"ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).\n",
+			diagnose.ShmBusError, "bus error",
+		},
+		"a checkpoint's failure carries that of another rank": {
+			"[rank9]: " + strings.ReplaceAll(strings.TrimSuffix(raised("torch.distributed.checkpoint.api.CheckpointException: CheckpointException "+
+				"ranks:dict_keys([8, 9])\nTraceback (most recent call last): (RANK 8)\n  File \"/v/checkpoint/filesystem.py\", line 5, in write_data\n    f.write(x)\n"+
+				"OSError: [Errno 5] Input/output error"), "\n"), "\n", "\n[rank9]: ") + "\n",
+			diagnose.Filesystem, "[Errno 5]",
+		},
+		"a warning's second line names a module": {
+			"/v/site-packages/tool/version.py:8: RuntimeWarning: Failed to read the commit:\nNo module named 'tool._commit'\n  from tool.version import VERSION\n" +
+				"Loading the actors\n" + raised("AssertionError: no actor registered within 120 s"),
+			diagnose.UserException, "no actor",
+		},
+		"a node's credential has expired": {
+			"Nodes: n130 n131\nsrun: error: Task launch for 36.0 failed on node n131: Job credential expired\n" +
+				"srun: error: Application launch failed: Job credential expired\nsrun: Job step aborted: Waiting up to 32 seconds for job step to finish.\n",
+			diagnose.SlurmNodeFail, "node n131",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := diagnoseOld(t, c.log)
+			require.Equal(t, c.class, r.Class, "%s: %s", r.Why, r.RootLine)
+			require.Contains(t, r.RootLine, c.line)
+		})
+	}
 }

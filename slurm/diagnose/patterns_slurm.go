@@ -24,8 +24,9 @@ var slurmPatterns = []pattern{
 	},
 	// Weighs more than srun's refusals, which begin with the same words.
 	{
-		SlurmNodeFail, specific + 7, oneOf("application launch failed"),
-		`application launch failed: .*(communication connection|socket timed out|connection refused|no route to host|not responding|node failure)`,
+		SlurmNodeFail, specific + 7, oneOf("application launch failed|task launch for"),
+		`application launch failed: .*(communication connection|socket timed out|connection refused|no route to host|not responding|node failure` +
+			`|job credential)|task launch for \S+ failed on node \S+: (job credential|communication connection|socket timed out|unable to contact)`,
 	},
 	{
 		SlurmCancelled, ended - 2, oneOf("cancelled at|due to signal|sending ctrl-c|interrupt (one more within|first task exited"),

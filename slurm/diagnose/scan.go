@@ -464,6 +464,9 @@ func (s *scanner) plain(st *stream, t tag, text, raw string, off int64, h hits) 
 	if p == nil || p.class == Filesystem && ofFabric.MatchString(text) {
 		return
 	}
+	if strings.HasSuffix(st.previous, ":") && pythonWarns.MatchString(st.previous) {
+		return // the second line of a warning
+	}
 	e := &event{off: off, raw: raw, text: text, tag: t, class: p.class, weight: p.weight, form: f, agent: agentLine(text)}
 	switch {
 	case p.weight >= fact-1 && !factForm.MatchString(text):
@@ -477,6 +480,9 @@ func (s *scanner) plain(st *stream, t tag, text, raw string, off int64, h hits) 
 // commandLine is a command that a launcher repeats as a Python list: its words
 // are paths and flags, and say nothing of what happened.
 var commandLine = lazy.New(`\['[^']*', '-`)
+
+// pythonWarns is how Python prints a warning, whose text may go on in the next line.
+var pythonWarns = lazy.New(`\.py:\d+: \w*Warning: `)
 
 // cleanUp is pyxis on one of its own processes: it says so of the clean-up after
 // any job too, and says more where a container did not start.

@@ -40,7 +40,7 @@ const plenty = 30
 // after judges what came after an event.
 func (j *job) after(e *event) aftermath {
 	f := j.files[e.file]
-	if j.progressSince(e) >= enough {
+	if j.progressSince(e) >= enough && !j.mayFinish(e) {
 		return wentOn
 	}
 	if !e.agent && (!endsJob(e) || e.kind != "") && e.weight < fact-1 && j.quietSince(e) >= longTail {
@@ -146,6 +146,20 @@ func (f *facts) nextRunAfter(e *event) bool {
 	return f.ran.sentences-e.ran.sentences >= lines || !e.after.IsZero() && f.lastTime.Sub(e.after) > while
 }
 
+// mayFinish reports whether a process writes on only because Slurm lets it: it
+// has its KillWait to end after the time limit, and says little but its steps,
+// where another run would say how it begins.
+func (j *job) mayFinish(e *event) bool {
+	f := j.files[e.file]
+	steps := 0
+	for _, m := range f.progress {
+		if m.off > e.off {
+			steps++
+		}
+	}
+	return e.class == SlurmTimeLimit && e.agent && f.ran.sentences-e.ran.sentences-steps < farewell && !f.nextRunAfter(e)
+}
+
 // handles reports whether a program lives on after its exceptions: several came
 // before this one, many other lines stand between them and some after it, and
 // nothing says that a process died.
@@ -215,8 +229,9 @@ func ofScript(e *event) bool {
 		!ofProgram.MatchString(e.text)
 }
 
-// ofProgram is a shell's word on a program that a signal ended.
-var ofProgram = lazy.New(`line \d+: +\d+ [A-Z]`)
+// ofProgram is a shell's word on a program that a signal ended, and that of a
+// data loader's process on the signal that ends it.
+var ofProgram = lazy.New(`line \d+: +\d+ [A-Z]|^ERROR: Unexpected .* encountered in worker`)
 
 // nothingRan reports whether no program wrote anything on a script line's node:
 // then it is why.
