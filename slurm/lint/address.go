@@ -285,7 +285,7 @@ func wrongHead(src string) bool {
 func masterPort(c *checker) {
 	_, ports := c.endpoints()
 	for _, a := range c.job.Assignments {
-		if (a.Name == "MASTER_PORT" || a.Name == "PORT" && c.usedAsPort(a)) && len(c.job.Starts) > 0 && !a.Trap {
+		if a.Name == "MASTER_PORT" && len(c.job.Starts) > 0 && !a.Trap {
 			ports = append(ports, endpoint{a.Var.Value, a.Line, a.Name, nil})
 		}
 	}
@@ -303,10 +303,6 @@ func masterPort(c *checker) {
 			c.report(line, p.name+"="+p.value.String())
 		}
 	}
-}
-
-func (c *checker) usedAsPort(a script.Assignment) bool {
-	return strings.HasSuffix(a.Name, "MASTER_PORT")
 }
 
 // search are words of a command that finds another port each time it is run.

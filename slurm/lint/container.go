@@ -65,14 +65,8 @@ func scontrolInContainer(c *checker) {
 		if x.Container == nil || x.Shell.Container == nil && x.Env.Container == nil || !slices.Contains(slurmClients, x.Name()) {
 			continue
 		}
-		if x.Shell.Container == nil && x.By == nil {
-			continue
-		}
 		if c.bringsSlurm(x.Container) {
 			continue
-		}
-		if x.Name() == "srun" && x.Step != nil && x.Step.Command == x && x.Step.Options.Has("container-image") {
-			continue // the step is outside, its command inside
 		}
 		c.report(x.Line, x.Name())
 		return
@@ -194,11 +188,8 @@ func (c *checker) defaultMount(box *script.Container, p string) bool {
 		return false
 	}
 	if box.Runtime == "pyxis" || box.Runtime == "enroot" {
-		if o, has := box.Get("container-mount-home"); has && strings.HasPrefix(p, "/home") {
-			_ = o
-			return true
-		}
-		return strings.HasPrefix(p, "/tmp")
+		_, home := box.Get("container-mount-home")
+		return home && strings.HasPrefix(p, "/home") || strings.HasPrefix(p, "/tmp")
 	}
 	if _, has := box.Get("no-home", "contain", "c", "containall", "C", "no-mount"); has {
 		return false
@@ -206,15 +197,11 @@ func (c *checker) defaultMount(box *script.Container, p string) bool {
 	if strings.HasPrefix(p, "/home") || strings.HasPrefix(p, "/tmp") || strings.HasPrefix(p, "/root") {
 		return true
 	}
-	if box.Command != nil {
-		if dir, ok := box.Command.Env.Dir.Literal(); ok && dir != "" && (p == dir || strings.HasPrefix(p, strings.TrimRight(dir, "/")+"/")) {
-			return true
-		}
-		if box.Command.Env.Dir == nil || box.Command.Env.Dir.Unknown() {
-			return false
-		}
+	if box.Command == nil {
+		return false
 	}
-	return false
+	dir, ok := box.Command.Env.Dir.Literal()
+	return ok && dir != "" && (p == dir || strings.HasPrefix(p, strings.TrimRight(dir, "/")+"/"))
 }
 
 // hostPath reports whether p, used inside box, is surely meant on the host.

@@ -144,9 +144,6 @@ func (c *checker) lostAfter(x *script.Command) (line int, what string) {
 		if y.Seq <= x.Seq || !sameShell(x, y) || y.By != nil && sameShell(y.By, y) || y.Trap || y.Subst || y.PipedInto || exclusive(x, y) {
 			continue
 		}
-		if slices.Contains(x.Starts, y) {
-			continue
-		}
 		switch y.Name() {
 		case "wait":
 			if background && len(y.Args) > 1 {
@@ -169,12 +166,14 @@ func (c *checker) lostAfter(x *script.Command) (line int, what string) {
 				}
 			}
 			continue
+		case "declare", "local", "export", "typeset":
+			if saves(c, y) && line == 0 {
+				return 0, ""
+			}
 		case "":
 			// A saved status: rc=$?.
-			if saves(c, y) {
-				if c.statusUsed(y) {
-					return 0, ""
-				}
+			if saves(c, y) && c.statusUsed(y) {
+				return 0, ""
 			}
 			continue
 		case "[", "[[", "test", "(( ":
@@ -184,10 +183,6 @@ func (c *checker) lostAfter(x *script.Command) (line int, what string) {
 			continue
 		case "set":
 			continue
-		case "declare", "local", "export", "typeset":
-			if slices.ContainsFunc(y.Expansions, func(e script.Expansion) bool { return e.Name == "?" }) && line == 0 {
-				return 0, ""
-			}
 		}
 		if background && !waited {
 			continue
@@ -260,10 +255,7 @@ var signalHandlers = lazy.New(`(?i)exit[-_]signal|signal[-_]handler|preempt|grac
 
 // handlesSignals reports whether the program, or a word about it, says so.
 func (c *checker) handlesSignals(s *script.Start) bool {
-	if slices.ContainsFunc(argTexts(s.ProgramArgs), signalHandlers.MatchString) || c.slurmAware(s) {
-		return true
-	}
-	return false
+	return slices.ContainsFunc(argTexts(s.ProgramArgs), signalHandlers.MatchString) || c.slurmAware(s)
 }
 
 var aboutSignals = lazy.New(`(?i)signal|usr1|sigterm|信号`)

@@ -62,37 +62,25 @@ var environmentRules = []Rule{
 	},
 }
 
-// installs are the commands that change an environment: name, then words.
-func installs(x *script.Command) bool {
-	t := argTexts(x.Args)
-	has := func(i int, words ...string) bool { return len(t) > i && slices.Contains(words, t[i]) }
-	if slices.ContainsFunc(t, func(w string) bool { return w == "--dry-run" || w == "--help" || w == "--check" }) {
-		return false
-	}
-	switch n := x.Name(); {
-	case n == "uv":
-		return has(1, "sync", "add") || has(1, "pip") && has(2, "install", "sync")
-	case n == "pip" || n == "pip3" || strings.HasPrefix(n, "pip3."):
-		return slices.Contains(t, "install")
-	case strings.HasPrefix(n, "python"):
-		return len(t) > 3 && t[1] == "-m" && t[2] == "pip" && slices.Contains(t[3:], "install")
-	case n == "conda" || n == "mamba" || n == "micromamba":
-		return has(1, "install", "create", "update") || has(1, "env") && has(2, "create", "update")
-	case n == "poetry" || n == "pipenv" || n == "pdm" || n == "pixi":
-		return has(1, "install", "sync")
-	case n == "apt-get" || n == "apt" || n == "yum" || n == "dnf":
-		return slices.Contains(t, "install")
-	}
-	return false
-}
+// tries matches the options with which such a command changes nothing.
+var tries = lazy.New(`--(?:dry-run|help|check)\b`)
+
+// installs matches the commands that change an environment.
+var installs = lazy.New(`^(?:uv (?:sync|add|pip (?:install|sync))|(?:python[\d.]* -m )?pip[\d.]* (?:\S+ )*install` +
+	`|(?:conda|mamba|micromamba) (?:install|create|update|env (?:create|update))|(?:poetry|pipenv|pdm|pixi) (?:install|sync)` +
+	`|(?:apt|apt-get|yum|dnf) (?:\S+ )*install)(?: |$)`)
 
 func uvSync(c *checker) {
 	if len(c.starts()) == 0 || !c.job.Batch() && len(c.job.Steps) == 0 {
 		return
 	}
 	for _, x := range c.job.Commands {
-		if installs(x) && !x.Trap && (c.job.Batch() || x.Step != nil) {
-			c.report(x.Line, strings.Join(argTexts(x.Args), " "))
+		if x.Trap || len(x.Args) == 0 || !c.job.Batch() && x.Step == nil {
+			continue
+		}
+		said := strings.Join(append([]string{x.Name()}, argTexts(x.Args[1:])...), " ")
+		if installs.MatchString(said) && !tries.MatchString(said) {
+			c.report(x.Line, said)
 			return
 		}
 	}
@@ -204,9 +192,6 @@ func secrets(c *checker) {
 			if has && secretName.MatchString(name) && !strings.Contains(name, " ") && secretValue(name, val) && !strings.Contains(t[i], " ") {
 				report(x.Args[i].Line, name)
 			}
-		}
-		if t != nil && x.Name() == "sshpass" && argAt(t, 1) == "-p" && secretValue("password", argAt(t, 2)) {
-			report(x.Line, "sshpass -p")
 		}
 		if slices.Contains(loginWords, argAt(t, 1)) || slices.Contains(loginWords, argAt(t, 2)) {
 			for i, a := range t[2:] {

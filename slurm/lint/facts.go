@@ -36,9 +36,6 @@ func training(s *script.Start) bool {
 	name := programName(s)
 	switch s.Launcher {
 	case script.Python:
-		if s.Module {
-			return trainingName.MatchString(name) && !sideName.MatchString(name)
-		}
 		if strings.HasPrefix(name, "pretrain_") {
 			return true
 		}

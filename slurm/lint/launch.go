@@ -413,32 +413,17 @@ func worldSize(c *checker) {
 			}
 		}
 		if v, has := s.Env.Env("WORLD_SIZE"); has && counts(v) {
-			if nodes, _, given := c.nodeFlag(s); given && counts(nodes) && c.names(s, "WORLD_SIZE") {
+			if nodes, _, given := c.nodeFlag(s); given && counts(nodes) && c.names("WORLD_SIZE") {
 				continue // the name is odd, and its use is right
 			}
 			c.report(v.Line(), "WORLD_SIZE="+v.String())
-		}
-	}
-	if c.found("world-size-from-ntasks") {
-		return
-	}
-	for _, a := range c.job.Assignments {
-		if a.Name != "WORLD_SIZE" || !isNodeCount(a.Var.Value) && !isTaskCount(a.Var.Value) {
-			continue
-		}
-		for _, s := range c.starts() {
-			per, ok := c.tasksPerNode(s.Command)
-			if s.Launcher.Forks() && (!ok || per <= 1) && !c.names(s, "WORLD_SIZE") {
-				c.report(a.Line, "WORLD_SIZE="+a.Var.Value.String())
-				return
-			}
 		}
 	}
 }
 
 // names reports whether the value of the launcher's node count is spelt with
 // the variable.
-func (c *checker) names(_ *script.Start, variable string) bool {
+func (c *checker) names(variable string) bool {
 	for _, x := range c.job.Sources {
 		for _, flag := range []string{"nnodes", "num_machines", "num_nodes", "num-machines"} {
 			for _, form := range []string{"$" + variable, "${" + variable + "}", "\"$" + variable + "\"", "\\$" + variable, "\\${" + variable + "}"} {

@@ -62,9 +62,6 @@ func CheckIn(name string, src []byte, l lang.Lang) []Finding {
 	for _, j := range s.Jobs {
 		c := &checker{job: j, lang: l, src: src}
 		for i := range table {
-			if table[i].check == nil {
-				continue
-			}
 			c.rule = &table[i]
 			table[i].check(c)
 		}

@@ -186,27 +186,25 @@ func nodeLocalPath(c *checker) {
 		for i, a := range s.ProgramArgs {
 			name, val := a.Text(), script.Value(nil)
 			line := a.Line
-			if n, rest, has := strings.Cut(name, "="); has && strings.HasPrefix(n, "--") {
-				name = n
-				val = afterEquals(a.Value)
-				_ = rest
+			if n, _, has := strings.Cut(name, "="); has && strings.HasPrefix(n, "--") {
+				name, val = n, afterEquals(a.Value)
 			} else if i+1 < len(s.ProgramArgs) {
 				val = s.ProgramArgs[i+1].Value
 				line = s.ProgramArgs[i+1].Line
 			}
-			if keptFlags.MatchString(name) && nodeLocal(val) && !c.savedFrom(s, val) && (s.Container == nil || !covered(s.Container, val)) {
+			if keptFlags.MatchString(name) && nodeLocal(val) && !c.savedFrom(val) && (s.Container == nil || !covered(s.Container, val)) {
 				report(line, name+" "+val.String())
 			}
 		}
-		if o, has := s.Flag("log-dir"); has && nodeLocal(o.Value) && !c.savedFrom(s, o.Value) {
+		if o, has := s.Flag("log-dir"); has && nodeLocal(o.Value) && !c.savedFrom(o.Value) {
 			report(o.Line, o.Given+" "+o.Text())
 		}
-		if dir := s.Env.Dir; s.Container == nil && nodeLocal(dir) && relative(s.Program.Value) && !c.staged(dir) && !c.savedFrom(s, dir) {
+		if dir := s.Env.Dir; s.Container == nil && nodeLocal(dir) && relative(s.Program.Value) && !c.staged(dir) && !c.savedFrom(dir) {
 			report(max(dir.Line(), 1), "cd "+dir.String())
 		}
 		for _, x := range s.Chain() {
 			for _, red := range x.Redirects {
-				if strings.Contains(red.Op, ">") && nodeLocal(red.Target) && !c.savedFrom(s, red.Target) && s.Container == nil {
+				if strings.Contains(red.Op, ">") && nodeLocal(red.Target) && !c.savedFrom(red.Target) && s.Container == nil {
 					report(red.Line, red.Op+red.Target.String())
 				}
 			}
@@ -279,7 +277,7 @@ func (c *checker) copiesFrom(v script.Value) bool {
 }
 
 // savedFrom reports whether a job on one node copies v back before it ends.
-func (c *checker) savedFrom(_ *script.Start, v script.Value) bool {
+func (c *checker) savedFrom(v script.Value) bool {
 	return !c.several() && c.copiesFrom(v)
 }
 

@@ -253,9 +253,6 @@ func ttyInBatch(c *checker) {
 				c.report(o.Line, "--pty")
 			}
 		}
-		if x.Name() == "ssh" || x.Name() == "script" {
-			continue
-		}
 	}
 	for _, box := range c.job.Containers {
 		if !box.Docker() {

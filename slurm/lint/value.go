@@ -171,9 +171,6 @@ func unset(c *checker) {
 				if strings.Contains(comments, strings.ToLower(e.Name)) || c.speaksOf(e.Name) || !valueOf(x, e.Name, 0) {
 					continue // the script says who sets it; or a site's own folder
 				}
-				if strings.ToLower(e.Name) == e.Name && x.Loop != nil {
-					continue
-				}
 			}
 			seen[e.Name] = true
 			c.report(e.Line, "$"+e.Name)
@@ -354,7 +351,7 @@ func argsSplitting(c *checker) {
 			case v == nil && e.Outer != nil && e.Outer.Array && !c.declares(e):
 				// An array does not reach another shell.
 				report(e, "${"+e.Name+"[…]}")
-			case v == nil || text < 0 && v == nil:
+			case v == nil:
 			case v.Array && e.Index == "" && len(v.Elems) > 1:
 				report(e, "$"+e.Name)
 			case v.Array && list && e.Quoted && !e.Whole && text == e.Word && len(v.Elems) > 1:
@@ -449,11 +446,9 @@ func badAssignments(c *checker) []badAssign {
 					add(t[i-1])
 				}
 			}
-		case t[0] == "set" && len(t) == 2 && setWord.MatchString(t[1]), t[0] == "setenv" && len(t) == 3:
+		case t[0] == "set" && len(t) == 2 && setWord.MatchString(t[1]):
 			name, _, _ := strings.Cut(t[1], "=")
 			add(name)
-		case t[0] == "set" && len(t) == 4 && t[2] == "=" && plainName.MatchString(t[1]):
-			add(t[1])
 		case len(t) == 1 && len(x.Assigns) == 1 && x.By == nil && x.Shell.Lookup(x.Assigns[0]) == nil &&
 			emptyAssign(x) && plainValue.MatchString(t[0]) && !strings.HasPrefix(t[0], "/"):
 			add(x.Assigns[0])

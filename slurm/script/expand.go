@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -336,8 +337,8 @@ func (r *reader) param(p *syntax.ParamExp, f frame, quoted, whole bool) (vs []Va
 			if err == nil && i >= 0 && i < len(v.Elems) {
 				value = v.Elems[i]
 				if r := value.Only(); r != nil && r.Kind == Output {
-					// One word of what a command prints: which one matters.
-					value, ref.Index = nil, strconv.Itoa(i)
+					// One word of what a command prints: which one matters, and -1 is the last.
+					value, ref.Index = nil, cmp.Or(index, "0")
 				}
 			}
 		}
