@@ -166,7 +166,7 @@ func noTimeLimit(c *checker) {
 				return // given, though ignored or bad: that is said already
 			}
 		}
-		if strings.Contains(d.FaultOption, "tim") {
+		if near, ok := script.NearestOption(d.FaultOption); ok && near == "time" {
 			return
 		}
 	}
