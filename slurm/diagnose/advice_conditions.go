@@ -30,7 +30,7 @@ var asksFor = map[string][]string{
 	CUDAOOM:        {smallerBatch, recomputeAll, moreParallel, shardOptimizer, expandableSegments},
 	NCCLTimeout:    {"", flightRecorder, ""},
 	NCCLConnection: {"", debugNCCL},
-	Container:      {noImage, noMount, noWorkdir, noRegistry, noRuntime, noneOfThese},
+	Container:      {noImage, noMount, noWorkdir, noRegistry, noRuntime, notReadable, noneOfThese},
 }
 
 // What a container did not find, or had not of its node.
@@ -40,6 +40,7 @@ const (
 	noWorkdir   = "workdir"
 	noRegistry  = "registry"
 	noRuntime   = "runtime"
+	notReadable = "readable"
 	noneOfThese = "container"
 )
 
@@ -50,6 +51,7 @@ var containerFaults = []struct {
 }{
 	{noImage, lazy.New(`(?i)manifest unknown|name unknown|no matching manifest|repository does not exist|error code: 404` +
 		`|\[ERROR\] Invalid (?:argument|image reference): `)},
+	{notReadable, lazy.New(`(?i)not readable by the current user`)},
 	{noRuntime, lazy.New(`(?i)session directory|loop device|extraction failed|squashfuse|command not found|user.?namespace|operation not permitted`)},
 	{noRegistry, lazy.New(`(?i)curl: \(\d+\)|could not resolve|registry|unauthorized|toomanyrequests|pull access denied|manifest|failed to (?:import` +
 		`|pull)|HTTP|denied`)},

@@ -1,6 +1,7 @@
 package diagnose_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -68,4 +69,75 @@ func TestApptainerSaysWhatFailed(t *testing.T) {
 	require.Equal(t, diagnose.UnknownExit, r.Class, r.RootLine)
 	r = diagnoseWith(t, beside+"0: [after training is done] datetime: 2026-01-01 00:00:00\n", diagnose.Context{JobState: "COMPLETED"})
 	require.Equal(t, diagnose.Success, r.Class, r.RootLine)
+}
+
+// What Apptainer 1.4.5 of Debian said when it was run by an ordinary user, with an
+// image that holds a shell alone: how it ended counts as told by srun.
+func TestApptainerThatRan(t *testing.T) {
+	const beside = "0: INFO:    squashfuse not found, will not be able to mount SIF or other squashfs files\n" +
+		"0: INFO:    fuse2fs not found, will not be able to mount EXT3 filesystems\n" +
+		"0: INFO:    gocryptfs not found, will not be able to use gocryptfs\n" +
+		"0: INFO:    Converting SIF file to temporary sandbox...\n"
+	const cleanUp = "0: INFO:    Cleaning up image...\n"
+	const fatal = "0: FATAL:   "
+	for name, c := range map[string]struct {
+		log           string
+		code          int
+		class, advice string
+	}{
+		"no image": {
+			fatal + "While checking container encryption: could not open image /images/x.sif: failed to retrieve path for /images/x.sif: " +
+				"lstat /images: no such file or directory\n", 255, diagnose.Container, "The image is not there",
+		},
+		"a file that is none": {
+			fatal + "While checking container encryption: could not open image /images/x.sif: image format not recognized\n", 255,
+			diagnose.Container, "The image is not there, or is none",
+		},
+		"an image of somebody's own": {
+			fatal + "While checking container encryption: could not open image /images/x.sif: /images/x.sif is not readable by the current user, " +
+				"check permissions\n", 255, diagnose.Container, "may not read",
+		},
+		"a registry that does not resolve": {
+			fatal + "Unable to handle docker://registry.invalid/org/img:1 uri: failed to get checksum for docker://registry.invalid/org/img:1: pinging " +
+				`container registry registry.invalid: Get "https://registry.invalid/v2/": dial tcp: lookup registry.invalid on 10.0.0.2:53: no such host` + "\n",
+			255, diagnose.Container, "cannot reach the registry",
+		},
+		"a registry that refuses": {
+			fatal + "Unable to handle docker://127.0.0.1:1/org/img:1 uri: failed to get checksum for docker://127.0.0.1:1/org/img:1: pinging container " +
+				`registry 127.0.0.1:1: Get "https://127.0.0.1:1/v2/": dial tcp 127.0.0.1:1: connect: connection refused` + "\n",
+			255, diagnose.Container, "cannot reach the registry",
+		},
+		"an oras registry that does not resolve": {
+			fatal + "Unable to handle oras://registry.invalid/org/img:1 uri: failed to get checksum for oras://registry.invalid/org/img:1: " +
+				`Get "https://registry.invalid/v2/": dial tcp: lookup registry.invalid on 10.0.0.2:53: no such host` + "\n",
+			255, diagnose.Container, "cannot reach the registry",
+		},
+		"no working directory": {
+			beside + fatal + "failed to set working directory: chdir /nosuch: no such file or directory\n" + cleanUp, 255,
+			diagnose.Container, "working directory",
+		},
+		"no mount": {
+			beside + fatal + "container creation failed: mount hook function failure: mount /nosuch->/data error: while mounting /nosuch: mount source " +
+				"/nosuch doesn't exist\n" + cleanUp, 255, diagnose.Container, "mount",
+		},
+		"no user namespaces": {
+			beside + fatal + "while extracting x.sif: root filesystem extraction failed: extract command failed: INFO   : A system administrator may need " +
+				"to enable user namespaces, install\n0: INFO   :   apptainer-suid, or compile with ./mconfig --with-suid\n0: ERROR  : Failed to create user " +
+				"namespace: not allowed to create user namespace\n0: : exit status 1\n", 255, diagnose.Container, "The node itself",
+		},
+		"no program":               {beside + fatal + `"torchrun": executable file not found in $PATH` + "\n" + cleanUp, 255, diagnose.EnvLaunch, "interpreter"},
+		"no interpreter":           {beside + fatal + "stat /data/envs/bin/python: no such file or directory\n" + cleanUp, 255, diagnose.EnvLaunch, "interpreter"},
+		"the program ended with 3": {beside + "0: in\n" + cleanUp, 3, diagnose.UnknownExit, ""},
+		"the program ended well":   {beside + "0: in\n" + cleanUp, 0, diagnose.Success, ""},
+	} {
+		end, state := fmt.Sprintf("srun: error: gpu3: task 0: Exited with exit code %d\n", c.code), "FAILED"
+		if c.code == 0 {
+			end, state = "", "COMPLETED"
+		}
+		r := diagnoseWith(t, c.log+end, diagnose.Context{JobState: state})
+		require.Equal(t, c.class, r.Class, "%s: %s", name, r.RootLine)
+		if c.advice != "" {
+			require.Contains(t, r.Advice[0], c.advice, name)
+		}
+	}
 }

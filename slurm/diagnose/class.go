@@ -226,6 +226,8 @@ var classes = []Class{
 			"use the file.", "节点无法访问镜像仓库或无权拉取：在有网络和登录凭据的机器上导入镜像（enroot import），改用该文件。"),
 		said("The node itself cannot start containers (user namespaces, loop devices, FUSE or the runtime's folders): use other nodes, and tell the "+
 			"administrators.", "该节点自身无法启动容器（用户命名空间、loop 设备、FUSE 或运行时目录）：请换用其他节点，并告知管理员。"),
+		said("You may not read the image: have its owner let you, or copy it to a folder of yours that every node sees.",
+			"没有读取该镜像的权限：请让其所有者授权，或复制到各节点都能看到的自己的目录。"),
 		said("Import the image once to shared storage as a squashfs file, and check that every mount exists on every node.",
 			"先把镜像导入共享存储保存为 squashfs 文件，并检查每个挂载路径在所有节点上都存在。"),
 	}, "https://github.com/NVIDIA/pyxis/wiki"},
