@@ -193,6 +193,9 @@ func secrets(c *checker) {
 				report(x.Args[i].Line, name)
 			}
 		}
+		if argAt(t, 0) == "sshpass" && argAt(t, 1) == "-p" && secretValue("password", argAt(t, 2)) {
+			report(x.Line, "sshpass -p")
+		}
 		if slices.Contains(loginWords, argAt(t, 1)) || slices.Contains(loginWords, argAt(t, 2)) {
 			for i, a := range t[2:] {
 				if hexKey.MatchString(a) || (argAt(t, i+1) == "-p" || argAt(t, i+1) == "--password") && secretValue("password", a) {

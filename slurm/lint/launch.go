@@ -419,6 +419,17 @@ func worldSize(c *checker) {
 			c.report(v.Line(), "WORLD_SIZE="+v.String())
 		}
 	}
+	if c.found("world-size-from-ntasks") {
+		return
+	}
+	forks := func(s *script.Start) bool { return s.Launcher.Forks() }
+	for _, a := range c.job.Assignments { // also where nothing exports it
+		miscounts := a.Name == "WORLD_SIZE" && (isNodeCount(a.Var.Value) || isTaskCount(a.Var.Value))
+		if miscounts && !c.names("WORLD_SIZE") && slices.ContainsFunc(c.starts(), forks) {
+			c.report(a.Line, "WORLD_SIZE="+a.Var.Value.String())
+			return
+		}
+	}
 }
 
 // names reports whether the value of the launcher's node count is spelt with

@@ -71,6 +71,11 @@ func earlyRank(c *checker) {
 				report(refLine(r, a.Line), r.Source)
 			}
 		}
+		for _, red := range x.Redirects {
+			if r := early(red.Target); r != nil && x.Shell.Step != nil {
+				report(refLine(r, red.Line), r.Source)
+			}
+		}
 		for _, e := range x.Expansions {
 			if e.Outer != nil && slices.Contains(rankVariables, e.Name) {
 				if r := early(e.Outer.Value); r != nil {

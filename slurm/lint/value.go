@@ -449,6 +449,8 @@ func badAssignments(c *checker) []badAssign {
 		case t[0] == "set" && len(t) == 2 && setWord.MatchString(t[1]):
 			name, _, _ := strings.Cut(t[1], "=")
 			add(name)
+		case t[0] == "setenv" && len(t) == 3, t[0] == "set" && len(t) == 4 && t[2] == "=" && plainName.MatchString(t[1]): // csh
+			add(t[1])
 		case len(t) == 1 && len(x.Assigns) == 1 && x.By == nil && x.Shell.Lookup(x.Assigns[0]) == nil &&
 			emptyAssign(x) && plainValue.MatchString(t[0]) && !strings.HasPrefix(t[0], "/"):
 			add(x.Assigns[0])
