@@ -150,7 +150,7 @@ var reasons = []Meaning{
 	reason("BootFailure", "a node did not boot", "节点启动失败", "tell the operators the node", "把节点告诉管理员"),
 	reason("ReservedForMaintenance", "the nodes are reserved for maintenance", "节点预留用于维护", "a job that ends before the maintenance may start: shorten time", "缩短时限使作业在维护前结束，可能提前启动"),
 	reason(ReasonUnsettled, "has left the queue; the accounts do not have its end yet", "已离开队列，记账数据库尚无结束记录", "ask again in a minute", "一分钟后再查"),
-	reason(ReasonVanished, "Slurm kept no record of it: it was cancelled before it started", "Slurm 没有留下记录：启动前已被取消", "", ""),
+	reason(ReasonVanished, "Slurm kept no record of it: it was cancelled before it started, or the array has no such task", "Slurm 没有留下记录：启动前已被取消，或数组中没有该任务", "", ""),
 
 	// Limits that are not put together by the pattern of the others.
 	reason("QOSJobLimit", "the QOS runs as many jobs as it may", "该 QOS 的作业数已达上限", "wait", "请等待"),

@@ -116,7 +116,7 @@ func status(ctx context.Context, c *ops.Call, in StatusIn) (StatusOut, error) {
 		}
 	}
 	m := j.State.Explain().Meaning
-	if j.State == slurm.Pending {
+	if j.State == slurm.Pending || j.Reason == slurm.ReasonVanished {
 		m = slurm.ExplainReason(cmp.Or(j.Reason, "None"))
 	}
 	out.Meaning, out.Do = m.Says.In(c.Lang), m.Do.In(c.Lang)
@@ -168,6 +168,7 @@ func (o StatusOut) View(l lang.Lang) view.Doc {
 		d.Next = []string{"diagnose " + string(o.ID)}
 	case o.State == slurm.Running:
 		d.Next = []string{"logs " + string(o.ID) + " --tail 20"}
+	case o.State == slurm.Cancelled && o.ElapsedS == 0: // it has never run
 	case o.State.Ended() && o.State != slurm.Completed:
 		d.Next = []string{"diagnose " + string(o.ID)}
 	}

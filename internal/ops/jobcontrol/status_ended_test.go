@@ -1,0 +1,43 @@
+package jobcontrol_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A job that has ended is not told to wait for anything, and one that never ran has
+// nothing to diagnose.
+func TestStatusOfAJobThatNeverRan(t *testing.T) {
+	for name, c := range map[string]struct {
+		j           slurm.Job
+		says, never []string
+	}{
+		"cancelled as it waited": {
+			slurm.Job{State: slurm.Cancelled, Reason: "Priority"}, []string{"was cancelled by its owner"}, []string{"Priority", "diagnose"},
+		},
+		"cancelled as it ran": {
+			slurm.Job{State: slurm.Cancelled, Reason: "None", ElapsedS: 9}, []string{"diagnose 12_3"}, nil,
+		},
+		"a task without a record": {
+			slurm.Job{State: slurm.Cancelled, Reason: slurm.ReasonVanished}, []string{"or the array has no such task"}, []string{"by its owner", "diagnose"},
+		},
+	} {
+		c.j.ID, c.j.Name, c.j.User = "12_3", "arr", "alice"
+		call := opstest.NewCall(t, &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{"12_3": c.j}})
+		out, err := opstest.Do(t, call, jobcontrol.Status(), "12_3")
+		require.NoError(t, err)
+		text := opstest.Text(t, out, lang.EN)
+		for _, w := range c.says {
+			require.Contains(t, text, w, name)
+		}
+		for _, w := range c.never {
+			require.NotContains(t, text, w, name)
+		}
+	}
+}
