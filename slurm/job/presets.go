@@ -1,10 +1,12 @@
 package job
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/near"
 )
 
 // A setting is one variable of a preset.
@@ -72,6 +74,14 @@ func preset(name, en, zh string, sets ...string) Preset {
 // Presets lists the presets that every site has.
 func Presets() []Preset { return slices.Clone(presets) }
 
+// PresetFaults are what is wrong with a specification's presets at a site: Validate
+// does not know which ones a site has.
+func (site Site) PresetFaults(s Spec) []*FieldError {
+	_, err := expandPresets(s.Preset, site)
+	errs, _ := errors.AsType[FieldErrors](err) // it makes no other
+	return errs
+}
+
 // expandPresets looks up presets, the site's own first. A later one wins.
 func expandPresets(names []string, site Site) ([]setting, error) {
 	var out []setting
@@ -97,7 +107,11 @@ func expandPresets(names []string, site Site) ([]setting, error) {
 			for _, p := range presets {
 				known = append(known, p.Name)
 			}
-			return nil, FieldErrors{{Field: "preset", Value: n, Msg: phrase("is not a preset", "不是已有的 preset"), Fix: oneOfThese(known)}}
+			fix := oneOfThese(known)
+			if meant := near.Word(n, known, min(3, len(n)/2)); meant != "" {
+				fix = phrase("did you mean %s?", "您是不是要用 %s？", meant)
+			}
+			return nil, FieldErrors{{Field: "preset", Value: n, Msg: phrase("is not a preset", "不是已有的 preset"), Fix: fix}}
 		}
 		for _, s := range set {
 			if i, twice := at[s.name]; twice {

@@ -81,6 +81,9 @@ func plan(ctx context.Context, c *ops.Call, in PlanIn) (PlanOut, error) {
 	// arguments can be judged without it. So they can where a script hides
 	// something else.
 	faults := s.Validate()
+	if _, err := c.Cluster(s.Cluster); err == nil { // of another cluster nobody knows the presets here
+		faults = append(faults, c.SiteOf(s).PresetFaults(s)...)
+	}
 	whole := len(faults) == 0
 	errs := slices.DeleteFunc(faults, func(e *job.FieldError) bool {
 		return e.Value == "" && (e.Field == "worktree" || isScript(name, text))

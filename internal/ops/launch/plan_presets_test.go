@@ -1,0 +1,41 @@
+package launch
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// What submit refuses for its presets, plan does not call ready.
+func TestPlanKnowsTheSitesPresets(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{OfKind: "cli"})
+	c.Sites = func(string) job.Site {
+		return job.Site{Presets: map[string]map[string]string{"fabric": {"NCCL_SOCKET_IFNAME": "eth0"}, "bad": {"BASH_ENV": "/x"}}}
+	}
+	words := func(preset string) []string {
+		return append([]string{"--worktree", worktreeOf(t, "0", "17", "1"), "--gpu", "h100", "--preset", preset, "--"}, smallModel...)
+	}
+	for _, preset := range []string{"gpu-use", "fabric"} {
+		require.True(t, planned(t, c, words(preset)...).Ready, preset)
+	}
+	for preset, says := range map[string][2]string{
+		"gpu_use": {"is not a preset", "did you mean gpu-use?"},
+		"no-such": {"is not a preset", "one of bad, fabric, debug-nccl"},
+		"bad":     {"sets \"BASH_ENV\", which a script may not set", "mend the preset"},
+	} {
+		for _, op := range []ops.Op{Plan(), Submit()} {
+			_, err := opstest.Do(t, c, op, words(preset)...)
+			e := ops.AsError(err)
+			require.NotNil(t, e, "%s %s", op.Name, preset)
+			require.Equal(t, ops.BadInput, e.Code)
+			require.Equal(t, "preset", e.Field)
+			require.Contains(t, e.Message.In(lang.EN), says[0], op.Name)
+			require.Contains(t, e.Fix.In(lang.EN), says[1], op.Name)
+		}
+	}
+}
