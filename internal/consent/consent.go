@@ -86,10 +86,10 @@ func Of(ctx context.Context, call *ops.Call, o ops.Op, in any) (r Request, stop 
 	if now != nil {
 		r.Foreign = now.User != "" && now.User != call.Who.User
 		state := lang.Text{
-			EN: "%[1]s job %[2]s %[3]s of %[4]s: %[5]s, %[6]s, %[7]s, running for %[8]s",
-			ZH: "%[1]s：%[4]s 的作业 %[2]s %[3]s，状态 %[5]s，%[6]s、%[7]s，已运行 %[8]s",
+			EN: "%[1]s job %[2]s %[3]s of %[4]s: %[5]s, %[6]s, %[7]s%[8]s",
+			ZH: "%[1]s：%[4]s 的作业 %[2]s %[3]s，状态 %[5]s，%[6]s、%[7]s%[8]s",
 		}.With(o.Name, now.ID, strconv.Quote(now.Name), exact(now.User), now.State,
-			ops.Counted(max(now.NumNodes, len(now.Nodes)), "node"), ops.Counted(now.GPUs, "GPU"), time.Duration(now.ElapsedS)*time.Second)
+			ops.Counted(max(now.NumNodes, len(now.Nodes)), "node"), ops.Counted(now.GPUs, "GPU"), ran(*now))
 		if r.Headline.EN == o.Name {
 			r.Headline = state
 		} else {
@@ -114,6 +114,18 @@ func Of(ctx context.Context, call *ops.Call, o ops.Op, in any) (r Request, stop 
 		}
 	}
 	return r, nil, nil
+}
+
+// ran is for how long a job runs or ran, behind other words; one that waits does not.
+func ran(j slurm.Job) lang.Text {
+	age := time.Duration(j.ElapsedS) * time.Second
+	switch {
+	case j.State == slurm.Pending, j.State.Ended() && age == 0:
+		return lang.Text{}
+	case j.State.Ended():
+		return lang.Text{EN: ", ran for %s", ZH: "，运行了 %s"}.With(age)
+	}
+	return lang.Text{EN: ", running for %s", ZH: "，已运行 %s"}.With(age)
 }
 
 // Preview is call while a person is being asked: nothing has been decided, so

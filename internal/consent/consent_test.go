@@ -19,7 +19,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// yard is a cluster with one running job of grace's, and nothing else.
+// yard is a cluster with one running job of grace's, one of ada's that waits, and one that ended.
 type yard struct{ ops.Cluster }
 
 var running = slurm.Job{
@@ -35,6 +35,10 @@ func (yard) Job(_ context.Context, id slurm.JobID) (slurm.Job, error) {
 	switch id {
 	case "4711":
 		return running, nil
+	case "4712":
+		waits := running
+		waits.ID, waits.User, waits.State, waits.ElapsedS = id, "ada", slurm.Pending, 0
+		return waits, nil
 	case "4700":
 		return slurm.Job{ID: id, State: slurm.Completed}, nil
 	}
@@ -123,6 +127,13 @@ func TestAChangeShowsOldAndNew(t *testing.T) {
 	require.Contains(t, said, "time: 2h0m0s → 7-00:00:00")
 	require.Contains(t, said, `job 4711 "moe\u202e" of grace: RUNNING, 4 nodes, 32 GPUs, running for 1h0m0s`, "what turns text round shows")
 	require.Empty(t, r.Digest)
+}
+
+func TestAJobThatWaitsRunsForNoTime(t *testing.T) {
+	c, _ := call(t)
+	said := request(t, c, "hold", `{"job":"4712"}`).Text()
+	require.Contains(t, said, "PENDING, 4 nodes, 32 GPUs?")
+	require.NotContains(t, said, "running for")
 }
 
 func TestAPlanWithErrorsIsNotAskedAbout(t *testing.T) {

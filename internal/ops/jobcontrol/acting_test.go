@@ -133,6 +133,32 @@ func TestRequeueAsksAndHoldIsOnlyForWhatWaits(t *testing.T) {
 	require.Error(t, err)
 }
 
+// A forgetful Slurm has only the accounts of jobs that ended.
+type forgetful struct{ peopled }
+
+func (forgetful) Requeue(context.Context, slurm.JobID) error { return slurm.ErrNotFound }
+
+func TestAJobThatHasEndedIsRequeuedWhileSlurmKeepsIt(t *testing.T) {
+	over := his
+	over.State = slurm.Failed
+	c, did, _ := served(t, bob, over)
+	_, err := opstest.Do(t, c, Requeue(), "20")
+	require.True(t, ops.AsError(err).Confirm)
+	require.ErrorContains(t, err, "20 (moe) has ended: FAILED; it goes back into the queue as it was")
+	_, err = opstest.Do(t, c, Requeue(), "20", "--yes")
+	require.NoError(t, err)
+	require.Equal(t, []string{"bob requeue 20"}, *did)
+
+	act := c.As
+	c.As = func(cl ops.Cluster, user string) (ops.Cluster, error) {
+		as, err := act(cl, user)
+		return forgetful{as.(peopled)}, err
+	}
+	_, err = opstest.Do(t, c, Requeue(), "20", "--yes")
+	require.ErrorContains(t, err, "job 20 has ended (FAILED), and Slurm no longer keeps it to be requeued")
+	require.Contains(t, ops.AsError(err).Fix.EN, "submit --from 20")
+}
+
 func TestTheSwitchOfAJobThatIsOverIsNotThrown(t *testing.T) {
 	dir := t.TempDir()
 	c, s, id := switched(t, dir, "pretrain")

@@ -148,13 +148,25 @@ func Requeue() ops.Op {
 }
 
 func requeue(ctx context.Context, c *ops.Call, in RequeueIn) (ChangeOut, error) {
+	var ended slurm.State
 	allow := func(j slurm.Job) error {
+		if j.State.Ended() {
+			ended = j.State
+			return sure(c, in.Yes, lang.Text{EN: "%s (%s) has ended: %s; it goes back into the queue as it was", ZH: "%s（%s）已结束：%s；将按原样重新排队"}.With(j.ID, j.Name, j.State))
+		}
 		return sure(c, in.Yes, lang.Text{
 			EN: "requeueing %s (%s, %s, running for %s) ends its run: what was computed since the last checkpoint is lost",
 			ZH: "重新排队 %s（%s，%s，已运行 %s）会结束本次运行：最后一个检查点之后的计算会丢失",
 		}.With(j.ID, j.Name, ops.Counted(max(j.NumNodes, len(j.Nodes)), "node"), ops.Duration(j.ElapsedS)))
 	}
-	return change(ctx, c, in.JobIn, lang.Text{EN: "requeued; Slurm starts it again after about two minutes", ZH: "已重新排队；Slurm 约两分钟后再次启动"}, allow, func(ch changer) error { return ch.Requeue(ctx, in.Job) })
+	out, err := change(ctx, c, in.JobIn, lang.Text{EN: "requeued; Slurm starts it again after about two minutes", ZH: "已重新排队；Slurm 约两分钟后再次启动"}, allow, func(ch changer) error { return ch.Requeue(ctx, in.Job) })
+	if ended != "" && ops.AsError(err) != nil && ops.AsError(err).Code == ops.NotFound { // only the accounts have it still
+		return out, &ops.Error{
+			Code: ops.Failed, Field: "job", Message: lang.Text{EN: "job %s has ended (%s), and Slurm no longer keeps it to be requeued", ZH: "作业 %s 已结束（%s），Slurm 已不再保留它，无法重新排队"}.With(in.Job, ended),
+			Fix: lang.Text{EN: "submit it again: `megatron-ops submit --from %s`", ZH: "请重新提交：`megatron-ops submit --from %s`"}.With(in.Job),
+		}
+	}
+	return out, err
 }
 
 // UpdateIn changes a job that has not ended.

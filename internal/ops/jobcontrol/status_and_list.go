@@ -255,7 +255,7 @@ func jobFacts(j slurm.Job, l lang.Lang) []view.Fact {
 		en, zh string
 		at     *time.Time
 	}{{"submitted", "提交时间", j.SubmittedAt}, {"started", "开始时间", j.StartedAt}, {"ended", "结束时间", j.EndedAt}} {
-		if t.at != nil {
+		if t.at != nil && !(t.en == "started" && j.State == slurm.Cancelled && j.ElapsedS == 0) { // Slurm says so of what never ran
 			add(t.en, t.zh, t.at.Local().Format(time.DateTime))
 		}
 	}

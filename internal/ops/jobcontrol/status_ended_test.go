@@ -2,6 +2,7 @@ package jobcontrol_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -14,12 +15,13 @@ import (
 // A job that has ended is not told to wait for anything, and one that never ran has
 // nothing to diagnose.
 func TestStatusOfAJobThatNeverRan(t *testing.T) {
+	end := time.Now() // which Slurm gives as its start too
 	for name, c := range map[string]struct {
 		j           slurm.Job
 		says, never []string
 	}{
 		"cancelled as it waited": {
-			slurm.Job{State: slurm.Cancelled, Reason: "Priority"}, []string{"was cancelled by its owner"}, []string{"Priority", "diagnose"},
+			slurm.Job{State: slurm.Cancelled, Reason: "Priority", StartedAt: &end, EndedAt: &end}, []string{"was cancelled by its owner", "ended  "}, []string{"Priority", "diagnose", "started"},
 		},
 		"cancelled as it ran": {
 			slurm.Job{State: slurm.Cancelled, Reason: "None", ElapsedS: 9}, []string{"diagnose 12_3"}, nil,
