@@ -247,7 +247,9 @@ func (b *Bot) done(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, resul
 		})
 	}
 	if job := typed.StringField(in, "job"); slurm.IsJobID(job) || slurm.IsStepID(job) {
-		b.remember(ctx, a, func(x *talk) { x.Job = jobRef{cmp.Or(t.Cluster, c.Default), slurm.JobID(job)} })
+		b.remember(ctx, a, func(x *talk) { x.Job, x.Log = jobRef{cmp.Or(t.Cluster, c.Default), slurm.JobID(job)}, "" })
+	} else if _, ok := result.(joblogs.DiagnoseOut); ok && job != "" {
+		b.remember(ctx, a, func(x *talk) { x.Job, x.Log = jobRef{}, job })
 	}
 	owed, ok := b.drawnHere(ctx, a, c, t, in, result)
 	if !ok {

@@ -100,6 +100,8 @@ type talk struct {
 	Turns []knowledge.Turn `json:"turns"`
 	// Job is the one that was spoken of last.
 	Job jobRef `json:"job,omitzero"`
+	// Log is the path of logs that were diagnosed after it, of no job that is known.
+	Log string `json:"log,omitempty"`
 }
 
 // maxTurns is how far back a conversation is remembered.

@@ -16,9 +16,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 )
 
-// followUp answers a short question in the thread of a job that ended badly from
-// its diagnosis: which node, is a retry worth it, was it like that last time. ok is
-// false for any other question, and for those of how it goes.
+// followUp answers a short question in the thread of a job that ended badly, or of
+// logs that were diagnosed there, from the diagnosis: which node, is a retry worth
+// it, was it like that last time. ok is false for any other question, and for those
+// of how it goes.
 func (b *Bot) followUp(ctx context.Context, a ask, c *ops.Call, text string) (owed []store.SlackMessage, ok bool) {
 	words := strings.Fields(text)
 	if len(words) == 0 {
@@ -27,11 +28,17 @@ func (b *Bot) followUp(ctx context.Context, a ask, c *ops.Call, text string) (ow
 	if _, isCommand := typed.Resolve(words[0]); isCommand && len(words) <= 2 {
 		return nil, false
 	}
-	if _, other := typed.AskedOfIt(text); other || a.Thread == "" || !typed.AsksOn(text) || !diagnose.Asks(text) || !b.mayRead(a, c) {
+	if a.Thread == "" || !typed.AsksOn(text) || !diagnose.Asks(text) || !b.mayRead(a, c) {
 		return nil, false
 	}
 	here, ok := b.jobHere(ctx, a)
+	target := string(here.ID)
 	if !ok {
+		target = b.talkOf(ctx, a).Log // whatever is asked of logs alone, they answer
+	} else if _, other := typed.AskedOfIt(text); other {
+		return nil, false
+	}
+	if target == "" {
 		return nil, false
 	}
 	var k card.Card
@@ -40,8 +47,8 @@ func (b *Bot) followUp(ctx context.Context, a ask, c *ops.Call, text string) (ow
 		return nil, false
 	}
 	op, _ := operations.Lookup("diagnose")
-	in := &joblogs.DiagnoseIn{Target: string(here.ID), Question: text, OnCluster: ops.OnCluster{Cluster: here.Cluster}}
-	defer b.atWork(ctx, a, c, op, typed.Call{Op: op.Name, Words: []string{string(here.ID)}, Cluster: here.Cluster, Share: true})()
+	in := &joblogs.DiagnoseIn{Target: target, Question: text, OnCluster: ops.OnCluster{Cluster: here.Cluster}}
+	defer b.atWork(ctx, a, c, op, typed.Call{Op: op.Name, Words: []string{target}, Cluster: here.Cluster, Share: true})()
 	result, err := op.Run(ctx, c, in)
 	d, isDiagnosis := result.(joblogs.DiagnoseOut)
 	if err != nil || !isDiagnosis || d.Answer == "" {

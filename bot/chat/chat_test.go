@@ -259,3 +259,19 @@ func TestLogsAreFollowedUntilTheNextLine(t *testing.T) {
 	require.NoError(t, <-done)
 	require.Equal(t, 1, strings.Count(out.String(), "what came"))
 }
+
+// TestAskedOnAfterADiagnosisItsLogsAnswer diagnoses logs of no job that is known
+// here, and asks on about them in both languages.
+func TestAskedOnAfterADiagnosisItsLogsAnswer(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	log := "[rank3]: Traceback (most recent call last):\n[rank3]:   File \"/w/train.py\", line 9, in save\n" +
+		"[rank3]: OSError: [Errno 116] Stale file handle\nsrun: error: gpu07: task 3: Exited with exit code 1\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "their.log"), []byte(log), 0o600))
+	said, _ := converse(t, dir, lang.EN, "diagnose ./their.log", "why did it fail?", "which rank?", "is it the hardware?", "能直接重跑吗", "上次也是这样吗")
+	require.Contains(t, said, "The line that decides")
+	require.Contains(t, said, "Rank 3, node gpu07.")
+	require.Contains(t, said, "the administrators: node")
+	require.Contains(t, said, "可以。")
+	require.Contains(t, said, "没有同名的更早一次运行。")
+}

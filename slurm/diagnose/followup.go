@@ -19,7 +19,7 @@ type followUp struct {
 // more narrowly stands before what is asked more widely.
 var followUps = []followUp{
 	{lazy.New(`(?i)\blast time\b|\bbefore\b|\bpreviou|\bearlier\b|\bsame (?:as|error|problem|thing)\b|\bhappened again\b|` +
-		`\bonce more\b|\bprior\b|上次|上一次|之前|以前|前一次|又是`), Report.likeBefore},
+		`\bonce more\b|\bprior\b|\bfirst time\b|第一次|首次|上次|上一次|之前|以前|前一次|又是`), Report.likeBefore},
 	{lazy.New(`(?i)\bre-?(?:run|start|submit|queue)|\bretry|\btry (?:it )?again|\brun (?:it )?again|\bworth\b|重试|重跑|重新|再跑|再提交`), Report.anotherTry},
 	{lazy.New(`(?i)\bexclud|\bavoid|\bdrain|排除|避开`), Report.nodesToAvoid},
 	{lazy.New(`(?i)\bother ranks?\b|\bhow many ranks?\b|\brest of|其他 ?rank|其它 ?rank|多少个? ?rank`), Report.otherRanks},
@@ -29,11 +29,11 @@ var followUps = []followUp{
 	{lazy.New(`(?i)\bhow (?:do|can|should|would) (?:i|we|you)\b.*\b(?:fix|solve|avoid|prevent|mend)|\bfix|\bsolve|` +
 		`\bwhat (?:should|can|do|must|now)\b|\bwhat to do\b|\bnext\b|\badvice\b|\bremed|怎么办|怎么修|如何(?:修|` +
 		`解决|处理)|怎么解决|解决办法|建议|下一步`), Report.whatToDo},
-	{lazy.New(`(?i)\bwho(?:se)?\b|\bfault\b|\bblame\b|谁|责任`), Report.whose},
+	{lazy.New(`(?i)\bwho(?:se)?\b|\bfault\b|\bblame\b|\bhardware\b|\bmy (?:own )?(?:bug|code|script)\b|谁|责任|硬件|代码(?:问题|的问题|错)`), Report.whose},
 	{lazy.New(`(?i)\bline\b|\bshow\b|\bevidence\b|\bproof\b|\bprove|\bhow do you know\b|\bsure\b|\btraceback\b|\bstack\b|` +
 		`\blog\b|\bcode\b|\bfile\b|哪一行|证据|日志|堆栈|依据|确定吗`), Report.fromWhichLines},
 	{lazy.New(`(?i)\bwhy\b|\breason\b|\bcause\b|\bwhat (?:happened|went wrong|broke|failed|is wrong|is it|does (?:it|` +
-		`that) mean)\b|\bexplain\b|\bfail|\bmean|为什么|为何|原因|怎么回事|怎么了|什么意思|失败|解释`), Report.why},
+		`that) mean)\b|\bexplain\b|\berror\b|\bfail|\bmean|为什么|为何|原因|怎么回事|怎么了|什么意思|失败|解释`), Report.why},
 }
 
 // FollowUp answers a question about a diagnosis from its evidence alone, and
