@@ -56,7 +56,7 @@ type Spec struct {
 	Args     []string          `json:"args,omitempty" name:"args" sep:"none" placeholder:"ARG" help:"the program's arguments, one element each" zh:"程序的参数，每项一个" ex:"[--tensor-model-parallel-size, 4]"`
 	Path     []string          `json:"path,omitempty" name:"path" scalar:"" placeholder:"DIR" help:"folders of programs, put before the PATH of the job" zh:"放在作业 PATH 最前面的程序目录" ex:"[/opt/uv/bin]"`
 	Env      map[string]string `json:"env,omitempty" name:"env" mapsep:"none" placeholder:"NAME=VALUE" help:"environment variables of the ranks" zh:"各 rank 的环境变量" ex:"{NCCL_SOCKET_IFNAME: eth0}"`
-	Preset   []string          `json:"preset,omitempty" name:"preset" placeholder:"NAME" help:"named sets of environment variables, such as debug-nccl" zh:"按名称引用的环境变量组合，如 debug-nccl" scalar:"" ex:"[debug-nccl]"`
+	Preset   []string          `json:"preset,omitempty" name:"preset" placeholder:"NAME" help:"named sets of environment variables, such as debug-nccl; gpu-use notes how busy the GPUs are" zh:"按名称引用的环境变量组合，如 debug-nccl；gpu-use 记录 GPU 利用率" scalar:"" ex:"[debug-nccl]"`
 
 	Megatron   string   `json:"megatron,omitempty" name:"megatron" placeholder:"VERSION" help:"Megatron-LM release that the arguments are judged by: 0.17.1, a range, a release's commit or main; found in the worktree or by the image where left out" zh:"判断参数所依据的 Megatron-LM 版本：0.17.1、版本范围、发布版的提交号或 main；省略时由工作树或镜像得出" ex:"0.17.1"`
 	ExtraFlags []string `json:"extra_flags,omitempty" name:"extra-flags" scalar:"" placeholder:"FLAG" help:"flags of a fork that no release of Megatron-LM has: passed on and not judged" zh:"分支自有、Megatron-LM 各版本都没有的参数：原样传递，不做判断" ex:"[--our-own-flag]"`
