@@ -3,6 +3,7 @@ package joblogs
 import (
 	"context"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -22,7 +23,11 @@ func diagnoseAndAnswer(ctx context.Context, c *ops.Call, in DiagnoseIn) (Diagnos
 			return out, err
 		}
 	}
-	out.Answer, _ = out.FollowUp(in.Question, earlier, c.Lang)
+	spoken := c.Lang
+	if lang.Of(in.Question) == lang.ZH { // whoever asks in Chinese reads it
+		spoken = lang.ZH
+	}
+	out.Answer, _ = out.FollowUp(in.Question, earlier, spoken)
 	return out, nil
 }
 
