@@ -91,9 +91,9 @@ func TestStatusSaysHowBusyTheGPUsAre(t *testing.T) {
 		idle   []string
 		en, zh string
 	}{
-		"all work":              {2 * time.Minute, nil, `8 GPUs, looked at 02:0\d ago: 92 % busy \(median\), the least busy 90 %\n`, `8 块 GPU（02:0\d 前查看）：利用率中位数 92%，最低 90%`},
+		"all work":              {2 * time.Minute, nil, `8 GPUs, looked at 0\d:\d\d ago: 92 % busy \(median\), the least busy 90 %\n`, `8 块 GPU（0\d:\d\d 前查看）：利用率中位数 92%，最低 90%`},
 		"one does not":          {2 * time.Minute, []string{"n1:0"}, `the least busy 0 %\. 1 of 8 GPUs did nothing at any look for 30 min: n1:0\.`, `最低 0%。8 块 GPU 中有 1 块`},
-		"nobody looks any more": {time.Hour, []string{"n1:0"}, `looked at 01:00:0\d ago: 92 % busy \(median\), the least busy 0 %\n`, `01:00:0\d 前查看`},
+		"nobody looks any more": {time.Hour, []string{"n1:0"}, `looked at 01:\d\d:\d\d ago: 92 % busy \(median\), the least busy 0 %\n`, `01:\d\d:\d\d 前查看`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			call, _ := lookedAt(t, c.ago, time.Hour, 70000, c.idle...)
