@@ -255,7 +255,7 @@ func (r *reader) write(c *Command, _ frame) {
 		return
 	}
 	r.files[fileKey(name)] = doc.text
-	r.job.Written = append(r.job.Written, Written{Name: name, Document: doc, Command: c})
+	r.job.Written = append(r.job.Written, Written{Name: name, Document: doc})
 }
 
 // fileKey names a file the same however its folder is written.

@@ -83,14 +83,12 @@ type Redirect struct {
 	Op     string
 	Target Value
 	Line   int
-	// Doc is the text of a here-document; Quoted is true for <<'EOF'.
-	Doc    *Document
-	Quoted bool
+	// Doc is the text of a here-document.
+	Doc *Document
 }
 
-// A Document is the text of a here-document or here-string.
+// A Document is the text of a here-document or here-string. Quoted is true for <<'EOF'.
 type Document struct {
-	Line   int
 	Quoted bool
 	text   text
 	// Expansions are the variables that are expanded while it is written.
@@ -116,7 +114,7 @@ func (r *reader) redirects(list []*syntax.Redirect, f frame) []Redirect {
 		default:
 			red.Target = joinFields(r.word(x.Word, f))
 			if x.Op == syntax.WordHdoc {
-				red.Doc = &Document{Line: red.Line, text: r.flatten(red.Target)}
+				red.Doc = &Document{text: r.flatten(red.Target)}
 			}
 		}
 		out = append(out, red)
@@ -125,7 +123,7 @@ func (r *reader) redirects(list []*syntax.Redirect, f frame) []Redirect {
 }
 
 func (r *reader) document(x *syntax.Redirect, f frame) *Document {
-	d := &Document{Line: f.text.at(x.OpPos.Offset())}
+	d := &Document{}
 	for _, p := range x.Word.Parts {
 		if l, ok := p.(*syntax.Lit); !ok || strings.Contains(f.text.slice(l.ValuePos, l.ValueEnd), "\\") {
 			d.Quoted = true
@@ -318,12 +316,12 @@ func (r *reader) nested(by *Command, sh *Shell, t text, args []Value, f frame) {
 	if f.depth > maxDepth || r.spent() {
 		return
 	}
-	file, t := r.load(t, sh)
+	file, t := r.load(t)
 	g := frame{
 		sh: sh, text: t, args: &params{args}, depth: f.depth + 1, trap: f.trap, substitution: f.substitution,
 		loop: f.loop, branch: f.branch,
 	}
-	r.job.Sources = append(r.job.Sources, Source{sh, file, t})
+	r.job.Sources = append(r.job.Sources, Source{file, t})
 	n := len(r.job.Commands)
 	r.stmts(file.Stmts, g)
 	for _, c := range r.job.Commands[n:] {

@@ -11,24 +11,22 @@ import (
 // A Break is a command that ends before its author meant it to: the rest of
 // its flags stands alone.
 type Break struct {
-	Line  int
-	Text  string // the word that stands alone, or the backslash and its blanks
-	Shell *Shell
+	Line int
+	Text string // the word that stands alone, or the backslash and its blanks
 }
 
 // load parses t and joins the commands whose continuation is broken, so that
 // the rest is read as it was meant.
-func (r *reader) load(t text, sh *Shell) (*syntax.File, text) {
+func (r *reader) load(t text) (*syntax.File, text) {
 	file, t, bad := parse(t)
 	if bad != nil {
-		r.job.Refusals = append(r.job.Refusals, Refusal{*bad, sh})
+		r.job.Refusals = append(r.job.Refusals, Refusal{*bad})
 	}
 	for range 8 {
 		b, from, to := broken(file, t)
 		if b.Line == 0 {
 			break
 		}
-		b.Shell = sh
 		r.job.Breaks = append(r.job.Breaks, b)
 		joined := join(t.src, from, to)
 		if joined == t.src {

@@ -20,7 +20,7 @@ func (r *reader) forClause(c *syntax.ForClause, f frame) {
 	line := f.text.at(c.ForPos.Offset())
 	switch l := c.Loop.(type) {
 	case *syntax.WordIter:
-		loop := &Loop{Name: l.Name.Value, Line: line}
+		loop := &Loop{Name: l.Name.Value}
 		for _, w := range l.Items {
 			loop.Items = append(loop.Items, r.word(w, f)...)
 		}
@@ -28,7 +28,7 @@ func (r *reader) forClause(c *syntax.ForClause, f frame) {
 		r.assign(l.Name.Value, refValue(ref), f, line)
 		f.loop = loop
 	case *syntax.CStyleLoop:
-		f.loop = &Loop{Line: line}
+		f.loop = &Loop{}
 		for _, x := range []syntax.ArithmExpr{l.Init, l.Cond, l.Post} {
 			if x != nil {
 				r.arith(x, f)
@@ -45,11 +45,10 @@ func (r *reader) branches(f frame, arms []func(frame), complete bool, node synta
 	if !complete {
 		ends = append(ends, start)
 	}
-	line := f.text.at(node.Pos().Offset())
 	allEnded := complete
 	for i, arm := range arms {
 		g := f
-		g.branch = append(slices.Clip(f.branch), Arm{node, i, cond, line})
+		g.branch = append(slices.Clip(f.branch), Arm{node, i, cond})
 		f.sh.vars = maps.Clone(start)
 		arm(g)
 		if f.sh.ended {
@@ -128,7 +127,7 @@ func (r *reader) ifClause(c *syntax.IfClause, f frame) {
 		g := f
 		g.checked, g.condition = true, true
 		if len(arms) > 0 {
-			g.branch = append(slices.Clip(f.branch), Arm{c, len(arms), cond, f.text.at(c.Pos().Offset())})
+			g.branch = append(slices.Clip(f.branch), Arm{c, len(arms), cond})
 		}
 		r.stmts(e.Cond, g)
 		cond += " " + f.text.slice(e.Cond[0].Pos(), e.Cond[len(e.Cond)-1].End())
@@ -178,7 +177,6 @@ func (r *reader) caseClause(c *syntax.CaseClause, f frame) {
 }
 
 func (r *reader) binary(c *syntax.BinaryCmd, f frame) {
-	line := f.text.at(c.OpPos.Offset())
 	x, y := f, f
 	switch c.Op {
 	case syntax.AndStmt:
@@ -188,7 +186,7 @@ func (r *reader) binary(c *syntax.BinaryCmd, f frame) {
 			if yes, known := r.decide([]*syntax.Stmt{c.X}, f); known && !yes {
 				return
 			} else if !known {
-				y.branch = append(slices.Clip(f.branch), Arm{c, 1, f.text.slice(c.X.Pos(), c.X.End()), line})
+				y.branch = append(slices.Clip(f.branch), Arm{c, 1, f.text.slice(c.X.Pos(), c.X.End())})
 			}
 		}
 		before := maps.Clone(f.sh.vars)
@@ -205,7 +203,7 @@ func (r *reader) binary(c *syntax.BinaryCmd, f frame) {
 			x.masked = f.text.at(c.Y.Pos().Offset())
 		}
 		r.stmt(c.X, x)
-		y.branch = append(slices.Clip(f.branch), Arm{c, 1, "||" + f.text.slice(c.X.Pos(), c.X.End()), line})
+		y.branch = append(slices.Clip(f.branch), Arm{c, 1, "||" + f.text.slice(c.X.Pos(), c.X.End())})
 		before := maps.Clone(f.sh.vars)
 		r.stmt(c.Y, y)
 		if f.sh.ended {
@@ -215,7 +213,7 @@ func (r *reader) binary(c *syntax.BinaryCmd, f frame) {
 			f.sh.vars = r.merge(f.sh, before, f.sh.vars)
 		}
 	default:
-		p := &Pipe{Line: line, Safe: f.sh.PipeFail}
+		p := &Pipe{Safe: f.sh.PipeFail}
 		if call, ok := c.Y.Cmd.(*syntax.CallExpr); ok && len(call.Args) > 0 {
 			p.Reader = call.Args[0].Lit()
 		}

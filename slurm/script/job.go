@@ -75,7 +75,6 @@ type Assignment struct {
 type Written struct {
 	Name     string
 	Document *Document
-	Command  *Command
 }
 
 // A Submission is one sbatch.
@@ -87,14 +86,10 @@ type Submission struct {
 }
 
 // A Refusal is text that bash does not take.
-type Refusal struct {
-	SyntaxError
-	Shell *Shell
-}
+type Refusal struct{ SyntaxError }
 
 // A Source is text that a shell reads, with its syntax.
 type Source struct {
-	Shell  *Shell
 	Syntax *syntax.File
 	text   text
 }
@@ -109,10 +104,7 @@ func (s Source) Slice(from, to syntax.Pos) string { return s.text.slice(from, to
 func (s Source) Text() string { return s.text.src }
 
 // A Comment is one comment of the file.
-type Comment struct {
-	Line int
-	Text string
-}
+type Comment struct{ Text string }
 
 // reader is the state of one reading.
 type reader struct {
@@ -181,8 +173,8 @@ func (r *reader) readJob(t text, cli Options) *Job {
 		}
 		sh.Login = sh.Login || w == "--login"
 	}
-	file, parsed := r.load(t, sh)
-	j.Sources = append(j.Sources, Source{sh, file, parsed})
+	file, parsed := r.load(t)
+	j.Sources = append(j.Sources, Source{file, parsed})
 	j.comments(file, parsed)
 	if len(j.Refusals) > 0 {
 		// What could not be read may still have set something.
@@ -228,7 +220,7 @@ func (r *reader) subjob(_ *Command, t text, cli Options, f frame) *Job {
 func (j *Job) comments(file *syntax.File, t text) {
 	syntax.Walk(file, func(n syntax.Node) bool {
 		if c, ok := n.(*syntax.Comment); ok {
-			j.Comments = append(j.Comments, Comment{t.at(c.Hash.Offset()), c.Text})
+			j.Comments = append(j.Comments, Comment{c.Text})
 		}
 		return true
 	})

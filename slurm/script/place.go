@@ -22,7 +22,6 @@ type Place struct {
 type Step struct {
 	Options Options
 	Line    int
-	End     int
 	Command *Command
 	// OptionsUnknown is true where a variable hides some of the options.
 	OptionsUnknown bool
@@ -35,7 +34,6 @@ type Container struct {
 	Image   Value
 	Options []Option
 	Line    int
-	End     int
 	Command *Command
 	// PassesEnv is true where the environment outside is seen inside.
 	PassesEnv bool

@@ -114,10 +114,10 @@ func dump(b *strings.Builder, s *Script) {
 			b.WriteByte('\n')
 		}
 		for _, step := range append(slices.Clone(j.Steps), j.Allocations...) {
-			fmt.Fprintf(b, "step %d-%d unknown=%t%s\n", step.Line, step.End, step.OptionsUnknown, options(step.Options))
+			fmt.Fprintf(b, "step %d unknown=%t%s\n", step.Line, step.OptionsUnknown, options(step.Options))
 		}
 		for _, c := range j.Containers {
-			fmt.Fprintf(b, "container %d-%d %s %s passes=%t file=%t unknown=%t in %s%s", c.Line, c.End, c.Runtime, word(c.Image), c.PassesEnv, c.EnvFile, c.MountsUnknown, word(c.Workdir), options(c.Options))
+			fmt.Fprintf(b, "container %d %s %s passes=%t file=%t unknown=%t in %s%s", c.Line, c.Runtime, word(c.Image), c.PassesEnv, c.EnvFile, c.MountsUnknown, word(c.Workdir), options(c.Options))
 			for _, m := range c.Mounts {
 				fmt.Fprintf(b, " %s:%s", word(m.Host), word(m.Inside))
 			}
@@ -167,7 +167,7 @@ func command(b *strings.Builder, c *Command) {
 	for _, r := range c.Redirects {
 		fmt.Fprintf(b, " %s%s", r.Op, word(r.Target))
 		if r.Doc != nil {
-			fmt.Fprintf(b, "(%t %q)", r.Quoted, r.Doc.Text())
+			fmt.Fprintf(b, "(%t %q)", r.Doc.Quoted, r.Doc.Text())
 		}
 	}
 	for _, e := range c.Expansions {

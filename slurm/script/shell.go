@@ -58,7 +58,6 @@ type Var struct {
 type function struct {
 	body *syntax.Stmt
 	text text
-	line int
 }
 
 // Lookup is the variable name of sh, whether exported or not.
@@ -159,7 +158,6 @@ func (sh *Shell) spawn(p Place, kind ShellKind, line int) *Shell {
 type Loop struct {
 	Name  string // of the variable
 	Items []Value
-	Line  int
 }
 
 // An Arm is one branch of an if, a case or an && list that a command stands in.
@@ -168,12 +166,10 @@ type Arm struct {
 	Arm  int
 	// Condition is what decides, as written.
 	Condition string
-	Line      int
 }
 
 // A Pipe is what reads the output of a command.
 type Pipe struct {
-	Line   int
 	Reader string // the command that reads, or ""
 	Safe   bool   // pipefail was set
 }
@@ -275,7 +271,7 @@ func (r *reader) stmt(s *syntax.Stmt, f frame) {
 		g := f
 		g.checked = true
 		r.stmts(c.Cond, g)
-		f.loop = &Loop{Line: f.text.at(c.WhilePos.Offset())}
+		f.loop = &Loop{}
 		r.body(c.Do, f)
 	case *syntax.ForClause:
 		r.forClause(c, f)
@@ -283,7 +279,7 @@ func (r *reader) stmt(s *syntax.Stmt, f frame) {
 		r.binary(c, f)
 	case *syntax.FuncDecl:
 		if c.Name != nil {
-			f.sh.funcs[c.Name.Value] = function{c.Body, f.text, f.text.at(c.Position.Offset())}
+			f.sh.funcs[c.Name.Value] = function{c.Body, f.text}
 			r.job.Functions[c.Name.Value] = false
 		}
 	case *syntax.ArithmCmd:

@@ -7,13 +7,6 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A Comparison is a test of one value against another.
-type Comparison struct {
-	X, Y Value
-	Op   string
-	Line int
-}
-
 // decide answers a condition where the file shows both sides of it. A count
 // that Slurm sets is known from the directives.
 func (r *reader) decide(cond []*syntax.Stmt, f frame) (yes, known bool) {

@@ -161,7 +161,7 @@ func skipOptions(args []Arg, values []string) []Arg {
 
 func (r *reader) srun(c *Command, f frame) {
 	opts, rest := stepArgs(c.Args[1:])
-	step := &Step{Options: opts, Line: c.Line, End: c.End, Command: c}
+	step := &Step{Options: opts, Line: c.Line, Command: c}
 	for _, o := range opts {
 		if o.Name == "" {
 			step.OptionsUnknown = true
@@ -171,7 +171,7 @@ func (r *reader) srun(c *Command, f frame) {
 	p := c.Place
 	p.Step = step
 	if box := pyxisContainer(opts); box != nil {
-		box.Line, box.End, box.Command = c.Line, c.End, c
+		box.Line, box.Command = c.Line, c
 		p.Container = box
 	}
 	env := c.Env.spawn(p, Direct, c.Line)
@@ -194,7 +194,7 @@ func (r *reader) srun(c *Command, f frame) {
 func (r *reader) salloc(c *Command, f frame) {
 	opts, rest := stepArgs(c.Args[1:])
 	p := c.Place
-	p.Allocation = &Step{Options: opts, Line: c.Line, End: c.End, Command: c}
+	p.Allocation = &Step{Options: opts, Line: c.Line, Command: c}
 	r.job.Allocations = append(r.job.Allocations, p.Allocation)
 	if len(rest) > 0 {
 		r.start(c, rest, c.Env.spawn(p, Direct, c.Line), f)
@@ -351,7 +351,7 @@ func (r *reader) docker(c *Command, f frame) {
 
 // inside starts the command in a container; the image comes first.
 func (r *reader) inside(c *Command, box *Container, rest []Arg, f frame) {
-	box.Line, box.End, box.Command = c.Line, c.End, c
+	box.Line, box.Command = c.Line, c
 	r.job.Containers = append(r.job.Containers, box)
 	if len(rest) == 0 {
 		return
@@ -404,7 +404,7 @@ func (r *reader) enroot(c *Command, f frame) {
 
 func (r *reader) shifter(c *Command, f frame) {
 	opts, rest := containerOptions(c.Args[1:], nil)
-	box := &Container{Runtime: "shifter", Options: opts, PassesEnv: true, MountsUnknown: true, Workdir: c.Env.Dir, Line: c.Line, End: c.End, Command: c}
+	box := &Container{Runtime: "shifter", Options: opts, PassesEnv: true, MountsUnknown: true, Workdir: c.Env.Dir, Line: c.Line, Command: c}
 	r.job.Containers = append(r.job.Containers, box)
 	p := c.Place
 	p.Container = box
