@@ -34,7 +34,6 @@ type Config struct {
 	Toolsets []string
 	Tools    []string
 	ReadOnly bool
-	Lang     lang.Lang
 	// Version is the program's, told in initialize.
 	Version string
 	// Roots are the absolute folders below which an agent may name files; none:

@@ -348,7 +348,7 @@ func (d *daemon) agents(cfg config.Config, l lang.Lang) (*agentDoor, error) {
 	server, err := mcp.NewServer(mcp.Config{
 		Service:  func() (*ops.Service, error) { return d.now.Load().svc, nil },
 		Toolsets: door.offer.Toolsets, Tools: door.offer.Tools, ReadOnly: door.offer.ReadOnly, Roots: door.offer.Roots,
-		Lang: l, Version: version(), Log: d.log, Policy: func() mcp.Policy { return d.now.Load().policy },
+		Version: version(), Log: d.log, Policy: func() mcp.Policy { return d.now.Load().policy },
 	})
 	if err != nil {
 		return nil, err

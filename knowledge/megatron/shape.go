@@ -37,8 +37,6 @@ type Shape struct {
 	// Mamba is the mixer of a hybrid model.
 	Mamba   MambaShape
 	Dropout bool
-	// AssumedVocab reports that the vocabulary was not given.
-	AssumedVocab bool
 }
 
 // PartCounts counts the parts that layers consist of. A layer of a transformer
@@ -84,7 +82,6 @@ func (c *Config) Shape() Shape {
 		s.CoreDim = s.KVDim
 	}
 	s.Vocab = c.vocab()
-	s.AssumedVocab = !c.PaddedVocabSize.OK && !c.VocabSize.OK
 	if s.Experts > 0 {
 		s.MoELayers, s.LastMoE = c.moeLayers()
 	}

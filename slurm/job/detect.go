@@ -69,7 +69,6 @@ type nodeGroup struct {
 	kinds         []string // GPU types that the GRES names
 	features      string
 	cpus, threads int
-	timeLimit     string
 }
 
 var gresForm = lazy.New(`\bgpu:(?:([A-Za-z][A-Za-z0-9_.-]*):)?([0-9]+)`)
@@ -81,7 +80,7 @@ func readNodes(text string) []nodeGroup {
 		if len(f) < 8 {
 			continue
 		}
-		g := nodeGroup{partition: f[0], up: f[1] == "up", timeLimit: f[6], features: f[7]}
+		g := nodeGroup{partition: f[0], up: f[1] == "up", features: f[7]}
 		g.nodes, _ = strconv.Atoi(f[2])
 		g.cpus, _ = strconv.Atoi(strings.TrimSuffix(f[4], "+"))
 		g.threads, _ = strconv.Atoi(f[5])

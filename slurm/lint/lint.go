@@ -60,7 +60,7 @@ func CheckIn(name string, src []byte, l lang.Lang) []Finding {
 	table := Rules()
 	var out []Finding
 	for _, j := range s.Jobs {
-		c := &checker{job: j, lang: l, src: src}
+		c := &checker{job: j, lang: l}
 		for i := range table {
 			c.rule = &table[i]
 			table[i].check(c)
@@ -76,7 +76,6 @@ func CheckIn(name string, src []byte, l lang.Lang) []Finding {
 // A checker is one job under one rule.
 type checker struct {
 	job  *script.Job
-	src  []byte
 	lang lang.Lang
 	rule *Rule
 	out  []Finding

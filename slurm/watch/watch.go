@@ -150,13 +150,6 @@ func (w *Watcher) Watch(known slurm.Job) {
 	w.nudge()
 }
 
-// Forget follows a job no more.
-func (w *Watcher) Forget(id slurm.JobID) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.jobs, id)
-}
-
 // Clear follows no job any more: whoever watches again begins with what is stored.
 func (w *Watcher) Clear() {
 	w.mu.Lock()

@@ -37,7 +37,6 @@ type request struct {
 	Signal           signalAhead
 	Array            []int
 	ArrayLimit       int
-	ArrayText        string
 }
 
 // A signalAhead is --signal=[B:]NAME[@seconds].
@@ -198,7 +197,7 @@ func readArray(r *request, v string) error {
 		}
 		r.ArrayLimit = n
 	}
-	r.Array, r.ArrayText = nil, v
+	r.Array = nil
 	for part := range strings.SplitSeq(list, ",") {
 		span, step, hasStep := strings.Cut(part, ":")
 		lo, hi, isRange := strings.Cut(span, "-")
