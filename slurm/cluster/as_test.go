@@ -39,13 +39,13 @@ func TestActingForOthers(t *testing.T) {
 	}
 	alice, bob := as("alice"), as("bob")
 
-	id := alice.submit(t, "--time=5 --output=logs/%j.out", `id -un; echo "$HOME ${SLACK_BOT_TOKEN-no token}"; sleep 60`, func(sub *slurm.Submission) {
+	id := alice.submit(t, "--time=5 --output=logs/%j.out", `echo "$(id -un) $HOME ${SLACK_BOT_TOKEN-no token}"; sleep 60`, func(sub *slurm.Submission) {
 		sub.LogDir = "logs"
 	})
 	j := alice.state(t, id, slurm.Running)
 	require.Equal(t, "alice", j.User)
 	require.Equal(t, "research", j.Account)
-	require.Contains(t, alice.log(t, "logs/"+string(id)+".out"), "alice\n/home/alice no token\n")
+	require.Contains(t, alice.log(t, "logs/"+string(id)+".out"), "alice /home/alice no token\n")
 	info, err := os.Stat(filepath.Join(dir, "logs"))
 	require.NoError(t, err)
 	require.NotZero(t, info.Size())

@@ -112,7 +112,7 @@ func (s site) log(t *testing.T, name string) string {
 		var err error
 		text, err = os.ReadFile(filepath.Join(s.dir, name))
 		return err == nil && len(text) > 0
-	}, 10*time.Second, 50*time.Millisecond, name)
+	}, time.Minute, 50*time.Millisecond, name)
 	return string(text)
 }
 

@@ -222,9 +222,12 @@ func (c *Cluster) startController(ctx context.Context) error {
 }
 
 // StartController starts slurmctld, at first or again after StopController; it
-// knows its jobs again.
+// knows its jobs again. It sees the nodes' hosts file: newer releases look for ten
+// seconds for a node that they cannot resolve, and answer nobody meanwhile.
 func (c *Cluster) StartController(ctx context.Context) error {
-	if err := c.daemon("slurmctld", "slurm", nil, "slurmctld", "-D"); err != nil {
+	err := c.daemon("slurmctld", "root", nil, "unshare", "--mount", "--propagation", "private", "sh", "-c",
+		`mount --bind "$1" /etc/hosts && exec setpriv --reuid=slurm --regid=slurm --init-groups slurmctld -D`, "sh", c.path("etc", "hosts"))
+	if err != nil {
 		return err
 	}
 	return c.await(ctx, "slurmctld", 30*time.Second, func() bool {
