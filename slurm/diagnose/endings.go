@@ -90,7 +90,8 @@ func (j *job) endsWell() bool {
 var failing = lazy.New(`(?i)\b(?:job|run|script|training|evaluation|pipeline|experiment|program|simulation|workflow|process)\b.{0,16}\bfailed\b`)
 
 // killed is a shell's word on the program that it waited for.
-var killed = lazy.New(`^(?:Killed|Segmentation fault|Bus error|Aborted|Illegal instruction|Floating point exception)(?: \(core dumped\))?$`)
+var killed = lazy.New(`^(?:\S+: line \d+: +\d+ )?(?:Killed|Segmentation fault|Bus error|Aborted|Illegal instruction|Floating point exception)` +
+	`(?: +\(core dumped\))?(?:$|  )`)
 
 // ready begins the words for what is done before the work.
 const ready = `(?:load|initiali[sz]|connect|import|install|creat|register|modif|start)`

@@ -213,6 +213,10 @@ func TestWhoStatesAndWhoGuesses(t *testing.T) {
 		"a shell says that its program was killed, and a bar was full": {
 			"Epoch 0: 100%|####| 20/20 [06:12<00:00, 1.78s/it]\nWriting the checkpoint.\nKilled\n", diagnose.UnknownExit, "Killed",
 		},
+		"a script's shell says so too, and the shards were loaded": {
+			"Loading shards: 100%|####| 4/4 [00:00<00:00, 13.1it/s]\nSpecial tokens have been added.\n" +
+				"make.sh: line 25: 13009 Killed                  python make.py --model ${MODEL}\n", diagnose.HostOOM, "Killed",
+		},
 		"an adapter registers anew, and the run goes on": {"n1:50:53 [0] transport/net_ib.cc:93 NCCL WARN NET/IB : Got async event : client reregistration\n\n" +
 			"n1:50:53 [0] transport/net_ib.cc:93 NCCL WARN NET/IB : Got async event : SM change\n***** Running training *****\nstep 10 of 90, loss 2.4\n",
 			diagnose.UnknownExit, "step 10"},
