@@ -5,11 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/internal/config"
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
@@ -36,7 +36,7 @@ func withoutSlurm(t *testing.T, bin, dir string) (tools, slurms string) {
 }
 
 // A Slurm whose commands are on no PATH is used where the configuration says that
-// they are: by commands here, in the jobs of either kind, by doctor, and in the rule
+// they are: by commands here, in the jobs of either kind, by doctor, and for the rule
 // of sudo's. Folders of the site's and the specification's come first in a job.
 func TestASlurmOnNoPathIsUsed(t *testing.T) {
 	real := slurmtest.Start(t, slurmtest.Options{})
@@ -44,19 +44,19 @@ func TestASlurmOnNoPathIsUsed(t *testing.T) {
 	require.NoError(t, err)
 	jwt, err := real.Token(t.Context(), "root")
 	require.NoError(t, err)
-	token, config, tree := filepath.Join(dir, "token"), filepath.Join(dir, "megatron-ops.yaml"), filepath.Join(dir, "tree")
+	token, file, tree := filepath.Join(dir, "token"), filepath.Join(dir, "megatron-ops.yaml"), filepath.Join(dir, "tree")
 	require.NoError(t, os.WriteFile(token, []byte(jwt), 0o600))
 	tools, bin := withoutSlurm(t, real.Bin(), dir)
-	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `cluster: here
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, `cluster: here
 clusters:
-  here: {kind: cli, slurm_bin: %[1]s, slurm_conf: %[2]s, act_as: true, site: {path: [/opt/site/bin]}}
+  here: {kind: cli, slurm_bin: %[1]s, slurm_conf: %[2]s, site: {path: [/opt/site/bin]}}
   api: {kind: rest, slurm_bin: %[1]s, url: %[3]q, token_file: %[4]s, site: {path: [/opt/site/bin]}}
 `, bin, real.Conf(), real.REST, token), 0o600))
 	require.NoError(t, os.Mkdir(tree, 0o755)) //nolint:gosec // the job's
 	require.NoError(t, os.WriteFile(filepath.Join(tree, "train.sh"), []byte("echo \"srun is $(command -v srun) in $PATH\"\n"), 0o600))
 	t.Setenv("PATH", tools)
 	t.Setenv("SLURM_CONF", "")
-	t.Setenv("MEGATRON_OPS_CONFIG", config)
+	t.Setenv("MEGATRON_OPS_CONFIG", file)
 	t.Setenv("MEGATRON_OPS_STATE_DIR", filepath.Join(dir, "state"))
 	p := person{t: t, tree: tree}
 
@@ -76,8 +76,6 @@ clusters:
 	}
 	_, said := p.do("doctor")
 	require.Contains(t, said, "cli, "+bin)
-	code, rule := p.do("sudoers", "--login", "bob", "--group", "alice")
-	require.Zero(t, code, rule)
-	require.Contains(t, strings.Fields(rule), bin)
-	require.Contains(t, rule, "as-user --slurm-bin "+bin+" --slurm-conf "+real.Conf())
+	h := helperOf(config.Cluster{SlurmBin: bin, SlurmConf: real.Conf()})
+	require.Equal(t, []string{bin, real.Conf()}, []string{h.SlurmBin, h.SlurmConf})
 }
