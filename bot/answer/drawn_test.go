@@ -34,7 +34,10 @@ var drawnDocs = []struct {
 	}}},
 	{"code that a file holds", view.Doc{Title: "script", Sections: []view.Section{{Code: strings.Repeat("echo hello\n", 400), Lang: "bash"}, {Code: "a: 1\n", Lang: "yaml"}, {Code: strings.Repeat("line\n", 900), Lang: "log"}}}},
 	{"folded sections", view.Doc{Title: "why", Sections: []view.Section{
-		{Text: "open"}, {Heading: "evidence", Fold: true, Text: "closed"}, {Fold: true, Text: "closed without a heading"}, {Heading: "only a heading", Fold: true},
+		{Text: "open"},
+		{Heading: "evidence", Fold: true, Text: "closed"},
+		{Fold: true, Text: "closed without a heading"},
+		{Heading: "only a heading", Fold: true},
 		{Heading: "table", Fold: true, Table: &view.Table{Header: []string{"x"}, Rows: [][]string{{"1"}}}},
 	}}},
 	{"in Chinese", view.Doc{Title: "没有作业", Sections: []view.Section{{Facts: []view.Fact{{Name: "状态", Value: "运行中"}}, Items: []string{"第一项"}}}, Next: []string{"list"}}},

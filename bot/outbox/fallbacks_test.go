@@ -27,7 +27,8 @@ func TestWhatIsRefusedIsSaidAnotherWay(t *testing.T) {
 		then func(t *testing.T, o Message)
 	}{
 		"a channel without the bot is told of to the person": {
-			Message{Do: Post, Channel: "C1", Thread: "1.2", Instead: "U1", Text: "done", Blocks: plain}, refusal("not_in_channel"),
+			Message{Do: Post, Channel: "C1", Thread: "1.2", Instead: "U1", Text: "done", Blocks: plain},
+			refusal("not_in_channel"),
 			func(t *testing.T, o Message) {
 				require.Equal(t, Message{Do: Post, Channel: "U1", Instead: "U1", Text: o.Text, Blocks: o.Blocks}, o)
 				require.Equal(t, "I am not in this channel, so this comes to you alone. To have it there, type /invite @megatron in <#C1>\ndone", o.Text)
@@ -35,18 +36,21 @@ func TestWhatIsRefusedIsSaidAnotherWay(t *testing.T) {
 			},
 		},
 		"a private answer that a channel refuses becomes a message": {
-			Message{Do: Ephemeral, Channel: "C1", User: "U1", Instead: "U1", Text: "好"}, refusal("is_archived"),
+			Message{Do: Ephemeral, Channel: "C1", User: "U1", Instead: "U1", Text: "好"},
+			refusal("is_archived"),
 			func(t *testing.T, o Message) {
 				require.Equal(t, Post, o.Do)
 				require.Equal(t, "频道已归档，因此只发给您本人：<#C1>\n好", o.Text)
 			},
 		},
 		"an edit goes to the person as it is": {
-			Message{Do: Update, Channel: "C1", Instead: "U1", Text: "done"}, refusal("restricted_action"),
+			Message{Do: Update, Channel: "C1", Instead: "U1", Text: "done"},
+			refusal("restricted_action"),
 			func(t *testing.T, o Message) { require.Equal(t, "done", o.Text); require.Equal(t, "U1", o.Channel) },
 		},
 		"newer blocks become older ones": {
-			Message{Do: Post, Channel: "C1", Text: "gpt", Blocks: chart, Picture: &Message{}}, refusal("invalid_blocks"),
+			Message{Do: Post, Channel: "C1", Text: "gpt", Blocks: chart, Picture: &Message{}},
+			refusal("invalid_blocks"),
 			func(t *testing.T, o Message) {
 				require.NotContains(t, string(o.Blocks), "data_visualization")
 				require.NotEmpty(t, o.Blocks)
@@ -54,27 +58,32 @@ func TestWhatIsRefusedIsSaidAnotherWay(t *testing.T) {
 			},
 		},
 		"older blocks become words": {
-			Message{Do: Post, Channel: "C1", Text: "gpt", Blocks: plain}, refusal("msg_blocks_too_long"),
+			Message{Do: Post, Channel: "C1", Text: "gpt", Blocks: plain},
+			refusal("msg_blocks_too_long"),
 			func(t *testing.T, o Message) { require.Nil(t, o.Blocks); require.Equal(t, "gpt", o.Text) },
 		},
 		"an answer too late for its address is a direct message": {
-			Message{Do: Respond, URL: "https://hooks.slack.com/x", User: "U1", Text: "done"}, Permanent(errors.New("expired_url")),
+			Message{Do: Respond, URL: "https://hooks.slack.com/x", User: "U1", Text: "done"},
+			Permanent(errors.New("expired_url")),
 			func(t *testing.T, o Message) {
 				require.Equal(t, Message{Do: Post, Channel: "U1", User: "U1", Text: "done"}, o)
 			},
 		},
 		"a message that cannot be replaced is followed by one": {
-			Message{Do: Finish, Channel: "C1", TS: "1.2", Text: "done"}, refusal("message_not_found"),
+			Message{Do: Finish, Channel: "C1", TS: "1.2", Text: "done"},
+			refusal("message_not_found"),
 			func(t *testing.T, o Message) { require.Equal(t, Message{Do: Post, Channel: "C1", Text: "done"}, o) },
 		},
 		"a picture that no message may show is a file": {
-			Message{Do: Update, Channel: "C1", Ref: "k", TS: "1.2", Text: "curve", Bytes: []byte("png"), File: &answer.File{Name: "loss.png"}}, refusal("not_allowed"),
+			Message{Do: Update, Channel: "C1", Ref: "k", TS: "1.2", Text: "curve", Bytes: []byte("png"), File: &answer.File{Name: "loss.png"}},
+			refusal("not_allowed"),
 			func(t *testing.T, o Message) {
 				require.Equal(t, Message{Do: Upload, Channel: "C1", Bytes: []byte("png"), File: &answer.File{Name: "loss.png"}}, o)
 			},
 		},
 		"a file that is refused is said in words": {
-			Message{Do: Upload, Channel: "C1", Thread: "1.2", File: &answer.File{Name: "run.log", Title: "log"}}, refusal("file_uploads_disabled"),
+			Message{Do: Upload, Channel: "C1", Thread: "1.2", File: &answer.File{Name: "run.log", Title: "log"}},
+			refusal("file_uploads_disabled"),
 			func(t *testing.T, o Message) {
 				require.Equal(t, Post, o.Do)
 				require.Equal(t, "1.2", o.Thread)
