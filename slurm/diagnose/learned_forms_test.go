@@ -207,9 +207,11 @@ func TestWhoStatesAndWhoGuesses(t *testing.T) {
 		return b.String()
 	}
 	for name, c := range map[string]struct{ log, class, line string }{
-		"a process has its time to end after the limit": {steps(10, 2) + "slurmstepd: error: *** STEP 55.0 ON gpu17 CANCELLED AT 2026-01-10T15:27:25 DUE TO TIME " +
-			"LIMIT ***\nsrun: Job step aborted: Waiting up to 32 seconds for job step to finish.\nTold to end, and goes on\n" + steps(12, 4),
-			diagnose.SlurmTimeLimit, "TIME LIMIT"},
+		"a process has its time to end after the limit": {
+			steps(10, 2) + "slurmstepd: error: *** STEP 55.0 ON gpu17 CANCELLED AT 2026-01-10T15:27:25 DUE TO TIME " +
+				"LIMIT ***\nsrun: Job step aborted: Waiting up to 32 seconds for job step to finish.\nTold to end, and goes on\n" + steps(12, 4),
+			diagnose.SlurmTimeLimit, "TIME LIMIT",
+		},
 		"a shell says that its program was killed, and a bar was full": {
 			"Epoch 0: 100%|####| 20/20 [06:12<00:00, 1.78s/it]\nWriting the checkpoint.\nKilled\n", diagnose.UnknownExit, "Killed",
 		},
@@ -217,9 +219,11 @@ func TestWhoStatesAndWhoGuesses(t *testing.T) {
 			"Loading shards: 100%|####| 4/4 [00:00<00:00, 13.1it/s]\nSpecial tokens have been added.\n" +
 				"make.sh: line 25: 13009 Killed                  python make.py --model ${MODEL}\n", diagnose.HostOOM, "Killed",
 		},
-		"an adapter registers anew, and the run goes on": {"n1:50:53 [0] transport/net_ib.cc:93 NCCL WARN NET/IB : Got async event : client reregistration\n\n" +
-			"n1:50:53 [0] transport/net_ib.cc:93 NCCL WARN NET/IB : Got async event : SM change\n***** Running training *****\nstep 10 of 90, loss 2.4\n",
-			diagnose.UnknownExit, "step 10"},
+		"an adapter registers anew, and the run goes on": {
+			"n1:50:53 [0] transport/net_ib.cc:93 NCCL WARN NET/IB : Got async event : client reregistration\n\n" +
+				"n1:50:53 [0] transport/net_ib.cc:93 NCCL WARN NET/IB : Got async event : SM change\n***** Running training *****\nstep 10 of 90, loss 2.4\n",
+			diagnose.UnknownExit, "step 10",
+		},
 		"a data loader's process knows its signal, its parent guesses": {
 			raised("RuntimeError: DataLoader worker (pid(s) 1889, 1890) exited unexpectedly") +
 				"ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).\n",
