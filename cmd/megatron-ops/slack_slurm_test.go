@@ -153,13 +153,15 @@ func TestALifeInSlackOnSlurm(t *testing.T) {
 		return slices.ContainsFunc(st.Files, func(f *slacktest.Stored) bool { return f.Name == "loss.png" && f.Done && f.Thread == card.TS })
 	})
 	require.Len(t, channelMessages(st, "C1"), 1, "one message for the whole life of the job")
-	thread := 0
-	for _, m := range st.Messages {
-		if m.Thread == card.TS {
-			thread++
+	slack.Wait("its start and its end in the thread", func(st slacktest.State) bool {
+		thread := 0
+		for _, m := range st.Messages {
+			if m.Thread == card.TS {
+				thread++
+			}
 		}
-	}
-	require.GreaterOrEqual(t, thread, 2, "its start and its end are in the thread")
+		return thread >= 2
+	})
 
 	out, err := s.command("audit", "-o", "json").CombinedOutput()
 	require.NoError(t, err, "%s", out)

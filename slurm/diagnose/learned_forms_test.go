@@ -219,6 +219,10 @@ func TestWhoStatesAndWhoGuesses(t *testing.T) {
 			"Loading shards: 100%|####| 4/4 [00:00<00:00, 13.1it/s]\nSpecial tokens have been added.\n" +
 				"make.sh: line 25: 13009 Killed                  python make.py --model ${MODEL}\n", diagnose.HostOOM, "Killed",
 		},
+		"a shell says so of each program that it starts": {
+			"make.sh: line 25: 13007 Killed                  python make.py\n" + steps(10, 5) +
+				"make.sh: line 25: 13009 Killed                  python make.py\n", diagnose.HostOOM, "13009",
+		},
 		"an adapter registers anew, and the run goes on": {
 			"n1:50:53 [0] transport/net_ib.cc:93 NCCL WARN NET/IB : Got async event : client reregistration\n\n" +
 				"n1:50:53 [0] transport/net_ib.cc:93 NCCL WARN NET/IB : Got async event : SM change\n***** Running training *****\nstep 10 of 90, loss 2.4\n",
