@@ -147,6 +147,16 @@ func TestBuriedMessagesLetTheirLaneGoOn(t *testing.T) {
 		dead, err := s.Buried(ctx, 10)
 		require.NoError(t, err)
 		require.Equal(t, "channel_not_found", dead[0].Error)
+
+		// What replies to a message waits for it unless it is gone for good.
+		for _, c := range []struct {
+			keys []string
+			gone bool
+		}{{[]string{"bad"}, true}, {[]string{"unknown"}, true}, {[]string{"good"}, false}, {[]string{"bad", "good"}, false}} {
+			gone, err := s.Gone(ctx, c.keys...)
+			require.NoError(t, err)
+			require.Equal(t, c.gone, gone, c.keys)
+		}
 	})
 }
 
