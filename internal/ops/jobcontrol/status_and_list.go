@@ -82,9 +82,10 @@ func status(ctx context.Context, c *ops.Call, in StatusIn) (StatusOut, error) {
 	if err != nil {
 		return StatusOut{}, err
 	}
+	files := joblogs.LookAtFiles(ctx, c, cl, j)
 	out := StatusOut{
-		Job: j, Page: c.JobPage(cl.Name(), j.ID), Checkpoint: joblogs.Checkpoint(ctx, c, cl, j), Pulse: joblogs.Pulse(ctx, c, cl, j),
-		GPUUse: joblogs.WatchedGPUs(ctx, c, cl, j), Tracked: joblogs.Tracked(ctx, c, cl, j),
+		Job: j, Page: c.JobPage(cl.Name(), j.ID), Checkpoint: joblogs.Checkpoint(ctx, c, cl, j),
+		Pulse: files.Pulse, GPUUse: files.GPUUse, Tracked: files.Tracked,
 	}
 	// Over ssh the person may have another name there than here.
 	sub, ok := c.Submission(ctx, cl.Name(), j.ID)
@@ -134,7 +135,7 @@ func (o StatusOut) View(l lang.Lang) view.Doc {
 		d.Sections[0].Facts = append(d.Sections[0].Facts, view.Fact{Name: lang.Text{EN: "page", ZH: "网页"}.In(l), Value: o.Page})
 	}
 	if o.Tracked != "" {
-		d.Sections[0].Facts = append(d.Sections[0].Facts, view.Fact{Name: lang.Text{EN: "tracked at", ZH: "实验记录"}.In(l), Value: o.Tracked})
+		d.Sections[0].Facts = append(d.Sections[0].Facts, view.Fact{Name: joblogs.TextTracked.In(l), Value: o.Tracked})
 	}
 	if o.Source != nil {
 		d.Sections[0].Facts = append(d.Sections[0].Facts, view.Fact{Name: lang.Text{EN: "code", ZH: "代码"}.In(l), Value: launch.SourceLine(o.Source).In(l)})

@@ -1,7 +1,6 @@
 package joblogs
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -42,26 +41,12 @@ const (
 	heldMB    = 2000             // a GPU with less in use counts as free, as for the guards
 )
 
-// WatchedGPUs is how busy the GPUs of a running job are, or nil where it does not
-// look at them or that cannot be read from here.
-func WatchedGPUs(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) *GPUWatch {
+// gpuWatch is how busy the GPUs of a running job are, by the looks of its present
+// attempt; nil where it does not look at them or that cannot be read from here.
+func gpuWatch(folders *within.Folders, paths []string, j slurm.Job, now time.Time) *GPUWatch {
 	if j.State != slurm.Running {
 		return nil
 	}
-	paths := logFiles(ctx, c, cl.Name(), j)
-	if len(paths) == 0 {
-		return nil
-	}
-	folders, err := holding(c, j, paths)
-	if err != nil {
-		return nil
-	}
-	defer folders.Close()
-	return gpuWatch(folders, paths, j, c.Now())
-}
-
-// gpuWatch reads the looks of a job's present attempt.
-func gpuWatch(folders *within.Folders, paths []string, j slurm.Job, now time.Time) *GPUWatch {
 	attempt := fmt.Sprintf("attempt-%d", j.Restarts)
 	if slurm.IsStepID(string(j.ID)) { // each launch in an allocation has a mark of its own
 		attempt = "attempt-*"

@@ -109,8 +109,8 @@ func metricsOp(ctx context.Context, c *ops.Call, in MetricsIn) (MetricsOut, erro
 		for _, a := range alarms {
 			out.Findings = append(out.Findings, a.Says(c.Lang)+" "+a.Fix.In(c.Lang))
 		}
-		if cl, err := c.Cluster(j.Cluster); err == nil && len(in.Runs) == 1 {
-			out.GPUUse = WatchedGPUs(ctx, c, cl, j)
+		if len(in.Runs) == 1 {
+			out.GPUUse = state.gpus
 		}
 		if len(in.Runs) == 1 && j.State == slurm.Running && j.TimeLimitS != nil {
 			left := *j.TimeLimitS - j.ElapsedS
@@ -149,6 +149,7 @@ func metricsOp(ctx context.Context, c *ops.Call, in MetricsIn) (MetricsOut, erro
 type runState struct {
 	pulse *diagnose.Pulse
 	over  bool // failed, finished or silent
+	gpus  *GPUWatch
 }
 
 // stateOf looks at the logs of a run; what has none, such as event files alone,
@@ -206,7 +207,9 @@ func runOf(ctx context.Context, c *ops.Call, in MetricsIn, name string) (metrics
 		}
 	}
 	best.Name = j.Name + " " + name
-	return best, j, stateOf(ctx, folders, j, paths...), nil
+	state := stateOf(ctx, folders, j, paths...)
+	state.gpus = gpuWatch(folders, paths, j, c.Now())
+	return best, j, state, nil
 }
 
 // export writes the files that were asked for.
@@ -246,7 +249,7 @@ func (o MetricsOut) View(l lang.Lang) view.Doc {
 		}
 	}
 	if len(o.Runs) == 1 && o.Runs[0].Tracked != "" {
-		d.Sections = append(d.Sections, view.Section{Facts: []view.Fact{{Name: textTracked.In(l), Value: o.Runs[0].Tracked}}})
+		d.Sections = append(d.Sections, view.Section{Facts: []view.Fact{{Name: TextTracked.In(l), Value: o.Runs[0].Tracked}}})
 	}
 	if o.GPUUse != nil {
 		d.Sections = append(d.Sections, view.Section{Text: o.GPUUse.Says().In(l)})

@@ -2,11 +2,9 @@ package joblogs
 
 import (
 	"cmp"
-	"context"
 	"io"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/within"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/metrics"
@@ -19,23 +17,12 @@ const (
 	trackedTail = 256 << 10
 )
 
-var textTracked = lang.Text{EN: "tracked at", ZH: "实验记录"}
+// TextTracked is what the address is called.
+var TextTracked = lang.Text{EN: "tracked at", ZH: "实验记录"}
 
-// Tracked is the address of a job's run at its tracker of experiments, as its own
+// trackedBy is the address of a job's run at its tracker of experiments, as its own
 // output has it; empty where it has none, or cannot be read from here.
-func Tracked(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) string {
-	if j.State == slurm.Pending {
-		return ""
-	}
-	paths := logFiles(ctx, c, cl.Name(), j)
-	if len(paths) == 0 {
-		return ""
-	}
-	folders, err := holding(c, j, paths)
-	if err != nil {
-		return ""
-	}
-	defer folders.Close()
+func trackedBy(folders *within.Folders, paths []string, j slurm.Job) string {
 	at := ""
 	for _, p := range paths {
 		if p == j.Stdout || p == j.Stderr {
