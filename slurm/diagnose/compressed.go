@@ -95,6 +95,7 @@ type kept struct {
 // error is kept with it.
 func keep(r io.Reader, tail int) (*kept, error) {
 	k := &kept{}
+	r = inUTF8(r)
 	buf := make([]byte, 256<<10)
 	var ring []byte
 	for {

@@ -18,8 +18,7 @@ var closing = lazy.New(`(?i)\b(?:end|finish(?:ed)?)[ _]?(?:time|at|date)\b|\b(?:
 	`|\bexit(?: |-|ed with )(?:code|status)\b.{0,5}\b0\b|\bexits successfully\b` +
 	`|(?:^|[\]:>-] )\W*total (?:(?:wall|run|elapsed|cpu|execution|training|simulation) )?time\b|^\W*end\W*$` +
 	`|^\[NbConvertApp\] Writing \d+ bytes|^(?:real|user|sys)\s+\d+m` + // time(1)
-	`|\bEpilog(?:ue)?\b|\[after training` +
-	`|^wandb: (?:Synced|Find logs at|.*View run .*at: |.*wandb sync )`)
+	`|\bEpilog(?:ue)?\b|\[after training`)
 
 // endWords reports whether a line has words of an end.
 func endWords(text string) bool { return closing.MatchString(text) || doneWords.MatchString(text) }
@@ -40,7 +39,7 @@ func (j *job) endsWell() bool {
 		if m := f.whole; m != nil && f.ran.phases == m.phases && f.ran.sentences-m.sentences <= farewell {
 			return true
 		}
-		here := false
+		here := f.synced != nil && f.ran.phases == f.synced.phases && f.ran.sentences-f.synced.sentences <= farewell
 		last := append(tail(f.progress, 1), tail(f.last, 6)...)
 		for k, m := range last {
 			_, text := untag(m.text)
@@ -106,7 +105,9 @@ var unfinished = lazy.New(`(?i)\b(?:not|un|in)-?(?:done|finished|complete\w*|suc
 var whole = lazy.New(`(?i)^\W*(?:` +
 	`all\b[\w ]{0,40}\b(?:completed?|done|finished|passed)` +
 	`|(?:job|run|script|training|evaluation|inference|benchmark|tests?|pipeline|experiments?|program|simulation|workflow)(?: \w+)? (?:completed?|finished|done)` +
-	`)(?: successfully)?\b[^\w/]*(?:$|[.!:]|[Rr]esults? )`)
+	`)(?: successfully)?\b[^\w/]*(?:$|[.!:]|[Rr]esults? )` +
+	`|\bearly[ -]?stop(?:ping|ped)?(?:\W*$|,? (?:training|triggered|activated|at|after|because|due|reached)\b)` +
+	`|\b(?:training|fit|search) (?:is |was |has )?stop(?:s|ped)\b|\bstopp(?:ing|ed) (?:training )?early\b`)
 
 // farewell is how many sentences may follow such words.
 const farewell = 12

@@ -33,6 +33,9 @@ func chainAfter(before, head string) chain {
 // carries reports whether an exception's line says that it brings another one
 // out of a worker, a replica or a remote process.
 func carries(line string) bool {
+	if _, message, ok := exceptionOf(line, false); ok && strings.HasSuffix(message, ":") { // the traceback that follows is the rest of its message
+		return true
+	}
 	if strings.Contains(line, "CheckpointException ranks:") { // torch.distributed.checkpoint gathers those of all ranks
 		return true
 	}

@@ -9,7 +9,7 @@ import (
 // exception ends an open traceback with its last line.
 func (s *scanner) exception(st *stream, t tag, text, raw string, off int64) bool {
 	kind, message, ok := exceptionOf(text, true)
-	if ok && st.open.headless && !exceptionKinds.MatchString(kind) {
+	if ok && st.open.headless && !exceptionKinds.MatchString(kind) && !ofModule.MatchString(kind) {
 		return false
 	}
 	if !ok {
@@ -27,6 +27,9 @@ func (s *scanner) exception(st *stream, t tag, text, raw string, off int64) bool
 	s.raise(st, &event{off: off, raw: raw, text: text, tag: t, kind: kind, message: message})
 	return true
 }
+
+// ofModule is a class with the module that it comes from.
+var ofModule = lazy.New(`^[a-z_]\w*(?:\.\w+)*\.[A-Z]\w*$`)
 
 var bareName = lazy.New(`^[A-Za-z_][\w.]*$`)
 

@@ -22,7 +22,6 @@ var harmlessPatterns = []pattern{
 	{on: oneOf("continuing|disabling|is disabled|are disabled|recovered|recovering|starting from scratch|starting from random|best effort" +
 		"|best-effort|for your information|for information|as expected|expected failure"), re: ``},
 	{on: oneOf("warning"), re: `(?:future|user|runtime|resource|import|syntax|deprecation)warning|^\s*warning\b`},
-	{on: oneOf("wandb:"), re: `^wandb:`},
 	{on: oneOf("will not be"), re: `will not be (?:registered|used|loaded)`},
 	{on: oneOf("using"), re: `using (?:the )?(?:default|slow|torch|native|python|internal)\b|unable to .*; using`},
 	{on: oneOf("resum"), re: `resum(?:ed|ing) (?:after|from)`},
@@ -38,7 +37,7 @@ var harmlessTable = sync.OnceValue(func() *table { return newTable(harmlessPatte
 // lowLevel are the marks of lines that are logged below error.
 var lowLevel = lazy.New(`^(?:> )?(?:\[?\d{4}[-/]\d\d[-/]\d\d[^a-zA-Z]*\s)?\[?(?:WARNING|WARN|INFO|DEBUG|NOTICE|Warning|Info)\b|` +
 	`^\[?[WID]\d{3,4} \d|^\[[WI] |^\[[WI]\d{3,4} |\[(?:WARNING|INFO|DEBUG|WARN)[\]:]|\| ?(?:WARNING|INFO|DEBUG) ?\||` +
-	`- (?:WARNING|INFO|DEBUG) -|\bNCCL (?:INFO|TRACE)\b|^\[NeMo [WI]|:(?:WARNING|INFO|DEBUG):|\((?:WARNING|INFO|` +
+	`- (?:WARNING|INFO|DEBUG) -|\blevel=(?:warn|warning|info|debug)\b|\bNCCL (?:INFO|TRACE)\b|^\[NeMo [WI]|:(?:WARNING|INFO|DEBUG):|\((?:WARNING|INFO|` +
 	`DEBUG)\)|^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [IW] `)
 
 // introducesCaught reports whether the line before a traceback speaks of an

@@ -60,7 +60,8 @@ var (
 	hostRankIs  = lazy.New(`(?i)^([\w.-]+)\s*:?\s+NODE_?RANK\s*[=:]\s*(\d+)\b`)
 	ncclHost    = lazy.New(`^(?:\[[^\]]*\] )?([A-Za-z][\w.-]*):(\d+):\d+ \[(\d+)\] `)
 	daemonHost  = lazy.New(`^slurmstepd-([\w.-]+): `)
-	onHost      = lazy.New(`(?:\b[Nn]ode:? |\b[Hh]ost(?:name)?[:= ]+|\bON )\[?([A-Za-z][\w-]*\d[\w.-]*)`)
+	onHost      = lazy.New(`(?:\b[Nn]ode:? |\b[Hh]ost(?:name)?[:= ]+|\bON )\[?([A-Za-z][\w-]*\d[\w.-]*)|` +
+		`\*\*\* (?:JOB|STEP) \S+ ON ([\w.-]+) `)
 	failureOn   = lazy.New(`(?i)node failure on ([\w,\[\].-]+)|failed on node ([\w.-]+)|nodes? ([\w,\[\].-]*\d[\w,\[\].-]*) (?:is |are )?not responding`)
 	nodesLine   = lazy.New(`^(?:NODES|NODELIST|SLURM_(?:JOB_)?NODELIST|Nodes|nodelist)\s*[:=]\s*(\S+)`)
 	startMarker = lazy.New(`(?i)^\W*(?:megatron-ops )?(commit|git commit|argv|command|container|image|venv|worktree)\s*[:=]\s*(\S.*)$`)
@@ -234,7 +235,7 @@ func nodeIn(text string) string {
 		return g[1]
 	}
 	if g := onHost.FindStringSubmatch(text); g != nil {
-		return strings.TrimRight(g[1], ".")
+		return strings.TrimRight(g[1]+g[2], ".")
 	}
 	return ""
 }

@@ -21,7 +21,7 @@ func (j *job) placeEvents() {
 			}
 		}
 	}
-	nodeOfRank := j.nodesOfRanks()
+	nodeOfRank, lost := j.nodesOfRanks(), j.lostNode()
 	for _, list := range [][]*event{j.events, j.earlier} {
 		for _, e := range list {
 			e.rank = j.rankOf(e.file, e.tag, hostBase)
@@ -56,8 +56,26 @@ func (j *job) placeEvents() {
 			if e.node == "" && e.rank >= 0 {
 				e.node = j.nodeByRank(e.rank, nodeOfRank)
 			}
+			if e.node == "" && e.tag == noTag {
+				e.node = lost
+			}
 		}
 	}
+}
+
+// lostNode is the node of which srun says that its tasks failed, where it is one
+// only: what names no node happened there.
+func (j *job) lostNode() (node string) {
+	for _, e := range j.events {
+		if len(e.tasks) == 0 || e.node == "" {
+			continue
+		}
+		if node != "" && node != e.node {
+			return ""
+		}
+		node = e.node
+	}
+	return node
 }
 
 // nodesOfRanks are the nodes of ranks, as start lines, NCCL's lines, launchers'

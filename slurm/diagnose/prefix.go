@@ -19,6 +19,7 @@ var noTag = tag{label: -1, local: -1, rank: -1}
 // "12: [default3]: [rank99]: text".
 func untag(line string) (tag, string) {
 	t := noTag
+	line = cutStamp(line)
 	if rest, rank, ok := cutWorker(line); ok {
 		t.rank, line = rank, rest
 	}
@@ -48,6 +49,19 @@ func untag(line string) (tag, string) {
 		}
 		line = rest
 	}
+}
+
+// cutStamp cuts the time that containers' logs and CI put before every line, in
+// UTC: "2026-06-10T08:59:16.125Z ", with a colon after it or without.
+func cutStamp(line string) string {
+	if len(line) < 21 || line[10] != 'T' || line[4] != '-' || !digit(line[0]) {
+		return line
+	}
+	stamp, _, utc := strings.Cut(line[:min(len(line), 40)], "Z")
+	if !utc || len(stamp) < 19 || strings.Trim(stamp[11:], "0123456789:.") != "" {
+		return line
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(line[len(stamp)+1:], ":"), " ")
 }
 
 // cutWorker cuts the prefixes of Ray and SkyPilot: "(head, rank=0, pid=4773) "

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 )
 
@@ -63,6 +62,7 @@ type facts struct {
 	starts    map[string][]mark // lines that begin an attempt, by their kind
 	finished  *mark             // the end of a run that went well
 	whole     *ranBefore        // until a line that says that all is done
+	synced    *ranBefore        // until a tracker's last words on the run
 	usage     *mark             // the head of a usage text with which the file ends
 	failed    *mark             // a launcher or Slurm saying that a process failed
 	progress  []mark            // the last iteration lines
@@ -111,6 +111,7 @@ type stream struct {
 	first    string     // the raw line of pending
 	firstOff int64
 	usage    usage  // the usage text that it is in
+	torn     string // the first part of a frame's line
 	margin   string // what stands before each line of a traceback that is open
 	raised   *event // the last exception
 	ignored  int    // exceptions that Python said it ignores, whose tracebacks have not ended
@@ -251,8 +252,16 @@ func (s *scanner) line(line []byte, off int64) {
 	if strings.TrimSpace(text) == "" {
 		return
 	}
-	if at, ok := timestamp(text); ok {
+	at, dated := timestamp(text)
+	if !dated && len(text) < len(raw) {
+		at, dated = timestamp(raw)
+	}
+	if dated {
 		s.tick(at)
+	}
+	if ofTracker(text) {
+		s.tracked(text, off)
+		return
 	}
 	if rest, ok := cutDaemonTime(text); ok {
 		text = daemon + ": " + rest
@@ -345,6 +354,12 @@ func (s *scanner) read(t tag, text, raw string, off int64, h hits) {
 			return
 		}
 	}
+	if st.torn != "" {
+		text, st.torn = st.torn+text, ""
+	} else if head := strings.TrimLeft(text, " "); strings.HasPrefix(head, `File "`) && strings.Count(head, `"`) == 1 {
+		st.torn = text // at the width of a terminal
+		return
+	}
 	if s.spy(st, t, text) {
 		return
 	}
@@ -395,6 +410,9 @@ func (s *scanner) read(t tag, text, raw string, off int64, h hits) {
 	} else if kind, message, ok := exceptionOf(strings.TrimSpace(text), false); ok && !st.usage.has(text) && formOf(text) < report {
 		e := s.classify(&event{off: off, raw: raw, text: text, tag: t, kind: kind, message: message})
 		s.add(e)
+		if st.raised != nil && st.raised.text == st.previous && carries(st.previous) {
+			e = wrapping.outweigh(st.raised, e)
+		}
 		st.raised, st.previous = e, text
 		return
 	}
@@ -428,70 +446,3 @@ func underline(text string) bool { return strings.Trim(text, " ^~\t") == "" }
 func looksLikeCode(text string) bool {
 	return strings.HasSuffix(text, "(") || strings.HasSuffix(text, ")") || strings.HasSuffix(text, ",") || strings.Contains(text, " = ")
 }
-
-// plain looks for patterns in a line that belongs to no exception.
-func (s *scanner) plain(st *stream, t tag, text, raw string, off int64, h hits) {
-	if st.usage.has(text) {
-		if st.usage.lines == 1 {
-			st.usage.head = mark{off: off, text: raw, at: s.now, tag: t}
-		}
-		return
-	}
-	if len(h.rows) == 0 && h.ask&askExit == 0 {
-		return
-	}
-	var p *compiled
-	if !commandLine.MatchString(text) && !cleanUp.MatchString(text) {
-		p = s.table.best(text, h)
-	}
-	if p == nil && h.ask&askExit == 0 {
-		return // most lines that hold a row's literal are none of its forms
-	}
-	f := formOf(text)
-	if f == inert {
-		return
-	}
-	if p == nil || p.weight <= exited {
-		if g := find(h.ask&askExit, ownExit, text); g != nil && f < report {
-			s.exited(t, g, text, raw, off)
-			return
-		}
-		if h.ask&askExit != 0 && interrupted.MatchString(text) {
-			s.exited(t, []string{"", "", "-2"}, text, raw, off)
-			return
-		}
-	}
-	if p == nil || p.class == Filesystem && ofFabric.MatchString(text) {
-		return
-	}
-	if strings.HasSuffix(st.previous, ":") && pythonWarns.MatchString(st.previous) {
-		return // the second line of a warning
-	}
-	e := &event{off: off, raw: raw, text: text, tag: t, class: p.class, weight: p.weight, form: f, agent: agentLine(text)}
-	switch {
-	case p.weight >= fact-1 && !factForm.MatchString(text):
-		e.weight = specific
-	case p.weight >= fact-1, lastRetry(text), e.agent:
-		e.form = statement
-	}
-	s.add(e)
-}
-
-// commandLine is a command that a launcher repeats as a Python list: its words
-// are paths and flags, and say nothing of what happened.
-var commandLine = lazy.New(`\['[^']*', '-`)
-
-// pythonWarns is how Python prints a warning, whose text may go on in the next line.
-var pythonWarns = lazy.New(`\.py:\d+: \w*Warning: `)
-
-// cleanUp is pyxis on one of its own processes: it says so of the clean-up after
-// any job too, and says more where a container did not start.
-var cleanUp = lazy.New(`pyxis: child \d+ (?:failed|terminated)`)
-
-// factForm is the form in which the kernel, the driver, CUDA, Slurm and its
-// plugins state facts about hardware and memory.
-var factForm = lazy.New(`NVRM|\b[Xx]id\b|\bSXid\b|^\[ *\d+\.\d+\]|kernel: |slurm\w*[-:\[(. ]|^srun: |^\[?\d{4}-\d\d-\d\dT\S+\]? (?:\[|` +
-	`error:)|CUDA error|cuda(?:Error|_error)|NCCL WARN|node-check: |` +
-	`Unable to determine the device handle|GPU is lost|fallen off the bus|mce:|pcieport|nvidia-(?:nvswitch|fabricmanager)|` +
-	`[Oo]ut of memory: Kill|oom-kill:|invoked oom-killer|[Mm]emory cgroup out of memory|` +
-	`[Ee]xceeded (?:job|step|virtual )?\s*memory limit|[Mm]emory limit`)

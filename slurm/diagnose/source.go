@@ -315,6 +315,12 @@ func (f *logFile) windows(ctx context.Context, buf *[]byte, want int, healthy fu
 		return nil, err
 	}
 	defer file.Close()
+	if k, err := keptAsUTF8(file); k != nil {
+		if f.kept, f.size = k, k.size; err != nil {
+			return nil, err
+		}
+		return f.windows(ctx, buf, want, healthy)
+	}
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err

@@ -284,6 +284,9 @@ func setsUp(e *event) bool { return e.class == EnvLaunch && setUpLine.MatchStrin
 
 var setUpLine = lazy.New(`^Lmod has detected|Unable to locate a modulefile|^CommandNotFoundError|conda (?:activate|init)`)
 
+// logfmt begins the lines of programs that log in names and values.
+const logfmt = `time="`
+
 // shows notes what a line tells of a program that runs.
 func (s *scanner) shows(t tag, text string, phase bool) {
 	if phase {
@@ -296,7 +299,7 @@ func (s *scanner) shows(t tag, text string, phase bool) {
 		s.ran.tagged++
 	}
 	if word, _, _ := strings.Cut(text, " "); digit(word0(word)) || len(word) > 8 && word[0] == '[' && digit(word[1]) && digit(word[4]) ||
-		word0(word) >= 'A' && !strings.Contains(word, "=") {
+		word0(word) >= 'A' && (!strings.Contains(word, "=") || strings.HasPrefix(word, logfmt)) {
 		s.ran.sentences++
 	}
 	if phase || t != noTag || strings.Contains(text, ".py") || strings.Contains(text, " NCCL INFO ") || strings.Contains(text, header) {

@@ -80,18 +80,21 @@ func looksBinary(windows []window) error {
 	}
 	end := windows[len(windows)-1].data
 	end = end[max(0, len(end)-4096):]
-	odd, runes := 0, 0
+	odd, control, runes := 0, 0, 0
 	for len(end) > 0 {
 		r, n := utf8.DecodeRune(end)
 		if end = end[n:]; r == 0 {
 			continue
 		}
 		runes++
-		if r == utf8.RuneError && n == 1 || r < ' ' && !strings.ContainsRune("\n\r\t\b\a\x1b\f", r) {
+		switch {
+		case r == utf8.RuneError && n == 1:
 			odd++
+		case r < ' ' && !strings.ContainsRune("\n\r\t\b\a\x1b\f", r):
+			odd, control = odd+1, control+1
 		}
 	}
-	if odd*3 > runes {
+	if odd*3 > runes && control*64 > runes { // text in another encoding has none
 		return lang.Text{EN: "%s but binary data", ZH: "%s，而是二进制数据"}.Err(errNoText)
 	}
 	return nil

@@ -1,0 +1,124 @@
+package diagnose_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf16"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+)
+
+// TestFormsAroundTheWords has, in words of our own, what stood around the words
+// of whole logs: trackers, quoted tracebacks, prefixes, a terminal's width.
+func TestFormsAroundTheWords(t *testing.T) {
+	summary := "wandb: - 0.1 MB of 0.1 MB uploaded\nwandb: Run history:\n" + strings.Repeat("wandb:   train_loss ▁▂▃▄\n", 60) +
+		"wandb: Run summary:\n" + strings.Repeat("wandb:   train_loss 0.1\n", 60) +
+		"wandb: 🚀 View run a at: https://wandb.example/runs/1\nwandb: Synced 5 W&B file(s)\n"
+	stopped := "03/09/2024 12:00:01 - INFO - trainer - [42/70] Step: 250/259, Training Loss: 0.26\n"
+	for name, c := range map[string]struct{ log, class, line, node string }{
+		"a tracker sums up a training that was stopped and saved": {
+			"Iter 380/470. train loss: 0.5\nTraining interrupted.\nTraining is done. Took 9 minutes.\nSuccessfully saved the model in runs/a.\n" + summary,
+			diagnose.Success, "", "",
+		},
+		"a tracker closes its record of a run that did not come to its end": {"Iter 380/470. train loss: 0.5\n" + summary, diagnose.UnknownExit, "Iter 380", ""},
+		"a training stops early":      {stopped + "03/09/2024 12:00:09 - INFO - trainer - No gain in 40 epochs. Training stops.\n", diagnose.Success, "", ""},
+		"a training would stop early": {stopped + "EarlyStopping counter: 3 out of 10\n", diagnose.UnknownExit, "", ""},
+		"an actor's message quotes the traceback that explains it": {
+			"(raylet) " + raised("RuntimeError: The actor could not be imported on its worker. A library may be missing there:") + "\n" +
+				raised("ImportError: /v/attn_cuda.so: undefined symbol: _ZNK3c1011aE") +
+				"\nThe above exception was the direct cause of the following exception:\n\n" + raised("RuntimeError: Failed to import the model, see above:"),
+			diagnose.ExtensionABI, "attn_cuda", "",
+		},
+		"a checkpoint's failure names the other's in its next line": {
+			raised("torch.distributed.checkpoint.api.CheckpointException: CheckpointException ranks:dict_keys([8])\nOSError: [Errno 5] Input/output error"),
+			diagnose.Filesystem, "[Errno 5]", "",
+		},
+		"a container's log stamps mpirun's lines": {
+			"2026-06-02T16:13:40.100Z: [1,12]<stdout>:Iter 830120, loss 0.4421, speed 812 img/s\n" +
+				"2026-06-02T16:13:44.884Z: [1,12]<stdout>:gpu-57:815:864 [0] net_ib.cu:80 NCCL WARN NET/IB : Got async event : local catastrophic error\n",
+			diagnose.NCCLIB, "catastrophic", "gpu-57",
+		},
+		"only srun names the node of a container": {
+			"slurmstepd: error: pyxis: container start failed with error code: 1\nslurmstepd: error: pyxis: printing contents of log file ...\n" +
+				"slurmstepd: error: pyxis:     enroot-switchroot: failed to execute: /bin/zsh: No such file or directory\n" +
+				"slurmstepd: error: pyxis: couldn't start container\nsrun: error: worker-b: task 0: Exited with exit code 1\n",
+			diagnose.Container, "enroot-switchroot", "worker-b",
+		},
+		"srun names two": {
+			"slurmstepd: error: pyxis:     enroot-switchroot: failed to execute: /bin/zsh: No such file or directory\n" +
+				"slurmstepd: error: pyxis: couldn't start container\nsrun: error: worker-a: task 0: Exited with exit code 1\n" +
+				"srun: error: worker-b: task 1: Exited with exit code 1\n",
+			diagnose.Container, "enroot-switchroot", "",
+		},
+		"a node's name holds no number": {"slurmstepd: error: *** JOB 17 ON bigmachine CANCELLED AT 2026-08-12T02:06:12 DUE TO PREEMPTION ***\n",
+			diagnose.SlurmPreempted, "PREEMPTION", "bigmachine"},
+		"a terminal's width breaks a traceback": {
+			"Traceback (most recent call last):\n  File \"D:\\work\\train.py\", line 5, in <module>\n    main()\n" +
+				"  File \"D:\\work\\lib\\site-packa\nges\\compile.py\", line 46, in call\n    return super().call()\n  File \"D:\\work\\train.py\", line 9, in main\n    raise Missing()  # a long lin\ne=1\n" +
+				"  File \"D:\\work\\lib\\site-packages\\tor\nch\\scheduler.py\", line 54, in create\n    raise Missing()\n" +
+				"lib.exc.CompilerMissing: Cannot find a wor\nking compiler\n",
+			diagnose.UserException, "CompilerMissing", "",
+		},
+		"a script waits for a daemon that logs names and values": {
+			strings.Repeat("Cannot connect to the Docker daemon at unix:///tmp/docker.sock. Is the docker daemon running?\n+ sleep 1\n", 9) +
+				strings.Repeat("time=\"2026-11-25T20:04:26.39+11:00\" level=info msg=\"loading a plugin\" type=io\n", 60),
+			diagnose.UnknownExit, "", "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := diagnoseOld(t, c.log)
+			require.Equal(t, c.class, r.Class, "%s: %s", r.Why, r.RootLine)
+			require.Contains(t, r.RootLine, c.line)
+			if c.node != "" {
+				require.NotNil(t, r.RootNode)
+				require.Equal(t, c.node, *r.RootNode)
+			}
+			if name == "srun names two" {
+				require.Nil(t, r.RootNode)
+			}
+		})
+	}
+}
+
+// TestLogsInOtherEncodings has the same failure as PowerShell writes it, in
+// UTF-16 of either order, and beside Chinese text in GBK.
+func TestLogsInOtherEncodings(t *testing.T) {
+	log := strings.Repeat("Loading a shard\n", 40) + raised("ZeroDivisionError: no batch is left")
+	wide := func(mark string, low, high int) string {
+		b := []byte(mark)
+		for _, u := range utf16.Encode([]rune(log)) {
+			two := [2]byte{}
+			two[low], two[high] = byte(u), byte(u>>8)
+			b = append(b, two[:]...)
+		}
+		return string(b)
+	}
+	for name, text := range map[string]string{
+		"little endian": wide("\xff\xfe", 0, 1),
+		"big endian":    wide("\xfe\xff", 1, 0),
+		"GBK":           strings.Repeat("\xcc\xe1\xb9\xa9\xd2\xbb\x82\x80\xd7\xd6\xb5\xe4\n", 400) + log,
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "train.log")
+			require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+			r, err := diagnose.Path(context.Background(), path, diagnose.Context{JobState: "ENDED"})
+			require.NoError(t, err)
+			require.Equal(t, "user_exception ZeroDivisionError: no batch is left", r.Class+" "+r.RootLine)
+			require.Equal(t, 44+400*count(name == "GBK"), *r.RootLineNo)
+			var lines []diagnose.Line
+			src, err := diagnose.Open(path)
+			require.NoError(t, err)
+			require.NoError(t, diagnose.Lines(context.Background(), src, diagnose.Filter{Tail: 1}, func(l diagnose.Line) error {
+				lines = append(lines, l)
+				return nil
+			}))
+			require.Len(t, lines, 1)
+			require.Equal(t, "ZeroDivisionError: no batch is left", lines[0].Text)
+		})
+	}
+}
