@@ -26,6 +26,18 @@ func TestAPatternFindsWhatItsExpressionFinds(t *testing.T) {
 	require.Equal(t, "a r1r1 r2r2", p.ReplaceAllStringFunc("a r1 r2", double))
 }
 
+func TestATextWithoutAWordIsNotAsked(t *testing.T) {
+	p := lazy.On("ode|ODE", `(?i)node (\w+)`)
+	require.True(t, p.MatchString("NODE a"))
+	require.Equal(t, []string{"Node a", "a"}, p.FindStringSubmatch("on Node a"))
+	require.Equal(t, []string{"node a", "node b"}, p.FindAllString("node a, node b", -1))
+	for _, s := range []string{"", "NoDe a", "host a"} {
+		require.False(t, p.MatchString(s), s)
+		require.Nil(t, p.FindStringSubmatch(s), s)
+		require.Equal(t, s, p.ReplaceAllString(s, "x"))
+	}
+}
+
 func TestAWrongExpressionPanicsAtFirstUse(t *testing.T) {
 	p := lazy.New(`(`)
 	require.Panics(t, func() { p.MatchString("a") })

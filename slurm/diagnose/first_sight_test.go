@@ -55,8 +55,10 @@ func TestFormsAroundTheWords(t *testing.T) {
 				"srun: error: worker-b: task 1: Exited with exit code 1\n",
 			diagnose.Container, "enroot-switchroot", "",
 		},
-		"a node's name holds no number": {"slurmstepd: error: *** JOB 17 ON bigmachine CANCELLED AT 2026-08-12T02:06:12 DUE TO PREEMPTION ***\n",
-			diagnose.SlurmPreempted, "PREEMPTION", "bigmachine"},
+		"a node's name holds no number": {
+			"slurmstepd: error: *** JOB 17 ON bigmachine CANCELLED AT 2026-08-12T02:06:12 DUE TO PREEMPTION ***\n",
+			diagnose.SlurmPreempted, "PREEMPTION", "bigmachine",
+		},
 		"a terminal's width breaks a traceback": {
 			"Traceback (most recent call last):\n  File \"D:\\work\\train.py\", line 5, in <module>\n    main()\n" +
 				"  File \"D:\\work\\lib\\site-packa\nges\\compile.py\", line 46, in call\n    return super().call()\n  File \"D:\\work\\train.py\", line 9, in main\n    raise Missing()  # a long lin\ne=1\n" +

@@ -35,10 +35,11 @@ var harmlessPatterns = []pattern{
 var harmlessTable = sync.OnceValue(func() *table { return newTable(harmlessPatterns) })
 
 // lowLevel are the marks of lines that are logged below error.
-var lowLevel = lazy.New(`^(?:> )?(?:\[?\d{4}[-/]\d\d[-/]\d\d[^a-zA-Z]*\s)?\[?(?:WARNING|WARN|INFO|DEBUG|NOTICE|Warning|Info)\b|` +
-	`^\[?[WID]\d{3,4} \d|^\[[WI] |^\[[WI]\d{3,4} |\[(?:WARNING|INFO|DEBUG|WARN)[\]:]|\| ?(?:WARNING|INFO|DEBUG) ?\||` +
-	`- (?:WARNING|INFO|DEBUG) -|\blevel=(?:warn|warning|info|debug)\b|\bNCCL (?:INFO|TRACE)\b|^\[NeMo [WI]|:(?:WARNING|INFO|DEBUG):|\((?:WARNING|INFO|` +
-	`DEBUG)\)|^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [IW] `)
+var lowLevel = lazy.On("WARN|INFO|DEBUG|NOTICE|TRACE|Warning|Info|level=|[W|[I|[D|[NeMo|W0|W1|I0|I1|D0|D1|: I |: W ",
+	`^(?:> )?(?:\[?\d{4}[-/]\d\d[-/]\d\d[^a-zA-Z]*\s)?\[?(?:WARNING|WARN|INFO|DEBUG|NOTICE|Warning|Info)\b|`+
+		`^\[?[WID]\d{3,4} \d|^\[[WI] |^\[[WI]\d{3,4} |\[(?:WARNING|INFO|DEBUG|WARN)[\]:]|\| ?(?:WARNING|INFO|DEBUG) ?\||`+
+		`- (?:WARNING|INFO|DEBUG) -|\blevel=(?:warn|warning|info|debug)\b|\bNCCL (?:INFO|TRACE)\b|^\[NeMo [WI]|`+
+		`:(?:WARNING|INFO|DEBUG):|\((?:WARNING|INFO|DEBUG)\)|^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [IW] `)
 
 // introducesCaught reports whether the line before a traceback speaks of an
 // error that the program handles.

@@ -113,7 +113,8 @@ func isReport(text string) bool {
 
 var (
 	bullet = lazy.New(`^\s*(?:[-•] |\* )\S`)
-	zeroOf = lazy.New(`(?i)\b(?:errors?|failures?|failed|xids?|retired pages|out of memory)\b *[:=] *0\b|\b(?:0|no) (?:errors?|failures?|failed|xids?)\b`)
+	zeroOf = lazy.On("rror|RROR|ail|AIL|xid|Xid|XID|etired|ETIRED|emory|EMORY",
+		`(?i)\b(?:errors?|failures?|failed|xids?|retired pages|out of memory)\b *[:=] *0\b|\b(?:0|no) (?:errors?|failures?|failed|xids?)\b`)
 )
 
 // stated matches the forms in which programs state an error.

@@ -25,12 +25,13 @@ type ncclRank struct {
 var (
 	ofRank    = lazy.New(`\bRank (\d+)\]`)
 	watchWork = lazy.New(`collective operation timeout: WorkNCCL\(SeqNum=(\d+), OpType=(\w+)`)
-	lastWork  = lazy.New(`[Ll]ast enqueued (?:NCCL )?work: (-?\d+), last completed (?:NCCL )?work: (-?\d+)`)
+	lastWork  = lazy.On("ast enqueued", `[Ll]ast enqueued (?:NCCL )?work: (-?\d+), last completed (?:NCCL )?work: (-?\d+)`)
 	// torch's desync debugging names them outright (TraceUtils.h).
 	// monitoredBarrier does too (ProcessGroupGloo.cpp).
-	notJoined = lazy.New(`[Rr]anks? \[?([\d, ]+)\]? (?:has not|have not|did(?:n't| not)) join|\[([\d, ]+)\] (?:has |` +
-		`have )?finished collective .* but didn't (?:join|start)|[Rr]anks? ([\d, ]+) failed to pass monitoredBarrier|` +
-		`errors while waiting for \S+ from rank (\d+)`)
+	notJoined = lazy.On("join|finished collective|monitoredBarrier|errors while waiting",
+		`[Rr]anks? \[?([\d, ]+)\]? (?:has not|have not|did(?:n't| not)) join|\[([\d, ]+)\] (?:has |`+
+			`have )?finished collective .* but didn't (?:join|start)|[Rr]anks? ([\d, ]+) failed to pass monitoredBarrier|`+
+			`errors while waiting for \S+ from rank (\d+)`)
 )
 
 // watchdog reads what a line says of a rank's collectives.
