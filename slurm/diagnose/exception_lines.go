@@ -80,6 +80,9 @@ func (s *scanner) raise(st *stream, e *event) {
 		st.raised = e
 	}
 	s.add(e)
+	if e.tag == noTag && e.counts() && e.stack != nil && len(e.stack.frames) > 0 && e.stack.frames[0].Function == "<module>" {
+		s.opening.over = true
+	}
 	st.open, st.previous = nil, e.text
 }
 

@@ -20,6 +20,7 @@ type job struct {
 	earlier    []*event // of attempts before it
 	unsure     []*event // those of earlier that no time tells apart
 	attempts   int
+	runs       int // of one file, where they are several
 	world      int
 	perNode    int // processes of one node
 	nodes      map[string]int
@@ -334,7 +335,7 @@ func (j *job) splitAttempts() {
 	for i, f := range j.files {
 		for kind, ms := range f.starts {
 			from := 1
-			if kind == "elastic" || kind == "requeue" {
+			if kind == "elastic" || kind == "requeue" || kind == appended {
 				from = 0
 			}
 			if len(ms) <= from {
@@ -344,7 +345,11 @@ func (j *job) splitAttempts() {
 			if kind == "elastic" && strings.Contains(m.text, "FAILED") && strings.Contains(m.text, " 0/") {
 				continue
 			}
-			j.attempts = max(j.attempts, len(ms)+1-from)
+			if kind == appended {
+				j.runs = max(j.runs, len(ms)+1)
+			} else {
+				j.attempts = max(j.attempts, len(ms)+1-from)
+			}
 			if m.off > cuts[i] {
 				cuts[i] = m.off
 				if !m.at.IsZero() && m.at.After(j.from) {
@@ -354,11 +359,23 @@ func (j *job) splitAttempts() {
 		}
 	}
 	j.attempts = max(j.attempts, 1)
+	begins := make([]int64, len(j.files)) // of the last run of several
+	for i, f := range j.files {
+		if ms := f.starts[appended]; len(ms) > 0 {
+			begins[i] = ms[len(ms)-1].off
+		}
+		if from, runs := j.lastRun(i); from > cuts[i] {
+			begins[i], cuts[i], j.runs = from, from, max(j.runs, runs)
+		}
+	}
 	for i, f := range j.files {
 		old := earlier(j.src.files[i].name, last)
 		seenOld := false
 		for _, e := range f.events {
 			before := old || e.off < cuts[i]
+			if before && cuts[i] == begins[i] && !old {
+				j.unsure = append(j.unsure, e)
+			}
 			if cuts[i] == 0 && !j.from.IsZero() && !before {
 				var sure bool
 				if before, sure = j.beforeStart(e, seenOld); before && !sure {

@@ -89,6 +89,7 @@ func (s *scanner) marks(t tag, text, raw string, off int64, h hits) bool {
 		}
 		if len(s.starts[k.kind]) < 1024 && k.re.MatchString(text) {
 			s.starts[k.kind] = append(s.starts[k.kind], m)
+			s.opening.over = false
 			if _, dated := timestamp(text); !dated {
 				s.begun = k.kind
 			}
@@ -119,7 +120,7 @@ func (s *scanner) marks(t tag, text, raw string, off int64, h hits) bool {
 		}
 		return true
 	case h.ask&askEnd != 0 && endings.MatchString(text):
-		s.finished = &m
+		s.finished, s.opening.over = &m, true
 		s.shows(t, text, true)
 		return true
 	case h.ask&askPhase != 0 && phasesOf.MatchString(text):

@@ -52,6 +52,9 @@ func (s *scanner) plain(st *stream, t tag, text, raw string, off int64, h hits) 
 		e.form = statement
 	}
 	s.add(e)
+	if t == noTag && (isEnd(e.class) && !e.stepOnly() || complaint.MatchString(text)) {
+		s.opening.over = true
+	}
 }
 
 // commandLine is a command that a launcher repeats as a Python list: its words

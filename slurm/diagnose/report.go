@@ -33,6 +33,7 @@ type Report struct {
 	Memory    *Memory    `json:"memory,omitempty"`
 	Layout    *Layout    `json:"layout,omitempty"`
 	Attempts  int        `json:"attempts"`
+	Runs      int        `json:"runs,omitempty"` // of one file, of which the last is judged
 	SinceS    *int64     `json:"seconds_without_progress,omitempty"`
 	LastIter  *int       `json:"last_iteration,omitempty"`
 	Evidence  []Evidence `json:"evidence"`
@@ -128,6 +129,7 @@ func (j *job) report() Report {
 	r := Report{
 		Class:        v.class,
 		Attempts:     j.attempts,
+		Runs:         j.runs,
 		Why:          v.why,
 		ExcludeNodes: []string{},
 		Advice:       []string{},

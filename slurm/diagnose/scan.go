@@ -132,6 +132,7 @@ type scanner struct {
 	summary    elasticEntry
 	hostPrefix map[string]bool // nodes that stand before lines
 	listing    int             // the last line that printed an argument
+	opening    opening         // of the run that is read
 	begun      string          // the kind of a start line that waits for a time
 }
 
@@ -276,7 +277,10 @@ func (s *scanner) line(line []byte, off int64) {
 	}
 	if h.ask&askWhole != 0 && whole.MatchString(text) {
 		ran := s.ran
-		s.whole = &ran
+		s.whole, s.opening.over = &ran, true
+	}
+	if t == noTag {
+		s.begins(text, off)
 	}
 	if s.marks(t, text, raw, off, h) {
 		return

@@ -298,8 +298,11 @@ func (s *scanner) shows(t tag, text string, phase bool) {
 	if (t.label >= 0 || t.local >= 0) && !agentLine(text) {
 		s.ran.tagged++
 	}
-	if word, _, _ := strings.Cut(text, " "); digit(word0(word)) || len(word) > 8 && word[0] == '[' && digit(word[1]) && digit(word[4]) ||
-		word0(word) >= 'A' && (!strings.Contains(word, "=") || strings.HasPrefix(word, logfmt)) {
+	word, _, _ := strings.Cut(text, " ")
+	c := word0(word)
+	if digit(c) || len(word) > 8 && c == '[' && digit(word[1]) && digit(word[4]) ||
+		c == '/' && strings.Contains(word, ".py:") || // a warning
+		c >= 'A' && (!strings.Contains(word, "=") || strings.HasPrefix(word, logfmt)) {
 		s.ran.sentences++
 	}
 	if phase || t != noTag || strings.Contains(text, ".py") || strings.Contains(text, " NCCL INFO ") || strings.Contains(text, header) {

@@ -28,6 +28,6 @@ func (s *scanner) tracked(text string, off int64) {
 	s.lastOff = off
 	if recordClosed.MatchString(text) {
 		ran := s.ran
-		s.synced = &ran
+		s.synced, s.opening.over = &ran, true
 	}
 }

@@ -490,5 +490,8 @@ func (r Report) facts(l lang.Lang) (fs []view.Fact) {
 	if r.Attempts > 1 {
 		add("Attempts", "尝试次数", strconv.Itoa(r.Attempts))
 	}
+	if r.Runs > 1 {
+		add("Runs in one log", "同一日志中的运行", said(fmt.Sprintf("%d, of which the last is judged", r.Runs), fmt.Sprintf("%d 次，以最后一次为准", r.Runs)).In(l))
+	}
 	return fs
 }

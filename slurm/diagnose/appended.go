@@ -1,0 +1,130 @@
+package diagnose
+
+import (
+	"path"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+)
+
+// Several runs may stand in one file: nohup appends to its own, a shell with >>,
+// Slurm with --open-mode=append. The last one is judged. A launcher's restarts are
+// attempts of one run, and none of these.
+
+// An opening is how the run of a file began: what it says first, which another run
+// says again in the same order; after the run before it has ended, its first line is enough.
+type opening struct {
+	forms []uint32 // of the first sentences
+	since int      // sentences so far
+	over  bool     // its process has ended
+	next  int      // how many of forms came again, one after the other
+	again mark     // where they began to
+}
+
+const (
+	openingLines = 12 // that are kept
+	enoughAgain  = 4  // that come again where no end is seen
+	leastOpening = 12 // bytes of a line that may open a run
+)
+
+// begins looks for the start of another run in an untagged line.
+func (s *scanner) begins(text string, off int64) {
+	if strings.HasPrefix(text, "nohup: ignoring input") && s.opening.since > 0 {
+		s.another(mark{off: off, text: text, at: s.now, tag: noTag})
+		return
+	}
+	if c := word0(text); len(text) < leastOpening || !digit(c) && (c < 'A' || c > 'z') && c < 0x80 || agentLine(text) || new(usage).has(text) {
+		return
+	}
+	if st := s.streams[noTag]; st != nil && st.open != nil {
+		return // inside a traceback
+	}
+	o := &s.opening
+	o.since++
+	if len(o.forms) == 0 && o.over {
+		return // it ended before it had said anything
+	}
+	form := form32(noTag, text[:min(len(text), 160)])
+	if o.next > 0 && o.next < len(o.forms) && form == o.forms[o.next] {
+		if o.next++; o.next >= enoughAgain {
+			s.another(o.again)
+		}
+		return
+	}
+	o.next = 0
+	for i, f := range o.forms {
+		switch {
+		case f != form:
+		case o.over && i == 0:
+			s.another(mark{off: off, text: text, at: s.now, tag: noTag})
+			return
+		case i == 0 && o.since > 2*openingLines:
+			o.next, o.again = 1, mark{off: off, text: text, at: s.now, tag: noTag}
+			return
+		case o.since <= 2*openingLines: // several ranks say it, or one does again and again
+			o.forms = append(o.forms[:i], o.forms[i+1:]...)
+			return
+		}
+	}
+	if o.since <= openingLines && !o.over && formOf(text) < inert && !barOf.MatchString(text) && !strings.Contains(text, header) {
+		o.forms = append(o.forms, form)
+	}
+}
+
+// another begins a run: what the one before it came to counts no more.
+func (s *scanner) another(m mark) {
+	if len(s.starts[appended]) < 1024 {
+		s.starts[appended] = append(s.starts[appended], m)
+	}
+	s.whole, s.synced, s.progress, s.recent, s.pending, s.last = nil, nil, nil, s.recent[:0], nil, nil
+	s.counts = map[quota]int{}
+	s.opening = opening{forms: s.opening.forms, since: openingLines}
+}
+
+// appended is the kind of the lines with which another run begins.
+const appended = "run"
+
+// programOf names the program that an event ended: the main one of a Python
+// process, which is no launcher, or one that was called wrongly.
+func programOf(e *event) string {
+	if e.tag != noTag || !e.counts() {
+		return ""
+	}
+	if g := complaint.FindStringSubmatch(e.text); g != nil {
+		return g[1]
+	}
+	if e.stack == nil || len(e.stack.frames) == 0 {
+		return ""
+	}
+	f := e.stack.frames[0]
+	if f.Function != "<module>" || inLibrary(f.File) || strings.Contains(f.File, "/bin/") {
+		return ""
+	}
+	return path.Base(f.File)
+}
+
+// complaint is argparse's.
+var complaint = lazy.New(`^([\w.-]+\.py): error: `)
+
+// lastRun finds where the last run of a file begins whose runs each ended a
+// process of one program, for different reasons, or that somebody interrupted
+// after another program had ended; -1 where there is one run.
+func (j *job) lastRun(i int) (from int64, runs int) {
+	from, runs = -1, 1
+	f := j.files[i]
+	if j.world > 1 || len(f.ranks)+len(f.labels)+len(f.locals)+len(f.elastic) > 0 {
+		return // what looks like runs may be ranks
+	}
+	var before *event
+	for _, e := range f.events {
+		program := programOf(e)
+		if program == "" {
+			continue
+		}
+		if before != nil && (programOf(before) == program && before.text != e.text || programOf(before) != program && outside.MatchString(e.kind)) {
+			from, runs = before.off+1, runs+1
+		}
+		before = e
+	}
+	return from, runs
+}

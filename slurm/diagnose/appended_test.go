@@ -1,0 +1,77 @@
+package diagnose_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+)
+
+// TestTheLastRunOfAFileIsJudged has logs to which several runs were appended, and
+// what only looks like that.
+func TestTheLastRunOfAFileIsJudged(t *testing.T) {
+	begin := "Reading the settings of run 7\nThe seed is set to 17\nThe model has 12 layers\nThe data has 900 rows\nThe schedule is linear\n"
+	epochs := func(n int) string { return strings.Repeat("an epoch is over and the next one begins\n", n) }
+	torchrun := "Traceback (most recent call last):\n  File \"/v/bin/torchrun\", line 8, in <module>\n    sys.exit(main())\n" +
+		"torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
+	for name, c := range map[string]struct {
+		log, class, line string
+		runs             int
+	}{
+		"nohup says that it begins": {
+			"nohup: ignoring input\nReading the data of run 1\n" + raised("ValueError: the first") + "nohup: ignoring input\nReading the data of run 2\nDone with all\n",
+			diagnose.Success, "", 2,
+		},
+		"each run ends in its own traceback": {
+			raised("ModuleNotFoundError: No module named 'numpy'") + raised("ModuleNotFoundError: No module named 'src'") + raised("KeyError: 'loss'"),
+			diagnose.UserException, "KeyError", 3,
+		},
+		"each run is called wrongly in its own way": {
+			"usage: tune.py [-h] [--task {a,b}]\ntune.py: error: argument --task: invalid choice: 'c'\n" +
+				"usage: tune.py [-h] [--task {a,b}]\ntune.py: error: argument --half: expected one argument\n",
+			diagnose.BadArgs, "--half", 2,
+		},
+		"the same traceback twice": {raised("KeyError: 'a'") + raised("KeyError: 'a'"), diagnose.UserException, "KeyError", 0},
+		"somebody stops the program that ran after": {
+			"usage: tune.py [-h] [--task {a,b}]\ntune.py: error: argument --task: invalid choice: 'c'\n" + raised("KeyboardInterrupt"),
+			diagnose.SlurmCancelled, "KeyboardInterrupt", 2,
+		},
+		"the first line comes again after an end": {
+			begin + epochs(3) + raised("ValueError: the first") + begin + epochs(3) + "Training finished.\n",
+			diagnose.Success, "", 2,
+		},
+		"the first lines come again, and no end is seen": {begin + epochs(30) + begin + epochs(3), diagnose.UnknownExit, "", 2},
+		"an end of an earlier run is none of the last": {
+			begin + epochs(3) + "Training finished.\n" + begin + epochs(3), diagnose.UnknownExit, "", 2,
+		},
+		"a launcher's run is appended": {
+			begin + raised("ValueError: the first") + torchrun + begin + raised("KeyError: 'loss'") + torchrun, diagnose.UserException, "KeyError", 2,
+		},
+		"ranks begin one after the other": {
+			begin + begin + raised("ValueError: the first") + begin + raised("ValueError: the second") +
+				"E0610 08:59:06.36 17 api.py:826] failed (exitcode: 1) local_rank: 0 (pid: 9) of binary: /v/python\n",
+			diagnose.UserException, "the first", 0,
+		},
+		"a rank begins late, and nobody else says why the job died": {
+			begin + epochs(30) + raised("ValueError: the first") + begin +
+				"E0610 08:59:06.36 17 api.py:826] failed (exitcode: 1) local_rank: 0 (pid: 9) of binary: /v/python\n",
+			diagnose.UserException, "the first", 2,
+		},
+		"a loop has a heading": {strings.Repeat("Reading the settings of run 7\n"+epochs(9), 9), diagnose.UnknownExit, "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := diagnoseOld(t, c.log)
+			require.Equal(t, c.class, r.Class, "%s: %s", r.Why, r.RootLine)
+			require.Contains(t, r.RootLine, c.line)
+			require.Equal(t, c.runs, r.Runs)
+			if c.runs > 1 {
+				require.Contains(t, view.Markdown(r.View(lang.EN)), "of which the last is judged")
+				require.Contains(t, view.Markdown(r.View(lang.ZH)), "以最后一次为准")
+			}
+		})
+	}
+}
