@@ -8,6 +8,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/view"
@@ -75,7 +76,7 @@ func partitionLine(p slurm.Partition, free string, l lang.Lang) string {
 	add(nodeCounts(p, l), true)
 	add(fmt.Sprintf(textGPUsANode.In(l), p.GPUs), p.GPUs > 0)
 	if p.TimeLimitS != nil {
-		add(fmt.Sprintf(textAtMost.In(l), card.Span(time.Duration(*p.TimeLimitS)*time.Second, l)), true)
+		add(fmt.Sprintf(textAtMost.In(l), ops.Span(time.Duration(*p.TimeLimitS)*time.Second).In(l)), true)
 	}
 	add(fmt.Sprintf(textNodesAJob.In(l), p.MaxNodes), p.MaxNodes > 0)
 	add(strings.Join(p.Features, ", "), len(p.Features) > 0)

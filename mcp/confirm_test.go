@@ -289,7 +289,7 @@ func TestCancellingSomebodyElsesJobIsRefused(t *testing.T) {
 
 	own := c.do("cancel", `{"job":"4711"}`)
 	require.True(t, own.IsError)
-	require.Contains(t, own.Text, `"gpt-7b" of alice: RUNNING, 2 nodes, 16 GPUs, running for 1h0m0s`)
+	require.Contains(t, own.Text, `"gpt-7b" of alice: RUNNING, 2 nodes, 16 GPUs, running for 1 h`)
 	done := c.do("cancel", fmt.Sprintf(`{"job":"4711","confirm_token":%q}`, own.Structured["confirm_token"]))
 	require.False(t, done.IsError, done.Text)
 	require.Equal(t, slurm.Cancelled, s.jobs["4711"].State)

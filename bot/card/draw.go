@@ -12,6 +12,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -104,7 +105,7 @@ func TakenBy(user string, at time.Time, l lang.Lang) string {
 func Title(j slurm.Job, l lang.Lang) string {
 	state := State(j.State, l)
 	if j.State.Ended() && j.ElapsedS > 0 {
-		state += fmt.Sprintf(textAfter.In(l), Span(time.Duration(j.ElapsedS)*time.Second, l))
+		state += fmt.Sprintf(textAfter.In(l), ops.Span(time.Duration(j.ElapsedS)*time.Second).In(l))
 	}
 	return Mark(j.State) + " " + nameOf(j) + " · " + state + " · " + string(j.ID)
 }
@@ -181,7 +182,7 @@ func fields(n News, l lang.Lang) (fs []*slack.TextBlockObject) {
 			markup(textLikely, When(*j.EstStart, "{date_short_pretty} {time}"))
 		}
 		if j.TimeLimitS != nil {
-			add(textLimit, Span(time.Duration(*j.TimeLimitS)*time.Second, l))
+			add(textLimit, ops.Span(time.Duration(*j.TimeLimitS)*time.Second).In(l))
 		}
 		return fs
 	case n.Iteration > 0:
@@ -193,7 +194,7 @@ func fields(n News, l lang.Lang) (fs []*slack.TextBlockObject) {
 	}
 	if j.State == slurm.Running {
 		if n.ETA > 0 {
-			markup(textTimeLeft, fmt.Sprintf(textAbout.In(l), answer.Escape(Span(n.ETA, l)), When(n.LineAtOr(time.Now()).Add(n.ETA), "{date_short_pretty} {time}")))
+			markup(textTimeLeft, fmt.Sprintf(textAbout.In(l), answer.Escape(ops.Span(n.ETA).In(l)), When(n.LineAtOr(time.Now()).Add(n.ETA), "{date_short_pretty} {time}")))
 		}
 		if !n.LineAt.IsZero() {
 			markup(textLastLine, When(n.LineAt, "{ago}"))

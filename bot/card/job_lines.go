@@ -8,6 +8,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
@@ -67,34 +68,6 @@ func ToneOf(s slurm.State) view.Tone {
 	return view.Plain
 }
 
-// Span is a time as people say it, in its two largest units.
-func Span(d time.Duration, l lang.Lang) string {
-	units := []struct {
-		of   time.Duration
-		name lang.Text
-	}{
-		{24 * time.Hour, lang.Text{EN: " d", ZH: " 天"}},
-		{time.Hour, lang.Text{EN: " h", ZH: " 小时"}},
-		{time.Minute, lang.Text{EN: " min", ZH: " 分钟"}},
-		{time.Second, lang.Text{EN: " s", ZH: " 秒"}},
-	}
-	for i, u := range units {
-		n := d / u.of
-		if n == 0 && i < len(units)-1 {
-			continue
-		}
-		said := strconv.Itoa(int(n)) + u.name.In(l)
-		// Minutes have no seconds: nobody acts on them.
-		if i < 2 {
-			if rest := (d % u.of) / units[i+1].of; rest > 0 {
-				said += " " + strconv.Itoa(int(rest)) + units[i+1].name.In(l)
-			}
-		}
-		return said
-	}
-	return ""
-}
-
 // When is a time in the reader's own zone, as Slack's markup; where Slack does not
 // draw it, in UTC. The format is one of Slack's, such as "{time}".
 func When(t time.Time, format string) string {
@@ -140,7 +113,7 @@ func Headline(n News, l lang.Lang) string {
 	case j.State == slurm.Running && len(j.Nodes) > 0:
 		why += fmt.Sprintf(textOn.In(l), answer.Cut(strings.Join(j.Nodes, ", "), 100))
 	case j.State.Ended() && j.ElapsedS > 0:
-		why += fmt.Sprintf(textAfter.In(l), Span(time.Duration(j.ElapsedS)*time.Second, l))
+		why += fmt.Sprintf(textAfter.In(l), ops.Span(time.Duration(j.ElapsedS)*time.Second).In(l))
 	}
 	return fmt.Sprintf(textHeadline.In(l), Mark(j.State), nameOf(j), j.ID, why)
 }
@@ -186,14 +159,14 @@ func Row(n News, l lang.Lang) string {
 			add(textLossName.In(l) + " " + strconv.FormatFloat(*n.Loss, 'g', 4, 64))
 		}
 		if n.ETA > 0 {
-			add(fmt.Sprintf(textLeft.In(l), Span(n.ETA, l)))
+			add(fmt.Sprintf(textLeft.In(l), ops.Span(n.ETA).In(l)))
 		}
 	}
 	add(Size(j, l))
 	add(j.Partition)
 	add(j.User)
 	if j.State != slurm.Pending && j.ElapsedS > 0 {
-		add(Span(time.Duration(j.ElapsedS)*time.Second, l))
+		add(ops.Span(time.Duration(j.ElapsedS)*time.Second).In(l))
 	}
 	if j.State == slurm.Pending {
 		add(Reason(j.Reason, l))

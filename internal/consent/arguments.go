@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -66,7 +65,7 @@ func changes(in any, now *slurm.Job) []string {
 	if now != nil {
 		old = map[string]string{"nodes": strconv.Itoa(now.NumNodes), "partition": exact(now.Partition), "qos": exact(now.QOS), "time": "no limit"}
 		if now.TimeLimitS != nil {
-			old["time"] = (time.Duration(*now.TimeLimitS) * time.Second).String()
+			old["time"] = ops.Duration(*now.TimeLimitS)
 		}
 	}
 	_, update := in.(*jobcontrol.UpdateIn)

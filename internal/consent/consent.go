@@ -118,9 +118,9 @@ func Of(ctx context.Context, call *ops.Call, o ops.Op, in any) (r Request, stop 
 
 // ran is for how long a job runs or ran, behind other words; one that waits does not.
 func ran(j slurm.Job) lang.Text {
-	age := time.Duration(j.ElapsedS) * time.Second
+	age := ops.Span(time.Duration(j.ElapsedS) * time.Second)
 	switch {
-	case j.State == slurm.Pending, j.State.Ended() && age == 0:
+	case j.State == slurm.Pending, j.State.Ended() && j.ElapsedS == 0:
 		return lang.Text{}
 	case j.State.Ended():
 		return lang.Text{EN: ", ran for %s", ZH: "，运行了 %s"}.With(age)

@@ -124,8 +124,8 @@ func TestAChangeShowsOldAndNew(t *testing.T) {
 	r := request(t, c, "update", `{"job":"4711","time":"7-00:00:00"}`)
 	require.True(t, r.Foreign, "the job is grace's")
 	said := r.Text()
-	require.Contains(t, said, "time: 2h0m0s → 7-00:00:00")
-	require.Contains(t, said, `job 4711 "moe\u202e" of grace: RUNNING, 4 nodes, 32 GPUs, running for 1h0m0s`, "what turns text round shows")
+	require.Contains(t, said, "time: 02:00:00 → 7-00:00:00")
+	require.Contains(t, said, `job 4711 "moe\u202e" of grace: RUNNING, 4 nodes, 32 GPUs, running for 1 h`, "what turns text round shows")
 	require.Empty(t, r.Digest)
 }
 

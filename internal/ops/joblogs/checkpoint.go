@@ -183,23 +183,22 @@ func checkpointOf(j slurm.Job, s job.Spec, last watch.Checkpoint, now time.Time)
 func (o *CheckpointOut) says(l lang.Lang) string {
 	text := lang.Text{EN: "none yet", ZH: "尚无检查点"}.In(l)
 	if o.Iteration != "" && o.AgeS != nil {
-		text = fmt.Sprintf(lang.Text{EN: "iteration %s, %s ago", ZH: "第 %s 次迭代，%s 前"}.In(l), o.Iteration, minutes(*o.AgeS, l))
+		text = fmt.Sprintf(lang.Text{EN: "iteration %s, %s ago", ZH: "第 %s 次迭代，%s 前"}.In(l), o.Iteration, inWords(*o.AgeS).In(l))
 	}
 	text += fmt.Sprintf(lang.Text{EN: "; %.1f GPU hours would be lost now", ZH: "；此刻结束会损失 %.1f GPU 小时"}.In(l), o.GPUHours)
 	if o.NextS != nil {
-		text += fmt.Sprintf(lang.Text{EN: "; the next is due in %s", ZH: "；下一个约在 %s 后"}.In(l), minutes(*o.NextS, l))
+		text += fmt.Sprintf(lang.Text{EN: "; the next is due in %s", ZH: "；下一个约在 %s 后"}.In(l), inWords(*o.NextS).In(l))
 	}
 	return text
 }
 
-func minutes(s int64, l lang.Lang) string {
-	switch {
-	case s < 90:
-		return fmt.Sprintf(lang.Text{EN: "%d s", ZH: "%d 秒"}.In(l), s)
-	case s < 5400:
-		return fmt.Sprintf(lang.Text{EN: "%d min", ZH: "%d 分钟"}.In(l), (s+30)/60)
+// inWords is a time to the nearest minute, a short one to the second.
+func inWords(seconds int64) lang.Text {
+	d := time.Duration(seconds) * time.Second
+	if d >= 90*time.Second {
+		d = d.Round(time.Minute)
 	}
-	return fmt.Sprintf(lang.Text{EN: "%.1f h", ZH: "%.1f 小时"}.In(l), float64(s)/3600)
+	return ops.Span(d)
 }
 
 // Section is the line, and what to do while something can still be done.
@@ -219,7 +218,7 @@ func (o *CheckpointOut) alarm(j slurm.Job) Alarm {
 		if s == nil {
 			return "?"
 		}
-		return minutes(*s, l)
+		return inWords(*s).In(l)
 	}
 	lost := o.GPUHours
 	if o.LeftS != nil {
@@ -291,8 +290,8 @@ func IdleAlarm(idle slurm.IdleAllocation) Alarm {
 	return Alarm{
 		ID: "idle", Job: idle.Job.ID, Node: strings.Join(idle.Job.Nodes, ","),
 		What: lang.Text{
-			EN: fmt.Sprintf("Has held %d GPUs for %s without a running step: %.1f GPU hours.", idle.Job.GPUs, minutes(s, lang.EN), idle.GPUHours),
-			ZH: fmt.Sprintf("占用 %d 张 GPU 已 %s 而没有运行任何步骤：%.1f GPU 小时。", idle.Job.GPUs, minutes(s, lang.ZH), idle.GPUHours),
+			EN: fmt.Sprintf("Has held %d GPUs for %s without a running step: %.1f GPU hours.", idle.Job.GPUs, inWords(s).In(lang.EN), idle.GPUHours),
+			ZH: fmt.Sprintf("占用 %d 张 GPU 已 %s 而没有运行任何步骤：%.1f GPU 小时。", idle.Job.GPUs, inWords(s).In(lang.ZH), idle.GPUHours),
 		},
 		Fix: lang.Text{
 			EN: fmt.Sprintf("`cancel %s` gives the nodes back.", idle.Job.ID),

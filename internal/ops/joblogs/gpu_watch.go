@@ -181,7 +181,7 @@ func (w GPUWatch) Says() lang.Text {
 
 // idles says which GPUs do nothing, for how long, and whether a rank holds them.
 func (w GPUWatch) idles() lang.Text {
-	span := lang.Text{EN: minutes(w.IdleForS, lang.EN), ZH: minutes(w.IdleForS, lang.ZH)}
+	span := inWords(w.IdleForS)
 	t := lang.Text{
 		EN: "%d of %s did nothing at any look for %s: %s.", ZH: "%[2]s 中有 %[1]d 块在 %[3]s内每次查看都没有计算：%[4]s。",
 	}.With(w.Idle, ops.Counted(w.GPUs, "GPU"), span, w.IdleAt)

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
 	"github.com/megatron-ops/megatron-ops/slurm/lint"
 )
 
@@ -68,10 +70,25 @@ func lintOp(_ context.Context, c *ops.Call, in LintIn) (LintOut, error) {
 			lang.Text{EN: "there is no script to read", ZH: "没有要读取的脚本"},
 			lang.Text{EN: "for example: `megatron-ops lint run.sbatch`", ZH: "例如：`megatron-ops lint run.sbatch`"})
 	}
+	if isSpec(name, text) {
+		return LintOut{}, ops.InputError("script",
+			lang.Text{EN: "%s is a job specification, and lint reads batch scripts", ZH: "%s 是作业规格，而 lint 检查的是批处理脚本"}.With(name),
+			lang.Text{EN: "plan judges a specification: `megatron-ops plan -f job.yaml`", ZH: "检查规格请用 plan：`megatron-ops plan -f job.yaml`"})
+	}
 	if in.Fix {
 		return mend(c, in, name, text)
 	}
 	return LintOut{Name: name, Findings: append([]lint.Finding{}, lint.CheckIn(name, text, c.Lang)...)}, nil
+}
+
+// isSpec reports whether a file is a job specification: to a shell its lines are
+// commands that nobody has, and nothing is wrong with them.
+func isSpec(name string, text []byte) bool {
+	if slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name)) {
+		return true
+	}
+	_, err := job.Decode(text)
+	return err == nil
 }
 
 // mend applies the mechanical fixes.
