@@ -219,7 +219,7 @@ func TestAQuestionShowsWhatDecides(t *testing.T) {
 		{"run", `{"job":"4711","argv":["bash","-c","echo ` + long + `\u202e; rm -rf ~"]}`, []string{
 			`run job 4711 "gpt-7b" of alice: RUNNING, 2 nodes, 16 GPUs`, `argv: bash -c "echo ` + long + `\u202e; rm -rf ~"`,
 		}},
-		{"update", `{"job":"4711","time":"1:00:00","partition":"dev"}`, []string{"time: 24h0m0s → 1:00:00", "partition: prod → dev"}},
+		{"update", `{"job":"4711","time":"1:00:00","partition":"dev"}`, []string{"time: 1-00:00:00 → 1:00:00", "partition: prod → dev"}},
 	} {
 		s := newSite()
 		cfg, _ := config(t, s)

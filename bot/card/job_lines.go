@@ -166,7 +166,7 @@ func Row(n News, l lang.Lang) string {
 	add(j.Partition)
 	add(j.User)
 	if j.State != slurm.Pending && j.ElapsedS > 0 {
-		add(ops.Span(time.Duration(j.ElapsedS)*time.Second).In(l))
+		add(ops.Span(time.Duration(j.ElapsedS) * time.Second).In(l))
 	}
 	if j.State == slurm.Pending {
 		add(Reason(j.Reason, l))

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -88,7 +89,7 @@ func isSpec(name string, text []byte) bool {
 		return true
 	}
 	_, err := job.Decode(text)
-	return err == nil
+	return err == nil && !bytes.HasPrefix(text, []byte("#!"))
 }
 
 // mend applies the mechanical fixes.
