@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
@@ -37,7 +38,8 @@ func (b *Bot) drawProgress(ctx context.Context, n card.News, m joblogs.MetricsOu
 	}
 	var k card.Card
 	ok, err := b.cfg.Store.Get(ctx, docCard, card.ID(n.Job.Cluster, n.Job.ID), b.now(), &k)
-	if err != nil || !ok || !b.out.Plain(k.Team) {
+	due := slices.ContainsFunc(k.Places, func(p card.Place) bool { return p.Pictured < quarter })
+	if err != nil || !ok || !due || !b.out.Plain(k.Team) {
 		return
 	}
 	b.postCurve(ctx, n, m, quarter, fmt.Sprintf("loss-%d.png", 25*quarter), b.langOfCard(ctx, &k))
