@@ -5,12 +5,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -28,8 +31,18 @@ type Process struct {
 // buildDir holds the program; Main removes it.
 var buildDir string
 
-// Main runs a package's tests and removes what Start has built.
+// Main runs a package's tests and removes what Start has built. The tests wait for
+// Slack's paces more than they compute, so unless -parallel says otherwise three to a
+// core run side by side.
 func Main(m *testing.M) int {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		if err := flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0))); err != nil {
+			panic(err)
+		}
+	}
 	code := m.Run()
 	if buildDir != "" {
 		_ = os.RemoveAll(buildDir)
@@ -281,11 +294,11 @@ func (p *Process) File(name, content string) (f map[string]any) {
 	return f
 }
 
-// Wait waits until ok holds of the state, at most fifteen seconds, and returns
-// it.
+// Wait waits until ok holds of the state, and returns it. A busy machine is no
+// failure, so it waits for minutes.
 func (p *Process) Wait(what string, ok func(State) bool) State {
 	p.t.Helper()
-	return p.WaitFor(time.Minute, what, ok) // a busy machine is no failure
+	return p.WaitFor(2*time.Minute, what, ok)
 }
 
 // WaitFor is Wait with a time of its own.

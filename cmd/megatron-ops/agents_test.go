@@ -38,86 +38,98 @@ mcp:
 	s.start("")
 	slack.Target(s.url)
 
-	doors := map[string]func(tool string, args map[string]any) string{
-		"mcp-http": func(tool string, args map[string]any) string { return callTool(t, s.url, token, tool, args) },
-		"mcp":      func(tool string, args map[string]any) string { return callStdio(t, s, tool, args) },
+	doors := map[string]func(t *testing.T, tool string, args map[string]any) string{
+		"mcp-http": func(t *testing.T, tool string, args map[string]any) string {
+			t.Helper()
+			return callTool(t, s.url, token, tool, args)
+		},
+		"mcp": func(t *testing.T, tool string, args map[string]any) string {
+			t.Helper()
+			return callStdio(t, s, tool, args)
+		},
 	}
 	ids := map[string]string{"mcp-http": "nightly", "mcp": me.Username}
-	for door, call := range doors {
-		by := map[string]string{} // what each decided about
-		submit := func(name string) string { return call("submit", map[string]any{"spec": small(s, name)}) }
-		said := func(words string) {
-			t.Helper()
-			slack.Wait(words, func(st slacktest.State) bool {
-				for _, m := range st.Messages {
-					if strings.Contains(m.Text+slacktest.JSON(m.Blocks), words) {
-						return true
-					}
+	t.Run("doors", func(t *testing.T) {
+		for door, through := range doors {
+			t.Run(door, func(t *testing.T) {
+				t.Parallel()
+				call := func(tool string, args map[string]any) string { return through(t, tool, args) }
+				by := map[string]string{} // what each decided about
+				submit := func(name string) string { return call("submit", map[string]any{"spec": small(s, name)}) }
+				said := func(words string) {
+					t.Helper()
+					slack.Wait(words, func(st slacktest.State) bool {
+						for _, m := range st.Messages {
+							if strings.Contains(m.Text+slacktest.JSON(m.Blocks), words) {
+								return true
+							}
+						}
+						return false
+					})
 				}
-				return false
+
+				// Nothing that changes nothing is asked about, and no token is offered.
+				dry := call("submit", map[string]any{"spec": small(s, "dry"), "dry_run": true})
+				require.Contains(t, dry, `"job_id":null`, door)
+				require.NotContains(t, call("plan", map[string]any{"spec": small(s, "dry")}), "confirm_token", door)
+
+				// An operator says yes; a stranger cannot.
+				first := door + "-one"
+				require.Contains(t, submit(first), "waits for an approval by an operator", door)
+				q, value := agentAsked(t, slack, first)
+				require.Contains(t, slacktest.JSON(q.Blocks), "test-agent")
+				slack.Press(q, "agent_yes", value, "U7")
+				said("only operators may approve this")
+				require.Contains(t, submit(first), "waits for an approval", door)
+				by["U5"] = value
+				slack.Press(q, "agent_yes", value, "U5")
+				decided(t, slack, q, "next call does it", "U5")
+				require.Contains(t, submit(first), "submitted to local as job", door)
+				require.Contains(t, submit(first), "waits for an approval", "an approval serves one call")
+
+				// The agent's own person says no.
+				second := door + "-two"
+				require.Contains(t, submit(second), "waits for an approval", door)
+				q, value = agentAsked(t, slack, second)
+				by["U6"] = value
+				slack.Decline(q, "agent_no", value, "U6", "not on a Friday")
+				decided(t, slack, q, "Declined: nothing was done", "U6")
+				require.Contains(t, submit(second), "T1/U6 has declined this submit: not on a Friday; nothing was done", door)
+				require.NotContains(t, call("list", map[string]any{}), second, "nothing was submitted")
+
+				// A request that nobody decided in time, and a yes that nobody used in time,
+				// are worth nothing any more.
+				third := door + "-three"
+				require.Contains(t, submit(third), "waits for an approval", door)
+				q, value = agentAsked(t, slack, third)
+				expire(t, shared, value)
+				slack.Press(q, "agent_yes", value, "U5")
+				said("older than 24h0m0s")
+				require.Contains(t, submit(third), "waits for an approval", door)
+				old := value
+				require.Eventually(t, func() bool { q, value = agentAsked(t, slack, third); return value != old }, 20*time.Second, 100*time.Millisecond)
+				slack.Press(q, "agent_yes", value, "U6")
+				decided(t, slack, q, "next call does it", "U6")
+				expire(t, shared, value)
+				require.Contains(t, submit(third), "waits for an approval", "the yes was an hour old")
+				require.NotContains(t, call("list", map[string]any{}), third)
+
+				// Who asked, for whom, and who decided stand in the audit.
+				out, err := s.command("audit", "--limit", "500", "-o", "json").Output()
+				require.NoError(t, err)
+				lines := strings.Join(strings.Fields(string(out)), " ")
+				for _, who := range []string{
+					fmt.Sprintf(`"surface": "%s", "who": "%s", "user": "%s", "agent": "test-agent", "op": "submit"`, door, ids[door], me.Username),
+					`"who": "T1/U5", "user": "grace", "op": "approve", "input": "{\"agent\":\"test-agent\",\"digest\":\"`,
+					fmt.Sprintf(`\"op\":\"submit\",\"reason\":\"\",\"request\":\"%s\",\"requester\":\"%s:%s\"}"`, by["U5"], door, ids[door]),
+					fmt.Sprintf(`"who": "T1/U6", "user": "%s", "op": "decline", "input": "{\"agent\":\"test-agent\",\"digest\":\"`, me.Username),
+					fmt.Sprintf(`\"op\":\"submit\",\"reason\":\"not on a Friday\",\"request\":\"%s\"`, by["U6"]),
+				} {
+					require.Contains(t, lines, who)
+				}
 			})
 		}
-
-		// Nothing that changes nothing is asked about, and no token is offered.
-		dry := call("submit", map[string]any{"spec": small(s, "dry"), "dry_run": true})
-		require.Contains(t, dry, `"job_id":null`, door)
-		require.NotContains(t, call("plan", map[string]any{"spec": small(s, "dry")}), "confirm_token", door)
-
-		// An operator says yes; a stranger cannot.
-		first := door + "-one"
-		require.Contains(t, submit(first), "waits for an approval by an operator", door)
-		q, value := agentAsked(t, slack, first)
-		require.Contains(t, slacktest.JSON(q.Blocks), "test-agent")
-		slack.Press(q, "agent_yes", value, "U7")
-		said("only operators may approve this")
-		require.Contains(t, submit(first), "waits for an approval", door)
-		by["U5"] = value
-		slack.Press(q, "agent_yes", value, "U5")
-		decided(t, slack, q, "next call does it", "U5")
-		require.Contains(t, submit(first), "submitted to local as job", door)
-		require.Contains(t, submit(first), "waits for an approval", "an approval serves one call")
-
-		// The agent's own person says no.
-		second := door + "-two"
-		require.Contains(t, submit(second), "waits for an approval", door)
-		q, value = agentAsked(t, slack, second)
-		by["U6"] = value
-		slack.Decline(q, "agent_no", value, "U6", "not on a Friday")
-		decided(t, slack, q, "Declined: nothing was done", "U6")
-		require.Contains(t, submit(second), "T1/U6 has declined this submit: not on a Friday; nothing was done", door)
-		require.NotContains(t, call("list", map[string]any{}), second, "nothing was submitted")
-
-		// A request that nobody decided in time, and a yes that nobody used in time,
-		// are worth nothing any more.
-		third := door + "-three"
-		require.Contains(t, submit(third), "waits for an approval", door)
-		q, value = agentAsked(t, slack, third)
-		expire(t, shared, value)
-		slack.Press(q, "agent_yes", value, "U5")
-		said("older than 24h0m0s")
-		require.Contains(t, submit(third), "waits for an approval", door)
-		old := value
-		require.Eventually(t, func() bool { q, value = agentAsked(t, slack, third); return value != old }, 20*time.Second, 100*time.Millisecond)
-		slack.Press(q, "agent_yes", value, "U6")
-		decided(t, slack, q, "next call does it", "U6")
-		expire(t, shared, value)
-		require.Contains(t, submit(third), "waits for an approval", "the yes was an hour old")
-		require.NotContains(t, call("list", map[string]any{}), third)
-
-		// Who asked, for whom, and who decided stand in the audit.
-		out, err := s.command("audit", "--limit", "500", "-o", "json").Output()
-		require.NoError(t, err)
-		lines := strings.Join(strings.Fields(string(out)), " ")
-		for _, who := range []string{
-			fmt.Sprintf(`"surface": "%s", "who": "%s", "user": "%s", "agent": "test-agent", "op": "submit"`, door, ids[door], me.Username),
-			`"who": "T1/U5", "user": "grace", "op": "approve", "input": "{\"agent\":\"test-agent\",\"digest\":\"`,
-			fmt.Sprintf(`\"op\":\"submit\",\"reason\":\"\",\"request\":\"%s\",\"requester\":\"%s:%s\"}"`, by["U5"], door, ids[door]),
-			fmt.Sprintf(`"who": "T1/U6", "user": "%s", "op": "decline", "input": "{\"agent\":\"test-agent\",\"digest\":\"`, me.Username),
-			fmt.Sprintf(`\"op\":\"submit\",\"reason\":\"not on a Friday\",\"request\":\"%s\"`, by["U6"]),
-		} {
-			require.Contains(t, lines, who)
-		}
-	}
+	})
 	for door := range doors { // the job gives the agent's person its card
 		slack.WaitFor(3*time.Minute, "the card of a job submitted by "+door, func(st slacktest.State) bool {
 			return slices.ContainsFunc(st.Messages, func(m *slacktest.Message) bool {

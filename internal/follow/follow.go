@@ -52,6 +52,9 @@ type Follower struct {
 	// Interval is between two looks at the store and at artifacts. Zero: 30 s.
 	Interval time.Duration
 
+	// rest is how long a result file must not have changed. Zero: what watch takes.
+	rest time.Duration
+
 	adopting sync.Mutex // one at a time takes up the next job of a chain
 	deciding sync.Mutex // one failure at a time
 
@@ -276,7 +279,7 @@ func (f *Follower) await(ctx context.Context, st *store.Store, j slurm.Job) {
 	}
 	f.awaited[k] = true
 	go func() {
-		a := watch.Artifact{Path: s.Artifact.Path, JSON: s.Artifact.JSON}
+		a := watch.Artifact{Path: s.Artifact.Path, JSON: s.Artifact.JSON, Stable: f.rest}
 		now := func() slurm.Job {
 			if w, _, ok := f.Watchers[j.Cluster].Job(j.ID); ok {
 				return w

@@ -67,7 +67,7 @@ func newYard(t *testing.T, uv string) *yard {
 	}
 	w := watch.New(yard, watch.Options{Interval: 200 * time.Millisecond, Floor: 200 * time.Millisecond})
 	f := &Follower{
-		Service: y.call.Service, Log: slog.New(slog.DiscardHandler), Interval: 200 * time.Millisecond,
+		Service: y.call.Service, Log: slog.New(slog.DiscardHandler), Interval: 200 * time.Millisecond, rest: 500 * time.Millisecond,
 		Watchers: map[string]*watch.Watcher{"local": w},
 		Tell: func(_ context.Context, n News) error {
 			y.mu.Lock()
