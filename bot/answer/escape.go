@@ -19,10 +19,10 @@ var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 // <!channel>, <@U1>, <#C1|name>, <https://host|text>.
 var mention = lazy.New(`<([!@#][^<>]{1,200}|(?:https?|mailto|slack):[^<>]+)>`)
 
-// Inert replaces the angle brackets of anything that reads as a mention or a
+// inert replaces the angle brackets of anything that reads as a mention or a
 // link by other, visible ones. Nothing else is changed, so that a log line stays
 // what it was.
-func Inert(s string) string {
+func inert(s string) string {
 	if !strings.ContainsRune(s, '<') {
 		return s
 	}
@@ -32,7 +32,7 @@ func Inert(s string) string {
 // Escape makes s safe where Slack parses mrkdwn: no markup, no mention, no
 // code that ends early.
 func Escape(s string) string {
-	s = strings.ReplaceAll(Inert(s), "```", "'''")
+	s = strings.ReplaceAll(inert(s), "```", "'''")
 	return escaper.Replace(s)
 }
 

@@ -13,7 +13,7 @@ func Plain(doc view.Doc) string {
 	var b strings.Builder
 	line := func(s string) { b.WriteString(strings.TrimRight(Clean(s), " ") + "\n") }
 	if doc.Title != "" {
-		line(ToneMark[doc.Tone] + doc.Title)
+		line(toneMark[doc.Tone] + doc.Title)
 	}
 	for _, s := range doc.Sections {
 		line("")

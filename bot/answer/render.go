@@ -73,10 +73,10 @@ var (
 
 // RenderIn is Render in a place with room for more or less code.
 func RenderIn(doc view.Doc, l lang.Lang, has Room) Rendered {
-	r := Rendered{Text: Summary(doc)}
+	r := Rendered{Text: summary(doc)}
 	p := packer{}
 	if OneLine(doc.Title) != "" {
-		p.add(piece{Block: Header(ToneMark[doc.Tone] + strings.ReplaceAll(OneLine(doc.Title), "`", "")), size: maxHeader})
+		p.add(piece{Block: Header(toneMark[doc.Tone] + strings.ReplaceAll(OneLine(doc.Title), "`", "")), size: maxHeader})
 	}
 	for i, s := range doc.Sections {
 		ps, files := SectionBlocks(s, i, l, has)
@@ -108,11 +108,11 @@ func RenderIn(doc view.Doc, l lang.Lang, has Room) Rendered {
 	return r
 }
 
-// ToneMark is the sign before a title of that tone: colour never stands alone.
-var ToneMark = map[view.Tone]string{view.Good: "✅ ", view.Warn: "⚠️ ", view.Bad: "❌ "}
+// toneMark is the sign before a title of that tone: colour never stands alone.
+var toneMark = map[view.Tone]string{view.Good: "✅ ", view.Warn: "⚠️ ", view.Bad: "❌ "}
 
-// Summary is doc in one line, escaped.
-func Summary(doc view.Doc) string {
+// summary is doc in one line, escaped.
+func summary(doc view.Doc) string {
 	s, colon := OneLine(doc.Title), Colon.In(LanguageOfDoc(doc))
 	for _, sec := range doc.Sections {
 		if sec.Text != "" {
@@ -179,10 +179,10 @@ func (p *packer) messages() [][]slack.Block {
 // SectionBlocks draws one section; n numbers it for the names of files.
 func SectionBlocks(s view.Section, n int, l lang.Lang, has Room) (ps []piece, files []File) {
 	if heading := OneLine(s.Heading); heading != "" {
-		ps = append(ps, Rich(slack.NewRichTextSection(Bold(sentence(heading)))))
+		ps = append(ps, rich(slack.NewRichTextSection(Bold(sentence(heading)))))
 	}
 	for _, part := range Chunks(Clean(strings.TrimSpace(s.Text)), MaxText) {
-		ps = append(ps, Rich(slack.NewRichTextSection(Prose(part)...)))
+		ps = append(ps, rich(slack.NewRichTextSection(Prose(part)...)))
 	}
 	ps = append(ps, Facts(s.Facts)...)
 	if s.Table != nil && len(s.Table.Rows) > 0 {
@@ -215,7 +215,7 @@ func Header(text string) slack.Block {
 
 // Label is a plain_text object: Slack reads no markup in it.
 func Label(text string) *slack.TextBlockObject {
-	if text = Inert(text); text == "" {
+	if text = inert(text); text == "" {
 		text = "–" // an empty text is refused
 	}
 	return slack.NewTextBlockObject(slack.PlainTextType, text, false, false)
@@ -232,11 +232,11 @@ func ContextMarkup(markup string) slack.Block { return slack.NewContextBlock("",
 
 // ContextLine is a small grey line.
 func ContextLine(text string) slack.Block {
-	return slack.NewContextBlock("", Label(Cut(Inert(Clean(text)), MaxText)))
+	return slack.NewContextBlock("", Label(Cut(inert(Clean(text)), MaxText)))
 }
 
-// Rich is a block of rich text.
-func Rich(e ...slack.RichTextElement) piece {
+// rich is a block of rich text.
+func rich(e ...slack.RichTextElement) piece {
 	size := 0
 	for _, x := range e {
 		size += richSize(x)
@@ -273,12 +273,12 @@ func Bold(s string) slack.RichTextSectionElement {
 	if s == "" {
 		s = "–"
 	}
-	return slack.NewRichTextSectionTextElement(Inert(s), &slack.RichTextSectionTextStyle{Bold: true})
+	return slack.NewRichTextSectionTextElement(inert(s), &slack.RichTextSectionTextStyle{Bold: true})
 }
 
-// LinkHosts are the hosts that an answer may link to: the documents that our
+// linkHosts are the hosts that an answer may link to: the documents that our
 // own words cite. Any other address stays text.
-var LinkHosts = map[string]bool{
+var linkHosts = map[string]bool{
 	"docs.nvidia.com": true, "github.com": true, "slurm.schedmd.com": true,
 	"pytorch.org": true, "docs.pytorch.org": true, "docs.slack.dev": true,
 }
@@ -301,18 +301,18 @@ func Prose(s string) []slack.RichTextSectionElement {
 			link := strings.TrimRight(t[at[0]:at[1]], ".,;:")
 			u, err := url.Parse(link)
 			end := at[0] + len(link)
-			if err == nil && u.Scheme == "https" && u.User == nil && LinkHosts[u.Host] && len(link) < MaxText {
+			if err == nil && u.Scheme == "https" && u.User == nil && linkHosts[u.Host] && len(link) < MaxText {
 				if at[0] > 0 {
-					es = append(es, slack.NewRichTextSectionTextElement(Inert(t[:at[0]]), nil))
+					es = append(es, slack.NewRichTextSectionTextElement(inert(t[:at[0]]), nil))
 				}
 				es = append(es, slack.NewRichTextSectionLinkElement(link, link, nil))
 			} else {
-				es = append(es, slack.NewRichTextSectionTextElement(Inert(t[:end]), nil))
+				es = append(es, slack.NewRichTextSectionTextElement(inert(t[:end]), nil))
 			}
 			t = t[end:]
 		}
 		if t != "" {
-			es = append(es, slack.NewRichTextSectionTextElement(Inert(t), nil))
+			es = append(es, slack.NewRichTextSectionTextElement(inert(t), nil))
 		}
 	}
 	for {
@@ -321,7 +321,7 @@ func Prose(s string) []slack.RichTextSectionElement {
 			break
 		}
 		text(s[:at[0]])
-		es = append(es, slack.NewRichTextSectionTextElement(Inert(s[at[2]:at[3]]), &slack.RichTextSectionTextStyle{Code: true}))
+		es = append(es, slack.NewRichTextSectionTextElement(inert(s[at[2]:at[3]]), &slack.RichTextSectionTextStyle{Code: true}))
 		s = s[at[1]:]
 	}
 	text(s)
@@ -337,7 +337,7 @@ func Facts(fs []view.Fact) (ps []piece) {
 	size := 0
 	flush := func() {
 		if len(es) > 0 {
-			ps = append(ps, Rich(slack.NewRichTextSection(es...)))
+			ps = append(ps, rich(slack.NewRichTextSection(es...)))
 		}
 		es, size = nil, 0
 	}
@@ -378,7 +378,7 @@ func items(list []string) (ps []piece) {
 	size := 0
 	flush := func() {
 		if len(es) > 0 {
-			ps = append(ps, Rich(&bullets{Type: slack.RTEList, Style: slack.RTEListBullet, Elements: es}))
+			ps = append(ps, rich(&bullets{Type: slack.RTEList, Style: slack.RTEListBullet, Elements: es}))
 		}
 		es, size = nil, 0
 	}

@@ -40,7 +40,7 @@ func table(s view.Section, n int) (ps []piece, files []File) {
 				c = "–" // an empty cell is refused
 			}
 			more += utf8.RuneCountInString(c)
-			out = append(out, slack.NewTableRawTextCell(Inert(c)))
+			out = append(out, slack.NewTableRawTextCell(inert(c)))
 		}
 		if size+more > maxCells || len(t.Rows) == maxRows {
 			return false
@@ -95,8 +95,8 @@ func code(s view.Section, n int, l lang.Lang, has Room) (ps []piece, files []Fil
 		}()
 	}
 	if strings.TrimSpace(shown) != "" {
-		el := slack.NewRichTextSectionTextElement(Inert(strings.TrimRight(shown, "\n")), nil)
-		ps = append(ps, Rich(&slack.RichTextPreformatted{
+		el := slack.NewRichTextSectionTextElement(inert(strings.TrimRight(shown, "\n")), nil)
+		ps = append(ps, rich(&slack.RichTextPreformatted{
 			Type: slack.RTEPreformatted, Elements: []slack.RichTextSectionElement{el},
 		}))
 	}

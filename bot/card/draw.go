@@ -120,7 +120,7 @@ func contextLine(k Card, l lang.Lang, edit bool) string {
 			parts = append(parts, s)
 		}
 	}
-	add(answer.Escape(Size(j, l)))
+	add(answer.Escape(size(j, l)))
 	where := j.Partition
 	if j.Cluster != "" && where != "" {
 		where += " (" + j.Cluster + ")"

@@ -83,8 +83,8 @@ func Whole(n int) string {
 	return s
 }
 
-// Size is what a job takes: nodes × GPUs each; empty where that is not known.
-func Size(j slurm.Job, l lang.Lang) string {
+// size is what a job takes: nodes × GPUs each; empty where that is not known.
+func size(j slurm.Job, l lang.Lang) string {
 	nodes := max(j.NumNodes, len(j.Nodes))
 	switch {
 	case nodes == 0:
@@ -153,7 +153,7 @@ func Row(n News, l lang.Lang) string {
 		}
 	}
 	if j.State == slurm.Running && n.Iteration > 0 {
-		add(Spark(n))
+		add(spark(n))
 		add(textIteration.In(l) + " " + iteration(n, l))
 		if n.Loss != nil {
 			add(textLossName.In(l) + " " + strconv.FormatFloat(*n.Loss, 'g', 4, 64))
@@ -162,7 +162,7 @@ func Row(n News, l lang.Lang) string {
 			add(fmt.Sprintf(textLeft.In(l), ops.Span(n.ETA).In(l)))
 		}
 	}
-	add(Size(j, l))
+	add(size(j, l))
 	add(j.Partition)
 	add(j.User)
 	if j.State != slurm.Pending && j.ElapsedS > 0 {
@@ -176,9 +176,9 @@ func Row(n News, l lang.Lang) string {
 	return first + "\n" + strings.Join(parts, " · ")
 }
 
-// Spark is the loss as a line of bars, for places that take no chart; empty where
+// spark is the loss as a line of bars, for places that take no chart; empty where
 // there is no curve yet.
-func Spark(n News) string {
+func spark(n News) string {
 	const bars = "▁▂▃▄▅▆▇█"
 	if len(n.Curve) < 3 {
 		return ""

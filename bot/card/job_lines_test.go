@@ -48,12 +48,12 @@ func TestTheLossIsALineOfBars(t *testing.T) {
 		}
 		return ps
 	}
-	require.Empty(t, Spark(News{Curve: points(1, 2)}))
-	require.Equal(t, "▁▁▁", Spark(News{Curve: points(5, 5, 5)}))
-	require.Equal(t, "▁▂▃▄▅▆▇█", Spark(News{Curve: points(0, 1, 2, 3, 4, 5, 6, 7)}))
+	require.Empty(t, spark(News{Curve: points(1, 2)}))
+	require.Equal(t, "▁▁▁", spark(News{Curve: points(5, 5, 5)}))
+	require.Equal(t, "▁▂▃▄▅▆▇█", spark(News{Curve: points(0, 1, 2, 3, 4, 5, 6, 7)}))
 	long := make([]float64, 100)
 	long[99] = 1
-	bars := []rune(Spark(News{Curve: points(long...)}))
+	bars := []rune(spark(News{Curve: points(long...)}))
 	require.Len(t, bars, 12)
 	require.Equal(t, '█', bars[11], "the newest is among them")
 }

@@ -19,7 +19,7 @@ const (
 	ConfirmCallback = "submit_confirm"
 	ActBegin        = "form_begin" // value: what the form is to begin with
 	ActRead         = "form_read"
-	ActCheck        = "form_check"
+	actCheck        = "form_check"
 )
 
 // What a form can begin with: the value of ActBegin, up to a colon.
@@ -113,7 +113,7 @@ func View(s State, l lang.Lang) slack.ModalViewRequest {
 	for _, said := range s.Verdict.Summary {
 		add(answer.ContextMarkup(said))
 	}
-	add(slack.NewActionBlock("", slack.NewButtonBlockElement(ActCheck, "check", answer.Label(textCheckNow.In(l)))))
+	add(slack.NewActionBlock("", slack.NewButtonBlockElement(actCheck, "check", answer.Label(textCheckNow.In(l)))))
 	return v
 }
 

@@ -49,7 +49,7 @@ func TestTextWithoutACommandIsAQuestionOrNot(t *testing.T) {
 		"zero?": true, "显存？": true, "what is zero": true, "two words": false, "stauts": false,
 		"怎样减少显存": true, "为什么会慢": true, "为什么慢": false, "显存": false, "naïve": false, "abcdefgh": false,
 	} {
-		require.Equal(t, want, IsQuestion(text, Split(text)), text)
+		require.Equal(t, want, IsQuestion(text, split(text)), text)
 	}
 }
 
@@ -259,7 +259,7 @@ func TestALineReadsBackAsItsWords(t *testing.T) {
 		}
 		require.Equal(t, want, got)
 		if !strings.Contains(strings.Join(words, ""), `"`) {
-			require.Equal(t, append([]string{"status"}, words...), Split(got))
+			require.Equal(t, append([]string{"status"}, words...), split(got))
 		}
 	}
 }

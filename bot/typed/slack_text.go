@@ -54,7 +54,7 @@ func Read(text string) Text {
 	if _, rest, ok := cutWord(text); ok {
 		t.Rest = rest
 	}
-	t.Words = Split(LongFlags(curly.Replace(text)))
+	t.Words = split(longFlags(curly.Replace(text)))
 	return t
 }
 
@@ -85,8 +85,8 @@ func dropTicks(s string) string {
 	return strings.ReplaceAll(s, "`", "")
 }
 
-// LongFlags gives a flag its dashes back. A dash inside of a word stays.
-func LongFlags(s string) string { return longDash.ReplaceAllString(s, "${1}--${2}") }
+// longFlags gives a flag its dashes back. A dash inside of a word stays.
+func longFlags(s string) string { return longDash.ReplaceAllString(s, "${1}--${2}") }
 
 func cutWord(s string) (word, rest string, ok bool) {
 	i := strings.IndexFunc(s, unicode.IsSpace)
@@ -96,9 +96,9 @@ func cutWord(s string) (word, rest string, ok bool) {
 	return s[:i], strings.TrimSpace(s[i:]), true
 }
 
-// Split cuts text into words at spaces and line ends. A quote opens only where
+// split cuts text into words at spaces and line ends. A quote opens only where
 // a word or a flag's value begins, so that don't is one word.
-func Split(s string) []string {
+func split(s string) []string {
 	var words []string
 	var w strings.Builder
 	in, open := false, rune(0)
@@ -132,7 +132,7 @@ func Split(s string) []string {
 // Words takes a command line apart: lines that are joined, and the dashes and
 // quotes that keyboards make, are undone.
 func Words(text string) []string {
-	return Split(LongFlags(curly.Replace(lineJoin.ReplaceAllString(text, " "))))
+	return split(longFlags(curly.Replace(lineJoin.ReplaceAllString(text, " "))))
 }
 
 // Whole is everything typed, for a question without a command word.
