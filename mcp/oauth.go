@@ -21,15 +21,15 @@ import (
 
 // The scopes of an access token, one for each effect.
 const (
-	ScopeRead   = "megatron-ops:read"
-	ScopeWrite  = "megatron-ops:write"
-	ScopeCancel = "megatron-ops:cancel"
+	scopeRead   = "megatron-ops:read"
+	scopeWrite  = "megatron-ops:write"
+	scopeCancel = "megatron-ops:cancel"
 )
 
 var scopeOf = map[ops.Effect]string{
-	ops.Read:        ScopeRead,
-	ops.Write:       ScopeWrite,
-	ops.Destructive: ScopeCancel,
+	ops.Read:        scopeRead,
+	ops.Write:       scopeWrite,
+	ops.Destructive: scopeCancel,
 }
 
 // OAuth makes the server a resource server of an external issuer: it verifies
@@ -80,7 +80,7 @@ func (o *OAuth) metadata() sdkserver.ProtectedResourceMetadataConfig {
 	return sdkserver.ProtectedResourceMetadataConfig{
 		Resource:               o.Resource,
 		AuthorizationServers:   []string{o.Issuer},
-		ScopesSupported:        []string{ScopeRead, ScopeWrite, ScopeCancel},
+		ScopesSupported:        []string{scopeRead, scopeWrite, scopeCancel},
 		BearerMethodsSupported: []string{"header"},
 		ResourceName:           "megatron-ops",
 	}
@@ -133,7 +133,7 @@ func (o *OAuth) Verify(ctx context.Context, token string) (Grant, error) {
 		}
 	}
 	if len(g.Effects) == 0 {
-		return Grant{}, fmt.Errorf("the token has none of the scopes %s, %s, %s", ScopeRead, ScopeWrite, ScopeCancel)
+		return Grant{}, fmt.Errorf("the token has none of the scopes %s, %s, %s", scopeRead, scopeWrite, scopeCancel)
 	}
 	if o.User != nil {
 		g.User = o.User(claims.Subject)

@@ -25,8 +25,8 @@ type Service struct {
 	Socket string
 }
 
-// ErrAbsent says that this machine has no munge.
-var ErrAbsent = lang.Text{EN: "munge is not installed on this machine", ZH: "本机没有安装 munge"}.Err()
+// errAbsent says that this machine has no munge.
+var errAbsent = lang.Text{EN: "munge is not installed on this machine", ZH: "本机没有安装 munge"}.Err()
 
 // Seal returns a credential over text, made by the user of this process.
 func (s Service) Seal(ctx context.Context, text string) (string, error) {
@@ -66,7 +66,7 @@ func (s Service) run(ctx context.Context, name, input string, args ...string) (s
 	defer stop()
 	file := path(name)
 	if file == "" {
-		return "", ErrAbsent
+		return "", errAbsent
 	}
 	if s.Socket != "" {
 		args = append(args, "--socket="+s.Socket)

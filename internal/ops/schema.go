@@ -153,24 +153,24 @@ func (s *Schema) Property(name string) *Schema {
 
 // InputSchema describes o's input struct whole. It is closed: an argument that
 // it does not name is a mistake.
-func (o Op) InputSchema() *Schema { return Describe(o.in, Input) }
+func (o Op) InputSchema() *Schema { return schemaOf(o.in, input) }
 
 // OutputSchema describes o's output. It is open, so that a later version may
 // say more.
-func (o Op) OutputSchema() *Schema { return Describe(o.out, Output) }
+func (o Op) OutputSchema() *Schema { return schemaOf(o.out, output) }
 
-// A Direction says whether a schema is of what comes in or of what goes out:
+// A direction says whether a schema is of what comes in or of what goes out:
 // what comes in is required only where its tags say so.
-type Direction bool
+type direction bool
 
 // The directions.
 const (
-	Input  Direction = false
-	Output Direction = true
+	input  direction = false
+	output direction = true
 )
 
-// Describe returns the schema of a Go type as encoding/json and the tags see it.
-func Describe(t reflect.Type, d Direction) *Schema {
+// schemaOf returns the schema of a Go type as encoding/json and the tags see it.
+func schemaOf(t reflect.Type, d direction) *Schema {
 	return describe(t, d, map[reflect.Type]bool{})
 }
 
@@ -183,7 +183,7 @@ var (
 	rawMessageType = reflect.TypeFor[json.RawMessage]()
 )
 
-func describe(t reflect.Type, d Direction, seen map[reflect.Type]bool) *Schema {
+func describe(t reflect.Type, d direction, seen map[reflect.Type]bool) *Schema {
 	switch {
 	case t == timeType:
 		return &Schema{Type: "string", Format: "date-time"}
@@ -191,9 +191,9 @@ func describe(t reflect.Type, d Direction, seen map[reflect.Type]bool) *Schema {
 		return &Schema{}
 	case t.Kind() == reflect.Pointer:
 		s := describe(t.Elem(), d, seen)
-		s.Nullable = d == Output && s.Type != ""
+		s.Nullable = d == output && s.Type != ""
 		return s
-	case t.Implements(textMarshaler) || d == Input && reflect.PointerTo(t).Implements(textUnmarshal):
+	case t.Implements(textMarshaler) || d == input && reflect.PointerTo(t).Implements(textUnmarshal):
 		return &Schema{Type: "string"}
 	case t.Implements(marshalerType) && t.Kind() != reflect.Struct:
 		return &Schema{}
@@ -221,8 +221,8 @@ func describe(t reflect.Type, d Direction, seen map[reflect.Type]bool) *Schema {
 	return &Schema{}
 }
 
-func describeStruct(t reflect.Type, d Direction, seen map[reflect.Type]bool) *Schema {
-	s := &Schema{Type: "object", Closed: d == Input}
+func describeStruct(t reflect.Type, d direction, seen map[reflect.Type]bool) *Schema {
+	s := &Schema{Type: "object", Closed: d == input}
 	if seen[t] {
 		s.Closed = false
 		return s
@@ -239,11 +239,11 @@ func describeStruct(t reflect.Type, d Direction, seen map[reflect.Type]bool) *Sc
 		if target.Type == "string" {
 			target.Enum = f.enum
 		}
-		if d == Input && f.def != "" {
+		if d == input && f.def != "" {
 			p.Default = typedDefault(f.def, p.Type)
 		}
 		s.Properties = append(s.Properties, Property{Name: f.name, Schema: p})
-		if d == Input && f.required || d == Output && !f.omit {
+		if d == input && f.required || d == output && !f.omit {
 			s.Required = append(s.Required, f.name)
 		}
 	}

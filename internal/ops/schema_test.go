@@ -34,7 +34,7 @@ type inner2 struct {
 }
 
 func TestSchemaOfAnInputIsClosedAndInTheStructsOrder(t *testing.T) {
-	raw, err := Describe(reflect.TypeFor[shape](), Input).MarshalJSON()
+	raw, err := schemaOf(reflect.TypeFor[shape](), input).MarshalJSON()
 	require.NoError(t, err)
 	require.JSONEq(t, `{"type":"object","properties":{
 		"job":{"type":"string","description":"job id"},
@@ -49,7 +49,7 @@ func TestSchemaOfAnInputIsClosedAndInTheStructsOrder(t *testing.T) {
 }
 
 func TestSchemaOfAnOutputRequiresWhatIsAlwaysThere(t *testing.T) {
-	s := Describe(reflect.TypeFor[shape](), Output)
+	s := schemaOf(reflect.TypeFor[shape](), output)
 	require.Equal(t, []string{"job", "tail", "spec", "limit", "when", "flat"}, s.Required)
 	require.True(t, s.Property("limit").Nullable, "a pointer may be null")
 	require.False(t, s.Closed, "a later version may say more")

@@ -210,7 +210,7 @@ func Clean(s string) string {
 	if strings.Contains(s, "\r") {
 		lines := strings.Split(s, "\n")
 		for i, l := range lines {
-			lines[i] = LastOverwrite(l)
+			lines[i] = lastOverwrite(l)
 		}
 		s = strings.Join(lines, "\n")
 	}
@@ -228,9 +228,9 @@ func Clean(s string) string {
 	}, strings.ToValidUTF8(s, string(utf8.RuneError)))
 }
 
-// LastOverwrite returns what a terminal would show last of a line that
+// lastOverwrite returns what a terminal would show last of a line that
 // carriage returns overwrite, as progress bars do.
-func LastOverwrite(line string) string {
+func lastOverwrite(line string) string {
 	line = strings.TrimRight(line, "\r")
 	if i := strings.LastIndexByte(line, '\r'); i >= 0 {
 		return line[i+1:]

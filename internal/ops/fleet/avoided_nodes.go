@@ -80,12 +80,12 @@ func avoid(ctx context.Context, c *ops.Call, in AvoidIn) (AvoidOut, error) {
 	}
 	for _, n := range names {
 		if in.Drop {
-			if err := RemoveAvoided(ctx, c.Service, cl.Name(), c.Who.User, n); err != nil {
+			if err := removeAvoided(ctx, c.Service, cl.Name(), c.Who.User, n); err != nil {
 				return out, err
 			}
 			// What the watcher found holds for everybody; an operator may lift it.
 			if c.Who.Operator || c.OwnHands() {
-				if err := RemoveAvoided(ctx, c.Service, cl.Name(), "", n); err != nil {
+				if err := removeAvoided(ctx, c.Service, cl.Name(), "", n); err != nil {
 					return out, err
 				}
 			}
@@ -112,8 +112,8 @@ func PutAvoided(ctx context.Context, s *ops.Service, cluster string, a Avoided) 
 	return docs.Put(ctx, docAvoid, avoidKey(cluster, a.Owner, a.Node), a, a.Until)
 }
 
-// RemoveAvoided takes a node off the list.
-func RemoveAvoided(ctx context.Context, s *ops.Service, cluster, owner, node string) error {
+// removeAvoided takes a node off the list.
+func removeAvoided(ctx context.Context, s *ops.Service, cluster, owner, node string) error {
 	docs, err := s.Docs()
 	if err != nil {
 		return err
