@@ -29,7 +29,7 @@ type question struct {
 	text string // as asked
 	low  string // folded: lower case, ASCII punctuation
 	lang lang.Lang
-	cfg  Config
+	cfg  config
 }
 
 // say is a text in the question's language.

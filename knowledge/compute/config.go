@@ -9,8 +9,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
-// A Config is what a question says of a run; zero means it does not say.
-type Config struct {
+// A config is what a question says of a run; zero means it does not say.
+type config struct {
 	Nodes, PerNode, World                        int
 	TP, PP, CP, EP, ETP, DP, VPP                 int
 	MBS, GBS, Accum, Chunk                       int
@@ -25,68 +25,68 @@ type Config struct {
 // A quantity is a number that a question may give, and the words before or
 // behind which it stands.
 type quantity struct {
-	to   func(*Config) *int
+	to   func(*config) *int
 	name string // alternatives that stand before the number
 	unit string // alternatives that stand behind it; may be empty
 }
 
 var quantities = []quantity{
-	{func(c *Config) *int { return &c.ETP }, `expert-tensor-parallel-size|etp`, ``},
+	{func(c *config) *int { return &c.ETP }, `expert-tensor-parallel-size|etp`, ``},
 	{
-		func(c *Config) *int { return &c.EP }, `expert-model-parallel-size|expert[- ]parallel(?:ism)?(?: size)?|专家并行度?|专家(?:=)|\bexpert(?:=)|\bep`,
+		func(c *config) *int { return &c.EP }, `expert-model-parallel-size|expert[- ]parallel(?:ism)?(?: size)?|专家并行度?|专家(?:=)|\bexpert(?:=)|\bep`,
 		`way expert|-way ep|路专家并行`,
 	},
-	{func(c *Config) *int { return &c.TP }, `tensor-model-parallel-size|tensor[- ]model[- ]parallel(?:[- ]size)?|tensor[- ]parallel(?:ism)?(?:[- ]size)?` +
+	{func(c *config) *int { return &c.TP }, `tensor-model-parallel-size|tensor[- ]model[- ]parallel(?:[- ]size)?|tensor[- ]parallel(?:ism)?(?:[- ]size)?` +
 		`|张量(?:模型)?(?:并行)?度?|\btp(?:[- ]size)?|\btensor`, `[- ]way (?:tensor|tp)|路 ?(?:张量|tp)(?:并行)?`},
 	{
-		func(c *Config) *int { return &c.VPP }, `num-virtual-stages-per-pipeline-rank|virtual[- ]pipeline(?:[- ](?:model[- ])?parallel)?(?:[- ]size)?` +
+		func(c *config) *int { return &c.VPP }, `num-virtual-stages-per-pipeline-rank|virtual[- ]pipeline(?:[- ](?:model[- ])?parallel)?(?:[- ]size)?` +
 			`|virtual (?:stages|chunks)|interleav(?:e|ing)|交错(?:式)?(?:流水线?)?(?:调度)?|虚拟(?:流水线?)?(?:并行度?|阶段数?|级数?)?|\bvpp`,
 		`virtual (?:pipeline )?(?:stages?|chunks?)|[- ]way interleav\w*|(?:model )?chunks|个 ?(?:虚拟` +
 			`|交错)(?:流水线?)?的? ?(?:阶段|[段级块]|stages?|chunks?)|个 ?(?:model )?chunks?`,
 	},
-	{func(c *Config) *int { return &c.Chunk }, `num-layers-per-virtual-(?:pipeline-)?stage|每个? ?(?:虚拟(?:流水线?)?(?:阶段|[段级块])?|vpp ?(?:阶段|[段级块])?|chunk) ?(?:里` +
+	{func(c *config) *int { return &c.Chunk }, `num-layers-per-virtual-(?:pipeline-)?stage|每个? ?(?:虚拟(?:流水线?)?(?:阶段|[段级块])?|vpp ?(?:阶段|[段级块])?|chunk) ?(?:里` +
 		`|上)?(?:放|有|分|含|切)?`, `layers? (?:per|in each|in every|in one|each) (?:virtual \w+|vpp \w+|model chunk|chunk)`},
-	{func(c *Config) *int { return &c.PP }, `pipeline-model-parallel-size|pipeline[- ](?:model[- ])?parallel(?:ism)?(?:[- ]size)?|流水线?(?:并行)?度?` +
+	{func(c *config) *int { return &c.PP }, `pipeline-model-parallel-size|pipeline[- ](?:model[- ])?parallel(?:ism)?(?:[- ]size)?|流水线?(?:并行)?度?` +
 		`|\bpp(?:[- ]size)?|\bpipeline`, `[- ]way (?:pipeline|pp)|路 ?(?:流水|pp)线?(?:并行)?|pipeline (?:stages|parts|pieces|ranks|groups)|stages` +
 		`|个流水线? ?(?:阶段|stages?)|[段级] ?流水线?`},
-	{func(c *Config) *int { return &c.CP }, `context-parallel-size|context[- ]parallel(?:ism)?(?:[- ]size)?|上下文(?:并行)?度?|\bcp(?:[- ]size)?` +
+	{func(c *config) *int { return &c.CP }, `context-parallel-size|context[- ]parallel(?:ism)?(?:[- ]size)?|上下文(?:并行)?度?|\bcp(?:[- ]size)?` +
 		`|\bcontext`, `[- ]way (?:context|cp)|路 ?(?:上下文|cp\b)(?:并行)?`},
 	{
-		func(c *Config) *int { return &c.DP }, `data-parallel-size|data[- ]parallel(?:ism)?(?:[- ]size)?|数据(?:并行)?度?|\bdp(?:[- ]size)?|\bdata`,
+		func(c *config) *int { return &c.DP }, `data-parallel-size|data[- ]parallel(?:ism)?(?:[- ]size)?|数据(?:并行)?度?|\bdp(?:[- ]size)?|\bdata`,
 		`[- ]way (?:data|dp)|路 ?(?:数据|dp)(?:并行)?|data[- ]parallel (?:ranks?|replicas?|groups?)|replicas|个副本|个 ?(?:dp` +
 			`|数据并行)`,
 	},
-	{func(c *Config) *int { return &c.MBS }, `micro-batch-size|micro[- ]?batch(?:[- ]size)?|\bmbs|微 ?(?:批|batch)(?:次)?(?:大小| size)?|\bmicro`, ``},
+	{func(c *config) *int { return &c.MBS }, `micro-batch-size|micro[- ]?batch(?:[- ]size)?|\bmbs|微 ?(?:批|batch)(?:次)?(?:大小| size)?|\bmicro`, ``},
 	{
-		func(c *Config) *int { return &c.GBS }, `global-batch-size|global[- ]?batch(?:[- ]size)?|\bgbs|全局 ?(?:批|batch)?(?:次)?(?:大小)?|\bbatch`,
+		func(c *config) *int { return &c.GBS }, `global-batch-size|global[- ]?batch(?:[- ]size)?|\bgbs|全局 ?(?:批|batch)?(?:次)?(?:大小)?|\bbatch`,
 		`samples(?: per step)?|(?:global )?batch\b|global\b|[个条] ?样本|(?:的|条的?)? ?全局 ?(?:批|batch)`,
 	},
 	{
-		func(c *Config) *int { return &c.Accum }, `(?:gradient )?accumulation(?: steps?)?|grad(?:ient)?[- ]accum\w*|accum(?:ulate)?(?: steps?)?` +
+		func(c *config) *int { return &c.Accum }, `(?:gradient )?accumulation(?: steps?)?|grad(?:ient)?[- ]accum\w*|accum(?:ulate)?(?: steps?)?` +
 			`|num[- ]micro[- ]?batches|(?:number of )?microbatches|梯度累积(?:步数?)?|累[积加](?:步数?)?|微批次?数`,
 		`(?:gradient |grad )?accum(?:ulation|ulate)?(?: steps?)?|micro[- ]?batches|(?:步|次)的?(?:梯度)?累[积加]|步梯度|个 ?(?:微批次?` +
 			`|micro[- ]?batch(?:es)?|mb\b)`,
 	},
 	{
-		func(c *Config) *int { return &c.Groups }, `num-query-groups|(?:gqa|kv|query)[- ]groups|kv heads|kv 头数?|gqa`,
+		func(c *config) *int { return &c.Groups }, `num-query-groups|(?:gqa|kv|query)[- ]groups|kv heads|kv 头数?|gqa`,
 		`(?:个 ?)?(?:gqa |query |kv )?groups?|kv heads|个? ?kv ?头|个? ?kv ?组|组 ?kv|个?分组`,
 	},
 	{
-		func(c *Config) *int { return &c.Heads }, `num-attention-heads|attention heads|num heads|heads|注意力头数?|头数`,
+		func(c *config) *int { return &c.Heads }, `num-attention-heads|attention heads|num heads|heads|注意力头数?|头数`,
 		`(?:个 ?)?(?:attention |query )?heads?|个注意力头|个头|注意力头|头`,
 	},
-	{func(c *Config) *int { return &c.Layers }, `num-layers|layers|层数|模型层数`, `(?:transformer )?layers?|-layer|个? ?transformer 层|层`},
-	{func(c *Config) *int { return &c.Vocab }, `vocab(?:ulary)?(?:[- ]size)?(?: for| with)?|词表(?:大小)?`, ``},
-	{func(c *Config) *int { return &c.Hidden }, `hidden-size|hidden(?:[- ](?:size|dim(?:ension)?))?|隐藏(?:层)?(?:大小|维度?|尺寸)?|\bd-model`, ``},
+	{func(c *config) *int { return &c.Layers }, `num-layers|layers|层数|模型层数`, `(?:transformer )?layers?|-layer|个? ?transformer 层|层`},
+	{func(c *config) *int { return &c.Vocab }, `vocab(?:ulary)?(?:[- ]size)?(?: for| with)?|词表(?:大小)?`, ``},
+	{func(c *config) *int { return &c.Hidden }, `hidden-size|hidden(?:[- ](?:size|dim(?:ension)?))?|隐藏(?:层)?(?:大小|维度?|尺寸)?|\bd-model`, ``},
 	{
-		func(c *Config) *int { return &c.Seq }, `seq-length|sequence[- ]length|seq[- ]?len(?:gth)?|序列(?:长度?)?|上下文长度|\bseq(?:uence)?|context length`,
+		func(c *config) *int { return &c.Seq }, `seq-length|sequence[- ]length|seq[- ]?len(?:gth)?|序列(?:长度?)?|上下文长度|\bseq(?:uence)?|context length`,
 		`(?:tokens? )?(?:of )?context\b(?: length| window)?|(?:的)?上下文(?:长度|窗口)?|tokens?|(?:的)?序列(?:长度)?` +
 			`|(?:long )?sequences?`,
 	},
-	{func(c *Config) *int { return &c.Experts }, `num-experts|experts|专家(?:数量?|个数)?`, `experts?|个? ?专家|个? ?expert`},
-	{func(c *Config) *int { return &c.Threads }, `threads per core|每核(?:心)?线程数?|超线程`, `threads? per core|threads each|(?:hyper-?)?threads`},
-	{func(c *Config) *int { return &c.Cores }, `cores per socket|每路|每颗|每个? ?cpu`, `(?:physical )?cores?(?: each| per (?:socket|cpu))?|个?(?:物理)?核心?`},
-	{func(c *Config) *int { return &c.Sockets }, `sockets`, `[- ]?sockets?|cpus|颗 ?cpu|[个块] ?(?:cpu|处理器)|[颗路](?: ?cpu| ?处理器)?`},
+	{func(c *config) *int { return &c.Experts }, `num-experts|experts|专家(?:数量?|个数)?`, `experts?|个? ?专家|个? ?expert`},
+	{func(c *config) *int { return &c.Threads }, `threads per core|每核(?:心)?线程数?|超线程`, `threads? per core|threads each|(?:hyper-?)?threads`},
+	{func(c *config) *int { return &c.Cores }, `cores per socket|每路|每颗|每个? ?cpu`, `(?:physical )?cores?(?: each| per (?:socket|cpu))?|个?(?:物理)?核心?`},
+	{func(c *config) *int { return &c.Sockets }, `sockets`, `[- ]?sockets?|cpus|颗 ?cpu|[个块] ?(?:cpu|处理器)|[颗路](?: ?cpu| ?处理器)?`},
 }
 
 // number is how a count is written: 4096, 4k, 1m.
@@ -263,9 +263,9 @@ var expertData = lazy.New(`expert[- ]data[- ]parallel\w*|专家 ?数据并行度
 var product = lazy.New(`(?:expert|tensor|context)-(?:tensor-)?(?:and-)?model-(?:and-)?pipeline-parallel[- ]?(?:size)?\s*\(?=?\s*\d*\)?`)
 
 // read finds what a question, folded, says of a run.
-func read(whole string) Config {
+func read(whole string) config {
 	s := product.ReplaceAllString(expertData.ReplaceAllString(whole, "edp"), " ")
-	var c Config
+	var c config
 	if strings.ContainsAny(s, "0123456789") {
 		s = c.numbers(s)
 	}
@@ -276,7 +276,7 @@ func read(whole string) Config {
 
 // numbers reads the quantities, and returns the text without those that were
 // read by name.
-func (c *Config) numbers(s string) string {
+func (c *config) numbers(s string) string {
 	all := readers()
 	for i, q := range quantities {
 		for _, re := range []*lazy.Pattern{all[i].before, all[i].behind} {
@@ -318,7 +318,7 @@ var (
 
 // implied reads what a question leaves to the reader: the GPUs of a DGX, a size
 // before its name ("96 dp"), steps that can only be those of accumulation.
-func (c *Config) implied(s string) {
+func (c *config) implied(s string) {
 	if c.PerNode == 0 && dgx.MatchString(s) {
 		c.PerNode = 8
 	}
@@ -390,7 +390,7 @@ func small(digits string) int {
 }
 
 // counts reads nodes, GPUs on each and GPUs in all.
-func (c *Config) counts(s string) {
+func (c *config) counts(s string) {
 	if m := nodesOf.FindStringSubmatchIndex(s); m != nil {
 		c.Nodes, c.PerNode = small(s[m[2]:m[3]]), small(s[m[4]:m[5]])
 		s = blank(s, m[0], m[1])
@@ -433,7 +433,7 @@ func (c *Config) counts(s string) {
 var moved = lazy.New(`(?:from|从)[^.;?]{0,24}?(?:\bto\b|到|换成|迁移?到?|升级到?)(.*)`)
 
 // kind reads the GPU and the modes of a run.
-func (c *Config) kind(s, whole string) {
+func (c *config) kind(s, whole string) {
 	named := whole
 	if to := moved.FindStringSubmatch(whole); to != nil && gpuName.MatchString(to[1]) {
 		named = to[1]

@@ -12,7 +12,7 @@ import (
 func one(n int) int { return max(n, 1) }
 
 // product names the factors of a model replica and their product: "TP 4 × PP 3".
-func (c Config) product() (int, string) {
+func (c config) product() (int, string) {
 	n, parts := 1, []string{}
 	for _, f := range []struct {
 		name string
@@ -126,7 +126,7 @@ func layout(q *question) string {
 // expertRanks is how many ranks one replica of the experts takes: ETP × EP × PP,
 // where ETP is TP unless it is given.
 // Source: megatron/core/parallel_state.py, initialize_model_parallel.
-func (c *Config) expertRanks() int { return cmp.Or(c.ETP, one(c.TP)) * c.EP * one(c.PP) }
+func (c *config) expertRanks() int { return cmp.Or(c.ETP, one(c.TP)) * c.EP * one(c.PP) }
 
 // writes reports whether the question asks for a command or a script and not
 // for a number.

@@ -211,7 +211,7 @@ func (c *Config) pattern() {
 		c.MtpHybridOverridePattern = Opt[string]{}
 	}
 	if c.HybridLayerPattern.OK {
-		h := ParseHybrid(c.HybridLayerPattern.V)
+		h := parseHybrid(c.HybridLayerPattern.V)
 		c.Hybrid = &h
 		c.NumLayers = Some(h.Layers)
 		if h.Depths > 0 && h.MTP != "" {
@@ -289,7 +289,7 @@ func (c *Config) batch() {
 	}
 	c.Batch = c.GlobalBatchSize.V
 	if c.StepBatchSizeSchedule.OK {
-		c.Schedule = ParseSchedule(c.StepBatchSizeSchedule.V, c.SeqLength.Or(0))
+		c.Schedule = parseSchedule(c.StepBatchSizeSchedule.V, c.SeqLength.Or(0))
 		c.Batch = c.Schedule.First()
 	}
 	if c.Release < V018 && len(c.RampupBatchSize) == 3 {

@@ -90,10 +90,10 @@ type Freq struct {
 }
 
 // Flags returns every flag of the newest release's parser, in its own order.
-func Flags() []Flag { return FlagsOf(0) }
+func Flags() []Flag { return flagsOf(0) }
 
-// FlagsOf returns every flag of a release's parser.
-func FlagsOf(r Release) []Flag {
+// flagsOf returns every flag of a release's parser.
+func flagsOf(r Release) []Flag {
 	var flags []Flag
 	for _, f := range flagTable {
 		if f.In(r) {
@@ -240,10 +240,10 @@ func Renamed(name string) (string, bool) {
 
 // Nearest returns the flags of the newest release whose names are most like
 // name, best first, at most three; none where nothing is alike.
-func Nearest(name string) []string { return NearestIn(0, name) }
+func Nearest(name string) []string { return nearestIn(0, name) }
 
-// NearestIn is Nearest for a release.
-func NearestIn(r Release, name string) []string {
+// nearestIn is Nearest for a release.
+func nearestIn(r Release, name string) []string {
 	name, _, _ = strings.Cut(name, "=")
 	index := flagIndex(r)
 	if to, ok := renamed[name]; ok {

@@ -13,9 +13,6 @@ type Layout struct {
 	EDP int
 }
 
-// World is the number of ranks that the layout needs.
-func (l Layout) World() int { return l.TP * l.PP * l.CP * l.DP }
-
 // String writes the layout as people say it, leaving out sizes of one.
 func (l Layout) String() string {
 	var parts []string
@@ -185,8 +182,8 @@ type HybridPattern struct {
 // (megatron/core/models/hybrid/hybrid_layer_allocation.py:17).
 const hybridLayers = "MG*D+-E"
 
-// ParseHybrid reads a hybrid layer pattern.
-func ParseHybrid(pattern string) HybridPattern {
+// parseHybrid reads a hybrid layer pattern.
+func parseHybrid(pattern string) HybridPattern {
 	parts := strings.Split(pattern, "/")
 	h := HybridPattern{Main: parts[0]}
 	h.Segments = strings.Count(h.Main, "|") + 1

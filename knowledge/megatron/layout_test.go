@@ -25,23 +25,23 @@ func TestParseStages(t *testing.T) {
 }
 
 func TestParseHybrid(t *testing.T) {
-	h := ParseHybrid("M-M*|M-ME/M*/M*")
+	h := parseHybrid("M-M*|M-ME/M*/M*")
 	require.Equal(t, 8, h.Layers)
 	require.Equal(t, 2, h.Segments)
 	require.Equal(t, 2, h.Depths)
 	require.Equal(t, "M*", h.MTP)
 	require.Zero(t, h.Bad)
-	require.Equal(t, 'x', ParseHybrid("Mx").Bad)
-	require.True(t, ParseHybrid("M*M+").Mixed)
-	require.True(t, ParseHybrid("M/M/MM").Uneven)
+	require.Equal(t, 'x', parseHybrid("Mx").Bad)
+	require.True(t, parseHybrid("M*M+").Mixed)
+	require.True(t, parseHybrid("M/M/MM").Uneven)
 }
 
 func TestParseSchedule(t *testing.T) {
-	s := ParseSchedule("0:256 2.4B:320, 1T:512", 2048)
+	s := parseSchedule("0:256 2.4B:320, 1T:512", 2048)
 	require.Equal(t, []Step{{0, 256}, {1171875, 320}, {488281250, 512}}, s.Steps)
 	require.Equal(t, 256, s.First())
-	require.Equal(t, "512", ParseSchedule("0:256 512", 0).NoColon)
-	require.Equal(t, "x:1", ParseSchedule("x:1", 0).BadNumber)
+	require.Equal(t, "512", parseSchedule("0:256 512", 0).NoColon)
+	require.Equal(t, "x:1", parseSchedule("x:1", 0).BadNumber)
 }
 
 func TestEffectiveTellsSilentChanges(t *testing.T) {

@@ -128,7 +128,7 @@ func (p *parser) parse() {
 			if hasExplicit {
 				values = []string{explicit}
 			}
-			p.fail(ParseError{Fault: UnknownFlag, Flag: name, Values: append(values, p.argv[i:j]...), Nearest: NearestIn(p.args.Run.Release, name)})
+			p.fail(ParseError{Fault: UnknownFlag, Flag: name, Values: append(values, p.argv[i:j]...), Nearest: nearestIn(p.args.Run.Release, name)})
 			i = j
 			continue
 		}

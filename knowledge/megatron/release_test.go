@@ -61,7 +61,7 @@ func TestReleasesAreOrdered(t *testing.T) {
 // TestFlagsOfReleases counts the flags of each release's parser.
 func TestFlagsOfReleases(t *testing.T) {
 	for release, count := range map[Release]int{V015: 582, V016: 669, V017: 723, V018: 769, V019: 828, Main: 860} {
-		require.Len(t, FlagsOf(release), count, release.String())
+		require.Len(t, flagsOf(release), count, release.String())
 	}
 	require.Len(t, Flags(), 860)
 }

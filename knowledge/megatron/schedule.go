@@ -26,10 +26,10 @@ func (s Schedule) First() int {
 	return s.Steps[0].Size
 }
 
-// ParseSchedule reads entries THRESHOLD:SIZE with the suffixes K, M, B and T.
+// parseSchedule reads entries THRESHOLD:SIZE with the suffixes K, M, B and T.
 // Thresholds are tokens, turned into samples by the sequence length where it is
 // known (megatron/core/num_microbatches_calculator.py:500).
-func ParseSchedule(text string, seqLength int) Schedule {
+func parseSchedule(text string, seqLength int) Schedule {
 	var s Schedule
 	for _, entry := range strings.Fields(strings.ReplaceAll(text, ",", " ")) {
 		threshold, size, ok := strings.Cut(entry, ":")

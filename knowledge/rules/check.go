@@ -23,8 +23,8 @@ func CheckIn(run megatron.Run, l lang.Lang) Verdict {
 // CheckConfig judges a launch that is parsed already.
 func CheckConfig(c *megatron.Config, l lang.Lang) Verdict { return judge(c, nil, l) }
 
-// Legal reports whether Megatron would start c. It stops at the first problem.
-func Legal(c *megatron.Config) bool {
+// legal reports whether Megatron would start c. It stops at the first problem.
+func legal(c *megatron.Config) bool {
 	rows := tableOf(c.Release)
 	for i := range rows {
 		r := &rows[i]

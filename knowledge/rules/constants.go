@@ -27,8 +27,8 @@ type Constant struct {
 	Source string    `json:"source"`
 }
 
-// DefaultMasterPort is where rank 0 listens unless told otherwise.
-const DefaultMasterPort = 29500
+// defaultMasterPort is where rank 0 listens unless told otherwise.
+const defaultMasterPort = 29500
 
 const skillSource = "skill run-on-slurm"
 
@@ -41,7 +41,7 @@ func Constants(c Config) []Constant {
 	}
 	port := c.MasterPort
 	if port == 0 {
-		port = DefaultMasterPort
+		port = defaultMasterPort
 	}
 	count := func(n int, variable string) string {
 		if n > 0 {

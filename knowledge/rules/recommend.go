@@ -432,7 +432,7 @@ func (s *search) legal(c *cfg) bool {
 		c.GlobalBatchSize, c.Batch = megatron.Some(s.global), s.global
 		c.EvalGlobalBatchSize, c.EvalMicroBatchSize = c.GlobalBatchSize, c.MicroBatchSize
 	}
-	return Legal(c)
+	return legal(c)
 }
 
 // flags writes an option as Megatron's flags.

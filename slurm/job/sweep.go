@@ -14,9 +14,9 @@ import (
 // maxPoints bounds a sweep: Slurm's usual MaxArraySize is 1001.
 const maxPoints = 1000
 
-// An Axis is one thing that a sweep varies: a flag of the program, or a variable
+// An axis is one thing that a sweep varies: a flag of the program, or a variable
 // of the environment as env.NAME, with the values that it takes.
-type Axis struct {
+type axis struct {
 	Name   string
 	Values []string
 }
@@ -26,7 +26,7 @@ type Axis struct {
 type Point struct {
 	Values []string
 	Spec   Spec
-	axes   []Axis
+	axes   []axis
 	index  int
 }
 
@@ -45,9 +45,9 @@ var (
 )
 
 // readAxis reads lr=1e-4,3e-4 or seed=1..4, also with a step: size=8..64..8.
-func readAxis(text string) (Axis, lang.Text) {
+func readAxis(text string) (axis, lang.Text) {
 	name, values, ok := strings.Cut(text, "=")
-	a := Axis{Name: strings.TrimPrefix(name, "--")}
+	a := axis{Name: strings.TrimPrefix(name, "--")}
 	if !strings.HasPrefix(a.Name, "env.") {
 		a.Name = strings.ReplaceAll(a.Name, "_", "-")
 	}
@@ -94,10 +94,10 @@ func (v *validator) sweep(s Spec) {
 	if len(s.Sweep) == 0 {
 		return
 	}
-	axes, points := []Axis{}, 1
+	axes, points := []axis{}, 1
 	for _, text := range s.Sweep {
 		a, why := readAxis(text)
-		if why == fine && slices.ContainsFunc(axes, func(b Axis) bool { return a.Name == b.Name }) {
+		if why == fine && slices.ContainsFunc(axes, func(b axis) bool { return a.Name == b.Name }) {
 			why = phrase("is given twice", "重复给出")
 		}
 		if why != fine {
@@ -158,7 +158,7 @@ func (s Spec) Points() []Point {
 		return nil
 	}
 	points := []Point{{}}
-	var axes []Axis
+	var axes []axis
 	for _, text := range s.Sweep {
 		a, _ := readAxis(text)
 		axes = append(axes, a)
@@ -208,7 +208,7 @@ func (p Point) args(s Spec) []string {
 	save := lastValue(s.Args, "--save")
 	for _, flag := range ownFolders {
 		dir := lastValue(s.Args, flag)
-		swept := slices.ContainsFunc(p.axes, func(a Axis) bool { return "--"+a.Name == flag })
+		swept := slices.ContainsFunc(p.axes, func(a axis) bool { return "--"+a.Name == flag })
 		if dir == "" || swept || flag == "--load" && dir != save {
 			continue
 		}

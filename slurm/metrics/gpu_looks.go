@@ -26,8 +26,8 @@ type GPULook struct {
 // and no evaluation lasts.
 const (
 	idleLooks = 4
-	// IdleAfter is for how long every look must have found a GPU doing nothing.
-	IdleAfter = 20 * time.Minute
+	// idleAfter is for how long every look must have found a GPU doing nothing.
+	idleAfter = 20 * time.Minute
 )
 
 // ReadGPULooks reads what a job wrote of one node's GPUs: time, GPU, percent and
@@ -72,7 +72,7 @@ func (g WatchedGPU) Idle() (since time.Time, ok bool) {
 	}
 	if idle := g.Looks[i:]; len(idle) >= idleLooks {
 		since = idle[0].At
-		return since, g.Last().At.Sub(since) >= IdleAfter
+		return since, g.Last().At.Sub(since) >= idleAfter
 	}
 	return since, false
 }

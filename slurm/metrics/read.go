@@ -402,7 +402,7 @@ func (r *reader) finish() Run {
 		run.Memory = append(run.Memory, m)
 	}
 	sort.Slice(run.Memory, func(a, b int) bool { return run.Memory[a].Rank < run.Memory[b].Rank })
-	peak := PeakTFLOPs(run.GPU)
+	peak := peakTFLOPs(run.GPU)
 	for i := range run.Iterations {
 		it := &run.Iterations[i]
 		if it.GlobalBatch != nil && it.ElapsedMS != nil && *it.ElapsedMS > 0 && run.SeqLength > 0 && run.WorldSize > 0 {

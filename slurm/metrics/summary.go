@@ -10,9 +10,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
-// PeakTFLOPs returns the dense BF16 peak of a kind of GPU (FP16 before
+// peakTFLOPs returns the dense BF16 peak of a kind of GPU (FP16 before
 // Ampere), or 0 for one that is not known.
-func PeakTFLOPs(gpu string) float64 {
+func peakTFLOPs(gpu string) float64 {
 	g, _ := megatron.LookupGPU(gpu)
 	return g.TFLOPS
 }

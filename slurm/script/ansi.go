@@ -12,9 +12,9 @@ var controls = map[byte]byte{
 	'a': '\a', 'b': '\b', 'e': 0x1b, 'E': 0x1b, 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v', '\\': '\\', '\'': '\'', '"': '"', '?': '?',
 }
 
-// Unescape undoes the escapes of $'…', as bash does; one that bash does not know
+// unescape undoes the escapes of $'…', as bash does; one that bash does not know
 // stays as it is.
-func Unescape(text string) string {
+func unescape(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
 		if text[i] != '\\' || i+1 == len(text) {

@@ -14,9 +14,9 @@ func TestEscapesAreUndoneAsBashDoes(t *testing.T) {
 		if text != `\` {
 			out, err := exec.Command("bash", "-c", "LC_ALL=C.UTF-8; printf %s $'"+text+"'").Output()
 			require.NoError(t, err)
-			require.Equal(t, string(out), Unescape(text), text)
+			require.Equal(t, string(out), unescape(text), text)
 		}
-		require.NotPanics(t, func() { Unescape(text) })
+		require.NotPanics(t, func() { unescape(text) })
 	}
 	job := Read("x", []byte("#!/bin/bash\nsrun python a.py --title $'it\\'s\\ttwo\\nlines' 'a\\nb'\n")).Jobs[0]
 	require.Len(t, job.Starts, 1)

@@ -207,7 +207,7 @@ func (r *reader) single(p *syntax.SglQuoted, f frame) Value {
 	off := p.Left.Offset() + 1
 	if p.Dollar {
 		if strings.Contains(p.Value, `\`) {
-			return textValue(Unescape(p.Value), f.text.at(off))
+			return textValue(unescape(p.Value), f.text.at(off))
 		}
 		off++
 	}
