@@ -32,7 +32,7 @@ func (s *stage) verdicts(n int) (list []store.Feedback) {
 		var err error
 		list, err = s.store.Feedback(s.t.Context(), 10)
 		return err == nil && len(list) == n
-	}, 10*time.Second, 20*time.Millisecond)
+	}, time.Minute, 20*time.Millisecond)
 	return list
 }
 
@@ -48,7 +48,7 @@ func TestAThumbIsStoredWithItsQuestion(t *testing.T) {
 	require.Contains(t, got[0].Who, "U1")
 
 	s.Press(msg, "feedback", thumb(t, msg, "positive_button"), "U1")
-	require.Eventually(t, func() bool { return s.verdicts(1)[0].Verdict == "good" }, 10*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return s.verdicts(1)[0].Verdict == "good" }, time.Minute, 20*time.Millisecond)
 }
 
 func TestWrongInAThreadIsAboutItsLastAnswer(t *testing.T) {

@@ -5,15 +5,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -31,18 +28,8 @@ type Process struct {
 // buildDir holds the program; Main removes it.
 var buildDir string
 
-// Main runs a package's tests and removes what Start has built. The tests wait for
-// Slack's paces more than they compute, so unless -parallel says otherwise three to a
-// core run side by side.
+// Main runs a package's tests and removes what Start has built.
 func Main(m *testing.M) int {
-	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given {
-		if err := flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0))); err != nil {
-			panic(err)
-		}
-	}
 	code := m.Run()
 	if buildDir != "" {
 		_ = os.RemoveAll(buildDir)
