@@ -36,7 +36,7 @@ func TestTheApproverSeesWhatWouldBeSubmitted(t *testing.T) {
 	q := s.said("Approval needed", "more than 8 GPUs")
 	shown := text(q)
 	for _, part := range []string{
-		`"gpt": 4 nodes × 8 GPUs × 168h0m0s`, "array 0-999", "5.376e+06 GPU hours", "llm", "NCCL_DEBUG=INFO",
+		`"gpt": 4 nodes × 8 GPUs × 7-00:00:00`, "array 0-999", "5376000 GPU hours", "llm", "NCCL_DEBUG=INFO",
 		"--tensor-model-parallel-size 4", "SHA-256 of the script", "no run of this name has completed yet", "The request ends",
 	} {
 		require.Contains(t, shown, part)

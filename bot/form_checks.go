@@ -3,7 +3,6 @@ package bot
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -71,7 +70,7 @@ func (b *Bot) judgeOnCluster(ctx context.Context, c *ops.Call, op ops.Op, in lau
 		size := fmt.Sprintf(textFormGPUs.In(c.Lang), *full.Nodes, *full.GPUsPerNode)
 		cost := textNoEnd.In(c.Lang)
 		if d, ok := slurm.ParseDuration(full.Time); ok && d > 0 {
-			cost = fmt.Sprintf(textFormCost.In(c.Lang), strconv.FormatFloat(float64(full.WorldSize())*d.Hours(), 'g', 4, 64))
+			cost = fmt.Sprintf(textFormCost.In(c.Lang), ops.Hours(float64(full.WorldSize())*d.Hours()))
 		}
 		parts := []string{answer.Escape(size), answer.Escape(cost)}
 		if s.Memory != "" {

@@ -265,7 +265,7 @@ func TestAFailedJobIsSubmittedAgainWithChanges(t *testing.T) {
 		"id": form["id"], "callback_id": form["callback_id"], "private_metadata": form["private_metadata"], "state": map[string]any{"values": stateOf(values)},
 	}}))
 	require.Equal(t, "update", a["response_action"], "%v", a)
-	shownView(s, form["id"], "Submit this?", "2 nodes × 8 GPUs × 2h0m0s = 32 GPU hours")
+	shownView(s, form["id"], "Submit this?", "2 nodes × 8 GPUs × 02:00:00 = 32 GPU hours")
 }
 
 func TestWhereOthersReadAlongAnswersStayPrivate(t *testing.T) {

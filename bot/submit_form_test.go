@@ -87,7 +87,7 @@ func TestTheFormCheckFieldsAndSubmitsOnce(t *testing.T) {
 	require.Empty(t, slacktest.CheckView([]byte(slacktest.JSON(a["view"]))))
 	require.Contains(t, slacktest.JSON(a["view"]), "Looking at the cluster")
 	confirm := shownView(s, form["id"], "Submit this?")
-	require.Contains(t, slacktest.JSON(confirm), "2 nodes × 8 GPUs × 1h0m0s = 16 GPU hours")
+	require.Contains(t, slacktest.JSON(confirm), "2 nodes × 8 GPUs × 01:00:00 = 16 GPU hours")
 	require.Contains(t, slacktest.JSON(confirm), "GiB a GPU")
 	require.NotContains(t, slacktest.JSON(confirm), "#SBATCH", "the script comes as a file")
 	require.Zero(t, s.yard.count())

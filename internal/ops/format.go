@@ -2,6 +2,8 @@ package ops
 
 import (
 	"fmt"
+	"math"
+	"strconv"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -67,6 +69,9 @@ func span(d time.Duration, l lang.Lang) string {
 	}
 	return said
 }
+
+// Hours writes hours, or GPU hours, in full: 0.25, 16, 12288, 5376000.
+func Hours(h float64) string { return strconv.FormatFloat(math.Round(h*100)/100, 'f', -1, 64) }
 
 // Bytes is a size as people read it, in binary units as disks' quotas and du -h are.
 func Bytes(n int64) string {
