@@ -46,7 +46,7 @@ type frontMatter struct {
 const zhFile = "references/SKILL.zh.md"
 
 // embedded reads FS once, on first use, so that starting the binary costs nothing.
-var embedded = sync.OnceValues(func() ([]Skill, error) { return Load(FS) })
+var embedded = sync.OnceValues(func() ([]Skill, error) { return readAll(FS) })
 
 // All returns the embedded skills in the order of their names.
 func All() []Skill {
@@ -68,8 +68,8 @@ func Get(name string) (Skill, bool) {
 	return list[i], true
 }
 
-// Load reads every folder of fsys that holds a SKILL.md.
-func Load(fsys fs.FS) ([]Skill, error) {
+// readAll reads every folder of fsys that holds a SKILL.md.
+func readAll(fsys fs.FS) ([]Skill, error) {
 	found, err := fs.Glob(fsys, "*/SKILL.md")
 	if err != nil {
 		return nil, err

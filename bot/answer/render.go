@@ -184,7 +184,7 @@ func SectionBlocks(s view.Section, n int, l lang.Lang, has Room) (ps []piece, fi
 	for _, part := range Chunks(Clean(strings.TrimSpace(s.Text)), MaxText) {
 		ps = append(ps, rich(slack.NewRichTextSection(Prose(part)...)))
 	}
-	ps = append(ps, Facts(s.Facts)...)
+	ps = append(ps, factRows(s.Facts)...)
 	if s.Table != nil && len(s.Table.Rows) > 0 {
 		tp, tf := table(s, n)
 		ps, files = append(ps, tp...), append(files, tf...)
@@ -331,8 +331,8 @@ func Prose(s string) []slack.RichTextSectionElement {
 	return es
 }
 
-// Facts draws names and values as lines.
-func Facts(fs []view.Fact) (ps []piece) {
+// factRows draws names and values as lines.
+func factRows(fs []view.Fact) (ps []piece) {
 	var es []slack.RichTextSectionElement
 	size := 0
 	flush := func() {

@@ -174,7 +174,7 @@ func fields(n News, l lang.Lang) (fs []*slack.TextBlockObject) {
 	}
 	switch {
 	case j.State == slurm.Pending:
-		add(textBecause, Reason(j.Reason, l))
+		add(textBecause, waitReason(j.Reason, l))
 		if n.Position > 0 {
 			add(textLine, fmt.Sprintf(textOf.In(l), Whole(n.Position), Whole(max(n.Position, n.InLine))))
 		}
@@ -194,7 +194,7 @@ func fields(n News, l lang.Lang) (fs []*slack.TextBlockObject) {
 	}
 	if j.State == slurm.Running {
 		if n.ETA > 0 {
-			markup(textTimeLeft, fmt.Sprintf(textAbout.In(l), answer.Escape(ops.Span(n.ETA).In(l)), When(n.LineAtOr(time.Now()).Add(n.ETA), "{date_short_pretty} {time}")))
+			markup(textTimeLeft, fmt.Sprintf(textAbout.In(l), answer.Escape(ops.Span(n.ETA).In(l)), When(n.lineAtOr(time.Now()).Add(n.ETA), "{date_short_pretty} {time}")))
 		}
 		if !n.LineAt.IsZero() {
 			markup(textLastLine, When(n.LineAt, "{ago}"))
@@ -218,9 +218,9 @@ func fields(n News, l lang.Lang) (fs []*slack.TextBlockObject) {
 	return fs
 }
 
-// LineAtOr is when the log was written to last, and otherwise where that is not
+// lineAtOr is when the log was written to last, and otherwise where that is not
 // known.
-func (n News) LineAtOr(otherwise time.Time) time.Time {
+func (n News) lineAtOr(otherwise time.Time) time.Time {
 	if n.LineAt.IsZero() {
 		return otherwise
 	}
@@ -248,8 +248,8 @@ func speed(n News) string {
 	return strings.Join(parts, " · ")
 }
 
-// Reason is why a job waits, in Slurm's word and in ours.
-func Reason(reason string, l lang.Lang) string {
+// waitReason is why a job waits, in Slurm's word and in ours.
+func waitReason(reason string, l lang.Lang) string {
 	if reason == "" || reason == "None" {
 		return "" // Slurm has not looked at it yet
 	}

@@ -169,7 +169,7 @@ func Row(n News, l lang.Lang) string {
 		add(ops.Span(time.Duration(j.ElapsedS) * time.Second).In(l))
 	}
 	if j.State == slurm.Pending {
-		add(Reason(j.Reason, l))
+		add(waitReason(j.Reason, l))
 	} else if len(j.Nodes) > 0 {
 		add(hostlist.Compress(j.Nodes))
 	}
