@@ -1,6 +1,8 @@
 package diagnose
 
 import (
+	"hash/fnv"
+	"io"
 	"path"
 	"strings"
 
@@ -12,13 +14,25 @@ import (
 // attempts of one run, and none of these.
 
 // An opening is how the run of a file began: what it says first, which another run
-// says again in the same order; after the run before it has ended, its first line is enough.
+// says again in the same order and with the same numbers, where a loop counts. After
+// the end of a process its first line is enough, whatever numbers are in it.
 type opening struct {
-	forms []uint32 // of the first sentences
+	forms []said32 // of the first sentences
 	since int      // sentences so far
 	over  bool     // its process has ended
 	next  int      // how many of forms came again, one after the other
 	again mark     // where they began to
+}
+
+// said32 hashes a sentence: without any digits, and without those before its first
+// letter, which tell the time.
+type said32 struct{ loose, exact uint32 }
+
+func saidOf(text string) said32 {
+	text = text[:min(len(text), 160)]
+	h := fnv.New32a()
+	io.WriteString(h, strings.TrimLeft(text, "0123456789-/:.,[] "))
+	return said32{form32(noTag, text), h.Sum32()}
 }
 
 const (
@@ -44,8 +58,8 @@ func (s *scanner) begins(text string, off int64) {
 	if len(o.forms) == 0 && o.over {
 		return // it ended before it had said anything
 	}
-	form := form32(noTag, text[:min(len(text), 160)])
-	if o.next > 0 && o.next < len(o.forms) && form == o.forms[o.next] {
+	form := saidOf(text)
+	if o.next > 0 && o.next < len(o.forms) && form.exact == o.forms[o.next].exact {
 		if o.next++; o.next >= enoughAgain {
 			s.another(o.again)
 		}
@@ -54,11 +68,11 @@ func (s *scanner) begins(text string, off int64) {
 	o.next = 0
 	for i, f := range o.forms {
 		switch {
-		case f != form:
-		case o.over && i == 0:
+		case f.loose != form.loose:
+		case i == 0 && (o.over || s.whole != nil && f.exact == form.exact):
 			s.another(mark{off: off, text: text, at: s.now, tag: noTag})
 			return
-		case i == 0 && o.since > 2*openingLines:
+		case i == 0 && o.since > 2*openingLines && f.exact == form.exact:
 			o.next, o.again = 1, mark{off: off, text: text, at: s.now, tag: noTag}
 			return
 		case o.since <= 2*openingLines: // several ranks say it, or one does again and again

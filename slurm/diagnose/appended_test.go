@@ -61,6 +61,10 @@ func TestTheLastRunOfAFileIsJudged(t *testing.T) {
 				"E0610 08:59:06.36 17 api.py:826] failed (exitcode: 1) local_rank: 0 (pid: 9) of binary: /v/python\n",
 			diagnose.UserException, "the first", 2,
 		},
+		"a loop counts and says the same of each round": {
+			" INFO - [1/70] begins to train\n" + epochs(20) + " INFO - [2/70] begins to train\n" + epochs(20) + " INFO - [3/70] begins to train\n",
+			diagnose.UnknownExit, "", 0,
+		},
 		"a loop has a heading": {strings.Repeat("Reading the settings of run 7\n"+epochs(9), 9), diagnose.UnknownExit, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {

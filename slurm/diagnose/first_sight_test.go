@@ -49,6 +49,23 @@ func TestFormsAroundTheWords(t *testing.T) {
 				"slurmstepd: error: pyxis: couldn't start container\nsrun: error: worker-b: task 0: Exited with exit code 1\n",
 			diagnose.Container, "enroot-switchroot", "worker-b",
 		},
+		"Hydra refuses a setting, and the launchers lose each other": {
+			strings.Repeat("\nAmbiguous value for argument 'data.split=980,10,10'\n1. To use it as a list, use key=[a,b]\n\n"+
+				"Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n", 2) +
+				"E0207 17:32:12.377 14 api.py:833] failed (exitcode: 1) local_rank: 0 (pid: 9) of binary: /v/python3.10\n" +
+				raised("torch.distributed.DistNetworkError: Connection reset by peer"),
+			diagnose.BadArgs, "Ambiguous value", "",
+		},
+		"Hydra's last line follows a traceback": {
+			"Loading\n\nError executing job with overrides: []\n" + raised("KeyError: 'loss'") +
+				"\nSet the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n",
+			diagnose.UserException, "KeyError", "",
+		},
+		"a launcher's summary names one host only": {
+			raised("AssertionError") + "Root Cause (first observed failure):\n[0]:\n  time      : 2026-05-13_16:37:31\n  host      : proj186\n" +
+				"  rank      : 0 (local_rank: 0)\n  exitcode  : 1 (pid: 25)\n  error_file: <N/A>\n  traceback : none\n",
+			diagnose.UserException, "AssertionError", "proj186",
+		},
 		"srun names two": {
 			"slurmstepd: error: pyxis:     enroot-switchroot: failed to execute: /bin/zsh: No such file or directory\n" +
 				"slurmstepd: error: pyxis: couldn't start container\nsrun: error: worker-a: task 0: Exited with exit code 1\n" +
@@ -122,5 +139,23 @@ func TestLogsInOtherEncodings(t *testing.T) {
 			require.Len(t, lines, 1)
 			require.Equal(t, "ZeroDivisionError: no batch is left", lines[0].Text)
 		})
+	}
+}
+
+// TestATimeLimitOutlivesAnotherProcess has the two logs of a job: one process died
+// at its start, another worked on in tables until Slurm ended the job.
+func TestATimeLimitOutlivesAnotherProcess(t *testing.T) {
+	for _, c := range []struct {
+		steps int
+		class string
+	}{{9, diagnose.SlurmTimeLimit}, {0, diagnose.UserException}} {
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "job.err"), []byte(raised("AttributeError: folder")+
+			"slurmstepd: error: *** JOB 20 ON gpu4 CANCELLED AT 2026-11-07T11:30:22 DUE TO TIME LIMIT ***\n"), 0o644))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "job.out"), []byte("begins\n"+
+			strings.Repeat("| time/              |          |\n|    total_timesteps | 128000   |\n--------------\n", c.steps)), 0o644))
+		r, err := diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "ENDED"})
+		require.NoError(t, err)
+		require.Equal(t, c.class, r.Class)
 	}
 }

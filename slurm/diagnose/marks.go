@@ -120,7 +120,7 @@ func (s *scanner) marks(t tag, text, raw string, off int64, h hits) bool {
 		}
 		return true
 	case h.ask&askEnd != 0 && endings.MatchString(text):
-		s.finished, s.opening.over = &m, true
+		s.finished = &m
 		s.shows(t, text, true)
 		return true
 	case h.ask&askPhase != 0 && phasesOf.MatchString(text):

@@ -63,19 +63,28 @@ func (j *job) placeEvents() {
 	}
 }
 
-// lostNode is the node of which srun says that its tasks failed, where it is one
-// only: what names no node happened there.
-func (j *job) lostNode() (node string) {
+// lostNode is the node of which srun and the launcher's summaries say that its
+// tasks failed, where it is one only: what names no node happened there.
+func (j *job) lostNode() string {
+	lost := map[string]bool{}
 	for _, e := range j.events {
-		if len(e.tasks) == 0 || e.node == "" {
-			continue
+		if e.node != "" && len(e.tasks) > 0 {
+			lost[e.node] = true
 		}
-		if node != "" && node != e.node {
-			return ""
-		}
-		node = e.node
 	}
-	return node
+	for _, f := range j.files {
+		for _, e := range f.elastic {
+			if e.host != "" {
+				lost[e.host] = true
+			}
+		}
+	}
+	for node := range lost {
+		if len(lost) == 1 {
+			return node
+		}
+	}
+	return ""
 }
 
 // nodesOfRanks are the nodes of ranks, as start lines, NCCL's lines, launchers'

@@ -23,7 +23,8 @@ func isProgress(line []byte) bool {
 // otherProgress are the forms of trainers beside Megatron's own loop.
 var otherProgress = lazy.New(`(?i)(?:^|[\s|\[(])(?:global_?step|step|iter|iteration)[ :=]+\d+ *(?:/|of) *\d+.*(?:loss|lr|s/it|it/s|time)|` +
 	`(?:^|[\s|\[(])(?:global_?step|step|iter|iteration|epoch)[ :=#]+\[?\d+\b.*\b(?:loss|lr|eta|time)(?: \w+)?\W{1,4}(?:\d|nan|inf)|` +
-	`^\{'loss': .*'epoch': |time \(ms\) \| fwd_microstep: |train_step_timing in s|\d+/\d+ \[[\d:]+<[\d:?]+,.*(?:it/s|s/it)`)
+	`^\{'loss': .*'epoch': |time \(ms\) \| fwd_microstep: |train_step_timing in s|\d+/\d+ \[[\d:]+<[\d:?]+,.*(?:it/s|s/it)|` +
+	`^\| +(?:total_timesteps|iterations) +\| \d`)
 
 // healthy reports whether a piece of a log shows progress in its first half,
 // so that nothing before it can matter for the end.

@@ -114,6 +114,8 @@ type stream struct {
 	torn     string // the first part of a frame's line
 	margin   string // what stands before each line of a traceback that is open
 	raised   *event // the last exception
+	block    *mark  // the first line since the last empty one
+	told     *mark  // the first line of the block before it
 	ignored  int    // exceptions that Python said it ignores, whose tracebacks have not ended
 }
 
@@ -251,6 +253,9 @@ func (s *scanner) line(line []byte, off int64) {
 	raw = strings.TrimRight(raw, " \r\t")
 	t, text := s.untag(raw)
 	if strings.TrimSpace(text) == "" {
+		if st := s.streams[t]; st != nil {
+			st.blank()
+		}
 		return
 	}
 	at, dated := timestamp(text)
@@ -277,7 +282,7 @@ func (s *scanner) line(line []byte, off int64) {
 	}
 	if h.ask&askWhole != 0 && whole.MatchString(text) {
 		ran := s.ran
-		s.whole, s.opening.over = &ran, true
+		s.whole = &ran
 	}
 	if t == noTag {
 		s.begins(text, off)
@@ -345,6 +350,13 @@ func (s *scanner) read(t tag, text, raw string, off int64, h hits) {
 	if st == nil {
 		st = &stream{}
 		s.streams[t] = st
+	}
+	if strings.HasPrefix(text, hydraEnds) {
+		s.refusal(st)
+		return
+	}
+	if st.block == nil {
+		st.block = &mark{off: off, text: raw, tag: t}
 	}
 	if strings.HasPrefix(text, ignored) {
 		st.ignored++ // several processes may say so before the first traceback ends

@@ -49,7 +49,7 @@ func (j *job) after(e *event) aftermath {
 	if e.kind != "" && !e.dated && j.quietSince(e) >= 10 && f.lastTime.Sub(e.when()) > longAfter && !e.when().IsZero() {
 		return wentOn
 	}
-	if isEnd(e.class) && e.kind == "" && !e.stepOnly() && f.nextRunAfter(e) {
+	if isEnd(e.class) && e.kind == "" && !e.stepOnly() && f.nextRunAfter(e) || j.outlived(e) {
 		return wentOn
 	}
 	if ofScript(e) {
@@ -74,6 +74,19 @@ func (j *job) after(e *event) aftermath {
 		return maybeWent
 	}
 	return silence
+}
+
+// outlived reports whether a job of one process reached its time limit after an
+// event in its standard error, and went on with its work in its standard output:
+// another process of its script did.
+func (j *job) outlived(e *event) bool {
+	if e.stack == nil || e.tag != noTag || j.world > 1 || j.perNode > 0 || j.files[e.file].failed != nil || len(j.files[e.file].progress) > 0 {
+		return false
+	}
+	ended := slices.ContainsFunc(j.events, func(o *event) bool {
+		return o.file == e.file && o.off > e.off && o.class == SlurmTimeLimit && !o.stepOnly()
+	})
+	return ended && slices.ContainsFunc(j.files, func(f *facts) bool { return len(f.progress) >= enough && len(f.ranks)+len(f.labels) == 0 })
 }
 
 // quietSince is how many lines a file goes on for after its last event, where
