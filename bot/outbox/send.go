@@ -17,8 +17,13 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
-// atATime is how many calls to Slack are under way at a time.
-const atATime = 8
+const (
+	// atATime is how many calls to Slack are under way at a time.
+	atATime = 8
+	// lookAgain is after which time a message is looked for again where Slack did not
+	// answer. It is Slack's limit on such questions that asks for the most patience.
+	lookAgain = 10 * time.Second
+)
 
 // Run sends what is owed: lanes side by side, each in its order. A call
 // that hangs holds up its own lane only.
@@ -115,7 +120,12 @@ func (s *Sender) sendOne(ctx context.Context, m store.SlackMessage, o Message) b
 	// A send that began and was not settled may have gone through: look before
 	// sending again.
 	if !m.Tried.IsZero() && (o.Do == Post || o.Do == Upload) {
-		if ref, ok := s.lookUp(ctx, m, o); ok {
+		ref, ok, err := s.lookUp(ctx, m, o)
+		switch {
+		case err != nil: // whether it arrived is still not known
+			_ = s.cfg.Store.Later(ctx, m.ID, s.cfg.Now().Add(lookAgain), err.Error(), false)
+			return false
+		case ok:
 			return s.settle(ctx, m, o, ref, nil)
 		}
 	}

@@ -210,17 +210,26 @@ func (s *Sender) upload(ctx context.Context, api *slack.Client, o Message) (stor
 	return store.SlackRef{}, err
 }
 
-// lookUp searches Slack for a message whose send had no answer.
-func (s *Sender) lookUp(ctx context.Context, m store.SlackMessage, o Message) (store.SlackRef, bool) {
+// lookUp searches Slack for a message whose send had no answer. Where Slack does not let
+// us look, as without the scope for it, none is found; an error is one that may pass.
+func (s *Sender) lookUp(ctx context.Context, m store.SlackMessage, o Message) (ref store.SlackRef, ok bool, err error) {
+	defer func() {
+		if err != nil {
+			s.cfg.Log.Warn("slack: could not look for a message", "key", m.Key, "err", err)
+		}
+		if permanent(err) {
+			err = nil
+		}
+	}()
 	api, err := s.cfg.Client(ctx, o.Team)
 	if err != nil {
-		return store.SlackRef{}, false
+		return store.SlackRef{}, false, err
 	}
 	channel := o.Channel
 	if strings.HasPrefix(channel, "U") || strings.HasPrefix(channel, "W") {
 		c, _, _, err := api.OpenConversationContext(ctx, &slack.OpenConversationParameters{Users: []string{channel}})
 		if err != nil {
-			return store.SlackRef{}, false
+			return store.SlackRef{}, false, err
 		}
 		channel = c.ID
 	}
@@ -241,16 +250,15 @@ func (s *Sender) lookUp(ctx context.Context, m store.SlackMessage, o Message) (s
 		}
 	}
 	if err != nil {
-		s.cfg.Log.Warn("slack: could not look for a message", "key", m.Key, "err", err)
-		return store.SlackRef{}, false
+		return store.SlackRef{}, false, err
 	}
 	for _, msg := range found {
 		// A file is shared by a message of Slack's own, without metadata.
 		if msg.Metadata.EventType == metadataType && msg.Metadata.EventPayload["key"] == m.Key || o.sharedBy(msg) || begunAs(msg, m.Key) {
-			return store.SlackRef{Channel: channel, TS: msg.Timestamp}, true
+			return store.SlackRef{Channel: channel, TS: msg.Timestamp}, true, nil
 		}
 	}
-	return store.SlackRef{}, false
+	return store.SlackRef{}, false, nil
 }
 
 // sharedBy reports whether a message shares the file that o uploads.

@@ -249,8 +249,8 @@ func (s *Sender) InPlace(ctx context.Context, team, key string, owed []store.Sla
 	if ref.TS == "" {
 		var ok bool
 		where := Message{Team: team, Channel: at.Channel, Thread: at.Thread}
-		if ref, ok = s.lookUp(ctx, store.SlackMessage{Key: key + begunMark, Tried: at.At}, where); !ok {
-			return owed
+		if ref, ok, _ = s.lookUp(ctx, store.SlackMessage{Key: key + begunMark, Tried: at.At}, where); !ok {
+			return owed // the answer waits for nothing
 		}
 	}
 	for i, m := range owed {

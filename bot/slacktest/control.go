@@ -30,7 +30,7 @@ func (s *Server) control() {
 		for _, f := range s.files {
 			st.Files = append(st.Files, f)
 		}
-		slices.SortFunc(st.Files, func(a, b *Stored) int { return len(a.ID) - len(b.ID) })
+		slices.SortFunc(st.Files, func(a, b *Stored) int { return strings.Compare(a.ID, b.ID) })
 		s.sockets.mu.Lock()
 		st.Sockets, st.Opened = len(s.sockets.conns), s.sockets.opened
 		s.sockets.mu.Unlock()

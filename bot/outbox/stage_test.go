@@ -1,0 +1,213 @@
+package outbox
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/slack-go/slack"
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/bot/slacktest"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+)
+
+// A stage has a Sender send to Slack as slacktest plays it: by a clock of its own, and
+// without a network.
+type stage struct {
+	*Sender
+	t     *testing.T
+	slack *slacktest.Server
+	store *store.Slack
+	began time.Time
+	skew  atomic.Int64 // how far the Sender's clock is ahead, for hours in which nothing happens
+	stop  func()       // kills what sends
+	calls sync.WaitGroup
+	// hooks are what the response addresses answer, in turn, and posted what was sent there.
+	hooks  []func(w http.ResponseWriter)
+	posted []string
+}
+
+// play runs test on a stage.
+func play(t *testing.T, test func(t *testing.T, s *stage)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "slack.db"))
+		require.NoError(t, err)
+		defer db.Close()
+		s := &stage{t: t, slack: slacktest.New(slacktest.Config{}), store: db.Slack(), began: time.Now()}
+		s.start()
+		defer s.calls.Wait()
+		defer func() { s.stop() }()
+		test(t, s)
+	})
+}
+
+func (s *stage) now() time.Time { return time.Now().Add(time.Duration(s.skew.Load())) }
+
+// start begins to send, as a new process does.
+func (s *stage) start() {
+	h := &http.Client{Transport: s}
+	s.Sender = New(Config{
+		Store: s.store, HTTP: h, Now: s.now, Log: slog.New(slog.DiscardHandler),
+		Client: func(context.Context, string) (*slack.Client, error) {
+			return slack.New("xoxb-1", slack.OptionHTTPClient(h), slack.OptionAPIURL("http://slack/api/")), nil
+		},
+		ResponseURL: func(raw string) (string, error) {
+			if strings.HasPrefix(raw, "https://hooks.slack.com/") {
+				return raw, nil
+			}
+			return "", errors.New("not an address of Slack's")
+		},
+	})
+	ctx, cancel := context.WithCancel(s.t.Context())
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		s.Run(ctx)
+	}()
+	s.stop = func() { cancel(); <-over }
+}
+
+// reply is what the server says, unless it hangs up.
+type reply struct {
+	*httptest.ResponseRecorder
+	broken bool
+}
+
+func (a *reply) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	a.broken = true
+	c, other := net.Pipe()
+	return c, nil, other.Close()
+}
+
+// RoundTrip hands a request to whom it is for.
+func (s *stage) RoundTrip(r *http.Request) (*http.Response, error) {
+	a := &reply{ResponseRecorder: httptest.NewRecorder()}
+	if r.URL.Host == "hooks.slack.com" {
+		body, err := io.ReadAll(r.Body)
+		s.posted = append(s.posted, string(body))
+		if len(s.hooks) > 0 {
+			s.hooks[0](a)
+			s.hooks = s.hooks[1:]
+		}
+		return a.Result(), err
+	}
+	over := make(chan struct{})
+	s.calls.Go(func() {
+		defer close(over)
+		s.slack.ServeHTTP(a, r.WithContext(context.WithoutCancel(r.Context())))
+	})
+	select {
+	case <-over:
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+	if a.broken {
+		return nil, io.ErrUnexpectedEOF
+	}
+	return a.Result(), nil
+}
+
+// owe queues a message; what shares a lane goes out in order.
+func (s *stage) owe(key, lane string, o Message) {
+	s.t.Helper()
+	s.oweAll(s.Owe(key, lane, o))
+}
+
+func (s *stage) oweAll(owed ...store.SlackMessage) {
+	s.t.Helper()
+	require.NoError(s.t, s.store.Enqueue(s.t.Context(), owed...))
+	s.Wake()
+}
+
+// ctl asks the server that plays Slack.
+func (s *stage) ctl(method, path string, in, out any) {
+	s.t.Helper()
+	body, err := json.Marshal(in)
+	require.NoError(s.t, err)
+	w := httptest.NewRecorder()
+	s.slack.ServeHTTP(w, httptest.NewRequest(method, "http://slack/_ctl/"+path, strings.NewReader(string(body))))
+	require.Equal(s.t, http.StatusOK, w.Code)
+	if out != nil {
+		require.NoError(s.t, json.NewDecoder(w.Body).Decode(out))
+	}
+}
+
+func (s *stage) fault(all ...slacktest.Fault) {
+	s.t.Helper()
+	for _, f := range all {
+		s.ctl(http.MethodPost, "fault", f, nil)
+	}
+}
+
+// after lets time pass, and tells what stands in Slack then.
+func (s *stage) after(d time.Duration) (st slacktest.State) {
+	s.t.Helper()
+	time.Sleep(d)
+	synctest.Wait()
+	s.ctl(http.MethodGet, "state", nil, &st)
+	return st
+}
+
+// stands is what people see, a line each: where, for whom, below what, and its words.
+func stands(st slacktest.State) (lines []string) {
+	texts := map[string]string{}
+	for _, m := range st.Messages {
+		where := m.Channel
+		if m.Only != "" {
+			where += " for " + m.Only
+		}
+		if m.Thread != "" {
+			where += " below " + cmp.Or(texts[m.Thread], m.Thread)
+		}
+		texts[m.TS] = m.Text
+		lines = append(lines, where+": "+m.Text)
+	}
+	for _, f := range st.Files {
+		if f.Done {
+			where := f.Channel
+			if f.Thread != "" {
+				where += " below " + texts[f.Thread]
+			}
+			lines = append(lines, where+": "+f.Name+" "+string(f.Data))
+		}
+	}
+	return lines
+}
+
+// times are when a method was called, since began.
+func (s *stage) times(st slacktest.State, methods ...string) (at []time.Duration) {
+	for _, c := range st.Calls {
+		if slices.Contains(methods, c.Method) {
+			at = append(at, c.At.Sub(s.began))
+		}
+	}
+	return at
+}
+
+// givenUp are the messages that nobody will see, and why.
+func (s *stage) givenUp() (lines []string) {
+	s.t.Helper()
+	buried, err := s.store.Buried(s.t.Context(), 9)
+	require.NoError(s.t, err)
+	for _, m := range buried {
+		lines = append(lines, m.Key+": "+m.Error)
+	}
+	return lines
+}
