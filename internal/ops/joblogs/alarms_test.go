@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -38,7 +39,9 @@ func running(t *testing.T, lost int) (*ops.Call, slurm.Job) {
 	return opstest.NewCall(t, &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{"77": j}}), j
 }
 
-func TestWaitingHearsOfWhatGoesWrongOnce(t *testing.T) {
+func TestWaitingHearsOfWhatGoesWrongOnce(t *testing.T) { synctest.Test(t, waitingHearsOnce) }
+
+func waitingHearsOnce(t *testing.T) {
 	c, _ := running(t, 5)
 	var steps []string
 	c.Progress = func(_, _ int, what string) { steps = append(steps, what) }
@@ -62,7 +65,9 @@ func TestWaitingHearsOfWhatGoesWrongOnce(t *testing.T) {
 }
 
 // A person who waits reads how long the job runs in words, an agent's client draws it.
-func TestWaitingSaysHowLongTheJobRuns(t *testing.T) {
+func TestWaitingSaysHowLongTheJobRuns(t *testing.T) { synctest.Test(t, waitingSaysHowLong) }
+
+func waitingSaysHowLong(t *testing.T) {
 	limit := int64(18000)
 	for name, tt := range map[string]struct {
 		surface ops.Surface
@@ -99,7 +104,9 @@ func TestMetricsOfARunningJobTellAHang(t *testing.T) {
 	require.Contains(t, out.(joblogs.MetricsOut).Findings[0], "No progress for 01:00:00, where an iteration took 4.0 s; the last one was 60. Node: n[1-2].")
 }
 
-func TestFollowingTellsNewLinesUntilTheEnd(t *testing.T) {
+func TestFollowingTellsNewLinesUntilTheEnd(t *testing.T) { synctest.Test(t, followingTellsNewLines) }
+
+func followingTellsNewLines(t *testing.T) {
 	c, j := running(t, 0)
 	s := c.Clusters["test"].(*opstest.Site)
 	s.OfKind = "local"

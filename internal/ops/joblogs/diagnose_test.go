@@ -1,0 +1,343 @@
+package joblogs_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+)
+
+const outOfMemory = "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.75 GiB. GPU 3 has a total capacity of 79 GiB\n"
+
+// surveyed is a cluster that tells of its nodes and partitions.
+type surveyed struct {
+	*opstest.Site
+	nodes      []slurm.Node
+	partitions []slurm.Partition
+}
+
+func (s surveyed) Nodes(context.Context) ([]slurm.Node, error)           { return s.nodes, nil }
+func (s surveyed) Partitions(context.Context) ([]slurm.Partition, error) { return s.partitions, nil }
+
+// failed is a job that failed with these files beside its log.
+func failed(t *testing.T, files map[string]string) (*ops.Call, *opstest.Site, slurm.Job) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	j := slurm.Job{
+		ID: "77", Name: "gpt", User: "alice", State: slurm.Failed, Nodes: []string{"n1", "n2"}, GPUs: 16, WorkDir: dir,
+		Stdout: filepath.Join(dir, "gpt-77.out"), Stderr: filepath.Join(dir, "gpt-77.err"),
+	}
+	s := &opstest.Site{OfKind: "cli", KnownJobs: map[slurm.JobID]slurm.Job{"77": j}}
+	return opstest.NewCall(t, s), s, j
+}
+
+// A job's logs are what Slurm names and what carries its number beside them; nothing
+// that another job wrote is read as its own.
+func TestAJobsOwnLogsAreRead(t *testing.T) {
+	const good = " [2026-06-11 10:00:00.000000] iteration       10/      10 | elapsed time per iteration (ms): 4000.0 | lm loss: 2.5E+00 |\n"
+	for name, c := range map[string]struct {
+		files map[string]string
+		oom   bool
+	}{
+		"its standard output":           {map[string]string{"gpt-77.out": outOfMemory}, true},
+		"its standard error":            {map[string]string{"gpt-77.out": good, "gpt-77.err": outOfMemory}, true},
+		"what a rank wrote beside them": {map[string]string{"gpt-77.out": good, "rank-77.3.log": outOfMemory}, true},
+		"a number that begins so":       {map[string]string{"gpt-77.out": good, "gpt-771.out": outOfMemory}, false},
+		"a number that ends so":         {map[string]string{"gpt-77.out": good, "gpt-177.out": outOfMemory}, false},
+		"a task of an array":            {map[string]string{"gpt-77.out": good, "gpt-77_1.out": outOfMemory}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c77, _, j := failed(t, c.files)
+			require.NoError(t, os.Symlink(filepath.Join(t.TempDir(), "secret"), filepath.Join(j.WorkDir, "link-77.log")), "a link is none of its logs")
+			out, err := opstest.Do(t, c77, joblogs.Diagnose(), "77")
+			require.NoError(t, err)
+			r := out.(joblogs.DiagnoseOut).Report
+			require.Equal(t, c.oom, r.Class == diagnose.CUDAOOM, "%s", r.Class)
+			_, paths, err := joblogs.Files(t.Context(), c77, "", "77")
+			require.NoError(t, err)
+			for _, p := range paths {
+				require.NotContains(t, p, "link")
+			}
+		})
+	}
+}
+
+// A job that left no log is told of by what Slurm knows, and says what to do.
+func TestAJobWithoutLogs(t *testing.T) {
+	started := time.Now()
+	code := "0:53"
+	for name, c := range map[string]struct {
+		job  func(j *slurm.Job)
+		says string
+	}{
+		"it waits":                       {func(j *slurm.Job) { j.State, j.Reason = slurm.Pending, "Priority" }, "job 77 has not started: it waits for Priority"},
+		"it waits for nothing known":     {func(j *slurm.Job) { j.State = slurm.Pending }, "job 77 has not started: it waits for None"},
+		"cancelled before its start":     {func(j *slurm.Job) { j.State = slurm.Cancelled }, "job 77 was cancelled before it started: it wrote no log"},
+		"cancelled at its start":         {func(j *slurm.Job) { j.State, j.StartedAt = slurm.Cancelled, &started }, "job 77 was cancelled before it started: it wrote no log"},
+		"cancelled while it ran":         {func(j *slurm.Job) { j.State, j.StartedAt, j.ElapsedS = slurm.Cancelled, &started, 9 }, "no log was found at"},
+		"it has just begun":              {func(j *slurm.Job) { j.State, j.ElapsedS = slurm.Running, 59 }, "job 77 has run for 59 s and has written nothing yet"},
+		"it runs for a minute":           {func(j *slurm.Job) { j.State, j.ElapsedS = slurm.Running, 60 }, "no log was found at"},
+		"Slurm does not say where":       {func(j *slurm.Job) { j.Stdout, j.Stderr = "", "" }, "where job 77 wrote its log is not known"},
+		"Slurm could not open its log":   {func(j *slurm.Job) { j.ExitCode = &code }, "exit code 0:53 means that Slurm could not open the log file"},
+		"it throws its output away":      {func(j *slurm.Job) { j.Stdout, j.Stderr = "/dev/null", "" }, "no log was found at /dev/null"},
+		"another exit code says no more": {func(j *slurm.Job) { other := "1:0"; j.ExitCode = &other }, "no log was found at"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			call, s, j := failed(t, nil)
+			c.job(&j)
+			s.Put(j)
+			out, err := opstest.Do(t, call, joblogs.Diagnose(), "77")
+			if j.State == slurm.Pending {
+				require.ErrorContains(t, err, c.says)
+				return
+			}
+			require.NoError(t, err)
+			notes := strings.Join(out.(joblogs.DiagnoseOut).Report.Notes, "\n")
+			require.Contains(t, notes, c.says)
+			require.Equal(t, name == "Slurm could not open its log", strings.Contains(notes, "0:53"))
+		})
+	}
+}
+
+// What is diagnosed by its path, or from standard input, is told where there is
+// nothing to read.
+func TestALogIsDiagnosedByItsPath(t *testing.T) {
+	call, _, j := failed(t, map[string]string{"gpt-77.out": outOfMemory})
+	empty := t.TempDir()
+	call.Dir = j.WorkDir
+	for name, c := range map[string]struct {
+		target  string
+		surface ops.Surface
+		stdin   string
+		class   string
+		code    ops.Code
+	}{
+		"a file":                          {filepath.Join(j.WorkDir, "gpt-77.out"), ops.Shell, "", diagnose.CUDAOOM, ""},
+		"a file, from where one is":       {"gpt-77.out", ops.Shell, "", diagnose.CUDAOOM, ""},
+		"a folder":                        {j.WorkDir, ops.Shell, "", diagnose.CUDAOOM, ""},
+		"a folder without a log":          {empty, ops.Shell, "", "", ops.NotFound},
+		"a file that is not there":        {filepath.Join(empty, "x.log"), ops.Shell, "", "", ops.BadInput},
+		"nothing":                         {"", ops.Shell, "", "", ops.BadInput},
+		"standard input":                  {"-", ops.Shell, outOfMemory, diagnose.CUDAOOM, ""},
+		"an agent has no standard input":  {"-", ops.MCP, outOfMemory, "", ops.BadInput},
+		"a shell without one":             {"-", ops.Shell, "", "", ops.BadInput},
+		"nobody names paths in a channel": {j.WorkDir, ops.Slack, "", "", ops.BadInput},
+		"what looks like a step is a job": {"77.0", ops.Shell, "", "", ops.BadInput},
+	} {
+		call.Who.Surface, call.Stdin = c.surface, nil
+		if c.stdin != "" {
+			call.Stdin = strings.NewReader(c.stdin)
+		}
+		out, err := joblogs.Diagnose().Run(t.Context(), call, &joblogs.DiagnoseIn{Target: c.target})
+		if c.code != "" {
+			require.Error(t, err, name)
+			require.Equal(t, c.code, ops.AsError(err).Code, "%s: %v", name, err)
+			continue
+		}
+		require.NoError(t, err, name)
+		require.Equal(t, c.class, out.(joblogs.DiagnoseOut).Report.Class, name)
+	}
+}
+
+// A node of the job that Slurm has taken out of service is evidence; one that works,
+// or is no node of the job, is none.
+func TestNodesThatAreDownAreEvidence(t *testing.T) {
+	call, s, j := failed(t, map[string]string{"gpt-77.out": "loading\n"})
+	j.State = slurm.NodeFail
+	s.Put(j)
+	diagnosed := func() string {
+		call.Clusters["test"] = surveyed{Site: s, nodes: []slurm.Node{
+			{Name: "n1", State: "idle"}, {Name: "n2", State: "down"}, {Name: "n3", State: "down"},
+		}}
+		out, err := opstest.Do(t, call, joblogs.Diagnose(), "77")
+		require.NoError(t, err)
+		return fmt.Sprintf("%+v", out.(joblogs.DiagnoseOut).Report)
+	}
+	said := diagnosed()
+	require.Contains(t, said, "n2")
+	require.NotContains(t, said, "n3")
+}
+
+// A question of what was otherwise before looks at the run of the same name before it.
+func TestAnEarlierRunAnswersWhatIsNew(t *testing.T) {
+	call, s, j := failed(t, map[string]string{"gpt-77.out": outOfMemory, "gpt-76.out": outOfMemory, "gpt-78.out": "loading\n"})
+	st, err := call.Store()
+	require.NoError(t, err)
+	for i, id := range []slurm.JobID{"76", "77", "78"} {
+		at := time.Now().Add(time.Duration(i) * time.Hour)
+		_, _, err := st.Begin(t.Context(), store.Submission{Key: string(id), Token: string(id), Cluster: "test", Owner: "alice", Name: "gpt", Spec: []byte(`{}`), CreatedAt: at})
+		require.NoError(t, err)
+		require.NoError(t, st.Finish(t.Context(), string(id), store.Submitted, id, "", at))
+		other := j
+		other.ID, other.Stdout, other.Stderr = id, filepath.Join(j.WorkDir, "gpt-"+string(id)+".out"), ""
+		s.Put(other)
+	}
+	ask := func(id string) string {
+		out, err := joblogs.Diagnose().Run(t.Context(), call, &joblogs.DiagnoseIn{Target: id, Question: "is it the same as last time?"})
+		require.NoError(t, err)
+		return out.(joblogs.DiagnoseOut).Answer
+	}
+	require.Contains(t, ask("77"), "Yes, the same cause", "76 ran out of memory too; 78 came after it")
+	require.Equal(t, "No earlier run of the same name is known.", ask("76"))
+}
+
+// errands is a cluster that carries out what is submitted to it at once, with the
+// program's own hands.
+type errands struct {
+	surveyed
+	t    *testing.T
+	fail string // the word whose tasks fail
+	done map[slurm.JobID]slurm.State
+	subs []string
+}
+
+func (e *errands) Submit(ctx context.Context, sub slurm.Submission) (slurm.JobID, error) {
+	id := slurm.JobID(strconv.Itoa(900 + len(e.done)))
+	if e.fail == "submit "+string(id) {
+		return "", errors.New("sbatch: error: QOSMaxSubmitJobPerUserLimit")
+	}
+	e.subs = append(e.subs, sub.Script+strings.Join(sub.Args, " "))
+	lines := strings.Split(strings.TrimSpace(sub.Script), "\n")
+	words := strings.Fields(strings.TrimPrefix(lines[len(lines)-1], "exec "))
+	e.done[id] = slurm.Completed
+	tasks := 1
+	for _, a := range sub.Args {
+		if last, ok := strings.CutPrefix(a, "--array=0-"); ok {
+			n, err := strconv.Atoi(last)
+			require.NoError(e.t, err)
+			tasks = n + 1
+		}
+	}
+	for k := range tasks {
+		if words[1] == e.fail {
+			require.NoError(e.t, os.WriteFile(filepath.Join(words[2], "said.txt"), []byte("first words\nno such file\n"), 0o600))
+			e.done[id] = slurm.Failed
+			continue
+		}
+		var said bytes.Buffer
+		code, ok := joblogs.Worker(ctx, append(words[:3:3], strconv.Itoa(k)), &said)
+		require.True(e.t, ok)
+		require.Zero(e.t, code, said.String())
+	}
+	return id, nil
+}
+
+func (e *errands) Job(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
+	if state, ok := e.done[id]; ok {
+		return slurm.Job{ID: id, State: state}, nil
+	}
+	return e.surveyed.Job(ctx, id)
+}
+
+func (e *errands) Cancel(_ context.Context, id slurm.JobID) error {
+	e.done[id] = slurm.Cancelled
+	return nil
+}
+
+// A diagnosis by a job on the cluster says what one from here says, and leaves nothing
+// behind; where it gives no answer, it tells why.
+func TestADiagnosisOnTheCluster(t *testing.T) { synctest.Test(t, diagnosisOnTheCluster) }
+
+func diagnosisOnTheCluster(t *testing.T) {
+	files := map[string]string{"gpt-77.out": "loading\n"}
+	for r := range 8 {
+		files[fmt.Sprintf("rank-77.%d.log", r)] = fmt.Sprintf("[rank%d]: loading\n", r)
+	}
+	files["rank-77.3.log"] += outOfMemory
+	for name, c := range map[string]struct {
+		words     []string
+		surface   ops.Surface
+		fail      string
+		err       string
+		tasks     string
+		partition string
+	}{
+		"two tasks, where there are few logs":  {tasks: "--array=0-1", partition: "--partition=cpu"},
+		"as many as are asked for":             {words: []string{"--shards", "5"}, tasks: "--array=0-4", partition: "--partition=cpu"},
+		"as many as there may be":              {words: []string{"--shards", "256"}, tasks: "--array=0-255", partition: "--partition=cpu"},
+		"too many":                             {words: []string{"--shards", "257"}, err: "257 tasks are too many for one diagnosis"},
+		"in a partition of one's choice":       {words: []string{"--partition", "debug"}, tasks: "--array=0-1", partition: "--partition=debug"},
+		"not by an agent":                      {surface: ops.MCP, err: "for the shell only"},
+		"a task fails":                         {fail: "__diagnose-reduce", err: "jobs 900 and 901 gave no answer (FAILED): no such file"},
+		"the first cannot be submitted":        {fail: "submit 900", err: "QOSMaxSubmitJobPerUserLimit"},
+		"what comes after cannot be submitted": {fail: "submit 901", err: "QOSMaxSubmitJobPerUserLimit"},
+	} {
+		call, s, j := failed(t, files)
+		call.Dir = t.TempDir()
+		cl := &errands{t: t, fail: c.fail, done: map[slurm.JobID]slurm.State{}, surveyed: surveyed{Site: s, partitions: []slurm.Partition{
+			{Name: "gpu", Up: true, GPUs: 64, Total: 8}, {Name: "old", GPUs: 0, Total: 9}, {Name: "none", Up: true}, {Name: "cpu", Up: true, Total: 4},
+		}}}
+		call.Clusters["test"] = cl
+		if c.surface != "" {
+			call.Who.Surface = c.surface
+		}
+		for target, needs := range map[string]bool{"77": true, j.WorkDir: c.surface == ""} {
+			if !needs {
+				continue
+			}
+			clear(cl.done)
+			cl.subs = nil
+			out, err := opstest.Do(t, call, joblogs.Diagnose(), append([]string{target, "--on-slurm"}, c.words...)...)
+			left, _ := os.ReadDir(call.Dir)
+			require.Empty(t, left, "%s: nothing is left behind", name)
+			if c.err != "" {
+				require.ErrorContains(t, err, c.err, name)
+				if c.fail == "submit 901" {
+					require.Equal(t, slurm.Cancelled, cl.done["900"], "the tasks are not left to run for nobody")
+				}
+				continue
+			}
+			require.NoError(t, err, name)
+			here, err := opstest.Do(t, call, joblogs.Diagnose(), target)
+			require.NoError(t, err)
+			require.Equal(t, opstest.Text(t, here, lang.EN), opstest.Text(t, out, lang.EN), name)
+			require.Contains(t, cl.subs[0], c.tasks, name)
+			require.Contains(t, cl.subs[0], c.partition, name)
+			require.Contains(t, cl.subs[1], "--dependency=afterok:900")
+		}
+	}
+}
+
+// The program is a task of a diagnosis only where its words say so, and tells what it
+// cannot do.
+func TestAWorkerThatIsToldNonsense(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "errand.json"), []byte(`{"paths":["/nowhere"],"shards":2,"files":1}`), 0o600))
+	for words, says := range map[string]string{
+		"megatron-ops": "-", "megatron-ops jobs list": "-", "megatron-ops __diagnose-part": "-",
+		"megatron-ops __diagnose-part " + dir:         "which part is not said",
+		"megatron-ops __diagnose-part " + dir + " 2":  `there is no part "2" of 2`,
+		"megatron-ops __diagnose-part " + dir + " -1": `there is no part "-1" of 2`,
+		"megatron-ops __diagnose-part " + dir + " x":  `there is no part "x" of 2`,
+		"megatron-ops __diagnose-reduce " + dir:       "part-0.gz",
+		"megatron-ops __diagnose-reduce /nowhere":     "errand.json",
+	} {
+		var said bytes.Buffer
+		code, ok := joblogs.Worker(t.Context(), strings.Fields(words), &said)
+		require.Equal(t, says != "-", ok, words)
+		if ok {
+			require.Equal(t, 1, code)
+			require.Contains(t, said.String(), says)
+		}
+	}
+}

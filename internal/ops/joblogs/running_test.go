@@ -1,0 +1,235 @@
+package joblogs_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// A job that says nothing for many iterations' time hangs: the alarm tells since when,
+// where it was, and what to look at.
+func TestASilentJobRaisesAnAlarm(t *testing.T) {
+	c, j := running(t, 0)
+	ids := func(j slurm.Job) (ids []string) {
+		all, err := joblogs.Alarms(t.Context(), c, j)
+		require.NoError(t, err)
+		for _, a := range all {
+			ids = append(ids, a.ID)
+		}
+		return ids
+	}
+	require.Empty(t, ids(j), "it goes on")
+	old := time.Now().Add(-time.Hour)
+	require.NoError(t, os.Chtimes(j.Stdout, old, old))
+	require.Equal(t, []string{"hang"}, ids(j))
+	all, err := joblogs.Alarms(t.Context(), c, j)
+	require.NoError(t, err)
+	a := all[0]
+	require.Equal(t, "No progress for 01:00:00, where an iteration took 4.0 s; the last one was 60. Node: n[1-2].", a.Says(lang.EN))
+	require.Equal(t, "已有 01:00:00 没有进展（此前每次迭代 4.0 秒），最后一次迭代为第 60 次。节点：n[1-2]。", a.Says(lang.ZH))
+	require.Contains(t, opstest.Text(t, a, lang.EN), "77: no progress")
+	require.Contains(t, opstest.Text(t, a, lang.EN), "py-spy dump")
+	require.Contains(t, a.Notice(j).Text.ZH, "py-spy dump")
+	require.NotEqual(t, a.Notice(j).Key, a.Notice(slurm.Job{ID: "77", Cluster: "test", Restarts: 1}).Key, "after a restart it is another notice")
+	for name, other := range map[string]func(*slurm.Job){
+		"it has ended":        func(j *slurm.Job) { j.State = slurm.Failed },
+		"it waits":            func(j *slurm.Job) { j.State = slurm.Pending },
+		"it has no log":       func(j *slurm.Job) { j.Stdout = filepath.Join(t.TempDir(), "gpt-77.out") },
+		"it has another file": func(j *slurm.Job) { j.Stdout = "/dev/null" },
+	} {
+		o := j
+		other(&o)
+		require.Empty(t, ids(o), name)
+	}
+}
+
+// What a checkpoint that comes too late costs, and how the job can be made to save
+// before: the time between two is of the log where there was one only.
+func TestHowFarTheNextCheckpointIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		interval int
+		age      time.Duration // of the one there is; 0: none
+		left     time.Duration
+		args     []string
+		says     []string // in status
+		late     string   // of the alarm's fix
+	}{
+		"it comes in time":         {600, 10 * time.Minute, 2 * time.Hour, nil, []string{"10 min ago", "the next is due in 30 min", "2.7 GPU hours would be lost now"}, ""},
+		"too late":                 {600, 10 * time.Minute, 20 * time.Minute, nil, []string{"in 20 min, and the next checkpoint is due in 30 min: 8.0 GPU hours would be lost"}, "signal: USR1@300"},
+		"it saves when told":       {600, 10 * time.Minute, 20 * time.Minute, []string{"--exit-signal-handler"}, []string{"8.0 GPU hours would be lost"}, "scancel --signal=TERM 77"},
+		"it saves by itself":       {600, 10 * time.Minute, 20 * time.Minute, []string{"--exit-duration-in-mins", "230"}, []string{"the next is due in 30 min"}, ""},
+		"no interval is known":     {0, 10 * time.Minute, 20 * time.Minute, nil, []string{"iteration 60, 10 min ago; 2.7 GPU hours would be lost now"}, ""},
+		"in seconds":               {600, 39 * time.Minute, 2 * time.Hour, nil, []string{"due in 60 s"}, ""},
+		"in hours":                 {3000, 100 * time.Minute, 9 * time.Hour, nil, []string{"1.7 h ago", "due in 1.7 h"}, ""},
+		"none was saved":           {600, 0, 2 * time.Hour, nil, []string{"none yet; 53.3 GPU hours would be lost now; the next is due in 0 s"}, ""},
+		"it is due":                {600, 41 * time.Minute, 2 * time.Hour, nil, []string{"41 min ago", "due in 0 s"}, ""},
+		"half a minute is rounded": {600, 10*time.Minute + 30*time.Second, 2 * time.Hour, nil, []string{"11 min ago"}, ""},
+		"a minute and a half":      {600, 90 * time.Second, 2 * time.Hour, nil, []string{"2 min ago"}, ""},
+		"an hour and a half":       {3000, 90 * time.Minute, 9 * time.Hour, nil, []string{"1.5 h ago"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				call, j := running(t, 0)
+				cl := call.Clusters["test"].(*opstest.Site)
+				call.Clusters["test"] = nearby{cl}
+				dir := t.TempDir()
+				if c.age > 0 {
+					saveAt(t, dir, map[int]time.Duration{60: c.age}, "60")
+				}
+				start, limit := time.Now().Add(-200*time.Minute), int64((200*time.Minute + c.left).Seconds())
+				j.StartedAt, j.ElapsedS, j.TimeLimitS = &start, 200*60, &limit
+				cl.Put(j)
+				require.NoError(t, os.Chtimes(j.Stdout, time.Now(), time.Now()))
+				args := append([]string{"--save", dir}, c.args...)
+				if c.interval > 0 {
+					args = append(args, "--save-interval", fmt.Sprint(c.interval))
+				}
+				remember(t, call, "77", "name: gpt\nnodes: 2\ngpus_per_node: 8\nworktree: /w\nargs: ["+strings.Join(args, ", ")+"]\n")
+				out, err := opstest.Do(t, call, jobcontrol.Status(), "77")
+				require.NoError(t, err)
+				for _, says := range c.says {
+					require.Contains(t, opstest.Text(t, out, lang.EN), says)
+				}
+				require.Equal(t, name == "no interval is known", !strings.Contains(opstest.Text(t, out, lang.EN), "the next is due in"))
+				alarms, err := joblogs.Alarms(t.Context(), call, j)
+				require.NoError(t, err)
+				require.Equal(t, c.late != "", len(alarms) == 1, "%v", alarms)
+				if c.late != "" {
+					require.Contains(t, alarms[0].Fix.EN, c.late)
+					require.Contains(t, opstest.Text(t, out, lang.EN), c.late)
+				}
+			})
+		})
+	}
+}
+
+// far is a cluster of another machine, whose login node lists a folder.
+type far struct {
+	*opstest.Site
+	looks  int
+	broken bool
+}
+
+func (*far) Kind() string { return "ssh" }
+
+func (f *far) Look(context.Context, string, ...string) (string, error) {
+	f.looks++
+	if f.broken {
+		return "", errors.New("no route to host")
+	}
+	return "", nil
+}
+
+// What was seen on another machine counts for half a minute for who asks, and for five
+// for the patrol; a server of agents does not look at all.
+func TestAFarCheckpointIsLookedAtSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, j := running(t, 0)
+		cl := &far{Site: &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{"77": j}}}
+		c := opstest.NewCall(t, cl.Site)
+		c.Clusters["test"] = cl
+		s := job.Spec{Cluster: "test", Args: []string{"--save", "/far/ckpt"}}
+		looks := func(by ops.Surface, after time.Duration) int {
+			time.Sleep(after)
+			before := cl.looks
+			c.Who.Surface = by
+			_, _, ok := joblogs.ResumeSpec(t.Context(), c, s)
+			require.False(t, ok)
+			return cl.looks - before
+		}
+		require.Equal(t, 1, looks(ops.Shell, 0))
+		require.Equal(t, 0, looks(ops.Shell, 29*time.Second))
+		require.Equal(t, 1, looks(ops.Shell, time.Second))
+		require.Equal(t, 0, looks(ops.Watcher, 299*time.Second))
+		require.Equal(t, 1, looks(ops.Watcher, time.Second))
+		require.Equal(t, 0, looks(ops.MCPHTTP, time.Hour))
+		cl.broken = true
+		require.Equal(t, 1, looks(ops.Shell, time.Hour))
+		require.Equal(t, 0, looks(ops.Shell, time.Second), "nor is one that does not answer asked at once")
+	})
+}
+
+// An allocation that does nothing is told with what it costs.
+func TestAnIdleAllocationIsToldWithItsCost(t *testing.T) {
+	a := joblogs.IdleAlarm(slurm.IdleAllocation{Job: slurm.Job{ID: "7", GPUs: 16, Nodes: []string{"n1", "n2"}}, For: 45 * time.Minute, GPUHours: 12})
+	require.Equal(t, "Has held 16 GPUs for 45 min without a running step: 12.0 GPU hours. Node: n1,n2.", a.Says(lang.EN))
+	require.Equal(t, "占用 16 张 GPU 已 45 分钟 而没有运行任何步骤：12.0 GPU 小时。节点：n1,n2。", a.Says(lang.ZH))
+	require.Contains(t, opstest.Text(t, a, lang.EN), "`cancel 7` gives the nodes back")
+}
+
+// sampled is a cluster whose nodes answer what they are asked beside a job.
+type sampled struct {
+	*opstest.Site
+	alone, beside string // what a step without GPUs of the job says, and one with
+	asked         []slurm.Exec
+}
+
+func (s *sampled) Exec(_ context.Context, x slurm.Exec) ([]slurm.NodeOutput, error) {
+	s.asked = append(s.asked, x)
+	if x.GPUs {
+		return []slurm.NodeOutput{{Node: "n1", Text: s.beside}}, nil
+	}
+	return []slurm.NodeOutput{{Node: "n1", Text: s.alone}}, nil
+}
+
+// GPUs are sampled by who may change the job, in a shell, within bounds, and again
+// beside the job's own where a step without GPUs sees none.
+func TestSamplingGPUs(t *testing.T) {
+	const gpu = "0, 40960, 81920, 87\n"
+	for name, c := range map[string]struct {
+		words         []string
+		alone, beside string
+		surface       ops.Surface
+		state         slurm.State
+		asked         int
+		err           string
+	}{
+		"seen at once":            {words: []string{"--sample", "1"}, alone: gpu, asked: 1},
+		"seen beside the job":     {words: []string{"--sample", "1"}, alone: "No devices were found\n", beside: gpu, asked: 2},
+		"not seen":                {words: []string{"--sample", "1"}, alone: "x\n", beside: "a\nNo devices were found\n", asked: 2, err: "did not answer: No devices were found"},
+		"two hours":               {words: []string{"--sample", "3600", "--samples", "2"}, alone: gpu, asked: 1},
+		"longer":                  {words: []string{"--sample", "3601", "--samples", "2"}, err: "2 samples each 3601 s cannot be taken"},
+		"backwards":               {words: []string{"--sample", "-1"}, err: `"-1" is not a number of 0 or more`},
+		"fewer than none":         {words: []string{"--sample", "1", "--samples", "-1"}, err: `"-1" is not a number of 0 or more`},
+		"by an agent":             {words: []string{"--sample", "1"}, surface: ops.MCP, err: "from the shell only"},
+		"of a job that has ended": {words: []string{"--sample", "1"}, state: slurm.Completed, err: "only a running job uses GPUs"},
+	} {
+		call, j := running(t, 0)
+		if c.state != "" {
+			j.State = c.state
+		}
+		if c.surface != "" {
+			call.Who.Surface = c.surface
+		}
+		cl := &sampled{Site: call.Clusters["test"].(*opstest.Site), alone: c.alone, beside: c.beside}
+		cl.Put(j)
+		call.Clusters["test"] = cl
+		out, err := opstest.Do(t, call, joblogs.Metrics(), append([]string{"77"}, c.words...)...)
+		require.Len(t, cl.asked, c.asked, name)
+		if c.err != "" {
+			require.ErrorContains(t, err, c.err, name)
+			continue
+		}
+		require.NoError(t, err, name)
+		text := opstest.Text(t, out, lang.EN)
+		require.Contains(t, text, "40.0", name)
+		require.Contains(t, text, "80.0", name)
+		require.Contains(t, text, "87 %", name)
+	}
+}
