@@ -65,10 +65,9 @@ func missingPipefail(c *checker) {
 	if c.readsPipeStatus() {
 		return
 	}
-	seen := map[int]bool{}
 	for _, s := range c.launched() {
 		for _, x := range s.Chain() {
-			if x.Pipe == nil || x.Pipe.Safe || x.Background > 0 && x.Pipe.Reader == "" || seen[x.Line] {
+			if x.Pipe == nil || x.Pipe.Safe || x.Background > 0 && x.Pipe.Reader == "" {
 				continue
 			}
 			switch x.Pipe.Reader {
@@ -77,7 +76,6 @@ func missingPipefail(c *checker) {
 					continue
 				}
 			}
-			seen[x.Line] = true
 			c.report(x.Line, "| "+x.Pipe.Reader)
 			return
 		}

@@ -121,6 +121,26 @@ func TestFixWritesWhatAPersonWould(t *testing.T) {
 			"#!/bin/bash\n#SBATCH --nodes = 1\n#SBATCH --gpu_per_node=8 --time=12h\ncd /w\nuv run torchrun --standalone --nproc_per_node 8 a.py\n",
 			"#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --gpus-per-node=8 --time=12:00:00\ncd /w\nuv run torchrun --standalone --nproc_per_node 8 a.py\n",
 		},
+		{
+			"days by their letter are Slurm's days, hours its hours",
+			"#!/bin/bash\n#SBATCH -N 1 --gpus-per-node=8\n#SBATCH --time=2d\ncd /w\nuv run torchrun --standalone --nproc_per_node 8 a.py\n",
+			"#!/bin/bash\n#SBATCH -N 1 --gpus-per-node=8\n#SBATCH --time=2-00:00:00\ncd /w\nuv run torchrun --standalone --nproc_per_node 8 a.py\n",
+		},
+		{
+			"docker is given the network that it lacks",
+			"#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=1 --gpus-per-node=8 -t 60\nH=$(hostname)\nsrun docker run --rm --gpus all --ipc=host -v /nfs/c:/c -w /c img:1 python -m torch.distributed.run --nnodes 2 --nproc_per_node 8 --rdzv_backend c10d --rdzv_endpoint $H:29500 train.py\n",
+			"#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=1 --gpus-per-node=8 -t 60\nH=$(hostname)\nsrun docker run --network host --rm --gpus all --ipc=host -v /nfs/c:/c -w /c img:1 python -m torch.distributed.run --nnodes 2 --nproc_per_node 8 --rdzv_backend c10d --rdzv_endpoint $H:29500 train.py\n",
+		},
+		{
+			"docker is given the shared memory that it lacks",
+			"#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=1 --gpus-per-node=8 -t 60\nH=$(hostname)\nsrun docker run --rm --gpus all --net=host -v /nfs/c:/c -w /c img:1 python -m torch.distributed.run --nnodes 2 --nproc_per_node 8 --rdzv_backend c10d --rdzv_endpoint $H:29500 train.py\n",
+			"#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=1 --gpus-per-node=8 -t 60\nH=$(hostname)\nsrun docker run --ipc=host --rm --gpus all --net=host -v /nfs/c:/c -w /c img:1 python -m torch.distributed.run --nnodes 2 --nproc_per_node 8 --rdzv_backend c10d --rdzv_endpoint $H:29500 train.py\n",
+		},
+		{
+			"a blank before an equals sign goes",
+			"#!/bin/bash\n#SBATCH -N 1 --gpus-per-node=8 -t 60\ncd /w\nexport A =4\nuv run torchrun --standalone --nproc_per_node 8 a.py\n",
+			"#!/bin/bash\n#SBATCH -N 1 --gpus-per-node=8 -t 60\ncd /w\nexport A=4\nuv run torchrun --standalone --nproc_per_node 8 a.py\n",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			mended, _, _ := Fix([]byte(c.given), lang.EN)
