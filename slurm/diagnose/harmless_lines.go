@@ -19,8 +19,7 @@ var harmlessPatterns = []pattern{
 	{on: oneOf("caught,|caught)|caught and|caught an"), re: `\bcaught[,)]|\bcaught\b.*\b(?:try|retry|skip|contin)`},
 	{on: oneOf("skip"), re: `\bskip(?:ped|ping)?\b`},
 	{on: oneOf("retry|re-try|tried|retried"), re: `\bretry(?:ing)?\b|\bre-?trying\b|will (?:be )?(?:re)?tr(?:y|ied)`},
-	{on: oneOf("continuing|disabling|is disabled|are disabled|recovered|recovering|starting from scratch|starting from random|best effort" +
-		"|best-effort|for your information|for information|as expected|expected failure"), re: ``},
+	{on: oneOf("continuing|disabling|is disabled|are disabled|recovering|starting from scratch|starting from random|best effort|best-effort")},
 	{on: oneOf("warning"), re: `(?:future|user|runtime|resource|import|syntax|deprecation)warning|^\s*warning\b`},
 	{on: oneOf("will not be"), re: `will not be (?:registered|used|loaded)`},
 	{on: oneOf("using"), re: `using (?:the )?(?:default|slow|torch|native|python|internal)\b|unable to .*; using`},

@@ -13,8 +13,7 @@ var networkPatterns = []pattern{
 		`|infiniband|roce)|network ib not found`},
 	{NCCLIB, specific + 3, oneOf("ibv_"), `ibv_\w+ failed.*cannot allocate memory`},
 
-	{NCCLConnection, fabric + 2, oneOf("failed to initialize any net plugin|no socket interface found|failed to find.*interface|no interface found" +
-		"|no usable interface"), ``},
+	{NCCLConnection, fabric + 2, oneOf("failed to initialize any net plugin|no socket interface found|no interface found"), ``},
 	{NCCLConnection, fabric + 1, oneOf("no route to host|connection refused|connection timed out|network is unreachable" +
 		"|software caused connection abort|cannot assign requested address|host is down"), `(nccl|socket|bootstrap).*(connect|accept|bind` +
 		`|listen)\w* ?(to|from|on)? ?[^ ]* ?.{0,40}(returned|failed|:|with).{0,40}(no route to host|connection refused|connection timed out` +

@@ -35,7 +35,7 @@ var symptomPatterns = []pattern{
 	{
 		UnknownExit, symptom, oneOf("childfailederror|closing signal sigterm|closing signal sigint|signalexception|got signal: 15|sigterm death signal" +
 			"|received signals.sigterm|workers received signal|sigterm|terminated|job step aborted|forcing job termination|force terminated" +
-			"|terminating stepid|terminating jobstep|waiting up to|waiting for job step to complete|broken pipe|brokenpipeerror|connectionreseterror" +
+			"|terminating stepid|terminating job step|waiting up to|waiting for job step to complete|broken pipe|brokenpipeerror|connectionreseterror" +
 			"|connectionrefusederror|systemexit|dataloader worker (pid|exited unexpectedly|manager.py|resource_tracker|eoferror"),
 		`childfailederror|closing signal|signalexception|got signal|death signal|signals\.sigterm|received signal|sigterm|terminated|step aborted` +
 			`|for job step to complete|job termination|terminating|broken ?pipe|connectionreseterror|connectionrefusederror|systemexit|exited unexpectedly` +
