@@ -15,10 +15,8 @@ type pacer struct {
 	until map[string]time.Time
 }
 
-const (
-	postBurst = 4
-	postRate  = 1.0 // a second
-)
+// postBurst is how many messages a channel takes at once; then it takes one a second.
+const postBurst = 4
 
 // wait is how long a message of that lane has to wait; zero means that it is sent now.
 // No two messages are told the same moment.
@@ -42,14 +40,14 @@ func (p *pacer) wait(do Method, lane string, now time.Time) time.Duration {
 		k = &bucket{left: postBurst, at: now}
 		p.posts[lane] = k
 	}
-	k.left += now.Sub(k.at).Seconds() * postRate
+	k.left += now.Sub(k.at).Seconds()
 	k.at = now
 	if k.left >= postBurst {
 		k.left, k.put = postBurst, 0
 	}
 	if k.left < 1 {
 		k.put++
-		return time.Duration((k.put - k.left) / postRate * float64(time.Second))
+		return time.Duration((k.put - k.left) * float64(time.Second))
 	}
 	k.left--
 	k.put = max(k.put-1, 0)

@@ -128,6 +128,20 @@ func TestPeopleSeeEachThingOnceAndInOrder(t *testing.T) {
 	}
 }
 
+// What is looked for is this message, and none that was sent before it.
+func TestAnotherMessageIsNotTakenForTheLostOne(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.owe("zero", "lane", Message{Do: Post, Channel: "C1", Text: "zero"})
+		s.owe("file", "lane", Message{Do: Upload, Channel: "C1", File: &answer.File{Name: "run.log", Title: "log", Content: "x"}})
+		s.after(time.Second)
+		s.fault(slacktest.Fault{Method: "chat.postMessage", Times: 1, Reset: "before"}, slacktest.Fault{Method: "files.completeUploadExternal", Times: 2, Reset: "before"})
+		s.owe("one", "lane", Message{Do: Post, Channel: "C1", Text: "one"})
+		s.owe("file2", "lane", Message{Do: Upload, Channel: "C1", File: &answer.File{Name: "run.log", Title: "another log", Content: "y"}})
+		s.owe("file3", "lane", Message{Do: Upload, Channel: "C1", File: &answer.File{Name: "job.sh", Title: "log", Content: "z"}})
+		require.Equal(t, []string{"C1: zero", "C1: one", "C1: run.log x", "C1: run.log y", "C1: job.sh z"}, stands(s.after(time.Minute)))
+	})
+}
+
 // A process that is killed while a call is under way leaves nothing unsaid, and says
 // nothing twice.
 func TestAKilledProcessLosesAndDoublesNothing(t *testing.T) {
@@ -245,20 +259,21 @@ func TestAnAnswerThroughAResponseAddress(t *testing.T) {
 		want  []string // what the person has directly
 		gone  string
 	}{
-		"taken":                        {hooks: []func(http.ResponseWriter){says(200, "ok")}, sent: 1},
-		"taken, in JSON":               {hooks: []func(http.ResponseWriter){says(200, `{"ok":true}`)}, sent: 1},
-		"taken, in words":              {hooks: []func(http.ResponseWriter){says(200, "Thanks!")}, sent: 1},
-		"refused as text":              {hooks: []func(http.ResponseWriter){says(404, "used_url")}, sent: 1, want: []string{"DU1: done"}, gone: "sent another way: used_url"},
-		"refused in JSON":              {hooks: []func(http.ResponseWriter){says(200, `{"ok":false,"error":"expired_url"}`)}, sent: 1, want: []string{"DU1: done"}, gone: "sent another way: expired_url"},
-		"refused as text, well":        {hooks: []func(http.ResponseWriter){says(200, "expired_url")}, sent: 1, want: []string{"DU1: done"}, gone: "sent another way: expired_url"},
-		"refused without a word":       {hooks: []func(http.ResponseWriter){says(403, "<html>")}, sent: 1, want: []string{"DU1: done"}, gone: "sent another way: slack server error: "},
-		"led elsewhere":                {hooks: []func(http.ResponseWriter){says(302, "")}, sent: 1, want: []string{"DU1: done"}, gone: "sent another way: the response_url leads elsewhere"},
-		"led elsewhere, the last way":  {hooks: []func(http.ResponseWriter){says(399, "ok")}, sent: 1, want: []string{"DU1: done"}, gone: "sent another way: the response_url leads elsewhere"},
-		"no address of Slack's":        {url: "https://example.com/hook", want: []string{"DU1: done"}, gone: "sent another way: not an address of Slack's"},
-		"servers that fail":            {hooks: []func(http.ResponseWriter){says(500, "used_url"), says(200, "ok")}, sent: 2},
-		"a limit, before it has ended": {hooks: []func(http.ResponseWriter){says(429, "", "Retry-After: 50")}, sent: 1, wait: 49 * time.Second},
-		"a limit, after its end":       {hooks: []func(http.ResponseWriter){says(429, "", "Retry-After: 50"), says(200, "ok")}, sent: 2, wait: 52 * time.Second},
-		"a limit of no length":         {hooks: []func(http.ResponseWriter){says(429, "later"), says(200, "ok")}, sent: 2},
+		"taken":                           {hooks: []func(http.ResponseWriter){says(200, "ok")}, sent: 1},
+		"taken, in JSON":                  {hooks: []func(http.ResponseWriter){says(200, `{"ok":true}`)}, sent: 1},
+		"taken, in words":                 {hooks: []func(http.ResponseWriter){says(200, "Thanks!")}, sent: 1},
+		"refused as text":                 {hooks: []func(http.ResponseWriter){says(404, "used_url")}, sent: 1, want: []string{"DU1: done"}, gone: "sent another way: used_url"},
+		"refused in JSON":                 {hooks: []func(http.ResponseWriter){says(200, `{"ok":false,"error":"expired_url"}`)}, sent: 1, want: []string{"DU1: done"}, gone: "sent another way: expired_url"},
+		"refused as text, well":           {hooks: []func(http.ResponseWriter){says(200, "expired_url")}, sent: 1, want: []string{"DU1: done"}, gone: "sent another way: expired_url"},
+		"a word of JSON that is no error": {hooks: []func(http.ResponseWriter){says(404, `{"ok":true,"error":"used_url"}`)}, sent: 1, want: []string{"DU1: done"}, gone: "slack server error"},
+		"refused without a word":          {hooks: []func(http.ResponseWriter){says(403, "<html>")}, sent: 1, want: []string{"DU1: done"}, gone: "sent another way: slack server error: "},
+		"led elsewhere":                   {hooks: []func(http.ResponseWriter){says(302, "")}, sent: 1, want: []string{"DU1: done"}, gone: "sent another way: the response_url leads elsewhere"},
+		"led elsewhere, the last way":     {hooks: []func(http.ResponseWriter){says(399, "ok")}, sent: 1, want: []string{"DU1: done"}, gone: "sent another way: the response_url leads elsewhere"},
+		"no address of Slack's":           {url: "https://example.com/hook", want: []string{"DU1: done"}, gone: "sent another way: not an address of Slack's"},
+		"servers that fail":               {hooks: []func(http.ResponseWriter){says(500, "used_url"), says(200, "ok")}, sent: 2},
+		"a limit, before it has ended":    {hooks: []func(http.ResponseWriter){says(429, "", "Retry-After: 50")}, sent: 1, wait: 49 * time.Second},
+		"a limit, after its end":          {hooks: []func(http.ResponseWriter){says(429, "", "Retry-After: 50"), says(200, "ok")}, sent: 2, wait: 52 * time.Second},
+		"a limit of no length":            {hooks: []func(http.ResponseWriter){says(429, "later"), says(200, "ok")}, sent: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {

@@ -90,16 +90,24 @@ func TestTheAnswerTakesTheWordsPlace(t *testing.T) {
 // An answer that goes elsewhere leaves nothing half-said behind; one without any words
 // stays as it is.
 func TestWordsWithoutAnAnswerAreTakenAway(t *testing.T) {
-	play(t, func(t *testing.T, s *stage) {
-		s.answers("no words before it")
-		s.Words(t.Context(), asked)("It is four")
-		s.after(time.Second)
-		elsewhere := s.Owe("private", "lane", Message{Do: Ephemeral, Channel: "C1", User: "U1", Text: "for you"})
-		s.oweAll(s.InPlace(t.Context(), "T1", asked.Key, []store.SlackMessage{elsewhere})...)
-		st := s.after(time.Minute)
-		require.Equal(t, []string{"C1 below 1.2: no words before it", "C1 for U1: for you"}, stands(st))
-		require.Empty(t, s.givenUp())
-	})
+	for name, fault := range map[string]slacktest.Fault{
+		"at once":                 {},
+		"when Slack answers":      {Method: "chat.delete", Times: 2, Status: 500},
+		"somebody else was first": {Method: "chat.delete", Times: 1, Error: "message_not_found"},
+	} {
+		play(t, func(t *testing.T, s *stage) {
+			s.answers("no words before it")
+			s.Words(t.Context(), asked)("It is four")
+			s.after(time.Second)
+			s.fault(fault)
+			elsewhere := s.Owe("private", "lane", Message{Do: Ephemeral, Channel: "C1", User: "U1", Text: "for you"})
+			s.oweAll(s.InPlace(t.Context(), "T1", asked.Key, []store.SlackMessage{elsewhere})...)
+			st := s.after(time.Minute)
+			left := slices.DeleteFunc(stands(st), func(line string) bool { return fault.Error != "" && line == "C1 below 1.2: " })
+			require.Equal(t, []string{"C1 below 1.2: no words before it", "C1 for U1: for you"}, left, name)
+			require.Empty(t, s.givenUp(), name)
+		})
+	}
 }
 
 // Where a channel takes no growing message it is asked again after an hour, and after a

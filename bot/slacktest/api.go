@@ -308,7 +308,7 @@ func (s *Server) history(a m, _ *http.Request) m {
 			continue
 		}
 		x := m{"type": "message", "text": msg.Text, "ts": msg.TS, "thread_ts": msg.Thread, "blocks": msg.Blocks}
-		if str(a["include_all_metadata"]) != "" && msg.Metadata != nil {
+		if all := str(a["include_all_metadata"]); (all == "1" || all == "true") && msg.Metadata != nil {
 			x["metadata"] = msg.Metadata
 		}
 		list = append(list, x)
