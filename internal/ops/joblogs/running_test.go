@@ -75,13 +75,13 @@ func TestHowFarTheNextCheckpointIs(t *testing.T) {
 		"it saves when told":       {600, 10 * time.Minute, 20 * time.Minute, []string{"--exit-signal-handler"}, []string{"8.0 GPU hours would be lost"}, "scancel --signal=TERM 77"},
 		"it saves by itself":       {600, 10 * time.Minute, 20 * time.Minute, []string{"--exit-duration-in-mins", "230"}, []string{"the next is due in 30 min"}, ""},
 		"no interval is known":     {0, 10 * time.Minute, 20 * time.Minute, nil, []string{"iteration 60, 10 min ago; 2.7 GPU hours would be lost now"}, ""},
-		"in seconds":               {600, 39 * time.Minute, 2 * time.Hour, nil, []string{"due in 60 s"}, ""},
-		"in hours":                 {3000, 100 * time.Minute, 9 * time.Hour, nil, []string{"1.7 h ago", "due in 1.7 h"}, ""},
+		"in seconds":               {600, 39*time.Minute + 15*time.Second, 2 * time.Hour, nil, []string{"due in 45 s"}, ""},
+		"in hours":                 {3000, 100 * time.Minute, 9 * time.Hour, nil, []string{"1 h 40 min ago", "due in 1 h 40 min"}, ""},
 		"none was saved":           {600, 0, 2 * time.Hour, nil, []string{"none yet; 53.3 GPU hours would be lost now; the next is due in 0 s"}, ""},
 		"it is due":                {600, 41 * time.Minute, 2 * time.Hour, nil, []string{"41 min ago", "due in 0 s"}, ""},
 		"half a minute is rounded": {600, 10*time.Minute + 30*time.Second, 2 * time.Hour, nil, []string{"11 min ago"}, ""},
 		"a minute and a half":      {600, 90 * time.Second, 2 * time.Hour, nil, []string{"2 min ago"}, ""},
-		"an hour and a half":       {3000, 90 * time.Minute, 9 * time.Hour, nil, []string{"1.5 h ago"}, ""},
+		"an hour and a half":       {3000, 90 * time.Minute, 9 * time.Hour, nil, []string{"1 h 30 min ago"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
