@@ -25,7 +25,7 @@ func endWords(text string) bool { return closing.MatchString(text) || doneWords.
 
 // measures are a trainer's summary, and what an evaluation or a test of the
 // network prints last: a dictionary of numbers, or one that is called final.
-var measures = lazy.New(`'train_runtime': |\bglobal_step = \d+, average loss = |^# (?:Avg bus bandwidth|Collective test concluded)|^final_\w+ ?[:=] ?[\d.]+|` +
+var measures = lazy.New(`'train_runtime': |\btrain_runtime +=|\bglobal_step = \d+, average loss = |^# (?:Avg bus bandwidth|Collective test concluded)|^final_\w+ ?[:=] ?[\d.]+|` +
 	`^\{.*(?:['"][\w@/ -]+['"]: -?[\d.e+-]+,? ?){3,}\}$`)
 
 // barOf is how far a progress bar or a count of steps or epochs has come.
@@ -39,6 +39,8 @@ func (j *job) endsWell() bool {
 		if m := f.whole; m != nil && f.ran.phases == m.phases && f.ran.sentences-m.sentences <= farewell {
 			return true
 		}
+		var bar mark // the last count, and whether it came to its end
+		full := false
 		here := f.synced != nil && f.ran.phases == f.synced.phases && f.ran.sentences-f.synced.sentences <= farewell
 		last := append(tail(f.progress, 1), tail(f.last, 6)...)
 		for k, m := range last {
@@ -49,7 +51,10 @@ func (j *job) endsWell() bool {
 			if g := barOf.FindStringSubmatch(text); g != nil {
 				n, _ := strconv.Atoi(g[1] + g[3])
 				of, _ := strconv.Atoi(g[2] + g[4])
-				counted, reached = true, reached || n >= of && of > 0
+				if m.off >= bar.off {
+					bar, full = m, n >= of && of > 0
+				}
+				counted = true
 				continue
 			}
 			if failing.MatchString(text) && !zeroOf.MatchString(text) {
@@ -59,7 +64,7 @@ func (j *job) endsWell() bool {
 				here = true
 			}
 			if k == len(last)-1 {
-				if _, _, raised := exceptionOf(text, false); raised || strings.Contains(text, header) {
+				if _, _, raised := exceptionOf(text, false); raised || strings.Contains(text, header) || strings.HasPrefix(strings.TrimLeft(text, " "), `File "`) {
 					return false
 				}
 				if killed.MatchString(text) {
@@ -80,7 +85,7 @@ func (j *job) endsWell() bool {
 					(closing.MatchString(text) || whole.MatchString(text) || doneWords.MatchString(text) && !f.inRow(m.tag, text))
 			}
 		}
-		said = said || here
+		said, reached = said || here, reached || full
 	}
 	return reached || said && !counted
 }
@@ -106,6 +111,7 @@ var whole = lazy.New(`(?i)^\W*(?:` +
 	`all\b[\w ]{0,40}\b(?:completed?|done|finished|passed)` +
 	`|(?:job|run|script|training|evaluation|inference|benchmark|tests?|pipeline|experiments?|program|simulation|workflow)(?: \w+)? (?:completed?|finished|done)` +
 	`)(?: successfully)?\b[^\w/]*(?:$|[.!:]|[Rr]esults? )` +
+	`|^(?:\S+[: ])?(?:total )?(?:pre-?)?training time:? \d+:\d\d:\d\d(?:\.\d+)?$` + // DETR's and its heirs', after the last epoch
 	`|\bearly[ -]?stop(?:ping|ped)?(?:\W*$|,? (?:training|triggered|activated|at|after|because|due|reached)\b)` +
 	`|\b(?:training|fit|search) (?:is |was |has )?stop(?:s|ped)\b|\bstopp(?:ing|ed) (?:training )?early\b`)
 

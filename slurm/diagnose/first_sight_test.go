@@ -43,6 +43,43 @@ func TestFormsAroundTheWords(t *testing.T) {
 				"2026-06-02T16:13:44.884Z: [1,12]<stdout>:gpu-57:815:864 [0] net_ib.cu:80 NCCL WARN NET/IB : Got async event : local catastrophic error\n",
 			diagnose.NCCLIB, "catastrophic", "gpu-57",
 		},
+		"iterations go on after an exception": {
+			raised("RuntimeError: CUDA out of memory. Tried to allocate 14.78 GiB") +
+				strings.Repeat("\titers: 1200, speed: 0.3967s/iter, left time: 1833.5979s, smape: 72.2\n", 30) + "loading model\n",
+			diagnose.UnknownExit, "loading model", "",
+		},
+		"a training says its whole time after the last epoch": {
+			"Test:  [3684/3685]  eta: 0:00:00  loss: 50.9 (76.9)  time: 0.1025\nAveraged stats: loss: 50.9 (76.9)\nTraining time 6:57:19\n",
+			diagnose.Success, "", "",
+		},
+		"the same behind a logger's name": {
+			"INFO:root:[300,    48] loss: 7.5e-04 [lr: 1.0e-06] (1821.7 ms)\nINFO:root:time taken for epoch 0:05:56.19\nINFO:root:Total pretraining time 17:09:44.788631\n",
+			diagnose.Success, "", "",
+		},
+		"the time of an epoch is no end": {
+			"Epoch 3 of 9\nINFO:root:[3,    48] loss: 7.5e-04 [lr: 1.0e-06] (1821.7 ms)\nINFO:root:training time for epoch 0:05:56.19\n",
+			diagnose.UnknownExit, "", "",
+		},
+		"a Trainer prints its measures": {
+			"[INFO|trainer_pt_utils.py:907] 2021-05-25 06:45:27,965 >> ***** train metrics *****\n" +
+				"[INFO|trainer_pt_utils.py:912] 2021-05-25 06:45:27,966 >>   train_runtime            = 0:14:31.66\n",
+			diagnose.Success, "", "",
+		},
+		"a bar begins after another was full": {
+			"Loading weights: 100%|####| 398/398 [00:01<00:00, 300.1it/s]\nshape 2 by 1024\n  0%|          | 0/2198 [00:06<?, ?it/s]\n",
+			diagnose.UnknownExit, "", "",
+		},
+		"the log ends within a traceback": {
+			"100%|####| 321/321 [10:00<00:00,  1.9s/it]\nError in sys.excepthook:\nTraceback (most recent call last):\n" +
+				"  File \"/v/run/callback.py\", line 81, in hook\n    close(error)\n  File \"/v/run/ma",
+			diagnose.UnknownExit, "", "",
+		},
+		"Hydra tells where it looked": {
+			"main.py:94: UserWarning:\nThe version is not given.\n  @hydra.main(config_path='config')\n" +
+				"Cannot find primary config 'walker'. Check that it's in your config search path.\n\nConfig search path:\n\tprovider=main, path=file:///w/config\n\n" +
+				"Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n",
+			diagnose.BadArgs, "Cannot find primary config", "",
+		},
 		"only srun names the node of a container": {
 			"slurmstepd: error: pyxis: container start failed with error code: 1\nslurmstepd: error: pyxis: printing contents of log file ...\n" +
 				"slurmstepd: error: pyxis:     enroot-switchroot: failed to execute: /bin/zsh: No such file or directory\n" +

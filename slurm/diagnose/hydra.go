@@ -6,11 +6,12 @@ import "strings"
 // traceback of the program that it called.
 const hydraEnds = "Set the environment variable HYDRA_FULL_ERROR=1"
 
-// blank ends a block of lines.
+// blank ends a block of lines. One under a heading belongs to what was told before.
 func (st *stream) blank() {
-	if st.block != nil {
-		st.told, st.block = st.block, nil
+	if st.block != nil && (st.told == nil || !strings.HasSuffix(st.block.text, ":")) {
+		st.told = st.block
 	}
+	st.block = nil
 }
 
 // refusal notes what Hydra said before its last line where no exception did: it

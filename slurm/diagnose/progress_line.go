@@ -22,7 +22,7 @@ func isProgress(line []byte) bool {
 
 // otherProgress are the forms of trainers beside Megatron's own loop.
 var otherProgress = lazy.New(`(?i)(?:^|[\s|\[(])(?:global_?step|step|iter|iteration)[ :=]+\d+ *(?:/|of) *\d+.*(?:loss|lr|s/it|it/s|time)|` +
-	`(?:^|[\s|\[(])(?:global_?step|step|iter|iteration|epoch)[ :=#]+\[?\d+\b.*\b(?:loss|lr|eta|time)(?: \w+)?\W{1,4}(?:\d|nan|inf)|` +
+	`(?:^|[\s|\[(])(?:global_?step|step|iters?|iteration|epoch)[ :=#]+\[?\d+\b.*\b(?:loss|lr|eta|time)(?: \w+)?\W{1,4}(?:\d|nan|inf)|` +
 	`^\{'loss': .*'epoch': |time \(ms\) \| fwd_microstep: |train_step_timing in s|\d+/\d+ \[[\d:]+<[\d:?]+,.*(?:it/s|s/it)|` +
 	`^\| +(?:total_timesteps|iterations) +\| \d`)
 

@@ -355,8 +355,11 @@ func (s *scanner) read(t tag, text, raw string, off int64, h hits) {
 		s.refusal(st)
 		return
 	}
-	if st.block == nil {
+	switch {
+	case st.block == nil:
 		st.block = &mark{off: off, text: raw, tag: t}
+	case strings.HasPrefix(text, "  ") && strings.Contains(st.block.text, "Warning:"):
+		st.block = nil // Python's warning ends with the line that it is about
 	}
 	if strings.HasPrefix(text, ignored) {
 		st.ignored++ // several processes may say so before the first traceback ends
