@@ -215,6 +215,13 @@ var refinements = []refinement{
 		`|parquet|arrow|tar|zst|gz|csv)['"]?$|/data|_document|corpus|dataset|token`), nil, false},
 }
 
+// cutOff reports whether a process that was to be told its work by another one was
+// told half of it: the other one is gone, whatever was to be read.
+func (t *traceback) cutOff(message string) bool {
+	return t != nil && len(t.frames) > 0 && strings.Contains(t.frames[len(t.frames)-1].File, "multiprocessing/spawn.py") &&
+		(strings.HasPrefix(message, "pickle data was truncated") || strings.HasPrefix(message, "Ran out of input"))
+}
+
 // refine returns the class and weight that the stack gives an exception.
 func refine(kind, message string, t *traceback) (string, int) {
 	for _, r := range refinements {

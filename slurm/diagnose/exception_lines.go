@@ -90,6 +90,8 @@ func (s *scanner) raise(st *stream, e *event) {
 func (s *scanner) classify(e *event) *event {
 	best := s.table.match(e.text)
 	switch {
+	case e.stack.cutOff(e.message):
+		e.class, e.weight = UnknownExit, symptom
 	case best != nil && best.weight == death:
 		e.class, e.weight = best.class, generic
 	case best != nil && (best.weight < generic || best.weight >= specific-2):

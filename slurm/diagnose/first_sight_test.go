@@ -80,6 +80,12 @@ func TestFormsAroundTheWords(t *testing.T) {
 				"Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n",
 			diagnose.BadArgs, "Cannot find primary config", "",
 		},
+		"a process that was being started is cut off": {
+			"Training epoch 0\n" + strings.Repeat("Traceback (most recent call last):\n  File \"<string>\", line 1, in <module>\n"+
+				"  File \"/v/lib/python3.10/multiprocessing/spawn.py\", line 126, in _main\n    self = reduction.pickle.load(from_parent)\n"+
+				"_pickle.UnpicklingError: pickle data was truncated\n", 2),
+			diagnose.UnknownExit, "pickle data was truncated", "",
+		},
 		"only srun names the node of a container": {
 			"slurmstepd: error: pyxis: container start failed with error code: 1\nslurmstepd: error: pyxis: printing contents of log file ...\n" +
 				"slurmstepd: error: pyxis:     enroot-switchroot: failed to execute: /bin/zsh: No such file or directory\n" +
