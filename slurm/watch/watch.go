@@ -199,6 +199,7 @@ func (w *Watcher) Down() time.Time {
 // Run looks at the cluster at the watcher's pace until ctx ends. While no job is
 // followed it asks nothing.
 func (w *Watcher) Run(ctx context.Context) {
+	stepped := false
 	for {
 		w.mu.Lock()
 		idle := len(w.jobs) == 0
@@ -229,7 +230,8 @@ func (w *Watcher) Run(ctx context.Context) {
 			timer.Stop()
 			return
 		case <-timer.C:
-			if !w.steps(ctx) {
+			// A look follows every look at the steps, however often that is due.
+			if stepped = !stepped && w.steps(ctx); !stepped {
 				_ = w.look(ctx)
 			}
 		}

@@ -344,6 +344,35 @@ func (f *idling) RunningSteps(context.Context, string) ([]slurm.Step, error) {
 	return f.steps, nil
 }
 
+// Where idle allocations are to be told of sooner than the queue is looked at, a job's
+// end is not overlooked.
+func TestStepsAreNeverAskedForTwiceWithoutALook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := time.Now()
+		f := &idling{fake: newFake(slurm.Job{ID: "7", State: slurm.Running, StartedAt: &at, GPUs: 16, NumNodes: 2})}
+		ctx, stop := context.WithCancel(t.Context())
+		w := watch.New(f, watch.Options{Interval: 30 * time.Second, Idle: 30 * time.Second})
+		sub := w.Subscribe()
+		w.Watch(slurm.Job{ID: "7"})
+		var all sync.WaitGroup
+		all.Go(func() { w.Run(ctx) })
+		time.Sleep(time.Hour)
+		f.set(func() { f.queue, f.past = nil, map[slurm.JobID]slurm.Job{"7": ended("7", slurm.Timeout, "0:1")} })
+		time.Sleep(5 * time.Minute)
+		stop()
+		all.Wait()
+		var last watch.Event
+		for {
+			e, err := sub.Next(t.Context())
+			require.NoError(t, err)
+			if last = e; e.Kind == watch.Ended {
+				break
+			}
+		}
+		require.Equal(t, slurm.Timeout, last.Job.State)
+	})
+}
+
 func TestAnAllocationWithoutAStepIsToldOfWithItsGPUHours(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
