@@ -4,6 +4,7 @@ import (
 	"hash/fnv"
 	"io"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
@@ -28,11 +29,13 @@ type opening struct {
 // letter, which tell the time.
 type said32 struct{ loose, exact uint32 }
 
-func saidOf(text string) said32 {
-	text = text[:min(len(text), 160)]
+// opened is how much of a sentence is compared.
+func opened(text string) string { return text[:min(len(text), 160)] }
+
+func exactOf(text string) uint32 {
 	h := fnv.New32a()
-	io.WriteString(h, strings.TrimLeft(text, "0123456789-/:.,[] "))
-	return said32{form32(noTag, text), h.Sum32()}
+	io.WriteString(h, strings.TrimLeft(opened(text), "0123456789-/:.,[] "))
+	return h.Sum32()
 }
 
 const (
@@ -47,19 +50,25 @@ func (s *scanner) begins(text string, off int64) {
 		s.another(mark{off: off, text: text, at: s.now, tag: noTag})
 		return
 	}
+	o := &s.opening
+	if o.since > openingLines && len(o.forms) == 0 {
+		return // nothing can come again
+	}
+	loose := form32(noTag, opened(text))
+	if o.since > 2*openingLines && o.next == 0 && !slices.ContainsFunc(o.forms, func(f said32) bool { return f.loose == loose }) {
+		return // most lines, of most logs
+	}
 	if c := word0(text); len(text) < leastOpening || !digit(c) && (c < 'A' || c > 'z') && c < 0x80 || agentLine(text) || new(usage).has(text) {
 		return
 	}
 	if st := s.streams[noTag]; st != nil && st.open != nil {
 		return // inside a traceback
 	}
-	o := &s.opening
 	o.since++
 	if len(o.forms) == 0 && o.over {
 		return // it ended before it had said anything
 	}
-	form := saidOf(text)
-	if o.next > 0 && o.next < len(o.forms) && form.exact == o.forms[o.next].exact {
+	if o.next > 0 && o.next < len(o.forms) && exactOf(text) == o.forms[o.next].exact {
 		if o.next++; o.next >= enoughAgain {
 			s.another(o.again)
 		}
@@ -68,11 +77,11 @@ func (s *scanner) begins(text string, off int64) {
 	o.next = 0
 	for i, f := range o.forms {
 		switch {
-		case f.loose != form.loose:
-		case i == 0 && (o.over || s.whole != nil && f.exact == form.exact):
+		case f.loose != loose:
+		case i == 0 && (o.over || s.whole != nil && f.exact == exactOf(text)):
 			s.another(mark{off: off, text: text, at: s.now, tag: noTag})
 			return
-		case i == 0 && o.since > 2*openingLines && f.exact == form.exact:
+		case i == 0 && o.since > 2*openingLines && f.exact == exactOf(text):
 			o.next, o.again = 1, mark{off: off, text: text, at: s.now, tag: noTag}
 			return
 		case o.since <= 2*openingLines: // several ranks say it, or one does again and again
@@ -81,7 +90,7 @@ func (s *scanner) begins(text string, off int64) {
 		}
 	}
 	if o.since <= openingLines && !o.over && formOf(text) < inert && !barOf.MatchString(text) && !strings.Contains(text, header) {
-		o.forms = append(o.forms, form)
+		o.forms = append(o.forms, said32{loose, exactOf(text)})
 	}
 }
 

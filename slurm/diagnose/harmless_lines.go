@@ -55,8 +55,8 @@ var (
 
 // harmless reports whether a line says that it is no failure.
 func harmless(text string) bool {
-	return text != "" && (harmlessTable().shows(text) && !gaveUp.MatchString(text) || lowLevel.MatchString(text[:min(len(text), 160)]) ||
-		strings.Contains(text, "guard: warning: ")) // our own scripts' guards, which let the job go on
+	return harmlessTable().shows(text) && !gaveUp.MatchString(text) ||
+		strings.Contains(text, "guard: warning: ") // our own scripts' guards, which let the job go on
 }
 
 // gaveUp matches lines that name retries only to say that they are used up,
