@@ -14,11 +14,11 @@ var (
 		`\b(?:dies?|died|dead|kill(?:s|ed)?|crash\w*|hangs?|hung|stuck|refus\w+|reject\w*|complain\w*|fail(?:s|ed|ure)?)\b`,
 		`\b(?:errors?|oom|bug|broken?|wrong|forever|abort\w*|assert\w*|trouble|issue|problem|mismatch|slow\w*)\b`,
 		`\b(?:load|loads|loading|checkpoints?|resume|converge\w*)\b|报 |加载|续训`,
-		`\b(?:won't|doesn't|does not|isn't|is not|didn't|did not|can't|cannot|couldn't)\b|out of memory|no such`,
+		`\bfor (?:hours|ages|days|an hour|a (?:day|long time))\b|\b(?:won't|doesn't|does not|isn't|is not|didn't|did not|can't|cannot|couldn't)\b|out of memory|no such`,
 		`\b(?:faster|quicker|speed ?-?up)\b|更快|快了|提速|比\S{1,12}(?:快|慢)`,
 		`\bt?flops?\b|\btflop/s|\bmfu\b|\bthroughput\b|\btokens? ?(?:/|per) ?s|吞吐|利用率`,
 		`\w+error\b|traceback|exception|\bwarn(?:ing)?\b[: ]|slurmstepd|(?:srun|sbatch|scancel|salloc): |error: |\breason\b`,
-		`报错|出错|错误|断言|崩|挂了|被杀|卡住|卡死|起不来|跑不起来|爆|失败|退出了|没反应|一直|老是|不生效|不对劲|不够|炸了|冲突|很慢|太慢`,
+		`报错|出错|错误|断言|崩|挂了|被杀|卡住|卡死|起不来|跑不起来|爆|失败|退出了|没反应|一直|老是|不生效|不对劲|不够|炸了|冲突|很慢|太慢|很久|迟迟|不结束|不动`,
 	}
 	// way finds that a way to do something, or a reason, is wanted.
 	way = []string{

@@ -2,6 +2,8 @@ package compute
 
 import (
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
@@ -48,10 +50,10 @@ func bubble(q *question) string {
 	if m == 0 && c.GBS == 0 {
 		m = c.MBS // "microbatch 56 个"
 	}
-	if m == 0 {
-		return ""
-	}
 	v := one(c.VPP)
+	if m == 0 {
+		return batchesForBubble(q, c.PP, v)
+	}
 	chunks := fmt.Sprint(m)
 	if v > 1 {
 		chunks = fmt.Sprintf("(%d × %d)", m, v)
@@ -68,6 +70,36 @@ func bubble(q *question) string {
 		"whole step).",
 		"%[1]s:流水线气泡 = (PP − 1) / (微批次数 × VPP) = %[3]d / %[5]s = %[3]d/%[4]d,相对理想计算时间(占整步的 %[2]s)。",
 		ideal, whole, lost, work, chunks)
+}
+
+// boundOfBubble finds how large the bubble may be at most, in percent.
+var boundOfBubble = lazy.New(`(?:below|under|less than|at most|no more than|within|<=?|≤|低于|小于|不超过|不到|控制在|以内|降到) ?(\d+(?:\.\d+)?) ?(?:%|percent|个百分点)` +
+	`|(\d+(?:\.\d+)?) ?% ?(?:以下|以内|or less)`)
+
+// batchesForBubble answers with the micro batches that keep the bubble of pp
+// stages with v virtual ones each below the bound that the question names.
+func batchesForBubble(q *question, pp, v int) string {
+	found := boundOfBubble.FindStringSubmatch(q.low)
+	if found == nil {
+		return ""
+	}
+	most, err := strconv.ParseFloat(found[1]+found[2], 64)
+	if err != nil || most <= 0 || most >= 100 {
+		return ""
+	}
+	enough := func(share float64) int {
+		m := int(math.Ceil(share / (most * float64(v))))
+		if v > 1 { // the interleaved schedule takes multiples of PP only
+			m = (m + pp - 1) / pp * pp
+		}
+		return m
+	}
+	ideal, whole := enough(float64(pp-1)*100), enough(float64(pp-1)*(100-most))
+	return q.say("At least %[1]d micro batches: the bubble is (PP − 1) / (micro batches × VPP) of the ideal compute time = %[2]d / (%[1]d × %[3]d) = %[4]s. "+
+		"As a share of the whole step %[5]d are enough. Micro batches = global batch / (micro batch × DP).",
+		"至少 %[1]d 个微批次：流水线气泡 = (PP − 1) / (微批次数 × VPP) = %[2]d / (%[1]d × %[3]d) = %[4]s，相对理想计算时间。"+
+			"若按占整步时间的比例算，%[5]d 个就够。微批次数 = global batch / (micro batch × DP)。",
+		ideal, pp-1, v, percent(float64(pp-1)/float64(ideal*v)), whole)
 }
 
 // rankPlace answers on which node and in which groups a rank is.
