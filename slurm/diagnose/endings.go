@@ -10,18 +10,58 @@ import (
 // doneWords are the words with which programs and scripts say that they did what
 // they should: at their end, and in a loop after each round of it.
 var doneWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?:ly)?)?|saved|written|wrote|ended|generated|passed)\b` +
-	`|\b(?:final|best|test|validation|val|eval(?:uation)?)\b[\w\s,-]{0,24}\b(?:accuracy|acc|loss|score|ppl|perplexity|bleu|f1|metrics?|cost|model|results?)\b` +
 	`|完成|结束|已保存|成功`)
+
+// partDone is how a loop says that one of its rounds is done, by its number; a
+// process has a longer one.
+var partDone = lazy.New(`(?i)\b[a-z]+ #?\d{1,4}\b(?: of \d+)?[^\w/]{0,3}(?:is |was |has )?(?:done|finished|completed?|ended)\b`)
+
+// results are the words for what a run came to; where they are said over and over
+// it is on its way.
+var results = lazy.New(`(?i)\b(?:final|best|test|validation|val|eval(?:uation)?)\b[\w\s,-]{0,24}\b` +
+	`(?:accuracy|acc|loss|score|ppl|perplexity|bleu|f1|metrics?|cost|model|value|results?)\b` +
+	`|\b(?:accuracy|score|perplexity|error)\b[\w\s,-]{0,40}\b(?:test|validation|evaluation)\b[^\d]{0,20}[:=] *\d`)
+
+// setUp is how the bars of what is done before the work are called.
+var setUp = lazy.New(`(?i)^\W*(?:(?:down)?load|fetch|map\b|filter\b|tokeni[sz]|resolving|casting|prepar|caching|import|extracting|` +
+	`unpack|sanity|generating \w+ split)[^|]*\d%`)
+
+// banner reports whether a line is words between rules.
+func banner(text string) bool {
+	text = strings.TrimLeft(text, " \t")
+	return text[0] == '#' || strings.HasPrefix(text, "***") || strings.HasPrefix(text, "===") || strings.HasPrefix(text, "---")
+}
 
 // closing are words that only an end has.
 var closing = lazy.New(`(?i)\b(?:end|finish(?:ed)?)[ _]?(?:time|at|date)\b|\b(?:process|program|job|script|run|task|simulation) ends?\b` +
 	`|\bexit(?: |-|ed with )(?:code|status)\b.{0,5}\b0\b|\bexits successfully\b` +
-	`|(?:^|[\]:>-] )\W*total (?:(?:wall|run|elapsed|cpu|execution|training|simulation) )?time\b|^\W*end\W*$` +
+	`|(?:^|[\]:>-] )\W*total (?:\w+ )?time\b|^\W*end\W*$` +
+	`|\b` + wholeRun + ` took \d|^\W*end of (?:output|log|` + wholeRun + `)\b` +
 	`|^\[NbConvertApp\] Writing \d+ bytes|^(?:real|user|sys)\s+\d+m` + // time(1)
 	`|\bEpilog(?:ue)?\b|\[after training`)
 
 // endWords reports whether a line has words of an end.
-func endWords(text string) bool { return closing.MatchString(text) || doneWords.MatchString(text) }
+func endWords(text string) bool {
+	return closing.MatchString(text) || doneWords.MatchString(text) || results.MatchString(text)
+}
+
+// wholeRun are the words for all that a script or a program does.
+const wholeRun = `(?:job|run|script|training|evaluation|inference|benchmark|tests?|pipeline|experiments?|program|simulation|workflow|calculation)`
+
+// saysEnd reports whether a line, without the rules around it, has words of an end
+// that are no round's.
+func (f *facts) saysEnd(t tag, text string) bool {
+	bare := strings.Trim(text, "-=*#|~_+ \t")
+	switch {
+	case bare == "" || unfinished.MatchString(bare):
+		return false
+	case closing.MatchString(bare), whole.MatchString(bare):
+		return true
+	case f.inRow(t, text):
+		return false
+	}
+	return doneWords.MatchString(bare) && !partDone.MatchString(bare) || results.MatchString(bare) && f.rows[form32(t, text)].times < enough
+}
 
 // measures are a trainer's summary, and what an evaluation or a test of the
 // network prints last: a dictionary of numbers, or one that is called final.
@@ -30,6 +70,10 @@ var measures = lazy.New(`'train_runtime': |\btrain_runtime +=|\bglobal_step = \d
 
 // barOf is how far a progress bar or a count of steps or epochs has come.
 var barOf = lazy.New(`(?i)\b(\d+) ?/ ?(\d+)\b(?: \[[\d:]+<|\s*\|)|(?:epoch|step|iter(?:ation)?)\D{0,3}(\d+) ?(?:/|of) ?(\d+)\b`)
+
+// zeroth is the first of a count of steps or epochs that ends one short of what it
+// counts to.
+var zeroth = lazy.New(`(?i)(?:epoch|step|iter(?:ation)?)\D{0,3}0+ ?(?:/|of) ?(\d+)\b`)
 
 // endsWell reports whether the last lines of the logs are those of a program
 // that came to its end: they say so, or a count reached its last.
@@ -48,11 +92,14 @@ func (j *job) endsWell() bool {
 			if f.told-m.told > longTail {
 				continue // a bar that much else followed was not the last
 			}
+			if setUp.MatchString(text) && barOf.MatchString(text) {
+				continue
+			}
 			if g := barOf.FindStringSubmatch(text); g != nil {
 				n, _ := strconv.Atoi(g[1] + g[3])
 				of, _ := strconv.Atoi(g[2] + g[4])
 				if m.off >= bar.off {
-					bar, full = m, n >= of && of > 0
+					bar, full = m, of > 0 && (n >= of || n == of-1 && of == f.fromZero && k < len(last)-1)
 				}
 				counted = true
 				continue
@@ -73,16 +120,19 @@ func (j *job) endsWell() bool {
 				if score.MatchString(text) && !f.repeats(text) {
 					return true
 				}
-				if beginning.MatchString(text) && !endWords(text) {
-					here = false // it ends amid what it announces
+				if (beginning.MatchString(text) || strings.HasSuffix(text, "...")) && !endWords(text) ||
+					failed.MatchString(text) && !zeroOf.MatchString(text) && !agentLine(text) {
+					here = false // it ends amid what it announces, or that did not work
 				}
+			}
+			if lastBreath.MatchString(text) {
+				here = true
 			}
 			if strings.Contains(text, " NCCL INFO ") || warningLevel.MatchString(text) {
 				continue
 			}
-			if !new(usage).has(text) && formOf(text) != inert || strings.HasPrefix(text, "***") || strings.HasPrefix(text, "===") || text[0] == '#' {
-				here = here || !unfinished.MatchString(text) &&
-					(closing.MatchString(text) || whole.MatchString(text) || doneWords.MatchString(text) && !f.inRow(m.tag, text))
+			if !new(usage).has(text) && (formOf(text) != inert || banner(text)) {
+				here = here || f.saysEnd(m.tag, text)
 			}
 		}
 		said, reached = said || here, reached || full
@@ -92,6 +142,14 @@ func (j *job) endsWell() bool {
 
 // failing is how programs say among their last lines that something did not work.
 var failing = lazy.New(`(?i)\b(?:job|run|script|training|evaluation|pipeline|experiment|program|simulation|workflow|process)\b.{0,16}\bfailed\b`)
+
+// failed begins a last line that says so.
+var failed = lazy.New(`(?i)^\W*(?:failed|failure|error|fatal|cannot|could not|unable)\b`)
+
+// lastBreath is what is said only where a process comes to its end by itself: its
+// communicators are taken down as the interpreter leaves.
+var lastBreath = lazy.New(`(?:process group has NOT been destroyed before|destroy_process_group\(\) was not called before)|` +
+	` NCCL INFO comm \S+ .* - (?:Abort|Destroy) COMPLETE`)
 
 // killed is a shell's word on the program that it waited for.
 var killed = lazy.New(`^(?:\S+: line \d+: +\d+ )?(?:Killed|Segmentation fault|Bus error|Aborted|Illegal instruction|Floating point exception)` +
@@ -109,8 +167,9 @@ var unfinished = lazy.New(`(?i)\b(?:not|un|in)-?(?:done|finished|complete\w*|suc
 // They may go on with notes on what came of it.
 var whole = lazy.New(`(?i)^\W*(?:` +
 	`all\b[\w ]{0,40}\b(?:completed?|done|finished|passed)` +
-	`|(?:job|run|script|training|evaluation|inference|benchmark|tests?|pipeline|experiments?|program|simulation|workflow)(?: \w+)? (?:completed?|finished|done)` +
-	`)(?: successfully)?\b[^\w/]*(?:$|[.!:]|[Rr]esults? )` +
+	`|` + wholeRun + `(?: \w+)? (?:completed?|finished|done)` +
+	`)(?: successfully)?\b[^\w/]*(?:$|[.!:]|[Rr]esults? |(?:in|after|at) \d)` +
+	`|^State: COMPLETED\b` + // seff(1)
 	`|^(?:\S+[: ])?(?:total )?(?:pre-?)?training time:? \d+:\d\d:\d\d(?:\.\d+)?$` + // DETR's and its heirs', after the last epoch
 	`|\bearly[ -]?stop(?:ping|ped)?(?:\W*$|,? (?:training|triggered|activated|at|after|because|due|reached)\b)` +
 	`|\b(?:training|fit|search) (?:is |was |has )?stop(?:s|ped)\b|\bstopp(?:ing|ed) (?:training )?early\b`)

@@ -55,8 +55,12 @@ func TestFormsOfWholeLogs(t *testing.T) {
 			"Optimization terminated successfully.\nOverall wall time : 1h : 5m\n\n CREST terminated normally.\n",
 			diagnose.Success, "",
 		},
-		"a program outlives its exceptions": {
+		"programs die of the same exception, and their script says that it has finished": {
 			agent(1) + agent(2) + agent(3) + agent(4) + agent(5) + "Agent 5 is done, evaluating\nFinished!!!\n",
+			diagnose.UserException, "ValueError",
+		},
+		"a program outlives its exceptions": {
+			agent(1) + agent(2) + agent(3) + agent(4) + agent(5) + strings.Repeat("Agent reads a question\n", 40) + "All agents have finished.\n",
 			diagnose.Success, "",
 		},
 		"the same exceptions, and nothing after": {agent(1) + agent(2) + agent(3) + agent(4) + agent(5), diagnose.UserException, "ValueError"},

@@ -19,6 +19,29 @@ func rounds(n int, lines string) string {
 	return b.String()
 }
 
+// TestWhatALogEndsWith has last lines of runs of which nothing else is known.
+func TestWhatALogEndsWith(t *testing.T) {
+	destroyed := "[rank2]:[W313 16:03:12.168769919 ProcessGroupNCCL.cpp:1250] Warning: WARNING: process group has NOT been destroyed before we destruct it\n"
+	for last, class := range map[string]string{
+		"Training took 03:45:05.22\n":                                  diagnose.Success,
+		"Training done in 844.4 seconds.\nPeak memory: 12 GB\n":        diagnose.Success,
+		"Total script time in hours, minutes, seconds:  06:29:26\n":    diagnose.Success,
+		"------ Calculation Completed -----\n":                         diagnose.Success,
+		"########\n# End of output for job 88104.server\n########\n":   diagnose.Success,
+		"State: COMPLETED (exit code 0)\n" + rounds(8, "Row {n}: 1\n"): diagnose.Success,
+		"State: FAILED (exit code 1)\n" + rounds(8, "Row {n}: 1\n"):    diagnose.UnknownExit,
+		"0: " + destroyed: diagnose.Success,
+		"n4:73912:104568 [0] NCCL INFO comm 0x15f39cd0 rank 0 nranks 4 cudaDev 0 busId 3b000 - Abort COMPLETE\n": diagnose.Success,
+		"Successfully built two-wheels\nFailed to build a-third\n":                                               diagnose.UnknownExit,
+		"Total time taken 0:01:15.4\nDone\nworking on the next file ...\n":                                       diagnose.UnknownExit,
+		"Loading took 12 s\n":      diagnose.UnknownExit,
+		"----------------------\n": diagnose.UnknownExit,
+	} {
+		r := diagnoseOld(t, "Reading a shard\nThe learning rate is 0.01\n"+last)
+		require.Equal(t, class, r.Class, "%s%s: %s", last, r.Why, r.RootLine)
+	}
+}
+
 // TestWhatIsSaidAgainIsNoEnd has what a program says in every round: the round
 // after it shows that neither the words of an end nor those of an error are the
 // job's end. What is said once, at the end, is.
@@ -27,6 +50,7 @@ func TestWhatIsSaidAgainIsNoEnd(t *testing.T) {
 		work      = "Reading a shard\nThe learning rate is 0.01\nShuffled the samples\n"
 		iteration = " iteration {n}/ 900 | elapsed time per iteration (ms): 900.1 | lm loss: 2.1 |\n"
 		bar       = "Loading checkpoint shards: 100%|####| 2/2 [00:04<00:00, 2.17s/it]\n"
+		full      = "Transcribing: 100%|####| 2/2 [00:04<00:00, 2.17s/it]\n"
 	)
 	for name, c := range map[string]struct{ log, class string }{
 		"a model is saved in every round": {rounds(9, work+"Saved the best model of round {n}\n"), diagnose.UnknownExit},
@@ -36,7 +60,16 @@ func TestWhatIsSaidAgainIsNoEnd(t *testing.T) {
 		"every run says that all is done": {rounds(9, work+"Training finished\n"), diagnose.Success},
 		"only the model was loaded":       {"Model loaded successfully\n" + work, diagnose.UnknownExit},
 		"a bar was full long ago":         {bar + rounds(40, work), diagnose.UnknownExit},
-		"a bar is full at the end":        {rounds(40, work) + bar, diagnose.Success},
+		"a bar is full at the end":        {rounds(40, work) + full, diagnose.Success},
+		"a bar of the set-up is full":     {rounds(40, work) + bar, diagnose.UnknownExit},
+		"measures of rounds in a row":     {work + rounds(6, "The validation loss fell, best score: 0.{n}\n"), diagnose.UnknownExit},
+		"a measure of each round":         {rounds(3, work+"Average validation loss: 0.{n}\n"), diagnose.UnknownExit},
+		"a measure of the test":           {rounds(3, work) + "The network's accuracy on all test images: 97.1%\n", diagnose.Success},
+		"a round of several":              {rounds(2, work+"Epoch {n} finished\n"), diagnose.UnknownExit},
+		"a process of several":            {rounds(2, work) + "Process 104{n} has finished\nProcess 21044 has finished\n", diagnose.Success},
+		"a count from nought to the last": {rounds(2, work) + "Epoch: 0/20 loss 3\nEpoch: 19/20 loss 1\nThat was it\n", diagnose.Success},
+		"a count from nought goes on":     {rounds(2, work) + "Epoch: 0/20 loss 3\nEpoch: 18/20 loss 1\nThat was it\n", diagnose.UnknownExit},
+		"a count from one lacks its last": {rounds(2, work) + "Epoch: 1/20 loss 3\nEpoch: 19/20 loss 1\nThat was it\n", diagnose.UnknownExit},
 		"an error of every round":         {rounds(9, rounds(4, iteration)+"ValueError: sample {n} is empty\n") + rounds(2, iteration), diagnose.UnknownExit},
 		"an error at the end":             {rounds(9, rounds(4, iteration)) + "ValueError: sample 9 is empty\n", diagnose.UserException},
 		"a traceback at the end": {

@@ -3,6 +3,7 @@ package diagnose
 import (
 	"bytes"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -68,6 +69,7 @@ type facts struct {
 	progress  []mark            // the last iteration lines
 	doing     mark              // the last line that names a phase: saving, evaluating
 	last      []mark            // the last lines
+	fromZero  int               // what a count of epochs or steps goes to that began at 0
 	told      int               // lines other than Megatron's iterations
 	rows      map[uint32]row    // what is said again and again, by its form
 	lastTime  time.Time
@@ -279,6 +281,11 @@ func (s *scanner) line(line []byte, off int64) {
 	s.note(&s.last, mark{off: off, text: raw, at: s.now, tag: t}, 8)
 	if h.ask&askDone != 0 {
 		s.count(t, text)
+	}
+	if h.ask&askProgress != 0 && strings.Contains(text, "0/") {
+		if g := zeroth.FindStringSubmatch(text); g != nil {
+			s.fromZero, _ = strconv.Atoi(g[1])
+		}
 	}
 	if h.ask&askWhole != 0 && whole.MatchString(text) {
 		ran := s.ran

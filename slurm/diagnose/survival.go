@@ -176,9 +176,11 @@ func (j *job) mayFinish(e *event) bool {
 
 // handles reports whether a program lives on after its exceptions: several came
 // before this one, many other lines stand between them and some after it, and
-// nothing says that a process died.
+// nothing says that a process died. After one that reached the top of a program
+// the script that started it may say a few words.
 func (j *job) handles(e *event) bool {
-	if e.stack == nil || e.tag != noTag || j.deathSeen() || j.files[e.file].ran.sentences == e.ran.sentences {
+	since := j.files[e.file].ran.sentences - e.ran.sentences
+	if e.stack == nil || e.tag != noTag || j.deathSeen() || since == 0 || since < farewell && programOf(e) != "" {
 		return false
 	}
 	times, previous := 0, -plenty
