@@ -64,7 +64,7 @@ func TestEachPassageSaysSomethingNew(t *testing.T) {
 	require.LessOrEqual(t, full, 2, got.Answer)
 
 	require.Greater(t, len(ask(t, a, "--use-dist-ckpt with dist_ckpt_format torch does not load my .pt files").Passages), 1)
-	require.Len(t, ask(t, a, "what is the default of --use-dist-ckpt").Passages, 1)
+	require.Len(t, ask(t, a, "what is the default of --dist-ckpt-workers").Passages, 1)
 }
 
 func TestNothingNearIsSaidWithTitles(t *testing.T) {
