@@ -119,7 +119,7 @@ func (b *Bot) perform(ctx context.Context, a ask, c *ops.Call, name string, word
 	if name == "submit" && len(words) == 0 && len(t.Blocks) == 0 && c.Who.User != "" && !c.Who.ReadOnly {
 		return b.openForm(ctx, a, c)
 	}
-	if err := b.mayHere(a, op, c.Lang); err != nil {
+	if err := b.mayHere(a, op); err != nil {
 		return b.reply(a, answer.Error(err, c.Lang), false)
 	}
 	if slices.Contains(takeText, name) && len(words) == 0 && len(t.Blocks) == 0 && a.Trigger != "" && b.openPaste(ctx, a, c) {
@@ -151,7 +151,7 @@ func (b *Bot) perform(ctx context.Context, a ask, c *ops.Call, name string, word
 }
 
 // mayHere refuses what the place does not allow, whoever asks.
-func (b *Bot) mayHere(a ask, op ops.Op, l lang.Lang) *ops.Error {
+func (b *Bot) mayHere(a ask, op ops.Op) *ops.Error {
 	if a.Foreign && op.Name != "ask" {
 		return &ops.Error{Code: ops.NotAllowed, Message: textForeign}
 	}

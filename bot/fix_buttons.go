@@ -118,7 +118,7 @@ func (b *Bot) submitSpec(ctx context.Context, a ask, c *ops.Call, spec any, t ty
 	if !ok {
 		return nil
 	}
-	if err := b.mayHere(a, op, c.Lang); err != nil {
+	if err := b.mayHere(a, op); err != nil {
 		return b.reply(a, answer.Error(err, c.Lang), false)
 	}
 	raw, err := json.Marshal(spec)

@@ -69,7 +69,7 @@ func (b *Bot) noteFailure(ctx context.Context, j slurm.Job, r *diagnose.Report) 
 			failures = append(failures, f)
 		}
 	}
-	switches := jobcontrol.Switches(ctx, b.reader(ctx, j), b.cfg.Service.Clusters[j.Cluster])
+	switches := jobcontrol.Switches(ctx, b.cfg.Service.Clusters[j.Cluster])
 	for _, found := range diagnose.Incidents(failures, jobcontrol.IncidentWindow, switches) {
 		if slices.Contains(found.Jobs, string(j.ID)) {
 			if err := b.tellIncident(ctx, j.Cluster, found); err != nil {

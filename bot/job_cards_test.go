@@ -302,9 +302,8 @@ func TestAnAlarmIsSaidOnceInTheThread(t *testing.T) {
 	c := submitted(t, s)
 	job := slurm.Job{ID: "4711", Cluster: "yard", Name: "gpt", User: "ada", State: slurm.Running, Nodes: []string{"n1", "n2"}}
 	require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: job}))
-	rank := 9
 	alarm := joblogs.Alarm{
-		ID: "straggler", Job: "4711", Rank: &rank, Node: "n2",
+		ID: "straggler", Job: "4711", Node: "n2",
 		What: lang.Text{EN: "Rank 9 is a straggler.", ZH: "rank 9 明显偏慢。"}, Fix: lang.Text{EN: "Look at <!channel> that GPU.", ZH: "检查该 GPU。"},
 	}
 	for range 3 {

@@ -45,7 +45,7 @@ func (w *watchers) now(j slurm.Job) slurm.Job {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if x := w.by[j.Cluster]; x != nil {
-		if seen, _, ok := x.Job(j.ID); ok && seen.State != "" {
+		if seen, ok := x.Job(j.ID); ok && seen.State != "" {
 			seen.Cluster = j.Cluster
 			return seen
 		}

@@ -71,7 +71,6 @@ type Field struct {
 	Hint    string
 	Value   string // what an empty answer means
 	Choices []string
-	Needed  bool
 }
 
 // A Reply is what came of one thing that the person did. Fields is set where a
@@ -251,7 +250,7 @@ func formQuestions(values map[string]string, l lang.Lang) (fs []Field) {
 		if f.Rare() && value == "" {
 			continue // a terminal asks one by one
 		}
-		fs = append(fs, Field{Name: f.Name, Label: f.Label.In(l), Hint: f.Hint.In(l), Value: value, Choices: terminalChoices[f.Name], Needed: f.Needed})
+		fs = append(fs, Field{Name: f.Name, Label: f.Label.In(l), Hint: f.Hint.In(l), Value: value, Choices: terminalChoices[f.Name]})
 	}
 	return fs
 }

@@ -123,7 +123,7 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 		call.AgreedBy = by
 		return nil, nil
 	case onPage:
-		return s.askOnPage(ctx, call, o, digest, question), nil
+		return s.askOnPage(ctx, call, digest, question), nil
 	case asks.form:
 		return sdkserver.NewInputRequestBuilder(s.tokens.issue(digest, question.digest)).Elicit("confirm", sdk.ElicitationParams{
 			Mode:    sdk.ElicitationModeForm,

@@ -97,7 +97,7 @@ func (ps *pages) ask(state string, who ops.Caller, r consent.Request) *page {
 			own++
 		}
 		if all > mostPages || q.owner == p.owner && own > mostOwnPages {
-			q.settle(false)
+			q.settle()
 			continue
 		}
 		kept = append(kept, q)
@@ -143,16 +143,16 @@ func (ps *pages) wait(ctx context.Context, p *page, step func()) bool {
 		case <-late.C:
 		case <-ctx.Done():
 		}
-		return p.settle(false)
+		return p.settle()
 	}
 }
 
-// settle takes the answer where there is none yet, and returns the one there is.
-func (p *page) settle(yes bool) bool {
+// settle returns the answer that there is; where there is none yet it is no from now on.
+func (p *page) settle() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.said {
-		p.said, p.yes = true, yes
+		p.said = true
 		close(p.settled)
 	}
 	return p.yes

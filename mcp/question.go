@@ -69,13 +69,13 @@ func (q question) tooLong(o ops.Op) *sdk.CallToolResult {
 }
 
 // askOnPage asks the client's person on a page that shows all of the request.
-func (s *Server) askOnPage(ctx context.Context, call *ops.Call, o ops.Op, digest []byte, q question) *sdk.CallToolResult {
+func (s *Server) askOnPage(ctx context.Context, call *ops.Call, digest []byte, q question) *sdk.CallToolResult {
 	state := s.tokens.issue(digest, q.digest)
 	p := s.pages.ask(state, call.Who, q.request)
 	if !sdk.IsModernProtocol(sdkserver.RequestProtocolVersion(ctx)) {
 		// The call waits for the answer, and takes its page along; in the newest version
 		// the answer comes with another request.
-		context.AfterFunc(ctx, func() { p.settle(false) })
+		context.AfterFunc(ctx, func() { p.settle() })
 	}
 	return sdkserver.NewInputRequestBuilder(state).Elicit("confirm", sdk.ElicitationParams{
 		Mode: sdk.ElicitationModeURL, ElicitationID: p.asked, URL: baseIn(ctx) + pagesAt + p.id,
@@ -88,7 +88,7 @@ func (s *Server) askOnPage(ctx context.Context, call *ops.Call, o ops.Op, digest
 // it: to agree to that is no yes.
 func (s *Server) answeredOnPage(ctx context.Context, call *ops.Call, p *page, opened bool) bool {
 	if !opened {
-		p.settle(false)
+		p.settle()
 		return false
 	}
 	yes := s.pages.wait(ctx, p, func() {

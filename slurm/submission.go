@@ -68,11 +68,7 @@ func (f Filter) Match(j Job) bool { return f.Matcher()(j) }
 
 // An Estimate is Slurm's answer to a submission that is only tried.
 type Estimate struct {
-	Start     time.Time // zero where the cluster gives none
-	Nodes     []string
-	Partition string
-	// Text is Slurm's own words.
-	Text string
+	Start time.Time // zero where the cluster gives none
 }
 
 // An Update changes a job that has not ended. Nil and zero fields stay.

@@ -24,7 +24,6 @@ import (
 type User struct {
 	Name     string
 	UID, GID int
-	Home     string
 }
 
 // UnknownError says that no name service knows the user or group.
@@ -119,7 +118,7 @@ func line(text string) (User, error) {
 		return User{}, err
 	}
 	gid, err := strconv.Atoi(f[3])
-	return User{Name: f[0], UID: uid, GID: gid, Home: f[5]}, err
+	return User{Name: f[0], UID: uid, GID: gid}, err
 }
 
 // fromFile is what os/user found. A name service that answers with somebody
@@ -133,7 +132,7 @@ func fromFile(u *user.User, right func(User) bool) (User, error) {
 	if err != nil {
 		return User{}, err
 	}
-	found := User{Name: u.Username, UID: uid, GID: gid, Home: u.HomeDir}
+	found := User{Name: u.Username, UID: uid, GID: gid}
 	if !right(found) {
 		return User{}, &UnknownError{fmt.Sprintf("user %q (%s)", u.Username, u.Uid)}
 	}

@@ -61,7 +61,7 @@ func (f *Follower) patrol(ctx context.Context, st *store.Store) {
 		asked := false
 		for _, j := range jobs {
 			if w := f.Watchers[j.Cluster]; w != nil {
-				if now, _, ok := w.Job(j.ID); ok && now.State != "" {
+				if now, ok := w.Job(j.ID); ok && now.State != "" {
 					now.Cluster = j.Cluster
 					j = now
 				}

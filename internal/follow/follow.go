@@ -281,7 +281,7 @@ func (f *Follower) await(ctx context.Context, st *store.Store, j slurm.Job) {
 	go func() {
 		a := watch.Artifact{Path: s.Artifact.Path, JSON: s.Artifact.JSON, Stable: f.rest}
 		now := func() slurm.Job {
-			if w, _, ok := f.Watchers[j.Cluster].Job(j.ID); ok {
+			if w, ok := f.Watchers[j.Cluster].Job(j.ID); ok {
 				return w
 			}
 			return slurm.Job{ID: j.ID, State: slurm.Cancelled, WorkDir: j.WorkDir}

@@ -47,7 +47,7 @@ func (f *Follower) incident(ctx context.Context, st *store.Store, n *News) {
 			all = append(all, one)
 		}
 	}
-	for _, i := range diagnose.Incidents(all, jobcontrol.IncidentWindow, jobcontrol.Switches(ctx, f.reader(), f.Service.Clusters[n.Job.Cluster])) {
+	for _, i := range diagnose.Incidents(all, jobcontrol.IncidentWindow, jobcontrol.Switches(ctx, f.Service.Clusters[n.Job.Cluster])) {
 		if !slices.Contains(i.Jobs, this.JobID) {
 			continue
 		}

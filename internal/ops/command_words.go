@@ -121,7 +121,6 @@ type Param struct {
 	Job, JobOrPath, Several bool
 	Type                    string
 	Enum                    []string
-	Default                 string
 	Help                    lang.Text
 }
 
@@ -144,7 +143,7 @@ func (o Op) Params() []Param {
 }
 
 func param(v *kong.Value, short rune, arg bool) Param {
-	p := Param{Name: v.Name, Short: short, Arg: arg, Required: v.Required, Default: v.Default, Help: lang.Text{EN: v.Help}}
+	p := Param{Name: v.Name, Short: short, Arg: arg, Required: v.Required, Help: lang.Text{EN: v.Help}}
 	if v.Tag != nil {
 		p.Help.ZH = v.Tag.Get("zh")
 		if v.Tag.Enum != "" {

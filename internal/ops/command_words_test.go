@@ -118,8 +118,8 @@ func TestParametersAreShownAsTheyAreTyped(t *testing.T) {
 		got[p.Name] = p
 	}
 	require.Equal(t, Param{Name: "job", Arg: true, Job: true, Type: "text", Help: lang.Text{EN: "job id", ZH: "作业号"}}, got["job"])
-	require.Equal(t, Param{Name: "tail", Short: 'n', Type: "number", Default: "50", Help: lang.Text{EN: "how many lines"}}, got["tail"])
-	require.Equal(t, Param{Name: "mode", Type: "text", Enum: []string{"fast", "slow"}, Default: "fast"}, got["mode"])
+	require.Equal(t, Param{Name: "tail", Short: 'n', Type: "number", Help: lang.Text{EN: "how many lines"}}, got["tail"])
+	require.Equal(t, Param{Name: "mode", Type: "text", Enum: []string{"fast", "slow"}}, got["mode"])
 	require.Equal(t, Param{Name: "modes", Type: "list", Several: true, Enum: []string{"a", "b", "c"}}, got["modes"])
 	for name, kind := range map[string]string{"env": "NAME=value", "all": "switch", "name": "text"} {
 		require.Equal(t, kind, got[name].Type, name)

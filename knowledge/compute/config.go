@@ -270,7 +270,7 @@ func read(whole string) config {
 		s = c.numbers(s)
 	}
 	c.implied(s)
-	c.kind(s, whole)
+	c.kind(whole)
 	return c
 }
 
@@ -433,7 +433,7 @@ func (c *config) counts(s string) {
 var moved = lazy.New(`(?:from|从)[^.;?]{0,24}?(?:\bto\b|到|换成|迁移?到?|升级到?)(.*)`)
 
 // kind reads the GPU and the modes of a run.
-func (c *config) kind(s, whole string) {
+func (c *config) kind(whole string) {
 	named := whole
 	if to := moved.FindStringSubmatch(whole); to != nil && gpuName.MatchString(to[1]) {
 		named = to[1]

@@ -9,7 +9,7 @@ import (
 // A Config is what the constants of a launch depend on.
 type Config struct {
 	Nodes, GPUsPerNode int
-	TP, PP, CP         int
+	TP, CP             int
 	// Arch is the CUDA compute capability's major number; 0 means unknown.
 	Arch         int
 	TorchFSDP2   bool

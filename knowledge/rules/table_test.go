@@ -187,7 +187,7 @@ func TestChineseProblems(t *testing.T) {
 
 func TestConstants(t *testing.T) {
 	got := map[string]Constant{}
-	for _, c := range Constants(Config{Nodes: 4, GPUsPerNode: 8, TP: 8, PP: 2, CP: 1, Arch: 9, Worktree: "/work/tree"}) {
+	for _, c := range Constants(Config{Nodes: 4, GPUsPerNode: 8, TP: 8, CP: 1, Arch: 9, Worktree: "/work/tree"}) {
 		require.NotEmpty(t, c.Reason.EN, c.Name)
 		require.NotEmpty(t, c.Reason.ZH, c.Name)
 		got[c.Name] = c

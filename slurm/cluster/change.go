@@ -125,7 +125,7 @@ func allLeftDone(stderr string) bool {
 }
 
 // estimate is the form of what sbatch --test-only says of a job that could run.
-var estimate = lazy.New(`Job [0-9]+ to start at (\S+)(?: a)? using [0-9]+ processors on (?:nodes )?(\S+)(?: in partition (\S+))?`)
+var estimate = lazy.New(`Job [0-9]+ to start at (\S+)(?: a)? using [0-9]+ processors on `)
 
 // Test asks Slurm what it would do with s. Nothing is queued.
 func (c *CLI) Test(ctx context.Context, s slurm.Submission) (slurm.Estimate, error) {
@@ -138,10 +138,8 @@ func (c *CLI) Test(ctx context.Context, s slurm.Submission) (slurm.Estimate, err
 	if err != nil {
 		return slurm.Estimate{}, err
 	}
-	e := slurm.Estimate{Text: strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(r.stderr), "sbatch: "))}
+	var e slurm.Estimate
 	if m := estimate.FindStringSubmatch(r.stderr); m != nil {
-		e.Partition = m[3]
-		e.Nodes, _ = hostlist.Expand(m[2])
 		if t := slurm.ParseTime(m[1]); t != nil && slurm.IsEstimate(*t) {
 			e.Start = *t
 		}

@@ -172,7 +172,7 @@ func (c *CLI) Load(ctx context.Context) (slurm.ControllerLoad, error) {
 
 // Load asks the controller how busy it is.
 func (r *REST) Load(ctx context.Context) (slurm.ControllerLoad, error) {
-	a, err := r.call(ctx, "load", http.MethodGet, "slurm", "diag", nil)
+	a, err := r.call(ctx, "load", http.MethodGet, "diag", nil)
 	return slurm.LoadFromJSON(a.Statistics), err
 }
 

@@ -339,7 +339,7 @@ func (r *REST) Find(ctx context.Context, token string, since time.Time) (slurm.J
 
 // Nodes lists the cluster's nodes.
 func (r *REST) Nodes(ctx context.Context) ([]slurm.Node, error) {
-	a, err := r.call(ctx, "nodes", http.MethodGet, "slurm", "nodes", nil)
+	a, err := r.call(ctx, "nodes", http.MethodGet, "nodes", nil)
 	var nodes []slurm.Node
 	for _, m := range a.Nodes {
 		nodes = append(nodes, slurm.NodeFromJSON(m))

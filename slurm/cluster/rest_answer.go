@@ -99,18 +99,17 @@ func (a answer) refusals() (said []string) {
 	return said
 }
 
-// call makes a request of the API; path is behind the version, and area "slurm"
-// or "slurmdb".
-func (r *REST) call(ctx context.Context, op, method, area, path string, body any) (answer, error) {
+// call makes a request of the API; path is behind the version.
+func (r *REST) call(ctx context.Context, op, method, path string, body any) (answer, error) {
 	version, err := r.api(ctx)
 	if err != nil {
 		return answer{}, named(op, err)
 	}
-	return r.callVersion(ctx, version, op, method, area, path, body)
+	return r.callVersion(ctx, version, op, method, path, body)
 }
 
-func (r *REST) callVersion(ctx context.Context, version int, op, method, area, path string, body any) (a answer, err error) {
-	text, status, err := r.exchange(ctx, op, method, fmt.Sprintf("/%s/v0.0.%d/%s", area, version, path), body)
+func (r *REST) callVersion(ctx context.Context, version int, op, method, path string, body any) (a answer, err error) {
+	text, status, err := r.exchange(ctx, op, method, fmt.Sprintf("/slurm/v0.0.%d/%s", version, path), body)
 	if err != nil {
 		return a, err
 	}

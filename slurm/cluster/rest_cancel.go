@@ -30,7 +30,7 @@ func (r *REST) Cancel(ctx context.Context, id slurm.JobID) error {
 			return err
 		}
 	}
-	_, err = r.call(ctx, op, http.MethodDelete, "slurm", "job/"+string(asked), nil)
+	_, err = r.call(ctx, op, http.MethodDelete, "job/"+string(asked), nil)
 	switch {
 	case err == nil && version >= 39 && version < 42:
 		return r.left(ctx, op, id)

@@ -12,7 +12,7 @@ import (
 // Partitions lists the cluster's partitions; how many nodes of each are in use
 // is counted from the nodes.
 func (r *REST) Partitions(ctx context.Context) ([]slurm.Partition, error) {
-	a, err := r.call(ctx, "partitions", http.MethodGet, "slurm", "partitions", nil)
+	a, err := r.call(ctx, "partitions", http.MethodGet, "partitions", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func (r *REST) Partitions(ctx context.Context) ([]slurm.Partition, error) {
 
 // Reservations lists the reservations that this token may see.
 func (r *REST) Reservations(ctx context.Context) ([]slurm.Reservation, error) {
-	a, err := r.call(ctx, "reservations", http.MethodGet, "slurm", "reservations", nil)
+	a, err := r.call(ctx, "reservations", http.MethodGet, "reservations", nil)
 	var all []slurm.Reservation
 	for _, m := range a.Reservations {
 		all = append(all, slurm.ReservationFromJSON(m))
@@ -58,7 +58,7 @@ func (r *REST) defaultPartition(ctx context.Context, all []slurm.Partition) stri
 		if !slices.Contains(served, version) {
 			continue
 		}
-		a, err := r.callVersion(ctx, version, "partitions", http.MethodGet, "slurm", "partitions", nil)
+		a, err := r.callVersion(ctx, version, "partitions", http.MethodGet, "partitions", nil)
 		if err != nil {
 			continue
 		}

@@ -367,7 +367,7 @@ func (r *REST) Submit(ctx context.Context, s slurm.Submission) (slurm.JobID, err
 			}}
 		}
 	}
-	a, err := r.call(ctx, "submit", http.MethodPost, "slurm", "job/submit", job)
+	a, err := r.call(ctx, "submit", http.MethodPost, "job/submit", job)
 	if err != nil {
 		if errors.Is(err, slurm.ErrUnreachable) {
 			e, _ := errors.AsType[*slurm.Error](err)
@@ -386,7 +386,7 @@ func (r *REST) change(ctx context.Context, op string, id slurm.JobID, fields map
 	if !slurm.IsJobID(string(id)) {
 		return slurm.JobNotFound(id)
 	}
-	_, err := r.call(ctx, op+" "+string(id), http.MethodPost, "slurm", "job/"+string(id), fields)
+	_, err := r.call(ctx, op+" "+string(id), http.MethodPost, "job/"+string(id), fields)
 	return err
 }
 

@@ -38,8 +38,6 @@ type Script struct {
 	Text string
 	// Hash is the SHA-256 of the specification that it came from, in hex.
 	Hash string
-	// Name is the job's name.
-	Name string
 	// WorkDir is where it must be submitted from: the log paths are relative to it.
 	WorkDir string
 	// LogDir must exist before it is submitted; relative to WorkDir, or absolute.
@@ -67,7 +65,7 @@ func Render(s Spec, o Options) (Script, error) {
 	}
 	out, errLog := s.logPaths()
 	script := Script{
-		Hash: hash, Name: s.Name, WorkDir: s.Worktree, LogDir: s.LogDir,
+		Hash: hash, WorkDir: s.Worktree, LogDir: s.LogDir,
 		LogPaths: []string{s.absolute(out), s.absolute(errLog)}, Warnings: r.warnings,
 	}
 	r.line("#!/bin/bash")

@@ -153,7 +153,7 @@ func slower(r Run) (Finding, bool) {
 
 // sampleTime is the time that an iteration takes, for each sample where the
 // batch size is known.
-var sampleTime = Series{"sample_ms", "ms", func(i Iteration) *float64 {
+var sampleTime = Series{"sample_ms", func(i Iteration) *float64 {
 	if i.ElapsedMS == nil || i.GlobalBatch == nil || *i.GlobalBatch <= 0 {
 		return i.ElapsedMS
 	}

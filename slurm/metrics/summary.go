@@ -113,20 +113,19 @@ func (r Run) Suffices(left time.Duration) (spare time.Duration, ok bool) {
 // A Series names one of an iteration's values.
 type Series struct {
 	Name string // a short name, as in commands and files
-	Unit string
 	of   func(Iteration) *float64
 }
 
 // The series that runs can report.
 var (
-	Loss         = Series{"loss", "", func(i Iteration) *float64 { return i.Loss }}
-	GradNorm     = Series{"grad_norm", "", func(i Iteration) *float64 { return i.GradNorm }}
-	LearningRate = Series{"learning_rate", "", func(i Iteration) *float64 { return i.LearningRate }}
-	Elapsed      = Series{"iteration_ms", "ms", func(i Iteration) *float64 { return i.ElapsedMS }}
-	Throughput   = Series{"tflops", "TFLOP/s/GPU", func(i Iteration) *float64 { return i.TFLOPs }}
-	Tokens       = Series{"tokens", "tokens/s/GPU", func(i Iteration) *float64 { return i.TokensPerGPU }}
-	Utilization  = Series{"mfu", "", func(i Iteration) *float64 { return i.MFU }}
-	LossScale    = Series{"loss_scale", "", func(i Iteration) *float64 { return i.LossScale }}
+	Loss         = Series{"loss", func(i Iteration) *float64 { return i.Loss }}
+	GradNorm     = Series{"grad_norm", func(i Iteration) *float64 { return i.GradNorm }}
+	LearningRate = Series{"learning_rate", func(i Iteration) *float64 { return i.LearningRate }}
+	Elapsed      = Series{"iteration_ms", func(i Iteration) *float64 { return i.ElapsedMS }}
+	Throughput   = Series{"tflops", func(i Iteration) *float64 { return i.TFLOPs }}
+	Tokens       = Series{"tokens", func(i Iteration) *float64 { return i.TokensPerGPU }}
+	Utilization  = Series{"mfu", func(i Iteration) *float64 { return i.MFU }}
+	LossScale    = Series{"loss_scale", func(i Iteration) *float64 { return i.LossScale }}
 )
 
 // AllSeries lists the series in the order in which they are shown.

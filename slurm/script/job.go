@@ -175,7 +175,7 @@ func (r *reader) readJob(t text, cli Options) *Job {
 	}
 	file, parsed := r.load(t)
 	j.Sources = append(j.Sources, Source{file, parsed})
-	j.comments(file, parsed)
+	j.comments(file)
 	if len(j.Refusals) > 0 {
 		// What could not be read may still have set something.
 		for _, m := range setLine.FindAllStringSubmatch(t.src, -1) {
@@ -217,7 +217,7 @@ func (r *reader) subjob(_ *Command, t text, cli Options, f frame) *Job {
 	return j
 }
 
-func (j *Job) comments(file *syntax.File, t text) {
+func (j *Job) comments(file *syntax.File) {
 	syntax.Walk(file, func(n syntax.Node) bool {
 		if c, ok := n.(*syntax.Comment); ok {
 			j.Comments = append(j.Comments, Comment{c.Text})

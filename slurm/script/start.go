@@ -60,7 +60,7 @@ var modules = map[string]Launcher{
 }
 
 // launch records c where it starts a program worth speaking of.
-func (r *reader) launch(c *Command, f frame) {
+func (r *reader) launch(c *Command) {
 	name := c.Name()
 	s := &Start{Command: c}
 	args := c.Args[1:]

@@ -74,7 +74,7 @@ func (r *reader) run(c *Command, f frame) {
 		r.nested(c, c.Env.spawn(c.Place, File, c.Line), t, values(c.Args[1:]), f)
 		return
 	}
-	r.launch(c, f)
+	r.launch(c)
 }
 
 // A handler reads a command that is not the last: one that changes the shell, or

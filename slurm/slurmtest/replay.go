@@ -112,7 +112,7 @@ func (r *REST) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		_ = json.NewDecoder(req.Body).Decode(&q.body)
 	}
 	if req.Header.Get("X-SLURM-USER-TOKEN") != GoodToken {
-		r.badToken(w, q, what)
+		r.badToken(w, what)
 		return
 	}
 	switch key := req.Method + " " + area + " " + what; {
@@ -161,7 +161,7 @@ func (r *REST) refuse(w http.ResponseWriter, q question, name, words string) {
 
 // badToken answers to a token that is nobody's: ping was recorded, and jobs say
 // what ping's status says in the releases whose ping has one.
-func (r *REST) badToken(w http.ResponseWriter, q question, what string) {
+func (r *REST) badToken(w http.ResponseWriter, what string) {
 	if r.release < "24.11" || what == "ping" {
 		var doc object
 		name := fmt.Sprintf("rest/v0.0.%d/bad-token.txt", slices.Max(APIs(r.t, r.release)))

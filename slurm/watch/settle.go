@@ -89,19 +89,18 @@ func (w *Watcher) absent(x *watched, now time.Time) (news bool) {
 	if x.job.State.Ended() {
 		// Its end was seen in the queue, and the site keeps no accounts.
 		delete(w.jobs, x.job.ID)
-		w.tell(Event{Kind: Ended, At: now, Job: x.job, Before: x.job})
+		w.tell(Event{Kind: Ended, At: now, Job: x.job})
 		return true
 	}
 	if x.absent.IsZero() {
 		x.absent = now
-		before := x.job
 		x.job.Reason = slurm.ReasonUnsettled
-		w.tell(Event{Kind: Changed, At: now, Job: x.job, Before: before})
+		w.tell(Event{Kind: Changed, At: now, Job: x.job})
 		return true
 	}
 	if now.Sub(x.absent) >= w.opts.Forget {
 		delete(w.jobs, x.job.ID)
-		w.tell(Event{Kind: Lost, At: now, Job: x.job, Before: x.job})
+		w.tell(Event{Kind: Lost, At: now, Job: x.job})
 		return true
 	}
 	return false

@@ -33,7 +33,7 @@ type Kind string
 
 // The kinds of event.
 const (
-	Changed     Kind = "changed"     // Job is not as Before was
+	Changed     Kind = "changed"     // Job is not as it was last told of
 	Ended       Kind = "ended"       // Job will not run again by itself; it is not followed any more
 	Lost        Kind = "lost"        // neither queue nor accounts have known Job for a day
 	Unreachable Kind = "unreachable" // the cluster does not answer since At; told once
@@ -46,10 +46,8 @@ type Event struct {
 	Kind    Kind
 	Cluster string
 	At      time.Time
-	// Job and Before are the job now and as it was last told of; Before is zero at
-	// first.
-	Job, Before slurm.Job
-	Err         error // of Unreachable
+	Job     slurm.Job
+	Err     error // of Unreachable
 	// Idle is for how long nothing runs, and what that has cost.
 	Idle slurm.IdleAllocation
 }
@@ -178,15 +176,14 @@ func (w *Watcher) Watched() []slurm.Job {
 	return jobs
 }
 
-// Job returns a job that is followed as it was at the last look, and when that
-// was.
-func (w *Watcher) Job(id slurm.JobID) (j slurm.Job, at time.Time, ok bool) {
+// Job returns a job that is followed as it was at the last look.
+func (w *Watcher) Job(id slurm.JobID) (j slurm.Job, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if x, is := w.jobs[id]; is {
-		return x.job, w.looked, true
+		return x.job, true
 	}
-	return slurm.Job{}, w.looked, false
+	return slurm.Job{}, false
 }
 
 // Down returns since when the cluster does not answer; zero: it does.
@@ -395,7 +392,7 @@ func (w *Watcher) take(ids []slurm.JobID, s sighting, err error) (news bool) {
 			x.job = j
 			continue
 		}
-		e := Event{Kind: Changed, At: now, Job: j, Before: x.job}
+		e := Event{Kind: Changed, At: now, Job: j}
 		if final {
 			e.Kind = Ended
 			delete(w.jobs, id)

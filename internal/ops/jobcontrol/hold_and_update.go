@@ -248,7 +248,7 @@ func update(ctx context.Context, c *ops.Call, in UpdateIn) (ChangeOut, error) {
 			return submitAnew(ctx, c, in, cl, ch, j, s)
 		}
 	}
-	if err := preflight.FitsPartition(ctx, c, cl, j, u); err != nil {
+	if err := preflight.FitsPartition(ctx, cl, j, u); err != nil {
 		return ChangeOut{}, err
 	}
 	if err := ch.Update(ctx, in.Job, u); err != nil {

@@ -209,7 +209,7 @@ func findSwitch(ctx context.Context, c *ops.Call, cl ops.Cluster, word string) (
 	}
 	if c.Store != nil {
 		if st, err := c.Store(); err == nil {
-			if k, ok := switchAt(ctx, c, st, cl, path); ok {
+			if k, ok := switchAt(ctx, st, cl, path); ok {
 				return k, nil
 			}
 		}
@@ -238,7 +238,7 @@ func switchable(ctx context.Context, c *ops.Call, cl ops.Cluster, k killSwitch, 
 	}
 	if c.Store != nil {
 		if st, err := c.Store(); err == nil {
-			if later, ok := switchAt(ctx, c, st, cl, k.path); ok {
+			if later, ok := switchAt(ctx, st, cl, k.path); ok {
 				if j, err := cl.Job(ctx, later.job); err == nil && !j.State.Ended() {
 					return later, nil
 				}
@@ -253,7 +253,7 @@ func switchable(ctx context.Context, c *ops.Call, cl ops.Cluster, k killSwitch, 
 
 // switchAt is the switch at a path, of the newest job that has it and runs: one
 // that waits, such as the next of a chain, has no node to reach the file from.
-func switchAt(ctx context.Context, c *ops.Call, st *store.Store, cl ops.Cluster, path string) (newest killSwitch, ok bool) {
+func switchAt(ctx context.Context, st *store.Store, cl ops.Cluster, path string) (newest killSwitch, ok bool) {
 	subs, _ := st.Submissions(ctx, "", "", 1000)
 	asked := 0
 	for _, sub := range subs {

@@ -30,7 +30,7 @@ func incidentsOf(ctx context.Context, c *ops.Call, cl ops.Cluster, jobs []Histor
 		}
 		failures = append(failures, diagnose.Failure{JobID: string(j.ID), At: ended(j.Job), Report: d.Report})
 	}
-	return append([]diagnose.Incident{}, diagnose.Incidents(failures, IncidentWindow, Switches(ctx, c, cl))...)
+	return append([]diagnose.Incident{}, diagnose.Incidents(failures, IncidentWindow, Switches(ctx, cl))...)
 }
 
 func failed(s slurm.State) bool {
@@ -39,7 +39,7 @@ func failed(s slurm.State) bool {
 
 // Switches gives the switch of each of a cluster's nodes; nil where the cluster
 // does not tell.
-func Switches(ctx context.Context, c *ops.Call, cl ops.Cluster) map[string]string {
+func Switches(ctx context.Context, cl ops.Cluster) map[string]string {
 	t, ok := cl.(interface {
 		Topology(context.Context) (map[string]string, error)
 	})

@@ -229,7 +229,7 @@ func artifactOf(ctx context.Context, c *ops.Call, cluster string, j slurm.Job, i
 }
 
 func awaitArtifact(ctx context.Context, c *ops.Call, cl ops.Cluster, a watch.Artifact, in WaitIn, out WaitOut) (WaitOut, error) {
-	if c.Who.Surface != ops.Shell && c.Who.Surface != ops.Chat && !inJobFolders(c, out.Job, a.Path) {
+	if c.Who.Surface != ops.Shell && c.Who.Surface != ops.Chat && !inJobFolders(out.Job, a.Path) {
 		return out, ops.InputError("artifact",
 			lang.Text{EN: "%s lies outside of the job's own folders", ZH: "%s 不在该作业自己的目录之内"}.With(a.Path),
 			lang.Text{EN: "a path relative to the job's work directory", ZH: "相对于作业工作目录的路径"})
@@ -297,7 +297,7 @@ func mayCancelLater(c *ops.Call, j slurm.Job) error {
 
 // inJobFolders reports whether path, once resolved, lies in the job's work
 // directory.
-func inJobFolders(c *ops.Call, j slurm.Job, path string) bool {
+func inJobFolders(j slurm.Job, path string) bool {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(j.WorkDir, path)
 	}

@@ -24,7 +24,6 @@ type Alarm struct {
 	// loss_spike, straggler, slower, slow_start. It stays the same for as long as it is so.
 	ID   string
 	Job  slurm.JobID
-	Rank *int
 	Node string // the one to look at, or all of the job's as a hostlist
 	What lang.Text
 	Fix  lang.Text
@@ -100,7 +99,7 @@ func Alarms(ctx context.Context, c *ops.Call, j slurm.Job) ([]Alarm, error) {
 		return all, err
 	}
 	for _, f := range run.Check() {
-		a := Alarm{ID: f.ID, Job: j.ID, Rank: f.Rank, Node: hostlist.Compress(j.Nodes), What: f.What, Fix: f.Fix}
+		a := Alarm{ID: f.ID, Job: j.ID, Node: hostlist.Compress(j.Nodes), What: f.What, Fix: f.Fix}
 		if f.Rank != nil {
 			a.Node = nodeOf(j, run.WorldSize, *f.Rank)
 		}
@@ -190,7 +189,6 @@ func hangAlarm(j slurm.Job, r diagnose.Report, run metrics.Run) Alarm {
 	}
 	a.What.EN, a.What.ZH = a.What.EN+".", a.What.ZH+"。"
 	if b := r.Behind; b != nil {
-		a.Rank = &b.Ranks[0]
 		if a.Node = b.Node; a.Node == "" {
 			a.Node = nodeOf(j, run.WorldSize, b.Ranks[0])
 		}

@@ -117,14 +117,14 @@ func diagnoseOp(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOut, e
 			lang.Text{EN: "a job id, or the path of a log file or folder", ZH: "作业号，或日志文件、日志目录的路径"})
 	}
 	if err != nil {
-		return DiagnoseOut{}, unreadableLogs(err, c.Lang)
+		return DiagnoseOut{}, unreadableLogs(err)
 	}
 	r, err := diagnose.Run(ctx, src, diagnose.Context{})
-	return DiagnoseOut{Report: r}, unreadableLogs(err, c.Lang)
+	return DiagnoseOut{Report: r}, unreadableLogs(err)
 }
 
 // unreadableLogs is the error of logs none of which could be read.
-func unreadableLogs(err error, l lang.Lang) error {
+func unreadableLogs(err error) error {
 	if none := new(diagnose.UnreadableError); errors.As(err, &none) {
 		return &ops.Error{Code: ops.Failed, Field: "job", Message: none.Text()}
 	}
@@ -143,7 +143,7 @@ func diagnoseStream(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOu
 		return DiagnoseOut{}, err
 	}
 	r, err := diagnose.Run(ctx, src, diagnose.Context{})
-	return DiagnoseOut{Report: r}, unreadableLogs(err, c.Lang)
+	return DiagnoseOut{Report: r}, unreadableLogs(err)
 }
 
 // DiagnoseJob is the diagnosis of a job by its id.
@@ -180,7 +180,7 @@ func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseO
 	c.Step(1, 3, ops.Counted(len(paths), "log").In(c.Lang))
 	r, err := diagnose.Run(ctx, src, evidence(ctx, c, cl, j))
 	c.Step(2, 3, "")
-	return DiagnoseOut{Report: r, Fix: launch.PatchFor(ctx, c, cl.Name(), j.ID, r)}, unreadableLogs(err, c.Lang)
+	return DiagnoseOut{Report: r, Fix: launch.PatchFor(ctx, c, cl.Name(), j.ID, r)}, unreadableLogs(err)
 }
 
 // evidence is what is known of a job besides its logs: Slurm's word, the nodes

@@ -175,7 +175,7 @@ func onSlurm(ctx context.Context, c *ops.Call, cl ops.Cluster, in DiagnoseIn, gi
 	if err := os.WriteFile(filepath.Join(dir, "errand.json"), text, 0o600); err != nil {
 		return r, err
 	}
-	return runErrand(ctx, c, cl, e, dir, program, cpuPartition(ctx, c, cl, in.Partition))
+	return runErrand(ctx, c, cl, e, dir, program, cpuPartition(ctx, cl, in.Partition))
 }
 
 // runErrand submits the array and what comes after it, and waits for the answer.
@@ -251,7 +251,7 @@ func lastLine(text string) string {
 
 // cpuPartition is the partition that was asked for, else one without GPUs that
 // takes jobs, else the default one.
-func cpuPartition(ctx context.Context, c *ops.Call, cl ops.Cluster, asked string) string {
+func cpuPartition(ctx context.Context, cl ops.Cluster, asked string) string {
 	s, ok := cl.(ops.Surveyor)
 	if asked != "" || !ok {
 		return asked

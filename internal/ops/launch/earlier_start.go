@@ -123,7 +123,7 @@ func LikelyStart(ctx context.Context, c *ops.Call, cl ops.Cluster, partition str
 
 // dryEarlier tries a job that is not submitted; nil where the cluster cannot, or
 // would refuse it: the problems say that better.
-func dryEarlier(ctx context.Context, c *ops.Call, cl ops.Cluster, s job.Spec, sc job.Script) *EarlierOut {
+func dryEarlier(ctx context.Context, cl ops.Cluster, s job.Spec, sc job.Script) *EarlierOut {
 	t, ok := cl.(interface {
 		Test(context.Context, slurm.Submission) (slurm.Estimate, error)
 	})

@@ -88,17 +88,18 @@ func given(c *ops.Call, in SpecIn) (name string, text []byte, err error) {
 	return name, text, err
 }
 
-// draft is the specification before its fields are checked, with the notes of
-// the script that it was read from.
-func draft(c *ops.Call, in SpecIn) (job.Spec, []job.Note, error) {
+// draft is the specification before its fields are checked.
+func draft(c *ops.Call, in SpecIn) (job.Spec, error) {
 	name, text, err := given(c, in)
 	if err != nil {
-		return job.Spec{}, nil, err
+		return job.Spec{}, err
 	}
-	return draftOf(c, in, name, text)
+	s, _, err := draftOf(c, in, name, text)
+	return s, err
 }
 
-// draftOf is draft for a text that was read already.
+// draftOf is draft for a text that was read already, with the notes of the script that
+// it came from.
 func draftOf(c *ops.Call, in SpecIn, name string, text []byte) (job.Spec, []job.Note, error) {
 	var base job.Spec
 	var notes []job.Note

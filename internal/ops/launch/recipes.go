@@ -66,7 +66,7 @@ func listRecipes(_ context.Context, c *ops.Call, in RecipesIn) (RecipesOut, erro
 		}
 		return out, nil
 	}
-	s, _, err := draft(c, SpecIn{Recipe: in.Recipe, GPUs: in.GPUs, Spec: job.Spec{GPU: in.GPU}})
+	s, err := draft(c, SpecIn{Recipe: in.Recipe, GPUs: in.GPUs, Spec: job.Spec{GPU: in.GPU}})
 	if err != nil {
 		return out, err
 	}

@@ -115,7 +115,7 @@ func model(c *ops.Call, in SpecIn) (job.Spec, error) {
 	if in.Spec.Worktree == "" {
 		in.Spec.Worktree = "/worktree"
 	}
-	s, _, err := draft(c, in)
+	s, err := draft(c, in)
 	if err != nil {
 		return s, err
 	}

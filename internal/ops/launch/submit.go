@@ -163,7 +163,7 @@ func submit(ctx context.Context, c *ops.Call, in SubmitIn) (SubmitOut, error) {
 		out.Problems = preflight.OnCluster(ctx, c, cl, s, released(c, s), sc, out.Problems)
 	}
 	if in.DryRun {
-		out.Earlier = dryEarlier(ctx, c, cl, s, sc)
+		out.Earlier = dryEarlier(ctx, cl, s, sc)
 	}
 	if in.DryRun || rules.Blocking(out.Problems) && !in.Force {
 		if out.Found() {

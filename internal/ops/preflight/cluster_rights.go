@@ -134,7 +134,7 @@ func (r *request) partition(parts []slurm.Partition) {
 
 // FitsPartition refuses a change to what the job's partition gives to nobody:
 // Slurm takes it, and the job waits for ever.
-func FitsPartition(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job, u slurm.Update) error {
+func FitsPartition(ctx context.Context, cl ops.Cluster, j slurm.Job, u slurm.Update) error {
 	sv, ok := cl.(ops.Surveyor)
 	if !ok || cl.Kind() == "local" || j.State != slurm.Pending {
 		return nil

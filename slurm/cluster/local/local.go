@@ -23,7 +23,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -394,21 +393,18 @@ func (c *Cluster) Test(_ context.Context, s slurm.Submission) (slurm.Estimate, e
 	if err != nil {
 		return slurm.Estimate{}, slurm.Refused("test", err)
 	}
-	var free []string
-	for n := 1; n <= c.Size && len(free) < r.Nodes; n++ {
+	free := 0
+	for n := 1; n <= c.Size && free < r.Nodes; n++ {
 		if c.store.isFree(nodeName(n)) {
-			free = append(free, nodeName(n))
+			free++
 		}
 	}
-	e := slurm.Estimate{Partition: r.Partition}
-	if len(free) < r.Nodes {
-		e.Text = fmt.Sprintf("%d of %d nodes are free; the job starts when others end", len(free), r.Nodes)
-		return e, nil
+	if free < r.Nodes {
+		return slurm.Estimate{}, nil // it starts when others end
 	}
-	e.Start, e.Nodes = time.Now(), free
+	e := slurm.Estimate{Start: time.Now()}
 	if r.Begin.After(e.Start) {
 		e.Start = r.Begin
 	}
-	e.Text = "to start at " + e.Start.Format(time.RFC3339) + " on " + strings.Join(free, ",")
 	return e, nil
 }

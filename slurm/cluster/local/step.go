@@ -28,7 +28,6 @@ type step struct {
 	GPUs         int // -1: as the job has them
 	CPUs         int
 	Limit        time.Duration
-	JobName      string
 	Quiet        bool
 	nodesSet     int
 }
@@ -112,7 +111,7 @@ var stepValues = map[string]func(s *step, v string) error{
 	"input":    func(s *step, v string) error { s.Input = v; return nil },
 	"chdir":    func(s *step, v string) error { s.Chdir = v; return nil },
 	"export":   func(s *step, v string) error { s.Export = v; return nil },
-	"job-name": func(s *step, v string) error { s.JobName = v; return nil },
+	"job-name": func(*step, string) error { return nil },
 	"gres": func(s *step, v string) (err error) {
 		if v == "none" {
 			s.GPUs = 0
