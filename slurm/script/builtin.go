@@ -1,9 +1,11 @@
 package script
 
 import (
+	"cmp"
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -216,12 +218,18 @@ func (r *reader) unset(c *Command, f frame) {
 	}
 }
 
-func (r *reader) shift(_ *Command, f frame) {
+// shift takes the first words away, one unless told; by more than there are it does
+// nothing.
+func (r *reader) shift(c *Command, f frame) {
 	if f.args == nil {
 		return
 	}
-	if len(f.args.list) > 0 {
-		f.args.list = slices.Clone(f.args.list[1:])
+	n, err := strconv.Atoi(cmp.Or(c.argText(1), "1"))
+	if err != nil {
+		n = len(f.args.list) // by how many the file does not show: none is known any more
+	}
+	if n >= 0 && n <= len(f.args.list) {
+		f.args.list = slices.Clone(f.args.list[n:])
 	}
 }
 

@@ -206,7 +206,7 @@ func (r *reader) readJob(t text, cli Options) *Job {
 	return j
 }
 
-func (r *reader) subjob(_ *Command, t text, cli Options, f frame) *Job {
+func (r *reader) subjob(t text, cli Options, f frame) *Job {
 	if f.depth > maxDepth || len(r.script.Jobs) > 8 {
 		return nil
 	}

@@ -112,7 +112,8 @@ func (o Options) Has(names ...string) bool {
 	return ok
 }
 
-// known finds an option by its long name, or by a beginning that only it has.
+// known finds an option by its long name, or by a beginning that only it has. Of
+// several with that beginning full is the shortest.
 func known(name string, tables ...map[string]argument) (full string, arg argument, ok bool) {
 	n := 0
 	for _, t := range tables {
@@ -120,9 +121,11 @@ func known(name string, tables ...map[string]argument) (full string, arg argumen
 			return canonical(name), a, true
 		}
 		for long, a := range t {
-			if strings.HasPrefix(long, name) {
+			if !strings.HasPrefix(long, name) {
+				continue
+			}
+			if n++; n == 1 || len(long) < len(full) || len(long) == len(full) && long < full {
 				full, arg = long, a
-				n++
 			}
 		}
 	}

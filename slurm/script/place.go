@@ -89,11 +89,7 @@ func containerOptions(args []Arg, switches []string) (opts []Option, rest []Arg)
 		name, val, has := cutValue(a.Value)
 		o := Option{Name: strings.TrimLeft(name, "-"), Given: name, Value: val, Has: has, Line: a.Line}
 		single := !strings.HasPrefix(name, "--")
-		if has || slices.Contains(switches, o.Name) {
-			opts = append(opts, o)
-			continue
-		}
-		if single && len(o.Name) > 1 {
+		if single && len(o.Name) > 1 && !slices.Contains(switches, o.Name) {
 			if strings.Trim(o.Name, "itdPq") == "" {
 				for _, c := range o.Name {
 					opts = append(opts, Option{Name: string(c), Given: name, Line: a.Line})
@@ -105,6 +101,10 @@ func containerOptions(args []Arg, switches []string) (opts []Option, rest []Arg)
 			p.Text = p.Text[2:]
 			o.Name = o.Name[:1]
 			o.Value, o.Has = append(Value{p}, a.Value[1:]...), true
+			opts = append(opts, o)
+			continue
+		}
+		if has || slices.Contains(switches, o.Name) {
 			opts = append(opts, o)
 			continue
 		}

@@ -209,14 +209,14 @@ func (r *reader) sbatch(c *Command, f frame) {
 	r.job.Submissions = append(r.job.Submissions, sub)
 	for _, red := range c.Redirects {
 		if red.Doc != nil && len(rest) == 0 {
-			r.later = append(r.later, func() { sub.Job = r.subjob(c, red.Doc.text, opts, f) })
+			r.later = append(r.later, func() { sub.Job = r.subjob(red.Doc.text, opts, f) })
 			return
 		}
 	}
 	if len(rest) > 0 {
 		sub.File = rest[0].Text()
 		if t, ok := r.written(sub.File); ok {
-			r.later = append(r.later, func() { sub.Job = r.subjob(c, t, opts, f) })
+			r.later = append(r.later, func() { sub.Job = r.subjob(t, opts, f) })
 		}
 	}
 }

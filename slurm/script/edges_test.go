@@ -1,0 +1,116 @@
+package script
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// edgeReadings say what is read of one input, by the first word of its line in
+// testdata/edges.txt.
+var edgeReadings = map[string]func(in string) string{
+	// Which branch a condition takes in a job of four nodes.
+	"if": func(in string) string {
+		return given("#!/bin/bash\n#SBATCH -N 4\nif " + in + "; then prog then; else prog else; fi\n")
+	},
+	// What the options of a directive ask for.
+	"count":  func(in string) string { return counts(Read("", []byte("#!/bin/bash\n#SBATCH "+in+"\n")).Jobs[0]) },
+	"salloc": func(in string) string { return counts(Read("", []byte("salloc "+in+"\n")).Jobs[0]) },
+	// The options of a directive, and why sbatch refuses it.
+	"directive": func(in string) string {
+		j := Read("", []byte("#!/bin/bash\n#SBATCH "+in+"\n")).Jobs[0]
+		d := j.Directives[0]
+		return strings.TrimSpace(options(j.Options) + " " + strings.TrimSpace(d.FaultOption+" "+d.Fault))
+	},
+	// Which lines at the head of a script are directives, and which sbatch passes over.
+	"head": func(in string) string {
+		j := Read("", []byte("#!/bin/bash\n"+in+"\n")).Jobs[0]
+		var all []string
+		for _, d := range j.Directives {
+			all = append(all, fmt.Sprintf("%q%s of component %d", d.Text, strings.TrimSuffix(" "+string(d.Ignored), " "), d.Component))
+		}
+		return strings.TrimSpace(strings.Join(all, ", ") + options(j.Options))
+	},
+	// What sbatch takes a name for, and what was meant by one that it does not have.
+	"option": func(in string) string {
+		form, known := SbatchOption(in)
+		near, _ := NearestOption(in)
+		return strings.TrimSpace(fmt.Sprintf("%s %t %s", form.Name, known, near))
+	},
+	// What the programs named prog get.
+	"words": given,
+	// What is started: launcher, program, options, arguments, environment, container.
+	"start": func(in string) string {
+		j := Read("", []byte(in+"\n")).Jobs[0]
+		var all []string
+		for _, s := range j.Starts {
+			all = append(all, started(s))
+		}
+		for _, c := range j.Containers {
+			text := fmt.Sprintf("in %s %s passes=%t file=%t unknown=%t", c.Runtime, word(c.Image), c.PassesEnv, c.EnvFile, c.MountsUnknown)
+			for _, m := range c.Mounts {
+				text += " " + word(m.Host) + ":" + word(m.Inside)
+			}
+			all = append(all, strings.TrimSpace(text+" "+strings.Join(slices.Sorted(maps.Keys(c.Env)), " ")))
+		}
+		return strings.Join(all, "; ")
+	},
+}
+
+func counts(j *Job) string {
+	n, exact, ok := j.Nodes()
+	gpus, _, counted := j.GPUs()
+	tasks, tasked := j.TasksPerNode(j.Options)
+	return fmt.Sprintf("nodes %d exact=%t known=%t, GPUs %d %t, tasks %d %t", n, exact, ok, gpus, counted, tasks, tasked)
+}
+
+func started(s *Start) string {
+	text := fmt.Sprintf("%s %q%s", s.Launcher, s.Program.Text(), options(s.Flags))
+	if s.Module {
+		text += " module"
+	}
+	if s.FlagsUnknown {
+		text += " unknown"
+	}
+	for _, a := range s.ProgramArgs {
+		text += " " + word(a.Value)
+	}
+	env := s.Command.Env
+	for _, n := range env.Names() {
+		v, _ := env.Env(n)
+		text += " $" + n + "=" + word(v)
+	}
+	if s.Command.Remote != nil {
+		text += " remote"
+	}
+	if env.Login {
+		text += " login"
+	}
+	return text
+}
+
+// Each line is one input and, behind the arrow, what is read of it.
+func TestEdgesAreReadAsTheyAre(t *testing.T) {
+	const file, arrow = "testdata/edges.txt", " =>"
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	escaped := strings.NewReplacer("\n", `\n`)
+	var got []string
+	for line := range strings.SplitSeq(strings.TrimSuffix(string(want), "\n"), "\n") {
+		in, _, _ := strings.Cut(line, arrow)
+		kind, text, _ := strings.Cut(in, " ")
+		read := edgeReadings[kind]
+		require.NotNil(t, read, line)
+		got = append(got, strings.TrimRight(in+arrow+" "+escaped.Replace(read(strings.ReplaceAll(text, `\n`, "\n"))), " "))
+	}
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(strings.Join(got, "\n")+"\n"), 0o644))
+		return
+	}
+	require.Equal(t, strings.Split(strings.TrimSuffix(string(want), "\n"), "\n"), got, "run go test ./slurm/script -update and read the difference")
+}
