@@ -264,9 +264,6 @@ func (s *search) cost(c *cfg, r recompute) (step Step, tflops float64) {
 
 	virtual := math.Max(float64(c.VP.V), 1)
 	bubble := (float64(c.PP) - 1) / (virtual * math.Max(batches, 1))
-	if !c.VP.OK && batches < float64(c.PP) {
-		bubble = (float64(c.PP) - 1) / math.Max(batches, 1)
-	}
 	sequence := 1.0
 	if c.SequenceParallel {
 		sequence = tp

@@ -61,3 +61,12 @@ func TestRulesOnBothSidesOfTheirEdge(t *testing.T) {
 		require.Equal(t, c.told, told, "%s in %s with %s", c.rule, c.release, c.edits)
 	}
 }
+
+func TestOnlyAnErrorBlocks(t *testing.T) {
+	for _, c := range []struct {
+		of     []Problem
+		blocks bool
+	}{{nil, false}, {[]Problem{{Severity: Warning}, {Severity: Note}}, false}, {[]Problem{{Severity: Note}, {Severity: Error}}, true}} {
+		require.Equal(t, c.blocks, Blocking(c.of))
+	}
+}

@@ -3,6 +3,8 @@
 // table, with its reason in two languages, its fix and its source. It is pure.
 package rules
 
+import "slices"
+
 // A Severity says what a broken rule does to a job.
 type Severity string
 
@@ -44,10 +46,5 @@ type Verdict struct {
 
 // Blocking reports whether a problem of severity error is among ps.
 func Blocking(ps []Problem) bool {
-	for _, p := range ps {
-		if p.Severity == Error {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(ps, func(p Problem) bool { return p.Severity == Error })
 }
