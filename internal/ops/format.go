@@ -78,7 +78,7 @@ func Bytes(n int64) string {
 	const unit = 1024
 	size, names := float64(n), []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
 	i := 0
-	for size >= unit && i < len(names)-1 {
+	for size >= unit-0.05 && i < len(names)-1 { // 1023.96 is said as 1024.0
 		size, i = size/unit, i+1
 	}
 	if i == 0 {

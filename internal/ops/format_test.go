@@ -32,3 +32,12 @@ func TestHoursAreWrittenInFull(t *testing.T) {
 		require.Equal(t, said, Hours(h))
 	}
 }
+
+func TestSizesAreSaidInBinaryUnits(t *testing.T) {
+	t.Parallel()
+	for n, said := range map[int64]string{
+		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 1<<20 - 1: "1.0 MiB", 1 << 20: "1.0 MiB", 5 << 40: "5.0 TiB", 3 << 60: "3072.0 PiB",
+	} {
+		require.Equal(t, said, Bytes(n))
+	}
+}

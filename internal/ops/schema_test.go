@@ -137,3 +137,27 @@ func FuzzDecodeAgreesWithJSON(f *testing.F) {
 		}
 	})
 }
+
+// An agent's listing shows some properties, in the order asked for, and takes the rest.
+func TestAListingShowsSomeProperties(t *testing.T) {
+	whole := &Schema{Closed: true, Required: []string{"a", "c"}, Properties: []Property{{Name: "a", Schema: &Schema{}}, {Name: "b", Schema: &Schema{}}, {Name: "c", Schema: &Schema{}}}}
+	short := whole.Only("b", "a", "none")
+	require.False(t, short.Closed)
+	require.Equal(t, []string{"a"}, short.Required)
+	require.Equal(t, []string{"b", "a"}, []string{short.Properties[0].Name, short.Properties[1].Name})
+	require.Len(t, short.Properties, 2)
+	require.Equal(t, []string{"a", "c"}, whole.Required, "the whole one stays")
+}
+
+// A default that the schema cannot say in the property's type is left out.
+func TestADefaultIsOfItsPropertysType(t *testing.T) {
+	for _, c := range []struct {
+		word, typ string
+		want      any
+	}{
+		{"5", "string", "5"}, {"5", "integer", json.Number("5")}, {"0.5", "number", json.Number("0.5")}, {"true", "boolean", true},
+		{"5", "boolean", nil}, {"true", "integer", nil}, {"5s", "integer", nil}, {"[1]", "array", nil}, {"", "integer", nil},
+	} {
+		require.Equal(t, c.want, typedDefault(c.word, c.typ), "%q as %s", c.word, c.typ)
+	}
+}

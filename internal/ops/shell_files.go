@@ -20,8 +20,14 @@ func (c *Call) ReadFile(field, path string) ([]byte, error) {
 			lang.Text{EN: "files are read in the shell only", ZH: "只能在 shell 中读取文件"},
 			lang.Text{EN: "give the text itself", ZH: "请直接给出文本"})
 	}
+	fewLines := lang.Text{EN: "a specification has a few lines", ZH: "规格只有几行"}
 	if path == "-" && c.Stdin != nil {
-		return io.ReadAll(io.LimitReader(c.Stdin, maxSpec))
+		b, err := io.ReadAll(io.LimitReader(c.Stdin, maxSpec+1))
+		if err == nil && len(b) > maxSpec {
+			err = InputError(field,
+				lang.Text{EN: "standard input has more than %d bytes", ZH: "标准输入超过 %d 字节"}.With(maxSpec), fewLines)
+		}
+		return b, err
 	}
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(c.Dir, path)
@@ -42,8 +48,7 @@ func (c *Call) ReadFile(field, path string) ([]byte, error) {
 			lang.Text{EN: "name a file", ZH: "请给出文件"})
 	case st.Size() > maxSpec:
 		return nil, InputError(field,
-			lang.Text{EN: "%s has %d bytes, more than %d", ZH: "%s 有 %d 字节，超过 %d"}.With(path, st.Size(), maxSpec),
-			lang.Text{EN: "a specification has a few lines", ZH: "规格只有几行"})
+			lang.Text{EN: "%s has %d bytes, more than %d", ZH: "%s 有 %d 字节，超过 %d"}.With(path, st.Size(), maxSpec), fewLines)
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
