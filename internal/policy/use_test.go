@@ -1,0 +1,134 @@
+package policy_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
+	"github.com/megatron-ops/megatron-ops/internal/ops/smoke"
+	"github.com/megatron-ops/megatron-ops/internal/policy"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// A yard is a queue that tells of its partitions too.
+type yard struct{ queue }
+
+func (yard) Partitions(context.Context) ([]slurm.Partition, error) {
+	twoDays := int64(48 * 3600)
+	return []slurm.Partition{{Name: "prod", Default: true, TimeLimitS: &twoDays, GPUs: 8}, {Name: "endless", GPUs: 4}, {Name: "cpu", TimeLimitS: &twoDays}}, nil
+}
+
+// said is a use in a line.
+func said(u policy.Use) string {
+	text := fmt.Sprintf("%s %d GPUs, %g h, %g GPU hours", strings.Join(u.Partitions, ","), u.GPUs, u.Hours, u.GPUHours)
+	for _, what := range u.Unknown {
+		text += ", " + string(what) + " unknown"
+	}
+	return strings.TrimSpace(text)
+}
+
+// The most that a specification can come to is counted: every job of a chain, every task
+// of an array, every retry, and whole nodes where they are asked for.
+func TestASpecificationIsCountedAtItsMost(t *testing.T) {
+	const base = "{name: gpt, worktree: /w, "
+	told, silent := &ops.Service{Default: "yard", Clusters: map[string]ops.Cluster{"yard": yard{}}}, &ops.Service{Default: "yard", Clusters: map[string]ops.Cluster{"yard": queue{}}}
+	for spec, want := range map[string]string{
+		"nodes: 2, time: '3:00:00'":                                   "prod 16 GPUs, 3 h, 48 GPU hours",
+		"nodes: 2, time: '3:00:00', gpus_per_node: 4":                 "prod 8 GPUs, 3 h, 24 GPU hours",
+		"nodes: 2, time: '3:00:00', gpus_per_node: 0, partition: cpu": "cpu 0 GPUs, 3 h, 0 GPU hours",
+		"nodes: 2, time: '3:00:00', partition: 'prod,endless'":        "prod,endless 16 GPUs, 3 h, 48 GPU hours",
+		"nodes: 2":                                                                     "prod 16 GPUs, 48 h, 768 GPU hours",
+		"nodes: 2, partition: endless":                                                 "endless 16 GPUs, +Inf h, +Inf GPU hours",
+		"nodes: 2, partition: 'cpu,endless'":                                           "cpu,endless 16 GPUs, +Inf h, +Inf GPU hours",
+		"nodes: 2, partition: none":                                                    "none 16 GPUs, +Inf h, +Inf GPU hours, time unknown",
+		"nodes: 1, time: UNLIMITED":                                                    "prod 8 GPUs, +Inf h, +Inf GPU hours",
+		"nodes: 1, time: '2:00:00', chain: 3":                                          "prod 8 GPUs, 2 h, 48 GPU hours",
+		"nodes: 1, time: '2:00:00', array: '0-9%2'":                                    "prod 16 GPUs, 2 h, 160 GPU hours",
+		"nodes: 1, time: '2:00:00', retry: {max: 2, on: [node_failure]}":               "prod 8 GPUs, 2 h, 48 GPU hours",
+		"nodes: 1, time: '2:00:00', retry: {on: [node_failure]}":                       "prod 8 GPUs, 2 h, 64 GPU hours",
+		"nodes: 1, time: '2:00:00', gpus_per_node: 2, exclusive: true":                 "prod 8 GPUs, 2 h, 16 GPU hours",
+		"nodes: 1, time: '2:00:00', gpus_per_node: 2, exclusive: false":                "prod 2 GPUs, 2 h, 4 GPU hours",
+		"nodes: 1, time: '2:00:00', partition: cpu, gpus_per_node: 0, exclusive: true": "cpu 0 GPUs, 2 h, 0 GPU hours, gpus unknown",
+	} {
+		in := &launch.SubmitIn{SpecIn: launch.SpecIn{YAML: base + spec + "}"}}
+		use, takes, err := policy.Of(t.Context(), told, "submit", in)
+		require.NoError(t, err, spec)
+		require.True(t, takes)
+		require.Equal(t, want, said(use), spec)
+	}
+	in := &launch.SubmitIn{SpecIn: launch.SpecIn{YAML: base + "nodes: 2}"}}
+	use, _, err := policy.Of(t.Context(), silent, "submit", in)
+	require.NoError(t, err)
+	require.Equal(t, "16 GPUs, +Inf h, +Inf GPU hours, partition unknown, time unknown", said(use), "of a cluster that tells of no partitions")
+	silent.Sites = func(string) job.Site { return job.Site{GPUsPerNode: 6} }
+	in.YAML = base + "nodes: 1, time: '1:00:00', partition: x, gpus_per_node: 2, exclusive: true}"
+	use, _, err = policy.Of(t.Context(), silent, "submit", in)
+	require.NoError(t, err)
+	require.Equal(t, "x 6 GPUs, 1 h, 6 GPU hours", said(use), "the profile knows how many GPUs a node has")
+
+	in.DryRun = true
+	_, takes, err := policy.Of(t.Context(), told, "submit", in)
+	require.NoError(t, err)
+	require.False(t, takes, "what is only shown takes nothing")
+	_, takes, _ = policy.Of(t.Context(), told, "smoke", &smoke.In{SpecIn: in.SpecIn, DryRun: true})
+	require.False(t, takes)
+	_, takes, _ = policy.Of(t.Context(), told, "list", &struct{}{})
+	require.False(t, takes)
+	in.YAML = "nodes: many"
+	in.DryRun = false
+	_, _, err = policy.Of(t.Context(), told, "submit", in)
+	require.Error(t, err, "what cannot be read is not within any limit")
+}
+
+// What changes a job, runs in it or checks nodes is counted as it will be.
+func TestWhatActsOnJobsAndNodesIsCounted(t *testing.T) {
+	const id = slurm.JobID("7")
+	on := jobcontrol.JobIn{Job: id}
+	two := 2
+	svc := &ops.Service{Default: "yard", Clusters: map[string]ops.Cluster{"yard": yard{queue{rows: map[slurm.JobID][]string{id: {"7 RUNNING"}}}}}}
+	spec := launch.SpecIn{YAML: "{name: gpt, worktree: /w, nodes: 2, time: '3:00:00'}"}
+	for _, c := range []struct {
+		in   any
+		want string
+	}{
+		{&jobcontrol.UpdateIn{JobIn: on, Time: "2:00:00"}, "prod 8 GPUs, 2 h, 16 GPU hours"},
+		{&jobcontrol.UpdateIn{JobIn: on, Time: "UNLIMITED"}, "prod 8 GPUs, +Inf h, +Inf GPU hours"},
+		{&jobcontrol.UpdateIn{JobIn: on, Time: "0"}, "prod 8 GPUs, +Inf h, +Inf GPU hours"},
+		{&jobcontrol.UpdateIn{JobIn: on, Time: "long"}, "prod 8 GPUs, +Inf h, +Inf GPU hours, time unknown"},
+		{&jobcontrol.UpdateIn{JobIn: on, Nodes: 3}, "prod 24 GPUs, 1 h, 24 GPU hours"},
+		{&jobcontrol.UpdateIn{JobIn: on, Partition: "endless"}, "endless 8 GPUs, 1 h, 8 GPU hours"},
+		{&fleet.RunIn{Job: id}, "prod 8 GPUs, 0.016666666666666666 h, 0.13333333333333333 GPU hours"},
+		{&fleet.RunIn{Job: id, Limit: 1800}, "prod 8 GPUs, 0.5 h, 4 GPU hours"},
+		{&fleet.NodeCheckIn{Nodes: "n[1-4]", Partition: "prod"}, "prod 32 GPUs, 0.5 h, 16 GPU hours"},
+		{&fleet.NodeCheckIn{Nodes: "n[1-4]", GPUs: &two}, "prod,endless,cpu 8 GPUs, 0.5 h, 4 GPU hours"},
+		{&fleet.NodeCheckIn{Nodes: "n1", Partition: "cpu"}, "cpu 0 GPUs, 0.5 h, 0 GPU hours, gpus unknown"},
+		{&smoke.In{SpecIn: spec}, "prod 16 GPUs, 1 h, 16 GPU hours"},
+	} {
+		use, takes, err := policy.Of(t.Context(), svc, "x", c.in)
+		require.NoError(t, err)
+		require.True(t, takes)
+		require.Equal(t, c.want, said(use), "%+v", c.in)
+	}
+	for _, in := range []any{&jobcontrol.RequeueIn{JobIn: jobcontrol.JobIn{Job: "8"}}, &jobcontrol.RequeueIn{JobIn: jobcontrol.JobIn{Job: id, OnCluster: ops.OnCluster{Cluster: "none"}}}, &fleet.NodeCheckIn{Nodes: "n[1"}} {
+		_, _, err := policy.Of(t.Context(), svc, "x", in)
+		require.Error(t, err)
+	}
+}
+
+func TestNoLimitIsNullInJSON(t *testing.T) {
+	use, _, err := policy.Of(t.Context(), &ops.Service{Clusters: map[string]ops.Cluster{"": queue{rows: map[slurm.JobID][]string{"7": {"7 RUNNING"}}}}}, "update",
+		&jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "7"}, Time: "UNLIMITED"})
+	require.NoError(t, err)
+	raw, err := json.Marshal(use)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"partitions":["prod"],"qos":"normal","account":"llm","gpus":8,"hours":null,"gpu_hours":null}`, string(raw))
+}
