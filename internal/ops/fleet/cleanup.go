@@ -144,20 +144,22 @@ func cleanup(ctx context.Context, c *ops.Call, in CleanupIn) (CleanupOut, error)
 	}
 	return out, &ops.Error{
 		Code: ops.NotAllowed, Confirm: true,
-		Message: lang.Text{EN: "this ends %s of %s on %s: %s", ZH: "将结束 %[2]s 在 %[3]s 上的 %[1]s：%[4]s"}.With(strconv.Itoa(len(out.Processes))+" process(es)", c.Who.User, out.Nodes, shown(out.Processes)),
+		Message: lang.Text{EN: "this ends %s of %s on %s: %s", ZH: "将结束 %[2]s 在 %[3]s 上的 %[1]s：%[4]s"}.With(ops.Counted(len(out.Processes), "process"), c.Who.User, out.Nodes, shown(out.Processes)),
 		Fix:     lang.Text{EN: "say yes: --yes", ZH: "确认请加 --yes"},
 	}
 }
 
-func shown(ps []Leftover) string {
+// shown are the first few, and how many there are besides.
+func shown(ps []Leftover) lang.Text {
 	var words []string
 	for _, p := range ps[:min(5, len(ps))] {
 		words = append(words, fmt.Sprintf("%s %d %s", p.Node, p.PID, p.Command))
 	}
+	few := strings.Join(words, "; ")
 	if len(ps) > 5 {
-		words = append(words, fmt.Sprintf("and %d more", len(ps)-5))
+		return lang.Text{EN: "%s; and %d more", ZH: "%s；另有 %d 个"}.With(few, len(ps)-5)
 	}
-	return strings.Join(words, "; ")
+	return lang.Text{EN: few, ZH: few}
 }
 
 func parseLeftovers(said string) []Leftover {

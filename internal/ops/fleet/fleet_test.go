@@ -1,0 +1,236 @@
+package fleet
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A yard is a cluster of three nodes that keeps what it is told to do.
+type yard struct {
+	opstest.Site
+	left    string // what a visit finds
+	did     []string
+	visited slurm.Visit
+	ran     slurm.Exec
+}
+
+func (*yard) Nodes(context.Context) ([]slurm.Node, error) {
+	return []slurm.Node{
+		{Name: "gpu1", State: "mixed", Partitions: []string{"prod"}, GPUs: 8, GPUsUsed: 6, CPUs: 64, CPUsUsed: 10},
+		{Name: "gpu2", State: "drained", Partitions: []string{"prod"}, GPUs: 8, Reason: "Kill task failed", ReasonBy: "root"},
+		{Name: "cpu1", State: "down*", Partitions: []string{"cpu"}, Reason: "Not responding"},
+	}, nil
+}
+
+func (*yard) Partitions(context.Context) ([]slurm.Partition, error) {
+	day := int64(86400)
+	return []slurm.Partition{{Name: "prod", Default: true, TimeLimitS: &day, GPUs: 8, Total: 2}, {Name: "cpu", Total: 1, MaxNodes: 4}}, nil
+}
+
+func (*yard) PartitionLimits(context.Context) ([]slurm.PartitionLimits, error) {
+	hour := int64(3600)
+	return []slurm.PartitionLimits{{Name: "cpu", DefaultTimeS: &hour, MinNodes: 2, Accounts: []string{"a", "b"}, Exclusive: true}}, nil
+}
+
+func (y *yard) ResumeNodes(_ context.Context, names []string) error {
+	y.did = append(y.did, "resume "+strings.Join(names, ","))
+	return nil
+}
+
+func (y *yard) Visit(_ context.Context, v slurm.Visit) (string, error) {
+	y.visited = v
+	y.did = append(y.did, "visit "+v.Argv[4])
+	return y.left, nil
+}
+
+func (y *yard) Exec(_ context.Context, e slurm.Exec) ([]slurm.NodeOutput, error) {
+	y.ran = e
+	return []slurm.NodeOutput{{Node: "gpu1", Text: "same"}, {Node: "gpu2", Text: "same"}, {Node: "gpu4", Text: "other"}}, nil
+}
+
+func TestWhichNodesAreShown(t *testing.T) {
+	t.Parallel()
+	c := opstest.NewCall(t, &opstest.Site{})
+	_, err := opstest.Do(t, c, Nodes())
+	require.ErrorContains(t, err, "does not tell of its nodes")
+	c.Clusters["test"] = &yard{}
+	for words, want := range map[string]string{
+		"":                   "gpu1 gpu2 cpu1",
+		"--partition prod":   "gpu1 gpu2",
+		"--drained":          "gpu2 cpu1",
+		"--reason kill":      "gpu2",
+		"gpu[1-2]":           "gpu1 gpu2",
+		"gpu[1-2] --drained": "gpu2",
+		"gpu9":               "",
+	} {
+		out, err := opstest.Do(t, c, Nodes(), strings.Fields(words)...)
+		require.NoError(t, err, words)
+		var names []string
+		for _, n := range out.(NodesOut).Nodes {
+			names = append(names, n.Name)
+		}
+		require.Equal(t, want, strings.Join(names, " "), words)
+	}
+	out, err := opstest.Do(t, c, Nodes(), "--partition", "prod")
+	require.NoError(t, err)
+	require.Equal(t, []int{2, 16}, []int{out.(NodesOut).Partitions[0].FreeGPUs, out.(NodesOut).Partitions[0].TotalGPUs}, "a drained node has none that is free")
+	for words, fails := range map[string]string{"--partition none": "prod, cpu", "gpu[1": "gpu[01-04,07]", "--check": "Kill task failed"} {
+		_, err := opstest.Do(t, c, Nodes(), strings.Fields(words)...)
+		require.Contains(t, ops.AsError(err).Fix.EN, fails, words)
+	}
+	out, err = opstest.Do(t, c, Nodes(), "--reason", "kill")
+	require.NoError(t, err)
+	require.Contains(t, opstest.Text(t, out, lang.EN), `resume --reason "kill"`)
+	require.Contains(t, opstest.Text(t, out, lang.EN), "Kill task failed (root)")
+}
+
+func TestAPartitionIsShownWithWhatItAllows(t *testing.T) {
+	t.Parallel()
+	c := opstest.NewCall(t, &opstest.Site{})
+	c.Clusters["test"] = &yard{}
+	out, err := opstest.Do(t, c, Partitions(), "cpu")
+	require.NoError(t, err)
+	text := opstest.Text(t, out, lang.EN)
+	for _, said := range []string{"≤ 4", "01:00:00", "fewest nodes", "a, b", "whole nodes only"} {
+		require.Contains(t, text, said)
+	}
+	require.NotContains(t, text, "operators only")
+	all, err := opstest.Do(t, c, Partitions())
+	require.NoError(t, err)
+	require.NotContains(t, opstest.Text(t, all, lang.EN), "fewest nodes", "of several only the table is shown")
+	require.Contains(t, opstest.Text(t, all, lang.EN), "prod*")
+	_, err = opstest.Do(t, c, Partitions(), "none")
+	require.Equal(t, ops.NotFound, ops.AsError(err).Code)
+}
+
+func TestNodesAreResumedByOperatorsOnceAgreed(t *testing.T) {
+	t.Parallel()
+	y := &yard{}
+	c := opstest.NewCall(t, &opstest.Site{})
+	c.Clusters["test"] = y
+	for words, code := range map[string]ops.Code{"": ops.BadInput, "gpu[": ops.BadInput, "gpu1": ops.NotFound, "gpu2": ops.NotAllowed} {
+		_, err := opstest.Do(t, c, Resume(), strings.Fields(words)...)
+		require.Equal(t, code, ops.AsError(err).Code, words)
+	}
+	_, err := opstest.Do(t, c, Resume(), "--reason", "KILL")
+	require.True(t, ops.AsError(err).Confirm)
+	require.ErrorContains(t, err, "gpu2 (drained: Kill task failed)")
+	require.Empty(t, y.did)
+	out, err := opstest.Do(t, c, Resume(), "--reason", "KILL", "--yes")
+	require.NoError(t, err)
+	require.Equal(t, []string{"resume gpu2"}, y.did)
+	require.Contains(t, opstest.Text(t, out, lang.ZH), "1 个节点恢复接收作业")
+}
+
+// What one's own ended jobs left is shown before it is ended, and said in one language.
+func TestLeftProcessesAreShownBeforeTheyAreEnded(t *testing.T) {
+	t.Parallel()
+	y := &yard{left: "motd\ngpu2\t9\t4711\t70\tpython b\ngpu1\tx\t1\t1\tno pid\ngpu1\t8\t\t3700\tsleep\tinf\n"}
+	c := opstest.NewCall(t, &opstest.Site{})
+	c.Clusters["test"] = y
+	out, err := opstest.Do(t, c, Cleanup(), "gpu[1-2]", "--match", "x", "--loose")
+	require.True(t, ops.AsError(err).Confirm)
+	require.Equal(t, "this ends 2 processes of alice on gpu[1-2]: gpu1 8 sleep\tinf; gpu2 9 python b", ops.AsError(err).Message.EN)
+	require.Contains(t, ops.AsError(err).Message.ZH, "将结束 alice 在 gpu[1-2] 上的 2 个进程：")
+	require.False(t, out.(CleanupOut).Ended)
+	require.Equal(t, []string{"x", "1"}, y.visited.Argv[7:])
+	require.Equal(t, Leftover{Node: "gpu2", PID: 9, JobID: "4711", ElapsedS: 70, Command: "python b"}, out.(CleanupOut).Processes[1])
+	require.Equal(t, []string{"visit list"}, y.did)
+	out, err = opstest.Do(t, c, Cleanup(), "gpu1", "--yes")
+	require.NoError(t, err)
+	require.Contains(t, opstest.Text(t, out, lang.EN), "ended 2 processes")
+	require.Equal(t, []string{"visit list", "visit end"}, y.did)
+	y.left = strings.Repeat("gpu1\t8\t\t70\tsleep\n", 7)
+	_, err = opstest.Do(t, c, Cleanup(), "gpu1")
+	require.Contains(t, ops.AsError(err).Message.EN, "; and 2 more")
+	require.Contains(t, ops.AsError(err).Message.ZH, "；另有 2 个")
+	y.left = ""
+	out, err = opstest.Do(t, c, Cleanup(), "gpu1")
+	require.NoError(t, err)
+	require.Contains(t, opstest.Text(t, out, lang.EN), "nothing of yours was left behind")
+	for _, bad := range []string{"gpu[1", "$(id)", ""} {
+		_, err = opstest.Do(t, c, Cleanup(), bad)
+		require.Equal(t, ops.BadInput, ops.AsError(err).Code, bad)
+	}
+	c.Who.User = "root"
+	_, err = opstest.Do(t, c, Cleanup(), "gpu1", "--yes")
+	require.Equal(t, ops.NotAllowed, ops.AsError(err).Code)
+}
+
+func TestACommandRunsBesideARunningJobOfOnesOwn(t *testing.T) {
+	t.Parallel()
+	y := &yard{Site: opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{
+		"1": {ID: "1", User: "alice", State: slurm.Running}, "2": {ID: "2", User: "alice", State: slurm.Pending}, "3": {ID: "3", User: "ben", State: slurm.Running},
+	}}}
+	c := opstest.NewCall(t, &opstest.Site{})
+	c.Clusters["test"] = y
+	for words, code := range map[string]ops.Code{"1": ops.BadInput, "1 --limit -1 -- id": ops.BadInput, "2 -- id": ops.Failed, "3 -- id": ops.NotAllowed, "4 -- id": ops.NotFound, "1 --nodes gpu[ -- id": ops.BadInput} {
+		_, err := opstest.Do(t, c, RunCommand(), strings.Fields(words)...)
+		require.Equal(t, code, ops.AsError(err).Code, "%s: %v", words, err)
+	}
+	out, err := opstest.Do(t, c, RunCommand(), "1", "--gpus", "--limit", "5", "-w", "gpu[1-2]", "--", "df", "-h")
+	require.NoError(t, err)
+	require.Equal(t, slurm.Exec{Job: "1", Nodes: []string{"gpu1", "gpu2"}, Argv: []string{"df", "-h"}, GPUs: true, Limit: 5 * time.Second}, y.ran)
+	text := opstest.Text(t, out, lang.EN)
+	require.Equal(t, 1, strings.Count(text, "same"), "nodes that said the same share a place")
+	require.Contains(t, text, "gpu[1-2]")
+}
+
+func TestAvoidedNodesAreOnesOwnOrEverybodys(t *testing.T) {
+	t.Parallel()
+	c := opstest.NewCall(t, &opstest.Site{})
+	now := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+	c.Now = func() time.Time { return now }
+	empty, err := opstest.Do(t, c, Avoid(), "gpu1", "--drop")
+	require.NoError(t, err)
+	require.Contains(t, opstest.Text(t, empty, lang.EN), "no node is avoided")
+	_, err = opstest.Do(t, c, Avoid(), "gpu[1-2]", "--hours", "2", "--reason", "slow")
+	require.NoError(t, err)
+	require.NoError(t, PutAvoided(t.Context(), c.Service, "test", Avoided{Node: "gpu3", Until: now.Add(time.Hour)}))
+	require.NoError(t, PutAvoided(t.Context(), c.Service, "test", Avoided{Node: "gpu4", Owner: "ben", Until: now.Add(time.Hour)}))
+	out, err := opstest.Do(t, c, Avoid(), "gpu9", "--spare")
+	require.NoError(t, err)
+	text := opstest.Text(t, out, lang.EN)
+	require.Contains(t, text, "--exclude gpu[1-3]", "not ben's, and no spare")
+	require.Contains(t, text, "everybody")
+	require.Equal(t, now.Add(24*time.Hour), out.(AvoidOut).Nodes[3].Until.UTC())
+	now = now.Add(3 * time.Hour)
+	all, err := AvoidedNodes(t.Context(), c.Service, "test", "alice")
+	require.NoError(t, err)
+	require.Len(t, all, 1, "the others' time is over")
+	for _, bad := range []string{"gpu[1", "a b", "gpu1 --hours 2161"} {
+		_, err = opstest.Do(t, c, Avoid(), strings.Fields(bad)...)
+		require.Equal(t, ops.BadInput, ops.AsError(err).Code, bad)
+	}
+}
+
+func TestHostlistsAreWrittenInEveryForm(t *testing.T) {
+	t.Parallel()
+	c := opstest.NewCall(t, &opstest.Site{})
+	for words, want := range map[string]string{
+		"gpu[1-3]":                  "gpu1\ngpu2\ngpu3\n",
+		"gpu1 gpu2,gpu3":            "gpu1\ngpu2\ngpu3\n",
+		"gpu1 gpu2 --compress":      "gpu[1-2]\n",
+		"gpu[1-2] --slots 8":        "gpu1 slots=8\ngpu2 slots=8\n",
+		"gpu[1":                     "",
+		"gpu1 --slots -1":           "",
+		"gpu1 --slots 8 --compress": "",
+	} {
+		out, err := opstest.Do(t, c, Hostlist(), strings.Fields(words)...)
+		if want == "" {
+			require.Equal(t, ops.BadInput, ops.AsError(err).Code, words)
+			continue
+		}
+		require.NoError(t, err, words)
+		require.Equal(t, want, out.(HostlistOut).Verbatim(), words)
+	}
+}
