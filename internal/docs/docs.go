@@ -101,6 +101,11 @@ func specification() string {
 	for _, f := range job.Fields() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", f.Name, f.Type, cell(f.Doc.EN), cell(f.Doc.ZH), code(f.Example), code(f.Default))
 	}
+	b.WriteString("\n## Presets\n\nThe names that `preset` takes at every site. One without variables changes the launch. A site adds its own in the [configuration](configuration.md).\n\n")
+	b.WriteString("| preset | what it is for | 用途 | variables |\n|---|---|---|---|\n")
+	for _, p := range job.Presets() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", p.Name, cell(p.Doc.EN), cell(p.Doc.ZH), code(strings.Join(p.Sets, " ")))
+	}
 	return b.String()
 }
 
