@@ -177,6 +177,12 @@ var refinements = []refinement{
 		[]string{"multiprocessing/", "_utils/", "dataloader.py", "pin_memory.py", "resource_sharer.py"},
 		false,
 	},
+	// It told a process its work, and was gone after half of it.
+	{
+		UnknownExit, symptom, lazy.New(`(EOF|Unpickling)Error$`), lazy.New(`^(?:pickle data was truncated|Ran out of input)`),
+		[]string{"multiprocessing/spawn.py"},
+		true,
+	},
 	{
 		CheckpointLoad, specific + 1, lazy.New(`(FileNotFound|EOF|Key|Runtime|OS|Value|Unpickling|Assertion|IO|Attribute|Type)Error$`), nil,
 		[]string{
@@ -211,15 +217,10 @@ var refinements = []refinement{
 		},
 		true,
 	},
-	{DatasetMissing, specific - 2, lazy.New(`(FileNotFound|IsADirectory|NotADirectory)Error$`), lazy.New(`(?i)\.(idx|bin|jsonl?|txt|model|npy|npz` +
-		`|parquet|arrow|tar|zst|gz|csv)['"]?$|/data|_document|corpus|dataset|token`), nil, false},
-}
-
-// cutOff reports whether a process that was to be told its work by another one was
-// told half of it: the other one is gone, whatever was to be read.
-func (t *traceback) cutOff(message string) bool {
-	return t != nil && len(t.frames) > 0 && strings.Contains(t.frames[len(t.frames)-1].File, "multiprocessing/spawn.py") &&
-		(strings.HasPrefix(message, "pickle data was truncated") || strings.HasPrefix(message, "Ran out of input"))
+	{
+		DatasetMissing, specific - 2, lazy.New(`(FileNotFound|IsADirectory|NotADirectory|errors_impl\.NotFound)Error$`),
+		lazy.New(`(?i)\.(idx|bin|jsonl?|txt|model|npy|npz|parquet|arrow|tar|zst|gz|csv)['"]?$|/data|_document|corpus|dataset|token`), nil, false,
+	},
 }
 
 // refine returns the class and weight that the stack gives an exception.

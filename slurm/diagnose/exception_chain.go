@@ -30,6 +30,11 @@ func chainAfter(before, head string) chain {
 	return unchained
 }
 
+// notebook is what IPython writes before the words of a traceback's header: the
+// exception's name and a column of blanks. Where a notebook runs as a script, it
+// stands in the message of the exception that ends the script.
+var notebook = lazy.New(`^[A-Za-z_]\w* {2,}$`)
+
 // carries reports whether an exception's line says that it brings another one
 // out of a worker, a replica or a remote process.
 func carries(line string) bool {
@@ -42,6 +47,10 @@ func carries(line string) bool {
 	_, rest, ok := strings.Cut(line, "Caught ")
 	return ok && strings.Contains(rest, " in ") && strings.ContainsAny(rest, "0123456789")
 }
+
+// severalRoots is how TensorFlow ends the first line of a message whose next ones
+// are the reasons, each behind its number: "  (0) Not found: …".
+const severalRoots = "root error(s) found."
 
 // outside are the exceptions that a signal or a person raises in a process.
 var outside = lazy.New(`(?:^|\.)(?:SignalException|KeyboardInterrupt)$`)

@@ -80,24 +80,40 @@ func (s *scanner) raise(st *stream, e *event) {
 		st.raised = e
 	}
 	s.add(e)
+	s.unready(e)
 	if e.tag == noTag && e.counts() && e.stack != nil && len(e.stack.frames) > 0 && e.stack.frames[0].Function == "<module>" {
 		s.opening.over = true
 	}
 	st.open, st.previous = nil, e.text
 }
 
+// unready finds why a process misses the group of all ranks: the exception of its
+// set-up, which the program only logged.
+func (s *scanner) unready(e *event) {
+	if !strings.Contains(e.message, "process group has not been initialized") {
+		return
+	}
+	for _, o := range s.events {
+		if o.tag == e.tag && o.form == report && (o.class == PortInUse || o.class == Rendezvous || o.class == NCCLConnection) {
+			o.form, e.superseded = statement, true
+			return
+		}
+	}
+}
+
 // classify gives an exception its class.
 func (s *scanner) classify(e *event) *event {
 	best := s.table.match(e.text)
+	class, weight := refine(e.kind, e.message, e.stack)
 	switch {
-	case e.stack.cutOff(e.message):
-		e.class, e.weight = UnknownExit, symptom
+	case weight == symptom: // another process is gone, whatever the words are
+		e.class, e.weight = class, weight
 	case best != nil && best.weight == death:
 		e.class, e.weight = best.class, generic
 	case best != nil && (best.weight < generic || best.weight >= specific-2):
 		e.class, e.weight = best.class, best.weight
 	default:
-		e.class, e.weight = refine(e.kind, e.message, e.stack)
+		e.class, e.weight = class, weight
 		if best != nil && best.weight > e.weight {
 			e.class, e.weight = best.class, best.weight
 		}

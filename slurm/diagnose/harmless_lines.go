@@ -10,6 +10,8 @@ import (
 // harmlessPatterns say that the program goes on.
 var harmlessPatterns = []pattern{
 	{on: oneOf("ignored|ignoring|ignore"), re: `\(ignored\)|\bignoring\b|\bignored\b|can be ignored|safely ignore`},
+	// TensorFlow and JAX look for a GPU, and go on without one.
+	{on: oneOf("failed call to cuinit")},
 	{on: oneOf("(optional)|exception ignored|telemetry|gid table change|port active|compat/lib|leaked semaphore|leaked shared_memory" +
 		"|address family not supported|non-fatal|nonfatal|harmless|will start from random|couldn't chdir|client reregist|deprecat|not supported (" +
 		"|can lead to|may lead to|could lead to|reduced performance|degraded performance")},
@@ -71,8 +73,8 @@ var retries = lazy.New(`retrying \((\d+)/(\d+)\)`)
 func lastRetry(text string) bool {
 	m := retries.FindStringSubmatch(text)
 	if m == nil {
-		return strings.Contains(text, "NCCL INFO") && strings.Contains(text, "onnect") && (strings.Contains(text, " failed : ") || strings.Contains(text,
-			"returned "))
+		return strings.Contains(text, "NCCL INFO") && strings.Contains(text, "onnect") && !strings.Contains(text, "accept failed") &&
+			(strings.Contains(text, " failed : ") || strings.Contains(text, "returned "))
 	}
 	return m[1] == m[2]
 }

@@ -134,7 +134,8 @@ var (
 	plainPath   = lazy.New(`(?:^|/)(\d+)/(\d+)/(?:stdout|stderr)\.log$`)
 	rankPath    = lazy.New(`(?i)(?:^|[^a-z0-9])(?:rank|global_?rank|r|task|proc|worker)[-_.=]?(\d{1,6})(?:[^a-z0-9]|$)`)
 	indexPath   = lazy.New(`(?i)(?:^|[^a-z])node[-_]?(\d{1,5})[-_]`)
-	afterJob    = lazy.New(`(?:^|[-_.])\d{1,9}[-_.]([A-Za-z][\w.-]*?)(?:[-_.]\d+)?\.(?:out|err|log|txt)`)
+	loraPath    = lazy.New(`(?i)(?:lora|low)[-_.]?r(?:ank)?[-_.=]?\d`) // of a matrix
+	afterJob    = lazy.New(`(?:^|[-_.])\d{1,9}[-_.]([A-Za-z][A-Za-z\d.-]*?)(?:[-_.]\d+)?\.(?:out|err|log|txt)`)
 	afterIndex  = lazy.New(`(?i)node[-_]?\d{1,5}[-_]([A-Za-z][\w-]*)\.(?:out|err|log|txt)`)
 )
 
@@ -152,7 +153,7 @@ func (j *job) placeFiles() {
 	for i, f := range j.files {
 		name := j.src.files[i].name
 		j.fileRank[i], j.baseRank[i] = -1, -1
-		if m := rankPath.FindStringSubmatch(path.Base(name)); m != nil {
+		if m := rankPath.FindStringSubmatch(path.Base(name)); m != nil && !loraPath.MatchString(path.Base(name)) {
 			j.fileRank[i], _ = strconv.Atoi(m[1])
 		} else if len(f.ranks) == 1 && len(f.labels) == 0 && len(f.locals) == 0 {
 			for r := range f.ranks {

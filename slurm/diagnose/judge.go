@@ -392,6 +392,20 @@ func (j *job) failedBefore(end *event, live []*event) bool {
 // the rank's own failure where nobody else complains.
 var ownFailure = lazy.New(`^(?:\w+\.)*(?:Connection\w*|BrokenPipe|EOF)Error$`)
 
+// endedFromOutside is the first word of a process that it was told to end or that its
+// terminal is gone, with which its log ends: somebody outside did that, where nothing
+// had failed.
+func (j *job) endedFromOutside(left []*event) *event {
+	for _, e := range left {
+		if !e.agent && signalled.MatchString(e.text) && j.files[e.file].ran.sentences-e.ran.sentences <= farewell {
+			return e
+		}
+	}
+	return nil
+}
+
+var signalled = lazy.New(`(?i)\b(?:received|got|caught)\b.{0,12}\b(?:SIGTERM|SIGHUP|signal:? (?:15|1))\b|\bSIG(?:TERM|HUP) received\b`)
+
 // silentDeath is for processes that died without a word: only symptoms and
 // exit codes are left.
 func (j *job) silentDeath(live []*event) (verdict, bool) {
@@ -437,6 +451,10 @@ func (j *job) silentDeath(live []*event) (verdict, bool) {
 		class = UnknownExit // a sentence that names a symptom says no more than that
 	}
 	v := verdict{class: class, event: heavy, others: left[:min(3, len(left))], why: "nothing says why"}
+	if e := j.endedFromOutside(left); e != nil && onlyHints && class == UnknownExit && j.given.state() == "" {
+		v.class, v.event = SlurmCancelled, e
+		return v, true
+	}
 	if l, ok := j.missing(live); ok && !heavy.agent {
 		v.laggard, v.event = &l, j.laggardEvent(l, live, heavy)
 	}

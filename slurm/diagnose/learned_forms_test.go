@@ -148,7 +148,7 @@ func TestFormsOfWholeLogs(t *testing.T) {
 			"time (ms) | fwd_microstep: 2376.21 | bwd_microstep: 7453.6\n", 3), diagnose.UnknownExit, ""},
 		"what fails while a signal ends the process": {
 			raised("torch.distributed.elastic.multiprocessing.api.SignalException: Process 47068 got signal: 1") +
-				"\nDuring handling of the above exception, another exception occurred:\n\n" + raised("KeyError: 30"), diagnose.UnknownExit, "",
+				"\nDuring handling of the above exception, another exception occurred:\n\n" + raised("KeyError: 30"), diagnose.SlurmCancelled, "signal: 1",
 		},
 		"a script survives, and its program warns": {"/var/spool/slurmd/job6/slurm_script: line 12: activate: No such file or directory\n" +
 			"/w/lib/python3.7/site-packages/torch/nn/functional.py:3734: UserWarning: upsample is deprecated.\n", diagnose.UnknownExit, ""},
@@ -217,7 +217,7 @@ func TestWhoStatesAndWhoGuesses(t *testing.T) {
 			diagnose.SlurmTimeLimit, "TIME LIMIT",
 		},
 		"a shell says that its program was killed, and a bar was full": {
-			"Epoch 0: 100%|####| 20/20 [06:12<00:00, 1.78s/it]\nWriting the checkpoint.\nKilled\n", diagnose.UnknownExit, "Killed",
+			"Epoch 0: 100%|####| 20/20 [06:12<00:00, 1.78s/it]\nWriting the checkpoint.\nKilled\n", diagnose.HostOOM, "Killed",
 		},
 		"a script's shell says so too, and the shards were loaded": {
 			"Loading shards: 100%|####| 4/4 [00:00<00:00, 13.1it/s]\nSpecial tokens have been added.\n" +

@@ -90,8 +90,9 @@ var (
 		`[\w.]+=(?:True|False|None|[\d.e+-]+|'[^']*'),?$)`)
 )
 
-// level is a level of error with which a line begins, whatever follows.
-var level = lazy.New(`^(?:ERROR|FATAL|CRITICAL|ABORT)\b`)
+// level is a level of error with which a line begins, alone or behind the name of a
+// program, whatever follows.
+var level = lazy.New(`^(?:ERROR|FATAL|CRITICAL|ABORT)\b|^\w+ (?:error|fatal) *: `)
 
 func isSetting(text, line string) bool {
 	return !level.MatchString(line) && (strings.Contains(text, " .....") || environment.MatchString(line) || member.MatchString(line) || property.MatchString(line))
@@ -105,7 +106,7 @@ func isReport(text string) bool {
 		return true
 	case strings.HasSuffix(text, "...") || strings.HasSuffix(text, "…"):
 		return !stated.MatchString(text)
-	case bullet.MatchString(text), zeroOf.MatchString(text):
+	case bullet.MatchString(text), zeroOf.MatchString(text) && !strings.Contains(text, " sp:"): // the kernel lists registers
 		return true
 	}
 	return harmless(text)
@@ -121,7 +122,7 @@ var (
 var stated = lazy.New(`^\S*/\S+: ` + // a program by its path
 	`|^[a-z][\w.+-]*(?:\[\d+\])?: ` + // a program by its name
 	`|^\S+\.(?:py|sh|cc|cpp|cu|cuh|h|hpp|c)[:(]\d+` + // a place in a source
-	`|\b(?:ERROR|FATAL|CRITICAL|SEVERE|PANIC)\b|(?i:(?:error|fatal|panic|exception|failure) ?:)` +
+	`|\b(?:ERROR|FATAL|CRITICAL|SEVERE|PANIC)\b|(?i:(?:error|fatal|panic|exception|failure) *:)` +
 	`|\[?\b[EF]\d{3,4} \d|^\[[EF] |\[[EF]\d{3,4} ` + // glog
 	`|NCCL WARN|\bNVRM\b|\b[Xx]id\b|^slurm|^\[ *\d+\.\d+\]|kernel: ` +
 	`|^(?:terminate called|what\(\):|Fatal |!!!|\*\*\* |\(core dumped\))` +

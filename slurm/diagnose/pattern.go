@@ -190,7 +190,7 @@ var guardWords = map[guard]string{
 	askProgress:   "step|iter|it/s|s/it|epoch",
 	askNode:       "srun: |slurmstepd-|nccl |node|host| on ",
 	askNodes:      "nodes|nodelist",
-	askExit:       "exit|sigint|keyboard interrupt",
+	askExit:       "exit|sigint|keyboard interrupt|keyboardinterrupt|by user|by the user",
 	askWhole:      "complete|done|finished|passed|stop|training time",
 	askDone: "complete|done|finish|passed|success|saved|written|wrote|ended|generated|final|best|test|valid|eval|完成|结束|保存|成功" +
 		"|acc|precision|recall|score|loss",

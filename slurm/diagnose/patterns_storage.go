@@ -17,6 +17,7 @@ var storagePatterns = []pattern{
 	{HostOOM, fact - 1, oneOf("memory+swap limit|memory limit at"), `hit (its )?memory`},
 	{HostOOM, death, oneOf("exited unexpectedly|signal sigkill"), `dataloader worker.*exited unexpectedly|terminated with signal sigkill`},
 	{HostOOM, death + 4, oneOf(" killed "), `line \d+: +\d+ killed\b`},
+	{HostOOM, death, oneOf("killed"), `^killed$`}, // a shell's word on what it waited for
 
 	{
 		ShmBusError, specific + 6, oneOf("</torch_|shared memory|/dev/shm|shm_open|torch_shm|shm"),

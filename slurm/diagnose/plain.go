@@ -19,7 +19,11 @@ func (s *scanner) plain(st *stream, t tag, text, raw string, off int64, h hits) 
 	}
 	var p *compiled
 	if !commandLine.MatchString(text) && !cleanUp.MatchString(text) {
-		p = s.table.best(text, h)
+		said := text
+		if at := aCommand.FindStringIndex(text); at != nil {
+			said = text[:at[0]]
+		}
+		p = s.table.best(said, h)
 	}
 	if p == nil && h.ask&askExit == 0 {
 		return // most lines that hold a row's literal are none of its forms
@@ -60,6 +64,10 @@ func (s *scanner) plain(st *stream, t tag, text, raw string, off int64, h hits) 
 // commandLine is a command that a launcher repeats as a Python list: its words
 // are paths and flags, and say nothing of what happened.
 var commandLine = lazy.New(`\['[^']*', '-`)
+
+// aCommand is a program with its options, as scripts and launchers repeat it: what
+// is said of it stands before.
+var aCommand = lazy.On(" -", `(?:^|[\s"'=(])(?:\S*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|srun|mpirun|bash|sh) (?:\S+ ){0,8}--?[a-z]`)
 
 // pythonWarns is how Python prints a warning, whose text may go on in the next line.
 var pythonWarns = lazy.New(`\.py:\d+: \w*Warning: `)

@@ -394,15 +394,19 @@ func (s *scanner) read(t tag, text, raw string, off int64, h hits) {
 	}
 	if i := strings.Index(text, header); i >= 0 {
 		st.margin = ""
-		if !strings.HasSuffix(text[:i], "Original ") && !strings.Contains(text[:i], "traceback :") {
+		if !strings.HasSuffix(text[:i], "Original ") && !strings.Contains(text[:i], "traceback :") && !notebook.MatchString(text[:i]) {
 			st.margin = text[:i]
 		}
 		if st.open != nil && len(st.open.frames) > 0 && st.open.inset {
 			st.open = nil
 		}
+		tied := chainAfter(st.previous, text[:i])
+		if tied == unchained && st.raised != nil && strings.HasSuffix(st.raised.text, ":") && notebook.MatchString(text[:i]) {
+			tied = wrapping
+		}
 		st.open = &traceback{
 			caught: introducesCaught(st.previous),
-			chain:  chainAfter(st.previous, text[:i]),
+			chain:  tied,
 			inset:  strings.Contains(text[:i], "traceback :"),
 			logged: i > 0 && lowLevel.MatchString(text[:i]),
 		}
@@ -440,6 +444,12 @@ func (s *scanner) read(t tag, text, raw string, off int64, h hits) {
 			e = wrapping.outweigh(st.raised, e)
 		}
 		st.raised, st.previous = e, text
+		return
+	}
+	if e := st.raised; e != nil && st.previous == e.text && strings.HasSuffix(e.message, severalRoots) && strings.HasPrefix(strings.TrimSpace(text), "(0) ") {
+		_, e.message, _ = strings.Cut(text, ") ")
+		e.text, e.raw, e.off = e.kind+": "+e.message, raw, off
+		s.classify(e)
 		return
 	}
 	s.plain(st, t, text, raw, off, h)
