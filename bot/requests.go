@@ -74,10 +74,8 @@ type ask struct {
 
 // A file is one that somebody attached.
 type file struct {
-	ID   string `json:"id"`
 	Name string `json:"name"`
 	URL  string `json:"url_private"`
-	Size int    `json:"size"`
 }
 
 // keyOf names a payload: the same payload delivered again has the same key.
@@ -119,7 +117,6 @@ type interaction struct {
 
 // A stateValue is what one element of a form or message holds.
 type stateValue struct {
-	Type     string  `json:"type"`
 	Value    *string `json:"value"`
 	Selected *struct {
 		Value string `json:"value"`

@@ -22,7 +22,6 @@ type nodeLine struct {
 	Error   string   `json:"error"`
 	Skipped string   `json:"skipped"`
 	Missing []string `json:"unreached"`
-	Absent  []string `json:"absent"`
 	Backend string   `json:"backend"`
 	Given   int      `json:"given"`
 }
