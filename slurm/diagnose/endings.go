@@ -3,6 +3,7 @@ package diagnose
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
@@ -23,7 +24,7 @@ var results = lazy.New(`(?i)\b(?:final|best|test|validation|val|eval(?:uation)?)
 	`|\b(?:accuracy|score|perplexity|error)\b[\w\s,-]{0,40}\b(?:test|validation|evaluation)\b[^\d]{0,20}[:=] *\d`)
 
 // setUp is how the bars of what is done before the work are called.
-var setUp = lazy.New(`(?i)^\W*(?:(?:down)?load|fetch|map\b|filter\b|tokeni[sz]|resolving|casting|prepar|caching|import|extracting|` +
+var setUp = lazy.New(`(?i)^\W*(?:(?:down|pre)?load|fetch|map\b|filter\b|tokeni[sz]|resolving|casting|prepar|caching|import|extracting|` +
 	`unpack|sanity|generating \w+ split)[^|]*\d%`)
 
 // banner reports whether a line is words between rules.
@@ -78,73 +79,111 @@ var zeroth = lazy.New(`(?i)(?:epoch|step|iter(?:ation)?)\D{0,3}0+ ?(?:/|of) ?(\d
 // endsWell reports whether the last lines of the logs are those of a program
 // that came to its end: they say so, or a count reached its last.
 func (j *job) endsWell() bool {
-	said, counted, reached := false, false, false
+	var all ending
 	for _, f := range j.files {
-		if m := f.whole; m != nil && f.ran.phases == m.phases && f.ran.sentences-m.sentences <= farewell {
-			return true
+		e := f.ending()
+		if e.sure {
+			return e.said
 		}
-		var bar mark // the last count, and whether it came to its end
-		full := false
-		here := f.synced != nil && f.ran.phases == f.synced.phases && f.ran.sentences-f.synced.sentences <= farewell
-		last := append(tail(f.progress, 1), tail(f.last, 6)...)
-		for k, m := range last {
-			_, text := untag(m.text)
-			if f.told-m.told > longTail {
-				continue // a bar that much else followed was not the last
-			}
-			if setUp.MatchString(text) && barOf.MatchString(text) {
-				continue
-			}
-			if g := barOf.FindStringSubmatch(text); g != nil {
-				n, _ := strconv.Atoi(g[1] + g[3])
-				of, _ := strconv.Atoi(g[2] + g[4])
-				if m.off >= bar.off {
-					bar, full = m, of > 0 && (n >= of || n == of-1 && of == f.fromZero && k < len(last)-1)
-				}
-				counted = true
-				continue
-			}
-			if failing.MatchString(text) && !zeroOf.MatchString(text) {
-				return false
-			}
-			if measures.MatchString(text) && !strings.HasPrefix(text, "{'loss': ") {
-				here = true
-			}
-			if k == len(last)-1 {
-				if _, _, raised := exceptionOf(text, false); raised || strings.Contains(text, header) || strings.HasPrefix(strings.TrimLeft(text, " "), `File "`) {
-					return false
-				}
-				if killed.MatchString(text) {
-					return false
-				}
-				if score.MatchString(text) && !f.repeats(text) {
-					return true
-				}
-				if (beginning.MatchString(text) || strings.HasSuffix(text, "...")) && !endWords(text) ||
-					failed.MatchString(text) && !zeroOf.MatchString(text) && !agentLine(text) {
-					here = false // it ends amid what it announces, or that did not work
-				}
-			}
-			if lastBreath.MatchString(text) {
-				here = true
-			}
-			if strings.Contains(text, " NCCL INFO ") || warningLevel.MatchString(text) {
-				continue
-			}
-			if !new(usage).has(text) && (formOf(text) != inert || banner(text)) {
-				here = here || f.saysEnd(m.tag, text)
-			}
-		}
-		said, reached = said || here, reached || full
+		all.said, all.counted, all.full, all.short = all.said || e.said, all.counted || e.counted, all.full || e.full, all.short || e.short
 	}
-	return reached || said && !counted
+	return all.full && !all.short || all.said && !all.counted
 }
+
+// An ending is what the last lines of one log tell of its end.
+type ending struct {
+	said    bool // they have the words of one
+	counted bool // bars and counts stand among them
+	full    bool // the last of these came to its end
+	short   bool // a count of epochs did not, however full the bars in it are
+	sure    bool // nothing else matters
+}
+
+// ending reads the last lines of a log.
+func (f *facts) ending() (e ending) {
+	if m := f.whole; m != nil && f.ran.phases == m.phases && f.ran.sentences-m.sentences <= farewell && f.lastTime.Sub(f.wholeAt) <= longAfter {
+		return ending{said: true, sure: true}
+	}
+	if f.torn {
+		return ending{sure: true}
+	}
+	var bar mark // the last count
+	var before time.Time
+	e.said = f.synced != nil && f.ran.phases == f.synced.phases && f.ran.sentences-f.synced.sentences <= farewell
+	last := append(tail(f.progress, 1), tail(f.last, 6)...)
+	for k, m := range last {
+		_, text := untag(m.text)
+		if f.told-m.told > longTail {
+			continue // a bar that much else followed was not the last
+		}
+		at, dated := timestamp(text)
+		if dated && !before.IsZero() && at.Sub(before) > longAfter {
+			e.said, e.full = false, false // it begins anew
+		}
+		before = at
+		if g := barOf.FindStringSubmatch(text); g != nil {
+			n, _ := strconv.Atoi(g[1] + g[3])
+			of, _ := strconv.Atoi(g[2] + g[4])
+			whole := of > 0 && (n >= of || n == of-1 && of == f.fromZero && k < len(last)-1)
+			switch {
+			case setUp.MatchString(text), g[1] != "" && inEpoch.MatchString(text):
+				continue
+			case epochs.MatchString(g[0]):
+				e.short = !whole
+			}
+			if m.off >= bar.off {
+				bar, e.full = m, whole
+			}
+			e.counted = true
+			continue
+		}
+		if failing.MatchString(text) && !zeroOf.MatchString(text) {
+			return ending{sure: true}
+		}
+		if measures.MatchString(text) && !strings.HasPrefix(text, "{'loss': ") || lastBreath.MatchString(text) {
+			e.said = true
+		}
+		if k == len(last)-1 {
+			_, _, raised := exceptionOf(text, false)
+			switch {
+			case raised, strings.Contains(text, header), strings.HasPrefix(strings.TrimLeft(text, " "), `File "`), killed.MatchString(text):
+				return ending{sure: true}
+			case score.MatchString(text) && !f.repeats(text):
+				return ending{said: true, sure: true}
+			case beginning.MatchString(text) && !endWords(text), failed.MatchString(text) && !zeroOf.MatchString(text) && !agentLine(text):
+				e.said = false // it ends amid what it announces, or that did not work
+			case announced.MatchString(text) && !endWords(text) && !lastAct.MatchString(text):
+				e.said, e.full = false, false
+			}
+		}
+		if strings.Contains(text, " NCCL INFO ") || warningLevel.MatchString(text) {
+			continue
+		}
+		if !new(usage).has(text) && (formOf(text) != inert || banner(text)) {
+			e.said = e.said || f.saysEnd(m.tag, text)
+		}
+	}
+	return e
+}
+
+var (
+	// epochs is a count of epochs, which go around other bars.
+	epochs = lazy.New(`(?i)^epoch`)
+	// inEpoch is the name of a bar within one of epochs whose number is not told.
+	inEpoch = lazy.New(`(?i)^[^|[=]{0,24}\bepochs?\b\W{0,3}\d+(?:[^\d/% ]| +[^\d/o ])`)
+)
 
 // failing is how programs say among their last lines that something did not work.
 var failing = lazy.New(`(?i)\b(?:job|run|script|training|evaluation|pipeline|experiment|program|simulation|workflow|process)\b.{0,16}\bfailed\b`)
 
 // failed begins a last line that says so.
 var failed = lazy.New(`(?i)^\W*(?:failed|failure|error|fatal|cannot|could not|unable)\b`)
+
+// announced is how they announce it beside those.
+var announced = lazy.New(`(?i)^\W*[a-z]+ing\b.*(?:\.\.\.|…)$`)
+
+// lastAct is what programs announce that have done their work.
+var lastAct = lazy.New(`(?i)\b(?:saving|writing|cleaning|closing|exiting|shutting)\b`)
 
 // lastBreath is what is said only where a process comes to its end by itself: its
 // communicators are taken down as the interpreter leaves.
@@ -165,10 +204,10 @@ var unfinished = lazy.New(`(?i)\b(?:not|un|in)-?(?:done|finished|complete\w*|suc
 
 // whole is how programs and scripts say that all that they were to do is done.
 // They may go on with notes on what came of it.
-var whole = lazy.New(`(?i)^\W*(?:` +
+var whole = lazy.New(`(?i)^[\W\d]*(?:(?:INFO|NOTICE|SUCCESS)\b[\W\d]*)?(?:` +
 	`all\b[\w ]{0,40}\b(?:completed?|done|finished|passed)` +
-	`|` + wholeRun + `(?: \w+)? (?:completed?|finished|done)` +
-	`)(?: successfully)?\b[^\w/]*(?:$|[.!:]|[Rr]esults? |(?:in|after|at) \d)` +
+	`|` + wholeRun + `(?: \w+)? (?:completed?|finished|done)(?: \d+ \w+(?:\(s\))?)?` +
+	`)(?: successfully)?[^\w/]*(?:$|[.!:]|[Rr]esults? |(?:in|after|at) \d)` +
 	`|^State: COMPLETED\b` + // seff(1)
 	`|^(?:\S+[: ])?(?:total )?(?:pre-?)?training time:? \d+:\d\d:\d\d(?:\.\d+)?$` + // DETR's and its heirs', after the last epoch
 	`|\bearly[ -]?stop(?:ping|ped)?(?:\W*$|,? (?:training|triggered|activated|at|after|because|due|reached)\b)` +

@@ -21,6 +21,7 @@ func rounds(n int, lines string) string {
 
 // TestWhatALogEndsWith has last lines of runs of which nothing else is known.
 func TestWhatALogEndsWith(t *testing.T) {
+	const full = "Test: 100%|####| 31/31 [00:07<00:00, 3.9it/s]\n"
 	destroyed := "[rank2]:[W313 16:03:12.168769919 ProcessGroupNCCL.cpp:1250] Warning: WARNING: process group has NOT been destroyed before we destruct it\n"
 	for last, class := range map[string]string{
 		"Training took 03:45:05.22\n":                                  diagnose.Success,
@@ -34,8 +35,19 @@ func TestWhatALogEndsWith(t *testing.T) {
 		"n4:73912:104568 [0] NCCL INFO comm 0x15f39cd0 rank 0 nranks 4 cudaDev 0 busId 3b000 - Abort COMPLETE\n": diagnose.Success,
 		"Successfully built two-wheels\nFailed to build a-third\n":                                               diagnose.UnknownExit,
 		"Total time taken 0:01:15.4\nDone\nworking on the next file ...\n":                                       diagnose.UnknownExit,
-		"Loading took 12 s\n":      diagnose.UnknownExit,
-		"----------------------\n": diagnose.UnknownExit,
+		"Loading took 12 s\n": diagnose.UnknownExit,
+		"INFO :      Run finished 9 round(s) in 33.12s\n" + rounds(8, "INFO :   (1, 0.{n})\n"):        diagnose.Success,
+		"2026-08-01 10:00:01,5 - INFO - Training finished.\n" + rounds(8, "A note on layer {n}\n"):    diagnose.Success,
+		"Epoch 5/20\n100%|####| 31/31 [00:07<00:00, 3.9it/s]\n":                                       diagnose.UnknownExit,
+		"Epoch 20/20\n100%|####| 31/31 [00:07<00:00, 3.9it/s]\n":                                      diagnose.Success,
+		"Epoch 5: 100%|####| 31/31 [00:07<00:00, 3.9it/s]\n":                                          diagnose.UnknownExit,
+		"epoch: 100%|####| 20/20 [00:07<00:00, 3.9it/s]\n":                                            diagnose.Success,
+		"Epoch 20/20\nevaluating the next checkpoint ...\n":                                           diagnose.UnknownExit,
+		"Epoch 20/20\nSaving the confusion matrix ...\n":                                              diagnose.Success,
+		"2026-08-01 16:24:20 INFO: Final model saved\n":                                               diagnose.Success,
+		"2026-08-01 16:24:20 INFO: Final model saved\n2026-08-02 12:45:00 INFO: Loaded the encoder\n": diagnose.UnknownExit,
+		full + "Traceback (most recent call last):\n  File \"/w/a.py\", line 9, in f\n    go()\n":     diagnose.UnknownExit,
+		"----------------------\n":                                                                    diagnose.UnknownExit,
 	} {
 		r := diagnoseOld(t, "Reading a shard\nThe learning rate is 0.01\n"+last)
 		require.Equal(t, class, r.Class, "%s%s: %s", last, r.Why, r.RootLine)

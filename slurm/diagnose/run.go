@@ -181,6 +181,7 @@ func (s *scanner) finish() {
 			s.endPending(st, t)
 		}
 		s.usageAtEnd(st.usage)
+		s.torn = s.torn || st.open != nil && len(st.open.frames) > 0
 	}
 	s.streams, s.counts, s.waiting, s.recent, s.buf = nil, nil, nil, nil, nil
 }

@@ -63,6 +63,8 @@ type facts struct {
 	starts    map[string][]mark // lines that begin an attempt, by their kind
 	finished  *mark             // the end of a run that went well
 	whole     *ranBefore        // until a line that says that all is done
+	wholeAt   time.Time         // when it was said
+	torn      bool              // it ends within a traceback
 	synced    *ranBefore        // until a tracker's last words on the run
 	usage     *mark             // the head of a usage text with which the file ends
 	failed    *mark             // a launcher or Slurm saying that a process failed
@@ -289,7 +291,7 @@ func (s *scanner) line(line []byte, off int64) {
 	}
 	if h.ask&askWhole != 0 && whole.MatchString(text) {
 		ran := s.ran
-		s.whole = &ran
+		s.whole, s.wholeAt = &ran, s.now
 	}
 	if t == noTag {
 		s.begins(text, off)
