@@ -65,6 +65,8 @@ func TestRulesOfSeldomModes(t *testing.T) {
 		{"fim-no-mock-data", "dense", fim, fim + "!--mock-data --data-path d | --seed 1"},
 		{"retain-interval-multiple", "dense", "--save s --save-interval 100 --save-retain-interval 150", "--save s --save-interval 100 --save-retain-interval 200 | --save-interval 100 --save-retain-interval 150 | --save s --save-interval 100"},
 		{"schedule-sizes-positive", "dense", "!--global-batch-size --step-batch-size-schedule 0:0,1M:256", "!--global-batch-size --step-batch-size-schedule 0:128,1M:256"},
+		{"cp-comm-type-per-layer", "llama", "--cp-comm-type p2p a2a", "--cp-comm-type p2p | --cp-comm-type p2p a2a --context-parallel-size 1"},
+		{"fake-group-no-flex", "moe", "--fake-process-group --moe-token-dispatcher-type flex", "--fake-process-group | --moe-token-dispatcher-type flex"},
 		{"dsa-cp-allgather", "latent", "--experimental-attention-variant dsa --context-parallel-size 2 --cp-comm-type p2p", "--experimental-attention-variant dsa --context-parallel-size 2 --cp-comm-type all_gather | --experimental-attention-variant dsa --cp-comm-type p2p | --context-parallel-size 2 --cp-comm-type p2p"},
 	} {
 		told := func(edits string) bool {

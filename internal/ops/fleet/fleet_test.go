@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -233,4 +234,23 @@ func TestHostlistsAreWrittenInEveryForm(t *testing.T) {
 		require.NoError(t, err, words)
 		require.Equal(t, want, out.(HostlistOut).Verbatim(), words)
 	}
+}
+
+// One failure is held against a node once, and of many only the newest are kept.
+func TestAFailureIsHeldAgainstANodeOnce(t *testing.T) {
+	t.Parallel()
+	c := opstest.NewCall(t, &opstest.Site{})
+	for i, b := range []Blame{{Job: "1", Class: "ecc"}, {Job: "1", Class: "ecc"}, {Job: "1", Class: "xid"}, {Job: "2", Class: "ecc"}} {
+		all, err := RecordBlame(t.Context(), c.Service, "test", "gpu1", b)
+		require.NoError(t, err)
+		require.Len(t, all, []int{1, 1, 2, 3}[i])
+	}
+	for i := range mostBlames {
+		_, err := RecordBlame(t.Context(), c.Service, "test", "gpu1", Blame{Job: slurm.JobID(strconv.Itoa(100 + i)), Class: "ecc"})
+		require.NoError(t, err)
+	}
+	all := BlamesOf(t.Context(), c.Service, "test", "gpu1")
+	require.Len(t, all, mostBlames)
+	require.Equal(t, slurm.JobID("100"), all[0].Job)
+	require.Empty(t, BlamesOf(t.Context(), c.Service, "test", "gpu2"))
 }
