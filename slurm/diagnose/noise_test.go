@@ -31,20 +31,20 @@ func TestNoiseChangesNoVerdict(t *testing.T) {
 			nodes[l.ID] = *r.RootNode
 		}
 	}
-	for _, file := range kinds {
+	for k, file := range kinds {
 		b, err := os.ReadFile(file)
 		require.NoError(t, err)
 		noise := strings.TrimSuffix(string(b), "\n")
-		for _, place := range []string{"before", "between", "after"} {
+		for p, place := range []string{"before", "between", "after"} {
 			t.Run(strings.TrimSuffix(filepath.Base(file), ".txt")+"/"+place, func(t *testing.T) {
 				t.Parallel()
 				dir := t.TempDir()
-				for _, l := range cases {
+				for i, l := range cases {
+					if testing.Short() && (i+k+p)%9 != 0 {
+						continue // each case meets two kinds at each place; the whole matrix reads 80 MB
+					}
 					if place == "after" && l.Type == "hang" {
 						continue // a script writes nothing more while its job hangs
-					}
-					if testing.Short() && l.Kind == "composite" && (place != "between" || l.ID == "c22" || l.ID == "c45") {
-						continue // the whole matrix reads 80 MB
 					}
 					if l.ID == "s007" && strings.Contains(file, "script") {
 						continue // of two errors of one script the first one counts
