@@ -296,6 +296,9 @@ func TestSubmittingToAStoppedController(t *testing.T) {
 }
 
 func TestKilledWhileSubmittingToTheEmbeddedBackEnd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the program as it is shipped, built and killed, is not for -short")
+	}
 	d := newDoor(t, "local", binary(t), slurmtest.Dir(t), localCluster, "{}", os.Environ())
 	f := d.killAll(24)
 	list := exec.Command(d.program, "list", "--cluster", localCluster, "--all", "-o", "json")

@@ -274,6 +274,9 @@ func TestSeveralWorkspacesInstallAndKeepTheirTokensEncrypted(t *testing.T) {
 // killed: the requests are on the disk before the acknowledgement, and the
 // answers before they are sent.
 func TestAKilledServerAnswersEveryCommandOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("ten servers, killed one after the other, are not for -short")
+	}
 	t.Parallel()
 	slack := slacktest.Start(t, slacktest.Config{SigningSecret: signingSecret})
 	slack.Fault(slacktest.Fault{Method: "chat.postMessage", Rate: 1, DelayMS: 40}) // so that kills hit sends

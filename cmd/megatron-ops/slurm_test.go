@@ -251,8 +251,7 @@ func TestAnAllocationIsUsedAgainAndAgainOnSlurm(t *testing.T) {
 // init looks a real site over; several clusters live in one file, each with a
 // profile of its own, and a job is rendered for the one it names.
 func TestSeveralClustersInOneFileOnSlurm(t *testing.T) {
-	program := binary(t)
-	real := slurmtest.Start(t, slurmtest.Options{})
+	real, program := slurmtest.Start(t, slurmtest.Options{}), binary(t)
 	t.Chdir(t.TempDir())
 	for _, e := range real.Environ() {
 		if name, value, _ := strings.Cut(e, "="); strings.HasPrefix(name, "SLURM") {
