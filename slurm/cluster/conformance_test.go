@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -27,6 +28,12 @@ func TestMain(m *testing.M) {
 	}
 	if len(os.Args) > 1 && os.Args[1] == cluster.AsUserWord {
 		os.Exit(cluster.AsUser(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	flag.Parse()
+	if testing.Short() { // no real Slurm is shared: what is left waits for the clock, sixteen at a time
+		if err := flag.Set("test.parallel", "16"); err != nil {
+			panic(err)
+		}
 	}
 	os.Exit(m.Run())
 }
@@ -82,6 +89,18 @@ func (s site) submit(t *testing.T, directives, body string, more ...func(*slurm.
 	return id
 }
 
+// gate is a line with which a job waits until open is called, however long its
+// test takes to look at it.
+func (s site) gate(t *testing.T) (wait string, open func()) {
+	t.Helper()
+	file, err := os.CreateTemp(s.dir, "shut-")
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
+	open = func() { _ = os.Remove(file.Name()) }
+	t.Cleanup(open)
+	return "while [ -e " + file.Name() + " ]; do sleep 0.1; done", open
+}
+
 // until waits for a job for which ok holds.
 func (s site) until(t *testing.T, id slurm.JobID, what string, ok func(slurm.Job) bool) slurm.Job {
 	t.Helper()
@@ -123,9 +142,11 @@ var behaviours = []struct {
 	need string // a part that not every kind of back end has
 }{
 	{"a job on two nodes runs to its end and its output is kept", func(t *testing.T, s site) {
+		wait, open := s.gate(t)
 		id := s.submit(t, "--job-name=pair --nodes=2 --ntasks-per-node=1 --gpus-per-node=2 --time=5 --output=logs/%x-%j.out --error=logs/%x-%j.err",
-			`echo first >&2; srun --label bash -c 'echo $SLURM_NODEID of $SLURM_NNODES with $CUDA_VISIBLE_DEVICES; sleep 2'`)
+			`echo first >&2; srun --label bash -c 'echo $SLURM_NODEID of $SLURM_NNODES with $CUDA_VISIBLE_DEVICES; `+wait+`'`)
 		j := s.state(t, id, slurm.Running)
+		open()
 		require.Len(t, j.Nodes, 2)
 		require.Equal(t, "pair", j.Name)
 		require.NotNil(t, j.StartedAt)
@@ -186,7 +207,8 @@ var behaviours = []struct {
 		_, found, err := s.Find(t.Context(), token, since)
 		require.NoError(t, err)
 		require.False(t, found)
-		id := s.submit(t, "--time=5 --output=logs/%j.out --comment=mine", "sleep 1", func(sub *slurm.Submission) {
+		wait, open := s.gate(t)
+		id := s.submit(t, "--time=5 --output=logs/%j.out --comment=mine", wait, func(sub *slurm.Submission) {
 			sub.Token = token
 			sub.Args = []string{"--hold"}
 		})
@@ -202,6 +224,9 @@ var behaviours = []struct {
 		require.NoError(t, err)
 		require.Equal(t, "mine", slurm.UserComment(j.Comment))
 		require.NoError(t, s.Release(t.Context(), id))
+		s.state(t, id, slurm.Running)
+		find()
+		open()
 		s.state(t, id, slurm.Completed)
 		find()
 	}, ""},
@@ -214,19 +239,23 @@ var behaviours = []struct {
 		s.until(t, id, "waiting again", func(j slurm.Job) bool { return j.Reason == "BeginTime" })
 	}, ""},
 	{"a dependent waits for its job and never runs after a failure", func(t *testing.T, s site) {
-		first := s.submit(t, "--time=5 --output=logs/%j.out", "sleep 2; exit 1")
+		wait, open := s.gate(t)
+		first := s.submit(t, "--time=5 --output=logs/%j.out", wait+"; exit 1")
 		ok := s.submit(t, "--time=5 --output=logs/%j.out --dependency=afterok:"+string(first), "true")
 		after := s.submit(t, "--time=5 --output=logs/%j.out --dependency=afterany:"+string(first), "true")
 		s.until(t, ok, "waiting", func(j slurm.Job) bool { return j.Reason == "Dependency" })
+		open()
 		s.state(t, first, slurm.Failed)
 		s.state(t, after, slurm.Completed)
 		s.until(t, ok, "hopeless", func(j slurm.Job) bool { return j.Reason == "DependencyNeverSatisfied" })
 	}, ""},
 	{"an array runs its elements, few at a time, and one can be cancelled", func(t *testing.T, s site) {
-		id := s.submit(t, "--time=5 --array=1-3%1 --output=logs/%x-%A_%a.out --job-name=many", "echo element $SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_TASK_COUNT; sleep 1")
+		wait, open := s.gate(t)
+		id := s.submit(t, "--time=5 --array=1-3%1 --output=logs/%x-%A_%a.out --job-name=many", "echo element $SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_TASK_COUNT; "+wait)
 		two := slurm.JobID(string(id) + "_2")
 		require.NoError(t, s.Cancel(t.Context(), two))
 		s.state(t, two, slurm.Cancelled)
+		open()
 		s.state(t, slurm.JobID(string(id)+"_3"), slurm.Completed)
 		require.Contains(t, s.log(t, fmt.Sprintf("logs/many-%s_3.out", id)), "element 3 of 3")
 		jobs, err := s.Jobs(t.Context(), slurm.Filter{IDs: []slurm.JobID{id}, All: true, Since: time.Now().Add(-time.Hour)})
@@ -248,15 +277,16 @@ var behaviours = []struct {
 		text := "#!/bin/bash\n#SBATCH --job-name=het --nodes=1 --gpus-per-node=2 --cpus-per-task=2 --time=5 --output=logs/%x-%j.out\n" +
 			"#SBATCH hetjob\n#SBATCH --partition=prod --nodes=2 --ntasks-per-node=1 --gpus-per-node=1 --time=5\n" +
 			"unset SLURM_NTASKS SLURM_NPROCS SLURM_TRES_PER_TASK SLURM_CPUS_PER_TASK\n" +
-			`srun --het-group=0,1 --ntasks-per-node=1 bash -c 'echo "$SLURM_NODEID of $SLURM_NNODES"; sleep "$1"' _ `
-		run := func(seconds string, token string) slurm.JobID {
-			id, err := s.Submit(t.Context(), slurm.Submission{Script: text + seconds + "\n", Dir: s.dir, LogDir: "logs", Token: token})
+			`srun --het-group=0,1 --ntasks-per-node=1 bash -c 'echo "$SLURM_NODEID of $SLURM_NNODES"; eval "$1"' _ `
+		run := func(then, token string) slurm.JobID {
+			id, err := s.Submit(t.Context(), slurm.Submission{Script: text + "'" + then + "'\n", Dir: s.dir, LogDir: "logs", Token: token})
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = s.Cancel(context.Background(), id) })
 			return id
 		}
 		token := fmt.Sprintf("tok%d", time.Now().UnixNano())
-		id := run("1", token)
+		wait, open := s.gate(t)
+		id := run(wait, token)
 		got, found, err := s.Find(t.Context(), token, time.Now())
 		require.NoError(t, err)
 		require.True(t, found)
@@ -265,12 +295,13 @@ var behaviours = []struct {
 		require.Equal(t, 3, j.NumNodes)
 		require.Len(t, j.Nodes, 3)
 		require.Equal(t, 4, j.GPUs)
+		open()
 		s.state(t, id, slurm.Completed)
 		out := s.log(t, fmt.Sprintf("logs/het-%s.out", id))
 		for _, line := range []string{"0 of 3\n", "1 of 3\n", "2 of 3\n"} {
 			require.Contains(t, out, line)
 		}
-		id = run("100", "")
+		id = run("sleep 100", "")
 		s.state(t, id, slurm.Running)
 		require.NoError(t, s.Cancel(t.Context(), id))
 		s.state(t, id, slurm.Cancelled)
