@@ -10,7 +10,7 @@ import (
 
 // doneWords are the words with which programs and scripts say that they did what
 // they should: at their end, and in a loop after each round of it.
-var doneWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?:ly)?)?|saved|written|wrote|ended|generated|passed)\b` +
+var doneWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?:ly)?)?|saved|written|wrote|ended|generated|passed|ran for \d[\d.]* ?[smh]\w*)\b` +
 	`|完成|结束|已保存|成功`)
 
 // partDone is how a loop says that one of its rounds is done, by its number; a
@@ -24,7 +24,7 @@ var results = lazy.New(`(?i)\b(?:final|best|test|validation|val|eval(?:uation)?)
 	`|\b(?:accuracy|score|perplexity|error)\b[\w\s,-]{0,40}\b(?:test|validation|evaluation)\b[^\d]{0,20}[:=] *\d`)
 
 // setUp is how the bars of what is done before the work are called.
-var setUp = lazy.New(`(?i)^\W*(?:(?:down|pre)?load|fetch|map\b|filter\b|tokeni[sz]|resolving|casting|prepar|caching|import|extracting|` +
+var setUp = lazy.New(`(?i)^\W*(?:(?:down|pre)?load|fetch|map\b|filter\b|tokeni[sz]|resolving|casting|pre-?(?:par|process)|caching|import|extracting|` +
 	`unpack|sanity|generating \w+ split)[^|]*\d%`)
 
 // banner reports whether a line is words between rules.
@@ -37,7 +37,7 @@ func banner(text string) bool {
 var closing = lazy.New(`(?i)\b(?:end|finish(?:ed)?)[ _]?(?:time|at|date)\b|\b(?:process|program|job|script|run|task|simulation) ends?\b` +
 	`|\bexit(?: |-|ed with )(?:code|status)\b.{0,5}\b0\b|\bexits successfully\b` +
 	`|(?:^|[\]:>-] )\W*total (?:\w+ )?time\b|^\W*end\W*$` +
-	`|\b` + wholeRun + ` took \d|^\W*end of (?:output|log|` + wholeRun + `)\b` +
+	`|\b` + wholeRun + ` (?:took|ran for) \d|^\W*end of (?:output|log|` + wholeRun + `)\b` +
 	`|^\[NbConvertApp\] Writing \d+ bytes|^(?:real|user|sys)\s+\d+m` + // time(1)
 	`|\bEpilog(?:ue)?\b|\[after training`)
 
@@ -47,7 +47,7 @@ func endWords(text string) bool {
 }
 
 // wholeRun are the words for all that a script or a program does.
-const wholeRun = `(?:job|run|script|training|evaluation|inference|benchmark|tests?|pipeline|experiments?|program|simulation|workflow|calculation)`
+const wholeRun = `(?:job|run|script|training|evaluation|inference|benchmark|tests?|pipeline|experiments?|program|simulation|workflow|calculation|optimi[sz]ation)`
 
 // saysEnd reports whether a line, without the rules around it, has words of an end
 // that are no round's.

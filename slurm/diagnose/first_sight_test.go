@@ -38,6 +38,20 @@ func TestFormsAroundTheWords(t *testing.T) {
 			raised("torch.distributed.checkpoint.api.CheckpointException: CheckpointException ranks:dict_keys([8])\nOSError: [Errno 5] Input/output error"),
 			diagnose.Filesystem, "[Errno 5]", "",
 		},
+		"a line of a book in the log speaks of a hostess": {
+			"\"It is nothing!\" exclaimed my unknown hostess. \"In a few\nminutes\" the rest.\n" + strings.Repeat("Generating train split: 8 examples\n", 3) +
+				"[rank1]:[E922 03:32:06.1160 ProcessGroupNCCL.cpp:607] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=875, " +
+				"OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=1800000) ran for 1800091 milliseconds before timing out.\n",
+			diagnose.NCCLTimeout, "SeqNum=875", "",
+		},
+		"Lightning is interrupted after the data were prepared": {
+			"Preprocessing train: 100%|##########| 2545/2545 [00:00<00:00, 4113.70it/s]\n2.6 M     Trainable params\n" +
+				"call.py:48: UserWarning: Detected KeyboardInterrupt, attempting graceful shutdown...\nUser defined signal 2\n",
+			diagnose.SlurmCancelled, "KeyboardInterrupt", "",
+		},
+		"a program says how long it ran": {
+			"epoch 331, minibatch 120/120, validation error 5.71 %\nThe training code for file  ran for 330.08m\n", diagnose.Success, "", "",
+		},
 		"a container's log stamps mpirun's lines": {
 			"2026-06-02T16:13:40.100Z: [1,12]<stdout>:Iter 830120, loss 0.4421, speed 812 img/s\n" +
 				"2026-06-02T16:13:44.884Z: [1,12]<stdout>:gpu-57:815:864 [0] net_ib.cu:80 NCCL WARN NET/IB : Got async event : local catastrophic error\n",

@@ -38,7 +38,7 @@ var starts = []struct {
 // "training finished" whatever happened.
 var endings = lazy.New(`^\[after training is done\]|^\[exiting program (?:at|after)|^exiting program (?:at|after) |` +
 	`successfully finished training|validation loss at iteration \d+ on (?:test|validation) set|` +
-	`^Trainer\.fit.* stopped: .max_steps|reached train_iters|max_steps=\d+. reached|\bterminated normally\b|` +
+	`^Trainer\.fit.* stopped: .max_steps|reached train_iters|max_steps=\d+. reached|\bterminated normally\b[^,]{0,40}$|` +
 	`^ *Normal termination\b|^Successfully completed\.$`)
 
 // phasesOf are lines that name what the run does between iterations.
@@ -56,11 +56,13 @@ var (
 	exitPid     = lazy.New(`^(-?\d+) (?:\(pid: (\d+)\))?`)
 	agentFailed = lazy.New(`failed \(exitcode: (-?\d+)\) local_rank: (\d+)`)
 	srunTask    = lazy.New(`^srun: error: (\S+?): tasks? ([\d,\[\]-]+): (.*)$`)
-	nodeRankIs  = lazy.New(`(?i)\bNODE_?RANK\s*[=:]\s*(\d+)\b.*?\b(?:on|host|node|hostname)\s*[=:]?\s*([\w.-]+)`)
-	hostRankIs  = lazy.New(`(?i)^([\w.-]+)\s*:?\s+NODE_?RANK\s*[=:]\s*(\d+)\b`)
-	ncclHost    = lazy.New(`^(?:\[[^\]]*\] )?([A-Za-z][\w.-]*):(\d+):\d+ \[(\d+)\] `)
-	daemonHost  = lazy.New(`^slurmstepd-([\w.-]+): `)
-	onHost      = lazy.On("ode|ost|ON ", `(?:\b[Nn]ode:? |\b[Hh]ost(?:name)?[:= ]+|\bON )\[?([A-Za-z][\w-]*\d[\w.-]*)|`+
+	// mpirunRank is Open MPI's word on a rank that a signal ended.
+	mpirunRank = lazy.New(`^(?:mpi\w+|orterun|prterun) noticed that process rank (\d+) with PID \d+ on node (\S+) exited on signal \d+ \((.*?)\)`)
+	nodeRankIs = lazy.New(`(?i)\bNODE_?RANK\s*[=:]\s*(\d+)\b.*?\b(?:on|host|node|hostname)\s*[=:]?\s*([\w.-]+)`)
+	hostRankIs = lazy.New(`(?i)^([\w.-]+)\s*:?\s+NODE_?RANK\s*[=:]\s*(\d+)\b`)
+	ncclHost   = lazy.New(`^(?:\[[^\]]*\] )?([A-Za-z][\w.-]*):(\d+):\d+ \[(\d+)\] `)
+	daemonHost = lazy.New(`^slurmstepd-([\w.-]+): `)
+	onHost     = lazy.On("ode|ost|ON ", `(?:\b[Nn]ode:? |\b[Hh]ost(?:name)?[:= ]+|\bON )\[?([A-Za-z][\w-]*\d[\w.-]*)|`+
 		`\*\*\* (?:JOB|STEP) \S+ ON ([\w.-]+) `)
 	failureOn = lazy.On("ode|ODE",
 		`(?i)node failure on ([\w,\[\].-]+)|failed on node ([\w.-]+)|nodes? ([\w,\[\].-]*\d[\w,\[\].-]*) (?:is |are )?not responding`)
@@ -146,6 +148,10 @@ func (s *scanner) marks(t tag, text, raw string, off int64, h hits) bool {
 	if g := find(h.ask&askTask, srunTask, text); g != nil {
 		s.hosts[g[1]]++
 		return s.taskEnded(g[1], taskList(g[2]), g[3], t, text, raw, off)
+	}
+	if g := find(h.ask&askTask, mpirunRank, text); g != nil {
+		s.hosts[g[2]]++
+		return s.taskEnded(g[2], taskList(g[1]), g[3], t, text, raw, off)
 	}
 	if g := find(h.ask&askNodeRank, nodeRankIs, text); g != nil {
 		s.nodeRank[g[2]] = g[1]

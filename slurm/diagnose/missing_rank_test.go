@@ -54,6 +54,8 @@ func TestTheMissingRankIsFoundByOneRule(t *testing.T) {
 			"[dgx-09] [rank3]: KeyError: 'tokens'\n[dgx-08] [rank1]: NCCL WARN Connection closed by remote peer\n", 3, "dgx-09"},
 		"a crash beside others' words": {"terminate called after throwing an instance of 'c10::Error'\n" +
 			"  what():  [enforce fail at inline_container.cc:603] . unexpected pos 704 vs 598\n" + others(closed, -1) + summary(1, -6, 1, 1), 1, "gpu1"},
+		"mpirun: a signal ended one": {"NCCL version 2.27.3+cuda12.9\nPrimary job  terminated normally, but 1 process returned\na non-zero exit code.\n" +
+			"mpirun noticed that process rank 14 with PID 4711 on node gpu7 exited on signal 6 (Aborted).\n", 14, "gpu7"},
 		"srun: one was killed, all ended": {others(closed, 3) + "srun: error: gpu1: task 3: Killed\nsrun: error: gpu1: tasks 0-2: Terminated\n", 3, "gpu1"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -183,7 +183,7 @@ var guardWords = map[guard]string{
 	askPhase: "checkpoint|evaluating|building|compiling|>>> done|done with setup|training ...|initializ|[after |[before |validation loss" +
 		"|storing|> finished|random|> setting",
 	askAgent:      "failed (exitcode|(first observed failure)",
-	askTask:       "srun: error",
+	askTask:       "srun: error|noticed that process rank",
 	askNodeRank:   "node_rank|noderank",
 	askMarker:     "start: attempt=|commit|argv|command|container|image|venv|worktree",
 	askCollective: "collective operation timeout|last enqueued|join|failed to pass monitoredbarrier|errors while waiting",
@@ -193,5 +193,5 @@ var guardWords = map[guard]string{
 	askExit:       "exit|sigint|keyboard interrupt|keyboardinterrupt|by user|by the user",
 	askWhole:      "complete|done|finished|passed|stop|training time",
 	askDone: "complete|done|finish|passed|success|saved|written|wrote|ended|generated|final|best|test|valid|eval|完成|结束|保存|成功" +
-		"|acc|precision|recall|score|loss",
+		"|acc|precision|recall|score|loss|ran for",
 }

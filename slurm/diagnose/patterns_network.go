@@ -61,7 +61,7 @@ var networkPatterns = []pattern{
 
 	{Rendezvous, fabric + 3, oneOf("rendezvoustimeouterror|client socket has timed out|client socket has failed to connect|name or service not known" +
 		"|temporary failure in name resolution|gaierror|nodename nor servname|no address associated with hostname|failed to resolve" +
-		"|could not resolve host|cannot resolve|name resolution|unknown host|hostname cannot be retrieved|socket cannot be retrieved"), ``},
+		"|could not resolve host|cannot resolve|name resolution|unknown host |unknown host:|hostname cannot be retrieved|socket cannot be retrieved"), ``},
 	{Rendezvous, fabric + 1, oneOf("rendezvousconnectionerror|distnetworkerror|diststoreerror|rendezvouserror|rendezvousclosederror" +
 		"|rendezvousstateerror|rendezvousgracefulexiterror|connection to the c10d store"), ``},
 	{Rendezvous, fabric, oneOf("socket timeout|wait timeout|tcpstore|store->get|store based barrier|rendezvous|connect() timed out" +
