@@ -254,3 +254,37 @@ func TestAFailureIsHeldAgainstANodeOnce(t *testing.T) {
 	require.Equal(t, slurm.JobID("100"), all[0].Job)
 	require.Empty(t, BlamesOf(t.Context(), c.Service, "test", "gpu2"))
 }
+
+// Nodes that take no jobs are told without being asked; the others are, once agreed.
+func TestNodesThatTakeJobsAreChecked(t *testing.T) {
+	t.Parallel()
+	y := &yard{left: `nodecheck {"node":"gpu1","check":"end","ok":true}`}
+	c := opstest.NewCall(t, &opstest.Site{})
+	c.Clusters["test"] = y
+	for words, code := range map[string]ops.Code{"gpu[": ops.BadInput, "a;b": ops.BadInput, "gpu1 --gpus=-1": ops.BadInput, "gpu9": ops.NotFound, "gpu[1-2]": ops.NotAllowed} {
+		_, err := opstest.Do(t, c, NodeCheck(), strings.Fields(words)...)
+		require.Equal(t, code, ops.AsError(err).Code, "%s: %v", words, err)
+	}
+	_, err := opstest.Do(t, c, NodeCheck(), "gpu[1-2]")
+	require.Equal(t, "this takes 1 node of test for some minutes, with 8 GPUs each", ops.AsError(err).Message.EN)
+	out, err := opstest.Do(t, c, NodeCheck(), "gpu2")
+	require.NoError(t, err)
+	require.Contains(t, out.(NodeCheckOut).Nodes[0].Findings[0], "Kill task failed")
+	require.Empty(t, y.did)
+	for words, want := range map[string]slurm.Visit{
+		"gpu[1-2] --yes":      {Nodes: []string{"gpu1"}, GPUs: 8, CPUs: 8, Memory: "36G"},
+		"gpu1 --yes --gpus 0": {Nodes: []string{"gpu1"}, CPUs: 1, Memory: "4G"},
+	} {
+		out, err = opstest.Do(t, c, NodeCheck(), strings.Fields(words)...)
+		require.NoError(t, err)
+		got := y.visited
+		require.Equal(t, want, slurm.Visit{Nodes: got.Nodes, GPUs: got.GPUs, CPUs: got.CPUs, Memory: got.Memory}, words)
+		require.Equal(t, strings.Contains(words, "gpu[1-2]"), out.(NodeCheckOut).Exclude == "gpu2", words)
+	}
+	n := NodeReport(t.Context(), c, "test", "gpu2", []Blame{{Job: "1", Class: "ecc", At: time.Unix(7, 0)}, {Job: "2", Class: "xid", At: time.Unix(9, 0), Line: "Xid 79"}})
+	require.Contains(t, n.Text.EN, "Slurm says: drained Kill task failed")
+	require.Contains(t, n.Text.ZH, "Slurm 状态：drained Kill task failed")
+	require.Contains(t, n.Text.EN, `State=DRAIN Reason="xid"`)
+	require.Contains(t, n.Text.EN, "Xid 79")
+	require.Contains(t, n.Title.EN, "2 failures")
+}
