@@ -17,6 +17,9 @@ func (j *job) betweenRanks(live []*event) (verdict, bool) {
 	}
 	var best *event
 	for _, e := range live {
+		if e.class == Rendezvous && j.reportedBefore(e) {
+			continue
+		}
 		if e.weight > timedOut+5 && e.weight < ended && !isEnd(e.class) && (best == nil || e.weight >= best.weight+3 || j.earlier2(e, best)) {
 			best = e
 		}
@@ -49,6 +52,19 @@ func (j *job) betweenRanks(live []*event) (verdict, bool) {
 		}
 	}
 	return v, true
+}
+
+// reportedBefore reports whether a launcher had said before a complaint of the
+// rendezvous that a process failed: the store goes with the launcher that hosts it.
+func (j *job) reportedBefore(e *event) bool {
+	for i, f := range j.files {
+		for _, failed := range f.elastic {
+			if i == e.file && failed.off < e.off || i != e.file && !failed.at.IsZero() && e.when().Sub(failed.at) > skew {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // recorded is the rank that flight recorder dumps show to be missing.

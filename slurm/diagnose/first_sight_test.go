@@ -38,6 +38,13 @@ func TestFormsAroundTheWords(t *testing.T) {
 			raised("torch.distributed.checkpoint.api.CheckpointException: CheckpointException ranks:dict_keys([8])\nOSError: [Errno 5] Input/output error"),
 			diagnose.Filesystem, "[Errno 5]", "",
 		},
+		"the store is gone after its launcher had told of a failed rank": {
+			"[2026-06-02 17:01:45,559] torch.distributed.elastic.multiprocessing.api: [ERROR] failed (exitcode: 1) local_rank: 0 (pid: 41) of binary: python3\n" +
+				"srun: error: gpu1: task 0: Exited with exit code 1\n" +
+				raised("torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to the C10d store has failed.") +
+				"srun: error: gpu2: task 1: Exited with exit code 1\n",
+			diagnose.UnknownExit, "exitcode: 1", "",
+		},
 		"a line of a book in the log speaks of a hostess": {
 			"\"It is nothing!\" exclaimed my unknown hostess. \"In a few\nminutes\" the rest.\n" + strings.Repeat("Generating train split: 8 examples\n", 3) +
 				"[rank1]:[E922 03:32:06.1160 ProcessGroupNCCL.cpp:607] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=875, " +
