@@ -124,15 +124,15 @@ func (f *facts) ending() (e ending) {
 		if g := barOf.FindStringSubmatch(text); g != nil {
 			n, _ := strconv.Atoi(g[1] + g[3])
 			of, _ := strconv.Atoi(g[2] + g[4])
-			whole := of > 0 && (n >= of || n == of-1 && of == f.fromZero && k < len(last)-1)
+			complete := of > 0 && (n >= of || n == of-1 && of == f.fromZero && k < len(last)-1)
 			switch {
 			case setUp.MatchString(text), g[1] != "" && inEpoch.MatchString(text):
 				continue
 			case epochs.MatchString(g[0]):
-				e.short = !whole
+				e.short = !complete
 			}
 			if m.off >= bar.off {
-				bar, e.full = m, whole
+				bar, e.full = m, complete
 			}
 			e.counted = true
 			continue
@@ -186,9 +186,10 @@ var announced = lazy.New(`(?i)^\W*[a-z]+ing\b.*(?:\.\.\.|…)$`)
 var lastAct = lazy.New(`(?i)\b(?:saving|writing|cleaning|closing|exiting|shutting)\b`)
 
 // lastBreath is what is said only where a process comes to its end by itself: its
-// communicators are taken down as the interpreter leaves.
+// communicators are taken down as the interpreter leaves. They are aborted after an
+// exception too, which stands in the other file.
 var lastBreath = lazy.New(`(?:process group has NOT been destroyed before|destroy_process_group\(\) was not called before)|` +
-	` NCCL INFO comm \S+ .* - (?:Abort|Destroy) COMPLETE`)
+	` NCCL INFO comm \S+ .* - Destroy COMPLETE`)
 
 // killed is a shell's word on the program that it waited for.
 var killed = lazy.New(`^(?:\S+: line \d+: +\d+ )?(?:Killed|Segmentation fault|Bus error|Aborted|Illegal instruction|Floating point exception)` +
