@@ -11,7 +11,8 @@ import (
 // doneWords are the words with which programs and scripts say that they did what
 // they should: at their end, and in a loop after each round of it.
 var doneWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?:ly)?)?|saved|written|wrote|ended|generated|passed|ran for \d[\d.]* ?[smh]\w*)\b` +
-	`|完成|结束|已保存|成功`)
+	`|完成|结束|已保存|成功|完了|終了|완료` +
+	`|conclu[ií]d[oa]|com sucesso|con éxito|terminad[oa]|finalizad[oa]|completad[oa]|terminée?\b|avec succès|abgeschlossen|erfolgreich`)
 
 // partDone is how a loop says that one of its rounds is done, by its number; a
 // process has a longer one.
@@ -109,7 +110,9 @@ func (f *facts) ending() (e ending) {
 	}
 	var bar mark // the last count
 	var before time.Time
-	e.said = f.synced != nil && f.ran.phases == f.synced.phases && f.ran.sentences-f.synced.sentences <= farewell
+	amid := false // the last line is one of something that goes on
+	e.said = f.synced != nil && f.ran.phases == f.synced.phases && f.ran.sentences-f.synced.sentences <= farewell ||
+		f.fitted > 0 && f.told-f.fitted <= longTail
 	last := append(tail(f.progress, 1), tail(f.last, 6)...)
 	for k, m := range last {
 		_, text := untag(m.text)
@@ -134,9 +137,10 @@ func (f *facts) ending() (e ending) {
 			if m.off >= bar.off {
 				bar, e.full = m, complete
 			}
-			e.counted = true
+			e.counted, amid = true, !complete
 			continue
 		}
+		amid = false
 		if failing.MatchString(text) && !zeroOf.MatchString(text) {
 			return ending{sure: true}
 		}
@@ -151,9 +155,9 @@ func (f *facts) ending() (e ending) {
 			case score.MatchString(text) && !f.repeats(text):
 				return ending{said: true, sure: true}
 			case beginning.MatchString(text) && !endWords(text), failed.MatchString(text) && !zeroOf.MatchString(text) && !agentLine(text):
-				e.said = false // it ends amid what it announces, or that did not work
+				e.said, amid = false, true // it ends amid what it announces, or that did not work
 			case announced.MatchString(text) && !endWords(text) && !lastAct.MatchString(text):
-				e.said, e.full = false, false
+				e.said, e.full, amid = false, false, true
 			}
 		}
 		if strings.Contains(text, " NCCL INFO ") || warningLevel.MatchString(text) {
@@ -163,7 +167,41 @@ func (f *facts) ending() (e ending) {
 			e.said = e.said || f.saysEnd(m.tag, text)
 		}
 	}
+	if f.epochs.complete(f.told, f.fromZero) && !amid {
+		e.full, e.short = true, false
+	}
 	return e
+}
+
+// An epochCount follows a count of epochs: how many lines each takes shows whether the
+// last one was written to its end.
+type epochCount struct {
+	n, of int // the last, as counted, and of how many
+	at    int // how many lines had been told when it began
+	lines int // of the one before it
+}
+
+var epochOf = lazy.New(`(?i)\bepochs?\D{0,3}(\d+) ?(?:/|of) ?(\d+)\b`)
+
+// read looks for the count in a line, the told-th.
+func (c *epochCount) read(text string, told int) {
+	g := epochOf.FindStringSubmatch(text)
+	if g == nil {
+		return
+	}
+	n, _ := strconv.Atoi(g[1])
+	of, _ := strconv.Atoi(g[2])
+	if n != c.n || of != c.of {
+		*c = epochCount{n: n, of: of, at: told, lines: told - c.at}
+	}
+}
+
+// complete reports whether as many lines followed the last epoch's first one as the
+// epoch before it had, and not many more.
+func (c epochCount) complete(told, fromZero int) bool {
+	last := c.of > 1 && (c.n >= c.of || c.n == c.of-1 && c.of == fromZero)
+	after := told - c.at + 1
+	return last && after >= c.lines && after-c.lines <= longTail
 }
 
 var (
@@ -213,6 +251,10 @@ var whole = lazy.New(`(?i)^[\W\d]*(?:(?:INFO|NOTICE|SUCCESS)\b[\W\d]*)?(?:` +
 	`|^(?:\S+[: ])?(?:total )?(?:pre-?)?training time:? \d+:\d\d:\d\d(?:\.\d+)?$` + // DETR's and its heirs', after the last epoch
 	`|\bearly[ -]?stop(?:ping|ped)?(?:\W*$|,? (?:training|triggered|activated|at|after|because|due|reached)\b)` +
 	`|\b(?:training|fit|search) (?:is |was |has )?stop(?:s|ped)\b|\bstopp(?:ing|ed) (?:training )?early\b`)
+
+// fitted is Lightning's word on its last epoch; the bars are written once more, and
+// the program goes on.
+var fitted = lazy.New("^`Trainer\\.fit` stopped: `max_epochs=\\d+` reached")
 
 // farewell is how many sentences may follow such words.
 const farewell = 12

@@ -45,6 +45,29 @@ func TestFormsAroundTheWords(t *testing.T) {
 				"srun: error: gpu2: task 1: Exited with exit code 1\n",
 			diagnose.UnknownExit, "exitcode: 1", "",
 		},
+		"LSF ends a job at its limit": {
+			"[2026-01-29 11:04:57,788] torch._dynamo.convert_frame: [WARNING] Traceback (most recent call last):\n" +
+				"[2026-01-29 11:04:57,788] torch._dynamo.convert_frame: [WARNING]   File \"/w/t.py\", line 3, in f\n" +
+				"[2026-01-29 11:04:57,788] torch._dynamo.convert_frame: [WARNING] torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised:\n" +
+				"[2026-01-29 11:04:57,788] torch._dynamo.convert_frame: [WARNING] FileNotFoundError: [Errno 2] No such file or directory: 'ldconfig'\n" +
+				"TERM_RUNLIMIT: job killed after reaching LSF run time limit.\nExited with exit code 140.\n",
+			diagnose.SlurmTimeLimit, "TERM_RUNLIMIT", "",
+		},
+		"LSF ends a job for its memory": {"Step 40 of 90\nTERM_MEMLIMIT: job killed after reaching LSF memory usage limit.\n", diagnose.HostOOM, "TERM_MEMLIMIT", ""},
+		"LSF ends a job for its owner":  {"Step 40 of 90\nTERM_OWNER: job killed by owner.\n", diagnose.SlurmCancelled, "TERM_OWNER", ""},
+		"PBS ends a job at its limit":   {"Step 40 of 90\n=>> PBS: job killed: walltime 3605 exceeded limit 3600\n", diagnose.SlurmTimeLimit, "walltime", ""},
+		"LSF preempts a job":            {"Step 40 of 90\nTERM_PREEMPT: job killed after preemption.\n", diagnose.SlurmPreempted, "TERM_PREEMPT", ""},
+		"Slurm's word stands behind a bar, and the container is taken down": {
+			"Generating train split: 0 examples [00:00, ? examples/s]slurmstepd-gpu19: error: *** JOB 88 ON gpu19 CANCELLED AT 2026-06-02T13:28:49 ***\n" +
+				"slurmstepd-gpu19: error: container_p_join: open failed for /var/tmp//gpu19/88/.ns: No such file or directory\n" +
+				"slurmstepd-gpu19: error: container_g_join(88): No such file or directory\n",
+			diagnose.SlurmCancelled, "CANCELLED AT", "gpu19",
+		},
+		"a search's trials all failed, and its script says that it completed": {
+			raised("KeyError: 'labels'") + "Trial train_00001 errored after 0 iterations. Total running time: 29s\nNumber of errored trials: 2\n" +
+				strings.Repeat("│ train_00001    1   /tmp/ray/error.txt │\n", 9) + "Job completed at Tue Feb  4 07:25:54 CET 2026\n",
+			diagnose.UserException, "KeyError", "",
+		},
 		"a line of a book in the log speaks of a hostess": {
 			"\"It is nothing!\" exclaimed my unknown hostess. \"In a few\nminutes\" the rest.\n" + strings.Repeat("Generating train split: 8 examples\n", 3) +
 				"[rank1]:[E922 03:32:06.1160 ProcessGroupNCCL.cpp:607] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=875, " +

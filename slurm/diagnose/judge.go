@@ -72,8 +72,8 @@ func (j *job) candidates() (live []*event) {
 			continue
 		}
 		at, ended := ends[e.file]
-		if ended && e.off > at && e.class == HostOOM && e.weight == death {
-			continue // killed by Slurm, not by the kernel
+		if ended && e.off > at && (e.class == HostOOM && e.weight == death || e.class == Container && strings.Contains(e.text, "_join")) {
+			continue // killed by Slurm, not by the kernel; too late to join the job's container
 		}
 		if e.weight < specific && e.weight > symptom && !isEnd(e.class) && !endAt.IsZero() && !e.before.IsZero() && e.before.After(endAt) {
 			continue

@@ -51,11 +51,12 @@ var (
 	argLine   = lazy.New(`^ {2}(\w+) \.{2,} (.*)$`)
 	worldLine = lazy.New(`^using world size: (\d+), data-parallel size: (\d+),(?:.*context-parallel size: (\d+),)?.*tensor-model-parallel` +
 		` size: (\d+),.*pipeline-model-parallel size: (\d+)`)
-	summaryLine = lazy.New(`^\s{2}(time|host|rank|exitcode|error_file|traceback)\s*: (.*)$`)
-	rankLocal   = lazy.New(`^(\d+) \(local_rank: (\d+)\)`)
-	exitPid     = lazy.New(`^(-?\d+) (?:\(pid: (\d+)\))?`)
-	agentFailed = lazy.New(`failed \(exitcode: (-?\d+)\) local_rank: (\d+)`)
-	srunTask    = lazy.New(`^srun: error: (\S+?): tasks? ([\d,\[\]-]+): (.*)$`)
+	summaryLine  = lazy.New(`^\s{2}(time|host|rank|exitcode|error_file|traceback)\s*: (.*)$`)
+	rankLocal    = lazy.New(`^(\d+) \(local_rank: (\d+)\)`)
+	exitPid      = lazy.New(`^(-?\d+) (?:\(pid: (\d+)\))?`)
+	agentFailed  = lazy.New(`failed \(exitcode: (-?\d+)\) local_rank: (\d+)`)
+	trialsFailed = lazy.New(`^Number of errored trials: [1-9]|\bERROR\b.* Trials did not complete: `) // Ray Tune's
+	srunTask     = lazy.New(`^srun: error: (\S+?): tasks? ([\d,\[\]-]+): (.*)$`)
 	// mpirunRank is Open MPI's word on a rank that a signal ended.
 	mpirunRank = lazy.New(`^(?:mpi\w+|orterun|prterun) noticed that process rank (\d+) with PID \d+ on node (\S+) exited on signal \d+ \((.*?)\)`)
 	nodeRankIs = lazy.New(`(?i)\bNODE_?RANK\s*[=:]\s*(\d+)\b.*?\b(?:on|host|node|hostname)\s*[=:]?\s*([\w.-]+)`)
@@ -144,6 +145,9 @@ func (s *scanner) marks(t tag, text, raw string, off int64, h hits) bool {
 		s.failed = &m
 		s.died(elasticEntry{off: off, raw: raw, text: text, rank: -1, local: local, exit: code, at: s.now}, t)
 		return true
+	}
+	if find(h.ask&askAgent, trialsFailed, text) != nil {
+		s.failed = &m
 	}
 	if g := find(h.ask&askTask, srunTask, text); g != nil {
 		s.hosts[g[1]]++

@@ -182,7 +182,7 @@ var guardWords = map[guard]string{
 	askEnd:   "training|exiting program|normal|successfully completed|validation loss|trainer.fit|train_iters|max_steps",
 	askPhase: "checkpoint|evaluating|building|compiling|>>> done|done with setup|training ...|initializ|[after |[before |validation loss" +
 		"|storing|> finished|random|> setting",
-	askAgent:      "failed (exitcode|(first observed failure)",
+	askAgent:      "failed (exitcode|(first observed failure)|errored trials: |trials did not complete: ",
 	askTask:       "srun: error|noticed that process rank",
 	askNodeRank:   "node_rank|noderank",
 	askMarker:     "start: attempt=|commit|argv|command|container|image|venv|worktree",
@@ -193,5 +193,5 @@ var guardWords = map[guard]string{
 	askExit:       "exit|sigint|keyboard interrupt|keyboardinterrupt|by user|by the user",
 	askWhole:      "complete|done|finished|passed|stop|training time",
 	askDone: "complete|done|finish|passed|success|saved|written|wrote|ended|generated|final|best|test|valid|eval|完成|结束|保存|成功" +
-		"|acc|precision|recall|score|loss|ran for",
+		"|acc|precision|recall|score|loss|ran for|conclu|sucesso|éxito|terminad|terminé|finalizad|completad|succès|abgeschlossen|erfolgreich|完了|終了|완료",
 }

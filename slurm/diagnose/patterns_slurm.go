@@ -35,6 +35,12 @@ var slurmPatterns = []pattern{
 	},
 	{SlurmCancelled, ended - 4, oneOf("keyboardinterrupt|cancelled by"), `^keyboardinterrupt|cancelled by \w+`},
 
+	// How LSF (its job report, bhist(1)) and PBS end a job: the same ends.
+	{SlurmTimeLimit, ended + 3, oneOf("term_runlimit|term_cpulimit|job killed: walltime"), `^term_(run|cpu)limit: job killed|^\W*pbs: job killed: walltime`},
+	{SlurmCancelled, ended - 2, oneOf("term_owner|term_force_owner|term_admin|term_force_admin"), `^term_(force_)?(owner|admin): job killed`},
+	{SlurmPreempted, ended + 4, oneOf("term_preempt"), `^term_preempt: job killed`},
+	{HostOOM, fact, oneOf("term_memlimit|term_swap|job killed: mem|job killed: vmem"), `^term_(memlimit|swap): job killed|^\W*pbs: job killed: v?mem`},
+
 	// The client commands: whatever sbatch and salloc call an error is a refusal,
 	// of srun's only what slurm_errno.c says of a request.
 	{SlurmSubmitRejected, specific + 6, oneOf("sbatch:|salloc:"), `^\S*\s*(sbatch|salloc): (error|fatal|unrecognized|invalid|option|ambiguous)\b`},

@@ -71,6 +71,8 @@ type facts struct {
 	progress  []mark            // the last iteration lines
 	doing     mark              // the last line that names a phase: saving, evaluating
 	last      []mark            // the last lines
+	fitted    int               // how many lines had been told when Lightning's fit came to its last epoch
+	epochs    epochCount        // how far the epochs have come
 	fromZero  int               // what a count of epochs or steps goes to that began at 0
 	told      int               // lines other than Megatron's iterations
 	rows      map[uint32]row    // what is said again and again, by its form
@@ -227,14 +229,14 @@ func bounded(line []byte) []byte {
 	return line[:maxLineLength]
 }
 
-// barEnd is where a progress bar ends; what other programs write to the terminal
-// stands right behind it.
-var barEnd = regexp.MustCompile(`(?:it/s|s/it)[^\]]*\]`)
+// barEnd is where a progress bar ends, in tqdm's form; what other programs write to
+// the terminal stands right behind it.
+var barEnd = regexp.MustCompile(`[\d?] ?[a-zA-Z]*(?:/s|s/ ?[a-zA-Z]+)(?:, [^\]]*)?\]`)
 
 // physical reads one line of a file. A carriage return begins it anew, as
 // progress bars do.
 func (s *scanner) physical(line []byte, off int64) {
-	if !bytes.Contains(line, []byte("\r")) && !bytes.Contains(line, []byte("it")) {
+	if !bytes.Contains(line, []byte("\r")) && !bytes.Contains(line, []byte("it")) && !bytes.Contains(line, []byte("/s]")) {
 		s.line(line, off)
 		return
 	}
@@ -284,10 +286,16 @@ func (s *scanner) line(line []byte, off int64) {
 	if h.ask&askDone != 0 {
 		s.count(t, text)
 	}
+	if h.ask&askProgress != 0 {
+		s.epochs.read(text, s.told)
+	}
 	if h.ask&askProgress != 0 && strings.Contains(text, "0/") {
 		if g := zeroth.FindStringSubmatch(text); g != nil {
 			s.fromZero, _ = strconv.Atoi(g[1])
 		}
+	}
+	if h.ask&askWhole != 0 && fitted.MatchString(text) {
+		s.fitted = s.told
 	}
 	if h.ask&askWhole != 0 && whole.MatchString(text) {
 		ran := s.ran
@@ -355,6 +363,7 @@ func (s *scanner) tick(at time.Time) {
 
 // read looks for exceptions and patterns in one line of one rank.
 func (s *scanner) read(t tag, text, raw string, off int64, h hits) {
+	line := text
 	st := s.streams[t]
 	if st == nil {
 		st = &stream{}
@@ -439,7 +448,7 @@ func (s *scanner) read(t tag, text, raw string, off int64, h hits) {
 		if len(st.open.frames) > 0 && !looksLikeCode(text) {
 			st.open = nil // interrupted by something else
 		}
-	} else if kind, message, ok := exceptionOf(strings.TrimSpace(text), false); ok && !st.usage.has(text) && formOf(text) < report {
+	} else if kind, message, ok := exceptionOf(strings.TrimSpace(text), false); ok && !st.usage.has(text) && formOf(line) < report {
 		e := s.classify(&event{off: off, raw: raw, text: text, tag: t, kind: kind, message: message})
 		s.add(e)
 		if st.raised != nil && st.raised.text == st.previous && carries(st.previous) {
