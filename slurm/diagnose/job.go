@@ -351,11 +351,9 @@ func (j *job) splitAttempts() {
 			} else {
 				j.attempts = max(j.attempts, len(ms)+1-from)
 			}
-			if m.off > cuts[i] {
-				cuts[i] = m.off
-				if !m.at.IsZero() && m.at.After(j.from) {
-					j.from = m.at
-				}
+			cuts[i] = max(cuts[i], m.off)
+			if m.at.After(j.from) {
+				j.from = m.at
 			}
 		}
 	}

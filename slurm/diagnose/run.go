@@ -1,8 +1,10 @@
 package diagnose
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -173,7 +175,12 @@ func (s *scanner) gap() {
 // finish ends what is still open at the end of a file.
 func (s *scanner) finish() {
 	s.lastBy = map[tag]mark{}
-	for t, st := range s.streams {
+	tags := slices.SortedFunc(maps.Keys(s.streams), func(a, b tag) int {
+		return cmp.Or(cmp.Compare(s.streams[a].last.off, s.streams[b].last.off), cmp.Compare(a.rank, b.rank), cmp.Compare(a.label, b.label),
+			cmp.Compare(a.local, b.local), cmp.Compare(a.host, b.host))
+	})
+	for _, t := range tags { // in one order: of events that are near each other the first may win
+		st := s.streams[t]
 		if st.last.text != "" && len(s.lastBy) < 1<<14 {
 			s.lastBy[t] = st.last
 		}
