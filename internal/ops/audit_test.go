@@ -23,9 +23,14 @@ func TestWhoMaySeeTheAuditTrail(t *testing.T) {
 		limit int
 		code  Code
 	}{
-		{Caller{Surface: Shell}, 1, ""}, {Caller{Surface: Chat}, 1, ""}, {Caller{Surface: MCP}, 1, ""},
-		{Caller{Surface: Slack}, 1, NotAllowed}, {Caller{Surface: Web}, 1, NotAllowed}, {Caller{Surface: MCPHTTP}, 1, NotAllowed},
-		{Caller{Surface: Slack, Operator: true}, 1, ""}, {Caller{Surface: Shell}, 0, BadInput},
+		{Caller{Surface: Shell}, 1, ""},
+		{Caller{Surface: Chat}, 1, ""},
+		{Caller{Surface: MCP}, 1, ""},
+		{Caller{Surface: Slack}, 1, NotAllowed},
+		{Caller{Surface: Web}, 1, NotAllowed},
+		{Caller{Surface: MCPHTTP}, 1, NotAllowed},
+		{Caller{Surface: Slack, Operator: true}, 1, ""},
+		{Caller{Surface: Shell}, 0, BadInput},
 	} {
 		out, err := auditTrail(t.Context(), &Call{Who: c.who, Service: &Service{Store: func() (*store.Store, error) { return st, nil }}}, AuditIn{Limit: c.limit})
 		if c.code != "" {

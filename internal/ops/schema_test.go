@@ -155,8 +155,15 @@ func TestADefaultIsOfItsPropertysType(t *testing.T) {
 		word, typ string
 		want      any
 	}{
-		{"5", "string", "5"}, {"5", "integer", json.Number("5")}, {"0.5", "number", json.Number("0.5")}, {"true", "boolean", true},
-		{"5", "boolean", nil}, {"true", "integer", nil}, {"5s", "integer", nil}, {"[1]", "array", nil}, {"", "integer", nil},
+		{"5", "string", "5"},
+		{"5", "integer", json.Number("5")},
+		{"0.5", "number", json.Number("0.5")},
+		{"true", "boolean", true},
+		{"5", "boolean", nil},
+		{"true", "integer", nil},
+		{"5s", "integer", nil},
+		{"[1]", "array", nil},
+		{"", "integer", nil},
 	} {
 		require.Equal(t, c.want, typedDefault(c.word, c.typ), "%q as %s", c.word, c.typ)
 	}
