@@ -6,8 +6,8 @@
 // The places are drawn at random, by seed, from the folders' files that are
 // neither tests nor generated nor another system's: comparisons turned round or moved by one, && for
 // ||, a negation dropped, + for -, true for false, an early return, continue or
-// break dropped. A mutant is killed where `go test -short` of its package fails
-// or does not end in time; one that does not compile does not count. The changed
+// break dropped. A mutant is killed where the -short tests of its package fail
+// or do not end in time; one that does not compile does not count. The changed
 // file is laid over the tree (go's -overlay), which stays as it is. The last
 // line is "killed K of N (share)", the survivors are listed before it.
 package main
@@ -89,6 +89,7 @@ func run(folders []string, n int, seed uint64, limit time.Duration, verbose bool
 	}
 	defer os.RemoveAll(dir)
 
+	binary := filepath.Join(dir, "tests")
 	healthy := map[string]bool{}
 	killed, judged := 0, 0
 	var survivors []mutant
@@ -97,7 +98,7 @@ func run(folders []string, n int, seed uint64, limit time.Duration, verbose bool
 			break
 		}
 		if _, seen := healthy[m.folder]; !seen {
-			healthy[m.folder] = passes(m.folder, "", limit)
+			healthy[m.folder] = compiles(m.folder, "", binary) && passes(m.folder, binary, limit)
 			if !healthy[m.folder] {
 				fmt.Printf("%s: left out, its tests fail unchanged\n", m.folder)
 			}
@@ -111,9 +112,9 @@ func run(folders []string, n int, seed uint64, limit time.Duration, verbose bool
 		}
 		verdict := "killed"
 		switch {
-		case !compiles(m.folder, overlay):
+		case !compiles(m.folder, overlay, binary):
 			verdict = "does not compile"
-		case passes(m.folder, overlay, limit):
+		case passes(m.folder, binary, limit):
 			verdict = "survived"
 			survivors = append(survivors, m)
 			judged++
@@ -238,20 +239,23 @@ func (m mutant) overlay(dir string) (string, error) {
 	return path, os.WriteFile(path, b, 0o600)
 }
 
-func compiles(folder, overlay string) bool {
-	return exec.Command("go", "test", "-overlay", overlay, "-short", "-run", "^$", "./"+folder).Run() == nil
-}
-
-// passes reports whether the short tests of the folder pass, with the overlay
-// where one is given.
-func passes(folder, overlay string, limit time.Duration) bool {
-	ctx, stop := context.WithTimeout(context.Background(), limit)
-	defer stop()
-	args := []string{"test", "-short", "-count=1", "-failfast"}
+// compiles builds the folder's tests into the file binary, with the overlay where
+// one is given.
+func compiles(folder, overlay, binary string) bool {
+	args := []string{"test", "-c", "-ldflags=-s -w", "-o", binary}
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)
 	}
-	c := exec.CommandContext(ctx, "go", append(args, "./"+folder)...)
+	return exec.Command("go", append(args, "./"+folder)...).Run() == nil
+}
+
+// passes reports whether the short tests in binary pass where go test would run
+// them.
+func passes(folder, binary string, limit time.Duration) bool {
+	ctx, stop := context.WithTimeout(context.Background(), limit)
+	defer stop()
+	c := exec.CommandContext(ctx, binary, "-test.short", "-test.failfast")
+	c.Dir = folder
 	c.WaitDelay = 5 * time.Second
 	return c.Run() == nil
 }
