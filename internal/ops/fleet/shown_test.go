@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
-	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -62,45 +59,27 @@ nodecheck {"node":"a","check":"compute","skipped":"no-torch","error":"/v/python"
 nodecheck {"node":"b","check":"compute","skipped":"no-torch","error":"/w/python"}
 nodecheck {"node":"a","check":"memory","skipped":"no-gpu"}
 nodecheck {"node":"a","check":"allreduce","skipped":"no-gpu"}`)
-	var b strings.Builder
-	for _, c := range []struct {
-		name string
-		out  any
-	}{
-		{"nodes that were looked into", NodesOut{Nodes: leftThere, Listed: true, reason: "kill", mayResume: true}},
-		{"nodes that this person may not resume", NodesOut{Nodes: leftThere[:1], Listed: true, reason: "kill"}},
-		{"many nodes", NodesOut{Nodes: leftThere[:1], Partitions: []PartitionFree{{Partition: prod, FreeGPUs: 8, TotalGPUs: 32}, {Partition: here}}}},
-		{"avoided nodes", NodesOut{Nodes: leftThere[3:], Listed: true, Avoided: []Avoided{
+	opstest.Pinned(t, *update, []opstest.Answer{
+		{Name: "nodes that were looked into", Out: NodesOut{Nodes: leftThere, Listed: true, reason: "kill", mayResume: true}},
+		{Name: "nodes that this person may not resume", Out: NodesOut{Nodes: leftThere[:1], Listed: true, reason: "kill"}},
+		{Name: "many nodes", Out: NodesOut{Nodes: leftThere[:1], Partitions: []PartitionFree{{Partition: prod, FreeGPUs: 8, TotalGPUs: 32}, {Partition: here}}}},
+		{Name: "avoided nodes", Out: NodesOut{Nodes: leftThere[3:], Listed: true, Avoided: []Avoided{
 			{Node: "gpu2", Until: at, Reason: "slow"},
 			{Node: "gpu1", Until: at, Owner: "ada"},
 			{Node: "gpu1", Until: at},
 			{Node: "gpu3", Spare: true, Until: at},
 		}}},
-		{"a spare alone", AvoidOut{Nodes: []Avoided{{Node: "gpu3", Spare: true, Until: at}}}},
-		{"one partition", PartitionsOut{Partitions: []PartitionOut{{Partition: prod, Limits: &whole}}}},
-		{"partitions", PartitionsOut{Partitions: []PartitionOut{{Partition: prod, Limits: &whole}, {Partition: here}}}},
-		{"the embedded one", PartitionsOut{Partitions: []PartitionOut{{Partition: here}}}},
-		{"checked nodes", checked},
-		{"nodes that hold", judged("a,b", "")},
-		{"nodes given back", ResumeOut{Nodes: []slurm.Node{leftThere[0].Node}, Resumed: true}},
-		{"nodes to give back", ResumeOut{Nodes: []slurm.Node{leftThere[0].Node}}},
-		{"processes to end", CleanupOut{Nodes: "gpu1", Processes: []Leftover{{Node: "gpu1", PID: 8, JobID: "7", ElapsedS: 3700, Command: "sleep"}}}},
-		{"a hostlist", HostlistOut{Nodes: []string{"gpu1", "gpu2"}, Hostlist: "gpu[1-2]", Count: 2}},
-	} {
-		for _, l := range []lang.Lang{lang.EN, lang.ZH} {
-			fmt.Fprintf(&b, "== %s (%s)\n%s\n", c.name, l, opstest.Text(t, c.out, l))
-		}
-	}
-	for _, op := range []ops.Op{Nodes(), Partitions(), NodeCheck(), Resume(), Cleanup(), RunCommand(), Avoid(), Hostlist()} {
-		fmt.Fprintf(&b, "%s: %v, core %v, idempotent %v, closed %v\n", op.Name, op.Effect, op.Core, op.Idempotent, op.Closed)
-	}
-	const file = "testdata/shown.txt"
-	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(b.String()), 0o600))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, string(want), b.String())
+		{Name: "a spare alone", Out: AvoidOut{Nodes: []Avoided{{Node: "gpu3", Spare: true, Until: at}}}},
+		{Name: "one partition", Out: PartitionsOut{Partitions: []PartitionOut{{Partition: prod, Limits: &whole}}}},
+		{Name: "partitions", Out: PartitionsOut{Partitions: []PartitionOut{{Partition: prod, Limits: &whole}, {Partition: here}}}},
+		{Name: "the embedded one", Out: PartitionsOut{Partitions: []PartitionOut{{Partition: here}}}},
+		{Name: "checked nodes", Out: checked},
+		{Name: "nodes that hold", Out: judged("a,b", "")},
+		{Name: "nodes given back", Out: ResumeOut{Nodes: []slurm.Node{leftThere[0].Node}, Resumed: true}},
+		{Name: "nodes to give back", Out: ResumeOut{Nodes: []slurm.Node{leftThere[0].Node}}},
+		{Name: "processes to end", Out: CleanupOut{Nodes: "gpu1", Processes: []Leftover{{Node: "gpu1", PID: 8, JobID: "7", ElapsedS: 3700, Command: "sleep"}}}},
+		{Name: "a hostlist", Out: HostlistOut{Nodes: []string{"gpu1", "gpu2"}, Hostlist: "gpu[1-2]", Count: 2}},
+	}, Nodes(), Partitions(), NodeCheck(), Resume(), Cleanup(), RunCommand(), Avoid(), Hostlist())
 }
 
 // A lent is a yard whose nodes can be looked into, but for the last.
