@@ -27,13 +27,11 @@ func (m *importer) options(options script.Options) {
 		case o.Name == "gpus-per-node" || o.Name == "gres" || o.Name == "gpus" || o.Name == "gpus-per-task":
 			m.gpus(o, value)
 		case o.Name == "cpus-per-task":
-			m.spec.CPUsPerTask = whole(value)
+			m.spec.CPUsPerTask = m.ofNode(whole(value))
 		case o.Name == "segment":
 			m.spec.Segment = whole(value)
 		case o.Name == "nice" && o.Has:
 			m.spec.Nice = whole(value)
-		case o.Name == "gres" && !strings.HasPrefix(value, "gpu"):
-			m.further(o, value)
 		case o.Name == "exclusive" && o.Has:
 			m.further(o, value)
 		case o.Name == "exclusive":
@@ -72,6 +70,15 @@ func whole(s string) *int {
 	return &n
 }
 
+// ofNode is what each task asks for as the one task that a rendering has on a node
+// asks for it.
+func (m *importer) ofNode(n *int) *int {
+	if tasks, known := m.job.TasksPerNode(m.job.Options); known && n != nil {
+		return ptr(*n * max(tasks, 1))
+	}
+	return n
+}
+
 func (m *importer) nodes(o script.Option, value string) {
 	m.spec.Nodes = whole(value)
 	if lo, _, isRange := strings.Cut(value, "-"); isRange {
@@ -99,6 +106,9 @@ func (m *importer) gpus(o script.Option, value string) {
 			m.note(o.Line, "--gpus="+value, "not the same number on every node", "各节点的 GPU 数不相同")
 		}
 		n /= nodes
+	}
+	if o.Name == "gpus-per-task" {
+		n = *m.ofNode(&n)
 	}
 	m.spec.GPUsPerNode = &n
 	if o.Name == "gres" || o.Name == "gpus" {
