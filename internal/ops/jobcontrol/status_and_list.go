@@ -398,6 +398,7 @@ func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
 	}
 	if in.Limit > 0 && len(out.Jobs) > in.Limit {
 		out.Jobs = out.Jobs[:in.Limit]
+		out.Idle = out.Idle[:min(len(out.Idle), in.Limit)]
 	}
 	if in.Watch {
 		out.watched, out.Progress = true, progressOf(ctx, c, out.Jobs)

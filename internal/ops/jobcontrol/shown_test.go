@@ -1,0 +1,308 @@
+package jobcontrol
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
+)
+
+var rewrite = flag.Bool("update", false, "rewrite the golden files")
+
+// What is said is pinned in both languages.
+func TestAnswersAreShownAsTheyAre(t *testing.T) {
+	t.Parallel()
+	id, limit, priority, exit := slurm.JobID("7"), int64(7200), int64(900), "1:0"
+	at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
+	running := slurm.Job{ID: "7", Name: "gpt", User: "ada", Partition: "prod", State: slurm.Running, Nodes: []string{"gpu1", "gpu2"}, NumNodes: 2, GPUs: 16, ElapsedS: 60, TimeLimitS: &limit}
+	waits := slurm.Job{ID: "8", Name: "gpt", User: "ada", Partition: "prod", State: slurm.Pending, Reason: "Priority", NumNodes: 2, GPUs: 16, TimeLimitS: &limit, Priority: &priority, EstStart: &at}
+	failed := slurm.Job{ID: "9", Name: "gpt", User: "ada", State: slurm.Failed, ElapsedS: 9, ExitCode: &exit}
+	iteration, of, loss, pace, age, left := 30, 100, 2.5, 1.25, int64(90), int64(3600)
+	many := make([]Waiting, rowsShown+2)
+	for i := range many {
+		many[i] = Waiting{Job: slurm.Job{ID: "5"}}
+	}
+	step := func(name string, state slurm.State, more func(*PipelineStep)) PipelineStep {
+		s := PipelineStep{Name: name, State: state, JobID: &id}
+		if more != nil {
+			more(&s)
+		}
+		return s
+	}
+	done := step("data", slurm.Completed, nil)
+	broke := step("train", slurm.Failed, func(s *PipelineStep) { s.Needs, s.Attempt = []string{"data"}, 2 })
+	isNew := step("eval", slurm.Pending, func(s *PipelineStep) { s.New = true })
+	refused := PipelineStep{Name: "eval", Problems: []rules.Problem{{Severity: rules.Error, Field: "gpu", Message: "wrong", Fix: "mend it"}, {Severity: rules.Note, Message: "noted"}}}
+	opstest.Pinned(t, *rewrite, []opstest.Answer{
+		{Name: "a running job", Out: StatusOut{Job: running, Page: "https://ops/7", Tracked: "https://w/7", Source: &cluster.GitSource{Commit: "01"}}},
+		{Name: "a waiting job", Out: StatusOut{Job: waits, Meaning: "others go first", Do: "wait"}},
+		{Name: "a waiting job that was tried with less", Out: StatusOut{Job: waits, Earlier: &launch.EarlierOut{}}},
+		{Name: "a failed job with its steps", Out: StatusOut{Job: failed, asked: true, Steps: []slurm.Step{
+			{ID: "9.0", Name: "train", State: slurm.Failed, ExitCode: &exit, ElapsedS: 9, Nodes: []string{"gpu1", "gpu2"}, MaxRSS: "1G", Submit: "srun train"}, {ID: "9.1"},
+		}}},
+		{Name: "a job without steps", Out: StatusOut{Job: failed, asked: true}},
+		{Name: "jobs", Out: ListOut{Jobs: []slurm.Job{running, waits, failed}}},
+		{Name: "jobs in short", Out: ListOut{Jobs: []slurm.Job{running, waits}, short: true}},
+		{Name: "no jobs that wait", Out: ListOut{unchosen: true}},
+		{Name: "no jobs", Out: ListOut{all: true}},
+		{Name: "idle jobs", Out: ListOut{Jobs: []slurm.Job{running}, Idle: []slurm.IdleAllocation{{Job: running, For: time.Hour, GPUHours: 16}}}},
+		{Name: "watched jobs", Out: ListOut{Jobs: []slurm.Job{running, waits, failed}, watched: true, Progress: map[slurm.JobID]Progress{
+			"7": {Iteration: &iteration, Of: &of, Loss: &loss, IterationS: &pace, LineAgeS: &age, RemainingS: &left}, "9": {Iteration: &iteration},
+		}}},
+		{Name: "a queue", Out: QueueOut{Total: 9, Jobs: []Waiting{{Job: waits, Position: 1, InLine: 3}, {Job: slurm.Job{ID: "6", Reason: "Dependency"}, Tasks: 4}}, Reasons: []ReasonOut{
+			{Reason: "Priority", Jobs: 1, Says: "others go first", Do: "wait"}, {Reason: "Dependency", Jobs: 4, Says: "it waits for another"},
+		}}},
+		{Name: "a queue in short", Out: QueueOut{Jobs: []Waiting{{Job: waits, Position: 1, InLine: 3}}, short: true}},
+		{Name: "no queue", Out: QueueOut{Total: 9}},
+		{Name: "a long queue", Out: QueueOut{Jobs: many, short: true}},
+		{Name: "a priority", Out: PriorityOut{JobID: "8", Name: "gpt", Priority: 900, Position: 2, InLine: 3, Parts: []PriorityPart{{"age", 600, 1000, "grows"}, {"nice", -1, 0, "taken off"}}, Line: []Waiting{{Job: waits}}}},
+		{Name: "a priority out of line", Out: PriorityOut{JobID: "8", Reason: "JobHeldUser"}},
+		{Name: "accounts", Out: AccountsOut{
+			User: "ada", Accounts: []AccountOut{
+				{Association: slurm.Association{Account: "a", Partition: "prod", QOS: []string{"x", "y"}, DefaultQOS: "x", MaxJobs: "4", GrpTRES: "gpu=8"}, Standing: &Standing{Says: "first"}},
+				{Association: slurm.Association{Account: "b"}},
+			},
+			QOS: []slurm.QOS{{Name: "x", Priority: 7, MaxWall: "1-0", Preempts: []string{"y"}}},
+		}},
+		{Name: "accounts without shares", Out: AccountsOut{User: "ada", Accounts: []AccountOut{{Association: slurm.Association{Account: "b"}}}}},
+		{Name: "everybody's shares", Out: AccountsOut{User: "all", Ranking: []slurm.Share{{User: "ada", Account: " a ", Factor: 0.5, Norm: 0.25, Used: 0.125}, {User: "ben"}}}},
+		{Name: "nothing to end", Out: CancelOut{}},
+		{Name: "ended", Out: CancelOut{JobID: "7", Name: "gpt", Cancelled: true}},
+		{Name: "a step ended", Out: CancelOut{JobID: "7", Name: "gpt", Cancelled: true, Step: "7.0"}},
+		{Name: "had ended", Out: CancelOut{JobID: "7", Name: "gpt", State: slurm.Completed}},
+		{Name: "several ended", Out: CancelOut{Jobs: []CancelledJob{{JobID: "7", Name: "a", State: slurm.Cancelled}}}},
+		{Name: "some not ended", Out: CancelOut{Jobs: []CancelledJob{{JobID: "7", Name: "a"}, {JobID: "8", Name: "b", Error: "refused"}}}},
+		{Name: "changed", Out: ChangeOut{JobID: "7", Name: "gpt", Did: "held", State: slurm.Pending, Reason: "JobHeldUser"}},
+		{Name: "changed without a reason", Out: ChangeOut{JobID: "7", Name: "gpt", Did: "released", State: slurm.Pending, Reason: "None"}},
+		{Name: "waited for", Out: WaitOut{Job: running, Artifact: "/w/out", Alarms: []string{"it was slow"}}},
+		{Name: "waited for and ended", Out: WaitOut{Job: running, Artifact: "/w/out", Cancelled: true, SavedGPUHours: 3.25}},
+		{Name: "waited too long", Out: WaitOut{Job: running, TimedOut: true}},
+		{Name: "nothing happened", Out: EventsOut{NextSince: "then"}},
+		{Name: "no pipelines", Out: PipelinesOut{}},
+		{Name: "pipelines", Out: PipelinesOut{Pipelines: []PipelineOut{{Name: "a", Steps: []PipelineStep{done}}, {Name: "b", Steps: []PipelineStep{done, broke}, BrokenAt: "train"}}}},
+		{Name: "a pipeline that is through", Out: PipelinesOut{one: true, Pipelines: []PipelineOut{{Name: "a", shown: true, Steps: []PipelineStep{done}, Page: "https://ops/a"}}}},
+		{Name: "a pipeline that broke", Out: PipelineOut{Name: "b", shown: true, File: "/w/p.yaml", Steps: []PipelineStep{done, broke, {Name: "eval", Earlier: []slurm.JobID{"3", "5"}}}, BrokenAt: "train"}},
+		{Name: "a pipeline that began", Out: PipelineOut{Name: "b", Steps: []PipelineStep{done, isNew}}},
+		{Name: "a pipeline that was refused", Out: PipelineOut{Name: "b", Steps: []PipelineStep{refused}}},
+		{Name: "a pipeline that stopped", Out: PipelineOut{Name: "b", Steps: []PipelineStep{isNew, refused}}},
+		{Name: "a dry run of a pipeline", Out: PipelineOut{Name: "b", dry: true, Page: "https://ops/b", Steps: []PipelineStep{{Name: "data"}}}},
+	}, Status(), List(), Queue(), Priority(), Accounts(), Cancel(), Wait(), Events(), Pipelines(), History())
+}
+
+// A site keeps accounts, priorities and steps.
+type site struct {
+	opstest.Site
+	shares []slurm.Share
+}
+
+func (*site) Associations(_ context.Context, user string) ([]slurm.Association, error) {
+	if user != "alice" {
+		return nil, nil
+	}
+	return []slurm.Association{{Account: "a", User: user, QOS: []string{"x"}}, {Account: "b", User: user}}, nil
+}
+
+func (*site) QOS(context.Context) ([]slurm.QOS, error) {
+	return []slurm.QOS{{Name: "x"}, {Name: "y"}}, nil
+}
+
+func (s *site) Shares(context.Context, string) ([]slurm.Share, error) {
+	if s.shares == nil {
+		return nil, errors.New("no multifactor plugin")
+	}
+	return slices.Clone(s.shares), nil
+}
+
+func (*site) Priorities(_ context.Context, ids ...slurm.JobID) ([]slurm.Priority, error) {
+	return []slurm.Priority{{Job: ids[0], Total: 900, Age: 300, FairShare: 600, Nice: 5}}, nil
+}
+
+func (*site) PriorityWeights(context.Context) (slurm.Priority, error) {
+	return slurm.Priority{Age: 1000, QOS: 10}, nil
+}
+
+func (*site) RunningSteps(context.Context, string) ([]slurm.Step, error) {
+	return []slurm.Step{{ID: "1.0", State: slurm.Running}}, nil
+}
+
+func (*site) Steps(_ context.Context, id slurm.JobID) ([]slurm.Step, error) {
+	return []slurm.Step{{ID: string(id) + ".0", Name: "train"}}, nil
+}
+
+func onSite(t *testing.T, s *site) *ops.Call {
+	t.Helper()
+	c := opstest.NewCall(t, &opstest.Site{})
+	c.Clusters["test"] = s
+	return c
+}
+
+func TestEachAccountsStandingIsTold(t *testing.T) {
+	t.Parallel()
+	s := &site{shares: []slurm.Share{
+		{Account: "a", Factor: 0.9},
+		{Account: " a", User: "alice", Factor: 0.5, Norm: 0.1, Used: 0.2},
+		{Account: "b", User: "alice", Factor: 0.4, Norm: 0.2, Used: 0.1},
+		{Account: "a", User: "ben", Factor: 0.8},
+		{Account: "c", User: "eve", Factor: 0.5, Norm: 0.5, Used: 0.5},
+	}}
+	c := onSite(t, s)
+	out, err := opstest.Do(t, c, Accounts())
+	require.NoError(t, err)
+	a := out.(AccountsOut)
+	require.Equal(t, []int{2, 4, 4, 4}, []int{a.Accounts[0].Standing.Rank, a.Accounts[0].Standing.Of, a.Accounts[1].Standing.Rank, a.Accounts[1].Standing.Of})
+	require.Contains(t, a.Accounts[0].Standing.Says, "place 2 of 4")
+	require.Contains(t, a.Accounts[0].Standing.Says, "due 10.0 % and used 20.0 % of late, 2.0 times your due")
+	require.Contains(t, a.Accounts[1].Standing.Says, "less than your due")
+	require.Contains(t, standing(s.shares, "c", "eve", lang.EN).Says, "just about your due")
+	require.Equal(t, []slurm.QOS{{Name: "x"}}, a.QOS)
+	out, err = opstest.Do(t, c, Accounts(), "all")
+	require.NoError(t, err)
+	var order []string
+	for _, r := range out.(AccountsOut).Ranking {
+		order = append(order, r.User)
+	}
+	require.Equal(t, []string{"ben", "alice", "eve", "alice"}, order)
+	for user, code := range map[string]ops.Code{"eve": ops.NotFound, "a b": ops.BadInput} {
+		_, err = opstest.Do(t, c, Accounts(), user)
+		require.Equal(t, code, ops.AsError(err).Code, user)
+	}
+	s.shares = nil
+	out, err = opstest.Do(t, c, Accounts(), "me")
+	require.NoError(t, err, "a site may keep no shares")
+	require.Nil(t, out.(AccountsOut).Accounts[0].Standing)
+}
+
+func TestAPriorityIsTakenApart(t *testing.T) {
+	t.Parallel()
+	p := func(n int64) *int64 { return &n }
+	waits := func(id slurm.JobID, priority int64, partition, reason string) slurm.Job {
+		return slurm.Job{ID: id, User: "alice", State: slurm.Pending, Partition: partition, Priority: p(priority), Reason: reason}
+	}
+	jobs := map[slurm.JobID]slurm.Job{
+		"1": waits("1", 500, "prod", "Priority"), "2": waits("2", 900, "prod", "Priority"), "3": waits("3", 950, "dev", "Priority"),
+		"4": waits("4", 100, "prod", "JobHeldUser"), "5": {ID: "5", User: "alice", State: slurm.Running},
+	}
+	for i := range fewAhead + 1 {
+		id := slurm.JobID("9" + string(rune('0'+i)))
+		jobs[id] = waits(id, 2000, "long", "Priority")
+	}
+	jobs["8"] = waits("8", 3, "long", "Priority")
+	c := onSite(t, &site{Site: opstest.Site{KnownJobs: jobs}})
+	out, err := opstest.Do(t, c, Priority(), "1")
+	require.NoError(t, err)
+	o := out.(PriorityOut)
+	require.Equal(t, []int{2, 2, 900}, []int{o.Position, o.InLine, int(o.Priority)})
+	require.Len(t, o.Line, 1)
+	require.Equal(t, slurm.JobID("2"), o.Line[0].ID)
+	var parts []string
+	for _, part := range o.Parts {
+		parts = append(parts, part.Part)
+	}
+	require.Equal(t, []string{"fair share", "age", "QOS", "nice"}, parts, "the largest first, and what a site weighs")
+	out, err = opstest.Do(t, c, Priority(), "8")
+	require.NoError(t, err)
+	require.Len(t, out.(PriorityOut).Line, fewAhead)
+	out, err = opstest.Do(t, c, Priority(), "4")
+	require.NoError(t, err)
+	require.Zero(t, out.(PriorityOut).Position)
+	require.Empty(t, out.(PriorityOut).Line, "a held job is not in line")
+	_, err = opstest.Do(t, c, Priority(), "5")
+	require.Equal(t, ops.Failed, ops.AsError(err).Code)
+}
+
+func TestWhichJobsAreListed(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
+	ago := func(d time.Duration) *time.Time { at := now.Add(-d); return &at }
+	jobs := map[slurm.JobID]slurm.Job{
+		"1":   {ID: "1", Name: "a", User: "alice", Account: "x", Partition: "prod", State: slurm.Running, NumNodes: 2, Nodes: []string{"gpu1", "gpu2"}, GPUs: 16, SubmittedAt: ago(5 * time.Hour), StartedAt: ago(4 * time.Hour), ElapsedS: 14400},
+		"2":   {ID: "2", Name: "b", User: "alice", Account: "y", Partition: "prod", State: slurm.Running, NumNodes: 2, Nodes: []string{"gpu3", "gpu4"}, GPUs: 16, SubmittedAt: ago(4 * time.Hour), StartedAt: ago(3 * time.Hour), ElapsedS: 10800},
+		"3":   {ID: "3", Name: "b", User: "alice", Account: "x", Partition: "dev", State: slurm.Running, NumNodes: 2, Nodes: []string{"gpu5", "gpu6"}, GPUs: 16, SubmittedAt: ago(3 * time.Hour), StartedAt: ago(time.Hour), ElapsedS: 3600},
+		"4":   {ID: "4", Name: "c", User: "ben", Partition: "dev", State: slurm.Pending, SubmittedAt: ago(2 * time.Hour)},
+		"5":   {ID: "5", Name: "c", User: "alice", Partition: "dev", State: slurm.Failed, SubmittedAt: ago(time.Hour), EndedAt: ago(time.Minute)},
+		"6_1": {ID: "6_1", Name: "d", User: "eve", Partition: "dev", State: slurm.Pending, SubmittedAt: ago(time.Minute)},
+	}
+	c := onSite(t, &site{Site: opstest.Site{KnownJobs: jobs}})
+	c.Now = func() time.Time { return now }
+	for words, want := range map[string]string{
+		"":                     "3 2 1",
+		"--user all":           "6_1 4 3 2 1",
+		"--user ben,eve":       "6_1 4",
+		"--user ben":           "4",
+		"--all":                "5 3 2 1",
+		"--all --limit 2":      "5 3",
+		"--state failed":       "5",
+		"--state R":            "3 2 1",
+		"--partition dev":      "3",
+		"--account y,z":        "2",
+		"--name b":             "3 2",
+		"--nodes gpu[2-3]":     "2 1",
+		"4 6":                  "6_1 4",
+		"--idle 30":            "3 2",
+		"--idle 90":            "2",
+		"--idle 30 --limit 1":  "3",
+		"--name b --account x": "3",
+	} {
+		out, err := opstest.Do(t, c, List(), strings.Fields(words)...)
+		require.NoError(t, err, words)
+		var ids, idle []string
+		for _, j := range out.(ListOut).Jobs {
+			require.Equal(t, "test", j.Cluster)
+			ids = append(ids, string(j.ID))
+		}
+		require.Equal(t, want, strings.Join(ids, " "), words)
+		for _, i := range out.(ListOut).Idle {
+			idle = append(idle, string(i.Job.ID))
+		}
+		require.Equal(t, strings.Contains(words, "idle"), strings.Join(idle, " ") == want, words)
+	}
+	for words, field := range map[string]string{"--state NONE": "state", "--limit=-1": "limit", "--nodes gpu[": "nodes", "--idle=-1": "idle"} {
+		_, err := opstest.Do(t, c, List(), strings.Fields(words)...)
+		require.Equal(t, field, ops.AsError(err).Field, words)
+	}
+	out, err := opstest.Do(t, c, Status(), "1", "--steps")
+	require.NoError(t, err)
+	require.Contains(t, opstest.Text(t, out, lang.EN), "1.0")
+}
+
+// What is told of a job's code and specification depends on whose it is and through
+// which door they ask.
+func TestWhoIsToldOfAJobsCode(t *testing.T) {
+	t.Parallel()
+	s := &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{}}
+	c := opstest.NewCall(t, s)
+	_, err := opstest.Do(t, c, launch.Submit(), append([]string{"--yes"}, opstest.GoodJob...)...)
+	require.NoError(t, err)
+	s.Put(slurm.Job{ID: "4701", Name: "gpt", User: "alice", State: slurm.Running})
+	docs, err := c.Docs()
+	require.NoError(t, err)
+	source := cluster.GitSource{Commit: "01", Changed: true, Diff: "+x\n", New: []string{"n"}}
+	require.NoError(t, docs.Put(t.Context(), "source", "test/4701", source, time.Now().Add(time.Hour)))
+	for who, want := range map[ops.Caller][3]bool{ // the specification, the code, its difference
+		{Surface: ops.Shell, User: "alice"}:                 {true, true, true},
+		{Surface: ops.MCP, User: "alice"}:                   {false, true, false},
+		{Surface: ops.Slack, User: "alice"}:                 {false, true, false},
+		{Surface: ops.Shell, User: "ben"}:                   {false, false, false},
+		{Surface: ops.Slack, User: "ben"}:                   {false, false, false},
+		{Surface: ops.Slack, User: "grace", Operator: true}: {false, true, false},
+	} {
+		c.Who = who
+		out, err := opstest.Do(t, c, Status(), "4701")
+		require.NoError(t, err, who)
+		o := out.(StatusOut)
+		require.Equal(t, want, [3]bool{o.Spec != nil, o.Source != nil, o.Source != nil && o.Source.Diff != ""}, who)
+	}
+}
