@@ -137,7 +137,7 @@ func draftOf(c *ops.Call, in SpecIn, name string, text []byte) (job.Spec, []job.
 	}
 	overlay(reflect.ValueOf(&s).Elem(), reflect.ValueOf(base))
 	overlay(reflect.ValueOf(&s).Elem(), reflect.ValueOf(in.Spec))
-	if in.From != "" && len(base.Sweep)+len(in.Spec.Sweep) > 0 && base.Array+in.Spec.Array == "" {
+	if in.From != "" && base.Array+in.Spec.Array == "" {
 		s = s.Recounted()
 	}
 	if c.Dir != "" && s.Worktree != "" && !filepath.IsAbs(s.Worktree) {

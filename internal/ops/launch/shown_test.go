@@ -12,6 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/knowledge/recipes"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
@@ -59,6 +60,12 @@ func TestAnswersAreShownAsTheyAre(t *testing.T) {
 		{Name: "memory", Out: MemoryOut{Memory: parts, TotalGiB: 20, LowGiB: 18, HighGiB: 22}},
 		{Name: "memory of a GPU", Out: MemoryOut{Memory: parts, TotalGiB: 20, LowGiB: 18, HighGiB: 22, GPU: "x", GPUGiB: 16}},
 		{Name: "no memory", Out: MemoryOut{Memory: megatron.Memory{Parts: []megatron.MemoryPart{{Name: megatron.PartLogits}}}, GPUGiB: 16}},
+		{Name: "models", Out: RecipesOut{Models: []recipes.Model{
+			{Name: "a", Runs: []recipes.Run{{GPU: "h100", GPUs: 8, Type: "bf16", Batch: 64, TFLOPS: 468.4, Source: "one"}, {GPU: "gb200", GPUs: 16, Source: "one"}, {Source: "two"}}}, {Name: "b"},
+		}}},
+		{Name: "a model", Out: RecipesOut{Models: []recipes.Model{{Name: "b", Source: "its page"}}, Args: []string{"--num-layers", "2"}}},
+		{Name: "a model's job", Out: RecipesOut{Models: []recipes.Model{{Name: "b"}}, Spec: "name: b\n", Script: "#!/bin/bash\n", Published: true}},
+		{Name: "a model's larger job", Out: RecipesOut{Models: []recipes.Model{{Name: "b"}}, Spec: "name: b\n"}},
 		{Name: "a script", Out: RenderOut{Script: "#!/bin/bash\n", Warnings: []string{"odd"}}},
 		{Name: "submitted", Out: SubmitOut{JobID: &id, Name: "gpt", Cluster: "here", LogPaths: []string{"/w/7.out"}, Page: "https://ops/7", elsewhere: " --cluster here"}},
 		{Name: "submitted before", Out: SubmitOut{JobID: &id, Name: "gpt", Cluster: "here", AlreadySubmitted: true}},
