@@ -15,5 +15,5 @@ func TestGPUSamplesAreReadByGPU(t *testing.T) {
 		{Node: "n1", GPU: 1, UsedMB: []float64{41000, 39000}, PeakMB: 41000, TotalMB: 81559, BusyPct: 99},
 	}, got)
 	require.Equal(t, "▁█", got[0].Trend(8))
-	require.Empty(t, metrics.ReadGPUs("n1", "bash: nvidia-smi: command not found\n"))
+	require.Empty(t, metrics.ReadGPUs("n1", "bash: nvidia-smi: command not found\n0, [N/A], 81559, 1\nx, 7, 81559, 1\n"))
 }

@@ -1,8 +1,10 @@
 package metrics
 
 import (
+	"cmp"
+	"maps"
 	"regexp"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -116,11 +118,8 @@ func (r *reader) endRanks() {
 	if len(values) == 0 {
 		return
 	}
-	ranks := make([]int, 0, len(values))
-	for rank := range values {
-		ranks = append(ranks, rank)
-	}
-	sort.Slice(ranks, func(a, b int) bool { return values[ranks[a]] < values[ranks[b]] })
+	ranks := slices.Sorted(maps.Keys(values))
+	slices.SortStableFunc(ranks, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
 	first, middle, last := ranks[0], ranks[len(ranks)/2], ranks[len(ranks)-1]
 	r.span(name, Span{values[first], values[last]})
 	if name == "forward-compute" && len(ranks) > 2 && values[last] > 0 {
