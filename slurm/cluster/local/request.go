@@ -24,6 +24,7 @@ type request struct {
 	TasksPerNode     int // 0: not given
 	CPUsPerTask      int
 	GPUsPerNode      int
+	GPUsPerTask      int
 	TimeLimit        time.Duration // 0: none
 	Begin            time.Time
 	Hold             bool
@@ -99,7 +100,7 @@ var readers = map[string]func(r *request, v string) error{
 		r.GPUsPerNode = -n // divided among the nodes once their number is known
 		return err
 	},
-	"gpus-per-task":   func(r *request, v string) (err error) { r.GPUsPerNode, err = gpuCount(v); return err },
+	"gpus-per-task":   func(r *request, v string) (err error) { r.GPUsPerTask, err = gpuCount(v); return err },
 	"ntasks-per-gpu":  func(*request, string) error { return nil },
 	"gpus-per-socket": func(*request, string) error { return nil },
 	"open-mode": func(r *request, v string) error {
@@ -276,6 +277,9 @@ func (r *request) settle() {
 	}
 	if r.GPUsPerNode < 0 {
 		r.GPUsPerNode = int(math.Ceil(float64(-r.GPUsPerNode) / float64(r.Nodes)))
+	}
+	if r.GPUsPerNode == 0 {
+		r.GPUsPerNode = r.GPUsPerTask * int(math.Ceil(float64(r.tasks())/float64(r.Nodes)))
 	}
 }
 

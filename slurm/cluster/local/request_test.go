@@ -1,0 +1,247 @@
+package local
+
+import (
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
+)
+
+// asked is what a script with these directives asks a machine of 8 nodes with 4 GPUs.
+func asked(directives string, args ...string) (request, error) {
+	script := "#!/bin/bash\n"
+	for d := range strings.FieldsSeq(directives) {
+		script += "#SBATCH " + d + "\n"
+	}
+	return newRequest(slurm.Submission{Script: script + "true\n", Args: args}, 8, 4)
+}
+
+func TestWhatAScriptAsksFor(t *testing.T) {
+	t.Parallel()
+	for directives, want := range map[string][6]int{ // nodes, tasks, tasks a node, GPUs a node, tasks in all, seconds
+		"":                                               {1, 0, 0, 0, 1, 0},
+		"--nodes=3":                                      {3, 0, 0, 0, 3, 0},
+		"--nodes=2-4":                                    {2, 0, 0, 0, 2, 0},
+		"--nodes=8 --gpus-per-node=4":                    {8, 0, 0, 4, 8, 0},
+		"--ntasks=5 --ntasks-per-node=2":                 {3, 5, 2, 0, 5, 0},
+		"--ntasks=4 --ntasks-per-node=2":                 {2, 4, 2, 0, 4, 0},
+		"--ntasks=5":                                     {1, 5, 0, 0, 5, 0},
+		"--ntasks-per-node=2 --nodes=3":                  {3, 0, 2, 0, 6, 0},
+		"--gpus-per-node=h100:3":                         {1, 0, 0, 3, 1, 0},
+		"--gres=gpu":                                     {1, 0, 0, 1, 1, 0},
+		"--gres=nvme:7,gpu:h100:2":                       {1, 0, 0, 2, 1, 0},
+		"--gres=gres:gpu:0":                              {1, 0, 0, 0, 1, 0},
+		"--nodes=2 --gpus=5":                             {2, 0, 0, 3, 2, 0},
+		"--nodes=2 --gpus=4":                             {2, 0, 0, 2, 2, 0},
+		"--gpus-per-task=1 --ntasks-per-node=3":          {1, 0, 3, 3, 3, 0},
+		"--gpus-per-task=2 --nodes=2":                    {2, 0, 0, 2, 2, 0},
+		"--gpus-per-task=1 --nodes=2 --ntasks=3 ":        {2, 3, 0, 2, 3, 0},
+		"--gpus-per-task=1 --gpus-per-node=4 --ntasks=2": {1, 2, 0, 4, 2, 0},
+		"--time=90":                                      {1, 0, 0, 0, 1, 5400},
+		"--time=1-0":                                     {1, 0, 0, 0, 1, 86400},
+		"--time=5 --time=UNLIMITED":                      {1, 0, 0, 0, 1, 0},
+		"--time=infinite --mem=0 --quiet":                {1, 0, 0, 0, 1, 0},
+		"--ntasks-per-gpu=3 --exclusive":                 {1, 0, 0, 0, 1, 0},
+		"--nodes=2 --nodes=5 --signal=USR1":              {5, 0, 0, 0, 5, 0},
+	} {
+		r, err := asked(directives)
+		require.NoError(t, err, directives)
+		require.Equal(t, want, [6]int{r.Nodes, r.NTasks, r.TasksPerNode, r.GPUsPerNode, r.tasks(), int(r.TimeLimit.Seconds())}, directives)
+	}
+	for directives, says := range map[string]string{
+		"--nodes=0": "Node count", "--nodes=x": "not a valid node count", "--nodes=9": "configuration is not available", "--gpus-per-node=5": "configuration is not available",
+		"--ntasks=0": "--ntasks", "--cpus-per-task=x": "--cpus-per-task", "--gres=gpu:x": "gres", "--gpus=-1": "gres", "--time=x": "--time", "--signal=NONE": "--signal",
+		"--signal=USR1@x": "--signal", "--signal=USR1@65536": "--signal", "--signal=65": "--signal", "--signal=0": "--signal", "--no-such=1": "unrecognized option",
+		"--dependency=afterok": "Job dependency problem", "--dependency=x:1": "Job dependency problem", "--dependency=afterok:x": "no job id", "--array=5-1": "array",
+		"--array=x": "array", "--array=1-x": "array", "--array=1-4:0": "array", "--array=1-1001": "array", "--array=1%0": "array", "--array=1%x": "array", "--array=-1": "array",
+	} {
+		_, err := asked(directives)
+		require.ErrorContains(t, err, says, directives)
+	}
+	r, err := asked("--job-name=a --signal=B:USR1@300 --open-mode=append --hold --no-requeue --kill-on-invalid-dep=yes", "--job-name=b", "--requeue", "--open-mode=truncate")
+	require.NoError(t, err)
+	require.Equal(t, signalAhead{true, "USR1", 5 * time.Minute}, r.Signal)
+	require.Equal(t, []bool{true, true, true, false}, []bool{r.Hold, r.Requeue, r.KillOnInvalidDep, r.Append})
+	require.Equal(t, "b", r.Name)
+	for name, want := range map[string]string{"": "sbatch", "given": "given"} {
+		r, err := newRequest(slurm.Submission{Script: "#!/bin/bash\n", Name: name}, 8, 4)
+		require.NoError(t, err)
+		require.Equal(t, want, r.Name)
+		r, err = newRequest(slurm.Submission{Script: "#!/bin/bash\n#SBATCH -J own\n", Name: name}, 8, 4)
+		require.NoError(t, err)
+		require.Equal(t, "own", r.Name)
+	}
+	for script, says := range map[string]string{
+		" \n": "empty", "true\n": "does not look like a batch script", "#!/bin/sh\r\n": "DOS line breaks", "#!/bin/sh\n\x00": "NULL",
+		"#!/bin/sh\n#SBATCH -N 1\n#SBATCH hetjob\n#SBATCH -N 2\n": "heterogeneous",
+	} {
+		_, err := newRequest(slurm.Submission{Script: script}, 8, 4)
+		require.ErrorContains(t, err, says)
+	}
+}
+
+func TestTheElementsOfAnArray(t *testing.T) {
+	t.Parallel()
+	for array, want := range map[string][]int{
+		"0": {0}, "3,1,3": {1, 3}, "1-3": {1, 2, 3}, "0-7:3": {0, 3, 6}, "1000": {1000}, "5-5,2%4": {2, 5},
+	} {
+		r, err := asked("--array=" + array)
+		require.NoError(t, err, array)
+		require.Equal(t, want, r.Array, array)
+		require.Equal(t, strings.Contains(array, "%"), r.ArrayLimit == 4, array)
+		all := newRecords("7", 7, submission{Request: r, Dir: "/w"})
+		require.Len(t, all, len(want), array)
+		for i, one := range all {
+			require.Equal(t, "7_"+strconv.Itoa(want[i]), string(one.Job.ID))
+			require.Equal(t, strconv.Itoa(7+i), string(one.Job.RawID))
+			require.Equal(t, "/w/slurm-7_"+strconv.Itoa(want[i])+".out", one.Job.Stdout)
+		}
+	}
+	r, err := asked("--hold --time=5 --nodes=2 --gpus-per-node=4 --output=o-%j --chdir=sub")
+	require.NoError(t, err)
+	j := newRecords("7", 7, submission{Request: r, Dir: "/w"})[0].Job
+	require.Equal(t, []string{"/w/sub", "/w/sub/o-7", "/w/sub/o-7", "JobHeldUser"}, []string{j.WorkDir, j.Stdout, j.Stderr, j.Reason})
+	require.Equal(t, []int{2, 8, 300}, []int{j.NumNodes, j.GPUs, int(*j.TimeLimitS)})
+}
+
+// kept are jobs in these states, numbered from 1, that nobody starts.
+func kept(t *testing.T, states ...slurm.State) *Cluster {
+	t.Helper()
+	c := New("here", slurmtest.Dir(t))
+	for i, state := range states {
+		id, err := c.store.add(submission{Request: request{Name: "job" + strconv.Itoa(i%2), Nodes: 1}, Dir: "/w", Token: "t" + strconv.Itoa(i+1), At: time.Now()}, "#!/bin/sh\n")
+		require.NoError(t, err)
+		require.Equal(t, strconv.Itoa(i+1), string(id))
+		r, err := c.store.record(id)
+		require.NoError(t, err)
+		started := time.Now().Add(-90 * time.Second)
+		if r.Job.State = state; state != slurm.Pending {
+			r.Job.StartedAt = &started
+		}
+		require.NoError(t, c.store.setRecord(r))
+	}
+	return c
+}
+
+func TestWhenADependencyIsMet(t *testing.T) {
+	t.Parallel()
+	c := kept(t, slurm.Pending, slurm.Running, slurm.Completed, slurm.Failed)
+	for dependency, want := range map[string][2]bool{ // met, never
+		"":                       {true, false},
+		"after:1":                {false, false},
+		"after:2":                {true, false},
+		"after:2+1":              {true, false},
+		"after:2+2":              {false, false},
+		"afterany:2":             {false, false},
+		"afterany:4":             {true, false},
+		"afterok:3":              {true, false},
+		"afterok:4":              {false, true},
+		"afterok:2":              {false, false},
+		"afternotok:4":           {true, false},
+		"afternotok:3":           {false, true},
+		"aftercorr:3":            {true, false},
+		"afterok:3:4":            {false, true},
+		"afterok:99":             {true, false},
+		"afterok:3,afterany:2":   {false, false},
+		"afterok:4?afterok:3":    {true, false},
+		"afterok:4?afterok:2":    {false, false},
+		"afterok:4?afternotok:3": {false, true},
+	} {
+		met, never := c.store.dependencyMet("9", submission{Request: request{Dependency: dependency}})
+		require.Equal(t, want, [2]bool{met, never}, dependency)
+	}
+	for name, met := range map[string]bool{"job0": false, "job1": false, "other": true} {
+		got, _ := c.store.dependencyMet("9", submission{Request: request{Name: name, Dependency: "singleton"}})
+		require.Equal(t, met, got, name)
+	}
+	got, _ := c.store.dependencyMet("1", submission{Request: request{Name: "job0", Dependency: "singleton"}})
+	require.True(t, got, "a job waits for those before it, not for itself")
+}
+
+func TestEndedJobsAreFoundAndNotChanged(t *testing.T) {
+	t.Parallel()
+	c := kept(t, slurm.Completed, slurm.Failed)
+	for token, want := range map[string]slurm.JobID{"t1": "1", "t2": "2", "t3": "", "": ""} {
+		id, ok, err := c.Find(t.Context(), token, time.Now())
+		require.NoError(t, err)
+		require.Equal(t, want, id)
+		require.Equal(t, want != "", ok)
+	}
+	_, ok, err := c.Find(t.Context(), "t1", time.Now().Add(2*time.Hour))
+	require.NoError(t, err)
+	require.False(t, ok, "it is of a time before")
+	past, err := c.Past(t.Context(), slurm.Filter{})
+	require.NoError(t, err)
+	require.Len(t, past, 2)
+	now, err := c.Jobs(t.Context(), slurm.Filter{})
+	require.NoError(t, err)
+	require.Empty(t, now)
+	require.NoError(t, c.Cancel(t.Context(), "1"))
+	_, err = os.Stat(c.store.controlPath("1"))
+	require.Error(t, err, "nothing is asked of it")
+	for _, change := range []func() error{
+		func() error { return c.Hold(t.Context(), "1") },
+		func() error { return c.Release(t.Context(), "1") },
+		func() error { return c.Requeue(t.Context(), "1") },
+		func() error { return c.Update(t.Context(), "1", slurm.Update{TimeLimit: time.Hour}) },
+		func() error { return c.Update(t.Context(), "1", slurm.Update{NumNodes: 65}) },
+		func() error { return c.Update(t.Context(), "1", slurm.Update{QOS: "high"}) },
+		func() error { return c.Cancel(t.Context(), "9") },
+		func() error { return c.Cancel(t.Context(), "x") },
+	} {
+		require.Error(t, change())
+	}
+}
+
+func TestNodesAreNumbered(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("all nodes have one address")
+	}
+	for _, n := range []int{1, 2, 250, 251, 500, 501} {
+		for _, name := range []string{nodeName(n), nodeAddress(n)} {
+			got, ok := nodeNumber(name)
+			require.True(t, ok, name)
+			require.Equal(t, n, got, name)
+		}
+		require.Equal(t, nodeAddress(n), hostname(nodeName(n)))
+	}
+	for _, name := range []string{"local0", "localx", "gpu1", "127.0.0.1", "10.0.1.1", "127.1.1.1", ""} {
+		_, ok := nodeNumber(name)
+		require.False(t, ok, name)
+	}
+	require.Equal(t, "gpu1", hostname("gpu1"))
+	require.Equal(t, "127.0.1.1", hostname("127.0.1.1"))
+}
+
+// The nodes of a machine are given to jobs whole, and told as they are.
+func TestWhichNodesAreFree(t *testing.T) {
+	t.Parallel()
+	c := kept(t, slurm.Completed)
+	c.Size = 3
+	held, err := c.store.allocate("1", 2, 3)
+	require.NoError(t, err)
+	require.Equal(t, []string{"local1", "local2"}, held)
+	require.True(t, c.store.isFree("local1"), "its job has ended")
+	held, err = c.store.allocate("1", 4, 3)
+	require.NoError(t, err)
+	require.Nil(t, held)
+	ps, err := c.Partitions(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []int{3, 3, 0}, []int{ps[0].Total, ps[0].Idle, ps[0].Allocated})
+	at, err := c.Test(t.Context(), slurm.Submission{Script: "#!/bin/sh\n#SBATCH -N 3\n"})
+	require.NoError(t, err)
+	require.False(t, at.Start.IsZero())
+	at, err = c.Test(t.Context(), slurm.Submission{Script: "#!/bin/sh\n#SBATCH --begin=now+1hour\n"})
+	require.NoError(t, err)
+	require.Greater(t, time.Until(at.Start), 50*time.Minute)
+	_, err = c.Test(t.Context(), slurm.Submission{Script: "#!/bin/sh\n#SBATCH -N 4\n"})
+	require.Error(t, err)
+}
