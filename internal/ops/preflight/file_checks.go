@@ -186,7 +186,10 @@ func (f *fileCheck) dataset(flag, prefix string) {
 }
 
 func (f *fileCheck) tokenizer() {
-	for flag, p := range map[string]string{"--vocab-file": f.args.VocabFile.V, "--merge-file": f.args.MergeFile.V, "--tokenizer-model": f.args.TokenizerModel.V} {
+	for _, file := range []struct{ flag, path string }{
+		{"--vocab-file", f.args.VocabFile.V}, {"--merge-file", f.args.MergeFile.V}, {"--tokenizer-model", f.args.TokenizerModel.V},
+	} {
+		flag, p := file.flag, file.path
 		// A tokenizer model may also be a name on a hub, such as "org/model".
 		if p == "" || flag == "--tokenizer-model" && !path.IsAbs(p) && !strings.HasPrefix(p, ".") {
 			continue
