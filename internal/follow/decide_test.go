@@ -1,0 +1,129 @@
+package follow
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// Whether a failure is worth another try is the policy's word first, then the class's.
+func TestWhetherAJobIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	num := func(n int) *int { return &n }
+	on := []string{"oom"}
+	for _, tt := range []struct {
+		policy  job.Retry
+		report  diagnose.Report
+		attempt int
+		why     string // "" where it is tried again
+	}{
+		{job.Retry{Max: num(2)}, diagnose.Report{Class: "link", Retry: true}, 0, ""},
+		{job.Retry{Max: num(2)}, diagnose.Report{Class: "link", Retry: true}, 1, ""},
+		{job.Retry{Max: num(2)}, diagnose.Report{Class: "link", Retry: true}, 2, "not submitted again: 2 retries are used up"},
+		{job.Retry{Max: num(2)}, diagnose.Report{Class: "oom"}, 0, "not submitted again: oom would come back unchanged"},
+		{job.Retry{Max: num(2), On: on}, diagnose.Report{Class: "oom"}, 0, ""},
+		{job.Retry{Max: num(2), On: on}, diagnose.Report{Class: "link", Retry: true}, 0, "not submitted again: link is not among retry.on"},
+		{job.Retry{On: on}, diagnose.Report{Class: "oom"}, 2, ""},
+		{job.Retry{On: on}, diagnose.Report{Class: "oom"}, 3, "not submitted again: 3 retries are used up"},
+		{job.Retry{Max: num(99)}, diagnose.Report{Retry: true}, 19, ""},
+		{job.Retry{Max: num(99)}, diagnose.Report{Retry: true}, 20, "not submitted again: 20 retries are used up"},
+		{job.Retry{}, diagnose.Report{Retry: true}, 0, "not submitted again: 0 retries are used up"},
+	} {
+		may, why := mayRetry(tt.policy, tt.report, tt.attempt)
+		require.Equal(t, tt.why, why.EN)
+		require.Equal(t, tt.why == "", may, tt.why)
+		require.Equal(t, may, why.ZH == "")
+	}
+	var waits []int
+	for attempt := range 8 {
+		waits = append(waits, delayMinutes(attempt))
+	}
+	require.Equal(t, []int{1, 2, 4, 8, 16, 32, 60, 60}, waits)
+	for class, on := range map[string]bool{diagnose.SlurmTimeLimit: true, diagnose.SlurmPreempted: true, "oom": false} {
+		require.Equal(t, on, goesOn(class), class)
+	}
+}
+
+// A retry and a link of a chain know the submission that they come from.
+func TestWhatASubmissionComesFrom(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		key, lineage string
+		attempt      int
+	}{
+		{"ada/prod/nightly", "nightly", 0}, {"ada/prod/nightly" + joblogs.RetryMark + "2", "nightly", 2}, {"ben/prod/x", "ben/prod/x", 0},
+	} {
+		lineage, attempt := lineageOf(store.Submission{Key: tt.key, Owner: "ada", Cluster: "prod"})
+		require.Equal(t, tt.lineage, lineage)
+		require.Equal(t, tt.attempt, attempt)
+	}
+	for key, want := range map[string]int{"a": 1, "a" + linkMark + "3": 3} {
+		first, n := linkOf(store.Submission{Key: key})
+		require.Equal(t, "a", first)
+		require.Equal(t, want, n)
+	}
+	says := linked("12", 2, 5, job.Spec{Name: "gpt", LogDir: "out"})
+	require.Equal(t, "job 2 of the chain's 5 is queued as 12; `touch out/gpt.stop` ends the chain", says.EN)
+	require.Contains(t, says.ZH, "第 2 个作业（共 5 个）已排队为 12")
+}
+
+// Spares take the place of bad nodes where a job names its nodes, and no more of them
+// than it needs.
+func TestWhichNodesARetryHas(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		nodelist, exclude    string
+		bad, spares          []string
+		wantList, wantExcept string
+		taken                []string
+	}{
+		{"", "", []string{"gpu2"}, []string{"gpu9"}, "", "gpu2", nil},
+		{"gpu[1-3]", "", []string{"gpu2"}, []string{"gpu2", "gpu8", "gpu9"}, "gpu[1,3,8]", "gpu2", []string{"gpu8"}},
+		{"gpu[1-3]", "", []string{"gpu1", "gpu2"}, []string{"gpu3", "gpu9"}, "gpu[3,9]", "gpu[1-2]", []string{"gpu9"}},
+		{"gpu[1-3]", "gpu[5,7]", nil, []string{"gpu9"}, "gpu[1-3]", "gpu[5,7]", nil},
+		{"", "gpu[5,7]", []string{"gpu6", "gpu5"}, nil, "", "gpu[5-7]", nil},
+		{"gpu[1", "gpu[", []string{"gpu1"}, []string{"gpu9"}, "gpu[1", "gpu1", nil},
+	} {
+		s, taken := replaced(job.Spec{Nodelist: tt.nodelist, Exclude: tt.exclude}, tt.bad, tt.spares)
+		s = without(s, tt.bad)
+		require.Equal(t, tt.wantList, s.Nodelist)
+		require.Equal(t, tt.wantExcept, s.Exclude)
+		require.Equal(t, tt.taken, taken)
+	}
+}
+
+// One end of a run is told once; the same state of another run is another end.
+func TestWhichEndsAreTheSame(t *testing.T) {
+	t.Parallel()
+	at, later := time.Unix(60, 0), time.Unix(61, 0)
+	ended := slurm.Job{State: slurm.Failed, Restarts: 1, SubmittedAt: &at}
+	for name, tt := range map[string]struct {
+		other slurm.Job
+		same  bool
+	}{
+		"the same":            {slurm.Job{State: slurm.Failed, Restarts: 1, SubmittedAt: &at}, true},
+		"without a time":      {slurm.Job{State: slurm.Failed, Restarts: 1}, true},
+		"another state":       {slurm.Job{State: slurm.Completed, Restarts: 1, SubmittedAt: &at}, false},
+		"another run":         {slurm.Job{State: slurm.Failed, Restarts: 2, SubmittedAt: &at}, false},
+		"another submission":  {slurm.Job{State: slurm.Failed, Restarts: 1, SubmittedAt: &later}, false},
+		"one that is running": {slurm.Job{State: slurm.Running, Restarts: 1}, false},
+	} {
+		require.Equal(t, tt.same, sameEnd(ended, tt.other), name)
+		require.Equal(t, tt.same, sameEnd(tt.other, ended), name)
+	}
+	running := slurm.Job{State: slurm.Running}
+	require.False(t, sameEnd(running, running))
+	why := requeued(slurm.Job{Restarts: 2, Requeues: []slurm.State{slurm.Failed, slurm.NodeFail}})
+	require.Contains(t, why.EN, "NODE_FAIL: it ")
+	require.Contains(t, why.EN, "(restart 2)")
+	require.Contains(t, why.ZH, "第 2 次")
+	require.Equal(t, shape("rank 12: out at 0x7f"), shape("rank 3: out at 0x9f"))
+	require.NotEqual(t, shape("rank 1: out"), shape("rank 1: in"))
+}
