@@ -45,7 +45,11 @@ func TestOneLineOfAGigabyte(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rank0.log")
 	f, err := os.Create(path)
 	require.NoError(t, err)
-	require.NoError(t, f.Truncate(1<<30))
+	size := int64(1 << 30)
+	if testing.Short() {
+		size = 1 << 28 // more than may be held, too
+	}
+	require.NoError(t, f.Truncate(size))
 	_, err = f.Seek(0, io.SeekEnd)
 	require.NoError(t, err)
 	_, err = f.WriteString("\n" + oomLog)

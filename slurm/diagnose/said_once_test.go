@@ -1,7 +1,7 @@
 package diagnose_test
 
 import (
-	"context"
+	"maps"
 	"regexp"
 	"strings"
 	"testing"
@@ -42,11 +42,7 @@ func TestNothingIsSaidTwice(t *testing.T) {
 		"some logs could not be read": {Class: diagnose.UnknownExit, Unreadable: []diagnose.Unreadable{{Path: "a.out", Reason: "permission denied"}}},
 		"only some ranks are here":    {Class: diagnose.Success, Why: "finished", OnlyRanks: []int{0, 3}},
 	}
-	for _, l := range labels(t) {
-		r, err := diagnose.Path(context.Background(), l.path(), l.Context)
-		require.NoError(t, err)
-		reports[l.ID] = r
-	}
+	maps.Copy(reports, reportsOf(t))
 	for name, r := range reports {
 		for _, l := range []lang.Lang{lang.EN, lang.ZH} {
 			seen := map[string]bool{}

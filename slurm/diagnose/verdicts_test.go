@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -76,17 +77,50 @@ func (l label) place(r diagnose.Report) bool {
 	return false
 }
 
-func labels(t *testing.T) (all []label) {
+func labels(t *testing.T) []label {
 	t.Helper()
-	f, err := os.Open(filepath.Join(casesDir, "labels.jsonl"))
+	all, err := readLabels()
 	require.NoError(t, err)
+	require.NotEmpty(t, all)
+	return all
+}
+
+func readLabels() (all []label, err error) {
+	f, err := os.Open(filepath.Join(casesDir, "labels.jsonl"))
+	if err != nil {
+		return nil, err
+	}
 	defer f.Close()
-	for s := bufio.NewScanner(f); s.Scan(); {
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
 		var l label
-		require.NoError(t, json.Unmarshal(s.Bytes(), &l))
+		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
+			return nil, err
+		}
 		all = append(all, l)
 	}
-	require.NotEmpty(t, all)
+	return all, lines.Err()
+}
+
+// reports are the diagnoses of the labelled cases, by id. Several tests look at
+// them: the cases are read once.
+var reports = sync.OnceValues(func() (map[string]diagnose.Report, error) {
+	all := map[string]diagnose.Report{}
+	list, err := readLabels()
+	for _, l := range list {
+		r, failed := diagnose.Path(context.Background(), l.path(), l.Context)
+		if failed != nil {
+			return nil, fmt.Errorf("%s: %w", l.ID, failed)
+		}
+		all[l.ID] = r
+	}
+	return all, err
+})
+
+func reportsOf(t *testing.T) map[string]diagnose.Report {
+	t.Helper()
+	all, err := reports()
+	require.NoError(t, err)
 	return all
 }
 
@@ -118,9 +152,9 @@ func verdictLine(id string, r diagnose.Report) string {
 func TestVerdicts(t *testing.T) {
 	golden := filepath.Join(casesDir, "verdicts.golden")
 	var lines []string
+	reports := reportsOf(t)
 	for _, l := range labels(t) {
-		r, err := diagnose.Path(context.Background(), l.path(), l.Context)
-		require.NoError(t, err, l.ID)
+		r := reports[l.ID]
 		lines = append(lines, verdictLine(l.ID, r))
 	}
 	if *update {
@@ -135,9 +169,9 @@ func TestVerdicts(t *testing.T) {
 // cases, so that a rewritten verdict cannot lower them unseen.
 func TestVerdictsMeetTheirLabels(t *testing.T) {
 	var singles, singlesOK, lines, linesOK, jobs, jobsOK, placeOK, retryOK, excludeOK int
+	reports := reportsOf(t)
 	for _, l := range labels(t) {
-		r, err := diagnose.Path(context.Background(), l.path(), l.Context)
-		require.NoError(t, err, l.ID)
+		r := reports[l.ID]
 		if !l.accepts(r.Class) {
 			t.Logf("%s: %s, labelled %s: %s", l.ID, r.Class, l.Class, r.RootLine)
 		}
