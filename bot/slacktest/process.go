@@ -101,17 +101,33 @@ func (p *Process) ctl(path string, in, out any) {
 }
 
 // State reads everything.
-func (p *Process) State() (s State) {
+func (p *Process) State() State {
 	p.t.Helper()
-	res, err := http.Get(p.URL + "/_ctl/state")
+	s, _, _ := p.since("")
+	return s
+}
+
+// since reads everything if it is not what it was at that stamp any more; if it is,
+// fakeslack waits a little for that.
+func (p *Process) since(stamp string) (s State, now string, changed bool) {
+	p.t.Helper()
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, p.URL+"/_ctl/state", http.NoBody)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req.Header.Set("If-None-Match", stamp)
+	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	defer res.Body.Close()
+	if res.StatusCode == http.StatusNotModified {
+		return s, stamp, false
+	}
 	if err := json.NewDecoder(res.Body).Decode(&s); err != nil {
 		p.t.Fatal(err)
 	}
-	return s
+	return s, res.Header.Get("ETag"), true
 }
 
 // Target tells Slack where the app is.
@@ -292,16 +308,20 @@ func (p *Process) Wait(what string, ok func(State) bool) State {
 func (p *Process) WaitFor(most time.Duration, what string, ok func(State) bool) State {
 	p.t.Helper()
 	end := time.Now().Add(most)
-	for {
-		s := p.State()
-		if ok(s) {
-			return s
-		}
+	s, stamp, changed := p.since("")
+	for !ok(s) {
 		if time.Now().After(end) {
 			p.t.Fatalf("Slack never saw %s; it saw:\n%s", what, s.brief())
 		}
-		time.Sleep(20 * time.Millisecond)
+		if changed {
+			time.Sleep(20 * time.Millisecond) // more may come with it
+		}
+		var more State
+		if more, stamp, changed = p.since(stamp); changed {
+			s = more
+		}
 	}
+	return s
 }
 
 // brief says what happened in a line for each call.

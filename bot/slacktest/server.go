@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -94,12 +95,24 @@ type Fault struct {
 	DelayMS    int    `json:"delay_ms"`
 }
 
+// A lock counts how often something may have changed under it.
+type lock struct {
+	sync.Mutex
+	changes atomic.Int64
+}
+
+// Unlock is for those who change something; who only looks unlocks the Mutex.
+func (l *lock) Unlock() {
+	l.changes.Add(1)
+	l.Mutex.Unlock()
+}
+
 // A Server plays Slack. It is an http.Handler.
 type Server struct {
 	cfg Config
 	mux *http.ServeMux
 
-	mu        sync.Mutex
+	mu        lock
 	n         int
 	calls     []Call
 	messages  []*Message

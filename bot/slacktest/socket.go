@@ -13,7 +13,7 @@ import (
 
 // sockets are the app's Socket Mode connections.
 type sockets struct {
-	mu     sync.Mutex
+	mu     lock
 	conns  []*socket
 	acks   map[string]chan json.RawMessage
 	opened int // apps.connections.open calls
