@@ -86,7 +86,7 @@ func distinct(near []Passage, n int) []Passage {
 			break
 		}
 		words, whole := map[string]bool{}, 0.0
-		terms := index.Terms(p.Text)
+		terms := p.terms()
 		for _, t := range terms {
 			words[t.Key] = true
 			whole += t.Weight
@@ -105,6 +105,22 @@ func distinct(near []Passage, n int) []Passage {
 		list, held = append(list, p), append(held, words)
 	}
 	return list
+}
+
+// builtInTerms are the terms of passages that the program carries, by text: of all
+// that is done for a question, to find them would take the longest.
+var builtInTerms sync.Map
+
+func (p Passage) terms() []index.Term {
+	if p.local || p.Card == "" {
+		return index.Terms(p.Text) // it may change, and is one of few
+	}
+	if known, ok := builtInTerms.Load(p.Text); ok {
+		return known.([]index.Term) //nolint:forcetypeassert // nothing else is stored
+	}
+	terms := index.Terms(p.Text)
+	builtInTerms.Store(p.Text, terms)
+	return terms
 }
 
 // rank searches all libraries together. other is the score of the nearest

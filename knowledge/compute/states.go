@@ -140,7 +140,8 @@ func state(q *question) string {
 		return strings.Join(append([]string{q.tell("suffix", m[1])}, q.besideSuffixes()...), "\n")
 	}
 	short := len(tokenForm.FindAllString(q.text, -1)) <= 3 && len(han.FindAllString(q.text, -1)) <= shortHan
-	if !short && !stateTalk.MatchString(q.low) {
+	talk := stateTalk.MatchString(q.low)
+	if !short && !talk {
 		return ""
 	}
 	if q.has("node", "节点", "sinfo", "状态", "state", "suffix", "后缀", "idle", "alloc", "mix", "drain", "down") {
@@ -160,7 +161,7 @@ func state(q *question) string {
 	for _, w := range tokenForm.FindAllString(column.ReplaceAllString(q.text, "state"), -1) {
 		for _, c := range Codes {
 			switch {
-			case c.Kind == "suffix" || !c.named(w, q):
+			case c.Kind == "suffix" || !c.named(w, q, talk):
 			case c.Kind == "job" && nodeTalk && !jobTalk && c.Long != w:
 			case c.Kind == "node" && jobTalk && !nodeTalk && !strings.EqualFold(c.Short, w):
 			case c.Kind == "node" && c.Long == "COMPLETING" && !nodeTalk:
@@ -179,9 +180,8 @@ func state(q *question) string {
 }
 
 // named reports whether word is a name of c: short codes of jobs only in
-// capitals, long names in any case where the question speaks of states.
-func (c Code) named(word string, q *question) bool {
-	talk := stateTalk.MatchString(q.low)
+// capitals, long names in any case where the question speaks of states (talk).
+func (c Code) named(word string, q *question, talk bool) bool {
 	switch {
 	case c.Kind == "job" && word == c.Short:
 		return len(word) > 1 && (talk || q.has("squeue", "job", "作业")) || q.has("state", "status", "code", "squeue", "st ", "状态", "代码")
