@@ -2,6 +2,7 @@ package index
 
 import (
 	_ "embed"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -35,20 +36,35 @@ var directive = strings.NewReplacer("#SBATCH", " sbatchline ", "#sbatch", " sbat
 // maxAsk is the length up to which a text may be a question, in bytes.
 const maxAsk = 400
 
-// hostName finds the name of one machine, such as node-3, gpu07 or dgx12.
-var hostName = lazy.New(`(?i)(?:^|[^\w-])(?:node|gpu|dgx|hgx|cn|gn|host|worker|compute|rack|nid|g|n)-?\d+(?:[^\w-]|$)`)
+// hostName finds in lower case the name of one machine, such as node-3, gpu07 or dgx12.
+var hostName = lazy.New(`(?:^|[^\w-])(?:node|gpu|dgx|hgx|cn|gn|host|worker|compute|rack|nid|g|n)-?\d+(?:[^\w-]|$)`)
 
 // slots finds how many elements of an array may run at once, as in 1-50%5.
-var slots = lazy.New(`\d%\d`)
+var slots = lazy.On("%", `\d%\d`)
 
-// clock finds a time of day or a day of the week, at which something is to begin.
-var clock = lazy.New(`(?i)\b\d{1,2}(?::\d\d)? ?[ap]\.?m\b` + // 4 pm
-	`|\bat \d{1,2}:\d\d\b|\bo'clock\b|\bmidnight\b` +
-	`|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b` +
-	`|\bin the (?:morning|evening|afternoon)\b` +
-	`|(?:[\d零〇一二三四五六七八九十]|十[一二])点(?:半|钟|整|再|就|才|开|跑|启|提|$)` +
-	`|两点(?:半|钟|整|再|就|才|开|跑|启|提|$)` +
-	`|(?:周|星期|礼拜)[一二三四五六日天]`)
+// clock finds in lower case a time of day or a day of the week, at which something is
+// to begin.
+var clock = []*lazy.Pattern{
+	lazy.On("am|pm|a.m|p.m", `\b\d{1,2}(?::\d\d)? ?[ap]\.?m\b`), // 4 pm
+	lazy.On("at 0|at 1|at 2|at 3|at 4|at 5|at 6|at 7|at 8|at 9", `\bat \d{1,2}:\d\d\b`),
+	lazy.On("o'clock|midnight", `\bo'clock\b|\bmidnight\b`),
+	lazy.On("nday|sday|iday|rday", `\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b`),
+	lazy.On("in the m|in the e|in the a", `\bin the (?:morning|evening|afternoon)\b`),
+	lazy.On("点", `(?:[\d零〇一二三四五六七八九十]|十[一二])点(?:半|钟|整|再|就|才|开|跑|启|提|$)`+
+		`|两点(?:半|钟|整|再|就|才|开|跑|启|提|$)`),
+	lazy.On("周|星期|礼拜", `(?:周|星期|礼拜)[一二三四五六日天]`),
+}
+
+// numbered reports whether a digit stands behind a letter or a dash, as it does in the
+// name of a machine and in few other words.
+func numbered(low string) bool {
+	for i := 1; i < len(low); i++ {
+		if c := low[i-1]; '0' <= low[i] && low[i] <= '9' && (c == '-' || 'a' <= c && c <= 'z') {
+			return true
+		}
+	}
+	return false
+}
 
 // Terms analyses a text. A key occurs once, with the greatest of its weights.
 func Terms(text string) []Term {
@@ -85,14 +101,17 @@ func Terms(text string) []Term {
 		}
 		words = words[:0]
 	}
-	if len(text) < maxAsk && hostName.MatchString(text) {
-		put("=nodelist", partWeight)
-	}
-	if len(text) < maxAsk && slots.MatchString(text) {
-		put("%slots", codeWeight)
-	}
-	if len(text) < maxAsk && clock.MatchString(text) {
-		put("=begin", wordWeight)
+	if len(text) < maxAsk {
+		low := strings.ToLower(text)
+		if numbered(low) && hostName.MatchString(low) {
+			put("=nodelist", partWeight)
+		}
+		if slots.MatchString(text) {
+			put("%slots", codeWeight)
+		}
+		if slices.ContainsFunc(clock, func(p *lazy.Pattern) bool { return p.MatchString(low) }) {
+			put("=begin", wordWeight)
+		}
 	}
 	for _, w := range token.FindAllString(directive.Replace(fold(text)), -1) {
 		switch c := w[0]; {
