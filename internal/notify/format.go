@@ -160,7 +160,7 @@ func feishu(m Message, l lang.Lang) any {
 		color = "blue"
 	}
 	plain := func(text string) map[string]any { return map[string]any{"tag": "plain_text", "content": text} }
-	var elements []any
+	elements := []any{}
 	if text := m.Text.In(l); text != "" {
 		elements = append(elements, map[string]any{"tag": "div", "text": plain(text)})
 	}
@@ -218,7 +218,7 @@ func discord(m Message, l lang.Lang) any {
 	if m.Link != "" {
 		embed["url"] = m.Link
 	}
-	var fields []any
+	fields := []any{}
 	for _, f := range m.Facts {
 		fields = append(fields, map[string]any{"name": f.Name.In(l), "value": bounded(markdown(f.Value), 1024), "inline": true})
 	}
@@ -228,7 +228,7 @@ func discord(m Message, l lang.Lang) any {
 
 func mattermost(m Message, l lang.Lang) any {
 	color := map[view.Tone]string{view.Good: "#2da44e", view.Warn: "#bf8700", view.Bad: "#cf222e"}[m.Tone]
-	var fields []any
+	fields := []any{}
 	for _, f := range m.Facts {
 		fields = append(fields, map[string]any{"short": true, "title": f.Name.In(l), "value": markdown(f.Value)})
 	}
